@@ -1,0 +1,194 @@
+/* kiln's operators.
+ *
+ * kiln_<op>_<precision>(stream, &params) checks its parameters, picks a kernel and launches it on the stream. The same
+ * call works on every backend and gives the same answer within the operator's tolerance.
+ *
+ * Rules for every operator:
+ *
+ * - Pointers are device pointers of the stream's device. Rows are contiguous; strides between rows are in elements, and
+ *   0 means packed. 16-byte aligned rows are the fast path; any element alignment works. 16-bit floats are uint16_t.
+ * - The arithmetic is in f32, with one rounding to nearest even at the end. NaN propagates unless said otherwise.
+ * - A size of 0 is a success that writes nothing. Sizes are int64_t; more than 2^31 elements work.
+ * - Outputs may alias inputs only where that is stated.
+ * - Nothing allocates, waits or reads back, so that an operator can be captured in a CUDA graph once it is loaded
+ *   (kiln_check or a first call loads it).
+ * - Zero in a field of params is its default. params may be a temporary.
+ * - The exported functions carry the suffix _sized and take sizeof(params), so that structs can grow: a shorter struct
+ *   of an older caller has a zero tail; a longer one with a non-zero tail is refused.
+ *
+ * Each function returns KILN_OK; KILN_ERROR_INVALID_ARGUMENT before anything is launched, with the parameter and the
+ * rule in kiln_last_error(); what loading can return on first use (see kiln_module_get), KILN_ERROR_CAPTURING if that
+ * first use is on a stream being captured; and what kiln_launch returns.
+ */
+#ifndef KILN_OPS_H
+#define KILN_OPS_H
+
+#include <kiln/kiln.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Declares kiln_<name>(stream, params) over its exported, sized form. */
+#define KILN_OPERATOR_FUNCTION(name, params_type)                                                                      \
+    KILN_API kiln_status kiln_##name##_sized(kiln_stream *stream, const params_type *params, size_t params_size);      \
+    static inline kiln_status kiln_##name(kiln_stream *stream, const params_type *params) {                            \
+        return kiln_##name##_sized(stream, params, sizeof(params_type));                                               \
+    }
+
+/* The same for the exact size of its workspace. */
+#define KILN_WORKSPACE_FUNCTION(name, params_type)                                                                     \
+    KILN_API kiln_status kiln_##name##_workspace_size_sized(const params_type *params, size_t params_size,             \
+                                                            size_t *out_size);                                         \
+    static inline kiln_status kiln_##name##_workspace_size(const params_type *params, size_t *out_size) {              \
+        return kiln_##name##_workspace_size_sized(params, sizeof(params_type), out_size);                              \
+    }
+
+/* ---- add_gelu: y = gelu(x + bias) -------------------------------------------------------------------------------- */
+
+/* Which function is meant by GELU (Hendrycks and Gimpel, arXiv 1606.08415); t = x + bias. */
+typedef enum kiln_gelu {
+    KILN_GELU_ERF,   /* 0.5 t (1 + erf(t / sqrt 2)) */
+    KILN_GELU_TANH,  /* 0.5 t (1 + tanh(sqrt(2 / pi) (t + 0.044715 t^3))) */
+    KILN_GELU_QUICK, /* t sigmoid(1.702 t) */
+} kiln_gelu;
+
+typedef struct kiln_add_gelu_params {
+    void *y;          /* [rows, cols]; may be x, with the same stride */
+    const void *x;    /* [rows, cols] */
+    const void *bias; /* [cols]; NULL: 0 */
+    int64_t rows;
+    int64_t cols;
+    int64_t y_stride; /* 0: cols */
+    int64_t x_stride; /* 0: cols */
+    int32_t approx;   /* kiln_gelu */
+    int32_t reserved; /* must be 0 */
+} kiln_add_gelu_params;
+
+/* The bias is added in f32. gelu(-inf) is -0, gelu(+inf) is +inf. */
+KILN_OPERATOR_FUNCTION(add_gelu_f32, kiln_add_gelu_params)
+KILN_OPERATOR_FUNCTION(add_gelu_f16, kiln_add_gelu_params)
+KILN_OPERATOR_FUNCTION(add_gelu_bf16, kiln_add_gelu_params)
+
+/* ---- mul_add: y = a * b + c -------------------------------------------------------------------------------------- */
+
+typedef struct kiln_mul_add_params {
+    void *y;       /* [count]; may be a, b or c */
+    const void *a; /* [count] */
+    const void *b; /* [count] */
+    const void *c; /* [count] */
+    int64_t count;
+} kiln_mul_add_params;
+
+/* One fused multiply-add in f32 (a single rounding), then one rounding to the precision. */
+KILN_OPERATOR_FUNCTION(mul_add_f32, kiln_mul_add_params)
+KILN_OPERATOR_FUNCTION(mul_add_f16, kiln_mul_add_params)
+KILN_OPERATOR_FUNCTION(mul_add_bf16, kiln_mul_add_params)
+
+/* ---- silu_mul: y = act(gate) * up, the gated activation of an MLP ------------------------------------------------ */
+
+/* The gate's function (Shazeer, arXiv 2002.05202). */
+typedef enum kiln_glu {
+    KILN_GLU_SILU,      /* g sigmoid(g) */
+    KILN_GLU_GELU_TANH, /* gelu of g, tanh form */
+} kiln_glu;
+
+typedef struct kiln_silu_mul_params {
+    void *y;             /* [rows, cols]; may be gate or up, with the same stride */
+    const void *gate;    /* [rows, cols]; with up NULL [rows, 2 * cols]: gate, then up in each row */
+    const void *up;      /* [rows, cols] or NULL */
+    int64_t rows;
+    int64_t cols;        /* of y */
+    int64_t y_stride;    /* 0: cols */
+    int64_t gate_stride; /* 0: packed */
+    int64_t up_stride;   /* 0: cols; with up NULL it must be 0 */
+    int32_t activation;  /* kiln_glu */
+    int32_t reserved;    /* must be 0 */
+} kiln_silu_mul_params;
+
+KILN_OPERATOR_FUNCTION(silu_mul_f32, kiln_silu_mul_params)
+KILN_OPERATOR_FUNCTION(silu_mul_f16, kiln_silu_mul_params)
+KILN_OPERATOR_FUNCTION(silu_mul_bf16, kiln_silu_mul_params)
+
+/* ---- softmax: y = exp(x - max x) / sum exp(x - max x) over each row ---------------------------------------------- */
+
+typedef struct kiln_softmax_params {
+    void *y;       /* [rows, cols]; may be x, with the same stride */
+    const void *x; /* [rows, cols] */
+    int64_t rows;
+    int64_t cols;
+    int64_t y_stride;      /* 0: cols */
+    int64_t x_stride;      /* 0: cols */
+    void *workspace;       /* of the device, 16-byte aligned; NULL if workspace_size is 0 */
+    size_t workspace_size; /* at least kiln_softmax_<precision>_workspace_size() */
+} kiln_softmax_params;
+
+/* Rows of up to 32 KiB are read once and need no workspace; longer rows are read twice, by many groups. A row of -inf
+ * gives zeros; a +inf or NaN entry makes its row NaN. The result does not depend on the device's size. */
+KILN_OPERATOR_FUNCTION(softmax_f32, kiln_softmax_params)
+KILN_OPERATOR_FUNCTION(softmax_f16, kiln_softmax_params)
+KILN_OPERATOR_FUNCTION(softmax_bf16, kiln_softmax_params)
+
+/* The bytes of workspace that softmax needs for rows and cols (the pointers are not looked at): 0 for short rows.
+ * Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT. */
+KILN_WORKSPACE_FUNCTION(softmax_f32, kiln_softmax_params)
+KILN_WORKSPACE_FUNCTION(softmax_f16, kiln_softmax_params)
+KILN_WORKSPACE_FUNCTION(softmax_bf16, kiln_softmax_params)
+
+/* ---- Descriptions: the operators as data, for tools and bindings ------------------------------------------------- */
+
+typedef enum kiln_field_role {
+    KILN_FIELD_INPUT,          /* tensor, read */
+    KILN_FIELD_OUTPUT,         /* tensor, written */
+    KILN_FIELD_SIZE,           /* int64_t, taken from the tensors' shapes */
+    KILN_FIELD_STRIDE,         /* int64_t, of the tensor that shape names */
+    KILN_FIELD_OPTION,         /* int32_t, one of the named choices */
+    KILN_FIELD_WORKSPACE,      /* pointer */
+    KILN_FIELD_WORKSPACE_SIZE, /* size_t */
+} kiln_field_role;
+
+/* One field of an operator's params. */
+typedef struct kiln_field {
+    const char *name;
+    kiln_field_role role;
+    uint32_t offset;     /* in the params struct */
+    uint32_t size;       /* of the field */
+    uint32_t optional;   /* non-zero: a tensor that may be NULL */
+    const char *dtype;   /* tensors: "part" (the function's precision) or a fixed one ("i32"); else "" */
+    const char *shape;   /* tensors: names of size fields, "rows,cols" or "rows,2*cols"; strides: the tensor's name */
+    const char *choices; /* options: "erf,tanh,quick", in the order of their numbers; else "" */
+    const char *text;    /* one line for help */
+} kiln_field;
+
+typedef kiln_status (*kiln_operator_call)(kiln_stream *stream, const void *params, size_t params_size);
+typedef kiln_status (*kiln_workspace_call)(const void *params, size_t params_size, size_t *out_size);
+
+/* One typed function of an operator. */
+typedef struct kiln_operator_function {
+    const char *name; /* "softmax_f16" */
+    const char *part; /* "f16" */
+    kiln_operator_call call;
+    kiln_workspace_call workspace_size; /* NULL: needs none */
+} kiln_operator_function;
+
+typedef struct kiln_operator {
+    const char *name;    /* "softmax" */
+    const char *summary; /* one line */
+    const kiln_bundle *bundle;
+    const kiln_field *fields;
+    const kiln_operator_function *functions;
+    uint32_t field_count;
+    uint32_t function_count;
+    uint32_t params_size;
+    uint32_t reserved;
+} kiln_operator;
+
+/* Every operator of this library, in the order of kernels/ops.def. *out_operators points to static storage. Referring to
+ * this function links all images; only tools want that. Returns KILN_OK or KILN_ERROR_INVALID_ARGUMENT. */
+KILN_API kiln_status kiln_all_operators(const kiln_operator *const **out_operators, size_t *out_count);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

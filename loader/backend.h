@@ -1,0 +1,78 @@
+/* What a backend does for the loader: one table of functions, no optional slots.
+ *
+ * The loader has checked arguments for NULL, sizes and states before it calls; a backend checks what only it can know.
+ * Each function returns a status with the error text set. Vendor errors are mapped once, in <name>_status.c, keeping the
+ * call, the vendor's name and its number in the text. */
+#ifndef KILN_LOADER_BACKEND_H
+#define KILN_LOADER_BACKEND_H
+
+#include "loader/device.h"
+#include "loader/module.h"
+
+typedef kiln_status (*kiln__launch_function)(kiln_stream *stream, const kiln_kernel *kernel,
+                                             const kiln_launch_config *config, const void *arguments,
+                                             size_t arguments_size);
+
+struct kiln__backend {
+    kiln_backend_id id;
+    const char *name;
+
+    /* Finds the driver (once per process, thread safe) and counts its devices. *out_count = 0 with the reason in
+     * this thread's error text and KILN_OK if there is none; a failure only for KILN_ERROR_FORKED, OUT_OF_MEMORY. */
+    kiln_status (*count)(int32_t *out_count);
+
+    /* Opens device->info.ordinal: sets device->native, ->key_context, ->info and ->launch. options has its full size.
+     * Called under the registry's lock. On failure nothing is kept. */
+    kiln_status (*device_open)(kiln_device *device, const kiln_device_options *options);
+    /* Releases device->native. Never fails; quiet on a driver that is shutting down. Not called in a forked child. */
+    void (*device_close)(kiln_device *device);
+
+    /* Loads module->image: sets module->native and, for each kernel, function, arguments_size, info from the driver.
+     * A refusal of this image alone is KILN_ERROR_NO_IMAGE (the next candidate is tried); anything else ends the load. */
+    kiln_status (*module_load)(kiln_module *module);
+    void (*module_unload)(kiln_module *module);
+    /* NO to loading on a stream that is being captured: sets *out_capturing. */
+    kiln_status (*stream_capturing)(kiln_stream *stream, bool *out_capturing);
+
+    kiln__launch_function launch;
+    kiln_status (*kernel_attributes)(const kiln_kernel *kernel, kiln_kernel_attributes *out_attributes);
+    kiln_status (*kernel_occupancy)(const kiln_kernel *kernel, uint32_t threads, uint32_t dynamic_shared_bytes,
+                                    uint32_t *out_groups);
+
+    kiln_status (*stream_open)(kiln_device *device, uint32_t flags, kiln_stream *out_stream);
+    kiln_status (*stream_borrow)(kiln_device *device, void *native, kiln_stream *out_stream);
+    kiln_status (*stream_sync)(kiln_stream *stream);
+    void (*stream_close)(kiln_stream *stream);
+    kiln_status (*stream_wait_event)(kiln_stream *stream, kiln_event *event);
+
+    kiln_status (*memory_alloc)(kiln_device *device, size_t size, void **out_memory);
+    void (*memory_free)(kiln_device *device, void *memory);
+    kiln_status (*host_alloc)(kiln_device *device, size_t size, void **out_memory);
+    void (*host_free)(kiln_device *device, void *memory);
+    kiln_status (*copy)(kiln_stream *stream, void *destination, const void *source, size_t size,
+                        kiln_copy_direction direction);
+    kiln_status (*fill)(kiln_stream *stream, void *destination, uint8_t value, size_t size);
+
+    /* event->device is set; the backend keeps its own in event->native. */
+    kiln_status (*event_create)(kiln_event *event);
+    void (*event_destroy)(kiln_event *event);
+    kiln_status (*event_record)(kiln_event *event, kiln_stream *stream);
+    kiln_status (*event_sync)(kiln_event *event);
+    kiln_status (*event_elapsed)(kiln_event *start, kiln_event *end, double *out_nanoseconds);
+};
+
+struct kiln_event {
+    kiln_device *device;
+    void *native;
+    uint64_t stamp; /* free for the backend */
+    bool recorded;  /* kept by the loader */
+};
+
+#define KILN_BACKEND(id, name) extern const kiln__backend kiln__backend_##name;
+#include "loader/backends.def"
+#undef KILN_BACKEND
+
+/* The backend's table, or NULL for KILN_ANY and numbers that are none. */
+const kiln__backend *kiln__backend_find(kiln_backend_id id);
+
+#endif

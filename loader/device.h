@@ -1,0 +1,45 @@
+/* An open device. */
+#ifndef KILN_LOADER_DEVICE_H
+#define KILN_LOADER_DEVICE_H
+
+#include "loader/operators.h"
+#include "loader/status.h"
+#include <pthread.h>
+#include <stdatomic.h>
+
+typedef struct kiln__backend kiln__backend;
+typedef struct kiln__trace kiln__trace;
+
+/* The state word. Exactly READY is the fast path. A GPU device's word lies on a page that the kernel wipes in a forked
+ * child (or that an atfork handler zeroes), so that a child finds 0. */
+enum { KILN__READY = 1, KILN__TRACING = 2, KILN__LOST = 4, KILN__CLOSING = 8 };
+
+struct kiln_device {
+    /* What a launch touches, first. */
+    _Atomic uint32_t *state;
+    kiln_status (*launch)(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config,
+                          const void *arguments, size_t arguments_size);
+    void *native;      /* the backend's own */
+    void *key_context; /* the borrowed context, or NULL: part of the identity */
+
+    /* A loaded operator part, or NULL: published with release, read with acquire. */
+    _Atomic(const kiln_module *) operators[KILN__OPERATOR_COUNT][KILN__PART_COUNT];
+
+    const kiln__backend *backend;
+    kiln_device_info info;
+    char *why;
+    uint32_t references;       /* under the registry's lock */
+    pthread_mutex_t load_lock; /* guards modules */
+    kiln_module *modules;      /* every load, those that found no image included */
+    kiln__trace *trace;        /* set while the state has TRACING, or being drained */
+    pthread_mutex_t trace_lock;
+    kiln_device *next;         /* registry */
+};
+
+/* KILN_OK if the device can be used; else FORKED, DEVICE_LOST or INVALID_ARGUMENT (closing), with the text. */
+kiln_status kiln__device_check(const kiln_device *device);
+
+/* Marks the device lost: every later call on it says so. For backends, from any thread (a fault handler included). */
+void kiln__device_lose(kiln_device *device);
+
+#endif

@@ -1,0 +1,27 @@
+/* What every operator's host side shares: its loaded kernels in one acquire load, and params that may grow. */
+#ifndef KILN_LOADER_OPERATOR_H
+#define KILN_LOADER_OPERATOR_H
+
+#include "loader/module.h"
+#include <kiln/ops.h>
+
+/* The slow path of kiln__operator_get: loads and publishes. */
+kiln_status kiln__operator_load(kiln_stream *stream, unsigned operator_number, unsigned part, const kiln_bundle *bundle,
+                                const kiln_module **out_module) __attribute__((cold));
+
+/* The operator's kernels on the stream's device, loaded on first use. kernels are in the part's order. */
+static inline kiln_status kiln__operator_get(kiln_stream *stream, unsigned operator_number, unsigned part,
+                                             const kiln_bundle *bundle, const kiln_kernel **out_kernels) {
+    const kiln_module *module =
+        atomic_load_explicit(&stream->device->operators[operator_number][part], memory_order_acquire);
+    if (KILN__UNLIKELY(!module)) KILN__TRY(kiln__operator_load(stream, operator_number, part, bundle, &module));
+    *out_kernels = module->kernels;
+    return KILN_OK;
+}
+
+/* Copies params of a caller that was compiled against another version: a short struct gets a zero tail, a long one must
+ * have one. name is the function's, for the text. */
+kiln_status kiln__params_copy(const char *name, void *copy, size_t size, const void *params, size_t params_size)
+    __attribute__((cold));
+
+#endif

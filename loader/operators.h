@@ -1,0 +1,25 @@
+/* The numbers of operators and parts: what indexes a device's table of loaded operators. */
+#ifndef KILN_LOADER_OPERATORS_H
+#define KILN_LOADER_OPERATORS_H
+
+enum {
+#define KILN_OPERATOR(name) KILN__OPERATOR_##name,
+#include "kernels/ops.def"
+#undef KILN_OPERATOR
+    KILN__OPERATOR_COUNT
+};
+
+/* The precisions an operator can be asked for: (name, bytes of an element). Their order numbers the parts. */
+#define KILN__FLOAT_PARTS(X)                                                                                           \
+    X(f32, 4)                                                                                                          \
+    X(f16, 2)                                                                                                          \
+    X(bf16, 2)
+
+enum {
+#define KILN__PART_ENUM(name, size) KILN__PART_##name,
+    KILN__FLOAT_PARTS(KILN__PART_ENUM)
+#undef KILN__PART_ENUM
+    KILN__PART_COUNT
+};
+
+#endif
