@@ -1,13 +1,30 @@
-# kiln. `make help` lists the targets and variables.
-
-config ?= release
-CC     ?= cc
-PREFIX ?= /usr/local
+# kiln. `make help` lists the targets and variables: a target's line stands behind its ##, a variable's above it.
 
 CONFIGS := debug release sanitize thread coverage fuzz
+
+## config: debug, release (the default), sanitize, thread, coverage or fuzz; each has its own build folder
+config ?= release
 ifeq ($(filter $(config),$(CONFIGS)),)
 $(error config=$(config) is none of: $(CONFIGS))
 endif
+
+## CC: the C compiler; fuzz needs a clang
+ifeq ($(config) $(origin CC),fuzz default)
+CC := clang
+endif
+## CFLAGS, LDFLAGS: added to kiln's own
+CFLAGS  ?=
+LDFLAGS ?=
+## PREFIX: where install puts things
+PREFIX ?= /usr/local
+## DESTDIR: put before every installed path, for packages
+DESTDIR ?=
+## LIBDIR: the libraries' folder
+LIBDIR ?= $(PREFIX)/lib
+## TESTS: only tests whose path has one of these words in it: make check TESTS="softmax runner"
+TESTS ?=
+## JOBS: how many tests run at once
+JOBS ?= $(shell nproc)
 
 # The products of a release stand in build/, those of every other configuration in build/<config>/.
 OUT := $(if $(filter release,$(config)),build,build/$(config))
@@ -29,12 +46,21 @@ KILN_LDFLAGS := $(filter -fsanitize% --coverage,$(CFLAGS_$(config))) -pthread $(
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
+.PHONY: FORCE
+
+# A file with a text in it that is written anew when the text changes, so that what depends on it is made again.
+# $(call TEXT_FILE,path,text)
+define TEXT_FILE
+$(1): $(if $(subst <$(strip $(2))>,,<$(strip $(file <$(1)))>),FORCE)
+	@mkdir -p $$(@D)
+	@printf '%s\n' '$(subst ','\'',$(strip $(2)))' >$$@
+endef
 
 # ---- Sources: every room's files, found by their place -----------------------------------------------------------
 
-OPERATORS := $(shell sed -n 's/^KILN_OPERATOR(\([a-z0-9_]*\)).*/\1/p' kernels/ops.def)
-CPU_LEVELS := $(shell sed -n 's/^KILN_CPU("\([^"]*\)", $(HOST),.*/\1/p' loader/targets.def)
-cpu_flags = $(shell sed -n 's/^KILN_CPU("$(1)", $(HOST), [0-9]*, "\([^"]*\)").*/\1/p' loader/targets.def)
+OPERATORS := $(shell sed -n 's/^KILN_OPERATOR.\([a-z0-9_]*\).*/\1/p' kernels/ops.def)
+CPU_LEVELS := $(shell sed -n 's/^KILN_CPU."\([^"]*\)", $(HOST),.*/\1/p' loader/targets.def)
+cpu_flags = $(shell sed -n 's/^KILN_CPU."$(1)", $(HOST), [0-9]*, "\([^"]*\)".*/\1/p' loader/targets.def)
 
 LOADER_SOURCES := $(sort $(wildcard loader/*.c loader/image/*.c loader/cuda/*.c loader/rocm/*.c loader/cpu/*.c))
 CLI_SOURCES    := $(sort $(wildcard loader/cli/*.c))
@@ -43,16 +69,21 @@ CLI_OBJECTS    := $(CLI_SOURCES:%.c=$(OBJ)/%.o)
 OPERATOR_OBJECTS := $(OPERATORS:%=$(OBJ)/operators/%.o)
 ALL_OBJECTS    := $(OBJ)/kernels/all_bundles.o $(OBJ)/kernels/all_operators.o
 
+FLAGS   := $(OBJ)/flags
+OBJECTS := $(OBJ)/objects
+$(eval $(call TEXT_FILE,$(FLAGS),$(shell $(CC) --version | head -n 1) $(CC) $(KILN_CFLAGS) $(KILN_LDFLAGS)))
+$(eval $(call TEXT_FILE,$(OBJECTS),$(LOADER_OBJECTS) $(CLI_OBJECTS) $(OPERATOR_OBJECTS)))
+
 # ---- Libraries ----------------------------------------------------------------------------------------------------
 
 .PHONY: all
 all: $(OUT)/libkiln.a $(OUT)/libkiln.so $(OUT)/kiln ## the library, static and shared, and the kiln program
 
-$(OUT)/libkiln.a: $(LOADER_OBJECTS) $(OPERATOR_OBJECTS) $(ALL_OBJECTS)
+$(OUT)/libkiln.a: $(LOADER_OBJECTS) $(OPERATOR_OBJECTS) $(ALL_OBJECTS) $(OBJECTS)
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(AR) rcs $@ $(filter %.o,$^)
 
-$(OUT)/libkiln.so.0: $(LOADER_OBJECTS) $(OPERATOR_OBJECTS) $(ALL_OBJECTS) scripts/libkiln.map
+$(OUT)/libkiln.so.0: $(LOADER_OBJECTS) $(OPERATOR_OBJECTS) $(ALL_OBJECTS) scripts/libkiln.map $(OBJECTS)
 	$(CC) -shared -Wl,-soname,libkiln.so.0 -Wl,--version-script=scripts/libkiln.map -o $@ $(filter %.o,$^) $(KILN_LDFLAGS)
 
 $(OUT)/libkiln.so: $(OUT)/libkiln.so.0
@@ -61,7 +92,7 @@ $(OUT)/libkiln.so: $(OUT)/libkiln.so.0
 $(OUT)/kiln: $(CLI_OBJECTS) $(OUT)/libkiln.a
 	$(CC) -o $@ $^ $(KILN_LDFLAGS) -lm
 
-$(OBJ)/%.o: %.c Makefile
+$(OBJ)/%.o: %.c $(FLAGS)
 	@mkdir -p $(@D)
 	$(CC) $(KILN_CFLAGS) -MMD -MP -c -o $@ $<
 
@@ -70,7 +101,7 @@ $(OBJ)/%.o: %.c Makefile
 # kernels/<op>/<op>_cpu.c, once for each level of this host: $(OBJ)/kernels/<op>/<level>.o
 define CPU_LEVEL_RULE
 $(OBJ)/kernels/%/$(1).o: KILN_CFLAGS += $(if $(filter debug coverage,$(config)),-O1,-O3) $(call cpu_flags,$(1)) -DKILN_CPU_LEVEL=$(subst -,_,$(1))
-$(OBJ)/kernels/%/$(1).o: Makefile loader/targets.def
+$(OBJ)/kernels/%/$(1).o: $(FLAGS) loader/targets.def
 	@mkdir -p $$(@D)
 	$$(CC) $$(KILN_CFLAGS) -MMD -MP -c -o $$@ kernels/$$*/$$*_cpu.c
 endef
@@ -87,22 +118,137 @@ $(OBJ)/operators/$(1).o: $(OBJ)/kernels/$(1)/$(1).o $(CPU_LEVELS:%=$(OBJ)/kernel
 endef
 $(foreach op,$(OPERATORS),$(eval $(call OPERATOR_RULE,$(op))))
 
-$(OBJ)/embedded/%/bundle.o: $(OBJ)/embedded/%/bundle.c
+$(OBJ)/embedded/%/bundle.o: $(OBJ)/embedded/%/bundle.c $(FLAGS)
 	$(CC) $(KILN_CFLAGS) -MMD -MP -c -o $@ $<
 
 # ---- Tests --------------------------------------------------------------------------------------------------------
 
-UNIT_TESTS := $(patsubst %.c,$(OUT)/%,$(sort $(wildcard tests/unit/*_test.c tests/ops/*_test.c)))
+# Every tests/<room>/<noun>_test.c is a program, linked with the other sources of its room (harnesses); every
+# tests/<room>/<noun>_test.sh is a script. tests/run.c says what both must print.
+ROOMS         := unit ops cli sim
+TEST_SOURCES  := $(sort $(wildcard $(ROOMS:%=tests/%/*_test.c)))
+TEST_PROGRAMS := $(TEST_SOURCES:%.c=$(OUT)/%)
+TEST_SCRIPTS  := $(sort $(wildcard $(ROOMS:%=tests/%/*_test.sh)))
+room_objects   = $(patsubst %.c,$(OBJ)/%.o,$(filter-out %_test.c,$(sort $(wildcard tests/$(1)/*.c))))
 
-$(OUT)/tests/%_test: $(OBJ)/tests/%_test.o $(OUT)/libkiln.a
+define ROOM_RULE
+$(OUT)/tests/$(1)/%_test: $(OBJ)/tests/$(1)/%_test.o $(call room_objects,$(1)) $(OUT)/libkiln.a
+	@mkdir -p $$(@D)
+	$$(CC) -o $$@ $$^ $$(KILN_LDFLAGS) -lcmocka -lm
+endef
+$(foreach room,$(ROOMS),$(eval $(call ROOM_RULE,$(room))))
+
+# The command line's tests reach its parts, all but main.
+$(filter $(OUT)/tests/cli/%,$(TEST_PROGRAMS)): $(filter-out %/main.o,$(CLI_OBJECTS))
+# A test of the recording drivers finds them beside it.
+$(filter $(OUT)/tests/sim/%,$(TEST_PROGRAMS)): KILN_LDFLAGS += -Wl,-rpath,'$$ORIGIN/../../sim'
+
+$(OUT)/tests/run: $(OBJ)/tests/run.o
+	$(CC) -o $@ $^ $(KILN_LDFLAGS)
+
+.PHONY: test-programs unit-tests
+test-programs unit-tests: $(TEST_PROGRAMS) $(OUT)/tests/run
+
+# A make of the parts that a goal needs after scripts/deps.sh has had its say: as parallel as asked for, or as can be.
+SUBMAKE = $(MAKE) --no-print-directory config=$(config) $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
+
+.PHONY: check
+check: ## build everything and run every test; installs what is missing when run as root on Debian
+	@scripts/deps.sh check
+	@$(SUBMAKE) all sim examples test-programs
+	@$(SUBMAKE) run-tests
+
+.PHONY: run-tests
+run-tests: $(OUT)/tests/run
+	@KILN_BUILD=$(CURDIR)/$(OUT) KILN_CONFIG=$(config) CC='$(CC)' $(OUT)/tests/run -j $(JOBS) -d $(OUT)/tests/log \
+		$(TESTS:%=-o %) $(TEST_PROGRAMS) $(TEST_SCRIPTS)
+
+.PHONY: demo
+demo: ## the main job on this machine: find its devices and run softmax on the best
+	@scripts/deps.sh build
+	@$(SUBMAKE) all examples
+	@scripts/demo.sh $(OUT)
+
+.PHONY: coverage
+coverage: ## line coverage of loader/ by the tests
+	@scripts/deps.sh coverage
+	@scripts/coverage.sh
+
+# ---- Simulated drivers: build/sim/libcuda.so.1 and build/sim/libhsa-runtime64.so.1 ---------------------------------
+
+.PHONY: sim
+sim: ## both simulated drivers, under their own names, in build/sim
+
+# ---- Examples: docs/examples/<name>.c is build/examples/<name> ------------------------------------------------------
+
+EXAMPLES := $(patsubst docs/%.c,$(OUT)/%,$(sort $(wildcard docs/examples/*.c)))
+
+.PHONY: examples
+examples: $(EXAMPLES) ## the programs of docs/examples
+
+$(OUT)/examples/%: $(OBJ)/docs/examples/%.o $(OUT)/libkiln.a
 	@mkdir -p $(@D)
-	$(CC) -o $@ $^ $(KILN_LDFLAGS) -lcmocka -lm -ldl
+	$(CC) -o $@ $^ $(KILN_LDFLAGS) -lm
 
-.PHONY: unit-tests
-unit-tests: $(UNIT_TESTS)
+# ---- Images -------------------------------------------------------------------------------------------------------
+
+.PHONY: images images-check
+
+# ---- Measurements -------------------------------------------------------------------------------------------------
+
+.PHONY: bench
+bench: ## instruction counts of a launch, first use, selection and the CPU kernels; wants config=release
+
+# ---- Documentation and order --------------------------------------------------------------------------------------
+
+.PHONY: docs
+docs: ## the API reference, build/docs/html
+	@scripts/deps.sh docs
+	@mkdir -p build/docs
+	doxygen docs/Doxyfile
+
+.PHONY: lint
+lint: ## clang-format, clang-tidy, shellcheck and the README's generated table; changes nothing
+	@scripts/lint.sh '$(CC)'
+
+.PHONY: format
+format: ## put every C file into the shape of .clang-format
+	@scripts/lint.sh --format
+
+# ---- Installation -------------------------------------------------------------------------------------------------
+
+VERSION = $(shell awk '/define KILN_VERSION_(MAJOR|MINOR|PATCH)/ {v = v dot $$3; dot = "."} END {print v}' include/kiln/kiln.h)
+FILL    = sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@VERSION@|$(VERSION)|g'
+INSTALLED = $(patsubst include/%,$(PREFIX)/include/%,$(wildcard include/kiln/*.h)) $(LIBDIR)/libkiln.a \
+	$(LIBDIR)/libkiln.so.0 $(LIBDIR)/libkiln.so $(LIBDIR)/pkgconfig/kiln.pc $(LIBDIR)/cmake/kiln/kilnConfig.cmake \
+	$(LIBDIR)/cmake/kiln/kilnConfigVersion.cmake $(PREFIX)/bin/kiln $(PREFIX)/share/man/man1/kiln.1
+
+.PHONY: install
+install: all ## headers, libraries, kiln.pc, a CMake package, the program and its manual page
+	install -d $(sort $(dir $(INSTALLED:%=$(DESTDIR)%)))
+	install -m 644 include/kiln/*.h $(DESTDIR)$(PREFIX)/include/kiln/
+	install -m 644 $(OUT)/libkiln.a $(DESTDIR)$(LIBDIR)/
+	install -m 755 $(OUT)/libkiln.so.0 $(DESTDIR)$(LIBDIR)/
+	ln -sf libkiln.so.0 $(DESTDIR)$(LIBDIR)/libkiln.so
+	$(FILL) scripts/kiln.pc.in >$(DESTDIR)$(LIBDIR)/pkgconfig/kiln.pc
+	$(FILL) scripts/kilnConfig.cmake.in >$(DESTDIR)$(LIBDIR)/cmake/kiln/kilnConfig.cmake
+	$(FILL) scripts/kilnConfigVersion.cmake.in >$(DESTDIR)$(LIBDIR)/cmake/kiln/kilnConfigVersion.cmake
+	install -m 755 $(OUT)/kiln $(DESTDIR)$(PREFIX)/bin/
+	install -m 644 docs/kiln.1 $(DESTDIR)$(PREFIX)/share/man/man1/
+
+.PHONY: uninstall
+uninstall: ## remove what install put there
+	rm -f $(INSTALLED:%=$(DESTDIR)%)
 
 .PHONY: clean
 clean: ## remove build/
 	rm -rf build
+
+.PHONY: help
+help: ## this list
+	@echo 'Targets:'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "  %-14s %s\n", $$1, $$2}'
+	@echo 'Variables:'
+	@sed -n 's/^## \([^:]*\): \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "  %-14s %s\n", $$1, $$2}'
 
 -include $(shell find $(OBJ) -name '*.d' 2>/dev/null)
