@@ -1,0 +1,79 @@
+/* What every recording driver needs: settings, faults, a log of calls, tables of live objects and memory.
+ *
+ * A recording driver presents devices, checks each call strictly and records it; it executes no kernel. Everything
+ * about it is set by variables of its own, so that no machine has simulated devices by accident:
+ *
+ *   KILN_SIM_DEVICES         "sm_90,sm_120,gfx942,gfx90a:xnack-"; each driver takes those of its kind. Unset: none
+ *   KILN_SIM_DRIVER_VERSION  CUDA: 12040 is 12.4 (the default is 13000)
+ *   KILN_SIM_MEMORY          bytes of memory of each device (the default is 1 GiB)
+ *   KILN_SIM_FAULT           "function,nth,error": a fault from the first call on
+ *
+ * Every function of a driver begins with sim_enter and holds the simulator's lock (recursive, one for the driver) while
+ * it touches state. At exit, objects that are still live and violations are reported on standard error. */
+#ifndef KILN_TESTS_SIM_H
+#define KILN_TESTS_SIM_H
+
+#include "tests/sim/core/sim_control.h"
+#include <stdbool.h>
+
+#define SIM_EXPORT __attribute__((visibility("default")))
+
+/* ---- Settings ---- */
+
+/* The value of a variable, as kiln_sim_configure or the environment has it, or NULL. */
+const char *sim_setting(const char *variable);
+uint64_t sim_setting_number(const char *variable, uint64_t otherwise);
+
+/* Writes the index-th name of KILN_SIM_DEVICES that begins with prefix ("sm_", "gfx"); false beyond the last. */
+bool sim_device_name(const char *prefix, size_t index, char *name, size_t size);
+size_t sim_device_count(const char *prefix);
+
+/* Bytes of memory of each device. */
+uint64_t sim_memory_bytes(void);
+
+/* ---- Calls ---- */
+
+void sim_lock(void);
+void sim_unlock(void);
+
+/* Counts and logs a call, and asks the fault plan: 0 to go on, SIM_LIE, or the error to return. function is a literal.
+ */
+int32_t sim_enter(const char *function);
+
+/* Reports a breach of the driver's rules: counted, and written to standard error. */
+void sim_violation(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* ---- Objects: what a handle points to ---- */
+
+/* A zeroed object of a kind ("stream"), live until deleted; NULL without memory. A deleted object's memory is kept
+ * until exit, so that a stale handle is never live again. kind is a literal; the kind "" is not counted as a leak. */
+void *sim_object_new(const char *kind, size_t size);
+bool sim_object_live(const char *kind, const void *object);
+/* Deletes a live object; a violation if it is none of this kind. */
+void sim_object_delete(const char *kind, void *object);
+/* The first live object of a kind for which match returns true, or NULL. */
+void *sim_object_find(const char *kind, bool (*match)(const void *object, const void *context), const void *context);
+
+/* ---- Memory: real host memory between guard bytes, poisoned when handed out ---- */
+
+typedef struct sim_memory {
+    const char *kind; /* "device memory", "host memory", a pool's name */
+    int32_t device;
+    size_t size;
+    uint8_t *bytes;
+    uint64_t owner; /* for the driver: the context or pool that it came from */
+} sim_memory;
+
+/* NULL if there is no memory, or if the live allocations of this kind and device would exceed sim_memory_bytes(). */
+void *sim_memory_new(const char *kind, int32_t device, size_t size, size_t alignment, uint64_t owner);
+/* The live allocation that holds [address, address + size), or NULL. */
+const sim_memory *sim_memory_find(const void *address, size_t size);
+/* Frees an allocation by its first byte; false (and a violation) if there is none of this kind. A broken guard is a
+ * violation. */
+bool sim_memory_delete(const char *kind, void *bytes);
+
+/* ---- Launches ---- */
+
+void sim_launch_add(const sim_launch *launch);
+
+#endif

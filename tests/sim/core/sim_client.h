@@ -1,0 +1,64 @@
+/* For tests: run with a recording driver on the library path, and steer it.
+ *
+ * The path must be set before the program starts, so that the library under test finds the driver as it would any. */
+#ifndef KILN_TESTS_SIM_CLIENT_H
+#define KILN_TESTS_SIM_CLIENT_H
+
+#include "tests/sim/core/sim_control.h"
+#include <dlfcn.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Call first in main: sets the variables (devices may be NULL) and starts the program again with the drivers' folder,
+ * KILN_SIM_DIR or ../../sim beside the program, at the head of LD_LIBRARY_PATH. Returns in the second run. */
+static inline void sim_client_start(char **argv, const char *devices) {
+    if (getenv("KILN_SIM_STARTED")) return;
+    char program[PATH_MAX], folder[PATH_MAX + 16], path[2 * PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    if (length < 0) {
+        perror("/proc/self/exe");
+        exit(1);
+    }
+    program[length] = 0;
+    const char *chosen = getenv("KILN_SIM_DIR");
+    if (!chosen) {
+        char copy[PATH_MAX];
+        memcpy(copy, program, (size_t)length + 1);
+        snprintf(folder, sizeof folder, "%s/../../sim", dirname(copy));
+        chosen = folder;
+    }
+    const char *old = getenv("LD_LIBRARY_PATH");
+    snprintf(path, sizeof path, "%s%s%s", chosen, old ? ":" : "", old ? old : "");
+    setenv("LD_LIBRARY_PATH", path, 1);
+    setenv("KILN_SIM_STARTED", "1", 1);
+    if (devices) setenv("KILN_SIM_DEVICES", devices, 1);
+    execv(program, argv);
+    perror(program);
+    exit(1);
+}
+
+/* Fills the control table of a driver ("libcuda.so.1"); ends the program if it is not a recording driver. The handle,
+ * for dlsym of the driver's own functions, is returned. */
+static inline void *sim_client_open(const char *library, sim_control *out_control) {
+    void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+    if (!handle) {
+        fprintf(stderr, "%s\n", dlerror());
+        exit(1);
+    }
+    /* dlsym gives an object pointer; POSIX has it hold a function's address. */
+#define SIM_CONTROL_LOAD(result, name, parameters)                                       \
+    *(void **)&out_control->name = dlsym(handle, "kiln_sim_" #name);                     \
+    if (!out_control->name) {                                                            \
+        fprintf(stderr, "%s: no kiln_sim_" #name ": not a recording driver\n", library); \
+        exit(1);                                                                         \
+    }
+    SIM_CONTROL_MAP(SIM_CONTROL_LOAD)
+#undef SIM_CONTROL_LOAD
+    return handle;
+}
+
+#endif
