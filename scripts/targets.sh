@@ -5,6 +5,7 @@
 #   targets.sh nvidia            name, lowest PTX version, what a portable source ships (ptx, cubin, none)
 #   targets.sh amd               name, code object version; rows that are fired
 #   targets.sh cpu HOST          name; rows of a host architecture, lowest level first
+#   targets.sh ptx               PTX versions and the first CUDA driver of each, in order
 #   targets.sh operators         every operator
 #   targets.sh parts             every part, in the order that numbers them
 #   targets.sh images OP [ARCH]  what OP ships: target, kind (ptx, cubin, both, hsaco), lowest version, source file.
@@ -22,6 +23,10 @@ amd() {
 
 cpu() {
     sed -n 's/^KILN_CPU("\([^"]*\)", '"$1"', .*/\1/p' loader/targets.def
+}
+
+ptx() {
+    sed -n 's/^KILN_PTX(\([0-9]*\)\([0-9]\), \([0-9]*\)0\([0-9]\)0)$/\1.\2 \3.\4/p' loader/targets.def
 }
 
 operators() {
@@ -62,7 +67,7 @@ member() { # KIND NAME, the list on standard input
 }
 
 case ${1:-} in
-nvidia | amd | operators | parts) "$1" ;;
+nvidia | amd | ptx | operators | parts) "$1" ;;
 cpu) cpu "${2:?targets.sh cpu HOST}" ;;
 images)
     operators | member OP "${2:?targets.sh images OP [ARCH]}"
