@@ -1,0 +1,178 @@
+/* Live objects and memory, and the report of what leaked. */
+#include "tests/sim/core/sim.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { GUARD_SIZE = 64, GUARD_BYTE = 0xa5, POISON_BYTE = 0xcd };
+
+/* In front of each object; deleted ones stay in the list with a NULL kind. */
+typedef struct object {
+    struct object *next;
+    const char *kind;
+    max_align_t payload[];
+} object;
+
+typedef struct allocation {
+    struct allocation *next;
+    sim_memory memory;
+    void *block; /* what free takes: guard, bytes, guard */
+} allocation;
+
+static object *objects;
+static allocation *allocations;
+static pid_t owner_process;
+
+/* ---- Objects ---- */
+
+void *sim_object_new(const char *kind, size_t size) {
+    object *created = calloc(1, sizeof *created + size);
+    if (!created) return NULL;
+    sim_lock();
+    created->kind = kind;
+    created->next = objects;
+    objects = created;
+    sim_unlock();
+    return created->payload;
+}
+
+/* The live object at an address, which is compared and not read. */
+static object *live_object(const char *kind, const void *address) {
+    for (object *at = objects; at; at = at->next) {
+        if (at->payload == address) return at->kind && !strcmp(at->kind, kind) ? at : NULL;
+    }
+    return NULL;
+}
+
+bool sim_object_live(const char *kind, const void *address) {
+    sim_lock();
+    bool live = live_object(kind, address) != NULL;
+    sim_unlock();
+    return live;
+}
+
+void sim_object_delete(const char *kind, void *address) {
+    sim_lock();
+    object *found = live_object(kind, address);
+    if (found) {
+        found->kind = NULL;
+    } else {
+        sim_violation("delete of %p, which is no live %s", address, kind);
+    }
+    sim_unlock();
+}
+
+void *sim_object_find(const char *kind, bool (*match)(const void *object, const void *context), const void *context) {
+    void *found = NULL;
+    sim_lock();
+    for (object *at = objects; at && !found; at = at->next) {
+        if (at->kind && !strcmp(at->kind, kind) && match(at->payload, context)) found = at->payload;
+    }
+    sim_unlock();
+    return found;
+}
+
+/* ---- Memory ---- */
+
+static uint64_t live_bytes(const char *kind, int32_t device) {
+    uint64_t bytes = 0;
+    for (const allocation *at = allocations; at; at = at->next) {
+        if (at->memory.device == device && !strcmp(at->memory.kind, kind)) bytes += at->memory.size;
+    }
+    return bytes;
+}
+
+void *sim_memory_new(const char *kind, int32_t device, size_t size, size_t alignment, uint64_t owner) {
+    uint8_t *bytes = NULL;
+    sim_lock();
+    uint64_t used = live_bytes(kind, device), room = sim_memory_bytes();
+    if (used <= room && size <= room - used) {
+        allocation *created = calloc(1, sizeof *created);
+        size_t front = alignment > GUARD_SIZE ? alignment : GUARD_SIZE;
+        size_t total = (front + size + GUARD_SIZE + alignment - 1) / alignment * alignment;
+        uint8_t *block = created ? aligned_alloc(alignment, total) : NULL;
+        if (block) {
+            bytes = block + front;
+            memset(block, GUARD_BYTE, front);
+            memset(bytes, POISON_BYTE, size);
+            memset(bytes + size, GUARD_BYTE, GUARD_SIZE);
+            *created = (allocation){allocations, {kind, device, size, bytes, owner}, block};
+            allocations = created;
+        } else {
+            free(created);
+        }
+    }
+    sim_unlock();
+    return bytes;
+}
+
+const sim_memory *sim_memory_find(const void *address, size_t size) {
+    const sim_memory *found = NULL;
+    uintptr_t wanted = (uintptr_t)address;
+    sim_lock();
+    for (const allocation *at = allocations; at && !found; at = at->next) {
+        uintptr_t begin = (uintptr_t)at->memory.bytes;
+        if (wanted >= begin && wanted - begin <= at->memory.size && size <= at->memory.size - (wanted - begin))
+            found = &at->memory;
+    }
+    sim_unlock();
+    return found;
+}
+
+static bool guards_whole(const allocation *checked) {
+    const uint8_t *bytes = checked->memory.bytes;
+    for (size_t i = 0; i < GUARD_SIZE; i++) {
+        if (bytes[checked->memory.size + i] != GUARD_BYTE || bytes[-(ptrdiff_t)i - 1] != GUARD_BYTE) return false;
+    }
+    return true;
+}
+
+bool sim_memory_delete(const char *kind, void *bytes) {
+    sim_lock();
+    allocation **link = &allocations;
+    while (*link && ((*link)->memory.bytes != bytes || strcmp((*link)->memory.kind, kind)))
+        link = &(*link)->next;
+    allocation *found = *link;
+    if (found) {
+        if (!guards_whole(found)) sim_violation("%s at %p: bytes beside it were written", kind, (void *)bytes);
+        *link = found->next;
+        free(found->block);
+        free(found);
+    } else {
+        sim_violation("free of %p, which is no live %s", bytes, kind);
+    }
+    sim_unlock();
+    return found != NULL;
+}
+
+/* ---- Leaks ---- */
+
+static bool counts(const char *pattern, const char *kind) {
+    return kind && kind[0] && (!strcmp(pattern, "*") || !strcmp(pattern, kind));
+}
+
+SIM_EXPORT uint64_t kiln_sim_live(const char *kind) {
+    uint64_t count = 0;
+    sim_lock();
+    for (const object *at = objects; at; at = at->next)
+        count += counts(kind, at->kind);
+    for (const allocation *at = allocations; at; at = at->next)
+        count += counts(kind, at->memory.kind);
+    sim_unlock();
+    return count;
+}
+
+__attribute__((constructor)) static void remember_process(void) {
+    owner_process = getpid();
+}
+
+/* A forked child inherits its parent's objects; only the parent answers for them. */
+__attribute__((destructor)) static void report_leaks(void) {
+    if (getpid() != owner_process) return;
+    for (const object *at = objects; at; at = at->next) {
+        if (counts("*", at->kind)) fprintf(stderr, "sim: leak: %s %p\n", at->kind, (const void *)at->payload);
+    }
+    for (const allocation *at = allocations; at; at = at->next)
+        fprintf(stderr, "sim: leak: %s %p of %zu bytes\n", at->memory.kind, (void *)at->memory.bytes, at->memory.size);
+}
