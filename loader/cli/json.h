@@ -1,0 +1,33 @@
+/* Writes JSON (RFC 8259), indented, as it goes: nothing is kept in memory.
+ *
+ * A key is given inside an object and NULL inside an array or at the top. Strings are the caller's bytes: what is not
+ * valid UTF-8 becomes U+FFFD, and control characters, DEL and the C1 controls are escaped, so that the output is safe
+ * to show on a terminal. */
+#ifndef KILN_CLI_JSON_H
+#define KILN_CLI_JSON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum { JSON_DEPTH = 16 };
+
+typedef struct json {
+    FILE *file;
+    unsigned depth;
+    bool filled;            /* the innermost object or array has an element */
+    char close[JSON_DEPTH]; /* what ends each open object or array */
+} json;
+
+/* Opens an object or array; json_close ends the innermost one, and the line after the outermost. Initialise json with
+ * its file alone: (json){.file = stdout}. */
+void json_object(json *json, const char *key);
+void json_array(json *json, const char *key);
+void json_close(json *json);
+
+void json_string(json *json, const char *key, const char *value); /* NULL: null */
+void json_integer(json *json, const char *key, int64_t value);
+void json_number(json *json, const char *key, double value); /* NaN and infinities: null */
+void json_bool(json *json, const char *key, bool value);
+
+#endif
