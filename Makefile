@@ -144,6 +144,7 @@ $(filter $(OUT)/tests/cli/%,$(TEST_PROGRAMS)): $(filter-out %/main.o,$(CLI_OBJEC
 $(filter $(OUT)/tests/sim/%,$(TEST_PROGRAMS)): KILN_LDFLAGS += -Wl,-rpath,'$$ORIGIN/../../sim'
 
 $(OUT)/tests/run: $(OBJ)/tests/run.o
+	@mkdir -p $(@D)
 	$(CC) -o $@ $^ $(KILN_LDFLAGS)
 
 .PHONY: test-programs unit-tests
