@@ -44,7 +44,7 @@ static void quote(FILE *file, const char *value) {
 }
 
 /* What stands before a value: the comma, the line, the key. */
-static void begin(json *json, const char *key) {
+static void begin(json_writer *json, const char *key) {
     if (json->filled) fputc(',', json->file);
     if (json->depth) fprintf(json->file, "\n%*s", (int)(2 * json->depth), "");
     json->filled = true;
@@ -53,7 +53,7 @@ static void begin(json *json, const char *key) {
     fputs(": ", json->file);
 }
 
-static void nest(json *json, const char *key, char open, char close) {
+static void nest(json_writer *json, const char *key, char open, char close) {
     begin(json, key);
     assert(json->depth < JSON_DEPTH);
     json->close[json->depth++] = close;
@@ -61,15 +61,15 @@ static void nest(json *json, const char *key, char open, char close) {
     fputc(open, json->file);
 }
 
-void json_object(json *json, const char *key) {
+void json_object(json_writer *json, const char *key) {
     nest(json, key, '{', '}');
 }
 
-void json_array(json *json, const char *key) {
+void json_array(json_writer *json, const char *key) {
     nest(json, key, '[', ']');
 }
 
-void json_close(json *json) {
+void json_close(json_writer *json) {
     assert(json->depth > 0);
     json->depth--;
     if (json->filled) fprintf(json->file, "\n%*s", (int)(2 * json->depth), "");
@@ -78,7 +78,7 @@ void json_close(json *json) {
     json->filled = true;
 }
 
-void json_string(json *json, const char *key, const char *value) {
+void json_string(json_writer *json, const char *key, const char *value) {
     begin(json, key);
     if (value)
         quote(json->file, value);
@@ -86,12 +86,12 @@ void json_string(json *json, const char *key, const char *value) {
         fputs("null", json->file);
 }
 
-void json_integer(json *json, const char *key, int64_t value) {
+void json_integer(json_writer *json, const char *key, int64_t value) {
     begin(json, key);
     fprintf(json->file, "%" PRId64, value);
 }
 
-void json_number(json *json, const char *key, double value) {
+void json_number(json_writer *json, const char *key, double value) {
     begin(json, key);
     if (isfinite(value))
         fprintf(json->file, "%.9g", value);
@@ -99,7 +99,7 @@ void json_number(json *json, const char *key, double value) {
         fputs("null", json->file);
 }
 
-void json_bool(json *json, const char *key, bool value) {
+void json_bool(json_writer *json, const char *key, bool value) {
     begin(json, key);
     fputs(value ? "true" : "false", json->file);
 }

@@ -12,22 +12,22 @@
 
 enum { JSON_DEPTH = 16 };
 
-typedef struct json {
+typedef struct json_writer {
     FILE *file;
     unsigned depth;
     bool filled;            /* the innermost object or array has an element */
     char close[JSON_DEPTH]; /* what ends each open object or array */
-} json;
+} json_writer;
 
 /* Opens an object or array; json_close ends the innermost one, and the line after the outermost. Initialise json with
- * its file alone: (json){.file = stdout}. */
-void json_object(json *json, const char *key);
-void json_array(json *json, const char *key);
-void json_close(json *json);
+ * its file alone: (json_writer){.file = stdout}. */
+void json_object(json_writer *json, const char *key);
+void json_array(json_writer *json, const char *key);
+void json_close(json_writer *json);
 
-void json_string(json *json, const char *key, const char *value); /* NULL: null */
-void json_integer(json *json, const char *key, int64_t value);
-void json_number(json *json, const char *key, double value); /* NaN and infinities: null */
-void json_bool(json *json, const char *key, bool value);
+void json_string(json_writer *json, const char *key, const char *value); /* NULL: null */
+void json_integer(json_writer *json, const char *key, int64_t value);
+void json_number(json_writer *json, const char *key, double value); /* NaN and infinities: null */
+void json_bool(json_writer *json, const char *key, bool value);
 
 #endif

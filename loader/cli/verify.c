@@ -19,14 +19,14 @@ const cli_command cli_verify = {
     .run = run,
 };
 
-typedef struct tally {
-    json *json; /* NULL: text */
+typedef struct verify_tally {
+    json_writer *json; /* NULL: text */
     unsigned images;
     unsigned failures;
-} tally;
+} verify_tally;
 
 static int verify(void *user, const kiln_bundle *bundle, const kiln_part *part, const kiln_image *image) {
-    tally *tally = user;
+    verify_tally *tally = user;
     kiln_status status = kiln_image_verify(part, image);
     const char *kind = kiln_image_kind_name(image->kind);
     tally->images++;
@@ -59,8 +59,8 @@ static int run(int argc, char **argv) {
     int code = bundles_find(argc, argv, &list);
     if (code != CLI_OK) return code;
 
-    json json = {.file = stdout};
-    tally tally = {.json = as_json ? &json : NULL};
+    json_writer json = {.file = stdout};
+    verify_tally tally = {.json = as_json ? &json : NULL};
     if (as_json) {
         json_object(&json, NULL);
         json_array(&json, "images");
