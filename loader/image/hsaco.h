@@ -3,6 +3,7 @@
 #ifndef KILN_LOADER_IMAGE_HSACO_H
 #define KILN_LOADER_IMAGE_HSACO_H
 
+#include "loader/image/bytes.h"
 #include "loader/status.h"
 
 /* The kinds of hidden (implicit) argument: (name, metadata value_kind, provided by kiln). */
@@ -51,7 +52,8 @@ enum { KILN__HSACO_HIDDEN_MAX = 32 };
 typedef struct kiln__hsaco_kernel {
     char name[128];          /* escaped nowhere: any bytes but NUL */
     char symbol[136];        /* what HSA looks up: name.kd */
-    uint32_t arguments_size; /* of the explicit arguments: the end of the last one, padding of one struct included */
+    uint32_t arguments_size; /* of the explicit arguments: the end of the last one, padding of one struct included;
+                              * kernarg_size if the metadata lists no arguments */
     uint32_t kernarg_size;   /* of the whole segment */
     uint32_t kernarg_align;
     uint32_t group_bytes;    /* static LDS */
@@ -71,13 +73,20 @@ typedef struct kiln__hsaco {
     uint32_t kernel_count;
     const uint8_t *metadata; /* the msgpack, inside the inspected bytes */
     size_t metadata_size;
+    kiln__bytes kernels; /* the metadata from the first kernel's on */
 } kiln__hsaco;
 
 /* Reads the ELF header and notes and counts the kernels.
  * Returns KILN_OK, KILN_ERROR_CORRUPT_IMAGE, KILN_ERROR_UNSUPPORTED. */
 kiln_status kiln__hsaco_read(const void *bytes, size_t size, kiln__hsaco *out_hsaco);
 
-/* Reads one kernel's metadata, by number. Returns as kiln__hsaco_read. */
+/* Reads the kernel in front of *rest, which starts as hsaco->kernels, and moves *rest to the next one's: for those who
+ * read all kernel_count of them. Returns as kiln__hsaco_read; UNSUPPORTED is for names of more than 127 bytes and more
+ * than KILN__HSACO_HIDDEN_MAX hidden arguments. */
+kiln_status kiln__hsaco_kernel_next(kiln__bytes *rest, kiln__hsaco_kernel *out_kernel);
+
+/* Reads one kernel's metadata, by number. Returns as kiln__hsaco_kernel_next; KILN_ERROR_INVALID_ARGUMENT for an index
+ * beyond the last. */
 kiln_status kiln__hsaco_kernel_read(const kiln__hsaco *hsaco, uint32_t index, kiln__hsaco_kernel *out_kernel);
 
 #endif
