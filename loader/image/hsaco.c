@@ -129,7 +129,7 @@ kiln_status kiln__hsaco_read(const void *bytes, size_t size, kiln__hsaco *out_hs
                           "HSACO: ELF type %u is not a linked code object (type 3): link it first", elf.type);
     kiln__hsaco hsaco = {.code_object_version = elf.abi_version - ABI_VERSION_FIRST + CODE_OBJECT_FIRST};
     KILN__TRY(read_target(&elf, &hsaco));
-    kiln__bytes metadata;
+    kiln__bytes metadata = {NULL, 0};
     KILN__TRY(find_metadata(&elf, &metadata));
     hsaco.metadata = metadata.at;
     hsaco.metadata_size = metadata.size;
