@@ -1,0 +1,106 @@
+#!/bin/sh
+# Sees to it that what a goal needs is on this machine:
+#
+#   scripts/deps.sh [--list] GOAL...     goals: build check lint docs coverage bench images ci
+#
+# What is there already is left alone, wherever it came from. As root on Debian the rest is installed; otherwise the one
+# apt-get line is printed and the exit status is 1. --list only names what is missing: a line "package<TAB>for what" each.
+set -eu
+
+# One row for each thing: goals, Debian package, how to see that it is there, what for.
+# A probe is a command's name or the path of a file.
+rows() {
+    cat <<'END'
+build check lint coverage bench ci|gcc|cc|the C compiler
+build check coverage bench ci|libc6-dev|/usr/include/stdio.h|the C library's headers
+build check coverage bench ci|make|make|the build
+build check coverage bench ci|xxd|xxd|embedding images
+check coverage ci|libcmocka-dev|/usr/include/cmocka.h|unit tests
+check coverage ci|g++|c++|the headers in C++
+check coverage ci|pkg-config|pkg-config|the installed package's test
+check coverage ci|cmake|cmake|the installed package's test
+check coverage ci|libhsa-runtime-dev|/usr/include/hsa/hsa.h|comparing kiln's HSA declarations with AMD's
+check coverage ci|python3-numpy|/usr/lib/python3/dist-packages/numpy/__init__.py|NumPy files
+lint ci|clang-format|clang-format|the shape of the sources
+lint ci|clang-tidy|clang-tidy|static checks
+lint ci|shellcheck|shellcheck|checking the scripts
+docs|doxygen|doxygen|the API reference
+coverage|lcov|lcov|counting lines
+bench|valgrind|valgrind|counting instructions
+images ci|clang-19|clang-19|firing AMD images
+images ci|lld-19|ld.lld-19|firing AMD images
+images ci|llvm-19|llvm-objdump-19|looking into AMD images
+ci|gcc-aarch64-linux-gnu|aarch64-linux-gnu-gcc|the aarch64 build
+ci|libc6-dev-arm64-cross|/usr/aarch64-linux-gnu/include/stdio.h|the aarch64 build
+ci|qemu-user|qemu-aarch64|running the aarch64 build
+END
+}
+
+present() {
+    case $1 in
+    /*) [ -e "$1" ] ;;
+    *) command -v "$1" >/dev/null 2>&1 ;;
+    esac
+}
+
+missing() { # GOAL...
+    rows | while IFS='|' read -r goals package probe purpose; do
+        for goal in "$@"; do
+            case " $goals " in
+            *" $goal "*) present "$probe" || printf '%s\t%s\n' "$package" "$purpose" ;;
+            esac
+        done
+    done | sort -u
+}
+
+known=$(rows | cut -d'|' -f1 | tr ' ' '\n' | sort -u | tr '\n' ' ')
+list=0
+if [ "${1-}" = --list ]; then
+    list=1
+    shift
+fi
+[ $# -gt 0 ] || set -- ''
+for goal in "$@"; do
+    case " $known" in
+    *" $goal "*) ;;
+    *)
+        echo "deps.sh: '$goal' is no goal; the goals are: $known" >&2
+        exit 2
+        ;;
+    esac
+done
+
+lines=$(missing "$@")
+if [ $list -eq 1 ]; then
+    [ -z "$lines" ] || printf '%s\n' "$lines"
+    exit 0
+fi
+[ -n "$lines" ] || exit 0
+
+packages=$(printf '%s\n' "$lines" | cut -f1 | sort -u | tr '\n' ' ' | sed 's/ $//')
+echo "missing for $*:"
+printf '%s\n' "$lines" | sed 's/^/  /'
+if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null 2>&1; then
+    echo "Install it, on Debian with:"
+    echo "  apt-get install -y --no-install-recommends $packages"
+    exit 1
+fi
+
+export DEBIAN_FRONTEND=noninteractive
+install_packages() {
+    # Unquoted: several words.
+    # shellcheck disable=SC2086
+    apt-get install -y -qq --no-install-recommends $packages </dev/null
+}
+# A bare image has no package lists; lists that are there may be too old to install from.
+install_packages >/dev/null 2>&1 || {
+    apt-get update -qq
+    install_packages >/dev/null
+}
+lines=$(missing "$@")
+if [ -n "$lines" ]; then
+    echo "deps.sh: still missing after the installation:" >&2
+    printf '%s\n' "$lines" >&2
+    exit 1
+fi
+echo "installed: $packages"
