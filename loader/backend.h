@@ -1,8 +1,8 @@
 /* What a backend does for the loader: one table of functions, no optional slots.
  *
  * The loader has checked arguments for NULL, sizes and states before it calls; a backend checks what only it can know.
- * Each function returns a status with the error text set. Vendor errors are mapped once, in <name>_status.c, keeping the
- * call, the vendor's name and its number in the text. */
+ * Each function returns a status with the error text set. Vendor errors are mapped once, in <name>_status.c, keeping
+ * the call, the vendor's name and its number in the text. */
 #ifndef KILN_LOADER_BACKEND_H
 #define KILN_LOADER_BACKEND_H
 
@@ -28,7 +28,8 @@ struct kiln__backend {
     void (*device_close)(kiln_device *device);
 
     /* Loads module->image: sets module->native and, for each kernel, function, arguments_size, info from the driver.
-     * A refusal of this image alone is KILN_ERROR_NO_IMAGE (the next candidate is tried); anything else ends the load. */
+     * A refusal of this image alone is KILN_ERROR_NO_IMAGE (the next candidate is tried); anything else ends the load.
+     */
     kiln_status (*module_load)(kiln_module *module);
     void (*module_unload)(kiln_module *module);
     /* NO to loading on a stream that is being captured: sets *out_capturing. */

@@ -33,7 +33,7 @@ struct kiln_device {
     kiln_module *modules;      /* every load, those that found no image included */
     kiln__trace *trace;        /* set while the state has TRACING, or being drained */
     pthread_mutex_t trace_lock;
-    kiln_device *next;         /* registry */
+    kiln_device *next; /* registry */
 };
 
 /* KILN_OK if the device can be used; else FORKED, DEVICE_LOST or INVALID_ARGUMENT (closing), with the text. */

@@ -19,8 +19,8 @@ struct kiln_module {
     kiln_device *device;
     const kiln_bundle *bundle;
     kiln_part part;
-    kiln_image image; /* the one chosen */
-    void *native;     /* the backend's own */
+    kiln_image image;     /* the one chosen */
+    void *native;         /* the backend's own */
     kiln_kernel *kernels; /* part.kernel_count, in the part's order */
     kiln_status status;   /* KILN_OK, or NO_IMAGE: kept with its reasons, so that it is judged once */
     char *reasons;        /* malloc'd text of a NO_IMAGE */
@@ -31,7 +31,8 @@ struct kiln_module {
 kiln_status kiln__module_get_on(kiln_stream *stream, const kiln_bundle *bundle, const char *part,
                                 const kiln_module **out_module);
 
-/* Unloads all modules of a device that closes. */
-void kiln__modules_close(kiln_device *device);
+/* Unloads all modules of a device that closes; in a forked child, where the driver must not be called, only frees them.
+ */
+void kiln__modules_close(kiln_device *device, bool forked);
 
 #endif

@@ -10,16 +10,16 @@ enum {
 };
 
 /* The precisions an operator can be asked for: (name, bytes of an element). Their order numbers the parts. */
-#define KILN__FLOAT_PARTS(X)                                                                                           \
-    X(f32, 4)                                                                                                          \
-    X(f16, 2)                                                                                                          \
+#define KILN__FLOAT_PARTS(X) \
+    X(f32, 4)                \
+    X(f16, 2)                \
     X(bf16, 2)
 
 enum {
 #define KILN__PART_ENUM(name, size) KILN__PART_##name,
     KILN__FLOAT_PARTS(KILN__PART_ENUM)
 #undef KILN__PART_ENUM
-    KILN__PART_COUNT
+        KILN__PART_COUNT
 };
 
 #endif

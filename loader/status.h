@@ -8,7 +8,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 
-#define KILN__LIKELY(x) __builtin_expect(!!(x), 1)
+#define KILN__LIKELY(x)   __builtin_expect(!!(x), 1)
 #define KILN__UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 /* Sets this thread's error text (replacing it) and returns status. Allocates nothing. */
@@ -21,16 +21,16 @@ kiln_status kiln__fail_within(kiln_status status, const char *format, ...) __att
 void kiln__log(kiln_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 
 /* Returns from the calling function on failure. */
-#define KILN__TRY(expression)                                                                                          \
-    do {                                                                                                               \
-        kiln_status kiln__try_status = (expression);                                                                   \
-        if (KILN__UNLIKELY(kiln__try_status != KILN_OK)) return kiln__try_status;                                      \
+#define KILN__TRY(expression)                                                     \
+    do {                                                                          \
+        kiln_status kiln__try_status = (expression);                              \
+        if (KILN__UNLIKELY(kiln__try_status != KILN_OK)) return kiln__try_status; \
     } while (0)
 
 /* Returns INVALID_ARGUMENT with a sentence unless the rule holds. */
-#define KILN__REQUIRE(rule, ...)                                                                                       \
-    do {                                                                                                               \
-        if (KILN__UNLIKELY(!(rule))) return kiln__fail(KILN_ERROR_INVALID_ARGUMENT, __VA_ARGS__);                      \
+#define KILN__REQUIRE(rule, ...)                                                                  \
+    do {                                                                                          \
+        if (KILN__UNLIKELY(!(rule))) return kiln__fail(KILN_ERROR_INVALID_ARGUMENT, __VA_ARGS__); \
     } while (0)
 
 /* A growing line of text in a caller's buffer, cut at its end; length counts what was wanted. */

@@ -39,9 +39,13 @@ const kiln__cpu_target *kiln__cpu_target_find(const char *name);
 /* Reads "sm_90a" (any number of two or three digits, listed or not). false if it is not of that form. */
 bool kiln__nvidia_parse(const char *name, int32_t *out_capability, char *out_suffix);
 
-/* Reads an HSA ISA name, "amdgcn-amd-amdhsa--gfx942:sramecc+:xnack-", or the part after "--". A supported feature that is
- * not stated is 0 in the target. false if it is malformed; a processor that no row has is accepted, with generic "". */
+/* Reads an HSA ISA name, "amdgcn-amd-amdhsa--gfx942:sramecc+:xnack-", or the part after "--". A supported feature that
+ * is not stated is 0 in the target. false if it is malformed; a processor that no row has is accepted, with generic "".
+ */
 bool kiln__amd_parse(const char *isa, kiln_target *out_target);
+
+/* Reads the features of an AMD target ("", ":sramecc+:xnack-"): 0 not stated, 1 off, 2 on. false if malformed. */
+bool kiln__amd_features(const char *text, int32_t *out_xnack, int32_t *out_sramecc);
 
 /* The lowest CUDA driver (12040 is 12.4) that reads a PTX ISA version (84 is 8.4), and the highest PTX version that a
  * driver reads. */

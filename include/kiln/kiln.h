@@ -58,19 +58,19 @@ KILN_API uint32_t kiln_version(void);
 /* ---- 1. Status and errors ---------------------------------------------------------------------------------------- */
 
 /* Every status, in one list: (name, text). */
-#define KILN_STATUS_MAP(X)                                                                                             \
-    X(OK, "ok")                                                                                                        \
-    X(ERROR_INVALID_ARGUMENT, "invalid argument")                                                                      \
-    X(ERROR_OUT_OF_MEMORY, "out of memory")                                                                            \
-    X(ERROR_NOT_FOUND, "not found")                                                                                    \
-    X(ERROR_NO_DRIVER, "driver absent")                                                                                \
-    X(ERROR_NO_IMAGE, "no image for this device")                                                                      \
-    X(ERROR_CORRUPT_IMAGE, "corrupt image")                                                                            \
-    X(ERROR_UNSUPPORTED, "unsupported")                                                                                \
-    X(ERROR_DRIVER_TOO_OLD, "driver too old")                                                                          \
-    X(ERROR_DRIVER, "driver error")                                                                                    \
-    X(ERROR_FORKED, "device opened before fork")                                                                       \
-    X(ERROR_CAPTURING, "not allowed while a stream is being captured")                                                 \
+#define KILN_STATUS_MAP(X)                                             \
+    X(OK, "ok")                                                        \
+    X(ERROR_INVALID_ARGUMENT, "invalid argument")                      \
+    X(ERROR_OUT_OF_MEMORY, "out of memory")                            \
+    X(ERROR_NOT_FOUND, "not found")                                    \
+    X(ERROR_NO_DRIVER, "driver absent")                                \
+    X(ERROR_NO_IMAGE, "no image for this device")                      \
+    X(ERROR_CORRUPT_IMAGE, "corrupt image")                            \
+    X(ERROR_UNSUPPORTED, "unsupported")                                \
+    X(ERROR_DRIVER_TOO_OLD, "driver too old")                          \
+    X(ERROR_DRIVER, "driver error")                                    \
+    X(ERROR_FORKED, "device opened before fork")                       \
+    X(ERROR_CAPTURING, "not allowed while a stream is being captured") \
     X(ERROR_DEVICE_LOST, "device lost")
 
 typedef enum kiln_status {
@@ -164,13 +164,13 @@ typedef struct kiln_device_info {
     kiln_backend_id backend;
     int32_t ordinal;
     kiln_target target;
-    char name[128];               /* as the driver gives it */
-    char driver[128];             /* library opened and its version, in words */
-    uint64_t memory_bytes;        /* device memory; CPU: the machine's */
-    int32_t multiprocessors;      /* SMs, compute units, or CPU threads used */
-    int32_t wave_size;            /* threads that run in lock step: 32 or 64; CPU: 1 */
-    int32_t max_threads;          /* per group */
-    int32_t max_shared_bytes;     /* per group, with opt-in; CPU: 0 */
+    char name[128];           /* as the driver gives it */
+    char driver[128];         /* library opened and its version, in words */
+    uint64_t memory_bytes;    /* device memory; CPU: the machine's */
+    int32_t multiprocessors;  /* SMs, compute units, or CPU threads used */
+    int32_t wave_size;        /* threads that run in lock step: 32 or 64; CPU: 1 */
+    int32_t max_threads;      /* per group */
+    int32_t max_shared_bytes; /* per group, with opt-in; CPU: 0 */
 } kiln_device_info;
 
 /* Describes an open device. Returns KILN_OK or KILN_ERROR_INVALID_ARGUMENT. */
@@ -195,8 +195,8 @@ KILN_API kiln_status kiln_stream_open(kiln_device *device, uint32_t flags, kiln_
 
 /* Uses a queue of the application's. CUDA: native is a CUstream of the device's context; 0, 1 and 2 mean what they mean
  * to the driver; nothing is allocated and nothing need be released. ROCm: native is an hsa_queue_t * of the device's
- * agent, which must outlive the stream; kiln_stream_close releases kiln's kernarg ring after its last packet is done and
- * leaves the queue. CPU: native must be NULL. Returns as kiln_stream_open. */
+ * agent, which must outlive the stream; kiln_stream_close releases kiln's kernarg ring after its last packet is done
+ * and leaves the queue. CPU: native must be NULL. Returns as kiln_stream_open. */
 KILN_API kiln_status kiln_stream_borrow(kiln_device *device, void *native, kiln_stream *out_stream);
 
 /* Waits until all work of the stream is done.
@@ -210,10 +210,9 @@ KILN_API void kiln_stream_close(kiln_stream *stream);
 
 /* ---- 4. Memory --------------------------------------------------------------------------------------------------- */
 
-/* Allocates size bytes on the device, aligned to 256 bytes at least, contents undefined. size 0 gives NULL. Release with
- * kiln_memory_free. On the CPU this is host memory.
- * Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT, KILN_ERROR_OUT_OF_MEMORY, KILN_ERROR_CAPTURING, KILN_ERROR_FORKED,
- * KILN_ERROR_DEVICE_LOST, KILN_ERROR_DRIVER. */
+/* Allocates size bytes on the device, aligned to 256 bytes at least, contents undefined. size 0 gives NULL. Release
+ * with kiln_memory_free. On the CPU this is host memory. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT,
+ * KILN_ERROR_OUT_OF_MEMORY, KILN_ERROR_CAPTURING, KILN_ERROR_FORKED, KILN_ERROR_DEVICE_LOST, KILN_ERROR_DRIVER. */
 KILN_API kiln_status kiln_memory_alloc(kiln_device *device, size_t size, void **out_memory);
 
 /* Frees memory of kiln_memory_alloc; no work in flight may use it. NULL memory is accepted. */
@@ -257,11 +256,11 @@ typedef void (*kiln_cpu_function)(const void *arguments, const kiln_cpu_span *sp
 /* One kernel as one image has it. 0 means not known (PTX has no register count). */
 typedef struct kiln_kernel_info {
     const char *name;
-    uint32_t arguments_size;   /* bytes of its one argument struct */
-    uint32_t registers;        /* per thread (CUDA), VGPRs per lane (ROCm) */
+    uint32_t arguments_size; /* bytes of its one argument struct */
+    uint32_t registers;      /* per thread (CUDA), VGPRs per lane (ROCm) */
     uint32_t spill_bytes;
-    uint32_t shared_bytes;     /* static shared memory (LDS) per group */
-    uint32_t max_threads;      /* per group */
+    uint32_t shared_bytes; /* static shared memory (LDS) per group */
+    uint32_t max_threads;  /* per group */
     uint32_t reserved;
     kiln_cpu_function function; /* CPU images only */
 } kiln_kernel_info;
@@ -273,15 +272,15 @@ enum { KILN_BUNDLE_VERSION = 1 };
 
 /* One precompiled binary for one target. */
 typedef struct kiln_image {
-    const char *target;       /* exactly as it was asked for when fired: "sm_90a", "gfx942:xnack-", "x86-64-v3" */
-    const void *data;         /* PTX ends with a NUL byte, not counted in size. NULL for CPU */
+    const char *target; /* exactly as it was asked for when fired: "sm_90a", "gfx942:xnack-", "x86-64-v3" */
+    const void *data;   /* PTX ends with a NUL byte, not counted in size. NULL for CPU */
     uint64_t size;
     kiln_image_kind kind;
-    uint32_t format_version;  /* PTX: ISA version * 10 (63 is 6.3); HSACO: code object version; else 0 */
-    uint32_t driver_version;  /* lowest CUDA driver that reads it, major * 1000 + minor * 10; else 0 */
-    uint32_t kernel_size;     /* sizeof(kiln_kernel_info) where the table was compiled */
+    uint32_t format_version;         /* PTX: ISA version * 10 (63 is 6.3); HSACO: code object version; else 0 */
+    uint32_t driver_version;         /* lowest CUDA driver that reads it, major * 1000 + minor * 10; else 0 */
+    uint32_t kernel_size;            /* sizeof(kiln_kernel_info) where the table was compiled */
     const kiln_kernel_info *kernels; /* in the order of the part's kernel_names */
-    uint8_t sha256[32];       /* of data; integrity, not authenticity */
+    uint8_t sha256[32];              /* of data; integrity, not authenticity */
 } kiln_image;
 
 /* What is loaded together: normally one precision. All its images hold the same kernels. */
@@ -305,8 +304,8 @@ typedef struct kiln_bundle {
     uint32_t reserved;
 } kiln_bundle;
 
-/* The bundles linked into this program or shared object: every operator of kiln's that it calls and every packed bundle.
- * *out_bundles points to static storage. Returns KILN_OK or KILN_ERROR_INVALID_ARGUMENT. */
+/* The bundles linked into this program or shared object: every operator of kiln's that it calls and every packed
+ * bundle. *out_bundles points to static storage. Returns KILN_OK or KILN_ERROR_INVALID_ARGUMENT. */
 KILN_API kiln_status kiln_linked_bundles(const kiln_bundle *const **out_bundles, size_t *out_count);
 
 /* Every operator's bundle. Referring to this function links all images; only tools want that. */
@@ -314,20 +313,20 @@ KILN_API kiln_status kiln_all_bundles(const kiln_bundle *const **out_bundles, si
 
 /* Why an image does not fit a device: one list of (name, bit number, sentence). The sentence is completed with the
  * image's and the device's properties by kiln_reason_text. */
-#define KILN_REASON_MAP(X)                                                                                             \
-    X(BACKEND, 0, "is for another backend")                                                                            \
-    X(TARGET, 1, "its target is not known to this version of kiln")                                                    \
-    X(EXACT, 2, "needs exactly this chip")                                                                             \
-    X(FAMILY, 3, "needs a chip of this family")                                                                        \
-    X(MAJOR, 4, "needs the same major compute capability")                                                             \
-    X(MINOR, 5, "needs a higher minor compute capability")                                                             \
-    X(CAPABILITY, 6, "needs a higher compute capability")                                                              \
-    X(DRIVER, 7, "needs a newer driver")                                                                               \
-    X(PROCESSOR, 8, "is for another processor")                                                                        \
-    X(XNACK, 9, "its xnack setting differs")                                                                           \
-    X(SRAMECC, 10, "its sramecc setting differs")                                                                      \
-    X(CPU_LEVEL, 11, "needs a higher CPU level")                                                                       \
-    X(REFUSED, 12, "was refused by the driver")                                                                        \
+#define KILN_REASON_MAP(X)                                          \
+    X(BACKEND, 0, "is for another backend")                         \
+    X(TARGET, 1, "its target is not known to this version of kiln") \
+    X(EXACT, 2, "needs exactly this chip")                          \
+    X(FAMILY, 3, "needs a chip of this family")                     \
+    X(MAJOR, 4, "needs the same major compute capability")          \
+    X(MINOR, 5, "needs a higher minor compute capability")          \
+    X(CAPABILITY, 6, "needs a higher compute capability")           \
+    X(DRIVER, 7, "needs a newer driver")                            \
+    X(PROCESSOR, 8, "is for another processor")                     \
+    X(XNACK, 9, "its xnack setting differs")                        \
+    X(SRAMECC, 10, "its sramecc setting differs")                   \
+    X(CPU_LEVEL, 11, "needs a higher CPU level")                    \
+    X(REFUSED, 12, "was refused by the driver")                     \
     X(MALFORMED, 13, "its table entry is malformed")
 
 enum {
@@ -350,8 +349,8 @@ typedef struct kiln_candidate {
 KILN_API kiln_status kiln_select(const kiln_bundle *bundle, const kiln_part *part, const kiln_target *target,
                                  kiln_candidate *candidates, uint32_t *out_fitting);
 
-/* Writes the sentence for one judgement, like "sm_90a cubin: needs exactly sm_90a, device is sm_120", NUL-terminated and
- * cut to size bytes. Returns the length without cutting, as snprintf does; 0 for NULL arguments. */
+/* Writes the sentence for one judgement, like "sm_90a cubin: needs exactly sm_90a, device is sm_120", NUL-terminated
+ * and cut to size bytes. Returns the length without cutting, as snprintf does; 0 for NULL arguments. */
 KILN_API size_t kiln_reason_text(const kiln_image *image, const kiln_target *target, uint32_t reasons, char *text,
                                  size_t size);
 
@@ -365,13 +364,14 @@ KILN_API kiln_status kiln_target_parse(const char *name, int32_t driver_version,
 /* The name of a target ("sm_90", "gfx942:sramecc+:xnack-", "x86-64-v3"), as kiln_reason_text. */
 KILN_API size_t kiln_target_text(const kiln_target *target, char *text, size_t size);
 
-/* Entries of a table, by number, as this version of kiln sees them: fields that an older table lacks are zero. bundle or
- * part must be valid; a number out of range gives a zeroed entry. */
+/* Entries of a table, by number, as this version of kiln sees them: fields that an older table lacks are zero. bundle
+ * or part must be valid; a number out of range gives a zeroed entry. */
 KILN_API kiln_part kiln_bundle_part(const kiln_bundle *bundle, uint32_t index);
 KILN_API kiln_image kiln_part_image(const kiln_part *part, uint32_t index);
 KILN_API kiln_kernel_info kiln_image_kernel(const kiln_part *part, const kiln_image *image, uint32_t index);
 
-/* Finds a part by name. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT, KILN_ERROR_NOT_FOUND (the text lists the parts). */
+/* Finds a part by name. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT, KILN_ERROR_NOT_FOUND (the text lists the parts).
+ */
 KILN_API kiln_status kiln_bundle_find_part(const kiln_bundle *bundle, const char *name, kiln_part *out_part);
 
 /* ---- 6. Modules and kernels -------------------------------------------------------------------------------------- */
@@ -382,13 +382,13 @@ typedef struct kiln_module kiln_module;
 /* One entry point, resolved. Lives as long as its module. */
 typedef struct kiln_kernel kiln_kernel;
 
-/* The module of a bundle part on a device. The first call loads it: judges the images, loads the best that the driver accepts and resolves all its
- * kernels; later calls give the same module. The bundle must outlive the device. Loads on one device wait for each other.
- * A load inside a capture does not disturb it. The module is the device's and is unloaded when the device closes.
- * Returns KILN_OK; KILN_ERROR_INVALID_ARGUMENT; KILN_ERROR_NOT_FOUND (no such part, or the chosen image lacks a kernel
- * that it promises); KILN_ERROR_NO_IMAGE (the error text says why for each image); KILN_ERROR_CORRUPT_IMAGE;
- * KILN_ERROR_UNSUPPORTED (a kernel needs what kiln does not provide); KILN_ERROR_CAPTURING; KILN_ERROR_OUT_OF_MEMORY;
- * KILN_ERROR_FORKED; KILN_ERROR_DEVICE_LOST; KILN_ERROR_DRIVER. */
+/* The module of a bundle part on a device. The first call loads it: judges the images, loads the best that the driver
+ * accepts and resolves all its kernels; later calls give the same module. The bundle must outlive the device. Loads on
+ * one device wait for each other. A load inside a capture does not disturb it. The module is the device's and is
+ * unloaded when the device closes. Returns KILN_OK; KILN_ERROR_INVALID_ARGUMENT; KILN_ERROR_NOT_FOUND (no such part, or
+ * the chosen image lacks a kernel that it promises); KILN_ERROR_NO_IMAGE (the error text says why for each image);
+ * KILN_ERROR_CORRUPT_IMAGE; KILN_ERROR_UNSUPPORTED (a kernel needs what kiln does not provide); KILN_ERROR_CAPTURING;
+ * KILN_ERROR_OUT_OF_MEMORY; KILN_ERROR_FORKED; KILN_ERROR_DEVICE_LOST; KILN_ERROR_DRIVER. */
 KILN_API kiln_status kiln_module_get(kiln_device *device, const kiln_bundle *bundle, const char *part,
                                      const kiln_module **out_module);
 
@@ -402,9 +402,9 @@ KILN_API kiln_status kiln_module_find_kernel(const kiln_module *module, const ch
 typedef struct kiln_kernel_attributes {
     uint32_t arguments_size; /* bytes of the argument struct; 0: the image does not say, any size is taken */
     uint32_t registers;
-    uint32_t local_bytes;    /* per thread: spills and stack */
-    uint32_t shared_bytes;   /* static, per group */
-    uint32_t max_threads;    /* per group */
+    uint32_t local_bytes;  /* per thread: spills and stack */
+    uint32_t shared_bytes; /* static, per group */
+    uint32_t max_threads;  /* per group */
     uint32_t max_dynamic_shared_bytes;
 } kiln_kernel_attributes;
 
@@ -414,8 +414,8 @@ KILN_API kiln_status kiln_kernel_get_attributes(const kiln_kernel *kernel, kiln_
 
 /* How many groups of so many threads and bytes of dynamic shared memory can be resident on one multiprocessor.
  * Returns as kiln_kernel_get_attributes. */
-KILN_API kiln_status kiln_kernel_get_occupancy(const kiln_kernel *kernel, uint32_t threads, uint32_t dynamic_shared_bytes,
-                                               uint32_t *out_groups);
+KILN_API kiln_status kiln_kernel_get_occupancy(const kiln_kernel *kernel, uint32_t threads,
+                                               uint32_t dynamic_shared_bytes, uint32_t *out_groups);
 
 /* The shape of a launch. Zero in a dimension of grid or group means 1. */
 typedef struct kiln_launch_config {
@@ -425,8 +425,8 @@ typedef struct kiln_launch_config {
     uint32_t cluster[3];           /* CUDA, sm_90 and later: groups per cluster. All 0: none */
 } kiln_launch_config;
 
-/* Launches a kernel on a stream. arguments points to the kernel's one argument struct, which is copied; its size must be
- * the kernel's. Allocates nothing and takes no lock; waits only when the queue is full. The kernel must be of the
+/* Launches a kernel on a stream. arguments points to the kernel's one argument struct, which is copied; its size must
+ * be the kernel's. Allocates nothing and takes no lock; waits only when the queue is full. The kernel must be of the
  * stream's device.
  * Returns KILN_OK; KILN_ERROR_INVALID_ARGUMENT (NULL, wrong size, a shape beyond the device's limits, a kernel of
  * another device); KILN_ERROR_UNSUPPORTED (clusters where there are none); KILN_ERROR_FORKED; KILN_ERROR_DEVICE_LOST;
@@ -472,7 +472,7 @@ typedef struct kiln_check_result {
     const char *target; /* of the image that was picked; NULL if none */
     kiln_image_kind kind;
     uint32_t reserved;
-    const char *text;   /* "sm_90 cubin", or why each image did not fit, a line each */
+    const char *text; /* "sm_90 cubin", or why each image did not fit, a line each */
 } kiln_check_result;
 
 typedef void (*kiln_check_callback)(void *user, const kiln_check_result *result);
@@ -501,7 +501,8 @@ KILN_API kiln_status kiln_trace_stop(kiln_device *device, kiln_trace_format form
 
 /* ---- 10. Image inspection ---------------------------------------------------------------------------------------- */
 
-/* What a file of device code says of itself. Strings point into the inspected bytes or static storage unless an array. */
+/* What a file of device code says of itself. Strings point into the inspected bytes or static storage unless an array.
+ */
 typedef struct kiln_image_facts {
     kiln_image_kind kind;
     char target[32];         /* as far as the file can tell: a cubin of sm_90a says sm_90 and exact */

@@ -30,18 +30,18 @@ extern "C" {
 #endif
 
 /* Declares kiln_<name>(stream, params) over its exported, sized form. */
-#define KILN_OPERATOR_FUNCTION(name, params_type)                                                                      \
-    KILN_API kiln_status kiln_##name##_sized(kiln_stream *stream, const params_type *params, size_t params_size);      \
-    static inline kiln_status kiln_##name(kiln_stream *stream, const params_type *params) {                            \
-        return kiln_##name##_sized(stream, params, sizeof(params_type));                                               \
+#define KILN_OPERATOR_FUNCTION(name, params_type)                                                                 \
+    KILN_API kiln_status kiln_##name##_sized(kiln_stream *stream, const params_type *params, size_t params_size); \
+    static inline kiln_status kiln_##name(kiln_stream *stream, const params_type *params) {                       \
+        return kiln_##name##_sized(stream, params, sizeof(params_type));                                          \
     }
 
 /* The same for the exact size of its workspace. */
-#define KILN_WORKSPACE_FUNCTION(name, params_type)                                                                     \
-    KILN_API kiln_status kiln_##name##_workspace_size_sized(const params_type *params, size_t params_size,             \
-                                                            size_t *out_size);                                         \
-    static inline kiln_status kiln_##name##_workspace_size(const params_type *params, size_t *out_size) {              \
-        return kiln_##name##_workspace_size_sized(params, sizeof(params_type), out_size);                              \
+#define KILN_WORKSPACE_FUNCTION(name, params_type)                                                         \
+    KILN_API kiln_status kiln_##name##_workspace_size_sized(const params_type *params, size_t params_size, \
+                                                            size_t *out_size);                             \
+    static inline kiln_status kiln_##name##_workspace_size(const params_type *params, size_t *out_size) {  \
+        return kiln_##name##_workspace_size_sized(params, sizeof(params_type), out_size);                  \
     }
 
 /* ---- add_gelu: y = gelu(x + bias) -------------------------------------------------------------------------------- */
@@ -94,9 +94,9 @@ typedef enum kiln_glu {
 } kiln_glu;
 
 typedef struct kiln_silu_mul_params {
-    void *y;             /* [rows, cols]; may be gate or up, with the same stride */
-    const void *gate;    /* [rows, cols]; with up NULL [rows, 2 * cols]: gate, then up in each row */
-    const void *up;      /* [rows, cols] or NULL */
+    void *y;          /* [rows, cols]; may be gate or up, with the same stride */
+    const void *gate; /* [rows, cols]; with up NULL [rows, 2 * cols]: gate, then up in each row */
+    const void *up;   /* [rows, cols] or NULL */
     int64_t rows;
     int64_t cols;        /* of y */
     int64_t y_stride;    /* 0: cols */
@@ -183,8 +183,8 @@ typedef struct kiln_operator {
     uint32_t reserved;
 } kiln_operator;
 
-/* Every operator of this library, in the order of kernels/ops.def. *out_operators points to static storage. Referring to
- * this function links all images; only tools want that. Returns KILN_OK or KILN_ERROR_INVALID_ARGUMENT. */
+/* Every operator of this library, in the order of kernels/ops.def. *out_operators points to static storage. Referring
+ * to this function links all images; only tools want that. Returns KILN_OK or KILN_ERROR_INVALID_ARGUMENT. */
 KILN_API kiln_status kiln_all_operators(const kiln_operator *const **out_operators, size_t *out_count);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-/* The metadata of an AMD code object: what its kernels take and need. (LLVM, "User Guide for AMDGPU Backend", Code Object
- * V3 to V6 Metadata.) The bytes are hostile: everything is bounded. */
+/* The metadata of an AMD code object: what its kernels take and need. (LLVM, "User Guide for AMDGPU Backend", Code
+ * Object V3 to V6 Metadata.) The bytes are hostile: everything is bounded. */
 #ifndef KILN_LOADER_IMAGE_HSACO_H
 #define KILN_LOADER_IMAGE_HSACO_H
 
@@ -7,37 +7,37 @@
 #include "loader/status.h"
 
 /* The kinds of hidden (implicit) argument: (name, metadata value_kind, provided by kiln). */
-#define KILN__HIDDEN_ARGUMENTS(X)                                                                                      \
-    X(BLOCK_COUNT_X, "hidden_block_count_x", 1)                                                                        \
-    X(BLOCK_COUNT_Y, "hidden_block_count_y", 1)                                                                        \
-    X(BLOCK_COUNT_Z, "hidden_block_count_z", 1)                                                                        \
-    X(GROUP_SIZE_X, "hidden_group_size_x", 1)                                                                          \
-    X(GROUP_SIZE_Y, "hidden_group_size_y", 1)                                                                          \
-    X(GROUP_SIZE_Z, "hidden_group_size_z", 1)                                                                          \
-    X(REMAINDER_X, "hidden_remainder_x", 1)                                                                            \
-    X(REMAINDER_Y, "hidden_remainder_y", 1)                                                                            \
-    X(REMAINDER_Z, "hidden_remainder_z", 1)                                                                            \
-    X(GLOBAL_OFFSET_X, "hidden_global_offset_x", 1)                                                                    \
-    X(GLOBAL_OFFSET_Y, "hidden_global_offset_y", 1)                                                                    \
-    X(GLOBAL_OFFSET_Z, "hidden_global_offset_z", 1)                                                                    \
-    X(GRID_DIMS, "hidden_grid_dims", 1)                                                                                \
-    X(DYNAMIC_LDS_SIZE, "hidden_dynamic_lds_size", 1)                                                                  \
-    X(NONE, "hidden_none", 1)                                                                                          \
-    X(PRINTF_BUFFER, "hidden_printf_buffer", 0)                                                                        \
-    X(HOSTCALL_BUFFER, "hidden_hostcall_buffer", 0)                                                                    \
-    X(MULTIGRID_SYNC, "hidden_multigrid_sync_arg", 0)                                                                  \
-    X(HEAP_V1, "hidden_heap_v1", 0)                                                                                    \
-    X(DEFAULT_QUEUE, "hidden_default_queue", 0)                                                                        \
-    X(COMPLETION_ACTION, "hidden_completion_action", 0)                                                                \
-    X(PRIVATE_BASE, "hidden_private_base", 0)                                                                          \
-    X(SHARED_BASE, "hidden_shared_base", 0)                                                                            \
+#define KILN__HIDDEN_ARGUMENTS(X)                       \
+    X(BLOCK_COUNT_X, "hidden_block_count_x", 1)         \
+    X(BLOCK_COUNT_Y, "hidden_block_count_y", 1)         \
+    X(BLOCK_COUNT_Z, "hidden_block_count_z", 1)         \
+    X(GROUP_SIZE_X, "hidden_group_size_x", 1)           \
+    X(GROUP_SIZE_Y, "hidden_group_size_y", 1)           \
+    X(GROUP_SIZE_Z, "hidden_group_size_z", 1)           \
+    X(REMAINDER_X, "hidden_remainder_x", 1)             \
+    X(REMAINDER_Y, "hidden_remainder_y", 1)             \
+    X(REMAINDER_Z, "hidden_remainder_z", 1)             \
+    X(GLOBAL_OFFSET_X, "hidden_global_offset_x", 1)     \
+    X(GLOBAL_OFFSET_Y, "hidden_global_offset_y", 1)     \
+    X(GLOBAL_OFFSET_Z, "hidden_global_offset_z", 1)     \
+    X(GRID_DIMS, "hidden_grid_dims", 1)                 \
+    X(DYNAMIC_LDS_SIZE, "hidden_dynamic_lds_size", 1)   \
+    X(NONE, "hidden_none", 1)                           \
+    X(PRINTF_BUFFER, "hidden_printf_buffer", 0)         \
+    X(HOSTCALL_BUFFER, "hidden_hostcall_buffer", 0)     \
+    X(MULTIGRID_SYNC, "hidden_multigrid_sync_arg", 0)   \
+    X(HEAP_V1, "hidden_heap_v1", 0)                     \
+    X(DEFAULT_QUEUE, "hidden_default_queue", 0)         \
+    X(COMPLETION_ACTION, "hidden_completion_action", 0) \
+    X(PRIVATE_BASE, "hidden_private_base", 0)           \
+    X(SHARED_BASE, "hidden_shared_base", 0)             \
     X(QUEUE_PTR, "hidden_queue_ptr", 0)
 
 typedef enum kiln__hidden_kind {
 #define KILN__HIDDEN_ENUM(name, text, provided) KILN__HIDDEN_##name,
     KILN__HIDDEN_ARGUMENTS(KILN__HIDDEN_ENUM)
 #undef KILN__HIDDEN_ENUM
-    KILN__HIDDEN_KIND_COUNT,
+        KILN__HIDDEN_KIND_COUNT,
     KILN__HIDDEN_UNKNOWN = KILN__HIDDEN_KIND_COUNT
 } kiln__hidden_kind;
 
@@ -56,7 +56,7 @@ typedef struct kiln__hsaco_kernel {
                               * kernarg_size if the metadata lists no arguments */
     uint32_t kernarg_size;   /* of the whole segment */
     uint32_t kernarg_align;
-    uint32_t group_bytes;    /* static LDS */
+    uint32_t group_bytes; /* static LDS */
     uint32_t private_bytes;
     uint32_t max_threads;
     uint32_t wave_size;
@@ -68,8 +68,8 @@ typedef struct kiln__hsaco_kernel {
 } kiln__hsaco_kernel;
 
 typedef struct kiln__hsaco {
-    char target[64];               /* "gfx942:sramecc+:xnack-" as e_flags say: unstated features are "any" */
-    uint32_t code_object_version;  /* 3 to 6 */
+    char target[64];              /* "gfx942:sramecc+:xnack-" as e_flags say: unstated features are "any" */
+    uint32_t code_object_version; /* 3 to 6 */
     uint32_t kernel_count;
     const uint8_t *metadata; /* the msgpack, inside the inspected bytes */
     size_t metadata_size;

@@ -1,0 +1,43 @@
+#include "loader/backend.h"
+#include "loader/bundle.h"
+#include <stdio.h>
+
+/* One part on one device. */
+static kiln_status check_part(kiln_device *device, const kiln_bundle *bundle, const char *part,
+                              kiln_check_callback report, void *user) {
+    kiln_check_result result = {.device = device, .bundle = bundle, .part = part};
+    const kiln_module *module;
+    char chosen[64];
+    result.status = kiln_module_get(device, bundle, part, &module);
+    if (result.status == KILN_OK) {
+        result.target = module->image.target;
+        result.kind = module->image.kind;
+        snprintf(chosen, sizeof chosen, "%s %s", module->image.target, kiln_image_kind_name(module->image.kind));
+        result.text = chosen;
+    } else {
+        result.text = kiln_last_error();
+    }
+    if (report) report(user, &result);
+    return result.status;
+}
+
+kiln_status kiln_check(kiln_device *const *devices, size_t device_count, const kiln_bundle *const *bundles,
+                       size_t bundle_count, kiln_check_callback report, void *user) {
+    KILN__REQUIRE(devices || !device_count, "kiln_check: devices is NULL");
+    KILN__REQUIRE(bundles || !bundle_count, "kiln_check: bundles is NULL");
+    for (size_t b = 0; b < bundle_count; b++)
+        KILN__TRY(kiln__bundle_check(bundles[b]));
+    for (size_t d = 0; d < device_count; d++)
+        KILN__REQUIRE(devices[d], "kiln_check: devices[%zu] is NULL", d);
+    kiln_status first = KILN_OK;
+    for (size_t d = 0; d < device_count; d++) {
+        for (size_t b = 0; b < bundle_count; b++) {
+            for (uint32_t p = 0; p < bundles[b]->part_count; p++) {
+                kiln_part part = kiln_bundle_part(bundles[b], p);
+                kiln_status status = check_part(devices[d], bundles[b], part.name, report, user);
+                if (first == KILN_OK) first = status;
+            }
+        }
+    }
+    return first;
+}

@@ -1,0 +1,225 @@
+#include "loader/device.h"
+#include "loader/backend.h"
+#include "loader/fork.h"
+#include "loader/operator.h"
+#include "loader/trace.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* The open devices. The lock also keeps a fork from seeing the list half changed. */
+static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t registry_once = PTHREAD_ONCE_INIT;
+static kiln_device *registry;
+
+enum { WHY_SIZE = 2048 };
+
+static const kiln__backend *const backends[] = {
+#define KILN_BACKEND(id, name) [id] = &kiln__backend_##name,
+#include "loader/backends.def"
+#undef KILN_BACKEND
+};
+enum { BACKEND_END = sizeof backends / sizeof *backends };
+
+const kiln__backend *kiln__backend_find(kiln_backend_id id) {
+    return (unsigned)id < BACKEND_END ? backends[(unsigned)id] : NULL;
+}
+
+const char *kiln_backend_name(kiln_backend_id id) {
+    const kiln__backend *backend = kiln__backend_find(id);
+    return backend ? backend->name : "any";
+}
+
+static void before_fork(void) {
+    pthread_mutex_lock(&registry_lock);
+}
+static void after_fork_in_parent(void) {
+    pthread_mutex_unlock(&registry_lock);
+}
+
+/* GPU devices are dead in a child; the CPU goes on, with locks that no thread of the child holds. */
+static void after_fork_in_child(void) {
+    for (kiln_device *device = registry; device; device = device->next) {
+        if (device->info.backend != KILN_CPU) atomic_store(device->state, 0);
+        pthread_mutex_init(&device->load_lock, NULL);
+        pthread_mutex_init(&device->trace_lock, NULL);
+    }
+    pthread_mutex_unlock(&registry_lock);
+}
+
+static void registry_prepare(void) {
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+kiln_status kiln__device_check(const kiln_device *device) {
+    KILN__REQUIRE(device, "device is NULL");
+    uint32_t state = atomic_load_explicit(device->state, memory_order_relaxed);
+    if (KILN__LIKELY(!(state & ~(uint32_t)(KILN__READY | KILN__TRACING)) && (state & KILN__READY))) return KILN_OK;
+    if (!(state & KILN__READY))
+        return kiln__fail(KILN_ERROR_FORKED,
+                          "%s:%d was opened before this process was forked: open the device in the child, before the "
+                          "parent uses a GPU",
+                          device->backend->name, device->info.ordinal);
+    if (state & KILN__LOST)
+        return kiln__fail(KILN_ERROR_DEVICE_LOST, "%s:%d is lost: an earlier error left its context unusable",
+                          device->backend->name, device->info.ordinal);
+    return kiln__fail(KILN_ERROR_INVALID_ARGUMENT, "%s:%d is being closed", device->backend->name,
+                      device->info.ordinal);
+}
+
+void kiln__device_lose(kiln_device *device) {
+    atomic_fetch_or(device->state, KILN__LOST);
+}
+
+kiln_status kiln_device_count(kiln_backend_id backend, int32_t *out_count) {
+    KILN__REQUIRE(out_count, "kiln_device_count: out_count is NULL");
+    *out_count = 0;
+    const kiln__backend *found = kiln__backend_find(backend);
+    KILN__REQUIRE(found, "kiln_device_count: backend is %d: must be KILN_CUDA, KILN_ROCM or KILN_CPU", (int)backend);
+    return found->count(out_count);
+}
+
+static void device_free(kiln_device *device) {
+    if (!device) return;
+    kiln__fork_word_free(device->state);
+    pthread_mutex_destroy(&device->load_lock);
+    pthread_mutex_destroy(&device->trace_lock);
+    free(device->why);
+    free(device);
+}
+
+static kiln_status device_create(const kiln__backend *backend, const kiln_device_options *options,
+                                 kiln_device **out_device) {
+    kiln_device *device = calloc(1, sizeof *device);
+    if (!device) return kiln__fail(KILN_ERROR_OUT_OF_MEMORY, "kiln_device_open: no memory for the device");
+    pthread_mutex_init(&device->load_lock, NULL);
+    pthread_mutex_init(&device->trace_lock, NULL);
+    device->backend = backend;
+    device->launch = backend->launch;
+    device->references = 1;
+    device->info.backend = backend->id;
+    device->info.ordinal = options->ordinal;
+    device->state = kiln__fork_word_alloc();
+    kiln_status status = device->state
+                             ? backend->device_open(device, options)
+                             : kiln__fail(KILN_ERROR_OUT_OF_MEMORY, "kiln_device_open: no memory for the device");
+    if (status != KILN_OK) {
+        device_free(device);
+        return status;
+    }
+    atomic_store(device->state, KILN__READY);
+    *out_device = device;
+    return KILN_OK;
+}
+
+/* Opens or finds one backend's device. Under the registry's lock. *out_absent: the backend has no device at all. */
+static kiln_status open_on(const kiln__backend *backend, const kiln_device_options *options, kiln_device **out_device,
+                           bool *out_absent) {
+    int32_t count;
+    *out_absent = false;
+    KILN__TRY(backend->count(&count));
+    if (count == 0) {
+        *out_absent = true;
+        return KILN_ERROR_NO_DRIVER; /* the text is the backend's */
+    }
+    if (options->ordinal >= count)
+        return kiln__fail(KILN_ERROR_NOT_FOUND, "kiln_device_open: ordinal is %d, %s has %d device%s", options->ordinal,
+                          backend->name, count, count == 1 ? "" : "s");
+    void *context = backend->id == KILN_CUDA ? options->context : NULL;
+    for (kiln_device *device = registry; device; device = device->next) {
+        if (device->backend != backend || device->info.ordinal != options->ordinal || device->key_context != context)
+            continue;
+        KILN__TRY(kiln__device_check(device));
+        device->references++;
+        *out_device = device;
+        return KILN_OK;
+    }
+    KILN__TRY(device_create(backend, options, out_device));
+    (*out_device)->next = registry;
+    registry = *out_device;
+    return KILN_OK;
+}
+
+/* Tries the backends that the options allow, in the order of preference, and tells the story in why. */
+static kiln_status open_first(const kiln_device_options *options, kiln__text *why, kiln_device **out_device) {
+    kiln_status status = KILN_OK;
+    for (unsigned id = KILN_ANY + 1; id < BACKEND_END; id++) {
+        const kiln__backend *backend = backends[id];
+        bool absent;
+        if (options->backend != KILN_ANY && options->backend != backend->id) continue;
+        if (options->require_gpu && backend->id == KILN_CPU) {
+            kiln__text_add(why, "%scpu: left, a GPU is required", why->length ? "\n" : "");
+            continue;
+        }
+        status = open_on(backend, options, out_device, &absent);
+        if (status == KILN_OK) {
+            kiln__text_add(why, "%s%s: chosen", why->length ? "\n" : "", backend->name);
+            return KILN_OK;
+        }
+        kiln__text_add(why, "%s%s: left, %s", why->length ? "\n" : "", backend->name, kiln_last_error());
+        if (!absent) return status;
+    }
+    return kiln__fail(KILN_ERROR_NO_DRIVER, "no device: %s", why->bytes);
+}
+
+kiln_status kiln_device_open_sized(const kiln_device_options *options, size_t options_size, kiln_device **out_device) {
+    KILN__REQUIRE(out_device, "kiln_device_open: out_device is NULL");
+    *out_device = NULL;
+    kiln_device_options wanted = {0};
+    if (options) KILN__TRY(kiln__params_copy("kiln_device_open", &wanted, sizeof wanted, options, options_size));
+    KILN__REQUIRE(wanted.backend == KILN_ANY || kiln__backend_find(wanted.backend),
+                  "kiln_device_open: backend is %d: not a kiln_backend_id", (int)wanted.backend);
+    KILN__REQUIRE(wanted.ordinal >= 0, "kiln_device_open: ordinal is %d: must not be negative", wanted.ordinal);
+    KILN__REQUIRE(wanted.threads >= 0 && wanted.threads <= 1024, "kiln_device_open: threads is %d: must be 0 to 1024",
+                  wanted.threads);
+    KILN__REQUIRE(!wanted.reserved, "kiln_device_open: reserved is %d: must be 0", wanted.reserved);
+    char bytes[WHY_SIZE] = "";
+    kiln__text why = {bytes, sizeof bytes, 0};
+    pthread_once(&registry_once, registry_prepare);
+    pthread_mutex_lock(&registry_lock);
+    kiln_device *device = NULL;
+    kiln_status status = open_first(&wanted, &why, &device);
+    if (status == KILN_OK && !device->why) {
+        device->why = strdup(bytes);
+    }
+    pthread_mutex_unlock(&registry_lock);
+    if (status == KILN_OK) {
+        kiln__log(KILN_LOG_INFO, "opened %s:%d (%s)\n%s", device->backend->name, device->info.ordinal,
+                  device->info.name, bytes);
+        *out_device = device;
+    }
+    return status;
+}
+
+static void registry_remove(kiln_device *device) {
+    for (kiln_device **link = &registry; *link; link = &(*link)->next) {
+        if (*link != device) continue;
+        *link = device->next;
+        return;
+    }
+}
+
+void kiln_device_close(kiln_device *device) {
+    if (!device) return;
+    pthread_mutex_lock(&registry_lock);
+    bool last = --device->references == 0;
+    if (last) registry_remove(device);
+    pthread_mutex_unlock(&registry_lock);
+    if (!last) return;
+    bool forked = !(atomic_fetch_or(device->state, KILN__CLOSING) & KILN__READY);
+    kiln__trace_discard(device);
+    kiln__modules_close(device, forked);
+    if (!forked) device->backend->device_close(device);
+    device_free(device);
+}
+
+const char *kiln_device_why(const kiln_device *device) {
+    return device && device->why ? device->why : "";
+}
+
+kiln_status kiln_device_get_info(const kiln_device *device, kiln_device_info *out_info) {
+    KILN__REQUIRE(out_info, "kiln_device_get_info: out_info is NULL");
+    memset(out_info, 0, sizeof *out_info);
+    KILN__REQUIRE(device, "kiln_device_get_info: device is NULL");
+    *out_info = device->info;
+    return KILN_OK;
+}

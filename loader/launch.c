@@ -1,0 +1,33 @@
+#include "loader/backend.h"
+#include "loader/trace.h"
+
+/* Everything but the fast path: says what is wrong, or launches under a trace. */
+static kiln_status __attribute__((cold, noinline))
+launch_slowly(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config, const void *arguments,
+              size_t arguments_size) {
+    KILN__REQUIRE(stream && stream->device, "kiln_launch: stream is NULL or closed");
+    KILN__REQUIRE(kernel, "kiln_launch: kernel is NULL");
+    KILN__REQUIRE(config, "kiln_launch: config is NULL");
+    KILN__REQUIRE(arguments || !arguments_size, "kiln_launch: arguments is NULL");
+    KILN__REQUIRE(kernel->device == stream->device, "kiln_launch: kernel %s is of %s:%d, the stream of %s:%d",
+                  kernel->name, kernel->device->backend->name, kernel->device->info.ordinal,
+                  stream->device->backend->name, stream->device->info.ordinal);
+    KILN__REQUIRE(!kernel->arguments_size || arguments_size == kernel->arguments_size,
+                  "kiln_launch: arguments_size is %zu, kernel %s takes %u bytes", arguments_size, kernel->name,
+                  kernel->arguments_size);
+    KILN__TRY(kiln__device_check(stream->device));
+    if (atomic_load_explicit(stream->device->state, memory_order_relaxed) & KILN__TRACING)
+        return kiln__trace_launch(stream, kernel, config, arguments, arguments_size);
+    return stream->device->launch(stream, kernel, config, arguments, arguments_size);
+}
+
+kiln_status kiln_launch(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config,
+                        const void *arguments, size_t arguments_size) {
+    if (KILN__LIKELY(stream && kernel && config && arguments)) {
+        kiln_device *device = stream->device;
+        if (KILN__LIKELY(device == kernel->device && arguments_size == kernel->arguments_size &&
+                         atomic_load_explicit(device->state, memory_order_relaxed) == KILN__READY))
+            return device->launch(stream, kernel, config, arguments, arguments_size);
+    }
+    return launch_slowly(stream, kernel, config, arguments, arguments_size);
+}

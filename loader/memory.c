@@ -1,0 +1,58 @@
+#include "loader/backend.h"
+#include "loader/trace.h"
+
+kiln_status kiln_memory_alloc(kiln_device *device, size_t size, void **out_memory) {
+    KILN__REQUIRE(out_memory, "kiln_memory_alloc: out_memory is NULL");
+    *out_memory = NULL;
+    KILN__TRY(kiln__device_check(device));
+    return size ? device->backend->memory_alloc(device, size, out_memory) : KILN_OK;
+}
+
+/* A release is quiet: on a forked child's device nothing can be done, and NULL is nothing. */
+static bool can_release(const kiln_device *device, const void *memory) {
+    return device && memory && (atomic_load(device->state) & KILN__READY);
+}
+
+void kiln_memory_free(kiln_device *device, void *memory) {
+    if (can_release(device, memory)) device->backend->memory_free(device, memory);
+}
+
+kiln_status kiln_host_alloc(kiln_device *device, size_t size, void **out_memory) {
+    KILN__REQUIRE(out_memory, "kiln_host_alloc: out_memory is NULL");
+    *out_memory = NULL;
+    KILN__TRY(kiln__device_check(device));
+    return size ? device->backend->host_alloc(device, size, out_memory) : KILN_OK;
+}
+
+void kiln_host_free(kiln_device *device, void *memory) {
+    if (can_release(device, memory)) device->backend->host_free(device, memory);
+}
+
+static bool tracing(const kiln_stream *stream) {
+    return atomic_load_explicit(stream->device->state, memory_order_relaxed) & KILN__TRACING;
+}
+
+kiln_status kiln_copy(kiln_stream *stream, void *destination, const void *source, size_t size,
+                      kiln_copy_direction direction) {
+    KILN__REQUIRE(stream && stream->device, "kiln_copy: stream is NULL or closed");
+    KILN__TRY(kiln__device_check(stream->device));
+    KILN__REQUIRE((unsigned)direction <= KILN_ON_DEVICE, "kiln_copy: direction is %d: not a kiln_copy_direction",
+                  (int)direction);
+    if (!size) return KILN_OK;
+    KILN__REQUIRE(destination && source, "kiln_copy: %s is NULL", destination ? "source" : "destination");
+    uintptr_t to = (uintptr_t)destination, from = (uintptr_t)source;
+    KILN__REQUIRE(to <= UINTPTR_MAX - size && from <= UINTPTR_MAX - size, "kiln_copy: size %zu is beyond memory's end",
+                  size);
+    KILN__REQUIRE(to >= from + size || from >= to + size, "kiln_copy: destination and source overlap");
+    if (KILN__UNLIKELY(tracing(stream))) return kiln__trace_copy(stream, destination, source, size, direction);
+    return stream->device->backend->copy(stream, destination, source, size, direction);
+}
+
+kiln_status kiln_fill(kiln_stream *stream, void *destination, uint8_t value, size_t size) {
+    KILN__REQUIRE(stream && stream->device, "kiln_fill: stream is NULL or closed");
+    KILN__TRY(kiln__device_check(stream->device));
+    if (!size) return KILN_OK;
+    KILN__REQUIRE(destination, "kiln_fill: destination is NULL");
+    if (KILN__UNLIKELY(tracing(stream))) return kiln__trace_fill(stream, destination, value, size);
+    return stream->device->backend->fill(stream, destination, value, size);
+}

@@ -1,0 +1,25 @@
+#include "loader/operator.h"
+#include <string.h>
+
+kiln_status kiln__operator_load(kiln_stream *stream, unsigned operator_number, unsigned part, const kiln_bundle *bundle,
+                                const kiln_module **out_module) {
+    static const char *const parts[] = {
+#define PART_NAME(name, size) #name,
+        KILN__FLOAT_PARTS(PART_NAME)
+#undef PART_NAME
+    };
+    KILN__TRY(kiln__module_get_on(stream, bundle, parts[part], out_module));
+    atomic_store_explicit(&stream->device->operators[operator_number][part], *out_module, memory_order_release);
+    return KILN_OK;
+}
+
+kiln_status kiln__params_copy(const char *name, void *copy, size_t size, const void *params, size_t params_size) {
+    size_t common = params_size < size ? params_size : size;
+    for (size_t i = common; i < params_size; i++)
+        KILN__REQUIRE(!((const char *)params)[i],
+                      "%s: params has %zu bytes, this kiln knows %zu, and a byte beyond them is not zero", name,
+                      params_size, size);
+    memset(copy, 0, size);
+    memcpy(copy, params, common);
+    return KILN_OK;
+}

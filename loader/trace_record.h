@@ -1,0 +1,42 @@
+/* The records of a trace, for what writes them. */
+#ifndef KILN_LOADER_TRACE_RECORD_H
+#define KILN_LOADER_TRACE_RECORD_H
+
+#include "loader/trace.h"
+
+typedef enum kiln__trace_kind {
+    KILN__TRACE_LAUNCH,
+    KILN__TRACE_COPY,
+    KILN__TRACE_FILL,
+    KILN__TRACE_LOAD
+} kiln__trace_kind;
+
+typedef struct kiln__trace_record {
+    kiln__trace_kind kind;
+    kiln_status status;
+    int64_t begin, end;              /* on the host, ns of CLOCK_MONOTONIC */
+    double device_begin, device_end; /* ns on the same line; both 0 if the device's times are not known */
+    uint64_t thread;
+    const void *stream;        /* native; NULL for loads */
+    const kiln_kernel *kernel; /* launches */
+    const kiln_module *module; /* launches and loads */
+    kiln_launch_config config; /* launches */
+    kiln_copy_direction direction;
+    uint64_t bytes;
+    kiln_event *started, *finished; /* while recording */
+} kiln__trace_record;
+
+struct kiln__trace {
+    kiln__trace_record *records;
+    size_t capacity, count;
+    size_t dropped;
+    int64_t origin;   /* host time of the start */
+    kiln_event *base; /* the first event of the trace, and the host time just after it was recorded */
+    int64_t base_time;
+};
+
+/* Writes a finished trace. Returns KILN_OK, or KILN_ERROR_DRIVER if write ended it. */
+kiln_status kiln__trace_write(const kiln_device *device, const kiln__trace *trace, kiln_trace_format format,
+                              kiln_write_callback write, void *user);
+
+#endif
