@@ -1,0 +1,127 @@
+/* The CPU as a backend. Streams are synchronous: every call has done its work when it returns, so waiting is nothing,
+ * nothing is ever being captured, and an event is the time at which it was recorded. */
+#include "loader/backend.h"
+#include "loader/cpu/cpu_device.h"
+#include <time.h>
+
+/* The loader has set what the table says of each kernel. */
+static kiln_status module_load(kiln_module *module) {
+    for (uint32_t i = 0; i < module->part.kernel_count; i++) {
+        kiln_kernel *kernel = &module->kernels[i];
+        if (!kernel->info.function)
+            return kiln__fail(KILN_ERROR_CORRUPT_IMAGE, "the %s image has no function for kernel %s",
+                              module->image.target, kernel->name);
+        kernel->function = (void *)kernel->info.function;
+    }
+    return KILN_OK;
+}
+
+static void module_unload(kiln_module *module) {
+    (void)module;
+}
+
+static kiln_status stream_capturing(kiln_stream *stream, bool *out_capturing) {
+    (void)stream;
+    *out_capturing = false;
+    return KILN_OK;
+}
+
+static kiln_status kernel_attributes(const kiln_kernel *kernel, kiln_kernel_attributes *out_attributes) {
+    *out_attributes = (kiln_kernel_attributes){.arguments_size = kernel->arguments_size,
+                                               .max_threads = (uint32_t)kernel->device->info.max_threads};
+    return KILN_OK;
+}
+
+/* A thread runs one group at a time. */
+static kiln_status kernel_occupancy(const kiln_kernel *kernel, uint32_t threads, uint32_t dynamic_shared_bytes,
+                                    uint32_t *out_groups) {
+    (void)kernel;
+    (void)threads;
+    (void)dynamic_shared_bytes;
+    *out_groups = 1;
+    return KILN_OK;
+}
+
+static kiln_status stream_open(kiln_device *device, uint32_t flags, kiln_stream *out_stream) {
+    (void)flags;
+    *out_stream = (kiln_stream){device, NULL, NULL};
+    return KILN_OK;
+}
+
+static kiln_status stream_borrow(kiln_device *device, void *native, kiln_stream *out_stream) {
+    KILN__REQUIRE(!native, "native is %p: must be NULL, since the CPU has no queues to borrow", native);
+    *out_stream = (kiln_stream){device, NULL, NULL};
+    return KILN_OK;
+}
+
+static kiln_status stream_sync(kiln_stream *stream) {
+    (void)stream;
+    return KILN_OK;
+}
+
+static void stream_close(kiln_stream *stream) {
+    (void)stream;
+}
+
+static kiln_status stream_wait_event(kiln_stream *stream, kiln_event *event) {
+    (void)stream;
+    (void)event;
+    return KILN_OK;
+}
+
+static kiln_status event_create(kiln_event *event) {
+    (void)event;
+    return KILN_OK;
+}
+
+static void event_destroy(kiln_event *event) {
+    (void)event;
+}
+
+static kiln_status event_record(kiln_event *event, kiln_stream *stream) {
+    (void)stream;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    event->stamp = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    return KILN_OK;
+}
+
+static kiln_status event_sync(kiln_event *event) {
+    (void)event;
+    return KILN_OK;
+}
+
+static kiln_status event_elapsed(kiln_event *start, kiln_event *end, double *out_nanoseconds) {
+    *out_nanoseconds = (double)(int64_t)(end->stamp - start->stamp);
+    return KILN_OK;
+}
+
+const kiln__backend kiln__backend_cpu = {
+    .id = KILN_CPU,
+    .name = "cpu",
+    .count = kiln__cpu_device_count,
+    .device_open = kiln__cpu_device_open,
+    .device_close = kiln__cpu_device_close,
+    .module_load = module_load,
+    .module_unload = module_unload,
+    .stream_capturing = stream_capturing,
+    .launch = kiln__cpu_launch,
+    .kernel_attributes = kernel_attributes,
+    .kernel_occupancy = kernel_occupancy,
+    .stream_open = stream_open,
+    .stream_borrow = stream_borrow,
+    .stream_sync = stream_sync,
+    .stream_close = stream_close,
+    .stream_wait_event = stream_wait_event,
+    .memory_alloc = kiln__cpu_memory_alloc,
+    .memory_free = kiln__cpu_memory_free,
+    .host_alloc = kiln__cpu_memory_alloc,
+    .host_free = kiln__cpu_memory_free,
+    .copy = kiln__cpu_copy,
+    .fill = kiln__cpu_fill,
+    .event_create = event_create,
+    .event_destroy = event_destroy,
+    .event_record = event_record,
+    .event_sync = event_sync,
+    .event_elapsed = event_elapsed,
+};

@@ -1,0 +1,35 @@
+#include "loader/cpu/cpu_device.h"
+#include "loader/cpu/cpu_float_state.h"
+
+typedef struct cpu_launch {
+    kiln_cpu_function function;
+    const void *arguments;
+    uint32_t grid[3];
+} cpu_launch;
+
+static void run_span(void *context, uint64_t begin, uint64_t end) {
+    const cpu_launch *launch = context;
+    kiln_cpu_span span = {begin, end, {launch->grid[0], launch->grid[1], launch->grid[2]}, 0};
+    kiln__cpu_float_state before = kiln__cpu_float_enter();
+    launch->function(launch->arguments, &span);
+    kiln__cpu_float_leave(before);
+}
+
+/* The group's shape and its shared memory are the GPUs' business. */
+kiln_status kiln__cpu_launch(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config,
+                             const void *arguments, size_t arguments_size) {
+    (void)arguments_size; /* the loader compared it, and the kernel runs before this returns */
+    if (config->cluster[0] || config->cluster[1] || config->cluster[2])
+        return kiln__fail(KILN_ERROR_UNSUPPORTED, "%s: cluster is set: the CPU has no clusters", kernel->name);
+    cpu_launch launch = {(kiln_cpu_function)kernel->function, arguments, {0}};
+    uint64_t groups = 1;
+    for (int i = 0; i < 3; i++) {
+        launch.grid[i] = config->grid[i] ? config->grid[i] : 1;
+        KILN__REQUIRE(!__builtin_mul_overflow(groups, launch.grid[i], &groups),
+                      "%s: grid is %u x %u x %u: must have fewer than 2^64 groups", kernel->name, config->grid[0],
+                      config->grid[1], config->grid[2]);
+    }
+    const kiln__cpu_device *native = stream->device->native;
+    kiln__cpu_pool_run(native->pool, groups, run_span, &launch);
+    return KILN_OK;
+}

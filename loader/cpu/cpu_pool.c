@@ -1,0 +1,246 @@
+#include "loader/cpu/cpu_pool.h"
+#include "loader/cpu/cpu_threads.h"
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum {
+    PATIENCE_NS = 20000,    /* how long a caller works alone: about what waking or starting a thread costs */
+    CHUNKS_PER_THREAD = 16, /* evens out threads of unequal speed; the first chunk delays the rest by 1/16 at most */
+};
+
+/* One call of kiln__cpu_pool_run, on the caller's stack. */
+typedef struct pool_job {
+    kiln__cpu_body body;
+    void *context;
+    uint64_t groups;
+    uint64_t chunk; /* groups in a chunk; the last may have fewer */
+    uint64_t chunk_count;
+    _Atomic uint64_t next; /* chunk that nobody took yet */
+} pool_job;
+
+/* The pool's threads and what they share. A forked child finds one without threads and leaves it. */
+typedef struct pool_crew {
+    uint32_t process; /* whose threads they are: fork_count when they were started */
+    pthread_mutex_t lock;
+    pthread_cond_t wake, idle;
+    pool_job *job;   /* to be helped with, or NULL */
+    uint64_t serial; /* of the job, so that a thread joins each job once */
+    uint32_t busy;   /* threads inside the job */
+    bool stopping;
+    uint32_t count;
+    pthread_t threads[];
+} pool_crew;
+
+struct kiln__cpu_pool {
+    uint32_t threads;
+    kiln_parallel_for parallel_for;
+    void *user;
+    kiln__cpu_mask mask;
+    _Atomic uint32_t holder; /* the process that has a job with the crew, or 0 */
+    pool_crew *crew;         /* the holder's */
+};
+
+/* Numbers the processes of a line of forks, from 1, so that a child can tell what it inherited. */
+static _Atomic uint32_t fork_count = 1;
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+
+static void count_fork(void) {
+    atomic_fetch_add_explicit(&fork_count, 1, memory_order_relaxed);
+}
+
+static void watch_forks(void) {
+    pthread_atfork(NULL, NULL, count_fork);
+}
+
+static uint64_t now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* ---- Jobs -------------------------------------------------------------------------------------------------------- */
+
+static pool_job job_make(uint32_t threads, uint64_t groups, kiln__cpu_body body, void *context) {
+    uint64_t most = (uint64_t)threads * CHUNKS_PER_THREAD;
+    uint64_t chunk = groups / most + (groups % most != 0);
+    return (pool_job){.body = body,
+                      .context = context,
+                      .groups = groups,
+                      .chunk = chunk,
+                      .chunk_count = groups / chunk + (groups % chunk != 0)};
+}
+
+/* Runs one chunk. false if none was left. */
+static bool job_step(pool_job *job) {
+    uint64_t index = atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed);
+    if (index >= job->chunk_count) return false;
+    uint64_t begin = index * job->chunk;
+    uint64_t end = job->groups - begin < job->chunk ? job->groups : begin + job->chunk;
+    job->body(job->context, begin, end);
+    return true;
+}
+
+static void host_step(void *context, size_t index) {
+    (void)index;
+    job_step(context);
+}
+
+/* ---- Crew -------------------------------------------------------------------------------------------------------- */
+
+static void *crew_main(void *argument) {
+    pool_crew *crew = argument;
+    uint64_t seen = 0;
+    pthread_mutex_lock(&crew->lock);
+    for (;;) {
+        while (!crew->stopping && (!crew->job || crew->serial == seen))
+            pthread_cond_wait(&crew->wake, &crew->lock);
+        if (crew->stopping) break;
+        pool_job *job = crew->job;
+        seen = crew->serial;
+        crew->busy++;
+        pthread_mutex_unlock(&crew->lock);
+        while (job_step(job))
+            continue;
+        pthread_mutex_lock(&crew->lock);
+        if (--crew->busy == 0) pthread_cond_signal(&crew->idle);
+    }
+    pthread_mutex_unlock(&crew->lock);
+    return NULL;
+}
+
+/* Blocks every signal that can be sent to the process: its handlers must run on the host's threads. Those that a
+ * faulting instruction raises stay, or a crash reporter would not see them. */
+static void block_signals(sigset_t *before) {
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
+    sigset_t blocked;
+    sigfillset(&blocked);
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
+        sigdelset(&blocked, faults[i]);
+    pthread_sigmask(SIG_SETMASK, &blocked, before);
+}
+
+/* Starts as many of the threads as the system gives. NULL without memory. */
+static pool_crew *crew_start(const kiln__cpu_pool *pool, uint32_t process) {
+    pool_crew *crew = calloc(1, sizeof *crew + (pool->threads - 1) * sizeof crew->threads[0]);
+    if (!crew) return NULL;
+    crew->process = process;
+    pthread_mutex_init(&crew->lock, NULL);
+    pthread_cond_init(&crew->wake, NULL);
+    pthread_cond_init(&crew->idle, NULL);
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    if (CPU_COUNT_S(sizeof pool->mask, pool->mask.sets) > 0)
+        pthread_attr_setaffinity_np(&attributes, sizeof pool->mask, pool->mask.sets);
+    sigset_t before;
+    block_signals(&before);
+    while (crew->count < pool->threads - 1) {
+        if (pthread_create(&crew->threads[crew->count], &attributes, crew_main, crew) != 0) break;
+        pthread_setname_np(crew->threads[crew->count], "kiln");
+        crew->count++;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    return crew;
+}
+
+static void crew_stop(pool_crew *crew) {
+    pthread_mutex_lock(&crew->lock);
+    crew->stopping = true;
+    pthread_cond_broadcast(&crew->wake);
+    pthread_mutex_unlock(&crew->lock);
+    for (uint32_t i = 0; i < crew->count; i++)
+        pthread_join(crew->threads[i], NULL);
+    pthread_cond_destroy(&crew->wake);
+    pthread_cond_destroy(&crew->idle);
+    pthread_mutex_destroy(&crew->lock);
+    free(crew);
+}
+
+/* Shares the job with the crew until its last chunk is done. */
+static void crew_run(pool_crew *crew, pool_job *job) {
+    pthread_mutex_lock(&crew->lock);
+    crew->job = job;
+    crew->serial++;
+    pthread_cond_broadcast(&crew->wake);
+    pthread_mutex_unlock(&crew->lock);
+    while (job_step(job))
+        continue;
+    pthread_mutex_lock(&crew->lock);
+    crew->job = NULL; /* who wakes only now does not join: the job is about to leave the stack */
+    while (crew->busy > 0)
+        pthread_cond_wait(&crew->idle, &crew->lock);
+    pthread_mutex_unlock(&crew->lock);
+}
+
+/* ---- Pool -------------------------------------------------------------------------------------------------------- */
+
+kiln_status kiln__cpu_pool_create(uint32_t threads, kiln_parallel_for parallel_for, void *user,
+                                  kiln__cpu_pool **out_pool) {
+    pthread_once(&fork_once, watch_forks);
+    *out_pool = calloc(1, sizeof **out_pool);
+    if (!*out_pool) return kiln__fail(KILN_ERROR_OUT_OF_MEMORY, "cpu: no memory for the thread pool");
+    (*out_pool)->threads = threads;
+    (*out_pool)->parallel_for = parallel_for;
+    (*out_pool)->user = user;
+    kiln__cpu_mask_read(&(*out_pool)->mask);
+    return KILN_OK;
+}
+
+/* Gets the crew for this thread's job, or NULL: it is taken, or there is none to be had. A hold that was inherited
+ * through a fork is nobody's. */
+static pool_crew *pool_hold(kiln__cpu_pool *pool) {
+    uint32_t process = atomic_load_explicit(&fork_count, memory_order_relaxed);
+    uint32_t holder = 0;
+    while (!atomic_compare_exchange_weak_explicit(&pool->holder, &holder, process, memory_order_acquire,
+                                                  memory_order_relaxed))
+        if (holder == process) return NULL;
+    if (pool->crew && pool->crew->process != process) {
+        free(pool->crew); /* its threads were the parent's; its lock may be held for ever */
+        pool->crew = NULL;
+    }
+    if (!pool->crew) pool->crew = crew_start(pool, process);
+    if (!pool->crew) atomic_store_explicit(&pool->holder, 0, memory_order_release);
+    return pool->crew;
+}
+
+static void pool_release(kiln__cpu_pool *pool) {
+    atomic_store_explicit(&pool->holder, 0, memory_order_release);
+}
+
+void kiln__cpu_pool_run(kiln__cpu_pool *pool, uint64_t groups, kiln__cpu_body body, void *context) {
+    if (groups <= 1 || pool->threads == 1) {
+        if (groups > 0) body(context, 0, groups);
+        return;
+    }
+    pool_job job = job_make(pool->threads, groups, body, context);
+    uint64_t start = now_ns();
+    while (job_step(&job))
+        if (now_ns() - start > PATIENCE_NS) break;
+    uint64_t taken = atomic_load_explicit(&job.next, memory_order_relaxed);
+    if (taken >= job.chunk_count) return;
+    if (pool->parallel_for) {
+        pool->parallel_for(pool->user, job.chunk_count - taken, host_step, &job);
+        return;
+    }
+    pool_crew *crew = pool_hold(pool);
+    if (crew) {
+        crew_run(crew, &job);
+        pool_release(pool);
+    } else {
+        while (job_step(&job))
+            continue;
+    }
+}
+
+void kiln__cpu_pool_destroy(kiln__cpu_pool *pool) {
+    if (!pool) return;
+    pool_crew *crew = pool->crew;
+    if (crew && crew->process == atomic_load_explicit(&fork_count, memory_order_relaxed))
+        crew_stop(crew);
+    else
+        free(crew);
+    free(pool);
+}
