@@ -22,7 +22,7 @@ typedef struct pool_job {
 } pool_job;
 
 /* The pool's threads and what they share. A forked child finds one without threads and leaves it. */
-typedef struct pool_crew {
+typedef struct pool_workers {
     uint32_t process; /* whose threads they are: fork_count when they were started */
     pthread_mutex_t lock;
     pthread_cond_t wake, idle;
@@ -32,15 +32,15 @@ typedef struct pool_crew {
     bool stopping;
     uint32_t count;
     pthread_t threads[];
-} pool_crew;
+} pool_workers;
 
 struct kiln__cpu_pool {
     uint32_t threads;
     kiln_parallel_for parallel_for;
     void *user;
     kiln__cpu_mask mask;
-    _Atomic uint32_t holder; /* the process that has a job with the crew, or 0 */
-    pool_crew *crew;         /* the holder's */
+    _Atomic uint32_t holder; /* the process that has a job with the workers, or 0 */
+    pool_workers *workers;   /* the holder's */
 };
 
 /* Numbers the processes of a line of forks, from 1, so that a child can tell what it inherited. */
@@ -88,26 +88,26 @@ static void host_step(void *context, size_t index) {
     job_step(context);
 }
 
-/* ---- Crew -------------------------------------------------------------------------------------------------------- */
+/* ---- Workers ----------------------------------------------------------------------------------------------------- */
 
-static void *crew_main(void *argument) {
-    pool_crew *crew = argument;
+static void *worker_main(void *argument) {
+    pool_workers *workers = argument;
     uint64_t seen = 0;
-    pthread_mutex_lock(&crew->lock);
+    pthread_mutex_lock(&workers->lock);
     for (;;) {
-        while (!crew->stopping && (!crew->job || crew->serial == seen))
-            pthread_cond_wait(&crew->wake, &crew->lock);
-        if (crew->stopping) break;
-        pool_job *job = crew->job;
-        seen = crew->serial;
-        crew->busy++;
-        pthread_mutex_unlock(&crew->lock);
+        while (!workers->stopping && (!workers->job || workers->serial == seen))
+            pthread_cond_wait(&workers->wake, &workers->lock);
+        if (workers->stopping) break;
+        pool_job *job = workers->job;
+        seen = workers->serial;
+        workers->busy++;
+        pthread_mutex_unlock(&workers->lock);
         while (job_step(job))
             continue;
-        pthread_mutex_lock(&crew->lock);
-        if (--crew->busy == 0) pthread_cond_signal(&crew->idle);
+        pthread_mutex_lock(&workers->lock);
+        if (--workers->busy == 0) pthread_cond_signal(&workers->idle);
     }
-    pthread_mutex_unlock(&crew->lock);
+    pthread_mutex_unlock(&workers->lock);
     return NULL;
 }
 
@@ -123,56 +123,56 @@ static void block_signals(sigset_t *before) {
 }
 
 /* Starts as many of the threads as the system gives. NULL without memory. */
-static pool_crew *crew_start(const kiln__cpu_pool *pool, uint32_t process) {
-    pool_crew *crew = calloc(1, sizeof *crew + (pool->threads - 1) * sizeof crew->threads[0]);
-    if (!crew) return NULL;
-    crew->process = process;
-    pthread_mutex_init(&crew->lock, NULL);
-    pthread_cond_init(&crew->wake, NULL);
-    pthread_cond_init(&crew->idle, NULL);
+static pool_workers *workers_start(const kiln__cpu_pool *pool, uint32_t process) {
+    pool_workers *workers = calloc(1, sizeof *workers + (pool->threads - 1) * sizeof workers->threads[0]);
+    if (!workers) return NULL;
+    workers->process = process;
+    pthread_mutex_init(&workers->lock, NULL);
+    pthread_cond_init(&workers->wake, NULL);
+    pthread_cond_init(&workers->idle, NULL);
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     if (CPU_COUNT_S(sizeof pool->mask, pool->mask.sets) > 0)
         pthread_attr_setaffinity_np(&attributes, sizeof pool->mask, pool->mask.sets);
     sigset_t before;
     block_signals(&before);
-    while (crew->count < pool->threads - 1) {
-        if (pthread_create(&crew->threads[crew->count], &attributes, crew_main, crew) != 0) break;
-        pthread_setname_np(crew->threads[crew->count], "kiln");
-        crew->count++;
+    while (workers->count < pool->threads - 1) {
+        if (pthread_create(&workers->threads[workers->count], &attributes, worker_main, workers) != 0) break;
+        pthread_setname_np(workers->threads[workers->count], "kiln");
+        workers->count++;
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
-    return crew;
+    return workers;
 }
 
-static void crew_stop(pool_crew *crew) {
-    pthread_mutex_lock(&crew->lock);
-    crew->stopping = true;
-    pthread_cond_broadcast(&crew->wake);
-    pthread_mutex_unlock(&crew->lock);
-    for (uint32_t i = 0; i < crew->count; i++)
-        pthread_join(crew->threads[i], NULL);
-    pthread_cond_destroy(&crew->wake);
-    pthread_cond_destroy(&crew->idle);
-    pthread_mutex_destroy(&crew->lock);
-    free(crew);
+static void workers_stop(pool_workers *workers) {
+    pthread_mutex_lock(&workers->lock);
+    workers->stopping = true;
+    pthread_cond_broadcast(&workers->wake);
+    pthread_mutex_unlock(&workers->lock);
+    for (uint32_t i = 0; i < workers->count; i++)
+        pthread_join(workers->threads[i], NULL);
+    pthread_cond_destroy(&workers->wake);
+    pthread_cond_destroy(&workers->idle);
+    pthread_mutex_destroy(&workers->lock);
+    free(workers);
 }
 
-/* Shares the job with the crew until its last chunk is done. */
-static void crew_run(pool_crew *crew, pool_job *job) {
-    pthread_mutex_lock(&crew->lock);
-    crew->job = job;
-    crew->serial++;
-    pthread_cond_broadcast(&crew->wake);
-    pthread_mutex_unlock(&crew->lock);
+/* Shares the job with the workers until its last chunk is done. */
+static void workers_run(pool_workers *workers, pool_job *job) {
+    pthread_mutex_lock(&workers->lock);
+    workers->job = job;
+    workers->serial++;
+    pthread_cond_broadcast(&workers->wake);
+    pthread_mutex_unlock(&workers->lock);
     while (job_step(job))
         continue;
-    pthread_mutex_lock(&crew->lock);
-    crew->job = NULL; /* who wakes only now does not join: the job is about to leave the stack */
-    while (crew->busy > 0)
-        pthread_cond_wait(&crew->idle, &crew->lock);
-    pthread_mutex_unlock(&crew->lock);
+    pthread_mutex_lock(&workers->lock);
+    workers->job = NULL; /* who wakes only now does not join: the job is about to leave the stack */
+    while (workers->busy > 0)
+        pthread_cond_wait(&workers->idle, &workers->lock);
+    pthread_mutex_unlock(&workers->lock);
 }
 
 /* ---- Pool -------------------------------------------------------------------------------------------------------- */
@@ -189,21 +189,21 @@ kiln_status kiln__cpu_pool_create(uint32_t threads, kiln_parallel_for parallel_f
     return KILN_OK;
 }
 
-/* Gets the crew for this thread's job, or NULL: it is taken, or there is none to be had. A hold that was inherited
+/* Gets the workers for this thread's job, or NULL: it is taken, or there is none to be had. A hold that was inherited
  * through a fork is nobody's. */
-static pool_crew *pool_hold(kiln__cpu_pool *pool) {
+static pool_workers *pool_hold(kiln__cpu_pool *pool) {
     uint32_t process = atomic_load_explicit(&fork_count, memory_order_relaxed);
     uint32_t holder = 0;
     while (!atomic_compare_exchange_weak_explicit(&pool->holder, &holder, process, memory_order_acquire,
                                                   memory_order_relaxed))
         if (holder == process) return NULL;
-    if (pool->crew && pool->crew->process != process) {
-        free(pool->crew); /* its threads were the parent's; its lock may be held for ever */
-        pool->crew = NULL;
+    if (pool->workers && pool->workers->process != process) {
+        free(pool->workers); /* its threads were the parent's; its lock may be held for ever */
+        pool->workers = NULL;
     }
-    if (!pool->crew) pool->crew = crew_start(pool, process);
-    if (!pool->crew) atomic_store_explicit(&pool->holder, 0, memory_order_release);
-    return pool->crew;
+    if (!pool->workers) pool->workers = workers_start(pool, process);
+    if (!pool->workers) atomic_store_explicit(&pool->holder, 0, memory_order_release);
+    return pool->workers;
 }
 
 static void pool_release(kiln__cpu_pool *pool) {
@@ -225,9 +225,9 @@ void kiln__cpu_pool_run(kiln__cpu_pool *pool, uint64_t groups, kiln__cpu_body bo
         pool->parallel_for(pool->user, job.chunk_count - taken, host_step, &job);
         return;
     }
-    pool_crew *crew = pool_hold(pool);
-    if (crew) {
-        crew_run(crew, &job);
+    pool_workers *workers = pool_hold(pool);
+    if (workers) {
+        workers_run(workers, &job);
         pool_release(pool);
     } else {
         while (job_step(&job))
@@ -237,10 +237,10 @@ void kiln__cpu_pool_run(kiln__cpu_pool *pool, uint64_t groups, kiln__cpu_body bo
 
 void kiln__cpu_pool_destroy(kiln__cpu_pool *pool) {
     if (!pool) return;
-    pool_crew *crew = pool->crew;
-    if (crew && crew->process == atomic_load_explicit(&fork_count, memory_order_relaxed))
-        crew_stop(crew);
+    pool_workers *workers = pool->workers;
+    if (workers && workers->process == atomic_load_explicit(&fork_count, memory_order_relaxed))
+        workers_stop(workers);
     else
-        free(crew);
+        free(workers);
     free(pool);
 }
