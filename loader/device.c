@@ -98,7 +98,7 @@ static kiln_status device_create(const kiln__backend *backend, const kiln_device
     device->references = 1;
     device->info.backend = backend->id;
     device->info.ordinal = options->ordinal;
-    device->state = kiln__fork_word_alloc();
+    device->state = kiln__fork_word_alloc(backend->id != KILN_CPU);
     kiln_status status = device->state
                              ? backend->device_open(device, options)
                              : kiln__fail(KILN_ERROR_OUT_OF_MEMORY, "kiln_device_open: no memory for the device");

@@ -5,9 +5,10 @@
 #include "loader/status.h"
 #include <stdatomic.h>
 
-/* A word that the kernel wipes to 0 in every child process, raw clone() included: it has a page of its own, marked
- * MADV_WIPEONFORK (Linux 4.14; on an older kernel the registry's atfork handler is what zeroes it). NULL: no memory. */
-_Atomic uint32_t *kiln__fork_word_alloc(void);
+/* A word on a page of its own. If wiped, the kernel makes it 0 in every child process, raw clone() included, by
+ * MADV_WIPEONFORK (Linux 4.14; on an older kernel the registry's atfork handler is what zeroes it); else a child finds
+ * the parent's value. NULL: no memory. */
+_Atomic uint32_t *kiln__fork_word_alloc(bool wiped);
 void kiln__fork_word_free(_Atomic uint32_t *word);
 
 #endif
