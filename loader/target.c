@@ -24,13 +24,11 @@ const kiln__cpu_target kiln__cpu_targets[] = {
 };
 const size_t kiln__cpu_target_count = sizeof kiln__cpu_targets / sizeof *kiln__cpu_targets;
 
-/* PTX ISA version and the first CUDA driver that reads it. From 7.0 on, minor versions go together, up to 8.5. */
 static const struct {
     int32_t ptx, driver;
 } ptx_drivers[] = {
-    {63, 10000}, {64, 10010}, {65, 10020}, {70, 11000}, {71, 11010}, {72, 11020}, {73, 11030}, {74, 11040}, {75, 11050},
-    {76, 11060}, {77, 11070}, {78, 11080}, {80, 12000}, {81, 12010}, {82, 12020}, {83, 12030}, {84, 12040}, {85, 12050},
-    {86, 12070}, {87, 12080}, {88, 12090}, {90, 13000}, {91, 13010}, {92, 13020}, {93, 13030},
+#define KILN_PTX(version, driver) {version, driver},
+#include "loader/targets.def"
 };
 enum { PTX_DRIVER_COUNT = sizeof ptx_drivers / sizeof *ptx_drivers };
 
