@@ -109,7 +109,7 @@ $(foreach level,$(CPU_LEVELS),$(eval $(call CPU_LEVEL_RULE,$(level))))
 
 # The bundle table and the images as C, from the manifest: $(OBJ)/embedded/<op>/*.c
 define OPERATOR_RULE
-$(OBJ)/embedded/$(1)/bundle.c: embedded/$(1)/manifest $(wildcard embedded/$(1)/*) loader/targets.def kernels/$(1)/$(1).def scripts/embed.sh
+$(OBJ)/embedded/$(1)/bundle.c: embedded/$(1)/manifest $(wildcard embedded/$(1)/*) loader/targets.def loader/operators.h kernels/$(1)/$(1).def scripts/embed.sh scripts/embed.awk scripts/targets.sh
 	@mkdir -p $$(@D)
 	scripts/embed.sh $(1) $(HOST) $$(@D)
 $(OBJ)/operators/$(1).o: $(OBJ)/kernels/$(1)/$(1).o $(CPU_LEVELS:%=$(OBJ)/kernels/$(1)/%.o) $(OBJ)/embedded/$(1)/bundle.o
@@ -193,7 +193,15 @@ $(OUT)/examples/%: $(OBJ)/docs/examples/%.o $(OUT)/libkiln.a
 
 # ---- Images -------------------------------------------------------------------------------------------------------
 
+## ARCH, OP: what images fires: one target (sm_90), cuda or rocm; one operator (softmax). All if empty
+ARCH ?=
+OP   ?=
+
 .PHONY: images images-check
+images: ## fire the kernels into embedded/; needs nvcc, clang-19, lld-19 and llvm-19
+	@scripts/fire.sh embedded '$(OP)' '$(ARCH)'
+images-check: ## are the images those of the sources? Fires them again where the very compilers are here
+	@scripts/images_check.sh
 
 # ---- Measurements -------------------------------------------------------------------------------------------------
 

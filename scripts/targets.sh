@@ -8,8 +8,9 @@
 #   targets.sh ptx               PTX versions and the first CUDA driver of each, in order
 #   targets.sh operators         every operator
 #   targets.sh parts             every part, in the order that numbers them
-#   targets.sh images OP [ARCH]  what OP ships: target, kind (ptx, cubin, both, hsaco), lowest version, source file.
-#                                A name that is on no list prints those that are and fails.
+#   targets.sh images OP [ARCH]  what OP ships: target, kind (ptx, cubin, both, hsaco), lowest version, source file;
+#                                ARCH is one target, or cuda or rocm for all of a backend. A name that is on no list
+#                                prints those that are and fails.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -45,7 +46,7 @@ tuned() { # OP TARGET EXTENSION
     [ -f "$file" ] && echo "$file"
 }
 
-images() { # OP
+images_cuda() { # OP
     nvidia | while read -r target floor portable; do
         if source=$(tuned "$1" "$target" cu); then
             echo "$target both $floor $source"
@@ -53,6 +54,9 @@ images() { # OP
             echo "$target $portable $floor kernels/$1/$1_gpu.c"
         fi
     done
+}
+
+images_rocm() { # OP
     amd | while read -r target version; do
         echo "$target hsaco $version $(tuned "$1" "$target" c || echo "kernels/$1/$1_gpu.c")"
     done
@@ -71,12 +75,14 @@ nvidia | amd | ptx | operators | parts) "$1" ;;
 cpu) cpu "${2:?targets.sh cpu HOST}" ;;
 images)
     operators | member OP "${2:?targets.sh images OP [ARCH]}"
-    if [ -n "${3:-}" ]; then
-        { nvidia; amd; } | cut -d' ' -f1 | member ARCH "$3"
-        images "$2" | sed -n "/^$3 /p"
-    else
-        images "$2"
-    fi
+    case ${3:-} in
+    cuda | rocm) "images_$3" "$2" ;;
+    '') images_cuda "$2" && images_rocm "$2" ;;
+    *)
+        { echo cuda && nvidia && echo rocm && amd; } | cut -d' ' -f1 | member ARCH "$3"
+        { images_cuda "$2" && images_rocm "$2"; } | sed -n "/^$3 /p"
+        ;;
+    esac
     ;;
 *)
     sed -n '/^#   targets/s/^# *//p' "$0" >&2

@@ -1,0 +1,83 @@
+#!/bin/bash
+# Fires images and writes the manifests:
+#   fire.sh DIR [OP] [ARCH]
+# into DIR/<op>/, one operator or one architecture (a target, or cuda or rocm) alone where they are given. Everything is
+# fired into a folder of its own first: a failure leaves DIR as it was, and an image whose bytes are the same is not touched.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+out=$1 only=${2:-} arch=${3:-}
+operators=${only:-$(scripts/targets.sh operators)}
+for op in $operators; do scripts/targets.sh images "$op" "$arch" >/dev/null; done
+
+case $arch in
+sm_* | cuda) tools="nvcc ptxas" ;;
+gfx* | rocm) tools="clang-19 ld.lld-19 llvm-strip-19 llvm-readelf-19" ;;
+*) tools="nvcc ptxas clang-19 ld.lld-19 llvm-strip-19 llvm-readelf-19" ;;
+esac
+for tool in $tools; do
+    command -v "$tool" >/dev/null || {
+        echo "fire.sh: $tool is not on the PATH: images are fired with CUDA's nvcc and ptxas, clang-19, lld-19 and llvm-19" >&2
+        exit 1
+    }
+done
+stage=$(mktemp -d)
+trap 'rm -rf "$stage"' EXIT
+
+for op in $operators; do
+    mkdir -p "$stage/$op"
+    scripts/targets.sh images "$op" "$arch" >"$stage/$op.targets"
+    while read -r target kind version source; do
+        vendor=$([ "$kind" = hsaco ] && echo rocm || echo cuda)
+        for part in $(scripts/targets.sh parts); do
+            echo "scripts/fire_$vendor.sh $stage/$op $op $part $target $kind $version $source"
+        done
+    done <"$stage/$op.targets" >>"$stage/jobs"
+done
+xargs -P "$(nproc)" -L 1 bash <"$stage/jobs"
+
+# All images of a part must hold the kernels of <op>.def, with the same arguments.
+agree() { # OP
+    awk -v op="$1" -v names="$(sed -n 's/^KILN_KERNEL(\([a-z0-9_]*\)[,)].*/\1/p' "kernels/$1/$1.def" | tr '\n' ' ')" '
+        /^file=/ {
+            part = $0
+            sub(/.* part=/, "", part)
+            sub(/ .*/, "", part)
+            count = split(names, name)
+            found = gsub(/ kernel=/, "&")
+            for (i = 1; i <= count; i++) {
+                kernel = "kiln_" name[i] "_" part
+                if (!match($0, " kernel=" kernel ",[^ ]*")) fault = $1 ": lacks " kernel
+                arguments = substr($0, RSTART, RLENGTH)
+                sub(/.*,arguments=/, "", arguments)
+                if (!(kernel in size)) size[kernel] = arguments
+                if (size[kernel] != arguments) fault = $1 ": " kernel " takes " arguments " bytes, elsewhere " size[kernel]
+            }
+            if (found != count) fault = fault ? fault : $1 ": has kernels that kernels/" op "/" op ".def does not list"
+        }
+        END { if (fault) { print fault | "cat >&2"; exit 1 } }'
+}
+
+for op in $operators; do
+    lines=$(cat "$stage/$op"/*.line)
+    rm "$stage/$op"/*.line
+    if [ -n "$arch" ] && [ -f "$out/$op/manifest" ]; then
+        lines+=$'\n'$(grep '^file=' "$out/$op/manifest" | grep -vf <(sed 's/^\([^ ]*\).*/ target=\1 /' "$stage/$op.targets") || true)
+    fi
+    {
+        echo "# The images of $op, written by \`make images\`. One line an image, sorted, key=value; docs/images.md says what"
+        echo "# each key means. role=parent marks the PTX that a cubin was assembled from: it is kept and not linked."
+        echo "$lines" | sed '/^$/d' | LC_ALL=C sort
+    } >"$stage/$op/manifest"
+    agree "$op" <"$stage/$op/manifest"
+done
+
+for op in $operators; do
+    mkdir -p "$out/$op"
+    for file in "$stage/$op"/*; do
+        cmp -s "$file" "$out/$op/${file##*/}" || cp "$file" "$out/$op/"
+    done
+    for file in "$out/$op"/*; do
+        case ${file##*/} in manifest) continue ;; esac
+        grep -q "^file=${file##*/} " "$out/$op/manifest" || rm "$file"
+    done
+done

@@ -1,0 +1,97 @@
+#!/bin/bash
+# Checks embedded/ against the sources:
+#   images_check.sh fresh        every image that the lists ask for is there, listed, whole, and fired from the sources as
+#                                they are now. Needs no compiler.
+#   images_check.sh again cuda   fires the backend's images again and compares every byte; exit status 77, after saying
+#   images_check.sh again rocm   why, where the very compilers of the manifests are not here.
+#   images_check.sh              all three; what could not be done is said and is no failure.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/fire_common.sh
+
+# What stands between "key=" and the next blank in a line of a manifest; nothing if there is no such key.
+field() { # LINE KEY
+    [[ " $1 " == *" $2="* ]] || return 0
+    local rest=${1#*"$2="}
+    [[ $1 == "$2="* ]] || rest=${1#*" $2="}
+    echo "${rest%% *}"
+}
+
+# What is wrong with one image that the lists ask for, a line each.
+image_faults() { # OP PART TARGET KIND ROLE VERSION SOURCE
+    local file=$1_$2.$3.$4 line flags
+    if ! line=$(grep "^file=$file " "embedded/$1/manifest"); then
+        echo "embedded/$1/$file: missing from the manifest"
+        return
+    fi
+    if [ ! -f "embedded/$1/$file" ]; then
+        echo "embedded/$1/$file: missing"
+        return
+    fi
+    [ "$(field "$line" sha256)" = "$(sha256sum "embedded/$1/$file" | cut -c1-64)" ] ||
+        echo "embedded/$1/$file: its bytes are not those of the manifest"
+    [ "$(field "$line" role)" = "$5" ] || echo "embedded/$1/$file: its role is not $5"
+    flags=$(fire_flags "$2" "$3" "$4" "$6")
+    [ "$4" != cubin ] || flags="$(fire_flags "$2" "$3" ptx "$6") $flags"
+    [ "$(field "$line" source)" = "$(fire_source_hash "$7" "$flags")" ] ||
+        echo "embedded/$1/$file: stale: fired from another $7 or with other flags"
+}
+
+operator_faults() { # OP
+    local part target kind version source image role wanted=manifest
+    while read -r target kind version source; do
+        for part in $(scripts/targets.sh parts); do
+            while read -r image role; do
+                wanted+=$'\n'"$1_$part.$target.$image"
+                image_faults "$1" "$part" "$target" "$image" "$role" "$version" "$source"
+            done < <(fire_kinds "$kind")
+        done
+    done < <(scripts/targets.sh images "$1")
+    { ls "embedded/$1" && sed -n 's/^file=\([^ ]*\) .*/\1/p' "embedded/$1/manifest"; } | sort -u |
+        grep -vxF "$wanted" | sed "s|.*|embedded/$1/&: no list asks for it|"
+}
+
+fresh() {
+    local faults
+    faults=$(for op in $(scripts/targets.sh operators); do operator_faults "$op"; done)
+    if [ -n "$faults" ]; then
+        echo "$faults"
+        echo "images-check: stale, missing or unlisted images: run make images"
+        return 1
+    fi
+    echo "images-check: every image is listed, whole and fresh"
+}
+
+again() { # BACKEND
+    local kinds op here there
+    case $1 in cuda) kinds="ptx cubin" ;; rocm) kinds=hsaco ;; *) return 2 ;; esac
+    for kind in $kinds; do
+        here=$(fire_compiler "$kind" 2>/dev/null) || here="none"
+        there=$(sed -n "s/.* kind=$kind .* compiler=\([^ ]*\) .*/\1/p" embedded/*/manifest | sort -u)
+        [ "$here" = "$there" ] || {
+            echo "images-check: $1: NOT FIRED AGAIN: the manifests name ${there:-no compiler} for $kind, here is $here"
+            return 77
+        }
+    done
+    scratch=$(mktemp -d)
+    trap 'rm -rf "$scratch"' EXIT
+    CCACHE_DISABLE=1 scripts/fire.sh "$scratch" "" "$1"
+    for op in $(scripts/targets.sh operators); do
+        diff <(grep -E " kind=(${kinds// /|}) " "embedded/$op/manifest") <(grep '^file=' "$scratch/$op/manifest") >&2
+        (cd "$scratch/$op" && sha256sum -- *.[pch]*) | (cd "embedded/$op" && sha256sum --check --quiet)
+    done
+    echo "images-check: $1: fired again, the same bytes"
+}
+
+case ${1:-all} in
+fresh) fresh ;;
+again) again "${2:-}" ;;
+all)
+    fresh
+    for backend in cuda rocm; do "$0" again "$backend" || [ $? = 77 ]; done
+    ;;
+*)
+    sed -n '/^#   images_check/s/^# *//p' "$0" >&2
+    exit 2
+    ;;
+esac
