@@ -48,7 +48,7 @@ operator_faults() { # OP
         done
     done < <(scripts/targets.sh images "$1")
     { ls "embedded/$1" && sed -n 's/^file=\([^ ]*\) .*/\1/p' "embedded/$1/manifest"; } | sort -u |
-        grep -vxF "$wanted" | sed "s|.*|embedded/$1/&: no list asks for it|"
+        { grep -vxF "$wanted" || true; } | sed "s|.*|embedded/$1/&: no list asks for it|"
 }
 
 fresh() {
