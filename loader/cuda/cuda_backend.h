@@ -1,0 +1,85 @@
+/* The CUDA backend's parts, one file a noun; cuda_backend.c makes the table of them. What each function does is said in
+ * loader/backend.h.
+ *
+ * A device's native is its CUcontext itself, so that a launch compares it with one load: the device's primary context,
+ * retained, or the application's, borrowed (then key_context is the same). A stream's native is the CUstream; its state
+ * is that pointer again if kiln owns it and NULL if it is borrowed. */
+#ifndef KILN_LOADER_CUDA_BACKEND_H
+#define KILN_LOADER_CUDA_BACKEND_H
+
+#include "loader/backend.h"
+#include "loader/cuda/cuda_driver.h"
+#include "loader/cuda/cuda_status.h"
+
+/* A driver call that fails ends the function with its status. */
+#define KILN__CUDA_TRY(device, call, ...)                                                                \
+    do {                                                                                                 \
+        kiln__cu_result kiln__cuda_result = kiln__cuda.call(__VA_ARGS__);                                \
+        if (KILN__UNLIKELY(kiln__cuda_result)) return kiln__cuda_fail(device, #call, kiln__cuda_result); \
+    } while (0)
+
+/* The device's context is current on this thread from enter to leave. It is compared with what is current on every
+ * call, never remembered: the application may change it between two calls. */
+typedef struct kiln__cuda_scope {
+    kiln__cu_context previous;
+    bool changed;
+} kiln__cuda_scope;
+
+kiln_status kiln__cuda_enter(kiln_device *device, kiln__cuda_scope *out_scope);
+void kiln__cuda_leave(const kiln__cuda_scope *scope);
+
+/* One driver call with the device's context current. A call that fails ends the function with its status. */
+#define KILN__CUDA_CALL(device, call, ...)                                                               \
+    do {                                                                                                 \
+        kiln__cuda_scope kiln__cuda_here;                                                                \
+        KILN__TRY(kiln__cuda_enter(device, &kiln__cuda_here));                                           \
+        kiln__cu_result kiln__cuda_result = kiln__cuda.call(__VA_ARGS__);                                \
+        kiln__cuda_leave(&kiln__cuda_here);                                                              \
+        if (KILN__UNLIKELY(kiln__cuda_result)) return kiln__cuda_fail(device, #call, kiln__cuda_result); \
+    } while (0)
+
+/* One driver call that releases something, with the device's context current. Nothing can be done about a failure: the
+ * driver may be shutting down, or the context be gone and the thing with it. */
+#define KILN__CUDA_RELEASE(device, call, thing)                           \
+    do {                                                                  \
+        kiln__cuda_scope kiln__cuda_here;                                 \
+        if (kiln__cuda_enter(device, &kiln__cuda_here) != KILN_OK) break; \
+        (void)kiln__cuda.call(thing);                                     \
+        kiln__cuda_leave(&kiln__cuda_here);                               \
+    } while (0)
+
+kiln_status kiln__cuda_count(int32_t *out_count);
+kiln_status kiln__cuda_device_open(kiln_device *device, const kiln_device_options *options);
+void kiln__cuda_device_close(kiln_device *device);
+
+kiln_status kiln__cuda_module_load(kiln_module *module);
+void kiln__cuda_module_unload(kiln_module *module);
+
+kiln_status kiln__cuda_launch(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config,
+                              const void *arguments, size_t arguments_size);
+kiln_status kiln__cuda_kernel_attributes(const kiln_kernel *kernel, kiln_kernel_attributes *out_attributes);
+kiln_status kiln__cuda_kernel_occupancy(const kiln_kernel *kernel, uint32_t threads, uint32_t dynamic_shared_bytes,
+                                        uint32_t *out_groups);
+
+kiln_status kiln__cuda_stream_open(kiln_device *device, uint32_t flags, kiln_stream *out_stream);
+kiln_status kiln__cuda_stream_borrow(kiln_device *device, void *native, kiln_stream *out_stream);
+kiln_status kiln__cuda_stream_capturing(kiln_stream *stream, bool *out_capturing);
+kiln_status kiln__cuda_stream_sync(kiln_stream *stream);
+void kiln__cuda_stream_close(kiln_stream *stream);
+kiln_status kiln__cuda_stream_wait_event(kiln_stream *stream, kiln_event *event);
+
+kiln_status kiln__cuda_memory_alloc(kiln_device *device, size_t size, void **out_memory);
+void kiln__cuda_memory_free(kiln_device *device, void *memory);
+kiln_status kiln__cuda_host_alloc(kiln_device *device, size_t size, void **out_memory);
+void kiln__cuda_host_free(kiln_device *device, void *memory);
+kiln_status kiln__cuda_copy(kiln_stream *stream, void *destination, const void *source, size_t size,
+                            kiln_copy_direction direction);
+kiln_status kiln__cuda_fill(kiln_stream *stream, void *destination, uint8_t value, size_t size);
+
+kiln_status kiln__cuda_event_create(kiln_event *event);
+void kiln__cuda_event_destroy(kiln_event *event);
+kiln_status kiln__cuda_event_record(kiln_event *event, kiln_stream *stream);
+kiln_status kiln__cuda_event_sync(kiln_event *event);
+kiln_status kiln__cuda_event_elapsed(kiln_event *start, kiln_event *end, double *out_nanoseconds);
+
+#endif

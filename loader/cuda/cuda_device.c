@@ -1,0 +1,104 @@
+#include "loader/cuda/cuda_backend.h"
+#include <stdio.h>
+
+/* More devices than any machine has: a driver that counts more is not believed. */
+enum { DEVICE_MAX = 1024 };
+
+kiln_status kiln__cuda_enter(kiln_device *device, kiln__cuda_scope *out_scope) {
+    *out_scope = (kiln__cuda_scope){0};
+    KILN__CUDA_TRY(device, cuCtxGetCurrent, &out_scope->previous);
+    if (out_scope->previous == device->native) return KILN_OK;
+    KILN__CUDA_TRY(device, cuCtxSetCurrent, device->native);
+    out_scope->changed = true;
+    return KILN_OK;
+}
+
+void kiln__cuda_leave(const kiln__cuda_scope *scope) {
+    /* What was asked for is done; a driver that cannot go back says so again at the application's next call. */
+    if (scope->changed) (void)kiln__cuda.cuCtxSetCurrent(scope->previous);
+}
+
+kiln_status kiln__cuda_count(int32_t *out_count) {
+    *out_count = 0;
+    kiln_status status = kiln__cuda_driver_ready();
+    if (status == KILN_ERROR_FORKED || status == KILN_ERROR_OUT_OF_MEMORY) return status;
+    if (status != KILN_OK) return KILN_OK;
+    int count = 0;
+    kiln__cu_result result = kiln__cuda.cuDeviceGetCount(&count);
+    if (result) {
+        status = kiln__cuda_fail(NULL, "cuDeviceGetCount", result);
+        return status == KILN_ERROR_OUT_OF_MEMORY ? status : KILN_OK;
+    }
+    if (count < 0 || count > DEVICE_MAX) {
+        kiln__fail(KILN_ERROR_NO_DRIVER, "cuDeviceGetCount: %d devices: not believed", count);
+        return KILN_OK;
+    }
+    if (count == 0) kiln__fail(KILN_ERROR_NO_DRIVER, "%s has no device", kiln__cuda_driver_library());
+    *out_count = count;
+    return KILN_OK;
+}
+
+static kiln_status get_attribute(kiln__cu_device number, kiln__cu_enum attribute, int32_t *out_value) {
+    int value = 0;
+    KILN__CUDA_TRY(NULL, cuDeviceGetAttribute, &value, attribute, number);
+    *out_value = value;
+    return KILN_OK;
+}
+
+static kiln_status get_info(kiln__cu_device number, kiln_device_info *info) {
+    size_t memory = 0;
+    int32_t major = 0, minor = 0;
+    int32_t version = kiln__cuda_driver_version();
+    KILN__CUDA_TRY(NULL, cuDeviceGetName, info->name, (int)sizeof info->name, number);
+    info->name[sizeof info->name - 1] = 0;
+    KILN__CUDA_TRY(NULL, cuDeviceTotalMem, &memory, number);
+    KILN__TRY(get_attribute(number, KILN__CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &major));
+    KILN__TRY(get_attribute(number, KILN__CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &minor));
+    KILN__TRY(get_attribute(number, KILN__CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &info->multiprocessors));
+    KILN__TRY(get_attribute(number, KILN__CU_DEVICE_ATTRIBUTE_WARP_SIZE, &info->wave_size));
+    KILN__TRY(get_attribute(number, KILN__CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &info->max_threads));
+    KILN__TRY(
+        get_attribute(number, KILN__CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, &info->max_shared_bytes));
+    if (major <= 0 || major > 99 || minor < 0 || minor > 9)
+        return kiln__fail(KILN_ERROR_DRIVER, "cuDeviceGetAttribute: compute capability %d.%d: not believed", major,
+                          minor);
+    info->memory_bytes = memory;
+    info->target =
+        (kiln_target){.backend = KILN_CUDA, .compute_capability = major * 10 + minor, .driver_version = version};
+    snprintf(info->driver, sizeof info->driver, "%s, CUDA %d.%d", kiln__cuda_driver_library(), version / 1000,
+             version % 1000 / 10);
+    return KILN_OK;
+}
+
+/* A borrowed context must be of the device that the ordinal names. */
+static kiln_status borrow_context(kiln_device *device, kiln__cu_device number) {
+    kiln__cu_device owner = -1;
+    KILN__CUDA_CALL(device, cuCtxGetDevice, &owner);
+    KILN__REQUIRE(owner == number, "kiln_device_open: context is of CUDA device %d, ordinal is %d", owner,
+                  device->info.ordinal);
+    return KILN_OK;
+}
+
+static kiln_status retain_context(kiln_device *device, kiln__cu_device number) {
+    kiln__cu_context context = NULL;
+    KILN__CUDA_TRY(NULL, cuDevicePrimaryCtxRetain, &context, number);
+    if (!context) return kiln__cuda_fail_empty("cuDevicePrimaryCtxRetain");
+    device->native = context;
+    return KILN_OK;
+}
+
+kiln_status kiln__cuda_device_open(kiln_device *device, const kiln_device_options *options) {
+    kiln__cu_device number = -1;
+    KILN__CUDA_TRY(NULL, cuDeviceGet, &number, device->info.ordinal);
+    KILN__TRY(get_info(number, &device->info));
+    device->launch = kiln__cuda_launch;
+    device->key_context = options->context;
+    device->native = options->context;
+    return options->context ? borrow_context(device, number) : retain_context(device, number);
+}
+
+void kiln__cuda_device_close(kiln_device *device) {
+    kiln__cu_device number = -1;
+    if (device->key_context || kiln__cuda.cuDeviceGet(&number, device->info.ordinal)) return;
+    (void)kiln__cuda.cuDevicePrimaryCtxRelease(number);
+}

@@ -1,0 +1,29 @@
+/* libcuda.so.1, found with dlopen: its functions, and whether it can be used. */
+#ifndef KILN_LOADER_CUDA_DRIVER_H
+#define KILN_LOADER_CUDA_DRIVER_H
+
+#include "loader/cuda/cuda_abi.h"
+#include "loader/status.h"
+
+/* The driver's functions by their documented names; optional ones may be NULL. */
+typedef struct kiln__cuda_table {
+#define KILN_CUDA(field, name, requirement, result, parameters) result(*field) parameters;
+#include "loader/cuda/symbols.def"
+#undef KILN_CUDA
+} kiln__cuda_table;
+
+/* The one table of the process. A call through it costs a launch one load. Valid, and constant, once
+ * kiln__cuda_driver_ready has returned KILN_OK; every open device has seen to that. */
+extern kiln__cuda_table kiln__cuda __attribute__((visibility("hidden")));
+
+/* Finds, opens and initialises the driver on the first call that succeeds; a failure is not kept, so that a later call
+ * tries again. Thread safe. The library is never closed.
+ * Returns KILN_OK; KILN_ERROR_NO_DRIVER (absent, a stub, no device); KILN_ERROR_DRIVER_TOO_OLD; KILN_ERROR_FORKED (it
+ * was initialised before a fork, by kiln or by the application); KILN_ERROR_OUT_OF_MEMORY; KILN_ERROR_DRIVER. */
+kiln_status kiln__cuda_driver_ready(void);
+
+/* The driver's CUDA version, major * 1000 + minor * 10, and the name that it was opened by. After readiness. */
+int32_t kiln__cuda_driver_version(void);
+const char *kiln__cuda_driver_library(void);
+
+#endif

@@ -1,0 +1,30 @@
+#include "loader/cuda/cuda_backend.h"
+
+kiln_status kiln__cuda_event_create(kiln_event *event) {
+    kiln__cu_event native = NULL;
+    KILN__CUDA_CALL(event->device, cuEventCreate, &native, KILN__CU_EVENT_DEFAULT);
+    if (!native) return kiln__cuda_fail_empty("cuEventCreate");
+    event->native = native;
+    return KILN_OK;
+}
+
+void kiln__cuda_event_destroy(kiln_event *event) {
+    KILN__CUDA_RELEASE(event->device, cuEventDestroy, event->native);
+}
+
+kiln_status kiln__cuda_event_record(kiln_event *event, kiln_stream *stream) {
+    KILN__CUDA_CALL(event->device, cuEventRecord, event->native, stream->native);
+    return KILN_OK;
+}
+
+kiln_status kiln__cuda_event_sync(kiln_event *event) {
+    KILN__CUDA_CALL(event->device, cuEventSynchronize, event->native);
+    return KILN_OK;
+}
+
+kiln_status kiln__cuda_event_elapsed(kiln_event *start, kiln_event *end, double *out_nanoseconds) {
+    float milliseconds = 0;
+    KILN__CUDA_CALL(start->device, cuEventElapsedTime, &milliseconds, start->native, end->native);
+    *out_nanoseconds = (double)milliseconds * 1e6;
+    return KILN_OK;
+}

@@ -1,0 +1,48 @@
+#include "loader/cuda/cuda_backend.h"
+
+kiln_status kiln__cuda_stream_open(kiln_device *device, uint32_t flags, kiln_stream *out_stream) {
+    (void)flags; /* events can always be timed */
+    kiln__cu_stream native = NULL;
+    KILN__CUDA_CALL(device, cuStreamCreate, &native, KILN__CU_STREAM_NON_BLOCKING);
+    if (!native) return kiln__cuda_fail_empty("cuStreamCreate");
+    *out_stream = (kiln_stream){.device = device, .native = native, .state = native};
+    return KILN_OK;
+}
+
+kiln_status kiln__cuda_stream_borrow(kiln_device *device, void *native, kiln_stream *out_stream) {
+    *out_stream = (kiln_stream){.device = device, .native = native};
+    return KILN_OK;
+}
+
+kiln_status kiln__cuda_stream_capturing(kiln_stream *stream, bool *out_capturing) {
+    kiln__cuda_scope scope;
+    kiln__cu_enum capture = KILN__CU_STREAM_CAPTURE_STATUS_NONE;
+    *out_capturing = false;
+    KILN__TRY(kiln__cuda_enter(stream->device, &scope));
+    kiln__cu_result result = kiln__cuda.cuStreamIsCapturing(stream->native, &capture);
+    kiln__cuda_leave(&scope);
+    /* The legacy stream while another stream that it waits for is captured: any use of it is part of that capture. */
+    if (result == KILN__CU_ERROR_STREAM_CAPTURE_IMPLICIT) {
+        *out_capturing = true;
+        return KILN_OK;
+    }
+    if (result) return kiln__cuda_fail(stream->device, "cuStreamIsCapturing", result);
+    *out_capturing = capture != KILN__CU_STREAM_CAPTURE_STATUS_NONE;
+    return KILN_OK;
+}
+
+kiln_status kiln__cuda_stream_sync(kiln_stream *stream) {
+    KILN__CUDA_CALL(stream->device, cuStreamSynchronize, stream->native);
+    return KILN_OK;
+}
+
+void kiln__cuda_stream_close(kiln_stream *stream) {
+    if (!stream->state) return;
+    KILN__CUDA_RELEASE(stream->device, cuStreamSynchronize, stream->native);
+    KILN__CUDA_RELEASE(stream->device, cuStreamDestroy, stream->native);
+}
+
+kiln_status kiln__cuda_stream_wait_event(kiln_stream *stream, kiln_event *event) {
+    KILN__CUDA_CALL(stream->device, cuStreamWaitEvent, stream->native, event->native, 0);
+    return KILN_OK;
+}
