@@ -87,5 +87,5 @@ END {
     printf "\nextern const kiln_bundle kiln__bundle_%s;\nconst kiln_bundle kiln__bundle_%s = {.version = KILN_BUNDLE_VERSION,\n" \
         "    .part_size = sizeof(kiln_part),\n    .name = \"%s\",\n    .parts = parts,\n" \
         "    .part_count = sizeof parts / sizeof(kiln_part)};\n", op, op, op
-    printf "\nstatic const kiln_bundle *const linked __attribute__((section(\"kiln_bundles\"), used)) = &kiln__bundle_%s;\n", op
+    printf "\nKILN_LINK_BUNDLE(kiln__bundle_%s);\n", op
 }

@@ -304,6 +304,19 @@ typedef struct kiln_bundle {
     uint32_t reserved;
 } kiln_bundle;
 
+/* Puts a bundle on the list of kiln_linked_bundles; stands behind its definition. retain, where the compiler has it,
+ * keeps the entry when a linker collects unused sections. */
+#ifdef __has_attribute
+#if __has_attribute(retain)
+#define KILN_RETAIN , retain
+#endif
+#endif
+#ifndef KILN_RETAIN
+#define KILN_RETAIN
+#endif
+#define KILN_LINK_BUNDLE(bundle)                                                                                       \
+    static const kiln_bundle *const bundle##_linked __attribute__((section("kiln_bundles"), used KILN_RETAIN)) = &bundle
+
 /* The bundles linked into this program or shared object: every operator of kiln's that it calls and every packed
  * bundle. *out_bundles points to static storage. Returns KILN_OK or KILN_ERROR_INVALID_ARGUMENT. */
 KILN_API kiln_status kiln_linked_bundles(const kiln_bundle *const **out_bundles, size_t *out_count);
