@@ -1,0 +1,362 @@
+/* A call: its fields, their shapes, the params struct, the device's side. */
+#include "loader/cli/call.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+bool call_is_tensor(const kiln_field *field) {
+    return field->role == KILN_FIELD_INPUT || field->role == KILN_FIELD_OUTPUT;
+}
+
+npy_dtype call_dtype(const operator_call *call, const kiln_field *field) {
+    return npy_dtype_find(strcmp(field->dtype, "part") == 0 ? call->function->part : field->dtype);
+}
+
+const char *shape_text(const npy_header *array, char text[SHAPE_TEXT_SIZE]) {
+    size_t length = 0;
+    length += (size_t)snprintf(text, SHAPE_TEXT_SIZE, "[");
+    for (uint32_t i = 0; i < array->dimensions && length < SHAPE_TEXT_SIZE; i++)
+        length +=
+            (size_t)snprintf(text + length, SHAPE_TEXT_SIZE - length, "%s%" PRId64, i ? ", " : "", array->shape[i]);
+    if (length < SHAPE_TEXT_SIZE) snprintf(text + length, SHAPE_TEXT_SIZE - length, "]");
+    return text;
+}
+
+/* ---- Fields by name ---------------------------------------------------------------------------------------------- */
+
+static const char *field_name(const void *names, size_t index) {
+    return ((const kiln_field *)names)[index].name;
+}
+
+static call_field *find_field(operator_call *call, const char *name) {
+    for (uint32_t i = 0; i < call->op->field_count; i++)
+        if (strcmp(call->op->fields[i].name, name) == 0) return &call->fields[i];
+    return NULL;
+}
+
+static int no_field(const operator_call *call, const char *what, const char *name) {
+    const char *nearest = cli_nearest(name, field_name, call->op->fields, call->op->field_count);
+    return cli_error(CLI_USAGE, "%s: no %s %s%s%s%s", call->function->name, what, name,
+                     nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
+}
+
+static const char *function_name(const void *names, size_t index) {
+    const kiln_operator *const *operators = names;
+    for (; index >= (*operators)->function_count; operators++)
+        index -= (*operators)->function_count;
+    return (*operators)->functions[index].name;
+}
+
+int call_begin(operator_call *call, const char *command, const char *function) {
+    const kiln_operator *const *operators;
+    size_t count, functions = 0;
+    *call = (operator_call){.bf16 = NPY_BF16};
+    kiln_status status = kiln_all_operators(&operators, &count);
+    if (status != KILN_OK) return cli_fail(status, "%s", command);
+    for (size_t i = 0; i < count; i++) {
+        for (uint32_t f = 0; f < operators[i]->function_count; f++) {
+            if (strcmp(operators[i]->functions[f].name, function) != 0) continue;
+            call->op = operators[i];
+            call->function = &operators[i]->functions[f];
+        }
+        functions += operators[i]->function_count;
+    }
+    if (!call->op) {
+        const char *nearest = cli_nearest(function, function_name, operators, functions);
+        return cli_error(CLI_USAGE, "%s: no function %s; %s%s%s", command, function, nearest ? "did you mean " : "",
+                         nearest ? nearest : "see kiln run --help", nearest ? "?" : "");
+    }
+    call->fields = cli_allocate(call->op->field_count, sizeof *call->fields);
+    for (uint32_t i = 0; i < call->op->field_count; i++)
+        call->fields[i].description = &call->op->fields[i];
+    call->params = cli_allocate(1, call->op->params_size);
+    return CLI_OK;
+}
+
+int call_bind(operator_call *call, const char *name, const npy_header *array, void *data) {
+    call_field *field = find_field(call, name);
+    if (!field || field->description->role != KILN_FIELD_INPUT) return no_field(call, "input", name);
+    if (field->given) return cli_error(CLI_USAGE, "%s: input %s is given twice", call->function->name, name);
+    npy_dtype wanted = call_dtype(call, field->description);
+    bool bits = wanted == NPY_BF16 && array->dtype == NPY_U16;
+    if (array->dtype != wanted && !bits)
+        return cli_error(CLI_USAGE, "%s: %s is %s: must be %s", call->function->name, name,
+                         npy_dtype_name(array->dtype), npy_dtype_name(wanted));
+    if (bits) call->bf16 = NPY_U16;
+    field->given = true;
+    field->array = *array;
+    field->host = data;
+    return CLI_OK;
+}
+
+int call_want(operator_call *call, const char *name, const call_field **out_field) {
+    call_field *field = find_field(call, name);
+    if (!field || field->description->role != KILN_FIELD_OUTPUT) return no_field(call, "output", name);
+    if (field->given) return cli_error(CLI_USAGE, "%s: output %s is given twice", call->function->name, name);
+    field->given = true;
+    *out_field = field;
+    return CLI_OK;
+}
+
+/* The number of a choice in "erf,tanh,quick"; -1 if it is none. */
+static int64_t find_choice(const char *choices, const char *value) {
+    for (int64_t number = 0; *choices; number++) {
+        size_t length = strcspn(choices, ",");
+        if (strlen(value) == length && memcmp(choices, value, length) == 0) return number;
+        choices += length + (choices[length] == ',');
+    }
+    return -1;
+}
+
+int call_set(operator_call *call, const char *name, const char *value) {
+    call_field *field = find_field(call, name);
+    const char *function = call->function->name;
+    if (field && field->description->role == KILN_FIELD_STRIDE)
+        return cli_error(CLI_USAGE, "%s: %s cannot be set: arrays are packed", function, name);
+    bool option = field && field->description->role == KILN_FIELD_OPTION;
+    if (!option && !(field && field->description->role == KILN_FIELD_SIZE)) return no_field(call, "option", name);
+    if (field->given) return cli_error(CLI_USAGE, "%s: %s is set twice", function, name);
+    if (option) {
+        field->value = find_choice(field->description->choices, value);
+        if (field->value < 0)
+            return cli_error(CLI_USAGE, "%s: %s is %s: must be one of %s", function, name, value,
+                             field->description->choices);
+    } else {
+        char *end;
+        errno = 0;
+        field->value = strtoll(value, &end, 10);
+        if (end == value || *end || errno || field->value < 0)
+            return cli_error(CLI_USAGE, "%s: %s is %s: must be a number from 0 to 2^63 - 1", function, name, value);
+    }
+    field->given = true;
+    return CLI_OK;
+}
+
+/* ---- Shapes ------------------------------------------------------------------------------------------------------ */
+
+/* One name of a shape, with its factor: "2*cols". */
+typedef struct shape_term {
+    int64_t factor;
+    call_field *size;
+} shape_term;
+
+enum { TERMS = 8 };
+
+/* The description's "rows,cols|rows,2*cols": the shape after the bar holds if an optional input is not given. */
+static const char *shape_of(const operator_call *call, const kiln_field *field) {
+    const char *bar = strchr(field->shape, '|');
+    if (!bar) return field->shape;
+    for (uint32_t i = 0; i < call->op->field_count; i++) {
+        const kiln_field *other = &call->op->fields[i];
+        if (other->role == KILN_FIELD_INPUT && other->optional && !call->fields[i].given) return bar + 1;
+    }
+    return field->shape;
+}
+
+/* Gives the number of terms; they end at a bar or at the end of the text. */
+static size_t parse_shape(operator_call *call, const kiln_field *field, shape_term terms[TERMS]) {
+    const char *at = shape_of(call, field);
+    size_t count = 0;
+    while (*at && *at != '|' && count < TERMS) {
+        char *name;
+        shape_term term = {.factor = strtoll(at, &name, 10)};
+        if (*name == '*')
+            at = name + 1;
+        else
+            term.factor = 1;
+        size_t length = strcspn(at, ",|");
+        for (uint32_t i = 0; i < call->op->field_count; i++) {
+            const char *candidate = call->op->fields[i].name;
+            if (strlen(candidate) == length && memcmp(candidate, at, length) == 0) term.size = &call->fields[i];
+        }
+        if (!term.size || term.factor < 1)
+            exit(cli_error(CLI_SYSTEM, "%s: the description of %s has an unknown shape %s", call->op->name, field->name,
+                           field->shape));
+        terms[count++] = term;
+        at += length + (at[length] == ',');
+    }
+    return count;
+}
+
+/* How many dimensions of an array fold into the first of so many names. */
+static uint32_t folded(const npy_header *array, size_t terms) {
+    return array->dimensions >= terms ? array->dimensions - (uint32_t)terms + 1 : 0;
+}
+
+/* Takes a size from a dimension, or checks it against what is known. */
+static int take_size(operator_call *call, const call_field *tensor, const shape_term *term, int64_t dimension) {
+    const char *function = call->function->name, *name = tensor->description->name;
+    const char *size = term->size->description->name;
+    char shape[SHAPE_TEXT_SIZE];
+    shape_text(&tensor->array, shape);
+    if (dimension % term->factor)
+        return cli_error(CLI_USAGE, "%s: %s is %s: must be %s, and %" PRId64 " does not divide %" PRId64, function,
+                         name, shape, shape_of(call, tensor->description), term->factor, dimension);
+    int64_t value = dimension / term->factor;
+    if (!term->size->given) {
+        term->size->given = true;
+        term->size->value = value;
+        term->size->source = tensor;
+        return CLI_OK;
+    }
+    if (term->size->value == value) return CLI_OK;
+    const call_field *source = term->size->source;
+    return cli_error(CLI_USAGE, "%s: %s is %s, so %s is %" PRId64 ", but %s says %" PRId64, function, name, shape, size,
+                     value, source ? source->description->name : "--set", term->size->value);
+}
+
+static int match_input(operator_call *call, call_field *tensor) {
+    shape_term terms[TERMS];
+    const npy_header *array = &tensor->array;
+    size_t count = parse_shape(call, tensor->description, terms);
+    uint32_t leading = folded(array, count);
+    int64_t product = 1; /* no overflow: the header was checked */
+    for (uint32_t i = 0; i < leading; i++)
+        product *= array->shape[i];
+    for (size_t i = 0; i < count; i++) {
+        size_t behind = count - i; /* the dimension is the behind-th from the end */
+        int64_t dimension = i == 0                       ? product
+                            : array->dimensions < behind ? 1
+                                                         : array->shape[array->dimensions - behind];
+        int code = take_size(call, tensor, &terms[i], dimension);
+        if (code != CLI_OK) return code;
+    }
+    const call_field *other = terms[0].size->leading;
+    if (!other) {
+        terms[0].size->leading = tensor;
+        return CLI_OK;
+    }
+    shape_term other_terms[TERMS];
+    uint32_t other_leading = folded(&other->array, parse_shape(call, other->description, other_terms));
+    if (leading == other_leading && memcmp(array->shape, other->array.shape, leading * sizeof *array->shape) == 0)
+        return CLI_OK;
+    char shape[SHAPE_TEXT_SIZE], other_shape[SHAPE_TEXT_SIZE];
+    return cli_error(CLI_USAGE, "%s: %s is %s and %s is %s: they must agree in their leading dimensions",
+                     call->function->name, tensor->description->name, shape_text(array, shape),
+                     other->description->name, shape_text(&other->array, other_shape));
+}
+
+static int shape_output(operator_call *call, call_field *tensor) {
+    shape_term terms[TERMS];
+    size_t count = parse_shape(call, tensor->description, terms);
+    npy_header *array = &tensor->array;
+    npy_dtype dtype = call_dtype(call, tensor->description);
+    array->dtype = dtype == NPY_BF16 ? call->bf16 : dtype;
+    const call_field *model = terms[0].size->leading;
+    shape_term model_terms[TERMS];
+    if (model) {
+        array->dimensions = folded(&model->array, parse_shape(call, model->description, model_terms));
+        memcpy(array->shape, model->array.shape, array->dimensions * sizeof *array->shape);
+    } else {
+        array->shape[array->dimensions++] = terms[0].size->value;
+    }
+    if (array->dimensions + count - 1 > NPY_DIMENSIONS)
+        return cli_error(CLI_USAGE, "%s: %s would have more than %d dimensions", call->function->name,
+                         tensor->description->name, NPY_DIMENSIONS);
+    int64_t bytes = (int64_t)npy_dtype_size(array->dtype);
+    bool overflow = __builtin_mul_overflow(bytes, terms[0].size->value, &bytes);
+    for (size_t i = 1; i < count; i++) {
+        int64_t *dimension = &array->shape[array->dimensions++];
+        overflow |= __builtin_mul_overflow(terms[i].size->value, terms[i].factor, dimension);
+        overflow |= __builtin_mul_overflow(bytes, *dimension, &bytes);
+    }
+    if (overflow)
+        return cli_error(CLI_USAGE, "%s: %s would have more than 2^63 bytes", call->function->name,
+                         tensor->description->name);
+    array->data_size = (uint64_t)bytes;
+    return CLI_OK;
+}
+
+int call_resolve(operator_call *call) {
+    const char *function = call->function->name;
+    for (uint32_t i = 0; i < call->op->field_count; i++) {
+        call_field *field = &call->fields[i];
+        const kiln_field *description = field->description;
+        if (call_is_tensor(description) && !field->given && !description->optional)
+            return cli_error(CLI_USAGE, "%s: %s is missing: --%s %s=FILE", function, description->name,
+                             description->role == KILN_FIELD_INPUT ? "in" : "out", description->name);
+        int code = field->given && description->role == KILN_FIELD_INPUT ? match_input(call, field) : CLI_OK;
+        if (code != CLI_OK) return code;
+    }
+    for (uint32_t i = 0; i < call->op->field_count; i++) {
+        call_field *field = &call->fields[i];
+        if (field->description->role == KILN_FIELD_SIZE && !field->given)
+            return cli_error(CLI_USAGE, "%s: no input says what %s is", function, field->description->name);
+    }
+    for (uint32_t i = 0; i < call->op->field_count; i++) {
+        call_field *field = &call->fields[i];
+        bool output = field->given && field->description->role == KILN_FIELD_OUTPUT;
+        int code = output ? shape_output(call, field) : CLI_OK;
+        if (code != CLI_OK) return code;
+    }
+    return CLI_OK;
+}
+
+/* ---- The device's side ------------------------------------------------------------------------------------------- */
+
+/* Puts a value into the params struct; this machine is little-endian, so the low bytes are the narrower integer. */
+static void put(operator_call *call, const kiln_field *field, const void *value) {
+    memcpy((uint8_t *)call->params + field->offset, value, field->size);
+}
+
+static kiln_status upload_tensor(operator_call *call, call_field *tensor, kiln_stream *stream) {
+    size_t size = (size_t)tensor->array.data_size;
+    /* An operator may ask for a pointer even where there is no element. */
+    kiln_status status = kiln_memory_alloc(stream->device, size ? size : 1, &tensor->device);
+    if (status == KILN_OK && tensor->host)
+        status = kiln_copy(stream, tensor->device, tensor->host, size, KILN_TO_DEVICE);
+    put(call, tensor->description, &tensor->device);
+    return status;
+}
+
+static kiln_status upload(operator_call *call, kiln_stream *stream) {
+    kiln_status status = KILN_OK;
+    for (uint32_t i = 0; i < call->op->field_count && status == KILN_OK; i++) {
+        call_field *field = &call->fields[i];
+        if (call_is_tensor(field->description) && field->given)
+            status = upload_tensor(call, field, stream);
+        else if (field->description->role == KILN_FIELD_SIZE || field->description->role == KILN_FIELD_OPTION)
+            put(call, field->description, &field->value);
+    }
+    if (status == KILN_OK && call->function->workspace_size)
+        status = call->function->workspace_size(call->params, call->op->params_size, &call->workspace_size);
+    if (status == KILN_OK) status = kiln_memory_alloc(stream->device, call->workspace_size, &call->workspace);
+    for (uint32_t i = 0; i < call->op->field_count && status == KILN_OK; i++) {
+        const kiln_field *field = &call->op->fields[i];
+        if (field->role == KILN_FIELD_WORKSPACE) put(call, field, &call->workspace);
+        if (field->role == KILN_FIELD_WORKSPACE_SIZE) put(call, field, &call->workspace_size);
+    }
+    return status;
+}
+
+int call_upload(operator_call *call, kiln_stream *stream) {
+    kiln_status status = upload(call, stream);
+    return status == KILN_OK ? CLI_OK : cli_fail(status, "%s", call->function->name);
+}
+
+kiln_status call_launch(operator_call *call, kiln_stream *stream) {
+    return call->function->call(stream, call->params, call->op->params_size);
+}
+
+int call_download(operator_call *call, kiln_stream *stream) {
+    kiln_status status = kiln_stream_sync(stream);
+    for (uint32_t i = 0; i < call->op->field_count && status == KILN_OK; i++) {
+        call_field *field = &call->fields[i];
+        if (!field->given || field->description->role != KILN_FIELD_OUTPUT) continue;
+        field->host = cli_allocate((size_t)field->array.data_size, 1);
+        status = kiln_copy(stream, field->host, field->device, (size_t)field->array.data_size, KILN_TO_HOST);
+    }
+    if (status == KILN_OK) status = kiln_stream_sync(stream);
+    return status == KILN_OK ? CLI_OK : cli_fail(status, "%s", call->function->name);
+}
+
+void call_free(operator_call *call, kiln_device *device) {
+    for (uint32_t i = 0; call->fields && i < call->op->field_count; i++) {
+        if (device) kiln_memory_free(device, call->fields[i].device);
+        free(call->fields[i].host);
+    }
+    if (device) kiln_memory_free(device, call->workspace);
+    free(call->fields);
+    free(call->params);
+    *call = (operator_call){0};
+}

@@ -1,0 +1,84 @@
+/* A call of an operator's function, built from its description (kiln_operator): arrays are bound to the tensor fields,
+ * the sizes follow from their shapes, and the params struct from both.
+ *
+ * Shapes. A tensor of n names, like [rows, cols], takes an array of any number of dimensions: the last n - 1 dimensions
+ * stand for the last n - 1 names and all before them fold into the first name, so that [2, 3, 64] has 6 rows;
+ * dimensions that are missing in front are 1. Arrays whose leading dimensions make the same size must agree in them,
+ * and an output gets them back. Arrays are packed, so strides are never set. */
+#ifndef KILN_CLI_CALL_H
+#define KILN_CLI_CALL_H
+
+#include "loader/cli/cli.h"
+#include "loader/cli/npy.h"
+#include <kiln/ops.h>
+
+typedef struct call_field call_field;
+
+/* One field of the params struct. */
+struct call_field {
+    const kiln_field *description;
+    bool given;    /* tensor: bound; size: known; option: set */
+    int64_t value; /* size, option */
+
+    npy_header array; /* tensor: dtype and shape; data_offset is unused */
+    void *host;       /* input: its bytes; output: after call_download. Owned */
+    void *device;     /* tensor: after call_upload */
+
+    const call_field *source;  /* size: the tensor that it was taken from; NULL: set by hand */
+    const call_field *leading; /* size: the first tensor whose leading dimensions make it */
+};
+
+typedef struct operator_call {
+    const kiln_operator *op;
+    const kiln_operator_function *function;
+    call_field *fields; /* op->field_count of them */
+    void *params;
+    void *workspace;
+    size_t workspace_size;
+    npy_dtype bf16; /* how bf16 outputs are written: as the inputs are */
+} operator_call;
+
+/* Begins a call of the function of that name. The functions that return int give CLI_OK, or the exit code after a
+ * message; a call is to be freed in any case. */
+int call_begin(operator_call *call, const char *command, const char *function);
+
+/* Binds an array to an input; data becomes the call's if this succeeds. */
+int call_bind(operator_call *call, const char *name, const npy_header *array, void *data);
+
+/* Wants an output. *out_field is the field. */
+int call_want(operator_call *call, const char *name, const call_field **out_field);
+
+/* Sets an option to one of its choices, or a size to a number. */
+int call_set(operator_call *call, const char *name, const char *value);
+
+/* Finds the sizes and the shapes of the outputs. Everything must be bound, wanted and set. */
+int call_resolve(operator_call *call);
+
+/* Allocates all tensors and the workspace on the stream's device, copies the inputs there and fills the params. */
+int call_upload(operator_call *call, kiln_stream *stream);
+
+/* Calls the function. */
+kiln_status call_launch(operator_call *call, kiln_stream *stream);
+
+/* Copies the outputs to call_field.host after waiting for the stream. */
+int call_download(operator_call *call, kiln_stream *stream);
+
+/* Releases everything; device is that of call_upload's stream, or NULL if there was none. */
+void call_free(operator_call *call, kiln_device *device);
+
+/* The element type of a tensor field in this call. */
+npy_dtype call_dtype(const operator_call *call, const kiln_field *field);
+
+bool call_is_tensor(const kiln_field *field);
+
+/* "[2, 3, 64]" */
+enum { SHAPE_TEXT_SIZE = 128 };
+const char *shape_text(const npy_header *array, char text[SHAPE_TEXT_SIZE]);
+
+/* Prints the parameters of the called function, as `kiln run --help FUNCTION` shows them. */
+void call_print_help(const operator_call *call);
+
+/* Prints the names of all functions, a line for each operator. */
+int call_print_functions(const char *command);
+
+#endif

@@ -1,0 +1,39 @@
+#include "loader/cli/device.h"
+#include <string.h>
+
+/* Reads "BACKEND" or "BACKEND:ORDINAL". */
+static bool parse(const char *name, kiln_backend_id *out_backend, int32_t *out_ordinal) {
+    size_t length = strcspn(name, ":");
+    *out_backend = KILN_ANY;
+    *out_ordinal = 0;
+    for (kiln_backend_id backend = KILN_CUDA; backend <= KILN_CPU; backend++) {
+        const char *word = kiln_backend_name(backend);
+        if (strlen(word) == length && memcmp(word, name, length) == 0) *out_backend = backend;
+    }
+    if (*out_backend == KILN_ANY) return false;
+    if (!name[length]) return true;
+    const char *digits = name + length + 1;
+    size_t count = strspn(digits, "0123456789");
+    if (count == 0 || count > 4 || digits[count]) return false;
+    *out_ordinal = (int32_t)strtol(digits, NULL, 10);
+    return true;
+}
+
+int device_open(const char *command, const char *name, kiln_device **out_device) {
+    kiln_device_options options = {0};
+    if (name && !parse(name, &options.backend, &options.ordinal))
+        return cli_error(CLI_USAGE, "%s: no device %s: must be cpu, cuda:N or rocm:N", command, name);
+    kiln_status status = kiln_device_open(&options, out_device);
+    return status == KILN_OK ? CLI_OK : cli_fail(status, "%s: device %s", command, name ? name : "any");
+}
+
+const char *device_name(const kiln_device_info *info, char text[DEVICE_NAME_SIZE]) {
+    snprintf(text, DEVICE_NAME_SIZE, "%s:%d", kiln_backend_name(info->backend), info->ordinal);
+    return text;
+}
+
+const char *target_name(const kiln_target *target, char text[TARGET_NAME_SIZE]) {
+    text[0] = '\0';
+    kiln_target_text(target, text, TARGET_NAME_SIZE);
+    return text;
+}

@@ -1,0 +1,250 @@
+/* kiln info: the devices of this machine, and what was tried to find them. */
+#include "loader/cli/bundles.h"
+#include "loader/cli/device.h"
+#include "loader/cli/json.h"
+#include <getopt.h>
+
+enum { CHECK, JSON };
+
+static const cli_option options[] = {
+    [CHECK] = {"check", NULL, "load every image on every device found"},
+    [JSON] = {"json", NULL, "write JSON"},
+};
+
+static int run(int argc, char **argv);
+
+const cli_command cli_info = {
+    .name = "info",
+    .operands = "",
+    .summary = "list devices and drivers, and why others were left",
+    .details =
+        "The exit code is 1 if --check found an operator that no image serves, 3 if a device cannot be opened.\n",
+    .options = options,
+    .option_count = CLI_COUNT(options),
+    .run = run,
+};
+
+/* What could not be opened, or a backend without a device, and why. */
+typedef struct left_out {
+    char name[DEVICE_NAME_SIZE];
+    char *why;
+} left_out;
+
+typedef struct machine_view {
+    kiln_device *best; /* what a program that does not ask gets */
+    kiln_device **devices;
+    kiln_device_info *infos;
+    size_t count;
+    left_out *left;
+    size_t left_count;
+    bool failed; /* a device that is there could not be opened */
+} machine_view;
+
+static void *grow(void *array, size_t count, size_t size) {
+    void *grown = realloc(array, (count + 1) * size);
+    if (!grown) exit(cli_error(CLI_SYSTEM, "out of memory: %zu devices", count + 1));
+    return grown;
+}
+
+/* Takes the reason from the last error. */
+static void leave_out(machine_view *machine, const char *name) {
+    machine->left = grow(machine->left, machine->left_count, sizeof *machine->left);
+    left_out *left = &machine->left[machine->left_count++];
+    snprintf(left->name, sizeof left->name, "%s", name);
+    left->why = cli_format("%s", kiln_last_error());
+}
+
+static void open_one(machine_view *machine, kiln_backend_id backend, int32_t ordinal) {
+    kiln_device_options wanted = {.backend = backend, .ordinal = ordinal};
+    kiln_device *device;
+    kiln_device_info info;
+    kiln_status status = kiln_device_open(&wanted, &device);
+    if (status == KILN_OK) status = kiln_device_get_info(device, &info);
+    if (status != KILN_OK) {
+        char name[DEVICE_NAME_SIZE];
+        snprintf(name, sizeof name, "%s:%d", kiln_backend_name(backend), ordinal);
+        leave_out(machine, name);
+        kiln_device_close(device);
+        machine->failed = true;
+        return;
+    }
+    machine->devices = grow(machine->devices, machine->count, sizeof *machine->devices);
+    machine->infos = grow(machine->infos, machine->count, sizeof *machine->infos);
+    machine->devices[machine->count] = device;
+    machine->infos[machine->count++] = info;
+}
+
+static int find_devices(machine_view *machine) {
+    /* First, since a device remembers the story of its first opening. */
+    kiln_status best = kiln_device_open(NULL, &machine->best);
+    if (best != KILN_OK) return cli_fail(best, "info");
+    for (kiln_backend_id backend = KILN_CUDA; backend <= KILN_CPU; backend++) {
+        int32_t count;
+        kiln_status status = kiln_device_count(backend, &count);
+        if (status != KILN_OK || count == 0) leave_out(machine, kiln_backend_name(backend));
+        for (int32_t ordinal = 0; status == KILN_OK && ordinal < count; ordinal++)
+            open_one(machine, backend, ordinal);
+    }
+    return CLI_OK;
+}
+
+static void close_devices(machine_view *machine) {
+    for (size_t i = 0; i < machine->count; i++)
+        kiln_device_close(machine->devices[i]);
+    for (size_t i = 0; i < machine->left_count; i++)
+        free(machine->left[i].why);
+    free(machine->devices);
+    free(machine->infos);
+    free(machine->left);
+    kiln_device_close(machine->best);
+}
+
+/* ---- What was found ---------------------------------------------------------------------------------------------- */
+
+static void print_devices(const machine_view *machine) {
+    static const char *const titles[] = {"device", "target", "units", "memory", "name", "driver"};
+    cli_table table = {0};
+    cli_titles(&table, titles, CLI_COUNT(titles));
+    for (size_t i = 0; i < machine->count; i++) {
+        const kiln_device_info *info = &machine->infos[i];
+        char name[DEVICE_NAME_SIZE], target[TARGET_NAME_SIZE], bytes[CLI_BYTES_SIZE];
+        cli_cell(&table, "%s", device_name(info, name));
+        cli_cell(&table, "%s", target_name(&info->target, target));
+        cli_cell(&table, "%d", info->multiprocessors);
+        cli_cell(&table, "%s", cli_bytes(info->memory_bytes, bytes));
+        cli_cell(&table, "%s", info->name);
+        cli_cell(&table, "%s", info->driver);
+    }
+    cli_table_print(&table);
+}
+
+static void print_machine(const machine_view *machine) {
+    uint32_t version = kiln_version();
+    printf("kiln %u.%u.%u\n\n", version / 10000, version / 100 % 100, version % 100);
+    print_devices(machine);
+    if (machine->left_count) printf("\nnot there:\n");
+    for (size_t i = 0; i < machine->left_count; i++) {
+        char *line = cli_format("%s: %s", machine->left[i].name, machine->left[i].why);
+        cli_put_lines(stdout, 2, line);
+        free(line);
+    }
+    printf("\nthe default device:\n");
+    cli_put_lines(stdout, 2, kiln_device_why(machine->best));
+}
+
+static void write_machine(json_writer *json, const machine_view *machine) {
+    json_integer(json, "version", kiln_version());
+    json_array(json, "devices");
+    for (size_t i = 0; i < machine->count; i++) {
+        const kiln_device_info *info = &machine->infos[i];
+        char name[DEVICE_NAME_SIZE], target[TARGET_NAME_SIZE], driver[CLI_VERSION_SIZE];
+        cli_driver(info->target.driver_version, driver);
+        json_object(json, NULL);
+        json_string(json, "device", device_name(info, name));
+        json_bool(json, "default", machine->devices[i] == machine->best);
+        json_string(json, "target", target_name(&info->target, target));
+        json_string(json, "name", info->name);
+        json_string(json, "driver", info->driver);
+        json_string(json, "cuda", *driver ? driver : NULL);
+        json_integer(json, "memory_bytes", (int64_t)info->memory_bytes);
+        json_integer(json, "multiprocessors", info->multiprocessors);
+        json_integer(json, "wave_size", info->wave_size);
+        json_integer(json, "max_threads", info->max_threads);
+        json_integer(json, "max_shared_bytes", info->max_shared_bytes);
+        json_close(json);
+    }
+    json_close(json);
+    json_array(json, "not_there");
+    for (size_t i = 0; i < machine->left_count; i++) {
+        json_object(json, NULL);
+        json_string(json, "device", machine->left[i].name);
+        json_string(json, "why", machine->left[i].why);
+        json_close(json);
+    }
+    json_close(json);
+    json_string(json, "why", kiln_device_why(machine->best));
+}
+
+/* ---- --check ----------------------------------------------------------------------------------------------------- */
+
+typedef struct check_tally {
+    json_writer *json; /* NULL: text */
+    unsigned parts;
+    unsigned failures;
+} check_tally;
+
+static void report(void *user, const kiln_check_result *result) {
+    check_tally *tally = user;
+    kiln_device_info info = {0};
+    char name[DEVICE_NAME_SIZE];
+    kiln_device_get_info(result->device, &info);
+    device_name(&info, name);
+    tally->parts++;
+    tally->failures += result->status != KILN_OK;
+    if (tally->json) {
+        json_object(tally->json, NULL);
+        json_string(tally->json, "device", name);
+        json_string(tally->json, "operator", result->bundle->name);
+        json_string(tally->json, "part", result->part);
+        json_string(tally->json, "status", kiln_status_text(result->status));
+        json_string(tally->json, "target", result->target);
+        json_string(tally->json, "text", result->text);
+        json_close(tally->json);
+        return;
+    }
+    char *line = cli_format("%s %s %s: %s", name, result->bundle->name, result->part,
+                            result->status == KILN_OK ? result->text : kiln_status_text(result->status));
+    cli_put_lines(stdout, 2, line);
+    if (result->status != KILN_OK && result->text) cli_put_lines(stdout, 6, result->text);
+    free(line);
+}
+
+/* Gives how many parts failed. */
+static unsigned check(const machine_view *machine, const bundle_list *bundles, json_writer *json) {
+    check_tally tally = {.json = json};
+    if (json)
+        json_array(json, "check");
+    else
+        printf("\ncheck:\n");
+    kiln_check(machine->devices, machine->count, bundles->bundles, bundles->count, report, &tally);
+    if (json)
+        json_close(json);
+    else
+        printf("  %u parts checked, %u failed\n", tally.parts, tally.failures);
+    return tally.failures;
+}
+
+static int show(const machine_view *machine, bool as_json, const bundle_list *bundles) {
+    json_writer json = {.file = stdout};
+    unsigned failures = 0;
+    if (as_json) {
+        json_object(&json, NULL);
+        write_machine(&json, machine);
+    } else {
+        print_machine(machine);
+    }
+    if (bundles) failures = check(machine, bundles, as_json ? &json : NULL);
+    if (as_json) json_close(&json);
+    return machine->failed ? CLI_SYSTEM : failures ? CLI_NO : CLI_OK;
+}
+
+static int run(int argc, char **argv) {
+    bool as_json = false, checks = false;
+    const char *value;
+    for (int option; (option = cli_next_option(&cli_info, argc, argv, &value)) != CLI_END;) {
+        if (option == JSON)
+            as_json = true;
+        else if (option == CHECK)
+            checks = true;
+        else
+            return cli_stop(&cli_info, option);
+    }
+    if (optind < argc) return cli_error(CLI_USAGE, "info: no operand is taken: %s", argv[optind]);
+    bundle_list bundles;
+    machine_view machine = {0};
+    int code = bundles_find(argc, argv, &bundles);
+    if (code == CLI_OK) code = find_devices(&machine);
+    if (code == CLI_OK) code = show(&machine, as_json, checks ? &bundles : NULL);
+    close_devices(&machine);
+    return code;
+}

@@ -1,0 +1,32 @@
+/* Running a function on files, in the steps that `kiln run` and `kiln trace` share. */
+#ifndef KILN_CLI_RUN_H
+#define KILN_CLI_RUN_H
+
+#include "loader/cli/call.h"
+#include "loader/cli/output.h"
+
+/* A wanted output and the file that it goes to. */
+typedef struct run_output {
+    const call_field *field;
+    const char *path;
+    output_file file;
+} run_output;
+
+typedef struct run_job {
+    operator_call call;
+    const char *device_name; /* NULL: the best */
+    kiln_device *device;
+    kiln_stream stream;
+    run_output *outputs;
+    size_t output_count;
+    bool finished; /* help was printed: there is nothing to run */
+} run_job;
+
+/* The steps, in order. Each gives CLI_OK, or the exit code after a message; run_end is to be called in any case. */
+int run_begin(run_job *job, int argc, char **argv); /* reads the arguments and the input files */
+int run_open(run_job *job);                         /* opens the device and a stream */
+int run_compute(run_job *job);                      /* copies the inputs there, calls the function and waits */
+int run_save(run_job *job);                         /* writes the outputs: all of them or none */
+void run_end(run_job *job);
+
+#endif

@@ -1,0 +1,79 @@
+/* kiln trace: kiln run with every launch, copy and load recorded. */
+#include "loader/cli/run.h"
+#include <getopt.h>
+#include <string.h>
+
+enum { OUT, TEXT };
+
+static const cli_option options[] = {
+    [OUT] = {"out", "FILE", "write the trace to a file; default: stdout"},
+    [TEXT] = {"text", NULL, "write a text report; default: Chrome trace JSON"},
+};
+
+static int run(int argc, char **argv);
+
+const cli_command cli_trace = {
+    .name = "trace",
+    .operands = "FUNCTION RUN-ARGUMENT...",
+    .summary = "call a function as run does and write a trace of it",
+    .details = "The arguments from FUNCTION on are those of kiln run. Perfetto and chrome://tracing open the JSON.\n",
+    .options = options,
+    .option_count = CLI_COUNT(options),
+    .options_first = true,
+    .run = run,
+};
+
+static int write_stdout(void *user, const char *bytes, size_t size) {
+    (void)user;
+    return fwrite(bytes, 1, size, stdout) == size ? 0 : -1;
+}
+
+static int write_output(void *user, const char *bytes, size_t size) {
+    return output_write(user, bytes, size) ? 0 : -1;
+}
+
+static int save_trace(kiln_device *device, const char *path, kiln_trace_format format) {
+    if (!path) {
+        kiln_status status = kiln_trace_stop(device, format, write_stdout, NULL);
+        return status == KILN_OK ? CLI_OK : cli_fail(status, "trace");
+    }
+    output_file output;
+    if (!output_create(&output, path)) return CLI_USAGE;
+    kiln_status status = kiln_trace_stop(device, format, write_output, &output);
+    int code = status == KILN_OK ? CLI_OK : cli_fail(status, "trace");
+    if (code == CLI_OK && !output_commit(&output)) code = CLI_USAGE;
+    output_discard(&output);
+    return code;
+}
+
+static int record(run_job *job, const char *path, kiln_trace_format format) {
+    int code = run_open(job);
+    if (code != CLI_OK) return code;
+    kiln_status status = kiln_trace_start(job->device, 0);
+    if (status != KILN_OK) return cli_fail(status, "trace");
+    code = run_compute(job);
+    if (code == CLI_OK) code = run_save(job);
+    return code == CLI_OK ? save_trace(job->device, path, format) : code;
+}
+
+static int run(int argc, char **argv) {
+    const char *value, *path = NULL;
+    kiln_trace_format format = KILN_TRACE_CHROME_JSON;
+    for (int option; (option = cli_next_option(&cli_trace, argc, argv, &value)) != CLI_END;) {
+        if (option == OUT)
+            path = value;
+        else if (option == TEXT)
+            format = KILN_TRACE_TEXT;
+        else
+            return cli_stop(&cli_trace, option);
+    }
+    /* run_begin reads its arguments from 1 on: the word before them takes the command's place. */
+    int first = optind - 1;
+    argv[first] = argv[0];
+    optind = 0;
+    run_job job;
+    int code = run_begin(&job, argc - first, argv + first);
+    if (code == CLI_OK && !job.finished) code = record(&job, path, format);
+    run_end(&job);
+    return code;
+}
