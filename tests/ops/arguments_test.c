@@ -1,0 +1,272 @@
+/* Wrong arguments, for every function of every operator, derived from the operators' own descriptions: each is refused
+ * by a sentence that names the function and the parameter, and nothing is written. */
+#include "tests/ops/harness.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { ROOM = 8192, SIDE = 4, PARAMS_MAX = 512, TENSORS_MAX = 16, TAIL = 16 };
+
+/* Valid params: every size is SIDE, every tensor has memory of its own, the rest is 0. */
+typedef struct call {
+    const kiln_operator *op;
+    const kiln_operator_function *function;
+    kiln_stream *stream;
+    unsigned char params[PARAMS_MAX];
+    matrix tensors[TENSORS_MAX];
+    size_t tensor_count;
+} call;
+
+static void set_field(call *c, const kiln_field *field, const void *value) {
+    memcpy(c->params + field->offset, value, field->size);
+}
+
+static void set_number(call *c, const kiln_field *field, int64_t value) {
+    set_field(c, field, &value); /* little-endian: the low bytes of an int32_t */
+}
+
+static void *add_tensor(call *c, int64_t bytes) {
+    assert_true(c->tensor_count < TENSORS_MAX);
+    matrix *m = &c->tensors[c->tensor_count++];
+    *m = matrix_create(c->stream, F32, 1, bytes / 4, 0, 0);
+    return m->data;
+}
+
+static void prepare(call *c) {
+    assert_true(c->op->params_size + TAIL <= PARAMS_MAX);
+    for (uint32_t i = 0; i < c->op->field_count; i++) {
+        const kiln_field *field = &c->op->fields[i];
+        void *memory = NULL;
+        switch (field->role) {
+        case KILN_FIELD_INPUT:
+        case KILN_FIELD_OUTPUT:
+        case KILN_FIELD_WORKSPACE:
+            memory = add_tensor(c, ROOM);
+            set_field(c, field, &memory);
+            break;
+        case KILN_FIELD_SIZE:
+            set_number(c, field, SIDE);
+            break;
+        case KILN_FIELD_WORKSPACE_SIZE:
+            set_number(c, field, ROOM);
+            break;
+        case KILN_FIELD_STRIDE:
+        case KILN_FIELD_OPTION:
+            break;
+        }
+    }
+}
+
+static void refuse(call *c, const char *parameter) {
+    harness_describe("%s with a wrong %s", c->function->name, parameter);
+    expect_refusal(c->stream, c->function, c->params, c->op->params_size, parameter);
+}
+
+/* Sets a field to each wrong value in turn, then back. */
+static void refuse_numbers(call *c, const kiln_field *field, const int64_t *values, size_t count) {
+    unsigned char old[PARAMS_MAX];
+    memcpy(old, c->params, sizeof old);
+    for (size_t i = 0; i < count; i++) {
+        set_number(c, field, values[i]);
+        refuse(c, field->name);
+    }
+    memcpy(c->params, old, sizeof old);
+}
+
+static int64_t count_choices(const char *choices) {
+    int64_t count = 1;
+    for (const char *c = choices; *c; c++) {
+        count += *c == ',';
+    }
+    return count;
+}
+
+static void refuse_field(call *c, const kiln_field *field) {
+    unsigned char old[PARAMS_MAX];
+    memcpy(old, c->params, sizeof old);
+    switch (field->role) {
+    case KILN_FIELD_INPUT:
+    case KILN_FIELD_OUTPUT:
+        if (!field->optional) refuse_numbers(c, field, (int64_t[]){0}, 1);
+        c->params[field->offset]++; /* an odd address */
+        refuse(c, field->name);
+        break;
+    case KILN_FIELD_SIZE:
+        refuse_numbers(c, field, (int64_t[]){-1, INT64_MIN, INT64_MAX}, 3);
+        break;
+    case KILN_FIELD_STRIDE:
+        refuse_numbers(c, field, (int64_t[]){-1, SIDE - 1, INT64_MAX}, 3);
+        break;
+    case KILN_FIELD_OPTION:
+        refuse_numbers(c, field, (int64_t[]){-1, count_choices(field->choices), INT32_MAX}, 3);
+        break;
+    case KILN_FIELD_WORKSPACE:
+    case KILN_FIELD_WORKSPACE_SIZE: /* needed by long rows only: softmax's own test */
+        break;
+    }
+    memcpy(c->params, old, sizeof old);
+}
+
+/* Bytes of params that no field covers are reserved. */
+static void refuse_reserved(call *c) {
+    bool covered[PARAMS_MAX] = {false};
+    for (uint32_t i = 0; i < c->op->field_count; i++) {
+        memset(covered + c->op->fields[i].offset, true, c->op->fields[i].size);
+    }
+    for (uint32_t i = 0; i < c->op->params_size; i++) {
+        if (covered[i]) continue;
+        c->params[i] = 1;
+        refuse(c, "reserved");
+        c->params[i] = 0;
+    }
+}
+
+/* A caller of an older or a newer version of the header has a shorter or a longer struct. */
+static void try_sizes(call *c) {
+    size_t size = c->op->params_size;
+    harness_describe("%s with params longer than they are", c->function->name);
+    harness_ok(c->function->call(c->stream, c->params, size + TAIL));
+    c->params[size + TAIL - 1] = 1;
+    expect_refusal(c->stream, c->function, c->params, size + TAIL, "params");
+    c->params[size + TAIL - 1] = 0;
+
+    const kiln_field *last = &c->op->fields[c->op->field_count - 1];
+    if (last->role == KILN_FIELD_SIZE) return; /* without its tail the call would be another one */
+    harness_describe("%s with params shorter than they are", c->function->name);
+    harness_ok(c->function->call(c->stream, c->params, last->offset));
+}
+
+static void expect_nothing_written(call *c) {
+    harness_describe("%s after refusals", c->function->name);
+    for (size_t i = 0; i < c->tensor_count; i++) {
+        matrix_expect_unchanged(&c->tensors[i]);
+    }
+}
+
+static void try_empty(call *c) {
+    for (uint32_t i = 0; i < c->op->field_count; i++) {
+        const kiln_field *field = &c->op->fields[i];
+        if (field->role != KILN_FIELD_SIZE) continue;
+        harness_describe("%s with %s 0", c->function->name, field->name);
+        set_number(c, field, 0);
+        harness_ok(c->function->call(c->stream, c->params, c->op->params_size));
+        set_number(c, field, SIDE);
+    }
+}
+
+static void run_function(kiln_stream *stream, const kiln_operator *op, const kiln_operator_function *function) {
+    call c = {.op = op, .function = function, .stream = stream};
+    prepare(&c);
+    harness_describe("%s", function->name);
+    expect_refusal(stream, function, NULL, op->params_size, "params");
+    expect_refusal(NULL, function, c.params, op->params_size, "stream");
+    for (uint32_t i = 0; i < op->field_count; i++) {
+        refuse_field(&c, &op->fields[i]);
+    }
+    refuse_reserved(&c);
+    try_empty(&c);
+    expect_nothing_written(&c);
+    harness_describe("%s with valid arguments", function->name);
+    harness_ok(function->call(stream, c.params, op->params_size));
+    try_sizes(&c);
+    for (size_t i = 0; i < c.tensor_count; i++) {
+        matrix_destroy(&c.tensors[i]);
+    }
+}
+
+static void arguments_body(kiln_stream *stream, bool first) {
+    (void)first;
+    const kiln_operator *const *operators;
+    size_t count;
+    harness_ok(kiln_all_operators(&operators, &count));
+    for (size_t i = 0; i < count; i++) {
+        for (uint32_t f = 0; f < operators[i]->function_count; f++) {
+            run_function(stream, operators[i], &operators[i]->functions[f]);
+        }
+    }
+}
+
+static void test_wrong_arguments(void **state) {
+    (void)state;
+    harness_on_one_device(arguments_body);
+}
+
+/* What the descriptions promise: functions named <operator>_<precision>, fields inside the struct and not overlapping.
+ */
+static void test_descriptions(void **state) {
+    (void)state;
+    const kiln_operator *const *operators;
+    size_t count;
+    harness_ok(kiln_all_operators(&operators, &count));
+    assert_true(count > 0);
+    for (size_t i = 0; i < count; i++) {
+        const kiln_operator *op = operators[i];
+        unsigned char covered[PARAMS_MAX] = {0};
+        harness_describe("%s", op->name);
+        assert_string_equal(op->bundle->name, op->name);
+        assert_true(op->summary[0] && op->function_count > 0 && op->params_size <= PARAMS_MAX);
+        for (uint32_t f = 0; f < op->function_count; f++) {
+            char name[64];
+            kiln_part part;
+            snprintf(name, sizeof name, "%s_%s", op->name, op->functions[f].part);
+            assert_string_equal(op->functions[f].name, name);
+            harness_ok(kiln_bundle_find_part(op->bundle, op->functions[f].part, &part));
+        }
+        for (uint32_t f = 0; f < op->field_count; f++) {
+            const kiln_field *field = &op->fields[f];
+            assert_true(field->text[0] && field->offset + field->size <= op->params_size);
+            for (uint32_t b = 0; b < field->size; b++) {
+                assert_int_equal(covered[field->offset + b]++, 0);
+            }
+        }
+    }
+}
+
+/* softmax: a row that needs workspace does not run without it, with too little, or with unaligned memory. */
+static void workspace_body(kiln_stream *stream, bool first) {
+    (void)first;
+    enum { COLS = 1 << 17 };
+    const kiln_operator *op = operator_find("softmax");
+    matrix x = matrix_create(stream, F32, 1, COLS, 0, 0);
+    for (uint32_t f = 0; f < op->function_count; f++) {
+        const kiln_operator_function *function = &op->functions[f];
+        kiln_softmax_params params = {.y = x.data, .x = x.data, .rows = 1, .cols = COLS};
+        size_t size;
+        harness_describe("%s", function->name);
+        harness_ok(function->workspace_size(&params, sizeof params, &size));
+        assert_true(size > 0);
+        params.workspace_size = size;
+        expect_refusal(stream, function, &params, sizeof params, "workspace");
+        matrix workspace = matrix_create(stream, F32, 1, (int64_t)(size + 3) / 4 + 4, 0, 0);
+        params.workspace = workspace.data;
+        params.workspace_size = size - 1;
+        expect_refusal(stream, function, &params, sizeof params, "workspace_size");
+        params.workspace = (char *)workspace.data + 4;
+        params.workspace_size = size;
+        expect_refusal(stream, function, &params, sizeof params, "workspace");
+        matrix_expect_unchanged(&workspace);
+        matrix_destroy(&workspace);
+
+        kiln_status status = function->workspace_size(&params, sizeof params, NULL);
+        assert_int_equal(status, KILN_ERROR_INVALID_ARGUMENT);
+        params.cols = -1;
+        status = function->workspace_size(&params, sizeof params, &size);
+        assert_int_equal(status, KILN_ERROR_INVALID_ARGUMENT);
+        assert_int_equal(size, 0);
+    }
+    matrix_expect_unchanged(&x);
+    matrix_destroy(&x);
+}
+
+static void test_softmax_workspace(void **state) {
+    (void)state;
+    harness_on_one_device(workspace_body);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_descriptions),
+        cmocka_unit_test(test_wrong_arguments),
+        cmocka_unit_test(test_softmax_workspace),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

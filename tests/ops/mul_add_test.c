@@ -1,0 +1,127 @@
+/* mul_add against fmaf, which is correctly rounded: every element must be exact. */
+#include "tests/ops/harness.h"
+#include <math.h>
+#include <stdlib.h>
+
+static double any_number(void) {
+    return random_number(-4, 4);
+}
+
+/* Numbers whose products and sums overflow, cancel, vanish or are none. */
+static double special_number(void) {
+    static const double values[] = {0,     -0.0,    1,      -1,      INFINITY, -INFINITY, NAN,
+                                    1e-40, -1e-45,  6e-8,   -6.1e-5, 65504,    -65504,    3e38,
+                                    -3e38, 1.0e-20, 1.0e20, 0x1p-24, 1 / 3.0,  -1 / 3.0};
+    return values[random_integer(0, sizeof values / sizeof *values - 1)];
+}
+
+enum { NEW = 3 }; /* y is a, b, c (0, 1, 2) or memory of its own */
+
+static void run(kiln_stream *stream, precision p, int64_t count, const int64_t places[4], int in_place,
+                double (*value)(void)) {
+    matrix operands[3], own = {0}, *y = &own;
+    harness_describe("mul_add_%s of %lld at %lld %lld %lld %lld, y is operand %d", precision_name(p), (long long)count,
+                     (long long)places[0], (long long)places[1], (long long)places[2], (long long)places[3], in_place);
+    double *expected = malloc(sizeof(double) * (size_t)count);
+    assert_non_null(expected);
+    for (int i = 0; i < 3; i++) {
+        operands[i] = matrix_create(stream, p, 1, count, 0, places[i]);
+        matrix_fill(&operands[i], value);
+    }
+    for (int64_t i = 0; i < count; i++) {
+        expected[i] = fmaf((float)operands[0].values[i], (float)operands[1].values[i], (float)operands[2].values[i]);
+    }
+    if (in_place == NEW) {
+        own = matrix_create(stream, p, 1, count, 0, places[3]);
+    } else {
+        y = &operands[in_place];
+    }
+    kiln_mul_add_params params = {
+        .y = y->data, .a = operands[0].data, .b = operands[1].data, .c = operands[2].data, .count = count};
+    harness_ok(operator_function("mul_add", p)->call(stream, &params, sizeof params));
+    matrix_expect_exact(y, expected);
+    for (int i = 0; i < 3; i++) {
+        if (i != in_place) matrix_expect_unchanged(&operands[i]);
+    }
+    for (int i = 0; i < 3; i++) {
+        matrix_destroy(&operands[i]);
+    }
+    if (in_place == NEW) matrix_destroy(&own);
+    free(expected);
+}
+
+static void random_places(int64_t places[4]) {
+    static const int64_t choices[] = {0, 1, 2, 3, 5, 8, 13, AT_END};
+    for (int i = 0; i < 4; i++) {
+        places[i] = choices[random_integer(0, sizeof choices / sizeof *choices - 1)];
+    }
+}
+
+static void sizes_body(kiln_stream *stream, bool first) {
+    (void)first;
+    static const int64_t counts[] = {1,  2,  3,  4,   7,   8,   9,    15,   16,   17,    31,    32,
+                                     33, 63, 64, 100, 255, 257, 1000, 4095, 4097, 20011, 65536, 131075};
+    for (precision p = F32; p < PRECISION_COUNT; p++) {
+        for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+            int64_t places[4] = {0, 0, 0, 0};
+            run(stream, p, counts[i], places, NEW, any_number);
+            random_places(places);
+            run(stream, p, counts[i], places, NEW, any_number);
+        }
+    }
+}
+
+static void in_place_body(kiln_stream *stream, bool first) {
+    (void)first;
+    for (precision p = F32; p < PRECISION_COUNT; p++) {
+        for (int operand = 0; operand < 3; operand++) {
+            int64_t places[4];
+            random_places(places);
+            run(stream, p, random_integer(1, 5000), places, operand, any_number);
+        }
+    }
+}
+
+static void special_body(kiln_stream *stream, bool first) {
+    (void)first;
+    int64_t places[4] = {0, 1, 0, 2};
+    for (precision p = F32; p < PRECISION_COUNT; p++) {
+        run(stream, p, 10007, places, NEW, special_number);
+    }
+}
+
+static void large_body(kiln_stream *stream, bool first) {
+    (void)first;
+    int64_t places[4] = {0, 0, 0, AT_END};
+    run(stream, F32, (1 << 22) + 5, places, NEW, any_number);
+}
+
+static void test_sizes(void **state) {
+    (void)state;
+    harness_on_each_device(sizes_body);
+}
+
+static void test_in_place(void **state) {
+    (void)state;
+    harness_on_each_device(in_place_body);
+}
+
+static void test_special_values(void **state) {
+    (void)state;
+    harness_on_each_device(special_body);
+}
+
+static void test_large(void **state) {
+    (void)state;
+    harness_on_one_device(large_body);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_in_place),
+        cmocka_unit_test(test_special_values),
+        cmocka_unit_test(test_large),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

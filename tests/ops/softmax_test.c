@@ -1,0 +1,226 @@
+/* softmax against f64. */
+#include "tests/ops/harness.h"
+#include <math.h>
+#include <stdlib.h>
+
+typedef struct shape {
+    int64_t rows, cols, x_padding, y_padding; /* elements between rows */
+    int64_t x_place, y_place;
+} shape;
+
+static double logit(void) {
+    return random_number(-4, 4);
+}
+
+static double wide_logit(void) {
+    return random_number(-100, 100);
+}
+
+static double tiny_logit(void) {
+    return random_number(-1e-39, 1e-39);
+}
+
+/* One row and the error that its elements may have: 1e-6 of the value; x - max, rounded to f32, adds
+ * its own half ulp, which exp turns into a relative error. */
+static void reference(const double *x, int64_t cols, double *y, double *allowed) {
+    double max = -INFINITY, sum = 0;
+    bool poisoned = false;
+    for (int64_t i = 0; i < cols; i++) {
+        if (isnan(x[i]) || x[i] == INFINITY) poisoned = true;
+        max = fmax(max, x[i]);
+    }
+    for (int64_t i = 0; i < cols; i++) {
+        y[i] = max == -INFINITY ? 0 : exp(x[i] - max);
+        sum += y[i];
+    }
+    for (int64_t i = 0; i < cols; i++) {
+        y[i] = poisoned ? (double)NAN : max == -INFINITY ? 0 : y[i] / sum;
+        allowed[i] = y[i] > 0 ? y[i] * (1e-6 + (max - x[i]) * 0x1p-24) + 0x1p-126 : 0;
+    }
+}
+
+/* Calls softmax with the workspace that it asks for. */
+static void call(kiln_stream *stream, precision p, kiln_softmax_params params) {
+    const kiln_operator_function *function = operator_function("softmax", p);
+    size_t size = 0;
+    harness_ok(function->workspace_size(&params, sizeof params, &size));
+    matrix workspace = matrix_create(stream, F32, 1, (int64_t)(size + 3) / 4, 0, size % 16 == 0 ? AT_END : 0);
+    params.workspace = size ? workspace.data : NULL;
+    params.workspace_size = size;
+    harness_ok(function->call(stream, &params, sizeof params));
+    harness_ok(kiln_stream_sync(stream));
+    matrix_destroy(&workspace);
+}
+
+/* Softmax of x into y, which may be x. */
+static void run_on_matrix(kiln_stream *stream, matrix *x, matrix *y) {
+    size_t bytes = sizeof(double) * (size_t)(x->rows * x->cols);
+    double *expected = malloc(bytes), *allowed = malloc(bytes);
+    assert_true(expected && allowed);
+    for (int64_t row = 0; row < x->rows; row++) {
+        int64_t at = row * x->cols;
+        reference(x->values + at, x->cols, expected + at, allowed + at);
+    }
+    call(stream, x->p,
+         (kiln_softmax_params){.y = y->data,
+                               .x = x->data,
+                               .rows = x->rows,
+                               .cols = x->cols,
+                               .y_stride = y->stride == y->cols ? 0 : y->stride,
+                               .x_stride = x->stride == x->cols ? 0 : x->stride});
+    matrix_expect(y, expected, allowed);
+    if (y != x) matrix_expect_unchanged(x);
+    free(expected);
+    free(allowed);
+}
+
+static void run(kiln_stream *stream, precision p, shape s, double (*value)(void)) {
+    harness_describe("softmax_%s %lld x %lld, padding %lld and %lld, at %lld and %lld", precision_name(p),
+                     (long long)s.rows, (long long)s.cols, (long long)s.x_padding, (long long)s.y_padding,
+                     (long long)s.x_place, (long long)s.y_place);
+    matrix x = matrix_create(stream, p, s.rows, s.cols, s.cols + s.x_padding, s.x_place);
+    matrix y = matrix_create(stream, p, s.rows, s.cols, s.cols + s.y_padding, s.y_place);
+    matrix_fill(&x, value);
+    run_on_matrix(stream, &x, &y);
+    matrix_destroy(&x);
+    matrix_destroy(&y);
+}
+
+static int64_t random_place(void) {
+    static const int64_t places[] = {0, 1, 2, 3, 5, 8, 13, AT_END};
+    return places[random_integer(0, sizeof places / sizeof *places - 1)];
+}
+
+static void shapes_body(kiln_stream *stream, bool first) {
+    (void)first;
+    static const int64_t cols[] = {1,   2,   3,    7,    8,    9,    15,   16,   17,   31,   33,    64,    100,
+                                   255, 257, 1000, 1023, 4095, 4096, 4097, 8191, 8192, 8193, 16384, 16385, 33000};
+    for (precision p = F32; p < PRECISION_COUNT; p++) {
+        for (size_t i = 0; i < sizeof cols / sizeof *cols; i++) {
+            run(stream, p, (shape){.rows = 1, .cols = cols[i]}, logit);
+            shape s = {random_integer(2, cols[i] < 1000 ? 40 : 4),
+                       cols[i],
+                       random_integer(0, 17),
+                       random_integer(0, 17),
+                       random_place(),
+                       random_place()};
+            run(stream, p, s, i % 2 ? logit : wide_logit);
+        }
+        run(stream, p, (shape){.rows = 1777, .cols = 5, .y_padding = 1}, logit);
+        run(stream, p, (shape){.rows = 3, .cols = 1000}, tiny_logit);
+    }
+}
+
+/* Rows that are cut into pieces, whose results must not depend on the number of threads. */
+static void long_rows_body(kiln_stream *stream, bool first) {
+    (void)first;
+    for (precision p = F32; p < PRECISION_COUNT; p++) {
+        run(stream, p, (shape){.rows = 2, .cols = 100003, .x_padding = 1, .x_place = 3}, logit);
+    }
+    run(stream, F32, (shape){.rows = 1, .cols = 1 << 21, .y_place = AT_END}, logit);
+}
+
+static void longest_row_body(kiln_stream *stream, bool first) {
+    (void)first;
+    matrix x = matrix_create(stream, F32, 1, 1 << 24, 0, 0);
+    harness_describe("softmax_f32 of 2^24 in place");
+    matrix_fill(&x, logit);
+    run_on_matrix(stream, &x, &x);
+    matrix_destroy(&x);
+}
+
+static void sum_body(kiln_stream *stream, bool first) {
+    (void)first;
+    harness_describe("the sum of softmax_f32");
+    static const int64_t cols[] = {1, 17, 8192, 8193, 1 << 21};
+    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++) {
+        matrix x = matrix_create(stream, F32, 1, cols[i], 0, 0);
+        double sum = 0;
+        matrix_fill(&x, logit);
+        call(stream, F32, (kiln_softmax_params){.y = x.data, .x = x.data, .rows = 1, .cols = cols[i]});
+        matrix_get(&x);
+        for (int64_t c = 0; c < cols[i]; c++) {
+            sum += x.values[c];
+        }
+        if (!(fabs(sum - 1) <= 1e-6)) harness_fail("the sum of %lld is off by %g", (long long)cols[i], sum - 1);
+        matrix_destroy(&x);
+    }
+}
+
+static void in_place_body(kiln_stream *stream, bool first) {
+    (void)first;
+    static const int64_t cols[] = {5, 1000, 20000, 70000};
+    for (precision p = F32; p < PRECISION_COUNT; p++) {
+        for (size_t i = 0; i < sizeof cols / sizeof *cols; i++) {
+            matrix x = matrix_create(stream, p, 3, cols[i], cols[i] + 7, random_place());
+            harness_describe("softmax_%s 3 x %lld in place", precision_name(p), (long long)cols[i]);
+            matrix_fill(&x, logit);
+            run_on_matrix(stream, &x, &x);
+            matrix_destroy(&x);
+        }
+    }
+}
+
+/* Rows with a few elements that are no ordinary numbers, short and long ones. */
+static void special_body(kiln_stream *stream, bool first) {
+    (void)first;
+    static const int64_t cols[] = {1, 3, 40, 1000, 9000, 40000};
+    static const double kinds[] = {-INFINITY, INFINITY, NAN, 1e38, -1e38, 65504, -65504, 1e-45};
+    enum { KINDS = sizeof kinds / sizeof *kinds };
+    for (precision p = F32; p < PRECISION_COUNT; p++) {
+        for (size_t i = 0; i < sizeof cols / sizeof *cols; i++) {
+            matrix x = matrix_create(stream, p, 2 * KINDS, cols[i], 0, 0);
+            matrix y = matrix_create(stream, p, 2 * KINDS, cols[i], 0, AT_END);
+            harness_describe("softmax_%s of special values, %lld columns", precision_name(p), (long long)cols[i]);
+            matrix_fill(&x, logit);
+            for (int64_t row = 0; row < x.rows; row++) { /* one such element; then all elements such */
+                for (int64_t c = row < KINDS ? random_integer(0, cols[i] - 1) : 0; c < cols[i]; c++) {
+                    x.values[row * cols[i] + c] = kinds[row % KINDS];
+                    if (row < KINDS) break;
+                }
+            }
+            matrix_set(&x, x.values);
+            run_on_matrix(stream, &x, &y);
+            matrix_destroy(&x);
+            matrix_destroy(&y);
+        }
+    }
+}
+
+static void test_shapes(void **state) {
+    (void)state;
+    harness_on_each_device(shapes_body);
+}
+
+static void test_long_rows(void **state) {
+    (void)state;
+    harness_on_each_device(long_rows_body);
+}
+
+static void test_longest_row(void **state) {
+    (void)state;
+    harness_on_one_device(longest_row_body);
+}
+
+static void test_sum_is_one(void **state) {
+    (void)state;
+    harness_on_each_device(sum_body);
+}
+
+static void test_in_place(void **state) {
+    (void)state;
+    harness_on_each_device(in_place_body);
+}
+
+static void test_special_values(void **state) {
+    (void)state;
+    harness_on_each_device(special_body);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_shapes),     cmocka_unit_test(test_long_rows), cmocka_unit_test(test_longest_row),
+        cmocka_unit_test(test_sum_is_one), cmocka_unit_test(test_in_place),  cmocka_unit_test(test_special_values),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
