@@ -224,6 +224,8 @@ kiln__elf_symbol kiln__elf_symbol_at(const kiln__elf_symbols *symbols, size_t in
     return (kiln__elf_symbol){
         .name = symbols->names + kiln__read_u32(entry),
         .type = entry[4] & 15,
+        .binding = entry[4] >> 4,
+        .other = entry[5],
         .section = kiln__read_u16(entry + 6),
         .value = kiln__read_u64(entry + 8),
         .size = kiln__read_u64(entry + 16),

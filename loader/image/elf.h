@@ -10,7 +10,7 @@
 #include "loader/image/bytes.h"
 #include "loader/status.h"
 
-enum { KILN__ELF_TYPE_SHARED = 3 };
+enum { KILN__ELF_TYPE_RELOCATABLE = 1, KILN__ELF_TYPE_SHARED = 3 };
 
 enum { KILN__ELF_MACHINE_CUDA = 190, KILN__ELF_MACHINE_AMDGPU = 224 };
 
@@ -24,7 +24,8 @@ enum {
 
 enum { KILN__ELF_PROGRAM_LOAD = 1, KILN__ELF_PROGRAM_NOTE = 4 };
 
-enum { KILN__ELF_SYMBOL_OBJECT = 1, KILN__ELF_SYMBOL_FUNCTION = 2 };
+enum { KILN__ELF_SYMBOL_LOCAL = 0 };    /* bindings */
+enum { KILN__ELF_SYMBOL_FUNCTION = 2 }; /* types */
 
 typedef struct kiln__elf {
     kiln__bytes file;
@@ -75,6 +76,8 @@ typedef struct kiln__elf_symbols {
 typedef struct kiln__elf_symbol {
     const char *name;
     uint8_t type;
+    uint8_t binding;
+    uint8_t other;    /* the machine's own flags */
     uint16_t section; /* its index; may be a reserved number or beyond the last section */
     uint64_t value;
     uint64_t size;

@@ -1,0 +1,37 @@
+/* What a PTX text says of itself: its header and its entry points. (NVIDIA, "Parallel Thread Execution ISA".)
+ *
+ * A tokenizer and a reader of declarations, in one pass over the text: instructions are stepped over, not understood.
+ * The text is hostile; it need not end with NUL, and a NUL byte in it is refused, because a driver would stop there. */
+#ifndef KILN_LOADER_IMAGE_PTX_H
+#define KILN_LOADER_IMAGE_PTX_H
+
+#include "loader/image/bytes.h"
+#include "loader/status.h"
+
+/* A place in the text, between tokens. */
+typedef struct kiln__ptx_place {
+    kiln__bytes rest;
+    uint32_t line;
+} kiln__ptx_place;
+
+typedef struct kiln__ptx {
+    int32_t version;       /* of the ISA, major * 10 + minor */
+    char target[16];       /* "sm_90a" */
+    uint32_t kernel_count; /* entry points with a body that the driver finds by name: .visible or .weak */
+    bool module_shared;    /* there is static shared memory that kernels share: theirs is not known */
+    kiln__ptx_place body;  /* behind the header */
+} kiln__ptx;
+
+/* Whether the text begins, after spaces and comments, as PTX must. */
+bool kiln__ptx_is(const void *bytes, size_t size);
+
+/* Reads the header and all declarations.
+ * Returns KILN_OK, KILN_ERROR_CORRUPT_IMAGE (the error text has the line), KILN_ERROR_UNSUPPORTED (32-bit addresses, a
+ * type of a parameter that is not known, a kernel name of more than 127 bytes). */
+kiln_status kiln__ptx_read(const void *bytes, size_t size, kiln__ptx *out_ptx);
+
+/* Reads the next kernel from *place on, which starts as ptx->body; kernel_count calls read all. Returns as
+ * kiln__ptx_read; KILN_ERROR_NOT_FOUND if there are no more. */
+kiln_status kiln__ptx_kernel_next(const kiln__ptx *ptx, kiln__ptx_place *place, kiln_kernel_facts *out_kernel);
+
+#endif
