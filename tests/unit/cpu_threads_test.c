@@ -12,13 +12,14 @@
 /* ---- A machine's /proc and /sys in a folder ---------------------------------------------------------------------- */
 
 typedef struct fake_machine {
-    char root[64];
+    char root[256];
 } fake_machine;
 
 static int make_machine(void **state) {
     fake_machine *machine = calloc(1, sizeof *machine);
     assert_non_null(machine);
-    strcpy(machine->root, "/tmp/kiln-cgroup-XXXXXX");
+    const char *scratch = getenv("KILN_SCRATCH");
+    snprintf(machine->root, sizeof machine->root, "%s/machine-XXXXXX", scratch ? scratch : "/tmp");
     assert_non_null(mkdtemp(machine->root));
     *state = machine;
     return 0;
@@ -26,7 +27,7 @@ static int make_machine(void **state) {
 
 static int remove_machine(void **state) {
     fake_machine *machine = *state;
-    char command[128];
+    char command[512];
     snprintf(command, sizeof command, "rm -rf '%s'", machine->root);
     int status = system(command);
     free(machine);
@@ -34,7 +35,7 @@ static int remove_machine(void **state) {
 }
 
 static void add_file(const fake_machine *machine, const char *path, const char *text) {
-    char full[512];
+    char full[1024];
     snprintf(full, sizeof full, "%s%s", machine->root, path);
     for (char *slash = full + strlen(machine->root) + 1; (slash = strchr(slash, '/')); slash++) {
         *slash = '\0';
