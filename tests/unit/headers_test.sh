@@ -1,0 +1,19 @@
+# Every public header compiles alone, twice included, in C11 and in C++, without a warning.
+. tests/tap.sh
+
+compile() { # COMPILER LANGUAGE STANDARD HEADER
+    printf '#include <kiln/%s>\n#include <kiln/%s>\nint main(void) { return (int)kiln_version(); }\n' "$4" "$4" |
+        "$1" -x "$2" "-std=$3" -Iinclude -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror -fsyntax-only -
+}
+
+for header in include/kiln/*.h; do
+    name=${header##*/}
+    check "$name in C11" compile "${CC:-cc}" c c11 "$name"
+    if command -v c++ >/dev/null; then
+        check "$name in C++11" compile c++ c++ c++11 "$name"
+        check "$name in C++20" compile c++ c++ c++20 "$name"
+    else
+        skip "$name in C++" "there is no c++ here"
+    fi
+done
+finish
