@@ -1,10 +1,17 @@
 #include "loader/backend.h"
 #include "loader/trace.h"
 
+/* No object is larger than PTRDIFF_MAX; a driver's own arithmetic need not be tried on it. */
+static kiln_status size_check(const kiln_device *device, const char *function, size_t size) {
+    KILN__TRY(kiln__device_check(device));
+    if (size <= PTRDIFF_MAX) return KILN_OK;
+    return kiln__fail(KILN_ERROR_OUT_OF_MEMORY, "%s: size %zu is more than any memory has", function, size);
+}
+
 kiln_status kiln_memory_alloc(kiln_device *device, size_t size, void **out_memory) {
     KILN__REQUIRE(out_memory, "kiln_memory_alloc: out_memory is NULL");
     *out_memory = NULL;
-    KILN__TRY(kiln__device_check(device));
+    KILN__TRY(size_check(device, "kiln_memory_alloc", size));
     return size ? device->backend->memory_alloc(device, size, out_memory) : KILN_OK;
 }
 
@@ -20,7 +27,7 @@ void kiln_memory_free(kiln_device *device, void *memory) {
 kiln_status kiln_host_alloc(kiln_device *device, size_t size, void **out_memory) {
     KILN__REQUIRE(out_memory, "kiln_host_alloc: out_memory is NULL");
     *out_memory = NULL;
-    KILN__TRY(kiln__device_check(device));
+    KILN__TRY(size_check(device, "kiln_host_alloc", size));
     return size ? device->backend->host_alloc(device, size, out_memory) : KILN_OK;
 }
 
