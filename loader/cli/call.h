@@ -54,6 +54,9 @@ int call_set(operator_call *call, const char *name, const char *value);
 /* Finds the sizes and the shapes of the outputs. Everything must be bound, wanted and set. */
 int call_resolve(operator_call *call);
 
+/* Gives a tensor the dtype and the shape that follow from the sizes; call_resolve does it for the outputs. */
+int call_shape(operator_call *call, call_field *tensor);
+
 /* Allocates all tensors and the workspace on the stream's device, copies the inputs there and fills the params. */
 int call_upload(operator_call *call, kiln_stream *stream);
 

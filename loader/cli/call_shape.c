@@ -1,0 +1,173 @@
+/* How arrays and the described shapes of a call's tensors determine each other. */
+#include "loader/cli/call.h"
+#include <inttypes.h>
+#include <string.h>
+
+const char *shape_text(const npy_header *array, char text[SHAPE_TEXT_SIZE]) {
+    size_t length = 0;
+    length += (size_t)snprintf(text, SHAPE_TEXT_SIZE, "[");
+    for (uint32_t i = 0; i < array->dimensions && length < SHAPE_TEXT_SIZE; i++)
+        length +=
+            (size_t)snprintf(text + length, SHAPE_TEXT_SIZE - length, "%s%" PRId64, i ? ", " : "", array->shape[i]);
+    if (length < SHAPE_TEXT_SIZE) snprintf(text + length, SHAPE_TEXT_SIZE - length, "]");
+    return text;
+}
+
+/* One name of a shape, with its factor: "2*cols". */
+typedef struct shape_term {
+    int64_t factor;
+    call_field *size;
+} shape_term;
+
+enum { TERMS = 8 };
+
+/* The description's "rows,cols|rows,2*cols": the shape after the bar holds if an optional input is not given. */
+static const char *shape_of(const operator_call *call, const kiln_field *field) {
+    const char *bar = strchr(field->shape, '|');
+    if (!bar) return field->shape;
+    for (uint32_t i = 0; i < call->op->field_count; i++) {
+        const kiln_field *other = &call->op->fields[i];
+        if (other->role == KILN_FIELD_INPUT && other->optional && !call->fields[i].given) return bar + 1;
+    }
+    return field->shape;
+}
+
+/* Gives the number of terms; they end at a bar or at the end of the text. */
+static size_t parse_shape(operator_call *call, const kiln_field *field, shape_term terms[TERMS]) {
+    const char *at = shape_of(call, field);
+    size_t count = 0;
+    while (*at && *at != '|' && count < TERMS) {
+        char *name;
+        shape_term term = {.factor = strtoll(at, &name, 10)};
+        if (*name == '*')
+            at = name + 1;
+        else
+            term.factor = 1;
+        size_t length = strcspn(at, ",|");
+        for (uint32_t i = 0; i < call->op->field_count; i++) {
+            const char *candidate = call->op->fields[i].name;
+            if (strlen(candidate) == length && memcmp(candidate, at, length) == 0) term.size = &call->fields[i];
+        }
+        if (!term.size || term.factor < 1)
+            exit(cli_error(CLI_SYSTEM, "%s: the description of %s has an unknown shape %s", call->op->name, field->name,
+                           field->shape));
+        terms[count++] = term;
+        at += length + (at[length] == ',');
+    }
+    return count;
+}
+
+/* How many dimensions of an array fold into the first of so many names. */
+static uint32_t folded(const npy_header *array, size_t terms) {
+    return array->dimensions >= terms ? array->dimensions - (uint32_t)terms + 1 : 0;
+}
+
+/* Takes a size from a dimension, or checks it against what is known. */
+static int take_size(operator_call *call, const call_field *tensor, const shape_term *term, int64_t dimension) {
+    const char *function = call->function->name, *name = tensor->description->name;
+    const char *size = term->size->description->name;
+    char shape[SHAPE_TEXT_SIZE];
+    shape_text(&tensor->array, shape);
+    if (dimension % term->factor)
+        return cli_error(CLI_USAGE, "%s: %s is %s: must be %s, and %" PRId64 " does not divide %" PRId64, function,
+                         name, shape, shape_of(call, tensor->description), term->factor, dimension);
+    int64_t value = dimension / term->factor;
+    if (!term->size->given) {
+        term->size->given = true;
+        term->size->value = value;
+        term->size->source = tensor;
+        return CLI_OK;
+    }
+    if (term->size->value == value) return CLI_OK;
+    const call_field *source = term->size->source;
+    return cli_error(CLI_USAGE, "%s: %s is %s, so %s is %" PRId64 ", but %s says %" PRId64, function, name, shape, size,
+                     value, source ? source->description->name : "--set", term->size->value);
+}
+
+static int match_input(operator_call *call, call_field *tensor) {
+    shape_term terms[TERMS];
+    const npy_header *array = &tensor->array;
+    size_t count = parse_shape(call, tensor->description, terms);
+    uint32_t leading = folded(array, count);
+    int64_t product = 1; /* no overflow: the header was checked */
+    for (uint32_t i = 0; i < leading; i++)
+        product *= array->shape[i];
+    for (size_t i = 0; i < count; i++) {
+        size_t behind = count - i; /* the dimension is the behind-th from the end */
+        int64_t dimension = i == 0                       ? product
+                            : array->dimensions < behind ? 1
+                                                         : array->shape[array->dimensions - behind];
+        int code = take_size(call, tensor, &terms[i], dimension);
+        if (code != CLI_OK) return code;
+    }
+    const call_field *other = terms[0].size->leading;
+    if (!other) {
+        terms[0].size->leading = tensor;
+        return CLI_OK;
+    }
+    shape_term other_terms[TERMS];
+    uint32_t other_leading = folded(&other->array, parse_shape(call, other->description, other_terms));
+    if (leading == other_leading && memcmp(array->shape, other->array.shape, leading * sizeof *array->shape) == 0)
+        return CLI_OK;
+    char shape[SHAPE_TEXT_SIZE], other_shape[SHAPE_TEXT_SIZE];
+    return cli_error(CLI_USAGE, "%s: %s is %s and %s is %s: they must agree in their leading dimensions",
+                     call->function->name, tensor->description->name, shape_text(array, shape),
+                     other->description->name, shape_text(&other->array, other_shape));
+}
+
+int call_shape(operator_call *call, call_field *tensor) {
+    shape_term terms[TERMS];
+    size_t count = parse_shape(call, tensor->description, terms);
+    npy_header *array = &tensor->array;
+    npy_dtype dtype = call_dtype(call, tensor->description);
+    array->dtype = dtype == NPY_BF16 ? call->bf16 : dtype;
+    const call_field *model = terms[0].size->leading;
+    shape_term model_terms[TERMS];
+    if (model) {
+        array->dimensions = folded(&model->array, parse_shape(call, model->description, model_terms));
+        memcpy(array->shape, model->array.shape, array->dimensions * sizeof *array->shape);
+    } else {
+        array->shape[array->dimensions++] = terms[0].size->value;
+    }
+    if (array->dimensions + count - 1 > NPY_DIMENSIONS)
+        return cli_error(CLI_USAGE, "%s: %s would have more than %d dimensions", call->function->name,
+                         tensor->description->name, NPY_DIMENSIONS);
+    int64_t bytes = (int64_t)npy_dtype_size(array->dtype);
+    bool overflow = __builtin_mul_overflow(bytes, terms[0].size->value, &bytes);
+    for (size_t i = 1; i < count; i++) {
+        int64_t *dimension = &array->shape[array->dimensions++];
+        overflow |= __builtin_mul_overflow(terms[i].size->value, terms[i].factor, dimension);
+        overflow |= __builtin_mul_overflow(bytes, *dimension, &bytes);
+    }
+    if (overflow)
+        return cli_error(CLI_USAGE, "%s: %s would have more than 2^63 bytes", call->function->name,
+                         tensor->description->name);
+    array->data_size = (uint64_t)bytes;
+    return CLI_OK;
+}
+
+int call_resolve(operator_call *call) {
+    const char *function = call->function->name;
+    for (uint32_t i = 0; i < call->op->field_count; i++) {
+        call_field *field = &call->fields[i];
+        const kiln_field *description = field->description;
+        if (call_is_tensor(description) && !field->given && !description->optional)
+            return cli_error(CLI_USAGE, "%s: %s is missing: --%s %s=FILE", function, description->name,
+                             description->role == KILN_FIELD_INPUT ? "in" : "out", description->name);
+        int code = field->given && description->role == KILN_FIELD_INPUT ? match_input(call, field) : CLI_OK;
+        if (code != CLI_OK) return code;
+    }
+    for (uint32_t i = 0; i < call->op->field_count; i++) {
+        call_field *field = &call->fields[i];
+        if (field->description->role == KILN_FIELD_SIZE && !field->given)
+            return cli_error(CLI_USAGE, "%s: no input says what %s is", function, field->description->name);
+    }
+    for (uint32_t i = 0; i < call->op->field_count; i++) {
+        call_field *field = &call->fields[i];
+        bool output = field->given && field->description->role == KILN_FIELD_OUTPUT;
+        int code = output ? call_shape(call, field) : CLI_OK;
+        if (code != CLI_OK) return code;
+    }
+    return CLI_OK;
+}
+

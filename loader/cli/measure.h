@@ -1,0 +1,23 @@
+/* Times of an operation on a device. */
+#ifndef KILN_CLI_MEASURE_H
+#define KILN_CLI_MEASURE_H
+
+#include "loader/cli/cli.h"
+
+/* Enqueues the operation once. */
+typedef kiln_status (*measured_operation)(void *user, kiln_stream *stream);
+
+/* Nanoseconds on the device, from an event before to an event behind. */
+typedef struct measurement {
+    unsigned runs;
+    double median;
+    double low, high; /* a tenth of the runs is faster than low, a tenth slower than high */
+} measurement;
+
+/* Runs the operation to warm up, then many times. The stream must be open with KILN_STREAM_TIMING. */
+kiln_status measure(kiln_stream *stream, measured_operation operation, void *user, measurement *out_measurement);
+
+/* Measures copies of size bytes on the device; a copy of n bytes moves 2 n. Gives bytes per second in *out_bandwidth. */
+kiln_status measure_copy(kiln_stream *stream, size_t size, double *out_bandwidth);
+
+#endif

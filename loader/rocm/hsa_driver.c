@@ -1,0 +1,72 @@
+#include "loader/rocm/hsa_driver.h"
+#include "loader/dl.h"
+#include "loader/rocm/rocm.h"
+#include <errno.h>
+#include <pthread.h>
+#include <unistd.h>
+
+kiln__hsa_functions kiln__hsa;
+
+const kiln__hsa_function_names kiln__hsa_names = {
+#define KILN_HSA(field, exported, required, result, parameters) .field = #exported,
+#include "loader/rocm/symbols.def"
+#undef KILN_HSA
+};
+
+static const kiln__symbol symbols[] = {
+#define KILN_HSA(field, exported, required, result, parameters)                                                        \
+    {#exported, offsetof(kiln__hsa_functions, field), required},
+#include "loader/rocm/symbols.def"
+#undef KILN_HSA
+};
+
+static struct {
+    pthread_mutex_t lock;
+    const char *library; /* NULL until its functions are found */
+    pid_t process;       /* that started the runtime; 0 before */
+} driver = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static kiln_status find_functions(void) {
+    static const char *const names[] = {"libhsa-runtime64.so.1", "libhsa-runtime64.so", NULL};
+    char bytes[1024] = "";
+    kiln__text tried = {bytes, sizeof bytes, 0};
+    const char *name = NULL;
+    void *handle = kiln__dl_open(names, &tried, &name);
+    if (!handle) return kiln__fail(KILN_ERROR_NO_DRIVER, "no HSA runtime: %s", bytes);
+    KILN__TRY(kiln__dl_symbols(handle, name, symbols, sizeof symbols / sizeof *symbols, &kiln__hsa));
+    driver.library = name;
+    return KILN_OK;
+}
+
+/* The runtime says "out of resources" where the kernel driver is absent or closed to this user. */
+static kiln_status start(void) {
+    kiln__hsa_status status = kiln__hsa.init();
+    if (status != KILN__HSA_STATUS_SUCCESS) {
+        kiln__hsa_fail(status, kiln__hsa_names.init);
+        if (access("/dev/kfd", R_OK | W_OK) == 0) return kiln__fail_within(KILN_ERROR_NO_DRIVER, "no device");
+        return kiln__fail_within(KILN_ERROR_NO_DRIVER, "no device: %s",
+                                 errno == EACCES ? "/dev/kfd may not be opened by this user" : "/dev/kfd is absent");
+    }
+    driver.process = getpid();
+    /* Without a handler the runtime aborts the process on a page fault. One of the application's takes precedence. */
+    if (kiln__hsa.register_event_handler) kiln__hsa.register_event_handler(kiln__rocm_on_event, NULL);
+    return KILN_OK;
+}
+
+static kiln_status open_locked(void) {
+    if (driver.process && driver.process != getpid())
+        return kiln__fail(KILN_ERROR_FORKED, "rocm: the HSA runtime was started before a fork");
+    if (!driver.library) KILN__TRY(find_functions());
+    if (!driver.process) KILN__TRY(start());
+    return KILN_OK;
+}
+
+kiln_status kiln__hsa_open(const char **out_library) {
+    *out_library = NULL;
+    pthread_mutex_lock(&driver.lock);
+    kiln_status status = open_locked();
+    pthread_mutex_unlock(&driver.lock);
+    if (status == KILN_ERROR_FORKED) return status;
+    if (status == KILN_OK) *out_library = driver.library;
+    return KILN_OK;
+}

@@ -1,0 +1,132 @@
+/* The ROCm backend's own structures, and its functions of kiln__backend. */
+#ifndef KILN_LOADER_ROCM_ROCM_H
+#define KILN_LOADER_ROCM_ROCM_H
+
+#include "loader/backend.h"
+#include "loader/image/hsaco.h"
+#include "loader/rocm/rocm_signal.h"
+
+enum {
+    KILN__ROCM_QUEUES = 4,      /* per device; further streams share */
+    KILN__ROCM_RING_SLOTS = 1024, /* launches of a stream whose arguments are kept */
+    KILN__ROCM_SLOT_BYTES = 512,
+    KILN__ROCM_RING_PARTS = 16,
+    KILN__ROCM_PART_SLOTS = KILN__ROCM_RING_SLOTS / KILN__ROCM_RING_PARTS,
+    KILN__ROCM_SCRATCH_BYTES = 64, /* behind the ring: what a small fill copies from */
+};
+
+/* A queue of kiln's. */
+typedef struct kiln__rocm_queue {
+    kiln__hsa_queue *queue; /* NULL: not created */
+    uint32_t streams;
+    bool profiled;
+} kiln__rocm_queue;
+
+/* device->native */
+typedef struct kiln__rocm_device {
+    /* What a launch may not exceed. Grids are in work-items. */
+    uint32_t group_max[3];
+    uint32_t group_size_max;
+    uint32_t grid_max[3];
+    uint32_t grid_size_max;
+
+    kiln__hsa_agent agent;
+    kiln__hsa_agent host; /* the CPU agent that owns the two host pools */
+    kiln__hsa_pool device_pool;
+    kiln__hsa_pool host_pool;
+    kiln__hsa_pool kernarg_pool;
+    uint32_t queue_packets;
+    uint64_t ticks_per_second; /* of the system clock: timeouts and dispatch times */
+    uint32_t waves_per_unit;   /* wave slots of a compute unit */
+    uint32_t simds_per_unit;
+
+    kiln__rocm_signals signals;
+    pthread_mutex_t queue_lock; /* guards queues */
+    kiln__rocm_queue queues[KILN__ROCM_QUEUES];
+    kiln_device *device;
+    struct kiln__rocm_device *next; /* open devices, for the fault handler */
+} kiln__rocm_device;
+
+/* kernel->function */
+typedef struct kiln__rocm_kernel {
+    uint64_t object;
+    uint32_t group_bytes; /* static LDS */
+    uint32_t private_bytes;
+    uint32_t kernarg_bytes;
+    uint32_t threads_max; /* per group: the smaller of the kernel's and the device's limit */
+    uint32_t dynamic_max; /* bytes of LDS left for the launch */
+    uint32_t arguments_bytes;
+    uint32_t vgprs;
+    uint32_t wave_size;
+    uint32_t hidden_count; /* 0 for most: the launch pays nothing then */
+    kiln__hidden_argument hidden[KILN__HSACO_HIDDEN_MAX];
+} kiln__rocm_kernel;
+
+/* stream->state */
+typedef struct kiln__rocm_stream {
+    /* What a launch touches, first. */
+    uint64_t launches; /* the ring's slot is this count */
+    uint8_t *ring;     /* kernargs */
+    kiln__hsa_queue *queue;
+    kiln__hsa_dispatch_packet *packets;
+    uint64_t packet_mask;
+    uint64_t read_seen; /* the queue's read index when last looked at: never ahead of it */
+    kiln__hsa_signal doorbell;
+    kiln__rocm_device *rocm;
+
+    kiln__hsa_signal parts[KILN__ROCM_RING_PARTS]; /* 0 when the part's last launch of the lap before is done */
+    kiln__hsa_signal idle;                         /* what sync waits for */
+    kiln__rocm_queue *own;                         /* NULL: the queue is borrowed */
+    bool timing;
+} kiln__rocm_stream;
+
+/* rocm_device.c */
+kiln_status kiln__rocm_count(int32_t *out_count);
+kiln_status kiln__rocm_device_open(kiln_device *device, const kiln_device_options *options);
+void kiln__rocm_device_close(kiln_device *device);
+/* The runtime's handler of page faults: marks the device lost. On a thread of the runtime's. */
+kiln__hsa_status kiln__rocm_on_event(const kiln__hsa_event *event, void *data);
+
+/* rocm_agent.c: what the runtime says of an agent. */
+/* Finds the ordinal'th GPU; *out_count is how many there are, *out_agent has handle 0 if the ordinal is beyond them. */
+kiln_status kiln__rocm_agents(int32_t ordinal, kiln__hsa_agent *out_agent, int32_t *out_count);
+/* Finds the CPU agent with the pools for host memory and kernargs, and the GPU's pools and limits. */
+kiln_status kiln__rocm_agent_describe(kiln__rocm_device *rocm, kiln_device_info *info);
+
+/* rocm_module.c, rocm_occupancy.c */
+kiln_status kiln__rocm_module_load(kiln_module *module);
+void kiln__rocm_module_unload(kiln_module *module);
+kiln_status kiln__rocm_kernel_attributes(const kiln_kernel *kernel, kiln_kernel_attributes *out_attributes);
+kiln_status kiln__rocm_kernel_occupancy(const kiln_kernel *kernel, uint32_t threads, uint32_t dynamic_shared_bytes,
+                                        uint32_t *out_groups);
+
+/* rocm_launch.c */
+kiln_status kiln__rocm_launch(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config,
+                              const void *arguments, size_t arguments_size);
+
+/* rocm_stream.c */
+kiln_status kiln__rocm_stream_open(kiln_device *device, uint32_t flags, kiln_stream *out_stream);
+kiln_status kiln__rocm_stream_borrow(kiln_device *device, void *native, kiln_stream *out_stream);
+kiln_status kiln__rocm_stream_sync(kiln_stream *stream);
+void kiln__rocm_stream_close(kiln_stream *stream);
+kiln_status kiln__rocm_stream_capturing(kiln_stream *stream, bool *out_capturing);
+
+/* rocm_memory.c, rocm_copy.c */
+kiln_status kiln__rocm_memory_alloc(kiln_device *device, size_t size, void **out_memory);
+void kiln__rocm_memory_free(kiln_device *device, void *memory);
+kiln_status kiln__rocm_host_alloc(kiln_device *device, size_t size, void **out_memory);
+void kiln__rocm_host_free(kiln_device *device, void *memory);
+kiln_status kiln__rocm_pool_alloc(kiln__rocm_device *rocm, kiln__hsa_pool pool, size_t size, void **out_memory);
+kiln_status kiln__rocm_copy(kiln_stream *stream, void *destination, const void *source, size_t size,
+                            kiln_copy_direction direction);
+kiln_status kiln__rocm_fill(kiln_stream *stream, void *destination, uint8_t value, size_t size);
+
+/* rocm_event.c */
+kiln_status kiln__rocm_event_create(kiln_event *event);
+void kiln__rocm_event_destroy(kiln_event *event);
+kiln_status kiln__rocm_event_record(kiln_event *event, kiln_stream *stream);
+kiln_status kiln__rocm_event_sync(kiln_event *event);
+kiln_status kiln__rocm_event_elapsed(kiln_event *start, kiln_event *end, double *out_nanoseconds);
+kiln_status kiln__rocm_stream_wait_event(kiln_stream *stream, kiln_event *event);
+
+#endif

@@ -1,0 +1,143 @@
+/* Copies and fills.
+ *
+ * The runtime's copy engines know nothing of queues: a copy waits for the signal of a barrier packet, and a second
+ * barrier packet, behind which the stream goes on, waits for the copy's. */
+#include "loader/rocm/rocm_queue.h"
+#include <string.h>
+
+enum { STAGING_BYTES = 1 << 20 };
+
+/* The three signals of a copy: before it, its own, and that of the packet that waits for it. */
+typedef struct copy_signals {
+    kiln__rocm_signal *before, *copied, *after;
+} copy_signals;
+
+static void cancel(kiln__rocm_signals *pool, const copy_signals *signals) {
+    kiln__rocm_signal_cancel(pool, signals->copied);
+    kiln__rocm_signal_cancel(pool, signals->after);
+}
+
+static kiln_status take(kiln__rocm_signals *pool, copy_signals *signals) {
+    kiln_status status = kiln__rocm_signal_take(pool, NULL, &signals->before);
+    if (status == KILN_OK) status = kiln__rocm_signal_take(pool, signals->before, &signals->copied);
+    if (status == KILN_OK) status = kiln__rocm_signal_take(pool, signals->copied, &signals->after);
+    if (status == KILN_OK) return KILN_OK;
+    cancel(pool, signals);
+    kiln__rocm_signal_cancel(pool, signals->before);
+    return status;
+}
+
+/* Copies in stream order between memory that the device can reach. */
+static kiln_status copy_ordered(kiln__rocm_stream *stream, void *destination, const void *source, size_t size,
+                                kiln_copy_direction direction) {
+    kiln__rocm_device *rocm = stream->rocm;
+    kiln__rocm_signals *pool = &rocm->signals;
+    copy_signals signals = {0};
+    KILN__TRY(take(pool, &signals));
+    kiln_status status = kiln__rocm_barrier(stream, (kiln__hsa_signal){0}, signals.before->handle);
+    if (status != KILN_OK) {
+        cancel(pool, &signals);
+        kiln__rocm_signal_cancel(pool, signals.before);
+        return status;
+    }
+    kiln__hsa_status copied = kiln__hsa.async_copy(destination, direction == KILN_TO_HOST ? rocm->host : rocm->agent,
+                                                   source, direction == KILN_TO_DEVICE ? rocm->host : rocm->agent, size,
+                                                   1, &signals.before->handle, signals.copied->handle);
+    if (copied != KILN__HSA_STATUS_SUCCESS) {
+        cancel(pool, &signals);
+        kiln__rocm_signal_drop(pool, signals.before);
+        return kiln__hsa_fail(copied, kiln__hsa_names.async_copy);
+    }
+    status = kiln__rocm_barrier(stream, signals.copied->handle, signals.after->handle);
+    kiln__rocm_signal_drop(pool, signals.before);
+    kiln__rocm_signal_drop(pool, signals.copied);
+    kiln__rocm_signal_drop(pool, signals.after);
+    return status;
+}
+
+/* True if the runtime allocated all of the range, so that the device can reach it as it is. */
+static kiln_status is_pinned(const void *host, size_t size, bool *out_pinned) {
+    kiln__hsa_pointer_info info = {.size = sizeof info};
+    KILN__HSA_TRY(pointer_info, host, &info, NULL, NULL, NULL);
+    const uintptr_t begin = (uintptr_t)host, base = (uintptr_t)info.host_base_address;
+    *out_pinned = info.type == KILN__HSA_EXT_POINTER_TYPE_HSA && begin >= base &&
+                  size <= info.size_in_bytes && begin - base <= info.size_in_bytes - size;
+    return KILN_OK;
+}
+
+/* A piece of a copy, waited for: host and device advance together. */
+typedef struct piece {
+    char *host, *device;
+    size_t size;
+} piece;
+
+static kiln_status copy_waited(kiln_stream *stream, const piece *piece, kiln_copy_direction direction) {
+    if (direction == KILN_TO_DEVICE)
+        KILN__TRY(copy_ordered(stream->state, piece->device, piece->host, piece->size, direction));
+    else
+        KILN__TRY(copy_ordered(stream->state, piece->host, piece->device, piece->size, direction));
+    return kiln__rocm_stream_sync(stream);
+}
+
+/* Through a pinned buffer: for memory that cannot be locked, such as a file mapped for reading. */
+static kiln_status copy_staged(kiln_stream *stream, const piece *whole, kiln_copy_direction direction) {
+    kiln__rocm_device *rocm = stream->device->native;
+    const size_t staging_size = whole->size < STAGING_BYTES ? whole->size : STAGING_BYTES;
+    void *staging;
+    KILN__TRY(kiln__rocm_pool_alloc(rocm, rocm->host_pool, staging_size, &staging));
+    kiln_status status = KILN_OK;
+    for (size_t done = 0; status == KILN_OK && done < whole->size; done += staging_size) {
+        const size_t left = whole->size - done;
+        const piece piece = {staging, whole->device + done, left < staging_size ? left : staging_size};
+        if (direction == KILN_TO_DEVICE) memcpy(staging, whole->host + done, piece.size);
+        status = copy_waited(stream, &piece, direction);
+        if (status == KILN_OK && direction == KILN_TO_HOST) memcpy(whole->host + done, staging, piece.size);
+    }
+    kiln__hsa.pool_free(staging);
+    return status;
+}
+
+/* Pageable host memory is locked for the time of the copy. */
+static kiln_status copy_pageable(kiln_stream *stream, const piece *whole, kiln_copy_direction direction) {
+    kiln__rocm_device *rocm = stream->device->native;
+    void *reachable = NULL;
+    if (kiln__hsa.memory_lock(whole->host, whole->size, &rocm->agent, 1, &reachable) != KILN__HSA_STATUS_SUCCESS)
+        return copy_staged(stream, whole, direction);
+    kiln_status status = KILN_OK;
+    if (reachable)
+        status = copy_waited(stream, &(piece){reachable, whole->device, whole->size}, direction);
+    else
+        status = kiln__hsa_fail_empty(kiln__hsa_names.memory_lock);
+    kiln__hsa.memory_unlock(whole->host);
+    return status;
+}
+
+kiln_status kiln__rocm_copy(kiln_stream *stream, void *destination, const void *source, size_t size,
+                            kiln_copy_direction direction) {
+    if (direction == KILN_ON_DEVICE) return copy_ordered(stream->state, destination, source, size, direction);
+    const bool to_device = direction == KILN_TO_DEVICE;
+    const piece whole = {to_device ? (char *)(uintptr_t)source : destination,
+                         to_device ? destination : (char *)(uintptr_t)source, size};
+    bool pinned;
+    KILN__TRY(is_pinned(whole.host, size, &pinned));
+    if (pinned) return copy_ordered(stream->state, destination, source, size, direction);
+    return copy_pageable(stream, &whole, direction);
+}
+
+/* The runtime fills whole words at once and outside every queue: so the stream is waited for first, and the up to three
+ * bytes before and behind the words are copied from the stream's scratch bytes. */
+kiln_status kiln__rocm_fill(kiln_stream *stream, void *destination, uint8_t value, size_t size) {
+    kiln__rocm_stream *state = stream->state;
+    uint8_t *bytes = destination;
+    size_t head = (size_t)(-(uintptr_t)destination & 3);
+    if (head > size) head = size;
+    const size_t words = (size - head) / 4, tail = (size - head) % 4;
+    KILN__TRY(kiln__rocm_stream_sync(stream));
+    if (words) KILN__HSA_TRY(memory_fill, bytes + head, value * UINT32_C(0x01010101), words);
+    if (!head && !tail) return KILN_OK;
+    uint8_t *scratch = state->ring + KILN__ROCM_RING_SLOTS * KILN__ROCM_SLOT_BYTES;
+    memset(scratch, value, KILN__ROCM_SCRATCH_BYTES);
+    if (head) KILN__TRY(copy_ordered(state, bytes, scratch, head, KILN_TO_DEVICE));
+    if (tail) KILN__TRY(copy_ordered(state, bytes + head + words * 4, scratch, tail, KILN_TO_DEVICE));
+    return kiln__rocm_stream_sync(stream);
+}

@@ -1,0 +1,123 @@
+#include "loader/rocm/rocm_queue.h"
+#include <string.h>
+
+/* A launch's shape with zeros made ones: threads of a group, and work-items of the grid. */
+typedef struct shape {
+    uint32_t group[3];
+    uint64_t grid[3];
+} shape;
+
+static inline uint32_t at_least_one(uint32_t value) {
+    return value + !value;
+}
+
+/* Says which limit a launch exceeds. */
+static kiln_status __attribute__((cold, noinline))
+explain(const kiln__rocm_device *rocm, const kiln_kernel *kernel, const kiln_launch_config *config, const shape *shape) {
+    const kiln__rocm_kernel *function = kernel->function;
+    KILN__REQUIRE(config->dynamic_shared_bytes <= function->dynamic_max,
+                  "kiln_launch: dynamic_shared_bytes is %u: kernel %s may have at most %u", config->dynamic_shared_bytes,
+                  kernel->name, function->dynamic_max);
+    for (int i = 0; i < 3; i++) {
+        if (config->cluster[i] > 1)
+            return kiln__fail(KILN_ERROR_UNSUPPORTED, "kiln_launch: cluster[%d] is %u: rocm has no clusters", i,
+                              config->cluster[i]);
+        KILN__REQUIRE(shape->group[i] <= rocm->group_max[i], "kiln_launch: group[%d] is %u: at most %u", i,
+                      shape->group[i], rocm->group_max[i]);
+        KILN__REQUIRE(shape->grid[i] <= rocm->grid_max[i],
+                      "kiln_launch: grid[%d] of %u groups is %llu work-items: at most %u", i, config->grid[i],
+                      (unsigned long long)shape->grid[i], rocm->grid_max[i]);
+    }
+    uint64_t threads = (uint64_t)shape->group[0] * shape->group[1] * shape->group[2];
+    KILN__REQUIRE(threads <= function->threads_max, "kiln_launch: group has %llu threads: kernel %s takes at most %u",
+                  (unsigned long long)threads, kernel->name, function->threads_max);
+    return kiln__fail(KILN_ERROR_INVALID_ARGUMENT, "kiln_launch: grid has more than %u work-items",
+                      rocm->grid_size_max);
+}
+
+/* Everything that can be exceeded, in one answer. */
+static inline bool fits(const kiln__rocm_device *rocm, const kiln__rocm_kernel *function,
+                        const kiln_launch_config *config, shape *out_shape) {
+    bool fits = config->dynamic_shared_bytes <= function->dynamic_max;
+    fits &= (config->cluster[0] | config->cluster[1] | config->cluster[2]) <= 1;
+    for (int i = 0; i < 3; i++) {
+        out_shape->group[i] = at_least_one(config->group[i]);
+        out_shape->grid[i] = (uint64_t)at_least_one(config->grid[i]) * out_shape->group[i];
+        fits &= out_shape->group[i] <= rocm->group_max[i];
+        fits &= out_shape->grid[i] <= rocm->grid_max[i];
+    }
+    /* No product overflows while the single dimensions fit: groups have 16 bits each, grids 32. */
+    fits &= (uint64_t)out_shape->group[0] * out_shape->group[1] * out_shape->group[2] <= function->threads_max;
+    uint64_t items;
+    fits &= !__builtin_mul_overflow(out_shape->grid[0] * out_shape->grid[1], out_shape->grid[2], &items);
+    return fits && items <= rocm->grid_size_max;
+}
+
+/* Writes the hidden arguments behind the explicit ones. Offsets and sizes were bounded when the kernel was loaded. */
+static void __attribute__((noinline))
+write_hidden(const kiln__rocm_kernel *function, const kiln_launch_config *config, const shape *shape, uint8_t *kernarg) {
+    const uint32_t *group = shape->group;
+    const uint64_t values[KILN__HIDDEN_KIND_COUNT] = {
+        [KILN__HIDDEN_BLOCK_COUNT_X] = at_least_one(config->grid[0]),
+        [KILN__HIDDEN_BLOCK_COUNT_Y] = at_least_one(config->grid[1]),
+        [KILN__HIDDEN_BLOCK_COUNT_Z] = at_least_one(config->grid[2]),
+        [KILN__HIDDEN_GROUP_SIZE_X] = group[0],
+        [KILN__HIDDEN_GROUP_SIZE_Y] = group[1],
+        [KILN__HIDDEN_GROUP_SIZE_Z] = group[2],
+        [KILN__HIDDEN_GRID_DIMS] = shape->grid[2] > 1 ? 3 : shape->grid[1] > 1 ? 2 : 1,
+        [KILN__HIDDEN_DYNAMIC_LDS_SIZE] = config->dynamic_shared_bytes,
+    };
+    memset(kernarg + function->arguments_bytes, 0, function->kernarg_bytes - function->arguments_bytes);
+    for (uint32_t i = 0; i < function->hidden_count; i++)
+        memcpy(kernarg + function->hidden[i].offset, &values[function->hidden[i].kind], function->hidden[i].size);
+}
+
+/* Enters a sixteenth of the ring: its slots are free when its last launch of the lap before is done. */
+static kiln_status __attribute__((cold, noinline)) enter_part(kiln__rocm_stream *stream, uint32_t part) {
+    if (kiln__hsa.signal_load(stream->parts[part]) == 0) return KILN_OK;
+    return kiln__rocm_wait(stream->rocm, stream->parts[part]);
+}
+
+/* The completion signal of a sixteenth's last launch. */
+static kiln__hsa_signal __attribute__((cold, noinline)) leave_part(kiln__rocm_stream *stream, uint32_t part) {
+    kiln__hsa.signal_store_relaxed(stream->parts[part], 1);
+    return stream->parts[part];
+}
+
+kiln_status kiln__rocm_launch(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config,
+                              const void *arguments, size_t arguments_size) {
+    kiln__rocm_stream *state = stream->state;
+    const kiln__rocm_kernel *function = kernel->function;
+    shape shape;
+    if (KILN__UNLIKELY(!fits(state->rocm, function, config, &shape)))
+        return explain(state->rocm, kernel, config, &shape);
+
+    const uint32_t slot = (uint32_t)(state->launches % KILN__ROCM_RING_SLOTS);
+    const uint32_t place = slot % KILN__ROCM_PART_SLOTS;
+    if (KILN__UNLIKELY(place == 0)) KILN__TRY(enter_part(state, slot / KILN__ROCM_PART_SLOTS));
+    uint8_t *kernarg = state->ring + (size_t)slot * KILN__ROCM_SLOT_BYTES;
+    memcpy(kernarg, arguments, arguments_size);
+    if (KILN__UNLIKELY(function->hidden_count)) write_hidden(function, config, &shape, kernarg);
+
+    uint64_t index;
+    KILN__TRY(kiln__rocm_reserve(state, &index));
+    state->launches++;
+    kiln__hsa_dispatch_packet *packet = kiln__rocm_packet(state, index);
+    packet->workgroup_size_x = (uint16_t)shape.group[0];
+    packet->workgroup_size_y = (uint16_t)shape.group[1];
+    packet->workgroup_size_z = (uint16_t)shape.group[2];
+    packet->reserved0 = 0;
+    packet->grid_size_x = (uint32_t)shape.grid[0];
+    packet->grid_size_y = (uint32_t)shape.grid[1];
+    packet->grid_size_z = (uint32_t)shape.grid[2];
+    packet->private_segment_size = function->private_bytes;
+    packet->group_segment_size = function->group_bytes + config->dynamic_shared_bytes;
+    packet->kernel_object = function->object;
+    packet->kernarg_address = kernarg;
+    packet->reserved2 = 0;
+    packet->completion_signal = (kiln__hsa_signal){0};
+    if (KILN__UNLIKELY(place == KILN__ROCM_PART_SLOTS - 1))
+        packet->completion_signal = leave_part(state, slot / KILN__ROCM_PART_SLOTS);
+    kiln__rocm_publish(state, index, KILN__ROCM_DISPATCH_HEADER);
+    return KILN_OK;
+}

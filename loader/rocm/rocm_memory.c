@@ -1,0 +1,34 @@
+#include "loader/rocm/rocm.h"
+
+/* Memory of a pool that the GPU can reach. */
+kiln_status kiln__rocm_pool_alloc(kiln__rocm_device *rocm, kiln__hsa_pool pool, size_t size, void **out_memory) {
+    void *memory = NULL;
+    KILN__HSA_TRY(pool_allocate, pool, size, 0, &memory);
+    if (!memory) return kiln__hsa_fail_empty(kiln__hsa_names.pool_allocate);
+    kiln__hsa_status status = kiln__hsa.agents_allow_access(1, &rocm->agent, NULL, memory);
+    if (status != KILN__HSA_STATUS_SUCCESS) {
+        kiln__hsa.pool_free(memory);
+        return kiln__hsa_fail(status, kiln__hsa_names.agents_allow_access);
+    }
+    *out_memory = memory;
+    return KILN_OK;
+}
+
+kiln_status kiln__rocm_memory_alloc(kiln_device *device, size_t size, void **out_memory) {
+    kiln__rocm_device *rocm = device->native;
+    return kiln__rocm_pool_alloc(rocm, rocm->device_pool, size, out_memory);
+}
+
+void kiln__rocm_memory_free(kiln_device *device, void *memory) {
+    (void)device;
+    kiln__hsa.pool_free(memory);
+}
+
+kiln_status kiln__rocm_host_alloc(kiln_device *device, size_t size, void **out_memory) {
+    kiln__rocm_device *rocm = device->native;
+    return kiln__rocm_pool_alloc(rocm, rocm->host_pool, size, out_memory);
+}
+
+void kiln__rocm_host_free(kiln_device *device, void *memory) {
+    kiln__rocm_memory_free(device, memory);
+}

@@ -1,0 +1,55 @@
+/* Queues and packets.
+ *
+ * Every packet has the barrier bit, so that a stream's work runs in order even when streams share a queue, and acquires
+ * and releases at system scope. The order of publishing one: take what can fail first (a kernarg slot, a signal), then
+ * reserve the packet index, wait while the queue is full, write all but the first 32 bits, store those with release,
+ * ring the doorbell. Between reserving and publishing nothing fails unless the device is lost: an index that were
+ * reserved and never published would stop the queue for ever. */
+#ifndef KILN_LOADER_ROCM_ROCM_QUEUE_H
+#define KILN_LOADER_ROCM_ROCM_QUEUE_H
+
+#include "loader/rocm/rocm.h"
+
+enum {
+    KILN__ROCM_HEADER = 1 << KILN__HSA_PACKET_HEADER_BARRIER |
+                        KILN__HSA_FENCE_SCOPE_SYSTEM << KILN__HSA_PACKET_HEADER_SCACQUIRE_FENCE_SCOPE |
+                        KILN__HSA_FENCE_SCOPE_SYSTEM << KILN__HSA_PACKET_HEADER_SCRELEASE_FENCE_SCOPE,
+    KILN__ROCM_DISPATCH_HEADER = KILN__ROCM_HEADER | KILN__HSA_PACKET_TYPE_KERNEL_DISPATCH |
+                                 3 << (16 + KILN__HSA_KERNEL_DISPATCH_PACKET_SETUP_DIMENSIONS),
+    KILN__ROCM_BARRIER_HEADER = KILN__ROCM_HEADER | KILN__HSA_PACKET_TYPE_BARRIER_AND,
+};
+
+/* Opens or shares a queue. Returns KILN_OK, KILN_ERROR_OUT_OF_MEMORY, KILN_ERROR_DRIVER. */
+kiln_status kiln__rocm_queue_acquire(kiln__rocm_device *rocm, bool timing, kiln__rocm_queue **out_queue);
+void kiln__rocm_queue_release(kiln__rocm_device *rocm, kiln__rocm_queue *queue);
+
+/* Waits until the packet of a reserved index may be written. Returns KILN_OK or KILN_ERROR_DEVICE_LOST. */
+kiln_status kiln__rocm_queue_wait(kiln__rocm_stream *stream, uint64_t index) __attribute__((cold));
+
+/* Waits until a signal is 0. Returns KILN_OK, KILN_ERROR_DEVICE_LOST (the packet will never be done),
+ * KILN_ERROR_DRIVER (a copy failed, which loses the device). */
+kiln_status kiln__rocm_wait(kiln__rocm_device *rocm, kiln__hsa_signal signal) __attribute__((cold));
+
+/* Publishes a barrier packet: when all earlier packets are done and dependency (if any) is 0, it decrements completion.
+ * Returns KILN_OK or KILN_ERROR_DEVICE_LOST. */
+kiln_status kiln__rocm_barrier(kiln__rocm_stream *stream, kiln__hsa_signal dependency, kiln__hsa_signal completion);
+
+/* Reserves a packet. It must be published next. Returns KILN_OK or KILN_ERROR_DEVICE_LOST. */
+static inline kiln_status kiln__rocm_reserve(kiln__rocm_stream *stream, uint64_t *out_index) {
+    *out_index = kiln__hsa.queue_add_write_index(stream->queue, 1);
+    if (KILN__UNLIKELY(*out_index - stream->read_seen > stream->packet_mask))
+        return kiln__rocm_queue_wait(stream, *out_index);
+    return KILN_OK;
+}
+
+static inline kiln__hsa_dispatch_packet *kiln__rocm_packet(kiln__rocm_stream *stream, uint64_t index) {
+    return &stream->packets[index & stream->packet_mask];
+}
+
+/* header and setup as one word: the store that hands the packet to the device. */
+static inline void kiln__rocm_publish(kiln__rocm_stream *stream, uint64_t index, uint32_t header) {
+    __atomic_store_n((uint32_t *)kiln__rocm_packet(stream, index), header, __ATOMIC_RELEASE);
+    kiln__hsa.signal_store_release(stream->doorbell, (kiln__hsa_signal_value)index);
+}
+
+#endif

@@ -1,0 +1,85 @@
+#include "loader/rocm/rocm_queue.h"
+#include <stdlib.h>
+
+static void stream_free(kiln__rocm_stream *stream) {
+    for (int i = 0; i < KILN__ROCM_RING_PARTS; i++)
+        if (stream->parts[i].handle) kiln__hsa.signal_destroy(stream->parts[i]);
+    if (stream->idle.handle) kiln__hsa.signal_destroy(stream->idle);
+    if (stream->ring) kiln__hsa.pool_free(stream->ring);
+    if (stream->own) kiln__rocm_queue_release(stream->rocm, stream->own);
+    free(stream);
+}
+
+/* The ring and its signals. What was made stays in the stream for stream_free. */
+static kiln_status stream_fill(kiln__rocm_stream *stream) {
+    void *ring;
+    KILN__TRY(kiln__rocm_pool_alloc(stream->rocm, stream->rocm->kernarg_pool,
+                                    KILN__ROCM_RING_SLOTS * KILN__ROCM_SLOT_BYTES + KILN__ROCM_SCRATCH_BYTES, &ring));
+    stream->ring = ring;
+    for (int i = 0; i < KILN__ROCM_RING_PARTS; i++)
+        KILN__TRY(kiln__rocm_signal_create(0, &stream->parts[i]));
+    return kiln__rocm_signal_create(0, &stream->idle);
+}
+
+/* Makes a stream on a queue: own, or borrowed if own is NULL. own's count passes to the stream. */
+static kiln_status stream_create(kiln_device *device, kiln__hsa_queue *queue, kiln__rocm_queue *own, bool timing,
+                                 kiln_stream *out_stream) {
+    kiln__rocm_device *rocm = device->native;
+    kiln__rocm_stream *stream = calloc(1, sizeof *stream);
+    if (!stream) {
+        if (own) kiln__rocm_queue_release(rocm, own);
+        return kiln__fail(KILN_ERROR_OUT_OF_MEMORY, "kiln_stream_open: no memory for the stream");
+    }
+    stream->rocm = rocm;
+    stream->queue = queue;
+    stream->own = own;
+    stream->timing = timing;
+    stream->packets = queue->base_address;
+    stream->packet_mask = queue->size - 1;
+    stream->read_seen = kiln__hsa.queue_load_read_index(queue);
+    stream->doorbell = queue->doorbell_signal;
+    kiln_status status = stream_fill(stream);
+    if (status != KILN_OK) {
+        stream_free(stream);
+        return status;
+    }
+    *out_stream = (kiln_stream){device, queue, stream};
+    return KILN_OK;
+}
+
+kiln_status kiln__rocm_stream_open(kiln_device *device, uint32_t flags, kiln_stream *out_stream) {
+    const bool timing = flags & KILN_STREAM_TIMING;
+    kiln__rocm_queue *queue = NULL;
+    KILN__TRY(kiln__rocm_queue_acquire(device->native, timing, &queue));
+    return stream_create(device, queue->queue, queue, timing, out_stream);
+}
+
+/* The application's queue keeps its profiling state, so kiln's events on it cannot be timed. */
+kiln_status kiln__rocm_stream_borrow(kiln_device *device, void *native, kiln_stream *out_stream) {
+    kiln__hsa_queue *queue = native;
+    KILN__REQUIRE(queue, "kiln_stream_borrow: native is NULL: must be an hsa_queue_t of the device's agent");
+    KILN__REQUIRE(queue->base_address && queue->size && !(queue->size & (queue->size - 1)) &&
+                      (queue->features & KILN__HSA_QUEUE_FEATURE_KERNEL_DISPATCH),
+                  "kiln_stream_borrow: native is not a queue of kernel dispatches");
+    return stream_create(device, queue, NULL, false, out_stream);
+}
+
+kiln_status kiln__rocm_stream_sync(kiln_stream *stream) {
+    kiln__rocm_stream *state = stream->state;
+    kiln__hsa.signal_store_relaxed(state->idle, 1);
+    KILN__TRY(kiln__rocm_barrier(state, (kiln__hsa_signal){0}, state->idle));
+    return kiln__rocm_wait(state->rocm, state->idle);
+}
+
+/* A lost device does not finish its work: then there is nothing to wait for. */
+void kiln__rocm_stream_close(kiln_stream *stream) {
+    if (kiln__device_check(stream->device) == KILN_OK) kiln__rocm_stream_sync(stream);
+    stream_free(stream->state);
+}
+
+/* HSA has no stream capture. */
+kiln_status kiln__rocm_stream_capturing(kiln_stream *stream, bool *out_capturing) {
+    (void)stream;
+    *out_capturing = false;
+    return KILN_OK;
+}
