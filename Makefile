@@ -69,6 +69,11 @@ CLI_OBJECTS    := $(CLI_SOURCES:%.c=$(OBJ)/%.o)
 OPERATOR_OBJECTS := $(OPERATORS:%=$(OBJ)/operators/%.o)
 ALL_OBJECTS    := $(OBJ)/kernels/all_bundles.o $(OBJ)/kernels/all_operators.o
 
+# libkiln.so: what defines public functions is compiled once more, to be exported; the rest is the same.
+SHARED_OBJECTS := $(LOADER_SOURCES:%.c=$(OBJ)/shared/%.o) $(ALL_OBJECTS:$(OBJ)/%=$(OBJ)/shared/%) \
+	$(foreach op,$(OPERATORS),$(OBJ)/shared/kernels/$(op)/$(op).o $(OBJ)/embedded/$(op)/bundle.o \
+	$(CPU_LEVELS:%=$(OBJ)/kernels/$(op)/%.o))
+
 FLAGS   := $(OBJ)/flags
 OBJECTS := $(OBJ)/objects
 $(eval $(call TEXT_FILE,$(FLAGS),$(shell $(CC) --version | head -n 1) $(CC) $(KILN_CFLAGS) $(KILN_LDFLAGS)))
@@ -83,7 +88,7 @@ $(OUT)/libkiln.a: $(LOADER_OBJECTS) $(OPERATOR_OBJECTS) $(ALL_OBJECTS) $(OBJECTS
 	@rm -f $@
 	$(AR) rcs $@ $(filter %.o,$^)
 
-$(OUT)/libkiln.so.0: $(LOADER_OBJECTS) $(OPERATOR_OBJECTS) $(ALL_OBJECTS) scripts/libkiln.map $(OBJECTS)
+$(OUT)/libkiln.so.0: $(SHARED_OBJECTS) scripts/libkiln.map $(OBJECTS)
 	$(CC) -shared -Wl,-soname,libkiln.so.0 -Wl,--version-script=scripts/libkiln.map -o $@ $(filter %.o,$^) $(KILN_LDFLAGS)
 
 $(OUT)/libkiln.so: $(OUT)/libkiln.so.0
@@ -91,6 +96,11 @@ $(OUT)/libkiln.so: $(OUT)/libkiln.so.0
 
 $(OUT)/kiln: $(CLI_OBJECTS) $(OUT)/libkiln.a
 	$(CC) -o $@ $^ $(KILN_LDFLAGS) -lm
+
+$(OBJ)/shared/%.o: KILN_CFLAGS += -DKILN_BUILD_SHARED
+$(OBJ)/shared/%.o: %.c $(FLAGS)
+	@mkdir -p $(@D)
+	$(CC) $(KILN_CFLAGS) -MMD -MP -c -o $@ $<
 
 $(OBJ)/%.o: %.c $(FLAGS)
 	@mkdir -p $(@D)
@@ -125,7 +135,7 @@ $(OBJ)/embedded/%/bundle.o: $(OBJ)/embedded/%/bundle.c $(FLAGS)
 
 # Every tests/<room>/<noun>_test.c is a program, linked with the other sources of its room (harnesses); every
 # tests/<room>/<noun>_test.sh is a script. tests/run.c says what both must print.
-ROOMS         := unit ops cli sim
+ROOMS         := unit ops cli sim deploy
 TEST_SOURCES  := $(sort $(wildcard $(ROOMS:%=tests/%/*_test.c)))
 TEST_PROGRAMS := $(TEST_SOURCES:%.c=$(OUT)/%)
 TEST_SCRIPTS  := $(sort $(wildcard $(ROOMS:%=tests/%/*_test.sh)))
@@ -140,8 +150,6 @@ $(foreach room,$(ROOMS),$(eval $(call ROOM_RULE,$(room))))
 
 # The command line's tests reach its parts, all but main.
 $(filter $(OUT)/tests/cli/%,$(TEST_PROGRAMS)): $(filter-out %/main.o,$(CLI_OBJECTS))
-# A test of the recording drivers finds them beside it.
-$(filter $(OUT)/tests/sim/%,$(TEST_PROGRAMS)): KILN_LDFLAGS += -Wl,-rpath,'$$ORIGIN/../../sim'
 
 $(OUT)/tests/run: $(OBJ)/tests/run.o
 	@mkdir -p $(@D)

@@ -45,8 +45,9 @@ extern "C" {
 #define KILN_VERSION_MINOR 1
 #define KILN_VERSION_PATCH 0
 
-/* Marks what libkiln exports; everything else is hidden. */
-#if defined(__GNUC__)
+/* Marks what libkiln.so exports. In libkiln.a everything is hidden, so that a shared object can hold a copy of its own
+ * that no other one in the process sees. */
+#if defined(KILN_BUILD_SHARED) && defined(__GNUC__)
 #define KILN_API __attribute__((visibility("default")))
 #else
 #define KILN_API
