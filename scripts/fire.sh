@@ -33,7 +33,8 @@ for op in $operators; do
         done
     done <"$stage/$op.targets" >>"$stage/jobs"
 done
-xargs -P "$(nproc)" -L 1 bash <"$stage/jobs"
+# shellcheck disable=SC2016
+xargs -P "$(nproc)" -L 1 bash -c '"$@" || exit 255' _ <"$stage/jobs" # 255 ends xargs: one failure is enough
 
 # All images of a part must hold the kernels of <op>.def, with the same arguments.
 agree() { # OP

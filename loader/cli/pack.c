@@ -40,25 +40,118 @@ static pack_image *find_image(pack_package *package, const char *target, kiln_im
     return NULL;
 }
 
-/* LEVEL:KERNEL=FUNCTION; colon points to the colon. */
-static int add_function(pack_package *package, const char *level, const char *kernel, const char *function) {
-    if (!kernel[0] || strlen(kernel) >= sizeof package->images->kernels->name)
-        return cli_error(CLI_USAGE, "pack: %s:%s=%s: no kernel of that name can be", level, kernel, function);
-    if (!pack_is_identifier(function))
-        return cli_error(CLI_USAGE, "pack: %s:%s=%s: the function is no C identifier", level, kernel, function);
+static pack_image *add_image(pack_package *package, const char *target, kiln_image_kind kind) {
+    pack_image *image = &package->images[package->image_count++];
+    image->target = cli_format("%s", target);
+    image->facts.kind = kind;
+    return image;
+}
+
+/* LEVEL:KERNEL=FUNCTION. There are at most room functions in all. */
+static int add_function(pack_package *package, const char *level, const char *kernel, const char *function,
+                        size_t room) {
     pack_image *image = find_image(package, level, KILN_IMAGE_CPU);
     if (!image) {
-        image = &package->images[package->image_count++];
-        image->target = cli_format("%s", level);
-        image->facts.kind = KILN_IMAGE_CPU;
+        image = add_image(package, level, KILN_IMAGE_CPU);
+        image->kernels = cli_allocate(room, sizeof *image->kernels);
+        image->functions = cli_allocate(room, sizeof *image->functions);
     }
-    if (pack_find_kernel(image, kernel))
-        return cli_error(CLI_USAGE, "pack: %s:%s has two functions", level, kernel);
-    size_t count = ++image->kernel_count;
-    image->kernels = cli_resize(image->kernels, count, sizeof *image->kernels);
-    image->functions = cli_resize(image->functions, count, sizeof *image->functions);
-    image->kernels[count - 1] = (kiln_kernel_facts){.info = {.arguments_size = 0}};
-    strcpy(image->kernels[count - 1].name, kernel);
-    image->functions[count - 1] = function;
+    kiln_kernel_facts *facts = &image->kernels[image->kernel_count];
+    if (!kernel[0] || strlen(kernel) >= sizeof facts->name)
+        return cli_error(CLI_USAGE, "pack: %s:%s=%s: a kernel's name has 1 to 127 bytes", level, kernel, function);
+    if (!pack_is_identifier(function))
+        return cli_error(CLI_USAGE, "pack: %s:%s=%s: the function is not a C identifier", level, kernel, function);
+    if (pack_find_kernel(image, kernel)) return cli_error(CLI_USAGE, "pack: %s:%s is given twice", level, kernel);
+    strcpy(facts->name, kernel);
+    image->functions[image->kernel_count++] = function;
     return CLI_OK;
+}
+
+static int add_file(pack_package *package, const char *name, const kiln_target *target, const char *path) {
+    pack_image *image = add_image(package, name, 0);
+    int code = pack_read(image, path, target->backend);
+    if (code == CLI_OK && find_image(package, name, image->facts.kind) != image)
+        return cli_error(CLI_USAGE, "pack: %s: there are two files of this kind for %s", path, name);
+    return code;
+}
+
+/* Adds what one operand, which is taken apart in place, asks for. */
+static int add_operand(pack_package *package, char *operand, size_t room) {
+    char *value = strchr(operand, '=');
+    if (!value || !value[1])
+        return cli_error(CLI_USAGE, "pack: %s: neither TARGET=FILE nor LEVEL:KERNEL=FUNCTION", operand);
+    *value++ = '\0';
+    char *colon = strchr(operand, ':');
+    kiln_target target;
+    if (colon) {
+        *colon = '\0';
+        bool cpu = kiln_target_parse(operand, 0, &target) == KILN_OK && target.backend == KILN_CPU;
+        if (cpu) return add_function(package, operand, colon + 1, value, room);
+        *colon = ':';
+    }
+    if (kiln_target_parse(operand, 0, &target) != KILN_OK) return cli_error(CLI_USAGE, "pack: %s", kiln_last_error());
+    if (target.backend == KILN_CPU)
+        return cli_error(CLI_USAGE, "pack: %s=%s: a CPU function is given as %s:KERNEL=FUNCTION", operand, value,
+                         operand);
+    return add_file(package, operand, &target, value);
+}
+
+static int write_package(const pack_package *package, const char *path) {
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+    if (!file) return cli_error(CLI_SYSTEM, "pack: out of memory");
+    pack_write(file, package);
+    bool whole = !ferror(file);
+    whole = fclose(file) == 0 && whole;
+    output_file output = {0};
+    int code = CLI_OK;
+    if (!whole)
+        code = cli_error(CLI_SYSTEM, "pack: out of memory");
+    else if (!output_create(&output, path) || !output_write(&output, text, size) || !output_commit(&output))
+        code = CLI_USAGE;
+    output_discard(&output);
+    free(text);
+    return code;
+}
+
+static void release(pack_package *package) {
+    for (size_t i = 0; i < package->image_count; i++) {
+        pack_image *image = &package->images[i];
+        free(image->target);
+        free(image->bytes);
+        free(image->kernels);
+        free(image->functions);
+    }
+    free(package->images);
+}
+
+static int run(int argc, char **argv) {
+    const char *value, *out = NULL;
+    pack_package package = {0};
+    for (int option; (option = cli_next_option(&cli_pack, argc, argv, &value)) != CLI_END;) {
+        switch (option) {
+        case NAME:
+            package.name = value;
+            break;
+        case OUT:
+            out = value;
+            break;
+        default:
+            return cli_stop(&cli_pack, option);
+        }
+    }
+    if (!package.name || !out || optind == argc) return cli_error(CLI_USAGE, "pack: needs --name, --out and images");
+    if (!pack_is_identifier(package.name))
+        return cli_error(CLI_USAGE, "pack: --name %s: not a C identifier", package.name);
+
+    size_t room = (size_t)(argc - optind);
+    package.images = cli_allocate(room, sizeof *package.images);
+    int code = CLI_OK;
+    for (int i = optind; i < argc && code == CLI_OK; i++)
+        code = add_operand(&package, argv[i], room);
+    if (code == CLI_OK) code = pack_agree(&package);
+    if (code == CLI_OK) code = write_package(&package, out);
+    release(&package);
+    return code;
 }

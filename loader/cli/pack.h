@@ -24,8 +24,8 @@ typedef struct pack_package {
 /* Whether text can be a name in C. */
 bool pack_is_identifier(const char *text);
 
-/* Reads a file and checks that it is what the target claims; target is one of the given backend. Fills the image but for
- * its target, which is set. Gives the exit code, after a line on stderr. */
+/* Reads a file and checks that it is what the target claims; target is one of the given backend. Fills the image but
+ * for its target, which is set. Gives the exit code, after a line on stderr. */
 int pack_read(pack_image *image, const char *path, kiln_backend_id backend);
 
 /* Whether all images hold the same kernels with the same arguments. Gives the exit code, after a line on stderr. The
