@@ -148,6 +148,10 @@ $(OUT)/tests/$(1)/%_test: $(OBJ)/tests/$(1)/%_test.o $(call room_objects,$(1)) $
 endef
 $(foreach room,$(ROOMS),$(eval $(call ROOM_RULE,$(room))))
 
+# Refuses allocations one by one, so the library's must come to it.
+$(OUT)/tests/unit/allocation_faults_test: KILN_LDFLAGS += \
+	-Wl,--wrap=malloc,--wrap=calloc,--wrap=strdup,--wrap=posix_memalign,--wrap=free
+
 # The command line's tests reach its parts, all but main.
 $(filter $(OUT)/tests/cli/%,$(TEST_PROGRAMS)): $(filter-out %/main.o,$(CLI_OBJECTS))
 

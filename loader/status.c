@@ -14,6 +14,20 @@ typedef struct log_target {
 
 static log_target log_to;
 
+static void text_add(kiln__text *text, const char *format, va_list arguments) {
+    bool room = text->length < text->size;
+    int wanted =
+        vsnprintf(room ? text->bytes + text->length : NULL, room ? text->size - text->length : 0, format, arguments);
+    if (wanted > 0) text->length += (size_t)wanted;
+}
+
+void kiln__text_add(kiln__text *text, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    text_add(text, format, arguments);
+    va_end(arguments);
+}
+
 const char *kiln_status_text(kiln_status status) {
     switch (status) {
 #define STATUS_CASE(name, text) \
@@ -46,12 +60,12 @@ kiln_status kiln__fail(kiln_status status, const char *format, ...) {
 
 kiln_status kiln__fail_within(kiln_status status, const char *format, ...) {
     char text[ERROR_TEXT_SIZE];
+    kiln__text whole = {text, sizeof text, 0};
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof text - 2, format, arguments);
+    text_add(&whole, format, arguments);
     va_end(arguments);
-    size_t length = strlen(text);
-    snprintf(text + length, sizeof text - length, ": %s", error_text);
+    kiln__text_add(&whole, ": %s", error_text);
     memcpy(error_text, text, strlen(text) + 1);
     return status;
 }
@@ -71,14 +85,4 @@ void kiln__log(kiln_log_level level, const char *format, ...) {
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     callback(atomic_load(&log_to.user), level, text);
-}
-
-void kiln__text_add(kiln__text *text, const char *format, ...) {
-    bool room = text->length < text->size;
-    va_list arguments;
-    va_start(arguments, format);
-    int wanted =
-        vsnprintf(room ? text->bytes + text->length : NULL, room ? text->size - text->length : 0, format, arguments);
-    va_end(arguments);
-    if (wanted > 0) text->length += (size_t)wanted;
 }
