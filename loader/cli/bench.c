@@ -3,7 +3,6 @@
 #include "loader/cli/device.h"
 #include "loader/cli/json.h"
 #include "loader/cli/measure.h"
-#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <string.h>
@@ -24,46 +23,35 @@ const cli_command cli_bench = {
     .name = "bench",
     .operands = "[OP]",
     .summary = "measure operators, and compare with the copy bandwidth",
-    .details = "OP is an operator or one of its functions; default: all. Times are those of the device's events, after\n"
-               "warm-up. The spread is from the fastest tenth to the slowest, as a part of the median. GB/s counts each\n"
-               "input and output once. Sizes that are not set are 4096, and the first follows from --size.\n",
+    .details =
+        "OP is an operator or one of its functions; default: all. Times are those of the device's events, after\n"
+        "warm-up. The spread is from the fastest tenth to the slowest, as a part of the median. GB/s counts each\n"
+        "input and output once. Sizes that are not set are 4096, and the first follows from --size.\n",
     .options = options,
     .option_count = CLI_COUNT(options),
     .run = run,
 };
 
 typedef struct bench_request {
-    const char *operand, *device;
+    const char *operand; /* an operator or a function; NULL: all */
+    const char *device;
     uint64_t size; /* bytes */
     bool as_json;
-    char **names; /* of --set */
+    const char **names; /* of --set */
     const char **values;
     size_t set_count;
+    bool finished; /* help was printed */
 } bench_request;
 
 typedef struct bench_result {
+    const char *function;
     char sizes[96];
     uint64_t moved;  /* bytes of inputs and outputs */
     uint64_t memory; /* moved and the workspace: what the device held */
     measurement time;
-    double copy; /* bytes per second */
 } bench_result;
 
-/* ---- Inputs ------------------------------------------------------------------------------------------------------ */
-
-/* Fills with numbers of magnitude 0.125 to 4 in either sign, made of their bits; integers get any bits. */
-static void fill_random(void *bytes, npy_dtype dtype, uint64_t size, uint64_t *state) {
-    uint32_t *words = bytes;
-    for (uint64_t i = 0; i < size / 4; i++) {
-        *state = *state * 6364136223846793005u + 1442695040888963407u;
-        uint32_t random = (uint32_t)(*state >> 32), sign = random & 0x80008000u;
-        uint32_t high = random >> 16 & 0x7fffu, low = random & 0x7fffu;
-        if (dtype == NPY_F32) random = (random & 0x80000000u) + 0x3e000000u + (random & 0x7fffffffu) % 0x02800000u;
-        if (dtype == NPY_F16) random = sign + ((0x3000u + high % 0x1400u) << 16) + 0x3000u + low % 0x1400u;
-        if (dtype == NPY_BF16) random = sign + ((0x3e00u + high % 0x280u) << 16) + 0x3e00u + low % 0x280u;
-        words[i] = random;
-    }
-}
+/* ---- What is asked for ------------------------------------------------------------------------------------------- */
 
 static bool has_field(const kiln_operator *op, const char *name) {
     for (uint32_t i = 0; i < op->field_count; i++)
@@ -71,62 +59,44 @@ static bool has_field(const kiln_operator *op, const char *name) {
     return false;
 }
 
-/* The sizes that --set leaves open: all but the first are 4096, the first makes an element of so many bytes in each of
- * size bytes. */
-static void choose_sizes(operator_call *call, uint64_t size) {
-    const int64_t inner = 4096;
-    call_field *first = NULL;
-    int64_t columns = 1;
-    npy_dtype dtype = npy_dtype_find(call->function->part);
-    uint64_t element = dtype == NPY_DTYPE_COUNT ? 1 : npy_dtype_size(dtype);
-    for (uint32_t i = 0; i < call->op->field_count; i++) {
-        call_field *field = &call->fields[i];
-        if (field->description->role != KILN_FIELD_SIZE) continue;
-        if (!first) {
-            first = field;
-            continue;
-        }
-        if (!field->given) field->value = inner;
-        field->given = true;
-        columns = field->value;
-    }
-    if (!first || first->given) return;
-    int64_t rows = (int64_t)(size / element) / (columns > 0 ? columns : 1);
-    first->value = rows > 0 ? rows : 1;
-    first->given = true;
+static bool is_wanted(const bench_request *request, const kiln_operator *op, const kiln_operator_function *function) {
+    return !request->operand || strcmp(request->operand, op->name) == 0 ||
+           strcmp(request->operand, function->name) == 0;
 }
 
-static int make_tensors(operator_call *call) {
-    uint64_t state = 1;
-    for (uint32_t i = 0; i < call->op->field_count; i++) {
-        call_field *field = &call->fields[i];
-        if (!call_is_tensor(field->description)) continue;
-        field->given = true;
-    }
-    for (uint32_t i = 0; i < call->op->field_count; i++) {
-        call_field *field = &call->fields[i];
-        if (!call_is_tensor(field->description)) continue;
-        int code = call_shape(call, field);
-        if (code != CLI_OK) return code;
-        if (field->description->role == KILN_FIELD_OUTPUT) continue;
-        field->host = cli_allocate((size_t)field->array.data_size, 1);
-        fill_random(field->host, field->array.dtype, field->array.data_size, &state);
-    }
+/* How many functions are wanted; with a name, how many of them have that field. */
+static size_t count_wanted(const bench_request *request, const kiln_operator *const *operators, size_t count,
+                           const char *name) {
+    size_t wanted = 0;
+    for (size_t i = 0; i < count; i++)
+        for (uint32_t f = 0; f < operators[i]->function_count; f++)
+            if (is_wanted(request, operators[i], &operators[i]->functions[f]))
+                wanted += !name || has_field(operators[i], name);
+    return wanted;
+}
+
+static int check_request(const bench_request *request, const kiln_operator *const *operators, size_t count) {
+    if (count_wanted(request, operators, count, NULL) == 0)
+        return cli_error(CLI_USAGE, "bench: no operator or function %s", request->operand);
+    for (size_t i = 0; i < request->set_count; i++)
+        if (count_wanted(request, operators, count, request->names[i]) == 0)
+            return cli_error(CLI_USAGE, "bench: --set %s: no such size or option", request->names[i]);
     return CLI_OK;
 }
+
+/* ---- Measuring --------------------------------------------------------------------------------------------------- */
 
 static int make_call(operator_call *call, const char *function, const bench_request *request) {
     int code = call_begin(call, "bench", function);
     for (size_t i = 0; i < request->set_count && code == CLI_OK; i++)
         if (has_field(call->op, request->names[i])) code = call_set(call, request->names[i], request->values[i]);
     if (code != CLI_OK) return code;
-    choose_sizes(call, request->size);
-    return make_tensors(call);
+    return call_randomise(call, request->size);
 }
 
-/* ---- Measuring --------------------------------------------------------------------------------------------------- */
-
-static kiln_status launch(void *user, kiln_stream *stream) { return call_launch(user, stream); }
+static kiln_status launch(void *user, kiln_stream *stream) {
+    return call_launch(user, stream);
+}
 
 static void describe(const operator_call *call, bench_result *result) {
     size_t length = 0;
@@ -143,6 +113,7 @@ static void describe(const operator_call *call, bench_result *result) {
 static int bench_function(const kiln_operator_function *function, const bench_request *request, kiln_stream *stream,
                           bench_result *result) {
     operator_call call;
+    result->function = function->name;
     cli_progress("%s ...", function->name);
     int code = make_call(&call, function->name, request);
     if (code == CLI_OK) code = call_upload(&call, stream);
@@ -156,66 +127,184 @@ static int bench_function(const kiln_operator_function *function, const bench_re
     return code;
 }
 
-/* ---- Output ------------------------------------------------------------------------------------------------------ */
-
-static const char *const titles[] = {"function", "sizes", "median", "spread", "GB/s", "of copy", "memory"};
-
-static double bandwidth(const bench_result *result) {
-    return result->time.median > 0 ? (double)result->moved / result->time.median : 0; /* GB/s */
-}
-
-static void add_row(cli_table *table, const char *function, const bench_result *result) {
-    char bytes[CLI_BYTES_SIZE];
-    double median = result->time.median;
-    cli_cell(table, "%s", function);
-    cli_cell(table, "%s", result->sizes);
-    cli_cell(table, median < 1e6 ? "%.2f us" : "%.2f ms", median < 1e6 ? median / 1e3 : median / 1e6);
-    cli_cell(table, "%.1f%%", median > 0 ? 100 * (result->time.high - result->time.low) / median : 0);
-    cli_cell(table, "%.1f", bandwidth(result));
-    cli_cell(table, "%.0f%%", 100e9 * bandwidth(result) / result->copy);
-    cli_cell(table, "%s", cli_bytes(result->memory, bytes));
-}
-
-static void write_row(json_writer *json, const char *function, const bench_result *result) {
-    json_object(json, NULL);
-    json_string(json, "function", function);
-    json_string(json, "sizes", result->sizes);
-    json_integer(json, "runs", result->time.runs);
-    json_number(json, "median_ns", result->time.median);
-    json_number(json, "low_ns", result->time.low);
-    json_number(json, "high_ns", result->time.high);
-    json_integer(json, "moved_bytes", (int64_t)result->moved);
-    json_number(json, "bytes_per_second", 1e9 * bandwidth(result));
-    json_number(json, "of_copy", 1e9 * bandwidth(result) / result->copy);
-    json_integer(json, "device_bytes", (int64_t)result->memory);
-    json_close(json);
-}
-
-static bool wanted(const bench_request *request, const kiln_operator *op, const kiln_operator_function *function) {
-    return !request->operand || strcmp(request->operand, op->name) == 0 ||
-           strcmp(request->operand, function->name) == 0;
-}
-
-/* Measures what is wanted, into the table or the JSON. *out_count is how many functions that were. */
-static int bench_all(const bench_request *request, kiln_stream *stream, double copy, cli_table *table,
-                     json_writer *json, unsigned *out_count) {
-    const kiln_operator *const *operators;
-    size_t count;
-    kiln_status status = kiln_all_operators(&operators, &count);
-    if (status != KILN_OK) return cli_fail(status, "bench");
+/* Measures what is wanted into results, which has room for it. */
+static int bench_all(const bench_request *request, const kiln_operator *const *operators, size_t count,
+                     kiln_stream *stream, bench_result *results) {
     for (size_t i = 0; i < count; i++) {
         for (uint32_t f = 0; f < operators[i]->function_count; f++) {
             const kiln_operator_function *function = &operators[i]->functions[f];
-            if (!wanted(request, operators[i], function)) continue;
-            bench_result result = {.copy = copy};
-            int code = bench_function(function, request, stream, &result);
+            if (!is_wanted(request, operators[i], function)) continue;
+            int code = bench_function(function, request, stream, results++);
             if (code != CLI_OK) return code;
-            ++*out_count;
-            if (json)
-                write_row(json, function->name, &result);
-            else
-                add_row(table, function->name, &result);
         }
     }
     return CLI_OK;
+}
+
+/* ---- Output ------------------------------------------------------------------------------------------------------ */
+
+/* What stands above the results. */
+typedef struct bench_summary {
+    char device[DEVICE_NAME_SIZE];
+    char target[TARGET_NAME_SIZE];
+    double copy; /* bytes per second */
+    uint64_t size;
+    uint64_t host_bytes; /* the most memory that the process had */
+    size_t count;
+} bench_summary;
+
+static double bandwidth(const bench_result *result) {
+    return result->time.median > 0 ? 1e9 * (double)result->moved / result->time.median : 0;
+}
+
+static void print_table(const bench_summary *summary, const bench_result *results) {
+    static const char *const titles[] = {"function", "sizes", "median", "spread", "GB/s", "of copy", "memory"};
+    cli_table table = {0};
+    char bytes[CLI_BYTES_SIZE];
+    printf("%s (%s): copies of %s at %.1f GB/s\n\n", summary->device, summary->target, cli_bytes(summary->size, bytes),
+           summary->copy / 1e9);
+    cli_titles(&table, titles, CLI_COUNT(titles));
+    for (size_t i = 0; i < summary->count; i++) {
+        const bench_result *result = &results[i];
+        double median = result->time.median;
+        cli_cell(&table, "%s", result->function);
+        cli_cell(&table, "%s", result->sizes);
+        cli_cell(&table, "%.2f %s", median < 1e6 ? median / 1e3 : median / 1e6, median < 1e6 ? "us" : "ms");
+        cli_cell(&table, "%.1f%%", median > 0 ? 100 * (result->time.high - result->time.low) / median : 0);
+        cli_cell(&table, "%.1f", bandwidth(result) / 1e9);
+        cli_cell(&table, "%.0f%%", 100 * bandwidth(result) / summary->copy);
+        cli_cell(&table, "%s", cli_bytes(result->memory, bytes));
+    }
+    cli_table_print(&table);
+    printf("\npeak memory of the process: %s\n", cli_bytes(summary->host_bytes, bytes));
+}
+
+static void print_json(const bench_summary *summary, const bench_result *results) {
+    json_writer json = {.file = stdout};
+    json_object(&json, NULL);
+    json_string(&json, "device", summary->device);
+    json_string(&json, "target", summary->target);
+    json_integer(&json, "copy_bytes", (int64_t)summary->size);
+    json_number(&json, "copy_bytes_per_second", summary->copy);
+    json_array(&json, "functions");
+    for (size_t i = 0; i < summary->count; i++) {
+        const bench_result *result = &results[i];
+        json_object(&json, NULL);
+        json_string(&json, "function", result->function);
+        json_string(&json, "sizes", result->sizes);
+        json_integer(&json, "runs", result->time.runs);
+        json_number(&json, "median_ns", result->time.median);
+        json_number(&json, "low_ns", result->time.low);
+        json_number(&json, "high_ns", result->time.high);
+        json_integer(&json, "moved_bytes", (int64_t)result->moved);
+        json_number(&json, "bytes_per_second", bandwidth(result));
+        json_number(&json, "of_copy", bandwidth(result) / summary->copy);
+        json_integer(&json, "device_bytes", (int64_t)result->memory);
+        json_close(&json);
+    }
+    json_close(&json);
+    json_integer(&json, "host_bytes", (int64_t)summary->host_bytes);
+    json_close(&json);
+}
+
+/* ---- The command ------------------------------------------------------------------------------------------------- */
+
+static int summarise(kiln_stream *stream, bench_summary *summary) {
+    struct rusage usage;
+    kiln_device_info info;
+    kiln_status status = kiln_device_get_info(stream->device, &info);
+    if (status == KILN_OK) status = measure_copy(stream, (size_t)summary->size, &summary->copy);
+    if (status != KILN_OK) return cli_fail(status, "bench");
+    device_name(&info, summary->device);
+    target_name(&info.target, summary->target);
+    if (getrusage(RUSAGE_SELF, &usage) == 0) summary->host_bytes = (uint64_t)usage.ru_maxrss * 1024;
+    return CLI_OK;
+}
+
+static int bench(const bench_request *request, const kiln_operator *const *operators, size_t count,
+                 kiln_stream *stream) {
+    bench_summary summary = {.size = request->size, .count = count_wanted(request, operators, count, NULL)};
+    bench_result *results = cli_allocate(summary.count, sizeof *results);
+    int code = bench_all(request, operators, count, stream, results);
+    if (code == CLI_OK) code = summarise(stream, &summary);
+    if (code == CLI_OK && request->as_json) print_json(&summary, results);
+    if (code == CLI_OK && !request->as_json) print_table(&summary, results);
+    free(results);
+    return code;
+}
+
+static int open_and_bench(const bench_request *request) {
+    const kiln_operator *const *operators;
+    size_t count;
+    kiln_device *device = NULL;
+    kiln_stream stream = {0};
+    kiln_status status = kiln_all_operators(&operators, &count);
+    if (status != KILN_OK) return cli_fail(status, "bench");
+    int code = check_request(request, operators, count);
+    if (code == CLI_OK) code = device_open("bench", request->device, &device);
+    if (code != CLI_OK) return code;
+    status = kiln_stream_open(device, KILN_STREAM_TIMING, &stream);
+    code = status == KILN_OK ? bench(request, operators, count, &stream) : cli_fail(status, "bench");
+    kiln_stream_close(&stream);
+    kiln_device_close(device);
+    return code;
+}
+
+/* Splits NAME=VALUE, which stays where it is. */
+static int take_set(bench_request *request, char *text) {
+    char *equals = strchr(text, '=');
+    if (!equals || equals == text || !equals[1])
+        return cli_error(CLI_USAGE, "bench: --set %s: must be NAME=VALUE", text);
+    *equals = '\0';
+    request->names[request->set_count] = text;
+    request->values[request->set_count++] = equals + 1;
+    return CLI_OK;
+}
+
+static int take_size(bench_request *request, const char *text) {
+    char *end;
+    long size = strtol(text, &end, 10);
+    if (end == text || *end || size < 1 || size > 1024 * 1024)
+        return cli_error(CLI_USAGE, "bench: --size %s: must be a number of MiB from 1 to 1048576", text);
+    request->size = (uint64_t)size << 20;
+    return CLI_OK;
+}
+
+static int read_arguments(int argc, char **argv, bench_request *request) {
+    const char *value;
+    for (int option; (option = cli_next_option(&cli_bench, argc, argv, &value)) != CLI_END;) {
+        int code = CLI_OK;
+        switch (option) {
+        case DEVICE:
+            request->device = value;
+            break;
+        case SIZE:
+            code = take_size(request, value);
+            break;
+        case SET:
+            code = take_set(request, optarg);
+            break;
+        case JSON:
+            request->as_json = true;
+            break;
+        default:
+            request->finished = true;
+            return cli_stop(&cli_bench, option);
+        }
+        if (code != CLI_OK) return code;
+    }
+    if (optind + 1 < argc) return cli_error(CLI_USAGE, "bench: one operator at most");
+    if (optind < argc) request->operand = argv[optind];
+    return CLI_OK;
+}
+
+static int run(int argc, char **argv) {
+    bench_request request = {.size = 64 << 20};
+    request.names = cli_allocate((size_t)argc, sizeof *request.names);
+    request.values = cli_allocate((size_t)argc, sizeof *request.values);
+    int code = read_arguments(argc, argv, &request);
+    if (code == CLI_OK && !request.finished) code = open_and_bench(&request);
+    free(request.names);
+    free(request.values);
+    return code;
 }

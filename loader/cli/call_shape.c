@@ -170,4 +170,3 @@ int call_resolve(operator_call *call) {
     }
     return CLI_OK;
 }
-

@@ -17,7 +17,8 @@ typedef struct measurement {
 /* Runs the operation to warm up, then many times. The stream must be open with KILN_STREAM_TIMING. */
 kiln_status measure(kiln_stream *stream, measured_operation operation, void *user, measurement *out_measurement);
 
-/* Measures copies of size bytes on the device; a copy of n bytes moves 2 n. Gives bytes per second in *out_bandwidth. */
+/* Measures copies of size bytes on the device; a copy of n bytes moves 2 n. Gives bytes per second in *out_bandwidth.
+ */
 kiln_status measure_copy(kiln_stream *stream, size_t size, double *out_bandwidth);
 
 #endif
