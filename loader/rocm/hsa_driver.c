@@ -14,7 +14,7 @@ const kiln__hsa_function_names kiln__hsa_names = {
 };
 
 static const kiln__symbol symbols[] = {
-#define KILN_HSA(field, exported, required, result, parameters)                                                        \
+#define KILN_HSA(field, exported, required, result, parameters) \
     {#exported, offsetof(kiln__hsa_functions, field), required},
 #include "loader/rocm/symbols.def"
 #undef KILN_HSA

@@ -14,8 +14,8 @@ typedef struct kiln__hsa_functions {
 
 extern kiln__hsa_functions kiln__hsa;
 
-/* Finds and starts the runtime. *out_library is the name it was opened by, of static storage, or NULL with the reason in
- * the error text if there is no runtime or no driver below it; that is KILN_OK and asked again by the next call.
+/* Finds and starts the runtime. *out_library is the name it was opened by, of static storage, or NULL with the reason
+ * in the error text if there is no runtime or no driver below it; that is KILN_OK and asked again by the next call.
  * hsa_init is called once in a process that has a GPU, and hsa_shut_down never: the application may use the same copy.
  * Any thread may call it. Returns KILN_OK, or KILN_ERROR_FORKED in a child of a process that started the runtime. */
 kiln_status kiln__hsa_open(const char **out_library);
@@ -28,11 +28,11 @@ kiln_status kiln__hsa_fail(kiln__hsa_status status, const char *call) __attribut
 kiln_status kiln__hsa_fail_empty(const char *call) __attribute__((cold));
 
 /* Returns from the calling function unless kiln__hsa.field(...) succeeds. */
-#define KILN__HSA_TRY(field, ...)                                                                                      \
-    do {                                                                                                               \
-        kiln__hsa_status kiln__hsa_try_status = kiln__hsa.field(__VA_ARGS__);                                          \
-        if (KILN__UNLIKELY(kiln__hsa_try_status != KILN__HSA_STATUS_SUCCESS))                                          \
-            return kiln__hsa_fail(kiln__hsa_try_status, kiln__hsa_names.field);                                        \
+#define KILN__HSA_TRY(field, ...)                                               \
+    do {                                                                        \
+        kiln__hsa_status kiln__hsa_try_status = kiln__hsa.field(__VA_ARGS__);   \
+        if (KILN__UNLIKELY(kiln__hsa_try_status != KILN__HSA_STATUS_SUCCESS))   \
+            return kiln__hsa_fail(kiln__hsa_try_status, kiln__hsa_names.field); \
     } while (0)
 
 /* The exported name of each function, for error texts. */

@@ -2,8 +2,8 @@
 
 kiln_status kiln__hsa_fail(kiln__hsa_status status, const char *call) {
     switch (status) {
-#define KILN_HSA_STATUS(name, number, kiln)                                                                            \
-    case number:                                                                                                       \
+#define KILN_HSA_STATUS(name, number, kiln) \
+    case number:                            \
         return kiln__fail(KILN_ERROR_##kiln, "%s: HSA_STATUS_" #name " (0x%x)", call, (unsigned)status);
 #include "loader/rocm/statuses.def"
 #undef KILN_HSA_STATUS

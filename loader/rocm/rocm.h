@@ -7,7 +7,7 @@
 #include "loader/rocm/rocm_signal.h"
 
 enum {
-    KILN__ROCM_QUEUES = 4,      /* per device; further streams share */
+    KILN__ROCM_QUEUES = 4,        /* per device; further streams share */
     KILN__ROCM_RING_SLOTS = 1024, /* launches of a stream whose arguments are kept */
     KILN__ROCM_SLOT_BYTES = 512,
     KILN__ROCM_RING_PARTS = 16,

@@ -60,18 +60,18 @@ static kiln_status is_pinned(const void *host, size_t size, bool *out_pinned) {
     kiln__hsa_pointer_info info = {.size = sizeof info};
     KILN__HSA_TRY(pointer_info, host, &info, NULL, NULL, NULL);
     const uintptr_t begin = (uintptr_t)host, base = (uintptr_t)info.host_base_address;
-    *out_pinned = info.type == KILN__HSA_EXT_POINTER_TYPE_HSA && begin >= base &&
-                  size <= info.size_in_bytes && begin - base <= info.size_in_bytes - size;
+    *out_pinned = info.type == KILN__HSA_EXT_POINTER_TYPE_HSA && begin >= base && size <= info.size_in_bytes &&
+                  begin - base <= info.size_in_bytes - size;
     return KILN_OK;
 }
 
 /* A piece of a copy, waited for: host and device advance together. */
-typedef struct piece {
+typedef struct copy_piece {
     char *host, *device;
     size_t size;
-} piece;
+} copy_piece;
 
-static kiln_status copy_waited(kiln_stream *stream, const piece *piece, kiln_copy_direction direction) {
+static kiln_status copy_waited(kiln_stream *stream, const copy_piece *piece, kiln_copy_direction direction) {
     if (direction == KILN_TO_DEVICE)
         KILN__TRY(copy_ordered(stream->state, piece->device, piece->host, piece->size, direction));
     else
@@ -80,7 +80,7 @@ static kiln_status copy_waited(kiln_stream *stream, const piece *piece, kiln_cop
 }
 
 /* Through a pinned buffer: for memory that cannot be locked, such as a file mapped for reading. */
-static kiln_status copy_staged(kiln_stream *stream, const piece *whole, kiln_copy_direction direction) {
+static kiln_status copy_staged(kiln_stream *stream, const copy_piece *whole, kiln_copy_direction direction) {
     kiln__rocm_device *rocm = stream->device->native;
     const size_t staging_size = whole->size < STAGING_BYTES ? whole->size : STAGING_BYTES;
     void *staging;
@@ -88,7 +88,7 @@ static kiln_status copy_staged(kiln_stream *stream, const piece *whole, kiln_cop
     kiln_status status = KILN_OK;
     for (size_t done = 0; status == KILN_OK && done < whole->size; done += staging_size) {
         const size_t left = whole->size - done;
-        const piece piece = {staging, whole->device + done, left < staging_size ? left : staging_size};
+        const copy_piece piece = {staging, whole->device + done, left < staging_size ? left : staging_size};
         if (direction == KILN_TO_DEVICE) memcpy(staging, whole->host + done, piece.size);
         status = copy_waited(stream, &piece, direction);
         if (status == KILN_OK && direction == KILN_TO_HOST) memcpy(whole->host + done, staging, piece.size);
@@ -98,14 +98,14 @@ static kiln_status copy_staged(kiln_stream *stream, const piece *whole, kiln_cop
 }
 
 /* Pageable host memory is locked for the time of the copy. */
-static kiln_status copy_pageable(kiln_stream *stream, const piece *whole, kiln_copy_direction direction) {
+static kiln_status copy_pageable(kiln_stream *stream, const copy_piece *whole, kiln_copy_direction direction) {
     kiln__rocm_device *rocm = stream->device->native;
     void *reachable = NULL;
     if (kiln__hsa.memory_lock(whole->host, whole->size, &rocm->agent, 1, &reachable) != KILN__HSA_STATUS_SUCCESS)
         return copy_staged(stream, whole, direction);
     kiln_status status = KILN_OK;
     if (reachable)
-        status = copy_waited(stream, &(piece){reachable, whole->device, whole->size}, direction);
+        status = copy_waited(stream, &(copy_piece){reachable, whole->device, whole->size}, direction);
     else
         status = kiln__hsa_fail_empty(kiln__hsa_names.memory_lock);
     kiln__hsa.memory_unlock(whole->host);
@@ -116,9 +116,9 @@ kiln_status kiln__rocm_copy(kiln_stream *stream, void *destination, const void *
                             kiln_copy_direction direction) {
     if (direction == KILN_ON_DEVICE) return copy_ordered(stream->state, destination, source, size, direction);
     const bool to_device = direction == KILN_TO_DEVICE;
-    const piece whole = {to_device ? (char *)(uintptr_t)source : destination,
-                         to_device ? destination : (char *)(uintptr_t)source, size};
-    bool pinned;
+    const copy_piece whole = {to_device ? (char *)(uintptr_t)source : destination,
+                              to_device ? destination : (char *)(uintptr_t)source, size};
+    bool pinned = false;
     KILN__TRY(is_pinned(whole.host, size, &pinned));
     if (pinned) return copy_ordered(stream->state, destination, source, size, direction);
     return copy_pageable(stream, &whole, direction);

@@ -2,10 +2,10 @@
 #include <string.h>
 
 /* A launch's shape with zeros made ones: threads of a group, and work-items of the grid. */
-typedef struct shape {
+typedef struct launch_shape {
     uint32_t group[3];
     uint64_t grid[3];
-} shape;
+} launch_shape;
 
 static inline uint32_t at_least_one(uint32_t value) {
     return value + !value;
@@ -13,11 +13,15 @@ static inline uint32_t at_least_one(uint32_t value) {
 
 /* Says which limit a launch exceeds. */
 static kiln_status __attribute__((cold, noinline))
-explain(const kiln__rocm_device *rocm, const kiln_kernel *kernel, const kiln_launch_config *config, const shape *shape) {
+explain(const kiln__rocm_device *rocm, const kiln_kernel *kernel, const kiln_launch_config *config,
+        size_t arguments_size, const launch_shape *shape) {
     const kiln__rocm_kernel *function = kernel->function;
+    KILN__REQUIRE(arguments_size <= function->kernarg_bytes,
+                  "kiln_launch: arguments_size is %zu: kernel %s takes at most %u bytes", arguments_size, kernel->name,
+                  function->kernarg_bytes);
     KILN__REQUIRE(config->dynamic_shared_bytes <= function->dynamic_max,
-                  "kiln_launch: dynamic_shared_bytes is %u: kernel %s may have at most %u", config->dynamic_shared_bytes,
-                  kernel->name, function->dynamic_max);
+                  "kiln_launch: dynamic_shared_bytes is %u: kernel %s may have at most %u",
+                  config->dynamic_shared_bytes, kernel->name, function->dynamic_max);
     for (int i = 0; i < 3; i++) {
         if (config->cluster[i] > 1)
             return kiln__fail(KILN_ERROR_UNSUPPORTED, "kiln_launch: cluster[%d] is %u: rocm has no clusters", i,
@@ -37,8 +41,9 @@ explain(const kiln__rocm_device *rocm, const kiln_kernel *kernel, const kiln_lau
 
 /* Everything that can be exceeded, in one answer. */
 static inline bool fits(const kiln__rocm_device *rocm, const kiln__rocm_kernel *function,
-                        const kiln_launch_config *config, shape *out_shape) {
-    bool fits = config->dynamic_shared_bytes <= function->dynamic_max;
+                        const kiln_launch_config *config, size_t arguments_size, launch_shape *out_shape) {
+    bool fits = arguments_size <= function->kernarg_bytes;
+    fits &= config->dynamic_shared_bytes <= function->dynamic_max;
     fits &= (config->cluster[0] | config->cluster[1] | config->cluster[2]) <= 1;
     for (int i = 0; i < 3; i++) {
         out_shape->group[i] = at_least_one(config->group[i]);
@@ -54,8 +59,8 @@ static inline bool fits(const kiln__rocm_device *rocm, const kiln__rocm_kernel *
 }
 
 /* Writes the hidden arguments behind the explicit ones. Offsets and sizes were bounded when the kernel was loaded. */
-static void __attribute__((noinline))
-write_hidden(const kiln__rocm_kernel *function, const kiln_launch_config *config, const shape *shape, uint8_t *kernarg) {
+static void __attribute__((noinline)) write_hidden(const kiln__rocm_kernel *function, const kiln_launch_config *config,
+                                                   const launch_shape *shape, uint8_t *kernarg) {
     const uint32_t *group = shape->group;
     const uint64_t values[KILN__HIDDEN_KIND_COUNT] = {
         [KILN__HIDDEN_BLOCK_COUNT_X] = at_least_one(config->grid[0]),
@@ -64,7 +69,9 @@ write_hidden(const kiln__rocm_kernel *function, const kiln_launch_config *config
         [KILN__HIDDEN_GROUP_SIZE_X] = group[0],
         [KILN__HIDDEN_GROUP_SIZE_Y] = group[1],
         [KILN__HIDDEN_GROUP_SIZE_Z] = group[2],
-        [KILN__HIDDEN_GRID_DIMS] = shape->grid[2] > 1 ? 3 : shape->grid[1] > 1 ? 2 : 1,
+        [KILN__HIDDEN_GRID_DIMS] = shape->grid[2] > 1   ? 3
+                                   : shape->grid[1] > 1 ? 2
+                                                        : 1,
         [KILN__HIDDEN_DYNAMIC_LDS_SIZE] = config->dynamic_shared_bytes,
     };
     memset(kernarg + function->arguments_bytes, 0, function->kernarg_bytes - function->arguments_bytes);
@@ -88,9 +95,9 @@ kiln_status kiln__rocm_launch(kiln_stream *stream, const kiln_kernel *kernel, co
                               const void *arguments, size_t arguments_size) {
     kiln__rocm_stream *state = stream->state;
     const kiln__rocm_kernel *function = kernel->function;
-    shape shape;
-    if (KILN__UNLIKELY(!fits(state->rocm, function, config, &shape)))
-        return explain(state->rocm, kernel, config, &shape);
+    launch_shape shape;
+    if (KILN__UNLIKELY(!fits(state->rocm, function, config, arguments_size, &shape)))
+        return explain(state->rocm, kernel, config, arguments_size, &shape);
 
     const uint32_t slot = (uint32_t)(state->launches % KILN__ROCM_RING_SLOTS);
     const uint32_t place = slot % KILN__ROCM_PART_SLOTS;

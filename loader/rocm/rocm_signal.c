@@ -63,7 +63,8 @@ static kiln_status take_locked(kiln__rocm_signals *pool, kiln__rocm_signal **out
     return add(pool, out_signal);
 }
 
-kiln_status kiln__rocm_signal_take(kiln__rocm_signals *pool, kiln__rocm_signal *target, kiln__rocm_signal **out_signal) {
+kiln_status kiln__rocm_signal_take(kiln__rocm_signals *pool, kiln__rocm_signal *target,
+                                   kiln__rocm_signal **out_signal) {
     *out_signal = NULL;
     pthread_mutex_lock(&pool->lock);
     kiln_status status = take_locked(pool, out_signal);
