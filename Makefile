@@ -182,6 +182,14 @@ demo: ## the main job on this machine: find its devices and run softmax on the b
 	@$(SUBMAKE) all examples
 	@scripts/demo.sh $(OUT)
 
+# The unit and operator tests on other processors.
+.PHONY: emulated-tests check-aarch64 check-v2
+emulated-tests: $(filter $(OUT)/tests/unit/% $(OUT)/tests/ops/%,$(TEST_PROGRAMS))
+check-aarch64: ## cross-build for aarch64 and run the unit and operator tests under qemu
+	@scripts/check_emulated.sh aarch64
+check-v2: ## the same tests on an emulated processor that has x86-64-v2 and no more
+	@scripts/check_emulated.sh x86-64-v2
+
 .PHONY: coverage
 coverage: ## line coverage of loader/ by the tests
 	@scripts/deps.sh coverage
@@ -268,7 +276,7 @@ clean: ## remove build/
 .PHONY: help
 help: ## this list
 	@echo 'Targets:'
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "  %-14s %s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "  %-14s %s\n", $$1, $$2}'
 	@echo 'Variables:'
 	@sed -n 's/^## \([^:]*\): \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "  %-14s %s\n", $$1, $$2}'
 

@@ -2,6 +2,7 @@
 #include "loader/backend.h"
 #include "loader/cpu/cpu_device.h"
 #include "loader/cpu/cpu_features.h"
+#include "tests/unit/emulated.h"
 #include <fenv.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -415,9 +416,7 @@ static bool uses_device(fixture *cpu) {
 
 static void test_child_goes_on_with_the_device(void **state) {
     (void)state;
-#ifdef __SANITIZE_THREAD__
-    skip(); /* ThreadSanitizer does not follow a child that starts threads */
-#endif
+    if (!child_starts_threads()) skip();
     fixture cpu = open_cpu((kiln_device_options){.threads = 3});
     assert_true(true_in_child(uses_device, &cpu));
     assert_true(covers_grid(&cpu, 10, 10, 10, 50));

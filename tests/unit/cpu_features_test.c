@@ -1,5 +1,6 @@
 /* What the machine is said to have, against what Linux says, and how features make levels. */
 #include "loader/cpu/cpu_features.h"
+#include "tests/unit/emulated.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -56,11 +57,6 @@ static bool lists(const char *list, const char *name) {
     char word[64];
     snprintf(word, sizeof word, " %s ", name);
     return strstr(list, word) != NULL;
-}
-
-static bool is_emulated(void) {
-    const char *emulated = getenv("KILN_TEST_EMULATED"); /* /proc/cpuinfo is then the machine's beneath */
-    return emulated && *emulated;
 }
 
 static void test_machine_agrees_with_cpuinfo(void **state) {

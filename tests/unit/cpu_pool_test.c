@@ -1,5 +1,6 @@
 /* The pool: every group once, on the threads that it was given and no others. */
 #include "loader/cpu/cpu_pool.h"
+#include "tests/unit/emulated.h"
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -283,13 +284,6 @@ static void test_parallel_for_replaces_the_threads(void **state) {
 
 /* ---- Fork -------------------------------------------------------------------------------------------------------- */
 
-/* ThreadSanitizer does not follow a child that starts threads. */
-static void skip_under_thread_sanitizer(void) {
-#ifdef __SANITIZE_THREAD__
-    skip();
-#endif
-}
-
 /* The child starts threads of its own, and closes what it inherited. */
 static void run_in_child(kiln__cpu_pool *pool, int depth) {
     pid_t child = fork();
@@ -310,7 +304,7 @@ static void run_in_child(kiln__cpu_pool *pool, int depth) {
 
 static void test_fork_remakes_the_threads(void **state) {
     (void)state;
-    skip_under_thread_sanitizer();
+    if (!child_starts_threads()) skip();
     kiln__cpu_pool *pool = open_pool(3);
     run_in_child(pool, 1); /* before the parent has started any */
     assert_true(runs_each_once(pool, 100, slow_count));
@@ -329,7 +323,7 @@ static void *keep_busy(void *context) {
 /* A hold that another thread had on the pool when the process forked holds nobody up. */
 static void test_fork_during_a_job(void **state) {
     (void)state;
-    skip_under_thread_sanitizer();
+    if (!child_starts_threads()) skip();
     pool_use use = {.pool = open_pool(3)};
     pthread_t other;
     assert_int_equal(pthread_create(&other, NULL, keep_busy, &use), 0);
