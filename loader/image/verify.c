@@ -54,7 +54,7 @@ static kiln_status verify_facts(const kiln_image *image, const kiln_image_facts 
     if (facts->kind != KILN_IMAGE_CUBIN && facts->format_version != image->format_version)
         return kiln__fail(KILN_ERROR_CORRUPT_IMAGE, "its format version is %u: the table says %u",
                           facts->format_version, image->format_version);
-    if (facts->driver_version != image->driver_version)
+    if (facts->driver_version && facts->driver_version != image->driver_version)
         return kiln__fail(KILN_ERROR_CORRUPT_IMAGE, "it needs driver version %u: the table says %u",
                           facts->driver_version, image->driver_version);
     return KILN_OK;

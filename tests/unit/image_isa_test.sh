@@ -1,0 +1,49 @@
+# The instructions of the fired images: memory is reached 16 bytes at a time where it is aligned, as global memory, and
+# nothing is kept in scratch.
+. tests/tap.sh
+
+# holds FILE WORD... LISTING on standard input: every word (a regular expression) is in it
+holds() {
+    local file=$1 listing
+    shift
+    listing=$(cat)
+    for word in "$@"; do
+        printf '%s\n' "$listing" | grep -qE "$word" || {
+            echo "$file: no $word"
+            return 1
+        }
+    done
+}
+
+ptx_accesses() { # OP
+    local file
+    for file in embedded/"$1"/*.ptx; do
+        holds "$file" 'ld\.global(\.[a-z0-9_]+)*\.v4\.' 'st\.global(\.[a-z0-9_]+)*\.v4\.' <"$file" || return 1
+        if grep -nE '(ld|st)\.local' "$file"; then
+            echo "$file: has local memory"
+            return 1
+        fi
+    done
+}
+
+hsaco_accesses() { # OP
+    local file listing
+    for file in embedded/"$1"/*.hsaco; do
+        listing=$(llvm-objdump-19 -d "$file") || return 1
+        printf '%s\n' "$listing" | holds "$file" 'global_load_(dwordx4|b128)' 'global_store_(dwordx4|b128)' || return 1
+        if printf '%s\n' "$listing" | grep -E '(flat|scratch|buffer)_(load|store|atomic)'; then
+            echo "$file: reaches memory otherwise than as global memory or LDS"
+            return 1
+        fi
+    done
+}
+
+for op in $(scripts/targets.sh operators); do
+    check "$op: 16-byte accesses in every PTX text, no local memory" ptx_accesses "$op"
+    if command -v llvm-objdump-19 >/dev/null; then
+        check "$op: 16-byte accesses in every code object, no flat and no scratch access" hsaco_accesses "$op"
+    else
+        skip "$op: 16-byte accesses in every code object" "llvm-objdump-19 is not installed (package llvm-19)"
+    fi
+done
+finish

@@ -1,0 +1,62 @@
+# scripts/images_check.sh and the lists behind it: what is committed is what the sources give, and each way of not being
+# so is found.
+. tests/tap.sh
+
+# A copy of what the check reads, to spoil.
+copy() {
+    rm -rf "$KILN_SCRATCH/tree"
+    mkdir "$KILN_SCRATCH/tree"
+    cp -r scripts kernels loader embedded "$KILN_SCRATCH/tree/"
+}
+
+# found WORDS: the check of the copy fails and says the words
+found() {
+    local output
+    output=$("$KILN_SCRATCH/tree/scripts/images_check.sh" fresh 2>&1) && return 1
+    printf '%s\n' "$output"
+    printf '%s\n' "$output" | grep -qF "$1"
+}
+
+again() { # BACKEND
+    local output status
+    output=$(scripts/images_check.sh again "$1" 2>&1)
+    status=$?
+    if [ $status = 77 ]; then
+        skip "$1: fired again, the same bytes" "${output#images-check: }"
+    else
+        tap_result $status "$1: fired again, the same bytes" "$output"
+    fi
+}
+
+# named LIST COMMAND...: the command fails and names every word of the list
+named() {
+    local list=$1 output word
+    shift
+    output=$("$@" 2>&1) && return 1
+    printf '%s\n' "$output"
+    for word in $list; do printf '%s\n' "$output" | grep -qwF -- "$word" || return 1; done
+}
+
+check "the committed images are listed, whole and fresh" scripts/images_check.sh fresh
+again cuda
+again rocm
+
+image=embedded/softmax/softmax_f16.sm_75.ptx
+copy && printf 'x' >>"$KILN_SCRATCH/tree/$image"
+check "an image with other bytes is found" found "$image: its bytes are not those of the manifest"
+copy && rm "$KILN_SCRATCH/tree/$image"
+check "a missing image is found" found "$image: missing"
+copy && sed -i '/^file=softmax_f16.sm_75.ptx /d' "$KILN_SCRATCH/tree/embedded/softmax/manifest"
+check "an image that the manifest does not list is found" found "$image: missing from the manifest"
+copy && touch "$KILN_SCRATCH/tree/embedded/softmax/extra.cubin"
+check "an image that no list asks for is found" found "embedded/softmax/extra.cubin: no list asks for it"
+copy && echo '/* changed */' >>"$KILN_SCRATCH/tree/kernels/common/device.h"
+check "a changed header makes images stale" found "$image: stale"
+copy && sed -i 's/-O3 -ptx/-O2 -ptx/' "$KILN_SCRATCH/tree/scripts/fire_common.sh"
+check "a changed flag makes images stale" found "$image: stale"
+copy && sed -i 's/^KILN_NVIDIA("sm_80", 80, 0, 70, cubin)/&\nKILN_NVIDIA("sm_87", 87, 0, 74, cubin)/' "$KILN_SCRATCH/tree/loader/targets.def"
+check "a new row of the targets asks for its images" found "softmax_f16.sm_87.cubin: missing from the manifest"
+
+check "a bad OP names the operators" named "$(scripts/targets.sh operators)" scripts/targets.sh images soft
+check "a bad ARCH names the targets" named "sm_75 sm_90a gfx942 gfx12-generic" scripts/targets.sh images softmax sm_91
+finish
