@@ -5,14 +5,14 @@
 library=$KILN_BUILD/libkiln.a
 
 # Functions of libc that the library must not refer to.
-forbidden='printf fprintf vprintf vfprintf dprintf puts fputs fputc putchar putc fwrite perror psignal
+forbidden=(printf fprintf vprintf vfprintf dprintf puts fputs fputc putchar putc fwrite perror psignal
     exit _exit _Exit quick_exit abort assert __assert_fail raise kill
-    getenv secure_getenv setenv putenv unsetenv system popen'
+    getenv secure_getenv setenv putenv unsetenv system popen)
 
 calls_nothing_forbidden() {
     local found
     found=$(nm -u "$library" 2>/dev/null | awk '$1 == "U" { print $2 }' | sort -u |
-        grep -Fx -f <(printf '%s\n' $forbidden))
+        grep -Fx -f <(printf '%s\n' "${forbidden[@]}"))
     [ -z "$found" ] || { echo "refers to: $found"; return 1; }
 }
 
@@ -60,8 +60,8 @@ names_exist() {
         grep -qF -- "$test" "$file" && continue
         echo "$file has no test \"$test\""
         missing=1
-    done < <(grep -o '`tests/[^`]*: [^`]*`' docs/contracts.md | tr -d '`' | sed 's/: /|/')
-    return $missing
+    done < <(tr '`' '\n' <docs/contracts.md | sed -n 's/^\(tests\/[^ ]*\): /\1|/p')
+    return "$missing"
 }
 check "every test that docs/contracts.md names exists" names_exist
 finish
