@@ -155,7 +155,8 @@ typedef struct kiln_field {
     uint32_t size;       /* of the field */
     uint32_t optional;   /* non-zero: a tensor that may be NULL */
     const char *dtype;   /* tensors: "part" (the function's precision) or a fixed one ("i32"); else "" */
-    const char *shape;   /* tensors: names of size fields, "rows,cols" or "rows,2*cols"; strides: the tensor's name */
+    const char *shape;   /* tensors: names of size fields, "rows,cols"; "rows,cols|rows,2*cols": what stands after the
+                          * bar holds where an optional input is NULL. Strides: the tensor's name */
     const char *choices; /* options: "erf,tanh,quick", in the order of their numbers; else "" */
     const char *text;    /* one line for help */
 } kiln_field;
