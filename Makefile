@@ -200,6 +200,17 @@ coverage: ## line coverage of loader/ by the tests
 .PHONY: sim
 sim: ## both simulated drivers, under their own names, in build/sim
 
+sim_objects = $(patsubst %.c,$(OBJ)/%.o,$(sort $(wildcard tests/sim/core/*.c tests/sim/$(1)/*.c)))
+
+# $(call SIM_RULE,folder of tests/sim,library,version script)
+define SIM_RULE
+sim: $(OUT)/sim/$(2)
+$(OUT)/sim/$(2): $(call sim_objects,$(1)) tests/sim/$(1)/$(3) $(FLAGS)
+	@mkdir -p $$(@D)
+	$$(CC) -shared -Wl,-soname,$(2) -Wl,--version-script=tests/sim/$(1)/$(3) -o $$@ $$(filter %.o,$$^) $$(KILN_LDFLAGS)
+endef
+$(eval $(call SIM_RULE,cuda,libcuda.so.1,libcuda.map))
+
 # ---- Examples: docs/examples/<name>.c is build/examples/<name> ------------------------------------------------------
 
 EXAMPLES := $(patsubst docs/%.c,$(OUT)/%,$(sort $(wildcard docs/examples/*.c)))

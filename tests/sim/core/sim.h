@@ -46,7 +46,8 @@ void sim_violation(const char *format, ...) __attribute__((format(printf, 1, 2))
 /* ---- Objects: what a handle points to ---- */
 
 /* A zeroed object of a kind ("stream"), live until deleted; NULL without memory. A deleted object's memory is kept
- * until exit, so that a stale handle is never live again. kind is a literal; the kind "" is not counted as a leak. */
+ * until exit, so that a stale handle is never live again. kind is a literal; one that begins with a dot (".default
+ * stream") is the driver's own and never counted as live or leaked. */
 void *sim_object_new(const char *kind, size_t size);
 bool sim_object_live(const char *kind, const void *object);
 /* Deletes a live object; a violation if it is none of this kind. */
@@ -71,6 +72,8 @@ const sim_memory *sim_memory_find(const void *address, size_t size);
 /* Frees an allocation by its first byte; false (and a violation) if there is none of this kind. A broken guard is a
  * violation. */
 bool sim_memory_delete(const char *kind, void *bytes);
+/* Frees all of a kind that have this owner, which goes. */
+void sim_memory_sweep(const char *kind, uint64_t owner);
 
 /* ---- Launches ---- */
 

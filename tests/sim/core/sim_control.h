@@ -34,7 +34,7 @@ enum { SIM_LIE = -1 };
  * call       the name of the index-th call since the last reset; NULL beyond the last
  * violations how many breaches of the driver's rules were seen since the last reset
  * violation  the text of the last breach; ""
- * live       how many objects and allocations of a kind ("*": of any, "" not counted) are live
+ * live       how many objects and allocations of a kind ("*": any) are live
  * launches   how many launches since the last reset
  * launch     the index-th of them; 0 beyond the last
  * reset      forgets counts, calls, faults, violations and launches, not the live objects */

@@ -146,10 +146,25 @@ bool sim_memory_delete(const char *kind, void *bytes) {
     return found != NULL;
 }
 
+void sim_memory_sweep(const char *kind, uint64_t owner) {
+    sim_lock();
+    for (allocation **link = &allocations; *link;) {
+        allocation *found = *link;
+        if (found->memory.owner == owner && !strcmp(found->memory.kind, kind)) {
+            *link = found->next;
+            free(found->block);
+            free(found);
+        } else {
+            link = &found->next;
+        }
+    }
+    sim_unlock();
+}
+
 /* ---- Leaks ---- */
 
 static bool counts(const char *pattern, const char *kind) {
-    return kind && kind[0] && (!strcmp(pattern, "*") || !strcmp(pattern, kind));
+    return kind && kind[0] != '.' && (!strcmp(pattern, "*") || !strcmp(pattern, kind));
 }
 
 SIM_EXPORT uint64_t kiln_sim_live(const char *kind) {

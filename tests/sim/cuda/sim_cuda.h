@@ -1,0 +1,145 @@
+/* The recording libcuda.so.1: its objects, and what a call begins with.
+ *
+ * One file a noun: sim_cuda_context.c (devices and contexts), sim_cuda_image.c (what an image is and which device takes
+ * it), sim_cuda_module.c, sim_cuda_launch.c, sim_cuda_stream.c (streams, events, capture), sim_cuda_memory.c. */
+#ifndef KILN_TESTS_SIM_CUDA_H
+#define KILN_TESTS_SIM_CUDA_H
+
+#include "loader/cuda/cuda_abi.h"
+#include "tests/sim/core/sim.h"
+#include <sys/types.h>
+
+enum {
+#define KILN_CUDA_ERROR(name, number, status) SIM_CUDA_##name = number,
+#include "loader/cuda/cuda_errors.def"
+#undef KILN_CUDA_ERROR
+    SIM_CUDA_SUCCESS = 0
+};
+
+struct CUgraph_st;
+
+/* Every function of the driver, declared from the lists: a definition that differs does not compile. */
+#define KILN_CUDA(field, name, requirement, result, parameters) SIM_EXPORT result name parameters;
+#include "loader/cuda/symbols.def"
+#include "tests/sim/cuda/extra_symbols.def"
+#undef KILN_CUDA
+
+/* ---- Objects. Handles point to them; the kind is the name of the type. ---- */
+
+typedef struct CUctx_st {
+    int32_t device;
+    int32_t references; /* of a primary context */
+    bool primary;
+} sim_context;
+
+enum { SIM_PARAMETER_MAX = 64, SIM_ENTRY_MAX = 64, SIM_NAME_SIZE = 128 };
+
+/* One kernel, as an image describes it. */
+typedef struct sim_entry {
+    char name[SIM_NAME_SIZE];
+    uint32_t parameter_count;
+    uint32_t parameter_offset[SIM_PARAMETER_MAX];
+    uint32_t parameter_size[SIM_PARAMETER_MAX];
+    uint32_t arguments_size;
+    bool arguments_known;
+    uint32_t max_threads;
+    uint32_t shared_bytes;
+} sim_entry;
+
+typedef struct sim_image {
+    uint32_t entry_count;
+    sim_entry entries[SIM_ENTRY_MAX];
+} sim_image;
+
+typedef struct CUmod_st {
+    sim_context *context;
+    sim_image image;
+    struct CUfunc_st *functions[SIM_ENTRY_MAX];
+} sim_module;
+
+typedef struct CUfunc_st {
+    sim_module *module;
+    const sim_entry *entry;
+    uint32_t max_dynamic_shared;
+    bool loaded; /* resident: a lazy driver loads at the first use otherwise */
+} sim_function;
+
+typedef struct CUstream_st {
+    sim_context *context;
+    uint32_t flags;
+    kiln__cu_enum capture; /* CUstreamCaptureStatus: 0 none, 1 active, 2 invalidated */
+    kiln__cu_enum capture_mode;
+    pid_t capture_thread;
+} sim_stream;
+
+typedef struct CUevent_st {
+    sim_context *context;
+    uint64_t tick; /* 0: never recorded */
+    bool captured;
+} sim_event;
+
+typedef struct CUgraph_st {
+    sim_context *context;
+} sim_graph;
+
+/* ---- Calls ---- */
+
+static inline void sim_cuda_leave(const bool *locked) {
+    if (*locked) sim_unlock();
+}
+
+/* Begins every function: records the call, lets the fault plan have its say, takes the lock until the function returns,
+ * and refuses before cuInit and in a forked child. */
+#define SIM_CUDA_ENTER()                                                                              \
+    int32_t sim_planned = sim_enter(__func__);                                                        \
+    if (sim_planned) return sim_planned == SIM_LIE ? SIM_CUDA_SUCCESS : (kiln__cu_result)sim_planned; \
+    const bool sim_locked __attribute__((cleanup(sim_cuda_leave), unused)) = (sim_lock(), true);      \
+    if (!sim_cuda_initialised(__func__)) return SIM_CUDA_NOT_INITIALIZED
+
+/* And where the driver needs a current context. */
+#define SIM_CUDA_ENTER_CONTEXT(context)                \
+    SIM_CUDA_ENTER();                                  \
+    sim_context *context = sim_cuda_current(__func__); \
+    if (!context) return SIM_CUDA_INVALID_CONTEXT;     \
+    if (!sim_object_live("context", context)) return SIM_CUDA_CONTEXT_IS_DESTROYED
+
+/* A breach of the rules by the caller: reported, and answered with an error. */
+#define SIM_CUDA_RULE(rule, error, ...) \
+    do {                                \
+        if (!(rule)) {                  \
+            sim_violation(__VA_ARGS__); \
+            return error;               \
+        }                               \
+    } while (0)
+
+bool sim_cuda_initialised(const char *function);
+/* The thread's current context, or NULL with a violation. */
+sim_context *sim_cuda_current(const char *function);
+
+/* ---- Devices ---- */
+
+/* Compute capability as 90; 0: no such device. */
+int32_t sim_cuda_capability(kiln__cu_device device);
+uint32_t sim_cuda_shared_limit(kiln__cu_device device);
+int32_t sim_cuda_version(void);
+
+/* ---- Images ---- */
+
+/* Reads a PTX text or a cubin for a device: SUCCESS, or the error that a driver gives; log gets a line about it. */
+kiln__cu_result sim_cuda_image_read(const void *bytes, int32_t capability, sim_image *out_image, char *log,
+                                    size_t log_size);
+
+/* ---- Streams and capture ---- */
+
+/* The stream of a handle in a context, default streams included; NULL with a violation if it is none. */
+sim_stream *sim_cuda_stream(const char *function, sim_context *context, kiln__cu_stream handle);
+/* Before work on a stream: SUCCESS, or why a capture forbids it. */
+kiln__cu_result sim_cuda_stream_use(sim_stream *stream);
+/* Before a call that would disturb a capture: SUCCESS, or the error after having killed the capture. */
+kiln__cu_result sim_cuda_unsafe(void);
+/* A context that goes takes its streams, events, modules and memory along. */
+void sim_cuda_streams_sweep(const sim_context *context);
+void sim_cuda_modules_sweep(const sim_context *context);
+void sim_cuda_memory_sweep(const sim_context *context);
+
+#endif

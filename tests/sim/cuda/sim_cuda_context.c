@@ -1,0 +1,255 @@
+/* Initialisation, devices and contexts. */
+#include "tests/sim/cuda/sim_cuda.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { STACK_ROOM = 16, DEVICE_ROOM = 64, MILLION = 1000000 };
+
+static struct {
+    pid_t process; /* that called cuInit */
+    sim_context *primary[DEVICE_ROOM];
+} driver;
+
+/* Each thread has a stack of contexts; the top is current. */
+static _Thread_local struct {
+    sim_context *stack[STACK_ROOM];
+    int depth;
+} thread;
+
+static const char prefix[] = "sm_";
+
+/* What is known of a chip beside its capability: processors, shared memory of a block with opt-in. */
+static const struct {
+    int32_t capability, processors;
+    uint32_t shared;
+} chips[] = {
+    {75, 40, 64 << 10},   {80, 108, 163 << 10},  {86, 84, 99 << 10},   {89, 128, 99 << 10},
+    {90, 132, 227 << 10}, {100, 148, 227 << 10}, {120, 170, 99 << 10},
+};
+
+static const char sim_name[] = "kiln recording device";
+
+bool sim_cuda_initialised(const char *function) {
+    if (driver.process == getpid()) return true;
+    if (!driver.process) sim_violation("%s: before cuInit", function);
+    return false;
+}
+
+sim_context *sim_cuda_current(const char *function) {
+    sim_context *current = thread.depth ? thread.stack[thread.depth - 1] : NULL;
+    if (!current) sim_violation("%s: no context is current", function);
+    return current;
+}
+
+int32_t sim_cuda_version(void) {
+    return (int32_t)sim_setting_number("KILN_SIM_DRIVER_VERSION", 13000);
+}
+
+int32_t sim_cuda_capability(kiln__cu_device device) {
+    char name[64];
+    if (device < 0 || device >= DEVICE_ROOM || !sim_device_name(prefix, (size_t)device, name, sizeof name)) return 0;
+    return atoi(name + strlen(prefix));
+}
+
+static size_t chip(kiln__cu_device device) {
+    int32_t capability = sim_cuda_capability(device);
+    size_t found = 0;
+    for (size_t i = 0; i < sizeof chips / sizeof *chips; i++)
+        if (chips[i].capability <= capability) found = i;
+    return found;
+}
+
+uint32_t sim_cuda_shared_limit(kiln__cu_device device) {
+    return chips[chip(device)].shared;
+}
+
+/* ---- Initialisation and devices ---- */
+
+kiln__cu_result cuInit(unsigned int flags) {
+    int32_t planned = sim_enter(__func__);
+    if (planned) return planned == SIM_LIE ? SIM_CUDA_SUCCESS : (kiln__cu_result)planned;
+    SIM_CUDA_RULE(flags == 0, SIM_CUDA_INVALID_VALUE, "cuInit: flags is %u: must be 0", flags);
+    sim_lock();
+    bool forked = driver.process && driver.process != getpid();
+    if (!forked) driver.process = getpid();
+    size_t count = sim_device_count(prefix);
+    sim_unlock();
+    if (forked) return SIM_CUDA_NOT_INITIALIZED;
+    return count ? SIM_CUDA_SUCCESS : SIM_CUDA_NO_DEVICE;
+}
+
+/* May be called before cuInit. */
+kiln__cu_result cuDriverGetVersion(int *out_version) {
+    int32_t planned = sim_enter(__func__);
+    if (planned) return planned == SIM_LIE ? SIM_CUDA_SUCCESS : (kiln__cu_result)planned;
+    SIM_CUDA_RULE(out_version, SIM_CUDA_INVALID_VALUE, "cuDriverGetVersion: the result is NULL");
+    *out_version = sim_cuda_version();
+    return SIM_CUDA_SUCCESS;
+}
+
+kiln__cu_result cuDeviceGetCount(int *out_count) {
+    int32_t planned = sim_enter(__func__);
+    SIM_CUDA_RULE(out_count, SIM_CUDA_INVALID_VALUE, "cuDeviceGetCount: the result is NULL");
+    if (planned == SIM_LIE) *out_count = MILLION;
+    if (planned) return planned == SIM_LIE ? SIM_CUDA_SUCCESS : (kiln__cu_result)planned;
+    if (!sim_cuda_initialised(__func__)) return SIM_CUDA_NOT_INITIALIZED;
+    *out_count = (int)sim_device_count(prefix);
+    return SIM_CUDA_SUCCESS;
+}
+
+kiln__cu_result cuDeviceGet(kiln__cu_device *out_device, int ordinal) {
+    SIM_CUDA_ENTER();
+    SIM_CUDA_RULE(out_device, SIM_CUDA_INVALID_VALUE, "cuDeviceGet: the result is NULL");
+    if (!sim_cuda_capability(ordinal)) return SIM_CUDA_INVALID_DEVICE;
+    *out_device = ordinal;
+    return SIM_CUDA_SUCCESS;
+}
+
+kiln__cu_result cuDeviceGetName(char *out_name, int size, kiln__cu_device device) {
+    SIM_CUDA_ENTER();
+    SIM_CUDA_RULE(out_name && size > 0, SIM_CUDA_INVALID_VALUE, "cuDeviceGetName: no room for the name");
+    SIM_CUDA_RULE(sim_cuda_capability(device), SIM_CUDA_INVALID_DEVICE, "cuDeviceGetName: no device %d", device);
+    snprintf(out_name, (size_t)size, "%s sm_%d", sim_name, sim_cuda_capability(device));
+    return SIM_CUDA_SUCCESS;
+}
+
+kiln__cu_result cuDeviceTotalMem_v2(size_t *out_bytes, kiln__cu_device device) {
+    SIM_CUDA_ENTER();
+    SIM_CUDA_RULE(out_bytes, SIM_CUDA_INVALID_VALUE, "cuDeviceTotalMem: the result is NULL");
+    SIM_CUDA_RULE(sim_cuda_capability(device), SIM_CUDA_INVALID_DEVICE, "cuDeviceTotalMem: no device %d", device);
+    *out_bytes = sim_memory_bytes();
+    return SIM_CUDA_SUCCESS;
+}
+
+kiln__cu_result cuDeviceGetAttribute(int *out_value, kiln__cu_enum attribute, kiln__cu_device device) {
+    SIM_CUDA_ENTER();
+    SIM_CUDA_RULE(out_value, SIM_CUDA_INVALID_VALUE, "cuDeviceGetAttribute: the result is NULL");
+    SIM_CUDA_RULE(sim_cuda_capability(device), SIM_CUDA_INVALID_DEVICE, "cuDeviceGetAttribute: no device %d", device);
+    switch (attribute) {
+    case KILN__CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+        *out_value = 1024;
+        break;
+    case KILN__CU_DEVICE_ATTRIBUTE_WARP_SIZE:
+        *out_value = 32;
+        break;
+    case KILN__CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+        *out_value = chips[chip(device)].processors;
+        break;
+    case KILN__CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+        *out_value = sim_cuda_capability(device) / 10;
+        break;
+    case KILN__CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+        *out_value = sim_cuda_capability(device) % 10;
+        break;
+    case KILN__CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
+        *out_value = (int)sim_cuda_shared_limit(device);
+        break;
+    default:
+        sim_violation("cuDeviceGetAttribute: attribute %u is not presented", attribute);
+        return SIM_CUDA_INVALID_VALUE;
+    }
+    return SIM_CUDA_SUCCESS;
+}
+
+/* ---- Contexts ---- */
+
+kiln__cu_result cuDevicePrimaryCtxRetain(kiln__cu_context *out_context, kiln__cu_device device) {
+    SIM_CUDA_ENTER();
+    SIM_CUDA_RULE(out_context, SIM_CUDA_INVALID_VALUE, "cuDevicePrimaryCtxRetain: the result is NULL");
+    SIM_CUDA_RULE(sim_cuda_capability(device), SIM_CUDA_INVALID_DEVICE, "cuDevicePrimaryCtxRetain: no device %d",
+                  device);
+    if (!driver.primary[device]) {
+        sim_context *created = sim_object_new("context", sizeof *created);
+        if (!created) return SIM_CUDA_OUT_OF_MEMORY;
+        *created = (sim_context){.device = device, .primary = true};
+        driver.primary[device] = created;
+    }
+    driver.primary[device]->references++;
+    *out_context = driver.primary[device];
+    return SIM_CUDA_SUCCESS;
+}
+
+/* What lives in a primary context when it goes stays listed, as a leak of its user. */
+kiln__cu_result cuDevicePrimaryCtxRelease_v2(kiln__cu_device device) {
+    SIM_CUDA_ENTER();
+    SIM_CUDA_RULE(sim_cuda_capability(device), SIM_CUDA_INVALID_DEVICE, "cuDevicePrimaryCtxRelease: no device %d",
+                  device);
+    SIM_CUDA_RULE(driver.primary[device], SIM_CUDA_INVALID_CONTEXT,
+                  "cuDevicePrimaryCtxRelease: device %d was not retained", device);
+    if (--driver.primary[device]->references == 0) {
+        sim_object_delete("context", driver.primary[device]);
+        driver.primary[device] = NULL;
+    }
+    return SIM_CUDA_SUCCESS;
+}
+
+kiln__cu_result cuCtxCreate_v2(kiln__cu_context *out_context, unsigned int flags, kiln__cu_device device) {
+    SIM_CUDA_ENTER();
+    (void)flags;
+    SIM_CUDA_RULE(out_context && sim_cuda_capability(device) && thread.depth < STACK_ROOM, SIM_CUDA_INVALID_VALUE,
+                  "cuCtxCreate: invalid");
+    sim_context *created = sim_object_new("context", sizeof *created);
+    if (!created) return SIM_CUDA_OUT_OF_MEMORY;
+    *created = (sim_context){.device = device};
+    thread.stack[thread.depth++] = created;
+    *out_context = created;
+    return SIM_CUDA_SUCCESS;
+}
+
+kiln__cu_result cuCtxDestroy_v2(kiln__cu_context context) {
+    SIM_CUDA_ENTER();
+    SIM_CUDA_RULE(sim_object_live("context", context) && !context->primary, SIM_CUDA_INVALID_CONTEXT,
+                  "cuCtxDestroy: %p is no context that was created", (void *)context);
+    sim_cuda_modules_sweep(context);
+    sim_cuda_streams_sweep(context);
+    sim_cuda_memory_sweep(context);
+    sim_object_delete("context", context);
+    if (thread.depth && thread.stack[thread.depth - 1] == context) thread.depth--;
+    return SIM_CUDA_SUCCESS;
+}
+
+kiln__cu_result cuCtxGetCurrent(kiln__cu_context *out_context) {
+    SIM_CUDA_ENTER();
+    SIM_CUDA_RULE(out_context, SIM_CUDA_INVALID_VALUE, "cuCtxGetCurrent: the result is NULL");
+    *out_context = thread.depth ? thread.stack[thread.depth - 1] : NULL;
+    return SIM_CUDA_SUCCESS;
+}
+
+/* Replaces the top of the thread's stack; NULL takes it off. */
+kiln__cu_result cuCtxSetCurrent(kiln__cu_context context) {
+    SIM_CUDA_ENTER();
+    if (context && !sim_object_live("context", context)) return SIM_CUDA_CONTEXT_IS_DESTROYED;
+    if (thread.depth) thread.depth--;
+    if (context) thread.stack[thread.depth++] = context;
+    return SIM_CUDA_SUCCESS;
+}
+
+kiln__cu_result cuCtxPushCurrent_v2(kiln__cu_context context) {
+    SIM_CUDA_ENTER();
+    SIM_CUDA_RULE(sim_object_live("context", context) && thread.depth < STACK_ROOM, SIM_CUDA_INVALID_CONTEXT,
+                  "cuCtxPushCurrent: %p is no context", (void *)context);
+    thread.stack[thread.depth++] = context;
+    return SIM_CUDA_SUCCESS;
+}
+
+kiln__cu_result cuCtxPopCurrent_v2(kiln__cu_context *out_context) {
+    SIM_CUDA_ENTER_CONTEXT(context);
+    if (out_context) *out_context = context;
+    thread.depth--;
+    return SIM_CUDA_SUCCESS;
+}
+
+kiln__cu_result cuCtxGetDevice(kiln__cu_device *out_device) {
+    SIM_CUDA_ENTER_CONTEXT(context);
+    SIM_CUDA_RULE(out_device, SIM_CUDA_INVALID_VALUE, "cuCtxGetDevice: the result is NULL");
+    *out_device = context->device;
+    return SIM_CUDA_SUCCESS;
+}
+
+kiln__cu_result cuCtxSynchronize(void) {
+    SIM_CUDA_ENTER_CONTEXT(context);
+    (void)context;
+    return sim_cuda_unsafe();
+}

@@ -1,0 +1,224 @@
+/* What an image is, which device takes it, and which kernels it has. Read without the library's parsers, so that the
+ * two check each other; a driver gets no length, so the bytes are trusted as far as their own headers go. */
+#include "tests/sim/cuda/sim_cuda.h"
+#include <ctype.h>
+#include <elf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- PTX ---- */
+
+/* The highest PTX version (84 is 8.4) that a driver (12040) reads. */
+static const struct {
+    int32_t driver, ptx;
+} ptx_versions[] = {
+    {10000, 63}, {10010, 64}, {10020, 65}, {11000, 70}, {11010, 71}, {11020, 72}, {11030, 73}, {11040, 74},
+    {11050, 75}, {11060, 76}, {11070, 77}, {11080, 78}, {12000, 80}, {12010, 81}, {12020, 82}, {12030, 83},
+    {12040, 84}, {12050, 85}, {12070, 86}, {12080, 87}, {12090, 88}, {13000, 90}, {13010, 91}, {13020, 92},
+};
+
+static int32_t highest_ptx(void) {
+    int32_t found = 0;
+    for (size_t i = 0; i < sizeof ptx_versions / sizeof *ptx_versions; i++)
+        if (ptx_versions[i].driver <= sim_cuda_version()) found = ptx_versions[i].ptx;
+    return found;
+}
+
+/* Whether a directive stands at the begin of a line outside comments is not asked: fired texts are regular. */
+static const char *directive(const char *text, const char *name) {
+    const char *found = strstr(text, name);
+    return found ? found + strlen(name) : NULL;
+}
+
+/* Bytes of the type that stands at text (".u64", ".b8"); 0 if it is none. */
+static uint32_t type_size(const char *text) {
+    if (text[0] != '.' || !strchr("busf", text[1])) return 0;
+    return (uint32_t)atoi(text + 2) / 8;
+}
+
+/* Reads one ".param [.align A] .type name[N]" up to its comma or bracket and adds it to the entry. */
+static bool read_parameter(const char *text, const char *end, sim_entry *entry) {
+    uint32_t alignment = 0, size = 0;
+    for (const char *at = text; at < end; at++) {
+        if (!strncmp(at, ".align", 6)) alignment = (uint32_t)atoi(at + 6);
+        if (*at == '.' && type_size(at)) size = type_size(at);
+        if (*at == '[') size *= (uint32_t)atoi(at + 1);
+    }
+    if (!size || entry->parameter_count == SIM_PARAMETER_MAX) return false;
+    if (!alignment) alignment = size;
+    uint32_t offset = (entry->arguments_size + alignment - 1) / alignment * alignment;
+    entry->parameter_offset[entry->parameter_count] = offset;
+    entry->parameter_size[entry->parameter_count++] = size;
+    entry->arguments_size = offset + size;
+    return true;
+}
+
+static bool read_parameters(const char *text, const char *end, sim_entry *entry) {
+    while ((text = strstr(text, ".param")) && text < end) {
+        const char *comma = memchr(text, ',', (size_t)(end - text));
+        if (!read_parameter(text + 6, comma ? comma : end, entry)) return false;
+        text += 6;
+    }
+    return true;
+}
+
+static uint32_t product(const char *text) {
+    uint32_t count = 1;
+    for (int i = 0; i < 3; i++) {
+        char *end;
+        count *= (uint32_t)strtoul(text, &end, 10);
+        while (*end == ' ')
+            end++;
+        if (*end != ',') break;
+        text = end + 1;
+    }
+    return count;
+}
+
+/* Reads the entry whose name stands at text; returns behind its head, or NULL. */
+static const char *read_entry(const char *text, sim_entry *entry) {
+    while (isspace((unsigned char)*text))
+        text++;
+    size_t length = strcspn(text, "( \t\n");
+    const char *open = strchr(text, '('), *body = strchr(text, '{');
+    const char *close = open ? strchr(open, ')') : NULL;
+    if (!open || !close || !body || close > body || length >= SIM_NAME_SIZE) return NULL;
+    *entry = (sim_entry){.arguments_known = true, .max_threads = 1024};
+    memcpy(entry->name, text, length);
+    if (!read_parameters(open, close, entry)) return NULL;
+    const char *bound = directive(close, ".maxntid");
+    if (bound && bound < body) entry->max_threads = product(bound);
+    const char *next = strstr(body, ".entry");
+    for (const char *shared = body; (shared = directive(shared, ".shared")) && (!next || shared < next);) {
+        const char *type = strstr(shared, ".b8"), *count = strchr(shared, '[');
+        if (type && count) entry->shared_bytes += (uint32_t)atoi(count + 1);
+    }
+    return body;
+}
+
+static kiln__cu_result read_ptx(const char *text, int32_t capability, sim_image *image, char *log, size_t size) {
+    const char *version = directive(text, ".version"), *target = directive(text, ".target");
+    unsigned major, minor;
+    int wanted, matched = 0;
+    if (!version || !target || sscanf(version, "%u.%u", &major, &minor) != 2 ||
+        sscanf(target, " sm_%d%n", &wanted, &matched) != 1) {
+        snprintf(log, size, "no .version or .target\n");
+        return SIM_CUDA_INVALID_PTX;
+    }
+    if ((int32_t)(major * 10 + minor) > highest_ptx()) {
+        snprintf(log, size, "Unsupported .version %u.%u; current version is '%d.%d'\n", major, minor,
+                 highest_ptx() / 10, highest_ptx() % 10);
+        return SIM_CUDA_UNSUPPORTED_PTX_VERSION;
+    }
+    char suffix = target[matched];
+    bool fits = suffix == 'a'   ? capability == wanted
+                : suffix == 'f' ? capability / 10 == wanted / 10 && capability >= wanted
+                                : capability >= wanted;
+    if (!fits) {
+        snprintf(log, size, "target sm_%d on a device of sm_%d\n", wanted, capability);
+        return SIM_CUDA_NO_BINARY_FOR_GPU;
+    }
+    for (const char *at = target; (at = directive(at, ".entry"));) {
+        if (image->entry_count == SIM_ENTRY_MAX || !(at = read_entry(at, &image->entries[image->entry_count]))) {
+            snprintf(log, size, "an .entry that cannot be read\n");
+            return SIM_CUDA_INVALID_PTX;
+        }
+        image->entry_count++;
+    }
+    return SIM_CUDA_SUCCESS;
+}
+
+/* ---- Cubin ---- */
+
+enum { CUDA_MACHINE = 190, CUDA_ABI_2 = 8 };
+/* Records of a .nv.info section: format and attribute, a byte each. */
+enum { INFO_MAX_THREADS = 0x0504, INFO_PARAMETERS = 0x0a04, INFO_PARAMETER = 0x1704, INFO_LONG = 4 };
+enum { RESERVED_SHARED = 1024 };
+
+static uint32_t word(const uint8_t *at) {
+    uint32_t value;
+    memcpy(&value, at, sizeof value);
+    return value;
+}
+
+static uint16_t half(const uint8_t *at) {
+    uint16_t value;
+    memcpy(&value, at, sizeof value);
+    return value;
+}
+
+static void read_parameter_info(const uint8_t *record, sim_entry *entry) {
+    uint32_t ordinal = half(record + 4);
+    if (ordinal >= SIM_PARAMETER_MAX) return;
+    entry->parameter_offset[ordinal] = half(record + 6);
+    entry->parameter_size[ordinal] = word(record + 8) >> 18;
+    if (ordinal >= entry->parameter_count) entry->parameter_count = ordinal + 1;
+}
+
+static void read_info(const uint8_t *at, size_t size, sim_entry *entry) {
+    const uint8_t *end = at + size;
+    while (end - at >= 4) {
+        uint16_t kind = half(at), length = (at[0] == INFO_LONG) ? half(at + 2) : 0;
+        const uint8_t *record = at + 4;
+        if (length > end - record) return;
+        if (kind == INFO_MAX_THREADS && length == 12)
+            entry->max_threads = word(record) * word(record + 4) * word(record + 8);
+        if (kind == INFO_PARAMETERS && length == 8) {
+            entry->arguments_size = half(record + 6);
+            entry->arguments_known = true;
+        }
+        if (kind == INFO_PARAMETER && length == 12) read_parameter_info(record, entry);
+        at = record + length;
+    }
+}
+
+static sim_entry *entry_named(sim_image *image, const char *name) {
+    for (uint32_t i = 0; i < image->entry_count; i++)
+        if (!strcmp(image->entries[i].name, name)) return &image->entries[i];
+    if (image->entry_count == SIM_ENTRY_MAX) return NULL;
+    sim_entry *created = &image->entries[image->entry_count++];
+    *created = (sim_entry){.max_threads = 1024};
+    snprintf(created->name, sizeof created->name, "%s", name);
+    return created;
+}
+
+/* ".nv.info.scale" and ".nv.shared.scale" tell of the kernel whose code is ".text.scale". */
+static void read_section(const uint8_t *bytes, const Elf64_Shdr *section, const char *name, sim_image *image) {
+    static const char info[] = ".nv.info.", shared[] = ".nv.shared.", reserved[] = ".nv.shared.reserved";
+    sim_entry *entry = NULL;
+    if (!strncmp(name, info, sizeof info - 1) && (entry = entry_named(image, name + sizeof info - 1)))
+        read_info(bytes + section->sh_offset, section->sh_size, entry);
+    if (!strncmp(name, shared, sizeof shared - 1) && strncmp(name, reserved, sizeof reserved - 1) &&
+        (entry = entry_named(image, name + sizeof shared - 1)))
+        entry->shared_bytes = (uint32_t)section->sh_size % RESERVED_SHARED;
+}
+
+static kiln__cu_result read_cubin(const uint8_t *bytes, int32_t capability, sim_image *image, char *log, size_t size) {
+    const Elf64_Ehdr *elf = (const void *)bytes;
+    if (elf->e_ident[EI_CLASS] != ELFCLASS64 || elf->e_machine != CUDA_MACHINE) {
+        snprintf(log, size, "no cubin: machine %u\n", elf->e_machine);
+        return SIM_CUDA_INVALID_IMAGE;
+    }
+    int32_t wanted = elf->e_ident[EI_ABIVERSION] >= CUDA_ABI_2 ? elf->e_flags >> 8 & 0xff : elf->e_flags & 0xff;
+    if (wanted / 10 != capability / 10 || wanted > capability) {
+        snprintf(log, size, "cubin of sm_%d on a device of sm_%d\n", wanted, capability);
+        return SIM_CUDA_NO_BINARY_FOR_GPU;
+    }
+    const Elf64_Shdr *sections = (const void *)(bytes + elf->e_shoff);
+    const char *names = (const char *)bytes + sections[elf->e_shstrndx].sh_offset;
+    for (unsigned i = 0; i < elf->e_shnum; i++)
+        read_section(bytes, &sections[i], names + sections[i].sh_name, image);
+    return SIM_CUDA_SUCCESS;
+}
+
+kiln__cu_result sim_cuda_image_read(const void *bytes, int32_t capability, sim_image *out_image, char *log,
+                                    size_t log_size) {
+    const char *text = bytes;
+    memset(out_image, 0, sizeof *out_image);
+    if (!memcmp(text, ELFMAG, SELFMAG)) return read_cubin(bytes, capability, out_image, log, log_size);
+    if (text[0] == '.' || text[0] == '/' || isspace((unsigned char)text[0]))
+        return read_ptx(text, capability, out_image, log, log_size);
+    snprintf(log, log_size, "neither PTX nor a cubin\n");
+    return SIM_CUDA_INVALID_IMAGE;
+}

@@ -1,0 +1,93 @@
+/* Launches: every rule that a launch must keep, and a record of it. Nothing is executed. */
+#include "tests/sim/cuda/sim_cuda.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { BLOCK_MAX = 1024, BLOCK_Z_MAX = 64, GRID_YZ_MAX = 65535, ARGUMENTS_MAX = 32764 };
+
+/* A shape that the device cannot launch is an error of the caller's data, which the driver reports and forgives. */
+static kiln__cu_result check_shape(const sim_function *function, const sim_launch *launch) {
+    uint64_t threads = (uint64_t)launch->group[0] * launch->group[1] * launch->group[2];
+    for (int i = 0; i < 3; i++)
+        if (!launch->grid[i] || !launch->group[i]) return SIM_CUDA_INVALID_VALUE;
+    if (launch->grid[0] > INT32_MAX || launch->grid[1] > GRID_YZ_MAX || launch->grid[2] > GRID_YZ_MAX)
+        return SIM_CUDA_INVALID_VALUE;
+    if (launch->group[0] > BLOCK_MAX || launch->group[1] > BLOCK_MAX || launch->group[2] > BLOCK_Z_MAX)
+        return SIM_CUDA_INVALID_VALUE;
+    if (threads > BLOCK_MAX || launch->shared_bytes > function->max_dynamic_shared) return SIM_CUDA_INVALID_VALUE;
+    if (threads > function->entry->max_threads) return SIM_CUDA_LAUNCH_OUT_OF_RESOURCES;
+    for (int i = 0; i < 3; i++)
+        if (launch->cluster[i] && launch->grid[i] % launch->cluster[i]) return SIM_CUDA_INVALID_CLUSTER_SIZE;
+    return SIM_CUDA_SUCCESS;
+}
+
+/* The extra array must be pointer, size, end, in the documented form; the size is what the kernel takes. */
+static kiln__cu_result read_arguments(const sim_function *function, void **parameters, void **extra,
+                                      sim_launch *launch) {
+    SIM_CUDA_RULE(!parameters && extra, SIM_CUDA_INVALID_VALUE,
+                  "cuLaunchKernel: expected the arguments in extra alone");
+    SIM_CUDA_RULE(extra[0] == KILN__CU_LAUNCH_PARAM_BUFFER_POINTER && extra[2] == KILN__CU_LAUNCH_PARAM_BUFFER_SIZE &&
+                      extra[4] == KILN__CU_LAUNCH_PARAM_END,
+                  SIM_CUDA_INVALID_VALUE, "cuLaunchKernel: extra is not {pointer, p, size, &n, end}");
+    SIM_CUDA_RULE(extra[3], SIM_CUDA_INVALID_VALUE, "cuLaunchKernel: the pointer to the size is NULL");
+    size_t size = *(const size_t *)extra[3];
+    SIM_CUDA_RULE(size <= ARGUMENTS_MAX && (extra[1] || !size), SIM_CUDA_INVALID_VALUE,
+                  "cuLaunchKernel: %zu bytes of arguments at %p", size, extra[1]);
+    SIM_CUDA_RULE(!function->entry->arguments_known || size == function->entry->arguments_size, SIM_CUDA_INVALID_VALUE,
+                  "cuLaunchKernel: %zu bytes of arguments, %s takes %u", size, function->entry->name,
+                  function->entry->arguments_size);
+    launch->arguments_size = (uint32_t)size;
+    if (size) memcpy(launch->arguments, extra[1], size < sizeof launch->arguments ? size : sizeof launch->arguments);
+    return SIM_CUDA_SUCCESS;
+}
+
+static kiln__cu_result launch(const char *call, sim_context *context, kiln__cu_function function,
+                              kiln__cu_stream handle, void **parameters, void **extra, sim_launch *shape) {
+    SIM_CUDA_RULE(sim_object_live(".function", function), SIM_CUDA_INVALID_HANDLE, "%s: %p is no function", call,
+                  (void *)function);
+    SIM_CUDA_RULE(function->module->context == context, SIM_CUDA_INVALID_CONTEXT,
+                  "%s: %s is of another context than the current one", call, function->entry->name);
+    sim_stream *stream = sim_cuda_stream(call, context, handle);
+    if (!stream) return SIM_CUDA_INVALID_HANDLE;
+    kiln__cu_result result = sim_cuda_stream_use(stream);
+    if (!result) result = check_shape(function, shape);
+    if (!result) result = read_arguments(function, parameters, extra, shape);
+    if (result) return result;
+    SIM_CUDA_RULE(function->loaded || !stream->capture, SIM_CUDA_STREAM_CAPTURE_UNSUPPORTED,
+                  "%s: %s would be loaded inside a capture", call, function->entry->name);
+    function->loaded = true;
+    snprintf(shape->kernel, sizeof shape->kernel, "%s", function->entry->name);
+    shape->stream = (uintptr_t)handle;
+    shape->device = context->device;
+    shape->captured = stream->capture != 0;
+    sim_launch_add(shape);
+    return SIM_CUDA_SUCCESS;
+}
+
+kiln__cu_result cuLaunchKernel(kiln__cu_function function, unsigned int grid_x, unsigned int grid_y,
+                               unsigned int grid_z, unsigned int block_x, unsigned int block_y, unsigned int block_z,
+                               unsigned int shared_bytes, kiln__cu_stream stream, void **parameters, void **extra) {
+    SIM_CUDA_ENTER_CONTEXT(context);
+    sim_launch shape = {
+        .grid = {grid_x, grid_y, grid_z}, .group = {block_x, block_y, block_z}, .shared_bytes = shared_bytes};
+    return launch(__func__, context, function, stream, parameters, extra, &shape);
+}
+
+kiln__cu_result cuLaunchKernelEx(const kiln__cu_launch_config *config, kiln__cu_function function, void **parameters,
+                                 void **extra) {
+    SIM_CUDA_ENTER_CONTEXT(context);
+    SIM_CUDA_RULE(config && (!config->attribute_count || config->attributes), SIM_CUDA_INVALID_VALUE,
+                  "cuLaunchKernelEx: no configuration, or attributes that are NULL");
+    sim_launch shape = {.grid = {config->grid_x, config->grid_y, config->grid_z},
+                        .group = {config->block_x, config->block_y, config->block_z},
+                        .shared_bytes = config->shared_bytes};
+    for (unsigned int i = 0; i < config->attribute_count; i++) {
+        const kiln__cu_launch_attribute *attribute = &config->attributes[i];
+        SIM_CUDA_RULE(attribute->id == KILN__CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, SIM_CUDA_INVALID_VALUE,
+                      "cuLaunchKernelEx: attribute %u is not presented", attribute->id);
+        shape.cluster[0] = attribute->value.cluster.x;
+        shape.cluster[1] = attribute->value.cluster.y;
+        shape.cluster[2] = attribute->value.cluster.z;
+    }
+    return launch(__func__, context, function, config->stream, parameters, extra, &shape);
+}

@@ -1,0 +1,174 @@
+/* Modules and functions. */
+#include "tests/sim/cuda/sim_cuda.h"
+#include <stdio.h>
+#include <string.h>
+
+static const char function_kind[] = ".function"; /* goes with its module */
+
+enum { SHARED_WITHOUT_OPT_IN = 48 << 10, THREADS_PER_PROCESSOR = 2048 };
+
+static void module_delete(sim_module *module) {
+    for (uint32_t i = 0; i < module->image.entry_count; i++)
+        if (module->functions[i]) sim_object_delete(function_kind, module->functions[i]);
+    sim_object_delete("module", module);
+}
+
+/* Where the caller wants the error log; the option values hold a number in the slot itself. */
+static void find_log(unsigned int count, const kiln__cu_enum *options, void **values, char **out_log,
+                     size_t *out_size) {
+    *out_log = NULL;
+    *out_size = 0;
+    for (unsigned int i = 0; i < count; i++) {
+        if (options[i] == KILN__CU_JIT_ERROR_LOG_BUFFER) *out_log = values[i];
+        if (options[i] == KILN__CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES) *out_size = (uintptr_t)values[i];
+    }
+}
+
+kiln__cu_result cuModuleLoadDataEx(kiln__cu_module *out_module, const void *image, unsigned int option_count,
+                                   kiln__cu_enum *options, void **option_values) {
+    SIM_CUDA_ENTER_CONTEXT(context);
+    SIM_CUDA_RULE(out_module && image, SIM_CUDA_INVALID_VALUE, "cuModuleLoadDataEx: the image or the result is NULL");
+    SIM_CUDA_RULE(!option_count || (options && option_values), SIM_CUDA_INVALID_VALUE,
+                  "cuModuleLoadDataEx: options without values");
+    kiln__cu_result result = sim_cuda_unsafe();
+    if (result) return result;
+    char message[256] = "", *log;
+    size_t log_size;
+    find_log(option_count, options, option_values, &log, &log_size);
+    sim_module *created = sim_object_new("module", sizeof *created);
+    if (!created) return SIM_CUDA_OUT_OF_MEMORY;
+    created->context = context;
+    result = sim_cuda_image_read(image, sim_cuda_capability(context->device), &created->image, message, sizeof message);
+    if (log && log_size) snprintf(log, log_size, "%s", message);
+    if (result)
+        sim_object_delete("module", created);
+    else
+        *out_module = created;
+    return result;
+}
+
+kiln__cu_result cuModuleUnload(kiln__cu_module module) {
+    SIM_CUDA_ENTER_CONTEXT(context);
+    SIM_CUDA_RULE(sim_object_live("module", module), SIM_CUDA_INVALID_HANDLE, "cuModuleUnload: %p is no module",
+                  (void *)module);
+    SIM_CUDA_RULE(module->context == context, SIM_CUDA_INVALID_CONTEXT,
+                  "cuModuleUnload: the module is of another context than the current one");
+    kiln__cu_result result = sim_cuda_unsafe();
+    if (result) return result;
+    module_delete(module);
+    return SIM_CUDA_SUCCESS;
+}
+
+kiln__cu_result cuModuleGetFunction(kiln__cu_function *out_function, kiln__cu_module module, const char *name) {
+    SIM_CUDA_ENTER_CONTEXT(context);
+    SIM_CUDA_RULE(out_function && name, SIM_CUDA_INVALID_VALUE, "cuModuleGetFunction: the name or the result is NULL");
+    SIM_CUDA_RULE(sim_object_live("module", module) && module->context == context, SIM_CUDA_INVALID_HANDLE,
+                  "cuModuleGetFunction: %p is no module of the current context", (void *)module);
+    for (uint32_t i = 0; i < module->image.entry_count; i++) {
+        if (strcmp(module->image.entries[i].name, name)) continue;
+        if (!module->functions[i]) {
+            sim_function *created = sim_object_new(function_kind, sizeof *created);
+            if (!created) return SIM_CUDA_OUT_OF_MEMORY;
+            *created = (sim_function){module, &module->image.entries[i], SHARED_WITHOUT_OPT_IN, false};
+            module->functions[i] = created;
+        }
+        *out_function = module->functions[i];
+        return SIM_CUDA_SUCCESS;
+    }
+    return SIM_CUDA_NOT_FOUND;
+}
+
+/* Makes a function resident, as a lazy driver does at its first use: not while a capture could be disturbed. */
+static kiln__cu_result load(sim_function *function) {
+    kiln__cu_result result = function->loaded ? SIM_CUDA_SUCCESS : sim_cuda_unsafe();
+    if (result) return result;
+    function->loaded = true;
+    return SIM_CUDA_SUCCESS;
+}
+
+kiln__cu_result cuFuncLoad(kiln__cu_function function) {
+    SIM_CUDA_ENTER_CONTEXT(context);
+    (void)context;
+    SIM_CUDA_RULE(sim_object_live(function_kind, function), SIM_CUDA_INVALID_HANDLE, "cuFuncLoad: %p is no function",
+                  (void *)function);
+    return load(function);
+}
+
+kiln__cu_result cuFuncGetAttribute(int *out_value, kiln__cu_enum attribute, kiln__cu_function function) {
+    SIM_CUDA_ENTER_CONTEXT(context);
+    (void)context;
+    SIM_CUDA_RULE(out_value && sim_object_live(function_kind, function), SIM_CUDA_INVALID_HANDLE,
+                  "cuFuncGetAttribute: %p is no function, or the result is NULL", (void *)function);
+    kiln__cu_result result = load(function);
+    if (result) return result;
+    switch (attribute) {
+    case KILN__CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+        *out_value = (int)function->entry->max_threads;
+        break;
+    case KILN__CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
+        *out_value = (int)function->entry->shared_bytes;
+        break;
+    case KILN__CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
+        *out_value = 0;
+        break;
+    case KILN__CU_FUNC_ATTRIBUTE_NUM_REGS:
+        *out_value = 32;
+        break;
+    case KILN__CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+        *out_value = (int)function->max_dynamic_shared;
+        break;
+    default:
+        sim_violation("cuFuncGetAttribute: attribute %u is not presented", attribute);
+        return SIM_CUDA_INVALID_VALUE;
+    }
+    return SIM_CUDA_SUCCESS;
+}
+
+kiln__cu_result cuFuncSetAttribute(kiln__cu_function function, kiln__cu_enum attribute, int value) {
+    SIM_CUDA_ENTER_CONTEXT(context);
+    SIM_CUDA_RULE(sim_object_live(function_kind, function), SIM_CUDA_INVALID_HANDLE,
+                  "cuFuncSetAttribute: %p is no function", (void *)function);
+    SIM_CUDA_RULE(attribute == KILN__CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, SIM_CUDA_INVALID_VALUE,
+                  "cuFuncSetAttribute: attribute %u is not presented", attribute);
+    uint32_t limit = sim_cuda_shared_limit(context->device);
+    SIM_CUDA_RULE(value >= 0 && (uint32_t)value + function->entry->shared_bytes <= limit, SIM_CUDA_INVALID_VALUE,
+                  "cuFuncSetAttribute: %d bytes of dynamic shared memory beside %u, the device has %u", value,
+                  function->entry->shared_bytes, limit);
+    function->max_dynamic_shared = (uint32_t)value;
+    return SIM_CUDA_SUCCESS;
+}
+
+kiln__cu_result cuFuncGetParamInfo(kiln__cu_function function, size_t index, size_t *out_offset, size_t *out_size) {
+    SIM_CUDA_ENTER_CONTEXT(context);
+    (void)context;
+    SIM_CUDA_RULE(out_offset && sim_object_live(function_kind, function), SIM_CUDA_INVALID_HANDLE,
+                  "cuFuncGetParamInfo: %p is no function, or the result is NULL", (void *)function);
+    if (index >= function->entry->parameter_count) return SIM_CUDA_INVALID_VALUE;
+    *out_offset = function->entry->parameter_offset[index];
+    if (out_size) *out_size = function->entry->parameter_size[index];
+    return SIM_CUDA_SUCCESS;
+}
+
+kiln__cu_result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *out_blocks, kiln__cu_function function, int block_size,
+                                                            size_t dynamic_shared_bytes) {
+    SIM_CUDA_ENTER_CONTEXT(context);
+    SIM_CUDA_RULE(out_blocks && sim_object_live(function_kind, function), SIM_CUDA_INVALID_HANDLE,
+                  "cuOccupancyMaxActiveBlocksPerMultiprocessor: %p is no function, or the result is NULL",
+                  (void *)function);
+    if (block_size <= 0) return SIM_CUDA_INVALID_VALUE;
+    size_t shared = dynamic_shared_bytes + function->entry->shared_bytes + 1;
+    size_t by_threads = THREADS_PER_PROCESSOR / (size_t)block_size;
+    size_t by_shared = sim_cuda_shared_limit(context->device) / shared;
+    bool too_big = (uint32_t)block_size > function->entry->max_threads;
+    *out_blocks = too_big ? 0 : (int)(by_threads < by_shared ? by_threads : by_shared);
+    return SIM_CUDA_SUCCESS;
+}
+
+static bool of_context(const void *module, const void *context) {
+    return ((const sim_module *)module)->context == context;
+}
+
+void sim_cuda_modules_sweep(const sim_context *context) {
+    for (sim_module *module; (module = sim_object_find("module", of_context, context));)
+        module_delete(module);
+}
