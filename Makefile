@@ -67,10 +67,13 @@ CLI_SOURCES    := $(sort $(wildcard loader/cli/*.c))
 LOADER_OBJECTS := $(LOADER_SOURCES:%.c=$(OBJ)/%.o)
 CLI_OBJECTS    := $(CLI_SOURCES:%.c=$(OBJ)/%.o)
 OPERATOR_OBJECTS := $(OPERATORS:%=$(OBJ)/operators/%.o)
-ALL_OBJECTS    := $(OBJ)/kernels/all_bundles.o $(OBJ)/kernels/all_operators.o
+# What operators share, and the lists of all, which only tools link.
+COMMON_SOURCES := $(sort $(wildcard kernels/common/*.c)) kernels/all_bundles.c kernels/all_operators.c
+COMMON_OBJECTS := $(COMMON_SOURCES:%.c=$(OBJ)/%.o)
+DESCRIPTIONS   := $(OPERATORS:%=$(OBJ)/kernels/describe/%.o)
 
 # libkiln.so: what defines public functions is compiled once more, to be exported; the rest is the same.
-SHARED_OBJECTS := $(LOADER_SOURCES:%.c=$(OBJ)/shared/%.o) $(ALL_OBJECTS:$(OBJ)/%=$(OBJ)/shared/%) \
+SHARED_OBJECTS := $(LOADER_SOURCES:%.c=$(OBJ)/shared/%.o) $(COMMON_SOURCES:%.c=$(OBJ)/shared/%.o) $(DESCRIPTIONS) \
 	$(foreach op,$(OPERATORS),$(OBJ)/shared/kernels/$(op)/$(op).o $(OBJ)/embedded/$(op)/bundle.o \
 	$(CPU_LEVELS:%=$(OBJ)/kernels/$(op)/%.o))
 
@@ -84,7 +87,7 @@ $(eval $(call TEXT_FILE,$(OBJECTS),$(LOADER_OBJECTS) $(CLI_OBJECTS) $(OPERATOR_O
 .PHONY: all
 all: $(OUT)/libkiln.a $(OUT)/libkiln.so $(OUT)/kiln ## the library, static and shared, and the kiln program
 
-$(OUT)/libkiln.a: $(LOADER_OBJECTS) $(OPERATOR_OBJECTS) $(ALL_OBJECTS) $(OBJECTS)
+$(OUT)/libkiln.a: $(LOADER_OBJECTS) $(OPERATOR_OBJECTS) $(COMMON_OBJECTS) $(DESCRIPTIONS) $(OBJECTS)
 	@rm -f $@
 	$(AR) rcs $@ $(filter %.o,$^)
 
@@ -116,6 +119,11 @@ $(OBJ)/kernels/%/$(1).o: $(FLAGS) loader/targets.def
 	$$(CC) $$(KILN_CFLAGS) -MMD -MP -c -o $$@ kernels/$$*/$$*_cpu.c
 endef
 $(foreach level,$(CPU_LEVELS),$(eval $(call CPU_LEVEL_RULE,$(level))))
+
+# kernels/describe.c, once for each operator, with the rows of its .def.
+$(OBJ)/kernels/describe/%.o: kernels/describe.c $(FLAGS)
+	@mkdir -p $(@D)
+	$(CC) $(KILN_CFLAGS) -DKILN_DESCRIBE=$* -MMD -MP -c -o $@ $<
 
 # The bundle table and the images as C, from the manifest: $(OBJ)/embedded/<op>/*.c
 define OPERATOR_RULE

@@ -1,0 +1,70 @@
+# What the libraries show and what they ask of the system.
+. tests/tap.sh
+case $KILN_CONFIG in sanitize | thread | coverage | fuzz) skip_all "config=$KILN_CONFIG puts symbols of its own into the libraries" ;; esac
+
+exports_only_kiln() {
+    local others
+    others=$(nm -D --defined-only "$KILN_BUILD/libkiln.so" | awk '{ print $3 }' | grep -vE '^kiln_[a-z0-9_]*(@@KILN_0)?$|^KILN_0' |
+        grep -v '^kiln__')
+    printf '%s\n' "$others"
+    [ -z "$others" ] && ! nm -D --defined-only "$KILN_BUILD/libkiln.so" | grep 'kiln__'
+}
+
+# Every function that the headers declare.
+exports_all() {
+    local name status=0
+    for name in $(cc_declared); do
+        nm -D --defined-only "$KILN_BUILD/libkiln.so" | awk '{ print $3 }' | grep -qE "^$name(@|\$)" || {
+            echo "$name is not exported"
+            status=1
+        }
+    done
+    return $status
+}
+
+cc_declared() {
+    printf '#include <kiln/ops.h>\n' | ${CC:-cc} -E -P -Iinclude - |
+        grep -oE '\bkiln_[a-z0-9_]+ ?\(' | tr -d ' (' | sort -u | while read -r name; do
+        # Inline functions end in no symbol; their exported form carries _sized.
+        printf '#include <kiln/ops.h>\n' | ${CC:-cc} -E -P -Iinclude - | tr -d '\n' |
+            grep -qE "static inline kiln_status $name\(" || echo "$name"
+    done
+}
+
+soname() {
+    readelf -d "$KILN_BUILD/libkiln.so" | grep -q 'SONAME.*\[libkiln\.so\.0\]'
+}
+
+needs_libc_alone() {
+    local others
+    others=$(readelf -d "$KILN_BUILD/libkiln.so" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' |
+        grep -vE '^(libc|libm|libdl|libpthread|ld-linux-[a-z0-9_-]*)\.so\.[0-9]$')
+    printf '%s\n' "$others"
+    [ -z "$others" ]
+}
+
+# A library that prints, exits, aborts or reads the environment would have to ask for one of these.
+asks_nothing_forbidden() {
+    ! nm -u "$KILN_BUILD/libkiln.a" | grep -wE \
+        'printf|puts|putchar|fputs|vprintf|perror|stdout|stderr|exit|_exit|abort|__assert_fail|getenv|secure_getenv|environ'
+}
+
+hidden_in_archive() {
+    ! nm -g --defined-only "$KILN_BUILD/examples/quickstart" | grep -E '^dynamic' &&
+        ! nm -D --defined-only "$KILN_BUILD/examples/quickstart" | grep kiln
+}
+
+# quickstart calls softmax alone.
+links_what_it_calls() {
+    nm "$KILN_BUILD/examples/quickstart" | grep -q softmax &&
+        ! nm "$KILN_BUILD/examples/quickstart" | grep -E "$(scripts/targets.sh operators | grep -v softmax | paste -sd'|')"
+}
+
+check "libkiln.so exports kiln_ names alone" exports_only_kiln
+check "libkiln.so exports every function of the headers" exports_all
+check "the SONAME of libkiln.so is libkiln.so.0" soname
+check "libkiln.so needs the C library alone" needs_libc_alone
+check "the library does not print, exit, abort or read the environment" asks_nothing_forbidden
+check "a program with libkiln.a exports nothing of it" hidden_in_archive
+check "a program has the images of the operators that it calls, and no others" links_what_it_calls
+finish

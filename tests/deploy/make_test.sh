@@ -1,0 +1,76 @@
+# The build itself: nothing is made twice, what changed is made again, and little is needed.
+. tests/tap.sh
+make_quiet() { make --no-print-directory "config=$KILN_CONFIG" "$@"; }
+
+nothing_to_do() {
+    make_quiet -q "$@" || {
+        make_quiet -n "$@" | head -n 5
+        return 1
+    }
+}
+
+would_run() { # PATTERN MAKE-ARGUMENTS...
+    local pattern=$1
+    shift
+    make_quiet -n "$@" | grep -E "$pattern"
+}
+
+would_not_run() {
+    ! would_run "$@"
+}
+
+every_target_has_help() {
+    local target status=0 help
+    help=$(make help)
+    for target in all demo check bench images images-check sim examples docs lint format install help; do
+        printf '%s\n' "$help" | grep -qE "^  $target +[a-z]" || {
+            echo "$target has no line"
+            status=1
+        }
+    done
+    return $status
+}
+
+own_folders() {
+    local config
+    for config in debug sanitize thread coverage; do
+        make -n "config=$config" all | grep -qE -- "-o build/$config/obj/loader/status.o" || return 1
+    done
+}
+
+check "an unchanged tree makes nothing again" nothing_to_do all examples test-programs
+check "other CFLAGS make the objects again" would_run '-DOTHER .*loader/status\.c' all "CFLAGS=${CFLAGS-} -DOTHER"
+check "another compiler makes the objects again" would_run '^[^ ]*clang.* -c .*loader/status\.c|^c99 .* -c .*loader/status\.c' all CC=c99
+check "a changed public header makes what includes it again" would_run 'loader/status\.c' all -W include/kiln/kiln.h
+check "a changed source makes itself again" would_run 'loader/status\.c' all -W loader/status.c
+check "and nothing else" would_not_run 'loader/select\.c' all -W loader/status.c
+check "the targets list makes the CPU builds again" would_run 'softmax_cpu\.c' all -W loader/targets.def
+check "configurations have folders of their own" own_folders
+refuse "an unknown configuration" make config=fast
+check "every target has its line in make help" every_target_has_help
+
+# A copy of the sources, built with nothing on the PATH but a C compiler, make, xxd and what every Debian has.
+bare_build() {
+    local tool package bin=$KILN_SCRATCH/bin tree=$KILN_SCRATCH/tree
+    mkdir -p "$bin" "$tree"
+    for tool in cc as ld ar make xxd; do
+        ln -s "$(command -v "$tool")" "$bin/$tool" || return 1
+    done
+    for package in coreutils sed mawk grep findutils diffutils dash; do
+        dpkg -L "$package" 2>/dev/null | grep -E '^(/usr)?/bin/' | while read -r tool; do
+            [ -x "$tool" ] && ln -sf "$tool" "$bin/${tool##*/}"
+        done
+    done
+    ln -sf mawk "$bin/awk"
+    ln -sf "$(command -v sh)" "$bin/sh"
+    tar -cf - --exclude=./build --exclude=./.git . | tar -xf - -C "$tree" || return 1
+    env -i "PATH=$bin" HOME=/ make -C "$tree" -j2 all && "$tree/build/kiln" --help
+}
+if [ "$KILN_CONFIG" != release ]; then
+    skip "a build with cc, make and xxd alone" "one configuration is enough"
+elif [ ! -d /usr/share/doc/coreutils ] && ! command -v dpkg >/dev/null; then
+    skip "a build with cc, make and xxd alone" "needs dpkg to know what every Debian has"
+else
+    check "a build with cc, make and xxd alone" bare_build
+fi
+finish
