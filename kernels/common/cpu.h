@@ -1,0 +1,135 @@
+/* What a CPU kernel takes from its machine. An <op>_cpu.c is compiled once for each level of loader/targets.def, with
+ * -DKILN_CPU_LEVEL=x86_64_v3 and the level's compiler flags; its loops are plain C that the compiler vectorises.
+ *
+ * KILN_CPU_KERNEL(kernel, parts)   defines kiln__cpu_<kernel>_<part>_<level> for each part, over
+ *                                  static void kernel(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part
+ * part), which is inlined, so that part is a constant in it kiln_tile_load, kiln_tile_store  elements of a part to and
+ * from f32
+ *
+ * Results depend neither on the span nor on the threads: a group's work is done the same wherever it is done. */
+#ifndef KILN_KERNELS_COMMON_CPU_H
+#define KILN_KERNELS_COMMON_CPU_H
+
+#include "kernels/common/geometry.h"
+#include <kiln/kiln.h>
+#include <string.h>
+
+#if defined(__F16C__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+#define KILN_INLINE static inline __attribute__((always_inline))
+
+#if defined(__FMA__) || defined(__aarch64__)
+#define KILN_FMA(a, b, c) __builtin_fmaf(a, b, c)
+#else
+#define KILN_FMA(a, b, c) ((a) * (b) + (c))
+#endif
+
+#include "kernels/common/math.h"
+
+typedef enum kiln_cpu_part { KILN_CPU_f32, KILN_CPU_f16, KILN_CPU_bf16 } kiln_cpu_part;
+
+#define KILN_CPU_NAME_PASTE(kernel, part, level) kiln__cpu_##kernel##_##part##_##level
+#define KILN_CPU_NAME(kernel, part, level)       KILN_CPU_NAME_PASTE(kernel, part, level)
+#define KILN_CPU_FUNCTION(kernel, part)                                                                  \
+    extern kiln_cpu_function_type KILN_CPU_NAME(kernel, part, KILN_CPU_LEVEL);                           \
+    void KILN_CPU_NAME(kernel, part, KILN_CPU_LEVEL)(const void *arguments, const kiln_cpu_span *span) { \
+        kernel(arguments, span, KILN_CPU_##part);                                                        \
+    }
+#define KILN_CPU_KERNEL(kernel)    \
+    KILN_CPU_FUNCTION(kernel, f32) \
+    KILN_CPU_FUNCTION(kernel, f16) \
+    KILN_CPU_FUNCTION(kernel, bf16)
+
+typedef void kiln_cpu_function_type(const void *arguments, const kiln_cpu_span *span);
+
+/* A tile is what is worked on at a time, in the first-level cache. */
+enum {
+    KILN_TILE = 512, /* elements */
+    KILN_LANES = 16  /* accumulators of a reduction; the same on every level */
+};
+
+KILN_INLINE size_t kiln_part_size(kiln_cpu_part part) {
+    return part == KILN_CPU_f32 ? 4 : 2;
+}
+
+/* The address of an element. */
+KILN_INLINE const void *kiln_at(const void *base, int64_t index, kiln_cpu_part part) {
+    return (const char *)base + (size_t)index * kiln_part_size(part);
+}
+KILN_INLINE void *kiln_at_mut(void *base, int64_t index, kiln_cpu_part part) {
+    return (char *)base + (size_t)index * kiln_part_size(part);
+}
+
+KILN_INLINE void kiln_f16_load(float *tile, const uint16_t *source, size_t count) {
+    size_t i = 0;
+#if defined(__AVX512F__)
+    for (; i + 16 <= count; i += 16)
+        _mm512_storeu_ps(tile + i, _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(source + i))));
+#elif defined(__F16C__)
+    for (; i + 8 <= count; i += 8)
+        _mm256_storeu_ps(tile + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(source + i))));
+#elif defined(__aarch64__)
+    for (; i + 4 <= count; i += 4)
+        vst1q_f32(tile + i, vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(source + i))));
+#endif
+    for (; i < count; i++)
+        tile[i] = kiln_f16_to_f32_soft(source[i]);
+}
+
+KILN_INLINE void kiln_f16_store(uint16_t *target, const float *tile, size_t count) {
+    size_t i = 0;
+#if defined(__AVX512F__)
+    for (; i + 16 <= count; i += 16)
+        _mm256_storeu_si256((__m256i *)(target + i),
+                            _mm512_cvtps_ph(_mm512_loadu_ps(tile + i), _MM_FROUND_TO_NEAREST_INT));
+#elif defined(__F16C__)
+    for (; i + 8 <= count; i += 8)
+        _mm_storeu_si128((__m128i *)(target + i),
+                         _mm256_cvtps_ph(_mm256_loadu_ps(tile + i), _MM_FROUND_TO_NEAREST_INT));
+#elif defined(__aarch64__)
+    for (; i + 4 <= count; i += 4)
+        vst1_u16(target + i, vreinterpret_u16_f16(vcvt_f16_f32(vld1q_f32(tile + i))));
+#endif
+    for (; i < count; i++)
+        target[i] = kiln_f32_to_f16_soft(tile[i]);
+}
+
+/* Reads count elements, at most KILN_TILE. */
+KILN_INLINE void kiln_tile_load(float *tile, const void *source, size_t count, kiln_cpu_part part) {
+    if (part == KILN_CPU_f32) {
+        memcpy(tile, source, count * sizeof *tile);
+    } else if (part == KILN_CPU_f16) {
+        kiln_f16_load(tile, source, count);
+    } else {
+        for (size_t i = 0; i < count; i++)
+            tile[i] = kiln_bf16_to_f32(((const uint16_t *)source)[i]);
+    }
+}
+
+KILN_INLINE void kiln_tile_store(void *target, const float *tile, size_t count, kiln_cpu_part part) {
+    if (part == KILN_CPU_f32) {
+        memcpy(target, tile, count * sizeof *tile);
+    } else if (part == KILN_CPU_f16) {
+        kiln_f16_store(target, tile, count);
+    } else {
+        for (size_t i = 0; i < count; i++)
+            ((uint16_t *)target)[i] = kiln_f32_to_bf16(tile[i]);
+    }
+}
+
+/* Where a group stands in the grid: geometry.h. */
+typedef struct kiln_cpu_group {
+    uint64_t tile;
+    uint64_t block;
+} kiln_cpu_group;
+
+KILN_INLINE kiln_cpu_group kiln_group_at(const kiln_cpu_span *span, uint64_t index) {
+    kiln_cpu_group group = {index % span->grid[0], index / span->grid[0]};
+    return group;
+}
+
+#endif

@@ -1,0 +1,23 @@
+/* The shape of work, the same on every backend: host sides launch it, device kernels and CPU functions do it.
+ *
+ * A group is KILN_GROUP threads. Where an operator works on rows, 1 << lanes_log2 threads share a row, and a group does
+ * a block of KILN_GROUP >> lanes_log2 rows. Grids are {tiles of a row, blocks of rows, blocks beyond KILN_GRID_BLOCKS}.
+ */
+#ifndef KILN_KERNELS_COMMON_GEOMETRY_H
+#define KILN_KERNELS_COMMON_GEOMETRY_H
+
+#include <stdint.h>
+
+enum {
+    KILN_GROUP_LOG2 = 8,
+    KILN_GROUP = 1 << KILN_GROUP_LOG2, /* threads */
+    KILN_SUBGROUP_LOG2 = 5,            /* threads that shuffle: a warp, a wave32, or half a wave64 */
+    KILN_SUBGROUP = 1 << KILN_SUBGROUP_LOG2,
+    KILN_VECTOR_BYTES = 16,     /* one access of one thread */
+    KILN_GRID_BLOCKS_LOG2 = 15, /* y of a grid: at most 65535 everywhere */
+    KILN_GRID_BLOCKS = 1 << KILN_GRID_BLOCKS_LOG2,
+    KILN_GRID_LIMIT_Z = 65535,
+    KILN_GRID_LIMIT_X = (1 << 23) - 1 /* HSA counts threads: 2^31 - 1 of them */
+};
+
+#endif

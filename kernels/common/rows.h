@@ -1,0 +1,50 @@
+/* The rows of an operator's description, <op>.def, which feed the program, the documentation, the bindings and the
+ * build. An includer defines the rows that it wants; this header makes the others empty, and rows_end.h forgets all of
+ * them. A row stands on one line, since scripts read KILN_KERNEL rows too.
+ *
+ * KILN_SUMMARY(text)                         what it computes
+ * KILN_KERNEL(name)                          an entry point, kiln_<name>_<part>; in the order of a part's kernel list
+ * KILN_PART(part)                            a typed function, kiln_<op>_<part>
+ * KILN_PART_WITH_WORKSPACE(part)             the same, with kiln_<op>_<part>_workspace_size
+ *
+ * Fields of kiln_<op>_params, in the order of help:
+ * KILN_TENSOR_OUT(name, dtype, shape, text)  dtype "part" or fixed ("i32"); shape: names of sizes, "rows,cols"
+ * KILN_TENSOR_IN(name, dtype, shape, text)
+ * KILN_TENSOR_OPTIONAL(name, dtype, shape, text)  an input that may be NULL
+ * KILN_SIZE(name, text)                      int64_t, taken from the shapes
+ * KILN_STRIDE(name, tensor, text)            int64_t, elements between rows of the tensor
+ * KILN_OPTION(name, choices, text)           int32_t; choices by name in the order of their numbers: "erf,tanh,quick"
+ * KILN_WORKSPACE(name, size_name, text)      device memory of the caller, and the field with its bytes */
+#ifndef KILN_SUMMARY
+#define KILN_SUMMARY(text)
+#endif
+#ifndef KILN_KERNEL
+#define KILN_KERNEL(name)
+#endif
+#ifndef KILN_PART
+#define KILN_PART(part)
+#endif
+#ifndef KILN_PART_WITH_WORKSPACE
+#define KILN_PART_WITH_WORKSPACE(part) KILN_PART(part)
+#endif
+#ifndef KILN_TENSOR_OUT
+#define KILN_TENSOR_OUT(name, dtype, shape, text)
+#endif
+#ifndef KILN_TENSOR_IN
+#define KILN_TENSOR_IN(name, dtype, shape, text)
+#endif
+#ifndef KILN_TENSOR_OPTIONAL
+#define KILN_TENSOR_OPTIONAL(name, dtype, shape, text)
+#endif
+#ifndef KILN_SIZE
+#define KILN_SIZE(name, text)
+#endif
+#ifndef KILN_STRIDE
+#define KILN_STRIDE(name, tensor, text)
+#endif
+#ifndef KILN_OPTION
+#define KILN_OPTION(name, choices, text)
+#endif
+#ifndef KILN_WORKSPACE
+#define KILN_WORKSPACE(name, size_name, text)
+#endif

@@ -1,0 +1,113 @@
+/* softmax, host side: rows of up to a chunk in one launch, longer ones in two with partials in the workspace. */
+#include "kernels/common/host.h"
+#include "kernels/softmax/softmax_args.h"
+
+extern const kiln_bundle kiln__bundle_softmax;
+
+enum {
+#define KILN_KERNEL(name) KERNEL_##name,
+#include "kernels/softmax/softmax.def"
+};
+
+/* A row of up to CHUNK_BYTES is held by a group; CHUNK_VECTORS is the vectors of one of its threads then. */
+enum { CHUNK_BYTES_LOG2 = 15, CHUNK_VECTORS = (1 << CHUNK_BYTES_LOG2) / KILN_VECTOR_BYTES / KILN_GROUP };
+
+static uint64_t chunks_of(int64_t cols, unsigned size_log2) {
+    return ((uint64_t)cols + (1u << (CHUNK_BYTES_LOG2 - size_log2)) - 1) >> (CHUNK_BYTES_LOG2 - size_log2);
+}
+
+static uint64_t workspace_size(int64_t rows, int64_t cols, unsigned size_log2) {
+    uint64_t chunks = chunks_of(cols, size_log2);
+    return chunks <= 1 ? 0 : (uint64_t)rows * chunks * sizeof(kiln_softmax_partial);
+}
+
+/* Rows of more than a chunk. */
+static kiln_status launch_long(kiln_stream *stream, const kiln_softmax_params *params, const kiln_kernel *kernels,
+                               kiln_softmax_args *args, kiln_launch_config *config, const char *name,
+                               unsigned size_log2) {
+    uint64_t needed = workspace_size(params->rows, params->cols, size_log2);
+    KILN__REQUIRE(params->workspace_size >= needed, "%s: workspace_size is %zu: must be at least %llu", name,
+                  params->workspace_size, (unsigned long long)needed);
+    KILN__REQUIRE(params->workspace && !((uintptr_t)params->workspace & (KILN_VECTOR_BYTES - 1)),
+                  "%s: workspace is %p: must be 16-byte aligned device memory", name, params->workspace);
+    KILN__TRY(kiln__grid(name, chunks_of(params->cols, size_log2), (uint64_t)params->rows, config));
+    args->partials = params->workspace;
+    args->chunks = config->grid[0];
+    config->dynamic_shared_bytes = 1 << CHUNK_BYTES_LOG2;
+    KILN__TRY(kiln_launch(stream, &kernels[KERNEL_softmax_partial], config, args, sizeof *args));
+    return kiln_launch(stream, &kernels[KERNEL_softmax_finish], config, args, sizeof *args);
+}
+
+static kiln_status softmax(kiln_stream *stream, const kiln_softmax_params *params, size_t params_size, unsigned part,
+                           const char *name) {
+    kiln_softmax_params copy;
+    KILN__PARAMS(name, params, params_size, &copy);
+    KILN__REQUIRE(stream && stream->device, "%s: stream is %s", name, stream ? "not open" : "NULL");
+    KILN__REQUIRE(params->rows >= 0, "%s: rows is %lld: must not be negative", name, (long long)params->rows);
+    KILN__REQUIRE(params->cols >= 0, "%s: cols is %lld: must not be negative", name, (long long)params->cols);
+    if (KILN__UNLIKELY(!params->rows || !params->cols)) return KILN_OK;
+
+    unsigned size_log2 = kiln__part_size_log2(part);
+    int64_t y_stride = params->y_stride ? params->y_stride : params->cols;
+    int64_t x_stride = params->x_stride ? params->x_stride : params->cols;
+    KILN__TRY(kiln__tensor_check(name, "y", params->y, params->rows, params->cols, y_stride, size_log2));
+    KILN__TRY(kiln__tensor_check(name, "x", params->x, params->rows, params->cols, x_stride, size_log2));
+    KILN__REQUIRE(params->y != params->x || y_stride == x_stride,
+                  "%s: y_stride is %lld and x_stride is %lld: must be the same in place", name, (long long)y_stride,
+                  (long long)x_stride);
+
+    const kiln_kernel *kernels;
+    KILN__TRY(kiln__operator_get(stream, KILN__OPERATOR_softmax, part, &kiln__bundle_softmax, &kernels));
+
+    uint64_t vectors = ((uint64_t)params->cols + (KILN_VECTOR_BYTES >> size_log2) - 1) >> (4 - size_log2);
+    unsigned lanes_log2 = kiln__lanes_log2(vectors, CHUNK_VECTORS * KILN_SUBGROUP);
+    kiln_softmax_args args = {
+        .y = params->y,
+        .x = params->x,
+        .rows = params->rows,
+        .cols = params->cols,
+        .y_stride = y_stride,
+        .x_stride = x_stride,
+        .chunk = 1u << (CHUNK_BYTES_LOG2 - size_log2),
+        .chunks = 1,
+        .lanes_log2 = lanes_log2,
+        .wide = kiln__tensor_wide(params->y, params->rows, y_stride, size_log2) &
+                kiln__tensor_wide(params->x, params->rows, x_stride, size_log2),
+    };
+    kiln_launch_config config = {0};
+    if (KILN__UNLIKELY(vectors > CHUNK_VECTORS * KILN_GROUP))
+        return launch_long(stream, params, kernels, &args, &config, name, size_log2);
+
+    unsigned block_log2 = KILN_GROUP_LOG2 - lanes_log2;
+    uint64_t rounds = (vectors + (1u << lanes_log2) - 1) >> lanes_log2;
+    KILN__TRY(kiln__grid(name, 1, ((uint64_t)params->rows + (1u << block_log2) - 1) >> block_log2, &config));
+    config.dynamic_shared_bytes = (uint32_t)rounds * KILN_GROUP * KILN_VECTOR_BYTES;
+    return kiln_launch(stream, &kernels[KERNEL_softmax_rows], &config, &args, sizeof args);
+}
+
+static kiln_status softmax_workspace(const kiln_softmax_params *params, size_t params_size, size_t *out_size,
+                                     unsigned part, const char *name) {
+    KILN__REQUIRE(out_size, "%s_workspace_size: out_size is NULL", name);
+    *out_size = 0;
+    kiln_softmax_params copy;
+    KILN__PARAMS(name, params, params_size, &copy);
+    KILN__REQUIRE(params->rows >= 0, "%s: rows is %lld: must not be negative", name, (long long)params->rows);
+    KILN__REQUIRE(params->cols >= 0, "%s: cols is %lld: must not be negative", name, (long long)params->cols);
+    int64_t count;
+    KILN__REQUIRE(!__builtin_mul_overflow(params->rows, params->cols, &count) && count <= INT64_MAX >> 3,
+                  "%s: %lld rows of %lld elements are too large", name, (long long)params->rows,
+                  (long long)params->cols);
+    *out_size = workspace_size(params->rows, params->cols, kiln__part_size_log2(part));
+    return KILN_OK;
+}
+
+#define SOFTMAX(part, size)                                                                                       \
+    kiln_status kiln_softmax_##part##_sized(kiln_stream *stream, const kiln_softmax_params *params,               \
+                                            size_t params_size) {                                                 \
+        return softmax(stream, params, params_size, KILN__PART_##part, "softmax_" #part);                         \
+    }                                                                                                             \
+    kiln_status kiln_softmax_##part##_workspace_size_sized(const kiln_softmax_params *params, size_t params_size, \
+                                                           size_t *out_size) {                                    \
+        return softmax_workspace(params, params_size, out_size, KILN__PART_##part, "softmax_" #part);             \
+    }
+KILN__FLOAT_PARTS(SOFTMAX)
