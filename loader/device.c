@@ -24,9 +24,9 @@ const kiln__backend *kiln__backend_find(kiln_backend_id id) {
     return (unsigned)id < BACKEND_END ? backends[(unsigned)id] : NULL;
 }
 
-const char *kiln_backend_name(kiln_backend_id id) {
-    const kiln__backend *backend = kiln__backend_find(id);
-    return backend ? backend->name : "any";
+const char *kiln_backend_name(kiln_backend_id backend) {
+    const kiln__backend *found = kiln__backend_find(backend);
+    return found ? found->name : "any";
 }
 
 static void before_fork(void) {

@@ -116,7 +116,7 @@ kiln_status kiln__msgpack_next(kiln__bytes *rest, kiln__msgpack_value *out_value
     rest->size--;
     if (code >= 0xe0) { /* -32 to -1 */
         out_value->type = KILN__MSGPACK_NEGATIVE;
-        out_value->negative = (int8_t)code;
+        out_value->negative = (int64_t)code - 256;
         return KILN_OK;
     }
     if (code >= 0xc0) return take_coded(rest, code, out_value);
