@@ -2,11 +2,14 @@
  * with -DKILN_DESCRIBE=<op>, into an object of its own, which only tools link. */
 #include <kiln/ops.h>
 
-#define PASTE3(a, b, c)  a##b##c
-#define JOIN(a, b, c)    PASTE3(a, b, c)
-#define TEXT_OF(x)       #x
-#define TEXT(x)          TEXT_OF(x)
-#define ROWS             TEXT(kernels / KILN_DESCRIBE / KILN_DESCRIBE.def)
+#define PASTE3(a, b, c) a##b##c
+#define JOIN(a, b, c)   PASTE3(a, b, c)
+#define TEXT_OF(x)      #x
+#define TEXT(x)         TEXT_OF(x)
+/* The formatter would put blanks into the path. */
+/* clang-format off */
+#define ROWS TEXT(kernels/KILN_DESCRIBE/KILN_DESCRIBE.def)
+/* clang-format on */
 #define PARAMS           JOIN(kiln_, KILN_DESCRIBE, _params)
 #define FUNCTION(suffix) JOIN(kiln_, KILN_DESCRIBE, suffix)
 
