@@ -223,6 +223,20 @@ $(eval $(call SIM_RULE,cuda,libcuda.so.1,libcuda.map))
 
 EXAMPLES := $(patsubst docs/%.c,$(OUT)/%,$(sort $(wildcard docs/examples/*.c)))
 
+# A kernel of one's own: its committed images, packed by the program just built.
+OWN := docs/examples/bring-your-own-kernel
+EXAMPLES += $(OUT)/examples/bring-your-own-kernel
+
+$(OBJ)/$(OWN)/saxpy_bundle.c: $(OUT)/kiln $(addprefix $(OWN)/saxpy.,sm_75.ptx sm_90.cubin gfx942.hsaco)
+	@mkdir -p $(@D)
+	$(OUT)/kiln pack --name saxpy --out $@ sm_75=$(OWN)/saxpy.sm_75.ptx sm_90=$(OWN)/saxpy.sm_90.cubin \
+		gfx942=$(OWN)/saxpy.gfx942.hsaco x86-64-v2:saxpy=saxpy_cpu aarch64:saxpy=saxpy_cpu
+$(OBJ)/$(OWN)/saxpy_bundle.o: $(OBJ)/$(OWN)/saxpy_bundle.c $(FLAGS)
+	$(CC) $(KILN_CFLAGS) -MMD -MP -c -o $@ $<
+$(OUT)/examples/bring-your-own-kernel: $(addprefix $(OBJ)/$(OWN)/,main.o saxpy_cpu.o saxpy_bundle.o) $(OUT)/libkiln.a
+	@mkdir -p $(@D)
+	$(CC) -o $@ $^ $(KILN_LDFLAGS) -lm
+
 .PHONY: examples
 examples: $(EXAMPLES) ## the programs of docs/examples
 
