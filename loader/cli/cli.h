@@ -103,6 +103,9 @@ const char *cli_bytes(uint64_t bytes, char text[CLI_BYTES_SIZE]);
 enum { CLI_VERSION_SIZE = 24 };
 const char *cli_driver(int64_t version, char text[CLI_VERSION_SIZE]);
 
+/* "0.1.0": of the library that is linked in. */
+const char *cli_kiln_version(char text[CLI_VERSION_SIZE]);
+
 /* One line on stderr that each call replaces, shown only if stderr is a terminal. cli_progress_end removes it. */
 void cli_progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void cli_progress_end(void);

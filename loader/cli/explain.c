@@ -90,7 +90,7 @@ static void print_verdict(const part_verdict *verdict) {
             kiln_reason_text(&image, verdict->target, candidate->reasons, sentence, sizeof sentence);
         else
             snprintf(sentence, sizeof sentence, "%s %s: %s", image.target, kiln_image_kind_name(image.kind),
-                     i == 0 ? "picked" : "fits; the next choice if the driver refuses those above");
+                     i == 0 ? "picked" : "fits, is tried if those above are refused");
         fputs(candidate->reasons ? "  - " : i == 0 ? "  > " : "  + ", stdout);
         cli_put(stdout, sentence);
         putchar('\n');

@@ -3,6 +3,7 @@
 #include "loader/cli/device.h"
 #include "loader/cli/json.h"
 #include <getopt.h>
+#include <string.h>
 
 enum { CHECK, JSON };
 
@@ -113,27 +114,36 @@ static void print_devices(const machine_view *machine) {
         cli_cell(&table, "%d", info->multiprocessors);
         cli_cell(&table, "%s", cli_bytes(info->memory_bytes, bytes));
         cli_cell(&table, "%s", info->name);
-        cli_cell(&table, "%s", info->driver);
+        cli_cell(&table, "%s", *info->driver ? info->driver : "-");
     }
     cli_table_print(&table);
 }
 
-static void print_machine(const machine_view *machine) {
-    uint32_t version = kiln_version();
-    printf("kiln %u.%u.%u\n\n", version / 10000, version / 100 % 100, version % 100);
-    print_devices(machine);
-    if (machine->left_count) printf("\nnot there:\n");
+/* What the story of the default device does not tell already. */
+static void print_left_out(const machine_view *machine) {
+    bool titled = false;
     for (size_t i = 0; i < machine->left_count; i++) {
+        if (strstr(kiln_device_why(machine->best), machine->left[i].why)) continue;
+        if (!titled) printf("\nnot there:\n");
+        titled = true;
         char *line = cli_format("%s: %s", machine->left[i].name, machine->left[i].why);
         cli_put_lines(stdout, 2, line);
         free(line);
     }
-    printf("\nthe default device:\n");
+}
+
+static void print_machine(const machine_view *machine) {
+    char version[CLI_VERSION_SIZE];
+    printf("kiln %s\n\n", cli_kiln_version(version));
+    print_devices(machine);
+    printf("\ndefault device:\n");
     cli_put_lines(stdout, 2, kiln_device_why(machine->best));
+    print_left_out(machine);
 }
 
 static void write_machine(json_writer *json, const machine_view *machine) {
-    json_integer(json, "version", kiln_version());
+    char version[CLI_VERSION_SIZE];
+    json_string(json, "version", cli_kiln_version(version));
     json_array(json, "devices");
     for (size_t i = 0; i < machine->count; i++) {
         const kiln_device_info *info = &machine->infos[i];

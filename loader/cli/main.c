@@ -62,8 +62,8 @@ static int run(int argc, char **argv) {
     }
     const char *name = argv[1];
     if (strcmp(name, "--version") == 0) {
-        uint32_t version = kiln_version();
-        printf("kiln %u.%u.%u\n", version / 10000, version / 100 % 100, version % 100);
+        char version[CLI_VERSION_SIZE];
+        printf("kiln %s\n", cli_kiln_version(version));
         return CLI_OK;
     }
     if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)

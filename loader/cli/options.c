@@ -1,5 +1,6 @@
 /* Options, help, and the nearest name to a mistyped one. */
 #include "loader/cli/cli.h"
+#include <ctype.h>
 #include <getopt.h>
 #include <string.h>
 
@@ -53,8 +54,9 @@ int cli_stop(const cli_command *command, int option) {
 }
 
 void cli_print_help(const cli_command *command) {
-    printf("usage: kiln %s%s%s%s\n\n%s.\n", command->name, command->option_count ? " [OPTION...]" : "",
-           *command->operands ? " " : "", command->operands, command->summary);
+    printf("usage: kiln %s%s%s%s\n\n%c%s.\n", command->name, command->option_count ? " [OPTION...]" : "",
+           *command->operands ? " " : "", command->operands, toupper((unsigned char)command->summary[0]),
+           command->summary + 1);
     if (command->details) printf("\n%s", command->details);
     printf("\n");
     for (size_t i = 0; i < command->option_count; i++) {

@@ -105,6 +105,12 @@ const char *cli_driver(int64_t version, char text[CLI_VERSION_SIZE]) {
     return text;
 }
 
+const char *cli_kiln_version(char text[CLI_VERSION_SIZE]) {
+    uint32_t version = kiln_version();
+    snprintf(text, CLI_VERSION_SIZE, "%u.%u.%u", version / 10000 % 1000, version / 100 % 100, version % 100);
+    return text;
+}
+
 static bool progress_shown;
 
 void cli_progress(const char *format, ...) {
