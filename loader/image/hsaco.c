@@ -127,7 +127,7 @@ kiln_status kiln__hsaco_read(const void *bytes, size_t size, kiln__hsaco *out_hs
     if (elf.type != KILN__ELF_TYPE_SHARED)
         return kiln__fail(KILN_ERROR_UNSUPPORTED,
                           "HSACO: ELF type %u is not a linked code object (type 3): link it first", elf.type);
-    kiln__hsaco hsaco = {.code_object_version = elf.abi_version - ABI_VERSION_FIRST + CODE_OBJECT_FIRST};
+    kiln__hsaco hsaco = {.code_object_version = elf.abi_version + (uint32_t)(CODE_OBJECT_FIRST - ABI_VERSION_FIRST)};
     KILN__TRY(read_target(&elf, &hsaco));
     kiln__bytes metadata = {NULL, 0};
     KILN__TRY(find_metadata(&elf, &metadata));

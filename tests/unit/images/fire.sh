@@ -1,0 +1,29 @@
+#!/bin/sh
+# Fires kernels.cu and kernels.hip into the images that the tests read. They are committed: run this only to change them.
+# Needs nvcc 13, clang-19 and lld-19.
+set -eu
+cd "$(dirname "$0")"
+
+for target in sm_75 sm_80 sm_90a sm_100f sm_120; do
+    nvcc -cubin -arch=$target -o $target.cubin kernels.cu
+done
+ptx() { # TARGET VERSION
+    nvcc -ptx -arch="$1" -o "$1.ptx" kernels.cu
+    sed -i "s/^\.version .*/.version $2/" "$1.ptx"
+    ptxas -arch="$1" -o /dev/null "$1.ptx"
+}
+ptx sm_75 6.3
+ptx sm_90a 8.0
+ptx sm_120f 8.8
+
+hsaco() { # TARGET CODE-OBJECT-VERSION FILE
+    clang-19 -x hip --cuda-device-only -nogpuinc -nogpulib --no-gpu-bundle-output -fuse-cuid=none -O3 -w \
+        --offload-arch="$1" -mcode-object-version="$2" -o "$3.hsaco" kernels.hip
+    chmod -x "$3.hsaco"
+}
+hsaco gfx90a 4 gfx90a
+hsaco gfx90a:xnack- 5 gfx90a_xnack_off
+hsaco gfx942:sramecc+:xnack+ 5 gfx942_both_on
+hsaco gfx1030 5 gfx1030
+hsaco gfx1201 6 gfx1201
+hsaco gfx11-generic 6 gfx11_generic
