@@ -5,7 +5,7 @@ kiln_status kiln__tensor_explain(const char *name, const char *tensor, const voi
     KILN__REQUIRE(data, "%s: %s is NULL", name, tensor);
     KILN__REQUIRE(!((uintptr_t)data & ((1u << size_log2) - 1)),
                   "%s: %s is %p: must be aligned to its elements of %u bytes", name, tensor, data, 1u << size_log2);
-    KILN__REQUIRE(stride >= cols, "%s: the stride of %s is %lld: must be 0 or at least its row of %lld elements", name,
+    KILN__REQUIRE(stride >= cols, "%s: %s_stride is %lld: must be 0 or at least the %lld elements of a row", name,
                   tensor, (long long)stride, (long long)cols);
     return kiln__fail(KILN_ERROR_INVALID_ARGUMENT, "%s: %s is too large: %lld rows with a stride of %lld elements",
                       name, tensor, (long long)rows, (long long)stride);

@@ -91,10 +91,14 @@ static void refuse_field(call *c, const kiln_field *field) {
         refuse(c, field->name);
         break;
     case KILN_FIELD_SIZE:
-        refuse_numbers(c, field, (int64_t[]){-1, INT64_MIN, INT64_MAX}, 3);
+        refuse_numbers(c, field, (int64_t[]){-1, INT64_MIN}, 2);
+        set_number(c, field, INT64_MAX);
+        refuse(c, "too large");
         break;
     case KILN_FIELD_STRIDE:
-        refuse_numbers(c, field, (int64_t[]){-1, SIDE - 1, INT64_MAX}, 3);
+        refuse_numbers(c, field, (int64_t[]){-1, SIDE - 1}, 2);
+        set_number(c, field, INT64_MAX);
+        refuse(c, "too large");
         break;
     case KILN_FIELD_OPTION:
         refuse_numbers(c, field, (int64_t[]){-1, count_choices(field->choices), INT32_MAX}, 3);
