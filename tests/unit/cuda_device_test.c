@@ -1,0 +1,298 @@
+/* Finding the CUDA driver, opening its devices, borrowing contexts, and every way in which they can go. */
+#include "tests/unit/cuda_fixture.h"
+#include <sys/wait.h>
+
+static int32_t count_devices(void) {
+    int32_t count = -1;
+    assert_ok(kiln_device_count(KILN_CUDA, &count));
+    return count;
+}
+
+/* ---- What is found, and what is not. These run before the driver is initialised, which it stays. ---- */
+
+static void test_no_call_before_the_first_question(void **state) {
+    (void)state;
+    assert_int_equal(sim.calls("*"), 0);
+}
+
+static void test_a_stub_is_no_driver(void **state) {
+    (void)state;
+    sim.fault("cuInit", 1, 34);
+    assert_int_equal(count_devices(), 0);
+    assert_told("libcuda.so.1 is the toolkit's stub");
+    assert_told("CUDA_ERROR_STUB_LIBRARY");
+}
+
+static void test_no_device_is_not_a_failure(void **state) {
+    (void)state;
+    sim.configure("KILN_SIM_DEVICES", "gfx942");
+    assert_int_equal(count_devices(), 0);
+    assert_told("cuInit: CUDA_ERROR_NO_DEVICE (100)");
+    kiln_device *device;
+    assert_status(kiln_device_open(&(kiln_device_options){.backend = KILN_CUDA}, &device), KILN_ERROR_NO_DRIVER);
+    assert_told("CUDA_ERROR_NO_DEVICE");
+    assert_null(device);
+    sim.configure("KILN_SIM_DEVICES", "sm_90,sm_120");
+}
+
+static void test_a_driver_initialised_before_a_fork_is_told(void **state) {
+    (void)state;
+    int32_t count;
+    sim.fault("cuInit", 1, 3);
+    assert_status(kiln_device_count(KILN_CUDA, &count), KILN_ERROR_FORKED);
+    assert_told("before this process was forked");
+}
+
+static void test_no_memory_to_initialise(void **state) {
+    (void)state;
+    int32_t count;
+    sim.fault("cuInit", 1, 2);
+    assert_status(kiln_device_count(KILN_CUDA, &count), KILN_ERROR_OUT_OF_MEMORY);
+}
+
+static void test_a_failure_is_not_kept(void **state) {
+    (void)state;
+    assert_int_equal(count_devices(), 2);
+    assert_int_equal(sim.calls("cuInit"), 1);
+    assert_int_equal(count_devices(), 2);
+    assert_int_equal(sim.calls("cuInit"), 1);
+}
+
+/* ---- An open device ---- */
+
+static void test_info_is_the_drivers(void **state) {
+    (void)state;
+    kiln_device *device = fixture_open(1);
+    kiln_device_info info;
+    assert_ok(kiln_device_get_info(device, &info));
+    assert_int_equal(info.backend, KILN_CUDA);
+    assert_int_equal(info.ordinal, 1);
+    assert_int_equal(info.target.compute_capability, 120);
+    assert_int_equal(info.target.driver_version, 13000);
+    assert_string_equal(info.name, "kiln recording device sm_120");
+    assert_string_equal(info.driver, "libcuda.so.1, CUDA 13.0");
+    assert_int_equal(info.memory_bytes, 1 << 30);
+    assert_int_equal(info.wave_size, 32);
+    assert_int_equal(info.max_threads, 1024);
+    assert_int_equal(info.max_shared_bytes, 99 << 10);
+    assert_non_null(strstr(kiln_device_why(device), "cuda: chosen"));
+    kiln_device_close(device);
+}
+
+static void test_an_ordinal_beyond_the_last(void **state) {
+    (void)state;
+    kiln_device *device;
+    assert_status(kiln_device_open(&(kiln_device_options){.backend = KILN_CUDA, .ordinal = 2}, &device),
+                  KILN_ERROR_NOT_FOUND);
+    assert_told("cuda has 2 devices");
+}
+
+static void test_opening_twice_retains_once(void **state) {
+    (void)state;
+    kiln_device *first = fixture_open(0), *second = fixture_open(0);
+    assert_ptr_equal(first, second);
+    assert_int_equal(sim.calls("cuDevicePrimaryCtxRetain"), 1);
+    kiln_device_close(first);
+    assert_int_equal(sim.calls("cuDevicePrimaryCtxRelease_v2"), 0);
+    kiln_device_close(second);
+    assert_int_equal(sim.calls("cuDevicePrimaryCtxRelease_v2"), 1);
+}
+
+/* ---- A driver that lies ---- */
+
+static void test_a_million_devices_are_not_believed(void **state) {
+    (void)state;
+    sim.fault("cuDeviceGetCount", 1, SIM_LIE);
+    assert_int_equal(count_devices(), 0);
+    assert_told("1000000 devices: not believed");
+}
+
+static void test_success_with_nothing_is_not_believed(void **state) {
+    (void)state;
+    static const char *const calls[] = {"cuDevicePrimaryCtxRetain", "cuDeviceGetAttribute"};
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        kiln_device *device;
+        sim.fault(calls[i], 1, SIM_LIE);
+        assert_status(kiln_device_open(&(kiln_device_options){.backend = KILN_CUDA}, &device), KILN_ERROR_DRIVER);
+        assert_told(calls[i]);
+        assert_null(device);
+    }
+    kiln_device *device = fixture_open(0);
+    kiln_stream stream;
+    kiln_event *event;
+    void *memory;
+    sim.fault("cuStreamCreate", 1, SIM_LIE);
+    assert_status(kiln_stream_open(device, 0, &stream), KILN_ERROR_DRIVER);
+    sim.fault("cuEventCreate", 1, SIM_LIE);
+    assert_status(kiln_event_create(device, &event), KILN_ERROR_DRIVER);
+    sim.fault("cuMemAlloc_v2", 1, SIM_LIE);
+    assert_status(kiln_memory_alloc(device, 16, &memory), KILN_ERROR_DRIVER);
+    sim.fault("cuMemHostAlloc", 1, SIM_LIE);
+    assert_status(kiln_host_alloc(device, 16, &memory), KILN_ERROR_DRIVER);
+    const kiln_module *module;
+    sim.fault("cuModuleLoadDataEx", 1, SIM_LIE);
+    assert_status(kiln_module_get(device, fixture_whole(), "f32", &module), KILN_ERROR_DRIVER);
+    sim.fault("cuModuleGetFunction", 1, SIM_LIE);
+    assert_status(kiln_module_get(device, fixture_whole(), "f32", &module), KILN_ERROR_DRIVER);
+    assert_told("cuModuleGetFunction: the driver reports success and gives nothing");
+    kiln_device_close(device);
+}
+
+/* ---- Borrowed contexts ---- */
+
+static kiln__cu_context create_context(int ordinal) {
+    kiln__cu_context context = NULL, popped;
+    assert_int_equal(cuda.cuCtxCreate(&context, 0, ordinal), 0);
+    assert_int_equal(cuda.cuCtxPopCurrent(&popped), 0);
+    return context;
+}
+
+static void test_a_borrowed_context_is_its_own_device(void **state) {
+    (void)state;
+    kiln__cu_context context = create_context(1);
+    kiln_device *borrowed = NULL, *own = fixture_open(1);
+    assert_ok(
+        kiln_device_open(&(kiln_device_options){.backend = KILN_CUDA, .ordinal = 1, .context = context}, &borrowed));
+    assert_ptr_not_equal(borrowed, own);
+    fixture_kernel(borrowed, "scale");
+    assert_int_equal(sim.live("module"), 1);
+    kiln_device_close(borrowed);
+    assert_int_equal(sim.live("module"), 0);
+    kiln_device_close(own);
+    kiln__cu_context current;
+    assert_int_equal(cuda.cuCtxGetCurrent(&current), 0);
+    assert_null(current);
+    assert_int_equal(cuda.cuCtxDestroy(context), 0);
+}
+
+static void test_a_context_of_another_device_is_refused(void **state) {
+    (void)state;
+    kiln__cu_context context = create_context(1);
+    kiln_device *device;
+    assert_status(kiln_device_open(&(kiln_device_options){.backend = KILN_CUDA, .context = context}, &device),
+                  KILN_ERROR_INVALID_ARGUMENT);
+    assert_told("context is of CUDA device 1, ordinal is 0");
+    assert_int_equal(cuda.cuCtxDestroy(context), 0);
+}
+
+/* ---- Teardown in any order is quiet ---- */
+
+typedef struct things {
+    kiln_stream stream;
+    kiln_event *event;
+    void *memory, *host;
+} things;
+
+static things make_things(kiln_device *device) {
+    things made;
+    fixture_kernel(device, "scale");
+    assert_ok(kiln_stream_open(device, 0, &made.stream));
+    assert_ok(kiln_event_create(device, &made.event));
+    assert_ok(kiln_event_record(made.event, &made.stream));
+    assert_ok(kiln_memory_alloc(device, 64, &made.memory));
+    assert_ok(kiln_host_alloc(device, 64, &made.host));
+    return made;
+}
+
+static void release_things(kiln_device *device, things *made) {
+    kiln_stream_close(&made->stream);
+    kiln_event_destroy(made->event);
+    kiln_memory_free(device, made->memory);
+    kiln_host_free(device, made->host);
+}
+
+static void test_the_application_destroys_its_context_first(void **state) {
+    (void)state;
+    kiln__cu_context context = create_context(0);
+    kiln_device *device = NULL;
+    assert_ok(kiln_device_open(&(kiln_device_options){.backend = KILN_CUDA, .context = context}, &device));
+    things made = make_things(device);
+    assert_int_equal(cuda.cuCtxDestroy(context), 0);
+    assert_status(kiln_stream_sync(&made.stream), KILN_ERROR_DEVICE_LOST);
+    assert_told("CUDA_ERROR_CONTEXT_IS_DESTROYED (709)");
+    release_things(device, &made);
+    kiln_device_close(device);
+}
+
+/* What a driver says to a program whose exit handlers have passed its own. The things that it holds go with it. */
+static void test_a_driver_that_has_shut_down(void **state) {
+    (void)state;
+    kiln_device *device = fixture_open(0);
+    things made = make_things(device);
+    sim.fault("cuCtxGetCurrent", 1, 4);
+    assert_status(kiln_stream_sync(&made.stream), KILN_ERROR_DEVICE_LOST);
+    assert_told("CUDA_ERROR_DEINITIALIZED (4)");
+    release_things(device, &made);
+    kiln_device_close(device);
+}
+
+static void test_modules_go_with_their_device(void **state) {
+    (void)state;
+    kiln_device *device = fixture_open(0);
+    fixture_kernel(device, "scale");
+    assert_int_equal(sim.live("module"), 1);
+    kiln_device_close(device);
+    assert_int_equal(sim.live("*"), 0);
+}
+
+/* ---- Fork ---- */
+
+static int child_of_open_device(kiln_device *device, kiln_stream *stream, const kiln_kernel *kernel) {
+    scale_arguments arguments = {0};
+    kiln_launch_config config = {.group = {32}};
+    kiln_device *another;
+    void *memory;
+    int32_t count;
+    uint64_t calls = sim.calls("*");
+    if (kiln_launch(stream, kernel, &config, &arguments, sizeof arguments) != KILN_ERROR_FORKED) return 1;
+    if (kiln_stream_sync(stream) != KILN_ERROR_FORKED) return 2;
+    if (kiln_memory_alloc(device, 16, &memory) != KILN_ERROR_FORKED) return 3;
+    if (kiln_device_count(KILN_CUDA, &count) != KILN_ERROR_FORKED) return 4;
+    if (kiln_device_open(&(kiln_device_options){.backend = KILN_CUDA, .ordinal = 1}, &another) != KILN_ERROR_FORKED)
+        return 5;
+    kiln_stream_close(stream);
+    kiln_device_close(device);
+    return sim.calls("*") == calls ? 0 : 6; /* the driver was left alone */
+}
+
+static void test_a_child_is_told_that_it_was_forked(void **state) {
+    (void)state;
+    kiln_device *device = fixture_open(0);
+    const kiln_kernel *kernel = fixture_kernel(device, "scale");
+    kiln_stream stream;
+    assert_ok(kiln_stream_open(device, 0, &stream));
+    pid_t child = fork();
+    if (!child) _exit(child_of_open_device(device, &stream, kernel));
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    assert_ok(kiln_stream_sync(&stream));
+    kiln_stream_close(&stream);
+    kiln_device_close(device);
+}
+
+int main(int argc, char **argv) {
+    (void)argc;
+    fixture_start(argv, "sm_90,sm_120");
+    const struct CMUnitTest tests[] = {
+        fixture_test(test_no_call_before_the_first_question),
+        fixture_test(test_a_stub_is_no_driver),
+        fixture_test(test_no_device_is_not_a_failure),
+        fixture_test(test_a_driver_initialised_before_a_fork_is_told),
+        fixture_test(test_no_memory_to_initialise),
+        fixture_test(test_a_failure_is_not_kept),
+        fixture_test(test_info_is_the_drivers),
+        fixture_test(test_an_ordinal_beyond_the_last),
+        fixture_test(test_opening_twice_retains_once),
+        fixture_test(test_a_million_devices_are_not_believed),
+        fixture_test(test_success_with_nothing_is_not_believed),
+        fixture_test(test_a_borrowed_context_is_its_own_device),
+        fixture_test(test_a_context_of_another_device_is_refused),
+        fixture_test(test_the_application_destroys_its_context_first),
+        fixture_test(test_a_driver_that_has_shut_down),
+        fixture_test(test_modules_go_with_their_device),
+        fixture_test(test_a_child_is_told_that_it_was_forked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
