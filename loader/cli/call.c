@@ -23,7 +23,8 @@ static call_field *find_field(operator_call *call, const char *name) {
     return NULL;
 }
 
-static int no_field(const operator_call *call, const char *what, const char *name) {
+static int no_field(const operator_call *call, const call_field *other, const char *what, const char *name) {
+    if (other) return cli_error(CLI_USAGE, "%s: %s is not an %s", call->function->name, name, what);
     const char *nearest = cli_nearest(name, field_name, call->op->fields, call->op->field_count);
     return cli_error(CLI_USAGE, "%s: no %s %s%s%s%s", call->function->name, what, name,
                      nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
@@ -64,7 +65,7 @@ int call_begin(operator_call *call, const char *command, const char *function) {
 
 int call_bind(operator_call *call, const char *name, const npy_header *array, void *data) {
     call_field *field = find_field(call, name);
-    if (!field || field->description->role != KILN_FIELD_INPUT) return no_field(call, "input", name);
+    if (!field || field->description->role != KILN_FIELD_INPUT) return no_field(call, field, "input", name);
     if (field->given) return cli_error(CLI_USAGE, "%s: input %s is given twice", call->function->name, name);
     npy_dtype wanted = call_dtype(call, field->description);
     bool bits = wanted == NPY_BF16 && array->dtype == NPY_U16;
@@ -80,7 +81,7 @@ int call_bind(operator_call *call, const char *name, const npy_header *array, vo
 
 int call_want(operator_call *call, const char *name, const call_field **out_field) {
     call_field *field = find_field(call, name);
-    if (!field || field->description->role != KILN_FIELD_OUTPUT) return no_field(call, "output", name);
+    if (!field || field->description->role != KILN_FIELD_OUTPUT) return no_field(call, field, "output", name);
     if (field->given) return cli_error(CLI_USAGE, "%s: output %s is given twice", call->function->name, name);
     field->given = true;
     *out_field = field;
@@ -103,7 +104,8 @@ int call_set(operator_call *call, const char *name, const char *value) {
     if (field && field->description->role == KILN_FIELD_STRIDE)
         return cli_error(CLI_USAGE, "%s: %s cannot be set: arrays are packed", function, name);
     bool option = field && field->description->role == KILN_FIELD_OPTION;
-    if (!option && !(field && field->description->role == KILN_FIELD_SIZE)) return no_field(call, "option", name);
+    if (!option && !(field && field->description->role == KILN_FIELD_SIZE))
+        return no_field(call, field, "option", name);
     if (field->given) return cli_error(CLI_USAGE, "%s: %s is set twice", function, name);
     if (option) {
         field->value = find_choice(field->description->choices, value);

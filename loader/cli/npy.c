@@ -234,9 +234,8 @@ size_t npy_format_header(const npy_header *header, char bytes[NPY_WRITTEN_SIZE])
     length += (size_t)snprintf(bytes + length, room - length, "{'descr': '%s', 'fortran_order': False, 'shape': (",
                                dtypes[header->dtype].descr);
     for (uint32_t i = 0; i < header->dimensions; i++)
-        length += (size_t)snprintf(bytes + length, room - length, "%" PRId64 ",%s", header->shape[i],
-                                   i + 1 < header->dimensions ? " " : "");
-    length += (size_t)snprintf(bytes + length, room - length, "), }");
+        length += (size_t)snprintf(bytes + length, room - length, "%s%" PRId64, i ? ", " : "", header->shape[i]);
+    length += (size_t)snprintf(bytes + length, room - length, "%s), }", header->dimensions == 1 ? "," : "");
     size_t padded = (length + 1 + 63) / 64 * 64;
     memset(bytes + length, ' ', padded - length);
     bytes[padded - 1] = '\n';

@@ -36,9 +36,8 @@ size_t npy_dtype_size(npy_dtype dtype);
 npy_dtype npy_dtype_find(const char *name);
 
 enum {
-    NPY_PREFIX_SIZE = 12,         /* bytes that tell how long any header is */
-    NPY_HEADER_LIMIT = 64 * 1024, /* longest header that is read, prefix included */
-    NPY_DIMENSIONS = 32,          /* NumPy's own limit before 2.0 */
+    NPY_HEADER_LIMIT = 64 * 1024 + 12, /* longest header that is read, with what stands before its dict */
+    NPY_DIMENSIONS = 32,               /* NumPy's own limit before 2.0 */
     NPY_ERROR_SIZE = 256,
 };
 

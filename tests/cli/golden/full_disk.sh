@@ -1,0 +1,3 @@
+# Output that cannot be written is an error.
+kiln help >/dev/full
+echo "exit $?"

@@ -1,0 +1,2 @@
+# Without a command: the usage, on stderr.
+kiln
