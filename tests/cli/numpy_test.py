@@ -1,0 +1,151 @@
+"""Every function of every operator through `kiln run`, against NumPy in float64.
+
+    numpy_test.py KILN FOLDER     prints TAP; FOLDER is for its files
+
+Inputs are random (the seed is printed), in three dimensions, with an odd number of columns."""
+
+import json
+import math
+import random
+import subprocess
+import sys
+
+import numpy as np
+
+SHAPE = (3, 5, 129)
+# Of the result's own rounding, and of the arithmetic in float32 before it: (relative, absolute).
+TOLERANCES = {"f32": (4e-6, 2e-6), "f16": (2.0**-10, 1e-6), "bf16": (2.0**-7, 1e-6)}
+erf = np.vectorize(math.erf)
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def gelu(x, approx):
+    if approx == "erf":
+        return 0.5 * x * (1 + erf(x / math.sqrt(2)))
+    if approx == "tanh":
+        return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+    return x * sigmoid(1.702 * x)
+
+
+def softmax(x):
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+# (operator, shapes of its inputs, options, definition)
+CASES = [("softmax", {"x": SHAPE}, {}, lambda x: softmax(x))]
+CASES += [("softmax", {"x": (2, 9001)}, {}, lambda x: softmax(x))]
+CASES += [("mul_add", {"a": SHAPE, "b": SHAPE, "c": SHAPE}, {}, lambda a, b, c: a * b + c)]
+for approx in ("erf", "tanh", "quick"):
+    CASES.append(
+        ("add_gelu", {"x": SHAPE, "bias": SHAPE[-1:]}, {"approx": approx},
+         lambda x, bias, approx=approx: gelu(x + bias, approx)))
+CASES.append(("add_gelu", {"x": SHAPE}, {}, lambda x: gelu(x, "erf")))
+CASES.append(("silu_mul", {"gate": SHAPE, "up": SHAPE}, {}, lambda gate, up: gate * sigmoid(gate) * up))
+CASES.append(
+    ("silu_mul", {"gate": SHAPE, "up": SHAPE}, {"activation": "gelu_tanh"},
+     lambda gate, up: gelu(gate, "tanh") * up))
+HALF = SHAPE[:-1] + (2 * 64,)
+CASES.append(("silu_mul", {"gate": HALF}, {}, lambda gate: gate[..., :64] * sigmoid(gate[..., :64]) * gate[..., 64:]))
+
+
+def encode(values, part):
+    """The array to write and the float64 values that it holds."""
+    if part == "bf16":
+        bits = values.astype(np.float32).view(np.uint32)
+        bits = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+        return bits, decode(bits, part)
+    array = values.astype(np.float32 if part == "f32" else np.float16)
+    return array, array.astype(np.float64)
+
+
+def decode(array, part):
+    if part == "bf16":
+        return (array.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+    return array.astype(np.float64)
+
+
+def run(kiln, folder, case, part, generator):
+    operator, shapes, options, definition = case
+    command = [kiln, "run", f"{operator}_{part}", "--device", "cpu", "--out", f"y={folder}/y.npy"]
+    inputs = []
+    for name, shape in shapes.items():
+        array, values = encode(generator.standard_normal(shape) * 3, part)
+        np.save(f"{folder}/{name}.npy", array)
+        inputs.append(values)
+        command += ["--in", f"{name}={folder}/{name}.npy"]
+    for option in options.items():
+        command += ["--set", "=".join(option)]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    if ran.returncode != 0:
+        return ran.stderr.strip()
+    expected = definition(*inputs)
+    result = np.load(f"{folder}/y.npy")
+    if result.shape != expected.shape:
+        return f"shape {result.shape}, expected {expected.shape}"
+    relative, absolute = TOLERANCES[part]
+    scale = np.abs(expected)
+    if operator == "mul_add":  # cancellation: the product's rounding counts
+        scale = scale + np.abs(inputs[0] * inputs[1])
+    error = np.abs(decode(result, part) - expected) - (relative * scale + absolute)
+    worst = np.unravel_index(np.argmax(error), error.shape)
+    if not error[worst] <= 0:
+        return f"at {tuple(map(int, worst))}: {decode(result, part)[worst]}, expected {expected[worst]}"
+    return None
+
+
+def json_is_valid(kiln, folder):
+    """Every listing's JSON parses, and verify agrees with images."""
+    listings = {}
+    for command in ("info", "images", "verify", "explain"):
+        ran = subprocess.run([kiln, command, "--json"], capture_output=True, text=True, timeout=60)
+        try:
+            listings[command] = json.loads(ran.stdout)
+        except ValueError as error:
+            return f"{command}: {error}"
+    images, verified = listings["images"]["images"], listings["verify"]["images"]
+    if [image["target"] for image in images] != [image["target"] for image in verified]:
+        return "images and verify list different images"
+    return None
+
+
+def trace_is_valid(kiln, folder):
+    np.save(f"{folder}/x.npy", np.zeros(SHAPE, np.float32))
+    command = [kiln, "trace", "--out", f"{folder}/trace.json", "softmax_f32", "--device", "cpu"]
+    command += ["--in", f"x={folder}/x.npy", "--out", f"y={folder}/y.npy"]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    if ran.returncode != 0:
+        return ran.stderr.strip()
+    with open(f"{folder}/trace.json") as file:
+        events = json.load(file)["traceEvents"]
+    launches = [event for event in events if event.get("cat") == "launch"]
+    return None if launches and all(event["dur"] >= 0 for event in launches) else "no launch in the trace"
+
+
+def main():
+    kiln, folder = sys.argv[1:]
+    seed = random.randrange(2**32)
+    generator = np.random.default_rng(seed)
+    print(f"# seed {seed}")
+    tests = []
+    for case in CASES:
+        for part in TOLERANCES:
+            name = f"{case[0]}_{part} {' '.join(case[1])} {' '.join('='.join(o) for o in case[2].items())}".strip()
+            tests.append((name, lambda case=case, part=part: run(kiln, folder, case, part, generator)))
+    tests.append(("every listing writes JSON", lambda: json_is_valid(kiln, folder)))
+    tests.append(("a trace is Chrome's JSON", lambda: trace_is_valid(kiln, folder)))
+    print(f"1..{len(tests)}")
+    failures = 0
+    for number, (name, test) in enumerate(tests, 1):
+        problem = test()
+        failures += problem is not None
+        print(f"{'ok' if problem is None else 'not ok'} {number} - {name}")
+        if problem is not None:
+            print(f"# {problem}")
+    return failures != 0
+
+
+sys.exit(main())
