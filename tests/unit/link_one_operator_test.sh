@@ -1,0 +1,51 @@
+# A program that calls one operator links that operator's images and no other's.
+. tests/tap.sh
+case $KILN_CONFIG in
+release | debug) ;;
+*) skip_all "config=$KILN_CONFIG links with flags of its own" ;;
+esac
+
+# links OP: makes KILN_SCRATCH/OP, a program that calls kiln_OP_f32 and prints the bundles that it links
+links() {
+    cat >"$KILN_SCRATCH/$1.c" <<END
+#include <kiln/ops.h>
+#include <stdio.h>
+
+int main(void) {
+    kiln_stream stream = {0};
+    kiln_$1_params params = {0};
+    const kiln_bundle *const *bundles;
+    size_t count;
+    if (kiln_$1_f32(&stream, &params) != KILN_ERROR_INVALID_ARGUMENT) return 1;
+    if (kiln_linked_bundles(&bundles, &count)) return 1;
+    for (size_t i = 0; i < count; i++) puts(bundles[i]->name);
+    return 0;
+}
+END
+    "${CC:-cc}" -std=c11 -Iinclude -o "$KILN_SCRATCH/$1" "$KILN_SCRATCH/$1.c" "$KILN_BUILD/libkiln.a" -pthread -lm
+}
+
+lists_itself_alone() { # OP
+    [ "$("$KILN_SCRATCH/$1")" = "$1" ]
+}
+
+# Kernels' names stand in every image and bundle table.
+holds_images_of() { # OP IN_PROGRAM
+    LC_ALL=C grep -qaE "kiln_$1_?[a-z]*_(f32|f16|bf16)" "$KILN_SCRATCH/$2"
+}
+
+holds_no_other() { # OP
+    local other
+    for other in $operators; do
+        [ "$other" = "$1" ] || ! holds_images_of "$other" "$1" || { echo "images of $other are in it" && return 1; }
+    done
+}
+
+operators=$(scripts/targets.sh operators)
+for op in $operators; do
+    check "a program calls $op" links "$op"
+    check "$op is the one bundle on its list" lists_itself_alone "$op"
+    check "the images of $op are in it" holds_images_of "$op" "$op"
+    check "no other operator's images are" holds_no_other "$op"
+done
+finish
