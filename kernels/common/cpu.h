@@ -12,6 +12,7 @@
 
 #include "kernels/common/geometry.h"
 #include <kiln/kiln.h>
+#include <stdbool.h>
 #include <string.h>
 
 #if defined(__F16C__)
@@ -57,11 +58,11 @@ KILN_INLINE size_t kiln_part_size(kiln_cpu_part part) {
 }
 
 /* The address of an element. */
-KILN_INLINE const void *kiln_at(const void *base, int64_t index, kiln_cpu_part part) {
-    return (const char *)base + (size_t)index * kiln_part_size(part);
+KILN_INLINE const void *kiln_at(const void *base, uint64_t index, kiln_cpu_part part) {
+    return (const char *)base + index * kiln_part_size(part);
 }
-KILN_INLINE void *kiln_at_mut(void *base, int64_t index, kiln_cpu_part part) {
-    return (char *)base + (size_t)index * kiln_part_size(part);
+KILN_INLINE void *kiln_at_mut(void *base, uint64_t index, kiln_cpu_part part) {
+    return (char *)base + index * kiln_part_size(part);
 }
 
 KILN_INLINE void kiln_f16_load(float *tile, const uint16_t *source, size_t count) {
@@ -130,6 +131,18 @@ typedef struct kiln_cpu_group {
 KILN_INLINE kiln_cpu_group kiln_group_at(const kiln_cpu_span *span, uint64_t index) {
     kiln_cpu_group group = {index % span->grid[0], index / span->grid[0]};
     return group;
+}
+
+/* The rows of a group's block: none for a block beyond the last. */
+typedef struct kiln_cpu_rows {
+    uint64_t begin, end;
+} kiln_cpu_rows;
+
+KILN_INLINE kiln_cpu_rows kiln_rows_of(kiln_cpu_group group, uint32_t lanes_log2, uint64_t rows) {
+    uint64_t begin = group.block << (KILN_GROUP_LOG2 - lanes_log2);
+    uint64_t end = begin + (1u << (KILN_GROUP_LOG2 - lanes_log2));
+    kiln_cpu_rows block = {begin, end < rows ? end : rows};
+    return block;
 }
 
 #endif

@@ -31,11 +31,13 @@ static kiln_status launch_long(kiln_stream *stream, const kiln_softmax_params *p
     KILN__REQUIRE(params->workspace && !((uintptr_t)params->workspace & (KILN_VECTOR_BYTES - 1)),
                   "%s: workspace is %p: must be 16-byte aligned device memory", name, params->workspace);
     KILN__TRY(kiln__grid(name, chunks_of(params->cols, size_log2), (uint64_t)params->rows, config));
+    config->dynamic_shared_bytes = 1 << CHUNK_BYTES_LOG2;
     args->partials = params->workspace;
     args->chunks = config->grid[0];
-    config->dynamic_shared_bytes = 1 << CHUNK_BYTES_LOG2;
-    KILN__TRY(kiln_launch(stream, &kernels[KERNEL_softmax_partial], config, args, sizeof *args));
-    return kiln_launch(stream, &kernels[KERNEL_softmax_finish], config, args, sizeof *args);
+    args->phase = KILN_SOFTMAX_PARTIAL;
+    KILN__TRY(kiln_launch(stream, &kernels[KERNEL_softmax_rows], config, args, sizeof *args));
+    args->phase = KILN_SOFTMAX_FINISH;
+    return kiln_launch(stream, &kernels[KERNEL_softmax_rows], config, args, sizeof *args);
 }
 
 static kiln_status softmax(kiln_stream *stream, const kiln_softmax_params *params, size_t params_size, unsigned part,

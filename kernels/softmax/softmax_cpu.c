@@ -33,7 +33,7 @@ KILN_INLINE float max_of(const void *x, size_t count, kiln_cpu_part part) {
         max[lane] = -KILN_INFINITY;
     for (size_t i = 0; i < count; i += KILN_TILE) {
         size_t n = count - i < KILN_TILE ? count - i : KILN_TILE;
-        n = load_padded(tile, kiln_at(x, (int64_t)i, part), n, part);
+        n = load_padded(tile, kiln_at(x, i, part), n, part);
         for (size_t j = 0; j < n; j += KILN_LANES)
             for (int lane = 0; lane < KILN_LANES; lane++)
                 max[lane] = kiln_max(tile[j + (size_t)lane], max[lane]);
@@ -47,7 +47,7 @@ KILN_INLINE float sum_of(const void *x, size_t count, float max, kiln_cpu_part p
     float tile[KILN_TILE], sum[KILN_LANES] = {0};
     for (size_t i = 0; i < count; i += KILN_TILE) {
         size_t n = count - i < KILN_TILE ? count - i : KILN_TILE;
-        n = load_padded(tile, kiln_at(x, (int64_t)i, part), n, part);
+        n = load_padded(tile, kiln_at(x, i, part), n, part);
         for (size_t j = 0; j < n; j += KILN_LANES)
             for (int lane = 0; lane < KILN_LANES; lane++)
                 sum[lane] += exp_of(tile[j + (size_t)lane], max, part);
@@ -63,73 +63,54 @@ KILN_INLINE void put(void *y, const void *x, size_t count, float max, float scal
     float tile[KILN_TILE];
     for (size_t i = 0; i < count; i += KILN_TILE) {
         size_t n = count - i < KILN_TILE ? count - i : KILN_TILE;
-        kiln_tile_load(tile, kiln_at(x, (int64_t)i, part), n, part);
+        kiln_tile_load(tile, kiln_at(x, i, part), n, part);
         for (size_t j = 0; j < n; j++)
             tile[j] = exp_of(tile[j], max, part) * scale;
-        kiln_tile_store(kiln_at_mut(y, (int64_t)i, part), tile, n, part);
+        kiln_tile_store(kiln_at_mut(y, i, part), tile, n, part);
     }
 }
 
-KILN_INLINE float finite_max(float max) {
-    return max == -KILN_INFINITY ? 0.0f : max;
+KILN_INLINE float max_of_partials(const kiln_softmax_partial *partials, uint32_t chunks) {
+    float max = -KILN_INFINITY;
+    for (uint32_t i = 0; i < chunks; i++)
+        max = kiln_max(partials[i].max, max);
+    return max;
 }
-KILN_INLINE float scale_of(float sum) {
-    return sum == 0.0f ? 0.0f : kiln_reciprocal(sum);
+
+KILN_INLINE float sum_of_partials(const kiln_softmax_partial *partials, uint32_t chunks, float max) {
+    float sum = 0.0f;
+    for (uint32_t i = 0; i < chunks; i++)
+        sum = KILN_FMA(partials[i].sum, kiln_exp(partials[i].max - max), sum);
+    return sum;
+}
+
+/* A short row, or the chunk of a long one that is tile. */
+KILN_INLINE void softmax_row(const kiln_softmax_args *args, uint64_t row, uint64_t tile, kiln_cpu_part part) {
+    uint64_t start = tile * args->chunk, left = (uint64_t)args->cols - start;
+    size_t count = left < args->chunk ? left : args->chunk;
+    const void *x = kiln_at(args->x, row * (uint64_t)args->x_stride + start, part);
+    kiln_softmax_partial *partials = args->partials + row * args->chunks;
+    bool finish = args->phase == KILN_SOFTMAX_FINISH;
+
+    float max = finish ? max_of_partials(partials, args->chunks) : max_of(x, count, part);
+    float origin = max == -KILN_INFINITY ? 0.0f : max;
+    float sum = finish ? sum_of_partials(partials, args->chunks, origin) : sum_of(x, count, origin, part);
+    if (args->phase == KILN_SOFTMAX_PARTIAL) {
+        partials[tile].max = max;
+        partials[tile].sum = sum;
+    } else {
+        put(kiln_at_mut(args->y, row * (uint64_t)args->y_stride + start, part), x, count, origin,
+            sum == 0.0f ? 0.0f : kiln_reciprocal(sum), part);
+    }
 }
 
 KILN_INLINE void softmax_rows(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
     const kiln_softmax_args *args = arguments;
-    int64_t block_rows = KILN_GROUP >> args->lanes_log2;
-    int64_t end = (int64_t)span->end * block_rows;
-    if (end > args->rows) end = args->rows;
-    for (int64_t row = (int64_t)span->begin * block_rows; row < end; row++) {
-        const void *x = kiln_at(args->x, row * args->x_stride, part);
-        float max = finite_max(max_of(x, (size_t)args->cols, part));
-        float scale = scale_of(sum_of(x, (size_t)args->cols, max, part));
-        put(kiln_at_mut(args->y, row * args->y_stride, part), x, (size_t)args->cols, max, scale, part);
+    for (uint64_t i = span->begin; i < span->end; i++) {
+        kiln_cpu_group group = kiln_group_at(span, i);
+        kiln_cpu_rows rows = kiln_rows_of(group, args->lanes_log2, (uint64_t)args->rows);
+        for (uint64_t row = rows.begin; row < rows.end; row++)
+            softmax_row(args, row, group.tile, part);
     }
 }
 KILN_CPU_KERNEL(softmax_rows)
-
-/* The chunk of a row that a group does: its first element and its length. */
-KILN_INLINE size_t chunk_of(const kiln_softmax_args *args, kiln_cpu_group group, int64_t *out_start) {
-    *out_start = (int64_t)group.tile * args->chunk;
-    int64_t left = args->cols - *out_start;
-    return left < args->chunk ? (size_t)left : args->chunk;
-}
-
-KILN_INLINE void softmax_partial(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
-    const kiln_softmax_args *args = arguments;
-    for (uint64_t i = span->begin; i < span->end; i++) {
-        kiln_cpu_group group = kiln_group_at(span, i);
-        if (group.block >= (uint64_t)args->rows) return;
-        int64_t start, row = (int64_t)group.block;
-        size_t count = chunk_of(args, group, &start);
-        const void *x = kiln_at(args->x, row * args->x_stride + start, part);
-        kiln_softmax_partial *partial = args->partials + group.block * args->chunks + group.tile;
-        partial->max = max_of(x, count, part);
-        partial->sum = sum_of(x, count, finite_max(partial->max), part);
-    }
-}
-KILN_CPU_KERNEL(softmax_partial)
-
-KILN_INLINE void softmax_finish(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
-    const kiln_softmax_args *args = arguments;
-    for (uint64_t i = span->begin; i < span->end; i++) {
-        kiln_cpu_group group = kiln_group_at(span, i);
-        if (group.block >= (uint64_t)args->rows) return;
-        const kiln_softmax_partial *partials = args->partials + group.block * args->chunks;
-        float max = -KILN_INFINITY, sum = 0.0f;
-        for (uint32_t j = 0; j < args->chunks; j++)
-            max = kiln_max(partials[j].max, max);
-        max = finite_max(max);
-        for (uint32_t j = 0; j < args->chunks; j++)
-            sum += partials[j].sum * kiln_exp(partials[j].max - max);
-
-        int64_t start, row = (int64_t)group.block;
-        size_t count = chunk_of(args, group, &start);
-        put(kiln_at_mut(args->y, row * args->y_stride + start, part),
-            kiln_at(args->x, row * args->x_stride + start, part), count, max, scale_of(sum), part);
-    }
-}
-KILN_CPU_KERNEL(softmax_finish)

@@ -1,12 +1,14 @@
 /* softmax: y = exp(x - max x) / sum exp(x - max x) over each row, in f32, with one rounding.
  *
- * softmax_rows     rows of up to a chunk (32 KiB). They are read once: each thread keeps the vectors that it read in
- *                  slots of its own of the dynamic shared memory, as they came, for the three passes over them
- * (maximum, sum, result). Narrow rows take 1 to 32 threads, so that a group does several, with shuffles alone; others
- * take the group. Slots of one round lie side by side, free of bank conflicts, and the shared memory asked for is that
- * of the rounds needed. softmax_partial  one chunk of a long row: its maximum and its sum, into the workspace.
- * softmax_finish   one chunk of a long row: combines all the row's partials (they are in the L2 cache), then reads the
- *                  chunk again and writes the result.
+ * A group does a block of short rows, or one chunk (32 KiB) of a long one. It reads them once: each thread keeps the
+ * vectors that it read in slots of its own of the dynamic shared memory, as they came, for the three passes over them:
+ * maximum, sum, result. Narrow rows take 1 to 32 threads each and reduce by shuffles alone; others take the group.
+ * Slots of one round lie side by side, free of bank conflicts, and the launch asks for those of the rounds needed. A
+ * thread has one load in flight: the groups of a multiprocessor, seven or eight, cover the latency.
+ *
+ * Long rows are launched twice: KILN_SOFTMAX_PARTIAL writes the maximum and the sum of each chunk into the workspace,
+ * KILN_SOFTMAX_FINISH takes them from there (from the L2 cache) in place of the first two passes. One entry point does
+ * all: the passes are most of its code, and there are fifty images of it.
  *
  * exp is computed twice for each element instead of being kept in f32, which would double the shared memory and halve
  * the groups that hide the memory's latency.
@@ -19,44 +21,51 @@
 #include "kernels/common/reduce.h"
 #include "kernels/softmax/softmax_args.h"
 
-/* What a thread does of a row, or of a chunk of it: every lanes-th vector from its own on. */
+/* What a thread does of a row, or of a chunk of it: every lanes-th vector from first on. */
 typedef struct span {
-    const kiln_element *x;
-    uint32_t count; /* elements */
-    uint32_t lanes_log2;
-    uint32_t first; /* vector */
+    uint64_t row;
+    uint64_t start; /* element of the row */
+    uint32_t count; /* elements; 0 for a row beyond the last, which takes part, empty */
     uint32_t whole; /* vectors that are read and written with one access */
+    uint32_t first;
+    uint32_t lanes_log2;
 } span;
 
-KILN_INLINE span span_of(const kiln_softmax_args *args, uint64_t row, uint64_t start, uint32_t count,
-                         uint32_t lanes_log2) {
-    span s = {(const kiln_element *)args->x + row * (uint64_t)args->x_stride + start, count, lanes_log2,
-              kiln_thread() & ((1u << lanes_log2) - 1), args->wide ? count / KILN_VECTOR : 0};
+KILN_INLINE span span_of(const kiln_softmax_args *args) {
+    span s;
+    s.lanes_log2 = args->lanes_log2;
+    s.first = kiln_thread() & ((1u << s.lanes_log2) - 1);
+    s.row = (kiln_block() << (KILN_GROUP_LOG2 - s.lanes_log2)) + (kiln_thread() >> s.lanes_log2);
+    s.start = (uint64_t)kiln_tile() * args->chunk;
+    uint64_t left = s.row < (uint64_t)args->rows ? (uint64_t)args->cols - s.start : 0;
+    s.count = left < args->chunk ? (uint32_t)left : args->chunk;
+    s.whole = args->wide ? s.count / KILN_VECTOR : 0;
     return s;
 }
 
-/* Reads the span into the thread's slots. Whole vectors are read four at a time, to have their latencies overlap. */
-KILN_INLINE void hold(span s, kiln_vector *slots) {
-    uint32_t vector = s.first;
-#pragma unroll 4
-    for (; vector < s.whole; vector += 1u << s.lanes_log2, slots += KILN_GROUP)
-        *slots = kiln_vector_load(s.x + vector * KILN_VECTOR);
-#pragma unroll 1
-    for (; vector * KILN_VECTOR < s.count; vector += 1u << s.lanes_log2, slots += KILN_GROUP)
-        kiln_vector_gather(slots, s.x + vector * KILN_VECTOR, s.count - vector * KILN_VECTOR,
-                           KILN_ELEMENT_NEGATIVE_INFINITY);
-}
+/* The loop over a span: vector is the number of a vector, slot its slot. */
+#define FOR_VECTORS(s)                                                                        \
+    for (uint32_t vector = (s).first, slot = kiln_thread(); vector * KILN_VECTOR < (s).count; \
+         vector += 1u << (s).lanes_log2, slot += KILN_GROUP)
 
-/* 16 bits of a result do not show what the subtraction loses. */
-KILN_INLINE float exp_of(float x, float max) {
-    return sizeof(kiln_element) == sizeof(float) ? kiln_exp_difference(x, max) : kiln_exp(x - max);
+/* Reads the span into the thread's slots. */
+KILN_INLINE void hold(span s, kiln_vector *slots, const kiln_element *x) {
+#pragma unroll 1
+    FOR_VECTORS(s) {
+        if (vector < s.whole) {
+            slots[slot] = kiln_vector_load(x + vector * KILN_VECTOR);
+        } else {
+            kiln_vector_gather(&slots[slot], x + vector * KILN_VECTOR, s.count - vector * KILN_VECTOR,
+                               KILN_ELEMENT_NEGATIVE_INFINITY);
+        }
+    }
 }
 
 KILN_INLINE float max_of(span s, const kiln_vector *slots) {
     float max = -KILN_INFINITY, values[4];
 #pragma unroll 1
-    for (uint32_t vector = s.first; vector * KILN_VECTOR < s.count; vector += 1u << s.lanes_log2, slots += KILN_GROUP) {
-        kiln_vector held = *slots;
+    FOR_VECTORS(s) {
+        kiln_vector held = slots[slot];
 #pragma unroll 1
         for (int quad = 0; quad < KILN_QUADS; quad++) {
             kiln_quad_take(&held, values);
@@ -68,11 +77,16 @@ KILN_INLINE float max_of(span s, const kiln_vector *slots) {
     return max;
 }
 
+/* 16 bits of a result do not show what the subtraction loses. */
+KILN_INLINE float exp_of(float x, float max) {
+    return sizeof(kiln_element) == sizeof(float) ? kiln_exp_difference(x, max) : kiln_exp(x - max);
+}
+
 KILN_INLINE float sum_of(span s, const kiln_vector *slots, float max) {
     float sum = 0.0f, values[4];
 #pragma unroll 1
-    for (uint32_t vector = s.first; vector * KILN_VECTOR < s.count; vector += 1u << s.lanes_log2, slots += KILN_GROUP) {
-        kiln_vector held = *slots;
+    FOR_VECTORS(s) {
+        kiln_vector held = slots[slot];
 #pragma unroll 1
         for (int quad = 0; quad < KILN_QUADS; quad++) {
             kiln_quad_take(&held, values);
@@ -88,8 +102,8 @@ KILN_INLINE float sum_of(span s, const kiln_vector *slots, float max) {
 KILN_INLINE void put(span s, kiln_vector *slots, kiln_element *y, float max, float scale) {
     float values[4];
 #pragma unroll 1
-    for (uint32_t vector = s.first; vector * KILN_VECTOR < s.count; vector += 1u << s.lanes_log2, slots += KILN_GROUP) {
-        kiln_vector in = *slots, out = in;
+    FOR_VECTORS(s) {
+        kiln_vector in = slots[slot], out = in;
 #pragma unroll 1
         for (int quad = 0; quad < KILN_QUADS; quad++) {
             kiln_quad_take(&in, values);
@@ -101,84 +115,51 @@ KILN_INLINE void put(span s, kiln_vector *slots, kiln_element *y, float max, flo
         if (vector < s.whole) {
             kiln_vector_store(y + vector * KILN_VECTOR, out);
         } else {
-            *slots = out;
-            kiln_vector_scatter(y + vector * KILN_VECTOR, slots, s.count - vector * KILN_VECTOR);
+            slots[slot] = out;
+            kiln_vector_scatter(y + vector * KILN_VECTOR, &slots[slot], s.count - vector * KILN_VECTOR);
         }
     }
 }
 
-KILN_INLINE float finite_max(float max) {
-    return max == -KILN_INFINITY ? 0.0f : max;
+/* The thread's share of the maximum and of the sum over a row's partials. */
+KILN_INLINE float max_of_partials(const kiln_softmax_partial *partials, uint32_t chunks) {
+    float max = -KILN_INFINITY;
+#pragma unroll 1
+    for (uint32_t i = kiln_thread(); i < chunks; i += KILN_GROUP)
+        max = kiln_max(partials[i].max, max);
+    return max;
 }
-KILN_INLINE float scale_of(float sum) {
-    return sum == 0.0f ? 0.0f : kiln_reciprocal(sum);
+
+KILN_INLINE float sum_of_partials(const kiln_softmax_partial *partials, uint32_t chunks, float max) {
+    float sum = 0.0f;
+#pragma unroll 1
+    for (uint32_t i = kiln_thread(); i < chunks; i += KILN_GROUP)
+        sum = KILN_FMA(partials[i].sum, kiln_exp(partials[i].max - max), sum);
+    return sum;
 }
 
 KILN_ENTRY(softmax_rows, kiln_softmax_args) {
-    KILN_DYNAMIC_SHARED(kiln_vector, held);
+    KILN_DYNAMIC_SHARED(kiln_vector, slots);
     KILN_SHARED float exchange[KILN_SUBGROUPS];
-    uint32_t lanes_log2 = args.lanes_log2;
-    uint64_t first_row = kiln_block() << (KILN_GROUP_LOG2 - lanes_log2);
-    if (first_row >= (uint64_t)args.rows) return;
-    uint64_t row = first_row + (kiln_thread() >> lanes_log2);
-    uint32_t count =
-        row < (uint64_t)args.rows ? (uint32_t)args.cols : 0; /* a row that is not there takes part, empty */
-    kiln_vector *slots = held + kiln_thread();
-    span s = span_of(&args, row, 0, count, lanes_log2);
-    hold(s, slots);
+    span s = span_of(&args);
+    kiln_softmax_partial *partials = args.partials + s.row * args.chunks;
+    bool finish = args.phase == KILN_SOFTMAX_FINISH;
+    if (s.row - (kiln_thread() >> s.lanes_log2) >= (uint64_t)args.rows) return; /* the whole group */
 
-    float max = finite_max(kiln_reduce(max_of(s, slots), lanes_log2, exchange, KILN_REDUCE_MAX));
-    float scale = scale_of(kiln_reduce(sum_of(s, slots, max), lanes_log2, exchange, KILN_REDUCE_SUM));
+    hold(s, slots, (const kiln_element *)args.x + s.row * (uint64_t)args.x_stride + s.start);
+    float max = finish ? max_of_partials(partials, args.chunks) : max_of(s, slots);
+    max = kiln_reduce(max, s.lanes_log2, exchange, KILN_REDUCE_MAX);
+    float origin = max == -KILN_INFINITY ? 0.0f : max;
+    float sum = finish ? sum_of_partials(partials, args.chunks, origin) : sum_of(s, slots, origin);
+    sum = kiln_reduce(sum, s.lanes_log2, exchange, KILN_REDUCE_SUM);
 
-    put(s, slots, (kiln_element *)args.y + row * (uint64_t)args.y_stride, max, scale);
-}
-
-/* The chunk of a row that the group does. */
-KILN_INLINE span chunk_of(const kiln_softmax_args *args, uint64_t row, uint64_t start) {
-    uint64_t left = (uint64_t)args->cols - start;
-    return span_of(args, row, start, left < args->chunk ? (uint32_t)left : args->chunk, KILN_GROUP_LOG2);
-}
-
-KILN_ENTRY(softmax_partial, kiln_softmax_args) {
-    KILN_DYNAMIC_SHARED(kiln_vector, held);
-    KILN_SHARED float exchange[KILN_SUBGROUPS];
-    uint64_t row = kiln_block();
-    if (row >= (uint64_t)args.rows) return;
-    kiln_vector *slots = held + kiln_thread();
-    span s = chunk_of(&args, row, (uint64_t)kiln_tile() * args.chunk);
-    hold(s, slots);
-
-    float max = kiln_reduce(max_of(s, slots), KILN_GROUP_LOG2, exchange, KILN_REDUCE_MAX);
-    float sum = kiln_reduce(sum_of(s, slots, finite_max(max)), KILN_GROUP_LOG2, exchange, KILN_REDUCE_SUM);
-    if (kiln_thread() == 0) {
-        kiln_softmax_partial *partial = args.partials + row * args.chunks + kiln_tile();
-        partial->max = max;
-        partial->sum = sum;
+    if (args.phase == KILN_SOFTMAX_PARTIAL) {
+        if (kiln_thread() == 0) {
+            partials[kiln_tile()].max = max;
+            partials[kiln_tile()].sum = sum;
+        }
+    } else {
+        put(s, slots, (kiln_element *)args.y + s.row * (uint64_t)args.y_stride + s.start, origin,
+            sum == 0.0f ? 0.0f : kiln_reciprocal(sum));
     }
-}
-
-KILN_ENTRY(softmax_finish, kiln_softmax_args) {
-    KILN_DYNAMIC_SHARED(kiln_vector, held);
-    KILN_SHARED float exchange[KILN_SUBGROUPS];
-    uint64_t row = kiln_block();
-    if (row >= (uint64_t)args.rows) return;
-    const kiln_softmax_partial *partials = args.partials + row * args.chunks;
-
-    float max = -KILN_INFINITY;
-#pragma unroll 1
-    for (uint32_t i = kiln_thread(); i < args.chunks; i += KILN_GROUP)
-        max = kiln_max(partials[i].max, max);
-    max = finite_max(kiln_reduce(max, KILN_GROUP_LOG2, exchange, KILN_REDUCE_MAX));
-
-    float sum = 0.0f;
-#pragma unroll 1
-    for (uint32_t i = kiln_thread(); i < args.chunks; i += KILN_GROUP)
-        sum = KILN_FMA(partials[i].sum, kiln_exp(partials[i].max - max), sum);
-    float scale = scale_of(kiln_reduce(sum, KILN_GROUP_LOG2, exchange, KILN_REDUCE_SUM));
-
-    kiln_vector *slots = held + kiln_thread();
-    uint64_t start = (uint64_t)kiln_tile() * args.chunk;
-    span s = chunk_of(&args, row, start);
-    hold(s, slots);
-    put(s, slots, (kiln_element *)args.y + row * (uint64_t)args.y_stride + start, max, scale);
 }
