@@ -68,7 +68,7 @@ typedef struct kiln__hsaco_kernel {
 } kiln__hsaco_kernel;
 
 typedef struct kiln__hsaco {
-    char target[64];              /* "gfx942:sramecc+:xnack-" as e_flags say: unstated features are "any" */
+    char target[32];              /* "gfx942:sramecc+:xnack-" as e_flags say: unstated features are "any" */
     uint32_t code_object_version; /* 3 to 6 */
     uint32_t kernel_count;
     const uint8_t *metadata; /* the msgpack, inside the inspected bytes */
