@@ -38,13 +38,13 @@ typedef struct CUevent_st *kiln__cu_event;
     X(STREAM_CAPTURE_MODE_RELAXED, 2)                         \
     X(STREAM_CAPTURE_STATUS_NONE, 0)                          \
     X(STREAM_NON_BLOCKING, 1)                                 \
-    X(EVENT_DEFAULT, 0)
+    X(EVENT_DEFAULT, 0)                                       \
+    X(MEMHOSTALLOC_PORTABLE, 1)
 
 enum {
 #define KILN__CU_NUMBER(name, value) KILN__CU_##name = value,
     KILN__CU_NUMBER_MAP(KILN__CU_NUMBER)
 #undef KILN__CU_NUMBER
-        KILN__CU_MEMHOSTALLOC_PORTABLE = 1,
 };
 
 /* The keys of cuLaunchKernel's extra array. */

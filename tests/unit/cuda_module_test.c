@@ -1,0 +1,285 @@
+/* Loading on CUDA: which image the driver is given, what follows a refusal, residency, and captures left in peace. */
+#include "tests/unit/cuda_fixture.h"
+
+#include "loader/module.h"
+#include <pthread.h>
+
+static kiln_status load(kiln_device *device, const kiln_image *images, uint32_t count, kiln_image *out_image) {
+    /* A module keeps its bundle, so each load of a test has a bundle of its own. */
+    static fixture_bundle bundles[64];
+    static size_t used;
+    const kiln_module *module;
+    assert_true(used < sizeof bundles / sizeof *bundles);
+    fixture_bundle *made = &bundles[used++];
+    fixture_bundle_init(made, images, count);
+    kiln_status status = kiln_module_get(device, &made->bundle, "f32", &module);
+    if (status == KILN_OK) assert_ok(kiln_module_get_image(module, out_image));
+    return status;
+}
+
+/* ---- The retry rule ---- */
+
+static void test_a_refused_image_gives_way_to_the_next(void **state) {
+    (void)state;
+    static const int32_t refusals[] = {200, 209, 218, 221, 222, 223};
+    kiln_device *device = fixture_open(0);
+    fixture_cubin cubin = fixture_make_cubin(90);
+    const kiln_image images[] = {fixture_image("sm_75", KILN_IMAGE_PTX, fixture_ptx, sizeof fixture_ptx - 1),
+                                 fixture_image("sm_90", KILN_IMAGE_CUBIN, &cubin, sizeof cubin)};
+    kiln_image chosen;
+    for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
+        sim.fault("cuModuleLoadDataEx", 1, refusals[i]);
+        assert_ok(load(device, images, 2, &chosen));
+        assert_int_equal(sim.faulted(), 1);
+        assert_string_equal(chosen.target, "sm_75");
+    }
+    sim.fault("cuFuncLoad", 1, 209); /* a lazy driver can refuse as late as that */
+    assert_ok(load(device, images, 2, &chosen));
+    assert_string_equal(chosen.target, "sm_75");
+    kiln_device_close(device);
+}
+
+static void test_any_other_error_ends_the_load(void **state) {
+    (void)state;
+    static const struct {
+        int32_t error;
+        kiln_status status;
+    } ends[] = {{2, KILN_ERROR_OUT_OF_MEMORY}, {1, KILN_ERROR_DRIVER},       {300, KILN_ERROR_CORRUPT_IMAGE},
+                {303, KILN_ERROR_DRIVER},      {900, KILN_ERROR_CAPTURING},  {999, KILN_ERROR_DRIVER},
+                {12345, KILN_ERROR_DRIVER},    {719, KILN_ERROR_DEVICE_LOST}};
+    kiln_device *device = fixture_open(0);
+    fixture_cubin cubin = fixture_make_cubin(90);
+    const kiln_image images[] = {fixture_image("sm_75", KILN_IMAGE_PTX, fixture_ptx, sizeof fixture_ptx - 1),
+                                 fixture_image("sm_90", KILN_IMAGE_CUBIN, &cubin, sizeof cubin)};
+    kiln_image chosen;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        sim.reset();
+        sim.fault("cuModuleLoadDataEx", 1, ends[i].error);
+        assert_status(load(device, images, 2, &chosen), ends[i].status);
+        assert_int_equal(sim.calls("cuModuleLoadDataEx"), 1);
+        assert_told("cuModuleLoadDataEx: ");
+    }
+    kiln_device_close(device);
+}
+
+static void test_the_compilers_log_is_in_the_text(void **state) {
+    (void)state;
+    static const char newer[] = ".version 9.9\n.target sm_75\n" FIXTURE_KERNELS;
+    kiln_device *device = fixture_open(0);
+    const kiln_image images[] = {fixture_image("sm_75", KILN_IMAGE_PTX, newer, sizeof newer - 1)};
+    kiln_image chosen;
+    assert_status(load(device, images, 1, &chosen), KILN_ERROR_NO_IMAGE);
+    assert_told("CUDA_ERROR_UNSUPPORTED_PTX_VERSION (222): Unsupported .version 9.9; current version is '9.0'");
+    kiln_device_close(device);
+}
+
+static void test_a_refusal_by_all_is_told_for_each_and_kept(void **state) {
+    (void)state;
+    kiln_device *device = fixture_open(0);
+    /* The tables say sm_90 and sm_75; the images are for another chip. */
+    static const char other[] = ".version 6.3\n.target sm_120\n" FIXTURE_KERNELS;
+    fixture_cubin cubin = fixture_make_cubin(120);
+    const kiln_image images[] = {fixture_image("sm_75", KILN_IMAGE_PTX, other, sizeof other - 1),
+                                 fixture_image("sm_90", KILN_IMAGE_CUBIN, &cubin, sizeof cubin)};
+    fixture_bundle made;
+    const kiln_module *module;
+    fixture_bundle_init(&made, images, 2);
+    for (int i = 0; i < 2; i++) {
+        assert_status(kiln_module_get(device, &made.bundle, "f32", &module), KILN_ERROR_NO_IMAGE);
+        assert_told("sm_90 cubin");
+        assert_told("cubin of sm_120 on a device of sm_90");
+        assert_told("target sm_120 on a device of sm_90");
+    }
+    assert_int_equal(sim.calls("cuModuleLoadDataEx"), 2);
+    kiln_device_close(device);
+}
+
+/* ---- Images that are not what they say ---- */
+
+static void test_ptx_must_end_with_its_only_nul(void **state) {
+    (void)state;
+    kiln_device *device = fixture_open(0);
+    kiln_image chosen;
+    kiln_image cut = fixture_image("sm_75", KILN_IMAGE_PTX, fixture_ptx, sizeof fixture_ptx - 5);
+    assert_status(load(device, &cut, 1, &chosen), KILN_ERROR_CORRUPT_IMAGE);
+    assert_told("sm_75 PTX: must end with its only NUL byte");
+    kiln_image counted = fixture_image("sm_75", KILN_IMAGE_PTX, fixture_ptx, sizeof fixture_ptx);
+    assert_status(load(device, &counted, 1, &chosen), KILN_ERROR_CORRUPT_IMAGE);
+    assert_int_equal(sim.calls("cuModuleLoadDataEx"), 0);
+    kiln_device_close(device);
+}
+
+static void test_a_cut_cubin_never_reaches_the_driver(void **state) {
+    (void)state;
+    kiln_device *device = fixture_open(0);
+    fixture_cubin cubin = fixture_make_cubin(90);
+    kiln_image chosen;
+    for (size_t size = 1; size < sizeof cubin; size += 7) {
+        kiln_image image = fixture_image("sm_90", KILN_IMAGE_CUBIN, &cubin, size);
+        static fixture_bundle made;
+        const kiln_module *module;
+        fixture_bundle_init(&made, &image, 1);
+        assert_status(kiln_module_get(device, &made.bundle, "f32", &module), KILN_ERROR_CORRUPT_IMAGE);
+    }
+    assert_int_equal(sim.calls("cuModuleLoadDataEx"), 0);
+    kiln_image whole = fixture_image("sm_90", KILN_IMAGE_CUBIN, &cubin, sizeof cubin);
+    assert_ok(load(device, &whole, 1, &chosen));
+    kiln_device_close(device);
+}
+
+static void test_a_kernel_that_is_missing(void **state) {
+    (void)state;
+    static const char one[] = ".version 6.3\n.target sm_75\n.address_size 64\n.visible .entry pair(\n.param .u64 p0,\n"
+                              ".param .u32 p1\n)\n{\nret;\n}\n";
+    kiln_device *device = fixture_open(0);
+    kiln_image chosen, image = fixture_image("sm_75", KILN_IMAGE_PTX, one, sizeof one - 1);
+    assert_status(load(device, &image, 1, &chosen), KILN_ERROR_NOT_FOUND);
+    assert_told("sm_75 ptx has no kernel scale");
+    assert_int_equal(sim.live("module"), 0);
+    kiln_device_close(device);
+}
+
+static void test_a_table_that_is_wrong_about_the_arguments(void **state) {
+    (void)state;
+    static const kiln_kernel_info wrong[] = {{.name = "scale", .arguments_size = 40}, {.name = "pair"}};
+    kiln_device *device = fixture_open(0);
+    kiln_image chosen, image = fixture_image("sm_75", KILN_IMAGE_PTX, fixture_ptx, sizeof fixture_ptx - 1);
+    image.kernels = wrong;
+    assert_status(load(device, &image, 1, &chosen), KILN_ERROR_CORRUPT_IMAGE);
+    assert_told("kernel scale takes 48 bytes of arguments, its bundle says 40");
+    assert_int_equal(sim.live("module"), 0);
+    kiln_device_close(device);
+}
+
+/* ---- Residency and captures ---- */
+
+static void test_loaded_means_resident(void **state) {
+    (void)state;
+    kiln_device *device = fixture_open(0);
+    fixture_kernel(device, "scale");
+    assert_int_equal(sim.calls("cuFuncLoad"), 2);
+    kiln_device_close(device);
+}
+
+typedef struct capture {
+    kiln__cu_context context;
+    kiln__cu_stream stream;
+    struct CUgraph_st *graph;
+} capture;
+
+enum { CAPTURE_GLOBAL = 0 };
+
+/* The application's own context and a capture of the strictest mode in it. */
+static capture begin_capture(void) {
+    capture begun = {0};
+    assert_int_equal(cuda.cuInit(0), 0);
+    assert_int_equal(cuda.cuCtxCreate(&begun.context, 0, 0), 0);
+    assert_int_equal(cuda.cuStreamCreate(&begun.stream, KILN__CU_STREAM_NON_BLOCKING), 0);
+    assert_int_equal(cuda.cuStreamBeginCapture(begun.stream, CAPTURE_GLOBAL), 0);
+    return begun;
+}
+
+/* The capture must have survived. */
+static void end_capture(capture *begun) {
+    assert_int_equal(cuda.cuStreamEndCapture(begun->stream, &begun->graph), 0);
+    assert_int_equal(cuda.cuGraphDestroy(begun->graph), 0);
+    assert_int_equal(cuda.cuStreamDestroy(begun->stream), 0);
+    assert_int_equal(cuda.cuCtxDestroy(begun->context), 0);
+}
+
+static kiln_device *open_in(kiln__cu_context context) {
+    kiln_device *device = NULL;
+    assert_ok(kiln_device_open(&(kiln_device_options){.backend = KILN_CUDA, .context = context}, &device));
+    return device;
+}
+
+static void *load_in_thread(void *device) {
+    const kiln_module *module;
+    return kiln_module_get(device, fixture_whole(), "f32", &module) == KILN_OK ? device : NULL;
+}
+
+static void test_a_load_leaves_captures_alone(void **state) {
+    (void)state;
+    capture begun = begin_capture();
+    kiln_device *device = open_in(begun.context);
+    fixture_kernel(device, "scale");
+    kiln_device *other = fixture_open(1);
+    pthread_t thread;
+    void *loaded;
+    assert_int_equal(pthread_create(&thread, NULL, load_in_thread, other), 0);
+    pthread_join(thread, &loaded);
+    assert_ptr_equal(loaded, other);
+    end_capture(&begun);
+    kiln_device_close(other);
+    kiln_device_close(device);
+}
+
+static void test_a_launch_is_captured(void **state) {
+    (void)state;
+    capture begun = begin_capture();
+    kiln_device *device = open_in(begun.context);
+    const kiln_kernel *kernel = fixture_kernel(device, "scale");
+    kiln_stream stream;
+    assert_ok(kiln_stream_borrow(device, begun.stream, &stream));
+    scale_arguments arguments = {0};
+    kiln_launch_config config = {.group = {32}};
+    assert_ok(kiln_launch(&stream, kernel, &config, &arguments, sizeof arguments));
+    sim_launch seen;
+    assert_true(sim.launch(0, &seen));
+    assert_true(seen.captured);
+    end_capture(&begun);
+    kiln_device_close(device);
+}
+
+static void test_a_load_for_a_captured_stream_is_refused(void **state) {
+    (void)state;
+    capture begun = begin_capture();
+    kiln_device *device = open_in(begun.context);
+    const kiln_module *module = NULL;
+    kiln_stream stream;
+    assert_ok(kiln_stream_borrow(device, begun.stream, &stream));
+    assert_status(kiln__module_get_on(&stream, fixture_whole(), "f32", &module), KILN_ERROR_CAPTURING);
+    assert_told("load it before the capture");
+    assert_int_equal(sim.calls("cuModuleLoadDataEx"), 0);
+    end_capture(&begun);
+    kiln_device_close(device);
+}
+
+static void test_waiting_and_allocating_in_a_capture_are_refused(void **state) {
+    (void)state;
+    capture begun = begin_capture();
+    kiln_device *device = open_in(begun.context);
+    kiln_stream stream;
+    void *memory;
+    assert_ok(kiln_stream_borrow(device, begun.stream, &stream));
+    assert_status(kiln_stream_sync(&stream), KILN_ERROR_CAPTURING);
+    assert_told("cuStreamSynchronize: CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED (900)");
+    assert_int_equal(cuda.cuStreamEndCapture(begun.stream, &begun.graph), 901);
+    assert_int_equal(cuda.cuStreamBeginCapture(begun.stream, CAPTURE_GLOBAL), 0);
+    assert_status(kiln_memory_alloc(device, 16, &memory), KILN_ERROR_CAPTURING);
+    assert_int_equal(cuda.cuStreamEndCapture(begun.stream, &begun.graph), 901);
+    assert_int_equal(cuda.cuStreamBeginCapture(begun.stream, CAPTURE_GLOBAL), 0);
+    end_capture(&begun);
+    kiln_device_close(device);
+}
+
+int main(int argc, char **argv) {
+    (void)argc;
+    fixture_start(argv, "sm_90,sm_120");
+    const struct CMUnitTest tests[] = {
+        fixture_test(test_a_refused_image_gives_way_to_the_next),
+        fixture_test(test_any_other_error_ends_the_load),
+        fixture_test(test_the_compilers_log_is_in_the_text),
+        fixture_test(test_a_refusal_by_all_is_told_for_each_and_kept),
+        fixture_test(test_ptx_must_end_with_its_only_nul),
+        fixture_test(test_a_cut_cubin_never_reaches_the_driver),
+        fixture_test(test_a_kernel_that_is_missing),
+        fixture_test(test_a_table_that_is_wrong_about_the_arguments),
+        fixture_test(test_loaded_means_resident),
+        fixture_test(test_a_load_leaves_captures_alone),
+        fixture_test(test_a_launch_is_captured),
+        fixture_test(test_a_load_for_a_captured_stream_is_refused),
+        fixture_test(test_waiting_and_allocating_in_a_capture_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
