@@ -43,6 +43,7 @@ KILN_CFLAGS := -std=c11 -D_GNU_SOURCE -I. -Iinclude -fPIC -fvisibility=hidden -f
 	-ffile-prefix-map=$(CURDIR)/= $(WARNINGS) $(CFLAGS_$(config)) $(CFLAGS)
 KILN_LDFLAGS := $(filter -fsanitize% --coverage,$(CFLAGS_$(config))) -pthread $(LDFLAGS)
 
+MAKEFLAGS += --no-builtin-rules
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:

@@ -34,7 +34,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { JOBS_MAX = 64, LINE_MAX_BYTES = 4096, NAME_MAX_BYTES = 256, WORDS_MAX = 32 };
+enum { JOBS_MAX = 64, LINE_MAX_BYTES = 4096, NAME_MAX_BYTES = 256, WORDS_MAX = 32, LINES_SHOWN = 100 };
 
 typedef struct options {
     int jobs;
@@ -183,11 +183,16 @@ static void read_output(tally *t, const char *test, const char *path) {
     fclose(file);
 }
 
+/* The first lines of an output; the file has them all. */
 static void show_output(const char *path) {
     char line[LINE_MAX_BYTES];
     FILE *file = fopen(path, "r");
     if (!file) return;
-    while (fgets(line, sizeof line, file)) {
+    for (int shown = 0; fgets(line, sizeof line, file); shown++) {
+        if (shown == LINES_SHOWN) {
+            printf("    ... more in %s\n", path);
+            break;
+        }
         printf("    %s%s", line, strchr(line, '\n') ? "" : "\n");
     }
     fclose(file);

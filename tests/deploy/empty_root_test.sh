@@ -24,7 +24,7 @@ add() {
     done
 }
 
-mkdir -p "$root"
+mkdir -p "$root/drivers"
 only_libc() {
     local others
     others=$(ldd "$KILN_BUILD/examples/quickstart" | awk '{ print $1 }' |
@@ -44,7 +44,7 @@ info_says() { # WORD: of the devices in the root
 }
 
 simulated() { # DEVICE BACKEND
-    enter /usr/bin/env LD_LIBRARY_PATH=/ "KILN_SIM_DEVICES=$1" /kiln info | tee "$KILN_SCRATCH/out"
+    enter /usr/bin/env LD_LIBRARY_PATH=/drivers "KILN_SIM_DEVICES=$1" /kiln info | tee "$KILN_SCRATCH/out"
     grep -q "$2:0" "$KILN_SCRATCH/out"
 }
 
@@ -56,6 +56,7 @@ drivers=("$KILN_BUILD"/sim/lib*.so.1)
 if [ -e "${drivers[0]}" ]; then
     mkdir -p "$root/usr/bin"
     check "drivers put beside it" add "${drivers[@]}"
+    mv "$root"/lib*.so.1 "$root/drivers/"
     cp /usr/bin/env "$root/usr/bin/"
     check "the CUDA driver is found there" simulated sm_90 cuda
     check "the HSA driver is found there" simulated gfx942 rocm

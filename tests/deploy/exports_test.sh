@@ -24,7 +24,7 @@ exports_all() {
 
 cc_declared() {
     printf '#include <kiln/ops.h>\n' | ${CC:-cc} -E -P -Iinclude - |
-        grep -oE '\bkiln_[a-z0-9_]+ ?\(' | tr -d ' (' | sort -u | while read -r name; do
+        grep -oE '\bkiln_[a-z0-9_]+\(' | tr -d '(' | sort -u | while read -r name; do
         # Inline functions end in no symbol; their exported form carries _sized.
         printf '#include <kiln/ops.h>\n' | ${CC:-cc} -E -P -Iinclude - | tr -d '\n' |
             grep -qE "static inline kiln_status $name\(" || echo "$name"

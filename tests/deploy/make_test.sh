@@ -10,13 +10,15 @@ nothing_to_do() {
 }
 
 would_run() { # PATTERN MAKE-ARGUMENTS...
-    local pattern=$1
+    local pattern=$1 plan
     shift
-    make_quiet -n "$@" | grep -E "$pattern"
+    plan=$(make_quiet -n "$@") && printf '%s\n' "$plan" | grep -E -e "$pattern"
 }
 
 would_not_run() {
-    ! would_run "$@"
+    local pattern=$1 plan
+    shift
+    plan=$(make_quiet -n "$@") && ! printf '%s\n' "$plan" | grep -E -e "$pattern"
 }
 
 every_target_has_help() {

@@ -72,7 +72,7 @@ build() {
 }
 
 exports_of_copy() {
-    ! nm -D --defined-only libone.so | awk '{ print $3 }' | grep kiln
+    ! readelf --dyn-syms -W libone.so | awk '$7 != "UND" && $6 == "DEFAULT" { print $8 }' | grep kiln
 }
 
 check "two shared objects link" build
