@@ -17,7 +17,7 @@ static int run(int argc, char **argv);
 const cli_command cli_info = {
     .name = "info",
     .operands = "",
-    .summary = "list devices and drivers, and why others were left",
+    .summary = "list devices and drivers, and why others were left out",
     .details =
         "The exit code is 1 if --check found an operator that no image serves, 3 if a device cannot be opened.\n",
     .options = options,
