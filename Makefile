@@ -153,7 +153,7 @@ room_objects   = $(patsubst %.c,$(OBJ)/%.o,$(filter-out %_test.c,$(sort $(wildca
 define ROOM_RULE
 $(OUT)/tests/$(1)/%_test: $(OBJ)/tests/$(1)/%_test.o $(call room_objects,$(1)) $(OUT)/libkiln.a
 	@mkdir -p $$(@D)
-	$$(CC) -o $$@ $$^ $$(KILN_LDFLAGS) -lcmocka -lm
+	$$(CC) -o $$@ $$(filter %.o,$$^) $$(filter %.a,$$^) $$(KILN_LDFLAGS) -lcmocka -lm
 endef
 $(foreach room,$(ROOMS),$(eval $(call ROOM_RULE,$(room))))
 

@@ -54,17 +54,10 @@ hidden_in_archive() {
         ! nm -D --defined-only "$KILN_BUILD/examples/quickstart" | grep kiln
 }
 
-# quickstart calls softmax alone.
-links_what_it_calls() {
-    nm "$KILN_BUILD/examples/quickstart" | grep -q softmax &&
-        ! nm "$KILN_BUILD/examples/quickstart" | grep -E "$(scripts/targets.sh operators | grep -v softmax | paste -sd'|')"
-}
-
 check "libkiln.so exports kiln_ names alone" exports_only_kiln
 check "libkiln.so exports every function of the headers" exports_all
 check "the SONAME of libkiln.so is libkiln.so.0" soname
 check "libkiln.so needs the C library alone" needs_libc_alone
 check "the library does not print, exit, abort or read the environment" asks_nothing_forbidden
 check "a program with libkiln.a exports nothing of it" hidden_in_archive
-check "a program has the images of the operators that it calls, and no others" links_what_it_calls
 finish
