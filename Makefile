@@ -219,6 +219,7 @@ $(OUT)/sim/$(2): $(call sim_objects,$(1)) tests/sim/$(1)/$(3) $(FLAGS)
 	$$(CC) -shared -Wl,-soname,$(2) -Wl,--version-script=tests/sim/$(1)/$(3) -o $$@ $$(filter %.o,$$^) $$(KILN_LDFLAGS)
 endef
 $(eval $(call SIM_RULE,cuda,libcuda.so.1,libcuda.map))
+$(eval $(call SIM_RULE,rocm,libhsa-runtime64.so.1,libhsa.map))
 
 # ---- Examples: docs/examples/<name>.c is build/examples/<name> ------------------------------------------------------
 

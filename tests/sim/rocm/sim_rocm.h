@@ -1,0 +1,168 @@
+/* The recording libhsa-runtime64.so.1: its objects, and what a call begins with.
+ *
+ * One file a noun: sim_rocm_agent.c (start, agents, instruction sets, pools), sim_rocm_memory.c, sim_rocm_signal.c,
+ * sim_rocm_queue.c (queues and their packet processors), sim_rocm_packet.c (what a packet must be), sim_rocm_copy.c
+ * (the copy engine), sim_rocm_code.c (code objects).
+ *
+ * Everything is guarded by one lock, sim_rocm_lock; whatever changes a signal or a queue announces it to the threads
+ * that wait. The simulator's own lock is only taken inside it. */
+#ifndef KILN_TESTS_SIM_ROCM_H
+#define KILN_TESTS_SIM_ROCM_H
+
+#include "loader/rocm/hsa_abi.h"
+#include "tests/sim/core/sim.h"
+#include "tests/sim/rocm/sim_rocm_control.h"
+
+enum {
+#define KILN_HSA_STATUS(name, number, status) SIM_HSA_##name = number,
+#include "loader/rocm/statuses.def"
+#undef KILN_HSA_STATUS
+};
+
+/* Every function of the driver, declared from the list: a definition that differs does not compile. */
+#define KILN_HSA(field, exported, required, result, parameters) SIM_EXPORT result exported parameters;
+#include "loader/rocm/symbols.def"
+#undef KILN_HSA
+#define SIM_ROCM_DECLARE(result, name, parameters) SIM_EXPORT result kiln_sim_rocm_##name parameters;
+SIM_ROCM_CONTROL_MAP(SIM_ROCM_DECLARE)
+#undef SIM_ROCM_DECLARE
+
+/* ---- Handles ---- */
+
+/* Agents: the CPU, then the GPUs. Pools and instruction sets are numbered within their agent. */
+enum { SIM_CPU_AGENT = 0x1000, SIM_GPU_AGENT = 0x2000, SIM_POOL = 0x100000, SIM_ISA = 0x200000 };
+enum { SIM_POOL_DEVICE, SIM_POOL_LDS, SIM_POOL_HOST, SIM_POOL_KERNARG, SIM_POOL_KINDS };
+
+#define SIM_DEVICE_MEMORY  "device memory"
+#define SIM_HOST_MEMORY    "host memory"
+#define SIM_KERNARG_MEMORY "kernarg memory"
+
+typedef struct sim_target {
+    char name[64];      /* "gfx90a:sramecc+:xnack-" */
+    char processor[32]; /* "gfx90a" */
+    uint32_t machine;   /* EF_AMDGPU_MACH */
+    uint32_t generic;   /* machine of its family; 0: none */
+    const char *generic_name;
+    int xnack, sramecc; /* 0 not supported, 1 off, 2 on */
+    bool wave32;
+} sim_target;
+
+typedef struct sim_signal {
+    kiln__hsa_signal_value value;
+    struct sim_queue *doorbell_of; /* NULL: an ordinary signal */
+    uint64_t start, end;           /* of the last profiled packet, in ticks */
+    int32_t device;
+} sim_signal;
+
+/* Access of a GPU to an allocation that is not its own. */
+typedef struct sim_grant {
+    const void *memory;
+    int32_t device;
+} sim_grant;
+
+/* Locked host memory. The device knows it at another address than the host, so that a mix-up shows. */
+typedef struct sim_lock_range {
+    uint8_t *host;
+    size_t size;
+} sim_lock_range;
+#define SIM_LOCK_OFFSET ((uintptr_t)1 << 62)
+
+typedef struct sim_reader {
+    const uint8_t *bytes;
+    size_t size;
+} sim_reader;
+
+enum { SIM_KERNEL_MAX = 64 };
+
+typedef struct sim_kernel {
+    char symbol[136];
+    uint32_t group_bytes, private_bytes, kernarg_bytes;
+    bool dynamic_stack;
+    int32_t device;
+} sim_kernel;
+
+typedef struct sim_executable {
+    const sim_reader *reader;
+    int32_t device;
+    bool loaded, frozen;
+    uint32_t kernel_count;
+    sim_kernel *kernels[SIM_KERNEL_MAX];
+} sim_executable;
+
+/* ---- Calls ---- */
+
+void sim_rocm_lock(void);
+void sim_rocm_unlock(void);
+/* Tells every waiting thread that something changed. */
+void sim_rocm_changed(void);
+/* Waits for a change, at most so long. Under the lock. */
+void sim_rocm_wait_change(uint64_t nanoseconds);
+/* Ticks of the system clock: 10 ns each. */
+uint64_t sim_rocm_ticks(void);
+enum { SIM_TICK_NANOSECONDS = 10 };
+/* A delay drawn from the seed, in microseconds. Under the lock. */
+uint32_t sim_rocm_random(uint32_t below);
+uint32_t sim_rocm_delay(void);
+
+bool sim_rocm_started(const char *function);
+
+static inline void sim_rocm_leave(const bool *locked) {
+    if (*locked) sim_rocm_unlock();
+}
+
+/* Begins every function that returns a status: records the call, lets the fault plan have its say, takes the lock until
+ * the function returns, and refuses before hsa_init and in a forked child. A lie does nothing and reports success. */
+#define SIM_HSA_ENTER()                                                                                        \
+    int32_t sim_planned = sim_enter(__func__);                                                                 \
+    if (sim_planned) return sim_planned == SIM_LIE ? KILN__HSA_STATUS_SUCCESS : (kiln__hsa_status)sim_planned; \
+    SIM_HSA_LOCK();                                                                                            \
+    if (!sim_rocm_started(__func__)) return SIM_HSA_ERROR_NOT_INITIALIZED
+
+/* The same for a function that releases: it releases even if the plan has it fail, so that a leak is the caller's. */
+#define SIM_HSA_ENTER_RELEASE()                \
+    int32_t sim_planned = sim_enter(__func__); \
+    SIM_HSA_LOCK();                            \
+    if (!sim_rocm_started(__func__)) return SIM_HSA_ERROR_NOT_INITIALIZED
+#define SIM_HSA_RELEASED() return sim_planned == SIM_LIE ? KILN__HSA_STATUS_SUCCESS : (kiln__hsa_status)sim_planned
+
+#define SIM_HSA_LOCK() const bool sim_locked __attribute__((cleanup(sim_rocm_leave), unused)) = (sim_rocm_lock(), true)
+
+/* A breach of the rules by the caller: reported, and answered with an error. */
+#define SIM_HSA_RULE(rule, error, ...)  \
+    do {                                \
+        if (!(rule)) {                  \
+            sim_violation(__VA_ARGS__); \
+            return error;               \
+        }                               \
+    } while (0)
+
+/* ---- Between the files. All under the lock. ---- */
+
+/* The index of a GPU agent, -1 for any other handle. */
+int32_t sim_rocm_device(kiln__hsa_agent agent);
+bool sim_rocm_is_agent(kiln__hsa_agent agent);
+bool sim_rocm_target(int32_t device, sim_target *out_target);
+
+/* A live signal, or NULL. */
+sim_signal *sim_rocm_signal(kiln__hsa_signal signal);
+void sim_rocm_signal_add(kiln__hsa_signal signal, kiln__hsa_signal_value value);
+
+/* True if the device can reach the range: its own memory, or an allocation that it was granted. */
+bool sim_rocm_reaches(int32_t device, const void *address, size_t size);
+/* The host's address of a range as a copy names it: locked ranges are translated; NULL if nobody may touch it. */
+uint8_t *sim_rocm_resolve(int32_t device, const void *address, size_t size);
+
+/* Reads a code object for a device and lists its kernels: SUCCESS, or the error that the runtime gives. */
+kiln__hsa_status sim_rocm_code_read(const sim_reader *reader, int32_t device, sim_executable *out_executable);
+
+/* Checks a packet that was handed over; *out_kernarg_size is what a dispatch's kernel takes. false: it is not valid. */
+bool sim_rocm_packet_check(const kiln__hsa_dispatch_packet *packet, int32_t device, uint32_t *out_kernarg_size);
+void sim_rocm_packet_record(const kiln__hsa_dispatch_packet *packet, int32_t device, const kiln__hsa_queue *queue);
+
+void sim_rocm_doorbell(struct sim_queue *queue, uint64_t index);
+/* True if packets in flight have kernargs in the range. */
+bool sim_rocm_kernargs_in_flight(const void *memory, size_t size);
+/* Stops all queues of a device and calls their error callbacks with status, unless it is 0. Takes the lock itself. */
+void sim_rocm_stop_queues(int32_t device, kiln__hsa_status status);
+
+#endif

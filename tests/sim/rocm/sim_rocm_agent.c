@@ -1,0 +1,319 @@
+/* Start, system clock, agents, instruction sets and memory pools. */
+#include "tests/sim/rocm/sim_rocm.h"
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static pid_t started_by; /* 0: hsa_init was not called */
+static uint32_t random_state;
+static kiln__hsa_event_callback event_handler;
+static void *event_data;
+
+/* ---- Lock, clock, chance ---- */
+
+void sim_rocm_lock(void) {
+    pthread_mutex_lock(&lock);
+}
+void sim_rocm_unlock(void) {
+    pthread_mutex_unlock(&lock);
+}
+void sim_rocm_changed(void) {
+    pthread_cond_broadcast(&changed);
+}
+
+void sim_rocm_wait_change(uint64_t nanoseconds) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    nanoseconds += (uint64_t)until.tv_nsec;
+    if (nanoseconds > UINT64_C(3600000000000)) nanoseconds = UINT64_C(3600000000000);
+    until.tv_sec += (time_t)(nanoseconds / 1000000000);
+    until.tv_nsec = (long)(nanoseconds % 1000000000);
+    pthread_cond_timedwait(&changed, &lock, &until);
+}
+
+uint64_t sim_rocm_ticks(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return ((uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec) / SIM_TICK_NANOSECONDS;
+}
+
+uint32_t sim_rocm_random(uint32_t below) {
+    if (!random_state) random_state = (uint32_t)sim_setting_number("KILN_SIM_SEED", 1) | 1;
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 17;
+    random_state ^= random_state << 5;
+    return below ? random_state % below : 0;
+}
+
+uint32_t sim_rocm_delay(void) {
+    const uint32_t most = (uint32_t)sim_setting_number("KILN_SIM_DELAY", 0);
+    return most ? sim_rocm_random(most + 1) : 0;
+}
+
+/* ---- Start ---- */
+
+/* As the real runtime on a machine without /dev/kfd: no simulated GPU, no driver. */
+kiln__hsa_status hsa_init(void) {
+    int32_t planned = sim_enter(__func__);
+    if (planned && planned != SIM_LIE) return (kiln__hsa_status)planned;
+    SIM_HSA_LOCK();
+    if (started_by && started_by != getpid()) sim_violation("hsa_init in a forked child");
+    if (!sim_device_count("gfx")) return SIM_HSA_ERROR_OUT_OF_RESOURCES;
+    if (started_by) sim_violation("hsa_init a second time in one process");
+    started_by = getpid();
+    return KILN__HSA_STATUS_SUCCESS;
+}
+
+bool sim_rocm_started(const char *function) {
+    if (started_by && started_by != getpid()) sim_violation("%s in a forked child", function);
+    if (!started_by) sim_violation("%s before hsa_init", function);
+    return started_by == getpid();
+}
+
+kiln__hsa_status hsa_system_get_info(uint32_t attribute, void *value) {
+    SIM_HSA_ENTER();
+    switch (attribute) {
+    case KILN__HSA_SYSTEM_INFO_VERSION_MAJOR:
+    case KILN__HSA_SYSTEM_INFO_VERSION_MINOR:
+        memcpy(value, &(uint16_t){1}, sizeof(uint16_t));
+        return KILN__HSA_STATUS_SUCCESS;
+    case KILN__HSA_SYSTEM_INFO_TIMESTAMP_FREQUENCY:
+        memcpy(value, &(uint64_t){1000000000 / SIM_TICK_NANOSECONDS}, sizeof(uint64_t));
+        return KILN__HSA_STATUS_SUCCESS;
+    default:
+        sim_violation("hsa_system_get_info: attribute 0x%x", attribute);
+        return SIM_HSA_ERROR_INVALID_ARGUMENT;
+    }
+}
+
+kiln__hsa_status hsa_amd_register_system_event_handler(kiln__hsa_event_callback callback, void *data) {
+    SIM_HSA_ENTER();
+    SIM_HSA_RULE(callback, SIM_HSA_ERROR_INVALID_ARGUMENT, "hsa_amd_register_system_event_handler: no callback");
+    if (event_handler) return SIM_HSA_ERROR;
+    event_handler = callback;
+    event_data = data;
+    return KILN__HSA_STATUS_SUCCESS;
+}
+
+void kiln_sim_rocm_page_fault(int32_t device) {
+    const kiln__hsa_event event = {
+        .agent = {SIM_GPU_AGENT + (uint64_t)device}, .virtual_address = 0xdead0000, .fault_reason_mask = 1};
+    sim_rocm_stop_queues(device, 0);
+    if (!event_handler) {
+        sim_violation("a page fault without an event handler: the runtime would abort the process");
+    } else if (event_handler(&event, event_data) != KILN__HSA_STATUS_SUCCESS) {
+        sim_violation("the event handler declined: the runtime would abort the process");
+    }
+}
+
+/* ---- Targets ---- */
+
+static const struct {
+    const char *name;
+    uint32_t machine;
+    const char *generic;
+    bool xnack, sramecc;
+} rows[] = {
+#define KILN_AMD(name, machine, generic, xnack, sramecc, code_object, fired) {name, machine, generic, xnack, sramecc},
+#include "loader/targets.def"
+#undef KILN_AMD
+};
+
+static uint32_t machine_of(const char *name) {
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (!strcmp(rows[i].name, name)) return rows[i].machine;
+    return 0;
+}
+
+/* Stated features win; otherwise xnack is off and sramecc on where supported, the driver's defaults. */
+bool sim_rocm_target(int32_t device, sim_target *out_target) {
+    char text[64];
+    *out_target = (sim_target){0};
+    if (device < 0 || !sim_device_name("gfx", (size_t)device, text, sizeof text)) return false;
+    snprintf(out_target->processor, sizeof out_target->processor, "%.*s", (int)strcspn(text, ":"), text);
+    out_target->wave32 = strncmp(text, "gfx9", 4) != 0;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (strcmp(rows[i].name, out_target->processor) != 0) continue;
+        out_target->machine = rows[i].machine;
+        out_target->generic_name = rows[i].generic;
+        out_target->generic = machine_of(rows[i].generic);
+        out_target->xnack = rows[i].xnack ? (strstr(text, "xnack+") ? 2 : 1) : 0;
+        out_target->sramecc = rows[i].sramecc ? (strstr(text, "sramecc-") ? 1 : 2) : 0;
+    }
+    snprintf(out_target->name, sizeof out_target->name, "%s%s%s", out_target->processor,
+             !out_target->sramecc       ? ""
+             : out_target->sramecc == 2 ? ":sramecc+"
+                                        : ":sramecc-",
+             !out_target->xnack       ? ""
+             : out_target->xnack == 2 ? ":xnack+"
+                                      : ":xnack-");
+    return true;
+}
+
+/* ---- Agents ---- */
+
+int32_t sim_rocm_device(kiln__hsa_agent agent) {
+    const uint64_t index = agent.handle - SIM_GPU_AGENT;
+    return index < sim_device_count("gfx") ? (int32_t)index : -1;
+}
+
+bool sim_rocm_is_agent(kiln__hsa_agent agent) {
+    return agent.handle == SIM_CPU_AGENT || sim_rocm_device(agent) >= 0;
+}
+
+/* A lie: a million agents, none of which is one. */
+static kiln__hsa_status iterate_lies(kiln__hsa_agent_callback callback, void *data) {
+    for (uint64_t i = 0; i < 1000000; i++) {
+        kiln__hsa_status status = callback((kiln__hsa_agent){i % SIM_GPU_AGENT + SIM_GPU_AGENT}, data);
+        if (status != KILN__HSA_STATUS_SUCCESS) return status;
+    }
+    return KILN__HSA_STATUS_SUCCESS;
+}
+
+kiln__hsa_status hsa_iterate_agents(kiln__hsa_agent_callback callback, void *data) {
+    int32_t planned = sim_enter(__func__);
+    if (planned == SIM_LIE) return iterate_lies(callback, data);
+    if (planned) return (kiln__hsa_status)planned;
+    sim_rocm_lock();
+    const bool started = sim_rocm_started(__func__);
+    const size_t gpus = sim_device_count("gfx");
+    sim_rocm_unlock();
+    if (!started) return SIM_HSA_ERROR_NOT_INITIALIZED;
+    kiln__hsa_status status = callback((kiln__hsa_agent){SIM_CPU_AGENT}, data);
+    for (size_t i = 0; i < gpus && status == KILN__HSA_STATUS_SUCCESS; i++)
+        status = callback((kiln__hsa_agent){SIM_GPU_AGENT + i}, data);
+    return status;
+}
+
+static kiln__hsa_status give(void *value, const void *bytes, size_t size) {
+    memcpy(value, bytes, size);
+    return KILN__HSA_STATUS_SUCCESS;
+}
+#define GIVE(type, ...) give(value, &(type){__VA_ARGS__}, sizeof(type))
+
+static kiln__hsa_status gpu_info(const sim_target *target, uint32_t attribute, void *value) {
+    char name[64] = "";
+    switch (attribute) {
+    case KILN__HSA_AGENT_INFO_NAME:
+        memcpy(name, target->processor, sizeof target->processor);
+        return give(value, name, sizeof name);
+    case KILN__HSA_AMD_AGENT_INFO_PRODUCT_NAME:
+        snprintf(name, sizeof name, "recording %s", target->processor);
+        return give(value, name, sizeof name);
+    case KILN__HSA_AGENT_INFO_WAVEFRONT_SIZE:
+        return GIVE(uint32_t, target->wave32 ? 32 : 64);
+    case KILN__HSA_AGENT_INFO_WORKGROUP_MAX_DIM:
+        return give(value, (uint16_t[3]){1024, 1024, 1024}, 3 * sizeof(uint16_t));
+    case KILN__HSA_AGENT_INFO_WORKGROUP_MAX_SIZE:
+        return GIVE(uint32_t, 1024);
+    case KILN__HSA_AGENT_INFO_GRID_MAX_DIM:
+        return GIVE(kiln__hsa_dim3, INT32_MAX, 65535, 65535);
+    case KILN__HSA_AGENT_INFO_GRID_MAX_SIZE:
+        return GIVE(uint32_t, UINT32_MAX);
+    case KILN__HSA_AGENT_INFO_QUEUE_MIN_SIZE:
+        return GIVE(uint32_t, 64);
+    case KILN__HSA_AGENT_INFO_QUEUE_MAX_SIZE:
+        return GIVE(uint32_t, 131072);
+    case KILN__HSA_AMD_AGENT_INFO_COMPUTE_UNIT_COUNT:
+        return GIVE(uint32_t, 110);
+    case KILN__HSA_AMD_AGENT_INFO_MAX_WAVES_PER_CU:
+        return GIVE(uint32_t, 32);
+    case KILN__HSA_AMD_AGENT_INFO_NUM_SIMDS_PER_CU:
+        return GIVE(uint32_t, target->wave32 ? 2 : 4);
+    default:
+        sim_violation("hsa_agent_get_info: attribute 0x%x", attribute);
+        return SIM_HSA_ERROR_INVALID_ARGUMENT;
+    }
+}
+
+kiln__hsa_status hsa_agent_get_info(kiln__hsa_agent agent, uint32_t attribute, void *value) {
+    SIM_HSA_ENTER();
+    sim_target target;
+    if (attribute == KILN__HSA_AGENT_INFO_DEVICE && sim_rocm_is_agent(agent))
+        return GIVE(uint32_t, agent.handle == SIM_CPU_AGENT ? KILN__HSA_DEVICE_TYPE_CPU : KILN__HSA_DEVICE_TYPE_GPU);
+    if (!sim_rocm_target(sim_rocm_device(agent), &target)) return SIM_HSA_ERROR_INVALID_AGENT;
+    return gpu_info(&target, attribute, value);
+}
+
+/* ---- Instruction sets: the processor's own, then its generic family's if the runtime knows generic targets ---- */
+
+kiln__hsa_status hsa_agent_iterate_isas(kiln__hsa_agent agent, kiln__hsa_isa_callback callback, void *data) {
+    int32_t planned = sim_enter(__func__);
+    if (planned) return planned == SIM_LIE ? KILN__HSA_STATUS_SUCCESS : (kiln__hsa_status)planned;
+    sim_target target;
+    sim_rocm_lock();
+    const int32_t device = sim_rocm_device(agent);
+    const bool known = sim_rocm_target(device, &target);
+    sim_rocm_unlock();
+    if (!known) return SIM_HSA_ERROR_INVALID_AGENT;
+    kiln__hsa_status status = callback((kiln__hsa_isa){SIM_ISA + 2 * (uint64_t)device}, data);
+    if (status == KILN__HSA_STATUS_SUCCESS && target.generic && sim_setting_number("KILN_SIM_GENERIC", 1))
+        status = callback((kiln__hsa_isa){SIM_ISA + 2 * (uint64_t)device + 1}, data);
+    return status;
+}
+
+kiln__hsa_status hsa_isa_get_info_alt(kiln__hsa_isa isa, uint32_t attribute, void *value) {
+    SIM_HSA_ENTER();
+    sim_target target;
+    char name[128];
+    const uint64_t index = isa.handle - SIM_ISA;
+    if (!sim_rocm_target(index < 0x1000 ? (int32_t)(index / 2) : -1, &target)) return SIM_HSA_ERROR_INVALID_ISA;
+    snprintf(name, sizeof name, "amdgcn-amd-amdhsa--%s", index % 2 ? target.generic_name : target.name);
+    if (attribute == KILN__HSA_ISA_INFO_NAME_LENGTH) return GIVE(uint32_t, (uint32_t)strlen(name));
+    SIM_HSA_RULE(attribute == KILN__HSA_ISA_INFO_NAME, SIM_HSA_ERROR_INVALID_ARGUMENT,
+                 "hsa_isa_get_info_alt: attribute 0x%x", attribute);
+    return give(value, name, strlen(name));
+}
+
+/* ---- Pools: their number is the agent's handle times SIM_POOL_KINDS and the kind ---- */
+
+static kiln__hsa_pool pool_of(kiln__hsa_agent agent, uint64_t kind) {
+    return (kiln__hsa_pool){SIM_POOL + agent.handle * SIM_POOL_KINDS + kind};
+}
+
+kiln__hsa_status hsa_amd_agent_iterate_memory_pools(kiln__hsa_agent agent, kiln__hsa_pool_callback callback,
+                                                    void *data) {
+    int32_t planned = sim_enter(__func__);
+    if (planned) return planned == SIM_LIE ? KILN__HSA_STATUS_SUCCESS : (kiln__hsa_status)planned;
+    sim_rocm_lock();
+    const bool known = sim_rocm_is_agent(agent);
+    sim_rocm_unlock();
+    if (!known) return SIM_HSA_ERROR_INVALID_AGENT;
+    const bool cpu = agent.handle == SIM_CPU_AGENT;
+    kiln__hsa_status status = callback(pool_of(agent, cpu ? SIM_POOL_HOST : SIM_POOL_DEVICE), data);
+    if (status == KILN__HSA_STATUS_SUCCESS)
+        status = callback(pool_of(agent, cpu ? SIM_POOL_KERNARG : SIM_POOL_LDS), data);
+    return status;
+}
+
+kiln__hsa_status hsa_amd_memory_pool_get_info(kiln__hsa_pool pool, uint32_t attribute, void *value) {
+    static const uint32_t flags[SIM_POOL_KINDS] = {
+        [SIM_POOL_DEVICE] = KILN__HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_COARSE_GRAINED,
+        [SIM_POOL_HOST] = KILN__HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_FINE_GRAINED,
+        [SIM_POOL_KERNARG] =
+            KILN__HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_FINE_GRAINED | KILN__HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_KERNARG_INIT};
+    SIM_HSA_ENTER();
+    const uint64_t kind = (pool.handle - SIM_POOL) % SIM_POOL_KINDS;
+    if (!sim_rocm_is_agent((kiln__hsa_agent){(pool.handle - SIM_POOL) / SIM_POOL_KINDS}))
+        return SIM_HSA_ERROR_INVALID_MEMORY_POOL;
+    switch (attribute) {
+    case KILN__HSA_AMD_MEMORY_POOL_INFO_SEGMENT:
+        return GIVE(uint32_t, kind == SIM_POOL_LDS ? KILN__HSA_AMD_SEGMENT_GROUP : KILN__HSA_AMD_SEGMENT_GLOBAL);
+    case KILN__HSA_AMD_MEMORY_POOL_INFO_GLOBAL_FLAGS:
+        SIM_HSA_RULE(kind != SIM_POOL_LDS, SIM_HSA_ERROR_INVALID_ARGUMENT, "global flags of a pool of LDS");
+        return GIVE(uint32_t, flags[kind]);
+    case KILN__HSA_AMD_MEMORY_POOL_INFO_SIZE:
+        return GIVE(size_t, kind == SIM_POOL_LDS ? 65536 : sim_memory_bytes());
+    case KILN__HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_ALLOWED:
+        return GIVE(bool, kind != SIM_POOL_LDS);
+    default:
+        sim_violation("hsa_amd_memory_pool_get_info: attribute 0x%x", attribute);
+        return SIM_HSA_ERROR_INVALID_ARGUMENT;
+    }
+}

@@ -1,0 +1,30 @@
+/* What the recording libhsa-runtime64.so.1 exports for tests beside kiln_sim_*: kiln_sim_rocm_<name>, reached through
+ * dlsym. Its own variables, beside those of sim.h:
+ *
+ *   KILN_SIM_SEED     of the delays and of the order of copies (the default is 1)
+ *   KILN_SIM_DELAY    the longest delay of a packet or copy in microseconds (the default is 0)
+ *   KILN_SIM_GENERIC  0: a runtime that knows no generic targets (the default is 1) */
+#ifndef KILN_TESTS_SIM_ROCM_CONTROL_H
+#define KILN_TESTS_SIM_ROCM_CONTROL_H
+
+#include <stdint.h>
+
+/* hold        1: packets are taken from the queues and not completed; 0: they are completed again
+ * page_fault  the device (an index) faults: its queues stop and the event handler is called
+ * queue_error all queues of a device stop, and their error callbacks get the status
+ * copy_error  the next copies to run fail: their completion signals become -1
+ * completed   packets completed since the start */
+#define SIM_ROCM_CONTROL_MAP(X)                             \
+    X(void, hold, (int on))                                 \
+    X(void, page_fault, (int32_t device))                   \
+    X(void, queue_error, (int32_t device, uint32_t status)) \
+    X(void, copy_error, (int on))                           \
+    X(uint64_t, completed, (void))
+
+typedef struct sim_rocm_control {
+#define SIM_ROCM_CONTROL_FIELD(result, name, parameters) result(*name) parameters;
+    SIM_ROCM_CONTROL_MAP(SIM_ROCM_CONTROL_FIELD)
+#undef SIM_ROCM_CONTROL_FIELD
+} sim_rocm_control;
+
+#endif

@@ -1,0 +1,112 @@
+/* The copy engine: a thread that runs the copies whose dependencies are met, in an order of its own. It knows nothing
+ * of queues. */
+#include "tests/sim/rocm/sim_rocm.h"
+#include <pthread.h>
+#include <string.h>
+#include <time.h>
+
+enum { COPY_ROOM = 4096, DEPENDENCY_MAX = 8 };
+
+typedef struct sim_copy {
+    uint8_t *destination;
+    const uint8_t *source;
+    size_t size;
+    kiln__hsa_signal dependencies[DEPENDENCY_MAX];
+    uint32_t dependency_count;
+    kiln__hsa_signal completion;
+} sim_copy;
+
+static sim_copy copies[COPY_ROOM]; /* those that wait, in no order */
+static uint32_t copy_count;
+static bool failing, running;
+
+static bool is_ready(const sim_copy *copy) {
+    for (uint32_t i = 0; i < copy->dependency_count; i++) {
+        const sim_signal *signal = sim_rocm_signal(copy->dependencies[i]);
+        if (!signal) sim_violation("a signal was destroyed while a copy waits for it");
+        if (signal && signal->value != 0) return false;
+    }
+    return true;
+}
+
+/* One of the copies that are ready, drawn from the seed. */
+static bool draw(sim_copy *out_copy) {
+    const uint32_t first = sim_rocm_random(copy_count);
+    for (uint32_t i = 0; i < copy_count; i++) {
+        const uint32_t at = (first + i) % copy_count;
+        if (!is_ready(&copies[at])) continue;
+        *out_copy = copies[at];
+        copies[at] = copies[--copy_count];
+        return true;
+    }
+    return false;
+}
+
+/* Fine-grained: the bytes appear while other threads look on, so they are moved outside the lock. */
+static void run(const sim_copy *copy) {
+    const uint32_t delay = sim_rocm_delay();
+    const bool fails = failing;
+    sim_rocm_unlock();
+    if (delay) nanosleep(&(struct timespec){.tv_nsec = (long)delay * 1000}, NULL);
+    if (!fails) memcpy(copy->destination, copy->source, copy->size);
+    sim_rocm_lock();
+    sim_rocm_signal_add(copy->completion, fails ? -2 : -1);
+}
+
+static void *engine(void *argument) {
+    (void)argument;
+    sim_rocm_lock();
+    for (;;) {
+        sim_copy copy;
+        if (draw(&copy))
+            run(&copy);
+        else
+            sim_rocm_wait_change(50000000);
+    }
+    return NULL;
+}
+
+static void engine_start(void) {
+    pthread_t thread;
+    if (running || pthread_create(&thread, NULL, engine, NULL) != 0) return;
+    pthread_detach(thread);
+    running = true;
+}
+
+kiln__hsa_status hsa_amd_memory_async_copy(void *destination, kiln__hsa_agent destination_agent, const void *source,
+                                           kiln__hsa_agent source_agent, size_t size, uint32_t dependency_count,
+                                           const kiln__hsa_signal *dependencies, kiln__hsa_signal completion) {
+    SIM_HSA_ENTER();
+    if (!sim_rocm_is_agent(destination_agent) || !sim_rocm_is_agent(source_agent)) return SIM_HSA_ERROR_INVALID_AGENT;
+    const int32_t to = sim_rocm_device(destination_agent), from = sim_rocm_device(source_agent);
+    const int32_t device = to >= 0 ? to : from;
+    SIM_HSA_RULE(device >= 0 && dependency_count <= DEPENDENCY_MAX && copy_count < COPY_ROOM,
+                 SIM_HSA_ERROR_INVALID_ARGUMENT, "hsa_amd_memory_async_copy: no GPU, or too many to wait for");
+    sim_copy copy = {
+        .destination = sim_rocm_resolve(device, destination, size),
+        .source = sim_rocm_resolve(device, source, size),
+        .size = size,
+        .dependency_count = dependency_count,
+        .completion = completion,
+    };
+    SIM_HSA_RULE(copy.destination && copy.source, SIM_HSA_ERROR_INVALID_ARGUMENT,
+                 "hsa_amd_memory_async_copy: the device cannot reach %zu bytes at %p", size,
+                 copy.destination ? source : destination);
+    const sim_signal *signal = sim_rocm_signal(completion);
+    SIM_HSA_RULE(signal && signal->value == 1, SIM_HSA_ERROR_INVALID_SIGNAL,
+                 "hsa_amd_memory_async_copy: the completion signal is not live or not 1");
+    for (uint32_t i = 0; i < dependency_count; i++) {
+        SIM_HSA_RULE(sim_rocm_signal(dependencies[i]), SIM_HSA_ERROR_INVALID_SIGNAL,
+                     "hsa_amd_memory_async_copy: dependency %u is no live signal", i);
+        copy.dependencies[i] = dependencies[i];
+    }
+    copies[copy_count++] = copy;
+    engine_start();
+    sim_rocm_changed();
+    return KILN__HSA_STATUS_SUCCESS;
+}
+
+void kiln_sim_rocm_copy_error(int on) {
+    SIM_HSA_LOCK();
+    failing = on;
+}

@@ -1,0 +1,130 @@
+/* Allocations, access and locked host memory. */
+#include "tests/sim/rocm/sim_rocm.h"
+#include <string.h>
+
+enum { ALIGNMENT = 4096 };
+
+static bool grant_matches(const void *object, const void *context) {
+    const sim_grant *grant = object, *wanted = context;
+    return grant->memory == wanted->memory && (wanted->device < 0 || grant->device == wanted->device);
+}
+
+bool sim_rocm_reaches(int32_t device, const void *address, size_t size) {
+    const sim_memory *memory = sim_memory_find(address, size);
+    if (!memory) return false;
+    if (!strcmp(memory->kind, SIM_DEVICE_MEMORY) && memory->device == device) return true;
+    return sim_object_find(".grant", grant_matches, &(sim_grant){memory->bytes, device});
+}
+
+static bool locks(const void *object, const void *context) {
+    const sim_lock_range *range = object, *wanted = context;
+    return wanted->host >= range->host && (size_t)(wanted->host - range->host) <= range->size &&
+           wanted->size <= range->size - (size_t)(wanted->host - range->host);
+}
+
+uint8_t *sim_rocm_resolve(int32_t device, const void *address, size_t size) {
+    const sim_lock_range wanted = {(uint8_t *)((uintptr_t)address & ~SIM_LOCK_OFFSET), size};
+    if ((uintptr_t)address & SIM_LOCK_OFFSET) return sim_object_find("lock", locks, &wanted) ? wanted.host : NULL;
+    return sim_rocm_reaches(device, address, size) ? wanted.host : NULL;
+}
+
+kiln__hsa_status hsa_amd_memory_pool_allocate(kiln__hsa_pool pool, size_t size, uint32_t flags, void **out_memory) {
+    static const char *const kinds[SIM_POOL_KINDS] = {[SIM_POOL_DEVICE] = SIM_DEVICE_MEMORY,
+                                                      [SIM_POOL_HOST] = SIM_HOST_MEMORY,
+                                                      [SIM_POOL_KERNARG] = SIM_KERNARG_MEMORY};
+    SIM_HSA_ENTER();
+    const kiln__hsa_agent agent = {(pool.handle - SIM_POOL) / SIM_POOL_KINDS};
+    const char *kind = kinds[(pool.handle - SIM_POOL) % SIM_POOL_KINDS];
+    if (!sim_rocm_is_agent(agent) || !kind) return SIM_HSA_ERROR_INVALID_MEMORY_POOL;
+    SIM_HSA_RULE(out_memory && size && !flags, SIM_HSA_ERROR_INVALID_ARGUMENT,
+                 "hsa_amd_memory_pool_allocate: size %zu, flags 0x%x", size, flags);
+    if (size > sim_memory_bytes()) return SIM_HSA_ERROR_INVALID_ALLOCATION;
+    *out_memory = sim_memory_new(kind, sim_rocm_device(agent), size, ALIGNMENT, pool.handle);
+    return *out_memory ? KILN__HSA_STATUS_SUCCESS : SIM_HSA_ERROR_OUT_OF_RESOURCES;
+}
+
+kiln__hsa_status hsa_amd_memory_pool_free(void *memory) {
+    SIM_HSA_ENTER_RELEASE();
+    const sim_memory *found = sim_memory_find(memory, 0);
+    SIM_HSA_RULE(found && found->bytes == memory, SIM_HSA_ERROR_INVALID_ALLOCATION,
+                 "hsa_amd_memory_pool_free: %p is no live allocation", memory);
+    if (sim_rocm_kernargs_in_flight(memory, found->size))
+        sim_violation("hsa_amd_memory_pool_free: packets in flight have their kernargs there");
+    sim_grant *grant;
+    while ((grant = sim_object_find(".grant", grant_matches, &(sim_grant){memory, -1})))
+        sim_object_delete(".grant", grant);
+    sim_memory_delete(found->kind, memory);
+    SIM_HSA_RELEASED();
+}
+
+kiln__hsa_status hsa_amd_agents_allow_access(uint32_t count, const kiln__hsa_agent *agents, const uint32_t *flags,
+                                             const void *memory) {
+    SIM_HSA_ENTER();
+    SIM_HSA_RULE(count && agents && !flags && memory, SIM_HSA_ERROR_INVALID_ARGUMENT,
+                 "hsa_amd_agents_allow_access: no agents, flags that are not NULL or no memory");
+    const sim_memory *found = sim_memory_find(memory, 0);
+    SIM_HSA_RULE(found && found->bytes == memory, SIM_HSA_ERROR_INVALID_ARGUMENT,
+                 "hsa_amd_agents_allow_access: %p is no live allocation", memory);
+    for (uint32_t i = 0; i < count; i++) {
+        sim_grant *grant = sim_object_new(".grant", sizeof *grant);
+        if (!grant) return SIM_HSA_ERROR_INVALID_ARGUMENT;
+        *grant = (sim_grant){memory, sim_rocm_device(agents[i])};
+    }
+    return KILN__HSA_STATUS_SUCCESS;
+}
+
+kiln__hsa_status hsa_amd_pointer_info(const void *pointer, kiln__hsa_pointer_info *info, void *(*allocate)(size_t),
+                                      uint32_t *out_agent_count, kiln__hsa_agent **out_agents) {
+    SIM_HSA_ENTER();
+    (void)allocate;
+    (void)out_agent_count;
+    (void)out_agents;
+    SIM_HSA_RULE(pointer && info && info->size == sizeof *info, SIM_HSA_ERROR_INVALID_ARGUMENT,
+                 "hsa_amd_pointer_info: NULL, or a struct of a wrong size");
+    const sim_memory *found = sim_memory_find(pointer, 1);
+    *info = (kiln__hsa_pointer_info){.size = sizeof *info};
+    if (!found) return KILN__HSA_STATUS_SUCCESS;
+    info->type = KILN__HSA_EXT_POINTER_TYPE_HSA;
+    info->agent_base_address = found->bytes;
+    info->host_base_address = found->bytes;
+    info->size_in_bytes = found->size;
+    return KILN__HSA_STATUS_SUCCESS;
+}
+
+kiln__hsa_status hsa_amd_memory_lock(void *host, size_t size, kiln__hsa_agent *agents, int agent_count,
+                                     void **out_agent_pointer) {
+    SIM_HSA_ENTER();
+    SIM_HSA_RULE(host && size && out_agent_pointer && !agents == !agent_count, SIM_HSA_ERROR_INVALID_ARGUMENT,
+                 "hsa_amd_memory_lock: NULL, no bytes, or agents that do not agree with their count");
+    SIM_HSA_RULE(!sim_memory_find(host, 1), SIM_HSA_ERROR_INVALID_ARGUMENT,
+                 "hsa_amd_memory_lock: memory of the runtime's own");
+    sim_lock_range *range = sim_object_new("lock", sizeof *range);
+    if (!range) return SIM_HSA_ERROR_OUT_OF_RESOURCES;
+    *range = (sim_lock_range){host, size};
+    *out_agent_pointer = (void *)((uintptr_t)host | SIM_LOCK_OFFSET);
+    return KILN__HSA_STATUS_SUCCESS;
+}
+
+static bool locked_at(const void *object, const void *context) {
+    return ((const sim_lock_range *)object)->host == context;
+}
+
+kiln__hsa_status hsa_amd_memory_unlock(void *host) {
+    SIM_HSA_ENTER_RELEASE();
+    sim_lock_range *range = sim_object_find("lock", locked_at, host);
+    SIM_HSA_RULE(range, SIM_HSA_ERROR_INVALID_ARGUMENT, "hsa_amd_memory_unlock: %p is not locked", host);
+    sim_object_delete("lock", range);
+    SIM_HSA_RELEASED();
+}
+
+/* Outside every queue, as the real one: it writes at once, whatever is in flight. */
+kiln__hsa_status hsa_amd_memory_fill(void *memory, uint32_t value, size_t count) {
+    SIM_HSA_ENTER();
+    SIM_HSA_RULE(memory && (uintptr_t)memory % sizeof value == 0, SIM_HSA_ERROR_INVALID_ARGUMENT,
+                 "hsa_amd_memory_fill: %p is not 4-byte aligned", memory);
+    SIM_HSA_RULE(sim_memory_find(memory, count * sizeof value), SIM_HSA_ERROR_INVALID_ALLOCATION,
+                 "hsa_amd_memory_fill: %zu words at %p are outside every allocation", count, memory);
+    for (size_t i = 0; i < count; i++)
+        memcpy((uint8_t *)memory + i * sizeof value, &value, sizeof value);
+    return KILN__HSA_STATUS_SUCCESS;
+}

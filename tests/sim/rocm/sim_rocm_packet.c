@@ -1,0 +1,100 @@
+/* What a packet must be when its doorbell rings. kiln's rules are stricter than the standard's: every packet has the
+ * barrier bit and system scope on both sides. */
+#include "tests/sim/rocm/sim_rocm.h"
+#include <string.h>
+
+enum { GROUP_MAX = 1024, LDS_BYTES = 65536, KERNARG_ALIGNMENT = 16 };
+
+#define PACKET_RULE(rule, ...)                     \
+    do {                                           \
+        if (!(rule)) {                             \
+            sim_violation("packet: " __VA_ARGS__); \
+            return false;                          \
+        }                                          \
+    } while (0)
+
+static bool completion_check(kiln__hsa_signal completion) {
+    const sim_signal *signal = completion.handle ? sim_rocm_signal(completion) : NULL;
+    PACKET_RULE(!completion.handle || signal, "its completion signal is not live");
+    PACKET_RULE(!signal || signal->value == 1, "its completion signal is %lld: must be 1", (long long)signal->value);
+    return true;
+}
+
+static bool barrier_check(const kiln__hsa_barrier_packet *packet) {
+    PACKET_RULE(!packet->reserved0 && !packet->reserved1 && !packet->reserved2, "a barrier's reserved field is not 0");
+    for (int i = 0; i < 5; i++)
+        PACKET_RULE(!packet->dep_signal[i].handle || sim_rocm_signal(packet->dep_signal[i]),
+                    "dependency %d is no live signal", i);
+    return completion_check(packet->completion_signal);
+}
+
+static bool shape_check(const kiln__hsa_dispatch_packet *packet) {
+    const unsigned dimensions = packet->setup & 3;
+    const uint32_t group[3] = {packet->workgroup_size_x, packet->workgroup_size_y, packet->workgroup_size_z};
+    const uint32_t grid[3] = {packet->grid_size_x, packet->grid_size_y, packet->grid_size_z};
+    const uint32_t grid_max[3] = {INT32_MAX, 65535, 65535};
+    PACKET_RULE(!(packet->setup & ~3) && dimensions, "setup is 0x%x", packet->setup);
+    for (unsigned i = 0; i < 3; i++) {
+        PACKET_RULE(group[i] >= 1 && group[i] <= GROUP_MAX, "group size %u of dimension %u", group[i], i);
+        PACKET_RULE(grid[i] >= 1 && grid[i] <= grid_max[i], "grid size %u of dimension %u", grid[i], i);
+        PACKET_RULE(grid[i] % group[i] == 0, "grid size %u is not a multiple of the group size %u", grid[i], group[i]);
+        PACKET_RULE(i < dimensions || (group[i] == 1 && grid[i] == 1), "a size beyond the last dimension is not 1");
+    }
+    PACKET_RULE(group[0] * group[1] * group[2] <= GROUP_MAX, "a group of more than %d threads", GROUP_MAX);
+    return true;
+}
+
+static bool dispatch_check(const kiln__hsa_dispatch_packet *packet, int32_t device, uint32_t *out_kernarg_size) {
+    const sim_kernel *kernel = (const void *)(uintptr_t)packet->kernel_object;
+    PACKET_RULE(!packet->reserved0 && !packet->reserved2, "a dispatch's reserved field is not 0");
+    PACKET_RULE(sim_object_live(".kernel", kernel), "its kernel object is not of a loaded executable");
+    PACKET_RULE(kernel->device == device, "its kernel %s is loaded on another device", kernel->symbol);
+    PACKET_RULE(packet->group_segment_size >= kernel->group_bytes && packet->group_segment_size <= LDS_BYTES,
+                "%u bytes of LDS, kernel %s has %u", packet->group_segment_size, kernel->symbol, kernel->group_bytes);
+    PACKET_RULE(packet->private_segment_size >= kernel->private_bytes, "%u private bytes, kernel %s needs %u",
+                packet->private_segment_size, kernel->symbol, kernel->private_bytes);
+    PACKET_RULE((uintptr_t)packet->kernarg_address % KERNARG_ALIGNMENT == 0, "kernargs are not 16-byte aligned");
+    const sim_memory *memory = sim_memory_find(packet->kernarg_address, kernel->kernarg_bytes);
+    PACKET_RULE(!kernel->kernarg_bytes || (memory && !strcmp(memory->kind, SIM_KERNARG_MEMORY)),
+                "kernargs are not %u bytes of live kernarg memory", kernel->kernarg_bytes);
+    PACKET_RULE(!kernel->kernarg_bytes || sim_rocm_reaches(device, packet->kernarg_address, kernel->kernarg_bytes),
+                "the device has no access to the kernargs");
+    *out_kernarg_size = kernel->kernarg_bytes;
+    return shape_check(packet) && completion_check(packet->completion_signal);
+}
+
+bool sim_rocm_packet_check(const kiln__hsa_dispatch_packet *packet, int32_t device, uint32_t *out_kernarg_size) {
+    const uint32_t type = packet->header & 0xff, header = packet->header;
+    const uint32_t acquire = header >> KILN__HSA_PACKET_HEADER_SCACQUIRE_FENCE_SCOPE & 3;
+    const uint32_t release = header >> KILN__HSA_PACKET_HEADER_SCRELEASE_FENCE_SCOPE & 3;
+    *out_kernarg_size = 0;
+    PACKET_RULE(!(header >> 13), "header 0x%x has unknown bits", header);
+    PACKET_RULE(header >> KILN__HSA_PACKET_HEADER_BARRIER & 1, "header 0x%x has no barrier bit", header);
+    PACKET_RULE(acquire == KILN__HSA_FENCE_SCOPE_SYSTEM && release == KILN__HSA_FENCE_SCOPE_SYSTEM,
+                "header 0x%x is not of system scope", header);
+    if (type == KILN__HSA_PACKET_TYPE_BARRIER_AND) return barrier_check((const void *)packet);
+    PACKET_RULE(type == KILN__HSA_PACKET_TYPE_KERNEL_DISPATCH, "type %u", type);
+    return dispatch_check(packet, device, out_kernarg_size);
+}
+
+void sim_rocm_packet_record(const kiln__hsa_dispatch_packet *packet, int32_t device, const kiln__hsa_queue *queue) {
+    const sim_kernel *kernel = (const void *)(uintptr_t)packet->kernel_object;
+    sim_launch launch = {
+        .grid = {packet->grid_size_x, packet->grid_size_y, packet->grid_size_z},
+        .group = {packet->workgroup_size_x, packet->workgroup_size_y, packet->workgroup_size_z},
+        .shared_bytes = packet->group_segment_size,
+        .stream = (uint64_t)(uintptr_t)queue,
+        .device = device,
+        .arguments_size = kernel->kernarg_bytes,
+    };
+    if (!sim_object_live(".kernel", kernel)) {
+        sim_violation("an executable was destroyed before its kernel was done");
+        return;
+    }
+    const size_t name = strlen(kernel->symbol) - strlen(".kd");
+    memcpy(launch.kernel, kernel->symbol, name < sizeof launch.kernel ? name : sizeof launch.kernel - 1);
+    const size_t kept =
+        launch.arguments_size < sizeof launch.arguments ? launch.arguments_size : sizeof launch.arguments;
+    if (kept) memcpy(launch.arguments, packet->kernarg_address, kept);
+    sim_launch_add(&launch);
+}

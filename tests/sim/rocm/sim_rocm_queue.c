@@ -1,0 +1,321 @@
+/* Queues, each with a packet processor on a thread of its own.
+ *
+ * A packet is taken when its doorbell rings: its header becomes INVALID and the read index moves on, although the
+ * packet is done much later. So a read index proves nothing about kernargs, as with the real hardware. Packets are
+ * completed in order, since every one that kiln writes has the barrier bit. */
+#include "tests/sim/rocm/sim_rocm.h"
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { TAKEN_AHEAD = 96, PACKET_SIZE = 64 };
+
+/* A packet taken and not done. */
+typedef struct sim_taken {
+    kiln__hsa_dispatch_packet packet;
+    uint32_t kernarg_size;
+    uint64_t checksum; /* of the kernargs when the doorbell rang */
+} sim_taken;
+
+/* What a doorbell found out about a packet that is still in the ring. */
+typedef struct sim_rung {
+    bool rung;
+    uint32_t kernarg_size;
+    uint64_t checksum;
+} sim_rung;
+
+typedef struct sim_queue {
+    kiln__hsa_queue native; /* first: the handle points to it */
+    int32_t device;
+    uint64_t read_index, write_index;
+    sim_rung *rung; /* one for each packet of the ring */
+    sim_taken taken[TAKEN_AHEAD];
+    uint32_t taken_first, taken_count;
+    kiln__hsa_queue_callback callback;
+    void *callback_data;
+    bool profiled, stopped, closing, busy;
+    pthread_t thread;
+} sim_queue;
+
+static bool held;
+static uint64_t completed;
+
+static uint64_t checksum(const void *bytes, size_t size) {
+    uint64_t sum = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < size; i++)
+        sum = (sum ^ ((const uint8_t *)bytes)[i]) * 0x100000001b3u;
+    return sum;
+}
+
+static kiln__hsa_dispatch_packet *packet_at(const sim_queue *queue, uint64_t index) {
+    return (kiln__hsa_dispatch_packet *)queue->native.base_address + (index & (queue->native.size - 1));
+}
+
+static uint32_t header_of(const kiln__hsa_dispatch_packet *packet) {
+    return __atomic_load_n((const uint32_t *)(const void *)packet, __ATOMIC_ACQUIRE);
+}
+
+/* ---- Taking ---- */
+
+static void stop(sim_queue *queue) {
+    queue->stopped = true;
+    sim_rocm_changed();
+}
+
+/* Checks every packet that was published up to the one whose doorbell rang. */
+static void check_published(sim_queue *queue, uint64_t last) {
+    for (uint64_t index = queue->read_index; index <= last; index++) {
+        const kiln__hsa_dispatch_packet *packet = packet_at(queue, index);
+        sim_rung *rung = &queue->rung[index & (queue->native.size - 1)];
+        if (rung->rung || (header_of(packet) & 0xff) == KILN__HSA_PACKET_TYPE_INVALID) continue;
+        *rung = (sim_rung){.rung = true};
+        if (!sim_rocm_packet_check(packet, queue->device, &rung->kernarg_size)) stop(queue);
+        if (rung->kernarg_size) rung->checksum = checksum(packet->kernarg_address, rung->kernarg_size);
+    }
+}
+
+static void take_ready(sim_queue *queue) {
+    while (!queue->stopped && queue->taken_count < TAKEN_AHEAD) {
+        kiln__hsa_dispatch_packet *packet = packet_at(queue, queue->read_index);
+        sim_rung *rung = &queue->rung[queue->read_index & (queue->native.size - 1)];
+        if (!rung->rung) return;
+        sim_taken *taken = &queue->taken[(queue->taken_first + queue->taken_count++) % TAKEN_AHEAD];
+        *taken = (sim_taken){*packet, rung->kernarg_size, rung->checksum};
+        rung->rung = false;
+        __atomic_store_n((uint32_t *)(void *)packet, KILN__HSA_PACKET_TYPE_INVALID, __ATOMIC_RELEASE);
+        queue->read_index++;
+    }
+}
+
+void sim_rocm_doorbell(sim_queue *queue, uint64_t index) {
+    if (index >= queue->write_index) {
+        sim_violation("doorbell of packet %llu, which is not reserved", (unsigned long long)index);
+        return;
+    }
+    if (index < queue->read_index) return; /* taken at the doorbell of a later packet, by another thread */
+    check_published(queue, index);
+    if (!queue->rung[index & (queue->native.size - 1)].rung)
+        sim_violation("doorbell of packet %llu, whose header is still INVALID", (unsigned long long)index);
+    take_ready(queue);
+}
+
+/* ---- Completing ---- */
+
+/* True when a barrier packet's dependencies are all 0. */
+static bool dependencies_met(const kiln__hsa_dispatch_packet *packet) {
+    if ((packet->header & 0xff) != KILN__HSA_PACKET_TYPE_BARRIER_AND) return true;
+    const kiln__hsa_barrier_packet *barrier = (const void *)packet;
+    for (int i = 0; i < 5; i++) {
+        if (!barrier->dep_signal[i].handle) continue;
+        const sim_signal *signal = sim_rocm_signal(barrier->dep_signal[i]);
+        if (!signal) {
+            sim_violation("a signal was destroyed while a barrier packet waits for it");
+        } else if (signal->value != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void complete(sim_queue *queue, uint64_t begin) {
+    const sim_taken *taken = &queue->taken[queue->taken_first];
+    const kiln__hsa_dispatch_packet *packet = &taken->packet;
+    if (taken->kernarg_size) {
+        if (!sim_memory_find(packet->kernarg_address, taken->kernarg_size)) {
+            sim_violation("kernargs were freed before their kernel was done");
+        } else {
+            if (checksum(packet->kernarg_address, taken->kernarg_size) != taken->checksum)
+                sim_violation("kernargs were rewritten before their kernel was done");
+            sim_rocm_packet_record(packet, queue->device, &queue->native);
+        }
+    } else if ((packet->header & 0xff) == KILN__HSA_PACKET_TYPE_KERNEL_DISPATCH) {
+        sim_rocm_packet_record(packet, queue->device, &queue->native);
+    }
+    if (packet->completion_signal.handle) {
+        sim_signal *signal = sim_rocm_signal(packet->completion_signal);
+        if (signal && queue->profiled) {
+            signal->start = begin;
+            signal->end = sim_rocm_ticks();
+            signal->device = queue->device;
+        }
+        sim_rocm_signal_add(packet->completion_signal, -1);
+    }
+    queue->taken_first = (queue->taken_first + 1) % TAKEN_AHEAD;
+    queue->taken_count--;
+    completed++;
+    take_ready(queue);
+    sim_rocm_changed();
+}
+
+static void *process(void *argument) {
+    sim_queue *queue = argument;
+    sim_rocm_lock();
+    while (!queue->closing) {
+        const bool ready = queue->taken_count && !queue->stopped && !held;
+        if (!ready || !dependencies_met(&queue->taken[queue->taken_first].packet)) {
+            sim_rocm_wait_change(50000000);
+            continue;
+        }
+        const uint64_t begin = sim_rocm_ticks();
+        const uint32_t delay = sim_rocm_delay();
+        if (delay) {
+            sim_rocm_unlock();
+            nanosleep(&(struct timespec){.tv_nsec = (long)delay * 1000}, NULL);
+            sim_rocm_lock();
+        }
+        if (!queue->stopped && !queue->closing) complete(queue, begin);
+    }
+    sim_rocm_unlock();
+    return NULL;
+}
+
+/* ---- The driver's functions ---- */
+
+static void doorbell_create(sim_queue *queue) {
+    sim_signal *doorbell = sim_object_new(".doorbell", sizeof *doorbell);
+    if (!doorbell) return;
+    doorbell->doorbell_of = queue;
+    queue->native.doorbell_signal.handle = (uint64_t)(uintptr_t)doorbell;
+}
+
+kiln__hsa_status hsa_queue_create(kiln__hsa_agent agent, uint32_t size, uint32_t type,
+                                  kiln__hsa_queue_callback callback, void *data, uint32_t private_segment_size,
+                                  uint32_t group_segment_size, kiln__hsa_queue **out_queue) {
+    SIM_HSA_ENTER();
+    const int32_t device = sim_rocm_device(agent);
+    if (device < 0) return SIM_HSA_ERROR_INVALID_AGENT;
+    SIM_HSA_RULE(out_queue && size >= 64 && size <= 131072 && !(size & (size - 1)) && type <= 2,
+                 SIM_HSA_ERROR_INVALID_ARGUMENT, "hsa_queue_create: size %u or type %u", size, type);
+    SIM_HSA_RULE(private_segment_size == UINT32_MAX && group_segment_size == UINT32_MAX, SIM_HSA_ERROR_INVALID_ARGUMENT,
+                 "hsa_queue_create: a segment size other than UINT32_MAX (no hint)");
+    sim_queue *queue = sim_object_new("queue", sizeof *queue);
+    if (!queue) return SIM_HSA_ERROR_OUT_OF_RESOURCES;
+    queue->native = (kiln__hsa_queue){
+        .type = type,
+        .features = KILN__HSA_QUEUE_FEATURE_KERNEL_DISPATCH,
+        .base_address = aligned_alloc(PACKET_SIZE, (size_t)size * PACKET_SIZE),
+        .size = size,
+        .id = (uint64_t)(uintptr_t)queue,
+    };
+    queue->rung = calloc(size, sizeof *queue->rung);
+    queue->device = device;
+    queue->callback = callback;
+    queue->callback_data = data;
+    /* Fresh packets are INVALID and otherwise full of rubbish. */
+    memset(queue->native.base_address, 0xcd, (size_t)size * PACKET_SIZE);
+    for (uint32_t i = 0; i < size; i++)
+        packet_at(queue, i)->header = KILN__HSA_PACKET_TYPE_INVALID;
+    doorbell_create(queue);
+    pthread_create(&queue->thread, NULL, process, queue);
+    *out_queue = &queue->native;
+    return KILN__HSA_STATUS_SUCCESS;
+}
+
+static sim_queue *queue_of(const char *function, const kiln__hsa_queue *native) {
+    if (sim_object_live("queue", native)) return (sim_queue *)(uintptr_t)native;
+    sim_violation("%s: %p is no live queue", function, (const void *)native);
+    return NULL;
+}
+
+kiln__hsa_status hsa_queue_destroy(kiln__hsa_queue *native) {
+    int32_t planned = sim_enter(__func__);
+    sim_rocm_lock();
+    sim_queue *queue = sim_rocm_started(__func__) ? queue_of(__func__, native) : NULL;
+    if (!queue) {
+        sim_rocm_unlock();
+        return SIM_HSA_ERROR_INVALID_QUEUE;
+    }
+    if (!queue->stopped && (queue->taken_count || queue->read_index != queue->write_index))
+        sim_violation("hsa_queue_destroy with %llu packets that are not done",
+                      (unsigned long long)(queue->write_index - queue->read_index + queue->taken_count));
+    queue->closing = true;
+    sim_rocm_changed();
+    sim_rocm_unlock();
+    pthread_join(queue->thread, NULL);
+    sim_rocm_lock();
+    sim_object_delete(".doorbell", (void *)(uintptr_t)native->doorbell_signal.handle);
+    free(native->base_address);
+    free(queue->rung);
+    sim_object_delete("queue", queue);
+    sim_rocm_unlock();
+    return planned == SIM_LIE ? KILN__HSA_STATUS_SUCCESS : (kiln__hsa_status)planned;
+}
+
+uint64_t hsa_queue_add_write_index_relaxed(const kiln__hsa_queue *native, uint64_t value) {
+    SIM_HSA_LOCK();
+    sim_queue *queue = queue_of(__func__, native);
+    if (!queue) return 0;
+    const uint64_t index = queue->write_index;
+    queue->write_index += value;
+    return index;
+}
+
+uint64_t hsa_queue_load_read_index_scacquire(const kiln__hsa_queue *native) {
+    SIM_HSA_LOCK();
+    const sim_queue *queue = queue_of(__func__, native);
+    return queue ? queue->read_index : 0;
+}
+
+kiln__hsa_status hsa_amd_profiling_set_profiler_enabled(kiln__hsa_queue *native, int enable) {
+    SIM_HSA_ENTER();
+    sim_queue *queue = queue_of(__func__, native);
+    if (!queue) return SIM_HSA_ERROR_INVALID_QUEUE;
+    queue->profiled = enable;
+    return KILN__HSA_STATUS_SUCCESS;
+}
+
+/* ---- For the other files and the tests ---- */
+
+typedef struct kernarg_range {
+    uintptr_t begin, end;
+} kernarg_range;
+
+static bool uses_kernargs(const void *object, const void *context) {
+    const sim_queue *queue = object;
+    const kernarg_range *range = context;
+    for (uint32_t i = 0; i < queue->taken_count && !queue->stopped; i++) {
+        const sim_taken *taken = &queue->taken[(queue->taken_first + i) % TAKEN_AHEAD];
+        const uintptr_t at = (uintptr_t)taken->packet.kernarg_address;
+        if (taken->kernarg_size && at >= range->begin && at < range->end) return true;
+    }
+    return false;
+}
+
+bool sim_rocm_kernargs_in_flight(const void *memory, size_t size) {
+    const kernarg_range range = {(uintptr_t)memory, (uintptr_t)memory + size};
+    return sim_object_find("queue", uses_kernargs, &range);
+}
+
+static bool runs_on(const void *object, const void *context) {
+    const sim_queue *queue = object;
+    return queue->device == *(const int32_t *)context && !queue->stopped;
+}
+
+void sim_rocm_stop_queues(int32_t device, kiln__hsa_status status) {
+    sim_queue *queue;
+    sim_rocm_lock();
+    while ((queue = sim_object_find("queue", runs_on, &device))) {
+        stop(queue);
+        if (!status || !queue->callback) continue;
+        sim_rocm_unlock();
+        queue->callback(status, &queue->native, queue->callback_data);
+        sim_rocm_lock();
+    }
+    sim_rocm_unlock();
+}
+
+void kiln_sim_rocm_queue_error(int32_t device, uint32_t status) {
+    sim_rocm_stop_queues(device, status);
+}
+
+void kiln_sim_rocm_hold(int on) {
+    SIM_HSA_LOCK();
+    held = on;
+    sim_rocm_changed();
+}
+
+uint64_t kiln_sim_rocm_completed(void) {
+    SIM_HSA_LOCK();
+    return completed;
+}
