@@ -17,17 +17,6 @@ found() {
     printf '%s\n' "$output" | grep -qF "$1"
 }
 
-again() { # BACKEND
-    local output status
-    output=$(scripts/images_check.sh again "$1" 2>&1)
-    status=$?
-    if [ $status = 77 ]; then
-        skip "$1: fired again, the same bytes" "${output#images-check: }"
-    else
-        tap_result $status "$1: fired again, the same bytes" "$output"
-    fi
-}
-
 # named LIST COMMAND...: the command fails and names every word of the list
 named() {
     local list=$1 output word
@@ -38,8 +27,6 @@ named() {
 }
 
 check "the committed images are listed, whole and fresh" scripts/images_check.sh fresh
-again cuda
-again rocm
 
 image=embedded/softmax/softmax_f16.sm_75.ptx
 copy && printf 'x' >>"$KILN_SCRATCH/tree/$image"
