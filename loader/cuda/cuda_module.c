@@ -86,10 +86,13 @@ static kiln_status resolve(kiln_module *module, kiln_kernel *kernel) {
     kiln__cu_function function = NULL;
     int threads = 0;
     kiln__cu_result result = kiln__cuda.cuModuleGetFunction(&function, module->native, kernel->name);
-    if (result == KILN__CU_ERROR_NOT_FOUND)
-        return kiln__fail(KILN_ERROR_NOT_FOUND, "%s %s has no kernel %s", module->image.target,
-                          kiln_image_kind_name(module->image.kind), kernel->name);
-    if (result) return kiln__cuda_fail(device, "cuModuleGetFunction", result);
+    if (result) {
+        kiln_status status = kiln__cuda_fail(device, "cuModuleGetFunction", result);
+        return status != KILN_ERROR_NOT_FOUND
+                   ? status
+                   : kiln__fail_within(status, "%s %s has no kernel %s", module->image.target,
+                                       kiln_image_kind_name(module->image.kind), kernel->name);
+    }
     if (!function) return kiln__cuda_fail_empty("cuModuleGetFunction");
     if (kiln__cuda.cuFuncLoad) KILN__CUDA_TRY(device, cuFuncLoad, function);
     KILN__CUDA_TRY(device, cuFuncGetAttribute, &threads, KILN__CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function);
