@@ -254,6 +254,7 @@ OP   ?=
 
 .PHONY: images images-check
 images: ## fire the kernels into embedded/; needs nvcc, clang-19, lld-19 and llvm-19
+	@scripts/deps.sh images
 	@scripts/fire.sh embedded '$(OP)' '$(ARCH)'
 images-check: ## are the images those of the sources? Fires them again where the very compilers are here
 	@scripts/images_check.sh
