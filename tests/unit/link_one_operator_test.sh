@@ -22,7 +22,13 @@ int main(void) {
     return 0;
 }
 END
-    "${CC:-cc}" -std=c11 -Iinclude -o "$KILN_SCRATCH/$1" "$KILN_SCRATCH/$1.c" "$KILN_BUILD/libkiln.a" -pthread -lm
+    link "$1"
+}
+
+link() { # OP FLAG...
+    local op=$1
+    shift
+    "${CC:-cc}" -std=c11 -Iinclude "$@" -o "$KILN_SCRATCH/$op" "$KILN_SCRATCH/$op.c" "$KILN_BUILD/libkiln.a" -pthread -lm
 }
 
 lists_itself_alone() { # OP
@@ -48,4 +54,13 @@ for op in $operators; do
     check "the images of $op are in it" holds_images_of "$op" "$op"
     check "no other operator's images are" holds_no_other "$op"
 done
+
+check "a linker that collects unused sections" link softmax -Wl,--gc-sections
+check "keeps the list" lists_itself_alone softmax
+if command -v ld.lld >/dev/null; then
+    check "LLVM's linker, which collects more" link softmax -Wl,--gc-sections -fuse-ld=lld
+    check "keeps the list, too" lists_itself_alone softmax
+else
+    skip "LLVM's linker keeps the list" "ld.lld is not installed (package lld)"
+fi
 finish
