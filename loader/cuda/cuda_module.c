@@ -13,7 +13,7 @@ static kiln_status check_extent(const kiln_image *image) {
     const char *bytes = image->data;
     if (!bytes || !image->size) return kiln__fail(KILN_ERROR_CORRUPT_IMAGE, "%s image is empty", image->target);
     if (image->kind == KILN_IMAGE_PTX) {
-        if (bytes[image->size] || memchr(bytes, 0, image->size))
+        if (memchr(bytes, 0, image->size) || bytes[image->size])
             return kiln__fail(KILN_ERROR_CORRUPT_IMAGE, "%s PTX: must end with its only NUL byte", image->target);
         return KILN_OK;
     }

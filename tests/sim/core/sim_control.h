@@ -17,7 +17,7 @@ typedef struct sim_launch {
     int32_t device;   /* index in the list of devices of this driver */
     int32_t captured; /* recorded into a capture */
     uint32_t arguments_size;
-    uint8_t arguments[4096]; /* the first bytes of them */
+    _Alignas(16) uint8_t arguments[4096]; /* the first bytes of them */
 } sim_launch;
 
 /* An error number that makes a function lie instead: it does nothing and reports success, and its results are what a
