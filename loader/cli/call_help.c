@@ -4,11 +4,14 @@
 
 static void print_field(const operator_call *call, const kiln_field *field) {
     char left[96] = "", kind[128] = "";
+    const char *bar;
     switch (field->role) {
     case KILN_FIELD_INPUT:
     case KILN_FIELD_OUTPUT:
         snprintf(left, sizeof left, "--%s %s=FILE", field->role == KILN_FIELD_INPUT ? "in" : "out", field->name);
-        snprintf(kind, sizeof kind, "%s [%s]%s", npy_dtype_name(call_dtype(call, field)), field->shape,
+        bar = strchr(field->shape, '|');
+        snprintf(kind, sizeof kind, "%s [%.*s]%s%s%s%s", npy_dtype_name(call_dtype(call, field)),
+                 (int)strcspn(field->shape, "|"), field->shape, bar ? " or [" : "", bar ? bar + 1 : "", bar ? "]" : "",
                  field->optional ? ", optional" : "");
         break;
     case KILN_FIELD_OPTION:

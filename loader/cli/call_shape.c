@@ -69,8 +69,8 @@ static int take_size(operator_call *call, const call_field *tensor, const shape_
     char shape[SHAPE_TEXT_SIZE];
     shape_text(&tensor->array, shape);
     if (dimension % term->factor)
-        return cli_error(CLI_USAGE, "%s: %s is %s: must be %s, and %" PRId64 " does not divide %" PRId64, function,
-                         name, shape, shape_of(call, tensor->description), term->factor, dimension);
+        return cli_error(CLI_USAGE, "%s: %s is %s: %" PRId64 " must be %" PRId64 " * %s", function, name, shape,
+                         dimension, term->factor, size);
     int64_t value = dimension / term->factor;
     if (!term->size->given) {
         term->size->given = true;

@@ -53,9 +53,6 @@ typedef struct cli_command {
 
 #define CLI_COUNT(array) (sizeof(array) / sizeof *(array))
 
-/* The command of that name, or NULL. */
-const cli_command *cli_find_command(const char *name);
-
 enum { CLI_END = -1, CLI_HELP = -2, CLI_BAD = -3 };
 
 /* Takes the next option from argv: its index in command->options, with its argument in *out_value (NULL if it takes

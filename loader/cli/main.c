@@ -14,7 +14,7 @@ static const cli_command *const commands[] = {
 #undef KILN_COMMAND
 };
 
-const cli_command *cli_find_command(const char *name) {
+static const cli_command *find_command(const char *name) {
     for (size_t i = 0; i < CLI_COUNT(commands); i++)
         if (strcmp(commands[i]->name, name) == 0) return commands[i];
     return NULL;
@@ -49,7 +49,7 @@ static int help(int argc, char **argv) {
         print_usage(stdout);
         return CLI_OK;
     }
-    const cli_command *command = cli_find_command(argv[1]);
+    const cli_command *command = find_command(argv[1]);
     if (!command) return unknown_command(argv[1]);
     cli_print_help(command);
     return CLI_OK;
@@ -69,7 +69,7 @@ static int run(int argc, char **argv) {
     if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
         return help(argc - 1, argv + 1);
     if (name[0] == '-') return cli_error(CLI_USAGE, "unknown option %s; see kiln help", name);
-    const cli_command *command = cli_find_command(name);
+    const cli_command *command = find_command(name);
     return command ? command->run(argc - 1, argv + 1) : unknown_command(name);
 }
 

@@ -40,6 +40,7 @@ kiln_status measure(kiln_stream *stream, measured_operation operation, void *use
         total += times[runs++];
     }
     if (status == KILN_OK) summarise(times, runs, out_measurement);
+    kiln_stream_sync(stream); /* after a failure too: the caller frees what the operation uses */
     kiln_event_destroy(start);
     kiln_event_destroy(end);
     return status;

@@ -152,8 +152,8 @@ int run_save(run_job *job) {
 void run_end(run_job *job) {
     for (size_t i = 0; i < job->output_count; i++)
         output_discard(&job->outputs[i].file);
+    kiln_stream_close(&job->stream); /* waits: nothing in flight uses what is freed next */
     call_free(&job->call, job->device);
-    kiln_stream_close(&job->stream);
     kiln_device_close(job->device);
     free(job->outputs);
     *job = (run_job){0};

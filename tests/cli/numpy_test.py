@@ -125,6 +125,25 @@ def trace_is_valid(kiln, folder):
     return None if launches and all(event["dur"] >= 0 for event in launches) else "no launch in the trace"
 
 
+def bench_is_consistent(kiln, folder):
+    command = [kiln, "bench", "--json", "--device", "cpu", "--size", "1"]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    if ran.returncode != 0:
+        return ran.stderr.strip()
+    bench = json.loads(ran.stdout)
+    if len(bench["functions"]) < 12 or not bench["copy_bytes_per_second"] > 0:
+        return f"{len(bench['functions'])} functions, copies at {bench['copy_bytes_per_second']}"
+    for row in bench["functions"]:
+        bandwidth = row["moved_bytes"] / row["median_ns"] * 1e9
+        if not 0 < row["low_ns"] <= row["median_ns"] <= row["high_ns"] or row["runs"] < 10:
+            return f"times of {row}"
+        if not math.isclose(row["bytes_per_second"], bandwidth, rel_tol=1e-6):
+            return f"bandwidth of {row}"
+        if not row["device_bytes"] >= row["moved_bytes"] >= 2**20:
+            return f"bytes of {row}"
+    return None
+
+
 def main():
     kiln, folder = sys.argv[1:]
     seed = random.randrange(2**32)
@@ -137,6 +156,7 @@ def main():
             tests.append((name, lambda case=case, part=part: run(kiln, folder, case, part, generator)))
     tests.append(("every listing writes JSON", lambda: json_is_valid(kiln, folder)))
     tests.append(("a trace is Chrome's JSON", lambda: trace_is_valid(kiln, folder)))
+    tests.append(("kiln bench is consistent", lambda: bench_is_consistent(kiln, folder)))
     print(f"1..{len(tests)}")
     failures = 0
     for number, (name, test) in enumerate(tests, 1):
