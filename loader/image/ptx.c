@@ -50,9 +50,11 @@ static kiln_status skip_blank(kiln__ptx_place *place) {
             const uint8_t *end = memchr(rest->at, '\n', rest->size);
             step(place, end ? (size_t)(end - rest->at) : rest->size);
         } else if (starts_with(rest, "/*")) {
-            const uint8_t *end = memmem(rest->at + 2, rest->size - 2, "*/", 2);
-            if (!end) return corrupt(place, "a comment does not end");
-            step(place, (size_t)(end + 2 - rest->at));
+            kiln__ptx_place begin = *place;
+            for (step(place, 2); rest->size > 0 && !starts_with(rest, "*/");)
+                step(place, 1);
+            if (rest->size == 0) return corrupt(&begin, "a comment does not end");
+            step(place, 2);
         } else {
             return KILN_OK;
         }
