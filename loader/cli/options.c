@@ -1,5 +1,6 @@
 /* Options, help, and the nearest name to a mistyped one. */
 #include "loader/cli/cli.h"
+#include <assert.h>
 #include <ctype.h>
 #include <getopt.h>
 #include <string.h>
@@ -22,6 +23,7 @@ static int unknown_option(const cli_command *command, const char *argument) {
 
 int cli_next_option(const cli_command *command, int argc, char **argv, const char **out_value) {
     struct option table[CLI_OPTION_ROOM + 2] = {0};
+    assert(command->option_count <= CLI_OPTION_ROOM);
     for (size_t i = 0; i < command->option_count; i++)
         table[i] =
             (struct option){command->options[i].name, command->options[i].argument ? required_argument : no_argument,
