@@ -36,7 +36,7 @@ every_target_has_help() {
 own_folders() {
     local config
     for config in debug sanitize thread coverage; do
-        make -n "config=$config" all | grep -qE -- "-o build/$config/obj/loader/status.o" || return 1
+        make -n -B "config=$config" all | grep -qE -- "-o build/$config/obj/loader/status.o" || return 1
     done
 }
 
