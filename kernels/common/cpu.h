@@ -1,7 +1,7 @@
 /* What a CPU kernel takes from its machine. An <op>_cpu.c is compiled once for each level of loader/targets.def, with
  * -DKILN_CPU_LEVEL=x86_64_v3 and the level's compiler flags; its loops are plain C that the compiler vectorises.
  *
- * KILN_CPU_KERNEL(kernel, parts)   defines kiln__cpu_<kernel>_<part>_<level> for each part, over
+ * KILN_CPU_KERNEL(kernel)          defines kiln__cpu_<kernel>_<part>_<level> for each part, over
  *                                  static void kernel(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part
  * part), which is inlined, so that part is a constant in it kiln_tile_load, kiln_tile_store  elements of a part to and
  * from f32
@@ -27,6 +27,15 @@
 #define KILN_FMA(a, b, c) __builtin_fmaf(a, b, c)
 #else
 #define KILN_FMA(a, b, c) ((a) * (b) + (c))
+#endif
+
+/* Before a loop whose iterations do not depend on each other though its pointers may be equal. */
+#if defined(__clang__)
+#define KILN_UNROLL      _Pragma("unroll")
+#define KILN_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define KILN_UNROLL      _Pragma("GCC unroll 16")
+#define KILN_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
 #include "kernels/common/math.h"
@@ -55,6 +64,10 @@ enum {
 
 KILN_INLINE size_t kiln_part_size(kiln_cpu_part part) {
     return part == KILN_CPU_f32 ? 4 : 2;
+}
+
+KILN_INLINE uint64_t kiln_min(uint64_t a, uint64_t b) {
+    return a < b ? a : b;
 }
 
 /* The address of an element. */
@@ -99,50 +112,54 @@ KILN_INLINE void kiln_f16_store(uint16_t *target, const float *tile, size_t coun
         target[i] = kiln_f32_to_f16_soft(tile[i]);
 }
 
-/* Reads count elements, at most KILN_TILE. */
-KILN_INLINE void kiln_tile_load(float *tile, const void *source, size_t count, kiln_cpu_part part) {
-    if (part == KILN_CPU_f32) {
-        memcpy(tile, source, count * sizeof *tile);
-    } else if (part == KILN_CPU_f16) {
+/* count elements as f32, at most KILN_TILE: those of the tensor itself, or converted into tile. */
+KILN_INLINE const float *kiln_tile_read(float *tile, const void *source, size_t count, kiln_cpu_part part) {
+    if (part == KILN_CPU_f32) return source;
+    if (part == KILN_CPU_f16) {
         kiln_f16_load(tile, source, count);
     } else {
         for (size_t i = 0; i < count; i++)
             tile[i] = kiln_bf16_to_f32(((const uint16_t *)source)[i]);
     }
+    return tile;
 }
 
-KILN_INLINE void kiln_tile_store(void *target, const float *tile, size_t count, kiln_cpu_part part) {
-    if (part == KILN_CPU_f32) {
-        memcpy(target, tile, count * sizeof *tile);
-    } else if (part == KILN_CPU_f16) {
+/* Where to compute a result: in the tensor itself, or in tile, which kiln_tile_write then converts. */
+KILN_INLINE float *kiln_tile_target(float *tile, void *target, kiln_cpu_part part) {
+    return part == KILN_CPU_f32 ? target : tile;
+}
+
+KILN_INLINE void kiln_tile_write(void *target, const float *tile, size_t count, kiln_cpu_part part) {
+    if (part == KILN_CPU_f16) {
         kiln_f16_store(target, tile, count);
-    } else {
+    } else if (part == KILN_CPU_bf16) {
         for (size_t i = 0; i < count; i++)
             ((uint16_t *)target)[i] = kiln_f32_to_bf16(tile[i]);
     }
 }
 
-/* Where a group stands in the grid: geometry.h. */
-typedef struct kiln_cpu_group {
+/* What a group does of an operator's rows: none where its block is beyond the last. */
+typedef struct kiln_cpu_work {
     uint64_t tile;
-    uint64_t block;
-} kiln_cpu_group;
+    uint64_t row, row_end;
+    uint64_t col, col_end;
+} kiln_cpu_work;
 
-KILN_INLINE kiln_cpu_group kiln_group_at(const kiln_cpu_span *span, uint64_t index) {
-    kiln_cpu_group group = {index % span->grid[0], index / span->grid[0]};
-    return group;
+KILN_INLINE kiln_cpu_work kiln_work_of(const kiln_shape *shape, const kiln_cpu_span *span, uint64_t group) {
+    uint64_t tile = group % span->grid[0], rows = KILN_GROUP >> shape->lanes_log2;
+    uint64_t row = group / span->grid[0] * rows, col = tile * shape->tile;
+    uint64_t row_end = row + rows, col_end = col + shape->tile;
+    kiln_cpu_work work = {tile, row, row_end < (uint64_t)shape->rows ? row_end : (uint64_t)shape->rows, col,
+                          col_end < (uint64_t)shape->cols ? col_end : (uint64_t)shape->cols};
+    return work;
 }
 
-/* The rows of a group's block: none for a block beyond the last. */
-typedef struct kiln_cpu_rows {
-    uint64_t begin, end;
-} kiln_cpu_rows;
-
-KILN_INLINE kiln_cpu_rows kiln_rows_of(kiln_cpu_group group, uint32_t lanes_log2, uint64_t rows) {
-    uint64_t begin = group.block << (KILN_GROUP_LOG2 - lanes_log2);
-    uint64_t end = begin + (1u << (KILN_GROUP_LOG2 - lanes_log2));
-    kiln_cpu_rows block = {begin, end < rows ? end : rows};
-    return block;
-}
+/* The loop over the work of a span, a piece of at most KILN_TILE elements of a row at a time. */
+#define KILN_FOR_TILES(shape, span, row_number, col_number, count)                                       \
+    for (uint64_t group = (span)->begin; group < (span)->end; group++)                                   \
+        for (kiln_cpu_work work = kiln_work_of(shape, span, group); work.row < work.row_end; work.row++) \
+            for (uint64_t row_number = work.row, col_number = work.col, count;                           \
+                 col_number < work.col_end && (count = kiln_min(work.col_end - col_number, KILN_TILE));  \
+                 col_number += count)
 
 #endif

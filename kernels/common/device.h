@@ -3,6 +3,7 @@
  * KILN_ENTRY(kernel, args_type)    head of an entry point kiln_<kernel>_<part> with one argument struct, args
  * KILN_INLINE                      a device function, always inlined
  * KILN_FMA(a, b, c)                fused multiply-add
+ * KILN_UNROLL, KILN_LOOP           before a loop: unrolled whole, or kept as it is, for the size of the image
  * KILN_SHARED                      a static array in shared memory
  * KILN_DYNAMIC_SHARED(type, name)  the launch's dynamic shared memory
  * kiln_thread()                    of the group
@@ -17,6 +18,9 @@
 #define KILN_KERNELS_COMMON_DEVICE_H
 
 #include "kernels/common/geometry.h"
+
+#define KILN_UNROLL _Pragma("unroll")
+#define KILN_LOOP   _Pragma("unroll 1")
 
 #if defined(__CUDACC__)
 

@@ -49,24 +49,24 @@ typedef struct kiln_vector {
 /* Kernels work on a vector in quads of four elements, in a loop that is not unrolled, so that the code of a 16-bit part
  * is not twice that of f32: take removes a quad at the front, give adds one at the end. */
 KILN_INLINE void kiln_quad_take(kiln_vector *vector, float *values) {
-#pragma unroll
+    KILN_UNROLL
     for (int i = 0; i < 4; i++) {
         int bit = i * (int)sizeof(kiln_element) * 8;
         values[i] = kiln_element_to_f32((kiln_element)(vector->words[bit / 32] >> bit % 32));
     }
-#pragma unroll
+    KILN_UNROLL
     for (int i = 0; i + (int)sizeof(kiln_element) < 4; i++)
         vector->words[i] = vector->words[i + (int)sizeof(kiln_element)];
 }
 
 KILN_INLINE void kiln_quad_give(kiln_vector *vector, const float *values) {
     uint32_t quad[sizeof(kiln_element)] = {0};
-#pragma unroll
+    KILN_UNROLL
     for (int i = 0; i < 4; i++) {
         int bit = i * (int)sizeof(kiln_element) * 8;
         quad[bit / 32] |= (uint32_t)kiln_element_from_f32(values[i]) << bit % 32;
     }
-#pragma unroll
+    KILN_UNROLL
     for (int i = 0; i < 4; i++) {
         int next = i + (int)sizeof(kiln_element);
         vector->words[i] = next < 4 ? vector->words[next] : quad[next - 4];
@@ -83,13 +83,13 @@ KILN_INLINE void kiln_vector_store(kiln_element *target, kiln_vector vector) {
 
 /* Copies the first count elements of a vector, at most KILN_VECTOR, one by one; slot is shared memory. */
 KILN_INLINE void kiln_vector_gather(kiln_vector *slot, const kiln_element *source, uint32_t count, kiln_element fill) {
-#pragma unroll 1
+    KILN_LOOP
     for (uint32_t i = 0; i < KILN_VECTOR; i++)
         ((kiln_element *)slot)[i] = i < count ? source[i] : fill;
 }
 
 KILN_INLINE void kiln_vector_scatter(kiln_element *target, const kiln_vector *slot, uint32_t count) {
-#pragma unroll 1
+    KILN_LOOP
     for (uint32_t i = 0; i < KILN_VECTOR && i < count; i++)
         target[i] = ((const kiln_element *)slot)[i];
 }

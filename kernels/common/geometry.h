@@ -6,18 +6,37 @@
 #ifndef KILN_KERNELS_COMMON_GEOMETRY_H
 #define KILN_KERNELS_COMMON_GEOMETRY_H
 
-#include <stdint.h>
+#include "kernels/common/args.h"
 
 enum {
     KILN_GROUP_LOG2 = 8,
     KILN_GROUP = 1 << KILN_GROUP_LOG2, /* threads */
     KILN_SUBGROUP_LOG2 = 5,            /* threads that shuffle: a warp, a wave32, or half a wave64 */
     KILN_SUBGROUP = 1 << KILN_SUBGROUP_LOG2,
+    KILN_THREAD_VECTORS = 4,    /* of a thread, in operators that go element by element */
     KILN_VECTOR_BYTES = 16,     /* one access of one thread */
     KILN_GRID_BLOCKS_LOG2 = 15, /* y of a grid: at most 65535 everywhere */
     KILN_GRID_BLOCKS = 1 << KILN_GRID_BLOCKS_LOG2,
     KILN_GRID_LIMIT_Z = 65535,
     KILN_GRID_LIMIT_X = (1 << 23) - 1 /* HSA counts threads: 2^31 - 1 of them */
 };
+
+/* The rows of an operator and how a launch cuts them: a member of its arguments. */
+typedef struct kiln_shape {
+    int64_t rows;
+    int64_t cols;
+    uint32_t tile;       /* elements of a row that a group does */
+    uint32_t lanes_log2; /* of the threads that share a row */
+    uint32_t wide;       /* non-zero: the rows of all tensors are 16-byte aligned */
+    uint32_t padding;
+} kiln_shape;
+
+KILN_ARGS_SIZE(kiln_shape, 32);
+KILN_ARGS_OFFSET(kiln_shape, rows, 0);
+KILN_ARGS_OFFSET(kiln_shape, cols, 8);
+KILN_ARGS_OFFSET(kiln_shape, tile, 16);
+KILN_ARGS_OFFSET(kiln_shape, lanes_log2, 20);
+KILN_ARGS_OFFSET(kiln_shape, wide, 24);
+KILN_ARGS_OFFSET(kiln_shape, padding, 28);
 
 #endif

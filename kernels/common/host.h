@@ -55,12 +55,51 @@ static inline kiln_status kiln__grid(const char *name, uint64_t tiles, uint64_t 
     return KILN_OK;
 }
 
-/* How many threads, as a logarithm, share a row of so many vectors: four vectors each, or the whole group. */
-static inline unsigned kiln__lanes_log2(uint64_t vectors, uint64_t subgroup_vectors) {
-    if (vectors > subgroup_vectors) return KILN_GROUP_LOG2;
-    if (vectors <= 4) return 0;
+/* The 16-byte vectors of a row. */
+static inline uint64_t kiln__vectors(int64_t cols, unsigned size_log2) {
+    return ((uint64_t)cols + (KILN_VECTOR_BYTES >> size_log2) - 1) >> (4 - size_log2);
+}
+
+/* How many threads, as a logarithm, share a row of so many vectors: KILN_THREAD_VECTORS for each, up to a group. */
+static inline unsigned kiln__lanes_log2(uint64_t vectors) {
+    if (vectors <= KILN_THREAD_VECTORS) return 0;
     unsigned lanes_log2 = 62 - (unsigned)__builtin_clzll(vectors - 1);
-    return lanes_log2 < KILN_SUBGROUP_LOG2 ? lanes_log2 : KILN_SUBGROUP_LOG2;
+    return lanes_log2 < KILN_GROUP_LOG2 ? lanes_log2 : KILN_GROUP_LOG2;
+}
+
+/* The blocks of rows that groups do. */
+static inline uint64_t kiln__blocks(int64_t rows, unsigned lanes_log2) {
+    return ((uint64_t)rows + (KILN_GROUP >> lanes_log2) - 1) >> (KILN_GROUP_LOG2 - lanes_log2);
+}
+
+/* The launch of an operator that goes element by element over rows x cols. */
+static inline kiln_status kiln__elementwise(const char *name, int64_t rows, int64_t cols, unsigned size_log2,
+                                            uint32_t wide, kiln_shape *shape, kiln_launch_config *config) {
+    uint64_t vectors = kiln__vectors(cols, size_log2);
+    unsigned lanes_log2 = kiln__lanes_log2(vectors);
+    uint64_t tile = (uint64_t)KILN_THREAD_VECTORS << lanes_log2;
+    shape->rows = rows;
+    shape->cols = cols;
+    shape->tile = (uint32_t)tile << (4 - size_log2);
+    shape->lanes_log2 = lanes_log2;
+    shape->wide = wide;
+    return kiln__grid(name, (vectors + tile - 1) >> (lanes_log2 + 2), kiln__blocks(rows, lanes_log2), config);
+}
+
+/* Checks what every call has. */
+static inline kiln_status kiln__sizes_check(const char *name, const kiln_stream *stream, int64_t rows, int64_t cols) {
+    KILN__REQUIRE(stream && stream->device, "%s: stream is %s", name, stream ? "not open" : "NULL");
+    KILN__REQUIRE(rows >= 0, "%s: rows is %lld: must not be negative", name, (long long)rows);
+    KILN__REQUIRE(cols >= 0, "%s: cols is %lld: must not be negative", name, (long long)cols);
+    return KILN_OK;
+}
+
+/* Checks that a tensor written in place has the strides of the one that it replaces. */
+static inline kiln_status kiln__in_place_check(const char *name, const char *tensor, const void *y, int64_t y_stride,
+                                               const void *x, int64_t x_stride) {
+    KILN__REQUIRE(y != x || y_stride == x_stride, "%s: y is %s, but y_stride is %lld and %s_stride %lld: must be equal",
+                  name, tensor, (long long)y_stride, tensor, (long long)x_stride);
+    return KILN_OK;
 }
 
 #endif

@@ -1,8 +1,8 @@
 /* The elementary functions of the operators, one text for host C and both device compilers: no libm, no libdevice, no
  * ocml, so that all backends compute the same. Straight-line code: CPU compilers vectorise it.
  *
- * The includer (device.h, cpu.h) defines KILN_INLINE, and KILN_FMA(a, b, c): a * b + c, rounded once where the machine
- * can; the errors below hold either way. */
+ * The includer (device.h, cpu.h) defines KILN_INLINE; KILN_UNROLL, before a loop of constant length; and KILN_FMA(a, b,
+ * c): a * b + c, rounded once where the machine can. The errors below hold either way. */
 #ifndef KILN_KERNELS_COMMON_MATH_H
 #define KILN_KERNELS_COMMON_MATH_H
 
@@ -43,7 +43,7 @@ KILN_INLINE float kiln_exp_finish(kiln_exp_reduction reduction) {
     return p * kiln_float(kiln_bits(reduction.shifted) << 23);
 }
 
-/* e^x for x <= 0. Relative error at most 1.0e-7 down to 2^-126 (measured: 9.6e-8 without, 7.7e-8 with fused
+/* e^x for x <= 88. Relative error at most 1.0e-7 down to 2^-126 (measured: 9.6e-8 without, 7.7e-8 with fused
  * multiply-add); 0 from x = -87.7 on; NaN stays. */
 KILN_INLINE float kiln_exp(float x) {
     return kiln_exp_finish(kiln_exp_reduce(-88.0f > x ? -88.0f : x));
@@ -69,6 +69,19 @@ KILN_INLINE float kiln_reciprocal(float x) {
     r = KILN_FMA(KILN_FMA(e, e, e), r, r);
     e = KILN_FMA(-x, r, 1.0f);
     return KILN_FMA(KILN_FMA(e, e, e), r, r);
+}
+
+/* t sigmoid(t P(t^2)): SiLU and the forms of GELU, by P's coefficients, the constant first. Where |t| > bound the
+ * sigmoid is taken at the bound, and the result of t < -bound is -0; there |t P(t^2)| is at most 88. NaN stays. */
+KILN_INLINE float kiln_gated(float t, float bound, const float *coefficients, int count) {
+    float c = -bound > t ? -bound : t;
+    c = bound < c ? bound : c;
+    float square = c * c, p = coefficients[count - 1];
+    KILN_UNROLL
+    for (int i = count - 2; i >= 0; i--)
+        p = KILN_FMA(p, square, coefficients[i]);
+    float sigmoid = kiln_reciprocal(1.0f + kiln_exp(-c * p));
+    return t < -bound ? -0.0f : t * sigmoid;
 }
 
 #endif

@@ -16,7 +16,7 @@ KILN_INLINE float kiln_combine(float a, float b, kiln_reduction reduction) {
  * of KILN_SUBGROUPS floats. */
 KILN_INLINE float kiln_reduce(float value, uint32_t lanes_log2, float *exchange, kiln_reduction reduction) {
     uint32_t lanes = lanes_log2 < KILN_SUBGROUP_LOG2 ? 1u << lanes_log2 : KILN_SUBGROUP;
-#pragma unroll 1
+    KILN_LOOP
     for (uint32_t mask = 1; mask < lanes; mask *= 2)
         value = kiln_combine(value, kiln_shuffle_xor(value, mask), reduction);
     if (lanes_log2 <= KILN_SUBGROUP_LOG2) return value;
@@ -25,7 +25,7 @@ KILN_INLINE float kiln_reduce(float value, uint32_t lanes_log2, float *exchange,
     if (kiln_thread() % KILN_SUBGROUP == 0) exchange[kiln_thread() / KILN_SUBGROUP] = value;
     kiln_barrier();
     value = exchange[0];
-#pragma unroll 1
+    KILN_LOOP
     for (int i = 1; i < KILN_SUBGROUPS; i++)
         value = kiln_combine(value, exchange[i], reduction);
     return value;

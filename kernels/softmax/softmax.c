@@ -9,8 +9,8 @@ enum {
 #include "kernels/softmax/softmax.def"
 };
 
-/* A row of up to CHUNK_BYTES is held by a group; CHUNK_VECTORS is the vectors of one of its threads then. */
-enum { CHUNK_BYTES_LOG2 = 15, CHUNK_VECTORS = (1 << CHUNK_BYTES_LOG2) / KILN_VECTOR_BYTES / KILN_GROUP };
+/* A group holds a row of up to a chunk, in at most SLOTS vectors of each thread. */
+enum { CHUNK_BYTES_LOG2 = 15, SLOTS = (1 << CHUNK_BYTES_LOG2) / KILN_VECTOR_BYTES / KILN_GROUP };
 
 static uint64_t chunks_of(int64_t cols, unsigned size_log2) {
     return ((uint64_t)cols + (1u << (CHUNK_BYTES_LOG2 - size_log2)) - 1) >> (CHUNK_BYTES_LOG2 - size_log2);
@@ -44,9 +44,7 @@ static kiln_status softmax(kiln_stream *stream, const kiln_softmax_params *param
                            const char *name) {
     kiln_softmax_params copy;
     KILN__PARAMS(name, params, params_size, &copy);
-    KILN__REQUIRE(stream && stream->device, "%s: stream is %s", name, stream ? "not open" : "NULL");
-    KILN__REQUIRE(params->rows >= 0, "%s: rows is %lld: must not be negative", name, (long long)params->rows);
-    KILN__REQUIRE(params->cols >= 0, "%s: cols is %lld: must not be negative", name, (long long)params->cols);
+    KILN__TRY(kiln__sizes_check(name, stream, params->rows, params->cols));
     if (KILN__UNLIKELY(!params->rows || !params->cols)) return KILN_OK;
 
     unsigned size_log2 = kiln__part_size_log2(part);
@@ -54,35 +52,34 @@ static kiln_status softmax(kiln_stream *stream, const kiln_softmax_params *param
     int64_t x_stride = params->x_stride ? params->x_stride : params->cols;
     KILN__TRY(kiln__tensor_check(name, "y", params->y, params->rows, params->cols, y_stride, size_log2));
     KILN__TRY(kiln__tensor_check(name, "x", params->x, params->rows, params->cols, x_stride, size_log2));
-    KILN__REQUIRE(params->y != params->x || y_stride == x_stride,
-                  "%s: y_stride is %lld and x_stride is %lld: must be the same in place", name, (long long)y_stride,
-                  (long long)x_stride);
+    KILN__TRY(kiln__in_place_check(name, "x", params->y, y_stride, params->x, x_stride));
 
     const kiln_kernel *kernels;
     KILN__TRY(kiln__operator_get(stream, KILN__OPERATOR_softmax, part, &kiln__bundle_softmax, &kernels));
 
-    uint64_t vectors = ((uint64_t)params->cols + (KILN_VECTOR_BYTES >> size_log2) - 1) >> (4 - size_log2);
-    unsigned lanes_log2 = kiln__lanes_log2(vectors, CHUNK_VECTORS * KILN_SUBGROUP);
+    uint64_t vectors = kiln__vectors(params->cols, size_log2);
+    unsigned lanes_log2 = kiln__lanes_log2(vectors);
+    if (lanes_log2 > KILN_SUBGROUP_LOG2)
+        lanes_log2 = vectors <= SLOTS << KILN_SUBGROUP_LOG2 ? KILN_SUBGROUP_LOG2 : KILN_GROUP_LOG2;
     kiln_softmax_args args = {
         .y = params->y,
         .x = params->x,
-        .rows = params->rows,
-        .cols = params->cols,
+        .shape = {.rows = params->rows,
+                  .cols = params->cols,
+                  .tile = 1u << (CHUNK_BYTES_LOG2 - size_log2),
+                  .lanes_log2 = lanes_log2,
+                  .wide = kiln__tensor_wide(params->y, params->rows, y_stride, size_log2) &
+                          kiln__tensor_wide(params->x, params->rows, x_stride, size_log2)},
         .y_stride = y_stride,
         .x_stride = x_stride,
-        .chunk = 1u << (CHUNK_BYTES_LOG2 - size_log2),
         .chunks = 1,
-        .lanes_log2 = lanes_log2,
-        .wide = kiln__tensor_wide(params->y, params->rows, y_stride, size_log2) &
-                kiln__tensor_wide(params->x, params->rows, x_stride, size_log2),
     };
     kiln_launch_config config = {0};
-    if (KILN__UNLIKELY(vectors > CHUNK_VECTORS * KILN_GROUP))
+    if (KILN__UNLIKELY(vectors > SLOTS << KILN_GROUP_LOG2))
         return launch_long(stream, params, kernels, &args, &config, name, size_log2);
 
-    unsigned block_log2 = KILN_GROUP_LOG2 - lanes_log2;
     uint64_t rounds = (vectors + (1u << lanes_log2) - 1) >> lanes_log2;
-    KILN__TRY(kiln__grid(name, 1, ((uint64_t)params->rows + (1u << block_log2) - 1) >> block_log2, &config));
+    KILN__TRY(kiln__grid(name, 1, kiln__blocks(params->rows, lanes_log2), &config));
     config.dynamic_shared_bytes = (uint32_t)rounds * KILN_GROUP * KILN_VECTOR_BYTES;
     return kiln_launch(stream, &kernels[KERNEL_softmax_rows], &config, &args, sizeof args);
 }

@@ -19,38 +19,17 @@
  * Floor: one read and one write of the tensor at memory bandwidth; long rows two reads and one write.
  * Test: build/tests/ops/softmax_test */
 #include "kernels/common/reduce.h"
+#include "kernels/common/span.h"
 #include "kernels/softmax/softmax_args.h"
-
-/* What a thread does of a row, or of a chunk of it: every lanes-th vector from first on. */
-typedef struct span {
-    uint64_t row;
-    uint64_t start; /* element of the row */
-    uint32_t count; /* elements; 0 for a row beyond the last, which takes part, empty */
-    uint32_t whole; /* vectors that are read and written with one access */
-    uint32_t first;
-    uint32_t lanes_log2;
-} span;
-
-KILN_INLINE span span_of(const kiln_softmax_args *args) {
-    span s;
-    s.lanes_log2 = args->lanes_log2;
-    s.first = kiln_thread() & ((1u << s.lanes_log2) - 1);
-    s.row = (kiln_block() << (KILN_GROUP_LOG2 - s.lanes_log2)) + (kiln_thread() >> s.lanes_log2);
-    s.start = (uint64_t)kiln_tile() * args->chunk;
-    uint64_t left = s.row < (uint64_t)args->rows ? (uint64_t)args->cols - s.start : 0;
-    s.count = left < args->chunk ? (uint32_t)left : args->chunk;
-    s.whole = args->wide ? s.count / KILN_VECTOR : 0;
-    return s;
-}
 
 /* The loop over a span: vector is the number of a vector, slot its slot. */
 #define FOR_VECTORS(s)                                                                        \
     for (uint32_t vector = (s).first, slot = kiln_thread(); vector * KILN_VECTOR < (s).count; \
-         vector += 1u << (s).lanes_log2, slot += KILN_GROUP)
+         vector += (s).lanes, slot += KILN_GROUP)
 
 /* Reads the span into the thread's slots. */
-KILN_INLINE void hold(span s, kiln_vector *slots, const kiln_element *x) {
-#pragma unroll 1
+KILN_INLINE void hold(kiln_span s, kiln_vector *slots, const kiln_element *x) {
+    KILN_LOOP
     FOR_VECTORS(s) {
         if (vector < s.whole) {
             slots[slot] = kiln_vector_load(x + vector * KILN_VECTOR);
@@ -61,15 +40,15 @@ KILN_INLINE void hold(span s, kiln_vector *slots, const kiln_element *x) {
     }
 }
 
-KILN_INLINE float max_of(span s, const kiln_vector *slots) {
+KILN_INLINE float max_of(kiln_span s, const kiln_vector *slots) {
     float max = -KILN_INFINITY, values[4];
-#pragma unroll 1
+    KILN_LOOP
     FOR_VECTORS(s) {
         kiln_vector held = slots[slot];
-#pragma unroll 1
+        KILN_LOOP
         for (int quad = 0; quad < KILN_QUADS; quad++) {
             kiln_quad_take(&held, values);
-#pragma unroll
+            KILN_UNROLL
             for (int i = 0; i < 4; i++)
                 max = kiln_max(values[i], max);
         }
@@ -82,15 +61,15 @@ KILN_INLINE float exp_of(float x, float max) {
     return sizeof(kiln_element) == sizeof(float) ? kiln_exp_difference(x, max) : kiln_exp(x - max);
 }
 
-KILN_INLINE float sum_of(span s, const kiln_vector *slots, float max) {
+KILN_INLINE float sum_of(kiln_span s, const kiln_vector *slots, float max) {
     float sum = 0.0f, values[4];
-#pragma unroll 1
+    KILN_LOOP
     FOR_VECTORS(s) {
         kiln_vector held = slots[slot];
-#pragma unroll 1
+        KILN_LOOP
         for (int quad = 0; quad < KILN_QUADS; quad++) {
             kiln_quad_take(&held, values);
-#pragma unroll
+            KILN_UNROLL
             for (int i = 0; i < 4; i++)
                 sum += exp_of(values[i], max);
         }
@@ -99,15 +78,15 @@ KILN_INLINE float sum_of(span s, const kiln_vector *slots, float max) {
 }
 
 /* Writes exp(x - max) * scale. */
-KILN_INLINE void put(span s, kiln_vector *slots, kiln_element *y, float max, float scale) {
+KILN_INLINE void put(kiln_span s, kiln_vector *slots, kiln_element *y, float max, float scale) {
     float values[4];
-#pragma unroll 1
+    KILN_LOOP
     FOR_VECTORS(s) {
         kiln_vector in = slots[slot], out = in;
-#pragma unroll 1
+        KILN_LOOP
         for (int quad = 0; quad < KILN_QUADS; quad++) {
             kiln_quad_take(&in, values);
-#pragma unroll
+            KILN_UNROLL
             for (int i = 0; i < 4; i++)
                 values[i] = exp_of(values[i], max) * scale;
             kiln_quad_give(&out, values);
@@ -124,7 +103,7 @@ KILN_INLINE void put(span s, kiln_vector *slots, kiln_element *y, float max, flo
 /* The thread's share of the maximum and of the sum over a row's partials. */
 KILN_INLINE float max_of_partials(const kiln_softmax_partial *partials, uint32_t chunks) {
     float max = -KILN_INFINITY;
-#pragma unroll 1
+    KILN_LOOP
     for (uint32_t i = kiln_thread(); i < chunks; i += KILN_GROUP)
         max = kiln_max(partials[i].max, max);
     return max;
@@ -132,7 +111,7 @@ KILN_INLINE float max_of_partials(const kiln_softmax_partial *partials, uint32_t
 
 KILN_INLINE float sum_of_partials(const kiln_softmax_partial *partials, uint32_t chunks, float max) {
     float sum = 0.0f;
-#pragma unroll 1
+    KILN_LOOP
     for (uint32_t i = kiln_thread(); i < chunks; i += KILN_GROUP)
         sum = KILN_FMA(partials[i].sum, kiln_exp(partials[i].max - max), sum);
     return sum;
@@ -141,25 +120,25 @@ KILN_INLINE float sum_of_partials(const kiln_softmax_partial *partials, uint32_t
 KILN_ENTRY(softmax_rows, kiln_softmax_args) {
     KILN_DYNAMIC_SHARED(kiln_vector, slots);
     KILN_SHARED float exchange[KILN_SUBGROUPS];
-    span s = span_of(&args);
+    kiln_span s = kiln_span_of(&args.shape);
+    uint32_t lanes_log2 = args.shape.lanes_log2;
+    if (s.row - (kiln_thread() >> lanes_log2) >= (uint64_t)args.shape.rows) return; /* the whole group */
     kiln_softmax_partial *partials = args.partials + s.row * args.chunks;
     bool finish = args.phase == KILN_SOFTMAX_FINISH;
-    if (s.row - (kiln_thread() >> s.lanes_log2) >= (uint64_t)args.rows) return; /* the whole group */
 
-    hold(s, slots, (const kiln_element *)args.x + s.row * (uint64_t)args.x_stride + s.start);
+    /* A row beyond the last takes part, empty: reductions are of all threads. */
+    hold(s, slots, kiln_span_of_input(s, args.x, args.x_stride));
     float max = finish ? max_of_partials(partials, args.chunks) : max_of(s, slots);
-    max = kiln_reduce(max, s.lanes_log2, exchange, KILN_REDUCE_MAX);
+    max = kiln_reduce(max, lanes_log2, exchange, KILN_REDUCE_MAX);
     float origin = max == -KILN_INFINITY ? 0.0f : max;
     float sum = finish ? sum_of_partials(partials, args.chunks, origin) : sum_of(s, slots, origin);
-    sum = kiln_reduce(sum, s.lanes_log2, exchange, KILN_REDUCE_SUM);
+    sum = kiln_reduce(sum, lanes_log2, exchange, KILN_REDUCE_SUM);
 
-    if (args.phase == KILN_SOFTMAX_PARTIAL) {
-        if (kiln_thread() == 0) {
-            partials[kiln_tile()].max = max;
-            partials[kiln_tile()].sum = sum;
-        }
-    } else {
-        put(s, slots, (kiln_element *)args.y + s.row * (uint64_t)args.y_stride + s.start, origin,
-            sum == 0.0f ? 0.0f : kiln_reciprocal(sum));
+    if (args.phase != KILN_SOFTMAX_PARTIAL) {
+        float scale = sum == 0.0f ? 0.0f : kiln_reciprocal(sum);
+        put(s, slots, kiln_span_in(s, args.y, args.y_stride), origin, scale);
+    } else if (kiln_thread() == 0) {
+        partials[kiln_tile()].max = max;
+        partials[kiln_tile()].sum = sum;
     }
 }
