@@ -315,7 +315,7 @@ typedef struct kiln_bundle {
 #ifndef KILN_RETAIN
 #define KILN_RETAIN
 #endif
-#define KILN_LINK_BUNDLE(bundle)                                                                                       \
+#define KILN_LINK_BUNDLE(bundle) \
     static const kiln_bundle *const bundle##_linked __attribute__((section("kiln_bundles"), used KILN_RETAIN)) = &bundle
 
 /* The bundles linked into this program or shared object: every operator of kiln's that it calls and every packed
