@@ -13,7 +13,7 @@ launch_slowly(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_
                   kernel->name, kernel->device->backend->name, kernel->device->info.ordinal,
                   stream->device->backend->name, stream->device->info.ordinal);
     KILN__REQUIRE(!kernel->arguments_size || arguments_size == kernel->arguments_size,
-                  "kiln_launch: arguments_size is %zu, kernel %s takes %u bytes", arguments_size, kernel->name,
+                  "kiln_launch: arguments_size is %zu, kernel %s takes %zu bytes", arguments_size, kernel->name,
                   kernel->arguments_size);
     KILN__TRY(kiln__device_check(stream->device));
     if (atomic_load_explicit(stream->device->state, memory_order_relaxed) & KILN__TRACING)
@@ -21,9 +21,15 @@ launch_slowly(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_
     return stream->device->launch(stream, kernel, config, arguments, arguments_size);
 }
 
+/* True only if neither is NULL, by one test. Two pointers without a common bit are false too: such a launch goes the
+ * slow way, which looks again. */
+static inline bool both_set(const void *one, const void *other) {
+    return (uintptr_t)one & (uintptr_t)other;
+}
+
 kiln_status kiln_launch(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config,
                         const void *arguments, size_t arguments_size) {
-    if (KILN__LIKELY(stream && kernel && config && arguments)) {
+    if (KILN__LIKELY(both_set(stream, kernel) && both_set(config, arguments))) {
         kiln_device *device = stream->device;
         if (KILN__LIKELY(device == kernel->device && arguments_size == kernel->arguments_size &&
                          atomic_load_explicit(device->state, memory_order_relaxed) == KILN__READY))

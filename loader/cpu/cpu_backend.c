@@ -27,7 +27,7 @@ static kiln_status stream_capturing(kiln_stream *stream, bool *out_capturing) {
 }
 
 static kiln_status kernel_attributes(const kiln_kernel *kernel, kiln_kernel_attributes *out_attributes) {
-    *out_attributes = (kiln_kernel_attributes){.arguments_size = kernel->arguments_size,
+    *out_attributes = (kiln_kernel_attributes){.arguments_size = (uint32_t)kernel->arguments_size,
                                                .max_threads = (uint32_t)kernel->device->info.max_threads};
     return KILN_OK;
 }

@@ -45,14 +45,9 @@ launch_cluster(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch
     return result ? launch_failed(kernel, config, "cuLaunchKernelEx", result) : KILN_OK;
 }
 
-/* With the device's context current. */
-static inline kiln_status launch_here(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config,
-                                      const void *arguments, size_t arguments_size) {
-    /* The driver reads the arguments and does not write them, though its prototype does not say so. */
-    void *extra[] = {KILN__CU_LAUNCH_PARAM_BUFFER_POINTER, (void *)(uintptr_t)arguments,
-                     KILN__CU_LAUNCH_PARAM_BUFFER_SIZE, &arguments_size, KILN__CU_LAUNCH_PARAM_END};
-    if (KILN__UNLIKELY(config->cluster[0] | config->cluster[1] | config->cluster[2]))
-        return launch_cluster(stream, kernel, config, extra);
+/* A launch of no cluster, some of whose dimensions are zero, which mean one. */
+static kiln_status __attribute__((noinline))
+launch_zeros(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config, void **extra) {
     kiln__cu_result result = kiln__cuda.cuLaunchKernel(
         kernel->function, at_least_one(config->grid[0]), at_least_one(config->grid[1]), at_least_one(config->grid[2]),
         at_least_one(config->group[0]), at_least_one(config->group[1]), at_least_one(config->group[2]),
@@ -60,20 +55,39 @@ static inline kiln_status launch_here(kiln_stream *stream, const kiln_kernel *ke
     return KILN__LIKELY(!result) ? KILN_OK : launch_failed(kernel, config, "cuLaunchKernel", result);
 }
 
-static kiln_status __attribute__((cold, noinline))
-launch_elsewhere(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config,
-                 const void *arguments, size_t arguments_size) {
-    kiln__cuda_scope scope;
-    KILN__TRY(kiln__cuda_enter(stream->device, &scope));
-    kiln_status status = launch_here(stream, kernel, config, arguments, arguments_size);
-    kiln__cuda_leave(&scope);
+/* With the device's context current. A product that overflows to zero goes by launch_zeros too, which changes nothing.
+ */
+static inline kiln_status launch_here(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config,
+                                      void **extra) {
+    const uint32_t *grid = config->grid, *group = config->group, *cluster = config->cluster;
+    if (KILN__UNLIKELY(cluster[0] | cluster[1] | cluster[2])) return launch_cluster(stream, kernel, config, extra);
+    if (KILN__UNLIKELY(grid[0] * grid[1] * grid[2] * group[0] * group[1] * group[2] == 0))
+        return launch_zeros(stream, kernel, config, extra);
+    kiln__cu_result result =
+        kiln__cuda.cuLaunchKernel(kernel->function, grid[0], grid[1], grid[2], group[0], group[1], group[2],
+                                  config->dynamic_shared_bytes, stream->native, NULL, extra);
+    return KILN__LIKELY(!result) ? KILN_OK : launch_failed(kernel, config, "cuLaunchKernel", result);
+}
+
+static kiln_status __attribute__((cold, noinline)) leave_failed(kiln__cu_context previous, kiln_status status) {
+    (void)kiln__cuda.cuCtxSetCurrent(previous);
     return status;
 }
 
+/* Every instruction here counts: tests/bench/launch_overhead.sh. */
 kiln_status kiln__cuda_launch(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config,
                               const void *arguments, size_t arguments_size) {
+    /* The driver reads the arguments and does not write them, though its prototype does not say so. */
+    void *extra[] = {KILN__CU_LAUNCH_PARAM_BUFFER_POINTER, (void *)(uintptr_t)arguments,
+                     KILN__CU_LAUNCH_PARAM_BUFFER_SIZE, &arguments_size, KILN__CU_LAUNCH_PARAM_END};
+    kiln_device *device = stream->device;
     kiln__cu_context current = NULL;
-    if (KILN__UNLIKELY(kiln__cuda.cuCtxGetCurrent(&current) || current != stream->device->native))
-        return launch_elsewhere(stream, kernel, config, arguments, arguments_size);
-    return launch_here(stream, kernel, config, arguments, arguments_size);
+    kiln__cu_result result = kiln__cuda.cuCtxGetCurrent(&current);
+    if (KILN__LIKELY(current == device->native)) return launch_here(stream, kernel, config, extra);
+    if (KILN__UNLIKELY(result)) return kiln__cuda_fail(device, "cuCtxGetCurrent", result);
+    KILN__CUDA_TRY(device, cuCtxSetCurrent, device->native);
+    kiln_status status = launch_here(stream, kernel, config, extra);
+    if (KILN__UNLIKELY(status != KILN_OK)) return leave_failed(current, status);
+    (void)kiln__cuda.cuCtxSetCurrent(current);
+    return KILN_OK;
 }

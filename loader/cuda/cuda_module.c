@@ -145,7 +145,7 @@ static kiln_status get_attribute(const kiln_kernel *kernel, kiln__cu_enum attrib
 }
 
 kiln_status kiln__cuda_kernel_attributes(const kiln_kernel *kernel, kiln_kernel_attributes *out_attributes) {
-    kiln_kernel_attributes found = {.arguments_size = kernel->arguments_size};
+    kiln_kernel_attributes found = {.arguments_size = (uint32_t)kernel->arguments_size};
     KILN__TRY(get_attribute(kernel, KILN__CU_FUNC_ATTRIBUTE_NUM_REGS, &found.registers));
     KILN__TRY(get_attribute(kernel, KILN__CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, &found.local_bytes));
     KILN__TRY(get_attribute(kernel, KILN__CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, &found.shared_bytes));
