@@ -6,15 +6,16 @@
 #     tests/cli/golden_test.sh [CASE...]                      compare
 #     tests/cli/golden_test.sh --set-exact-output [CASE...]   write the files from what came: read the difference
 #
-# The program is the one of $KILN_BUILD (build).
+# The program, and the recording drivers that some cases use, are those of $KILN_BUILD (build).
 cd "$(dirname "$0")/../.." || exit 1
 . tests/tap.sh
 golden=$PWD/tests/cli/golden
 build=${KILN_BUILD:-$PWD/build}
-[ -x "$build/kiln" ] || {
-    echo "golden_test.sh: no program $build/kiln" >&2
+for file in kiln sim/libcuda.so.1 sim/libhsa-runtime64.so.1; do
+    [ -e "$build/$file" ] && continue
+    echo "golden_test.sh: no $build/$file" >&2
     exit 1
-}
+done
 work=$(mktemp -d)
 trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
 
@@ -22,7 +23,7 @@ trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
 run_case() {
     local status
     mkdir "$work/$1"
-    (cd "$work/$1" && PATH=$build:$PATH LC_ALL=C GOLDEN=$golden timeout 60 bash -u "$golden/$1.sh") \
+    (cd "$work/$1" && PATH=$build:$PATH LC_ALL=C GOLDEN=$golden RECORDING=$build/sim timeout 60 bash -u "$golden/$1.sh") \
         >"$work/$1.stdout" 2>"$work/$1.stderr" </dev/null
     status=$?
     echo "$status" >"$work/$1.exit"

@@ -46,3 +46,11 @@ try() {
     status=$?
     echo "exit $status"
 }
+
+# recorded DEVICES COMMAND...: the command on a machine with these devices, by the recording drivers. They check every
+# call and report what leaks on stderr; they execute nothing.
+recorded() {
+    local devices=$1
+    shift
+    KILN_SIM_DEVICES=$devices LD_LIBRARY_PATH=$RECORDING "$@"
+}
