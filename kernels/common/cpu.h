@@ -40,6 +40,26 @@
 
 #include "kernels/common/math.h"
 
+/* a * b + c with one rounding on every level. Where there is no instruction: the product is exact in f64, and the sum
+ * is rounded to odd there (its last bit is set if it is inexact), so that rounding again to f32 is as if it were exact.
+ */
+KILN_INLINE float kiln_fused(float a, float b, float c) {
+#if defined(__FMA__) || defined(__aarch64__)
+    return __builtin_fmaf(a, b, c);
+#else
+    double product = (double)a * (double)b, sum = product + (double)c;
+    double back = sum - product;
+    double error = (product - (sum - back)) + ((double)c - back);
+    int64_t bits, error_bits;
+    memcpy(&bits, &sum, sizeof bits);
+    memcpy(&error_bits, &error, sizeof error_bits);
+    int64_t towards = error_bits >> 63 == bits >> 63 ? 1 : -1;
+    bits += error != 0.0 && !(bits & 1) && error == error ? towards : 0;
+    memcpy(&sum, &bits, sizeof sum);
+    return (float)sum;
+#endif
+}
+
 typedef enum kiln_cpu_part { KILN_CPU_f32, KILN_CPU_f16, KILN_CPU_bf16 } kiln_cpu_part;
 
 #define KILN_CPU_NAME_PASTE(kernel, part, level) kiln__cpu_##kernel##_##part##_##level
@@ -58,7 +78,7 @@ typedef void kiln_cpu_function_type(const void *arguments, const kiln_cpu_span *
 
 /* A tile is what is worked on at a time, in the first-level cache. */
 enum {
-    KILN_TILE = 512, /* elements */
+    KILN_TILE = 256, /* elements */
     KILN_LANES = 16  /* accumulators of a reduction; the same on every level */
 };
 
@@ -154,12 +174,12 @@ KILN_INLINE kiln_cpu_work kiln_work_of(const kiln_shape *shape, const kiln_cpu_s
     return work;
 }
 
-/* The loop over the work of a span, a piece of at most KILN_TILE elements of a row at a time. */
-#define KILN_FOR_TILES(shape, span, row_number, col_number, count)                                       \
-    for (uint64_t group = (span)->begin; group < (span)->end; group++)                                   \
-        for (kiln_cpu_work work = kiln_work_of(shape, span, group); work.row < work.row_end; work.row++) \
-            for (uint64_t row_number = work.row, col_number = work.col, count;                           \
-                 col_number < work.col_end && (count = kiln_min(work.col_end - col_number, KILN_TILE));  \
-                 col_number += count)
+/* The loop over what a span does, a piece of a row at a time: count elements, at most KILN_TILE, of work.row from col.
+ */
+#define KILN_FOR_TILES(shape, span, work, col, count)                                                          \
+    for (uint64_t group = (span)->begin; group < (span)->end; group++)                                         \
+        for (kiln_cpu_work work = kiln_work_of(shape, span, group); (work).row < (work).row_end; (work).row++) \
+            for (uint64_t col = (work).col, count = kiln_min((work).col_end - col, KILN_TILE); count;          \
+                 col += count, count = kiln_min((work).col_end - col, KILN_TILE))
 
 #endif

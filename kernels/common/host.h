@@ -4,6 +4,7 @@
 
 #include "kernels/common/geometry.h"
 #include "loader/operator.h"
+#include <string.h>
 
 /* Makes *params point to a struct of this version's size: itself, or *copy for a caller of another version. */
 #define KILN__PARAMS(name, params, params_size, copy)                                      \
@@ -86,9 +87,14 @@ static inline kiln_status kiln__elementwise(const char *name, int64_t rows, int6
     return kiln__grid(name, (vectors + tile - 1) >> (lanes_log2 + 2), kiln__blocks(rows, lanes_log2), config);
 }
 
-/* Checks what every call has. */
-static inline kiln_status kiln__sizes_check(const char *name, const kiln_stream *stream, int64_t rows, int64_t cols) {
+static inline kiln_status kiln__stream_check(const char *name, const kiln_stream *stream) {
     KILN__REQUIRE(stream && stream->device, "%s: stream is %s", name, stream ? "not open" : "NULL");
+    return KILN_OK;
+}
+
+/* Checks what every call on rows has. */
+static inline kiln_status kiln__sizes_check(const char *name, const kiln_stream *stream, int64_t rows, int64_t cols) {
+    KILN__TRY(kiln__stream_check(name, stream));
     KILN__REQUIRE(rows >= 0, "%s: rows is %lld: must not be negative", name, (long long)rows);
     KILN__REQUIRE(cols >= 0, "%s: cols is %lld: must not be negative", name, (long long)cols);
     return KILN_OK;

@@ -1,0 +1,24 @@
+/* add_gelu on the CPU, and its definition: see add_gelu_gpu.c for the meaning of its groups.
+ *
+ * Floor: one read and one write of the tensor at memory bandwidth.
+ * Test: build/tests/ops/add_gelu_test */
+#include "kernels/add_gelu/add_gelu_args.h"
+#include "kernels/common/cpu.h"
+
+KILN_INLINE void add_gelu(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+    const kiln_add_gelu_args *args = arguments;
+    float x_tile[KILN_TILE], bias_tile[KILN_TILE] = {0};
+    KILN_FOR_TILES(&args->shape, span, work, col, count) {
+        const void *source = kiln_at(args->x, work.row * (uint64_t)args->x_stride + col, part);
+        void *target = kiln_at_mut(args->y, work.row * (uint64_t)args->y_stride + col, part);
+        const float *x = kiln_tile_read(x_tile, source, count, part);
+        const float *bias =
+            args->bias ? kiln_tile_read(bias_tile, kiln_at(args->bias, col, part), count, part) : bias_tile;
+        float *y = kiln_tile_target(x_tile, target, part);
+        KILN_INDEPENDENT
+        for (size_t i = 0; i < count; i++)
+            y[i] = kiln_gated(x[i] + bias[i], args->bound, args->coefficients, KILN_ADD_GELU_COEFFICIENTS);
+        kiln_tile_write(target, y, count, part);
+    }
+}
+KILN_CPU_KERNEL(add_gelu)

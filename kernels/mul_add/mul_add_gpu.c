@@ -1,0 +1,41 @@
+/* mul_add: y = a * b + c element by element, by one fused multiply-add in f32 and one rounding to the part.
+ *
+ * The tensors are one row. A group does a tile of it: each of its threads up to four vectors of 16 bytes, 4 KiB apart.
+ * Without 16-byte alignment, and at the end, threads go by elements, side by side.
+ *
+ * Floor: three reads and one write of the tensor at memory bandwidth.
+ * Test: build/tests/ops/mul_add_test */
+#include "kernels/common/span.h"
+#include "kernels/mul_add/mul_add_args.h"
+
+KILN_ENTRY(mul_add, kiln_mul_add_args) {
+    kiln_span s = kiln_span_of(&args.shape);
+    if (!s.count) return;
+    const kiln_element *a = (const kiln_element *)args.a + s.start;
+    const kiln_element *b = (const kiln_element *)args.b + s.start;
+    const kiln_element *c = (const kiln_element *)args.c + s.start;
+    kiln_element *y = (kiln_element *)args.y + s.start;
+
+    KILN_LOOP
+    KILN_FOR_WHOLE(s, vector) {
+        kiln_vector av = kiln_vector_load(a + vector * KILN_VECTOR);
+        kiln_vector bv = kiln_vector_load(b + vector * KILN_VECTOR);
+        kiln_vector cv = kiln_vector_load(c + vector * KILN_VECTOR);
+        float af[4], bf[4], cf[4];
+        KILN_LOOP
+        for (int quad = 0; quad < KILN_QUADS; quad++) {
+            kiln_quad_take(&av, af);
+            kiln_quad_take(&bv, bf);
+            kiln_quad_take(&cv, cf);
+            KILN_UNROLL
+            for (int i = 0; i < 4; i++)
+                cf[i] = KILN_FMA(af[i], bf[i], cf[i]);
+            kiln_quad_give(&cv, cf);
+        }
+        kiln_vector_store(y + vector * KILN_VECTOR, cv);
+    }
+    KILN_LOOP
+    KILN_FOR_REST(s, i)
+    y[i] = kiln_element_from_f32(
+        KILN_FMA(kiln_element_to_f32(a[i]), kiln_element_to_f32(b[i]), kiln_element_to_f32(c[i])));
+}

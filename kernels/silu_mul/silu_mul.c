@@ -1,0 +1,74 @@
+/* silu_mul, host side: without up, gate has both halves of each row. */
+#include "kernels/common/host.h"
+#include "kernels/silu_mul/silu_mul_args.h"
+
+extern const kiln_bundle kiln__bundle_silu_mul;
+
+enum {
+#define KILN_KERNEL(name) KERNEL_##name,
+#include "kernels/silu_mul/silu_mul.def"
+};
+
+/* The activations as t sigmoid(t P(t^2)); see kiln_gated. */
+static const struct {
+    float bound;
+    float coefficients[KILN_SILU_MUL_COEFFICIENTS];
+} activations[] = {
+    [KILN_GLU_SILU] = {80.0f, {1.0f}},
+    [KILN_GLU_GELU_TANH] = {9.7f, {1.59576912f, 0.0713548163f}}, /* 2 sqrt(2 / pi), and 0.044715 times it */
+};
+
+static kiln_status silu_mul(kiln_stream *stream, const kiln_silu_mul_params *params, size_t params_size, unsigned part,
+                            const char *name) {
+    kiln_silu_mul_params copy;
+    KILN__PARAMS(name, params, params_size, &copy);
+    KILN__TRY(kiln__sizes_check(name, stream, params->rows, params->cols));
+    KILN__REQUIRE((uint32_t)params->activation < sizeof activations / sizeof *activations,
+                  "%s: activation is %d: must be silu (0) or gelu_tanh (1)", name, params->activation);
+    KILN__REQUIRE(params->reserved == 0, "%s: reserved is %d: must be 0", name, params->reserved);
+    KILN__REQUIRE(params->up || !params->up_stride, "%s: up_stride is %lld: must be 0 without up", name,
+                  (long long)params->up_stride);
+    if (KILN__UNLIKELY(!params->rows || !params->cols)) return KILN_OK;
+
+    unsigned size_log2 = kiln__part_size_log2(part);
+    int64_t rows = params->rows, cols = params->cols;
+    KILN__REQUIRE(cols <= INT64_MAX >> 4, "%s: cols is %lld: is too large", name, (long long)cols);
+    int64_t gate_cols = params->up ? cols : 2 * cols;
+    int64_t y_stride = params->y_stride ? params->y_stride : cols;
+    int64_t gate_stride = params->gate_stride ? params->gate_stride : gate_cols;
+    KILN__TRY(kiln__tensor_check(name, "y", params->y, rows, cols, y_stride, size_log2));
+    KILN__TRY(kiln__tensor_check(name, "gate", params->gate, rows, gate_cols, gate_stride, size_log2));
+    const void *up = (const char *)params->gate + ((size_t)cols << size_log2);
+    int64_t up_stride = gate_stride;
+    if (params->up) {
+        up = params->up;
+        up_stride = params->up_stride ? params->up_stride : cols;
+        KILN__TRY(kiln__tensor_check(name, "up", up, rows, cols, up_stride, size_log2));
+    }
+    KILN__TRY(kiln__in_place_check(name, "gate", params->y, y_stride, params->gate, gate_stride));
+    KILN__TRY(kiln__in_place_check(name, "up", params->y, y_stride, up, up_stride));
+
+    const kiln_kernel *kernels;
+    KILN__TRY(kiln__operator_get(stream, KILN__OPERATOR_silu_mul, part, &kiln__bundle_silu_mul, &kernels));
+    kiln_silu_mul_args args = {.y = params->y,
+                               .gate = params->gate,
+                               .up = up,
+                               .y_stride = y_stride,
+                               .gate_stride = gate_stride,
+                               .up_stride = up_stride,
+                               .bound = activations[params->activation].bound};
+    memcpy(args.coefficients, activations[params->activation].coefficients, sizeof args.coefficients);
+    uint32_t wide = kiln__tensor_wide(params->y, rows, y_stride, size_log2) &
+                    kiln__tensor_wide(params->gate, rows, gate_stride, size_log2) &
+                    kiln__tensor_wide(up, rows, up_stride, size_log2);
+    kiln_launch_config config = {0};
+    KILN__TRY(kiln__elementwise(name, rows, cols, size_log2, wide, &args.shape, &config));
+    return kiln_launch(stream, &kernels[KERNEL_silu_mul], &config, &args, sizeof args);
+}
+
+#define FUNCTION(part, size)                                                                          \
+    kiln_status kiln_silu_mul_##part##_sized(kiln_stream *stream, const kiln_silu_mul_params *params, \
+                                             size_t params_size) {                                    \
+        return silu_mul(stream, params, params_size, KILN__PART_##part, "silu_mul_" #part);           \
+    }
+KILN__FLOAT_PARTS(FUNCTION)
