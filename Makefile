@@ -44,6 +44,8 @@ KILN_CFLAGS := -std=c11 -D_GNU_SOURCE -I. -Iinclude -fPIC -fvisibility=hidden -f
 KILN_LDFLAGS := $(filter -fsanitize% --coverage,$(CFLAGS_$(config))) -pthread $(LDFLAGS)
 
 MAKEFLAGS += --no-builtin-rules
+comma := ,
+
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -144,7 +146,7 @@ $(OBJ)/embedded/%/bundle.o: $(OBJ)/embedded/%/bundle.c $(FLAGS)
 
 # Every tests/<room>/<noun>_test.c is a program, linked with the other sources of its room (harnesses); every
 # tests/<room>/<noun>_test.sh is a script. tests/run.c says what both must print.
-ROOMS         := unit ops cli sim deploy
+ROOMS         := unit ops cli sim fuzz deploy
 TEST_SOURCES  := $(sort $(wildcard $(ROOMS:%=tests/%/*_test.c)))
 TEST_PROGRAMS := $(TEST_SOURCES:%.c=$(OUT)/%)
 TEST_SCRIPTS  := $(sort $(wildcard $(ROOMS:%=tests/%/*_test.sh)))
@@ -160,6 +162,9 @@ $(foreach room,$(ROOMS),$(eval $(call ROOM_RULE,$(room))))
 # Refuses allocations one by one, so the library's must come to it.
 $(OUT)/tests/unit/allocation_faults_test: KILN_LDFLAGS += \
 	-Wl,--wrap=malloc,--wrap=calloc,--wrap=strdup,--wrap=posix_memalign,--wrap=free
+
+# One of the fuzzed parsers is the command line's.
+$(OUT)/tests/fuzz/replay_test: $(OBJ)/loader/cli/npy.o
 
 # The command line's tests reach its parts, all but main.
 $(filter $(OUT)/tests/cli/%,$(TEST_PROGRAMS)): $(filter-out %/main.o,$(CLI_OBJECTS))
@@ -203,6 +208,33 @@ check-v2: ## the same tests on an emulated processor that has x86-64-v2 and no m
 coverage: ## line coverage of loader/ by the tests
 	@scripts/deps.sh coverage
 	@scripts/coverage.sh
+
+# ---- Fuzzing: build/fuzz/fuzz/<target> is tests/fuzz/<target>_fuzz.c under libFuzzer -------------------------------
+
+FUZZERS := $(patsubst tests/fuzz/%_fuzz.c,$(OUT)/fuzz/%,$(sort $(wildcard tests/fuzz/*_fuzz.c)))
+
+$(OBJ)/fuzz/%.o: tests/fuzz/entry/libfuzzer.c $(FLAGS)
+	@mkdir -p $(@D)
+	$(CC) $(KILN_CFLAGS) -DFUZZ_TARGET=fuzz_$* -MMD -MP -c -o $@ $<
+
+$(OUT)/fuzz/%: $(OBJ)/fuzz/%.o $(OBJ)/tests/fuzz/%_fuzz.o $(OBJ)/loader/cli/npy.o $(OUT)/libkiln.a
+	@mkdir -p $(@D)
+	$(CC) -fsanitize=fuzzer -o $@ $(filter %.o,$^) $(filter %.a,$^) $(KILN_LDFLAGS) -lm
+
+.PHONY: fuzzers
+fuzzers: $(FUZZERS)
+
+## FUZZ_SECONDS: how long fuzz runs each parser
+FUZZ_SECONDS ?= 60
+
+.PHONY: fuzz fuzz-merge fuzz-coverage
+fuzz: ## run libFuzzer on each parser; skips, and says so, where clang has none
+	@scripts/fuzz.sh run $(FUZZ_SECONDS)
+fuzz-merge: ## take what fuzzing found that reaches new code into tests/fuzz/corpus
+	@scripts/fuzz.sh merge
+fuzz-coverage: ## the lines of each parser that its committed inputs reach; fails below 95 %
+	@$(MAKE) --no-print-directory config=coverage build/coverage/tests/fuzz/replay_test
+	@scripts/fuzz_coverage.sh build/coverage
 
 # ---- Simulated drivers: build/sim/libcuda.so.1 and build/sim/libhsa-runtime64.so.1 ---------------------------------
 
@@ -261,8 +293,34 @@ images-check: ## are the images those of the sources? Fires them again where the
 
 # ---- Measurements -------------------------------------------------------------------------------------------------
 
-.PHONY: bench
+# Drivers that do nothing, under the drivers' own names, and the programs that tests/bench/*.sh run.
+NULL_DRIVERS := $(OUT)/bench/null/libcuda.so.1 $(OUT)/bench/null/libhsa-runtime64.so.1
+BENCHES      := $(OUT)/bench/launch_overhead $(OUT)/bench/first_use $(OUT)/bench/select_bench
+
+$(OUT)/bench/null/libcuda.so.1: tests/bench/null_cuda.c loader/cuda/symbols.def loader/cuda/cuda_abi.h
+$(OUT)/bench/null/libcuda.so.1: NULL := -DNULL_CUDA
+$(OUT)/bench/null/libhsa-runtime64.so.1: tests/bench/null_hsa.c loader/rocm/symbols.def loader/rocm/hsa_abi.h
+$(OUT)/bench/null/libhsa-runtime64.so.1: NULL := -DNULL_HSA
+$(NULL_DRIVERS): tests/bench/null_others.c $(FLAGS)
+	@mkdir -p $(@D)
+	$(CC) $(KILN_CFLAGS) $(NULL) -shared -Wl,-soname,$(@F) -o $@ $(filter %.c,$^) $(KILN_LDFLAGS)
+
+# The library's own calls of these go to the program, which counts them.
+$(OUT)/bench/launch_overhead: KILN_LDFLAGS += $(addprefix -Wl$(comma)--wrap=,malloc calloc realloc posix_memalign \
+	pthread_mutex_lock pthread_once)
+$(BENCHES): $(OUT)/bench/%: $(OBJ)/tests/bench/%.o $(OUT)/libkiln.a
+	@mkdir -p $(@D)
+	$(CC) -o $@ $^ $(KILN_LDFLAGS) -lm
+
+.PHONY: bench bench-programs
+bench-programs: $(BENCHES) $(NULL_DRIVERS) $(OUT)/kiln
 bench: ## instruction counts of a launch, first use, selection and the CPU kernels; wants config=release
+	@scripts/deps.sh bench
+	@$(SUBMAKE) bench-programs
+	@tests/bench/launch_overhead.sh $(OUT)/bench/launch_overhead $(OUT)/bench/null $(config)
+	@tests/bench/first_use.sh $(OUT)/bench/first_use $(config)
+	@$(OUT)/bench/select_bench $(config)
+	@$(OUT)/kiln bench --device cpu
 
 # ---- Documentation and order --------------------------------------------------------------------------------------
 

@@ -1,0 +1,62 @@
+#!/bin/sh
+# Fuzzes the parsers of tests/fuzz/targets.h with libFuzzer.
+#
+#   scripts/fuzz.sh run SECONDS   runs each; what it finds goes to build/fuzz/corpus/<target>
+#   scripts/fuzz.sh merge         takes into tests/fuzz/corpus the fewest inputs that reach as much
+#
+# run exits with 1 if a target crashed, and keeps the input and the log in build/fuzz/fuzz.
+set -eu
+out=build/fuzz
+targets=$(sed -n 's/^ *X(\([a-z0-9]*\), .*/\1/p' tests/fuzz/targets.h)
+longest=16384 # bytes of an input
+
+has_libfuzzer() {
+    echo 'int LLVMFuzzerTestOneInput(void); int LLVMFuzzerTestOneInput(void) { return 0; }' |
+        clang -fsanitize=fuzzer -x c -o /dev/null - 2>/dev/null
+}
+
+run() { # SECONDS
+    if ! has_libfuzzer; then
+        echo "fuzz: SKIPPED: no clang with libFuzzer here (Debian: apt-get install clang)"
+        return 0
+    fi
+    make --no-print-directory config=fuzz fuzzers
+    failed=0
+    for target in $targets; do
+        mkdir -p "$out/corpus/$target"
+        dictionary=
+        [ ! -f "tests/fuzz/$target.dict" ] || dictionary=-dict=tests/fuzz/$target.dict
+        # shellcheck disable=SC2086
+        if "$out/fuzz/$target" -max_total_time="$1" -max_len=$longest -timeout=10 -rss_limit_mb=1024 $dictionary \
+            -artifact_prefix="$out/fuzz/$target-" -print_final_stats=1 \
+            "$out/corpus/$target" "tests/fuzz/corpus/$target" >"$out/fuzz/$target.log" 2>&1; then
+            echo "fuzz: $target: ok, $(sed -n 's/^stat::number_of_executed_units: *//p' "$out/fuzz/$target.log") inputs"
+        else
+            echo "fuzz: $target: FAILED, see $out/fuzz/$target.log"
+            failed=1
+        fi
+    done
+    return $failed
+}
+
+merge() {
+    for target in $targets; do
+        merged=$out/merged/$target
+        rm -rf "$merged"
+        mkdir -p "$merged" "$out/corpus/$target"
+        "$out/fuzz/$target" -merge=1 -max_len=$longest -use_counters=0 \
+            "$merged" "tests/fuzz/corpus/$target" "$out/corpus/$target" >"$out/fuzz/$target-merge.log" 2>&1
+        find "tests/fuzz/corpus/$target" -type f -delete
+        cp "$merged"/* "tests/fuzz/corpus/$target/"
+        echo "fuzz: $target: $(find "$merged" -type f | wc -l) inputs, $(cat "$merged"/* | wc -c) bytes"
+    done
+}
+
+case ${1-} in
+run) run "${2:-60}" ;;
+merge) merge ;;
+*)
+    sed -n '2,/^set -eu/{/^set -eu/d;s/^# \{0,1\}//;p}' "$0" >&2
+    exit 2
+    ;;
+esac
