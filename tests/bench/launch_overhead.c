@@ -1,0 +1,213 @@
+/* What a launch costs the host before the driver: COUNT launches in a loop, on DEVICES devices in turn, against drivers
+ * that do nothing (null_cuda.c, null_hsa.c). scripts count its instructions:
+ *
+ *     launch_overhead direct|launch|operator|hsa DEVICES COUNT [current] [sealed]
+ *
+ *     direct     cuLaunchKernel with a packed buffer, called as an application would
+ *     launch     kiln_launch of the same on CUDA
+ *     operator   kiln_mul_add_f16: checks, argument struct, launch
+ *     hsa        kiln_launch on ROCm: a whole dispatch
+ *     current    the thread has the context of CUDA device 0 current, as in an application that uses CUDA itself; else
+ * none sealed     the loop runs where every system call but write kills
+ *
+ * Everything is loaded and has run before the loop. Prints the allocations and locks of the loop: those of libkiln.a,
+ * whose calls the linker sends here (--wrap). */
+#include "loader/cuda/cuda_abi.h"
+#include <dlfcn.h>
+#include <kiln/ops.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { DEVICES_MAX = 4, GROUPS = 7, THREADS = 256 };
+
+/* ---- Counting ---------------------------------------------------------------------------------------------------- */
+
+static unsigned long allocations, locks;
+
+#define COUNTED(counter, result, name, parameters, arguments) \
+    result __real_##name parameters;                          \
+    result __wrap_##name parameters;                          \
+    result __wrap_##name parameters {                         \
+        counter++;                                            \
+        return __real_##name arguments;                       \
+    }
+COUNTED(allocations, void *, malloc, (size_t size), (size))
+COUNTED(allocations, void *, calloc, (size_t count, size_t size), (count, size))
+COUNTED(allocations, void *, realloc, (void *memory, size_t size), (memory, size))
+COUNTED(allocations, int, posix_memalign, (void **out_memory, size_t alignment, size_t size),
+        (out_memory, alignment, size))
+COUNTED(locks, int, pthread_mutex_lock, (pthread_mutex_t * mutex), (mutex))
+COUNTED(locks, int, pthread_once, (pthread_once_t * once, void (*routine)(void)), (once, routine))
+
+/* ---- What is launched -------------------------------------------------------------------------------------------- */
+
+typedef struct bench_arguments {
+    uint64_t words[6];
+} bench_arguments;
+
+static const char *const kernel_names[] = {"bench"};
+static const kiln_kernel_info kernels[] = {{.name = "bench", .arguments_size = sizeof(bench_arguments)}};
+static const kiln_image images[] = {{.target = "sm_75",
+                                     .data = "// the null driver reads no PTX",
+                                     .size = sizeof "// the null driver reads no PTX" - 1,
+                                     .kind = KILN_IMAGE_PTX,
+                                     .format_version = 63,
+                                     .driver_version = 10000,
+                                     .kernel_size = sizeof(kiln_kernel_info),
+                                     .kernels = kernels}};
+static const kiln_part parts[] = {{.name = "f16",
+                                   .images = images,
+                                   .kernel_names = kernel_names,
+                                   .image_count = 1,
+                                   .image_size = sizeof(kiln_image),
+                                   .kernel_count = 1}};
+static const kiln_bundle bench_bundle = {
+    .version = KILN_BUNDLE_VERSION, .part_size = sizeof(kiln_part), .name = "bench", .parts = parts, .part_count = 1};
+
+extern const kiln_bundle kiln__bundle_mul_add; /* has code objects, whose metadata a ROCm device reads */
+
+typedef kiln__cu_result (*launch_function)(kiln__cu_function function, unsigned grid_x, unsigned grid_y,
+                                           unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
+                                           unsigned shared_bytes, kiln__cu_stream stream, void **parameters,
+                                           void **extra);
+
+static struct {
+    kiln_stream streams[DEVICES_MAX];
+    const kiln_kernel *kernels[DEVICES_MAX];
+    size_t arguments_size;
+    launch_function cuLaunchKernel;
+    char *tensor;
+} bench;
+
+/* Makes a device's primary context current on this thread, as an application does. */
+static void make_current(void *driver, int device) {
+    kiln__cu_context context = NULL;
+    kiln__cu_result (*retain)(kiln__cu_context * out_context, kiln__cu_device device) =
+        (kiln__cu_result(*)(kiln__cu_context *, kiln__cu_device))dlsym(driver, "cuDevicePrimaryCtxRetain");
+    kiln__cu_result (*set_current)(kiln__cu_context context) =
+        (kiln__cu_result(*)(kiln__cu_context))dlsym(driver, "cuCtxSetCurrent");
+    if (!retain || !set_current || retain(&context, device) || set_current(context)) abort();
+}
+
+static void require(kiln_status status) {
+    if (status == KILN_OK) return;
+    fprintf(stderr, "launch_overhead: %s\n", kiln_last_error());
+    exit(1);
+}
+
+static void open_devices(kiln_backend_id backend, const kiln_bundle *bundle, int devices) {
+    for (int i = 0; i < devices; i++) {
+        const kiln_device_options options = {.backend = backend, .ordinal = i};
+        const kiln_module *module;
+        kiln_kernel_attributes attributes;
+        kiln_device *device;
+        require(kiln_device_open(&options, &device));
+        require(kiln_stream_open(device, 0, &bench.streams[i]));
+        require(kiln_module_get(device, bundle, "f16", &module));
+        require(kiln_module_find_kernel(module, bundle->parts->kernel_names[0], &bench.kernels[i]));
+        require(kiln_kernel_get_attributes(bench.kernels[i], &attributes));
+        bench.arguments_size = attributes.arguments_size;
+    }
+}
+
+/* ---- The loops --------------------------------------------------------------------------------------------------- */
+
+static void __attribute__((noinline)) run_direct(int devices, long count) {
+    bench_arguments arguments = {{1, 2, 3, 4, 5, 6}};
+    int device = 0;
+    for (long i = 0; i < count; i++) {
+        size_t size = sizeof arguments;
+        void *extra[] = {KILN__CU_LAUNCH_PARAM_BUFFER_POINTER, &arguments, KILN__CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+                         KILN__CU_LAUNCH_PARAM_END};
+        if (bench.cuLaunchKernel((kiln__cu_function)(void *)&bench, GROUPS, 1, 1, THREADS, 1, 1, 0,
+                                 bench.streams[device].native, NULL, extra))
+            abort();
+        if (++device == devices) device = 0;
+    }
+}
+
+static void __attribute__((noinline)) run_launch(int devices, long count) {
+    uint64_t arguments[64] = {1, 2, 3, 4, 5, 6};
+    const kiln_launch_config config = {.grid = {GROUPS, 1, 1}, .group = {THREADS, 1, 1}};
+    int device = 0;
+    for (long i = 0; i < count; i++) {
+        if (kiln_launch(&bench.streams[device], bench.kernels[device], &config, arguments, bench.arguments_size))
+            abort();
+        if (++device == devices) device = 0;
+    }
+}
+
+static void __attribute__((noinline)) run_operator(int devices, long count) {
+    int device = 0;
+    for (long i = 0; i < count; i++) {
+        const kiln_mul_add_params params = {
+            .y = bench.tensor, .a = bench.tensor, .b = bench.tensor, .c = bench.tensor, .count = 4096};
+        if (kiln_mul_add_f16(&bench.streams[device], &params)) abort();
+        if (++device == devices) device = 0;
+    }
+}
+
+/* ---- Main -------------------------------------------------------------------------------------------------------- */
+
+typedef struct bench_mode {
+    const char *name;
+    kiln_backend_id backend;
+    const kiln_bundle *bundle;
+    void (*run)(int devices, long count);
+} bench_mode;
+
+static const bench_mode modes[] = {
+    {"direct", KILN_CUDA, &bench_bundle, run_direct},
+    {"launch", KILN_CUDA, &bench_bundle, run_launch},
+    {"operator", KILN_CUDA, &kiln__bundle_mul_add, run_operator},
+    {"hsa", KILN_ROCM, &kiln__bundle_mul_add, run_launch},
+};
+
+static void report(const char *text) {
+    if (write(STDOUT_FILENO, text, strlen(text)) < 0) abort();
+}
+
+int main(int argc, char **argv) {
+    const bench_mode *mode = NULL;
+    for (size_t i = 0; argc > 3 && i < sizeof modes / sizeof modes[0]; i++)
+        if (strcmp(argv[1], modes[i].name) == 0) mode = &modes[i];
+    int devices = mode ? atoi(argv[2]) : 0;
+    if (devices < 1 || devices > DEVICES_MAX) {
+        fprintf(stderr, "usage: launch_overhead direct|launch|operator|hsa DEVICES COUNT [current] [sealed]\n");
+        return 2;
+    }
+    bool sealed = false, current = false;
+    for (int i = 4; i < argc; i++) {
+        if (strcmp(argv[i], "sealed") == 0) sealed = true;
+        if (strcmp(argv[i], "current") == 0) current = true;
+    }
+    open_devices(mode->backend, mode->bundle, devices);
+    if (mode->backend == KILN_CUDA) {
+        void *driver = dlopen("libcuda.so.1", RTLD_NOW);
+        if (!driver) return 1;
+        bench.cuLaunchKernel = (launch_function)dlsym(driver, "cuLaunchKernel");
+        if (current) make_current(driver, 0);
+    }
+    bench.tensor = aligned_alloc(256, 1 << 16);
+    mode->run(devices, 2 * devices);
+
+    allocations = locks = 0;
+    if (sealed && prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT)) {
+        report("system calls: not counted, this kernel has no seccomp\n");
+        return 0;
+    }
+    mode->run(devices, atol(argv[3]));
+    char text[128];
+    snprintf(text, sizeof text, "allocations: %lu, locks: %lu, system calls: %s\n", allocations, locks,
+             sealed ? "0" : "not counted");
+    report(text);
+    if (sealed) syscall(SYS_exit, 0);
+    return 0;
+}
