@@ -25,7 +25,7 @@ static void print_field(const operator_call *call, const kiln_field *field) {
     default:
         return; /* strides and the workspace are not the caller's business */
     }
-    printf("  %-22s  %s\n  %-22s  %s\n", left, kind, "", field->text);
+    printf("  %-24s  %s\n  %-24s  %s\n", left, kind, "", field->text);
 }
 
 void call_print_help(const operator_call *call) {

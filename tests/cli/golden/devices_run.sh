@@ -14,12 +14,12 @@ echo "exit $?"
 for fault in cuMemAlloc_v2,1,2 cuMemcpyHtoDAsync_v2,1,700 cuModuleLoadDataEx,1,2 cuModuleLoadDataEx,1,209 cuLaunchKernel,1,719 \
     cuMemcpyDtoHAsync_v2,1,700; do
     echo "$fault"
-    KILN_SIM_FAULT=$fault recorded sm_90 softmax
-    echo "exit $?"
+    KILN_SIM_FAULT=$fault recorded sm_90 softmax | sed 's/kernel .*: cu/kernel ...: cu/'
+    echo "exit ${PIPESTATUS[0]}"
 done
 for fault in hsa_amd_memory_pool_allocate,1,4104 hsa_executable_load_agent_code_object,1,4112; do
     echo "$fault"
-    KILN_SIM_FAULT=$fault recorded gfx942 softmax
-    echo "exit $?"
+    KILN_SIM_FAULT=$fault recorded gfx942 softmax | grep -v ': is for another'
+    echo "exit ${PIPESTATUS[0]}"
 done
 ls
