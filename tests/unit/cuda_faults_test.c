@@ -254,16 +254,13 @@ static uint32_t calls_before(const call_list *calls, uint32_t index) {
     return count;
 }
 
-/* Faults of the work that need not end it: the question which context is current, when it is asked again; going back to
- * the thread's own context or capture mode, every second call of its kind; an image that gives way to the next; and the
- * end of a kernel's parameters, which is an invalid value. */
+/* Faults of the work that need not end it: going back to the thread's own context or capture mode, every second call of
+ * its kind; an image that gives way to the next; and the end of a kernel's parameters, which is an invalid value. */
 static bool may_pass(const call_list *calls, uint32_t index, int32_t error) {
     static const int32_t refusals[] = {200, 209, 218, 221, 222, 223};
     const char *function = functions[calls->function[index]].name;
     if (!strcmp(function, "cuCtxSetCurrent") || !strcmp(function, "cuThreadExchangeStreamCaptureMode"))
         return calls_before(calls, index) % 2;
-    if (!strcmp(function, "cuCtxGetCurrent"))
-        return index + 1 < calls->work && calls->function[index + 1] == calls->function[index];
     if (!strcmp(function, "cuFuncGetParamInfo")) return error == ERROR_INVALID_VALUE;
     if (strncmp(function, "cuModule", 8) && strcmp(function, "cuFuncLoad")) return false;
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++)
