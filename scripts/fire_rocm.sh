@@ -25,7 +25,7 @@ kernels=$(llvm-readelf-19 --notes "$dir/$name.hsaco" | awk -v name="$name" '
             fault = kernel " does not take one struct by value and nothing else"
         spills = value["vgpr_spill_count"] + value["sgpr_spill_count"] + value["private_segment_fixed_size"]
         if (spills) fault = kernel " spills or has a private segment"
-        if (value["uses_dynamic_stack"] != "false") fault = kernel " has a dynamic stack"
+        if (value["uses_dynamic_stack"] == "true") fault = kernel " has a dynamic stack"
         printf "kernel=%s,registers=%d,spills=%d,shared=%d,threads=%d,arguments=%d\n", kernel, value["vgpr_count"],
             spills, value["group_segment_fixed_size"], value["max_flat_workgroup_size"], value["kernarg_segment_size"]
         split("", value)
