@@ -248,9 +248,12 @@ define SIM_RULE
 sim: $(OUT)/sim/$(2)
 $(OUT)/sim/$(2): $(call sim_objects,$(1)) tests/sim/$(1)/$(3) $(FLAGS)
 	@mkdir -p $$(@D)
-	$$(CC) -shared -Wl,-soname,$(2) -Wl,--version-script=tests/sim/$(1)/$(3) -o $$@ $$(filter %.o,$$^) $$(KILN_LDFLAGS)
+	$$(CC) -shared -Wl,-soname,$(notdir $(2)) -Wl,--version-script=tests/sim/$(1)/$(3) -o $$@ $$(filter %.o,$$^) $$(KILN_LDFLAGS)
 endef
 $(eval $(call SIM_RULE,cuda,libcuda.so.1,libcuda.map))
+# The same without the functions that CUDA 10.1 and 9 do not have.
+$(eval $(call SIM_RULE,cuda,cuda-10/libcuda.so.1,libcuda-10.map))
+$(eval $(call SIM_RULE,cuda,cuda-9/libcuda.so.1,libcuda-9.map))
 $(eval $(call SIM_RULE,rocm,libhsa-runtime64.so.1,libhsa.map))
 
 # ---- Examples: docs/examples/<name>.c is build/examples/<name> ------------------------------------------------------

@@ -26,14 +26,18 @@ static struct {
 #undef KILN_CUDA
 } cuda;
 
-/* Call first in main. */
-static inline void fixture_start(char **argv, const char *devices) {
-    sim_client_start(argv, devices);
+/* Call first in main. subfolder: "" for the newest driver, "cuda-10", "cuda-9". */
+static inline void fixture_start_in(char **argv, const char *devices, const char *subfolder) {
+    sim_client_start_in(argv, devices, subfolder);
     void *handle = sim_client_open("libcuda.so.1", &sim);
 #define KILN_CUDA(field, name, requirement, result, parameters) *(void **)&cuda.field = dlsym(handle, #name);
 #include "loader/cuda/symbols.def"
 #include "tests/sim/cuda/extra_symbols.def"
 #undef KILN_CUDA
+}
+
+static inline void fixture_start(char **argv, const char *devices) {
+    fixture_start_in(argv, devices, "");
 }
 
 /* ---- Images ---- */

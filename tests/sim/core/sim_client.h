@@ -14,8 +14,9 @@
 #include <unistd.h>
 
 /* Call first in main: sets the variables (devices may be NULL) and starts the program again with the drivers' folder,
- * KILN_SIM_DIR or ../../sim beside the program, at the head of LD_LIBRARY_PATH. Returns in the second run. */
-static inline void sim_client_start(char **argv, const char *devices) {
+ * KILN_SIM_DIR or ../../sim beside the program, at the head of LD_LIBRARY_PATH; with a subfolder ("cuda-10"), that one
+ * of it. Returns in the second run. */
+static inline void sim_client_start_in(char **argv, const char *devices, const char *subfolder) {
     if (getenv("KILN_SIM_STARTED")) return;
     char program[PATH_MAX], folder[PATH_MAX + 16], path[2 * PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
@@ -32,13 +33,17 @@ static inline void sim_client_start(char **argv, const char *devices) {
         chosen = folder;
     }
     const char *old = getenv("LD_LIBRARY_PATH");
-    snprintf(path, sizeof path, "%s%s%s", chosen, old ? ":" : "", old ? old : "");
+    snprintf(path, sizeof path, "%s/%s%s%s", chosen, subfolder, old ? ":" : "", old ? old : "");
     setenv("LD_LIBRARY_PATH", path, 1);
     setenv("KILN_SIM_STARTED", "1", 1);
     if (devices) setenv("KILN_SIM_DEVICES", devices, 1);
     execv(program, argv);
     perror(program);
     exit(1);
+}
+
+static inline void sim_client_start(char **argv, const char *devices) {
+    sim_client_start_in(argv, devices, "");
 }
 
 /* Fills the control table of a driver ("libcuda.so.1"); ends the program if it is not a recording driver. The handle,
