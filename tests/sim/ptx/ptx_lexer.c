@@ -19,7 +19,8 @@ static bool skip_space(ptx_lexer *lexer) {
         } else if (c == ' ' || c == '\t' || c == '\r') {
             lexer->at++;
         } else if (c == '/' && two && lexer->at[1] == '/') {
-            while (lexer->at < lexer->end && *lexer->at != '\n') lexer->at++;
+            while (lexer->at < lexer->end && *lexer->at != '\n')
+                lexer->at++;
         } else if (c == '/' && two && lexer->at[1] == '*') {
             for (lexer->at += 2; lexer->at < lexer->end; lexer->at++) {
                 if (*lexer->at == '\n') lexer->line++;
@@ -35,7 +36,8 @@ static bool skip_space(ptx_lexer *lexer) {
 
 static size_t word_length(const char *at, const char *end) {
     const char *start = at;
-    while (at < end && is_word((unsigned char)*at)) at++;
+    while (at < end && is_word((unsigned char)*at))
+        at++;
     return (size_t)(at - start);
 }
 
@@ -95,7 +97,8 @@ static void lex_number(ptx_lexer *lexer, ptx_token *token) {
 }
 
 ptx_token ptx_lexer_next(ptx_lexer *lexer) {
-    ptx_token token = {.spaced = skip_space(lexer), .line = lexer->line, .bytes = lexer->at};
+    bool spaced = skip_space(lexer);
+    ptx_token token = {.spaced = spaced, .line = lexer->line, .bytes = lexer->at};
     if (lexer->at >= lexer->end || !*lexer->at) return token;
     char c = *lexer->at;
     if (isdigit((unsigned char)c)) {

@@ -1,5 +1,5 @@
-/* A PTX module as written: what the parser makes of the text, with registers numbered and names resolved, and no meaning
- * given to instructions yet. (NVIDIA, "Parallel Thread Execution ISA".)
+/* A PTX module as written: what the parser makes of the text, with registers numbered and names resolved, and no
+ * meaning given to instructions yet. (NVIDIA, "Parallel Thread Execution ISA".)
  *
  * Everything belongs to the module and is freed with it. */
 #ifndef KILN_TESTS_SIM_PTX_SYNTAX_H
@@ -57,8 +57,8 @@ typedef struct ptx_variable {
     ptx_space space;
     ptx_type type;
     uint32_t align;
-    uint64_t size;  /* bytes; 0 for the extern array of dynamic shared memory */
-    bool is_extern; /* declared only, or dynamic shared memory */
+    uint64_t size;    /* bytes; 0 for the extern array of dynamic shared memory */
+    bool is_extern;   /* declared only, or dynamic shared memory */
     uint8_t *initial; /* size bytes, or NULL: zero (global, const) or undefined (shared, local) */
     ptx_relocation *relocations;
     uint32_t relocation_count;
@@ -120,21 +120,21 @@ typedef struct ptx_function {
     bool is_visible;
     ptx_variable *parameters; /* in order */
     uint32_t parameter_bytes;
-    ptx_variable *results; /* of a function */
+    ptx_variable *results;   /* of a function */
     ptx_variable *variables; /* .local and .shared of the body, and .param of calls */
     ptx_register *registers;
     uint32_t register_count;
     ptx_statement *statements;
     uint32_t statement_count;
-    uint32_t max_threads;     /* product of .maxntid or .reqntid; 0: not stated */
-    bool exact_threads;       /* .reqntid */
+    uint32_t max_threads; /* product of .maxntid or .reqntid; 0: not stated */
+    bool exact_threads;   /* .reqntid */
     uint32_t line;
     struct ptx_function *next;
 } ptx_function;
 
 typedef struct ptx_module {
-    uint32_t version;    /* 78 is 7.8 */
-    char target[16];     /* "sm_90a" */
+    uint32_t version; /* 78 is 7.8 */
+    char target[16];  /* "sm_90a" */
     uint32_t address_size;
     ptx_variable *variables; /* module scope */
     ptx_function *functions;
