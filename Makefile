@@ -212,14 +212,17 @@ coverage: ## line coverage of loader/ by the tests
 # ---- Fuzzing: build/fuzz/fuzz/<target> is tests/fuzz/<target>_fuzz.c under libFuzzer -------------------------------
 
 FUZZERS := $(patsubst tests/fuzz/%_fuzz.c,$(OUT)/fuzz/%,$(sort $(wildcard tests/fuzz/*_fuzz.c)))
+# The parsers, and what they use of the loader.
+PARSER_OBJECTS := $(filter $(OBJ)/loader/image/%,$(LOADER_OBJECTS)) $(OBJ)/loader/cli/npy.o \
+	$(patsubst %,$(OBJ)/loader/%.o,bundle status target)
 
 $(OBJ)/fuzz/%.o: tests/fuzz/entry/libfuzzer.c $(FLAGS)
 	@mkdir -p $(@D)
 	$(CC) $(KILN_CFLAGS) -DFUZZ_TARGET=fuzz_$* -MMD -MP -c -o $@ $<
 
-$(OUT)/fuzz/%: $(OBJ)/fuzz/%.o $(OBJ)/tests/fuzz/%_fuzz.o $(OBJ)/loader/cli/npy.o $(OUT)/libkiln.a
+$(OUT)/fuzz/%: $(OBJ)/fuzz/%.o $(OBJ)/tests/fuzz/%_fuzz.o $(PARSER_OBJECTS)
 	@mkdir -p $(@D)
-	$(CC) -fsanitize=fuzzer -o $@ $(filter %.o,$^) $(filter %.a,$^) $(KILN_LDFLAGS) -lm
+	$(CC) -fsanitize=fuzzer -o $@ $^ $(KILN_LDFLAGS)
 
 .PHONY: fuzzers
 fuzzers: $(FUZZERS)

@@ -11,6 +11,8 @@ void fuzz_npy(const uint8_t *bytes, size_t size) {
         if (!memchr(error, 0, sizeof error) || !error[0]) abort();
         return;
     }
+    if (npy_dtype_find(npy_dtype_name(header.dtype)) != header.dtype) abort();
+    if (header.data_size % npy_dtype_size(header.dtype) != 0) abort();
     if (header.data_offset > size || header.data_size >> 63 || header.dimensions > NPY_DIMENSIONS) abort();
     /* What is written of it reads as the same. */
     char written[NPY_WRITTEN_SIZE];
