@@ -50,12 +50,29 @@ static void test_no_memory_to_initialise(void **state) {
     assert_status(kiln_device_count(KILN_CUDA, &count), KILN_ERROR_OUT_OF_MEMORY);
 }
 
+static void test_a_driver_without_a_version(void **state) {
+    (void)state;
+    sim.fault("cuDriverGetVersion", 1, SIM_LIE);
+    assert_int_equal(count_devices(), 0);
+    assert_told("cuDriverGetVersion: the version is 0");
+}
+
 static void test_a_failure_is_not_kept(void **state) {
     (void)state;
     assert_int_equal(count_devices(), 2);
     assert_int_equal(sim.calls("cuInit"), 1);
     assert_int_equal(count_devices(), 2);
     assert_int_equal(sim.calls("cuInit"), 1);
+}
+
+static void test_devices_that_cannot_be_counted(void **state) {
+    (void)state;
+    int32_t count;
+    sim.fault("cuDeviceGetCount", 1, 999);
+    assert_int_equal(count_devices(), 0);
+    assert_told("cuDeviceGetCount: CUDA_ERROR_UNKNOWN (999)");
+    sim.fault("cuDeviceGetCount", 1, 2);
+    assert_status(kiln_device_count(KILN_CUDA, &count), KILN_ERROR_OUT_OF_MEMORY);
 }
 
 /* ---- An open device ---- */
@@ -281,7 +298,9 @@ int main(int argc, char **argv) {
         fixture_test(test_no_device_is_not_a_failure),
         fixture_test(test_a_driver_initialised_before_a_fork_is_told),
         fixture_test(test_no_memory_to_initialise),
+        fixture_test(test_a_driver_without_a_version),
         fixture_test(test_a_failure_is_not_kept),
+        fixture_test(test_devices_that_cannot_be_counted),
         fixture_test(test_info_is_the_drivers),
         fixture_test(test_an_ordinal_beyond_the_last),
         fixture_test(test_opening_twice_retains_once),

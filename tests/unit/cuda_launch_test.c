@@ -27,6 +27,36 @@ static void test_launch_passes_shape_and_arguments(void **state) {
     kiln_device_close(device);
 }
 
+static void test_a_whole_shape_is_passed_as_it_is(void **state) {
+    (void)state;
+    kiln_device *device = fixture_open(0);
+    const kiln_kernel *kernel = fixture_kernel(device, "scale");
+    kiln_stream stream;
+    sim_launch seen;
+    scale_arguments arguments = {.n = 78};
+    kiln_launch_config config = {.grid = {65536, 256, 256},
+                                 .group = {4, 5, 6}}; /* whose product is a multiple of 2^32 */
+    kiln__cu_context context;
+    assert_ok(kiln_stream_borrow(device, NULL, &stream));
+    assert_int_equal(cuda.cuDevicePrimaryCtxRetain(&context, 0), 0);
+    for (uint64_t i = 0; i < 4; i++) {
+        assert_int_equal(cuda.cuCtxSetCurrent(i < 2 ? NULL : context), 0);
+        config.grid[0] = i % 2 ? 7 : 65536;
+        assert_ok(kiln_launch(&stream, kernel, &config, &arguments, sizeof arguments));
+        assert_true(sim.launch(i, &seen));
+        assert_memory_equal(seen.grid, config.grid, sizeof seen.grid);
+        assert_memory_equal(seen.group, config.group, sizeof seen.group);
+        assert_memory_equal(seen.arguments, &arguments, sizeof arguments);
+    }
+    config.group[0] = 40;
+    assert_status(kiln_launch(&stream, kernel, &config, &arguments, sizeof arguments), KILN_ERROR_INVALID_ARGUMENT);
+    assert_told("kernel scale, grid 7x256x256, group 40x5x6, 0 bytes of dynamic shared memory: cuLaunchKernel: "
+                "CUDA_ERROR_INVALID_VALUE (1)");
+    assert_int_equal(cuda.cuCtxSetCurrent(NULL), 0);
+    assert_int_equal(cuda.cuDevicePrimaryCtxRelease(0), 0);
+    kiln_device_close(device);
+}
+
 static void test_launch_wants_the_kernels_size(void **state) {
     (void)state;
     kiln_device *device = fixture_open(0);
@@ -335,6 +365,7 @@ int main(int argc, char **argv) {
     fixture_start(argv, "sm_90,sm_120,sm_80,gfx942");
     const struct CMUnitTest tests[] = {
         fixture_test(test_launch_passes_shape_and_arguments),
+        fixture_test(test_a_whole_shape_is_passed_as_it_is),
         fixture_test(test_launch_wants_the_kernels_size),
         fixture_test(test_default_streams_keep_their_numbers),
         fixture_test(test_shapes_beyond_the_device_are_invalid),

@@ -170,13 +170,17 @@ typedef struct capture {
 enum { CAPTURE_GLOBAL = 0 };
 
 /* The application's own context and a capture of the strictest mode in it. */
-static capture begin_capture(void) {
+static capture begin_capture_on(unsigned int stream_flags) {
     capture begun = {0};
     assert_int_equal(cuda.cuInit(0), 0);
     assert_int_equal(cuda.cuCtxCreate(&begun.context, 0, 0), 0);
-    assert_int_equal(cuda.cuStreamCreate(&begun.stream, KILN__CU_STREAM_NON_BLOCKING), 0);
+    assert_int_equal(cuda.cuStreamCreate(&begun.stream, stream_flags), 0);
     assert_int_equal(cuda.cuStreamBeginCapture(begun.stream, CAPTURE_GLOBAL), 0);
     return begun;
+}
+
+static capture begin_capture(void) {
+    return begin_capture_on(KILN__CU_STREAM_NON_BLOCKING);
 }
 
 /* The capture must have survived. */
@@ -245,6 +249,19 @@ static void test_a_load_for_a_captured_stream_is_refused(void **state) {
     kiln_device_close(device);
 }
 
+/* The legacy stream waits for a blocking stream, so that its use would end that one's capture. */
+static void test_a_load_for_the_legacy_stream_of_a_capture_is_refused(void **state) {
+    (void)state;
+    capture begun = begin_capture_on(0);
+    kiln_device *device = open_in(begun.context);
+    const kiln_module *module = NULL;
+    kiln_stream legacy;
+    assert_ok(kiln_stream_borrow(device, NULL, &legacy));
+    assert_status(kiln__module_get_on(&legacy, fixture_whole(), "f32", &module), KILN_ERROR_CAPTURING);
+    end_capture(&begun);
+    kiln_device_close(device);
+}
+
 static void test_waiting_and_allocating_in_a_capture_are_refused(void **state) {
     (void)state;
     capture begun = begin_capture();
@@ -279,6 +296,7 @@ int main(int argc, char **argv) {
         fixture_test(test_a_load_leaves_captures_alone),
         fixture_test(test_a_launch_is_captured),
         fixture_test(test_a_load_for_a_captured_stream_is_refused),
+        fixture_test(test_a_load_for_the_legacy_stream_of_a_capture_is_refused),
         fixture_test(test_waiting_and_allocating_in_a_capture_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
