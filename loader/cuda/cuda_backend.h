@@ -22,11 +22,14 @@
  * call, never remembered: the application may change it between two calls. */
 typedef struct kiln__cuda_scope {
     kiln__cu_context previous;
-    bool changed;
+    kiln__cu_enum capture_mode; /* the thread's, if relaxed */
+    bool changed, relaxed;
 } kiln__cuda_scope;
 
 kiln_status kiln__cuda_enter(kiln_device *device, kiln__cuda_scope *out_scope);
-void kiln__cuda_leave(const kiln__cuda_scope *scope);
+/* The same in the relaxed capture mode, in which loading and freeing disturb no capture of this or another thread. */
+kiln_status kiln__cuda_enter_relaxed(kiln_device *device, kiln__cuda_scope *out_scope);
+void kiln__cuda_leave(kiln__cuda_scope *scope);
 
 /* One driver call with the device's context current. A call that fails ends the function with its status. */
 #define KILN__CUDA_CALL(device, call, ...)                                                               \
@@ -38,14 +41,14 @@ void kiln__cuda_leave(const kiln__cuda_scope *scope);
         if (KILN__UNLIKELY(kiln__cuda_result)) return kiln__cuda_fail(device, #call, kiln__cuda_result); \
     } while (0)
 
-/* One driver call that releases something, with the device's context current. Nothing can be done about a failure: the
+/* One driver call that releases something, disturbing no capture. Nothing can be done about a failure: the
  * driver may be shutting down, or the context be gone and the thing with it. */
-#define KILN__CUDA_RELEASE(device, call, thing)                           \
-    do {                                                                  \
-        kiln__cuda_scope kiln__cuda_here;                                 \
-        if (kiln__cuda_enter(device, &kiln__cuda_here) != KILN_OK) break; \
-        (void)kiln__cuda.call(thing);                                     \
-        kiln__cuda_leave(&kiln__cuda_here);                               \
+#define KILN__CUDA_RELEASE(device, call, thing)                                   \
+    do {                                                                          \
+        kiln__cuda_scope kiln__cuda_here;                                         \
+        if (kiln__cuda_enter_relaxed(device, &kiln__cuda_here) != KILN_OK) break; \
+        (void)kiln__cuda.call(thing);                                             \
+        kiln__cuda_leave(&kiln__cuda_here);                                       \
     } while (0)
 
 kiln_status kiln__cuda_count(int32_t *out_count);

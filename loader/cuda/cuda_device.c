@@ -13,8 +13,19 @@ kiln_status kiln__cuda_enter(kiln_device *device, kiln__cuda_scope *out_scope) {
     return KILN_OK;
 }
 
-void kiln__cuda_leave(const kiln__cuda_scope *scope) {
+kiln_status kiln__cuda_enter_relaxed(kiln_device *device, kiln__cuda_scope *out_scope) {
+    KILN__TRY(kiln__cuda_enter(device, out_scope));
+    out_scope->capture_mode = KILN__CU_STREAM_CAPTURE_MODE_RELAXED;
+    kiln__cu_result result = kiln__cuda.cuThreadExchangeStreamCaptureMode(&out_scope->capture_mode);
+    out_scope->relaxed = !result;
+    if (!result) return KILN_OK;
+    kiln__cuda_leave(out_scope);
+    return kiln__cuda_fail(device, "cuThreadExchangeStreamCaptureMode", result);
+}
+
+void kiln__cuda_leave(kiln__cuda_scope *scope) {
     /* What was asked for is done; a driver that cannot go back says so again at the application's next call. */
+    if (scope->relaxed) (void)kiln__cuda.cuThreadExchangeStreamCaptureMode(&scope->capture_mode);
     if (scope->changed) (void)kiln__cuda.cuCtxSetCurrent(scope->previous);
 }
 

@@ -114,20 +114,11 @@ static kiln_status load(kiln_module *module) {
     return status;
 }
 
-/* Loads without disturbing a capture of any thread: in the relaxed mode the driver allows it. */
-static kiln_status load_relaxed(kiln_module *module) {
-    kiln__cu_enum mode = KILN__CU_STREAM_CAPTURE_MODE_RELAXED;
-    KILN__CUDA_TRY(module->device, cuThreadExchangeStreamCaptureMode, &mode);
-    kiln_status status = load(module);
-    (void)kiln__cuda.cuThreadExchangeStreamCaptureMode(&mode);
-    return status;
-}
-
 kiln_status kiln__cuda_module_load(kiln_module *module) {
     kiln__cuda_scope scope;
     KILN__TRY(check_extent(&module->image));
-    KILN__TRY(kiln__cuda_enter(module->device, &scope));
-    kiln_status status = load_relaxed(module);
+    KILN__TRY(kiln__cuda_enter_relaxed(module->device, &scope));
+    kiln_status status = load(module);
     kiln__cuda_leave(&scope);
     return status;
 }

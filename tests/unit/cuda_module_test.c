@@ -218,6 +218,27 @@ static void test_a_load_leaves_captures_alone(void **state) {
     kiln_device_close(device);
 }
 
+static void test_releases_leave_captures_alone(void **state) {
+    (void)state;
+    kiln_device *device = fixture_open(1);
+    kiln_stream stream;
+    kiln_event *event;
+    void *memory, *host;
+    fixture_kernel(device, "scale");
+    assert_ok(kiln_stream_open(device, 0, &stream));
+    assert_ok(kiln_event_create(device, &event));
+    assert_ok(kiln_memory_alloc(device, 64, &memory));
+    assert_ok(kiln_host_alloc(device, 64, &host));
+    capture begun = begin_capture();
+    kiln_host_free(device, host);
+    kiln_memory_free(device, memory);
+    kiln_event_destroy(event);
+    kiln_stream_close(&stream);
+    kiln_device_close(device);
+    assert_int_equal(sim.live("module") + sim.live("device memory") + sim.live("host memory"), 0);
+    end_capture(&begun);
+}
+
 static void test_a_launch_is_captured(void **state) {
     (void)state;
     capture begun = begin_capture();
@@ -294,6 +315,7 @@ int main(int argc, char **argv) {
         fixture_test(test_a_table_that_is_wrong_about_the_arguments),
         fixture_test(test_loaded_means_resident),
         fixture_test(test_a_load_leaves_captures_alone),
+        fixture_test(test_releases_leave_captures_alone),
         fixture_test(test_a_launch_is_captured),
         fixture_test(test_a_load_for_a_captured_stream_is_refused),
         fixture_test(test_a_load_for_the_legacy_stream_of_a_capture_is_refused),
