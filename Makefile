@@ -115,8 +115,9 @@ $(OBJ)/%.o: %.c $(FLAGS)
 # ---- Operators: host side, each CPU level and the embedded images, joined into one object ------------------------
 
 # kernels/<op>/<op>_cpu.c, once for each level of this host: $(OBJ)/kernels/<op>/<level>.o
+# Nothing reads a kernel's floating-point exception flags; if it could, choices like a > b ? a : b would not vectorise.
 define CPU_LEVEL_RULE
-$(OBJ)/kernels/%/$(1).o: KILN_CFLAGS += $(if $(filter debug coverage,$(config)),-O1,-O3) $(call cpu_flags,$(1)) -DKILN_CPU_LEVEL=$(subst -,_,$(1))
+$(OBJ)/kernels/%/$(1).o: KILN_CFLAGS += $(if $(filter debug coverage,$(config)),-O1,-O3) -fno-trapping-math $(call cpu_flags,$(1)) -DKILN_CPU_LEVEL=$(subst -,_,$(1))
 $(OBJ)/kernels/%/$(1).o: $(FLAGS) loader/targets.def
 	@mkdir -p $$(@D)
 	$$(CC) $$(KILN_CFLAGS) -MMD -MP -c -o $$@ kernels/$$*/$$*_cpu.c
