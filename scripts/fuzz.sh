@@ -44,7 +44,7 @@ merge() {
         merged=$out/merged/$target
         rm -rf "$merged"
         mkdir -p "$merged" "$out/corpus/$target"
-        "$out/fuzz/$target" -merge=1 -max_len=$longest -use_counters=0 \
+        "$out/fuzz/$target" -set_cover_merge=1 -max_len=$longest -use_counters=0 \
             "$merged" "tests/fuzz/corpus/$target" "$out/corpus/$target" >"$out/fuzz/$target-merge.log" 2>&1
         find "tests/fuzz/corpus/$target" -type f -delete
         cp "$merged"/* "tests/fuzz/corpus/$target/"
