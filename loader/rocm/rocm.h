@@ -29,6 +29,7 @@ typedef struct kiln__rocm_device {
     uint32_t group_size_max;
     uint32_t grid_max[3];
     uint32_t grid_size_max;
+    uint32_t line_max; /* work-items of a grid of one dimension */
 
     kiln__hsa_agent agent;
     kiln__hsa_agent host; /* the CPU agent that owns the two host pools */
@@ -54,6 +55,7 @@ typedef struct kiln__rocm_kernel {
     uint32_t private_bytes;
     uint32_t kernarg_bytes;
     uint32_t threads_max; /* per group: the smaller of the kernel's and the device's limit */
+    uint32_t line_max;    /* threads of a group of one dimension */
     uint32_t dynamic_max; /* bytes of LDS left for the launch */
     uint32_t arguments_bytes;
     uint32_t vgprs;

@@ -202,6 +202,7 @@ static kiln_status describe_limits(kiln__rocm_device *rocm, kiln_device_info *in
     rocm->grid_max[0] = grid_max.x;
     rocm->grid_max[1] = grid_max.y;
     rocm->grid_max[2] = grid_max.z;
+    rocm->line_max = grid_max.x < rocm->grid_size_max ? grid_max.x : rocm->grid_size_max;
     rocm->queue_packets = queue_max < QUEUE_PACKETS ? queue_max : queue_min > QUEUE_PACKETS ? queue_min : QUEUE_PACKETS;
     name[TEXT_MAX - 1] = 0;
     memcpy(info->name, name, sizeof name);

@@ -11,14 +11,31 @@ static inline uint32_t at_least_one(uint32_t value) {
     return value + !value;
 }
 
-/* Says which limit a launch exceeds. */
-static kiln_status __attribute__((cold, noinline))
-explain(const kiln__rocm_device *rocm, const kiln_kernel *kernel, const kiln_launch_config *config,
-        size_t arguments_size, const launch_shape *shape) {
+/* Never passed by address on the fast path, so that it stays in registers. */
+static inline launch_shape shape_of(const kiln_launch_config *config) {
+    const uint32_t x = at_least_one(config->group[0]), y = at_least_one(config->group[1]),
+                   z = at_least_one(config->group[2]);
+    return (launch_shape){{x, y, z},
+                          {(uint64_t)at_least_one(config->grid[0]) * x, (uint64_t)at_least_one(config->grid[1]) * y,
+                           (uint64_t)at_least_one(config->grid[2]) * z}};
+}
+
+/* One dimension and no clusters: what most launches are. */
+static inline bool is_line(const kiln_launch_config *config) {
+    return (config->grid[1] | config->grid[2] | config->group[1] | config->group[2] | config->cluster[0] |
+            config->cluster[1] | config->cluster[2]) <= 1;
+}
+
+static inline launch_shape line_of(const kiln_launch_config *config) {
+    const uint32_t x = at_least_one(config->group[0]);
+    return (launch_shape){{x, 1, 1}, {(uint64_t)at_least_one(config->grid[0]) * x, 1, 1}};
+}
+
+/* Says which limit a launch exceeds, if any. */
+static kiln_status __attribute__((noinline))
+check_shape(const kiln__rocm_device *rocm, const kiln_kernel *kernel, const kiln_launch_config *config) {
     const kiln__rocm_kernel *function = kernel->function;
-    KILN__REQUIRE(arguments_size <= function->kernarg_bytes,
-                  "kiln_launch: arguments_size is %zu: kernel %s takes at most %u bytes", arguments_size, kernel->name,
-                  function->kernarg_bytes);
+    const launch_shape shape = shape_of(config);
     KILN__REQUIRE(config->dynamic_shared_bytes <= function->dynamic_max,
                   "kiln_launch: dynamic_shared_bytes is %u: kernel %s may have at most %u",
                   config->dynamic_shared_bytes, kernel->name, function->dynamic_max);
@@ -26,42 +43,27 @@ explain(const kiln__rocm_device *rocm, const kiln_kernel *kernel, const kiln_lau
         if (config->cluster[i] > 1)
             return kiln__fail(KILN_ERROR_UNSUPPORTED, "kiln_launch: cluster[%d] is %u: rocm has no clusters", i,
                               config->cluster[i]);
-        KILN__REQUIRE(shape->group[i] <= rocm->group_max[i], "kiln_launch: group[%d] is %u: at most %u", i,
-                      shape->group[i], rocm->group_max[i]);
-        KILN__REQUIRE(shape->grid[i] <= rocm->grid_max[i],
+        KILN__REQUIRE(shape.group[i] <= rocm->group_max[i], "kiln_launch: group[%d] is %u: at most %u", i,
+                      shape.group[i], rocm->group_max[i]);
+        KILN__REQUIRE(shape.grid[i] <= rocm->grid_max[i],
                       "kiln_launch: grid[%d] of %u groups is %llu work-items: at most %u", i, config->grid[i],
-                      (unsigned long long)shape->grid[i], rocm->grid_max[i]);
+                      (unsigned long long)shape.grid[i], rocm->grid_max[i]);
     }
-    uint64_t threads = (uint64_t)shape->group[0] * shape->group[1] * shape->group[2];
+    const uint64_t threads = (uint64_t)shape.group[0] * shape.group[1] * shape.group[2];
     KILN__REQUIRE(threads <= function->threads_max, "kiln_launch: group has %llu threads: kernel %s takes at most %u",
                   (unsigned long long)threads, kernel->name, function->threads_max);
-    return kiln__fail(KILN_ERROR_INVALID_ARGUMENT, "kiln_launch: grid has more than %u work-items",
-                      rocm->grid_size_max);
-}
-
-/* Everything that can be exceeded, in one answer. */
-static inline bool fits(const kiln__rocm_device *rocm, const kiln__rocm_kernel *function,
-                        const kiln_launch_config *config, size_t arguments_size, launch_shape *out_shape) {
-    bool fits = arguments_size <= function->kernarg_bytes;
-    fits &= config->dynamic_shared_bytes <= function->dynamic_max;
-    fits &= (config->cluster[0] | config->cluster[1] | config->cluster[2]) <= 1;
-    for (int i = 0; i < 3; i++) {
-        out_shape->group[i] = at_least_one(config->group[i]);
-        out_shape->grid[i] = (uint64_t)at_least_one(config->grid[i]) * out_shape->group[i];
-        fits &= out_shape->group[i] <= rocm->group_max[i];
-        fits &= out_shape->grid[i] <= rocm->grid_max[i];
-    }
-    /* No product overflows while the single dimensions fit: groups have 16 bits each, grids 32. */
-    fits &= (uint64_t)out_shape->group[0] * out_shape->group[1] * out_shape->group[2] <= function->threads_max;
     uint64_t items;
-    fits &= !__builtin_mul_overflow(out_shape->grid[0] * out_shape->grid[1], out_shape->grid[2], &items);
-    return fits && items <= rocm->grid_size_max;
+    KILN__REQUIRE(!__builtin_mul_overflow(shape.grid[0] * shape.grid[1], shape.grid[2], &items) &&
+                      items <= rocm->grid_size_max,
+                  "kiln_launch: grid has more than %u work-items", rocm->grid_size_max);
+    return KILN_OK;
 }
 
 /* Writes the hidden arguments behind the explicit ones. Offsets and sizes were bounded when the kernel was loaded. */
-static void __attribute__((noinline)) write_hidden(const kiln__rocm_kernel *function, const kiln_launch_config *config,
-                                                   const launch_shape *shape, uint8_t *kernarg) {
-    const uint32_t *group = shape->group;
+static void __attribute__((noinline))
+write_hidden(const kiln__rocm_kernel *function, const kiln_launch_config *config, uint8_t *kernarg) {
+    const launch_shape shape = shape_of(config);
+    const uint32_t *group = shape.group;
     const uint64_t values[KILN__HIDDEN_KIND_COUNT] = {
         [KILN__HIDDEN_BLOCK_COUNT_X] = at_least_one(config->grid[0]),
         [KILN__HIDDEN_BLOCK_COUNT_Y] = at_least_one(config->grid[1]),
@@ -69,9 +71,9 @@ static void __attribute__((noinline)) write_hidden(const kiln__rocm_kernel *func
         [KILN__HIDDEN_GROUP_SIZE_X] = group[0],
         [KILN__HIDDEN_GROUP_SIZE_Y] = group[1],
         [KILN__HIDDEN_GROUP_SIZE_Z] = group[2],
-        [KILN__HIDDEN_GRID_DIMS] = shape->grid[2] > 1   ? 3
-                                   : shape->grid[1] > 1 ? 2
-                                                        : 1,
+        [KILN__HIDDEN_GRID_DIMS] = shape.grid[2] > 1   ? 3
+                                   : shape.grid[1] > 1 ? 2
+                                                       : 1,
         [KILN__HIDDEN_DYNAMIC_LDS_SIZE] = config->dynamic_shared_bytes,
     };
     memset(kernarg + function->arguments_bytes, 0, function->kernarg_bytes - function->arguments_bytes);
@@ -93,18 +95,22 @@ static kiln__hsa_signal __attribute__((cold, noinline)) leave_part(kiln__rocm_st
 
 kiln_status kiln__rocm_launch(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config,
                               const void *arguments, size_t arguments_size) {
+    (void)arguments_size; /* the kernel's; where it takes none, whatever is given is ignored */
     kiln__rocm_stream *state = stream->state;
     const kiln__rocm_kernel *function = kernel->function;
-    launch_shape shape;
-    if (KILN__UNLIKELY(!fits(state->rocm, function, config, arguments_size, &shape)))
-        return explain(state->rocm, kernel, config, arguments_size, &shape);
+    launch_shape shape = line_of(config);
+    if (KILN__UNLIKELY(!is_line(config) || shape.group[0] > function->line_max ||
+                       shape.grid[0] > state->rocm->line_max || config->dynamic_shared_bytes > function->dynamic_max)) {
+        KILN__TRY(check_shape(state->rocm, kernel, config));
+        shape = shape_of(config);
+    }
 
     const uint32_t slot = (uint32_t)(state->launches % KILN__ROCM_RING_SLOTS);
     const uint32_t place = slot % KILN__ROCM_PART_SLOTS;
     if (KILN__UNLIKELY(place == 0)) KILN__TRY(enter_part(state, slot / KILN__ROCM_PART_SLOTS));
     uint8_t *kernarg = state->ring + (size_t)slot * KILN__ROCM_SLOT_BYTES;
-    memcpy(kernarg, arguments, arguments_size);
-    if (KILN__UNLIKELY(function->hidden_count)) write_hidden(function, config, &shape, kernarg);
+    memcpy(kernarg, arguments, function->arguments_bytes);
+    if (KILN__UNLIKELY(function->hidden_count)) write_hidden(function, config, kernarg);
 
     uint64_t index;
     KILN__TRY(kiln__rocm_reserve(state, &index));
@@ -125,6 +131,6 @@ kiln_status kiln__rocm_launch(kiln_stream *stream, const kiln_kernel *kernel, co
     packet->completion_signal = (kiln__hsa_signal){0};
     if (KILN__UNLIKELY(place == KILN__ROCM_PART_SLOTS - 1))
         packet->completion_signal = leave_part(state, slot / KILN__ROCM_PART_SLOTS);
-    kiln__rocm_publish(state, index, KILN__ROCM_DISPATCH_HEADER);
+    kiln__rocm_publish(state, index, packet, KILN__ROCM_DISPATCH_HEADER);
     return KILN_OK;
 }

@@ -50,6 +50,7 @@ static kiln_status set_hidden(kiln__rocm_kernel *function, const kiln__hsaco_ker
 
 static kiln_status set_facts(kiln_kernel *kernel, kiln__rocm_kernel *function, const kiln__hsaco_kernel *facts) {
     const kiln_device_info *device = &kernel->device->info;
+    const kiln__rocm_device *rocm = kernel->device->native;
     if (facts->kernarg_size > KILN__ROCM_SLOT_BYTES)
         return kiln__fail(KILN_ERROR_UNSUPPORTED, "kernel %s takes %u bytes of arguments: at most %d", facts->name,
                           facts->kernarg_size, KILN__ROCM_SLOT_BYTES);
@@ -67,6 +68,7 @@ static kiln_status set_facts(kiln_kernel *kernel, kiln__rocm_kernel *function, c
     function->wave_size = facts->wave_size ? facts->wave_size : (uint32_t)device->wave_size;
     function->threads_max = (uint32_t)device->max_threads;
     if (facts->max_threads && facts->max_threads < function->threads_max) function->threads_max = facts->max_threads;
+    function->line_max = rocm->group_max[0] < function->threads_max ? rocm->group_max[0] : function->threads_max;
     kernel->function = function;
     kernel->arguments_size = facts->arguments_size;
     kernel->max_threads = function->threads_max;

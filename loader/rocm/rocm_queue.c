@@ -91,6 +91,6 @@ kiln_status kiln__rocm_barrier(kiln__rocm_stream *stream, kiln__hsa_signal depen
         packet->dep_signal[i] = (kiln__hsa_signal){0};
     packet->reserved2 = 0;
     packet->completion_signal = completion;
-    kiln__rocm_publish(stream, index, KILN__ROCM_BARRIER_HEADER);
+    kiln__rocm_publish(stream, index, packet, KILN__ROCM_BARRIER_HEADER);
     return KILN_OK;
 }

@@ -47,8 +47,8 @@ static inline kiln__hsa_dispatch_packet *kiln__rocm_packet(kiln__rocm_stream *st
 }
 
 /* header and setup as one word: the store that hands the packet to the device. */
-static inline void kiln__rocm_publish(kiln__rocm_stream *stream, uint64_t index, uint32_t header) {
-    __atomic_store_n((uint32_t *)kiln__rocm_packet(stream, index), header, __ATOMIC_RELEASE);
+static inline void kiln__rocm_publish(kiln__rocm_stream *stream, uint64_t index, void *packet, uint32_t header) {
+    __atomic_store_n((uint32_t *)packet, header, __ATOMIC_RELEASE);
     kiln__hsa.signal_store_release(stream->doorbell, (kiln__hsa_signal_value)index);
 }
 
