@@ -106,12 +106,14 @@ static void open_devices(kiln_backend_id backend, const kiln_bundle *bundle, int
     for (int i = 0; i < devices; i++) {
         const kiln_device_options options = {.backend = backend, .ordinal = i};
         const kiln_module *module;
+        kiln_part part;
         kiln_kernel_attributes attributes;
         kiln_device *device;
         require(kiln_device_open(&options, &device));
         require(kiln_stream_open(device, 0, &bench.streams[i]));
         require(kiln_module_get(device, bundle, "f16", &module));
-        require(kiln_module_find_kernel(module, bundle->parts->kernel_names[0], &bench.kernels[i]));
+        require(kiln_bundle_find_part(bundle, "f16", &part));
+        require(kiln_module_find_kernel(module, part.kernel_names[0], &bench.kernels[i]));
         require(kiln_kernel_get_attributes(bench.kernels[i], &attributes));
         bench.arguments_size = attributes.arguments_size;
     }

@@ -154,8 +154,9 @@ EXPORT uint64_t hsa_queue_add_write_index_relaxed(const kiln__hsa_queue *queue, 
     return __atomic_fetch_add(&((null_queue *)(uintptr_t)queue)->write_index, value, __ATOMIC_RELAXED);
 }
 
+/* All but the last packet reserved, which may not have been published. */
 EXPORT uint64_t hsa_queue_load_read_index_scacquire(const kiln__hsa_queue *queue) {
-    return __atomic_load_n(&((const null_queue *)(const void *)queue)->write_index, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&((const null_queue *)(const void *)queue)->write_index, __ATOMIC_ACQUIRE) - 1;
 }
 
 EXPORT kiln__hsa_status hsa_signal_create(kiln__hsa_signal_value initial, uint32_t consumer_count,
