@@ -118,6 +118,14 @@ static bool dependencies_met(const kiln__hsa_dispatch_packet *packet) {
     return true;
 }
 
+/* True if the queue waits for a copy that failed, and so for ever. */
+static bool hangs(const sim_queue *queue) {
+    const kiln__hsa_barrier_packet *barrier = (const void *)&queue->taken[queue->taken_first].packet;
+    if (!queue->taken_count || (barrier->header & 0xff) != KILN__HSA_PACKET_TYPE_BARRIER_AND) return false;
+    const sim_signal *signal = sim_rocm_signal(barrier->dep_signal[0]);
+    return signal && signal->value < 0;
+}
+
 static void complete(sim_queue *queue, uint64_t begin) {
     const sim_taken *taken = &queue->taken[queue->taken_first];
     const kiln__hsa_dispatch_packet *packet = &taken->packet;
@@ -226,7 +234,7 @@ kiln__hsa_status hsa_queue_destroy(kiln__hsa_queue *native) {
         sim_rocm_unlock();
         return SIM_HSA_ERROR_INVALID_QUEUE;
     }
-    if (!queue->stopped && (queue->taken_count || queue->read_index != queue->write_index))
+    if (!queue->stopped && !hangs(queue) && (queue->taken_count || queue->read_index != queue->write_index))
         sim_violation("hsa_queue_destroy with %llu packets that are not done",
                       (unsigned long long)(queue->write_index - queue->read_index + queue->taken_count));
     queue->closing = true;

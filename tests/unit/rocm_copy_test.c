@@ -1,0 +1,247 @@
+/* Copies, fills and events through HSA: their order with launches and across streams, pageable memory, timing, and what
+ * is left of a device whose copy, queue or memory access failed. */
+#include "loader/rocm/hsa_abi.h"
+#include "tests/unit/rocm_sim.h"
+
+enum { WORDS = 5000 };
+
+typedef struct fixture {
+    kiln_device *device;
+    kiln_stream stream;
+    uint32_t *host, *near, *far; /* pinned, and two buffers of the device's */
+} fixture;
+
+static int setup(void **state) {
+    static fixture shared;
+    rocm_reset(state);
+    sim.configure("KILN_SIM_DELAY", "300");
+    shared.device = rocm_open(0);
+    shared.stream = rocm_stream(shared.device, KILN_STREAM_TIMING);
+    assert_ok(kiln_host_alloc(shared.device, WORDS * 4, (void **)&shared.host));
+    assert_ok(kiln_memory_alloc(shared.device, WORDS * 4, (void **)&shared.near));
+    assert_ok(kiln_memory_alloc(shared.device, WORDS * 4, (void **)&shared.far));
+    *state = &shared;
+    return 0;
+}
+
+static int teardown(void **state) {
+    fixture *f = *state;
+    kiln_host_free(f->device, f->host);
+    kiln_memory_free(f->device, f->near);
+    kiln_memory_free(f->device, f->far);
+    kiln_stream_close(&f->stream);
+    kiln_device_close(f->device);
+    rocm_assert_clean();
+    return 0;
+}
+
+static void launch(fixture *f, kiln_stream *stream, uint32_t count) {
+    const scale_arguments arguments = {.x = (void *)f->near, .y = (void *)f->far, .count = count};
+    const kiln_launch_config config = {.grid = {1}, .group = {64}};
+    assert_ok(kiln_launch(stream, rocm_kernel(f->device, "scale"), &config, &arguments, sizeof arguments));
+}
+
+/* Each step reads what the step before wrote. The engine runs copies in an order of its own, so that one which did not
+ * wait for its turn moves old bytes. */
+static void copies_run_in_stream_order(void **state) {
+    fixture *f = *state;
+    for (uint32_t round = 1; round <= 20; round++) {
+        for (uint32_t i = 0; i < WORDS; i++)
+            f->host[i] = round * WORDS + i;
+        assert_ok(kiln_copy(&f->stream, f->near, f->host, WORDS * 4, KILN_TO_DEVICE));
+        launch(f, &f->stream, round);
+        assert_ok(kiln_copy(&f->stream, f->far, f->near, WORDS * 4, KILN_ON_DEVICE));
+        assert_ok(kiln_fill(&f->stream, f->near, 0, WORDS * 4));
+        assert_ok(kiln_copy(&f->stream, f->host, f->far, WORDS * 4, KILN_TO_HOST));
+        assert_ok(kiln_stream_sync(&f->stream));
+        assert_int_equal(sim.launches(), round);
+        for (uint32_t i = 0; i < WORDS; i++)
+            assert_int_equal(f->host[i], round * WORDS + i);
+    }
+}
+
+static void a_copy_of_pinned_memory_does_not_wait(void **state) {
+    fixture *f = *state;
+    memset(f->near, 0, WORDS * 4);
+    memset(f->host, 7, WORDS * 4);
+    sim_rocm.hold(1);
+    assert_ok(kiln_copy(&f->stream, f->near, f->host, WORDS * 4, KILN_TO_DEVICE));
+    assert_int_equal(f->near[0], 0);
+    sim_rocm.hold(0);
+    assert_ok(kiln_stream_sync(&f->stream));
+    assert_memory_equal(f->near, f->host, WORDS * 4);
+    assert_int_equal(sim.calls("hsa_amd_memory_lock"), 0);
+}
+
+/* Locked for the time of the copy, or through a pinned buffer where locking is refused. */
+static void pageable_memory_is_copied_both_ways(void **state) {
+    fixture *f = *state;
+    enum { BYTES = (3 << 20) + 5 };
+    char *there = malloc(BYTES), *back = malloc(BYTES);
+    void *memory;
+    assert_non_null(there);
+    assert_non_null(back);
+    assert_ok(kiln_memory_alloc(f->device, BYTES, &memory));
+    for (size_t i = 0; i < BYTES; i++)
+        there[i] = (char)(i * 31 >> 3);
+    for (uint64_t refused = 0; refused < 2; refused++) {
+        memset(back, 0, BYTES);
+        if (refused) sim.fault("hsa_amd_memory_lock", 1, 0x1008);
+        assert_ok(kiln_copy(&f->stream, memory, there, BYTES, KILN_TO_DEVICE));
+        assert_int_equal(sim.faulted(), refused);
+        if (refused) sim.fault("hsa_amd_memory_lock", 1, 0x1008);
+        assert_ok(kiln_copy(&f->stream, back, memory, BYTES, KILN_TO_HOST));
+        assert_memory_equal(back, there, BYTES);
+        assert_int_equal(sim.live("lock"), 0);
+        assert_ok(kiln_fill(&f->stream, memory, 0xee, BYTES));
+    }
+    kiln_memory_free(f->device, memory);
+    free(there);
+    free(back);
+}
+
+static void fills_of_any_size_and_alignment_touch_their_bytes_alone(void **state) {
+    fixture *f = *state;
+    uint8_t expected[64], *bytes = (uint8_t *)f->near;
+    sim.configure("KILN_SIM_DELAY", NULL);
+    for (size_t at = 0; at < 9; at++)
+        for (size_t size = 1; size < 20; size++) {
+            assert_ok(kiln_fill(&f->stream, bytes, 0x11, sizeof expected));
+            assert_ok(kiln_fill(&f->stream, bytes + at, 0xab, size));
+            assert_ok(kiln_stream_sync(&f->stream));
+            memset(expected, 0x11, sizeof expected);
+            memset(expected + at, 0xab, size);
+            assert_memory_equal(bytes, expected, sizeof expected);
+        }
+}
+
+/* The second stream's copy may not start before the first's event, and the other way round. */
+static void events_order_two_streams(void **state) {
+    fixture *f = *state;
+    kiln_stream other = rocm_stream(f->device, 0);
+    kiln_event *filled, *read;
+    assert_ok(kiln_event_create(f->device, &filled));
+    assert_ok(kiln_event_create(f->device, &read));
+    assert_ok(kiln_event_sync(filled)); /* never recorded: has happened */
+    for (uint32_t round = 1; round <= 50; round++) {
+        uint32_t *answer = f->host + 1;
+        f->host[0] = round;
+        assert_ok(kiln_copy(&f->stream, f->near, f->host, 4, KILN_TO_DEVICE));
+        assert_ok(kiln_event_record(filled, &f->stream));
+        assert_ok(kiln_stream_wait_event(&other, filled));
+        assert_ok(kiln_copy(&other, answer, f->near, 4, KILN_TO_HOST));
+        assert_ok(kiln_event_record(read, &other));
+        assert_ok(kiln_stream_wait_event(&f->stream, read));
+        assert_ok(kiln_copy(&f->stream, f->near, f->host + 2, 4, KILN_TO_DEVICE));
+        assert_ok(kiln_event_sync(read));
+        assert_int_equal(*answer, round);
+        assert_ok(kiln_stream_sync(&f->stream));
+    }
+    kiln_event_destroy(filled);
+    kiln_event_destroy(read);
+    kiln_stream_close(&other);
+}
+
+/* Signals come back into use: thousands of events do not need thousands of them. */
+static void signals_are_used_again(void **state) {
+    fixture *f = *state;
+    kiln_stream other = rocm_stream(f->device, 0);
+    kiln_event *event;
+    sim.configure("KILN_SIM_DELAY", NULL);
+    assert_ok(kiln_event_create(f->device, &event));
+    for (int i = 0; i < 2000; i++) {
+        assert_ok(kiln_event_record(event, &f->stream));
+        assert_ok(kiln_stream_wait_event(&other, event));
+        if (i % 10 == 0) assert_ok(kiln_stream_sync(&other));
+    }
+    assert_ok(kiln_stream_sync(&other));
+    assert_true(sim.live("signal") < 200);
+    kiln_event_destroy(event);
+    kiln_stream_close(&other);
+}
+
+static void elapsed_is_the_devices_time(void **state) {
+    fixture *f = *state;
+    kiln_stream untimed = rocm_stream(f->device, 0);
+    kiln_event *start, *end, *plain;
+    double nanoseconds;
+    assert_ok(kiln_event_create(f->device, &start));
+    assert_ok(kiln_event_create(f->device, &end));
+    assert_ok(kiln_event_create(f->device, &plain));
+    assert_ok(kiln_event_record(start, &f->stream));
+    for (uint32_t i = 0; i < 20; i++)
+        launch(f, &f->stream, i);
+    assert_ok(kiln_event_record(end, &f->stream));
+    assert_ok(kiln_event_record(plain, &untimed));
+    assert_ok(kiln_event_sync(end));
+    assert_ok(kiln_event_sync(plain));
+    assert_ok(kiln_event_elapsed(start, end, &nanoseconds));
+    assert_true(nanoseconds > 0);
+    double backwards;
+    assert_ok(kiln_event_elapsed(end, start, &backwards));
+    assert_true(backwards == -nanoseconds);
+    assert_error(kiln_event_elapsed(start, plain, &nanoseconds), KILN_ERROR_INVALID_ARGUMENT,
+                 "end was recorded on a stream opened without KILN_STREAM_TIMING");
+    sim_rocm.hold(1);
+    assert_ok(kiln_event_record(end, &f->stream));
+    assert_error(kiln_event_elapsed(start, end, &nanoseconds), KILN_ERROR_INVALID_ARGUMENT, "end has not happened yet");
+    sim_rocm.hold(0);
+    sim.fault("hsa_amd_profiling_get_dispatch_time", 1, SIM_LIE);
+    assert_error(kiln_event_elapsed(start, start, &nanoseconds), KILN_ERROR_DRIVER, "recorded no time for start");
+    kiln_event_destroy(start);
+    kiln_event_destroy(end);
+    kiln_event_destroy(plain);
+    kiln_stream_close(&untimed);
+}
+
+static void assert_lost(fixture *f) {
+    void *memory;
+    assert_error(kiln_stream_sync(&f->stream), KILN_ERROR_DEVICE_LOST, "rocm:0 is lost");
+    assert_error(kiln_memory_alloc(f->device, 64, &memory), KILN_ERROR_DEVICE_LOST, "rocm:0 is lost");
+    kiln_stream stream;
+    assert_error(kiln_stream_open(f->device, 0, &stream), KILN_ERROR_DEVICE_LOST, "rocm:0 is lost");
+}
+
+static void a_page_fault_loses_the_device(void **state) {
+    fixture *f = *state;
+    sim_rocm.hold(1);
+    launch(f, &f->stream, 1);
+    sim_rocm.page_fault(0);
+    assert_lost(f);
+}
+
+static void a_queue_error_loses_the_device(void **state) {
+    fixture *f = *state;
+    sim_rocm.hold(1);
+    launch(f, &f->stream, 1);
+    sim_rocm.queue_error(0, 41);
+    assert_lost(f);
+}
+
+/* The barrier packet behind a copy that failed waits for ever: found by the host's wait. */
+static void a_failed_copy_loses_the_device(void **state) {
+    fixture *f = *state;
+    sim_rocm.copy_error(1);
+    assert_ok(kiln_copy(&f->stream, f->near, f->host, WORDS * 4, KILN_TO_DEVICE));
+    assert_error(kiln_stream_sync(&f->stream), KILN_ERROR_DRIVER, "a copy failed on the device");
+    assert_lost(f);
+}
+
+int main(int argc, char **argv) {
+    (void)argc;
+    rocm_sim_start(argv, "gfx90a");
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(copies_run_in_stream_order),
+        TEST(a_copy_of_pinned_memory_does_not_wait),
+        TEST(pageable_memory_is_copied_both_ways),
+        TEST(fills_of_any_size_and_alignment_touch_their_bytes_alone),
+        TEST(events_order_two_streams),
+        TEST(signals_are_used_again),
+        TEST(elapsed_is_the_devices_time),
+        TEST(a_page_fault_loses_the_device),
+        TEST(a_queue_error_loses_the_device),
+        TEST(a_failed_copy_loses_the_device),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
