@@ -22,8 +22,8 @@ static const struct {
     [KILN_GELU_QUICK] = {47.0f, {1.702f}},
 };
 
-static kiln_status add_gelu(kiln_stream *stream, const kiln_add_gelu_params *params, size_t params_size, unsigned part,
-                            const char *name) {
+KILN__HOST_SIDE kiln_status add_gelu(kiln_stream *stream, const kiln_add_gelu_params *params, size_t params_size,
+                                     unsigned part, const char *name) {
     kiln_add_gelu_params copy;
     KILN__PARAMS(name, params, params_size, &copy);
     KILN__TRY(kiln__sizes_check(name, stream, params->rows, params->cols));

@@ -16,6 +16,9 @@
         }                                                                                  \
     } while (0)
 
+/* Before an operator's host side, which is compiled once for each precision: as a constant it folds into the checks. */
+#define KILN__HOST_SIDE static inline __attribute__((always_inline))
+
 /* The parts of an operator by their number, with the logarithm of an element's bytes. */
 static inline unsigned kiln__part_size_log2(unsigned part) {
     return part == KILN__PART_f32 ? 2 : 1;
@@ -53,6 +56,7 @@ static inline kiln_status kiln__grid(const char *name, uint64_t tiles, uint64_t 
     config->grid[1] = blocks < KILN_GRID_BLOCKS ? (uint32_t)blocks : KILN_GRID_BLOCKS;
     config->grid[2] = (uint32_t)beyond;
     config->group[0] = KILN_GROUP;
+    config->group[1] = config->group[2] = 1;
     return KILN_OK;
 }
 

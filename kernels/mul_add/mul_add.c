@@ -9,8 +9,8 @@ enum {
 #include "kernels/mul_add/mul_add.def"
 };
 
-static kiln_status mul_add(kiln_stream *stream, const kiln_mul_add_params *params, size_t params_size, unsigned part,
-                           const char *name) {
+KILN__HOST_SIDE kiln_status mul_add(kiln_stream *stream, const kiln_mul_add_params *params, size_t params_size,
+                                    unsigned part, const char *name) {
     kiln_mul_add_params copy;
     KILN__PARAMS(name, params, params_size, &copy);
     KILN__TRY(kiln__stream_check(name, stream));

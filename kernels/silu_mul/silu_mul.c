@@ -18,8 +18,8 @@ static const struct {
     [KILN_GLU_GELU_TANH] = {9.7f, {1.59576912f, 0.0713548163f}}, /* 2 sqrt(2 / pi), and 0.044715 times it */
 };
 
-static kiln_status silu_mul(kiln_stream *stream, const kiln_silu_mul_params *params, size_t params_size, unsigned part,
-                            const char *name) {
+KILN__HOST_SIDE kiln_status silu_mul(kiln_stream *stream, const kiln_silu_mul_params *params, size_t params_size,
+                                     unsigned part, const char *name) {
     kiln_silu_mul_params copy;
     KILN__PARAMS(name, params, params_size, &copy);
     KILN__TRY(kiln__sizes_check(name, stream, params->rows, params->cols));

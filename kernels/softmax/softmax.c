@@ -40,8 +40,8 @@ static kiln_status launch_long(kiln_stream *stream, const kiln_softmax_params *p
     return kiln_launch(stream, &kernels[KERNEL_softmax_rows], config, args, sizeof *args);
 }
 
-static kiln_status softmax(kiln_stream *stream, const kiln_softmax_params *params, size_t params_size, unsigned part,
-                           const char *name) {
+KILN__HOST_SIDE kiln_status softmax(kiln_stream *stream, const kiln_softmax_params *params, size_t params_size,
+                                    unsigned part, const char *name) {
     kiln_softmax_params copy;
     KILN__PARAMS(name, params, params_size, &copy);
     KILN__TRY(kiln__sizes_check(name, stream, params->rows, params->cols));

@@ -78,9 +78,15 @@ typedef kiln__cu_result (*launch_function)(kiln__cu_function function, unsigned 
                                            unsigned shared_bytes, kiln__cu_stream stream, void **parameters,
                                            void **extra);
 
+/* What is launched where; the devices' targets are a ring. */
+typedef struct bench_target {
+    kiln_stream stream;
+    const kiln_kernel *kernel;
+    struct bench_target *next;
+} bench_target;
+
 static struct {
-    kiln_stream streams[DEVICES_MAX];
-    const kiln_kernel *kernels[DEVICES_MAX];
+    bench_target targets[DEVICES_MAX];
     size_t arguments_size;
     launch_function cuLaunchKernel;
     char *tensor;
@@ -110,49 +116,46 @@ static void open_devices(kiln_backend_id backend, const kiln_bundle *bundle, int
         kiln_kernel_attributes attributes;
         kiln_device *device;
         require(kiln_device_open(&options, &device));
-        require(kiln_stream_open(device, 0, &bench.streams[i]));
+        require(kiln_stream_open(device, 0, &bench.targets[i].stream));
         require(kiln_module_get(device, bundle, "f16", &module));
         require(kiln_bundle_find_part(bundle, "f16", &part));
-        require(kiln_module_find_kernel(module, part.kernel_names[0], &bench.kernels[i]));
-        require(kiln_kernel_get_attributes(bench.kernels[i], &attributes));
+        require(kiln_module_find_kernel(module, part.kernel_names[0], &bench.targets[i].kernel));
+        require(kiln_kernel_get_attributes(bench.targets[i].kernel, &attributes));
         bench.arguments_size = attributes.arguments_size;
+        bench.targets[i].next = &bench.targets[(i + 1) % devices];
     }
 }
 
 /* ---- The loops --------------------------------------------------------------------------------------------------- */
 
-static void __attribute__((noinline)) run_direct(int devices, long count) {
+static void __attribute__((noinline)) run_direct(long count) {
     bench_arguments arguments = {{1, 2, 3, 4, 5, 6}};
-    int device = 0;
-    for (long i = 0; i < count; i++) {
+    bench_target *target = bench.targets;
+    for (; count > 0; count--, target = target->next) {
         size_t size = sizeof arguments;
         void *extra[] = {KILN__CU_LAUNCH_PARAM_BUFFER_POINTER, &arguments, KILN__CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
                          KILN__CU_LAUNCH_PARAM_END};
         if (bench.cuLaunchKernel((kiln__cu_function)(void *)&bench, GROUPS, 1, 1, THREADS, 1, 1, 0,
-                                 bench.streams[device].native, NULL, extra))
+                                 target->stream.native, NULL, extra))
             abort();
-        if (++device == devices) device = 0;
     }
 }
 
-static void __attribute__((noinline)) run_launch(int devices, long count) {
+static void __attribute__((noinline)) run_launch(long count) {
     uint64_t arguments[64] = {1, 2, 3, 4, 5, 6};
     const kiln_launch_config config = {.grid = {GROUPS, 1, 1}, .group = {THREADS, 1, 1}};
-    int device = 0;
-    for (long i = 0; i < count; i++) {
-        if (kiln_launch(&bench.streams[device], bench.kernels[device], &config, arguments, bench.arguments_size))
-            abort();
-        if (++device == devices) device = 0;
+    bench_target *target = bench.targets;
+    for (; count > 0; count--, target = target->next) {
+        if (kiln_launch(&target->stream, target->kernel, &config, arguments, bench.arguments_size)) abort();
     }
 }
 
-static void __attribute__((noinline)) run_operator(int devices, long count) {
-    int device = 0;
-    for (long i = 0; i < count; i++) {
+static void __attribute__((noinline)) run_operator(long count) {
+    bench_target *target = bench.targets;
+    for (; count > 0; count--, target = target->next) {
         const kiln_mul_add_params params = {
             .y = bench.tensor, .a = bench.tensor, .b = bench.tensor, .c = bench.tensor, .count = 4096};
-        if (kiln_mul_add_f16(&bench.streams[device], &params)) abort();
-        if (++device == devices) device = 0;
+        if (kiln_mul_add_f16(&target->stream, &params)) abort();
     }
 }
 
@@ -162,7 +165,7 @@ typedef struct bench_mode {
     const char *name;
     kiln_backend_id backend;
     const kiln_bundle *bundle;
-    void (*run)(int devices, long count);
+    void (*run)(long count);
 } bench_mode;
 
 static const bench_mode modes[] = {
@@ -198,14 +201,14 @@ int main(int argc, char **argv) {
         if (current) make_current(driver, 0);
     }
     bench.tensor = aligned_alloc(256, 1 << 16);
-    mode->run(devices, 2 * devices);
+    mode->run(2 * devices);
 
     allocations = locks = 0;
     if (sealed && prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT)) {
         report("system calls: not counted, this kernel has no seccomp\n");
         return 0;
     }
-    mode->run(devices, atol(argv[3]));
+    mode->run(atol(argv[3]));
     char text[128];
     snprintf(text, sizeof text, "allocations: %lu, locks: %lu, system calls: %s\n", allocations, locks,
              sealed ? "0" : "not counted");
