@@ -32,7 +32,7 @@ typedef struct left_out {
 } left_out;
 
 typedef struct machine_view {
-    kiln_device *best; /* what a program that does not ask gets */
+    kiln_device *best; /* what a program that does not ask gets; NULL if it gets none */
     kiln_device **devices;
     kiln_device_info *infos;
     size_t count;
@@ -75,10 +75,12 @@ static void open_one(machine_view *machine, kiln_backend_id backend, int32_t ord
     machine->infos[machine->count++] = info;
 }
 
-static int find_devices(machine_view *machine) {
+static void find_devices(machine_view *machine) {
     /* First, since a device remembers the story of its first opening. */
-    kiln_status best = kiln_device_open(NULL, &machine->best);
-    if (best != KILN_OK) return cli_fail(best, "info");
+    if (kiln_device_open(NULL, &machine->best) != KILN_OK) {
+        leave_out(machine, "default device");
+        machine->failed = true;
+    }
     for (kiln_backend_id backend = KILN_CUDA; backend <= KILN_CPU; backend++) {
         int32_t count;
         kiln_status status = kiln_device_count(backend, &count);
@@ -86,7 +88,6 @@ static int find_devices(machine_view *machine) {
         for (int32_t ordinal = 0; status == KILN_OK && ordinal < count; ordinal++)
             open_one(machine, backend, ordinal);
     }
-    return CLI_OK;
 }
 
 static void close_devices(machine_view *machine) {
@@ -136,7 +137,7 @@ static void print_machine(const machine_view *machine) {
     char version[CLI_VERSION_SIZE];
     printf("kiln %s\n\n", cli_kiln_version(version));
     print_devices(machine);
-    printf("\ndefault device:\n");
+    if (machine->best) printf("\ndefault device:\n");
     cli_put_lines(stdout, 2, kiln_device_why(machine->best));
     print_left_out(machine);
 }
@@ -253,8 +254,9 @@ static int run(int argc, char **argv) {
     bundle_list bundles;
     machine_view machine = {0};
     int code = bundles_find(argc, argv, &bundles);
-    if (code == CLI_OK) code = find_devices(&machine);
-    if (code == CLI_OK) code = show(&machine, as_json, checks ? &bundles : NULL);
+    if (code != CLI_OK) return code;
+    find_devices(&machine);
+    code = show(&machine, as_json, checks ? &bundles : NULL);
     close_devices(&machine);
     return code;
 }

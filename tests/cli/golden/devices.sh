@@ -11,3 +11,6 @@ recorded sm_90,sm_120 kiln explain --device cuda:1 softmax | grep -e '>' -e '^sm
 recorded gfx942 kiln explain --device rocm:0 softmax | grep -e '>' -e '^gfx'
 recorded sm_90 kiln explain --device cuda:1
 echo "exit $?"
+# A device that is there and cannot be opened: the others are listed all the same.
+KILN_SIM_FAULT=cuDevicePrimaryCtxRetain,1,2 recorded sm_90,sm_89 kiln info | tr -s ' ' | grep -v -e '^cpu:0' -e '^ rocm'
+echo "exit ${PIPESTATUS[0]}"
