@@ -8,6 +8,7 @@
 #include <kiln/kiln.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <cmocka.h>
