@@ -20,7 +20,7 @@ run() { # SECONDS
         echo "fuzz: SKIPPED: no clang with libFuzzer here (Debian: apt-get install clang)"
         return 0
     fi
-    make --no-print-directory config=fuzz fuzzers
+    make --silent --no-print-directory config=fuzz fuzzers
     failed=0
     for target in $targets; do
         mkdir -p "$out/corpus/$target"

@@ -168,6 +168,7 @@ kiln__elf_program kiln__elf_program_at(const kiln__elf *elf, uint32_t index) {
     const uint8_t *header = elf->programs + (size_t)index * PROGRAM_SIZE;
     return (kiln__elf_program){
         .type = kiln__read_u32(header),
+        .flags = kiln__read_u32(header + 4),
         .address = kiln__read_u64(header + 16),
         .memory_size = kiln__read_u64(header + 40),
         .alignment = kiln__read_u64(header + 48),

@@ -24,6 +24,8 @@ enum {
 
 enum { KILN__ELF_PROGRAM_LOAD = 1, KILN__ELF_PROGRAM_NOTE = 4 };
 
+enum { KILN__ELF_PROGRAM_EXECUTABLE = 1 }; /* in flags */
+
 enum { KILN__ELF_SYMBOL_LOCAL = 0 };    /* bindings */
 enum { KILN__ELF_SYMBOL_FUNCTION = 2 }; /* types */
 
@@ -54,6 +56,7 @@ typedef struct kiln__elf_section {
 
 typedef struct kiln__elf_program {
     uint32_t type;
+    uint32_t flags;
     uint64_t address;
     uint64_t memory_size;
     uint64_t alignment;

@@ -55,6 +55,8 @@ static kiln_status open_hsaco(const void *bytes, size_t size, kiln__image_reader
     kiln__hsaco *hsaco = &reader->hsaco;
     KILN__TRY(kiln__hsaco_read(bytes, size, hsaco));
     reader->hsaco_rest = hsaco->kernels;
+    KILN__TRY(kiln__elf_read(bytes, size, &reader->hsaco_elf));
+    KILN__TRY(kiln__descriptor_symbols(&reader->hsaco_elf, &reader->hsaco_symbols));
     snprintf(facts->target, sizeof facts->target, "%s", hsaco->target);
     facts->format_version = hsaco->code_object_version;
     facts->kernel_count = hsaco->kernel_count;
@@ -119,9 +121,10 @@ static uint32_t spill_bytes(const kiln__hsaco_kernel *kernel) {
     return bytes < UINT32_MAX ? (uint32_t)bytes : UINT32_MAX;
 }
 
-static kiln_status next_hsaco(kiln__bytes *rest, kiln_kernel_facts *out_kernel) {
+static kiln_status next_hsaco(kiln__image_reader *reader, kiln_kernel_facts *out_kernel) {
     kiln__hsaco_kernel kernel;
-    KILN__TRY(kiln__hsaco_kernel_next(rest, &kernel));
+    KILN__TRY(kiln__hsaco_kernel_next(&reader->hsaco_rest, &kernel));
+    KILN__TRY(kiln__descriptor_check(&reader->hsaco_elf, &reader->hsaco_symbols, &kernel));
     memset(out_kernel, 0, sizeof *out_kernel);
     memcpy(out_kernel->name, kernel.name, sizeof out_kernel->name);
     out_kernel->info = (kiln_kernel_info){
@@ -139,7 +142,7 @@ _Static_assert(sizeof((kiln__hsaco_kernel *)0)->name == sizeof((kiln_kernel_fact
 kiln_status kiln__image_next(kiln__image_reader *reader, kiln_kernel_facts *out_kernel) {
     if (reader->kind == KILN_IMAGE_CUBIN)
         return kiln__cubin_kernel_next(&reader->cubin, &reader->cubin_cursor, out_kernel);
-    if (reader->kind == KILN_IMAGE_HSACO) return next_hsaco(&reader->hsaco_rest, out_kernel);
+    if (reader->kind == KILN_IMAGE_HSACO) return next_hsaco(reader, out_kernel);
     return kiln__ptx_kernel_next(&reader->ptx, &reader->ptx_place, out_kernel);
 }
 

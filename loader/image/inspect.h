@@ -3,6 +3,7 @@
 #define KILN_LOADER_IMAGE_INSPECT_H
 
 #include "loader/image/cubin.h"
+#include "loader/image/descriptor.h"
 #include "loader/image/hsaco.h"
 #include "loader/image/ptx.h"
 
@@ -16,6 +17,8 @@ typedef struct kiln__image_reader {
         struct {
             kiln__hsaco hsaco;
             kiln__bytes hsaco_rest;
+            kiln__elf hsaco_elf;
+            kiln__elf_symbols hsaco_symbols;
         };
         struct {
             kiln__ptx ptx;

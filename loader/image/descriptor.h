@@ -1,0 +1,19 @@
+/* The kernel descriptors of an AMD code object: what the hardware is told of a kernel, where the metadata is what the
+ * host is told. (LLVM, "User Guide for AMDGPU Backend", Kernel Descriptor.) The two must agree, and code must stand
+ * behind them: a kernel that is listed and has no code would be found at its launch. */
+#ifndef KILN_LOADER_IMAGE_DESCRIPTOR_H
+#define KILN_LOADER_IMAGE_DESCRIPTOR_H
+
+#include "loader/image/elf.h"
+#include "loader/image/hsaco.h"
+
+/* The symbols that a driver looks kernels up in; none (count 0) if the file has no such table.
+ * Returns KILN_OK, KILN_ERROR_CORRUPT_IMAGE. */
+kiln_status kiln__descriptor_symbols(const kiln__elf *elf, kiln__elf_symbols *out_symbols);
+
+/* Checks a kernel's descriptor: it is there, says what the metadata says and points to code.
+ * Returns KILN_OK, KILN_ERROR_CORRUPT_IMAGE. */
+kiln_status kiln__descriptor_check(const kiln__elf *elf, const kiln__elf_symbols *symbols,
+                                   const kiln__hsaco_kernel *kernel);
+
+#endif
