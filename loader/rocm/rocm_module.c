@@ -61,6 +61,9 @@ static kiln_status set_facts(kiln_kernel *kernel, kiln__rocm_kernel *function, c
         return kiln__fail(KILN_ERROR_CORRUPT_IMAGE, "kernel %s: arguments of %u bytes in kernargs of %u", facts->name,
                           facts->arguments_size, facts->kernarg_size);
     *function = (kiln__rocm_kernel){0};
+    if (kernel->info.arguments_size && kernel->info.arguments_size != facts->arguments_size)
+        return kiln__fail(KILN_ERROR_CORRUPT_IMAGE, "kernel %s takes %u bytes of arguments, its bundle says %u",
+                          facts->name, facts->arguments_size, kernel->info.arguments_size);
     KILN__TRY(set_hidden(function, facts));
     function->kernarg_bytes = facts->kernarg_size;
     function->arguments_bytes = facts->arguments_size;

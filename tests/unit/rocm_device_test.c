@@ -2,6 +2,7 @@
  * image is loaded, which is refused, and what a kernel may not need. */
 #include "loader/rocm/rocm.h"
 #include "tests/unit/rocm_sim.h"
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -170,6 +171,64 @@ static void kernels_that_need_what_kiln_lacks_are_refused(void **state) {
     assert_image_refused("scale", "scala", 5, KILN_ERROR_NOT_FOUND, "has no kernel scale");
 }
 
+static void a_bundle_that_disagrees_with_its_image_is_refused(void **state) {
+    (void)state;
+    kiln_kernel_info kernels[3] = {rocm_kernels[0], rocm_kernels[1], rocm_kernels[2]};
+    kiln_image image = rocm_images[3];
+    kiln_part part = rocm_part;
+    kiln_bundle bundle = rocm_bundle;
+    kernels[2].arguments_size = 24;
+    image.kernels = kernels;
+    part.images = &image;
+    part.image_count = 1;
+    bundle.parts = &part;
+    kiln_device *device = rocm_open(GFX1030);
+    const kiln_module *module;
+    assert_error(kiln_module_get(device, &bundle, "f32", &module), KILN_ERROR_CORRUPT_IMAGE,
+                 "kernel mixed takes 20 bytes of arguments, its bundle says 24");
+    kiln_device_close(device);
+    rocm_assert_clean();
+}
+
+static void *load_and_launch(void *argument) {
+    kiln_device *device = argument;
+    const kiln_module *module;
+    const kiln_kernel *scale;
+    const scale_arguments arguments = {.count = 1};
+    const kiln_launch_config config = {.grid = {2}, .group = {64}};
+    kiln_stream stream;
+    if (kiln_module_get(device, &rocm_bundle, "f32", &module) != KILN_OK ||
+        kiln_module_find_kernel(module, "scale", &scale) != KILN_OK || kiln_stream_open(device, 0, &stream) != KILN_OK)
+        return NULL;
+    kiln_status status = KILN_OK;
+    for (int i = 0; i < 100 && status == KILN_OK; i++)
+        status = kiln_launch(&stream, scale, &config, &arguments, sizeof arguments);
+    if (status == KILN_OK) status = kiln_stream_sync(&stream);
+    kiln_stream_close(&stream);
+    return status == KILN_OK ? device : NULL;
+}
+
+/* Two threads a device, all devices at once: the runtime knows which device a kernel object was loaded for. */
+static void devices_load_and_launch_at_once(void **state) {
+    (void)state;
+    kiln_device *opened[GPUS];
+    pthread_t threads[2 * GPUS];
+    for (int32_t i = 0; i < GPUS; i++)
+        opened[i] = rocm_open(i);
+    for (int i = 0; i < 2 * GPUS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, load_and_launch, opened[i % GPUS]), 0);
+    for (int i = 0; i < 2 * GPUS; i++) {
+        void *result;
+        pthread_join(threads[i], &result);
+        assert_ptr_equal(result, opened[i % GPUS]);
+    }
+    assert_int_equal(sim.launches(), 2 * GPUS * 100);
+    assert_int_equal(sim.calls("hsa_executable_create_alt"), GPUS);
+    for (int i = 0; i < GPUS; i++)
+        kiln_device_close(opened[i]);
+    rocm_assert_clean();
+}
+
 static void lying_drivers_are_seen_through(void **state) {
     (void)state;
     static const struct {
@@ -279,6 +338,8 @@ int main(int argc, char **argv) {
         TEST(a_refusal_says_so_and_leaves_the_device_usable),
         TEST(the_next_image_is_tried),
         TEST(kernels_that_need_what_kiln_lacks_are_refused),
+        TEST(a_bundle_that_disagrees_with_its_image_is_refused),
+        TEST(devices_load_and_launch_at_once),
         TEST(lying_drivers_are_seen_through),
         TEST(a_forked_child_gets_a_status),
         TEST(any_order_of_teardown_is_clean),
