@@ -88,7 +88,8 @@ static inline kiln_status kiln__elementwise(const char *name, int64_t rows, int6
     shape->tile = (uint32_t)tile << (4 - size_log2);
     shape->lanes_log2 = lanes_log2;
     shape->wide = wide;
-    return kiln__grid(name, (vectors + tile - 1) >> (lanes_log2 + 2), kiln__blocks(rows, lanes_log2), config);
+    uint64_t blocks = rows == 1 ? 1 : kiln__blocks(rows, lanes_log2); /* folds where an operator has one row */
+    return kiln__grid(name, (vectors + tile - 1) >> (lanes_log2 + 2), blocks, config);
 }
 
 static inline kiln_status kiln__stream_check(const char *name, const kiln_stream *stream) {
