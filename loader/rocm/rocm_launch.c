@@ -11,8 +11,7 @@ static inline uint32_t at_least_one(uint32_t value) {
     return value + !value;
 }
 
-/* Never passed by address on the fast path, so that it stays in registers. */
-static inline launch_shape shape_of(const kiln_launch_config *config) {
+static launch_shape shape_of(const kiln_launch_config *config) {
     const uint32_t x = at_least_one(config->group[0]), y = at_least_one(config->group[1]),
                    z = at_least_one(config->group[2]);
     return (launch_shape){{x, y, z},
@@ -20,19 +19,18 @@ static inline launch_shape shape_of(const kiln_launch_config *config) {
                            (uint64_t)at_least_one(config->grid[2]) * z}};
 }
 
-/* One dimension and no clusters: what most launches are. */
-static inline bool is_line(const kiln_launch_config *config) {
-    return (config->grid[1] | config->grid[2] | config->group[1] | config->group[2] | config->cluster[0] |
-            config->cluster[1] | config->cluster[2]) <= 1;
-}
-
-static inline launch_shape line_of(const kiln_launch_config *config) {
-    const uint32_t x = at_least_one(config->group[0]);
-    return (launch_shape){{x, 1, 1}, {(uint64_t)at_least_one(config->grid[0]) * x, 1, 1}};
+/* One dimension, no clusters and within the limits: what most launches are. A zero size is not, and wraps. */
+static inline bool is_plain(const kiln__rocm_device *rocm, const kiln__rocm_kernel *function,
+                            const kiln_launch_config *config) {
+    const uint32_t ones = config->grid[1] | config->grid[2] | config->group[1] | config->group[2] | config->cluster[0] |
+                          config->cluster[1] | config->cluster[2];
+    return ones <= 1 && config->group[0] - 1 < function->line_max &&
+           (uint64_t)config->grid[0] * config->group[0] - 1 < rocm->line_max &&
+           config->dynamic_shared_bytes <= function->dynamic_max;
 }
 
 /* Says which limit a launch exceeds, if any. */
-static kiln_status __attribute__((noinline))
+static kiln_status __attribute__((cold, noinline))
 check_shape(const kiln__rocm_device *rocm, const kiln_kernel *kernel, const kiln_launch_config *config) {
     const kiln__rocm_kernel *function = kernel->function;
     const launch_shape shape = shape_of(config);
@@ -57,6 +55,18 @@ check_shape(const kiln__rocm_device *rocm, const kiln_kernel *kernel, const kiln
                       items <= rocm->grid_size_max,
                   "kiln_launch: grid has more than %u work-items", rocm->grid_size_max);
     return KILN_OK;
+}
+
+static void __attribute__((cold, noinline))
+write_shape(kiln__hsa_dispatch_packet *packet, const kiln_launch_config *config) {
+    const launch_shape shape = shape_of(config);
+    packet->workgroup_size_x = (uint16_t)shape.group[0];
+    packet->workgroup_size_y = (uint16_t)shape.group[1];
+    packet->workgroup_size_z = (uint16_t)shape.group[2];
+    packet->reserved0 = 0;
+    packet->grid_size_x = (uint32_t)shape.grid[0];
+    packet->grid_size_y = (uint32_t)shape.grid[1];
+    packet->grid_size_z = (uint32_t)shape.grid[2];
 }
 
 /* Writes the hidden arguments behind the explicit ones. Offsets and sizes were bounded when the kernel was loaded. */
@@ -98,12 +108,8 @@ kiln_status kiln__rocm_launch(kiln_stream *stream, const kiln_kernel *kernel, co
     (void)arguments_size; /* the kernel's; where it takes none, whatever is given is ignored */
     kiln__rocm_stream *state = stream->state;
     const kiln__rocm_kernel *function = kernel->function;
-    launch_shape shape = line_of(config);
-    if (KILN__UNLIKELY(!is_line(config) || shape.group[0] > function->line_max ||
-                       shape.grid[0] > state->rocm->line_max || config->dynamic_shared_bytes > function->dynamic_max)) {
-        KILN__TRY(check_shape(state->rocm, kernel, config));
-        shape = shape_of(config);
-    }
+    const bool plain = is_plain(state->rocm, function, config);
+    if (KILN__UNLIKELY(!plain)) KILN__TRY(check_shape(state->rocm, kernel, config));
 
     const uint32_t slot = (uint32_t)(state->launches % KILN__ROCM_RING_SLOTS);
     const uint32_t place = slot % KILN__ROCM_PART_SLOTS;
@@ -116,13 +122,17 @@ kiln_status kiln__rocm_launch(kiln_stream *stream, const kiln_kernel *kernel, co
     KILN__TRY(kiln__rocm_reserve(state, &index));
     state->launches++;
     kiln__hsa_dispatch_packet *packet = kiln__rocm_packet(state, index);
-    packet->workgroup_size_x = (uint16_t)shape.group[0];
-    packet->workgroup_size_y = (uint16_t)shape.group[1];
-    packet->workgroup_size_z = (uint16_t)shape.group[2];
-    packet->reserved0 = 0;
-    packet->grid_size_x = (uint32_t)shape.grid[0];
-    packet->grid_size_y = (uint32_t)shape.grid[1];
-    packet->grid_size_z = (uint32_t)shape.grid[2];
+    if (KILN__LIKELY(plain)) {
+        packet->workgroup_size_x = (uint16_t)config->group[0];
+        packet->workgroup_size_y = 1;
+        packet->workgroup_size_z = 1;
+        packet->reserved0 = 0;
+        packet->grid_size_x = config->grid[0] * config->group[0];
+        packet->grid_size_y = 1;
+        packet->grid_size_z = 1;
+    } else {
+        write_shape(packet, config);
+    }
     packet->private_segment_size = function->private_bytes;
     packet->group_segment_size = function->group_bytes + config->dynamic_shared_bytes;
     packet->kernel_object = function->object;
