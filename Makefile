@@ -167,6 +167,11 @@ $(OUT)/tests/unit/allocation_faults_test: KILN_LDFLAGS += \
 # One of the fuzzed parsers is the command line's.
 $(OUT)/tests/fuzz/replay_test: $(OBJ)/loader/cli/npy.o
 
+# The operators' tests have one thread of their own, and much to compute: only the library is watched for races.
+ifeq ($(config),thread)
+$(OBJ)/tests/ops/%.o: KILN_CFLAGS += -fno-sanitize=thread -O2
+endif
+
 # The command line's tests reach its parts, all but main.
 $(filter $(OUT)/tests/cli/%,$(TEST_PROGRAMS)): $(filter-out %/main.o,$(CLI_OBJECTS))
 
