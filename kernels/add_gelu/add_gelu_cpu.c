@@ -6,19 +6,27 @@
 #include "kernels/common/cpu.h"
 
 KILN_INLINE void add_gelu(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
-    const kiln_add_gelu_args *args = arguments;
+    const kiln_add_gelu_args args = *(const kiln_add_gelu_args *)arguments; /* what no store can change */
+    bool stream = kiln_streams(&args.shape, part);
     float x_tile[KILN_TILE], bias_tile[KILN_TILE] = {0};
-    KILN_FOR_TILES(&args->shape, span, work, col, count) {
-        const void *source = kiln_at(args->x, work.row * (uint64_t)args->x_stride + col, part);
-        void *target = kiln_at_mut(args->y, work.row * (uint64_t)args->y_stride + col, part);
+    KILN_FOR_TILES(&args.shape, span, work, col, count) {
+        const void *source = kiln_at(args.x, work.row * (uint64_t)args.x_stride + col, part);
+        void *target = kiln_at_mut(args.y, work.row * (uint64_t)args.y_stride + col, part);
         const float *x = kiln_tile_read(x_tile, source, count, part);
         const float *bias =
-            args->bias ? kiln_tile_read(bias_tile, kiln_at(args->bias, col, part), count, part) : bias_tile;
-        float *y = kiln_tile_target(x_tile, target, part);
-        KILN_INDEPENDENT
-        for (size_t i = 0; i < count; i++)
-            y[i] = kiln_gated(x[i] + bias[i], args->bound, args->coefficients, KILN_ADD_GELU_COEFFICIENTS);
-        kiln_tile_write(target, y, count, part);
+            args.bias ? kiln_tile_read(bias_tile, kiln_at(args.bias, col, part), count, part) : bias_tile;
+        float *y = kiln_tile_target(x_tile, target, part, stream);
+        if (args.coefficients[2] == 0.0f) {
+            KILN_INDEPENDENT
+            for (size_t i = 0; i < count; i++)
+                y[i] = kiln_gated(x[i] + bias[i], args.bound, args.coefficients, 2);
+        } else {
+            KILN_INDEPENDENT
+            for (size_t i = 0; i < count; i++)
+                y[i] = kiln_gated(x[i] + bias[i], args.bound, args.coefficients, KILN_ADD_GELU_COEFFICIENTS);
+        }
+        kiln_tile_write(target, y, count, part, stream);
     }
+    if (stream) kiln_stream_fence();
 }
 KILN_CPU_KERNEL(add_gelu)

@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#if defined(__F16C__)
+#if defined(__SSE2__)
 #include <immintrin.h>
 #elif defined(__aarch64__)
 #include <arm_neon.h>
@@ -78,8 +78,10 @@ typedef void kiln_cpu_function_type(const void *arguments, const kiln_cpu_span *
 
 /* A tile is what is worked on at a time, in the first-level cache. */
 enum {
-    KILN_TILE = 256, /* elements */
-    KILN_LANES = 16  /* accumulators of a reduction; the same on every level */
+    KILN_TILE = 256,             /* elements */
+    KILN_STREAM_BYTES = 8 << 20, /* results of this size are written past the caches */
+    KILN_PREFETCH_BYTES = 4096,  /* how far ahead of a tile */
+    KILN_LANES = 32              /* accumulators of a reduction; the same on every level */
 };
 
 KILN_INLINE size_t kiln_part_size(kiln_cpu_part part) {
@@ -132,8 +134,16 @@ KILN_INLINE void kiln_f16_store(uint16_t *target, const float *tile, size_t coun
         target[i] = kiln_f32_to_f16_soft(tile[i]);
 }
 
+/* Asks for what a later tile will read, so that it comes while this one is computed. An address beyond the tensor does
+ * no harm. */
+KILN_INLINE void kiln_prefetch(const void *source, size_t size) {
+    for (size_t i = 0; i < size; i += 64)
+        __builtin_prefetch((const char *)source + KILN_PREFETCH_BYTES + i);
+}
+
 /* count elements as f32, at most KILN_TILE: those of the tensor itself, or converted into tile. */
 KILN_INLINE const float *kiln_tile_read(float *tile, const void *source, size_t count, kiln_cpu_part part) {
+    kiln_prefetch(source, count * kiln_part_size(part));
     if (part == KILN_CPU_f32) return source;
     if (part == KILN_CPU_f16) {
         kiln_f16_load(tile, source, count);
@@ -144,18 +154,51 @@ KILN_INLINE const float *kiln_tile_read(float *tile, const void *source, size_t 
     return tile;
 }
 
-/* Where to compute a result: in the tensor itself, or in tile, which kiln_tile_write then converts. */
-KILN_INLINE float *kiln_tile_target(float *tile, void *target, kiln_cpu_part part) {
-    return part == KILN_CPU_f32 ? target : tile;
+/* Large results are written past the caches, which they would not stay in: a store that goes through them first reads
+ * the line that it overwrites. */
+KILN_INLINE bool kiln_streams(const kiln_shape *shape, kiln_cpu_part part) {
+    return (uint64_t)shape->rows * (uint64_t)shape->cols * kiln_part_size(part) >= KILN_STREAM_BYTES;
 }
 
-KILN_INLINE void kiln_tile_write(void *target, const float *tile, size_t count, kiln_cpu_part part) {
-    if (part == KILN_CPU_f16) {
-        kiln_f16_store(target, tile, count);
-    } else if (part == KILN_CPU_bf16) {
-        for (size_t i = 0; i < count; i++)
-            ((uint16_t *)target)[i] = kiln_f32_to_bf16(tile[i]);
+/* memcpy of part of a tile, past the caches where target is aligned to a vector. Needs kiln_stream_fence at the end. */
+KILN_INLINE void kiln_stream_copy(void *target, const void *source, size_t size) {
+    size_t i = 0;
+#if defined(__AVX512F__)
+    for (; (uintptr_t)target % 64 == 0 && i + 64 <= size; i += 64)
+        _mm512_stream_si512((void *)((char *)target + i), _mm512_loadu_si512((const char *)source + i));
+#elif defined(__SSE2__)
+    for (; (uintptr_t)target % 16 == 0 && i + 16 <= size; i += 16)
+        _mm_stream_si128((void *)((char *)target + i), _mm_loadu_si128((const void *)((const char *)source + i)));
+#endif
+    memcpy((char *)target + i, (const char *)source + i, size - i);
+}
+
+/* Orders streamed stores before whatever tells other threads that the work is done. */
+KILN_INLINE void kiln_stream_fence(void) {
+#if defined(__SSE2__)
+    _mm_sfence();
+#endif
+}
+
+/* Where to compute a result: in the tensor itself, or in tile, which kiln_tile_write then converts or copies. */
+KILN_INLINE float *kiln_tile_target(float *tile, void *target, kiln_cpu_part part, bool stream) {
+    return part == KILN_CPU_f32 && !stream ? target : tile;
+}
+
+KILN_INLINE void kiln_tile_write(void *target, const float *tile, size_t count, kiln_cpu_part part, bool stream) {
+    uint16_t halves[KILN_TILE];
+    if (part == KILN_CPU_f32) {
+        if (stream) kiln_stream_copy(target, tile, count * sizeof *tile);
+        return;
     }
+    uint16_t *converted = stream ? halves : target;
+    if (part == KILN_CPU_f16) {
+        kiln_f16_store(converted, tile, count);
+    } else {
+        for (size_t i = 0; i < count; i++)
+            converted[i] = kiln_f32_to_bf16(tile[i]);
+    }
+    if (stream) kiln_stream_copy(target, halves, count * sizeof *halves);
 }
 
 /* What a group does of an operator's rows: none where its block is beyond the last. */

@@ -6,19 +6,21 @@
 #include "kernels/silu_mul/silu_mul_args.h"
 
 KILN_INLINE void silu_mul(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
-    const kiln_silu_mul_args *args = arguments;
+    const kiln_silu_mul_args args = *(const kiln_silu_mul_args *)arguments; /* what no store can change */
+    bool stream = kiln_streams(&args.shape, part);
     float gate_tile[KILN_TILE], up_tile[KILN_TILE];
-    KILN_FOR_TILES(&args->shape, span, work, col, count) {
-        const void *gates = kiln_at(args->gate, work.row * (uint64_t)args->gate_stride + col, part);
-        const void *ups = kiln_at(args->up, work.row * (uint64_t)args->up_stride + col, part);
-        void *target = kiln_at_mut(args->y, work.row * (uint64_t)args->y_stride + col, part);
+    KILN_FOR_TILES(&args.shape, span, work, col, count) {
+        const void *gates = kiln_at(args.gate, work.row * (uint64_t)args.gate_stride + col, part);
+        const void *ups = kiln_at(args.up, work.row * (uint64_t)args.up_stride + col, part);
+        void *target = kiln_at_mut(args.y, work.row * (uint64_t)args.y_stride + col, part);
         const float *gate = kiln_tile_read(gate_tile, gates, count, part);
         const float *up = kiln_tile_read(up_tile, ups, count, part);
-        float *y = kiln_tile_target(gate_tile, target, part);
+        float *y = kiln_tile_target(gate_tile, target, part, stream);
         KILN_INDEPENDENT
         for (size_t i = 0; i < count; i++)
-            y[i] = kiln_gated(gate[i], args->bound, args->coefficients, KILN_SILU_MUL_COEFFICIENTS) * up[i];
-        kiln_tile_write(target, y, count, part);
+            y[i] = kiln_gated(gate[i], args.bound, args.coefficients, KILN_SILU_MUL_COEFFICIENTS) * up[i];
+        kiln_tile_write(target, y, count, part, stream);
     }
+    if (stream) kiln_stream_fence();
 }
 KILN_CPU_KERNEL(silu_mul)

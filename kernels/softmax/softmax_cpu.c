@@ -1,8 +1,8 @@
 /* softmax on the CPU, and its definition: see softmax_gpu.c for the kernels and the meaning of their groups.
  *
  * A row, or a chunk of a long one, is passed over three times, a tile at a time: its maximum, the sum of exp(x - max),
- * the result. It comes from memory once, since a row in a chunk is at most 32 KiB. Reductions run in KILN_LANES
- * accumulators, on every level alike.
+ * the result. It comes from memory once, since a chunk is at most 32 KiB. In f32 y holds exp(x - max) for the last
+ * pass, which only scales; 16 bits would round it. Reductions run in KILN_LANES accumulators, on every level alike.
  *
  * Floor: one read and one write of the tensor at memory bandwidth; long rows two reads and one write.
  * Test: build/tests/ops/softmax_test */
@@ -32,16 +32,21 @@ KILN_INLINE float max_of(const void *x, size_t count, kiln_cpu_part part) {
     return max[0];
 }
 
-KILN_INLINE float sum_of(const void *x, size_t count, float max, kiln_cpu_part part) {
+/* The sum of exp(x - max). exps is NULL, or where to leave them. */
+KILN_INLINE float sum_of(const void *x, float *exps, size_t count, float max, kiln_cpu_part part) {
     float tile[KILN_TILE], sum[KILN_LANES] = {0};
     for (size_t start = 0; start < count; start += KILN_TILE) {
         size_t n = kiln_min(count - start, KILN_TILE), whole = n / KILN_LANES * KILN_LANES;
         const float *values = kiln_tile_read(tile, kiln_at(x, start, part), n, part);
+        float *results = exps ? exps + start : tile;
+        KILN_INDEPENDENT
+        for (size_t i = 0; i < n; i++)
+            results[i] = exp_of(values[i], max, part);
         for (size_t i = 0; i < whole; i += KILN_LANES)
             for (size_t lane = 0; lane < KILN_LANES; lane++)
-                sum[lane] += exp_of(values[i + lane], max, part);
+                sum[lane] += results[i + lane];
         for (size_t i = whole; i < n; i++)
-            sum[i - whole] += exp_of(values[i], max, part);
+            sum[i - whole] += results[i];
     }
     for (size_t half = KILN_LANES / 2; half; half /= 2)
         for (size_t lane = 0; lane < half; lane++)
@@ -50,16 +55,16 @@ KILN_INLINE float sum_of(const void *x, size_t count, float max, kiln_cpu_part p
 }
 
 /* Writes exp(x - max) * scale. */
-KILN_INLINE void put(void *y, const void *x, size_t count, float max, float scale, kiln_cpu_part part) {
+KILN_INLINE void put(void *y, const void *x, size_t count, float max, float scale, kiln_cpu_part part, bool stream) {
     float tile[KILN_TILE];
     for (size_t start = 0; start < count; start += KILN_TILE) {
         size_t n = kiln_min(count - start, KILN_TILE);
         const float *values = kiln_tile_read(tile, kiln_at(x, start, part), n, part);
-        float *result = kiln_tile_target(tile, kiln_at_mut(y, start, part), part);
+        float *result = kiln_tile_target(tile, kiln_at_mut(y, start, part), part, stream);
         KILN_INDEPENDENT
         for (size_t i = 0; i < n; i++)
             result[i] = exp_of(values[i], max, part) * scale;
-        kiln_tile_write(kiln_at_mut(y, start, part), result, n, part);
+        kiln_tile_write(kiln_at_mut(y, start, part), result, n, part, stream);
     }
 }
 
@@ -77,29 +82,41 @@ KILN_INLINE float sum_of_partials(const kiln_softmax_partial *partials, uint32_t
     return sum;
 }
 
+KILN_INLINE void scale_by(float *y, size_t count, float scale) {
+    for (size_t i = 0; i < count; i++)
+        y[i] *= scale;
+}
+
 /* A short row, or the chunk of a long one that the work's tile is. */
-KILN_INLINE void softmax_row(const kiln_softmax_args *args, kiln_cpu_work work, kiln_cpu_part part) {
+KILN_INLINE void softmax_row(const kiln_softmax_args *args, kiln_cpu_work work, kiln_cpu_part part, bool stream) {
     const void *x = kiln_at(args->x, work.row * (uint64_t)args->x_stride + work.col, part);
+    void *y = kiln_at_mut(args->y, work.row * (uint64_t)args->y_stride + work.col, part);
     size_t count = work.col_end - work.col;
     kiln_softmax_partial *partials = args->partials + work.row * args->chunks;
     bool finish = args->phase == KILN_SOFTMAX_FINISH;
+    bool keep = part == KILN_CPU_f32 && args->phase == KILN_SOFTMAX_ROWS; /* y holds exp(x - max) as it is */
 
     float max = finish ? max_of_partials(partials, args->chunks) : max_of(x, count, part);
     float origin = max == -KILN_INFINITY ? 0.0f : max;
-    float sum = finish ? sum_of_partials(partials, args->chunks, origin) : sum_of(x, count, origin, part);
+    float sum =
+        finish ? sum_of_partials(partials, args->chunks, origin) : sum_of(x, keep ? y : NULL, count, origin, part);
+    float scale = sum == 0.0f ? 0.0f : kiln_reciprocal(sum);
     if (args->phase == KILN_SOFTMAX_PARTIAL) {
         partials[work.tile].max = max;
         partials[work.tile].sum = sum;
+    } else if (keep) {
+        scale_by(y, count, scale);
     } else {
-        void *y = kiln_at_mut(args->y, work.row * (uint64_t)args->y_stride + work.col, part);
-        put(y, x, count, origin, sum == 0.0f ? 0.0f : kiln_reciprocal(sum), part);
+        put(y, x, count, origin, scale, part, stream);
     }
 }
 
 KILN_INLINE void softmax_rows(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
     const kiln_softmax_args *args = arguments;
+    bool stream = kiln_streams(&args->shape, part);
     for (uint64_t group = span->begin; group < span->end; group++)
         for (kiln_cpu_work work = kiln_work_of(&args->shape, span, group); work.row < work.row_end; work.row++)
-            softmax_row(args, work, part);
+            softmax_row(args, work, part, stream);
+    if (stream) kiln_stream_fence();
 }
 KILN_CPU_KERNEL(softmax_rows)
