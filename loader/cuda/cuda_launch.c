@@ -1,4 +1,5 @@
 #include "loader/cuda/cuda_backend.h"
+#include <string.h>
 
 static kiln_status __attribute__((cold, noinline))
 launch_failed(const kiln_kernel *kernel, const kiln_launch_config *config, const char *call, kiln__cu_result result) {
@@ -55,12 +56,19 @@ launch_zeros(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_c
     return KILN__LIKELY(!result) ? KILN_OK : launch_failed(kernel, config, "cuLaunchKernel", result);
 }
 
+/* Reads two of the three as one word. */
+static inline bool has_cluster(const kiln_launch_config *config) {
+    uint64_t two;
+    memcpy(&two, config->cluster, sizeof two);
+    return (two | config->cluster[2]) != 0;
+}
+
 /* With the device's context current. A product that overflows to zero goes by launch_zeros too, which changes nothing.
  */
 static inline kiln_status launch_here(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config,
                                       void **extra) {
-    const uint32_t *grid = config->grid, *group = config->group, *cluster = config->cluster;
-    if (KILN__UNLIKELY(cluster[0] | cluster[1] | cluster[2])) return launch_cluster(stream, kernel, config, extra);
+    const uint32_t *grid = config->grid, *group = config->group;
+    if (KILN__UNLIKELY(has_cluster(config))) return launch_cluster(stream, kernel, config, extra);
     if (KILN__UNLIKELY(grid[0] * grid[1] * grid[2] * group[0] * group[1] * group[2] == 0))
         return launch_zeros(stream, kernel, config, extra);
     kiln__cu_result result =
@@ -80,12 +88,12 @@ kiln_status kiln__cuda_launch(kiln_stream *stream, const kiln_kernel *kernel, co
     /* The driver reads the arguments and does not write them, though its prototype does not say so. */
     void *extra[] = {KILN__CU_LAUNCH_PARAM_BUFFER_POINTER, (void *)(uintptr_t)arguments,
                      KILN__CU_LAUNCH_PARAM_BUFFER_SIZE, &arguments_size, KILN__CU_LAUNCH_PARAM_END};
-    kiln_device *device = stream->device;
     kiln__cu_context current = NULL;
     kiln__cu_result result = kiln__cuda.cuCtxGetCurrent(&current);
-    if (KILN__LIKELY(current == device->native)) return launch_here(stream, kernel, config, extra);
-    if (KILN__UNLIKELY(result)) return kiln__cuda_fail(device, "cuCtxGetCurrent", result);
-    KILN__CUDA_TRY(device, cuCtxSetCurrent, device->native);
+    /* The device is asked of the stream each time: kept, it would cost a register to save. */
+    if (KILN__LIKELY(current == stream->device->native)) return launch_here(stream, kernel, config, extra);
+    if (KILN__UNLIKELY(result)) return kiln__cuda_fail(stream->device, "cuCtxGetCurrent", result);
+    KILN__CUDA_TRY(stream->device, cuCtxSetCurrent, stream->device->native);
     kiln_status status = launch_here(stream, kernel, config, extra);
     if (KILN__UNLIKELY(status != KILN_OK)) return leave_failed(current, status);
     (void)kiln__cuda.cuCtxSetCurrent(current);
