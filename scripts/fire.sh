@@ -23,9 +23,12 @@ done
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
 
+fired=""
 for op in $operators; do
-    mkdir -p "$stage/$op"
     scripts/targets.sh images "$op" "$arch" >"$stage/$op.targets"
+    [ -s "$stage/$op.targets" ] || continue # no tuned source, and the portable one is not for this target
+    fired+=" $op"
+    mkdir -p "$stage/$op"
     while read -r target kind version source; do
         vendor=$([ "$kind" = hsaco ] && echo rocm || echo cuda)
         for part in $(scripts/targets.sh parts); do
@@ -33,6 +36,10 @@ for op in $operators; do
         done
     done <"$stage/$op.targets" >>"$stage/jobs"
 done
+[ -n "$fired" ] || {
+    echo "fire.sh: no source of $(echo $operators) is fired for $arch" >&2
+    exit 1
+}
 # shellcheck disable=SC2016
 xargs -P "$(nproc)" -L 1 bash -c '"$@" || exit 255' _ <"$stage/jobs" # 255 ends xargs: one failure is enough
 
@@ -58,7 +65,7 @@ agree() { # OP
         END { if (fault) { print fault | "cat >&2"; exit 1 } }'
 }
 
-for op in $operators; do
+for op in $fired; do
     lines=$(cat "$stage/$op"/*.line)
     rm "$stage/$op"/*.line
     if [ -n "$arch" ] && [ -f "$out/$op/manifest" ]; then
@@ -72,7 +79,7 @@ for op in $operators; do
     agree "$op" <"$stage/$op/manifest"
 done
 
-for op in $operators; do
+for op in $fired; do
     mkdir -p "$out/$op"
     for file in "$stage/$op"/*; do
         cmp -s "$file" "$out/$op/${file##*/}" || cp "$file" "$out/$op/"

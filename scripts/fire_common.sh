@@ -55,9 +55,15 @@ fire_compiler() { # KIND
     esac
 }
 
+# The size and the SHA-256 of a file.
+fire_digest() { # FILE
+    echo "$(wc -c <"$1") $(sha256sum "$1" | cut -c1-64)"
+}
+
 # Writes the manifest's line for an image beside it. FIELDS hold kind=.
 fire_line() { # DIR FILE FIELDS SOURCE FLAGS KERNELS
-    local kind=${3#*kind=}
+    local kind=${3#*kind=} size digest
+    read -r size digest < <(fire_digest "$1/$2")
     echo "file=$2 $3 source=$(fire_source_hash "$4" "$5") compiler=$(fire_compiler "${kind%% *}") flags=${5// /,}" \
-        "size=$(wc -c <"$1/$2") sha256=$(sha256sum "$1/$2" | cut -c1-64) $6" >"$1/$2.line"
+        "size=$size sha256=$digest $6" >"$1/$2.line"
 }

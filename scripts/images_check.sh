@@ -9,12 +9,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/fire_common.sh
 
-# What stands between "key=" and the next blank in a line of a manifest; nothing if there is no such key.
+# What stands between "key=" and the next blank in a line of a manifest.
 field() { # LINE KEY
-    [[ " $1 " == *" $2="* ]] || return 0
-    local rest=${1#*"$2="}
-    [[ $1 == "$2="* ]] || rest=${1#*" $2="}
-    echo "${rest%% *}"
+    echo " $1" | sed -n "s/.* $2=\([^ ]*\).*/\1/p"
 }
 
 # What is wrong with one image that the lists ask for, a line each.
@@ -28,7 +25,7 @@ image_faults() { # OP PART TARGET KIND ROLE VERSION SOURCE
         echo "embedded/$1/$file: missing"
         return
     fi
-    [ "$(field "$line" sha256)" = "$(sha256sum "embedded/$1/$file" | cut -c1-64)" ] ||
+    [ "$(field "$line" size) $(field "$line" sha256)" = "$(fire_digest "embedded/$1/$file")" ] ||
         echo "embedded/$1/$file: its bytes are not those of the manifest"
     [ "$(field "$line" role)" = "$5" ] || echo "embedded/$1/$file: its role is not $5"
     flags=$(fire_flags "$2" "$3" "$4" "$6")
@@ -64,7 +61,11 @@ fresh() {
 
 again() { # BACKEND
     local kinds op here there file differing
-    case $1 in cuda) kinds="ptx cubin" ;; rocm) kinds=hsaco ;; *) return 2 ;; esac
+    case $1 in
+    cuda) kinds="ptx cubin" ;;
+    rocm) kinds=hsaco ;;
+    *) usage ;;
+    esac
     for kind in $kinds; do
         here=$(fire_compiler "$kind" 2>/dev/null) || here="none"
         there=$(sed -n "s/.* kind=$kind .* compiler=\([^ ]*\) .*/\1/p" embedded/*/manifest | sort -u)
@@ -91,6 +92,11 @@ again() { # BACKEND
     echo "images-check: $1: fired again, the same bytes"
 }
 
+usage() {
+    sed -n '/^#   images_check/s/^# *//p' "$0" >&2
+    exit 2
+}
+
 case ${1:-all} in
 fresh) fresh ;;
 again) again "${2:-}" ;;
@@ -98,8 +104,5 @@ all)
     fresh
     for backend in cuda rocm; do "$0" again "$backend" || [ $? = 77 ]; done
     ;;
-*)
-    sed -n '/^#   images_check/s/^# *//p' "$0" >&2
-    exit 2
-    ;;
+*) usage ;;
 esac
