@@ -257,7 +257,7 @@ define SIM_RULE
 sim: $(OUT)/sim/$(2)
 $(OUT)/sim/$(2): $(call sim_objects,$(1)) tests/sim/$(1)/$(3) $(FLAGS)
 	@mkdir -p $$(@D)
-	$$(CC) -shared -Wl,-soname,$(notdir $(2)) -Wl,--version-script=tests/sim/$(1)/$(3) -o $$@ $$(filter %.o,$$^) $$(KILN_LDFLAGS)
+	$$(CC) -shared -Wl,-soname,$(notdir $(2)) -Wl,--version-script=tests/sim/$(1)/$(3) -o $$@ $$(filter %.o,$$^) $$(KILN_LDFLAGS) -lm
 endef
 $(eval $(call SIM_RULE,cuda,libcuda.so.1,libcuda.map))
 # The same without the functions that CUDA 10.1 and 9 do not have.
@@ -307,7 +307,7 @@ images-check: ## are the images those of the sources? Fires them again where the
 
 # Drivers that do nothing, under the drivers' own names, and the programs that tests/bench/*.sh run.
 NULL_DRIVERS := $(OUT)/bench/null/libcuda.so.1 $(OUT)/bench/null/libhsa-runtime64.so.1
-BENCHES      := $(OUT)/bench/launch_overhead $(OUT)/bench/first_use $(OUT)/bench/select_bench
+BENCHES      := $(OUT)/bench/launch_overhead $(OUT)/bench/first_use $(OUT)/bench/select_bench $(OUT)/bench/cpu_ops_bench
 
 $(OUT)/bench/null/libcuda.so.1: tests/bench/null_cuda.c loader/cuda/symbols.def loader/cuda/cuda_abi.h
 $(OUT)/bench/null/libcuda.so.1: NULL := -DNULL_CUDA
@@ -332,6 +332,7 @@ bench: ## instruction counts of a launch, first use, selection and the CPU kerne
 	@tests/bench/launch_overhead.sh $(OUT)/bench/launch_overhead $(OUT)/bench/null $(config)
 	@tests/bench/first_use.sh $(OUT)/bench/first_use $(config)
 	@$(OUT)/bench/select_bench $(config)
+	@$(OUT)/bench/cpu_ops_bench
 	@$(OUT)/kiln bench --device cpu
 
 # ---- Documentation and order --------------------------------------------------------------------------------------
