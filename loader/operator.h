@@ -19,6 +19,17 @@ static inline kiln_status kiln__operator_get(kiln_stream *stream, unsigned opera
     return KILN_OK;
 }
 
+/* kiln_launch for an operator's own kernel on its own stream: of the launch's checks only the device's state is left.
+ */
+static inline kiln_status kiln__operator_launch(kiln_stream *stream, const kiln_kernel *kernel,
+                                                const kiln_launch_config *config, const void *arguments,
+                                                size_t arguments_size) {
+    kiln_device *device = stream->device;
+    if (KILN__LIKELY(atomic_load_explicit(device->state, memory_order_relaxed) == KILN__READY))
+        return device->launch(stream, kernel, config, arguments, arguments_size);
+    return kiln_launch(stream, kernel, config, arguments, arguments_size);
+}
+
 /* Copies params of a caller that was compiled against another version: a short struct gets a zero tail, a long one must
  * have one. name is the function's, for the text. */
 kiln_status kiln__params_copy(const char *name, void *copy, size_t size, const void *params, size_t params_size)

@@ -55,7 +55,7 @@ KILN__HOST_SIDE kiln_status add_gelu(kiln_stream *stream, const kiln_add_gelu_pa
                     kiln__tensor_wide(params->bias, 1, cols, size_log2);
     kiln_launch_config config = {0};
     KILN__TRY(kiln__elementwise(name, rows, cols, size_log2, wide, &args.shape, &config));
-    return kiln_launch(stream, &kernels[KERNEL_add_gelu], &config, &args, sizeof args);
+    return kiln__operator_launch(stream, &kernels[KERNEL_add_gelu], &config, &args, sizeof args);
 }
 
 #define FUNCTION(part, size)                                                                          \

@@ -38,7 +38,7 @@ KILN__HOST_SIDE kiln_status mul_add(kiln_stream *stream, const kiln_mul_add_para
     kiln_mul_add_args args = {.y = params->y, .a = params->a, .b = params->b, .c = params->c};
     kiln_launch_config config = {0};
     KILN__TRY(kiln__elementwise(name, 1, count, size_log2, addresses % KILN_VECTOR_BYTES == 0, &args.shape, &config));
-    return kiln_launch(stream, &kernels[KERNEL_mul_add], &config, &args, sizeof args);
+    return kiln__operator_launch(stream, &kernels[KERNEL_mul_add], &config, &args, sizeof args);
 }
 
 #define FUNCTION(part, size)                                                                        \

@@ -63,7 +63,7 @@ KILN__HOST_SIDE kiln_status silu_mul(kiln_stream *stream, const kiln_silu_mul_pa
                     kiln__tensor_wide(up, rows, up_stride, size_log2);
     kiln_launch_config config = {0};
     KILN__TRY(kiln__elementwise(name, rows, cols, size_log2, wide, &args.shape, &config));
-    return kiln_launch(stream, &kernels[KERNEL_silu_mul], &config, &args, sizeof args);
+    return kiln__operator_launch(stream, &kernels[KERNEL_silu_mul], &config, &args, sizeof args);
 }
 
 #define FUNCTION(part, size)                                                                          \

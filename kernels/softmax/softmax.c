@@ -35,9 +35,9 @@ static kiln_status launch_long(kiln_stream *stream, const kiln_softmax_params *p
     args->partials = params->workspace;
     args->chunks = config->grid[0];
     args->phase = KILN_SOFTMAX_PARTIAL;
-    KILN__TRY(kiln_launch(stream, &kernels[KERNEL_softmax_rows], config, args, sizeof *args));
+    KILN__TRY(kiln__operator_launch(stream, &kernels[KERNEL_softmax_rows], config, args, sizeof *args));
     args->phase = KILN_SOFTMAX_FINISH;
-    return kiln_launch(stream, &kernels[KERNEL_softmax_rows], config, args, sizeof *args);
+    return kiln__operator_launch(stream, &kernels[KERNEL_softmax_rows], config, args, sizeof *args);
 }
 
 KILN__HOST_SIDE kiln_status softmax(kiln_stream *stream, const kiln_softmax_params *params, size_t params_size,
@@ -81,7 +81,7 @@ KILN__HOST_SIDE kiln_status softmax(kiln_stream *stream, const kiln_softmax_para
     uint64_t rounds = (vectors + (1u << lanes_log2) - 1) >> lanes_log2;
     KILN__TRY(kiln__grid(name, 1, kiln__blocks(params->rows, lanes_log2), &config));
     config.dynamic_shared_bytes = (uint32_t)rounds * KILN_GROUP * KILN_VECTOR_BYTES;
-    return kiln_launch(stream, &kernels[KERNEL_softmax_rows], &config, &args, sizeof args);
+    return kiln__operator_launch(stream, &kernels[KERNEL_softmax_rows], &config, &args, sizeof args);
 }
 
 static kiln_status softmax_workspace(const kiln_softmax_params *params, size_t params_size, size_t *out_size,
