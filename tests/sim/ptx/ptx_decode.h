@@ -1,0 +1,91 @@
+/* What the families of instructions share when they decode. Errors leave by longjmp, as in the parser. */
+#ifndef KILN_TESTS_SIM_PTX_DECODE_H
+#define KILN_TESTS_SIM_PTX_DECODE_H
+
+#include "tests/sim/ptx/ptx_arena.h"
+#include "tests/sim/ptx/ptx_code.h"
+#include <setjmp.h>
+
+enum {
+#define PTX_MODIFIER(name, text) PTX_M_##name,
+#include "tests/sim/ptx/ptx_modifiers.def"
+#undef PTX_MODIFIER
+    PTX_MODIFIER_COUNT
+};
+
+enum {
+#define PTX_SPECIAL(name, text, bits) PTX_SPECIAL_##name,
+#include "tests/sim/ptx/ptx_specials.def"
+#undef PTX_SPECIAL
+    PTX_SPECIAL_COUNT
+};
+
+typedef struct ptx_decoder {
+    ptx_program *program;
+    ptx_code *code;
+    const ptx_statement *statement;
+    ptx_op *op;
+    uint64_t modifiers[(PTX_MODIFIER_COUNT + 63) / 64];
+    ptx_type types[4];
+    uint32_t type_count;
+    const uint32_t *places; /* of the function's registers */
+    uint32_t constant_room, special_room, address_room;
+    char *why;
+    size_t why_size;
+    jmp_buf failed;
+} ptx_decoder;
+
+_Noreturn void ptx_refuse(ptx_decoder *decoder, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Takes a modifier: true if it was written. What no one takes refuses the instruction. */
+bool ptx_take(ptx_decoder *decoder, int modifier);
+/* The index of the one of the listed modifiers that was written, or -1; at most one may be. */
+int ptx_take_one(ptx_decoder *decoder, const int *modifiers, int count);
+/* Takes what only hints at speed or orders memory that is ordered here anyway. */
+void ptx_take_hints(ptx_decoder *decoder);
+
+/* The index-th type, or a refusal. */
+ptx_type ptx_type_at(ptx_decoder *decoder, uint32_t index);
+void ptx_expect_types(ptx_decoder *decoder, uint32_t count);
+void ptx_expect_operands(ptx_decoder *decoder, uint32_t least, uint32_t most);
+
+/* The operand as a place: a register of exactly the type's width, or a constant, special register or address of it. */
+uint32_t ptx_source(ptx_decoder *decoder, const ptx_operand *operand, ptx_type type);
+/* The same where a wider register may stand (ld, st, cvt): *out_bits is its width. */
+uint32_t ptx_source_wide(ptx_decoder *decoder, const ptx_operand *operand, ptx_type type, uint8_t *out_bits);
+uint32_t ptx_result(ptx_decoder *decoder, const ptx_operand *operand, ptx_type type);
+uint32_t ptx_result_wide(ptx_decoder *decoder, const ptx_operand *operand, ptx_type type, uint8_t *out_bits);
+/* A predicate source: sets negated. */
+uint32_t ptx_predicate(ptx_decoder *decoder, const ptx_operand *operand, bool *out_negated);
+uint32_t ptx_constant_place(ptx_decoder *decoder, uint64_t value, uint32_t bits);
+
+/* One function a family, in the family's own file. */
+#define PTX_FAMILY(family) void ptx_decode_##family(ptx_decoder *decoder);
+PTX_FAMILY(arithmetic)
+PTX_FAMILY(carry)
+PTX_FAMILY(logic)
+PTX_FAMILY(shift)
+PTX_FAMILY(funnel)
+PTX_FAMILY(lop3)
+PTX_FAMILY(permute)
+PTX_FAMILY(count)
+PTX_FAMILY(field)
+PTX_FAMILY(dot)
+PTX_FAMILY(special)
+PTX_FAMILY(convert)
+PTX_FAMILY(address)
+PTX_FAMILY(compare)
+PTX_FAMILY(select)
+PTX_FAMILY(move)
+PTX_FAMILY(memory)
+PTX_FAMILY(hint)
+PTX_FAMILY(atomic)
+PTX_FAMILY(branch)
+PTX_FAMILY(call)
+PTX_FAMILY(exit)
+PTX_FAMILY(barrier)
+PTX_FAMILY(fence)
+PTX_FAMILY(warp)
+#undef PTX_FAMILY
+
+#endif

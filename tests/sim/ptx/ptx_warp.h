@@ -1,0 +1,119 @@
+/* Warps that run decoded code, and the block that they belong to.
+ *
+ * The lanes of a warp that stand at the same instruction of the same call make a group. A branch on which lanes disagree
+ * splits a group, and two groups that meet again join, unless the launch's seed says to keep them apart; an instruction
+ * with .sync waits until the lanes that it names have arrived. So code that takes reconvergence for granted fails. */
+#ifndef KILN_TESTS_SIM_PTX_WARP_H
+#define KILN_TESTS_SIM_PTX_WARP_H
+
+#include "tests/sim/core/sim_space.h"
+#include "tests/sim/ptx/ptx_code.h"
+
+enum { PTX_WARP = 32, PTX_BARRIERS = 16, PTX_LOCAL_BYTES = 64 << 10, PTX_PARAMETER_MAX = 32 << 10 };
+
+/* Generic addresses: the upper byte is the window of a space; global and constant memory have host addresses. */
+#define PTX_WINDOW_SHARED (1ull << 56)
+#define PTX_WINDOW_LOCAL (2ull << 56)
+#define PTX_WINDOW_PARAM (3ull << 56)
+#define PTX_WINDOW_MASK (0xffull << 56)
+
+typedef struct ptx_launch {
+    const ptx_program *program;
+    const ptx_code *code;
+    uint32_t grid[3], block[3];
+    uint32_t dynamic_shared_bytes;
+    const uint8_t *parameters; /* code->function->parameter_bytes */
+    uint64_t globals;          /* where the program's variables were put */
+    sim_region_find find;
+    void *find_context;
+    uint64_t seed;
+    uint64_t budget; /* warp instructions of one block */
+    uint32_t threads; /* of the host */
+} ptx_launch;
+
+/* Runs a launch to its end. Adds to counters. Returns false with a report if it ended early; what was written until then
+ * stays written. */
+bool ptx_launch_run(const ptx_launch *launch, sim_counters *counters, sim_report *report);
+
+typedef struct ptx_frame {
+    const ptx_code *code;
+    struct ptx_frame *parent;
+    uint32_t return_op;
+    uint32_t local_base; /* of its local bytes in each lane's stack */
+    uint32_t references; /* groups in it, and frames above it */
+    _Alignas(64) uint8_t bytes[];
+} ptx_frame;
+
+typedef enum ptx_state { PTX_READY, PTX_AT_WARP, PTX_AT_ALIGNED, PTX_AT_BARRIER } ptx_state;
+
+typedef struct ptx_group {
+    uint32_t mask;
+    uint32_t op;
+    ptx_frame *frame;
+    ptx_state state;
+} ptx_group;
+
+typedef struct ptx_block ptx_block;
+
+struct ptx_warp {
+    uint8_t *frame; /* bytes of the running group's frame */
+    ptx_block *block;
+    ptx_group *group; /* the running one */
+    uint32_t number;
+    uint32_t lanes;  /* that exist */
+    uint32_t exited;
+    uint32_t taken;  /* set by a branch: the lanes that jump; by a call through a register: unused */
+    const uint32_t *targets; /* set by an indexed branch: for each lane, the op to go to; else NULL */
+    uint32_t carry;  /* condition code, a bit for each lane */
+    uint32_t barrier;       /* set by a barrier instruction: its number */
+    uint32_t barrier_count; /* the threads that it waits for; 0: all of the block */
+    bool barrier_arrive;    /* it does not wait */
+    uint8_t *local; /* PTX_LOCAL_BYTES for each lane; NULL until used */
+    ptx_group groups[PTX_WARP];
+    uint32_t group_count;
+};
+
+/* One byte of shared memory: who wrote and read it since the barrier before. */
+typedef struct ptx_shadow {
+    uint32_t epoch;  /* of the block when it was last touched */
+    uint16_t writer; /* thread + 1; 0 none */
+    uint16_t reader; /* thread + 1; 0xffff: several */
+    bool written;    /* ever */
+} ptx_shadow;
+
+struct ptx_block {
+    const ptx_launch *launch;
+    uint32_t id[3];
+    uint32_t thread_count, warp_count;
+    ptx_warp *warps;
+    uint8_t *shared;
+    uint32_t shared_bytes;
+    uint32_t dynamic_offset; /* where extern shared arrays begin */
+    ptx_shadow *shadow;
+    uint32_t epoch; /* barriers of the whole block so far, + 1 */
+    uint64_t random;
+    uint64_t instructions;
+    sim_region region; /* the last one found */
+    sim_counters counters;
+    sim_report *report; /* of this block; its kind is SIM_FAULT_NONE until something is wrong */
+};
+
+/* Ends the block with a report; the lane and address are added to the text. The first fault counts. */
+void ptx_fault(ptx_warp *warp, const ptx_op *op, sim_fault_kind kind, uint32_t lane, uint64_t address,
+               const char *format, ...) __attribute__((format(printf, 6, 7), cold));
+
+/* Moves count elements of size bytes between an address of a lane and a buffer, with every check. false after a fault. */
+bool ptx_memory_read(ptx_warp *warp, const ptx_op *op, uint32_t lane, ptx_space space, uint64_t address, void *bytes,
+                     uint32_t size);
+bool ptx_memory_write(ptx_warp *warp, const ptx_op *op, uint32_t lane, ptx_space space, uint64_t address,
+                      const void *bytes, uint32_t size);
+/* The host bytes behind an address, for atomics: checked as a read and a write. NULL after a fault. */
+void *ptx_memory_at(ptx_warp *warp, const ptx_op *op, uint32_t lane, ptx_space space, uint64_t address, uint32_t size);
+
+/* The space and offset of a generic address, and back. */
+ptx_space ptx_generic_space(uint64_t address);
+uint64_t ptx_to_generic(ptx_space space, uint64_t address);
+
+uint64_t ptx_random(uint64_t *state);
+
+#endif
