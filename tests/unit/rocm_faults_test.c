@@ -167,7 +167,7 @@ static void inject(scenario body, size_t error, uint64_t nth) {
     sim.fault(errors[error].function, nth, errors[error].error);
     const kiln_status status = run(body);
     if (!sim.faulted()) { /* how many signals are made depends on how far the device has come: this time fewer */
-        assert_string_equal(errors[error].function, "hsa_signal_create");
+        assert_memory_equal(errors[error].function, "hsa_signal_", strlen("hsa_signal_"));
         assert_ok(status);
         return;
     }
