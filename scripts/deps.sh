@@ -30,6 +30,8 @@ bench|valgrind|valgrind|counting instructions
 images ci|clang-19|clang-19|firing AMD images
 images ci|lld-19|ld.lld-19|firing AMD images
 images ci|llvm-19|llvm-objdump-19|looking into AMD images
+ci|clang|clang|fuzzing
+ci|libclang-rt-14-dev|/usr/lib/llvm-14/lib/clang/14.0.6/lib/linux/libclang_rt.fuzzer-x86_64.a|libFuzzer
 ci|gcc-aarch64-linux-gnu|aarch64-linux-gnu-gcc|the aarch64 build
 ci|libc6-dev-arm64-cross|/usr/aarch64-linux-gnu/include/stdio.h|the aarch64 build
 ci|qemu-user|qemu-aarch64|running the aarch64 build
