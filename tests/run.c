@@ -18,8 +18,9 @@
  *     - dies of a signal or of the time limit,
  *     - exits with a status other than 0 although no result failed.
  *
- * The last line is "N passed, M failed, K skipped"; what was skipped or failed is named above it. Exit status: 0 if
- * something passed and nothing failed, 1 otherwise, 2 for wrong use. */
+ * The last line is "N passed, M failed, K skipped"; what was skipped or failed is named above it, and above that the
+ * ten tests that took the most processor time, their children included. Exit status: 0 if something passed and nothing
+ * failed, 1 otherwise, 2 for wrong use. */
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -29,12 +30,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { JOBS_MAX = 64, LINE_MAX_BYTES = 4096, NAME_MAX_BYTES = 256, WORDS_MAX = 32, LINES_SHOWN = 100 };
+enum { JOBS_MAX = 64, LINE_MAX_BYTES = 4096, NAME_MAX_BYTES = 256, WORDS_MAX = 32, LINES_SHOWN = 100, SLOWEST = 10 };
 
 typedef struct options {
     int jobs;
@@ -57,6 +59,15 @@ typedef struct tally {
     unsigned passed, failed, skipped, planned;
     bool has_plan;
 } tally;
+
+/* A test that ended, and the processor time that it took. */
+typedef struct cost {
+    const char *test;
+    double seconds;
+} cost;
+
+/* The dearest tests so far, the dearest first; unused ones have no name. */
+static cost slowest[SLOWEST];
 
 /* Lines to show above the last one: what was skipped, what failed. */
 static char *skipped_text, *failed_text;
@@ -204,11 +215,34 @@ static double seconds_since(const struct timespec *start) {
     return (double)(now.tv_sec - start->tv_sec) + (double)(now.tv_nsec - start->tv_nsec) * 1e-9;
 }
 
+static double seconds_used(const struct rusage *usage) {
+    return (double)(usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) +
+           (double)(usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) * 1e-6;
+}
+
+static void note_cost(cost new) {
+    for (int i = 0; i < SLOWEST; i++) {
+        if (slowest[i].test && slowest[i].seconds >= new.seconds) continue;
+        cost pushed = slowest[i];
+        slowest[i] = new;
+        if (!pushed.test) return;
+        new = pushed;
+    }
+}
+
+static void show_slowest(void) {
+    printf("the most processor time:\n");
+    for (int i = 0; i < SLOWEST && slowest[i].test; i++) {
+        printf("    %-40s %7.1f s\n", slowest[i].test, slowest[i].seconds);
+    }
+}
+
 /* Judges a test that has ended and adds it to the totals. */
-static void finish(const options *o, job *j, int status, tally *total) {
+static void finish(const options *o, job *j, int status, const struct rusage *usage, tally *total) {
     char out[PATH_MAX], err[PATH_MAX], scratch[PATH_MAX];
     const char *test = short_name(j->path);
     tally t = {0};
+    note_cost((cost){test, seconds_used(usage)});
     kill(-j->pid, SIGKILL);
     output_path(o, j, ".out", out, sizeof out);
     output_path(o, j, ".err", err, sizeof err);
@@ -256,13 +290,14 @@ static void collect(const options *o, job *jobs, tally *total) {
         }
     }
     int status = 0;
-    pid_t pid = waitpid(-1, &status, WNOHANG);
+    struct rusage usage;
+    pid_t pid = wait4(-1, &status, WNOHANG, &usage);
     if (pid <= 0) {
         nanosleep(&(struct timespec){.tv_nsec = 10 * 1000 * 1000}, NULL);
         return;
     }
     for (int i = 0; i < o->jobs; i++) {
-        if (jobs[i].pid == pid) finish(o, &jobs[i], status, total);
+        if (jobs[i].pid == pid) finish(o, &jobs[i], status, &usage, total);
     }
 }
 
@@ -335,6 +370,7 @@ int main(int argc, char **argv) {
 
     fclose(skipped_lines);
     fclose(failed_lines);
+    show_slowest();
     printf("%s%s%u passed, %u failed, %u skipped\n", skipped_text, failed_text, total.passed, total.failed,
            total.skipped);
     return total.failed == 0 && total.passed > 0 ? 0 : 1;

@@ -82,6 +82,11 @@ echo 1..2
 echo ok 1 - a
 echo ok 2 - b
 END
+test_script busy <<'END'
+echo 1..1
+echo ok 1 - a
+bash -c 'for i in {1..200000}; do :; done'
+END
 test_script scratch <<'END'
 echo 1..1
 [ -d "$KILN_SCRATCH" ] && [ -z "$(ls -A "$KILN_SCRATCH")" ] && [ "$CMOCKA_MESSAGE_OUTPUT" = TAP ] && echo ok 1 - a
@@ -110,6 +115,10 @@ check "several tests add up, two at a time" said "6 passed, 2 failed, 0 skipped"
 check "words choose tests" said "2 passed, 0 failed, 0 skipped" 0 -o pass passing.sh failing.sh
 check "a test has an empty folder of its own" said "1 passed, 0 failed, 0 skipped" 0 scratch.sh
 check "the folder is empty again the next time" said "1 passed, 0 failed, 0 skipped" 0 scratch.sh
+dearest_first() {
+    "$run" -d log passing.sh busy.sh skipping.sh | grep -A 1 '^the most processor time:$' | grep -E '^ +busy\.sh '
+}
+check "the test that computed most is named first, with its children" dearest_first
 refuse "an unknown option" "$run" -x passing.sh
 refuse "no tests" "$run"
 finish
