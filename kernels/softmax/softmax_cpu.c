@@ -32,6 +32,14 @@ KILN_INLINE float max_of(const void *x, size_t count, kiln_cpu_part part) {
     return max[0];
 }
 
+/* The sum of the accumulators, which are lost. */
+KILN_INLINE float total_of(float *sum) {
+    for (size_t half = KILN_LANES / 2; half; half /= 2)
+        for (size_t lane = 0; lane < half; lane++)
+            sum[lane] += sum[lane + half];
+    return sum[0];
+}
+
 /* The sum of exp(x - max). exps is NULL, or where to leave them. */
 KILN_INLINE float sum_of(const void *x, float *exps, size_t count, float max, kiln_cpu_part part) {
     float tile[KILN_TILE], sum[KILN_LANES] = {0};
@@ -48,10 +56,7 @@ KILN_INLINE float sum_of(const void *x, float *exps, size_t count, float max, ki
         for (size_t i = whole; i < n; i++)
             sum[i - whole] += results[i];
     }
-    for (size_t half = KILN_LANES / 2; half; half /= 2)
-        for (size_t lane = 0; lane < half; lane++)
-            sum[lane] += sum[lane + half];
-    return sum[0];
+    return total_of(sum);
 }
 
 /* Writes exp(x - max) * scale. */
@@ -75,11 +80,12 @@ KILN_INLINE float max_of_partials(const kiln_softmax_partial *partials, uint32_t
     return max;
 }
 
+/* In lanes: one sum of 2048 partials would round so often that it alone used up the error that a result may have. */
 KILN_INLINE float sum_of_partials(const kiln_softmax_partial *partials, uint32_t chunks, float max) {
-    float sum = 0.0f;
+    float sum[KILN_LANES] = {0};
     for (uint32_t i = 0; i < chunks; i++)
-        sum = KILN_FMA(partials[i].sum, kiln_exp(partials[i].max - max), sum);
-    return sum;
+        sum[i % KILN_LANES] = KILN_FMA(partials[i].sum, kiln_exp(partials[i].max - max), sum[i % KILN_LANES]);
+    return total_of(sum);
 }
 
 KILN_INLINE void scale_by(float *y, size_t count, float scale) {
