@@ -19,13 +19,13 @@ enum { PTX_SOURCES = 5, PTX_VECTOR = 8, PTX_NOWHERE = 0xffffffffu };
 /* What the scheduler must know of an instruction beside running it. */
 typedef enum ptx_flow {
     PTX_FLOW_NEXT,    /* go on with the next one */
-    PTX_FLOW_BRANCH,  /* run sets the targets */
+    PTX_FLOW_BRANCH,  /* to target */
+    PTX_FLOW_INDEXED, /* run sets each lane's target */
     PTX_FLOW_CALL,
     PTX_FLOW_RETURN,
     PTX_FLOW_EXIT,
-    PTX_FLOW_WARP,    /* the lanes of the member mask (source 0) run it together */
-    PTX_FLOW_ALIGNED, /* all lanes of the warp that have not exited run it together */
-    PTX_FLOW_BARRIER  /* of the block */
+    PTX_FLOW_WARP,   /* the lanes of the member mask (source 0) run it together */
+    PTX_FLOW_BARRIER /* of the block: number in source 0, threads in source 1 or PTX_NOWHERE, predicate in source 2 */
 } ptx_flow;
 
 struct ptx_op {
@@ -34,17 +34,17 @@ struct ptx_op {
     uint32_t guard; /* place of the predicate, or PTX_NOWHERE */
     bool guard_negated;
     uint32_t line;
-    uint32_t target;      /* of a branch: an op; of a call: a function's number */
+    uint32_t target;        /* of a branch: an op; of a call: a function's number */
     uint32_t d[PTX_VECTOR]; /* places of the results */
     uint32_t s[PTX_SOURCES];
     uint8_t bits[PTX_SOURCES + 1]; /* widths of the sources' registers; the last is the result's */
     bool negated[PTX_SOURCES];     /* of a predicate source */
     ptx_type type, from;
-    uint32_t count;    /* elements of a vector access, targets of an indexed branch, parameters of a call */
-    int64_t offset;    /* of an address, behind the register of source 0 */
+    uint32_t count; /* elements of a vector access, targets of an indexed branch, parameters of a call */
+    int64_t offset; /* of an address, behind the register of source 0 */
     ptx_space space;
-    uint32_t mode;     /* the instruction's own: rounding, comparison, function of an atomic, ... */
-    uint32_t flags;    /* PTX_F_ */
+    uint32_t mode;        /* the instruction's own: rounding, comparison, function of an atomic, ... */
+    uint32_t flags;       /* PTX_F_ */
     const uint32_t *list; /* targets or places, in the arena */
     const ptx_variable *variable;
 };
@@ -101,13 +101,13 @@ typedef struct ptx_program {
     ptx_module *module;
     ptx_code *codes;
     uint32_t code_count;
-    uint32_t shared_bytes;  /* static, of the module's and all functions' variables */
-    uint32_t global_bytes;  /* of the module's .global and .const variables, laid out from 0 */
-    int32_t capability;     /* of the device that it was decoded for */
+    uint32_t shared_bytes; /* static, of the module's and all functions' variables */
+    uint32_t global_bytes; /* of the module's .global and .const variables, laid out from 0 */
+    int32_t capability;    /* of the device that it was decoded for */
 } ptx_program;
 
-/* Parses and decodes a text for a device of the given compute capability. NULL with a reason that names the line and the
- * instruction if there is anything in it that is not simulated. */
+/* Parses and decodes a text for a device of the given compute capability. NULL with a reason that names the line and
+ * the instruction if there is anything in it that is not simulated. */
 ptx_program *ptx_program_load(const char *text, size_t size, int32_t capability, char *why, size_t why_size);
 void ptx_program_free(ptx_program *program);
 

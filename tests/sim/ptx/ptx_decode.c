@@ -5,8 +5,8 @@
 #include <string.h>
 
 void ptx_refuse(ptx_decoder *decoder, const char *format, ...) {
-    int length = snprintf(decoder->why, decoder->why_size, "line %u: %s", decoder->statement->line,
-                          decoder->statement->opcode);
+    int length =
+        snprintf(decoder->why, decoder->why_size, "line %u: %s", decoder->statement->line, decoder->statement->opcode);
     for (uint32_t i = 0; i < decoder->statement->suffix_count; i++)
         if (length > 0 && (size_t)length < decoder->why_size)
             length += snprintf(decoder->why + length, decoder->why_size - (size_t)length, ".%s",
@@ -41,7 +41,8 @@ static void read_suffixes(ptx_decoder *decoder) {
             decoder->types[decoder->type_count++] = type;
             continue;
         }
-        while (modifier < PTX_MODIFIER_COUNT && strcmp(modifier_names[modifier], suffix) != 0) modifier++;
+        while (modifier < PTX_MODIFIER_COUNT && strcmp(modifier_names[modifier], suffix) != 0)
+            modifier++;
         if (modifier == PTX_MODIFIER_COUNT) ptx_refuse(decoder, ".%s is not simulated", suffix);
         decoder->modifiers[modifier / 64] |= 1ull << modifier % 64;
     }
@@ -58,20 +59,46 @@ int ptx_take_one(ptx_decoder *decoder, const int *modifiers, int count) {
     int found = -1;
     for (int i = 0; i < count; i++) {
         if (!ptx_take(decoder, modifiers[i])) continue;
-        if (found >= 0) ptx_refuse(decoder, ".%s and .%s exclude each other", modifier_names[modifiers[found]],
-                                   modifier_names[modifiers[i]]);
+        if (found >= 0)
+            ptx_refuse(decoder, ".%s and .%s exclude each other", modifier_names[modifiers[found]],
+                       modifier_names[modifiers[i]]);
         found = i;
     }
     return found;
 }
 
 void ptx_take_hints(ptx_decoder *decoder) {
-    static const int hints[] = {
-        PTX_M_VOLATILE, PTX_M_WEAK, PTX_M_RELAXED, PTX_M_ACQUIRE, PTX_M_RELEASE, PTX_M_ACQ_REL, PTX_M_SC, PTX_M_MMIO,
-        PTX_M_CTA, PTX_M_CLUSTER, PTX_M_GPU, PTX_M_GL, PTX_M_SYS, PTX_M_NC, PTX_M_CA, PTX_M_CG, PTX_M_CS, PTX_M_LU,
-        PTX_M_CV, PTX_M_WB, PTX_M_WT, PTX_M_L1_EVICT_NORMAL, PTX_M_L1_EVICT_UNCHANGED, PTX_M_L1_EVICT_FIRST,
-        PTX_M_L1_EVICT_LAST, PTX_M_L1_NO_ALLOCATE, PTX_M_L2_64B, PTX_M_L2_128B, PTX_M_L2_256B};
-    for (size_t i = 0; i < sizeof hints / sizeof *hints; i++) ptx_take(decoder, hints[i]);
+    static const int hints[] = {PTX_M_VOLATILE,
+                                PTX_M_WEAK,
+                                PTX_M_RELAXED,
+                                PTX_M_ACQUIRE,
+                                PTX_M_RELEASE,
+                                PTX_M_ACQ_REL,
+                                PTX_M_SC,
+                                PTX_M_MMIO,
+                                PTX_M_CTA,
+                                PTX_M_CLUSTER,
+                                PTX_M_GPU,
+                                PTX_M_GL,
+                                PTX_M_SYS,
+                                PTX_M_NC,
+                                PTX_M_CA,
+                                PTX_M_CG,
+                                PTX_M_CS,
+                                PTX_M_LU,
+                                PTX_M_CV,
+                                PTX_M_WB,
+                                PTX_M_WT,
+                                PTX_M_L1_EVICT_NORMAL,
+                                PTX_M_L1_EVICT_UNCHANGED,
+                                PTX_M_L1_EVICT_FIRST,
+                                PTX_M_L1_EVICT_LAST,
+                                PTX_M_L1_NO_ALLOCATE,
+                                PTX_M_L2_64B,
+                                PTX_M_L2_128B,
+                                PTX_M_L2_256B};
+    for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
+        ptx_take(decoder, hints[i]);
 }
 
 static void refuse_leftovers(ptx_decoder *decoder) {
@@ -137,7 +164,8 @@ static uint32_t special_place(ptx_decoder *decoder, const char *name, uint32_t b
     };
     ptx_code *code = decoder->code;
     uint32_t special = 0;
-    while (special < PTX_SPECIAL_COUNT && strcmp(rows[special].text, name) != 0) special++;
+    while (special < PTX_SPECIAL_COUNT && strcmp(rows[special].text, name) != 0)
+        special++;
     if (special == PTX_SPECIAL_COUNT) ptx_refuse(decoder, "special register %s is not simulated", name);
     if (rows[special].bits != bits) ptx_refuse(decoder, "%s has %u bits", name, rows[special].bits);
     for (uint32_t i = 0; i < code->special_count; i++)
@@ -193,10 +221,14 @@ uint32_t ptx_source_wide(ptx_decoder *decoder, const ptx_operand *operand, ptx_t
         if (ptx_type_class_of(type) == PTX_CLASS_FLOAT) ptx_refuse(decoder, "an integer where a float is wanted");
         if (bits == 1) return ptx_constant_place(decoder, operand->value ? 0xffffffffu : 0, 32);
         return ptx_constant_place(decoder, (uint64_t)operand->value, bits);
-    case PTX_OPERAND_FLOAT: return ptx_constant_place(decoder, float_bits(decoder, operand, type), bits);
-    case PTX_OPERAND_SPECIAL: return special_place(decoder, operand->name, bits);
-    case PTX_OPERAND_VARIABLE: return address_place(decoder, operand, bits);
-    default: ptx_refuse(decoder, "this kind of operand is not simulated here");
+    case PTX_OPERAND_FLOAT:
+        return ptx_constant_place(decoder, float_bits(decoder, operand, type), bits);
+    case PTX_OPERAND_SPECIAL:
+        return special_place(decoder, operand->name, bits);
+    case PTX_OPERAND_VARIABLE:
+        return address_place(decoder, operand, bits);
+    default:
+        ptx_refuse(decoder, "this kind of operand is not simulated here");
     }
 }
 
@@ -314,8 +346,8 @@ static void decode_function_body(ptx_decoder *decoder, ptx_code *code) {
     code->frame_bytes = align_up(code->frame_bytes, 64);
 }
 
-/* Global and constant variables one after the other; shared ones of the module and of functions that are called, then each
- * entry's own from there, since no two entries run together. */
+/* Global and constant variables one after the other; shared ones of the module and of functions that are called, then
+ * each entry's own from there, since no two entries run together. */
 static void lay_out(ptx_program *program) {
     uint64_t global = 0;
     uint32_t shared = 0, most = 0;
@@ -354,7 +386,8 @@ static uint32_t target_capability(const char *target) {
 }
 
 static void number_functions(ptx_program *program) {
-    for (const ptx_function *f = program->module->functions; f; f = f->next) program->code_count += f->is_defined;
+    for (const ptx_function *f = program->module->functions; f; f = f->next)
+        program->code_count += f->is_defined;
     program->codes = ptx_arena_take(program->module->arena, (program->code_count + 1) * sizeof *program->codes);
     uint32_t number = 0;
     for (const ptx_function *f = program->module->functions; f; f = f->next) {
@@ -380,7 +413,8 @@ ptx_program *ptx_program_load(const char *text, size_t size, int32_t capability,
     lay_out(program);
     ptx_decoder decoder = {.program = program, .why = why, .why_size = why_size};
     if (setjmp(decoder.failed) == 0) {
-        for (uint32_t i = 0; i < program->code_count; i++) decode_function_body(&decoder, &program->codes[i]);
+        for (uint32_t i = 0; i < program->code_count; i++)
+            decode_function_body(&decoder, &program->codes[i]);
         return program;
     }
     ptx_module_free(module);

@@ -59,6 +59,9 @@ uint32_t ptx_result_wide(ptx_decoder *decoder, const ptx_operand *operand, ptx_t
 uint32_t ptx_predicate(ptx_decoder *decoder, const ptx_operand *operand, bool *out_negated);
 uint32_t ptx_constant_place(ptx_decoder *decoder, uint64_t value, uint32_t bits);
 
+/* An address operand: sets source 0, its width and the offset. */
+void ptx_decode_pointer(ptx_decoder *decoder, const ptx_operand *operand);
+
 /* One function a family, in the family's own file. */
 #define PTX_FAMILY(family) void ptx_decode_##family(ptx_decoder *decoder);
 PTX_FAMILY(arithmetic)

@@ -1,8 +1,9 @@
 /* Warps that run decoded code, and the block that they belong to.
  *
- * The lanes of a warp that stand at the same instruction of the same call make a group. A branch on which lanes disagree
- * splits a group, and two groups that meet again join, unless the launch's seed says to keep them apart; an instruction
- * with .sync waits until the lanes that it names have arrived. So code that takes reconvergence for granted fails. */
+ * The lanes of a warp that stand at the same instruction of the same call make a group. A branch on which lanes
+ * disagree splits a group, and two groups that meet again join, unless the launch's seed says to keep them apart; an
+ * instruction with .sync waits until the lanes that it names have arrived. So code that takes reconvergence for granted
+ * fails. */
 #ifndef KILN_TESTS_SIM_PTX_WARP_H
 #define KILN_TESTS_SIM_PTX_WARP_H
 
@@ -13,9 +14,9 @@ enum { PTX_WARP = 32, PTX_BARRIERS = 16, PTX_LOCAL_BYTES = 64 << 10, PTX_PARAMET
 
 /* Generic addresses: the upper byte is the window of a space; global and constant memory have host addresses. */
 #define PTX_WINDOW_SHARED (1ull << 56)
-#define PTX_WINDOW_LOCAL (2ull << 56)
-#define PTX_WINDOW_PARAM (3ull << 56)
-#define PTX_WINDOW_MASK (0xffull << 56)
+#define PTX_WINDOW_LOCAL  (2ull << 56)
+#define PTX_WINDOW_PARAM  (3ull << 56)
+#define PTX_WINDOW_MASK   (0xffull << 56)
 
 typedef struct ptx_launch {
     const ptx_program *program;
@@ -27,12 +28,12 @@ typedef struct ptx_launch {
     sim_region_find find;
     void *find_context;
     uint64_t seed;
-    uint64_t budget; /* warp instructions of one block */
+    uint64_t budget;  /* warp instructions of one block */
     uint32_t threads; /* of the host */
 } ptx_launch;
 
-/* Runs a launch to its end. Adds to counters. Returns false with a report if it ended early; what was written until then
- * stays written. */
+/* Runs a launch to its end. Adds to counters. Returns false with a report if it ended early; what was written until
+ * then stays written. */
 bool ptx_launch_run(const ptx_launch *launch, sim_counters *counters, sim_report *report);
 
 typedef struct ptx_frame {
@@ -60,24 +61,23 @@ struct ptx_warp {
     ptx_block *block;
     ptx_group *group; /* the running one */
     uint32_t number;
-    uint32_t lanes;  /* that exist */
+    uint32_t lanes; /* that exist */
     uint32_t exited;
-    uint32_t taken;  /* set by a branch: the lanes that jump; by a call through a register: unused */
-    const uint32_t *targets; /* set by an indexed branch: for each lane, the op to go to; else NULL */
-    uint32_t carry;  /* condition code, a bit for each lane */
-    uint32_t barrier;       /* set by a barrier instruction: its number */
-    uint32_t barrier_count; /* the threads that it waits for; 0: all of the block */
-    bool barrier_arrive;    /* it does not wait */
-    uint8_t *local; /* PTX_LOCAL_BYTES for each lane; NULL until used */
+    uint32_t targets[PTX_WARP]; /* set by an indexed branch: for each lane, the op to go to */
+    uint32_t carry;             /* condition code, a bit for each lane */
+    uint32_t syncs;             /* .sync instructions so far, for the race check */
+    uint8_t *local;             /* PTX_LOCAL_BYTES for each lane; NULL until used */
     ptx_group groups[PTX_WARP];
     uint32_t group_count;
 };
 
-/* One byte of shared memory: who wrote and read it since the barrier before. */
+/* One byte of shared memory: who wrote and who read it since the last barrier, and how often the warp of that thread
+ * had synchronised by then. Threads count from 1; 0 is no one. */
 typedef struct ptx_shadow {
-    uint32_t epoch;  /* of the block when it was last touched */
-    uint16_t writer; /* thread + 1; 0 none */
-    uint16_t reader; /* thread + 1; 0xffff: several */
+    uint32_t epoch; /* of the block when it was last touched; what is older does not count */
+    uint16_t writer, reader;
+    uint16_t writer_sync, reader_sync;
+    uint8_t readers; /* 0, 1, or 2: several, all of reader's warp; 3: of several warps */
     bool written;    /* ever */
 } ptx_shadow;
 
@@ -90,7 +90,8 @@ struct ptx_block {
     uint32_t shared_bytes;
     uint32_t dynamic_offset; /* where extern shared arrays begin */
     ptx_shadow *shadow;
-    uint32_t epoch; /* barriers of the whole block so far, + 1 */
+    uint32_t epoch;                 /* barriers so far, + 1 */
+    uint32_t arrived[PTX_BARRIERS]; /* threads that passed a bar.arrive of a barrier not complete yet */
     uint64_t random;
     uint64_t instructions;
     sim_region region; /* the last one found */
@@ -102,7 +103,8 @@ struct ptx_block {
 void ptx_fault(ptx_warp *warp, const ptx_op *op, sim_fault_kind kind, uint32_t lane, uint64_t address,
                const char *format, ...) __attribute__((format(printf, 6, 7), cold));
 
-/* Moves count elements of size bytes between an address of a lane and a buffer, with every check. false after a fault. */
+/* Moves count elements of size bytes between an address of a lane and a buffer, with every check. false after a fault.
+ */
 bool ptx_memory_read(ptx_warp *warp, const ptx_op *op, uint32_t lane, ptx_space space, uint64_t address, void *bytes,
                      uint32_t size);
 bool ptx_memory_write(ptx_warp *warp, const ptx_op *op, uint32_t lane, ptx_space space, uint64_t address,
@@ -115,5 +117,17 @@ ptx_space ptx_generic_space(uint64_t address);
 uint64_t ptx_to_generic(ptx_space space, uint64_t address);
 
 uint64_t ptx_random(uint64_t *state);
+
+/* Frames and groups: ptx_warp.c. */
+ptx_frame *ptx_frame_new(const ptx_warp *warp, const ptx_code *code, ptx_frame *parent, uint32_t return_op);
+void ptx_frame_release(ptx_frame *frame);
+/* Puts all lanes of a warp at the start of the launch's kernel. */
+void ptx_warp_start(ptx_warp *warp);
+/* Runs one ready group for at most quantum instructions; false if no group is ready. */
+bool ptx_warp_run(ptx_warp *warp, uint32_t quantum);
+void ptx_warp_end(ptx_warp *warp);
+
+/* Lets the barriers go that are complete: ptx_barrier.c. true if one was. */
+bool ptx_barriers_release(ptx_block *block);
 
 #endif

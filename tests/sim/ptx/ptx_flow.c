@@ -1,0 +1,166 @@
+/* Branches, calls, returns, barriers and fences. The executor moves groups; here their statements get their meaning. */
+#include "tests/sim/ptx/ptx_decode.h"
+#include "tests/sim/ptx/ptx_lanes.h"
+#include <string.h>
+
+static uint32_t label_of(ptx_decoder *decoder, const ptx_operand *operand) {
+    if (operand->kind != PTX_OPERAND_LABEL) ptx_refuse(decoder, "its target must be a label");
+    return operand->number;
+}
+
+/* An index beyond the list is undefined; here it is an error. */
+static void run_indexed(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
+    const uint32_t *index = PTX_ARRAY(uint32_t, op->s[0]);
+    PTX_LANES({
+        warp->targets[l] = index[l] < op->count ? op->list[index[l]] : warp->group->op + 1;
+        if (index[l] >= op->count)
+            ptx_fault(warp, op, SIM_FAULT_ILLEGAL, (uint32_t)l, index[l], "branch index %u of %u", index[l], op->count);
+    });
+}
+
+void ptx_decode_branch(ptx_decoder *decoder) {
+    ptx_op *op = decoder->op;
+    const ptx_operand *operands = decoder->statement->operands;
+    ptx_take(decoder, PTX_M_UNI);
+    if (strcmp(decoder->statement->opcode, "bra") == 0) {
+        ptx_expect_operands(decoder, 1, 1);
+        op->flow = PTX_FLOW_BRANCH;
+        op->target = label_of(decoder, &operands[0]);
+        return;
+    }
+    if (!ptx_take(decoder, PTX_M_IDX)) ptx_refuse(decoder, "only brx.idx is known");
+    ptx_expect_operands(decoder, 2, 2);
+    if (operands[1].kind != PTX_OPERAND_LIST) ptx_refuse(decoder, "its targets must be a list");
+    op->flow = PTX_FLOW_INDEXED;
+    op->run = run_indexed;
+    op->s[0] = ptx_source(decoder, &operands[0], PTX_u32);
+    op->count = operands[1].element_count;
+    uint32_t *list = ptx_arena_take(decoder->program->module->arena, op->count * sizeof *list);
+    for (uint32_t i = 0; i < op->count; i++)
+        list[i] = label_of(decoder, &operands[1].elements[i]);
+    op->list = list;
+}
+
+/* ---- Calls ---- */
+
+static const ptx_code *code_of(ptx_decoder *decoder, const char *name) {
+    for (uint32_t i = 0; i < decoder->program->code_count; i++)
+        if (strcmp(decoder->program->codes[i].function->name, name) == 0) return &decoder->program->codes[i];
+    ptx_refuse(decoder, "%s has no body, and system calls are not simulated", name);
+}
+
+/* The offsets of a call's results or arguments, which are .param variables of the caller. */
+static uint32_t add_variables(ptx_decoder *decoder, const ptx_operand *operand, const ptx_variable *wanted,
+                              uint32_t *list) {
+    uint32_t count = 0;
+    for (; wanted; wanted = wanted->next, count++) {
+        if (!operand || count >= operand->element_count) ptx_refuse(decoder, "%s is not given", wanted->name);
+        const ptx_operand *given = &operand->elements[count];
+        if (given->kind != PTX_OPERAND_VARIABLE || given->variable->space != PTX_SPACE_PARAM)
+            ptx_refuse(decoder, "%s must be given by a .param variable", wanted->name);
+        if (given->variable->size != wanted->size) ptx_refuse(decoder, "%s has another size", wanted->name);
+        list[count] = (uint32_t)given->variable->offset;
+    }
+    if (operand && count != operand->element_count) ptx_refuse(decoder, "more is given than the function takes");
+    return count;
+}
+
+/* call (results), function, (arguments); each list may be left out. */
+void ptx_decode_call(ptx_decoder *decoder) {
+    ptx_op *op = decoder->op;
+    const ptx_statement *statement = decoder->statement;
+    ptx_take(decoder, PTX_M_UNI);
+    ptx_expect_operands(decoder, 1, 3);
+    uint32_t at = 0;
+    const ptx_operand *results = statement->operands[0].kind == PTX_OPERAND_LIST ? &statement->operands[at++] : NULL;
+    const ptx_operand *function = at < statement->operand_count ? &statement->operands[at++] : NULL;
+    const ptx_operand *arguments = at < statement->operand_count ? &statement->operands[at++] : NULL;
+    if (!function || function->kind != PTX_OPERAND_FUNCTION) ptx_refuse(decoder, "a call through a register");
+    const ptx_code *code = code_of(decoder, function->name);
+    uint32_t *list = ptx_arena_take(decoder->program->module->arena, 128 * sizeof *list);
+    op->flow = PTX_FLOW_CALL;
+    op->target = code->number;
+    op->mode = add_variables(decoder, results, code->function->results, list);
+    op->count = add_variables(decoder, arguments, code->function->parameters, list + op->mode);
+    op->list = list;
+}
+
+static void run_trap(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
+    ptx_fault(warp, op, SIM_FAULT_TRAP, (uint32_t)__builtin_ctz(mask), 0, "the kernel trapped");
+}
+
+void ptx_decode_exit(ptx_decoder *decoder) {
+    ptx_op *op = decoder->op;
+    const char *opcode = decoder->statement->opcode;
+    ptx_take(decoder, PTX_M_UNI);
+    ptx_expect_operands(decoder, 0, 0);
+    if (strcmp(opcode, "trap") == 0 || strcmp(opcode, "brkpt") == 0) {
+        op->run = run_trap;
+        return;
+    }
+    bool returns = strcmp(opcode, "ret") == 0 && !decoder->code->function->is_entry;
+    op->flow = returns ? PTX_FLOW_RETURN : PTX_FLOW_EXIT;
+}
+
+/* ---- Barriers ---- */
+
+static void run_nothing(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
+    (void)warp;
+    (void)op;
+    (void)mask;
+}
+
+/* bar.warp.sync members; bar{.sync,.arrive} number {, threads}; bar.red.op.type d, number {, threads}, predicate. */
+void ptx_decode_barrier(ptx_decoder *decoder) {
+    ptx_op *op = decoder->op;
+    const ptx_statement *statement = decoder->statement;
+    const ptx_operand *operands = statement->operands;
+    ptx_take(decoder, PTX_M_CTA);
+    ptx_take(decoder, PTX_M_ALIGNED);
+    if (ptx_take(decoder, PTX_M_WARP)) {
+        ptx_take(decoder, PTX_M_SYNC);
+        ptx_expect_operands(decoder, 1, 1);
+        op->flow = PTX_FLOW_WARP;
+        op->run = run_nothing;
+        op->s[0] = ptx_source(decoder, &operands[0], PTX_b32);
+        return;
+    }
+    static const int kinds[] = {PTX_M_SYNC, PTX_M_ARRIVE, PTX_M_RED};
+    static const int reductions[] = {PTX_M_POPC, PTX_M_AND, PTX_M_OR};
+    int kind = ptx_take_one(decoder, kinds, 3);
+    if (kind < 0) ptx_refuse(decoder, "it neither syncs nor arrives");
+    op->flow = PTX_FLOW_BARRIER;
+    op->s[1] = op->s[2] = PTX_NOWHERE;
+    uint32_t first = 0, count = statement->operand_count;
+    if (kind == 2) {
+        int reduction = ptx_take_one(decoder, reductions, 3);
+        if (reduction < 0) ptx_refuse(decoder, "it has no reduction");
+        ptx_expect_types(decoder, 1);
+        ptx_expect_operands(decoder, 3, 4);
+        op->mode = (uint32_t)reduction + 1;
+        op->d[0] = ptx_result(decoder, &operands[0], ptx_type_at(decoder, 0));
+        op->s[2] = ptx_predicate(decoder, &operands[count - 1], &op->negated[2]);
+        first = 1;
+        count--;
+    } else {
+        ptx_expect_operands(decoder, 1, 2);
+        op->mode = kind == 1 ? 4 : 0;
+        if (kind == 1 && count != 2) ptx_refuse(decoder, "it needs a number of threads");
+    }
+    op->s[0] = ptx_source(decoder, &operands[first], PTX_u32);
+    if (count > first + 1) op->s[1] = ptx_source(decoder, &operands[first + 1], PTX_u32);
+}
+
+/* Memory is sequentially consistent here, so that a fence has nothing to do. */
+void ptx_decode_fence(ptx_decoder *decoder) {
+    ptx_take_hints(decoder);
+    ptx_expect_operands(decoder, 0, 0);
+    decoder->op->run = run_nothing;
+}
+
+/* Sleeping changes nothing that a kernel can see. */
+void ptx_decode_hint(ptx_decoder *decoder) {
+    ptx_expect_types(decoder, 1);
+    ptx_expect_operands(decoder, 1, 1);
+    decoder->op->run = run_nothing;
+}

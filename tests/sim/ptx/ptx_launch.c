@@ -1,0 +1,174 @@
+/* A launch: its blocks, in an order of the seed's, over the host's threads. */
+#include "tests/sim/ptx/ptx_warp.h"
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct run {
+    const ptx_launch *launch;
+    uint64_t blocks;
+    uint64_t next;   /* atomic: the next block to take */
+    uint64_t stride; /* coprime to blocks: the order is first + i * stride */
+    uint64_t first;
+    pthread_mutex_t lock;
+    sim_counters *counters;
+    sim_report *report; /* the first block's that failed */
+} run;
+
+static uint64_t gcd(uint64_t a, uint64_t b) {
+    while (b) {
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+static void add_counters(sim_counters *sum, const sim_counters *one) {
+    uint64_t *to = (uint64_t *)(void *)sum;
+    const uint64_t *from = (const uint64_t *)(const void *)one;
+    for (size_t i = 0; i < sizeof *sum / sizeof *to; i++)
+        to[i] += from[i];
+}
+
+static bool block_prepare(ptx_block *block, const ptx_launch *launch) {
+    uint32_t threads = launch->block[0] * launch->block[1] * launch->block[2];
+    uint32_t fixed = (launch->program->shared_bytes + 15) / 16 * 16;
+    *block = (ptx_block){.launch = launch, .thread_count = threads};
+    block->warp_count = (threads + PTX_WARP - 1) / PTX_WARP;
+    block->dynamic_offset = fixed;
+    block->shared_bytes = fixed + launch->dynamic_shared_bytes;
+    block->warps = calloc(block->warp_count, sizeof *block->warps);
+    block->shared = malloc(block->shared_bytes + 1);
+    block->shadow = malloc((block->shared_bytes + 1) * sizeof *block->shadow);
+    return block->warps && block->shared && block->shadow;
+}
+
+static void block_free(ptx_block *block) {
+    for (uint32_t w = 0; block->warps && w < block->warp_count; w++)
+        free(block->warps[w].local);
+    free(block->warps);
+    free(block->shared);
+    free(block->shadow);
+}
+
+static void block_start(ptx_block *block, uint64_t number, sim_report *report) {
+    const ptx_launch *launch = block->launch;
+    block->id[0] = (uint32_t)(number % launch->grid[0]);
+    block->id[1] = (uint32_t)(number / launch->grid[0] % launch->grid[1]);
+    block->id[2] = (uint32_t)(number / launch->grid[0] / launch->grid[1]);
+    block->epoch = 1;
+    block->random = launch->seed ^ (number + 1) * 0x9e3779b97f4a7c15u;
+    block->instructions = 0;
+    block->report = report;
+    *report = (sim_report){.kind = SIM_FAULT_NONE};
+    memset(block->arrived, 0, sizeof block->arrived);
+    memset(block->shared, 0xb5, block->shared_bytes);
+    memset(block->shadow, 0, block->shared_bytes * sizeof *block->shadow);
+    for (uint32_t w = 0; w < block->warp_count; w++) {
+        ptx_warp *warp = &block->warps[w];
+        uint32_t left = block->thread_count - w * PTX_WARP;
+        warp->block = block;
+        warp->number = w;
+        warp->lanes = left >= PTX_WARP ? 0xffffffffu : (1u << left) - 1;
+        warp->syncs = 0;
+        ptx_warp_start(warp);
+    }
+}
+
+/* Nothing can run and no barrier can go: says what is waited for. */
+static void report_stuck(ptx_block *block) {
+    for (uint32_t w = 0; w < block->warp_count; w++) {
+        ptx_warp *warp = &block->warps[w];
+        for (uint32_t g = 0; g < warp->group_count; g++) {
+            const ptx_group *group = &warp->groups[g];
+            const ptx_op *op = &group->frame->code->ops[group->op];
+            bool barrier = group->state == PTX_AT_BARRIER;
+            ptx_fault(warp, op, barrier ? SIM_FAULT_BARRIER : SIM_FAULT_SYNC, (uint32_t)__builtin_ctz(group->mask), 0,
+                      "lanes 0x%x wait for ever", group->mask);
+            return;
+        }
+    }
+}
+
+static void block_run(ptx_block *block) {
+    enum { QUANTUM = 256 };
+    uint64_t budget = block->launch->budget;
+    for (;;) {
+        bool any = false, left = false;
+        uint32_t first = (uint32_t)(ptx_random(&block->random) % block->warp_count);
+        for (uint32_t i = 0; i < block->warp_count; i++) {
+            ptx_warp *warp = &block->warps[(first + i) % block->warp_count];
+            any |= ptx_warp_run(warp, 1 + (uint32_t)(ptx_random(&block->random) % QUANTUM));
+            left |= warp->group_count != 0;
+            if (block->report->kind != SIM_FAULT_NONE) return;
+        }
+        if (!left) return;
+        if (block->instructions > budget) {
+            ptx_warp *warp = &block->warps[0];
+            for (uint32_t w = 0; w < block->warp_count; w++)
+                if (block->warps[w].group_count) warp = &block->warps[w];
+            const ptx_group *group = &warp->groups[0];
+            ptx_fault(warp, &group->frame->code->ops[group->op], SIM_FAULT_ENDLESS,
+                      (uint32_t)__builtin_ctz(group->mask), 0, "%llu instructions of warps in one block",
+                      (unsigned long long)budget);
+            return;
+        }
+        if (!any && !ptx_barriers_release(block)) {
+            report_stuck(block);
+            return;
+        }
+        if (block->report->kind != SIM_FAULT_NONE) return;
+    }
+}
+
+static void *worker(void *context) {
+    run *shared = context;
+    ptx_block block;
+    sim_report report = {.kind = SIM_FAULT_NONE};
+    bool ready = block_prepare(&block, shared->launch);
+    while (ready) {
+        uint64_t taken = __atomic_fetch_add(&shared->next, 1, __ATOMIC_RELAXED);
+        if (taken >= shared->blocks) break;
+        block_start(&block, (shared->first + taken * shared->stride) % shared->blocks, &report);
+        block_run(&block);
+        for (uint32_t w = 0; w < block.warp_count; w++)
+            ptx_warp_end(&block.warps[w]);
+        if (report.kind != SIM_FAULT_NONE) {
+            __atomic_store_n(&shared->next, shared->blocks, __ATOMIC_RELAXED);
+            break;
+        }
+    }
+    pthread_mutex_lock(&shared->lock);
+    if (report.kind != SIM_FAULT_NONE && shared->report->kind == SIM_FAULT_NONE) *shared->report = report;
+    if (ready) add_counters(shared->counters, &block.counters);
+    pthread_mutex_unlock(&shared->lock);
+    block_free(&block);
+    return NULL;
+}
+
+bool ptx_launch_run(const ptx_launch *launch, sim_counters *counters, sim_report *report) {
+    enum { THREADS_MAX = 64 };
+    *report = (sim_report){.kind = SIM_FAULT_NONE};
+    run shared = {.launch = launch,
+                  .blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2],
+                  .lock = PTHREAD_MUTEX_INITIALIZER,
+                  .counters = counters,
+                  .report = report};
+    uint64_t random = launch->seed;
+    shared.first = ptx_random(&random) % shared.blocks;
+    shared.stride = ptx_random(&random) % shared.blocks;
+    while (shared.stride == 0 || gcd(shared.stride, shared.blocks) != 1)
+        shared.stride++;
+    pthread_t threads[THREADS_MAX];
+    uint32_t wanted = launch->threads < 1 ? 1 : launch->threads > THREADS_MAX ? THREADS_MAX : launch->threads;
+    if (wanted > shared.blocks) wanted = (uint32_t)shared.blocks;
+    uint32_t started = 0;
+    while (started + 1 < wanted && pthread_create(&threads[started], NULL, worker, &shared) == 0)
+        started++;
+    worker(&shared);
+    for (uint32_t i = 0; i < started; i++)
+        pthread_join(threads[i], NULL);
+    pthread_mutex_destroy(&shared.lock);
+    return report->kind == SIM_FAULT_NONE;
+}

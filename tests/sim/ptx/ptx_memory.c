@@ -1,0 +1,453 @@
+/* Memory accesses, with every check: bounds, alignment, what was never written, races in shared memory. */
+#include "tests/sim/ptx/ptx_decode.h"
+#include "tests/sim/ptx/ptx_lanes.h"
+#include <stdlib.h>
+#include <string.h>
+
+ptx_space ptx_generic_space(uint64_t address) {
+    switch (address & PTX_WINDOW_MASK) {
+    case PTX_WINDOW_SHARED:
+        return PTX_SPACE_SHARED;
+    case PTX_WINDOW_LOCAL:
+        return PTX_SPACE_LOCAL;
+    case PTX_WINDOW_PARAM:
+        return PTX_SPACE_PARAM;
+    default:
+        return PTX_SPACE_GLOBAL;
+    }
+}
+
+uint64_t ptx_to_generic(ptx_space space, uint64_t address) {
+    switch (space) {
+    case PTX_SPACE_SHARED:
+        return PTX_WINDOW_SHARED | address;
+    case PTX_SPACE_LOCAL:
+        return PTX_WINDOW_LOCAL | address;
+    default:
+        return address;
+    }
+}
+
+/* ---- Global memory ---- */
+
+/* The bytes of global memory, or NULL after a fault. */
+static uint8_t *global_bytes(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint64_t size,
+                             bool write) {
+    sim_region *region = &warp->block->region;
+    if (address - region->base >= region->size || size > region->size - (address - region->base)) {
+        const ptx_launch *launch = warp->block->launch;
+        if (!launch->find(launch->find_context, address, region) || size > region->size - (address - region->base)) {
+            *region = (sim_region){0};
+            ptx_fault(warp, op, SIM_FAULT_OUT_OF_BOUNDS, lane, address, "%s of %llu bytes", write ? "store" : "load",
+                      (unsigned long long)size);
+            return NULL;
+        }
+    }
+    if (write && region->constant) {
+        ptx_fault(warp, op, SIM_FAULT_STORE_TO_CONSTANT, lane, address, "store of %llu bytes",
+                  (unsigned long long)size);
+        return NULL;
+    }
+    return (uint8_t *)(uintptr_t)address;
+}
+
+static void mark_written(const sim_region *region, uint64_t address, uint64_t size) {
+    if (!region->written) return;
+    for (uint64_t at = address - region->base, end = at + size; at < end;) {
+        if (at % 8 == 0 && end - at >= 8) {
+            region->written[at / 8] = 0xff;
+            at += 8;
+            continue;
+        }
+        __atomic_fetch_or(&region->written[at / 8], (uint8_t)(1u << at % 8), __ATOMIC_RELAXED);
+        at++;
+    }
+}
+
+static bool was_written(const sim_region *region, uint64_t address, uint64_t size) {
+    if (!region->written) return true;
+    for (uint64_t at = address - region->base, end = at + size; at < end;) {
+        if (at % 8 == 0 && end - at >= 8) {
+            if (region->written[at / 8] != 0xff) return false;
+            at += 8;
+            continue;
+        }
+        if (!(region->written[at / 8] >> at % 8 & 1)) return false;
+        at++;
+    }
+    return true;
+}
+
+/* ---- Shared memory ---- */
+
+static bool shared_races(const ptx_warp *warp, const ptx_shadow *shadow, uint32_t thread, bool write) {
+    if (shadow->epoch != warp->block->epoch) return false;
+    uint16_t me = (uint16_t)(thread + 1);
+    uint16_t sync = (uint16_t)warp->syncs;
+    if (shadow->writer && shadow->writer != me) {
+        bool same_warp = (uint32_t)(shadow->writer - 1) / PTX_WARP == warp->number;
+        if (!same_warp || shadow->writer_sync == sync) return true;
+    }
+    if (!write || !shadow->readers || (shadow->readers == 1 && shadow->reader == me)) return false;
+    if (shadow->readers == 3) return true;
+    bool same_warp = (uint32_t)(shadow->reader - 1) / PTX_WARP == warp->number;
+    return !same_warp || shadow->reader_sync == sync;
+}
+
+static void shared_touch(const ptx_warp *warp, ptx_shadow *shadow, uint32_t thread, bool write) {
+    uint16_t me = (uint16_t)(thread + 1);
+    if (shadow->epoch != warp->block->epoch)
+        *shadow = (ptx_shadow){.epoch = warp->block->epoch, .written = shadow->written};
+    if (write) {
+        shadow->writer = me;
+        shadow->writer_sync = (uint16_t)warp->syncs;
+        shadow->written = true;
+        return;
+    }
+    bool same_warp = shadow->readers && (uint32_t)(shadow->reader - 1) / PTX_WARP == warp->number;
+    shadow->readers = !shadow->readers                     ? 1
+                      : shadow->readers == 3 || !same_warp ? 3
+                      : shadow->reader == me               ? shadow->readers
+                                                           : 2;
+    shadow->reader = me;
+    shadow->reader_sync = (uint16_t)warp->syncs;
+}
+
+static uint8_t *shared_bytes(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size,
+                             bool read, bool write) {
+    ptx_block *block = warp->block;
+    uint32_t thread = warp->number * PTX_WARP + lane;
+    if (address >= block->shared_bytes || size > block->shared_bytes - address) {
+        ptx_fault(warp, op, SIM_FAULT_OUT_OF_BOUNDS, lane, address, "%u bytes of shared memory, which has %u", size,
+                  block->shared_bytes);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < size; i++) {
+        ptx_shadow *shadow = &block->shadow[address + i];
+        if (read && !shadow->written) {
+            ptx_fault(warp, op, SIM_FAULT_UNINITIALISED, lane, address + i, "shared memory");
+            return NULL;
+        }
+        /* An atomic is a read and a write that does not race with other atomics: only the write is recorded. */
+        if (!(read && write) && shared_races(warp, shadow, thread, write)) {
+            ptx_fault(warp, op, SIM_FAULT_RACE, lane, address + i, "thread %u %s what thread %u %s", thread,
+                      write ? "writes" : "reads", (uint32_t)(shadow->writer ? shadow->writer : shadow->reader) - 1,
+                      shadow->writer ? "wrote" : "read");
+            return NULL;
+        }
+        if (!(read && write)) shared_touch(warp, shadow, thread, write);
+        shadow->written |= write;
+    }
+    return block->shared + address;
+}
+
+/* ---- Local memory and parameters ---- */
+
+static uint8_t *local_bytes(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size) {
+    address &= ~PTX_WINDOW_MASK;
+    if (address >= PTX_LOCAL_BYTES || size > PTX_LOCAL_BYTES - address) {
+        ptx_fault(warp, op, SIM_FAULT_OUT_OF_BOUNDS, lane, address, "%u bytes of local memory", size);
+        return NULL;
+    }
+    if (!warp->local) warp->local = calloc(PTX_WARP, PTX_LOCAL_BYTES);
+    return warp->local ? warp->local + lane * PTX_LOCAL_BYTES + address : NULL;
+}
+
+static uint8_t *param_bytes(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size,
+                            bool write) {
+    const ptx_launch *launch = warp->block->launch;
+    if ((address & PTX_WINDOW_MASK) != PTX_WINDOW_PARAM) return local_bytes(warp, op, lane, address, size);
+    address &= ~PTX_WINDOW_MASK;
+    uint32_t bytes = launch->code->function->parameter_bytes;
+    if (write || address >= bytes || size > bytes - address) {
+        ptx_fault(warp, op, write ? SIM_FAULT_STORE_TO_CONSTANT : SIM_FAULT_OUT_OF_BOUNDS, lane, address,
+                  "%u bytes of the kernel's parameters, which have %u", size, bytes);
+        return NULL;
+    }
+    return (uint8_t *)(uintptr_t)(launch->parameters + address);
+}
+
+/* The host bytes of any space. size is the whole access, a power of two, and what it must be aligned to. */
+static uint8_t *bytes_at(ptx_warp *warp, const ptx_op *op, uint32_t lane, ptx_space space, uint64_t address,
+                         uint32_t size, bool read, bool write) {
+    if (space == PTX_SPACE_GENERIC) {
+        space = ptx_generic_space(address);
+        if (space == PTX_SPACE_SHARED || space == PTX_SPACE_LOCAL) address &= ~PTX_WINDOW_MASK;
+    }
+    if (address % size) {
+        ptx_fault(warp, op, SIM_FAULT_MISALIGNED, lane, address, "access of %u bytes", size);
+        return NULL;
+    }
+    uint8_t *bytes;
+    switch (space) {
+    case PTX_SPACE_SHARED:
+        return shared_bytes(warp, op, lane, address, size, read, write);
+    case PTX_SPACE_LOCAL:
+        return local_bytes(warp, op, lane, address, size);
+    case PTX_SPACE_PARAM:
+        return param_bytes(warp, op, lane, address, size, write);
+    default:
+        bytes = global_bytes(warp, op, lane, address, size, write);
+        if (!bytes) return NULL;
+        if (read && !was_written(&warp->block->region, address, size)) {
+            ptx_fault(warp, op, SIM_FAULT_UNINITIALISED, lane, address, "load of %u bytes", size);
+            return NULL;
+        }
+        if (write) mark_written(&warp->block->region, address, size);
+        return bytes;
+    }
+}
+
+void *ptx_memory_at(ptx_warp *warp, const ptx_op *op, uint32_t lane, ptx_space space, uint64_t address, uint32_t size) {
+    return bytes_at(warp, op, lane, space, address, size, true, true);
+}
+
+/* ---- Counters ---- */
+
+static void count_global(ptx_warp *warp, const uint64_t *addresses, uint32_t mask, uint32_t size, bool write) {
+    sim_counters *counters = &warp->block->counters;
+    uint64_t sectors[PTX_WARP], bytes = (uint64_t)size * (uint32_t)__builtin_popcount(mask);
+    uint32_t count = 0, each = size > 32 ? size / 32 : 1;
+    for (uint32_t rest = mask; rest; rest &= rest - 1) {
+        uint64_t sector = addresses[__builtin_ctz(rest)] / 32;
+        uint32_t known = 0;
+        while (known < count && sectors[known] != sector)
+            known++;
+        if (known == count) sectors[count++] = sector;
+    }
+    counters->global_requests++;
+    counters->global_sectors += (uint64_t)count * each;
+    *(write ? &counters->global_written_bytes : &counters->global_read_bytes) += bytes;
+}
+
+/* A request is done in phases of as many lanes as 128 bytes serve; in a phase each bank gives one word at a time. */
+static void count_shared(ptx_warp *warp, const uint64_t *addresses, uint32_t mask, uint32_t size) {
+    sim_counters *counters = &warp->block->counters;
+    uint32_t words = size > 4 ? size / 4 : 1, lanes = PTX_WARP / words;
+    counters->shared_requests++;
+    for (uint32_t first = 0; first < PTX_WARP; first += lanes) {
+        uint64_t seen[PTX_WARP];
+        uint32_t count = 0, depth[32] = {0}, deepest = 0;
+        for (uint32_t l = first; l < first + lanes; l++) {
+            if (!(mask >> l & 1)) continue;
+            for (uint32_t w = 0; w < words; w++) {
+                uint64_t word = addresses[l] / 4 + w;
+                uint32_t known = 0;
+                while (known < count && seen[known] != word)
+                    known++;
+                if (known < count) continue;
+                seen[count++] = word;
+                if (++depth[word % 32] > deepest) deepest = depth[word % 32];
+            }
+        }
+        counters->shared_conflicts += deepest > 1 ? deepest - 1 : 0;
+    }
+}
+
+/* ---- ld and st ---- */
+
+static void addresses_of(const ptx_warp *warp, const ptx_op *op, uint64_t *addresses) {
+    uint64_t offset = (uint64_t)op->offset;
+    if (op->bits[0] == 64) {
+        const uint64_t *base = PTX_ARRAY(const uint64_t, op->s[0]);
+        for (int l = 0; l < PTX_WARP; l++)
+            addresses[l] = base[l] + offset;
+    } else {
+        const uint32_t *base = PTX_ARRAY(const uint32_t, op->s[0]);
+        for (int l = 0; l < PTX_WARP; l++)
+            addresses[l] = base[l] + (uint32_t)offset;
+    }
+}
+
+/* Where element e of a lane stands in the registers. */
+static uint8_t *element_at(const ptx_warp *warp, const ptx_op *op, uint32_t e, uint32_t lane) {
+    return warp->frame + op->d[e] + lane * (op->bits[PTX_SOURCES] / 8);
+}
+
+/* Puts an element into its register, extended if that is wider. */
+static void put_element(const ptx_warp *warp, const ptx_op *op, uint32_t e, uint32_t lane, const uint8_t *from) {
+    uint32_t bytes = ptx_type_bits(op->type) / 8, wide = op->bits[PTX_SOURCES] / 8;
+    uint64_t value = 0;
+    memcpy(&value, from, bytes);
+    if (wide > bytes && ptx_type_class_of(op->type) == PTX_CLASS_SIGNED) {
+        uint32_t shift = 64 - bytes * 8;
+        value = (uint64_t)((int64_t)(value << shift) >> shift);
+    }
+    memcpy(element_at(warp, op, e, lane), &value, wide);
+}
+
+/* All lanes, one element of the register's width each, side by side in global memory: one check, one copy. */
+static bool contiguous(const uint64_t *addresses, uint32_t mask, uint32_t size) {
+    if (mask != 0xffffffffu || addresses[0] % size) return false;
+    uint64_t wrong = 0;
+    for (uint32_t l = 0; l < PTX_WARP; l++)
+        wrong |= addresses[l] - addresses[0] - l * (uint64_t)size;
+    return !wrong;
+}
+
+static bool is_global(const ptx_op *op, uint64_t address) {
+    return op->space == PTX_SPACE_GLOBAL || op->space == PTX_SPACE_CONST ||
+           (op->space == PTX_SPACE_GENERIC && ptx_generic_space(address) == PTX_SPACE_GLOBAL);
+}
+
+static void count(ptx_warp *warp, const ptx_op *op, const uint64_t *addresses, uint32_t mask, uint32_t size,
+                  bool write) {
+    uint64_t first = addresses[__builtin_ctz(mask)];
+    if (is_global(op, first))
+        count_global(warp, addresses, mask, size, write);
+    else if (op->space == PTX_SPACE_SHARED ||
+             (op->space == PTX_SPACE_GENERIC && ptx_generic_space(first) == PTX_SPACE_SHARED))
+        count_shared(warp, addresses, mask, size);
+}
+
+/* false if the lanes must go one by one. */
+static bool run_bulk(ptx_warp *warp, const ptx_op *op, const uint64_t *addresses, uint32_t mask, bool write) {
+    uint32_t size = ptx_type_bits(op->type) / 8;
+    if (op->count != 1 || size * 8 != op->bits[PTX_SOURCES] || !is_global(op, addresses[0]) ||
+        !contiguous(addresses, mask, size))
+        return false;
+    sim_region *region = &warp->block->region;
+    uint64_t bytes = size * (uint64_t)PTX_WARP, address = addresses[0];
+    if (address - region->base >= region->size || bytes > region->size - (address - region->base)) return false;
+    if (write ? region->constant : !was_written(region, address, bytes)) return false;
+    uint8_t *registers = warp->frame + op->d[0], *memory = (uint8_t *)(uintptr_t)address;
+    memcpy(write ? memory : registers, write ? registers : memory, bytes);
+    if (write) mark_written(region, address, bytes);
+    sim_counters *counters = &warp->block->counters;
+    counters->global_requests++;
+    counters->global_sectors += (address % 32 + bytes + 31) / 32;
+    *(write ? &counters->global_written_bytes : &counters->global_read_bytes) += bytes;
+    return true;
+}
+
+static void run_load(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
+    uint64_t addresses[PTX_WARP];
+    addresses_of(warp, op, addresses);
+    if (run_bulk(warp, op, addresses, mask, false)) return;
+    uint32_t element = ptx_type_bits(op->type) / 8, size = element * op->count;
+    count(warp, op, addresses, mask, size, false);
+    PTX_LANES({
+        const uint8_t *bytes = bytes_at(warp, op, (uint32_t)l, op->space, addresses[l], size, true, false);
+        if (!bytes) return;
+        for (uint32_t e = 0; e < op->count; e++)
+            put_element(warp, op, e, (uint32_t)l, bytes + e * element);
+    });
+}
+
+static void run_store(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
+    uint64_t addresses[PTX_WARP];
+    addresses_of(warp, op, addresses);
+    if (run_bulk(warp, op, addresses, mask, true)) return;
+    uint32_t element = ptx_type_bits(op->type) / 8, size = element * op->count;
+    count(warp, op, addresses, mask, size, true);
+    PTX_LANES({
+        uint8_t *bytes = bytes_at(warp, op, (uint32_t)l, op->space, addresses[l], size, false, true);
+        if (!bytes) return;
+        for (uint32_t e = 0; e < op->count; e++)
+            memcpy(bytes + e * element, element_at(warp, op, e, (uint32_t)l), element);
+    });
+}
+
+static ptx_space take_space(ptx_decoder *decoder) {
+    static const int words[] = {PTX_M_GLOBAL, PTX_M_SHARED, PTX_M_SHARED_CTA,  PTX_M_LOCAL,
+                                PTX_M_CONST,  PTX_M_PARAM,  PTX_M_PARAM_ENTRY, PTX_M_PARAM_FUNC};
+    static const ptx_space spaces[] = {PTX_SPACE_GLOBAL, PTX_SPACE_SHARED, PTX_SPACE_SHARED, PTX_SPACE_LOCAL,
+                                       PTX_SPACE_CONST,  PTX_SPACE_PARAM,  PTX_SPACE_PARAM,  PTX_SPACE_PARAM};
+    int word = ptx_take_one(decoder, words, 8);
+    return word < 0 ? PTX_SPACE_GENERIC : spaces[word];
+}
+
+/* [register + offset], [variable + offset] or [number]. */
+void ptx_decode_pointer(ptx_decoder *decoder, const ptx_operand *operand) {
+    ptx_op *op = decoder->op;
+    if (operand->kind != PTX_OPERAND_ADDRESS) ptx_refuse(decoder, "expected an address in brackets");
+    op->bits[0] = 64;
+    if (operand->variable) {
+        ptx_operand address = {.kind = PTX_OPERAND_VARIABLE, .variable = operand->variable, .value = operand->value};
+        op->s[0] = ptx_source(decoder, &address, PTX_u64);
+    } else if (operand->has_register) {
+        ptx_operand address = {.kind = PTX_OPERAND_REGISTER, .number = operand->number, .name = "the address"};
+        op->s[0] = ptx_source_wide(decoder, &address, PTX_u32, &op->bits[0]);
+        op->offset = operand->value;
+    } else {
+        op->s[0] = ptx_constant_place(decoder, (uint64_t)operand->value, 64);
+    }
+}
+
+static void decode_elements(ptx_decoder *decoder, const ptx_operand *operand) {
+    ptx_op *op = decoder->op;
+    const ptx_operand *elements = operand->kind == PTX_OPERAND_VECTOR ? operand->elements : operand;
+    uint32_t count = operand->kind == PTX_OPERAND_VECTOR ? operand->element_count : 1;
+    bool load = op->run == run_load;
+    if (count != op->count) ptx_refuse(decoder, "%u elements where %u are wanted", count, op->count);
+    for (uint32_t e = 0; e < count; e++) {
+        uint8_t bits;
+        op->d[e] = load ? ptx_result_wide(decoder, &elements[e], op->type, &bits)
+                        : ptx_source_wide(decoder, &elements[e], op->type, &bits);
+        if (e && bits != op->bits[PTX_SOURCES]) ptx_refuse(decoder, "its elements have different widths");
+        op->bits[PTX_SOURCES] = bits;
+    }
+}
+
+void ptx_decode_memory(ptx_decoder *decoder) {
+    static const int vectors[] = {PTX_M_V2, PTX_M_V4, PTX_M_V8};
+    ptx_op *op = decoder->op;
+    const ptx_operand *operands = decoder->statement->operands;
+    bool load = strcmp(decoder->statement->opcode, "st") != 0;
+    op->space = take_space(decoder);
+    int vector = ptx_take_one(decoder, vectors, 3);
+    op->count = vector < 0 ? 1 : 2u << vector;
+    ptx_take_hints(decoder);
+    ptx_expect_types(decoder, 1);
+    ptx_expect_operands(decoder, 2, 2);
+    op->type = ptx_type_at(decoder, 0);
+    op->run = load ? run_load : run_store;
+    uint32_t bytes = ptx_type_bits(op->type) / 8 * op->count;
+    bool wide = bytes == 32 && decoder->program->capability >= 100 && op->space == PTX_SPACE_GLOBAL;
+    if (!bytes || ptx_type_bits(op->type) > 64 || (bytes > 16 && !wide))
+        ptx_refuse(decoder, "%u elements of %s are not simulated", op->count, ptx_type_name(op->type));
+    ptx_decode_pointer(decoder, &operands[load ? 1 : 0]);
+    decode_elements(decoder, &operands[load ? 0 : 1]);
+}
+
+/* ---- cvta and isspacep ---- */
+
+static void run_from_generic(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
+    uint64_t *d = PTX_ARRAY(uint64_t, op->d[0]);
+    const uint64_t *a = PTX_ARRAY(uint64_t, op->s[0]);
+    bool window = op->space == PTX_SPACE_SHARED || op->space == PTX_SPACE_LOCAL;
+    PTX_LANES(d[l] = window ? a[l] & ~PTX_WINDOW_MASK : a[l]);
+}
+
+static void run_to_generic(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
+    uint64_t *d = PTX_ARRAY(uint64_t, op->d[0]);
+    const uint64_t *a = PTX_ARRAY(uint64_t, op->s[0]);
+    PTX_LANES(d[l] = ptx_to_generic(op->space, a[l]));
+}
+
+static void run_is_space(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
+    const uint64_t *a = PTX_ARRAY(uint64_t, op->s[0]);
+    uint32_t result = 0;
+    PTX_LANES(result |= (uint32_t)(ptx_generic_space(a[l]) == op->space) << l);
+    PTX_MASK(op->d[0]) = (PTX_MASK(op->d[0]) & ~mask) | result;
+}
+
+void ptx_decode_address(ptx_decoder *decoder) {
+    ptx_op *op = decoder->op;
+    const ptx_operand *operands = decoder->statement->operands;
+    bool to = ptx_take(decoder, PTX_M_TO);
+    op->space = take_space(decoder);
+    if (op->space == PTX_SPACE_GENERIC) ptx_refuse(decoder, "it names no state space");
+    ptx_expect_operands(decoder, 2, 2);
+    if (strcmp(decoder->statement->opcode, "isspacep") == 0) {
+        ptx_expect_types(decoder, 0);
+        op->run = run_is_space;
+        op->d[0] = ptx_result(decoder, &operands[0], PTX_pred);
+    } else {
+        ptx_expect_types(decoder, 1);
+        if (ptx_type_at(decoder, 0) != PTX_u64) ptx_refuse(decoder, "only 64-bit addresses are simulated");
+        op->run = to ? run_from_generic : run_to_generic;
+        op->d[0] = ptx_result(decoder, &operands[0], PTX_u64);
+    }
+    op->s[0] = ptx_source(decoder, &operands[1], PTX_u64);
+}

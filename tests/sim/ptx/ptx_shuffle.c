@@ -1,0 +1,218 @@
+/* Instructions that exchange values within a warp: shfl, vote, match, redux, activemask. All but the last have .sync:
+ * the executor gathers the lanes that the member mask names before it runs them. */
+#include "tests/sim/ptx/ptx_decode.h"
+#include "tests/sim/ptx/ptx_lanes.h"
+#include <string.h>
+
+/* ---- shfl.sync.mode.b32 d{|p}, a, b, c, members ---- */
+
+enum { SHUFFLE_UP, SHUFFLE_DOWN, SHUFFLE_BFLY, SHUFFLE_IDX };
+
+static void run_shuffle(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
+    const uint32_t *source = PTX_ARRAY(uint32_t, op->s[1]), *by = PTX_ARRAY(uint32_t, op->s[2]),
+                   *clamp = PTX_ARRAY(uint32_t, op->s[3]);
+    uint32_t *d = PTX_ARRAY(uint32_t, op->d[0]), old[PTX_WARP], predicate = 0;
+    memcpy(old, source, sizeof old);
+    for (uint32_t rest = mask; rest; rest &= rest - 1) {
+        uint32_t lane = (uint32_t)__builtin_ctz(rest);
+        uint32_t b = by[lane] & 31, cval = clamp[lane] & 31, segment = clamp[lane] >> 8 & 31;
+        uint32_t highest = (lane & segment) | (cval & ~segment), lowest = lane & segment, from = lane;
+        bool inside = false;
+        switch (op->mode) {
+        case SHUFFLE_UP:
+            inside = (int32_t)(lane - b) >= (int32_t)highest;
+            from = lane - b;
+            break;
+        case SHUFFLE_DOWN:
+            from = lane + b;
+            inside = from <= highest;
+            break;
+        case SHUFFLE_BFLY:
+            from = lane ^ b;
+            inside = from <= highest;
+            break;
+        case SHUFFLE_IDX:
+            from = lowest | (b & ~segment);
+            inside = from <= highest;
+            break;
+        }
+        if (!inside) from = lane;
+        if (!(mask >> from & 1)) {
+            ptx_fault(warp, op, SIM_FAULT_SYNC, lane, from, "lane %u is read, which takes no part", from);
+            return;
+        }
+        d[lane] = old[from];
+        predicate |= (uint32_t)inside << lane;
+    }
+    if (op->d[1] != PTX_NOWHERE) PTX_MASK(op->d[1]) = (PTX_MASK(op->d[1]) & ~mask) | predicate;
+}
+
+static void decode_shuffle(ptx_decoder *decoder) {
+    static const int modes[] = {PTX_M_UP, PTX_M_DOWN, PTX_M_BFLY, PTX_M_IDX};
+    ptx_op *op = decoder->op;
+    const ptx_operand *operands = decoder->statement->operands;
+    int mode = ptx_take_one(decoder, modes, 4);
+    if (mode < 0) ptx_refuse(decoder, "it has no mode");
+    ptx_expect_types(decoder, 1);
+    ptx_expect_operands(decoder, 5, 5);
+    op->mode = (uint32_t)mode;
+    op->run = run_shuffle;
+    ptx_operand result = operands[0];
+    result.paired = false;
+    op->d[0] = ptx_result(decoder, &result, PTX_b32);
+    op->d[1] = operands[0].paired ? ptx_result(decoder, &operands[0].elements[0], PTX_pred) : PTX_NOWHERE;
+    for (uint32_t i = 0; i < 3; i++)
+        op->s[i + 1] = ptx_source(decoder, &operands[i + 1], PTX_b32);
+    op->s[0] = ptx_source(decoder, &operands[4], PTX_b32);
+}
+
+/* ---- vote.sync.mode d, {!}p, members ---- */
+
+enum { VOTE_ALL, VOTE_ANY, VOTE_UNI, VOTE_BALLOT };
+
+static void run_vote(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
+    uint32_t predicate = PTX_MASK(op->s[1]);
+    if (op->negated[1]) predicate = ~predicate;
+    predicate &= mask;
+    if (op->mode == VOTE_BALLOT) {
+        uint32_t *d = PTX_ARRAY(uint32_t, op->d[0]);
+        PTX_LANES(d[l] = predicate);
+        return;
+    }
+    bool all = predicate == mask, any = predicate != 0;
+    bool result = op->mode == VOTE_ALL ? all : op->mode == VOTE_ANY ? any : all || !any;
+    PTX_MASK(op->d[0]) = result ? PTX_MASK(op->d[0]) | mask : PTX_MASK(op->d[0]) & ~mask;
+}
+
+static void decode_vote(ptx_decoder *decoder) {
+    static const int modes[] = {PTX_M_ALL, PTX_M_ANY, PTX_M_UNI, PTX_M_BALLOT};
+    ptx_op *op = decoder->op;
+    const ptx_operand *operands = decoder->statement->operands;
+    int mode = ptx_take_one(decoder, modes, 4);
+    if (mode < 0) ptx_refuse(decoder, "it has no mode");
+    ptx_expect_types(decoder, 1);
+    ptx_expect_operands(decoder, 3, 3);
+    op->mode = (uint32_t)mode;
+    op->run = run_vote;
+    op->d[0] = ptx_result(decoder, &operands[0], mode == VOTE_BALLOT ? PTX_b32 : PTX_pred);
+    op->s[1] = ptx_predicate(decoder, &operands[1], &op->negated[1]);
+    op->s[0] = ptx_source(decoder, &operands[2], PTX_b32);
+}
+
+/* ---- match.{any,all}.sync.type d{|p}, a, members ---- */
+
+static uint64_t value_of(const ptx_warp *warp, const ptx_op *op, int l) {
+    return ptx_type_bits(op->type) == 64 ? PTX_ARRAY(uint64_t, op->s[1])[l] : PTX_ARRAY(uint32_t, op->s[1])[l];
+}
+
+static void run_match(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
+    uint32_t results[PTX_WARP] = {0};
+    bool all = true;
+    PTX_LANES({
+        for (uint32_t others = mask; others; others &= others - 1) {
+            int other = __builtin_ctz(others);
+            if (value_of(warp, op, other) == value_of(warp, op, l)) results[l] |= 1u << other;
+        }
+        all = all && results[l] == mask;
+    });
+    uint32_t *d = PTX_ARRAY(uint32_t, op->d[0]);
+    PTX_LANES(d[l] = op->mode ? (all ? mask : 0) : results[l]);
+    if (op->d[1] != PTX_NOWHERE) PTX_MASK(op->d[1]) = all ? PTX_MASK(op->d[1]) | mask : PTX_MASK(op->d[1]) & ~mask;
+}
+
+static void decode_match(ptx_decoder *decoder) {
+    static const int modes[] = {PTX_M_ANY, PTX_M_ALL};
+    ptx_op *op = decoder->op;
+    const ptx_operand *operands = decoder->statement->operands;
+    int mode = ptx_take_one(decoder, modes, 2);
+    if (mode < 0) ptx_refuse(decoder, "it has no mode");
+    ptx_expect_types(decoder, 1);
+    ptx_expect_operands(decoder, 3, 3);
+    op->type = ptx_type_at(decoder, 0);
+    if (op->type != PTX_b32 && op->type != PTX_b64) ptx_refuse(decoder, "its type must be b32 or b64");
+    op->mode = (uint32_t)mode;
+    op->run = run_match;
+    ptx_operand result = operands[0];
+    result.paired = false;
+    op->d[0] = ptx_result(decoder, &result, PTX_b32);
+    op->d[1] = operands[0].paired ? ptx_result(decoder, &operands[0].elements[0], PTX_pred) : PTX_NOWHERE;
+    op->s[1] = ptx_source(decoder, &operands[1], op->type);
+    op->s[0] = ptx_source(decoder, &operands[2], PTX_b32);
+}
+
+/* ---- redux.sync.op.type d, a, members ---- */
+
+enum { REDUX_ADD, REDUX_MIN, REDUX_MAX, REDUX_AND, REDUX_OR, REDUX_XOR };
+
+static void run_redux(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
+    const uint32_t *source = PTX_ARRAY(uint32_t, op->s[1]);
+    uint32_t result = source[__builtin_ctz(mask)];
+    bool is_signed = op->type == PTX_s32;
+    for (uint32_t rest = mask & (mask - 1); rest; rest &= rest - 1) {
+        uint32_t value = source[__builtin_ctz(rest)];
+        bool less = is_signed ? (int32_t)value < (int32_t)result : value < result;
+        switch (op->mode) {
+        case REDUX_ADD:
+            result += value;
+            break;
+        case REDUX_MIN:
+            result = less ? value : result;
+            break;
+        case REDUX_MAX:
+            result = less ? result : value;
+            break;
+        case REDUX_AND:
+            result &= value;
+            break;
+        case REDUX_OR:
+            result |= value;
+            break;
+        case REDUX_XOR:
+            result ^= value;
+            break;
+        }
+    }
+    uint32_t *d = PTX_ARRAY(uint32_t, op->d[0]);
+    PTX_LANES(d[l] = result);
+}
+
+static void decode_redux(ptx_decoder *decoder) {
+    static const int modes[] = {PTX_M_ADD, PTX_M_MIN, PTX_M_MAX, PTX_M_AND, PTX_M_OR, PTX_M_XOR};
+    ptx_op *op = decoder->op;
+    const ptx_operand *operands = decoder->statement->operands;
+    int mode = ptx_take_one(decoder, modes, 6);
+    if (mode < 0) ptx_refuse(decoder, "it has no operation");
+    if (decoder->program->capability < 80) ptx_refuse(decoder, "needs sm_80");
+    ptx_expect_types(decoder, 1);
+    ptx_expect_operands(decoder, 3, 3);
+    op->type = ptx_type_at(decoder, 0);
+    if (op->type != PTX_u32 && op->type != PTX_s32 && (op->type != PTX_b32 || mode < REDUX_AND))
+        ptx_refuse(decoder, "this type is not simulated");
+    op->mode = (uint32_t)mode;
+    op->run = run_redux;
+    op->d[0] = ptx_result(decoder, &operands[0], op->type);
+    op->s[1] = ptx_source(decoder, &operands[1], op->type);
+    op->s[0] = ptx_source(decoder, &operands[2], PTX_b32);
+}
+
+static void run_activemask(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
+    uint32_t *d = PTX_ARRAY(uint32_t, op->d[0]);
+    PTX_LANES(d[l] = mask);
+}
+
+void ptx_decode_warp(ptx_decoder *decoder) {
+    const char *opcode = decoder->statement->opcode;
+    if (strcmp(opcode, "activemask") == 0) {
+        ptx_expect_types(decoder, 1);
+        ptx_expect_operands(decoder, 1, 1);
+        decoder->op->run = run_activemask;
+        decoder->op->d[0] = ptx_result(decoder, &decoder->statement->operands[0], PTX_b32);
+        return;
+    }
+    decoder->op->flow = PTX_FLOW_WARP;
+    if (!ptx_take(decoder, PTX_M_SYNC)) ptx_refuse(decoder, "without .sync it is gone since sm_70");
+    if (strcmp(opcode, "shfl") == 0) decode_shuffle(decoder);
+    if (strcmp(opcode, "vote") == 0) decode_vote(decoder);
+    if (strcmp(opcode, "match") == 0) decode_match(decoder);
+    if (strcmp(opcode, "redux") == 0) decode_redux(decoder);
+}

@@ -1,0 +1,427 @@
+#include "tests/sim/ptx/ptx_warp.h"
+#include "tests/sim/ptx/ptx_decode.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+uint64_t ptx_random(uint64_t *state) {
+    *state += 0x9e3779b97f4a7c15u;
+    uint64_t z = *state;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+void ptx_fault(ptx_warp *warp, const ptx_op *op, sim_fault_kind kind, uint32_t lane, uint64_t address,
+               const char *format, ...) {
+    const ptx_block *block = warp->block;
+    sim_report *report = block->report;
+    if (report->kind != SIM_FAULT_NONE) return;
+    char detail[200];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(detail, sizeof detail, format, arguments);
+    va_end(arguments);
+    report->kind = kind;
+    snprintf(report->text, sizeof report->text,
+             "%s: %s: kernel %s, PTX line %u, block (%u,%u,%u), thread %u, address 0x%llx", sim_fault_text(kind),
+             detail, block->launch->code->function->name, op->line, block->id[0], block->id[1], block->id[2],
+             warp->number * PTX_WARP + lane, (unsigned long long)address);
+}
+
+/* ---- Frames ---- */
+
+static void fill(uint8_t *place, uint32_t bits, uint64_t value) {
+    for (int l = 0; l < PTX_WARP; l++) {
+        if (bits == 64) memcpy(place + l * 8, &value, 8);
+        if (bits == 32) memcpy(place + l * 4, &value, 4);
+        if (bits == 16) memcpy(place + l * 2, &value, 2);
+        if (bits == 8) memcpy(place + l, &value, 1);
+    }
+}
+
+static uint64_t variable_address(const ptx_block *block, const ptx_frame *frame, const ptx_variable *variable) {
+    switch (variable->space) {
+    case PTX_SPACE_GLOBAL:
+    case PTX_SPACE_CONST:
+        return block->launch->globals + variable->offset;
+    case PTX_SPACE_SHARED:
+        return variable->is_extern ? block->dynamic_offset : variable->offset;
+    case PTX_SPACE_LOCAL:
+        return frame->local_base + variable->offset;
+    case PTX_SPACE_PARAM:
+        /* An entry's own parameters lie in the launch's buffer, all others in the lane's memory. */
+        for (const ptx_variable *own = block->launch->code->function->parameters; own; own = own->next)
+            if (own == variable) return PTX_WINDOW_PARAM | variable->offset;
+        return frame->local_base + variable->offset;
+    default:
+        return 0;
+    }
+}
+
+static uint32_t special_value(const ptx_warp *warp, uint32_t special, uint32_t lane) {
+    const ptx_block *block = warp->block;
+    const ptx_launch *launch = block->launch;
+    uint32_t thread = warp->number * PTX_WARP + lane;
+    uint32_t x = launch->block[0], y = launch->block[1];
+    switch (special) {
+    case PTX_SPECIAL_TID_X:
+        return thread % x;
+    case PTX_SPECIAL_TID_Y:
+        return thread / x % y;
+    case PTX_SPECIAL_TID_Z:
+        return thread / x / y;
+    case PTX_SPECIAL_NTID_X:
+    case PTX_SPECIAL_NTID_Y:
+    case PTX_SPECIAL_NTID_Z:
+        return launch->block[special - PTX_SPECIAL_NTID_X];
+    case PTX_SPECIAL_CTAID_X:
+    case PTX_SPECIAL_CTAID_Y:
+    case PTX_SPECIAL_CTAID_Z:
+        return block->id[special - PTX_SPECIAL_CTAID_X];
+    case PTX_SPECIAL_NCTAID_X:
+    case PTX_SPECIAL_NCTAID_Y:
+    case PTX_SPECIAL_NCTAID_Z:
+        return launch->grid[special - PTX_SPECIAL_NCTAID_X];
+    case PTX_SPECIAL_LANEID:
+        return lane;
+    case PTX_SPECIAL_WARPID:
+        return warp->number;
+    case PTX_SPECIAL_NWARPID:
+        return block->warp_count;
+    case PTX_SPECIAL_LANEMASK_EQ:
+        return 1u << lane;
+    case PTX_SPECIAL_LANEMASK_LT:
+        return (1u << lane) - 1;
+    case PTX_SPECIAL_LANEMASK_LE:
+        return (2u << lane) - 1;
+    case PTX_SPECIAL_LANEMASK_GT:
+        return ~((2u << lane) - 1);
+    case PTX_SPECIAL_LANEMASK_GE:
+        return ~((1u << lane) - 1);
+    case PTX_SPECIAL_DYNAMIC_SMEM:
+        return launch->dynamic_shared_bytes;
+    case PTX_SPECIAL_TOTAL_SMEM:
+        return block->shared_bytes;
+    default:
+        return 0;
+    }
+}
+
+ptx_frame *ptx_frame_new(const ptx_warp *warp, const ptx_code *code, ptx_frame *parent, uint32_t return_op) {
+    size_t size = (sizeof(ptx_frame) + code->frame_bytes + 63) / 64 * 64;
+    ptx_frame *frame = aligned_alloc(64, size);
+    if (!frame) abort();
+    memset(frame, 0xb5, size); /* registers begin with no meaning */
+    *frame = (ptx_frame){.code = code, .parent = parent, .return_op = return_op};
+    if (parent) {
+        parent->references++;
+        frame->local_base = parent->local_base + parent->code->local_bytes;
+    }
+    for (uint32_t i = 0; i < code->constant_count; i++)
+        fill(frame->bytes + code->constants[i].place, code->constants[i].bits, code->constants[i].value);
+    for (uint32_t i = 0; i < code->address_count; i++)
+        fill(frame->bytes + code->addresses[i].place, code->addresses[i].bits,
+             variable_address(warp->block, frame, code->addresses[i].variable) + (uint64_t)code->addresses[i].offset);
+    for (uint32_t i = 0; i < code->special_count; i++)
+        for (uint32_t l = 0; l < PTX_WARP; l++) {
+            uint32_t value = special_value(warp, code->specials[i].special, l);
+            memcpy(frame->bytes + code->specials[i].place + l * 4, &value, 4);
+        }
+    return frame;
+}
+
+void ptx_frame_release(ptx_frame *frame) {
+    while (frame && --frame->references == 0) {
+        ptx_frame *parent = frame->parent;
+        free(frame);
+        frame = parent;
+    }
+}
+
+/* ---- Groups ---- */
+
+static ptx_group *group_add(ptx_warp *warp, uint32_t mask, uint32_t op, ptx_frame *frame) {
+    ptx_group *group = &warp->groups[warp->group_count++];
+    *group = (ptx_group){mask, op, frame, PTX_READY};
+    frame->references++;
+    return group;
+}
+
+static void group_remove(ptx_warp *warp, ptx_group *group) {
+    ptx_frame_release(group->frame);
+    *group = warp->groups[--warp->group_count];
+}
+
+/* Takes lanes out of the running group and puts them at an op of a frame; the group keeps the rest. There is always
+ * room, since a group has at least one lane. */
+static void group_send(ptx_warp *warp, ptx_group *group, uint32_t lanes, uint32_t op, ptx_frame *frame) {
+    if (!lanes) return;
+    if (lanes == group->mask) {
+        frame->references++;
+        ptx_frame_release(group->frame);
+        group->frame = frame;
+        group->op = op;
+        return;
+    }
+    group->mask &= ~lanes;
+    group_add(warp, lanes, op, frame);
+}
+
+/* Joins groups that stand at the same place, mostly: one time in eight the seed keeps them apart. */
+static void groups_join(ptx_warp *warp) {
+    for (uint32_t i = 0; i + 1 < warp->group_count; i++) {
+        for (uint32_t j = i + 1; j < warp->group_count;) {
+            ptx_group *a = &warp->groups[i], *b = &warp->groups[j];
+            if (a->state == PTX_READY && b->state == PTX_READY && a->op == b->op && a->frame == b->frame &&
+                ptx_random(&warp->block->random) % 8) {
+                a->mask |= b->mask;
+                group_remove(warp, b);
+            } else {
+                j++;
+            }
+        }
+    }
+}
+
+void ptx_warp_start(ptx_warp *warp) {
+    ptx_frame *frame = ptx_frame_new(warp, warp->block->launch->code, NULL, 0);
+    warp->group_count = 0;
+    warp->exited = 0;
+    group_add(warp, warp->lanes, 0, frame);
+}
+
+void ptx_warp_end(ptx_warp *warp) {
+    while (warp->group_count)
+        group_remove(warp, &warp->groups[0]);
+    free(warp->local);
+    warp->local = NULL;
+}
+
+/* ---- Flow: what moves a group other than to the next op ---- */
+
+static void flow_branch(ptx_warp *warp, ptx_group *group, const ptx_op *op, uint32_t mask) {
+    warp->block->counters.branches++;
+    if (mask != group->mask && mask) warp->block->counters.divergent_branches++;
+    uint32_t rest = group->mask & ~mask, next = group->op + 1;
+    if (!mask) {
+        group->op = next;
+        return;
+    }
+    group_send(warp, group, rest, next, group->frame);
+    group->op = op->target;
+}
+
+static void flow_indexed(ptx_warp *warp, ptx_group *group, const ptx_op *op, uint32_t mask) {
+    warp->block->counters.branches++;
+    ptx_frame *frame = group->frame;
+    uint32_t next = group->op + 1, whole = group->mask;
+    op->run(warp, op, mask);
+    while (mask) {
+        uint32_t target = warp->targets[__builtin_ctz(mask)], same = 0;
+        for (uint32_t rest = mask; rest; rest &= rest - 1) {
+            uint32_t l = (uint32_t)__builtin_ctz(rest);
+            if (warp->targets[l] == target) same |= 1u << l;
+        }
+        mask &= ~same;
+        if (same != whole) warp->block->counters.divergent_branches++;
+        bool last = group->mask == same;
+        group_send(warp, group, same, target, frame);
+        if (last) return;
+    }
+    group->op = next;
+}
+
+/* The frame of a call from here that another group of the warp has made already, or a new one. */
+static ptx_frame *frame_for_call(ptx_warp *warp, const ptx_group *group, const ptx_code *code) {
+    for (uint32_t i = 0; i < warp->group_count; i++)
+        for (ptx_frame *frame = warp->groups[i].frame; frame; frame = frame->parent)
+            if (frame->parent == group->frame && frame->code == code && frame->return_op == group->op) return frame;
+    return ptx_frame_new(warp, code, group->frame, group->op);
+}
+
+/* Copies parameters into the callee's local bytes, or results out of them, lane by lane. */
+static void copy_variables(ptx_warp *warp, uint32_t mask, uint32_t to, uint32_t from, uint32_t size) {
+    for (uint32_t rest = mask; rest; rest &= rest - 1) {
+        uint8_t *lane = warp->local + (uint32_t)__builtin_ctz(rest) * PTX_LOCAL_BYTES;
+        memmove(lane + to, lane + from, size);
+    }
+}
+
+static bool local_ready(ptx_warp *warp, const ptx_op *op, uint32_t bytes) {
+    if (bytes > PTX_LOCAL_BYTES) {
+        ptx_fault(warp, op, SIM_FAULT_STACK, 0, bytes, "a call needs %u bytes of %u", bytes, PTX_LOCAL_BYTES);
+        return false;
+    }
+    if (!warp->local) warp->local = calloc(PTX_WARP, PTX_LOCAL_BYTES);
+    return warp->local;
+}
+
+/* op->list: the places in local bytes of the results, then of the parameters, as variables' offsets in the caller. */
+static void flow_call(ptx_warp *warp, ptx_group *group, const ptx_op *op, uint32_t mask) {
+    const ptx_code *code = &warp->block->launch->program->codes[op->target];
+    ptx_frame *caller = group->frame;
+    if (!mask) {
+        group->op++;
+        return;
+    }
+    uint32_t base = caller->local_base + caller->code->local_bytes;
+    if (!local_ready(warp, op, base + code->local_bytes)) return;
+    ptx_frame *callee = frame_for_call(warp, group, code);
+    const uint32_t *argument = op->list + op->mode; /* mode: how many results there are */
+    for (const ptx_variable *p = code->function->parameters; p; p = p->next)
+        copy_variables(warp, mask, base + (uint32_t)p->offset, caller->local_base + *argument++, (uint32_t)p->size);
+    uint32_t rest = group->mask & ~mask, next = group->op + 1;
+    group_send(warp, group, rest, next, caller);
+    group_send(warp, group, mask, 0, callee);
+}
+
+static void flow_return(ptx_warp *warp, ptx_group *group, uint32_t mask) {
+    ptx_frame *callee = group->frame, *caller = callee->parent;
+    const ptx_op *call = &caller->code->ops[callee->return_op];
+    uint32_t next = group->op + 1, rest = group->mask & ~mask;
+    const uint32_t *result = call->list;
+    for (const ptx_variable *r = callee->code->function->results; r && result < call->list + call->mode; r = r->next)
+        copy_variables(warp, mask, caller->local_base + *result++, callee->local_base + (uint32_t)r->offset,
+                       (uint32_t)r->size);
+    uint32_t return_op = callee->return_op + 1;
+    if (rest) group_send(warp, group, rest, next, callee);
+    group_send(warp, group, mask, return_op, caller);
+}
+
+/* The lanes of group that execute; those whose guard is false go on by themselves. */
+static void leave_behind(ptx_warp *warp, ptx_group *group, uint32_t mask) {
+    group_send(warp, group, group->mask & ~mask, group->op + 1, group->frame);
+}
+
+/* Runs a .sync instruction when all lanes that the members name and that have not exited wait at it. */
+static void flow_warp(ptx_warp *warp, ptx_group *group, const ptx_op *op) {
+    const uint32_t *members = (const uint32_t *)(const void *)(group->frame->bytes + op->s[0]);
+    uint32_t first = (uint32_t)__builtin_ctz(group->mask), named = members[first];
+    for (uint32_t rest = group->mask; rest; rest &= rest - 1) {
+        uint32_t l = (uint32_t)__builtin_ctz(rest);
+        if (members[l] != named || !(named >> l & 1)) {
+            ptx_fault(warp, op, SIM_FAULT_SYNC, l, members[l], "the member mask 0x%x lacks the lane, or differs",
+                      members[l]);
+            return;
+        }
+    }
+    uint32_t wanted = named & warp->lanes & ~warp->exited, here = 0;
+    for (uint32_t i = 0; i < warp->group_count; i++) {
+        const ptx_group *other = &warp->groups[i];
+        bool waits = other->state == PTX_AT_WARP && other->op == group->op && other->frame == group->frame;
+        if (waits && members[__builtin_ctz(other->mask)] == named) here |= other->mask;
+    }
+    if (here != wanted) return;
+    for (uint32_t i = 0; i < warp->group_count;) {
+        ptx_group *other = &warp->groups[i];
+        if (other != group && other->state == PTX_AT_WARP && other->frame == group->frame &&
+            (other->mask & wanted) == other->mask && other->op == group->op) {
+            bool moved = group == &warp->groups[warp->group_count - 1];
+            group->mask |= other->mask;
+            group_remove(warp, other);
+            if (moved) group = other;
+        } else {
+            i++;
+        }
+    }
+    group->state = PTX_READY;
+    warp->syncs++;
+    warp->frame = group->frame->bytes;
+    op->run(warp, op, group->mask);
+    group->op++;
+}
+
+static uint32_t guard_mask(const ptx_warp *warp, const ptx_op *op, uint32_t mask) {
+    if (op->guard == PTX_NOWHERE) return mask;
+    uint32_t guard = *(const uint32_t *)(const void *)(warp->frame + op->guard);
+    return mask & (op->guard_negated ? ~guard : guard);
+}
+
+/* One instruction that is not simply followed by the next. false if the group is gone or waits. */
+static bool step_flow(ptx_warp *warp, ptx_group *group, const ptx_op *op, uint32_t mask) {
+    switch (op->flow) {
+    case PTX_FLOW_NEXT:
+        break;
+    case PTX_FLOW_BRANCH:
+        flow_branch(warp, group, op, mask);
+        return true;
+    case PTX_FLOW_INDEXED:
+        flow_indexed(warp, group, op, mask);
+        return true;
+    case PTX_FLOW_CALL:
+        flow_call(warp, group, op, mask);
+        return true;
+    case PTX_FLOW_RETURN:
+        if (mask)
+            flow_return(warp, group, mask);
+        else
+            group->op++;
+        return true;
+    case PTX_FLOW_EXIT:
+        warp->exited |= mask;
+        if (mask == group->mask) {
+            group_remove(warp, group);
+            return false;
+        }
+        group->mask &= ~mask;
+        group->op++;
+        return true;
+    case PTX_FLOW_WARP:
+    case PTX_FLOW_BARRIER:
+        if (!mask) {
+            group->op++;
+            return true;
+        }
+        leave_behind(warp, group, mask);
+        group->state = op->flow == PTX_FLOW_WARP ? PTX_AT_WARP : PTX_AT_BARRIER;
+        if (op->flow == PTX_FLOW_WARP) flow_warp(warp, group, op);
+        return false;
+    }
+    return true;
+}
+
+static uint32_t ready_groups(const ptx_warp *warp) {
+    uint32_t ready = 0;
+    for (uint32_t i = 0; i < warp->group_count; i++)
+        ready += warp->groups[i].state == PTX_READY;
+    return ready;
+}
+
+bool ptx_warp_run(ptx_warp *warp, uint32_t quantum) {
+    ptx_block *block = warp->block;
+    if (warp->group_count > 1) groups_join(warp);
+    uint32_t ready = ready_groups(warp);
+    if (!ready) {
+        /* Lanes that waited for one that has exited since may go on. */
+        for (uint32_t i = 0; i < warp->group_count && !ready; i++) {
+            ptx_group *waiting = &warp->groups[i];
+            if (waiting->state != PTX_AT_WARP) continue;
+            flow_warp(warp, waiting, &waiting->frame->code->ops[waiting->op]);
+            ready = ready_groups(warp);
+        }
+        return ready != 0;
+    }
+    uint32_t choice = ready > 1 ? (uint32_t)(ptx_random(&block->random) % ready) : 0;
+    ptx_group *group = warp->groups;
+    while (group->state != PTX_READY || choice--)
+        group++;
+    while (quantum--) {
+        const ptx_op *op = &group->frame->code->ops[group->op];
+        warp->frame = group->frame->bytes;
+        warp->group = group;
+        uint32_t mask = guard_mask(warp, op, group->mask);
+        block->instructions++;
+        block->counters.instructions++;
+        block->counters.lane_instructions += (uint32_t)__builtin_popcount(mask);
+        if (op->flow == PTX_FLOW_NEXT) {
+            if (mask) op->run(warp, op, mask);
+            group->op++;
+        } else if (!step_flow(warp, group, op, mask)) {
+            break;
+        }
+        if (block->report->kind != SIM_FAULT_NONE) break;
+    }
+    return true;
+}
