@@ -1,12 +1,15 @@
-/* What every recording driver needs: settings, faults, a log of calls, tables of live objects and memory.
+/* What every simulated driver needs: settings, faults, a log of calls, tables of live objects and memory.
  *
- * A recording driver presents devices, checks each call strictly and records it; it executes no kernel. Everything
+ * A simulated driver presents devices, checks each call strictly, records it, and executes what is launched. Everything
  * about it is set by variables of its own, so that no machine has simulated devices by accident:
  *
  *   KILN_SIM_DEVICES         "sm_90,sm_120,gfx942,gfx90a:xnack-"; each driver takes those of its kind. Unset: none
  *   KILN_SIM_DRIVER_VERSION  CUDA: 12040 is 12.4 (the default is 13000)
  *   KILN_SIM_MEMORY          bytes of memory of each device (the default is 1 GiB)
  *   KILN_SIM_FAULT           "function,nth,error": a fault from the first call on
+ *   KILN_SIM_RECORD          1: launches are recorded and not executed, so that any image will do
+ *   KILN_SIM_SEED            of the order of blocks, warps and copies (the default is 1)
+ *   KILN_SIM_BUDGET          instructions of warps after which a block is endless (the default is 2^28)
  *
  * Every function of a driver begins with sim_enter and holds the simulator's lock (recursive, one for the driver) while
  * it touches state. At exit, objects that are still live and violations are reported on standard error. */
@@ -14,6 +17,7 @@
 #define KILN_TESTS_SIM_H
 
 #include "tests/sim/core/sim_control.h"
+#include "tests/sim/core/sim_space.h"
 #include <stdbool.h>
 
 #define SIM_EXPORT __attribute__((visibility("default")))
@@ -62,11 +66,16 @@ typedef struct sim_memory {
     int32_t device;
     size_t size;
     uint8_t *bytes;
-    uint64_t owner; /* for the driver: the context or pool that it came from */
+    uint64_t owner;   /* for the driver: the context or pool that it came from */
+    uint8_t *written; /* a bit for each byte that was ever written; NULL: not tracked, all counts as written */
 } sim_memory;
 
 /* NULL if there is no memory, or if the live allocations of this kind and device would exceed sim_memory_bytes(). */
 void *sim_memory_new(const char *kind, int32_t device, size_t size, size_t alignment, uint64_t owner);
+/* From now on the allocation at bytes knows which of its bytes were written; before, none was. */
+void sim_memory_track(void *bytes);
+/* The driver itself wrote these bytes (a copy, a fill). */
+void sim_memory_wrote(const void *address, size_t size);
 /* The live allocation that holds [address, address + size), or NULL. */
 const sim_memory *sim_memory_find(const void *address, size_t size);
 /* Frees an allocation by its first byte; false (and a violation) if there is none of this kind. A broken guard is a
@@ -74,6 +83,17 @@ const sim_memory *sim_memory_find(const void *address, size_t size);
 bool sim_memory_delete(const char *kind, void *bytes);
 /* Frees all of a kind that have this owner, which goes. */
 void sim_memory_sweep(const char *kind, uint64_t owner);
+
+/* The live memory of a device, and host memory, as a kernel may access it; to be freed. Stays valid while nothing is
+ * freed, which the simulator's lock ensures. */
+typedef struct sim_regions {
+    sim_region *regions; /* by address */
+    size_t count;
+} sim_regions;
+
+bool sim_regions_take(int32_t device, sim_regions *out_regions);
+/* A sim_region_find with a sim_regions as its context. */
+bool sim_regions_find(void *regions, uint64_t address, sim_region *out_region);
 
 /* ---- Launches ---- */
 

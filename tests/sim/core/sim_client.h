@@ -15,7 +15,8 @@
 
 /* Call first in main: sets the variables (devices may be NULL) and starts the program again with the drivers' folder,
  * KILN_SIM_DIR or ../../sim beside the program, at the head of LD_LIBRARY_PATH; with a subfolder ("cuda-10"), that one
- * of it. Returns in the second run. */
+ * of it. Launches are recorded and not executed, unless KILN_SIM_RECORD is set to 0 before. Returns in the second run.
+ */
 static inline void sim_client_start_in(char **argv, const char *devices, const char *subfolder) {
     if (getenv("KILN_SIM_STARTED")) return;
     char program[PATH_MAX], folder[PATH_MAX + 16], path[2 * PATH_MAX];
@@ -36,6 +37,7 @@ static inline void sim_client_start_in(char **argv, const char *devices, const c
     snprintf(path, sizeof path, "%s/%s%s%s", chosen, subfolder, old ? ":" : "", old ? old : "");
     setenv("LD_LIBRARY_PATH", path, 1);
     setenv("KILN_SIM_STARTED", "1", 1);
+    setenv("KILN_SIM_RECORD", "1", 0);
     if (devices) setenv("KILN_SIM_DEVICES", devices, 1);
     execv(program, argv);
     perror(program);

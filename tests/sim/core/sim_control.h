@@ -3,10 +3,11 @@
 #ifndef KILN_TESTS_SIM_CONTROL_H
 #define KILN_TESTS_SIM_CONTROL_H
 
+#include "tests/sim/core/sim_space.h"
 #include <stddef.h>
 #include <stdint.h>
 
-/* One launch as the driver got it. Nothing was executed. */
+/* One launch as the driver got it, and what its execution counted. */
 typedef struct sim_launch {
     char kernel[128];
     uint32_t grid[3];    /* groups; HSA: work-items */
@@ -16,7 +17,9 @@ typedef struct sim_launch {
     uint64_t stream;  /* the handle of the stream or queue */
     int32_t device;   /* index in the list of devices of this driver */
     int32_t captured; /* recorded into a capture */
+    int32_t executed; /* 0: recorded only */
     uint32_t arguments_size;
+    sim_counters counters;
     _Alignas(16) uint8_t arguments[4096]; /* the first bytes of them */
 } sim_launch;
 

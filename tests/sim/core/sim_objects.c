@@ -75,6 +75,12 @@ void *sim_object_find(const char *kind, bool (*match)(const void *object, const 
 
 /* ---- Memory ---- */
 
+static void allocation_free(allocation *freed) {
+    free(freed->memory.written);
+    free(freed->block);
+    free(freed);
+}
+
 static uint64_t live_bytes(const char *kind, int32_t device) {
     uint64_t bytes = 0;
     for (const allocation *at = allocations; at; at = at->next) {
@@ -97,7 +103,7 @@ void *sim_memory_new(const char *kind, int32_t device, size_t size, size_t align
             memset(block, GUARD_BYTE, front);
             memset(bytes, POISON_BYTE, size);
             memset(bytes + size, GUARD_BYTE, GUARD_SIZE);
-            *created = (allocation){allocations, {kind, device, size, bytes, owner}, block};
+            *created = (allocation){allocations, {kind, device, size, bytes, owner, NULL}, block};
             allocations = created;
         } else {
             free(created);
@@ -120,6 +126,81 @@ const sim_memory *sim_memory_find(const void *address, size_t size) {
     return found;
 }
 
+static allocation *allocation_of(const void *address) {
+    for (allocation *at = allocations; at; at = at->next) {
+        uintptr_t offset = (uintptr_t)address - (uintptr_t)at->memory.bytes;
+        if ((uintptr_t)address >= (uintptr_t)at->memory.bytes && offset < at->memory.size) return at;
+    }
+    return NULL;
+}
+
+void sim_memory_track(void *bytes) {
+    sim_lock();
+    allocation *found = allocation_of(bytes);
+    if (found && !found->memory.written) found->memory.written = calloc(1, found->memory.size / 8 + 1);
+    sim_unlock();
+}
+
+void sim_memory_wrote(const void *address, size_t size) {
+    sim_lock();
+    allocation *found = allocation_of(address);
+    if (found && found->memory.written) {
+        size_t at = (size_t)((const uint8_t *)address - found->memory.bytes);
+        for (size_t end = at + size; at < end && at < found->memory.size;) {
+            bool whole = at % 8 == 0 && end - at >= 8;
+            if (whole)
+                found->memory.written[at / 8] = 0xff;
+            else
+                found->memory.written[at / 8] |= (uint8_t)(1u << at % 8);
+            at += whole ? 8 : 1;
+        }
+    }
+    sim_unlock();
+}
+
+static int by_address(const void *a, const void *b) {
+    const sim_region *x = a, *y = b;
+    return x->base < y->base ? -1 : x->base > y->base;
+}
+
+bool sim_regions_take(int32_t device, sim_regions *out_regions) {
+    *out_regions = (sim_regions){NULL, 0};
+    sim_lock();
+    size_t count = 0;
+    for (const allocation *at = allocations; at; at = at->next)
+        count++;
+    sim_region *regions = calloc(count + 1, sizeof *regions);
+    for (const allocation *at = allocations; regions && at; at = at->next) {
+        bool host = strstr(at->memory.kind, "host") != NULL;
+        if (!host && at->memory.device != device) continue;
+        regions[out_regions->count++] =
+            (sim_region){(uint64_t)(uintptr_t)at->memory.bytes, at->memory.size, at->memory.written, false};
+    }
+    sim_unlock();
+    if (!regions) return false;
+    qsort(regions, out_regions->count, sizeof *regions, by_address);
+    out_regions->regions = regions;
+    return true;
+}
+
+bool sim_regions_find(void *context, uint64_t address, sim_region *out_region) {
+    const sim_regions *all = context;
+    size_t low = 0, high = all->count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        const sim_region *region = &all->regions[middle];
+        if (address < region->base) {
+            high = middle;
+        } else if (address - region->base >= region->size) {
+            low = middle + 1;
+        } else {
+            *out_region = *region;
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool guards_whole(const allocation *checked) {
     const uint8_t *bytes = checked->memory.bytes;
     for (size_t i = 0; i < GUARD_SIZE; i++) {
@@ -137,8 +218,7 @@ bool sim_memory_delete(const char *kind, void *bytes) {
     if (found) {
         if (!guards_whole(found)) sim_violation("%s at %p: bytes beside it were written", kind, (void *)bytes);
         *link = found->next;
-        free(found->block);
-        free(found);
+        allocation_free(found);
     } else {
         sim_violation("free of %p, which is no live %s", bytes, kind);
     }
@@ -152,8 +232,7 @@ void sim_memory_sweep(const char *kind, uint64_t owner) {
         allocation *found = *link;
         if (found->memory.owner == owner && !strcmp(found->memory.kind, kind)) {
             *link = found->next;
-            free(found->block);
-            free(found);
+            allocation_free(found);
         } else {
             link = &found->next;
         }

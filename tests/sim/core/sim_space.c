@@ -3,7 +3,8 @@
 const char *sim_fault_text(sim_fault_kind kind) {
     switch (kind) {
 #define SIM_FAULT_CASE(name, text) \
-    case SIM_FAULT_##name: return text;
+    case SIM_FAULT_##name:         \
+        return text;
         SIM_FAULTS(SIM_FAULT_CASE)
 #undef SIM_FAULT_CASE
     }

@@ -1,4 +1,5 @@
-/* Global memory as a kernel sees it: the live allocations of a device, with a bit for each byte that was ever written. */
+/* Global memory as a kernel sees it: the live allocations of a device, with a bit for each byte that was ever written.
+ */
 #ifndef KILN_TESTS_SIM_SPACE_H
 #define KILN_TESTS_SIM_SPACE_H
 
@@ -12,7 +13,8 @@ typedef struct sim_region {
     bool constant;    /* a store is an error */
 } sim_region;
 
-/* Finds the region that holds an address; false if none does. context is the simulator's. Called from several threads. */
+/* Finds the region that holds an address; false if none does. context is the simulator's. Called from several threads.
+ */
 typedef bool (*sim_region_find)(void *context, uint64_t address, sim_region *out_region);
 
 /* What a launch did, added up over its threads. Counts, never time. */
@@ -20,7 +22,7 @@ typedef struct sim_counters {
     uint64_t instructions;      /* of warps or waves */
     uint64_t lane_instructions; /* of threads that took part */
     uint64_t global_read_bytes, global_written_bytes;
-    uint64_t global_requests, global_sectors; /* instructions of a warp, and the 32-byte sectors that they touch */
+    uint64_t global_requests, global_sectors;   /* instructions of a warp, and the 32-byte sectors that they touch */
     uint64_t shared_requests, shared_conflicts; /* conflicts: cycles beyond the first of a request */
     uint64_t branches, divergent_branches;
     uint64_t barriers;
@@ -28,18 +30,18 @@ typedef struct sim_counters {
 } sim_counters;
 
 /* Why a launch ended early. The drivers turn the kind into their vendor's error. */
-#define SIM_FAULTS(X)                                                                                                  \
-    X(NONE, "none")                                                                                                    \
-    X(OUT_OF_BOUNDS, "access outside of every live allocation")                                                        \
-    X(MISALIGNED, "misaligned access")                                                                                 \
-    X(UNINITIALISED, "read of memory that was never written")                                                          \
-    X(STORE_TO_CONSTANT, "store to constant memory")                                                                   \
-    X(RACE, "race in shared memory")                                                                                   \
-    X(BARRIER, "barrier that not all threads reach")                                                                   \
-    X(SYNC, "a .sync instruction whose members do not all reach it")                                                   \
-    X(ENDLESS, "instruction budget used up")                                                                           \
-    X(TRAP, "trap")                                                                                                    \
-    X(ILLEGAL, "illegal instruction")                                                                                  \
+#define SIM_FAULTS(X)                                                \
+    X(NONE, "none")                                                  \
+    X(OUT_OF_BOUNDS, "access outside of every live allocation")      \
+    X(MISALIGNED, "misaligned access")                               \
+    X(UNINITIALISED, "read of memory that was never written")        \
+    X(STORE_TO_CONSTANT, "store to constant memory")                 \
+    X(RACE, "race in shared memory")                                 \
+    X(BARRIER, "barrier that not all threads reach")                 \
+    X(SYNC, "a .sync instruction whose members do not all reach it") \
+    X(ENDLESS, "instruction budget used up")                         \
+    X(TRAP, "trap")                                                  \
+    X(ILLEGAL, "illegal instruction")                                \
     X(STACK, "local memory used up")
 
 typedef enum sim_fault_kind {

@@ -27,6 +27,7 @@ kiln__cu_result cuMemAlloc_v2(kiln__cu_address *out_memory, size_t size) {
     if (result) return result;
     void *bytes = sim_memory_new(device_memory, context->device, size, 256, (uintptr_t)context);
     if (!bytes) return SIM_CUDA_OUT_OF_MEMORY;
+    sim_memory_track(bytes);
     *out_memory = (uintptr_t)bytes;
     return SIM_CUDA_SUCCESS;
 }
@@ -57,8 +58,7 @@ kiln__cu_result cuMemFreeHost(void *memory) {
     return sim_memory_delete(host_memory, memory) ? SIM_CUDA_SUCCESS : SIM_CUDA_INVALID_VALUE;
 }
 
-/* A copy inside a capture is part of the graph and happens when that is launched, which the recording driver does not.
- */
+/* A copy inside a capture is part of the graph and happens when that is launched. */
 static kiln__cu_result copy(const char *function, sim_context *context, kiln__cu_stream handle, void *to,
                             const void *from, size_t size) {
     sim_stream *stream = sim_cuda_stream(function, context, handle);
@@ -66,6 +66,7 @@ static kiln__cu_result copy(const char *function, sim_context *context, kiln__cu
     kiln__cu_result result = sim_cuda_stream_use(stream);
     if (result || stream->capture) return result;
     memcpy(to, from, size);
+    sim_memory_wrote(to, size);
     return SIM_CUDA_SUCCESS;
 }
 
@@ -106,6 +107,7 @@ kiln__cu_result cuMemsetD8Async(kiln__cu_address destination, unsigned char valu
     kiln__cu_result result = sim_cuda_stream_use(stream);
     if (result || stream->capture) return result;
     memset(pointer(destination), value, size);
+    sim_memory_wrote(pointer(destination), size);
     return SIM_CUDA_SUCCESS;
 }
 
