@@ -1,0 +1,98 @@
+/* Floating-point arithmetic of the vector ALU on bit patterns, under the MODE register: rounding, denormal flushing, and
+ * quieting of NaN. A format's bits stand in the low end of a 64-bit word.
+ *
+ * Sources: the ISA guides of AMD ("Vega", "CDNA 3", "RDNA 2" to "RDNA 4"), chapters on the MODE register and on the vector
+ * ALU. They do not say which NaN of several is handed on: here it is the first operand's. */
+#ifndef KILN_TESTS_SIM_AMD_FLOAT_H
+#define KILN_TESTS_SIM_AMD_FLOAT_H
+
+#include "tests/sim/core/sim_float.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef enum amd_format { AMD_F16, AMD_F32, AMD_F64 } amd_format;
+
+/* Bits of MODE. Rounding: 0 nearest even, 1 up, 2 down, 3 to zero. Denormals: 1 keeps them in inputs, 2 in results. */
+enum {
+    AMD_MODE_ROUND_32 = 0,    /* two bits, f32 */
+    AMD_MODE_ROUND_64 = 2,    /* two bits, f16 and f64 */
+    AMD_MODE_DENORMAL_32 = 4, /* two bits */
+    AMD_MODE_DENORMAL_64 = 6, /* two bits */
+    AMD_MODE_DX10_CLAMP = 1 << 8,
+    AMD_MODE_IEEE = 1 << 9,
+    AMD_MODE_PLAIN_32 = 3 << AMD_MODE_DENORMAL_32 /* f32 is as C has it: nearest even, denormals kept */
+};
+
+/* Whether f32 arithmetic under mode is that of C, NaN aside. */
+static inline bool amd_mode_plain_32(uint32_t mode) {
+    return (mode & (3u << AMD_MODE_ROUND_32 | 3u << AMD_MODE_DENORMAL_32)) == AMD_MODE_PLAIN_32;
+}
+
+sim_rounding amd_mode_rounding(amd_format format, uint32_t mode);
+
+/* A format's sign bit, its positive infinity, its quiet bit. */
+uint64_t amd_sign(amd_format format);
+uint64_t amd_infinity(amd_format format);
+uint64_t amd_quiet(amd_format format);
+
+bool amd_is_nan(amd_format format, uint64_t a);
+bool amd_is_signalling(amd_format format, uint64_t a);
+bool amd_is_denormal(amd_format format, uint64_t a);
+
+/* What an instruction reads of an operand: a denormal becomes a zero of its sign if mode says so. */
+uint64_t amd_input(amd_format format, uint32_t mode, uint64_t a);
+/* What it writes of a result. */
+uint64_t amd_output(amd_format format, uint32_t mode, uint64_t a);
+
+/* The value of the bits, exactly; and the bits of a value that is exact or was rounded to odd, rounded as mode says, or as
+ * told, without flushing. AMD_F64: the value's own bits. */
+double amd_value(amd_format format, uint64_t a);
+uint64_t amd_round(amd_format format, uint32_t mode, double value);
+uint64_t amd_round_as(amd_format format, sim_rounding rounding, double value);
+
+/* The NaN that comes of NaN operands (count of them, in order): the first, quieted under IEEE; 0 if none is a NaN. */
+uint64_t amd_nan_of(amd_format format, uint32_t mode, const uint64_t *operands, int count);
+
+/* a + b, a * b, a * b + c with one rounding, and with a rounding of the product and flushed denormals (v_mad, v_mac). */
+uint64_t amd_add(amd_format format, uint32_t mode, uint64_t a, uint64_t b);
+uint64_t amd_multiply(amd_format format, uint32_t mode, uint64_t a, uint64_t b);
+uint64_t amd_fma(amd_format format, uint32_t mode, uint64_t a, uint64_t b, uint64_t c);
+uint64_t amd_mad(amd_format format, uint32_t mode, uint64_t a, uint64_t b, uint64_t c);
+
+/* minNum and maxNum with -0 below +0: a NaN loses to a number; under IEEE a signalling NaN wins. */
+uint64_t amd_min(amd_format format, uint32_t mode, uint64_t a, uint64_t b);
+uint64_t amd_max(amd_format format, uint32_t mode, uint64_t a, uint64_t b);
+/* minimum and maximum of IEEE 754-2019: any NaN wins. */
+uint64_t amd_minimum(amd_format format, uint32_t mode, uint64_t a, uint64_t b);
+uint64_t amd_maximum(amd_format format, uint32_t mode, uint64_t a, uint64_t b);
+uint64_t amd_med3(amd_format format, uint32_t mode, uint64_t a, uint64_t b, uint64_t c);
+
+/* Comparison: the bits of AMD_LESS ... that hold, one of them. */
+enum { AMD_LESS = 1, AMD_EQUAL = 2, AMD_GREATER = 4, AMD_UNORDERED = 8 };
+int amd_compare(amd_format format, uint32_t mode, uint64_t a, uint64_t b);
+
+/* The bit of v_cmp_class's mask that a falls under: 0 signalling NaN, 1 quiet NaN, 2 -inf, 3 -normal, 4 -denormal, 5 -0,
+ * 6 +0, 7 +denormal, 8 +normal, 9 +inf. */
+int amd_class(amd_format format, uint64_t a);
+
+/* Rounding to an integer, in the same format. */
+typedef enum amd_integer_rounding { AMD_TRUNC, AMD_CEIL, AMD_FLOOR, AMD_RNDNE } amd_integer_rounding;
+uint64_t amd_round_integer(amd_format format, uint32_t mode, amd_integer_rounding rounding, uint64_t a);
+
+uint64_t amd_fract(amd_format format, uint32_t mode, uint64_t a);
+uint64_t amd_ldexp(amd_format format, uint32_t mode, uint64_t a, int exponent);
+uint64_t amd_frexp_mantissa(amd_format format, uint32_t mode, uint64_t a);
+int32_t amd_frexp_exponent(amd_format format, uint32_t mode, uint64_t a);
+
+/* The output modifiers, in their order: multiplication (omod 1: 2, 2: 4, 3: 0.5; ignored under IEEE and where denormal
+ * results are kept), then the clamp to [0, 1]. */
+uint64_t amd_modify_output(amd_format format, uint32_t mode, uint64_t a, int omod, bool clamp);
+
+/* A number to a whole number of bits wide: towards zero, saturated, NaN gives 0. */
+int32_t amd_to_signed(double value, int bits);
+uint32_t amd_to_unsigned(double value, int bits);
+
+/* From one format to another: rounds as the narrower one's mode says, flushes both ends. */
+uint64_t amd_convert(amd_format to, amd_format from, uint32_t mode, uint64_t a);
+
+#endif
