@@ -1,8 +1,8 @@
-/* Floating-point arithmetic of the vector ALU on bit patterns, under the MODE register: rounding, denormal flushing, and
- * quieting of NaN. A format's bits stand in the low end of a 64-bit word.
+/* Floating-point arithmetic of the vector ALU on bit patterns, under the MODE register: rounding, denormal flushing,
+ * and quieting of NaN. A format's bits stand in the low end of a 64-bit word.
  *
- * Sources: the ISA guides of AMD ("Vega", "CDNA 3", "RDNA 2" to "RDNA 4"), chapters on the MODE register and on the vector
- * ALU. They do not say which NaN of several is handed on: here it is the first operand's. */
+ * Sources: the ISA guides of AMD ("Vega", "CDNA 3", "RDNA 2" to "RDNA 4"), chapters on the MODE register and on the
+ * vector ALU. They do not say which NaN of several is handed on: here it is the first operand's. */
 #ifndef KILN_TESTS_SIM_AMD_FLOAT_H
 #define KILN_TESTS_SIM_AMD_FLOAT_H
 
@@ -44,8 +44,8 @@ uint64_t amd_input(amd_format format, uint32_t mode, uint64_t a);
 /* What it writes of a result. */
 uint64_t amd_output(amd_format format, uint32_t mode, uint64_t a);
 
-/* The value of the bits, exactly; and the bits of a value that is exact or was rounded to odd, rounded as mode says, or as
- * told, without flushing. AMD_F64: the value's own bits. */
+/* The value of the bits, exactly; and the bits of a value that is exact or was rounded to odd, rounded as mode says, or
+ * as told, without flushing. AMD_F64: the value's own bits. */
 double amd_value(amd_format format, uint64_t a);
 uint64_t amd_round(amd_format format, uint32_t mode, double value);
 uint64_t amd_round_as(amd_format format, sim_rounding rounding, double value);
@@ -53,7 +53,8 @@ uint64_t amd_round_as(amd_format format, sim_rounding rounding, double value);
 /* The NaN that comes of NaN operands (count of them, in order): the first, quieted under IEEE; 0 if none is a NaN. */
 uint64_t amd_nan_of(amd_format format, uint32_t mode, const uint64_t *operands, int count);
 
-/* a + b, a * b, a * b + c with one rounding, and with a rounding of the product and flushed denormals (v_mad, v_mac). */
+/* a + b, a * b, a * b + c with one rounding, and with a rounding of the product and flushed denormals (v_mad, v_mac).
+ */
 uint64_t amd_add(amd_format format, uint32_t mode, uint64_t a, uint64_t b);
 uint64_t amd_multiply(amd_format format, uint32_t mode, uint64_t a, uint64_t b);
 uint64_t amd_fma(amd_format format, uint32_t mode, uint64_t a, uint64_t b, uint64_t c);
@@ -71,8 +72,8 @@ uint64_t amd_med3(amd_format format, uint32_t mode, uint64_t a, uint64_t b, uint
 enum { AMD_LESS = 1, AMD_EQUAL = 2, AMD_GREATER = 4, AMD_UNORDERED = 8 };
 int amd_compare(amd_format format, uint32_t mode, uint64_t a, uint64_t b);
 
-/* The bit of v_cmp_class's mask that a falls under: 0 signalling NaN, 1 quiet NaN, 2 -inf, 3 -normal, 4 -denormal, 5 -0,
- * 6 +0, 7 +denormal, 8 +normal, 9 +inf. */
+/* The bit of v_cmp_class's mask that a falls under: 0 signalling NaN, 1 quiet NaN, 2 -inf, 3 -normal, 4 -denormal, 5
+ * -0, 6 +0, 7 +denormal, 8 +normal, 9 +inf. */
 int amd_class(amd_format format, uint64_t a);
 
 /* Rounding to an integer, in the same format. */

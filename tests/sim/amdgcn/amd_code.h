@@ -1,0 +1,186 @@
+/* A code object that can run: its image as ROCr would load it, its kernels, and its instructions decoded once. */
+#ifndef KILN_TESTS_SIM_AMD_CODE_H
+#define KILN_TESTS_SIM_AMD_CODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct amd_wave amd_wave;
+typedef struct amd_op amd_op;
+
+/* Runs one instruction for the lanes of EXEC. */
+typedef void (*amd_run)(amd_wave *wave, const amd_op *op);
+
+typedef struct amd_target {
+    const char *processor; /* "gfx942" */
+    uint32_t version;      /* 0x942 */
+    uint32_t major;        /* 9, 10, 11, 12 */
+    bool packed_ids;       /* all three work-item ids in v0, 10 bits each */
+} amd_target;
+
+/* The target of a processor's name, or NULL if it is not simulated. */
+const amd_target *amd_target_find(const char *processor);
+
+/* ---- Operands ---- */
+
+/* Scalar registers have the numbers of the ISA documents, with one number for each name on all targets. */
+enum {
+    AMD_SGPR_COUNT = 106,
+    AMD_VCC = 106,  /* and 107 */
+    AMD_TTMP = 108, /* to 123 */
+    AMD_M0 = 124,
+    AMD_EXEC = 126, /* and 127 */
+    AMD_SCALARS = 128,
+    AMD_ACCUMULATORS = 256, /* a0 is vector register 256 */
+    AMD_VECTORS = 512,
+    AMD_LANES = 64
+};
+
+typedef enum amd_operand_kind {
+    AMD_OPERAND_NONE,
+    AMD_OPERAND_SCALAR,   /* index, count: of wave->s */
+    AMD_OPERAND_VECTOR,   /* index, count: of wave->v */
+    AMD_OPERAND_CONSTANT, /* value */
+    AMD_OPERAND_NULL,     /* "null" and "off": reads as 0, writes go nowhere */
+    AMD_OPERAND_SCC,
+    AMD_OPERAND_VCCZ,
+    AMD_OPERAND_EXECZ
+} amd_operand_kind;
+
+/* The part of a register that SDWA takes. */
+typedef enum amd_select {
+    AMD_SELECT_DWORD,
+    AMD_SELECT_BYTE_0,
+    AMD_SELECT_BYTE_1,
+    AMD_SELECT_BYTE_2,
+    AMD_SELECT_BYTE_3,
+    AMD_SELECT_WORD_0,
+    AMD_SELECT_WORD_1
+} amd_select;
+
+/* value: integers sign-extended to 64 bits, hexadecimal literals zero-extended (f64: in the upper half), 1.0 and the
+ * like as the row's type has them: the bits of an f16, an f32 or an f64, zero-extended. */
+typedef struct amd_operand {
+    uint8_t kind;
+    uint8_t count;  /* registers */
+    uint16_t index; /* of the first */
+    bool negate, absolute;
+    bool extend;    /* SDWA's sext */
+    bool real;      /* a constant written as a floating-point number: not a literal */
+    uint8_t select; /* SDWA: amd_select */
+    uint64_t value;
+} amd_operand;
+
+/* ---- Instructions ---- */
+
+/* What "1.0" means in an operand. */
+typedef enum amd_type { AMD_B32, AMD_B16, AMD_B64, AMD_F64 } amd_type;
+
+typedef enum amd_class { AMD_CLASS_SCALAR, AMD_CLASS_VECTOR, AMD_CLASS_MEMORY } amd_class;
+
+typedef enum amd_encoding {
+    AMD_ENCODING_PLAIN, /* no suffix */
+    AMD_ENCODING_E32,
+    AMD_ENCODING_E64,
+    AMD_ENCODING_SDWA,
+    AMD_ENCODING_DPP /* DPP16 and DPP8, e32 and e64 */
+} amd_encoding;
+
+/* DPP controls with an argument: dpp holds the kind, dpp_argument the number or the packed lanes. */
+typedef enum amd_dpp {
+    AMD_DPP_NONE,
+    AMD_DPP_QUAD_PERM, /* argument: 2 bits for each lane */
+    AMD_DPP_ROW_SHL,
+    AMD_DPP_ROW_SHR,
+    AMD_DPP_ROW_ROR,
+    AMD_DPP_WAVE_SHL,
+    AMD_DPP_WAVE_ROL,
+    AMD_DPP_WAVE_SHR,
+    AMD_DPP_WAVE_ROR,
+    AMD_DPP_ROW_MIRROR,
+    AMD_DPP_ROW_HALF_MIRROR,
+    AMD_DPP_ROW_BCAST, /* argument: 15, 31 */
+    AMD_DPP_ROW_NEWBCAST,
+    AMD_DPP_ROW_SHARE,
+    AMD_DPP_ROW_XMASK,
+    AMD_DPP_8 /* argument: 3 bits for each lane */
+} amd_dpp;
+
+enum { AMD_OPERANDS = 8 };
+
+struct amd_op {
+    amd_run run;
+    uint8_t class;    /* amd_class */
+    uint8_t type;     /* amd_type */
+    uint8_t encoding; /* amd_encoding */
+    uint8_t size;     /* in bytes */
+    uint8_t operand_count;
+    uint16_t mode;                     /* the row's own number: which comparison, which atomic, how many bytes */
+    amd_operand operand[AMD_OPERANDS]; /* as written: results first. A literal of an fmaak is one of them */
+    uint32_t address;                  /* in the image */
+    /* Modifiers; a bit of each mask for each source, and for op_sel of 16-bit instructions the last for the result. */
+    bool clamp;
+    uint8_t omod;                              /* 0, 2 and 4: multiply; 1: divide by 2 */
+    uint8_t op_sel, op_sel_hi, neg_lo, neg_hi; /* op_sel_hi: all ones unless written */
+    bool has_op_sel_hi;
+    uint8_t dst_select, dst_unused; /* SDWA: amd_select; 0 pad, 1 sext, 2 preserve */
+    uint8_t dpp;                    /* amd_dpp */
+    uint32_t dpp_argument;
+    uint8_t row_mask, bank_mask; /* 0xf unless written */
+    bool bound_ctrl, fetch_inactive;
+    int32_t offset, offset1; /* of a memory access */
+    bool gds, lds, glc;      /* glc and sc0 of an atomic: it returns the old value */
+    uint32_t immediate;      /* of a wait, a branch, a sleep, ...: as written */
+    uint32_t target;         /* of a branch: an op; AMD_NO_OP: outside of the code */
+    const amd_op *dual;      /* VOPD: the second half; runs together with this one */
+    const char *text;        /* as LLVM writes it */
+};
+
+#define AMD_NO_OP 0xffffffffu
+
+/* ---- Code objects ---- */
+
+/* What the kernel descriptor says. */
+typedef struct amd_kernel {
+    char name[128];
+    uint32_t group_bytes, private_bytes, kernarg_bytes;
+    uint32_t entry; /* op */
+    uint32_t rsrc1, rsrc2, rsrc3;
+    uint16_t properties;
+    bool wave32;
+    uint32_t descriptor; /* in the image */
+} amd_kernel;
+
+enum { AMD_KERNELS = 64 };
+
+typedef struct amd_program {
+    const amd_target *target;
+    uint8_t *image; /* at least page-aligned; p_vaddr 0 is here */
+    size_t image_size;
+    uint32_t text_begin, text_end; /* in the image */
+    amd_op *ops;
+    uint32_t op_count;
+    uint32_t *op_at; /* (address - text_begin) / 4 to op, or AMD_NO_OP inside of an instruction */
+    amd_op *duals;
+    char *texts;
+    amd_kernel kernels[AMD_KERNELS];
+    uint32_t kernel_count;
+} amd_program;
+
+/* Loads and decodes a code object for a processor; the bytes are copied. NULL with a reason that names the address and
+ * the instruction if there is anything in it that is not simulated. */
+amd_program *amd_program_load(const void *bytes, size_t size, const char *processor, char *why, size_t why_size);
+void amd_program_free(amd_program *program);
+
+/* The kernel of a name, without ".kd", or NULL. */
+const amd_kernel *amd_program_find(const amd_program *program, const char *name);
+
+/* ---- Decoding: amd_decode.c ---- */
+
+/* Fills an op from its text (which must live as long), op->address and op->size; second takes the other half of a VOPD
+ * instruction. False with a reason if the instruction, or something in it, is not simulated. */
+bool amd_decode(const amd_target *target, const char *text, bool wave32, amd_op *op, amd_op *second, char *why,
+                size_t why_size);
+
+#endif

@@ -1,0 +1,160 @@
+/* A wave and the work-group that it belongs to: the state that instructions change, and the checks that they share. */
+#ifndef KILN_TESTS_SIM_AMD_WAVE_H
+#define KILN_TESTS_SIM_AMD_WAVE_H
+
+#include "tests/sim/amdgcn/amd_code.h"
+#include "tests/sim/amdgcn/amd_launch.h"
+
+/* ---- Memory in flight ---- */
+
+/* The counters that tell when a memory instruction is done, by what it is; gfx9 to gfx11 wait for several in one. */
+typedef enum amd_counter {
+    AMD_COUNTER_VM_LOAD, /* gfx9: of stores too */
+    AMD_COUNTER_VM_STORE,
+    AMD_COUNTER_DS,
+    AMD_COUNTER_SM,
+    AMD_COUNTERS
+} amd_counter;
+
+enum { AMD_FLIGHTS = 64 };
+
+/* An instruction that has been issued and that no wait has covered yet. Its results are in their registers already, and
+ * whatever touches one of them before the wait is a fault: the hardware might still have the old value. */
+typedef struct amd_flight {
+    const amd_op *op;
+    uint8_t counter;
+    uint8_t kind; /* amd_operand_kind of the result; NONE for a store */
+    uint16_t index, count;
+    uint64_t lanes;
+} amd_flight;
+
+/* ---- Waves ---- */
+
+typedef enum amd_wave_state { AMD_READY, AMD_AT_BARRIER, AMD_ENDED } amd_wave_state;
+
+struct amd_wave {
+    struct amd_group *group;
+    const amd_program *program;
+    uint32_t (*v)[AMD_LANES]; /* AMD_VECTORS registers */
+    uint32_t s[AMD_SCALARS];  /* VCC and EXEC stand in it; read EXEC with amd_exec */
+    bool scc;
+    uint32_t mode; /* the MODE register: rounding, denormals, DX10_CLAMP, IEEE */
+    uint32_t pc;   /* op that is running; what a branch changes is next */
+    uint32_t next;
+    uint32_t lanes;  /* 32 or 64 */
+    uint64_t all;    /* a bit for each lane */
+    uint32_t number; /* in the group */
+    amd_wave_state state;
+    bool signalled; /* gfx12: s_barrier_signal ran, s_barrier_wait did not */
+    amd_flight flights[AMD_FLIGHTS];
+    uint32_t flight_count;
+};
+
+typedef struct amd_shadow {
+    uint32_t epoch;         /* of the group when the byte was last touched; what is older does not count */
+    uint8_t writer, reader; /* wave + 1; reader 0xff: several */
+    bool written;           /* ever */
+} amd_shadow;
+
+typedef struct amd_group {
+    const amd_launch *launch;
+    uint32_t id[3];
+    uint32_t work_items; /* of this group: partial at the grid's edge */
+    uint32_t size[3];
+    amd_wave *waves;
+    uint32_t wave_count;
+    uint8_t *shared; /* LDS */
+    uint32_t shared_bytes;
+    amd_shadow *shadow;
+    uint32_t epoch; /* barriers so far, + 1 */
+    uint64_t random;
+    uint64_t instructions;
+    sim_region region; /* the last one found */
+    sim_counters counters;
+    sim_report *report; /* its kind is SIM_FAULT_NONE until something is wrong */
+} amd_group;
+
+/* Ends the group with a report; kernel, address and text of the instruction, group, wave and lane are added. The first
+ * fault counts. lane: AMD_LANES if it is none's. */
+void amd_fault(amd_wave *wave, const amd_op *op, sim_fault_kind kind, uint32_t lane, uint64_t address,
+               const char *format, ...) __attribute__((format(printf, 6, 7), cold));
+
+uint64_t amd_random(uint64_t *state);
+
+/* ---- MODE ---- */
+
+enum { AMD_ROUND_EVEN, AMD_ROUND_UP, AMD_ROUND_DOWN, AMD_ROUND_ZERO };
+
+static inline uint32_t amd_round_f32(const amd_wave *wave) {
+    return wave->mode & 3;
+}
+static inline uint32_t amd_round_f16_f64(const amd_wave *wave) {
+    return wave->mode >> 2 & 3;
+}
+/* Whether denormals come in, and whether they go out, of instructions of a size. */
+static inline bool amd_denormal_in_f32(const amd_wave *wave) {
+    return wave->mode >> 4 & 1;
+}
+static inline bool amd_denormal_out_f32(const amd_wave *wave) {
+    return wave->mode >> 5 & 1;
+}
+static inline bool amd_denormal_in_f16_f64(const amd_wave *wave) {
+    return wave->mode >> 6 & 1;
+}
+static inline bool amd_denormal_out_f16_f64(const amd_wave *wave) {
+    return wave->mode >> 7 & 1;
+}
+/* A clamp turns NaN to 0. gfx12 has no such bit: it always does. */
+static inline bool amd_dx10_clamp(const amd_wave *wave) {
+    return wave->program->target->major >= 12 || (wave->mode >> 8 & 1);
+}
+/* Signalling NaNs are quieted by min, max and the like. gfx12 has no such bit. */
+static inline bool amd_ieee(const amd_wave *wave) {
+    return wave->program->target->major < 12 && (wave->mode >> 9 & 1);
+}
+
+/* ---- Registers ---- */
+
+static inline uint64_t amd_exec(const amd_wave *wave) {
+    return (wave->s[AMD_EXEC] | (uint64_t)wave->s[AMD_EXEC + 1] << 32) & wave->all;
+}
+
+static inline uint64_t amd_vcc(const amd_wave *wave) {
+    return (wave->s[AMD_VCC] | (uint64_t)wave->s[AMD_VCC + 1] << 32) & wave->all;
+}
+
+/* A scalar source of 32 bits: a register, a constant, null, SCC, ... without modifiers. */
+uint32_t amd_read32(const amd_wave *wave, const amd_operand *operand);
+/* The same of 64 bits. */
+uint64_t amd_read64(const amd_wave *wave, const amd_operand *operand);
+void amd_write32(amd_wave *wave, const amd_operand *operand, uint32_t value);
+void amd_write64(amd_wave *wave, const amd_operand *operand, uint64_t value);
+/* A mask of lanes: 64 bits, or 32 in a wave of 32. */
+uint64_t amd_read_mask(const amd_wave *wave, const amd_operand *operand);
+void amd_write_mask(amd_wave *wave, const amd_operand *operand, uint64_t mask);
+
+/* ---- Instructions ---- */
+
+#define AMD_OPCODE(mnemonic, handler, class, type, mode) void amd_run_##handler(amd_wave *wave, const amd_op *op);
+#include "tests/sim/amdgcn/amd_opcodes.def"
+
+/* Runs both halves of a VOPD instruction: both read before either writes. */
+void amd_run_dual(amd_wave *wave, const amd_op *op);
+
+/* ---- Waits: amd_wait.c ---- */
+
+/* Notes that an instruction was issued whose result, operand (NULL for a store), is not there before a wait. */
+void amd_issue(amd_wave *wave, const amd_op *op, amd_counter counter, const amd_operand *result, uint64_t lanes);
+/* The counters of the set (a bit for each) have come down to limit, taken together. */
+void amd_wait(amd_wave *wave, uint32_t counters, uint32_t limit);
+/* Reports if an operand of op touches a register that is in flight. */
+void amd_check_flights(amd_wave *wave, const amd_op *op);
+
+/* ---- Scheduling: amd_group.c ---- */
+
+/* Runs one wave for at most quantum instructions, until it ends or waits at a barrier. */
+void amd_wave_run(amd_wave *wave, uint32_t quantum);
+/* All waves have arrived: lets them go on. */
+void amd_barrier_release(amd_group *group);
+
+#endif
