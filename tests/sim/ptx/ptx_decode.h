@@ -62,6 +62,10 @@ uint32_t ptx_constant_place(ptx_decoder *decoder, uint64_t value, uint32_t bits)
 /* An address operand: sets source 0, its width and the offset. */
 void ptx_decode_pointer(ptx_decoder *decoder, const ptx_operand *operand);
 
+/* The floating-point types of the families arithmetic and compare. */
+void ptx_decode_float_arithmetic(ptx_decoder *decoder);
+void ptx_decode_float_compare(ptx_decoder *decoder);
+
 /* One function a family, in the family's own file. */
 #define PTX_FAMILY(family) void ptx_decode_##family(ptx_decoder *decoder);
 PTX_FAMILY(arithmetic)
