@@ -372,6 +372,11 @@ install: all ## headers, libraries, kiln.pc, a CMake package, the program and it
 	install -m 755 $(OUT)/kiln $(DESTDIR)$(PREFIX)/bin/
 	install -m 644 docs/kiln.1 $(DESTDIR)$(PREFIX)/share/man/man1/
 
+.PHONY: install-sim
+install-sim: sim ## the simulated drivers, into libexec/kiln/sim, where no linker looks
+	install -d $(DESTDIR)$(PREFIX)/libexec/kiln/sim
+	install -m 755 $(OUT)/sim/libcuda.so.1 $(OUT)/sim/libhsa-runtime64.so.1 $(DESTDIR)$(PREFIX)/libexec/kiln/sim/
+
 .PHONY: uninstall
 uninstall: ## remove what install put there
 	rm -f $(INSTALLED:%=$(DESTDIR)%)

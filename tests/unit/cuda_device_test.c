@@ -86,7 +86,7 @@ static void test_info_is_the_drivers(void **state) {
     assert_int_equal(info.ordinal, 1);
     assert_int_equal(info.target.compute_capability, 120);
     assert_int_equal(info.target.driver_version, 13000);
-    assert_string_equal(info.name, "kiln recording device sm_120");
+    assert_string_equal(info.name, "kiln simulated sm_120");
     assert_string_equal(info.driver, "libcuda.so.1, CUDA 13.0");
     assert_int_equal(info.memory_bytes, 1 << 30);
     assert_int_equal(info.wave_size, 32);

@@ -52,5 +52,5 @@ try() {
 recorded() {
     local devices=$1
     shift
-    KILN_SIM_DEVICES=$devices LD_LIBRARY_PATH=$RECORDING "$@"
+    KILN_SIM_RECORD=1 KILN_SIM_DEVICES=$devices LD_LIBRARY_PATH=$RECORDING "$@"
 }

@@ -29,7 +29,7 @@ static const struct {
     {90, 132, 227 << 10}, {100, 148, 227 << 10}, {120, 170, 99 << 10},
 };
 
-static const char sim_name[] = "kiln recording device";
+static const char sim_name[] = "kiln simulated";
 
 bool sim_cuda_initialised(const char *function) {
     if (driver.process == getpid()) return true;

@@ -204,7 +204,7 @@ static kiln__hsa_status gpu_info(const sim_target *target, uint32_t attribute, v
         memcpy(name, target->processor, sizeof target->processor);
         return give(value, name, sizeof name);
     case KILN__HSA_AMD_AGENT_INFO_PRODUCT_NAME:
-        snprintf(name, sizeof name, "recording %s", target->processor);
+        snprintf(name, sizeof name, "kiln simulated %s", target->processor);
         return give(value, name, sizeof name);
     case KILN__HSA_AGENT_INFO_WAVEFRONT_SIZE:
         return GIVE(uint32_t, target->wave32 ? 32 : 64);
