@@ -10,8 +10,7 @@
 #include "loader/module.h"
 
 typedef kiln_status (*kiln__launch_function)(kiln_stream *stream, const kiln_kernel *kernel,
-                                             const kiln_launch_config *config, const void *arguments,
-                                             size_t arguments_size);
+                                             const kiln_launch_config *config, const void *arguments);
 
 struct kiln__backend {
     kiln_backend_id id;
@@ -35,6 +34,7 @@ struct kiln__backend {
     /* NO to loading on a stream that is being captured: sets *out_capturing. */
     kiln_status (*stream_capturing)(kiln_stream *stream, bool *out_capturing);
 
+    /* arguments has kernel->arguments_size bytes. */
     kiln__launch_function launch;
     kiln_status (*kernel_attributes)(const kiln_kernel *kernel, kiln_kernel_attributes *out_attributes);
     kiln_status (*kernel_occupancy)(const kiln_kernel *kernel, uint32_t threads, uint32_t dynamic_shared_bytes,
@@ -61,6 +61,10 @@ struct kiln__backend {
     kiln_status (*event_sync)(kiln_event *event);
     kiln_status (*event_elapsed)(kiln_event *start, kiln_event *end, double *out_nanoseconds);
 };
+
+/* device->launch of arguments of the size given: a kernel whose image does not say its size takes any. */
+kiln_status kiln__launch(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config,
+                         const void *arguments, size_t arguments_size) __attribute__((cold));
 
 struct kiln_event {
     kiln_device *device;

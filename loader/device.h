@@ -18,7 +18,7 @@ struct kiln_device {
     /* What a launch touches, first. */
     _Atomic uint32_t *state;
     kiln_status (*launch)(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config,
-                          const void *arguments, size_t arguments_size);
+                          const void *arguments);
     void *native;      /* the backend's own */
     void *key_context; /* the borrowed context, or NULL: part of the identity */
 

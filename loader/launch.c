@@ -1,6 +1,13 @@
 #include "loader/backend.h"
 #include "loader/trace.h"
 
+kiln_status kiln__launch(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config,
+                         const void *arguments, size_t arguments_size) {
+    kiln_kernel sized = *kernel;
+    sized.arguments_size = arguments_size;
+    return stream->device->launch(stream, &sized, config, arguments);
+}
+
 /* Everything but the fast path: says what is wrong, or launches under a trace. */
 static kiln_status __attribute__((cold, noinline))
 launch_slowly(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config, const void *arguments,
@@ -18,7 +25,7 @@ launch_slowly(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_
     KILN__TRY(kiln__device_check(stream->device));
     if (atomic_load_explicit(stream->device->state, memory_order_relaxed) & KILN__TRACING)
         return kiln__trace_launch(stream, kernel, config, arguments, arguments_size);
-    return stream->device->launch(stream, kernel, config, arguments, arguments_size);
+    return kiln__launch(stream, kernel, config, arguments, arguments_size);
 }
 
 /* True only if neither is NULL, by one test. Two pointers without a common bit are false too: such a launch goes the
@@ -33,7 +40,7 @@ kiln_status kiln_launch(kiln_stream *stream, const kiln_kernel *kernel, const ki
         kiln_device *device = stream->device;
         if (KILN__LIKELY(device == kernel->device && arguments_size == kernel->arguments_size &&
                          atomic_load_explicit(device->state, memory_order_relaxed) == KILN__READY))
-            return device->launch(stream, kernel, config, arguments, arguments_size);
+            return device->launch(stream, kernel, config, arguments);
     }
     return launch_slowly(stream, kernel, config, arguments, arguments_size);
 }

@@ -26,7 +26,7 @@ static inline kiln_status kiln__operator_launch(kiln_stream *stream, const kiln_
                                                 size_t arguments_size) {
     kiln_device *device = stream->device;
     if (KILN__LIKELY(atomic_load_explicit(device->state, memory_order_relaxed) == KILN__READY))
-        return device->launch(stream, kernel, config, arguments, arguments_size);
+        return device->launch(stream, kernel, config, arguments);
     return kiln_launch(stream, kernel, config, arguments, arguments_size);
 }
 

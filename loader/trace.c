@@ -134,7 +134,7 @@ kiln_status kiln__trace_launch(kiln_stream *stream, const kiln_kernel *kernel, c
     record.module = kernel->module;
     record.config = *config;
     record.bytes = arguments_size;
-    return record_end(stream, &record, stream->device->launch(stream, kernel, config, arguments, arguments_size));
+    return record_end(stream, &record, kiln__launch(stream, kernel, config, arguments, arguments_size));
 }
 
 kiln_status kiln__trace_copy(kiln_stream *stream, void *destination, const void *source, size_t size,

@@ -15,7 +15,7 @@ kiln_status kiln__cpu_device_open(kiln_device *device, const kiln_device_options
 void kiln__cpu_device_close(kiln_device *device);
 
 kiln_status kiln__cpu_launch(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config,
-                             const void *arguments, size_t arguments_size);
+                             const void *arguments);
 
 kiln_status kiln__cpu_memory_alloc(kiln_device *device, size_t size, void **out_memory);
 void kiln__cpu_memory_free(kiln_device *device, void *memory);

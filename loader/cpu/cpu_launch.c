@@ -17,8 +17,7 @@ static void run_span(void *context, uint64_t begin, uint64_t end) {
 
 /* The group's shape and its shared memory are the GPUs' business. */
 kiln_status kiln__cpu_launch(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config,
-                             const void *arguments, size_t arguments_size) {
-    (void)arguments_size; /* the loader compared it, and the kernel runs before this returns */
+                             const void *arguments) {
     if (config->cluster[0] || config->cluster[1] || config->cluster[2])
         return kiln__fail(KILN_ERROR_UNSUPPORTED, "%s: cluster is set: the CPU has no clusters", kernel->name);
     cpu_launch launch = {(kiln_cpu_function)kernel->function, arguments, {0}};

@@ -59,7 +59,7 @@ kiln_status kiln__cuda_module_load(kiln_module *module);
 void kiln__cuda_module_unload(kiln_module *module);
 
 kiln_status kiln__cuda_launch(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config,
-                              const void *arguments, size_t arguments_size);
+                              const void *arguments);
 kiln_status kiln__cuda_kernel_attributes(const kiln_kernel *kernel, kiln_kernel_attributes *out_attributes);
 kiln_status kiln__cuda_kernel_occupancy(const kiln_kernel *kernel, uint32_t threads, uint32_t dynamic_shared_bytes,
                                         uint32_t *out_groups);

@@ -15,16 +15,23 @@ static inline unsigned at_least_one(unsigned count) {
     return count + (count == 0);
 }
 
-static kiln_status __attribute__((cold, noinline))
-launch_cluster(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config, void **extra) {
-    if (kernel->device->info.target.compute_capability < 90)
+static kiln_status check_clusters(const kiln_kernel *kernel) {
+    const kiln_device_info *info = &kernel->device->info;
+    if (info->target.compute_capability < 90)
         return kiln__fail(KILN_ERROR_UNSUPPORTED,
                           "kernel %s: clusters need compute capability 9.0, the device has %d.%d", kernel->name,
-                          kernel->device->info.target.compute_capability / 10,
-                          kernel->device->info.target.compute_capability % 10);
+                          info->target.compute_capability / 10, info->target.compute_capability % 10);
     if (!kiln__cuda.cuLaunchKernelEx)
         return kiln__fail(KILN_ERROR_UNSUPPORTED, "kernel %s: clusters need a driver of CUDA 11.8, this is %s",
-                          kernel->name, kernel->device->info.driver);
+                          kernel->name, info->driver);
+    return KILN_OK;
+}
+
+/* A launch of clusters, or one some of whose dimensions are zero, which mean one. */
+static kiln_status __attribute__((cold, noinline))
+launch_any(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config, void **extra) {
+    const bool clusters = config->cluster[0] || config->cluster[1] || config->cluster[2];
+    if (clusters) KILN__TRY(check_clusters(kernel));
     kiln__cu_launch_attribute cluster = {
         .id = KILN__CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
         .value.cluster = {at_least_one(config->cluster[0]), at_least_one(config->cluster[1]),
@@ -42,39 +49,45 @@ launch_cluster(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch
         .attributes = &cluster,
         .attribute_count = 1,
     };
-    kiln__cu_result result = kiln__cuda.cuLaunchKernelEx(&shape, kernel->function, NULL, extra);
-    return result ? launch_failed(kernel, config, "cuLaunchKernelEx", result) : KILN_OK;
-}
-
-/* A launch of no cluster, some of whose dimensions are zero, which mean one. */
-static kiln_status __attribute__((noinline))
-launch_zeros(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config, void **extra) {
-    kiln__cu_result result = kiln__cuda.cuLaunchKernel(
-        kernel->function, at_least_one(config->grid[0]), at_least_one(config->grid[1]), at_least_one(config->grid[2]),
-        at_least_one(config->group[0]), at_least_one(config->group[1]), at_least_one(config->group[2]),
-        config->dynamic_shared_bytes, stream->native, NULL, extra);
-    return KILN__LIKELY(!result) ? KILN_OK : launch_failed(kernel, config, "cuLaunchKernel", result);
-}
-
-/* Reads two of the three as one word. */
-static inline bool has_cluster(const kiln_launch_config *config) {
-    uint64_t two;
-    memcpy(&two, config->cluster, sizeof two);
-    return (two | config->cluster[2]) != 0;
-}
-
-/* With the device's context current. A product that overflows to zero goes by launch_zeros too, which changes nothing.
- */
-static inline kiln_status launch_here(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config,
-                                      void **extra) {
-    const uint32_t *grid = config->grid, *group = config->group;
-    if (KILN__UNLIKELY(has_cluster(config))) return launch_cluster(stream, kernel, config, extra);
-    if (KILN__UNLIKELY(grid[0] * grid[1] * grid[2] * group[0] * group[1] * group[2] == 0))
-        return launch_zeros(stream, kernel, config, extra);
+    kiln__cuda_scope here;
+    KILN__TRY(kiln__cuda_enter(kernel->device, &here));
     kiln__cu_result result =
-        kiln__cuda.cuLaunchKernel(kernel->function, grid[0], grid[1], grid[2], group[0], group[1], group[2],
-                                  config->dynamic_shared_bytes, stream->native, NULL, extra);
-    return KILN__LIKELY(!result) ? KILN_OK : launch_failed(kernel, config, "cuLaunchKernel", result);
+        clusters
+            ? kiln__cuda.cuLaunchKernelEx(&shape, kernel->function, NULL, extra)
+            : kiln__cuda.cuLaunchKernel(kernel->function, shape.grid_x, shape.grid_y, shape.grid_z, shape.block_x,
+                                        shape.block_y, shape.block_z, shape.shared_bytes, shape.stream, NULL, extra);
+    kiln__cuda_leave(&here);
+    if (!result) return KILN_OK;
+    return launch_failed(kernel, config, clusters ? "cuLaunchKernelEx" : "cuLaunchKernel", result);
+}
+
+/* No cluster and no dimension of zero: what most launches are. Two of the cluster's three are read as one word. A
+ * product that overflows to zero is not plain either, which changes nothing. */
+static inline bool is_plain(const kiln_launch_config *config) {
+    const uint32_t *grid = config->grid, *group = config->group;
+    uint64_t cluster;
+    memcpy(&cluster, config->cluster, sizeof cluster);
+    return (cluster | config->cluster[2]) == 0 && grid[0] * grid[1] * grid[2] * group[0] * group[1] * group[2] != 0;
+}
+
+/* What a launch needs after a call of the driver. The driver has pointers into it, so the compiler leaves it in memory
+ * and saves no register. */
+typedef struct launch_frame {
+    const kiln_kernel *kernel;
+    const kiln_launch_config *config;
+    kiln__cu_context previous;
+    void *extra[5];
+    void *native; /* the stream's */
+} launch_frame;
+
+/* With the device's context current. */
+static inline kiln_status launch_here(launch_frame *frame) {
+    const kiln_launch_config *config = frame->config;
+    const uint32_t *grid = config->grid, *group = config->group;
+    kiln__cu_result result =
+        kiln__cuda.cuLaunchKernel(frame->kernel->function, grid[0], grid[1], grid[2], group[0], group[1], group[2],
+                                  config->dynamic_shared_bytes, frame->native, NULL, frame->extra);
+    return KILN__LIKELY(!result) ? KILN_OK : launch_failed(frame->kernel, frame->config, "cuLaunchKernel", result);
 }
 
 static kiln_status __attribute__((cold, noinline)) leave_failed(kiln__cu_context previous, kiln_status status) {
@@ -84,18 +97,27 @@ static kiln_status __attribute__((cold, noinline)) leave_failed(kiln__cu_context
 
 /* Every instruction here counts: tests/bench/launch_overhead.sh. */
 kiln_status kiln__cuda_launch(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config,
-                              const void *arguments, size_t arguments_size) {
-    /* The driver reads the arguments and does not write them, though its prototype does not say so. */
-    void *extra[] = {KILN__CU_LAUNCH_PARAM_BUFFER_POINTER, (void *)(uintptr_t)arguments,
-                     KILN__CU_LAUNCH_PARAM_BUFFER_SIZE, &arguments_size, KILN__CU_LAUNCH_PARAM_END};
-    kiln__cu_context current = NULL;
-    kiln__cu_result result = kiln__cuda.cuCtxGetCurrent(&current);
-    /* The device is asked of the stream each time: kept, it would cost a register to save. */
-    if (KILN__LIKELY(current == stream->device->native)) return launch_here(stream, kernel, config, extra);
-    if (KILN__UNLIKELY(result)) return kiln__cuda_fail(stream->device, "cuCtxGetCurrent", result);
-    KILN__CUDA_TRY(stream->device, cuCtxSetCurrent, stream->device->native);
-    kiln_status status = launch_here(stream, kernel, config, extra);
-    if (KILN__UNLIKELY(status != KILN_OK)) return leave_failed(current, status);
-    (void)kiln__cuda.cuCtxSetCurrent(current);
+                              const void *arguments) {
+    launch_frame frame;
+    frame.native = stream->native;
+    frame.kernel = kernel;
+    frame.config = config;
+    frame.previous = NULL;
+    /* The driver reads the arguments and their size and does not write them, though its prototype does not say so. */
+    frame.extra[0] = KILN__CU_LAUNCH_PARAM_BUFFER_POINTER;
+    frame.extra[1] = (void *)(uintptr_t)arguments;
+    frame.extra[2] = KILN__CU_LAUNCH_PARAM_BUFFER_SIZE;
+    frame.extra[3] = (void *)(uintptr_t)&kernel->arguments_size;
+    frame.extra[4] = KILN__CU_LAUNCH_PARAM_END;
+    if (KILN__UNLIKELY(!is_plain(config))) return launch_any(stream, kernel, config, frame.extra);
+
+    kiln__cu_result result = kiln__cuda.cuCtxGetCurrent(&frame.previous);
+    kiln__cu_context context = frame.kernel->device->native;
+    if (KILN__LIKELY(frame.previous == context)) return launch_here(&frame);
+    if (KILN__UNLIKELY(result)) return kiln__cuda_fail(frame.kernel->device, "cuCtxGetCurrent", result);
+    KILN__CUDA_TRY(frame.kernel->device, cuCtxSetCurrent, context);
+    kiln_status status = launch_here(&frame);
+    if (KILN__UNLIKELY(status != KILN_OK)) return leave_failed(frame.previous, status);
+    (void)kiln__cuda.cuCtxSetCurrent(frame.previous);
     return KILN_OK;
 }

@@ -104,7 +104,7 @@ kiln_status kiln__rocm_kernel_occupancy(const kiln_kernel *kernel, uint32_t thre
 
 /* rocm_launch.c */
 kiln_status kiln__rocm_launch(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config,
-                              const void *arguments, size_t arguments_size);
+                              const void *arguments);
 
 /* rocm_stream.c */
 kiln_status kiln__rocm_stream_open(kiln_device *device, uint32_t flags, kiln_stream *out_stream);

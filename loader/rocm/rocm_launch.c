@@ -104,8 +104,7 @@ static kiln__hsa_signal __attribute__((cold, noinline)) leave_part(kiln__rocm_st
 }
 
 kiln_status kiln__rocm_launch(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config,
-                              const void *arguments, size_t arguments_size) {
-    (void)arguments_size; /* the kernel's; where it takes none, whatever is given is ignored */
+                              const void *arguments) {
     kiln__rocm_stream *state = stream->state;
     const kiln__rocm_kernel *function = kernel->function;
     const bool plain = is_plain(state->rocm, function, config);
