@@ -131,7 +131,7 @@ struct amd_op {
     bool bound_ctrl, fetch_inactive;
     int32_t offset, offset1; /* of a memory access */
     bool gds, lds, glc;      /* glc and sc0 of an atomic: it returns the old value */
-    uint32_t immediate;      /* of a wait, a branch, a sleep, ...: as written */
+    uint32_t immediate;      /* scalar instructions: the lower 16 bits of the encoding */
     uint32_t target;         /* of a branch: an op; AMD_NO_OP: outside of the code */
     const amd_op *dual;      /* VOPD: the second half; runs together with this one */
     const char *text;        /* as LLVM writes it */
@@ -178,9 +178,8 @@ const amd_kernel *amd_program_find(const amd_program *program, const char *name)
 
 /* ---- Decoding: amd_decode.c ---- */
 
-/* Fills an op from its text (which must live as long), op->address and op->size; second takes the other half of a VOPD
- * instruction. False with a reason if the instruction, or something in it, is not simulated. */
-bool amd_decode(const amd_target *target, const char *text, bool wave32, amd_op *op, amd_op *second, char *why,
-                size_t why_size);
+/* Fills a zeroed op from its text, which must live as long; second takes the other half of a VOPD instruction. False
+ * with a reason if the instruction, or something in it, is not simulated. */
+bool amd_decode(const char *text, amd_op *op, amd_op *second, char *why, size_t why_size);
 
 #endif

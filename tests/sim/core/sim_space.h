@@ -42,7 +42,8 @@ typedef struct sim_counters {
     X(ENDLESS, "instruction budget used up")                         \
     X(TRAP, "trap")                                                  \
     X(ILLEGAL, "illegal instruction")                                \
-    X(STACK, "local memory used up")
+    X(STACK, "local memory used up")                                 \
+    X(WAIT, "register in flight: no wait covers the access that fills it")
 
 typedef enum sim_fault_kind {
 #define SIM_FAULT_ENUM(name, text) SIM_FAULT_##name,

@@ -1,0 +1,325 @@
+/* Loads a code object: the image, the kernels that its dynamic symbols name, and its instructions. */
+#include "tests/sim/amdgcn/amd_code.h"
+#include "tests/sim/amdgcn/amd_llvm.h"
+#include <elf.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    PAGE = 4096,
+    IMAGE_MAX = 256 << 20,
+    TEXT_MAX = 512,
+    DESCRIPTOR_SIZE = 64,
+    PROPERTY_WAVE32 = 1 << 10,
+    R_AMDGPU_ABS64 = 3,
+    R_AMDGPU_RELATIVE64 = 13
+};
+
+/* The hexadecimal digits before the last two, read as decimal: 0x1030 is 10. */
+#define AMD_MAJOR(version) ((version) >> 12 & 15 ? 10 + ((version) >> 8 & 15) : (version) >> 8)
+static const amd_target targets[] = {
+#define AMD_TARGET(processor, version, packed) {#processor, version, AMD_MAJOR(version), packed},
+#include "tests/sim/amdgcn/amd_targets.def"
+#undef AMD_TARGET
+};
+
+const amd_target *amd_target_find(const char *processor) {
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+        if (!strcmp(targets[i].processor, processor)) return &targets[i];
+    }
+    return NULL;
+}
+
+/* What loading is about: the file, the program that comes of it, and where to write the reason if none does. */
+typedef struct loader {
+    const uint8_t *bytes;
+    size_t size;
+    Elf64_Ehdr header;
+    amd_program *program;
+    char *why;
+    size_t why_size;
+} loader;
+
+static bool refuse(loader *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static bool refuse(loader *l, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(l->why, l->why_size, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+/* ---- The image ---- */
+
+static bool segment_read(const loader *l, unsigned index, Elf64_Phdr *segment) {
+    uint64_t at = l->header.e_phoff + (uint64_t)index * sizeof *segment;
+    if (at > l->size || sizeof *segment > l->size - at) return false;
+    memcpy(segment, l->bytes + at, sizeof *segment);
+    return segment->p_type != PT_LOAD ||
+           (segment->p_offset <= l->size && segment->p_filesz <= l->size - segment->p_offset &&
+            segment->p_filesz <= segment->p_memsz && segment->p_vaddr < IMAGE_MAX && segment->p_memsz < IMAGE_MAX);
+}
+
+static bool image_load(loader *l) {
+    amd_program *program = l->program;
+    Elf64_Phdr segment;
+    uint64_t end = 0;
+    if (l->size < sizeof l->header || memcmp(l->bytes, ELFMAG, SELFMAG) != 0) return refuse(l, "not an ELF file");
+    memcpy(&l->header, l->bytes, sizeof l->header);
+    for (unsigned i = 0; i < l->header.e_phnum; i++) {
+        if (!segment_read(l, i, &segment)) return refuse(l, "program header %u is outside of the file", i);
+        if (segment.p_type != PT_LOAD) continue;
+        if (segment.p_vaddr + segment.p_memsz > end) end = segment.p_vaddr + segment.p_memsz;
+        if (!(segment.p_flags & PF_X)) continue;
+        if (program->text_end) return refuse(l, "two executable segments");
+        program->text_begin = (uint32_t)segment.p_vaddr;
+        program->text_end = (uint32_t)(segment.p_vaddr + segment.p_filesz);
+    }
+    if (!program->text_end || program->text_begin % 4) return refuse(l, "no executable segment");
+    program->image_size = (end + PAGE - 1) / PAGE * PAGE;
+    program->image = aligned_alloc(PAGE, program->image_size);
+    if (!program->image) return refuse(l, "out of memory");
+    memset(program->image, 0, program->image_size);
+    for (unsigned i = 0; i < l->header.e_phnum; i++) {
+        if (segment_read(l, i, &segment) && segment.p_type == PT_LOAD)
+            memcpy(program->image + segment.p_vaddr, l->bytes + segment.p_offset, segment.p_filesz);
+    }
+    return true;
+}
+
+/* Bytes of the image, or NULL beyond its end. */
+static uint8_t *image_at(const amd_program *program, uint64_t address, uint64_t size) {
+    return address <= program->image_size && size <= program->image_size - address ? program->image + address : NULL;
+}
+
+static uint32_t word_at(const uint8_t *bytes) {
+    uint32_t word;
+    memcpy(&word, bytes, sizeof word);
+    return word;
+}
+
+/* ---- Symbols and relocations: through the dynamic segment, as a loader finds them ---- */
+
+typedef struct dynamic {
+    uint64_t symbols, strings, strings_size, hash, relocations, relocations_size;
+} dynamic;
+
+static dynamic dynamic_read(const loader *l) {
+    dynamic found = {0};
+    Elf64_Phdr segment;
+    for (unsigned i = 0; i < l->header.e_phnum; i++) {
+        if (!segment_read(l, i, &segment) || segment.p_type != PT_DYNAMIC) continue;
+        for (uint64_t at = segment.p_vaddr; at < segment.p_vaddr + segment.p_memsz; at += sizeof(Elf64_Dyn)) {
+            Elf64_Dyn entry;
+            const uint8_t *bytes = image_at(l->program, at, sizeof entry);
+            if (!bytes) break;
+            memcpy(&entry, bytes, sizeof entry);
+            if (entry.d_tag == DT_SYMTAB) found.symbols = entry.d_un.d_ptr;
+            if (entry.d_tag == DT_STRTAB) found.strings = entry.d_un.d_ptr;
+            if (entry.d_tag == DT_STRSZ) found.strings_size = entry.d_un.d_val;
+            if (entry.d_tag == DT_HASH) found.hash = entry.d_un.d_ptr;
+            if (entry.d_tag == DT_RELA) found.relocations = entry.d_un.d_ptr;
+            if (entry.d_tag == DT_RELASZ) found.relocations_size = entry.d_un.d_val;
+        }
+    }
+    return found;
+}
+
+static bool symbol_read(const amd_program *program, const dynamic *from, uint32_t index, Elf64_Sym *symbol) {
+    const uint8_t *bytes = image_at(program, from->symbols + (uint64_t)index * sizeof *symbol, sizeof *symbol);
+    if (bytes) memcpy(symbol, bytes, sizeof *symbol);
+    return bytes != NULL;
+}
+
+static bool relocate(loader *l, const dynamic *from) {
+    for (uint64_t at = 0; at + sizeof(Elf64_Rela) <= from->relocations_size; at += sizeof(Elf64_Rela)) {
+        Elf64_Rela entry;
+        Elf64_Sym symbol = {0};
+        const uint8_t *bytes = image_at(l->program, from->relocations + at, sizeof entry);
+        if (!bytes) return refuse(l, "a relocation is outside of the image");
+        memcpy(&entry, bytes, sizeof entry);
+        uint32_t type = (uint32_t)ELF64_R_TYPE(entry.r_info);
+        uint8_t *place = image_at(l->program, entry.r_offset, sizeof(uint64_t));
+        if (type == R_AMDGPU_ABS64 && !symbol_read(l->program, from, (uint32_t)ELF64_R_SYM(entry.r_info), &symbol))
+            return refuse(l, "a relocation without its symbol");
+        if (!place || (type != R_AMDGPU_ABS64 && type != R_AMDGPU_RELATIVE64))
+            return refuse(l, "relocation of type %u is not simulated", type);
+        uint64_t value = (uint64_t)(uintptr_t)l->program->image + symbol.st_value + (uint64_t)entry.r_addend;
+        memcpy(place, &value, sizeof value);
+    }
+    return true;
+}
+
+/* ---- Instructions ---- */
+
+static bool is_branch(const char *text) {
+    return !strncmp(text, "s_branch ", 9) || !strncmp(text, "s_cbranch_", 10);
+}
+
+/* What is behind the last instruction of a function: LLVM pads with these, and nothing may run into them. */
+static bool pads(const char *text) {
+    return !strncmp(text, "s_code_end", 10);
+}
+
+static bool op_decode(loader *l, amd_op *op, char *text, uint32_t *dual_count) {
+    amd_program *program = l->program;
+    char why[400];
+    amd_op *second = &program->duals[*dual_count];
+    uint32_t address = op->address, size = op->size;
+    if (!amd_decode(text, op, second, why, sizeof why)) return refuse(l, "instruction at 0x%x: %s", address, why);
+    uint32_t word = word_at(program->image + address);
+    op->immediate = word & 0xffff;
+    if (op->dual) {
+        second->address = address;
+        second->size = (uint8_t)size;
+        ++*dual_count;
+    }
+    if (is_branch(text)) {
+        int64_t to = (int64_t)address + 4 + (int64_t)(int16_t)op->immediate * 4;
+        bool inside = to >= program->text_begin && to < program->text_end;
+        op->target = inside ? program->op_at[(to - program->text_begin) / 4] : AMD_NO_OP;
+        if (op->target == AMD_NO_OP) return refuse(l, "branch at 0x%x: its target is no instruction", address);
+    }
+    return true;
+}
+
+/* Lays the texts out one after the other and notes which address is which op. */
+static bool disassemble(loader *l, amd_llvm *llvm) {
+    amd_program *program = l->program;
+    uint32_t words = (program->text_end - program->text_begin) / 4;
+    size_t used = 0, room = (size_t)words * TEXT_MAX / 4 + TEXT_MAX;
+    program->op_at = calloc(words + 1, sizeof *program->op_at);
+    program->ops = calloc(words + 1, sizeof *program->ops);
+    program->duals = calloc(words + 1, sizeof *program->duals);
+    program->texts = malloc(room);
+    if (!program->op_at || !program->ops || !program->duals || !program->texts) return refuse(l, "out of memory");
+    memset(program->op_at, 0xff, (words + 1) * sizeof *program->op_at);
+    for (uint32_t at = program->text_begin; at < program->text_end;) {
+        char *text = program->texts + used;
+        if (room - used < TEXT_MAX) return refuse(l, "instruction texts of uncommon length");
+        size_t size = amd_llvm_text(llvm, program->image + at, program->text_end - at, at, text, TEXT_MAX);
+        if (!size) return refuse(l, "0x%08x at 0x%x is no instruction", word_at(program->image + at), at);
+        amd_op *op = &program->ops[program->op_count];
+        op->address = at;
+        op->size = (uint8_t)size;
+        op->text = text;
+        program->op_at[(at - program->text_begin) / 4] = program->op_count++;
+        used += strlen(text) + 1;
+        at += (uint32_t)size;
+    }
+    return true;
+}
+
+static bool text_decode(loader *l, bool wave64) {
+    amd_program *program = l->program;
+    amd_llvm *llvm = amd_llvm_open(program->target->processor, wave64);
+    const char *why;
+    if (!llvm) return refuse(l, "%s", amd_llvm_present(&why) ? "LLVM does not know the processor" : why);
+    bool good = disassemble(l, llvm);
+    amd_llvm_close(llvm);
+    uint32_t dual_count = 0;
+    for (uint32_t i = 0; i < program->op_count && good; i++) {
+        amd_op *op = &program->ops[i];
+        if (!pads(op->text)) good = op_decode(l, op, (char *)(uintptr_t)op->text, &dual_count);
+    }
+    return good;
+}
+
+/* ---- Kernels ---- */
+
+static bool kernel_add(loader *l, const char *name, size_t length, uint64_t address) {
+    amd_program *program = l->program;
+    const uint8_t *descriptor = image_at(program, address, DESCRIPTOR_SIZE);
+    if (!descriptor || program->kernel_count == AMD_KERNELS) return refuse(l, "kernel %s has no descriptor", name);
+    amd_kernel *kernel = &program->kernels[program->kernel_count++];
+    if (length >= sizeof kernel->name) return refuse(l, "kernel %s: a name of uncommon length", name);
+    memcpy(kernel->name, name, length);
+    kernel->descriptor = (uint32_t)address;
+    kernel->group_bytes = word_at(descriptor);
+    kernel->private_bytes = word_at(descriptor + 4);
+    kernel->kernarg_bytes = word_at(descriptor + 8);
+    kernel->rsrc3 = word_at(descriptor + 44);
+    kernel->rsrc1 = word_at(descriptor + 48);
+    kernel->rsrc2 = word_at(descriptor + 52);
+    kernel->properties = (uint16_t)word_at(descriptor + 56);
+    kernel->wave32 = kernel->properties & PROPERTY_WAVE32;
+    if (word_at(descriptor + 56) >> 16) return refuse(l, "kernel %s: preloaded kernargs are not simulated", name);
+    return true;
+}
+
+static bool kernels_list(loader *l, const dynamic *from) {
+    amd_program *program = l->program;
+    const uint8_t *hash = image_at(program, from->hash, 8);
+    if (!from->hash || !from->symbols || !hash) return refuse(l, "no dynamic symbols");
+    for (uint32_t i = 0; i < word_at(hash + 4); i++) {
+        Elf64_Sym symbol;
+        if (!symbol_read(program, from, i, &symbol)) return refuse(l, "symbol %u is outside of the image", i);
+        const char *name = (const char *)image_at(program, from->strings + symbol.st_name, 1);
+        size_t room = name ? (size_t)(program->image + program->image_size - (const uint8_t *)name) : 0;
+        size_t length = name ? strnlen(name, room) : 0;
+        if (!name || length == room) return refuse(l, "symbol %u has no name", i);
+        if (length > 3 && !strcmp(name + length - 3, ".kd") && !kernel_add(l, name, length - 3, symbol.st_value))
+            return false;
+    }
+    return true;
+}
+
+/* The op at which each kernel begins, which the descriptor gives relative to itself. */
+static bool entries_find(loader *l) {
+    amd_program *program = l->program;
+    for (uint32_t i = 0; i < program->kernel_count; i++) {
+        amd_kernel *kernel = &program->kernels[i];
+        int64_t offset;
+        memcpy(&offset, program->image + kernel->descriptor + 16, sizeof offset);
+        int64_t at = (int64_t)kernel->descriptor + offset;
+        bool inside = at >= program->text_begin && at < program->text_end && at % 4 == 0;
+        kernel->entry = inside ? program->op_at[(at - program->text_begin) / 4] : AMD_NO_OP;
+        if (kernel->entry == AMD_NO_OP) return refuse(l, "kernel %s: its entry is no instruction", kernel->name);
+        if (kernel->wave32 != program->kernels[0].wave32)
+            return refuse(l, "kernels of both wave sizes in one object are not simulated");
+    }
+    return true;
+}
+
+static bool load(loader *l) {
+    if (!image_load(l)) return false;
+    dynamic from = dynamic_read(l);
+    if (!relocate(l, &from) || !kernels_list(l, &from)) return false;
+    bool wave64 = l->program->kernel_count && !l->program->kernels[0].wave32;
+    return text_decode(l, wave64) && entries_find(l);
+}
+
+amd_program *amd_program_load(const void *bytes, size_t size, const char *processor, char *why, size_t why_size) {
+    loader l = {.bytes = bytes, .size = size, .why = why, .why_size = why_size};
+    const amd_target *target = amd_target_find(processor);
+    if (!target) {
+        refuse(&l, "%s is not simulated", processor);
+        return NULL;
+    }
+    l.program = calloc(1, sizeof *l.program);
+    if (!l.program) return NULL;
+    l.program->target = target;
+    if (load(&l)) return l.program;
+    amd_program_free(l.program);
+    return NULL;
+}
+
+void amd_program_free(amd_program *program) {
+    if (!program) return;
+    free(program->image);
+    free(program->ops);
+    free(program->op_at);
+    free(program->duals);
+    free(program->texts);
+    free(program);
+}
+
+const amd_kernel *amd_program_find(const amd_program *program, const char *name) {
+    for (uint32_t i = 0; i < program->kernel_count; i++) {
+        if (!strcmp(program->kernels[i].name, name)) return &program->kernels[i];
+    }
+    return NULL;
+}

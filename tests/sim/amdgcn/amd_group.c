@@ -1,0 +1,231 @@
+/* A work-group: its waves as the hardware starts them, and the order in which they run. */
+#include "tests/sim/amdgcn/amd_group.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* Bits of the kernel descriptor (LLVM, "User Guide for AMDGPU Backend", Kernel Descriptor). */
+enum {
+    PROPERTY_PRIVATE_BUFFER = 1 << 0, /* then, in this order, the user registers that follow */
+    PROPERTY_DISPATCH_POINTER = 1 << 1,
+    PROPERTY_QUEUE_POINTER = 1 << 2,
+    PROPERTY_KERNARG_POINTER = 1 << 3,
+    PROPERTY_DISPATCH_ID = 1 << 4,
+    PROPERTY_FLAT_SCRATCH = 1 << 5,
+    PROPERTY_PRIVATE_SIZE = 1 << 6,
+    RSRC1_FLOAT_MODE = 12, /* 8 bits: rounding, denormals */
+    RSRC1_DX10_CLAMP = 21,
+    RSRC1_IEEE = 23,
+    RSRC2_USER_REGISTERS = 1, /* 5 bits */
+    RSRC2_GROUP_ID = 7,       /* x, y, z */
+    RSRC2_GROUP_INFO = 10,
+    RSRC2_WORK_ITEM_ID = 11, /* 2 bits: 0 x, 1 xy, 2 xyz */
+    TTMP_GROUP_YZ = AMD_TTMP + 7,
+    TTMP_GROUP_X = AMD_TTMP + 9
+};
+
+/* ---- Waves ---- */
+
+static void push64(amd_wave *wave, uint32_t *at, uint64_t value) {
+    wave->s[(*at)++] = (uint32_t)value;
+    wave->s[(*at)++] = (uint32_t)(value >> 32);
+}
+
+static void scalars_start(amd_wave *wave) {
+    const amd_group *group = wave->group;
+    const amd_launch *launch = group->launch;
+    const amd_kernel *kernel = launch->kernel;
+    uint32_t at = 0;
+    if (kernel->properties & PROPERTY_PRIVATE_BUFFER) at += 4;
+    if (kernel->properties & PROPERTY_DISPATCH_POINTER) push64(wave, &at, launch->dispatch_packet);
+    if (kernel->properties & PROPERTY_QUEUE_POINTER) push64(wave, &at, launch->queue);
+    if (kernel->properties & PROPERTY_KERNARG_POINTER) push64(wave, &at, launch->kernarg);
+    if (kernel->properties & PROPERTY_DISPATCH_ID) push64(wave, &at, launch->dispatch_id);
+    if (kernel->properties & PROPERTY_FLAT_SCRATCH) at += 2;
+    if (kernel->properties & PROPERTY_PRIVATE_SIZE) wave->s[at++] = kernel->private_bytes;
+    if (launch->program->target->major >= 12) {
+        wave->s[TTMP_GROUP_X] = group->id[0];
+        wave->s[TTMP_GROUP_YZ] = group->id[1] | group->id[2] << 16;
+        return;
+    }
+    at = kernel->rsrc2 >> RSRC2_USER_REGISTERS & 31;
+    for (uint32_t i = 0; i < 3; i++) {
+        if (kernel->rsrc2 >> (RSRC2_GROUP_ID + i) & 1) wave->s[at++] = group->id[i];
+    }
+}
+
+static void vectors_start(amd_wave *wave) {
+    const amd_group *group = wave->group;
+    const amd_launch *launch = group->launch;
+    uint32_t dimensions = (launch->kernel->rsrc2 >> RSRC2_WORK_ITEM_ID & 3) + 1;
+    for (uint32_t l = 0; l < wave->lanes; l++) {
+        uint32_t item = wave->number * wave->lanes + l;
+        uint32_t id[3] = {item % group->size[0], item / group->size[0] % group->size[1],
+                          item / group->size[0] / group->size[1]};
+        if (launch->program->target->packed_ids) {
+            wave->v[0][l] = id[0] | (dimensions > 1 ? id[1] << 10 : 0) | (dimensions > 2 ? id[2] << 20 : 0);
+        } else {
+            for (uint32_t i = 0; i < dimensions; i++)
+                wave->v[i][l] = id[i];
+        }
+    }
+}
+
+static uint32_t mode_start(const amd_kernel *kernel) {
+    return (kernel->rsrc1 >> RSRC1_FLOAT_MODE & 0xff) | (kernel->rsrc1 >> RSRC1_DX10_CLAMP & 1) << 8 |
+           (kernel->rsrc1 >> RSRC1_IEEE & 1) << 9;
+}
+
+static void wave_start(amd_group *group, uint32_t number) {
+    const amd_launch *launch = group->launch;
+    amd_wave *wave = &group->waves[number];
+    uint32_t(*vectors)[AMD_LANES] = wave->v;
+    /* Registers begin with no meaning. */
+    memset(wave, 0xb5, sizeof *wave);
+    memset(vectors, 0xb5, AMD_VECTORS * sizeof *vectors);
+    wave->group = group;
+    wave->program = launch->program;
+    wave->v = vectors;
+    wave->number = number;
+    wave->lanes = launch->kernel->wave32 ? 32 : 64;
+    wave->all = wave->lanes == 64 ? ~0ull : 0xffffffffu;
+    wave->pc = wave->next = launch->kernel->entry;
+    wave->scc = false;
+    wave->state = AMD_READY;
+    wave->signalled = false;
+    wave->flight_count = 0;
+    wave->mode = mode_start(launch->kernel);
+    uint32_t first = number * wave->lanes, left = group->work_items - first;
+    uint64_t exec = left >= wave->lanes ? wave->all : (1ull << left) - 1;
+    wave->s[AMD_EXEC] = (uint32_t)exec;
+    wave->s[AMD_EXEC + 1] = (uint32_t)(exec >> 32);
+    scalars_start(wave);
+    vectors_start(wave);
+}
+
+/* ---- Running ---- */
+
+void amd_wave_run(amd_wave *wave, uint32_t quantum) {
+    amd_group *group = wave->group;
+    const amd_program *program = wave->program;
+    uint64_t vector_lanes = 0, done = 0;
+    for (; done < quantum && wave->state == AMD_READY; done++) {
+        const amd_op *op = &program->ops[wave->next];
+        wave->pc = wave->next++;
+        if (!op->run) {
+            amd_fault(wave, op, SIM_FAULT_ILLEGAL, AMD_LANES, op->address, "ran into the end of the code");
+            break;
+        }
+        if (wave->flight_count) amd_check_flights(wave, op);
+        if (op->class != AMD_CLASS_SCALAR) vector_lanes += (uint64_t)__builtin_popcountll(amd_exec(wave));
+        if (op->dual)
+            amd_run_dual(wave, op);
+        else
+            op->run(wave, op);
+        if (group->report->kind != SIM_FAULT_NONE) break;
+        if (wave->next >= program->op_count && wave->state == AMD_READY) {
+            amd_fault(wave, op, SIM_FAULT_ILLEGAL, AMD_LANES, op->address, "ran over the end of the code");
+            break;
+        }
+    }
+    group->instructions += done;
+    group->counters.instructions += done;
+    group->counters.lane_instructions += vector_lanes;
+    if (group->instructions > group->launch->budget && group->report->kind == SIM_FAULT_NONE) {
+        const amd_op *op = &program->ops[wave->pc];
+        amd_fault(wave, op, SIM_FAULT_ENDLESS, AMD_LANES, op->address, "%llu instructions of one group",
+                  (unsigned long long)group->instructions);
+    }
+}
+
+void amd_barrier_release(amd_group *group) {
+    for (uint32_t i = 0; i < group->wave_count; i++) {
+        amd_wave *wave = &group->waves[i];
+        if (wave->state == AMD_AT_BARRIER) wave->state = AMD_READY;
+        wave->signalled = false;
+    }
+    group->epoch++;
+    group->counters.barriers++;
+}
+
+/* No wave can run: they all wait, or are done. False if the group is done or at fault. */
+static bool stuck_release(amd_group *group) {
+    uint32_t waiting = 0;
+    amd_wave *one = NULL;
+    for (uint32_t i = 0; i < group->wave_count; i++) {
+        if (group->waves[i].state != AMD_AT_BARRIER) continue;
+        one = &group->waves[i];
+        waiting++;
+    }
+    if (!one) return false;
+    if (waiting < group->wave_count) {
+        const amd_op *op = &one->program->ops[one->pc];
+        amd_fault(one, op, SIM_FAULT_BARRIER, AMD_LANES, op->address, "%u of %u waves are there, the others have ended",
+                  waiting, group->wave_count);
+        return false;
+    }
+    amd_barrier_release(group);
+    return true;
+}
+
+bool amd_group_run(amd_group *group) {
+    for (uint32_t i = 0; i < group->wave_count; i++)
+        wave_start(group, i);
+    while (group->report->kind == SIM_FAULT_NONE) {
+        uint32_t ready = 0;
+        for (uint32_t i = 0; i < group->wave_count; i++)
+            ready += group->waves[i].state == AMD_READY;
+        if (!ready) {
+            if (!stuck_release(group)) break;
+            continue;
+        }
+        uint64_t draw = amd_random(&group->random);
+        uint32_t chosen = (uint32_t)(draw % ready), i = 0;
+        while (group->waves[i].state != AMD_READY || chosen--)
+            i++;
+        amd_wave_run(&group->waves[i], 1 + (uint32_t)(draw >> 32) % 256);
+    }
+    return group->report->kind == SIM_FAULT_NONE;
+}
+
+bool amd_group_new(amd_group *group, const amd_launch *launch, sim_report *report) {
+    uint32_t lanes = launch->kernel->wave32 ? 32 : 64;
+    uint32_t items = launch->group[0] * launch->group[1] * launch->group[2];
+    *group = (amd_group){.launch = launch, .report = report, .shared_bytes = launch->group_bytes};
+    group->wave_count = (items + lanes - 1) / lanes;
+    group->waves = calloc(group->wave_count, sizeof *group->waves);
+    group->shared = calloc(1, launch->group_bytes + 1);
+    group->shadow = calloc(launch->group_bytes + 1, sizeof *group->shadow);
+    for (uint32_t i = 0; group->waves && i < group->wave_count; i++)
+        group->waves[i].v = aligned_alloc(64, AMD_VECTORS * sizeof *group->waves[i].v);
+    bool good = group->waves && group->shared && group->shadow;
+    for (uint32_t i = 0; good && i < group->wave_count; i++)
+        good = group->waves[i].v != NULL;
+    return good;
+}
+
+void amd_group_begin(amd_group *group, const uint32_t id[3]) {
+    const amd_launch *launch = group->launch;
+    group->work_items = 1;
+    for (int i = 0; i < 3; i++) {
+        uint32_t left = launch->grid[i] - id[i] * launch->group[i];
+        group->id[i] = id[i];
+        group->size[i] = left < launch->group[i] ? left : launch->group[i];
+        group->work_items *= group->size[i];
+    }
+    uint32_t lanes = launch->kernel->wave32 ? 32 : 64;
+    group->wave_count = (group->work_items + lanes - 1) / lanes;
+    group->epoch = 1;
+    group->instructions = 0;
+    memset(group->shared, 0xb5, group->shared_bytes);
+    memset(group->shadow, 0, group->shared_bytes * sizeof *group->shadow);
+}
+
+void amd_group_free(amd_group *group) {
+    uint32_t lanes = group->launch->kernel->wave32 ? 32 : 64;
+    uint32_t items = group->launch->group[0] * group->launch->group[1] * group->launch->group[2];
+    for (uint32_t i = 0; group->waves && i < (items + lanes - 1) / lanes; i++)
+        free(group->waves[i].v);
+    free(group->waves);
+    free(group->shared);
+    free(group->shadow);
+}

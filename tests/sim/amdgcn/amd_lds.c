@@ -1,0 +1,199 @@
+/* LDS, and the exchanges between lanes that go through its crossbar. */
+#include "tests/sim/amdgcn/amd_memory.h"
+#include <string.h>
+
+enum { BANKS = 32, SEVERAL = 0xff };
+
+/* ---- Checks ---- */
+
+/* What two waves do to a byte between barriers must be reads only. */
+static bool shadow_check(amd_wave *wave, const amd_op *op, uint32_t lane, uint32_t address, uint32_t size, bool store) {
+    amd_group *group = wave->group;
+    uint8_t own = (uint8_t)(wave->number + 1);
+    for (uint32_t i = address; i < address + size; i++) {
+        amd_shadow *shadow = &group->shadow[i];
+        if (shadow->epoch != group->epoch) {
+            shadow->epoch = group->epoch;
+            shadow->writer = shadow->reader = 0;
+        }
+        uint32_t other = shadow->writer && shadow->writer != own ? shadow->writer : 0;
+        if (store && !other && shadow->reader && shadow->reader != own) other = shadow->reader;
+        if (other) {
+            if (other == SEVERAL)
+                amd_fault(wave, op, SIM_FAULT_RACE, lane, i, "other waves read it since the last barrier");
+            else
+                amd_fault(wave, op, SIM_FAULT_RACE, lane, i, "wave %u touched it since the last barrier", other - 1);
+            return false;
+        }
+        if (!store && !shadow->written) {
+            amd_fault(wave, op, SIM_FAULT_UNINITIALISED, lane, i, "LDS load of %u bytes", size);
+            return false;
+        }
+        if (store) {
+            shadow->writer = own;
+            shadow->written = true;
+        } else if (!shadow->reader || shadow->reader == own) {
+            shadow->reader = own;
+        } else {
+            shadow->reader = SEVERAL;
+        }
+    }
+    return true;
+}
+
+/* The bytes of LDS at an address, or NULL after a fault. */
+static uint8_t *shared_at(amd_wave *wave, const amd_op *op, uint32_t lane, uint32_t address, uint32_t size,
+                          bool store) {
+    amd_group *group = wave->group;
+    uint32_t alignment = size >= 4 ? 4 : size;
+    if (address > group->shared_bytes || size > group->shared_bytes - address) {
+        amd_fault(wave, op, SIM_FAULT_OUT_OF_BOUNDS, lane, address, "LDS %s of %u bytes, there are %u",
+                  store ? "store" : "load", size, group->shared_bytes);
+        return NULL;
+    }
+    if (address % alignment) {
+        amd_fault(wave, op, SIM_FAULT_MISALIGNED, lane, address, "LDS, %u bytes", size);
+        return NULL;
+    }
+    return shadow_check(wave, op, lane, address, size, store) ? group->shared + address : NULL;
+}
+
+/* Cycles beyond the first: 32 banks of 4 bytes, a cycle serves as many lanes as fill them, and the same word once. */
+static void conflicts_count(amd_wave *wave, const amd_op *op, const uint32_t *addresses) {
+    uint64_t exec = amd_exec(wave);
+    uint32_t words = (amd_memory_bytes(op) + 3) / 4, together = BANKS / words;
+    sim_counters *counters = &wave->group->counters;
+    counters->shared_requests++;
+    for (uint32_t first = 0; first < wave->lanes; first += together) {
+        uint32_t seen[BANKS][BANKS], counts[BANKS] = {0}, most = 1;
+        for (uint32_t l = first; l < first + together && l < wave->lanes; l++) {
+            for (uint32_t i = 0; i < words && exec >> l & 1; i++) {
+                uint32_t word = addresses[l] / 4 + i, bank = word % BANKS, at = counts[bank];
+                while (at && seen[bank][at - 1] != word)
+                    at--;
+                if (!at) seen[bank][counts[bank]++] = word;
+                if (counts[bank] > most) most = counts[bank];
+            }
+        }
+        counters->shared_conflicts += most - 1;
+    }
+}
+
+static void addresses_make(const amd_wave *wave, const amd_operand *vector, int32_t offset, uint32_t *addresses) {
+    for (uint32_t l = 0; l < wave->lanes; l++)
+        addresses[l] = wave->v[vector->index][l] + (uint32_t)offset;
+}
+
+/* ---- Loads and stores ---- */
+
+/* One element for each lane, from or to registers. False after a fault. */
+static bool move(amd_wave *wave, const amd_op *op, const amd_operand *vector, int32_t offset,
+                 const amd_operand *registers, bool store) {
+    uint32_t addresses[AMD_LANES], size = amd_memory_bytes(op);
+    addresses_make(wave, vector, offset, addresses);
+    conflicts_count(wave, op, addresses);
+    for (uint64_t rest = amd_exec(wave); rest; rest &= rest - 1) {
+        uint32_t l = (uint32_t)__builtin_ctzll(rest);
+        uint8_t *bytes = shared_at(wave, op, l, addresses[l], size, store);
+        if (!bytes) return false;
+        if (store)
+            amd_lane_get(wave, op, registers, l, bytes);
+        else
+            amd_lane_put(wave, op, registers, l, bytes);
+    }
+    return true;
+}
+
+void amd_run_ds_read(amd_wave *wave, const amd_op *op) {
+    if (move(wave, op, &op->operand[1], op->offset, &op->operand[0], false))
+        amd_issue(wave, op, AMD_COUNTER_DS, &op->operand[0], amd_exec(wave));
+}
+
+void amd_run_ds_write(amd_wave *wave, const amd_op *op) {
+    if (move(wave, op, &op->operand[0], op->offset, &op->operand[1], true))
+        amd_issue(wave, op, AMD_COUNTER_DS, NULL, amd_exec(wave));
+}
+
+static int32_t pair_offset(const amd_op *op, int32_t offset) {
+    return offset * (int32_t)amd_memory_bytes(op) * (op->mode & AMD_MEMORY_STRIDE64 ? 64 : 1);
+}
+
+/* The first result may be the address register: the second address is kept. */
+void amd_run_ds_read2(amd_wave *wave, const amd_op *op) {
+    uint32_t kept[AMD_LANES];
+    const amd_operand *vector = &op->operand[1];
+    amd_operand first = op->operand[0], second = op->operand[0];
+    first.count = second.count = (uint8_t)(first.count / 2);
+    second.index = (uint16_t)(second.index + second.count);
+    memcpy(kept, wave->v[vector->index], sizeof kept);
+    if (!move(wave, op, vector, pair_offset(op, op->offset), &first, false)) return;
+    uint32_t loaded[AMD_LANES];
+    memcpy(loaded, wave->v[vector->index], sizeof loaded);
+    memcpy(wave->v[vector->index], kept, sizeof kept);
+    if (!move(wave, op, vector, pair_offset(op, op->offset1), &second, false)) return;
+    bool in_first = vector->index >= first.index && vector->index < first.index + first.count;
+    if (in_first) memcpy(wave->v[vector->index], loaded, sizeof loaded);
+    amd_issue(wave, op, AMD_COUNTER_DS, &op->operand[0], amd_exec(wave));
+}
+
+void amd_run_ds_write2(amd_wave *wave, const amd_op *op) {
+    const amd_operand *vector = &op->operand[0];
+    if (move(wave, op, vector, pair_offset(op, op->offset), &op->operand[1], true) &&
+        move(wave, op, vector, pair_offset(op, op->offset1), &op->operand[2], true))
+        amd_issue(wave, op, AMD_COUNTER_DS, NULL, amd_exec(wave));
+}
+
+/* ---- Exchanges ---- */
+
+/* Each lane takes from, or gives to, the lane that its address names; lanes that are off give 0. On gfx10 and later
+ * lanes exchange within halves of 32. */
+static void exchange(amd_wave *wave, const amd_op *op, bool pull) {
+    const uint32_t *address = wave->v[op->operand[1].index], *data = wave->v[op->operand[2].index];
+    uint32_t result[AMD_LANES] = {0};
+    uint64_t exec = amd_exec(wave);
+    uint32_t half = wave->program->target->major >= 10 ? 32 : 64;
+    for (uint64_t rest = exec; rest; rest &= rest - 1) {
+        uint32_t l = (uint32_t)__builtin_ctzll(rest);
+        uint32_t other = (l & ~(half - 1)) | ((address[l] + (uint32_t)op->offset) / 4 & (half - 1));
+        if (pull)
+            result[l] = exec >> other & 1 ? data[other] : 0;
+        else
+            result[other] = data[l];
+    }
+    for (uint64_t rest = exec; rest; rest &= rest - 1) {
+        uint32_t l = (uint32_t)__builtin_ctzll(rest);
+        wave->v[op->operand[0].index][l] = result[l];
+    }
+    amd_issue(wave, op, AMD_COUNTER_DS, &op->operand[0], exec);
+}
+
+void amd_run_ds_bpermute(amd_wave *wave, const amd_op *op) {
+    exchange(wave, op, true);
+}
+
+void amd_run_ds_permute(amd_wave *wave, const amd_op *op) {
+    exchange(wave, op, false);
+}
+
+/* The offset field is the pattern: bit 15 set, two bits for each lane of four; else and, or and xor masks of 5 bits. */
+void amd_run_ds_swizzle(amd_wave *wave, const amd_op *op) {
+    uint32_t pattern = op->immediate, result[AMD_LANES];
+    const uint32_t *data = wave->v[op->operand[1].index];
+    uint64_t exec = amd_exec(wave);
+    if (pattern >= 0xc000) {
+        amd_fault(wave, op, SIM_FAULT_ILLEGAL, AMD_LANES, op->address, "swizzle pattern 0x%x is not simulated",
+                  pattern);
+        return;
+    }
+    for (uint32_t l = 0; l < wave->lanes; l++) {
+        uint32_t masked = (((l & 31) & (pattern & 31)) | (pattern >> 5 & 31)) ^ (pattern >> 10 & 31);
+        uint32_t other = (l & 32) | masked;
+        if (pattern & 0x8000) other = (l & ~3u) | (pattern >> (l & 3) * 2 & 3);
+        result[l] = exec >> other & 1 ? data[other] : 0;
+    }
+    for (uint64_t rest = exec; rest; rest &= rest - 1) {
+        uint32_t l = (uint32_t)__builtin_ctzll(rest);
+        wave->v[op->operand[0].index][l] = result[l];
+    }
+    amd_issue(wave, op, AMD_COUNTER_DS, &op->operand[0], exec);
+}
