@@ -30,6 +30,8 @@ void ptx_decode_float_arithmetic(ptx_decoder *decoder);
 void ptx_decode_float_compare(ptx_decoder *decoder);
 void ptx_decode_copysign(ptx_decoder *decoder);
 void ptx_decode_testp(ptx_decoder *decoder);
+/* cvt to a packed type, which op->type and op->from are set to. */
+void ptx_decode_convert_packed(ptx_decoder *decoder);
 
 /* ---- Values of 32 bits and fewer ---- */
 
