@@ -106,6 +106,12 @@ static void refuse_leftovers(ptx_decoder *decoder) {
         if (ptx_take(decoder, i)) ptx_refuse(decoder, ".%s is not simulated here", modifier_names[i]);
 }
 
+void ptx_need(ptx_decoder *decoder, uint32_t target, uint32_t version) {
+    const ptx_module *module = decoder->program->module;
+    if (strtoul(module->target + 3, NULL, 10) < target) ptx_refuse(decoder, "needs sm_%u", target);
+    if (module->version < version) ptx_refuse(decoder, "needs PTX %u.%u", version / 10, version % 10);
+}
+
 ptx_type ptx_type_at(ptx_decoder *decoder, uint32_t index) {
     if (index >= decoder->type_count) ptx_refuse(decoder, "a type is missing");
     return decoder->types[index];
@@ -264,6 +270,15 @@ uint32_t ptx_predicate(ptx_decoder *decoder, const ptx_operand *operand, bool *o
     *out_negated = operand->negated;
     plain.negated = false;
     return ptx_source(decoder, &plain, PTX_pred);
+}
+
+void ptx_decode_same(ptx_decoder *decoder, ptx_type type, uint32_t count) {
+    const ptx_operand *operands = decoder->statement->operands;
+    ptx_expect_operands(decoder, count + 1, count + 1);
+    decoder->op->type = type;
+    decoder->op->d[0] = ptx_result(decoder, &operands[0], type);
+    for (uint32_t i = 0; i < count; i++)
+        decoder->op->s[i] = ptx_source(decoder, &operands[i + 1], type);
 }
 
 /* ---- Statements ---- */

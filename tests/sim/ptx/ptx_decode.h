@@ -44,6 +44,9 @@ int ptx_take_one(ptx_decoder *decoder, const int *modifiers, int count);
 /* Takes what only hints at speed or orders memory that is ordered here anyway. */
 void ptx_take_hints(ptx_decoder *decoder);
 
+/* Refuses the instruction unless the module is for sm_<target> or later and of PTX version (78 is 7.8) or later. */
+void ptx_need(ptx_decoder *decoder, uint32_t target, uint32_t version);
+
 /* The index-th type, or a refusal. */
 ptx_type ptx_type_at(ptx_decoder *decoder, uint32_t index);
 void ptx_expect_types(ptx_decoder *decoder, uint32_t count);
@@ -58,6 +61,9 @@ uint32_t ptx_result_wide(ptx_decoder *decoder, const ptx_operand *operand, ptx_t
 /* A predicate source: sets negated. */
 uint32_t ptx_predicate(ptx_decoder *decoder, const ptx_operand *operand, bool *out_negated);
 uint32_t ptx_constant_place(ptx_decoder *decoder, uint64_t value, uint32_t bits);
+
+/* Sets op->type and the places of the result and of count sources, all of one type. */
+void ptx_decode_same(ptx_decoder *decoder, ptx_type type, uint32_t count);
 
 /* An address operand: sets source 0, its width and the offset. */
 void ptx_decode_pointer(ptx_decoder *decoder, const ptx_operand *operand);

@@ -7,12 +7,6 @@
 
 /* ---- Decoding ---- */
 
-void ptx_need(ptx_decoder *decoder, uint32_t target, uint32_t version) {
-    const ptx_module *module = decoder->program->module;
-    if (strtoul(module->target + 3, NULL, 10) < target) ptx_refuse(decoder, "needs sm_%u", target);
-    if (module->version < version) ptx_refuse(decoder, "needs PTX %u.%u", version / 10, version % 10);
-}
-
 sim_rounding ptx_take_rounding(ptx_decoder *decoder, int missing) {
     static const int modifiers[] = {PTX_M_RN, PTX_M_RZ, PTX_M_RM, PTX_M_RP};
     static const sim_rounding roundings[] = {SIM_ROUND_NEAREST_EVEN, SIM_ROUND_ZERO, SIM_ROUND_DOWN, SIM_ROUND_UP};
@@ -24,15 +18,6 @@ sim_rounding ptx_take_rounding(ptx_decoder *decoder, int missing) {
 
 void ptx_take_flag(ptx_decoder *decoder, int modifier, uint32_t flag) {
     if (ptx_take(decoder, modifier)) decoder->op->flags |= flag;
-}
-
-void ptx_decode_same(ptx_decoder *decoder, ptx_type type, uint32_t count) {
-    const ptx_operand *operands = decoder->statement->operands;
-    ptx_expect_operands(decoder, count + 1, count + 1);
-    decoder->op->type = type;
-    decoder->op->d[0] = ptx_result(decoder, &operands[0], type);
-    for (uint32_t i = 0; i < count; i++)
-        decoder->op->s[i] = ptx_source(decoder, &operands[i + 1], type);
 }
 
 /* ---- Values ---- */

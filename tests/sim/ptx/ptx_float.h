@@ -12,22 +12,14 @@
 
 /* ---- Decoding ---- */
 
-/* Refuses the instruction unless the module is for sm_<target> or later and of PTX version (78 is 7.8) or later. */
-void ptx_need(ptx_decoder *decoder, uint32_t target, uint32_t version);
-
 /* Takes .rn .rz .rm .rp: a sim_rounding. missing stands for none of them; if it is negative, that is refused. */
 sim_rounding ptx_take_rounding(ptx_decoder *decoder, int missing);
 
 /* Takes a modifier that sets a flag. */
 void ptx_take_flag(ptx_decoder *decoder, int modifier, uint32_t flag);
 
-/* Sets op->type and the places of the result and of count sources, all of one type. */
-void ptx_decode_same(ptx_decoder *decoder, ptx_type type, uint32_t count);
-
-/* div of a floating-point type, and comparisons of one (setp, set). */
+/* Parts of the families arithmetic and special. */
 void ptx_decode_float_divide(ptx_decoder *decoder);
-void ptx_decode_float_arithmetic(ptx_decoder *decoder);
-void ptx_decode_float_compare(ptx_decoder *decoder);
 void ptx_decode_copysign(ptx_decoder *decoder);
 void ptx_decode_testp(ptx_decoder *decoder);
 /* cvt to a packed type, which op->type and op->from are set to. */

@@ -142,7 +142,7 @@ static const struct {
     ptx_type type;
     int part;
     uint32_t flags;
-    int32_t capability; /* that they need */
+    uint32_t target; /* that they need */
     ptx_run run;
 } particular[] = {
     {"add", PTX_s32, NO_PART, PTX_F_SAT, 0, run_add_sat},
@@ -174,8 +174,7 @@ static ptx_run particular_run(ptx_decoder *decoder, int part, ptx_type type, uin
         if (strcmp(particular[i].opcode, decoder->statement->opcode) != 0 || particular[i].part != part ||
             particular[i].type != type || particular[i].flags != flags)
             continue;
-        if (decoder->program->capability < particular[i].capability)
-            ptx_refuse(decoder, "needs sm_%d", particular[i].capability);
+        if (particular[i].target) ptx_need(decoder, particular[i].target, 80);
         return particular[i].run;
     }
     return NULL;

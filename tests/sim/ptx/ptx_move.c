@@ -1,0 +1,99 @@
+/* mov: registers, constants, addresses, special registers, and vectors into or out of one register. */
+#include "tests/sim/ptx/ptx_decode.h"
+#include "tests/sim/ptx/ptx_lanes.h"
+#include <string.h>
+
+PTX_UNARY(run_mov_16, uint16_t, a)
+PTX_UNARY(run_mov_32, uint32_t, a)
+PTX_UNARY(run_mov_64, uint64_t, a)
+
+static void run_mov_pred(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
+    PTX_MASK(op->d[0]) = (PTX_MASK(op->d[0]) & ~mask) | (PTX_MASK(op->s[0]) & mask);
+}
+
+/* Time in a block is the instructions that it has run. */
+static void run_clock_32(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
+    uint32_t *d = PTX_ARRAY(uint32_t, op->d[0]), now = (uint32_t)warp->block->instructions;
+    PTX_LANES(d[l] = now);
+}
+
+static void run_clock_64(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
+    uint64_t *d = PTX_ARRAY(uint64_t, op->d[0]), now = warp->block->instructions;
+    PTX_LANES(d[l] = now);
+}
+
+/* Little-endian, as the frame is: lane l's element i of the vector is element i of lane l's register. */
+static void run_pack(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
+    uint32_t whole = ptx_type_bits(op->type) / 8, part = whole / op->count;
+    for (uint32_t rest = mask; rest; rest &= rest - 1) {
+        uint32_t l = (uint32_t)__builtin_ctz(rest);
+        uint8_t value[8];
+        for (uint32_t i = 0; i < op->count; i++)
+            memcpy(value + i * part, warp->frame + op->s[i] + l * part, part);
+        memcpy(warp->frame + op->d[0] + l * whole, value, whole);
+    }
+}
+
+static void run_unpack(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
+    uint32_t whole = ptx_type_bits(op->type) / 8, part = whole / op->count;
+    for (uint32_t rest = mask; rest; rest &= rest - 1) {
+        uint32_t l = (uint32_t)__builtin_ctz(rest);
+        uint8_t value[8];
+        memcpy(value, warp->frame + op->s[0] + l * whole, whole);
+        for (uint32_t i = 0; i < op->count; i++)
+            memcpy(warp->frame + op->d[i] + l * part, value + i * part, part);
+    }
+}
+
+static void decode_vector(ptx_decoder *decoder, const ptx_operand *vector, bool pack) {
+    const ptx_operand *operands = decoder->statement->operands;
+    ptx_op *op = decoder->op;
+    uint32_t bits = ptx_type_bits(op->type), count = vector->element_count;
+    if (ptx_type_class_of(op->type) != PTX_CLASS_BITS || (count != 2 && count != 4) || bits / count < 8)
+        ptx_refuse(decoder, "%u elements in type %s", count, ptx_type_name(op->type));
+    ptx_type element = bits / count == 8 ? PTX_b8 : bits / count == 16 ? PTX_b16 : PTX_b32;
+    op->count = count;
+    op->run = pack ? run_pack : run_unpack;
+    if (pack)
+        op->d[0] = ptx_result(decoder, &operands[0], op->type);
+    else
+        op->s[0] = ptx_source(decoder, &operands[1], op->type);
+    for (uint32_t i = 0; i < count; i++) {
+        if (pack)
+            op->s[i] = ptx_source(decoder, &vector->elements[i], element);
+        else
+            op->d[i] = ptx_result(decoder, &vector->elements[i], element);
+    }
+}
+
+/* mov of a clock; false if it is of something else. */
+static bool decode_clock(ptx_decoder *decoder, const ptx_operand *source) {
+    ptx_op *op = decoder->op;
+    if (source->kind != PTX_OPERAND_SPECIAL) return false;
+    bool narrow = strcmp(source->name, "%clock") == 0;
+    if (!narrow && strcmp(source->name, "%clock64") != 0) return false;
+    if (ptx_type_bits(op->type) != (narrow ? 32 : 64)) ptx_refuse(decoder, "%s has another width", source->name);
+    op->run = narrow ? run_clock_32 : run_clock_64;
+    op->d[0] = ptx_result(decoder, &decoder->statement->operands[0], op->type);
+    return true;
+}
+
+void ptx_decode_move(ptx_decoder *decoder) {
+    const ptx_operand *operands = decoder->statement->operands;
+    ptx_op *op = decoder->op;
+    ptx_expect_types(decoder, 1);
+    ptx_expect_operands(decoder, 2, 2);
+    op->type = ptx_type_at(decoder, 0);
+    uint32_t bits = ptx_type_bits(op->type);
+    bool good = op->type == PTX_pred || (bits >= 16 && bits <= 64 && ptx_type_class_of(op->type) != PTX_CLASS_PACKED);
+    if (!good || op->type == PTX_tf32 || op->type == PTX_bf16)
+        ptx_refuse(decoder, "it has no type %s", ptx_type_name(op->type));
+    if (operands[0].kind == PTX_OPERAND_VECTOR) {
+        decode_vector(decoder, &operands[0], false);
+    } else if (operands[1].kind == PTX_OPERAND_VECTOR) {
+        decode_vector(decoder, &operands[1], true);
+    } else if (!decode_clock(decoder, &operands[1])) {
+        ptx_decode_same(decoder, op->type, 1);
+        op->run = bits == 1 ? run_mov_pred : bits == 16 ? run_mov_16 : bits == 32 ? run_mov_32 : run_mov_64;
+    }
+}
