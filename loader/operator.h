@@ -5,18 +5,13 @@
 #include "loader/module.h"
 #include <kiln/ops.h>
 
-/* The slow path of kiln__operator_get: loads and publishes. */
-kiln_status kiln__operator_load(kiln_stream *stream, unsigned operator_number, unsigned part, const kiln_bundle *bundle,
-                                const kiln_module **out_module) __attribute__((cold));
+/* Loads an operator on the stream's device and publishes it for kiln__operator_get. */
+kiln_status kiln__operator_load(kiln_stream *stream, unsigned operator_number, unsigned part, const kiln_bundle *bundle)
+    __attribute__((cold));
 
-/* The operator's kernels on the stream's device, loaded on first use. kernels are in the part's order. */
-static inline kiln_status kiln__operator_get(kiln_stream *stream, unsigned operator_number, unsigned part,
-                                             const kiln_bundle *bundle, const kiln_kernel **out_kernels) {
-    const kiln_module *module =
-        atomic_load_explicit(&stream->device->operators[operator_number][part], memory_order_acquire);
-    if (KILN__UNLIKELY(!module)) KILN__TRY(kiln__operator_load(stream, operator_number, part, bundle, &module));
-    *out_kernels = module->kernels;
-    return KILN_OK;
+/* The operator on the stream's device, its kernels in the part's order; NULL before it is loaded. */
+static inline const kiln_module *kiln__operator_get(kiln_stream *stream, unsigned operator_number, unsigned part) {
+    return atomic_load_explicit(&stream->device->operators[operator_number][part], memory_order_acquire);
 }
 
 /* kiln_launch for an operator's own kernel on its own stream: of the launch's checks only the device's state is left.

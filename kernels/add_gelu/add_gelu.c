@@ -22,10 +22,9 @@ static const struct {
     [KILN_GELU_QUICK] = {47.0f, {1.702f}},
 };
 
-KILN__HOST_SIDE kiln_status add_gelu(kiln_stream *stream, const kiln_add_gelu_params *params, size_t params_size,
-                                     unsigned part, const char *name) {
-    kiln_add_gelu_params copy;
-    KILN__PARAMS(name, params, params_size, &copy);
+KILN__HOST_SIDE kiln_status add_gelu(kiln_stream *stream, const kiln_add_gelu_params *params, unsigned part,
+                                     const char *name,
+                                     kiln_status (*again)(kiln_stream *, const kiln_add_gelu_params *, size_t)) {
     KILN__TRY(kiln__sizes_check(name, stream, params->rows, params->cols));
     KILN__REQUIRE((uint32_t)params->approx < sizeof forms / sizeof *forms,
                   "%s: approx is %d: must be erf (0), tanh (1) or quick (2)", name, params->approx);
@@ -41,8 +40,8 @@ KILN__HOST_SIDE kiln_status add_gelu(kiln_stream *stream, const kiln_add_gelu_pa
     if (params->bias) KILN__TRY(kiln__tensor_check(name, "bias", params->bias, 1, cols, cols, size_log2));
     KILN__TRY(kiln__in_place_check(name, "x", params->y, y_stride, params->x, x_stride));
 
-    const kiln_kernel *kernels;
-    KILN__TRY(kiln__operator_get(stream, KILN__OPERATOR_add_gelu, part, &kiln__bundle_add_gelu, &kernels));
+    const kiln_module *module = kiln__operator_get(stream, KILN__OPERATOR_add_gelu, part);
+    if (KILN__UNLIKELY(!module)) return again(stream, params, sizeof *params);
     kiln_add_gelu_args args = {.y = params->y,
                                .x = params->x,
                                .bias = params->bias,
@@ -53,14 +52,10 @@ KILN__HOST_SIDE kiln_status add_gelu(kiln_stream *stream, const kiln_add_gelu_pa
     uint32_t wide = kiln__tensor_wide(params->y, rows, y_stride, size_log2) &
                     kiln__tensor_wide(params->x, rows, x_stride, size_log2) &
                     kiln__tensor_wide(params->bias, 1, cols, size_log2);
-    kiln_launch_config config = {0};
+    kiln_launch_config config;
     KILN__TRY(kiln__elementwise(name, rows, cols, size_log2, wide, &args.shape, &config));
-    return kiln__operator_launch(stream, &kernels[KERNEL_add_gelu], &config, &args, sizeof args);
+    return kiln__operator_launch(stream, &module->kernels[KERNEL_add_gelu], &config, &args, sizeof args);
 }
 
-#define FUNCTION(part, size)                                                                          \
-    kiln_status kiln_add_gelu_##part##_sized(kiln_stream *stream, const kiln_add_gelu_params *params, \
-                                             size_t params_size) {                                    \
-        return add_gelu(stream, params, params_size, KILN__PART_##part, "add_gelu_" #part);           \
-    }
+#define FUNCTION(part, size) KILN__OPERATOR_FUNCTION(add_gelu, part)
 KILN__FLOAT_PARTS(FUNCTION)

@@ -16,6 +16,26 @@
         }                                                                                  \
     } while (0)
 
+/* Defines kiln_<op>_<part>_sized by the operator's host side, kiln_status <op>(stream, params, part, name, again). What
+ * is rare and goes on afterwards, params of another version and loading, begins again: the host side then has nothing
+ * to keep over a call and saves no registers. It calls again where kiln__operator_get says NULL. */
+#define KILN__OPERATOR_FUNCTION(op, part)                                                                       \
+    static kiln_status __attribute__((cold, noinline))                                                          \
+    op##_##part##_again(kiln_stream *stream, const kiln_##op##_params *params, size_t params_size) {            \
+        const char *name = #op "_" #part;                                                                       \
+        kiln_##op##_params copy;                                                                                \
+        if (params && params_size == sizeof copy)                                                               \
+            KILN__TRY(kiln__operator_load(stream, KILN__OPERATOR_##op, KILN__PART_##part, &kiln__bundle_##op)); \
+        KILN__PARAMS(name, params, params_size, &copy);                                                         \
+        return kiln_##op##_##part##_sized(stream, params, sizeof copy);                                         \
+    }                                                                                                           \
+    kiln_status kiln_##op##_##part##_sized(kiln_stream *stream, const kiln_##op##_params *params,               \
+                                           size_t params_size) {                                                \
+        if (KILN__UNLIKELY(!params || params_size != sizeof *params))                                           \
+            return op##_##part##_again(stream, params, params_size);                                            \
+        return op(stream, params, KILN__PART_##part, #op "_" #part, op##_##part##_again);                       \
+    }
+
 /* Before an operator's host side, which is compiled once for each precision: as a constant it folds into the checks. */
 #define KILN__HOST_SIDE static inline __attribute__((always_inline))
 
@@ -52,11 +72,10 @@ static inline kiln_status kiln__grid(const char *name, uint64_t tiles, uint64_t 
     KILN__REQUIRE(tiles <= KILN_GRID_LIMIT_X && beyond <= KILN_GRID_LIMIT_Z,
                   "%s: the tensor is too large for one launch (%llu x %llu groups)", name, (unsigned long long)tiles,
                   (unsigned long long)blocks);
-    config->grid[0] = (uint32_t)tiles;
-    config->grid[1] = blocks < KILN_GRID_BLOCKS ? (uint32_t)blocks : KILN_GRID_BLOCKS;
-    config->grid[2] = (uint32_t)beyond;
-    config->group[0] = KILN_GROUP;
-    config->group[1] = config->group[2] = 1;
+    *config = (kiln_launch_config){
+        .grid = {(uint32_t)tiles, blocks < KILN_GRID_BLOCKS ? (uint32_t)blocks : KILN_GRID_BLOCKS, (uint32_t)beyond},
+        .group = {KILN_GROUP, 1, 1},
+    };
     return KILN_OK;
 }
 

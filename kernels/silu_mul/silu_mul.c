@@ -18,10 +18,9 @@ static const struct {
     [KILN_GLU_GELU_TANH] = {9.7f, {1.59576912f, 0.0713548163f}}, /* 2 sqrt(2 / pi), and 0.044715 times it */
 };
 
-KILN__HOST_SIDE kiln_status silu_mul(kiln_stream *stream, const kiln_silu_mul_params *params, size_t params_size,
-                                     unsigned part, const char *name) {
-    kiln_silu_mul_params copy;
-    KILN__PARAMS(name, params, params_size, &copy);
+KILN__HOST_SIDE kiln_status silu_mul(kiln_stream *stream, const kiln_silu_mul_params *params, unsigned part,
+                                     const char *name,
+                                     kiln_status (*again)(kiln_stream *, const kiln_silu_mul_params *, size_t)) {
     KILN__TRY(kiln__sizes_check(name, stream, params->rows, params->cols));
     KILN__REQUIRE((uint32_t)params->activation < sizeof activations / sizeof *activations,
                   "%s: activation is %d: must be silu (0) or gelu_tanh (1)", name, params->activation);
@@ -48,8 +47,8 @@ KILN__HOST_SIDE kiln_status silu_mul(kiln_stream *stream, const kiln_silu_mul_pa
     KILN__TRY(kiln__in_place_check(name, "gate", params->y, y_stride, params->gate, gate_stride));
     KILN__TRY(kiln__in_place_check(name, "up", params->y, y_stride, up, up_stride));
 
-    const kiln_kernel *kernels;
-    KILN__TRY(kiln__operator_get(stream, KILN__OPERATOR_silu_mul, part, &kiln__bundle_silu_mul, &kernels));
+    const kiln_module *module = kiln__operator_get(stream, KILN__OPERATOR_silu_mul, part);
+    if (KILN__UNLIKELY(!module)) return again(stream, params, sizeof *params);
     kiln_silu_mul_args args = {.y = params->y,
                                .gate = params->gate,
                                .up = up,
@@ -61,14 +60,10 @@ KILN__HOST_SIDE kiln_status silu_mul(kiln_stream *stream, const kiln_silu_mul_pa
     uint32_t wide = kiln__tensor_wide(params->y, rows, y_stride, size_log2) &
                     kiln__tensor_wide(params->gate, rows, gate_stride, size_log2) &
                     kiln__tensor_wide(up, rows, up_stride, size_log2);
-    kiln_launch_config config = {0};
+    kiln_launch_config config;
     KILN__TRY(kiln__elementwise(name, rows, cols, size_log2, wide, &args.shape, &config));
-    return kiln__operator_launch(stream, &kernels[KERNEL_silu_mul], &config, &args, sizeof args);
+    return kiln__operator_launch(stream, &module->kernels[KERNEL_silu_mul], &config, &args, sizeof args);
 }
 
-#define FUNCTION(part, size)                                                                          \
-    kiln_status kiln_silu_mul_##part##_sized(kiln_stream *stream, const kiln_silu_mul_params *params, \
-                                             size_t params_size) {                                    \
-        return silu_mul(stream, params, params_size, KILN__PART_##part, "silu_mul_" #part);           \
-    }
+#define FUNCTION(part, size) KILN__OPERATOR_FUNCTION(silu_mul, part)
 KILN__FLOAT_PARTS(FUNCTION)

@@ -40,10 +40,9 @@ static kiln_status launch_long(kiln_stream *stream, const kiln_softmax_params *p
     return kiln__operator_launch(stream, &kernels[KERNEL_softmax_rows], config, args, sizeof *args);
 }
 
-KILN__HOST_SIDE kiln_status softmax(kiln_stream *stream, const kiln_softmax_params *params, size_t params_size,
-                                    unsigned part, const char *name) {
-    kiln_softmax_params copy;
-    KILN__PARAMS(name, params, params_size, &copy);
+KILN__HOST_SIDE kiln_status softmax(kiln_stream *stream, const kiln_softmax_params *params, unsigned part,
+                                    const char *name,
+                                    kiln_status (*again)(kiln_stream *, const kiln_softmax_params *, size_t)) {
     KILN__TRY(kiln__sizes_check(name, stream, params->rows, params->cols));
     if (KILN__UNLIKELY(!params->rows || !params->cols)) return KILN_OK;
 
@@ -54,8 +53,8 @@ KILN__HOST_SIDE kiln_status softmax(kiln_stream *stream, const kiln_softmax_para
     KILN__TRY(kiln__tensor_check(name, "x", params->x, params->rows, params->cols, x_stride, size_log2));
     KILN__TRY(kiln__in_place_check(name, "x", params->y, y_stride, params->x, x_stride));
 
-    const kiln_kernel *kernels;
-    KILN__TRY(kiln__operator_get(stream, KILN__OPERATOR_softmax, part, &kiln__bundle_softmax, &kernels));
+    const kiln_module *module = kiln__operator_get(stream, KILN__OPERATOR_softmax, part);
+    if (KILN__UNLIKELY(!module)) return again(stream, params, sizeof *params);
 
     uint64_t vectors = kiln__vectors(params->cols, size_log2);
     unsigned lanes_log2 = kiln__lanes_log2(vectors);
@@ -74,14 +73,14 @@ KILN__HOST_SIDE kiln_status softmax(kiln_stream *stream, const kiln_softmax_para
         .x_stride = x_stride,
         .chunks = 1,
     };
-    kiln_launch_config config = {0};
+    kiln_launch_config config;
     if (KILN__UNLIKELY(vectors > SLOTS << KILN_GROUP_LOG2))
-        return launch_long(stream, params, kernels, &args, &config, name, size_log2);
+        return launch_long(stream, params, module->kernels, &args, &config, name, size_log2);
 
     uint64_t rounds = (vectors + (1u << lanes_log2) - 1) >> lanes_log2;
     KILN__TRY(kiln__grid(name, 1, kiln__blocks(params->rows, lanes_log2), &config));
     config.dynamic_shared_bytes = (uint32_t)rounds * KILN_GROUP * KILN_VECTOR_BYTES;
-    return kiln__operator_launch(stream, &kernels[KERNEL_softmax_rows], &config, &args, sizeof args);
+    return kiln__operator_launch(stream, &module->kernels[KERNEL_softmax_rows], &config, &args, sizeof args);
 }
 
 static kiln_status softmax_workspace(const kiln_softmax_params *params, size_t params_size, size_t *out_size,
@@ -101,10 +100,7 @@ static kiln_status softmax_workspace(const kiln_softmax_params *params, size_t p
 }
 
 #define SOFTMAX(part, size)                                                                                       \
-    kiln_status kiln_softmax_##part##_sized(kiln_stream *stream, const kiln_softmax_params *params,               \
-                                            size_t params_size) {                                                 \
-        return softmax(stream, params, params_size, KILN__PART_##part, "softmax_" #part);                         \
-    }                                                                                                             \
+    KILN__OPERATOR_FUNCTION(softmax, part)                                                                        \
     kiln_status kiln_softmax_##part##_workspace_size_sized(const kiln_softmax_params *params, size_t params_size, \
                                                            size_t *out_size) {                                    \
         return softmax_workspace(params, params_size, out_size, KILN__PART_##part, "softmax_" #part);             \
