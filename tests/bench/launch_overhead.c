@@ -1,14 +1,17 @@
 /* What a launch costs the host before the driver: COUNT launches in a loop, on DEVICES devices in turn, against drivers
  * that do nothing (null_cuda.c, null_hsa.c). scripts count its instructions:
  *
- *     launch_overhead direct|launch|operator|hsa DEVICES COUNT [current] [sealed]
+ *     launch_overhead MODE DEVICES COUNT [current] [sealed]
  *
- *     direct     cuLaunchKernel with a packed buffer, called as an application would
+ *     direct     cuLaunchKernel with a packed buffer, called as an application of one device would
+ *     switched   the same after cuCtxSetCurrent, without which an application of several devices cannot launch
  *     launch     kiln_launch of the same on CUDA
- *     operator   kiln_mul_add_f16: checks, argument struct, launch
+ *     mul_add    kiln_mul_add_f16: checks, argument struct, launch; so are softmax, silu_mul, add_gelu
  *     hsa        kiln_launch on ROCm: a whole dispatch
+ *
  *     current    the thread has the context of CUDA device 0 current, as in an application that uses CUDA itself; else
- * none sealed     the loop runs where every system call but write kills
+ *                none
+ *     sealed     the loop runs where every system call but write kills
  *
  * Everything is loaded and has run before the loop. Prints the allocations and locks of the loop: those of libkiln.a,
  * whose calls the linker sends here (--wrap). */
@@ -71,8 +74,10 @@ static const kiln_part parts[] = {{.name = "f16",
 static const kiln_bundle bench_bundle = {
     .version = KILN_BUNDLE_VERSION, .part_size = sizeof(kiln_part), .name = "bench", .parts = parts, .part_count = 1};
 
-extern const kiln_bundle kiln__bundle_mul_add; /* has code objects, whose metadata a ROCm device reads */
+/* They have code objects, whose metadata a ROCm device reads. */
+extern const kiln_bundle kiln__bundle_mul_add, kiln__bundle_softmax, kiln__bundle_silu_mul, kiln__bundle_add_gelu;
 
+typedef kiln__cu_result (*set_function)(kiln__cu_context context);
 typedef kiln__cu_result (*launch_function)(kiln__cu_function function, unsigned grid_x, unsigned grid_y,
                                            unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
                                            unsigned shared_bytes, kiln__cu_stream stream, void **parameters,
@@ -83,23 +88,29 @@ typedef struct bench_target {
     kiln_stream stream;
     const kiln_kernel *kernel;
     struct bench_target *next;
+    kiln__cu_context context;
 } bench_target;
 
 static struct {
     bench_target targets[DEVICES_MAX];
     size_t arguments_size;
     launch_function cuLaunchKernel;
+    set_function cuCtxSetCurrent;
     char *tensor;
 } bench;
 
-/* Makes a device's primary context current on this thread, as an application does. */
-static void make_current(void *driver, int device) {
-    kiln__cu_context context = NULL;
+/* Finds what an application of CUDA calls itself. */
+static void find_driver(int devices) {
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW);
+    if (!driver) abort();
     kiln__cu_result (*retain)(kiln__cu_context * out_context, kiln__cu_device device) =
         (kiln__cu_result(*)(kiln__cu_context *, kiln__cu_device))dlsym(driver, "cuDevicePrimaryCtxRetain");
-    kiln__cu_result (*set_current)(kiln__cu_context context) =
-        (kiln__cu_result(*)(kiln__cu_context))dlsym(driver, "cuCtxSetCurrent");
-    if (!retain || !set_current || retain(&context, device) || set_current(context)) abort();
+    bench.cuLaunchKernel = (launch_function)dlsym(driver, "cuLaunchKernel");
+    bench.cuCtxSetCurrent = (set_function)dlsym(driver, "cuCtxSetCurrent");
+    if (!retain || !bench.cuLaunchKernel || !bench.cuCtxSetCurrent) abort();
+    for (int i = 0; i < devices; i++) {
+        if (retain(&bench.targets[i].context, i)) abort();
+    }
 }
 
 static void require(kiln_status status) {
@@ -128,17 +139,26 @@ static void open_devices(kiln_backend_id backend, const kiln_bundle *bundle, int
 
 /* ---- The loops --------------------------------------------------------------------------------------------------- */
 
-static void __attribute__((noinline)) run_direct(long count) {
+static inline __attribute__((always_inline)) void run_directly(long count, bool switched) {
     bench_arguments arguments = {{1, 2, 3, 4, 5, 6}};
     bench_target *target = bench.targets;
     for (; count > 0; count--, target = target->next) {
         size_t size = sizeof arguments;
         void *extra[] = {KILN__CU_LAUNCH_PARAM_BUFFER_POINTER, &arguments, KILN__CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
                          KILN__CU_LAUNCH_PARAM_END};
+        if (switched && bench.cuCtxSetCurrent(target->context)) abort();
         if (bench.cuLaunchKernel((kiln__cu_function)(void *)&bench, GROUPS, 1, 1, THREADS, 1, 1, 0,
                                  target->stream.native, NULL, extra))
             abort();
     }
+}
+
+static void __attribute__((noinline)) run_direct(long count) {
+    run_directly(count, false);
+}
+
+static void __attribute__((noinline)) run_switched(long count) {
+    run_directly(count, true);
 }
 
 static void __attribute__((noinline)) run_launch(long count) {
@@ -150,14 +170,19 @@ static void __attribute__((noinline)) run_launch(long count) {
     }
 }
 
-static void __attribute__((noinline)) run_operator(long count) {
-    bench_target *target = bench.targets;
-    for (; count > 0; count--, target = target->next) {
-        const kiln_mul_add_params params = {
-            .y = bench.tensor, .a = bench.tensor, .b = bench.tensor, .c = bench.tensor, .count = 4096};
-        if (kiln_mul_add_f16(&target->stream, &params)) abort();
+/* A loop of one operator's function with the params given. */
+#define RUN_OPERATOR(op, ...)                                       \
+    static void __attribute__((noinline)) run_##op(long count) {    \
+        bench_target *target = bench.targets;                       \
+        for (; count > 0; count--, target = target->next) {         \
+            const kiln_##op##_params params = {__VA_ARGS__};        \
+            if (kiln_##op##_f16(&target->stream, &params)) abort(); \
+        }                                                           \
     }
-}
+RUN_OPERATOR(mul_add, .y = bench.tensor, .a = bench.tensor, .b = bench.tensor, .c = bench.tensor, .count = 4096)
+RUN_OPERATOR(softmax, .y = bench.tensor, .x = bench.tensor, .rows = 4, .cols = 1024)
+RUN_OPERATOR(silu_mul, .y = bench.tensor, .gate = bench.tensor, .up = bench.tensor, .rows = 4, .cols = 1024)
+RUN_OPERATOR(add_gelu, .y = bench.tensor, .x = bench.tensor, .bias = bench.tensor, .rows = 4, .cols = 1024)
 
 /* ---- Main -------------------------------------------------------------------------------------------------------- */
 
@@ -170,8 +195,12 @@ typedef struct bench_mode {
 
 static const bench_mode modes[] = {
     {"direct", KILN_CUDA, &bench_bundle, run_direct},
+    {"switched", KILN_CUDA, &bench_bundle, run_switched},
     {"launch", KILN_CUDA, &bench_bundle, run_launch},
-    {"operator", KILN_CUDA, &kiln__bundle_mul_add, run_operator},
+    {"mul_add", KILN_CUDA, &kiln__bundle_mul_add, run_mul_add},
+    {"softmax", KILN_CUDA, &kiln__bundle_softmax, run_softmax},
+    {"silu_mul", KILN_CUDA, &kiln__bundle_silu_mul, run_silu_mul},
+    {"add_gelu", KILN_CUDA, &kiln__bundle_add_gelu, run_add_gelu},
     {"hsa", KILN_ROCM, &kiln__bundle_mul_add, run_launch},
 };
 
@@ -185,7 +214,7 @@ int main(int argc, char **argv) {
         if (strcmp(argv[1], modes[i].name) == 0) mode = &modes[i];
     int devices = mode ? atoi(argv[2]) : 0;
     if (devices < 1 || devices > DEVICES_MAX) {
-        fprintf(stderr, "usage: launch_overhead direct|launch|operator|hsa DEVICES COUNT [current] [sealed]\n");
+        fprintf(stderr, "usage: launch_overhead MODE DEVICES COUNT [current] [sealed]\n");
         return 2;
     }
     bool sealed = false, current = false;
@@ -195,10 +224,8 @@ int main(int argc, char **argv) {
     }
     open_devices(mode->backend, mode->bundle, devices);
     if (mode->backend == KILN_CUDA) {
-        void *driver = dlopen("libcuda.so.1", RTLD_NOW);
-        if (!driver) return 1;
-        bench.cuLaunchKernel = (launch_function)dlsym(driver, "cuLaunchKernel");
-        if (current) make_current(driver, 0);
+        find_driver(devices);
+        if (current && bench.cuCtxSetCurrent(bench.targets[0].context)) abort();
     }
     bench.tensor = aligned_alloc(256, 1 << 16);
     mode->run(2 * devices);

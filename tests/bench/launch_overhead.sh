@@ -38,19 +38,28 @@ row() { # NAME INSTRUCTIONS LIMIT WHAT
     echo "$1: $2 instructions ($4; limit $3: $verdict; config=$config)"
 }
 
+operators="mul_add softmax silu_mul add_gelu"
+
+# The launch and each operator on so many devices in turn, above a direct launch.
+rows() { # DEVICES DIRECT-INSTRUCTIONS WHERE
+    row launch-overhead "$(($(per_call launch "$1" current) - $2))" 60 "kiln_launch above $3"
+    for operator in $operators; do
+        row operator-overhead "$(($(per_call "$operator" "$1" current) - $2))" 150 "kiln_${operator}_f16 above $3"
+    done
+}
+
 direct=$(per_call direct 1 current)
+switched=$(per_call switched 4 current)
 echo "cuLaunchKernel, called directly: $direct instructions, loop and null driver included"
+echo "cuCtxSetCurrent and cuLaunchKernel, called directly: $switched instructions, loop and null driver included"
+rows 1 "$direct" "cuLaunchKernel, one device"
+rows 4 "$switched" "cuCtxSetCurrent and cuLaunchKernel, four devices in turn"
+rows 4 "$direct" "cuLaunchKernel alone, four devices in turn"
 for devices in 1 4; do
-    case $devices in
-    1) where="one device" ;;
-    4) where="four devices in turn, each with its own context" ;;
-    esac
-    row launch-overhead "$(($(per_call launch $devices current) - direct))" 60 "kiln_launch above that, $where"
-    row operator-overhead "$(($(per_call operator $devices current) - direct))" 150 "kiln_mul_add_f16 above it, $where"
-    row hsa-dispatch "$(per_call hsa $devices)" 150 "kiln_launch on ROCm in all, $where"
+    row hsa-dispatch "$(per_call hsa $devices)" 150 "kiln_launch on ROCm in all, devices in turn: $devices"
 done
 
-for mode in launch operator hsa; do
+for mode in launch $operators hsa; do
     printf '%s: ' "$mode"
     LD_LIBRARY_PATH=$drivers "$client" "$mode" 4 100000 sealed
 done
