@@ -36,7 +36,7 @@ static void counters_add(sim_counters *to, const sim_counters *from) {
 static void *work(void *argument) {
     draw *all = argument;
     const amd_launch *launch = all->launch;
-    sim_report report = {SIM_FAULT_NONE, ""};
+    sim_report report = {.kind = SIM_FAULT_NONE};
     amd_group group;
     bool good = amd_group_new(&group, launch, &report);
     if (!good) {

@@ -19,6 +19,11 @@ static bool region_find(amd_group *group, uint64_t address) {
         *region = (sim_region){launch->kernarg, launch->kernel->kernarg_bytes, NULL, true};
         return true;
     }
+    enum { PACKET_BYTES = 64 };
+    if (address - launch->dispatch_packet < PACKET_BYTES) {
+        *region = (sim_region){launch->dispatch_packet, PACKET_BYTES, NULL, true};
+        return true;
+    }
     return image_find(launch->program, address, region) || launch->find(launch->find_context, address, region);
 }
 

@@ -23,6 +23,7 @@ void amd_fault(amd_wave *wave, const amd_op *op, sim_fault_kind kind, uint32_t l
     va_end(arguments);
     if (lane < AMD_LANES) snprintf(who, sizeof who, ", lane %u", lane);
     report->kind = kind;
+    report->address = address;
     snprintf(report->text, sizeof report->text,
              "%s: %s: kernel %s, 0x%x: %s; group (%u,%u,%u), wave %u%s, address 0x%llx", sim_fault_text(kind), detail,
              group->launch->kernel->name, op->address, op->text, group->id[0], group->id[1], group->id[2], wave->number,
