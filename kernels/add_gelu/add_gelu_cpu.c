@@ -9,7 +9,7 @@ KILN_INLINE void add_gelu(const void *arguments, const kiln_cpu_span *span, kiln
     const kiln_add_gelu_args args = *(const kiln_add_gelu_args *)arguments; /* what no store can change */
     bool stream = kiln_streams(&args.shape, part);
     float x_tile[KILN_TILE], bias_tile[KILN_TILE] = {0};
-    KILN_FOR_TILES(&args.shape, span, work, col, count) {
+    KILN_FOR_TILES(&args.shape, span, part, work, col, count) {
         const void *source = kiln_at(args.x, work.row * (uint64_t)args.x_stride + col, part);
         void *target = kiln_at_mut(args.y, work.row * (uint64_t)args.y_stride + col, part);
         const float *x = kiln_tile_read(x_tile, source, count, part);

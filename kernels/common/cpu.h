@@ -1,10 +1,12 @@
 /* What a CPU kernel takes from its machine. An <op>_cpu.c is compiled once for each level of loader/targets.def, with
  * -DKILN_CPU_LEVEL=x86_64_v3 and the level's compiler flags; its loops are plain C that the compiler vectorises.
  *
- * KILN_CPU_KERNEL(kernel)          defines kiln__cpu_<kernel>_<part>_<level> for each part, over
- *                                  static void kernel(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part
- * part), which is inlined, so that part is a constant in it kiln_tile_load, kiln_tile_store  elements of a part to and
- * from f32
+ * KILN_CPU_KERNEL(kernel) defines kiln__cpu_<kernel>_<part>_<level> for each part, over
+ *
+ *     KILN_INLINE void kernel(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part)
+ *
+ * in which part is then a constant. Its loops go over tiles: kiln_tile_load or kiln_tile_read gives a tile's elements
+ * as f32, kiln_tile_target says where to leave the results, kiln_tile_write takes them to the tensor.
  *
  * Results depend neither on the span nor on the threads: a group's work is done the same wherever it is done. */
 #ifndef KILN_KERNELS_COMMON_CPU_H
@@ -33,6 +35,8 @@
 #if defined(__clang__)
 #define KILN_UNROLL      _Pragma("unroll")
 #define KILN_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+/* Sanitizers, low levels and low optimisation leave some of these loops scalar: slower, and as right. */
+#pragma clang diagnostic ignored "-Wpass-failed"
 #else
 #define KILN_UNROLL      _Pragma("GCC unroll 16")
 #define KILN_INDEPENDENT _Pragma("GCC ivdep")
@@ -76,9 +80,12 @@ typedef enum kiln_cpu_part { KILN_CPU_f32, KILN_CPU_f16, KILN_CPU_bf16 } kiln_cp
 
 typedef void kiln_cpu_function_type(const void *arguments, const kiln_cpu_span *span);
 
-/* A tile is what is worked on at a time, in the first-level cache. */
+/* A tile is what is worked on at a time, in the first-level cache. Where an operator goes element by element a tile has
+ * KILN_TILE_BYTES: few enough that while one is being computed the processor, out of order, still writes the one before
+ * and reads the one after. */
 enum {
-    KILN_TILE = 256,             /* elements */
+    KILN_TILE = 256,             /* elements at most */
+    KILN_TILE_BYTES = 512,       /* of a tensor */
     KILN_STREAM_BYTES = 8 << 20, /* results of this size are written past the caches */
     KILN_PREFETCH_BYTES = 4096,  /* how far ahead of a tile */
     KILN_LANES = 32              /* accumulators of a reduction; the same on every level */
@@ -134,16 +141,8 @@ KILN_INLINE void kiln_f16_store(uint16_t *target, const float *tile, size_t coun
         target[i] = kiln_f32_to_f16_soft(tile[i]);
 }
 
-/* Asks for what a later tile will read, so that it comes while this one is computed. An address beyond the tensor does
- * no harm. */
-KILN_INLINE void kiln_prefetch(const void *source, size_t size) {
-    for (size_t i = 0; i < size; i += 64)
-        __builtin_prefetch((const char *)source + KILN_PREFETCH_BYTES + i);
-}
-
 /* count elements as f32, at most KILN_TILE: those of the tensor itself, or converted into tile. */
-KILN_INLINE const float *kiln_tile_read(float *tile, const void *source, size_t count, kiln_cpu_part part) {
-    kiln_prefetch(source, count * kiln_part_size(part));
+KILN_INLINE const float *kiln_tile_load(float *tile, const void *source, size_t count, kiln_cpu_part part) {
     if (part == KILN_CPU_f32) return source;
     if (part == KILN_CPU_f16) {
         kiln_f16_load(tile, source, count);
@@ -154,23 +153,49 @@ KILN_INLINE const float *kiln_tile_read(float *tile, const void *source, size_t 
     return tile;
 }
 
+/* Asks for what lies ahead bytes from source, for the second-level cache: the first has too few requests open at a time
+ * to share them with stores. An address beyond the tensor does no harm. */
+KILN_INLINE void kiln_prefetch(const void *source, size_t size, size_t ahead) {
+    for (size_t i = 0; i < size; i += 64)
+        __builtin_prefetch((const char *)source + ahead + i, 0, 2);
+}
+
+/* The same, of a tensor that is read once, from front to back: asks for what a later tile will read, so that it comes
+ * while this one is computed. An address beyond the tensor does no harm. */
+KILN_INLINE const float *kiln_tile_read(float *tile, const void *source, size_t count, kiln_cpu_part part) {
+    for (size_t i = 0; i < count * kiln_part_size(part); i += 64)
+        __builtin_prefetch((const char *)source + KILN_PREFETCH_BYTES + i);
+    return kiln_tile_load(tile, source, count, part);
+}
+
 /* Large results are written past the caches, which they would not stay in: a store that goes through them first reads
  * the line that it overwrites. */
 KILN_INLINE bool kiln_streams(const kiln_shape *shape, kiln_cpu_part part) {
     return (uint64_t)shape->rows * (uint64_t)shape->cols * kiln_part_size(part) >= KILN_STREAM_BYTES;
 }
 
-/* memcpy of part of a tile, past the caches where target is aligned to a vector. Needs kiln_stream_fence at the end. */
+/* memcpy of a tile, past the caches. Where a tile starts inside a line of the cache, the tile before writes the rest of
+ * the line: in vectors of 16 bytes both parts meet on the way to memory, and if these do not fit either, the line goes
+ * through the caches. Needs kiln_stream_fence at the end. */
 KILN_INLINE void kiln_stream_copy(void *target, const void *source, size_t size) {
-    size_t i = 0;
+    char *to = target;
+    const char *from = source;
+#if defined(__SSE2__)
+    if ((uintptr_t)to % 16) {
+        size_t head = kiln_min(-(uintptr_t)to % 64, size);
+        memcpy(to, from, head);
+        to += head, from += head, size -= head;
+    }
 #if defined(__AVX512F__)
-    for (; (uintptr_t)target % 64 == 0 && i + 64 <= size; i += 64)
-        _mm512_stream_si512((void *)((char *)target + i), _mm512_loadu_si512((const char *)source + i));
-#elif defined(__SSE2__)
-    for (; (uintptr_t)target % 16 == 0 && i + 16 <= size; i += 16)
-        _mm_stream_si128((void *)((char *)target + i), _mm_loadu_si128((const void *)((const char *)source + i)));
+    for (; (uintptr_t)to % 64 && size >= 16; to += 16, from += 16, size -= 16)
+        _mm_stream_si128((__m128i *)(void *)to, _mm_loadu_si128((const __m128i *)(const void *)from));
+    for (; size >= 64; to += 64, from += 64, size -= 64)
+        _mm512_stream_si512((void *)to, _mm512_loadu_si512(from));
 #endif
-    memcpy((char *)target + i, (const char *)source + i, size - i);
+    for (; size >= 16; to += 16, from += 16, size -= 16)
+        _mm_stream_si128((__m128i *)(void *)to, _mm_loadu_si128((const __m128i *)(const void *)from));
+#endif
+    if (size) memcpy(to, from, size);
 }
 
 /* Orders streamed stores before whatever tells other threads that the work is done. */
@@ -217,12 +242,12 @@ KILN_INLINE kiln_cpu_work kiln_work_of(const kiln_shape *shape, const kiln_cpu_s
     return work;
 }
 
-/* The loop over what a span does, a piece of a row at a time: count elements, at most KILN_TILE, of work.row from col.
- */
-#define KILN_FOR_TILES(shape, span, work, col, count)                                                          \
+/* The loop over what a span does, a tile at a time: count elements of work.row from col. */
+#define KILN_FOR_TILES(shape, span, part, work, col, count)                                                    \
     for (uint64_t group = (span)->begin; group < (span)->end; group++)                                         \
         for (kiln_cpu_work work = kiln_work_of(shape, span, group); (work).row < (work).row_end; (work).row++) \
-            for (uint64_t col = (work).col, count = kiln_min((work).col_end - col, KILN_TILE); count;          \
-                 col += count, count = kiln_min((work).col_end - col, KILN_TILE))
+            for (uint64_t col = (work).col, most = KILN_TILE_BYTES / kiln_part_size(part),                     \
+                          count = kiln_min((work).col_end - col, most);                                        \
+                 count; col += count, count = kiln_min((work).col_end - col, most))
 
 #endif

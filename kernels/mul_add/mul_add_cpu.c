@@ -9,7 +9,7 @@ KILN_INLINE void mul_add(const void *arguments, const kiln_cpu_span *span, kiln_
     const kiln_mul_add_args args = *(const kiln_mul_add_args *)arguments; /* what no store can change */
     bool stream = kiln_streams(&args.shape, part);
     float a_tile[KILN_TILE], b_tile[KILN_TILE], c_tile[KILN_TILE];
-    KILN_FOR_TILES(&args.shape, span, work, col, count) {
+    KILN_FOR_TILES(&args.shape, span, part, work, col, count) {
         const float *a = kiln_tile_read(a_tile, kiln_at(args.a, col, part), count, part);
         const float *b = kiln_tile_read(b_tile, kiln_at(args.b, col, part), count, part);
         const float *c = kiln_tile_read(c_tile, kiln_at(args.c, col, part), count, part);

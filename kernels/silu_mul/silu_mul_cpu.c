@@ -9,7 +9,7 @@ KILN_INLINE void silu_mul(const void *arguments, const kiln_cpu_span *span, kiln
     const kiln_silu_mul_args args = *(const kiln_silu_mul_args *)arguments; /* what no store can change */
     bool stream = kiln_streams(&args.shape, part);
     float gate_tile[KILN_TILE], up_tile[KILN_TILE];
-    KILN_FOR_TILES(&args.shape, span, work, col, count) {
+    KILN_FOR_TILES(&args.shape, span, part, work, col, count) {
         const void *gates = kiln_at(args.gate, work.row * (uint64_t)args.gate_stride + col, part);
         const void *ups = kiln_at(args.up, work.row * (uint64_t)args.up_stride + col, part);
         void *target = kiln_at_mut(args.y, work.row * (uint64_t)args.y_stride + col, part);

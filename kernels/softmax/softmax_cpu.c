@@ -1,13 +1,26 @@
 /* softmax on the CPU, and its definition: see softmax_gpu.c for the kernels and the meaning of their groups.
  *
  * A row, or a chunk of a long one, is passed over three times, a tile at a time: its maximum, the sum of exp(x - max),
- * the result. It comes from memory once, since a chunk is at most 32 KiB. In f32 y holds exp(x - max) for the last
- * pass, which only scales; 16 bits would round it. Reductions run in KILN_LANES accumulators, on every level alike.
+ * the result. It comes from memory once, since a chunk is at most 32 KiB. In f32 the second pass keeps exp(x - max) for
+ * the third, which only scales; 16 bits of y could not hold it, and it is computed again.
+ *
+ * The third pass over a row goes along with the second over the next, and that one asks for the row after it, so that
+ * memory is read, written and waited for at the same pace throughout. Reductions run in KILN_LANES accumulators, on
+ * every level alike.
  *
  * Floor: one read and one write of the tensor at memory bandwidth; long rows two reads and one write.
  * Test: build/tests/ops/softmax_test */
 #include "kernels/common/cpu.h"
 #include "kernels/softmax/softmax_args.h"
+
+/* What the third pass needs of a row or chunk. */
+typedef struct result {
+    void *y; /* NULL: there is no such row */
+    const void *x;
+    const float *exps; /* exp(x - max), which may be y; NULL: not kept */
+    float max;
+    float scale;
+} result;
 
 /* 16 bits of a result do not show what the subtraction loses. */
 KILN_INLINE float exp_of(float x, float max, kiln_cpu_part part) {
@@ -20,7 +33,7 @@ KILN_INLINE float max_of(const void *x, size_t count, kiln_cpu_part part) {
         max[lane] = -KILN_INFINITY;
     for (size_t start = 0; start < count; start += KILN_TILE) {
         size_t n = kiln_min(count - start, KILN_TILE), whole = n / KILN_LANES * KILN_LANES;
-        const float *values = kiln_tile_read(tile, kiln_at(x, start, part), n, part);
+        const float *values = kiln_tile_load(tile, kiln_at(x, start, part), n, part);
         for (size_t i = 0; i < whole; i += KILN_LANES)
             for (size_t lane = 0; lane < KILN_LANES; lane++)
                 max[lane] = kiln_max(values[i + lane], max[lane]);
@@ -32,7 +45,26 @@ KILN_INLINE float max_of(const void *x, size_t count, kiln_cpu_part part) {
     return max[0];
 }
 
-/* The sum of the accumulators, which are lost. */
+/* Writes n elements of a result from start on, at most a tile. */
+KILN_INLINE void put(const result *row, size_t start, size_t n, kiln_cpu_part part, bool stream) {
+    float tile[KILN_TILE];
+    void *y = kiln_at_mut(row->y, start, part);
+    float *target = kiln_tile_target(tile, y, part, stream);
+    if (row->exps) {
+        const float *exps = row->exps + start;
+        KILN_INDEPENDENT
+        for (size_t i = 0; i < n; i++)
+            target[i] = exps[i] * row->scale;
+    } else {
+        const float *values = kiln_tile_load(tile, kiln_at(row->x, start, part), n, part);
+        KILN_INDEPENDENT
+        for (size_t i = 0; i < n; i++)
+            target[i] = exp_of(values[i], row->max, part) * row->scale;
+    }
+    kiln_tile_write(y, target, n, part, stream);
+}
+
+/* The sum of all lanes, which it overwrites. */
 KILN_INLINE float total_of(float *sum) {
     for (size_t half = KILN_LANES / 2; half; half /= 2)
         for (size_t lane = 0; lane < half; lane++)
@@ -40,12 +72,16 @@ KILN_INLINE float total_of(float *sum) {
     return sum[0];
 }
 
-/* The sum of exp(x - max). exps is NULL, or where to leave them. */
-KILN_INLINE float sum_of(const void *x, float *exps, size_t count, float max, kiln_cpu_part part) {
+/* The sum of exp(x - max), which it leaves in exps if that is not NULL. Along with it writes before, a result of as
+ * many elements whose exps may lie where these come, and asks for what lies ahead bytes from x. */
+KILN_INLINE float sum_of(const void *x, float *exps, size_t count, float max, const result *before, size_t ahead,
+                         kiln_cpu_part part, bool stream) {
     float tile[KILN_TILE], sum[KILN_LANES] = {0};
     for (size_t start = 0; start < count; start += KILN_TILE) {
         size_t n = kiln_min(count - start, KILN_TILE), whole = n / KILN_LANES * KILN_LANES;
-        const float *values = kiln_tile_read(tile, kiln_at(x, start, part), n, part);
+        if (before->y) put(before, start, n, part, stream);
+        kiln_prefetch(kiln_at(x, start, part), n * kiln_part_size(part), ahead);
+        const float *values = kiln_tile_load(tile, kiln_at(x, start, part), n, part);
         float *results = exps ? exps + start : tile;
         KILN_INDEPENDENT
         for (size_t i = 0; i < n; i++)
@@ -59,70 +95,91 @@ KILN_INLINE float sum_of(const void *x, float *exps, size_t count, float max, ki
     return total_of(sum);
 }
 
-/* Writes exp(x - max) * scale. */
-KILN_INLINE void put(void *y, const void *x, size_t count, float max, float scale, kiln_cpu_part part, bool stream) {
-    float tile[KILN_TILE];
-    for (size_t start = 0; start < count; start += KILN_TILE) {
-        size_t n = kiln_min(count - start, KILN_TILE);
-        const float *values = kiln_tile_read(tile, kiln_at(x, start, part), n, part);
-        float *result = kiln_tile_target(tile, kiln_at_mut(y, start, part), part, stream);
-        KILN_INDEPENDENT
-        for (size_t i = 0; i < n; i++)
-            result[i] = exp_of(values[i], max, part) * scale;
-        kiln_tile_write(kiln_at_mut(y, start, part), result, n, part, stream);
+KILN_INLINE void put_all(const result *row, size_t count, kiln_cpu_part part, bool stream) {
+    for (size_t start = 0; start < count; start += KILN_TILE)
+        put(row, start, kiln_min(count - start, KILN_TILE), part, stream);
+}
+
+/* What is subtracted of a row: of one without finite elements nothing. */
+KILN_INLINE float origin_of(float max) {
+    return max == -KILN_INFINITY ? 0.0f : max;
+}
+
+KILN_INLINE float scale_of(float sum) {
+    return sum == 0.0f ? 0.0f : kiln_reciprocal(sum);
+}
+
+/* The short rows that a span has. Where results are streamed and f32 rows not replaced, the first row's y, which
+ * thereby stays in the cache, keeps exp(x - max) of one row after the other, and the first row comes last. */
+KILN_INLINE void short_rows(const kiln_softmax_args *args, const kiln_cpu_span *span, kiln_cpu_part part, bool stream) {
+    uint64_t rows = KILN_GROUP >> args->shape.lanes_log2; /* of a group */
+    uint64_t first = span->begin * rows, end = kiln_min(span->end * rows, (uint64_t)args->shape.rows);
+    size_t count = (size_t)args->shape.cols, x_stride = (size_t)args->x_stride * kiln_part_size(part);
+    size_t ahead = x_stride > KILN_PREFETCH_BYTES ? x_stride : KILN_PREFETCH_BYTES;
+    bool keep = part == KILN_CPU_f32, rotate = keep && stream && args->x != args->y;
+    if (keep) stream = rotate;
+    result before = {0};
+    for (uint64_t i = first; i < end; i++) {
+        uint64_t row = !rotate ? i : i + 1 < end ? i + 1 : first;
+        result now = {.y = kiln_at_mut(args->y, row * (uint64_t)args->y_stride, part),
+                      .x = kiln_at(args->x, row * (uint64_t)args->x_stride, part)};
+        float *exps = NULL;
+        if (keep) exps = rotate ? kiln_at_mut(args->y, first * (uint64_t)args->y_stride, part) : now.y;
+        now.exps = exps;
+        now.max = origin_of(max_of(now.x, count, part));
+        now.scale = scale_of(sum_of(now.x, exps, count, now.max, &before, ahead, part, stream));
+        before = now;
     }
+    if (before.y) put_all(&before, count, part, stream);
 }
 
-KILN_INLINE float max_of_partials(const kiln_softmax_partial *partials, uint32_t chunks) {
-    float max = -KILN_INFINITY;
-    for (uint32_t i = 0; i < chunks; i++)
-        max = kiln_max(partials[i].max, max);
-    return max;
+/* The first pass over a chunk of a long row, and the second. */
+KILN_INLINE kiln_softmax_partial partial_of(const void *x, size_t count, kiln_cpu_part part) {
+    const result none = {0};
+    float max = max_of(x, count, part);
+    float sum = sum_of(x, NULL, count, origin_of(max), &none, count * kiln_part_size(part), part, false);
+    return (kiln_softmax_partial){max, sum};
 }
 
-/* In lanes: one sum of 2048 partials would round so often that it alone used up the error that a result may have. */
-KILN_INLINE float sum_of_partials(const kiln_softmax_partial *partials, uint32_t chunks, float max) {
-    float sum[KILN_LANES] = {0};
-    for (uint32_t i = 0; i < chunks; i++)
-        sum[i % KILN_LANES] = KILN_FMA(partials[i].sum, kiln_exp(partials[i].max - max), sum[i % KILN_LANES]);
-    return total_of(sum);
+/* The maximum and the sum of a row from those of its chunks. */
+KILN_INLINE kiln_softmax_partial total_of_partials(const kiln_softmax_partial *partials, uint32_t count) {
+    kiln_softmax_partial total = {-KILN_INFINITY, 0.0f};
+    for (uint32_t i = 0; i < count; i++)
+        total.max = kiln_max(partials[i].max, total.max);
+    float sum[KILN_LANES] = {0}, max = origin_of(total.max);
+    for (uint32_t start = 0; start < count; start += KILN_LANES)
+        for (uint32_t lane = 0; lane < kiln_min(count - start, KILN_LANES); lane++)
+            sum[lane] = KILN_FMA(partials[start + lane].sum, kiln_exp(partials[start + lane].max - max), sum[lane]);
+    total.sum = total_of(sum);
+    return total;
 }
 
-KILN_INLINE void scale_by(float *y, size_t count, float scale) {
-    for (size_t i = 0; i < count; i++)
-        y[i] *= scale;
-}
-
-/* A short row, or the chunk of a long one that the work's tile is. */
-KILN_INLINE void softmax_row(const kiln_softmax_args *args, kiln_cpu_work work, kiln_cpu_part part, bool stream) {
-    const void *x = kiln_at(args->x, work.row * (uint64_t)args->x_stride + work.col, part);
-    void *y = kiln_at_mut(args->y, work.row * (uint64_t)args->y_stride + work.col, part);
-    size_t count = work.col_end - work.col;
-    kiln_softmax_partial *partials = args->partials + work.row * args->chunks;
-    bool finish = args->phase == KILN_SOFTMAX_FINISH;
-    bool keep = part == KILN_CPU_f32 && args->phase == KILN_SOFTMAX_ROWS; /* y holds exp(x - max) as it is */
-
-    float max = finish ? max_of_partials(partials, args->chunks) : max_of(x, count, part);
-    float origin = max == -KILN_INFINITY ? 0.0f : max;
-    float sum =
-        finish ? sum_of_partials(partials, args->chunks, origin) : sum_of(x, keep ? y : NULL, count, origin, part);
-    float scale = sum == 0.0f ? 0.0f : kiln_reciprocal(sum);
-    if (args->phase == KILN_SOFTMAX_PARTIAL) {
-        partials[work.tile].max = max;
-        partials[work.tile].sum = sum;
-    } else if (keep) {
-        scale_by(y, count, scale);
-    } else {
-        put(y, x, count, origin, scale, part, stream);
-    }
+/* The chunks of long rows that a span has, in either of their phases. */
+KILN_INLINE void long_rows(const kiln_softmax_args *args, const kiln_cpu_span *span, kiln_cpu_part part, bool stream) {
+    for (uint64_t group = span->begin; group < span->end; group++)
+        for (kiln_cpu_work work = kiln_work_of(&args->shape, span, group); work.row < work.row_end; work.row++) {
+            const void *x = kiln_at(args->x, work.row * (uint64_t)args->x_stride + work.col, part);
+            size_t count = work.col_end - work.col;
+            kiln_softmax_partial *partials = args->partials + work.row * args->chunks;
+            if (args->phase == KILN_SOFTMAX_PARTIAL) {
+                partials[work.tile] = partial_of(x, count, part);
+            } else {
+                kiln_softmax_partial total = total_of_partials(partials, args->chunks);
+                void *y = kiln_at_mut(args->y, work.row * (uint64_t)args->y_stride + work.col, part);
+                result chunk = {.y = y, .x = x, .max = origin_of(total.max), .scale = scale_of(total.sum)};
+                put_all(&chunk, count, part, stream);
+            }
+        }
 }
 
 KILN_INLINE void softmax_rows(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
     const kiln_softmax_args *args = arguments;
     bool stream = kiln_streams(&args->shape, part);
-    for (uint64_t group = span->begin; group < span->end; group++)
-        for (kiln_cpu_work work = kiln_work_of(&args->shape, span, group); work.row < work.row_end; work.row++)
-            softmax_row(args, work, part, stream);
+    if (args->phase == KILN_SOFTMAX_ROWS) {
+        short_rows(args, span, part, stream);
+    } else {
+        long_rows(args, span, part, stream);
+    }
     if (stream) kiln_stream_fence();
 }
 KILN_CPU_KERNEL(softmax_rows)

@@ -120,6 +120,18 @@ static void long_rows_body(kiln_stream *stream, bool first) {
     run(stream, F32, (shape){.rows = 1, .cols = 1 << 21, .y_place = AT_END}, logit);
 }
 
+/* Tensors of more than the 8 MB from which results are written past the caches. */
+static void large_body(kiln_stream *stream, bool first) {
+    (void)first;
+    run(stream, F32, (shape){.rows = 2100, .cols = 1001, .x_padding = 3, .y_padding = 2, .y_place = 1}, logit);
+    run(stream, BF16, (shape){.rows = 1100, .cols = 4000, .x_place = 5}, wide_logit);
+    matrix x = matrix_create(stream, F32, 513, 4096, 0, 0);
+    harness_describe("softmax_f32 513 x 4096 in place");
+    matrix_fill(&x, logit);
+    run_on_matrix(stream, &x, &x);
+    matrix_destroy(&x);
+}
+
 static void longest_row_body(kiln_stream *stream, bool first) {
     (void)first;
     matrix x = matrix_create(stream, F32, 1, 1 << 24, 0, 0);
@@ -197,6 +209,11 @@ static void test_long_rows(void **state) {
     harness_on_each_device(long_rows_body);
 }
 
+static void test_large(void **state) {
+    (void)state;
+    harness_on_each_device(large_body);
+}
+
 static void test_longest_row(void **state) {
     (void)state;
     harness_on_one_device(longest_row_body);
@@ -219,8 +236,9 @@ static void test_special_values(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shapes),     cmocka_unit_test(test_long_rows), cmocka_unit_test(test_longest_row),
-        cmocka_unit_test(test_sum_is_one), cmocka_unit_test(test_in_place),  cmocka_unit_test(test_special_values),
+        cmocka_unit_test(test_shapes),         cmocka_unit_test(test_long_rows),  cmocka_unit_test(test_large),
+        cmocka_unit_test(test_longest_row),    cmocka_unit_test(test_sum_is_one), cmocka_unit_test(test_in_place),
+        cmocka_unit_test(test_special_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
