@@ -164,6 +164,10 @@ $(foreach room,$(ROOMS),$(eval $(call ROOM_RULE,$(room))))
 $(OUT)/tests/unit/allocation_faults_test: KILN_LDFLAGS += \
 	-Wl,--wrap=malloc,--wrap=calloc,--wrap=strdup,--wrap=posix_memalign,--wrap=free
 
+# The interpreters' own tests reach them without a driver around.
+$(filter $(OUT)/tests/sim/%,$(TEST_PROGRAMS)): $(patsubst %.c,$(OBJ)/%.o,$(sort $(wildcard tests/sim/ptx/*.c) \
+	tests/sim/core/sim_float.c tests/sim/core/sim_space.c))
+
 # One of the fuzzed parsers is the command line's.
 $(OUT)/tests/fuzz/replay_test: $(OBJ)/loader/cli/npy.o
 
@@ -250,7 +254,20 @@ fuzz-coverage: ## the lines of each parser that its committed inputs reach; fail
 .PHONY: sim
 sim: ## both simulated drivers, under their own names, in build/sim
 
-sim_objects = $(patsubst %.c,$(OBJ)/%.o,$(sort $(wildcard tests/sim/core/*.c tests/sim/$(1)/*.c)))
+sim_objects = $(patsubst %.c,$(OBJ)/%.o,$(sort $(wildcard tests/sim/core/*.c tests/sim/$(1)/*.c $(SIM_ROOMS_$(1)))))
+# What each driver executes launches with, and what it takes from the library.
+SIM_ROOMS_cuda := tests/sim/ptx/*.c loader/image/sha256.c
+
+# Interpreters are always optimised: their tests would take minutes otherwise.
+$(OBJ)/tests/sim/ptx/%.o $(OBJ)/tests/sim/amdgcn/%.o: KILN_CFLAGS += -O2 -fno-math-errno
+
+# The PTX of every committed cubin.
+$(OBJ)/tests/sim/cuda/parents.S: $(wildcard embedded/*/manifest embedded/*/*.ptx) scripts/sim_parents.sh
+	@mkdir -p $(@D)
+	scripts/sim_parents.sh >$@
+$(OBJ)/tests/sim/cuda/parents.o: $(OBJ)/tests/sim/cuda/parents.S
+	$(CC) -c -o $@ $<
+$(OUT)/sim/libcuda.so.1 $(OUT)/sim/cuda-10/libcuda.so.1 $(OUT)/sim/cuda-9/libcuda.so.1: $(OBJ)/tests/sim/cuda/parents.o
 
 # $(call SIM_RULE,folder of tests/sim,library,version script)
 define SIM_RULE

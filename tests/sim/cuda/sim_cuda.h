@@ -1,7 +1,8 @@
-/* The recording libcuda.so.1: its objects, and what a call begins with.
+/* The simulated libcuda.so.1: its objects, and what a call begins with.
  *
  * One file a noun: sim_cuda_context.c (devices and contexts), sim_cuda_image.c (what an image is and which device takes
- * it), sim_cuda_module.c, sim_cuda_launch.c, sim_cuda_stream.c (streams, events, capture), sim_cuda_memory.c. */
+ * it), sim_cuda_module.c, sim_cuda_launch.c, sim_cuda_execute.c (what runs),
+ * sim_cuda_parents.c (the PTX of cubins), sim_cuda_stream.c (streams, events, capture), sim_cuda_memory.c. */
 #ifndef KILN_TESTS_SIM_CUDA_H
 #define KILN_TESTS_SIM_CUDA_H
 
@@ -30,6 +31,7 @@ typedef struct CUctx_st {
     int32_t device;
     int32_t references; /* of a primary context */
     bool primary;
+    int32_t fault; /* the error that a kernel left behind: every later call returns it */
 } sim_context;
 
 enum { SIM_PARAMETER_MAX = 64, SIM_ENTRY_MAX = 64, SIM_NAME_SIZE = 128 };
@@ -55,6 +57,8 @@ typedef struct CUmod_st {
     sim_context *context;
     sim_image image;
     struct CUfunc_st *functions[SIM_ENTRY_MAX];
+    struct ptx_program *program; /* NULL where launches are only recorded */
+    void *globals;               /* its variables; NULL if it has none */
 } sim_module;
 
 typedef struct CUfunc_st {
@@ -97,11 +101,12 @@ static inline void sim_cuda_leave(const bool *locked) {
     if (!sim_cuda_initialised(__func__)) return SIM_CUDA_NOT_INITIALIZED
 
 /* And where the driver needs a current context. */
-#define SIM_CUDA_ENTER_CONTEXT(context)                \
-    SIM_CUDA_ENTER();                                  \
-    sim_context *context = sim_cuda_current(__func__); \
-    if (!context) return SIM_CUDA_INVALID_CONTEXT;     \
-    if (!sim_object_live("context", context)) return SIM_CUDA_CONTEXT_IS_DESTROYED
+#define SIM_CUDA_ENTER_CONTEXT(context)                                             \
+    SIM_CUDA_ENTER();                                                               \
+    sim_context *context = sim_cuda_current(__func__);                              \
+    if (!context) return SIM_CUDA_INVALID_CONTEXT;                                  \
+    if (!sim_object_live("context", context)) return SIM_CUDA_CONTEXT_IS_DESTROYED; \
+    if (context->fault) return (kiln__cu_result)context->fault
 
 /* A breach of the rules by the caller: reported, and answered with an error. */
 #define SIM_CUDA_RULE(rule, error, ...) \
@@ -128,6 +133,18 @@ int32_t sim_cuda_version(void);
 /* Reads a PTX text or a cubin for a device: SUCCESS, or the error that a driver gives; log gets a line about it. */
 kiln__cu_result sim_cuda_image_read(const void *bytes, int32_t capability, sim_image *out_image, char *log,
                                     size_t log_size);
+
+/* ---- Execution: sim_cuda_execute.c ---- */
+
+/* Makes an image that was read executable: a PTX text is decoded; a cubin runs as the PTX that it was assembled from,
+ * if the manifest knows it, and is NO_BINARY_FOR_GPU otherwise. log gets a line on failure. */
+kiln__cu_result sim_cuda_program_load(sim_module *module, const void *image, char *log, size_t log_size);
+void sim_cuda_program_unload(sim_module *module);
+/* Executes a launch whose shape and arguments were checked. A fault becomes the context's error. */
+void sim_cuda_execute(sim_context *context, const sim_function *function, const void *arguments, sim_launch *launch);
+
+/* The PTX that a cubin was assembled from, by the cubin's sha256: built from the manifests. NULL if there is none. */
+const char *sim_cuda_parent_of(const uint8_t sha256[32], size_t *out_size);
 
 /* ---- Streams and capture ---- */
 

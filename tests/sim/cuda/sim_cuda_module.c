@@ -10,6 +10,7 @@ enum { SHARED_WITHOUT_OPT_IN = 48 << 10, THREADS_PER_PROCESSOR = 2048 };
 static void module_delete(sim_module *module) {
     for (uint32_t i = 0; i < module->image.entry_count; i++)
         if (module->functions[i]) sim_object_delete(function_kind, module->functions[i]);
+    sim_cuda_program_unload(module);
     sim_object_delete("module", module);
 }
 
@@ -39,6 +40,7 @@ kiln__cu_result cuModuleLoadDataEx(kiln__cu_module *out_module, const void *imag
     if (!created) return SIM_CUDA_OUT_OF_MEMORY;
     created->context = context;
     result = sim_cuda_image_read(image, sim_cuda_capability(context->device), &created->image, message, sizeof message);
+    if (!result) result = sim_cuda_program_load(created, image, message, sizeof message);
     if (log && log_size) snprintf(log, log_size, "%s", message);
     if (result)
         sim_object_delete("module", created);

@@ -1,0 +1,122 @@
+/* What runs: a module's PTX, or the PTX that its cubin was assembled from. */
+#include "tests/sim/cuda/sim_cuda.h"
+#include "tests/sim/ptx/ptx_warp.h"
+#include <elf.h>
+#include <kiln/kiln.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char module_memory[] = ".module memory";
+
+enum { BUDGET = 1 << 28 };
+
+/* The bytes of an ELF file: the end of its last section or header. */
+static size_t elf_size(const uint8_t *bytes) {
+    const Elf64_Ehdr *elf = (const void *)bytes;
+    const Elf64_Shdr *sections = (const void *)(bytes + elf->e_shoff);
+    size_t size = elf->e_shoff + (size_t)elf->e_shnum * sizeof *sections;
+    size_t programs = elf->e_phoff + (size_t)elf->e_phnum * sizeof(Elf64_Phdr);
+    if (programs > size) size = programs;
+    for (unsigned i = 0; i < elf->e_shnum; i++) {
+        size_t end = sections[i].sh_type == SHT_NOBITS ? 0 : sections[i].sh_offset + sections[i].sh_size;
+        if (end > size) size = end;
+    }
+    return size;
+}
+
+/* The variables of a module, with their initial values and the addresses in them. */
+static bool globals_new(sim_module *module) {
+    const ptx_program *program = module->program;
+    if (!program->global_bytes) return true;
+    uint8_t *bytes = sim_memory_new(module_memory, module->context->device, program->global_bytes, 256, 0);
+    if (!bytes) return false;
+    memset(bytes, 0, program->global_bytes);
+    module->globals = bytes;
+    for (const ptx_variable *v = program->module->variables; v; v = v->next) {
+        if (!v->initial) continue;
+        memcpy(bytes + v->offset, v->initial, v->size);
+        for (uint32_t r = 0; r < v->relocation_count; r++) {
+            uint64_t address = 0;
+            for (const ptx_variable *to = program->module->variables; to; to = to->next)
+                if (!strcmp(to->name, v->relocations[r].symbol)) address = (uintptr_t)(bytes + to->offset);
+            address += (uint64_t)v->relocations[r].addend;
+            memcpy(bytes + v->offset + v->relocations[r].offset, &address, sizeof address);
+        }
+    }
+    return true;
+}
+
+kiln__cu_result sim_cuda_program_load(sim_module *module, const void *image, char *log, size_t log_size) {
+    if (sim_setting_number("KILN_SIM_RECORD", 0)) return SIM_CUDA_SUCCESS;
+    const char *text = image;
+    size_t size = 0;
+    if (memcmp(text, ELFMAG, SELFMAG)) {
+        size = strlen(text);
+    } else {
+        uint8_t digest[32];
+        kiln_sha256(image, elf_size(image), digest);
+        text = sim_setting_number("KILN_SIM_NO_CUBIN", 0) ? NULL : sim_cuda_parent_of(digest, &size);
+        if (!text) {
+            snprintf(log, log_size, "a cubin that no manifest knows: it cannot be simulated\n");
+            return SIM_CUDA_NO_BINARY_FOR_GPU;
+        }
+    }
+    module->program = ptx_program_load(text, size, sim_cuda_capability(module->context->device), log, log_size);
+    if (!module->program) return SIM_CUDA_INVALID_PTX;
+    if (globals_new(module)) return SIM_CUDA_SUCCESS;
+    sim_cuda_program_unload(module);
+    return SIM_CUDA_OUT_OF_MEMORY;
+}
+
+void sim_cuda_program_unload(sim_module *module) {
+    ptx_program_free(module->program);
+    if (module->globals) sim_memory_delete(module_memory, module->globals);
+    module->program = NULL;
+    module->globals = NULL;
+}
+
+/* The driver's error for a fault of a kernel. What hardware would not notice is a launch failure here. */
+static int32_t error_of(sim_fault_kind kind) {
+    switch (kind) {
+    case SIM_FAULT_OUT_OF_BOUNDS:
+    case SIM_FAULT_STORE_TO_CONSTANT:
+        return SIM_CUDA_ILLEGAL_ADDRESS;
+    case SIM_FAULT_MISALIGNED:
+        return SIM_CUDA_MISALIGNED_ADDRESS;
+    case SIM_FAULT_ENDLESS:
+        return SIM_CUDA_LAUNCH_TIMEOUT;
+    case SIM_FAULT_ILLEGAL:
+        return SIM_CUDA_ILLEGAL_INSTRUCTION;
+    default:
+        return SIM_CUDA_LAUNCH_FAILED;
+    }
+}
+
+void sim_cuda_execute(sim_context *context, const sim_function *function, const void *arguments, sim_launch *launch) {
+    const ptx_program *program = function->module->program;
+    sim_regions regions;
+    sim_report report;
+    if (!program || !sim_regions_take(context->device, &regions)) return;
+    ptx_launch run = {
+        .program = program,
+        .code = ptx_program_find(program, function->entry->name),
+        .grid = {launch->grid[0], launch->grid[1], launch->grid[2]},
+        .block = {launch->group[0], launch->group[1], launch->group[2]},
+        .dynamic_shared_bytes = launch->shared_bytes,
+        .parameters = arguments,
+        .globals = (uintptr_t)function->module->globals,
+        .find = sim_regions_find,
+        .find_context = &regions,
+        .seed = sim_setting_number("KILN_SIM_SEED", 1),
+        .budget = sim_setting_number("KILN_SIM_BUDGET", BUDGET),
+        .threads = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN),
+    };
+    launch->executed = 1;
+    if (!ptx_launch_run(&run, &launch->counters, &report)) {
+        context->fault = error_of(report.kind);
+        fprintf(stderr, "sim: %s\n", report.text);
+    }
+    free(regions.regions);
+}

@@ -1,0 +1,218 @@
+/* Kernels with one planted bug each, and what the simulator must say of it; and the same kernels mended, which must
+ * run. */
+#include "tests/sim/ptx/ptx_warp.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { WORDS = 256 };
+
+/* One allocation, of which the first half was written. */
+typedef struct world {
+    uint32_t *memory;
+    uint8_t written[WORDS * 4 / 8 + 1];
+    bool constant;
+} world;
+
+static bool find(void *context, uint64_t address, sim_region *out_region) {
+    world *w = context;
+    uint64_t base = (uintptr_t)w->memory;
+    *out_region = (sim_region){base, WORDS * 4, w->written, w->constant};
+    return address - base < WORDS * 4;
+}
+
+static sim_report run_text(const char *body, uint32_t threads, uint64_t seed, world *w, sim_counters *counters) {
+    static char text[8192];
+    char why[256] = "";
+    snprintf(text, sizeof text,
+             ".version 7.0\n.target sm_80\n.address_size 64\n"
+             ".visible .entry kernel(.param .u64 p) {\n"
+             ".reg .pred %%p<8>;\n.reg .b32 %%r<16>;\n.reg .b64 %%rd<8>;\n"
+             ".shared .align 4 .b8 tile[256];\n"
+             "ld.param.u64 %%rd1, [p];\ncvta.to.global.u64 %%rd2, %%rd1;\n"
+             "mov.u32 %%r1, %%tid.x;\nmul.wide.u32 %%rd3, %%r1, 4;\nadd.s64 %%rd4, %%rd2, %%rd3;\n"
+             "mov.u32 %%r2, tile;\nshl.b32 %%r3, %%r1, 2;\nadd.s32 %%r3, %%r2, %%r3;\n"
+             "%s\nret;\n}\n",
+             body);
+    ptx_program *program = ptx_program_load(text, strlen(text), 80, why, sizeof why);
+    if (!program) fail_msg("%s", why);
+    uint64_t pointer = (uintptr_t)w->memory;
+    sim_report report;
+    ptx_launch launch = {.program = program,
+                         .code = ptx_program_find(program, "kernel"),
+                         .grid = {1, 1, 1},
+                         .block = {threads, 1, 1},
+                         .parameters = (const uint8_t *)&pointer,
+                         .find = find,
+                         .find_context = w,
+                         .seed = seed,
+                         .budget = 100000,
+                         .threads = 1};
+    assert_non_null(launch.code);
+    bool ok = ptx_launch_run(&launch, counters, &report);
+    assert_int_equal(ok, report.kind == SIM_FAULT_NONE);
+    ptx_program_free(program);
+    return report;
+}
+
+static world world_new(void) {
+    world w = {.memory = aligned_alloc(64, WORDS * 4)};
+    assert_non_null(w.memory);
+    for (uint32_t i = 0; i < WORDS; i++)
+        w.memory[i] = i;
+    memset(w.written, 0xff, WORDS * 4 / 8 / 2);
+    return w;
+}
+
+typedef struct row {
+    const char *name;
+    const char *body;
+    uint32_t threads;
+    sim_fault_kind kind; /* NONE: the mended kernel */
+    const char *word;    /* in the report */
+} row;
+
+static const row rows[] = {
+    {"a load in bounds", "ld.global.u32 %r4, [%rd4];", 32, SIM_FAULT_NONE, ""},
+    {"a load beyond the end", "ld.global.u32 %r4, [%rd4+1024];", 32, SIM_FAULT_OUT_OF_BOUNDS, "line 17"},
+    {"a store before the start", "st.global.u32 [%rd4+-4], %r1;", 32, SIM_FAULT_OUT_OF_BOUNDS, "thread 0"},
+    {"a store through NULL", "mov.u64 %rd5, 0;\nst.global.u32 [%rd5], %r1;", 32, SIM_FAULT_OUT_OF_BOUNDS, "0x0"},
+    {"a misaligned load", "ld.global.u32 %r4, [%rd4+2];", 32, SIM_FAULT_MISALIGNED, "4 bytes"},
+    {"a misaligned vector", "ld.global.v2.u32 {%r4, %r5}, [%rd4];", 32, SIM_FAULT_MISALIGNED, "8 bytes"},
+    {"a read of what was never written", "ld.global.u32 %r4, [%rd4+512];", 32, SIM_FAULT_UNINITIALISED, "load"},
+    {"a read of what was written before", "st.global.u32 [%rd4+512], %r1;\nld.global.u32 %r4, [%rd4+512];", 32,
+     SIM_FAULT_NONE, ""},
+    {"a store to a parameter", "mov.b64 %rd5, p;\nst.u32 [%rd5], %r1;", 32, SIM_FAULT_STORE_TO_CONSTANT, "parameters"},
+    {"shared memory that was never written", "ld.shared.u32 %r4, [%r3];", 32, SIM_FAULT_UNINITIALISED, "shared"},
+    {"shared memory beyond its end", "st.shared.u32 [%r3+1024], %r1;", 32, SIM_FAULT_OUT_OF_BOUNDS, "256"},
+    {"a race of two warps",
+     "st.shared.u32 [%r3], %r1;\nbar.sync 0;\nst.shared.u32 [%r3], %r1;\nxor.b32 %r5, %r3, 128;\n"
+     "ld.shared.u32 %r4, [%r5];",
+     64, SIM_FAULT_RACE, "thread"},
+    {"the same with a barrier",
+     "st.shared.u32 [%r3], %r1;\nbar.sync 0;\nxor.b32 %r5, %r3, 128;\nld.shared.u32 %r4, [%r5];", 64, SIM_FAULT_NONE,
+     ""},
+    {"a race within a warp", "st.shared.u32 [%r3], %r1;\nxor.b32 %r5, %r3, 4;\nld.shared.u32 %r4, [%r5];", 32,
+     SIM_FAULT_RACE, "thread"},
+    {"the same with bar.warp.sync",
+     "st.shared.u32 [%r3], %r1;\nbar.warp.sync 0xffffffff;\nxor.b32 %r5, %r3, 4;\nld.shared.u32 %r4, [%r5];", 32,
+     SIM_FAULT_NONE, ""},
+    {"two writes to one word", "st.shared.u32 [tile], %r1;", 64, SIM_FAULT_RACE, "writes"},
+    {"a write after a read without a barrier",
+     "st.shared.u32 [%r3], %r1;\nbar.sync 0;\nxor.b32 %r5, %r3, 128;\nld.shared.u32 %r4, [%r5];\nst.shared.u32 [%r3], "
+     "%r4;",
+     64, SIM_FAULT_RACE, "thread"},
+    {"a barrier in half of a warp", "setp.lt.u32 %p1, %r1, 16;\n@%p1 bar.sync 0;", 32, SIM_FAULT_BARRIER, "returned"},
+    {"a barrier in one of two warps", "setp.lt.u32 %p1, %r1, 32;\n@%p1 bar.sync 0;", 64, SIM_FAULT_BARRIER, "returned"},
+    {"two different barriers",
+     "setp.lt.u32 %p1, %r1, 32;\n@%p1 bra LEFT;\nbar.sync 1;\nbra END;\nLEFT:\nbar.sync 2;\nEND:", 64,
+     SIM_FAULT_BARRIER, "wait for ever"},
+    {"a barrier for some warps", "setp.lt.u32 %p1, %r1, 64;\n@%p1 bar.sync 1, 64;", 96, SIM_FAULT_NONE, ""},
+    {"a barrier for too few threads", "bar.sync 1, 40;", 64, SIM_FAULT_BARRIER, "malformed"},
+    {"a shuffle that some lanes skip",
+     "setp.lt.u32 %p1, %r1, 16;\n@%p1 bra END;\nshfl.sync.bfly.b32 %r4, %r1, 1, 31, -1;\nst.global.u32 [%rd4], "
+     "%r4;\nEND:\nbar.sync 0;",
+     32, SIM_FAULT_BARRIER, "wait for ever"},
+    {"a shuffle that lacks its own lane", "shfl.sync.bfly.b32 %r4, %r1, 1, 31, 1;", 32, SIM_FAULT_SYNC, "lacks"},
+    {"a shuffle from a lane that takes no part",
+     "setp.lt.u32 %p1, %r1, 16;\n@!%p1 bra END;\nshfl.sync.idx.b32 %r4, %r1, 20, 31, 0xffff;\nEND:", 32, SIM_FAULT_SYNC,
+     "takes no part"},
+    {"an endless loop", "AGAIN:\nbra AGAIN;", 32, SIM_FAULT_ENDLESS, "instructions"},
+    {"a trap", "setp.eq.u32 %p1, %r1, 7;\n@%p1 trap;", 32, SIM_FAULT_TRAP, "thread 7"},
+};
+
+/* Under several seeds, since the order decides which thread is caught, but never whether. */
+static void each_planted_bug_is_reported(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        for (uint64_t seed = 1; seed <= 8; seed++) {
+            world w = world_new();
+            sim_counters counters = {0};
+            sim_report report = run_text(rows[i].body, rows[i].threads, seed, &w, &counters);
+            if (report.kind != rows[i].kind || (report.kind && !strstr(report.text, rows[i].word)))
+                fail_msg("%s, seed %llu: %s (%s)", rows[i].name, (unsigned long long)seed, sim_fault_text(report.kind),
+                         report.kind ? report.text : "");
+            free(w.memory);
+        }
+    }
+}
+
+/* Lanes that took different ways meet at a shuffle with all members, whatever the order. */
+static void lanes_meet_at_a_sync(void **state) {
+    (void)state;
+    static const char body[] = "mov.u32 %r4, 5;\nsetp.lt.u32 %p1, %r1, 11;\n@%p1 bra LEFT;\nadd.s32 %r4, %r1, 100;\n"
+                               "bra.uni MEET;\nLEFT:\nadd.s32 %r4, %r1, 200;\nMEET:\n"
+                               "shfl.sync.bfly.b32 %r5, %r4, 31, 31, -1;\nst.global.u32 [%rd4], %r5;";
+    for (uint64_t seed = 1; seed <= 50; seed++) {
+        world w = world_new();
+        sim_counters counters = {0};
+        sim_report report = run_text(body, 32, seed, &w, &counters);
+        if (report.kind) fail_msg("%s", report.text);
+        for (uint32_t l = 0; l < 32; l++) {
+            uint32_t from = 31 - l;
+            assert_int_equal(w.memory[l], from + (from < 11 ? 200 : 100));
+        }
+        assert_int_equal(counters.divergent_branches, 1);
+        free(w.memory);
+    }
+}
+
+static void counters_count(void **state) {
+    (void)state;
+    world w = world_new();
+    sim_counters counters = {0};
+    sim_report report = run_text("ld.global.u32 %r4, [%rd4];\nshl.b32 %r5, %r1, 3;\nadd.s32 %r5, %r2, %r5;\n"
+                                 "and.b32 %r5, %r5, 255;\nst.shared.u32 [%r3], %r4;\nst.global.u32 [%rd4], %r4;",
+                                 32, 1, &w, &counters);
+    if (report.kind) fail_msg("%s", report.text);
+    assert_int_equal(counters.global_requests, 2);
+    assert_int_equal(counters.global_sectors, 8);
+    assert_int_equal(counters.global_read_bytes, 128);
+    assert_int_equal(counters.global_written_bytes, 128);
+    assert_int_equal(counters.shared_requests, 1);
+    assert_int_equal(counters.shared_conflicts, 0);
+    counters = (sim_counters){0};
+    report = run_text("shl.b32 %r5, %r1, 3;\nadd.s32 %r5, %r2, %r5;\nst.shared.u32 [%r5], %r1;", 32, 1, &w, &counters);
+    if (report.kind) fail_msg("%s", report.text);
+    assert_int_equal(counters.shared_conflicts, 1); /* two words in each of 16 banks */
+    free(w.memory);
+}
+
+static void what_is_not_simulated_is_refused_by_name(void **state) {
+    (void)state;
+    static const struct {
+        const char *line, *word;
+    } refused[] = {
+        {"wgmma.fence.sync.aligned;", "wgmma"},
+        {"tex.2d.v4.f32.f32 {%f1, %f1, %f1, %f1}, [t, {%f1, %f1}];", "not simulated"},
+        {"ld.global.colour.u32 %r1, [%rd1];", ".colour"},
+        {"add.u32.u32 %r1, %r1, %r1;", "types"},
+        {"add.u32 %r1, %rd1, %r1;", "64 bits"},
+        {"bra NOWHERE;", "NOWHERE"},
+        {"mov.u32 %r1, %unknown;", "%unknown"},
+        {"vote.all.pred %p1, %p1;", "sm_70"},
+    };
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        char text[512], why[256] = "";
+        snprintf(text, sizeof text,
+                 ".version 7.8\n.target sm_80\n.address_size 64\n.visible .entry k() {\n.reg .pred %%p<2>;\n"
+                 ".reg .b32 %%r<2>;\n.reg .f32 %%f<2>;\n.reg .b64 %%rd<2>;\n%s\nret;\n}\n",
+                 refused[i].line);
+        assert_null(ptx_program_load(text, strlen(text), 80, why, sizeof why));
+        if (!strstr(why, refused[i].word) || !strstr(why, "line 9")) fail_msg("%s: %s", refused[i].line, why);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_planted_bug_is_reported),
+        cmocka_unit_test(lanes_meet_at_a_sync),
+        cmocka_unit_test(counters_count),
+        cmocka_unit_test(what_is_not_simulated_is_refused_by_name),
+    };
+    return cmocka_run_group_tests_name("ptx_checks", tests, NULL, NULL);
+}
