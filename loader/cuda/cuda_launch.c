@@ -73,21 +73,27 @@ static inline bool is_plain(const kiln_launch_config *config) {
 /* What a launch needs after a call of the driver. The driver has pointers into it, so the compiler leaves it in memory
  * and saves no register. */
 typedef struct launch_frame {
-    const kiln_kernel *kernel;
     const kiln_launch_config *config;
     kiln__cu_context previous;
     void *extra[5];
     void *native; /* the stream's */
 } launch_frame;
 
+/* Where the driver reads the size is where the kernel begins. */
+static inline const kiln_kernel *frame_kernel(const launch_frame *frame) {
+    _Static_assert(offsetof(kiln_kernel, arguments_size) == 0, "a kernel begins with the size of its arguments");
+    return frame->extra[3];
+}
+
 /* With the device's context current. */
 static inline kiln_status launch_here(launch_frame *frame) {
     const kiln_launch_config *config = frame->config;
     const uint32_t *grid = config->grid, *group = config->group;
     kiln__cu_result result =
-        kiln__cuda.cuLaunchKernel(frame->kernel->function, grid[0], grid[1], grid[2], group[0], group[1], group[2],
-                                  config->dynamic_shared_bytes, frame->native, NULL, frame->extra);
-    return KILN__LIKELY(!result) ? KILN_OK : launch_failed(frame->kernel, frame->config, "cuLaunchKernel", result);
+        kiln__cuda.cuLaunchKernel(frame_kernel(frame)->function, grid[0], grid[1], grid[2], group[0], group[1],
+                                  group[2], config->dynamic_shared_bytes, frame->native, NULL, frame->extra);
+    return KILN__LIKELY(!result) ? KILN_OK
+                                 : launch_failed(frame_kernel(frame), frame->config, "cuLaunchKernel", result);
 }
 
 static kiln_status __attribute__((cold, noinline)) leave_failed(kiln__cu_context previous, kiln_status status) {
@@ -100,22 +106,21 @@ kiln_status kiln__cuda_launch(kiln_stream *stream, const kiln_kernel *kernel, co
                               const void *arguments) {
     launch_frame frame;
     frame.native = stream->native;
-    frame.kernel = kernel;
     frame.config = config;
     frame.previous = NULL;
     /* The driver reads the arguments and their size and does not write them, though its prototype does not say so. */
     frame.extra[0] = KILN__CU_LAUNCH_PARAM_BUFFER_POINTER;
     frame.extra[1] = (void *)(uintptr_t)arguments;
     frame.extra[2] = KILN__CU_LAUNCH_PARAM_BUFFER_SIZE;
-    frame.extra[3] = (void *)(uintptr_t)&kernel->arguments_size;
+    frame.extra[3] = (void *)(uintptr_t)kernel;
     frame.extra[4] = KILN__CU_LAUNCH_PARAM_END;
     if (KILN__UNLIKELY(!is_plain(config))) return launch_any(stream, kernel, config, frame.extra);
 
     kiln__cu_result result = kiln__cuda.cuCtxGetCurrent(&frame.previous);
-    kiln__cu_context context = frame.kernel->device->native;
+    kiln__cu_context context = frame_kernel(&frame)->device->native;
     if (KILN__LIKELY(frame.previous == context)) return launch_here(&frame);
-    if (KILN__UNLIKELY(result)) return kiln__cuda_fail(frame.kernel->device, "cuCtxGetCurrent", result);
-    KILN__CUDA_TRY(frame.kernel->device, cuCtxSetCurrent, context);
+    if (KILN__UNLIKELY(result)) return kiln__cuda_fail(frame_kernel(&frame)->device, "cuCtxGetCurrent", result);
+    KILN__CUDA_TRY(frame_kernel(&frame)->device, cuCtxSetCurrent, context);
     kiln_status status = launch_here(&frame);
     if (KILN__UNLIKELY(status != KILN_OK)) return leave_failed(frame.previous, status);
     (void)kiln__cuda.cuCtxSetCurrent(frame.previous);
