@@ -1,45 +1,28 @@
-/* How near the CPU kernels come to their floors, at each level of this machine: ratios taken in one run, medians of
- * rounds in which a copy and the operator take turns.
+/* How near the CPU kernels come to their floors, at each level of this machine, on one thread:
  *
- *   copy   bytes moved per second by the operator on tensors of 64 MB, over those of a copy of 64 MB by the same
- * threads (the better of memcpy and of non-temporal stores): what bounds an operator that only moves memory cache
- * elements per second on tensors of 64 MB, over those on tensors that stay in the cache: what bounds an operator that
- * has more arithmetic than the memory leaves time for */
+ *   cpu_ops_bench [--json]
+ *
+ *   GB/s    bytes that the operator reads and writes on tensors of 64 MB, per second
+ *   memcpy  the same, in percent of memcpy on 64 MB
+ *   copy    the same, in percent of the best of memcpy and of two copies that write past the caches
+ *   Gel/s   elements per second on tensors that stay in the second-level cache: what its arithmetic allows
+ *   floor   milliseconds that the tensors of 64 MB take at best: what the copy's bandwidth or the arithmetic asks for,
+ *           whichever is more
+ *   ratio   the floor in percent of the time taken
+ *
+ * Times are the thread's processor time, the best of rounds in which the copies and the operator take turns, so that
+ * other work on the machine disturbs them little and all alike. */
 #include <kiln/ops.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#if defined(__SSE2__)
-#include <emmintrin.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
 #endif
 
-enum { LARGE = 64 << 20, SMALL = 64 << 10, COLS = 4096, GROUP_BYTES = 1 << 16, ROUNDS = 9 };
-
-/* ---- A copy, as a user's own CPU kernels, so that it runs on the same threads ---- */
-
-typedef struct copy_arguments {
-    char *target;
-    const char *source;
-} copy_arguments;
-
-static void copy_plain(const void *arguments, const kiln_cpu_span *span) {
-    const copy_arguments *copy = arguments;
-    for (uint64_t i = span->begin; i < span->end; i++)
-        memcpy(copy->target + i * GROUP_BYTES, copy->source + i * GROUP_BYTES, GROUP_BYTES);
-}
-
-static void copy_streaming(const void *arguments, const kiln_cpu_span *span) {
-#if defined(__SSE2__)
-    const copy_arguments *copy = arguments;
-    for (uint64_t i = span->begin * GROUP_BYTES; i < span->end * GROUP_BYTES; i += 16)
-        _mm_stream_si128((__m128i *)(void *)(copy->target + i),
-                         _mm_load_si128((const __m128i *)(const void *)(copy->source + i)));
-    _mm_sfence();
-#else
-    copy_plain(arguments, span);
-#endif
-}
+enum { LARGE = 64 << 20, SMALL = 64 << 10, COLS = 4096, SMALL_REPEATS = 32, ROUNDS = 5 };
 
 #if defined(__aarch64__)
 static const char *const levels[] = {"aarch64"};
@@ -47,11 +30,27 @@ static const char *const levels[] = {"aarch64"};
 static const char *const levels[] = {"x86-64-v2", "x86-64-v3", "x86-64-v4"};
 #endif
 
-static const char *const copy_names[] = {"plain", "streaming"};
-static const kiln_kernel_info copy_kernels[] = {
-    {.name = "plain", .arguments_size = sizeof(copy_arguments), .function = copy_plain},
-    {.name = "streaming", .arguments_size = sizeof(copy_arguments), .function = copy_streaming},
-};
+/* ---- Copies of LARGE bytes ---- */
+
+static void copy_plain(char *target, const char *source) {
+    memcpy(target, source, LARGE);
+}
+
+#if defined(__x86_64__)
+static void copy_streaming(char *target, const char *source) {
+    for (size_t i = 0; i < LARGE; i += 16)
+        _mm_stream_si128((void *)(target + i), _mm_load_si128((const void *)(source + i)));
+    _mm_sfence();
+}
+
+__attribute__((target("avx512f"))) static void copy_streaming_lines(char *target, const char *source) {
+    for (size_t i = 0; i < LARGE; i += 64) {
+        _mm_prefetch(source + i + 4096, _MM_HINT_T0);
+        _mm512_stream_si512((void *)(target + i), _mm512_load_si512((const void *)(source + i)));
+    }
+    _mm_sfence();
+}
+#endif
 
 /* ---- The cases ---- */
 
@@ -94,36 +93,19 @@ CASES_OF(f32)
 CASES_OF(f16)
 CASES_OF(bf16)
 
-/* goal: percent of the copy, or of the throughput in cache, at the machine's best level; 0: none of its own. */
 typedef struct bench_case {
     const char *name;
     operation run;
     size_t size;    /* of an element */
     unsigned moved; /* tensors read and written */
-    unsigned copy_goal;
-    unsigned cache_goal;
 } bench_case;
 
-static const bench_case cases[] = {
-    {"mul_add f32", mul_add_f32, 4, 4, 80, 0},
-    {"softmax f32", softmax_f32, 4, 2, 80, 0},
-    {"silu_mul f32", silu_mul_f32, 4, 3, 60, 0},
-    {"add_gelu tanh f32", add_gelu_tanh_f32, 4, 2, 60, 0},
-    {"add_gelu quick f32", add_gelu_quick_f32, 4, 2, 60, 0},
-    {"add_gelu erf f32", add_gelu_erf_f32, 4, 2, 0, 80},
-    {"mul_add f16", mul_add_f16, 2, 4, 0, 80},
-    {"softmax f16", softmax_f16, 2, 2, 0, 80},
-    {"silu_mul f16", silu_mul_f16, 2, 3, 0, 80},
-    {"add_gelu tanh f16", add_gelu_tanh_f16, 2, 2, 0, 80},
-    {"add_gelu quick f16", add_gelu_quick_f16, 2, 2, 0, 80},
-    {"add_gelu erf f16", add_gelu_erf_f16, 2, 2, 0, 80},
-    {"mul_add bf16", mul_add_bf16, 2, 4, 0, 80},
-    {"softmax bf16", softmax_bf16, 2, 2, 0, 80},
-    {"silu_mul bf16", silu_mul_bf16, 2, 3, 0, 80},
-    {"add_gelu tanh bf16", add_gelu_tanh_bf16, 2, 2, 0, 80},
-    {"add_gelu quick bf16", add_gelu_quick_bf16, 2, 2, 0, 80},
-    {"add_gelu erf bf16", add_gelu_erf_bf16, 2, 2, 0, 80},
-};
+#define CASES(part, size)                                                                                       \
+    {"mul_add " #part, mul_add_##part, size, 4}, {"softmax " #part, softmax_##part, size, 2},                   \
+        {"silu_mul " #part, silu_mul_##part, size, 3}, {"add_gelu tanh " #part, add_gelu_tanh_##part, size, 2}, \
+        {"add_gelu quick " #part, add_gelu_quick_##part, size, 2},                                              \
+        {"add_gelu erf " #part, add_gelu_erf_##part, size, 2},
+static const bench_case cases[] = {CASES(f32, 4) CASES(f16, 2) CASES(bf16, 2)};
 
 /* ---- Measuring ---- */
 
@@ -135,18 +117,12 @@ static void check(kiln_status status) {
 
 static double now(void) {
     struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-static int ascending(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *times) {
-    qsort(times, ROUNDS, sizeof *times, ascending);
-    return times[ROUNDS / 2];
+static double shorter(double a, double b) {
+    return a < b ? a : b;
 }
 
 /* Every part reads these bytes as numbers of ordinary size: random mantissas, exponents near 0 in f16 and bf16 alike.
@@ -161,81 +137,87 @@ static void *random_tensor(uint32_t seed) {
     return tensor;
 }
 
-static double time_of(operation run, kiln_stream *stream, const tensors *t, int64_t count, int repeats) {
+static double operator_time(operation run, kiln_stream *stream, const tensors *t, int64_t count, int repeats) {
     double start = now();
     for (int i = 0; i < repeats; i++)
         check(run(stream, t, count));
     return (now() - start) / repeats;
 }
 
-static double copy_time(kiln_stream *stream, const kiln_module *module, const tensors *t) {
-    double best = 1e9;
-    for (size_t i = 0; i < 2; i++) {
-        const kiln_kernel *kernel;
-        check(kiln_module_find_kernel(module, copy_names[i], &kernel));
-        copy_arguments arguments = {t->y, t->a};
-        kiln_launch_config config = {.grid = {LARGE / GROUP_BYTES}};
-        double start = now();
-        check(kiln_launch(stream, kernel, &config, &arguments, sizeof arguments));
-        double seconds = now() - start;
-        if (seconds < best) best = seconds;
-    }
-    return best;
+static double copy_time(void (*copy)(char *target, const char *source), const tensors *t) {
+    double start = now();
+    copy(t->y, t->a);
+    return now() - start;
 }
 
-static void bench(kiln_stream *stream, const char *level, const kiln_module *copy, const tensors *t,
-                  const bench_case *c) {
-    double large[ROUNDS], small[ROUNDS], copies[ROUNDS];
+static double streaming_copy_time(const tensors *t) {
+#if defined(__x86_64__)
+    double seconds = copy_time(copy_streaming, t);
+    return __builtin_cpu_supports("avx512f") ? shorter(seconds, copy_time(copy_streaming_lines, t)) : seconds;
+#else
+    return copy_time(copy_plain, t);
+#endif
+}
+
+static void bench(kiln_stream *stream, const char *level, const tensors *t, const bench_case *c, bool json) {
+    double large = 1e9, small = 1e9, plain = 1e9, copy = 1e9;
     int64_t large_count = LARGE / (int64_t)c->size, small_count = SMALL / (int64_t)c->size;
-    time_of(c->run, stream, t, large_count, 1);
     for (int i = 0; i < ROUNDS; i++) {
-        copies[i] = copy_time(stream, copy, t);
-        large[i] = time_of(c->run, stream, t, large_count, 1);
-        small[i] = time_of(c->run, stream, t, small_count, 100);
+        plain = shorter(plain, copy_time(copy_plain, t));
+        copy = shorter(copy, shorter(plain, streaming_copy_time(t)));
+        large = shorter(large, operator_time(c->run, stream, t, large_count, 1));
+        small = shorter(small, operator_time(c->run, stream, t, small_count, SMALL_REPEATS));
     }
-    double seconds = median(large), moved = (double)LARGE * c->moved;
-    double of_copy = 100 * moved / seconds / (2.0 * LARGE / median(copies));
-    double of_cache = 100 * median(small) * (LARGE / SMALL) / seconds;
-    printf("cpu-ops: %-9s  %-20s %6.1f GB/s  copy %4.0f %%  cache %4.0f %%", level, c->name, moved / seconds * 1e-9,
-           of_copy, of_cache);
-    if (c->copy_goal) printf("  (goal: copy %u %%)", c->copy_goal);
-    if (c->cache_goal) printf("  (goal: cache %u %%)", c->cache_goal);
-    printf("\n");
+    double moved = (double)LARGE * c->moved, bandwidth = moved / large * 1e-9, throughput = (double)small_count / small;
+    double copy_bandwidth = 2.0 * LARGE / copy * 1e-9, of_copy = 100 * bandwidth / copy_bandwidth;
+    double of_memcpy = of_copy * plain / copy;
+    double memory_floor = moved / copy_bandwidth * 1e-9, arithmetic_floor = (double)large_count / throughput;
+    bool memory = memory_floor > arithmetic_floor;
+    double floor = memory ? memory_floor : arithmetic_floor;
+    const char *bound = memory ? "memory" : "arithmetic";
+    if (json)
+        printf("{\"level\": \"%s\", \"case\": \"%s\", \"copy_gb_per_second\": %.2f, \"gb_per_second\": %.2f, "
+               "\"percent_of_copy\": %.1f, \"percent_of_memcpy\": %.1f, \"in_cache_elements_per_second\": %.4g, "
+               "\"milliseconds\": %.3f, \"floor_milliseconds\": %.3f, \"floor_of\": \"%s\", "
+               "\"percent_of_floor\": %.1f}",
+               level, c->name, copy_bandwidth, bandwidth, of_copy, of_memcpy, throughput, large * 1e3, floor * 1e3,
+               bound, 100 * floor / large);
+    else
+        printf("cpu-ops: %-9s  %-19s %5.1f GB/s  memcpy %3.0f %%  copy %3.0f %% of %4.1f GB/s  in cache %5.2f Gel/s  "
+               "floor %6.2f ms by %-10s  ratio %3.0f %%\n",
+               level, c->name, bandwidth, of_memcpy, of_copy, copy_bandwidth, throughput * 1e-9, floor * 1e3, bound,
+               100 * floor / large);
     fflush(stdout);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    bool json = argc == 2 && strcmp(argv[1], "--json") == 0;
+    if (argc > 1 && !json) {
+        fprintf(stderr, "usage: cpu_ops_bench [--json]\n");
+        return 2;
+    }
     tensors t = {random_tensor(1), random_tensor(2), random_tensor(3), random_tensor(4)};
+    const char *separator = "[\n";
     for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
         kiln_device *device;
         kiln_status status = kiln_device_open(
-            &(kiln_device_options){.backend = KILN_CPU, .cpu_level = levels[i], .threads = 0}, &device);
+            &(kiln_device_options){.backend = KILN_CPU, .cpu_level = levels[i], .threads = 1}, &device);
         if (status == KILN_ERROR_UNSUPPORTED) {
-            printf("cpu-ops: %-9s  not on this machine\n", levels[i]);
+            fprintf(stderr, "cpu-ops: %-9s  not on this machine\n", levels[i]);
             continue;
         }
         check(status);
-        kiln_image image = {.target = levels[0],
-                            .kind = KILN_IMAGE_CPU,
-                            .kernel_size = sizeof(kiln_kernel_info),
-                            .kernels = copy_kernels};
-        kiln_part part = {.name = "bytes",
-                          .images = &image,
-                          .kernel_names = copy_names,
-                          .image_count = 1,
-                          .image_size = sizeof image,
-                          .kernel_count = 2};
-        kiln_bundle bundle = {
-            .version = KILN_BUNDLE_VERSION, .part_size = sizeof part, .name = "copy", .parts = &part, .part_count = 1};
-        const kiln_module *copy;
         kiln_stream stream;
-        check(kiln_module_get(device, &bundle, "bytes", &copy));
         check(kiln_stream_open(device, 0, &stream));
-        for (size_t j = 0; j < sizeof cases / sizeof *cases; j++)
-            bench(&stream, levels[i], copy, &t, &cases[j]);
+        for (size_t j = 0; j < sizeof cases / sizeof *cases; j++) {
+            if (json) printf("%s", separator);
+            separator = ",\n";
+            bench(&stream, levels[i], &t, &cases[j], json);
+        }
         kiln_stream_close(&stream);
         kiln_device_close(device);
     }
+    if (json) printf("\n]\n");
     free(t.y);
     free((void *)t.a);
     free((void *)t.b);
