@@ -41,6 +41,8 @@ CFLAGS_coverage := -O0 -g --coverage
 CFLAGS_fuzz     := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
 KILN_CFLAGS := -std=c11 -D_GNU_SOURCE -I. -Iinclude -fPIC -fvisibility=hidden -ffp-contract=off -pthread \
 	-ffile-prefix-map=$(CURDIR)/= $(WARNINGS) $(CFLAGS_$(config)) $(CFLAGS)
+# The flag, if the compiler knows it.
+cc_option = $(shell $(CC) -Werror $(1) -x c -c /dev/null -o /dev/null 2>/dev/null && echo $(1))
 KILN_LDFLAGS := $(filter -fsanitize% --coverage,$(CFLAGS_$(config))) -pthread $(LDFLAGS)
 
 MAKEFLAGS += --no-builtin-rules
@@ -103,6 +105,9 @@ $(OUT)/libkiln.so: $(OUT)/libkiln.so.0
 $(OUT)/kiln: $(CLI_OBJECTS) $(OUT)/libkiln.a
 	$(CC) -o $@ $^ $(KILN_LDFLAGS) -lm
 
+# GCC for x86 then puts arguments where they belong without moving the stack pointer: one instruction of a launch.
+$(OBJ)/loader/cuda/cuda_launch.o $(OBJ)/shared/loader/cuda/cuda_launch.o: KILN_CFLAGS += \
+	$(call cc_option,-maccumulate-outgoing-args)
 $(OBJ)/shared/%.o: KILN_CFLAGS += -DKILN_BUILD_SHARED
 $(OBJ)/shared/%.o: %.c $(FLAGS)
 	@mkdir -p $(@D)
