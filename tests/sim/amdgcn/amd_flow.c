@@ -75,7 +75,7 @@ void amd_run_trap(amd_wave *wave, const amd_op *op) {
 
 /* A barrier orders what has been done, not what is on its way. */
 static void check_arrival(amd_wave *wave, const amd_op *op) {
-    for (uint32_t i = 0; i < wave->flight_count; i++) {
+    for (uint32_t i = 0; i < wave->flight_count && wave->group->wave_count > 1; i++) {
         const amd_flight *flight = &wave->flights[i];
         if (flight->counter != AMD_COUNTER_DS || flight->kind != AMD_OPERAND_NONE) continue;
         amd_fault(wave, op, SIM_FAULT_RACE, AMD_LANES, flight->op->address,

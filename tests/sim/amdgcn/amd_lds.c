@@ -6,56 +6,63 @@ enum { BANKS = 32, SEVERAL = 0xff };
 
 /* ---- Checks ---- */
 
-/* What two waves do to a byte between barriers must be reads only. */
-static bool shadow_check(amd_wave *wave, const amd_op *op, uint32_t lane, uint32_t address, uint32_t size, bool store) {
+/* Another wave that did to a byte what must not meet this access before a barrier: 0 if none did, SEVERAL if several.
+ */
+static uint8_t conflict(const amd_shadow *shadow, uint8_t own, amd_access access) {
+    uint8_t writer = shadow->writer != own ? shadow->writer : 0, reader = shadow->reader != own ? shadow->reader : 0;
+    if (access == AMD_UPDATE && shadow->atomic) return reader;
+    return access == AMD_READ || writer ? writer : reader;
+}
+
+static uint8_t join(uint8_t before, uint8_t own) {
+    return !before || before == own ? own : SEVERAL;
+}
+
+static bool shadow_check(amd_wave *wave, const amd_op *op, uint32_t lane, uint32_t address, uint32_t size,
+                         amd_access access) {
     amd_group *group = wave->group;
     uint8_t own = (uint8_t)(wave->number + 1);
     for (uint32_t i = address; i < address + size; i++) {
         amd_shadow *shadow = &group->shadow[i];
-        if (shadow->epoch != group->epoch) {
-            shadow->epoch = group->epoch;
-            shadow->writer = shadow->reader = 0;
-        }
-        uint32_t other = shadow->writer && shadow->writer != own ? shadow->writer : 0;
-        if (store && !other && shadow->reader && shadow->reader != own) other = shadow->reader;
+        if (shadow->epoch != group->epoch)
+            *shadow = (amd_shadow){.epoch = group->epoch, .written = shadow->written, .atomic = true};
+        uint8_t other = conflict(shadow, own, access);
         if (other) {
             if (other == SEVERAL)
-                amd_fault(wave, op, SIM_FAULT_RACE, lane, i, "other waves read it since the last barrier");
+                amd_fault(wave, op, SIM_FAULT_RACE, lane, i, "other waves touched it since the last barrier");
             else
                 amd_fault(wave, op, SIM_FAULT_RACE, lane, i, "wave %u touched it since the last barrier", other - 1);
             return false;
         }
-        if (!store && !shadow->written) {
+        if (access != AMD_WRITE && !shadow->written) {
             amd_fault(wave, op, SIM_FAULT_UNINITIALISED, lane, i, "LDS load of %u bytes", size);
             return false;
         }
-        if (store) {
-            shadow->writer = own;
-            shadow->written = true;
-        } else if (!shadow->reader || shadow->reader == own) {
-            shadow->reader = own;
+        if (access == AMD_READ) {
+            shadow->reader = join(shadow->reader, own);
         } else {
-            shadow->reader = SEVERAL;
+            shadow->atomic &= access == AMD_UPDATE;
+            shadow->writer = join(shadow->writer, own);
+            shadow->written = true;
         }
     }
     return true;
 }
 
-/* The bytes of LDS at an address, or NULL after a fault. */
-static uint8_t *shared_at(amd_wave *wave, const amd_op *op, uint32_t lane, uint32_t address, uint32_t size,
-                          bool store) {
+uint8_t *amd_shared_at(amd_wave *wave, const amd_op *op, uint32_t lane, uint32_t address, uint32_t size,
+                       amd_access access) {
     amd_group *group = wave->group;
     uint32_t alignment = size >= 4 ? 4 : size;
     if (address > group->shared_bytes || size > group->shared_bytes - address) {
         amd_fault(wave, op, SIM_FAULT_OUT_OF_BOUNDS, lane, address, "LDS %s of %u bytes, there are %u",
-                  store ? "store" : "load", size, group->shared_bytes);
+                  access == AMD_READ ? "load" : "store", size, group->shared_bytes);
         return NULL;
     }
     if (address % alignment) {
         amd_fault(wave, op, SIM_FAULT_MISALIGNED, lane, address, "LDS, %u bytes", size);
         return NULL;
     }
-    return shadow_check(wave, op, lane, address, size, store) ? group->shared + address : NULL;
+    return shadow_check(wave, op, lane, address, size, access) ? group->shared + address : NULL;
 }
 
 /* Cycles beyond the first: 32 banks of 4 bytes, a cycle serves as many lanes as fill them, and the same word once. */
@@ -94,7 +101,7 @@ static bool move(amd_wave *wave, const amd_op *op, const amd_operand *vector, in
     conflicts_count(wave, op, addresses);
     for (uint64_t rest = amd_exec(wave); rest; rest &= rest - 1) {
         uint32_t l = (uint32_t)__builtin_ctzll(rest);
-        uint8_t *bytes = shared_at(wave, op, l, addresses[l], size, store);
+        uint8_t *bytes = amd_shared_at(wave, op, l, addresses[l], size, store ? AMD_WRITE : AMD_READ);
         if (!bytes) return false;
         if (store)
             amd_lane_get(wave, op, registers, l, bytes);

@@ -134,18 +134,21 @@ typedef struct request {
     bool contiguous;
 } request;
 
-/* vector: 64 bits, or with a scalar base an offset of 32. */
+uint64_t amd_global_address(const amd_wave *wave, const amd_op *op, const amd_operand *vector, const amd_operand *base,
+                            uint32_t lane) {
+    bool scalar = base->kind == AMD_OPERAND_SCALAR;
+    uint64_t address = (scalar ? amd_read64(wave, base) : 0) + (uint64_t)(int64_t)op->offset;
+    if (vector->kind != AMD_OPERAND_VECTOR) return address;
+    return address + (wave->v[vector->index][lane] | (scalar ? 0 : (uint64_t)wave->v[vector->index + 1][lane] << 32));
+}
+
 static void request_make(const amd_wave *wave, const amd_op *op, const amd_operand *vector, const amd_operand *base,
                          request *made) {
-    uint64_t scalar = base->kind == AMD_OPERAND_SCALAR ? amd_read64(wave, base) : 0;
-    bool wide = base->kind != AMD_OPERAND_SCALAR, none = vector->kind != AMD_OPERAND_VECTOR;
     uint64_t apart = 0;
     made->exec = amd_exec(wave);
     made->size = amd_memory_bytes(op);
     for (uint32_t l = 0; l < wave->lanes; l++) {
-        uint64_t own = none ? 0 : wave->v[vector->index][l];
-        if (wide && !none) own |= (uint64_t)wave->v[vector->index + 1][l] << 32;
-        made->address[l] = scalar + own + (uint64_t)(int64_t)op->offset;
+        made->address[l] = amd_global_address(wave, op, vector, base, l);
         apart |= made->address[l] ^ (made->address[0] + (uint64_t)l * made->size);
     }
     made->contiguous = !apart && made->exec == wave->all;

@@ -21,6 +21,15 @@ static inline uint32_t amd_memory_bytes(const amd_op *op) {
  * before it is written. NULL after a fault. */
 uint8_t *amd_global_at(amd_wave *wave, const amd_op *op, uint32_t lane, uint64_t address, uint32_t size, bool store);
 
+/* The same of LDS; atomics of several waves may meet. */
+typedef enum amd_access { AMD_READ, AMD_WRITE, AMD_UPDATE } amd_access;
+uint8_t *amd_shared_at(amd_wave *wave, const amd_op *op, uint32_t lane, uint32_t address, uint32_t size,
+                       amd_access access);
+
+/* The address of a lane in a global access: of vector 64 bits, or 32 beside a scalar base. */
+uint64_t amd_global_address(const amd_wave *wave, const amd_op *op, const amd_operand *vector, const amd_operand *base,
+                            uint32_t lane);
+
 /* Puts what a lane loaded into its registers, as the row says; takes what it stores out of them. */
 void amd_lane_put(amd_wave *wave, const amd_op *op, const amd_operand *to, uint32_t lane, const uint8_t *bytes);
 void amd_lane_get(const amd_wave *wave, const amd_op *op, const amd_operand *from, uint32_t lane, uint8_t *bytes);

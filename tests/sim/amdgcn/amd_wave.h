@@ -54,6 +54,7 @@ typedef struct amd_shadow {
     uint32_t epoch;         /* of the group when the byte was last touched; what is older does not count */
     uint8_t writer, reader; /* wave + 1; reader 0xff: several */
     bool written;           /* ever */
+    bool atomic;            /* all writes since the last barrier were atomics */
 } amd_shadow;
 
 typedef struct amd_group {
