@@ -334,7 +334,7 @@ images-check: ## are the images those of the sources? Fires them again where the
 
 # Drivers that do nothing, under the drivers' own names, and the programs that tests/bench/*.sh run.
 NULL_DRIVERS := $(OUT)/bench/null/libcuda.so.1 $(OUT)/bench/null/libhsa-runtime64.so.1
-BENCHES      := $(OUT)/bench/launch_overhead $(OUT)/bench/first_use $(OUT)/bench/select_bench $(OUT)/bench/cpu_ops_bench
+BENCHES      := $(OUT)/bench/launch_overhead $(OUT)/bench/first_use $(OUT)/bench/select_bench $(OUT)/bench/cpu_ops_bench $(OUT)/bench/ptx_speed
 
 $(OUT)/bench/null/libcuda.so.1: tests/bench/null_cuda.c loader/cuda/symbols.def loader/cuda/cuda_abi.h
 $(OUT)/bench/null/libcuda.so.1: NULL := -DNULL_CUDA
@@ -351,6 +351,9 @@ $(BENCHES): $(OUT)/bench/%: $(OBJ)/tests/bench/%.o $(OUT)/libkiln.a
 	@mkdir -p $(@D)
 	$(CC) -o $@ $^ $(KILN_LDFLAGS) -lm
 
+$(OUT)/bench/ptx_speed: $(patsubst %.c,$(OBJ)/%.o,$(sort $(wildcard tests/sim/ptx/*.c) \
+	tests/sim/core/sim_float.c tests/sim/core/sim_space.c))
+
 .PHONY: bench bench-programs
 bench-programs: $(BENCHES) $(NULL_DRIVERS) $(OUT)/kiln
 bench: ## instruction counts of a launch, first use, selection and the CPU kernels; wants config=release
@@ -360,6 +363,7 @@ bench: ## instruction counts of a launch, first use, selection and the CPU kerne
 	@tests/bench/first_use.sh $(OUT)/bench/first_use $(config)
 	@$(OUT)/bench/select_bench $(config)
 	@$(OUT)/bench/cpu_ops_bench
+	@$(OUT)/bench/ptx_speed
 	@$(OUT)/kiln bench --device cpu
 
 # ---- Documentation and order --------------------------------------------------------------------------------------

@@ -172,14 +172,23 @@ kiln__cu_result cuDevicePrimaryCtxRetain(kiln__cu_context *out_context, kiln__cu
 }
 
 /* What lives in a primary context when it goes stays listed, as a leak of its user. */
+static void contents_sweep(const sim_context *context) {
+    sim_cuda_modules_sweep(context);
+    sim_cuda_streams_sweep(context);
+    sim_cuda_memory_sweep(context);
+}
+
 kiln__cu_result cuDevicePrimaryCtxRelease_v2(kiln__cu_device device) {
     SIM_CUDA_ENTER();
     SIM_CUDA_RULE(sim_cuda_capability(device), SIM_CUDA_INVALID_DEVICE, "cuDevicePrimaryCtxRelease: no device %d",
                   device);
     SIM_CUDA_RULE(driver.primary[device], SIM_CUDA_INVALID_CONTEXT,
                   "cuDevicePrimaryCtxRelease: device %d was not retained", device);
-    if (--driver.primary[device]->references == 0) {
-        sim_object_delete("context", driver.primary[device]);
+    sim_context *context = driver.primary[device];
+    if (--context->references == 0) {
+        /* After a fault nothing could be freed, and all goes with the context; otherwise what is left is a leak. */
+        if (context->fault) contents_sweep(context);
+        sim_object_delete("context", context);
         driver.primary[device] = NULL;
     }
     return SIM_CUDA_SUCCESS;
@@ -202,9 +211,7 @@ kiln__cu_result cuCtxDestroy_v2(kiln__cu_context context) {
     SIM_CUDA_ENTER();
     SIM_CUDA_RULE(sim_object_live("context", context) && !context->primary, SIM_CUDA_INVALID_CONTEXT,
                   "cuCtxDestroy: %p is no context that was created", (void *)context);
-    sim_cuda_modules_sweep(context);
-    sim_cuda_streams_sweep(context);
-    sim_cuda_memory_sweep(context);
+    contents_sweep(context);
     sim_object_delete("context", context);
     if (thread.depth && thread.stack[thread.depth - 1] == context) thread.depth--;
     return SIM_CUDA_SUCCESS;

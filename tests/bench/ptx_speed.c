@@ -1,0 +1,63 @@
+/* How fast the PTX interpreter is, which decides how much `make check` can execute: lane-instructions a second of one
+ * core on a loop of load, fma, store, add, compare and branch. Goal: 500 million. */
+#include "tests/sim/ptx/ptx_warp.h"
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum { WORDS = 1024 };
+
+static _Alignas(64) uint32_t memory[WORDS];
+static uint8_t written[WORDS * 4 / 8];
+
+static bool find(void *context, uint64_t address, sim_region *out_region) {
+    (void)context;
+    *out_region = (sim_region){(uintptr_t)memory, sizeof memory, written, false};
+    return address - (uintptr_t)memory < sizeof memory;
+}
+
+static const char text[] = ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry loop(.param .u64 p) {\n"
+                           ".reg .pred %p<2>;\n.reg .b32 %r<4>;\n.reg .f32 %f<4>;\n.reg .b64 %rd<4>;\n"
+                           "ld.param.u64 %rd1, [p];\nmov.u32 %r1, %tid.x;\nmul.wide.u32 %rd2, %r1, 4;\n"
+                           "add.s64 %rd3, %rd1, %rd2;\nmov.u32 %r2, 0;\nmov.f32 %f2, 0f3F000000;\n"
+                           "AGAIN:\nld.global.f32 %f1, [%rd3];\nfma.rn.f32 %f3, %f1, %f2, %f2;\n"
+                           "st.global.f32 [%rd3], %f3;\nadd.s32 %r2, %r2, 1;\nsetp.lt.u32 %p1, %r2, 20000;\n"
+                           "@%p1 bra AGAIN;\nret;\n}\n";
+
+int main(void) {
+    char why[256];
+    memset(written, 0xff, sizeof written);
+    ptx_program *program = ptx_program_load(text, sizeof text - 1, 80, why, sizeof why);
+    if (!program) {
+        fprintf(stderr, "%s\n", why);
+        return 1;
+    }
+    uint64_t pointer = (uintptr_t)memory;
+    ptx_launch launch = {.program = program,
+                         .code = ptx_program_find(program, "loop"),
+                         .grid = {4, 1, 1},
+                         .block = {256, 1, 1},
+                         .parameters = (const uint8_t *)&pointer,
+                         .find = find,
+                         .seed = 1,
+                         .budget = UINT64_MAX,
+                         .threads = 1};
+    double best = 0;
+    for (int i = 0; i < 5; i++) {
+        sim_counters counters = {0};
+        sim_report report;
+        struct timespec start, end;
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &start);
+        if (!ptx_launch_run(&launch, &counters, &report)) {
+            fprintf(stderr, "%s\n", report.text);
+            return 1;
+        }
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
+        double seconds = (double)(end.tv_sec - start.tv_sec) + (double)(end.tv_nsec - start.tv_nsec) / 1e9;
+        double rate = (double)counters.lane_instructions / seconds / 1e6;
+        if (rate > best) best = rate;
+    }
+    printf("ptx-interpreter: %.0f million lane-instructions a second on one core (goal 500)\n", best);
+    ptx_program_free(program);
+    return 0;
+}

@@ -1,0 +1,174 @@
+/* The simulated CUDA driver as a program meets it through kiln: kernels run, a kernel's fault is the driver's error
+ * from then on, cubins are taken only where their PTX is known. */
+#include "tests/sim/core/sim_client.h"
+#include <kiln/ops.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+static sim_control sim;
+
+/* Writes 3 * i + table[i % 4] to out[i]; or, as told by how, goes wrong. */
+static const char text[] = ".version 6.3\n.target sm_75\n.address_size 64\n"
+                           ".global .align 4 .u32 table[4] = {10, 20, 30, 40};\n"
+                           ".visible .entry work(.param .align 8 .b8 args[16]) {\n"
+                           ".reg .pred %p<3>;\n.reg .b32 %r<8>;\n.reg .b64 %rd<8>;\n"
+                           "ld.param.u64 %rd1, [args];\nld.param.u32 %r7, [args+8];\n"
+                           "cvta.to.global.u64 %rd1, %rd1;\nmov.u32 %r1, %tid.x;\n"
+                           "mul.wide.u32 %rd2, %r1, 4;\nadd.s64 %rd3, %rd1, %rd2;\n"
+                           "setp.eq.u32 %p1, %r7, 1;\n@%p1 add.s64 %rd3, %rd3, 65536;\n"
+                           "setp.eq.u32 %p1, %r7, 2;\n@%p1 add.s64 %rd3, %rd3, 2;\n"
+                           "AGAIN:\nsetp.eq.u32 %p1, %r7, 3;\n@%p1 bra AGAIN;\n"
+                           "setp.eq.u32 %p1, %r7, 4;\n@%p1 trap;\n"
+                           "and.b32 %r2, %r1, 3;\nmul.wide.u32 %rd4, %r2, 4;\nmov.u64 %rd5, table;\n"
+                           "add.s64 %rd5, %rd5, %rd4;\nld.global.u32 %r3, [%rd5];\n"
+                           "mad.lo.u32 %r4, %r1, 3, %r3;\nst.global.u32 [%rd3], %r4;\nret;\n}\n";
+
+typedef struct work_args {
+    void *out;
+    uint32_t how;
+    uint32_t padding;
+} work_args;
+
+static const kiln_kernel_info kernels[] = {{.name = "work", .arguments_size = sizeof(work_args)}};
+static const char *const kernel_names[] = {"work"};
+static const kiln_image images[] = {{.target = "sm_75",
+                                     .data = text,
+                                     .size = sizeof text - 1,
+                                     .kind = KILN_IMAGE_PTX,
+                                     .format_version = 63,
+                                     .kernel_size = sizeof *kernels,
+                                     .kernels = kernels}};
+static const kiln_part part = {.name = "u32",
+                               .images = images,
+                               .kernel_names = kernel_names,
+                               .image_count = 1,
+                               .image_size = sizeof *images,
+                               .kernel_count = 1};
+static const kiln_bundle bundle = {
+    .version = KILN_BUNDLE_VERSION, .part_size = sizeof part, .name = "work", .parts = &part, .part_count = 1};
+
+static kiln_device *device_open(void) {
+    kiln_device *device;
+    kiln_device_options options = {.backend = KILN_CUDA};
+    if (kiln_device_open(&options, &device) != KILN_OK) fail_msg("%s", kiln_last_error());
+    return device;
+}
+
+/* Launches work on 64 threads and reads back what it wrote. */
+static kiln_status run(kiln_device *device, uint32_t how, uint32_t *out) {
+    kiln_stream stream = {0};
+    const kiln_module *module;
+    const kiln_kernel *kernel;
+    void *memory = NULL;
+    kiln_launch_config config = {.grid = {1}, .group = {64}};
+    kiln_status status = kiln_stream_open(device, 0, &stream);
+    if (!status) status = kiln_module_get(device, &bundle, "u32", &module);
+    if (!status) status = kiln_module_find_kernel(module, "work", &kernel);
+    if (!status) status = kiln_memory_alloc(device, 256, &memory);
+    work_args args = {memory, how, 0};
+    if (!status) status = kiln_launch(&stream, kernel, &config, &args, sizeof args);
+    if (!status) status = kiln_copy(&stream, out, memory, 256, KILN_TO_HOST);
+    if (!status) status = kiln_stream_sync(&stream);
+    kiln_memory_free(device, memory);
+    kiln_stream_close(&stream);
+    return status;
+}
+
+static void a_kernel_runs_with_its_module_s_variables(void **state) {
+    (void)state;
+    uint32_t out[64];
+    kiln_device *device = device_open();
+    if (run(device, 0, out) != KILN_OK) fail_msg("%s", kiln_last_error());
+    for (uint32_t i = 0; i < 64; i++)
+        assert_int_equal(out[i], 3 * i + 10 * (i % 4 + 1));
+    kiln_device_close(device);
+}
+
+/* What went wrong is said where the driver would say it; the next open of the device works. */
+static void a_fault_is_the_driver_s_error_until_the_device_is_opened_again(void **state) {
+    (void)state;
+    static const struct {
+        uint32_t how;
+        const char *name;
+    } rows[] = {{1, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+                {2, "CUDA_ERROR_MISALIGNED_ADDRESS"},
+                {3, "CUDA_ERROR_LAUNCH_TIMEOUT"},
+                {4, "CUDA_ERROR_LAUNCH_FAILED"}};
+    sim.configure("KILN_SIM_BUDGET", "100000");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        uint32_t out[64];
+        kiln_device *device = device_open();
+        assert_int_equal(run(device, rows[i].how, out), KILN_ERROR_DEVICE_LOST);
+        if (!strstr(kiln_last_error(), rows[i].name)) fail_msg("%s: %s", rows[i].name, kiln_last_error());
+        assert_int_equal(run(device, 0, out), KILN_ERROR_DEVICE_LOST);
+        kiln_device_close(device);
+        device = device_open();
+        if (run(device, 0, out) != KILN_OK) fail_msg("after %s: %s", rows[i].name, kiln_last_error());
+        kiln_device_close(device);
+    }
+    sim.configure("KILN_SIM_BUDGET", NULL);
+}
+
+static kiln_image_kind softmax_image(kiln_device *device) {
+    const kiln_bundle *const *bundles;
+    size_t count;
+    kiln_image image = {0};
+    assert_int_equal(kiln_linked_bundles(&bundles, &count), KILN_OK);
+    for (size_t i = 0; i < count; i++) {
+        const kiln_module *module;
+        if (strcmp(bundles[i]->name, "softmax")) continue;
+        if (kiln_module_get(device, bundles[i], "f16", &module) != KILN_OK) fail_msg("%s", kiln_last_error());
+        assert_int_equal(kiln_module_get_image(module, &image), KILN_OK);
+    }
+    return image.kind;
+}
+
+static void cubins_are_known_or_refused(void **state) {
+    (void)state;
+    kiln_device *device = device_open();
+    assert_int_equal(softmax_image(device), KILN_IMAGE_CUBIN);
+    kiln_device_close(device);
+    sim.configure("KILN_SIM_NO_CUBIN", "1");
+    device = device_open();
+    assert_int_equal(softmax_image(device), KILN_IMAGE_PTX);
+    kiln_device_close(device);
+    sim.configure("KILN_SIM_NO_CUBIN", NULL);
+}
+
+static void an_operator_links_and_runs(void **state) {
+    (void)state;
+    kiln_device *device = device_open();
+    kiln_stream stream;
+    void *memory;
+    float values[4] = {1, 2, 3, 4}, sum = 0;
+    assert_int_equal(kiln_stream_open(device, 0, &stream), KILN_OK);
+    assert_int_equal(kiln_memory_alloc(device, sizeof values, &memory), KILN_OK);
+    assert_int_equal(kiln_copy(&stream, memory, values, sizeof values, KILN_TO_DEVICE), KILN_OK);
+    kiln_softmax_params params = {.y = memory, .x = memory, .rows = 1, .cols = 4};
+    if (kiln_softmax_f32(&stream, &params) != KILN_OK) fail_msg("%s", kiln_last_error());
+    assert_int_equal(kiln_copy(&stream, values, memory, sizeof values, KILN_TO_HOST), KILN_OK);
+    assert_int_equal(kiln_stream_sync(&stream), KILN_OK);
+    for (int i = 0; i < 4; i++)
+        sum += values[i];
+    assert_true(sum > 0.999999f && sum < 1.000001f && values[3] > 0.6439f && values[3] < 0.6440f);
+    kiln_memory_free(device, memory);
+    kiln_stream_close(&stream);
+    kiln_device_close(device);
+}
+
+int main(int argc, char **argv) {
+    (void)argc;
+    setenv("KILN_SIM_RECORD", "0", 1);
+    sim_client_start(argv, "sm_90");
+    sim_client_open("libcuda.so.1", &sim);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_kernel_runs_with_its_module_s_variables),
+        cmocka_unit_test(a_fault_is_the_driver_s_error_until_the_device_is_opened_again),
+        cmocka_unit_test(cubins_are_known_or_refused),
+        cmocka_unit_test(an_operator_links_and_runs),
+    };
+    return cmocka_run_group_tests_name("cuda_execute", tests, NULL, NULL);
+}
