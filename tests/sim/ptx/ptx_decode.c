@@ -228,6 +228,8 @@ uint32_t ptx_source_wide(ptx_decoder *decoder, const ptx_operand *operand, ptx_t
         if (bits == 1) return ptx_constant_place(decoder, operand->value ? 0xffffffffu : 0, 32);
         return ptx_constant_place(decoder, (uint64_t)operand->value, bits);
     case PTX_OPERAND_FLOAT:
+        if (ptx_type_class_of(type) == PTX_CLASS_UNSIGNED || ptx_type_class_of(type) == PTX_CLASS_SIGNED)
+            ptx_refuse(decoder, "a float where an integer is wanted");
         return ptx_constant_place(decoder, float_bits(decoder, operand, type), bits);
     case PTX_OPERAND_SPECIAL:
         return special_place(decoder, operand->name, bits);
