@@ -176,11 +176,6 @@ $(filter $(OUT)/tests/sim/%,$(TEST_PROGRAMS)): $(patsubst %.c,$(OBJ)/%.o,$(sort 
 # One of the fuzzed parsers is the command line's.
 $(OUT)/tests/fuzz/replay_test: $(OBJ)/loader/cli/npy.o
 
-# Those of the PTX interpreter reach its parts, which are as fast as they must be only when optimised.
-PTX_OBJECTS := $(patsubst %.c,$(OBJ)/%.o,$(sort $(wildcard tests/sim/ptx/*.c)) tests/sim/core/sim_space.c tests/sim/core/sim_float.c)
-$(filter $(OUT)/tests/sim/ptx_%,$(TEST_PROGRAMS)): $(PTX_OBJECTS)
-$(PTX_OBJECTS): KILN_CFLAGS += $(if $(filter coverage,$(config)),,-O2)
-
 # The operators' tests have one thread of their own, and much to compute: only the library is watched for races.
 ifeq ($(config),thread)
 $(OBJ)/tests/ops/%.o: KILN_CFLAGS += -fno-sanitize=thread -O2
