@@ -65,8 +65,9 @@ uint64_t exact_round(const exact *sum, int exponent_bits, int mantissa_bits, exa
     int sign = exact_sign(sum), bias = (1 << (exponent_bits - 1)) - 1, top = EXACT_WORDS * 64 - 1;
     if (sign == 0) return 0;
     if (sign < 0) negate(&magnitude);
-    while (!bit(&magnitude, top))
-        top--;
+    while (!magnitude.words[top / 64])
+        top -= 64;
+    top -= __builtin_clzll(magnitude.words[top / 64]);
     int lowest = EXACT_POINT + 1 - bias - mantissa_bits, last = top - mantissa_bits;
     if (last < lowest) last = lowest;
     uint64_t digits = 0;
