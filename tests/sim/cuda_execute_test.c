@@ -2,6 +2,7 @@
  * from then on, cubins are taken only where their PTX is known. */
 #include "tests/sim/core/sim_client.h"
 #include <kiln/ops.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +10,20 @@
 #include <cmocka.h>
 
 static sim_control sim;
+
+/* Functions of the driver that an application calls by itself. */
+typedef struct driver_graph driver_graph;
+static struct {
+    int (*retain)(void **out_context, int device);
+    int (*release)(int device);
+    int (*set_current)(void *context);
+    int (*begin)(void *stream, int mode);
+    int (*end)(void *stream, driver_graph **out_graph);
+    int (*instantiate)(driver_graph **out_executable, driver_graph *graph, unsigned long long flags);
+    int (*launch)(driver_graph *executable, void *stream);
+    int (*destroy_executable)(driver_graph *executable);
+    int (*destroy)(driver_graph *graph);
+} driver;
 
 /* Writes 3 * i + table[i % 4] to out[i]; or, as told by how, goes wrong. */
 static const char text[] = ".version 6.3\n.target sm_75\n.address_size 64\n"
@@ -159,16 +174,83 @@ static void an_operator_links_and_runs(void **state) {
     kiln_device_close(device);
 }
 
+/* Every operator in one graph, replayed on new contents of the same memory. */
+static void operators_are_captured_and_replayed(void **state) {
+    (void)state;
+    kiln_device *device = device_open();
+    kiln_stream stream;
+    void *x, *y;
+    float in[8], out[8];
+    driver_graph *graph, *executable;
+    void *context;
+    assert_int_equal(driver.retain(&context, 0), 0);
+    assert_int_equal(driver.set_current(context), 0);
+    assert_int_equal(kiln_stream_open(device, 0, &stream), KILN_OK);
+    assert_int_equal(kiln_memory_alloc(device, sizeof in, &x), KILN_OK);
+    assert_int_equal(kiln_memory_alloc(device, sizeof in, &y), KILN_OK);
+    assert_int_equal(kiln_fill(&stream, x, 0, sizeof in), KILN_OK);
+    kiln_mul_add_params mul_add = {.y = y, .a = x, .b = x, .c = x, .count = 8};
+    kiln_add_gelu_params add_gelu = {.y = y, .x = y, .rows = 1, .cols = 8, .approx = KILN_GELU_TANH};
+    kiln_silu_mul_params silu_mul = {.y = y, .gate = y, .up = x, .rows = 1, .cols = 8};
+    kiln_softmax_params softmax = {.y = y, .x = y, .rows = 2, .cols = 4};
+    for (int pass = 0; pass < 2; pass++) { /* the first loads, the second is captured */
+        if (pass) assert_int_equal(driver.begin(stream.native, 0), 0);
+        if (kiln_mul_add_f32(&stream, &mul_add) || kiln_add_gelu_f32(&stream, &add_gelu) ||
+            kiln_silu_mul_f32(&stream, &silu_mul) || kiln_softmax_f32(&stream, &softmax))
+            fail_msg("%s", kiln_last_error());
+    }
+    assert_int_equal(driver.end(stream.native, &graph), 0);
+    assert_int_equal(driver.instantiate(&executable, graph, 0), 0);
+    for (int round = 0; round < 3; round++) {
+        float sums[2] = {0, 0};
+        for (int i = 0; i < 8; i++)
+            in[i] = (float)(i - round) * 0.25f;
+        assert_int_equal(kiln_copy(&stream, x, in, sizeof in, KILN_TO_DEVICE), KILN_OK);
+        assert_int_equal(driver.launch(executable, stream.native), 0);
+        assert_int_equal(kiln_copy(&stream, out, y, sizeof out, KILN_TO_HOST), KILN_OK);
+        assert_int_equal(kiln_stream_sync(&stream), KILN_OK);
+        for (int i = 0; i < 8; i++) {
+            double a = in[i], v = a * a + a, t = v + 0.044715 * v * v * v;
+            double g = 0.5 * v * (1 + tanh(0.7978845608028654 * t));
+            in[i] = (float)(g / (1 + exp(-g)) * a);
+            sums[i / 4] += expf(in[i]);
+        }
+        for (int i = 0; i < 8; i++)
+            assert_true(fabsf(out[i] - expf(in[i]) / sums[i / 4]) < 1e-5f);
+    }
+    assert_int_equal(driver.destroy_executable(executable), 0);
+    assert_int_equal(driver.destroy(graph), 0);
+    kiln_memory_free(device, x);
+    kiln_memory_free(device, y);
+    kiln_stream_close(&stream);
+    kiln_device_close(device);
+    assert_int_equal(driver.set_current(NULL), 0);
+    assert_int_equal(driver.release(0), 0);
+}
+
+static void driver_find(void *handle) {
+    *(void **)&driver.retain = dlsym(handle, "cuDevicePrimaryCtxRetain");
+    *(void **)&driver.release = dlsym(handle, "cuDevicePrimaryCtxRelease_v2");
+    *(void **)&driver.set_current = dlsym(handle, "cuCtxSetCurrent");
+    *(void **)&driver.begin = dlsym(handle, "cuStreamBeginCapture_v2");
+    *(void **)&driver.end = dlsym(handle, "cuStreamEndCapture");
+    *(void **)&driver.instantiate = dlsym(handle, "cuGraphInstantiateWithFlags");
+    *(void **)&driver.launch = dlsym(handle, "cuGraphLaunch");
+    *(void **)&driver.destroy_executable = dlsym(handle, "cuGraphExecDestroy");
+    *(void **)&driver.destroy = dlsym(handle, "cuGraphDestroy");
+}
+
 int main(int argc, char **argv) {
     (void)argc;
     setenv("KILN_SIM_RECORD", "0", 1);
     sim_client_start(argv, "sm_90");
-    sim_client_open("libcuda.so.1", &sim);
+    driver_find(sim_client_open("libcuda.so.1", &sim));
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_kernel_runs_with_its_module_s_variables),
         cmocka_unit_test(a_fault_is_the_driver_s_error_until_the_device_is_opened_again),
         cmocka_unit_test(cubins_are_known_or_refused),
         cmocka_unit_test(an_operator_links_and_runs),
+        cmocka_unit_test(operators_are_captured_and_replayed),
     };
     return cmocka_run_group_tests_name("cuda_execute", tests, NULL, NULL);
 }

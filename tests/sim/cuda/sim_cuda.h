@@ -18,6 +18,7 @@ enum {
 };
 
 struct CUgraph_st;
+struct CUgraphExec_st;
 
 /* Every function of the driver, declared from the lists: a definition that differs does not compile. */
 #define KILN_CUDA(field, name, requirement, result, parameters) SIM_EXPORT result name parameters;
@@ -74,6 +75,7 @@ typedef struct CUstream_st {
     kiln__cu_enum capture; /* CUstreamCaptureStatus: 0 none, 1 active, 2 invalidated */
     kiln__cu_enum capture_mode;
     pid_t capture_thread;
+    struct sim_nodes *nodes; /* of the capture */
 } sim_stream;
 
 typedef struct CUevent_st {
@@ -82,9 +84,31 @@ typedef struct CUevent_st {
     bool captured;
 } sim_event;
 
+/* What a capture recorded, in order: each node waits for the one before. Shared by a graph and what it is instantiated
+ * to. */
+typedef struct sim_node {
+    struct sim_node *next;
+    const sim_function *function; /* of a launch; NULL: a copy or a fill */
+    sim_launch launch;
+    void *arguments;
+    void *to;
+    const void *from; /* of a copy; NULL: a fill */
+    size_t size;
+    int value;
+} sim_node;
+
+typedef struct sim_nodes {
+    uint32_t references;
+    sim_node *first, *last;
+} sim_nodes;
+
 typedef struct CUgraph_st {
-    sim_context *context;
+    sim_nodes *nodes;
 } sim_graph;
+
+typedef struct CUgraphExec_st {
+    sim_nodes *nodes;
+} sim_executable;
 
 /* ---- Calls ---- */
 
@@ -152,6 +176,12 @@ const char *sim_cuda_parent_of(const uint8_t sha256[32], size_t *out_size);
 sim_stream *sim_cuda_stream(const char *function, sim_context *context, kiln__cu_stream handle);
 /* Before work on a stream: SUCCESS, or why a capture forbids it. */
 kiln__cu_result sim_cuda_stream_use(sim_stream *stream);
+/* Adds work to the capture of a stream: sim_cuda_graph.c. */
+kiln__cu_result sim_cuda_capture_launch(sim_stream *stream, const sim_function *function, const void *arguments,
+                                        const sim_launch *launch);
+kiln__cu_result sim_cuda_capture_copy(sim_stream *stream, void *to, const void *from, size_t size);
+kiln__cu_result sim_cuda_capture_fill(sim_stream *stream, void *to, int value, size_t size);
+void sim_cuda_nodes_release(sim_nodes *nodes);
 /* Before a call that would disturb a capture: SUCCESS, or the error after having killed the capture. */
 kiln__cu_result sim_cuda_unsafe(void);
 /* A context that goes takes its streams, events, modules and memory along. */

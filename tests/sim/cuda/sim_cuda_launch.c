@@ -60,9 +60,12 @@ static kiln__cu_result launch(const char *call, sim_context *context, kiln__cu_f
     shape->stream = (uintptr_t)handle;
     shape->device = context->device;
     shape->captured = stream->capture != 0;
-    if (!shape->captured) sim_cuda_execute(context, function, extra[1], shape);
+    if (shape->captured)
+        result = sim_cuda_capture_launch(stream, function, extra[1], shape);
+    else
+        sim_cuda_execute(context, function, extra[1], shape);
     sim_launch_add(shape);
-    return SIM_CUDA_SUCCESS;
+    return result;
 }
 
 kiln__cu_result cuLaunchKernel(kiln__cu_function function, unsigned int grid_x, unsigned int grid_y,

@@ -64,7 +64,8 @@ static kiln__cu_result copy(const char *function, sim_context *context, kiln__cu
     sim_stream *stream = sim_cuda_stream(function, context, handle);
     if (!stream) return SIM_CUDA_INVALID_HANDLE;
     kiln__cu_result result = sim_cuda_stream_use(stream);
-    if (result || stream->capture) return result;
+    if (result) return result;
+    if (stream->capture) return sim_cuda_capture_copy(stream, to, from, size);
     memcpy(to, from, size);
     sim_memory_wrote(to, size);
     return SIM_CUDA_SUCCESS;
@@ -105,7 +106,8 @@ kiln__cu_result cuMemsetD8Async(kiln__cu_address destination, unsigned char valu
     sim_stream *stream = sim_cuda_stream(__func__, context, handle);
     if (!stream) return SIM_CUDA_INVALID_HANDLE;
     kiln__cu_result result = sim_cuda_stream_use(stream);
-    if (result || stream->capture) return result;
+    if (result) return result;
+    if (stream->capture) return sim_cuda_capture_fill(stream, pointer(destination), value, size);
     memset(pointer(destination), value, size);
     sim_memory_wrote(pointer(destination), size);
     return SIM_CUDA_SUCCESS;

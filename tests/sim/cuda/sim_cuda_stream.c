@@ -1,5 +1,6 @@
 /* Streams, events, and what a capture allows. */
 #include "tests/sim/cuda/sim_cuda.h"
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -109,6 +110,9 @@ kiln__cu_result cuStreamBeginCapture_v2(kiln__cu_stream handle, kiln__cu_enum mo
     stream->capture = CAPTURE_ACTIVE;
     stream->capture_mode = mode;
     stream->capture_thread = gettid();
+    stream->nodes = calloc(1, sizeof *stream->nodes);
+    if (!stream->nodes) return SIM_CUDA_OUT_OF_MEMORY;
+    stream->nodes->references = 1;
     return SIM_CUDA_SUCCESS;
 }
 
@@ -120,18 +124,16 @@ kiln__cu_result cuStreamEndCapture(kiln__cu_stream handle, struct CUgraph_st **o
     kiln__cu_enum capture = stream->capture;
     stream->capture = CAPTURE_NONE;
     *out_graph = NULL;
-    if (capture == CAPTURE_INVALIDATED) return SIM_CUDA_STREAM_CAPTURE_INVALIDATED;
     if (capture == CAPTURE_NONE) return SIM_CUDA_ILLEGAL_STATE;
-    *out_graph = sim_object_new("graph", sizeof **out_graph);
+    sim_nodes *nodes = stream->nodes;
+    stream->nodes = NULL;
+    if (capture == CAPTURE_ACTIVE) *out_graph = sim_object_new("graph", sizeof **out_graph);
+    if (*out_graph)
+        (*out_graph)->nodes = nodes;
+    else
+        sim_cuda_nodes_release(nodes);
+    if (capture == CAPTURE_INVALIDATED) return SIM_CUDA_STREAM_CAPTURE_INVALIDATED;
     return *out_graph ? SIM_CUDA_SUCCESS : SIM_CUDA_OUT_OF_MEMORY;
-}
-
-kiln__cu_result cuGraphDestroy(struct CUgraph_st *graph) {
-    SIM_CUDA_ENTER();
-    SIM_CUDA_RULE(sim_object_live("graph", graph), SIM_CUDA_INVALID_VALUE, "cuGraphDestroy: %p is no graph",
-                  (void *)graph);
-    sim_object_delete("graph", graph);
-    return SIM_CUDA_SUCCESS;
 }
 
 kiln__cu_result cuStreamIsCapturing(kiln__cu_stream handle, kiln__cu_enum *out_status) {
