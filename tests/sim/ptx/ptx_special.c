@@ -136,7 +136,8 @@ static double approximate(const ptx_warp *warp, const ptx_op *op, double a, doub
     if (f == DIV && op->flags & PTX_F_APPROX && fabs(b) > 0x1p126 && isfinite(b)) return a * copysign(0, b);
     if (!isfinite(value) || value == 0 || !isfinite(a) || a == 0) return value;
     if (f == TANH && fabs(a) < 0x1p-126) return value;
-    double room = allowed(row, a, value) - half_place(approximations[row].type, value);
+    double bound = allowed(row, a, value);
+    double room = bound - half_place(approximations[row].type, fabs(value) + bound);
     double moved = value + deviation(warp, row, bits_a, bits_b) * (room > 0 ? room : 0);
     bool bounded = f == SIN || f == COS || f == TANH;
     return bounded && fabs(moved) > 1 ? copysign(1, moved) : moved;
