@@ -15,8 +15,8 @@ static const uint64_t edges[] = {
     17,         31,         32,         33,
     63,         64,         65,         128,
     255,        256,        0x7fff,     0x8000,
-    0x8001,     0xffff,     0x10000,    0x7fffff,
-    0x800000,   0x7fffffff, 0x80000000, 0x80000001,
+    0x8001,     0xffff,     0x10000,    0x807fffff,
+    0x80800000, 0x7fffffff, 0x80000000, 0x80000001,
     0xfffffffe, 0xffffffff, 1ull << 32, 0x7fffffffffffffff,
     1ull << 63, ~1ull,      ~0ull,      0x0123456789abcdef,
 };

@@ -1,0 +1,158 @@
+// CUDA C of the usual kinds, for tests/sim/ptx_programs_test.c, which has the same kernels on the host. The PTX beside
+// it was written by scripts/sim_programs.sh: by nvcc and by clang, each without and with optimisation.
+#if defined(__clang__)
+#define __global__ __attribute__((global))
+#define __device__ __attribute__((device))
+#define __shared__ __attribute__((shared))
+#define __constant__ __attribute__((constant))
+#define THREAD        __nvvm_read_ptx_sreg_tid_x()
+#define THREAD_Y      __nvvm_read_ptx_sreg_tid_y()
+#define THREADS       __nvvm_read_ptx_sreg_ntid_x()
+#define BLOCK         __nvvm_read_ptx_sreg_ctaid_x()
+#define BLOCK_Y       __nvvm_read_ptx_sreg_ctaid_y()
+#define ADD(at, by)   __nvvm_atom_add_gen_i((int *)(at), (int)(by))
+#define UP(v, by)     __nvvm_shfl_sync_up_i32(0xffffffff, (int)(v), (int)(by), 0)
+#define DOWN_F(v, by) __nvvm_shfl_sync_down_f32(0xffffffff, (v), (by), 31)
+#define __popc(v)     __builtin_popcount(v)
+#else
+#define THREAD        threadIdx.x
+#define THREAD_Y      threadIdx.y
+#define THREADS       blockDim.x
+#define BLOCK         blockIdx.x
+#define BLOCK_Y       blockIdx.y
+#define ADD(at, by)   atomicAdd((at), (by))
+#define UP(v, by)     __shfl_up_sync(0xffffffff, (v), (by))
+#define DOWN_F(v, by) __shfl_down_sync(0xffffffff, (v), (by))
+#endif
+
+typedef unsigned int uint;
+typedef unsigned char byte;
+
+// The sum of each block's THREADS numbers.
+extern "C" __global__ void reduce(const float *in, float *out, uint n) {
+    __shared__ float part[32];
+    uint i = BLOCK * THREADS + THREAD;
+    float sum = i < n ? in[i] : 0.0f;
+    for (uint by = 16; by; by /= 2) sum += DOWN_F(sum, by);
+    if (THREAD % 32 == 0) part[THREAD / 32] = sum;
+    __syncthreads();
+    if (THREAD < 32) {
+        sum = THREAD < THREADS / 32 ? part[THREAD] : 0.0f;
+        for (uint by = 16; by; by /= 2) sum += DOWN_F(sum, by);
+        if (THREAD == 0) out[BLOCK] = sum;
+    }
+}
+
+// By tiles of 16 x 16 in shared memory.
+extern "C" __global__ void transpose(const uint *in, uint *out, uint rows, uint columns) {
+    __shared__ uint tile[16][17];
+    uint column = BLOCK * 16 + THREAD, row = BLOCK_Y * 16 + THREAD_Y;
+    if (row < rows && column < columns) tile[THREAD_Y][THREAD] = in[row * columns + column];
+    __syncthreads();
+    uint to_row = BLOCK * 16 + THREAD_Y, to_column = BLOCK_Y * 16 + THREAD;
+    if (to_row < columns && to_column < rows) out[to_row * rows + to_column] = tile[THREAD][THREAD_Y];
+}
+
+// In shared memory first, then in global memory.
+extern "C" __global__ void histogram(const byte *in, uint *out, uint n) {
+    __shared__ uint bins[256];
+    for (uint b = THREAD; b < 256; b += THREADS) bins[b] = 0;
+    __syncthreads();
+    uint i = BLOCK * THREADS + THREAD;
+    if (i < n) ADD(&bins[in[i]], 1u);
+    __syncthreads();
+    for (uint b = THREAD; b < 256; b += THREADS)
+        if (bins[b]) ADD(&out[b], bins[b]);
+}
+
+// Inclusive sums within a block.
+extern "C" __global__ void scan(const uint *in, uint *out) {
+    __shared__ uint sums[32];
+    uint lane = THREAD % 32, warp = THREAD / 32, i = BLOCK * THREADS + THREAD, sum = in[i];
+    for (uint by = 1; by < 32; by *= 2) {
+        uint other = UP(sum, by);
+        if (lane >= by) sum += other;
+    }
+    if (lane == 31) sums[warp] = sum;
+    __syncthreads();
+    for (uint w = 0; w < warp; w++) sum += sums[w];
+    out[i] = sum;
+}
+
+__device__ __attribute__((noinline)) uint fibonacci(uint n) {
+    return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2);
+}
+
+extern "C" __global__ void recursion(uint *out) {
+    out[THREAD] = fibonacci(THREAD % 10);
+}
+
+__constant__ int weights[8] = {3, -1, 4, 1, -5, 9, 2, 6};
+
+extern "C" __global__ void choose(const int *in, int *out) {
+    int x = in[THREAD], y;
+    switch (x & 15) {
+    case 0: y = x + 1; break;
+    case 1: y = x * 3; break;
+    case 2: y = -x; break;
+    case 3: y = x / 7; break;
+    case 4: y = x % 7; break;
+    case 5: y = x >> 3; break;
+    case 6: y = x << 3; break;
+    case 7: y = x ^ 0x55; break;
+    case 8: y = weights[THREAD % 8]; break;
+    case 9:
+        y = 0;
+        while (x > 0) y += x & 1, x >>= 1;
+        break;
+    default: y = x > 0 ? 1000 : -1000;
+    }
+    out[THREAD] = y;
+}
+
+// Sorts 16 numbers in an array of its own.
+extern "C" __global__ void sort(const short *in, short *out) {
+    short own[16];
+    for (int i = 0; i < 16; i++) own[i] = in[THREAD * 16 + i];
+    for (int i = 1; i < 16; i++) {
+        short value = own[i];
+        int j = i;
+        for (; j > 0 && own[j - 1] > value; j--) own[j] = own[j - 1];
+        own[j] = value;
+    }
+    for (int i = 0; i < 16; i++) out[THREAD * 16 + i] = own[i];
+}
+
+// 128-bit products and quotients of 64 bits.
+extern "C" __global__ void wide(const unsigned long long *a, const unsigned long long *b, unsigned long long *out) {
+    unsigned long long x = a[THREAD], y = b[THREAD] | 1;
+    unsigned long long low = (x & 0xffffffffu) * (y & 0xffffffffu), middle = (x >> 32) * (y & 0xffffffffu) + (low >> 32);
+    unsigned long long other = (x & 0xffffffffu) * (y >> 32) + (middle & 0xffffffffu);
+    out[THREAD * 3] = (x >> 32) * (y >> 32) + (middle >> 32) + (other >> 32);
+    out[THREAD * 3 + 1] = x / y;
+    out[THREAD * 3 + 2] = (unsigned long long)((long long)x % (long long)y);
+}
+
+// A machine with four registers: the first word of each step says what it does to the registers that the others name.
+extern "C" __global__ void interpret(const byte *steps, uint *out, uint count) {
+    uint thread = THREAD, r[4] = {thread, thread * 7 + 1, thread ^ 0x1234, 99};
+    for (uint i = 0; i < count; i++) {
+        const byte *step = steps + (i * THREADS + THREAD) * 4;
+        uint a = r[step[1] & 3], b = r[step[2] & 3], *d = &r[step[3] & 3];
+        switch (step[0] % 12) {
+        case 0: *d = a + b; break;
+        case 1: *d = a - b; break;
+        case 2: *d = a * b; break;
+        case 3: *d = a / (b | 1); break;
+        case 4: *d = a << (b & 31); break;
+        case 5: *d = a >> (b & 31); break;
+        case 6: out[THREAD] = a; break;
+        case 7: *d = out[THREAD] + b; break;
+        case 8: *d = __popc(a) + b; break;
+        case 9: *d = a & b; break;
+        case 10: *d = a | ~b; break;
+        case 11: ADD(&out[THREAD], a); break;
+        }
+    }
+    for (int i = 0; i < 4; i++) ADD(&out[THREAD], r[i]);
+}
