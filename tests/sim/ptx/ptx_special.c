@@ -138,9 +138,7 @@ static double approximate(const ptx_warp *warp, const ptx_op *op, double a, doub
     if (f == TANH && fabs(a) < 0x1p-126) return value;
     double bound = allowed(row, a, value);
     double room = bound - half_place(approximations[row].type, fabs(value) + bound);
-    double moved = value + deviation(warp, row, bits_a, bits_b) * (room > 0 ? room : 0);
-    bool bounded = f == SIN || f == COS || f == TANH;
-    return bounded && fabs(moved) > 1 ? copysign(1, moved) : moved;
+    return value + deviation(warp, row, bits_a, bits_b) * (room > 0 ? room : 0);
 }
 
 static void run_approximate(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
