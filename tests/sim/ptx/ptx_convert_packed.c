@@ -57,6 +57,7 @@ static uint32_t encode_power(double value, const ptx_op *op) {
 }
 
 static uint32_t encode(const packed *to, double value, const ptx_op *op) {
+    if (to->bits == 16) return ptx_narrow_store(to->format, value, (sim_rounding)op->mode, op->flags);
     if (isnan(value)) return to->nan;
     if (to->type == PTX_ue8m0x2) return encode_power(value, op);
     if (op->flags & PTX_F_RELU && value <= 0) value = 0;
@@ -65,6 +66,7 @@ static uint32_t encode(const packed *to, double value, const ptx_op *op) {
 
 static double decode(const packed *from, uint32_t bits) {
     bits &= (1u << from->bits) - 1;
+    if (from->bits == 16) return ptx_narrow_load(from->format, bits, 0);
     return from->type == PTX_ue8m0x2 ? sim_ue8m0_decode((uint8_t)bits) : sim_decode(from->format, bits);
 }
 

@@ -55,12 +55,42 @@ static uint32_t flush(sim_format format, uint32_t bits) {
     return (bits & ~sign_of(format)) < least_normal(format) ? bits & sign_of(format) : bits;
 }
 
+/* The exponent moves by a multiplication, which is exact and takes care of subnormals. */
+static double decode_half(uint32_t bits) {
+    uint32_t magnitude = bits & 0x7fff;
+    uint64_t wide = (uint64_t)magnitude << 42;
+    double value;
+    memcpy(&value, &wide, sizeof value);
+    value = magnitude > 0x7c00 ? NAN : magnitude == 0x7c00 ? INFINITY : value * 0x1p1008;
+    return bits & 0x8000 ? -value : value;
+}
+
 double ptx_narrow_load(sim_format format, uint32_t bits, uint32_t flags) {
     if (flags & PTX_F_FTZ) bits = flush(format, bits);
-    if (format != SIM_f32) return sim_decode(format, bits);
+    if (format == SIM_f16) return decode_half(bits);
+    if (format == SIM_bf16) bits <<= 16;
     float value;
     memcpy(&value, &bits, sizeof value);
     return value;
+}
+
+/* To nearest even by the digits that go: in integers where the result is normal, by a sum where it is not. As
+ * sim_encode, which has every rounding. */
+static uint32_t encode_nearest(sim_format format, double value) {
+    int mantissa = format == SIM_f16 ? 10 : 7, bias = format == SIM_f16 ? 15 : 127, drop = 52 - mantissa;
+    uint64_t sign = signbit(value) ? 0x8000 : 0, infinity = 0x7fffull >> mantissa << mantissa, bits, base;
+    double magnitude = fabs(value),
+           unit = format == SIM_f16 ? 0x1p28 : 0x1p-81; /* its last place is the least number */
+    if (magnitude < (format == SIM_f16 ? 0x1p-14 : 0x1p-126)) {
+        double sum = magnitude + unit;
+        memcpy(&bits, &sum, sizeof bits);
+        memcpy(&base, &unit, sizeof base);
+        return (uint32_t)((bits - base) | sign);
+    }
+    memcpy(&bits, &magnitude, sizeof bits);
+    bits = (bits + (1ull << (drop - 1)) - 1 + (bits >> drop & 1)) >> drop;
+    bits -= (uint64_t)(1023 - bias) << mantissa;
+    return (uint32_t)((bits < infinity ? bits : infinity) | sign);
 }
 
 uint32_t ptx_narrow_store(sim_format format, double value, sim_rounding rounding, uint32_t flags) {
@@ -68,11 +98,13 @@ uint32_t ptx_narrow_store(sim_format format, double value, sim_rounding rounding
     if (flags & PTX_F_SAT) value = value > 0 ? fmin(value, 1) : 0;
     if (flags & PTX_F_RELU && !(value > 0)) return 0;
     uint32_t bits;
-    if (format == SIM_f32 && rounding == SIM_ROUND_NEAREST_EVEN && !(flags & PTX_F_SATFINITE)) {
+    if (rounding != SIM_ROUND_NEAREST_EVEN || flags & PTX_F_SATFINITE) {
+        bits = sim_encode(format, value, rounding, flags & PTX_F_SATFINITE);
+    } else if (format == SIM_f32) {
         float nearest = (float)value;
         memcpy(&bits, &nearest, sizeof bits);
     } else {
-        bits = sim_encode(format, value, rounding, flags & PTX_F_SATFINITE);
+        bits = encode_nearest(format, value);
     }
     return flags & PTX_F_FTZ ? flush(format, bits) : bits;
 }
@@ -112,6 +144,32 @@ double ptx_double_nan(void) {
 FAST_BINARY(run_add_f32, +)
 FAST_BINARY(run_sub_f32, -)
 FAST_BINARY(run_mul_f32, *)
+
+/* Orders numbers as their values are, -0 before +0. */
+static inline int32_t order(uint32_t bits) {
+    return (int32_t)(bits & 0x80000000u ? bits ^ 0x7fffffffu : bits);
+}
+
+static inline void choose_lanes(ptx_warp *warp, const ptx_op *op, uint32_t mask, bool largest) {
+    const uint32_t *a = PTX_ARRAY(uint32_t, op->s[0]), *b = PTX_ARRAY(uint32_t, op->s[1]);
+    uint32_t bits[PTX_WARP];
+    float results[PTX_WARP];
+    for (int l = 0; l < PTX_WARP; l++) {
+        bool a_nan = (a[l] & 0x7fffffffu) > 0x7f800000u, b_nan = (b[l] & 0x7fffffffu) > 0x7f800000u;
+        bool first = (order(a[l]) > order(b[l])) == largest;
+        bits[l] = b_nan | (!a_nan & first) ? a[l] : b[l];
+    }
+    memcpy(results, bits, sizeof results);
+    ptx_store_f32(warp, op->d[0], results, mask);
+}
+
+static void run_min_f32(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
+    choose_lanes(warp, op, mask, false);
+}
+
+static void run_max_f32(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
+    choose_lanes(warp, op, mask, true);
+}
 
 static inline __attribute__((always_inline)) void fma_lanes(const ptx_warp *warp, const ptx_op *op, float *results) {
     const float *a = PTX_ARRAY(float, op->s[0]), *b = PTX_ARRAY(float, op->s[1]), *c = PTX_ARRAY(float, op->s[2]);
@@ -270,6 +328,7 @@ static void decode_choice(ptx_decoder *decoder, ptx_type type, uint32_t operatio
     }
     ptx_decode_same(decoder, type, 2);
     op->run = type == PTX_f64 ? run_double : run_narrow;
+    if (type == PTX_f32 && !op->flags && op->mode == operation) op->run = operation == MIN ? run_min_f32 : run_max_f32;
 }
 
 /* What the type allows beside the rounding. */
