@@ -45,6 +45,21 @@ static void run_unpack(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
     }
 }
 
+/* The usual ones: two halves. */
+#define HALVES(bits, half, whole)                                                                   \
+    static void run_pack_##bits(ptx_warp *warp, const ptx_op *op, uint32_t mask) {                  \
+        whole *d = PTX_ARRAY(whole, op->d[0]);                                                      \
+        const half *low = PTX_ARRAY(half, op->s[0]), *high = PTX_ARRAY(half, op->s[1]);             \
+        PTX_LANES(d[l] = low[l] | (whole)high[l] << (bits) / 2);                                    \
+    }                                                                                               \
+    static void run_unpack_##bits(ptx_warp *warp, const ptx_op *op, uint32_t mask) {                \
+        half *low = PTX_ARRAY(half, op->d[0]), *high = PTX_ARRAY(half, op->d[1]);                   \
+        const whole *a = PTX_ARRAY(whole, op->s[0]);                                                \
+        PTX_LANES(whole value = a[l]; low[l] = (half)value; high[l] = (half)(value >> (bits) / 2)); \
+    }
+HALVES(32, uint16_t, uint32_t)
+HALVES(64, uint32_t, uint64_t)
+
 static void decode_vector(ptx_decoder *decoder, const ptx_operand *vector, bool pack) {
     const ptx_operand *operands = decoder->statement->operands;
     ptx_op *op = decoder->op;
@@ -54,6 +69,8 @@ static void decode_vector(ptx_decoder *decoder, const ptx_operand *vector, bool 
     ptx_type element = bits / count == 8 ? PTX_b8 : bits / count == 16 ? PTX_b16 : PTX_b32;
     op->count = count;
     op->run = pack ? run_pack : run_unpack;
+    if (count == 2 && bits == 32) op->run = pack ? run_pack_32 : run_unpack_32;
+    if (count == 2 && bits == 64) op->run = pack ? run_pack_64 : run_unpack_64;
     if (pack)
         op->d[0] = ptx_result(decoder, &operands[0], op->type);
     else
