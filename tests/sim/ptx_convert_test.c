@@ -15,6 +15,7 @@
 enum { COUNT = 1 << 16 };
 
 static uint64_t seed;
+static size_t count = COUNT; /* of the present operands */
 
 /* ---- Formats, read by their definitions ---- */
 
@@ -75,7 +76,8 @@ static uint64_t one_of(const format *f) {
 /* All patterns of 16 bits; of wider ones edges around every power of two, and random numbers of all sizes. */
 static void fill(uint64_t *raw, uint32_t bits, int mantissa) {
     uint64_t state = seed;
-    for (uint64_t i = 0; i < COUNT; i++) {
+    count = bits <= 16 ? COUNT : COUNT / 8;
+    for (uint64_t i = 0; i < count; i++) {
         uint64_t number = harness_random(&state);
         raw[i] = i;
         if (bits <= 16) continue;
@@ -92,9 +94,9 @@ static void fill(uint64_t *raw, uint32_t bits, int mantissa) {
 }
 
 static void *pack(const uint64_t *raw, uint32_t bits) {
-    uint8_t *bytes = malloc(COUNT * bits / 8);
+    uint8_t *bytes = malloc(count * bits / 8);
     assert_non_null(bytes);
-    for (size_t i = 0; i < COUNT; i++)
+    for (size_t i = 0; i < count; i++)
         memcpy(bytes + i * bits / 8, &raw[i], bits / 8);
     return bytes;
 }
@@ -105,11 +107,11 @@ static void run(const char *target, const char *code, uint32_t result_bits, uint
     if (b) test.source_bits[1] = source_bits;
     void *first = pack(a, source_bits), *second = b ? pack(b, source_bits) : NULL;
     const void *sources[HARNESS_SOURCES] = {first, second};
-    uint8_t *bytes = malloc(COUNT * result_bits / 8);
+    uint8_t *bytes = malloc(count * result_bits / 8);
     assert_non_null(bytes);
-    harness_run(&test, COUNT, bytes, sources);
-    memset(results, 0, COUNT * sizeof *results);
-    for (size_t i = 0; i < COUNT; i++)
+    harness_run(&test, count, bytes, sources);
+    memset(results, 0, count * sizeof *results);
+    for (size_t i = 0; i < count; i++)
         memcpy(&results[i], bytes + i * result_bits / 8, result_bits / 8);
     free(first);
     free(second);
@@ -148,7 +150,7 @@ static void check_real(const format *to, const format *from, int rounding, uint3
              flags & RELU ? ".relu" : "", flags & SATFINITE ? ".satfinite" : "", to->name, from->name);
     fill(raw, from->bits, from->mantissa);
     run("sm_90", code, to->bits, from->bits, raw, NULL, results);
-    for (size_t i = 0; i < COUNT; i++) {
+    for (size_t i = 0; i < count; i++) {
         uint64_t a = flags & FTZ ? flushed(from, raw[i]) : raw[i];
         uint64_t wanted = rounded(to, value_of(from, a), rounding < 0 ? EXACT_RN : (exact_rounding)rounding);
         expect(code, raw[i], 0, results[i], finished(to, wanted, flags));
@@ -202,7 +204,7 @@ static void to_integral_values(void **state) {
                  f->name);
         fill(raw, f->bits, f->mantissa);
         run("sm_90", code, f->bits, f->bits, raw, NULL, results);
-        for (size_t i = 0; i < COUNT; i++) {
+        for (size_t i = 0; i < count; i++) {
             double value = value_of(f, raw[i]);
             if (isfinite(value)) value = copysign(whole(value, r), value);
             expect(code, raw[i], 0, results[i], finished(f, rounded(f, value, EXACT_RN), sat ? SAT : 0));
@@ -225,7 +227,7 @@ static void to_tf32(void **state) {
     fill(raw, 32, 23);
     for (size_t n = 0; n < sizeof rows / sizeof *rows; n++) {
         run("sm_100", rows[n].code, 32, 32, raw, NULL, results);
-        for (size_t i = 0; i < COUNT; i++) {
+        for (size_t i = 0; i < count; i++) {
             uint64_t wanted = finished(&tf32, rounded(&tf32, value_of(&f32, raw[i]), rows[n].rounding), rows[n].flags);
             expect(rows[n].code, raw[i], 0, results[i], wanted == tf32.nan ? 0x7fffffff : wanted << 13);
         }
@@ -278,7 +280,7 @@ static void between_integers(void **state) {
         snprintf(code, sizeof code, "cvt%s.%s.%s %%d, %%a;", sat ? ".sat" : "", to->name, from->name);
         fill(raw, source_bits, (int)source_bits / 2);
         run("sm_90", code, result_bits, source_bits, raw, NULL, results);
-        for (size_t i = 0; i < COUNT; i++) {
+        for (size_t i = 0; i < count; i++) {
             __int128 value = integer_of(from, raw[i]);
             if (sat && value < least(to)) value = least(to);
             if (sat && value > greatest(to)) value = greatest(to);
@@ -297,7 +299,7 @@ static void integers_to_floating_point(void **state) {
         snprintf(code, sizeof code, "cvt.%s.%s.%s %%d, %%a;", rounding_names[n % 4], to->name, from->name);
         fill(raw, source_bits, (int)source_bits / 2);
         run("sm_90", code, to->bits, source_bits, raw, NULL, results);
-        for (size_t i = 0; i < COUNT; i++) {
+        for (size_t i = 0; i < count; i++) {
             __int128 value = integer_of(from, raw[i]);
             exact sum = {{0}};
             uint64_t magnitude = (uint64_t)(value < 0 ? -value : value);
@@ -318,7 +320,7 @@ static void floating_point_to_integers(void **state) {
         snprintf(code, sizeof code, "cvt.%si.%s.%s %%d, %%a;", rounding_names[n % 4], to->name, from->name);
         fill(raw, from->bits, from->mantissa);
         run("sm_90", code, result_bits, from->bits, raw, NULL, results);
-        for (size_t i = 0; i < COUNT; i++) {
+        for (size_t i = 0; i < count; i++) {
             double value = value_of(from, raw[i]);
             __int128 wanted;
             if (isnan(value)) {
@@ -365,6 +367,7 @@ static uint32_t nearest(const small *f, double value, bool relu) {
 
 static void f32_pairs_to_small_types(void **state) {
     (void)state;
+    count = COUNT;
     static const small *const types[] = {&e4m3, &e5m2, &e2m1};
     for (int n = 0; n < 6; n++) {
         const small *f = types[n / 2];
@@ -372,7 +375,7 @@ static void f32_pairs_to_small_types(void **state) {
         char code[96];
         snprintf(code, sizeof code, "cvt.rn.satfinite%s.%s.f32 %%d, %%a, %%b;", relu ? ".relu" : "", f->name);
         uint64_t random = seed;
-        for (size_t i = 0; i < COUNT; i++) {
+        for (size_t i = 0; i < count; i++) {
             /* Every f16 value is among them, moved by the f32's last place now and then. */
             double value = value_of(&f16, i);
             raw[i] =
@@ -380,7 +383,7 @@ static void f32_pairs_to_small_types(void **state) {
             other[i] = harness_random(&random) >> 32;
         }
         run("sm_100a", code, f->bits * 2, 32, raw, other, results);
-        for (size_t i = 0; i < COUNT; i++) {
+        for (size_t i = 0; i < count; i++) {
             uint32_t high = nearest(f, value_of(&f32, raw[i]), relu), low = nearest(f, value_of(&f32, other[i]), relu);
             expect(code, raw[i], other[i], results[i], high << f->bits | low);
         }
@@ -389,16 +392,17 @@ static void f32_pairs_to_small_types(void **state) {
 
 static void f16_pairs_to_small_types(void **state) {
     (void)state;
+    count = COUNT;
     static const small *const types[] = {&e4m3, &e5m2, &e2m1};
     for (int n = 0; n < 6; n++) {
         const small *f = types[n / 2];
         bool relu = n & 1;
         char code[96];
         snprintf(code, sizeof code, "cvt.rn.satfinite%s.%s.f16x2 %%d, %%a;", relu ? ".relu" : "", f->name);
-        for (size_t i = 0; i < COUNT; i++)
+        for (size_t i = 0; i < count; i++)
             raw[i] = i << 16 | (0xffff & (i * 40503));
         run("sm_100a", code, f->bits * 2, 32, raw, NULL, results);
-        for (size_t i = 0; i < COUNT; i++) {
+        for (size_t i = 0; i < count; i++) {
             uint32_t high = nearest(f, value_of(&f16, raw[i] >> 16), relu);
             uint32_t low = nearest(f, value_of(&f16, raw[i] & 0xffff), relu);
             expect(code, raw[i], 0, results[i], high << f->bits | low);
@@ -418,16 +422,17 @@ static uint64_t widened(const small *f, uint32_t bits) {
 
 static void small_types_to_f16_pairs(void **state) {
     (void)state;
+    count = COUNT;
     static const small *const types[] = {&e4m3, &e5m2, &e2m1};
     for (int n = 0; n < 3; n++) {
         const small *f = types[n];
         char code[96];
         uint32_t half = (1u << f->bits) - 1;
         snprintf(code, sizeof code, "cvt.rn.f16x2.%s %%d, %%a;", f->name);
-        for (size_t i = 0; i < COUNT; i++)
+        for (size_t i = 0; i < count; i++)
             raw[i] = i & ((1u << f->bits * 2) - 1);
         run("sm_100a", code, 32, f->bits * 2, raw, NULL, results);
-        for (size_t i = 0; i < COUNT; i++) {
+        for (size_t i = 0; i < count; i++) {
             uint64_t high = widened(f, (uint32_t)raw[i] >> f->bits & half), low = widened(f, (uint32_t)raw[i] & half);
             expect(code, raw[i], 0, results[i], high << 16 | low);
         }
@@ -446,14 +451,14 @@ static void f32_pairs_to_16_bits(void **state) {
                 {"rn.satfinite", EXACT_RN, SATFINITE},
                 {"rz.relu.satfinite", EXACT_RZ, RELU | SATFINITE}};
     fill(raw, 32, 23);
-    for (size_t i = 0; i < COUNT; i++)
-        other[i] = raw[COUNT - 1 - i];
+    for (size_t i = 0; i < count; i++)
+        other[i] = raw[count - 1 - i];
     for (size_t n = 0; n < 2 * sizeof rows / sizeof *rows; n++) {
         const format *f = formats[n % 2];
         char code[96];
         snprintf(code, sizeof code, "cvt.%s.%sx2.f32 %%d, %%a, %%b;", rows[n / 2].modifiers, f->name);
         run("sm_90", code, 32, 32, raw, other, results);
-        for (size_t i = 0; i < COUNT; i++) {
+        for (size_t i = 0; i < count; i++) {
             uint64_t high = finished(f, rounded(f, value_of(&f32, raw[i]), rows[n / 2].rounding), rows[n / 2].flags);
             uint64_t low = finished(f, rounded(f, value_of(&f32, other[i]), rows[n / 2].rounding), rows[n / 2].flags);
             expect(code, raw[i], other[i], results[i], high << 16 | low);
@@ -473,27 +478,28 @@ static uint64_t power(uint32_t bits, bool up, bool finite) {
 static void powers_of_two(void **state) {
     (void)state;
     fill(raw, 32, 23);
-    for (size_t i = 0; i < COUNT; i++)
-        other[i] = raw[COUNT - 1 - i] & 0xffff0000; /* a bf16 */
+    for (size_t i = 0; i < count; i++)
+        other[i] = raw[count - 1 - i] & 0xffff0000; /* a bf16 */
     for (int n = 0; n < 8; n++) {
         bool up = n & 1, finite = n & 2, brain = n & 4;
         char code[96];
         snprintf(code, sizeof code, "cvt.%s%s.ue8m0x2.%s;", up ? "rp" : "rz", finite ? ".satfinite" : "",
                  brain ? "bf16x2 %d, %a" : "f32 %d, %a, %b");
         static uint64_t pairs[COUNT];
-        for (size_t i = 0; i < COUNT; i++)
+        for (size_t i = 0; i < count; i++)
             pairs[i] = (raw[i] & 0xffff0000) | other[i] >> 16;
         run("sm_120a", code, 16, 32, brain ? pairs : raw, brain ? NULL : other, results);
-        for (size_t i = 0; i < COUNT; i++) {
+        for (size_t i = 0; i < count; i++) {
             uint64_t high = power((uint32_t)(brain ? raw[i] & 0xffff0000 : raw[i]), up, finite);
             expect(code, raw[i], other[i], results[i], high << 8 | power((uint32_t)other[i], up, finite));
         }
     }
+    count = COUNT;
     const char *back = "cvt.rn.bf16x2.ue8m0x2 %d, %a;";
-    for (size_t i = 0; i < COUNT; i++)
+    for (size_t i = 0; i < count; i++)
         raw[i] = i;
     run("sm_100f", back, 32, 16, raw, NULL, results);
-    for (size_t i = 0; i < COUNT; i++) {
+    for (size_t i = 0; i < count; i++) {
         uint64_t high = i >> 8, low = i & 0xff;
         high = high == 0xff ? 0x7fff : high ? high << 7 : 0x40;
         low = low == 0xff ? 0x7fff : low ? low << 7 : 0x40;

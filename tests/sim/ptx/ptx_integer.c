@@ -24,7 +24,7 @@ SIGNED(PTX_BINARY, run_max, a > b ? a : b)
 SIGNED(PTX_UNARY, run_abs, a < 0 ? 0 - (uint64_t)a : (uint64_t)a)
 
 /* A quotient by zero is unspecified: all ones here, and the dividend is the remainder. The least number by -1 wraps. */
-UNSIGNED(PTX_BINARY, run_div, b == 0 ? ~(uint64_t)0 : a / b)
+UNSIGNED(PTX_BINARY, run_div, b == 0 ? ~(uint64_t)0 : (uint64_t)(a / b))
 UNSIGNED(PTX_BINARY, run_rem, b == 0 ? a : a % b)
 SIGNED(PTX_BINARY, run_div, b == 0 ? UINT64_MAX : b == -1 ? 0 - (uint64_t)a : (uint64_t)(a / b))
 SIGNED(PTX_BINARY, run_rem, b == 0 ? a : b == -1 ? 0 : a % b)
