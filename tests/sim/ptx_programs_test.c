@@ -166,6 +166,28 @@ static void scan(void **state) {
     }
 }
 
+static void multiplication(void **state) {
+    (void)state;
+    enum { N = 29 };
+    EACH_TEXT(text) {
+        buffers all = {0};
+        float *a = buffer_add(&all, sizeof(float[N][N])), *b = buffer_add(&all, sizeof(float[N][N]));
+        float *c = buffer_add(&all, sizeof(float[N][N]));
+        for (int i = 0; i < N * N; i++) {
+            a[i] = (float)(harness_random(&seed) % 64) - 32; /* sums are exact in any order */
+            b[i] = (float)(harness_random(&seed) % 64) - 32;
+        }
+        launch(text, "multiply", (uint32_t[]){4, 4}, (uint32_t[]){8, 8}, &all, (uint32_t[]){N, 0});
+        for (int i = 0; i < N * N; i++) {
+            float sum = 0;
+            for (int k = 0; k < N; k++)
+                sum += a[i / N * N + k] * b[k * N + i % N];
+            assert_true(c[i] == sum);
+        }
+        buffers_free(&all);
+    }
+}
+
 static void recursion(void **state) {
     (void)state;
     static const uint32_t fibonacci[10] = {0, 1, 1, 2, 3, 5, 8, 13, 21, 34};
@@ -327,9 +349,10 @@ static int free_all(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reduction), cmocka_unit_test(transposition),   cmocka_unit_test(histogram),
-        cmocka_unit_test(scan),      cmocka_unit_test(recursion),       cmocka_unit_test(choices),
-        cmocka_unit_test(sorting),   cmocka_unit_test(wide_arithmetic), cmocka_unit_test(interpretation),
+        cmocka_unit_test(reduction),      cmocka_unit_test(transposition),  cmocka_unit_test(histogram),
+        cmocka_unit_test(scan),           cmocka_unit_test(multiplication), cmocka_unit_test(recursion),
+        cmocka_unit_test(choices),        cmocka_unit_test(sorting),        cmocka_unit_test(wide_arithmetic),
+        cmocka_unit_test(interpretation),
     };
     return cmocka_run_group_tests_name("ptx_programs", tests, load_all, free_all);
 }

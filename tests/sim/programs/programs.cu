@@ -156,3 +156,18 @@ extern "C" __global__ void interpret(const byte *steps, uint *out, uint count) {
     }
     for (int i = 0; i < 4; i++) ADD(&out[THREAD], r[i]);
 }
+
+// c = a b, of n x n, by tiles of 8 x 8.
+extern "C" __global__ void multiply(const float *a, const float *b, float *c, uint n) {
+    __shared__ float left[8][8], right[8][8];
+    uint row = BLOCK_Y * 8 + THREAD_Y, column = BLOCK * 8 + THREAD;
+    float sum = 0.0f;
+    for (uint at = 0; at < n; at += 8) {
+        left[THREAD_Y][THREAD] = row < n && at + THREAD < n ? a[row * n + at + THREAD] : 0.0f;
+        right[THREAD_Y][THREAD] = column < n && at + THREAD_Y < n ? b[(at + THREAD_Y) * n + column] : 0.0f;
+        __syncthreads();
+        for (uint i = 0; i < 8; i++) sum += left[THREAD_Y][i] * right[i][THREAD];
+        __syncthreads();
+    }
+    if (row < n && column < n) c[row * n + column] = sum;
+}
