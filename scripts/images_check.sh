@@ -2,8 +2,10 @@
 # Checks embedded/ against the sources:
 #   images_check.sh fresh        every image that the lists ask for is there, listed, whole, and fired from the sources as
 #                                they are now. Needs no compiler.
-#   images_check.sh again cuda   fires the backend's images again and compares every byte; exit status 77, after saying
-#   images_check.sh again rocm   why, where the very compilers of the manifests are not here.
+#   images_check.sh again BACKEND [OP TARGET]
+#                                fires the images of cuda or rocm again, or one operator's for one target, and compares
+#                                every byte; exit status 77, after saying why, where the very compilers of the manifests
+#                                are not here.
 #   images_check.sh              all three; what could not be done is said and is no failure.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -59,8 +61,8 @@ fresh() {
     echo "images-check: every image is listed, whole and fresh"
 }
 
-again() { # BACKEND
-    local kinds op here there file differing
+again() { # BACKEND [OP TARGET]
+    local kinds op here there file differing operators=${2:-$(scripts/targets.sh operators)} what=${2:+" $2 $3"}
     case $1 in
     cuda) kinds="ptx cubin" ;;
     rocm) kinds=hsaco ;;
@@ -76,9 +78,9 @@ again() { # BACKEND
     done
     scratch=$(mktemp -d)
     trap 'rm -rf "$scratch"' EXIT
-    CCACHE_DISABLE=1 scripts/fire.sh "$scratch" "" "$1"
-    differing=$(for op in $(scripts/targets.sh operators); do
-        comm -3 <(grep -E "^file=.* kind=(${kinds// /|}) " "embedded/$op/manifest" | LC_ALL=C sort) \
+    CCACHE_DISABLE=1 scripts/fire.sh "$scratch" "${2:-}" "${3:-$1}"
+    differing=$(for op in $operators; do
+        comm -3 <(grep -E "^file=.* target=${3:-[^ ]*} .*kind=(${kinds// /|}) " "embedded/$op/manifest" | LC_ALL=C sort) \
             <(grep '^file=' "$scratch/$op/manifest") | sed -n "s|^\t*file=\([^ ]*\) .*|embedded/$op/\1: its line differs|p" | uniq
         for file in "$scratch/$op"/*.*; do
             cmp -s "$file" "embedded/$op/${file##*/}" || echo "embedded/$op/${file##*/}: its bytes differ"
@@ -86,10 +88,10 @@ again() { # BACKEND
     done)
     if [ -n "$differing" ]; then
         echo "$differing"
-        echo "images-check: $1: fired again, other bytes: run make images"
+        echo "images-check: $1$what: fired again, other bytes: run make images"
         return 1
     fi
-    echo "images-check: $1: fired again, the same bytes"
+    echo "images-check: $1$what: fired again, the same bytes"
 }
 
 usage() {
@@ -99,7 +101,7 @@ usage() {
 
 case ${1:-all} in
 fresh) fresh ;;
-again) again "${2:-}" ;;
+again) again "${2:-}" "${3:-}" "${4:-}" ;;
 all)
     fresh
     for backend in cuda rocm; do "$0" again "$backend" || [ $? = 77 ]; done
