@@ -96,8 +96,10 @@ $(OUT)/libkiln.a: $(LOADER_OBJECTS) $(OPERATOR_OBJECTS) $(COMMON_OBJECTS) $(DESC
 	@rm -f $@
 	$(AR) rcs $@ $(filter %.o,$^)
 
+# nodelete: the HSA runtime keeps kiln's event handler and cannot be told to forget it; dlclose must leave it mapped.
 $(OUT)/libkiln.so.0: $(SHARED_OBJECTS) scripts/libkiln.map $(OBJECTS)
-	$(CC) -shared -Wl,-soname,libkiln.so.0 -Wl,--version-script=scripts/libkiln.map -o $@ $(filter %.o,$^) $(KILN_LDFLAGS)
+	$(CC) -shared -Wl,-soname,libkiln.so.0 -Wl,-z,nodelete -Wl,--version-script=scripts/libkiln.map -o $@ $(filter %.o,$^) \
+		$(KILN_LDFLAGS)
 
 $(OUT)/libkiln.so: $(OUT)/libkiln.so.0
 	ln -sf libkiln.so.0 $@
@@ -170,7 +172,7 @@ $(OUT)/tests/unit/allocation_faults_test: KILN_LDFLAGS += \
 	-Wl,--wrap=malloc,--wrap=calloc,--wrap=strdup,--wrap=posix_memalign,--wrap=free
 
 # The interpreters' own tests reach them without a driver around.
-$(filter $(OUT)/tests/sim/%,$(TEST_PROGRAMS)): $(patsubst %.c,$(OBJ)/%.o,$(sort $(wildcard tests/sim/ptx/*.c) \
+$(filter $(OUT)/tests/sim/%,$(TEST_PROGRAMS)): $(patsubst %.c,$(OBJ)/%.o,$(sort $(wildcard tests/sim/ptx/*.c tests/sim/amdgcn/*.c) \
 	tests/sim/core/sim_float.c tests/sim/core/sim_space.c))
 
 # One of the fuzzed parsers is the command line's.
@@ -262,6 +264,7 @@ sim: ## both simulated drivers, under their own names, in build/sim
 sim_objects = $(patsubst %.c,$(OBJ)/%.o,$(sort $(wildcard tests/sim/core/*.c tests/sim/$(1)/*.c $(SIM_ROOMS_$(1)))))
 # What each driver executes launches with, and what it takes from the library.
 SIM_ROOMS_cuda := tests/sim/ptx/*.c loader/image/sha256.c
+SIM_ROOMS_rocm := tests/sim/amdgcn/*.c
 
 # Interpreters are always optimised: their tests would take minutes otherwise.
 $(OBJ)/tests/sim/ptx/%.o $(OBJ)/tests/sim/amdgcn/%.o: KILN_CFLAGS += -O2 -fno-math-errno

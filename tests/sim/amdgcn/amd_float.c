@@ -7,7 +7,7 @@ typedef struct layout {
     int width, mantissa;
 } layout;
 
-static const layout layouts[] = {[AMD_F16] = {16, 10}, [AMD_F32] = {32, 23}, [AMD_F64] = {64, 52}};
+static const layout layouts[] = {[AMD_HALF] = {16, 10}, [AMD_SINGLE] = {32, 23}, [AMD_DOUBLE] = {64, 52}};
 
 uint64_t amd_sign(amd_format format) {
     return 1ull << (layouts[format].width - 1);
@@ -44,11 +44,11 @@ bool amd_is_denormal(amd_format format, uint64_t a) {
 
 sim_rounding amd_mode_rounding(amd_format format, uint32_t mode) {
     static const sim_rounding roundings[] = {SIM_ROUND_NEAREST_EVEN, SIM_ROUND_UP, SIM_ROUND_DOWN, SIM_ROUND_ZERO};
-    return roundings[mode >> (format == AMD_F32 ? AMD_MODE_ROUND_32 : AMD_MODE_ROUND_64) & 3];
+    return roundings[mode >> (format == AMD_SINGLE ? AMD_MODE_ROUND_32 : AMD_MODE_ROUND_64) & 3];
 }
 
 static uint32_t denormals(amd_format format, uint32_t mode) {
-    return mode >> (format == AMD_F32 ? AMD_MODE_DENORMAL_32 : AMD_MODE_DENORMAL_64) & 3;
+    return mode >> (format == AMD_SINGLE ? AMD_MODE_DENORMAL_32 : AMD_MODE_DENORMAL_64) & 3;
 }
 
 uint64_t amd_input(amd_format format, uint32_t mode, uint64_t a) {
@@ -60,8 +60,8 @@ uint64_t amd_output(amd_format format, uint32_t mode, uint64_t a) {
 }
 
 double amd_value(amd_format format, uint64_t a) {
-    if (format == AMD_F16) return sim_decode(SIM_f16, (uint32_t)a);
-    if (format == AMD_F32) {
+    if (format == AMD_HALF) return sim_decode(SIM_f16, (uint32_t)a);
+    if (format == AMD_SINGLE) {
         float value;
         uint32_t bits = (uint32_t)a;
         memcpy(&value, &bits, sizeof value);
@@ -73,7 +73,7 @@ double amd_value(amd_format format, uint64_t a) {
 }
 
 uint64_t amd_round_as(amd_format format, sim_rounding rounding, double value) {
-    if (format != AMD_F64) return sim_encode(format == AMD_F16 ? SIM_f16 : SIM_f32, value, rounding, false);
+    if (format != AMD_DOUBLE) return sim_encode(format == AMD_HALF ? SIM_f16 : SIM_f32, value, rounding, false);
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
     return bits;
@@ -132,7 +132,7 @@ uint64_t amd_add(amd_format format, uint32_t mode, uint64_t a, uint64_t b) {
     uint64_t nan = amd_nan_of(format, mode, s, 2);
     if (nan) return nan;
     double x = amd_value(format, s[0]), y = amd_value(format, s[1]);
-    double sum = format == AMD_F64 ? add_64(mode, x, y) : add_narrow(format, mode, x, y);
+    double sum = format == AMD_DOUBLE ? add_64(mode, x, y) : add_narrow(format, mode, x, y);
     return amd_output(format, mode, amd_round(format, mode, sum));
 }
 
@@ -141,7 +141,7 @@ uint64_t amd_multiply(amd_format format, uint32_t mode, uint64_t a, uint64_t b) 
     uint64_t nan = amd_nan_of(format, mode, s, 2);
     if (nan) return nan;
     double x = amd_value(format, s[0]), y = amd_value(format, s[1]);
-    double product = format == AMD_F64 ? multiply_64(mode, x, y) : x * y; /* exact in f64 for the narrow formats */
+    double product = format == AMD_DOUBLE ? multiply_64(mode, x, y) : x * y; /* exact in f64 for the narrow formats */
     return amd_output(format, mode, amd_round(format, mode, product));
 }
 
@@ -150,12 +150,12 @@ uint64_t amd_fma(amd_format format, uint32_t mode, uint64_t a, uint64_t b, uint6
     uint64_t nan = amd_nan_of(format, mode, s, 3);
     if (nan) return nan;
     double x = amd_value(format, s[0]), y = amd_value(format, s[1]), z = amd_value(format, s[2]);
-    double sum = format == AMD_F64 ? fma_64(mode, x, y, z) : add_narrow(format, mode, x * y, z);
+    double sum = format == AMD_DOUBLE ? fma_64(mode, x, y, z) : add_narrow(format, mode, x * y, z);
     return amd_output(format, mode, amd_round(format, mode, sum));
 }
 
 uint64_t amd_mad(amd_format format, uint32_t mode, uint64_t a, uint64_t b, uint64_t c) {
-    if (format == AMD_F32) mode &= ~(3u << AMD_MODE_DENORMAL_32);
+    if (format == AMD_SINGLE) mode &= ~(3u << AMD_MODE_DENORMAL_32);
     return amd_add(format, mode, amd_multiply(format, mode, a, b), c);
 }
 
@@ -212,7 +212,7 @@ int amd_compare(amd_format format, uint32_t mode, uint64_t a, uint64_t b) {
     return x < y ? AMD_LESS : x > y ? AMD_GREATER : AMD_EQUAL;
 }
 
-int amd_class(amd_format format, uint64_t a) {
+int amd_float_class(amd_format format, uint64_t a) {
     uint64_t m = magnitude(format, a);
     if (amd_is_nan(format, a)) return amd_is_signalling(format, a) ? 0 : 1;
     int kind = m == amd_infinity(format) ? 0 : m == 0 ? 3 : amd_is_denormal(format, a) ? 2 : 1;
@@ -257,7 +257,7 @@ uint64_t amd_ldexp(amd_format format, uint32_t mode, uint64_t a, int exponent) {
     if (nan) return nan;
     int limit = exponent > 5000 ? 5000 : exponent < -5000 ? -5000 : exponent;
     double value = amd_value(format, a);
-    if (format == AMD_F64) {
+    if (format == AMD_DOUBLE) {
         int before = enter_rounding(mode);
         volatile double x = value, scaled = ldexp(x, limit);
         fesetround(before);
@@ -285,9 +285,9 @@ int32_t amd_frexp_exponent(amd_format format, uint32_t mode, uint64_t a) {
 }
 
 uint64_t amd_modify_output(amd_format format, uint32_t mode, uint64_t a, int omod, bool clamp) {
-    static const double factors[] = {1, 2, 4, 0.5};
+    static const double factors[] = {1, 0.5, 2, 1, 4};
     if (omod && !(mode & AMD_MODE_IEEE) && !(denormals(format, mode) & 2) && !amd_is_nan(format, a)) {
-        a = amd_output(format, mode, amd_round(format, mode, amd_value(format, a) * factors[omod & 3]));
+        a = amd_output(format, mode, amd_round(format, mode, amd_value(format, a) * factors[omod]));
         if (magnitude(format, a) == 0) a = 0;
     }
     if (!clamp) return a;
@@ -322,6 +322,6 @@ uint64_t amd_convert(amd_format to, amd_format from, uint32_t mode, uint64_t a) 
     if (amd_is_nan(from, a)) return convert_nan(to, from, a);
     amd_format narrow = to < from ? to : from;
     /* v_cvt_f32_f64 is an f64 instruction and rounds as those do. */
-    sim_rounding rounding = amd_mode_rounding(narrow == AMD_F32 ? AMD_F64 : narrow, mode);
+    sim_rounding rounding = amd_mode_rounding(narrow == AMD_SINGLE ? AMD_DOUBLE : narrow, mode);
     return amd_output(to, mode, amd_round_as(to, rounding, amd_value(from, a)));
 }

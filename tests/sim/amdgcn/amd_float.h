@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef enum amd_format { AMD_F16, AMD_F32, AMD_F64 } amd_format;
+typedef enum amd_format { AMD_HALF, AMD_SINGLE, AMD_DOUBLE } amd_format;
 
 /* Bits of MODE. Rounding: 0 nearest even, 1 up, 2 down, 3 to zero. Denormals: 1 keeps them in inputs, 2 in results. */
 enum {
@@ -45,7 +45,7 @@ uint64_t amd_input(amd_format format, uint32_t mode, uint64_t a);
 uint64_t amd_output(amd_format format, uint32_t mode, uint64_t a);
 
 /* The value of the bits, exactly; and the bits of a value that is exact or was rounded to odd, rounded as mode says, or
- * as told, without flushing. AMD_F64: the value's own bits. */
+ * as told, without flushing. AMD_DOUBLE: the value's own bits. */
 double amd_value(amd_format format, uint64_t a);
 uint64_t amd_round(amd_format format, uint32_t mode, double value);
 uint64_t amd_round_as(amd_format format, sim_rounding rounding, double value);
@@ -74,7 +74,7 @@ int amd_compare(amd_format format, uint32_t mode, uint64_t a, uint64_t b);
 
 /* The bit of v_cmp_class's mask that a falls under: 0 signalling NaN, 1 quiet NaN, 2 -inf, 3 -normal, 4 -denormal, 5
  * -0, 6 +0, 7 +denormal, 8 +normal, 9 +inf. */
-int amd_class(amd_format format, uint64_t a);
+int amd_float_class(amd_format format, uint64_t a);
 
 /* Rounding to an integer, in the same format. */
 typedef enum amd_integer_rounding { AMD_TRUNC, AMD_CEIL, AMD_FLOOR, AMD_RNDNE } amd_integer_rounding;
@@ -85,8 +85,8 @@ uint64_t amd_ldexp(amd_format format, uint32_t mode, uint64_t a, int exponent);
 uint64_t amd_frexp_mantissa(amd_format format, uint32_t mode, uint64_t a);
 int32_t amd_frexp_exponent(amd_format format, uint32_t mode, uint64_t a);
 
-/* The output modifiers, in their order: multiplication (omod 1: 2, 2: 4, 3: 0.5; ignored under IEEE and where denormal
- * results are kept), then the clamp to [0, 1]. */
+/* The output modifiers, in their order: multiplication (omod 2: by 2, 4: by 4, 1: by 0.5; ignored under IEEE and where
+ * denormal results are kept), then the clamp to [0, 1]. */
 uint64_t amd_modify_output(amd_format format, uint32_t mode, uint64_t a, int omod, bool clamp);
 
 /* A number to a whole number of bits wide: towards zero, saturated, NaN gives 0. */

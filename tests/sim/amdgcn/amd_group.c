@@ -75,16 +75,22 @@ static uint32_t mode_start(const amd_kernel *kernel) {
            (kernel->rsrc1 >> RSRC1_IEEE & 1) << 9;
 }
 
+/* The vector registers that a kernel has, as far as a granule of 8 tells, begin with no meaning. */
+static void vectors_poison(amd_wave *wave, const amd_kernel *kernel) {
+    uint32_t count = ((kernel->rsrc1 & 63) + 1) * 8;
+    memset(wave->v, 0xb5, (count < AMD_VECTORS ? count : AMD_VECTORS) * sizeof *wave->v);
+    if (wave->program->target->major == 9) memset(wave->v[AMD_ACCUMULATORS], 0xb5, count / 2 * sizeof *wave->v);
+}
+
 static void wave_start(amd_group *group, uint32_t number) {
     const amd_launch *launch = group->launch;
     amd_wave *wave = &group->waves[number];
     uint32_t(*vectors)[AMD_LANES] = wave->v;
-    /* Registers begin with no meaning. */
-    memset(wave, 0xb5, sizeof *wave);
-    memset(vectors, 0xb5, AMD_VECTORS * sizeof *vectors);
+    memset(wave, 0xb5, sizeof *wave); /* so do scalar ones */
     wave->group = group;
     wave->program = launch->program;
     wave->v = vectors;
+    vectors_poison(wave, launch->kernel);
     wave->number = number;
     wave->lanes = launch->kernel->wave32 ? 32 : 64;
     wave->all = wave->lanes == 64 ? ~0ull : 0xffffffffu;

@@ -1,8 +1,8 @@
-/* The recording libhsa-runtime64.so.1: its objects, and what a call begins with.
+/* The simulated libhsa-runtime64.so.1: its objects, and what a call begins with.
  *
  * One file a noun: sim_rocm_agent.c (start, agents, instruction sets, pools), sim_rocm_memory.c, sim_rocm_signal.c,
- * sim_rocm_queue.c (queues and their packet processors), sim_rocm_packet.c (what a packet must be), sim_rocm_copy.c
- * (the copy engine), sim_rocm_code.c (code objects).
+ * sim_rocm_queue.c (queues and their packet processors), sim_rocm_packet.c (what a packet must be), sim_rocm_execute.c
+ * (what it does), sim_rocm_copy.c (the copy engine), sim_rocm_code.c (code objects).
  *
  * Everything is guarded by one lock, sim_rocm_lock; whatever changes a signal or a queue announces it to the threads
  * that wait. The simulator's own lock is only taken inside it. */
@@ -79,6 +79,7 @@ typedef struct sim_kernel {
     uint32_t group_bytes, private_bytes, kernarg_bytes;
     bool dynamic_stack;
     int32_t device;
+    struct amd_program *program; /* of its executable; NULL: launches are recorded and not executed */
 } sim_kernel;
 
 typedef struct sim_executable {
@@ -87,6 +88,7 @@ typedef struct sim_executable {
     bool loaded, frozen;
     uint32_t kernel_count;
     sim_kernel *kernels[SIM_KERNEL_MAX];
+    struct amd_program *program; /* decoded; NULL as in sim_kernel */
 } sim_executable;
 
 /* ---- Calls ---- */
@@ -157,7 +159,17 @@ kiln__hsa_status sim_rocm_code_read(const sim_reader *reader, int32_t device, si
 
 /* Checks a packet that was handed over; *out_kernarg_size is what a dispatch's kernel takes. false: it is not valid. */
 bool sim_rocm_packet_check(const kiln__hsa_dispatch_packet *packet, int32_t device, uint32_t *out_kernarg_size);
-void sim_rocm_packet_record(const kiln__hsa_dispatch_packet *packet, int32_t device, const kiln__hsa_queue *queue);
+/* Executes a dispatch, if its kernel can be, and records it. False with the report if the kernel was at fault. */
+bool sim_rocm_packet_run(const kiln__hsa_dispatch_packet *packet, int32_t device, const kiln__hsa_queue *queue,
+                         sim_report *out_report);
+/* Decodes a code object, so that its kernels can be executed. SUCCESS also where launches are only recorded. */
+kiln__hsa_status sim_rocm_program_load(sim_executable *executable);
+/* Executes a dispatch of a kernel that has a program. Counts into the launch. False with the report of a fault. */
+bool sim_rocm_execute(const kiln__hsa_dispatch_packet *packet, const kiln__hsa_queue *queue, sim_launch *launch,
+                      sim_report *out_report);
+/* A kernel was at fault: the device's queues stop, and whoever is to hear of it is told. Takes the lock itself. */
+void sim_rocm_fault(int32_t device, const sim_report *report);
+void sim_rocm_page_fault(int32_t device, uint64_t address);
 
 void sim_rocm_doorbell(struct sim_queue *queue, uint64_t index);
 /* True if packets in flight have kernargs in the range. */

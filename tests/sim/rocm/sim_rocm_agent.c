@@ -102,8 +102,12 @@ kiln__hsa_status hsa_amd_register_system_event_handler(kiln__hsa_event_callback 
 }
 
 void kiln_sim_rocm_page_fault(int32_t device) {
+    sim_rocm_page_fault(device, 0xdead0000);
+}
+
+void sim_rocm_page_fault(int32_t device, uint64_t address) {
     const kiln__hsa_event event = {
-        .agent = {SIM_GPU_AGENT + (uint64_t)device}, .virtual_address = 0xdead0000, .fault_reason_mask = 1};
+        .agent = {SIM_GPU_AGENT + (uint64_t)device}, .virtual_address = address, .fault_reason_mask = 1};
     sim_rocm_stop_queues(device, 0);
     if (!event_handler) {
         sim_violation("a page fault without an event handler: the runtime would abort the process");

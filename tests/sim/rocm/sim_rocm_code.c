@@ -1,5 +1,6 @@
 /* Code objects: is it one for this agent, and which kernels are in it, read from the kernel descriptors as the real
  * runtime does (LLVM, "User Guide for AMDGPU Backend", ELF header and Kernel Descriptor). */
+#include "tests/sim/amdgcn/amd_code.h"
 #include "tests/sim/rocm/sim_rocm.h"
 #include <elf.h>
 #include <stdlib.h>
@@ -159,6 +160,7 @@ kiln__hsa_status hsa_executable_destroy(kiln__hsa_executable handle) {
     if (!executable) return SIM_HSA_ERROR_INVALID_EXECUTABLE;
     for (uint32_t i = 0; i < executable->kernel_count; i++)
         sim_object_delete(".kernel", executable->kernels[i]);
+    amd_program_free(executable->program);
     sim_object_delete("executable", executable);
     SIM_HSA_RELEASED();
 }
@@ -177,6 +179,7 @@ kiln__hsa_status hsa_executable_load_agent_code_object(kiln__hsa_executable hand
     executable->device = sim_rocm_device(agent);
     executable->reader = reader;
     kiln__hsa_status status = sim_rocm_code_read(reader, executable->device, executable);
+    if (status == KILN__HSA_STATUS_SUCCESS) status = sim_rocm_program_load(executable);
     executable->loaded = status == KILN__HSA_STATUS_SUCCESS;
     return status;
 }

@@ -50,6 +50,7 @@ static void run(const sim_copy *copy) {
     if (delay) nanosleep(&(struct timespec){.tv_nsec = (long)delay * 1000}, NULL);
     if (!fails) memcpy(copy->destination, copy->source, copy->size);
     sim_rocm_lock();
+    if (!fails) sim_memory_wrote(copy->destination, copy->size);
     sim_rocm_signal_add(copy->completion, fails ? -2 : -1);
 }
 

@@ -40,6 +40,7 @@ kiln__hsa_status hsa_amd_memory_pool_allocate(kiln__hsa_pool pool, size_t size, 
                  "hsa_amd_memory_pool_allocate: size %zu, flags 0x%x", size, flags);
     if (size > sim_memory_bytes()) return SIM_HSA_ERROR_INVALID_ALLOCATION;
     *out_memory = sim_memory_new(kind, sim_rocm_device(agent), size, ALIGNMENT, pool.handle);
+    if (*out_memory && !strcmp(kind, SIM_DEVICE_MEMORY)) sim_memory_track(*out_memory);
     return *out_memory ? KILN__HSA_STATUS_SUCCESS : SIM_HSA_ERROR_OUT_OF_RESOURCES;
 }
 
@@ -126,5 +127,6 @@ kiln__hsa_status hsa_amd_memory_fill(void *memory, uint32_t value, size_t count)
                  "hsa_amd_memory_fill: %zu words at %p are outside every allocation", count, memory);
     for (size_t i = 0; i < count; i++)
         memcpy((uint8_t *)memory + i * sizeof value, &value, sizeof value);
+    sim_memory_wrote(memory, count * sizeof value);
     return KILN__HSA_STATUS_SUCCESS;
 }

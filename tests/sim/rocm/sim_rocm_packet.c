@@ -77,7 +77,8 @@ bool sim_rocm_packet_check(const kiln__hsa_dispatch_packet *packet, int32_t devi
     return dispatch_check(packet, device, out_kernarg_size);
 }
 
-void sim_rocm_packet_record(const kiln__hsa_dispatch_packet *packet, int32_t device, const kiln__hsa_queue *queue) {
+bool sim_rocm_packet_run(const kiln__hsa_dispatch_packet *packet, int32_t device, const kiln__hsa_queue *queue,
+                         sim_report *out_report) {
     const sim_kernel *kernel = (const void *)(uintptr_t)packet->kernel_object;
     sim_launch launch = {
         .grid = {packet->grid_size_x, packet->grid_size_y, packet->grid_size_z},
@@ -89,12 +90,14 @@ void sim_rocm_packet_record(const kiln__hsa_dispatch_packet *packet, int32_t dev
     };
     if (!sim_object_live(".kernel", kernel)) {
         sim_violation("an executable was destroyed before its kernel was done");
-        return;
+        return true;
     }
     const size_t name = strlen(kernel->symbol) - strlen(".kd");
     memcpy(launch.kernel, kernel->symbol, name < sizeof launch.kernel ? name : sizeof launch.kernel - 1);
     const size_t kept =
         launch.arguments_size < sizeof launch.arguments ? launch.arguments_size : sizeof launch.arguments;
     if (kept) memcpy(launch.arguments, packet->kernarg_address, kept);
+    const bool good = !kernel->program || sim_rocm_execute(packet, queue, &launch, out_report);
     sim_launch_add(&launch);
+    return good;
 }

@@ -126,20 +126,28 @@ static bool hangs(const sim_queue *queue) {
     return signal && signal->value < 0;
 }
 
+/* Runs the packet. A kernel at fault is never done: its queue stops. */
+static bool run(sim_queue *queue) {
+    const sim_taken *taken = &queue->taken[queue->taken_first];
+    const kiln__hsa_dispatch_packet *packet = &taken->packet;
+    sim_report report;
+    if ((packet->header & 0xff) != KILN__HSA_PACKET_TYPE_KERNEL_DISPATCH) return true;
+    if (taken->kernarg_size && !sim_memory_find(packet->kernarg_address, taken->kernarg_size)) {
+        sim_violation("kernargs were freed before their kernel was done");
+        return true;
+    }
+    if (taken->kernarg_size && checksum(packet->kernarg_address, taken->kernarg_size) != taken->checksum)
+        sim_violation("kernargs were rewritten before their kernel was done");
+    if (sim_rocm_packet_run(packet, queue->device, &queue->native, &report)) return true;
+    sim_rocm_unlock();
+    sim_rocm_fault(queue->device, &report);
+    sim_rocm_lock();
+    return false;
+}
+
 static void complete(sim_queue *queue, uint64_t begin) {
     const sim_taken *taken = &queue->taken[queue->taken_first];
     const kiln__hsa_dispatch_packet *packet = &taken->packet;
-    if (taken->kernarg_size) {
-        if (!sim_memory_find(packet->kernarg_address, taken->kernarg_size)) {
-            sim_violation("kernargs were freed before their kernel was done");
-        } else {
-            if (checksum(packet->kernarg_address, taken->kernarg_size) != taken->checksum)
-                sim_violation("kernargs were rewritten before their kernel was done");
-            sim_rocm_packet_record(packet, queue->device, &queue->native);
-        }
-    } else if ((packet->header & 0xff) == KILN__HSA_PACKET_TYPE_KERNEL_DISPATCH) {
-        sim_rocm_packet_record(packet, queue->device, &queue->native);
-    }
     if (packet->completion_signal.handle) {
         sim_signal *signal = sim_rocm_signal(packet->completion_signal);
         if (signal && queue->profiled) {
@@ -172,7 +180,7 @@ static void *process(void *argument) {
             nanosleep(&(struct timespec){.tv_nsec = (long)delay * 1000}, NULL);
             sim_rocm_lock();
         }
-        if (!queue->stopped && !queue->closing) complete(queue, begin);
+        if (!queue->stopped && !queue->closing && run(queue)) complete(queue, begin);
     }
     sim_rocm_unlock();
     return NULL;

@@ -1,0 +1,72 @@
+/* What a dispatch does: its kernel runs on the interpreter of AMD machine code, before the packet is done. */
+#include "tests/sim/amdgcn/amd_launch.h"
+#include "tests/sim/amdgcn/amd_llvm.h"
+#include "tests/sim/rocm/sim_rocm.h"
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+kiln__hsa_status sim_rocm_program_load(sim_executable *executable) {
+    static bool told;
+    char why[512];
+    const char *absent;
+    sim_target target;
+    if (sim_setting_number("KILN_SIM_RECORD", 0)) return KILN__HSA_STATUS_SUCCESS;
+    if (!amd_llvm_present(&absent)) {
+        if (!told) fprintf(stderr, "sim: %s: AMD kernels are recorded and NOT executed\n", absent);
+        told = true;
+        return KILN__HSA_STATUS_SUCCESS;
+    }
+    if (!sim_rocm_target(executable->device, &target)) return SIM_HSA_ERROR_INVALID_AGENT;
+    executable->program =
+        amd_program_load(executable->reader->bytes, executable->reader->size, target.processor, why, sizeof why);
+    if (!executable->program) {
+        sim_violation("code object for %s: %s", target.processor, why);
+        return SIM_HSA_ERROR_INVALID_CODE_OBJECT;
+    }
+    for (uint32_t i = 0; i < executable->kernel_count; i++)
+        executable->kernels[i]->program = executable->program;
+    return KILN__HSA_STATUS_SUCCESS;
+}
+
+/* Live memory that the device may access. */
+static bool find(void *context, uint64_t address, sim_region *out_region) {
+    const void *pointer = (const void *)(uintptr_t)address;
+    const sim_memory *memory = sim_memory_find(pointer, 1);
+    if (!memory || !sim_rocm_reaches(*(const int32_t *)context, pointer, 1)) return false;
+    *out_region = (sim_region){(uintptr_t)memory->bytes, memory->size, memory->written, false};
+    return true;
+}
+
+bool sim_rocm_execute(const kiln__hsa_dispatch_packet *packet, const kiln__hsa_queue *queue, sim_launch *launch,
+                      sim_report *out_report) {
+    const sim_kernel *kernel = (const void *)(uintptr_t)packet->kernel_object;
+    const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    const amd_launch run = {
+        .program = kernel->program,
+        .kernel = amd_program_find(kernel->program, launch->kernel),
+        .grid = {launch->grid[0], launch->grid[1], launch->grid[2]},
+        .group = {launch->group[0], launch->group[1], launch->group[2]},
+        .group_bytes = packet->group_segment_size,
+        .kernarg = (uintptr_t)packet->kernarg_address,
+        .dispatch_packet = (uintptr_t)packet,
+        .queue = (uintptr_t)queue,
+        .find = find,
+        .find_context = &launch->device,
+        .seed = sim_setting_number("KILN_SIM_SEED", 1),
+        .budget = sim_setting_number("KILN_SIM_BUDGET", 1u << 28),
+        .threads = processors > 1 ? (uint32_t)processors : 1,
+    };
+    launch->executed = 1;
+    return amd_launch_run(&run, &launch->counters, out_report);
+}
+
+/* Accesses beyond memory are page faults; everything else stops the queues with an error. */
+void sim_rocm_fault(int32_t device, const sim_report *report) {
+    sim_violation("%s", report->text);
+    if (report->kind == SIM_FAULT_OUT_OF_BOUNDS || report->kind == SIM_FAULT_STORE_TO_CONSTANT)
+        sim_rocm_page_fault(device, report->address);
+    else
+        sim_rocm_stop_queues(device, report->kind == SIM_FAULT_ILLEGAL ? SIM_HSA_ERROR_ILLEGAL_INSTRUCTION
+                                                                       : SIM_HSA_ERROR_EXCEPTION);
+}
