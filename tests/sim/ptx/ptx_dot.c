@@ -88,10 +88,6 @@ static inline int64_t product_s24(int32_t a, int32_t b) {
     return (int64_t)((int32_t)((uint32_t)a << 8) >> 8) * ((int32_t)((uint32_t)b << 8) >> 8);
 }
 
-static inline int32_t saturate(int64_t value) {
-    return value > INT32_MAX ? INT32_MAX : value < INT32_MIN ? INT32_MIN : (int32_t)value;
-}
-
 PTX_BINARY(run_mul24_lo_u32, uint32_t, product_u24(a, b))
 PTX_BINARY(run_mul24_hi_u32, uint32_t, product_u24(a, b) >> 16)
 PTX_BINARY(run_mul24_lo_s32, int32_t, product_s24(a, b))
@@ -100,7 +96,7 @@ PTX_TERNARY(run_mad24_lo_u32, uint32_t, product_u24(a, b) + c)
 PTX_TERNARY(run_mad24_hi_u32, uint32_t, (product_u24(a, b) >> 16) + c)
 PTX_TERNARY(run_mad24_lo_s32, int32_t, product_s24(a, b) + c)
 PTX_TERNARY(run_mad24_hi_s32, int32_t, (product_s24(a, b) >> 16) + c)
-PTX_TERNARY(run_mad24_sat, int32_t, saturate((product_s24(a, b) >> 16) + c))
+PTX_TERNARY(run_mad24_sat, int32_t, ptx_saturate((product_s24(a, b) >> 16) + c))
 
 static void decode_24(ptx_decoder *decoder, bool adds) {
     static const int parts[] = {PTX_M_LO, PTX_M_HI};

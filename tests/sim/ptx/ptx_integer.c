@@ -58,13 +58,9 @@ WIDE(u32, uint32_t, uint64_t, uint64_t)
 WIDE(s16, int16_t, int32_t, uint32_t)
 WIDE(s32, int32_t, int64_t, uint64_t)
 
-static int32_t saturate(int64_t value) {
-    return value > INT32_MAX ? INT32_MAX : value < INT32_MIN ? INT32_MIN : (int32_t)value;
-}
-
-PTX_BINARY(run_add_sat, int32_t, saturate((int64_t)a + b))
-PTX_BINARY(run_sub_sat, int32_t, saturate((int64_t)a - b))
-PTX_TERNARY(run_mad_hi_sat, int32_t, saturate(((int64_t)a * b >> 32) + c))
+PTX_BINARY(run_add_sat, int32_t, ptx_saturate((int64_t)a + b))
+PTX_BINARY(run_sub_sat, int32_t, ptx_saturate((int64_t)a - b))
+PTX_TERNARY(run_mad_hi_sat, int32_t, ptx_saturate(((int64_t)a * b >> 32) + c))
 PTX_BINARY(run_min_relu, int32_t, (a < b ? a : b) > 0 ? (a < b ? a : b) : 0)
 PTX_BINARY(run_max_relu, int32_t, (a > b ? a : b) > 0 ? (a > b ? a : b) : 0)
 

@@ -45,4 +45,9 @@
         PTX_LANES(type a = first[l]; type b = second[l]; type c = third[l]; d[l] = (type)(expression)); \
     }
 
+/* The nearest number of 32 bits: .sat of integers. */
+static inline int32_t ptx_saturate(int64_t value) {
+    return value > INT32_MAX ? INT32_MAX : value < INT32_MIN ? INT32_MIN : (int32_t)value;
+}
+
 #endif
