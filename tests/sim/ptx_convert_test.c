@@ -294,7 +294,7 @@ static void integers_to_floating_point(void **state) {
     for (int n = 0; n < 8 * 4 * 4; n++) {
         const integer *from = &integers[n / 16];
         const format *to = formats[n / 4 % 4];
-        uint32_t source_bits = register_of(from, false);
+        uint32_t source_bits = to == &bf16 ? from->bits : register_of(from, false);
         char code[96];
         snprintf(code, sizeof code, "cvt.%s.%s.%s %%d, %%a;", rounding_names[n % 4], to->name, from->name);
         fill(raw, source_bits, (int)source_bits / 2);
@@ -315,7 +315,7 @@ static void floating_point_to_integers(void **state) {
     for (int n = 0; n < 8 * 4 * 4; n++) {
         const integer *to = &integers[n / 16];
         const format *from = formats[n / 4 % 4];
-        uint32_t result_bits = register_of(to, false);
+        uint32_t result_bits = from == &bf16 ? to->bits : register_of(to, false);
         char code[96];
         snprintf(code, sizeof code, "cvt.%si.%s.%s %%d, %%a;", rounding_names[n % 4], to->name, from->name);
         fill(raw, from->bits, from->mantissa);
@@ -525,6 +525,8 @@ static void refusals(void **state) {
         {"sm_90", "9.0", "cvt.relu.f32.f16 %d, %a;", ".relu", 32, 16},
         {"sm_75", "9.0", "cvt.rn.bf16.f32 %d, %a;", "sm_80", 16, 32},
         {"sm_80", "9.0", "cvt.rn.bf16.s32 %d, %a;", "sm_90", 16, 32},
+        {"sm_80", "9.0", "cvt.ftz.f32.bf16 %d, %a;", "sm_90", 32, 16},
+        {"sm_90", "9.0", "cvt.rn.bf16.u8 %d, %a;", "16 bits", 16, 16},
         {"sm_80", "7.0", "cvt.rn.satfinite.f16.f32 %d, %a;", "PTX 8.1", 16, 32},
         {"sm_75", "9.0", "cvt.rn.f16x2.f32 %d, %a, %a;", "sm_80", 32, 32},
         {"sm_86", "9.0", "cvt.rn.satfinite.e4m3x2.f32 %d, %a, %a;", "sm_89", 16, 32},

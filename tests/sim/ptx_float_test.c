@@ -367,6 +367,37 @@ static void comparisons_of_all_kinds(void **state) {
     }
 }
 
+/* set writes 1.0 or all ones; .and and the like take a predicate in. */
+static void comparisons_into_registers(void **state) {
+    (void)state;
+    static const format word = {"b32", 32, 8, 23, 0};
+    static const struct {
+        const char *code;
+        const format *from, *to;
+        uint64_t truth;
+        bool ordered; /* what holds is less, not less or unordered */
+    } rows[] = {{"set.ltu.u32.f32 %d, %a, %b;", &f32, &word, 0xffffffff, false},
+                {"set.ltu.f32.f32 %d, %a, %b;", &f32, &f32, 0x3f800000, false},
+                {"set.ltu.s32.f64 %d, %a, %b;", &f64, &word, 0xffffffff, false},
+                {"set.ltu.f16.f16 %d, %a, %b;", &f16, &f16, 0x3c00, false},
+                {"set.ltu.u16.f16 %d, %a, %b;", &f16, &f16, 0xffff, false},
+                {"set.ltu.bf16.f32 %d, %a, %b;", &f32, &bf16, 0x3f80, false},
+                {"setp.eq.u32 %p, 1, 1; set.ltu.and.u32.f32 %d, %a, %b, %p;", &f32, &word, 0xffffffff, false},
+                {"setp.eq.u32 %p, 1, 1; set.geu.xor.u32.f32 %d, %a, %b, %p;", &f32, &word, 0xffffffff, true},
+                {"setp.eq.u32 %p, 1, 1; set.ltu.or.u32.f32 %d, %a, %b, !%p;", &f32, &word, 0xffffffff, false}};
+    for (size_t n = 0; n < sizeof rows / sizeof *rows; n++) {
+        operands o = operands_new(rows[n].from, 2);
+        uint64_t *results = run(rows[n].from, rows[n].code, 2, &o, rows[n].to);
+        for (size_t i = 0; i < o.count; i++) {
+            double x = value_of(rows[n].from, o.raw[0][i]), y = value_of(rows[n].from, o.raw[1][i]);
+            bool holds = x < y || (!rows[n].ordered && isunordered(x, y));
+            expect(rows[n].code, &o, i, results[i], holds ? rows[n].truth : 0);
+        }
+        free(results);
+        operands_free(&o);
+    }
+}
+
 static void properties(void **state) {
     (void)state;
     static const char *const names[] = {"finite", "infinite", "number", "notanumber", "normal", "subnormal"};
@@ -431,6 +462,7 @@ int main(void) {
         cmocka_unit_test(minimum_and_maximum),
         cmocka_unit_test(signs),
         cmocka_unit_test(comparisons_of_all_kinds),
+        cmocka_unit_test(comparisons_into_registers),
         cmocka_unit_test(properties),
         cmocka_unit_test(refusals),
     };

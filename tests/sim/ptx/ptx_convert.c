@@ -282,15 +282,19 @@ static bool take_whole_rounding(ptx_decoder *decoder, sim_rounding *out_rounding
     return found >= 0;
 }
 
+/* Integers may stand in registers wider than their type, but for conversions from and to bf16. */
 static void decode_operands(ptx_decoder *decoder) {
     const ptx_operand *operands = decoder->statement->operands;
     ptx_op *op = decoder->op;
+    bool brain = op->type == PTX_bf16 || op->from == PTX_bf16;
     ptx_expect_operands(decoder, 2, 2);
-    if (is_integer(op->type))
+    op->bits[PTX_SOURCES] = (uint8_t)ptx_type_bits(op->type);
+    op->bits[0] = (uint8_t)ptx_type_bits(op->from);
+    if (is_integer(op->type) && !brain)
         op->d[0] = ptx_result_wide(decoder, &operands[0], op->type, &op->bits[PTX_SOURCES]);
     else
         op->d[0] = ptx_result(decoder, &operands[0], op->type);
-    if (is_integer(op->from))
+    if (is_integer(op->from) && !brain)
         op->s[0] = ptx_source_wide(decoder, &operands[1], op->from, &op->bits[0]);
     else
         op->s[0] = ptx_source(decoder, &operands[1], op->from);
@@ -302,7 +306,7 @@ static void need_brain(ptx_decoder *decoder) {
     if (to != PTX_bf16 && from != PTX_bf16) return;
     if (to == PTX_bf16 && from == PTX_f32)
         ptx_need(decoder, 80, 70);
-    else if (to == PTX_f32)
+    else if (to == PTX_f32 && !(decoder->op->flags & PTX_F_FTZ))
         ptx_need(decoder, 80, 71);
     else
         ptx_need(decoder, 90, 78);

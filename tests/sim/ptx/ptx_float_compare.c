@@ -114,8 +114,8 @@ static void check_set_types(ptx_decoder *decoder, ptx_type to, ptx_type from) {
     switch (from) {
     case PTX_f32:
     case PTX_f64:
-        good = word || to == PTX_f32;
-        if (to == PTX_f16 || to == PTX_bf16) ptx_refuse(decoder, "a result of 16 bits is not simulated here");
+        good = word || to == PTX_f32 || to == PTX_f16 || to == PTX_bf16;
+        if (to == PTX_bf16) ptx_need(decoder, 90, 78);
         break;
     case PTX_f16:
     case PTX_bf16:
