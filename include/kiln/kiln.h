@@ -132,6 +132,8 @@ KILN_API kiln_status kiln_device_count(kiln_backend_id backend, int32_t *out_cou
 
 /* Opens a device, or adds a reference to it if it is open already (options other than backend, ordinal and context are
  * those of the first open). options may be NULL: the best device there is. Release with kiln_device_close.
+ * Falling back is for machines that lack a driver or a device. A GPU that is present and cannot be opened is an error,
+ * which is returned; the next backend is not asked.
  * Returns KILN_OK; KILN_ERROR_INVALID_ARGUMENT; KILN_ERROR_NO_DRIVER (no driver, or no device, of the asked kind: the
  * error text lists what was tried); KILN_ERROR_NOT_FOUND (ordinal beyond the last device, unknown cpu_level);
  * KILN_ERROR_UNSUPPORTED (a cpu_level above this machine's); KILN_ERROR_DRIVER_TOO_OLD; KILN_ERROR_OUT_OF_MEMORY;

@@ -35,6 +35,11 @@ soname() {
     readelf -d "$KILN_BUILD/libkiln.so" | grep -q 'SONAME.*\[libkiln\.so\.0\]'
 }
 
+# A driver keeps pointers into the library (HSA's event handler) after the caller's dlclose.
+stays_mapped() {
+    readelf -d "$KILN_BUILD/libkiln.so" | grep -q 'FLAGS_1.*NODELETE'
+}
+
 needs_libc_alone() {
     local others
     others=$(readelf -d "$KILN_BUILD/libkiln.so" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' |
@@ -57,6 +62,7 @@ hidden_in_archive() {
 check "libkiln.so exports kiln_ names alone" exports_only_kiln
 check "libkiln.so exports every function of the headers" exports_all
 check "the SONAME of libkiln.so is libkiln.so.0" soname
+check "libkiln.so stays mapped after dlclose" stays_mapped
 check "libkiln.so needs the C library alone" needs_libc_alone
 check "the library does not print, exit, abort or read the environment" asks_nothing_forbidden
 check "a program with libkiln.a exports nothing of it" hidden_in_archive
