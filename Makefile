@@ -367,10 +367,11 @@ bench: ## instruction counts of a launch, first use, selection and the CPU kerne
 # ---- Documentation and order --------------------------------------------------------------------------------------
 
 .PHONY: docs
-docs: ## the API reference, build/docs/html
+docs: ## the API reference, build/docs/html; fails if a public function has no comment
 	@scripts/deps.sh docs
 	@mkdir -p build/docs
-	doxygen docs/Doxyfile
+	doxygen docs/Doxyfile 2>build/docs/warnings
+	@! grep '(function)' build/docs/warnings
 
 .PHONY: lint
 lint: ## clang-format, clang-tidy, shellcheck and the README's generated table; changes nothing

@@ -223,6 +223,8 @@ KILN_API void kiln_memory_free(kiln_device *device, void *memory);
 
 /* The same for host memory that the device can read and write directly (pinned). */
 KILN_API kiln_status kiln_host_alloc(kiln_device *device, size_t size, void **out_memory);
+
+/* Frees memory of kiln_host_alloc; no work in flight may use it. NULL memory is accepted. */
 KILN_API void kiln_host_free(kiln_device *device, void *memory);
 
 typedef enum kiln_copy_direction { KILN_TO_DEVICE, KILN_TO_HOST, KILN_ON_DEVICE } kiln_copy_direction;
@@ -383,7 +385,11 @@ KILN_API size_t kiln_target_text(const kiln_target *target, char *text, size_t s
 /* Entries of a table, by number, as this version of kiln sees them: fields that an older table lacks are zero. bundle
  * or part must be valid; a number out of range gives a zeroed entry. */
 KILN_API kiln_part kiln_bundle_part(const kiln_bundle *bundle, uint32_t index);
+
+/* The same for an image of a part. */
 KILN_API kiln_image kiln_part_image(const kiln_part *part, uint32_t index);
+
+/* The same for what an image's manifest says of a kernel: index is that of the part's kernel names. */
 KILN_API kiln_kernel_info kiln_image_kernel(const kiln_part *part, const kiln_image *image, uint32_t index);
 
 /* Finds a part by name. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT, KILN_ERROR_NOT_FOUND (the text lists the parts).
