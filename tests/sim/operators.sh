@@ -1,0 +1,22 @@
+# What the tests of the operators on simulated devices share.
+# shellcheck shell=bash
+
+# One program under one seed. A simulator that complains has found something, whatever the test thought of the result.
+operator_passes() { # ORDINAL DEVICE SEED PROGRAM
+    KILN_SIM_DEVICES=$2 KILN_SIM_SEED=$3 KILN_TEST_DEVICES=$1 LD_LIBRARY_PATH=$KILN_BUILD/sim \
+        CMOCKA_MESSAGE_OUTPUT=TAP "$KILN_BUILD/tests/ops/$4_test" >"$KILN_SCRATCH/out" 2>&1
+    local status=$?
+    cat "$KILN_SCRATCH/out"
+    [ $status -eq 0 ] && ! grep -q '^sim:' "$KILN_SCRATCH/out"
+}
+
+operators_pass() { # ORDINAL DEVICE
+    local program seed seeds
+    for program in mul_add silu_mul add_gelu softmax; do
+        seeds='1 2 3'
+        [ $program = softmax ] && seeds=1
+        for seed in $seeds; do
+            check "$program on simulated $2, seed $seed" operator_passes "$1" "$2" "$seed" $program
+        done
+    done
+}
