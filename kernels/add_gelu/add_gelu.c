@@ -9,25 +9,43 @@ enum {
 #include "kernels/add_gelu/add_gelu.def"
 };
 
+/* The end of the argument struct, copied as it is; each on a cache line of its own. */
+typedef struct form {
+    _Alignas(64) float bound;
+    float coefficients[KILN_ADD_GELU_COEFFICIENTS];
+} form;
+
 /* The forms as t sigmoid(t P(t^2)); see kiln_gated. tanh and quick are so by definition. For erf, t P(t^2) is fitted to
  * ln(F / (1 - F)), F the normal distribution: below 1e-7 in the result, and 2e-4 of it where it goes to 0. */
-static const struct {
-    float bound;
-    float coefficients[KILN_ADD_GELU_COEFFICIENTS];
-} forms[] = {
+static const form forms[] = {
     [KILN_GELU_ERF] = {5.8f,
                        {0x1.9884a4p+0f, 0x1.2995bap-4f, -0x1.b116eap-15f, -0x1.e7fb1ep-14f, 0x1.315dd2p-17f,
                         -0x1.9d7ad8p-22f, 0x1.495728p-27f, -0x1.1f9992p-33f, 0x1.a799f2p-41f}},
     [KILN_GELU_TANH] = {9.7f, {1.59576912f, 0.0713548163f}}, /* 2 sqrt(2 / pi), and 0.044715 times it */
     [KILN_GELU_QUICK] = {47.0f, {1.702f}},
 };
+enum { FORMS = sizeof forms / sizeof *forms };
 
-KILN__HOST_SIDE kiln_status add_gelu(kiln_stream *stream, const kiln_add_gelu_params *params, unsigned part,
-                                     const char *name,
-                                     kiln_status (*again)(kiln_stream *, const kiln_add_gelu_params *, size_t)) {
+typedef kiln_status (*again_function)(kiln_stream *, const kiln_add_gelu_params *, size_t);
+
+/* All but the shape. */
+static inline void set_arguments(kiln_add_gelu_args *args, const kiln_add_gelu_params *params, int64_t y_stride,
+                                 int64_t x_stride) {
+    args->y = params->y;
+    args->x = params->x;
+    args->bias = params->bias;
+    args->y_stride = y_stride;
+    args->x_stride = x_stride;
+    memcpy((char *)args + offsetof(kiln_add_gelu_args, bound), &forms[(uint32_t)params->approx],
+           sizeof *args - offsetof(kiln_add_gelu_args, bound));
+}
+
+/* Every call that is not ordinary. */
+static kiln_status __attribute__((noinline)) add_gelu_any(kiln_stream *stream, const kiln_add_gelu_params *params,
+                                                          unsigned part, const char *name, again_function again) {
     KILN__TRY(kiln__sizes_check(name, stream, params->rows, params->cols));
-    KILN__REQUIRE((uint32_t)params->approx < sizeof forms / sizeof *forms,
-                  "%s: approx is %d: must be erf (0), tanh (1) or quick (2)", name, params->approx);
+    KILN__REQUIRE((uint32_t)params->approx < FORMS, "%s: approx is %d: must be erf (0), tanh (1) or quick (2)", name,
+                  params->approx);
     KILN__REQUIRE(params->reserved == 0, "%s: reserved is %d: must be 0", name, params->reserved);
     if (KILN__UNLIKELY(!params->rows || !params->cols)) return KILN_OK;
 
@@ -42,18 +60,34 @@ KILN__HOST_SIDE kiln_status add_gelu(kiln_stream *stream, const kiln_add_gelu_pa
 
     const kiln_module *module = kiln__operator_get(stream, KILN__OPERATOR_add_gelu, part);
     if (KILN__UNLIKELY(!module)) return again(stream, params, sizeof *params);
-    kiln_add_gelu_args args = {.y = params->y,
-                               .x = params->x,
-                               .bias = params->bias,
-                               .y_stride = y_stride,
-                               .x_stride = x_stride,
-                               .bound = forms[params->approx].bound};
-    memcpy(args.coefficients, forms[params->approx].coefficients, sizeof args.coefficients);
+    kiln_add_gelu_args args = {0};
+    set_arguments(&args, params, y_stride, x_stride);
     uint32_t wide = kiln__tensor_wide(params->y, rows, y_stride, size_log2) &
                     kiln__tensor_wide(params->x, rows, x_stride, size_log2) &
                     kiln__tensor_wide(params->bias, 1, cols, size_log2);
     kiln_launch_config config;
     KILN__TRY(kiln__elementwise(name, rows, cols, size_log2, wide, &args.shape, &config));
+    return kiln__operator_launch(stream, &module->kernels[KERNEL_add_gelu], &config, &args, sizeof args);
+}
+
+KILN__HOST_SIDE kiln_status add_gelu(kiln_stream *stream, const kiln_add_gelu_params *params, unsigned part,
+                                     const char *name, again_function again) {
+    if (KILN__UNLIKELY(!stream || !stream->device)) return add_gelu_any(stream, params, part, name, again);
+    const unsigned size_log2 = kiln__part_size_log2(part);
+    int64_t cols = params->cols;
+    int64_t stride = params->x_stride ? params->x_stride : cols;
+    uintptr_t addresses = (uintptr_t)params->y | (uintptr_t)params->x | (uintptr_t)params->bias;
+    bool ordinary = kiln__both_set(params->y, params->x) && params->y_stride == params->x_stride &&
+                    kiln__is_ordinary(params->rows, cols, stride, addresses, size_log2, KILN__TILE_VECTORS) &&
+                    kiln__option(&params->approx) < FORMS;
+    if (KILN__UNLIKELY(!ordinary)) return add_gelu_any(stream, params, part, name, again);
+
+    const kiln_module *module = kiln__operator_get(stream, KILN__OPERATOR_add_gelu, part);
+    if (KILN__UNLIKELY(!module)) return again(stream, params, sizeof *params);
+    kiln_add_gelu_args args;
+    kiln_launch_config config;
+    set_arguments(&args, params, stride, stride);
+    kiln__ordinary_elementwise(params->rows, cols, size_log2, &args.shape, &config);
     return kiln__operator_launch(stream, &module->kernels[KERNEL_add_gelu], &config, &args, sizeof args);
 }
 

@@ -111,6 +111,68 @@ static inline kiln_status kiln__elementwise(const char *name, int64_t rows, int6
     return kiln__grid(name, (vectors + tile - 1) >> (lanes_log2 + 2), blocks, config);
 }
 
+/* ---- The ordinary call -------------------------------------------------------------------------------------------
+ *
+ * Most calls have few rows of middling length, aligned, all tensors with the same stride. A host side knows them by a
+ * few tests, each of which covers several rules, and gives every other call, wrong ones among them, to its exact path.
+ */
+
+/* True only if neither is NULL, by one test. Two addresses without a common bit are false too. */
+static inline bool kiln__both_set(const void *one, const void *other) {
+    return (uintptr_t)one & (uintptr_t)other;
+}
+
+/* Whether tensors of rows x cols are of that kind: 1 to KILN_GRID_BLOCKS rows of more than KILN_THREAD_VECTORS and up
+ * to vectors_max vectors, 16-byte aligned and not overlapping; no product of theirs overflows. addresses are or-ed,
+ * stride is resolved. */
+static inline bool kiln__is_ordinary(int64_t rows, int64_t cols, int64_t stride, uintptr_t addresses,
+                                     unsigned size_log2, unsigned vectors_max) {
+    const uint64_t above = KILN_THREAD_VECTORS * KILN_VECTOR_BYTES >> size_log2;
+    const uint64_t most = (uint64_t)vectors_max * KILN_VECTOR_BYTES >> size_log2;
+    return !((addresses | (uint64_t)stride << size_log2) & (KILN_VECTOR_BYTES - 1)) &&
+           (uint64_t)stride - (uint64_t)cols < 1u << 30 && (uint64_t)cols - above - 1 < most - above &&
+           (uint64_t)rows - 1 < KILN_GRID_BLOCKS;
+}
+
+/* The last two fields of params, an option and what is reserved, as one number: the option where it is valid, else
+ * more than any option. */
+static inline uint64_t kiln__option(const void *option_and_reserved) {
+    uint64_t option;
+    memcpy(&option, option_and_reserved, sizeof option);
+    return option;
+}
+
+/* kiln__lanes_log2 of an ordinary row, but not limited to a group. */
+static inline unsigned kiln__ordinary_lanes_log2(int64_t cols, unsigned size_log2) {
+    return ((unsigned)__builtin_clzll((uint64_t)cols - 1) ^ 63) - (5 - size_log2);
+}
+
+/* The launch of ordinary rows, a tile each. */
+static inline void kiln__ordinary_launch(int64_t rows, unsigned lanes_log2, uint32_t shared_bytes,
+                                         kiln_launch_config *config) {
+    static const kiln_launch_config one_block = {.grid = {1, 1, 1}, .group = {KILN_GROUP, 1, 1}};
+    *config = one_block;
+    config->grid[1] = ((uint32_t)(rows - 1) >> (KILN_GROUP_LOG2 - lanes_log2)) + 1;
+    config->dynamic_shared_bytes = shared_bytes;
+}
+
+/* The vectors of a tile, the most that an ordinary row has where an operator goes element by element. */
+enum { KILN__TILE_VECTORS = KILN_THREAD_VECTORS << KILN_GROUP_LOG2 };
+
+/* kiln__elementwise for an ordinary call. */
+static inline void kiln__ordinary_elementwise(int64_t rows, int64_t cols, unsigned size_log2, kiln_shape *shape,
+                                              kiln_launch_config *config) {
+    unsigned lanes_log2 = kiln__ordinary_lanes_log2(cols, size_log2);
+    *shape = (kiln_shape){
+        .rows = rows,
+        .cols = cols,
+        .tile = (uint32_t)(KILN_THREAD_VECTORS * KILN_VECTOR_BYTES) >> size_log2 << lanes_log2,
+        .lanes_log2 = lanes_log2,
+        .wide = 1,
+    };
+    kiln__ordinary_launch(rows, lanes_log2, 0, config);
+}
+
 static inline kiln_status kiln__stream_check(const char *name, const kiln_stream *stream) {
     KILN__REQUIRE(stream && stream->device, "%s: stream is %s", name, stream ? "not open" : "NULL");
     return KILN_OK;

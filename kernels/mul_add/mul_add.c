@@ -9,9 +9,10 @@ enum {
 #include "kernels/mul_add/mul_add.def"
 };
 
-/* Says what is wrong with the params, if it is not only that there is nothing to do. */
+/* Says what is wrong with the call, if it is not only that there is nothing to do. */
 static kiln_status __attribute__((cold, noinline))
-explain(const char *name, const kiln_mul_add_params *params, unsigned size_log2) {
+explain(const char *name, const kiln_stream *stream, const kiln_mul_add_params *params, unsigned size_log2) {
+    KILN__TRY(kiln__stream_check(name, stream));
     int64_t count = params->count;
     KILN__REQUIRE(count >= 0, "%s: count is %lld: must not be negative", name, (long long)count);
     if (!count) return KILN_OK;
@@ -24,13 +25,12 @@ explain(const char *name, const kiln_mul_add_params *params, unsigned size_log2)
 KILN__HOST_SIDE kiln_status mul_add(kiln_stream *stream, const kiln_mul_add_params *params, unsigned part,
                                     const char *name,
                                     kiln_status (*again)(kiln_stream *, const kiln_mul_add_params *, size_t)) {
-    KILN__TRY(kiln__stream_check(name, stream));
     int64_t count = params->count;
     unsigned size_log2 = kiln__part_size_log2(part);
     uintptr_t addresses = (uintptr_t)params->y | (uintptr_t)params->a | (uintptr_t)params->b | (uintptr_t)params->c;
-    bool valid = (uint64_t)count - 1 < INT64_MAX >> 3 && params->y && params->a && params->b && params->c &&
-                 !(addresses & ((1u << size_log2) - 1));
-    if (KILN__UNLIKELY(!valid)) return explain(name, params, size_log2);
+    bool valid = stream && stream->device && (uint64_t)count - 1 < INT64_MAX >> 3 && params->y && params->a &&
+                 params->b && params->c && !(addresses & ((1u << size_log2) - 1));
+    if (KILN__UNLIKELY(!valid)) return explain(name, stream, params, size_log2);
 
     const kiln_module *module = kiln__operator_get(stream, KILN__OPERATOR_mul_add, part);
     if (KILN__UNLIKELY(!module)) return again(stream, params, sizeof *params);

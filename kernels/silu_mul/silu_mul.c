@@ -9,21 +9,41 @@ enum {
 #include "kernels/silu_mul/silu_mul.def"
 };
 
-/* The activations as t sigmoid(t P(t^2)); see kiln_gated. */
-static const struct {
+/* The end of the argument struct, copied as it is. */
+typedef struct activation {
     float bound;
     float coefficients[KILN_SILU_MUL_COEFFICIENTS];
-} activations[] = {
-    [KILN_GLU_SILU] = {80.0f, {1.0f}},
-    [KILN_GLU_GELU_TANH] = {9.7f, {1.59576912f, 0.0713548163f}}, /* 2 sqrt(2 / pi), and 0.044715 times it */
-};
+    uint32_t padding;
+} activation;
 
-KILN__HOST_SIDE kiln_status silu_mul(kiln_stream *stream, const kiln_silu_mul_params *params, unsigned part,
-                                     const char *name,
-                                     kiln_status (*again)(kiln_stream *, const kiln_silu_mul_params *, size_t)) {
+/* The activations as t sigmoid(t P(t^2)); see kiln_gated. */
+static const activation activations[] = {
+    [KILN_GLU_SILU] = {80.0f, {1.0f}, 0},
+    [KILN_GLU_GELU_TANH] = {9.7f, {1.59576912f, 0.0713548163f}, 0}, /* 2 sqrt(2 / pi), and 0.044715 times it */
+};
+enum { ACTIVATIONS = sizeof activations / sizeof *activations };
+
+typedef kiln_status (*again_function)(kiln_stream *, const kiln_silu_mul_params *, size_t);
+
+/* All but the shape. */
+static inline void set_arguments(kiln_silu_mul_args *args, const kiln_silu_mul_params *params, const void *up,
+                                 int64_t y_stride, int64_t gate_stride, int64_t up_stride) {
+    args->y = params->y;
+    args->gate = params->gate;
+    args->up = up;
+    args->y_stride = y_stride;
+    args->gate_stride = gate_stride;
+    args->up_stride = up_stride;
+    memcpy((char *)args + offsetof(kiln_silu_mul_args, bound), &activations[(uint32_t)params->activation],
+           sizeof *args - offsetof(kiln_silu_mul_args, bound));
+}
+
+/* Every call that is not ordinary. */
+static kiln_status __attribute__((noinline)) silu_mul_any(kiln_stream *stream, const kiln_silu_mul_params *params,
+                                                          unsigned part, const char *name, again_function again) {
     KILN__TRY(kiln__sizes_check(name, stream, params->rows, params->cols));
-    KILN__REQUIRE((uint32_t)params->activation < sizeof activations / sizeof *activations,
-                  "%s: activation is %d: must be silu (0) or gelu_tanh (1)", name, params->activation);
+    KILN__REQUIRE((uint32_t)params->activation < ACTIVATIONS, "%s: activation is %d: must be silu (0) or gelu_tanh (1)",
+                  name, params->activation);
     KILN__REQUIRE(params->reserved == 0, "%s: reserved is %d: must be 0", name, params->reserved);
     KILN__REQUIRE(params->up || !params->up_stride, "%s: up_stride is %lld: must be 0 without up", name,
                   (long long)params->up_stride);
@@ -49,19 +69,35 @@ KILN__HOST_SIDE kiln_status silu_mul(kiln_stream *stream, const kiln_silu_mul_pa
 
     const kiln_module *module = kiln__operator_get(stream, KILN__OPERATOR_silu_mul, part);
     if (KILN__UNLIKELY(!module)) return again(stream, params, sizeof *params);
-    kiln_silu_mul_args args = {.y = params->y,
-                               .gate = params->gate,
-                               .up = up,
-                               .y_stride = y_stride,
-                               .gate_stride = gate_stride,
-                               .up_stride = up_stride,
-                               .bound = activations[params->activation].bound};
-    memcpy(args.coefficients, activations[params->activation].coefficients, sizeof args.coefficients);
+    kiln_silu_mul_args args = {0};
+    set_arguments(&args, params, up, y_stride, gate_stride, up_stride);
     uint32_t wide = kiln__tensor_wide(params->y, rows, y_stride, size_log2) &
                     kiln__tensor_wide(params->gate, rows, gate_stride, size_log2) &
                     kiln__tensor_wide(up, rows, up_stride, size_log2);
     kiln_launch_config config;
     KILN__TRY(kiln__elementwise(name, rows, cols, size_log2, wide, &args.shape, &config));
+    return kiln__operator_launch(stream, &module->kernels[KERNEL_silu_mul], &config, &args, sizeof args);
+}
+
+KILN__HOST_SIDE kiln_status silu_mul(kiln_stream *stream, const kiln_silu_mul_params *params, unsigned part,
+                                     const char *name, again_function again) {
+    if (KILN__UNLIKELY(!stream || !stream->device)) return silu_mul_any(stream, params, part, name, again);
+    const unsigned size_log2 = kiln__part_size_log2(part);
+    int64_t cols = params->cols;
+    int64_t stride = params->gate_stride ? params->gate_stride : cols;
+    uintptr_t addresses = (uintptr_t)params->y | (uintptr_t)params->gate | (uintptr_t)params->up;
+    bool ordinary = kiln__both_set(params->y, params->gate) && params->up && params->y_stride == params->gate_stride &&
+                    params->up_stride == params->gate_stride &&
+                    kiln__is_ordinary(params->rows, cols, stride, addresses, size_log2, KILN__TILE_VECTORS) &&
+                    kiln__option(&params->activation) < ACTIVATIONS;
+    if (KILN__UNLIKELY(!ordinary)) return silu_mul_any(stream, params, part, name, again);
+
+    const kiln_module *module = kiln__operator_get(stream, KILN__OPERATOR_silu_mul, part);
+    if (KILN__UNLIKELY(!module)) return again(stream, params, sizeof *params);
+    kiln_silu_mul_args args;
+    kiln_launch_config config;
+    set_arguments(&args, params, params->up, stride, stride, stride);
+    kiln__ordinary_elementwise(params->rows, cols, size_log2, &args.shape, &config);
     return kiln__operator_launch(stream, &module->kernels[KERNEL_silu_mul], &config, &args, sizeof args);
 }
 

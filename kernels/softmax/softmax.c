@@ -21,6 +21,12 @@ static uint64_t workspace_size(int64_t rows, int64_t cols, unsigned size_log2) {
     return chunks <= 1 ? 0 : (uint64_t)rows * chunks * sizeof(kiln_softmax_partial);
 }
 
+/* How many threads share a row where lanes_log2 would: a subgroup as long as it holds the row, then the whole group. */
+static inline unsigned row_lanes_log2(unsigned lanes_log2, uint64_t vectors) {
+    if (vectors > SLOTS << KILN_SUBGROUP_LOG2) return KILN_GROUP_LOG2;
+    return lanes_log2 < KILN_SUBGROUP_LOG2 ? lanes_log2 : KILN_SUBGROUP_LOG2;
+}
+
 /* Rows of more than a chunk. */
 static kiln_status launch_long(kiln_stream *stream, const kiln_softmax_params *params, const kiln_kernel *kernels,
                                kiln_softmax_args *args, kiln_launch_config *config, const char *name,
@@ -40,9 +46,11 @@ static kiln_status launch_long(kiln_stream *stream, const kiln_softmax_params *p
     return kiln__operator_launch(stream, &kernels[KERNEL_softmax_rows], config, args, sizeof *args);
 }
 
-KILN__HOST_SIDE kiln_status softmax(kiln_stream *stream, const kiln_softmax_params *params, unsigned part,
-                                    const char *name,
-                                    kiln_status (*again)(kiln_stream *, const kiln_softmax_params *, size_t)) {
+typedef kiln_status (*again_function)(kiln_stream *, const kiln_softmax_params *, size_t);
+
+/* Every call that is not ordinary. */
+static kiln_status __attribute__((noinline)) softmax_any(kiln_stream *stream, const kiln_softmax_params *params,
+                                                         unsigned part, const char *name, again_function again) {
     KILN__TRY(kiln__sizes_check(name, stream, params->rows, params->cols));
     if (KILN__UNLIKELY(!params->rows || !params->cols)) return KILN_OK;
 
@@ -57,9 +65,7 @@ KILN__HOST_SIDE kiln_status softmax(kiln_stream *stream, const kiln_softmax_para
     if (KILN__UNLIKELY(!module)) return again(stream, params, sizeof *params);
 
     uint64_t vectors = kiln__vectors(params->cols, size_log2);
-    unsigned lanes_log2 = kiln__lanes_log2(vectors);
-    if (lanes_log2 > KILN_SUBGROUP_LOG2)
-        lanes_log2 = vectors <= SLOTS << KILN_SUBGROUP_LOG2 ? KILN_SUBGROUP_LOG2 : KILN_GROUP_LOG2;
+    unsigned lanes_log2 = row_lanes_log2(kiln__lanes_log2(vectors), vectors);
     kiln_softmax_args args = {
         .y = params->y,
         .x = params->x,
@@ -80,6 +86,39 @@ KILN__HOST_SIDE kiln_status softmax(kiln_stream *stream, const kiln_softmax_para
     uint64_t rounds = (vectors + (1u << lanes_log2) - 1) >> lanes_log2;
     KILN__TRY(kiln__grid(name, 1, kiln__blocks(params->rows, lanes_log2), &config));
     config.dynamic_shared_bytes = (uint32_t)rounds * KILN_GROUP * KILN_VECTOR_BYTES;
+    return kiln__operator_launch(stream, &module->kernels[KERNEL_softmax_rows], &config, &args, sizeof args);
+}
+
+KILN__HOST_SIDE kiln_status softmax(kiln_stream *stream, const kiln_softmax_params *params, unsigned part,
+                                    const char *name, again_function again) {
+    if (KILN__UNLIKELY(!stream || !stream->device)) return softmax_any(stream, params, part, name, again);
+    const unsigned size_log2 = kiln__part_size_log2(part);
+    int64_t cols = params->cols;
+    int64_t stride = params->x_stride ? params->x_stride : cols;
+    uintptr_t addresses = (uintptr_t)params->y | (uintptr_t)params->x;
+    bool ordinary = kiln__both_set(params->y, params->x) && params->y_stride == params->x_stride &&
+                    kiln__is_ordinary(params->rows, cols, stride, addresses, size_log2, SLOTS << KILN_GROUP_LOG2);
+    if (KILN__UNLIKELY(!ordinary)) return softmax_any(stream, params, part, name, again);
+
+    const kiln_module *module = kiln__operator_get(stream, KILN__OPERATOR_softmax, part);
+    if (KILN__UNLIKELY(!module)) return again(stream, params, sizeof *params);
+    uint32_t last = (uint32_t)(cols - 1) >> (4 - size_log2); /* vector of a row */
+    unsigned lanes_log2 = row_lanes_log2(kiln__ordinary_lanes_log2(cols, size_log2), last + 1);
+    const kiln_softmax_args args = {
+        .y = params->y,
+        .x = params->x,
+        .shape = {.rows = params->rows,
+                  .cols = cols,
+                  .tile = 1u << (CHUNK_BYTES_LOG2 - size_log2),
+                  .lanes_log2 = lanes_log2,
+                  .wide = 1},
+        .y_stride = stride,
+        .x_stride = stride,
+        .chunks = 1,
+    };
+    kiln_launch_config config;
+    uint32_t rounds = (last >> lanes_log2) + 1;
+    kiln__ordinary_launch(params->rows, lanes_log2, rounds * (KILN_GROUP * KILN_VECTOR_BYTES), &config);
     return kiln__operator_launch(stream, &module->kernels[KERNEL_softmax_rows], &config, &args, sizeof args);
 }
 
