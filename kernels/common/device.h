@@ -12,8 +12,7 @@
  * kiln_shuffle_xor(value, mask)    the value of thread ^ mask, mask < KILN_SUBGROUP; all threads take part
  * kiln_f16_to_f32, kiln_f32_to_f16 in hardware
  *
- * A third device comes in by KILN_DEVICE_HEADER, which names a header that defines the same: the tests run device
- * sources on the host so. Nothing here reads the grid's size or the group's: on AMD that would add hidden arguments. */
+ * Nothing here reads the grid's size or the group's: on AMD that would add hidden arguments. */
 #ifndef KILN_KERNELS_COMMON_DEVICE_H
 #define KILN_KERNELS_COMMON_DEVICE_H
 
@@ -87,10 +86,6 @@ KILN_INLINE float kiln_f16_to_f32(uint16_t half) {
 KILN_INLINE uint16_t kiln_f32_to_f16(float value) {
     return __builtin_bit_cast(uint16_t, (_Float16)value);
 }
-
-#else
-
-#include KILN_DEVICE_HEADER
 
 #endif
 
