@@ -26,8 +26,6 @@ static const form forms[] = {
 };
 enum { FORMS = sizeof forms / sizeof *forms };
 
-typedef kiln_status (*again_function)(kiln_stream *, const kiln_add_gelu_params *, size_t);
-
 /* All but the shape. */
 static inline void set_arguments(kiln_add_gelu_args *args, const kiln_add_gelu_params *params, int64_t y_stride,
                                  int64_t x_stride) {
@@ -40,9 +38,11 @@ static inline void set_arguments(kiln_add_gelu_args *args, const kiln_add_gelu_p
            sizeof *args - offsetof(kiln_add_gelu_args, bound));
 }
 
-/* Every call that is not ordinary. */
+/* Every call that is not ordinary, wrong ones and the first one, which loads, among them. */
 static kiln_status __attribute__((noinline)) add_gelu_any(kiln_stream *stream, const kiln_add_gelu_params *params,
-                                                          unsigned part, const char *name, again_function again) {
+                                                          size_t params_size, unsigned part, const char *name) {
+    kiln_add_gelu_params copy;
+    KILN__PARAMS(name, params, params_size, &copy);
     KILN__TRY(kiln__sizes_check(name, stream, params->rows, params->cols));
     KILN__REQUIRE((uint32_t)params->approx < FORMS, "%s: approx is %d: must be erf (0), tanh (1) or quick (2)", name,
                   params->approx);
@@ -58,8 +58,8 @@ static kiln_status __attribute__((noinline)) add_gelu_any(kiln_stream *stream, c
     if (params->bias) KILN__TRY(kiln__tensor_check(name, "bias", params->bias, 1, cols, cols, size_log2));
     KILN__TRY(kiln__in_place_check(name, "x", params->y, y_stride, params->x, x_stride));
 
-    const kiln_module *module = kiln__operator_get(stream, KILN__OPERATOR_add_gelu, part);
-    if (KILN__UNLIKELY(!module)) return again(stream, params, sizeof *params);
+    const kiln_module *module;
+    KILN__TRY(kiln__operator_require(stream, KILN__OPERATOR_add_gelu, part, &kiln__bundle_add_gelu, &module));
     kiln_add_gelu_args args = {0};
     set_arguments(&args, params, y_stride, x_stride);
     uint32_t wide = kiln__tensor_wide(params->y, rows, y_stride, size_log2) &
@@ -70,9 +70,10 @@ static kiln_status __attribute__((noinline)) add_gelu_any(kiln_stream *stream, c
     return kiln__operator_launch(stream, &module->kernels[KERNEL_add_gelu], &config, &args, sizeof args);
 }
 
-KILN__HOST_SIDE kiln_status add_gelu(kiln_stream *stream, const kiln_add_gelu_params *params, unsigned part,
-                                     const char *name, again_function again) {
-    if (KILN__UNLIKELY(!stream || !stream->device)) return add_gelu_any(stream, params, part, name, again);
+KILN__HOST_SIDE kiln_status add_gelu(kiln_stream *stream, const kiln_add_gelu_params *params, size_t params_size,
+                                     unsigned part, const char *name) {
+    if (KILN__UNLIKELY(!kiln__is_current(stream, params, params_size, sizeof *params)))
+        return add_gelu_any(stream, params, params_size, part, name);
     const unsigned size_log2 = kiln__part_size_log2(part);
     int64_t cols = params->cols;
     int64_t stride = params->x_stride ? params->x_stride : cols;
@@ -80,10 +81,10 @@ KILN__HOST_SIDE kiln_status add_gelu(kiln_stream *stream, const kiln_add_gelu_pa
     bool ordinary = kiln__both_set(params->y, params->x) && params->y_stride == params->x_stride &&
                     kiln__is_ordinary(params->rows, cols, stride, addresses, size_log2, KILN__TILE_VECTORS) &&
                     kiln__option(&params->approx) < FORMS;
-    if (KILN__UNLIKELY(!ordinary)) return add_gelu_any(stream, params, part, name, again);
+    if (KILN__UNLIKELY(!ordinary)) return add_gelu_any(stream, params, params_size, part, name);
 
     const kiln_module *module = kiln__operator_get(stream, KILN__OPERATOR_add_gelu, part);
-    if (KILN__UNLIKELY(!module)) return again(stream, params, sizeof *params);
+    if (KILN__UNLIKELY(!module)) return add_gelu_any(stream, params, params_size, part, name);
     kiln_add_gelu_args args;
     kiln_launch_config config;
     set_arguments(&args, params, stride, stride);

@@ -16,24 +16,12 @@
         }                                                                                  \
     } while (0)
 
-/* Defines kiln_<op>_<part>_sized by the operator's host side, kiln_status <op>(stream, params, part, name, again). What
- * is rare and goes on afterwards, params of another version and loading, begins again: the host side then has nothing
- * to keep over a call and saves no registers. It calls again where kiln__operator_get says NULL. */
-#define KILN__OPERATOR_FUNCTION(op, part)                                                                       \
-    static kiln_status __attribute__((cold, noinline))                                                          \
-    op##_##part##_again(kiln_stream *stream, const kiln_##op##_params *params, size_t params_size) {            \
-        const char *name = #op "_" #part;                                                                       \
-        kiln_##op##_params copy;                                                                                \
-        if (params && params_size == sizeof copy)                                                               \
-            KILN__TRY(kiln__operator_load(stream, KILN__OPERATOR_##op, KILN__PART_##part, &kiln__bundle_##op)); \
-        KILN__PARAMS(name, params, params_size, &copy);                                                         \
-        return kiln_##op##_##part##_sized(stream, params, sizeof copy);                                         \
-    }                                                                                                           \
-    kiln_status kiln_##op##_##part##_sized(kiln_stream *stream, const kiln_##op##_params *params,               \
-                                           size_t params_size) {                                                \
-        if (KILN__UNLIKELY(!params || params_size != sizeof *params))                                           \
-            return op##_##part##_again(stream, params, params_size);                                            \
-        return op(stream, params, KILN__PART_##part, #op "_" #part, op##_##part##_again);                       \
+/* Defines kiln_<op>_<part>_sized by the operator's host side, which is
+ * kiln_status <op>(stream, params, params_size, part, name). */
+#define KILN__OPERATOR_FUNCTION(op, part)                                                         \
+    kiln_status kiln_##op##_##part##_sized(kiln_stream *stream, const kiln_##op##_params *params, \
+                                           size_t params_size) {                                  \
+        return op(stream, params, params_size, KILN__PART_##part, #op "_" #part);                 \
     }
 
 /* Before an operator's host side, which is compiled once for each precision: as a constant it folds into the checks. */
@@ -42,6 +30,25 @@
 /* The parts of an operator by their number, with the logarithm of an element's bytes. */
 static inline unsigned kiln__part_size_log2(unsigned part) {
     return part == KILN__PART_f32 ? 2 : 1;
+}
+
+/* True only if neither is NULL, by one test. Two addresses without a common bit are false too. */
+static inline bool kiln__both_set(const void *one, const void *other) {
+    return (uintptr_t)one & (uintptr_t)other;
+}
+
+/* True only if the stream is open and params are of this version; as kiln__both_set. */
+static inline bool kiln__is_current(const kiln_stream *stream, const void *params, size_t params_size, size_t size) {
+    return kiln__both_set(stream, params) && params_size == size && stream->device;
+}
+
+/* The operator on the stream's device, which is loaded if it is not yet. */
+static inline kiln_status kiln__operator_require(kiln_stream *stream, unsigned operator_number, unsigned part,
+                                                 const kiln_bundle *bundle, const kiln_module **out_module) {
+    if (!kiln__operator_get(stream, operator_number, part))
+        KILN__TRY(kiln__operator_load(stream, operator_number, part, bundle));
+    *out_module = kiln__operator_get(stream, operator_number, part);
+    return KILN_OK;
 }
 
 /* Says which rule a tensor of rows x cols breaks. */
@@ -117,11 +124,6 @@ static inline kiln_status kiln__elementwise(const char *name, int64_t rows, int6
  * few tests, each of which covers several rules, and gives every other call, wrong ones among them, to its exact path.
  */
 
-/* True only if neither is NULL, by one test. Two addresses without a common bit are false too. */
-static inline bool kiln__both_set(const void *one, const void *other) {
-    return (uintptr_t)one & (uintptr_t)other;
-}
-
 /* Whether tensors of rows x cols are of that kind: 1 to KILN_GRID_BLOCKS rows of more than KILN_THREAD_VECTORS and up
  * to vectors_max vectors, 16-byte aligned and not overlapping; no product of theirs overflows. addresses are or-ed,
  * stride is resolved. */
@@ -152,7 +154,7 @@ static inline void kiln__ordinary_launch(int64_t rows, unsigned lanes_log2, uint
                                          kiln_launch_config *config) {
     static const kiln_launch_config one_block = {.grid = {1, 1, 1}, .group = {KILN_GROUP, 1, 1}};
     *config = one_block;
-    config->grid[1] = ((uint32_t)(rows - 1) >> (KILN_GROUP_LOG2 - lanes_log2)) + 1;
+    config->grid[1] = ((uint32_t)(rows - 1) << lanes_log2 >> KILN_GROUP_LOG2) + 1;
     config->dynamic_shared_bytes = shared_bytes;
 }
 

@@ -23,8 +23,6 @@ static const activation activations[] = {
 };
 enum { ACTIVATIONS = sizeof activations / sizeof *activations };
 
-typedef kiln_status (*again_function)(kiln_stream *, const kiln_silu_mul_params *, size_t);
-
 /* All but the shape. */
 static inline void set_arguments(kiln_silu_mul_args *args, const kiln_silu_mul_params *params, const void *up,
                                  int64_t y_stride, int64_t gate_stride, int64_t up_stride) {
@@ -38,9 +36,11 @@ static inline void set_arguments(kiln_silu_mul_args *args, const kiln_silu_mul_p
            sizeof *args - offsetof(kiln_silu_mul_args, bound));
 }
 
-/* Every call that is not ordinary. */
+/* Every call that is not ordinary, wrong ones and the first one, which loads, among them. */
 static kiln_status __attribute__((noinline)) silu_mul_any(kiln_stream *stream, const kiln_silu_mul_params *params,
-                                                          unsigned part, const char *name, again_function again) {
+                                                          size_t params_size, unsigned part, const char *name) {
+    kiln_silu_mul_params copy;
+    KILN__PARAMS(name, params, params_size, &copy);
     KILN__TRY(kiln__sizes_check(name, stream, params->rows, params->cols));
     KILN__REQUIRE((uint32_t)params->activation < ACTIVATIONS, "%s: activation is %d: must be silu (0) or gelu_tanh (1)",
                   name, params->activation);
@@ -67,8 +67,8 @@ static kiln_status __attribute__((noinline)) silu_mul_any(kiln_stream *stream, c
     KILN__TRY(kiln__in_place_check(name, "gate", params->y, y_stride, params->gate, gate_stride));
     KILN__TRY(kiln__in_place_check(name, "up", params->y, y_stride, up, up_stride));
 
-    const kiln_module *module = kiln__operator_get(stream, KILN__OPERATOR_silu_mul, part);
-    if (KILN__UNLIKELY(!module)) return again(stream, params, sizeof *params);
+    const kiln_module *module;
+    KILN__TRY(kiln__operator_require(stream, KILN__OPERATOR_silu_mul, part, &kiln__bundle_silu_mul, &module));
     kiln_silu_mul_args args = {0};
     set_arguments(&args, params, up, y_stride, gate_stride, up_stride);
     uint32_t wide = kiln__tensor_wide(params->y, rows, y_stride, size_log2) &
@@ -79,9 +79,10 @@ static kiln_status __attribute__((noinline)) silu_mul_any(kiln_stream *stream, c
     return kiln__operator_launch(stream, &module->kernels[KERNEL_silu_mul], &config, &args, sizeof args);
 }
 
-KILN__HOST_SIDE kiln_status silu_mul(kiln_stream *stream, const kiln_silu_mul_params *params, unsigned part,
-                                     const char *name, again_function again) {
-    if (KILN__UNLIKELY(!stream || !stream->device)) return silu_mul_any(stream, params, part, name, again);
+KILN__HOST_SIDE kiln_status silu_mul(kiln_stream *stream, const kiln_silu_mul_params *params, size_t params_size,
+                                     unsigned part, const char *name) {
+    if (KILN__UNLIKELY(!kiln__is_current(stream, params, params_size, sizeof *params)))
+        return silu_mul_any(stream, params, params_size, part, name);
     const unsigned size_log2 = kiln__part_size_log2(part);
     int64_t cols = params->cols;
     int64_t stride = params->gate_stride ? params->gate_stride : cols;
@@ -90,10 +91,10 @@ KILN__HOST_SIDE kiln_status silu_mul(kiln_stream *stream, const kiln_silu_mul_pa
                     params->up_stride == params->gate_stride &&
                     kiln__is_ordinary(params->rows, cols, stride, addresses, size_log2, KILN__TILE_VECTORS) &&
                     kiln__option(&params->activation) < ACTIVATIONS;
-    if (KILN__UNLIKELY(!ordinary)) return silu_mul_any(stream, params, part, name, again);
+    if (KILN__UNLIKELY(!ordinary)) return silu_mul_any(stream, params, params_size, part, name);
 
     const kiln_module *module = kiln__operator_get(stream, KILN__OPERATOR_silu_mul, part);
-    if (KILN__UNLIKELY(!module)) return again(stream, params, sizeof *params);
+    if (KILN__UNLIKELY(!module)) return silu_mul_any(stream, params, params_size, part, name);
     kiln_silu_mul_args args;
     kiln_launch_config config;
     set_arguments(&args, params, params->up, stride, stride, stride);

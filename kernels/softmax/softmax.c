@@ -46,11 +46,11 @@ static kiln_status launch_long(kiln_stream *stream, const kiln_softmax_params *p
     return kiln__operator_launch(stream, &kernels[KERNEL_softmax_rows], config, args, sizeof *args);
 }
 
-typedef kiln_status (*again_function)(kiln_stream *, const kiln_softmax_params *, size_t);
-
-/* Every call that is not ordinary. */
+/* Every call that is not ordinary, wrong ones and the first one, which loads, among them. */
 static kiln_status __attribute__((noinline)) softmax_any(kiln_stream *stream, const kiln_softmax_params *params,
-                                                         unsigned part, const char *name, again_function again) {
+                                                         size_t params_size, unsigned part, const char *name) {
+    kiln_softmax_params copy;
+    KILN__PARAMS(name, params, params_size, &copy);
     KILN__TRY(kiln__sizes_check(name, stream, params->rows, params->cols));
     if (KILN__UNLIKELY(!params->rows || !params->cols)) return KILN_OK;
 
@@ -61,8 +61,8 @@ static kiln_status __attribute__((noinline)) softmax_any(kiln_stream *stream, co
     KILN__TRY(kiln__tensor_check(name, "x", params->x, params->rows, params->cols, x_stride, size_log2));
     KILN__TRY(kiln__in_place_check(name, "x", params->y, y_stride, params->x, x_stride));
 
-    const kiln_module *module = kiln__operator_get(stream, KILN__OPERATOR_softmax, part);
-    if (KILN__UNLIKELY(!module)) return again(stream, params, sizeof *params);
+    const kiln_module *module;
+    KILN__TRY(kiln__operator_require(stream, KILN__OPERATOR_softmax, part, &kiln__bundle_softmax, &module));
 
     uint64_t vectors = kiln__vectors(params->cols, size_log2);
     unsigned lanes_log2 = row_lanes_log2(kiln__lanes_log2(vectors), vectors);
@@ -89,19 +89,20 @@ static kiln_status __attribute__((noinline)) softmax_any(kiln_stream *stream, co
     return kiln__operator_launch(stream, &module->kernels[KERNEL_softmax_rows], &config, &args, sizeof args);
 }
 
-KILN__HOST_SIDE kiln_status softmax(kiln_stream *stream, const kiln_softmax_params *params, unsigned part,
-                                    const char *name, again_function again) {
-    if (KILN__UNLIKELY(!stream || !stream->device)) return softmax_any(stream, params, part, name, again);
+KILN__HOST_SIDE kiln_status softmax(kiln_stream *stream, const kiln_softmax_params *params, size_t params_size,
+                                    unsigned part, const char *name) {
+    if (KILN__UNLIKELY(!kiln__is_current(stream, params, params_size, sizeof *params)))
+        return softmax_any(stream, params, params_size, part, name);
     const unsigned size_log2 = kiln__part_size_log2(part);
     int64_t cols = params->cols;
     int64_t stride = params->x_stride ? params->x_stride : cols;
     uintptr_t addresses = (uintptr_t)params->y | (uintptr_t)params->x;
     bool ordinary = kiln__both_set(params->y, params->x) && params->y_stride == params->x_stride &&
                     kiln__is_ordinary(params->rows, cols, stride, addresses, size_log2, SLOTS << KILN_GROUP_LOG2);
-    if (KILN__UNLIKELY(!ordinary)) return softmax_any(stream, params, part, name, again);
+    if (KILN__UNLIKELY(!ordinary)) return softmax_any(stream, params, params_size, part, name);
 
     const kiln_module *module = kiln__operator_get(stream, KILN__OPERATOR_softmax, part);
-    if (KILN__UNLIKELY(!module)) return again(stream, params, sizeof *params);
+    if (KILN__UNLIKELY(!module)) return softmax_any(stream, params, params_size, part, name);
     uint32_t last = (uint32_t)(cols - 1) >> (4 - size_log2); /* vector of a row */
     unsigned lanes_log2 = row_lanes_log2(kiln__ordinary_lanes_log2(cols, size_log2), last + 1);
     const kiln_softmax_args args = {
