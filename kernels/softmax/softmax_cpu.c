@@ -88,9 +88,9 @@ KILN_INLINE float sum_of(const void *x, float *exps, size_t count, float max, co
             results[i] = exp_of(values[i], max, part);
         for (size_t i = 0; i < whole; i += KILN_LANES)
             for (size_t lane = 0; lane < KILN_LANES; lane++)
-                sum[lane] += results[i + lane];
+                sum[lane] += results[i + lane]; /* set above, since whole <= n: NOLINT(clang-analyzer-core.*) */
         for (size_t i = whole; i < n; i++)
-            sum[i - whole] += results[i];
+            sum[i - whole] += results[i]; /* NOLINT(clang-analyzer-core.*) */
     }
     return total_of(sum);
 }
