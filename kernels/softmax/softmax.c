@@ -117,7 +117,7 @@ KILN__HOST_SIDE kiln_status softmax(kiln_stream *stream, const kiln_softmax_para
         .x_stride = stride,
         .chunks = 1,
     };
-    kiln_launch_config config = {0};
+    kiln_launch_config config;
     uint32_t rounds = (last >> lanes_log2) + 1;
     kiln__ordinary_launch(params->rows, lanes_log2, rounds * (KILN_GROUP * KILN_VECTOR_BYTES), &config);
     return kiln__operator_launch(stream, &module->kernels[KERNEL_softmax_rows], &config, &args, sizeof args);
