@@ -11,8 +11,8 @@
 bool amdgcn_assembler_present(const char **out_why);
 
 /* The machine code of a text, one instruction or label a line, for a processor ("gfx942"). wave64 makes the lane masks
- * of gfx10 and later 64 bits wide; gfx9 always has it. Free it with free(). NULL with the assembler's own words if there
- * is anything in the text that the processor does not have. */
+ * of gfx10 and later 64 bits wide; gfx9 always has it. Free it with free(). NULL with the assembler's own words if
+ * there is anything in the text that the processor does not have. */
 uint8_t *amdgcn_assemble(const char *processor, bool wave64, const char *text, size_t *out_size, char *why,
                          size_t why_size);
 

@@ -292,17 +292,48 @@ static bool load(loader *l) {
     return text_decode(l, wave64) && entries_find(l);
 }
 
-amd_program *amd_program_load(const void *bytes, size_t size, const char *processor, char *why, size_t why_size) {
-    loader l = {.bytes = bytes, .size = size, .why = why, .why_size = why_size};
+/* An empty program for a processor, or NULL with a reason. */
+static amd_program *program_new(loader *l, const char *processor) {
     const amd_target *target = amd_target_find(processor);
     if (!target) {
-        refuse(&l, "%s is not simulated", processor);
+        refuse(l, "%s is not simulated", processor);
         return NULL;
     }
-    l.program = calloc(1, sizeof *l.program);
-    if (!l.program) return NULL;
-    l.program->target = target;
+    l->program = calloc(1, sizeof *l->program);
+    if (!l->program) {
+        refuse(l, "out of memory");
+        return NULL;
+    }
+    l->program->target = target;
+    return l->program;
+}
+
+amd_program *amd_program_load(const void *bytes, size_t size, const char *processor, char *why, size_t why_size) {
+    loader l = {.bytes = bytes, .size = size, .why = why, .why_size = why_size};
+    if (!program_new(&l, processor)) return NULL;
     if (load(&l)) return l.program;
+    amd_program_free(l.program);
+    return NULL;
+}
+
+/* The image is the code alone. */
+static bool load_code(loader *l, const amd_kernel *kernel) {
+    amd_program *program = l->program;
+    program->image_size = (l->size + PAGE - 1) / PAGE * PAGE;
+    program->image = aligned_alloc(PAGE, program->image_size);
+    if (!program->image) return refuse(l, "out of memory");
+    memset(program->image, 0, program->image_size);
+    memcpy(program->image, l->bytes, l->size);
+    program->text_end = (uint32_t)l->size;
+    program->kernels[program->kernel_count++] = *kernel;
+    return text_decode(l, !kernel->wave32);
+}
+
+amd_program *amd_program_of_code(const void *code, size_t size, const char *processor, const amd_kernel *kernel,
+                                 char *why, size_t why_size) {
+    loader l = {.bytes = code, .size = size, .why = why, .why_size = why_size};
+    if (!program_new(&l, processor)) return NULL;
+    if (load_code(&l, kernel)) return l.program;
     amd_program_free(l.program);
     return NULL;
 }

@@ -171,6 +171,9 @@ typedef struct amd_program {
 /* Loads and decodes a code object for a processor; the bytes are copied. NULL with a reason that names the address and
  * the instruction if there is anything in it that is not simulated. */
 amd_program *amd_program_load(const void *bytes, size_t size, const char *processor, char *why, size_t why_size);
+/* The same of bare machine code, of which kernel says what a descriptor would; its entry is the op where it begins. */
+amd_program *amd_program_of_code(const void *code, size_t size, const char *processor, const amd_kernel *kernel,
+                                 char *why, size_t why_size);
 void amd_program_free(amd_program *program);
 
 /* The kernel of a name, without ".kd", or NULL. */

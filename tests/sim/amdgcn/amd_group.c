@@ -174,8 +174,6 @@ static bool stuck_release(amd_group *group) {
 }
 
 bool amd_group_run(amd_group *group) {
-    for (uint32_t i = 0; i < group->wave_count; i++)
-        wave_start(group, i);
     while (group->report->kind == SIM_FAULT_NONE) {
         uint32_t ready = 0;
         for (uint32_t i = 0; i < group->wave_count; i++)
@@ -224,6 +222,8 @@ void amd_group_begin(amd_group *group, const uint32_t id[3]) {
     group->instructions = 0;
     memset(group->shared, 0xb5, group->shared_bytes);
     memset(group->shadow, 0, group->shared_bytes * sizeof *group->shadow);
+    for (uint32_t i = 0; i < group->wave_count; i++)
+        wave_start(group, i);
 }
 
 void amd_group_free(amd_group *group) {

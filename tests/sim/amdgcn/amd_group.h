@@ -9,7 +9,8 @@
 bool amd_group_new(amd_group *group, const amd_launch *launch, sim_report *report);
 void amd_group_free(amd_group *group);
 
-/* Puts the group at a place of the grid: nothing is in LDS, nothing has run. */
+/* Puts the group at a place of the grid: nothing is in LDS, its waves stand at the kernel's entry
+ * with the registers that the ABI gives them. */
 void amd_group_begin(amd_group *group, const uint32_t id[3]);
 
 /* Runs all its waves to their end; false with the report if something was wrong. */
