@@ -37,9 +37,17 @@ fire_inputs() { # SOURCE
     echo "$files"
 }
 
+# What a source says: the name and the bytes of each of its inputs, read once a shell. The dot keeps the last newline.
+declare -A fire_texts
+fire_read() { # SOURCE
+    [ -n "${fire_texts[$1]:-}" ] ||
+        fire_texts[$1]=$(fire_inputs "$1" | while read -r file; do echo "$file" && cat "$file"; done && echo .)
+}
+
 # The hash of all that decides an image's bytes, the compilers apart.
 fire_source_hash() { # SOURCE FLAGS
-    { echo "$2" && fire_inputs "$1" | while read -r file; do echo "$file" && cat "$file"; done; } | sha256sum | cut -c1-64
+    fire_read "$1"
+    printf '%s\n%s' "$2" "${fire_texts[$1]%.}" | sha256sum | cut -c1-64
 }
 
 # The compilers that make a kind of image, as the manifest names them: "nvcc-13.0.88,ptxas-13.0.88" (the assembler decides

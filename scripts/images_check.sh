@@ -11,43 +11,51 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/fire_common.sh
 
-# What stands between "key=" and the next blank in a line of a manifest.
-field() { # LINE KEY
-    echo " $1" | sed -n "s/.* $2=\([^ ]*\).*/\1/p"
-}
-
-# What is wrong with one image that the lists ask for, a line each.
+# What is wrong with one image that the lists ask for, a line each. Reads the operator's lines and digests.
 image_faults() { # OP PART TARGET KIND ROLE VERSION SOURCE
     local file=$1_$2.$3.$4 line flags
-    if ! line=$(grep "^file=$file " "embedded/$1/manifest"); then
+    line=${lines[$file]:-}
+    if [ -z "$line" ]; then
         echo "embedded/$1/$file: missing from the manifest"
         return
     fi
-    if [ ! -f "embedded/$1/$file" ]; then
+    if [ -z "${digests[$file]:-}" ]; then
         echo "embedded/$1/$file: missing"
         return
     fi
-    [ "$(field "$line" size) $(field "$line" sha256)" = "$(fire_digest "embedded/$1/$file")" ] ||
-        echo "embedded/$1/$file: its bytes are not those of the manifest"
-    [ "$(field "$line" role)" = "$5" ] || echo "embedded/$1/$file: its role is not $5"
+    [[ "$line " = *" ${digests[$file]} "* ]] || echo "embedded/$1/$file: its bytes are not those of the manifest"
+    [[ "$line " = *" role=$5 "* ]] || echo "embedded/$1/$file: its role is not $5"
     flags=$(fire_flags "$2" "$3" "$4" "$6")
     [ "$4" != cubin ] || flags="$(fire_flags "$2" "$3" ptx "$6") $flags"
-    [ "$(field "$line" source)" = "$(fire_source_hash "$7" "$flags")" ] ||
+    [[ "$line " = *" source=$(fire_source_hash "$7" "$flags") "* ]] ||
         echo "embedded/$1/$file: stale: fired from another $7 or with other flags"
 }
 
 operator_faults() { # OP
-    local part target kind version source image role wanted=manifest
+    local parts line file size digest target kind version source part image role wanted=manifest
+    local -A lines digests
+    parts=$(scripts/targets.sh parts)
+    while read -r line; do
+        file=${line#file=}
+        lines[${file%% *}]=$line
+    done < <(grep '^file=' "embedded/$1/manifest")
+    while read -r file size; do
+        digests[$file]="size=$size"
+    done < <(cd "embedded/$1" && stat -c '%n %s' -- *)
+    while read -r digest file; do
+        digests[$file]+=" sha256=$digest"
+    done < <(cd "embedded/$1" && sha256sum -- *)
     while read -r target kind version source; do
-        for part in $(scripts/targets.sh parts); do
+        fire_read "$source"
+        for part in $parts; do
             while read -r image role; do
                 wanted+=$'\n'"$1_$part.$target.$image"
                 image_faults "$1" "$part" "$target" "$image" "$role" "$version" "$source"
             done < <(fire_kinds "$kind")
         done
     done < <(scripts/targets.sh images "$1")
-    { ls "embedded/$1" && sed -n 's/^file=\([^ ]*\) .*/\1/p' "embedded/$1/manifest"; } | sort -u |
-        { grep -vxF "$wanted" || true; } | sed "s|.*|embedded/$1/&: no list asks for it|"
+    printf '%s\n' "${!lines[@]}" "${!digests[@]}" | sort -u | { grep -vxF "$wanted" || true; } |
+        sed "s|.*|embedded/$1/&: no list asks for it|"
 }
 
 fresh() {
