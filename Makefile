@@ -172,8 +172,9 @@ $(OUT)/tests/unit/allocation_faults_test: KILN_LDFLAGS += \
 	-Wl,--wrap=malloc,--wrap=calloc,--wrap=strdup,--wrap=posix_memalign,--wrap=free
 
 # The interpreters' own tests reach them without a driver around.
+SIM_ARITHMETIC := tests/sim/core/sim_float.c tests/sim/core/sim_space.c tests/sim/core/sim_sum.c
 $(filter $(OUT)/tests/sim/%,$(TEST_PROGRAMS)): $(patsubst %.c,$(OBJ)/%.o,$(sort $(wildcard tests/sim/ptx/*.c tests/sim/amdgcn/*.c) \
-	tests/sim/core/sim_float.c tests/sim/core/sim_space.c))
+	$(SIM_ARITHMETIC)))
 
 # One of the fuzzed parsers is the command line's.
 $(OUT)/tests/fuzz/replay_test: $(OBJ)/loader/cli/npy.o
@@ -349,8 +350,7 @@ $(BENCHES): $(OUT)/bench/%: $(OBJ)/tests/bench/%.o $(OUT)/libkiln.a
 	@mkdir -p $(@D)
 	$(CC) -o $@ $^ $(KILN_LDFLAGS) -lm
 
-$(OUT)/bench/ptx_speed: $(patsubst %.c,$(OBJ)/%.o,$(sort $(wildcard tests/sim/ptx/*.c) \
-	tests/sim/core/sim_float.c tests/sim/core/sim_space.c))
+$(OUT)/bench/ptx_speed: $(patsubst %.c,$(OBJ)/%.o,$(sort $(wildcard tests/sim/ptx/*.c) $(SIM_ARITHMETIC)))
 
 .PHONY: bench bench-programs
 bench-programs: $(BENCHES) $(NULL_DRIVERS) $(OUT)/kiln

@@ -10,6 +10,7 @@
  *   KILN_SIM_RECORD          1: launches are recorded and not executed, so that any image will do
  *   KILN_SIM_SEED            of the order of blocks, warps and copies (the default is 1)
  *   KILN_SIM_BUDGET          instructions of warps after which a block is endless (the default is 2^28)
+ *   KILN_SIM_MATRIX          how matrix instructions add: exact (the default), sequential, truncating; see sim_sum.h
  *
  * Every function of a driver begins with sim_enter and holds the simulator's lock (recursive, one for the driver) while
  * it touches state. At exit, objects that are still live and violations are reported on standard error. */
@@ -18,6 +19,7 @@
 
 #include "tests/sim/core/sim_control.h"
 #include "tests/sim/core/sim_space.h"
+#include "tests/sim/core/sim_sum.h"
 #include <stdbool.h>
 
 #define SIM_EXPORT __attribute__((visibility("default")))
@@ -27,6 +29,9 @@
 /* The value of a variable, as kiln_sim_configure or the environment has it, or NULL. */
 const char *sim_setting(const char *variable);
 uint64_t sim_setting_number(const char *variable, uint64_t otherwise);
+
+/* What KILN_SIM_MATRIX says; a violation, and exact, if it names no way. */
+sim_sum_mode sim_setting_matrix(void);
 
 /* Writes the index-th name of KILN_SIM_DEVICES that begins with prefix ("sm_", "gfx"); false beyond the last. */
 bool sim_device_name(const char *prefix, size_t index, char *name, size_t size);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Calls and launches beyond these are counted, not kept. */
-enum { CALL_ROOM = 1 << 16, LAUNCH_ROOM = 256, NAME_SIZE = 64, SETTING_ROOM = 8 };
+enum { CALL_ROOM = 1 << 16, LAUNCH_ROOM = 256, NAME_SIZE = 64, SETTING_ROOM = 16 };
 
 static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
@@ -52,6 +52,14 @@ const char *sim_setting(const char *variable) {
 uint64_t sim_setting_number(const char *variable, uint64_t otherwise) {
     const char *value = sim_setting(variable);
     return value ? strtoull(value, NULL, 0) : otherwise;
+}
+
+sim_sum_mode sim_setting_matrix(void) {
+    const char *name = sim_setting("KILN_SIM_MATRIX");
+    sim_sum_mode mode = SIM_SUM_EXACT;
+    if (!sim_sum_mode_named(name, &mode))
+        sim_violation("KILN_SIM_MATRIX=%s: not exact, sequential or truncating", name);
+    return mode;
 }
 
 uint64_t sim_memory_bytes(void) {

@@ -1,0 +1,181 @@
+#include "tests/sim/core/sim_sum.h"
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+bool sim_sum_mode_named(const char *text, sim_sum_mode *out_mode) {
+    static const char *const names[] = {"exact", "sequential", "truncating"};
+    for (int i = 0; i < SIM_SUM_MODES; i++) {
+        if (text && strcmp(text, names[i]) != 0) continue;
+        *out_mode = (sim_sum_mode)i;
+        return true;
+    }
+    return false;
+}
+
+/* What a sum rounds away: a + b = sum + error, exactly. */
+static double add_error(double a, double b, double sum) {
+    double part = sum - a;
+    return (a - (sum - part)) + (b - part);
+}
+
+/* ---- Exact ---- */
+
+/* Numbers whose sum is meant, of growing magnitude, no two of them with a bit in the same place. */
+typedef struct expansion {
+    double parts[2 * SIM_SUM_COUNT_MAX + 1];
+    int count;
+} expansion;
+
+static void expansion_add(expansion *x, double value) {
+    int kept = 0;
+    for (int i = 0; i < x->count; i++) {
+        double sum = value + x->parts[i], error = add_error(value, x->parts[i], sum);
+        if (error != 0) x->parts[kept++] = error;
+        value = sum;
+    }
+    if (value != 0 || !kept) x->parts[kept++] = value;
+    x->count = kept;
+}
+
+/* The sum rounded to odd: any narrower rounding of it is that of the sum. */
+static double expansion_odd(const expansion *x) {
+    double sum = 0;
+    for (int i = 0; i < x->count; i++)
+        sum = sim_add_odd(sum, x->parts[i]);
+    return sum;
+}
+
+/* The sum rounded to nearest even. */
+static double expansion_nearest(const expansion *x) {
+    int i = x->count - 1;
+    double high = x->parts[i], low = 0;
+    while (i > 0 && low == 0) {
+        double before = high;
+        high = before + x->parts[--i];
+        low = add_error(before, x->parts[i], high);
+    }
+    /* A tie that was rounded to even, but the rest says which way it should have gone. */
+    if (i > 0 && low != 0 && (low < 0) == (x->parts[i - 1] < 0)) {
+        double moved = high + 2 * low;
+        if (moved - high == 2 * low) high = moved;
+    }
+    return high;
+}
+
+/* The sum if f64 holds it, step by step; *out_inexact says that it does not. */
+static double sum_plain(double addend, const double *a, const double *b, int count, bool *out_inexact) {
+    double sum = addend;
+    bool inexact = false;
+    for (int i = 0; i < count; i++) {
+        double product = a[i] * b[i], next = sum + product;
+        inexact |= add_error(sum, product, next) != 0;
+        sum = next;
+    }
+    *out_inexact = inexact;
+    return sum;
+}
+
+static double sum_exact(double addend, const double *a, const double *b, int count) {
+    bool inexact;
+    double sum = sum_plain(addend, a, b, count, &inexact);
+    if (!inexact || !isfinite(sum)) return sum;
+    expansion x = {.parts = {addend}, .count = 1};
+    for (int i = 0; i < count; i++)
+        expansion_add(&x, a[i] * b[i]);
+    return expansion_odd(&x);
+}
+
+/* ---- Truncating ---- */
+
+static int exponent_of(double value) {
+    int exponent;
+    frexp(value, &exponent);
+    return value == 0 ? -5000 : exponent;
+}
+
+/* A product cut off to a multiple of 2^scale, in those units. */
+static double units(double a, double b, int scale) {
+    double product = a * b, whole = trunc(ldexp(product, -scale));
+    /* Of f64 the product was rounded: what it is too large by must not make a unit. */
+    double error = fma(a, b, -product);
+    if (whole == ldexp(product, -scale) && error != 0 && (error < 0) == (product > 0)) whole -= copysign(1, product);
+    return whole;
+}
+
+/* The sum in units of 2^*out_scale, a whole number. */
+static double sum_units(int bits, double addend, const double *a, const double *b, int count, int *out_scale) {
+    int most = exponent_of(addend);
+    for (int i = 0; i < count; i++) {
+        int exponent = exponent_of(a[i] * b[i]);
+        if (exponent > most) most = exponent;
+    }
+    int scale = most - bits;
+    double sum = units(addend, 1, scale);
+    for (int i = 0; i < count; i++)
+        sum += units(a[i], b[i], scale);
+    *out_scale = scale;
+    return sum;
+}
+
+/* ---- All ---- */
+
+static uint32_t sum_sequential(sim_format format, double addend, const double *a, const double *b, int count) {
+    uint32_t bits = sim_encode(format, addend, SIM_ROUND_NEAREST_EVEN, false);
+    for (int i = 0; i < count; i++) {
+        double sum = sim_add_odd(sim_decode(format, bits), a[i] * b[i]);
+        bits = sim_encode(format, sum, SIM_ROUND_NEAREST_EVEN, false);
+    }
+    return bits;
+}
+
+static uint32_t single(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return isnan(value) ? 0x7fc00000 : bits;
+}
+
+static uint32_t sum_truncating(sim_format format, double addend, const double *a, const double *b, int count) {
+    static const int bits[] = {[SIM_f32] = 24, [SIM_f16] = 11, [SIM_bf16] = 8};
+    bool inexact;
+    double sum = sum_plain(addend, a, b, count, &inexact);
+    int scale;
+    if (!isfinite(sum)) return sim_encode(format, sum, SIM_ROUND_ZERO, false);
+    if (inexact || sum != 0) {
+        double whole = sum_units(bits[format], addend, a, b, count, &scale);
+        sum = ldexp(whole, scale);
+    }
+    const double limit = format == SIM_f16 ? 65536.0 : 0x1p128;
+    if (fabs(sum) >= limit) sum = copysign(INFINITY, sum);
+    return sim_encode(format, sum, SIM_ROUND_ZERO, false);
+}
+
+uint32_t sim_sum(sim_sum_mode mode, sim_format format, double addend, const double *a, const double *b, int count) {
+    assert(count <= SIM_SUM_COUNT_MAX);
+    if (mode == SIM_SUM_TRUNCATING) return sum_truncating(format, addend, a, b, count);
+    if (mode == SIM_SUM_SEQUENTIAL) return sum_sequential(format, addend, a, b, count);
+    double sum = sum_exact(addend, a, b, count);
+    return format == SIM_f32 ? single((float)sum) : sim_encode(format, sum, SIM_ROUND_NEAREST_EVEN, false);
+}
+
+double sim_sum_f64(sim_sum_mode mode, double addend, const double *a, const double *b, int count) {
+    assert(count <= SIM_SUM_COUNT_MAX);
+    double sum = addend;
+    for (int i = 0; i < count; i++)
+        sum = fma(a[i], b[i], sum);
+    if (mode == SIM_SUM_SEQUENTIAL || !isfinite(sum)) return sum;
+    if (mode == SIM_SUM_TRUNCATING) {
+        int scale;
+        /* Three bits less than f64 has, so that the sum of eight whole numbers is exact. */
+        double whole = sum_units(50, addend, a, b, count, &scale);
+        return sum == 0 ? sum : ldexp(whole, scale);
+    }
+    expansion x = {.parts = {addend}, .count = 1};
+    for (int i = 0; i < count; i++) {
+        double product = a[i] * b[i];
+        expansion_add(&x, product);
+        expansion_add(&x, fma(a[i], b[i], -product));
+    }
+    double nearest = expansion_nearest(&x);
+    return nearest == 0 && sum == 0 ? sum : nearest;
+}
