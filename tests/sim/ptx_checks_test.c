@@ -29,10 +29,10 @@ static sim_report run_text(const char *body, uint32_t threads, uint64_t seed, wo
     static char text[8192];
     char why[256] = "";
     snprintf(text, sizeof text,
-             ".version 7.0\n.target sm_80\n.address_size 64\n"
+             ".version 7.8\n.target sm_80\n.address_size 64\n"
              ".visible .entry kernel(.param .u64 p) {\n"
              ".reg .pred %%p<8>;\n.reg .b32 %%r<16>;\n.reg .b64 %%rd<8>;\n"
-             ".shared .align 4 .b8 tile[256];\n"
+             ".shared .align 16 .b8 tile[256];\n"
              "ld.param.u64 %%rd1, [p];\ncvta.to.global.u64 %%rd2, %%rd1;\n"
              "mov.u32 %%r1, %%tid.x;\nmul.wide.u32 %%rd3, %%r1, 4;\nadd.s64 %%rd4, %%rd2, %%rd3;\n"
              "mov.u32 %%r2, tile;\nshl.b32 %%r3, %%r1, 2;\nadd.s32 %%r3, %%r2, %%r3;\n"
@@ -75,6 +75,11 @@ typedef struct row {
     sim_fault_kind kind; /* NONE: the mended kernel */
     const char *word;    /* in the report */
 } row;
+
+#define COPY "cp.async.ca.shared.global [%r3], [%rd4], 4;\n"
+#define COPY_TWO                                                                              \
+    COPY "cp.async.commit_group;\ncp.async.ca.shared.global.L2::128B [%r3+128], [%rd4], 4;\n" \
+         "cp.async.commit_group;\n"
 
 static const row rows[] = {
     {"a load in bounds", "ld.global.u32 %r4, [%rd4];", 32, SIM_FAULT_NONE, ""},
@@ -121,6 +126,57 @@ static const row rows[] = {
     {"a shuffle from a lane that takes no part",
      "setp.lt.u32 %p1, %r1, 16;\n@!%p1 bra END;\nshfl.sync.idx.b32 %r4, %r1, 20, 31, 0xffff;\nEND:", 32, SIM_FAULT_SYNC,
      "takes no part"},
+    {"a copy that is waited for", COPY "cp.async.commit_group;\ncp.async.wait_group 0;\nld.shared.u32 %r4, [%r3];", 32,
+     SIM_FAULT_NONE, ""},
+    {"a copy that is read too early", COPY "cp.async.commit_group;\nld.shared.u32 %r4, [%r3];", 32, SIM_FAULT_IN_FLIGHT,
+     "reads what thread"},
+    {"a copy whose group was not committed", COPY "cp.async.wait_group 0;\nld.shared.u32 %r4, [%r3];", 32,
+     SIM_FAULT_IN_FLIGHT, "line 19"},
+    {"the same with wait_all", COPY "cp.async.wait_all;\nld.shared.u32 %r4, [%r3];", 32, SIM_FAULT_NONE, ""},
+    {"the older of two groups", COPY_TWO "cp.async.wait_group 1;\nld.shared.u32 %r4, [%r3];", 32, SIM_FAULT_NONE, ""},
+    {"the newer of two groups", COPY_TWO "cp.async.wait_group 1;\nld.shared.u32 %r4, [%r3+128];", 32,
+     SIM_FAULT_IN_FLIGHT, "reads"},
+    {"groups that no lane of the other half waits for",
+     "setp.lt.u32 %p1, %r1, 16;\n" COPY "cp.async.commit_group;\n@%p1 cp.async.wait_group 0;\n"
+     "ld.shared.u32 %r4, [%r3];",
+     32, SIM_FAULT_IN_FLIGHT, "reads"},
+    {"a barrier that is no wait", COPY "cp.async.commit_group;\nbar.sync 0;\nld.shared.u32 %r4, [%r3];", 32,
+     SIM_FAULT_IN_FLIGHT, "reads"},
+    {"a wait that is no barrier", COPY "cp.async.wait_all;\nxor.b32 %r5, %r3, 4;\nld.shared.u32 %r4, [%r5];", 32,
+     SIM_FAULT_RACE, "wrote"},
+    {"a wait and a barrier", COPY "cp.async.wait_all;\nbar.sync 0;\nxor.b32 %r5, %r3, 128;\nld.shared.u32 %r4, [%r5];",
+     64, SIM_FAULT_NONE, ""},
+    {"a copy over what another thread reads",
+     "st.shared.u32 [%r3], %r1;\nbar.warp.sync -1;\nxor.b32 %r5, %r3, 4;\nld.shared.u32 %r4, [%r5];\n" COPY, 32,
+     SIM_FAULT_RACE, "writes"},
+    {"a store to a copy's destination", COPY "st.shared.u32 [%r3], %r1;", 32, SIM_FAULT_IN_FLIGHT, "writes"},
+    {"an atomic on a copy's destination", COPY "red.shared.add.u32 [%r3], %r1;", 32, SIM_FAULT_IN_FLIGHT, "writes"},
+    {"a copy to a copy's destination", COPY COPY, 32, SIM_FAULT_IN_FLIGHT, "writes"},
+    {"a store to a copy's source", COPY "st.global.u32 [%rd4], %r1;", 32, SIM_FAULT_IN_FLIGHT, "source"},
+    {"the same when it has landed", COPY "cp.async.wait_all;\nbar.warp.sync -1;\nst.global.u32 [%rd4], %r1;", 32,
+     SIM_FAULT_NONE, ""},
+    {"an atomic on a copy's source", COPY "red.global.add.u32 [%rd4], %r1;", 32, SIM_FAULT_IN_FLIGHT, "source"},
+    {"another warp's store to a copy's source",
+     "setp.lt.u32 %p1, %r1, 32;\n@%p1 " COPY "bar.sync 0;\n@!%p1 st.global.u32 [%rd4+-128], %r1;", 64,
+     SIM_FAULT_IN_FLIGHT, "source"},
+    {"a copy from beyond the end", "cp.async.ca.shared.global [%r3], [%rd4+1024], 4;", 32, SIM_FAULT_OUT_OF_BOUNDS,
+     "load"},
+    {"a copy to beyond the end", "cp.async.ca.shared.global [%r3+256], [%rd4], 4;", 32, SIM_FAULT_OUT_OF_BOUNDS, "256"},
+    {"a copy of what was never written", "cp.async.ca.shared.global [%r3], [%rd4+512], 4;", 32, SIM_FAULT_UNINITIALISED,
+     "load"},
+    {"a misaligned source", "cp.async.ca.shared.global [%r3], [%rd4+2], 4;", 32, SIM_FAULT_MISALIGNED, "4 bytes"},
+    {"a misaligned destination", "cp.async.cg.shared.global [%r3+4], [%rd2], 16;", 1, SIM_FAULT_MISALIGNED, "16 bytes"},
+    {"a source that is larger than the copy", "mov.u32 %r5, 5;\ncp.async.ca.shared.global [%r3], [%rd4], 4, %r5;", 32,
+     SIM_FAULT_ILLEGAL, "5 bytes"},
+    {"a source of no bytes",
+     "mov.u64 %rd5, 0;\ncp.async.ca.shared.global [%r3], [%rd5], 4, 0;\ncp.async.wait_all;\nld.shared.u32 %r4, [%r3];",
+     32, SIM_FAULT_NONE, ""},
+    {"a source that is ignored",
+     "setp.ge.u32 %p1, %r1, 0;\nmov.u64 %rd5, 0;\ncp.async.ca.shared.global [%r3], [%rd5], 4, "
+     "%p1;\ncp.async.wait_all;\n"
+     "ld.shared.u32 %r4, [%r3];",
+     32, SIM_FAULT_NONE, ""},
+    {"a copy that is never waited for", COPY, 32, SIM_FAULT_NONE, ""},
     {"an endless loop", "AGAIN:\nbra AGAIN;", 32, SIM_FAULT_ENDLESS, "instructions"},
     {"a trap", "setp.eq.u32 %p1, %r1, 7;\n@%p1 trap;", 32, SIM_FAULT_TRAP, "thread 7"},
 };
@@ -195,6 +251,14 @@ static void what_is_not_simulated_is_refused_by_name(void **state) {
         {"bra NOWHERE;", "NOWHERE"},
         {"mov.u32 %r1, %unknown;", "%unknown"},
         {"vote.all.pred %p1, %p1;", "sm_70"},
+        {"cp.async.bulk.commit_group;", ".bulk"},
+        {"cp.async.mbarrier.arrive.shared.b64 [%r1];", ".mbarrier"},
+        {"mbarrier.init.shared.b64 [%r1], 32;", "mbarrier"},
+        {"cp.async.wait_group %r1;", "constant"},
+        {"cp.async.ca.shared.global [%r1], [%rd1], 2;", "2 bytes"},
+        {"cp.async.cg.shared.global [%r1], [%rd1], 8;", "8 bytes"},
+        {"cp.async.ca.shared.global [%r1], [%rd1], 8, 9;", "more bytes"},
+        {"cp.async.ca.global [%r1], [%rd1], 8;", "from global to shared"},
     };
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         char text[512], why[256] = "";

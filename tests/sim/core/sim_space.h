@@ -43,6 +43,7 @@ typedef struct sim_counters {
     X(TRAP, "trap")                                                  \
     X(ILLEGAL, "illegal instruction")                                \
     X(STACK, "local memory used up")                                 \
+    X(IN_FLIGHT, "memory of an asynchronous copy that is in flight") \
     X(WAIT, "register in flight: no wait covers the access that fills it")
 
 typedef enum sim_fault_kind {

@@ -40,8 +40,9 @@ struct ptx_op {
     uint8_t bits[PTX_SOURCES + 1]; /* widths of the sources' registers; the last is the result's */
     bool negated[PTX_SOURCES];     /* of a predicate source */
     ptx_type type, from;
-    uint32_t count; /* elements of a vector access, targets of an indexed branch, parameters of a call */
-    int64_t offset; /* of an address, behind the register of source 0 */
+    uint32_t count;        /* elements of a vector access, targets of an indexed branch, parameters of a call */
+    int64_t offset;        /* of an address, behind the register of source 0 */
+    int64_t source_offset; /* of a copy's other address, behind the register of source 1 */
     ptx_space space;
     uint32_t mode;        /* the instruction's own: rounding, comparison, function of an atomic, ... */
     uint32_t flags;       /* PTX_F_ */

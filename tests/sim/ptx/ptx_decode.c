@@ -283,6 +283,15 @@ void ptx_decode_same(ptx_decoder *decoder, ptx_type type, uint32_t count) {
         decoder->op->s[i] = ptx_source(decoder, &operands[i + 1], type);
 }
 
+uint32_t ptx_take_policy(ptx_decoder *decoder) {
+    const ptx_statement *statement = decoder->statement;
+    if (!ptx_take(decoder, PTX_M_L2_CACHE_HINT)) return 0;
+    ptx_need(decoder, 80, 74);
+    if (statement->operand_count == 0) ptx_refuse(decoder, "it has no cache policy");
+    ptx_source(decoder, &statement->operands[statement->operand_count - 1], PTX_b64);
+    return 1;
+}
+
 /* ---- Statements ---- */
 
 typedef void (*decode_function)(ptx_decoder *decoder);

@@ -65,6 +65,10 @@ uint32_t ptx_constant_place(ptx_decoder *decoder, uint64_t value, uint32_t bits)
 /* Sets op->type and the places of the result and of count sources, all of one type. */
 void ptx_decode_same(ptx_decoder *decoder, ptx_type type, uint32_t count);
 
+/* Takes .L2::cache_hint, whose policy is the last operand, which is checked and has no effect: how many operands that
+ * are, 0 or 1. */
+uint32_t ptx_take_policy(ptx_decoder *decoder);
+
 /* An address operand: sets source 0, its width and the offset. */
 void ptx_decode_pointer(ptx_decoder *decoder, const ptx_operand *operand);
 
@@ -91,6 +95,7 @@ PTX_FAMILY(compare)
 PTX_FAMILY(select)
 PTX_FAMILY(move)
 PTX_FAMILY(memory)
+PTX_FAMILY(async)
 PTX_FAMILY(hint)
 PTX_FAMILY(atomic)
 PTX_FAMILY(branch)

@@ -1,5 +1,5 @@
 /* A launch: its blocks, in an order of the seed's, over the host's threads. */
-#include "tests/sim/ptx/ptx_warp.h"
+#include "tests/sim/ptx/ptx_shared.h"
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,8 +45,10 @@ static bool block_prepare(ptx_block *block, const ptx_launch *launch) {
 }
 
 static void block_free(ptx_block *block) {
-    for (uint32_t w = 0; block->warps && w < block->warp_count; w++)
+    for (uint32_t w = 0; block->warps && w < block->warp_count; w++) {
         free(block->warps[w].local);
+        free(block->warps[w].copies);
+    }
     free(block->warps);
     free(block->shared);
     free(block->shadow);
@@ -62,6 +64,7 @@ static void block_start(ptx_block *block, uint64_t number, sim_report *report) {
     block->instructions = 0;
     block->report = report;
     *report = (sim_report){.kind = SIM_FAULT_NONE};
+    block->copies_in_flight = 0;
     memset(block->arrived, 0, sizeof block->arrived);
     memset(block->shared, 0xb5, block->shared_bytes);
     memset(block->shadow, 0, block->shared_bytes * sizeof *block->shadow);
@@ -72,6 +75,8 @@ static void block_start(ptx_block *block, uint64_t number, sim_report *report) {
         warp->number = w;
         warp->lanes = left >= PTX_WARP ? 0xffffffffu : (1u << left) - 1;
         warp->syncs = 0;
+        warp->copy_count = 0;
+        memset(warp->committed, 0, sizeof warp->committed);
         ptx_warp_start(warp);
     }
 }

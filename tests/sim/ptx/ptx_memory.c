@@ -1,6 +1,7 @@
-/* Memory accesses, with every check: bounds, alignment, what was never written, races in shared memory. */
+/* Memory accesses, with every check: bounds, alignment, what was never written. Shared memory is in ptx_shared.c. */
 #include "tests/sim/ptx/ptx_decode.h"
 #include "tests/sim/ptx/ptx_lanes.h"
+#include "tests/sim/ptx/ptx_shared.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,9 +31,9 @@ uint64_t ptx_to_generic(ptx_space space, uint64_t address) {
 
 /* ---- Global memory ---- */
 
-/* The bytes of global memory, or NULL after a fault. */
-static uint8_t *global_bytes(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint64_t size,
-                             bool write) {
+/* The bytes of global memory, within an allocation. NULL after a fault. */
+static uint8_t *global_bounds(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint64_t size,
+                              bool write) {
     sim_region *region = &warp->block->region;
     if (address - region->base >= region->size || size > region->size - (address - region->base)) {
         const ptx_launch *launch = warp->block->launch;
@@ -78,67 +79,25 @@ static bool was_written(const sim_region *region, uint64_t address, uint64_t siz
     return true;
 }
 
-/* ---- Shared memory ---- */
-
-static bool shared_races(const ptx_warp *warp, const ptx_shadow *shadow, uint32_t thread, bool write) {
-    if (shadow->epoch != warp->block->epoch) return false;
-    uint16_t me = (uint16_t)(thread + 1);
-    uint16_t sync = (uint16_t)warp->syncs;
-    if (shadow->writer && shadow->writer != me) {
-        bool same_warp = (uint32_t)(shadow->writer - 1) / PTX_WARP == warp->number;
-        if (!same_warp || shadow->writer_sync == sync) return true;
-    }
-    if (!write || !shadow->readers || (shadow->readers == 1 && shadow->reader == me)) return false;
-    if (shadow->readers == 3) return true;
-    bool same_warp = (uint32_t)(shadow->reader - 1) / PTX_WARP == warp->number;
-    return !same_warp || shadow->reader_sync == sync;
-}
-
-static void shared_touch(const ptx_warp *warp, ptx_shadow *shadow, uint32_t thread, bool write) {
-    uint16_t me = (uint16_t)(thread + 1);
-    if (shadow->epoch != warp->block->epoch)
-        *shadow = (ptx_shadow){.epoch = warp->block->epoch, .written = shadow->written};
-    if (write) {
-        shadow->writer = me;
-        shadow->writer_sync = (uint16_t)warp->syncs;
-        shadow->written = true;
-        return;
-    }
-    bool same_warp = shadow->readers && (uint32_t)(shadow->reader - 1) / PTX_WARP == warp->number;
-    shadow->readers = !shadow->readers                     ? 1
-                      : shadow->readers == 3 || !same_warp ? 3
-                      : shadow->reader == me               ? shadow->readers
-                                                           : 2;
-    shadow->reader = me;
-    shadow->reader_sync = (uint16_t)warp->syncs;
-}
-
-static uint8_t *shared_bytes(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size,
+static uint8_t *global_bytes(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint64_t size,
                              bool read, bool write) {
-    ptx_block *block = warp->block;
-    uint32_t thread = warp->number * PTX_WARP + lane;
-    if (address >= block->shared_bytes || size > block->shared_bytes - address) {
-        ptx_fault(warp, op, SIM_FAULT_OUT_OF_BOUNDS, lane, address, "%u bytes of shared memory, which has %u", size,
-                  block->shared_bytes);
+    uint8_t *bytes = global_bounds(warp, op, lane, address, size, write);
+    if (!bytes) return NULL;
+    if (read && !was_written(&warp->block->region, address, size)) {
+        ptx_fault(warp, op, SIM_FAULT_UNINITIALISED, lane, address, "load of %llu bytes", (unsigned long long)size);
         return NULL;
     }
-    for (uint32_t i = 0; i < size; i++) {
-        ptx_shadow *shadow = &block->shadow[address + i];
-        if (read && !shadow->written) {
-            ptx_fault(warp, op, SIM_FAULT_UNINITIALISED, lane, address + i, "shared memory");
-            return NULL;
-        }
-        /* An atomic is a read and a write that does not race with other atomics: only the write is recorded. */
-        if (!(read && write) && shared_races(warp, shadow, thread, write)) {
-            ptx_fault(warp, op, SIM_FAULT_RACE, lane, address + i, "thread %u %s what thread %u %s", thread,
-                      write ? "writes" : "reads", (uint32_t)(shadow->writer ? shadow->writer : shadow->reader) - 1,
-                      shadow->writer ? "wrote" : "read");
-            return NULL;
-        }
-        if (!(read && write)) shared_touch(warp, shadow, thread, write);
-        shadow->written |= write;
+    if (write && warp->block->copies_in_flight && ptx_async_reads(warp->block, address, size)) {
+        ptx_fault(warp, op, SIM_FAULT_IN_FLIGHT, lane, address, "store of %llu bytes to a copy's source",
+                  (unsigned long long)size);
+        return NULL;
     }
-    return block->shared + address;
+    if (write) mark_written(&warp->block->region, address, size);
+    return bytes;
+}
+
+const uint8_t *ptx_global_source(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size) {
+    return global_bytes(warp, op, lane, address, size, true, false);
 }
 
 /* ---- Local memory and parameters ---- */
@@ -178,23 +137,15 @@ static uint8_t *bytes_at(ptx_warp *warp, const ptx_op *op, uint32_t lane, ptx_sp
         ptx_fault(warp, op, SIM_FAULT_MISALIGNED, lane, address, "access of %u bytes", size);
         return NULL;
     }
-    uint8_t *bytes;
     switch (space) {
     case PTX_SPACE_SHARED:
-        return shared_bytes(warp, op, lane, address, size, read, write);
+        return ptx_shared_bytes(warp, op, lane, address, size, read, write);
     case PTX_SPACE_LOCAL:
         return local_bytes(warp, op, lane, address, size);
     case PTX_SPACE_PARAM:
         return param_bytes(warp, op, lane, address, size, write);
     default:
-        bytes = global_bytes(warp, op, lane, address, size, write);
-        if (!bytes) return NULL;
-        if (read && !was_written(&warp->block->region, address, size)) {
-            ptx_fault(warp, op, SIM_FAULT_UNINITIALISED, lane, address, "load of %u bytes", size);
-            return NULL;
-        }
-        if (write) mark_written(&warp->block->region, address, size);
-        return bytes;
+        return global_bytes(warp, op, lane, address, size, read, write);
     }
 }
 
@@ -246,14 +197,13 @@ static void count_shared(ptx_warp *warp, const uint64_t *addresses, uint32_t mas
 
 /* ---- ld and st ---- */
 
-static void addresses_of(const ptx_warp *warp, const ptx_op *op, uint64_t *addresses) {
-    uint64_t offset = (uint64_t)op->offset;
-    if (op->bits[0] == 64) {
-        const uint64_t *base = PTX_ARRAY(const uint64_t, op->s[0]);
+void ptx_addresses(const ptx_warp *warp, uint32_t place, uint32_t bits, int64_t offset, uint64_t *addresses) {
+    if (bits == 64) {
+        const uint64_t *base = PTX_ARRAY(const uint64_t, place);
         for (int l = 0; l < PTX_WARP; l++)
-            addresses[l] = base[l] + offset;
+            addresses[l] = base[l] + (uint64_t)offset;
     } else {
-        const uint32_t *base = PTX_ARRAY(const uint32_t, op->s[0]);
+        const uint32_t *base = PTX_ARRAY(const uint32_t, place);
         for (int l = 0; l < PTX_WARP; l++)
             addresses[l] = base[l] + (uint32_t)offset;
     }
@@ -285,31 +235,30 @@ static bool contiguous(const uint64_t *addresses, uint32_t mask, uint32_t size) 
     return !wrong;
 }
 
-static bool is_global(const ptx_op *op, uint64_t address) {
-    return op->space == PTX_SPACE_GLOBAL || op->space == PTX_SPACE_CONST ||
-           (op->space == PTX_SPACE_GENERIC && ptx_generic_space(address) == PTX_SPACE_GLOBAL);
+static bool is_global(ptx_space space, uint64_t address) {
+    return space == PTX_SPACE_GLOBAL || space == PTX_SPACE_CONST ||
+           (space == PTX_SPACE_GENERIC && ptx_generic_space(address) == PTX_SPACE_GLOBAL);
 }
 
-static void count(ptx_warp *warp, const ptx_op *op, const uint64_t *addresses, uint32_t mask, uint32_t size,
-                  bool write) {
+void ptx_count_request(ptx_warp *warp, ptx_space space, const uint64_t *addresses, uint32_t mask, uint32_t size,
+                       bool write) {
     uint64_t first = addresses[__builtin_ctz(mask)];
-    if (is_global(op, first))
+    if (is_global(space, first))
         count_global(warp, addresses, mask, size, write);
-    else if (op->space == PTX_SPACE_SHARED ||
-             (op->space == PTX_SPACE_GENERIC && ptx_generic_space(first) == PTX_SPACE_SHARED))
+    else if (space == PTX_SPACE_SHARED || (space == PTX_SPACE_GENERIC && ptx_generic_space(first) == PTX_SPACE_SHARED))
         count_shared(warp, addresses, mask, size);
 }
 
 /* false if the lanes must go one by one. */
 static bool run_bulk(ptx_warp *warp, const ptx_op *op, const uint64_t *addresses, uint32_t mask, bool write) {
     uint32_t size = ptx_type_bits(op->type) / 8;
-    if (op->count != 1 || size * 8 != op->bits[PTX_SOURCES] || !is_global(op, addresses[0]) ||
+    if (op->count != 1 || size * 8 != op->bits[PTX_SOURCES] || !is_global(op->space, addresses[0]) ||
         !contiguous(addresses, mask, size))
         return false;
     sim_region *region = &warp->block->region;
     uint64_t bytes = size * (uint64_t)PTX_WARP, address = addresses[0];
     if (address - region->base >= region->size || bytes > region->size - (address - region->base)) return false;
-    if (write ? region->constant : !was_written(region, address, bytes)) return false;
+    if (write ? region->constant || warp->block->copies_in_flight : !was_written(region, address, bytes)) return false;
     uint8_t *registers = warp->frame + op->d[0], *memory = (uint8_t *)(uintptr_t)address;
     memcpy(write ? memory : registers, write ? registers : memory, bytes);
     if (write) mark_written(region, address, bytes);
@@ -322,10 +271,10 @@ static bool run_bulk(ptx_warp *warp, const ptx_op *op, const uint64_t *addresses
 
 static void run_load(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
     uint64_t addresses[PTX_WARP];
-    addresses_of(warp, op, addresses);
+    ptx_addresses(warp, op->s[0], op->bits[0], op->offset, addresses);
     if (run_bulk(warp, op, addresses, mask, false)) return;
     uint32_t element = ptx_type_bits(op->type) / 8, size = element * op->count;
-    count(warp, op, addresses, mask, size, false);
+    ptx_count_request(warp, op->space, addresses, mask, size, false);
     PTX_LANES({
         const uint8_t *bytes = bytes_at(warp, op, (uint32_t)l, op->space, addresses[l], size, true, false);
         if (!bytes) return;
@@ -336,10 +285,10 @@ static void run_load(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
 
 static void run_store(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
     uint64_t addresses[PTX_WARP];
-    addresses_of(warp, op, addresses);
+    ptx_addresses(warp, op->s[0], op->bits[0], op->offset, addresses);
     if (run_bulk(warp, op, addresses, mask, true)) return;
     uint32_t element = ptx_type_bits(op->type) / 8, size = element * op->count;
-    count(warp, op, addresses, mask, size, true);
+    ptx_count_request(warp, op->space, addresses, mask, size, true);
     PTX_LANES({
         uint8_t *bytes = bytes_at(warp, op, (uint32_t)l, op->space, addresses[l], size, false, true);
         if (!bytes) return;

@@ -55,6 +55,7 @@ typedef struct ptx_group {
 } ptx_group;
 
 typedef struct ptx_block ptx_block;
+typedef struct ptx_shadow ptx_shadow; /* of a byte of shared memory: ptx_shared.h */
 
 struct ptx_warp {
     uint8_t *frame; /* bytes of the running group's frame */
@@ -69,17 +70,10 @@ struct ptx_warp {
     uint8_t *local;             /* PTX_LOCAL_BYTES for each lane; NULL until used */
     ptx_group groups[PTX_WARP];
     uint32_t group_count;
+    struct ptx_copy *copies; /* asynchronous ones that have not landed: ptx_async.c */
+    uint32_t copy_count, copy_room;
+    uint32_t committed[PTX_WARP]; /* groups of copies of each lane so far */
 };
-
-/* One byte of shared memory: who wrote and who read it since the last barrier, and how often the warp of that thread
- * had synchronised by then. Threads count from 1; 0 is no one. */
-typedef struct ptx_shadow {
-    uint32_t epoch; /* of the block when it was last touched; what is older does not count */
-    uint16_t writer, reader;
-    uint16_t writer_sync, reader_sync;
-    uint8_t readers; /* 0, 1, or 2: several, all of reader's warp; 3: of several warps */
-    bool written;    /* ever */
-} ptx_shadow;
 
 struct ptx_block {
     const ptx_launch *launch;
@@ -91,6 +85,7 @@ struct ptx_block {
     uint32_t dynamic_offset; /* where extern shared arrays begin */
     ptx_shadow *shadow;
     uint32_t epoch;                 /* barriers so far, + 1 */
+    uint32_t copies_in_flight;      /* of all warps */
     uint32_t arrived[PTX_BARRIERS]; /* threads that passed a bar.arrive of a barrier not complete yet */
     uint64_t random;
     uint64_t instructions;
@@ -103,14 +98,16 @@ struct ptx_block {
 void ptx_fault(ptx_warp *warp, const ptx_op *op, sim_fault_kind kind, uint32_t lane, uint64_t address,
                const char *format, ...) __attribute__((format(printf, 6, 7), cold));
 
-/* Moves count elements of size bytes between an address of a lane and a buffer, with every check. false after a fault.
- */
-bool ptx_memory_read(ptx_warp *warp, const ptx_op *op, uint32_t lane, ptx_space space, uint64_t address, void *bytes,
-                     uint32_t size);
-bool ptx_memory_write(ptx_warp *warp, const ptx_op *op, uint32_t lane, ptx_space space, uint64_t address,
-                      const void *bytes, uint32_t size);
 /* The host bytes behind an address, for atomics: checked as a read and a write. NULL after a fault. */
 void *ptx_memory_at(ptx_warp *warp, const ptx_op *op, uint32_t lane, ptx_space space, uint64_t address, uint32_t size);
+/* Bytes of global memory, of any size and alignment, that a lane reads. NULL after a fault. */
+const uint8_t *ptx_global_source(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size);
+
+/* The address of each lane: a register of 32 or 64 bits, and an offset. */
+void ptx_addresses(const ptx_warp *warp, uint32_t place, uint32_t bits, int64_t offset, uint64_t *addresses);
+/* Counts a request of the lanes of mask, with size bytes for each. */
+void ptx_count_request(ptx_warp *warp, ptx_space space, const uint64_t *addresses, uint32_t mask, uint32_t size,
+                       bool write);
 
 /* The space and offset of a generic address, and back. */
 ptx_space ptx_generic_space(uint64_t address);
@@ -126,6 +123,9 @@ void ptx_warp_start(ptx_warp *warp);
 /* Runs one ready group for at most quantum instructions; false if no group is ready. */
 bool ptx_warp_run(ptx_warp *warp, uint32_t quantum);
 void ptx_warp_end(ptx_warp *warp);
+
+/* Asynchronous copies: ptx_async.c. Whether one that has not landed yet reads any of these bytes. */
+bool ptx_async_reads(const ptx_block *block, uint64_t address, uint64_t size);
 
 /* Lets the barriers go that are complete: ptx_barrier.c. true if one was. */
 bool ptx_barriers_release(ptx_block *block);
