@@ -231,7 +231,9 @@ typedef enum kiln_copy_direction { KILN_TO_DEVICE, KILN_TO_HOST, KILN_ON_DEVICE 
 
 /* Copies size bytes in stream order. The host side may be any memory; if it is from kiln_host_alloc the copy is
  * asynchronous, and the bytes must stay until the stream is done; otherwise the call may wait for the copy. Ranges must
- * not overlap. size 0 does nothing.
+ * not overlap. size 0 does nothing. After an error nothing of this call is in flight; only if the device was lost with
+ * the copy under way, and it did not end within a second, does the call return without it: what kiln allocated or locked
+ * for the copy then stays so for good.
  * Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT, KILN_ERROR_OUT_OF_MEMORY, KILN_ERROR_CAPTURING, KILN_ERROR_FORKED,
  * KILN_ERROR_DEVICE_LOST, KILN_ERROR_DRIVER. */
 KILN_API kiln_status kiln_copy(kiln_stream *stream, void *destination, const void *source, size_t size,

@@ -27,12 +27,15 @@ static kiln_status take(kiln__rocm_signals *pool, copy_signals *signals) {
     return status;
 }
 
-/* Copies in stream order between memory that the device can reach. */
-static kiln_status copy_ordered(kiln__rocm_stream *stream, void *destination, const void *source, size_t size,
-                                kiln_copy_direction direction) {
+/* Hands a copy to the engine, in stream order, between memory that the device can reach. *out_copied is the copy's
+ * signal with a hold for the caller, NULL if the engine was given nothing. Behind a copy that the engine has, only the
+ * loss of the device is an error. */
+static kiln_status copy_begin(kiln__rocm_stream *stream, void *destination, const void *source, size_t size,
+                              kiln_copy_direction direction, kiln__rocm_signal **out_copied) {
     kiln__rocm_device *rocm = stream->rocm;
     kiln__rocm_signals *pool = &rocm->signals;
     copy_signals signals = {0};
+    *out_copied = NULL;
     KILN__TRY(take(pool, &signals));
     kiln_status status = kiln__rocm_barrier(stream, (kiln__hsa_signal){0}, signals.before->handle);
     if (status != KILN_OK) {
@@ -50,8 +53,27 @@ static kiln_status copy_ordered(kiln__rocm_stream *stream, void *destination, co
     }
     status = kiln__rocm_barrier(stream, signals.copied->handle, signals.after->handle);
     kiln__rocm_signal_drop(pool, signals.before);
-    kiln__rocm_signal_drop(pool, signals.copied);
     kiln__rocm_signal_drop(pool, signals.after);
+    *out_copied = signals.copied;
+    return status;
+}
+
+/* Gives up a copy's signal. After an error the engine has a second to be done with the copy, since it may outlive the
+ * device's queues; false if it is not: then it may read and write its memory at any time. */
+static bool copy_end(kiln__rocm_device *rocm, kiln__rocm_signal *copied, kiln_status status) {
+    const bool ended = status == KILN_OK || !copied ||
+                       kiln__hsa.signal_wait(copied->handle, KILN__HSA_SIGNAL_CONDITION_LT, 1, rocm->ticks_per_second,
+                                             KILN__HSA_WAIT_STATE_BLOCKED) < 1;
+    kiln__rocm_signal_drop(&rocm->signals, copied);
+    return ended;
+}
+
+/* The same without waiting for the copy, unless it cannot be waited for later. */
+static kiln_status copy_ordered(kiln__rocm_stream *stream, void *destination, const void *source, size_t size,
+                                kiln_copy_direction direction) {
+    kiln__rocm_signal *copied;
+    const kiln_status status = copy_begin(stream, destination, source, size, direction, &copied);
+    copy_end(stream->rocm, copied, status);
     return status;
 }
 
@@ -71,12 +93,17 @@ typedef struct copy_piece {
     size_t size;
 } copy_piece;
 
-static kiln_status copy_waited(kiln_stream *stream, const copy_piece *piece, kiln_copy_direction direction) {
-    if (direction == KILN_TO_DEVICE)
-        KILN__TRY(copy_ordered(stream->state, piece->device, piece->host, piece->size, direction));
-    else
-        KILN__TRY(copy_ordered(stream->state, piece->host, piece->device, piece->size, direction));
-    return kiln__rocm_stream_sync(stream);
+/* *out_ended is false if the copy may still run after an error: what it uses must then stay. */
+static kiln_status copy_waited(kiln_stream *stream, const copy_piece *piece, kiln_copy_direction direction,
+                               bool *out_ended) {
+    kiln__rocm_stream *state = stream->state;
+    kiln__rocm_signal *copied;
+    kiln_status status = direction == KILN_TO_DEVICE
+                             ? copy_begin(state, piece->device, piece->host, piece->size, direction, &copied)
+                             : copy_begin(state, piece->host, piece->device, piece->size, direction, &copied);
+    if (status == KILN_OK) status = kiln__rocm_stream_sync(stream);
+    *out_ended = copy_end(state->rocm, copied, status);
+    return status;
 }
 
 /* Through a pinned buffer: for memory that cannot be locked, such as a file mapped for reading. */
@@ -86,14 +113,15 @@ static kiln_status copy_staged(kiln_stream *stream, const copy_piece *whole, kil
     void *staging;
     KILN__TRY(kiln__rocm_pool_alloc(rocm, rocm->host_pool, staging_size, &staging));
     kiln_status status = KILN_OK;
+    bool ended = true;
     for (size_t done = 0; status == KILN_OK && done < whole->size; done += staging_size) {
         const size_t left = whole->size - done;
         const copy_piece piece = {staging, whole->device + done, left < staging_size ? left : staging_size};
         if (direction == KILN_TO_DEVICE) memcpy(staging, whole->host + done, piece.size);
-        status = copy_waited(stream, &piece, direction);
+        status = copy_waited(stream, &piece, direction, &ended);
         if (status == KILN_OK && direction == KILN_TO_HOST) memcpy(whole->host + done, staging, piece.size);
     }
-    kiln__hsa.pool_free(staging);
+    if (ended) kiln__hsa.pool_free(staging);
     return status;
 }
 
@@ -104,11 +132,12 @@ static kiln_status copy_pageable(kiln_stream *stream, const copy_piece *whole, k
     if (kiln__hsa.memory_lock(whole->host, whole->size, &rocm->agent, 1, &reachable) != KILN__HSA_STATUS_SUCCESS)
         return copy_staged(stream, whole, direction);
     kiln_status status = KILN_OK;
+    bool ended = true;
     if (reachable)
-        status = copy_waited(stream, &(copy_piece){reachable, whole->device, whole->size}, direction);
+        status = copy_waited(stream, &(copy_piece){reachable, whole->device, whole->size}, direction, &ended);
     else
         status = kiln__hsa_fail_empty(kiln__hsa_names.memory_lock);
-    kiln__hsa.memory_unlock(whole->host);
+    if (ended) kiln__hsa.memory_unlock(whole->host);
     return status;
 }
 
@@ -125,7 +154,7 @@ kiln_status kiln__rocm_copy(kiln_stream *stream, void *destination, const void *
 }
 
 /* The runtime fills whole words at once and outside every queue: so the stream is waited for first, and the up to three
- * bytes before and behind the words are copied from the stream's scratch bytes. */
+ * bytes before and behind the words are copied from the stream's scratch bytes, and waited for. */
 kiln_status kiln__rocm_fill(kiln_stream *stream, void *destination, uint8_t value, size_t size) {
     kiln__rocm_stream *state = stream->state;
     uint8_t *bytes = destination;
@@ -134,10 +163,12 @@ kiln_status kiln__rocm_fill(kiln_stream *stream, void *destination, uint8_t valu
     const size_t words = (size - head) / 4, tail = (size - head) % 4;
     KILN__TRY(kiln__rocm_stream_sync(stream));
     if (words) KILN__HSA_TRY(memory_fill, bytes + head, value * UINT32_C(0x01010101), words);
-    if (!head && !tail) return KILN_OK;
     uint8_t *scratch = state->ring + KILN__ROCM_RING_SLOTS * KILN__ROCM_SLOT_BYTES;
     memset(scratch, value, KILN__ROCM_SCRATCH_BYTES);
-    if (head) KILN__TRY(copy_ordered(state, bytes, scratch, head, KILN_TO_DEVICE));
-    if (tail) KILN__TRY(copy_ordered(state, bytes + head + words * 4, scratch, tail, KILN_TO_DEVICE));
-    return kiln__rocm_stream_sync(stream);
+    const copy_piece pieces[] = {{(char *)scratch, (char *)bytes, head},
+                                 {(char *)scratch, (char *)bytes + head + words * 4, tail}};
+    bool ended;
+    for (int i = 0; i < 2; i++)
+        if (pieces[i].size) KILN__TRY(copy_waited(stream, &pieces[i], KILN_TO_DEVICE, &ended));
+    return KILN_OK;
 }

@@ -14,7 +14,7 @@ void kiln__rocm_signals_close(kiln__rocm_signals *pool) {
     if (first) pool->last->next = NULL;
     while (first) {
         kiln__rocm_signal *next = first->next;
-        kiln__hsa.signal_destroy(first->handle);
+        if (!first->holds || kiln__hsa.signal_load(first->handle) <= 0) kiln__hsa.signal_destroy(first->handle);
         free(first);
         first = next;
     }

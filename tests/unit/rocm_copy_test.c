@@ -2,6 +2,8 @@
  * is left of a device whose copy, queue or memory access failed. */
 #include "loader/rocm/hsa_abi.h"
 #include "tests/unit/rocm_sim.h"
+#include <pthread.h>
+#include <sched.h>
 
 enum { WORDS = 5000 };
 
@@ -194,6 +196,31 @@ static void elapsed_is_the_devices_time(void **state) {
     kiln_stream_close(&untimed);
 }
 
+/* The engine is slow and the second piece is refused, once by the engine and once by the runtime's memory. */
+static void after_an_error_nothing_is_in_flight(void **state) {
+    fixture *f = *state;
+    enum { BYTES = (1 << 20) + 8 };
+    char *pageable = calloc(1, BYTES);
+    void *memory;
+    assert_non_null(pageable);
+    assert_ok(kiln_memory_alloc(f->device, BYTES, &memory));
+    sim.configure("KILN_SIM_DELAY", "20000");
+    for (int round = 0; round < 5; round++) {
+        sim.fault("hsa_amd_memory_async_copy", 2, 0x1000);
+        assert_error(kiln_fill(&f->stream, (char *)memory + 1, 7, 6), KILN_ERROR_DRIVER, "hsa_amd_memory_async_copy");
+        assert_int_equal(sim.faulted(), 1);
+        assert_int_equal(sim_rocm.copies(), 0);
+    }
+    sim.configure("KILN_SIM_DELAY", "300");
+    sim.fault("hsa_amd_memory_async_copy", 1, 0x1000);
+    assert_error(kiln_copy(&f->stream, memory, pageable, BYTES, KILN_TO_DEVICE), KILN_ERROR_DRIVER,
+                 "hsa_amd_memory_async_copy");
+    assert_int_equal(sim_rocm.copies(), 0);
+    assert_int_equal(sim.live("lock"), 0);
+    kiln_memory_free(f->device, memory);
+    free(pageable);
+}
+
 static void assert_lost(fixture *f) {
     void *memory;
     assert_error(kiln_stream_sync(&f->stream), KILN_ERROR_DEVICE_LOST, "rocm:0 is lost");
@@ -227,6 +254,54 @@ static void a_failed_copy_loses_the_device(void **state) {
     assert_lost(f);
 }
 
+/* Loses the device once there is a copy more than *data. */
+static void *lose_the_device(void *data) {
+    while (sim_rocm.copies() <= *(const uint64_t *)data)
+        sched_yield();
+    sim_rocm.page_fault(0);
+    return NULL;
+}
+
+static void lose_during_copy(fixture *f, kiln_copy_direction direction) {
+    static char pageable[WORDS * 4];
+    uint64_t copies = sim_rocm.copies();
+    pthread_t thread;
+    const bool out = direction == KILN_TO_DEVICE;
+    sim_rocm.hold(1);
+    assert_int_equal(pthread_create(&thread, NULL, lose_the_device, &copies), 0);
+    assert_error(
+        kiln_copy(&f->stream, out ? (void *)f->near : pageable, out ? pageable : (void *)f->near, WORDS * 4, direction),
+        KILN_ERROR_DEVICE_LOST, "rocm:0 is lost");
+    pthread_join(thread, NULL);
+}
+
+static void close_lost(fixture *f) {
+    kiln_host_free(f->device, f->host);
+    kiln_memory_free(f->device, f->near);
+    kiln_memory_free(f->device, f->far);
+    kiln_stream_close(&f->stream);
+    kiln_device_close(f->device);
+    if (sim.violations()) fail_msg("%s", sim.violation());
+}
+
+/* The device is lost while the caller waits for a copy, which is never done then: what the engine may still touch
+ * stays, be it locked pages, the pinned buffer or the two signals that each copy looks at. Last, since it stays. */
+static void what_a_stuck_copy_uses_stays(void **state) {
+    (void)state;
+    for (int staged = 0; staged < 2; staged++) {
+        void *opened;
+        setup(&opened);
+        fixture *f = opened;
+        if (staged) sim.fault("hsa_amd_memory_lock", 1, 0x1008);
+        lose_during_copy(f, staged ? KILN_TO_HOST : KILN_TO_DEVICE);
+        close_lost(f);
+        assert_int_equal(sim.live("lock"), 1);
+        assert_int_equal(sim.live("host memory"), staged);
+        assert_int_equal(sim.live("signal"), 2 * (staged + 1));
+        assert_int_equal(sim.live("*"), 1 + staged + 2 * (staged + 1));
+    }
+}
+
 int main(int argc, char **argv) {
     (void)argc;
     rocm_sim_start(argv, "gfx90a");
@@ -239,9 +314,11 @@ int main(int argc, char **argv) {
         TEST(events_order_two_streams),
         TEST(signals_are_used_again),
         TEST(elapsed_is_the_devices_time),
+        TEST(after_an_error_nothing_is_in_flight),
         TEST(a_page_fault_loses_the_device),
         TEST(a_queue_error_loses_the_device),
         TEST(a_failed_copy_loses_the_device),
+        cmocka_unit_test(what_a_stuck_copy_uses_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

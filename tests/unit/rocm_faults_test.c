@@ -42,10 +42,11 @@ static void release(resources *r) {
     uint32_t (*destroy)(kiln__hsa_queue *);
     kiln_event_destroy(r->start);
     kiln_event_destroy(r->end);
-    if (r->device) kiln_memory_free(r->device, r->memory);
-    if (r->device) kiln_host_free(r->device, r->host);
+    /* Steps before the one that failed may be in flight: a stream waits for them, and then its memory can go. */
     kiln_stream_close(&r->stream);
     kiln_stream_close(&r->other);
+    if (r->device) kiln_memory_free(r->device, r->memory);
+    if (r->device) kiln_host_free(r->device, r->host);
     if (r->queue) {
         *(void **)&destroy = dlsym(sim_library, "hsa_queue_destroy");
         destroy(r->queue);

@@ -172,6 +172,12 @@ void sim_rocm_fault(int32_t device, const sim_report *report);
 void sim_rocm_page_fault(int32_t device, uint64_t address);
 
 void sim_rocm_doorbell(struct sim_queue *queue, uint64_t index);
+/* True if a copy runs in the range or is going to. */
+bool sim_rocm_copy_uses(const void *memory, size_t size);
+/* The device's copies that wait are never going to run: a fault stopped the queues that they wait for. */
+void sim_rocm_strand_copies(int32_t device);
+/* True if a fault stopped a queue of the device. */
+bool sim_rocm_is_stopped(int32_t device);
 /* True if packets in flight have kernargs in the range. */
 bool sim_rocm_kernargs_in_flight(const void *memory, size_t size);
 /* Stops all queues of a device and calls their error callbacks with status, unless it is 0. Takes the lock itself. */

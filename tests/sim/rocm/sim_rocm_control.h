@@ -13,12 +13,14 @@
  * page_fault  the device (an index) faults: its queues stop and the event handler is called
  * queue_error all queues of a device stop, and their error callbacks get the status
  * copy_error  the next copies to run fail: their completion signals become -1
+ * copies      copies that wait or run
  * completed   packets completed since the start */
 #define SIM_ROCM_CONTROL_MAP(X)                             \
     X(void, hold, (int on))                                 \
     X(void, page_fault, (int32_t device))                   \
     X(void, queue_error, (int32_t device, uint32_t status)) \
     X(void, copy_error, (int on))                           \
+    X(uint64_t, copies, (void))                             \
     X(uint64_t, completed, (void))
 
 typedef struct sim_rocm_control {

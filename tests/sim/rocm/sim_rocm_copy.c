@@ -14,10 +14,13 @@ typedef struct sim_copy {
     kiln__hsa_signal dependencies[DEPENDENCY_MAX];
     uint32_t dependency_count;
     kiln__hsa_signal completion;
+    int32_t device;
+    bool stranded; /* waits for a packet of a device that was stopped, and so for ever */
 } sim_copy;
 
 static sim_copy copies[COPY_ROOM]; /* those that wait, in no order */
 static uint32_t copy_count;
+static sim_copy current; /* the one that runs; size 0: none */
 static bool failing, running;
 
 static bool is_ready(const sim_copy *copy) {
@@ -30,12 +33,12 @@ static bool is_ready(const sim_copy *copy) {
 }
 
 /* One of the copies that are ready, drawn from the seed. */
-static bool draw(sim_copy *out_copy) {
+static bool draw(void) {
     const uint32_t first = sim_rocm_random(copy_count);
     for (uint32_t i = 0; i < copy_count; i++) {
         const uint32_t at = (first + i) % copy_count;
         if (!is_ready(&copies[at])) continue;
-        *out_copy = copies[at];
+        current = copies[at];
         copies[at] = copies[--copy_count];
         return true;
     }
@@ -43,24 +46,25 @@ static bool draw(sim_copy *out_copy) {
 }
 
 /* Fine-grained: the bytes appear while other threads look on, so they are moved outside the lock. */
-static void run(const sim_copy *copy) {
+static void run_current(void) {
+    const sim_copy copy = current;
     const uint32_t delay = sim_rocm_delay();
     const bool fails = failing;
     sim_rocm_unlock();
     if (delay) nanosleep(&(struct timespec){.tv_nsec = (long)delay * 1000}, NULL);
-    if (!fails) memcpy(copy->destination, copy->source, copy->size);
+    if (!fails) memcpy(copy.destination, copy.source, copy.size);
     sim_rocm_lock();
-    if (!fails) sim_memory_wrote(copy->destination, copy->size);
-    sim_rocm_signal_add(copy->completion, fails ? -2 : -1);
+    if (!fails) sim_memory_wrote(copy.destination, copy.size);
+    current.size = 0;
+    sim_rocm_signal_add(copy.completion, fails ? -2 : -1);
 }
 
 static void *engine(void *argument) {
     (void)argument;
     sim_rocm_lock();
     for (;;) {
-        sim_copy copy;
-        if (draw(&copy))
-            run(&copy);
+        if (draw())
+            run_current();
         else
             sim_rocm_wait_change(50000000);
     }
@@ -89,6 +93,8 @@ kiln__hsa_status hsa_amd_memory_async_copy(void *destination, kiln__hsa_agent de
         .size = size,
         .dependency_count = dependency_count,
         .completion = completion,
+        .device = device,
+        .stranded = sim_rocm_is_stopped(device),
     };
     SIM_HSA_RULE(copy.destination && copy.source, SIM_HSA_ERROR_INVALID_ARGUMENT,
                  "hsa_amd_memory_async_copy: the device cannot reach %zu bytes at %p", size,
@@ -105,6 +111,32 @@ kiln__hsa_status hsa_amd_memory_async_copy(void *destination, kiln__hsa_agent de
     engine_start();
     sim_rocm_changed();
     return KILN__HSA_STATUS_SUCCESS;
+}
+
+static bool overlap(const void *a, size_t a_size, const void *b, size_t b_size) {
+    const uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
+    return x < y + b_size && y < x + a_size;
+}
+
+static bool uses(const sim_copy *copy, const void *memory, size_t size) {
+    return overlap(copy->destination, copy->size, memory, size) || overlap(copy->source, copy->size, memory, size);
+}
+
+bool sim_rocm_copy_uses(const void *memory, size_t size) {
+    if (current.size && uses(&current, memory, size)) return true;
+    for (uint32_t i = 0; i < copy_count; i++)
+        if (!copies[i].stranded && uses(&copies[i], memory, size)) return true;
+    return false;
+}
+
+void sim_rocm_strand_copies(int32_t device) {
+    for (uint32_t i = 0; i < copy_count; i++)
+        if (copies[i].device == device) copies[i].stranded = true;
+}
+
+uint64_t kiln_sim_rocm_copies(void) {
+    SIM_HSA_LOCK();
+    return copy_count + (current.size != 0);
 }
 
 void kiln_sim_rocm_copy_error(int on) {

@@ -51,6 +51,8 @@ kiln__hsa_status hsa_amd_memory_pool_free(void *memory) {
                  "hsa_amd_memory_pool_free: %p is no live allocation", memory);
     if (sim_rocm_kernargs_in_flight(memory, found->size))
         sim_violation("hsa_amd_memory_pool_free: packets in flight have their kernargs there");
+    if (sim_rocm_copy_uses(memory, found->size))
+        sim_violation("hsa_amd_memory_pool_free: a copy in flight uses %zu bytes at %p", found->size, memory);
     sim_grant *grant;
     while ((grant = sim_object_find(".grant", grant_matches, &(sim_grant){memory, -1})))
         sim_object_delete(".grant", grant);
@@ -114,6 +116,8 @@ kiln__hsa_status hsa_amd_memory_unlock(void *host) {
     SIM_HSA_ENTER_RELEASE();
     sim_lock_range *range = sim_object_find("lock", locked_at, host);
     SIM_HSA_RULE(range, SIM_HSA_ERROR_INVALID_ARGUMENT, "hsa_amd_memory_unlock: %p is not locked", host);
+    if (sim_rocm_copy_uses(range->host, range->size))
+        sim_violation("hsa_amd_memory_unlock: a copy in flight uses %zu bytes at %p", range->size, host);
     sim_object_delete("lock", range);
     SIM_HSA_RELEASED();
 }

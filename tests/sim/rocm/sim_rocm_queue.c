@@ -60,6 +60,7 @@ static uint32_t header_of(const kiln__hsa_dispatch_packet *packet) {
 
 static void stop(sim_queue *queue) {
     queue->stopped = true;
+    sim_rocm_strand_copies(queue->device);
     sim_rocm_changed();
 }
 
@@ -319,6 +320,15 @@ void sim_rocm_stop_queues(int32_t device, kiln__hsa_status status) {
         sim_rocm_lock();
     }
     sim_rocm_unlock();
+}
+
+static bool is_stopped_on(const void *object, const void *context) {
+    const sim_queue *queue = object;
+    return queue->device == *(const int32_t *)context && queue->stopped;
+}
+
+bool sim_rocm_is_stopped(int32_t device) {
+    return sim_object_find("queue", is_stopped_on, &device);
 }
 
 void kiln_sim_rocm_queue_error(int32_t device, uint32_t status) {
