@@ -20,7 +20,8 @@
  *
  * The last line is "N passed, M failed, K skipped"; what was skipped or failed is named above it, and above that the
  * ten tests that took the most processor time, their children included. Exit status: 0 if something passed and nothing
- * failed, 1 otherwise, 2 for wrong use. */
+ * failed, 1 otherwise, 2 for wrong use. SIGHUP, SIGINT and SIGTERM kill the tests that run, with all that they started,
+ * and then the runner. */
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -301,6 +302,40 @@ static void collect(const options *o, job *jobs, tally *total) {
     }
 }
 
+/* The signal that asked the runner to stop; 0: none. */
+static volatile sig_atomic_t stop_signal;
+
+static void on_stop(int signal) {
+    stop_signal = signal;
+}
+
+/* A signal that the caller has ignored (nohup) stays ignored. */
+static void catch_stops(void) {
+    static const int signals[] = {SIGHUP, SIGINT, SIGTERM};
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        struct sigaction old;
+        sigaction(signals[i], NULL, &old);
+        if (old.sa_handler != SIG_IGN) sigaction(signals[i], &(struct sigaction){.sa_handler = on_stop}, NULL);
+    }
+}
+
+/* The tests have process groups of their own, so nobody else's signal reaches them. Never returns: ends as the signal
+ * would have ended a program that does not catch it. */
+static void stop(const options *o, const job *jobs) {
+    char scratch[PATH_MAX];
+    for (int i = 0; i < o->jobs; i++) {
+        if (!jobs[i].pid) continue;
+        kill(-jobs[i].pid, SIGKILL);
+        waitpid(jobs[i].pid, NULL, 0);
+        output_path(o, &jobs[i], ".scratch", scratch, sizeof scratch);
+        remove_tree(scratch);
+    }
+    fprintf(stderr, "run: stopped by signal %d (%s)\n", (int)stop_signal, strsignal(stop_signal));
+    signal(stop_signal, SIG_DFL);
+    raise(stop_signal);
+    _exit(1);
+}
+
 static bool chosen(const options *o, const char *path) {
     for (int i = 0; i < o->word_count; i++) {
         if (strstr(short_name(path), o->words[i])) return true;
@@ -312,6 +347,7 @@ static void run_all(const options *o, char **paths, int count, tally *total) {
     static job jobs[JOBS_MAX];
     int next = 0, running;
     do {
+        if (stop_signal) stop(o, jobs);
         running = 0;
         for (int i = 0; i < o->jobs; i++) {
             while (!jobs[i].pid && next < count) {
@@ -366,6 +402,7 @@ int main(int argc, char **argv) {
     if (!realpath(o.folder, folder)) return 2;
     o.folder = folder;
 
+    catch_stops();
     run_all(&o, argv + optind, argc - optind, &total);
 
     fclose(skipped_lines);

@@ -66,6 +66,12 @@ echo 1..1
 echo ok 1 - a
 sleep 60 & sleep 60
 END
+test_script endless <<'END'
+echo 1..1
+sleep 60 &
+echo "$$ $!" >pids
+wait
+END
 test_script skipping <<'END'
 echo 1..3
 echo ok 1 - a
@@ -105,6 +111,33 @@ check "a program that dies" said "1 passed, 1 failed, 0 skipped" 1 dying.sh
 check "the signal is named" named "failed: dying.sh: died of signal 11 (Segmentation fault)" dying.sh
 check "a bad exit status without a failed test" said "1 passed, 1 failed, 0 skipped" 1 grumbling.sh
 check "a program that hangs" said "1 passed, 1 failed, 0 skipped" 1 hanging.sh
+# gone PID: soon there is no such process, or a zombie that nobody collects
+gone() {
+    local tries
+    for ((tries = 0; tries < 200; tries++)); do
+        grep -qs '^State:[[:space:]]*[^Z]' "/proc/$1/status" || return 0
+        sleep 0.05
+    done
+    return 1
+}
+
+# stopped SIGNAL STATUS: while a test runs the runner gets the signal; it ends so, and the test and its child with it
+stopped() {
+    local runner status test child
+    rm -f pids
+    env --default-signal="$1" "$run" -d log endless.sh &
+    runner=$!
+    until [ -s pids ]; do sleep 0.05; done
+    read -r test child <pids
+    kill -s "$1" "$runner"
+    wait "$runner"
+    status=$?
+    echo "status $status"
+    [ "$status" -eq "$2" ] && gone "$test" && gone "$child" && [ ! -e log/endless.sh.scratch ]
+}
+check "SIGTERM ends the runner, its tests and what they started" stopped TERM 143
+check "so does SIGINT" stopped INT 130
+check "so does SIGHUP" stopped HUP 129
 check "a program that is not there" said "0 passed, 1 failed, 0 skipped" 1 ./absent
 check "skips of both forms are no failures" said "1 passed, 0 failed, 2 skipped" 0 skipping.sh
 check "a skip is named" named "skipped: skipping.sh: c" skipping.sh
