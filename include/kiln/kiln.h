@@ -536,9 +536,10 @@ typedef struct kiln_image_facts {
     uint32_t kernel_count;   /* may exceed the room given */
 } kiln_image_facts;
 
-/* One kernel of an inspected file. */
+/* One kernel of an inspected file. Its name is of any length; no NUL byte is in it, and none need stand behind it. */
 typedef struct kiln_kernel_facts {
-    char name[128];
+    const char *name; /* in the inspected bytes */
+    size_t name_size;
     kiln_kernel_info info; /* info.name is NULL */
 } kiln_kernel_facts;
 

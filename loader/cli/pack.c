@@ -57,12 +57,13 @@ static int add_function(pack_package *package, const char *level, const char *ke
         image->functions = cli_allocate(room, sizeof *image->functions);
     }
     kiln_kernel_facts *facts = &image->kernels[image->kernel_count];
-    if (!kernel[0] || strlen(kernel) >= sizeof facts->name)
-        return cli_error(CLI_USAGE, "pack: %s:%s=%s: a kernel's name has 1 to 127 bytes", level, kernel, function);
+    if (!kernel[0]) return cli_error(CLI_USAGE, "pack: %s:=%s: the kernel has no name", level, function);
     if (!pack_is_identifier(function))
         return cli_error(CLI_USAGE, "pack: %s:%s=%s: the function is not a C identifier", level, kernel, function);
-    if (pack_find_kernel(image, kernel)) return cli_error(CLI_USAGE, "pack: %s:%s is given twice", level, kernel);
-    strcpy(facts->name, kernel);
+    if (pack_find_kernel(image, kernel, strlen(kernel)))
+        return cli_error(CLI_USAGE, "pack: %s:%s is given twice", level, kernel);
+    facts->name = kernel;
+    facts->name_size = strlen(kernel);
     image->functions[image->kernel_count++] = function;
     return CLI_OK;
 }

@@ -10,7 +10,7 @@ typedef struct pack_image {
     kiln_image_facts facts; /* CPU: the kind alone */
     uint8_t *bytes;         /* NULL for CPU */
     size_t size;
-    kiln_kernel_facts *kernels;
+    kiln_kernel_facts *kernels; /* their names are in bytes; CPU: of the command line */
     size_t kernel_count;
     const char **functions; /* CPU: of each kernel; else NULL */
 } pack_image;
@@ -36,6 +36,6 @@ int pack_agree(pack_package *package);
 void pack_write(FILE *file, const pack_package *package);
 
 /* The kernel of that name in an image; NULL if it has none. */
-const kiln_kernel_facts *pack_find_kernel(const pack_image *image, const char *name);
+const kiln_kernel_facts *pack_find_kernel(const pack_image *image, const char *name, size_t name_size);
 
 #endif

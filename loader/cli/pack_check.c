@@ -67,19 +67,28 @@ int pack_read(pack_image *image, const char *path, kiln_backend_id backend) {
     return status == KILN_OK ? CLI_OK : cli_error(CLI_NO, "pack: %s: %s", path, kiln_last_error());
 }
 
-const kiln_kernel_facts *pack_find_kernel(const pack_image *image, const char *name) {
+const kiln_kernel_facts *pack_find_kernel(const pack_image *image, const char *name, size_t name_size) {
     for (size_t i = 0; i < image->kernel_count; i++)
-        if (strcmp(image->kernels[i].name, name) == 0) return &image->kernels[i];
+        if (image->kernels[i].name_size == name_size && memcmp(image->kernels[i].name, name, name_size) == 0)
+            return &image->kernels[i];
     return NULL;
+}
+
+/* How many bytes of a kernel's name a message shows. */
+static int shown(const kiln_kernel_facts *kernel) {
+    enum { SHOWN = 1000 };
+    return kernel->name_size < SHOWN ? (int)kernel->name_size : SHOWN;
 }
 
 /* Whether every kernel of one image is in the other. */
 static int check_kernels(const pack_image *some, const pack_image *others) {
-    for (size_t i = 0; i < some->kernel_count; i++)
-        if (!pack_find_kernel(others, some->kernels[i].name))
-            return cli_error(CLI_NO, "pack: kernel %s is in the %s for %s and not in the %s for %s",
-                             some->kernels[i].name, kiln_image_kind_name(some->facts.kind), some->target,
+    for (size_t i = 0; i < some->kernel_count; i++) {
+        const kiln_kernel_facts *kernel = &some->kernels[i];
+        if (!pack_find_kernel(others, kernel->name, kernel->name_size))
+            return cli_error(CLI_NO, "pack: kernel %.*s is in the %s for %s and not in the %s for %s", shown(kernel),
+                             kernel->name, kiln_image_kind_name(some->facts.kind), some->target,
                              kiln_image_kind_name(others->facts.kind), others->target);
+    }
     return CLI_OK;
 }
 
@@ -92,13 +101,13 @@ int pack_agree(pack_package *package) {
         if (code != CLI_OK) return code;
         for (size_t k = 0; k < first->kernel_count; k++) {
             kiln_kernel_facts *kernel = &first->kernels[k];
-            uint32_t size = pack_find_kernel(image, kernel->name)->info.arguments_size;
+            uint32_t size = pack_find_kernel(image, kernel->name, kernel->name_size)->info.arguments_size;
             if (!kernel->info.arguments_size) kernel->info.arguments_size = size;
             if (size && size != kernel->info.arguments_size)
-                return cli_error(CLI_NO,
-                                 "pack: kernel %s takes %u bytes of arguments in the %s for %s, %u in images before it",
-                                 kernel->name, size, kiln_image_kind_name(image->facts.kind), image->target,
-                                 kernel->info.arguments_size);
+                return cli_error(
+                    CLI_NO, "pack: kernel %.*s takes %u bytes of arguments in the %s for %s, %u in images before it",
+                    shown(kernel), kernel->name, size, kiln_image_kind_name(image->facts.kind), image->target,
+                    kernel->info.arguments_size);
         }
     }
     return CLI_OK;

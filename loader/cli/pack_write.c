@@ -3,11 +3,12 @@
 #include <string.h>
 
 /* A string literal. Names come from the files: what is not plain is written as octal, which ends after three digits. */
-static void write_string(FILE *file, const char *text) {
+static void write_string(FILE *file, const char *text, size_t size) {
     fputc('"', file);
-    for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
-        bool plain = *at >= ' ' && *at < 0x7f && *at != '"' && *at != '\\' && *at != '?';
-        fprintf(file, plain ? "%c" : "\\%03o", *at);
+    for (size_t i = 0; i < size; i++) {
+        const unsigned char byte = (unsigned char)text[i];
+        bool plain = byte >= ' ' && byte < 0x7f && byte != '"' && byte != '\\' && byte != '?';
+        fprintf(file, plain ? "%c" : "\\%03o", byte);
     }
     fputc('"', file);
 }
@@ -31,9 +32,10 @@ static void write_kernels(FILE *file, const pack_package *package, const pack_im
     const pack_image *first = &package->images[0];
     fprintf(file, "\nstatic const kiln_kernel_info kernels_%zu[] = {\n", index);
     for (size_t i = 0; i < first->kernel_count; i++) {
-        const kiln_kernel_facts *kernel = pack_find_kernel(image, first->kernels[i].name);
+        const char *name = first->kernels[i].name;
+        const kiln_kernel_facts *kernel = pack_find_kernel(image, name, first->kernels[i].name_size);
         fputs("    {.name = ", file);
-        write_string(file, kernel->name);
+        write_string(file, name, first->kernels[i].name_size);
         fprintf(file, ", .arguments_size = %u", first->kernels[i].info.arguments_size);
         if (image->functions)
             fprintf(file, ", .function = %s},\n", image->functions[kernel - image->kernels]);
@@ -51,7 +53,7 @@ static void write_image(FILE *file, const pack_image *image, size_t index) {
                                         [KILN_IMAGE_HSACO] = "KILN_IMAGE_HSACO",
                                         [KILN_IMAGE_CPU] = "KILN_IMAGE_CPU"};
     fputs("    {.target = ", file);
-    write_string(file, image->target);
+    write_string(file, image->target, strlen(image->target));
     fprintf(file, ",\n     .kind = %s,\n     .kernel_size = sizeof(kiln_kernel_info),\n     .kernels = kernels_%zu",
             kinds[image->facts.kind], index);
     if (image->bytes) {
@@ -75,7 +77,7 @@ static void write_table(FILE *file, const pack_package *package) {
     fputs("\nstatic const char *const kernel_names[] = {\n", file);
     for (size_t i = 0; i < first->kernel_count; i++) {
         fputs("    ", file);
-        write_string(file, first->kernels[i].name);
+        write_string(file, first->kernels[i].name, first->kernels[i].name_size);
         fputs(",\n", file);
     }
     fputs("};\n\nstatic const kiln_image images[] = {\n", file);

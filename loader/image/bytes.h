@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 typedef struct kiln__bytes {
     const uint8_t *at;
@@ -14,6 +15,11 @@ typedef struct kiln__bytes {
 /* Whether [offset, offset + length) lies in [0, size): no sum that could wrap. */
 static inline bool kiln__within(uint64_t offset, uint64_t length, uint64_t size) {
     return offset <= size && length <= size - offset;
+}
+
+/* Whether the bytes are those of a text, its NUL byte apart. */
+static inline bool kiln__bytes_are(const void *at, size_t size, const char *text) {
+    return size == strlen(text) && (size == 0 || memcmp(at, text, size) == 0);
 }
 
 static inline uint16_t kiln__read_u16(const uint8_t *at) {

@@ -175,10 +175,8 @@ kiln_status kiln__cubin_kernel_next(const kiln__cubin *cubin, size_t *cursor, ki
         size_t length = strlen(symbol.name);
         if (length == 0)
             return kiln__fail(KILN_ERROR_CORRUPT_IMAGE, "cubin: the kernel of symbol %zu has no name", *cursor);
-        if (length >= sizeof out_kernel->name)
-            return kiln__fail(KILN_ERROR_UNSUPPORTED, "cubin: a kernel's name has %zu bytes: at most %zu are supported",
-                              length, sizeof out_kernel->name - 1);
-        memcpy(out_kernel->name, symbol.name, length);
+        out_kernel->name = symbol.name;
+        out_kernel->name_size = length;
         read_kernel_sections(cubin, symbol.section, &out_kernel->info);
         out_kernel->info.registers = find_registers(cubin->attributes, *cursor);
         ++*cursor;

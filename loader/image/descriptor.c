@@ -16,15 +16,17 @@ kiln_status kiln__descriptor_symbols(const kiln__elf *elf, kiln__elf_symbols *ou
     return KILN_OK;
 }
 
-static bool find_symbol(const kiln__elf_symbols *symbols, const char *name, uint64_t *out_address) {
+static bool find_symbol(const kiln__elf_symbols *symbols, kiln__bytes name, kiln__elf_symbol *out_symbol) {
     for (size_t i = 0; i < symbols->count; i++) {
-        kiln__elf_symbol symbol = kiln__elf_symbol_at(symbols, i);
-        if (symbol.section != 0 && strcmp(symbol.name, name) == 0) {
-            *out_address = symbol.value;
-            return true;
-        }
+        *out_symbol = kiln__elf_symbol_at(symbols, i);
+        if (out_symbol->section != 0 && kiln__bytes_are(name.at, name.size, out_symbol->name)) return true;
     }
     return false;
+}
+
+const char *kiln__descriptor_name(const kiln__elf_symbols *symbols, const kiln__hsaco_kernel *kernel) {
+    kiln__elf_symbol symbol;
+    return find_symbol(symbols, kernel->symbol, &symbol) ? symbol.name : NULL;
 }
 
 /* The bytes that are loaded to an address, from the file; NULL if there are fewer than size. */
@@ -48,9 +50,10 @@ static kiln_status check_number(const char *what, uint32_t descriptor, uint32_t 
 kiln_status kiln__descriptor_check(const kiln__elf *elf, const kiln__elf_symbols *symbols,
                                    const kiln__hsaco_kernel *kernel) {
     enum { ONE_INSTRUCTION = 4 };
-    uint64_t address = 0;
-    if (!find_symbol(symbols, kernel->symbol, &address))
+    kiln__elf_symbol symbol;
+    if (!find_symbol(symbols, kernel->symbol, &symbol))
         return kiln__fail(KILN_ERROR_CORRUPT_IMAGE, "HSACO: no symbol in the file is its descriptor's");
+    const uint64_t address = symbol.value;
     const uint8_t *descriptor = find_loaded(elf, address, DESCRIPTOR_SIZE, 0);
     if (!descriptor)
         return kiln__fail(KILN_ERROR_CORRUPT_IMAGE, "HSACO: its descriptor, at address %" PRIu64 ", is not in the file",

@@ -11,6 +11,9 @@
  * Returns KILN_OK, KILN_ERROR_CORRUPT_IMAGE. */
 kiln_status kiln__descriptor_symbols(const kiln__elf *elf, kiln__elf_symbols *out_symbols);
 
+/* The name by which a driver finds a kernel's descriptor, NUL-terminated, in the file; NULL if no symbol has it. */
+const char *kiln__descriptor_name(const kiln__elf_symbols *symbols, const kiln__hsaco_kernel *kernel);
+
 /* Checks a kernel's descriptor: it is there, says what the metadata says and points to code.
  * Returns KILN_OK, KILN_ERROR_CORRUPT_IMAGE. */
 kiln_status kiln__descriptor_check(const kiln__elf *elf, const kiln__elf_symbols *symbols,

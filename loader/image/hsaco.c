@@ -180,17 +180,13 @@ static kiln_status read_number(kiln__bytes *rest, const char *key, uint32_t *out
     return KILN_OK;
 }
 
-/* A name becomes a C string: it must be one. */
-static kiln_status read_name(kiln__bytes *rest, const char *key, char *name, size_t room) {
+/* A driver takes names as C strings. */
+static kiln_status read_name(kiln__bytes *rest, const char *key, kiln__bytes *out_name) {
     kiln__msgpack_value value;
     KILN__TRY(kiln__msgpack_expect(rest, KILN__MSGPACK_STRING, key, &value));
     if (value.bytes.size == 0 || memchr(value.bytes.at, 0, value.bytes.size))
         return kiln__fail(KILN_ERROR_CORRUPT_IMAGE, "HSACO: %s is empty or has a NUL byte in it", key);
-    if (value.bytes.size >= room)
-        return kiln__fail(KILN_ERROR_UNSUPPORTED, "HSACO: %s has %zu bytes: at most %zu are supported", key,
-                          value.bytes.size, room - 1);
-    memcpy(name, value.bytes.at, value.bytes.size);
-    name[value.bytes.size] = '\0';
+    *out_name = value.bytes;
     return KILN_OK;
 }
 
@@ -281,8 +277,8 @@ static kiln_status read_field(kiln__bytes *rest, const kiln__msgpack_value *key,
             present[i] = true;
             return read_number(rest, numbers[i].key, (uint32_t *)(void *)((char *)kernel + numbers[i].offset));
         }
-    if (kiln__msgpack_is(key, ".name")) return read_name(rest, ".name", kernel->name, sizeof kernel->name);
-    if (kiln__msgpack_is(key, ".symbol")) return read_name(rest, ".symbol", kernel->symbol, sizeof kernel->symbol);
+    if (kiln__msgpack_is(key, ".name")) return read_name(rest, ".name", &kernel->name);
+    if (kiln__msgpack_is(key, ".symbol")) return read_name(rest, ".symbol", &kernel->symbol);
     if (kiln__msgpack_is(key, ".args")) {
         *has_arguments = true;
         return read_arguments(rest, kernel);
@@ -298,7 +294,7 @@ static kiln_status read_field(kiln__bytes *rest, const kiln__msgpack_value *key,
 
 kiln_status kiln__hsaco_kernel_next(kiln__bytes *rest, kiln__hsaco_kernel *out_kernel) {
     memset(out_kernel, 0, sizeof *out_kernel);
-    kiln__hsaco_kernel kernel = {.name = ""};
+    kiln__hsaco_kernel kernel = {.wave_size = 0};
     bool present[NUMBER_COUNT] = {false};
     bool has_arguments = false;
     kiln__msgpack_value map, key;
@@ -307,8 +303,8 @@ kiln_status kiln__hsaco_kernel_next(kiln__bytes *rest, kiln__hsaco_kernel *out_k
         KILN__TRY(kiln__msgpack_expect(rest, KILN__MSGPACK_STRING, "a key of a kernel", &key));
         KILN__TRY(read_field(rest, &key, &kernel, present, &has_arguments));
     }
-    if (!kernel.name[0] || !kernel.symbol[0])
-        return kiln__fail(KILN_ERROR_CORRUPT_IMAGE, "HSACO: a kernel has no %s", kernel.name[0] ? ".symbol" : ".name");
+    if (!kernel.name.at || !kernel.symbol.at)
+        return kiln__fail(KILN_ERROR_CORRUPT_IMAGE, "HSACO: a kernel has no %s", kernel.name.at ? ".symbol" : ".name");
     for (size_t i = 0; i < NUMBER_COUNT; i++)
         if (numbers[i].required && !present[i])
             return kiln__fail(KILN_ERROR_CORRUPT_IMAGE, "HSACO: a kernel has no %s", numbers[i].key);

@@ -50,8 +50,8 @@ typedef struct kiln__hidden_argument {
 enum { KILN__HSACO_HIDDEN_MAX = 32 };
 
 typedef struct kiln__hsaco_kernel {
-    char name[128];          /* escaped nowhere: any bytes but NUL */
-    char symbol[136];        /* what HSA looks up: name.kd */
+    kiln__bytes name;        /* in the metadata, as the next: any bytes but NUL */
+    kiln__bytes symbol;      /* what HSA looks up: name.kd */
     uint32_t arguments_size; /* of the explicit arguments: the end of the last one, padding of one struct included;
                               * kernarg_size if the metadata lists no arguments */
     uint32_t kernarg_size;   /* of the whole segment */
@@ -81,8 +81,8 @@ typedef struct kiln__hsaco {
 kiln_status kiln__hsaco_read(const void *bytes, size_t size, kiln__hsaco *out_hsaco);
 
 /* Reads the kernel in front of *rest, which starts as hsaco->kernels, and moves *rest to the next one's: for those who
- * read all kernel_count of them. Returns as kiln__hsaco_read; UNSUPPORTED is for names of more than 127 bytes and more
- * than KILN__HSACO_HIDDEN_MAX hidden arguments. */
+ * read all kernel_count of them. Returns as kiln__hsaco_read; UNSUPPORTED is for more than KILN__HSACO_HIDDEN_MAX
+ * hidden arguments. */
 kiln_status kiln__hsaco_kernel_next(kiln__bytes *rest, kiln__hsaco_kernel *out_kernel);
 
 /* Reads one kernel's metadata, by number. Returns as kiln__hsaco_kernel_next; KILN_ERROR_INVALID_ARGUMENT for an index

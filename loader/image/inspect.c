@@ -126,7 +126,8 @@ static kiln_status next_hsaco(kiln__image_reader *reader, kiln_kernel_facts *out
     KILN__TRY(kiln__hsaco_kernel_next(&reader->hsaco_rest, &kernel));
     KILN__TRY(kiln__descriptor_check(&reader->hsaco_elf, &reader->hsaco_symbols, &kernel));
     memset(out_kernel, 0, sizeof *out_kernel);
-    memcpy(out_kernel->name, kernel.name, sizeof out_kernel->name);
+    out_kernel->name = (const char *)kernel.name.at;
+    out_kernel->name_size = kernel.name.size;
     out_kernel->info = (kiln_kernel_info){
         .arguments_size = kernel.arguments_size,
         .registers = kernel.vgprs,
@@ -136,8 +137,6 @@ static kiln_status next_hsaco(kiln__image_reader *reader, kiln_kernel_facts *out
     };
     return KILN_OK;
 }
-
-_Static_assert(sizeof((kiln__hsaco_kernel *)0)->name == sizeof((kiln_kernel_facts *)0)->name, "names have equal room");
 
 kiln_status kiln__image_next(kiln__image_reader *reader, kiln_kernel_facts *out_kernel) {
     if (reader->kind == KILN_IMAGE_CUBIN)

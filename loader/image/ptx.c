@@ -102,8 +102,8 @@ static kiln_status next_token(kiln__ptx_place *place, ptx_token *out_token) {
 }
 
 static bool token_is(const ptx_token *token, const char *text) {
-    return token->kind != TOKEN_STRING && token->text.size == strlen(text) && token->text.size > 0 &&
-           memcmp(token->text.at, text, token->text.size) == 0;
+    return token->kind != TOKEN_STRING && token->text.size > 0 &&
+           kiln__bytes_are(token->text.at, token->text.size, text);
 }
 
 static kiln_status expect(kiln__ptx_place *place, const char *text) {
@@ -280,16 +280,12 @@ static kiln_status read_parameters(kiln__ptx_place *place, uint32_t *out_size) {
 /* ---- Kernels ------------------------------------------------------------------------------------------------------
  */
 
-static kiln_status read_name(kiln__ptx_place *place, char *name, size_t room) {
+static kiln_status read_name(kiln__ptx_place *place, kiln_kernel_facts *kernel) {
     ptx_token token;
     KILN__TRY(next_token(place, &token));
     if (token.kind != TOKEN_WORD || *token.text.at == '.') return corrupt(place, "a kernel has no name");
-    if (token.text.size >= room)
-        return kiln__fail(KILN_ERROR_UNSUPPORTED,
-                          "PTX: line %" PRIu32 ": a kernel's name has %zu bytes: at most %zu are supported",
-                          place->line, token.text.size, room - 1);
-    memcpy(name, token.text.at, token.text.size);
-    name[token.text.size] = '\0';
+    kernel->name = (const char *)token.text.at;
+    kernel->name_size = token.text.size;
     return KILN_OK;
 }
 
@@ -350,7 +346,7 @@ static kiln_status read_definition(kiln__ptx_place *place, kiln_kernel_info *inf
 static kiln_status read_kernel(kiln__ptx_place *place, kiln_kernel_facts *kernel, bool *out_body) {
     memset(kernel, 0, sizeof *kernel);
     bool parameters = false;
-    KILN__TRY(read_name(place, kernel->name, sizeof kernel->name));
+    KILN__TRY(read_name(place, kernel));
     KILN__TRY(take(place, "(", &parameters));
     if (parameters) KILN__TRY(read_parameters(place, &kernel->info.arguments_size));
     return read_definition(place, &kernel->info, out_body);

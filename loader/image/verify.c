@@ -83,7 +83,7 @@ static kiln_status verify_kernel(const kiln_image *image, const char *name, cons
     KILN__TRY(kiln__image_open(image->data, (size_t)image->size, &reader, &facts));
     for (uint32_t i = 0; i < facts.kernel_count; i++) {
         KILN__TRY(kiln__image_next(&reader, &kernel));
-        if (strcmp(kernel.name, name) == 0) return verify_info(&kernel.info, table);
+        if (kiln__bytes_are(kernel.name, kernel.name_size, name)) return verify_info(&kernel.info, table);
     }
     return kiln__fail(KILN_ERROR_CORRUPT_IMAGE, "it is not in the file");
 }

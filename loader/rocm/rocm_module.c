@@ -1,3 +1,4 @@
+#include "loader/image/descriptor.h"
 #include "loader/rocm/rocm.h"
 #include <stdlib.h>
 #include <string.h>
@@ -33,16 +34,16 @@ static const struct {
 
 /* A compiler lists a kind that the kernel does not use as hidden_none, so a listed one is needed: one without a runtime
  * behind it (printf, hostcall, device malloc, ...) is refused here and not found out by the kernel. */
-static kiln_status set_hidden(kiln__rocm_kernel *function, const kiln__hsaco_kernel *facts) {
+static kiln_status set_hidden(const kiln_kernel *kernel, kiln__rocm_kernel *function, const kiln__hsaco_kernel *facts) {
     for (uint32_t i = 0; i < facts->hidden_count; i++) {
         const kiln__hidden_argument *hidden = &facts->hidden[i];
         if (!hidden_kinds[hidden->kind].provided)
-            return kiln__fail(KILN_ERROR_UNSUPPORTED, "kernel %s needs %s, which kiln does not provide", facts->name,
+            return kiln__fail(KILN_ERROR_UNSUPPORTED, "kernel %s needs %s, which kiln does not provide", kernel->name,
                               hidden_kinds[hidden->kind].name);
         if (hidden->size > sizeof(uint64_t) || hidden->offset < facts->arguments_size ||
             hidden->offset > facts->kernarg_size || hidden->size > facts->kernarg_size - hidden->offset)
             return kiln__fail(KILN_ERROR_CORRUPT_IMAGE, "kernel %s: %s at %u of %u bytes is outside its kernargs",
-                              facts->name, hidden_kinds[hidden->kind].name, hidden->offset, hidden->size);
+                              kernel->name, hidden_kinds[hidden->kind].name, hidden->offset, hidden->size);
         if (hidden->kind != KILN__HIDDEN_NONE) function->hidden[function->hidden_count++] = *hidden;
     }
     return KILN_OK;
@@ -52,19 +53,19 @@ static kiln_status set_facts(kiln_kernel *kernel, kiln__rocm_kernel *function, c
     const kiln_device_info *device = &kernel->device->info;
     const kiln__rocm_device *rocm = kernel->device->native;
     if (facts->kernarg_size > KILN__ROCM_SLOT_BYTES)
-        return kiln__fail(KILN_ERROR_UNSUPPORTED, "kernel %s takes %u bytes of arguments: at most %d", facts->name,
+        return kiln__fail(KILN_ERROR_UNSUPPORTED, "kernel %s takes %u bytes of arguments: at most %d", kernel->name,
                           facts->kernarg_size, KILN__ROCM_SLOT_BYTES);
     if (facts->dynamic_stack)
         return kiln__fail(KILN_ERROR_UNSUPPORTED,
-                          "kernel %s has a stack of unknown size (recursion or calls by pointer)", facts->name);
+                          "kernel %s has a stack of unknown size (recursion or calls by pointer)", kernel->name);
     if (facts->arguments_size > facts->kernarg_size)
-        return kiln__fail(KILN_ERROR_CORRUPT_IMAGE, "kernel %s: arguments of %u bytes in kernargs of %u", facts->name,
+        return kiln__fail(KILN_ERROR_CORRUPT_IMAGE, "kernel %s: arguments of %u bytes in kernargs of %u", kernel->name,
                           facts->arguments_size, facts->kernarg_size);
     *function = (kiln__rocm_kernel){0};
     if (kernel->info.arguments_size && kernel->info.arguments_size != facts->arguments_size)
         return kiln__fail(KILN_ERROR_CORRUPT_IMAGE, "kernel %s takes %u bytes of arguments, its bundle says %u",
-                          facts->name, facts->arguments_size, kernel->info.arguments_size);
-    KILN__TRY(set_hidden(function, facts));
+                          kernel->name, facts->arguments_size, kernel->info.arguments_size);
+    KILN__TRY(set_hidden(kernel, function, facts));
     function->kernarg_bytes = facts->kernarg_size;
     function->arguments_bytes = facts->arguments_size;
     function->vgprs = facts->vgprs;
@@ -125,16 +126,20 @@ static kiln_status load_executable(const kiln_module *module, rocm_module *nativ
     return KILN_OK;
 }
 
-static kiln_kernel *kernel_find(kiln_module *module, const char *name) {
+static kiln_kernel *kernel_find(kiln_module *module, kiln__bytes name) {
     for (uint32_t i = 0; i < module->part.kernel_count; i++)
-        if (strcmp(module->kernels[i].name, name) == 0) return &module->kernels[i];
+        if (kiln__bytes_are(name.at, name.size, module->kernels[i].name)) return &module->kernels[i];
     return NULL;
 }
 
 /* Every kernel of the part, by the image's metadata. The image may have others. */
 static kiln_status load_kernels(kiln_module *module, rocm_module *native) {
     kiln__hsaco hsaco;
+    kiln__elf elf;
+    kiln__elf_symbols symbols;
     KILN__TRY(kiln__hsaco_read(module->image.data, (size_t)module->image.size, &hsaco));
+    KILN__TRY(kiln__elf_read(module->image.data, (size_t)module->image.size, &elf));
+    KILN__TRY(kiln__descriptor_symbols(&elf, &symbols));
     for (uint32_t i = 0; i < module->part.kernel_count; i++)
         module->kernels[i].function = NULL;
     for (uint32_t i = 0; i < hsaco.kernel_count; i++) {
@@ -144,7 +149,9 @@ static kiln_status load_kernels(kiln_module *module, rocm_module *native) {
         if (!kernel) continue;
         kiln__rocm_kernel *function = &native->kernels[kernel - module->kernels];
         KILN__TRY(set_facts(kernel, function, &facts));
-        KILN__TRY(resolve(kernel, function, native->executable, facts.symbol));
+        const char *symbol = kiln__descriptor_name(&symbols, &facts);
+        if (!symbol) return kiln__fail(KILN_ERROR_CORRUPT_IMAGE, "kernel %s has no descriptor", kernel->name);
+        KILN__TRY(resolve(kernel, function, native->executable, symbol));
     }
     for (uint32_t i = 0; i < module->part.kernel_count; i++)
         if (!module->kernels[i].function)

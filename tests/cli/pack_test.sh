@@ -59,5 +59,21 @@ check "text that ends with NUL" "$kiln" pack --name mine --out "$out" sm_75="$KI
 check "all kinds" "$kiln" pack --name mine --out "$out" sm_75=$ptx sm_90=$cubin gfx942=$hsaco x86-64-v2:saxpy=saxpy_cpu
 check "what is written is strict C11 that needs the public header alone" \
     "${CC:-cc}" -std=c11 -Wall -Wextra -Wpedantic -Wconversion -Werror -Iinclude -c -o "$KILN_SCRATCH/out.o" "$out"
+
+# A mangled name of 301 bytes, the same in all formats.
+images=tests/unit/images
+mangled=$(sed -n 's/^\.visible \.entry \(.*\)($/\1/p' $images/long_name.ptx)
+long_names() {
+    [ ${#mangled} -gt 300 ] || return 1
+    "$kiln" pack --name mine --out "$out" sm_75=$images/long_name.ptx sm_90=$images/long_name.cubin \
+        gfx942=$images/long_name.hsaco "x86-64-v2:$mangled=scale_cpu" || return 1
+    [ "$(grep -cF "{.name = \"$mangled\", .arguments_size = 24" "$out")" = 4 ] || return 1
+    "${CC:-cc}" -std=c11 -Wall -Wextra -Wpedantic -Wconversion -Werror -Iinclude -c -o "$KILN_SCRATCH/out.o" "$out"
+}
+check "a name of 301 bytes in all kinds" long_names
+check "a name that differs in its last byte" fails 1 "kernel $mangled is in the ptx for sm_75 and not in the cpu" \
+    sm_75=$images/long_name.ptx "x86-64-v2:${mangled}x=scale_cpu"
+check "a function for a kernel without a name" fails 2 "the kernel has no name" "x86-64-v2:=scale_cpu"
+
 check "the example runs its kernel" "$KILN_BUILD/examples/bring-your-own-kernel"
 finish

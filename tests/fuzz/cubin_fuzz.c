@@ -13,6 +13,6 @@ void fuzz_cubin(const uint8_t *bytes, size_t size) {
         kiln_status status = kiln__cubin_kernel_next(&cubin, &cursor, &kernel);
         if ((status == KILN_ERROR_NOT_FOUND) != (i == cubin.kernel_count)) abort(); /* as many as were counted */
         if (status) return;
-        if (!memchr(kernel.name, 0, sizeof kernel.name)) abort();
+        if (memchr(kernel.name, 0, kernel.name_size)) abort();
     }
 }

@@ -10,7 +10,7 @@ static void check(bool holds) {
 
 /* What the ROCm backend relies on without looking again. */
 static void check_kernel(const kiln__hsaco_kernel *kernel) {
-    check(memchr(kernel->name, 0, sizeof kernel->name) && memchr(kernel->symbol, 0, sizeof kernel->symbol));
+    check(!memchr(kernel->name.at, 0, kernel->name.size) && !memchr(kernel->symbol.at, 0, kernel->symbol.size));
     check(kernel->arguments_size <= kernel->kernarg_size && kernel->hidden_count <= KILN__HSACO_HIDDEN_MAX);
     check(kernel->wave_size == 32 || kernel->wave_size == 64);
     check(kernel->kernarg_align && !(kernel->kernarg_align & (kernel->kernarg_align - 1)));

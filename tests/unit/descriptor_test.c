@@ -39,7 +39,7 @@ static kiln_status check_turn(const image_file *image) {
     kiln__hsaco_kernel kernel;
     KILN__TRY(kiln__hsaco_read(image->bytes, image->size, &hsaco));
     KILN__TRY(kiln__hsaco_kernel_read(&hsaco, 1, &kernel));
-    assert_string_equal(kernel.name, "turn");
+    assert_name(kernel.name.at, kernel.name.size, "turn");
     KILN__TRY(kiln__elf_read(image->bytes, image->size, &elf));
     KILN__TRY(kiln__descriptor_symbols(&elf, &symbols));
     return kiln__descriptor_check(&elf, &symbols, &kernel);

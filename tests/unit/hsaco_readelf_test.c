@@ -59,17 +59,17 @@ static void compare_key(printed *listing, const char *key, const char *value) {
         assert_int_equal(number, strtoul(value, NULL, 10));
         listing->compared++;
     }
-    if (strcmp(key, ".name") == 0) assert_string_equal(kernel->name, value);
-    if (strcmp(key, ".symbol") == 0) assert_string_equal(kernel->symbol, value);
+    if (strcmp(key, ".name") == 0) assert_name(kernel->name.at, kernel->name.size, value);
+    if (strcmp(key, ".symbol") == 0) assert_name(kernel->symbol.at, kernel->symbol.size, value);
     listing->compared += strcmp(key, ".name") == 0 || strcmp(key, ".symbol") == 0;
 }
 
 /* One line of YAML. A kernel begins with "  - "; its keys stand 4 columns in, those of its arguments 8. */
 static void compare_line(printed *listing, char *line) {
-    char key[64], value[256];
+    char key[64], value[512];
     line[strcspn(line, "\n")] = '\0';
     if (strncmp(line, "  - .", 5) == 0) begin_kernel(listing);
-    if (sscanf(line, "amdhsa.target: %255s", value) == 1) {
+    if (sscanf(line, "amdhsa.target: %511s", value) == 1) {
         char target[128];
         /* LLVM quotes a target with features, since it has colons in it */
         snprintf(target, sizeof target, strchr(value, '\'') ? "'amdgcn-amd-amdhsa--%s'" : "amdgcn-amd-amdhsa--%s",
@@ -78,7 +78,7 @@ static void compare_line(printed *listing, char *line) {
         listing->has_target = true;
     }
     if ((strncmp(line, "    .", 5) == 0 || strncmp(line, "  - .", 5) == 0) &&
-        sscanf(line + 4, "%63[^:]: %255s", key, value) == 2)
+        sscanf(line + 4, "%63[^:]: %511s", key, value) == 2)
         compare_key(listing, key, value);
     listing->hidden += strstr(line, ".value_kind:") && strstr(line, " hidden_");
 }

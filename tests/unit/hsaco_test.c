@@ -19,7 +19,7 @@ static kiln_status read_all(const void *bytes, size_t size) {
     for (uint32_t i = 0; i < hsaco.kernel_count; i++) {
         kiln__hsaco_kernel kernel;
         KILN__TRY(kiln__hsaco_kernel_next(&rest, &kernel));
-        assert_true(strlen(kernel.name) > 0 && strlen(kernel.name) < sizeof kernel.name);
+        assert_true(kernel.name.size > 0 && !memchr(kernel.name.at, 0, kernel.name.size));
         assert_true(kernel.arguments_size <= kernel.kernarg_size);
         assert_true(kernel.hidden_count <= KILN__HSACO_HIDDEN_MAX);
         for (uint32_t h = 0; h < kernel.hidden_count; h++)
@@ -52,8 +52,8 @@ static void real_files(void **state) {
         assert_int_equal(hsaco.kernel_count, 3);
 
         assert_int_equal(kiln__hsaco_kernel_read(&hsaco, 0, &kernel), KILN_OK);
-        assert_string_equal(kernel.name, "scale");
-        assert_string_equal(kernel.symbol, "scale.kd");
+        assert_name(kernel.name.at, kernel.name.size, "scale");
+        assert_name(kernel.symbol.at, kernel.symbol.size, "scale.kd");
         assert_int_equal(kernel.arguments_size, 24);
         assert_int_equal(kernel.kernarg_size, 24);
         assert_int_equal(kernel.kernarg_align, 8);
@@ -64,7 +64,7 @@ static void real_files(void **state) {
         assert_false(kernel.dynamic_stack);
 
         assert_int_equal(kiln__hsaco_kernel_read(&hsaco, 1, &kernel), KILN_OK);
-        assert_string_equal(kernel.name, "turn");
+        assert_name(kernel.name.at, kernel.name.size, "turn");
         assert_int_equal(kernel.arguments_size, 12);
         assert_int_equal(kernel.kernarg_size, cases[i].turn_kernarg);
         assert_int_equal(kernel.group_bytes, 256);
@@ -72,14 +72,14 @@ static void real_files(void **state) {
         assert_int_equal(kernel.hidden_count, cases[i].turn_hidden);
 
         assert_int_equal(kiln__hsaco_kernel_read(&hsaco, 2, &kernel), KILN_OK);
-        assert_string_equal(kernel.name, "mixed");
+        assert_name(kernel.name.at, kernel.name.size, "mixed");
         assert_int_equal(kernel.arguments_size, 20);
         assert_int_equal(kernel.vgprs, cases[i].mixed_vgprs);
         assert_int_equal(kernel.vgpr_spills, cases[i].mixed_spills);
         assert_int_equal(kernel.private_bytes, cases[i].mixed_private);
 
         assert_int_equal(kiln__hsaco_kernel_read(&hsaco, 3, &kernel), KILN_ERROR_INVALID_ARGUMENT);
-        assert_int_equal(kernel.name[0], 0);
+        assert_null(kernel.name.at);
         free(image.bytes);
     }
 }
@@ -351,8 +351,8 @@ static void a_kernel_written_by_hand(void **state) {
     kernel_plan plan = {
         .argument_count = 1, .argument_offset = 60, .argument_size = 4, .argument_kind = "hidden_something_new"};
     assert_int_equal(read_plan(&plan, &kernel), KILN_OK);
-    assert_string_equal(kernel.name, "k");
-    assert_string_equal(kernel.symbol, "k.kd");
+    assert_name(kernel.name.at, kernel.name.size, "k");
+    assert_name(kernel.symbol.at, kernel.symbol.size, "k.kd");
     assert_int_equal(kernel.arguments_size, 0);
     assert_int_equal(kernel.kernarg_size, 64);
     assert_int_equal(kernel.group_bytes, 16);
@@ -394,8 +394,6 @@ static void every_kind_of_hidden_argument(void **state) {
 
 static void broken_kernels(void **state) {
     (void)state;
-    static const char letters[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-                                  "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
     static const struct {
         kernel_plan plan;
         kiln_status status;
@@ -403,8 +401,6 @@ static void broken_kernels(void **state) {
     } cases[] = {
         {{.name = "a\0b", .name_size = 3}, KILN_ERROR_CORRUPT_IMAGE, ".name is empty or has a NUL byte"},
         {{.name = ""}, KILN_ERROR_CORRUPT_IMAGE, ".name is empty"},
-        {{.name = letters, .name_size = 127}, KILN_OK, NULL},
-        {{.name = letters, .name_size = 128}, KILN_ERROR_UNSUPPORTED, ".name has 128 bytes: at most 127"},
         {{.without = ".name"}, KILN_ERROR_CORRUPT_IMAGE, "a kernel has no .name"},
         {{.without = ".symbol"}, KILN_ERROR_CORRUPT_IMAGE, "a kernel has no .symbol"},
         {{.without = ".kernarg_segment_size"}, KILN_ERROR_CORRUPT_IMAGE, "no .kernarg_segment_size"},
@@ -454,7 +450,7 @@ static void names_with_escape_sequences(void **state) {
     (void)state;
     kiln__hsaco_kernel kernel;
     assert_int_equal(read_plan(&(kernel_plan){.name = "\33[2Jk\r\n\7"}, &kernel), KILN_OK);
-    assert_string_equal(kernel.name, "\33[2Jk\r\n\7");
+    assert_name(kernel.name.at, kernel.name.size, "\33[2Jk\r\n\7");
     kernel_plan plan = {.name = "\33[2Jk", .key = ".wavefront_size", .number = 1};
     assert_int_equal(read_plan(&plan, &kernel), KILN_ERROR_CORRUPT_IMAGE);
     assert_null(strchr(kiln_last_error(), '\33'));

@@ -74,6 +74,10 @@ void image_break(const char *name, image_reader read) {
     free(whole.bytes);
 }
 
+void assert_name(const void *name, size_t size, const char *wanted) {
+    if (!kiln__bytes_are(name, size, wanted)) fail_msg("\"%.*s\" is not \"%s\"", (int)size, (const char *)name, wanted);
+}
+
 void assert_error_has(const char *part) {
     if (!strstr(kiln_last_error(), part)) fail_msg("\"%s\" is not in \"%s\"", part, kiln_last_error());
 }

@@ -39,6 +39,9 @@ void image_break(const char *name, image_reader read);
 /* The same check for one input. */
 void image_try(const void *bytes, size_t size, image_reader read);
 
+/* That a kernel's name is this one. */
+void assert_name(const void *name, size_t size, const char *wanted);
+
 /* That the last error's text has this in it. */
 void assert_error_has(const char *part);
 

@@ -37,7 +37,7 @@ static void fixture_open(bundled *fixture, const char *file, const char *target)
     for (int i = 0; i < KERNELS; i++) {
         fixture->names[i] = names[i];
         for (int k = 0; k < KERNELS; k++)
-            if (strcmp(kernels[k].name, names[i]) == 0) fixture->kernels[i] = kernels[k].info;
+            if (kiln__bytes_are(kernels[k].name, kernels[k].name_size, names[i])) fixture->kernels[i] = kernels[k].info;
     }
     fixture->image = (kiln_image){
         .target = target,

@@ -143,7 +143,7 @@ struct amd_op {
 
 /* What the kernel descriptor says. */
 typedef struct amd_kernel {
-    char name[128];
+    char name[1024];
     uint32_t group_bytes, private_bytes, kernarg_bytes;
     uint32_t entry; /* op */
     uint32_t rsrc1, rsrc2, rsrc3;

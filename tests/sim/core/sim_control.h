@@ -7,9 +7,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Of a kernel's name, its NUL byte included: images with longer ones are refused. */
+enum { SIM_NAME_SIZE = 1024 };
+
 /* One launch as the driver got it, and what its execution counted. */
 typedef struct sim_launch {
-    char kernel[128];
+    char kernel[SIM_NAME_SIZE];
     uint32_t grid[3];    /* groups; HSA: work-items */
     uint32_t group[3];   /* threads */
     uint32_t cluster[3]; /* zeros: none */

@@ -55,7 +55,7 @@ typedef enum sim_fault_kind {
 typedef struct sim_report {
     sim_fault_kind kind;
     uint64_t address; /* of the memory, if it was about an access */
-    char text[512]; /* the whole sentence: kernel, line or address of the instruction, block, thread, memory address */
+    char text[2048]; /* the whole sentence: kernel, line or address of the instruction, block, thread, memory address */
 } sim_report;
 
 /* "access outside of every live allocation". Static storage. */

@@ -35,7 +35,7 @@ typedef struct CUctx_st {
     int32_t fault; /* the error that a kernel left behind: every later call returns it */
 } sim_context;
 
-enum { SIM_PARAMETER_MAX = 64, SIM_ENTRY_MAX = 64, SIM_NAME_SIZE = 128 };
+enum { SIM_PARAMETER_MAX = 64, SIM_ENTRY_MAX = 64 };
 
 /* One kernel, as an image describes it. */
 typedef struct sim_entry {

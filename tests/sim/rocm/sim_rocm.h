@@ -75,7 +75,7 @@ typedef struct sim_reader {
 enum { SIM_KERNEL_MAX = 64 };
 
 typedef struct sim_kernel {
-    char symbol[136];
+    char symbol[SIM_NAME_SIZE];
     uint32_t group_bytes, private_bytes, kernarg_bytes;
     bool dynamic_stack;
     int32_t device;

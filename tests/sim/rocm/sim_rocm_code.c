@@ -66,8 +66,8 @@ static uint32_t word_at(const uint8_t *bytes) {
 
 static kiln__hsa_status kernel_add(sim_executable *executable, const char *symbol, const uint8_t *descriptor) {
     sim_kernel *kernel = executable->kernel_count < SIM_KERNEL_MAX ? sim_object_new(".kernel", sizeof *kernel) : NULL;
-    if (!kernel) return SIM_HSA_ERROR_OUT_OF_RESOURCES;
-    strncpy(kernel->symbol, symbol, sizeof kernel->symbol - 1);
+    if (!kernel || strlen(symbol) >= sizeof kernel->symbol) return SIM_HSA_ERROR_OUT_OF_RESOURCES;
+    strcpy(kernel->symbol, symbol);
     kernel->group_bytes = word_at(descriptor);
     kernel->private_bytes = word_at(descriptor + 4);
     kernel->kernarg_bytes = word_at(descriptor + 8);
