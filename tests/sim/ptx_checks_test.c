@@ -60,7 +60,7 @@ static sim_report run_text(const char *body, uint32_t threads, uint64_t seed, wo
 }
 
 static world world_new(void) {
-    world w = {.memory = aligned_alloc(64, WORDS * 4)};
+    world w = {.memory = aligned_alloc(128, WORDS * 4)};
     assert_non_null(w.memory);
     for (uint32_t i = 0; i < WORDS; i++)
         w.memory[i] = i;
@@ -177,6 +177,20 @@ static const row rows[] = {
      "ld.shared.u32 %r4, [%r3];",
      32, SIM_FAULT_NONE, ""},
     {"a copy that is never waited for", COPY, 32, SIM_FAULT_NONE, ""},
+    {"a line that was discarded", "discard.global.L2 [%rd2+128], 128;\nld.global.u32 %r4, [%rd2+128];", 1,
+     SIM_FAULT_UNINITIALISED, "load"},
+    {"the same, written again",
+     "discard.global.L2 [%rd2+128], 128;\nst.global.u32 [%rd2+128], %r1;\nld.global.u32 %r4, [%rd2+128];", 1,
+     SIM_FAULT_NONE, ""},
+    {"a discard of half a line", "discard.L2 [%rd2+64], 128;", 1, SIM_FAULT_MISALIGNED, "128 bytes"},
+    {"a discard beyond the end", "discard.L2 [%rd2+1024], 128;", 1, SIM_FAULT_OUT_OF_BOUNDS, "128 bytes"},
+    {"hints",
+     "prefetch.global.L1 [%rd2];\nprefetch.L2 [%rd4];\nprefetchu.L1 [%rd4];\nprefetch.global.L2::evict_last [%rd2];\n"
+     "applypriority.L2::evict_normal [%rd2], 128;\ncreatepolicy.fractional.L2::evict_first.b64 %rd5;\n"
+     "ld.global.L1::no_allocate.L2::cache_hint.u32 %r4, [%rd4], %rd5;\nst.global.L2::cache_hint.u32 [%rd4], %r4, "
+     "%rd5;\n"
+     "red.global.add.L2::cache_hint.u32 [%rd4], %r4, %rd5;\nnanosleep.u32 %r4;\nfence.sc.gpu;\nmembar.sys;",
+     32, SIM_FAULT_NONE, ""},
     {"an endless loop", "AGAIN:\nbra AGAIN;", 32, SIM_FAULT_ENDLESS, "instructions"},
     {"a trap", "setp.eq.u32 %p1, %r1, 7;\n@%p1 trap;", 32, SIM_FAULT_TRAP, "thread 7"},
 };

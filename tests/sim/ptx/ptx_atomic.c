@@ -176,7 +176,8 @@ void ptx_decode_atomic(ptx_decoder *decoder) {
     ptx_take(decoder, PTX_M_NOFTZ);
     ptx_expect_types(decoder, 1);
     uint32_t sources = function == ATOMIC_CAS ? 2 : 1, first = result ? 1 : 0;
-    ptx_expect_operands(decoder, first + 1 + sources, first + 1 + sources);
+    uint32_t policies = function == ATOMIC_CAS || space > 0 ? 0 : ptx_take_policy(decoder);
+    ptx_expect_operands(decoder, first + 1 + sources + policies, first + 1 + sources + policies);
     op->mode = (uint32_t)function;
     op->space = space < 0 ? PTX_SPACE_GENERIC : space == 0 ? PTX_SPACE_GLOBAL : PTX_SPACE_SHARED;
     op->type = ptx_type_at(decoder, 0);

@@ -44,7 +44,9 @@ static void read_suffixes(ptx_decoder *decoder) {
         while (modifier < PTX_MODIFIER_COUNT && strcmp(modifier_names[modifier], suffix) != 0)
             modifier++;
         if (modifier == PTX_MODIFIER_COUNT) ptx_refuse(decoder, ".%s is not simulated", suffix);
-        decoder->modifiers[modifier / 64] |= 1ull << modifier % 64;
+        uint64_t bit = 1ull << modifier % 64;
+        if (decoder->modifiers[modifier / 64] & bit) ptx_refuse(decoder, ".%s is written twice", suffix);
+        decoder->modifiers[modifier / 64] |= bit;
     }
 }
 
@@ -173,6 +175,8 @@ static uint32_t special_place(ptx_decoder *decoder, const char *name, uint32_t b
     while (special < PTX_SPECIAL_COUNT && strcmp(rows[special].text, name) != 0)
         special++;
     if (special == PTX_SPECIAL_COUNT) ptx_refuse(decoder, "special register %s is not simulated", name);
+    const char *opcode = decoder->statement->opcode;
+    if (strcmp(opcode, "mov") != 0 && strcmp(opcode, "cvt") != 0) ptx_refuse(decoder, "it reads no special register");
     if (rows[special].bits != bits) ptx_refuse(decoder, "%s has %u bits", name, rows[special].bits);
     for (uint32_t i = 0; i < code->special_count; i++)
         if (code->specials[i].special == special) return code->specials[i].place;

@@ -76,6 +76,9 @@ void ptx_decode_pointer(ptx_decoder *decoder, const ptx_operand *operand);
 void ptx_decode_float_arithmetic(ptx_decoder *decoder);
 void ptx_decode_float_compare(ptx_decoder *decoder);
 
+/* Runs what has no effect. */
+void ptx_run_nothing(ptx_warp *warp, const ptx_op *op, uint32_t mask);
+
 /* One function a family, in the family's own file. */
 #define PTX_FAMILY(family) void ptx_decode_##family(ptx_decoder *decoder);
 PTX_FAMILY(arithmetic)

@@ -104,12 +104,6 @@ void ptx_decode_exit(ptx_decoder *decoder) {
 
 /* ---- Barriers ---- */
 
-static void run_nothing(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
-    (void)warp;
-    (void)op;
-    (void)mask;
-}
-
 /* bar.warp.sync members; bar{.sync,.arrive} number {, threads}; bar.red.op.type d, number {, threads}, predicate. */
 void ptx_decode_barrier(ptx_decoder *decoder) {
     ptx_op *op = decoder->op;
@@ -121,7 +115,7 @@ void ptx_decode_barrier(ptx_decoder *decoder) {
         ptx_take(decoder, PTX_M_SYNC);
         ptx_expect_operands(decoder, 1, 1);
         op->flow = PTX_FLOW_WARP;
-        op->run = run_nothing;
+        op->run = ptx_run_nothing;
         op->s[0] = ptx_source(decoder, &operands[0], PTX_b32);
         return;
     }
@@ -151,16 +145,23 @@ void ptx_decode_barrier(ptx_decoder *decoder) {
     if (count > first + 1) op->s[1] = ptx_source(decoder, &operands[first + 1], PTX_u32);
 }
 
-/* Memory is sequentially consistent here, so that a fence has nothing to do. */
+/* Memory is sequentially consistent here, so that a fence has nothing to do. membar.{cta,gl,sys}; fence{.sc, .acq_rel,
+ * .acquire, .release}.{cta,cluster,gpu,sys}; either .proxy.alias. */
 void ptx_decode_fence(ptx_decoder *decoder) {
-    ptx_take_hints(decoder);
+    static const int levels[] = {PTX_M_CTA, PTX_M_GL, PTX_M_SYS};
+    static const int scopes[] = {PTX_M_CTA, PTX_M_CLUSTER, PTX_M_GPU, PTX_M_SYS};
+    static const int orders[] = {PTX_M_SC, PTX_M_ACQ_REL, PTX_M_ACQUIRE, PTX_M_RELEASE};
+    bool fence = strcmp(decoder->statement->opcode, "fence") == 0;
+    ptx_expect_types(decoder, 0);
     ptx_expect_operands(decoder, 0, 0);
-    decoder->op->run = run_nothing;
-}
-
-/* Sleeping changes nothing that a kernel can see. */
-void ptx_decode_hint(ptx_decoder *decoder) {
-    ptx_expect_types(decoder, 1);
-    ptx_expect_operands(decoder, 1, 1);
-    decoder->op->run = run_nothing;
+    decoder->op->run = ptx_run_nothing;
+    if (ptx_take(decoder, PTX_M_PROXY)) {
+        if (!ptx_take(decoder, PTX_M_ALIAS)) ptx_refuse(decoder, "only .proxy.alias is simulated");
+        ptx_need(decoder, 70, 75);
+        return;
+    }
+    int scope = fence ? ptx_take_one(decoder, scopes, 4) : ptx_take_one(decoder, levels, 3);
+    if (scope < 0) ptx_refuse(decoder, "it has no scope");
+    if (fence) ptx_take_one(decoder, orders, 4);
+    if (fence && scope == 1) ptx_need(decoder, 90, 78);
 }

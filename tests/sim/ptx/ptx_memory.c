@@ -100,6 +100,18 @@ const uint8_t *ptx_global_source(ptx_warp *warp, const ptx_op *op, uint32_t lane
     return global_bytes(warp, op, lane, address, size, true, false);
 }
 
+bool ptx_global_discard(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size) {
+    if (address % size) {
+        ptx_fault(warp, op, SIM_FAULT_MISALIGNED, lane, address, "discard of %u bytes", size);
+        return false;
+    }
+    if (!global_bytes(warp, op, lane, address, size, false, true)) return false;
+    const sim_region *region = &warp->block->region;
+    for (uint64_t at = address - region->base, end = at + size; region->written && at < end; at++)
+        __atomic_fetch_and(&region->written[at / 8], (uint8_t) ~(1u << at % 8), __ATOMIC_RELAXED);
+    return true;
+}
+
 /* ---- Local memory and parameters ---- */
 
 static uint8_t *local_bytes(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size) {
@@ -303,6 +315,8 @@ static ptx_space take_space(ptx_decoder *decoder) {
     static const ptx_space spaces[] = {PTX_SPACE_GLOBAL, PTX_SPACE_SHARED, PTX_SPACE_SHARED, PTX_SPACE_LOCAL,
                                        PTX_SPACE_CONST,  PTX_SPACE_PARAM,  PTX_SPACE_PARAM,  PTX_SPACE_PARAM};
     int word = ptx_take_one(decoder, words, 8);
+    if (word >= 6) ptx_need(decoder, 0, 83);
+    if (word == 2) ptx_need(decoder, 0, 78);
     return word < 0 ? PTX_SPACE_GENERIC : spaces[word];
 }
 
@@ -348,7 +362,10 @@ void ptx_decode_memory(ptx_decoder *decoder) {
     op->count = vector < 0 ? 1 : 2u << vector;
     ptx_take_hints(decoder);
     ptx_expect_types(decoder, 1);
-    ptx_expect_operands(decoder, 2, 2);
+    uint32_t policies = ptx_take_policy(decoder);
+    ptx_expect_operands(decoder, 2 + policies, 2 + policies);
+    if (policies && op->space != PTX_SPACE_GLOBAL && op->space != PTX_SPACE_GENERIC)
+        ptx_refuse(decoder, "only global memory has cache policies");
     op->type = ptx_type_at(decoder, 0);
     op->run = load ? run_load : run_store;
     uint32_t bytes = ptx_type_bits(op->type) / 8 * op->count;
@@ -387,6 +404,7 @@ void ptx_decode_address(ptx_decoder *decoder) {
     bool to = ptx_take(decoder, PTX_M_TO);
     op->space = take_space(decoder);
     if (op->space == PTX_SPACE_GENERIC) ptx_refuse(decoder, "it names no state space");
+    if (op->space == PTX_SPACE_PARAM) ptx_need(decoder, 0, 77);
     ptx_expect_operands(decoder, 2, 2);
     if (strcmp(decoder->statement->opcode, "isspacep") == 0) {
         ptx_expect_types(decoder, 0);

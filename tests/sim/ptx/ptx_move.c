@@ -11,9 +11,9 @@ static void run_mov_pred(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
     PTX_MASK(op->d[0]) = (PTX_MASK(op->d[0]) & ~mask) | (PTX_MASK(op->s[0]) & mask);
 }
 
-/* Time in a block is the instructions that it has run. */
+/* Time in a block is the instructions that it has run; a cycle and a nanosecond are one each. mode: bits to drop. */
 static void run_clock_32(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
-    uint32_t *d = PTX_ARRAY(uint32_t, op->d[0]), now = (uint32_t)warp->block->instructions;
+    uint32_t *d = PTX_ARRAY(uint32_t, op->d[0]), now = (uint32_t)(warp->block->instructions >> op->mode);
     PTX_LANES(d[l] = now);
 }
 
@@ -85,14 +85,24 @@ static void decode_vector(ptx_decoder *decoder, const ptx_operand *vector, bool 
 
 /* mov of a clock; false if it is of something else. */
 static bool decode_clock(ptx_decoder *decoder, const ptx_operand *source) {
+    static const struct {
+        const char *name;
+        uint32_t bits, drop;
+    } clocks[] = {
+        {"%clock", 32, 0},       {"%clock_hi", 32, 32},      {"%clock64", 64, 0},
+        {"%globaltimer", 64, 0}, {"%globaltimer_lo", 32, 0}, {"%globaltimer_hi", 32, 32},
+    };
     ptx_op *op = decoder->op;
     if (source->kind != PTX_OPERAND_SPECIAL) return false;
-    bool narrow = strcmp(source->name, "%clock") == 0;
-    if (!narrow && strcmp(source->name, "%clock64") != 0) return false;
-    if (ptx_type_bits(op->type) != (narrow ? 32 : 64)) ptx_refuse(decoder, "%s has another width", source->name);
-    op->run = narrow ? run_clock_32 : run_clock_64;
-    op->d[0] = ptx_result(decoder, &decoder->statement->operands[0], op->type);
-    return true;
+    for (size_t i = 0; i < sizeof clocks / sizeof *clocks; i++) {
+        if (strcmp(source->name, clocks[i].name) != 0) continue;
+        if (ptx_type_bits(op->type) != clocks[i].bits) ptx_refuse(decoder, "%s has another width", source->name);
+        op->run = clocks[i].bits == 32 ? run_clock_32 : run_clock_64;
+        op->mode = clocks[i].drop;
+        op->d[0] = ptx_result(decoder, &decoder->statement->operands[0], op->type);
+        return true;
+    }
+    return false;
 }
 
 void ptx_decode_move(ptx_decoder *decoder) {

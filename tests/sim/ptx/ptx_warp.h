@@ -103,6 +103,9 @@ void *ptx_memory_at(ptx_warp *warp, const ptx_op *op, uint32_t lane, ptx_space s
 /* Bytes of global memory, of any size and alignment, that a lane reads. NULL after a fault. */
 const uint8_t *ptx_global_source(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size);
 
+/* Makes size bytes of global memory, aligned to that, count as never written. false after a fault. */
+bool ptx_global_discard(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size);
+
 /* The address of each lane: a register of 32 or 64 bits, and an offset. */
 void ptx_addresses(const ptx_warp *warp, uint32_t place, uint32_t bits, int64_t offset, uint64_t *addresses);
 /* Counts a request of the lanes of mask, with size bytes for each. */
