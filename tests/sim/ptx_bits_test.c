@@ -411,6 +411,15 @@ static void moves(void **state) {
          {0},
          expect_one,
          0},
+        {"mov.u64 %x0, %globaltimer;\nmov.u64 %x1, %globaltimer;\nmov.u32 %t0, %globaltimer_hi;\n"
+         "mov.u32 %t1, %clock_hi;\nsetp.lt.u64 %p, %x0, %x1;\nsetp.eq.and.u32 %p, %t0, %t1, %p;\n"
+         "selp.$ %d, 1, 0, %p;",
+         "u32",
+         SAME,
+         1,
+         {0},
+         expect_one,
+         0},
     };
     ptx_rows_check(rows, COUNT(rows), &seed);
 }
@@ -443,7 +452,9 @@ static void wrong_forms_are_refused(void **state) {
         {"mov.b64 %d, %a;", "64"},
         {"mov.u32 %d, {%t0, %t1};", "elements"},
         {"mov.u32 %d, %clock64;", "%clock64"},
-        {"mov.u64 %x0, %globaltimer;", "%globaltimer"},
+        {"mov.u32 %d, %globaltimer;", "%globaltimer"},
+        {"mov.u32 %d, %smid;", "%smid"},
+        {"add.u32 %d, %tid.x, %a;", "special register"},
         {"mov.b8 %d, 1;", "b8"},
     };
     for (size_t i = 0; i < COUNT(refused); i++) {
