@@ -3,8 +3,9 @@
  *     run [-j JOBS] [-t SECONDS] [-d FOLDER] [-o WORD]... TEST...
  *
  * A TEST is an executable or, if its name ends in .sh, a script for bash. Each runs in the current folder, in a process
- * group of its own, with both outputs in FOLDER/<test>.out and .err, at most JOBS at once, and is killed after SECONDS
- * (600). With -o only the tests run whose path contains one of the words. Each test finds in its environment
+ * group of its own, with both outputs in FOLDER/<test>.out and .err, at most JOBS at once, and is killed when it has
+ * written nothing for SECONDS (600): a machine may be slow, but a test that hangs is silent. With -o only the tests run
+ * whose path contains one of the words. Each test finds in its environment
  *
  *     CMOCKA_MESSAGE_OUTPUT=TAP   so that cmocka speaks TAP
  *     KILN_SCRATCH                an empty folder of its own, removed afterwards
@@ -15,7 +16,7 @@
  * several plans. Scripts may take tests/tap.sh for it. A test also fails, by one more failure, if it
  *
  *     - prints no plan, or not as many results as it planned,
- *     - dies of a signal or of the time limit,
+ *     - dies of a signal or of silence,
  *     - exits with a status other than 0 although no result failed.
  *
  * The last line is "N passed, M failed, K skipped"; what was skipped or failed is named above it, and above that the
@@ -53,6 +54,8 @@ typedef struct job {
     char name[NAME_MAX_BYTES]; /* the path without the folders before "tests/", '/' as '-' */
     pid_t pid;                 /* 0: the slot is free */
     struct timespec start;
+    struct timespec heard; /* when it was last found to have written more */
+    off_t written;         /* bytes of both outputs then */
     bool timed_out;
 } job;
 
@@ -144,6 +147,7 @@ static void start(const options *o, job *j, const char *path) {
     remove_tree(scratch);
     make_folders(scratch);
     clock_gettime(CLOCK_MONOTONIC, &j->start);
+    j->heard = j->start;
     fflush(NULL);
     j->pid = fork();
     if (j->pid < 0) {
@@ -254,7 +258,7 @@ static void finish(const options *o, job *j, int status, const struct rusage *us
     char reason[128] = "";
     unsigned results = t.passed + t.failed + t.skipped;
     if (j->timed_out) {
-        snprintf(reason, sizeof reason, "ran longer than %d s", o->seconds);
+        snprintf(reason, sizeof reason, "wrote nothing for %d s", o->seconds);
     } else if (WIFSIGNALED(status)) {
         snprintf(reason, sizeof reason, "died of signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
     } else if (!t.has_plan) {
@@ -282,10 +286,28 @@ static void finish(const options *o, job *j, int status, const struct rusage *us
     j->pid = 0;
 }
 
-/* Kills what is over its time, then collects one test that has ended, waiting a moment if there is none. */
+static off_t file_size(const char *path) {
+    struct stat status;
+    return stat(path, &status) == 0 ? status.st_size : 0;
+}
+
+/* Whether a test has written nothing for too long. */
+static bool is_silent(const options *o, job *j) {
+    char out[PATH_MAX], err[PATH_MAX];
+    if (seconds_since(&j->heard) <= o->seconds) return false;
+    output_path(o, j, ".out", out, sizeof out);
+    output_path(o, j, ".err", err, sizeof err);
+    const off_t written = file_size(out) + file_size(err);
+    if (written == j->written) return true;
+    j->written = written;
+    clock_gettime(CLOCK_MONOTONIC, &j->heard);
+    return false;
+}
+
+/* Kills what is silent for too long, then collects one test that has ended, waiting a moment if there is none. */
 static void collect(const options *o, job *jobs, tally *total) {
     for (int i = 0; i < o->jobs; i++) {
-        if (jobs[i].pid && !jobs[i].timed_out && seconds_since(&jobs[i].start) > o->seconds) {
+        if (jobs[i].pid && !jobs[i].timed_out && is_silent(o, &jobs[i])) {
             jobs[i].timed_out = true;
             kill(-jobs[i].pid, SIGKILL);
         }

@@ -61,6 +61,13 @@ echo 1..1
 echo ok 1 - a
 exit 3
 END
+test_script slow <<'END'
+for i in 1 2 3 4; do
+    sleep 0.8
+    echo ok $i
+done
+echo 1..4
+END
 test_script hanging <<'END'
 echo 1..1
 echo ok 1 - a
@@ -110,6 +117,7 @@ check "no output at all" said "0 passed, 1 failed, 0 skipped" 1 silent.sh
 check "a program that dies" said "1 passed, 1 failed, 0 skipped" 1 dying.sh
 check "the signal is named" named "failed: dying.sh: died of signal 11 (Segmentation fault)" dying.sh
 check "a bad exit status without a failed test" said "1 passed, 1 failed, 0 skipped" 1 grumbling.sh
+check "a program that takes longer and goes on talking" said "4 passed, 0 failed, 0 skipped" 0 slow.sh
 check "a program that hangs" said "1 passed, 1 failed, 0 skipped" 1 hanging.sh
 # gone PID: soon there is no such process, or a zombie that nobody collects
 gone() {
