@@ -36,7 +36,7 @@ sim_format ptx_format_of(ptx_type type) {
 }
 
 uint32_t ptx_elements_of(ptx_type type) {
-    return type == PTX_f16x2 || type == PTX_bf16x2 ? 2 : 1;
+    return type == PTX_f16x2 || type == PTX_bf16x2 || type == PTX_f32x2 ? 2 : 1;
 }
 
 uint32_t ptx_narrow_nan(sim_format format) {
@@ -277,6 +277,35 @@ static void run_narrow(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
     });
 }
 
+/* f32 from factors or a summand of 16 bits: a product of two is exact. */
+static void run_mixed(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
+    sim_format narrow = ptx_format_of(op->from);
+    uint32_t operation = op->mode & MODE_OPERATION;
+    sim_rounding rounding = rounding_of(op);
+    uint32_t *d = PTX_ARRAY(uint32_t, op->d[0]);
+    const uint16_t *first = PTX_ARRAY(uint16_t, op->s[0]), *second = PTX_ARRAY(uint16_t, op->s[1]);
+    const uint32_t *last = PTX_ARRAY(uint32_t, op->s[operation == FMA ? 2 : 1]);
+    PTX_LANES({
+        double product = ptx_narrow_load(narrow, first[l], 0);
+        double summand = ptx_narrow_load(SIM_f32, last[l], 0);
+        if (operation == FMA) product *= ptx_narrow_load(narrow, second[l], 0);
+        double result = sum(product, operation == SUB ? -summand : summand, rounding);
+        d[l] = ptx_narrow_store(SIM_f32, result, rounding, op->flags);
+    });
+}
+
+/* min and max of three. */
+static void run_choice_of_three(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
+    uint32_t *d = PTX_ARRAY(uint32_t, op->d[0]);
+    PTX_LANES({
+        double values[3];
+        for (int i = 0; i < 3; i++)
+            values[i] = ptx_narrow_load(SIM_f32, PTX_ARRAY(uint32_t, op->s[i])[l], op->flags);
+        double result = choose(op, choose(op, values[0], values[1]), values[2]);
+        d[l] = ptx_narrow_store(SIM_f32, result, SIM_ROUND_NEAREST_EVEN, op->flags);
+    });
+}
+
 static void run_double(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
     double *d = PTX_ARRAY(double, op->d[0]);
     const double *first = PTX_ARRAY(double, op->s[0]), *second = PTX_ARRAY(double, op->s[1]);
@@ -326,6 +355,12 @@ static void decode_choice(ptx_decoder *decoder, ptx_type type, uint32_t operatio
         if (xorsign) ptx_need(decoder, 86, 72);
         if (xorsign) op->mode |= MODE_XORSIGN;
     }
+    if (type == PTX_f32 && op->mode == operation && decoder->statement->operand_count == 4) {
+        ptx_need(decoder, 100, 88);
+        ptx_decode_same(decoder, type, 3);
+        op->run = run_choice_of_three;
+        return;
+    }
     ptx_decode_same(decoder, type, 2);
     op->run = type == PTX_f64 ? run_double : run_narrow;
     if (type == PTX_f32 && !op->flags && op->mode == operation) op->run = operation == MIN ? run_min_f32 : run_max_f32;
@@ -337,7 +372,7 @@ static void decode_flags(ptx_decoder *decoder, ptx_type type, bool fused) {
     if (type == PTX_f64) return;
     if (brain) ptx_need(decoder, fused ? 80 : 90, fused ? 70 : 78);
     if (!brain) ptx_take_flag(decoder, PTX_M_FTZ, PTX_F_FTZ);
-    if (!brain) ptx_take_flag(decoder, PTX_M_SAT, PTX_F_SAT);
+    if (!brain && type != PTX_f32x2) ptx_take_flag(decoder, PTX_M_SAT, PTX_F_SAT);
     if (!fused || !(half || brain)) return;
     ptx_take_flag(decoder, PTX_M_RELU, PTX_F_RELU);
     if (decoder->op->flags & PTX_F_RELU) ptx_need(decoder, 80, 70);
@@ -358,11 +393,35 @@ static void decode_rounded(ptx_decoder *decoder, ptx_type type, uint32_t operati
     sim_rounding rounding = ptx_take_rounding(decoder, fused ? -1 : SIM_ROUND_NEAREST_EVEN);
     if (ptx_type_bits(type) / ptx_elements_of(type) == 16 && rounding != SIM_ROUND_NEAREST_EVEN)
         ptx_refuse(decoder, "%s is rounded to nearest only", ptx_type_name(type));
+    if (type == PTX_f32x2) ptx_need(decoder, 100, 86);
     decode_flags(decoder, type, fused);
     ptx_decode_same(decoder, type, fused ? 3 : 2);
     op->mode = operation | (uint32_t)rounding << MODE_ROUNDING_SHIFT;
     bool plain = type == PTX_f32 && rounding == SIM_ROUND_NEAREST_EVEN && !op->flags;
     op->run = plain ? fast_run(operation) : type == PTX_f64 ? run_double : run_narrow;
+}
+
+/* add, sub: d, a of 16 bits, c; fma: d, a and b of 16 bits, c. */
+static void decode_mixed(ptx_decoder *decoder, uint32_t operation) {
+    const ptx_operand *operands = decoder->statement->operands;
+    ptx_op *op = decoder->op;
+    bool fused = operation == FMA;
+    uint32_t last = fused ? 2 : 1;
+    op->type = ptx_type_at(decoder, 0);
+    op->from = ptx_type_at(decoder, 1);
+    ptx_expect_types(decoder, 2);
+    if ((operation != ADD && operation != SUB && !fused) || op->type != PTX_f32 ||
+        (op->from != PTX_f16 && op->from != PTX_bf16))
+        ptx_refuse(decoder, "it does not take these types");
+    ptx_need(decoder, 100, 86);
+    sim_rounding rounding = ptx_take_rounding(decoder, fused ? -1 : SIM_ROUND_NEAREST_EVEN);
+    ptx_take_flag(decoder, PTX_M_SAT, PTX_F_SAT);
+    ptx_expect_operands(decoder, last + 2, last + 2);
+    op->mode = operation | (uint32_t)rounding << MODE_ROUNDING_SHIFT;
+    op->run = run_mixed;
+    op->d[0] = ptx_result(decoder, &operands[0], PTX_f32);
+    for (uint32_t i = 0; i <= last; i++)
+        op->s[i] = ptx_source(decoder, &operands[i + 1], i == last ? PTX_f32 : op->from);
 }
 
 void ptx_decode_float_arithmetic(ptx_decoder *decoder) {
@@ -372,9 +431,13 @@ void ptx_decode_float_arithmetic(ptx_decoder *decoder) {
     uint32_t operation = 0;
     while (operation < OPERATIONS && strcmp(names[operation], decoder->statement->opcode) != 0)
         operation++;
+    if (decoder->type_count == 2) {
+        decode_mixed(decoder, operation);
+        return;
+    }
     ptx_expect_types(decoder, 1);
     ptx_type type = ptx_type_at(decoder, 0);
-    bool full = type == PTX_f32 || type == PTX_f64;
+    bool full = type == PTX_f32 || type == PTX_f64 || (type == PTX_f32x2 && (operation <= FMA));
     if (operation == OPERATIONS || (!full && (ptx_format_of(type) == SIM_f32 || operation == MAD)))
         ptx_refuse(decoder, "it has no type %s", ptx_type_name(type));
     switch (operation) {
