@@ -96,7 +96,8 @@ static void test_dual_instructions(void **state) {
 
 static void test_refusals(void **state) {
     (void)state;
-    refused("v_wmma_f32_16x16x16_f16 v[0:7], v[8:15], v[16:23], v[0:7]", "v_wmma_f32_16x16x16_f16 is not simulated");
+    refused("v_smfmac_f32_16x16x32_f16 v[0:3], v[4:5], v[6:9], v10", "v_smfmac_f32_16x16x32_f16 is not simulated");
+    refused("v_swmmac_f32_16x16x32_f16 v[0:7], v[8:11], v[12:19], v20", "v_swmmac_f32_16x16x32_f16 is not simulated");
     refused("scratch_load_dword v0, off, s0", "scratch_load_dword is not simulated");
     refused("v_add_f32_e32 v0, v1, flat_scratch", "\"flat_scratch\"");
     refused("v_add_f32_e64 v0, v1, v2 novel:1", "\"novel\"");

@@ -67,6 +67,7 @@ bool amdgcn_try(const amd_program *program, const amdgcn_setting *setting, amdgc
                          .find = setting->find,
                          .find_context = setting->find_context,
                          .seed = setting->seed,
+                         .sums = setting->sums,
                          .budget = BUDGET,
                          .threads = 1};
     const uint32_t first[3] = {0};

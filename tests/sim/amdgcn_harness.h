@@ -6,6 +6,7 @@
 
 #include "tests/sim/amdgcn/amd_code.h"
 #include "tests/sim/core/sim_space.h"
+#include "tests/sim/core/sim_sum.h"
 
 /* What a wave has, under the numbers of amd_code.h: a0 is v[AMD_ACCUMULATORS], EXEC is s[AMD_EXEC] and the next. */
 typedef struct amdgcn_registers {
@@ -25,6 +26,7 @@ typedef struct amdgcn_setting {
     sim_region_find find; /* global memory; NULL: none */
     void *find_context;
     uint64_t seed;
+    sim_sum_mode sums; /* of matrix instructions */
 } amdgcn_setting;
 
 /* The code of a text, with an s_endpgm behind it, for a processor; gfx9 needs wave64. Fails the running cmocka test if

@@ -77,7 +77,7 @@ typedef struct amd_operand {
 /* What "1.0" means in an operand. */
 typedef enum amd_type { AMD_B32, AMD_B16, AMD_B64, AMD_F64 } amd_type;
 
-typedef enum amd_class { AMD_CLASS_SCALAR, AMD_CLASS_VECTOR, AMD_CLASS_MEMORY } amd_class;
+typedef enum amd_class { AMD_CLASS_SCALAR, AMD_CLASS_VECTOR, AMD_CLASS_MEMORY, AMD_CLASS_MATRIX } amd_class;
 
 typedef enum amd_encoding {
     AMD_ENCODING_PLAIN, /* no suffix */
@@ -129,12 +129,13 @@ struct amd_op {
     uint32_t dpp_argument;
     uint8_t row_mask, bank_mask; /* 0xf unless written */
     bool bound_ctrl, fetch_inactive;
-    int32_t offset, offset1; /* of a memory access */
-    bool gds, lds, glc;      /* glc and sc0 of an atomic: it returns the old value */
-    uint32_t immediate;      /* scalar instructions: the lower 16 bits of the encoding */
-    uint32_t target;         /* of a branch: an op; AMD_NO_OP: outside of the code */
-    const amd_op *dual;      /* VOPD: the second half; runs together with this one */
-    const char *text;        /* as LLVM writes it */
+    int32_t offset, offset1;  /* of a memory access */
+    bool gds, lds, glc;       /* glc and sc0 of an atomic: it returns the old value */
+    uint8_t cbsz, abid, blgp; /* of a matrix instruction; its neg is neg_lo */
+    uint32_t immediate;       /* scalar instructions: the lower 16 bits of the encoding */
+    uint32_t target;          /* of a branch: an op; AMD_NO_OP: outside of the code */
+    const amd_op *dual;       /* VOPD: the second half; runs together with this one */
+    const char *text;         /* as LLVM writes it */
 };
 
 #define AMD_NO_OP 0xffffffffu

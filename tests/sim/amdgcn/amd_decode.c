@@ -1,5 +1,6 @@
 /* From LLVM's text of one instruction to an op. */
 #include "tests/sim/amdgcn/amd_flow.h"
+#include "tests/sim/amdgcn/amd_matrix.h"
 #include "tests/sim/amdgcn/amd_memory.h"
 #include <ctype.h>
 #include <stdio.h>
@@ -269,7 +270,8 @@ static bool mask_parse(const char *name, const char *argument, amd_op *op) {
     } masks[] = {{"op_sel", offsetof(amd_op, op_sel)},
                  {"op_sel_hi", offsetof(amd_op, op_sel_hi)},
                  {"neg_lo", offsetof(amd_op, neg_lo)},
-                 {"neg_hi", offsetof(amd_op, neg_hi)}};
+                 {"neg_hi", offsetof(amd_op, neg_hi)},
+                 {"neg", offsetof(amd_op, neg_lo)}};
     for (size_t i = 0; i < sizeof masks / sizeof *masks; i++) {
         uint32_t bits;
         if (strcmp(name, masks[i].name) != 0) continue;
@@ -300,6 +302,12 @@ static bool number_modifier(const char *name, const char *argument, amd_op *op) 
         op->bound_ctrl = true; /* written as 0 or as 1, it is on */
     } else if (!strcmp(name, "fi")) {
         op->fetch_inactive = number != 0;
+    } else if (!strcmp(name, "cbsz")) {
+        op->cbsz = (uint8_t)number;
+    } else if (!strcmp(name, "abid")) {
+        op->abid = (uint8_t)number;
+    } else if (!strcmp(name, "blgp")) {
+        op->blgp = (uint8_t)number;
     } else if (!strcmp(name, "mul")) {
         op->omod = (uint8_t)number;
     } else if (!strcmp(name, "div")) {

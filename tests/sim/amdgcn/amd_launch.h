@@ -4,6 +4,7 @@
 
 #include "tests/sim/amdgcn/amd_code.h"
 #include "tests/sim/core/sim_space.h"
+#include "tests/sim/core/sim_sum.h"
 
 typedef struct amd_launch {
     const amd_program *program;
@@ -17,6 +18,7 @@ typedef struct amd_launch {
     sim_region_find find; /* every address but those of the program's image */
     void *find_context;
     uint64_t seed;
+    sim_sum_mode sums; /* of matrix instructions */
     uint64_t budget;  /* instructions of one group */
     uint32_t threads; /* of the host */
 } amd_launch;

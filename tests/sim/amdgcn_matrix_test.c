@@ -1,0 +1,568 @@
+/* Matrix instructions of AMD: where the elements are, by two derivations; what comes of them, against sums in C. */
+#include "tests/sim/amdgcn/amd_matrix.h"
+#include "tests/sim/amdgcn_assembler.h"
+#include "tests/sim/amdgcn_harness.h"
+#include "tests/sim/exact.h"
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { INPUTS = 512, OUTPUTS = 2048, D_AT = 0, A_AT = 64, B_AT = 96, C_AT = 128 };
+
+static uint64_t random_state;
+
+static uint64_t draw(void) {
+    return amd_random(&random_state);
+}
+
+/* ---- The second derivation ---- */
+
+typedef struct place {
+    uint32_t lane, element;
+} place;
+
+typedef struct second_mfma {
+    uint8_t rows, k, blocks, bits, group_size, groups, threads, input_blocks, block_k;
+} second_mfma;
+
+static const second_mfma second_mfmas[] = {
+#define AMD_SECOND_MFMA(...) {__VA_ARGS__},
+#define AMD_SECOND_WMMA(...)
+#include "tests/sim/amdgcn_matrix_layouts.def"
+#undef AMD_SECOND_MFMA
+#undef AMD_SECOND_WMMA
+};
+
+typedef struct second_wmma {
+    uint8_t variant, k, bits, lanes, group_k, step, rows[4];
+} second_wmma;
+
+static const second_wmma second_wmmas[] = {
+#define AMD_SECOND_MFMA(...)
+#define AMD_SECOND_WMMA(variant, k, bits, lanes, group_k, step, r0, r1, r2, r3) \
+    {AMD_VARIANT_##variant, k, bits, lanes, group_k, step, {r0, r1, r2, r3}},
+#include "tests/sim/amdgcn_matrix_layouts.def"
+#undef AMD_SECOND_MFMA
+#undef AMD_SECOND_WMMA
+};
+
+/* An instruction as one target has it. */
+typedef struct shape {
+    const amd_matrix *matrix;
+    amd_variant variant;
+    const char *processor;
+    bool wave64;
+    uint32_t a_bits, b_bits, d_bits;
+    const second_mfma *mfma; /* one of both */
+    const second_wmma *wmma;
+} shape;
+
+static bool second_find(shape *s) {
+    const amd_matrix *m = s->matrix;
+    s->mfma = NULL;
+    s->wmma = NULL;
+    for (size_t i = 0; i < sizeof second_mfmas / sizeof *second_mfmas; i++) {
+        const second_mfma *row = &second_mfmas[i];
+        if (s->variant == AMD_VARIANT_9 && row->rows == m->rows && row->k == m->k && row->blocks == m->blocks &&
+            row->bits == s->d_bits)
+            s->mfma = row;
+    }
+    for (size_t i = 0; i < sizeof second_wmmas / sizeof *second_wmmas; i++) {
+        const second_wmma *row = &second_wmmas[i];
+        if (s->variant == row->variant && row->k == m->k && row->bits == s->a_bits) s->wmma = row;
+    }
+    return s->mfma || s->wmma;
+}
+
+/* Of A's element in row i; B's in column i is there, too. Replicas: the first of the places. */
+static place second_input(const shape *s, uint32_t block, uint32_t i, uint32_t k) {
+    if (s->wmma) {
+        uint32_t group = s->wmma->group_k ? k / s->wmma->group_k : 0;
+        return (place){group * 16 + i, s->wmma->group_k ? k % s->wmma->group_k : k};
+    }
+    const second_mfma *x = s->mfma;
+    return (place){(k / x->block_k * x->blocks + block) * x->rows + i, k % x->block_k};
+}
+
+static place second_output(const shape *s, uint32_t block, uint32_t row, uint32_t column) {
+    if (s->wmma) {
+        uint32_t groups = s->wave64 ? 4 : 2, elements = 16 / groups;
+        for (uint32_t group = 0; group < groups; group++) {
+            for (uint32_t element = 0; element < elements; element++) {
+                if (s->wmma->rows[group] + element * s->wmma->step == row) return (place){group * 16 + column, element};
+            }
+        }
+        fail_msg("row %u is nowhere", row);
+    }
+    const second_mfma *x = s->mfma;
+    uint32_t part = row / x->group_size % x->input_blocks, group = row / x->group_size / x->input_blocks;
+    uint32_t element = group * x->group_size + row % x->group_size, thread = column;
+    if (x->threads > x->rows)
+        thread += block * x->rows;
+    else
+        element += block * x->group_size * x->groups;
+    return (place){part * x->threads + thread, element};
+}
+
+/* Calls a function for each instruction of each target that has it. */
+static void each_shape(void (*visit)(const shape *s)) {
+    static const struct {
+        const char *processor;
+        bool wave64;
+    } targets[] = {{"gfx90a", true},  {"gfx942", true},   {"gfx1100", false},
+                   {"gfx1100", true}, {"gfx1201", false}, {"gfx1201", true}};
+    uint32_t seen[AMD_MATRIX_ROWS] = {0};
+    for (size_t t = 0; t < sizeof targets / sizeof *targets; t++) {
+        for (uint32_t i = 0; i < AMD_MATRIX_ROWS; i++) {
+            const amd_matrix *m = &amd_matrices[i];
+            shape s = {.matrix = m, .processor = targets[t].processor, .wave64 = targets[t].wave64};
+            s.variant = amd_variant_of(amd_target_find(s.processor), !s.wave64);
+            bool none = m->in[s.variant] == AMD_LAYOUT_none || m->in[s.variant] == AMD_LAYOUT_none_w64;
+            bool newer = strchr(m->mnemonic + 11, '_') && !strstr(m->mnemonic, "_1k"); /* gfx942's names */
+            if (none || (s.variant == AMD_VARIANT_9 && newer != !strcmp(s.processor, "gfx942"))) continue;
+            s.a_bits = amd_matrix_types[m->a].bits;
+            s.b_bits = amd_matrix_types[m->b].bits;
+            s.d_bits = amd_matrix_types[m->d].bits;
+            if (!second_find(&s)) fail_msg("%s has no second derivation", m->mnemonic);
+            seen[i]++;
+            visit(&s);
+        }
+    }
+    for (uint32_t i = 0; i < AMD_MATRIX_ROWS; i++)
+        if (!seen[i]) fail_msg("%s: no target has it", amd_matrices[i].mnemonic);
+}
+
+/* ---- Layouts ---- */
+
+static place first_place(const amd_places *places, uint32_t block, uint32_t row, uint32_t other) {
+    return (place){(uint32_t)places->lane[0][row] | places->lane[1][other] | places->lane[2][block],
+                   (uint32_t)places->element[0][row] | places->element[1][other] | places->element[2][block]};
+}
+
+/* Which k each derivation has at one place: on gfx12 they may differ by an order, the same in all rows. */
+static void layout_of_inputs(const shape *s) {
+    enum { UNKNOWN = 0xff };
+    const amd_matrix *m = s->matrix;
+    amd_places places;
+    amd_places_of((amd_layout)m->in[s->variant], &places);
+    uint8_t order[AMD_COORDINATE_MAX], owner[AMD_LANES][AMD_COORDINATE_MAX][3];
+    memset(order, UNKNOWN, sizeof order);
+    memset(owner, UNKNOWN, sizeof owner);
+    for (uint32_t block = 0; block < m->blocks; block++) {
+        for (uint32_t i = 0; i < m->rows; i++) {
+            for (uint32_t k = 0; k < m->k; k++) {
+                place p = first_place(&places, block, i, k);
+                assert_true(p.lane < AMD_LANES && p.element < places.elements);
+                uint8_t *own = owner[p.lane][p.element];
+                if (own[0] != UNKNOWN) fail_msg("%s: two elements in one place", m->mnemonic);
+                own[0] = (uint8_t)block, own[1] = (uint8_t)i, own[2] = (uint8_t)k;
+            }
+        }
+    }
+    bool any_order = s->variant == AMD_VARIANT_12 || s->variant == AMD_VARIANT_12_W64;
+    for (uint32_t block = 0; block < m->blocks; block++) {
+        for (uint32_t i = 0; i < m->rows; i++) {
+            for (uint32_t k = 0; k < m->k; k++) {
+                place p = second_input(s, block, i, k);
+                const uint8_t *own = owner[p.lane][p.element];
+                if (order[k] == UNKNOWN) order[k] = any_order ? own[2] : (uint8_t)k;
+                if (own[0] != block || own[1] != i || own[2] != order[k])
+                    fail_msg("%s on %s: lane %u, element %u: block %u, row %u, k %u; the second derivation has %u, %u, "
+                             "%u",
+                             m->mnemonic, s->processor, p.lane, p.element, own[0], own[1], own[2], block, i, k);
+            }
+        }
+    }
+}
+
+static void layout_of_outputs(const shape *s) {
+    const amd_matrix *m = s->matrix;
+    amd_places places;
+    amd_places_of((amd_layout)m->out[s->variant], &places);
+    for (uint32_t block = 0; block < m->blocks; block++) {
+        for (uint32_t i = 0; i < m->rows; i++) {
+            for (uint32_t j = 0; j < m->rows; j++) {
+                place p = first_place(&places, block, i, j), q = second_output(s, block, i, j);
+                if (p.lane != q.lane || p.element != q.element)
+                    fail_msg("%s on %s: D[%u][%u] of block %u: lane %u, element %u; the second derivation has %u, %u",
+                             m->mnemonic, s->processor, i, j, block, p.lane, p.element, q.lane, q.element);
+            }
+        }
+    }
+}
+
+static void test_layouts(void **state) {
+    (void)state;
+    each_shape(layout_of_inputs);
+    each_shape(layout_of_outputs);
+}
+
+/* ---- Values ---- */
+
+static const struct {
+    amd_matrix_type type;
+    int exponent, mantissa, bias;
+    bool ieee, fnuz;
+} formats[] = {
+    {AMD_MATRIX_f64, 11, 52, 1023, true, false}, {AMD_MATRIX_f32, 8, 23, 127, true, false},
+    {AMD_MATRIX_xf32, 8, 23, 127, true, false},  {AMD_MATRIX_f16, 5, 10, 15, true, false},
+    {AMD_MATRIX_bf16, 8, 7, 127, true, false},   {AMD_MATRIX_e5m2, 5, 2, 15, true, false},
+    {AMD_MATRIX_e4m3, 4, 3, 7, false, false},    {AMD_MATRIX_e5m2fnuz, 5, 2, 16, false, true},
+    {AMD_MATRIX_e4m3fnuz, 4, 3, 8, false, true},
+};
+enum { FORMATS = sizeof formats / sizeof *formats };
+
+static bool is_integer(amd_matrix_type type) {
+    amd_matrix_kind kind = (amd_matrix_kind)amd_matrix_types[type].kind;
+    return kind == AMD_MATRIX_SIGNED || kind == AMD_MATRIX_UNSIGNED;
+}
+
+static double decode(amd_matrix_type type, uint64_t bits) {
+    for (int i = 0; i < FORMATS; i++) {
+        if (formats[i].type != type) continue;
+        int e = formats[i].exponent, m = formats[i].mantissa;
+        uint64_t field = bits >> m & ((1ull << e) - 1), mantissa = bits & ((1ull << m) - 1);
+        bool negative = bits >> (e + m) & 1, top = field == (1ull << e) - 1;
+        if (formats[i].fnuz && negative && !field && !mantissa) return NAN;
+        if (formats[i].ieee && top) return mantissa ? NAN : negative ? -INFINITY : INFINITY;
+        if (!formats[i].ieee && !formats[i].fnuz && top && mantissa == (1ull << m) - 1) return NAN;
+        double whole = (double)(mantissa | (field ? 1ull << m : 0));
+        double value = ldexp(whole, (int)(field ? field : 1) - formats[i].bias - m);
+        return negative ? -value : value;
+    }
+    fail_msg("no floating-point type");
+    return 0;
+}
+
+/* The bits of a small whole number, which every format has. */
+static uint64_t encode(amd_matrix_type type, int value) {
+    if (is_integer(type))
+        return (uint32_t)value &
+               (amd_matrix_types[type].bits == 32 ? 0xffffffffu : (1u << amd_matrix_types[type].bits) - 1);
+    for (int i = 0; i < FORMATS; i++) {
+        if (formats[i].type != type || !value) continue;
+        int m = formats[i].mantissa, exponent = 0, size = abs(value);
+        while (size >> (exponent + 1))
+            exponent++;
+        uint64_t fraction = m >= exponent ? (uint64_t)size << (m - exponent) : (uint64_t)size >> (exponent - m);
+        uint64_t bits = ((uint64_t)(formats[i].bias + exponent) << m) + (fraction - (1ull << m));
+        bits |= (uint64_t)(value < 0) << (formats[i].exponent + m);
+        assert_true(decode(type, bits) == value);
+        return bits;
+    }
+    return 0;
+}
+
+/* ---- Problems: matrices as bits of their types ---- */
+
+typedef struct problem {
+    shape s;
+    uint64_t a[INPUTS], b[INPUTS]; /* by block, row or column, k */
+    uint64_t c[OUTPUTS], d[OUTPUTS];
+    const char *modifiers;
+    bool accumulators; /* all operands in AGPRs */
+    bool constant;     /* C is 1.0 or 1 */
+    bool high;         /* gfx11: op_sel of the upper halves */
+    sim_sum_mode sums;
+} problem;
+
+static amdgcn_registers before, registers;
+
+static void bits_put(uint32_t (*v)[AMD_LANES], uint32_t lane, uint32_t element, uint32_t bits, uint64_t value) {
+    for (uint32_t i = 0; i < bits; i += 4) {
+        uint32_t at = element * bits + i, *word = &v[at / 32][lane];
+        *word = (*word & ~(15u << at % 32)) | (uint32_t)(value >> i & 15) << at % 32;
+    }
+}
+
+static uint64_t bits_get(uint32_t (*v)[AMD_LANES], uint32_t lane, uint32_t element, uint32_t bits) {
+    uint64_t value = 0;
+    for (uint32_t i = 0; i < bits; i += 4) {
+        uint32_t at = element * bits + i;
+        value |= (uint64_t)(v[at / 32][lane] >> at % 32 & 15) << i;
+    }
+    return value;
+}
+
+static void operand_text(char *text, size_t size, char file, uint32_t at, uint32_t count) {
+    if (count == 1)
+        snprintf(text, size, "%c%u", file, at);
+    else
+        snprintf(text, size, "%c[%u:%u]", file, at, at + count - 1);
+}
+
+static void problem_text(const problem *p, char *text, size_t size) {
+    const amd_matrix *m = p->s.matrix;
+    char d[16], a[16], b[16], c[16], file = p->accumulators ? 'a' : 'v';
+    uint32_t out = amd_matrix_output_registers(m, p->s.variant);
+    operand_text(d, sizeof d, file, D_AT, out);
+    operand_text(a, sizeof a, file, A_AT, amd_matrix_input_registers(m, p->s.variant, (amd_matrix_type)m->a));
+    operand_text(b, sizeof b, file, B_AT, amd_matrix_input_registers(m, p->s.variant, (amd_matrix_type)m->b));
+    operand_text(c, sizeof c, file, C_AT, out);
+    if (p->constant) snprintf(c, sizeof c, "%s", m->d == AMD_MATRIX_i32 ? "1" : "1.0");
+    snprintf(text, size, "%s %s, %s, %s, %s%s%s", m->mnemonic, d, a, b, c, p->modifiers ? " " : "",
+             p->modifiers ? p->modifiers : "");
+}
+
+/* gfx11 keeps a 16-bit result in each register, in one half. */
+static uint32_t output_element(const problem *p, uint32_t element) {
+    bool gfx11 = !strcmp(p->s.processor, "gfx1100");
+    return gfx11 && p->s.d_bits == 16 ? element * 2 + p->high : element;
+}
+
+#define EACH_INPUT(m)                                              \
+    for (uint32_t block = 0, at = 0; block < (m)->blocks; block++) \
+        for (uint32_t i = 0; i < (m)->rows; i++)                   \
+            for (uint32_t k = 0; k < (m)->k; k++, at++)
+#define EACH_OUTPUT(m)                                             \
+    for (uint32_t block = 0, at = 0; block < (m)->blocks; block++) \
+        for (uint32_t i = 0; i < (m)->rows; i++)                   \
+            for (uint32_t j = 0; j < (m)->rows; j++, at++)
+
+static void problem_place(const problem *p) {
+    const shape *s = &p->s;
+    uint32_t base = p->accumulators ? AMD_ACCUMULATORS : 0;
+    EACH_INPUT(s->matrix) {
+        place q = second_input(s, block, i, k);
+        uint32_t step = s->wmma ? s->wmma->group_k ? 64 : 16 : 64;
+        for (uint32_t lane = q.lane; lane < (s->wave64 ? 64u : 32u); lane += step) {
+            bits_put(&before.v[base + A_AT], lane, q.element, s->a_bits, p->a[at]);
+            bits_put(&before.v[base + B_AT], lane, q.element, s->b_bits, p->b[at]);
+        }
+    }
+    EACH_OUTPUT(s->matrix) {
+        place q = second_output(s, block, i, j);
+        bits_put(&before.v[base + C_AT], q.lane, output_element(p, q.element), s->d_bits, p->c[at]);
+    }
+}
+
+/* Puts random numbers into all registers, too. */
+static amd_program *problem_load(const problem *p) {
+    char text[256];
+    problem_text(p, text, sizeof text);
+    amd_program *program = amdgcn_load(p->s.processor, p->s.wave64, text);
+    amdgcn_registers_fill(&before, program, &random_state);
+    return program;
+}
+
+/* Runs the instruction; D goes to p->d. */
+static void problem_run(problem *p, const amd_program *program) {
+    const amdgcn_setting setting = {.sums = p->sums};
+    uint32_t base = p->accumulators ? AMD_ACCUMULATORS : 0;
+    uint32_t out = amd_matrix_output_registers(p->s.matrix, p->s.variant);
+    problem_place(p);
+    registers = before;
+    amdgcn_run(program, &setting, &registers);
+    EACH_OUTPUT(p->s.matrix) {
+        place q = second_output(&p->s, block, i, j);
+        p->d[at] = bits_get(&registers.v[base + D_AT], q.lane, output_element(p, q.element), p->s.d_bits);
+    }
+    memcpy(before.v[base + D_AT], registers.v[base + D_AT], out * sizeof *before.v);
+    assert_memory_equal(&before, &registers, sizeof before); /* nothing else changed */
+}
+
+static void differs(const problem *p, uint32_t at, uint64_t expected) {
+    char text[256];
+    uint32_t rows = p->s.matrix->rows;
+    problem_text(p, text, sizeof text);
+    fail_msg("%s on %s, way %d: D[%u][%u] of block %u is 0x%llx, expected 0x%llx", text, p->s.processor, (int)p->sums,
+             at / rows % rows, at % rows, at / rows / rows, (unsigned long long)p->d[at], (unsigned long long)expected);
+}
+
+/* ---- One-hot matrices ---- */
+
+/* A has a single 1 in each block and B unique numbers: D has a row of B. Of numbers of 8 bits there are too few: the
+ * second time round they count another way. */
+static void one_hot(const shape *s) {
+    static problem p;
+    const amd_matrix *m = s->matrix;
+    uint64_t one = encode((amd_matrix_type)m->a, 1);
+    memset(&p, 0, sizeof p);
+    p.s = *s;
+    amd_program *program = problem_load(&p);
+    int limit = m->b == AMD_MATRIX_iu4                                   ? 15
+                : m->b == AMD_MATRIX_e5m2 || m->b == AMD_MATRIX_e5m2fnuz ? 7
+                : s->b_bits == 8                                         ? 15
+                : s->b_bits == 16                                        ? 127
+                                                                         : 2000;
+    bool is_signed = m->b != AMD_MATRIX_iu4 && m->b != AMD_MATRIX_iu8 && m->b != AMD_MATRIX_i8;
+    uint64_t digit = (uint64_t)(is_signed ? 2 * limit + 1 : limit + 1);
+    for (uint32_t hot = 0; hot < (uint32_t)m->rows * m->k; hot++) {
+        for (uint64_t scale = 1; scale < INPUTS; scale *= digit) {
+            int numbers[INPUTS];
+            EACH_INPUT(m) {
+                p.a[at] = (i * m->k + k == hot) ? one : 0;
+                numbers[at] = (int)(at / scale % digit) - (is_signed ? limit : 0);
+                p.b[at] = encode((amd_matrix_type)m->b, numbers[at]);
+            }
+            problem_run(&p, program);
+            EACH_OUTPUT(m) {
+                int number = i == hot / m->k ? numbers[(block * m->rows + j) * m->k + hot % m->k] : 0;
+                uint64_t expected = encode((amd_matrix_type)m->d, number);
+                if (p.d[at] != expected) differs(&p, at, expected);
+            }
+        }
+    }
+    amd_program_free(program);
+}
+
+static void test_one_hot(void **state) {
+    (void)state;
+    each_shape(one_hot);
+}
+
+/* ---- Random matrices ---- */
+
+static bool flushes(const shape *s) {
+    return !strcmp(s->processor, "gfx90a") && (s->matrix->a == AMD_MATRIX_f16 || s->matrix->a == AMD_MATRIX_bf16);
+}
+
+/* An f32 rounded to 10 bits of mantissa, ties to even. */
+static double to_xf32(double value) {
+    float narrow = (float)value;
+    uint32_t bits;
+    memcpy(&bits, &narrow, sizeof bits);
+    bits += 0xfff + (bits >> 13 & 1);
+    bits &= ~0x1fffu;
+    memcpy(&narrow, &bits, sizeof bits);
+    return narrow;
+}
+
+static double input_value(const shape *s, amd_matrix_type type, uint64_t bits) {
+    double value = decode(type, bits);
+    if (type == AMD_MATRIX_xf32) value = to_xf32(value);
+    double least = type == AMD_MATRIX_f16 ? 0x1p-14 : 0x1p-126;
+    return flushes(s) && fabs(value) < least ? 0 : value;
+}
+
+static uint64_t random_input(amd_matrix_type type) {
+    uint32_t width = amd_matrix_types[type].bits;
+    for (;;) {
+        uint64_t bits = draw() >> (64 - width);
+        if (type == AMD_MATRIX_f64) bits = (bits & ~(0x7ffull << 52)) | (1023 - 20 + draw() % 40) << 52;
+        if (type == AMD_MATRIX_f32 || type == AMD_MATRIX_xf32 || type == AMD_MATRIX_bf16) {
+            uint32_t shift = width - 9;
+            if (draw() % 16) bits = (bits & ~(0xffull << shift)) | (127 - 12 + draw() % 24) << shift;
+        }
+        if (is_integer(type) || isfinite(decode(type, bits))) return bits;
+    }
+}
+
+static void problem_draw(problem *p) {
+    const amd_matrix *m = p->s.matrix;
+    EACH_INPUT(m) {
+        p->a[at] = random_input((amd_matrix_type)m->a);
+        p->b[at] = random_input((amd_matrix_type)m->b);
+    }
+    EACH_OUTPUT(m) p->c[at] = random_input((amd_matrix_type)m->d);
+}
+
+/* What one element must be, rounded once; *out_size is what its addends' magnitudes add up to. */
+static uint64_t expected_real(const problem *p, uint32_t block, uint32_t row, uint32_t column, double *out_size) {
+    const amd_matrix *m = p->s.matrix;
+    amd_matrix_type type = (amd_matrix_type)m->d;
+    exact sum = {0};
+    double addend = input_value(&p->s, type, p->c[(block * m->rows + row) * m->rows + column]);
+    if (p->constant) addend = 1;
+    exact_add_product(&sum, addend, 1);
+    *out_size = fabs(addend);
+    for (uint32_t k = 0; k < m->k; k++) {
+        double a = input_value(&p->s, (amd_matrix_type)m->a, p->a[(block * m->rows + row) * m->k + k]);
+        double b = input_value(&p->s, (amd_matrix_type)m->b, p->b[(block * m->rows + column) * m->k + k]);
+        exact_add_product(&sum, a, b);
+        *out_size += fabs(a * b);
+    }
+    int i = 0;
+    while (formats[i].type != type)
+        i++;
+    uint64_t bits = exact_round(&sum, formats[i].exponent, formats[i].mantissa, EXACT_RN);
+    return flushes(&p->s) && fabs(decode(type, bits)) < 0x1p-126 ? bits & 0x80000000u : bits;
+}
+
+static bool is_zero(const shape *s, uint64_t bits) {
+    return !(bits & ((1ull << (s->d_bits - 1)) - 1));
+}
+
+static uint64_t inexact[SIM_SUM_MODES]; /* results that are not what the exact way gives */
+
+static void check_real(const problem *p) {
+    const amd_matrix *m = p->s.matrix;
+    amd_matrix_type type = (amd_matrix_type)m->d;
+    EACH_OUTPUT(m) {
+        double size, got = decode(type, p->d[at]);
+        uint64_t expected = expected_real(p, block, i, j, &size);
+        if (p->d[at] == expected || (is_zero(&p->s, expected) && is_zero(&p->s, p->d[at]))) continue;
+        inexact[p->sums]++;
+        double last = type == AMD_MATRIX_f64   ? 0x1p-48
+                      : type == AMD_MATRIX_f32 ? 0x1p-22
+                      : type == AMD_MATRIX_f16 ? 0x1p-9
+                                               : 0x1p-6;
+        if (m->a == AMD_MATRIX_xf32 && p->sums == SIM_SUM_TRUNCATING) last = 0x1p-9; /* the inputs are cut off, too */
+        double bound = (m->k + 2) * last * size + (type == AMD_MATRIX_f16 ? 0x1p-23 : 0x1p-125);
+        bool near_by = fabs(got - decode(type, expected)) <= bound;
+        bool at_the_end = type == AMD_MATRIX_f16 && size > 60000; /* overflows one way or another */
+        if (p->sums == SIM_SUM_EXACT || !(near_by || at_the_end)) differs(p, at, expected);
+    }
+}
+
+static int64_t integer_value(amd_matrix_type type, bool is_signed, uint64_t bits) {
+    uint32_t width = amd_matrix_types[type].bits;
+    bool negative = (is_signed || type == AMD_MATRIX_i8) && (bits >> (width - 1) & 1);
+    return (int64_t)bits - (negative ? 1ll << width : 0);
+}
+
+static void check_integer(const problem *p, bool a_signed, bool b_signed, bool clamp) {
+    const amd_matrix *m = p->s.matrix;
+    EACH_OUTPUT(m) {
+        int64_t sum = p->constant ? 1 : (int32_t)p->c[at];
+        for (uint32_t k = 0; k < m->k; k++)
+            sum += integer_value((amd_matrix_type)m->a, a_signed, p->a[(block * m->rows + i) * m->k + k]) *
+                   integer_value((amd_matrix_type)m->b, b_signed, p->b[(block * m->rows + j) * m->k + k]);
+        if (clamp && sum > INT32_MAX) sum = INT32_MAX;
+        if (clamp && sum < INT32_MIN) sum = INT32_MIN;
+        if (p->d[at] != (uint32_t)sum) differs(p, at, (uint32_t)sum);
+    }
+}
+
+static void random_matrices(const shape *s) {
+    enum { TRIES = 6 };
+    static problem p;
+    memset(&p, 0, sizeof p);
+    p.s = *s;
+    amd_program *program = problem_load(&p);
+    for (int i = 0; i < TRIES; i++) {
+        problem_draw(&p);
+        p.sums = (sim_sum_mode)(i % SIM_SUM_MODES);
+        problem_run(&p, program);
+        if (is_integer((amd_matrix_type)s->matrix->d))
+            check_integer(&p, false, false, false);
+        else
+            check_real(&p);
+    }
+    amd_program_free(program);
+}
+
+static void test_random_matrices(void **state) {
+    (void)state;
+    each_shape(random_matrices);
+    assert_int_equal(inexact[SIM_SUM_EXACT], 0);
+    assert_true(inexact[SIM_SUM_SEQUENTIAL] > 1000 && inexact[SIM_SUM_TRUNCATING] > inexact[SIM_SUM_SEQUENTIAL]);
+}
+
+int main(void) {
+    const char *text = getenv("KILN_TEST_SEED");
+    random_state = text ? strtoull(text, NULL, 0) : 1;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_layouts),
+        cmocka_unit_test(test_one_hot),
+        cmocka_unit_test(test_random_matrices),
+    };
+    if (!amdgcn_harness_ready()) return 0;
+    print_message("# seed %llu (KILN_TEST_SEED sets it)\n", (unsigned long long)random_state);
+    return cmocka_run_group_tests_name("amdgcn_matrix", tests, NULL, NULL);
+}
