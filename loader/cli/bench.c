@@ -53,9 +53,12 @@ typedef struct bench_result {
 
 /* ---- What is asked for ------------------------------------------------------------------------------------------- */
 
-static bool has_field(const kiln_operator *op, const char *name) {
-    for (uint32_t i = 0; i < op->field_count; i++)
-        if (strcmp(op->fields[i].name, name) == 0) return true;
+static bool can_set(const kiln_operator *op, const char *name) {
+    for (uint32_t i = 0; i < op->field_count; i++) {
+        const kiln_field *field = &op->fields[i];
+        if ((field->role == KILN_FIELD_SIZE || field->role == KILN_FIELD_OPTION) && strcmp(field->name, name) == 0)
+            return true;
+    }
     return false;
 }
 
@@ -64,15 +67,35 @@ static bool is_wanted(const bench_request *request, const kiln_operator *op, con
            strcmp(request->operand, function->name) == 0;
 }
 
-/* How many functions are wanted; with a name, how many of them have that field. */
+/* How many functions are wanted; with a name, for how many of them it can be set. */
 static size_t count_wanted(const bench_request *request, const kiln_operator *const *operators, size_t count,
                            const char *name) {
     size_t wanted = 0;
     for (size_t i = 0; i < count; i++)
         for (uint32_t f = 0; f < operators[i]->function_count; f++)
             if (is_wanted(request, operators[i], &operators[i]->functions[f]))
-                wanted += !name || has_field(operators[i], name);
+                wanted += !name || can_set(operators[i], name);
     return wanted;
+}
+
+/* Says what --set takes: each name once, though several operators have it. */
+static int bad_setting(const bench_request *request, size_t index, const kiln_operator *const *operators,
+                       size_t count) {
+    char *names = cli_format("%s", "");
+    for (size_t i = 0; i < count; i++) {
+        for (uint32_t f = 0; f < operators[i]->field_count; f++) {
+            const char *name = operators[i]->fields[f].name;
+            if (count_wanted(request, &operators[i], 1, name) == 0 || count_wanted(request, operators, i, name) != 0)
+                continue;
+            char *longer = cli_format("%s%s%s", names, *names ? ", " : "", name);
+            free(names);
+            names = longer;
+        }
+    }
+    cli_error(CLI_USAGE, "bench: --set %s=%s: the name must be one of %s", request->names[index],
+              request->values[index], names);
+    free(names);
+    return CLI_USAGE;
 }
 
 static int check_request(const bench_request *request, const kiln_operator *const *operators, size_t count) {
@@ -80,7 +103,7 @@ static int check_request(const bench_request *request, const kiln_operator *cons
         return cli_error(CLI_USAGE, "bench: no operator or function %s", request->operand);
     for (size_t i = 0; i < request->set_count; i++)
         if (count_wanted(request, operators, count, request->names[i]) == 0)
-            return cli_error(CLI_USAGE, "bench: --set %s: no such size or option", request->names[i]);
+            return bad_setting(request, i, operators, count);
     return CLI_OK;
 }
 
@@ -89,7 +112,7 @@ static int check_request(const bench_request *request, const kiln_operator *cons
 static int make_call(operator_call *call, const char *function, const bench_request *request) {
     int code = call_begin(call, "bench", function);
     for (size_t i = 0; i < request->set_count && code == CLI_OK; i++)
-        if (has_field(call->op, request->names[i])) code = call_set(call, request->names[i], request->values[i]);
+        if (can_set(call->op, request->names[i])) code = call_set(call, request->names[i], request->values[i]);
     if (code != CLI_OK) return code;
     return call_randomise(call, request->size);
 }
@@ -262,9 +285,8 @@ static int take_set(bench_request *request, char *text) {
 }
 
 static int take_size(bench_request *request, const char *text) {
-    char *end;
-    long size = strtol(text, &end, 10);
-    if (end == text || *end || size < 1 || size > 1024 * 1024)
+    int64_t size;
+    if (!cli_number(text, 1024 * 1024, &size) || size < 1)
         return cli_error(CLI_USAGE, "bench: --size %s: must be a number of MiB from 1 to 1048576", text);
     request->size = (uint64_t)size << 20;
     return CLI_OK;

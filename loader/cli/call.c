@@ -1,6 +1,5 @@
 /* A call: its fields by name, the params struct, the device's side. call_shape.c has the shapes. */
 #include "loader/cli/call.h"
-#include <errno.h>
 #include <string.h>
 
 bool call_is_tensor(const kiln_field *field) {
@@ -13,21 +12,44 @@ npy_dtype call_dtype(const operator_call *call, const kiln_field *field) {
 
 /* ---- Fields by name ---------------------------------------------------------------------------------------------- */
 
-static const char *field_name(const void *names, size_t index) {
-    return ((const kiln_field *)names)[index].name;
-}
-
 static call_field *find_field(operator_call *call, const char *name) {
     for (uint32_t i = 0; i < call->op->field_count; i++)
         if (strcmp(call->op->fields[i].name, name) == 0) return &call->fields[i];
     return NULL;
 }
 
-static int no_field(const operator_call *call, const call_field *other, const char *what, const char *name) {
-    if (other) return cli_error(CLI_USAGE, "%s: %s is not an %s", call->function->name, name, what);
-    const char *nearest = cli_nearest(name, field_name, call->op->fields, call->op->field_count);
-    return cli_error(CLI_USAGE, "%s: no %s %s%s%s%s", call->function->name, what, name,
-                     nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
+/* A field's roles, as bits. */
+enum {
+    INPUTS = 1 << KILN_FIELD_INPUT,
+    OUTPUTS = 1 << KILN_FIELD_OUTPUT,
+    SETTABLE = 1 << KILN_FIELD_SIZE | 1 << KILN_FIELD_OPTION,
+};
+
+static bool has_role(const kiln_field *field, unsigned roles) {
+    return roles >> field->role & 1;
+}
+
+/* The field of that name, if it has one of the roles and was not given before; else NULL, after a line that lists those
+ * that there are. */
+static call_field *take_field(operator_call *call, const char *option, const char *name, unsigned roles) {
+    const char *function = call->function->name;
+    call_field *field = find_field(call, name);
+    if (field && has_role(field->description, roles)) {
+        if (!field->given) return field;
+        cli_error(CLI_USAGE, "%s: %s %s is given twice", function, option, name);
+        return NULL;
+    }
+    char *names = cli_format("%s", "");
+    for (uint32_t i = 0; i < call->op->field_count; i++) {
+        const kiln_field *other = &call->op->fields[i];
+        if (!has_role(other, roles)) continue;
+        char *longer = cli_format("%s%s%s", names, *names ? ", " : "", other->name);
+        free(names);
+        names = longer;
+    }
+    cli_error(CLI_USAGE, "%s: %s %s: the name must be one of %s", function, option, name, names);
+    free(names);
+    return NULL;
 }
 
 static const char *function_name(const void *names, size_t index) {
@@ -64,9 +86,8 @@ int call_begin(operator_call *call, const char *command, const char *function) {
 }
 
 int call_bind(operator_call *call, const char *name, const npy_header *array, void *data) {
-    call_field *field = find_field(call, name);
-    if (!field || field->description->role != KILN_FIELD_INPUT) return no_field(call, field, "input", name);
-    if (field->given) return cli_error(CLI_USAGE, "%s: input %s is given twice", call->function->name, name);
+    call_field *field = take_field(call, "--in", name, INPUTS);
+    if (!field) return CLI_USAGE;
     npy_dtype wanted = call_dtype(call, field->description);
     bool bits = wanted == NPY_BF16 && array->dtype == NPY_U16;
     if (array->dtype != wanted && !bits)
@@ -80,9 +101,8 @@ int call_bind(operator_call *call, const char *name, const npy_header *array, vo
 }
 
 int call_want(operator_call *call, const char *name, const call_field **out_field) {
-    call_field *field = find_field(call, name);
-    if (!field || field->description->role != KILN_FIELD_OUTPUT) return no_field(call, field, "output", name);
-    if (field->given) return cli_error(CLI_USAGE, "%s: output %s is given twice", call->function->name, name);
+    call_field *field = take_field(call, "--out", name, OUTPUTS);
+    if (!field) return CLI_USAGE;
     field->given = true;
     *out_field = field;
     return CLI_OK;
@@ -99,25 +119,16 @@ static int64_t find_choice(const char *choices, const char *value) {
 }
 
 int call_set(operator_call *call, const char *name, const char *value) {
-    call_field *field = find_field(call, name);
+    call_field *field = take_field(call, "--set", name, SETTABLE);
     const char *function = call->function->name;
-    if (field && field->description->role == KILN_FIELD_STRIDE)
-        return cli_error(CLI_USAGE, "%s: %s cannot be set: arrays are packed", function, name);
-    bool option = field && field->description->role == KILN_FIELD_OPTION;
-    if (!option && !(field && field->description->role == KILN_FIELD_SIZE))
-        return no_field(call, field, "option", name);
-    if (field->given) return cli_error(CLI_USAGE, "%s: %s is set twice", function, name);
-    if (option) {
+    if (!field) return CLI_USAGE;
+    if (field->description->role == KILN_FIELD_OPTION) {
         field->value = find_choice(field->description->choices, value);
         if (field->value < 0)
-            return cli_error(CLI_USAGE, "%s: %s is %s: must be one of %s", function, name, value,
+            return cli_error(CLI_USAGE, "%s: --set %s=%s: must be one of %s", function, name, value,
                              field->description->choices);
-    } else {
-        char *end;
-        errno = 0;
-        field->value = strtoll(value, &end, 10);
-        if (end == value || *end || errno || field->value < 0)
-            return cli_error(CLI_USAGE, "%s: %s is %s: must be a number from 0 to 2^63 - 1", function, name, value);
+    } else if (!cli_number(value, INT64_MAX, &field->value)) {
+        return cli_error(CLI_USAGE, "%s: --set %s=%s: must be a number from 0 to 2^63 - 1", function, name, value);
     }
     field->given = true;
     return CLI_OK;

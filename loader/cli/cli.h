@@ -92,6 +92,9 @@ char *cli_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
  */
 void *cli_allocate(size_t count, size_t size);
 
+/* Reads a decimal number from 0 to most, of digits alone. */
+bool cli_number(const char *text, int64_t most, int64_t *out_number);
+
 /* "1.5 MiB" for a number of bytes. */
 enum { CLI_BYTES_SIZE = 32 };
 const char *cli_bytes(uint64_t bytes, char text[CLI_BYTES_SIZE]);

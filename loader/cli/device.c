@@ -1,6 +1,8 @@
 #include "loader/cli/device.h"
 #include <string.h>
 
+enum { ORDINAL_LAST = 9999 };
+
 /* Reads "BACKEND" or "BACKEND:ORDINAL". */
 static bool parse(const char *name, kiln_backend_id *out_backend, int32_t *out_ordinal) {
     size_t length = strcspn(name, ":");
@@ -12,19 +14,21 @@ static bool parse(const char *name, kiln_backend_id *out_backend, int32_t *out_o
     }
     if (*out_backend == KILN_ANY) return false;
     if (!name[length]) return true;
-    const char *digits = name + length + 1;
-    size_t count = strspn(digits, "0123456789");
-    if (count == 0 || count > 4 || digits[count]) return false;
-    *out_ordinal = (int32_t)strtol(digits, NULL, 10);
+    int64_t ordinal;
+    if (!cli_number(name + length + 1, ORDINAL_LAST, &ordinal)) return false;
+    *out_ordinal = (int32_t)ordinal;
     return true;
 }
 
 int device_open(const char *command, const char *name, kiln_device **out_device) {
     kiln_device_options options = {0};
     if (name && !parse(name, &options.backend, &options.ordinal))
-        return cli_error(CLI_USAGE, "%s: no device %s: must be cpu, cuda:N or rocm:N", command, name);
+        return cli_error(CLI_USAGE, "%s: --device %s: must be cpu, cuda:N or rocm:N with N from 0 to %d", command, name,
+                         ORDINAL_LAST);
     kiln_status status = kiln_device_open(&options, out_device);
-    return status == KILN_OK ? CLI_OK : cli_fail(status, "%s: device %s", command, name ? name : "any");
+    if (status == KILN_OK) return CLI_OK;
+    int code = name ? cli_fail(status, "%s: --device %s", command, name) : cli_fail(status, "%s: no device", command);
+    return status == KILN_ERROR_NOT_FOUND ? CLI_USAGE : code;
 }
 
 const char *device_name(const kiln_device_info *info, char text[DEVICE_NAME_SIZE]) {

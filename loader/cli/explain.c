@@ -41,17 +41,18 @@ static bool parse_driver(const char *text, int32_t *out_version) {
     if (strspn(text, "0123456789.") != strlen(text)) return false;
     if (sscanf(text, "%3u.%2u%n", &major, &minor, &length) != 2 || text[length]) return false;
     *out_version = (int32_t)(major * 1000 + minor * 10);
-    return *out_version > 0;
+    return major > 0;
 }
 
 static int find_target(const explain_request *request, kiln_target *out_target) {
     if (request->target) {
         int32_t driver = 0;
         if (request->driver && !parse_driver(request->driver, &driver))
-            return cli_error(CLI_USAGE, "explain: --driver %s: must be a CUDA version like 12.4", request->driver);
+            return cli_error(CLI_USAGE, "explain: --driver %s: must be a CUDA version like 12.4, from 1.0 to 999.99",
+                             request->driver);
         kiln_status status = kiln_target_parse(request->target, driver, out_target);
         if (status == KILN_OK && driver && out_target->backend != KILN_CUDA)
-            return cli_error(CLI_USAGE, "explain: --driver: only an sm_ target has a CUDA driver");
+            return cli_error(CLI_USAGE, "explain: --driver %s: only an sm_ target has a CUDA driver", request->driver);
         if (status == KILN_OK) return CLI_OK;
         cli_fail(status, "explain: --target %s", request->target);
         return CLI_USAGE;

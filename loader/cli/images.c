@@ -129,6 +129,9 @@ static int run(int argc, char **argv) {
         else
             return cli_stop(&cli_images, option);
     }
+    kiln_target known;
+    if (listing.target && kiln_target_parse(listing.target, 0, &known) != KILN_OK)
+        return cli_error(CLI_USAGE, "images: --target %s: %s", listing.target, kiln_last_error());
     bundle_list bundles;
     int code = bundles_find(argc, argv, &bundles);
     if (code != CLI_OK) return code;

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 static bool fail(output_file *output, const char *why) {
-    cli_error(CLI_USAGE, "cannot write %s: %s", output->path, why);
+    cli_error(CLI_USAGE, "--out: cannot write %s: %s", output->path, why);
     output_discard(output);
     return false;
 }

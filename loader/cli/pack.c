@@ -27,8 +27,16 @@ const cli_command cli_pack = {
 };
 
 bool pack_is_identifier(const char *text) {
+    static const char *const keywords[] = {
+        "auto",   "break",    "case",     "char",     "const", "continue", "default", "do",     "double",
+        "else",   "enum",     "extern",   "float",    "for",   "goto",     "if",      "inline", "int",
+        "long",   "register", "restrict", "return",   "short", "signed",   "sizeof",  "static", "struct",
+        "switch", "typedef",  "union",    "unsigned", "void",  "volatile", "while",
+    };
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
     static const char more[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+    for (size_t i = 0; i < CLI_COUNT(keywords); i++)
+        if (strcmp(keywords[i], text) == 0) return false;
     return text[0] && strchr(letters, text[0]) && text[strspn(text, more)] == '\0';
 }
 

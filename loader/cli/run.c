@@ -50,7 +50,8 @@ static int read_input(run_job *job, const assignment *input) {
     npy_header header;
     void *data;
     char error[NPY_ERROR_SIZE];
-    if (!npy_read(input->value, &header, &data, error)) return cli_error(CLI_USAGE, "%s: %s", input->value, error);
+    if (!npy_read(input->value, &header, &data, error))
+        return cli_error(CLI_USAGE, "--in %s=%s: %s", input->name, input->value, error);
     int code = call_bind(&job->call, input->name, &header, data);
     if (code != CLI_OK) free(data);
     return code;

@@ -88,6 +88,20 @@ int cli_fail(kiln_status status, const char *format, ...) {
     }
 }
 
+bool cli_number(const char *text, int64_t most, int64_t *out_number) {
+    int64_t number = 0;
+    *out_number = 0;
+    if (!*text) return false;
+    for (; *text; text++) {
+        if (*text < '0' || *text > '9') return false;
+        int digit = *text - '0';
+        if (number > (most - digit) / 10) return false;
+        number = number * 10 + digit;
+    }
+    *out_number = number;
+    return true;
+}
+
 const char *cli_bytes(uint64_t bytes, char text[CLI_BYTES_SIZE]) {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
     double value = (double)bytes;

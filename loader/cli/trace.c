@@ -32,28 +32,31 @@ static int write_output(void *user, const char *bytes, size_t size) {
     return output_write(user, bytes, size) ? 0 : -1;
 }
 
-static int save_trace(kiln_device *device, const char *path, kiln_trace_format format) {
-    if (!path) {
-        kiln_status status = kiln_trace_stop(device, format, write_stdout, NULL);
-        return status == KILN_OK ? CLI_OK : cli_fail(status, "trace");
-    }
-    output_file output;
-    if (!output_create(&output, path)) return CLI_USAGE;
-    kiln_status status = kiln_trace_stop(device, format, write_output, &output);
-    int code = status == KILN_OK ? CLI_OK : cli_fail(status, "trace");
-    if (code == CLI_OK && !output_commit(&output)) code = CLI_USAGE;
-    output_discard(&output);
-    return code;
+/* output is NULL for stdout. */
+static int save_trace(kiln_device *device, output_file *output, kiln_trace_format format) {
+    kiln_status status = kiln_trace_stop(device, format, output ? write_output : write_stdout, output);
+    if (status != KILN_OK) return cli_fail(status, "trace");
+    return !output || output_commit(output) ? CLI_OK : CLI_USAGE;
 }
 
-static int record(run_job *job, const char *path, kiln_trace_format format) {
+static int record(run_job *job, output_file *output, kiln_trace_format format) {
     int code = run_open(job);
     if (code != CLI_OK) return code;
     kiln_status status = kiln_trace_start(job->device, 0);
     if (status != KILN_OK) return cli_fail(status, "trace");
     code = run_compute(job);
     if (code == CLI_OK) code = run_save(job);
-    return code == CLI_OK ? save_trace(job->device, path, format) : code;
+    return code == CLI_OK ? save_trace(job->device, output, format) : code;
+}
+
+/* Sees to it that the trace can be written before anything runs. */
+static int record_to(run_job *job, const char *path, kiln_trace_format format) {
+    if (!path) return record(job, NULL, format);
+    output_file output;
+    if (!output_create(&output, path)) return CLI_USAGE;
+    int code = record(job, &output, format);
+    output_discard(&output);
+    return code;
 }
 
 static int run(int argc, char **argv) {
@@ -73,7 +76,7 @@ static int run(int argc, char **argv) {
     optind = 0;
     run_job job;
     int code = run_begin(&job, argc - first, argv + first);
-    if (code == CLI_OK && !job.finished) code = record(&job, path, format);
+    if (code == CLI_OK && !job.finished) code = record_to(&job, path, format);
     run_end(&job);
     return code;
 }
