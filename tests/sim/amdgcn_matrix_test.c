@@ -3,6 +3,7 @@
 #include "tests/sim/amdgcn_assembler.h"
 #include "tests/sim/amdgcn_harness.h"
 #include "tests/sim/exact.h"
+#include <float.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -363,7 +364,8 @@ static void problem_run(problem *p, const amd_program *program) {
         p->d[at] = bits_get(&registers.v[base + D_AT], q.lane, output_element(p, q.element), p->s.d_bits);
     }
     memcpy(before.v[base + D_AT], registers.v[base + D_AT], out * sizeof *before.v);
-    assert_memory_equal(&before, &registers, sizeof before); /* nothing else changed */
+    if (memcmp(&before, &registers, sizeof before) != 0)
+        fail_msg("%s: another register changed", p->s.matrix->mnemonic);
 }
 
 static void differs(const problem *p, uint32_t at, uint64_t expected) {
@@ -554,13 +556,354 @@ static void test_random_matrices(void **state) {
     assert_true(inexact[SIM_SUM_SEQUENTIAL] > 1000 && inexact[SIM_SUM_TRUNCATING] > inexact[SIM_SUM_SEQUENTIAL]);
 }
 
+/* ---- Modifiers ---- */
+
+/* The shape of a mnemonic on a target. */
+static shape shape_of(const char *mnemonic, const char *processor, bool wave64) {
+    shape s = {.processor = processor, .wave64 = wave64};
+    uint32_t i = 0;
+    while (i < AMD_MATRIX_ROWS && strcmp(amd_matrices[i].mnemonic, mnemonic) != 0)
+        i++;
+    assert_true(i < AMD_MATRIX_ROWS);
+    s.matrix = &amd_matrices[i];
+    s.variant = amd_variant_of(amd_target_find(processor), !wave64);
+    s.a_bits = amd_matrix_types[s.matrix->a].bits;
+    s.b_bits = amd_matrix_types[s.matrix->b].bits;
+    s.d_bits = amd_matrix_types[s.matrix->d].bits;
+    assert_true(second_find(&s));
+    return s;
+}
+
+/* Runs a problem with modifiers, which change what it is about as change says, and compares with the changed problem
+ * without them. */
+static void with_modifiers(const shape *s, const char *modifiers, void (*change)(problem *p, uint32_t n), uint32_t n) {
+    static problem p, q;
+    memset(&p, 0, sizeof p);
+    p.s = *s;
+    p.modifiers = modifiers;
+    amd_program *program = problem_load(&p);
+    problem_draw(&p);
+    problem_run(&p, program);
+    amd_program_free(program);
+    q = p;
+    q.modifiers = NULL;
+    change(&q, n);
+    program = problem_load(&q);
+    problem_run(&q, program);
+    amd_program_free(program);
+    EACH_OUTPUT(s->matrix) {
+        if (p.d[at] != q.d[at]) differs(&p, at, q.d[at]);
+    }
+}
+
+/* Block n & 15 of A stands for all of each 2^(n >> 4). */
+static void change_cbsz(problem *p, uint32_t n) {
+    uint32_t cbsz = n >> 4, abid = n & 15, size = (uint32_t)p->s.matrix->rows * p->s.matrix->k;
+    static uint64_t a[INPUTS];
+    memcpy(a, p->a, sizeof a);
+    EACH_INPUT(p->s.matrix) p->a[at] = a[((block >> cbsz << cbsz) + abid) * size + at % size];
+}
+
+/* The lanes of B, as the instruction set's documents number the patterns. */
+static void change_blgp(problem *p, uint32_t n) {
+    static uint64_t lanes[AMD_LANES][AMD_COORDINATE_MAX];
+    EACH_INPUT(p->s.matrix) {
+        place q = second_input(&p->s, block, i, k);
+        lanes[q.lane][q.element] = p->b[at];
+    }
+    EACH_INPUT(p->s.matrix) {
+        place q = second_input(&p->s, block, i, k);
+        static const int first[] = {0, 0, 32, 0, 0, 16, 32, 48}, count[] = {64, 32, 32, 64, 16, 16, 16, 16};
+        uint32_t from = n == 3 ? (q.lane + 16) % 64 : (uint32_t)first[n] + q.lane % (uint32_t)count[n];
+        p->b[at] = lanes[from][q.element];
+    }
+}
+
+static void test_broadcasts(void **state) {
+    (void)state;
+    static const struct {
+        const char *mnemonic, *processor;
+    } cases[] = {{"v_mfma_f32_4x4x4f16", "gfx90a"},        {"v_mfma_f32_16x16x4_4b_f16", "gfx942"},
+                 {"v_mfma_i32_32x32x4_2b_i8", "gfx942"},   {"v_mfma_f32_32x32x2f32", "gfx90a"},
+                 {"v_mfma_f32_16x16x16bf16_1k", "gfx90a"}, {"v_mfma_f32_4x4x1_16b_f32", "gfx942"}};
+    char modifiers[64];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        shape s = shape_of(cases[i].mnemonic, cases[i].processor, true);
+        for (uint32_t blgp = 1; blgp < 8; blgp++) {
+            snprintf(modifiers, sizeof modifiers, "blgp:%u", blgp);
+            with_modifiers(&s, modifiers, change_blgp, blgp);
+        }
+        for (uint32_t cbsz = 1; 1u << cbsz <= s.matrix->blocks; cbsz++) {
+            for (uint32_t abid = 0; abid < 1u << cbsz; abid += 1 + cbsz / 3) {
+                snprintf(modifiers, sizeof modifiers, "cbsz:%u%s", cbsz, "");
+                if (abid) snprintf(modifiers, sizeof modifiers, "cbsz:%u abid:%u", cbsz, abid);
+                with_modifiers(&s, modifiers, change_cbsz, cbsz << 4 | abid);
+            }
+        }
+    }
+}
+
+/* Bits 0 to 2 of n: A, B and C get another sign; for 16 bits that is neg_lo of even elements, and bits 4 and 5 of odd
+ * ones. Bit 6: C loses its sign, before. */
+static void change_signs(problem *p, uint32_t n) {
+    const shape *s = &p->s;
+    EACH_INPUT(s->matrix) {
+        bool odd = s->a_bits == 16 && (second_input(s, block, i, k).element & 1);
+        uint32_t mask = odd ? n >> 4 : n;
+        p->a[at] ^= (uint64_t)(mask & 1) << (s->a_bits - 1);
+        p->b[at] ^= (uint64_t)(mask >> 1 & 1) << (s->b_bits - 1);
+    }
+    EACH_OUTPUT(s->matrix) {
+        uint64_t sign = 1ull << (s->d_bits - 1);
+        if (n >> 6 & 1) p->c[at] &= ~sign;
+        if (n >> 2 & 1) p->c[at] ^= sign;
+    }
+}
+
+static void test_negations(void **state) {
+    (void)state;
+    shape s = shape_of("v_mfma_f64_16x16x4_f64", "gfx942", true);
+    with_modifiers(&s, "neg:[1,0,0]", change_signs, 1);
+    with_modifiers(&s, "neg:[0,1,1]", change_signs, 6);
+    static const char *const floats[] = {"v_wmma_f32_16x16x16_f16", "v_wmma_f32_16x16x16_bf16",
+                                         "v_wmma_f16_16x16x16_f16", "v_wmma_bf16_16x16x16_bf16"};
+    for (size_t i = 0; i < 4; i++) {
+        for (int target = 0; target < 4; target++) {
+            s = shape_of(floats[i], target & 1 ? "gfx1201" : "gfx1100", target & 2);
+            with_modifiers(&s, "neg_lo:[1,0,0]", change_signs, 1);
+            with_modifiers(&s, "neg_lo:[0,1,1] neg_hi:[1,0,0]", change_signs, 6 | 1 << 4);
+            with_modifiers(&s, "neg_lo:[0,0,1] neg_hi:[0,1,1]", change_signs, 4 | 2 << 4 | 1 << 6);
+        }
+    }
+    s = shape_of("v_wmma_f32_16x16x16_fp8_bf8", "gfx1201", false);
+    with_modifiers(&s, "neg_lo:[0,0,1]", change_signs, 4);
+    with_modifiers(&s, "neg_hi:[0,0,1]", change_signs, 1 << 6);
+}
+
+/* Integers of both signs, with and without saturation; C near the ends, so that there is something to saturate. */
+static void test_integers(void **state) {
+    (void)state;
+    static const char *const mnemonics[] = {"v_wmma_i32_16x16x16_iu8", "v_wmma_i32_16x16x16_iu4",
+                                            "v_wmma_i32_16x16x32_iu4"};
+    static problem p;
+    char modifiers[64];
+    for (int n = 0; n < 3 * 4 * 8; n++) {
+        bool a = n & 1, b = n & 2, clamp = n & 4, wave64 = n & 8, gfx12 = n & 16;
+        const char *mnemonic = mnemonics[n / 32];
+        if (n / 32 == 2 && !gfx12) continue;
+        memset(&p, 0, sizeof p);
+        p.s = shape_of(mnemonic, gfx12 ? "gfx1201" : "gfx1100", wave64);
+        int length = snprintf(modifiers, sizeof modifiers, "neg_lo:[%d,%d,0]", a, b);
+        if (!a && !b) length = 0;
+        snprintf(modifiers + length, sizeof modifiers - (size_t)length, "%s", clamp ? " clamp" : "");
+        if (a || b || clamp) p.modifiers = modifiers;
+        amd_program *program = problem_load(&p);
+        problem_draw(&p);
+        EACH_OUTPUT(p.s.matrix) if (at % 3) p.c[at] = at % 2 ? 0x7ffffff0 : 0x80000010;
+        problem_run(&p, program);
+        check_integer(&p, a, b, clamp);
+        amd_program_free(program);
+    }
+}
+
+/* gfx11: the half of C and D that op_sel names; the other stays if D is C. */
+static void test_halves(void **state) {
+    (void)state;
+    static problem p;
+    for (int n = 0; n < 4; n++) {
+        memset(&p, 0, sizeof p);
+        p.s = shape_of(n & 1 ? "v_wmma_bf16_16x16x16_bf16" : "v_wmma_f16_16x16x16_f16", "gfx1100", n & 2);
+        p.high = true;
+        p.modifiers = "op_sel:[0,0,1]";
+        amd_program *program = problem_load(&p);
+        problem_draw(&p);
+        problem_run(&p, program);
+        check_real(&p);
+        amd_program_free(program);
+    }
+    amd_program *program =
+        amdgcn_load("gfx1100", false, "v_wmma_f16_16x16x16_f16 v[0:7], v[8:15], v[16:23], v[0:7] op_sel:[0,0,1]");
+    amdgcn_registers_fill(&before, program, &random_state);
+    for (uint32_t r = 8; r < 24; r++)
+        memcpy(&before.v[r][16], &before.v[r][0], 16 * sizeof(uint32_t));
+    registers = before;
+    amdgcn_run(program, NULL, &registers);
+    for (uint32_t r = 0; r < 8; r++)
+        for (uint32_t l = 0; l < 32; l++)
+            assert_int_equal(registers.v[r][l] & 0xffff, before.v[r][l] & 0xffff);
+    amd_program_free(program);
+}
+
+/* Accumulation registers, and C as a constant. */
+static void test_operands(void **state) {
+    (void)state;
+    static const struct {
+        const char *mnemonic, *processor;
+    } cases[] = {{"v_mfma_f32_32x32x8f16", "gfx90a"},       {"v_mfma_f64_16x16x4f64", "gfx90a"},
+                 {"v_mfma_i32_16x16x32_i8", "gfx942"},      {"v_mfma_f32_32x32x1_2b_f32", "gfx942"},
+                 {"v_mfma_f32_16x16x32_fp8_bf8", "gfx942"}, {"v_wmma_f32_16x16x16_f16", "gfx1100"},
+                 {"v_wmma_f16_16x16x16_f16", "gfx1201"},    {"v_wmma_i32_16x16x16_iu8", "gfx1201"}};
+    static problem p;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bool mfma = strstr(cases[i].mnemonic, "mfma") != NULL;
+        for (int n = 0; n < 4; n++) {
+            memset(&p, 0, sizeof p);
+            p.s = shape_of(cases[i].mnemonic, cases[i].processor, mfma);
+            p.accumulators = n & 1;
+            p.constant = n & 2;
+            if (p.accumulators && !mfma) continue;
+            amd_program *program = problem_load(&p);
+            problem_draw(&p);
+            problem_run(&p, program);
+            if (is_integer((amd_matrix_type)p.s.matrix->d))
+                check_integer(&p, false, false, false);
+            else
+                check_real(&p);
+            amd_program_free(program);
+        }
+    }
+}
+
+/* ---- Special values ---- */
+
+/* The first row of A and column of B are given, the rest is 1. Returns D[0][0]. */
+static uint64_t corner(const shape *s, sim_sum_mode sums, double c, uint64_t a0, uint64_t b0, uint64_t a1,
+                       uint64_t b1) {
+    static problem p;
+    const amd_matrix *m = s->matrix;
+    memset(&p, 0, sizeof p);
+    p.s = *s;
+    p.sums = sums;
+    amd_program *program = problem_load(&p);
+    p.a[0] = a0, p.a[1] = a1, p.b[0] = b0, p.b[1] = b1;
+    float narrow = (float)c;
+    uint32_t bits;
+    memcpy(&bits, &narrow, sizeof bits);
+    if (m->d == AMD_MATRIX_f32) p.c[0] = bits;
+    problem_run(&p, program);
+    amd_program_free(program);
+    return p.d[0];
+}
+
+static void test_special_values(void **state) {
+    (void)state;
+    const uint64_t infinity = 0x7c00, nan = 0x7c01, one = 0x3c00, minus = 0xbc00;
+    for (int n = 0; n < SIM_SUM_MODES * 3; n++) {
+        sim_sum_mode sums = (sim_sum_mode)(n % SIM_SUM_MODES);
+        shape s = n / 3 == 0   ? shape_of("v_mfma_f32_16x16x16_f16", "gfx942", true)
+                  : n / 3 == 1 ? shape_of("v_wmma_f32_16x16x16_f16", "gfx1100", false)
+                               : shape_of("v_wmma_f32_16x16x16_f16", "gfx1201", true);
+        assert_int_equal(corner(&s, sums, 0, infinity, one, 0, 0), 0x7f800000);
+        assert_int_equal(corner(&s, sums, 0, infinity, minus, one, one), 0xff800000);
+        assert_int_equal(corner(&s, sums, 0, infinity, one, infinity, minus), 0x7fc00000);
+        assert_int_equal(corner(&s, sums, 0, infinity, 0, one, one), 0x7fc00000);
+        assert_int_equal(corner(&s, sums, 0, nan, one, one, one), 0x7fc00000);
+        assert_int_equal(corner(&s, sums, NAN, one, one, one, one), 0x7fc00000);
+        assert_int_equal(corner(&s, sums, -INFINITY, infinity, one, 0, 0), 0x7fc00000);
+        assert_int_equal(corner(&s, sums, FLT_MAX, 0x7bff, 0x7bff, 0x7bff, 0x7bff), 0x7f7fffff);
+        /* Subnormal f16: 2^-24 * 1. */
+        assert_int_equal(corner(&s, sums, 0, 1, one, 0, 0), 0x33800000);
+        assert_int_equal(corner(&s, sums, -1, one, one, 0, 0), 0);
+    }
+    /* gfx90a makes zeros of subnormal numbers of f16 and bf16, but not of f32. */
+    shape s = shape_of("v_mfma_f32_16x16x16f16", "gfx90a", true);
+    assert_int_equal(corner(&s, SIM_SUM_EXACT, 0, 0x3ff, one, one, one), 0x3f800000);
+    assert_int_equal(corner(&s, SIM_SUM_EXACT, 0x1p-130, 0x3ff, one, 0, 0), 0);
+    s = shape_of("v_mfma_f32_16x16x16bf16_1k", "gfx90a", true);
+    assert_int_equal(corner(&s, SIM_SUM_EXACT, 0, 0x1, 0x7f00, 0, 0), 0);
+    assert_int_equal(corner(&s, SIM_SUM_EXACT, 0, 0x80, 0x3f00, 0, 0), 0); /* 2^-127 */
+    s = shape_of("v_mfma_f32_16x16x16_bf16", "gfx942", true);
+    assert_int_equal(corner(&s, SIM_SUM_EXACT, 0, 0x80, 0x3f00, 0, 0), 0x00400000);
+    s = shape_of("v_mfma_f32_16x16x4f32", "gfx90a", true);
+    assert_int_equal(corner(&s, SIM_SUM_EXACT, 0x1p-140, 0x00800000, 0x3f000000, 0, 0), 0x00400200);
+    /* fp8: NaN of FNUZ is where -0 would be, of OCP all ones; e5m2 has infinities only in OCP's form. */
+    s = shape_of("v_mfma_f32_16x16x32_fp8_bf8", "gfx942", true);
+    assert_int_equal(corner(&s, SIM_SUM_EXACT, 0, 0x80, 0x40, 0, 0), 0x7fc00000);
+    assert_int_equal(corner(&s, SIM_SUM_EXACT, 0, 0x40, 0x80, 0, 0), 0x7fc00000);
+    assert_int_equal(corner(&s, SIM_SUM_EXACT, 0, 0x7f, 0x40, 0, 0), 0x43700000); /* 240 */
+    assert_int_equal(corner(&s, SIM_SUM_EXACT, 0, 0x40, 0x7f, 0, 0), 0x47600000); /* 57344 */
+    s = shape_of("v_wmma_f32_16x16x16_fp8_bf8", "gfx1201", false);
+    assert_int_equal(corner(&s, SIM_SUM_EXACT, 0, 0x7f, 0x3c, 0, 0), 0x7fc00000);
+    assert_int_equal(corner(&s, SIM_SUM_EXACT, 0, 0x7e, 0x3c, 0, 0), 0x43e00000); /* 448 */
+    assert_int_equal(corner(&s, SIM_SUM_EXACT, 0, 0x38, 0x7c, 0, 0), 0x7f800000);
+    assert_int_equal(corner(&s, SIM_SUM_EXACT, 0, 0x38, 0x7b, 0, 0), 0x47600000);
+}
+
+/* ---- What is refused, and what is a fault ---- */
+
+static void test_refusals(void **state) {
+    (void)state;
+    static const struct {
+        const char *processor;
+        bool wave64;
+        const char *text, *says;
+    } bad[] = {
+        {"gfx942", true, "v_mfma_f32_16x16x16_f16 v[0:3], v[4:5], v[6:7], v[0:3] cbsz:1", "cbsz and abid"},
+        {"gfx942", true, "v_mfma_f32_16x16x16_f16 v[0:3], v[4:5], v[6:7], v[0:3] blgp:1", "blgp"},
+        {"gfx942", true, "v_mfma_f32_16x16x4_4b_f16 v[0:15], v[20:21], v[22:23], v[0:15] cbsz:3", "more blocks"},
+        {"gfx942", true, "v_mfma_f32_16x16x4_4b_f16 v[0:15], v[20:21], v[22:23], v[0:15] cbsz:1 abid:2", "abid"},
+        {"gfx90a", true, "v_mfma_f64_4x4x4f64 v[0:1], v[2:3], v[4:5], v[0:1] blgp:1", "blgp"},
+        {"gfx942", true, "v_mfma_f32_32x32x8_f16 v[0:15], v[4:5], v[16:17], 0", "overlaps A or B"},
+        {"gfx942", true, "v_smfmac_f32_16x16x32_f16 v[0:3], v[4:5], v[6:9], v10", "v_smfmac_f32_16x16x32_f16"},
+        {"gfx1100", false, "v_wmma_f32_16x16x16_f16 v[0:7], v[0:7], v[16:23], v[24:31]", "overlaps A or B"},
+        {"gfx1100", false, "v_wmma_f32_16x16x16_f16 v[0:7], v[8:15], v[16:23], v[1:8]", "a part of C"},
+        {"gfx1100", false, "v_wmma_bf16_16x16x16_bf16 v[0:7], v[8:15], v[16:23], 1.0", "a bf16 constant"},
+        {"gfx1201", false, "v_swmmac_f32_16x16x32_f16 v[0:7], v[8:11], v[12:19], v20", "v_swmmac_f32_16x16x32_f16"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        const char *why = amdgcn_refusal(bad[i].processor, bad[i].wave64, bad[i].text);
+        if (!strstr(why, bad[i].says)) fail_msg("%s: refused with \"%s\"", bad[i].text, why);
+    }
+    /* What a target does not have its assembler does not take. */
+    static const struct {
+        const char *processor, *text;
+    } absent[] = {{"gfx90a", "v_mfma_f32_16x16x8_xf32 v[0:3], v[4:5], v[6:7], v[0:3]"},
+                  {"gfx90a", "v_mfma_f32_16x16x32_fp8_fp8 v[0:3], v[4:5], v[6:7], v[0:3]"},
+                  {"gfx906", "v_mfma_f32_4x4x1f32 a[0:3], v4, v5, a[0:3]"},
+                  {"gfx942", "v_mfma_f32_16x16x8bf16 v[0:3], v4, v5, v[0:3]"},
+                  {"gfx942", "v_mfma_f32_16x16x16_f16 v[1:4], v[6:7], v[8:9], v[0:3]"},
+                  {"gfx1030", "v_wmma_f32_16x16x16_f16 v[0:7], v[8:15], v[16:23], v[24:31]"},
+                  {"gfx1100", "v_wmma_f32_16x16x16_fp8_fp8 v[0:7], v[8:9], v[10:11], v[12:19]"}};
+    for (size_t i = 0; i < sizeof absent / sizeof *absent; i++) {
+        char why[512];
+        size_t size;
+        if (amdgcn_assemble(absent[i].processor, true, absent[i].text, &size, why, sizeof why))
+            fail_msg("%s: %s: assembled", absent[i].processor, absent[i].text);
+    }
+}
+
+static void faults(const char *processor, const char *text, uint64_t exec, bool replicas, const char *says) {
+    sim_report report;
+    amd_program *program = amdgcn_load(processor, processor[3] == '9', text);
+    amdgcn_registers_fill(&registers, program, &random_state);
+    registers.s[AMD_EXEC] = (uint32_t)exec;
+    registers.s[AMD_EXEC + 1] = (uint32_t)(exec >> 32);
+    for (uint32_t r = 8; replicas && r < 24; r++)
+        memcpy(&registers.v[r][16], &registers.v[r][0], 16 * sizeof(uint32_t));
+    registers.v[23][31] ^= 1;
+    assert_false(amdgcn_try(program, NULL, &registers, &report));
+    assert_int_equal(report.kind, SIM_FAULT_ILLEGAL);
+    if (!strstr(report.text, says)) fail_msg("\"%s\" does not say \"%s\"", report.text, says);
+    amd_program_free(program);
+}
+
+static void test_faults(void **state) {
+    (void)state;
+    static const char *const wmma = "v_wmma_f32_16x16x16_f16 v[0:7], v[8:15], v[16:23], v[0:7]";
+    faults("gfx942", "v_mfma_f32_16x16x16_f16 v[0:3], v[4:5], v[6:7], v[0:3]", ~1ull, false, "lanes are off");
+    faults("gfx1100", wmma, 0xffff, true, "lanes are off");
+    faults("gfx1100", wmma, 0xffffffff, true, "B differs from lane 15");
+    faults("gfx1100", wmma, 0xffffffff, false, "A differs from lane 0");
+}
+
 int main(void) {
     const char *text = getenv("KILN_TEST_SEED");
     random_state = text ? strtoull(text, NULL, 0) : 1;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_layouts),
-        cmocka_unit_test(test_one_hot),
-        cmocka_unit_test(test_random_matrices),
+        cmocka_unit_test(test_layouts),    cmocka_unit_test(test_one_hot),   cmocka_unit_test(test_random_matrices),
+        cmocka_unit_test(test_broadcasts), cmocka_unit_test(test_negations), cmocka_unit_test(test_integers),
+        cmocka_unit_test(test_halves),     cmocka_unit_test(test_operands),  cmocka_unit_test(test_special_values),
+        cmocka_unit_test(test_refusals),   cmocka_unit_test(test_faults),
     };
     if (!amdgcn_harness_ready()) return 0;
     print_message("# seed %llu (KILN_TEST_SEED sets it)\n", (unsigned long long)random_state);
