@@ -14,6 +14,7 @@ enum {
     TEXT_MAX = 512,
     DESCRIPTOR_SIZE = 64,
     PROPERTY_WAVE32 = 1 << 10,
+    PROPERTY_DYNAMIC_STACK = 1 << 11,
     R_AMDGPU_ABS64 = 3,
     R_AMDGPU_RELATIVE64 = 13
 };
@@ -21,7 +22,7 @@ enum {
 /* The hexadecimal digits before the last two, read as decimal: 0x1030 is 10. */
 #define AMD_MAJOR(version) ((version) >> 12 & 15 ? 10 + ((version) >> 8 & 15) : (version) >> 8)
 static const amd_target targets[] = {
-#define AMD_TARGET(processor, version, packed) {#processor, version, AMD_MAJOR(version), packed},
+#define AMD_TARGET(processor, version, packed, ready) {#processor, version, AMD_MAJOR(version), packed, ready},
 #include "tests/sim/amdgcn/amd_targets.def"
 #undef AMD_TARGET
 };
@@ -250,6 +251,7 @@ static bool kernel_add(loader *l, const char *name, size_t length, uint64_t addr
     kernel->rsrc2 = word_at(descriptor + 52);
     kernel->properties = (uint16_t)word_at(descriptor + 56);
     kernel->wave32 = kernel->properties & PROPERTY_WAVE32;
+    kernel->dynamic_stack = kernel->properties & PROPERTY_DYNAMIC_STACK;
     if (word_at(descriptor + 56) >> 16) return refuse(l, "kernel %s: preloaded kernargs are not simulated", name);
     return true;
 }

@@ -17,6 +17,7 @@ typedef struct amd_target {
     uint32_t version;      /* 0x942 */
     uint32_t major;        /* 9, 10, 11, 12 */
     bool packed_ids;       /* all three work-item ids in v0, 10 bits each */
+    bool ready_scratch;    /* FLAT_SCRATCH is set up when a wave starts; else the kernel does it */
 } amd_target;
 
 /* The target of a processor's name, or NULL if it is not simulated. */
@@ -30,8 +31,9 @@ enum {
     AMD_VCC = 106,  /* and 107 */
     AMD_TTMP = 108, /* to 123 */
     AMD_M0 = 124,
-    AMD_EXEC = 126, /* and 127 */
-    AMD_SCALARS = 128,
+    AMD_EXEC = 126,         /* and 127 */
+    AMD_FLAT_SCRATCH = 128, /* and 129; a number of ours: each generation has its own */
+    AMD_SCALARS = 130,
     AMD_ACCUMULATORS = 256, /* a0 is vector register 256 */
     AMD_VECTORS = 512,
     AMD_LANES = 64
@@ -41,7 +43,7 @@ typedef enum amd_operand_kind {
     AMD_OPERAND_NONE,
     AMD_OPERAND_SCALAR,   /* index, count: of wave->s */
     AMD_OPERAND_VECTOR,   /* index, count: of wave->v */
-    AMD_OPERAND_CONSTANT, /* value */
+    AMD_OPERAND_CONSTANT, /* value; of src_shared_base and the like, 64 bits; of hwreg(..), amd_hwreg */
     AMD_OPERAND_NULL,     /* "null" and "off": reads as 0, writes go nowhere */
     AMD_OPERAND_SCC,
     AMD_OPERAND_VCCZ,
@@ -130,7 +132,8 @@ struct amd_op {
     uint8_t row_mask, bank_mask; /* 0xf unless written */
     bool bound_ctrl, fetch_inactive;
     int32_t offset, offset1;  /* of a memory access */
-    bool gds, lds, glc;       /* glc and sc0 of an atomic: it returns the old value */
+    bool glc;                 /* glc and sc0 of an atomic: it returns the old value */
+    bool offen, idxen;        /* of a buffer access: its address register holds an offset, an index, or both */
     uint8_t cbsz, abid, blgp; /* of a matrix instruction; its neg is neg_lo */
     uint32_t immediate;       /* scalar instructions: the lower 16 bits of the encoding */
     uint32_t target;          /* of a branch: an op; AMD_NO_OP: outside of the code */
@@ -149,7 +152,7 @@ typedef struct amd_kernel {
     uint32_t entry; /* op */
     uint32_t rsrc1, rsrc2, rsrc3;
     uint16_t properties;
-    bool wave32;
+    bool wave32, dynamic_stack;
     uint32_t descriptor; /* in the image */
 } amd_kernel;
 

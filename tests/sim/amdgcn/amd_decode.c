@@ -80,6 +80,9 @@ static const named_register named_registers[] = {
     {"exec_lo", AMD_OPERAND_SCALAR, AMD_EXEC, 1},
     {"exec_hi", AMD_OPERAND_SCALAR, AMD_EXEC + 1, 1},
     {"m0", AMD_OPERAND_SCALAR, AMD_M0, 1},
+    {"flat_scratch", AMD_OPERAND_SCALAR, AMD_FLAT_SCRATCH, 2},
+    {"flat_scratch_lo", AMD_OPERAND_SCALAR, AMD_FLAT_SCRATCH, 1},
+    {"flat_scratch_hi", AMD_OPERAND_SCALAR, AMD_FLAT_SCRATCH + 1, 1},
     {"null", AMD_OPERAND_NULL, 0, 0},
     {"off", AMD_OPERAND_NULL, 0, 0},
     {"scc", AMD_OPERAND_SCC, 0, 0},
@@ -89,6 +92,41 @@ static const named_register named_registers[] = {
     {"execz", AMD_OPERAND_EXECZ, 0, 0},
     {"src_execz", AMD_OPERAND_EXECZ, 0, 0},
 };
+
+/* The ends of the two apertures in flat addresses: 4 GiB each. */
+static bool aperture_parse(const char *text, amd_operand *operand) {
+    static const struct {
+        const char *name;
+        uint64_t value;
+    } apertures[] = {{"src_shared_base", (uint64_t)AMD_APERTURE_SHARED << 32},
+                     {"src_shared_limit", (uint64_t)AMD_APERTURE_SHARED << 32 | 0xffffffff},
+                     {"src_private_base", (uint64_t)AMD_APERTURE_PRIVATE << 32},
+                     {"src_private_limit", (uint64_t)AMD_APERTURE_PRIVATE << 32 | 0xffffffff}};
+    for (size_t i = 0; i < sizeof apertures / sizeof *apertures; i++) {
+        if (strcmp(text, apertures[i].name) != 0) continue;
+        operand->kind = AMD_OPERAND_CONSTANT;
+        operand->value = apertures[i].value;
+        return true;
+    }
+    return false;
+}
+
+/* "hwreg(HW_REG_MODE, 4, 2)": the register's number of ours; op->immediate has the bits. */
+static bool hardware_register_parse(const char *text, amd_operand *operand) {
+    static const char *const names[] = {
+#define AMD_HWREG(name, readable, writable) [AMD_HWREG_##name] = "HW_REG_" #name,
+#include "tests/sim/amdgcn/amd_hwreg.def"
+    };
+    if (strncmp(text, "hwreg(", 6) != 0) return false;
+    size_t length = strcspn(text + 6, ",)");
+    for (uint32_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strlen(names[i]) != length || memcmp(names[i], text + 6, length) != 0) continue;
+        operand->kind = AMD_OPERAND_CONSTANT;
+        operand->value = i;
+        return true;
+    }
+    return false;
+}
 
 /* "12" or "[12:15]" behind a register's letter. */
 static bool range_parse(const char *text, uint32_t *first, uint32_t *count) {
@@ -194,7 +232,8 @@ static bool operand_parse(char *text, amd_type type, amd_operand *operand) {
         text[length - 1] = 0;
         text++;
     }
-    return register_parse(text, operand) || constant_parse(text, type, operand);
+    return register_parse(text, operand) || aperture_parse(text, operand) || hardware_register_parse(text, operand) ||
+           constant_parse(text, type, operand);
 }
 
 /* ---- Modifiers: words behind the operands ---- */
@@ -347,8 +386,8 @@ static bool modifier_parse(char *word, amd_op *op) {
     char *argument = strchr(word, ':');
     if (argument) *argument++ = 0;
     if (!strcmp(word, "clamp")) return op->clamp = true;
-    if (!strcmp(word, "gds")) return op->gds = true;
-    if (!strcmp(word, "lds")) return op->lds = true;
+    if (!strcmp(word, "offen")) return op->offen = true;
+    if (!strcmp(word, "idxen")) return op->idxen = true;
     if (cache_modifier(word, argument ? argument : "", op)) return true;
     if (dpp_parse(word, argument ? argument : "", op)) return true;
     if (!argument) return false;

@@ -15,6 +15,7 @@ enum {
     RSRC1_FLOAT_MODE = 12, /* 8 bits: rounding, denormals */
     RSRC1_DX10_CLAMP = 21,
     RSRC1_IEEE = 23,
+    RSRC2_PRIVATE_SEGMENT = 0,
     RSRC2_USER_REGISTERS = 1, /* 5 bits */
     RSRC2_GROUP_ID = 7,       /* x, y, z */
     RSRC2_GROUP_INFO = 10,
@@ -30,18 +31,37 @@ static void push64(amd_wave *wave, uint32_t *at, uint64_t value) {
     wave->s[(*at)++] = (uint32_t)(value >> 32);
 }
 
+/* The scratch of one wave, and the offset of this wave's from the group's. */
+static uint32_t scratch_size(const amd_wave *wave) {
+    return (wave->group->launch->private_bytes + 3) / 4 * 4 * wave->lanes;
+}
+
+/* The descriptor of a buffer that is the group's scratch: swizzled, by lanes, in elements of four bytes. */
+static void push_scratch_buffer(amd_wave *wave, uint32_t *at) {
+    enum { SWIZZLE = 1u << 31, ADD_LANE = 1 << 23, STRIDE_64 = 3 << 21, STRIDE_32 = 2 << 21 };
+    uint64_t base = (uint64_t)(uintptr_t)wave->group->scratch;
+    push64(wave, at, base | (uint64_t)(uint32_t)SWIZZLE << 32);
+    wave->s[(*at)++] = ~0u;
+    wave->s[(*at)++] = ADD_LANE | (wave->lanes == 64 ? STRIDE_64 : STRIDE_32);
+}
+
 static void scalars_start(amd_wave *wave) {
     const amd_group *group = wave->group;
     const amd_launch *launch = group->launch;
     const amd_kernel *kernel = launch->kernel;
+    bool ready_scratch = launch->program->target->ready_scratch;
     uint32_t at = 0;
-    if (kernel->properties & PROPERTY_PRIVATE_BUFFER) at += 4;
+    if (kernel->properties & PROPERTY_PRIVATE_BUFFER) push_scratch_buffer(wave, &at);
     if (kernel->properties & PROPERTY_DISPATCH_POINTER) push64(wave, &at, launch->dispatch_packet);
     if (kernel->properties & PROPERTY_QUEUE_POINTER) push64(wave, &at, launch->queue);
     if (kernel->properties & PROPERTY_KERNARG_POINTER) push64(wave, &at, launch->kernarg);
     if (kernel->properties & PROPERTY_DISPATCH_ID) push64(wave, &at, launch->dispatch_id);
-    if (kernel->properties & PROPERTY_FLAT_SCRATCH) at += 2;
-    if (kernel->properties & PROPERTY_PRIVATE_SIZE) wave->s[at++] = kernel->private_bytes;
+    if (kernel->properties & PROPERTY_FLAT_SCRATCH) push64(wave, &at, (uint64_t)(uintptr_t)group->scratch);
+    if (kernel->properties & PROPERTY_PRIVATE_SIZE) wave->s[at++] = launch->private_bytes;
+    if (ready_scratch) {
+        uint32_t flat = AMD_FLAT_SCRATCH;
+        push64(wave, &flat, (uint64_t)(uintptr_t)wave->scratch);
+    }
     if (launch->program->target->major >= 12) {
         wave->s[TTMP_GROUP_X] = group->id[0];
         wave->s[TTMP_GROUP_YZ] = group->id[1] | group->id[2] << 16;
@@ -51,6 +71,8 @@ static void scalars_start(amd_wave *wave) {
     for (uint32_t i = 0; i < 3; i++) {
         if (kernel->rsrc2 >> (RSRC2_GROUP_ID + i) & 1) wave->s[at++] = group->id[i];
     }
+    if (kernel->rsrc2 >> RSRC2_GROUP_INFO & 1) wave->s[at++] = 0;
+    if (!ready_scratch && (kernel->rsrc2 >> RSRC2_PRIVATE_SEGMENT & 1)) wave->s[at] = wave->number * scratch_size(wave);
 }
 
 static void vectors_start(amd_wave *wave) {
@@ -86,6 +108,7 @@ static void wave_start(amd_group *group, uint32_t number) {
     const amd_launch *launch = group->launch;
     amd_wave *wave = &group->waves[number];
     uint32_t(*vectors)[AMD_LANES] = wave->v;
+    size_t scratch_used = wave->scratch_used;
     memset(wave, 0xb5, sizeof *wave); /* so do scalar ones */
     wave->group = group;
     wave->program = launch->program;
@@ -104,6 +127,9 @@ static void wave_start(amd_group *group, uint32_t number) {
     uint64_t exec = left >= wave->lanes ? wave->all : (1ull << left) - 1;
     wave->s[AMD_EXEC] = (uint32_t)exec;
     wave->s[AMD_EXEC + 1] = (uint32_t)(exec >> 32);
+    wave->scratch = group->scratch ? group->scratch + (size_t)number * scratch_size(wave) : NULL;
+    wave->scratch_used = 0;
+    if (wave->scratch) memset(wave->scratch, 0xb5, scratch_used); /* and so does scratch */
     scalars_start(wave);
     vectors_start(wave);
 }
@@ -199,9 +225,12 @@ bool amd_group_new(amd_group *group, const amd_launch *launch, sim_report *repor
     group->waves = calloc(group->wave_count, sizeof *group->waves);
     group->shared = calloc(1, launch->group_bytes + 1);
     group->shadow = calloc(launch->group_bytes + 1, sizeof *group->shadow);
+    size_t scratch = (size_t)(launch->private_bytes + 3) / 4 * 4 * lanes * group->wave_count;
+    if (scratch) group->scratch = malloc(scratch);
+    if (group->scratch) memset(group->scratch, 0xb5, scratch);
     for (uint32_t i = 0; group->waves && i < group->wave_count; i++)
         group->waves[i].v = aligned_alloc(64, AMD_VECTORS * sizeof *group->waves[i].v);
-    bool good = group->waves && group->shared && group->shadow;
+    bool good = group->waves && group->shared && group->shadow && (group->scratch || !scratch);
     for (uint32_t i = 0; good && i < group->wave_count; i++)
         good = group->waves[i].v != NULL;
     return good;
@@ -233,5 +262,6 @@ void amd_group_free(amd_group *group) {
         free(group->waves[i].v);
     free(group->waves);
     free(group->shared);
+    free(group->scratch);
     free(group->shadow);
 }

@@ -72,10 +72,11 @@ static bool shape_check(const amd_launch *launch, sim_report *report) {
                  launch->kernel->name, launch->group[i], launch->grid[i], i);
         return false;
     }
-    if (launch->group_bytes >= launch->kernel->group_bytes && !launch->kernel->private_bytes) return true;
+    const amd_kernel *kernel = launch->kernel;
+    if (launch->group_bytes >= kernel->group_bytes && launch->private_bytes >= kernel->private_bytes) return true;
     *report = (sim_report){.kind = SIM_FAULT_ILLEGAL};
-    snprintf(report->text, sizeof report->text, "launch of %s: %u bytes of LDS of %u, %u private bytes of 0",
-             launch->kernel->name, launch->group_bytes, launch->kernel->group_bytes, launch->kernel->private_bytes);
+    snprintf(report->text, sizeof report->text, "launch of %s: %u bytes of LDS of %u, %u private bytes of %u",
+             kernel->name, launch->group_bytes, kernel->group_bytes, launch->private_bytes, kernel->private_bytes);
     return false;
 }
 

@@ -52,16 +52,12 @@ static bool shadow_check(amd_wave *wave, const amd_op *op, uint32_t lane, uint32
 uint8_t *amd_shared_at(amd_wave *wave, const amd_op *op, uint32_t lane, uint32_t address, uint32_t size,
                        amd_access access) {
     amd_group *group = wave->group;
-    uint32_t alignment = size >= 4 ? 4 : size;
     if (address > group->shared_bytes || size > group->shared_bytes - address) {
         amd_fault(wave, op, SIM_FAULT_OUT_OF_BOUNDS, lane, address, "LDS %s of %u bytes, there are %u",
                   access == AMD_READ ? "load" : "store", size, group->shared_bytes);
         return NULL;
     }
-    if (address % alignment) {
-        amd_fault(wave, op, SIM_FAULT_MISALIGNED, lane, address, "LDS, %u bytes", size);
-        return NULL;
-    }
+    if (!amd_aligned(wave, op, lane, address, size)) return NULL;
     return shadow_check(wave, op, lane, address, size, access) ? group->shared + address : NULL;
 }
 

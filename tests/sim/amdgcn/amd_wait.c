@@ -12,11 +12,14 @@ static bool is_vector_memory(amd_counter counter) {
 }
 
 /* Instructions whose results come in the order of issue. Scalar loads are in order with nothing. */
-static bool in_order(amd_counter a, amd_counter b) {
-    return a != AMD_COUNTER_SM && (a == b || (is_vector_memory(a) && is_vector_memory(b)));
+static bool in_order(const amd_flight *a, const amd_flight *b) {
+    amd_counter first = (amd_counter)a->counter, second = (amd_counter)b->counter;
+    if (a->alone || b->alone || first == AMD_COUNTER_SM) return false;
+    return first == second || (is_vector_memory(first) && is_vector_memory(second));
 }
 
-void amd_issue(amd_wave *wave, const amd_op *op, amd_counter counter, const amd_operand *result, uint64_t lanes) {
+static void issue(amd_wave *wave, const amd_op *op, amd_counter counter, const amd_operand *result, uint64_t lanes,
+                  bool alone) {
     if (wave->flight_count == AMD_FLIGHTS) {
         /* More than the counters hold: the hardware waits for the oldest. */
         memmove(wave->flights, wave->flights + 1, (AMD_FLIGHTS - 1) * sizeof *wave->flights);
@@ -29,7 +32,18 @@ void amd_issue(amd_wave *wave, const amd_op *op, amd_counter counter, const amd_
         .index = result ? result->index : 0,
         .count = result ? result->count : 0,
         .lanes = lanes,
+        .alone = alone,
     };
+}
+
+void amd_issue(amd_wave *wave, const amd_op *op, amd_counter counter, const amd_operand *result, uint64_t lanes) {
+    issue(wave, op, counter, result, lanes, false);
+}
+
+void amd_issue_flat(amd_wave *wave, const amd_op *op, const amd_operand *result, uint64_t lanes) {
+    bool alone = wave->program->target->major == 9;
+    issue(wave, op, result ? AMD_COUNTER_VM_LOAD : AMD_COUNTER_VM_STORE, result, lanes, alone);
+    issue(wave, op, AMD_COUNTER_DS, result, lanes, alone);
 }
 
 /* An instruction is surely done if even with all others done that may be, so many would be left that the counter could
@@ -41,8 +55,7 @@ void amd_wait(amd_wave *wave, uint32_t counters, uint32_t limit) {
         amd_counter counter = (amd_counter)wave->flights[i].counter;
         uint32_t left = 1;
         for (uint32_t j = i + 1; j < wave->flight_count; j++)
-            left +=
-                (counters >> wave->flights[j].counter & 1) && in_order(counter, (amd_counter)wave->flights[j].counter);
+            left += (counters >> wave->flights[j].counter & 1) && in_order(&wave->flights[i], &wave->flights[j]);
         stays[i] = !(counters >> counter & 1) || left <= limit;
     }
     for (uint32_t i = 0; i < wave->flight_count; i++) {
@@ -57,7 +70,7 @@ static bool harmless(const amd_wave *wave, const amd_op *op, const amd_operand *
     bool across = op->dpp || op->operand[0].kind == AMD_OPERAND_SCALAR;
     if (flight->kind == AMD_OPERAND_VECTOR && !across && !(flight->lanes & amd_exec(wave))) return true;
     return op->class == AMD_CLASS_MEMORY && operand == op->operand && op->run == flight->op->run &&
-           in_order((amd_counter)flight->counter, (amd_counter)flight->counter);
+           in_order(flight, flight);
 }
 
 void amd_check_flights(amd_wave *wave, const amd_op *op) {

@@ -24,6 +24,7 @@ typedef struct amd_flight {
     const amd_op *op;
     uint8_t counter;
     uint8_t kind; /* amd_operand_kind of the result; NONE for a store */
+    bool alone;   /* it is done before or after what was issued with it, as flat accesses of gfx9 are */
     uint16_t index, count;
     uint64_t lanes;
 } amd_flight;
@@ -37,6 +38,8 @@ struct amd_wave {
     const amd_program *program;
     uint32_t (*v)[AMD_LANES]; /* AMD_VECTORS registers */
     uint32_t s[AMD_SCALARS];  /* VCC and EXEC stand in it; read EXEC with amd_exec */
+    uint8_t *scratch;         /* the launch's private_bytes for each lane, dword by dword: amd_scratch.c; or NULL */
+    size_t scratch_used;      /* bytes of it that were stored to */
     bool scc;
     uint32_t mode; /* the MODE register: rounding, denormals, DX10_CLAMP, IEEE */
     uint32_t pc;   /* op that is running; what a branch changes is next */
@@ -66,10 +69,12 @@ typedef struct amd_group {
     uint32_t wave_count;
     uint8_t *shared; /* LDS */
     uint32_t shared_bytes;
+    uint8_t *scratch; /* of all waves, one after the other */
     amd_shadow *shadow;
     uint32_t epoch; /* barriers so far, + 1 */
     uint64_t random;
     uint64_t instructions;
+    uint64_t clock;    /* how often a wave asked for the time */
     sim_region region; /* the last one found */
     sim_counters counters;
     sim_report *report; /* its kind is SIM_FAULT_NONE until something is wrong */
@@ -142,10 +147,21 @@ void amd_write_mask(amd_wave *wave, const amd_operand *operand, uint64_t mask);
 /* Runs both halves of a VOPD instruction: both read before either writes. */
 void amd_run_dual(amd_wave *wave, const amd_op *op);
 
+/* Registers of s_getreg and s_setreg. */
+typedef enum amd_hwreg {
+#define AMD_HWREG(name, readable, writable) AMD_HWREG_##name,
+#include "tests/sim/amdgcn/amd_hwreg.def"
+} amd_hwreg;
+
+/* The ISA's numbers of flat addresses: what their upper halves say. */
+enum { AMD_APERTURE_SHARED = 0x10000, AMD_APERTURE_PRIVATE = 0x20000 };
+
 /* ---- Waits: amd_wait.c ---- */
 
 /* Notes that an instruction was issued whose result, operand (NULL for a store), is not there before a wait. */
 void amd_issue(amd_wave *wave, const amd_op *op, amd_counter counter, const amd_operand *result, uint64_t lanes);
+/* The same of a flat access, which may go to memory or to LDS and counts as both. */
+void amd_issue_flat(amd_wave *wave, const amd_op *op, const amd_operand *result, uint64_t lanes);
 /* The counters of the set (a bit for each) have come down to limit, taken together. */
 void amd_wait(amd_wave *wave, uint32_t counters, uint32_t limit);
 /* Reports if an operand of op touches a register that is in flight. */

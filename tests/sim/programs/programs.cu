@@ -1,6 +1,19 @@
-// CUDA C of the usual kinds, for tests/sim/ptx_programs_test.c, which has the same kernels on the host. The PTX beside
-// it was written by scripts/sim_programs.sh: by nvcc and by clang, each without and with optimisation.
-#if defined(__clang__)
+// CUDA C and HIP of the usual kinds, for tests/sim/ptx_programs_test.c and tests/sim/amdgcn_programs_test.c, which have the
+// same kernels on the host. The PTX and the HSACO beside it were written by scripts/sim_programs.sh: PTX by nvcc and by
+// clang, HSACO by clang, each without and with optimisation.
+#if defined(__HIP__)
+#define __global__ __attribute__((global))
+#define __device__ __attribute__((device))
+#define __shared__ __attribute__((shared))
+#define __constant__ __attribute__((constant))
+#define THREAD      __builtin_amdgcn_workitem_id_x()
+#define THREAD_Y    __builtin_amdgcn_workitem_id_y()
+#define THREADS     __builtin_amdgcn_workgroup_size_x()
+#define BLOCK       __builtin_amdgcn_workgroup_id_x()
+#define BLOCK_Y     __builtin_amdgcn_workgroup_id_y()
+#define ADD(at, by) __hip_atomic_fetch_add((at), (by), __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT)
+#define __popc(v)   __builtin_popcount(v)
+#elif defined(__clang__)
 #define __global__ __attribute__((global))
 #define __device__ __attribute__((device))
 #define __shared__ __attribute__((shared))
@@ -27,6 +40,24 @@
 
 typedef unsigned int uint;
 typedef unsigned char byte;
+
+#if defined(__HIP__)
+__device__ inline void __syncthreads() {
+    __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+    __builtin_amdgcn_s_barrier();
+    __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+}
+
+// Shuffles of 32 lanes, whatever the wave's size; a lane without a partner keeps its value.
+__device__ inline int shuffle(int value, uint lane, uint from) {
+    return __builtin_amdgcn_ds_bpermute((int)((lane / 32 == from / 32 ? from : lane) * 4), value);
+}
+__device__ inline uint lane_of_wave() { return __builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0)); }
+__device__ inline uint UP(uint v, uint by) { return (uint)shuffle((int)v, lane_of_wave(), lane_of_wave() - by); }
+__device__ inline float DOWN_F(float v, uint by) {
+    return __builtin_bit_cast(float, shuffle(__builtin_bit_cast(int, v), lane_of_wave(), lane_of_wave() + by));
+}
+#endif
 
 // The sum of each block's THREADS numbers.
 extern "C" __global__ void reduce(const float *in, float *out, uint n) {

@@ -1,0 +1,191 @@
+/* Global memory: the checks of an access, and the requests of a whole wave. */
+#include "tests/sim/amdgcn/amd_memory.h"
+#include <string.h>
+
+/* ---- Checks ---- */
+
+static bool image_find(const amd_program *program, uint64_t address, sim_region *region) {
+    uint64_t base = (uint64_t)(uintptr_t)program->image;
+    *region = (sim_region){base, program->image_size, NULL, true};
+    return address >= base && address - base < program->image_size;
+}
+
+/* The region of an address: kernel arguments end where the kernel's do, whatever lies behind them. */
+static bool region_find(amd_group *group, uint64_t address) {
+    const amd_launch *launch = group->launch;
+    sim_region *region = &group->region;
+    if (address - region->base < region->size) return true;
+    if (address - launch->kernarg < launch->kernel->kernarg_bytes) {
+        *region = (sim_region){launch->kernarg, launch->kernel->kernarg_bytes, NULL, true};
+        return true;
+    }
+    enum { PACKET_BYTES = 64 };
+    if (address - launch->dispatch_packet < PACKET_BYTES) {
+        *region = (sim_region){launch->dispatch_packet, PACKET_BYTES, NULL, true};
+        return true;
+    }
+    return image_find(launch->program, address, region) || launch->find(launch->find_context, address, region);
+}
+
+static bool all_written(const uint8_t *written, uint64_t at, uint64_t size) {
+    for (uint64_t end = at + size; at < end;) {
+        if (at % 8 == 0 && end - at >= 8) {
+            if (__atomic_load_n(&written[at / 8], __ATOMIC_RELAXED) != 0xff) return false;
+            at += 8;
+        } else {
+            if (!(__atomic_load_n(&written[at / 8], __ATOMIC_RELAXED) >> at % 8 & 1)) return false;
+            at++;
+        }
+    }
+    return true;
+}
+
+static void mark_written(uint8_t *written, uint64_t at, uint64_t size) {
+    for (uint64_t end = at + size; at < end;) {
+        uint64_t bits = 8 - at % 8 < end - at ? 8 - at % 8 : end - at;
+        uint8_t mask = (uint8_t)(((1u << bits) - 1) << at % 8);
+        if ((__atomic_load_n(&written[at / 8], __ATOMIC_RELAXED) & mask) != mask)
+            __atomic_fetch_or(&written[at / 8], mask, __ATOMIC_RELAXED);
+        at += bits;
+    }
+}
+
+uint8_t *amd_global_at(amd_wave *wave, const amd_op *op, uint32_t lane, uint64_t address, uint32_t size, bool store) {
+    amd_group *group = wave->group;
+    sim_region *region = &group->region;
+    if (!region_find(group, address) || size > region->size - (address - region->base)) {
+        amd_fault(wave, op, SIM_FAULT_OUT_OF_BOUNDS, lane, address, "%s of %u bytes", store ? "store" : "load", size);
+        return NULL;
+    }
+    uint64_t offset = address - region->base;
+    if (store && region->constant) {
+        amd_fault(wave, op, SIM_FAULT_STORE_TO_CONSTANT, lane, address, "store of %u bytes", size);
+        return NULL;
+    }
+    if (!store && region->written && !all_written(region->written, offset, size)) {
+        amd_fault(wave, op, SIM_FAULT_UNINITIALISED, lane, address, "load of %u bytes", size);
+        return NULL;
+    }
+    if (store && region->written) mark_written(region->written, offset, size);
+    return (uint8_t *)(uintptr_t)address;
+}
+
+bool amd_aligned(amd_wave *wave, const amd_op *op, uint32_t lane, uint64_t address, uint32_t size) {
+    uint32_t alignment = size >= 4 ? 4 : size;
+    if (address % alignment == 0 || wave->group->launch->unaligned) return true;
+    amd_fault(wave, op, SIM_FAULT_MISALIGNED, lane, address, "%u bytes", size);
+    return false;
+}
+
+/* ---- Requests ---- */
+
+void amd_request_settle(const amd_wave *wave, amd_request *made) {
+    uint64_t apart = 0;
+    made->contiguous = made->exec == wave->all;
+    if (!made->contiguous) return;
+    for (uint32_t l = 0; l < wave->lanes; l++)
+        apart |= made->address[l] ^ (made->address[0] + (uint64_t)l * made->size);
+    made->contiguous = !apart;
+}
+
+void amd_request_make(const amd_wave *wave, const amd_op *op, const amd_operand *vector, const amd_operand *base,
+                      amd_request *made) {
+    bool scalar = base && base->kind == AMD_OPERAND_SCALAR;
+    uint64_t constant = (scalar ? amd_read64(wave, base) : 0) + (uint64_t)(int64_t)op->offset;
+    made->exec = amd_exec(wave);
+    made->size = amd_memory_bytes(op);
+    if (vector->kind != AMD_OPERAND_VECTOR) {
+        for (uint32_t l = 0; l < AMD_LANES; l++)
+            made->address[l] = constant;
+    } else if (scalar) {
+        const uint32_t *low = wave->v[vector->index];
+        for (uint32_t l = 0; l < AMD_LANES; l++)
+            made->address[l] = constant + low[l];
+    } else {
+        const uint32_t *low = wave->v[vector->index], *high = wave->v[vector->index + 1];
+        for (uint32_t l = 0; l < AMD_LANES; l++)
+            made->address[l] = constant + (low[l] | (uint64_t)high[l] << 32);
+    }
+    amd_request_settle(wave, made);
+}
+
+/* The 32-byte sectors that a request touches. Lanes mostly go upwards, so a sector is looked for from the last back. */
+static uint32_t sectors_count(const amd_wave *wave, const amd_request *made) {
+    uint64_t seen[AMD_LANES * 2];
+    uint32_t count = 0;
+    if (made->contiguous) {
+        uint64_t end = made->address[0] + (uint64_t)made->size * wave->lanes - 1;
+        return (uint32_t)(end / 32 - made->address[0] / 32 + 1);
+    }
+    for (uint64_t rest = made->exec; rest; rest &= rest - 1) {
+        uint64_t at = made->address[__builtin_ctzll(rest)];
+        for (uint64_t sector = at / 32; sector <= (at + made->size - 1) / 32; sector++) {
+            uint32_t i = count;
+            while (i && seen[i - 1] != sector)
+                i--;
+            if (!i) seen[count++] = sector;
+        }
+    }
+    return count;
+}
+
+static void request_count(amd_wave *wave, const amd_request *made, bool store) {
+    sim_counters *counters = &wave->group->counters;
+    uint64_t bytes = (uint64_t)__builtin_popcountll(made->exec) * made->size;
+    if (!made->exec) return;
+    counters->global_requests++;
+    counters->global_sectors += sectors_count(wave, made);
+    *(store ? &counters->global_written_bytes : &counters->global_read_bytes) += bytes;
+}
+
+/* Checks a contiguous request as one access. False without a fault: look at each lane. */
+static bool whole_fits(amd_wave *wave, const amd_op *op, const amd_request *made, bool store) {
+    amd_group *group = wave->group;
+    uint64_t size = (uint64_t)made->size * wave->lanes, alignment = made->size >= 4 ? 4 : made->size;
+    if (!made->contiguous || made->address[0] % alignment || !region_find(group, made->address[0])) return false;
+    const sim_region *region = &group->region;
+    uint64_t offset = made->address[0] - region->base;
+    if (size > region->size - offset || (store && region->constant)) return false;
+    if (!store && region->written && !all_written(region->written, offset, size)) return false;
+    return amd_global_at(wave, op, 0, made->address[0], (uint32_t)size, store) != NULL;
+}
+
+/* The bytes of a lane, after every check; NULL after a fault. */
+static uint8_t *lane_at(amd_wave *wave, const amd_op *op, const amd_request *made, uint32_t lane, bool store) {
+    if (!amd_aligned(wave, op, lane, made->address[lane], made->size)) return NULL;
+    return amd_global_at(wave, op, lane, made->address[lane], made->size, store);
+}
+
+bool amd_request_load(amd_wave *wave, const amd_op *op, const amd_request *made, const amd_operand *to) {
+    request_count(wave, made, false);
+    bool checked = whole_fits(wave, op, made, false);
+    if (checked && made->size == 4) {
+        memcpy(wave->v[to->index], (const void *)(uintptr_t)made->address[0], (size_t)wave->lanes * 4);
+        return true;
+    }
+    for (uint64_t rest = made->exec; rest; rest &= rest - 1) {
+        uint32_t l = (uint32_t)__builtin_ctzll(rest);
+        const uint8_t *bytes = (const uint8_t *)(uintptr_t)made->address[l];
+        if (!checked) bytes = lane_at(wave, op, made, l, false);
+        if (!bytes) return false;
+        amd_lane_put(wave, op, to, l, bytes);
+    }
+    return true;
+}
+
+bool amd_request_store(amd_wave *wave, const amd_op *op, const amd_request *made, const amd_operand *from) {
+    request_count(wave, made, true);
+    bool checked = whole_fits(wave, op, made, true);
+    if (checked && made->size == 4) {
+        memcpy((void *)(uintptr_t)made->address[0], wave->v[from->index], (size_t)wave->lanes * 4);
+        return true;
+    }
+    for (uint64_t rest = made->exec; rest; rest &= rest - 1) {
+        uint32_t l = (uint32_t)__builtin_ctzll(rest);
+        uint8_t *bytes = (uint8_t *)(uintptr_t)made->address[l];
+        if (!checked) bytes = lane_at(wave, op, made, l, true);
+        if (!bytes) return false;
+        amd_lane_get(wave, op, from, l, bytes);
+    }
+    return true;
+}
