@@ -176,6 +176,13 @@ SIM_ARITHMETIC := tests/sim/core/sim_float.c tests/sim/core/sim_space.c tests/si
 $(filter $(OUT)/tests/sim/%,$(TEST_PROGRAMS)): $(patsubst %.c,$(OBJ)/%.o,$(sort $(wildcard tests/sim/ptx/*.c tests/sim/amdgcn/*.c) \
 	$(SIM_ARITHMETIC)))
 
+# What the mutants of AMD images are made from.
+INSTRUCTIONS := $(OUT)/tests/sim/mutants/instructions
+$(INSTRUCTIONS): $(patsubst %.c,$(OBJ)/%.o,tests/sim/mutants/instructions.c $(sort $(wildcard tests/sim/amdgcn/*.c)) \
+	tests/sim/core/sim_float.c tests/sim/core/sim_space.c)
+	@mkdir -p $(@D)
+	$(CC) -o $@ $^ $(KILN_LDFLAGS) -lm
+
 # One of the fuzzed parsers is the command line's.
 $(OUT)/tests/fuzz/replay_test: $(OBJ)/loader/cli/npy.o
 
@@ -192,7 +199,7 @@ $(OUT)/tests/run: $(OBJ)/tests/run.o
 	$(CC) -o $@ $^ $(KILN_LDFLAGS)
 
 .PHONY: test-programs unit-tests
-test-programs unit-tests: $(TEST_PROGRAMS) $(OUT)/tests/run
+test-programs unit-tests: $(TEST_PROGRAMS) $(OUT)/tests/run $(INSTRUCTIONS)
 
 # A make of the parts that a goal needs after scripts/deps.sh has had its say: as parallel as asked for, or as can be.
 SUBMAKE = $(MAKE) --no-print-directory config=$(config) $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
@@ -207,6 +214,14 @@ check: ## build everything and run every test; installs what is missing when run
 run-tests: $(OUT)/tests/run
 	@KILN_BUILD=$(CURDIR)/$(OUT) KILN_CONFIG=$(config) CC='$(CC)' $(OUT)/tests/run -j $(JOBS) -d $(OUT)/tests/log \
 		$(TESTS:%=-o %) $(TEST_PROGRAMS) $(TEST_SCRIPTS)
+
+## MUTANTS: only the images whose file name this pattern matches: make check-mutants MUTANTS='softmax_f32.sm_90'
+MUTANTS ?=
+.PHONY: check-mutants
+check-mutants: ## change each barrier, wait and comparison of the images, one at a time: a test must notice. Takes hours
+	@scripts/deps.sh check
+	@$(SUBMAKE) sim test-programs
+	@KILN_BUILD=$(CURDIR)/$(OUT) JOBS=$(JOBS) scripts/mutants.sh run '$(MUTANTS)'
 
 .PHONY: demo
 demo: ## the main job on this machine: find its devices and run softmax on the best
@@ -262,9 +277,10 @@ fuzz-coverage: ## the lines of each parser that its committed inputs reach; fail
 .PHONY: sim
 sim: ## both simulated drivers, under their own names, in build/sim
 
-sim_objects = $(patsubst %.c,$(OBJ)/%.o,$(sort $(wildcard tests/sim/core/*.c tests/sim/$(1)/*.c $(SIM_ROOMS_$(1)))))
-# What each driver executes launches with, and what it takes from the library.
-SIM_ROOMS_cuda := tests/sim/ptx/*.c loader/image/sha256.c
+sim_objects = $(patsubst %.c,$(OBJ)/%.o,$(sort $(wildcard tests/sim/core/*.c tests/sim/$(1)/*.c $(SIM_ROOMS_$(1)) \
+	loader/image/sha256.c)))
+# What each driver executes launches with.
+SIM_ROOMS_cuda := tests/sim/ptx/*.c
 SIM_ROOMS_rocm := tests/sim/amdgcn/*.c
 
 # Interpreters are always optimised: their tests would take minutes otherwise.

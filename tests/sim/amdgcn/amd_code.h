@@ -180,6 +180,10 @@ amd_program *amd_program_of_code(const void *code, size_t size, const char *proc
                                  char *why, size_t why_size);
 void amd_program_free(amd_program *program);
 
+/* Puts another instruction in the place of the one at an address of the image: its text, as LLVM writes it, which must
+ * live as long as the program. Not for branches, nor for waits, whose numbers are read from the code. */
+bool amd_program_replace(amd_program *program, uint64_t address, const char *text, char *why, size_t why_size);
+
 /* The kernel of a name, without ".kd", or NULL. */
 const amd_kernel *amd_program_find(const amd_program *program, const char *name);
 

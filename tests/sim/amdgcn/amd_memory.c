@@ -16,6 +16,12 @@ static void scalar_put(amd_wave *wave, const amd_op *op, const uint8_t *bytes, u
     *to = value;
 }
 
+/* Arguments are no data of the kernel's: reading them is not counted. */
+static bool in_kernarg(const amd_wave *wave, uint64_t address) {
+    const amd_launch *launch = wave->group->launch;
+    return address - launch->kernarg < launch->kernel->kernarg_bytes;
+}
+
 void amd_run_s_load(amd_wave *wave, const amd_op *op) {
     uint32_t size = amd_memory_bytes(op);
     uint64_t address = amd_read64(wave, &op->operand[1]) + (uint64_t)(int64_t)op->offset;
@@ -26,7 +32,7 @@ void amd_run_s_load(amd_wave *wave, const amd_op *op) {
     const uint8_t *bytes = amd_global_at(wave, op, AMD_LANES, address, size, false);
     if (!bytes) return;
     scalar_put(wave, op, bytes, size);
-    wave->group->counters.global_read_bytes += size;
+    if (!in_kernarg(wave, address)) wave->group->counters.global_read_bytes += size;
     amd_issue(wave, op, AMD_COUNTER_SM, &op->operand[0], ~0ull);
 }
 

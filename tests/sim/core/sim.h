@@ -12,6 +12,7 @@
  *   KILN_SIM_UNALIGNED       AMD: 1 lets loads and stores stand anywhere, as ROCm does (the default is a fault)
  *   KILN_SIM_BUDGET          instructions of warps after which a block is endless (the default is 2^28)
  *   KILN_SIM_MATRIX          how matrix instructions add: exact (the default), sequential, truncating; see sim_sum.h
+ *   KILN_SIM_MUTANT          "SHA256 PLACE TEXT": in the image with that digest another instruction stands at the place
  *
  * Every function of a driver begins with sim_enter and holds the simulator's lock (recursive, one for the driver) while
  * it touches state. At exit, objects that are still live and violations are reported on standard error. */
@@ -52,6 +53,10 @@ int32_t sim_enter(const char *function);
 
 /* Reports a breach of the driver's rules: counted, and written to standard error. */
 void sim_violation(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* What KILN_SIM_MUTANT has to stand in this image instead of what is there, and the place of it: a line of PTX, an
+ * address of machine code; NULL if it is about another image. Says so on standard error. Valid as the setting is. */
+const char *sim_mutant(const void *image, size_t size, uint64_t *out_place);
 
 /* ---- Objects: what a handle points to ---- */
 

@@ -6,6 +6,16 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Decodes a code object, or its mutant. */
+static amd_program *object_load(const sim_reader *reader, const char *processor, char *why, size_t why_size) {
+    uint64_t address;
+    const char *text = sim_mutant(reader->bytes, reader->size, &address);
+    amd_program *program = amd_program_load(reader->bytes, reader->size, processor, why, why_size);
+    if (!text || !program || amd_program_replace(program, address, text, why, why_size)) return program;
+    amd_program_free(program);
+    return NULL;
+}
+
 kiln__hsa_status sim_rocm_program_load(sim_executable *executable) {
     static bool told;
     char why[512];
@@ -18,8 +28,7 @@ kiln__hsa_status sim_rocm_program_load(sim_executable *executable) {
         return KILN__HSA_STATUS_SUCCESS;
     }
     if (!sim_rocm_target(executable->device, &target)) return SIM_HSA_ERROR_INVALID_AGENT;
-    executable->program =
-        amd_program_load(executable->reader->bytes, executable->reader->size, target.processor, why, sizeof why);
+    executable->program = object_load(executable->reader, target.processor, why, sizeof why);
     if (!executable->program) {
         sim_violation("code object for %s: %s", target.processor, why);
         return SIM_HSA_ERROR_INVALID_CODE_OBJECT;

@@ -1,0 +1,143 @@
+#!/bin/bash
+# Removes or alters, one at a time, each barrier, wait, fence and integer comparison of the images that ship, and runs the
+# operator's own test and that of the counters on a simulated device against each such mutant. A test must fail, or the
+# simulated device complain; else the mutant stands in tests/sim/mutants/harmless with the reason why it changes nothing.
+#
+#   mutants.sh list [REGEX]               the mutants of the images whose file name matches, a line each
+#   mutants.sh run [REGEX]                runs them all
+#   mutants.sh sample COUNT SEED [REGEX]  runs so many that are not listed as harmless, drawn by the seed
+#
+# Reads KILN_BUILD (a build with its test programs and build/sim) and JOBS. A line is IMAGE, DEVICE, the place (a line of
+# PTX, an address of machine code) with the edit, the instruction, and what stands there instead, between tabs. Survivors
+# that are not listed, listed ones that a test notices, and unchanged images that fail are named, and the exit status is 1.
+set -eu
+shopt -s extglob
+cd "$(dirname "$0")/.."
+build=${KILN_BUILD:-build}
+jobs=${JOBS:-$(nproc)}
+# What must notice, OP being the operator; instructions of a block after which it is endless.
+tests='ops/OP_test sim/counters_test'
+budget=20000000
+
+# Each image that a simulated device executes: operator, file, device. A family's image runs on a member of it.
+images() {
+    local op target
+    for op in $(scripts/targets.sh operators); do
+        for file in embedded/"$op"/*.ptx embedded/"$op"/*.hsaco; do
+            target=${file##*/}
+            target=${target#*.}
+            target=${target%.*}
+            case $target in
+            gfx9-generic) target=gfx906 ;;
+            gfx10-1-generic) target=gfx1010 ;;
+            gfx10-3-generic) target=gfx1032 ;;
+            gfx11-generic) target=gfx1102 ;;
+            gfx12-generic) target=gfx1200 ;;
+            esac
+            echo "$op $file $target"
+        done
+    done
+}
+
+# Whether tests/sim/mutants/harmless has a line "PATTERN PLACE EDIT: reason" for it; a pattern is one of bash. An image
+# that is unchanged is harmless too.
+is_harmless() { # IMAGE PLACE-AND-EDIT
+    local pattern rest
+    [[ $2 == *unchanged ]] && return
+    while read -r pattern rest; do
+        # shellcheck disable=SC2053
+        [[ $1 == $pattern && ${rest%%:*} == "$2" ]] && return
+    done < <(grep -v '^#' tests/sim/mutants/harmless)
+    return 1
+}
+
+instructions() { # FILE DEVICE
+    case $1 in
+    *.ptx) awk '{ print FNR, $0 }' "$1" ;;
+    *) "$build"/tests/sim/mutants/instructions "$1" "$2" ;;
+    esac
+}
+
+list() { # REGEX
+    images | while read -r _ file device; do
+        [[ ${file##*/} =~ $1 ]] || continue
+        vendor=amd
+        [ "${file##*.}" = ptx ] && vendor=ptx
+        instructions "$file" "$device" | awk -v vendor=$vendor -f tests/sim/mutants/edits.awk |
+            sed "s|^|${file##*/}\t$device\t|"
+    done
+}
+
+# So many of the mutants that are read, in an order of the seed's.
+draw() { # COUNT SEED
+    local left=$1 image device place rest
+    sort | shuf --random-source=<(yes "$2") | while [ "$left" -gt 0 ] && IFS=$'\t' read -r image device place rest; do
+        is_harmless "$image" "$place" && continue
+        printf '%s\t%s\t%s\t%s\n' "$image" "$device" "$place" "$rest"
+        left=$((left - 1))
+    done
+}
+
+# Runs the tests on one mutant, up to the first sign of it. Prints the verdict in front of the line.
+one() { # LINE
+    local image device place instead op ordinal=rocm:0 digest output test pid status applied=0 sign=
+    IFS=$'\t' read -r image device place _ instead <<<"$1"
+    op=${image%%.*}
+    op=${op%_*}
+    [ "${image##*.}" = ptx ] && ordinal=cuda:0
+    digest=$(sha256sum <"embedded/$op/$image")
+    output=$(mktemp)
+    for test in $tests; do
+        KILN_SIM_MUTANT="${digest%% *} ${place% *} $instead" KILN_SIM_DEVICES=$device KILN_SIM_SEED=1 \
+            KILN_SIM_BUDGET=$budget KILN_TEST_DEVICES=$ordinal KILN_TEST_SEED=1 LD_LIBRARY_PATH=$build/sim \
+            CMOCKA_MESSAGE_OUTPUT=TAP stdbuf -oL timeout 600 "$build/tests/${test//OP/$op}" >"$output" 2>&1 &
+        pid=$!
+        while kill -0 $pid 2>/dev/null && ! grep -qE '^(sim:|not ok)' "$output"; do
+            sleep 0.1
+        done
+        kill $pid 2>/dev/null || true
+        wait $pid 2>/dev/null && status=0 || status=$?
+        grep -q '^mutant:' "$output" && applied=1
+        sign=$(grep -m 1 -E '^(sim:|not ok)' "$output" || true)
+        [ $status -eq 0 ] || break
+    done
+    rm -f "$output"
+    if [ $applied -eq 0 ]; then
+        echo "absent $1"
+    elif [ $status -ne 0 ]; then
+        echo "killed $1 # $sign"
+    else
+        echo "alive $1"
+    fi
+}
+
+# Reads mutants, runs them, and compares the verdicts with the list of the harmless ones.
+judge() {
+    local verdicts surprises verdict image place rest
+    verdicts=$(mktemp)
+    surprises=0
+    tr '\n' '\0' | xargs -0 -r -P "$jobs" -n 1 "$0" one >"$verdicts"
+    while IFS=$'\t' read -r image _ place rest; do
+        verdict=${image%% *}
+        image=${image#* }
+        if is_harmless "$image" "$place"; then
+            [ "$verdict" = alive ] && continue
+            echo "listed as harmless, and yet $verdict: $image $place $rest"
+        else
+            [ "$verdict" = killed ] && continue
+            echo "$verdict: $image $place $rest"
+        fi
+        surprises=$((surprises + 1))
+    done <"$verdicts"
+    echo "$(grep -c ^killed "$verdicts" || true) killed, $(grep -c ^alive "$verdicts" || true) alive, $surprises unexpected"
+    rm -f "$verdicts"
+    [ $surprises -eq 0 ]
+}
+
+case ${1-} in
+list) list "${2-}" ;;
+one) one "$2" ;; # for xargs
+run) list "${2-}" | judge ;;
+sample) list "${4-}" | draw "$2" "$3" | judge ;;
+*) sed -n '2,/^set/s/^# \{0,1\}//p' "$0" && exit 2 ;;
+esac

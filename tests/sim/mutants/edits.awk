@@ -1,0 +1,63 @@
+# Instructions to mutants. Reads lines "PLACE INSTRUCTION" of an image; writes "PLACE EDIT<tab>INSTRUCTION<tab>INSTEAD" for
+# each edit: a barrier, a wait or a fence is "removed", an integer comparison holds "always" or "never". The first
+# comparison is also put in its own place, "unchanged", which no test may notice. vendor is ptx or amd. Comparisons of
+# floating-point numbers guard no access and are left as they are.
+
+function edit(name, instead) {
+    printf "%s %s\t%s\t%s\n", place, name, text, instead
+}
+
+# Both edits of a comparison.
+function compare(always, never) {
+    if (!compared++) edit("unchanged", text)
+    edit("always", always)
+    edit("never", never)
+}
+
+# Whether a type of either vendor ("u32", "s64", "i16") is one of integers.
+function is_integer(type) {
+    return type ~ /^[busi](16|32|64)$/
+}
+
+{
+    place = $1
+    text = substr($0, index($0, " ") + 1)
+    gsub(/[ \t]+/, " ", text)
+    sub(/^ /, "", text)
+}
+
+# ---- PTX: "@%p1 setp.ge.u32 %p2, %r1, %r2;" ----
+
+vendor == "ptx" && text ~ /^(@!?%p[0-9]+ )?(bar|barrier|membar|fence)\./ { edit("removed", ";") }
+
+vendor == "ptx" && text ~ /^(@!?%p[0-9]+ )?setp\./ {
+    guard = match(text, /^@!?%p[0-9]+ /) ? substr(text, 1, RLENGTH) : ""
+    split(substr(text, length(guard) + 1), word, " ")
+    count = split(word[1], part, ".")
+    if (!is_integer(part[count])) next
+    if (count != 3 || word[2] !~ /^%p[0-9]+,$/) {
+        print "edits.awk: a comparison of unknown form: " text >"/dev/stderr"
+        failed = 1
+        exit
+    }
+    compare(guard "setp.eq.u32 " word[2] " 0, 0;", guard "setp.ne.u32 " word[2] " 0, 0;")
+}
+
+# ---- AMD: "v_cmp_ge_u32_e32 vcc, v0, v1", "v_cmpx_gt_u32_e64 v0, v1", "s_cmp_lg_u32 s0, 0" ----
+
+vendor == "amd" && text ~ /^(s_barrier|s_wait|buffer_inv|buffer_wb|buffer_gl[01]_inv|global_inv|global_wb)/ {
+    edit("removed", "s_nop 0")
+}
+
+vendor == "amd" && text ~ /^s_(cmp|bitcmp)/ { compare("s_cmp_eq_u32 0, 0", "s_cmp_lg_u32 0, 0") }
+
+vendor == "amd" && text ~ /^v_cmpx?_/ {
+    split(text, word, " ")
+    split(word[1], part, "_")
+    if (!is_integer(part[4])) next
+    # On gfx10 and later v_cmpx writes EXEC alone and has no result among its operands.
+    result = split(text, operand, ",") > 2 ? " " word[2] : ""
+    compare("v_" part[2] "_eq_u32_e64" result " 0, 0", "v_" part[2] "_ne_u32_e64" result " 0, 0")
+}
+
+END { exit failed }
