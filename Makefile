@@ -179,7 +179,7 @@ $(filter $(OUT)/tests/sim/%,$(TEST_PROGRAMS)): $(patsubst %.c,$(OBJ)/%.o,$(sort 
 # What the mutants of AMD images are made from.
 INSTRUCTIONS := $(OUT)/tests/sim/mutants/instructions
 $(INSTRUCTIONS): $(patsubst %.c,$(OBJ)/%.o,tests/sim/mutants/instructions.c $(sort $(wildcard tests/sim/amdgcn/*.c)) \
-	tests/sim/core/sim_float.c tests/sim/core/sim_space.c)
+	$(SIM_ARITHMETIC))
 	@mkdir -p $(@D)
 	$(CC) -o $@ $^ $(KILN_LDFLAGS) -lm
 
