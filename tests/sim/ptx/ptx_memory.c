@@ -52,11 +52,12 @@ static uint8_t *global_bounds(ptx_warp *warp, const ptx_op *op, uint32_t lane, u
     return (uint8_t *)(uintptr_t)address;
 }
 
+/* What was written is a bit for each byte. Blocks on several threads may share eight of them, so they are atomic. */
 static void mark_written(const sim_region *region, uint64_t address, uint64_t size) {
     if (!region->written) return;
     for (uint64_t at = address - region->base, end = at + size; at < end;) {
         if (at % 8 == 0 && end - at >= 8) {
-            region->written[at / 8] = 0xff;
+            __atomic_store_n(&region->written[at / 8], 0xff, __ATOMIC_RELAXED);
             at += 8;
             continue;
         }
@@ -69,11 +70,11 @@ static bool was_written(const sim_region *region, uint64_t address, uint64_t siz
     if (!region->written) return true;
     for (uint64_t at = address - region->base, end = at + size; at < end;) {
         if (at % 8 == 0 && end - at >= 8) {
-            if (region->written[at / 8] != 0xff) return false;
+            if (__atomic_load_n(&region->written[at / 8], __ATOMIC_RELAXED) != 0xff) return false;
             at += 8;
             continue;
         }
-        if (!(region->written[at / 8] >> at % 8 & 1)) return false;
+        if (!(__atomic_load_n(&region->written[at / 8], __ATOMIC_RELAXED) >> at % 8 & 1)) return false;
         at++;
     }
     return true;
