@@ -306,6 +306,8 @@ $(eval $(call SIM_RULE,cuda,libcuda.so.1,libcuda.map))
 $(eval $(call SIM_RULE,cuda,cuda-10/libcuda.so.1,libcuda-10.map))
 $(eval $(call SIM_RULE,cuda,cuda-9/libcuda.so.1,libcuda-9.map))
 $(eval $(call SIM_RULE,rocm,libhsa-runtime64.so.1,libhsa.map))
+# The same without the functions that ROCm 5 does not have.
+$(eval $(call SIM_RULE,rocm,rocm-5/libhsa-runtime64.so.1,libhsa-5.map))
 
 # ---- Examples: docs/examples/<name>.c is build/examples/<name> ------------------------------------------------------
 

@@ -11,6 +11,7 @@
 #define KILN__HSA_CONSTANTS(X)                                \
     X(STATUS_SUCCESS, 0)                                      \
     X(STATUS_INFO_BREAK, 1)                                   \
+    X(STATUS_ERROR, 0x1000)                                   \
     X(SYSTEM_INFO_VERSION_MAJOR, 0)                           \
     X(SYSTEM_INFO_VERSION_MINOR, 1)                           \
     X(SYSTEM_INFO_TIMESTAMP_FREQUENCY, 3)                     \
@@ -40,6 +41,7 @@
     X(EXECUTABLE_SYMBOL_INFO_KERNEL_OBJECT, 22)               \
     X(QUEUE_TYPE_MULTI, 0)                                    \
     X(QUEUE_FEATURE_KERNEL_DISPATCH, 1)                       \
+    X(AMD_QUEUE_INFO_AGENT, 0)                                \
     X(SIGNAL_CONDITION_LT, 2)                                 \
     X(WAIT_STATE_BLOCKED, 0)                                  \
     X(PACKET_TYPE_INVALID, 1)                                 \

@@ -86,7 +86,8 @@ typedef struct kiln__rocm_stream {
 kiln_status kiln__rocm_count(int32_t *out_count);
 kiln_status kiln__rocm_device_open(kiln_device *device, const kiln_device_options *options);
 void kiln__rocm_device_close(kiln_device *device);
-/* The runtime's handler of page faults: marks the device lost. On a thread of the runtime's. */
+/* The runtime's handler of page faults: marks the device lost; an error for agents that are no open device. On a thread
+ * of the runtime's. */
 kiln__hsa_status kiln__rocm_on_event(const kiln__hsa_event *event, void *data);
 
 /* rocm_agent.c: what the runtime says of an agent. */

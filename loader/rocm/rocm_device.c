@@ -23,15 +23,20 @@ static void list_remove(kiln__rocm_device *rocm) {
     pthread_mutex_unlock(&open_lock);
 }
 
-/* Every event that there is (page fault, hardware exception, memory error) leaves the agent's queues stopped. Success
- * tells the runtime not to abort the process. */
+/* Every event that there is (page fault, hardware exception, memory error) leaves the agent's queues stopped. The
+ * runtime asks each handler that was registered and aborts the process unless one of them answers with success: which
+ * is kiln's answer for its own devices alone, since nobody else would be told of the loss of another. */
 kiln__hsa_status kiln__rocm_on_event(const kiln__hsa_event *event, void *data) {
     (void)data;
+    kiln__hsa_status status = KILN__HSA_STATUS_ERROR;
     pthread_mutex_lock(&open_lock);
-    for (kiln__rocm_device *rocm = open_devices; rocm; rocm = rocm->next)
-        if (rocm->agent.handle == event->agent.handle) kiln__device_lose(rocm->device);
+    for (kiln__rocm_device *rocm = open_devices; rocm; rocm = rocm->next) {
+        if (rocm->agent.handle != event->agent.handle) continue;
+        kiln__device_lose(rocm->device);
+        status = KILN__HSA_STATUS_SUCCESS;
+    }
     pthread_mutex_unlock(&open_lock);
-    return KILN__HSA_STATUS_SUCCESS;
+    return status;
 }
 
 kiln_status kiln__rocm_count(int32_t *out_count) {

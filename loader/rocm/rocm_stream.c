@@ -54,6 +54,18 @@ kiln_status kiln__rocm_stream_open(kiln_device *device, uint32_t flags, kiln_str
     return stream_create(device, queue->queue, queue, timing, out_stream);
 }
 
+/* Later runtimes tell whose queue it is; with an older one a wrong queue is found out by the device. */
+static kiln_status check_agent(const kiln_device *device, kiln__hsa_queue *queue) {
+    const kiln__rocm_device *rocm = device->native;
+    kiln__hsa_agent agent = {0};
+    if (!kiln__hsa.queue_get_info) return KILN_OK;
+    KILN__HSA_TRY(queue_get_info, queue, KILN__HSA_AMD_QUEUE_INFO_AGENT, &agent);
+    if (!agent.handle) return kiln__hsa_fail_empty(kiln__hsa_names.queue_get_info);
+    KILN__REQUIRE(agent.handle == rocm->agent.handle,
+                  "kiln_stream_borrow: native is a queue of another agent: must be of rocm:%d's", device->info.ordinal);
+    return KILN_OK;
+}
+
 /* The application's queue keeps its profiling state, so kiln's events on it cannot be timed. */
 kiln_status kiln__rocm_stream_borrow(kiln_device *device, void *native, kiln_stream *out_stream) {
     kiln__hsa_queue *queue = native;
@@ -61,6 +73,7 @@ kiln_status kiln__rocm_stream_borrow(kiln_device *device, void *native, kiln_str
     KILN__REQUIRE(queue->base_address && queue->size && !(queue->size & (queue->size - 1)) &&
                       (queue->features & KILN__HSA_QUEUE_FEATURE_KERNEL_DISPATCH),
                   "kiln_stream_borrow: native is not a queue of kernel dispatches");
+    KILN__TRY(check_agent(device, queue));
     return stream_create(device, queue, NULL, false, out_stream);
 }
 

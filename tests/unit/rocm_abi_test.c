@@ -11,6 +11,12 @@
 #include <hsa/hsa.h>
 #include <hsa/hsa_ext_amd.h>
 
+/* Headers before version 1.5 lack what symbols.def calls optional: here it is as the later ones have it. */
+#if HSA_AMD_INTERFACE_VERSION_MAJOR == 1 && HSA_AMD_INTERFACE_VERSION_MINOR < 5
+enum { HSA_AMD_QUEUE_INFO_AGENT };
+hsa_status_t hsa_amd_queue_get_info(hsa_queue_t *queue, uint32_t attribute, void *value);
+#endif
+
 #define CONSTANT(name, value) _Static_assert((int)HSA_##name == (value), "HSA_" #name);
 KILN__HSA_CONSTANTS(CONSTANT)
 #undef CONSTANT

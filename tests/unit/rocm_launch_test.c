@@ -207,8 +207,22 @@ static void six_streams_share_four_queues(void **state) {
     rocm_assert_clean();
 }
 
-typedef uint32_t (*queue_create)(kiln__hsa_agent, uint32_t, uint32_t, kiln__hsa_queue_callback, void *, uint32_t,
-                                 uint32_t, kiln__hsa_queue **);
+/* The application's own queue. */
+static kiln__hsa_queue *queue_create(const kiln_device *device) {
+    kiln__hsa_status (*create)(kiln__hsa_agent, uint32_t, uint32_t, kiln__hsa_queue_callback, void *, uint32_t,
+                               uint32_t, kiln__hsa_queue **);
+    kiln__hsa_queue *queue = NULL;
+    *(void **)&create = dlsym(sim_library, "hsa_queue_create");
+    const kiln__rocm_device *rocm = device->native;
+    assert_int_equal(create(rocm->agent, 64, 0, NULL, NULL, UINT32_MAX, UINT32_MAX, &queue), 0);
+    return queue;
+}
+
+static void queue_destroy(kiln__hsa_queue *queue) {
+    kiln__hsa_status (*destroy)(kiln__hsa_queue *);
+    *(void **)&destroy = dlsym(sim_library, "hsa_queue_destroy");
+    assert_int_equal(destroy(queue), 0);
+}
 
 static void a_borrowed_queue_is_left_as_it_was(void **state) {
     (void)state;
@@ -216,14 +230,8 @@ static void a_borrowed_queue_is_left_as_it_was(void **state) {
     const kiln_kernel *scale = rocm_kernel(device, "scale");
     const scale_arguments arguments = arguments_of(3);
     const kiln_launch_config config = {.grid = {4}, .group = {64}};
-    kiln__hsa_queue *queue = NULL;
+    kiln__hsa_queue *queue = queue_create(device);
     kiln_stream stream;
-    queue_create create;
-    uint32_t (*destroy)(kiln__hsa_queue *);
-    *(void **)&create = dlsym(sim_library, "hsa_queue_create");
-    *(void **)&destroy = dlsym(sim_library, "hsa_queue_destroy");
-    const kiln__rocm_device *rocm = device->native;
-    assert_int_equal(create(rocm->agent, 64, 0, NULL, NULL, UINT32_MAX, UINT32_MAX, &queue), 0);
 
     assert_error(kiln_stream_borrow(device, NULL, &stream), KILN_ERROR_INVALID_ARGUMENT, "native is NULL");
     kiln__hsa_queue broken = *queue;
@@ -238,7 +246,23 @@ static void a_borrowed_queue_is_left_as_it_was(void **state) {
     assert_int_equal(sim.launches(), 200);
     assert_int_equal(sim.calls("hsa_amd_profiling_set_profiler_enabled"), 0);
     assert_int_equal(sim.live("queue"), 1);
-    assert_int_equal(destroy(queue), 0);
+    queue_destroy(queue);
+    kiln_device_close(device);
+    rocm_assert_clean();
+}
+
+static void a_queue_of_another_agent_is_no_queue_of_the_device(void **state) {
+    (void)state;
+    kiln_device *device = rocm_open(GFX90A), *other = rocm_open(GFX1030);
+    kiln__hsa_queue *queue = queue_create(other);
+    kiln_stream stream;
+    assert_error(kiln_stream_borrow(device, queue, &stream), KILN_ERROR_INVALID_ARGUMENT,
+                 "kiln_stream_borrow: native is a queue of another agent: must be of rocm:0's");
+    assert_null(stream.device);
+    assert_ok(kiln_stream_borrow(other, queue, &stream));
+    kiln_stream_close(&stream);
+    queue_destroy(queue);
+    kiln_device_close(other);
     kiln_device_close(device);
     rocm_assert_clean();
 }
@@ -254,6 +278,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test_setup(a_full_queue_is_waited_for, rocm_reset),
         cmocka_unit_test_setup(six_streams_share_four_queues, rocm_reset),
         cmocka_unit_test_setup(a_borrowed_queue_is_left_as_it_was, rocm_reset),
+        cmocka_unit_test_setup(a_queue_of_another_agent_is_no_queue_of_the_device, rocm_reset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,7 +28,6 @@
             "_end:\n.byte 0\n.popsection\n");                                                           \
     extern const uint8_t rocm_##file[], rocm_##file##_end[];
 ROCM_IMAGES(ROCM_INCLUDE)
-#undef ROCM_INCLUDE
 
 typedef struct scale_arguments {
     const float *x;
@@ -74,9 +73,9 @@ static sim_control sim;
 static sim_rocm_control sim_rocm;
 static void *sim_library;
 
-/* First in main: devices is the list of KILN_SIM_DEVICES. */
-static inline void rocm_sim_start(char **argv, const char *devices) {
-    sim_client_start(argv, devices);
+/* First in main: devices is the list of KILN_SIM_DEVICES; subfolder "" for the newest runtime, or "rocm-5". */
+static inline void rocm_sim_start_in(char **argv, const char *devices, const char *subfolder) {
+    sim_client_start_in(argv, devices, subfolder);
     sim_library = sim_client_open("libhsa-runtime64.so.1", &sim);
 #define ROCM_CONTROL_LOAD(result, name, parameters) \
     *(void **)&sim_rocm.name = dlsym(sim_library, "kiln_sim_rocm_" #name);
@@ -89,6 +88,10 @@ static inline void rocm_sim_start(char **argv, const char *devices) {
     };
     for (size_t i = 0; i < ROCM_IMAGE_COUNT; i++)
         rocm_images[i].size = sizes[i];
+}
+
+static inline void rocm_sim_start(char **argv, const char *devices) {
+    rocm_sim_start_in(argv, devices, "");
 }
 
 /* Opens an AMD GPU; ends the test if it cannot. */

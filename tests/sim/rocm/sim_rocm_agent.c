@@ -12,8 +12,15 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static pid_t started_by; /* 0: hsa_init was not called */
 static uint32_t random_state;
-static kiln__hsa_event_callback event_handler;
-static void *event_data;
+static bool shared; /* the application started the runtime, and kiln has not yet */
+
+/* Every handler that was registered, as the real runtime keeps them. */
+enum { HANDLER_ROOM = 4 };
+static struct {
+    kiln__hsa_event_callback callback;
+    void *data;
+} handlers[HANDLER_ROOM];
+static uint32_t handler_count;
 
 /* ---- Lock, clock, chance ---- */
 
@@ -65,9 +72,16 @@ kiln__hsa_status hsa_init(void) {
     SIM_HSA_LOCK();
     if (started_by && started_by != getpid()) sim_violation("hsa_init in a forked child");
     if (!sim_device_count("gfx")) return SIM_HSA_ERROR_OUT_OF_RESOURCES;
-    if (started_by) sim_violation("hsa_init a second time in one process");
+    if (started_by && !shared) sim_violation("hsa_init a second time in one process");
+    shared = false;
     started_by = getpid();
     return KILN__HSA_STATUS_SUCCESS;
+}
+
+void kiln_sim_rocm_start(void) {
+    SIM_HSA_LOCK();
+    shared = true;
+    started_by = getpid();
 }
 
 bool sim_rocm_started(const char *function) {
@@ -95,9 +109,9 @@ kiln__hsa_status hsa_system_get_info(uint32_t attribute, void *value) {
 kiln__hsa_status hsa_amd_register_system_event_handler(kiln__hsa_event_callback callback, void *data) {
     SIM_HSA_ENTER();
     SIM_HSA_RULE(callback, SIM_HSA_ERROR_INVALID_ARGUMENT, "hsa_amd_register_system_event_handler: no callback");
-    if (event_handler) return SIM_HSA_ERROR;
-    event_handler = callback;
-    event_data = data;
+    if (handler_count == HANDLER_ROOM) return SIM_HSA_ERROR;
+    handlers[handler_count].data = data;
+    handlers[handler_count++].callback = callback;
     return KILN__HSA_STATUS_SUCCESS;
 }
 
@@ -109,11 +123,10 @@ void sim_rocm_page_fault(int32_t device, uint64_t address) {
     const kiln__hsa_event event = {
         .agent = {SIM_GPU_AGENT + (uint64_t)device}, .virtual_address = address, .fault_reason_mask = 1};
     sim_rocm_stop_queues(device, 0);
-    if (!event_handler) {
-        sim_violation("a page fault without an event handler: the runtime would abort the process");
-    } else if (event_handler(&event, event_data) != KILN__HSA_STATUS_SUCCESS) {
-        sim_violation("the event handler declined: the runtime would abort the process");
-    }
+    bool handled = false;
+    for (uint32_t i = 0; i < handler_count; i++)
+        handled |= handlers[i].callback(&event, handlers[i].data) == KILN__HSA_STATUS_SUCCESS;
+    if (!handled) sim_violation("a page fault that no event handler took: the runtime would abort the process");
 }
 
 /* ---- Targets ---- */

@@ -9,13 +9,15 @@
 
 #include <stdint.h>
 
-/* hold        1: packets are taken from the queues and not completed; 0: they are completed again
+/* start       the application has started the runtime itself, so that kiln's start is the second
+ * hold        1: packets are taken from the queues and not completed; 0: they are completed again
  * page_fault  the device (an index) faults: its queues stop and the event handler is called
  * queue_error all queues of a device stop, and their error callbacks get the status
  * copy_error  the next copies to run fail: their completion signals become -1
  * copies      copies that wait or run
  * completed   packets completed since the start */
 #define SIM_ROCM_CONTROL_MAP(X)                             \
+    X(void, start, (void))                                  \
     X(void, hold, (int on))                                 \
     X(void, page_fault, (int32_t device))                   \
     X(void, queue_error, (int32_t device, uint32_t status)) \

@@ -259,6 +259,15 @@ kiln__hsa_status hsa_queue_destroy(kiln__hsa_queue *native) {
     return planned == SIM_LIE ? KILN__HSA_STATUS_SUCCESS : (kiln__hsa_status)planned;
 }
 
+kiln__hsa_status hsa_amd_queue_get_info(kiln__hsa_queue *native, uint32_t attribute, void *value) {
+    SIM_HSA_ENTER();
+    SIM_HSA_RULE(attribute == KILN__HSA_AMD_QUEUE_INFO_AGENT && value, SIM_HSA_ERROR_INVALID_ARGUMENT,
+                 "hsa_amd_queue_get_info: attribute %u", attribute);
+    if (!sim_object_live("queue", native)) return SIM_HSA_ERROR_INVALID_QUEUE;
+    *(kiln__hsa_agent *)value = (kiln__hsa_agent){SIM_GPU_AGENT + (uint64_t)((const sim_queue *)native)->device};
+    return KILN__HSA_STATUS_SUCCESS;
+}
+
 uint64_t hsa_queue_add_write_index_relaxed(const kiln__hsa_queue *native, uint64_t value) {
     SIM_HSA_LOCK();
     sim_queue *queue = queue_of(__func__, native);

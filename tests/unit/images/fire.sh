@@ -1,5 +1,5 @@
 #!/bin/sh
-# Fires kernels.cu, kernels.hip and long_name.cu into the images that the tests read. They are committed: run this only to change them.
+# Fires kernels.cu, kernels.hip, limits.hip and long_name.cu into the images that the tests read. They are committed: run this only to change them.
 # Needs nvcc 13, clang-19 and lld-19.
 set -eu
 cd "$(dirname "$0")"
@@ -29,4 +29,5 @@ hsaco gfx942:sramecc+:xnack+ 5 gfx942_both_on
 hsaco gfx1030 5 gfx1030
 hsaco gfx1201 6 gfx1201
 hsaco gfx11-generic 6 gfx11_generic
+hsaco gfx1030 5 limits limits.hip
 hsaco gfx942 4 long_name long_name.cu

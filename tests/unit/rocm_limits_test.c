@@ -1,0 +1,109 @@
+/* What a kernel may ask of the ROCm backend: 512 bytes of arguments and a stack of known size. The images are what the
+ * compiler makes of tests/unit/images/limits.hip. */
+#include "tests/unit/rocm_sim.h"
+
+ROCM_INCLUDE(limits, "gfx1030", 5)
+
+enum { ARGUMENTS_MAX = 512 };
+
+/* Loads one kernel of the image, whose bytes are data. */
+static kiln_status load(kiln_device *device, const char *name, const uint8_t *data, const kiln_kernel **out_kernel) {
+    static kiln_kernel_info info;
+    static const char *names[1];
+    static kiln_image image;
+    static kiln_part part;
+    static kiln_bundle bundle;
+    info = (kiln_kernel_info){.name = name};
+    names[0] = name;
+    image = (kiln_image){.target = "gfx1030",
+                         .kind = KILN_IMAGE_HSACO,
+                         .format_version = 5,
+                         .kernel_size = sizeof info,
+                         .kernels = &info,
+                         .data = data,
+                         .size = (size_t)(rocm_limits_end - rocm_limits)};
+    part = (kiln_part){.name = "u32",
+                       .images = &image,
+                       .kernel_names = names,
+                       .image_count = 1,
+                       .image_size = sizeof image,
+                       .kernel_count = 1};
+    bundle = (kiln_bundle){
+        .version = KILN_BUNDLE_VERSION, .part_size = sizeof part, .name = "limits", .parts = &part, .part_count = 1};
+    const kiln_module *module;
+    kiln_status status = kiln_module_get(device, &bundle, "u32", &module);
+    return status == KILN_OK ? kiln_module_find_kernel(module, name, out_kernel) : status;
+}
+
+/* Slot by slot through the ring: nothing of one launch's arguments reaches another's. */
+static void arguments_of_512_bytes_arrive_whole(void **state) {
+    (void)state;
+    enum { LAUNCHES = 200 };
+    kiln_device *device = rocm_open(0);
+    kiln_stream stream = rocm_stream(device, 0);
+    const kiln_kernel *kernel = NULL;
+    const kiln_launch_config config = {.grid = {1}, .group = {64}};
+    uint32_t arguments[ARGUMENTS_MAX / 4];
+    sim_launch launch;
+    assert_ok(load(device, "whole", rocm_limits, &kernel));
+    for (uint32_t i = 0; i < LAUNCHES; i++) {
+        for (uint32_t word = 0; word < ARGUMENTS_MAX / 4; word++)
+            arguments[word] = i << 16 | word;
+        assert_ok(kiln_launch(&stream, kernel, &config, arguments, sizeof arguments));
+    }
+    assert_ok(kiln_stream_sync(&stream));
+    for (uint32_t i = 0; i < LAUNCHES; i++) {
+        assert_true(sim.launch(i, &launch));
+        assert_int_equal(launch.arguments_size, ARGUMENTS_MAX);
+        for (uint32_t word = 0; word < ARGUMENTS_MAX / 4; word++)
+            arguments[word] = i << 16 | word;
+        assert_memory_equal(launch.arguments, arguments, sizeof arguments);
+    }
+    assert_error(kiln_launch(&stream, kernel, &config, arguments, ARGUMENTS_MAX - 1), KILN_ERROR_INVALID_ARGUMENT,
+                 "arguments_size is 511");
+    kiln_stream_close(&stream);
+    kiln_device_close(device);
+    rocm_assert_clean();
+}
+
+static void assert_refused(const char *name, const uint8_t *data, const char *text) {
+    kiln_device *device = rocm_open(0);
+    const kiln_kernel *kernel;
+    assert_error(load(device, name, data, &kernel), KILN_ERROR_UNSUPPORTED, text);
+    assert_int_equal(sim.live("executable"), 0);
+    kiln_device_close(device);
+    rocm_assert_clean();
+}
+
+static void more_than_512_bytes_are_refused_at_load(void **state) {
+    (void)state;
+    assert_refused("wide", rocm_limits, "kernel wide takes 516 bytes of arguments: at most 512");
+}
+
+/* Said by the metadata, and by the kernel's descriptor alone. */
+static void a_stack_of_unknown_size_is_refused_at_load(void **state) {
+    (void)state;
+    static const char key[] = ".uses_dynamic_stack\xc3"; /* true, as msgpack has it */
+    const size_t size = (size_t)(rocm_limits_end - rocm_limits);
+    assert_refused("recursive", rocm_limits,
+                   "kernel recursive has a stack of unknown size (recursion or calls by pointer)");
+    uint8_t *bytes = malloc(size);
+    assert_non_null(bytes);
+    memcpy(bytes, rocm_limits, size);
+    uint8_t *found = memmem(bytes, size, key, sizeof key - 1);
+    assert_non_null(found);
+    found[sizeof key - 2] = 0xc2;
+    assert_refused("recursive", bytes, "kernel recursive has a stack of unknown size");
+    free(bytes);
+}
+
+int main(int argc, char **argv) {
+    (void)argc;
+    rocm_sim_start(argv, "gfx1030");
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(arguments_of_512_bytes_arrive_whole, rocm_reset),
+        cmocka_unit_test_setup(more_than_512_bytes_are_refused_at_load, rocm_reset),
+        cmocka_unit_test_setup(a_stack_of_unknown_size_is_refused_at_load, rocm_reset),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
