@@ -275,6 +275,7 @@ static void between_integers(void **state) {
     for (int n = 0; n < 8 * 8 * 4; n++) {
         const integer *to = &integers[n / 32], *from = &integers[n / 4 % 8];
         bool sat = n & 1, wide = n & 2;
+        if (sat && least(from) >= least(to) && greatest(from) <= greatest(to)) continue; /* which is refused */
         uint32_t source_bits = register_of(from, wide), result_bits = register_of(to, wide);
         char code[96];
         snprintf(code, sizeof code, "cvt%s.%s.%s %%d, %%a;", sat ? ".sat" : "", to->name, from->name);
@@ -341,18 +342,19 @@ static void floating_point_to_integers(void **state) {
 /* A format of 8 bits or fewer by the list of its finite values: which of them is nearest, the even one of two. */
 typedef struct small {
     const char *name;
-    uint32_t bits;
+    uint32_t bits; /* with the zeros above an element */
     int exponent, mantissa;
-    uint32_t largest, nan; /* nan of FP4: its largest */
+    uint32_t largest, nan; /* nan of FP4 and FP6: their largest */
 } small;
 
 static const small e4m3 = {"e4m3x2", 8, 4, 3, 0x7e, 0x7f}, e5m2 = {"e5m2x2", 8, 5, 2, 0x7b, 0x7f},
-                   e2m1 = {"e2m1x2", 4, 2, 1, 0x7, 0x7};
+                   e2m1 = {"e2m1x2", 4, 2, 1, 0x7, 0x7}, e2m3 = {"e2m3x2", 8, 2, 3, 0x1f, 0x1f},
+                   e3m2 = {"e3m2x2", 8, 3, 2, 0x1f, 0x1f};
 
 static uint32_t nearest(const small *f, double value, bool relu) {
     static const small *listed;
     static double values[128];
-    uint32_t sign = 1u << (f->bits - 1), best = 0;
+    uint32_t sign = 1u << (f->exponent + f->mantissa), best = 0;
     for (uint32_t bits = 0; listed != f && bits <= f->largest; bits++)
         values[bits] = value_in(bits, f->exponent, f->mantissa);
     listed = f;
@@ -368,8 +370,8 @@ static uint32_t nearest(const small *f, double value, bool relu) {
 static void f32_pairs_to_small_types(void **state) {
     (void)state;
     count = COUNT;
-    static const small *const types[] = {&e4m3, &e5m2, &e2m1};
-    for (int n = 0; n < 6; n++) {
+    static const small *const types[] = {&e4m3, &e5m2, &e2m1, &e2m3, &e3m2};
+    for (int n = 0; n < 10; n++) {
         const small *f = types[n / 2];
         bool relu = n & 1;
         char code[96];
@@ -411,9 +413,9 @@ static void f16_pairs_to_small_types(void **state) {
 }
 
 static uint64_t widened(const small *f, uint32_t bits) {
-    uint32_t magnitude = bits & ((1u << (f->bits - 1)) - 1);
-    bool minus = bits >> (f->bits - 1) & 1;
-    if (f != &e2m1 && magnitude > f->largest) {
+    uint32_t magnitude = bits & ((1u << (f->exponent + f->mantissa)) - 1);
+    bool minus = bits >> (f->exponent + f->mantissa) & 1;
+    if (magnitude > f->largest) {
         bool infinite = f == &e5m2 && magnitude == 0x7c;
         return infinite ? 0x7c00 | (minus ? 0x8000 : 0) : f16.nan;
     }
@@ -423,14 +425,14 @@ static uint64_t widened(const small *f, uint32_t bits) {
 static void small_types_to_f16_pairs(void **state) {
     (void)state;
     count = COUNT;
-    static const small *const types[] = {&e4m3, &e5m2, &e2m1};
-    for (int n = 0; n < 3; n++) {
+    static const small *const types[] = {&e4m3, &e5m2, &e2m1, &e2m3, &e3m2};
+    for (int n = 0; n < 5; n++) {
         const small *f = types[n];
         char code[96];
-        uint32_t half = (1u << f->bits) - 1;
+        uint32_t half = (2u << (f->exponent + f->mantissa)) - 1;
         snprintf(code, sizeof code, "cvt.rn.f16x2.%s %%d, %%a;", f->name);
         for (size_t i = 0; i < count; i++)
-            raw[i] = i & ((1u << f->bits * 2) - 1);
+            raw[i] = i & (half | half << f->bits);
         run("sm_100a", code, 32, f->bits * 2, raw, NULL, results);
         for (size_t i = 0; i < count; i++) {
             uint64_t high = widened(f, (uint32_t)raw[i] >> f->bits & half), low = widened(f, (uint32_t)raw[i] & half);
@@ -462,6 +464,54 @@ static void f32_pairs_to_16_bits(void **state) {
             uint64_t high = finished(f, rounded(f, value_of(&f32, raw[i]), rows[n / 2].rounding), rows[n / 2].flags);
             uint64_t low = finished(f, rounded(f, value_of(&f32, other[i]), rows[n / 2].rounding), rows[n / 2].flags);
             expect(code, raw[i], other[i], results[i], high << 16 | low);
+        }
+    }
+}
+
+/* .rs: random bits are added where the digits that go begin, and what is left of those digits goes. */
+static uint64_t rounded_randomly(const format *f, uint32_t bits, uint32_t random, bool relu, bool finite) {
+    uint32_t magnitude = bits & 0x7fffffff, count_of_random = f == &f16 ? 13 : 16;
+    uint64_t sign = bits >> 31 ? sign_of(f) : 0;
+    if (magnitude > 0x7f800000) return f->nan;
+    if (relu && sign) return 0;
+    if (magnitude == 0x7f800000) return sign | (infinity_of(f) - finite);
+    int exponent = (int)(magnitude >> 23 ? magnitude >> 23 : 1), least_normal = f == &f16 ? 113 : 1;
+    uint64_t digits = magnitude >> 23 ? (magnitude & 0x7fffff) | 0x800000 : magnitude;
+    uint32_t gone = count_of_random + (uint32_t)(exponent < least_normal ? least_normal - exponent : 0);
+    if (gone > 40) return sign; /* less than any random number reaches */
+    digits += (uint64_t)(random & ((1u << count_of_random) - 1)) << (gone - count_of_random);
+    digits >>= gone;
+    uint64_t above = exponent > least_normal ? (uint64_t)(exponent - least_normal) << f->mantissa : 0;
+    uint64_t result = digits + above; /* the leading digit counts as a step of the exponent */
+    return sign | (result < infinity_of(f) ? result : infinity_of(f) - finite);
+}
+
+static void f32_pairs_rounded_randomly(void **state) {
+    (void)state;
+    static uint32_t first[COUNT], second[COUNT], random[COUNT], d[COUNT];
+    fill(raw, 32, 23);
+    uint64_t generator = seed;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t word = harness_random(&generator);
+        first[i] = (uint32_t)raw[i];
+        second[i] = (uint32_t)raw[count - 1 - i];
+        /* Half of them where f16 has few numbers, or none. */
+        if (i & 1) second[i] = (second[i] & 0x807fffff) | (uint32_t)(80 + word % 66) << 23;
+        random[i] = i % 5 == 0 ? 0 : i % 5 == 1 ? ~0u : (uint32_t)(word >> 32);
+    }
+    for (int n = 0; n < 8; n++) {
+        const format *f = n & 1 ? &bf16 : &f16;
+        bool relu = n & 2, finite = n & 4;
+        char code[96];
+        snprintf(code, sizeof code, "cvt.rs%s%s.%sx2.f32 %%d, %%a, %%b, %%c;", relu ? ".relu" : "",
+                 finite ? ".satfinite" : "", f->name);
+        harness_case test = {
+            .target = "sm_100a", .code = code, .result_bits = 32, .source_bits = {32, 32, 32}, .seed = seed};
+        harness_run(&test, count, d, (const void *[HARNESS_SOURCES]){first, second, random});
+        for (size_t i = 0; i < count; i++) {
+            uint64_t high = rounded_randomly(f, first[i], random[i] >> 16, relu, finite);
+            uint64_t low = rounded_randomly(f, second[i], random[i], relu, finite);
+            expect(code, first[i], second[i], d[i], high << 16 | low);
         }
     }
 }
@@ -537,6 +587,11 @@ static void refusals(void **state) {
         {"sm_90a", "9.0", "cvt.rn.f16x2.e2m1x2 %d, %a;", "sm_100", 32, 8},
         {"sm_120", "9.0", "cvt.rz.ue8m0x2.f32 %d, %a, %a;", "sm_100a", 16, 32},
         {"sm_120a", "9.0", "cvt.rn.ue8m0x2.f32 %d, %a, %a;", "rounding", 16, 32},
+        {"sm_100a", "9.0", "cvt.rs.satfinite.e4m3x4.f32 %d, {%a, %a, %a, %a}, %a;", "e4m3x4", 32, 32},
+        {"sm_120a", "9.0", "cvt.rs.f16x2.f32 %d, %a, %a, %a;", "sm_100a", 32, 32},
+        {"sm_90", "9.0", "cvt.sat.s32.s16 %d, %a;", "saturate", 32, 16},
+        {"sm_90", "9.0", "cvt.pack.s16.s32 %d, %a, %a;", ".sat", 32, 32},
+        {"sm_90", "9.0", "cvt.pack.sat.u8.u32.b32 %d, %a, %a, %a;", "s32", 32, 32},
         {"sm_80", "9.0", "cvt.rn.tf32.f32 %d, %a;", "sm_90", 32, 32},
         {"sm_90", "9.0", "cvt.rm.tf32.f32 %d, %a;", "tf32", 32, 32},
     };
@@ -564,6 +619,7 @@ int main(void) {
         cmocka_unit_test(f16_pairs_to_small_types),
         cmocka_unit_test(small_types_to_f16_pairs),
         cmocka_unit_test(f32_pairs_to_16_bits),
+        cmocka_unit_test(f32_pairs_rounded_randomly),
         cmocka_unit_test(powers_of_two),
         cmocka_unit_test(refusals),
     };

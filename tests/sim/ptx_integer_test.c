@@ -275,8 +275,33 @@ static void wrong_forms_are_refused(void **state) {
     }
 }
 
+/* Saturated to the parameter's bits, of which 1 says that they are signed, and side by side. */
+static uint64_t expect_pack(const row_values *x) {
+    uint32_t bits = x->parameter & ~1u, count = bits == 16 ? 2 : 3;
+    ptx_wide half = (ptx_wide)1 << (bits - (x->parameter & 1)), low = x->parameter & 1 ? -half : 0;
+    uint64_t field = (1u << bits) - 1, both = (uint64_t)clamped(x->value[0], low, half - 1) & field;
+    both = both << bits | ((uint64_t)clamped(x->value[1], low, half - 1) & field);
+    return count == 2 ? both : x->raw[2] << 2 * bits | both;
+}
+
+static void packing(void **state) {
+    (void)state;
+    static const ptx_row rows[] = {
+        {"cvt.pack.sat.s16.$ %d, %a, %b;", "s32", SAME, 2, {0}, expect_pack, 16 | 1},
+        {"cvt.pack.sat.u16.$ %d, %a, %b;", "s32", SAME, 2, {0}, expect_pack, 16},
+        {"cvt.pack.sat.s8.$.b32 %d, %a, %b, %c;", "s32", SAME, 3, {0}, expect_pack, 8 | 1},
+        {"cvt.pack.sat.u8.$.b32 %d, %a, %b, %c;", "s32", SAME, 3, {0}, expect_pack, 8},
+        {"cvt.pack.sat.s4.$.b32 %d, %a, %b, %c;", "s32", SAME, 3, {0}, expect_pack, 4 | 1},
+        {"cvt.pack.sat.u4.$.b32 %d, %a, %b, %c;", "s32", SAME, 3, {0}, expect_pack, 4},
+        {"cvt.pack.sat.s2.$.b32 %d, %a, %b, %c;", "s32", SAME, 3, {0}, expect_pack, 2 | 1},
+        {"cvt.pack.sat.u2.$.b32 %d, %a, %b, %c;", "s32", SAME, 3, {0}, expect_pack, 2},
+    };
+    ptx_rows_check(rows, sizeof rows / sizeof *rows, &seed);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(packing),
         cmocka_unit_test(arithmetic),
         cmocka_unit_test(pairs),
         cmocka_unit_test(carries),

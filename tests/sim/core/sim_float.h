@@ -2,7 +2,7 @@
  * rounding.
  *
  * Sources: IEEE 754-2019 for binary16 and binary32; OCP "8-bit Floating Point Specification (OFP8)" for e4m3 and e5m2,
- * and "Microscaling Formats (MX)" for e2m1 and ue8m0; LLVM's APFloat documentation for the FNUZ forms. */
+ * and "Microscaling Formats (MX)" for e2m1, e2m3, e3m2 and ue8m0; LLVM's APFloat documentation for the FNUZ forms. */
 #ifndef KILN_TESTS_SIM_FLOAT_H
 #define KILN_TESTS_SIM_FLOAT_H
 
@@ -20,7 +20,9 @@
     SIM_FORMAT(e5m2, 5, 2, 15, IEEE)     \
     SIM_FORMAT(e4m3fnuz, 4, 3, 8, FNUZ)  \
     SIM_FORMAT(e5m2fnuz, 5, 2, 16, FNUZ) \
-    SIM_FORMAT(e2m1, 2, 1, 1, FINITE)
+    SIM_FORMAT(e2m1, 2, 1, 1, FINITE)    \
+    SIM_FORMAT(e2m3, 2, 3, 1, FINITE)    \
+    SIM_FORMAT(e3m2, 3, 2, 3, FINITE)
 
 typedef enum sim_format {
 #define SIM_FORMAT_ENUM(name, exponent, mantissa, bias, specials) SIM_##name,

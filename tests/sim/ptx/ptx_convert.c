@@ -271,7 +271,7 @@ static bool is_real(ptx_type type) {
 
 static bool is_integer(ptx_type type) {
     ptx_type_class class = ptx_type_class_of(type);
-    return class == PTX_CLASS_UNSIGNED || class == PTX_CLASS_SIGNED;
+    return ptx_type_bits(type) >= 8 && (class == PTX_CLASS_UNSIGNED || class == PTX_CLASS_SIGNED);
 }
 
 static bool take_whole_rounding(ptx_decoder *decoder, sim_rounding *out_rounding) {
@@ -376,6 +376,10 @@ static void decode_tf32(ptx_decoder *decoder) {
 
 void ptx_decode_convert(ptx_decoder *decoder) {
     ptx_op *op = decoder->op;
+    if (ptx_take(decoder, PTX_M_PACK)) {
+        ptx_decode_pack(decoder);
+        return;
+    }
     ptx_expect_types(decoder, 2);
     op->type = ptx_type_at(decoder, 0);
     op->from = ptx_type_at(decoder, 1);
@@ -390,6 +394,8 @@ void ptx_decode_convert(ptx_decoder *decoder) {
         decode_tf32(decoder);
     } else if (is_integer(op->type) && is_integer(op->from)) {
         ptx_take_flag(decoder, PTX_M_SAT, PTX_F_SAT);
+        if (op->flags & PTX_F_SAT && least(op->from) >= least(op->type) && greatest(op->from) <= greatest(op->type))
+            ptx_refuse(decoder, "there is nothing to saturate");
         op->run = run_integer;
     } else if (is_integer(op->type) && from_real) {
         decode_to_integer(decoder);

@@ -79,6 +79,9 @@ void ptx_decode_float_compare(ptx_decoder *decoder);
 /* Runs what has no effect. */
 void ptx_run_nothing(ptx_warp *warp, const ptx_op *op, uint32_t mask);
 
+/* cvt.pack. */
+void ptx_decode_pack(ptx_decoder *decoder);
+
 /* One function a family, in the family's own file. */
 #define PTX_FAMILY(family) void ptx_decode_##family(ptx_decoder *decoder);
 PTX_FAMILY(arithmetic)
