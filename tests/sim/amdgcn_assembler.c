@@ -80,16 +80,21 @@ bool amdgcn_assembler_present(const char **out_why) {
     return !why_absent;
 }
 
-/* The first error of an assembly. */
+/* The first error of an assembly; and of each line whether it is at fault, where that is asked for. */
 typedef struct complaint {
     char *why;
     size_t why_size;
     bool made;
+    bool *refused; /* of each line; or NULL */
+    size_t lines;
 } complaint;
 
 static void complain(complaint *about, const char *text) {
+    unsigned long line = 0;
     if (!about->made) snprintf(about->why, about->why_size, "%s", text);
     about->made = true;
+    if (about->refused && sscanf(text, "<inline asm>:%lu:", &line) == 1 && line >= 1 && line <= about->lines)
+        about->refused[line - 1] = true;
 }
 
 static void listen(llvm_diagnostic *diagnostic, void *data) {
@@ -133,18 +138,16 @@ static uint8_t *emit(llvm_machine *machine, llvm_module *module, size_t *out_siz
     return code;
 }
 
-uint8_t *amdgcn_assemble(const char *processor, bool wave64, const char *text, size_t *out_size, char *why,
-                         size_t why_size) {
-    complaint about = {.why = why, .why_size = why_size};
+static uint8_t *assemble(const char *processor, bool wave64, const char *text, size_t *out_size, complaint *about) {
     const char *absent;
     char *error = NULL;
     llvm_target *target;
     if (!amdgcn_assembler_present(&absent)) {
-        complain(&about, absent);
+        complain(about, absent);
         return NULL;
     }
     if (llvm.GetTargetFromTriple(triple, &target, &error)) {
-        complain(&about, error);
+        complain(about, error);
         llvm.DisposeMessage(error);
         return NULL;
     }
@@ -152,17 +155,49 @@ uint8_t *amdgcn_assemble(const char *processor, bool wave64, const char *text, s
     llvm_machine *machine = llvm.CreateTargetMachine(target, triple, processor, features, LLVM_LEVEL_NONE,
                                                      LLVM_RELOCATION_PIC, LLVM_CODE_MODEL_DEFAULT);
     llvm_context *context = llvm.ContextCreate();
-    llvm.ContextSetDiagnosticHandler(context, listen, &about);
+    llvm.ContextSetDiagnosticHandler(context, listen, about);
     llvm_module *module = llvm.ModuleCreateWithNameInContext("test", context);
     llvm.SetTarget(module, triple);
     llvm.SetModuleInlineAsm2(module, text, strlen(text));
-    uint8_t *code = emit(machine, module, out_size, &about);
+    uint8_t *code = emit(machine, module, out_size, about);
     llvm.DisposeModule(module);
     llvm.ContextDispose(context);
     llvm.DisposeTargetMachine(machine);
-    if (about.made) {
-        free(code);
-        return NULL;
+    if (!about->made) return code;
+    free(code);
+    return NULL;
+}
+
+uint8_t *amdgcn_assemble(const char *processor, bool wave64, const char *text, size_t *out_size, char *why,
+                         size_t why_size) {
+    complaint about = {.why = why, .why_size = why_size};
+    return assemble(processor, wave64, text, out_size, &about);
+}
+
+/* Two lines for each: an instruction that was refused leaves its own empty. */
+static char *join(const char *const *lines, const bool *refused, size_t count) {
+    size_t size = 1, used = 0;
+    for (size_t i = 0; i < count; i++)
+        size += strlen(lines[i]) + sizeof "\ns_endpgm\n";
+    char *text = malloc(size);
+    for (size_t i = 0; text && i < count; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s\ns_endpgm\n", refused[2 * i] ? "" : lines[i]);
+    return text;
+}
+
+uint8_t *amdgcn_assemble_each(const char *processor, bool wave64, const char *const *lines, size_t count, bool *taken,
+                              size_t *out_size, char *why, size_t why_size) {
+    uint8_t *code = NULL;
+    complaint about = {.why = why, .why_size = why_size, .refused = calloc(count + 1, 2), .lines = 2 * count};
+    /* The second time nothing is left to refuse. */
+    for (int pass = 0; about.refused && !code && pass < 2; pass++) {
+        char *text = join(lines, about.refused, count);
+        about.made = false;
+        code = text ? assemble(processor, wave64, text, out_size, &about) : NULL;
+        free(text);
     }
+    for (size_t i = 0; about.refused && i < count; i++)
+        taken[i] = !about.refused[2 * i];
+    free(about.refused);
     return code;
 }

@@ -16,4 +16,9 @@ bool amdgcn_assembler_present(const char **out_why);
 uint8_t *amdgcn_assemble(const char *processor, bool wave64, const char *text, size_t *out_size, char *why,
                          size_t why_size);
 
+/* The same of many single instructions, each with an s_endpgm behind it, of which the processor may lack some:
+ * taken[i] tells which it has. */
+uint8_t *amdgcn_assemble_each(const char *processor, bool wave64, const char *const *lines, size_t count, bool *taken,
+                              size_t *out_size, char *why, size_t why_size);
+
 #endif

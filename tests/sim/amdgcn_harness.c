@@ -31,6 +31,27 @@ amd_program *amdgcn_load(const char *processor, bool wave64, const char *text) {
     return program;
 }
 
+amd_program *amdgcn_load_each(const char *processor, bool wave64, const char *const *lines, size_t count,
+                              uint32_t *entries) {
+    char why[512] = "";
+    size_t size;
+    bool *taken = calloc(count + 1, sizeof *taken);
+    assert_non_null(taken);
+    uint8_t *code = amdgcn_assemble_each(processor, wave64, lines, count, taken, &size, why, sizeof why);
+    if (!code) fail_msg("%s: %s", processor, why);
+    const amd_kernel kernel = {.name = "test", .wave32 = !wave64};
+    amd_program *program = amd_program_of_code(code, size, processor, &kernel, why, sizeof why);
+    free(code);
+    if (!program) fail_msg("%s: %s", processor, why);
+    uint32_t at = 0;
+    for (size_t i = 0; i < count; i++) {
+        entries[i] = taken[i] ? at : AMD_NO_OP;
+        at += 1 + taken[i];
+    }
+    free(taken);
+    return program;
+}
+
 const char *amdgcn_refusal(const char *processor, bool wave64, const char *text) {
     static char why[512];
     amd_program *program = load(processor, wave64, text, why, sizeof why);

@@ -33,6 +33,11 @@ typedef struct amdgcn_setting {
  * the assembler or the interpreter refuses it. Free it with amd_program_free. */
 amd_program *amdgcn_load(const char *processor, bool wave64, const char *text);
 
+/* The code of many single instructions. entries[i] is where instruction i begins, for the program's kernel to be set to
+ * before it runs, or AMD_NO_OP if the processor does not have it. */
+amd_program *amdgcn_load_each(const char *processor, bool wave64, const char *const *lines, size_t count,
+                              uint32_t *entries);
+
 /* The interpreter's reason for refusing a text that the assembler takes; it is a failure of the test if either is not
  * so. Valid until the next call. */
 const char *amdgcn_refusal(const char *processor, bool wave64, const char *text);

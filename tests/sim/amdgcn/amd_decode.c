@@ -202,8 +202,9 @@ static bool constant_parse(const char *text, amd_type type, amd_operand *operand
         double value = strtod(text, &end);
         bool half = value == 0.5 || value == 1 || value == 2 || value == 4;
         half |= value == -0.5 || value == -1 || value == -2 || value == -4;
+        if (*end || !(half || (value > 0.1591549 && value < 0.1591550))) return false;
         operand->value = real_bits(value, type);
-        return !*end && (half || (value > 0.1591549 && value < 0.1591550));
+        return true;
     }
     bool hexadecimal = !strncmp(text, "0x", 2);
     operand->value = hexadecimal ? strtoull(text, &end, 16) : (uint64_t)strtoll(text, &end, 10);
@@ -296,10 +297,12 @@ static bool dpp_parse(const char *name, const char *argument, amd_op *op) {
     return false;
 }
 
-/* The operand that SDWA's src0 or src1 means: the first source follows the results. */
+/* The operand that SDWA's src0 or src1 means: the first source follows the results, of which a carrying instruction has
+ * two, and of gfx10 a comparison into EXEC none. */
 static amd_operand *sdwa_source(amd_op *op, uint32_t number) {
-    bool carries = strstr(op->text, "_co_") != NULL; /* such an instruction has two results */
-    return &op->operand[1 + carries + number];
+    bool carries = strstr(op->text, "_co_") != NULL;
+    bool maskless = !strncmp(op->text, "v_cmpx_", 7) && op->operand_count == 2;
+    return &op->operand[number + (maskless ? 0u : 1u) + (carries ? 1u : 0u)];
 }
 
 static bool mask_parse(const char *name, const char *argument, amd_op *op) {

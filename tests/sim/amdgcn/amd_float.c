@@ -26,7 +26,7 @@ static uint64_t magnitude(amd_format format, uint64_t a) {
 }
 
 static uint64_t default_nan(amd_format format) {
-    return amd_infinity(format) | amd_quiet(format);
+    return amd_sign(format) | amd_infinity(format) | amd_quiet(format);
 }
 
 bool amd_is_nan(amd_format format, uint64_t a) {
@@ -90,6 +90,14 @@ uint64_t amd_nan_of(amd_format format, uint32_t mode, const uint64_t *operands, 
     return 0;
 }
 
+/* A NaN keeps its sign and the top of its payload. */
+static uint64_t convert_nan(amd_format to, amd_format from, uint64_t a) {
+    int shift = layouts[to].mantissa - layouts[from].mantissa;
+    uint64_t payload = magnitude(from, a) - amd_infinity(from);
+    payload = shift >= 0 ? payload << shift : payload >> -shift;
+    return (a & amd_sign(from) ? amd_sign(to) : 0) | amd_infinity(to) | amd_quiet(to) | payload;
+}
+
 /* The C library's own rounding for f64, which has nothing wider to round from. */
 static int enter_rounding(uint32_t mode) {
     static const int roundings[] = {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
@@ -145,13 +153,30 @@ uint64_t amd_multiply(amd_format format, uint32_t mode, uint64_t a, uint64_t b) 
     return amd_output(format, mode, amd_round(format, mode, product));
 }
 
+/* inf * 0, which comes before a NaN that would be added to it. */
+static bool is_invalid_product(amd_format format, uint64_t a, uint64_t b) {
+    uint64_t x = magnitude(format, a), y = magnitude(format, b), infinity = amd_infinity(format);
+    return (x == infinity && !y) || (!x && y == infinity);
+}
+
 uint64_t amd_fma(amd_format format, uint32_t mode, uint64_t a, uint64_t b, uint64_t c) {
     uint64_t s[] = {amd_input(format, mode, a), amd_input(format, mode, b), amd_input(format, mode, c)};
+    if (is_invalid_product(format, s[0], s[1])) return default_nan(format);
     uint64_t nan = amd_nan_of(format, mode, s, 3);
     if (nan) return nan;
     double x = amd_value(format, s[0]), y = amd_value(format, s[1]), z = amd_value(format, s[2]);
     double sum = format == AMD_DOUBLE ? fma_64(mode, x, y, z) : add_narrow(format, mode, x * y, z);
     return amd_output(format, mode, amd_round(format, mode, sum));
+}
+
+uint64_t amd_fma_half(uint32_t mode, uint64_t a, uint64_t b, uint64_t c) {
+    uint64_t s[] = {amd_input(AMD_SINGLE, mode, a), amd_input(AMD_SINGLE, mode, b), amd_input(AMD_SINGLE, mode, c)};
+    if (is_invalid_product(AMD_SINGLE, s[0], s[1])) return default_nan(AMD_HALF);
+    uint64_t nan = amd_nan_of(AMD_SINGLE, mode, s, 3);
+    if (nan) return convert_nan(AMD_HALF, AMD_SINGLE, nan);
+    double product = amd_value(AMD_SINGLE, s[0]) * amd_value(AMD_SINGLE, s[1]);
+    double sum = add_narrow(AMD_HALF, mode, product, amd_value(AMD_SINGLE, s[2]));
+    return amd_output(AMD_HALF, mode, amd_round(AMD_HALF, mode, sum));
 }
 
 uint64_t amd_mad(amd_format format, uint32_t mode, uint64_t a, uint64_t b, uint64_t c) {
@@ -307,14 +332,6 @@ uint32_t amd_to_unsigned(double value, int bits) {
     double limit = ldexp(1.0, bits);
     if (isnan(value) || value <= 0) return 0;
     return (uint32_t)(value >= limit ? limit - 1 : value);
-}
-
-/* A NaN keeps its sign and the top of its payload. */
-static uint64_t convert_nan(amd_format to, amd_format from, uint64_t a) {
-    int shift = layouts[to].mantissa - layouts[from].mantissa;
-    uint64_t payload = magnitude(from, a) - amd_infinity(from);
-    payload = shift >= 0 ? payload << shift : payload >> -shift;
-    return (a & amd_sign(from) ? amd_sign(to) : 0) | amd_infinity(to) | amd_quiet(to) | payload;
 }
 
 uint64_t amd_convert(amd_format to, amd_format from, uint32_t mode, uint64_t a) {

@@ -2,7 +2,9 @@
  * and quieting of NaN. A format's bits stand in the low end of a 64-bit word.
  *
  * Sources: the ISA guides of AMD ("Vega", "CDNA 3", "RDNA 2" to "RDNA 4"), chapters on the MODE register and on the
- * vector ALU. They do not say which NaN of several is handed on: here it is the first operand's. */
+ * vector ALU. They do not say which NaN of several is handed on: here it is the first operand's, but an invalid product
+ * comes before a NaN addend, and the NaN of an invalid operation is negative, as public measurements of RDNA 3 and 4
+ * have it. */
 #ifndef KILN_TESTS_SIM_AMD_FLOAT_H
 #define KILN_TESTS_SIM_AMD_FLOAT_H
 
@@ -59,6 +61,9 @@ uint64_t amd_add(amd_format format, uint32_t mode, uint64_t a, uint64_t b);
 uint64_t amd_multiply(amd_format format, uint32_t mode, uint64_t a, uint64_t b);
 uint64_t amd_fma(amd_format format, uint32_t mode, uint64_t a, uint64_t b, uint64_t c);
 uint64_t amd_mad(amd_format format, uint32_t mode, uint64_t a, uint64_t b, uint64_t c);
+
+/* a * b + c of f32, rounded once, to an f16. */
+uint64_t amd_fma_half(uint32_t mode, uint64_t a, uint64_t b, uint64_t c);
 
 /* minNum and maxNum with -0 below +0: a NaN loses to a number; under IEEE a signalling NaN wins. */
 uint64_t amd_min(amd_format format, uint32_t mode, uint64_t a, uint64_t b);

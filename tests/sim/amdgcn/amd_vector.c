@@ -225,6 +225,7 @@ static void finish(amd_alu *x) {
         uint32_t l = (uint32_t)__builtin_ctzll(rest);
         uint64_t value = f->log_bits == 6 ? x->results[l] : ((const uint32_t *)(const void *)x->results)[l];
         if (modified) value = modify(x, value);
+        if (f->log_bits == 4) value &= 0xffff;
         if (f->log_bits == 6) {
             low[l] = (uint32_t)value;
             high[l] = (uint32_t)(value >> 32);

@@ -35,6 +35,10 @@
                AMD_ALU_STORE(f32, value), plain_function)
 #include "tests/sim/amdgcn/amd_vector_float.def"
 
+static uint32_t amd_pick(uint64_t pair, uint32_t high) {
+    return (uint32_t)(high & 1 ? pair >> 32 : pair);
+}
+
 /* Both halves of a lane. */
 #define HALVES(value)                                                     \
     uint64_t both = 0;                                                    \

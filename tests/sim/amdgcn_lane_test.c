@@ -1,0 +1,121 @@
+/* Instructions of the vector ALU that reach from one lane to another or to a scalar register, those that run in pairs,
+ * and the order of output modifiers. */
+#include "tests/sim/amdgcn/amd_wave.h"
+#include "tests/sim/amdgcn_harness.h"
+#include "tests/sim/ptx_harness.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static amdgcn_registers before, registers;
+static uint64_t random_state;
+
+/* Runs a text on random registers with lanes in EXEC. */
+static void run(const char *processor, bool wave64, const char *text, uint64_t exec) {
+    amd_program *program = amdgcn_load(processor, wave64, text);
+    amdgcn_registers_fill(&before, program, &random_state);
+    before.s[AMD_EXEC] = (uint32_t)exec;
+    before.s[AMD_EXEC + 1] = (uint32_t)(exec >> 32);
+    registers = before;
+    amdgcn_run(program, NULL, &registers);
+    amd_program_free(program);
+}
+
+/* What must have changed is written to before; nothing else may have. */
+static void expect_nothing_else(const char *text) {
+    if (memcmp(&before, &registers, sizeof before) != 0) fail_msg("%s: another register changed", text);
+}
+
+static void test_readfirstlane(void **state) {
+    (void)state;
+    static const struct {
+        uint64_t exec;
+        int lane;
+    } cases[] = {{~0ull, 0}, {0x80, 7}, {0xf000000000000000, 60}, {0, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        run("gfx942", true, "v_readfirstlane_b32 s7, v3", cases[i].exec);
+        assert_int_equal(registers.s[7], before.v[3][cases[i].lane]);
+        before.s[7] = registers.s[7];
+        expect_nothing_else("v_readfirstlane_b32");
+    }
+    run("gfx1100", false, "v_readfirstlane_b32 s7, v3", 0x40000000);
+    assert_int_equal(registers.s[7], before.v[3][30]);
+    run("gfx1201", false, "v_readfirstlane_b32 s7, v3", 0);
+    assert_int_equal(registers.s[7], before.v[3][0]);
+}
+
+/* EXEC has no say; the lane's number is cut to the wave. */
+static void test_readlane_and_writelane(void **state) {
+    (void)state;
+    run("gfx90a", true, "v_readlane_b32 s7, v3, 63", 0);
+    assert_int_equal(registers.s[7], before.v[3][63]);
+    run("gfx90a", true, "v_readlane_b32 s7, v3, s2", 1);
+    assert_int_equal(registers.s[7], before.v[3][before.s[2] % 64]);
+    run("gfx1030", false, "v_readlane_b32 s7, v3, s2", 1);
+    assert_int_equal(registers.s[7], before.v[3][before.s[2] % 32]);
+    before.s[7] = registers.s[7];
+    expect_nothing_else("v_readlane_b32");
+    run("gfx942", true, "v_writelane_b32 v9, s7, 40", 0);
+    before.v[9][40] = before.s[7];
+    expect_nothing_else("v_writelane_b32");
+    run("gfx1201", false, "v_writelane_b32 v9, -5, s2", 2);
+    before.v[9][before.s[2] % 32] = (uint32_t)-5;
+    expect_nothing_else("v_writelane_b32");
+}
+
+static void test_nop(void **state) {
+    (void)state;
+    run("gfx942", true, "v_nop", ~0ull);
+    expect_nothing_else("v_nop");
+}
+
+/* Each half of the result is the half of its own source that op_sel names. */
+static void test_pk_mov(void **state) {
+    (void)state;
+    for (int first = 0; first < 2; first++) {
+        for (int second = 0; second < 2; second++) {
+            char text[96];
+            snprintf(text, sizeof text, "v_pk_mov_b32 v[10:11], v[2:3], v[4:5] op_sel:[%d,%d]", first, second);
+            run("gfx942", true, text, 0x5555555555555555);
+            for (int l = 0; l < AMD_LANES; l += 2) {
+                before.v[10][l] = before.v[2 + first][l];
+                before.v[11][l] = before.v[4 + second][l];
+            }
+            expect_nothing_else(text);
+        }
+    }
+}
+
+/* Both halves of a dual instruction read before either writes. */
+static void test_dual_instructions(void **state) {
+    (void)state;
+    static const char *const texts[] = {"v_dual_mov_b32 v0, v1 :: v_dual_mov_b32 v1, v0",
+                                        "v_dual_mov_b32 v1, v0 :: v_dual_mov_b32 v0, v1"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        run(i ? "gfx1201" : "gfx1100", false, texts[i], 0xf0f0f0f0);
+        for (int l = 0; l < 32; l++) {
+            bool on = 0xf0f0f0f0 >> l & 1;
+            uint32_t zero = before.v[0][l], one = before.v[1][l];
+            before.v[0][l] = on ? one : zero;
+            before.v[1][l] = on ? zero : one;
+        }
+        expect_nothing_else(texts[i]);
+    }
+
+    run("gfx1100", false, "v_dual_fmac_f32 v6, v7, v4 :: v_dual_cndmask_b32 v7, v6, v5", 0xffffffff);
+    for (int l = 0; l < 32; l++)
+        assert_int_equal(registers.v[7][l], before.s[AMD_VCC] >> l & 1 ? before.v[5][l] : before.v[6][l]);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_readfirstlane), cmocka_unit_test(test_readlane_and_writelane), cmocka_unit_test(test_nop),
+        cmocka_unit_test(test_pk_mov),        cmocka_unit_test(test_dual_instructions),
+    };
+    if (!amdgcn_harness_ready()) return 0;
+    random_state = harness_seed();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

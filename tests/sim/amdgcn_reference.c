@@ -1,0 +1,293 @@
+#include "tests/sim/amdgcn_reference.h"
+#include <math.h>
+#include <string.h>
+
+const ref_format F16[1] = {{5, 10}}, F32[1] = {{8, 23}}, F64[1] = {{11, 52}};
+
+/* ---- MODE ---- */
+
+enum { IEEE = 1 << 9, DX10_CLAMP = 1 << 8 };
+
+bool ref_ieee(ref_mode mode) {
+    return mode.major >= 12 || mode.bits & IEEE;
+}
+
+bool ref_nan_clamps(ref_mode mode) {
+    return mode.major >= 12 || mode.bits & DX10_CLAMP;
+}
+
+bool ref_keeps_inputs(const ref_format *f, ref_mode mode) {
+    return mode.bits & (f->mantissa == 23 ? 0x10 : 0x40);
+}
+
+bool ref_keeps_outputs(const ref_format *f, ref_mode mode) {
+    return mode.bits & (f->mantissa == 23 ? 0x20 : 0x80);
+}
+
+exact_rounding ref_rounding(const ref_format *f, ref_mode mode) {
+    switch (f->mantissa == 23 ? mode.bits & 3 : mode.bits >> 2 & 3) {
+    case 1:
+        return EXACT_RP;
+    case 2:
+        return EXACT_RM;
+    case 3:
+        return EXACT_RZ;
+    default:
+        return EXACT_RN;
+    }
+}
+
+/* ---- Classes ---- */
+
+uint64_t ref_sign(const ref_format *f) {
+    return 1ull << (f->exponent + f->mantissa);
+}
+
+uint64_t ref_infinity(const ref_format *f) {
+    return ((1ull << f->exponent) - 1) << f->mantissa;
+}
+
+uint64_t ref_quiet(const ref_format *f) {
+    return 1ull << (f->mantissa - 1);
+}
+
+uint64_t ref_default_nan(const ref_format *f) {
+    return ref_sign(f) | ref_infinity(f) | ref_quiet(f);
+}
+
+static uint64_t size_of(const ref_format *f, uint64_t a) {
+    return a & (ref_sign(f) - 1);
+}
+
+bool ref_is_nan(const ref_format *f, uint64_t a) {
+    return size_of(f, a) > ref_infinity(f);
+}
+
+bool ref_is_signalling(const ref_format *f, uint64_t a) {
+    return ref_is_nan(f, a) && !(a & ref_quiet(f));
+}
+
+bool ref_is_denormal(const ref_format *f, uint64_t a) {
+    return size_of(f, a) && !(a & ref_infinity(f));
+}
+
+bool ref_is_infinite(const ref_format *f, uint64_t a) {
+    return size_of(f, a) == ref_infinity(f);
+}
+
+bool ref_is_zero(const ref_format *f, uint64_t a) {
+    return !size_of(f, a);
+}
+
+/* ---- Numbers ---- */
+
+double ref_value(const ref_format *f, uint64_t a) {
+    int exponent = (int)(size_of(f, a) >> f->mantissa), bias = (1 << (f->exponent - 1)) - 1;
+    double digits = (double)(a & ((1ull << f->mantissa) - 1));
+    if (exponent) digits += ldexp(1, f->mantissa);
+    double value = ref_is_infinite(f, a) ? INFINITY : ldexp(digits, (exponent ? exponent : 1) - bias - f->mantissa);
+    return a & ref_sign(f) ? -value : value;
+}
+
+uint64_t ref_bits(const ref_format *f, double value, exact_rounding rounding) {
+    exact sum = {{0}};
+    uint64_t sign = signbit(value) ? ref_sign(f) : 0;
+    if (isinf(value)) return sign | ref_infinity(f);
+    exact_add_product(&sum, value, 1);
+    return sign | exact_round(&sum, f->exponent, f->mantissa, rounding);
+}
+
+static uint64_t flushed(const ref_format *f, bool keeps, uint64_t a) {
+    return ref_is_denormal(f, a) && !keeps ? a & ref_sign(f) : a;
+}
+
+uint64_t ref_in(const ref_format *f, ref_mode mode, uint64_t a) {
+    return flushed(f, ref_keeps_inputs(f, mode), a);
+}
+
+uint64_t ref_out(const ref_format *f, ref_mode mode, uint64_t a) {
+    return flushed(f, ref_keeps_outputs(f, mode), a);
+}
+
+uint64_t ref_quieted(const ref_format *f, ref_mode mode, uint64_t a) {
+    return ref_ieee(mode) ? a | ref_quiet(f) : a;
+}
+
+uint64_t ref_negated(const ref_format *f, uint64_t a) {
+    return a ^ ref_sign(f);
+}
+
+/* ---- Sums and products ---- */
+
+/* A NaN, widened or narrowed; a narrowed one is always quiet. */
+static uint64_t nan_to(const ref_format *to, const ref_format *from, uint64_t a) {
+    uint64_t payload = a & ((1ull << from->mantissa) - 1);
+    payload = to->mantissa >= from->mantissa ? payload << (to->mantissa - from->mantissa)
+                                             : payload >> (from->mantissa - to->mantissa);
+    if (to->mantissa < from->mantissa) payload |= ref_quiet(to);
+    return (a & ref_sign(from) ? ref_sign(to) : 0) | ref_infinity(to) | payload;
+}
+
+uint64_t ref_fma_to(const ref_format *to, const ref_format *f, ref_mode mode, uint64_t a, uint64_t b, uint64_t c) {
+    a = ref_in(f, mode, a);
+    b = ref_in(f, mode, b);
+    c = ref_in(f, mode, c);
+    bool invalid = (ref_is_infinite(f, a) && ref_is_zero(f, b)) || (ref_is_zero(f, a) && ref_is_infinite(f, b));
+    const ref_format *from = f;
+    if (ref_is_nan(f, a)) return ref_quieted(to, mode, nan_to(to, from, a));
+    if (ref_is_nan(f, b)) return ref_quieted(to, mode, nan_to(to, from, b));
+    if (invalid) return ref_default_nan(to);
+    if (ref_is_nan(f, c)) return ref_quieted(to, mode, nan_to(to, from, c));
+    bool minus = (a ^ b) & ref_sign(f), minus_c = c & ref_sign(f);
+    if (ref_is_infinite(f, a) || ref_is_infinite(f, b)) {
+        if (ref_is_infinite(f, c) && minus != minus_c) return ref_default_nan(to);
+        return ref_infinity(to) | (minus ? ref_sign(to) : 0);
+    }
+    if (ref_is_infinite(f, c)) return ref_infinity(to) | (minus_c ? ref_sign(to) : 0);
+    exact sum = {{0}};
+    exact_add_product(&sum, ref_value(f, a), ref_value(f, b));
+    exact_add_product(&sum, ref_value(f, c), 1);
+    exact_rounding rounding = ref_rounding(to, mode);
+    if (exact_sign(&sum)) return ref_out(to, mode, exact_round(&sum, to->exponent, to->mantissa, rounding));
+    bool negative = minus == minus_c ? minus : rounding == EXACT_RM;
+    return negative ? ref_sign(to) : 0;
+}
+
+uint64_t ref_fma(const ref_format *f, ref_mode mode, uint64_t a, uint64_t b, uint64_t c) {
+    return ref_fma_to(f, f, mode, a, b, c);
+}
+
+static uint64_t one(const ref_format *f) {
+    return ((1ull << (f->exponent - 1)) - 1) << f->mantissa;
+}
+
+uint64_t ref_add(const ref_format *f, ref_mode mode, uint64_t a, uint64_t b) {
+    return ref_fma(f, mode, a, one(f), b);
+}
+
+uint64_t ref_mul(const ref_format *f, ref_mode mode, uint64_t a, uint64_t b) {
+    return ref_fma(f, mode, a, b, (a ^ b) & ref_sign(f));
+}
+
+uint64_t ref_mad(const ref_format *f, ref_mode mode, uint64_t a, uint64_t b, uint64_t c) {
+    if (f->mantissa == 23) mode.bits &= ~0x30u;
+    return ref_add(f, mode, ref_mul(f, mode, a, b), c);
+}
+
+/* ---- Smallest and largest ---- */
+
+/* -0 is below 0. */
+static bool below(const ref_format *f, uint64_t a, uint64_t b) {
+    if (ref_is_zero(f, a) && ref_is_zero(f, b)) return (a & ref_sign(f)) > (b & ref_sign(f));
+    return ref_value(f, a) < ref_value(f, b);
+}
+
+/* The documents' v_min_f32 and v_max_f32; of gfx12, v_min_num_f32 and v_max_num_f32, which heed no signalling NaN. */
+static uint64_t extreme(const ref_format *f, ref_mode mode, uint64_t a, uint64_t b, bool largest) {
+    a = ref_in(f, mode, a);
+    b = ref_in(f, mode, b);
+    if (mode.major < 12 && ref_ieee(mode)) {
+        if (ref_is_signalling(f, a)) return a | ref_quiet(f);
+        if (ref_is_signalling(f, b)) return b | ref_quiet(f);
+    }
+    if (ref_is_nan(f, a) && ref_is_nan(f, b)) return mode.major >= 12 ? a | ref_quiet(f) : mode.major >= 10 ? a : b;
+    if (ref_is_nan(f, a)) return ref_out(f, mode, b);
+    if (ref_is_nan(f, b)) return ref_out(f, mode, a);
+    return ref_out(f, mode, (largest ? below(f, b, a) : below(f, a, b)) ? a : b);
+}
+
+uint64_t ref_min(const ref_format *f, ref_mode mode, uint64_t a, uint64_t b) {
+    return extreme(f, mode, a, b, false);
+}
+
+uint64_t ref_max(const ref_format *f, ref_mode mode, uint64_t a, uint64_t b) {
+    return extreme(f, mode, a, b, true);
+}
+
+static uint64_t bound(const ref_format *f, ref_mode mode, uint64_t a, uint64_t b, bool largest) {
+    a = ref_in(f, mode, a);
+    b = ref_in(f, mode, b);
+    if (ref_is_signalling(f, a)) return a | ref_quiet(f);
+    if (ref_is_signalling(f, b)) return b | ref_quiet(f);
+    if (ref_is_nan(f, a)) return a;
+    if (ref_is_nan(f, b)) return b;
+    return ref_out(f, mode, (largest ? below(f, b, a) : below(f, a, b)) ? a : b);
+}
+
+uint64_t ref_minimum(const ref_format *f, ref_mode mode, uint64_t a, uint64_t b) {
+    return bound(f, mode, a, b, false);
+}
+
+uint64_t ref_maximum(const ref_format *f, ref_mode mode, uint64_t a, uint64_t b) {
+    return bound(f, mode, a, b, true);
+}
+
+/* With a NaN it is min3; else the larger of the two that the largest leaves. */
+uint64_t ref_med3(const ref_format *f, ref_mode mode, uint64_t a, uint64_t b, uint64_t c) {
+    if (ref_is_nan(f, a) || ref_is_nan(f, b) || ref_is_nan(f, c)) return ref_min(f, mode, ref_min(f, mode, a, b), c);
+    a = ref_in(f, mode, a);
+    b = ref_in(f, mode, b);
+    c = ref_in(f, mode, c);
+    double largest = fmax(fmax(ref_value(f, a), ref_value(f, b)), ref_value(f, c));
+    if (ref_value(f, a) == largest) return ref_max(f, mode, b, c);
+    if (ref_value(f, b) == largest) return ref_max(f, mode, a, c);
+    return ref_max(f, mode, a, b);
+}
+
+/* ---- Comparisons ---- */
+
+char ref_order(const ref_format *f, ref_mode mode, uint64_t a, uint64_t b) {
+    if (ref_is_nan(f, a) || ref_is_nan(f, b)) return '?';
+    double x = ref_value(f, ref_in(f, mode, a)), y = ref_value(f, ref_in(f, mode, b));
+    return x < y ? '<' : x > y ? '>' : '=';
+}
+
+int ref_class(const ref_format *f, uint64_t a) {
+    bool negative = a & ref_sign(f);
+    if (ref_is_nan(f, a)) return ref_is_signalling(f, a) ? 0 : 1;
+    if (ref_is_infinite(f, a)) return negative ? 2 : 9;
+    if (ref_is_zero(f, a)) return negative ? 5 : 6;
+    if (ref_is_denormal(f, a)) return negative ? 4 : 7;
+    return negative ? 3 : 8;
+}
+
+/* ---- Conversions ---- */
+
+uint64_t ref_convert(const ref_format *to, const ref_format *from, ref_mode mode, uint64_t a) {
+    a = ref_in(from, mode, a);
+    if (ref_is_nan(from, a)) return nan_to(to, from, a) | ref_quiet(to);
+    const ref_format *narrow = to->mantissa < from->mantissa ? to : from;
+    /* f32 of f64 is an instruction of f64. */
+    exact_rounding rounding = ref_rounding(narrow->mantissa == 23 ? F64 : narrow, mode);
+    return ref_out(to, mode, ref_bits(to, ref_value(from, a), rounding));
+}
+
+uint64_t ref_from_integer(const ref_format *to, ref_mode mode, __int128 a) {
+    exact sum = {{0}};
+    uint64_t size = (uint64_t)(a < 0 ? -a : a);
+    exact_add_product(&sum, (double)(size >> 32), a < 0 ? -0x1p32 : 0x1p32);
+    exact_add_product(&sum, (double)(uint32_t)size, a < 0 ? -1 : 1);
+    return exact_round(&sum, to->exponent, to->mantissa, ref_rounding(to, mode));
+}
+
+__int128 ref_to_integer(const ref_format *from, ref_mode mode, uint64_t a, __int128 least, __int128 most) {
+    a = ref_in(from, mode, a);
+    if (ref_is_nan(from, a)) return 0;
+    double value = trunc(ref_value(from, a));
+    if (value <= (double)least) return least;
+    return value >= (double)most ? most : (__int128)value;
+}
+
+uint64_t ref_modified(const ref_format *f, ref_mode mode, uint64_t a, int omod, bool clamp) {
+    /* Under IEEE, which gfx12 has no bit for, and where denormals are kept, there is no multiplication. */
+    bool multiplies = omod && !ref_keeps_outputs(f, mode) && (mode.major >= 12 || !ref_ieee(mode));
+    if (multiplies && !ref_is_nan(f, a)) {
+        double factor = omod == 1 ? 0.5 : omod;
+        a = ref_is_infinite(f, a) ? a : ref_bits(f, ref_value(f, a) * factor, ref_rounding(f, mode));
+        if (ref_is_denormal(f, a) || ref_is_zero(f, a)) a = 0;
+    }
+    if (!clamp) return a;
+    if (ref_is_nan(f, a)) return ref_nan_clamps(mode) ? 0 : a;
+    double value = ref_value(f, a);
+    return value <= 0 ? 0 : value >= 1 ? one(f) : a;
+}

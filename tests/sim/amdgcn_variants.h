@@ -1,0 +1,76 @@
+/* The ways to write an instruction of the vector ALU: encodings, modifiers of its operands and of its result, DPP and
+ * SDWA; as text, and as what they mean. */
+#ifndef KILN_TESTS_SIM_AMDGCN_VARIANTS_H
+#define KILN_TESTS_SIM_AMDGCN_VARIANTS_H
+
+#include "tests/sim/amdgcn_harness.h"
+#include "tests/sim/amdgcn_rows.h"
+
+/* Where operands stand. */
+enum { RESULT = 40, SOURCE = 2 /* and 4, 6 */, SCALAR_SOURCE = 4, MASK_IN = 10, MASK_OUT = 12 };
+
+/* A row's types, apart. */
+typedef struct variant_type {
+    char letter; /* u, i, f, m; x: mix */
+    int bits;
+} variant_type;
+
+enum { VARIANT_LITERAL = 0x40490fdb };
+
+typedef enum variant_kind {
+    VARIANT_PLAIN,
+    VARIANT_E32,
+    VARIANT_E64,
+    VARIANT_SIGNS,
+    VARIANT_CLAMP,
+    VARIANT_OMOD,
+    VARIANT_ALL, /* signs, omod and clamp */
+    VARIANT_HALVES,
+    VARIANT_SCALAR,
+    VARIANT_CONSTANT,
+    VARIANT_DPP,
+    VARIANT_E64_DPP,
+    VARIANT_SDWA,
+    VARIANT_KINDS
+} variant_kind;
+
+typedef struct variant {
+    const amdgcn_row *row;
+    variant_kind kind;
+    variant_type type[1 + ROW_SOURCES]; /* the result's, the sources' */
+    int sources;
+    bool negate[ROW_SOURCES], absolute[ROW_SOURCES];
+    bool half[ROW_SOURCES + 1];    /* op_sel; the last is the result's */
+    bool half_high[ROW_SOURCES];   /* op_sel_hi */
+    bool negate_high[ROW_SOURCES]; /* neg_hi */
+    bool clamp;
+    int omod; /* 0, 1: half, 2, 4 */
+    uint64_t constant;
+    /* DPP. */
+    int dpp; /* of the names in the source */
+    unsigned dpp_argument;
+    bool bound_control, fetch_inactive;
+    unsigned row_mask, bank_mask;
+    /* SDWA: 0 DWORD, 1 to 4 bytes, 5 and 6 words. */
+    int select[2], result_select, unused; /* unused: 0 pad, 1 sext, 2 preserve */
+    bool extend[2];
+    bool in_vcc;   /* masks */
+    bool maskless; /* a comparison into EXEC alone */
+    char text[160];
+} variant;
+
+/* A variant of a row of a kind, with modifiers drawn at random; false if the row has nothing that the kind is about. */
+bool variant_make(variant *v, const amdgcn_row *row, variant_kind kind, const char *processor, bool wave64,
+                  uint64_t *random);
+
+/* Changes registers as the instruction must. */
+void variant_expect(const variant *v, const amd_program *program, amdgcn_registers *registers);
+
+/* Random operands with many edge values of the row's types. */
+void variant_fill(const variant *v, amdgcn_registers *registers, uint64_t *random);
+
+/* A number below a limit; one of 64 bits with many edge values of an f16, f32, f64 or integer of a width. */
+uint32_t draw(uint64_t *random, uint32_t limit);
+uint64_t draw_value(variant_type type, uint64_t *random);
+
+#endif
