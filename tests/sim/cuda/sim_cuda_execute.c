@@ -144,6 +144,7 @@ void sim_cuda_execute(sim_context *context, const sim_function *function, const 
         .seed = sim_setting_number("KILN_SIM_SEED", 1),
         .budget = sim_setting_number("KILN_SIM_BUDGET", BUDGET),
         .threads = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN),
+        .sum_mode = sim_setting_matrix(),
     };
     launch->executed = 1;
     if (!ptx_launch_run(&run, &launch->counters, &report)) {

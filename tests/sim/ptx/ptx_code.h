@@ -10,6 +10,7 @@
 
 typedef struct ptx_warp ptx_warp;
 typedef struct ptx_op ptx_op;
+typedef struct ptx_matrix ptx_matrix; /* ptx_matrix.h */
 
 /* Runs one instruction for the lanes of mask. */
 typedef void (*ptx_run)(ptx_warp *warp, const ptx_op *op, uint32_t mask);
@@ -24,8 +25,9 @@ typedef enum ptx_flow {
     PTX_FLOW_CALL,
     PTX_FLOW_RETURN,
     PTX_FLOW_EXIT,
-    PTX_FLOW_WARP,   /* the lanes of the member mask (source 0) run it together */
-    PTX_FLOW_BARRIER /* of the block: number in source 0, threads in source 1 or PTX_NOWHERE, predicate in source 2 */
+    PTX_FLOW_WARP,    /* the lanes of the member mask (source 0) run it together */
+    PTX_FLOW_ALIGNED, /* all lanes of the warp run it together; orders no memory */
+    PTX_FLOW_BARRIER  /* of the block: number in source 0, threads in source 1 or PTX_NOWHERE, predicate in source 2 */
 } ptx_flow;
 
 struct ptx_op {
@@ -48,6 +50,7 @@ struct ptx_op {
     uint32_t flags;       /* PTX_F_ */
     const uint32_t *list; /* targets or places, in the arena */
     const ptx_variable *variable;
+    const ptx_matrix *matrix;
 };
 
 enum {

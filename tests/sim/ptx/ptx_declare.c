@@ -46,6 +46,8 @@ static uint32_t register_add(ptx_parser *parser, const char *name, ptx_type type
 static ptx_type expect_type(ptx_parser *parser) {
     ptx_type type = PTX_NO_TYPE;
     if (parser->token.kind == PTX_TOKEN_DOT) type = ptx_type_find(parser->token.bytes, parser->token.length);
+    if (ptx_type_class_of(type) == PTX_CLASS_MATRIX)
+        ptx_fail(parser, "only elements of matrices are %s", ptx_type_name(type));
     if (!type) ptx_fail(parser, "expected a type before \"%.*s\"", (int)parser->token.length, parser->token.bytes);
     ptx_advance(parser);
     return type;

@@ -110,6 +110,9 @@ PTX_FAMILY(exit)
 PTX_FAMILY(barrier)
 PTX_FAMILY(fence)
 PTX_FAMILY(warp)
+PTX_FAMILY(matrix_multiply)
+PTX_FAMILY(matrix_warp)
+PTX_FAMILY(matrix_move)
 #undef PTX_FAMILY
 
 #endif

@@ -139,9 +139,8 @@ static uint8_t *param_bytes(ptx_warp *warp, const ptx_op *op, uint32_t lane, uin
     return (uint8_t *)(uintptr_t)(launch->parameters + address);
 }
 
-/* The host bytes of any space. size is the whole access, a power of two, and what it must be aligned to. */
-static uint8_t *bytes_at(ptx_warp *warp, const ptx_op *op, uint32_t lane, ptx_space space, uint64_t address,
-                         uint32_t size, bool read, bool write) {
+uint8_t *ptx_memory_bytes(ptx_warp *warp, const ptx_op *op, uint32_t lane, ptx_space space, uint64_t address,
+                          uint32_t size, bool read, bool write) {
     if (space == PTX_SPACE_GENERIC) {
         space = ptx_generic_space(address);
         if (space == PTX_SPACE_SHARED || space == PTX_SPACE_LOCAL) address &= ~PTX_WINDOW_MASK;
@@ -163,7 +162,7 @@ static uint8_t *bytes_at(ptx_warp *warp, const ptx_op *op, uint32_t lane, ptx_sp
 }
 
 void *ptx_memory_at(ptx_warp *warp, const ptx_op *op, uint32_t lane, ptx_space space, uint64_t address, uint32_t size) {
-    return bytes_at(warp, op, lane, space, address, size, true, true);
+    return ptx_memory_bytes(warp, op, lane, space, address, size, true, true);
 }
 
 /* ---- Counters ---- */
@@ -289,7 +288,7 @@ static void run_load(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
     uint32_t element = ptx_type_bits(op->type) / 8, size = element * op->count;
     ptx_count_request(warp, op->space, addresses, mask, size, false);
     PTX_LANES({
-        const uint8_t *bytes = bytes_at(warp, op, (uint32_t)l, op->space, addresses[l], size, true, false);
+        const uint8_t *bytes = ptx_memory_bytes(warp, op, (uint32_t)l, op->space, addresses[l], size, true, false);
         if (!bytes) return;
         for (uint32_t e = 0; e < op->count; e++)
             put_element(warp, op, e, (uint32_t)l, bytes + e * element);
@@ -303,7 +302,7 @@ static void run_store(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
     uint32_t element = ptx_type_bits(op->type) / 8, size = element * op->count;
     ptx_count_request(warp, op->space, addresses, mask, size, true);
     PTX_LANES({
-        uint8_t *bytes = bytes_at(warp, op, (uint32_t)l, op->space, addresses[l], size, false, true);
+        uint8_t *bytes = ptx_memory_bytes(warp, op, (uint32_t)l, op->space, addresses[l], size, false, true);
         if (!bytes) return;
         for (uint32_t e = 0; e < op->count; e++)
             memcpy(bytes + e * element, element_at(warp, op, e, (uint32_t)l), element);

@@ -24,6 +24,7 @@ typedef enum ptx_type_class {
     PTX_CLASS_SIGNED,
     PTX_CLASS_FLOAT,
     PTX_CLASS_PACKED,
+    PTX_CLASS_MATRIX,
     PTX_CLASS_PRED
 } ptx_type_class;
 

@@ -295,25 +295,43 @@ static void leave_behind(ptx_warp *warp, ptx_group *group, uint32_t mask) {
     group_send(warp, group, group->mask & ~mask, group->op + 1, group->frame);
 }
 
-/* Runs a .sync instruction when all lanes that the members name and that have not exited wait at it. */
-static void flow_warp(ptx_warp *warp, ptx_group *group, const ptx_op *op) {
+/* The lanes that a .sync instruction waits for: those that its members name and that have not exited, or all lanes.
+ * 0 after a fault. */
+static uint32_t wanted_lanes(ptx_warp *warp, const ptx_group *group, const ptx_op *op) {
+    uint32_t first = (uint32_t)__builtin_ctz(group->mask), missing = ~warp->lanes | warp->exited;
+    if (op->flow == PTX_FLOW_ALIGNED) {
+        if (!missing) return warp->lanes;
+        ptx_fault(warp, op, SIM_FAULT_SYNC, first, 0, "all lanes must take part, but 0x%x are not there", missing);
+        return 0;
+    }
     const uint32_t *members = (const uint32_t *)(const void *)(group->frame->bytes + op->s[0]);
-    uint32_t first = (uint32_t)__builtin_ctz(group->mask), named = members[first];
     for (uint32_t rest = group->mask; rest; rest &= rest - 1) {
         uint32_t l = (uint32_t)__builtin_ctz(rest);
-        if (members[l] != named || !(named >> l & 1)) {
+        if (members[l] != members[first] || !(members[l] >> l & 1)) {
             ptx_fault(warp, op, SIM_FAULT_SYNC, l, members[l], "the member mask 0x%x lacks the lane, or differs",
                       members[l]);
-            return;
+            return 0;
         }
     }
-    uint32_t wanted = named & warp->lanes & ~warp->exited, here = 0;
+    return members[first] & ~missing;
+}
+
+/* Whether two groups at one instruction name the same members. */
+static bool same_members(const ptx_group *a, const ptx_group *b, const ptx_op *op) {
+    if (op->flow == PTX_FLOW_ALIGNED) return true;
+    const uint32_t *members = (const uint32_t *)(const void *)(a->frame->bytes + op->s[0]);
+    return members[__builtin_ctz(a->mask)] == members[__builtin_ctz(b->mask)];
+}
+
+/* Runs a .sync instruction when all lanes that it wants wait at it. */
+static void flow_warp(ptx_warp *warp, ptx_group *group, const ptx_op *op) {
+    uint32_t wanted = wanted_lanes(warp, group, op), here = 0;
     for (uint32_t i = 0; i < warp->group_count; i++) {
         const ptx_group *other = &warp->groups[i];
         bool waits = other->state == PTX_AT_WARP && other->op == group->op && other->frame == group->frame;
-        if (waits && members[__builtin_ctz(other->mask)] == named) here |= other->mask;
+        if (waits && same_members(other, group, op)) here |= other->mask;
     }
-    if (here != wanted) return;
+    if (!wanted || here != wanted) return;
     for (uint32_t i = 0; i < warp->group_count;) {
         ptx_group *other = &warp->groups[i];
         if (other != group && other->state == PTX_AT_WARP && other->frame == group->frame &&
@@ -327,7 +345,7 @@ static void flow_warp(ptx_warp *warp, ptx_group *group, const ptx_op *op) {
         }
     }
     group->state = PTX_READY;
-    warp->syncs++;
+    if (op->flow == PTX_FLOW_WARP) warp->syncs++;
     warp->frame = group->frame->bytes;
     op->run(warp, op, group->mask);
     group->op++;
@@ -369,14 +387,15 @@ static bool step_flow(ptx_warp *warp, ptx_group *group, const ptx_op *op, uint32
         group->op++;
         return true;
     case PTX_FLOW_WARP:
+    case PTX_FLOW_ALIGNED:
     case PTX_FLOW_BARRIER:
         if (!mask) {
             group->op++;
             return true;
         }
         leave_behind(warp, group, mask);
-        group->state = op->flow == PTX_FLOW_WARP ? PTX_AT_WARP : PTX_AT_BARRIER;
-        if (op->flow == PTX_FLOW_WARP) flow_warp(warp, group, op);
+        group->state = op->flow == PTX_FLOW_BARRIER ? PTX_AT_BARRIER : PTX_AT_WARP;
+        if (op->flow != PTX_FLOW_BARRIER) flow_warp(warp, group, op);
         return false;
     }
     return true;

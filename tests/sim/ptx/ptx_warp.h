@@ -8,6 +8,7 @@
 #define KILN_TESTS_SIM_PTX_WARP_H
 
 #include "tests/sim/core/sim_space.h"
+#include "tests/sim/core/sim_sum.h"
 #include "tests/sim/ptx/ptx_code.h"
 
 enum { PTX_WARP = 32, PTX_BARRIERS = 16, PTX_LOCAL_BYTES = 64 << 10, PTX_PARAMETER_MAX = 32 << 10 };
@@ -28,8 +29,9 @@ typedef struct ptx_launch {
     sim_region_find find;
     void *find_context;
     uint64_t seed;
-    uint64_t budget;  /* warp instructions of one block */
-    uint32_t threads; /* of the host */
+    uint64_t budget;       /* warp instructions of one block */
+    uint32_t threads;      /* of the host */
+    sim_sum_mode sum_mode; /* of matrix instructions */
 } ptx_launch;
 
 /* Runs a launch to its end. Adds to counters. Returns false with a report if it ended early; what was written until
@@ -45,7 +47,7 @@ typedef struct ptx_frame {
     _Alignas(64) uint8_t bytes[];
 } ptx_frame;
 
-typedef enum ptx_state { PTX_READY, PTX_AT_WARP, PTX_AT_ALIGNED, PTX_AT_BARRIER } ptx_state;
+typedef enum ptx_state { PTX_READY, PTX_AT_WARP, PTX_AT_BARRIER } ptx_state;
 
 typedef struct ptx_group {
     uint32_t mask;
@@ -98,6 +100,10 @@ struct ptx_block {
 void ptx_fault(ptx_warp *warp, const ptx_op *op, sim_fault_kind kind, uint32_t lane, uint64_t address,
                const char *format, ...) __attribute__((format(printf, 6, 7), cold));
 
+/* The host bytes behind an address that a lane reads or writes, with every check. size is a power of two, and what the
+ * address must be aligned to. NULL after a fault. */
+uint8_t *ptx_memory_bytes(ptx_warp *warp, const ptx_op *op, uint32_t lane, ptx_space space, uint64_t address,
+                          uint32_t size, bool read, bool write);
 /* The host bytes behind an address, for atomics: checked as a read and a write. NULL after a fault. */
 void *ptx_memory_at(ptx_warp *warp, const ptx_op *op, uint32_t lane, ptx_space space, uint64_t address, uint32_t size);
 /* Bytes of global memory, of any size and alignment, that a lane reads. NULL after a fault. */
