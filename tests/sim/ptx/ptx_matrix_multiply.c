@@ -6,13 +6,6 @@
 
 /* ---- Running ---- */
 
-/* The elements of A, B and C, line after line. */
-static void get(const ptx_warp *warp, const ptx_matrix *matrix, uint64_t *a, uint64_t *b, uint64_t *c) {
-    ptx_fragment_get(warp, &matrix->a, a);
-    ptx_fragment_get(warp, &matrix->b, b);
-    ptx_fragment_get(warp, &matrix->c, c);
-}
-
 static void numbers_of(ptx_type type, const uint64_t *bits, ptx_matrix_number *numbers, uint32_t count) {
     for (uint32_t i = 0; i < count; i++)
         numbers[i] = ptx_matrix_number_of(ptx_matrix_format(type), (uint32_t)bits[i]);
@@ -51,7 +44,9 @@ static void run_doubles(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
     double a[PTX_MATRIX_ELEMENTS / 16], b[PTX_MATRIX_ELEMENTS / 16], d[PTX_MATRIX_ELEMENTS / 16];
     (void)mask;
     warp->block->counters.matrix_instructions++;
-    get(warp, x, bits[0], bits[1], bits[2]);
+    ptx_fragment_get(warp, &x->a, bits[0]);
+    ptx_fragment_get(warp, &x->b, bits[1]);
+    ptx_fragment_get(warp, &x->c, bits[2]);
     memcpy(a, bits[0], sizeof a);
     memcpy(b, bits[1], sizeof b);
     memcpy(d, bits[2], sizeof d);
@@ -72,25 +67,40 @@ static int64_t integer_of(ptx_type type, uint64_t bits) {
                                                                          : (int64_t)bits;
 }
 
-static int64_t product(const ptx_matrix *x, uint64_t a, uint64_t b) {
-    if (x->operation == PTX_MATRIX_XOR) return (int64_t)(a ^ b);
-    if (x->operation == PTX_MATRIX_AND) return (int64_t)(a & b);
-    return integer_of(x->a.type, a) * integer_of(x->b.type, b);
+static void integers_of(ptx_type type, const uint64_t *bits, int32_t *integers, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++)
+        integers[i] = (int32_t)integer_of(type, bits[i]);
+}
+
+static int64_t sum_of(ptx_matrix_takes operation, const int32_t *a, const int32_t *b, uint32_t count) {
+    int64_t sum = 0;
+    if (operation == PTX_MATRIX_XOR) {
+        for (uint32_t i = 0; i < count; i++)
+            sum += a[i] ^ b[i];
+    } else { /* of single bits, and is the product */
+        for (uint32_t i = 0; i < count; i++)
+            sum += a[i] * b[i];
+    }
+    return sum;
 }
 
 static void run_integers(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
     const ptx_matrix *x = op->matrix;
-    uint64_t a[PTX_MATRIX_ELEMENTS], b[PTX_MATRIX_ELEMENTS], d[PTX_MATRIX_ELEMENTS / 8];
+    uint64_t bits[PTX_MATRIX_ELEMENTS];
+    int32_t a[PTX_MATRIX_ELEMENTS], b[PTX_MATRIX_ELEMENTS];
     (void)mask;
     warp->block->counters.matrix_instructions++;
-    get(warp, x, a, b, d);
+    ptx_fragment_get(warp, &x->a, bits);
+    integers_of(x->a.type, bits, a, x->m * x->k);
+    ptx_fragment_get(warp, &x->b, bits);
+    integers_of(x->b.type, bits, b, x->n * x->k);
+    ptx_fragment_get(warp, &x->c, bits);
     for (uint32_t i = 0; i < x->m * x->n; i++) {
-        int64_t sum = integer_of(PTX_s32, d[i]);
-        for (uint32_t l = 0; l < x->k; l++)
-            sum += product(x, a[i / x->n * x->k + l], b[i % x->n * x->k + l]);
-        d[i] = op->flags & PTX_F_SATFINITE ? (uint32_t)ptx_saturate(sum) : (uint32_t)sum;
+        int64_t sum =
+            integer_of(PTX_s32, bits[i]) + sum_of(x->operation, a + i / x->n * x->k, b + i % x->n * x->k, x->k);
+        bits[i] = op->flags & PTX_F_SATFINITE ? (uint32_t)ptx_saturate(sum) : (uint32_t)sum;
     }
-    ptx_fragment_set(warp, &x->d, d);
+    ptx_fragment_set(warp, &x->d, bits);
 }
 
 /* ---- Decoding ---- */
