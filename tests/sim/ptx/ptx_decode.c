@@ -45,7 +45,8 @@ static void read_suffixes(ptx_decoder *decoder) {
             modifier++;
         if (modifier == PTX_MODIFIER_COUNT) ptx_refuse(decoder, ".%s is not simulated", suffix);
         uint64_t bit = 1ull << modifier % 64;
-        if (decoder->modifiers[modifier / 64] & bit) ptx_refuse(decoder, ".%s is written twice", suffix);
+        bool layout = modifier == PTX_M_ROW || modifier == PTX_M_COL; /* of each of two matrices */
+        if (decoder->modifiers[modifier / 64] & bit && !layout) ptx_refuse(decoder, ".%s is written twice", suffix);
         decoder->modifiers[modifier / 64] |= bit;
     }
 }

@@ -69,6 +69,8 @@ void ptx_decode_same(ptx_decoder *decoder, ptx_type type, uint32_t count);
  * are, 0 or 1. */
 uint32_t ptx_take_policy(ptx_decoder *decoder);
 
+/* Takes the state space: generic if none is written. */
+ptx_space ptx_take_space(ptx_decoder *decoder);
 /* An address operand: sets source 0, its width and the offset. */
 void ptx_decode_pointer(ptx_decoder *decoder, const ptx_operand *operand);
 

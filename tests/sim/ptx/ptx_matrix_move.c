@@ -107,13 +107,14 @@ static ptx_fragment fragment_of(ptx_decoder *decoder, uint32_t count) {
 
 static void decode_access(ptx_decoder *decoder, bool load) {
     static const int counts[] = {PTX_M_X1, PTX_M_X2, PTX_M_X4};
-    static const int spaces[] = {PTX_M_SHARED, PTX_M_SHARED_CTA};
     const ptx_operand *operands = decoder->statement->operands;
     int count = ptx_take_one(decoder, counts, 3);
     if (count < 0) ptx_refuse(decoder, "it needs .x1, .x2 or .x4");
     ptx_expect_operands(decoder, 2, 2);
     ptx_matrix matrix = {.a = fragment_of(decoder, 1u << count)};
-    decoder->op->space = ptx_take_one(decoder, spaces, 2) < 0 ? PTX_SPACE_GENERIC : PTX_SPACE_SHARED;
+    decoder->op->space = ptx_take_space(decoder);
+    if (decoder->op->space != PTX_SPACE_GENERIC && decoder->op->space != PTX_SPACE_SHARED)
+        ptx_refuse(decoder, "it takes only shared memory");
     if (ptx_take(decoder, PTX_M_TRANS)) decoder->op->mode = TRANSPOSED;
     if (load && decoder->program->capability <= 75) decoder->op->mode |= ALL_ADDRESSES;
     ptx_fragment_decode(decoder, &operands[load ? 0 : 1], load, &matrix.a);

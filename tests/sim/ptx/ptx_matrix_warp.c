@@ -84,13 +84,6 @@ static void run_access(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
 
 /* ---- Decoding ---- */
 
-static ptx_space take_space(ptx_decoder *decoder) {
-    static const int words[] = {PTX_M_GLOBAL, PTX_M_SHARED, PTX_M_SHARED_CTA};
-    static const ptx_space spaces[] = {PTX_SPACE_GLOBAL, PTX_SPACE_SHARED, PTX_SPACE_SHARED};
-    int word = ptx_take_one(decoder, words, 3);
-    return word < 0 ? PTX_SPACE_GENERIC : spaces[word];
-}
-
 static const ptx_matrix_form *find_form(ptx_decoder *decoder, ptx_matrix_name name, ptx_type type, bool column) {
     int shape = ptx_matrix_take_shape(decoder, true);
     for (size_t i = 0; i < ptx_matrix_form_count; i++) {
@@ -117,7 +110,10 @@ static void decode_access(ptx_decoder *decoder, bool store) {
     ptx_matrix matrix = {.stride_place = PTX_NOWHERE, .along_lines = column == (name == PTX_MATRIX_B)};
     matrix.a = ptx_fragment_hidden(decoder, form, (ptx_matrix_name)name, ptx_type_at(decoder, 0));
     matrix.stride_length = matrix.along_lines ? matrix.a.layout.length : matrix.a.layout.lines;
-    decoder->op->space = take_space(decoder);
+    ptx_space space = ptx_take_space(decoder);
+    if (space != PTX_SPACE_GENERIC && space != PTX_SPACE_GLOBAL && space != PTX_SPACE_SHARED)
+        ptx_refuse(decoder, "it takes only global and shared memory");
+    decoder->op->space = space;
     decoder->op->mode = store;
     ptx_fragment_decode(decoder, &operands[store ? 1 : 0], !store, &matrix.a);
     ptx_decode_pointer(decoder, &operands[store ? 0 : 1]);

@@ -309,7 +309,7 @@ static void run_store(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
     });
 }
 
-static ptx_space take_space(ptx_decoder *decoder) {
+ptx_space ptx_take_space(ptx_decoder *decoder) {
     static const int words[] = {PTX_M_GLOBAL, PTX_M_SHARED, PTX_M_SHARED_CTA,  PTX_M_LOCAL,
                                 PTX_M_CONST,  PTX_M_PARAM,  PTX_M_PARAM_ENTRY, PTX_M_PARAM_FUNC};
     static const ptx_space spaces[] = {PTX_SPACE_GLOBAL, PTX_SPACE_SHARED, PTX_SPACE_SHARED, PTX_SPACE_LOCAL,
@@ -357,7 +357,7 @@ void ptx_decode_memory(ptx_decoder *decoder) {
     ptx_op *op = decoder->op;
     const ptx_operand *operands = decoder->statement->operands;
     bool load = strcmp(decoder->statement->opcode, "st") != 0;
-    op->space = take_space(decoder);
+    op->space = ptx_take_space(decoder);
     int vector = ptx_take_one(decoder, vectors, 3);
     op->count = vector < 0 ? 1 : 2u << vector;
     ptx_take_hints(decoder);
@@ -402,7 +402,7 @@ void ptx_decode_address(ptx_decoder *decoder) {
     ptx_op *op = decoder->op;
     const ptx_operand *operands = decoder->statement->operands;
     bool to = ptx_take(decoder, PTX_M_TO);
-    op->space = take_space(decoder);
+    op->space = ptx_take_space(decoder);
     if (op->space == PTX_SPACE_GENERIC) ptx_refuse(decoder, "it names no state space");
     if (op->space == PTX_SPACE_PARAM) ptx_need(decoder, 0, 77);
     ptx_expect_operands(decoder, 2, 2);
