@@ -104,7 +104,6 @@ static void test_dual_instructions(void **state) {
         }
         expect_nothing_else(texts[i]);
     }
-
     run("gfx1100", false, "v_dual_fmac_f32 v6, v7, v4 :: v_dual_cndmask_b32 v7, v6, v5", 0xffffffff);
     for (int l = 0; l < 32; l++)
         assert_int_equal(registers.v[7][l], before.s[AMD_VCC] >> l & 1 ? before.v[5][l] : before.v[6][l]);
