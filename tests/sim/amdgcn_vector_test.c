@@ -144,6 +144,9 @@ static const char *const mnemonics[] = {
 /* Those have tests of their own. */
 static const char *const elsewhere[] = {
     "v_pk_mov_b32",
+    "v_accvgpr_read_b32",
+    "v_accvgpr_write_b32",
+    "v_accvgpr_mov_b32",
 #define AMD_LANE(mnemonic) #mnemonic,
 #include "tests/sim/amdgcn/amd_vector_lane.def"
 #undef AMD_LANE
