@@ -82,3 +82,15 @@ bool amd_buffer_make(amd_wave *wave, const amd_op *op, const amd_operand *vector
     amd_request_settle(wave, made);
     return true;
 }
+
+bool amd_buffer_scalar(amd_wave *wave, const amd_op *op, const amd_operand *descriptor, uint64_t offset,
+                       uint64_t *out_address, bool *out_outside) {
+    const buffer in = buffer_read(wave, descriptor);
+    const uint64_t size = amd_memory_bytes(op), end = in.stride ? (uint64_t)in.stride * in.records : in.records;
+    *out_address = in.base + offset;
+    *out_outside = offset + size > end;
+    if (!*out_outside || offset >= end) return true;
+    amd_fault(wave, op, SIM_FAULT_OUT_OF_BOUNDS, AMD_LANES, *out_address, "%llu bytes at the end of a buffer of %llu",
+              (unsigned long long)size, (unsigned long long)end);
+    return false;
+}

@@ -158,7 +158,7 @@ static bool relocate(loader *l, const dynamic *from) {
 /* ---- Instructions ---- */
 
 static bool is_branch(const char *text) {
-    return !strncmp(text, "s_branch ", 9) || !strncmp(text, "s_cbranch_", 10);
+    return !strncmp(text, "s_branch ", 9) || !strncmp(text, "s_cbranch_", 10) || !strncmp(text, "s_call_b64 ", 11);
 }
 
 /* What is behind the last instruction of a function: LLVM pads with these, and nothing may run into them. */

@@ -128,6 +128,12 @@ static bool hardware_register_parse(const char *text, amd_operand *operand) {
     return false;
 }
 
+/* The one message with an answer that is simulated: the time. */
+static bool message_parse(const char *text, amd_operand *operand) {
+    operand->kind = AMD_OPERAND_CONSTANT;
+    return !strcmp(text, "sendmsg(MSG_RTN_GET_REALTIME)");
+}
+
 /* "12" or "[12:15]" behind a register's letter. */
 static bool range_parse(const char *text, uint32_t *first, uint32_t *count) {
     char *end;
@@ -234,7 +240,7 @@ static bool operand_parse(char *text, amd_type type, amd_operand *operand) {
         text++;
     }
     return register_parse(text, operand) || aperture_parse(text, operand) || hardware_register_parse(text, operand) ||
-           constant_parse(text, type, operand);
+           message_parse(text, operand) || constant_parse(text, type, operand);
 }
 
 /* ---- Modifiers: words behind the operands ---- */

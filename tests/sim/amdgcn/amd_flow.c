@@ -62,6 +62,11 @@ void amd_run_swappc(amd_wave *wave, const amd_op *op) {
     go_to(wave, op, to);
 }
 
+void amd_run_call(amd_wave *wave, const amd_op *op) {
+    amd_write64(wave, &op->operand[0], address_behind(wave, op));
+    wave->next = op->target;
+}
+
 /* ---- Ends and barriers ---- */
 
 void amd_run_endpgm(amd_wave *wave, const amd_op *op) {
@@ -84,19 +89,26 @@ static void check_arrival(amd_wave *wave, const amd_op *op) {
     }
 }
 
-/* The last one to arrive lets all go on. */
+/* Notes that a wave has come to the barrier; the last one to come lets all go on. */
 static void arrive(amd_wave *wave) {
     amd_group *group = wave->group;
-    wave->state = AMD_AT_BARRIER;
+    wave->signalled = true;
     for (uint32_t i = 0; i < group->wave_count; i++) {
-        if (group->waves[i].state != AMD_AT_BARRIER) return;
+        if (!group->waves[i].signalled) return;
     }
-    amd_barrier_release(group);
+    amd_barrier_complete(group);
+}
+
+/* Goes on if all have come, and else waits. */
+static void await(amd_wave *wave) {
+    if (!wave->passed) wave->state = AMD_AT_BARRIER;
+    wave->passed = false;
 }
 
 void amd_run_barrier(amd_wave *wave, const amd_op *op) {
     check_arrival(wave, op);
     arrive(wave);
+    await(wave);
 }
 
 /* gfx12: barrier -1 is that of the group; there are no others without clusters and named barriers. */
@@ -107,23 +119,28 @@ static bool is_group_barrier(amd_wave *wave, const amd_op *op) {
     return false;
 }
 
+/* mode 1: SCC tells whether this wave is the first. */
 void amd_run_barrier_signal(amd_wave *wave, const amd_op *op) {
     if (!is_group_barrier(wave, op)) return;
     check_arrival(wave, op);
-    if (wave->signalled) {
+    if (wave->signalled || wave->passed) {
         amd_fault(wave, op, SIM_FAULT_BARRIER, AMD_LANES, op->address, "signalled twice without a wait");
         return;
     }
-    wave->signalled = true;
+    bool first = true;
+    for (uint32_t i = 0; i < wave->group->wave_count; i++)
+        first &= !wave->group->waves[i].signalled;
+    if (op->mode) wave->scc = first;
+    arrive(wave);
 }
 
 void amd_run_barrier_wait(amd_wave *wave, const amd_op *op) {
     if (!is_group_barrier(wave, op)) return;
-    if (!wave->signalled) {
+    if (!wave->signalled && !wave->passed) {
         amd_fault(wave, op, SIM_FAULT_BARRIER, AMD_LANES, op->address, "a wait without a signal");
         return;
     }
-    arrive(wave);
+    await(wave);
 }
 
 /* ---- Waits ---- */

@@ -120,7 +120,7 @@ static void wave_start(amd_group *group, uint32_t number) {
     wave->pc = wave->next = launch->kernel->entry;
     wave->scc = false;
     wave->state = AMD_READY;
-    wave->signalled = false;
+    wave->signalled = wave->passed = false;
     wave->flight_count = 0;
     wave->mode = mode_start(launch->kernel);
     uint32_t first = number * wave->lanes, left = group->work_items - first;
@@ -169,18 +169,19 @@ void amd_wave_run(amd_wave *wave, uint32_t quantum) {
     }
 }
 
-void amd_barrier_release(amd_group *group) {
+void amd_barrier_complete(amd_group *group) {
     for (uint32_t i = 0; i < group->wave_count; i++) {
         amd_wave *wave = &group->waves[i];
-        if (wave->state == AMD_AT_BARRIER) wave->state = AMD_READY;
         wave->signalled = false;
+        wave->passed = wave->state != AMD_AT_BARRIER;
+        if (wave->state == AMD_AT_BARRIER) wave->state = AMD_READY;
     }
     group->epoch++;
     group->counters.barriers++;
 }
 
-/* No wave can run: they all wait, or are done. False if the group is done or at fault. */
-static bool stuck_release(amd_group *group) {
+/* No wave can run: either all have ended, or some wait for those that have. */
+static void end_check(amd_group *group) {
     uint32_t waiting = 0;
     amd_wave *one = NULL;
     for (uint32_t i = 0; i < group->wave_count; i++) {
@@ -188,15 +189,10 @@ static bool stuck_release(amd_group *group) {
         one = &group->waves[i];
         waiting++;
     }
-    if (!one) return false;
-    if (waiting < group->wave_count) {
-        const amd_op *op = &one->program->ops[one->pc];
-        amd_fault(one, op, SIM_FAULT_BARRIER, AMD_LANES, op->address, "%u of %u waves are there, the others have ended",
-                  waiting, group->wave_count);
-        return false;
-    }
-    amd_barrier_release(group);
-    return true;
+    if (!one) return;
+    const amd_op *op = &one->program->ops[one->pc];
+    amd_fault(one, op, SIM_FAULT_BARRIER, AMD_LANES, op->address, "%u of %u waves are there, the others have ended",
+              waiting, group->wave_count);
 }
 
 bool amd_group_run(amd_group *group) {
@@ -205,8 +201,8 @@ bool amd_group_run(amd_group *group) {
         for (uint32_t i = 0; i < group->wave_count; i++)
             ready += group->waves[i].state == AMD_READY;
         if (!ready) {
-            if (!stuck_release(group)) break;
-            continue;
+            end_check(group);
+            break;
         }
         uint64_t draw = amd_random(&group->random);
         uint32_t chosen = (uint32_t)(draw % ready), i = 0;

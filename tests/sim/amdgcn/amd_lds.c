@@ -146,6 +146,28 @@ void amd_run_ds_write2(amd_wave *wave, const amd_op *op) {
         amd_issue(wave, op, AMD_COUNTER_DS, NULL, amd_exec(wave));
 }
 
+/* Both words of a lane at once: the old values come back, the new ones stay. */
+void amd_run_ds_exchange2(amd_wave *wave, const amd_op *op) {
+    const uint32_t size = amd_memory_bytes(op);
+    const int32_t offsets[2] = {pair_offset(op, op->offset), pair_offset(op, op->offset1)};
+    for (uint64_t rest = amd_exec(wave); rest; rest &= rest - 1) {
+        uint32_t l = (uint32_t)__builtin_ctzll(rest), address = wave->v[op->operand[1].index][l];
+        uint8_t old[2][8];
+        for (uint32_t i = 0; i < 2; i++) {
+            uint8_t *bytes = amd_shared_at(wave, op, l, address + (uint32_t)offsets[i], size, AMD_UPDATE);
+            if (!bytes) return;
+            memcpy(old[i], bytes, size);
+            amd_lane_get(wave, op, &op->operand[2 + i], l, bytes);
+        }
+        for (uint32_t i = 0; i < 2; i++) {
+            amd_operand to = op->operand[0];
+            to.index = (uint16_t)(to.index + i * size / 4);
+            amd_lane_put(wave, op, &to, l, old[i]);
+        }
+    }
+    amd_issue(wave, op, AMD_COUNTER_DS, &op->operand[0], amd_exec(wave));
+}
+
 /* ---- Exchanges ---- */
 
 /* Each lane takes from, or gives to, the lane that its address names; lanes that are off give 0. On gfx10 and later

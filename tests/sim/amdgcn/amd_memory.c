@@ -36,6 +36,26 @@ void amd_run_s_load(amd_wave *wave, const amd_op *op) {
     amd_issue(wave, op, AMD_COUNTER_SM, &op->operand[0], ~0ull);
 }
 
+/* Through a descriptor of four registers; beyond its end there are zeros. */
+void amd_run_s_buffer_load(amd_wave *wave, const amd_op *op) {
+    static const uint8_t zeros[64];
+    uint32_t size = amd_memory_bytes(op);
+    const amd_operand *offset = &op->operand[2];
+    bool constant = offset->kind == AMD_OPERAND_CONSTANT;
+    uint64_t at = (uint64_t)(int64_t)op->offset + (constant ? offset->value : amd_read32(wave, offset)), address;
+    bool outside;
+    if (!amd_buffer_scalar(wave, op, &op->operand[1], at, &address, &outside)) return;
+    const uint8_t *bytes = zeros;
+    if (!outside) {
+        if (!amd_aligned(wave, op, AMD_LANES, address, size)) return;
+        bytes = amd_global_at(wave, op, AMD_LANES, address, size, false);
+        wave->group->counters.global_read_bytes += size;
+    }
+    if (!bytes) return;
+    scalar_put(wave, op, bytes, size);
+    amd_issue(wave, op, AMD_COUNTER_SM, &op->operand[0], ~0ull);
+}
+
 /* ---- Lanes ---- */
 
 void amd_lane_put(amd_wave *wave, const amd_op *op, const amd_operand *to, uint32_t lane, const uint8_t *bytes) {

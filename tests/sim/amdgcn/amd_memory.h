@@ -78,4 +78,8 @@ amd_flat_lanes amd_flat_split(const amd_wave *wave, const amd_request *made);
  * *out_scratch: the buffer is the wave's scratch, and made->address has offsets in it. */
 bool amd_buffer_make(amd_wave *wave, const amd_op *op, const amd_operand *vector, amd_request *made, bool *out_scratch);
 
+/* The address of a scalar load from a buffer. False after a fault. */
+bool amd_buffer_scalar(amd_wave *wave, const amd_op *op, const amd_operand *descriptor, uint64_t offset,
+                       uint64_t *out_address, bool *out_outside);
+
 #endif

@@ -48,7 +48,8 @@ struct amd_wave {
     uint64_t all;    /* a bit for each lane */
     uint32_t number; /* in the group */
     amd_wave_state state;
-    bool signalled; /* gfx12: s_barrier_signal ran, s_barrier_wait did not */
+    bool signalled; /* the wave has come to the barrier, and others have not */
+    bool passed;    /* all have come, and this one has not waited yet, which gfx12 has an instruction of its own for */
     amd_flight flights[AMD_FLIGHTS];
     uint32_t flight_count;
 };
@@ -171,7 +172,7 @@ void amd_check_flights(amd_wave *wave, const amd_op *op);
 
 /* Runs one wave for at most quantum instructions, until it ends or waits at a barrier. */
 void amd_wave_run(amd_wave *wave, uint32_t quantum);
-/* All waves have arrived: lets them go on. */
-void amd_barrier_release(amd_group *group);
+/* All waves have come to the barrier: lets them go on. */
+void amd_barrier_complete(amd_group *group);
 
 #endif
