@@ -1,5 +1,7 @@
-/* kiln bench: the times of operators beside the copy bandwidth of the same device in the same run. */
+/* kiln bench: the times of operators beside the copy bandwidth of the same device in the same run. On a simulated
+ * device, whose times mean nothing, what a call does is counted instead. */
 #include "loader/cli/call.h"
+#include "loader/cli/count.h"
 #include "loader/cli/device.h"
 #include "loader/cli/json.h"
 #include "loader/cli/measure.h"
@@ -12,7 +14,7 @@ enum { DEVICE, SIZE, SET, JSON };
 
 static const cli_option options[] = {
     [DEVICE] = {"device", "DEVICE", "cpu, cuda:N or rocm:N; default: the best there is"},
-    [SIZE] = {"size", "MIB", "size of an output in MiB, and of the measured copy; default: 64"},
+    [SIZE] = {"size", "MIB", "size of an output in MiB, and of the measured copy; default: 64, simulated: 1"},
     [SET] = {"set", "NAME=VALUE", "set a size or an option, where a function has it"},
     [JSON] = {"json", NULL, "write JSON"},
 };
@@ -26,7 +28,10 @@ const cli_command cli_bench = {
     .details =
         "OP is an operator or one of its functions; default: all. Times are those of the device's events, after\n"
         "warm-up. The spread is from the fastest tenth to the slowest, as a part of the median. GB/s counts each\n"
-        "input and output once. Sizes that are not set are 4096, and the first follows from --size.\n",
+        "input and output once. Sizes that are not set are 4096, and the first follows from --size. On a simulated\n"
+        "device there are no times: what one call does is counted. Bytes are of global memory, for each element of "
+        "the\n"
+        "output; a request is an access of a warp or wave, a sector 32 bytes.\n",
     .options = options,
     .option_count = CLI_COUNT(options),
     .run = run,
@@ -35,7 +40,7 @@ const cli_command cli_bench = {
 typedef struct bench_request {
     const char *operand; /* an operator or a function; NULL: all */
     const char *device;
-    uint64_t size; /* bytes */
+    uint64_t size; /* bytes; 0: not set */
     bool as_json;
     const char **names; /* of --set */
     const char **values;
@@ -46,10 +51,20 @@ typedef struct bench_request {
 typedef struct bench_result {
     const char *function;
     char sizes[96];
-    uint64_t moved;  /* bytes of inputs and outputs */
-    uint64_t memory; /* moved and the workspace: what the device held */
-    measurement time;
+    uint64_t elements; /* of the outputs */
+    uint64_t moved;    /* bytes of inputs and outputs */
+    uint64_t memory;   /* moved and the workspace: what the device held */
+    measurement time;  /* of a real device */
+    counts counts;     /* of a simulated one */
 } bench_result;
+
+/* Where the calls run. */
+typedef struct bench_place {
+    kiln_stream *stream;
+    kiln_device_info info;
+    bool simulated;
+    counting counting;
+} bench_place;
 
 /* ---- What is asked for ------------------------------------------------------------------------------------------- */
 
@@ -121,11 +136,19 @@ static kiln_status launch(void *user, kiln_stream *stream) {
     return call_launch(user, stream);
 }
 
+static uint64_t elements_of(const npy_header *array) {
+    uint64_t elements = 1;
+    for (uint32_t i = 0; i < array->dimensions; i++)
+        elements *= (uint64_t)array->shape[i];
+    return elements;
+}
+
 static void describe(const operator_call *call, bench_result *result) {
     size_t length = 0;
     for (uint32_t i = 0; i < call->op->field_count; i++) {
         const call_field *field = &call->fields[i];
         if (call_is_tensor(field->description)) result->moved += field->array.data_size;
+        if (field->description->role == KILN_FIELD_OUTPUT) result->elements += elements_of(&field->array);
         if (field->description->role == KILN_FIELD_SIZE && length < sizeof result->sizes)
             length += (size_t)snprintf(result->sizes + length, sizeof result->sizes - length, "%s%s=%" PRId64,
                                        length ? " " : "", field->description->name, field->value);
@@ -133,31 +156,36 @@ static void describe(const operator_call *call, bench_result *result) {
     result->memory = result->moved + call->workspace_size;
 }
 
-static int bench_function(const kiln_operator_function *function, const bench_request *request, kiln_stream *stream,
-                          bench_result *result) {
+static int bench_function(const kiln_operator_function *function, const bench_request *request,
+                          const bench_place *place, bench_result *result) {
     operator_call call;
     result->function = function->name;
     cli_progress("%s ...", function->name);
     int code = make_call(&call, function->name, request);
-    if (code == CLI_OK) code = call_upload(&call, stream);
+    if (code == CLI_OK) code = call_upload(&call, place->stream);
     if (code == CLI_OK) {
-        kiln_status status = measure(stream, launch, &call, &result->time);
+        kiln_status status = place->simulated
+                                 ? count_call(&place->counting, place->stream, launch, &call, &result->counts)
+                                 : measure(place->stream, launch, &call, &result->time);
         if (status != KILN_OK) code = cli_fail(status, "%s", function->name);
+        if (status == KILN_OK && result->counts.launches && !result->counts.instructions)
+            code = cli_error(CLI_SYSTEM, "%s: the simulated driver records launches and does not execute them",
+                             function->name);
         describe(&call, result);
     }
-    call_free(&call, stream->device);
+    call_free(&call, place->stream->device);
     cli_progress_end();
     return code;
 }
 
 /* Measures what is wanted into results, which has room for it. */
 static int bench_all(const bench_request *request, const kiln_operator *const *operators, size_t count,
-                     kiln_stream *stream, bench_result *results) {
+                     const bench_place *place, bench_result *results) {
     for (size_t i = 0; i < count; i++) {
         for (uint32_t f = 0; f < operators[i]->function_count; f++) {
             const kiln_operator_function *function = &operators[i]->functions[f];
             if (!is_wanted(request, operators[i], function)) continue;
-            int code = bench_function(function, request, stream, results++);
+            int code = bench_function(function, request, place, results++);
             if (code != CLI_OK) return code;
         }
     }
@@ -230,44 +258,107 @@ static void print_json(const bench_summary *summary, const bench_result *results
     json_close(&json);
 }
 
+/* ---- Output of counts ------------------------------------------------------------------------------------------- */
+
+static double ratio(uint64_t part, uint64_t whole) {
+    return whole ? (double)part / (double)whole : 0;
+}
+
+static void print_counts(const bench_summary *summary, const bench_result *results) {
+    static const char *const titles[] = {"function",     "sizes",           "launches",  "instructions", "read/elem",
+                                         "written/elem", "sectors/request", "conflicts", "divergent",    "matrix"};
+    cli_table table = {0};
+    printf("%s (%s): simulated: what one call does, and no times\n\n", summary->device, summary->target);
+    cli_titles(&table, titles, CLI_COUNT(titles));
+    for (size_t i = 0; i < summary->count; i++) {
+        const bench_result *result = &results[i];
+        const counts *counted = &result->counts;
+        cli_cell(&table, "%s", result->function);
+        cli_cell(&table, "%s", result->sizes);
+        cli_cell(&table, "%" PRIu64, counted->launches);
+        cli_cell(&table, "%" PRIu64, counted->instructions);
+        cli_cell(&table, "%.2f", ratio(counted->global_read_bytes, result->elements));
+        cli_cell(&table, "%.2f", ratio(counted->global_written_bytes, result->elements));
+        cli_cell(&table, "%.2f", ratio(counted->global_sectors, counted->global_requests));
+        cli_cell(&table, "%" PRIu64, counted->shared_conflicts);
+        cli_cell(&table, "%" PRIu64, counted->divergent_branches);
+        cli_cell(&table, "%" PRIu64, counted->matrix_instructions);
+    }
+    cli_table_print(&table);
+}
+
+static void print_counts_json(const bench_summary *summary, const bench_result *results) {
+    json_writer json = {.file = stdout};
+    json_object(&json, NULL);
+    json_string(&json, "device", summary->device);
+    json_string(&json, "target", summary->target);
+    json_bool(&json, "simulated", true);
+    json_array(&json, "functions");
+    for (size_t i = 0; i < summary->count; i++) {
+        const bench_result *result = &results[i];
+        json_object(&json, NULL);
+        json_string(&json, "function", result->function);
+        json_string(&json, "sizes", result->sizes);
+        json_integer(&json, "elements", (int64_t)result->elements);
+        json_integer(&json, "launches", (int64_t)result->counts.launches);
+#define PRINT_COUNT(name) json_integer(&json, #name, (int64_t)result->counts.name);
+        COUNTERS(PRINT_COUNT)
+#undef PRINT_COUNT
+        json_close(&json);
+    }
+    json_close(&json);
+    json_close(&json);
+}
+
 /* ---- The command ------------------------------------------------------------------------------------------------- */
 
-static int summarise(kiln_stream *stream, bench_summary *summary) {
+enum { MIB = 1 << 20, MIB_MEASURED = 64, MIB_COUNTED = 1 };
+
+static int summarise(const bench_place *place, bench_summary *summary) {
     struct rusage usage;
-    kiln_device_info info;
-    kiln_status status = kiln_device_get_info(stream->device, &info);
-    if (status == KILN_OK) status = measure_copy(stream, (size_t)summary->size, &summary->copy);
+    kiln_status status = KILN_OK;
+    if (!place->simulated) status = measure_copy(place->stream, (size_t)summary->size, &summary->copy);
     if (status != KILN_OK) return cli_fail(status, "bench");
-    device_name(&info, summary->device);
-    target_name(&info.target, summary->target);
+    device_name(&place->info, summary->device);
+    target_name(&place->info.target, summary->target);
     if (getrusage(RUSAGE_SELF, &usage) == 0) summary->host_bytes = (uint64_t)usage.ru_maxrss * 1024;
     return CLI_OK;
 }
 
+/* Prints the results, as times or as counts, for people or for programs. */
+static void print_results(bool simulated, bool as_json, const bench_summary *summary, const bench_result *results) {
+    static void (*const printers[2][2])(const bench_summary *, const bench_result *) = {
+        {print_table, print_json}, {print_counts, print_counts_json}};
+    printers[simulated][as_json](summary, results);
+}
+
 static int bench(const bench_request *request, const kiln_operator *const *operators, size_t count,
-                 kiln_stream *stream) {
+                 const bench_place *place) {
     bench_summary summary = {.size = request->size, .count = count_wanted(request, operators, count, NULL)};
     bench_result *results = cli_allocate(summary.count, sizeof *results);
-    int code = bench_all(request, operators, count, stream, results);
-    if (code == CLI_OK) code = summarise(stream, &summary);
-    if (code == CLI_OK && request->as_json) print_json(&summary, results);
-    if (code == CLI_OK && !request->as_json) print_table(&summary, results);
+    int code = bench_all(request, operators, count, place, results);
+    if (code == CLI_OK) code = summarise(place, &summary);
+    if (code == CLI_OK) print_results(place->simulated, request->as_json, &summary, results);
     free(results);
     return code;
 }
 
-static int open_and_bench(const bench_request *request) {
+static int open_and_bench(bench_request *request) {
     const kiln_operator *const *operators;
     size_t count;
     kiln_device *device = NULL;
     kiln_stream stream = {0};
+    bench_place place = {.stream = &stream};
     kiln_status status = kiln_all_operators(&operators, &count);
     if (status != KILN_OK) return cli_fail(status, "bench");
     int code = check_request(request, operators, count);
     if (code == CLI_OK) code = device_open("bench", request->device, &device);
     if (code != CLI_OK) return code;
     status = kiln_stream_open(device, KILN_STREAM_TIMING, &stream);
-    code = status == KILN_OK ? bench(request, operators, count, &stream) : cli_fail(status, "bench");
+    if (status == KILN_OK) status = kiln_device_get_info(device, &place.info);
+    place.simulated = status == KILN_OK && counting_find(&place.info, &place.counting);
+    if (!request->size) request->size = (uint64_t)(place.simulated ? MIB_COUNTED : MIB_MEASURED) * MIB;
+    code = status == KILN_OK ? bench(request, operators, count, &place) : cli_fail(status, "bench");
     kiln_stream_close(&stream);
     kiln_device_close(device);
     return code;
@@ -288,7 +379,7 @@ static int take_size(bench_request *request, const char *text) {
     int64_t size;
     if (!cli_number(text, 1024 * 1024, &size) || size < 1)
         return cli_error(CLI_USAGE, "bench: --size %s: must be a number of MiB from 1 to 1048576", text);
-    request->size = (uint64_t)size << 20;
+    request->size = (uint64_t)size * MIB;
     return CLI_OK;
 }
 
@@ -321,7 +412,7 @@ static int read_arguments(int argc, char **argv, bench_request *request) {
 }
 
 static int run(int argc, char **argv) {
-    bench_request request = {.size = 64 << 20};
+    bench_request request = {0};
     request.names = cli_allocate((size_t)argc, sizeof *request.names);
     request.values = cli_allocate((size_t)argc, sizeof *request.values);
     int code = read_arguments(argc, argv, &request);

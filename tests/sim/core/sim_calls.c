@@ -2,6 +2,7 @@
 #include "tests/sim/core/sim.h"
 #include <pthread.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -217,6 +218,27 @@ SIM_EXPORT int kiln_sim_launch(uint64_t index, sim_launch *out_launch) {
     if (kept) *out_launch = record.launches[index];
     sim_unlock();
     return kept;
+}
+
+SIM_EXPORT int kiln_sim_counter(uint64_t index, const char *name, uint64_t *out) {
+    static const struct {
+        const char *name;
+        size_t offset;
+    } counters[] = {
+#define SIM_COUNTER_ROW(name) {#name, offsetof(sim_launch, counters.name)},
+        SIM_COUNTERS(SIM_COUNTER_ROW)
+#undef SIM_COUNTER_ROW
+    };
+    bool found = false;
+    sim_lock();
+    for (size_t i = 0; i < sizeof counters / sizeof *counters && index < record.launch_count && index < LAUNCH_ROOM;
+         i++) {
+        if (strcmp(counters[i].name, name) != 0) continue;
+        memcpy(out, (const char *)&record.launches[index] + counters[i].offset, sizeof *out);
+        found = true;
+    }
+    sim_unlock();
+    return found;
 }
 
 SIM_EXPORT void kiln_sim_reset(void) {

@@ -43,6 +43,8 @@ enum { SIM_LIE = -1 };
  * live       how many objects and allocations of a kind ("*": any) are live
  * launches   how many launches since the last reset
  * launch     the index-th of them; 0 beyond the last
+ * counter    what the index-th of them counted, by the name of SIM_COUNTERS; 0 beyond the last, or if there is no such
+ *            name. For programs that are built without this header
  * reset      forgets counts, calls, faults, violations and launches, not the live objects */
 #define SIM_CONTROL_MAP(X)                                              \
     X(void, configure, (const char *variable, const char *value))       \
@@ -55,6 +57,7 @@ enum { SIM_LIE = -1 };
     X(uint64_t, live, (const char *kind))                               \
     X(uint64_t, launches, (void))                                       \
     X(int, launch, (uint64_t index, sim_launch * out_launch))           \
+    X(int, counter, (uint64_t index, const char *name, uint64_t *out))  \
     X(void, reset, (void))
 
 typedef struct sim_control {

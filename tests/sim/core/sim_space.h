@@ -18,15 +18,24 @@ typedef struct sim_region {
 typedef bool (*sim_region_find)(void *context, uint64_t address, sim_region *out_region);
 
 /* What a launch did, added up over its threads. Counts, never time. */
+#define SIM_COUNTERS(X)                                                      \
+    X(instructions)      /* of warps or waves */                             \
+    X(lane_instructions) /* of threads that took part */                     \
+    X(global_read_bytes)                                                     \
+    X(global_written_bytes)                                                  \
+    X(global_requests) /* instructions of a warp that touch global memory */ \
+    X(global_sectors)  /* the 32-byte sectors that each of them touches */   \
+    X(shared_requests)                                                       \
+    X(shared_conflicts) /* cycles beyond the first of a request */           \
+    X(branches)                                                              \
+    X(divergent_branches)                                                    \
+    X(barriers)                                                              \
+    X(matrix_instructions)
+
 typedef struct sim_counters {
-    uint64_t instructions;      /* of warps or waves */
-    uint64_t lane_instructions; /* of threads that took part */
-    uint64_t global_read_bytes, global_written_bytes;
-    uint64_t global_requests, global_sectors;   /* instructions of a warp, and the 32-byte sectors that they touch */
-    uint64_t shared_requests, shared_conflicts; /* conflicts: cycles beyond the first of a request */
-    uint64_t branches, divergent_branches;
-    uint64_t barriers;
-    uint64_t matrix_instructions;
+#define SIM_COUNTER_FIELD(name) uint64_t name;
+    SIM_COUNTERS(SIM_COUNTER_FIELD)
+#undef SIM_COUNTER_FIELD
 } sim_counters;
 
 /* Why a launch ended early. The drivers turn the kind into their vendor's error. */

@@ -1,0 +1,43 @@
+/* What calls do on a simulated device: its driver counts (docs/simulators.md), and a real one has no such functions. */
+#ifndef KILN_CLI_COUNT_H
+#define KILN_CLI_COUNT_H
+
+#include "loader/cli/measure.h"
+
+/* The counters that are shown, by the names that the simulated drivers give them. */
+#define COUNTERS(X)         \
+    X(instructions)         \
+    X(lane_instructions)    \
+    X(global_read_bytes)    \
+    X(global_written_bytes) \
+    X(global_requests)      \
+    X(global_sectors)       \
+    X(shared_requests)      \
+    X(shared_conflicts)     \
+    X(branches)             \
+    X(divergent_branches)   \
+    X(barriers)             \
+    X(matrix_instructions)
+
+/* Sums over the launches of one call. */
+typedef struct counts {
+    uint64_t launches;
+#define COUNTS_FIELD(name) uint64_t name;
+    COUNTERS(COUNTS_FIELD)
+#undef COUNTS_FIELD
+} counts;
+
+/* The driver's functions. */
+typedef struct counting {
+    uint64_t (*launches)(void);
+    int (*counter)(uint64_t launch, const char *name, uint64_t *out_value);
+} counting;
+
+/* True if the device is a simulated one; its functions are then in *out_counting. */
+bool counting_find(const kiln_device_info *info, counting *out_counting);
+
+/* Runs the operation once, waits for it, and adds up what its launches counted. */
+kiln_status count_call(const counting *from, kiln_stream *stream, measured_operation operation, void *user,
+                       counts *out_counts);
+
+#endif
