@@ -9,9 +9,6 @@
 #include "loader/device.h"
 #include "loader/module.h"
 
-typedef kiln_status (*kiln__launch_function)(kiln_stream *stream, const kiln_kernel *kernel,
-                                             const kiln_launch_config *config, const void *arguments);
-
 struct kiln__backend {
     kiln_backend_id id;
     const char *name;
@@ -20,8 +17,8 @@ struct kiln__backend {
      * this thread's error text and KILN_OK if there is none; a failure only for KILN_ERROR_FORKED, OUT_OF_MEMORY. */
     kiln_status (*count)(int32_t *out_count);
 
-    /* Opens device->info.ordinal: sets device->native, ->key_context, ->info and ->launch. options has its full size.
-     * Called under the registry's lock. On failure nothing is kept. */
+    /* Opens device->info.ordinal: sets device->native, ->key_context and ->info. options has its full size. Called
+     * under the registry's lock. On failure nothing is kept. */
     kiln_status (*device_open)(kiln_device *device, const kiln_device_options *options);
     /* Releases device->native. Never fails; quiet on a driver that is shutting down. Not called in a forked child. */
     void (*device_close)(kiln_device *device);
@@ -34,8 +31,8 @@ struct kiln__backend {
     /* NO to loading on a stream that is being captured: sets *out_capturing. */
     kiln_status (*stream_capturing)(kiln_stream *stream, bool *out_capturing);
 
-    /* arguments has kernel->arguments_size bytes. */
     kiln__launch_function launch;
+    kiln__launch_function launch_plain; /* need not look for zero dimensions and clusters: there are none */
     kiln_status (*kernel_attributes)(const kiln_kernel *kernel, kiln_kernel_attributes *out_attributes);
     kiln_status (*kernel_occupancy)(const kiln_kernel *kernel, uint32_t threads, uint32_t dynamic_shared_bytes,
                                     uint32_t *out_groups);

@@ -95,6 +95,7 @@ static kiln_status device_create(const kiln__backend *backend, const kiln_device
     pthread_mutex_init(&device->trace_lock, NULL);
     device->backend = backend;
     device->launch = backend->launch;
+    device->launch_plain = backend->launch_plain;
     device->references = 1;
     device->info.backend = backend->id;
     device->info.ordinal = options->ordinal;

@@ -14,13 +14,17 @@ typedef struct kiln__trace kiln__trace;
  * child (or that an atfork handler zeroes), so that a child finds 0. */
 enum { KILN__READY = 1, KILN__TRACING = 2, KILN__LOST = 4, KILN__CLOSING = 8 };
 
+/* arguments has kernel->arguments_size bytes. */
+typedef kiln_status (*kiln__launch_function)(kiln_stream *stream, const kiln_kernel *kernel,
+                                             const kiln_launch_config *config, const void *arguments);
+
 struct kiln_device {
     /* What a launch touches, first. */
     _Atomic uint32_t *state;
-    kiln_status (*launch)(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config,
-                          const void *arguments);
-    void *native;      /* the backend's own */
-    void *key_context; /* the borrowed context, or NULL: part of the identity */
+    kiln__launch_function launch;
+    kiln__launch_function launch_plain; /* no dimension is zero and there is no cluster: what operators launch */
+    void *native;                       /* the backend's own */
+    void *key_context;                  /* the borrowed context, or NULL: part of the identity */
 
     /* A loaded operator part, or NULL: published with release, read with acquire. */
     _Atomic(const kiln_module *) operators[KILN__OPERATOR_COUNT][KILN__PART_COUNT];

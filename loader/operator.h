@@ -14,14 +14,14 @@ static inline const kiln_module *kiln__operator_get(kiln_stream *stream, unsigne
     return atomic_load_explicit(&stream->device->operators[operator_number][part], memory_order_acquire);
 }
 
-/* kiln_launch for an operator's own kernel on its own stream: of the launch's checks only the device's state is left.
- */
+/* kiln_launch for an operator's own kernel on its own stream, in a plain shape: of the launch's checks only the
+ * device's state is left. */
 static inline kiln_status kiln__operator_launch(kiln_stream *stream, const kiln_kernel *kernel,
                                                 const kiln_launch_config *config, const void *arguments,
                                                 size_t arguments_size) {
     kiln_device *device = stream->device;
     if (KILN__LIKELY(atomic_load_explicit(device->state, memory_order_relaxed) == KILN__READY))
-        return device->launch(stream, kernel, config, arguments);
+        return device->launch_plain(stream, kernel, config, arguments);
     return kiln_launch(stream, kernel, config, arguments, arguments_size);
 }
 

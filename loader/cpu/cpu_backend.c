@@ -106,6 +106,7 @@ const kiln__backend kiln__backend_cpu = {
     .module_unload = module_unload,
     .stream_capturing = stream_capturing,
     .launch = kiln__cpu_launch,
+    .launch_plain = kiln__cpu_launch,
     .kernel_attributes = kernel_attributes,
     .kernel_occupancy = kernel_occupancy,
     .stream_open = stream_open,

@@ -71,7 +71,6 @@ kiln_status kiln__cpu_device_open(kiln_device *device, const kiln_device_options
 
     device->native = native;
     device->key_context = NULL;
-    device->launch = kiln__cpu_launch;
     info->target.backend = KILN_CPU;
     /* A machine below the lowest level has no name here, so that no image fits it and selection says so. */
     snprintf(info->target.processor, sizeof info->target.processor, "%s", row ? row->name : "");

@@ -10,6 +10,7 @@ const kiln__backend kiln__backend_cuda = {
     .module_unload = kiln__cuda_module_unload,
     .stream_capturing = kiln__cuda_stream_capturing,
     .launch = kiln__cuda_launch,
+    .launch_plain = kiln__cuda_launch_plain,
     .kernel_attributes = kiln__cuda_kernel_attributes,
     .kernel_occupancy = kiln__cuda_kernel_occupancy,
     .stream_open = kiln__cuda_stream_open,

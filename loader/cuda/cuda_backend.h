@@ -58,6 +58,8 @@ void kiln__cuda_device_close(kiln_device *device);
 kiln_status kiln__cuda_module_load(kiln_module *module);
 void kiln__cuda_module_unload(kiln_module *module);
 
+kiln_status kiln__cuda_launch_plain(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config,
+                                    const void *arguments);
 kiln_status kiln__cuda_launch(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config,
                               const void *arguments);
 kiln_status kiln__cuda_kernel_attributes(const kiln_kernel *kernel, kiln_kernel_attributes *out_attributes);

@@ -102,7 +102,6 @@ kiln_status kiln__cuda_device_open(kiln_device *device, const kiln_device_option
     kiln__cu_device number = -1;
     KILN__CUDA_TRY(NULL, cuDeviceGet, &number, device->info.ordinal);
     KILN__TRY(get_info(number, &device->info));
-    device->launch = kiln__cuda_launch;
     device->key_context = options->context;
     device->native = options->context;
     return options->context ? borrow_context(device, number) : retain_context(device, number);

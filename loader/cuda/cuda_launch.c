@@ -29,7 +29,7 @@ static kiln_status check_clusters(const kiln_kernel *kernel) {
 
 /* A launch of clusters, or one some of whose dimensions are zero, which mean one. */
 static kiln_status __attribute__((cold, noinline))
-launch_any(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config, void **extra) {
+launch_any(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config, const void *arguments) {
     const bool clusters = config->cluster[0] || config->cluster[1] || config->cluster[2];
     if (clusters) KILN__TRY(check_clusters(kernel));
     kiln__cu_launch_attribute cluster = {
@@ -49,6 +49,9 @@ launch_any(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_con
         .attributes = &cluster,
         .attribute_count = 1,
     };
+    size_t arguments_size = kernel->arguments_size;
+    void *extra[] = {KILN__CU_LAUNCH_PARAM_BUFFER_POINTER, (void *)(uintptr_t)arguments,
+                     KILN__CU_LAUNCH_PARAM_BUFFER_SIZE, &arguments_size, KILN__CU_LAUNCH_PARAM_END};
     kiln__cuda_scope here;
     KILN__TRY(kiln__cuda_enter(kernel->device, &here));
     kiln__cu_result result =
@@ -102,8 +105,8 @@ static kiln_status __attribute__((cold, noinline)) leave_failed(kiln__cu_context
 }
 
 /* Every instruction here counts: tests/bench/launch_overhead.sh. */
-kiln_status kiln__cuda_launch(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config,
-                              const void *arguments) {
+static inline __attribute__((always_inline)) kiln_status
+launch_plain(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config, const void *arguments) {
     launch_frame frame;
     frame.native = stream->native;
     frame.config = config;
@@ -114,8 +117,6 @@ kiln_status kiln__cuda_launch(kiln_stream *stream, const kiln_kernel *kernel, co
     frame.extra[2] = KILN__CU_LAUNCH_PARAM_BUFFER_SIZE;
     frame.extra[3] = (void *)(uintptr_t)kernel;
     frame.extra[4] = KILN__CU_LAUNCH_PARAM_END;
-    if (KILN__UNLIKELY(!is_plain(config))) return launch_any(stream, kernel, config, frame.extra);
-
     kiln__cu_result result = kiln__cuda.cuCtxGetCurrent(&frame.previous);
     kiln__cu_context context = frame_kernel(&frame)->device->native;
     if (KILN__LIKELY(frame.previous == context)) return launch_here(&frame);
@@ -125,4 +126,15 @@ kiln_status kiln__cuda_launch(kiln_stream *stream, const kiln_kernel *kernel, co
     if (KILN__UNLIKELY(status != KILN_OK)) return leave_failed(frame.previous, status);
     (void)kiln__cuda.cuCtxSetCurrent(frame.previous);
     return KILN_OK;
+}
+
+kiln_status kiln__cuda_launch_plain(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config,
+                                    const void *arguments) {
+    return launch_plain(stream, kernel, config, arguments);
+}
+
+kiln_status kiln__cuda_launch(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config,
+                              const void *arguments) {
+    if (KILN__UNLIKELY(!is_plain(config))) return launch_any(stream, kernel, config, arguments);
+    return launch_plain(stream, kernel, config, arguments);
 }

@@ -10,6 +10,7 @@ const kiln__backend kiln__backend_rocm = {
     .module_unload = kiln__rocm_module_unload,
     .stream_capturing = kiln__rocm_stream_capturing,
     .launch = kiln__rocm_launch,
+    .launch_plain = kiln__rocm_launch,
     .kernel_attributes = kiln__rocm_kernel_attributes,
     .kernel_occupancy = kiln__rocm_kernel_occupancy,
     .stream_open = kiln__rocm_stream_open,

@@ -7,6 +7,7 @@
  *     switched   the same after cuCtxSetCurrent, without which an application of several devices cannot launch
  *     launch     kiln_launch of the same on CUDA
  *     mul_add    kiln_mul_add_f16: checks, argument struct, launch; so are softmax, silu_mul, add_gelu
+ *     silu_mul_packed   both inputs in one tensor; silu_mul_long, add_gelu_long: rows of more than 16 KB
  *     hsa        kiln_launch on ROCm: a whole dispatch
  *
  *     current    the thread has the context of CUDA device 0 current, as in an application that uses CUDA itself; else
@@ -171,17 +172,23 @@ static void __attribute__((noinline)) run_launch(long count) {
 }
 
 /* A loop of one operator's function with the params given. */
-#define RUN_OPERATOR(op, ...)                                       \
-    static void __attribute__((noinline)) run_##op(long count) {    \
+#define RUN_OPERATOR_AS(name, op, ...)                              \
+    static void __attribute__((noinline)) run_##name(long count) {  \
         bench_target *target = bench.targets;                       \
         for (; count > 0; count--, target = target->next) {         \
             const kiln_##op##_params params = {__VA_ARGS__};        \
             if (kiln_##op##_f16(&target->stream, &params)) abort(); \
         }                                                           \
     }
+#define RUN_OPERATOR(op, ...) RUN_OPERATOR_AS(op, op, __VA_ARGS__)
 RUN_OPERATOR(mul_add, .y = bench.tensor, .a = bench.tensor, .b = bench.tensor, .c = bench.tensor, .count = 4096)
 RUN_OPERATOR(softmax, .y = bench.tensor, .x = bench.tensor, .rows = 4, .cols = 1024)
 RUN_OPERATOR(silu_mul, .y = bench.tensor, .gate = bench.tensor, .up = bench.tensor, .rows = 4, .cols = 1024)
+RUN_OPERATOR_AS(silu_mul_packed, silu_mul, .y = bench.tensor, .gate = bench.tensor + 4096, .rows = 4, .cols = 1024)
+RUN_OPERATOR_AS(silu_mul_long, silu_mul, .y = bench.tensor, .gate = bench.tensor, .up = bench.tensor, .rows = 4,
+                .cols = 11008)
+RUN_OPERATOR_AS(add_gelu_long, add_gelu, .y = bench.tensor, .x = bench.tensor, .bias = bench.tensor, .rows = 4,
+                .cols = 16384)
 RUN_OPERATOR(add_gelu, .y = bench.tensor, .x = bench.tensor, .bias = bench.tensor, .rows = 4, .cols = 1024)
 
 /* ---- Main -------------------------------------------------------------------------------------------------------- */
@@ -200,6 +207,9 @@ static const bench_mode modes[] = {
     {"mul_add", KILN_CUDA, &kiln__bundle_mul_add, run_mul_add},
     {"softmax", KILN_CUDA, &kiln__bundle_softmax, run_softmax},
     {"silu_mul", KILN_CUDA, &kiln__bundle_silu_mul, run_silu_mul},
+    {"silu_mul_packed", KILN_CUDA, &kiln__bundle_silu_mul, run_silu_mul_packed},
+    {"silu_mul_long", KILN_CUDA, &kiln__bundle_silu_mul, run_silu_mul_long},
+    {"add_gelu_long", KILN_CUDA, &kiln__bundle_add_gelu, run_add_gelu_long},
     {"add_gelu", KILN_CUDA, &kiln__bundle_add_gelu, run_add_gelu},
     {"hsa", KILN_ROCM, &kiln__bundle_mul_add, run_launch},
 };

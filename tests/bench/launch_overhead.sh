@@ -39,6 +39,8 @@ row() { # NAME INSTRUCTIONS LIMIT WHAT
 }
 
 operators="mul_add softmax silu_mul add_gelu"
+# Calls that are checked exactly, one tensor after the other: for these there is no limit.
+exact="silu_mul_packed silu_mul_long add_gelu_long"
 
 # The launch and each operator on so many devices in turn, above a direct launch.
 rows() { # DEVICES DIRECT-INSTRUCTIONS WHERE
@@ -55,11 +57,14 @@ echo "cuCtxSetCurrent and cuLaunchKernel, called directly: $switched instruction
 rows 1 "$direct" "cuLaunchKernel, one device"
 rows 4 "$switched" "cuCtxSetCurrent and cuLaunchKernel, four devices in turn"
 rows 4 "$direct" "cuLaunchKernel alone, four devices in turn"
+for call in $exact; do
+    echo "operator-exact: $(($(per_call "$call" 1 current) - direct)) instructions ($call, f16, above cuLaunchKernel, one device; config=$config)"
+done
 for devices in 1 4; do
     row hsa-dispatch "$(per_call hsa $devices)" 150 "kiln_launch on ROCm in all, devices in turn: $devices"
 done
 
-for mode in launch $operators hsa; do
+for mode in launch $operators $exact hsa; do
     printf '%s: ' "$mode"
     LD_LIBRARY_PATH=$drivers "$client" "$mode" 4 100000 sealed
 done
