@@ -10,12 +10,20 @@ for level in 0 3; do
     clang-19 -x cuda --cuda-device-only -nocudainc -nocudalib -Wno-unknown-cuda-version --cuda-gpu-arch=sm_80 \
         "-O$level" -S -o "programs.clang-O$level.ptx" programs.cu
 done
+
+# hip SOURCE TARGET OUT FLAGS...: code object version 5 is what the tests give hidden arguments for.
+hip() {
+    source=$1 target=$2 out=$3
+    shift 3
+    clang-19 -x hip --offload-device-only --no-gpu-bundle-output -nogpuinc -nogpulib -fuse-cuid=none \
+        -mcode-object-version=5 "--offload-arch=$target" "$@" -o "$out" "$source"
+    llvm-strip-19 --strip-all --remove-section=.comment "$out"
+    chmod 644 "$out"
+}
 for level in 0 3; do
     for target in gfx90a gfx942 gfx1030 gfx1100 gfx1201; do
-        name=programs.$target-O$level.hsaco
-        clang-19 -x hip --offload-device-only --no-gpu-bundle-output -nogpuinc -nogpulib -fuse-cuid=none "-O$level" \
-            -mcode-object-version=5 "--offload-arch=$target" -o "$name" programs.cu
-        llvm-strip-19 --strip-all --remove-section=.comment "$name"
-        chmod 644 "$name"
+        hip programs.cu "$target" "programs.$target-O$level.hsaco" "-O$level"
     done
 done
+hip preload.cu gfx942 preload.gfx942.hsaco -O3 -mllvm -amdgpu-kernarg-preload-count=6
+hip wave_sizes.cu gfx1100 wave_sizes.gfx1100.hsaco -O3

@@ -40,6 +40,8 @@ typedef struct loader {
     size_t size;
     Elf64_Ehdr header;
     amd_program *program;
+    bool both; /* kernels of both wave sizes: each decoding is of the kernels of one, and of what it can read of the
+                  rest */
     char *why;
     size_t why_size;
 } loader;
@@ -191,8 +193,17 @@ static bool op_decode(loader *l, amd_op *op, char *text, uint32_t *dual_count) {
     return true;
 }
 
+/* The kernel whose code an address is in, or NULL. */
+static const amd_kernel *kernel_around(const amd_program *program, uint32_t address) {
+    for (uint32_t i = 0; i < program->kernel_count; i++) {
+        const amd_kernel *kernel = &program->kernels[i];
+        if (address >= kernel->code_begin && address < kernel->code_end) return kernel;
+    }
+    return NULL;
+}
+
 /* Lays the texts out one after the other and notes which address is which op. */
-static bool disassemble(loader *l, amd_llvm *llvm) {
+static bool disassemble(loader *l, amd_llvm *llvm, const amd_program *kernels, bool wave64) {
     amd_program *program = l->program;
     uint32_t words = (program->text_end - program->text_begin) / 4;
     size_t used = 0, room = (size_t)words * TEXT_MAX / 4 + TEXT_MAX;
@@ -205,7 +216,13 @@ static bool disassemble(loader *l, amd_llvm *llvm) {
     for (uint32_t at = program->text_begin; at < program->text_end;) {
         char *text = program->texts + used;
         if (room - used < TEXT_MAX) return refuse(l, "instruction texts of uncommon length");
-        size_t size = amd_llvm_text(llvm, program->image + at, program->text_end - at, at, text, TEXT_MAX);
+        const amd_kernel *kernel = l->both ? kernel_around(kernels, at) : NULL;
+        bool other = kernel && kernel->wave32 == wave64;
+        size_t size = other ? 0 : amd_llvm_text(llvm, program->image + at, program->text_end - at, at, text, TEXT_MAX);
+        if (!size && (other || (l->both && !kernel))) {
+            at += 4;
+            continue;
+        }
         if (!size) return refuse(l, "0x%08x at 0x%x is no instruction", word_at(program->image + at), at);
         amd_op *op = &program->ops[program->op_count];
         op->address = at;
@@ -218,17 +235,20 @@ static bool disassemble(loader *l, amd_llvm *llvm) {
     return true;
 }
 
-static bool text_decode(loader *l, bool wave64) {
+/* kernels: the program that has them. */
+static bool text_decode(loader *l, const amd_program *kernels, bool wave64) {
     amd_program *program = l->program;
     amd_llvm *llvm = amd_llvm_open(program->target->processor, wave64);
     const char *why;
     if (!llvm) return refuse(l, "%s", amd_llvm_present(&why) ? "LLVM does not know the processor" : why);
-    bool good = disassemble(l, llvm);
+    bool good = disassemble(l, llvm, kernels, wave64);
     amd_llvm_close(llvm);
     uint32_t dual_count = 0;
     for (uint32_t i = 0; i < program->op_count && good; i++) {
         amd_op *op = &program->ops[i];
-        if (!pads(op->text)) good = op_decode(l, op, (char *)(uintptr_t)op->text, &dual_count);
+        if (pads(op->text) || op_decode(l, op, (char *)(uintptr_t)op->text, &dual_count)) continue;
+        good = l->both && !kernel_around(kernels, op->address);
+        op->run = NULL;
     }
     return good;
 }
@@ -252,15 +272,21 @@ static bool kernel_add(loader *l, const char *name, size_t length, uint64_t addr
     kernel->properties = (uint16_t)word_at(descriptor + 56);
     kernel->wave32 = kernel->properties & PROPERTY_WAVE32;
     kernel->dynamic_stack = kernel->properties & PROPERTY_DYNAMIC_STACK;
-    if (word_at(descriptor + 56) >> 16) return refuse(l, "kernel %s: preloaded kernargs are not simulated", name);
+    kernel->preload_count = word_at(descriptor + 56) >> 16 & 127;
+    kernel->preload_first = word_at(descriptor + 56) >> 23;
     return true;
+}
+
+/* As the hash table says; 0 without one. */
+static uint32_t symbol_count(const amd_program *program, const dynamic *from) {
+    const uint8_t *hash = image_at(program, from->hash, 8);
+    return from->hash && from->symbols && hash ? word_at(hash + 4) : 0;
 }
 
 static bool kernels_list(loader *l, const dynamic *from) {
     amd_program *program = l->program;
-    const uint8_t *hash = image_at(program, from->hash, 8);
-    if (!from->hash || !from->symbols || !hash) return refuse(l, "no dynamic symbols");
-    for (uint32_t i = 0; i < word_at(hash + 4); i++) {
+    if (!symbol_count(program, from)) return refuse(l, "no dynamic symbols");
+    for (uint32_t i = 0; i < symbol_count(program, from); i++) {
         Elf64_Sym symbol;
         if (!symbol_read(program, from, i, &symbol)) return refuse(l, "symbol %u is outside of the image", i);
         const char *name = (const char *)image_at(program, from->strings + symbol.st_name, 1);
@@ -273,29 +299,65 @@ static bool kernels_list(loader *l, const dynamic *from) {
     return true;
 }
 
-/* The op at which each kernel begins, which the descriptor gives relative to itself. */
-static bool entries_find(loader *l) {
+/* Where the code of each kernel begins, which the descriptor gives relative to itself, and ends, as its symbol says. In
+ * front of a kernel with preloaded arguments stand 256 bytes for processors that cannot preload them. */
+static bool codes_find(loader *l, const dynamic *from) {
     amd_program *program = l->program;
     for (uint32_t i = 0; i < program->kernel_count; i++) {
         amd_kernel *kernel = &program->kernels[i];
         int64_t offset;
         memcpy(&offset, program->image + kernel->descriptor + 16, sizeof offset);
         int64_t at = (int64_t)kernel->descriptor + offset;
-        bool inside = at >= program->text_begin && at < program->text_end && at % 4 == 0;
-        kernel->entry = inside ? program->op_at[(at - program->text_begin) / 4] : AMD_NO_OP;
-        if (kernel->entry == AMD_NO_OP) return refuse(l, "kernel %s: its entry is no instruction", kernel->name);
-        if (kernel->wave32 != program->kernels[0].wave32)
-            return refuse(l, "kernels of both wave sizes in one object are not simulated");
+        if (at < program->text_begin || at >= program->text_end || at % 4)
+            return refuse(l, "kernel %s: its entry is outside of the code", kernel->name);
+        kernel->code_begin = kernel->code_end = (uint32_t)at;
+        Elf64_Sym symbol;
+        for (uint32_t n = 0; n < symbol_count(program, from) && symbol_read(program, from, n, &symbol); n++) {
+            if (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && symbol.st_value == kernel->code_begin)
+                kernel->code_end += (uint32_t)symbol.st_size;
+        }
     }
     return true;
 }
 
+static bool entries_find(loader *l) {
+    enum { WITHOUT_PRELOAD = 256 };
+    amd_program *program = l->program;
+    for (uint32_t i = 0; i < program->kernel_count; i++) {
+        amd_kernel *kernel = &program->kernels[i];
+        uint32_t at = kernel->code_begin + (kernel->preload_count ? WITHOUT_PRELOAD : 0);
+        bool inside = at < program->text_end;
+        kernel->entry = inside ? amd_program_for(program, kernel)->op_at[(at - program->text_begin) / 4] : AMD_NO_OP;
+        if (kernel->entry == AMD_NO_OP) return refuse(l, "kernel %s: its entry is no instruction", kernel->name);
+    }
+    return true;
+}
+
+/* The same image decoded for waves of the other size. */
+static bool twin_make(loader *l, bool wave64) {
+    amd_program *program = l->program, *twin = calloc(1, sizeof *twin);
+    if (!twin) return refuse(l, "out of memory");
+    twin->target = program->target;
+    twin->image = program->image;
+    twin->image_size = program->image_size;
+    twin->text_begin = program->text_begin;
+    twin->text_end = program->text_end;
+    program->twin = twin;
+    l->program = twin;
+    bool good = text_decode(l, program, wave64);
+    l->program = program;
+    return good;
+}
+
 static bool load(loader *l) {
     if (!image_load(l)) return false;
+    amd_program *program = l->program;
     dynamic from = dynamic_read(l);
-    if (!relocate(l, &from) || !kernels_list(l, &from)) return false;
-    bool wave64 = l->program->kernel_count && !l->program->kernels[0].wave32;
-    return text_decode(l, wave64) && entries_find(l);
+    if (!relocate(l, &from) || !kernels_list(l, &from) || !codes_find(l, &from)) return false;
+    bool wave64 = program->kernel_count && !program->kernels[0].wave32;
+    for (uint32_t i = 1; i < program->kernel_count; i++)
+        l->both |= program->kernels[i].wave32 == wave64;
+    return text_decode(l, program, wave64) && (!l->both || twin_make(l, !wave64)) && entries_find(l);
 }
 
 /* An empty program for a processor, or NULL with a reason. */
@@ -332,7 +394,7 @@ static bool load_code(loader *l, const amd_kernel *kernel) {
     memcpy(program->image, l->bytes, l->size);
     program->text_end = (uint32_t)l->size;
     program->kernels[program->kernel_count++] = *kernel;
-    return text_decode(l, !kernel->wave32);
+    return text_decode(l, program, !kernel->wave32);
 }
 
 amd_program *amd_program_of_code(const void *code, size_t size, const char *processor, const amd_kernel *kernel,
@@ -344,14 +406,23 @@ amd_program *amd_program_of_code(const void *code, size_t size, const char *proc
     return NULL;
 }
 
-void amd_program_free(amd_program *program) {
-    if (!program) return;
-    free(program->image);
+static void code_free(amd_program *program) {
     free(program->ops);
     free(program->op_at);
     free(program->duals);
     free(program->texts);
     free(program);
+}
+
+void amd_program_free(amd_program *program) {
+    if (!program) return;
+    free(program->image);
+    if (program->twin) code_free(program->twin);
+    code_free(program);
+}
+
+const amd_program *amd_program_for(const amd_program *program, const amd_kernel *kernel) {
+    return kernel->wave32 == program->kernels[0].wave32 ? program : program->twin;
 }
 
 bool amd_program_replace(amd_program *program, uint64_t address, const char *text, char *why, size_t why_size) {

@@ -149,9 +149,11 @@ struct amd_op {
 typedef struct amd_kernel {
     char name[1024];
     uint32_t group_bytes, private_bytes, kernarg_bytes;
-    uint32_t entry; /* op */
+    uint32_t entry;                /* op */
+    uint32_t code_begin, code_end; /* in the image */
     uint32_t rsrc1, rsrc2, rsrc3;
     uint16_t properties;
+    uint32_t preload_first, preload_count; /* dwords of the arguments that stand in registers when a wave starts */
     bool wave32, dynamic_stack;
     uint32_t descriptor; /* in the image */
 } amd_kernel;
@@ -168,6 +170,8 @@ typedef struct amd_program {
     uint32_t *op_at; /* (address - text_begin) / 4 to op, or AMD_NO_OP inside of an instruction */
     amd_op *duals;
     char *texts;
+    struct amd_program
+        *twin; /* its code decoded for waves of the other size, if kernels of both are in it; else NULL */
     amd_kernel kernels[AMD_KERNELS];
     uint32_t kernel_count;
 } amd_program;
@@ -183,6 +187,9 @@ void amd_program_free(amd_program *program);
 /* Puts another instruction in the place of the one at an address of the image: its text, as LLVM writes it, which must
  * live as long as the program. Not for branches, nor for waits, whose numbers are read from the code. */
 bool amd_program_replace(amd_program *program, uint64_t address, const char *text, char *why, size_t why_size);
+
+/* The program as a kernel's waves run it: itself or its twin. */
+const amd_program *amd_program_for(const amd_program *program, const amd_kernel *kernel);
 
 /* The kernel of a name, without ".kd", or NULL. */
 const amd_kernel *amd_program_find(const amd_program *program, const char *name);

@@ -58,6 +58,11 @@ static void scalars_start(amd_wave *wave) {
     if (kernel->properties & PROPERTY_DISPATCH_ID) push64(wave, &at, launch->dispatch_id);
     if (kernel->properties & PROPERTY_FLAT_SCRATCH) push64(wave, &at, (uint64_t)(uintptr_t)group->scratch);
     if (kernel->properties & PROPERTY_PRIVATE_SIZE) wave->s[at++] = launch->private_bytes;
+    for (uint32_t i = 0; i < kernel->preload_count; i++) {
+        uint64_t from = (kernel->preload_first + i) * 4;
+        const void *word = (const void *)(uintptr_t)(launch->kernarg + from);
+        if (from + 4 <= kernel->kernarg_bytes) memcpy(&wave->s[at + i], word, 4);
+    }
     if (ready_scratch) {
         uint32_t flat = AMD_FLAT_SCRATCH;
         push64(wave, &flat, (uint64_t)(uintptr_t)wave->scratch);
@@ -111,7 +116,7 @@ static void wave_start(amd_group *group, uint32_t number) {
     size_t scratch_used = wave->scratch_used;
     memset(wave, 0xb5, sizeof *wave); /* so do scalar ones */
     wave->group = group;
-    wave->program = launch->program;
+    wave->program = amd_program_for(launch->program, launch->kernel);
     wave->v = vectors;
     vectors_poison(wave, launch->kernel);
     wave->number = number;
