@@ -2,6 +2,7 @@
 #include "tests/sim/amdgcn/amd_matrix.h"
 #include "tests/sim/amdgcn_assembler.h"
 #include "tests/sim/amdgcn_harness.h"
+#include "tests/sim/amdgcn_numbers.h"
 #include "tests/sim/exact.h"
 #include <float.h>
 #include <math.h>
@@ -203,62 +204,6 @@ static void test_layouts(void **state) {
     each_shape(layout_of_outputs);
 }
 
-/* ---- Values ---- */
-
-static const struct {
-    amd_matrix_type type;
-    int exponent, mantissa, bias;
-    bool ieee, fnuz;
-} formats[] = {
-    {AMD_MATRIX_f64, 11, 52, 1023, true, false}, {AMD_MATRIX_f32, 8, 23, 127, true, false},
-    {AMD_MATRIX_xf32, 8, 23, 127, true, false},  {AMD_MATRIX_f16, 5, 10, 15, true, false},
-    {AMD_MATRIX_bf16, 8, 7, 127, true, false},   {AMD_MATRIX_e5m2, 5, 2, 15, true, false},
-    {AMD_MATRIX_e4m3, 4, 3, 7, false, false},    {AMD_MATRIX_e5m2fnuz, 5, 2, 16, false, true},
-    {AMD_MATRIX_e4m3fnuz, 4, 3, 8, false, true},
-};
-enum { FORMATS = sizeof formats / sizeof *formats };
-
-static bool is_integer(amd_matrix_type type) {
-    amd_matrix_kind kind = (amd_matrix_kind)amd_matrix_types[type].kind;
-    return kind == AMD_MATRIX_SIGNED || kind == AMD_MATRIX_UNSIGNED;
-}
-
-static double decode(amd_matrix_type type, uint64_t bits) {
-    for (int i = 0; i < FORMATS; i++) {
-        if (formats[i].type != type) continue;
-        int e = formats[i].exponent, m = formats[i].mantissa;
-        uint64_t field = bits >> m & ((1ull << e) - 1), mantissa = bits & ((1ull << m) - 1);
-        bool negative = bits >> (e + m) & 1, top = field == (1ull << e) - 1;
-        if (formats[i].fnuz && negative && !field && !mantissa) return NAN;
-        if (formats[i].ieee && top) return mantissa ? NAN : negative ? -INFINITY : INFINITY;
-        if (!formats[i].ieee && !formats[i].fnuz && top && mantissa == (1ull << m) - 1) return NAN;
-        double whole = (double)(mantissa | (field ? 1ull << m : 0));
-        double value = ldexp(whole, (int)(field ? field : 1) - formats[i].bias - m);
-        return negative ? -value : value;
-    }
-    fail_msg("no floating-point type");
-    return 0;
-}
-
-/* The bits of a small whole number, which every format has. */
-static uint64_t encode(amd_matrix_type type, int value) {
-    if (is_integer(type))
-        return (uint32_t)value &
-               (amd_matrix_types[type].bits == 32 ? 0xffffffffu : (1u << amd_matrix_types[type].bits) - 1);
-    for (int i = 0; i < FORMATS; i++) {
-        if (formats[i].type != type || !value) continue;
-        int m = formats[i].mantissa, exponent = 0, size = abs(value);
-        while (size >> (exponent + 1))
-            exponent++;
-        uint64_t fraction = m >= exponent ? (uint64_t)size << (m - exponent) : (uint64_t)size >> (exponent - m);
-        uint64_t bits = ((uint64_t)(formats[i].bias + exponent) << m) + (fraction - (1ull << m));
-        bits |= (uint64_t)(value < 0) << (formats[i].exponent + m);
-        assert_true(decode(type, bits) == value);
-        return bits;
-    }
-    return 0;
-}
-
 /* ---- Problems: matrices as bits of their types ---- */
 
 typedef struct problem {
@@ -383,7 +328,7 @@ static void differs(const problem *p, uint32_t at, uint64_t expected) {
 static void one_hot(const shape *s) {
     static problem p;
     const amd_matrix *m = s->matrix;
-    uint64_t one = encode((amd_matrix_type)m->a, 1);
+    uint64_t one = amdgcn_encode((amd_matrix_type)m->a, 1);
     memset(&p, 0, sizeof p);
     p.s = *s;
     amd_program *program = problem_load(&p);
@@ -400,12 +345,12 @@ static void one_hot(const shape *s) {
             EACH_INPUT(m) {
                 p.a[at] = (i * m->k + k == hot) ? one : 0;
                 numbers[at] = (int)(at / scale % digit) - (is_signed ? limit : 0);
-                p.b[at] = encode((amd_matrix_type)m->b, numbers[at]);
+                p.b[at] = amdgcn_encode((amd_matrix_type)m->b, numbers[at]);
             }
             problem_run(&p, program);
             EACH_OUTPUT(m) {
                 int number = i == hot / m->k ? numbers[(block * m->rows + j) * m->k + hot % m->k] : 0;
-                uint64_t expected = encode((amd_matrix_type)m->d, number);
+                uint64_t expected = amdgcn_encode((amd_matrix_type)m->d, number);
                 if (p.d[at] != expected) differs(&p, at, expected);
             }
         }
@@ -436,7 +381,7 @@ static double to_xf32(double value) {
 }
 
 static double input_value(const shape *s, amd_matrix_type type, uint64_t bits) {
-    double value = decode(type, bits);
+    double value = amdgcn_decode(type, bits);
     if (type == AMD_MATRIX_xf32) value = to_xf32(value);
     double least = type == AMD_MATRIX_f16 ? 0x1p-14 : 0x1p-126;
     return flushes(s) && fabs(value) < least ? 0 : value;
@@ -451,7 +396,7 @@ static uint64_t random_input(amd_matrix_type type) {
             uint32_t shift = width - 9;
             if (draw() % 16) bits = (bits & ~(0xffull << shift)) | (127 - 12 + draw() % 24) << shift;
         }
-        if (is_integer(type) || isfinite(decode(type, bits))) return bits;
+        if (amdgcn_is_integer(type) || isfinite(amdgcn_decode(type, bits))) return bits;
     }
 }
 
@@ -479,11 +424,8 @@ static uint64_t expected_real(const problem *p, uint32_t block, uint32_t row, ui
         exact_add_product(&sum, a, b);
         *out_size += fabs(a * b);
     }
-    int i = 0;
-    while (formats[i].type != type)
-        i++;
-    uint64_t bits = exact_round(&sum, formats[i].exponent, formats[i].mantissa, EXACT_RN);
-    return flushes(&p->s) && fabs(decode(type, bits)) < 0x1p-126 ? bits & 0x80000000u : bits;
+    uint64_t bits = amdgcn_round(type, &sum);
+    return flushes(&p->s) && fabs(amdgcn_decode(type, bits)) < 0x1p-126 ? bits & 0x80000000u : bits;
 }
 
 static bool is_zero(const shape *s, uint64_t bits) {
@@ -496,7 +438,7 @@ static void check_real(const problem *p) {
     const amd_matrix *m = p->s.matrix;
     amd_matrix_type type = (amd_matrix_type)m->d;
     EACH_OUTPUT(m) {
-        double size, got = decode(type, p->d[at]);
+        double size, got = amdgcn_decode(type, p->d[at]);
         uint64_t expected = expected_real(p, block, i, j, &size);
         if (p->d[at] == expected || (is_zero(&p->s, expected) && is_zero(&p->s, p->d[at]))) continue;
         inexact[p->sums]++;
@@ -506,16 +448,10 @@ static void check_real(const problem *p) {
                                                : 0x1p-6;
         if (m->a == AMD_MATRIX_xf32 && p->sums == SIM_SUM_TRUNCATING) last = 0x1p-9; /* the inputs are cut off, too */
         double bound = (m->k + 2) * last * size + (type == AMD_MATRIX_f16 ? 0x1p-23 : 0x1p-125);
-        bool near_by = fabs(got - decode(type, expected)) <= bound;
+        bool near_by = fabs(got - amdgcn_decode(type, expected)) <= bound;
         bool at_the_end = type == AMD_MATRIX_f16 && size > 60000; /* overflows one way or another */
         if (p->sums == SIM_SUM_EXACT || !(near_by || at_the_end)) differs(p, at, expected);
     }
-}
-
-static int64_t integer_value(amd_matrix_type type, bool is_signed, uint64_t bits) {
-    uint32_t width = amd_matrix_types[type].bits;
-    bool negative = (is_signed || type == AMD_MATRIX_i8) && (bits >> (width - 1) & 1);
-    return (int64_t)bits - (negative ? 1ll << width : 0);
 }
 
 static void check_integer(const problem *p, bool a_signed, bool b_signed, bool clamp) {
@@ -523,8 +459,8 @@ static void check_integer(const problem *p, bool a_signed, bool b_signed, bool c
     EACH_OUTPUT(m) {
         int64_t sum = p->constant ? 1 : (int32_t)p->c[at];
         for (uint32_t k = 0; k < m->k; k++)
-            sum += integer_value((amd_matrix_type)m->a, a_signed, p->a[(block * m->rows + i) * m->k + k]) *
-                   integer_value((amd_matrix_type)m->b, b_signed, p->b[(block * m->rows + j) * m->k + k]);
+            sum += amdgcn_integer((amd_matrix_type)m->a, a_signed, p->a[(block * m->rows + i) * m->k + k]) *
+                   amdgcn_integer((amd_matrix_type)m->b, b_signed, p->b[(block * m->rows + j) * m->k + k]);
         if (clamp && sum > INT32_MAX) sum = INT32_MAX;
         if (clamp && sum < INT32_MIN) sum = INT32_MIN;
         if (p->d[at] != (uint32_t)sum) differs(p, at, (uint32_t)sum);
@@ -541,7 +477,7 @@ static void random_matrices(const shape *s) {
         problem_draw(&p);
         p.sums = (sim_sum_mode)(i % SIM_SUM_MODES);
         problem_run(&p, program);
-        if (is_integer((amd_matrix_type)s->matrix->d))
+        if (amdgcn_is_integer((amd_matrix_type)s->matrix->d))
             check_integer(&p, false, false, false);
         else
             check_real(&p);
@@ -755,7 +691,7 @@ static void test_operands(void **state) {
             amd_program *program = problem_load(&p);
             problem_draw(&p);
             problem_run(&p, program);
-            if (is_integer((amd_matrix_type)p.s.matrix->d))
+            if (amdgcn_is_integer((amd_matrix_type)p.s.matrix->d))
                 check_integer(&p, false, false, false);
             else
                 check_real(&p);
@@ -765,6 +701,8 @@ static void test_operands(void **state) {
 }
 
 /* ---- Special values ---- */
+
+static uint32_t corner_mode = AMDGCN_MODE; /* MODE */
 
 /* The first row of A and column of B are given, the rest is 1. Returns D[0][0]. */
 static uint64_t corner(const shape *s, sim_sum_mode sums, double c, uint64_t a0, uint64_t b0, uint64_t a1,
@@ -780,6 +718,7 @@ static uint64_t corner(const shape *s, sim_sum_mode sums, double c, uint64_t a0,
     uint32_t bits;
     memcpy(&bits, &narrow, sizeof bits);
     if (m->d == AMD_MATRIX_f32) p.c[0] = bits;
+    before.mode = corner_mode;
     problem_run(&p, program);
     amd_program_free(program);
     return p.d[0];
@@ -816,6 +755,19 @@ static void test_special_values(void **state) {
     assert_int_equal(corner(&s, SIM_SUM_EXACT, 0, 0x80, 0x3f00, 0, 0), 0x00400000);
     s = shape_of("v_mfma_f32_16x16x4f32", "gfx90a", true);
     assert_int_equal(corner(&s, SIM_SUM_EXACT, 0x1p-140, 0x00800000, 0x3f000000, 0, 0), 0x00400200);
+    /* WMMA goes by MODE: bits 4 and 5 keep those of f32, in and out, 6 and 7 those of f16. */
+    s = shape_of("v_wmma_f32_16x16x16_f16", "gfx1100", false);
+    corner_mode = AMDGCN_MODE & ~0x40u;
+    assert_int_equal(corner(&s, SIM_SUM_EXACT, 0, 0x83ff, one, one, one), 0x3f800000);
+    corner_mode = AMDGCN_MODE & ~0x10u;
+    assert_int_equal(corner(&s, SIM_SUM_EXACT, 0x1p-130, 0, one, 0, 0), 0);
+    corner_mode = AMDGCN_MODE & ~0x20u;
+    assert_int_equal(corner(&s, SIM_SUM_EXACT, -0x1p-130, 0, one, 0, 0), 0x80000000);
+    s = shape_of("v_wmma_f16_16x16x16_f16", "gfx1201", false);
+    assert_int_equal(corner(&s, SIM_SUM_EXACT, 0, 0x0800, 0x3400, 0, 0), 0x0200);
+    corner_mode = AMDGCN_MODE & ~0x80u;
+    assert_int_equal(corner(&s, SIM_SUM_EXACT, 0, 0x0800, 0x3400, 0, 0), 0);
+    corner_mode = AMDGCN_MODE;
     /* fp8: NaN of FNUZ is where -0 would be, of OCP all ones; e5m2 has infinities only in OCP's form. */
     s = shape_of("v_mfma_f32_16x16x32_fp8_bf8", "gfx942", true);
     assert_int_equal(corner(&s, SIM_SUM_EXACT, 0, 0x80, 0x40, 0, 0), 0x7fc00000);

@@ -1,7 +1,7 @@
 /* Loads a code object: the image, the kernels that its dynamic symbols name, and its instructions. */
 #include "tests/sim/amdgcn/amd_code.h"
+#include "tests/sim/amdgcn/amd_dot.h"
 #include "tests/sim/amdgcn/amd_llvm.h"
-#include "tests/sim/amdgcn/amd_matrix.h"
 #include <elf.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -176,6 +176,8 @@ static bool op_decode(loader *l, amd_op *op, char *text, uint32_t *dual_count) {
     if (!amd_decode(text, op, second, why, sizeof why)) return refuse(l, "instruction at 0x%x: %s", address, why);
     if (op->class == AMD_CLASS_MATRIX &&
         !amd_matrix_check(program->target, program->kernels[0].wave32, op, why, sizeof why))
+        return refuse(l, "instruction at 0x%x: %s", address, why);
+    if (op->class == AMD_CLASS_DOT && !amd_dot_check(op, why, sizeof why))
         return refuse(l, "instruction at 0x%x: %s", address, why);
     uint32_t word = word_at(program->image + address);
     op->immediate = word & 0xffff;

@@ -79,7 +79,14 @@ typedef struct amd_operand {
 /* What "1.0" means in an operand. */
 typedef enum amd_type { AMD_B32, AMD_B16, AMD_B64, AMD_F64 } amd_type;
 
-typedef enum amd_class { AMD_CLASS_SCALAR, AMD_CLASS_VECTOR, AMD_CLASS_MEMORY, AMD_CLASS_MATRIX } amd_class;
+typedef enum amd_class {
+    AMD_CLASS_SCALAR,
+    AMD_CLASS_VECTOR,
+    AMD_CLASS_MEMORY,
+    AMD_CLASS_MATRIX,
+    AMD_CLASS_DOT,
+    AMD_CLASS_LANE /* reads other lanes */
+} amd_class;
 
 typedef enum amd_encoding {
     AMD_ENCODING_PLAIN, /* no suffix */

@@ -1,6 +1,6 @@
 /* From LLVM's text of one instruction to an op. */
+#include "tests/sim/amdgcn/amd_dot.h"
 #include "tests/sim/amdgcn/amd_flow.h"
-#include "tests/sim/amdgcn/amd_matrix.h"
 #include "tests/sim/amdgcn/amd_memory.h"
 #include <ctype.h>
 #include <stdio.h>

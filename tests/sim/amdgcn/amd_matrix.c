@@ -1,6 +1,7 @@
 /* Matrix instructions at work: A and B gathered into rows and columns, each element of the result a sum of products,
  * and the result put where its layout says. */
 #include "tests/sim/amdgcn/amd_matrix.h"
+#include "tests/sim/amdgcn/amd_float.h"
 #include "tests/sim/core/sim_sum.h"
 #include <math.h>
 #include <string.h>
@@ -18,7 +19,7 @@ typedef struct work {
     const amd_op *op;
     const amd_matrix *matrix;
     amd_variant variant;
-    bool flushes;
+    uint32_t denormals; /* MODE's bits on them, or what the instruction has in their place */
     sim_sum_mode mode;
     inputs a, b;
 } work;
@@ -61,10 +62,19 @@ static uint64_t bits_of(double value) {
     return bits;
 }
 
-/* gfx90a makes zeros of the subnormal inputs and results of matrix instructions of f16 and bf16. */
-static double flush(const work *w, amd_matrix_type type, double value) {
-    const double least = type == AMD_MATRIX_f16 ? 0x1p-14 : 0x1p-126;
-    return w->flushes && fabs(value) < least ? copysign(0, value) : value;
+/* A subnormal becomes a zero of its sign, unless the mode's bit says that it is kept. Those of 8 bits always are. */
+static double flush(uint32_t mode, uint32_t kept_16, uint32_t kept_32, amd_matrix_type type, double value) {
+    bool half = type == AMD_MATRIX_f16, subject = half || type == AMD_MATRIX_bf16 || type == AMD_MATRIX_f32;
+    if (!subject || (mode & (half ? kept_16 : kept_32))) return value;
+    return fabs(value) < (half ? 0x1p-14 : 0x1p-126) ? copysign(0, value) : value;
+}
+
+static double flush_input(const work *w, amd_matrix_type type, double value) {
+    return flush(w->denormals, 1 << AMD_MODE_DENORMAL_64, 1 << AMD_MODE_DENORMAL_32, type, value);
+}
+
+static double flush_result(const work *w, amd_matrix_type type, double value) {
+    return flush(w->denormals, 2 << AMD_MODE_DENORMAL_64, 2 << AMD_MODE_DENORMAL_32, type, value);
 }
 
 /* How an f32 becomes an xf32 is not documented: it depends on the mode as the sum does. */
@@ -76,7 +86,7 @@ static double to_xf32(const work *w, double value) {
 static double real_of(const work *w, amd_matrix_type type, uint64_t bits) {
     if (type == AMD_MATRIX_f64) return double_of(bits);
     if (type == AMD_MATRIX_xf32) return to_xf32(w, sim_decode(SIM_f32, (uint32_t)bits));
-    return flush(w, type, sim_decode((sim_format)amd_matrix_types[type].format, (uint32_t)bits));
+    return flush_input(w, type, sim_decode((sim_format)amd_matrix_types[type].format, (uint32_t)bits));
 }
 
 static int32_t whole_of(uint64_t bits, uint32_t width, bool is_signed) {
@@ -167,7 +177,8 @@ static uint64_t sum(const work *w, uint64_t addend, uint32_t row, uint32_t colum
     if (type == AMD_MATRIX_f64) return bits_of(sim_sum_f64(w->mode, value, a, b, w->matrix->k));
     sim_format format = (sim_format)amd_matrix_types[type].format;
     uint32_t bits = sim_sum(w->mode, format, value, a, b, w->matrix->k);
-    return w->flushes && flush(w, type, sim_decode(format, bits)) == 0 ? bits & 0x80000000u : bits;
+    bool zero = flush_result(w, type, sim_decode(format, bits)) == 0;
+    return zero ? bits & 1u << (amd_matrix_types[type].bits - 1) : bits;
 }
 
 /* What the other halves of D hold is not documented unless D is C. */
@@ -201,6 +212,13 @@ static void results_make(const work *w) {
 #undef PLACE
 }
 
+/* WMMA goes by MODE. MFMA keeps all, but for those of f16 and bf16 on gfx90a, which keep none. */
+static uint32_t denormals_of(const work *w) {
+    bool narrow = w->matrix->a == AMD_MATRIX_f16 || w->matrix->a == AMD_MATRIX_bf16;
+    if (w->variant != AMD_VARIANT_9) return w->wave->mode;
+    return narrow && w->wave->program->target->version == 0x90a ? 0 : ~0u;
+}
+
 void amd_run_matrix(amd_wave *wave, const amd_op *op) {
     const amd_launch *launch = wave->group->launch;
     static _Thread_local work w;
@@ -208,12 +226,11 @@ void amd_run_matrix(amd_wave *wave, const amd_op *op) {
     w.op = op;
     w.matrix = &amd_matrices[op->mode];
     w.variant = amd_variant_of(wave->program->target, wave->lanes == 32);
-    w.flushes =
-        wave->program->target->version == 0x90a && (w.matrix->a == AMD_MATRIX_f16 || w.matrix->a == AMD_MATRIX_bf16);
+    w.denormals = denormals_of(&w);
     w.mode = launch->sums;
     if (amd_exec(wave) != wave->all) {
         amd_fault(wave, op, SIM_FAULT_ILLEGAL, AMD_LANES, op->address,
-                  "lanes are off, and a matrix instruction takes the data of all");
+                  "lanes are off, and a matrix instruction takes the data of all and writes all");
         return;
     }
     if (!inputs_gather(&w, A, &w.a) || !inputs_gather(&w, B, &w.b)) return;

@@ -17,10 +17,16 @@
     AMD_MATRIX_TYPE(e5m2, 8, FLOAT, e5m2)         \
     AMD_MATRIX_TYPE(e4m3fnuz, 8, FLOAT, e4m3fnuz) \
     AMD_MATRIX_TYPE(e5m2fnuz, 8, FLOAT, e5m2fnuz) \
+    AMD_MATRIX_TYPE(i4, 4, SIGNED, f32)           \
+    AMD_MATRIX_TYPE(u4, 4, UNSIGNED, f32)         \
     AMD_MATRIX_TYPE(i8, 8, SIGNED, f32)           \
+    AMD_MATRIX_TYPE(u8, 8, UNSIGNED, f32)         \
+    AMD_MATRIX_TYPE(i16, 16, SIGNED, f32)         \
+    AMD_MATRIX_TYPE(u16, 16, UNSIGNED, f32)       \
     AMD_MATRIX_TYPE(iu8, 8, UNSIGNED, f32)        \
     AMD_MATRIX_TYPE(iu4, 4, UNSIGNED, f32)        \
-    AMD_MATRIX_TYPE(i32, 32, SIGNED, f32)
+    AMD_MATRIX_TYPE(i32, 32, SIGNED, f32)         \
+    AMD_MATRIX_TYPE(u32, 32, UNSIGNED, f32)
 
 typedef enum amd_matrix_type {
 #define AMD_MATRIX_TYPE_ENUM(name, bits, kind, format) AMD_MATRIX_##name,

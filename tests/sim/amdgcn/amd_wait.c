@@ -67,7 +67,7 @@ void amd_wait(amd_wave *wave, uint32_t counters, uint32_t limit) {
 /* Whether an operand may touch a result in flight after all: other lanes, or a later load into the same register, which
  * arrives later. */
 static bool harmless(const amd_wave *wave, const amd_op *op, const amd_operand *operand, const amd_flight *flight) {
-    bool across = op->dpp || op->operand[0].kind == AMD_OPERAND_SCALAR;
+    bool across = op->dpp || op->class == AMD_CLASS_LANE || op->operand[0].kind == AMD_OPERAND_SCALAR;
     if (flight->kind == AMD_OPERAND_VECTOR && !across && !(flight->lanes & amd_exec(wave))) return true;
     return op->class == AMD_CLASS_MEMORY && operand == op->operand && op->run == flight->op->run &&
            in_order(flight, flight);
