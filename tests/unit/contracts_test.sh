@@ -23,23 +23,42 @@ else
     skip "the library calls nothing that prints, exits or reads the environment" "config is $KILN_CONFIG"
 fi
 
+# What two programs ask of the kernel with files, sockets and writes: one that finds no driver or a real one, and one
+# that computes on simulated GPUs of both vendors and on the CPU. Writes to standard output and error are the programs'.
+traced() {
+    local program
+    for program in unit/device_test sim/mixed_devices_test; do
+        strace -f -qq -e signal=none -e 'trace=%file,%network,write,writev,pwrite64,pwritev,ftruncate,memfd_create' \
+            -o "$KILN_SCRATCH/trace" "$KILN_BUILD/tests/$program" >/dev/null 2>&1 || return 1
+        grep -v -E '^[0-9]+ +(writev?\([12],|<\.\.\. |execve)' "$KILN_SCRATCH/trace"
+    done >"$KILN_SCRATCH/calls"
+}
+
+# Libraries are looked for in many folders, and a real HSA runtime asks for /dev/kfd; what counts is any other name.
 opens_nothing_else() {
     local opened
-    strace -f -e trace=openat,open,creat,socket,unlink,rename -o "$KILN_SCRATCH/trace" \
-        "$KILN_BUILD/tests/unit/device_test" >/dev/null 2>&1 || return 1
-    # Libraries are looked for in many folders, and a real HSA runtime asks for /dev/kfd; what counts is any other name.
-    opened=$(grep -o '"[^"]*"' "$KILN_SCRATCH/trace" | tr -d '"' | sort -u |
+    opened=$(grep -E '^[0-9]+ +(open|creat)' "$KILN_SCRATCH/calls" | grep -o '"[^"]*"' | tr -d '"' | sort -u |
         grep -v -E '\.so(\.[0-9]+)*$|^/etc/ld\.so|^/proc/|^/sys/|^/dev/kfd$|^/usr/lib/wsl/')
     [ -z "$opened" ] || { echo "opened: $opened"; return 1; }
 }
 
-name="the library opens nothing but drivers, /proc and /sys"
+# What is neither a look at a file nor an open for reading alone.
+writes_nothing() {
+    local looks='access|faccessat2?|stat|lstat|newfstatat|statx|statfs|readlink|readlinkat|getcwd' wrote
+    wrote=$(grep -v -E "^[0-9]+ +($looks)\(|\"/dev/kfd\"" "$KILN_SCRATCH/calls" |
+        grep -E -v '^[0-9]+ +(open|openat)\(.*O_RDONLY(\|O_(CLOEXEC|NONBLOCK|DIRECTORY))*[) ]')
+    [ -z "$wrote" ] || { echo "asked for: $wrote"; return 1; }
+}
+
+names=("the library opens nothing but drivers, /proc and /sys" "the library writes to no file and no socket")
 if ! command -v strace >/dev/null; then
-    skip "$name" "there is no strace here"
+    for name in "${names[@]}"; do skip "$name" "there is no strace here"; done
 elif [ "$KILN_CONFIG" != release ] && [ "$KILN_CONFIG" != debug ]; then
-    skip "$name" "config is $KILN_CONFIG"
+    for name in "${names[@]}"; do skip "$name" "config is $KILN_CONFIG"; done
 else
-    check "$name" opens_nothing_else
+    check "two programs' calls of the kernel are traced" traced
+    check "${names[0]}" opens_nothing_else
+    check "${names[1]}" writes_nothing
 fi
 
 # gcc and clang both warn of frames; the sources are compiled once more for it.
