@@ -372,7 +372,7 @@ $(OUT)/bench/ptx_speed: $(patsubst %.c,$(OBJ)/%.o,$(sort $(wildcard tests/sim/pt
 
 .PHONY: bench bench-programs
 bench-programs: $(BENCHES) $(NULL_DRIVERS) $(OUT)/kiln
-bench: ## instruction counts of a launch, first use, selection and the CPU kernels; wants config=release
+bench: ## instructions of a launch, first use, selection, CPU kernels, a clean build; wants config=release
 	@scripts/deps.sh bench
 	@$(SUBMAKE) bench-programs
 	@tests/bench/launch_overhead.sh $(OUT)/bench/launch_overhead $(OUT)/bench/null $(config)
@@ -381,6 +381,7 @@ bench: ## instruction counts of a launch, first use, selection and the CPU kerne
 	@$(OUT)/bench/cpu_ops_bench
 	@$(OUT)/bench/ptx_speed
 	@$(OUT)/kiln bench --device cpu
+	@tests/bench/build.sh
 
 # ---- Documentation and order --------------------------------------------------------------------------------------
 
