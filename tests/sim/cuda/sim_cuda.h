@@ -2,7 +2,8 @@
  *
  * One file a noun: sim_cuda_context.c (devices and contexts), sim_cuda_image.c (what an image is and which device takes
  * it), sim_cuda_module.c, sim_cuda_launch.c, sim_cuda_execute.c (what runs),
- * sim_cuda_parents.c (the PTX of cubins), sim_cuda_stream.c (streams, events, capture), sim_cuda_memory.c. */
+ * sim_cuda_parents.c (the PTX of cubins), sim_cuda_stream.c (streams, events, capture), sim_cuda_graph.c,
+ * sim_cuda_work.c (what is enqueued, and the order in which it is done), sim_cuda_memory.c. */
 #ifndef KILN_TESTS_SIM_CUDA_H
 #define KILN_TESTS_SIM_CUDA_H
 
@@ -69,45 +70,64 @@ typedef struct CUfunc_st {
     bool loaded; /* resident: a lazy driver loads at the first use otherwise */
 } sim_function;
 
+/* A point that a stream's work reaches: what an event stands for from one cuEventRecord to the next. */
+typedef struct sim_mark {
+    uint32_t references; /* of the event and of the work that records it or waits for it */
+    bool reached;
+    uint64_t tick; /* when */
+} sim_mark;
+
+/* One piece of work: a launch, a copy, a fill, or a mark that is reached or waited for. */
+typedef struct sim_node {
+    struct sim_node *next;
+    uint64_t ticket;              /* in the order of the calls; 0 in a graph */
+    const sim_function *function; /* of a launch */
+    sim_launch launch;
+    void *arguments;  /* owned */
+    void *to;         /* of a copy or a fill */
+    const void *from; /* of a copy */
+    void *staged;     /* owned: from is this, since the source is pageable */
+    size_t size;
+    int value;
+    sim_mark *mark;
+    bool waits; /* for the mark */
+} sim_node;
+
+typedef struct sim_nodes {
+    sim_node *first, *last;
+} sim_nodes;
+
 typedef struct CUstream_st {
     sim_context *context;
     uint32_t flags;
+    pid_t thread;          /* of a per-thread default stream */
     kiln__cu_enum capture; /* CUstreamCaptureStatus: 0 none, 1 active, 2 invalidated */
     kiln__cu_enum capture_mode;
     pid_t capture_thread;
-    struct sim_nodes *nodes; /* of the capture */
+    sim_nodes nodes;          /* of the capture */
+    sim_nodes work;           /* enqueued and not done */
+    struct CUstream_st *next; /* in the list of all streams */
 } sim_stream;
 
 typedef struct CUevent_st {
     sim_context *context;
-    uint64_t tick; /* 0: never recorded */
-    bool captured;
+    sim_mark *mark;             /* NULL: never recorded */
+    const sim_stream *captured; /* in a capture of this stream; else NULL */
 } sim_event;
 
 /* What a capture recorded, in order: each node waits for the one before. Shared by a graph and what it is instantiated
  * to. */
-typedef struct sim_node {
-    struct sim_node *next;
-    const sim_function *function; /* of a launch; NULL: a copy or a fill */
-    sim_launch launch;
-    void *arguments;
-    void *to;
-    const void *from; /* of a copy; NULL: a fill */
-    size_t size;
-    int value;
-} sim_node;
-
-typedef struct sim_nodes {
+typedef struct sim_record {
     uint32_t references;
-    sim_node *first, *last;
-} sim_nodes;
+    sim_nodes nodes;
+} sim_record;
 
 typedef struct CUgraph_st {
-    sim_nodes *nodes;
+    sim_record *record;
 } sim_graph;
 
 typedef struct CUgraphExec_st {
-    sim_nodes *nodes;
+    sim_record *record;
 } sim_executable;
 
 /* ---- Calls ---- */
@@ -170,18 +190,38 @@ void sim_cuda_execute(sim_context *context, const sim_function *function, const 
 /* The PTX that a cubin was assembled from, by the cubin's sha256: built from the manifests. NULL if there is none. */
 const char *sim_cuda_parent_of(const uint8_t sha256[32], size_t *out_size);
 
+/* ---- Work: sim_cuda_work.c ----
+ *
+ * Work is done when something waits for it, or when the seed says so, in any order that the streams' own orders, events
+ * and the default streams allow. */
+
+/* Enqueues a copy of the node, its arguments and marks included, on a stream or in its capture. */
+kiln__cu_result sim_cuda_submit(sim_stream *stream, const sim_node *node);
+/* Does work until the stream's is done, or the mark is reached. The context's fault, or SUCCESS. */
+kiln__cu_result sim_cuda_finish(const sim_stream *stream);
+kiln__cu_result sim_cuda_reach(const sim_context *context, const sim_mark *mark);
+/* Does all work of a context. */
+kiln__cu_result sim_cuda_finish_all(const sim_context *context);
+
+sim_mark *sim_cuda_mark_new(void);
+sim_mark *sim_cuda_mark_keep(sim_mark *mark);
+void sim_cuda_mark_release(sim_mark *mark);
+void sim_cuda_nodes_free(sim_nodes *nodes);
+/* A graph of what was captured, which it takes. NULL without memory. */
+sim_graph *sim_cuda_graph_new(sim_nodes *nodes);
+
+/* Puts a stream into the list of those whose work is done, and takes it out, with what is left of its work. */
+void sim_cuda_stream_add(sim_stream *stream);
+void sim_cuda_stream_remove(sim_stream *stream);
+
 /* ---- Streams and capture ---- */
 
+/* The legacy default stream waits for the blocking streams of its context, and they for it. */
+bool sim_cuda_is_legacy(const sim_stream *stream);
 /* The stream of a handle in a context, default streams included; NULL with a violation if it is none. */
 sim_stream *sim_cuda_stream(const char *function, sim_context *context, kiln__cu_stream handle);
 /* Before work on a stream: SUCCESS, or why a capture forbids it. */
 kiln__cu_result sim_cuda_stream_use(sim_stream *stream);
-/* Adds work to the capture of a stream: sim_cuda_graph.c. */
-kiln__cu_result sim_cuda_capture_launch(sim_stream *stream, const sim_function *function, const void *arguments,
-                                        const sim_launch *launch);
-kiln__cu_result sim_cuda_capture_copy(sim_stream *stream, void *to, const void *from, size_t size);
-kiln__cu_result sim_cuda_capture_fill(sim_stream *stream, void *to, int value, size_t size);
-void sim_cuda_nodes_release(sim_nodes *nodes);
 /* Before a call that would disturb a capture: SUCCESS, or the error after having killed the capture. */
 kiln__cu_result sim_cuda_unsafe(void);
 /* A context that goes takes its streams, events, modules and memory along. */

@@ -187,6 +187,7 @@ kiln__cu_result cuDevicePrimaryCtxRelease_v2(kiln__cu_device device) {
     sim_context *context = driver.primary[device];
     if (--context->references == 0) {
         /* After a fault nothing could be freed, and all goes with the context; otherwise what is left is a leak. */
+        sim_cuda_finish_all(context);
         if (context->fault) contents_sweep(context);
         sim_object_delete("context", context);
         driver.primary[device] = NULL;
@@ -211,6 +212,7 @@ kiln__cu_result cuCtxDestroy_v2(kiln__cu_context context) {
     SIM_CUDA_ENTER();
     SIM_CUDA_RULE(sim_object_live("context", context) && !context->primary, SIM_CUDA_INVALID_CONTEXT,
                   "cuCtxDestroy: %p is no context that was created", (void *)context);
+    sim_cuda_finish_all(context);
     contents_sweep(context);
     sim_object_delete("context", context);
     if (thread.depth && thread.stack[thread.depth - 1] == context) thread.depth--;
@@ -257,6 +259,6 @@ kiln__cu_result cuCtxGetDevice(kiln__cu_device *out_device) {
 
 kiln__cu_result cuCtxSynchronize(void) {
     SIM_CUDA_ENTER_CONTEXT(context);
-    (void)context;
-    return sim_cuda_unsafe();
+    kiln__cu_result result = sim_cuda_unsafe();
+    return result ? result : sim_cuda_finish_all(context);
 }

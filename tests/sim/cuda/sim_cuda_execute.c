@@ -149,7 +149,7 @@ void sim_cuda_execute(sim_context *context, const sim_function *function, const 
     launch->executed = 1;
     if (!ptx_launch_run(&run, &launch->counters, &report)) {
         context->fault = error_of(report.kind);
-        fprintf(stderr, "sim: %s\n", report.text);
+        fprintf(stderr, "sim: %s (KILN_SIM_SEED=%llu)\n", report.text, (unsigned long long)run.seed);
     }
     free(regions.regions);
 }

@@ -60,12 +60,10 @@ static kiln__cu_result launch(const char *call, sim_context *context, kiln__cu_f
     shape->stream = (uintptr_t)handle;
     shape->device = context->device;
     shape->captured = stream->capture != 0;
-    if (shape->captured)
-        result = sim_cuda_capture_launch(stream, function, extra[1], shape);
-    else
-        sim_cuda_execute(context, function, extra[1], shape);
-    sim_launch_add(shape);
-    return result;
+    /* A launch that is not executed is recorded now, else when it is. */
+    if (shape->captured || !function->module->program) sim_launch_add(shape);
+    if (!function->module->program && !shape->captured) return SIM_CUDA_SUCCESS;
+    return sim_cuda_submit(stream, &(sim_node){.function = function, .launch = *shape, .arguments = extra[1]});
 }
 
 kiln__cu_result cuLaunchKernel(kiln__cu_function function, unsigned int grid_x, unsigned int grid_y,

@@ -32,10 +32,11 @@ kiln__cu_result cuMemAlloc_v2(kiln__cu_address *out_memory, size_t size) {
     return SIM_CUDA_SUCCESS;
 }
 
+/* Freeing waits for the work that may use the memory. */
 kiln__cu_result cuMemFree_v2(kiln__cu_address memory) {
     SIM_CUDA_ENTER_CONTEXT(context);
-    (void)context;
     kiln__cu_result result = sim_cuda_unsafe();
+    if (!result) result = sim_cuda_finish_all(context);
     if (result) return result;
     return sim_memory_delete(device_memory, pointer(memory)) ? SIM_CUDA_SUCCESS : SIM_CUDA_INVALID_VALUE;
 }
@@ -52,23 +53,24 @@ kiln__cu_result cuMemHostAlloc(void **out_memory, size_t size, unsigned int flag
 
 kiln__cu_result cuMemFreeHost(void *memory) {
     SIM_CUDA_ENTER_CONTEXT(context);
-    (void)context;
     kiln__cu_result result = sim_cuda_unsafe();
+    if (!result) result = sim_cuda_finish_all(context);
     if (result) return result;
     return sim_memory_delete(host_memory, memory) ? SIM_CUDA_SUCCESS : SIM_CUDA_INVALID_VALUE;
 }
 
-/* A copy inside a capture is part of the graph and happens when that is launched. */
+/* A copy inside a capture is part of the graph and happens when that is launched. Else pageable memory is read before
+ * the call returns, and written before it returns; pinned memory when the copy's turn comes. */
 static kiln__cu_result copy(const char *function, sim_context *context, kiln__cu_stream handle, void *to,
                             const void *from, size_t size) {
     sim_stream *stream = sim_cuda_stream(function, context, handle);
     if (!stream) return SIM_CUDA_INVALID_HANDLE;
     kiln__cu_result result = sim_cuda_stream_use(stream);
     if (result) return result;
-    if (stream->capture) return sim_cuda_capture_copy(stream, to, from, size);
-    memcpy(to, from, size);
-    sim_memory_wrote(to, size);
-    return SIM_CUDA_SUCCESS;
+    sim_node node = {.to = to, .from = from, .size = size};
+    if (!stream->capture && !sim_memory_find(from, 1)) node.staged = (void *)(uintptr_t)from;
+    result = sim_cuda_submit(stream, &node);
+    return result || stream->capture || sim_memory_find(to, 1) ? result : sim_cuda_finish(stream);
 }
 
 kiln__cu_result cuMemcpyHtoDAsync_v2(kiln__cu_address destination, const void *source, size_t size,
@@ -107,10 +109,7 @@ kiln__cu_result cuMemsetD8Async(kiln__cu_address destination, unsigned char valu
     if (!stream) return SIM_CUDA_INVALID_HANDLE;
     kiln__cu_result result = sim_cuda_stream_use(stream);
     if (result) return result;
-    if (stream->capture) return sim_cuda_capture_fill(stream, pointer(destination), value, size);
-    memset(pointer(destination), value, size);
-    sim_memory_wrote(pointer(destination), size);
-    return SIM_CUDA_SUCCESS;
+    return sim_cuda_submit(stream, &(sim_node){.to = pointer(destination), .value = value, .size = size});
 }
 
 void sim_cuda_memory_sweep(const sim_context *context) {

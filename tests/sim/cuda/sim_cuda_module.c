@@ -56,6 +56,7 @@ kiln__cu_result cuModuleUnload(kiln__cu_module module) {
     SIM_CUDA_RULE(module->context == context, SIM_CUDA_INVALID_CONTEXT,
                   "cuModuleUnload: the module is of another context than the current one");
     kiln__cu_result result = sim_cuda_unsafe();
+    if (!result) result = sim_cuda_finish_all(context);
     if (result) return result;
     module_delete(module);
     return SIM_CUDA_SUCCESS;

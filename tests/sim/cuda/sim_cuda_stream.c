@@ -8,9 +8,9 @@ enum { CAPTURE_NONE, CAPTURE_ACTIVE, CAPTURE_INVALIDATED };
 enum { MODE_GLOBAL, MODE_THREAD_LOCAL, MODE_RELAXED };
 
 static const char legacy_kind[] = ".default stream";
+static const char thread_kind[] = ".thread stream";
 
 static _Thread_local kiln__cu_enum thread_mode = MODE_GLOBAL;
-static uint64_t clock_ticks;
 
 /* ---- Which stream ---- */
 
@@ -22,20 +22,44 @@ static bool event_of_context(const void *event, const void *context) {
     return ((const sim_event *)event)->context == context;
 }
 
-static sim_stream *default_stream(sim_context *context) {
-    sim_stream *found = sim_object_find(legacy_kind, of_context, context);
-    if (found) return found;
-    found = sim_object_new(legacy_kind, sizeof *found);
-    if (found) found->context = context;
-    return found;
+static bool of_thread(const void *stream, const void *context) {
+    return of_context(stream, context) && ((const sim_stream *)stream)->thread == gettid();
+}
+
+static sim_stream *stream_new(const char *kind, sim_context *context, uint32_t flags, pid_t thread) {
+    sim_stream *created = sim_object_new(kind, sizeof *created);
+    if (!created) return NULL;
+    *created = (sim_stream){.context = context, .flags = flags, .thread = thread};
+    sim_cuda_stream_add(created);
+    return created;
+}
+
+static void stream_delete(const char *kind, sim_stream *stream) {
+    sim_cuda_stream_remove(stream);
+    sim_object_delete(kind, stream);
 }
 
 static bool is_default(kiln__cu_stream handle) {
     return (uintptr_t)handle <= 2;
 }
 
+static bool is_per_thread(kiln__cu_stream handle) {
+    return (uintptr_t)handle == 2;
+}
+
+/* The legacy default stream of a context, or that of the calling thread, made when it is first used. */
+static sim_stream *default_stream(sim_context *context, bool per_thread) {
+    const char *kind = per_thread ? thread_kind : legacy_kind;
+    sim_stream *found = sim_object_find(kind, per_thread ? of_thread : of_context, context);
+    return found ? found : stream_new(kind, context, 0, per_thread ? gettid() : 0);
+}
+
+bool sim_cuda_is_legacy(const sim_stream *stream) {
+    return sim_object_live(legacy_kind, stream);
+}
+
 sim_stream *sim_cuda_stream(const char *function, sim_context *context, kiln__cu_stream handle) {
-    if (is_default(handle)) return default_stream(context);
+    if (is_default(handle)) return default_stream(context, is_per_thread(handle));
     if (!sim_object_live("stream", handle)) {
         sim_violation("%s: %p is no stream", function, (void *)handle);
         return NULL;
@@ -63,25 +87,35 @@ static bool is_disturbed(const void *object, const void *unused) {
     return stream->capture_mode == MODE_GLOBAL && thread_mode == MODE_GLOBAL;
 }
 
-/* A capture on a stream that the legacy default stream would wait for. */
 static bool is_blocking_capture(const void *object, const void *context) {
     const sim_stream *stream = object;
     return is_capturing(stream, NULL) && stream->context == context && !(stream->flags & KILN__CU_STREAM_NON_BLOCKING);
 }
 
+/* What can be captured: every stream but the legacy default one. */
+static const char *const captured_kinds[] = {"stream", thread_kind};
+
+/* A capture on a stream that the legacy default stream would wait for, or NULL. */
+static sim_stream *blocking_capture(const sim_context *context) {
+    sim_stream *found = sim_object_find(captured_kinds[0], is_blocking_capture, context);
+    return found ? found : sim_object_find(captured_kinds[1], is_blocking_capture, context);
+}
+
 kiln__cu_result sim_cuda_unsafe(void) {
     kiln__cu_result result = SIM_CUDA_SUCCESS;
-    for (sim_stream *stream; (stream = sim_object_find("stream", is_disturbed, NULL));) {
-        stream->capture = CAPTURE_INVALIDATED;
-        result = SIM_CUDA_STREAM_CAPTURE_UNSUPPORTED;
+    for (size_t i = 0; i < 2; i++) {
+        for (sim_stream *stream; (stream = sim_object_find(captured_kinds[i], is_disturbed, NULL));) {
+            stream->capture = CAPTURE_INVALIDATED;
+            result = SIM_CUDA_STREAM_CAPTURE_UNSUPPORTED;
+        }
     }
     return result;
 }
 
 kiln__cu_result sim_cuda_stream_use(sim_stream *stream) {
     if (stream->capture == CAPTURE_INVALIDATED) return SIM_CUDA_STREAM_CAPTURE_INVALIDATED;
-    if (sim_object_live(legacy_kind, stream)) {
-        sim_stream *captured = sim_object_find("stream", is_blocking_capture, stream->context);
+    if (sim_cuda_is_legacy(stream)) {
+        sim_stream *captured = blocking_capture(stream->context);
         if (captured) {
             captured->capture = CAPTURE_INVALIDATED;
             return SIM_CUDA_STREAM_CAPTURE_IMPLICIT;
@@ -102,17 +136,14 @@ kiln__cu_result cuThreadExchangeStreamCaptureMode(kiln__cu_enum *mode) {
 
 kiln__cu_result cuStreamBeginCapture_v2(kiln__cu_stream handle, kiln__cu_enum mode) {
     SIM_CUDA_ENTER_CONTEXT(context);
-    SIM_CUDA_RULE(!is_default(handle) && mode <= MODE_RELAXED, SIM_CUDA_INVALID_VALUE,
-                  "cuStreamBeginCapture: a default stream, or no such mode");
+    SIM_CUDA_RULE((!is_default(handle) || is_per_thread(handle)) && mode <= MODE_RELAXED, SIM_CUDA_INVALID_VALUE,
+                  "cuStreamBeginCapture: the legacy default stream, or no such mode");
     sim_stream *stream = sim_cuda_stream(__func__, context, handle);
     if (!stream) return SIM_CUDA_INVALID_HANDLE;
     if (stream->capture) return SIM_CUDA_ILLEGAL_STATE;
     stream->capture = CAPTURE_ACTIVE;
     stream->capture_mode = mode;
     stream->capture_thread = gettid();
-    stream->nodes = calloc(1, sizeof *stream->nodes);
-    if (!stream->nodes) return SIM_CUDA_OUT_OF_MEMORY;
-    stream->nodes->references = 1;
     return SIM_CUDA_SUCCESS;
 }
 
@@ -125,13 +156,8 @@ kiln__cu_result cuStreamEndCapture(kiln__cu_stream handle, struct CUgraph_st **o
     stream->capture = CAPTURE_NONE;
     *out_graph = NULL;
     if (capture == CAPTURE_NONE) return SIM_CUDA_ILLEGAL_STATE;
-    sim_nodes *nodes = stream->nodes;
-    stream->nodes = NULL;
-    if (capture == CAPTURE_ACTIVE) *out_graph = sim_object_new("graph", sizeof **out_graph);
-    if (*out_graph)
-        (*out_graph)->nodes = nodes;
-    else
-        sim_cuda_nodes_release(nodes);
+    if (capture == CAPTURE_ACTIVE) *out_graph = sim_cuda_graph_new(&stream->nodes);
+    sim_cuda_nodes_free(&stream->nodes);
     if (capture == CAPTURE_INVALIDATED) return SIM_CUDA_STREAM_CAPTURE_INVALIDATED;
     return *out_graph ? SIM_CUDA_SUCCESS : SIM_CUDA_OUT_OF_MEMORY;
 }
@@ -141,8 +167,7 @@ kiln__cu_result cuStreamIsCapturing(kiln__cu_stream handle, kiln__cu_enum *out_s
     SIM_CUDA_RULE(out_status, SIM_CUDA_INVALID_VALUE, "cuStreamIsCapturing: the result is NULL");
     sim_stream *stream = sim_cuda_stream(__func__, context, handle);
     if (!stream) return SIM_CUDA_INVALID_HANDLE;
-    if (is_default(handle) && sim_object_find("stream", is_blocking_capture, context))
-        return SIM_CUDA_STREAM_CAPTURE_IMPLICIT;
+    if (sim_cuda_is_legacy(stream) && blocking_capture(context)) return SIM_CUDA_STREAM_CAPTURE_IMPLICIT;
     *out_status = stream->capture;
     return SIM_CUDA_SUCCESS;
 }
@@ -153,19 +178,18 @@ kiln__cu_result cuStreamCreate(kiln__cu_stream *out_stream, unsigned int flags) 
     SIM_CUDA_ENTER_CONTEXT(context);
     SIM_CUDA_RULE(out_stream && flags <= KILN__CU_STREAM_NON_BLOCKING, SIM_CUDA_INVALID_VALUE,
                   "cuStreamCreate: flags is %u, or the result is NULL", flags);
-    sim_stream *created = sim_object_new("stream", sizeof *created);
-    if (!created) return SIM_CUDA_OUT_OF_MEMORY;
-    *created = (sim_stream){.context = context, .flags = flags};
-    *out_stream = created;
-    return SIM_CUDA_SUCCESS;
+    *out_stream = stream_new("stream", context, flags, 0);
+    return *out_stream ? SIM_CUDA_SUCCESS : SIM_CUDA_OUT_OF_MEMORY;
 }
 
+/* What is enqueued is done all the same; that it is done at once is one of the orders there can be. */
 kiln__cu_result cuStreamDestroy_v2(kiln__cu_stream handle) {
     SIM_CUDA_ENTER_CONTEXT(context);
     SIM_CUDA_RULE(!is_default(handle), SIM_CUDA_INVALID_HANDLE, "cuStreamDestroy: of a default stream");
     sim_stream *stream = sim_cuda_stream(__func__, context, handle);
     if (!stream) return SIM_CUDA_INVALID_HANDLE;
-    sim_object_delete("stream", stream);
+    sim_cuda_finish(stream);
+    stream_delete("stream", stream);
     return SIM_CUDA_SUCCESS;
 }
 
@@ -175,7 +199,8 @@ kiln__cu_result cuStreamSynchronize(kiln__cu_stream handle) {
     sim_stream *stream = sim_cuda_stream(__func__, context, handle);
     if (!stream) return SIM_CUDA_INVALID_HANDLE;
     kiln__cu_result result = sim_cuda_stream_use(stream);
-    if (result || !stream->capture) return result;
+    if (result) return result;
+    if (!stream->capture) return sim_cuda_finish(stream);
     stream->capture = CAPTURE_INVALIDATED;
     return SIM_CUDA_STREAM_CAPTURE_UNSUPPORTED;
 }
@@ -186,7 +211,16 @@ kiln__cu_result cuStreamWaitEvent(kiln__cu_stream handle, kiln__cu_event event, 
     SIM_CUDA_RULE(sim_object_live("event", event), SIM_CUDA_INVALID_HANDLE, "cuStreamWaitEvent: %p is no event",
                   (void *)event);
     sim_stream *stream = sim_cuda_stream(__func__, context, handle);
-    return stream ? sim_cuda_stream_use(stream) : SIM_CUDA_INVALID_HANDLE;
+    if (!stream) return SIM_CUDA_INVALID_HANDLE;
+    kiln__cu_result result = sim_cuda_stream_use(stream);
+    if (result || !event->mark) return result;
+    const sim_stream *captured = event->captured;
+    if (captured && !captured->capture) return SIM_CUDA_CAPTURED_EVENT;
+    if (captured && captured == stream) return SIM_CUDA_SUCCESS; /* the stream's own order */
+    SIM_CUDA_RULE(!captured, SIM_CUDA_STREAM_CAPTURE_UNSUPPORTED,
+                  "cuStreamWaitEvent: forks a capture to a second stream, which is not presented");
+    if (stream->capture) return SIM_CUDA_STREAM_CAPTURE_ISOLATION; /* on the world outside */
+    return sim_cuda_submit(stream, &(sim_node){.mark = event->mark, .waits = true});
 }
 
 /* ---- Events ---- */
@@ -201,12 +235,17 @@ kiln__cu_result cuEventCreate(kiln__cu_event *out_event, unsigned int flags) {
     return SIM_CUDA_SUCCESS;
 }
 
+static void event_delete(sim_event *event) {
+    sim_cuda_mark_release(event->mark);
+    sim_object_delete("event", event);
+}
+
 kiln__cu_result cuEventDestroy_v2(kiln__cu_event event) {
     SIM_CUDA_ENTER_CONTEXT(context);
     (void)context;
     SIM_CUDA_RULE(sim_object_live("event", event), SIM_CUDA_INVALID_HANDLE, "cuEventDestroy: %p is no event",
                   (void *)event);
-    sim_object_delete("event", event);
+    event_delete(event);
     return SIM_CUDA_SUCCESS;
 }
 
@@ -220,17 +259,20 @@ kiln__cu_result cuEventRecord(kiln__cu_event event, kiln__cu_stream handle) {
     if (!stream) return SIM_CUDA_INVALID_HANDLE;
     kiln__cu_result result = sim_cuda_stream_use(stream);
     if (result) return result;
-    event->captured = stream->capture == CAPTURE_ACTIVE;
-    event->tick = ++clock_ticks;
-    return SIM_CUDA_SUCCESS;
+    sim_mark *mark = sim_cuda_mark_new();
+    if (!mark) return SIM_CUDA_OUT_OF_MEMORY;
+    sim_cuda_mark_release(event->mark);
+    event->mark = mark;
+    event->captured = stream->capture == CAPTURE_ACTIVE ? stream : NULL;
+    return event->captured ? SIM_CUDA_SUCCESS : sim_cuda_submit(stream, &(sim_node){.mark = mark});
 }
 
 kiln__cu_result cuEventSynchronize(kiln__cu_event event) {
     SIM_CUDA_ENTER_CONTEXT(context);
-    (void)context;
     SIM_CUDA_RULE(sim_object_live("event", event), SIM_CUDA_INVALID_HANDLE, "cuEventSynchronize: %p is no event",
                   (void *)event);
-    return event->captured ? SIM_CUDA_CAPTURED_EVENT : SIM_CUDA_SUCCESS;
+    if (event->captured) return SIM_CUDA_CAPTURED_EVENT;
+    return event->mark ? sim_cuda_reach(context, event->mark) : SIM_CUDA_SUCCESS;
 }
 
 /* Recorded events lie half a millisecond apart. */
@@ -239,16 +281,17 @@ kiln__cu_result cuEventElapsedTime(float *out_milliseconds, kiln__cu_event start
     (void)context;
     SIM_CUDA_RULE(out_milliseconds && sim_object_live("event", start) && sim_object_live("event", end),
                   SIM_CUDA_INVALID_HANDLE, "cuEventElapsedTime: no event, or the result is NULL");
-    if (!start->tick || !end->tick || start->captured || end->captured) return SIM_CUDA_INVALID_HANDLE;
-    *out_milliseconds = ((float)end->tick - (float)start->tick) * 0.5f;
+    if (!start->mark || !end->mark || start->captured || end->captured) return SIM_CUDA_INVALID_HANDLE;
+    if (!start->mark->reached || !end->mark->reached) return SIM_CUDA_NOT_READY;
+    *out_milliseconds = ((float)end->mark->tick - (float)start->mark->tick) * 0.5f;
     return SIM_CUDA_SUCCESS;
 }
 
 void sim_cuda_streams_sweep(const sim_context *context) {
-    for (sim_stream *stream; (stream = sim_object_find("stream", of_context, context));)
-        sim_object_delete("stream", stream);
-    for (sim_stream *stream; (stream = sim_object_find(legacy_kind, of_context, context));)
-        sim_object_delete(legacy_kind, stream);
+    static const char *const kinds[] = {"stream", legacy_kind, thread_kind};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        for (sim_stream *stream; (stream = sim_object_find(kinds[i], of_context, context));)
+            stream_delete(kinds[i], stream);
     for (sim_event *event; (event = sim_object_find("event", event_of_context, context));)
-        sim_object_delete("event", event);
+        event_delete(event);
 }

@@ -1,0 +1,189 @@
+/* What is enqueued on streams, and the order in which it is done: any that the driver's rules allow, chosen by the
+ * seed. */
+#include "tests/sim/cuda/sim_cuda.h"
+#include <stdlib.h>
+#include <string.h>
+
+static sim_stream *streams;     /* of all contexts */
+static uint64_t tickets, ticks; /* of calls; of marks reached */
+
+/* ---- Chance ---- */
+
+/* The choices so far make the next one: a hash of their number and the seed. */
+static uint64_t chance(void) {
+    static uint64_t choices;
+    uint64_t z = sim_setting_number("KILN_SIM_SEED", 1) * 0xd1342543de82ef95u + ++choices * 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+/* ---- Marks and nodes ---- */
+
+sim_mark *sim_cuda_mark_new(void) {
+    sim_mark *mark = calloc(1, sizeof *mark);
+    return mark ? sim_cuda_mark_keep(mark) : NULL;
+}
+
+sim_mark *sim_cuda_mark_keep(sim_mark *mark) {
+    if (mark) mark->references++;
+    return mark;
+}
+
+void sim_cuda_mark_release(sim_mark *mark) {
+    if (mark && !--mark->references) free(mark);
+}
+
+static void node_free(sim_node *node) {
+    sim_cuda_mark_release(node->mark);
+    free(node->arguments);
+    free(node->staged);
+    free(node);
+}
+
+static sim_node *node_take(sim_nodes *nodes) {
+    sim_node *taken = nodes->first;
+    nodes->first = taken->next;
+    if (!nodes->first) nodes->last = NULL;
+    return taken;
+}
+
+void sim_cuda_nodes_free(sim_nodes *nodes) {
+    while (nodes->first)
+        node_free(node_take(nodes));
+}
+
+static void *bytes_copy(const void *bytes, size_t size) {
+    void *copy = malloc(size + 1);
+    if (copy && size) memcpy(copy, bytes, size);
+    return copy;
+}
+
+static sim_node *node_copy(const sim_node *node) {
+    sim_node *copy = malloc(sizeof *copy);
+    if (!copy) return NULL;
+    *copy = *node;
+    copy->next = NULL;
+    copy->mark = sim_cuda_mark_keep(node->mark);
+    if (node->arguments) copy->arguments = bytes_copy(node->arguments, node->launch.arguments_size);
+    if (node->staged) copy->from = copy->staged = bytes_copy(node->staged, node->size);
+    if (!copy->arguments == !node->arguments && !copy->staged == !node->staged) return copy;
+    node_free(copy);
+    return NULL;
+}
+
+/* ---- Doing ---- */
+
+void sim_cuda_stream_add(sim_stream *stream) {
+    stream->next = streams;
+    streams = stream;
+}
+
+void sim_cuda_stream_remove(sim_stream *stream) {
+    sim_stream **link = &streams;
+    while (*link && *link != stream)
+        link = &(*link)->next;
+    if (*link) *link = stream->next;
+    sim_cuda_nodes_free(&stream->work);
+    sim_cuda_nodes_free(&stream->nodes);
+}
+
+static bool is_blocking(const sim_stream *stream) {
+    return !sim_cuda_is_legacy(stream) && !(stream->flags & KILN__CU_STREAM_NON_BLOCKING);
+}
+
+/* Whether work of another stream, enqueued before, must be done first: between the legacy stream and blocking ones. */
+static bool is_held(const sim_stream *stream) {
+    bool legacy = sim_cuda_is_legacy(stream);
+    for (const sim_stream *other = streams; other; other = other->next) {
+        bool related = legacy ? is_blocking(other) : is_blocking(stream) && sim_cuda_is_legacy(other);
+        if (related && other->context == stream->context && other->work.first &&
+            other->work.first->ticket < stream->work.first->ticket)
+            return true;
+    }
+    return false;
+}
+
+static bool is_ready(const sim_stream *stream) {
+    const sim_node *head = stream->work.first;
+    return head && (!head->waits || head->mark->reached) && !is_held(stream);
+}
+
+/* A kernel at fault ends everything that its context had to do. */
+static void abandon(const sim_context *context) {
+    for (sim_stream *stream = streams; stream; stream = stream->next) {
+        for (sim_node *node = stream->work.first; node && stream->context == context; node = node->next)
+            if (node->mark && !node->waits) node->mark->reached = true;
+        if (stream->context == context) sim_cuda_nodes_free(&stream->work);
+    }
+}
+
+static void node_do(sim_context *context, sim_node *node) {
+    if (node->function) {
+        sim_cuda_execute(context, node->function, node->arguments, &node->launch);
+        sim_launch_add(&node->launch);
+    } else if (node->mark) {
+        if (node->waits) return;
+        node->mark->reached = true;
+        node->mark->tick = ++ticks;
+    } else {
+        if (node->from)
+            memmove(node->to, node->from, node->size);
+        else
+            memset(node->to, node->value, node->size);
+        sim_memory_wrote(node->to, node->size);
+    }
+}
+
+/* Does the first piece of work of one of the streams that can go on. False if none can. */
+static bool step(void) {
+    uint64_t ready = 0;
+    for (const sim_stream *stream = streams; stream; stream = stream->next)
+        ready += is_ready(stream);
+    if (!ready) return false;
+    uint64_t chosen = chance() % ready;
+    sim_stream *stream = streams;
+    while (!is_ready(stream) || chosen--)
+        stream = stream->next;
+    sim_node *node = node_take(&stream->work);
+    node_do(stream->context, node);
+    node_free(node);
+    if (stream->context->fault) abandon(stream->context);
+    return true;
+}
+
+kiln__cu_result sim_cuda_finish(const sim_stream *stream) {
+    while (stream->work.first && step())
+        ;
+    return (kiln__cu_result)stream->context->fault;
+}
+
+kiln__cu_result sim_cuda_reach(const sim_context *context, const sim_mark *mark) {
+    while (!mark->reached && step())
+        ;
+    return (kiln__cu_result)context->fault;
+}
+
+kiln__cu_result sim_cuda_finish_all(const sim_context *context) {
+    for (const sim_stream *stream = streams; stream; stream = stream->next)
+        if (stream->context == context) sim_cuda_finish(stream);
+    return (kiln__cu_result)context->fault;
+}
+
+/* ---- Enqueueing ---- */
+
+kiln__cu_result sim_cuda_submit(sim_stream *stream, const sim_node *node) {
+    sim_node *added = node_copy(node);
+    if (!added) return SIM_CUDA_OUT_OF_MEMORY;
+    sim_nodes *nodes = stream->capture ? &stream->nodes : &stream->work;
+    added->ticket = stream->capture ? 0 : ++tickets;
+    if (nodes->last)
+        nodes->last->next = added;
+    else
+        nodes->first = added;
+    nodes->last = added;
+    /* The device is at work meanwhile, by chance so far or so far. */
+    while (!stream->capture && chance() % 2 && step())
+        ;
+    return SIM_CUDA_SUCCESS;
+}

@@ -1,0 +1,47 @@
+/* For tests that call the simulated CUDA driver as an application does: its functions, found on its handle. */
+#ifndef KILN_TESTS_SIM_CUDA_DRIVER_H
+#define KILN_TESTS_SIM_CUDA_DRIVER_H
+
+#include "loader/cuda/cuda_abi.h"
+#include "tests/sim/core/sim_client.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+struct CUgraph_st;
+struct CUgraphExec_st;
+
+/* Every function: the library's list and the tests' own. driver.cuMemAlloc is cuMemAlloc_v2. */
+typedef struct cuda_driver {
+#define KILN_CUDA(field, name, requirement, result, parameters) result(*field) parameters;
+#include "loader/cuda/symbols.def"
+#include "tests/sim/cuda/extra_symbols.def"
+#undef KILN_CUDA
+} cuda_driver;
+
+static inline void cuda_driver_find(void *handle, cuda_driver *out_driver) {
+#define KILN_CUDA(field, name, requirement, result, parameters) *(void **)&out_driver->field = dlsym(handle, #name);
+#include "loader/cuda/symbols.def"
+#include "tests/sim/cuda/extra_symbols.def"
+#undef KILN_CUDA
+}
+
+enum { CU_OK = 0, CU_INVALID_VALUE = 1, CU_ILLEGAL_STATE = 401, CU_NOT_READY = 600, CU_ILLEGAL_ADDRESS = 700 };
+enum {
+    CU_CAPTURE_UNSUPPORTED = 900,
+    CU_CAPTURE_INVALIDATED = 901,
+    CU_CAPTURE_ISOLATION = 905,
+    CU_CAPTURE_IMPLICIT = 906,
+    CU_CAPTURED_EVENT = 907
+};
+enum { CU_CAPTURE_GLOBAL, CU_CAPTURE_THREAD_LOCAL, CU_CAPTURE_RELAXED };
+
+/* Handles of the default streams. */
+#define CU_STREAM_LEGACY     ((kiln__cu_stream)1)
+#define CU_STREAM_PER_THREAD ((kiln__cu_stream)2)
+
+#define expect_cu(wanted, call) assert_int_equal((call), (wanted))
+
+#endif
