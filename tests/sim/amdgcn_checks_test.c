@@ -3,6 +3,7 @@
 #include "kernels/softmax/softmax_args.h"
 #include "tests/sim/amdgcn/amd_launch.h"
 #include "tests/sim/amdgcn/amd_llvm.h"
+#include "tests/sim/amdgcn_harness.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -293,6 +294,43 @@ static void test_wait_without_signal(void **state) {
     expect(&w, SIM_FAULT_BARRIER, "s_barrier_wait");
 }
 
+/* Two of three waves come to the barrier; the third, in which SCC is set, ends without. */
+static void test_barrier_that_some_waves_do_not_reach(void **state) {
+    (void)state;
+    enum { WAVES = 3 };
+    static amdgcn_registers registers[WAVES];
+    static const struct {
+        const char *processor;
+        bool wave64;
+        const char *barrier, *at;
+    } cases[] = {{"gfx90a", true, "s_barrier", "s_barrier"},
+                 {"gfx942", true, "s_barrier", "s_barrier"},
+                 {"gfx1030", false, "s_barrier", "s_barrier"},
+                 {"gfx1100", true, "s_barrier", "s_barrier"},
+                 {"gfx1201", false, "s_barrier_signal -1\ns_barrier_wait -1", "s_barrier_wait"}};
+    uint64_t random = 1;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[128];
+        snprintf(text, sizeof text, "s_cbranch_scc1 over\n%s\nover:\ns_nop 0", cases[i].barrier);
+        amd_program *program = amdgcn_load(cases[i].processor, cases[i].wave64, text);
+        for (uint64_t seed = 1; seed <= WAVES + 1; seed++) {
+            const amdgcn_setting setting = {.waves = WAVES, .seed = seed};
+            sim_report report;
+            for (int n = 0; n < WAVES; n++) {
+                amdgcn_registers_fill(&registers[n], program, &random);
+                registers[n].scc = n == (int)seed - 1; /* the last time all reach it */
+            }
+            bool good = amdgcn_try(program, &setting, registers, &report);
+            assert_int_equal(good, seed > WAVES);
+            if (good) continue;
+            assert_int_equal(report.kind, SIM_FAULT_BARRIER);
+            if (!strstr(report.text, "2 of 3 waves") || !strstr(report.text, cases[i].at))
+                fail_msg("%s: \"%s\"", cases[i].processor, report.text);
+        }
+        amd_program_free(program);
+    }
+}
+
 static void test_lds_write_not_awaited(void **state) {
     (void)state;
     world w;
@@ -352,6 +390,7 @@ int main(void) {
         cmocka_unit_test(test_missing_wait_for_arguments),
         cmocka_unit_test(test_missing_barrier),
         cmocka_unit_test(test_wait_without_signal),
+        cmocka_unit_test(test_barrier_that_some_waves_do_not_reach),
         cmocka_unit_test(test_lds_write_not_awaited),
         cmocka_unit_test(test_unknown_instruction_is_refused),
         cmocka_unit_test(test_code_objects_that_are_none),
