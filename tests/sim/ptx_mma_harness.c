@@ -26,11 +26,15 @@ static const mma_type types[] = {
     {"b1", 1, MMA_BIT, 0, 0, 0},
 };
 
-static const mma_type *type_named(const char *name, size_t length) {
+static const mma_type *type_of(const char *name, size_t length) {
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (strlen(types[i].name) == length && memcmp(types[i].name, name, length) == 0) return &types[i];
     fail_msg("no type %s", name);
     return NULL;
+}
+
+const mma_type *mma_type_named(const char *name) {
+    return type_of(name, strlen(name));
 }
 
 /* ab: what A and B may be, each. */
@@ -85,8 +89,8 @@ static mma_form form_of(const struct row *row, const char *layouts, const mma_ty
     f.target = row->target;
     f.version = row->version;
     f.exclusive = strcmp(row->tail, ".xor.popc") == 0;
-    f.d = type_named(row->d, strlen(row->d));
-    f.c = type_named(row->c, strlen(row->c));
+    f.d = mma_type_named(row->d);
+    f.c = mma_type_named(row->c);
     f.column_a = memcmp(layouts, "col", 3) == 0;
     f.column_b = memcmp(layouts + 4, "col", 3) == 0;
     f.matrices = row->shape[2] == 4 && a->bits == 16 ? 4 : 1;
@@ -103,7 +107,7 @@ void mma_each_form(void (*test)(const mma_form *form)) {
             for (const char *a = next_word(rows[i].ab, &x); x; a = next_word(a, &x)) {
                 size_t y = 0;
                 for (const char *b = next_word(rows[i].ab, &y); y; b = next_word(b, &y)) {
-                    mma_form f = form_of(&rows[i], layouts, type_named(a, x), type_named(b, y));
+                    mma_form f = form_of(&rows[i], layouts, type_of(a, x), type_of(b, y));
                     test(&f);
                 }
             }

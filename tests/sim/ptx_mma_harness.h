@@ -18,6 +18,8 @@ typedef struct mma_type {
     int exponent_bits, mantissa_bits;
 } mma_type;
 
+const mma_type *mma_type_named(const char *name);
+
 typedef struct mma_form {
     uint32_t m, n, k;
     uint32_t shape[3];
