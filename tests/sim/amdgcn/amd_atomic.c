@@ -14,7 +14,8 @@ static uint32_t shared_mode(const amd_wave *wave) {
 static uint32_t memory_mode(const amd_wave *wave) {
     const amd_target *target = wave->program->target;
     const bool flushes = target->version == 0x90a || target->major == 11;
-    return (wave->mode & AMD_MODE_IEEE) | 3u << AMD_MODE_DENORMAL_64 | (flushes ? 0 : 3u << AMD_MODE_DENORMAL_32);
+    const uint32_t ieee = target->major >= 12 ? AMD_MODE_IEEE : wave->mode & AMD_MODE_IEEE;
+    return ieee | 3u << AMD_MODE_DENORMAL_64 | (flushes ? 0 : 3u << AMD_MODE_DENORMAL_32);
 }
 
 /* Comparisons and choices flush nothing. */

@@ -49,6 +49,13 @@ static uint32_t amd_sign_bits(int64_t value, uint32_t width) {
     return differ ? width - 64 + (uint32_t)__builtin_clzll(differ) : ~0u;
 }
 
+/* The lower or upper of two, where a number wins against every NaN. */
+static uint64_t amd_number(amd_format format, uint32_t mode, uint64_t a, uint64_t b,
+                           uint64_t (*choose)(amd_format, uint32_t, uint64_t, uint64_t)) {
+    if (amd_is_nan(format, a) && amd_is_nan(format, b)) return a | amd_quiet(format);
+    return choose(format, mode & ~(uint32_t)AMD_MODE_IEEE, a, b);
+}
+
 #define READ(bits, number) amd_read##bits(wave, &op->operand[number])
 
 /* Sources are read in full before SCC and the result are written. An absent b reads as 0. */
