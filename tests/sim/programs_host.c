@@ -1,4 +1,5 @@
 #include "tests/sim/programs_host.h"
+#include "tests/sim/core/sim_float.h"
 #include "tests/sim/ptx_harness.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -244,6 +245,33 @@ static void wide_arithmetic(void **state) {
     }
 }
 
+static void matrix_multiplication(void **state) {
+    (void)state;
+    enum { N = 64 };
+    EACH_VARIANT(variant) {
+        programs_buffers all = {0};
+        double a[N * N], b[N * N];
+        uint16_t *left = buffer_add(&all, N * N * sizeof *left), *right = buffer_add(&all, N * N * sizeof *right);
+        float *out = buffer_add(&all, N * N * sizeof *out);
+        for (int i = 0; i < N * N; i++) { /* sums are exact in any order */
+            a[i] = (double)(random_next() % 33) - 16;
+            b[i] = (double)(random_next() % 33) - 16;
+            left[i] = (uint16_t)sim_encode(SIM_f16, a[i], SIM_ROUND_ZERO, false);
+            right[i] = (uint16_t)sim_encode(SIM_f16, b[i], SIM_ROUND_ZERO, false);
+        }
+        launch(variant, "multiply_matrices", (uint32_t[]){N / 32, N / 32}, (uint32_t[]){128, 1}, &all,
+               (uint32_t[]){N, 0});
+        for (int i = 0; i < N * N; i++) {
+            double sum = 0;
+            for (int k = 0; k < N; k++)
+                sum += a[i / N * N + k] * b[k * N + i % N];
+            if ((double)out[i] != sum)
+                fail_msg("%s: element %d is %g, must be %g", machine->name(variant), i, (double)out[i], sum);
+        }
+        buffers_free(&all);
+    }
+}
+
 /* The programs' own register machine. */
 static uint32_t interpret(const uint8_t *steps, uint32_t out, uint32_t count, uint32_t thread, uint32_t threads) {
     uint32_t r[4] = {thread, thread * 7 + 1, thread ^ 0x1234, 99};
@@ -293,12 +321,20 @@ char *programs_read(const char *path, size_t *out_size) {
 
 int programs_test(const char *name, const programs_machine *tested) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reduction),      cmocka_unit_test(transposition),  cmocka_unit_test(histogram),
-        cmocka_unit_test(scan),           cmocka_unit_test(multiplication), cmocka_unit_test(recursion),
-        cmocka_unit_test(choices),        cmocka_unit_test(sorting),        cmocka_unit_test(wide_arithmetic),
+        cmocka_unit_test(reduction),
+        cmocka_unit_test(transposition),
+        cmocka_unit_test(histogram),
+        cmocka_unit_test(scan),
+        cmocka_unit_test(multiplication),
+        cmocka_unit_test(recursion),
+        cmocka_unit_test(choices),
+        cmocka_unit_test(sorting),
+        cmocka_unit_test(wide_arithmetic),
         cmocka_unit_test(interpretation),
+        cmocka_unit_test(matrix_multiplication),
     };
     machine = tested;
     seed = harness_seed();
-    return cmocka_run_group_tests_name(name, tests, tested->setup, tested->teardown);
+    size_t count = sizeof tests / sizeof *tests - !tested->matrices; /* it is the last */
+    return _cmocka_run_group_tests(name, tests, count, tested->setup, tested->teardown);
 }

@@ -48,7 +48,8 @@ static void launch(size_t text, const programs_launch *l) {
                            .find_context = &around,
                            .seed = l->seed,
                            .budget = 1 << 22,
-                           .threads = 2};
+                           .threads = 2,
+                           .sum_mode = (sim_sum_mode)(l->seed % SIM_SUM_MODES)};
     assert_non_null(launched.code);
     sim_counters counters = {0};
     sim_report report;
@@ -82,5 +83,5 @@ static const char *name(size_t text) {
 }
 
 int main(void) {
-    return programs_test("ptx_programs", &(const programs_machine){TEXTS, name, launch, load_all, free_all});
+    return programs_test("ptx_programs", &(const programs_machine){TEXTS, name, launch, load_all, free_all, true});
 }

@@ -28,6 +28,7 @@
 #define DOWN_F(v, by) __nvvm_shfl_sync_down_f32(0xffffffff, (v), (by), 31)
 #define __popc(v)     __builtin_popcount(v)
 #else
+#include <mma.h>
 #define THREAD        threadIdx.x
 #define THREAD_Y      threadIdx.y
 #define THREADS       blockDim.x
@@ -39,6 +40,7 @@
 #endif
 
 typedef unsigned int uint;
+typedef unsigned short ushort;
 typedef unsigned char byte;
 
 #if defined(__HIP__)
@@ -202,3 +204,45 @@ extern "C" __global__ void multiply(const float *a, const float *b, float *c, ui
     }
     if (row < n && column < n) c[row * n + column] = sum;
 }
+
+#if !defined(__HIP__)
+// c = a b, of n x n with n a multiple of 32, from f16 to f32, by blocks of four warps and tiles of 32 x 32. The tensor
+// cores multiply; clang has builtins for them where nvcc has a header.
+extern "C" __global__ void multiply_matrices(const ushort *a, const ushort *b, float *c, uint n) {
+    __shared__ __attribute__((aligned(32))) ushort left[32][16], right[16][32];
+    uint warp_row = THREAD / 64 * 16, warp_column = THREAD / 32 % 2 * 16;
+    float *out = c + (BLOCK_Y * 32 + warp_row) * n + BLOCK * 32 + warp_column;
+#if defined(__clang__)
+    int x[8], y[8];
+    float sum[8] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
+#else
+    using namespace nvcuda;
+    wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> x;
+    wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::row_major> y;
+    wmma::fragment<wmma::accumulator, 16, 16, 16, float> sum;
+    wmma::fill_fragment(sum, 0.0f);
+#endif
+    for (uint at = 0; at < n; at += 16) {
+        for (uint i = THREAD; i < 512; i += THREADS) {
+            left[i / 16][i % 16] = a[(BLOCK_Y * 32 + i / 16) * n + at + i % 16];
+            right[i / 32][i % 32] = b[(at + i / 32) * n + BLOCK * 32 + i % 32];
+        }
+        __syncthreads();
+#if defined(__clang__)
+        __hmma_m16n16k16_ld_a(x, (const int *)&left[warp_row][0], 16, 0);
+        __hmma_m16n16k16_ld_b(y, (const int *)&right[0][warp_column], 32, 0);
+        __hmma_m16n16k16_mma_f32f32(sum, x, y, sum, 0, 0);
+#else
+        wmma::load_matrix_sync(x, (const half *)&left[warp_row][0], 16);
+        wmma::load_matrix_sync(y, (const half *)&right[0][warp_column], 32);
+        wmma::mma_sync(sum, x, y, sum);
+#endif
+        __syncthreads();
+    }
+#if defined(__clang__)
+    __hmma_m16n16k16_st_c_f32(out, sum, n, 0);
+#else
+    wmma::store_matrix_sync(out, sum, n, wmma::mem_row_major);
+#endif
+}
+#endif
