@@ -25,21 +25,29 @@ static struct {
     int (*destroy)(driver_graph *graph);
 } driver;
 
-/* Writes 3 * i + table[i % 4] to out[i]; or, as told by how, goes wrong. */
-static const char text[] = ".version 6.3\n.target sm_75\n.address_size 64\n"
-                           ".global .align 4 .u32 table[4] = {10, 20, 30, 40};\n"
-                           ".visible .entry work(.param .align 8 .b8 args[16]) {\n"
-                           ".reg .pred %p<3>;\n.reg .b32 %r<8>;\n.reg .b64 %rd<8>;\n"
-                           "ld.param.u64 %rd1, [args];\nld.param.u32 %r7, [args+8];\n"
-                           "cvta.to.global.u64 %rd1, %rd1;\nmov.u32 %r1, %tid.x;\n"
-                           "mul.wide.u32 %rd2, %r1, 4;\nadd.s64 %rd3, %rd1, %rd2;\n"
-                           "setp.eq.u32 %p1, %r7, 1;\n@%p1 add.s64 %rd3, %rd3, 65536;\n"
-                           "setp.eq.u32 %p1, %r7, 2;\n@%p1 add.s64 %rd3, %rd3, 2;\n"
-                           "AGAIN:\nsetp.eq.u32 %p1, %r7, 3;\n@%p1 bra AGAIN;\n"
-                           "setp.eq.u32 %p1, %r7, 4;\n@%p1 trap;\n"
-                           "and.b32 %r2, %r1, 3;\nmul.wide.u32 %rd4, %r2, 4;\nmov.u64 %rd5, table;\n"
-                           "add.s64 %rd5, %rd5, %rd4;\nld.global.u32 %r3, [%rd5];\n"
-                           "mad.lo.u32 %r4, %r1, 3, %r3;\nst.global.u32 [%rd3], %r4;\nret;\n}\n";
+/* Writes 3 * i + table[i % 4] to out[i]; or, as told by how, goes wrong, or (5) writes an element of a product of
+ * matrices: 1 + 1.5 * 2^-24 + seven times 2^-26. */
+static const char text[] =
+    ".version 6.5\n.target sm_75\n.address_size 64\n"
+    ".global .align 4 .u32 table[4] = {10, 20, 30, 40};\n"
+    ".visible .entry work(.param .align 8 .b8 args[16]) {\n"
+    ".reg .pred %p<3>;\n.reg .b32 %r<8>;\n.reg .b64 %rd<8>;\n"
+    "ld.param.u64 %rd1, [args];\nld.param.u32 %r7, [args+8];\n"
+    "cvta.to.global.u64 %rd1, %rd1;\nmov.u32 %r1, %tid.x;\n"
+    "mul.wide.u32 %rd2, %r1, 4;\nadd.s64 %rd3, %rd1, %rd2;\n"
+    "setp.eq.u32 %p1, %r7, 1;\n@%p1 add.s64 %rd3, %rd3, 65536;\n"
+    "setp.eq.u32 %p1, %r7, 2;\n@%p1 add.s64 %rd3, %rd3, 2;\n"
+    "AGAIN:\nsetp.eq.u32 %p1, %r7, 3;\n@%p1 bra AGAIN;\n"
+    "setp.eq.u32 %p1, %r7, 4;\n@%p1 trap;\n"
+    "setp.ne.u32 %p1, %r7, 5;\n@%p1 bra PLAIN;\n"
+    "and.b32 %r2, %r1, 3;\nsetp.eq.u32 %p2, %r2, 0;\nselp.b32 %r3, 0x08001200, 0x08000800, %p2;\n"
+    "mov.b32 %r2, 0x08000800;\nmov.b32 %r4, 0x3f800000;\n"
+    "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%r4, _, _, _}, {%r3, %r3}, {%r2}, "
+    "{%r4, %r4, %r4, %r4};\n"
+    "st.global.u32 [%rd3], %r4;\nret;\nPLAIN:\n"
+    "and.b32 %r2, %r1, 3;\nmul.wide.u32 %rd4, %r2, 4;\nmov.u64 %rd5, table;\n"
+    "add.s64 %rd5, %rd5, %rd4;\nld.global.u32 %r3, [%rd5];\n"
+    "mad.lo.u32 %r4, %r1, 3, %r3;\nst.global.u32 [%rd3], %r4;\nret;\n}\n";
 
 typedef struct work_args {
     void *out;
@@ -53,7 +61,7 @@ static const kiln_image images[] = {{.target = "sm_75",
                                      .data = text,
                                      .size = sizeof text - 1,
                                      .kind = KILN_IMAGE_PTX,
-                                     .format_version = 63,
+                                     .format_version = 65,
                                      .kernel_size = sizeof *kernels,
                                      .kernels = kernels}};
 static const kiln_part part = {.name = "u32",
@@ -125,6 +133,25 @@ static void a_fault_is_the_driver_s_error_until_the_device_is_opened_again(void 
         kiln_device_close(device);
     }
     sim.configure("KILN_SIM_BUDGET", NULL);
+}
+
+/* The sum of such a product depends on how it is made. */
+static void matrices_are_multiplied_as_the_variable_says(void **state) {
+    (void)state;
+    static const struct {
+        const char *mode;
+        uint32_t bits;
+    } rows[] = {{NULL, 0x3f800002}, {"exact", 0x3f800002}, {"sequential", 0x3f800001}, {"truncating", 0x3f800000}};
+    kiln_device *device = device_open();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        uint32_t out[64];
+        sim.configure("KILN_SIM_MATRIX", rows[i].mode);
+        if (run(device, 5, out) != KILN_OK) fail_msg("%s", kiln_last_error());
+        for (uint32_t l = 0; l < 64; l++)
+            assert_int_equal(out[l], rows[i].bits);
+    }
+    sim.configure("KILN_SIM_MATRIX", NULL);
+    kiln_device_close(device);
 }
 
 static kiln_image_kind softmax_image(kiln_device *device) {
@@ -248,6 +275,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_kernel_runs_with_its_module_s_variables),
         cmocka_unit_test(a_fault_is_the_driver_s_error_until_the_device_is_opened_again),
+        cmocka_unit_test(matrices_are_multiplied_as_the_variable_says),
         cmocka_unit_test(cubins_are_known_or_refused),
         cmocka_unit_test(an_operator_links_and_runs),
         cmocka_unit_test(operators_are_captured_and_replayed),
