@@ -104,14 +104,13 @@ void amd_run_global_store(amd_wave *wave, const amd_op *op) {
 
 /* ---- Flat addresses ---- */
 
-amd_flat_lanes amd_flat_split(const amd_wave *wave, const amd_request *made) {
+amd_flat_lanes amd_flat_split(const amd_request *made) {
     amd_flat_lanes lanes = {0, 0, 0};
-    for (uint32_t l = 0; l < wave->lanes; l++) {
+    for (uint64_t rest = made->exec; rest; rest &= rest - 1) {
+        uint32_t l = (uint32_t)__builtin_ctzll(rest);
         lanes.shared |= (uint64_t)(made->address[l] >> 32 == AMD_APERTURE_SHARED) << l;
         lanes.scratch |= (uint64_t)(made->address[l] >> 32 == AMD_APERTURE_PRIVATE) << l;
     }
-    lanes.shared &= made->exec;
-    lanes.scratch &= made->exec;
     lanes.global = made->exec & ~(lanes.shared | lanes.scratch);
     return lanes;
 }
@@ -145,7 +144,7 @@ static bool flat_move(amd_wave *wave, const amd_op *op, const amd_operand *addre
     amd_request made;
     amd_request_make(wave, op, address, NULL, &made);
     const uint64_t exec = made.exec;
-    const amd_flat_lanes lanes = amd_flat_split(wave, &made);
+    const amd_flat_lanes lanes = amd_flat_split(&made);
     made.exec = lanes.global;
     made.contiguous &= lanes.global == exec;
     bool good = flat_shared(wave, op, &made, lanes.shared, registers, store) &&

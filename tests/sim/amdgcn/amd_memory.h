@@ -72,7 +72,7 @@ bool amd_scratch_ready(amd_wave *wave, const amd_op *op);
 typedef struct amd_flat_lanes {
     uint64_t global, shared, scratch;
 } amd_flat_lanes;
-amd_flat_lanes amd_flat_split(const amd_wave *wave, const amd_request *made);
+amd_flat_lanes amd_flat_split(const amd_request *made);
 
 /* The addresses of a buffer access. Lanes outside of the buffer are taken out of made->exec. False after a fault.
  * *out_scratch: the buffer is the wave's scratch, and made->address has offsets in it. */
