@@ -1,5 +1,6 @@
 #include "tests/sim/amdgcn_reference.h"
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 const ref_format F16[1] = {{5, 10}}, F32[1] = {{8, 23}}, F64[1] = {{11, 52}};
@@ -290,4 +291,171 @@ uint64_t ref_modified(const ref_format *f, ref_mode mode, uint64_t a, int omod, 
     if (ref_is_nan(f, a)) return ref_nan_clamps(mode) ? 0 : a;
     double value = ref_value(f, a);
     return value <= 0 ? 0 : value >= 1 ? one(f) : a;
+}
+
+__int128 ref_normalised(const ref_format *from, uint64_t a, double least, double most) {
+    if (ref_is_nan(from, a)) return 0;
+    double value = ref_value(from, a);
+    return (__int128)nearbyint((value < least ? least : value > 1 ? 1 : value) * most);
+}
+
+__int128 ref_floor_integer(ref_mode mode, uint64_t a, double add) {
+    a = ref_in(F32, mode, a);
+    if (ref_is_nan(F32, a)) return 0;
+    double value = floor(ref_value(F32, a) + add);
+    return value < INT32_MIN ? INT32_MIN : value > INT32_MAX ? INT32_MAX : (__int128)value;
+}
+
+uint64_t ref_cut_half(ref_mode mode, uint64_t a) {
+    mode.bits |= 3 << 2;
+    return ref_convert(F16, F32, mode, a);
+}
+
+/* ---- Parts ---- */
+
+uint64_t ref_whole(const ref_format *f, ref_mode mode, uint64_t a, double (*whole)(double)) {
+    a = ref_in(f, mode, a);
+    if (ref_is_nan(f, a)) return ref_quieted(f, mode, a);
+    return ref_bits(f, whole(ref_value(f, a)), EXACT_RN);
+}
+
+uint64_t ref_fract(const ref_format *f, ref_mode mode, uint64_t a) {
+    a = ref_in(f, mode, a);
+    if (ref_is_nan(f, a)) return ref_quieted(f, mode, a);
+    if (ref_is_infinite(f, a)) return ref_default_nan(f);
+    exact sum = {{0}};
+    double value = ref_value(f, a);
+    exact_add_product(&sum, value, 1);
+    exact_add_product(&sum, floor(value), -1);
+    if (!exact_sign(&sum)) return ref_rounding(f, mode) == EXACT_RM ? ref_sign(f) : 0;
+    uint64_t bits = exact_round(&sum, f->exponent, f->mantissa, ref_rounding(f, mode));
+    return ref_out(f, mode, bits == one(f) ? bits - 1 : bits);
+}
+
+uint64_t ref_frexp_mantissa(const ref_format *f, ref_mode mode, uint64_t a) {
+    int exponent;
+    a = ref_in(f, mode, a);
+    if (ref_is_nan(f, a)) return ref_quieted(f, mode, a);
+    if (ref_is_infinite(f, a)) return a;
+    return ref_bits(f, frexp(ref_value(f, a), &exponent), EXACT_RN);
+}
+
+int ref_frexp_exponent(const ref_format *f, ref_mode mode, uint64_t a) {
+    int exponent = 0;
+    a = ref_in(f, mode, a);
+    if (!ref_is_nan(f, a) && !ref_is_infinite(f, a)) frexp(ref_value(f, a), &exponent);
+    return exponent;
+}
+
+/* a * 2^exponent, rounded once. The factor is made of three that f64 has. */
+static uint64_t scaled(const ref_format *f, ref_mode mode, const exact *number, int exponent) {
+    exact moved = {{0}};
+    for (int i = 0; i < EXACT_WORDS * 64; i++) {
+        int to = i + exponent;
+        bool bit = number->words[i / 64] >> i % 64 & 1;
+        if (bit && to >= 0 && to < EXACT_WORDS * 64) moved.words[to / 64] |= 1ull << to % 64;
+        /* What falls out below makes the number inexact, and what falls out above infinite. */
+        if (bit && to < 0) moved.words[0] |= 1;
+        if (bit && to >= EXACT_WORDS * 64 - 1) moved.words[EXACT_WORDS - 1] |= 1ull << 62;
+    }
+    return exact_round(&moved, f->exponent, f->mantissa, ref_rounding(f, mode));
+}
+
+uint64_t ref_ldexp(const ref_format *f, ref_mode mode, uint64_t a, __int128 exponent) {
+    a = ref_in(f, mode, a);
+    if (ref_is_nan(f, a)) return ref_quieted(f, mode, a);
+    if (ref_is_infinite(f, a) || ref_is_zero(f, a)) return a;
+    int by = exponent > 4000 ? 4000 : exponent < -4000 ? -4000 : (int)exponent;
+    exact_rounding rounding = ref_rounding(f, mode);
+    bool negative = a & ref_sign(f);
+    /* Its magnitude is scaled: the directions change places for a negative number. */
+    if (negative && (rounding == EXACT_RP || rounding == EXACT_RM)) mode.bits ^= f->mantissa == 23 ? 3 : 12;
+    exact number = {{0}};
+    exact_add_product(&number, ref_value(f, a & ~ref_sign(f)), 1);
+    return ref_out(f, mode, scaled(f, mode, &number, by) | (negative ? ref_sign(f) : 0));
+}
+
+/* ---- Division ---- */
+
+typedef struct division {
+    int far, scale, tiny, underflow;
+} division;
+
+static division division_of(const ref_format *f) {
+    return f->mantissa == 23 ? (division){96, 64, 23, 150} : (division){768, 128, 53, 1075};
+}
+
+static int field_of(const ref_format *f, uint64_t a) {
+    return (int)(size_of(f, a) >> f->mantissa);
+}
+
+bool ref_div_far(const ref_format *f, uint64_t b, uint64_t c) {
+    return abs(field_of(f, c) - field_of(f, b)) >= division_of(f).far;
+}
+
+uint64_t ref_div_scale(const ref_format *f, ref_mode mode, uint64_t a, uint64_t b, uint64_t c) {
+    division d = division_of(f);
+    int distance = field_of(f, c) - field_of(f, b), top = (1 << f->exponent) - 1, by = 0;
+    mode.bits |= 0xf0;
+    if (ref_is_zero(f, b) || ref_is_zero(f, c)) return ref_default_nan(f);
+    if (distance >= d.far) {
+        if (a == b) by = d.scale;
+    } else if (field_of(f, b) == 0) {
+        by = d.scale;
+    } else if (field_of(f, b) >= top - 2) {
+        if (!(distance <= -d.far) || a == b) by = -d.scale;
+    } else if (distance <= -d.far) {
+        if (a != b) by = d.scale;
+    } else if (field_of(f, c) <= d.tiny) {
+        by = d.scale;
+    }
+    if (ref_is_nan(f, a)) return mode.major >= 12 ? a | ref_quiet(f) : a;
+    return ref_ldexp(f, mode, a, by);
+}
+
+uint64_t ref_div_fmas(const ref_format *f, ref_mode mode, uint64_t a, uint64_t b, uint64_t c, bool scale) {
+    int top = (1 << f->exponent) - 1;
+    if (!scale || field_of(f, a) == top || field_of(f, b) == top || field_of(f, c) == top)
+        return ref_fma(f, mode, a, b, c);
+    int by = field_of(f, c) > top / 2 ? division_of(f).scale : -division_of(f).scale;
+    /* f64 rounds twice. */
+    if (f->mantissa == 52) return ref_ldexp(f, mode, ref_fma(f, (ref_mode){mode.bits | 0x80, mode.major}, a, b, c), by);
+    exact sum = {{0}};
+    exact_add_product(&sum, ref_value(f, ref_in(f, mode, a)), ref_value(f, ref_in(f, mode, b)));
+    exact_add_product(&sum, ref_value(f, ref_in(f, mode, c)), 1);
+    int sign = exact_sign(&sum);
+    if (!sign) return ref_fma(f, mode, a, b, c);
+    exact_rounding rounding = ref_rounding(f, mode);
+    if (sign < 0) {
+        exact magnitude = {{0}};
+        exact_add_product(&magnitude, ref_value(f, ref_in(f, mode, a)), -ref_value(f, ref_in(f, mode, b)));
+        exact_add_product(&magnitude, ref_value(f, ref_in(f, mode, c)), -1);
+        sum = magnitude;
+        if (rounding == EXACT_RP || rounding == EXACT_RM) mode.bits ^= 3;
+    }
+    return ref_out(f, mode, scaled(f, mode, &sum, by) | (sign < 0 ? ref_sign(f) : 0));
+}
+
+uint64_t ref_div_fixup(const ref_format *f, ref_mode mode, uint64_t a, uint64_t b, uint64_t c) {
+    b = ref_in(f, mode, b);
+    c = ref_in(f, mode, c);
+    uint64_t sign = (b ^ c) & ref_sign(f);
+    if (ref_is_nan(f, c)) return c | ref_quiet(f);
+    if (ref_is_nan(f, b)) return b | ref_quiet(f);
+    if (ref_is_zero(f, b) && ref_is_zero(f, c)) return ref_default_nan(f);
+    if (ref_is_infinite(f, b) && ref_is_infinite(f, c)) return ref_default_nan(f);
+    if (ref_is_zero(f, b) || ref_is_infinite(f, c)) return sign | ref_infinity(f);
+    if (ref_is_infinite(f, b) || ref_is_zero(f, c)) return sign;
+    if (f->mantissa != 10 && field_of(f, c) - field_of(f, b) < -division_of(f).underflow) return sign;
+    if (f->mantissa != 10 && ref_is_nan(f, a)) return sign | ref_infinity(f);
+    return sign | size_of(f, a);
+}
+
+bool ref_has_zero(const ref_format *f, ref_mode mode, uint64_t a, uint64_t b) {
+    return ref_is_zero(f, ref_in(f, mode, a)) || ref_is_zero(f, ref_in(f, mode, b));
+}
+
+ref_mode ref_without_denormals(ref_mode mode) {
+    mode.bits &= ~0x30u;
+    return mode;
 }

@@ -74,6 +74,30 @@ uint64_t ref_convert(const ref_format *to, const ref_format *from, ref_mode mode
 uint64_t ref_from_integer(const ref_format *to, ref_mode mode, __int128 a);
 /* Towards zero and saturated to [least, most]; NaN gives 0. */
 __int128 ref_to_integer(const ref_format *from, ref_mode mode, uint64_t a, __int128 least, __int128 most);
+/* To [least, 1], times most, to nearest even; NaN gives 0. */
+__int128 ref_normalised(const ref_format *from, uint64_t a, double least, double most);
+/* f32: the largest integer up to a + add, saturated to an i32. */
+__int128 ref_floor_integer(ref_mode mode, uint64_t a, double add);
+/* f32 to f16 towards zero, whatever the mode's rounding. */
+uint64_t ref_cut_half(ref_mode mode, uint64_t a);
+
+/* Parts: a number rounded by a function of the C library; what is left above floor, below 1; a = mantissa * 2^exponent.
+ */
+uint64_t ref_whole(const ref_format *f, ref_mode mode, uint64_t a, double (*whole)(double));
+uint64_t ref_fract(const ref_format *f, ref_mode mode, uint64_t a);
+uint64_t ref_frexp_mantissa(const ref_format *f, ref_mode mode, uint64_t a);
+int ref_frexp_exponent(const ref_format *f, ref_mode mode, uint64_t a);
+uint64_t ref_ldexp(const ref_format *f, ref_mode mode, uint64_t a, __int128 exponent);
+
+/* A division: the scaling of a, which is b, the denominator, or c, the numerator; whether c / b is far from 1; the
+ * fused multiply-add that undoes the scaling; the sign and the special cases. */
+uint64_t ref_div_scale(const ref_format *f, ref_mode mode, uint64_t a, uint64_t b, uint64_t c);
+bool ref_div_far(const ref_format *f, uint64_t b, uint64_t c);
+uint64_t ref_div_fmas(const ref_format *f, ref_mode mode, uint64_t a, uint64_t b, uint64_t c, bool scale);
+uint64_t ref_div_fixup(const ref_format *f, ref_mode mode, uint64_t a, uint64_t b, uint64_t c);
+
+bool ref_has_zero(const ref_format *f, ref_mode mode, uint64_t a, uint64_t b);
+ref_mode ref_without_denormals(ref_mode mode);
 
 /* omod (0, 1: half, 2: twice, 4: four times), then clamp. */
 uint64_t ref_modified(const ref_format *f, ref_mode mode, uint64_t a, int omod, bool clamp);

@@ -1,4 +1,5 @@
 #include "tests/sim/amdgcn_rows.h"
+#include <math.h>
 #include <string.h>
 
 static row_wide least_of(row_wide a, row_wide b) {
@@ -92,6 +93,13 @@ static row_wide sum_of_distances(uint64_t a, uint64_t b, int width) {
     for (int i = 0; i < 32; i += width)
         sum += distance((row_wide)field(a, (unsigned)i, (unsigned)width),
                         (row_wide)field(b, (unsigned)i, (unsigned)width));
+    return sum;
+}
+
+static row_wide sum_of_masked_distances(uint64_t a, uint64_t b) {
+    row_wide sum = 0;
+    for (int i = 0; i < 4; i++)
+        if (byte_of(b, i)) sum += distance(byte_of(a, i), byte_of(b, i));
     return sum;
 }
 

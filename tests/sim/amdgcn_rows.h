@@ -38,6 +38,7 @@ typedef enum row_flag {
     ROW_KEEPS = 512,     /* gfx9: the register keeps its other 16 bits */
     ROW_COMPARE = 2048,  /* no result but the mask */
     ROW_EXEC = 4096,     /* EXEC becomes the mask; gfx10 and later write no other */
+    ROW_VCC_IN = 8192,   /* reads VCC, which is not written */
     ROW_MODE = 1024      /* of a float that is only moved: no omod, no clamp */
 } row_flag;
 

@@ -127,11 +127,13 @@ static bool has_signs(variant_type type) {
     return type.letter == 'f' || type.letter == 'm' || type.letter == 'x';
 }
 
+/* Where the encoding has a mask as a result it has no room for absolute values. */
 static void draw_signs(variant *v, uint64_t *random) {
+    bool absolute = !(v->row->flags & (ROW_PACKED | ROW_MASK_OUT));
     for (int i = 0; i < v->sources; i++) {
         if (!has_signs(v->type[1 + i]) || (i == 2 && v->row->flags & ROW_ACCUMULATES)) continue;
         v->negate[i] = toss(random);
-        v->absolute[i] = !(v->row->flags & ROW_PACKED) && toss(random);
+        v->absolute[i] = absolute && toss(random);
         v->negate_high[i] = v->row->flags & ROW_PACKED && toss(random);
     }
 }
@@ -500,7 +502,7 @@ static void lane_expect(const variant *v, uint32_t major, const amdgcn_registers
     row_result d = {0};
     uint64_t result = 0;
     int parts = v->row->flags & ROW_PACKED ? 2 : 1;
-    int mask = v->in_vcc ? AMD_VCC : MASK_IN;
+    int mask = v->in_vcc || v->row->flags & ROW_VCC_IN ? AMD_VCC : MASK_IN;
     x.in = before->s[mask + l / 32] >> l % 32 & 1;
     for (int part = 0; part < parts; part++) {
         for (int i = 0; i < v->sources; i++) {

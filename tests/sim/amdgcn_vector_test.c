@@ -143,10 +143,21 @@ static const char *const mnemonics[] = {
 };
 /* Those have tests of their own. */
 static const char *const elsewhere[] = {
-    "v_pk_mov_b32",
-    "v_accvgpr_read_b32",
-    "v_accvgpr_write_b32",
-    "v_accvgpr_mov_b32",
+    "v_pk_mov_b32",       "v_cvt_f32_fp8",       "v_cvt_f32_bf8",     "v_cvt_pk_f32_fp8", "v_cvt_pk_f32_bf8",
+    "v_cvt_pk_fp8_f32",   "v_cvt_pk_bf8_f32",    "v_cvt_sr_fp8_f32",  "v_cvt_sr_bf8_f32",
+#define AMD_APPROXIMATE(mnemonic, type, function, kind, bound) #mnemonic,
+#define AMD_ALU(name, d, a, b, c, value)
+#define AMD_ALU_ZEROES(name, d, a, b, c, value)
+#define AMD_ALU_IN(name, d, a, b, c, value)
+#define AMD_ALU_OUT(name, d, a, b, c, value, mark)
+#include "tests/sim/amdgcn/amd_vector_special.def"
+#undef AMD_APPROXIMATE
+#undef AMD_ALU
+#undef AMD_ALU_ZEROES
+#undef AMD_ALU_IN
+#undef AMD_ALU_OUT
+
+    "v_accvgpr_read_b32", "v_accvgpr_write_b32", "v_accvgpr_mov_b32",
 #define AMD_LANE(mnemonic) #mnemonic,
 #include "tests/sim/amdgcn/amd_vector_lane.def"
 #undef AMD_LANE

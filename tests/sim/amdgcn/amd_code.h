@@ -133,6 +133,7 @@ struct amd_op {
     uint8_t omod;                              /* 0, 2 and 4: multiply; 1: divide by 2 */
     uint8_t op_sel, op_sel_hi, neg_lo, neg_hi; /* op_sel_hi: all ones unless written */
     bool has_op_sel_hi;
+    uint8_t byte_select;            /* gfx12: of a conversion of 8 bits */
     uint8_t dst_select, dst_unused; /* SDWA: amd_select; 0 pad, 1 sext, 2 preserve */
     uint8_t dpp;                    /* amd_dpp */
     uint32_t dpp_argument;

@@ -356,6 +356,8 @@ static bool number_modifier(const char *name, const char *argument, amd_op *op) 
         op->abid = (uint8_t)number;
     } else if (!strcmp(name, "blgp")) {
         op->blgp = (uint8_t)number;
+    } else if (!strcmp(name, "byte_sel")) {
+        op->byte_select = (uint8_t)number;
     } else if (!strcmp(name, "mul")) {
         op->omod = (uint8_t)number;
     } else if (!strcmp(name, "div")) {

@@ -179,6 +179,15 @@ uint64_t amd_fma_half(uint32_t mode, uint64_t a, uint64_t b, uint64_t c) {
     return amd_output(AMD_HALF, mode, amd_round(AMD_HALF, mode, sum));
 }
 
+uint64_t amd_fma_scaled(amd_format format, uint32_t mode, uint64_t a, uint64_t b, uint64_t c, int exponent) {
+    double x = amd_value(format, amd_input(format, mode, a)), y = amd_value(format, amd_input(format, mode, b));
+    double z = amd_value(format, amd_input(format, mode, c));
+    if (format == AMD_DOUBLE) {
+        return amd_ldexp(format, mode, amd_round(format, mode, fma_64(mode, x, y, z)), exponent);
+    }
+    return amd_output(format, mode, amd_round(format, mode, ldexp(add_narrow(format, mode, x * y, z), exponent)));
+}
+
 uint64_t amd_mad(amd_format format, uint32_t mode, uint64_t a, uint64_t b, uint64_t c) {
     if (format == AMD_SINGLE) mode &= ~(3u << AMD_MODE_DENORMAL_32);
     return amd_add(format, mode, amd_multiply(format, mode, a, b), c);
@@ -194,12 +203,15 @@ static bool below(amd_format format, uint64_t a, uint64_t b) {
 static uint64_t extreme(amd_format format, uint32_t mode, uint64_t a, uint64_t b, bool upper, bool any_nan) {
     a = amd_input(format, mode, a);
     b = amd_input(format, mode, b);
-    bool ieee = mode & AMD_MODE_IEEE;
-    if (any_nan || ieee) {
+    if (any_nan || ((mode & AMD_MODE_IEEE) && !(mode & AMD_MODE_NUMBERS))) {
         if (amd_is_signalling(format, a)) return a | amd_quiet(format);
         if (amd_is_signalling(format, b)) return b | amd_quiet(format);
     }
-    bool first = below(format, a, b) != upper;
+    if (!any_nan && amd_is_nan(format, a) && amd_is_nan(format, b)) {
+        if (mode & AMD_MODE_NUMBERS) return a | amd_quiet(format);
+        return mode & AMD_MODE_FIRST_NAN ? a : b;
+    }
+    bool first = upper ? below(format, b, a) : below(format, a, b);
     if (amd_is_nan(format, b)) first = !any_nan;
     if (amd_is_nan(format, a)) first = any_nan;
     return amd_output(format, mode, first ? a : b);
@@ -221,12 +233,31 @@ uint64_t amd_maximum(amd_format format, uint32_t mode, uint64_t a, uint64_t b) {
     return extreme(format, mode, a, b, true, true);
 }
 
-/* A NaN makes it the least of the three; else it is what is left when the greatest is taken away. */
+/* A NaN makes it the least of the three; else it is the larger of the two that a largest one leaves. */
 uint64_t amd_med3(amd_format format, uint32_t mode, uint64_t a, uint64_t b, uint64_t c) {
     if (amd_is_nan(format, a) || amd_is_nan(format, b) || amd_is_nan(format, c))
         return amd_min(format, mode, amd_min(format, mode, a, b), c);
-    uint64_t low = amd_min(format, mode, a, b), high = amd_max(format, mode, a, b);
-    return amd_max(format, mode, low, amd_min(format, mode, high, c));
+    uint64_t top = amd_max(format, mode, amd_max(format, mode, a, b), c);
+    if (amd_compare(format, mode, top, a) == AMD_EQUAL) return amd_max(format, mode, b, c);
+    if (amd_compare(format, mode, top, b) == AMD_EQUAL) return amd_max(format, mode, a, c);
+    return amd_max(format, mode, a, b);
+}
+
+static bool has_zero(uint32_t mode, uint64_t a, uint64_t b) {
+    return !magnitude(AMD_SINGLE, amd_input(AMD_SINGLE, mode, a)) ||
+           !magnitude(AMD_SINGLE, amd_input(AMD_SINGLE, mode, b));
+}
+
+uint64_t amd_multiply_legacy(uint32_t mode, uint64_t a, uint64_t b) {
+    return has_zero(mode, a, b) ? 0 : amd_multiply(AMD_SINGLE, mode, a, b);
+}
+
+uint64_t amd_fma_legacy(uint32_t mode, uint64_t a, uint64_t b, uint64_t c) {
+    return has_zero(mode, a, b) ? c : amd_fma(AMD_SINGLE, mode, a, b, c);
+}
+
+uint64_t amd_mad_legacy(uint32_t mode, uint64_t a, uint64_t b, uint64_t c) {
+    return has_zero(mode & ~(3u << AMD_MODE_DENORMAL_32), a, b) ? c : amd_mad(AMD_SINGLE, mode, a, b, c);
 }
 
 int amd_compare(amd_format format, uint32_t mode, uint64_t a, uint64_t b) {
@@ -272,7 +303,8 @@ uint64_t amd_fract(amd_format format, uint32_t mode, uint64_t a) {
     if (nan) return nan;
     double value = amd_value(format, a);
     if (isinf(value)) return default_nan(format);
-    uint64_t part = amd_round(format, mode, value - floor(value)), one = amd_round(format, mode, 1.0);
+    /* The f64 sum of a narrower format is exact, or next to 1. */
+    uint64_t part = amd_round(format, mode, add_64(mode, value, -floor(value))), one = amd_round(format, mode, 1.0);
     return amd_output(format, mode, part == one ? one - 1 : part);
 }
 

@@ -22,6 +22,9 @@ enum {
     AMD_MODE_DENORMAL_64 = 6, /* two bits */
     AMD_MODE_DX10_CLAMP = 1 << 8,
     AMD_MODE_IEEE = 1 << 9,
+    /* Not of MODE: what generations do differently. */
+    AMD_MODE_FIRST_NAN = 1 << 29,                 /* gfx10 and later: of two NaNs min and max give the first */
+    AMD_MODE_NUMBERS = 1 << 30,                   /* gfx12: to min and max a signalling NaN is as any */
     AMD_MODE_PLAIN_32 = 3 << AMD_MODE_DENORMAL_32 /* f32 is as C has it: nearest even, denormals kept */
 };
 
@@ -65,13 +68,21 @@ uint64_t amd_mad(amd_format format, uint32_t mode, uint64_t a, uint64_t b, uint6
 /* a * b + c of f32, rounded once, to an f16. */
 uint64_t amd_fma_half(uint32_t mode, uint64_t a, uint64_t b, uint64_t c);
 
-/* minNum and maxNum with -0 below +0: a NaN loses to a number; under IEEE a signalling NaN wins. */
+/* a * b + c of finite numbers, times a power of two: f32 rounds once, f64 twice where the result is denormal. */
+uint64_t amd_fma_scaled(amd_format format, uint32_t mode, uint64_t a, uint64_t b, uint64_t c, int exponent);
+
+/* minNum and maxNum with -0 below +0: a NaN loses to a number; before gfx12 a signalling NaN wins under IEEE. */
 uint64_t amd_min(amd_format format, uint32_t mode, uint64_t a, uint64_t b);
 uint64_t amd_max(amd_format format, uint32_t mode, uint64_t a, uint64_t b);
 /* minimum and maximum of IEEE 754-2019: any NaN wins. */
 uint64_t amd_minimum(amd_format format, uint32_t mode, uint64_t a, uint64_t b);
 uint64_t amd_maximum(amd_format format, uint32_t mode, uint64_t a, uint64_t b);
 uint64_t amd_med3(amd_format format, uint32_t mode, uint64_t a, uint64_t b, uint64_t c);
+
+/* v_mul_legacy and v_fma_legacy: 0 times anything is 0, and c is handed on as it is. */
+uint64_t amd_multiply_legacy(uint32_t mode, uint64_t a, uint64_t b);
+uint64_t amd_fma_legacy(uint32_t mode, uint64_t a, uint64_t b, uint64_t c);
+uint64_t amd_mad_legacy(uint32_t mode, uint64_t a, uint64_t b, uint64_t c);
 
 /* Comparison: the bits of AMD_LESS ... that hold, one of them. */
 enum { AMD_LESS = 1, AMD_EQUAL = 2, AMD_GREATER = 4, AMD_UNORDERED = 8 };

@@ -159,7 +159,9 @@ void amd_alu_begin(amd_alu *x, amd_wave *wave, const amd_op *op, const amd_alu_s
     x->exec = amd_exec(wave);
     x->lanes = wave->lanes;
     x->mode = wave->mode;
-    if (wave->program->target->major >= 12) x->mode |= AMD_MODE_IEEE | AMD_MODE_DX10_CLAMP;
+    uint32_t major = wave->program->target->major;
+    if (major >= 12) x->mode |= AMD_MODE_IEEE | AMD_MODE_DX10_CLAMP | AMD_MODE_NUMBERS;
+    if (major >= 10) x->mode |= AMD_MODE_FIRST_NAN;
     x->clamp = op->clamp;
     x->mask_in = x->mask_out = 0;
     x->result = shape->result == AMD_ALU_none ? NULL : next++;
@@ -210,7 +212,8 @@ static uint32_t merge_16(const amd_alu *x, uint32_t old, uint32_t value) {
         count++;
     bool high = (x->op->op_sel >> count & 1) || (x->shape->flags & AMD_ALU_HIGH);
     bool mix = x->shape->source[0] == AMD_ALU_mix;
-    bool keep = x->wave->program->target->major >= 10 || count == 3 || mix || high;
+    bool keep =
+        x->wave->program->target->major >= 10 || (count == 3 && !(x->shape->flags & AMD_ALU_CLEARS)) || mix || high;
     if (high) return (old & 0xffff) | value << 16;
     return keep ? (old & 0xffff0000) | (value & 0xffff) : value & 0xffff;
 }

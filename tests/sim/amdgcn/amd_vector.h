@@ -39,7 +39,8 @@ enum {
     AMD_ALU_MASK_IN = 1,  /* a lane mask follows the sources: VCC if it is not written */
     AMD_ALU_MASK_OUT = 2, /* a lane mask follows the result */
     AMD_ALU_ADDS = 4,     /* the result's old value is the third source */
-    AMD_ALU_HIGH = 8      /* a 16-bit result goes to the upper half */
+    AMD_ALU_HIGH = 8,     /* a 16-bit result goes to the upper half */
+    AMD_ALU_CLEARS = 16   /* of three sources, yet gfx9 clears the other half of a 16-bit result */
 };
 
 /* Of a row of the tables. */
@@ -118,23 +119,26 @@ AMD_ALU_TYPES(AMD_ALU_ELEMENT)
 /* The operands of a lane, as a row's expression has them; F is the format of the types' own name. */
 #define AMD_ALU_LOAD(variable, type, number) \
     amd_element_##type variable = (amd_element_##type)((const amd_array_##type *)s##number)[l]
-#define AMD_ALU_BODY(name, flags, d, a_type, b_type, c_type, statement)                                     \
-    void amd_run_##name(amd_wave *wave, const amd_op *op) {                                                 \
-        static const amd_alu_shape shape = {                                                                \
-            AMD_ALU_##d, {AMD_ALU_##a_type, AMD_ALU_##b_type, AMD_ALU_##c_type}, flags};                    \
-        amd_alu alu, *const x = &alu;                                                                       \
-        amd_alu_begin(x, wave, op, &shape);                                                                 \
-        const void *const s0 = x->source[0], *const s1 = x->source[1], *const s2 = x->source[2];            \
-        amd_array_##d *const out = x->out;                                                                  \
-        const uint64_t exec = x->exec, mask_in = x->mask_in;                                                \
-        const uint32_t mode = x->mode;                                                                      \
-        uint64_t mask_out = 0;                                                                              \
-        AMD_EACH_LANE(AMD_ALU_LOAD(a, a_type, 0); AMD_ALU_LOAD(b, b_type, 1); AMD_ALU_LOAD(c, c_type, 2);   \
-                      const uint32_t in = mask_in >> l & 1; (void)a; (void)b; (void)c; (void)in; statement) \
-        (void)out, (void)mode;                                                                              \
-        x->mask_out = mask_out;                                                                             \
-        amd_alu_end(x);                                                                                     \
+#define AMD_ALU_FRAME(name, flags, d, a_type, b_type, c_type, statement)                         \
+    void amd_run_##name(amd_wave *wave, const amd_op *op) {                                      \
+        static const amd_alu_shape shape = {                                                     \
+            AMD_ALU_##d, {AMD_ALU_##a_type, AMD_ALU_##b_type, AMD_ALU_##c_type}, flags};         \
+        amd_alu alu, *const x = &alu;                                                            \
+        amd_alu_begin(x, wave, op, &shape);                                                      \
+        const void *const s0 = x->source[0], *const s1 = x->source[1], *const s2 = x->source[2]; \
+        amd_array_##d *const out = x->out;                                                       \
+        const uint64_t exec = x->exec, mask_in = x->mask_in;                                     \
+        const uint32_t mode = x->mode;                                                           \
+        uint64_t mask_out = 0;                                                                   \
+        AMD_EACH_LANE(statement)                                                                 \
+        (void)s0, (void)s1, (void)s2, (void)out, (void)mask_in, (void)mode;                      \
+        x->mask_out = mask_out;                                                                  \
+        amd_alu_end(x);                                                                          \
     }
+#define AMD_ALU_BODY(name, flags, d, a_type, b_type, c_type, statement)                                           \
+    AMD_ALU_FRAME(name, flags, d, a_type, b_type, c_type, AMD_ALU_LOAD(a, a_type, 0); AMD_ALU_LOAD(b, b_type, 1); \
+                  AMD_ALU_LOAD(c, c_type, 2); const uint32_t in = mask_in >> l & 1; (void)a; (void)b; (void)c;    \
+                  (void)in; statement)
 
 #define AMD_ALU_STORE(d, expression) out[l] = (amd_array_##d)(amd_element_##d)(expression)
 #define AMD_ALU_MARK(expression)     mask_out |= (uint64_t)((expression) != 0) << l

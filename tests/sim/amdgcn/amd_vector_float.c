@@ -1,8 +1,10 @@
 /* The floating-point instructions of the vector ALU, single and packed. */
 #include "tests/sim/amdgcn/amd_vector.h"
 
-#define AMD_ALU(name, d, a, b, c, value)  AMD_ALU_BODY(name, 0, d, a, b, c, AMD_ALU_STORE(d, value))
-#define AMD_ALU_ACC(name, d, a, b, value) AMD_ALU_BODY(name, AMD_ALU_ADDS, d, a, b, d, AMD_ALU_STORE(d, value))
+#define AMD_ALU(name, d, a, b, c, value)        AMD_ALU_BODY(name, 0, d, a, b, c, AMD_ALU_STORE(d, value))
+#define AMD_ALU_ACC(name, d, a, b, value)       AMD_ALU_BODY(name, AMD_ALU_ADDS, d, a, b, d, AMD_ALU_STORE(d, value))
+#define AMD_ALU_UPPER(name, d, a, b, c, value)  AMD_ALU_BODY(name, AMD_ALU_HIGH, d, a, b, c, AMD_ALU_STORE(d, value))
+#define AMD_ALU_ZEROES(name, d, a, b, c, value) AMD_ALU_BODY(name, AMD_ALU_CLEARS, d, a, b, c, AMD_ALU_STORE(d, value))
 
 /* Tries the function for all lanes first. It declines what C leaves open: NaN. */
 #define BODY_PLAIN(name, flags, d, a_type, b_type, c_type, per_lane, statement, plain_function)  \

@@ -1,27 +1,7 @@
 /* The integer and bit instructions of the vector ALU: what the rows of amd_vector_integer.def use, and the functions
  * made of them. */
+#include "tests/sim/amdgcn/amd_saturate.h"
 #include "tests/sim/amdgcn/amd_vector.h"
-
-#define AMD_MIN(p, q) ((p) < (q) ? (p) : (q))
-#define AMD_MAX(p, q) ((p) > (q) ? (p) : (q))
-
-/* A sum under the clamp modifier: saturated, else wrapped. */
-static inline int64_t saturate(const amd_alu *x, int64_t value, int64_t least, int64_t most) {
-    if (!x->clamp) return value;
-    return AMD_MIN(AMD_MAX(value, least), most);
-}
-static inline uint32_t amd_clamp_u32(const amd_alu *x, int64_t value) {
-    return (uint32_t)saturate(x, value, 0, UINT32_MAX);
-}
-static inline int32_t amd_clamp_i32(const amd_alu *x, int64_t value) {
-    return (int32_t)(uint32_t)saturate(x, value, INT32_MIN, INT32_MAX);
-}
-static inline uint16_t amd_clamp_u16(const amd_alu *x, int64_t value) {
-    return (uint16_t)saturate(x, value, 0, UINT16_MAX);
-}
-static inline int16_t amd_clamp_i16(const amd_alu *x, int64_t value) {
-    return (int16_t)(uint16_t)saturate(x, value, INT16_MIN, INT16_MAX);
-}
 
 static uint32_t amd_reverse(uint32_t a) {
     uint32_t reversed = 0;
@@ -82,6 +62,14 @@ static uint32_t amd_sad_bytes(uint32_t a, uint32_t b) {
     return sum;
 }
 
+/* The same of the bytes of which b's is not 0. */
+static uint32_t amd_masked_sad_bytes(uint32_t a, uint32_t b) {
+    uint32_t sum = 0;
+    for (int i = 0; i < 32; i += 8)
+        sum += b >> i & 0xff ? amd_distance(a >> i & 0xff, b >> i & 0xff) : 0;
+    return sum;
+}
+
 /* The mean of each pair of bytes, rounded up where the lowest bit of c's byte is set. */
 static uint32_t amd_lerp_bytes(uint32_t a, uint32_t b, uint32_t c) {
     uint32_t result = 0;
@@ -90,8 +78,9 @@ static uint32_t amd_lerp_bytes(uint32_t a, uint32_t b, uint32_t c) {
     return result;
 }
 
-#define AMD_ALU(name, d, a, b, c, value)    AMD_ALU_BODY(name, 0, d, a, b, c, AMD_ALU_STORE(d, value))
-#define AMD_ALU_IN(name, d, a, b, c, value) AMD_ALU_BODY(name, AMD_ALU_MASK_IN, d, a, b, c, AMD_ALU_STORE(d, value))
+#define AMD_ALU(name, d, a, b, c, value)        AMD_ALU_BODY(name, 0, d, a, b, c, AMD_ALU_STORE(d, value))
+#define AMD_ALU_ZEROES(name, d, a, b, c, value) AMD_ALU_BODY(name, AMD_ALU_CLEARS, d, a, b, c, AMD_ALU_STORE(d, value))
+#define AMD_ALU_IN(name, d, a, b, c, value)     AMD_ALU_BODY(name, AMD_ALU_MASK_IN, d, a, b, c, AMD_ALU_STORE(d, value))
 #define AMD_ALU_OUT(name, d, a, b, c, value, mark) \
     AMD_ALU_BODY(name, AMD_ALU_MASK_OUT, d, a, b, c, AMD_ALU_MARK(mark); AMD_ALU_STORE(d, value))
 #define AMD_ALU_INOUT(name, d, a, b, c, value, mark) \
