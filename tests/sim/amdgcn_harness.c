@@ -85,6 +85,7 @@ bool amdgcn_try(const amd_program *program, const amdgcn_setting *setting, amdgc
                          .grid = {items, 1, 1},
                          .group = {items, 1, 1},
                          .group_bytes = setting->group_bytes,
+                         .private_bytes = setting->private_bytes,
                          .find = setting->find,
                          .find_context = setting->find_context,
                          .seed = setting->seed,
@@ -101,6 +102,8 @@ bool amdgcn_try(const amd_program *program, const amdgcn_setting *setting, amdgc
         amd_wave *wave = &group.waves[i];
         memcpy(wave->v, registers[i].v, sizeof registers[i].v);
         memcpy(wave->s, registers[i].s, sizeof wave->s);
+        uint64_t scratch = (uintptr_t)wave->scratch;
+        if (scratch) memcpy(&wave->s[AMD_FLAT_SCRATCH], &scratch, sizeof scratch);
         wave->scc = registers[i].scc;
         wave->mode = registers[i].mode;
     }

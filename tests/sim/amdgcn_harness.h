@@ -21,9 +21,10 @@ enum { AMDGCN_MODE = 0x3f0 };
 
 /* What else there is; all zero: one wave, neither LDS nor memory. */
 typedef struct amdgcn_setting {
-    uint32_t waves;       /* 0: 1 */
-    uint32_t group_bytes; /* LDS */
-    sim_region_find find; /* global memory; NULL: none */
+    uint32_t waves;         /* 0: 1 */
+    uint32_t group_bytes;   /* LDS */
+    uint32_t private_bytes; /* scratch of each lane; then FLAT_SCRATCH is set up on every target */
+    sim_region_find find;   /* global memory; NULL: none */
     void *find_context;
     uint64_t seed;
     sim_sum_mode sums; /* of matrix instructions */
