@@ -183,6 +183,16 @@ $(INSTRUCTIONS): $(patsubst %.c,$(OBJ)/%.o,tests/sim/mutants/instructions.c $(so
 	@mkdir -p $(@D)
 	$(CC) -o $@ $^ $(KILN_LDFLAGS) -lm
 
+# docs/simulated-instructions.md, from the simulators' lists.
+DOCUMENT := $(OUT)/tests/sim/document/instructions
+$(DOCUMENT): $(patsubst %.c,$(OBJ)/%.o,tests/sim/document/instructions.c tests/sim/amdgcn/amd_llvm.c)
+	@mkdir -p $(@D)
+	$(CC) -o $@ $^ $(KILN_LDFLAGS)
+
+.PHONY: docs-instructions
+docs-instructions: $(DOCUMENT) ## write docs/simulated-instructions.md; needs libllvm19
+	$(DOCUMENT) >docs/simulated-instructions.md
+
 # One of the fuzzed parsers is the command line's.
 $(OUT)/tests/fuzz/replay_test: $(OBJ)/loader/cli/npy.o
 
@@ -199,7 +209,7 @@ $(OUT)/tests/run: $(OBJ)/tests/run.o
 	$(CC) -o $@ $^ $(KILN_LDFLAGS)
 
 .PHONY: test-programs unit-tests
-test-programs unit-tests: $(TEST_PROGRAMS) $(OUT)/tests/run $(INSTRUCTIONS)
+test-programs unit-tests: $(TEST_PROGRAMS) $(OUT)/tests/run $(INSTRUCTIONS) $(DOCUMENT)
 
 # A make of the parts that a goal needs after scripts/deps.sh has had its say: as parallel as asked for, or as can be.
 SUBMAKE = $(MAKE) --no-print-directory config=$(config) $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))

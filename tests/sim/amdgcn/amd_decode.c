@@ -429,6 +429,15 @@ static char *word_next(char **rest, char *separator) {
     return begin;
 }
 
+/* Why an instruction is not simulated, with a colon in front; "" if it is of no family that is known. */
+static const char *refusal_of(const char *text) {
+#define AMD_REFUSED(beginning, why) \
+    if (!strncmp(text, beginning, sizeof beginning - 1)) return ": " why;
+#include "tests/sim/amdgcn/amd_refused.def"
+#undef AMD_REFUSED
+    return "";
+}
+
 /* Decodes one instruction, or a half of a dual one. */
 static bool half_decode(const char *text, amd_op *op, char *why, size_t why_size) {
     char copy[512];
@@ -438,7 +447,7 @@ static bool half_decode(const char *text, amd_op *op, char *why, size_t why_size
     op->op_sel_hi = 0xff;
     op->target = AMD_NO_OP;
     if (!mnemonic_decode(text, length, op)) {
-        snprintf(why, why_size, "%.*s is not simulated", (int)length, text);
+        snprintf(why, why_size, "%.*s is not simulated%s", (int)length, text, refusal_of(text));
         return false;
     }
     if (takes_words(text)) return true;

@@ -315,6 +315,27 @@ static decode_function family_of(const char *opcode) {
     return NULL;
 }
 
+/* Whether the statement begins with the words of an instruction ("cp.async.bulk"). */
+static bool begins_with(const ptx_statement *statement, const char *words) {
+    size_t length = strcspn(words, ".");
+    if (strlen(statement->opcode) != length || memcmp(statement->opcode, words, length) != 0) return false;
+    for (uint32_t i = 0; words[length]; i++) {
+        words += length + 1;
+        length = strcspn(words, ".");
+        if (i == statement->suffix_count || strlen(statement->suffixes[i]) != length ||
+            memcmp(statement->suffixes[i], words, length) != 0)
+            return false;
+    }
+    return true;
+}
+
+static void refuse_known(ptx_decoder *decoder) {
+#define PTX_REFUSED(words, why) \
+    if (begins_with(decoder->statement, words)) ptx_refuse(decoder, "is not simulated: " why);
+#include "tests/sim/ptx/ptx_refused.def"
+#undef PTX_REFUSED
+}
+
 static void decode_statement(ptx_decoder *decoder, const ptx_statement *statement, ptx_op *op) {
     decoder->statement = statement;
     decoder->op = op;
@@ -325,6 +346,7 @@ static void decode_statement(ptx_decoder *decoder, const ptx_statement *statemen
         op->guard = decoder->places[statement->guard];
         op->guard_negated = statement->guard_negated;
     }
+    refuse_known(decoder);
     decode_function decode = family_of(statement->opcode);
     if (!decode) ptx_refuse(decoder, "is not simulated");
     read_suffixes(decoder);
