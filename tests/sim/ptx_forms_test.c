@@ -90,14 +90,17 @@ static int assemble(const combination *c, opinion *out) {
     return pclose(pipe) && !refused ? -1 : refused;
 }
 
-/* false if ptxas does not know the combination. */
+/* false if ptxas does not know the combination: then it refuses a text without any form. */
 static bool ask_ptxas(const combination *c, opinion *out) {
+    memset(out->taken, 0, sizeof out->taken);
+    if (assemble(c, out) != 0) return false;
     for (size_t i = 0; i < FORMS; i++)
         out->taken[i] = true;
     int refused = 1;
     for (int round = 0; refused > 0 && round < ROUNDS_MAX; round++)
         refused = assemble(c, out);
-    return refused == 0;
+    if (refused != 0) fail_msg("sm_%s, PTX %s: ptxas does not say which form it refuses", c->target, c->version);
+    return true;
 }
 
 /* ---- Comparison ---- */

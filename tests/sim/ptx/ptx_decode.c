@@ -70,40 +70,6 @@ int ptx_take_one(ptx_decoder *decoder, const int *modifiers, int count) {
     return found;
 }
 
-void ptx_take_hints(ptx_decoder *decoder) {
-    static const int hints[] = {PTX_M_VOLATILE,
-                                PTX_M_WEAK,
-                                PTX_M_RELAXED,
-                                PTX_M_ACQUIRE,
-                                PTX_M_RELEASE,
-                                PTX_M_ACQ_REL,
-                                PTX_M_SC,
-                                PTX_M_MMIO,
-                                PTX_M_CTA,
-                                PTX_M_CLUSTER,
-                                PTX_M_GPU,
-                                PTX_M_GL,
-                                PTX_M_SYS,
-                                PTX_M_NC,
-                                PTX_M_CA,
-                                PTX_M_CG,
-                                PTX_M_CS,
-                                PTX_M_LU,
-                                PTX_M_CV,
-                                PTX_M_WB,
-                                PTX_M_WT,
-                                PTX_M_L1_EVICT_NORMAL,
-                                PTX_M_L1_EVICT_UNCHANGED,
-                                PTX_M_L1_EVICT_FIRST,
-                                PTX_M_L1_EVICT_LAST,
-                                PTX_M_L1_NO_ALLOCATE,
-                                PTX_M_L2_64B,
-                                PTX_M_L2_128B,
-                                PTX_M_L2_256B};
-    for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
-        ptx_take(decoder, hints[i]);
-}
-
 static void refuse_leftovers(ptx_decoder *decoder) {
     for (int i = 0; i < PTX_MODIFIER_COUNT; i++)
         if (ptx_take(decoder, i)) ptx_refuse(decoder, ".%s is not simulated here", modifier_names[i]);
@@ -216,6 +182,14 @@ static uint32_t register_place(ptx_decoder *decoder, const ptx_operand *operand,
     return decoder->places[operand->number];
 }
 
+/* Floating-point numbers do not stand in registers of integers, nor the other way; bits stand in any. */
+static bool classes_agree(ptx_type a, ptx_type b) {
+    ptx_type_class x = ptx_type_class_of(a), y = ptx_type_class_of(b);
+    bool integer_x = x == PTX_CLASS_UNSIGNED || x == PTX_CLASS_SIGNED;
+    bool integer_y = y == PTX_CLASS_UNSIGNED || y == PTX_CLASS_SIGNED;
+    return !(integer_x && y == PTX_CLASS_FLOAT) && !(x == PTX_CLASS_FLOAT && integer_y);
+}
+
 uint32_t ptx_source_wide(ptx_decoder *decoder, const ptx_operand *operand, ptx_type type, uint8_t *out_bits) {
     uint32_t bits = ptx_type_bits(type);
     *out_bits = (uint8_t)bits;
@@ -226,6 +200,9 @@ uint32_t ptx_source_wide(ptx_decoder *decoder, const ptx_operand *operand, ptx_t
         if (*out_bits < bits || (*out_bits == 1) != (bits == 1))
             ptx_refuse(decoder, "%s has %u bits, the type %s has %u", operand->name, *out_bits, ptx_type_name(type),
                        bits);
+        ptx_type is = decoder->code->function->registers[operand->number].type;
+        if (!classes_agree(is, type))
+            ptx_refuse(decoder, "%s is of type %s, not %s", operand->name, ptx_type_name(is), ptx_type_name(type));
         return place;
     }
     case PTX_OPERAND_INTEGER:

@@ -229,13 +229,18 @@ static uint8_t *element_at(const ptx_warp *warp, const ptx_op *op, uint32_t e, u
 /* Puts an element into its register, extended if that is wider. */
 static void put_element(const ptx_warp *warp, const ptx_op *op, uint32_t e, uint32_t lane, const uint8_t *from) {
     uint32_t bytes = ptx_type_bits(op->type) / 8, wide = op->bits[PTX_SOURCES] / 8;
-    uint64_t value = 0;
-    memcpy(&value, from, bytes);
+    if (bytes == wide) {
+        memcpy(element_at(warp, op, e, lane), from, bytes);
+        return;
+    }
+    uint64_t value[2] = {0};
+    memcpy(value, from, bytes);
     if (wide > bytes && ptx_type_class_of(op->type) == PTX_CLASS_SIGNED) {
         uint32_t shift = 64 - bytes * 8;
-        value = (uint64_t)((int64_t)(value << shift) >> shift);
+        value[0] = (uint64_t)((int64_t)(value[0] << shift) >> shift);
+        value[1] = (uint64_t)((int64_t)value[0] >> 63);
     }
-    memcpy(element_at(warp, op, e, lane), &value, wide);
+    memcpy(element_at(warp, op, e, lane), value, wide);
 }
 
 /* All lanes, one element of the register's width each, side by side in global memory: one check, one copy. */
@@ -352,6 +357,35 @@ static void decode_elements(ptx_decoder *decoder, const ptx_operand *operand) {
     }
 }
 
+/* Which widths there are: up to 128 bits, and 256 of global memory since sm_100. */
+static void check_width(ptx_decoder *decoder) {
+    const ptx_op *op = decoder->op;
+    ptx_type_class class = ptx_type_class_of(op->type);
+    uint32_t bits = ptx_type_bits(op->type) * op->count;
+    bool global = op->space == PTX_SPACE_GLOBAL || op->space == PTX_SPACE_GENERIC;
+    bool type = class == PTX_CLASS_BITS || class == PTX_CLASS_UNSIGNED || class == PTX_CLASS_SIGNED ||
+                op->type == PTX_f32 || op->type == PTX_f64;
+    if (!type || ptx_type_bits(op->type) < 8) ptx_refuse(decoder, "it has no type %s", ptx_type_name(op->type));
+    if (bits > 256 || (bits == 256 && (!global || ptx_type_bits(op->type) < 32 || op->type == PTX_b128)) ||
+        (op->count == 8 && bits < 256))
+        ptx_refuse(decoder, "%u elements of %s do not go together", op->count, ptx_type_name(op->type));
+    if (bits == 256) ptx_need(decoder, 100, 88);
+    if (op->type == PTX_b128) ptx_need(decoder, 70, 83);
+}
+
+/* The access of a call's parameter is neither ordered nor cached, and a kernel's are constants. */
+static void check_space(ptx_decoder *decoder, bool load, const ptx_operand *address) {
+    ptx_space space = decoder->op->space;
+    bool uniform = strcmp(decoder->statement->opcode, "ldu") == 0;
+    if (uniform && space != PTX_SPACE_GLOBAL && space != PTX_SPACE_GENERIC) ptx_refuse(decoder, "it needs .global");
+    if (load) return;
+    if (space == PTX_SPACE_CONST) ptx_refuse(decoder, "constants cannot be written");
+    const ptx_function *function = decoder->code->function;
+    for (const ptx_variable *p = function->is_entry ? function->parameters : NULL; p; p = p->next)
+        if (space == PTX_SPACE_PARAM && address->variable == p)
+            ptx_refuse(decoder, "the kernel's parameters cannot be written");
+}
+
 void ptx_decode_memory(ptx_decoder *decoder) {
     static const int vectors[] = {PTX_M_V2, PTX_M_V4, PTX_M_V8};
     ptx_op *op = decoder->op;
@@ -360,19 +394,17 @@ void ptx_decode_memory(ptx_decoder *decoder) {
     op->space = ptx_take_space(decoder);
     int vector = ptx_take_one(decoder, vectors, 3);
     op->count = vector < 0 ? 1 : 2u << vector;
-    ptx_take_hints(decoder);
+    op->type = ptx_type_at(decoder, 0);
     ptx_expect_types(decoder, 1);
+    ptx_take_access(decoder, load ? PTX_ACCESS_LOAD : PTX_ACCESS_STORE, op->space);
     uint32_t policies = ptx_take_policy(decoder);
     ptx_expect_operands(decoder, 2 + policies, 2 + policies);
     if (policies && op->space != PTX_SPACE_GLOBAL && op->space != PTX_SPACE_GENERIC)
         ptx_refuse(decoder, "only global memory has cache policies");
-    op->type = ptx_type_at(decoder, 0);
     op->run = load ? run_load : run_store;
-    uint32_t bytes = ptx_type_bits(op->type) / 8 * op->count;
-    bool wide = bytes == 32 && decoder->program->capability >= 100 && op->space == PTX_SPACE_GLOBAL;
-    if (!bytes || ptx_type_bits(op->type) > 64 || (bytes > 16 && !wide))
-        ptx_refuse(decoder, "%u elements of %s are not simulated", op->count, ptx_type_name(op->type));
+    check_width(decoder);
     ptx_decode_pointer(decoder, &operands[load ? 1 : 0]);
+    check_space(decoder, load, &operands[load ? 1 : 0]);
     decode_elements(decoder, &operands[load ? 0 : 1]);
 }
 

@@ -6,6 +6,7 @@
 PTX_UNARY(run_mov_16, uint16_t, a)
 PTX_UNARY(run_mov_32, uint32_t, a)
 PTX_UNARY(run_mov_64, uint64_t, a)
+PTX_UNARY(run_mov_128, unsigned __int128, a)
 
 static void run_mov_pred(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
     PTX_MASK(op->d[0]) = (PTX_MASK(op->d[0]) & ~mask) | (PTX_MASK(op->s[0]) & mask);
@@ -27,7 +28,7 @@ static void run_pack(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
     uint32_t whole = ptx_type_bits(op->type) / 8, part = whole / op->count;
     for (uint32_t rest = mask; rest; rest &= rest - 1) {
         uint32_t l = (uint32_t)__builtin_ctz(rest);
-        uint8_t value[8];
+        uint8_t value[16];
         for (uint32_t i = 0; i < op->count; i++)
             memcpy(value + i * part, warp->frame + op->s[i] + l * part, part);
         memcpy(warp->frame + op->d[0] + l * whole, value, whole);
@@ -38,7 +39,7 @@ static void run_unpack(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
     uint32_t whole = ptx_type_bits(op->type) / 8, part = whole / op->count;
     for (uint32_t rest = mask; rest; rest &= rest - 1) {
         uint32_t l = (uint32_t)__builtin_ctz(rest);
-        uint8_t value[8];
+        uint8_t value[16];
         memcpy(value, warp->frame + op->s[0] + l * whole, whole);
         for (uint32_t i = 0; i < op->count; i++)
             memcpy(warp->frame + op->d[i] + l * part, value + i * part, part);
@@ -66,7 +67,8 @@ static void decode_vector(ptx_decoder *decoder, const ptx_operand *vector, bool 
     uint32_t bits = ptx_type_bits(op->type), count = vector->element_count;
     if (ptx_type_class_of(op->type) != PTX_CLASS_BITS || (count != 2 && count != 4) || bits / count < 8)
         ptx_refuse(decoder, "%u elements in type %s", count, ptx_type_name(op->type));
-    ptx_type element = bits / count == 8 ? PTX_b8 : bits / count == 16 ? PTX_b16 : PTX_b32;
+    static const ptx_type elements[] = {[8] = PTX_b8, [16] = PTX_b16, [32] = PTX_b32, [64] = PTX_b64};
+    ptx_type element = elements[bits / count];
     op->count = count;
     op->run = pack ? run_pack : run_unpack;
     if (count == 2 && bits == 32) op->run = pack ? run_pack_32 : run_unpack_32;
@@ -112,8 +114,9 @@ void ptx_decode_move(ptx_decoder *decoder) {
     ptx_expect_operands(decoder, 2, 2);
     op->type = ptx_type_at(decoder, 0);
     uint32_t bits = ptx_type_bits(op->type);
-    bool good = op->type == PTX_pred || (bits >= 16 && bits <= 64 && ptx_type_class_of(op->type) != PTX_CLASS_PACKED);
-    if (!good || op->type == PTX_tf32 || op->type == PTX_bf16)
+    bool good = op->type == PTX_pred || (bits >= 16 && ptx_type_class_of(op->type) != PTX_CLASS_PACKED);
+    if (bits == 128) ptx_need(decoder, 70, 83);
+    if (!good || op->type == PTX_tf32 || op->type == PTX_bf16 || op->type == PTX_f16)
         ptx_refuse(decoder, "it has no type %s", ptx_type_name(op->type));
     if (operands[0].kind == PTX_OPERAND_VECTOR) {
         decode_vector(decoder, &operands[0], false);
@@ -121,6 +124,10 @@ void ptx_decode_move(ptx_decoder *decoder) {
         decode_vector(decoder, &operands[1], true);
     } else if (!decode_clock(decoder, &operands[1])) {
         ptx_decode_same(decoder, op->type, 1);
-        op->run = bits == 1 ? run_mov_pred : bits == 16 ? run_mov_16 : bits == 32 ? run_mov_32 : run_mov_64;
+        op->run = bits == 1    ? run_mov_pred
+                  : bits == 16 ? run_mov_16
+                  : bits == 32 ? run_mov_32
+                  : bits == 64 ? run_mov_64
+                               : run_mov_128;
     }
 }
