@@ -1,6 +1,7 @@
 /* Loads a code object: the image, the kernels that its dynamic symbols name, and its instructions. */
 #include "tests/sim/amdgcn/amd_code.h"
 #include "tests/sim/amdgcn/amd_dot.h"
+#include "tests/sim/amdgcn/amd_hazard.h"
 #include "tests/sim/amdgcn/amd_llvm.h"
 #include <elf.h>
 #include <stdarg.h>
@@ -174,11 +175,11 @@ static bool op_decode(loader *l, amd_op *op, char *text, uint32_t *dual_count) {
     amd_op *second = &program->duals[*dual_count];
     uint32_t address = op->address, size = op->size;
     if (!amd_decode(text, op, second, why, sizeof why)) return refuse(l, "instruction at 0x%x: %s", address, why);
-    if (op->class == AMD_CLASS_MATRIX &&
-        !amd_matrix_check(program->target, program->kernels[0].wave32, op, why, sizeof why))
+    if (op->class == AMD_CLASS_MATRIX && !amd_matrix_check(program->target, program->wave32, op, why, sizeof why))
         return refuse(l, "instruction at 0x%x: %s", address, why);
     if (op->class == AMD_CLASS_DOT && !amd_dot_check(op, why, sizeof why))
         return refuse(l, "instruction at 0x%x: %s", address, why);
+    program->hazards |= amd_hazard_has(program->target, op);
     uint32_t word = word_at(program->image + address);
     op->immediate = word & 0xffff;
     if (op->dual) {
@@ -243,6 +244,7 @@ static bool text_decode(loader *l, const amd_program *kernels, bool wave64) {
     amd_llvm *llvm = amd_llvm_open(program->target->processor, wave64);
     const char *why;
     if (!llvm) return refuse(l, "%s", amd_llvm_present(&why) ? "LLVM does not know the processor" : why);
+    program->wave32 = !wave64;
     bool good = disassemble(l, llvm, kernels, wave64);
     amd_llvm_close(llvm);
     uint32_t dual_count = 0;

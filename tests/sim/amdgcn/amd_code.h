@@ -179,7 +179,9 @@ typedef struct amd_program {
     amd_op *duals;
     char *texts;
     struct amd_program
-        *twin; /* its code decoded for waves of the other size, if kernels of both are in it; else NULL */
+        *twin;    /* its code decoded for waves of the other size, if kernels of both are in it; else NULL */
+    bool wave32;  /* what its code was decoded for */
+    bool hazards; /* it has instructions around which wait states are needed */
     amd_kernel kernels[AMD_KERNELS];
     uint32_t kernel_count;
 } amd_program;

@@ -174,6 +174,12 @@ void amd_run_nothing(amd_wave *wave, const amd_op *op) {
     (void)op;
 }
 
+/* What it is for: amd_hazard.c. */
+void amd_run_s_nop(amd_wave *wave, const amd_op *op) {
+    (void)wave;
+    (void)op;
+}
+
 /* MSG_DEALLOC_VGPRS: the wave may use no vector register any more, which only s_endpgm does not. */
 void amd_run_sendmsg(amd_wave *wave, const amd_op *op) {
     enum { MESSAGE_DEALLOC_VGPRS = 3 };

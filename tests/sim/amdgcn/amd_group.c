@@ -1,5 +1,6 @@
 /* A work-group: its waves as the hardware starts them, and the order in which they run. */
 #include "tests/sim/amdgcn/amd_group.h"
+#include "tests/sim/amdgcn/amd_hazard.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -126,7 +127,8 @@ static void wave_start(amd_group *group, uint32_t number) {
     wave->scc = false;
     wave->state = AMD_READY;
     wave->signalled = wave->passed = false;
-    wave->flight_count = 0;
+    wave->flight_count = wave->issued_count = 0;
+    wave->wait_states = 0;
     wave->mode = mode_start(launch->kernel);
     uint32_t first = number * wave->lanes, left = group->work_items - first;
     uint64_t exec = left >= wave->lanes ? wave->all : (1ull << left) - 1;
@@ -153,11 +155,13 @@ void amd_wave_run(amd_wave *wave, uint32_t quantum) {
             break;
         }
         if (wave->flight_count) amd_check_flights(wave, op);
+        if (program->hazards) amd_hazard_check(wave, op);
         if (op->class != AMD_CLASS_SCALAR) vector_lanes += (uint64_t)__builtin_popcountll(amd_exec(wave));
         if (op->dual)
             amd_run_dual(wave, op);
         else
             op->run(wave, op);
+        if (program->hazards) amd_hazard_note(wave, op);
         if (group->report->kind != SIM_FAULT_NONE) break;
         if (wave->next >= program->op_count && wave->state == AMD_READY) {
             amd_fault(wave, op, SIM_FAULT_ILLEGAL, AMD_LANES, op->address, "ran over the end of the code");

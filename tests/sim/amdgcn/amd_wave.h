@@ -29,6 +29,13 @@ typedef struct amd_flight {
     uint64_t lanes;
 } amd_flight;
 
+/* An instruction whose registers others must keep away from for some wait states: amd_hazard.c. */
+enum { AMD_ISSUED = 24 };
+typedef struct amd_issued {
+    const amd_op *op;
+    uint64_t at; /* wait states of the wave when it had been issued */
+} amd_issued;
+
 /* ---- Waves ---- */
 
 typedef enum amd_wave_state { AMD_READY, AMD_AT_BARRIER, AMD_ENDED } amd_wave_state;
@@ -52,6 +59,9 @@ struct amd_wave {
     bool passed;    /* all have come, and this one has not waited yet, which gfx12 has an instruction of its own for */
     amd_flight flights[AMD_FLIGHTS];
     uint32_t flight_count;
+    amd_issued issued[AMD_ISSUED];
+    uint32_t issued_count;
+    uint64_t wait_states; /* so far: one for each instruction, and more for s_nop */
 };
 
 typedef struct amd_shadow {
