@@ -98,10 +98,19 @@ static uint64_t exact_bits(const mma_form *f, const sum *s) {
 }
 
 static uint64_t sequential_bits(const mma_form *f, const sum *s) {
-    float value = (float)s->c;
-    for (uint32_t l = 0; l < s->count; l++)
-        value = fmaf((float)s->a[l], (float)s->b[l], value);
-    return isfinite(value) ? rounded(f->d, (double)value, EXACT_RN) : special_bits(f->d, (double)value);
+    double value = s->c;
+    for (uint32_t l = 0; l < s->count; l++) {
+        exact x = {{0}};
+        double product = s->a[l] * s->b[l];
+        if (!isfinite(value) || !isfinite(product)) {
+            value += product;
+            continue;
+        }
+        exact_add_product(&x, value, 1);
+        exact_add_product(&x, s->a[l], s->b[l]);
+        value = sim_decode(SIM_f32, (uint32_t)exact_round(&x, 8, 23, EXACT_RN));
+    }
+    return isfinite(value) ? rounded(f->d, value, EXACT_RN) : special_bits(f->d, value);
 }
 
 static bool same(const mma_type *d, uint64_t got, uint64_t wanted) {

@@ -63,8 +63,7 @@ static void run_doubles(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
 /* The number that an integer's bits mean. */
 static int64_t integer_of(ptx_type type, uint64_t bits) {
     uint32_t shift = 64 - ptx_type_bits(type);
-    return ptx_type_class_of(type) == PTX_CLASS_SIGNED ? (int64_t)(bits << shift) >> shift
-                                                                         : (int64_t)bits;
+    return ptx_type_class_of(type) == PTX_CLASS_SIGNED ? (int64_t)(bits << shift) >> shift : (int64_t)bits;
 }
 
 static void integers_of(ptx_type type, const uint64_t *bits, int32_t *integers, uint32_t count) {

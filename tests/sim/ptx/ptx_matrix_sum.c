@@ -38,11 +38,43 @@ static int least_exponent(sim_format format) {
     return format == SIM_e4m3 ? -6 : format == SIM_f16 || format == SIM_e5m2 ? -14 : -126;
 }
 
+static float float_of(uint32_t bits) {
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* A number of 16 or 8 bits without its sign: its bits, moved up to those of an f32, are off by a power of two. */
+static float widened(uint32_t magnitude, uint32_t infinite, int shift, float power) {
+    if (magnitude > infinite) return NAN;
+    return magnitude == infinite ? INFINITY : float_of(magnitude << shift) * power;
+}
+
+static float value_of(sim_format format, uint32_t bits) {
+    float value;
+    switch (format) {
+    case SIM_f16:
+        value = widened(bits & 0x7fff, 0x7c00, 13, 0x1p112f);
+        return bits >> 15 ? -value : value;
+    case SIM_e5m2:
+        return value_of(SIM_f16, bits << 8);
+    case SIM_e4m3: /* it has no infinity */
+        value = (bits & 0x7f) == 0x7f ? NAN : widened(bits & 0x7f, 0x80, 20, 0x1p120f);
+        return bits >> 7 ? -value : value;
+    case SIM_bf16:
+        return float_of(bits << 16);
+    case SIM_tf32: /* the upper part of a register of 32 bits, whatever stands below */
+        return float_of(bits & ~0x1fffu);
+    default:
+        return float_of(bits);
+    }
+}
+
 ptx_matrix_number ptx_matrix_number_of(sim_format format, uint32_t bits) {
-    /* A tf32 is the upper part of a register of 32 bits, whatever stands below. */
-    ptx_matrix_number number = {.value = sim_decode(format, format == SIM_tf32 ? bits >> 13 : bits)};
-    frexp(number.value, &number.exponent);
-    number.exponent--;
+    ptx_matrix_number number = {.value = (double)value_of(format, bits)};
+    uint64_t wide;
+    memcpy(&wide, &number.value, sizeof wide);
+    number.exponent = (int)(wide >> 52 & 0x7ff) - 1023;
     if (number.exponent < least_exponent(format)) number.exponent = least_exponent(format);
     return number;
 }
@@ -67,10 +99,12 @@ static double aligned_sum(const ptx_matrix_unit *unit, ptx_matrix_number c, cons
         most = exponent;
         any = true;
     }
-    double sum = trunc(ldexp(c.value, unit->fraction - most));
+    /* In units of the last bit that is kept. A product is below 4 times the power of its exponent. */
+    double per_unit = ldexp(1, unit->fraction - most);
+    int64_t sum = (int64_t)(c.value * per_unit);
     for (uint32_t i = 0; i < count; i++)
-        sum += trunc(ldexp(a[i].value * b[i].value, unit->fraction - most));
-    return ldexp(sum, most - unit->fraction);
+        sum += (int64_t)(a[i].value * b[i].value * per_unit);
+    return ldexp((double)sum, most - unit->fraction);
 }
 
 static uint32_t sum_truncating(const ptx_matrix_unit *unit, sim_format result, ptx_matrix_number c,
@@ -88,18 +122,34 @@ static uint32_t sum_truncating(const ptx_matrix_unit *unit, sim_format result, p
     return bits;
 }
 
-/* ---- All modes ---- */
+/* ---- The other ways ---- */
 
-uint32_t ptx_matrix_sum(sim_sum_mode mode, const ptx_matrix_unit *unit, sim_format result, ptx_matrix_number c,
-                        const ptx_matrix_number *a, const ptx_matrix_number *b, uint32_t count) {
-    if (mode == SIM_SUM_TRUNCATING) return sum_truncating(unit, result, c, a, b, count);
+/* One after the other the products are added in f32, whatever the result is; all operands are numbers of f32. */
+static double sum_sequential(ptx_matrix_number c, const ptx_matrix_number *a, const ptx_matrix_number *b,
+                             uint32_t count) {
+    float sum = (float)c.value;
+    for (uint32_t i = 0; i < count; i++)
+        sum = fmaf((float)a[i].value, (float)b[i].value, sum);
+    return (double)sum;
+}
+
+static double sum_exact(sim_format result, ptx_matrix_number c, const ptx_matrix_number *a, const ptx_matrix_number *b,
+                        uint32_t count) {
     double x[SIM_SUM_COUNT_MAX], y[SIM_SUM_COUNT_MAX];
     for (uint32_t i = 0; i < count; i++) {
         x[i] = a[i].value;
         y[i] = b[i].value;
     }
-    /* One after the other the products are added in f32, whatever the result is. */
-    sim_format format = mode == SIM_SUM_SEQUENTIAL ? SIM_f32 : result;
-    double sum = sim_decode(format, sim_sum(mode, format, c.value, x, y, (int)count));
-    return isnan(sum) ? ptx_narrow_nan(result) : ptx_narrow_store(result, sum, SIM_ROUND_NEAREST_EVEN, 0);
+    return sim_decode(result, sim_sum(SIM_SUM_EXACT, result, c.value, x, y, (int)count));
+}
+
+uint32_t ptx_matrix_sum(sim_sum_mode mode, const ptx_matrix_unit *unit, sim_format result, ptx_matrix_number c,
+                        const ptx_matrix_number *a, const ptx_matrix_number *b, uint32_t count) {
+    if (mode == SIM_SUM_TRUNCATING) return sum_truncating(unit, result, c, a, b, count);
+    double sum = mode == SIM_SUM_SEQUENTIAL ? sum_sequential(c, a, b, count) : sum_exact(result, c, a, b, count);
+    float narrow = (float)sum;
+    uint32_t bits;
+    memcpy(&bits, &narrow, sizeof bits);
+    if (isnan(sum)) return ptx_narrow_nan(result);
+    return result == SIM_f32 ? bits : ptx_narrow_store(result, sum, SIM_ROUND_NEAREST_EVEN, 0);
 }

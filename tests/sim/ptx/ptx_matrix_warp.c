@@ -79,7 +79,7 @@ static void run_access(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
         for (uint32_t part = 0; part < parts; part++)
             if (!move_part(warp, op, &m, r, part, parts)) return;
     for (uint32_t r = own; r < x->a.count; r++)
-        memcpy(warp->frame + x->a.places[r], warp->frame + x->a.places[r % own], PTX_WARP * sizeof(uint32_t));
+        memcpy(warp->frame + x->a.places[r], warp->frame + x->a.places[r - own], PTX_WARP * sizeof(uint32_t));
 }
 
 /* ---- Decoding ---- */
