@@ -1,6 +1,7 @@
 #include "tests/sim/core/sim_sum.h"
 #include <assert.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 bool sim_sum_mode_named(const char *text, sim_sum_mode *out_mode) {
@@ -89,18 +90,23 @@ static double sum_exact(double addend, const double *a, const double *b, int cou
 /* ---- Truncating ---- */
 
 static int exponent_of(double value) {
+    if (value == 0) return -5000;
     int exponent;
     frexp(value, &exponent);
-    return value == 0 ? -5000 : exponent;
+    return exponent;
 }
 
-/* A product cut off to a multiple of 2^scale, in those units. */
-static double units(double a, double b, int scale) {
-    double product = a * b, whole = trunc(ldexp(product, -scale));
+/* 2^scale times a value: by a factor of 2^scale where f64 has that. */
+static double scaled(double value, int scale, double factor) {
+    return factor != 0 ? value * factor : ldexp(value, scale);
+}
+
+/* A product cut off to a multiple of 2^-scale, in those units. */
+static double units(double a, double b, int scale, double factor) {
+    double product = a * b, exact = scaled(product, scale, factor), whole = trunc(exact);
     /* Of f64 the product was rounded: what it is too large by must not make a unit. */
-    double error = fma(a, b, -product);
-    if (whole == ldexp(product, -scale) && error != 0 && (error < 0) == (product > 0)) whole -= copysign(1, product);
-    return whole;
+    double error = whole == exact ? fma(a, b, -product) : 0;
+    return error != 0 && (error < 0) == (product > 0) ? whole - copysign(1, product) : whole;
 }
 
 /* The sum in units of 2^*out_scale, a whole number. */
@@ -110,29 +116,35 @@ static double sum_units(int bits, double addend, const double *a, const double *
         int exponent = exponent_of(a[i] * b[i]);
         if (exponent > most) most = exponent;
     }
-    int scale = most - bits;
-    double sum = units(addend, 1, scale);
+    int scale = bits - most;
+    double factor = abs(scale) < 1000 ? ldexp(1, scale) : 0, sum = units(addend, 1, scale, factor);
     for (int i = 0; i < count; i++)
-        sum += units(a[i], b[i], scale);
-    *out_scale = scale;
+        sum += units(a[i], b[i], scale, factor);
+    *out_scale = -scale;
     return sum;
 }
 
 /* ---- All ---- */
 
+static uint32_t single(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return isnan(value) ? 0x7fc00000 : bits;
+}
+
 static uint32_t sum_sequential(sim_format format, double addend, const double *a, const double *b, int count) {
+    if (format == SIM_f32) {
+        float sum = (float)addend;
+        for (int i = 0; i < count; i++)
+            sum = (float)sim_add_odd(sum, a[i] * b[i]);
+        return single(sum);
+    }
     uint32_t bits = sim_encode(format, addend, SIM_ROUND_NEAREST_EVEN, false);
     for (int i = 0; i < count; i++) {
         double sum = sim_add_odd(sim_decode(format, bits), a[i] * b[i]);
         bits = sim_encode(format, sum, SIM_ROUND_NEAREST_EVEN, false);
     }
     return bits;
-}
-
-static uint32_t single(float value) {
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return isnan(value) ? 0x7fc00000 : bits;
 }
 
 static uint32_t sum_truncating(sim_format format, double addend, const double *a, const double *b, int count) {
