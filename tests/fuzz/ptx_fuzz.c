@@ -14,6 +14,6 @@ void fuzz_ptx(const uint8_t *bytes, size_t size) {
         kiln_kernel_facts kernel;
         kiln_status status = kiln__ptx_kernel_next(&ptx, &place, &kernel);
         if (status != (i < ptx.kernel_count ? KILN_OK : KILN_ERROR_NOT_FOUND)) abort(); /* all was read before */
-        if (memchr(kernel.name, 0, kernel.name_size)) abort();
+        if (status == KILN_OK && memchr(kernel.name, 0, kernel.name_size)) abort();
     }
 }
