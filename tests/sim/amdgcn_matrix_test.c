@@ -824,6 +824,41 @@ static void test_refusals(void **state) {
     }
 }
 
+/* An odd first register, which the assembler does not write: in the field of the operand, of D or A. */
+static void test_odd_registers(void **state) {
+    (void)state;
+    const amd_kernel kernel = {.name = "test"};
+    for (int byte = 0; byte <= 4; byte += 4) {
+        char why[512] = "";
+        size_t size;
+        uint8_t *code = amdgcn_assemble("gfx942", true, "v_mfma_f32_16x16x16_f16 v[0:3], v[4:5], v[6:7], 0\ns_endpgm",
+                                        &size, why, sizeof why);
+        assert_non_null(code);
+        code[byte] |= 1;
+        assert_null(amd_program_of_code(code, size, "gfx942", &kernel, why, sizeof why));
+        if (!strstr(why, "even")) fail_msg("refused with \"%s\"", why);
+        free(code);
+    }
+}
+
+static void test_counter(void **state) {
+    (void)state;
+    static const char *const text = "v_mfma_f32_16x16x16_f16 v[0:3], v[4:5], v[6:7], v[0:3]\n"
+                                    "v_mfma_f32_16x16x16_f16 v[0:3], v[4:5], v[6:7], v[0:3]";
+    amd_program *program = amdgcn_load("gfx942", true, text);
+    const amd_launch launch = {.program = program,
+                               .kernel = &program->kernels[0],
+                               .grid = {512, 1, 1},
+                               .group = {128, 1, 1},
+                               .budget = 1000,
+                               .threads = 1};
+    sim_counters counters = {0};
+    sim_report report;
+    assert_true(amd_launch_run(&launch, &counters, &report));
+    assert_int_equal(counters.matrix_instructions, 2 * 512 / 64);
+    amd_program_free(program);
+}
+
 static void faults(const char *processor, const char *text, uint64_t exec, bool replicas, const char *says) {
     sim_report report;
     amd_program *program = amdgcn_load(processor, processor[3] == '9', text);
@@ -855,7 +890,8 @@ int main(void) {
         cmocka_unit_test(test_layouts),    cmocka_unit_test(test_one_hot),   cmocka_unit_test(test_random_matrices),
         cmocka_unit_test(test_broadcasts), cmocka_unit_test(test_negations), cmocka_unit_test(test_integers),
         cmocka_unit_test(test_halves),     cmocka_unit_test(test_operands),  cmocka_unit_test(test_special_values),
-        cmocka_unit_test(test_refusals),   cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_refusals),   cmocka_unit_test(test_faults),    cmocka_unit_test(test_odd_registers),
+        cmocka_unit_test(test_counter),
     };
     if (!amdgcn_harness_ready()) return 0;
     print_message("# seed %llu (KILN_TEST_SEED sets it)\n", (unsigned long long)random_state);
