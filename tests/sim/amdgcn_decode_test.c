@@ -107,10 +107,42 @@ static void test_refusals(void **state) {
     refused("v_mov_b32_e32 v0, 3.5", "\"3.5\"");
 }
 
+/* A modifier that an instruction does not heed is refused, and the same one is taken where it means something. */
+static void test_modifiers_without_meaning(void **state) {
+    (void)state;
+    refused("v_and_b32_e64 v0, v1, v2 clamp", "\"clamp\"");
+    refused("v_cmp_lt_f32_e64 vcc, v1, v2 clamp", "\"clamp\"");
+    refused("v_mul_lo_u32 v0, v1, v2 clamp", "\"clamp\"");
+    decode("v_add_u32_e64 v0, v1, v2 clamp");
+    refused("v_add_u32_e64 v0, v1, v2 mul:2", "\"mul\"");
+    refused("v_pk_add_f32 v[0:1], v[2:3], v[4:5] div:2", "\"div\"");
+    decode("v_add_f64 v[0:1], v[2:3], v[4:5] mul:2");
+    refused("v_add_u32_e64 v0, -v1, v2", "\"-\"");
+    refused("v_lshlrev_b32_e64 v0, 1, |v2|", "\"| |\"");
+    refused("v_mad_u64_u32 v[0:1], vcc, v2, -v3, v[4:5]", "\"-\"");
+    decode("v_cmp_lt_f32_e64 vcc, -v1, |v2|");
+    refused("v_add_f32_sdwa v0, sext(v1), v2 dst_sel:DWORD", "\"sext\"");
+    decode("v_add_u32_sdwa v0, sext(v1), v2 dst_sel:DWORD");
+    refused("v_add_f32_e64 v0, v1, v2 op_sel:[1,0,0]", "\"op_sel\"");
+    refused("v_mad_u32_u16 v0, v1, v2, v3 op_sel:[0,0,1,0]", "\"op_sel\"");
+    decode("v_mad_u32_u16 v0, v1, v2, v3 op_sel:[1,1,0,0]");
+    decode("v_add_f16_e64 v0, v1, v2 op_sel:[1,0,1]");
+    refused("v_fmac_f16_e64 v0, v1, v2 op_sel:[0,0,1]", "\"op_sel\"");
+    refused("v_add_f16_e64 v0, v1, v2 op_sel_hi:[1,0]", "\"op_sel_hi\"");
+    refused("v_pk_add_u16 v0, v1, v2 neg_lo:[1,0]", "\"neg_lo\"");
+    decode("v_pk_add_f16 v0, v1, v2 neg_hi:[1,0]");
+    refused("v_cvt_f32_ubyte0_e64 v0, v1 byte_sel:1", "\"byte_sel\"");
+    decode("v_cvt_f32_fp8_e64 v0, v1 byte_sel:1");
+    refused("v_mov_b32_e32 v0, v1 offset:4", "\"offset\"");
+    refused("s_add_u32 s0, s1, s2 clamp", "\"clamp\"");
+    refused("global_load_dword v0, v[2:3], off clamp", "\"clamp\"");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_registers),         cmocka_unit_test(test_constants), cmocka_unit_test(test_modifiers),
-        cmocka_unit_test(test_dual_instructions), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_registers), cmocka_unit_test(test_constants),
+        cmocka_unit_test(test_modifiers), cmocka_unit_test(test_dual_instructions),
+        cmocka_unit_test(test_refusals),  cmocka_unit_test(test_modifiers_without_meaning),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 #include "tests/sim/amdgcn/amd_dot.h"
 #include "tests/sim/amdgcn/amd_flow.h"
 #include "tests/sim/amdgcn/amd_memory.h"
+#include "tests/sim/amdgcn/amd_modifiers.h"
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -464,7 +465,9 @@ static bool half_decode(const char *text, amd_op *op, char *why, size_t why_size
             return false;
         }
     }
-    return true;
+    const char *odd = amd_modifiers_check(op);
+    if (odd) snprintf(why, why_size, "\"%s\" in \"%s\" is not simulated", odd, text);
+    return !odd;
 }
 
 bool amd_decode(const char *text, amd_op *op, amd_op *second, char *why, size_t why_size) {

@@ -69,4 +69,6 @@ static uint32_t amd_narrowed_noise(const amd_alu *x, eight kind, uint32_t a, uin
 
 #define AMD_ALU(name, d, a, b, c, value)  AMD_ALU_BODY(name, 0, d, a, b, c, AMD_ALU_STORE(d, value))
 #define AMD_ALU_ACC(name, d, a, b, value) AMD_ALU_BODY(name, AMD_ALU_ADDS, d, a, b, d, AMD_ALU_STORE(d, value))
+#define AMD_ALU_PARTS                     AMD_ALU
+#define AMD_ALU_ACC_PARTS                 AMD_ALU_ACC
 #include "tests/sim/amdgcn/amd_vector_convert.def"

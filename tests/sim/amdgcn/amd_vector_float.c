@@ -54,4 +54,5 @@ static uint32_t amd_pick(uint64_t pair, uint32_t high) {
     out[l] = both
 #define AMD_PACKED_32(name, a_type, b_type, c_type, value, plain_function) \
     BODY_PLAIN(name, 0, p32, a_type, b_type, c_type, 2, HALVES(value), plain_function)
+#define AMD_ALU_PARTS AMD_ALU
 #include "tests/sim/amdgcn/amd_vector_packed.def"
