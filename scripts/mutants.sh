@@ -16,7 +16,7 @@ cd "$(dirname "$0")/.."
 build=${KILN_BUILD:-build}
 jobs=${JOBS:-$(nproc)}
 # What must notice, OP being the operator; instructions of a block after which it is endless.
-tests='ops/OP_test sim/counters_test'
+tests='sim/counters_test ops/OP_test'
 budget=20000000
 
 # Each image that a simulated device executes: operator, file, device. A family's image runs on a member of it.
