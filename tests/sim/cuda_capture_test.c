@@ -231,6 +231,124 @@ static void a_graph_can_be_captured(void **state) {
     expect_cu(CU_OK, driver.cuGraphExecDestroy(outer));
 }
 
+/* ---- Captures of several streams --------------------------------------------------------------------------------- */
+
+/* A second stream, and the events of a fork to it and of the join. */
+typedef struct side {
+    kiln__cu_stream stream;
+    kiln__cu_event fork, join;
+    kiln__cu_address scratch;
+} side;
+
+static void side_open(side *s) {
+    expect_cu(CU_OK, driver.cuStreamCreate(&s->stream, KILN__CU_STREAM_NON_BLOCKING));
+    expect_cu(CU_OK, driver.cuEventCreate(&s->fork, 0));
+    expect_cu(CU_OK, driver.cuEventCreate(&s->join, 0));
+    expect_cu(CU_OK, driver.cuMemAlloc(&s->scratch, BYTES));
+}
+
+static void side_close(const side *s) {
+    expect_cu(CU_OK, driver.cuStreamDestroy(s->stream));
+    expect_cu(CU_OK, driver.cuEventDestroy(s->fork));
+    expect_cu(CU_OK, driver.cuEventDestroy(s->join));
+    expect_cu(CU_OK, driver.cuMemFree(s->scratch));
+}
+
+static void fork_to(const fixture *f, const side *s) {
+    expect_cu(CU_OK, driver.cuEventRecord(s->fork, f->stream));
+    expect_cu(CU_OK, driver.cuStreamWaitEvent(s->stream, s->fork, 0));
+}
+
+static void join_from(const fixture *f, const side *s) {
+    expect_cu(CU_OK, driver.cuEventRecord(s->join, s->stream));
+    expect_cu(CU_OK, driver.cuStreamWaitEvent(f->stream, s->join, 0));
+}
+
+/* Adds 1, copies by way of the side stream, adds 2. If waits is 0 the sum is copied before or after it is made. */
+static struct CUgraphExec_st *capture_fork(const fixture *f, const side *s, int waits) {
+    kiln__cu_enum status;
+    begin(f);
+    if (!waits) fork_to(f, s);
+    expect_cu(CU_OK, launch(f, 1));
+    if (waits) fork_to(f, s);
+    expect_cu(CU_OK, driver.cuStreamIsCapturing(s->stream, &status));
+    assert_int_equal(status, 1);
+    expect_cu(CU_OK, driver.cuMemcpyDtoDAsync(s->scratch, f->numbers, BYTES, s->stream));
+    join_from(f, s);
+    expect_cu(CU_OK, launch(f, 2));
+    struct CUgraphExec_st *executable = instantiate(end(f, CU_OK));
+    expect_cu(CU_OK, driver.cuStreamIsCapturing(s->stream, &status));
+    assert_int_equal(status, 0);
+    return executable;
+}
+
+/* Under how many seeds the side stream saw the sum. */
+static int right_copies(const fixture *f, int waits) {
+    enum { SEEDS = 40 };
+    int right = 0;
+    side s;
+    side_open(&s);
+    expect_cu(CU_OK, driver.cuFuncLoad(f->add));
+    struct CUgraphExec_st *executable = capture_fork(f, &s, waits);
+    for (int seed = 1; seed <= SEEDS; seed++) {
+        char number[16];
+        uint32_t copied[THREADS];
+        snprintf(number, sizeof number, "%d", seed);
+        sim.configure("KILN_SIM_SEED", number);
+        expect_cu(CU_OK, driver.cuMemsetD8Async(f->numbers, 0, BYTES, f->stream));
+        expect_cu(CU_OK, driver.cuGraphLaunch(executable, f->stream));
+        assert_int_equal(last_number(f), 3);
+        expect_cu(CU_OK, driver.cuMemcpyDtoHAsync(copied, s.scratch, BYTES, f->stream));
+        right += copied[0] == 1;
+    }
+    sim.configure("KILN_SIM_SEED", NULL);
+    expect_cu(CU_OK, driver.cuGraphExecDestroy(executable));
+    side_close(&s);
+    return right == SEEDS ? 1 : right ? 0 : -1;
+}
+
+static void a_capture_forks_and_joins(void **state) {
+    assert_int_equal(right_copies(*state, 1), 1);
+}
+
+static void a_forgotten_wait_in_a_graph_shows_under_some_seed(void **state) {
+    assert_int_equal(right_copies(*state, 0), 0);
+}
+
+static void a_fork_must_be_joined(void **state) {
+    const fixture *f = *state;
+    side s;
+    struct CUgraph_st *graph;
+    side_open(&s);
+    begin(f);
+    fork_to(f, &s);
+    expect_cu(CU_OK, driver.cuMemsetD8Async(s.scratch, 0, BYTES, s.stream));
+    expect_cu(CU_CAPTURE_UNMATCHED, driver.cuStreamEndCapture(s.stream, &graph));
+    end(f, CU_CAPTURE_UNJOINED);
+    begin(f);
+    fork_to(f, &s);
+    join_from(f, &s);
+    expect_cu(CU_OK, driver.cuMemsetD8Async(s.scratch, 0, BYTES, s.stream)); /* behind the join */
+    end(f, CU_CAPTURE_UNJOINED);
+    expect_cu(CU_OK, driver.cuMemsetD8Async(s.scratch, 0, BYTES, s.stream));
+    side_close(&s);
+}
+
+static void two_captures_do_not_merge(void **state) {
+    const fixture *f = *state;
+    side s;
+    struct CUgraph_st *graph;
+    side_open(&s);
+    begin(f);
+    expect_cu(CU_OK, driver.cuStreamBeginCapture(s.stream, CU_CAPTURE_GLOBAL));
+    expect_cu(CU_OK, driver.cuEventRecord(s.fork, f->stream));
+    expect_cu(CU_CAPTURE_MERGE, driver.cuStreamWaitEvent(s.stream, s.fork, 0));
+    expect_cu(CU_OK, driver.cuStreamEndCapture(s.stream, &graph));
+    expect_cu(CU_OK, driver.cuGraphDestroy(graph));
+    driver.cuGraphDestroy(end(f, CU_OK));
+    side_close(&s);
+}
+
 int main(int argc, char **argv) {
     (void)argc;
     setenv("KILN_SIM_RECORD", "0", 1);
@@ -247,6 +365,10 @@ int main(int argc, char **argv) {
         CAPTURE_TEST(events_do_not_cross_a_capture_s_border),
         CAPTURE_TEST(a_graph_replays_launches_copies_and_fills),
         CAPTURE_TEST(a_graph_can_be_captured),
+        CAPTURE_TEST(a_capture_forks_and_joins),
+        CAPTURE_TEST(a_forgotten_wait_in_a_graph_shows_under_some_seed),
+        CAPTURE_TEST(a_fork_must_be_joined),
+        CAPTURE_TEST(two_captures_do_not_merge),
     };
     return cmocka_run_group_tests_name("cuda_capture", tests, NULL, NULL);
 }

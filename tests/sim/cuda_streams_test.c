@@ -133,6 +133,35 @@ static void a_forgotten_wait_shows_under_some_seed(void **state) {
     assert_unordered(with_a_wait_too_early, 0, KILN__CU_STREAM_NON_BLOCKING);
 }
 
+/* Asking again and again is a way of waiting. */
+static int with_the_host_asking(fixture *f) {
+    produce(f, f->a);
+    expect_cu(CU_OK, driver.cuEventRecord(f->event, f->a));
+    for (int asked; (asked = (int)driver.cuEventQuery(f->event)) != CU_OK;)
+        expect_cu(CU_NOT_READY, asked);
+    return consume(f, f->b);
+}
+
+static int with_the_host_asking_the_stream(fixture *f) {
+    produce(f, f->a);
+    for (int asked; (asked = (int)driver.cuStreamQuery(f->a)) != CU_OK;)
+        expect_cu(CU_NOT_READY, asked);
+    return consume(f, f->b);
+}
+
+static int with_the_host_asking_once(fixture *f) {
+    produce(f, f->a);
+    (void)driver.cuStreamQuery(f->a);
+    return consume(f, f->b);
+}
+
+static void queries_tell_what_is_done(void **state) {
+    (void)state;
+    assert_ordered(with_the_host_asking, 0, 0);
+    assert_ordered(with_the_host_asking_the_stream, 0, 0);
+    assert_unordered(with_the_host_asking_once, 0, 0);
+}
+
 /* ---- Default streams --------------------------------------------------------------------------------------------- */
 
 static int legacy_consumes(fixture *f) {
@@ -318,6 +347,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(streams_are_ordered_by_events_alone),
         cmocka_unit_test(a_forgotten_wait_shows_under_some_seed),
+        cmocka_unit_test(queries_tell_what_is_done),
         cmocka_unit_test(the_legacy_stream_and_blocking_ones_wait_for_each_other),
         cmocka_unit_test(non_blocking_streams_and_the_legacy_one_do_not),
         cmocka_unit_test(the_thread_s_default_stream_is_like_any_blocking_one),

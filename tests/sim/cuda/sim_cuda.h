@@ -2,7 +2,7 @@
  *
  * One file a noun: sim_cuda_context.c (devices and contexts), sim_cuda_image.c (what an image is and which device takes
  * it), sim_cuda_module.c, sim_cuda_launch.c, sim_cuda_execute.c (what runs),
- * sim_cuda_parents.c (the PTX of cubins), sim_cuda_stream.c (streams, events, capture), sim_cuda_graph.c,
+ * sim_cuda_parents.c (the PTX of cubins), sim_cuda_stream.c (streams, events), sim_cuda_capture.c, sim_cuda_graph.c,
  * sim_cuda_work.c (what is enqueued, and the order in which it is done), sim_cuda_memory.c. */
 #ifndef KILN_TESTS_SIM_CUDA_H
 #define KILN_TESTS_SIM_CUDA_H
@@ -90,35 +90,46 @@ typedef struct sim_node {
     size_t size;
     int value;
     sim_mark *mark;
-    bool waits; /* for the mark */
+    bool waits;    /* for the mark */
+    uint32_t lane; /* in a capture: which of its streams */
 } sim_node;
 
 typedef struct sim_nodes {
     sim_node *first, *last;
 } sim_nodes;
 
+/* A capture: the stream that began it, and those that joined it by waiting for an event of it. Kept by these streams
+ * and by the events recorded in it. */
+typedef struct sim_capture {
+    uint32_t references;
+    const struct CUstream_st *origin; /* lane 0; NULL: the capture has ended */
+    bool invalidated;
+    kiln__cu_enum mode;
+    pid_t thread;
+    uint32_t lanes;
+    sim_nodes nodes; /* of all lanes, in the order of the calls */
+} sim_capture;
+
 typedef struct CUstream_st {
     sim_context *context;
     uint32_t flags;
-    pid_t thread;          /* of a per-thread default stream */
-    kiln__cu_enum capture; /* CUstreamCaptureStatus: 0 none, 1 active, 2 invalidated */
-    kiln__cu_enum capture_mode;
-    pid_t capture_thread;
-    sim_nodes nodes;          /* of the capture */
+    pid_t thread; /* of a per-thread default stream */
+    sim_capture *capture;
+    uint32_t lane;            /* in the capture */
     sim_nodes work;           /* enqueued and not done */
     struct CUstream_st *next; /* in the list of all streams */
 } sim_stream;
 
 typedef struct CUevent_st {
     sim_context *context;
-    sim_mark *mark;             /* NULL: never recorded */
-    const sim_stream *captured; /* in a capture of this stream; else NULL */
+    sim_mark *mark;        /* NULL: never recorded */
+    sim_capture *captured; /* it was recorded in; else NULL */
 } sim_event;
 
-/* What a capture recorded, in order: each node waits for the one before. Shared by a graph and what it is instantiated
- * to. */
+/* What a capture recorded. Shared by a graph and what it is instantiated to. */
 typedef struct sim_record {
     uint32_t references;
+    uint32_t lanes;
     sim_nodes nodes;
 } sim_record;
 
@@ -126,8 +137,11 @@ typedef struct CUgraph_st {
     sim_record *record;
 } sim_graph;
 
+/* Lanes but the first are streams of the executable's own, which begin and end with the stream that it is launched on.
+ */
 typedef struct CUgraphExec_st {
     sim_record *record;
+    sim_stream **lanes;
 } sim_executable;
 
 /* ---- Calls ---- */
@@ -200,6 +214,8 @@ kiln__cu_result sim_cuda_submit(sim_stream *stream, const sim_node *node);
 /* Does work until the stream's is done, or the mark is reached. The context's fault, or SUCCESS. */
 kiln__cu_result sim_cuda_finish(const sim_stream *stream);
 kiln__cu_result sim_cuda_reach(const sim_context *context, const sim_mark *mark);
+/* Does some work or none, by chance: time passes between one query and the next. */
+void sim_cuda_pass(void);
 /* Does all work of a context. */
 kiln__cu_result sim_cuda_finish_all(const sim_context *context);
 
@@ -208,18 +224,32 @@ sim_mark *sim_cuda_mark_keep(sim_mark *mark);
 void sim_cuda_mark_release(sim_mark *mark);
 void sim_cuda_nodes_free(sim_nodes *nodes);
 /* A graph of what was captured, which it takes. NULL without memory. */
-sim_graph *sim_cuda_graph_new(sim_nodes *nodes);
+sim_graph *sim_cuda_graph_new(sim_capture *capture);
 
 /* Puts a stream into the list of those whose work is done, and takes it out, with what is left of its work. */
 void sim_cuda_stream_add(sim_stream *stream);
 void sim_cuda_stream_remove(sim_stream *stream);
+/* The first of that list. */
+sim_stream *sim_cuda_streams(void);
 
 /* ---- Streams and capture ---- */
 
+/* A stream object of a kind; NULL without memory. */
+sim_stream *sim_cuda_stream_new(const char *kind, sim_context *context, uint32_t flags);
+void sim_cuda_stream_delete(const char *kind, sim_stream *stream);
+/* The streams of executable graphs. */
+#define SIM_CUDA_LANE ".graph lane"
 /* The legacy default stream waits for the blocking streams of its context, and they for it. */
 bool sim_cuda_is_legacy(const sim_stream *stream);
 /* The stream of a handle in a context, default streams included; NULL with a violation if it is none. */
 sim_stream *sim_cuda_stream(const char *function, sim_context *context, kiln__cu_stream handle);
+/* Whether a stream takes part in a capture that has not been invalidated. */
+bool sim_cuda_is_capturing(const sim_stream *stream);
+/* A stream or an event has no more to do with it. Takes NULL. */
+void sim_cuda_capture_release(sim_capture *capture);
+/* Before a stream waits for an event where a capture is concerned: SUCCESS, or the error. A stream that is in no
+ * capture joins the event's. */
+kiln__cu_result sim_cuda_capture_wait(sim_stream *stream, const sim_event *event);
 /* Before work on a stream: SUCCESS, or why a capture forbids it. */
 kiln__cu_result sim_cuda_stream_use(sim_stream *stream);
 /* Before a call that would disturb a capture: SUCCESS, or the error after having killed the capture. */

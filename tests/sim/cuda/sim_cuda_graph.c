@@ -1,4 +1,5 @@
-/* Graphs: what a stream's capture recorded, and its replay. A stream has one order, so that a graph is a list. */
+/* Graphs: what a capture recorded, and its replay. Each stream of the capture is a lane; a replay does the lanes' work
+ * in any order that the lanes and their events allow. */
 #include "tests/sim/cuda/sim_cuda.h"
 #include <stdlib.h>
 
@@ -8,15 +9,15 @@ static void record_release(sim_record *record) {
     free(record);
 }
 
-sim_graph *sim_cuda_graph_new(sim_nodes *nodes) {
+sim_graph *sim_cuda_graph_new(sim_capture *capture) {
     sim_graph *graph = sim_object_new("graph", sizeof *graph);
     sim_record *record = graph ? calloc(1, sizeof *record) : NULL;
     if (!record) {
         if (graph) sim_object_delete("graph", graph);
         return NULL;
     }
-    *record = (sim_record){1, *nodes};
-    *nodes = (sim_nodes){NULL, NULL};
+    *record = (sim_record){1, capture->lanes, capture->nodes};
+    capture->nodes = (sim_nodes){NULL, NULL};
     graph->record = record;
     return graph;
 }
@@ -30,21 +31,103 @@ kiln__cu_result cuGraphDestroy(struct CUgraph_st *graph) {
     return SIM_CUDA_SUCCESS;
 }
 
+/* The streams of the lanes but the first; what they have to do is done before they go. */
+static void lanes_delete(sim_executable *executable) {
+    for (uint32_t lane = 1; executable->lanes && lane < executable->record->lanes; lane++) {
+        sim_stream *stream = executable->lanes[lane];
+        if (!stream || !sim_object_live(SIM_CUDA_LANE, stream)) continue; /* gone with its context */
+        sim_cuda_finish(stream);
+        sim_cuda_stream_delete(SIM_CUDA_LANE, stream);
+    }
+    free(executable->lanes);
+}
+
+static bool lanes_new(sim_executable *executable, sim_context *context) {
+    executable->lanes = calloc(executable->record->lanes, sizeof *executable->lanes);
+    for (uint32_t lane = 1; executable->lanes && lane < executable->record->lanes; lane++) {
+        executable->lanes[lane] = sim_cuda_stream_new(SIM_CUDA_LANE, context, KILN__CU_STREAM_NON_BLOCKING);
+        if (!executable->lanes[lane]) return false;
+    }
+    return executable->lanes;
+}
+
+static void executable_delete(sim_executable *executable) {
+    lanes_delete(executable);
+    record_release(executable->record);
+    sim_object_delete("executable graph", executable);
+}
+
 kiln__cu_result cuGraphInstantiateWithFlags(struct CUgraphExec_st **out_executable, struct CUgraph_st *graph,
                                             unsigned long long flags) {
     SIM_CUDA_ENTER_CONTEXT(context);
-    (void)context;
     SIM_CUDA_RULE(out_executable && !flags && sim_object_live("graph", graph), SIM_CUDA_INVALID_VALUE,
                   "cuGraphInstantiateWithFlags: %p is no graph, or flags that are not presented", (void *)graph);
     sim_executable *created = sim_object_new("executable graph", sizeof *created);
     if (!created) return SIM_CUDA_OUT_OF_MEMORY;
     created->record = graph->record;
     created->record->references++;
-    *out_executable = created;
-    return SIM_CUDA_SUCCESS;
+    if (lanes_new(created, context)) {
+        *out_executable = created;
+        return SIM_CUDA_SUCCESS;
+    }
+    executable_delete(created);
+    return SIM_CUDA_OUT_OF_MEMORY;
 }
 
-/* In a capture the graph becomes a part of the other, node by node. */
+/* ---- Launching ---- */
+
+/* A launch has marks of its own in the place of the record's. */
+typedef struct mark_pair {
+    const sim_mark *recorded;
+    sim_mark *launched;
+} mark_pair;
+
+typedef struct graph_launch {
+    const sim_executable *executable;
+    sim_stream *stream;
+    mark_pair *pairs; /* room for one for each node */
+    size_t pair_count;
+} graph_launch;
+
+static sim_mark *mark_of(graph_launch *launch, const sim_mark *recorded) {
+    for (size_t i = 0; i < launch->pair_count; i++)
+        if (launch->pairs[i].recorded == recorded) return launch->pairs[i].launched;
+    sim_mark *launched = sim_cuda_mark_new();
+    if (launched) launch->pairs[launch->pair_count++] = (mark_pair){recorded, launched};
+    return launched;
+}
+
+/* One stream's work from here on comes after what the other has to do now. */
+static kiln__cu_result order(sim_stream *before, sim_stream *after) {
+    sim_mark *mark = sim_cuda_mark_new();
+    if (!mark) return SIM_CUDA_OUT_OF_MEMORY;
+    kiln__cu_result result = sim_cuda_submit(before, &(sim_node){.mark = mark});
+    if (!result) result = sim_cuda_submit(after, &(sim_node){.mark = mark, .waits = true});
+    sim_cuda_mark_release(mark);
+    return result;
+}
+
+static kiln__cu_result submit(graph_launch *launch, const sim_node *node) {
+    sim_node launched = *node;
+    sim_stream *stream = node->lane ? launch->executable->lanes[node->lane] : launch->stream;
+    launched.launch.captured = stream->capture != NULL;
+    if (node->mark && !(launched.mark = mark_of(launch, node->mark))) return SIM_CUDA_OUT_OF_MEMORY;
+    return sim_cuda_submit(stream, &launched);
+}
+
+static kiln__cu_result submit_all(graph_launch *launch) {
+    const sim_record *record = launch->executable->record;
+    kiln__cu_result result = SIM_CUDA_SUCCESS;
+    for (uint32_t lane = 1; lane < record->lanes && !result; lane++)
+        result = order(launch->stream, launch->executable->lanes[lane]);
+    for (const sim_node *node = record->nodes.first; node && !result; node = node->next)
+        result = submit(launch, node);
+    for (uint32_t lane = 1; lane < record->lanes && !result; lane++)
+        result = order(launch->executable->lanes[lane], launch->stream);
+    return result;
+}
+
+/* In a capture a graph of one lane becomes a part of the other, node by node. */
 kiln__cu_result cuGraphLaunch(struct CUgraphExec_st *executable, kiln__cu_stream handle) {
     SIM_CUDA_ENTER_CONTEXT(context);
     SIM_CUDA_RULE(sim_object_live("executable graph", executable), SIM_CUDA_INVALID_VALUE,
@@ -52,11 +135,18 @@ kiln__cu_result cuGraphLaunch(struct CUgraphExec_st *executable, kiln__cu_stream
     sim_stream *stream = sim_cuda_stream(__func__, context, handle);
     if (!stream) return SIM_CUDA_INVALID_HANDLE;
     kiln__cu_result result = sim_cuda_stream_use(stream);
-    for (const sim_node *node = executable->record->nodes.first; node && !result; node = node->next) {
-        sim_node launched = *node;
-        launched.launch.captured = stream->capture != 0;
-        result = sim_cuda_submit(stream, &launched);
-    }
+    if (result) return result;
+    SIM_CUDA_RULE(!stream->capture || executable->record->lanes == 1, SIM_CUDA_STREAM_CAPTURE_UNSUPPORTED,
+                  "cuGraphLaunch: a graph of several streams inside of a capture is not presented");
+    size_t count = 0;
+    for (const sim_node *node = executable->record->nodes.first; node; node = node->next)
+        count++;
+    graph_launch launch = {
+        .executable = executable, .stream = stream, .pairs = calloc(count + 1, sizeof *launch.pairs)};
+    result = launch.pairs ? submit_all(&launch) : SIM_CUDA_OUT_OF_MEMORY;
+    while (launch.pair_count)
+        sim_cuda_mark_release(launch.pairs[--launch.pair_count].launched);
+    free(launch.pairs);
     return result;
 }
 
@@ -64,7 +154,6 @@ kiln__cu_result cuGraphExecDestroy(struct CUgraphExec_st *executable) {
     SIM_CUDA_ENTER();
     SIM_CUDA_RULE(sim_object_live("executable graph", executable), SIM_CUDA_INVALID_VALUE,
                   "cuGraphExecDestroy: %p is no executable graph", (void *)executable);
-    record_release(executable->record);
-    sim_object_delete("executable graph", executable);
+    executable_delete(executable);
     return SIM_CUDA_SUCCESS;
 }

@@ -1,16 +1,11 @@
-/* Streams, events, and what a capture allows. */
+/* Streams and events. */
 #include "tests/sim/cuda/sim_cuda.h"
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { CAPTURE_NONE, CAPTURE_ACTIVE, CAPTURE_INVALIDATED };
-enum { MODE_GLOBAL, MODE_THREAD_LOCAL, MODE_RELAXED };
-
 static const char legacy_kind[] = ".default stream";
 static const char thread_kind[] = ".thread stream";
-
-static _Thread_local kiln__cu_enum thread_mode = MODE_GLOBAL;
 
 /* ---- Which stream ---- */
 
@@ -26,16 +21,18 @@ static bool of_thread(const void *stream, const void *context) {
     return of_context(stream, context) && ((const sim_stream *)stream)->thread == gettid();
 }
 
-static sim_stream *stream_new(const char *kind, sim_context *context, uint32_t flags, pid_t thread) {
+sim_stream *sim_cuda_stream_new(const char *kind, sim_context *context, uint32_t flags) {
     sim_stream *created = sim_object_new(kind, sizeof *created);
     if (!created) return NULL;
-    *created = (sim_stream){.context = context, .flags = flags, .thread = thread};
+    *created = (sim_stream){.context = context, .flags = flags};
     sim_cuda_stream_add(created);
     return created;
 }
 
-static void stream_delete(const char *kind, sim_stream *stream) {
+void sim_cuda_stream_delete(const char *kind, sim_stream *stream) {
     sim_cuda_stream_remove(stream);
+    sim_cuda_capture_release(stream->capture);
+    stream->capture = NULL;
     sim_object_delete(kind, stream);
 }
 
@@ -51,7 +48,10 @@ static bool is_per_thread(kiln__cu_stream handle) {
 static sim_stream *default_stream(sim_context *context, bool per_thread) {
     const char *kind = per_thread ? thread_kind : legacy_kind;
     sim_stream *found = sim_object_find(kind, per_thread ? of_thread : of_context, context);
-    return found ? found : stream_new(kind, context, 0, per_thread ? gettid() : 0);
+    if (found) return found;
+    found = sim_cuda_stream_new(kind, context, 0);
+    if (found && per_thread) found->thread = gettid();
+    return found;
 }
 
 bool sim_cuda_is_legacy(const sim_stream *stream) {
@@ -71,114 +71,13 @@ sim_stream *sim_cuda_stream(const char *function, sim_context *context, kiln__cu
     return handle;
 }
 
-/* ---- Capture ---- */
-
-static bool is_capturing(const void *object, const void *unused) {
-    (void)unused;
-    return ((const sim_stream *)object)->capture == CAPTURE_ACTIVE;
-}
-
-/* A capture that a thread's unsafe call disturbs: any thread's in the global mode, its own in the thread-local one. */
-static bool is_disturbed(const void *object, const void *unused) {
-    const sim_stream *stream = object;
-    if (!is_capturing(stream, unused) || thread_mode == MODE_RELAXED || stream->capture_mode == MODE_RELAXED)
-        return false;
-    if (stream->capture_thread == gettid()) return true;
-    return stream->capture_mode == MODE_GLOBAL && thread_mode == MODE_GLOBAL;
-}
-
-static bool is_blocking_capture(const void *object, const void *context) {
-    const sim_stream *stream = object;
-    return is_capturing(stream, NULL) && stream->context == context && !(stream->flags & KILN__CU_STREAM_NON_BLOCKING);
-}
-
-/* What can be captured: every stream but the legacy default one. */
-static const char *const captured_kinds[] = {"stream", thread_kind};
-
-/* A capture on a stream that the legacy default stream would wait for, or NULL. */
-static sim_stream *blocking_capture(const sim_context *context) {
-    sim_stream *found = sim_object_find(captured_kinds[0], is_blocking_capture, context);
-    return found ? found : sim_object_find(captured_kinds[1], is_blocking_capture, context);
-}
-
-kiln__cu_result sim_cuda_unsafe(void) {
-    kiln__cu_result result = SIM_CUDA_SUCCESS;
-    for (size_t i = 0; i < 2; i++) {
-        for (sim_stream *stream; (stream = sim_object_find(captured_kinds[i], is_disturbed, NULL));) {
-            stream->capture = CAPTURE_INVALIDATED;
-            result = SIM_CUDA_STREAM_CAPTURE_UNSUPPORTED;
-        }
-    }
-    return result;
-}
-
-kiln__cu_result sim_cuda_stream_use(sim_stream *stream) {
-    if (stream->capture == CAPTURE_INVALIDATED) return SIM_CUDA_STREAM_CAPTURE_INVALIDATED;
-    if (sim_cuda_is_legacy(stream)) {
-        sim_stream *captured = blocking_capture(stream->context);
-        if (captured) {
-            captured->capture = CAPTURE_INVALIDATED;
-            return SIM_CUDA_STREAM_CAPTURE_IMPLICIT;
-        }
-    }
-    return SIM_CUDA_SUCCESS;
-}
-
-kiln__cu_result cuThreadExchangeStreamCaptureMode(kiln__cu_enum *mode) {
-    SIM_CUDA_ENTER();
-    SIM_CUDA_RULE(mode && *mode <= MODE_RELAXED, SIM_CUDA_INVALID_VALUE,
-                  "cuThreadExchangeStreamCaptureMode: no such mode");
-    kiln__cu_enum previous = thread_mode;
-    thread_mode = *mode;
-    *mode = previous;
-    return SIM_CUDA_SUCCESS;
-}
-
-kiln__cu_result cuStreamBeginCapture_v2(kiln__cu_stream handle, kiln__cu_enum mode) {
-    SIM_CUDA_ENTER_CONTEXT(context);
-    SIM_CUDA_RULE((!is_default(handle) || is_per_thread(handle)) && mode <= MODE_RELAXED, SIM_CUDA_INVALID_VALUE,
-                  "cuStreamBeginCapture: the legacy default stream, or no such mode");
-    sim_stream *stream = sim_cuda_stream(__func__, context, handle);
-    if (!stream) return SIM_CUDA_INVALID_HANDLE;
-    if (stream->capture) return SIM_CUDA_ILLEGAL_STATE;
-    stream->capture = CAPTURE_ACTIVE;
-    stream->capture_mode = mode;
-    stream->capture_thread = gettid();
-    return SIM_CUDA_SUCCESS;
-}
-
-kiln__cu_result cuStreamEndCapture(kiln__cu_stream handle, struct CUgraph_st **out_graph) {
-    SIM_CUDA_ENTER_CONTEXT(context);
-    SIM_CUDA_RULE(out_graph, SIM_CUDA_INVALID_VALUE, "cuStreamEndCapture: the result is NULL");
-    sim_stream *stream = sim_cuda_stream(__func__, context, handle);
-    if (!stream) return SIM_CUDA_INVALID_HANDLE;
-    kiln__cu_enum capture = stream->capture;
-    stream->capture = CAPTURE_NONE;
-    *out_graph = NULL;
-    if (capture == CAPTURE_NONE) return SIM_CUDA_ILLEGAL_STATE;
-    if (capture == CAPTURE_ACTIVE) *out_graph = sim_cuda_graph_new(&stream->nodes);
-    sim_cuda_nodes_free(&stream->nodes);
-    if (capture == CAPTURE_INVALIDATED) return SIM_CUDA_STREAM_CAPTURE_INVALIDATED;
-    return *out_graph ? SIM_CUDA_SUCCESS : SIM_CUDA_OUT_OF_MEMORY;
-}
-
-kiln__cu_result cuStreamIsCapturing(kiln__cu_stream handle, kiln__cu_enum *out_status) {
-    SIM_CUDA_ENTER_CONTEXT(context);
-    SIM_CUDA_RULE(out_status, SIM_CUDA_INVALID_VALUE, "cuStreamIsCapturing: the result is NULL");
-    sim_stream *stream = sim_cuda_stream(__func__, context, handle);
-    if (!stream) return SIM_CUDA_INVALID_HANDLE;
-    if (sim_cuda_is_legacy(stream) && blocking_capture(context)) return SIM_CUDA_STREAM_CAPTURE_IMPLICIT;
-    *out_status = stream->capture;
-    return SIM_CUDA_SUCCESS;
-}
-
 /* ---- Streams ---- */
 
 kiln__cu_result cuStreamCreate(kiln__cu_stream *out_stream, unsigned int flags) {
     SIM_CUDA_ENTER_CONTEXT(context);
     SIM_CUDA_RULE(out_stream && flags <= KILN__CU_STREAM_NON_BLOCKING, SIM_CUDA_INVALID_VALUE,
                   "cuStreamCreate: flags is %u, or the result is NULL", flags);
-    *out_stream = stream_new("stream", context, flags, 0);
+    *out_stream = sim_cuda_stream_new("stream", context, flags);
     return *out_stream ? SIM_CUDA_SUCCESS : SIM_CUDA_OUT_OF_MEMORY;
 }
 
@@ -189,7 +88,7 @@ kiln__cu_result cuStreamDestroy_v2(kiln__cu_stream handle) {
     sim_stream *stream = sim_cuda_stream(__func__, context, handle);
     if (!stream) return SIM_CUDA_INVALID_HANDLE;
     sim_cuda_finish(stream);
-    stream_delete("stream", stream);
+    sim_cuda_stream_delete("stream", stream);
     return SIM_CUDA_SUCCESS;
 }
 
@@ -201,8 +100,23 @@ kiln__cu_result cuStreamSynchronize(kiln__cu_stream handle) {
     kiln__cu_result result = sim_cuda_stream_use(stream);
     if (result) return result;
     if (!stream->capture) return sim_cuda_finish(stream);
-    stream->capture = CAPTURE_INVALIDATED;
+    stream->capture->invalidated = true;
     return SIM_CUDA_STREAM_CAPTURE_UNSUPPORTED;
+}
+
+kiln__cu_result cuStreamQuery(kiln__cu_stream handle) {
+    SIM_CUDA_ENTER_CONTEXT(context);
+    sim_stream *stream = sim_cuda_stream(__func__, context, handle);
+    if (!stream) return SIM_CUDA_INVALID_HANDLE;
+    kiln__cu_result result = sim_cuda_stream_use(stream);
+    if (result) return result;
+    if (stream->capture) {
+        stream->capture->invalidated = true;
+        return SIM_CUDA_STREAM_CAPTURE_UNSUPPORTED;
+    }
+    sim_cuda_pass();
+    if (context->fault) return (kiln__cu_result)context->fault;
+    return stream->work.first ? SIM_CUDA_NOT_READY : SIM_CUDA_SUCCESS;
 }
 
 kiln__cu_result cuStreamWaitEvent(kiln__cu_stream handle, kiln__cu_event event, unsigned int flags) {
@@ -214,13 +128,8 @@ kiln__cu_result cuStreamWaitEvent(kiln__cu_stream handle, kiln__cu_event event, 
     if (!stream) return SIM_CUDA_INVALID_HANDLE;
     kiln__cu_result result = sim_cuda_stream_use(stream);
     if (result || !event->mark) return result;
-    const sim_stream *captured = event->captured;
-    if (captured && !captured->capture) return SIM_CUDA_CAPTURED_EVENT;
-    if (captured && captured == stream) return SIM_CUDA_SUCCESS; /* the stream's own order */
-    SIM_CUDA_RULE(!captured, SIM_CUDA_STREAM_CAPTURE_UNSUPPORTED,
-                  "cuStreamWaitEvent: forks a capture to a second stream, which is not presented");
-    if (stream->capture) return SIM_CUDA_STREAM_CAPTURE_ISOLATION; /* on the world outside */
-    return sim_cuda_submit(stream, &(sim_node){.mark = event->mark, .waits = true});
+    if (event->captured || stream->capture) result = sim_cuda_capture_wait(stream, event);
+    return result ? result : sim_cuda_submit(stream, &(sim_node){.mark = event->mark, .waits = true});
 }
 
 /* ---- Events ---- */
@@ -237,6 +146,7 @@ kiln__cu_result cuEventCreate(kiln__cu_event *out_event, unsigned int flags) {
 
 static void event_delete(sim_event *event) {
     sim_cuda_mark_release(event->mark);
+    sim_cuda_capture_release(event->captured);
     sim_object_delete("event", event);
 }
 
@@ -263,8 +173,10 @@ kiln__cu_result cuEventRecord(kiln__cu_event event, kiln__cu_stream handle) {
     if (!mark) return SIM_CUDA_OUT_OF_MEMORY;
     sim_cuda_mark_release(event->mark);
     event->mark = mark;
-    event->captured = stream->capture == CAPTURE_ACTIVE ? stream : NULL;
-    return event->captured ? SIM_CUDA_SUCCESS : sim_cuda_submit(stream, &(sim_node){.mark = mark});
+    sim_cuda_capture_release(event->captured);
+    event->captured = stream->capture;
+    if (event->captured) event->captured->references++;
+    return sim_cuda_submit(stream, &(sim_node){.mark = mark});
 }
 
 kiln__cu_result cuEventSynchronize(kiln__cu_event event) {
@@ -273,6 +185,16 @@ kiln__cu_result cuEventSynchronize(kiln__cu_event event) {
                   (void *)event);
     if (event->captured) return SIM_CUDA_CAPTURED_EVENT;
     return event->mark ? sim_cuda_reach(context, event->mark) : SIM_CUDA_SUCCESS;
+}
+
+kiln__cu_result cuEventQuery(kiln__cu_event event) {
+    SIM_CUDA_ENTER_CONTEXT(context);
+    SIM_CUDA_RULE(sim_object_live("event", event), SIM_CUDA_INVALID_HANDLE, "cuEventQuery: %p is no event",
+                  (void *)event);
+    if (event->captured) return SIM_CUDA_CAPTURED_EVENT;
+    sim_cuda_pass();
+    if (context->fault) return (kiln__cu_result)context->fault;
+    return event->mark && !event->mark->reached ? SIM_CUDA_NOT_READY : SIM_CUDA_SUCCESS;
 }
 
 /* Recorded events lie half a millisecond apart. */
@@ -288,10 +210,10 @@ kiln__cu_result cuEventElapsedTime(float *out_milliseconds, kiln__cu_event start
 }
 
 void sim_cuda_streams_sweep(const sim_context *context) {
-    static const char *const kinds[] = {"stream", legacy_kind, thread_kind};
+    static const char *const kinds[] = {"stream", legacy_kind, thread_kind, SIM_CUDA_LANE};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         for (sim_stream *stream; (stream = sim_object_find(kinds[i], of_context, context));)
-            stream_delete(kinds[i], stream);
+            sim_cuda_stream_delete(kinds[i], stream);
     for (sim_event *event; (event = sim_object_find("event", event_of_context, context));)
         event_delete(event);
 }

@@ -85,7 +85,10 @@ void sim_cuda_stream_remove(sim_stream *stream) {
         link = &(*link)->next;
     if (*link) *link = stream->next;
     sim_cuda_nodes_free(&stream->work);
-    sim_cuda_nodes_free(&stream->nodes);
+}
+
+sim_stream *sim_cuda_streams(void) {
+    return streams;
 }
 
 static bool is_blocking(const sim_stream *stream) {
@@ -170,20 +173,24 @@ kiln__cu_result sim_cuda_finish_all(const sim_context *context) {
     return (kiln__cu_result)context->fault;
 }
 
+void sim_cuda_pass(void) {
+    while (chance() % 2 && step())
+        ;
+}
+
 /* ---- Enqueueing ---- */
 
 kiln__cu_result sim_cuda_submit(sim_stream *stream, const sim_node *node) {
     sim_node *added = node_copy(node);
     if (!added) return SIM_CUDA_OUT_OF_MEMORY;
-    sim_nodes *nodes = stream->capture ? &stream->nodes : &stream->work;
+    sim_nodes *nodes = stream->capture ? &stream->capture->nodes : &stream->work;
     added->ticket = stream->capture ? 0 : ++tickets;
+    added->lane = stream->capture ? stream->lane : 0;
     if (nodes->last)
         nodes->last->next = added;
     else
         nodes->first = added;
     nodes->last = added;
-    /* The device is at work meanwhile, by chance so far or so far. */
-    while (!stream->capture && chance() % 2 && step())
-        ;
+    if (!stream->capture) sim_cuda_pass(); /* the device is at work meanwhile */
     return SIM_CUDA_SUCCESS;
 }
