@@ -1,0 +1,64 @@
+# `kiln images` against the manifests of embedded/: every linked image with its size, driver floor and registers.
+. tests/tap.sh
+kiln=$KILN_BUILD/kiln
+
+# A size as the program writes it, for awk.
+human='function human(size,    unit) {
+    for (unit = 1; size >= 1024; unit++) size /= 1024
+    return sprintf(unit > 1 ? "%.1f %s" : "%d %s", size, substr("B  KiBMiB", unit * 3 - 2, 3))
+}'
+
+# expected WORD...: the table's rows of the images whose manifest line has every word, cells apart by a bar, sorted
+expected() {
+    cat embedded/*/manifest | awk -v words="$*" "$human"'
+        function value(text, key) {
+            return match(" " text, "[ ,]" key "=[^ ,]*") ? substr(text, RSTART + length(key) + 1, RLENGTH - length(key) - 2) : ""
+        }
+        / role=linked / {
+            split(words, word, " ")
+            for (i in word) if (index(" " $0 " ", " " word[i] " ") == 0) next
+            registers = spills = 0
+            for (i = 1; i <= NF; i++) {
+                if ($i !~ /^kernel=/) continue
+                if (value($i, "registers") + 0 > registers) registers = value($i, "registers") + 0
+                spills += value($i, "spills")
+            }
+            operator = value($0, "file")
+            sub("_" value($0, "part") "[.].*", "", operator)
+            driver = value($0, "driver")
+            printf "%s|%s|%s|%s|%s|%s|", operator, value($0, "part"), value($0, "target"), value($0, "kind"),
+                human(value($0, "size")), driver == "" ? "-" : driver
+            print registers ? registers "|" spills : "-|-"
+        }' | sort
+}
+
+# listed ARGUMENT...: the same rows as the program prints them, without the CPU's
+listed() { "$kiln" images "$@" | sed -E '1d;$d;s/ +$//;s/ {2,}/|/g' | grep -v '|cpu|' | sort; }
+
+same() { # EXPECTED LISTED
+    [ -n "$1" ] && diff <(printf '%s\n' "$1") <(printf '%s\n' "$2")
+}
+
+# ends WORDS ARGUMENT...: the last line counts the images and their bytes
+ends() {
+    local last
+    last=$("$kiln" images "${@:2}" | tail -n 1)
+    echo "$last"
+    [ "$last" = "$1" ]
+}
+
+total() { # PATTERN COUNT
+    local sum
+    sum=$(cat embedded/*/manifest | grep ' role=linked ' | grep -E -- "$1" | sed -E 's/.* size=([0-9]+) .*/\1/' |
+        awk "$human"'{ sum += $1 } END { printf "%s", human(sum) }')
+    echo "$2 images, $sum"
+}
+
+check "every image of every operator" same "$(expected)" "$(listed)"
+check "the images of one operator" same "$(expected kind=ptx part=f16 | grep '^softmax|')" \
+    "$(listed softmax | grep '|f16|.*|ptx|')"
+check "the images of one target" same "$(expected target=sm_90)" "$(listed --target sm_90)"
+check "they are counted and added up" ends "$(total ' target=sm_90 ' "$(expected target=sm_90 | wc -l)")" --target sm_90
+check "the CPU's levels are listed, which are no bytes" ends "$("$kiln" images | grep -c ' x86-64-v3 ') images, 0 B" --target x86-64-v3
+refuse "a target that no operator has an image for is told by the exit code" "$kiln" images --target sm_121a
+finish
