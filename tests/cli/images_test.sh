@@ -4,8 +4,9 @@ kiln=$KILN_BUILD/kiln
 
 # A size as the program writes it, for awk.
 human='function human(size,    unit) {
+    size += 0
     for (unit = 1; size >= 1024; unit++) size /= 1024
-    return sprintf(unit > 1 ? "%.1f %s" : "%d %s", size, substr("B  KiBMiB", unit * 3 - 2, 3))
+    return sprintf(unit > 1 ? "%.1f %s" : "%d %s", size, unit > 2 ? "MiB" : unit > 1 ? "KiB" : "B")
 }'
 
 # expected WORD...: the table's rows of the images whose manifest line has every word, cells apart by a bar, sorted
