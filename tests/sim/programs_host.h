@@ -29,7 +29,6 @@ typedef struct programs_machine {
     /* Runs a launch to its end; fails the running test if it faults. */
     void (*launch)(size_t variant, const programs_launch *launched);
     int (*setup)(void **state), (*teardown)(void **state);
-    bool matrices; /* it has the program for matrix units, which is of CUDA alone */
 } programs_machine;
 
 /* Runs every program in every variant as cmocka tests; returns what main returns. */

@@ -83,5 +83,5 @@ static const char *name(size_t text) {
 }
 
 int main(void) {
-    return programs_test("ptx_programs", &(const programs_machine){TEXTS, name, launch, load_all, free_all, true});
+    return programs_test("ptx_programs", &(const programs_machine){TEXTS, name, launch, load_all, free_all});
 }

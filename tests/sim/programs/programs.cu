@@ -245,4 +245,79 @@ extern "C" __global__ void multiply_matrices(const ushort *a, const ushort *b, f
     wmma::store_matrix_sync(out, sum, n, wmma::mem_row_major);
 #endif
 }
+#else
+typedef _Float16 half;
+typedef half half_pair __attribute__((ext_vector_type(2)));
+typedef half halves __attribute__((ext_vector_type(4)));
+typedef half eight_halves __attribute__((ext_vector_type(8)));
+typedef half sixteen_halves __attribute__((ext_vector_type(16)));
+typedef float four_floats __attribute__((ext_vector_type(4)));
+typedef float eight_floats __attribute__((ext_vector_type(8)));
+
+// The same of 16 rows and 16 columns of c, by a wave of 64 or 32 lanes; a lane has PER_LANE elements of it, of which i is
+// in row ROW(i) and in the column of its number modulo 16.
+#if defined(__GFX9__)
+#define PER_LANE 4
+#define ROW(i)   (lane / 16 * 4 + (i))
+#elif defined(__GFX12__)
+#define PER_LANE 8
+#define ROW(i)   (lane / 16 * 8 + (i))
+#else
+#define PER_LANE 8
+#define ROW(i)   ((i) * 2 + lane / 16)
+#endif
+
+__device__ inline void multiply_tile(const half (*left)[16], const half (*right)[32], uint lane, float *sum) {
+    uint place = lane % 16;
+#if defined(__GFX9__)
+    halves x, y;
+    four_floats *all = (four_floats *)sum;
+    for (uint i = 0; i < 4; i++) x[i] = left[place][lane / 16 * 4 + i], y[i] = right[lane / 16 * 4 + i][place];
+    *all = __builtin_amdgcn_mfma_f32_16x16x16f16(x, y, *all, 0, 0, 0);
+#elif defined(__GFX11__)
+    sixteen_halves x, y;
+    eight_floats *all = (eight_floats *)sum;
+    for (uint i = 0; i < 16; i++) x[i] = left[place][i], y[i] = right[i][place];
+    *all = __builtin_amdgcn_wmma_f32_16x16x16_f16_w32(x, y, *all);
+#elif defined(__GFX12__)
+    eight_halves x, y;
+    eight_floats *all = (eight_floats *)sum;
+    for (uint i = 0; i < 8; i++) x[i] = left[place][lane / 16 * 8 + i], y[i] = right[lane / 16 * 8 + i][place];
+    *all = __builtin_amdgcn_wmma_f32_16x16x16_f16_w32_gfx12(x, y, *all);
+#else
+    for (uint k = 0; k < 16; k += 2) {
+        half_pair y = {right[k][place], right[k + 1][place]};
+        for (uint i = 0; i < 8; i++) {
+            half_pair x = {left[ROW(i)][k], left[ROW(i)][k + 1]};
+            sum[i] = __builtin_amdgcn_fdot2(x, y, sum[i], false);
+        }
+    }
+#endif
+}
+
+extern "C" __global__ void multiply_matrices(const half *a, const half *b, float *c, uint n) {
+    __shared__ half left[32][16], right[16][32];
+    enum { LANES = 64 * 4 / PER_LANE, TILES = LANES / 32 };
+    uint lane = THREAD % LANES, first = THREAD / LANES * TILES;
+    __attribute__((aligned(32))) float sum[TILES][PER_LANE];
+    for (uint tile = 0; tile < TILES; tile++)
+        for (uint i = 0; i < PER_LANE; i++) sum[tile][i] = 0.0f;
+    for (uint at = 0; at < n; at += 16) {
+        for (uint i = THREAD; i < 512; i += THREADS) {
+            left[i / 16][i % 16] = a[(BLOCK_Y * 32 + i / 16) * n + at + i % 16];
+            right[i / 32][i % 32] = b[(at + i / 32) * n + BLOCK * 32 + i % 32];
+        }
+        __syncthreads();
+        for (uint tile = 0; tile < TILES; tile++) {
+            uint number = first + tile;
+            multiply_tile(&left[number / 2 * 16], (const half (*)[32])&right[0][number % 2 * 16], lane, sum[tile]);
+        }
+        __syncthreads();
+    }
+    for (uint tile = 0; tile < TILES; tile++) {
+        uint number = first + tile;
+        float *out = c + (BLOCK_Y * 32 + number / 2 * 16) * n + BLOCK * 32 + number % 2 * 16;
+        for (uint i = 0; i < PER_LANE; i++) out[ROW(i) * n + lane % 16] = sum[tile][i];
+    }
+}
 #endif
