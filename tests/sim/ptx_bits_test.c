@@ -222,6 +222,24 @@ static uint64_t expect_bmsk(const row_values *x) {
     return result;
 }
 
+/* The places of ones in the order in which they are met. */
+static uint64_t expect_nth(const row_values *x) {
+    int64_t places[33], count = 0, base = (int64_t)x->raw[1], offset = (int32_t)x->raw[2];
+    if (base > 31) return 0xffffffff;
+    int64_t step = offset < 0 ? -1 : 1, nth = offset < 0 ? -offset : offset;
+    for (int64_t at = base; at >= 0 && at < 32; at += step)
+        if (x->raw[0] >> at & 1) places[count++] = at;
+    if (offset == 0) return count && places[0] == base ? (uint64_t)base : 0xffffffff;
+    return nth <= count ? (uint64_t)places[nth - 1] : 0xffffffff;
+}
+
+static uint64_t expect_nth_near(const row_values *x) {
+    row_values near = *x;
+    near.raw[1] &= 31;
+    near.raw[2] = (uint64_t)(int64_t)((int32_t)(x->raw[2] & 15) - 8);
+    return expect_nth(&near);
+}
+
 static void counts_and_fields(void **state) {
     (void)state;
     static const ptx_row rows[] = {
@@ -236,6 +254,14 @@ static void counts_and_fields(void **state) {
         {"szext.clamp.$ %d, %a, %b;", "u32 s32", SAME, 2, {0}, expect_szext, CLAMP},
         {"bmsk.wrap.$ %d, %a, %b;", "b32", SAME, 2, {0}, expect_bmsk, WRAP},
         {"bmsk.clamp.$ %d, %a, %b;", "b32", SAME, 2, {0}, expect_bmsk, CLAMP},
+        {"fns.$ %d, %a, %b, %c;", "b32", SAME, 3, {0}, expect_nth, 0},
+        {"and.$ %t0, %b, 31;\nand.$ %t1, %c, 15;\nsub.s32 %t1, %t1, 8;\nfns.$ %d, %a, %t0, %t1;",
+         "b32",
+         SAME,
+         3,
+         {0},
+         expect_nth_near,
+         0},
     };
     ptx_rows_check(rows, COUNT(rows), &seed);
 }

@@ -1,4 +1,4 @@
-/* Counting bits, and fields of bits: popc, clz, brev, bfind, bfe, bfi, szext, bmsk. */
+/* Counting bits, and fields of bits: popc, clz, brev, bfind, bfe, bfi, szext, bmsk, fns. */
 #include "tests/sim/ptx/ptx_decode.h"
 #include "tests/sim/ptx/ptx_lanes.h"
 #include <string.h>
@@ -143,6 +143,19 @@ PTX_BINARY(run_szext_u32, uint32_t, extend(a, b, op->mode, false))
 PTX_BINARY(run_szext_s32, uint32_t, extend(a, b, op->mode, true))
 PTX_BINARY(run_bmsk, uint32_t, ones(a, b, op->mode))
 
+/* ---- fns: the place of the offset-th one of a mask, upwards from a base or, if negative, downwards ---- */
+
+static uint32_t find_one(uint32_t ones_of, uint32_t base, int32_t offset) {
+    if (base > 31) return 0xffffffffu;
+    if (offset == 0) return ones_of >> base & 1 ? base : 0xffffffffu;
+    uint32_t left = offset < 0 ? 0 - (uint32_t)offset : (uint32_t)offset;
+    for (uint32_t at = base; at<32; offset> 0 ? at++ : at--)
+        if (ones_of >> at & 1 && --left == 0) return at;
+    return 0xffffffffu;
+}
+
+PTX_TERNARY(run_fns, uint32_t, find_one(a, b, (int32_t)c))
+
 void ptx_decode_field(ptx_decoder *decoder) {
     static const int modes[] = {PTX_M_WRAP, PTX_M_CLAMP};
     static const struct {
@@ -156,7 +169,7 @@ void ptx_decode_field(ptx_decoder *decoder) {
         {"bfe", PTX_s32, 1, 2, false, run_bfe_s32},    {"bfe", PTX_s64, 1, 2, false, run_bfe_s64},
         {"bfi", PTX_b32, 2, 2, false, run_bfi_32},     {"bfi", PTX_b64, 2, 2, false, run_bfi_64},
         {"szext", PTX_u32, 1, 1, true, run_szext_u32}, {"szext", PTX_s32, 1, 1, true, run_szext_s32},
-        {"bmsk", PTX_b32, 0, 2, true, run_bmsk},
+        {"bmsk", PTX_b32, 0, 2, true, run_bmsk},       {"fns", PTX_b32, 3, 0, false, run_fns},
     };
     const ptx_operand *operands = decoder->statement->operands;
     ptx_op *op = decoder->op;

@@ -109,7 +109,7 @@ void ptx_decode_barrier(ptx_decoder *decoder) {
     ptx_op *op = decoder->op;
     const ptx_statement *statement = decoder->statement;
     const ptx_operand *operands = statement->operands;
-    ptx_take(decoder, PTX_M_CTA);
+    if (ptx_take(decoder, PTX_M_CTA)) ptx_need(decoder, 0, 78);
     ptx_take(decoder, PTX_M_ALIGNED);
     if (ptx_take(decoder, PTX_M_WARP)) {
         ptx_take(decoder, PTX_M_SYNC);
@@ -131,6 +131,7 @@ void ptx_decode_barrier(ptx_decoder *decoder) {
         if (reduction < 0) ptx_refuse(decoder, "it has no reduction");
         ptx_expect_types(decoder, 1);
         ptx_expect_operands(decoder, 3, 4);
+        if (ptx_type_at(decoder, 0) != (reduction == 0 ? PTX_u32 : PTX_pred)) ptx_refuse(decoder, "another type");
         op->mode = (uint32_t)reduction + 1;
         op->d[0] = ptx_result(decoder, &operands[0], ptx_type_at(decoder, 0));
         op->s[2] = ptx_predicate(decoder, &operands[count - 1], &op->negated[2]);
@@ -141,6 +142,10 @@ void ptx_decode_barrier(ptx_decoder *decoder) {
         op->mode = kind == 1 ? 4 : 0;
         if (kind == 1 && count != 2) ptx_refuse(decoder, "it needs a number of threads");
     }
+    if (operands[first].kind == PTX_OPERAND_INTEGER && (uint64_t)operands[first].value >= PTX_BARRIERS)
+        ptx_refuse(decoder, "there are barriers 0 to %d", PTX_BARRIERS - 1);
+    if (count > first + 1 && operands[first + 1].kind == PTX_OPERAND_INTEGER && operands[first + 1].value % PTX_WARP)
+        ptx_refuse(decoder, "its threads must be whole warps");
     op->s[0] = ptx_source(decoder, &operands[first], PTX_u32);
     if (count > first + 1) op->s[1] = ptx_source(decoder, &operands[first + 1], PTX_u32);
 }

@@ -1,5 +1,5 @@
-/* Instructions that exchange values within a warp: shfl, vote, match, redux, activemask. All but the last have .sync:
- * the executor gathers the lanes that the member mask names before it runs them. */
+/* Instructions that exchange values within a warp: shfl, vote, match, redux, elect, activemask. All but the last have
+ * .sync: the executor gathers the lanes that the member mask names before it runs them. */
 #include "tests/sim/ptx/ptx_decode.h"
 #include "tests/sim/ptx/ptx_lanes.h"
 #include <string.h>
@@ -54,6 +54,7 @@ static void decode_shuffle(ptx_decoder *decoder) {
     int mode = ptx_take_one(decoder, modes, 4);
     if (mode < 0) ptx_refuse(decoder, "it has no mode");
     ptx_expect_types(decoder, 1);
+    if (ptx_type_at(decoder, 0) != PTX_b32) ptx_refuse(decoder, "its type must be b32");
     ptx_expect_operands(decoder, 5, 5);
     op->mode = (uint32_t)mode;
     op->run = run_shuffle;
@@ -132,6 +133,7 @@ static void decode_match(ptx_decoder *decoder) {
     if (op->type != PTX_b32 && op->type != PTX_b64) ptx_refuse(decoder, "its type must be b32 or b64");
     op->mode = (uint32_t)mode;
     op->run = run_match;
+    if (mode == 0 && operands[0].paired) ptx_refuse(decoder, "it has no second result");
     ptx_operand result = operands[0];
     result.paired = false;
     op->d[0] = ptx_result(decoder, &result, PTX_b32);
@@ -176,23 +178,92 @@ static void run_redux(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
     PTX_LANES(d[l] = result);
 }
 
+/* Orders numbers as their values are, -0 before +0. */
+static int64_t order_of(uint32_t bits) {
+    return bits >> 31 ? -(int64_t)(bits & 0x7fffffffu) - 1 : (int64_t)bits;
+}
+
+static bool is_nan(uint32_t bits) {
+    return (bits & 0x7fffffffu) > 0x7f800000u;
+}
+
+/* min and max of f32: a NaN counts with .NaN only, or if there is nothing else. */
+static void run_redux_f32(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
+    const uint32_t *source = PTX_ARRAY(uint32_t, op->s[1]);
+    uint32_t result = 0x7fffffffu, *d = PTX_ARRAY(uint32_t, op->d[0]);
+    bool any = false, nan = false;
+    for (uint32_t rest = mask; rest; rest &= rest - 1) {
+        uint32_t value = source[__builtin_ctz(rest)];
+        if (op->count) value &= 0x7fffffffu; /* .abs */
+        nan |= is_nan(value);
+        if (is_nan(value)) continue;
+        bool better = (order_of(value) > order_of(result)) == (op->mode == REDUX_MAX);
+        if (!any || better) result = value;
+        any = true;
+    }
+    if (nan && op->flags & PTX_F_NAN) result = 0x7fffffffu;
+    PTX_LANES(d[l] = result);
+}
+
+/* redux.sync.{min,max}{.abs}{.NaN}.f32: of sm_100a, sm_103a and their families. */
+static void decode_redux_f32(ptx_decoder *decoder) {
+    ptx_op *op = decoder->op;
+    const char *target = decoder->program->module->target;
+    ptx_need(decoder, 100, 86);
+    if (strncmp(target, "sm_10", 5) != 0 || target[strlen(target) - 1] < 'a')
+        ptx_refuse(decoder, "needs a target like sm_100a");
+    if (op->mode != REDUX_MIN && op->mode != REDUX_MAX) ptx_refuse(decoder, "f32 has .min and .max only");
+    op->count = ptx_take(decoder, PTX_M_ABS);
+    if (ptx_take(decoder, PTX_M_NAN)) op->flags |= PTX_F_NAN;
+    op->run = run_redux_f32;
+}
+
 static void decode_redux(ptx_decoder *decoder) {
     static const int modes[] = {PTX_M_ADD, PTX_M_MIN, PTX_M_MAX, PTX_M_AND, PTX_M_OR, PTX_M_XOR};
     ptx_op *op = decoder->op;
     const ptx_operand *operands = decoder->statement->operands;
     int mode = ptx_take_one(decoder, modes, 6);
     if (mode < 0) ptx_refuse(decoder, "it has no operation");
-    if (decoder->program->capability < 80) ptx_refuse(decoder, "needs sm_80");
+    ptx_need(decoder, 80, 70);
     ptx_expect_types(decoder, 1);
     ptx_expect_operands(decoder, 3, 3);
     op->type = ptx_type_at(decoder, 0);
-    if (op->type != PTX_u32 && op->type != PTX_s32 && (op->type != PTX_b32 || mode < REDUX_AND))
-        ptx_refuse(decoder, "this type is not simulated");
     op->mode = (uint32_t)mode;
     op->run = run_redux;
+    bool arithmetic = mode < REDUX_AND && (op->type == PTX_u32 || op->type == PTX_s32);
+    if (op->type == PTX_f32)
+        decode_redux_f32(decoder);
+    else if (!arithmetic && (mode < REDUX_AND || op->type != PTX_b32))
+        ptx_refuse(decoder, "it has no type %s", ptx_type_name(op->type));
     op->d[0] = ptx_result(decoder, &operands[0], op->type);
     op->s[1] = ptx_source(decoder, &operands[1], op->type);
     op->s[0] = ptx_source(decoder, &operands[2], PTX_b32);
+}
+
+/* ---- elect.sync d|p, members: the seed picks the one ---- */
+
+static void run_elect(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
+    uint32_t skip = (uint32_t)(ptx_random(&warp->block->random) % (uint32_t)__builtin_popcount(mask)), left = mask;
+    while (skip--)
+        left &= left - 1;
+    uint32_t *d = PTX_ARRAY(uint32_t, op->d[0]), elected = (uint32_t)__builtin_ctz(left);
+    PTX_LANES(d[l] = elected);
+    PTX_MASK(op->d[1]) = (PTX_MASK(op->d[1]) & ~mask) | 1u << elected;
+}
+
+static void decode_elect(ptx_decoder *decoder) {
+    ptx_op *op = decoder->op;
+    const ptx_operand *operands = decoder->statement->operands;
+    ptx_need(decoder, 90, 80);
+    ptx_expect_types(decoder, 0);
+    ptx_expect_operands(decoder, 2, 2);
+    if (!operands[0].paired) ptx_refuse(decoder, "it has two results");
+    ptx_operand result = operands[0];
+    result.paired = false;
+    op->run = run_elect;
+    op->d[0] = ptx_result(decoder, &result, PTX_b32);
+    op->d[1] = ptx_result(decoder, &operands[0].elements[0], PTX_pred);
+    op->s[0] = ptx_source(decoder, &operands[1], PTX_b32);
 }
 
 static void run_activemask(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
@@ -204,6 +275,7 @@ void ptx_decode_warp(ptx_decoder *decoder) {
     const char *opcode = decoder->statement->opcode;
     if (strcmp(opcode, "activemask") == 0) {
         ptx_expect_types(decoder, 1);
+        if (ptx_type_at(decoder, 0) != PTX_b32) ptx_refuse(decoder, "its type must be b32");
         ptx_expect_operands(decoder, 1, 1);
         decoder->op->run = run_activemask;
         decoder->op->d[0] = ptx_result(decoder, &decoder->statement->operands[0], PTX_b32);
@@ -215,4 +287,5 @@ void ptx_decode_warp(ptx_decoder *decoder) {
     if (strcmp(opcode, "vote") == 0) decode_vote(decoder);
     if (strcmp(opcode, "match") == 0) decode_match(decoder);
     if (strcmp(opcode, "redux") == 0) decode_redux(decoder);
+    if (strcmp(opcode, "elect") == 0) decode_elect(decoder);
 }
