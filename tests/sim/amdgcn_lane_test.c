@@ -66,6 +66,18 @@ static void test_readlane_and_writelane(void **state) {
     expect_nothing_else("v_writelane_b32");
 }
 
+static void test_swap(void **state) {
+    (void)state;
+    run("gfx942", true, "v_swap_b32 v1, v255", 0x0123456789abcdef);
+    for (int l = 0; l < AMD_LANES; l++) {
+        uint32_t held = before.v[1][l];
+        if (!(0x0123456789abcdef >> l & 1)) continue;
+        before.v[1][l] = before.v[255][l];
+        before.v[255][l] = held;
+    }
+    expect_nothing_else("v_swap_b32");
+}
+
 static void test_nop(void **state) {
     (void)state;
     run("gfx942", true, "v_nop", ~0ull);
@@ -111,7 +123,8 @@ static void test_dual_instructions(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_readfirstlane), cmocka_unit_test(test_readlane_and_writelane), cmocka_unit_test(test_nop),
+        cmocka_unit_test(test_readfirstlane), cmocka_unit_test(test_readlane_and_writelane),
+        cmocka_unit_test(test_swap),          cmocka_unit_test(test_nop),
         cmocka_unit_test(test_pk_mov),        cmocka_unit_test(test_dual_instructions),
     };
     if (!amdgcn_harness_ready()) return 0;

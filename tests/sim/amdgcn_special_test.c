@@ -134,6 +134,41 @@ static void test_approximations(void **state) {
         approximation_run(&approximations[i], processors[i % PROCESSORS]);
 }
 
+static const approximation scalar_approximations[] = {
+    {"v_s_rcp_f32", F32, reciprocal, 1, 0},
+    {"v_s_rsq_f32", F32, reciprocal_root, 1, 0},
+    {"v_s_sqrt_f32", F32, sqrtl, 1, 0},
+    {"v_s_exp_f32", F32, exp2l, 1, 0},
+    {"v_s_log_f32", F32, log2l, 1, 0},
+    {"v_s_rcp_f16", F16, reciprocal, 0.51, 0},
+    {"v_s_rsq_f16", F16, reciprocal_root, 0.51, 0},
+    {"v_s_sqrt_f16", F16, sqrtl, 0.51, 0},
+    {"v_s_exp_f16", F16, exp2l, 0.51, 0},
+    {"v_s_log_f16", F16, log2l, 0.51, 0},
+};
+
+/* gfx12's of scalar registers, with signs; an f16 stands alone in its register. */
+static void test_scalar_approximations(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof scalar_approximations / sizeof *scalar_approximations; i++) {
+        const approximation *row = &scalar_approximations[i];
+        const ref_format *f = row->format;
+        char text[80];
+        snprintf(text, sizeof text, "%s s9, %s", row->mnemonic, i % 2 ? "s4" : "-|s4|");
+        amd_program *program = amdgcn_load("gfx1201", i % 3, text);
+        amdgcn_registers_fill(&before, program, &random_state);
+        before.s[AMD_EXEC] = 0;
+        for (int round = 0; round < 200; round++) {
+            uint64_t a = draw_value((variant_type){'f', f == F16 ? 16 : 32}, &random_state);
+            before.s[4] = (uint32_t)a;
+            run(program, 5);
+            a &= 2 * ref_sign(f) - 1;
+            approximation_check(row, i % 2 ? a : a | ref_sign(f), registers.s[9]);
+        }
+        amd_program_free(program);
+    }
+}
+
 /* Another seed gives other results, else nothing was perturbed. */
 static void test_seed_perturbs(void **state) {
     (void)state;
@@ -384,13 +419,10 @@ static void test_narrowing_with_noise(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_approximations),
-        cmocka_unit_test(test_seed_perturbs),
-        cmocka_unit_test(test_division),
-        cmocka_unit_test(test_widening_of_8_bits),
-        cmocka_unit_test(test_widening_of_pairs),
-        cmocka_unit_test(test_narrowing_to_8_bits),
-        cmocka_unit_test(test_narrowing_with_noise),
+        cmocka_unit_test(test_approximations),      cmocka_unit_test(test_scalar_approximations),
+        cmocka_unit_test(test_seed_perturbs),       cmocka_unit_test(test_division),
+        cmocka_unit_test(test_widening_of_8_bits),  cmocka_unit_test(test_widening_of_pairs),
+        cmocka_unit_test(test_narrowing_to_8_bits), cmocka_unit_test(test_narrowing_with_noise),
     };
     if (!amdgcn_harness_ready()) return 0;
     random_state = harness_seed();

@@ -135,6 +135,41 @@ static void test_rows_on_every_processor(void **state) {
     free(row_run);
 }
 
+/* Of an instruction with one operand of 16 bits, all values; false if the processor does not have it. */
+static bool exhaust(const amdgcn_row *row, const machine *m) {
+    static const uint32_t settings[] = {0x3f0, 0x300, 0x1fc};
+    variant v;
+    uint32_t entry;
+    assert_true(variant_make(&v, row, VARIANT_E64, m->processor, m->wave64, &random_state));
+    const char *const lines[] = {v.text};
+    if (v.sources != 1 || v.type[1].bits != 16) return true;
+    amd_program *program = amdgcn_load_each(m->processor, m->wave64, lines, 1, &entry);
+    amdgcn_registers_fill(&before, program, &random_state);
+    uint32_t lanes = m->wave64 ? 64 : 32;
+    for (uint32_t first = 0; first < 3 * 65536 && entry != AMD_NO_OP; first += lanes) {
+        for (uint32_t l = 0; l < lanes; l++)
+            before.v[SOURCE][l] = (before.v[SOURCE][l] & 0xffff0000) | ((first + l) & 0xffff);
+        before.mode = settings[first >> 16];
+        registers = expected = before;
+        variant_expect(&v, program, &expected);
+        amdgcn_run(program, NULL, &registers);
+        if (memcmp(&registers, &expected, sizeof expected) != 0) difference_report(&v, m->processor);
+    }
+    amd_program_free(program);
+    return entry != AMD_NO_OP;
+}
+
+static void test_all_operands_of_16_bits(void **state) {
+    (void)state;
+    for (size_t i = 0; i < amdgcn_row_count; i++) {
+        bool run = false;
+        for (int m = 0; m < MACHINES && !run; m++)
+            run = exhaust(&amdgcn_rows[i], &machines[m]);
+        assert_true(run);
+    }
+    assert_int_equal(failures, 0);
+}
+
 /* Of the tables. */
 static const char *const mnemonics[] = {
 #define AMD_OPCODE_VECTOR(mnemonic, handler, type, mode) #mnemonic,
@@ -143,21 +178,14 @@ static const char *const mnemonics[] = {
 };
 /* Those have tests of their own. */
 static const char *const elsewhere[] = {
-    "v_pk_mov_b32",       "v_cvt_f32_fp8",       "v_cvt_f32_bf8",     "v_cvt_pk_f32_fp8", "v_cvt_pk_f32_bf8",
+    "v_accvgpr_read_b32", "v_accvgpr_write_b32", "v_accvgpr_mov_b32", "v_pk_mov_b32",
+    "v_cvt_f32_fp8",      "v_cvt_f32_bf8",       "v_cvt_pk_f32_fp8",  "v_cvt_pk_f32_bf8",
     "v_cvt_pk_fp8_f32",   "v_cvt_pk_bf8_f32",    "v_cvt_sr_fp8_f32",  "v_cvt_sr_bf8_f32",
-#define AMD_APPROXIMATE(mnemonic, type, function, kind, bound) #mnemonic,
-#define AMD_ALU(name, d, a, b, c, value)
-#define AMD_ALU_ZEROES(name, d, a, b, c, value)
-#define AMD_ALU_IN(name, d, a, b, c, value)
-#define AMD_ALU_OUT(name, d, a, b, c, value, mark)
-#include "tests/sim/amdgcn/amd_vector_special.def"
+#define AMD_APPROXIMATE(mnemonic, type, function, unit, bound)        #mnemonic,
+#define AMD_APPROXIMATE_SCALAR(mnemonic, type, function, unit, bound) #mnemonic,
+#include "tests/sim/amdgcn/amd_approximations.def"
 #undef AMD_APPROXIMATE
-#undef AMD_ALU
-#undef AMD_ALU_ZEROES
-#undef AMD_ALU_IN
-#undef AMD_ALU_OUT
-
-    "v_accvgpr_read_b32", "v_accvgpr_write_b32", "v_accvgpr_mov_b32",
+#undef AMD_APPROXIMATE_SCALAR
 #define AMD_LANE(mnemonic) #mnemonic,
 #include "tests/sim/amdgcn/amd_vector_lane.def"
 #undef AMD_LANE
@@ -181,6 +209,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_instruction_has_a_row),
         cmocka_unit_test(test_rows_on_every_processor),
+        cmocka_unit_test(test_all_operands_of_16_bits),
     };
     if (!amdgcn_harness_ready()) return 0;
     random_state = harness_seed();

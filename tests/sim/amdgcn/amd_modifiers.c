@@ -29,10 +29,13 @@ static const alu_row alu_rows[] = {
 #define AMD_PACKED_32(name, a, b, c, value, plain)       ROW(name, p32, a, b, c, value, false, false, false)
 #define AMD_PACKED_16(name, type, third, element, value) ROW(name, type, type, type, third, value, false, false, false)
 #define AMD_PACKED_16_ACC(name, type, element, value)    ROW(name, type, type, type, type, value, false, true, false)
-#define AMD_APPROXIMATE(name, type, function, kind, bound) \
+#define AMD_APPROXIMATE(name, type, function, unit, bound) \
+    ROW(name, type, type, none, none, function, false, false, false)
+#define AMD_APPROXIMATE_SCALAR(name, type, function, unit, bound) \
     ROW(name, type, type, none, none, function, false, false, false)
 #define AMD_COMPARE(name, a, b, holds)      ROW(name, none, a, b, none, holds, false, false, false)
 #define AMD_COMPARE_EXEC(name, a, b, holds) ROW(name, none, a, b, none, holds, false, false, false)
+#include "tests/sim/amdgcn/amd_approximations.def"
 #include "tests/sim/amdgcn/amd_vector_compare.def"
 #include "tests/sim/amdgcn/amd_vector_convert.def"
 #include "tests/sim/amdgcn/amd_vector_float.def"

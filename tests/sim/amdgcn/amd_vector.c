@@ -151,6 +151,12 @@ static bool result_is_direct(const amd_alu *x) {
     return facts[type].log_bits == 5 && !modified && !x->op->dst_select && x->result->kind == AMD_OPERAND_VECTOR;
 }
 
+uint32_t amd_alu_mode(const amd_wave *wave) {
+    uint32_t major = wave->program->target->major, mode = wave->mode;
+    if (major >= 12) mode |= AMD_MODE_IEEE | AMD_MODE_DX10_CLAMP | AMD_MODE_NUMBERS;
+    return major >= 10 ? mode | AMD_MODE_FIRST_NAN : mode;
+}
+
 void amd_alu_begin(amd_alu *x, amd_wave *wave, const amd_op *op, const amd_alu_shape *shape) {
     const amd_operand *next = op->operand, *end = op->operand + op->operand_count;
     x->wave = wave;
@@ -158,10 +164,7 @@ void amd_alu_begin(amd_alu *x, amd_wave *wave, const amd_op *op, const amd_alu_s
     x->shape = shape;
     x->exec = amd_exec(wave);
     x->lanes = wave->lanes;
-    x->mode = wave->mode;
-    uint32_t major = wave->program->target->major;
-    if (major >= 12) x->mode |= AMD_MODE_IEEE | AMD_MODE_DX10_CLAMP | AMD_MODE_NUMBERS;
-    if (major >= 10) x->mode |= AMD_MODE_FIRST_NAN;
+    x->mode = amd_alu_mode(wave);
     x->clamp = op->clamp;
     x->mask_in = x->mask_out = 0;
     x->result = shape->result == AMD_ALU_none ? NULL : next++;

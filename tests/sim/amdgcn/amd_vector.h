@@ -65,6 +65,9 @@ typedef struct amd_alu {
     uint64_t sources[3][AMD_LANES], results[AMD_LANES];
 } amd_alu;
 
+/* What amd_alu has as mode. */
+uint32_t amd_alu_mode(const amd_wave *wave);
+
 /* Gathers the operands of op. */
 void amd_alu_begin(amd_alu *x, amd_wave *wave, const amd_op *op, const amd_alu_shape *shape);
 /* Applies the output modifiers and writes the results. */

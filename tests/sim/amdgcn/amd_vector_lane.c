@@ -89,6 +89,16 @@ void amd_run_v_permlane64_b32(amd_wave *wave, const amd_op *op) {
     }
 }
 
+/* Two registers change places. */
+void amd_run_v_swap_b32(amd_wave *wave, const amd_op *op) {
+    uint32_t *a = wave->v[op->operand[0].index], *b = wave->v[op->operand[1].index];
+    for (uint64_t rest = amd_exec(wave); rest; rest &= rest - 1) {
+        uint32_t l = (uint32_t)__builtin_ctzll(rest), held = a[l];
+        a[l] = b[l];
+        b[l] = held;
+    }
+}
+
 void amd_run_v_nop(amd_wave *wave, const amd_op *op) {
     (void)wave;
     (void)op;

@@ -46,16 +46,16 @@ static double last_place(amd_format format, double value) {
 }
 
 /* A number in [-1, 1) that the seed, the instruction and the operand decide. */
-static double deviation(const amd_alu *x, function f, uint64_t a) {
-    uint64_t state = x->wave->group->launch->seed;
+static double deviation(const amd_wave *wave, function f, uint64_t a) {
+    uint64_t state = wave->group->launch->seed;
     state = amd_random(&state) ^ a;
     state = amd_random(&state) ^ f;
     return (double)(amd_random(&state) >> 11) * 0x1p-52 - 1;
 }
 
-static uint64_t amd_approximate(const amd_alu *x, amd_format format, function f, measure unit, double bound,
-                                uint64_t a) {
-    uint32_t mode = format == AMD_SINGLE ? x->mode & ~(3u << AMD_MODE_DENORMAL_32) : x->mode;
+static uint64_t amd_approximate(const amd_wave *wave, uint32_t mode, amd_format format, function f, measure unit,
+                                double bound, uint64_t a) {
+    if (format == AMD_SINGLE) mode &= ~(3u << AMD_MODE_DENORMAL_32);
     a = amd_input(format, mode, a);
     uint64_t nan = amd_nan_of(format, mode, &a, 1);
     if (nan) return nan;
@@ -66,10 +66,20 @@ static uint64_t amd_approximate(const amd_alu *x, amd_format format, function f,
     if (!special && !all_ones) {
         double place = last_place(format, nextafter(value, 0)), reach = last_place(format, fabs(value) + bound);
         double room = unit == AMD_ULP ? (bound - 0.5) * place : bound - reach / 2;
-        value += deviation(x, f, a) * fmax(room, 0) * 0.999;
+        value += deviation(wave, f, a) * fmax(room, 0) * 0.999;
     }
     mode &= ~(15u << AMD_MODE_ROUND_32); /* to nearest even, whatever MODE says */
     return amd_output(format, mode, amd_round(format, mode, value));
+}
+
+/* Of a scalar register; EXEC has no say. */
+static void scalar_run(amd_wave *wave, const amd_op *op, amd_format format, function f, measure unit, double bound) {
+    uint32_t mode = amd_alu_mode(wave), sign = (uint32_t)amd_sign(format);
+    uint32_t a = amd_read32(wave, &op->operand[1]) & (sign | (sign - 1));
+    if (op->operand[1].absolute) a &= ~sign;
+    if (op->operand[1].negate) a ^= sign;
+    uint64_t result = amd_approximate(wave, mode, format, f, unit, bound, a);
+    amd_write32(wave, &op->operand[0], (uint32_t)amd_modify_output(format, mode, result, op->omod, op->clamp));
 }
 
 /* ---- Division ---- */
@@ -156,6 +166,11 @@ static uint64_t amd_div_fixup(amd_format format, uint32_t mode, uint64_t a, uint
 #define AMD_ALU_IN(name, d, a, b, c, value)     AMD_ALU_BODY(name, AMD_ALU_MASK_IN, d, a, b, c, AMD_ALU_STORE(d, value))
 #define AMD_ALU_OUT(name, d, a, b, c, value, mark) \
     AMD_ALU_BODY(name, AMD_ALU_MASK_OUT, d, a, b, c, AMD_ALU_MARK(mark); AMD_ALU_STORE(d, value))
-#define AMD_APPROXIMATE(name, type, function, kind, bound) \
-    AMD_ALU(name, type, type, none, none, amd_approximate(x, AMD_FORMAT_##type, function, kind, bound, a))
+#define AMD_APPROXIMATE(name, type, function, unit, bound) \
+    AMD_ALU(name, type, type, none, none, amd_approximate(wave, mode, AMD_FORMAT_##type, function, unit, bound, a))
+#define AMD_APPROXIMATE_SCALAR(name, type, function, unit, bound)       \
+    void amd_run_##name(amd_wave *wave, const amd_op *op) {             \
+        scalar_run(wave, op, AMD_FORMAT_##type, function, unit, bound); \
+    }
+#include "tests/sim/amdgcn/amd_approximations.def"
 #include "tests/sim/amdgcn/amd_vector_special.def"

@@ -167,6 +167,14 @@ static const char *const amd_mnemonics[] = {
 #include "tests/sim/amdgcn/amd_opcodes.def"
 };
 
+static const approximation amd_approximations[] = {
+#define AMD_APPROXIMATE(mnemonic, type, function, unit, bound)        {#mnemonic, #type, #unit, #bound},
+#define AMD_APPROXIMATE_SCALAR(mnemonic, type, function, unit, bound) {#mnemonic, #type, #unit, #bound},
+#include "tests/sim/amdgcn/amd_approximations.def"
+#undef AMD_APPROXIMATE
+#undef AMD_APPROXIMATE_SCALAR
+};
+
 static const refusal amd_refusals[] = {
 #define AMD_REFUSED(beginning, why) {beginning, why},
 #include "tests/sim/amdgcn/amd_refused.def"
@@ -198,10 +206,17 @@ static void sets_print(uint32_t having) {
     }
 }
 
-static const char *result_of(const char *name) {
-    if (!is_simulated(name)) return "refused";
+static void result_print(const char *name) {
+    for (size_t i = 0; i < sizeof amd_approximations / sizeof *amd_approximations; i++) {
+        const approximation *a = &amd_approximations[i];
+        if (strcmp(a->opcode, name) != 0) continue;
+        bool relative = !strcmp(a->kind, "AMD_ULP");
+        printf("within %g %s", strtod(a->bound, NULL),
+               relative ? "ulp" : "absolute, of which the documents say nothing");
+        return;
+    }
     bool matrix = !strncmp(name, "v_mfma_f", 8) || !strncmp(name, "v_wmma_f", 8) || !strncmp(name, "v_wmma_bf", 9);
-    return matrix ? "exact; sums of products: see above" : "exact";
+    printf("%s", !is_simulated(name) ? "refused" : matrix ? "exact; sums of products: see above" : "exact");
 }
 
 static int by_name(const void *a, const void *b) {
@@ -224,7 +239,9 @@ static void amd_print(void) {
         if (!is_simulated(name) && family_of(name)) continue;
         printf("| `%s` | ", name);
         sets_print(instructions[i].sets);
-        printf(" | %s |\n", result_of(name));
+        printf(" | ");
+        result_print(name);
+        printf(" |\n");
     }
     for (size_t f = 0; f < sizeof amd_refusals / sizeof *amd_refusals; f++) {
         uint32_t having = 0;
@@ -255,7 +272,7 @@ int main(void) {
            "their own.\n"
            "- **within a bound**: the vendor promises no bits. The precise result is moved within the documented bound "
            "by the\n"
-           "  seed (PTX: \"PTX ISA\", the instruction's own section).\n"
+           "  seed (PTX: \"PTX ISA\", the instruction's own section; AMD: the ISA documents).\n"
            "- Vendors do not say how matrix units add floating-point products. `KILN_SIM_MATRIX` chooses: exactly, in\n"
            "  sequence, or with what is shifted out cut off.\n"
            "- **refused**: a module that has the instruction is refused when it is loaded, by name and place.\n\n");
