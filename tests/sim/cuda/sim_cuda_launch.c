@@ -1,5 +1,6 @@
 /* Launches: every rule that a launch must keep, and a record of it. */
 #include "tests/sim/cuda/sim_cuda.h"
+#include "tests/sim/ptx/ptx_code.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -16,6 +17,10 @@ static kiln__cu_result check_shape(const sim_function *function, const sim_launc
         return SIM_CUDA_INVALID_VALUE;
     if (threads > BLOCK_MAX || launch->shared_bytes > function->max_dynamic_shared) return SIM_CUDA_INVALID_VALUE;
     if (threads > function->entry->max_threads) return SIM_CUDA_LAUNCH_OUT_OF_RESOURCES;
+    if (function->module->program) {
+        const ptx_code *code = ptx_program_find(function->module->program, function->entry->name);
+        if (code->function->exact_threads && threads != code->function->max_threads) return SIM_CUDA_INVALID_VALUE;
+    }
     for (int i = 0; i < 3; i++)
         if (launch->cluster[i] && launch->grid[i] % launch->cluster[i]) return SIM_CUDA_INVALID_CLUSTER_SIZE;
     return SIM_CUDA_SUCCESS;

@@ -72,7 +72,9 @@ kiln__cu_result cuModuleGetFunction(kiln__cu_function *out_function, kiln__cu_mo
         if (!module->functions[i]) {
             sim_function *created = sim_object_new(function_kind, sizeof *created);
             if (!created) return SIM_CUDA_OUT_OF_MEMORY;
-            *created = (sim_function){module, &module->image.entries[i], SHARED_WITHOUT_OPT_IN, false};
+            const sim_entry *entry = &module->image.entries[i];
+            *created = (sim_function){module, entry, SHARED_WITHOUT_OPT_IN, false};
+            if (entry->shared_bytes < SHARED_WITHOUT_OPT_IN) created->max_dynamic_shared -= entry->shared_bytes;
             module->functions[i] = created;
         }
         *out_function = module->functions[i];

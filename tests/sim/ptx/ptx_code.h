@@ -110,6 +110,9 @@ typedef struct ptx_program {
     int32_t capability;    /* of the device that it was decoded for */
 } ptx_program;
 
+/* What a kernel may declare of shared memory; more must be asked for at its launch. */
+enum { PTX_STATIC_SHARED_MAX = 48 << 10 };
+
 /* Parses and decodes a text for a device of the given compute capability. NULL with a reason that names the line and
  * the instruction if there is anything in it that is not simulated. */
 ptx_program *ptx_program_load(const char *text, size_t size, int32_t capability, char *why, size_t why_size);

@@ -441,6 +441,12 @@ ptx_program *ptx_program_load(const char *text, size_t size, int32_t capability,
     program->capability = capability;
     number_functions(program);
     lay_out(program);
+    if (program->shared_bytes > PTX_STATIC_SHARED_MAX) {
+        snprintf(why, why_size, "a kernel declares %u bytes of shared memory, of %d", program->shared_bytes,
+                 PTX_STATIC_SHARED_MAX);
+        ptx_module_free(module);
+        return NULL;
+    }
     ptx_decoder decoder = {.program = program, .why = why, .why_size = why_size};
     if (setjmp(decoder.failed) == 0) {
         for (uint32_t i = 0; i < program->code_count; i++)

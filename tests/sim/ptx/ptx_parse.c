@@ -122,6 +122,8 @@ static void parse_performance(ptx_parser *parser) {
         do {
             product *= ptx_expect_integer(parser);
         } while (ptx_accept(parser, ','));
+        if ((exact || most) && parser->function->max_threads)
+            ptx_fail(parser, ".maxntid and .reqntid are given, or one of them twice");
         if (exact || most) parser->function->max_threads = (uint32_t)product;
         if (exact) parser->function->exact_threads = true;
     }

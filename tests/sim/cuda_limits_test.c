@@ -1,0 +1,137 @@
+/* The architecture's limits on a launch: threads that a kernel allows or requires, static and dynamic shared memory.
+ * The codes are those of CUresult. */
+#include "loader/cuda/cuda_abi.h"
+#include "tests/sim/core/sim_client.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+enum { SUCCESS = 0, INVALID_VALUE = 1, INVALID_PTX = 218, OUT_OF_RESOURCES = 701 };
+
+static sim_control sim;
+static struct {
+    kiln__cu_result (*init)(unsigned int flags);
+    kiln__cu_result (*retain)(kiln__cu_context *context, kiln__cu_device device);
+    kiln__cu_result (*set_current)(kiln__cu_context context);
+    kiln__cu_result (*load)(kiln__cu_module *module, const void *image, unsigned int count, kiln__cu_enum *options,
+                            void **values);
+    kiln__cu_result (*unload)(kiln__cu_module module);
+    kiln__cu_result (*release)(kiln__cu_device device);
+    kiln__cu_result (*get_function)(kiln__cu_function *function, kiln__cu_module module, const char *name);
+    kiln__cu_result (*set_attribute)(kiln__cu_function function, kiln__cu_enum attribute, int value);
+    kiln__cu_result (*launch)(kiln__cu_function function, unsigned int gx, unsigned int gy, unsigned int gz,
+                              unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,
+                              kiln__cu_stream stream, void **parameters, void **extra);
+} driver;
+
+static kiln__cu_module module; /* the last one loaded */
+
+static void unload(void) {
+    if (module) assert_int_equal(driver.unload(module), SUCCESS);
+    module = NULL;
+}
+
+/* A kernel with a directive that declares so many bytes of shared memory. */
+static kiln__cu_result load(const char *directive, unsigned shared, kiln__cu_function *out_function) {
+    char text[512];
+    unload();
+    snprintf(
+        text, sizeof text,
+        ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry work() %s\n{\n.shared .align 4 .b8 s[%u];\n"
+        "ret;\n}\n",
+        directive, shared);
+    kiln__cu_result result = driver.load(&module, text, 0, NULL, NULL);
+    return result ? result : driver.get_function(out_function, module, "work");
+}
+
+static kiln__cu_result launch(kiln__cu_function function, unsigned x, unsigned y, unsigned dynamic) {
+    size_t size = 0;
+    void *extra[] = {KILN__CU_LAUNCH_PARAM_BUFFER_POINTER, NULL, KILN__CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+                     KILN__CU_LAUNCH_PARAM_END};
+    return driver.launch(function, 1, 1, 1, x, y, 1, dynamic, NULL, NULL, extra);
+}
+
+static void threads_are_limited(void **state) {
+    (void)state;
+    static const struct {
+        const char *directive;
+        unsigned x, y;
+        kiln__cu_result result;
+    } rows[] = {
+        {"", 1024, 1, SUCCESS},
+        {"", 1025, 1, INVALID_VALUE},
+        {"", 64, 32, INVALID_VALUE},
+        {".maxntid 128", 128, 1, SUCCESS},
+        {".maxntid 128", 129, 1, OUT_OF_RESOURCES},
+        {".maxntid 32, 4, 1", 16, 8, SUCCESS},
+        {".maxntid 128 .minnctapersm 4", 256, 1, OUT_OF_RESOURCES},
+        {".maxnreg 32", 1024, 1, SUCCESS},
+        {".reqntid 64", 64, 1, SUCCESS},
+        {".reqntid 64", 32, 1, INVALID_VALUE},
+        {".reqntid 64", 128, 1, INVALID_VALUE},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        kiln__cu_function function;
+        assert_int_equal(load(rows[i].directive, 4, &function), SUCCESS);
+        kiln__cu_result result = launch(function, rows[i].x, rows[i].y, 0);
+        if (result != rows[i].result)
+            fail_msg("%s with %u x %u threads: %d, must be %d", rows[i].directive, rows[i].x, rows[i].y, (int)result,
+                     (int)rows[i].result);
+    }
+}
+
+static void shared_memory_is_limited(void **state) {
+    (void)state;
+    enum { FREE = 48 << 10, ALL = 227 << 10 }; /* of sm_90 */
+    kiln__cu_function function;
+    assert_int_equal(load("", FREE + 4, &function), INVALID_PTX);
+    assert_int_equal(load("", FREE, &function), SUCCESS);
+    assert_int_equal(launch(function, 32, 1, 0), SUCCESS);
+    assert_int_equal(launch(function, 32, 1, 4), INVALID_VALUE);
+    assert_int_equal(load("", 40000, &function), SUCCESS);
+    assert_int_equal(launch(function, 32, 1, FREE - 40000), SUCCESS);
+    assert_int_equal(launch(function, 32, 1, FREE - 40000 + 4), INVALID_VALUE);
+    kiln__cu_enum attribute = KILN__CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    assert_int_equal(driver.set_attribute(function, attribute, ALL - 40000), SUCCESS);
+    assert_int_equal(launch(function, 32, 1, ALL - 40000), SUCCESS);
+    assert_int_equal(launch(function, 32, 1, ALL - 40000 + 4), INVALID_VALUE);
+}
+
+static void find(void *handle) {
+    *(void **)&driver.init = dlsym(handle, "cuInit");
+    *(void **)&driver.retain = dlsym(handle, "cuDevicePrimaryCtxRetain");
+    *(void **)&driver.set_current = dlsym(handle, "cuCtxSetCurrent");
+    *(void **)&driver.load = dlsym(handle, "cuModuleLoadDataEx");
+    *(void **)&driver.unload = dlsym(handle, "cuModuleUnload");
+    *(void **)&driver.release = dlsym(handle, "cuDevicePrimaryCtxRelease_v2");
+    *(void **)&driver.get_function = dlsym(handle, "cuModuleGetFunction");
+    *(void **)&driver.set_attribute = dlsym(handle, "cuFuncSetAttribute");
+    *(void **)&driver.launch = dlsym(handle, "cuLaunchKernel");
+}
+
+static int context_open(void **state) {
+    (void)state;
+    kiln__cu_context context;
+    return driver.init(0) || driver.retain(&context, 0) || driver.set_current(context);
+}
+
+static int context_close(void **state) {
+    (void)state;
+    unload();
+    return driver.release(0) != SUCCESS;
+}
+
+int main(int argc, char **argv) {
+    (void)argc;
+    setenv("KILN_SIM_RECORD", "0", 1);
+    sim_client_start(argv, "sm_90");
+    find(sim_client_open("libcuda.so.1", &sim));
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads_are_limited),
+        cmocka_unit_test(shared_memory_is_limited),
+    };
+    return cmocka_run_group_tests_name("cuda_limits", tests, context_open, context_close);
+}
