@@ -80,8 +80,8 @@ static void test_layouts(void **state) {
 
 /* ---- One-hot matrices ---- */
 
-/* A has a single 1 in each block and B unique numbers: D has a row of B. Of numbers of 8 bits there are too few: the
- * second time round they count another way. */
+/* Each row of A has a single 1, which moves on from run to run, and B has unique numbers: each row of D is one of B. Of
+ * numbers of 8 bits there are too few: the second time round they count another way. */
 static void one_hot(const shape *s) {
     static problem p;
     const amd_matrix *m = s->matrix;
@@ -96,17 +96,17 @@ static void one_hot(const shape *s) {
                                                                          : 2000;
     bool is_signed = m->b != AMD_MATRIX_iu4 && m->b != AMD_MATRIX_iu8 && m->b != AMD_MATRIX_i8;
     uint64_t digit = (uint64_t)(is_signed ? 2 * limit + 1 : limit + 1);
-    for (uint32_t hot = 0; hot < (uint32_t)m->rows * m->k; hot++) {
+    for (uint32_t moved = 0; moved < m->k; moved++) {
         for (uint64_t scale = 1; scale < PROBLEM_INPUTS; scale *= digit) {
             int numbers[PROBLEM_INPUTS];
             EACH_INPUT(m) {
-                p.a[at] = (i * m->k + k == hot) ? one : 0;
+                p.a[at] = k == (i + moved) % m->k ? one : 0;
                 numbers[at] = (int)(at / scale % digit) - (is_signed ? limit : 0);
                 p.b[at] = amdgcn_encode((amd_matrix_type)m->b, numbers[at]);
             }
             problem_run(&p, program);
             EACH_OUTPUT(m) {
-                int number = i == hot / m->k ? numbers[(block * m->rows + j) * m->k + hot % m->k] : 0;
+                int number = numbers[(block * m->rows + j) * m->k + (i + moved) % m->k];
                 uint64_t expected = amdgcn_encode((amd_matrix_type)m->d, number);
                 if (p.d[at] != expected) problem_differs(&p, at, expected);
             }
