@@ -44,6 +44,19 @@ extern "C" {
         return kiln_##name##_workspace_size_sized(params, sizeof(params_type), out_size);                  \
     }
 
+/* ---- add: y = a + b ---------------------------------------------------------------------------------------------- */
+
+typedef struct kiln_add_params {
+    void *y;       /* [count]; may be a or b */
+    const void *a; /* [count] */
+    const void *b; /* [count] */
+    int64_t count;
+} kiln_add_params;
+
+KILN_OPERATOR_FUNCTION(add_f32, kiln_add_params)
+KILN_OPERATOR_FUNCTION(add_f16, kiln_add_params)
+KILN_OPERATOR_FUNCTION(add_bf16, kiln_add_params)
+
 /* ---- add_gelu: y = gelu(x + bias) -------------------------------------------------------------------------------- */
 
 /* Which function is meant by GELU (Hendrycks and Gimpel, arXiv 1606.08415); t = x + bias. */
@@ -70,6 +83,95 @@ KILN_OPERATOR_FUNCTION(add_gelu_f32, kiln_add_gelu_params)
 KILN_OPERATOR_FUNCTION(add_gelu_f16, kiln_add_gelu_params)
 KILN_OPERATOR_FUNCTION(add_gelu_bf16, kiln_add_gelu_params)
 
+/* ---- add_rmsnorm: sum = x + residual; y = sum / sqrt(mean of sum^2 + eps) * weight over each row ------------------
+ */
+
+typedef struct kiln_add_rmsnorm_params {
+    void *y;              /* [rows, cols]; may be x or residual, with the same stride */
+    void *sum;            /* [rows, cols]; may be x or residual, with the same stride, but not y */
+    const void *x;        /* [rows, cols] */
+    const void *residual; /* [rows, cols] */
+    const void *weight;   /* [cols]; NULL: 1 */
+    int64_t rows;
+    int64_t cols;
+    int64_t y_stride;        /* 0: cols */
+    int64_t sum_stride;      /* 0: cols */
+    int64_t x_stride;        /* 0: cols */
+    int64_t residual_stride; /* 0: cols */
+    float eps;               /* 0: 1e-6 */
+    int32_t reserved;        /* must be 0 */
+} kiln_add_rmsnorm_params;
+
+/* y is of the sum in f32, before it is rounded to be stored. Otherwise as rmsnorm. */
+KILN_OPERATOR_FUNCTION(add_rmsnorm_f32, kiln_add_rmsnorm_params)
+KILN_OPERATOR_FUNCTION(add_rmsnorm_f16, kiln_add_rmsnorm_params)
+KILN_OPERATOR_FUNCTION(add_rmsnorm_bf16, kiln_add_rmsnorm_params)
+
+/* ---- argmax: where each row has its greatest element ------------------------------------------------------------ */
+
+typedef struct kiln_argmax_params {
+    int32_t *y;    /* [rows] */
+    const void *x; /* [rows, cols] */
+    int64_t rows;
+    int64_t cols;          /* at most 2^31 - 1 */
+    int64_t x_stride;      /* 0: cols */
+    void *workspace;       /* of the device, 16-byte aligned; NULL if workspace_size is 0 */
+    size_t workspace_size; /* at least kiln_argmax_<precision>_workspace_size() */
+} kiln_argmax_params;
+
+/* Of equal elements the first; 0 and -0 are equal. The first NaN, if there is one. With cols 0 nothing is written. */
+KILN_OPERATOR_FUNCTION(argmax_f32, kiln_argmax_params)
+KILN_OPERATOR_FUNCTION(argmax_f16, kiln_argmax_params)
+KILN_OPERATOR_FUNCTION(argmax_bf16, kiln_argmax_params)
+
+/* The bytes of workspace that argmax needs for rows and cols (the pointers are not looked at): 0 for rows of up to 8192
+ * elements. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT. */
+KILN_WORKSPACE_FUNCTION(argmax_f32, kiln_argmax_params)
+KILN_WORKSPACE_FUNCTION(argmax_f16, kiln_argmax_params)
+KILN_WORKSPACE_FUNCTION(argmax_bf16, kiln_argmax_params)
+
+/* ---- embedding: y = the rows of a table that ids name ------------------------------------------------------------ */
+
+typedef struct kiln_embedding_params {
+    void *y;            /* [rows, cols] */
+    const void *table;  /* [vocabulary, cols]; may be NULL if vocabulary is 0 */
+    const int32_t *ids; /* [rows] */
+    int64_t rows;
+    int64_t cols;
+    int64_t vocabulary;
+    int64_t y_stride;     /* 0: cols */
+    int64_t table_stride; /* 0: cols */
+    int64_t first;        /* id of the table's first row: the table may be a part of a larger one */
+} kiln_embedding_params;
+
+/* Rows are copied bit by bit; an id outside of [first, first + vocabulary) gives a row of zeros. */
+KILN_OPERATOR_FUNCTION(embedding_f32, kiln_embedding_params)
+KILN_OPERATOR_FUNCTION(embedding_f16, kiln_embedding_params)
+KILN_OPERATOR_FUNCTION(embedding_bf16, kiln_embedding_params)
+
+/* ---- kv_store: the keys and values of tokens into the slots of a cache ------------------------------------------- */
+
+typedef struct kiln_kv_store_params {
+    void *key_cache;      /* [capacity, cols]: a paged cache is [blocks * block size, kv heads * head size] */
+    void *value_cache;    /* [capacity, cols] */
+    const void *key;      /* [tokens, cols] */
+    const void *value;    /* [tokens, cols] */
+    const int32_t *slots; /* [tokens]: row of the caches; one outside of them, as -1, skips its token */
+    int64_t tokens;
+    int64_t cols;
+    int64_t capacity;
+    int64_t key_stride;         /* 0: cols */
+    int64_t value_stride;       /* 0: cols */
+    int64_t key_cache_stride;   /* 0: cols */
+    int64_t value_cache_stride; /* 0: cols */
+} kiln_kv_store_params;
+
+/* Copied bit by bit; rows of the caches that no slot names stay. Which of two tokens with the same slot stays is not
+ * defined. */
+KILN_OPERATOR_FUNCTION(kv_store_f32, kiln_kv_store_params)
+KILN_OPERATOR_FUNCTION(kv_store_f16, kiln_kv_store_params)
+KILN_OPERATOR_FUNCTION(kv_store_bf16, kiln_kv_store_params)
+
 /* ---- mul_add: y = a * b + c -------------------------------------------------------------------------------------- */
 
 typedef struct kiln_mul_add_params {
@@ -84,6 +186,78 @@ typedef struct kiln_mul_add_params {
 KILN_OPERATOR_FUNCTION(mul_add_f32, kiln_mul_add_params)
 KILN_OPERATOR_FUNCTION(mul_add_f16, kiln_mul_add_params)
 KILN_OPERATOR_FUNCTION(mul_add_bf16, kiln_mul_add_params)
+
+/* ---- rmsnorm: y = x / sqrt(mean of x^2 + eps) * weight over each row --------------------------------------------- */
+
+typedef struct kiln_rmsnorm_params {
+    void *y;            /* [rows, cols]; may be x, with the same stride */
+    const void *x;      /* [rows, cols] */
+    const void *weight; /* [cols]; NULL: 1 */
+    int64_t rows;
+    int64_t cols;
+    int64_t y_stride; /* 0: cols */
+    int64_t x_stride; /* 0: cols */
+    float eps;        /* 0: 1e-6 */
+    int32_t reserved; /* must be 0 */
+} kiln_rmsnorm_params;
+
+/* Root mean square normalisation (Zhang and Sennrich, arXiv 1910.07467). Rows may be of any length up to 2^32 - 2^13
+ * elements. A row whose sum of squares is beyond the range of f32 gives zeros; with a NaN it is NaN. */
+KILN_OPERATOR_FUNCTION(rmsnorm_f32, kiln_rmsnorm_params)
+KILN_OPERATOR_FUNCTION(rmsnorm_f16, kiln_rmsnorm_params)
+KILN_OPERATOR_FUNCTION(rmsnorm_bf16, kiln_rmsnorm_params)
+
+/* ---- rope: each pair of a head's elements turned by the position times the pair's frequency ---------------------- */
+
+/* Which elements are pair i of a head (Su et al., arXiv 2104.09864). */
+typedef enum kiln_rope_layout {
+    KILN_ROPE_INTERLEAVED, /* 2i and 2i + 1 */
+    KILN_ROPE_HALF,        /* i and pairs + i */
+} kiln_rope_layout;
+
+typedef struct kiln_rope_params {
+    void *y;                    /* [tokens, heads, 2 * pairs]; may be x, with the same strides */
+    const void *x;              /* [tokens, heads, 2 * pairs] */
+    const int32_t *positions;   /* [tokens] */
+    const int64_t *frequencies; /* [pairs]: turns for each step of the position, times 2^64: kiln_rope_frequencies */
+    int64_t tokens;
+    int64_t heads;
+    int64_t pairs;
+    int64_t y_stride;      /* between tokens; 0: packed */
+    int64_t y_head_stride; /* between heads; 0: 2 * pairs. Where only a part of each head is turned it is the whole */
+    int64_t x_stride;      /* between tokens; 0: packed */
+    int64_t x_head_stride; /* between heads; 0: 2 * pairs */
+    int32_t layout;        /* kiln_rope_layout */
+    int32_t reserved;      /* must be 0 */
+} kiln_rope_params;
+
+/* Angles are exact at every position; sine and cosine have an error of at most 1.2e-7. */
+KILN_OPERATOR_FUNCTION(rope_f32, kiln_rope_params)
+KILN_OPERATOR_FUNCTION(rope_f16, kiln_rope_params)
+KILN_OPERATOR_FUNCTION(rope_bf16, kiln_rope_params)
+
+/* How a longer context than the trained one is made to fit. */
+typedef enum kiln_rope_scaling_kind {
+    KILN_ROPE_UNSCALED,
+    KILN_ROPE_LINEAR, /* all frequencies divided by factor (Chen et al., arXiv 2306.15595) */
+    KILN_ROPE_LLAMA3, /* those with fewer than low_factor waves in original_length divided by factor, those with more
+                       * than high_factor kept, those between blended (Llama 3.1) */
+} kiln_rope_scaling_kind;
+
+typedef struct kiln_rope_scaling {
+    int32_t kind;     /* kiln_rope_scaling_kind */
+    int32_t reserved; /* must be 0 */
+    double factor;    /* from 1 to 1e6 */
+    double low_factor;
+    double high_factor;
+    int64_t original_length; /* positions */
+} kiln_rope_scaling;
+
+/* Writes the frequencies theta^(-i / pairs) radians, i from 0 on, in the units of kiln_rope_params, into host memory of
+ * the caller: [pairs], to be copied to the device. theta 0 is 10000. scaling may be NULL. Any thread. Returns KILN_OK,
+ * KILN_ERROR_INVALID_ARGUMENT. */
+KILN_API kiln_status kiln_rope_frequencies(double theta, const kiln_rope_scaling *scaling, int64_t pairs,
+                                           int64_t *out_frequencies);
 
 /* ---- silu_mul: y = act(gate) * up, the gated activation of an MLP ------------------------------------------------ */
 
@@ -140,9 +314,12 @@ KILN_WORKSPACE_FUNCTION(softmax_bf16, kiln_softmax_params)
 typedef enum kiln_field_role {
     KILN_FIELD_INPUT,          /* tensor, read */
     KILN_FIELD_OUTPUT,         /* tensor, written */
+    KILN_FIELD_UPDATE,         /* tensor, of which a part is written and the rest stays */
     KILN_FIELD_SIZE,           /* int64_t, taken from the tensors' shapes */
     KILN_FIELD_STRIDE,         /* int64_t, of the tensor that shape names */
     KILN_FIELD_OPTION,         /* int32_t, one of the named choices */
+    KILN_FIELD_INTEGER,        /* int64_t, any number */
+    KILN_FIELD_REAL,           /* float, finite */
     KILN_FIELD_WORKSPACE,      /* pointer */
     KILN_FIELD_WORKSPACE_SIZE, /* size_t */
 } kiln_field_role;

@@ -10,10 +10,14 @@
  * Fields of kiln_<op>_params, in the order of help:
  * KILN_TENSOR_OUT(name, dtype, shape, text)  dtype "part" or fixed ("i32"); shape: names of sizes, "rows,cols"
  * KILN_TENSOR_IN(name, dtype, shape, text)
- * KILN_TENSOR_OPTIONAL(name, dtype, shape, text)  an input that may be NULL
+ * KILN_TENSOR_OPTIONAL(name, dtype, shape, text)      an input that may be NULL
+ * KILN_TENSOR_OUT_OPTIONAL(name, dtype, shape, text)  an output that may be NULL
+ * KILN_TENSOR_UPDATE(name, dtype, shape, text)        a part of it is written, the rest stays
  * KILN_SIZE(name, text)                      int64_t, taken from the shapes
  * KILN_STRIDE(name, tensor, text)            int64_t, elements between rows of the tensor
  * KILN_OPTION(name, choices, text)           int32_t; choices by name in the order of their numbers: "erf,tanh,quick"
+ * KILN_INTEGER(name, text)                   int64_t
+ * KILN_REAL(name, text)                      float
  * KILN_WORKSPACE(name, size_name, text)      device memory of the caller, and the field with its bytes */
 #ifndef KILN_SUMMARY
 #define KILN_SUMMARY(text)
@@ -36,6 +40,12 @@
 #ifndef KILN_TENSOR_OPTIONAL
 #define KILN_TENSOR_OPTIONAL(name, dtype, shape, text)
 #endif
+#ifndef KILN_TENSOR_OUT_OPTIONAL
+#define KILN_TENSOR_OUT_OPTIONAL(name, dtype, shape, text)
+#endif
+#ifndef KILN_TENSOR_UPDATE
+#define KILN_TENSOR_UPDATE(name, dtype, shape, text)
+#endif
 #ifndef KILN_SIZE
 #define KILN_SIZE(name, text)
 #endif
@@ -44,6 +54,12 @@
 #endif
 #ifndef KILN_OPTION
 #define KILN_OPTION(name, choices, text)
+#endif
+#ifndef KILN_INTEGER
+#define KILN_INTEGER(name, text)
+#endif
+#ifndef KILN_REAL
+#define KILN_REAL(name, text)
 #endif
 #ifndef KILN_WORKSPACE
 #define KILN_WORKSPACE(name, size_name, text)

@@ -1,9 +1,11 @@
 /* A call: its fields by name, the params struct, the device's side. call_shape.c has the shapes. */
 #include "loader/cli/call.h"
+#include <errno.h>
+#include <math.h>
 #include <string.h>
 
 bool call_is_tensor(const kiln_field *field) {
-    return field->role == KILN_FIELD_INPUT || field->role == KILN_FIELD_OUTPUT;
+    return field->role == KILN_FIELD_INPUT || field->role == KILN_FIELD_OUTPUT || field->role == KILN_FIELD_UPDATE;
 }
 
 npy_dtype call_dtype(const operator_call *call, const kiln_field *field) {
@@ -20,9 +22,9 @@ static call_field *find_field(operator_call *call, const char *name) {
 
 /* A field's roles, as bits. */
 enum {
-    INPUTS = 1 << KILN_FIELD_INPUT,
-    OUTPUTS = 1 << KILN_FIELD_OUTPUT,
-    SETTABLE = 1 << KILN_FIELD_SIZE | 1 << KILN_FIELD_OPTION,
+    INPUTS = 1 << KILN_FIELD_INPUT | 1 << KILN_FIELD_UPDATE,
+    OUTPUTS = 1 << KILN_FIELD_OUTPUT | 1 << KILN_FIELD_UPDATE,
+    SETTABLE = 1 << KILN_FIELD_SIZE | 1 << KILN_FIELD_OPTION | 1 << KILN_FIELD_INTEGER | 1 << KILN_FIELD_REAL,
 };
 
 static bool has_role(const kiln_field *field, unsigned roles) {
@@ -35,7 +37,7 @@ static call_field *take_field(operator_call *call, const char *option, const cha
     const char *function = call->function->name;
     call_field *field = find_field(call, name);
     if (field && has_role(field->description, roles)) {
-        if (!field->given) return field;
+        if (!(roles == OUTPUTS ? field->wanted : field->given)) return field;
         cli_error(CLI_USAGE, "%s: %s %s is given twice", function, option, name);
         return NULL;
     }
@@ -103,7 +105,8 @@ int call_bind(operator_call *call, const char *name, const npy_header *array, vo
 int call_want(operator_call *call, const char *name, const call_field **out_field) {
     call_field *field = take_field(call, "--out", name, OUTPUTS);
     if (!field) return CLI_USAGE;
-    field->given = true;
+    field->wanted = true;
+    if (field->description->role == KILN_FIELD_OUTPUT) field->given = true;
     *out_field = field;
     return CLI_OK;
 }
@@ -118,20 +121,43 @@ static int64_t find_choice(const char *choices, const char *value) {
     return -1;
 }
 
+static bool read_integer(const char *text, int64_t *out_value) {
+    char *end;
+    errno = 0;
+    *out_value = strtoll(text, &end, 10);
+    return end != text && !*end && !errno;
+}
+
+/* The bits of a float. */
+static bool read_real(const char *text, int64_t *out_value) {
+    char *end;
+    float value = strtof(text, &end);
+    *out_value = 0;
+    memcpy(out_value, &value, sizeof value);
+    return end != text && !*end && isfinite(value);
+}
+
 int call_set(operator_call *call, const char *name, const char *value) {
     call_field *field = take_field(call, "--set", name, SETTABLE);
     const char *function = call->function->name;
     if (!field) return CLI_USAGE;
-    if (field->description->role == KILN_FIELD_OPTION) {
+    field->given = true;
+    switch (field->description->role) {
+    case KILN_FIELD_OPTION:
         field->value = find_choice(field->description->choices, value);
-        if (field->value < 0)
-            return cli_error(CLI_USAGE, "%s: --set %s=%s: must be one of %s", function, name, value,
-                             field->description->choices);
-    } else if (!cli_number(value, INT64_MAX, &field->value)) {
+        if (field->value >= 0) return CLI_OK;
+        return cli_error(CLI_USAGE, "%s: --set %s=%s: must be one of %s", function, name, value,
+                         field->description->choices);
+    case KILN_FIELD_INTEGER:
+        if (read_integer(value, &field->value)) return CLI_OK;
+        return cli_error(CLI_USAGE, "%s: --set %s=%s: must be a number from -2^63 to 2^63 - 1", function, name, value);
+    case KILN_FIELD_REAL:
+        if (read_real(value, &field->value)) return CLI_OK;
+        return cli_error(CLI_USAGE, "%s: --set %s=%s: must be a finite number", function, name, value);
+    default:
+        if (cli_number(value, INT64_MAX, &field->value)) return CLI_OK;
         return cli_error(CLI_USAGE, "%s: --set %s=%s: must be a number from 0 to 2^63 - 1", function, name, value);
     }
-    field->given = true;
-    return CLI_OK;
 }
 
 /* ---- The device's side ------------------------------------------------------------------------------------------- */
@@ -157,7 +183,7 @@ static kiln_status upload(operator_call *call, kiln_stream *stream) {
         call_field *field = &call->fields[i];
         if (call_is_tensor(field->description) && field->given)
             status = upload_tensor(call, field, stream);
-        else if (field->description->role == KILN_FIELD_SIZE || field->description->role == KILN_FIELD_OPTION)
+        else if (has_role(field->description, SETTABLE))
             put(call, field->description, &field->value);
     }
     if (status == KILN_OK && call->function->workspace_size)
@@ -184,8 +210,8 @@ int call_download(operator_call *call, kiln_stream *stream) {
     kiln_status status = kiln_stream_sync(stream);
     for (uint32_t i = 0; i < call->op->field_count && status == KILN_OK; i++) {
         call_field *field = &call->fields[i];
-        if (!field->given || field->description->role != KILN_FIELD_OUTPUT) continue;
-        field->host = cli_allocate((size_t)field->array.data_size, 1);
+        if (!field->wanted) continue;
+        if (!field->host) field->host = cli_allocate((size_t)field->array.data_size, 1);
         status = kiln_copy(stream, field->host, field->device, (size_t)field->array.data_size, KILN_TO_HOST);
     }
     if (status == KILN_OK) status = kiln_stream_sync(stream);

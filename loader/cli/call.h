@@ -17,8 +17,9 @@ typedef struct call_field call_field;
 /* One field of the params struct. */
 struct call_field {
     const kiln_field *description;
-    bool given;    /* tensor: bound; size: known; option: set */
-    int64_t value; /* size, option */
+    bool given;    /* tensor: bound, or an output that is wanted; size: known; else: set */
+    bool wanted;   /* tensor: to be downloaded */
+    int64_t value; /* size, option, integer; of a real its bits */
 
     npy_header array; /* tensor: dtype and shape; data_offset is unused */
     void *host;       /* input: its bytes; output: after call_download. Owned */
@@ -45,10 +46,10 @@ int call_begin(operator_call *call, const char *command, const char *function);
 /* Binds an array to an input; data becomes the call's if this succeeds. */
 int call_bind(operator_call *call, const char *name, const npy_header *array, void *data);
 
-/* Wants an output. *out_field is the field. */
+/* Wants an output, or what becomes of a tensor that is updated. *out_field is the field. */
 int call_want(operator_call *call, const char *name, const call_field **out_field);
 
-/* Sets an option to one of its choices, or a size to a number. */
+/* Sets an option to one of its choices, or a size, an integer or a real to a number. */
 int call_set(operator_call *call, const char *name, const char *value);
 
 /* Finds the sizes and the shapes of the outputs. Everything must be bound, wanted and set. */

@@ -8,15 +8,26 @@ static void print_field(const operator_call *call, const kiln_field *field) {
     switch (field->role) {
     case KILN_FIELD_INPUT:
     case KILN_FIELD_OUTPUT:
-        snprintf(left, sizeof left, "--%s %s=FILE", field->role == KILN_FIELD_INPUT ? "in" : "out", field->name);
+    case KILN_FIELD_UPDATE:
+        snprintf(left, sizeof left, "--%s %s=FILE", field->role == KILN_FIELD_OUTPUT ? "out" : "in", field->name);
         bar = strchr(field->shape, '|');
         snprintf(kind, sizeof kind, "%s [%.*s]%s%s%s%s", npy_dtype_name(call_dtype(call, field)),
                  (int)strcspn(field->shape, "|"), field->shape, bar ? " or [" : "", bar ? bar + 1 : "", bar ? "]" : "",
-                 field->optional ? ", optional" : "");
+                 field->optional                    ? ", optional"
+                 : field->role == KILN_FIELD_UPDATE ? ", also as --out"
+                                                    : "");
         break;
     case KILN_FIELD_OPTION:
         snprintf(left, sizeof left, "--set %s=CHOICE", field->name);
         snprintf(kind, sizeof kind, "one of %s", field->choices);
+        break;
+    case KILN_FIELD_INTEGER:
+        snprintf(left, sizeof left, "--set %s=N", field->name);
+        snprintf(kind, sizeof kind, "a whole number");
+        break;
+    case KILN_FIELD_REAL:
+        snprintf(left, sizeof left, "--set %s=X", field->name);
+        snprintf(kind, sizeof kind, "a number");
         break;
     case KILN_FIELD_SIZE:
         snprintf(left, sizeof left, "--set %s=N", field->name);

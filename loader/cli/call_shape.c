@@ -153,8 +153,9 @@ int call_resolve(operator_call *call) {
         const kiln_field *description = field->description;
         if (call_is_tensor(description) && !field->given && !description->optional)
             return cli_error(CLI_USAGE, "%s: %s is missing: --%s %s=FILE", function, description->name,
-                             description->role == KILN_FIELD_INPUT ? "in" : "out", description->name);
-        int code = field->given && description->role == KILN_FIELD_INPUT ? match_input(call, field) : CLI_OK;
+                             description->role == KILN_FIELD_OUTPUT ? "out" : "in", description->name);
+        bool input = field->given && call_is_tensor(description) && description->role != KILN_FIELD_OUTPUT;
+        int code = input ? match_input(call, field) : CLI_OK;
         if (code != CLI_OK) return code;
     }
     for (uint32_t i = 0; i < call->op->field_count; i++) {

@@ -185,8 +185,10 @@ static const struct {
     const char *name;
     size_t size;
     int fraction, smallest, largest;
-} precisions[PRECISION_COUNT] = {
-    [F32] = {"f32", 4, 23, -126, 127}, [F16] = {"f16", 2, 10, -14, 15}, [BF16] = {"bf16", 2, 7, -126, 127}};
+} precisions[] = {[F32] = {"f32", 4, 23, -126, 127},
+                  [F16] = {"f16", 2, 10, -14, 15},
+                  [BF16] = {"bf16", 2, 7, -126, 127},
+                  [I32] = {"i32", 4, 31, 0, 31}};
 
 const char *precision_name(precision p) {
     return precisions[p].name;
@@ -205,7 +207,7 @@ static int last_bit(precision p, double value) {
 }
 
 double precision_round(precision p, double value) {
-    if (!isfinite(value) || value == 0) return value;
+    if (!isfinite(value) || value == 0 || p == I32) return value;
     if (p == F32) return (float)value;
     int last = last_bit(p, value);
     double rounded = ldexp(nearbyint(ldexp(value, -last)), last);
@@ -224,6 +226,7 @@ typedef union float_bits {
 /* The bits of a number that p can hold. */
 static uint32_t encode(precision p, double value) {
     if (p == F32) return (float_bits){.number = (float)value}.bits;
+    if (p == I32) return (uint32_t)(int32_t)value;
     int fraction = precisions[p].fraction, bias = precisions[p].largest;
     int bits = (int)precisions[p].size * 8;
     uint32_t sign = signbit(value) ? 1u << (bits - 1) : 0;
@@ -243,6 +246,7 @@ static uint32_t encode(precision p, double value) {
 
 static double decode(precision p, uint32_t word) {
     if (p == F32) return (float_bits){.bits = word}.number;
+    if (p == I32) return (int32_t)word;
     int fraction = precisions[p].fraction, bias = precisions[p].largest;
     int bits = (int)precisions[p].size * 8;
     double sign = word >> (bits - 1) ? -1.0 : 1.0;

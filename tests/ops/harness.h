@@ -46,7 +46,8 @@ double random_number(double low, double high);
 
 /* ---- Precisions -------------------------------------------------------------------------------------------------- */
 
-typedef enum precision { F32, F16, BF16, PRECISION_COUNT } precision;
+/* I32, which is none, is for matrices of integers. */
+typedef enum precision { F32, F16, BF16, PRECISION_COUNT, I32 = PRECISION_COUNT } precision;
 
 /* "f32"; bytes of an element. */
 const char *precision_name(precision p);

@@ -58,7 +58,7 @@ static void fill_params(const kiln_operator *described, uint8_t *params, void *t
     for (uint32_t i = 0; i < described->field_count; i++) {
         const kiln_field *field = &described->fields[i];
         int64_t size = SIZE_VALUE;
-        if (field->role == KILN_FIELD_INPUT || field->role == KILN_FIELD_OUTPUT)
+        if (field->role == KILN_FIELD_INPUT || field->role == KILN_FIELD_OUTPUT || field->role == KILN_FIELD_UPDATE)
             memcpy(params + field->offset, &tensor, sizeof tensor);
         if (field->role == KILN_FIELD_SIZE) memcpy(params + field->offset, &size, sizeof size);
     }

@@ -1,0 +1,24 @@
+/* add on the CPU, and its definition: see add_gpu.c for the meaning of its groups.
+ *
+ * Floor: two reads and one write of the tensor at memory bandwidth.
+ * Test: build/tests/ops/add_test */
+#include "kernels/add/add_args.h"
+#include "kernels/common/cpu.h"
+
+KILN_INLINE void add(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+    const kiln_add_args args = *(const kiln_add_args *)arguments; /* what no store can change */
+    bool stream = kiln_streams(&args.shape, part);
+    float a_tile[KILN_TILE], b_tile[KILN_TILE];
+    KILN_FOR_TILES(&args.shape, span, part, work, col, count) {
+        const float *a = kiln_tile_read(a_tile, kiln_at(args.a, col, part), count, part);
+        const float *b = kiln_tile_read(b_tile, kiln_at(args.b, col, part), count, part);
+        void *target = kiln_at_mut(args.y, col, part);
+        float *y = kiln_tile_target(a_tile, target, part, stream);
+        KILN_INDEPENDENT
+        for (size_t i = 0; i < count; i++)
+            y[i] = a[i] + b[i];
+        kiln_tile_write(target, y, count, part, stream);
+    }
+    if (stream) kiln_stream_fence();
+}
+KILN_CPU_KERNEL(add)

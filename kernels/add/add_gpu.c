@@ -1,0 +1,37 @@
+/* add: y = a + b element by element, in f32 and with one rounding to the part.
+ *
+ * The tensors are one row. A group does a tile of it: each of its threads up to four vectors of 16 bytes, 4 KiB apart.
+ * Without 16-byte alignment, and at the end, threads go by elements, side by side.
+ *
+ * Floor: two reads and one write of the tensor at memory bandwidth.
+ * Test: build/tests/ops/add_test */
+#include "kernels/add/add_args.h"
+#include "kernels/common/span.h"
+
+KILN_ENTRY(add, kiln_add_args) {
+    kiln_span s = kiln_span_of(&args.shape);
+    if (!s.count) return;
+    const kiln_element *a = (const kiln_element *)args.a + s.start;
+    const kiln_element *b = (const kiln_element *)args.b + s.start;
+    kiln_element *y = (kiln_element *)args.y + s.start;
+
+    KILN_LOOP
+    KILN_FOR_WHOLE(s, vector) {
+        kiln_vector av = kiln_vector_load(a + vector * KILN_VECTOR);
+        kiln_vector bv = kiln_vector_load(b + vector * KILN_VECTOR);
+        float af[4], bf[4];
+        KILN_LOOP
+        for (int quad = 0; quad < KILN_QUADS; quad++) {
+            kiln_quad_take(&av, af);
+            kiln_quad_take(&bv, bf);
+            KILN_UNROLL
+            for (int i = 0; i < 4; i++)
+                bf[i] += af[i];
+            kiln_quad_give(&bv, bf);
+        }
+        kiln_vector_store(y + vector * KILN_VECTOR, bv);
+    }
+    KILN_LOOP
+    KILN_FOR_REST(s, i)
+    y[i] = kiln_element_from_f32(kiln_element_to_f32(a[i]) + kiln_element_to_f32(b[i]));
+}

@@ -1,0 +1,79 @@
+/* add_rmsnorm, host side. */
+#include "kernels/add_rmsnorm/add_rmsnorm_args.h"
+#include "kernels/common/rms.h"
+
+extern const kiln_bundle kiln__bundle_add_rmsnorm;
+
+enum {
+#define KILN_KERNEL(name) KERNEL_##name,
+#include "kernels/add_rmsnorm/add_rmsnorm.def"
+};
+
+/* Each element is read, in all inputs, before its results are written, by the same thread: an output may be an input
+ * where their rows lie on each other, and the outputs may not be one tensor. */
+static kiln_status check_places(const char *name, const kiln_add_rmsnorm_args *args) {
+    const struct {
+        const char *output, *input;
+        const void *out, *in;
+        int64_t out_stride, in_stride;
+    } pairs[] = {
+        {"y", "x", args->y, args->x, args->y_stride, args->x_stride},
+        {"y", "residual", args->y, args->residual, args->y_stride, args->residual_stride},
+        {"sum", "x", args->sum, args->x, args->sum_stride, args->x_stride},
+        {"sum", "residual", args->sum, args->residual, args->sum_stride, args->residual_stride},
+    };
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+        KILN__REQUIRE(pairs[i].out != pairs[i].in || pairs[i].out_stride == pairs[i].in_stride,
+                      "%s: %s is %s, but %s_stride is %lld and %s_stride %lld: must be equal", name, pairs[i].output,
+                      pairs[i].input, pairs[i].output, (long long)pairs[i].out_stride, pairs[i].input,
+                      (long long)pairs[i].in_stride);
+    KILN__REQUIRE(args->y != args->sum, "%s: y and sum are one tensor: must be two", name);
+    return KILN_OK;
+}
+
+static kiln_status add_rmsnorm(kiln_stream *stream, const kiln_add_rmsnorm_params *params, size_t params_size,
+                               unsigned part, const char *name) {
+    kiln_add_rmsnorm_params copy;
+    KILN__PARAMS(name, params, params_size, &copy);
+    int64_t rows = params->rows, cols = params->cols;
+    float eps;
+    KILN__TRY(kiln__sizes_check(name, stream, rows, cols));
+    KILN__TRY(kiln__eps_resolve(name, params->eps, &eps));
+    KILN__REQUIRE(params->reserved == 0, "%s: reserved is %d: must be 0", name, params->reserved);
+    if (KILN__UNLIKELY(!rows || !cols)) return KILN_OK;
+
+    unsigned size_log2 = kiln__part_size_log2(part);
+    kiln_add_rmsnorm_args args = {
+        .y = params->y,
+        .sum = params->sum,
+        .x = params->x,
+        .residual = params->residual,
+        .weight = params->weight,
+        .y_stride = params->y_stride ? params->y_stride : cols,
+        .sum_stride = params->sum_stride ? params->sum_stride : cols,
+        .x_stride = params->x_stride ? params->x_stride : cols,
+        .residual_stride = params->residual_stride ? params->residual_stride : cols,
+        .mean = 1.0f / (float)cols,
+        .eps = eps,
+    };
+    KILN__TRY(kiln__tensor_check(name, "y", args.y, rows, cols, args.y_stride, size_log2));
+    KILN__TRY(kiln__tensor_check(name, "sum", args.sum, rows, cols, args.sum_stride, size_log2));
+    KILN__TRY(kiln__tensor_check(name, "x", args.x, rows, cols, args.x_stride, size_log2));
+    KILN__TRY(kiln__tensor_check(name, "residual", args.residual, rows, cols, args.residual_stride, size_log2));
+    if (args.weight) KILN__TRY(kiln__tensor_check(name, "weight", args.weight, 1, cols, cols, size_log2));
+    KILN__TRY(check_places(name, &args));
+
+    const kiln_module *module;
+    KILN__TRY(kiln__operator_require(stream, KILN__OPERATOR_add_rmsnorm, part, &kiln__bundle_add_rmsnorm, &module));
+    uint32_t wide = kiln__tensor_wide(args.y, rows, args.y_stride, size_log2) &
+                    kiln__tensor_wide(args.sum, rows, args.sum_stride, size_log2) &
+                    kiln__tensor_wide(args.x, rows, args.x_stride, size_log2) &
+                    kiln__tensor_wide(args.residual, rows, args.residual_stride, size_log2) &
+                    kiln__tensor_wide(args.weight, 1, cols, size_log2);
+    kiln_launch_config config;
+    KILN__TRY(kiln__rms_rows(name, rows, cols, size_log2, wide, &args.shape, &config));
+    return kiln__operator_launch(stream, &module->kernels[KERNEL_add_rmsnorm], &config, &args, sizeof args);
+}
+
+#define FUNCTION(part, size) KILN__OPERATOR_FUNCTION(add_rmsnorm, part)
+KILN__FLOAT_PARTS(FUNCTION)

@@ -1,0 +1,74 @@
+/* add_rmsnorm on the CPU, and its definition: see add_rmsnorm_gpu.c for the meaning of its groups.
+ *
+ * Floor: two reads and two writes of the tensor at memory bandwidth.
+ * Test: build/tests/ops/add_rmsnorm_test */
+#include "kernels/add_rmsnorm/add_rmsnorm_args.h"
+#include "kernels/common/cpu.h"
+#include "kernels/common/root.h"
+
+/* The sums of n elements, at most a tile. */
+KILN_INLINE void sums_of(float *sums, const void *x, const void *residual, size_t n, kiln_cpu_part part) {
+    float x_tile[KILN_TILE], residual_tile[KILN_TILE];
+    const float *xs = kiln_tile_load(x_tile, x, n, part);
+    const float *residuals = kiln_tile_load(residual_tile, residual, n, part);
+    for (size_t i = 0; i < n; i++)
+        sums[i] = xs[i] + residuals[i];
+}
+
+KILN_INLINE float squares_of(const void *x, const void *residual, size_t count, kiln_cpu_part part) {
+    float values[KILN_TILE], sum[KILN_LANES] = {0};
+    for (size_t start = 0; start < count; start += KILN_TILE) {
+        size_t n = kiln_min(count - start, KILN_TILE), whole = n / KILN_LANES * KILN_LANES;
+        sums_of(values, kiln_at(x, start, part), kiln_at(residual, start, part), n, part);
+        for (size_t i = 0; i < whole; i += KILN_LANES)
+            for (size_t lane = 0; lane < KILN_LANES; lane++)
+                sum[lane] = KILN_FMA(values[i + lane], values[i + lane], sum[lane]);
+        for (size_t i = whole; i < n; i++)
+            sum[i - whole] = KILN_FMA(values[i], values[i], sum[i - whole]);
+    }
+    for (size_t half = KILN_LANES / 2; half; half /= 2)
+        for (size_t lane = 0; lane < half; lane++)
+            sum[lane] += sum[lane + half];
+    return sum[0];
+}
+
+/* A row of all tensors. */
+typedef struct places {
+    void *y, *sum;
+    const void *x, *residual;
+} places;
+
+KILN_INLINE void put(const places *row, const void *weight, float scale, size_t count, kiln_cpu_part part) {
+    float sums[KILN_TILE], results[KILN_TILE], weight_tile[KILN_TILE];
+    for (size_t start = 0; start < count; start += KILN_TILE) {
+        size_t n = kiln_min(count - start, KILN_TILE);
+        sums_of(sums, kiln_at(row->x, start, part), kiln_at(row->residual, start, part), n, part);
+        const float *weights = weight ? kiln_tile_load(weight_tile, kiln_at(weight, start, part), n, part) : NULL;
+        for (size_t i = 0; i < n; i++)
+            results[i] = sums[i] * scale * (weights ? weights[i] : 1.0f);
+        void *sum = kiln_at_mut(row->sum, start, part), *y = kiln_at_mut(row->y, start, part);
+        if (part == KILN_CPU_f32) {
+            memcpy(sum, sums, n * sizeof *sums);
+            memcpy(y, results, n * sizeof *results);
+        } else {
+            kiln_tile_write(sum, sums, n, part, false);
+            kiln_tile_write(y, results, n, part, false);
+        }
+    }
+}
+
+KILN_INLINE void add_rmsnorm(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+    const kiln_add_rmsnorm_args args = *(const kiln_add_rmsnorm_args *)arguments; /* what no store can change */
+    for (uint64_t group = span->begin; group < span->end; group++)
+        for (kiln_cpu_work work = kiln_work_of(&args.shape, span, group); work.row < work.row_end; work.row++) {
+            const places row = {
+                .y = kiln_at_mut(args.y, work.row * (uint64_t)args.y_stride, part),
+                .sum = kiln_at_mut(args.sum, work.row * (uint64_t)args.sum_stride, part),
+                .x = kiln_at(args.x, work.row * (uint64_t)args.x_stride, part),
+                .residual = kiln_at(args.residual, work.row * (uint64_t)args.residual_stride, part),
+            };
+            float squares = squares_of(row.x, row.residual, work.col_end, part);
+            put(&row, args.weight, kiln_rsqrt(KILN_FMA(squares, args.mean, args.eps)), work.col_end, part);
+        }
+}
+KILN_CPU_KERNEL(add_rmsnorm)

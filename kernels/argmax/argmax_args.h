@@ -1,0 +1,35 @@
+/* argmax: the one argument of its kernel, on every backend. */
+#ifndef KILN_KERNELS_ARGMAX_ARGS_H
+#define KILN_KERNELS_ARGMAX_ARGS_H
+
+#include "kernels/common/geometry.h"
+
+/* An element found: a key that orders elements as numbers, and its column. */
+typedef struct kiln_argmax_best {
+    uint32_t key;
+    uint32_t col;
+} kiln_argmax_best;
+
+/* What a launch does: short rows whole, or chunks of long rows in two launches. */
+typedef enum kiln_argmax_phase { KILN_ARGMAX_ROWS, KILN_ARGMAX_PARTIAL, KILN_ARGMAX_FINISH } kiln_argmax_phase;
+
+typedef struct kiln_argmax_args {
+    int32_t *y;
+    const void *x;
+    kiln_argmax_best *partials; /* [rows, chunks]; NULL if rows are short */
+    kiln_shape shape;           /* rows of up to a tile, which is a chunk, are short */
+    int64_t x_stride;
+    uint32_t chunks; /* of a row */
+    uint32_t phase;  /* kiln_argmax_phase */
+} kiln_argmax_args;
+
+KILN_ARGS_SIZE(kiln_argmax_args, 72);
+KILN_ARGS_OFFSET(kiln_argmax_args, y, 0);
+KILN_ARGS_OFFSET(kiln_argmax_args, x, 8);
+KILN_ARGS_OFFSET(kiln_argmax_args, partials, 16);
+KILN_ARGS_OFFSET(kiln_argmax_args, shape, 24);
+KILN_ARGS_OFFSET(kiln_argmax_args, x_stride, 56);
+KILN_ARGS_OFFSET(kiln_argmax_args, chunks, 64);
+KILN_ARGS_OFFSET(kiln_argmax_args, phase, 68);
+
+#endif

@@ -1,0 +1,54 @@
+/* argmax on the CPU, and its definition: see argmax_gpu.c for the meaning of its groups.
+ *
+ * Floor: one read of the tensor at memory bandwidth.
+ * Test: build/tests/ops/argmax_test */
+#include "kernels/argmax/argmax_args.h"
+#include "kernels/common/cpu.h"
+#include "kernels/common/total_order.h"
+
+/* The best of count elements whose first is column col. A tile is looked at once more only where it has a new best. */
+KILN_INLINE kiln_argmax_best best_of(const void *x, uint32_t col, size_t count, kiln_cpu_part part) {
+    kiln_argmax_best best = {0, UINT32_MAX};
+    float tile[KILN_TILE];
+    uint32_t keys[KILN_TILE];
+    for (size_t start = 0; start < count; start += KILN_TILE) {
+        size_t n = kiln_min(count - start, KILN_TILE), i = 0;
+        const float *values = kiln_tile_read(tile, kiln_at(x, start, part), n, part);
+        uint32_t greatest = 0;
+        for (size_t k = 0; k < n; k++) {
+            keys[k] = kiln_order_key(values[k]);
+            greatest = keys[k] > greatest ? keys[k] : greatest;
+        }
+        if (greatest <= best.key) continue;
+        while (keys[i] != greatest)
+            i++;
+        best = (kiln_argmax_best){greatest, col + (uint32_t)(start + i)};
+    }
+    return best;
+}
+
+KILN_INLINE kiln_argmax_best best_of_partials(const kiln_argmax_best *partials, uint32_t chunks) {
+    kiln_argmax_best best = {0, UINT32_MAX};
+    for (uint32_t i = 0; i < chunks; i++) /* in the order of their columns */
+        best = partials[i].key > best.key ? partials[i] : best;
+    return best;
+}
+
+KILN_INLINE void argmax(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+    const kiln_argmax_args args = *(const kiln_argmax_args *)arguments; /* what no store can change */
+    for (uint64_t group = span->begin; group < span->end; group++)
+        for (kiln_cpu_work work = kiln_work_of(&args.shape, span, group); work.row < work.row_end; work.row++) {
+            kiln_argmax_best *partials = args.partials + work.row * args.chunks;
+            if (args.phase == KILN_ARGMAX_FINISH) {
+                args.y[work.row] = (int32_t)best_of_partials(partials, args.chunks).col;
+                continue;
+            }
+            const void *x = kiln_at(args.x, work.row * (uint64_t)args.x_stride + work.col, part);
+            kiln_argmax_best best = best_of(x, (uint32_t)work.col, work.col_end - work.col, part);
+            if (args.phase == KILN_ARGMAX_PARTIAL)
+                partials[work.tile] = best;
+            else
+                args.y[work.row] = (int32_t)best.col;
+        }
+}
+KILN_CPU_KERNEL(argmax)

@@ -1,0 +1,28 @@
+/* What the host sides of the norms by root mean square share. */
+#ifndef KILN_KERNELS_COMMON_RMS_H
+#define KILN_KERNELS_COMMON_RMS_H
+
+#include "kernels/common/host.h"
+
+/* Checks eps and puts its default in place of 0. */
+static inline kiln_status kiln__eps_resolve(const char *name, float eps, float *out_eps) {
+    *out_eps = eps == 0.0f ? 1e-6f : eps;
+    KILN__REQUIRE(eps == 0.0f || (eps >= 1e-30f && eps <= 1e30f), "%s: eps is %g: must be 0 or from 1e-30 to 1e30",
+                  name, (double)eps);
+    return KILN_OK;
+}
+
+/* The launch of rows that are each reduced by a subgroup, or from KILN_THREAD_VECTORS vectors of each of its threads
+ * on by a group. A row is one tile. */
+static inline kiln_status kiln__rms_rows(const char *name, int64_t rows, int64_t cols, unsigned size_log2,
+                                         uint32_t wide, kiln_shape *shape, kiln_launch_config *config) {
+    uint64_t vectors = kiln__vectors(cols, size_log2);
+    unsigned lanes_log2 = kiln__lanes_log2(vectors);
+    if (lanes_log2 > KILN_SUBGROUP_LOG2) lanes_log2 = KILN_GROUP_LOG2;
+    KILN__REQUIRE(cols <= UINT32_MAX - KILN_GROUP * KILN_VECTOR_BYTES, "%s: cols is %lld: is too large", name,
+                  (long long)cols);
+    *shape = (kiln_shape){.rows = rows, .cols = cols, .tile = (uint32_t)cols, .lanes_log2 = lanes_log2, .wide = wide};
+    return kiln__grid(name, 1, kiln__blocks(rows, lanes_log2), config);
+}
+
+#endif

@@ -1,0 +1,49 @@
+/* embedding, host side. */
+#include "kernels/common/host.h"
+#include "kernels/embedding/embedding_args.h"
+
+extern const kiln_bundle kiln__bundle_embedding;
+
+enum {
+#define KILN_KERNEL(name) KERNEL_##name,
+#include "kernels/embedding/embedding.def"
+};
+
+static kiln_status embedding(kiln_stream *stream, const kiln_embedding_params *params, size_t params_size,
+                             unsigned part, const char *name) {
+    kiln_embedding_params copy;
+    KILN__PARAMS(name, params, params_size, &copy);
+    int64_t rows = params->rows, cols = params->cols;
+    KILN__TRY(kiln__sizes_check(name, stream, rows, cols));
+    KILN__REQUIRE(params->vocabulary >= 0, "%s: vocabulary is %lld: must not be negative", name,
+                  (long long)params->vocabulary);
+    if (KILN__UNLIKELY(!rows || !cols)) return KILN_OK;
+
+    unsigned size_log2 = kiln__part_size_log2(part);
+    int64_t y_stride = params->y_stride ? params->y_stride : cols;
+    int64_t table_stride = params->table_stride ? params->table_stride : cols;
+    KILN__TRY(kiln__tensor_check(name, "y", params->y, rows, cols, y_stride, size_log2));
+    KILN__TRY(kiln__tensor_check(name, "ids", params->ids, 1, rows, rows, 2));
+    if (params->vocabulary)
+        KILN__TRY(kiln__tensor_check(name, "table", params->table, params->vocabulary, cols, table_stride, size_log2));
+
+    const kiln_module *module;
+    KILN__TRY(kiln__operator_require(stream, KILN__OPERATOR_embedding, part, &kiln__bundle_embedding, &module));
+    kiln_embedding_args args = {
+        .y = params->y,
+        .table = params->table,
+        .ids = params->ids,
+        .y_stride = y_stride,
+        .table_stride = table_stride,
+        .vocabulary = params->vocabulary,
+        .first = params->first,
+    };
+    uint32_t wide = kiln__tensor_wide(params->y, rows, y_stride, size_log2) &
+                    kiln__tensor_wide(params->table, params->vocabulary, table_stride, size_log2);
+    kiln_launch_config config;
+    KILN__TRY(kiln__elementwise(name, rows, cols, size_log2, wide, &args.shape, &config));
+    return kiln__operator_launch(stream, &module->kernels[KERNEL_embedding], &config, &args, sizeof args);
+}
+
+#define FUNCTION(part, size) KILN__OPERATOR_FUNCTION(embedding, part)
+KILN__FLOAT_PARTS(FUNCTION)

@@ -1,0 +1,61 @@
+/* rmsnorm on the CPU, and its definition: see rmsnorm_gpu.c for the meaning of its groups.
+ *
+ * Floor: one read and one write of the tensor at memory bandwidth.
+ * Test: build/tests/ops/rmsnorm_test */
+#include "kernels/common/cpu.h"
+#include "kernels/common/root.h"
+#include "kernels/rmsnorm/rmsnorm_args.h"
+
+KILN_INLINE float squares_of(const void *x, size_t count, kiln_cpu_part part) {
+    float tile[KILN_TILE], sum[KILN_LANES] = {0};
+    for (size_t start = 0; start < count; start += KILN_TILE) {
+        size_t n = kiln_min(count - start, KILN_TILE), whole = n / KILN_LANES * KILN_LANES;
+        const float *values = kiln_tile_read(tile, kiln_at(x, start, part), n, part);
+        for (size_t i = 0; i < whole; i += KILN_LANES)
+            for (size_t lane = 0; lane < KILN_LANES; lane++)
+                sum[lane] = KILN_FMA(values[i + lane], values[i + lane], sum[lane]);
+        for (size_t i = whole; i < n; i++)
+            sum[i - whole] = KILN_FMA(values[i], values[i], sum[i - whole]);
+    }
+    for (size_t half = KILN_LANES / 2; half; half /= 2)
+        for (size_t lane = 0; lane < half; lane++)
+            sum[lane] += sum[lane + half];
+    return sum[0];
+}
+
+KILN_INLINE void put(void *y, const void *x, const void *weight, float scale, size_t count, kiln_cpu_part part,
+                     bool stream) {
+    float tile[KILN_TILE], weight_tile[KILN_TILE];
+    for (size_t start = 0; start < count; start += KILN_TILE) {
+        size_t n = kiln_min(count - start, KILN_TILE);
+        void *target = kiln_at_mut(y, start, part);
+        const float *values = kiln_tile_load(tile, kiln_at(x, start, part), n, part);
+        float *results = kiln_tile_target(tile, target, part, stream);
+        if (weight) {
+            const float *weights = kiln_tile_load(weight_tile, kiln_at(weight, start, part), n, part);
+            KILN_INDEPENDENT
+            for (size_t i = 0; i < n; i++)
+                results[i] = values[i] * scale * weights[i];
+        } else {
+            KILN_INDEPENDENT
+            for (size_t i = 0; i < n; i++)
+                results[i] = values[i] * scale;
+        }
+        kiln_tile_write(target, results, n, part, stream);
+    }
+}
+
+KILN_INLINE void rmsnorm(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+    const kiln_rmsnorm_args args = *(const kiln_rmsnorm_args *)arguments; /* what no store can change */
+    bool stream = kiln_streams(&args.shape, part);
+    for (uint64_t group = span->begin; group < span->end; group++)
+        for (kiln_cpu_work work = kiln_work_of(&args.shape, span, group); work.row < work.row_end; work.row++) {
+            const void *x = kiln_at(args.x, work.row * (uint64_t)args.x_stride, part);
+            float sum = squares_of(x, work.col_end, part);
+            float scale = kiln_rsqrt(KILN_FMA(sum, args.mean, args.eps));
+            put(kiln_at_mut(args.y, work.row * (uint64_t)args.y_stride, part), x, args.weight, scale, work.col_end,
+                part, stream);
+        }
+    if (stream) kiln_stream_fence();
+}
+KILN_CPU_KERNEL(rmsnorm)

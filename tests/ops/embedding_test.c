@@ -1,0 +1,122 @@
+/* embedding: rows are copied bit for bit, and an id that the table has not gives zeros. */
+#include "tests/ops/harness.h"
+#include <math.h>
+#include <stdlib.h>
+
+static double any_number(void) {
+    return random_number(-4, 4);
+}
+
+static double special_number(void) {
+    static const double values[] = {0, -0.0, INFINITY, -INFINITY, 1e-40, -1e-45, 65504, -65504, 1 / 3.0};
+    return values[random_integer(0, sizeof values / sizeof *values - 1)];
+}
+
+typedef struct shape {
+    int64_t rows, cols, vocabulary, first;
+    int64_t y_padding, table_padding, y_place, table_place;
+} shape;
+
+static void run(kiln_stream *stream, precision p, shape s, double (*value)(void)) {
+    harness_describe("embedding_%s %lld x %lld of %lld from %lld, padding %lld %lld, at %lld %lld", precision_name(p),
+                     (long long)s.rows, (long long)s.cols, (long long)s.vocabulary, (long long)s.first,
+                     (long long)s.y_padding, (long long)s.table_padding, (long long)s.y_place,
+                     (long long)s.table_place);
+    matrix y = matrix_create(stream, p, s.rows, s.cols, s.cols + s.y_padding, s.y_place);
+    matrix table = matrix_create(stream, p, s.vocabulary, s.cols, s.cols + s.table_padding, s.table_place);
+    matrix ids = matrix_create(stream, I32, 1, s.rows, 0, 0);
+    double *expected = malloc(sizeof(double) * (size_t)(s.rows * s.cols));
+    assert_non_null(expected);
+    matrix_fill(&table, value);
+    for (int64_t row = 0; row < s.rows; row++) {
+        int64_t id = random_integer(s.first - 2, s.first + s.vocabulary + 1);
+        if (row == 1) id = INT32_MIN;
+        if (row == 2) id = INT32_MAX;
+        ids.values[row] = (double)id;
+        bool inside = id >= s.first && id < s.first + s.vocabulary;
+        for (int64_t col = 0; col < s.cols; col++) {
+            expected[row * s.cols + col] = inside ? table.values[(id - s.first) * s.cols + col] : 0;
+        }
+    }
+    matrix_set(&ids, ids.values);
+    kiln_embedding_params params = {.y = y.data,
+                                    .table = table.data,
+                                    .ids = ids.data,
+                                    .rows = s.rows,
+                                    .cols = s.cols,
+                                    .vocabulary = s.vocabulary,
+                                    .y_stride = s.y_padding ? y.stride : 0,
+                                    .table_stride = s.table_padding ? table.stride : 0,
+                                    .first = s.first};
+    harness_ok(operator_function("embedding", p)->call(stream, &params, sizeof params));
+    matrix_expect_exact(&y, expected);
+    matrix_expect_unchanged(&table);
+    matrix_expect_unchanged(&ids);
+    matrix_destroy(&y);
+    matrix_destroy(&table);
+    matrix_destroy(&ids);
+    free(expected);
+}
+
+static int64_t random_place(void) {
+    static const int64_t places[] = {0, 1, 2, 3, 5, 8, 13, AT_END};
+    return places[random_integer(0, sizeof places / sizeof *places - 1)];
+}
+
+static void shapes_body(kiln_stream *stream, bool first) {
+    (void)first;
+    static const int64_t cols[] = {1, 2, 3, 4, 7, 8, 16, 17, 33, 64, 100, 257, 1000, 4096, 4097, 20011};
+    for (precision p = F32; p < PRECISION_COUNT; p++) {
+        for (size_t i = 0; i < sizeof cols / sizeof *cols; i++) {
+            shape s = {.rows = random_integer(1, 40), .cols = cols[i], .vocabulary = random_integer(1, 9)};
+            run(stream, p, s, any_number);
+            s = (shape){random_integer(1, 9),  cols[i],
+                        random_integer(1, 9),  random_integer(-100, 100),
+                        random_integer(0, 17), random_integer(0, 17),
+                        random_place(),        random_place()};
+            run(stream, p, s, special_number);
+        }
+    }
+}
+
+static void many_body(kiln_stream *stream, bool first) {
+    (void)first;
+    run(stream, F16, (shape){.rows = 100000, .cols = 3, .vocabulary = 1000, .first = 500}, any_number);
+}
+
+static void test_shapes(void **state) {
+    (void)state;
+    harness_on_each_device(shapes_body);
+}
+
+static void test_many_rows(void **state) {
+    (void)state;
+    harness_on_one_device(many_body);
+}
+
+/* A table without rows may be NULL: every row is zeros. */
+static void empty_body(kiln_stream *stream, bool first) {
+    (void)first;
+    harness_describe("embedding_f32 of an empty table");
+    matrix y = matrix_create(stream, F32, 3, 5, 0, 0), ids = matrix_create(stream, I32, 1, 3, 0, 0);
+    matrix_set(&ids, (const double[]){0, 1, -1});
+    kiln_embedding_params params = {.y = y.data, .ids = ids.data, .rows = 3, .cols = 5};
+    harness_ok(kiln_embedding_f32(stream, &params));
+    matrix_expect_exact(&y, (const double[15]){0});
+    matrix_destroy(&y);
+    matrix_destroy(&ids);
+}
+
+static void test_empty_table(void **state) {
+    (void)state;
+    harness_on_each_device(empty_body);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_many_rows),
+        cmocka_unit_test(test_empty_table),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,199 @@
+/* rope against f64, and its frequencies against libm in long double. */
+#include "tests/ops/harness.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct shape {
+    int64_t tokens, heads, pairs;
+    int64_t head_padding, y_padding, x_padding; /* the first of both tensors, where they are one */
+    int64_t y_place, x_place;
+    bool in_place;
+    kiln_rope_layout layout;
+} shape;
+
+static double any_number(void) {
+    return random_number(-4, 4);
+}
+
+/* Positions of all sizes, of either sign. */
+static double any_position(void) {
+    int64_t most = (int64_t)1 << random_integer(0, 31);
+    return (double)random_integer(random_integer(0, 3) ? 0 : -most, most - 1);
+}
+
+static const double pi = 3.14159265358979323846;
+
+/* The angle of a position: exact in 64 bits, as it is defined. */
+static double angle_of(int64_t frequency, double position) {
+    uint64_t turns = (uint64_t)frequency * (uint64_t)(int64_t)position;
+    return ldexp((double)(int64_t)turns, -64) * 2 * pi;
+}
+
+/* A matrix has a token in each row; the pads between heads are poison too, which matrix_get cannot know: it compares
+ * rows whole. So the reference starts with what the memory holds. */
+static void run(kiln_stream *stream, precision p, shape s) {
+    harness_describe("rope_%s %lld x %lld x %lld pairs, %s, paddings %lld %lld %lld, at %lld %lld%s", precision_name(p),
+                     (long long)s.tokens, (long long)s.heads, (long long)s.pairs,
+                     s.layout == KILN_ROPE_HALF ? "halves" : "interleaved", (long long)s.head_padding,
+                     (long long)s.y_padding, (long long)s.x_padding, (long long)s.y_place, (long long)s.x_place,
+                     s.in_place ? ", in place" : "");
+    int64_t head = 2 * s.pairs + s.head_padding, width = s.heads * head;
+    matrix x = matrix_create(stream, p, s.tokens, width, width + s.x_padding, s.x_place);
+    matrix y = matrix_create(stream, p, s.tokens, width, width + s.y_padding, s.y_place);
+    matrix positions = matrix_create(stream, I32, 1, s.tokens, 0, 0), *to = s.in_place ? &x : &y;
+    size_t bytes = sizeof(double) * (size_t)(s.tokens * width);
+    double *expected = malloc(bytes), *allowed = calloc(1, bytes);
+    int64_t *host = malloc(sizeof *host * (size_t)s.pairs);
+    assert_true(expected && allowed && host);
+    harness_ok(kiln_rope_frequencies(10000, NULL, s.pairs, host));
+    void *frequencies;
+    harness_ok(kiln_memory_alloc(stream->device, sizeof *host * (size_t)s.pairs, &frequencies));
+    harness_ok(kiln_copy(stream, frequencies, host, sizeof *host * (size_t)s.pairs, KILN_TO_DEVICE));
+    harness_ok(kiln_stream_sync(stream));
+    matrix_fill(&x, any_number);
+    matrix_fill(&y, any_number);
+    matrix_fill(&positions, any_position);
+    for (int64_t i = 0; i < s.tokens * width; i++)
+        expected[i] = to->values[i];
+    for (int64_t i = 0; i < s.tokens * s.heads * s.pairs; i++) {
+        int64_t token = i / (s.heads * s.pairs), pair = i % s.pairs, base = i / s.pairs * head;
+        bool half = s.layout == KILN_ROPE_HALF;
+        int64_t first = base + (half ? pair : 2 * pair), second = first + (half ? s.pairs : 1);
+        double angle = angle_of(host[pair], positions.values[token]);
+        double a = x.values[first], b = x.values[second];
+        expected[first] = a * cos(angle) - b * sin(angle);
+        expected[second] = a * sin(angle) + b * cos(angle);
+        allowed[first] = allowed[second] = 3e-7 * (fabs(a) + fabs(b));
+    }
+    kiln_rope_params params = {.y = to->data,
+                               .x = x.data,
+                               .positions = positions.data,
+                               .frequencies = frequencies,
+                               .tokens = s.tokens,
+                               .heads = s.heads,
+                               .pairs = s.pairs,
+                               .y_stride = to->stride,
+                               .y_head_stride = s.head_padding ? head : 0,
+                               .x_stride = x.stride == width ? 0 : x.stride,
+                               .x_head_stride = s.head_padding ? head : 0,
+                               .layout = (int32_t)s.layout};
+    harness_ok(operator_function("rope", p)->call(stream, &params, sizeof params));
+    matrix_expect(to, expected, allowed);
+    if (!s.in_place) matrix_expect_unchanged(&x);
+    matrix_expect_unchanged(&positions);
+    kiln_memory_free(stream->device, frequencies);
+    matrix_destroy(&x);
+    matrix_destroy(&y);
+    matrix_destroy(&positions);
+    free(expected);
+    free(allowed);
+    free(host);
+}
+
+static int64_t random_place(void) {
+    static const int64_t places[] = {0, 1, 2, 3, 5, 8, AT_END};
+    return places[random_integer(0, sizeof places / sizeof *places - 1)];
+}
+
+static void shapes_body(kiln_stream *stream, bool first) {
+    (void)first;
+    static const int64_t pairs[] = {1, 2, 3, 4, 8, 9, 16, 20, 32, 33, 64, 128, 130, 300};
+    for (precision p = F32; p < PRECISION_COUNT; p++) {
+        for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+            for (int layout = 0; layout < 2; layout++) {
+                shape s = {.tokens = random_integer(1, 5),
+                           .heads = random_integer(1, pairs[i] < 64 ? 40 : 5),
+                           .pairs = pairs[i],
+                           .layout = (kiln_rope_layout)layout};
+                run(stream, p, s);
+                s.in_place = random_integer(0, 1);
+                s.head_padding = random_integer(0, 1) * random_integer(1, 20);
+                s.x_padding = random_integer(0, 17);
+                s.y_padding = random_integer(0, 17);
+                s.x_place = random_place();
+                s.y_place = random_place();
+                run(stream, p, s);
+            }
+        }
+    }
+}
+
+/* Against libm, whose long double has 11 bits more than what is asked for. */
+static void expect_frequencies(double theta, const kiln_rope_scaling *scaling, int64_t pairs) {
+    int64_t *found = malloc(sizeof *found * (size_t)pairs);
+    assert_non_null(found);
+    assert_int_equal(kiln_rope_frequencies(theta, scaling, pairs, found), KILN_OK);
+    for (int64_t i = 0; i < pairs; i++) {
+        long double f = powl(theta == 0 ? 10000 : theta, -(long double)i / (long double)pairs);
+        if (scaling && scaling->kind == KILN_ROPE_LINEAR) f /= scaling->factor;
+        if (scaling && scaling->kind == KILN_ROPE_LLAMA3) {
+            long double wave = 2 * acosl(-1) / f, length = (long double)scaling->original_length;
+            long double low = length / scaling->low_factor, high = length / scaling->high_factor;
+            long double smooth = (length / wave - scaling->low_factor) / (scaling->high_factor - scaling->low_factor);
+            if (wave > low) {
+                f /= scaling->factor;
+            } else if (wave >= high) {
+                f = (1 - smooth) * f / scaling->factor + smooth * f;
+            }
+        }
+        long double expected = ldexpl(f / (2 * acosl(-1)), 64), error = fabsl((long double)found[i] - expected);
+        if (error > 1 + ldexpl(expected, -55))
+            fail_msg("theta %g, pair %lld of %lld: %lld, expected %.0Lf", theta, (long long)i, (long long)pairs,
+                     (long long)found[i], expected);
+    }
+    free(found);
+}
+
+static void test_frequencies(void **state) {
+    (void)state;
+    const kiln_rope_scaling linear = {.kind = KILN_ROPE_LINEAR, .factor = 4.5};
+    const kiln_rope_scaling llama3 = {
+        .kind = KILN_ROPE_LLAMA3, .factor = 8, .low_factor = 1, .high_factor = 4, .original_length = 8192};
+    expect_frequencies(0, NULL, 4);
+    expect_frequencies(1, NULL, 7);
+    expect_frequencies(10000, NULL, 64);
+    expect_frequencies(1e30, NULL, 129);
+    expect_frequencies(1000000, &linear, 64);
+    expect_frequencies(500000, &llama3, 64);
+    expect_frequencies(10000, &llama3, 48);
+}
+
+static void expect_refused(double theta, const kiln_rope_scaling *scaling, int64_t pairs, const char *word) {
+    int64_t room[4] = {7, 7, 7, 7};
+    assert_int_equal(kiln_rope_frequencies(theta, scaling, pairs, room), KILN_ERROR_INVALID_ARGUMENT);
+    assert_non_null(strstr(kiln_last_error(), word));
+    assert_int_equal(room[0], 7);
+}
+
+static void test_frequencies_refused(void **state) {
+    (void)state;
+    kiln_rope_scaling scaling = {.kind = KILN_ROPE_LLAMA3, .factor = 8, .low_factor = 4, .high_factor = 4};
+    expect_refused(-1, NULL, 4, "theta");
+    expect_refused((double)NAN, NULL, 4, "theta");
+    expect_refused(10000, NULL, -1, "pairs");
+    expect_refused(10000, NULL, INT64_MAX, "pairs");
+    expect_refused(10000, &scaling, 4, "high_factor");
+    scaling.high_factor = 5;
+    expect_refused(10000, &scaling, 4, "original_length");
+    scaling.factor = 0.5;
+    expect_refused(10000, &scaling, 4, "factor");
+    scaling.kind = 3;
+    expect_refused(10000, &scaling, 4, "kind");
+    assert_int_equal(kiln_rope_frequencies(10000, NULL, 4, NULL), KILN_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(kiln_rope_frequencies(10000, NULL, 0, NULL), KILN_OK);
+}
+
+static void test_shapes(void **state) {
+    (void)state;
+    harness_on_each_device(shapes_body);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_frequencies),
+        cmocka_unit_test(test_frequencies_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
