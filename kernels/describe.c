@@ -50,11 +50,12 @@ static const kiln_operator_function functions[] = {
 #define KILN_TENSOR_OPTIONAL(name, dtype, shape, text)     TENSOR(name, KILN_FIELD_INPUT, dtype, shape, 1, text)
 #define KILN_TENSOR_OUT_OPTIONAL(name, dtype, shape, text) TENSOR(name, KILN_FIELD_OUTPUT, dtype, shape, 1, text)
 #define KILN_TENSOR_UPDATE(name, dtype, shape, text)       TENSOR(name, KILN_FIELD_UPDATE, dtype, shape, 0, text)
-#define KILN_SIZE(name, text)                              PLAIN(name, KILN_FIELD_SIZE, "", "", text)
-#define KILN_STRIDE(name, tensor, text)                    PLAIN(name, KILN_FIELD_STRIDE, #tensor, "", text)
-#define KILN_OPTION(name, choices, text)                   PLAIN(name, KILN_FIELD_OPTION, "", choices, text)
-#define KILN_INTEGER(name, text)                           PLAIN(name, KILN_FIELD_INTEGER, "", "", text)
-#define KILN_REAL(name, text)                              PLAIN(name, KILN_FIELD_REAL, "", "", text)
+#define KILN_SIZE(name, size, help) \
+    FIELD(name, KILN_FIELD_SIZE, .dtype = "", .shape = "", .choices = "", .typical = size, .text = help)
+#define KILN_STRIDE(name, tensor, text)  PLAIN(name, KILN_FIELD_STRIDE, #tensor, "", text)
+#define KILN_OPTION(name, choices, text) PLAIN(name, KILN_FIELD_OPTION, "", choices, text)
+#define KILN_INTEGER(name, text)         PLAIN(name, KILN_FIELD_INTEGER, "", "", text)
+#define KILN_REAL(name, text)            PLAIN(name, KILN_FIELD_REAL, "", "", text)
 #define KILN_WORKSPACE(name, size_name, text)       \
     PLAIN(name, KILN_FIELD_WORKSPACE, "", "", text) \
     PLAIN(size_name, KILN_FIELD_WORKSPACE_SIZE, "", "", "bytes of " #name)

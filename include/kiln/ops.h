@@ -149,6 +149,53 @@ KILN_OPERATOR_FUNCTION(embedding_f32, kiln_embedding_params)
 KILN_OPERATOR_FUNCTION(embedding_f16, kiln_embedding_params)
 KILN_OPERATOR_FUNCTION(embedding_bf16, kiln_embedding_params)
 
+/* ---- gemm: d = activation(alpha * a * b^T + c + bias) ------------------------------------------------------------ */
+
+/* What is applied to the sum. */
+typedef enum kiln_gemm_activation {
+    KILN_GEMM_NONE,
+    KILN_GEMM_GELU_ERF,
+    KILN_GEMM_GELU_TANH,
+    KILN_GEMM_GELU_QUICK,
+    KILN_GEMM_SILU,
+} kiln_gemm_activation;
+
+typedef struct kiln_gemm_params {
+    void *d;          /* [batch, m, n]; may be c, with the same strides */
+    const void *a;    /* [batch, m, k] */
+    const void *b;    /* [batch, n, k]: the weights of a linear layer as they are stored, [out, in] */
+    const void *c;    /* [batch, m, n]; NULL: 0 */
+    const void *bias; /* [n]; NULL: 0 */
+    int64_t batch;    /* 1 for a single product; it, m, n and k are at most 2^31 - 1 */
+    int64_t m;
+    int64_t n;
+    int64_t k;              /* 0: the product is 0, and a and b may be NULL */
+    int64_t d_stride;       /* 0: n */
+    int64_t a_stride;       /* 0: k */
+    int64_t b_stride;       /* 0: k */
+    int64_t c_stride;       /* 0: n */
+    int64_t d_batch_stride; /* between matrices; 0: packed. At least a row: matrices may lie in each other's gaps */
+    int64_t a_batch_stride;
+    int64_t b_batch_stride;
+    int64_t c_batch_stride;
+    void *workspace;       /* of the device, 16-byte aligned; NULL if workspace_size is 0 */
+    size_t workspace_size; /* 0, or at least kiln_gemm_<precision>_workspace_size() */
+    float alpha;           /* 0: 1 */
+    int32_t activation;    /* kiln_gemm_activation */
+} kiln_gemm_params;
+
+/* Products are added in f32. Up to 8 rows of a are done by a kernel that reads b once. */
+KILN_OPERATOR_FUNCTION(gemm_f32, kiln_gemm_params)
+KILN_OPERATOR_FUNCTION(gemm_f16, kiln_gemm_params)
+KILN_OPERATOR_FUNCTION(gemm_bf16, kiln_gemm_params)
+
+/* The bytes of workspace with which gemm divides a long k among groups where d alone would occupy few of them (the
+ * pointers are not looked at); 0 where that does not pay. Without workspace the product is not divided: slower, and
+ * other in the last bits. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT. */
+KILN_WORKSPACE_FUNCTION(gemm_f32, kiln_gemm_params)
+KILN_WORKSPACE_FUNCTION(gemm_f16, kiln_gemm_params)
+KILN_WORKSPACE_FUNCTION(gemm_bf16, kiln_gemm_params)
+
 /* ---- kv_store: the keys and values of tokens into the slots of a cache ------------------------------------------- */
 
 typedef struct kiln_kv_store_params {
@@ -171,6 +218,102 @@ typedef struct kiln_kv_store_params {
 KILN_OPERATOR_FUNCTION(kv_store_f32, kiln_kv_store_params)
 KILN_OPERATOR_FUNCTION(kv_store_f16, kiln_kv_store_params)
 KILN_OPERATOR_FUNCTION(kv_store_bf16, kiln_kv_store_params)
+
+/* ---- mha: out = softmax(mask(scale * q k^T)) v, attention of several heads ----------------------------------------
+ */
+
+typedef struct kiln_mha_params {
+    void *out;                 /* [tokens, heads, head_size] */
+    float *lse;                /* [heads, tokens]: ln of the sum of exp of each query's scores; NULL: not wanted */
+    const void *q;             /* [tokens, heads, head_size] */
+    const void *k;             /* [kv_tokens, kv_heads, head_size]; may be NULL if kv_tokens is 0, as v */
+    const void *v;             /* [kv_tokens, kv_heads, head_size] */
+    const int32_t *q_ends;     /* [batch]: row of q behind each sequence's last; NULL: tokens / batch for each */
+    const int32_t *kv_ends;    /* [batch]: the same of k and v; NULL: kv_tokens / batch for each */
+    const int32_t *kv_lengths; /* [batch]: how many keys of its room each sequence has; NULL: all */
+    int64_t tokens;
+    int64_t kv_tokens;
+    int64_t batch; /* sequences */
+    int64_t heads; /* a multiple of kv_heads: head h has the keys of head h / (heads / kv_heads) */
+    int64_t kv_heads;
+    int64_t head_size;  /* at most 256 */
+    int64_t out_stride; /* between tokens; 0: packed. Heads are packed within a token */
+    int64_t q_stride;
+    int64_t k_stride;
+    int64_t v_stride;
+    int64_t q_length;      /* with q_ends the most queries of a sequence, 0: tokens; without them 0 */
+    int64_t kv_length;     /* with kv_ends the most keys of a sequence, 0: kv_tokens; without them 0 */
+    int64_t left_window;   /* a query sees so many keys up to its own place, which counts; 0: all */
+    int64_t right_window;  /* a query sees so many keys from its own place on, which counts; 0: all */
+    void *workspace;       /* of the device, 16-byte aligned; NULL if workspace_size is 0 */
+    size_t workspace_size; /* 0, or at least kiln_mha_<precision>_workspace_size() */
+    float scale;           /* 0: 1 / sqrt(head_size) */
+    float softcap;         /* scores become softcap * tanh(score / softcap) before the mask; 0: they stay */
+    int32_t causal;        /* 1: right_window 1 */
+    int32_t reserved;      /* must be 0 */
+} kiln_mha_params;
+
+/* Attention (Vaswani et al., arXiv 1706.03762) with grouped heads, in one pass over the keys. A query's own place is
+ * counted from the end: the last query of a sequence stands at its last key. A query that sees no key gives zeros, and
+ * -inf in lse. Ends and lengths are read on the device: they may change between replays of a graph; what they say
+ * beyond the sizes here is cut. */
+KILN_OPERATOR_FUNCTION(mha_f32, kiln_mha_params)
+KILN_OPERATOR_FUNCTION(mha_f16, kiln_mha_params)
+KILN_OPERATOR_FUNCTION(mha_bf16, kiln_mha_params)
+
+/* The bytes of workspace with which mha divides the keys among groups where queries are few, as when tokens are
+ * generated (of the pointers only q_ends and kv_ends are looked at, whether they are NULL); 0 where that does not pay.
+ * Without workspace keys are not divided: slower, and other in the last bits. Returns KILN_OK,
+ * KILN_ERROR_INVALID_ARGUMENT. */
+KILN_WORKSPACE_FUNCTION(mha_f32, kiln_mha_params)
+KILN_WORKSPACE_FUNCTION(mha_f16, kiln_mha_params)
+KILN_WORKSPACE_FUNCTION(mha_bf16, kiln_mha_params)
+
+/* ---- mha_paged: mha with keys and values in the blocks of a cache -------------------------------------------------
+ */
+
+typedef struct kiln_mha_paged_params {
+    void *out;                 /* [tokens, heads, head_size] */
+    float *lse;                /* [heads, tokens]; NULL: not wanted */
+    const void *q;             /* [tokens, heads, head_size] */
+    const void *k_cache;       /* [blocks, block_size, kv_heads, head_size], as kv_store writes it */
+    const void *v_cache;       /* [blocks, block_size, kv_heads, head_size] */
+    const int32_t *tables;     /* [batch, table_size]: blocks of each sequence, in order; only as many as its keys
+                                * need are read, and a block that the cache does not have counts as its last one */
+    const int32_t *kv_lengths; /* [batch]: keys of each sequence */
+    const int32_t *q_ends;     /* [batch]: row of q behind each sequence's last; NULL: tokens / batch for each */
+    int64_t tokens;
+    int64_t blocks;
+    int64_t block_size; /* a power of two */
+    int64_t batch;
+    int64_t table_size; /* the most blocks of a sequence */
+    int64_t heads;
+    int64_t kv_heads;
+    int64_t head_size;  /* at most 256 */
+    int64_t out_stride; /* between tokens; 0: packed */
+    int64_t q_stride;
+    int64_t k_stride; /* between keys; 0: packed. A block is block_size of them */
+    int64_t v_stride;
+    int64_t q_length;    /* with q_ends the most queries of a sequence, 0: tokens; without them 0 */
+    int64_t left_window; /* as in kiln_mha_params */
+    int64_t right_window;
+    void *workspace;
+    size_t workspace_size;
+    float scale;
+    float softcap;
+    int32_t causal;
+    int32_t reserved; /* must be 0 */
+} kiln_mha_paged_params;
+
+/* The same as mha on the keys and values gathered from the cache, bit for bit where both divide the keys alike. */
+KILN_OPERATOR_FUNCTION(mha_paged_f32, kiln_mha_paged_params)
+KILN_OPERATOR_FUNCTION(mha_paged_f16, kiln_mha_paged_params)
+KILN_OPERATOR_FUNCTION(mha_paged_bf16, kiln_mha_paged_params)
+
+/* As for mha; the longest sequence is taken to fill its table. */
+KILN_WORKSPACE_FUNCTION(mha_paged_f32, kiln_mha_paged_params)
+KILN_WORKSPACE_FUNCTION(mha_paged_f16, kiln_mha_paged_params)
+KILN_WORKSPACE_FUNCTION(mha_paged_bf16, kiln_mha_paged_params)
 
 /* ---- mul_add: y = a * b + c -------------------------------------------------------------------------------------- */
 
@@ -335,6 +478,7 @@ typedef struct kiln_field {
     const char *shape;   /* tensors: names of size fields, "rows,cols"; "rows,cols|rows,2*cols": what stands after the
                           * bar holds where an optional input is NULL. Strides: the tensor's name */
     const char *choices; /* options: "erf,tanh,quick", in the order of their numbers; else "" */
+    int64_t typical;     /* sizes: what a bench takes; 0: as much as makes the tensors as large as is asked for */
     const char *text;    /* one line for help */
 } kiln_field;
 

@@ -1,5 +1,6 @@
 /* add_gelu, host side. */
 #include "kernels/add_gelu/add_gelu_args.h"
+#include "kernels/common/gates.h"
 #include "kernels/common/host.h"
 
 extern const kiln_bundle kiln__bundle_add_gelu;
@@ -15,14 +16,10 @@ typedef struct form {
     float coefficients[KILN_ADD_GELU_COEFFICIENTS];
 } form;
 
-/* The forms as t sigmoid(t P(t^2)); see kiln_gated. tanh and quick are so by definition. For erf, t P(t^2) is fitted to
- * ln(F / (1 - F)), F the normal distribution: below 1e-7 in the result, and 2e-4 of it where it goes to 0. */
 static const form forms[] = {
-    [KILN_GELU_ERF] = {5.8f,
-                       {0x1.9884a4p+0f, 0x1.2995bap-4f, -0x1.b116eap-15f, -0x1.e7fb1ep-14f, 0x1.315dd2p-17f,
-                        -0x1.9d7ad8p-22f, 0x1.495728p-27f, -0x1.1f9992p-33f, 0x1.a799f2p-41f}},
-    [KILN_GELU_TANH] = {9.7f, {1.59576912f, 0.0713548163f}}, /* 2 sqrt(2 / pi), and 0.044715 times it */
-    [KILN_GELU_QUICK] = {47.0f, {1.702f}},
+    [KILN_GELU_ERF] = {KILN__GATE_GELU_ERF},
+    [KILN_GELU_TANH] = {KILN__GATE_GELU_TANH},
+    [KILN_GELU_QUICK] = {KILN__GATE_GELU_QUICK},
 };
 enum { FORMS = sizeof forms / sizeof *forms };
 

@@ -1,4 +1,5 @@
 /* silu_mul, host side: without up, gate has both halves of each row. */
+#include "kernels/common/gates.h"
 #include "kernels/common/host.h"
 #include "kernels/silu_mul/silu_mul_args.h"
 
@@ -16,10 +17,9 @@ typedef struct activation {
     uint32_t padding;
 } activation;
 
-/* The activations as t sigmoid(t P(t^2)); see kiln_gated. */
 static const activation activations[] = {
-    [KILN_GLU_SILU] = {80.0f, {1.0f}, 0},
-    [KILN_GLU_GELU_TANH] = {9.7f, {1.59576912f, 0.0713548163f}, 0}, /* 2 sqrt(2 / pi), and 0.044715 times it */
+    [KILN_GLU_SILU] = {KILN__GATE_SILU, 0},
+    [KILN_GLU_GELU_TANH] = {KILN__GATE_GELU_TANH, 0},
 };
 enum { ACTIVATIONS = sizeof activations / sizeof *activations };
 

@@ -58,7 +58,7 @@ int call_resolve(operator_call *call);
 /* Gives a tensor the dtype and the shape that follow from the sizes; call_resolve does it for the outputs. */
 int call_shape(operator_call *call, call_field *tensor);
 
-/* Instead of binding and resolving: gives the sizes that are not set values with which an output has about size bytes,
+/* Instead of binding and resolving: gives the sizes that are not set values with which the largest tensor has about size bytes,
  * and every input random numbers, always the same. */
 int call_randomise(operator_call *call, uint64_t size);
 

@@ -1,7 +1,8 @@
 /* A call without files: sizes and inputs made up, for measuring. */
 #include "loader/cli/call.h"
 
-/* Fills with numbers of magnitude 0.125 to 4 in either sign, made of their bits; integers get any bits. */
+/* Fills with numbers of magnitude 0.125 to 4 in either sign, made of their bits; integers with 0 to 4095, which most
+ * tables have. */
 static void fill_random(void *bytes, npy_dtype dtype, uint64_t size, uint64_t *state) {
     uint32_t *words = bytes;
     for (uint64_t i = 0; i < size / 4; i++) {
@@ -11,33 +12,41 @@ static void fill_random(void *bytes, npy_dtype dtype, uint64_t size, uint64_t *s
         if (dtype == NPY_F32) random = (random & 0x80000000u) + 0x3e000000u + (random & 0x7fffffffu) % 0x02800000u;
         if (dtype == NPY_F16) random = sign + ((0x3000u + high % 0x1400u) << 16) + 0x3000u + low % 0x1400u;
         if (dtype == NPY_BF16) random = sign + ((0x3e00u + high % 0x280u) << 16) + 0x3e00u + low % 0x280u;
+        if (dtype == NPY_I32) random %= 4096;
         words[i] = random;
     }
 }
 
-/* The sizes that --set leaves open: all but the first are 4096, the first makes an element of so many bytes in each of
- * size bytes. */
+/* The bytes of the largest of the tensors whose size depends on `scaling`, for each unit of that. */
+static uint64_t unit_bytes(operator_call *call, call_field *scaling) {
+    uint64_t unit = 1;
+    for (uint32_t i = 0; i < call->op->field_count; i++) {
+        uint64_t bytes[2] = {0};
+        if (!call_is_tensor(call->fields[i].description)) continue;
+        for (int value = 1; value <= 2; value++) {
+            call_field copy = call->fields[i];
+            scaling->value = value;
+            if (call_shape(call, &copy) == CLI_OK) bytes[value - 1] = copy.array.data_size;
+        }
+        if (bytes[1] - bytes[0] > unit) unit = bytes[1] - bytes[0];
+    }
+    return unit;
+}
+
+/* The sizes that --set leaves open: what is typical, and as much of the one without such a value as makes the largest
+ * tensor about size bytes. */
 static void choose_sizes(operator_call *call, uint64_t size) {
-    const int64_t inner = 4096;
-    call_field *first = NULL;
-    int64_t columns = 1;
-    npy_dtype dtype = npy_dtype_find(call->function->part);
-    uint64_t element = dtype == NPY_DTYPE_COUNT ? 1 : npy_dtype_size(dtype);
+    call_field *scaling = NULL;
     for (uint32_t i = 0; i < call->op->field_count; i++) {
         call_field *field = &call->fields[i];
-        if (field->description->role != KILN_FIELD_SIZE) continue;
-        if (!first) {
-            first = field;
-            continue;
-        }
-        if (!field->given) field->value = inner;
+        if (field->description->role != KILN_FIELD_SIZE || field->given) continue;
         field->given = true;
-        columns = field->value;
+        field->value = field->description->typical;
+        if (!field->value) scaling = field;
     }
-    if (!first || first->given) return;
-    int64_t rows = (int64_t)(size / element) / (columns > 0 ? columns : 1);
-    first->value = rows > 0 ? rows : 1;
-    first->given = true;
+    if (!scaling) return;
+    uint64_t units = size / unit_bytes(call, scaling);
+    scaling->value = units ? (int64_t)units : 1;
 }
 
 int call_randomise(operator_call *call, uint64_t size) {

@@ -1,0 +1,227 @@
+/* Attention on the CPU, for mha and mha_paged, and its definition: see attention_gpu.h for the meaning of its groups.
+ *
+ * A tile of k is brought to one place as f32, multiplied with the rows a few at a time, and replaced by the tile of v,
+ * whose rows are added up with the weights in vectors along a head. Includers define ATTEND and JOIN, the entries'
+ * names.
+ *
+ * Floor: one read of k and v at memory bandwidth when tokens are generated, 4 * rows * keys * head_size operations for
+ * prompts.
+ * Test: build/tests/ops/mha_test */
+#include "kernels/common/cpu.h"
+#include "kernels/common/sequence.h"
+#include "kernels/common/vec.h"
+
+enum {
+    KEYS = KILN_ATTENTION_KEYS,
+    SIZE = KILN_ATTENTION_SIZE, /* of a row in the tiles; a multiple of KILN_VEC */
+    TILE_ROWS = KILN_ATTENTION_ROWS * KILN_ATTENTION_SUBGROUPS,
+    BLOCK = 4, /* rows that are multiplied at a time */
+    BLOCK_KEYS = KILN_VEC_REGISTERS >= 32 ? 4 : 2
+};
+
+/* What a group holds of its rows: some BLOCK of them are worked on together, and those beyond the last are zeros. */
+typedef struct state {
+    float queries[TILE_ROWS][SIZE], results[TILE_ROWS][SIZE];
+    float weights[TILE_ROWS][KEYS];
+    float max[TILE_ROWS], sum[TILE_ROWS];
+    kiln_window windows[TILE_ROWS];
+    float tile[KEYS][SIZE];
+    uint32_t rows, padded; /* elements of a head, up to whole vectors */
+} state;
+
+KILN_INLINE void load_row(float *to, const void *from, uint32_t size, uint32_t padded, kiln_cpu_part part) {
+    const float *values = kiln_tile_load(to, from, size, part);
+    if (values != to) memcpy(to, values, size * sizeof *to);
+    for (uint32_t d = size; d < padded; d++)
+        to[d] = 0.0f;
+}
+
+KILN_INLINE void load_tile(state *held, const kiln_attention_args *args, const kiln_sequence *s, const void *tensor,
+                           int64_t stride, uint32_t kv_head, uint32_t key, uint32_t end, kiln_cpu_part part) {
+    for (uint32_t i = 0; i < KEYS; i++) {
+        if (key + i >= end) {
+            memset(held->tile[i], 0, held->padded * sizeof(float));
+            continue;
+        }
+        uint64_t row = kiln_key_row(args, s, key + i) * (uint64_t)stride;
+        load_row(held->tile[i], kiln_at(tensor, row + (uint64_t)kv_head * args->head_size, part), args->head_size,
+                 held->padded, part);
+    }
+}
+
+/* A row's scores become its weights; its old result is scaled to the new maximum. */
+KILN_INLINE void weigh(state *held, const kiln_attention_args *args, uint32_t r, uint32_t key) {
+    float *weights = held->weights[r], max = held->max[r], sum = 0.0f, lanes[KEYS];
+    kiln_window window = held->windows[r];
+    for (uint32_t i = 0; i < KEYS; i++) {
+        bool seen = key + i >= window.begin && key + i < window.end;
+        weights[i] = seen ? kiln_score(args, weights[i]) : -KILN_INFINITY;
+        max = kiln_max(weights[i], max);
+    }
+    float origin = max == -KILN_INFINITY ? 0.0f : max;
+    for (uint32_t i = 0; i < KEYS; i++) {
+        float weight = kiln_exp(weights[i] - origin);
+        lanes[i] = weights[i] = weights[i] == -KILN_INFINITY ? 0.0f : weight;
+    }
+    for (uint32_t half = KEYS / 2; half; half /= 2)
+        for (uint32_t i = 0; i < half; i++)
+            lanes[i] += lanes[i + half];
+    sum = lanes[0];
+    float keep = held->max[r] == -KILN_INFINITY ? 0.0f : kiln_exp(held->max[r] - origin);
+    held->sum[r] = KILN_FMA(held->sum[r], keep, sum);
+    held->max[r] = max;
+    for (uint32_t d = 0; d < held->padded; d++)
+        held->results[r][d] *= keep;
+}
+
+/* The scores of BLOCK rows. */
+KILN_INLINE void score(state *held, uint32_t first) {
+    float dots[BLOCK * BLOCK_KEYS];
+    for (uint32_t i = 0; i < KEYS; i += BLOCK_KEYS) {
+        kiln_dots(dots, held->queries[first], SIZE, held->tile[i], SIZE, held->padded, BLOCK, BLOCK_KEYS);
+        for (uint32_t r = 0; r < BLOCK; r++)
+            for (uint32_t k = 0; k < BLOCK_KEYS; k++)
+                held->weights[first + r][i + k] = dots[r * BLOCK_KEYS + k];
+    }
+}
+
+/* Adds the tile's rows, each with its weight, to the results of BLOCK rows. */
+KILN_INLINE void add_values(state *held, uint32_t first) {
+    for (uint32_t d = 0; d < held->padded; d += KILN_VEC) {
+        kiln_vec sums[BLOCK];
+        KILN_UNROLL
+        for (uint32_t r = 0; r < BLOCK; r++)
+            sums[r] = KILN_VEC_LOAD(held->results[first + r] + d);
+        for (uint32_t k = 0; k < KEYS; k++) {
+            kiln_vec values = KILN_VEC_LOAD(held->tile[k] + d);
+            KILN_UNROLL
+            for (uint32_t r = 0; r < BLOCK; r++)
+                sums[r] = KILN_VEC_FMA(KILN_VEC_SET(held->weights[first + r][k]), values, sums[r]);
+        }
+        KILN_UNROLL
+        for (uint32_t r = 0; r < BLOCK; r++)
+            KILN_VEC_STORE(held->results[first + r] + d, sums[r]);
+    }
+}
+
+/* The row's token and head. */
+typedef struct place {
+    uint64_t token;
+    uint32_t head;
+} place;
+
+KILN_INLINE place place_of(const kiln_attention_args *args, const kiln_sequence *s, uint32_t kv_head, uint32_t row) {
+    return (place){s->q_first + row / args->group, kv_head * args->group + row % args->group};
+}
+
+KILN_INLINE void begin_rows(state *held, const kiln_attention_args *args, const kiln_sequence *s,
+                            const kiln_attention_work *work, kiln_cpu_part part) {
+    for (uint32_t r = 0; r < (held->rows + BLOCK - 1) / BLOCK * BLOCK; r++) {
+        held->max[r] = -KILN_INFINITY;
+        held->sum[r] = 0.0f;
+        held->windows[r] = (kiln_window){0, 0};
+        memset(held->results[r], 0, held->padded * sizeof(float));
+        memset(held->queries[r], 0, held->padded * sizeof(float));
+        if (r >= held->rows) continue;
+        place at = place_of(args, s, work->kv_head, work->row + r);
+        uint64_t q = at.token * (uint64_t)args->q_stride + (uint64_t)at.head * args->head_size;
+        load_row(held->queries[r], kiln_at(args->q, q, part), args->head_size, held->padded, part);
+        held->windows[r] = kiln_window_of(args, s, (work->row + r) / args->group);
+    }
+}
+
+/* Writes n elements of a result. */
+KILN_INLINE void put(const kiln_attention_args *args, place at, const float *result, kiln_cpu_part part) {
+    uint64_t index = at.token * (uint64_t)args->out_stride + (uint64_t)at.head * args->head_size;
+    void *out = kiln_at_mut(args->out, index, part);
+    if (part == KILN_CPU_f32)
+        memcpy(out, result, args->head_size * sizeof *result);
+    else
+        kiln_tile_write(out, result, args->head_size, part, false);
+}
+
+KILN_INLINE void put_lse(const kiln_attention_args *args, place at, float max, float sum) {
+    if (args->lse)
+        args->lse[at.head * (uint64_t)args->tokens + at.token] = sum == 0.0f ? -KILN_INFINITY : max + kiln_log(sum);
+}
+
+KILN_INLINE void end_rows(state *held, const kiln_attention_args *args, const kiln_sequence *s,
+                          const kiln_attention_work *work, kiln_cpu_part part) {
+    for (uint32_t r = 0; r < held->rows; r++) {
+        place at = place_of(args, s, work->kv_head, work->row + r);
+        if (args->partials) {
+            uint64_t row = kiln_partial_row(args, work->split, at.token, at.head);
+            memcpy(args->partials + row * args->head_size, held->results[r], args->head_size * sizeof(float));
+            kiln_partial_scales(args)[2 * row] = held->max[r];
+            kiln_partial_scales(args)[2 * row + 1] = held->sum[r];
+            continue;
+        }
+        float scale = held->sum[r] == 0.0f ? 0.0f : kiln_reciprocal(held->sum[r]);
+        for (uint32_t d = 0; d < held->padded; d++)
+            held->results[r][d] *= scale;
+        put(args, at, held->results[r], part);
+        put_lse(args, at, held->max[r], held->sum[r]);
+    }
+}
+
+KILN_INLINE void ATTEND(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+    const kiln_attention_args args = *(const kiln_attention_args *)arguments; /* what no store can change */
+    state held;
+    held.padded = (args.head_size + KILN_VEC - 1) / KILN_VEC * KILN_VEC;
+    for (uint64_t group = span->begin; group < span->end; group++) {
+        uint32_t tile = (uint32_t)(group % span->grid[0]), block = (uint32_t)(group / span->grid[0]);
+        kiln_attention_work work = kiln_attention_work_of(&args, tile, block);
+        if (work.batch >= args.batch) break;
+        kiln_sequence s = kiln_sequence_of(&args, work.batch);
+        uint32_t end = s.q_length * args.group;
+        if (work.row >= end) continue;
+        held.rows = (uint32_t)kiln_min(end - work.row, args.rows * KILN_ATTENTION_SUBGROUPS);
+        kiln_attention_trim(&args, &s, work.row + held.rows, &work);
+        begin_rows(&held, &args, &s, &work, part);
+        for (uint32_t key = work.key; key < work.key_end; key += KEYS) {
+            load_tile(&held, &args, &s, args.k, args.k_stride, work.kv_head, key, work.key_end, part);
+            for (uint32_t r = 0; r < held.rows; r += BLOCK)
+                score(&held, r);
+            for (uint32_t r = 0; r < held.rows; r++)
+                weigh(&held, &args, r, key);
+            load_tile(&held, &args, &s, args.v, args.v_stride, work.kv_head, key, work.key_end, part);
+            for (uint32_t r = 0; r < held.rows; r += BLOCK)
+                add_values(&held, r);
+        }
+        end_rows(&held, &args, &s, &work, part);
+    }
+}
+#define ATTENTION_KERNEL(kernel) KILN_CPU_KERNEL(kernel)
+ATTENTION_KERNEL(ATTEND)
+
+/* The rows of a token: KILN_ATTENTION_SUBGROUPS heads for each group. */
+KILN_INLINE void JOIN(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+    const kiln_attention_args args = *(const kiln_attention_args *)arguments; /* what no store can change */
+    const float *scales = kiln_partial_scales(&args);
+    uint32_t heads = args.kv_heads * args.group;
+    for (uint64_t group = span->begin; group < span->end; group++) {
+        uint32_t first = (uint32_t)(group % span->grid[0]) * KILN_ATTENTION_SUBGROUPS;
+        place at = {.token = group / span->grid[0]};
+        if (at.token >= (uint64_t)args.tokens) break;
+        for (at.head = first; at.head < kiln_min(first + KILN_ATTENTION_SUBGROUPS, heads); at.head++) {
+            float max = -KILN_INFINITY, sum = 0.0f, result[SIZE] = {0};
+            for (uint32_t split = 0; split < args.splits; split++)
+                max = kiln_max(scales[2 * kiln_partial_row(&args, split, at.token, at.head)], max);
+            float origin = max == -KILN_INFINITY ? 0.0f : max;
+            for (uint32_t split = 0; split < args.splits; split++) {
+                uint64_t row = kiln_partial_row(&args, split, at.token, at.head);
+                const float *partial = args.partials + row * args.head_size;
+                float keep = kiln_exp(scales[2 * row] - origin);
+                sum = KILN_FMA(scales[2 * row + 1], keep, sum);
+                for (uint32_t d = 0; d < args.head_size; d++)
+                    result[d] = KILN_FMA(partial[d], keep, result[d]);
+            }
+            float scale = sum == 0.0f ? 0.0f : kiln_reciprocal(sum);
+            for (uint32_t d = 0; d < args.head_size; d++)
+                result[d] *= scale;
+            put(&args, at, result, part);
+            put_lse(&args, at, max, sum);
+        }
+    }
+}
+ATTENTION_KERNEL(JOIN)

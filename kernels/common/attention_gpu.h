@@ -1,0 +1,251 @@
+/* Attention: the device source of mha and mha_paged, which differ in where a key lies and in nothing else.
+ *
+ *     out = softmax(mask(scale * q k^T)) v
+ *
+ * in one pass over the keys with a running maximum and sum (Milakov and Gimelshein, arXiv 1805.02867; Dao et al., arXiv
+ * 2205.14135), so that the matrix of scores is never in memory. In f32, with one rounding.
+ *
+ * A group does 8, 16 or 32 rows: queries of the heads that share one head of k and v, so that grouped heads read it
+ * once. It takes the keys in tiles of 32. A tile of k is put into shared memory as f32; each of the eight subgroups
+ * makes the scores of its 1, 2 or 4 rows, a key for each thread, and their maximum and sum by shuffles; then the tile
+ * of v takes the place of k, and a thread adds up every 32nd element of its rows' results. Rows of shared memory are 4
+ * floats longer than heads, whereby threads that read vectors of different keys meet no bank twice.
+ *
+ * Where there are few rows, as when tokens are generated one by one, groups share a sequence's keys: each leaves its
+ * result with its maximum and sum in the workspace, and a second launch joins them.
+ *
+ * Floor: one read of k and v at memory bandwidth when tokens are generated, 4 * rows * keys * head_size operations for
+ * prompts. Includers define ATTEND and JOIN, the entries' names.
+ * Test: build/tests/ops/mha_test */
+#include "kernels/common/device.h"
+#include "kernels/common/sequence.h"
+
+enum {
+    KEYS = KILN_ATTENTION_KEYS,
+    SUBGROUPS = KILN_ATTENTION_SUBGROUPS,
+    ROWS = KILN_ATTENTION_ROWS,
+    SLICES = KILN_ATTENTION_SIZE / KILN_SUBGROUP, /* elements of a head that a thread adds up */
+    PAD = 4,
+    LOADERS = KILN_GROUP / KEYS /* threads that load a key */
+};
+
+typedef struct quad {
+    float values[4];
+} __attribute__((aligned(16))) quad;
+
+/* A subgroup's row. */
+typedef struct row {
+    kiln_window window;
+    float max, sum;
+    float result[SLICES];
+} row;
+
+KILN_INLINE float reduce(float value, bool sums) {
+    KILN_UNROLL
+    for (uint32_t mask = 1; mask < KILN_SUBGROUP; mask *= 2) {
+        float other = kiln_shuffle_xor(value, mask);
+        value = sums ? value + other : kiln_max(value, other);
+    }
+    return value;
+}
+
+/* Puts a tile of keys into shared memory as f32, zeros behind the last key and behind a head's last element. */
+KILN_INLINE void load_tile(const kiln_attention_args *args, const kiln_sequence *s, float *tile, uint32_t stride,
+                           const void *tensor, int64_t tensor_stride, uint32_t kv_head, uint32_t key, uint32_t end) {
+    uint32_t number = kiln_thread() / LOADERS, lane = kiln_thread() % LOADERS, size = args->head_size;
+    float *to = tile + number * stride;
+    if (key + number >= end) {
+        KILN_LOOP
+        for (uint32_t d = lane; d < stride; d += LOADERS)
+            to[d] = 0.0f;
+        return;
+    }
+    const kiln_element *from = (const kiln_element *)tensor + kv_head * size;
+    from += kiln_key_row(args, s, key + number) * (uint64_t)tensor_stride;
+    uint32_t whole = args->wide ? size / KILN_VECTOR * KILN_VECTOR : 0;
+    KILN_LOOP
+    for (uint32_t d = lane * KILN_VECTOR; d < whole; d += LOADERS * KILN_VECTOR) {
+        kiln_vector vector = kiln_vector_load(from + d);
+        KILN_UNROLL
+        for (uint32_t q = 0; q < KILN_QUADS; q++) {
+            quad out;
+            kiln_quad_take(&vector, out.values);
+            *(quad *)(to + d + 4 * q) = out;
+        }
+    }
+    KILN_LOOP
+    for (uint32_t d = whole + lane; d < stride; d += LOADERS)
+        to[d] = d < size ? kiln_element_to_f32(from[d]) : 0.0f;
+}
+
+/* The scores of the subgroup's rows with the thread's key, -inf where it is not seen; the rows' maxima and sums with
+ * them; what is left of the old results is scaled to the new maxima. Leaves the weights in shared memory. */
+KILN_INLINE void score_tile(const kiln_attention_args *args, row *rows, const float *queries, const float *tile,
+                            float *weights, uint32_t stride, uint32_t key) {
+    uint32_t subgroup = kiln_thread() / KILN_SUBGROUP, lane = kiln_thread() % KILN_SUBGROUP;
+    float dots[ROWS] = {0.0f};
+    KILN_LOOP
+    for (uint32_t d = 0; d < stride - PAD; d += 4) {
+        quad right = *(const quad *)(tile + lane * stride + d);
+        KILN_UNROLL
+        for (uint32_t r = 0; r < ROWS; r++) {
+            if (r >= args->rows) continue;
+            quad left = *(const quad *)(queries + (subgroup + r * SUBGROUPS) * stride + d);
+            KILN_UNROLL
+            for (uint32_t i = 0; i < 4; i++)
+                dots[r] = KILN_FMA(left.values[i], right.values[i], dots[r]);
+        }
+    }
+    KILN_UNROLL
+    for (uint32_t r = 0; r < ROWS; r++) {
+        if (r >= args->rows) continue;
+        bool seen = key + lane >= rows[r].window.begin && key + lane < rows[r].window.end;
+        float score = seen ? kiln_score(args, dots[r]) : -KILN_INFINITY;
+        float max = kiln_max(reduce(score, false), rows[r].max);
+        float origin = max == -KILN_INFINITY ? 0.0f : max;
+        float weight = seen ? kiln_exp(score - origin) : 0.0f;
+        float keep = rows[r].max == -KILN_INFINITY ? 0.0f : kiln_exp(rows[r].max - origin);
+        rows[r].sum = KILN_FMA(rows[r].sum, keep, reduce(weight, true));
+        rows[r].max = max;
+        KILN_UNROLL
+        for (uint32_t i = 0; i < SLICES; i++)
+            rows[r].result[i] *= keep;
+        weights[(subgroup + r * SUBGROUPS) * KEYS + lane] = weight;
+    }
+}
+
+/* Adds the tile's values, each with its weight, to the results. */
+KILN_INLINE void add_tile(const kiln_attention_args *args, row *rows, const float *tile, const float *weights,
+                          uint32_t stride) {
+    uint32_t subgroup = kiln_thread() / KILN_SUBGROUP, lane = kiln_thread() % KILN_SUBGROUP;
+    KILN_LOOP
+    for (uint32_t key = 0; key < KEYS; key++) {
+        float weight[ROWS];
+        KILN_UNROLL
+        for (uint32_t r = 0; r < ROWS; r++)
+            weight[r] = r < args->rows ? weights[(subgroup + r * SUBGROUPS) * KEYS + key] : 0.0f;
+        KILN_UNROLL
+        for (uint32_t i = 0; i < SLICES; i++) {
+            uint32_t d = i * KILN_SUBGROUP + lane;
+            if (i * KILN_SUBGROUP >= args->head_size) continue;
+            float value = tile[key * stride + (d < stride ? d : 0)];
+            KILN_UNROLL
+            for (uint32_t r = 0; r < ROWS; r++)
+                rows[r].result[i] = KILN_FMA(weight[r], value, rows[r].result[i]);
+        }
+    }
+}
+
+/* Writes a row's result, or its share of it. */
+KILN_INLINE void write_row(const kiln_attention_args *args, const row *r, uint32_t split, uint64_t token,
+                           uint32_t head) {
+    uint32_t lane = kiln_thread() % KILN_SUBGROUP, size = args->head_size;
+    uint64_t place = kiln_partial_row(args, split, token, head);
+    kiln_element *out = (kiln_element *)args->out + token * (uint64_t)args->out_stride + head * size;
+    float scale = r->sum == 0.0f ? 0.0f : kiln_reciprocal(r->sum);
+    KILN_UNROLL
+    for (uint32_t i = 0; i < SLICES; i++) {
+        uint32_t d = i * KILN_SUBGROUP + lane;
+        if (d >= size) continue;
+        if (args->partials)
+            args->partials[place * size + d] = r->result[i];
+        else
+            out[d] = kiln_element_from_f32(r->result[i] * scale);
+    }
+    if (lane) return;
+    if (args->partials) {
+        kiln_partial_scales(args)[2 * place] = r->max;
+        kiln_partial_scales(args)[2 * place + 1] = r->sum;
+    } else if (args->lse) {
+        float lse = r->sum == 0.0f ? -KILN_INFINITY : r->max + kiln_log(r->sum);
+        args->lse[head * (uint64_t)args->tokens + token] = lse;
+    }
+}
+
+KILN_ENTRY(ATTEND, kiln_attention_args) {
+    KILN_DYNAMIC_SHARED(float, shared);
+    uint32_t subgroup = kiln_thread() / KILN_SUBGROUP, lane = kiln_thread() % KILN_SUBGROUP;
+    uint32_t stride = (args.head_size + 3) / 4 * 4 + PAD, count = args.rows * SUBGROUPS;
+    float *tile = shared, *queries = tile + KEYS * stride, *weights = queries + count * stride;
+    kiln_attention_work work = kiln_attention_work_of(&args, kiln_tile(), (uint32_t)kiln_block());
+    if (work.batch >= args.batch) return; /* the whole group */
+    kiln_sequence s = kiln_sequence_of(&args, work.batch);
+    uint32_t end = s.q_length * args.group; /* of the rows */
+    if (work.row >= end) return;            /* the whole group */
+    kiln_attention_trim(&args, &s, work.row + count < end ? work.row + count : end, &work);
+
+    /* Rows beyond the last take part with queries of zeros. */
+    row rows[ROWS];
+    KILN_UNROLL
+    for (uint32_t r = 0; r < ROWS; r++) {
+        if (r >= args.rows) continue;
+        uint32_t number = work.row + subgroup + r * SUBGROUPS, query = number / args.group;
+        uint32_t head = work.kv_head * args.group + number % args.group;
+        const kiln_element *q = (const kiln_element *)args.q + (s.q_first + query) * (uint64_t)args.q_stride;
+        KILN_LOOP
+        for (uint32_t d = lane; d < stride; d += KILN_SUBGROUP) {
+            bool inside = number < end && d < args.head_size;
+            queries[(subgroup + r * SUBGROUPS) * stride + d] =
+                inside ? kiln_element_to_f32(q[head * args.head_size + d]) : 0.0f;
+        }
+        rows[r].window = kiln_window_of(&args, &s, number < end ? query : 0);
+        rows[r].max = -KILN_INFINITY;
+        rows[r].sum = 0.0f;
+        KILN_UNROLL
+        for (uint32_t i = 0; i < SLICES; i++)
+            rows[r].result[i] = 0.0f;
+    }
+
+    KILN_LOOP
+    for (uint32_t key = work.key; key < work.key_end; key += KEYS) {
+        load_tile(&args, &s, tile, stride, args.k, args.k_stride, work.kv_head, key, work.key_end);
+        kiln_barrier();
+        score_tile(&args, rows, queries, tile, weights, stride, key);
+        kiln_barrier();
+        load_tile(&args, &s, tile, stride, args.v, args.v_stride, work.kv_head, key, work.key_end);
+        kiln_barrier();
+        add_tile(&args, rows, tile, weights, stride);
+        kiln_barrier();
+    }
+
+    KILN_UNROLL
+    for (uint32_t r = 0; r < ROWS; r++) {
+        uint32_t number = work.row + subgroup + r * SUBGROUPS;
+        if (r >= args.rows || number >= end) continue;
+        uint32_t head = work.kv_head * args.group + number % args.group;
+        write_row(&args, &rows[r], work.split, s.q_first + number / args.group, head);
+    }
+}
+
+/* A subgroup joins the shares of one row. */
+KILN_ENTRY(JOIN, kiln_attention_args) {
+    uint32_t lane = kiln_thread() % KILN_SUBGROUP, heads = args.kv_heads * args.group, size = args.head_size;
+    uint32_t head = kiln_tile() * SUBGROUPS + kiln_thread() / KILN_SUBGROUP;
+    uint64_t token = kiln_block();
+    if (head >= heads || token >= (uint64_t)args.tokens) return;
+    const float *scales = kiln_partial_scales(&args);
+    float max = -KILN_INFINITY, sum = 0.0f;
+    KILN_LOOP
+    for (uint32_t split = 0; split < args.splits; split++)
+        max = kiln_max(scales[2 * kiln_partial_row(&args, split, token, head)], max);
+    float origin = max == -KILN_INFINITY ? 0.0f : max;
+    KILN_LOOP
+    for (uint32_t split = 0; split < args.splits; split++) {
+        uint64_t place = 2 * kiln_partial_row(&args, split, token, head);
+        sum = KILN_FMA(scales[place + 1], kiln_exp(scales[place] - origin), sum);
+    }
+    float scale = sum == 0.0f ? 0.0f : kiln_reciprocal(sum);
+    kiln_element *out = (kiln_element *)args.out + token * (uint64_t)args.out_stride + head * size;
+    KILN_LOOP
+    for (uint32_t d = lane; d < size; d += KILN_SUBGROUP) {
+        float result = 0.0f;
+        KILN_LOOP
+        for (uint32_t split = 0; split < args.splits; split++) {
+            uint64_t place = kiln_partial_row(&args, split, token, head);
+            result = KILN_FMA(args.partials[place * size + d], kiln_exp(scales[2 * place] - origin), result);
+        }
+        out[d] = kiln_element_from_f32(result * scale);
+    }
+    if (lane == 0 && args.lse)
+        args.lse[head * (uint64_t)args.tokens + token] = sum == 0.0f ? -KILN_INFINITY : max + kiln_log(sum);
+}

@@ -1,0 +1,120 @@
+/* Attention on all backends: which queries and keys a group deals with. The includer (attention_gpu.h, attention_cpu.h)
+ * defines KILN_INLINE. */
+#ifndef KILN_KERNELS_COMMON_SEQUENCE_H
+#define KILN_KERNELS_COMMON_SEQUENCE_H
+
+#include "kernels/common/attention_args.h"
+#include "kernels/common/logarithm.h"
+
+/* A sequence of the batch: where its queries begin in q, its keys in k and v (unless they are paged), and how many
+ * there are. Lengths beyond the longest that the caller told of are cut. */
+typedef struct kiln_sequence {
+    uint64_t q_first;
+    uint64_t kv_first;
+    const int32_t *table; /* of its blocks, or NULL */
+    uint32_t q_length;
+    uint32_t kv_length;
+} kiln_sequence;
+
+KILN_INLINE uint32_t kiln_clipped(int32_t length, uint32_t most) {
+    uint32_t positive = length < 0 ? 0 : (uint32_t)length;
+    return positive < most ? positive : most;
+}
+
+KILN_INLINE kiln_sequence kiln_sequence_of(const kiln_attention_args *args, uint32_t batch) {
+    kiln_sequence s;
+    int32_t q_begin = 0, kv_begin = 0;
+    s.q_first = (uint64_t)batch * args->q_length;
+    s.q_length = args->q_length;
+    if (args->q_ends) {
+        if (batch) q_begin = args->q_ends[batch - 1];
+        s.q_first = (uint64_t)q_begin;
+        s.q_length = kiln_clipped(args->q_ends[batch] - q_begin, args->q_length);
+    }
+    s.kv_first = (uint64_t)batch * args->kv_length;
+    s.kv_length = args->kv_length;
+    if (args->kv_ends) {
+        if (batch) kv_begin = args->kv_ends[batch - 1];
+        s.kv_first = (uint64_t)kv_begin;
+        s.kv_length = kiln_clipped(args->kv_ends[batch] - kv_begin, args->kv_length);
+    }
+    if (args->kv_lengths) s.kv_length = kiln_clipped(args->kv_lengths[batch], s.kv_length);
+    s.table = args->tables ? args->tables + (uint64_t)batch * args->table_stride : 0;
+    return s;
+}
+
+/* The row of k and v that has a key of the sequence. A block that the cache does not have is taken for its last one. */
+KILN_INLINE uint64_t kiln_key_row(const kiln_attention_args *args, const kiln_sequence *s, uint32_t key) {
+    if (!s->table) return s->kv_first + key;
+    uint32_t block = (uint32_t)s->table[key >> args->block_log2], inside = key & ((1u << args->block_log2) - 1);
+    block = block < args->blocks ? block : args->blocks - 1;
+    return ((uint64_t)block << args->block_log2) + inside;
+}
+
+/* The keys that a query sees: from begin on, before end. The last query stands at the last key. */
+typedef struct kiln_window {
+    uint32_t begin, end;
+} kiln_window;
+
+KILN_INLINE kiln_window kiln_window_of(const kiln_attention_args *args, const kiln_sequence *s, uint32_t query) {
+    int64_t own = (int64_t)query + s->kv_length - s->q_length, length = s->kv_length;
+    int64_t begin = args->left == KILN_ATTENTION_ANY ? 0 : own - args->left + 1;
+    int64_t end = args->right == KILN_ATTENTION_ANY ? length : own + args->right;
+    begin = begin < 0 ? 0 : begin;
+    end = end > length ? length : end;
+    kiln_window window;
+    window.begin = (uint32_t)(begin < end ? begin : 0);
+    window.end = (uint32_t)(begin < end ? end : 0);
+    return window;
+}
+
+/* What a group does: some rows of a sequence that share a head of k and v, and a share of their keys. */
+typedef struct kiln_attention_work {
+    uint32_t batch, kv_head, split;
+    uint32_t row; /* the first */
+    uint32_t key, key_end;
+} kiln_attention_work;
+
+/* tile: kiln_tile(); block: kiln_block(). */
+KILN_INLINE kiln_attention_work kiln_attention_work_of(const kiln_attention_args *args, uint32_t tile, uint32_t block) {
+    kiln_attention_work work;
+    uint32_t rest = block / args->splits;
+    work.split = block % args->splits;
+    work.kv_head = rest % args->kv_heads;
+    work.batch = rest / args->kv_heads;
+    work.row = tile * args->rows * KILN_ATTENTION_SUBGROUPS;
+    work.key = work.split * args->split;
+    work.key_end = work.key + args->split;
+    return work;
+}
+
+/* Takes the keys that none of the rows from work->row to the one before end sees away at both sides. */
+KILN_INLINE void kiln_attention_trim(const kiln_attention_args *args, const kiln_sequence *s, uint32_t end,
+                                     kiln_attention_work *work) {
+    kiln_window first = kiln_window_of(args, s, work->row / args->group);
+    kiln_window last = kiln_window_of(args, s, (end - 1) / args->group);
+    uint32_t begin = first.end ? first.begin : 0; /* a first query that sees nothing may stand before ones that do */
+    work->key = work->key > begin ? work->key : begin;
+    work->key_end = work->key_end < last.end ? work->key_end : last.end;
+}
+
+/* The score of a key: scaled and capped. */
+KILN_INLINE float kiln_score(const kiln_attention_args *args, float dot) {
+    float score = dot * args->scale;
+    if (args->softcap == 0.0f) return score;
+    float twice = score * 2.0f * kiln_reciprocal(args->softcap), bounded = twice < 80.0f ? twice : 80.0f;
+    float tanh = 1.0f - 2.0f * kiln_reciprocal(1.0f + kiln_exp(twice == twice ? bounded : twice));
+    return args->softcap * tanh;
+}
+
+/* Where the maximum and the sum of a row's partial result are: behind all partial results. */
+KILN_INLINE uint64_t kiln_partial_row(const kiln_attention_args *args, uint32_t split, uint64_t token, uint32_t head) {
+    uint32_t heads = args->kv_heads * args->group;
+    return ((uint64_t)split * (uint64_t)args->tokens + token) * heads + head;
+}
+KILN_INLINE float *kiln_partial_scales(const kiln_attention_args *args) {
+    uint64_t rows = kiln_partial_row(args, args->splits, 0, 0);
+    return args->partials + rows * args->head_size;
+}
+
+#endif

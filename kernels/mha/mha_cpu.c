@@ -1,0 +1,4 @@
+/* mha on the CPU: attention on contiguous keys and values. The whole of it is in attention_cpu.h. */
+#define ATTEND mha_attend
+#define JOIN   mha_join
+#include "kernels/common/attention_cpu.h"

@@ -1,0 +1,4 @@
+/* mha_paged: attention on keys and values in blocks of a cache. The whole of it is in attention_gpu.h. */
+#define ATTEND mha_paged_attend
+#define JOIN   mha_paged_join
+#include "kernels/common/attention_gpu.h"

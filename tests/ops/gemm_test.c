@@ -1,0 +1,325 @@
+/* gemm against f64: all shapes, strides, batches, epilogues; with and without workspace. */
+#include "tests/ops/harness.h"
+#include <math.h>
+#include <stdlib.h>
+
+typedef struct shape {
+    int64_t batch, m, n, k;
+    int64_t padding, place; /* of rows; of all tensors */
+    bool interleaved;       /* the matrices of a batch lie side by side, row by row */
+    bool c, bias, in_place, workspace;
+    double alpha;
+    kiln_gemm_activation activation;
+} shape;
+
+static double any_number(void) {
+    return random_number(-1, 1);
+}
+
+static double one(void) {
+    return 1;
+}
+
+static double large_number(void) {
+    return random_number(-200, 200);
+}
+
+static double activate(kiln_gemm_activation activation, double t) {
+    switch (activation) {
+    case KILN_GEMM_NONE:
+        return t;
+    case KILN_GEMM_GELU_ERF:
+        return 0.5 * t * (1 + erf(t / sqrt(2)));
+    case KILN_GEMM_GELU_TANH:
+        return 0.5 * t * (1 + tanh(sqrt(2 / acos(-1)) * (t + 0.044715 * t * t * t)));
+    case KILN_GEMM_GELU_QUICK:
+        return t / (1 + exp(-1.702 * t));
+    case KILN_GEMM_SILU:
+        return t / (1 + exp(-t));
+    }
+    return NAN;
+}
+
+/* A batch of matrices in one: below each other, or side by side. */
+typedef struct tensor {
+    matrix all;
+    int64_t stride, batch_stride, rows, cols;
+    bool interleaved;
+} tensor;
+
+static tensor tensor_create(kiln_stream *stream, precision p, shape s, int64_t rows, int64_t cols) {
+    tensor t = {.rows = rows, .cols = cols, .interleaved = s.interleaved};
+    int64_t all_rows = s.interleaved ? rows : s.batch * rows, all_cols = s.interleaved ? s.batch * cols : cols;
+    t.all = matrix_create(stream, p, all_rows, all_cols, all_cols + s.padding, s.place);
+    t.stride = t.all.stride;
+    t.batch_stride = s.interleaved ? cols : rows * t.stride;
+    return t;
+}
+
+static double *at(const tensor *t, double *values, int64_t batch, int64_t row, int64_t col) {
+    return t->interleaved ? values + row * t->all.cols + batch * t->cols + col
+                          : values + (batch * t->rows + row) * t->cols + col;
+}
+
+/* What f32 may lose: each product and each sum is rounded, in whatever order. */
+static void reference(shape s, const tensor *a, const tensor *b, const tensor *c, const matrix *bias, const tensor *d,
+                      double *expected, double *allowed) {
+    for (int64_t batch = 0; batch < s.batch; batch++)
+        for (int64_t row = 0; row < s.m; row++)
+            for (int64_t col = 0; col < s.n; col++) {
+                double sum = 0, magnitude = 0;
+                for (int64_t k = 0; k < s.k; k++) {
+                    double product = *at(a, a->all.values, batch, row, k) * *at(b, b->all.values, batch, col, k);
+                    sum += product;
+                    magnitude += fabs(product);
+                }
+                double alpha = s.alpha == 0 ? 1 : (double)(float)s.alpha, value = alpha * sum;
+                magnitude *= fabs(alpha);
+                if (s.c) {
+                    value += *at(c, c->all.values, batch, row, col);
+                    magnitude += fabs(*at(c, c->all.values, batch, row, col));
+                }
+                if (s.bias) {
+                    value += bias->values[col];
+                    magnitude += fabs(bias->values[col]);
+                }
+                double result = activate(s.activation, value);
+                *at(d, expected, batch, row, col) = result;
+                *at(d, allowed, batch, row, col) = 1.2 * magnitude * sqrt((double)s.k + 16) * 0x1p-23 +
+                                                   (s.activation ? 2e-6 + 2e-6 * fabs(result) : 0);
+            }
+}
+
+static void run(kiln_stream *stream, precision p, shape s, double (*value)(void)) {
+    harness_describe("gemm_%s %lld of %lld x %lld x %lld, padding %lld, at %lld%s%s%s%s%s, alpha %g, activation %d",
+                     precision_name(p), (long long)s.batch, (long long)s.m, (long long)s.n, (long long)s.k,
+                     (long long)s.padding, (long long)s.place, s.interleaved ? ", interleaved" : "", s.c ? ", c" : "",
+                     s.in_place ? " in place" : "", s.bias ? ", bias" : "", s.workspace ? ", workspace" : "", s.alpha,
+                     s.activation);
+    tensor a = tensor_create(stream, p, s, s.m, s.k), b = tensor_create(stream, p, s, s.n, s.k);
+    tensor c = tensor_create(stream, p, s, s.m, s.n), own = tensor_create(stream, p, s, s.m, s.n);
+    tensor *d = s.in_place ? &c : &own;
+    matrix bias = matrix_create(stream, p, 1, s.n, 0, s.place);
+    matrix_fill(&a.all, value);
+    matrix_fill(&b.all, value);
+    matrix_fill(&c.all, value);
+    matrix_fill(&bias, value);
+    size_t bytes = sizeof(double) * (size_t)(s.batch * s.m * s.n);
+    double *expected = malloc(bytes), *allowed = malloc(bytes);
+    assert_true(expected && allowed);
+    reference(s, &a, &b, &c, &bias, d, expected, allowed);
+    bool packed = !s.padding && !s.interleaved;
+    kiln_gemm_params params = {.d = d->all.data,
+                               .a = a.all.data,
+                               .b = b.all.data,
+                               .c = s.c ? c.all.data : NULL,
+                               .bias = s.bias ? bias.data : NULL,
+                               .batch = s.batch,
+                               .m = s.m,
+                               .n = s.n,
+                               .k = s.k,
+                               .d_stride = packed ? 0 : d->stride,
+                               .a_stride = packed ? 0 : a.stride,
+                               .b_stride = packed ? 0 : b.stride,
+                               .c_stride = packed ? 0 : c.stride,
+                               .d_batch_stride = packed ? 0 : d->batch_stride,
+                               .a_batch_stride = packed ? 0 : a.batch_stride,
+                               .b_batch_stride = packed ? 0 : b.batch_stride,
+                               .c_batch_stride = packed ? 0 : c.batch_stride,
+                               .alpha = (float)s.alpha,
+                               .activation = (int32_t)s.activation};
+    const kiln_operator_function *function = operator_function("gemm", p);
+    matrix workspace = {0};
+    if (s.workspace) {
+        harness_ok(function->workspace_size(&params, sizeof params, &params.workspace_size));
+        workspace = matrix_create(stream, F32, 1, (int64_t)params.workspace_size / 4 + 1, 0, 0);
+        if (params.workspace_size) params.workspace = workspace.data;
+    }
+    harness_ok(function->call(stream, &params, sizeof params));
+    matrix_expect(&d->all, expected, allowed);
+    matrix_expect_unchanged(&a.all);
+    matrix_expect_unchanged(&b.all);
+    matrix_expect_unchanged(&bias);
+    if (!s.in_place) matrix_expect_unchanged(&c.all);
+    matrix_destroy(&a.all);
+    matrix_destroy(&b.all);
+    matrix_destroy(&c.all);
+    matrix_destroy(&own.all);
+    matrix_destroy(&bias);
+    if (s.workspace) matrix_destroy(&workspace);
+    free(expected);
+    free(allowed);
+}
+
+static void plain_body(kiln_stream *stream, bool first) {
+    (void)first;
+    static const int64_t shapes[][3] = {{1, 1, 1},    {1, 64, 64},   {1, 33, 257},  {2, 5, 31},   {8, 40, 128},
+                                        {7, 129, 63}, {9, 9, 9},     {64, 64, 64},  {65, 63, 33}, {100, 130, 70},
+                                        {16, 1, 100}, {130, 65, 17}, {12, 200, 16}, {31, 32, 1}};
+    for (precision p = F32; p < PRECISION_COUNT; p++)
+        for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+            run(stream, p, (shape){.batch = 1, .m = shapes[i][0], .n = shapes[i][1], .k = shapes[i][2]}, any_number);
+}
+
+static void random_body(kiln_stream *stream, bool first) {
+    (void)first;
+    static const int64_t places[] = {0, 0, 1, 3, 8, AT_END};
+    for (precision p = F32; p < PRECISION_COUNT; p++) {
+        for (int i = 0; i < 24; i++) {
+            shape s = {.batch = random_integer(1, 3),
+                       .m = random_integer(1, i % 2 ? 8 : 90),
+                       .n = random_integer(1, 90),
+                       .k = random_integer(0, 150),
+                       .padding = random_integer(0, 1) * random_integer(1, 17),
+                       .place = places[random_integer(0, 5)],
+                       .interleaved = random_integer(0, 3) == 0,
+                       .c = random_integer(0, 1),
+                       .bias = random_integer(0, 1),
+                       .alpha = random_integer(0, 1) ? random_number(-2, 2) : 0,
+                       .activation = (kiln_gemm_activation)random_integer(KILN_GEMM_NONE, KILN_GEMM_SILU)};
+            s.in_place = s.c && random_integer(0, 1);
+            run(stream, p, s, any_number);
+        }
+    }
+}
+
+/* Products whose k groups share. */
+static void split_body(kiln_stream *stream, bool first) {
+    (void)first;
+    for (precision p = F32; p < PRECISION_COUNT; p++) {
+        shape s = {.batch = 1, .m = 20, .n = 70, .k = 2000 + 7 * (int64_t)p, .bias = true, .workspace = true};
+        run(stream, p, s, any_number);
+        s = (shape){.batch = 2, .m = 65, .n = 3, .k = 1100, .padding = 5, .workspace = true, .c = true, .alpha = 0.5};
+        s.activation = KILN_GEMM_SILU;
+        run(stream, p, s, any_number);
+        s.workspace = false;
+        run(stream, p, s, any_number);
+    }
+}
+
+/* Sums that must be exact: ones, and one element among zeros, which shows a misplaced one. */
+static void exact_body(kiln_stream *stream, bool first) {
+    (void)first;
+    for (precision p = F32; p < PRECISION_COUNT; p++) {
+        run(stream, p, (shape){.batch = 1, .m = 3, .n = 50, .k = 100}, one);
+        run(stream, p, (shape){.batch = 1, .m = 70, .n = 66, .k = 100}, one);
+        run(stream, p, (shape){.batch = 1, .m = 70, .n = 66, .k = 65}, large_number);
+    }
+    enum { M = 66, N = 67, K = 37 };
+    matrix a = matrix_create(stream, F32, M, K, 0, 0), b = matrix_create(stream, F32, N, K, 0, 0);
+    matrix d = matrix_create(stream, F32, M, N, 0, 0);
+    double *expected = calloc(M * N, sizeof *expected);
+    assert_non_null(expected);
+    for (int i = 0; i < 8; i++) {
+        int64_t row = random_integer(0, M - 1), col = random_integer(0, N - 1), k = random_integer(0, K - 1);
+        harness_describe("gemm_f32 with one element in row %lld, column %lld, at %lld", (long long)row, (long long)col,
+                         (long long)k);
+        for (int64_t j = 0; j < M * K; j++)
+            a.values[j] = j == row * K + k ? 3 : 0;
+        for (int64_t j = 0; j < N * K; j++)
+            b.values[j] = j == col * K + k ? 5 : 0;
+        for (int64_t j = 0; j < M * N; j++)
+            expected[j] = j == row * N + col ? 15 : 0;
+        matrix_set(&a, a.values);
+        matrix_set(&b, b.values);
+        matrix_poison(&d);
+        kiln_gemm_params params = {.d = d.data, .a = a.data, .b = b.data, .batch = 1, .m = M, .n = N, .k = K};
+        harness_ok(kiln_gemm_f32(stream, &params));
+        matrix_expect_exact(&d, expected);
+    }
+    matrix_destroy(&a);
+    matrix_destroy(&b);
+    matrix_destroy(&d);
+    free(expected);
+}
+
+/* NaN and infinities reach their row or column and nothing else, also where they stand at an edge. */
+static void special_body(kiln_stream *stream, bool first) {
+    (void)first;
+    for (precision p = F32; p < PRECISION_COUNT; p++) {
+        for (int64_t m = 5; m <= 69; m += 64) {
+            harness_describe("gemm_%s of special values, %lld rows", precision_name(p), (long long)m);
+            enum { N = 35, K = 19 };
+            matrix a = matrix_create(stream, p, m, K, 0, 0), b = matrix_create(stream, p, N, K, 0, 0);
+            matrix d = matrix_create(stream, p, m, N, 0, 0);
+            double *expected = malloc(sizeof(double) * (size_t)(m * N));
+            assert_non_null(expected);
+            for (int64_t i = 0; i < m * K; i++)
+                a.values[i] = i == 2 * K + 18 ? (double)NAN : 1;
+            for (int64_t i = 0; i < N * K; i++)
+                b.values[i] = i == 34 * K + 18 ? (double)INFINITY : 1;
+            for (int64_t i = 0; i < m * N; i++)
+                expected[i] = i / N == 2 ? (double)NAN : i % N == 34 ? (double)INFINITY : K;
+            matrix_set(&a, a.values);
+            matrix_set(&b, b.values);
+            kiln_gemm_params params = {.d = d.data, .a = a.data, .b = b.data, .batch = 1, .m = m, .n = N, .k = K};
+            harness_ok(operator_function("gemm", p)->call(stream, &params, sizeof params));
+            matrix_expect_exact(&d, expected);
+            matrix_destroy(&a);
+            matrix_destroy(&b);
+            matrix_destroy(&d);
+            free(expected);
+        }
+    }
+}
+
+static void refusals_body(kiln_stream *stream, bool first) {
+    (void)first;
+    harness_describe("gemm refused");
+    matrix x = matrix_create(stream, F32, 1, 4096, 0, 0);
+    const kiln_operator_function *function = operator_function("gemm", F32);
+    const kiln_gemm_params good = {.d = x.data, .a = x.data, .b = x.data, .batch = 1, .m = 20, .n = 4, .k = 4096};
+    kiln_gemm_params params = good;
+    size_t size;
+    harness_ok(function->workspace_size(&params, sizeof params, &size));
+    assert_true(size > 0);
+    params.workspace_size = size;
+    expect_refusal(stream, function, &params, sizeof params, "workspace");
+    params.workspace = x.data;
+    params.workspace_size = size - 1;
+    expect_refusal(stream, function, &params, sizeof params, "workspace_size");
+    params = good;
+    params.c = x.data;
+    params.c_stride = 5;
+    expect_refusal(stream, function, &params, sizeof params, "d_stride");
+    matrix_expect_unchanged(&x);
+    matrix_destroy(&x);
+}
+
+static void test_plain(void **state) {
+    (void)state;
+    harness_on_each_device(plain_body);
+}
+
+static void test_random(void **state) {
+    (void)state;
+    harness_on_each_device(random_body);
+}
+
+static void test_split(void **state) {
+    (void)state;
+    harness_on_each_device(split_body);
+}
+
+static void test_exact(void **state) {
+    (void)state;
+    harness_on_each_device(exact_body);
+}
+
+static void test_special_values(void **state) {
+    (void)state;
+    harness_on_each_device(special_body);
+}
+
+static void test_refusals(void **state) {
+    (void)state;
+    harness_on_one_device(refusals_body);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_plain), cmocka_unit_test(test_random),         cmocka_unit_test(test_split),
+        cmocka_unit_test(test_exact), cmocka_unit_test(test_special_values), cmocka_unit_test(test_refusals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
