@@ -319,6 +319,15 @@ $(eval $(call SIM_RULE,rocm,libhsa-runtime64.so.1,libhsa.map))
 # The same without the functions that ROCm 5 does not have.
 $(eval $(call SIM_RULE,rocm,rocm-5/libhsa-runtime64.so.1,libhsa-5.map))
 
+## MODEL_DIR: where stories260K.bin and tok512.bin are, for make story and its test
+MODEL_DIR ?= ../shared/models
+export MODEL_DIR
+
+.PHONY: story
+story: ## a real model tells its story on the CPU and on simulated GPUs
+	@$(SUBMAKE) all sim examples
+	@scripts/story.sh $(OUT) $(MODEL_DIR)
+
 # ---- Examples: docs/examples/<name>.c is build/examples/<name> ------------------------------------------------------
 
 EXAMPLES := $(patsubst docs/%.c,$(OUT)/%,$(sort $(wildcard docs/examples/*.c)))
@@ -336,6 +345,13 @@ $(OBJ)/$(OWN)/saxpy_bundle.o: $(OBJ)/$(OWN)/saxpy_bundle.c $(FLAGS)
 $(OUT)/examples/bring-your-own-kernel: $(addprefix $(OBJ)/$(OWN)/,main.o saxpy_cpu.o saxpy_bundle.o) $(OUT)/libkiln.a
 	@mkdir -p $(@D)
 	$(CC) -o $@ $^ $(KILN_LDFLAGS) -lm
+
+LLAMA_SOURCES := $(sort $(wildcard docs/examples/llama/*.c))
+EXAMPLES += $(OUT)/examples/llama
+
+$(OUT)/examples/llama: $(LLAMA_SOURCES:%.c=$(OBJ)/%.o) $(OUT)/libkiln.a
+	@mkdir -p $(@D)
+	$(CC) -o $@ $^ $(KILN_LDFLAGS) -ldl -lm
 
 .PHONY: examples
 examples: $(EXAMPLES) ## the programs of docs/examples

@@ -196,6 +196,24 @@ KILN_WORKSPACE_FUNCTION(gemm_f32, kiln_gemm_params)
 KILN_WORKSPACE_FUNCTION(gemm_f16, kiln_gemm_params)
 KILN_WORKSPACE_FUNCTION(gemm_bf16, kiln_gemm_params)
 
+/* ---- kv_copy_blocks: blocks of a cache, copied within it --------------------------------------------------------- */
+
+typedef struct kiln_kv_copy_blocks_params {
+    void *key_cache;      /* [blocks, cols]: cols is block size * kv heads * head size */
+    void *value_cache;    /* [blocks, cols] */
+    const int32_t *pairs; /* [count, 2]: from which block to which */
+    int64_t count;
+    int64_t blocks;
+    int64_t cols;
+} kiln_kv_copy_blocks_params;
+
+/* Copy-on-write of paged caches: a sequence that is about to write into a block that others share gets its own. Pairs
+ * with a block outside of the cache are skipped. A block that is written must not be read or written by another pair.
+ */
+KILN_OPERATOR_FUNCTION(kv_copy_blocks_f32, kiln_kv_copy_blocks_params)
+KILN_OPERATOR_FUNCTION(kv_copy_blocks_f16, kiln_kv_copy_blocks_params)
+KILN_OPERATOR_FUNCTION(kv_copy_blocks_bf16, kiln_kv_copy_blocks_params)
+
 /* ---- kv_store: the keys and values of tokens into the slots of a cache ------------------------------------------- */
 
 typedef struct kiln_kv_store_params {
@@ -292,8 +310,8 @@ typedef struct kiln_mha_paged_params {
     int64_t head_size;  /* at most 256 */
     int64_t out_stride; /* between tokens; 0: packed */
     int64_t q_stride;
-    int64_t k_stride; /* between keys; 0: packed. A block is block_size of them */
-    int64_t v_stride;
+    int64_t k_cache_stride; /* between keys; 0: packed. A block is block_size of them */
+    int64_t v_cache_stride;
     int64_t q_length;    /* with q_ends the most queries of a sequence, 0: tokens; without them 0 */
     int64_t left_window; /* as in kiln_mha_params */
     int64_t right_window;
@@ -401,6 +419,56 @@ typedef struct kiln_rope_scaling {
  * KILN_ERROR_INVALID_ARGUMENT. */
 KILN_API kiln_status kiln_rope_frequencies(double theta, const kiln_rope_scaling *scaling, int64_t pairs,
                                            int64_t *out_frequencies);
+
+/* ---- rope3d: rope on three axes, for the tokens of a video ------------------------------------------------------- */
+
+typedef struct kiln_rope3d_params {
+    void *y;                    /* [batch, tokens, heads, 2 * pairs]; may be x, with the same strides */
+    const void *x;              /* [batch, tokens, heads, 2 * pairs] */
+    const int32_t *grids;       /* [batch, 3]: frames, rows and columns of each sequence */
+    const int64_t *frequencies; /* [pairs]: turns for each step on the pair's axis, times 2^64 */
+    int64_t batch;
+    int64_t tokens; /* of a sequence; batch * tokens is at most 2^31 - 1 */
+    int64_t heads;
+    int64_t pairs;
+    int64_t y_stride;      /* between tokens; 0: packed. Sequences follow each other */
+    int64_t y_head_stride; /* between heads; 0: 2 * pairs */
+    int64_t x_stride;
+    int64_t x_head_stride;
+    int64_t frame_pairs; /* the first pairs turn by the frame, */
+    int64_t
+        row_pairs;  /* the next by the row, and the others by the column; both 0: pairs / 3 for rows and columns each */
+    int32_t layout; /* kiln_rope_layout */
+    int32_t reserved; /* must be 0 */
+} kiln_rope3d_params;
+
+/* Rotary embedding of Wan 2.1 and its like. Tokens lie in the order of frames, rows and columns; those behind the
+ * grid's last are copied. The frequencies of an axis are those of kiln_rope_frequencies for its number of pairs, one
+ * axis after the other; what models with tables of angles have is the same, without the tables. */
+KILN_OPERATOR_FUNCTION(rope3d_f32, kiln_rope3d_params)
+KILN_OPERATOR_FUNCTION(rope3d_f16, kiln_rope3d_params)
+KILN_OPERATOR_FUNCTION(rope3d_bf16, kiln_rope3d_params)
+
+/* ---- sample: a random column of each row of logits --------------------------------------------------------------- */
+
+typedef struct kiln_sample_params {
+    int32_t *y;           /* [rows]; -1 where a row has nothing but -inf and NaN */
+    const void *x;        /* [rows, cols] */
+    const int64_t *draws; /* [rows]: how many numbers each row's sequence has drawn before; NULL: 0 */
+    int64_t rows;
+    int64_t cols;      /* at most 2^22 */
+    int64_t x_stride;  /* 0: cols */
+    int64_t seed;      /* of the random numbers, which depend on it, on draws and on the row's number alone */
+    int64_t top_k;     /* only so many of the greatest logits are chosen from; 0: all */
+    float temperature; /* what logits are divided by; 0: the greatest is taken, of equal ones the first */
+    float top_p;       /* then only the greatest that have at least this probability together; 0 and 1: all */
+} kiln_sample_params;
+
+/* The probability of a column is that of the softmax over what is left, by Philox random numbers. Equal logits are
+ * ranked by their column. -inf and NaN are never chosen; +inf, if there is one, is. Every backend chooses the same. */
+KILN_OPERATOR_FUNCTION(sample_f32, kiln_sample_params)
+KILN_OPERATOR_FUNCTION(sample_f16, kiln_sample_params)
+KILN_OPERATOR_FUNCTION(sample_bf16, kiln_sample_params)
 
 /* ---- silu_mul: y = act(gate) * up, the gated activation of an MLP ------------------------------------------------ */
 

@@ -12,6 +12,9 @@ enum {
     KILN_ATTENTION_ANY = 0x7fffffff /* a window without an end */
 };
 
+/* From row to row in shared memory: floats. */
+#define KILN_ATTENTION_STRIDE(head_size) (((head_size) + KILN_SUBGROUP - 1) / KILN_SUBGROUP * KILN_SUBGROUP + 4)
+
 /* A row is a query of one head. Those heads that share keys and values, group of them, are neighbours: row r of a
  * sequence is query r / group of head r % group. */
 typedef struct kiln_attention_args {

@@ -8,8 +8,9 @@
  * A group does 8, 16 or 32 rows: queries of the heads that share one head of k and v, so that grouped heads read it
  * once. It takes the keys in tiles of 32. A tile of k is put into shared memory as f32; each of the eight subgroups
  * makes the scores of its 1, 2 or 4 rows, a key for each thread, and their maximum and sum by shuffles; then the tile
- * of v takes the place of k, and a thread adds up every 32nd element of its rows' results. Rows of shared memory are 4
- * floats longer than heads, whereby threads that read vectors of different keys meet no bank twice.
+ * of v takes the place of k, and a thread adds up every 32nd element of its rows' results. Rows of shared memory are
+ * filled up with zeros to a multiple of 32 floats and 4 more, whereby threads that read vectors of different keys meet
+ * no bank twice.
  *
  * Where there are few rows, as when tokens are generated one by one, groups share a sequence's keys: each leaves its
  * result with its maximum and sum in the workspace, and a second launch joins them.
@@ -25,8 +26,7 @@ enum {
     SUBGROUPS = KILN_ATTENTION_SUBGROUPS,
     ROWS = KILN_ATTENTION_ROWS,
     SLICES = KILN_ATTENTION_SIZE / KILN_SUBGROUP, /* elements of a head that a thread adds up */
-    PAD = 4,
-    LOADERS = KILN_GROUP / KEYS /* threads that load a key */
+    LOADERS = KILN_GROUP / KEYS                   /* threads that load a key */
 };
 
 typedef struct quad {
@@ -39,6 +39,16 @@ typedef struct row {
     float max, sum;
     float result[SLICES];
 } row;
+
+/* Whether a subgroup has a row, and whether a head has a slice. Few conditions, since each that is uniform takes two
+ * registers of a wave of 64: rows are 1, 2 or 4, and slices 2, 4 or 8. Slices beyond a head's end add up numbers that
+ * are there, of the next row, and are not written. */
+KILN_INLINE bool has_row(const kiln_attention_args *args, uint32_t r) {
+    return r == 0 || args->rows > (r == 1 ? 1u : 2u);
+}
+KILN_INLINE bool has_slice(const kiln_attention_args *args, uint32_t i) {
+    return i < 2 || args->head_size > (i < 4 ? 2u : 4u) * KILN_SUBGROUP;
+}
 
 KILN_INLINE float reduce(float value, bool sums) {
     KILN_UNROLL
@@ -85,11 +95,11 @@ KILN_INLINE void score_tile(const kiln_attention_args *args, row *rows, const fl
     uint32_t subgroup = kiln_thread() / KILN_SUBGROUP, lane = kiln_thread() % KILN_SUBGROUP;
     float dots[ROWS] = {0.0f};
     KILN_LOOP
-    for (uint32_t d = 0; d < stride - PAD; d += 4) {
+    for (uint32_t d = 0; d < args->head_size; d += 4) {
         quad right = *(const quad *)(tile + lane * stride + d);
         KILN_UNROLL
         for (uint32_t r = 0; r < ROWS; r++) {
-            if (r >= args->rows) continue;
+            if (!has_row(args, r)) continue;
             quad left = *(const quad *)(queries + (subgroup + r * SUBGROUPS) * stride + d);
             KILN_UNROLL
             for (uint32_t i = 0; i < 4; i++)
@@ -98,7 +108,7 @@ KILN_INLINE void score_tile(const kiln_attention_args *args, row *rows, const fl
     }
     KILN_UNROLL
     for (uint32_t r = 0; r < ROWS; r++) {
-        if (r >= args->rows) continue;
+        if (!has_row(args, r)) continue;
         bool seen = key + lane >= rows[r].window.begin && key + lane < rows[r].window.end;
         float score = seen ? kiln_score(args, dots[r]) : -KILN_INFINITY;
         float max = kiln_max(reduce(score, false), rows[r].max);
@@ -123,12 +133,12 @@ KILN_INLINE void add_tile(const kiln_attention_args *args, row *rows, const floa
         float weight[ROWS];
         KILN_UNROLL
         for (uint32_t r = 0; r < ROWS; r++)
-            weight[r] = r < args->rows ? weights[(subgroup + r * SUBGROUPS) * KEYS + key] : 0.0f;
+            weight[r] = has_row(args, r) ? weights[(subgroup + r * SUBGROUPS) * KEYS + key] : 0.0f;
         KILN_UNROLL
         for (uint32_t i = 0; i < SLICES; i++) {
             uint32_t d = i * KILN_SUBGROUP + lane;
-            if (i * KILN_SUBGROUP >= args->head_size) continue;
-            float value = tile[key * stride + (d < stride ? d : 0)];
+            if (!has_slice(args, i)) continue;
+            float value = tile[key * stride + d];
             KILN_UNROLL
             for (uint32_t r = 0; r < ROWS; r++)
                 rows[r].result[i] = KILN_FMA(weight[r], value, rows[r].result[i]);
@@ -165,7 +175,7 @@ KILN_INLINE void write_row(const kiln_attention_args *args, const row *r, uint32
 KILN_ENTRY(ATTEND, kiln_attention_args) {
     KILN_DYNAMIC_SHARED(float, shared);
     uint32_t subgroup = kiln_thread() / KILN_SUBGROUP, lane = kiln_thread() % KILN_SUBGROUP;
-    uint32_t stride = (args.head_size + 3) / 4 * 4 + PAD, count = args.rows * SUBGROUPS;
+    uint32_t stride = KILN_ATTENTION_STRIDE(args.head_size), count = args.rows * SUBGROUPS;
     float *tile = shared, *queries = tile + KEYS * stride, *weights = queries + count * stride;
     kiln_attention_work work = kiln_attention_work_of(&args, kiln_tile(), (uint32_t)kiln_block());
     if (work.batch >= args.batch) return; /* the whole group */
@@ -178,7 +188,7 @@ KILN_ENTRY(ATTEND, kiln_attention_args) {
     row rows[ROWS];
     KILN_UNROLL
     for (uint32_t r = 0; r < ROWS; r++) {
-        if (r >= args.rows) continue;
+        if (!has_row(&args, r)) continue;
         uint32_t number = work.row + subgroup + r * SUBGROUPS, query = number / args.group;
         uint32_t head = work.kv_head * args.group + number % args.group;
         const kiln_element *q = (const kiln_element *)args.q + (s.q_first + query) * (uint64_t)args.q_stride;
@@ -211,7 +221,7 @@ KILN_ENTRY(ATTEND, kiln_attention_args) {
     KILN_UNROLL
     for (uint32_t r = 0; r < ROWS; r++) {
         uint32_t number = work.row + subgroup + r * SUBGROUPS;
-        if (r >= args.rows || number >= end) continue;
+        if (!has_row(&args, r) || number >= end) continue;
         uint32_t head = work.kv_head * args.group + number % args.group;
         write_row(&args, &rows[r], work.split, s.q_first + number / args.group, head);
     }

@@ -137,7 +137,7 @@ static inline kiln_status kiln__attention_launch(kiln_stream *stream, const char
     kiln_launch_config config;
     uint64_t blocks = (uint64_t)args->batch * args->kv_heads * args->splits;
     KILN__TRY(kiln__grid(name, args->row_tiles, blocks, &config));
-    uint32_t row = ((uint32_t)p->head_size + 3) / 4 * 4 + 4, rows = args->rows * KILN_ATTENTION_SUBGROUPS;
+    uint32_t row = KILN_ATTENTION_STRIDE((uint32_t)p->head_size), rows = args->rows * KILN_ATTENTION_SUBGROUPS;
     config.dynamic_shared_bytes =
         (uint32_t)sizeof(float) * ((KILN_ATTENTION_KEYS + rows) * row + rows * KILN_ATTENTION_KEYS);
     KILN__TRY(kiln__operator_launch(stream, attend, &config, args, sizeof *args));

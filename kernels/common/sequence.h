@@ -88,12 +88,13 @@ KILN_INLINE kiln_attention_work kiln_attention_work_of(const kiln_attention_args
     return work;
 }
 
-/* Takes the keys that none of the rows from work->row to the one before end sees away at both sides. */
+/* Takes away, at both sides, the tiles of keys that none of the rows from work->row to the one before end sees. */
 KILN_INLINE void kiln_attention_trim(const kiln_attention_args *args, const kiln_sequence *s, uint32_t end,
                                      kiln_attention_work *work) {
     kiln_window first = kiln_window_of(args, s, work->row / args->group);
     kiln_window last = kiln_window_of(args, s, (end - 1) / args->group);
     uint32_t begin = first.end ? first.begin : 0; /* a first query that sees nothing may stand before ones that do */
+    begin = begin / KILN_ATTENTION_KEYS * KILN_ATTENTION_KEYS; /* tiles end where a share ends */
     work->key = work->key > begin ? work->key : begin;
     work->key_end = work->key_end < last.end ? work->key_end : last.end;
 }

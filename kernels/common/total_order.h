@@ -12,4 +12,9 @@ KILN_INLINE uint32_t kiln_order_key(float value) {
     return value == value ? key : 0xffffffffu;
 }
 
+/* The number that a key stands for. */
+KILN_INLINE float kiln_order_value(uint32_t key) {
+    return kiln_float(key >> 31 ? key ^ 0x80000000u : ~key);
+}
+
 #endif

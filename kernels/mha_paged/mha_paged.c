@@ -65,8 +65,8 @@ static kiln_status mha_paged(kiln_stream *stream, const kiln_mha_paged_params *p
         .tables = params->tables,
         .out_stride = params->out_stride,
         .q_stride = params->q_stride,
-        .k_stride = params->k_stride,
-        .v_stride = params->v_stride,
+        .k_stride = params->k_cache_stride,
+        .v_stride = params->v_cache_stride,
         .blocks = (uint32_t)params->blocks,
         .block_log2 = (uint32_t)__builtin_ctzll((uint64_t)params->block_size),
         .table_stride = (uint32_t)params->table_size,
@@ -75,8 +75,8 @@ static kiln_status mha_paged(kiln_stream *stream, const kiln_mha_paged_params *p
     KILN__TRY(kiln__heads_check(name, "out", args.out, tokens, p.heads, size, &args.out_stride, size_log2));
     KILN__TRY(kiln__heads_check(name, "q", args.q, tokens, p.heads, size, &args.q_stride, size_log2));
     if (slots) {
-        KILN__TRY(kiln__heads_check(name, "k", args.k, slots, p.kv_heads, size, &args.k_stride, size_log2));
-        KILN__TRY(kiln__heads_check(name, "v", args.v, slots, p.kv_heads, size, &args.v_stride, size_log2));
+        KILN__TRY(kiln__heads_check(name, "k_cache", args.k, slots, p.kv_heads, size, &args.k_stride, size_log2));
+        KILN__TRY(kiln__heads_check(name, "v_cache", args.v, slots, p.kv_heads, size, &args.v_stride, size_log2));
     }
     if (p.kv_length)
         KILN__TRY(kiln__tensor_check(name, "tables", args.tables, p.batch, params->table_size, params->table_size, 2));

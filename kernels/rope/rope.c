@@ -1,5 +1,5 @@
 /* rope, host side, and the frequencies. */
-#include "kernels/common/host.h"
+#include "kernels/common/rotate_host.h"
 #include "kernels/rope/rope_args.h"
 
 extern const kiln_bundle kiln__bundle_rope;
@@ -9,80 +9,51 @@ enum {
 #include "kernels/rope/rope.def"
 };
 
-/* A tensor [tokens, heads, 2 * pairs] with both of its strides. */
-static kiln_status check_tensor(const char *name, const char *tensor, const void *data, const kiln_rope_params *params,
-                                int64_t stride, int64_t head_stride, unsigned size_log2) {
-    KILN__REQUIRE(head_stride >= 2 * params->pairs,
-                  "%s: %s_head_stride is %lld: must be 0 or at least the %lld elements of a head", name, tensor,
-                  (long long)head_stride, (long long)(2 * params->pairs));
-    int64_t width;
-    bool overflow = __builtin_mul_overflow(params->heads - 1, head_stride, &width) ||
-                    __builtin_add_overflow(width, 2 * params->pairs, &width);
-    KILN__REQUIRE(!overflow, "%s: %s is too large: %lld heads with a stride of %lld elements", name, tensor,
-                  (long long)params->heads, (long long)head_stride);
-    return kiln__tensor_check(name, tensor, data, params->tokens, width, stride, size_log2);
-}
-
-static int64_t packed(const kiln_rope_params *params, int64_t stride, int64_t head_stride) {
-    return stride ? stride : (int64_t)((uint64_t)params->heads * (uint64_t)head_stride);
-}
-
 static kiln_status rope(kiln_stream *stream, const kiln_rope_params *params, size_t params_size, unsigned part,
                         const char *name) {
     kiln_rope_params copy;
     KILN__PARAMS(name, params, params_size, &copy);
+    int64_t tokens = params->tokens, heads = params->heads, pairs = params->pairs;
     KILN__TRY(kiln__stream_check(name, stream));
-    KILN__REQUIRE(params->tokens >= 0, "%s: tokens is %lld: must not be negative", name, (long long)params->tokens);
-    KILN__REQUIRE(params->heads >= 0 && params->heads <= 1 << 20, "%s: heads is %lld: is negative or too large", name,
-                  (long long)params->heads);
-    KILN__REQUIRE(params->pairs >= 0 && params->pairs <= 1 << 20, "%s: pairs is %lld: is negative or too large", name,
-                  (long long)params->pairs);
+    KILN__TRY(kiln__rotate_size_check(name, "tokens", tokens, INT64_MAX >> 8));
+    KILN__TRY(kiln__rotate_size_check(name, "heads", heads, KILN__ROTATE_MOST));
+    KILN__TRY(kiln__rotate_size_check(name, "pairs", pairs, KILN__ROTATE_MOST));
     KILN__REQUIRE((uint32_t)params->layout <= KILN_ROPE_HALF, "%s: layout is %d: must be interleaved (0) or half (1)",
                   name, params->layout);
     KILN__REQUIRE(params->reserved == 0, "%s: reserved is %d: must be 0", name, params->reserved);
-    if (KILN__UNLIKELY(!params->tokens || !params->heads || !params->pairs)) return KILN_OK;
+    if (KILN__UNLIKELY(!tokens || !heads || !pairs)) return KILN_OK;
 
     unsigned size_log2 = kiln__part_size_log2(part);
-    int64_t y_head_stride = params->y_head_stride ? params->y_head_stride : 2 * params->pairs;
-    int64_t x_head_stride = params->x_head_stride ? params->x_head_stride : 2 * params->pairs;
-    int64_t y_stride = packed(params, params->y_stride, y_head_stride);
-    int64_t x_stride = packed(params, params->x_stride, x_head_stride);
-    KILN__TRY(check_tensor(name, "y", params->y, params, y_stride, y_head_stride, size_log2));
-    KILN__TRY(check_tensor(name, "x", params->x, params, x_stride, x_head_stride, size_log2));
-    KILN__TRY(kiln__tensor_check(name, "positions", params->positions, 1, params->tokens, params->tokens, 2));
-    KILN__TRY(kiln__tensor_check(name, "frequencies", params->frequencies, 1, params->pairs, params->pairs, 3));
-    KILN__TRY(kiln__in_place_check(name, "x", params->y, y_stride, params->x, x_stride));
-    KILN__REQUIRE(params->y != params->x || y_head_stride == x_head_stride,
-                  "%s: y is x, but y_head_stride is %lld and x_head_stride %lld: must be equal", name,
-                  (long long)y_head_stride, (long long)x_head_stride);
+    kiln__rotated y = {"y", params->y, params->y_stride, params->y_head_stride};
+    kiln__rotated x = {"x", params->x, params->x_stride, params->x_head_stride};
+    KILN__TRY(kiln__rotated_check(name, &y, tokens, heads, pairs, size_log2));
+    KILN__TRY(kiln__rotated_check(name, &x, tokens, heads, pairs, size_log2));
+    KILN__TRY(kiln__tensor_check(name, "positions", params->positions, 1, tokens, tokens, 2));
+    KILN__TRY(kiln__tensor_check(name, "frequencies", params->frequencies, 1, pairs, pairs, 3));
+    KILN__TRY(kiln__rotated_in_place_check(name, &y, &x));
 
     const kiln_module *module;
     KILN__TRY(kiln__operator_require(stream, KILN__OPERATOR_rope, part, &kiln__bundle_rope, &module));
-    uint64_t vectors = kiln__vectors(params->pairs, size_log2);
-    unsigned lanes_log2 = vectors <= 1 ? 0 : 64 - (unsigned)__builtin_clzll(vectors - 1);
-    if (lanes_log2 > KILN_GROUP_LOG2) lanes_log2 = KILN_GROUP_LOG2;
-    kiln_rope_args args = {
+    unsigned lanes_log2 = kiln__rotate_lanes_log2(pairs, size_log2);
+    const kiln_rope_args args = {
         .y = params->y,
         .x = params->x,
         .positions = params->positions,
         .frequencies = (const uint64_t *)params->frequencies,
-        .tokens = params->tokens,
-        .y_stride = y_stride,
-        .y_head_stride = y_head_stride,
-        .x_stride = x_stride,
-        .x_head_stride = x_head_stride,
-        .heads = (uint32_t)params->heads,
-        .pairs = (uint32_t)params->pairs,
+        .tokens = tokens,
+        .y_stride = y.stride,
+        .y_head_stride = y.head_stride,
+        .x_stride = x.stride,
+        .x_head_stride = x.head_stride,
+        .heads = (uint32_t)heads,
+        .pairs = (uint32_t)pairs,
         .lanes_log2 = lanes_log2,
-        .step = params->layout == KILN_ROPE_HALF ? (uint32_t)params->pairs : 1,
-        .wide = kiln__tensor_wide(params->y, params->tokens, y_stride, size_log2) &
-                kiln__tensor_wide(params->x, params->tokens, x_stride, size_log2) &
-                kiln__tensor_wide(params->y, params->heads, y_head_stride, size_log2) &
-                kiln__tensor_wide(params->x, params->heads, x_head_stride, size_log2) &
-                kiln__tensor_wide(NULL, 2, params->pairs, size_log2),
+        .step = params->layout == KILN_ROPE_HALF ? (uint32_t)pairs : 1,
+        .wide = kiln__rotated_wide(&y, tokens, heads, pairs, size_log2) &
+                kiln__rotated_wide(&x, tokens, heads, pairs, size_log2),
     };
     kiln_launch_config config;
-    KILN__TRY(kiln__grid(name, kiln__blocks(params->heads, lanes_log2), (uint64_t)params->tokens, &config));
+    KILN__TRY(kiln__grid(name, kiln__blocks(heads, lanes_log2), (uint64_t)tokens, &config));
     return kiln__operator_launch(stream, &module->kernels[KERNEL_rope], &config, &args, sizeof args);
 }
 

@@ -1,0 +1,35 @@
+/* A model at work on a stream: its weights and its cache in the device's memory, and the step that makes a token of the
+ * one before. All memory is allocated once, here; a step neither allocates nor waits, but for the token that it gives.
+ */
+#ifndef LLAMA_DECODER_H
+#define LLAMA_DECODER_H
+
+#include "docs/examples/llama/checkpoint.h"
+#include <kiln/kiln.h>
+
+typedef enum llama_precision { LLAMA_F32, LLAMA_F16, LLAMA_BF16 } llama_precision;
+
+typedef struct llama_options {
+    llama_precision precision; /* of weights, activations and cache */
+    float temperature;         /* 0: the most likely token */
+    uint64_t seed;
+} llama_options;
+
+typedef struct llama_decoder llama_decoder;
+
+/* Uploads a model. progress, which may be NULL, is told how far it is. On failure *out is NULL, and kiln_last_error
+ * tells why. The stream and the checkpoint must live as long. */
+kiln_status llama_decoder_create(kiln_stream *stream, const llama_checkpoint *checkpoint, const llama_options *options,
+                                 void (*progress)(size_t done, size_t all), llama_decoder **out);
+void llama_decoder_destroy(llama_decoder *decoder);
+
+/* Puts a token at a position, which is the next one, and gives the token behind it. */
+kiln_status llama_decoder_step(llama_decoder *decoder, int32_t token, int32_t position, int32_t *out_next);
+
+/* What the last step thinks of each token: [vocabulary_size]. */
+kiln_status llama_decoder_logits(llama_decoder *decoder, float *out_logits);
+
+/* Whether steps are replayed as a graph. */
+bool llama_decoder_has_graph(const llama_decoder *decoder);
+
+#endif

@@ -1,0 +1,17 @@
+/* A step of the model as a CUDA graph: captured once, then launched as one. Elsewhere there are no graphs. */
+#ifndef LLAMA_GRAPH_H
+#define LLAMA_GRAPH_H
+
+#include <kiln/kiln.h>
+#include <stdbool.h>
+
+typedef struct llama_graph llama_graph;
+
+/* Captures what `record` puts on the stream. NULL where the device has no graphs, or its driver cannot: then the step
+ * is done call by call. *out_status is the recording's, or the driver's. */
+llama_graph *llama_graph_capture(kiln_stream *stream, kiln_status (*record)(void *user), void *user,
+                                 kiln_status *out_status);
+bool llama_graph_launch(llama_graph *graph, kiln_stream *stream);
+void llama_graph_destroy(llama_graph *graph);
+
+#endif

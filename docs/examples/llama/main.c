@@ -1,0 +1,247 @@
+/* llama: a Llama model in the format of llama2.c tells a story, on any backend. The story is on standard output, what
+ * it took on standard error. */
+#include "docs/examples/llama/decoder.h"
+#include "docs/examples/llama/tokenizer.h"
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { EXIT_USAGE = 2 };
+
+typedef struct request {
+    const char *model, *tokenizer, *device, *cpu_level, *prompt;
+    const char *logits; /* a file for the logits of each step, float32; NULL: none */
+    int32_t threads;
+    long steps;
+    llama_options options;
+} request;
+
+static const char usage[] = "usage: llama MODEL TOKENIZER [OPTION...]\n"
+                            "  --device D         cpu, cuda:N or rocm:N (default: the best there is)\n"
+                            "  --precision P      f32 (default), f16 or bf16\n"
+                            "  --prompt TEXT      how the story begins\n"
+                            "  --steps N          how many tokens, the prompt's among them (default 200)\n"
+                            "  --temperature T    0 (default): the most likely token; 1: as the model thinks\n"
+                            "  --seed N           of the temperature's random numbers (default 1)\n"
+                            "  --cpu-level L      the highest level of instructions on the CPU (x86-64-v2, ...)\n"
+                            "  --threads N        on the CPU (default: all)\n"
+                            "  --logits FILE      writes what each step thinks of each token, as float32\n";
+
+/* ---- Arguments ---- */
+
+static bool wrong(const char *option, const char *value, const char *rule) {
+    fprintf(stderr, "llama: --%s %s: must be %s\n", option, value, rule);
+    return false;
+}
+
+static bool read_number(const char *text, long least, long most, long *out) {
+    char *end;
+    errno = 0;
+    *out = strtol(text, &end, 10);
+    return end != text && !*end && !errno && *out >= least && *out <= most;
+}
+
+static bool read_precision(const char *text, llama_precision *out) {
+    static const char *const names[] = {[LLAMA_F32] = "f32", [LLAMA_F16] = "f16", [LLAMA_BF16] = "bf16"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        *out = (llama_precision)i;
+        if (!strcmp(text, names[i])) return true;
+    }
+    return false;
+}
+
+static bool read_option(const char *name, const char *value, request *r) {
+    long number;
+    char *end;
+    if (!strcmp(name, "device")) r->device = value;
+    if (!strcmp(name, "prompt")) r->prompt = value;
+    if (!strcmp(name, "logits")) r->logits = value;
+    if (!strcmp(name, "cpu-level")) r->cpu_level = value;
+    if (!strcmp(name, "precision") && !read_precision(value, &r->options.precision))
+        return wrong(name, value, "f32, f16 or bf16");
+    if (!strcmp(name, "steps") && !read_number(value, 1, 1 << 20, &r->steps))
+        return wrong(name, value, "a number from 1 to 2^20");
+    if (!strcmp(name, "seed")) {
+        if (!read_number(value, 0, __LONG_MAX__, &number)) return wrong(name, value, "a number from 0 to 2^63 - 1");
+        r->options.seed = (uint64_t)number;
+    }
+    if (!strcmp(name, "threads")) {
+        if (!read_number(value, 1, 1024, &number)) return wrong(name, value, "a number from 1 to 1024");
+        r->threads = (int32_t)number;
+    }
+    if (!strcmp(name, "temperature")) {
+        r->options.temperature = strtof(value, &end);
+        bool good = end != value && !*end && r->options.temperature >= 0 && r->options.temperature <= 100;
+        if (!good) return wrong(name, value, "a number from 0 to 100");
+    }
+    return true;
+}
+
+static bool read_arguments(int argc, char **argv, request *r) {
+    static const struct option options[] = {
+        {"device", required_argument, NULL, 'o'},
+        {"precision", required_argument, NULL, 'o'},
+        {"prompt", required_argument, NULL, 'o'},
+        {"steps", required_argument, NULL, 'o'},
+        {"temperature", required_argument, NULL, 'o'},
+        {"seed", required_argument, NULL, 'o'},
+        {"cpu-level", required_argument, NULL, 'o'},
+        {"threads", required_argument, NULL, 'o'},
+        {"logits", required_argument, NULL, 'o'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    int index;
+    for (int found; (found = getopt_long(argc, argv, "h", options, &index)) != -1;) {
+        if (found == 'h') {
+            fputs(usage, stdout);
+            exit(EXIT_SUCCESS);
+        }
+        if (found != 'o' || !read_option(options[index].name, optarg, r)) return false;
+    }
+    if (argc - optind != 2) {
+        fputs(usage, stderr);
+        return false;
+    }
+    r->model = argv[optind];
+    r->tokenizer = argv[optind + 1];
+    return true;
+}
+
+/* "cpu", "cuda:0" */
+static bool read_device(const request *r, kiln_device_options *out) {
+    static const kiln_backend_id backends[] = {KILN_CUDA, KILN_ROCM, KILN_CPU};
+    *out = (kiln_device_options){.cpu_level = r->cpu_level, .threads = r->threads};
+    if (!r->device) return true;
+    for (size_t i = 0; i < sizeof backends / sizeof *backends; i++) {
+        const char *name = kiln_backend_name(backends[i]);
+        size_t length = strlen(name);
+        long ordinal = 0;
+        if (strncmp(r->device, name, length) != 0) continue;
+        const char *rest = r->device + length;
+        if (*rest && (*rest != ':' || !read_number(rest + 1, 0, 1023, &ordinal))) continue;
+        out->backend = backends[i];
+        out->ordinal = (int32_t)ordinal;
+        return true;
+    }
+    return wrong("device", r->device, "cpu, cuda:N or rocm:N");
+}
+
+/* ---- The story ---- */
+
+static void show_progress(size_t done, size_t all) {
+    if (!isatty(STDERR_FILENO)) return;
+    fprintf(stderr, done < all ? "\rloading %zu%%" : "\r              \r", 100 * done / all);
+}
+
+static bool failed(kiln_status status, const char *what) {
+    if (status == KILN_OK) return false;
+    fprintf(stderr, "llama: %s: %s: %s\n", what, kiln_status_text(status), kiln_last_error());
+    return true;
+}
+
+static double seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static bool write_logits(llama_decoder *decoder, size_t count, float *logits, FILE *file) {
+    if (failed(llama_decoder_logits(decoder, logits), "logits")) return false;
+    if (fwrite(logits, sizeof *logits, count, file) == count) return true;
+    fprintf(stderr, "llama: --logits: %s\n", strerror(errno));
+    return false;
+}
+
+/* What a story is told with. */
+typedef struct teller {
+    llama_decoder *decoder;
+    const llama_tokenizer *tokenizer;
+    const int32_t *prompt; /* tokens */
+    int32_t prompt_count, steps;
+    FILE *logits_file; /* NULL: none is wanted */
+    float *logits;
+} teller;
+
+static bool tell(const teller *t) {
+    int32_t token = t->prompt[0], next, position = 0;
+    double begin = 0;
+    while (position < t->steps) {
+        if (failed(llama_decoder_step(t->decoder, token, position, &next), "step")) return false;
+        if (t->logits_file && !write_logits(t->decoder, (size_t)t->tokenizer->count, t->logits, t->logits_file))
+            return false;
+        if (++position < t->prompt_count) next = t->prompt[position];
+        if (position == 1) begin = seconds(); /* the first step loads */
+        if (next < 0 || next >= t->tokenizer->count) {
+            fprintf(stderr, "llama: the model gave token %d, which is none\n", next);
+            return false;
+        }
+        if (next == LLAMA_BEGIN || next == LLAMA_END) break;
+        llama_piece piece;
+        llama_decode(t->tokenizer, token, next, &piece);
+        fwrite(piece.bytes, 1, piece.size, stdout);
+        fflush(stdout);
+        token = next;
+    }
+    printf("\n");
+    if (position > 1)
+        fprintf(stderr, "%.1f tokens per second%s\n", (position - 1) / (seconds() - begin),
+                llama_decoder_has_graph(t->decoder) ? ", as a graph" : "");
+    return !ferror(stdout);
+}
+
+static bool tell_on(kiln_stream *stream, const request *r, const llama_checkpoint *checkpoint, teller *t) {
+    kiln_status status = llama_decoder_create(stream, checkpoint, &r->options, show_progress, &t->decoder);
+    bool good = !failed(status, "loading") && tell(t);
+    llama_decoder_destroy(t->decoder);
+    return good;
+}
+
+static bool open_and_tell(const request *r, const llama_checkpoint *checkpoint, teller *t) {
+    kiln_device_options options;
+    kiln_device *device = NULL;
+    kiln_stream stream = {0};
+    if (!read_device(r, &options)) return false;
+    bool good = !failed(kiln_device_open(&options, &device), "device") &&
+                !failed(kiln_stream_open(device, 0, &stream), "stream") && tell_on(&stream, r, checkpoint, t);
+    kiln_stream_close(&stream);
+    kiln_device_close(device);
+    return good;
+}
+
+static bool begin(const request *r, const llama_checkpoint *checkpoint, const llama_tokenizer *tokenizer) {
+    int32_t length = checkpoint->config.length, *prompt = malloc(sizeof *prompt * (size_t)length);
+    teller t = {.tokenizer = tokenizer, .prompt = prompt, .steps = r->steps < length ? (int32_t)r->steps : length};
+    t.logits = malloc(sizeof *t.logits * (size_t)tokenizer->count);
+    t.prompt_count = prompt ? llama_encode(tokenizer, r->prompt, prompt, length) : -1;
+    bool good = t.prompt_count > 0 && t.logits;
+    if (good && r->logits && !(t.logits_file = fopen(r->logits, "wb"))) {
+        fprintf(stderr, "llama: %s: %s\n", r->logits, strerror(errno));
+        good = false;
+    }
+    good = good && open_and_tell(r, checkpoint, &t);
+    if (t.logits_file && fclose(t.logits_file) != 0) good = false;
+    free(t.logits);
+    free(prompt);
+    return good;
+}
+
+int main(int argc, char **argv) {
+    request r = {.prompt = "", .steps = 200, .options = {.seed = 1}};
+    llama_checkpoint checkpoint;
+    llama_tokenizer tokenizer;
+    if (!read_arguments(argc, argv, &r)) return EXIT_USAGE;
+    if (!llama_checkpoint_open(r.model, &checkpoint)) return EXIT_USAGE;
+    bool good = llama_tokenizer_open(r.tokenizer, checkpoint.config.vocabulary_size, &tokenizer);
+    if (good) {
+        good = begin(&r, &checkpoint, &tokenizer);
+        llama_tokenizer_close(&tokenizer);
+    }
+    llama_checkpoint_close(&checkpoint);
+    return good ? EXIT_SUCCESS : EXIT_FAILURE;
+}

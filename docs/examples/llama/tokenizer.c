@@ -1,0 +1,184 @@
+#include "docs/examples/llama/tokenizer.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool refuse(const char *path, const char *why) {
+    fprintf(stderr, "llama: %s: %s\n", path, why);
+    return false;
+}
+
+static int compare_bytes(const char *a, size_t a_size, const char *b, size_t b_size) {
+    int order = memcmp(a, b, a_size < b_size ? a_size : b_size);
+    return order ? order : (a_size > b_size) - (a_size < b_size);
+}
+
+/* Equal tokens stay in the order of their numbers. */
+static int compare_tokens(const void *a, const void *b, void *tokens) {
+    uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
+    const llama_token *all = tokens;
+    int order = compare_bytes(all[i].bytes, all[i].size, all[j].bytes, all[j].size);
+    return order ? order : (i > j) - (i < j);
+}
+
+/* Reads the rest of an open file into *out, which is the caller's; NULL with errno set. */
+static char *read_all(FILE *file, size_t *out_size) {
+    enum { MOST = 1 << 28 };
+    char *bytes = NULL;
+    size_t size = 0, room = 1 << 16;
+    for (;;) {
+        char *longer = room <= MOST ? realloc(bytes, room) : NULL;
+        if (!longer) {
+            free(bytes);
+            errno = room <= MOST ? ENOMEM : EFBIG;
+            return NULL;
+        }
+        bytes = longer;
+        size += fread(bytes + size, 1, room - size, file);
+        if (size < room) break;
+        room *= 2;
+    }
+    *out_size = size;
+    return bytes;
+}
+
+/* Each token is a score, a length and as many bytes; they are copied, each with a NUL. */
+static bool read_tokens(const char *path, const char *file, size_t size, llama_tokenizer *t) {
+    const size_t head = sizeof(float) + sizeof(int32_t);
+    size_t offset = sizeof(int32_t), used = 0;
+    for (int32_t i = 0; i < t->count; i++) {
+        int32_t length;
+        if (size - offset < head) return refuse(path, "has less tokens than the model: truncated, or another model's");
+        memcpy(&t->tokens[i].score, file + offset, sizeof t->tokens[i].score);
+        memcpy(&length, file + offset + sizeof(float), sizeof length);
+        offset += head;
+        if (length < 0 || (size_t)length > size - offset) return refuse(path, "ends within a token: truncated");
+        t->tokens[i].bytes = t->storage + used;
+        t->tokens[i].size = (uint32_t)length;
+        memcpy(t->storage + used, file + offset, (size_t)length);
+        t->storage[used + (size_t)length] = '\0';
+        used += (size_t)length + 1;
+        offset += (size_t)length;
+        t->order[i] = (uint32_t)i;
+    }
+    if (offset != size) return refuse(path, "has more tokens than the model: another model's");
+    qsort_r(t->order, (size_t)t->count, sizeof *t->order, compare_tokens, t->tokens);
+    return true;
+}
+
+bool llama_tokenizer_open(const char *path, int32_t count, llama_tokenizer *out) {
+    *out = (llama_tokenizer){.count = count};
+    FILE *stream = fopen(path, "rb");
+    if (!stream) return refuse(path, strerror(errno));
+    size_t size;
+    char *file = read_all(stream, &size);
+    fclose(stream);
+    if (!file) return refuse(path, strerror(errno));
+    out->tokens = calloc((size_t)count, sizeof *out->tokens);
+    out->order = calloc((size_t)count, sizeof *out->order);
+    out->storage = malloc(size + (size_t)count);
+    bool good = size >= sizeof(int32_t) || refuse(path, "is no tokenizer");
+    if (good && !(out->tokens && out->order && out->storage)) good = refuse(path, "there is no memory for it");
+    good = good && read_tokens(path, file, size, out);
+    free(file);
+    if (!good) llama_tokenizer_close(out);
+    return good;
+}
+
+void llama_tokenizer_close(llama_tokenizer *tokenizer) {
+    free(tokenizer->tokens);
+    free(tokenizer->order);
+    free(tokenizer->storage);
+    *tokenizer = (llama_tokenizer){0};
+}
+
+/* The token with these bytes, or -1. */
+static int32_t find(const llama_tokenizer *t, const char *bytes, size_t size) {
+    int32_t low = 0, high = t->count;
+    while (low < high) {
+        int32_t middle = low + (high - low) / 2;
+        const llama_token *token = &t->tokens[t->order[middle]];
+        if (compare_bytes(token->bytes, token->size, bytes, size) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == t->count) return -1;
+    const llama_token *token = &t->tokens[t->order[low]];
+    return compare_bytes(token->bytes, token->size, bytes, size) ? -1 : (int32_t)t->order[low];
+}
+
+/* The bytes of a character of UTF-8 that begins here. */
+static size_t character_size(const char *text) {
+    size_t size = 1;
+    while (size < 4 && ((unsigned char)text[size] & 0xc0) == 0x80)
+        size++;
+    return size;
+}
+
+/* Appends a character's token, or those of its bytes. Returns the new count, or -1. */
+static int32_t append_character(const llama_tokenizer *t, const char *text, size_t size, int32_t *tokens, int32_t count,
+                                int32_t most) {
+    int32_t token = find(t, text, size);
+    for (size_t i = 0; i < (token < 0 ? size : 1); i++) {
+        char name[8];
+        int length = snprintf(name, sizeof name, "<0x%02X>", (unsigned char)text[i]);
+        int32_t next = token < 0 ? find(t, name, (size_t)length) : token;
+        if (next < 0 || count == most) {
+            fprintf(stderr, "llama: the prompt %s\n", next < 0 ? "has a byte that no token has" : "is too long");
+            return -1;
+        }
+        tokens[count++] = next;
+    }
+    return count;
+}
+
+/* The token that two neighbours merge to, or -1. */
+static int32_t merge(const llama_tokenizer *t, int32_t first, int32_t second) {
+    char bytes[512];
+    size_t size = t->tokens[first].size, other = t->tokens[second].size;
+    if (size + other > sizeof bytes) return -1;
+    memcpy(bytes, t->tokens[first].bytes, size);
+    memcpy(bytes + size, t->tokens[second].bytes, other);
+    return find(t, bytes, size + other);
+}
+
+int32_t llama_encode(const llama_tokenizer *t, const char *text, int32_t *tokens, int32_t most) {
+    int32_t count = 0;
+    if (most < 1) return -1;
+    tokens[count++] = LLAMA_BEGIN;
+    if (*text) count = append_character(t, " ", 1, tokens, count, most); /* as the model was trained */
+    for (const char *at = text; *at && count >= 0;) {
+        size_t size = character_size(at);
+        count = append_character(t, at, size, tokens, count, most);
+        at += size;
+    }
+    for (;;) { /* the best pair that there is, until there is none */
+        int32_t best = -1, best_token = -1;
+        for (int32_t i = 1; i + 1 < count; i++) {
+            int32_t token = merge(t, tokens[i], tokens[i + 1]);
+            if (token < 0 || (best >= 0 && t->tokens[token].score <= t->tokens[best_token].score)) continue;
+            best = i;
+            best_token = token;
+        }
+        if (best < 0) return count;
+        tokens[best] = best_token;
+        count--;
+        memmove(tokens + best + 1, tokens + best + 2, sizeof *tokens * (size_t)(count - best - 1));
+    }
+}
+
+void llama_decode(const llama_tokenizer *t, int32_t before, int32_t token, llama_piece *out) {
+    unsigned byte;
+    char end;
+    *out = (llama_piece){.bytes = t->tokens[token].bytes, .size = t->tokens[token].size};
+    if (before == LLAMA_BEGIN && out->size && *out->bytes == ' ') {
+        out->bytes++;
+        out->size--;
+    }
+    if (out->size != 6 || sscanf(out->bytes, "<0x%02X%c", &byte, &end) != 2 || end != '>') return;
+    out->byte = (char)byte;
+    out->bytes = &out->byte;
+    out->size = 1;
+}

@@ -1,0 +1,40 @@
+/* The tokenizer of a llama2.c model: byte pairs, merged by score. */
+#ifndef LLAMA_TOKENIZER_H
+#define LLAMA_TOKENIZER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { LLAMA_BEGIN = 1, LLAMA_END = 2 }; /* tokens before and behind a text */
+
+typedef struct llama_token {
+    char *bytes; /* with a NUL behind */
+    uint32_t size;
+    float score;
+} llama_token;
+
+typedef struct llama_tokenizer {
+    llama_token *tokens;
+    int32_t count;
+    uint32_t *order; /* tokens by their bytes, for finding */
+    char *storage;
+} llama_tokenizer;
+
+/* Reads the tokens of a model with so many. Returns false after a line on standard error. */
+bool llama_tokenizer_open(const char *path, int32_t count, llama_tokenizer *out);
+void llama_tokenizer_close(llama_tokenizer *tokenizer);
+
+/* The tokens of a text, LLAMA_BEGIN first, at most `most` of them. Returns how many, or -1 after a line on standard
+ * error: there are more, or the text has a byte that no token has. */
+int32_t llama_encode(const llama_tokenizer *tokenizer, const char *text, int32_t *tokens, int32_t most);
+
+/* The bytes that a token stands for behind another one. */
+typedef struct llama_piece {
+    const char *bytes;
+    size_t size;
+    char byte; /* what bytes points to where the token is a raw byte */
+} llama_piece;
+void llama_decode(const llama_tokenizer *tokenizer, int32_t before, int32_t token, llama_piece *out);
+
+#endif

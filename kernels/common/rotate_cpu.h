@@ -1,0 +1,80 @@
+/* Turning the pairs of heads on the CPU, for rope and rope3d: directions are found once for a token, for a tile of
+ * pairs at a time, and used for all of a group's heads. */
+#ifndef KILN_KERNELS_COMMON_ROTATE_CPU_H
+#define KILN_KERNELS_COMMON_ROTATE_CPU_H
+
+#include "kernels/common/cpu.h"
+#include "kernels/common/place.h"
+
+enum { KILN_TILE_PAIRS = KILN_TILE / 2 };
+
+typedef struct kiln_directions {
+    float cosines[KILN_TILE_PAIRS], sines[KILN_TILE_PAIRS];
+} kiln_directions;
+
+/* A token's heads that a group turns. */
+typedef struct kiln_heads {
+    void *y; /* of the token */
+    const void *x;
+    int64_t y_head_stride, x_head_stride;
+    uint32_t first, end;
+    uint32_t pairs;
+    uint32_t step; /* from the first to the second of a pair: 1, or pairs */
+    const uint64_t *frequencies;
+} kiln_heads;
+
+KILN_INLINE void kiln_store(void *y, const float *values, size_t count, kiln_cpu_part part) {
+    if (part == KILN_CPU_f32)
+        memcpy(y, values, count * sizeof *values);
+    else
+        kiln_tile_write(y, values, count, part, false);
+}
+
+KILN_INLINE void kiln_turn_halves(const kiln_directions *d, void *y, const void *x, uint32_t step, size_t count,
+                                  kiln_cpu_part part) {
+    float a_tile[KILN_TILE_PAIRS], b_tile[KILN_TILE_PAIRS], a_out[KILN_TILE_PAIRS], b_out[KILN_TILE_PAIRS];
+    const float *a = kiln_tile_load(a_tile, x, count, part);
+    const float *b = kiln_tile_load(b_tile, kiln_at(x, step, part), count, part);
+    for (size_t i = 0; i < count; i++) {
+        float first = a[i], second = b[i];
+        a_out[i] = KILN_FMA(first, d->cosines[i], -(second * d->sines[i]));
+        b_out[i] = KILN_FMA(first, d->sines[i], second * d->cosines[i]);
+    }
+    kiln_store(y, a_out, count, part);
+    kiln_store(kiln_at_mut(y, step, part), b_out, count, part);
+}
+
+KILN_INLINE void kiln_turn_neighbours(const kiln_directions *d, void *y, const void *x, size_t count,
+                                      kiln_cpu_part part) {
+    float tile[KILN_TILE], out[KILN_TILE];
+    const float *values = kiln_tile_load(tile, x, 2 * count, part);
+    for (size_t i = 0; i < count; i++) {
+        float first = values[2 * i], second = values[2 * i + 1];
+        out[2 * i] = KILN_FMA(first, d->cosines[i], -(second * d->sines[i]));
+        out[2 * i + 1] = KILN_FMA(first, d->sines[i], second * d->cosines[i]);
+    }
+    kiln_store(y, out, 2 * count, part);
+}
+
+KILN_INLINE void kiln_turn_heads(const kiln_heads *heads, const kiln_place *place, kiln_cpu_part part) {
+    kiln_directions d;
+    for (uint32_t pair = 0; pair < heads->pairs; pair += KILN_TILE_PAIRS) {
+        size_t count = kiln_min(heads->pairs - pair, KILN_TILE_PAIRS);
+        for (size_t i = 0; i < count; i++) {
+            kiln_direction direction = kiln_direction_of(kiln_angle(place, heads->frequencies, pair + (uint32_t)i));
+            d.cosines[i] = direction.cosine;
+            d.sines[i] = direction.sine;
+        }
+        uint64_t begin = heads->step == 1 ? 2 * (uint64_t)pair : pair;
+        for (uint32_t head = heads->first; head < heads->end; head++) {
+            const void *x = kiln_at(heads->x, head * (uint64_t)heads->x_head_stride + begin, part);
+            void *y = kiln_at_mut(heads->y, head * (uint64_t)heads->y_head_stride + begin, part);
+            if (heads->step == 1)
+                kiln_turn_neighbours(&d, y, x, count, part);
+            else
+                kiln_turn_halves(&d, y, x, heads->step, count, part);
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,62 @@
+/* What the host sides of rope and rope3d share: a tensor of heads in two strides, and how its heads are divided. */
+#ifndef KILN_KERNELS_COMMON_ROTATE_HOST_H
+#define KILN_KERNELS_COMMON_ROTATE_HOST_H
+
+#include "kernels/common/host.h"
+
+/* A tensor [tokens, heads, 2 * pairs]. */
+typedef struct kiln__rotated {
+    const char *name;
+    const void *data;
+    int64_t stride, head_stride; /* 0: packed, until it is checked */
+} kiln__rotated;
+
+static inline kiln_status kiln__rotate_size_check(const char *name, const char *size, int64_t value, int64_t most) {
+    KILN__REQUIRE(value >= 0 && value <= most, "%s: %s is %lld: is negative or too large: at most %lld", name, size,
+                  (long long)value, (long long)most);
+    return KILN_OK;
+}
+
+/* Checks the tensor, and gives its strides in place of 0. The sizes are checked. */
+static inline kiln_status kiln__rotated_check(const char *name, kiln__rotated *tensor, int64_t tokens, int64_t heads,
+                                              int64_t pairs, unsigned size_log2) {
+    int64_t width;
+    if (!tensor->head_stride) tensor->head_stride = 2 * pairs;
+    KILN__REQUIRE(tensor->head_stride >= 2 * pairs,
+                  "%s: %s_head_stride is %lld: must be 0 or at least the %lld elements of a head", name, tensor->name,
+                  (long long)tensor->head_stride, (long long)(2 * pairs));
+    bool overflow = __builtin_mul_overflow(heads, tensor->head_stride, &width);
+    KILN__REQUIRE(!overflow, "%s: %s is too large: %lld heads with a stride of %lld elements", name, tensor->name,
+                  (long long)heads, (long long)tensor->head_stride);
+    if (!tensor->stride) tensor->stride = width;
+    width -= tensor->head_stride - 2 * pairs; /* what lies behind the last head is not the tensor's */
+    return kiln__tensor_check(name, tensor->name, tensor->data, tokens, width, tensor->stride, size_log2);
+}
+
+/* Checks that y has x's strides where it is x. */
+static inline kiln_status kiln__rotated_in_place_check(const char *name, const kiln__rotated *y,
+                                                       const kiln__rotated *x) {
+    KILN__TRY(kiln__in_place_check(name, "x", y->data, y->stride, x->data, x->stride));
+    KILN__REQUIRE(y->data != x->data || y->head_stride == x->head_stride,
+                  "%s: y is x, but y_head_stride is %lld and x_head_stride %lld: must be equal", name,
+                  (long long)y->head_stride, (long long)x->head_stride);
+    return KILN_OK;
+}
+
+static inline uint32_t kiln__rotated_wide(const kiln__rotated *tensor, int64_t tokens, int64_t heads, int64_t pairs,
+                                          unsigned size_log2) {
+    return kiln__tensor_wide(tensor->data, tokens, tensor->stride, size_log2) &
+           kiln__tensor_wide(tensor->data, heads, tensor->head_stride, size_log2) &
+           kiln__tensor_wide(NULL, 2, pairs, size_log2);
+}
+
+/* How many threads, as a logarithm, share a head: one for each vector's worth of pairs, up to a group. */
+static inline unsigned kiln__rotate_lanes_log2(int64_t pairs, unsigned size_log2) {
+    uint64_t vectors = kiln__vectors(pairs, size_log2);
+    unsigned lanes_log2 = vectors <= 1 ? 0 : 64 - (unsigned)__builtin_clzll(vectors - 1);
+    return lanes_log2 < KILN_GROUP_LOG2 ? lanes_log2 : KILN_GROUP_LOG2;
+}
+
+enum { KILN__ROTATE_MOST = 1 << 20 }; /* heads, and pairs of a head */
+
+#endif

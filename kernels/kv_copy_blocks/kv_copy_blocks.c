@@ -1,0 +1,46 @@
+/* kv_copy_blocks, host side. */
+#include "kernels/common/host.h"
+#include "kernels/kv_copy_blocks/kv_copy_blocks_args.h"
+
+extern const kiln_bundle kiln__bundle_kv_copy_blocks;
+
+enum {
+#define KILN_KERNEL(name) KERNEL_##name,
+#include "kernels/kv_copy_blocks/kv_copy_blocks.def"
+};
+
+static kiln_status kv_copy_blocks(kiln_stream *stream, const kiln_kv_copy_blocks_params *params, size_t params_size,
+                                  unsigned part, const char *name) {
+    kiln_kv_copy_blocks_params copy;
+    KILN__PARAMS(name, params, params_size, &copy);
+    int64_t count = params->count, blocks = params->blocks, cols = params->cols;
+    KILN__TRY(kiln__stream_check(name, stream));
+    KILN__REQUIRE(count >= 0, "%s: count is %lld: must not be negative", name, (long long)count);
+    KILN__REQUIRE(count <= INT64_MAX >> 4, "%s: count is %lld: is too large", name, (long long)count);
+    KILN__REQUIRE(blocks >= 0, "%s: blocks is %lld: must not be negative", name, (long long)blocks);
+    KILN__REQUIRE(cols >= 0, "%s: cols is %lld: must not be negative", name, (long long)cols);
+    if (KILN__UNLIKELY(!count || !blocks || !cols)) return KILN_OK;
+
+    unsigned size_log2 = kiln__part_size_log2(part);
+    KILN__TRY(kiln__tensor_check(name, "key_cache", params->key_cache, blocks, cols, cols, size_log2));
+    KILN__TRY(kiln__tensor_check(name, "value_cache", params->value_cache, blocks, cols, cols, size_log2));
+    KILN__TRY(kiln__tensor_check(name, "pairs", params->pairs, count, 2, 2, 2));
+
+    const kiln_module *module;
+    KILN__TRY(
+        kiln__operator_require(stream, KILN__OPERATOR_kv_copy_blocks, part, &kiln__bundle_kv_copy_blocks, &module));
+    kiln_kv_copy_blocks_args args = {
+        .key_cache = params->key_cache,
+        .value_cache = params->value_cache,
+        .pairs = params->pairs,
+        .blocks = blocks,
+    };
+    uint32_t wide = kiln__tensor_wide(params->key_cache, blocks, cols, size_log2) &
+                    kiln__tensor_wide(params->value_cache, blocks, cols, size_log2);
+    kiln_launch_config config;
+    KILN__TRY(kiln__elementwise(name, count, cols, size_log2, wide, &args.shape, &config));
+    return kiln__operator_launch(stream, &module->kernels[KERNEL_kv_copy_blocks], &config, &args, sizeof args);
+}
+
+#define FUNCTION(part, size) KILN__OPERATOR_FUNCTION(kv_copy_blocks, part)
+KILN__FLOAT_PARTS(FUNCTION)

@@ -1,0 +1,21 @@
+/* kv_copy_blocks on the CPU, and its definition: see kv_copy_blocks_gpu.c for the meaning of its groups.
+ *
+ * Floor: one read and one write of both caches' blocks at memory bandwidth.
+ * Test: build/tests/ops/kv_copy_blocks_test */
+#include "kernels/common/cpu.h"
+#include "kernels/kv_copy_blocks/kv_copy_blocks_args.h"
+
+KILN_INLINE void kv_copy_blocks(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+    const kiln_kv_copy_blocks_args args = *(const kiln_kv_copy_blocks_args *)arguments; /* what no store can change */
+    for (uint64_t group = span->begin; group < span->end; group++)
+        for (kiln_cpu_work work = kiln_work_of(&args.shape, span, group); work.row < work.row_end; work.row++) {
+            uint64_t from = (uint64_t)args.pairs[2 * work.row], to = (uint64_t)args.pairs[2 * work.row + 1];
+            if (from >= (uint64_t)args.blocks || to >= (uint64_t)args.blocks) continue;
+            from = from * (uint64_t)args.shape.cols + work.col;
+            to = to * (uint64_t)args.shape.cols + work.col;
+            size_t size = (work.col_end - work.col) * kiln_part_size(part);
+            memmove(kiln_at_mut(args.key_cache, to, part), kiln_at(args.key_cache, from, part), size);
+            memmove(kiln_at_mut(args.value_cache, to, part), kiln_at(args.value_cache, from, part), size);
+        }
+}
+KILN_CPU_KERNEL(kv_copy_blocks)

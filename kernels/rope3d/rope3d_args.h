@@ -1,0 +1,48 @@
+/* rope3d: the one argument of its kernel, on every backend. */
+#ifndef KILN_KERNELS_ROPE3D_ARGS_H
+#define KILN_KERNELS_ROPE3D_ARGS_H
+
+#include "kernels/common/geometry.h"
+
+typedef struct kiln_rope3d_args {
+    void *y;
+    const void *x;
+    const int32_t *grids;
+    const uint64_t *frequencies;
+    int64_t y_stride;
+    int64_t y_head_stride;
+    int64_t x_stride;
+    int64_t x_head_stride;
+    uint32_t batch;
+    uint32_t tokens; /* of a sequence */
+    uint32_t heads;
+    uint32_t pairs;
+    uint32_t first;  /* pairs before it turn by the frame, */
+    uint32_t second; /* those before it by the row, and the others by the column */
+    uint32_t lanes_log2;
+    uint32_t step; /* from the first to the second of a pair: 1, or pairs */
+    uint32_t wide; /* non-zero: heads and their halves are 16-byte aligned */
+    uint32_t padding;
+} kiln_rope3d_args;
+
+KILN_ARGS_SIZE(kiln_rope3d_args, 104);
+KILN_ARGS_OFFSET(kiln_rope3d_args, y, 0);
+KILN_ARGS_OFFSET(kiln_rope3d_args, x, 8);
+KILN_ARGS_OFFSET(kiln_rope3d_args, grids, 16);
+KILN_ARGS_OFFSET(kiln_rope3d_args, frequencies, 24);
+KILN_ARGS_OFFSET(kiln_rope3d_args, y_stride, 32);
+KILN_ARGS_OFFSET(kiln_rope3d_args, y_head_stride, 40);
+KILN_ARGS_OFFSET(kiln_rope3d_args, x_stride, 48);
+KILN_ARGS_OFFSET(kiln_rope3d_args, x_head_stride, 56);
+KILN_ARGS_OFFSET(kiln_rope3d_args, batch, 64);
+KILN_ARGS_OFFSET(kiln_rope3d_args, tokens, 68);
+KILN_ARGS_OFFSET(kiln_rope3d_args, heads, 72);
+KILN_ARGS_OFFSET(kiln_rope3d_args, pairs, 76);
+KILN_ARGS_OFFSET(kiln_rope3d_args, first, 80);
+KILN_ARGS_OFFSET(kiln_rope3d_args, second, 84);
+KILN_ARGS_OFFSET(kiln_rope3d_args, lanes_log2, 88);
+KILN_ARGS_OFFSET(kiln_rope3d_args, step, 92);
+KILN_ARGS_OFFSET(kiln_rope3d_args, wide, 96);
+KILN_ARGS_OFFSET(kiln_rope3d_args, padding, 100);
+
+#endif

@@ -1,0 +1,40 @@
+/* rope3d on the CPU, and its definition: see rope3d_gpu.c for the meaning of its groups.
+ *
+ * Floor: one read and one write of the tensor at memory bandwidth.
+ * Test: build/tests/ops/rope3d_test */
+#include "kernels/common/rotate_cpu.h"
+#include "kernels/common/token_grid.h"
+#include "kernels/rope3d/rope3d_args.h"
+
+KILN_INLINE void copy_heads(const kiln_heads *heads, kiln_cpu_part part) {
+    for (uint32_t head = heads->first; head < heads->end; head++)
+        memmove(kiln_at_mut(heads->y, head * (uint64_t)heads->y_head_stride, part),
+                kiln_at(heads->x, head * (uint64_t)heads->x_head_stride, part),
+                2 * (size_t)heads->pairs * kiln_part_size(part));
+}
+
+KILN_INLINE void rope3d(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+    const kiln_rope3d_args args = *(const kiln_rope3d_args *)arguments; /* what no store can change */
+    uint32_t count = KILN_GROUP >> args.lanes_log2;
+    for (uint64_t group = span->begin; group < span->end; group++) {
+        uint64_t row = group / span->grid[0], first = group % span->grid[0] * count, sequence = row / args.tokens;
+        if (sequence >= args.batch) break;
+        const kiln_heads heads = {
+            .y = kiln_at_mut(args.y, row * (uint64_t)args.y_stride, part),
+            .x = kiln_at(args.x, row * (uint64_t)args.x_stride, part),
+            .y_head_stride = args.y_head_stride,
+            .x_head_stride = args.x_head_stride,
+            .first = (uint32_t)first,
+            .end = (uint32_t)kiln_min(first + count, args.heads),
+            .pairs = args.pairs,
+            .step = args.step,
+            .frequencies = args.frequencies,
+        };
+        kiln_place place = {.first = args.first, .second = args.second};
+        if (kiln_grid_place(args.grids + 3 * sequence, (uint32_t)(row % args.tokens), &place))
+            kiln_turn_heads(&heads, &place, part);
+        else
+            copy_heads(&heads, part);
+    }
+}
+KILN_CPU_KERNEL(rope3d)

@@ -1,0 +1,72 @@
+/* kv_copy_blocks: blocks are copied bit for bit as pairs say, and every other block stays. */
+#include "tests/ops/harness.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static double any_number(void) {
+    return random_integer(0, 20) ? random_number(-4, 4) : (double)INFINITY;
+}
+
+static void run(kiln_stream *stream, precision p, int64_t count, int64_t blocks, int64_t cols, int64_t place) {
+    harness_describe("kv_copy_blocks_%s %lld of %lld x %lld at %lld", precision_name(p), (long long)count,
+                     (long long)blocks, (long long)cols, (long long)place);
+    matrix caches[2], pairs = matrix_create(stream, I32, count, 2, 0, 0);
+    double *expected[2];
+    for (int i = 0; i < 2; i++) {
+        caches[i] = matrix_create(stream, p, blocks, cols, 0, i ? place : 0);
+        matrix_fill(&caches[i], any_number);
+        expected[i] = malloc(sizeof(double) * (size_t)(blocks * cols));
+        assert_non_null(expected[i]);
+        memcpy(expected[i], caches[i].values, sizeof(double) * (size_t)(blocks * cols));
+    }
+    /* From the lower half into blocks of the upper half, each once; some pairs name blocks that are not there. */
+    for (int64_t i = 0; i < count; i++) {
+        int64_t from = random_integer(0, blocks / 2 - 1), to = blocks / 2 + i;
+        bool skipped = to >= blocks || random_integer(0, 4) == 0;
+        if (to >= blocks) to = blocks + i;
+        if (skipped && to < blocks) from = random_integer(0, 1) ? -1 : blocks;
+        pairs.values[2 * i] = (double)from;
+        pairs.values[2 * i + 1] = (double)to;
+        for (int c = 0; c < 2 && !skipped; c++)
+            memcpy(expected[c] + to * cols, caches[c].values + from * cols, sizeof(double) * (size_t)cols);
+    }
+    matrix_set(&pairs, pairs.values);
+    kiln_kv_copy_blocks_params params = {.key_cache = caches[0].data,
+                                         .value_cache = caches[1].data,
+                                         .pairs = pairs.data,
+                                         .count = count,
+                                         .blocks = blocks,
+                                         .cols = cols};
+    harness_ok(operator_function("kv_copy_blocks", p)->call(stream, &params, sizeof params));
+    for (int i = 0; i < 2; i++) {
+        matrix_expect_exact(&caches[i], expected[i]);
+        matrix_destroy(&caches[i]);
+        free(expected[i]);
+    }
+    matrix_expect_unchanged(&pairs);
+    matrix_destroy(&pairs);
+}
+
+static void shapes_body(kiln_stream *stream, bool first) {
+    (void)first;
+    static const int64_t cols[] = {1, 7, 16, 64, 257, 1024, 4099};
+    for (precision p = F32; p < PRECISION_COUNT; p++) {
+        for (size_t i = 0; i < sizeof cols / sizeof *cols; i++) {
+            run(stream, p, random_integer(1, 9), random_integer(2, 16), cols[i], 0);
+            run(stream, p, random_integer(1, 9), random_integer(2, 16), cols[i], random_integer(0, 1) ? 1 : AT_END);
+        }
+    }
+}
+
+static void test_shapes(void **state) {
+    (void)state;
+    harness_on_each_device(shapes_body);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_shapes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,532 @@
+/* mha and mha_paged against f64: heads of all sizes, grouped heads, masks, batches of sequences of different lengths,
+ * few queries with many keys; and mha_paged bit for bit against mha on the keys that it gathers. */
+#include "tests/ops/harness.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BATCH_MAX = 4 };
+
+typedef struct shape {
+    int64_t batch, heads, kv_heads, size;
+    int64_t q_lengths[BATCH_MAX], kv_lengths[BATCH_MAX]; /* of each sequence */
+    int64_t padding, place;                              /* of tokens; of all tensors */
+    bool ends;                                           /* lengths differ, and q_ends and kv_ends say so */
+    bool lse, workspace;
+    int64_t left, right;
+    bool causal;
+    double scale, softcap;
+} shape;
+
+static double any_number(void) {
+    return random_number(-2, 2);
+}
+
+static double one(void) {
+    return 1;
+}
+
+static int64_t total(const int64_t lengths[BATCH_MAX], int64_t batch) {
+    int64_t sum = 0;
+    for (int64_t i = 0; i < batch; i++)
+        sum += lengths[i];
+    return sum;
+}
+
+static int64_t longest(const int64_t lengths[BATCH_MAX], int64_t batch) {
+    int64_t most = 0;
+    for (int64_t i = 0; i < batch; i++)
+        most = lengths[i] > most ? lengths[i] : most;
+    return most;
+}
+
+static void describe(const char *name, precision p, shape s) {
+    harness_describe("%s_%s batch %lld of %lld.. queries and %lld.. keys, %lld heads on %lld, size %lld, padding %lld, "
+                     "at %lld%s%s%s, windows %lld %lld%s, scale %g, softcap %g",
+                     name, precision_name(p), (long long)s.batch, (long long)s.q_lengths[0], (long long)s.kv_lengths[0],
+                     (long long)s.heads, (long long)s.kv_heads, (long long)s.size, (long long)s.padding,
+                     (long long)s.place, s.ends ? ", ends" : "", s.lse ? ", lse" : "", s.workspace ? ", workspace" : "",
+                     (long long)s.left, (long long)s.right, s.causal ? ", causal" : "", s.scale, s.softcap);
+}
+
+/* One query of one head: what it adds up to, what f32 may lose of it, and its lse. */
+static void attend(const shape *s, const double *q, const double *k, const double *v, int64_t stride, int64_t query,
+                   int64_t q_length, int64_t kv_length, double *out, double *allowed, double *lse) {
+    double *scores = malloc(sizeof *scores * (size_t)(kv_length + 1)), max = -INFINITY, sum = 0, loss = 0;
+    assert_non_null(scores);
+    int64_t own = query + kv_length - q_length, right = s->causal ? 1 : s->right;
+    double scale = s->scale == 0 ? 1 / sqrt((double)s->size) : (double)(float)s->scale;
+    for (int64_t key = 0; key < kv_length; key++) {
+        double dot = 0, magnitude = 0;
+        for (int64_t d = 0; d < s->size; d++) {
+            dot += q[d] * k[key * stride + d];
+            magnitude += fabs(q[d] * k[key * stride + d]);
+        }
+        double score = dot * scale;
+        if (s->softcap != 0) score = (double)(float)s->softcap * tanh(score / (double)(float)s->softcap);
+        bool seen = !(s->left && key <= own - s->left) && !(right && key >= own + right);
+        scores[key] = seen ? score : -INFINITY;
+        max = fmax(max, scores[key]);
+        if (seen) loss = fmax(loss, magnitude * fabs(scale) * sqrt((double)s->size + 8) * 0x1p-23 + fabs(score) * 1e-6);
+    }
+    for (int64_t d = 0; d < s->size; d++)
+        out[d] = allowed[d] = 0;
+    for (int64_t key = 0; key < kv_length; key++)
+        sum += scores[key] == -INFINITY ? 0 : exp(scores[key] - max);
+    for (int64_t key = 0; key < kv_length; key++) {
+        if (scores[key] == -INFINITY) continue;
+        double weight = exp(scores[key] - max) / sum;
+        for (int64_t d = 0; d < s->size; d++) {
+            out[d] += weight * v[key * stride + d];
+            allowed[d] += weight * fabs(v[key * stride + d]);
+        }
+    }
+    for (int64_t d = 0; d < s->size; d++)
+        allowed[d] *= 2 * loss + 4e-6;
+    *lse = sum == 0 ? -INFINITY : max + log(sum);
+    free(scores);
+}
+
+typedef struct tensors {
+    matrix q, k, v, out, lse, q_ends, kv_ends, workspace;
+    double *expected, *allowed, *lses, *lses_allowed;
+} tensors;
+
+static tensors tensors_create(kiln_stream *stream, precision p, shape s, double (*value)(void)) {
+    tensors t;
+    int64_t tokens = total(s.q_lengths, s.batch), keys = total(s.kv_lengths, s.batch);
+    int64_t width = s.heads * s.size, kv_width = s.kv_heads * s.size;
+    t.q = matrix_create(stream, p, tokens, width, width + s.padding, s.place);
+    t.out = matrix_create(stream, p, tokens, width, width + s.padding, s.place);
+    t.k = matrix_create(stream, p, keys, kv_width, kv_width + s.padding, s.place);
+    t.v = matrix_create(stream, p, keys, kv_width, kv_width + s.padding, s.place);
+    t.lse = matrix_create(stream, F32, s.heads, tokens, 0, 0);
+    t.q_ends = matrix_create(stream, I32, 1, s.batch, 0, 0);
+    t.kv_ends = matrix_create(stream, I32, 1, s.batch, 0, 0);
+    matrix_fill(&t.q, value);
+    matrix_fill(&t.k, value);
+    matrix_fill(&t.v, value);
+    for (int64_t i = 0; i < s.batch; i++) {
+        t.q_ends.values[i] = (double)total(s.q_lengths, i + 1);
+        t.kv_ends.values[i] = (double)total(s.kv_lengths, i + 1);
+    }
+    matrix_set(&t.q_ends, t.q_ends.values);
+    matrix_set(&t.kv_ends, t.kv_ends.values);
+    t.expected = malloc(sizeof(double) * (size_t)(tokens * width + 1));
+    t.allowed = malloc(sizeof(double) * (size_t)(tokens * width + 1));
+    t.lses = malloc(sizeof(double) * (size_t)(tokens * s.heads + 1));
+    t.lses_allowed = malloc(sizeof(double) * (size_t)(tokens * s.heads + 1));
+    assert_true(t.expected && t.allowed && t.lses && t.lses_allowed);
+    return t;
+}
+
+static void tensors_destroy(tensors *t) {
+    matrix *all[] = {&t->q, &t->k, &t->v, &t->out, &t->lse, &t->q_ends, &t->kv_ends};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        matrix_destroy(all[i]);
+    free(t->expected);
+    free(t->allowed);
+    free(t->lses);
+    free(t->lses_allowed);
+}
+
+static void reference(const shape *s, tensors *t) {
+    int64_t tokens = total(s->q_lengths, s->batch);
+    for (int64_t b = 0; b < s->batch; b++) {
+        int64_t first = total(s->q_lengths, b), kv_first = total(s->kv_lengths, b);
+        for (int64_t query = 0; query < s->q_lengths[b]; query++) {
+            for (int64_t head = 0; head < s->heads; head++) {
+                int64_t kv_head = head / (s->heads / s->kv_heads), token = first + query;
+                int64_t place = token * t->q.cols + head * s->size;
+                int64_t key = kv_first * t->k.cols + kv_head * s->size;
+                attend(s, t->q.values + place, t->k.values + key, t->v.values + key, t->k.cols, query, s->q_lengths[b],
+                       s->kv_lengths[b], t->expected + place, t->allowed + place, &t->lses[head * tokens + token]);
+                t->lses_allowed[head * tokens + token] = 1e-5;
+            }
+        }
+    }
+}
+
+static void run(kiln_stream *stream, precision p, shape s, double (*value)(void)) {
+    describe("mha", p, s);
+    tensors t = tensors_create(stream, p, s, value);
+    reference(&s, &t);
+    kiln_mha_params params = {.out = t.out.data,
+                              .lse = s.lse ? t.lse.data : NULL,
+                              .q = t.q.data,
+                              .k = t.k.data,
+                              .v = t.v.data,
+                              .q_ends = s.ends ? t.q_ends.data : NULL,
+                              .kv_ends = s.ends ? t.kv_ends.data : NULL,
+                              .tokens = t.q.rows,
+                              .kv_tokens = t.k.rows,
+                              .batch = s.batch,
+                              .heads = s.heads,
+                              .kv_heads = s.kv_heads,
+                              .head_size = s.size,
+                              .out_stride = s.padding ? t.out.stride : 0,
+                              .q_stride = s.padding ? t.q.stride : 0,
+                              .k_stride = s.padding ? t.k.stride : 0,
+                              .v_stride = s.padding ? t.v.stride : 0,
+                              .q_length = s.ends ? longest(s.q_lengths, s.batch) : 0,
+                              .kv_length = s.ends ? longest(s.kv_lengths, s.batch) : 0,
+                              .left_window = s.left,
+                              .right_window = s.right,
+                              .scale = (float)s.scale,
+                              .softcap = (float)s.softcap,
+                              .causal = s.causal};
+    const kiln_operator_function *function = operator_function("mha", p);
+    matrix workspace = {0};
+    if (s.workspace) {
+        harness_ok(function->workspace_size(&params, sizeof params, &params.workspace_size));
+        workspace = matrix_create(stream, F32, 1, (int64_t)params.workspace_size / 4 + 1, 0, 0);
+        if (params.workspace_size) params.workspace = workspace.data;
+    }
+    harness_ok(function->call(stream, &params, sizeof params));
+    matrix_expect(&t.out, t.expected, t.allowed);
+    if (s.lse)
+        matrix_expect(&t.lse, t.lses, t.lses_allowed);
+    else
+        matrix_expect_unchanged(&t.lse);
+    matrix_expect_unchanged(&t.q);
+    matrix_expect_unchanged(&t.k);
+    matrix_expect_unchanged(&t.v);
+    if (s.workspace) matrix_destroy(&workspace);
+    tensors_destroy(&t);
+}
+
+static shape plain(int64_t q_length, int64_t kv_length, int64_t heads, int64_t kv_heads, int64_t size) {
+    return (shape){.batch = 1,
+                   .heads = heads,
+                   .kv_heads = kv_heads,
+                   .size = size,
+                   .q_lengths = {q_length},
+                   .kv_lengths = {kv_length}};
+}
+
+static void plain_body(kiln_stream *stream, bool first) {
+    (void)first;
+    static const int64_t sizes[] = {8, 32, 40, 64, 80, 96, 128, 192, 256};
+    for (precision p = F32; p < PRECISION_COUNT; p++) {
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+            run(stream, p, plain(random_integer(1, 9), random_integer(1, 70), 2, 1 + (int64_t)(i % 2), sizes[i]),
+                any_number);
+        run(stream, p, plain(1, 1, 1, 1, 1), any_number);
+        run(stream, p, plain(1, 33, 4, 4, 7), any_number);
+        run(stream, p, plain(70, 70, 1, 1, 16), any_number);
+        run(stream, p, plain(5, 40, 8, 1, 24), any_number);
+        run(stream, p, plain(3, 50, 2, 2, 32), one);
+    }
+}
+
+static shape random_shape(void) {
+    static const int64_t places[] = {0, 0, 1, 3, 8, AT_END};
+    shape s = {.batch = random_integer(1, BATCH_MAX),
+               .kv_heads = random_integer(1, 3),
+               .size = random_integer(1, 12) * 8,
+               .padding = random_integer(0, 1) * random_integer(1, 17),
+               .place = places[random_integer(0, 5)],
+               .ends = random_integer(0, 1),
+               .lse = random_integer(0, 1),
+               .left = random_integer(0, 2) ? 0 : random_integer(1, 40),
+               .right = random_integer(0, 2) ? 0 : random_integer(1, 20),
+               .causal = random_integer(0, 1),
+               .scale = random_integer(0, 1) ? 0 : random_number(0.05, 0.5),
+               .softcap = random_integer(0, 2) ? 0 : random_number(1, 20)};
+    if (s.causal) s.right = 0;
+    s.heads = s.kv_heads * random_integer(1, 4);
+    for (int64_t i = 0; i < s.batch; i++) {
+        s.q_lengths[i] = i && !s.ends ? s.q_lengths[0] : random_integer(s.ends ? 0 : 1, 12);
+        s.kv_lengths[i] = i && !s.ends ? s.kv_lengths[0] : random_integer(0, 90);
+    }
+    if (!total(s.q_lengths, s.batch)) s.q_lengths[0] = 3;
+    return s;
+}
+
+static void random_body(kiln_stream *stream, bool first) {
+    (void)first;
+    for (precision p = F32; p < PRECISION_COUNT; p++)
+        for (int i = 0; i < 16; i++)
+            run(stream, p, random_shape(), any_number);
+}
+
+/* Few queries with many keys, which groups share where there is workspace. */
+static void decode_body(kiln_stream *stream, bool first) {
+    (void)first;
+    for (precision p = F32; p < PRECISION_COUNT; p++) {
+        shape s = plain(1, 1500 + (int64_t)p, 4, 2, 64);
+        s.workspace = s.lse = true;
+        run(stream, p, s, any_number);
+        s.kv_lengths[0] = 700;
+        s.q_lengths[0] = 3;
+        s.causal = true;
+        s.left = 600;
+        run(stream, p, s, any_number);
+        s.workspace = false;
+        run(stream, p, s, any_number);
+    }
+}
+
+/* A device tells how many of its keys each sequence has. */
+static void lengths_body(kiln_stream *stream, bool first) {
+    (void)first;
+    enum { BATCH = 3, ROOM = 50, HEADS = 4, KV_HEADS = 2, SIZE = 32 };
+    const double lengths[BATCH] = {17, 0, 50};
+    for (precision p = F32; p < PRECISION_COUNT; p++) {
+        harness_describe("mha_%s with lengths", precision_name(p));
+        shape s = {.batch = 1, .heads = HEADS, .kv_heads = KV_HEADS, .size = SIZE};
+        matrix q = matrix_create(stream, p, BATCH, HEADS * SIZE, 0, 0);
+        matrix k = matrix_create(stream, p, BATCH * ROOM, KV_HEADS * SIZE, 0, 0);
+        matrix v = matrix_create(stream, p, BATCH * ROOM, KV_HEADS * SIZE, 0, 0);
+        matrix out = matrix_create(stream, p, BATCH, HEADS * SIZE, 0, 0);
+        matrix counts = matrix_create(stream, I32, 1, BATCH, 0, 0);
+        double expected[BATCH * HEADS * SIZE], allowed[BATCH * HEADS * SIZE], lse;
+        matrix_fill(&q, any_number);
+        matrix_fill(&k, any_number);
+        matrix_fill(&v, any_number);
+        matrix_set(&counts, lengths);
+        for (int64_t b = 0; b < BATCH; b++)
+            for (int64_t head = 0; head < HEADS; head++) {
+                int64_t place = (b * HEADS + head) * SIZE, key = (b * ROOM * KV_HEADS + head / 2) * SIZE;
+                attend(&s, q.values + place, k.values + key, v.values + key, KV_HEADS * SIZE, 0, 1, (int64_t)lengths[b],
+                       expected + place, allowed + place, &lse);
+            }
+        kiln_mha_params params = {.out = out.data,
+                                  .q = q.data,
+                                  .k = k.data,
+                                  .v = v.data,
+                                  .kv_lengths = counts.data,
+                                  .tokens = BATCH,
+                                  .kv_tokens = BATCH * ROOM,
+                                  .batch = BATCH,
+                                  .heads = HEADS,
+                                  .kv_heads = KV_HEADS,
+                                  .head_size = SIZE};
+        harness_ok(operator_function("mha", p)->call(stream, &params, sizeof params));
+        matrix_expect(&out, expected, allowed);
+        matrix_destroy(&q);
+        matrix_destroy(&k);
+        matrix_destroy(&v);
+        matrix_destroy(&out);
+        matrix_destroy(&counts);
+    }
+}
+
+/* The same keys and values in blocks that lie anywhere in a cache: bit for bit what mha gives. */
+static void run_paged(kiln_stream *stream, precision p, shape s, int64_t block_size) {
+    describe("mha_paged", p, s);
+    tensors t = tensors_create(stream, p, s, any_number);
+    int64_t table_size = (longest(s.kv_lengths, s.batch) + block_size - 1) / block_size + 1;
+    int64_t used = 0, blocks = s.batch * table_size + 3;
+    matrix caches[2], tables = matrix_create(stream, I32, s.batch, table_size, 0, 0);
+    matrix lengths = matrix_create(stream, I32, 1, s.batch, 0, 0), out = t.out;
+    int64_t *order = malloc(sizeof *order * (size_t)blocks);
+    assert_non_null(order);
+    for (int64_t i = 0; i < blocks; i++)
+        order[i] = i;
+    for (int64_t i = blocks - 1; i > 0; i--) {
+        int64_t other = random_integer(0, i), block = order[i];
+        order[i] = order[other];
+        order[other] = block;
+    }
+    for (int i = 0; i < 2; i++) {
+        caches[i] = matrix_create(stream, p, blocks * block_size, t.k.cols, t.k.cols + s.padding, s.place);
+        for (int64_t j = 0; j < blocks * block_size * t.k.cols; j++)
+            caches[i].values[j] = NAN; /* what no sequence owns */
+    }
+    for (int64_t b = 0; b < s.batch; b++) {
+        lengths.values[b] = (double)s.kv_lengths[b];
+        for (int64_t i = 0; i < table_size; i++) {
+            bool needed = i * block_size < s.kv_lengths[b];
+            tables.values[b * table_size + i] = needed ? (double)order[used] : (double)random_integer(-9, 1 << 20);
+            for (int64_t j = 0; needed && j < block_size && i * block_size + j < s.kv_lengths[b]; j++) {
+                int64_t from = (total(s.kv_lengths, b) + i * block_size + j) * t.k.cols;
+                int64_t to = (order[used] * block_size + j) * t.k.cols;
+                memcpy(caches[0].values + to, t.k.values + from, sizeof(double) * (size_t)t.k.cols);
+                memcpy(caches[1].values + to, t.v.values + from, sizeof(double) * (size_t)t.k.cols);
+            }
+            used += needed;
+        }
+    }
+    matrix_set(&caches[0], caches[0].values);
+    matrix_set(&caches[1], caches[1].values);
+    matrix_set(&tables, tables.values);
+    matrix_set(&lengths, lengths.values);
+    kiln_mha_params contiguous = {.out = t.out.data,
+                                  .q = t.q.data,
+                                  .k = t.k.data,
+                                  .v = t.v.data,
+                                  .q_ends = t.q_ends.data,
+                                  .kv_ends = t.kv_ends.data,
+                                  .tokens = t.q.rows,
+                                  .kv_tokens = t.k.rows,
+                                  .batch = s.batch,
+                                  .heads = s.heads,
+                                  .kv_heads = s.kv_heads,
+                                  .head_size = s.size,
+                                  .out_stride = t.out.stride,
+                                  .q_stride = t.q.stride,
+                                  .k_stride = t.k.stride,
+                                  .v_stride = t.v.stride,
+                                  .left_window = s.left,
+                                  .right_window = s.right,
+                                  .scale = (float)s.scale,
+                                  .softcap = (float)s.softcap,
+                                  .causal = s.causal};
+    kiln_mha_paged_params params = {.out = t.out.data,
+                                    .lse = s.lse ? t.lse.data : NULL,
+                                    .q = t.q.data,
+                                    .k_cache = caches[0].data,
+                                    .v_cache = caches[1].data,
+                                    .tables = tables.data,
+                                    .kv_lengths = lengths.data,
+                                    .q_ends = t.q_ends.data,
+                                    .tokens = t.q.rows,
+                                    .blocks = blocks,
+                                    .block_size = block_size,
+                                    .batch = s.batch,
+                                    .table_size = table_size,
+                                    .heads = s.heads,
+                                    .kv_heads = s.kv_heads,
+                                    .head_size = s.size,
+                                    .out_stride = t.out.stride,
+                                    .q_stride = t.q.stride,
+                                    .k_cache_stride = t.k.stride,
+                                    .v_cache_stride = t.v.stride,
+                                    .left_window = s.left,
+                                    .right_window = s.right,
+                                    .scale = (float)s.scale,
+                                    .softcap = (float)s.softcap,
+                                    .causal = s.causal};
+    harness_ok(operator_function("mha", p)->call(stream, &contiguous, sizeof contiguous));
+    matrix_get(&out);
+    t.out = out;
+    double *gathered = malloc(sizeof(double) * (size_t)(out.rows * out.cols + 1));
+    assert_non_null(gathered);
+    memcpy(gathered, out.values, sizeof(double) * (size_t)(out.rows * out.cols));
+    matrix_poison(&t.out);
+    harness_ok(operator_function("mha_paged", p)->call(stream, &params, sizeof params));
+    matrix_expect_exact(&t.out, gathered);
+    if (s.lse) {
+        reference(&s, &t);
+        matrix_expect(&t.lse, t.lses, t.lses_allowed);
+    }
+    free(gathered);
+    free(order);
+    matrix_destroy(&caches[0]);
+    matrix_destroy(&caches[1]);
+    matrix_destroy(&tables);
+    matrix_destroy(&lengths);
+    tensors_destroy(&t);
+}
+
+static void paged_body(kiln_stream *stream, bool first) {
+    (void)first;
+    static const int64_t blocks[] = {1, 8, 16, 32, 64, 128, 256};
+    for (precision p = F32; p < PRECISION_COUNT; p++)
+        for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
+            shape s = random_shape();
+            s.ends = true;
+            run_paged(stream, p, s, blocks[i]);
+        }
+}
+
+static void refusals_body(kiln_stream *stream, bool first) {
+    (void)first;
+    harness_describe("mha refused");
+    matrix x = matrix_create(stream, F32, 1, 8192, 0, 0);
+    const kiln_operator_function *function = operator_function("mha", F32);
+    const kiln_mha_params good = {.out = x.data,
+                                  .q = x.data,
+                                  .k = x.data,
+                                  .v = x.data,
+                                  .tokens = 4,
+                                  .kv_tokens = 4,
+                                  .batch = 2,
+                                  .heads = 6,
+                                  .kv_heads = 3,
+                                  .head_size = 8};
+    static const struct {
+        const char *names;
+        size_t offset;
+        int64_t value;
+    } wrong[] = {
+        {"heads", offsetof(kiln_mha_params, heads), 7},
+        {"kv_heads", offsetof(kiln_mha_params, kv_heads), 0},
+        {"head_size", offsetof(kiln_mha_params, head_size), 257},
+        {"tokens", offsetof(kiln_mha_params, tokens), 5},
+        {"kv_tokens", offsetof(kiln_mha_params, kv_tokens), 5},
+        {"batch", offsetof(kiln_mha_params, batch), 0},
+        {"q_length", offsetof(kiln_mha_params, q_length), 2},
+        {"kv_length", offsetof(kiln_mha_params, kv_length), 2},
+        {"left_window", offsetof(kiln_mha_params, left_window), -1},
+        {"right_window", offsetof(kiln_mha_params, right_window), -1},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        kiln_mha_params params = good;
+        memcpy((char *)&params + wrong[i].offset, &wrong[i].value, sizeof wrong[i].value);
+        expect_refusal(stream, function, &params, sizeof params, wrong[i].names);
+    }
+    kiln_mha_params params = good;
+    params.causal = 1;
+    params.right_window = 2;
+    expect_refusal(stream, function, &params, sizeof params, "right_window");
+    params = good;
+    params.softcap = -1;
+    expect_refusal(stream, function, &params, sizeof params, "softcap");
+    kiln_mha_paged_params paged = {.out = x.data,
+                                   .q = x.data,
+                                   .k_cache = x.data,
+                                   .v_cache = x.data,
+                                   .tables = x.data,
+                                   .kv_lengths = x.data,
+                                   .tokens = 1,
+                                   .blocks = 4,
+                                   .block_size = 12,
+                                   .batch = 1,
+                                   .table_size = 2,
+                                   .heads = 1,
+                                   .kv_heads = 1,
+                                   .head_size = 8};
+    expect_refusal(stream, operator_function("mha_paged", F32), &paged, sizeof paged, "block_size");
+    matrix_expect_unchanged(&x);
+    matrix_destroy(&x);
+}
+
+static void test_plain(void **state) {
+    (void)state;
+    harness_on_each_device(plain_body);
+}
+
+static void test_random(void **state) {
+    (void)state;
+    harness_on_each_device(random_body);
+}
+
+static void test_decode(void **state) {
+    (void)state;
+    harness_on_each_device(decode_body);
+}
+
+static void test_lengths(void **state) {
+    (void)state;
+    harness_on_each_device(lengths_body);
+}
+
+static void test_paged(void **state) {
+    (void)state;
+    harness_on_each_device(paged_body);
+}
+
+static void test_refusals(void **state) {
+    (void)state;
+    harness_on_one_device(refusals_body);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_plain),   cmocka_unit_test(test_random), cmocka_unit_test(test_decode),
+        cmocka_unit_test(test_lengths), cmocka_unit_test(test_paged),  cmocka_unit_test(test_refusals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

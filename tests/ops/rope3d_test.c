@@ -1,0 +1,160 @@
+/* rope3d against f64: grids that fill their sequences and grids that do not, whose other tokens are copied. */
+#include "tests/ops/harness.h"
+#include <math.h>
+#include <stdlib.h>
+
+typedef struct shape {
+    int64_t batch, tokens, heads, pairs;
+    int64_t frame_pairs, row_pairs; /* 0: as Wan has them */
+    int64_t padding, place;         /* of tokens; of x and y */
+    bool in_place;
+    kiln_rope_layout layout;
+} shape;
+
+static double any_number(void) {
+    return random_number(-4, 4);
+}
+
+/* The position on the axis of a pair, or -1 for a token behind the grid's last. */
+static int64_t position_of(shape s, const double *grid, int64_t token, int64_t pair) {
+    int64_t frames = (int64_t)grid[0], rows = (int64_t)grid[1], cols = (int64_t)grid[2];
+    if (frames <= 0 || rows <= 0 || cols <= 0 || token >= frames * rows * cols) return -1;
+    bool given = s.frame_pairs || s.row_pairs;
+    int64_t first = given ? s.frame_pairs : s.pairs - 2 * (s.pairs / 3);
+    int64_t second = first + (given ? s.row_pairs : s.pairs / 3);
+    if (pair < first) return token / (rows * cols);
+    return pair < second ? token % (rows * cols) / cols : token % cols;
+}
+
+static void run(kiln_stream *stream, precision p, shape s) {
+    harness_describe("rope3d_%s %lld of %lld x %lld x %lld pairs (%lld, %lld), %s, padding %lld, at %lld%s",
+                     precision_name(p), (long long)s.batch, (long long)s.tokens, (long long)s.heads, (long long)s.pairs,
+                     (long long)s.frame_pairs, (long long)s.row_pairs,
+                     s.layout == KILN_ROPE_HALF ? "halves" : "interleaved", (long long)s.padding, (long long)s.place,
+                     s.in_place ? ", in place" : "");
+    int64_t head = 2 * s.pairs, width = s.heads * head;
+    matrix x = matrix_create(stream, p, s.batch * s.tokens, width, width + s.padding, s.place);
+    matrix y = matrix_create(stream, p, s.batch * s.tokens, width, width + s.padding, s.place);
+    matrix grids = matrix_create(stream, I32, s.batch, 3, 0, 0), *to = s.in_place ? &x : &y;
+    size_t count = (size_t)(s.batch * s.tokens * width);
+    double *expected = malloc(sizeof(double) * count), *allowed = calloc(count, sizeof(double));
+    int64_t *host = malloc(sizeof *host * (size_t)s.pairs);
+    void *frequencies;
+    assert_true(expected && allowed && host);
+    harness_ok(kiln_rope_frequencies(256, NULL, s.pairs, host));
+    harness_ok(kiln_memory_alloc(stream->device, sizeof *host * (size_t)s.pairs, &frequencies));
+    harness_ok(kiln_copy(stream, frequencies, host, sizeof *host * (size_t)s.pairs, KILN_TO_DEVICE));
+    harness_ok(kiln_stream_sync(stream));
+    matrix_fill(&x, any_number);
+    for (int64_t i = 0; i < s.batch; i++) {
+        grids.values[3 * i] = (double)random_integer(i ? 0 : 1, 4);
+        grids.values[3 * i + 1] = (double)random_integer(1, 5);
+        grids.values[3 * i + 2] = (double)random_integer(1, 6);
+    }
+    matrix_set(&grids, grids.values);
+    for (size_t i = 0; i < count; i++)
+        expected[i] = x.values[i];
+    for (int64_t i = 0; i < s.batch * s.tokens * s.heads * s.pairs; i++) {
+        int64_t row = i / (s.heads * s.pairs), pair = i % s.pairs, base = i / s.pairs * head;
+        bool half = s.layout == KILN_ROPE_HALF;
+        int64_t first = base + (half ? pair : 2 * pair), second = first + (half ? s.pairs : 1);
+        int64_t position = position_of(s, grids.values + row / s.tokens * 3, row % s.tokens, pair);
+        if (position < 0) continue;
+        double angle = ldexp((double)host[pair], -64) * 2 * acos(-1) * (double)position;
+        double a = x.values[first], b = x.values[second];
+        expected[first] = a * cos(angle) - b * sin(angle);
+        expected[second] = a * sin(angle) + b * cos(angle);
+        allowed[first] = allowed[second] = 3e-7 * (fabs(a) + fabs(b));
+    }
+    kiln_rope3d_params params = {.y = to->data,
+                                 .x = x.data,
+                                 .grids = grids.data,
+                                 .frequencies = frequencies,
+                                 .batch = s.batch,
+                                 .tokens = s.tokens,
+                                 .heads = s.heads,
+                                 .pairs = s.pairs,
+                                 .y_stride = s.padding ? to->stride : 0,
+                                 .x_stride = s.padding ? x.stride : 0,
+                                 .frame_pairs = s.frame_pairs,
+                                 .row_pairs = s.row_pairs,
+                                 .layout = (int32_t)s.layout};
+    harness_ok(operator_function("rope3d", p)->call(stream, &params, sizeof params));
+    matrix_expect(to, expected, allowed);
+    if (!s.in_place) matrix_expect_unchanged(&x);
+    matrix_expect_unchanged(&grids);
+    kiln_memory_free(stream->device, frequencies);
+    matrix_destroy(&x);
+    matrix_destroy(&y);
+    matrix_destroy(&grids);
+    free(expected);
+    free(allowed);
+    free(host);
+}
+
+static void shapes_body(kiln_stream *stream, bool first) {
+    (void)first;
+    static const int64_t pairs[] = {1, 2, 3, 8, 20, 32, 64, 65};
+    static const int64_t places[] = {0, 0, 1, 3, 8, AT_END};
+    for (precision p = F32; p < PRECISION_COUNT; p++) {
+        for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+            shape s = {.batch = random_integer(1, 3),
+                       .tokens = random_integer(1, 60),
+                       .heads = random_integer(1, 4),
+                       .pairs = pairs[i],
+                       .layout = (kiln_rope_layout)random_integer(0, 1)};
+            run(stream, p, s);
+            s.frame_pairs = random_integer(0, pairs[i]);
+            s.row_pairs = random_integer(0, pairs[i] - s.frame_pairs);
+            s.padding = random_integer(0, 17);
+            s.place = places[random_integer(0, 5)];
+            s.in_place = random_integer(0, 1);
+            run(stream, p, s);
+        }
+    }
+}
+
+static void test_shapes(void **state) {
+    (void)state;
+    harness_on_each_device(shapes_body);
+}
+
+static void refusals_body(kiln_stream *stream, bool first) {
+    (void)first;
+    harness_describe("rope3d refused");
+    matrix x = matrix_create(stream, F32, 1, 1024, 0, 0);
+    const kiln_operator_function *function = operator_function("rope3d", F32);
+    const kiln_rope3d_params good = {.y = x.data,
+                                     .x = x.data,
+                                     .grids = x.data,
+                                     .frequencies = x.data,
+                                     .batch = 1,
+                                     .tokens = 2,
+                                     .heads = 2,
+                                     .pairs = 8};
+    kiln_rope3d_params params = good;
+    params.frame_pairs = 9;
+    expect_refusal(stream, function, &params, sizeof params, "frame_pairs");
+    params.frame_pairs = 4;
+    params.row_pairs = 5;
+    expect_refusal(stream, function, &params, sizeof params, "row_pairs");
+    params = good;
+    params.batch = 1 << 16;
+    params.tokens = 1 << 16;
+    expect_refusal(stream, function, &params, sizeof params, "tokens");
+    matrix_expect_unchanged(&x);
+    matrix_destroy(&x);
+}
+
+static void test_refusals(void **state) {
+    (void)state;
+    harness_on_one_device(refusals_body);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_refusals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

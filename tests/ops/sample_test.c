@@ -1,0 +1,327 @@
+/* sample: which columns may be chosen, how often each is, and that every backend chooses the same. */
+#include "tests/ops/harness.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Philox 4x32-10, written from its paper, checked against its authors' known answers. */
+static void philox(const uint32_t key[2], const uint32_t counter[4], uint32_t out[4]) {
+    uint32_t k[2] = {key[0], key[1]}, c[4];
+    memcpy(c, counter, sizeof c);
+    for (int i = 0; i < 10; i++) {
+        uint64_t p0 = (uint64_t)0xD2511F53 * c[0], p1 = (uint64_t)0xCD9E8D57 * c[2];
+        uint32_t next[4] = {(uint32_t)(p1 >> 32) ^ c[1] ^ k[0], (uint32_t)p1, (uint32_t)(p0 >> 32) ^ c[3] ^ k[1],
+                            (uint32_t)p0};
+        memcpy(c, next, sizeof c);
+        k[0] += 0x9E3779B9;
+        k[1] += 0xBB67AE85;
+    }
+    memcpy(out, c, sizeof c);
+}
+
+static void test_philox(void **state) {
+    (void)state;
+    static const struct {
+        uint32_t counter[4], key[2], out[4];
+    } known[] = {
+        {{0, 0, 0, 0}, {0, 0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
+        {{~0u, ~0u, ~0u, ~0u}, {~0u, ~0u}, {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
+        {{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
+         {0xa4093822, 0x299f31d0},
+         {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        uint32_t out[4];
+        philox(known[i].key, known[i].counter, out);
+        assert_memory_equal(out, known[i].out, sizeof out);
+    }
+}
+
+typedef struct call {
+    int64_t rows, cols, padding, place;
+    int64_t seed, top_k;
+    double temperature, top_p;
+} call;
+
+/* Chooses on the stream; values are [rows, cols] as matrix_set rounds them. */
+static void choose(kiln_stream *stream, precision p, call c, const matrix *x, const void *draws, matrix *y) {
+    kiln_sample_params params = {.y = y->data,
+                                 .x = x->data,
+                                 .draws = draws,
+                                 .rows = c.rows,
+                                 .cols = c.cols,
+                                 .x_stride = c.padding ? x->stride : 0,
+                                 .seed = c.seed,
+                                 .top_k = c.top_k,
+                                 .temperature = (float)c.temperature,
+                                 .top_p = (float)c.top_p};
+    harness_ok(operator_function("sample", p)->call(stream, &params, sizeof params));
+}
+
+static void describe(precision p, call c) {
+    harness_describe("sample_%s %lld x %lld, padding %lld, at %lld, seed %lld, top_k %lld, temperature %g, top_p %g",
+                     precision_name(p), (long long)c.rows, (long long)c.cols, (long long)c.padding, (long long)c.place,
+                     (long long)c.seed, (long long)c.top_k, c.temperature, c.top_p);
+}
+
+static int compare_ranks(const void *a, const void *b, void *row) {
+    int64_t i = *(const int64_t *)a, j = *(const int64_t *)b;
+    const double *values = row;
+    if (values[i] != values[j]) return values[i] > values[j] ? -1 : 1;
+    return i < j ? -1 : 1;
+}
+
+/* Fails unless a column may be chosen: it is ranked before top_k, and what is ranked before it has less than top_p. */
+static void check_column(const double *row, call c, int64_t col) {
+    int64_t *ranks = malloc(sizeof *ranks * (size_t)c.cols), count = 0;
+    assert_non_null(ranks);
+    for (int64_t i = 0; i < c.cols; i++)
+        if (row[i] > -INFINITY) ranks[count++] = i;
+    qsort_r(ranks, (size_t)count, sizeof *ranks, compare_ranks, (void *)(uintptr_t)row);
+    if (!count) {
+        if (col != -1) harness_fail("column %lld of a row without any", (long long)col);
+        free(ranks);
+        return;
+    }
+    int64_t kept = c.top_k && c.top_k < count ? c.top_k : count, rank = 0;
+    double sum = 0, before = 0;
+    for (int64_t i = 0; i < kept; i++)
+        sum += exp((row[ranks[i]] - row[ranks[0]]) / c.temperature);
+    while (rank < kept && ranks[rank] != col)
+        before += exp((row[ranks[rank++]] - row[ranks[0]]) / c.temperature) / sum;
+    if (rank == kept) harness_fail("column %lld is not of the greatest %lld", (long long)col, (long long)kept);
+    bool possible = rank == 0 || c.top_p == 0 || before < c.top_p + 1e-5;
+    if (!possible) harness_fail("column %lld: what is ranked before it has %g", (long long)col, before);
+    free(ranks);
+}
+
+static double any_logit(void) {
+    return random_number(-6, 6);
+}
+
+static double few_logits(void) {
+    return random_integer(0, 3) ? (double)random_integer(-3, 3) : -INFINITY;
+}
+
+static void allowed_body(kiln_stream *stream, bool first) {
+    (void)first;
+    static const int64_t cols[] = {1, 2, 7, 32, 100, 257, 1000, 5003};
+    static const int64_t places[] = {0, 1, 3, AT_END};
+    for (precision p = F32; p < PRECISION_COUNT; p++) {
+        for (size_t i = 0; i < sizeof cols / sizeof *cols; i++) {
+            call c = {.rows = random_integer(1, 9),
+                      .cols = cols[i],
+                      .padding = random_integer(0, 5),
+                      .place = places[random_integer(0, 3)],
+                      .seed = (int64_t)random_bits(),
+                      .top_k = random_integer(0, 1) * random_integer(1, 40),
+                      .temperature = random_number(0.3, 2),
+                      .top_p = random_integer(0, 1) ? random_number(0.01, 1) : 0};
+            describe(p, c);
+            matrix x = matrix_create(stream, p, c.rows, c.cols, c.cols + c.padding, c.place);
+            matrix y = matrix_create(stream, I32, 1, c.rows, 0, AT_END);
+            matrix_fill(&x, i % 2 ? any_logit : few_logits);
+            choose(stream, p, c, &x, NULL, &y);
+            matrix_get(&y);
+            for (int64_t row = 0; row < c.rows; row++)
+                check_column(x.values + row * c.cols, c, (int64_t)y.values[row]);
+            matrix_expect_unchanged(&x);
+            matrix_destroy(&x);
+            matrix_destroy(&y);
+        }
+    }
+}
+
+/* Temperature 0 is argmax, the first of equal ones; NaN and -inf are never chosen, and +inf always is. */
+static void greatest_body(kiln_stream *stream, bool first) {
+    (void)first;
+    enum { ROWS = 5, COLS = 300 };
+    for (precision p = F32; p < PRECISION_COUNT; p++) {
+        for (int hot = 0; hot < 2; hot++) {
+            call c = {.rows = ROWS, .cols = COLS, .temperature = hot};
+            describe(p, c);
+            matrix x = matrix_create(stream, p, ROWS, COLS, 0, 0), y = matrix_create(stream, I32, 1, ROWS, 0, 0);
+            for (int64_t i = 0; i < ROWS * COLS; i++)
+                x.values[i] = i / COLS == 0 ? (double)NAN : i % 2 ? -INFINITY : hot ? -INFINITY : -5;
+            x.values[1 * COLS + 299] = INFINITY;
+            x.values[2 * COLS + 77] = x.values[2 * COLS + 78] = hot ? -INFINITY : 3;
+            if (hot) x.values[2 * COLS + 77] = 3;
+            x.values[3 * COLS + 5] = NAN;
+            x.values[3 * COLS + 6] = hot ? -1 : 0.0;
+            x.values[4 * COLS + 200] = 65504;
+            matrix_set(&x, x.values);
+            choose(stream, p, c, &x, NULL, &y);
+            matrix_expect_exact(&y, (const double[ROWS]){-1, 299, 77, 6, 200});
+            matrix_destroy(&x);
+            matrix_destroy(&y);
+        }
+    }
+}
+
+/* Equal logits: the column is that of the random number, which seed, draw and row make. */
+static void numbers_body(kiln_stream *stream, bool first) {
+    (void)first;
+    enum { ROWS = 500, COLS = 1000 };
+    const call c = {.rows = ROWS, .cols = COLS, .seed = 0x123456789abcdef, .temperature = 0.7};
+    describe(F32, c);
+    matrix x = matrix_create(stream, F32, ROWS, COLS, 0, 0), y = matrix_create(stream, I32, 1, ROWS, 0, 0);
+    int64_t draws[ROWS];
+    double expected[ROWS];
+    void *memory;
+    for (int64_t i = 0; i < ROWS * COLS; i++)
+        x.values[i] = 1.5;
+    for (int64_t row = 0; row < ROWS; row++) {
+        draws[row] = (int64_t)(random_bits() >> 1);
+        const uint32_t key[2] = {(uint32_t)c.seed, (uint32_t)((uint64_t)c.seed >> 32)};
+        const uint32_t counter[4] = {(uint32_t)draws[row], (uint32_t)((uint64_t)draws[row] >> 32), (uint32_t)row, 0};
+        uint32_t out[4];
+        philox(key, counter, out);
+        unsigned __int128 bits = (uint64_t)out[1] << 32 | out[0];
+        expected[row] = (double)(uint64_t)(bits * COLS >> 64);
+    }
+    matrix_set(&x, x.values);
+    harness_ok(kiln_memory_alloc(stream->device, sizeof draws, &memory));
+    harness_ok(kiln_copy(stream, memory, draws, sizeof draws, KILN_TO_DEVICE));
+    choose(stream, F32, c, &x, memory, &y);
+    matrix_expect_exact(&y, expected);
+    kiln_memory_free(stream->device, memory);
+    matrix_destroy(&x);
+    matrix_destroy(&y);
+}
+
+/* How often each column comes: a chi-square test with a bound that chance breaks once in a million runs. */
+static void frequencies_body(kiln_stream *stream, bool first) {
+    (void)first;
+    enum { ROWS = 20000, COLS = 12 };
+    const call calls[] = {{.temperature = 1}, {.temperature = 0.5, .top_k = 5}, {.temperature = 2, .top_p = 0.8}};
+    static const double logits[COLS] = {0.5, -1, 2, 0, 1.5, -2, 1, 0.25, -0.5, 1.75, -3, 0.75};
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        call c = calls[i];
+        c.rows = ROWS;
+        c.cols = COLS;
+        c.seed = (int64_t)random_bits();
+        describe(F32, c);
+        matrix x = matrix_create(stream, F32, ROWS, COLS, 0, 0), y = matrix_create(stream, I32, 1, ROWS, 0, 0);
+        for (int64_t j = 0; j < (int64_t)ROWS * COLS; j++)
+            x.values[j] = logits[j % COLS];
+        matrix_set(&x, x.values);
+        choose(stream, F32, c, &x, NULL, &y);
+        matrix_get(&y);
+        int64_t found[COLS] = {0}, ranks[COLS], kept = 0;
+        double sum = 0, all = 0, chi = 0;
+        for (int64_t j = 0; j < ROWS; j++)
+            found[(int64_t)y.values[j]]++;
+        for (int64_t j = 0; j < COLS; j++)
+            ranks[j] = j;
+        qsort_r(ranks, COLS, sizeof *ranks, compare_ranks, (void *)(uintptr_t)logits);
+        int64_t most = c.top_k ? c.top_k : COLS;
+        for (int64_t j = 0; j < most; j++)
+            all += exp(logits[ranks[j]] / c.temperature);
+        while (kept < most && (c.top_p == 0 || sum < c.top_p * all))
+            sum += exp(logits[ranks[kept++]] / c.temperature);
+        for (int64_t j = 0; j < COLS; j++) {
+            double expected = j < kept ? ROWS * exp(logits[ranks[j]] / c.temperature) / sum : 0;
+            int64_t seen = found[ranks[j]];
+            if (j >= kept && seen) harness_fail("column %lld was chosen", (long long)ranks[j]);
+            if (j < kept) chi += ((double)seen - expected) * ((double)seen - expected) / expected;
+        }
+        if (chi > 50) harness_fail("chi square is %g with %lld columns", chi, (long long)kept);
+        matrix_destroy(&x);
+        matrix_destroy(&y);
+    }
+}
+
+/* The same calls on the CPU. Its lowest level has no fused multiply-add, and may round a weight in another way. */
+static void agreement_body(kiln_stream *stream, bool first) {
+    (void)first;
+    enum { ROWS = 400, COLS = 333, DIFFERENT_MOST = 1 };
+    kiln_device_options options = {.backend = KILN_CPU};
+    kiln_device *cpu;
+    kiln_stream other;
+    harness_ok(kiln_device_open(&options, &cpu));
+    harness_ok(kiln_stream_open(cpu, 0, &other));
+    for (precision p = F32; p < PRECISION_COUNT; p++) {
+        call c = {.rows = ROWS, .cols = COLS, .seed = (int64_t)p, .temperature = 0.8, .top_k = 50, .top_p = 0.9};
+        describe(p, c);
+        matrix x = matrix_create(stream, p, ROWS, COLS, 0, 0), y = matrix_create(stream, I32, 1, ROWS, 0, 0);
+        matrix other_x = matrix_create(&other, p, ROWS, COLS, 0, 0),
+               other_y = matrix_create(&other, I32, 1, ROWS, 0, 0);
+        matrix_fill(&x, any_logit);
+        matrix_set(&other_x, x.values);
+        choose(stream, p, c, &x, NULL, &y);
+        choose(&other, p, c, &other_x, NULL, &other_y);
+        matrix_get(&y);
+        matrix_get(&other_y);
+        int different = 0;
+        for (int64_t row = 0; row < ROWS; row++)
+            different += y.values[row] != other_y.values[row];
+        if (different > DIFFERENT_MOST) harness_fail("%d rows are not as on the CPU", different);
+        matrix_destroy(&x);
+        matrix_destroy(&y);
+        matrix_destroy(&other_x);
+        matrix_destroy(&other_y);
+    }
+    kiln_stream_close(&other);
+    kiln_device_close(cpu);
+}
+
+static void refusals_body(kiln_stream *stream, bool first) {
+    (void)first;
+    harness_describe("sample refused");
+    matrix x = matrix_create(stream, F32, 1, 64, 0, 0);
+    const kiln_operator_function *function = operator_function("sample", F32);
+    const kiln_sample_params good = {.y = x.data, .x = x.data, .rows = 1, .cols = 64};
+    kiln_sample_params params = good;
+    params.top_k = -1;
+    expect_refusal(stream, function, &params, sizeof params, "top_k");
+    params = good;
+    params.temperature = -1;
+    expect_refusal(stream, function, &params, sizeof params, "temperature");
+    params = good;
+    params.top_p = 1.5f;
+    expect_refusal(stream, function, &params, sizeof params, "top_p");
+    params = good;
+    params.cols = (1 << 22) + 1;
+    expect_refusal(stream, function, &params, sizeof params, "cols");
+    matrix_expect_unchanged(&x);
+    matrix_destroy(&x);
+}
+
+static void test_allowed(void **state) {
+    (void)state;
+    harness_on_each_device(allowed_body);
+}
+
+static void test_greatest(void **state) {
+    (void)state;
+    harness_on_each_device(greatest_body);
+}
+
+static void test_numbers(void **state) {
+    (void)state;
+    harness_on_each_device(numbers_body);
+}
+
+static void test_frequencies(void **state) {
+    (void)state;
+    harness_on_one_device(frequencies_body);
+}
+
+static void test_agreement(void **state) {
+    (void)state;
+    harness_on_each_device(agreement_body);
+}
+
+static void test_refusals(void **state) {
+    (void)state;
+    harness_on_one_device(refusals_body);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_philox),      cmocka_unit_test(test_allowed),   cmocka_unit_test(test_greatest),
+        cmocka_unit_test(test_numbers),     cmocka_unit_test(test_agreement), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_frequencies),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
