@@ -9,26 +9,56 @@
 #include "kernels/common/device.h"
 #include "kernels/sample/choice.h"
 
-/* What threads tell each other. */
-KILN_INLINE uint64_t *exchange(void) {
-    KILN_SHARED uint64_t values[KILN_GROUP];
-    return values;
+enum { SUBGROUPS = KILN_GROUP / KILN_SUBGROUP };
+
+/* What threads tell each other: their own values, and those of their subgroups. */
+typedef struct exchange {
+    uint64_t threads[KILN_GROUP];
+    uint64_t subgroups[SUBGROUPS];
+} exchange;
+
+KILN_INLINE exchange *shared_exchange(void) {
+    KILN_SHARED exchange values;
+    return &values;
 }
 
 KILN_INLINE float value_at(const kiln_row *row, uint32_t col) {
     return kiln_element_to_f32(((const kiln_element *)row->x)[col]);
 }
 
-/* Of all threads' values the sum, or the greatest. */
+KILN_INLINE uint64_t shuffle_xor(uint64_t value, uint32_t mask) {
+    uint32_t low = kiln_bits(kiln_shuffle_xor(kiln_float((uint32_t)value), mask));
+    uint32_t high = kiln_bits(kiln_shuffle_xor(kiln_float((uint32_t)(value >> 32)), mask));
+    return (uint64_t)high << 32 | low;
+}
+
+KILN_INLINE uint64_t join(uint64_t a, uint64_t b, bool sum) {
+    return sum ? a + b : a > b ? a : b;
+}
+
+/* Of all threads' values the sum, or the greatest. Leaves those of the subgroups in shared memory. */
 KILN_INLINE uint64_t combine(uint64_t value, bool sum) {
-    uint64_t *values = exchange(), result = 0;
-    kiln_barrier(); /* the last values have been read by all */
-    values[kiln_thread()] = value;
-    kiln_barrier();
+    exchange *shared = shared_exchange();
     KILN_LOOP
-    for (uint32_t i = 0; i < KILN_GROUP; i++)
-        result = sum ? result + values[i] : result > values[i] ? result : values[i];
+    for (uint32_t mask = 1; mask < KILN_SUBGROUP; mask *= 2)
+        value = join(value, shuffle_xor(value, mask), sum);
+    kiln_barrier(); /* the last values have been read by all */
+    if (kiln_thread() % KILN_SUBGROUP == 0) shared->subgroups[kiln_thread() / KILN_SUBGROUP] = value;
+    kiln_barrier();
+    uint64_t result = 0;
+    KILN_LOOP
+    for (uint32_t i = 0; i < SUBGROUPS; i++)
+        result = join(result, shared->subgroups[i], sum);
     return result;
+}
+
+/* Skips the parts that measure no more than *rest together, all but the last of them; their measures leave *rest. */
+KILN_INLINE uint32_t skip(const uint64_t *parts, uint32_t count, uint64_t *rest) {
+    uint32_t found = 0;
+    KILN_LOOP
+    while (found < count - 1 && *rest >= parts[found])
+        *rest -= parts[found++];
+    return found;
 }
 
 KILN_INLINE uint32_t kiln_row_greatest(const kiln_row *row) {
@@ -50,7 +80,7 @@ KILN_INLINE uint64_t kiln_row_sum(const kiln_row *row, kiln_choice choice, kiln_
 }
 
 KILN_INLINE uint32_t kiln_row_find(const kiln_row *row, kiln_choice choice, kiln_measure measure, uint64_t rest) {
-    uint64_t *values = exchange();
+    exchange *shared = shared_exchange();
     uint32_t begin = 0, end = row->cols;
     KILN_LOOP
     while (end - begin > 1) {
@@ -61,12 +91,10 @@ KILN_INLINE uint32_t kiln_row_find(const kiln_row *row, kiln_choice choice, kiln
         for (uint32_t col = first; col < last; col++)
             sum += kiln_sample_measure(row, choice, measure, value_at(row, col), col);
         kiln_barrier(); /* the last values have been read by all */
-        values[kiln_thread()] = sum;
-        kiln_barrier();
-        uint32_t found = 0;
-        KILN_LOOP
-        while (found < KILN_GROUP - 1 && rest >= values[found])
-            rest -= values[found++];
+        shared->threads[kiln_thread()] = sum;
+        combine(sum, true);
+        uint32_t found = skip(shared->subgroups, SUBGROUPS, &rest) * KILN_SUBGROUP;
+        found += skip(shared->threads + found, KILN_SUBGROUP, &rest);
         begin += found * part;
         end = begin + part < end ? begin + part : end;
     }

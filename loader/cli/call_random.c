@@ -18,25 +18,28 @@ static void fill_random(void *bytes, npy_dtype dtype, uint64_t size, uint64_t *s
 }
 
 /* The bytes of the largest of the tensors whose size depends on `scaling`, for each unit of that. */
-static uint64_t unit_bytes(operator_call *call, call_field *scaling) {
-    uint64_t unit = 1;
+static int unit_bytes(operator_call *call, call_field *scaling, uint64_t *out_unit) {
+    *out_unit = 1;
     for (uint32_t i = 0; i < call->op->field_count; i++) {
-        uint64_t bytes[2] = {0};
+        uint64_t bytes[2];
         if (!call_is_tensor(call->fields[i].description)) continue;
         for (int value = 1; value <= 2; value++) {
             call_field copy = call->fields[i];
             scaling->value = value;
-            if (call_shape(call, &copy) == CLI_OK) bytes[value - 1] = copy.array.data_size;
+            int code = call_shape(call, &copy);
+            if (code != CLI_OK) return code;
+            bytes[value - 1] = copy.array.data_size;
         }
-        if (bytes[1] - bytes[0] > unit) unit = bytes[1] - bytes[0];
+        if (bytes[1] - bytes[0] > *out_unit) *out_unit = bytes[1] - bytes[0];
     }
-    return unit;
+    return CLI_OK;
 }
 
 /* The sizes that --set leaves open: what is typical, and as much of the one without such a value as makes the largest
  * tensor about size bytes. */
-static void choose_sizes(operator_call *call, uint64_t size) {
+static int choose_sizes(operator_call *call, uint64_t size) {
     call_field *scaling = NULL;
+    uint64_t unit;
     for (uint32_t i = 0; i < call->op->field_count; i++) {
         call_field *field = &call->fields[i];
         if (field->description->role != KILN_FIELD_SIZE || field->given) continue;
@@ -44,14 +47,16 @@ static void choose_sizes(operator_call *call, uint64_t size) {
         field->value = field->description->typical;
         if (!field->value) scaling = field;
     }
-    if (!scaling) return;
-    uint64_t units = size / unit_bytes(call, scaling);
-    scaling->value = units ? (int64_t)units : 1;
+    if (!scaling) return CLI_OK;
+    int code = unit_bytes(call, scaling, &unit);
+    scaling->value = size < unit ? 1 : (int64_t)(size / unit);
+    return code;
 }
 
 int call_randomise(operator_call *call, uint64_t size) {
     uint64_t state = 1;
-    choose_sizes(call, size);
+    int chosen = choose_sizes(call, size);
+    if (chosen != CLI_OK) return chosen;
     for (uint32_t i = 0; i < call->op->field_count; i++) {
         call_field *field = &call->fields[i];
         if (!call_is_tensor(field->description)) continue;

@@ -121,19 +121,20 @@ int call_shape(operator_call *call, call_field *tensor) {
     npy_header *array = &tensor->array;
     npy_dtype dtype = call_dtype(call, tensor->description);
     array->dtype = dtype == NPY_BF16 ? call->bf16 : dtype;
+    int64_t first, bytes = 0;
+    bool overflow = __builtin_mul_overflow(terms[0].size->value, terms[0].factor, &first);
     const call_field *model = terms[0].size->leading;
     shape_term model_terms[TERMS];
     if (model) {
         array->dimensions = folded(&model->array, parse_shape(call, model->description, model_terms));
         memcpy(array->shape, model->array.shape, array->dimensions * sizeof *array->shape);
     } else {
-        array->shape[array->dimensions++] = terms[0].size->value;
+        array->shape[array->dimensions++] = first;
     }
     if (array->dimensions + count - 1 > NPY_DIMENSIONS)
         return cli_error(CLI_USAGE, "%s: %s would have more than %d dimensions", call->function->name,
                          tensor->description->name, NPY_DIMENSIONS);
-    int64_t bytes = (int64_t)npy_dtype_size(array->dtype);
-    bool overflow = __builtin_mul_overflow(bytes, terms[0].size->value, &bytes);
+    overflow |= __builtin_mul_overflow((int64_t)npy_dtype_size(array->dtype), first, &bytes);
     for (size_t i = 1; i < count; i++) {
         int64_t *dimension = &array->shape[array->dimensions++];
         overflow |= __builtin_mul_overflow(terms[i].size->value, terms[i].factor, dimension);

@@ -165,7 +165,7 @@ static void random_body(kiln_stream *stream, bool first) {
     (void)first;
     static const int64_t places[] = {0, 0, 1, 3, 8, AT_END};
     for (precision p = F32; p < PRECISION_COUNT; p++) {
-        for (int i = 0; i < 24; i++) {
+        for (int i = 0; i < harness_rounds(stream, 24); i++) {
             shape s = {.batch = random_integer(1, 3),
                        .m = random_integer(1, i % 2 ? 8 : 90),
                        .n = random_integer(1, 90),

@@ -246,7 +246,7 @@ static shape random_shape(void) {
 static void random_body(kiln_stream *stream, bool first) {
     (void)first;
     for (precision p = F32; p < PRECISION_COUNT; p++)
-        for (int i = 0; i < 16; i++)
+        for (int i = 0; i < harness_rounds(stream, 16); i++)
             run(stream, p, random_shape(), any_number);
 }
 

@@ -12,9 +12,12 @@ operator_passes() { # ORDINAL DEVICE SEED PROGRAM
 
 operators_pass() { # ORDINAL DEVICE
     local program seed seeds
-    for program in mul_add silu_mul add_gelu softmax; do
-        seeds='1 2 3'
-        [ $program = softmax ] && seeds=1
+    for program in mul_add silu_mul add_gelu softmax add argmax embedding gemm kv_copy_blocks kv_store mha rmsnorm rope \
+        rope3d sample; do
+        case $program in
+            mul_add | silu_mul | add_gelu | rmsnorm | rope) seeds='1 2 3' ;;
+            *) seeds=1 ;;
+        esac
         for seed in $seeds; do
             check "$program on simulated $2, seed $seed" operator_passes "$1" "$2" "$seed" $program
         done
