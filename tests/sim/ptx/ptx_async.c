@@ -90,7 +90,7 @@ static void run_commit(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
 
 static void land(ptx_warp *warp, const ptx_copy *copy) {
     uint8_t *bytes = ptx_shared_land(warp, copy->lane, copy->to, copy->size);
-    memcpy(bytes, (const void *)(uintptr_t)copy->from, copy->present);
+    if (copy->present) memcpy(bytes, (const void *)(uintptr_t)copy->from, copy->present);
     memset(bytes + copy->present, 0, copy->size - copy->present);
     warp->block->copies_in_flight--;
 }
