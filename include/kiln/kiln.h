@@ -127,7 +127,8 @@ typedef struct kiln_device_options {
 
 /* How many devices a backend has. A driver that is absent, a stub or without a device counts as 0, with the reason in
  * kiln_last_error(); that is not a failure. Loads the backend's driver.
- * Returns KILN_OK, or KILN_ERROR_INVALID_ARGUMENT (unknown backend, KILN_ANY, NULL). */
+ * Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT (unknown backend, KILN_ANY, NULL), KILN_ERROR_OUT_OF_MEMORY,
+ * KILN_ERROR_FORKED (the driver was initialised before a fork). */
 KILN_API kiln_status kiln_device_count(kiln_backend_id backend, int32_t *out_count);
 
 /* Opens a device, or adds a reference to it if it is open already (options other than backend, ordinal and context are
@@ -137,7 +138,8 @@ KILN_API kiln_status kiln_device_count(kiln_backend_id backend, int32_t *out_cou
  * Returns KILN_OK; KILN_ERROR_INVALID_ARGUMENT; KILN_ERROR_NO_DRIVER (no driver, or no device, of the asked kind: the
  * error text lists what was tried); KILN_ERROR_NOT_FOUND (ordinal beyond the last device, unknown cpu_level);
  * KILN_ERROR_UNSUPPORTED (a cpu_level above this machine's); KILN_ERROR_DRIVER_TOO_OLD; KILN_ERROR_OUT_OF_MEMORY;
- * KILN_ERROR_FORKED (the driver was initialised before a fork); KILN_ERROR_DRIVER. */
+ * KILN_ERROR_FORKED (the driver was initialised before a fork); KILN_ERROR_DEVICE_LOST (it is open and lost, or the
+ * driver says so of it); KILN_ERROR_DRIVER. */
 KILN_API kiln_status kiln_device_open_sized(const kiln_device_options *options, size_t options_size,
                                             kiln_device **out_device);
 static inline kiln_status kiln_device_open(const kiln_device_options *options, kiln_device **out_device) {
@@ -221,7 +223,8 @@ KILN_API kiln_status kiln_memory_alloc(kiln_device *device, size_t size, void **
 /* Frees memory of kiln_memory_alloc; no work in flight may use it. NULL memory is accepted. */
 KILN_API void kiln_memory_free(kiln_device *device, void *memory);
 
-/* The same for host memory that the device can read and write directly (pinned). */
+/* The same for host memory that the device can read and write directly (pinned). Release with kiln_host_free. Returns
+ * as kiln_memory_alloc. */
 KILN_API kiln_status kiln_host_alloc(kiln_device *device, size_t size, void **out_memory);
 
 /* Frees memory of kiln_host_alloc; no work in flight may use it. NULL memory is accepted. */
@@ -232,10 +235,9 @@ typedef enum kiln_copy_direction { KILN_TO_DEVICE, KILN_TO_HOST, KILN_ON_DEVICE 
 /* Copies size bytes in stream order. The host side may be any memory; if it is from kiln_host_alloc the copy is
  * asynchronous, and the bytes must stay until the stream is done; otherwise the call may wait for the copy. Ranges must
  * not overlap. size 0 does nothing. After an error nothing of this call is in flight; only if the device was lost with
- * the copy under way, and it did not end within a second, does the call return without it: what kiln allocated or locked
- * for the copy then stays so for good.
- * Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT, KILN_ERROR_OUT_OF_MEMORY, KILN_ERROR_CAPTURING, KILN_ERROR_FORKED,
- * KILN_ERROR_DEVICE_LOST, KILN_ERROR_DRIVER. */
+ * the copy under way, and it did not end within a second, does the call return without it: what kiln allocated or
+ * locked for the copy then stays so for good. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT, KILN_ERROR_OUT_OF_MEMORY,
+ * KILN_ERROR_CAPTURING, KILN_ERROR_FORKED, KILN_ERROR_DEVICE_LOST, KILN_ERROR_DRIVER. */
 KILN_API kiln_status kiln_copy(kiln_stream *stream, void *destination, const void *source, size_t size,
                                kiln_copy_direction direction);
 
@@ -328,7 +330,8 @@ typedef struct kiln_bundle {
  * bundle. *out_bundles points to static storage. Returns KILN_OK or KILN_ERROR_INVALID_ARGUMENT. */
 KILN_API kiln_status kiln_linked_bundles(const kiln_bundle *const **out_bundles, size_t *out_count);
 
-/* Every operator's bundle. Referring to this function links all images; only tools want that. */
+/* Every operator's bundle. Referring to this function links all images; only tools want that. Returns as
+ * kiln_linked_bundles. */
 KILN_API kiln_status kiln_all_bundles(const kiln_bundle *const **out_bundles, size_t *out_count);
 
 /* Why an image does not fit a device: one list of (name, bit number, sentence). The sentence is completed with the
@@ -453,8 +456,9 @@ typedef struct kiln_launch_config {
  * be the kernel's. Allocates nothing and takes no lock; waits only when the queue is full. The kernel must be of the
  * stream's device.
  * Returns KILN_OK; KILN_ERROR_INVALID_ARGUMENT (NULL, wrong size, a shape beyond the device's limits, a kernel of
- * another device); KILN_ERROR_UNSUPPORTED (clusters where there are none); KILN_ERROR_FORKED; KILN_ERROR_DEVICE_LOST;
- * KILN_ERROR_DRIVER. */
+ * another device); KILN_ERROR_OUT_OF_MEMORY (the driver's, for the kernel's stack); KILN_ERROR_UNSUPPORTED (clusters
+ * where there are none); KILN_ERROR_CAPTURING (the stream's capture cannot go on); KILN_ERROR_FORKED;
+ * KILN_ERROR_DEVICE_LOST; KILN_ERROR_DRIVER. */
 KILN_API kiln_status kiln_launch(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config,
                                  const void *arguments, size_t arguments_size);
 
@@ -502,7 +506,8 @@ typedef struct kiln_check_result {
 typedef void (*kiln_check_callback)(void *user, const kiln_check_result *result);
 
 /* Loads every part of the given bundles on the given devices and reports each outcome to report (which may be NULL).
- * After KILN_OK no later call loads anything for them. Tries everything, then returns the first failure, or KILN_OK. */
+ * After KILN_OK no later call loads anything for them. Tries everything, then returns the first failure, as
+ * kiln_module_get, or KILN_OK. */
 KILN_API kiln_status kiln_check(kiln_device *const *devices, size_t device_count, const kiln_bundle *const *bundles,
                                 size_t bundle_count, kiln_check_callback report, void *user);
 
@@ -510,7 +515,8 @@ KILN_API kiln_status kiln_check(kiln_device *const *devices, size_t device_count
 
 /* Starts recording every launch, copy and load on a device, with host times and, where events can be timed, device
  * times. At most capacity records are kept (0: 65536); later ones are counted and dropped. Off, tracing costs nothing.
- * Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT (already tracing), KILN_ERROR_OUT_OF_MEMORY. */
+ * Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT (already tracing, a capacity above 2^24), KILN_ERROR_OUT_OF_MEMORY,
+ * KILN_ERROR_FORKED, KILN_ERROR_DEVICE_LOST. */
 KILN_API kiln_status kiln_trace_start(kiln_device *device, size_t capacity);
 
 typedef enum kiln_trace_format { KILN_TRACE_CHROME_JSON, KILN_TRACE_TEXT } kiln_trace_format;
@@ -519,7 +525,8 @@ typedef enum kiln_trace_format { KILN_TRACE_CHROME_JSON, KILN_TRACE_TEXT } kiln_
 typedef int (*kiln_write_callback)(void *user, const char *bytes, size_t size);
 
 /* Stops recording, writes what was recorded and forgets it. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT (not tracing),
- * KILN_ERROR_DRIVER (the callback ended the writing). */
+ * KILN_ERROR_FORKED, KILN_ERROR_DEVICE_LOST (nothing is written then), KILN_ERROR_DRIVER (the callback ended the
+ * writing). */
 KILN_API kiln_status kiln_trace_stop(kiln_device *device, kiln_trace_format format, kiln_write_callback write,
                                      void *user);
 

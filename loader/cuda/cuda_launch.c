@@ -6,6 +6,8 @@ launch_failed(const kiln_kernel *kernel, const kiln_launch_config *config, const
     kiln_status status = kiln__cuda_fail(kernel->device, call, result);
     /* The handles and the arguments are kiln's; what can be invalid in a launch is its shape. */
     if (result == KILN__CU_ERROR_INVALID_VALUE) status = KILN_ERROR_INVALID_ARGUMENT;
+    /* The image was chosen and found when it was loaded; what the driver makes of that now is its own. */
+    if (status == KILN_ERROR_NO_IMAGE || status == KILN_ERROR_NOT_FOUND) status = KILN_ERROR_DRIVER;
     return kiln__fail_within(status, "kernel %s, grid %ux%ux%u, group %ux%ux%u, %u bytes of dynamic shared memory",
                              kernel->name, config->grid[0], config->grid[1], config->grid[2], config->group[0],
                              config->group[1], config->group[2], config->dynamic_shared_bytes);

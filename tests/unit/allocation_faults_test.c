@@ -9,6 +9,8 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/documented.h"
+
 static int fail_at; /* the number of the allocation that fails; 0: none */
 static int made;
 static int live;

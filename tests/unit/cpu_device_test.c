@@ -20,6 +20,8 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/documented.h"
+
 enum { TIMEOUT_S = 60 };
 
 /* ---- Kernels of the test's own, for every level of this host ----------------------------------------------------- */

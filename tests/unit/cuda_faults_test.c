@@ -10,6 +10,9 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
+/* The load of every operator's first call. */
+#define kiln__module_get_on(...) documented("kiln_module_get", (kiln__module_get_on)(__VA_ARGS__))
+
 /* ---- The errors of each function ---- */
 
 typedef struct fault_error {

@@ -204,4 +204,7 @@ static inline int fixture_teardown(void **state) {
 
 #define fixture_test(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
+/* From here on every status is one that its function lists. */
+#include "tests/unit/documented.h"
+
 #endif

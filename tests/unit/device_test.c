@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/documented.h"
+
 static kiln_device *open_cpu(void) {
     kiln_device *device;
     kiln_device_options options = {.backend = KILN_CPU};

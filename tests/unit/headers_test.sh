@@ -16,4 +16,14 @@ for header in include/kiln/*.h; do
         skip "$name in C++" "there is no c++ here"
     fi
 done
+
+# What tests/unit/documented.h checks: every function that returns a status says which.
+all_are_checked() {
+    local name missing=0
+    for name in $(sed -n 's/^KILN_API kiln_status \(kiln_[a-z_]*\)(.*/\1/p' include/kiln/kiln.h); do
+        grep -q "^#define ${name%_sized}(" tests/unit/documented.h || { echo "$name is not checked" && missing=1; }
+    done
+    return $missing
+}
+check "every function's statuses are checked against its comment" all_are_checked
 finish

@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/documented.h"
+
 static kiln_status read_all(const void *bytes, size_t size) {
     static const kiln_image_facts no_facts;
     static const kiln_kernel_facts no_kernel;

@@ -7,6 +7,8 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/documented.h"
+
 typedef struct fixture {
     kiln_device *device;
     kiln_stream stream;

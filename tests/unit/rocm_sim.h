@@ -142,4 +142,7 @@ static inline int rocm_reset(void **state) {
         if (!strstr(kiln_last_error(), text)) fail_msg("\"%s\" is not in: %s", text, kiln_last_error()); \
     } while (0)
 
+/* From here on every status is one that its function lists. */
+#include "tests/unit/documented.h"
+
 #endif

@@ -11,6 +11,8 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/documented.h"
+
 static const char some_bytes[] = "image";
 static const char *const no_kernels[1];
 

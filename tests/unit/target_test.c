@@ -11,6 +11,8 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/documented.h"
+
 /* The PTX ISA's release history: which CUDA brought which version. */
 static void drivers_of_ptx_versions(void **state) {
     (void)state;

@@ -7,6 +7,8 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/documented.h"
+
 typedef struct page {
     char bytes[65536];
     size_t length;

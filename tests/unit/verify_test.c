@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/documented.h"
+
 enum { KERNELS = 3 };
 
 /* A part with one image of a committed file, and the table that agrees with it. */
