@@ -105,6 +105,7 @@ static void global_atomic(amd_wave *wave, const amd_op *op, operation compute) {
     const amd_operand *first = op->operand + returns;
     atomic at = {.result = returns ? op->operand : NULL, .data = &first[1]};
     amd_request_make(wave, op, &first[0], &first[2], &at.made);
+    amd_request_fill(&at.made);
     if (change(wave, op, &at, compute))
         amd_issue(wave, op, returns ? AMD_COUNTER_VM_LOAD : AMD_COUNTER_VM_STORE, at.result, at.made.exec);
 }
@@ -114,6 +115,7 @@ static void flat_atomic(amd_wave *wave, const amd_op *op, operation compute) {
     const amd_operand *first = op->operand + returns;
     atomic at = {.result = returns ? op->operand : NULL, .data = &first[1]};
     amd_request_make(wave, op, &first[0], NULL, &at.made);
+    amd_request_fill(&at.made);
     at.lanes = amd_flat_split(&at.made);
     if (change(wave, op, &at, compute)) amd_issue_flat(wave, op, at.result, at.made.exec);
 }

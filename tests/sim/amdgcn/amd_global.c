@@ -27,20 +27,29 @@ static bool region_find(amd_group *group, uint64_t address) {
     return image_find(launch->program, address, region) || launch->find(launch->find_context, address, region);
 }
 
+/* A bit for each of 64 bytes at once where the bits are aligned for it. */
+static bool is_whole_word(const uint8_t *written, uint64_t at, uint64_t end) {
+    return at % 64 == 0 && end - at >= 64 && (uintptr_t)(written + at / 8) % 8 == 0;
+}
+
 static bool all_written(const uint8_t *written, uint64_t at, uint64_t size) {
     for (uint64_t end = at + size; at < end;) {
-        if (at % 8 == 0 && end - at >= 8) {
-            if (__atomic_load_n(&written[at / 8], __ATOMIC_RELAXED) != 0xff) return false;
-            at += 8;
+        uint64_t bits = 8 - at % 8 < end - at ? 8 - at % 8 : end - at;
+        if (is_whole_word(written, at, end)) {
+            bits = 64;
+            const uint64_t *word = (const uint64_t *)(const void *)(written + at / 8);
+            if (__atomic_load_n(word, __ATOMIC_RELAXED) != ~0ull) return false;
         } else {
-            if (!(__atomic_load_n(&written[at / 8], __ATOMIC_RELAXED) >> at % 8 & 1)) return false;
-            at++;
+            uint8_t mask = (uint8_t)(((1u << bits) - 1) << at % 8);
+            if ((__atomic_load_n(&written[at / 8], __ATOMIC_RELAXED) & mask) != mask) return false;
         }
+        at += bits;
     }
     return true;
 }
 
 static void mark_written(uint8_t *written, uint64_t at, uint64_t size) {
+    if (all_written(written, at, size)) return;
     for (uint64_t end = at + size; at < end;) {
         uint64_t bits = 8 - at % 8 < end - at ? 8 - at % 8 : end - at;
         uint8_t mask = (uint8_t)(((1u << bits) - 1) << at % 8);
@@ -88,25 +97,44 @@ void amd_request_settle(const amd_wave *wave, amd_request *made) {
     made->contiguous = !apart;
 }
 
+void amd_request_fill(amd_request *made) {
+    for (uint32_t l = 1; made->contiguous && l < AMD_LANES; l++)
+        made->address[l] = made->address[0] + (uint64_t)l * made->size;
+}
+
+/* The same by offsets of 32 bits, which do not wrap. */
+static bool are_contiguous(const amd_wave *wave, const uint32_t *offsets, uint32_t size) {
+    uint32_t apart = offsets[0] > ~0u - AMD_LANES * 64;
+    for (uint32_t l = 0; l < wave->lanes; l++)
+        apart |= offsets[l] ^ (offsets[0] + l * size);
+    return !apart;
+}
+
+static bool are_equal(const amd_wave *wave, const uint32_t *words) {
+    uint32_t apart = 0;
+    for (uint32_t l = 0; l < wave->lanes; l++)
+        apart |= words[l] ^ words[0];
+    return !apart;
+}
+
 void amd_request_make(const amd_wave *wave, const amd_op *op, const amd_operand *vector, const amd_operand *base,
                       amd_request *made) {
-    bool scalar = base && base->kind == AMD_OPERAND_SCALAR;
+    bool scalar = base && base->kind == AMD_OPERAND_SCALAR, wide = !scalar;
     uint64_t constant = (scalar ? amd_read64(wave, base) : 0) + (uint64_t)(int64_t)op->offset;
     made->exec = amd_exec(wave);
     made->size = amd_memory_bytes(op);
+    made->contiguous = false;
     if (vector->kind != AMD_OPERAND_VECTOR) {
         for (uint32_t l = 0; l < AMD_LANES; l++)
             made->address[l] = constant;
-    } else if (scalar) {
-        const uint32_t *low = wave->v[vector->index];
-        for (uint32_t l = 0; l < AMD_LANES; l++)
-            made->address[l] = constant + low[l];
-    } else {
-        const uint32_t *low = wave->v[vector->index], *high = wave->v[vector->index + 1];
-        for (uint32_t l = 0; l < AMD_LANES; l++)
-            made->address[l] = constant + (low[l] | (uint64_t)high[l] << 32);
+        return;
     }
-    amd_request_settle(wave, made);
+    const uint32_t *low = wave->v[vector->index], *high = wave->v[vector->index + wide];
+    made->contiguous = made->exec == wave->all && are_contiguous(wave, low, made->size);
+    if (wide && made->contiguous) made->contiguous = are_equal(wave, high);
+    made->address[0] = constant + (low[0] | (wide ? (uint64_t)high[0] << 32 : 0));
+    for (uint32_t l = 1; !made->contiguous && l < AMD_LANES; l++)
+        made->address[l] = constant + (low[l] | (wide ? (uint64_t)high[l] << 32 : 0));
 }
 
 /* The 32-byte sectors that a request touches. Lanes mostly go upwards, so a sector is looked for from the last back. */
@@ -156,13 +184,35 @@ static uint8_t *lane_at(amd_wave *wave, const amd_op *op, const amd_request *mad
     return amd_global_at(wave, op, lane, made->address[lane], made->size, store);
 }
 
-bool amd_request_load(amd_wave *wave, const amd_op *op, const amd_request *made, const amd_operand *to) {
+/* Whole dwords of all lanes, which lie one behind the other. */
+static void rows_load(amd_wave *wave, const amd_request *made, const amd_operand *to) {
+    const uint32_t count = made->size / 4;
+    const uint8_t *from = (const uint8_t *)(uintptr_t)made->address[0];
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t *row = wave->v[to->index + i];
+        for (uint32_t l = 0; l < wave->lanes; l++)
+            memcpy(&row[l], from + (l * count + i) * 4, 4);
+    }
+}
+
+static void rows_store(const amd_wave *wave, const amd_request *made, const amd_operand *from) {
+    const uint32_t count = made->size / 4;
+    uint8_t *to = (uint8_t *)(uintptr_t)made->address[0];
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t *row = wave->v[from->index + i];
+        for (uint32_t l = 0; l < wave->lanes; l++)
+            memcpy(to + (l * count + i) * 4, &row[l], 4);
+    }
+}
+
+bool amd_request_load(amd_wave *wave, const amd_op *op, amd_request *made, const amd_operand *to) {
     request_count(wave, made, false);
-    bool checked = whole_fits(wave, op, made, false);
-    if (checked && made->size == 4) {
-        memcpy(wave->v[to->index], (const void *)(uintptr_t)made->address[0], (size_t)wave->lanes * 4);
+    const bool checked = whole_fits(wave, op, made, false);
+    if (checked && made->size >= 4) {
+        rows_load(wave, made, to);
         return true;
     }
+    amd_request_fill(made);
     for (uint64_t rest = made->exec; rest; rest &= rest - 1) {
         uint32_t l = (uint32_t)__builtin_ctzll(rest);
         const uint8_t *bytes = (const uint8_t *)(uintptr_t)made->address[l];
@@ -173,13 +223,14 @@ bool amd_request_load(amd_wave *wave, const amd_op *op, const amd_request *made,
     return true;
 }
 
-bool amd_request_store(amd_wave *wave, const amd_op *op, const amd_request *made, const amd_operand *from) {
+bool amd_request_store(amd_wave *wave, const amd_op *op, amd_request *made, const amd_operand *from) {
     request_count(wave, made, true);
-    bool checked = whole_fits(wave, op, made, true);
-    if (checked && made->size == 4) {
-        memcpy((void *)(uintptr_t)made->address[0], wave->v[from->index], (size_t)wave->lanes * 4);
+    const bool checked = whole_fits(wave, op, made, true);
+    if (checked && made->size >= 4) {
+        rows_store(wave, made, from);
         return true;
     }
+    amd_request_fill(made);
     for (uint64_t rest = made->exec; rest; rest &= rest - 1) {
         uint32_t l = (uint32_t)__builtin_ctzll(rest);
         uint8_t *bytes = (uint8_t *)(uintptr_t)made->address[l];

@@ -129,6 +129,9 @@ static void wave_start(amd_group *group, uint32_t number) {
     wave->signalled = wave->passed = false;
     wave->flight_count = wave->issued_count = 0;
     wave->wait_states = 0;
+    wave->results_in_flight = false;
+    memset(wave->vectors_in_flight, 0, sizeof wave->vectors_in_flight);
+    memset(wave->scalars_in_flight, 0, sizeof wave->scalars_in_flight);
     wave->mode = mode_start(launch->kernel);
     uint32_t first = number * wave->lanes, left = group->work_items - first;
     uint64_t exec = left >= wave->lanes ? wave->all : (1ull << left) - 1;
@@ -154,9 +157,12 @@ void amd_wave_run(amd_wave *wave, uint32_t quantum) {
             amd_fault(wave, op, SIM_FAULT_ILLEGAL, AMD_LANES, op->address, "ran into the end of the code");
             break;
         }
-        if (wave->flight_count) amd_check_flights(wave, op);
+        if (wave->results_in_flight) amd_check_flights(wave, op);
         if (program->hazards) amd_hazard_check(wave, op);
-        if (op->class != AMD_CLASS_SCALAR) vector_lanes += (uint64_t)__builtin_popcountll(amd_exec(wave));
+        if (op->class != AMD_CLASS_SCALAR) {
+            uint64_t exec = amd_exec(wave);
+            vector_lanes += exec == wave->all ? wave->lanes : (uint64_t)__builtin_popcountll(exec);
+        }
         if (op->dual)
             amd_run_dual(wave, op);
         else
@@ -229,7 +235,7 @@ bool amd_group_new(amd_group *group, const amd_launch *launch, sim_report *repor
     group->wave_count = (items + lanes - 1) / lanes;
     group->waves = calloc(group->wave_count, sizeof *group->waves);
     group->shared = calloc(1, launch->group_bytes + 1);
-    group->shadow = calloc(launch->group_bytes + 1, sizeof *group->shadow);
+    group->shadow = calloc(launch->group_bytes / 4 + 1, sizeof *group->shadow);
     size_t scratch = (size_t)(launch->private_bytes + 3) / 4 * 4 * lanes * group->wave_count;
     if (scratch) group->scratch = malloc(scratch);
     if (group->scratch) memset(group->scratch, 0xb5, scratch);
@@ -255,7 +261,7 @@ void amd_group_begin(amd_group *group, const uint32_t id[3]) {
     group->epoch = 1;
     group->instructions = 0;
     memset(group->shared, 0xb5, group->shared_bytes);
-    memset(group->shadow, 0, group->shared_bytes * sizeof *group->shadow);
+    memset(group->shadow, 0, (group->shared_bytes / 4 + 1) * sizeof *group->shadow);
     for (uint32_t i = 0; i < group->wave_count; i++)
         wave_start(group, i);
 }

@@ -8,9 +8,10 @@ enum { BANKS = 32, SEVERAL = 0xff };
 
 /* Another wave that did to a byte what must not meet this access before a barrier: 0 if none did, SEVERAL if several.
  */
-static uint8_t conflict(const amd_shadow *shadow, uint8_t own, amd_access access) {
-    uint8_t writer = shadow->writer != own ? shadow->writer : 0, reader = shadow->reader != own ? shadow->reader : 0;
-    if (access == AMD_UPDATE && shadow->atomic) return reader;
+static uint8_t conflict(uint8_t writer, uint8_t reader, bool atomic, uint8_t own, amd_access access) {
+    if (writer == own) writer = 0;
+    if (reader == own) reader = 0;
+    if (access == AMD_UPDATE && atomic) return reader;
     return access == AMD_READ || writer ? writer : reader;
 }
 
@@ -18,33 +19,64 @@ static uint8_t join(uint8_t before, uint8_t own) {
     return !before || before == own ? own : SEVERAL;
 }
 
+/* A byte of a shadow's dword, where waves may have met. */
+static bool byte_check(amd_wave *wave, const amd_op *op, uint32_t lane, uint32_t address, uint32_t size,
+                       amd_access access) {
+    amd_shadow *shadow = &wave->group->shadow[address / 4];
+    uint8_t own = (uint8_t)(wave->number + 1), bit = (uint8_t)(1u << address % 4);
+    uint8_t *writer = (uint8_t *)&shadow->writers + address % 4, *reader = (uint8_t *)&shadow->readers + address % 4;
+    uint8_t other = conflict(*writer, *reader, shadow->atomic & bit, own, access);
+    if (other) {
+        if (other == SEVERAL)
+            amd_fault(wave, op, SIM_FAULT_RACE, lane, address, "other waves touched it since the last barrier");
+        else
+            amd_fault(wave, op, SIM_FAULT_RACE, lane, address, "wave %u touched it since the last barrier", other - 1);
+        return false;
+    }
+    if (access != AMD_WRITE && !(shadow->written & bit)) {
+        amd_fault(wave, op, SIM_FAULT_UNINITIALISED, lane, address, "LDS load of %u bytes", size);
+        return false;
+    }
+    if (access == AMD_READ) {
+        *reader = join(*reader, own);
+    } else {
+        if (access == AMD_WRITE) shadow->atomic &= (uint8_t)~bit;
+        *writer = join(*writer, own);
+        shadow->written |= bit;
+    }
+    return true;
+}
+
+/* A whole dword that no other wave touched, which is most of them. False: look at each byte. */
+static bool dword_check(amd_shadow *shadow, uint32_t own, amd_access access) {
+    if ((shadow->writers && shadow->writers != own) || (access != AMD_WRITE && shadow->written != 0xf)) return false;
+    if (access == AMD_READ) {
+        if (shadow->readers && shadow->readers != own) return false;
+        shadow->readers = own;
+        return true;
+    }
+    if (shadow->readers && shadow->readers != own) return false;
+    shadow->writers = own;
+    shadow->written = 0xf;
+    if (access == AMD_WRITE) shadow->atomic = 0;
+    return true;
+}
+
 static bool shadow_check(amd_wave *wave, const amd_op *op, uint32_t lane, uint32_t address, uint32_t size,
                          amd_access access) {
     amd_group *group = wave->group;
-    uint8_t own = (uint8_t)(wave->number + 1);
-    for (uint32_t i = address; i < address + size; i++) {
-        amd_shadow *shadow = &group->shadow[i];
+    uint32_t own = (wave->number + 1) * 0x01010101u;
+    for (uint32_t i = address, end = address + size; i < end;) {
+        amd_shadow *shadow = &group->shadow[i / 4];
         if (shadow->epoch != group->epoch)
-            *shadow = (amd_shadow){.epoch = group->epoch, .written = shadow->written, .atomic = true};
-        uint8_t other = conflict(shadow, own, access);
-        if (other) {
-            if (other == SEVERAL)
-                amd_fault(wave, op, SIM_FAULT_RACE, lane, i, "other waves touched it since the last barrier");
-            else
-                amd_fault(wave, op, SIM_FAULT_RACE, lane, i, "wave %u touched it since the last barrier", other - 1);
-            return false;
+            *shadow = (amd_shadow){.epoch = group->epoch, .written = shadow->written, .atomic = 0xf};
+        uint32_t next = i / 4 * 4 + 4 < end ? i / 4 * 4 + 4 : end;
+        if (next - i == 4 && dword_check(shadow, own, access)) {
+            i = next;
+            continue;
         }
-        if (access != AMD_WRITE && !shadow->written) {
-            amd_fault(wave, op, SIM_FAULT_UNINITIALISED, lane, i, "LDS load of %u bytes", size);
-            return false;
-        }
-        if (access == AMD_READ) {
-            shadow->reader = join(shadow->reader, own);
-        } else {
-            shadow->atomic &= access == AMD_UPDATE;
-            shadow->writer = join(shadow->writer, own);
-            shadow->written = true;
-        }
+        for (; i < next; i++)
+            if (!byte_check(wave, op, lane, i, size, access)) return false;
     }
     return true;
 }
@@ -61,12 +93,21 @@ uint8_t *amd_shared_at(amd_wave *wave, const amd_op *op, uint32_t lane, uint32_t
     return shadow_check(wave, op, lane, address, size, access) ? group->shared + address : NULL;
 }
 
+/* Whether every lane takes part and they follow one another without a gap. */
+static bool is_contiguous(const amd_wave *wave, const uint32_t *addresses, uint32_t size) {
+    uint32_t apart = 0;
+    for (uint32_t l = 0; l < wave->lanes; l++)
+        apart |= addresses[l] ^ (addresses[0] + l * size);
+    return !apart && amd_exec(wave) == wave->all;
+}
+
 /* Cycles beyond the first: 32 banks of 4 bytes, a cycle serves as many lanes as fill them, and the same word once. */
-static void conflicts_count(amd_wave *wave, const amd_op *op, const uint32_t *addresses) {
+static void conflicts_count(amd_wave *wave, const amd_op *op, const uint32_t *addresses, bool contiguous) {
     uint64_t exec = amd_exec(wave);
     uint32_t words = (amd_memory_bytes(op) + 3) / 4, together = BANKS / words;
     sim_counters *counters = &wave->group->counters;
     counters->shared_requests++;
+    if (contiguous && addresses[0] % 4 == 0) return;
     for (uint32_t first = 0; first < wave->lanes; first += together) {
         uint32_t seen[BANKS][BANKS], counts[BANKS] = {0}, most = 1;
         for (uint32_t l = first; l < first + together && l < wave->lanes; l++) {
@@ -94,7 +135,7 @@ static bool move(amd_wave *wave, const amd_op *op, const amd_operand *vector, in
                  const amd_operand *registers, bool store) {
     uint32_t addresses[AMD_LANES], size = amd_memory_bytes(op);
     addresses_make(wave, vector, offset, addresses);
-    conflicts_count(wave, op, addresses);
+    conflicts_count(wave, op, addresses, is_contiguous(wave, addresses, size));
     for (uint64_t rest = amd_exec(wave); rest; rest &= rest - 1) {
         uint32_t l = (uint32_t)__builtin_ctzll(rest);
         uint8_t *bytes = amd_shared_at(wave, op, l, addresses[l], size, store ? AMD_WRITE : AMD_READ);

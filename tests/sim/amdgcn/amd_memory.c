@@ -143,6 +143,7 @@ static bool flat_move(amd_wave *wave, const amd_op *op, const amd_operand *addre
                       bool store) {
     amd_request made;
     amd_request_make(wave, op, address, NULL, &made);
+    amd_request_fill(&made);
     const uint64_t exec = made.exec;
     const amd_flat_lanes lanes = amd_flat_split(&made);
     made.exec = lanes.global;

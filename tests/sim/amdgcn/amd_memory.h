@@ -37,9 +37,9 @@ uint8_t *amd_global_at(amd_wave *wave, const amd_op *op, uint32_t lane, uint64_t
 /* A request of a wave: what each lane of exec accesses. */
 typedef struct amd_request {
     uint64_t exec;
-    uint32_t size;   /* bytes of each lane */
-    bool contiguous; /* every lane of the wave takes part, one behind the other without a gap */
-    uint64_t address[AMD_LANES];
+    uint32_t size;               /* bytes of each lane */
+    bool contiguous;             /* every lane of the wave takes part, one behind the other without a gap */
+    uint64_t address[AMD_LANES]; /* of a contiguous one the first; amd_request_fill gives the others */
 } amd_request;
 
 /* The addresses of an instruction of the global class: of vector 64 bits, or 32 beside a scalar base. */
@@ -47,9 +47,11 @@ void amd_request_make(const amd_wave *wave, const amd_op *op, const amd_operand 
                       amd_request *made);
 /* Sees whether a request of exec, size and address is contiguous. */
 void amd_request_settle(const amd_wave *wave, amd_request *made);
+/* Gives every lane of a contiguous request its address. */
+void amd_request_fill(amd_request *made);
 /* Counts it, checks it and moves the bytes. False after a fault. */
-bool amd_request_load(amd_wave *wave, const amd_op *op, const amd_request *made, const amd_operand *to);
-bool amd_request_store(amd_wave *wave, const amd_op *op, const amd_request *made, const amd_operand *from);
+bool amd_request_load(amd_wave *wave, const amd_op *op, amd_request *made, const amd_operand *to);
+bool amd_request_store(amd_wave *wave, const amd_op *op, amd_request *made, const amd_operand *from);
 
 /* ---- LDS: amd_lds.c ---- */
 

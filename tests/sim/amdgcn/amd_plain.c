@@ -3,57 +3,49 @@
 #include <math.h>
 #include <string.h>
 
-/* Hands on the results unless one is a NaN. */
-static bool deliver(uint32_t n, void *d, const float *results) {
-    uint32_t nan = 0;
-    for (uint32_t base = 0; base < n; base += 32)
-        for (uint32_t i = 0; i < 32; i++) {
-            uint32_t bits;
-            memcpy(&bits, &results[base + i], sizeof bits);
-            nan |= 0x7f800000u - (bits & 0x7fffffff); /* negative: a NaN */
-        }
-    if (nan >> 31) return false;
-    memcpy(d, results, n * sizeof *results);
-    return true;
-}
+/* Each function twice: for any host, and for x86-64-v3, whose vectors are wider and which can fuse. All lanes are
+ * computed before any is written, since a result may be a source and is not to be written if there is a NaN. */
+#define BODY(expression)                                                  \
+    float results[AMD_PLAIN_MAX];                                         \
+    uint32_t nan = 0;                                                     \
+    for (uint32_t base = 0; base < n; base += 32)                         \
+        for (uint32_t i = base; i < base + 32; i++) {                     \
+            uint32_t bits;                                                \
+            results[i] = expression;                                      \
+            memcpy(&bits, &results[i], sizeof bits);                      \
+            nan |= 0x7f800000u - (bits & 0x7fffffff); /* negative: NaN */ \
+        }                                                                 \
+    if (nan >> 31) return false;                                          \
+    for (uint32_t base = 0; base < n; base += 32)                         \
+        memcpy(d + base, results + base, 32 * sizeof *results);           \
+    return true
 
-#define PLAIN(name, expression)                                                                \
-    bool name(uint32_t n, void *d, const void *first, const void *second, const void *third) { \
-        const float *a = first, *b = second;                                                   \
-        float results[AMD_PLAIN_MAX];                                                          \
-        (void)third;                                                                           \
-        for (uint32_t base = 0; base < n; base += 32)                                          \
-            for (uint32_t i = 0; i < 32; i++)                                                  \
-                results[base + i] = expression;                                                \
-        return deliver(n, d, results);                                                         \
+#ifdef __x86_64__
+#define WIDE_VERSION(name, expression)                                                                              \
+    __attribute__((target("avx2,fma"))) static bool name##_v3(uint32_t n, float *d, const float *a, const float *b, \
+                                                              const float *c) {                                     \
+        (void)c;                                                                                                    \
+        BODY(expression);                                                                                           \
     }
-PLAIN(amd_plain_add, a[base + i] + b[base + i])
-PLAIN(amd_plain_sub, a[base + i] - b[base + i])
-PLAIN(amd_plain_subrev, b[base + i] - a[base + i])
-PLAIN(amd_plain_mul, a[base + i] * b[base + i])
-
-static inline __attribute__((always_inline)) void fma_all(uint32_t n, float *d, const float *a, const float *b,
-                                                          const float *c) {
-    for (uint32_t base = 0; base < n; base += 32)
-        for (uint32_t i = 0; i < 32; i++)
-            d[base + i] = fmaf(a[base + i], b[base + i], c[base + i]);
-}
-
-#ifdef __x86_64__
-/* x86-64 has the instruction since v3; without it each would be a call. */
-__attribute__((target("avx2,fma"))) static void fma_v3(uint32_t n, float *d, const float *a, const float *b,
-                                                       const float *c) {
-    fma_all(n, d, a, b, c);
-}
+#define TRY_WIDE(name) \
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return name##_v3(n, d, a, b, c)
+#else
+#define WIDE_VERSION(name, expression)
+#define TRY_WIDE(name)
 #endif
 
-bool amd_plain_fma(uint32_t n, void *d, const void *a, const void *b, const void *c) {
-    float results[AMD_PLAIN_MAX];
-#ifdef __x86_64__
-    if (__builtin_cpu_supports("fma"))
-        fma_v3(n, results, a, b, c);
-    else
-#endif
-        fma_all(n, results, a, b, c);
-    return deliver(n, d, results);
-}
+#define PLAIN(name, expression)                                                                    \
+    WIDE_VERSION(name, expression)                                                                 \
+    static bool name##_any(uint32_t n, float *d, const float *a, const float *b, const float *c) { \
+        (void)c;                                                                                   \
+        BODY(expression);                                                                          \
+    }                                                                                              \
+    bool name(uint32_t n, void *d, const void *a, const void *b, const void *c) {                  \
+        TRY_WIDE(name);                                                                            \
+        return name##_any(n, d, a, b, c);                                                          \
+    }
+PLAIN(amd_plain_add, a[i] + b[i])
+PLAIN(amd_plain_sub, a[i] - b[i])
+PLAIN(amd_plain_subrev, b[i] - a[i])
+PLAIN(amd_plain_mul, a[i] * b[i])
+PLAIN(amd_plain_fma, fmaf(a[i], b[i], c[i]))

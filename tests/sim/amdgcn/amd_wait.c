@@ -11,19 +11,51 @@ static bool is_vector_memory(amd_counter counter) {
     return counter == AMD_COUNTER_VM_LOAD || counter == AMD_COUNTER_VM_STORE;
 }
 
-/* Instructions whose results come in the order of issue. Scalar loads are in order with nothing. */
-static bool in_order(const amd_flight *a, const amd_flight *b) {
-    amd_counter first = (amd_counter)a->counter, second = (amd_counter)b->counter;
-    if (a->alone || b->alone || first == AMD_COUNTER_SM) return false;
-    return first == second || (is_vector_memory(first) && is_vector_memory(second));
+/* Whether it comes in the order of issue with others of its kind: vector memory, or LDS. */
+static bool is_ordered(const amd_flight *flight) {
+    return !flight->alone && flight->counter != AMD_COUNTER_SM;
 }
+
+/* ---- The registers in flight: a bit for each, so that most operands are done with at a glance ---- */
+
+static uint64_t *bits_of(amd_wave *wave, uint8_t kind) {
+    return kind == AMD_OPERAND_VECTOR ? wave->vectors_in_flight : wave->scalars_in_flight;
+}
+
+static void note(amd_wave *wave, const amd_flight *flight) {
+    if (flight->kind == AMD_OPERAND_NONE || flight->kind == AMD_OPERAND_NULL) return;
+    uint64_t *bits = bits_of(wave, flight->kind);
+    for (uint32_t i = flight->index; i < flight->index + flight->count; i++)
+        bits[i / 64] |= 1ull << i % 64;
+    wave->results_in_flight = true;
+}
+
+static void note_all(amd_wave *wave) {
+    memset(wave->vectors_in_flight, 0, sizeof wave->vectors_in_flight);
+    memset(wave->scalars_in_flight, 0, sizeof wave->scalars_in_flight);
+    wave->results_in_flight = false;
+    for (uint32_t i = 0; i < wave->flight_count; i++)
+        note(wave, &wave->flights[i]);
+}
+
+static bool is_noted(amd_wave *wave, const amd_operand *operand) {
+    const uint64_t *bits = bits_of(wave, operand->kind);
+    for (uint32_t i = operand->index; i < (uint32_t)operand->index + operand->count; i++)
+        if (bits[i / 64] >> i % 64 & 1) return true;
+    return false;
+}
+
+/* ---- Issues and waits ---- */
 
 static void issue(amd_wave *wave, const amd_op *op, amd_counter counter, const amd_operand *result, uint64_t lanes,
                   bool alone) {
+    /* From gfx10 on stores have a counter to themselves, and nothing that is checked depends on it. */
+    if (counter == AMD_COUNTER_VM_STORE && wave->program->target->major >= 10) return;
     if (wave->flight_count == AMD_FLIGHTS) {
         /* More than the counters hold: the hardware waits for the oldest. */
         memmove(wave->flights, wave->flights + 1, (AMD_FLIGHTS - 1) * sizeof *wave->flights);
         wave->flight_count--;
+        note_all(wave);
     }
     wave->flights[wave->flight_count++] = (amd_flight){
         .op = op,
@@ -34,6 +66,7 @@ static void issue(amd_wave *wave, const amd_op *op, amd_counter counter, const a
         .lanes = lanes,
         .alone = alone,
     };
+    note(wave, &wave->flights[wave->flight_count - 1]);
 }
 
 void amd_issue(amd_wave *wave, const amd_op *op, amd_counter counter, const amd_operand *result, uint64_t lanes) {
@@ -47,21 +80,25 @@ void amd_issue_flat(amd_wave *wave, const amd_op *op, const amd_operand *result,
 }
 
 /* An instruction is surely done if even with all others done that may be, so many would be left that the counter could
- * not be at the limit. */
+ * not be at the limit. Those issued after it in order are left, too: counted from the last back. */
 void amd_wait(amd_wave *wave, uint32_t counters, uint32_t limit) {
-    uint32_t kept = 0;
+    uint32_t vector_memory = 0, shared = 0, kept = 0;
     bool stays[AMD_FLIGHTS];
-    for (uint32_t i = 0; i < wave->flight_count; i++) {
-        amd_counter counter = (amd_counter)wave->flights[i].counter;
-        uint32_t left = 1;
-        for (uint32_t j = i + 1; j < wave->flight_count; j++)
-            left += (counters >> wave->flights[j].counter & 1) && in_order(&wave->flights[i], &wave->flights[j]);
-        stays[i] = !(counters >> counter & 1) || left <= limit;
+    for (uint32_t i = wave->flight_count; i-- > 0;) {
+        const amd_flight *flight = &wave->flights[i];
+        amd_counter counter = (amd_counter)flight->counter;
+        bool waited = counters >> counter & 1, ordered = is_ordered(flight);
+        uint32_t *behind = is_vector_memory(counter) ? &vector_memory : &shared;
+        uint32_t left = 1 + (ordered ? *behind : 0);
+        if (waited && ordered) ++*behind;
+        stays[i] = !waited || left <= limit;
     }
     for (uint32_t i = 0; i < wave->flight_count; i++) {
         if (stays[i]) wave->flights[kept++] = wave->flights[i];
     }
+    if (kept == wave->flight_count) return;
     wave->flight_count = kept;
+    note_all(wave);
 }
 
 /* Whether an operand may touch a result in flight after all: other lanes, or a later load into the same register, which
@@ -69,8 +106,7 @@ void amd_wait(amd_wave *wave, uint32_t counters, uint32_t limit) {
 static bool harmless(const amd_wave *wave, const amd_op *op, const amd_operand *operand, const amd_flight *flight) {
     bool across = op->dpp || op->class == AMD_CLASS_LANE || op->operand[0].kind == AMD_OPERAND_SCALAR;
     if (flight->kind == AMD_OPERAND_VECTOR && !across && !(flight->lanes & amd_exec(wave))) return true;
-    return op->class == AMD_CLASS_MEMORY && operand == op->operand && op->run == flight->op->run &&
-           in_order(flight, flight);
+    return op->class == AMD_CLASS_MEMORY && operand == op->operand && op->run == flight->op->run && is_ordered(flight);
 }
 
 void amd_check_flights(amd_wave *wave, const amd_op *op) {
@@ -78,6 +114,7 @@ void amd_check_flights(amd_wave *wave, const amd_op *op) {
         for (uint32_t i = 0; i < half->operand_count; i++) {
             const amd_operand *operand = &half->operand[i];
             if (operand->kind != AMD_OPERAND_SCALAR && operand->kind != AMD_OPERAND_VECTOR) continue;
+            if (!is_noted(wave, operand)) continue;
             for (uint32_t j = 0; j < wave->flight_count; j++) {
                 const amd_flight *flight = &wave->flights[j];
                 if (!overlaps(operand, flight) || harmless(wave, half, operand, flight)) continue;

@@ -59,16 +59,19 @@ struct amd_wave {
     bool passed;    /* all have come, and this one has not waited yet, which gfx12 has an instruction of its own for */
     amd_flight flights[AMD_FLIGHTS];
     uint32_t flight_count;
+    bool results_in_flight;                                                                   /* any */
+    uint64_t vectors_in_flight[AMD_VECTORS / 64], scalars_in_flight[(AMD_SCALARS + 63) / 64]; /* a bit for each */
     amd_issued issued[AMD_ISSUED];
     uint32_t issued_count;
     uint64_t wait_states; /* so far: one for each instruction, and more for s_nop */
 };
 
+/* What was done to four bytes of LDS; a byte, or a bit, for each. */
 typedef struct amd_shadow {
-    uint32_t epoch;         /* of the group when the byte was last touched; what is older does not count */
-    uint8_t writer, reader; /* wave + 1; reader 0xff: several */
-    bool written;           /* ever */
-    bool atomic;            /* all writes since the last barrier were atomics */
+    uint32_t epoch;            /* of the group when they were last touched; what is older does not count */
+    uint32_t writers, readers; /* wave + 1; 0xff: several */
+    uint8_t written;           /* ever */
+    uint8_t atomic;            /* all writes since the last barrier were atomics */
 } amd_shadow;
 
 typedef struct amd_group {
@@ -80,9 +83,9 @@ typedef struct amd_group {
     uint32_t wave_count;
     uint8_t *shared; /* LDS */
     uint32_t shared_bytes;
-    uint8_t *scratch; /* of all waves, one after the other */
-    amd_shadow *shadow;
-    uint32_t epoch; /* barriers so far, + 1 */
+    uint8_t *scratch;   /* of all waves, one after the other */
+    amd_shadow *shadow; /* of each dword */
+    uint32_t epoch;     /* barriers so far, + 1 */
     uint64_t random;
     uint64_t instructions;
     uint64_t clock;    /* how often a wave asked for the time */
