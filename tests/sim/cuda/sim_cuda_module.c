@@ -74,7 +74,7 @@ kiln__cu_result cuModuleGetFunction(kiln__cu_function *out_function, kiln__cu_mo
             if (!created) return SIM_CUDA_OUT_OF_MEMORY;
             const sim_entry *entry = &module->image.entries[i];
             *created = (sim_function){module, entry, SHARED_WITHOUT_OPT_IN, false};
-            if (entry->shared_bytes < SHARED_WITHOUT_OPT_IN) created->max_dynamic_shared -= entry->shared_bytes;
+            if (entry->shared_bytes <= SHARED_WITHOUT_OPT_IN) created->max_dynamic_shared -= entry->shared_bytes;
             module->functions[i] = created;
         }
         *out_function = module->functions[i];
