@@ -129,33 +129,28 @@ static uint64_t nan_to(const ref_format *to, const ref_format *from, uint64_t a)
     return (a & ref_sign(from) ? ref_sign(to) : 0) | ref_infinity(to) | payload;
 }
 
-uint64_t ref_fma_to(const ref_format *to, const ref_format *f, ref_mode mode, uint64_t a, uint64_t b, uint64_t c) {
+uint64_t ref_fma(const ref_format *f, ref_mode mode, uint64_t a, uint64_t b, uint64_t c) {
     a = ref_in(f, mode, a);
     b = ref_in(f, mode, b);
     c = ref_in(f, mode, c);
     bool invalid = (ref_is_infinite(f, a) && ref_is_zero(f, b)) || (ref_is_zero(f, a) && ref_is_infinite(f, b));
-    const ref_format *from = f;
-    if (ref_is_nan(f, a)) return ref_quieted(to, mode, nan_to(to, from, a));
-    if (ref_is_nan(f, b)) return ref_quieted(to, mode, nan_to(to, from, b));
-    if (invalid) return ref_default_nan(to);
-    if (ref_is_nan(f, c)) return ref_quieted(to, mode, nan_to(to, from, c));
+    if (ref_is_nan(f, a)) return ref_quieted(f, mode, a);
+    if (ref_is_nan(f, b)) return ref_quieted(f, mode, b);
+    if (invalid) return ref_default_nan(f);
+    if (ref_is_nan(f, c)) return ref_quieted(f, mode, c);
     bool minus = (a ^ b) & ref_sign(f), minus_c = c & ref_sign(f);
     if (ref_is_infinite(f, a) || ref_is_infinite(f, b)) {
-        if (ref_is_infinite(f, c) && minus != minus_c) return ref_default_nan(to);
-        return ref_infinity(to) | (minus ? ref_sign(to) : 0);
+        if (ref_is_infinite(f, c) && minus != minus_c) return ref_default_nan(f);
+        return ref_infinity(f) | (minus ? ref_sign(f) : 0);
     }
-    if (ref_is_infinite(f, c)) return ref_infinity(to) | (minus_c ? ref_sign(to) : 0);
+    if (ref_is_infinite(f, c)) return ref_infinity(f) | (minus_c ? ref_sign(f) : 0);
     exact sum = {{0}};
     exact_add_product(&sum, ref_value(f, a), ref_value(f, b));
     exact_add_product(&sum, ref_value(f, c), 1);
-    exact_rounding rounding = ref_rounding(to, mode);
-    if (exact_sign(&sum)) return ref_out(to, mode, exact_round(&sum, to->exponent, to->mantissa, rounding));
+    exact_rounding rounding = ref_rounding(f, mode);
+    if (exact_sign(&sum)) return ref_out(f, mode, exact_round(&sum, f->exponent, f->mantissa, rounding));
     bool negative = minus == minus_c ? minus : rounding == EXACT_RM;
-    return negative ? ref_sign(to) : 0;
-}
-
-uint64_t ref_fma(const ref_format *f, ref_mode mode, uint64_t a, uint64_t b, uint64_t c) {
-    return ref_fma_to(f, f, mode, a, b, c);
+    return negative ? ref_sign(f) : 0;
 }
 
 static uint64_t one(const ref_format *f) {

@@ -50,8 +50,6 @@ uint64_t ref_out(const ref_format *f, ref_mode mode, uint64_t a);
 uint64_t ref_quieted(const ref_format *f, ref_mode mode, uint64_t a);
 
 uint64_t ref_fma(const ref_format *f, ref_mode mode, uint64_t a, uint64_t b, uint64_t c);
-/* The same, rounded to another format at once: v_fma_mixlo. */
-uint64_t ref_fma_to(const ref_format *to, const ref_format *f, ref_mode mode, uint64_t a, uint64_t b, uint64_t c);
 uint64_t ref_add(const ref_format *f, ref_mode mode, uint64_t a, uint64_t b);
 uint64_t ref_mul(const ref_format *f, ref_mode mode, uint64_t a, uint64_t b);
 /* With a rounding of the product, and of f32 without denormals: v_mad, v_mac. */

@@ -169,16 +169,6 @@ uint64_t amd_fma(amd_format format, uint32_t mode, uint64_t a, uint64_t b, uint6
     return amd_output(format, mode, amd_round(format, mode, sum));
 }
 
-uint64_t amd_fma_half(uint32_t mode, uint64_t a, uint64_t b, uint64_t c) {
-    uint64_t s[] = {amd_input(AMD_SINGLE, mode, a), amd_input(AMD_SINGLE, mode, b), amd_input(AMD_SINGLE, mode, c)};
-    if (is_invalid_product(AMD_SINGLE, s[0], s[1])) return default_nan(AMD_HALF);
-    uint64_t nan = amd_nan_of(AMD_SINGLE, mode, s, 3);
-    if (nan) return convert_nan(AMD_HALF, AMD_SINGLE, nan);
-    double product = amd_value(AMD_SINGLE, s[0]) * amd_value(AMD_SINGLE, s[1]);
-    double sum = add_narrow(AMD_HALF, mode, product, amd_value(AMD_SINGLE, s[2]));
-    return amd_output(AMD_HALF, mode, amd_round(AMD_HALF, mode, sum));
-}
-
 uint64_t amd_fma_scaled(amd_format format, uint32_t mode, uint64_t a, uint64_t b, uint64_t c, int exponent) {
     double x = amd_value(format, amd_input(format, mode, a)), y = amd_value(format, amd_input(format, mode, b));
     double z = amd_value(format, amd_input(format, mode, c));

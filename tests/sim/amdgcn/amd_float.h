@@ -65,9 +65,6 @@ uint64_t amd_multiply(amd_format format, uint32_t mode, uint64_t a, uint64_t b);
 uint64_t amd_fma(amd_format format, uint32_t mode, uint64_t a, uint64_t b, uint64_t c);
 uint64_t amd_mad(amd_format format, uint32_t mode, uint64_t a, uint64_t b, uint64_t c);
 
-/* a * b + c of f32, rounded once, to an f16. */
-uint64_t amd_fma_half(uint32_t mode, uint64_t a, uint64_t b, uint64_t c);
-
 /* a * b + c of finite numbers, times a power of two: f32 rounds once, f64 twice where the result is denormal. */
 uint64_t amd_fma_scaled(amd_format format, uint32_t mode, uint64_t a, uint64_t b, uint64_t c, int exponent);
 
