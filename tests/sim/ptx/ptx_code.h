@@ -98,6 +98,7 @@ typedef struct ptx_code {
     uint32_t address_count;
     uint32_t local_bytes;  /* per lane: .local variables, then .param variables of calls, then own parameters */
     uint32_t param_offset; /* of a function's own parameters and results in its local bytes */
+    uint32_t shared_bytes; /* static, of an entry: the module's variables, those of functions, and its own */
 } ptx_code;
 
 /* A module that can run. */
@@ -105,7 +106,7 @@ typedef struct ptx_program {
     ptx_module *module;
     ptx_code *codes;
     uint32_t code_count;
-    uint32_t shared_bytes; /* static, of the module's and all functions' variables */
+    uint32_t shared_bytes; /* the most that an entry has */
     uint32_t global_bytes; /* of the module's .global and .const variables, laid out from 0 */
     int32_t capability;    /* of the device that it was decoded for */
 } ptx_program;

@@ -378,6 +378,14 @@ static void decode_function_body(ptx_decoder *decoder, ptx_code *code) {
 
 /* Global and constant variables one after the other; shared ones of the module and of functions that are called, then
  * each entry's own from there, since no two entries run together. */
+/* The code of a function that is defined. */
+static ptx_code *code_of(const ptx_program *program, const ptx_function *function) {
+    uint32_t number = 0;
+    while (program->codes[number].function != function)
+        number++;
+    return &program->codes[number];
+}
+
 static void lay_out(ptx_program *program) {
     uint64_t global = 0;
     uint32_t shared = 0, most = 0;
@@ -405,6 +413,7 @@ static void lay_out(ptx_program *program) {
             }
             if (!entries) shared = bytes;
             if (bytes > most) most = bytes;
+            if (entries && f->is_defined) code_of(program, f)->shared_bytes = bytes;
         }
     }
     program->global_bytes = (uint32_t)global;
