@@ -639,7 +639,7 @@ static void test_scalar_loads(void **state) {
             assert_memory_equal(&registers.s[32], memory + 0x20, count * 4);
             assert_memory_equal(&registers.s[64], memory + 0x10, count * 4);
             assert_memory_equal(&registers.s[16], memory + 12, 4);
-            if (m->major >= 12) assert_int_equal(registers.s[20], 0xffff0000 | memory[7] << 8 | memory[6]);
+            if (m->major >= 12) assert_int_equal(registers.s[20], 0xffff0000 | (uint32_t)memory[7] << 8 | memory[6]);
             if (m->major >= 12) assert_int_equal(registers.s[21], memory[3]);
         }
         amd_program_free(program);

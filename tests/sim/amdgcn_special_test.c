@@ -96,7 +96,7 @@ static void approximation_check(const approximation *row, uint64_t a, uint64_t d
     }
     if (ref_is_nan(f, d)) fail_msg("%s(%llx) is a NaN", row->mnemonic, (unsigned long long)a);
     long double value = ref_value(f, d), size = fabsl(right) < least ? least : fabsl(right);
-    long double bound = row->absolute ? row->absolute : row->ulp * ldexpl(1, ilogbl(size) - f->mantissa);
+    long double bound = row->absolute != 0 ? row->absolute : row->ulp * ldexpl(1, ilogbl(size) - f->mantissa);
     long double largest = ref_value(f, ref_infinity(f) - 1);
     if (f->mantissa == 23 && fabsl(right) < least * (1 + 0x1p-23L) && value == 0) return;
     if (fabsl(right) + bound > largest && isinf(value) && (value > 0) == (right > 0)) return;

@@ -110,7 +110,7 @@ static inline kiln_stream rocm_stream(kiln_device *device, uint32_t flags) {
 
 static inline const kiln_kernel *rocm_kernel(kiln_device *device, const char *name) {
     const kiln_module *module;
-    const kiln_kernel *kernel;
+    const kiln_kernel *kernel = NULL;
     if (kiln_module_get(device, &rocm_bundle, "f32", &module) != KILN_OK ||
         kiln_module_find_kernel(module, name, &kernel) != KILN_OK)
         fail_msg("%s", kiln_last_error());

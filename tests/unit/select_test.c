@@ -70,8 +70,8 @@ static void expect_nvidia(kiln_image_kind kind, const char *image_target, const 
                        : letter == 'M' ? "needs the same major compute capability of %s, device is %s"
                                        : "needs %s or higher, device is %s";
     char rest[192];
-    snprintf(rest, sizeof rest, letter == 'F' ? "fits" : need, image_target, device);
-    snprintf(expected, sizeof expected, "%s %s: %s", image_target, kind_name, rest);
+    snprintf(rest, sizeof rest, need, image_target, device);
+    snprintf(expected, sizeof expected, "%s %s: %s", image_target, kind_name, letter == 'F' ? "fits" : rest);
     assert_string_equal(sentence_of(&image, &target, text, sizeof text), expected);
 }
 
