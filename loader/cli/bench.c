@@ -28,7 +28,7 @@ const cli_command cli_bench = {
     .details =
         "OP is an operator or one of its functions; default: all. Times are those of the device's events, after\n"
         "warm-up. The spread is from the fastest tenth to the slowest, as a part of the median. GB/s counts each\n"
-        "input and output once. Sizes that are not set are 4096, and the first follows from --size. On a simulated\n"
+        "input and output once. Sizes that are not set are typical, and one follows from --size. On a simulated\n"
         "device there are no times: what one call does is counted. Bytes are of global memory, for each element of "
         "the\n"
         "output; a request is an access of a warp or wave, a sector 32 bytes.\n",
