@@ -52,6 +52,34 @@ HALF = SHAPE[:-1] + (2 * 64,)
 CASES.append(("silu_mul", {"gate": HALF}, {}, lambda gate: gate[..., :64] * sigmoid(gate[..., :64]) * gate[..., 64:]))
 
 
+
+def rms(x):
+    return x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-6)
+
+
+def attention(q, k, v):
+    """Causal, with as many heads of keys as of queries: [tokens, heads, size]."""
+    scores = np.einsum("ihd,jhd->hij", q, k) / math.sqrt(q.shape[-1])
+    later = np.arange(k.shape[0])[None, :] > np.arange(q.shape[0])[:, None] + k.shape[0] - q.shape[0]
+    return np.einsum("hij,jhd->ihd", softmax(np.where(later, -np.inf, scores)), v)
+
+
+def ids(count, below):
+    """An input of integers, instead of a shape."""
+    return np.random.default_rng(1).integers(0, below, count, dtype=np.int32)
+
+
+CASES.append(("add", {"a": SHAPE, "b": SHAPE}, {}, lambda a, b: a + b))
+CASES.append(("rmsnorm", {"x": SHAPE, "weight": SHAPE[-1:]}, {}, lambda x, weight: rms(x) * weight))
+CASES.append(("add_rmsnorm", {"x": SHAPE, "residual": SHAPE}, {}, lambda x, residual: {
+    "y": rms(x + residual), "sum": x + residual}))
+CASES.append(("embedding", {"table": (50, 129), "ids": ids(7, 50)}, {}, lambda table, ids: table[ids.astype(int)]))
+CASES.append(("argmax", {"x": (7, 129)}, {}, lambda x: x.argmax(-1)))
+CASES.append(("gemm", {"a": (2, 9, 129), "b": (2, 33, 129), "bias": (33,)}, {}, lambda a, b, bias: {
+    "d": np.einsum("bmk,bnk->bmn", a, b) + bias}))
+CASES.append(("mha", {"q": (5, 3, 40), "k": (11, 3, 40), "v": (11, 3, 40)}, {"causal": "yes", "batch": "1"},
+              lambda q, k, v: {"out": attention(q, k, v)}))
+
 def encode(values, part):
     """The array to write and the float64 values that it holds."""
     if part == "bf16":
@@ -70,30 +98,46 @@ def decode(array, part):
 
 def run(kiln, folder, case, part, generator):
     operator, shapes, options, definition = case
-    command = [kiln, "run", f"{operator}_{part}", "--device", "cpu", "--out", f"y={folder}/y.npy"]
     inputs = []
+    command = [kiln, "run", f"{operator}_{part}", "--device", "cpu"]
     for name, shape in shapes.items():
-        array, values = encode(generator.standard_normal(shape) * 3, part)
+        array, values = (shape, shape.astype(np.float64)) if isinstance(shape, np.ndarray) else encode(
+            generator.standard_normal(shape) * 3, part)
         np.save(f"{folder}/{name}.npy", array)
         inputs.append(values)
         command += ["--in", f"{name}={folder}/{name}.npy"]
     for option in options.items():
         command += ["--set", "=".join(option)]
+    expected = definition(*inputs)
+    outputs = expected if isinstance(expected, dict) else {"y": expected}
+    for name in outputs:
+        command += ["--out", f"{name}={folder}/{name}.npy"]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=60)
     if ran.returncode != 0:
         return ran.stderr.strip()
-    expected = definition(*inputs)
-    result = np.load(f"{folder}/y.npy")
-    if result.shape != expected.shape:
-        return f"shape {result.shape}, expected {expected.shape}"
+    for name, wanted in outputs.items():
+        wrong = differs(operator, inputs, np.load(f"{folder}/{name}.npy"), wanted, part)
+        if wrong:
+            return f"{name} {wrong}"
+    return None
+
+
+def differs(operator, inputs, found, expected, part):
+    if found.shape != expected.shape:
+        return f"has shape {found.shape}, expected {expected.shape}"
+    result = found.astype(np.float64) if found.dtype == np.int32 else decode(found, part)
     relative, absolute = TOLERANCES[part]
     scale = np.abs(expected)
     if operator == "mul_add":  # cancellation: the product's rounding counts
         scale = scale + np.abs(inputs[0] * inputs[1])
-    error = np.abs(decode(result, part) - expected) - (relative * scale + absolute)
+    if operator in ("add", "add_rmsnorm"):
+        scale = scale + np.abs(inputs[0])
+    if operator == "gemm":
+        scale = scale + np.einsum("bmk,bnk->bmn", np.abs(inputs[0]), np.abs(inputs[1]))
+    error = np.abs(result - expected) - (relative * scale + absolute)
     worst = np.unravel_index(np.argmax(error), error.shape)
     if not error[worst] <= 0:
-        return f"at {tuple(map(int, worst))}: {decode(result, part)[worst]}, expected {expected[worst]}"
+        return f"at {tuple(map(int, worst))}: {result[worst]}, expected {expected[worst]}"
     return None
 
 
