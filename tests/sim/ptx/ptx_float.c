@@ -192,12 +192,55 @@ __attribute__((target("avx2,fma"))) static void run_fma_f32_avx2(ptx_warp *warp,
 }
 #endif
 
-static ptx_run fastest_fma(void) {
-#ifdef __x86_64__
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return run_fma_f32_avx2;
-#endif
-    return run_fma_f32;
+/* The same with .ftz: subnormal operands and results are zeros of their sign. */
+static inline __attribute__((always_inline)) void flush_lanes(const uint32_t *bits, float *out) {
+    uint32_t flushed[PTX_WARP];
+    for (int l = 0; l < PTX_WARP; l++)
+        flushed[l] = bits[l] & 0x7f800000u ? bits[l] : bits[l] & 0x80000000u;
+    memcpy(out, flushed, sizeof flushed);
 }
+
+static inline __attribute__((always_inline)) void store_flushed(ptx_warp *warp, const ptx_op *op, uint32_t mask,
+                                                                const float *results) {
+    uint32_t bits[PTX_WARP];
+    float flushed[PTX_WARP];
+    memcpy(bits, results, sizeof bits);
+    flush_lanes(bits, flushed);
+    ptx_store_f32(warp, op->d[0], flushed, mask);
+}
+
+#define FLUSHING_BINARY(name, operator)                                 \
+    static void name(ptx_warp *warp, const ptx_op *op, uint32_t mask) { \
+        float a[PTX_WARP], b[PTX_WARP];                                 \
+        flush_lanes(PTX_ARRAY(uint32_t, op->s[0]), a);                  \
+        flush_lanes(PTX_ARRAY(uint32_t, op->s[1]), b);                  \
+        for (int l = 0; l < PTX_WARP; l++)                              \
+            a[l] = a[l] operator b[l];                                  \
+        store_flushed(warp, op, mask, a);                               \
+    }
+FLUSHING_BINARY(run_add_ftz, +)
+FLUSHING_BINARY(run_sub_ftz, -)
+FLUSHING_BINARY(run_mul_ftz, *)
+
+static inline __attribute__((always_inline)) void fma_ftz_lanes(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
+    float a[PTX_WARP], b[PTX_WARP], c[PTX_WARP];
+    flush_lanes(PTX_ARRAY(uint32_t, op->s[0]), a);
+    flush_lanes(PTX_ARRAY(uint32_t, op->s[1]), b);
+    flush_lanes(PTX_ARRAY(uint32_t, op->s[2]), c);
+    for (int l = 0; l < PTX_WARP; l++)
+        a[l] = __builtin_fmaf(a[l], b[l], c[l]);
+    store_flushed(warp, op, mask, a);
+}
+
+static void run_fma_ftz(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
+    fma_ftz_lanes(warp, op, mask);
+}
+
+#ifdef __x86_64__
+__attribute__((target("avx2,fma"))) static void run_fma_ftz_avx2(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
+    fma_ftz_lanes(warp, op, mask);
+}
+#endif
 
 /* neg and abs work on the sign bit, of a NaN too. */
 PTX_UNARY(run_neg_16, uint16_t, a ^ 0x8000u)
@@ -380,11 +423,14 @@ static void decode_flags(ptx_decoder *decoder, ptx_type type, bool fused) {
         ptx_refuse(decoder, ".relu and .sat exclude each other");
 }
 
-static ptx_run fast_run(uint32_t operation) {
-    return operation == ADD   ? run_add_f32
-           : operation == SUB ? run_sub_f32
-           : operation == MUL ? run_mul_f32
-                              : fastest_fma();
+static ptx_run fast_run(uint32_t operation, bool flushes) {
+    static const ptx_run runs[2][4] = {{run_add_f32, run_sub_f32, run_mul_f32, run_fma_f32},
+                                       {run_add_ftz, run_sub_ftz, run_mul_ftz, run_fma_ftz}};
+#ifdef __x86_64__
+    bool fuses = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    if (operation == FMA && fuses) return flushes ? run_fma_ftz_avx2 : run_fma_f32_avx2;
+#endif
+    return runs[flushes][operation];
 }
 
 static void decode_rounded(ptx_decoder *decoder, ptx_type type, uint32_t operation) {
@@ -397,8 +443,8 @@ static void decode_rounded(ptx_decoder *decoder, ptx_type type, uint32_t operati
     decode_flags(decoder, type, fused);
     ptx_decode_same(decoder, type, fused ? 3 : 2);
     op->mode = operation | (uint32_t)rounding << MODE_ROUNDING_SHIFT;
-    bool plain = type == PTX_f32 && rounding == SIM_ROUND_NEAREST_EVEN && !op->flags;
-    op->run = plain ? fast_run(operation) : type == PTX_f64 ? run_double : run_narrow;
+    bool plain = type == PTX_f32 && rounding == SIM_ROUND_NEAREST_EVEN && !(op->flags & ~(uint32_t)PTX_F_FTZ);
+    op->run = plain ? fast_run(operation, op->flags) : type == PTX_f64 ? run_double : run_narrow;
 }
 
 /* add, sub: d, a of 16 bits, c; fma: d, a and b of 16 bits, c. */
