@@ -81,12 +81,16 @@ static long double exp_of(long double x) {
 
 /* ln x for x >= 1: x = m 2^n, and ln m = 2 artanh((m - 1) / (m + 1)). */
 static long double log_of(long double x) {
-    long double n = 0;
-    for (; x > 1.5L; n++)
+    int n = 0;
+    while (x > 1.5L) {
         x /= 2;
+        n++;
+    }
     long double z = (x - 1) / (x + 1), power = z, sum = 0;
-    for (int i = 1; i < 90; i += 2, power *= z * z)
+    for (int i = 1; i < 90; i += 2) {
         sum += power / i;
+        power *= z * z;
+    }
     return 2 * sum + n * LN2;
 }
 
