@@ -199,6 +199,9 @@ static const struct row {
     {"two of the same kind at two places", "sm_80",
      "setp.lt.u32 %p, %lane, 16;\n@%p bra LEFT;\n" MULTIPLY "\nbra.uni END;\nLEFT:\n" MULTIPLY "\nEND:", 32,
      SIM_FAULT_SYNC, "wait for ever"},
+    {"a guard that holds for all lanes", "sm_80", "setp.lt.u32 %p, %lane, 32;\n@%p " MULTIPLY, 32, SIM_FAULT_NONE, ""},
+    {"a guard that holds for none", "sm_80", "setp.lt.u32 %p, %lane, 32;\n@!%p " MULTIPLY NO_LOAD, 32, SIM_FAULT_NONE,
+     ""},
     {"lanes that meet at it", "sm_80",
      "setp.lt.u32 %p, %lane, 16;\n@%p bra LEFT;\nadd.u32 %r1, %lane, 1;\nLEFT:\n" MULTIPLY, 32, SIM_FAULT_NONE, ""},
 };

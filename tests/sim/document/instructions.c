@@ -76,6 +76,55 @@ static void ptx_row(const char *opcode) {
     printf(" |\n");
 }
 
+typedef struct matrix_form {
+    const char *instruction, *layouts, *d, *a, *b, *c, *takes;
+    int m, n, k;
+    double target, version;
+} matrix_form;
+
+static const matrix_form matrix_forms[] = {
+#define PTX_MMA(m, n, k, layouts, d, a, b, c, takes, target, version) \
+    {"mma", #layouts, #d, #a, #b, #c, #takes, m, n, k, target, (version) / 10.0},
+#define PTX_WMMA(m, n, k, layouts, d, type, c, takes, registers_a, registers_b, target, version) \
+    {"wmma", #layouts, #d, #type, #type, #c, #takes, m, n, k, target, (version) / 10.0},
+#include "tests/sim/ptx/ptx_matrix_forms.def"
+#undef PTX_MMA
+#undef PTX_WMMA
+};
+
+/* "f16", or "s8 or u8". */
+static const char *either(const char *one, const char *other, char text[32]) {
+    snprintf(text, 32, strcmp(one, other) != 0 ? "%s or %s" : "%s", one, other);
+    return text;
+}
+
+static const char *taken(const char *takes) {
+    return !strcmp(takes, "SATFINITE")  ? "`.satfinite`"
+           : !strcmp(takes, "ROUNDING") ? "a rounding"
+           : !strcmp(takes, "XOR")      ? "`.xor.popc`"
+           : !strcmp(takes, "AND")      ? "`.and.popc`"
+                                        : "";
+}
+
+static void matrix_form_print(const matrix_form *f) {
+    bool wmma = !strcmp(f->instruction, "wmma");
+    char multiplicands[32], d[32], c[32];
+    printf("| %s | m%dn%dk%d | %s | %s | %s | %s | %s | sm_%g | %.1f |\n", f->instruction, f->m, f->n, f->k,
+           strcmp(f->layouts, "ANY") != 0 ? "row, col" : "any", either(f->a, f->b, multiplicands),
+           either(f->d, wmma ? f->c : f->d, d), either(wmma ? f->d : f->c, f->c, c), taken(f->takes), f->target,
+           f->version);
+}
+
+static void matrix_forms_print(void) {
+    printf(
+        "\n### Matrices\n\n"
+        "The forms of `mma` and `wmma.mma`, whose matrices `wmma.load` and `wmma.store` move, and the target and PTX "
+        "version\nfrom which on they are taken:\n\n"
+        "| | shape | layouts | A, B | D | C | with | from | PTX |\n|---|---|---|---|---|---|---|---|---|\n");
+    for (size_t i = 0; i < sizeof matrix_forms / sizeof *matrix_forms; i++)
+        matrix_form_print(&matrix_forms[i]);
+}
+
 static void ptx_print(void) {
     printf("## PTX\n\n"
            "| instruction | result |\n|---|---|\n");
@@ -83,6 +132,7 @@ static void ptx_print(void) {
         ptx_row(ptx_opcodes[i]);
     for (size_t i = 0; i < PTX_REFUSALS; i++)
         printf("| `%s` | refused: %s |\n", ptx_refusals[i].name, ptx_refusals[i].why);
+    matrix_forms_print();
 }
 
 /* ---- AMD: the instruction sets ----------------------------------------------------------------------------------- */
