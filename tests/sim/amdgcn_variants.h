@@ -53,7 +53,7 @@ typedef struct variant {
     unsigned row_mask, bank_mask;
     /* SDWA: 0 DWORD, 1 to 4 bytes, 5 and 6 words. */
     int select[2], result_select, unused; /* unused: 0 pad, 1 sext, 2 preserve */
-    bool extend[2];
+    bool extend[ROW_SOURCES];
     bool in_vcc;   /* masks */
     bool maskless; /* a comparison into EXEC alone */
     char text[160];
