@@ -13,12 +13,10 @@
  * KILN_TENSOR_OPTIONAL(name, dtype, shape, text)      an input that may be NULL
  * KILN_TENSOR_OUT_OPTIONAL(name, dtype, shape, text)  an output that may be NULL
  * KILN_TENSOR_UPDATE(name, dtype, shape, text)        a part of it is written, the rest stays
- * KILN_SIZE(name, typical, text)             int64_t, taken from the shapes; typical is for benches, 0 for the size that
- *                                            makes the tensors as large as is asked for
- * KILN_STRIDE(name, tensor, text)            int64_t, elements between rows of the tensor
- * KILN_OPTION(name, choices, text)           int32_t; choices by name in the order of their numbers: "erf,tanh,quick"
- * KILN_INTEGER(name, text)                   int64_t
- * KILN_REAL(name, text)                      float
+ * KILN_SIZE(name, typical, text)             int64_t, taken from the shapes; typical is for benches, 0 for the size
+ * that makes the tensors as large as is asked for KILN_STRIDE(name, tensor, text)            int64_t, elements between
+ * rows of the tensor KILN_OPTION(name, choices, text)           int32_t; choices by name in the order of their numbers:
+ * "erf,tanh,quick" KILN_INTEGER(name, text)                   int64_t KILN_REAL(name, text)                      float
  * KILN_WORKSPACE(name, size_name, text)      device memory of the caller, and the field with its bytes */
 #ifndef KILN_SUMMARY
 #define KILN_SUMMARY(text)

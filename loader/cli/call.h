@@ -58,8 +58,8 @@ int call_resolve(operator_call *call);
 /* Gives a tensor the dtype and the shape that follow from the sizes; call_resolve does it for the outputs. */
 int call_shape(operator_call *call, call_field *tensor);
 
-/* Instead of binding and resolving: gives the sizes that are not set values with which the largest tensor has about size bytes,
- * and every input random numbers, always the same. */
+/* Instead of binding and resolving: gives the sizes that are not set values with which the largest tensor has about
+ * size bytes, and every input random numbers, always the same. */
 int call_randomise(operator_call *call, uint64_t size);
 
 /* Allocates all tensors and the workspace on the stream's device, copies the inputs there and fills the params. */

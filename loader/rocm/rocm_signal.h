@@ -24,8 +24,8 @@ typedef struct kiln__rocm_signals {
 
 void kiln__rocm_signals_open(kiln__rocm_signals *pool);
 
-/* Destroys every signal. None may be in use, unless the device is lost: those that a copy was left waiting for then stay
- * with the runtime for good, since its engine may still look at them. */
+/* Destroys every signal. None may be in use, unless the device is lost: those that a copy was left waiting for then
+ * stay with the runtime for good, since its engine may still look at them. */
 void kiln__rocm_signals_close(kiln__rocm_signals *pool);
 
 /* Creates a signal outside the pool. Returns KILN_OK, KILN_ERROR_OUT_OF_MEMORY, KILN_ERROR_DRIVER. */

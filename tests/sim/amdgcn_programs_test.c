@@ -96,6 +96,5 @@ static int free_all(void **state) {
 
 int main(void) {
     if (!amdgcn_harness_ready()) return 0;
-    return programs_test("amdgcn_programs",
-                         &(const programs_machine){VARIANTS, name, launch, load_all, free_all});
+    return programs_test("amdgcn_programs", &(const programs_machine){VARIANTS, name, launch, load_all, free_all});
 }

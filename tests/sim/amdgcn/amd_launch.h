@@ -21,8 +21,8 @@ typedef struct amd_launch {
     void *find_context;
     uint64_t seed;
     sim_sum_mode sums; /* of matrix instructions */
-    uint64_t budget;  /* instructions of one group */
-    uint32_t threads; /* of the host */
+    uint64_t budget;   /* instructions of one group */
+    uint32_t threads;  /* of the host */
 } amd_launch;
 
 /* Runs a launch to its end. Adds to counters. Returns false with a report if it ended early; what was written until

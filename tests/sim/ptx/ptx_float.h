@@ -27,7 +27,8 @@ void ptx_decode_convert_packed(ptx_decoder *decoder);
 
 /* ---- Values of 32 bits and fewer ---- */
 
-/* The format of f32, f16, bf16 and of the elements of f32x2, f16x2 and bf16x2, and how many elements a register holds. */
+/* The format of f32, f16, bf16 and of the elements of f32x2, f16x2 and bf16x2, and how many elements a register holds.
+ */
 sim_format ptx_format_of(ptx_type type);
 uint32_t ptx_elements_of(ptx_type type);
 
