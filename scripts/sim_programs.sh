@@ -27,3 +27,4 @@ for level in 0 3; do
 done
 hip preload.cu gfx942 preload.gfx942.hsaco -O3 -mllvm -amdgpu-kernarg-preload-count=6
 hip wave_sizes.cu gfx1100 wave_sizes.gfx1100.hsaco -O3
+hip meet.cu gfx942 meet.gfx942.hsaco -O3

@@ -4,8 +4,8 @@
  * sim_rocm_queue.c (queues and their packet processors), sim_rocm_packet.c (what a packet must be), sim_rocm_execute.c
  * (what it does), sim_rocm_copy.c (the copy engine), sim_rocm_code.c (code objects).
  *
- * Everything is guarded by one lock, sim_rocm_lock; whatever changes a signal or a queue announces it to the threads
- * that wait. The simulator's own lock is only taken inside it. */
+ * Everything is guarded by one lock, sim_rocm_lock, which a kernel at work does not hold; whatever changes a signal or
+ * a queue announces it to the threads that wait. The simulator's own lock is only taken inside it. */
 #ifndef KILN_TESTS_SIM_ROCM_H
 #define KILN_TESTS_SIM_ROCM_H
 
@@ -80,6 +80,7 @@ typedef struct sim_kernel {
     bool dynamic_stack;
     int32_t device;
     struct amd_program *program; /* of its executable; NULL: launches are recorded and not executed */
+    uint32_t running;            /* launches of it that are at work, which is without the lock */
 } sim_kernel;
 
 typedef struct sim_executable {
@@ -164,9 +165,12 @@ bool sim_rocm_packet_run(const kiln__hsa_dispatch_packet *packet, int32_t device
                          sim_report *out_report);
 /* Decodes a code object, so that its kernels can be executed. SUCCESS also where launches are only recorded. */
 kiln__hsa_status sim_rocm_program_load(sim_executable *executable);
-/* Executes a dispatch of a kernel that has a program. Counts into the launch. False with the report of a fault. */
+/* Executes a dispatch of a kernel that has a program, and gives the lock away meanwhile. Counts into the launch. False
+ * with the report of a fault. */
 bool sim_rocm_execute(const kiln__hsa_dispatch_packet *packet, const kiln__hsa_queue *queue, sim_launch *launch,
                       sim_report *out_report);
+/* Waits until no kernel is at work, before something that one may use is freed. */
+void sim_rocm_kernels_wait(void);
 /* A kernel was at fault: the device's queues stop, and whoever is to hear of it is told. Takes the lock itself. */
 void sim_rocm_fault(int32_t device, const sim_report *report);
 void sim_rocm_page_fault(int32_t device, uint64_t address);

@@ -159,6 +159,9 @@ kiln__hsa_status hsa_executable_destroy(kiln__hsa_executable handle) {
     sim_executable *executable = executable_of(__func__, handle);
     if (!executable) return SIM_HSA_ERROR_INVALID_EXECUTABLE;
     for (uint32_t i = 0; i < executable->kernel_count; i++)
+        if (executable->kernels[i]->running) sim_violation("an executable was destroyed before its kernel was done");
+    sim_rocm_kernels_wait();
+    for (uint32_t i = 0; i < executable->kernel_count; i++)
         sim_object_delete(".kernel", executable->kernels[i]);
     amd_program_free(executable->program);
     sim_object_delete("executable", executable);

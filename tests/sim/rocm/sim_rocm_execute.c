@@ -47,9 +47,29 @@ static bool find(void *context, uint64_t address, sim_region *out_region) {
     return true;
 }
 
+static uint32_t running; /* kernels, of all queues */
+
+void sim_rocm_kernels_wait(void) {
+    while (running)
+        sim_rocm_wait_change(50000000);
+}
+
+/* Without the lock, so that other queues, copies and calls go on meanwhile. */
+static bool launch_run(sim_kernel *kernel, const amd_launch *launch, sim_counters *counters, sim_report *out_report) {
+    running++;
+    kernel->running++;
+    sim_rocm_unlock();
+    const bool good = amd_launch_run(launch, counters, out_report);
+    sim_rocm_lock();
+    kernel->running--;
+    running--;
+    sim_rocm_changed();
+    return good;
+}
+
 bool sim_rocm_execute(const kiln__hsa_dispatch_packet *packet, const kiln__hsa_queue *queue, sim_launch *launch,
                       sim_report *out_report) {
-    const sim_kernel *kernel = (const void *)(uintptr_t)packet->kernel_object;
+    sim_kernel *kernel = (void *)(uintptr_t)packet->kernel_object;
     const long processors = sysconf(_SC_NPROCESSORS_ONLN);
     const amd_launch run = {
         .program = kernel->program,
@@ -70,7 +90,7 @@ bool sim_rocm_execute(const kiln__hsa_dispatch_packet *packet, const kiln__hsa_q
         .threads = processors > 1 ? (uint32_t)processors : 1,
     };
     launch->executed = 1;
-    return amd_launch_run(&run, &launch->counters, out_report);
+    return launch_run(kernel, &run, &launch->counters, out_report);
 }
 
 /* Accesses beyond memory are page faults; everything else stops the queues with an error. */

@@ -53,6 +53,7 @@ kiln__hsa_status hsa_amd_memory_pool_free(void *memory) {
         sim_violation("hsa_amd_memory_pool_free: packets in flight have their kernargs there");
     if (sim_rocm_copy_uses(memory, found->size))
         sim_violation("hsa_amd_memory_pool_free: a copy in flight uses %zu bytes at %p", found->size, memory);
+    sim_rocm_kernels_wait();
     sim_grant *grant;
     while ((grant = sim_object_find(".grant", grant_matches, &(sim_grant){memory, -1})))
         sim_object_delete(".grant", grant);

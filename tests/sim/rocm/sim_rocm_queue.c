@@ -181,7 +181,8 @@ static void *process(void *argument) {
             nanosleep(&(struct timespec){.tv_nsec = (long)delay * 1000}, NULL);
             sim_rocm_lock();
         }
-        if (!queue->stopped && !queue->closing && run(queue)) complete(queue, begin);
+        /* Another queue's fault stops this one, too, and what it was at is never done. */
+        if (!queue->stopped && !queue->closing && run(queue) && !queue->stopped) complete(queue, begin);
     }
     sim_rocm_unlock();
     return NULL;

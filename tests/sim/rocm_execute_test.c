@@ -1,0 +1,119 @@
+/* The simulated HSA driver as a program meets it through kiln: queues and copies go on while a kernel runs. */
+#include "tests/sim/amdgcn_harness.h"
+#include "tests/sim/core/sim_client.h"
+#include "tests/sim/programs_host.h"
+#include <kiln/kiln.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+static sim_control sim;
+
+typedef struct meet_args {
+    uint32_t *flag, *out;
+    uint32_t raises, padding;
+} meet_args;
+
+static const kiln_kernel_info kernels[] = {{.name = "meet", .arguments_size = sizeof(meet_args)}};
+static const char *const kernel_names[] = {"meet"};
+static kiln_image images[] = {{.target = "gfx942",
+                               .kind = KILN_IMAGE_HSACO,
+                               .format_version = 5,
+                               .kernel_size = sizeof *kernels,
+                               .kernels = kernels}};
+static const kiln_part part = {.name = "u32",
+                               .images = images,
+                               .kernel_names = kernel_names,
+                               .image_count = 1,
+                               .image_size = sizeof *images,
+                               .kernel_count = 1};
+static const kiln_bundle bundle = {
+    .version = KILN_BUNDLE_VERSION, .part_size = sizeof part, .name = "meet", .parts = &part, .part_count = 1};
+
+#define OK(call)                                                             \
+    do {                                                                     \
+        if ((call) != KILN_OK) fail_msg("%s: %s", #call, kiln_last_error()); \
+    } while (0)
+
+/* A device with the kernel loaded, a stream that works and another, and two words, both zero. */
+typedef struct world {
+    kiln_device *device;
+    kiln_stream works, other;
+    const kiln_kernel *kernel;
+    uint32_t *flag, *out;
+} world;
+
+static void world_make(world *w) {
+    const kiln_device_options options = {.backend = KILN_ROCM};
+    const kiln_module *module;
+    void *memory;
+    OK(kiln_device_open(&options, &w->device));
+    OK(kiln_stream_open(w->device, 0, &w->works));
+    OK(kiln_stream_open(w->device, 0, &w->other));
+    OK(kiln_module_get(w->device, &bundle, "u32", &module));
+    OK(kiln_module_find_kernel(module, "meet", &w->kernel));
+    OK(kiln_memory_alloc(w->device, 256, &memory));
+    OK(kiln_fill(&w->works, memory, 0, 256));
+    OK(kiln_stream_sync(&w->works));
+    w->flag = memory;
+    w->out = w->flag + 32;
+}
+
+static void launch(const world *w, kiln_stream *stream, uint32_t raises) {
+    const kiln_launch_config config = {.grid = {1}, .group = {1}};
+    const meet_args args = {w->flag, w->out, raises, 0};
+    OK(kiln_launch(stream, w->kernel, &config, &args, sizeof args));
+}
+
+static void world_check(world *w, uint32_t expected) {
+    uint32_t out = 0;
+    OK(kiln_copy(&w->works, &out, w->out, sizeof out, KILN_TO_HOST));
+    OK(kiln_stream_sync(&w->works));
+    OK(kiln_stream_sync(&w->other));
+    assert_int_equal(out, expected);
+    kiln_memory_free(w->device, w->flag);
+    kiln_stream_close(&w->works);
+    kiln_stream_close(&w->other);
+    kiln_device_close(w->device);
+}
+
+static void a_kernel_waits_for_one_of_another_queue(void **state) {
+    (void)state;
+    world w;
+    world_make(&w);
+    launch(&w, &w.works, 0);
+    launch(&w, &w.other, 7);
+    world_check(&w, 7);
+}
+
+static void a_kernel_waits_for_a_copy(void **state) {
+    (void)state;
+    const uint32_t raised = 9;
+    world w;
+    world_make(&w);
+    launch(&w, &w.works, 0);
+    OK(kiln_copy(&w.other, w.flag, &raised, sizeof raised, KILN_TO_DEVICE));
+    OK(kiln_stream_sync(&w.other));
+    world_check(&w, 9);
+}
+
+int main(int argc, char **argv) {
+    (void)argc;
+    size_t size;
+    setenv("KILN_SIM_RECORD", "0", 1);
+    sim_client_start(argv, "gfx942");
+    if (!amdgcn_harness_ready()) return 0;
+    sim_client_open("libhsa-runtime64.so.1", &sim);
+    char *bytes = programs_read("tests/sim/programs/meet.gfx942.hsaco", &size);
+    images[0].data = bytes;
+    images[0].size = size;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_kernel_waits_for_one_of_another_queue),
+        cmocka_unit_test(a_kernel_waits_for_a_copy),
+    };
+    int failed = cmocka_run_group_tests_name("rocm_execute", tests, NULL, NULL);
+    free(bytes);
+    return failed;
+}
