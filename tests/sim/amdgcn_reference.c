@@ -348,7 +348,7 @@ static uint64_t scaled(const ref_format *f, ref_mode mode, const exact *number, 
     for (int i = 0; i < EXACT_WORDS * 64; i++) {
         int to = i + exponent;
         bool bit = number->words[i / 64] >> i % 64 & 1;
-        if (bit && to >= 0 && to < EXACT_WORDS * 64) moved.words[to / 64] |= 1ull << to % 64;
+        if (bit && to >= 0 && to < EXACT_WORDS * 64 - 1) moved.words[to / 64] |= 1ull << to % 64;
         /* What falls out below makes the number inexact, and what falls out above infinite. */
         if (bit && to < 0) moved.words[0] |= 1;
         if (bit && to >= EXACT_WORDS * 64 - 1) moved.words[EXACT_WORDS - 1] |= 1ull << 62;

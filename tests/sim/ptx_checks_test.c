@@ -117,7 +117,7 @@ static const row rows[] = {
      "setp.lt.u32 %p1, %r1, 32;\n@%p1 bra LEFT;\nbar.sync 1;\nbra END;\nLEFT:\nbar.sync 2;\nEND:", 64,
      SIM_FAULT_BARRIER, "wait for ever"},
     {"a barrier for some warps", "setp.lt.u32 %p1, %r1, 64;\n@%p1 bar.sync 1, 64;", 96, SIM_FAULT_NONE, ""},
-    {"a barrier for too few threads", "bar.sync 1, 40;", 64, SIM_FAULT_BARRIER, "malformed"},
+    {"a barrier for too few threads", "mov.u32 %r5, 40;\nbar.sync 1, %r5;", 64, SIM_FAULT_BARRIER, "malformed"},
     {"a shuffle that some lanes skip",
      "setp.lt.u32 %p1, %r1, 16;\n@%p1 bra END;\nshfl.sync.bfly.b32 %r4, %r1, 1, 31, -1;\nst.global.u32 [%rd4], "
      "%r4;\nEND:\nbar.sync 0;",

@@ -79,9 +79,9 @@ static inline bool documented_lists(const char *function, kiln_status status) {
     return false;
 }
 
-/* What was looked up is remembered: a function's name is one literal of the test. */
+/* What was looked up is remembered, by each thread: a function's name is one literal of the test. */
 static inline kiln_status documented(const char *function, kiln_status status) {
-    static struct {
+    static _Thread_local struct {
         const char *function;
         kiln_status status;
     } listed[256];
