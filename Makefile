@@ -158,6 +158,8 @@ ROOMS         := unit ops cli sim fuzz deploy
 TEST_SOURCES  := $(sort $(wildcard $(ROOMS:%=tests/%/*_test.c)))
 TEST_PROGRAMS := $(TEST_SOURCES:%.c=$(OUT)/%)
 TEST_SCRIPTS  := $(sort $(wildcard $(ROOMS:%=tests/%/*_test.sh)))
+# What takes minutes begins first, so that none of it is left at the end with one processor.
+LONG_TESTS := $(addprefix tests/,sim/operators_rocm_test.sh sim/operators_cuda_test.sh deploy/races_test.sh cli/story_test.sh)
 room_objects   = $(patsubst %.c,$(OBJ)/%.o,$(filter-out %_test.c,$(sort $(wildcard tests/$(1)/*.c))))
 
 define ROOM_RULE
@@ -223,7 +225,7 @@ check: ## build everything and run every test; installs what is missing when run
 .PHONY: run-tests
 run-tests: $(OUT)/tests/run
 	@KILN_BUILD=$(CURDIR)/$(OUT) KILN_CONFIG=$(config) CC='$(CC)' $(OUT)/tests/run -j $(JOBS) -d $(OUT)/tests/log \
-		$(TESTS:%=-o %) $(TEST_PROGRAMS) $(TEST_SCRIPTS)
+		$(TESTS:%=-o %) $(LONG_TESTS) $(TEST_PROGRAMS) $(filter-out $(LONG_TESTS),$(TEST_SCRIPTS))
 
 ## MUTANTS: only the images whose file name this pattern matches: make check-mutants MUTANTS='softmax_f32.sm_90'
 MUTANTS ?=
