@@ -1,0 +1,113 @@
+/* What gemm's images touch, counted, on simulated devices of both vendors: gemm_tiles reads each factor as often as its
+ * tiles imply and meets no bank twice, gemm_rows reads the weights once.
+ *
+ * KILN_SIM_DEVICES names the devices; unset, some architectures of each vendor. */
+#include "tests/sim/core/sim_client.h"
+#include <kiln/ops.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+enum { TILE = 64, COLUMNS = 4 }; /* of a group in gemm_tiles; of a subgroup in gemm_rows */
+
+static sim_control sim;
+static kiln_device *device;
+static kiln_stream stream;
+
+static void ok(kiln_status status) {
+    if (status != KILN_OK) fail_msg("%s", kiln_last_error());
+}
+
+static void *zeros(size_t size) {
+    void *memory;
+    ok(kiln_memory_alloc(device, size, &memory));
+    ok(kiln_fill(&stream, memory, 0, size));
+    return memory;
+}
+
+/* Counts one product of zeros. */
+static sim_counters product(uint64_t element, uint64_t m, uint64_t n, uint64_t k) {
+    static sim_launch launch;
+    void *a = zeros(m * k * element), *b = zeros(n * k * element), *d = zeros(m * n * element);
+    kiln_gemm_params params = {.d = d, .a = a, .b = b, .batch = 1, .m = (int64_t)m, .n = (int64_t)n, .k = (int64_t)k};
+    ok(element == 4 ? kiln_gemm_f32(&stream, &params) : kiln_gemm_f16(&stream, &params)); /* the first use loads */
+    ok(kiln_stream_sync(&stream));
+    sim.reset();
+    ok(element == 4 ? kiln_gemm_f32(&stream, &params) : kiln_gemm_f16(&stream, &params));
+    ok(kiln_stream_sync(&stream));
+    assert_int_equal(sim.launches(), 1);
+    assert_true(sim.launch(0, &launch));
+    assert_true(launch.executed);
+    kiln_memory_free(device, a);
+    kiln_memory_free(device, b);
+    kiln_memory_free(device, d);
+    return launch.counters;
+}
+
+/* Each tile of d reads its rows of a and of b. */
+static void tiles_read_each_factor_once(void **state) {
+    (void)state;
+    enum { M = 2 * TILE, N = 3 * TILE, K = 160 };
+    for (uint64_t element = 2; element <= 4; element += 2) {
+        sim_counters c = product(element, M, N, K);
+        assert_int_equal(c.global_read_bytes, element * K * (M / TILE) * (N / TILE) * 2 * TILE);
+        assert_int_equal(c.global_written_bytes, element * M * N);
+    }
+}
+
+static void tiles_meet_no_bank_twice(void **state) {
+    (void)state;
+    for (uint64_t element = 2; element <= 4; element += 2)
+        assert_int_equal(product(element, 2 * TILE, TILE, 256).shared_conflicts, 0);
+}
+
+/* The weights are read once, whatever the number of rows; each subgroup reads these for its columns. */
+static void rows_read_the_weights_once(void **state) {
+    (void)state;
+    enum { N = 96, K = 1024 };
+    for (uint64_t element = 2; element <= 4; element += 2)
+        for (uint64_t m = 1; m <= 8; m += 7) {
+            sim_counters c = product(element, m, N, K);
+            assert_int_equal(c.global_read_bytes, element * K * (N + m * N / COLUMNS));
+            assert_int_equal(c.global_written_bytes, element * m * N);
+        }
+}
+
+static int setup(void **state) {
+    (void)state;
+    return kiln_stream_open(device, 0, &stream) == KILN_OK ? 0 : -1;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    kiln_stream_close(&stream);
+    kiln_device_close(device);
+    return 0;
+}
+
+static int run_devices(kiln_backend_id backend, const char *library) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tiles_read_each_factor_once),
+        cmocka_unit_test(tiles_meet_no_bank_twice),
+        cmocka_unit_test(rows_read_the_weights_once),
+    };
+    int failed = 0;
+    sim_client_open(library, &sim);
+    for (int32_t ordinal = 0;; ordinal++) {
+        kiln_device_options options = {.backend = backend, .ordinal = ordinal};
+        kiln_device_info opened;
+        if (kiln_device_open(&options, &device) != KILN_OK) return failed;
+        kiln_device_get_info(device, &opened);
+        failed += cmocka_run_group_tests_name(opened.name, tests, setup, teardown);
+    }
+}
+
+int main(int argc, char **argv) {
+    (void)argc;
+    setenv("KILN_SIM_RECORD", "0", 1);
+    setenv("KILN_SIM_DEVICES", "sm_75,sm_90,sm_120,gfx90a,gfx942,gfx1030,gfx1201", 0);
+    sim_client_start(argv, NULL);
+    return run_devices(KILN_CUDA, "libcuda.so.1") + run_devices(KILN_ROCM, "libhsa-runtime64.so.1");
+}
