@@ -88,6 +88,12 @@ static bool is_direct(const amd_alu *x, const amd_operand *operand, uint32_t i, 
 /* Sources of up to 32 bits. */
 static const void *gather_32(amd_alu *x, const amd_operand *operand, uint32_t i, amd_alu_type type) {
     uint32_t *room = (uint32_t *)(void *)x->sources[i];
+    amd_operand literal = *operand;
+    /* Among sources of f64, as the exponent of v_ldexp_f64: its literal is no upper half. */
+    if (operand->kind == AMD_OPERAND_CONSTANT && x->op->type == AMD_F64 && !(uint32_t)operand->value) {
+        literal.value >>= 32;
+        operand = &literal;
+    }
     const uint32_t *from = words(x, operand, 0, room);
     if (is_direct(x, operand, i, type)) return from;
     uint32_t moved[AMD_LANES];
