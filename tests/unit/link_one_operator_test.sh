@@ -37,7 +37,9 @@ lists_itself_alone() { # OP
 
 # Kernels' names stand in every image and bundle table.
 holds_images_of() { # OP IN_PROGRAM
-    LC_ALL=C grep -qaE "kiln_$1_?[a-z]*_(f32|f16|bf16)" "$KILN_SCRATCH/$2"
+    local kernels
+    kernels=$(sed -n 's/^KILN_KERNEL(\([a-z0-9_]*\)).*/\1/p' "kernels/$1/$1.def" | paste -sd '|')
+    LC_ALL=C grep -qaE "kiln_($kernels)_(f32|f16|bf16)" "$KILN_SCRATCH/$2"
 }
 
 holds_no_other() { # OP
