@@ -4,7 +4,7 @@
 #include "docs/examples/llama/tokenizer.h"
 #include <errno.h>
 #include <getopt.h>
-#include <math.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,7 +67,7 @@ static bool read_option(const char *name, const char *value, request *r) {
     if (!strcmp(name, "steps") && !read_number(value, 1, 1 << 20, &r->steps))
         return wrong(name, value, "a number from 1 to 2^20");
     if (!strcmp(name, "seed")) {
-        if (!read_number(value, 0, __LONG_MAX__, &number)) return wrong(name, value, "a number from 0 to 2^63 - 1");
+        if (!read_number(value, 0, LONG_MAX, &number)) return wrong(name, value, "a number from 0 to 2^63 - 1");
         r->options.seed = (uint64_t)number;
     }
     if (!strcmp(name, "threads")) {
