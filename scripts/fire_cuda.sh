@@ -16,6 +16,12 @@ cubin_flags=$(fire_flags "$part" "$target" cubin "$floor")
 # shellcheck disable=SC2046,SC2086
 $(command -v ccache || true) nvcc $flags -o "$work/raw.ptx" "$source"
 
+# nvcc names what is local to a file after the process that compiled it: the bytes would not come again.
+! grep -q _INTERNAL_ "$work/raw.ptx" || {
+    echo "$name: a variable of a function with internal linkage: declare it in the kernel" >&2
+    exit 1
+}
+
 # nvcc stamps its own version on every text, which would demand the newest driver: the lowest that ptxas takes is enough.
 while read -r version driver; do
     sed "s/^\.version .*/.version $version/" "$work/raw.ptx" >"$dir/$name.ptx"

@@ -17,9 +17,14 @@ typedef struct exchange {
     uint64_t subgroups[SUBGROUPS];
 } exchange;
 
-KILN_INLINE exchange *shared_exchange(void) {
-    KILN_SHARED exchange values;
-    return &values;
+/* A row, and where its group talks of it. */
+typedef struct group_row {
+    kiln_row row;
+    exchange *shared;
+} group_row;
+
+KILN_INLINE exchange *shared_of(const kiln_row *row) {
+    return ((const group_row *)(const void *)row)->shared;
 }
 
 KILN_INLINE float value_at(const kiln_row *row, uint32_t col) {
@@ -37,8 +42,7 @@ KILN_INLINE uint64_t join(uint64_t a, uint64_t b, bool sum) {
 }
 
 /* Of all threads' values the sum, or the greatest. Leaves those of the subgroups in shared memory. */
-KILN_INLINE uint64_t combine(uint64_t value, bool sum) {
-    exchange *shared = shared_exchange();
+KILN_INLINE uint64_t combine(exchange *shared, uint64_t value, bool sum) {
     KILN_LOOP
     for (uint32_t mask = 1; mask < KILN_SUBGROUP; mask *= 2)
         value = join(value, shuffle_xor(value, mask), sum);
@@ -68,7 +72,7 @@ KILN_INLINE uint32_t kiln_row_greatest(const kiln_row *row) {
         uint32_t key = kiln_sample_key(value_at(row, col));
         greatest = key > greatest ? key : greatest;
     }
-    return (uint32_t)combine(greatest, false);
+    return (uint32_t)combine(shared_of(row), greatest, false);
 }
 
 KILN_INLINE uint64_t kiln_row_sum(const kiln_row *row, kiln_choice choice, kiln_measure measure) {
@@ -76,11 +80,11 @@ KILN_INLINE uint64_t kiln_row_sum(const kiln_row *row, kiln_choice choice, kiln_
     KILN_LOOP
     for (uint32_t col = kiln_thread(); col < row->cols; col += KILN_GROUP)
         sum += kiln_sample_measure(row, choice, measure, value_at(row, col), col);
-    return combine(sum, true);
+    return combine(shared_of(row), sum, true);
 }
 
 KILN_INLINE uint32_t kiln_row_find(const kiln_row *row, kiln_choice choice, kiln_measure measure, uint64_t rest) {
-    exchange *shared = shared_exchange();
+    exchange *shared = shared_of(row);
     uint32_t begin = 0, end = row->cols;
     KILN_LOOP
     while (end - begin > 1) {
@@ -92,7 +96,7 @@ KILN_INLINE uint32_t kiln_row_find(const kiln_row *row, kiln_choice choice, kiln
             sum += kiln_sample_measure(row, choice, measure, value_at(row, col), col);
         kiln_barrier(); /* the last values have been read by all */
         shared->threads[kiln_thread()] = sum;
-        combine(sum, true);
+        combine(shared, sum, true);
         uint32_t found = skip(shared->subgroups, SUBGROUPS, &rest) * KILN_SUBGROUP;
         found += skip(shared->threads + found, KILN_SUBGROUP, &rest);
         begin += found * part;
@@ -104,8 +108,10 @@ KILN_INLINE uint32_t kiln_row_find(const kiln_row *row, kiln_choice choice, kiln
 KILN_ENTRY(sample, kiln_sample_args) {
     uint64_t number = kiln_block();
     if (number >= (uint64_t)args.rows) return; /* the whole group */
-    kiln_row row = {(const kiln_element *)args.x + number * (uint64_t)args.x_stride, args.cols, 0.0f,
-                    args.inverse_temperature};
-    int32_t col = kiln_choose(&args, &row, number);
+    KILN_SHARED exchange shared;
+    group_row group = {
+        {(const kiln_element *)args.x + number * (uint64_t)args.x_stride, args.cols, 0.0f, args.inverse_temperature},
+        &shared};
+    int32_t col = kiln_choose(&args, &group.row, number);
     if (kiln_thread() == 0) args.y[number] = col;
 }
