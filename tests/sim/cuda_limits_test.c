@@ -1,4 +1,5 @@
-/* The architecture's limits on a launch: threads that a kernel allows or requires, static and dynamic shared memory.
+/* The architecture's limits on a launch: threads that a kernel allows or requires, static and dynamic shared memory,
+ * and how many blocks a multiprocessor has room for.
  * The codes are those of CUresult. */
 #include "loader/cuda/cuda_abi.h"
 #include "tests/sim/core/sim_client.h"
@@ -25,6 +26,7 @@ static struct {
     kiln__cu_result (*launch)(kiln__cu_function function, unsigned int gx, unsigned int gy, unsigned int gz,
                               unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,
                               kiln__cu_stream stream, void **parameters, void **extra);
+    kiln__cu_result (*occupancy)(int *blocks, kiln__cu_function function, int threads, size_t dynamic);
 } driver;
 
 static kiln__cu_module module; /* the last one loaded */
@@ -100,6 +102,30 @@ static void shared_memory_is_limited(void **state) {
     assert_int_equal(launch(function, 32, 1, ALL - 40000 + 4), INVALID_VALUE);
 }
 
+/* Of sm_90: 64 warps, 32 blocks and 228 KiB of shared memory, of which each block takes 1 KiB more than it asks for. */
+static void blocks_are_limited(void **state) {
+    (void)state;
+    static const struct {
+        unsigned shared;
+        int threads;
+        size_t dynamic;
+        int blocks;
+    } rows[] = {
+        {4, 256, 0, 8},         {4, 1024, 0, 2},        {4, 96, 0, 21},        {4, 97, 0, 16},
+        {4, 32, 0, 32},         {4, 1025, 0, 0},        {48 << 10, 32, 0, 4},  {44 << 10, 32, 0, 5},
+        {128, 32, 27 << 10, 8}, {256, 32, 37 << 10, 5}, {4, 32, 226 << 10, 1}, {4, 32, 228 << 10, 0},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        kiln__cu_function function;
+        int blocks;
+        assert_int_equal(load("", rows[i].shared, &function), SUCCESS);
+        assert_int_equal(driver.occupancy(&blocks, function, rows[i].threads, rows[i].dynamic), SUCCESS);
+        if (blocks != rows[i].blocks)
+            fail_msg("%d threads, %u + %zu bytes: %d blocks, must be %d", rows[i].threads, rows[i].shared,
+                     rows[i].dynamic, blocks, rows[i].blocks);
+    }
+}
+
 static void find(void *handle) {
     *(void **)&driver.init = dlsym(handle, "cuInit");
     *(void **)&driver.retain = dlsym(handle, "cuDevicePrimaryCtxRetain");
@@ -110,6 +136,7 @@ static void find(void *handle) {
     *(void **)&driver.get_function = dlsym(handle, "cuModuleGetFunction");
     *(void **)&driver.set_attribute = dlsym(handle, "cuFuncSetAttribute");
     *(void **)&driver.launch = dlsym(handle, "cuLaunchKernel");
+    *(void **)&driver.occupancy = dlsym(handle, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
 }
 
 static int context_open(void **state) {
@@ -132,6 +159,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_are_limited),
         cmocka_unit_test(shared_memory_is_limited),
+        cmocka_unit_test(blocks_are_limited),
     };
     return cmocka_run_group_tests_name("cuda_limits", tests, context_open, context_close);
 }

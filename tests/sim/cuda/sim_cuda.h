@@ -1,7 +1,7 @@
 /* The simulated libcuda.so.1: its objects, and what a call begins with.
  *
  * One file a noun: sim_cuda_context.c (devices and contexts), sim_cuda_image.c (what an image is and which device takes
- * it), sim_cuda_module.c, sim_cuda_launch.c, sim_cuda_execute.c (what runs),
+ * it), sim_cuda_module.c, sim_cuda_occupancy.c, sim_cuda_launch.c, sim_cuda_execute.c (what runs),
  * sim_cuda_parents.c (the PTX of cubins), sim_cuda_stream.c (streams, events), sim_cuda_capture.c, sim_cuda_graph.c,
  * sim_cuda_work.c (what is enqueued, and the order in which it is done), sim_cuda_memory.c. */
 #ifndef KILN_TESTS_SIM_CUDA_H
@@ -27,6 +27,13 @@ struct CUgraphExec_st;
 #include "tests/sim/cuda/extra_symbols.def"
 #undef KILN_CUDA
 
+/* A row of processors.def, in bytes. */
+typedef struct sim_processor {
+    int32_t capability, count;
+    uint32_t shared, reserved;
+    uint32_t warps, blocks; /* that a multiprocessor has room for */
+} sim_processor;
+
 /* ---- Objects. Handles point to them; the kind is the name of the type. ---- */
 
 typedef struct CUctx_st {
@@ -48,6 +55,7 @@ typedef struct sim_entry {
     bool arguments_known;
     uint32_t max_threads;
     uint32_t shared_bytes;
+    uint32_t registers; /* 0: a text, which has none yet */
 } sim_entry;
 
 typedef struct sim_image {
@@ -183,7 +191,7 @@ sim_context *sim_cuda_current(const char *function);
 
 /* Compute capability as 90; 0: no such device. */
 int32_t sim_cuda_capability(kiln__cu_device device);
-uint32_t sim_cuda_shared_limit(kiln__cu_device device);
+const sim_processor *sim_cuda_processor(kiln__cu_device device);
 int32_t sim_cuda_version(void);
 
 /* ---- Images ---- */

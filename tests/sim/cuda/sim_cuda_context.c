@@ -20,13 +20,11 @@ static _Thread_local struct {
 
 static const char prefix[] = "sm_";
 
-/* What is known of a chip beside its capability: processors, shared memory of a block with opt-in. */
-static const struct {
-    int32_t capability, processors;
-    uint32_t shared;
-} chips[] = {
-    {75, 40, 64 << 10},   {80, 108, 163 << 10},  {86, 84, 99 << 10},   {89, 128, 99 << 10},
-    {90, 132, 227 << 10}, {100, 148, 227 << 10}, {120, 170, 99 << 10},
+static const sim_processor processors[] = {
+#define SIM_PROCESSOR(capability, count, shared, reserved, warps, blocks) \
+    {capability, count, (shared) << 10, (reserved) << 10, warps, blocks},
+#include "tests/sim/cuda/processors.def"
+#undef SIM_PROCESSOR
 };
 
 static const char sim_name[] = "kiln simulated";
@@ -53,16 +51,12 @@ int32_t sim_cuda_capability(kiln__cu_device device) {
     return atoi(name + strlen(prefix));
 }
 
-static size_t chip(kiln__cu_device device) {
+const sim_processor *sim_cuda_processor(kiln__cu_device device) {
     int32_t capability = sim_cuda_capability(device);
     size_t found = 0;
-    for (size_t i = 0; i < sizeof chips / sizeof *chips; i++)
-        if (chips[i].capability <= capability) found = i;
-    return found;
-}
-
-uint32_t sim_cuda_shared_limit(kiln__cu_device device) {
-    return chips[chip(device)].shared;
+    for (size_t i = 0; i < sizeof processors / sizeof *processors; i++)
+        if (processors[i].capability <= capability) found = i;
+    return &processors[found];
 }
 
 /* ---- Initialisation and devices ---- */
@@ -135,7 +129,7 @@ kiln__cu_result cuDeviceGetAttribute(int *out_value, kiln__cu_enum attribute, ki
         *out_value = 32;
         break;
     case KILN__CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
-        *out_value = chips[chip(device)].processors;
+        *out_value = sim_cuda_processor(device)->count;
         break;
     case KILN__CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
         *out_value = sim_cuda_capability(device) / 10;
@@ -144,7 +138,7 @@ kiln__cu_result cuDeviceGetAttribute(int *out_value, kiln__cu_enum attribute, ki
         *out_value = sim_cuda_capability(device) % 10;
         break;
     case KILN__CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
-        *out_value = (int)sim_cuda_shared_limit(device);
+        *out_value = (int)sim_cuda_processor(device)->shared;
         break;
     default:
         sim_violation("cuDeviceGetAttribute: attribute %u is not presented", attribute);

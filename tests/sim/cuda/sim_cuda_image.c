@@ -133,7 +133,14 @@ static kiln__cu_result read_ptx(const char *text, int32_t capability, sim_image 
 
 enum { CUDA_MACHINE = 190, CUDA_ABI_2 = 8 };
 /* Records of a .nv.info section: format and attribute, a byte each. */
-enum { INFO_MAX_THREADS = 0x0504, INFO_PARAMETERS = 0x0a04, INFO_PARAMETER = 0x1704, INFO_LONG = 4 };
+enum {
+    INFO_MAX_THREADS = 0x0504,
+    INFO_PARAMETERS = 0x0a04,
+    INFO_PARAMETER = 0x1704,
+    INFO_REGISTERS = 0x2f04, /* a symbol, and how many its code has; in .nv.info, which is of the whole file */
+    INFO_LONG = 4
+};
+/* Of a kernel's section of shared memory, in files that have one for the system. */
 enum { RESERVED_SHARED = 1024 };
 
 static uint32_t word(const uint8_t *at) {
@@ -183,15 +190,45 @@ static sim_entry *entry_named(sim_image *image, const char *name) {
     return created;
 }
 
+typedef struct cubin {
+    const uint8_t *bytes;
+    const Elf64_Shdr *sections;
+    const char *names; /* of sections */
+    unsigned count;
+} cubin;
+
+static const Elf64_Shdr *section_named(const cubin *file, const char *name) {
+    for (unsigned i = 0; i < file->count; i++)
+        if (!strcmp(file->names + file->sections[i].sh_name, name)) return &file->sections[i];
+    return NULL;
+}
+
+static void read_registers(const cubin *file, sim_image *image) {
+    const Elf64_Shdr *info = section_named(file, ".nv.info"), *table = section_named(file, ".symtab");
+    if (!info || !table) return;
+    const Elf64_Sym *symbols = (const void *)(file->bytes + table->sh_offset);
+    const char *names = (const char *)file->bytes + file->sections[table->sh_link].sh_offset;
+    const uint8_t *at = file->bytes + info->sh_offset, *end = at + info->sh_size;
+    for (uint16_t length; end - at >= 4; at += 4 + length) {
+        length = at[0] == INFO_LONG ? half(at + 2) : 0;
+        if (half(at) != INFO_REGISTERS || end - at < 12 || word(at + 4) >= table->sh_size / sizeof *symbols) continue;
+        for (uint32_t i = 0; i < image->entry_count; i++)
+            if (!strcmp(image->entries[i].name, names + symbols[word(at + 4)].st_name))
+                image->entries[i].registers = word(at + 8);
+    }
+}
+
 /* ".nv.info.scale" and ".nv.shared.scale" tell of the kernel whose code is ".text.scale". */
-static void read_section(const uint8_t *bytes, const Elf64_Shdr *section, const char *name, sim_image *image) {
+static void read_section(const cubin *file, const Elf64_Shdr *section, sim_image *image) {
+    const char *name = file->names + section->sh_name;
     static const char info[] = ".nv.info.", shared[] = ".nv.shared.", reserved[] = ".nv.shared.reserved";
     sim_entry *entry = NULL;
     if (!strncmp(name, info, sizeof info - 1) && (entry = entry_named(image, name + sizeof info - 1)))
-        read_info(bytes + section->sh_offset, section->sh_size, entry);
+        read_info(file->bytes + section->sh_offset, section->sh_size, entry);
     if (!strncmp(name, shared, sizeof shared - 1) && strncmp(name, reserved, sizeof reserved - 1) &&
         (entry = entry_named(image, name + sizeof shared - 1)))
-        entry->shared_bytes = (uint32_t)section->sh_size % RESERVED_SHARED;
+        entry->shared_bytes =
+            (uint32_t)section->sh_size - (section_named(file, ".nv.shared.reserved.0") ? RESERVED_SHARED : 0);
 }
 
 static kiln__cu_result read_cubin(const uint8_t *bytes, int32_t capability, sim_image *image, char *log, size_t size) {
@@ -205,10 +242,11 @@ static kiln__cu_result read_cubin(const uint8_t *bytes, int32_t capability, sim_
         snprintf(log, size, "cubin of sm_%d on a device of sm_%d\n", wanted, capability);
         return SIM_CUDA_NO_BINARY_FOR_GPU;
     }
-    const Elf64_Shdr *sections = (const void *)(bytes + elf->e_shoff);
-    const char *names = (const char *)bytes + sections[elf->e_shstrndx].sh_offset;
-    for (unsigned i = 0; i < elf->e_shnum; i++)
-        read_section(bytes, &sections[i], names + sections[i].sh_name, image);
+    cubin file = {bytes, (const void *)(bytes + elf->e_shoff), NULL, elf->e_shnum};
+    file.names = (const char *)bytes + file.sections[elf->e_shstrndx].sh_offset;
+    for (unsigned i = 0; i < file.count; i++)
+        read_section(&file, &file.sections[i], image);
+    read_registers(&file, image);
     return SIM_CUDA_SUCCESS;
 }
 

@@ -5,7 +5,8 @@
 
 static const char function_kind[] = ".function"; /* goes with its module */
 
-enum { SHARED_WITHOUT_OPT_IN = 48 << 10, THREADS_PER_PROCESSOR = 2048 };
+/* A text has the registers that the driver's compiler gives it, which is not known. */
+enum { SHARED_WITHOUT_OPT_IN = 48 << 10, REGISTERS_OF_A_TEXT = 32 };
 
 static void module_delete(sim_module *module) {
     for (uint32_t i = 0; i < module->image.entry_count; i++)
@@ -117,7 +118,7 @@ kiln__cu_result cuFuncGetAttribute(int *out_value, kiln__cu_enum attribute, kiln
         *out_value = 0;
         break;
     case KILN__CU_FUNC_ATTRIBUTE_NUM_REGS:
-        *out_value = 32;
+        *out_value = function->entry->registers ? (int)function->entry->registers : REGISTERS_OF_A_TEXT;
         break;
     case KILN__CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
         *out_value = (int)function->max_dynamic_shared;
@@ -135,7 +136,7 @@ kiln__cu_result cuFuncSetAttribute(kiln__cu_function function, kiln__cu_enum att
                   "cuFuncSetAttribute: %p is no function", (void *)function);
     SIM_CUDA_RULE(attribute == KILN__CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, SIM_CUDA_INVALID_VALUE,
                   "cuFuncSetAttribute: attribute %u is not presented", attribute);
-    uint32_t limit = sim_cuda_shared_limit(context->device);
+    uint32_t limit = sim_cuda_processor(context->device)->shared;
     SIM_CUDA_RULE(value >= 0 && (uint32_t)value + function->entry->shared_bytes <= limit, SIM_CUDA_INVALID_VALUE,
                   "cuFuncSetAttribute: %d bytes of dynamic shared memory beside %u, the device has %u", value,
                   function->entry->shared_bytes, limit);
@@ -151,21 +152,6 @@ kiln__cu_result cuFuncGetParamInfo(kiln__cu_function function, size_t index, siz
     if (index >= function->entry->parameter_count) return SIM_CUDA_INVALID_VALUE;
     *out_offset = function->entry->parameter_offset[index];
     if (out_size) *out_size = function->entry->parameter_size[index];
-    return SIM_CUDA_SUCCESS;
-}
-
-kiln__cu_result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *out_blocks, kiln__cu_function function, int block_size,
-                                                            size_t dynamic_shared_bytes) {
-    SIM_CUDA_ENTER_CONTEXT(context);
-    SIM_CUDA_RULE(out_blocks && sim_object_live(function_kind, function), SIM_CUDA_INVALID_HANDLE,
-                  "cuOccupancyMaxActiveBlocksPerMultiprocessor: %p is no function, or the result is NULL",
-                  (void *)function);
-    if (block_size <= 0) return SIM_CUDA_INVALID_VALUE;
-    size_t shared = dynamic_shared_bytes + function->entry->shared_bytes + 1;
-    size_t by_threads = THREADS_PER_PROCESSOR / (size_t)block_size;
-    size_t by_shared = sim_cuda_shared_limit(context->device) / shared;
-    bool too_big = (uint32_t)block_size > function->entry->max_threads;
-    *out_blocks = too_big ? 0 : (int)(by_threads < by_shared ? by_threads : by_shared);
     return SIM_CUDA_SUCCESS;
 }
 

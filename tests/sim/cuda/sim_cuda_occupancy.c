@@ -1,0 +1,40 @@
+/* How many blocks a multiprocessor has room for. The limits are those of processors.def; what a warp and a block take
+ * of registers and of shared memory comes in granules, and a warp's registers are all of one of the four partitions.
+ * (CUDA C++ Programming Guide, "Hardware Multithreading".) */
+#include "tests/sim/cuda/sim_cuda.h"
+
+enum { WARP = 32, REGISTERS = 65536, PARTITIONS = 4, REGISTER_GRANULE = 256 };
+
+static uint32_t rounded(uint32_t value, uint32_t granule) {
+    return (value + granule - 1) / granule * granule;
+}
+
+static uint32_t least(uint32_t a, uint32_t b) {
+    return a < b ? a : b;
+}
+
+static uint32_t blocks_of(const sim_processor *processor, const sim_entry *entry, uint32_t threads, uint32_t shared) {
+    const uint32_t warps = (threads + WARP - 1) / WARP;
+    uint32_t blocks = least(processor->warps / warps, processor->blocks);
+    const uint32_t registers = rounded(entry->registers * WARP, REGISTER_GRANULE);
+    if (registers) blocks = least(blocks, REGISTERS / PARTITIONS / registers * PARTITIONS / warps);
+    shared = rounded(shared + processor->reserved, processor->capability < 80 ? 256 : 128);
+    if (shared) blocks = least(blocks, (processor->shared + processor->reserved) / shared);
+    return blocks;
+}
+
+kiln__cu_result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *out_blocks, kiln__cu_function function, int block_size,
+                                                            size_t dynamic_shared_bytes) {
+    SIM_CUDA_ENTER_CONTEXT(context);
+    SIM_CUDA_RULE(out_blocks && sim_object_live(".function", function), SIM_CUDA_INVALID_HANDLE,
+                  "cuOccupancyMaxActiveBlocksPerMultiprocessor: %p is no function, or the result is NULL",
+                  (void *)function);
+    if (block_size <= 0) return SIM_CUDA_INVALID_VALUE;
+    const sim_processor *processor = sim_cuda_processor(context->device);
+    const sim_entry *entry = function->entry;
+    const bool too_big = (uint32_t)block_size > entry->max_threads || dynamic_shared_bytes > processor->shared;
+    *out_blocks = too_big ? 0
+                          : (int)blocks_of(processor, entry, (uint32_t)block_size,
+                                           entry->shared_bytes + (uint32_t)dynamic_shared_bytes);
+    return SIM_CUDA_SUCCESS;
+}
