@@ -49,6 +49,6 @@ for file in $text; do
 done
 report whitespace $status
 
-scripts/readme_table.sh --check && status=0 || status=1
-report "README table" $status
+scripts/readme_tables.sh --check && status=0 || status=1
+report "README tables" $status
 exit $failed

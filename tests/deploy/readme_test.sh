@@ -37,5 +37,5 @@ check "the program is docs/examples/quickstart.c" is_the_example
 check "the program is short" short_enough
 check "the program builds and runs" builds_and_runs
 check "it prints what README.md says" prints_what_is_said
-check "the table of operators is the one of the lists" scripts/readme_table.sh --check
+check "the tables of operators are those of the lists" scripts/readme_tables.sh --check
 finish

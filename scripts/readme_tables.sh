@@ -1,0 +1,60 @@
+#!/bin/sh
+# README.md's tables of what operators compute and of what they ship, from the lists; they stand between two marker
+# comments.
+#
+#   scripts/readme_tables.sh            writes them into README.md
+#   scripts/readme_tables.sh --check    fails if README.md has others
+set -eu
+cd "$(dirname "$0")/.."
+
+# Names of the images of an operator that are of one of the kinds, comma separated.
+names() { # OP KIND...
+    op=$1
+    shift
+    for kind in "$@"; do
+        scripts/targets.sh images "$op" | awk -v kind="$kind" '$2 == kind { print $1 }'
+    done | paste -sd, | sed 's/,/, /g'
+}
+
+# What an operator ships: precisions, and the targets of each kind of image.
+ships() { # OP
+    echo "$parts | $(names "$1" ptx both) | $(names "$1" cubin both) | $(names "$1" hsaco) | $levels"
+}
+
+tables() {
+    operators=$(scripts/targets.sh operators)
+    parts=$(scripts/targets.sh parts | paste -sd' ')
+    levels=$({ scripts/targets.sh cpu x86_64; scripts/targets.sh cpu aarch64; } | paste -sd, | sed 's/,/, /g')
+    echo '| operator | computes |'
+    echo '|---|---|'
+    for op in $operators; do
+        sed -n 's/^KILN_SUMMARY("\(.*\)")$/| `'"$op"'` | \1 |/p' "kernels/$op/$op.def"
+    done
+    echo
+    echo '| operators | precisions | CUDA: PTX | CUDA: cubin | ROCm | CPU |'
+    echo '|---|---|---|---|---|---|'
+    # A row for all that ship the same.
+    for op in $operators; do echo "$op | $(ships "$op")"; done | awk '
+        { op = "`" $1 "`"; $1 = "" }
+        !($0 in sharing) { rows[++count] = $0 }
+        { sharing[$0] = ($0 in sharing ? sharing[$0] ", " : "") op }
+        END { for (i = 1; i <= count; i++) print "| " (count == 1 ? "all" : sharing[rows[i]]) rows[i] " |" }'
+}
+
+new=$(mktemp)
+text=$(mktemp)
+trap 'rm -f "$new" "$text"' EXIT
+tables >"$text"
+awk -v text="$text" '
+    /^<!-- the tables of operators: written by/ { print; while ((getline line < text) > 0) print line; skip = 1 }
+    /^<!-- end of the tables/ { skip = 0 }
+    !skip' README.md >"$new"
+
+if [ "${1-}" = --check ]; then
+    diff -u README.md "$new" || {
+        echo "README.md: the tables of operators are stale; scripts/readme_tables.sh writes them anew"
+        exit 1
+    }
+else
+    cat "$new" >README.md
+fi
