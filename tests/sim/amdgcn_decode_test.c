@@ -47,14 +47,25 @@ static void test_constants(void **state) {
     (void)state;
     assert_int_equal(decode("s_mov_b32 s0, -1")->operand[1].value, UINT64_MAX);
     assert_int_equal(decode("s_mov_b32 s0, 0x80000000")->operand[1].value, 0x80000000u);
-    assert_int_equal(decode("v_add_f32_e32 v0, 1.0, v1")->operand[1].value, 0x3f800000u);
-    assert_int_equal(decode("v_add_f32_e32 v0, -4.0, v1")->operand[1].value, 0xc0800000u);
-    assert_int_equal(decode("v_mul_f32_e32 v0, 0.15915494, v1")->operand[1].value, 0x3e22f983u);
-    assert_int_equal(decode("v_add_f16_e32 v0, 0.5, v1")->operand[1].value, 0x3800u);
-    assert_int_equal(decode("v_add_f16_e32 v0, -2.0, v1")->operand[1].value, 0xc000u);
-    assert_int_equal(decode("v_add_f64 v[0:1], v[2:3], 1.0")->operand[2].value, 0x3ff0000000000000u);
-    /* LLVM writes the upper half of a literal of f64. */
-    assert_int_equal(decode("v_fma_f64 v[0:1], v[2:3], v[2:3], 0x40080000")->operand[3].value, 0x4008000000000000u);
+    assert_int_equal(decode("v_ashrrev_i64 v[0:1], 4, 0x80000000")->operand[2].value, 0xffffffff80000000u);
+    static const struct {
+        const char *text;
+        uint64_t bits_64;
+        uint32_t bits_32, bits_16;
+    } reals[] = {
+        {"0.5", 0x3fe0000000000000, 0x3f000000, 0x3800},       {"1.0", 0x3ff0000000000000, 0x3f800000, 0x3c00},
+        {"2.0", 0x4000000000000000, 0x40000000, 0x4000},       {"4.0", 0x4010000000000000, 0x40800000, 0x4400},
+        {"-0.5", 0xbfe0000000000000, 0xbf000000, 0xb800},      {"-1.0", 0xbff0000000000000, 0xbf800000, 0xbc00},
+        {"-2.0", 0xc000000000000000, 0xc0000000, 0xc000},      {"-4.0", 0xc010000000000000, 0xc0800000, 0xc400},
+        {"0.15915494", 0x3fc45f306dc9c882, 0x3e22f983, 0x3118}};
+    for (size_t i = 0; i < sizeof reals / sizeof *reals; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "v_add_f32_e32 v0, %s, v1", reals[i].text);
+        const amd_operand *operand = &decode(text)->operand[1];
+        assert_int_equal(operand->value, reals[i].bits_64);
+        assert_int_equal(operand->value_32, reals[i].bits_32);
+        assert_int_equal(operand->value_16, reals[i].bits_16);
+    }
 }
 
 static void test_modifiers(void **state) {

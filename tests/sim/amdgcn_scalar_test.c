@@ -163,14 +163,32 @@ static const char *register_name(char *room, uint32_t index, int bits) {
     return room;
 }
 
-static void text_make(const row *r, int64_t k, char *text, size_t size) {
+/* What stands in an instruction besides its registers: the 16-bit constant, and constants in place of its sources. */
+typedef struct constants {
+    int64_t k;
+    const char *a, *b; /* NULL: a register */
+} constants;
+
+/* Its bits to a source of a size: a literal has 32, and i64 takes it with its sign. */
+static uint64_t constant_bits(const row *r, const char *constant, int bits) {
+    const ref_format *format = bits == 64 ? F64 : bits == 16 ? F16 : F32;
+    bool literal = !strncmp(constant, "0x", 2);
+    if (!strcmp(constant, "0.15915494")) return bits == 64 ? 0x3fc45f306dc9c882 : bits == 16 ? 0x3118 : 0x3e22f983;
+    if (strchr(constant, '.')) return ref_bits(format, strtod(constant, NULL), EXACT_RN);
+    int64_t value = strtoll(constant, NULL, 0);
+    return cut(literal && strstr(r->mnemonic, "_i64") ? (uint64_t)(int32_t)value : (uint64_t)value, bits);
+}
+
+static void text_make(const row *r, const constants *c, char *text, size_t size) {
     char d[16], a[16], b[16];
     register_name(d, D, r->bits);
     register_name(a, A, r->a_bits);
     register_name(b, B, r->b_bits);
+    if (c->a) snprintf(a, sizeof a, "%s", c->a);
+    if (c->b) snprintf(b, sizeof b, "%s", c->b);
     static const char *const forms[] = {[DAB] = "%s %s, %s, %s", [DA] = "%s %s, %s", [AB] = "%s %s, %s"};
     if (r->form == DK || r->form == AK)
-        snprintf(text, size, "%s %s, 0x%x", r->mnemonic, r->form == DK ? d : a, (unsigned)(k & 0xffff));
+        snprintf(text, size, "%s %s, 0x%x", r->mnemonic, r->form == DK ? d : a, (unsigned)(c->k & 0xffff));
     else if (r->form == AB)
         snprintf(text, size, forms[AB], r->mnemonic, a, b);
     else
@@ -202,13 +220,13 @@ static void operands_draw(const row *r, const amd_program *program) {
     before.s[AMD_EXEC + 1] = program->kernels[0].wave32 ? 0 : (uint32_t)amd_random(&random_state);
 }
 
-static void row_run(const row *r, const machine *m, const amd_program *program, const char *text, int64_t k) {
+static void row_run(const row *r, const machine *m, const amd_program *program, const char *text, const constants *c) {
     operands_draw(r, program);
-    state s = {.a = read_pair(&before, A, r->a_bits),
-               .b = read_pair(&before, B, r->b_bits),
+    state s = {.a = c->a ? constant_bits(r, c->a, r->a_bits) : read_pair(&before, A, r->a_bits),
+               .b = c->b ? constant_bits(r, c->b, r->b_bits) : read_pair(&before, B, r->b_bits),
                .old = read_pair(&before, D, r->bits),
                .exec = read_pair(&before, AMD_EXEC, r->bits),
-               .k = k,
+               .k = c->k,
                .in = before.scc,
                .mode = {before.mode, m->major}};
     expected = before;
@@ -230,31 +248,53 @@ static void row_run(const row *r, const machine *m, const amd_program *program, 
 
 /* ---- Tests ---- */
 
+/* False if the processor does not have the instruction. */
+static bool text_run(const row *r, const machine *m, const constants *c, unsigned rounds) {
+    char text[160], why[256];
+    size_t size;
+    text_make(r, c, text, sizeof text);
+    uint8_t *code = amdgcn_assemble(m->processor, m->wave64, text, &size, why, sizeof why);
+    if (!code) return false;
+    free(code);
+    amd_program *program = amdgcn_load(m->processor, m->wave64, text);
+    for (unsigned round = 0; round < rounds; round++)
+        row_run(r, m, program, text, c);
+    amd_program_free(program);
+    return true;
+}
+
 static void test_every_instruction_of_the_scalar_unit(void **cmocka_state) {
     (void)cmocka_state;
     for (size_t i = 0; i < ROWS; i++) {
         const row *r = &rows[i];
-        unsigned found = 0;
+        bool constant = r->form == DK || r->form == AK, found = false;
         for (size_t j = 0; j < MACHINES; j++) {
-            for (unsigned round = 0; round < ROUNDS; round++) {
-                char text[160], why[256];
-                size_t size;
-                int64_t k = (int16_t)amd_random(&random_state);
-                bool constant = r->form == DK || r->form == AK;
-                text_make(r, k, text, sizeof text);
-                uint8_t *code =
-                    amdgcn_assemble(machines[j].processor, machines[j].wave64, text, &size, why, sizeof why);
-                if (!code) break;
-                free(code);
-                amd_program *program = amdgcn_load(machines[j].processor, machines[j].wave64, text);
-                for (unsigned again = 0; again < (constant ? 2 : ROUNDS * 2); again++)
-                    row_run(r, &machines[j], program, text, k);
-                amd_program_free(program);
-                found++;
-                if (!constant) break;
+            for (unsigned round = 0; round < (constant ? ROUNDS : 1); round++) {
+                const constants c = {.k = (int16_t)amd_random(&random_state)};
+                found |= text_run(r, &machines[j], &c, constant ? 2 : ROUNDS * 2);
             }
         }
         if (!found) fail_msg("no processor has %s", r->mnemonic);
+    }
+}
+
+/* What a constant is goes by the size of the source that it stands for, not by the instruction's. */
+static void test_every_source_as_a_constant(void **cmocka_state) {
+    (void)cmocka_state;
+    static const char *const texts[] = {"-7", "37", "0x98765432", "0.5", "-4.0", "0.15915494"};
+    for (size_t i = 0; i < ROWS; i++) {
+        const row *r = &rows[i];
+        bool found = r->form == DK || r->form == AK;
+        for (size_t n = 0; n < 2 * sizeof texts / sizeof *texts && r->form != DK && r->form != AK; n++) {
+            const char *text = texts[n / 2];
+            const constants c = {.a = n % 2 ? NULL : text, .b = n % 2 ? text : NULL};
+            if (c.b && r->form == DA) continue;
+            bool taken = false;
+            for (size_t j = 0; j < MACHINES && !taken; j++)
+                taken = text_run(r, &machines[j], &c, 2);
+            found |= taken;
+        }
+        if (!found) fail_msg("no processor has %s with a constant", r->mnemonic);
     }
 }
 
@@ -265,7 +305,7 @@ static void test_every_row_has_a_reference(void **cmocka_state) {
 #define AMD_SALU(mnemonic, bits, a_bits, b_bits, result, scc)     #mnemonic,
 #define AMD_SALU_UPDATE(mnemonic, bits, a_bits, result, scc)      #mnemonic,
 #define AMD_SALU_K(mnemonic, result, scc)                         #mnemonic,
-#define AMD_SALU_COMPARE(mnemonic, bits, condition)               #mnemonic,
+#define AMD_SALU_COMPARE(mnemonic, a_bits, b_bits, condition)     #mnemonic,
 #define AMD_SALU_COMPARE_K(mnemonic, condition)                   #mnemonic,
 #define AMD_SALU_FLOAT(mnemonic, bits, result)                    #mnemonic,
 #define AMD_SALU_FLOAT_COMPARE(mnemonic, bits, format, condition) #mnemonic,
@@ -414,6 +454,7 @@ static void test_refusals(void **cmocka_state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_instruction_of_the_scalar_unit),
+        cmocka_unit_test(test_every_source_as_a_constant),
         cmocka_unit_test(test_every_row_has_a_reference),
         cmocka_unit_test(test_literals_and_constants),
         cmocka_unit_test(test_branches_and_calls),

@@ -175,6 +175,16 @@ static void draw_sdwa(variant *v, uint64_t *random) {
     }
 }
 
+/* Any source may be a constant. An integer of 16 bits has no 0.5. */
+enum { CONSTANT_NEGATIVE, CONSTANT_POSITIVE, CONSTANT_LITERAL, CONSTANT_HALF, CONSTANT_MINUS_FOUR, CONSTANTS };
+static const uint32_t CONSTANT_BITS = 0x98765432;
+
+static void draw_constant(variant *v, uint64_t *random) {
+    v->constant_at = (int)draw(random, (uint32_t)(v->sources - !!(v->row->flags & ROW_ACCUMULATES)));
+    variant_type type = v->type[1 + v->constant_at];
+    v->constant = (int)draw(random, has_signs(type) || type.bits > 16 ? CONSTANTS : CONSTANT_HALF);
+}
+
 typedef struct writer {
     char *text;
     size_t size, used;
@@ -208,12 +218,25 @@ static int words_of(const variant *v, int operand) {
     return v->type[operand].bits == 64 || wide ? 2 : 1;
 }
 
+static void put_constant(writer *w, const variant *v) {
+    static const char *const names[] = {[CONSTANT_NEGATIVE] = "-7",
+                                        [CONSTANT_POSITIVE] = "37",
+                                        [CONSTANT_HALF] = "0.5",
+                                        [CONSTANT_MINUS_FOUR] = "-4.0"};
+    if (v->constant == CONSTANT_LITERAL)
+        put(w, "0x%x", v->type[1 + v->constant_at].bits == 16 ? CONSTANT_BITS & 0xffff : CONSTANT_BITS);
+    else
+        put(w, "%s", names[v->constant]);
+}
+
 static void put_source(writer *w, const variant *v, int i) {
     bool packed = v->row->flags & ROW_PACKED;
     if (v->kind == VARIANT_SDWA && v->extend[i]) put(w, "sext(");
     if (v->negate[i] && !packed) put(w, "-");
     if (v->absolute[i]) put(w, "|");
-    if (i == 0 && v->kind == VARIANT_SCALAR)
+    if (i == v->constant_at && v->kind == VARIANT_CONSTANT)
+        put_constant(w, v);
+    else if (i == 0 && v->kind == VARIANT_SCALAR)
         put_registers(w, 's', SCALAR_SOURCE, words_of(v, 1));
     else if ((i == 1 && v->row->flags & ROW_LITERAL_B) || (i == 2 && v->row->flags & ROW_LITERAL_C))
         put(w, "0x%x", v->type[1 + i].bits == 16 ? VARIANT_LITERAL & 0xffff : VARIANT_LITERAL);
@@ -286,10 +309,7 @@ static void write_text(variant *v, bool wave64) {
     if (v->row->flags & (ROW_MASK_OUT | ROW_COMPARE) && !v->maskless) put_mask(&w, v, MASK_OUT, wave64);
     for (int i = 0; i < v->sources - !!(v->row->flags & ROW_ACCUMULATES); i++) {
         if (i || !v->maskless) put(&w, ", ");
-        if (i == 0 && v->kind == VARIANT_CONSTANT)
-            put(&w, "%s", (const char *[]){"-7", "37", "0.5", "-4.0"}[v->constant]);
-        else
-            put_source(&w, v, i);
+        put_source(&w, v, i);
     }
     if (v->row->flags & ROW_MASK_IN) {
         put(&w, ", ");
@@ -341,7 +361,7 @@ bool variant_make(variant *v, const amdgcn_row *row, variant_kind kind, const ch
     case VARIANT_SCALAR:
     case VARIANT_CONSTANT:
         if (packed || mix) return false;
-        v->constant = draw(random, v->type[1].letter == 'f' ? 4 : 2);
+        draw_constant(v, random);
         break;
     case VARIANT_DPP:
     case VARIANT_E64_DPP:
@@ -424,18 +444,30 @@ static uint32_t selected(uint32_t word, int select, bool extend) {
     return negative ? part | ~0u << width : part;
 }
 
+/* What a constant is to a source of a type: a literal has 32 bits, the upper half of an f64 or an integer without or
+ * with its sign. */
 static uint64_t constant_bits(const variant *v) {
-    variant_type type = v->type[1];
-    if (v->constant == 0) return (uint64_t)-7;
-    if (v->constant == 1) return 37;
-    return ref_bits(format_of(type), v->constant == 2 ? 0.5 : -4, EXACT_RN);
+    variant_type type = v->type[1 + v->constant_at];
+    switch (v->constant) {
+    case CONSTANT_NEGATIVE:
+        return (uint64_t)-7;
+    case CONSTANT_POSITIVE:
+        return 37;
+    case CONSTANT_LITERAL:
+        if (type.bits != 64) return CONSTANT_BITS;
+        return type.letter == 'f'   ? (uint64_t)CONSTANT_BITS << 32
+               : type.letter == 'i' ? UINT64_MAX << 32 | CONSTANT_BITS
+                                    : CONSTANT_BITS;
+    default:
+        return ref_bits(format_of(type), v->constant == CONSTANT_HALF ? 0.5 : -4, EXACT_RN);
+    }
 }
 
 /* The 64 bits of a source's registers, in a lane or scalar. */
 static uint64_t source_words(const variant *v, const amdgcn_registers *r, int i, int lane) {
+    if (i == v->constant_at && v->kind == VARIANT_CONSTANT) return constant_bits(v);
     if (i == 1 && v->row->flags & ROW_LITERAL_B) return VARIANT_LITERAL;
     if (i == 2 && v->row->flags & ROW_LITERAL_C) return VARIANT_LITERAL;
-    if (i == 0 && v->kind == VARIANT_CONSTANT) return constant_bits(v);
     if (i == 0 && v->kind == VARIANT_SCALAR) return r->s[SCALAR_SOURCE] | (uint64_t)r->s[SCALAR_SOURCE + 1] << 32;
     int at = i == 2 && v->row->flags & ROW_ACCUMULATES ? RESULT : SOURCE + 2 * i;
     return lane < 0 ? 0 : r->v[at][lane] | (uint64_t)r->v[at + 1][lane] << 32;

@@ -44,8 +44,8 @@ typedef struct variant {
     bool half_high[ROW_SOURCES];   /* op_sel_hi */
     bool negate_high[ROW_SOURCES]; /* neg_hi */
     bool clamp;
-    int omod; /* 0, 1: half, 2, 4 */
-    uint64_t constant;
+    int omod;                  /* 0, 1: half, 2, 4 */
+    int constant, constant_at; /* which, and which source it is */
     /* DPP. */
     int dpp; /* of the names in the source */
     unsigned dpp_argument;

@@ -88,7 +88,7 @@ static void variant_run(const variant *v, amd_program *program, uint32_t entry) 
 }
 
 static void machine_run(const machine *m) {
-    enum { DPP_DRAWS = 3, SDWA_DRAWS = 3, DRAWS = VARIANT_KINDS + 2 * DPP_DRAWS + SDWA_DRAWS };
+    enum { MORE_DRAWS = 3, DRAWS = VARIANT_KINDS * MORE_DRAWS };
     size_t room = amdgcn_row_count * DRAWS, count = 0;
     variant *variants = malloc(room * sizeof *variants);
     const char **lines = malloc(room * sizeof *lines);
@@ -96,9 +96,7 @@ static void machine_run(const machine *m) {
     assert_true(variants && lines && entries);
     for (size_t i = 0; i < amdgcn_row_count; i++) {
         for (int kind = 0; kind < VARIANT_KINDS; kind++) {
-            int draws = kind == VARIANT_DPP || kind == VARIANT_E64_DPP ? DPP_DRAWS
-                        : kind == VARIANT_SDWA                         ? SDWA_DRAWS
-                                                                       : 1;
+            int draws = kind >= VARIANT_CONSTANT ? MORE_DRAWS : 1;
             for (int n = 0; n < draws; n++) {
                 variant *v = &variants[count];
                 if (!variant_make(v, &amdgcn_rows[i], (variant_kind)kind, m->processor, m->wave64, &random_state))
@@ -172,9 +170,9 @@ static void test_all_operands_of_16_bits(void **state) {
 
 /* Of the tables. */
 static const char *const mnemonics[] = {
-#define AMD_OPCODE_VECTOR(mnemonic, handler, type, mode) #mnemonic,
+#define AMD_ALU_OPCODE(mnemonic) #mnemonic,
 #include "tests/sim/amdgcn/amd_vector.def"
-#undef AMD_OPCODE_VECTOR
+#undef AMD_ALU_OPCODE
 };
 /* Those have tests of their own. */
 static const char *const elsewhere[] = {

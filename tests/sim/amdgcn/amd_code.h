@@ -61,23 +61,23 @@ typedef enum amd_select {
     AMD_SELECT_WORD_1
 } amd_select;
 
-/* value: integers sign-extended to 64 bits, hexadecimal literals zero-extended (f64: in the upper half), 1.0 and the
- * like as the row's type has them: the bits of an f16, an f32 or an f64, zero-extended. */
+/* A constant is what the reader's type makes of it. value: to 64 bits; integers are sign-extended, hexadecimal literals
+ * zero-extended or, of an instruction on i64, sign-extended, and 1.0 and the like have the bits of an f64. To an f64 a
+ * literal is the upper half. */
 typedef struct amd_operand {
     uint8_t kind;
     uint8_t count;  /* registers */
     uint16_t index; /* of the first */
     bool negate, absolute;
-    bool extend;    /* SDWA's sext */
-    bool real;      /* a constant written as a floating-point number: not a literal */
-    uint8_t select; /* SDWA: amd_select */
+    bool extend;        /* SDWA's sext */
+    bool real, literal; /* a constant written as a floating-point number, as a hexadecimal one */
+    uint8_t select;     /* SDWA: amd_select */
+    uint16_t value_16;  /* to 16 bits, and to 32: of 1.0 the bits of an f16, and of an f32 */
+    uint32_t value_32;
     uint64_t value;
 } amd_operand;
 
 /* ---- Instructions ---- */
-
-/* What "1.0" means in an operand. */
-typedef enum amd_type { AMD_B32, AMD_B16, AMD_B64, AMD_F64 } amd_type;
 
 typedef enum amd_class {
     AMD_CLASS_SCALAR,
@@ -121,7 +121,6 @@ enum { AMD_OPERANDS = 8 };
 struct amd_op {
     amd_run run;
     uint8_t class;    /* amd_class */
-    uint8_t type;     /* amd_type */
     uint8_t encoding; /* amd_encoding */
     uint8_t size;     /* in bytes */
     uint8_t operand_count;

@@ -12,13 +12,13 @@ typedef struct row {
     const char *mnemonic;
     size_t length;
     amd_run run;
-    uint8_t class, type;
+    uint8_t class;
     uint32_t mode;
 } row;
 
 static const row rows[] = {
-#define AMD_OPCODE(mnemonic, handler, class, type, mode) \
-    {#mnemonic, sizeof #mnemonic - 1, amd_run_##handler, AMD_CLASS_##class, AMD_##type, mode},
+#define AMD_OPCODE(mnemonic, handler, class, mode) \
+    {#mnemonic, sizeof #mnemonic - 1, amd_run_##handler, AMD_CLASS_##class, mode},
 #include "tests/sim/amdgcn/amd_opcodes.def"
 };
 
@@ -61,7 +61,6 @@ static bool mnemonic_decode(const char *mnemonic, size_t length, amd_op *op) {
     if (!found) return false;
     op->run = found->run;
     op->class = found->class;
-    op->type = found->type;
     op->mode = (uint16_t)found->mode;
     return true;
 }
@@ -107,6 +106,7 @@ static bool aperture_parse(const char *text, amd_operand *operand) {
         if (strcmp(text, apertures[i].name) != 0) continue;
         operand->kind = AMD_OPERAND_CONSTANT;
         operand->value = apertures[i].value;
+        operand->value_32 = (uint32_t)operand->value;
         return true;
     }
     return false;
@@ -176,50 +176,38 @@ static bool register_parse(const char *text, amd_operand *operand) {
     return false;
 }
 
-/* The bits of 0.5, 1, 2, 4, their negatives and 1/(2 pi) in a type. */
-static uint64_t real_bits(double value, amd_type type) {
-    const double inverse = 0.15915494;
-    bool is_inverse = value > inverse - 1e-6 && value < inverse + 1e-6;
-    if (type == AMD_B16) {
-        if (is_inverse) return 0x3118;
-        uint32_t exponent = 15;
-        double size = value < 0 ? -value : value;
-        for (; size > 1; size /= 2)
-            exponent++;
-        for (; size < 1; size *= 2)
-            exponent--;
-        return (value < 0 ? 0x8000u : 0) | exponent << 10;
-    }
-    if (type == AMD_B32) {
-        float narrow = (float)value;
-        uint32_t bits;
-        memcpy(&bits, &narrow, sizeof bits);
-        return is_inverse ? 0x3e22f983 : bits;
-    }
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return is_inverse ? 0x3fc45f306dc9c882 : bits;
-}
-
-static bool constant_parse(const char *text, amd_type type, amd_operand *operand) {
+/* 0.5, 1, 2, 4, their negatives and 1/(2 pi), of which LLVM writes some digits. */
+static bool real_parse(const char *text, amd_operand *operand) {
     char *end;
-    operand->kind = AMD_OPERAND_CONSTANT;
-    if (strchr(text, '.')) {
-        operand->real = true;
-        double value = strtod(text, &end);
-        bool half = value == 0.5 || value == 1 || value == 2 || value == 4;
-        half |= value == -0.5 || value == -1 || value == -2 || value == -4;
-        if (*end || !(half || (value > 0.1591549 && value < 0.1591550))) return false;
-        operand->value = real_bits(value, type);
+    double value = strtod(text, &end), size = value < 0 ? -value : value;
+    if (*end) return false;
+    operand->real = true;
+    if (value > 0.1591549 && value < 0.1591550) {
+        operand->value = 0x3fc45f306dc9c882;
+        operand->value_32 = 0x3e22f983;
+        operand->value_16 = 0x3118;
         return true;
     }
-    bool hexadecimal = !strncmp(text, "0x", 2);
-    operand->value = hexadecimal ? strtoull(text, &end, 16) : (uint64_t)strtoll(text, &end, 10);
-    if (hexadecimal && type == AMD_F64) operand->value <<= 32;
+    float narrow = (float)value;
+    memcpy(&operand->value, &value, sizeof value);
+    memcpy(&operand->value_32, &narrow, sizeof narrow);
+    int exponent = (int)(operand->value_32 >> 23 & 255) - 127;
+    operand->value_16 = (uint16_t)((value < 0 ? 0x8000 : 0) | (exponent + 15) << 10);
+    return size == 0.5 || size == 1 || size == 2 || size == 4;
+}
+
+static bool constant_parse(const char *text, amd_operand *operand) {
+    char *end;
+    operand->kind = AMD_OPERAND_CONSTANT;
+    if (strchr(text, '.')) return real_parse(text, operand);
+    operand->literal = !strncmp(text, "0x", 2);
+    operand->value = operand->literal ? strtoull(text, &end, 16) : (uint64_t)strtoll(text, &end, 10);
+    operand->value_32 = (uint32_t)operand->value;
+    operand->value_16 = (uint16_t)operand->value;
     return *text && !*end;
 }
 
-static bool operand_parse(char *text, amd_type type, amd_operand *operand) {
+static bool operand_parse(char *text, amd_operand *operand) {
     size_t length = strlen(text);
     *operand = (amd_operand){0};
     if (!strncmp(text, "sext(", 5) && text[length - 1] == ')') {
@@ -241,7 +229,7 @@ static bool operand_parse(char *text, amd_type type, amd_operand *operand) {
         text++;
     }
     return register_parse(text, operand) || aperture_parse(text, operand) || hardware_register_parse(text, operand) ||
-           message_parse(text, operand) || constant_parse(text, type, operand);
+           message_parse(text, operand) || constant_parse(text, operand);
 }
 
 /* ---- Modifiers: words behind the operands ---- */
@@ -443,6 +431,8 @@ static const char *refusal_of(const char *text) {
 static bool half_decode(const char *text, amd_op *op, char *why, size_t why_size) {
     char copy[512];
     size_t length = strcspn(text, " ");
+    const char *wide = strstr(text, "_i64");
+    bool wide_signed = wide && wide < text + length;
     op->text = text;
     op->row_mask = op->bank_mask = 0xf;
     op->op_sel_hi = 0xff;
@@ -457,7 +447,9 @@ static bool half_decode(const char *text, amd_op *op, char *why, size_t why_size
     while (rest[strspn(rest, " ")]) {
         bool place = separator == ',' && op->operand_count < AMD_OPERANDS;
         char *word = word_next(&rest, &separator);
-        bool parsed = place && operand_parse(word, (amd_type)op->type, &op->operand[op->operand_count]);
+        amd_operand *operand = &op->operand[op->operand_count];
+        bool parsed = place && operand_parse(word, operand);
+        if (parsed && operand->literal && wide_signed) operand->value = (uint64_t)(int32_t)operand->value_32;
         op->operand_count += parsed;
         if (!parsed && (!place || !op->operand_count)) parsed = modifier_parse(word, op);
         if (!parsed) {

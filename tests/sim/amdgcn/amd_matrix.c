@@ -189,6 +189,10 @@ static void halves_poison(const work *w) {
         memset(w->wave->v[d->index + i], 0xb5, w->wave->lanes * sizeof(uint32_t));
 }
 
+static uint64_t constant_of(const amd_operand *operand, uint32_t bits) {
+    return bits == 64 ? operand->value : bits == 32 ? operand->value_32 : operand->value_16;
+}
+
 static void results_make(const work *w) {
     static _Thread_local uint64_t results[OUTPUTS_MAX];
     const amd_matrix *m = w->matrix;
@@ -202,7 +206,7 @@ static void results_make(const work *w) {
     for (uint32_t n = 0; n < count; n++) {
         uint32_t block = n / (rows * rows), row = n / rows % rows, column = n % rows;
         uint64_t before = addend->kind == AMD_OPERAND_CONSTANT
-                              ? addend->value
+                              ? constant_of(addend, bits)
                               : element_read(w->wave, addend, PLACE(lane), PLACE(element) * scale + offset, bits);
         results[n] = sum(w, before, (block * rows + row) * m->k, (block * rows + column) * m->k);
     }

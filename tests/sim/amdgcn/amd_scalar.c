@@ -88,10 +88,10 @@ static uint64_t amd_number(amd_format format, uint32_t mode, uint64_t a, uint64_
         wave->scc = (new_scc) != 0;                             \
         amd_write32(wave, &op->operand[0], d);                  \
     }
-#define AMD_SALU_COMPARE(mnemonic, bits, condition)             \
+#define AMD_SALU_COMPARE(mnemonic, a_bits, b_bits, condition)   \
     void amd_run_##mnemonic(amd_wave *wave, const amd_op *op) { \
-        const uint##bits##_t a = READ(bits, 0);                 \
-        const uint##bits##_t b = READ(bits, 1);                 \
+        const uint##a_bits##_t a = READ(a_bits, 0);             \
+        const uint##b_bits##_t b = READ(b_bits, 1);             \
         wave->scc = (condition) != 0;                           \
     }
 #define AMD_SALU_COMPARE_K(mnemonic, condition)                 \
@@ -100,20 +100,18 @@ static uint64_t amd_number(amd_format format, uint32_t mode, uint64_t a, uint64_
         const uint32_t b = (uint32_t)(int16_t)op->immediate;    \
         wave->scc = (condition) != 0;                           \
     }
-/* An operand of 16 bits is the lower half. */
-#define FLOAT_READ(bits, number) (READ(32, number) & (uint32_t)((1ull << bits) - 1))
-#define AMD_SALU_FLOAT(mnemonic, bits, result)                                \
-    void amd_run_##mnemonic(amd_wave *wave, const amd_op *op) {               \
-        const uint32_t mode = wave->mode | AMD_MODE_IEEE;                     \
-        const uint32_t a = FLOAT_READ(bits, 1), b = FLOAT_READ(bits, 2);      \
-        const uint32_t c = FLOAT_READ(bits, (op->operand_count > 3 ? 3 : 0)); \
-        (void)mode, (void)b, (void)c;                                         \
-        amd_write32(wave, &op->operand[0], (uint32_t)(result));               \
+#define AMD_SALU_FLOAT(mnemonic, bits, result)                        \
+    void amd_run_##mnemonic(amd_wave *wave, const amd_op *op) {       \
+        const uint32_t mode = wave->mode | AMD_MODE_IEEE;             \
+        const uint32_t a = READ(bits, 1), b = READ(bits, 2);          \
+        const uint32_t c = READ(bits, op->operand_count > 3 ? 3 : 0); \
+        (void)mode, (void)b, (void)c;                                 \
+        amd_write32(wave, &op->operand[0], (uint32_t)(result));       \
     }
-#define AMD_SALU_FLOAT_COMPARE(mnemonic, bits, format, condition)                                                \
-    void amd_run_##mnemonic(amd_wave *wave, const amd_op *op) {                                                  \
-        const int r = amd_compare(format, wave->mode | AMD_MODE_IEEE, FLOAT_READ(bits, 0), FLOAT_READ(bits, 1)); \
-        wave->scc = condition;                                                                                   \
+#define AMD_SALU_FLOAT_COMPARE(mnemonic, bits, format, condition)                                    \
+    void amd_run_##mnemonic(amd_wave *wave, const amd_op *op) {                                      \
+        const int r = amd_compare(format, wave->mode | AMD_MODE_IEEE, READ(bits, 0), READ(bits, 1)); \
+        wave->scc = condition;                                                                       \
     }
 #define AMD_SALU_SAVEEXEC(mnemonic, bits, result)                                                    \
     void amd_run_##mnemonic(amd_wave *wave, const amd_op *op) {                                      \

@@ -4,10 +4,11 @@
 typedef struct type_facts {
     uint8_t log_bits;
     int8_t format;
+    uint8_t one; /* bits of a 1.0 */
 } type_facts;
 
 static const type_facts facts[] = {
-#define AMD_ALU_FACTS(name, element, array, bits, format, one) [AMD_ALU_##name] = {bits, format},
+#define AMD_ALU_FACTS(name, element, array, bits, format, one) [AMD_ALU_##name] = {bits, format, one},
     AMD_ALU_TYPES(AMD_ALU_FACTS)
 #undef AMD_ALU_FACTS
 };
@@ -18,12 +19,19 @@ static bool is_packed(amd_alu_type type) {
 
 /* ---- Sources ---- */
 
+/* An operand that is the same in all lanes. */
+static uint64_t scalar(const amd_alu *x, const amd_operand *operand, amd_alu_type type) {
+    if (operand->kind != AMD_OPERAND_CONSTANT)
+        return operand->count > 1 ? amd_read64(x->wave, operand) : amd_read32(x->wave, operand);
+    if (operand->literal && type == AMD_ALU_f64) return operand->value << 32;
+    if (facts[type].one == 64) return operand->value;
+    return operand->real && facts[type].one == 16 ? operand->value_16 : operand->value_32;
+}
+
 /* The 32-bit words of an operand: a register's own lanes, or room filled with a scalar. */
-static const uint32_t *words(amd_alu *x, const amd_operand *operand, uint32_t word, uint32_t *room) {
+static const uint32_t *words(amd_alu *x, const amd_operand *operand, amd_alu_type type, uint32_t word, uint32_t *room) {
     if (operand->kind == AMD_OPERAND_VECTOR) return x->wave->v[operand->index + word];
-    uint64_t value = operand->kind == AMD_OPERAND_CONSTANT                       ? operand->value
-                     : operand->kind == AMD_OPERAND_SCALAR && operand->count > 1 ? amd_read64(x->wave, operand)
-                                                                                 : amd_read32(x->wave, operand);
+    uint64_t value = scalar(x, operand, type);
     uint32_t part = (uint32_t)(word ? value >> 32 : value);
     for (uint32_t l = 0; l < AMD_LANES; l++)
         room[l] = part;
@@ -57,9 +65,8 @@ static uint32_t mixed(const amd_alu *x, const amd_operand *operand, uint32_t i, 
     bool half = op->has_op_sel_hi && (op->op_sel_hi >> i & 1);
     uint32_t bits = word;
     if (half) {
-        uint32_t part = operand->kind == AMD_OPERAND_CONSTANT && operand->real && !(op->op_sel >> i & 1)
-                            ? (uint32_t)amd_convert(AMD_HALF, AMD_SINGLE, 0xf0, word)
-                            : word >> (op->op_sel >> i & 1 ? 16 : 0) & 0xffff;
+        bool upper = op->op_sel >> i & 1;
+        uint32_t part = operand->real && !upper ? operand->value_16 : word >> (upper ? 16 : 0) & 0xffff;
         bits = (uint32_t)amd_convert(AMD_SINGLE, AMD_HALF, x->mode, part);
     }
     if (operand->absolute || (op->neg_hi >> i & 1)) bits &= 0x7fffffff;
@@ -88,13 +95,7 @@ static bool is_direct(const amd_alu *x, const amd_operand *operand, uint32_t i, 
 /* Sources of up to 32 bits. */
 static const void *gather_32(amd_alu *x, const amd_operand *operand, uint32_t i, amd_alu_type type) {
     uint32_t *room = (uint32_t *)(void *)x->sources[i];
-    amd_operand literal = *operand;
-    /* Among sources of f64, as the exponent of v_ldexp_f64: its literal is no upper half. */
-    if (operand->kind == AMD_OPERAND_CONSTANT && x->op->type == AMD_F64 && !(uint32_t)operand->value) {
-        literal.value >>= 32;
-        operand = &literal;
-    }
-    const uint32_t *from = words(x, operand, 0, room);
+    const uint32_t *from = words(x, operand, type, 0, room);
     if (is_direct(x, operand, i, type)) return from;
     uint32_t moved[AMD_LANES];
     if (i == 0 && x->op->dpp) {
@@ -121,7 +122,7 @@ static const void *gather_32(amd_alu *x, const amd_operand *operand, uint32_t i,
 
 static const void *gather_64(amd_alu *x, const amd_operand *operand, uint32_t i, amd_alu_type type) {
     uint32_t room[2][AMD_LANES], moved[2][AMD_LANES];
-    const uint32_t *low = words(x, operand, 0, room[0]), *high = words(x, operand, 1, room[1]);
+    const uint32_t *low = words(x, operand, type, 0, room[0]), *high = words(x, operand, type, 1, room[1]);
     if (i == 0 && x->op->dpp) {
         amd_dpp_gather(x, moved[0], low);
         amd_dpp_gather(x, moved[1], high);

@@ -7,26 +7,26 @@
 #include "tests/sim/amdgcn/amd_float.h"
 #include "tests/sim/amdgcn/amd_wave.h"
 
-/* AMD_ALU_TYPE(name, type in an expression, type in the array, log2 of its bits, floating-point format, what 1.0 is).
+/* AMD_ALU_TYPE(name, type in an expression, type in the array, log2 of its bits, floating-point format, bits of a 1.0).
  * Floating point stands as its bits. m16 and m32 take the sign modifiers of floating point, but are copied. p16 is two
  * halves of 16 bits, h16 the same of f16, p32 two f32; mix is an f32 or a half of a register widened to one. */
-#define AMD_ALU_TYPES(AMD_ALU_TYPE)                           \
-    AMD_ALU_TYPE(none, int, uint32_t, 0, -1, B32)             \
-    AMD_ALU_TYPE(u16, uint16_t, uint32_t, 4, -1, B16)         \
-    AMD_ALU_TYPE(i16, int16_t, uint32_t, 4, -1, B16)          \
-    AMD_ALU_TYPE(f16, uint16_t, uint32_t, 4, AMD_HALF, B16)   \
-    AMD_ALU_TYPE(m16, uint16_t, uint32_t, 4, AMD_HALF, B16)   \
-    AMD_ALU_TYPE(u32, uint32_t, uint32_t, 5, -1, B32)         \
-    AMD_ALU_TYPE(i32, int32_t, uint32_t, 5, -1, B32)          \
-    AMD_ALU_TYPE(f32, uint32_t, uint32_t, 5, AMD_SINGLE, B32) \
-    AMD_ALU_TYPE(m32, uint32_t, uint32_t, 5, AMD_SINGLE, B32) \
-    AMD_ALU_TYPE(u64, uint64_t, uint64_t, 6, -1, B64)         \
-    AMD_ALU_TYPE(i64, int64_t, uint64_t, 6, -1, B64)          \
-    AMD_ALU_TYPE(f64, uint64_t, uint64_t, 6, AMD_DOUBLE, F64) \
-    AMD_ALU_TYPE(p16, uint32_t, uint32_t, 5, -1, B16)         \
-    AMD_ALU_TYPE(h16, uint32_t, uint32_t, 5, AMD_HALF, B16)   \
-    AMD_ALU_TYPE(p32, uint64_t, uint64_t, 6, AMD_SINGLE, B32) \
-    AMD_ALU_TYPE(mix, uint32_t, uint32_t, 5, AMD_SINGLE, B32)
+#define AMD_ALU_TYPES(AMD_ALU_TYPE)                          \
+    AMD_ALU_TYPE(none, int, uint32_t, 0, -1, 32)             \
+    AMD_ALU_TYPE(u16, uint16_t, uint32_t, 4, -1, 16)         \
+    AMD_ALU_TYPE(i16, int16_t, uint32_t, 4, -1, 16)          \
+    AMD_ALU_TYPE(f16, uint16_t, uint32_t, 4, AMD_HALF, 16)   \
+    AMD_ALU_TYPE(m16, uint16_t, uint32_t, 4, AMD_HALF, 16)   \
+    AMD_ALU_TYPE(u32, uint32_t, uint32_t, 5, -1, 32)         \
+    AMD_ALU_TYPE(i32, int32_t, uint32_t, 5, -1, 32)          \
+    AMD_ALU_TYPE(f32, uint32_t, uint32_t, 5, AMD_SINGLE, 32) \
+    AMD_ALU_TYPE(m32, uint32_t, uint32_t, 5, AMD_SINGLE, 32) \
+    AMD_ALU_TYPE(u64, uint64_t, uint64_t, 6, -1, 64)         \
+    AMD_ALU_TYPE(i64, int64_t, uint64_t, 6, -1, 64)          \
+    AMD_ALU_TYPE(f64, uint64_t, uint64_t, 6, AMD_DOUBLE, 64) \
+    AMD_ALU_TYPE(p16, uint32_t, uint32_t, 5, -1, 16)         \
+    AMD_ALU_TYPE(h16, uint32_t, uint32_t, 5, AMD_HALF, 16)   \
+    AMD_ALU_TYPE(p32, uint64_t, uint64_t, 6, AMD_SINGLE, 32) \
+    AMD_ALU_TYPE(mix, uint32_t, uint32_t, 5, AMD_SINGLE, 32)
 
 typedef enum amd_alu_type {
 #define AMD_ALU_TYPE_ENUM(name, element, array, bits, format, one) AMD_ALU_##name,

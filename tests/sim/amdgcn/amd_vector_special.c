@@ -75,7 +75,7 @@ static uint64_t amd_approximate(const amd_wave *wave, uint32_t mode, amd_format 
 /* Of a scalar register; EXEC has no say. */
 static void scalar_run(amd_wave *wave, const amd_op *op, amd_format format, function f, measure unit, double bound) {
     uint32_t mode = amd_alu_mode(wave), sign = (uint32_t)amd_sign(format);
-    uint32_t a = amd_read32(wave, &op->operand[1]) & (sign | (sign - 1));
+    uint32_t a = format == AMD_HALF ? amd_read16(wave, &op->operand[1]) : amd_read32(wave, &op->operand[1]);
     if (op->operand[1].absolute) a &= ~sign;
     if (op->operand[1].negate) a ^= sign;
     uint64_t result = amd_approximate(wave, mode, format, f, unit, bound, a);

@@ -51,7 +51,12 @@ uint64_t amd_read64(const amd_wave *wave, const amd_operand *operand) {
 }
 
 uint32_t amd_read32(const amd_wave *wave, const amd_operand *operand) {
+    if (operand->kind == AMD_OPERAND_CONSTANT) return operand->value_32;
     return operand->kind == AMD_OPERAND_SCALAR ? wave->s[operand->index] : (uint32_t)amd_read64(wave, operand);
+}
+
+uint32_t amd_read16(const amd_wave *wave, const amd_operand *operand) {
+    return operand->kind == AMD_OPERAND_CONSTANT ? operand->value_16 : amd_read32(wave, operand) & 0xffff;
 }
 
 void amd_write32(amd_wave *wave, const amd_operand *operand, uint32_t value) {

@@ -145,7 +145,8 @@ static inline uint64_t amd_vcc(const amd_wave *wave) {
 
 /* A scalar source of 32 bits: a register, a constant, null, SCC, ... without modifiers. */
 uint32_t amd_read32(const amd_wave *wave, const amd_operand *operand);
-/* The same of 64 bits. */
+/* The same of 16 bits, which of a register are the lower ones, and of 64 bits. */
+uint32_t amd_read16(const amd_wave *wave, const amd_operand *operand);
 uint64_t amd_read64(const amd_wave *wave, const amd_operand *operand);
 void amd_write32(amd_wave *wave, const amd_operand *operand, uint32_t value);
 void amd_write64(amd_wave *wave, const amd_operand *operand, uint64_t value);
@@ -155,7 +156,7 @@ void amd_write_mask(amd_wave *wave, const amd_operand *operand, uint64_t mask);
 
 /* ---- Instructions ---- */
 
-#define AMD_OPCODE(mnemonic, handler, class, type, mode) void amd_run_##handler(amd_wave *wave, const amd_op *op);
+#define AMD_OPCODE(mnemonic, handler, class, mode) void amd_run_##handler(amd_wave *wave, const amd_op *op);
 #include "tests/sim/amdgcn/amd_opcodes.def"
 
 /* Runs both halves of a VOPD instruction: both read before either writes. */

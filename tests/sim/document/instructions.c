@@ -213,7 +213,7 @@ static void set_list(uint32_t set) {
 /* ---- AMD: what is done with them --------------------------------------------------------------------------------- */
 
 static const char *const amd_mnemonics[] = {
-#define AMD_OPCODE(mnemonic, handler, class, type, mode) #mnemonic,
+#define AMD_OPCODE(mnemonic, handler, class, mode) #mnemonic,
 #include "tests/sim/amdgcn/amd_opcodes.def"
 };
 
