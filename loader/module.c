@@ -49,7 +49,8 @@ static void add_reason(kiln__text *text, const kiln_image *image, const kiln_tar
     kiln__text_add(text, "%s%s", text->length ? "\n" : "", sentence);
 }
 
-/* Tries the fitting images from best to worst. KILN_ERROR_NO_IMAGE when all are refused, with the reasons in text. */
+/* Tries the fitting images from best to worst. The reasons say why each one before the chosen was refused; why no image
+ * will do, with KILN_ERROR_NO_IMAGE. */
 static kiln_status load_best(kiln_module *module, const kiln_candidate *candidates, uint32_t fitting,
                              kiln__text *reasons) {
     const kiln_target *target = &module->device->info.target;
@@ -80,12 +81,11 @@ static kiln_status module_load(kiln_module *module) {
     if (status == KILN_OK) status = kiln_select(module->bundle, part, &device->info.target, candidates, &fitting);
     if (status == KILN_OK) status = load_best(module, candidates, fitting, &reasons);
     free(candidates);
-    if (status != KILN_ERROR_NO_IMAGE) {
+    module->status = status;
+    if (reasons.length)
+        module->reasons = bytes;
+    else
         free(bytes);
-        return status;
-    }
-    module->status = KILN_ERROR_NO_IMAGE;
-    module->reasons = bytes;
     return status;
 }
 
@@ -102,14 +102,14 @@ static kiln_module *module_find(const kiln_device *device, const kiln_bundle *bu
     return NULL;
 }
 
-/* Finds or loads, under the device's load lock. *out_loaded: this call did the loading. stream may be NULL. */
+/* Finds or loads, under the device's load lock. *out_module is there for KILN_ERROR_NO_IMAGE too; *out_fresh: this call
+ * judged its images. stream may be NULL. */
 static kiln_status module_get(kiln_device *device, kiln_stream *stream, const kiln_bundle *bundle, const char *name,
-                              kiln_module **out_module, bool *out_loaded) {
+                              kiln_module **out_module, bool *out_fresh) {
     kiln_module *module = module_find(device, bundle, name);
     if (module) {
-        if (module->status != KILN_OK) return no_image(module);
         *out_module = module;
-        return KILN_OK;
+        return module->status != KILN_OK ? no_image(module) : KILN_OK;
     }
     bool capturing = false;
     if (stream) KILN__TRY(device->backend->stream_capturing(stream, &capturing));
@@ -132,10 +132,24 @@ static kiln_status module_get(kiln_device *device, kiln_stream *stream, const ki
     }
     module->next = device->modules;
     device->modules = module;
-    if (status != KILN_OK) return no_image(module);
-    *out_loaded = true;
+    *out_fresh = true;
     *out_module = module;
-    return KILN_OK;
+    return status != KILN_OK ? no_image(module) : KILN_OK;
+}
+
+/* What came of a load; not under a lock. */
+static void log_load(const kiln_module *module) {
+    const char *bundle = module->bundle->name, *part = module->part.name;
+    const kiln_device *device = module->device;
+    if (module->status != KILN_OK) {
+        kiln__log(KILN_LOG_ERROR, "%s", kiln_last_error());
+        return;
+    }
+    if (module->reasons)
+        kiln__log(KILN_LOG_WARNING, "%s %s on %s:%d:\n%s", bundle, part, device->backend->name, device->info.ordinal,
+                  module->reasons);
+    kiln__log(KILN_LOG_INFO, "%s %s on %s:%d: %s %s", bundle, part, device->backend->name, device->info.ordinal,
+              module->image.target, kiln_image_kind_name(module->image.kind));
 }
 
 static kiln_status get_locked(kiln_device *device, kiln_stream *stream, const kiln_bundle *bundle, const char *part,
@@ -144,17 +158,14 @@ static kiln_status get_locked(kiln_device *device, kiln_stream *stream, const ki
     KILN__REQUIRE(bundle && bundle->name, "kiln_module_get: bundle is NULL");
     KILN__REQUIRE(part, "kiln_module_get: part is NULL");
     kiln_module *module = NULL;
-    bool loaded = false;
+    bool fresh = false;
     int64_t begin = kiln__trace_now();
     pthread_mutex_lock(&device->load_lock);
-    kiln_status status = module_get(device, stream, bundle, part, &module, &loaded);
+    kiln_status status = module_get(device, stream, bundle, part, &module, &fresh);
     pthread_mutex_unlock(&device->load_lock);
+    if (fresh) log_load(module);
     if (status != KILN_OK) return status;
-    if (loaded) {
-        kiln__trace_load(module, begin);
-        kiln__log(KILN_LOG_INFO, "%s %s on %s:%d: %s %s", bundle->name, part, device->backend->name,
-                  device->info.ordinal, module->image.target, kiln_image_kind_name(module->image.kind));
-    }
+    if (fresh) kiln__trace_load(module, begin);
     *out_module = module;
     return KILN_OK;
 }

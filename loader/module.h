@@ -23,7 +23,7 @@ struct kiln_module {
     void *native;         /* the backend's own */
     kiln_kernel *kernels; /* part.kernel_count, in the part's order */
     kiln_status status;   /* KILN_OK, or NO_IMAGE: kept with its reasons, so that it is judged once */
-    char *reasons;        /* malloc'd text of a NO_IMAGE */
+    char *reasons;        /* why images were refused, a line each, malloc'd; NULL: none was */
     kiln_module *next;
 };
 

@@ -84,5 +84,9 @@ void kiln__log(kiln_log_level level, const char *format, ...) {
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    callback(atomic_load(&log_to.user), level, text);
+    for (char *line = text, *end; line; line = end) {
+        end = strchr(line, '\n');
+        if (end) *end++ = '\0';
+        callback(atomic_load(&log_to.user), level, line);
+    }
 }

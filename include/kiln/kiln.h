@@ -87,13 +87,17 @@ KILN_API const char *kiln_status_text(kiln_status status);
  * driver was involved. Empty if nothing failed yet. The bytes are the thread's own and live until its next failure. */
 KILN_API const char *kiln_last_error(void);
 
-typedef enum kiln_log_level { KILN_LOG_INFO, KILN_LOG_WARNING, KILN_LOG_ERROR } kiln_log_level;
+typedef enum kiln_log_level {
+    KILN_LOG_INFO,    /* devices opened, with why others were left, and images chosen */
+    KILN_LOG_WARNING, /* images that fit and that the driver refused */
+    KILN_LOG_ERROR,   /* bundle parts that no image serves, with why */
+} kiln_log_level;
 
 /* Receives one line of text without a newline. Called from any thread that calls kiln, never under a lock of kiln's. */
 typedef void (*kiln_log_callback)(void *user, kiln_log_level level, const char *text);
 
-/* Sets the process's log callback: image choices, fallbacks and driver oddities are reported to it. NULL (the initial
- * state) turns logging off. Set it before devices are opened: a call in flight may still use the previous callback. */
+/* Sets the process's log callback. NULL (the initial state) turns logging off. Set it before devices are opened: a call
+ * in flight may still use the previous callback. */
 KILN_API void kiln_set_log(kiln_log_callback callback, void *user);
 
 /* ---- 2. Devices -------------------------------------------------------------------------------------------------- */

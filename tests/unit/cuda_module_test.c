@@ -39,6 +39,45 @@ static void test_a_refused_image_gives_way_to_the_next(void **state) {
     kiln_device_close(device);
 }
 
+enum { LEVELS = KILN_LOG_ERROR + 1 };
+
+typedef struct log_seen {
+    int lines[LEVELS];
+    char last[LEVELS][256];
+} log_seen;
+
+static void see_log(void *user, kiln_log_level level, const char *text) {
+    log_seen *seen = user;
+    assert_null(strchr(text, '\n'));
+    seen->lines[level]++;
+    snprintf(seen->last[level], sizeof seen->last[level], "%s", text);
+}
+
+static void test_refusals_and_choices_are_logged(void **state) {
+    (void)state;
+    kiln_device *device = fixture_open(0);
+    fixture_cubin cubin = fixture_make_cubin(90);
+    const kiln_image images[] = {fixture_image("sm_75", KILN_IMAGE_PTX, fixture_ptx, sizeof fixture_ptx - 1),
+                                 fixture_image("sm_90", KILN_IMAGE_CUBIN, &cubin, sizeof cubin)};
+    kiln_image chosen;
+    log_seen seen = {0};
+    kiln_set_log(see_log, &seen);
+    sim.fault("cuModuleLoadDataEx", 1, 209);
+    assert_ok(load(device, images, 2, &chosen));
+    assert_int_equal(seen.lines[KILN_LOG_WARNING], 2);
+    assert_non_null(strstr(seen.last[KILN_LOG_WARNING], "sm_90 cubin: was refused by the driver"));
+    assert_non_null(strstr(seen.last[KILN_LOG_WARNING], "CUDA_ERROR_NO_BINARY_FOR_GPU (209)"));
+    assert_int_equal(seen.lines[KILN_LOG_INFO], 1);
+    assert_non_null(strstr(seen.last[KILN_LOG_INFO], ": sm_75 ptx"));
+    assert_int_equal(seen.lines[KILN_LOG_ERROR], 0);
+    sim.fault("cuModuleLoadDataEx", 1, 209);
+    assert_status(load(device, images + 1, 1, &chosen), KILN_ERROR_NO_IMAGE);
+    assert_int_equal(seen.lines[KILN_LOG_ERROR], 2);
+    assert_non_null(strstr(seen.last[KILN_LOG_ERROR], "sm_90 cubin: was refused by the driver"));
+    kiln_set_log(NULL, NULL);
+    kiln_device_close(device);
+}
+
 static void test_any_other_error_ends_the_load(void **state) {
     (void)state;
     static const struct {
@@ -306,6 +345,7 @@ int main(int argc, char **argv) {
     fixture_start(argv, "sm_90,sm_120");
     const struct CMUnitTest tests[] = {
         fixture_test(test_a_refused_image_gives_way_to_the_next),
+        fixture_test(test_refusals_and_choices_are_logged),
         fixture_test(test_any_other_error_ends_the_load),
         fixture_test(test_the_compilers_log_is_in_the_text),
         fixture_test(test_a_refusal_by_all_is_told_for_each_and_kept),

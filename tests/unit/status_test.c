@@ -65,9 +65,11 @@ static void the_log_goes_where_it_was_asked_to(void **state) {
     kiln__log(KILN_LOG_WARNING, "line %d", 1);
     kiln_set_log(count_lines, &lines);
     kiln__log(KILN_LOG_WARNING, "line %d", 1);
+    assert_int_equal(lines, 1);
+    kiln__log(KILN_LOG_WARNING, "line %d\nline 1", 1); /* a call for each */
     kiln_set_log(NULL, NULL);
     kiln__log(KILN_LOG_WARNING, "line %d", 1);
-    assert_int_equal(lines, 1);
+    assert_int_equal(lines, 3);
 }
 
 static void the_library_says_its_version(void **state) {
