@@ -8,7 +8,7 @@
  *   KILN_SIM_MEMORY          bytes of memory of each device (the default is 1 GiB)
  *   KILN_SIM_FAULT           "function,nth,error": a fault from the first call on
  *   KILN_SIM_RECORD          1: launches are recorded and not executed, so that any image will do
- *   KILN_SIM_SEED            of the order of blocks, warps and copies (the default is 1)
+ *   KILN_SIM_SEED            of the order of blocks, warps, streams, queues and copies (the default is 1)
  *   KILN_SIM_UNALIGNED       AMD: 1 lets loads and stores stand anywhere, as ROCm does (the default is a fault)
  *   KILN_SIM_BUDGET          instructions of warps after which a block is endless (the default is 2^28)
  *   KILN_SIM_MATRIX          how matrix instructions add: exact (the default), sequential, truncating; see sim_sum.h
@@ -31,6 +31,9 @@
 /* The value of a variable, as kiln_sim_configure or the environment has it, or NULL. */
 const char *sim_setting(const char *variable);
 uint64_t sim_setting_number(const char *variable, uint64_t otherwise);
+
+/* A number drawn from KILN_SIM_SEED: how many were drawn before makes the next one. The caller has a lock. */
+uint64_t sim_chance(void);
 
 /* What KILN_SIM_MATRIX says; a violation, and exact, if it names no way. */
 sim_sum_mode sim_setting_matrix(void);

@@ -55,6 +55,14 @@ uint64_t sim_setting_number(const char *variable, uint64_t otherwise) {
     return value ? strtoull(value, NULL, 0) : otherwise;
 }
 
+uint64_t sim_chance(void) {
+    static uint64_t drawn;
+    uint64_t z = sim_setting_number("KILN_SIM_SEED", 1) * 0xd1342543de82ef95u + ++drawn * 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
 sim_sum_mode sim_setting_matrix(void) {
     const char *name = sim_setting("KILN_SIM_MATRIX");
     sim_sum_mode mode = SIM_SUM_EXACT;

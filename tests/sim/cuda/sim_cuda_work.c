@@ -7,17 +7,6 @@
 static sim_stream *streams;     /* of all contexts */
 static uint64_t tickets, ticks; /* of calls; of marks reached */
 
-/* ---- Chance ---- */
-
-/* The choices so far make the next one: a hash of their number and the seed. */
-static uint64_t chance(void) {
-    static uint64_t choices;
-    uint64_t z = sim_setting_number("KILN_SIM_SEED", 1) * 0xd1342543de82ef95u + ++choices * 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
 /* ---- Marks and nodes ---- */
 
 sim_mark *sim_cuda_mark_new(void) {
@@ -144,7 +133,7 @@ static bool step(void) {
     for (const sim_stream *stream = streams; stream; stream = stream->next)
         ready += is_ready(stream);
     if (!ready) return false;
-    uint64_t chosen = chance() % ready;
+    uint64_t chosen = sim_chance() % ready;
     sim_stream *stream = streams;
     while (!is_ready(stream) || chosen--)
         stream = stream->next;
@@ -174,7 +163,7 @@ kiln__cu_result sim_cuda_finish_all(const sim_context *context) {
 }
 
 void sim_cuda_pass(void) {
-    while (chance() % 2 && step())
+    while (sim_chance() % 2 && step())
         ;
 }
 

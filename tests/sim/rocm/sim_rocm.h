@@ -2,7 +2,8 @@
  *
  * One file a noun: sim_rocm_agent.c (start, agents, instruction sets, pools), sim_rocm_memory.c, sim_rocm_signal.c,
  * sim_rocm_queue.c (queues and their packet processors), sim_rocm_packet.c (what a packet must be), sim_rocm_execute.c
- * (what it does), sim_rocm_copy.c (the copy engine), sim_rocm_code.c (code objects).
+ * (what it does), sim_rocm_copy.c (the copy engine), sim_rocm_turn.c (which of them is next), sim_rocm_code.c (code
+ * objects).
  *
  * Everything is guarded by one lock, sim_rocm_lock, which a kernel at work does not hold; whatever changes a signal or
  * a queue announces it to the threads that wait. The simulator's own lock is only taken inside it. */
@@ -26,6 +27,9 @@ enum {
 #define SIM_ROCM_DECLARE(result, name, parameters) SIM_EXPORT result kiln_sim_rocm_##name parameters;
 SIM_ROCM_CONTROL_MAP(SIM_ROCM_DECLARE)
 #undef SIM_ROCM_DECLARE
+
+/* kiln writes none, but an application may, on a queue that it shares. */
+enum { SIM_PACKET_BARRIER_OR = 5 };
 
 /* ---- Handles ---- */
 
@@ -103,9 +107,28 @@ void sim_rocm_wait_change(uint64_t nanoseconds);
 /* Ticks of the system clock: 10 ns each. */
 uint64_t sim_rocm_ticks(void);
 enum { SIM_TICK_NANOSECONDS = 10 };
-/* A delay drawn from the seed, in microseconds. Under the lock. */
+/* A number below another, and a delay in microseconds, drawn from the seed. Under the lock. */
 uint32_t sim_rocm_random(uint32_t below);
 uint32_t sim_rocm_delay(void);
+
+/* One of those that take turns: a queue, or the copy engine. */
+typedef struct sim_turn {
+    struct sim_turn *next;
+    bool (*is_ready)(const struct sim_turn *turn); /* it has something that could begin now */
+    bool works;
+    uint64_t since; /* ticks */
+} sim_turn;
+
+void sim_rocm_turn_join(sim_turn *turn);
+void sim_rocm_turn_leave(sim_turn *turn);
+/* True if its turn has come: it works until it is done. Otherwise waits a while for a change. */
+bool sim_rocm_turn_take(sim_turn *turn);
+void sim_rocm_turn_done(sim_turn *turn);
+/* The host handed over a packet or a copy; looked at a result; waits for one. */
+void sim_rocm_handed_over(void);
+void sim_rocm_asked(void);
+void sim_rocm_wait_begin(void);
+void sim_rocm_wait_end(void);
 
 bool sim_rocm_started(const char *function);
 

@@ -11,8 +11,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static pid_t started_by; /* 0: hsa_init was not called */
-static uint32_t random_state;
-static bool shared; /* the application started the runtime, and kiln has not yet */
+static bool shared;      /* the application started the runtime, and kiln has not yet */
 
 /* Every handler that was registered, as the real runtime keeps them. */
 enum { HANDLER_ROOM = 4 };
@@ -51,11 +50,7 @@ uint64_t sim_rocm_ticks(void) {
 }
 
 uint32_t sim_rocm_random(uint32_t below) {
-    if (!random_state) random_state = (uint32_t)sim_setting_number("KILN_SIM_SEED", 1) | 1;
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 17;
-    random_state ^= random_state << 5;
-    return below ? random_state % below : 0;
+    return below ? (uint32_t)(sim_chance() >> 32) % below : 0;
 }
 
 uint32_t sim_rocm_delay(void) {

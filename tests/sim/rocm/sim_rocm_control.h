@@ -1,7 +1,7 @@
 /* What the recording libhsa-runtime64.so.1 exports for tests beside kiln_sim_*: kiln_sim_rocm_<name>, reached through
  * dlsym. Its own variables, beside those of sim.h:
  *
- *   KILN_SIM_SEED     of the delays and of the order of copies (the default is 1)
+ *   KILN_SIM_SEED     of the delays and of the order of queues and copies (the default is 1)
  *   KILN_SIM_DELAY    the longest delay of a packet or copy in microseconds (the default is 0)
  *   KILN_SIM_GENERIC  0: a runtime that knows no generic targets (the default is 1) */
 #ifndef KILN_TESTS_SIM_ROCM_CONTROL_H

@@ -32,17 +32,23 @@ static bool is_ready(const sim_copy *copy) {
     return true;
 }
 
+static bool any_ready(const sim_turn *unused) {
+    (void)unused;
+    for (uint32_t i = 0; i < copy_count; i++)
+        if (is_ready(&copies[i])) return true;
+    return false;
+}
+
 /* One of the copies that are ready, drawn from the seed. */
-static bool draw(void) {
+static void draw(void) {
     const uint32_t first = sim_rocm_random(copy_count);
     for (uint32_t i = 0; i < copy_count; i++) {
         const uint32_t at = (first + i) % copy_count;
         if (!is_ready(&copies[at])) continue;
         current = copies[at];
         copies[at] = copies[--copy_count];
-        return true;
+        return;
     }
-    return false;
 }
 
 /* Fine-grained: the bytes appear while other threads look on, so they are moved outside the lock. */
@@ -60,21 +66,23 @@ static void run_current(void) {
 }
 
 static void *engine(void *argument) {
-    (void)argument;
+    sim_turn *turn = argument;
     sim_rocm_lock();
     for (;;) {
-        if (draw())
-            run_current();
-        else
-            sim_rocm_wait_change(50000000);
+        if (!sim_rocm_turn_take(turn)) continue;
+        draw();
+        run_current();
+        sim_rocm_turn_done(turn);
     }
     return NULL;
 }
 
 static void engine_start(void) {
+    static sim_turn turn = {.is_ready = any_ready};
     pthread_t thread;
-    if (running || pthread_create(&thread, NULL, engine, NULL) != 0) return;
+    if (running || pthread_create(&thread, NULL, engine, &turn) != 0) return;
     pthread_detach(thread);
+    sim_rocm_turn_join(&turn);
     running = true;
 }
 
@@ -109,7 +117,7 @@ kiln__hsa_status hsa_amd_memory_async_copy(void *destination, kiln__hsa_agent de
     }
     copies[copy_count++] = copy;
     engine_start();
-    sim_rocm_changed();
+    sim_rocm_handed_over();
     return KILN__HSA_STATUS_SUCCESS;
 }
 

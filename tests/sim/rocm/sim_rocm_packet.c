@@ -21,10 +21,15 @@ static bool completion_check(kiln__hsa_signal completion) {
 }
 
 static bool barrier_check(const kiln__hsa_barrier_packet *packet) {
+    bool depends = false;
     PACKET_RULE(!packet->reserved0 && !packet->reserved1 && !packet->reserved2, "a barrier's reserved field is not 0");
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 5; i++) {
         PACKET_RULE(!packet->dep_signal[i].handle || sim_rocm_signal(packet->dep_signal[i]),
                     "dependency %d is no live signal", i);
+        depends |= packet->dep_signal[i].handle != 0;
+    }
+    PACKET_RULE(depends || (packet->header & 0xff) == KILN__HSA_PACKET_TYPE_BARRIER_AND,
+                "a barrier-OR has no dependency: none is ever met");
     return completion_check(packet->completion_signal);
 }
 
@@ -72,7 +77,8 @@ bool sim_rocm_packet_check(const kiln__hsa_dispatch_packet *packet, int32_t devi
     PACKET_RULE(header >> KILN__HSA_PACKET_HEADER_BARRIER & 1, "header 0x%x has no barrier bit", header);
     PACKET_RULE(acquire == KILN__HSA_FENCE_SCOPE_SYSTEM && release == KILN__HSA_FENCE_SCOPE_SYSTEM,
                 "header 0x%x is not of system scope", header);
-    if (type == KILN__HSA_PACKET_TYPE_BARRIER_AND) return barrier_check((const void *)packet);
+    if (type == KILN__HSA_PACKET_TYPE_BARRIER_AND || type == SIM_PACKET_BARRIER_OR)
+        return barrier_check((const void *)packet);
     PACKET_RULE(type == KILN__HSA_PACKET_TYPE_KERNEL_DISPATCH, "type %u", type);
     return dispatch_check(packet, device, out_kernarg_size);
 }

@@ -27,6 +27,7 @@ typedef struct sim_rung {
 
 typedef struct sim_queue {
     kiln__hsa_queue native; /* first: the handle points to it */
+    sim_turn turn;
     int32_t device;
     uint64_t read_index, write_index;
     sim_rung *rung; /* one for each packet of the ring */
@@ -99,24 +100,32 @@ void sim_rocm_doorbell(sim_queue *queue, uint64_t index) {
     if (!queue->rung[index & (queue->native.size - 1)].rung)
         sim_violation("doorbell of packet %llu, whose header is still INVALID", (unsigned long long)index);
     take_ready(queue);
+    sim_rocm_handed_over();
 }
 
 /* ---- Completing ---- */
 
-/* True when a barrier packet's dependencies are all 0. */
+/* True when all signals that a barrier-AND packet depends on are 0; of a barrier-OR packet, any. */
 static bool dependencies_met(const kiln__hsa_dispatch_packet *packet) {
-    if ((packet->header & 0xff) != KILN__HSA_PACKET_TYPE_BARRIER_AND) return true;
+    const uint32_t type = packet->header & 0xff;
+    const bool any = type == SIM_PACKET_BARRIER_OR;
+    if (type != KILN__HSA_PACKET_TYPE_BARRIER_AND && !any) return true;
     const kiln__hsa_barrier_packet *barrier = (const void *)packet;
     for (int i = 0; i < 5; i++) {
         if (!barrier->dep_signal[i].handle) continue;
         const sim_signal *signal = sim_rocm_signal(barrier->dep_signal[i]);
         if (!signal) {
             sim_violation("a signal was destroyed while a barrier packet waits for it");
-        } else if (signal->value != 0) {
-            return false;
+        } else if ((signal->value == 0) == any) {
+            return any;
         }
     }
-    return true;
+    return !any;
+}
+
+static bool is_ready(const sim_turn *turn) {
+    const sim_queue *queue = (const void *)((const uint8_t *)turn - offsetof(sim_queue, turn));
+    return queue->taken_count && !queue->stopped && !held && dependencies_met(&queue->taken[queue->taken_first].packet);
 }
 
 /* True if the queue waits for a copy that failed, and so for ever. */
@@ -169,11 +178,7 @@ static void *process(void *argument) {
     sim_queue *queue = argument;
     sim_rocm_lock();
     while (!queue->closing) {
-        const bool ready = queue->taken_count && !queue->stopped && !held;
-        if (!ready || !dependencies_met(&queue->taken[queue->taken_first].packet)) {
-            sim_rocm_wait_change(50000000);
-            continue;
-        }
+        if (!sim_rocm_turn_take(&queue->turn)) continue;
         const uint64_t begin = sim_rocm_ticks();
         const uint32_t delay = sim_rocm_delay();
         if (delay) {
@@ -183,6 +188,7 @@ static void *process(void *argument) {
         }
         /* Another queue's fault stops this one, too, and what it was at is never done. */
         if (!queue->stopped && !queue->closing && run(queue) && !queue->stopped) complete(queue, begin);
+        sim_rocm_turn_done(&queue->turn);
     }
     sim_rocm_unlock();
     return NULL;
@@ -225,6 +231,8 @@ kiln__hsa_status hsa_queue_create(kiln__hsa_agent agent, uint32_t size, uint32_t
     for (uint32_t i = 0; i < size; i++)
         packet_at(queue, i)->header = KILN__HSA_PACKET_TYPE_INVALID;
     doorbell_create(queue);
+    queue->turn.is_ready = is_ready;
+    sim_rocm_turn_join(&queue->turn);
     pthread_create(&queue->thread, NULL, process, queue);
     *out_queue = &queue->native;
     return KILN__HSA_STATUS_SUCCESS;
@@ -252,6 +260,7 @@ kiln__hsa_status hsa_queue_destroy(kiln__hsa_queue *native) {
     sim_rocm_unlock();
     pthread_join(queue->thread, NULL);
     sim_rocm_lock();
+    sim_rocm_turn_leave(&queue->turn);
     sim_object_delete(".doorbell", (void *)(uintptr_t)native->doorbell_signal.handle);
     free(native->base_address);
     free(queue->rung);
@@ -281,6 +290,7 @@ uint64_t hsa_queue_add_write_index_relaxed(const kiln__hsa_queue *native, uint64
 uint64_t hsa_queue_load_read_index_scacquire(const kiln__hsa_queue *native) {
     SIM_HSA_LOCK();
     const sim_queue *queue = queue_of(__func__, native);
+    sim_rocm_asked();
     return queue ? queue->read_index : 0;
 }
 

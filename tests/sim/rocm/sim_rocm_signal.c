@@ -45,6 +45,7 @@ kiln__hsa_signal_value hsa_signal_load_scacquire(kiln__hsa_signal signal) {
     SIM_HSA_LOCK();
     const sim_signal *found = sim_rocm_signal(signal);
     SIM_HSA_RULE(found, 0, "hsa_signal_load_scacquire: no live signal");
+    sim_rocm_asked();
     return found->value;
 }
 
@@ -82,11 +83,9 @@ static bool holds(kiln__hsa_signal_value value, uint32_t condition, kiln__hsa_si
     }
 }
 
-kiln__hsa_signal_value hsa_signal_wait_scacquire(kiln__hsa_signal signal, uint32_t condition,
-                                                 kiln__hsa_signal_value compare, uint64_t timeout_ticks,
-                                                 uint32_t wait_state) {
-    SIM_HSA_LOCK();
-    SIM_HSA_RULE(condition <= 3 && wait_state <= 1, 0, "hsa_signal_wait_scacquire: unknown condition or wait state");
+/* Its value when the condition holds or the time is over. */
+static kiln__hsa_signal_value wait(kiln__hsa_signal signal, uint32_t condition, kiln__hsa_signal_value compare,
+                                   uint64_t timeout_ticks) {
     const uint64_t begin = sim_rocm_ticks();
     for (;;) {
         const sim_signal *found = sim_rocm_signal(signal);
@@ -96,6 +95,17 @@ kiln__hsa_signal_value hsa_signal_wait_scacquire(kiln__hsa_signal signal, uint32
         const uint64_t left = timeout_ticks - waited;
         sim_rocm_wait_change(left < 10000000 ? left * SIM_TICK_NANOSECONDS : 100000000);
     }
+}
+
+kiln__hsa_signal_value hsa_signal_wait_scacquire(kiln__hsa_signal signal, uint32_t condition,
+                                                 kiln__hsa_signal_value compare, uint64_t timeout_ticks,
+                                                 uint32_t wait_state) {
+    SIM_HSA_LOCK();
+    SIM_HSA_RULE(condition <= 3 && wait_state <= 1, 0, "hsa_signal_wait_scacquire: unknown condition or wait state");
+    sim_rocm_wait_begin();
+    const kiln__hsa_signal_value value = wait(signal, condition, compare, timeout_ticks);
+    sim_rocm_wait_end();
+    return value;
 }
 
 kiln__hsa_status hsa_amd_profiling_get_dispatch_time(kiln__hsa_agent agent, kiln__hsa_signal signal,
