@@ -195,6 +195,16 @@ $(DOCUMENT): $(patsubst %.c,$(OBJ)/%.o,tests/sim/document/instructions.c tests/s
 docs-instructions: $(DOCUMENT) ## write docs/simulated-instructions.md; needs libllvm19
 	$(DOCUMENT) >docs/simulated-instructions.md
 
+# docs/kernel-report.md, from the images and the simulators' counters. The calls are made as the command line's.
+REPORT := $(OUT)/tests/sim/document/kernels
+$(REPORT): $(OBJ)/tests/sim/document/kernels.o $(filter-out %/main.o,$(CLI_OBJECTS)) $(OUT)/libkiln.a
+	@mkdir -p $(@D)
+	$(CC) -o $@ $^ $(KILN_LDFLAGS) -lm
+
+.PHONY: kernel-report
+kernel-report: $(REPORT) sim ## write docs/kernel-report.md: what each kernel takes and does on each target; needs libllvm19
+	KILN_SIM_DIR=$(OUT)/sim $(REPORT) >docs/kernel-report.md
+
 # One of the fuzzed parsers is the command line's.
 $(OUT)/tests/fuzz/replay_test: $(OBJ)/loader/cli/npy.o
 
@@ -211,7 +221,7 @@ $(OUT)/tests/run: $(OBJ)/tests/run.o
 	$(CC) -o $@ $^ $(KILN_LDFLAGS)
 
 .PHONY: test-programs unit-tests
-test-programs unit-tests: $(TEST_PROGRAMS) $(OUT)/tests/run $(INSTRUCTIONS) $(DOCUMENT)
+test-programs unit-tests: $(TEST_PROGRAMS) $(OUT)/tests/run $(INSTRUCTIONS) $(DOCUMENT) $(REPORT)
 
 # A make of the parts that a goal needs after scripts/deps.sh has had its say: as parallel as asked for, or as can be.
 SUBMAKE = $(MAKE) --no-print-directory config=$(config) $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))

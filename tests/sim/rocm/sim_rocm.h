@@ -41,6 +41,12 @@ enum { SIM_POOL_DEVICE, SIM_POOL_LDS, SIM_POOL_HOST, SIM_POOL_KERNARG, SIM_POOL_
 #define SIM_HOST_MEMORY    "host memory"
 #define SIM_KERNARG_MEMORY "kernarg memory"
 
+/* A row of units.def. */
+typedef struct sim_unit {
+    const char *prefix;
+    uint32_t lanes, simds, waves;
+} sim_unit;
+
 typedef struct sim_target {
     char name[64];      /* "gfx90a:sramecc+:xnack-" */
     char processor[32]; /* "gfx90a" */
@@ -48,7 +54,7 @@ typedef struct sim_target {
     uint32_t generic;   /* machine of its family; 0: none */
     const char *generic_name;
     int xnack, sramecc; /* 0 not supported, 1 off, 2 on */
-    bool wave32;
+    const sim_unit *unit;
 } sim_target;
 
 typedef struct sim_signal {

@@ -137,6 +137,12 @@ static const struct {
 #undef KILN_AMD
 };
 
+static const sim_unit units[] = {
+#define SIM_UNIT(prefix, lanes, simds, waves) {prefix, lanes, simds, waves},
+#include "tests/sim/rocm/units.def"
+#undef SIM_UNIT
+};
+
 static uint32_t machine_of(const char *name) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (!strcmp(rows[i].name, name)) return rows[i].machine;
@@ -149,7 +155,9 @@ bool sim_rocm_target(int32_t device, sim_target *out_target) {
     *out_target = (sim_target){0};
     if (device < 0 || !sim_device_name("gfx", (size_t)device, text, sizeof text)) return false;
     snprintf(out_target->processor, sizeof out_target->processor, "%.*s", (int)strcspn(text, ":"), text);
-    out_target->wave32 = strncmp(text, "gfx9", 4) != 0;
+    out_target->unit = units;
+    while (strncmp(text, out_target->unit->prefix, strlen(out_target->unit->prefix)) != 0)
+        out_target->unit++;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (strcmp(rows[i].name, out_target->processor) != 0) continue;
         out_target->machine = rows[i].machine;
@@ -219,7 +227,7 @@ static kiln__hsa_status gpu_info(const sim_target *target, uint32_t attribute, v
         snprintf(name, sizeof name, "kiln simulated %s", target->processor);
         return give(value, name, sizeof name);
     case KILN__HSA_AGENT_INFO_WAVEFRONT_SIZE:
-        return GIVE(uint32_t, target->wave32 ? 32 : 64);
+        return GIVE(uint32_t, target->unit->lanes);
     case KILN__HSA_AGENT_INFO_WORKGROUP_MAX_DIM:
         return give(value, (uint16_t[3]){1024, 1024, 1024}, 3 * sizeof(uint16_t));
     case KILN__HSA_AGENT_INFO_WORKGROUP_MAX_SIZE:
@@ -235,9 +243,9 @@ static kiln__hsa_status gpu_info(const sim_target *target, uint32_t attribute, v
     case KILN__HSA_AMD_AGENT_INFO_COMPUTE_UNIT_COUNT:
         return GIVE(uint32_t, 110);
     case KILN__HSA_AMD_AGENT_INFO_MAX_WAVES_PER_CU:
-        return GIVE(uint32_t, 32);
+        return GIVE(uint32_t, target->unit->simds * target->unit->waves);
     case KILN__HSA_AMD_AGENT_INFO_NUM_SIMDS_PER_CU:
-        return GIVE(uint32_t, target->wave32 ? 2 : 4);
+        return GIVE(uint32_t, target->unit->simds);
     default:
         sim_violation("hsa_agent_get_info: attribute 0x%x", attribute);
         return SIM_HSA_ERROR_INVALID_ARGUMENT;

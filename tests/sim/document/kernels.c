@@ -1,0 +1,299 @@
+/* Writes docs/kernel-report.md: what each kernel takes of each target, from its images, and what a call of it does
+ * there, from the simulators' counters. The calls are those of kernels.def.
+ *
+ * KILN_SIM_DEVICES names the devices; unset, one for each image of a part. With KILN_SIM_RECORD=1 nothing is executed,
+ * and what would be counted is a dash. */
+#include "loader/cli/call.h"
+#include "tests/sim/core/sim_client.h"
+#include <kiln/ops.h>
+
+#define DEVICES                                                                                         \
+    "sm_75,sm_80,sm_86,sm_89,sm_90,sm_100,sm_120,gfx90a,gfx942,gfx1030,gfx1100,gfx1201,gfx906,gfx1010," \
+    "gfx1032,gfx1102,gfx1200"
+
+enum { DEVICE_ROOM = 32, WARP = 32 };
+
+/* A device under test. */
+typedef struct place {
+    kiln_device *device;
+    kiln_stream stream;
+    kiln_device_info info;
+    const sim_control *sim;
+    uint32_t waves; /* that a multiprocessor has room for */
+} place;
+
+/* A row of kernels.def. */
+typedef struct report {
+    const char *op, *kernel, *tensor, *settings;
+} report;
+
+static const report reports[] = {
+#define REPORT_KERNEL(op, kernel, tensor, settings) {#op, #kernel, #tensor, settings},
+#include "tests/sim/document/kernels.def"
+#undef REPORT_KERNEL
+};
+
+enum { REPORTS = sizeof reports / sizeof *reports };
+
+static sim_control cuda, rocm;
+static place places[DEVICE_ROOM];
+static size_t place_count;
+
+static void ok(kiln_status status) {
+    if (status == KILN_OK) return;
+    fprintf(stderr, "%s\n", kiln_last_error());
+    exit(1);
+}
+
+static void done(int code) {
+    if (code != CLI_OK) exit(code);
+}
+
+/* ---- Devices ----------------------------------------------------------------------------------------------------- */
+
+static uint32_t waves_of(const kiln_device_info *info) {
+    static const struct {
+        int32_t capability;
+        uint32_t warps;
+    } processors[] = {
+#define SIM_PROCESSOR(capability, count, shared, reserved, warps, blocks) {capability, warps},
+#include "tests/sim/cuda/processors.def"
+#undef SIM_PROCESSOR
+    };
+    static const struct {
+        const char *prefix;
+        uint32_t waves;
+    } units[] = {
+#define SIM_UNIT(prefix, lanes, simds, waves) {prefix, (simds) * (waves)},
+#include "tests/sim/rocm/units.def"
+#undef SIM_UNIT
+    };
+    if (info->backend == KILN_CUDA) {
+        for (size_t i = 0; i < CLI_COUNT(processors); i++)
+            if (processors[i].capability == info->target.compute_capability) return processors[i].warps;
+    } else {
+        for (size_t i = 0; i < CLI_COUNT(units); i++)
+            if (!strncmp(info->target.processor, units[i].prefix, strlen(units[i].prefix))) return units[i].waves;
+    }
+    exit(cli_error(CLI_SYSTEM, "%s is on no list", info->name));
+}
+
+static void places_open(kiln_backend_id backend, const char *library, sim_control *sim) {
+    sim_client_open(library, sim);
+    for (int32_t ordinal = 0; place_count < DEVICE_ROOM; ordinal++) {
+        place *opened = &places[place_count];
+        kiln_device_options options = {.backend = backend, .ordinal = ordinal};
+        if (kiln_device_open(&options, &opened->device) != KILN_OK) return;
+        ok(kiln_stream_open(opened->device, 0, &opened->stream));
+        ok(kiln_device_get_info(opened->device, &opened->info));
+        opened->waves = waves_of(&opened->info);
+        opened->sim = sim;
+        place_count++;
+    }
+}
+
+static void places_close(void) {
+    for (size_t i = 0; i < place_count; i++) {
+        kiln_stream_close(&places[i].stream);
+        kiln_device_close(places[i].device);
+    }
+}
+
+/* ---- Calls ------------------------------------------------------------------------------------------------------- */
+
+static call_field *field_of(operator_call *call, const char *name) {
+    for (uint32_t i = 0; i < call->op->field_count; i++)
+        if (!strcmp(call->op->fields[i].name, name)) return &call->fields[i];
+    exit(cli_error(CLI_SYSTEM, "%s has no %s", call->op->name, name));
+}
+
+/* Whether the settings have the name; its number, or -1, is then in *out_value. */
+static bool setting(const char *settings, const char *name, int64_t *out_value) {
+    const size_t length = strlen(name);
+    for (const char *at = settings; *at; at += strcspn(at, " "), at += strspn(at, " ")) {
+        if (strncmp(at, name, length) != 0 || !strchr("= ", at[length])) continue;
+        *out_value = at[length] == '=' ? strtoll(at + length + 1, NULL, 10) : -1;
+        return true;
+    }
+    return false;
+}
+
+static void set_sizes(operator_call *call, const char *settings) {
+    for (uint32_t i = 0; i < call->op->field_count; i++) {
+        int64_t value;
+        char text[32];
+        const char *name = call->op->fields[i].name;
+        if (call_is_tensor(&call->op->fields[i]) || !setting(settings, name, &value)) continue;
+        snprintf(text, sizeof text, "%lld", (long long)value);
+        done(call_set(call, name, text));
+    }
+}
+
+/* Takes the tensors back that are not asked for, and gives integers a meaning. */
+static void set_tensors(operator_call *call, const char *settings) {
+    for (uint32_t i = 0; i < call->op->field_count; i++) {
+        int64_t value = -1;
+        call_field *field = &call->fields[i];
+        if (!call_is_tensor(field->description)) continue;
+        const bool named = setting(settings, field->description->name, &value);
+        field->given = named || !field->description->optional;
+        if (field->array.dtype != NPY_I32 || !field->host) continue;
+        for (uint64_t n = 0; n < field->array.data_size / sizeof(int32_t); n++)
+            ((int32_t *)field->host)[n] = (int32_t)(value >= 0 ? value : (int64_t)n);
+    }
+}
+
+static uint64_t elements_of(const call_field *tensor) {
+    uint64_t elements = 1;
+    for (uint32_t i = 0; i < tensor->array.dimensions; i++)
+        elements *= (uint64_t)tensor->array.shape[i];
+    return elements;
+}
+
+/* ---- Rows -------------------------------------------------------------------------------------------------------- */
+
+/* What a call did: the last launch of the kernel, and the sums over all its launches. */
+typedef struct account {
+    sim_launch launch;
+    sim_counters sum;
+    uint64_t launches;
+} account;
+
+static void count(const sim_control *sim, const char *kernel, account *out) {
+    static sim_launch launch;
+    *out = (account){.launches = 0};
+    for (uint64_t i = 0; sim->launch(i, &launch); i++) {
+        if (strcmp(launch.kernel, kernel) != 0) continue;
+        out->launch = launch;
+        out->launches++;
+#define ADD(name) out->sum.name += launch.counters.name;
+        SIM_COUNTERS(ADD)
+#undef ADD
+    }
+    if (!out->launches) exit(cli_error(CLI_SYSTEM, "kernels.def: the call of %s does not launch it", kernel));
+}
+
+static void print_counts(const account *counted, const place *at, uint64_t elements) {
+    const sim_counters *c = &counted->sum;
+    const double each = 1.0 / (double)elements;
+    if (!counted->launch.executed) {
+        printf(" - | - | - | - | - |\n");
+        return;
+    }
+    printf(" %.2f | %.2f | %.3f | %llu | %.1f |\n", (double)c->global_read_bytes * each,
+           (double)c->global_written_bytes * each, (double)c->global_sectors * each,
+           (unsigned long long)c->shared_conflicts, (double)c->instructions * (double)at->info.wave_size * each);
+}
+
+/* Finds the kernel on a device, and what the image that was chosen there says of it. */
+static kiln_kernel_info told_of(const place *at, const kiln_bundle *bundle, const char *part_name, const char *name,
+                                kiln_image *out_image, const kiln_kernel **out_kernel) {
+    const kiln_module *module;
+    ok(kiln_module_get(at->device, bundle, part_name, &module));
+    ok(kiln_module_get_image(module, out_image));
+    ok(kiln_module_find_kernel(module, name, out_kernel));
+    for (uint32_t p = 0; p < bundle->part_count; p++) {
+        const kiln_part *part = &bundle->parts[p];
+        for (uint32_t i = 0; i < part->kernel_count && !strcmp(part->name, part_name); i++)
+            if (!strcmp(part->kernel_names[i], name)) return kiln_image_kernel(part, out_image, i);
+    }
+    exit(cli_error(CLI_SYSTEM, "the bundle has no %s", name));
+}
+
+static void print_row(const report *of, const kiln_operator_function *function, const kiln_bundle *bundle, place *at) {
+    static account counted;
+    operator_call call;
+    const kiln_kernel *kernel;
+    kiln_image image;
+    char name[128];
+    snprintf(name, sizeof name, "kiln_%s_%s", of->kernel, function->part);
+    done(call_begin(&call, "report", function->name));
+    set_sizes(&call, of->settings);
+    done(call_randomise(&call, 0));
+    set_tensors(&call, of->settings);
+    done(call_upload(&call, &at->stream));
+    at->sim->reset();
+    ok(call_launch(&call, &at->stream));
+    ok(kiln_stream_sync(&at->stream));
+    count(at->sim, name, &counted);
+
+    const kiln_kernel_info told = told_of(at, bundle, function->part, name, &image, &kernel);
+    /* The packets of HSA have all of the shared memory, launches of CUDA the dynamic alone. */
+    uint32_t dynamic = counted.launch.shared_bytes, groups;
+    if (at->info.backend == KILN_ROCM) dynamic -= told.shared_bytes;
+    const uint32_t lanes = (uint32_t)at->info.wave_size, waves = (counted.launch.group[0] + lanes - 1) / lanes;
+    ok(kiln_kernel_get_occupancy(kernel, counted.launch.group[0], dynamic, &groups));
+    printf("| %s | %s |", name + strlen("kiln_"), image.target);
+    if (image.kind == KILN_IMAGE_PTX)
+        printf(" - | - |");
+    else
+        printf(" %u | %u |", told.registers, told.spill_bytes);
+    printf(" %u | %u | %u%% |", told.shared_bytes + dynamic, groups, 100 * groups * waves / at->waves);
+    print_counts(&counted, at, elements_of(field_of(&call, of->tensor)));
+    call_free(&call, at->device);
+}
+
+/* ---- The page ---------------------------------------------------------------------------------------------------- */
+
+static void print_head(void) {
+    printf("# Kernel report\n\n"
+           "What each kernel takes of each target, and what a call of it does there. `make kernel-report` writes it,\n"
+           "and a test says when it is stale. Simulated is not measured: there are no times here.\n\n"
+           "The first columns are of the images: what the assembler reported of registers (PTX has none yet: a\n"
+           "dash), the bytes that spilled registers and a stack take, and the shared memory of a group, static and\n"
+           "of the launch that is counted.\n\n"
+           "**Groups** is how many groups of this launch a multiprocessor or compute unit has room for, as\n"
+           "`kiln_kernel_get_occupancy` says, and **occupancy** the part of its warps or waves that they fill. It is\n"
+           "the least of what these allow:\n\n"
+           "- NVIDIA (CUDA C++ Programming Guide, \"Technical Specifications per Compute Capability\"; the limits\n"
+           "  are in `tests/sim/cuda/processors.def`): resident warps; resident blocks; 16384 registers in each of\n"
+           "  four partitions, which a warp takes by 256; shared memory, by 128 bytes (sm_75: 256), and from sm_80\n"
+           "  on 1 KiB more for each block. The registers of PTX are not known and do not limit it here.\n"
+           "- AMD (LLVM, \"User Guide for AMDGPU Backend\"; `loader/rocm/rocm_occupancy.c`,\n"
+           "  `tests/sim/rocm/units.def`): waves for each SIMD, which are bound by the vector registers, taken by\n"
+           "  granules; 64 KiB of LDS.\n\n"
+           "The other columns are counted for one call with the sizes that each section names, on a simulated device\n"
+           "(seed 1), and divided by the elements of the tensor that it names: **bytes read** and **written** of\n"
+           "global memory, each thread's own, though a cache serves those that many threads read; the 32-byte\n"
+           "**sectors** that requests touch; and **instructions**, those of a warp or wave for each of its lanes.\n"
+           "**Conflicts** are the cycles of shared memory beyond the first of a request, of the whole call. On AMD\n"
+           "none of it depends on the seed; on NVIDIA all but the bytes can, by a few in a thousand: where branches\n"
+           "diverge the seed decides when the lanes of a warp meet again.\n");
+}
+
+static void print_section(const report *first) {
+    printf("\n## %s\n\n", first->op);
+    for (const report *r = first; r < reports + REPORTS && !strcmp(r->op, first->op); r++)
+        printf("- `%s`: %s; for each element of `%s`\n", r->kernel, r->settings, r->tensor);
+    printf("\n| kernel | image | registers | spills | shared | groups | occupancy | bytes read | written | sectors |"
+           " conflicts | instructions |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n");
+}
+
+static void print_rows(const report *of, const kiln_operator *const *operators, size_t operator_count) {
+    for (size_t o = 0; o < operator_count; o++) {
+        if (strcmp(operators[o]->name, of->op) != 0) continue;
+        for (uint32_t f = 0; f < operators[o]->function_count; f++)
+            for (size_t p = 0; p < place_count; p++)
+                print_row(of, &operators[o]->functions[f], operators[o]->bundle, &places[p]);
+    }
+}
+
+int main(int argc, char **argv) {
+    (void)argc;
+    const kiln_operator *const *operators;
+    size_t operator_count;
+    setenv("KILN_SIM_RECORD", "0", 0);
+    setenv("KILN_SIM_SEED", "1", 1);
+    setenv("KILN_SIM_DEVICES", DEVICES, 0);
+    sim_client_start(argv, NULL);
+    places_open(KILN_CUDA, "libcuda.so.1", &cuda);
+    places_open(KILN_ROCM, "libhsa-runtime64.so.1", &rocm);
+    ok(kiln_all_operators(&operators, &operator_count));
+    print_head();
+    for (size_t i = 0; i < REPORTS; i++) {
+        if (!i || strcmp(reports[i].op, reports[i - 1].op) != 0) print_section(&reports[i]);
+        print_rows(&reports[i], operators, operator_count);
+    }
+    places_close();
+    return 0;
+}

@@ -1,0 +1,55 @@
+# docs/kernel-report.md is what the images and the simulators' counters make: every kernel of every linked image has its
+# row, with what the manifest says of it, and the other columns are made anew; in builds other than release, which take
+# long, and where AMD's cannot be executed, those of some images.
+. tests/tap.sh
+
+report=docs/kernel-report.md
+program=$KILN_BUILD/tests/sim/document/kernels
+
+# Kernel, image, registers and spills of each row; of PTX dashes.
+rows() {
+    awk -F' *[|] *' '/^\| [a-z0-9_]+_(f32|f16|bf16) / { print $2, $3, $4, $5 }' "$report" | sort
+}
+
+manifests() {
+    cat embedded/*/manifest | awk '
+        / role=linked / {
+            target = $2
+            sub(/.*=/, "", target)
+            for (i = 3; i <= NF; i++) {
+                if ($i !~ /^kernel=/) continue
+                split($i, part, /[=,]/)
+                sub(/^kiln_/, "", part[2])
+                print part[2], target, / kind=ptx / ? "- -" : part[4] " " part[6]
+            }
+        }' | sort
+}
+
+complete() {
+    [ "$(manifests | wc -l)" -gt 500 ] && diff <(rows) <(manifests)
+}
+
+# The page without the rows of other images.
+of_images() { # IMAGES
+    awk -F' *[|] *' -v images=" $1 " '!/^\| [a-z0-9_]+_(f32|f16|bf16) / || index(images, " " $3 " ")' "$report"
+}
+
+current() { # [IMAGES: also the names of devices]
+    if [ $# -eq 0 ]; then
+        "$program" | diff -u "$report" -
+    else
+        KILN_SIM_DEVICES=${1// /,} "$program" | diff -u <(of_images "$1") -
+    fi || { echo 'make kernel-report writes it anew' && false; }
+}
+
+export KILN_SIM_DIR=$KILN_BUILD/sim
+check 'each kernel of each image has its row, with its registers and spills' complete
+if ! ldconfig -p | grep -q 'libLLVM\.so\.19\.1'; then
+    check 'what is counted is current: sm_75, sm_90' current 'sm_75 sm_90'
+    skip 'what is counted on AMD is current' "there is no libLLVM.so.19.1 here (Debian's libllvm19)"
+elif [ "$KILN_CONFIG" = release ]; then
+    check 'what is counted is current' current
+else
+    check 'what is counted is current: sm_90, gfx942, gfx1201' current 'sm_90 gfx942 gfx1201'
+fi
+finish
