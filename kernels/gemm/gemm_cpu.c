@@ -6,7 +6,7 @@
  * second-level cache, and goes through the rows of b with them.
  *
  * Floor: 2 m n k operations for gemm_tiles, one read of b at memory bandwidth for gemm_rows.
- * Test: build/tests/ops/gemm_test. Bench: build/tests/bench/cpu_gemm_bench */
+ * Test: build/tests/ops/gemm_test */
 #include "kernels/common/vec.h"
 #include "kernels/gemm/gemm_args.h"
 

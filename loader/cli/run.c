@@ -61,6 +61,10 @@ static int assign(run_job *job, const assignment *given) {
     if (given->option == IN) return read_input(job, given);
     if (given->option == SET) return call_set(&job->call, given->name, given->value);
     run_output *output = &job->outputs[job->output_count];
+    for (const run_output *other = job->outputs; other < output; other++)
+        if (strcmp(other->path, given->value) == 0)
+            return cli_error(CLI_USAGE, "run: --out %s=%s: is the file of %s", given->name, given->value,
+                             other->field->description->name);
     output->path = given->value;
     int code = call_want(&job->call, given->name, &output->field);
     job->output_count += code == CLI_OK;

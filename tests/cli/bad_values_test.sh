@@ -49,6 +49,7 @@ run|in|x=absent.npy|No such file|softmax_f32
 run|in|x=$KILN_SCRATCH/short.npy|not a .npy file|softmax_f32
 run|out|$out|must be NAME=FILE|softmax_f32 --in x=$x
 run|out|x=$out|must be one of y|softmax_f32 --in x=$x
+run|out|sum=$out|is the file of sum|add_rmsnorm_f32 --out y=$out
 run|out|y=absent/y.npy|cannot write absent/y.npy|softmax_f32 --device cpu --in x=$x
 run|set|rows|must be NAME=VALUE|softmax_f32
 run|set|gelu=tanh|must be one of rows, cols, approx|add_gelu_f32
