@@ -68,6 +68,13 @@ static bool segment_read(const loader *l, unsigned index, Elf64_Phdr *segment) {
             segment->p_filesz <= segment->p_memsz && segment->p_vaddr < IMAGE_MAX && segment->p_memsz < IMAGE_MAX);
 }
 
+static bool segment_add(amd_program *program, uint64_t offset, uint64_t size, bool constant) {
+    if (program->segment_count == AMD_SEGMENTS) return false;
+    program->segments[program->segment_count++] =
+        (sim_region){(uintptr_t)program->image + offset, size, NULL, constant};
+    return true;
+}
+
 static bool image_load(loader *l) {
     amd_program *program = l->program;
     Elf64_Phdr segment;
@@ -89,8 +96,10 @@ static bool image_load(loader *l) {
     if (!program->image) return refuse(l, "out of memory");
     memset(program->image, 0, program->image_size);
     for (unsigned i = 0; i < l->header.e_phnum; i++) {
-        if (segment_read(l, i, &segment) && segment.p_type == PT_LOAD)
-            memcpy(program->image + segment.p_vaddr, l->bytes + segment.p_offset, segment.p_filesz);
+        if (!segment_read(l, i, &segment) || segment.p_type != PT_LOAD) continue;
+        memcpy(program->image + segment.p_vaddr, l->bytes + segment.p_offset, segment.p_filesz);
+        if (!segment_add(program, segment.p_vaddr, segment.p_memsz, !(segment.p_flags & PF_W)))
+            return refuse(l, "more than %d segments", AMD_SEGMENTS);
     }
     return true;
 }
@@ -259,11 +268,21 @@ static bool text_decode(loader *l, const amd_program *kernels, bool wave64) {
 
 /* ---- Kernels ---- */
 
+/* A zeroed one behind the others; NULL without memory. */
+static amd_kernel *kernel_new(amd_program *program) {
+    amd_kernel *grown = realloc(program->kernels, (program->kernel_count + 1) * sizeof *grown);
+    if (!grown) return NULL;
+    program->kernels = grown;
+    grown[program->kernel_count] = (amd_kernel){0};
+    return &grown[program->kernel_count++];
+}
+
 static bool kernel_add(loader *l, const char *name, size_t length, uint64_t address) {
     amd_program *program = l->program;
     const uint8_t *descriptor = image_at(program, address, DESCRIPTOR_SIZE);
-    if (!descriptor || program->kernel_count == AMD_KERNELS) return refuse(l, "kernel %s has no descriptor", name);
-    amd_kernel *kernel = &program->kernels[program->kernel_count++];
+    if (!descriptor) return refuse(l, "kernel %s has no descriptor", name);
+    amd_kernel *kernel = kernel_new(program);
+    if (!kernel) return refuse(l, "out of memory");
     if (length >= sizeof kernel->name) return refuse(l, "kernel %s: a name of uncommon length", name);
     memcpy(kernel->name, name, length);
     kernel->descriptor = (uint32_t)address;
@@ -397,7 +416,10 @@ static bool load_code(loader *l, const amd_kernel *kernel) {
     memset(program->image, 0, program->image_size);
     memcpy(program->image, l->bytes, l->size);
     program->text_end = (uint32_t)l->size;
-    program->kernels[program->kernel_count++] = *kernel;
+    segment_add(program, 0, program->image_size, true);
+    amd_kernel *only = kernel_new(program);
+    if (!only) return refuse(l, "out of memory");
+    *only = *kernel;
     return text_decode(l, program, !kernel->wave32);
 }
 
@@ -415,6 +437,7 @@ static void code_free(amd_program *program) {
     free(program->op_at);
     free(program->duals);
     free(program->texts);
+    free(program->kernels);
     free(program);
 }
 

@@ -2,6 +2,7 @@
 #ifndef KILN_TESTS_SIM_AMD_CODE_H
 #define KILN_TESTS_SIM_AMD_CODE_H
 
+#include "tests/sim/core/sim_space.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -165,12 +166,14 @@ typedef struct amd_kernel {
     uint32_t descriptor; /* in the image */
 } amd_kernel;
 
-enum { AMD_KERNELS = 64 };
+enum { AMD_SEGMENTS = 16 };
 
 typedef struct amd_program {
     const amd_target *target;
     uint8_t *image; /* at least page-aligned; p_vaddr 0 is here */
     size_t image_size;
+    sim_region segments[AMD_SEGMENTS]; /* what of the image kernels may access: all but the writable are constant */
+    uint32_t segment_count;
     uint32_t text_begin, text_end; /* in the image */
     amd_op *ops;
     uint32_t op_count;
@@ -181,7 +184,7 @@ typedef struct amd_program {
         *twin;    /* its code decoded for waves of the other size, if kernels of both are in it; else NULL */
     bool wave32;  /* what its code was decoded for */
     bool hazards; /* it has instructions around which wait states are needed */
-    amd_kernel kernels[AMD_KERNELS];
+    amd_kernel *kernels;
     uint32_t kernel_count;
 } amd_program;
 

@@ -5,9 +5,12 @@
 /* ---- Checks ---- */
 
 static bool image_find(const amd_program *program, uint64_t address, sim_region *region) {
-    uint64_t base = (uint64_t)(uintptr_t)program->image;
-    *region = (sim_region){base, program->image_size, NULL, true};
-    return address >= base && address - base < program->image_size;
+    for (uint32_t i = 0; i < program->segment_count; i++) {
+        if (address - program->segments[i].base >= program->segments[i].size) continue;
+        *region = program->segments[i];
+        return true;
+    }
+    return false;
 }
 
 /* The region of an address: kernel arguments end where the kernel's do, whatever lies behind them. */

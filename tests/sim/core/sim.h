@@ -88,6 +88,9 @@ typedef struct sim_memory {
 void *sim_memory_new(const char *kind, int32_t device, size_t size, size_t alignment, uint64_t owner);
 /* From now on the allocation at bytes knows which of its bytes were written; before, none was. */
 void sim_memory_track(void *bytes);
+/* From now on kernels may access only the parts that were added of the allocation at bytes, which is not tracked. false
+ * without memory. */
+bool sim_memory_add_part(void *bytes, size_t offset, size_t size, bool constant);
 /* The driver itself wrote these bytes (a copy, a fill). */
 void sim_memory_wrote(const void *address, size_t size);
 /* The live allocation that holds [address, address + size), or NULL. */

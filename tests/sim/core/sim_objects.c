@@ -17,7 +17,9 @@ typedef struct object {
 typedef struct allocation {
     struct allocation *next;
     sim_memory memory;
-    void *block; /* what free takes: guard, bytes, guard */
+    void *block;       /* what free takes: guard, bytes, guard */
+    sim_region *parts; /* what kernels may access; NULL: all of it */
+    size_t part_count;
 } allocation;
 
 static object *objects;
@@ -76,6 +78,7 @@ void *sim_object_find(const char *kind, bool (*match)(const void *object, const 
 /* ---- Memory ---- */
 
 static void allocation_free(allocation *freed) {
+    free(freed->parts);
     free(freed->memory.written);
     free(freed->block);
     free(freed);
@@ -103,7 +106,7 @@ void *sim_memory_new(const char *kind, int32_t device, size_t size, size_t align
             memset(block, GUARD_BYTE, front);
             memset(bytes, POISON_BYTE, size);
             memset(bytes + size, GUARD_BYTE, GUARD_SIZE);
-            *created = (allocation){allocations, {kind, device, size, bytes, owner, NULL}, block};
+            *created = (allocation){allocations, {kind, device, size, bytes, owner, NULL}, block, NULL, 0};
             allocations = created;
         } else {
             free(created);
@@ -141,6 +144,18 @@ void sim_memory_track(void *bytes) {
     sim_unlock();
 }
 
+bool sim_memory_add_part(void *bytes, size_t offset, size_t size, bool constant) {
+    sim_lock();
+    allocation *found = allocation_of(bytes);
+    sim_region *grown = found ? realloc(found->parts, (found->part_count + 1) * sizeof *grown) : NULL;
+    if (grown) {
+        found->parts = grown;
+        grown[found->part_count++] = (sim_region){(uintptr_t)found->memory.bytes + offset, size, NULL, constant};
+    }
+    sim_unlock();
+    return grown;
+}
+
 void sim_memory_wrote(const void *address, size_t size) {
     sim_lock();
     allocation *found = allocation_of(address);
@@ -166,13 +181,15 @@ bool sim_regions_take(int32_t device, sim_regions *out_regions) {
     sim_lock();
     size_t count = 0;
     for (const allocation *at = allocations; at; at = at->next)
-        count++;
+        count += at->part_count ? at->part_count : 1;
     sim_region *regions = calloc(count + 1, sizeof *regions);
     for (const allocation *at = allocations; regions && at; at = at->next) {
         bool host = strstr(at->memory.kind, "host") != NULL;
         if (!host && at->memory.device != device) continue;
-        regions[out_regions->count++] =
-            (sim_region){(uint64_t)(uintptr_t)at->memory.bytes, at->memory.size, at->memory.written, false};
+        sim_region whole = {(uintptr_t)at->memory.bytes, at->memory.size, at->memory.written, false};
+        size_t parts = at->part_count ? at->part_count : 1;
+        memcpy(regions + out_regions->count, at->part_count ? at->parts : &whole, parts * sizeof whole);
+        out_regions->count += parts;
     }
     sim_unlock();
     if (!regions) return false;
