@@ -118,6 +118,12 @@ static const row rows[] = {
      SIM_FAULT_BARRIER, "wait for ever"},
     {"a barrier for some warps", "setp.lt.u32 %p1, %r1, 64;\n@%p1 bar.sync 1, 64;", 96, SIM_FAULT_NONE, ""},
     {"a barrier for too few threads", "mov.u32 %r5, 40;\nbar.sync 1, %r5;", 64, SIM_FAULT_BARRIER, "malformed"},
+    {"a call of no function", "mov.u64 %rd5, 64;\nP: .callprototype _ ();\ncall %rd5, P;", 32, SIM_FAULT_ILLEGAL,
+     "no such function"},
+    {"a call of a kernel",
+     "mov.u64 %rd5, kernel;\nP: .callprototype _ (.param .b64 _);\n.param .b64 q;\n"
+     "st.param.b64 [q], %rd5;\ncall %rd5, (q), P;",
+     32, SIM_FAULT_ILLEGAL, "a call of kernel"},
     {"a shuffle that some lanes skip",
      "setp.lt.u32 %p1, %r1, 16;\n@%p1 bra END;\nshfl.sync.bfly.b32 %r4, %r1, 1, 31, -1;\nst.global.u32 [%rd4], "
      "%r4;\nEND:\nbar.sync 0;",

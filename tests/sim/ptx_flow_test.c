@@ -71,6 +71,16 @@ static void branches_and_guards(void **state) {
          {0},
          expect_least,
          0},
+        /* Labels are a block's own: of the same name in two, of a name outside of it, and seen from within. */
+        {"and.$ %t0, %a, 1;\nsetp.eq.u32 %q, %t0, 1;\nmov.$ %d, %a;\n"
+         "{\n@!%q bra OVER;\nmov.$ %d, %b;\nOVER:\n}\n{\n@%q bra OVER;\nmov.$ %d, %a;\n{\nbra OVER;\n}\n"
+         "OVER:\n}\n{\nbra OUT;\n}\nOVER: mov.$ %d, 77;\nOUT:",
+         "b32",
+         SAME,
+         2,
+         {0},
+         expect_guarded,
+         0},
     };
     ptx_rows_check(rows, COUNT(rows), &seed);
 }
@@ -84,6 +94,16 @@ static void wrong_targets_are_refused(void **state) {
     assert_non_null(strstr(harness_refusal(&test), "list"));
     test.code = "brx %a, L0;\nL0:";
     assert_non_null(strstr(harness_refusal(&test), "idx"));
+    test.code = "bra L0;\nL0:\nL0:";
+    assert_non_null(strstr(harness_refusal(&test), "label L0 is defined twice"));
+    test.code = "bra L0;\n{\nL0:\n}";
+    assert_non_null(strstr(harness_refusal(&test), "L0 is not declared"));
+    test.code = "call %x0;";
+    assert_non_null(strstr(harness_refusal(&test), "prototype"));
+    test.code = "P: .callprototype _ (.param .b32 _);\ncall %x0, P;";
+    assert_non_null(strstr(harness_refusal(&test), "not given"));
+    test.code = "P: .callprototype _ ();\ncall %x0, P, P;";
+    assert_non_null(strstr(harness_refusal(&test), "(results), function"));
 }
 
 int main(void) {

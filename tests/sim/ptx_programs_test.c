@@ -29,10 +29,7 @@ static bool find(void *pointer, uint64_t address, sim_region *out_region) {
 static uint8_t *globals_new(const ptx_program *program) {
     uint8_t *globals = aligned_alloc(256, (program->global_bytes + 256) / 256 * 256);
     assert_non_null(globals);
-    memset(globals, 0, program->global_bytes);
-    for (const ptx_variable *v = program->module->variables; v; v = v->next)
-        if ((v->space == PTX_SPACE_GLOBAL || v->space == PTX_SPACE_CONST) && v->initial)
-            memcpy(globals + v->offset, v->initial, v->size);
+    ptx_program_initialise(program, globals);
     return globals;
 }
 

@@ -43,14 +43,15 @@ typedef struct CUctx_st {
     int32_t fault; /* the error that a kernel left behind: every later call returns it */
 } sim_context;
 
-enum { SIM_PARAMETER_MAX = 64, SIM_ENTRY_MAX = 64 };
+typedef struct sim_parameter {
+    uint32_t offset, size;
+} sim_parameter;
 
 /* One kernel, as an image describes it. */
 typedef struct sim_entry {
     char name[SIM_NAME_SIZE];
+    sim_parameter *parameters; /* owned, as the entries are by their image */
     uint32_t parameter_count;
-    uint32_t parameter_offset[SIM_PARAMETER_MAX];
-    uint32_t parameter_size[SIM_PARAMETER_MAX];
     uint32_t arguments_size;
     bool arguments_known;
     uint32_t max_threads;
@@ -60,15 +61,15 @@ typedef struct sim_entry {
 
 typedef struct sim_image {
     uint32_t entry_count;
-    sim_entry entries[SIM_ENTRY_MAX];
+    sim_entry *entries;
 } sim_image;
 
 typedef struct CUmod_st {
     sim_context *context;
     sim_image image;
-    struct CUfunc_st *functions[SIM_ENTRY_MAX];
-    struct ptx_program *program; /* NULL where launches are only recorded */
-    void *globals;               /* its variables; NULL if it has none */
+    struct CUfunc_st **functions; /* one an entry; NULL: not asked for yet */
+    struct ptx_program *program;  /* NULL where launches are only recorded */
+    void *globals;                /* its variables; NULL if it has none */
 } sim_module;
 
 typedef struct CUfunc_st {
@@ -196,9 +197,11 @@ int32_t sim_cuda_version(void);
 
 /* ---- Images ---- */
 
-/* Reads a PTX text or a cubin for a device: SUCCESS, or the error that a driver gives; log gets a line about it. */
+/* Reads a PTX text or a cubin for a device: SUCCESS, or the error that a driver gives; log gets a line about it. The
+ * image is to be freed either way. */
 kiln__cu_result sim_cuda_image_read(const void *bytes, int32_t capability, sim_image *out_image, char *log,
                                     size_t log_size);
+void sim_cuda_image_free(sim_image *image);
 
 /* ---- Execution: sim_cuda_execute.c ---- */
 
@@ -206,6 +209,9 @@ kiln__cu_result sim_cuda_image_read(const void *bytes, int32_t capability, sim_i
  * if the manifest knows it, and is NO_BINARY_FOR_GPU otherwise. log gets a line on failure. */
 kiln__cu_result sim_cuda_program_load(sim_module *module, const void *image, char *log, size_t log_size);
 void sim_cuda_program_unload(sim_module *module);
+/* A .global or .const variable: NOT_FOUND if there is none, or launches are only recorded. Results may be NULL. */
+kiln__cu_result sim_cuda_program_global(const sim_module *module, const char *name, kiln__cu_address *out_address,
+                                        size_t *out_size);
 /* Executes a launch whose shape and arguments were checked. A fault becomes the context's error. */
 void sim_cuda_execute(sim_context *context, const sim_function *function, const void *arguments, sim_launch *launch);
 

@@ -26,24 +26,16 @@ static size_t elf_size(const uint8_t *bytes) {
     return size;
 }
 
-/* The variables of a module, with their initial values and the addresses in them. */
+/* The variables of a module, each of which is as far as a kernel may go from it. */
 static bool globals_new(sim_module *module) {
     const ptx_program *program = module->program;
     if (!program->global_bytes) return true;
-    uint8_t *bytes = sim_memory_new(module_memory, module->context->device, program->global_bytes, 256, 0);
-    if (!bytes) return false;
-    memset(bytes, 0, program->global_bytes);
-    module->globals = bytes;
+    module->globals = sim_memory_new(module_memory, module->context->device, program->global_bytes, 256, 0);
+    if (!module->globals) return false;
+    ptx_program_initialise(program, module->globals);
     for (const ptx_variable *v = program->module->variables; v; v = v->next) {
-        if (!v->initial) continue;
-        memcpy(bytes + v->offset, v->initial, v->size);
-        for (uint32_t r = 0; r < v->relocation_count; r++) {
-            uint64_t address = 0;
-            for (const ptx_variable *to = program->module->variables; to; to = to->next)
-                if (!strcmp(to->name, v->relocations[r].symbol)) address = (uintptr_t)(bytes + to->offset);
-            address += (uint64_t)v->relocations[r].addend;
-            memcpy(bytes + v->offset + v->relocations[r].offset, &address, sizeof address);
-        }
+        if (v->space != PTX_SPACE_GLOBAL && v->space != PTX_SPACE_CONST) continue;
+        if (!sim_memory_add_part(module->globals, v->offset, v->size, v->space == PTX_SPACE_CONST)) return false;
     }
     return true;
 }
@@ -107,6 +99,17 @@ void sim_cuda_program_unload(sim_module *module) {
     if (module->globals) sim_memory_delete(module_memory, module->globals);
     module->program = NULL;
     module->globals = NULL;
+}
+
+kiln__cu_result sim_cuda_program_global(const sim_module *module, const char *name, kiln__cu_address *out_address,
+                                        size_t *out_size) {
+    const ptx_variable *v = module->program ? module->program->module->variables : NULL;
+    while (v && (strcmp(v->name, name) || (v->space != PTX_SPACE_GLOBAL && v->space != PTX_SPACE_CONST)))
+        v = v->next;
+    if (!v) return SIM_CUDA_NOT_FOUND;
+    if (out_address) *out_address = (uintptr_t)module->globals + v->offset;
+    if (out_size) *out_size = v->size;
+    return SIM_CUDA_SUCCESS;
 }
 
 /* The driver's error for a fault of a kernel. What hardware would not notice is a launch failure here. */

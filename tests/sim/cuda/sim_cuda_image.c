@@ -7,6 +7,30 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { ARGUMENTS_MAX = 32764 };
+
+/* A new entry without parameters; NULL without memory. */
+static sim_entry *entry_add(sim_image *image) {
+    sim_entry *grown = realloc(image->entries, (image->entry_count + 1) * sizeof *grown);
+    if (!grown) return NULL;
+    image->entries = grown;
+    grown[image->entry_count] = (sim_entry){.max_threads = 1024};
+    return &grown[image->entry_count++];
+}
+
+/* The parameter of a number, and all before it; NULL without memory, and of more than a kernel can have. */
+static sim_parameter *parameter_at(sim_entry *entry, uint32_t number) {
+    if (number >= ARGUMENTS_MAX) return NULL;
+    if (number >= entry->parameter_count) {
+        sim_parameter *grown = realloc(entry->parameters, (number + 1) * sizeof *grown);
+        if (!grown) return NULL;
+        memset(grown + entry->parameter_count, 0, (number + 1 - entry->parameter_count) * sizeof *grown);
+        entry->parameters = grown;
+        entry->parameter_count = number + 1;
+    }
+    return &entry->parameters[number];
+}
+
 /* ---- PTX ---- */
 
 /* The highest PTX version (84 is 8.4) that a driver (12040) reads. */
@@ -45,11 +69,12 @@ static bool read_parameter(const char *text, const char *end, sim_entry *entry) 
         if (*at == '.' && type_size(at)) size = type_size(at);
         if (*at == '[') size *= (uint32_t)atoi(at + 1);
     }
-    if (!size || entry->parameter_count == SIM_PARAMETER_MAX) return false;
+    if (!size) return false;
     if (!alignment) alignment = size;
     uint32_t offset = (entry->arguments_size + alignment - 1) / alignment * alignment;
-    entry->parameter_offset[entry->parameter_count] = offset;
-    entry->parameter_size[entry->parameter_count++] = size;
+    sim_parameter *parameter = parameter_at(entry, entry->parameter_count);
+    if (!parameter) return false;
+    *parameter = (sim_parameter){offset, size};
     entry->arguments_size = offset + size;
     return true;
 }
@@ -80,11 +105,13 @@ static uint32_t product(const char *text) {
 static const char *read_entry(const char *text, sim_entry *entry) {
     while (isspace((unsigned char)*text))
         text++;
-    size_t length = strcspn(text, "( \t\n");
-    const char *open = strchr(text, '('), *body = strchr(text, '{');
-    const char *close = open ? strchr(open, ')') : NULL;
-    if (!open || !close || !body || close > body || length >= SIM_NAME_SIZE) return NULL;
-    *entry = (sim_entry){.arguments_known = true, .max_threads = 1024};
+    size_t length = strcspn(text, "({ \t\n");
+    const char *open = text + length, *body = strchr(text, '{');
+    while (isspace((unsigned char)*open))
+        open++;
+    const char *close = *open == '(' ? strchr(open, ')') : open; /* the list may be left out */
+    if (!close || !body || close > body || length >= SIM_NAME_SIZE) return NULL;
+    entry->arguments_known = true;
     memcpy(entry->name, text, length);
     if (!read_parameters(open, close, entry)) return NULL;
     const char *bound = directive(close, ".maxntid");
@@ -120,11 +147,11 @@ static kiln__cu_result read_ptx(const char *text, int32_t capability, sim_image 
         return SIM_CUDA_NO_BINARY_FOR_GPU;
     }
     for (const char *at = target; (at = directive(at, ".entry"));) {
-        if (image->entry_count == SIM_ENTRY_MAX || !(at = read_entry(at, &image->entries[image->entry_count]))) {
+        sim_entry *entry = entry_add(image);
+        if (!entry || !(at = read_entry(at, entry))) {
             snprintf(log, size, "an .entry that cannot be read\n");
             return SIM_CUDA_INVALID_PTX;
         }
-        image->entry_count++;
     }
     return SIM_CUDA_SUCCESS;
 }
@@ -156,11 +183,8 @@ static uint16_t half(const uint8_t *at) {
 }
 
 static void read_parameter_info(const uint8_t *record, sim_entry *entry) {
-    uint32_t ordinal = half(record + 4);
-    if (ordinal >= SIM_PARAMETER_MAX) return;
-    entry->parameter_offset[ordinal] = half(record + 6);
-    entry->parameter_size[ordinal] = word(record + 8) >> 18;
-    if (ordinal >= entry->parameter_count) entry->parameter_count = ordinal + 1;
+    sim_parameter *parameter = parameter_at(entry, half(record + 4));
+    if (parameter) *parameter = (sim_parameter){half(record + 6), word(record + 8) >> 18};
 }
 
 static void read_info(const uint8_t *at, size_t size, sim_entry *entry) {
@@ -183,10 +207,8 @@ static void read_info(const uint8_t *at, size_t size, sim_entry *entry) {
 static sim_entry *entry_named(sim_image *image, const char *name) {
     for (uint32_t i = 0; i < image->entry_count; i++)
         if (!strcmp(image->entries[i].name, name)) return &image->entries[i];
-    if (image->entry_count == SIM_ENTRY_MAX) return NULL;
-    sim_entry *created = &image->entries[image->entry_count++];
-    *created = (sim_entry){.max_threads = 1024};
-    snprintf(created->name, sizeof created->name, "%s", name);
+    sim_entry *created = entry_add(image);
+    if (created) snprintf(created->name, sizeof created->name, "%s", name);
     return created;
 }
 
@@ -259,4 +281,11 @@ kiln__cu_result sim_cuda_image_read(const void *bytes, int32_t capability, sim_i
         return read_ptx(text, capability, out_image, log, log_size);
     snprintf(log, log_size, "neither PTX nor a cubin\n");
     return SIM_CUDA_INVALID_IMAGE;
+}
+
+void sim_cuda_image_free(sim_image *image) {
+    for (uint32_t i = 0; i < image->entry_count; i++)
+        free(image->entries[i].parameters);
+    free(image->entries);
+    *image = (sim_image){0};
 }

@@ -26,24 +26,49 @@ static kiln__cu_result check_shape(const sim_function *function, const sim_launc
     return SIM_CUDA_SUCCESS;
 }
 
+/* The packed arguments of a launch. */
+typedef struct arguments {
+    const void *bytes;
+    size_t size;
+    uint8_t gathered[ARGUMENTS_MAX];
+} arguments;
+
 /* The extra array must be pointer, size, end, in the documented form; the size is what the kernel takes. */
-static kiln__cu_result read_arguments(const sim_function *function, void **parameters, void **extra,
-                                      sim_launch *launch) {
-    SIM_CUDA_RULE(!parameters && extra, SIM_CUDA_INVALID_VALUE,
-                  "cuLaunchKernel: expected the arguments in extra alone");
+static kiln__cu_result read_extra(const sim_function *function, void **extra, arguments *read) {
     SIM_CUDA_RULE(extra[0] == KILN__CU_LAUNCH_PARAM_BUFFER_POINTER && extra[2] == KILN__CU_LAUNCH_PARAM_BUFFER_SIZE &&
                       extra[4] == KILN__CU_LAUNCH_PARAM_END,
                   SIM_CUDA_INVALID_VALUE, "cuLaunchKernel: extra is not {pointer, p, size, &n, end}");
     SIM_CUDA_RULE(extra[3], SIM_CUDA_INVALID_VALUE, "cuLaunchKernel: the pointer to the size is NULL");
-    size_t size = *(const size_t *)extra[3];
-    SIM_CUDA_RULE(size <= ARGUMENTS_MAX && (extra[1] || !size), SIM_CUDA_INVALID_VALUE,
-                  "cuLaunchKernel: %zu bytes of arguments at %p", size, extra[1]);
-    SIM_CUDA_RULE(!function->entry->arguments_known || size == function->entry->arguments_size, SIM_CUDA_INVALID_VALUE,
-                  "cuLaunchKernel: %zu bytes of arguments, %s takes %u", size, function->entry->name,
-                  function->entry->arguments_size);
-    launch->arguments_size = (uint32_t)size;
-    if (size) memcpy(launch->arguments, extra[1], size < sizeof launch->arguments ? size : sizeof launch->arguments);
+    read->bytes = extra[1];
+    read->size = *(const size_t *)extra[3];
+    SIM_CUDA_RULE(read->size <= ARGUMENTS_MAX && (read->bytes || !read->size), SIM_CUDA_INVALID_VALUE,
+                  "cuLaunchKernel: %zu bytes of arguments at %p", read->size, read->bytes);
+    SIM_CUDA_RULE(!function->entry->arguments_known || read->size == function->entry->arguments_size,
+                  SIM_CUDA_INVALID_VALUE, "cuLaunchKernel: %zu bytes of arguments, %s takes %u", read->size,
+                  function->entry->name, function->entry->arguments_size);
     return SIM_CUDA_SUCCESS;
+}
+
+/* A pointer for each parameter of the kernel. */
+static kiln__cu_result gather(const sim_entry *entry, void **parameters, arguments *read) {
+    SIM_CUDA_RULE(entry->arguments_known && entry->arguments_size <= ARGUMENTS_MAX, SIM_CUDA_INVALID_IMAGE,
+                  "cuLaunchKernel: the parameters of %s are not known", entry->name);
+    SIM_CUDA_RULE(parameters || !entry->parameter_count, SIM_CUDA_INVALID_VALUE,
+                  "cuLaunchKernel: no arguments, %s takes %u", entry->name, entry->parameter_count);
+    for (uint32_t i = 0; i < entry->parameter_count; i++) {
+        SIM_CUDA_RULE(parameters[i], SIM_CUDA_INVALID_VALUE, "cuLaunchKernel: argument %u of %s is NULL", i,
+                      entry->name);
+        memcpy(read->gathered + entry->parameters[i].offset, parameters[i], entry->parameters[i].size);
+    }
+    read->bytes = read->gathered;
+    read->size = entry->arguments_size;
+    return SIM_CUDA_SUCCESS;
+}
+
+static kiln__cu_result read_arguments(const sim_function *function, void **parameters, void **extra, arguments *read) {
+    SIM_CUDA_RULE(!parameters || !extra, SIM_CUDA_INVALID_VALUE,
+                  "cuLaunchKernel: the arguments are given twice, in parameters and in extra");
+    return extra ? read_extra(function, extra, read) : gather(function->entry, parameters, read);
 }
 
 static kiln__cu_result launch(const char *call, sim_context *context, kiln__cu_function function,
@@ -56,19 +81,24 @@ static kiln__cu_result launch(const char *call, sim_context *context, kiln__cu_f
     if (!stream) return SIM_CUDA_INVALID_HANDLE;
     kiln__cu_result result = sim_cuda_stream_use(stream);
     if (!result) result = check_shape(function, shape);
-    if (!result) result = read_arguments(function, parameters, extra, shape);
+    arguments read = {0};
+    if (!result) result = read_arguments(function, parameters, extra, &read);
     if (result) return result;
     SIM_CUDA_RULE(function->loaded || !stream->capture, SIM_CUDA_STREAM_CAPTURE_UNSUPPORTED,
                   "%s: %s would be loaded inside a capture", call, function->entry->name);
     function->loaded = true;
     snprintf(shape->kernel, sizeof shape->kernel, "%s", function->entry->name);
+    size_t kept = read.size < sizeof shape->arguments ? read.size : sizeof shape->arguments;
+    if (kept) memcpy(shape->arguments, read.bytes, kept);
+    shape->arguments_size = (uint32_t)read.size;
     shape->stream = (uintptr_t)handle;
     shape->device = context->device;
     shape->captured = stream->capture != 0;
     /* A launch that is not executed is recorded now, else when it is. */
     if (shape->captured || !function->module->program) sim_launch_add(shape);
     if (!function->module->program && !shape->captured) return SIM_CUDA_SUCCESS;
-    return sim_cuda_submit(stream, &(sim_node){.function = function, .launch = *shape, .arguments = extra[1]});
+    void *bytes = (void *)(uintptr_t)read.bytes; /* copied */
+    return sim_cuda_submit(stream, &(sim_node){.function = function, .launch = *shape, .arguments = bytes});
 }
 
 kiln__cu_result cuLaunchKernel(kiln__cu_function function, unsigned int grid_x, unsigned int grid_y,

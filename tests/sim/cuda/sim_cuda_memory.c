@@ -9,10 +9,10 @@ static void *pointer(kiln__cu_address address) {
     return (void *)(uintptr_t)address;
 }
 
-/* The live device allocation that holds a range, or NULL. */
+/* The live device allocation, or the variables of a module, that hold a range; or NULL. */
 static const sim_memory *on_device(kiln__cu_address address, size_t size) {
     const sim_memory *found = sim_memory_find(pointer(address), size);
-    return found && !strcmp(found->kind, device_memory) ? found : NULL;
+    return found && strcmp(found->kind, host_memory) ? found : NULL;
 }
 
 static bool on_host(const void *address) {

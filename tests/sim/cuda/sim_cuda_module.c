@@ -1,6 +1,7 @@
 /* Modules and functions. */
 #include "tests/sim/cuda/sim_cuda.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char function_kind[] = ".function"; /* goes with its module */
@@ -9,8 +10,10 @@ static const char function_kind[] = ".function"; /* goes with its module */
 enum { SHARED_WITHOUT_OPT_IN = 48 << 10, REGISTERS_OF_A_TEXT = 32 };
 
 static void module_delete(sim_module *module) {
-    for (uint32_t i = 0; i < module->image.entry_count; i++)
+    for (uint32_t i = 0; module->functions && i < module->image.entry_count; i++)
         if (module->functions[i]) sim_object_delete(function_kind, module->functions[i]);
+    free(module->functions);
+    sim_cuda_image_free(&module->image);
     sim_cuda_program_unload(module);
     sim_object_delete("module", module);
 }
@@ -43,8 +46,10 @@ kiln__cu_result cuModuleLoadDataEx(kiln__cu_module *out_module, const void *imag
     result = sim_cuda_image_read(image, sim_cuda_capability(context->device), &created->image, message, sizeof message);
     if (!result) result = sim_cuda_program_load(created, image, message, sizeof message);
     if (log && log_size) snprintf(log, log_size, "%s", message);
+    created->functions = calloc(created->image.entry_count + 1, sizeof(sim_function *));
+    if (!result && !created->functions) result = SIM_CUDA_OUT_OF_MEMORY;
     if (result)
-        sim_object_delete("module", created);
+        module_delete(created);
     else
         *out_module = created;
     return result;
@@ -82,6 +87,15 @@ kiln__cu_result cuModuleGetFunction(kiln__cu_function *out_function, kiln__cu_mo
         return SIM_CUDA_SUCCESS;
     }
     return SIM_CUDA_NOT_FOUND;
+}
+
+kiln__cu_result cuModuleGetGlobal_v2(kiln__cu_address *out_address, size_t *out_size, kiln__cu_module module,
+                                     const char *name) {
+    SIM_CUDA_ENTER_CONTEXT(context);
+    SIM_CUDA_RULE(name, SIM_CUDA_INVALID_VALUE, "cuModuleGetGlobal: the name is NULL");
+    SIM_CUDA_RULE(sim_object_live("module", module) && module->context == context, SIM_CUDA_INVALID_HANDLE,
+                  "cuModuleGetGlobal: %p is no module of the current context", (void *)module);
+    return sim_cuda_program_global(module, name, out_address, out_size);
 }
 
 /* Makes a function resident, as a lazy driver does at its first use: not while a capture could be disturbed. */
@@ -150,8 +164,8 @@ kiln__cu_result cuFuncGetParamInfo(kiln__cu_function function, size_t index, siz
     SIM_CUDA_RULE(out_offset && sim_object_live(function_kind, function), SIM_CUDA_INVALID_HANDLE,
                   "cuFuncGetParamInfo: %p is no function, or the result is NULL", (void *)function);
     if (index >= function->entry->parameter_count) return SIM_CUDA_INVALID_VALUE;
-    *out_offset = function->entry->parameter_offset[index];
-    if (out_size) *out_size = function->entry->parameter_size[index];
+    *out_offset = function->entry->parameters[index].offset;
+    if (out_size) *out_size = function->entry->parameters[index].size;
     return SIM_CUDA_SUCCESS;
 }
 

@@ -36,7 +36,7 @@ struct ptx_op {
     uint32_t guard; /* place of the predicate, or PTX_NOWHERE */
     bool guard_negated;
     uint32_t line;
-    uint32_t target;        /* of a branch: an op; of a call: a function's number */
+    uint32_t target;        /* of a branch: an op; of a call: a function's number, or PTX_NOWHERE */
     uint32_t d[PTX_VECTOR]; /* places of the results */
     uint32_t s[PTX_SOURCES];
     uint8_t bits[PTX_SOURCES + 1]; /* widths of the sources' registers; the last is the result's */
@@ -51,6 +51,7 @@ struct ptx_op {
     const uint32_t *list; /* targets or places, in the arena */
     const ptx_variable *variable;
     const ptx_matrix *matrix;
+    const ptx_function *signature; /* of a call through the register of source 0 */
 };
 
 enum {
@@ -120,5 +121,13 @@ ptx_program *ptx_program_load(const char *text, size_t size, int32_t capability,
 void ptx_program_free(ptx_program *program);
 
 const ptx_code *ptx_program_find(const ptx_program *program, const char *kernel);
+
+/* Addresses of functions: the code's number, in a window of its own. NULL: no function is there. */
+#define PTX_WINDOW_CODE (4ull << 56)
+uint64_t ptx_code_address(const ptx_code *code);
+const ptx_code *ptx_code_at(const ptx_program *program, uint64_t address);
+
+/* Fills global_bytes at bytes with the initial values of the program's variables. */
+void ptx_program_initialise(const ptx_program *program, uint8_t *bytes);
 
 #endif

@@ -217,6 +217,9 @@ uint32_t ptx_source_wide(ptx_decoder *decoder, const ptx_operand *operand, ptx_t
         return special_place(decoder, operand->name, bits);
     case PTX_OPERAND_VARIABLE:
         return address_place(decoder, operand, bits);
+    case PTX_OPERAND_FUNCTION:
+        if (bits != 64) ptx_refuse(decoder, "an address of a function has 64 bits");
+        return ptx_constant_place(decoder, ptx_code_address(ptx_code_of(decoder, operand->function)), bits);
     default:
         ptx_refuse(decoder, "this kind of operand is not simulated here");
     }
@@ -376,16 +379,79 @@ static void decode_function_body(ptx_decoder *decoder, ptx_code *code) {
     code->frame_bytes = align_up(code->frame_bytes, 64);
 }
 
-/* Global and constant variables one after the other; shared ones of the module and of functions that are called, then
- * each entry's own from there, since no two entries run together. */
-/* The code of a function that is defined. */
+/* ---- Programs ---- */
+
+/* NULL: the function is not defined. */
 static ptx_code *code_of(const ptx_program *program, const ptx_function *function) {
-    uint32_t number = 0;
-    while (program->codes[number].function != function)
-        number++;
-    return &program->codes[number];
+    for (uint32_t number = 0; number < program->code_count; number++)
+        if (program->codes[number].function == function) return &program->codes[number];
+    return NULL;
 }
 
+const ptx_code *ptx_code_of(ptx_decoder *decoder, const ptx_function *function) {
+    const ptx_code *code = code_of(decoder->program, function);
+    if (!code) ptx_refuse(decoder, "%s has no body, and system calls are not simulated", function->name);
+    return code;
+}
+
+uint64_t ptx_code_address(const ptx_code *code) {
+    return PTX_WINDOW_CODE | (code->number + 1ull) * 16;
+}
+
+const ptx_code *ptx_code_at(const ptx_program *program, uint64_t address) {
+    uint64_t number = (address - PTX_WINDOW_CODE) / 16 - 1;
+    return address % 16 == 0 && number < program->code_count ? &program->codes[number] : NULL;
+}
+
+/* The variable or function of the module's scope that an initialiser names; false if it has no address. */
+static bool symbol_find(const ptx_program *program, const char *name, const ptx_variable **out_variable,
+                        const ptx_code **out_code) {
+    *out_variable = program->module->variables;
+    while (*out_variable && strcmp((*out_variable)->name, name) != 0)
+        *out_variable = (*out_variable)->next;
+    const ptx_function *function = ptx_function_find(program->module, name);
+    *out_code = function ? code_of(program, function) : NULL;
+    ptx_space space = *out_variable ? (*out_variable)->space : PTX_SPACE_GENERIC;
+    return *out_code || space == PTX_SPACE_GLOBAL || space == PTX_SPACE_CONST;
+}
+
+void ptx_program_initialise(const ptx_program *program, uint8_t *bytes) {
+    memset(bytes, 0, program->global_bytes);
+    for (const ptx_variable *v = program->module->variables; v; v = v->next) {
+        if ((v->space != PTX_SPACE_GLOBAL && v->space != PTX_SPACE_CONST) || !v->initial) continue;
+        memcpy(bytes + v->offset, v->initial, v->size);
+        for (uint32_t r = 0; r < v->relocation_count; r++) {
+            const ptx_variable *to;
+            const ptx_code *code;
+            symbol_find(program, v->relocations[r].symbol, &to, &code);
+            uint64_t address = code ? ptx_code_address(code) : (uintptr_t)bytes + to->offset;
+            address += (uint64_t)v->relocations[r].addend;
+            memcpy(bytes + v->offset + v->relocations[r].offset, &address, sizeof address);
+        }
+    }
+}
+
+/* Whether every variable is here and every address in an initialiser is known. */
+static bool is_linked(const ptx_program *program, char *why, size_t why_size) {
+    for (const ptx_variable *v = program->module->variables; v; v = v->next) {
+        if (v->is_extern && v->space != PTX_SPACE_SHARED) {
+            snprintf(why, why_size, "line %u: %s is declared and not defined", v->line, v->name);
+            return false;
+        }
+        for (uint32_t r = 0; r < v->relocation_count; r++) {
+            const ptx_variable *to;
+            const ptx_code *code;
+            if (symbol_find(program, v->relocations[r].symbol, &to, &code)) continue;
+            snprintf(why, why_size, "line %u: %s has no address that %s could hold", v->line, v->relocations[r].symbol,
+                     v->name);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Global and constant variables one after the other; shared ones of the module and of functions that are called, then
+ * each entry's own from there, since no two entries run together. */
 static void lay_out(ptx_program *program) {
     uint64_t global = 0;
     uint32_t shared = 0, most = 0;
@@ -453,6 +519,10 @@ ptx_program *ptx_program_load(const char *text, size_t size, int32_t capability,
     if (program->shared_bytes > PTX_STATIC_SHARED_MAX) {
         snprintf(why, why_size, "a kernel declares %u bytes of shared memory, of %d", program->shared_bytes,
                  PTX_STATIC_SHARED_MAX);
+        ptx_module_free(module);
+        return NULL;
+    }
+    if (!is_linked(program, why, why_size)) {
         ptx_module_free(module);
         return NULL;
     }

@@ -62,6 +62,8 @@ uint32_t ptx_result(ptx_decoder *decoder, const ptx_operand *operand, ptx_type t
 uint32_t ptx_result_wide(ptx_decoder *decoder, const ptx_operand *operand, ptx_type type, uint8_t *out_bits);
 /* A predicate source: sets negated. */
 uint32_t ptx_predicate(ptx_decoder *decoder, const ptx_operand *operand, bool *out_negated);
+/* The code of a function, or a refusal if it has none. */
+const ptx_code *ptx_code_of(ptx_decoder *decoder, const ptx_function *function);
 uint32_t ptx_constant_place(ptx_decoder *decoder, uint64_t value, uint32_t bits);
 
 /* Sets op->type and the places of the result and of count sources, all of one type. */

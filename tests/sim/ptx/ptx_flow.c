@@ -30,7 +30,7 @@ void ptx_decode_branch(ptx_decoder *decoder) {
     }
     if (!ptx_take(decoder, PTX_M_IDX)) ptx_refuse(decoder, "only brx.idx is known");
     ptx_expect_operands(decoder, 2, 2);
-    if (operands[1].kind != PTX_OPERAND_LIST) ptx_refuse(decoder, "its targets must be a list");
+    if (operands[1].kind != PTX_OPERAND_TARGETS) ptx_refuse(decoder, "its targets must be a list");
     op->flow = PTX_FLOW_INDEXED;
     op->run = run_indexed;
     op->s[0] = ptx_source(decoder, &operands[0], PTX_u32);
@@ -42,12 +42,6 @@ void ptx_decode_branch(ptx_decoder *decoder) {
 }
 
 /* ---- Calls ---- */
-
-static const ptx_code *code_of(ptx_decoder *decoder, const char *name) {
-    for (uint32_t i = 0; i < decoder->program->code_count; i++)
-        if (strcmp(decoder->program->codes[i].function->name, name) == 0) return &decoder->program->codes[i];
-    ptx_refuse(decoder, "%s has no body, and system calls are not simulated", name);
-}
 
 /* The offsets of a call's results or arguments, which are .param variables of the caller. */
 static uint32_t add_variables(ptx_decoder *decoder, const ptx_operand *operand, const ptx_variable *wanted,
@@ -65,23 +59,40 @@ static uint32_t add_variables(ptx_decoder *decoder, const ptx_operand *operand, 
     return count;
 }
 
-/* call (results), function, (arguments); each list may be left out. */
+/* Decodes the function to call, or the register with its address; returns what it takes and gives. */
+static const ptx_function *decode_callee(ptx_decoder *decoder, const ptx_operand *callee,
+                                         const ptx_operand *signature) {
+    ptx_op *op = decoder->op;
+    if (callee->kind == PTX_OPERAND_FUNCTION && !signature) {
+        op->target = ptx_code_of(decoder, callee->function)->number;
+        return callee->function;
+    }
+    if (callee->kind != PTX_OPERAND_REGISTER) ptx_refuse(decoder, "it calls neither a function nor a register");
+    if (signature && signature->kind == PTX_OPERAND_TARGETS) signature = &signature->elements[0];
+    if (!signature || !signature->function) ptx_refuse(decoder, "a call through a register needs a prototype");
+    op->target = PTX_NOWHERE;
+    op->s[0] = ptx_source(decoder, callee, PTX_u64);
+    op->signature = signature->function;
+    return signature->function;
+}
+
+/* call (results), function, (arguments), prototype; each but the function may be left out. */
 void ptx_decode_call(ptx_decoder *decoder) {
     ptx_op *op = decoder->op;
     const ptx_statement *statement = decoder->statement;
     ptx_take(decoder, PTX_M_UNI);
-    ptx_expect_operands(decoder, 1, 3);
-    uint32_t at = 0;
-    const ptx_operand *results = statement->operands[0].kind == PTX_OPERAND_LIST ? &statement->operands[at++] : NULL;
-    const ptx_operand *function = at < statement->operand_count ? &statement->operands[at++] : NULL;
-    const ptx_operand *arguments = at < statement->operand_count ? &statement->operands[at++] : NULL;
-    if (!function || function->kind != PTX_OPERAND_FUNCTION) ptx_refuse(decoder, "a call through a register");
-    const ptx_code *code = code_of(decoder, function->name);
-    uint32_t *list = ptx_arena_take(decoder->program->module->arena, 128 * sizeof *list);
+    const ptx_operand *at = statement->operands, *end = at + statement->operand_count;
+    const ptx_operand *results = at < end && at->kind == PTX_OPERAND_LIST ? at++ : NULL;
+    const ptx_operand *callee = at < end ? at++ : NULL;
+    const ptx_operand *arguments = at < end && at->kind == PTX_OPERAND_LIST ? at++ : NULL;
+    const ptx_operand *signature = at < end ? at++ : NULL;
+    if (!callee || at < end) ptx_refuse(decoder, "it is (results), function, (arguments), prototype");
+    const ptx_function *function = decode_callee(decoder, callee, signature);
+    uint32_t room = (results ? results->element_count : 0) + (arguments ? arguments->element_count : 0);
+    uint32_t *list = ptx_arena_take(decoder->program->module->arena, (room + 1) * sizeof *list);
     op->flow = PTX_FLOW_CALL;
-    op->target = code->number;
-    op->mode = add_variables(decoder, results, code->function->results, list);
-    op->count = add_variables(decoder, arguments, code->function->parameters, list + op->mode);
+    op->mode = add_variables(decoder, results, function->results, list);
+    op->count = add_variables(decoder, arguments, function->parameters, list + op->mode);
     op->list = list;
 }
 

@@ -52,7 +52,7 @@ static ptx_operand parse_word(ptx_parser *parser) {
     }
     if (name) return (ptx_operand){.kind = PTX_OPERAND_REGISTER, .number = number, .name = word};
     if (*word == '%') return (ptx_operand){.kind = PTX_OPERAND_SPECIAL, .name = special_name(parser, word)};
-    return (ptx_operand){.kind = PTX_OPERAND_LABEL, .name = word}; /* or a function: known at the body's end */
+    return (ptx_operand){.kind = PTX_OPERAND_WORD, .name = word}; /* a label or a function */
 }
 
 static ptx_operand parse_number(ptx_parser *parser, bool negative) {
@@ -165,41 +165,45 @@ void ptx_parse_statement(ptx_parser *parser) {
     ptx_expect(parser, ';');
 }
 
-static const ptx_label *label_find(const ptx_parser *parser, const char *text) {
-    for (const ptx_label *label = parser->labels; label; label = label->next)
-        if (strcmp(label->text, text) == 0) return label;
-    return NULL;
-}
-
-static void resolve(ptx_parser *parser, ptx_operand *operand, uint32_t line) {
+/* The meaning of the labels of a block, from the innermost on. */
+static void resolve_label(ptx_parser *parser, ptx_operand *operand, const ptx_label *outside) {
     for (uint32_t i = 0; i < operand->element_count; i++)
-        resolve(parser, &operand->elements[i], line);
-    if (operand->kind != PTX_OPERAND_LABEL) return;
-    const ptx_label *label = label_find(parser, operand->name);
-    if (!label) {
-        if (!ptx_function_find(parser->module, operand->name)) {
-            parser->token.line = line;
-            ptx_fail(parser, "%s is not declared", operand->name);
-        }
-        operand->kind = PTX_OPERAND_FUNCTION;
-        return;
-    }
-    operand->number = label->statement;
-    if (!label->targets) return;
-    /* A list of targets: its labels become the elements. */
-    operand->kind = PTX_OPERAND_LIST;
-    operand->element_count = label->target_count;
-    operand->elements = ptx_arena_take(parser->arena, label->target_count * sizeof *operand->elements);
-    for (uint32_t i = 0; i < label->target_count; i++) {
-        operand->elements[i] = (ptx_operand){.kind = PTX_OPERAND_LABEL, .name = label->targets[i]};
-        resolve(parser, &operand->elements[i], line);
+        resolve_label(parser, &operand->elements[i], outside);
+    if (operand->kind != PTX_OPERAND_WORD) return;
+    const ptx_label *label = parser->labels;
+    while (label != outside && strcmp(label->text, operand->name) != 0)
+        label = label->next;
+    if (label == outside) return;
+    *operand = label->meant;
+    operand->name = label->text;
+    for (uint32_t i = 0; i < operand->element_count; i++)
+        resolve_label(parser, &operand->elements[i], outside);
+}
+
+void ptx_resolve_labels(ptx_parser *parser, uint32_t first, const ptx_label *labels_outside) {
+    if (parser->labels == labels_outside) return;
+    for (uint32_t i = first; i < parser->function->statement_count; i++) {
+        ptx_statement *statement = &parser->statements[i];
+        for (uint32_t j = 0; j < statement->operand_count; j++)
+            resolve_label(parser, &statement->operands[j], labels_outside);
     }
 }
 
-void ptx_resolve_labels(ptx_parser *parser) {
+static void resolve_function(ptx_parser *parser, ptx_operand *operand, uint32_t line) {
+    for (uint32_t i = 0; i < operand->element_count; i++)
+        resolve_function(parser, &operand->elements[i], line);
+    if (operand->kind != PTX_OPERAND_WORD) return;
+    operand->function = ptx_function_find(parser->module, operand->name);
+    operand->kind = PTX_OPERAND_FUNCTION;
+    if (operand->function) return;
+    parser->token.line = line;
+    ptx_fail(parser, "%s is not declared", operand->name);
+}
+
+void ptx_resolve_functions(ptx_parser *parser) {
     for (uint32_t i = 0; i < parser->function->statement_count; i++) {
         ptx_statement *statement = &parser->statements[i];
         for (uint32_t j = 0; j < statement->operand_count; j++)
-            resolve(parser, &statement->operands[j], statement->line);
+            resolve_function(parser, &statement->operands[j], statement->line);
     }
 }

@@ -129,22 +129,47 @@ static void parse_performance(ptx_parser *parser) {
     }
 }
 
-/* A label, or the targets that it names: "targets: .branchtargets a, b;". */
-static void parse_label(ptx_parser *parser, char *text) {
-    ptx_label *label = ptx_arena_take(parser->arena, sizeof *label);
-    label->text = text;
-    label->statement = parser->function->statement_count;
-    label->next = parser->labels;
-    parser->labels = label;
-    if (!ptx_accept_dot(parser, "branchtargets")) return;
-    const char *names[1024];
+/* Behind ".branchtargets" or ".calltargets": "a, b;". */
+static ptx_operand parse_targets(ptx_parser *parser) {
+    enum { MOST = 1024 };
+    ptx_operand targets = {.kind = PTX_OPERAND_TARGETS}, elements[MOST];
     do {
-        if (label->target_count == 1024) ptx_fail(parser, "more than 1024 branch targets");
-        names[label->target_count++] = ptx_expect_word(parser);
+        if (targets.element_count == MOST) ptx_fail(parser, "more than %d targets", MOST);
+        elements[targets.element_count++] = (ptx_operand){.kind = PTX_OPERAND_WORD, .name = ptx_expect_word(parser)};
     } while (ptx_accept(parser, ','));
     ptx_expect(parser, ';');
-    label->targets = ptx_arena_take(parser->arena, label->target_count * sizeof *names);
-    memcpy(label->targets, names, label->target_count * sizeof *names);
+    targets.elements = ptx_arena_take(parser->arena, targets.element_count * sizeof *elements);
+    memcpy(targets.elements, elements, targets.element_count * sizeof *elements);
+    return targets;
+}
+
+/* Behind ".callprototype": "(.param .b32 _) _ (.param .b64 _, .param .b32 _);". */
+static ptx_operand parse_prototype(ptx_parser *parser) {
+    ptx_name *outside = parser->names;
+    ptx_function *prototype = ptx_arena_take(parser->arena, sizeof *prototype);
+    if (ptx_accept(parser, '(')) ptx_declare_parameters(parser, &prototype->results);
+    prototype->name = ptx_expect_word(parser);
+    if (ptx_accept(parser, '(')) ptx_declare_parameters(parser, &prototype->parameters);
+    ptx_accept_dot(parser, "noreturn");
+    ptx_expect(parser, ';');
+    parser->names = outside;
+    return (ptx_operand){.kind = PTX_OPERAND_PROTOTYPE, .function = prototype};
+}
+
+/* "text:", which stands for the next statement, or for targets or a prototype. */
+static void parse_label(ptx_parser *parser, const ptx_label *outside, char *text) {
+    ptx_label *label = ptx_arena_take(parser->arena, sizeof *label);
+    for (const ptx_label *other = parser->labels; other != outside; other = other->next)
+        if (strcmp(other->text, text) == 0) ptx_fail(parser, "label %s is defined twice", text);
+    label->text = text;
+    label->next = parser->labels;
+    if (ptx_accept_dot(parser, "branchtargets") || ptx_accept_dot(parser, "calltargets"))
+        label->meant = parse_targets(parser);
+    else if (ptx_accept_dot(parser, "callprototype"))
+        label->meant = parse_prototype(parser);
+    else
+        label->meant = (ptx_operand){.kind = PTX_OPERAND_LABEL, .number = parser->function->statement_count};
+    parser->labels = label;
 }
 
 static bool accept_space(ptx_parser *parser, ptx_space *out_space) {
@@ -161,9 +186,11 @@ static bool accept_space(ptx_parser *parser, ptx_space *out_space) {
     return false;
 }
 
-/* The body after its '{', nested blocks included. */
+/* The body after its '{', nested blocks included. Names and labels are a block's own. */
 static void parse_block(ptx_parser *parser) {
     ptx_name *outside = parser->names;
+    ptx_label *labels_outside = parser->labels;
+    uint32_t first = parser->function->statement_count;
     while (!ptx_accept(parser, '}')) {
         ptx_space space;
         if (parser->token.kind == PTX_TOKEN_END) ptx_fail(parser, "the text ends inside a function");
@@ -182,7 +209,7 @@ static void parse_block(ptx_parser *parser) {
             if (token.kind == PTX_TOKEN_WORD) {
                 char *text = ptx_expect_word(parser);
                 if (ptx_accept(parser, ':')) {
-                    parse_label(parser, text);
+                    parse_label(parser, labels_outside, text);
                     continue;
                 }
                 parser->lexer = mark;
@@ -191,7 +218,9 @@ static void parse_block(ptx_parser *parser) {
             ptx_parse_statement(parser);
         }
     }
+    ptx_resolve_labels(parser, first, labels_outside);
     parser->names = outside;
+    parser->labels = labels_outside;
 }
 
 static void parse_body(ptx_parser *parser) {
@@ -199,7 +228,7 @@ static void parse_body(ptx_parser *parser) {
     function->is_defined = true;
     parser->labels = NULL;
     parse_block(parser);
-    ptx_resolve_labels(parser);
+    ptx_resolve_functions(parser);
     function->registers = ptx_arena_take(parser->arena, function->register_count * sizeof *parser->registers);
     function->statements = ptx_arena_take(parser->arena, function->statement_count * sizeof *parser->statements);
     if (function->register_count)

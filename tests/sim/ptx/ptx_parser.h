@@ -19,9 +19,7 @@ typedef struct ptx_name {
 
 typedef struct ptx_label {
     const char *text;
-    uint32_t statement;
-    const char **targets; /* of .branchtargets */
-    uint32_t target_count;
+    ptx_operand meant; /* a LABEL, TARGETS or a PROTOTYPE */
     struct ptx_label *next;
 } ptx_label;
 
@@ -66,7 +64,9 @@ void ptx_declare_registers(ptx_parser *parser);
 
 /* A statement up to its semicolon. */
 void ptx_parse_statement(ptx_parser *parser);
-/* After a function's body: labels and functions for the names that were not known. */
-void ptx_resolve_labels(ptx_parser *parser);
+/* At a block's end: the labels of the block for words that are not known yet, in its statements from first on. */
+void ptx_resolve_labels(ptx_parser *parser, uint32_t first, const ptx_label *labels_outside);
+/* After a function's body: functions for the words that are left. */
+void ptx_resolve_functions(ptx_parser *parser);
 
 #endif

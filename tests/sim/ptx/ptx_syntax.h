@@ -82,9 +82,12 @@ typedef enum ptx_operand_kind {
     PTX_OPERAND_VARIABLE, /* variable + value: its address */
     PTX_OPERAND_ADDRESS,  /* [register + value], [variable + value] or [value] */
     PTX_OPERAND_VECTOR,   /* {a, b, ...}: elements */
+    PTX_OPERAND_WORD,     /* name: of nothing that is known yet */
     PTX_OPERAND_LABEL,    /* number: the instruction that it stands before */
-    PTX_OPERAND_FUNCTION, /* name */
-    PTX_OPERAND_LIST      /* (a, b, ...) of a call: elements */
+    PTX_OPERAND_FUNCTION, /* function */
+    PTX_OPERAND_LIST,     /* (a, b, ...) of a call: elements */
+    PTX_OPERAND_TARGETS,  /* .branchtargets or .calltargets: elements */
+    PTX_OPERAND_PROTOTYPE /* .callprototype: function, of which only the parameters and results are meant */
 } ptx_operand_kind;
 
 typedef struct ptx_operand {
@@ -97,6 +100,7 @@ typedef struct ptx_operand {
     int64_t value;
     const char *name;
     const ptx_variable *variable;
+    const struct ptx_function *function;
     struct ptx_operand *elements;
     uint32_t element_count;
 } ptx_operand;

@@ -259,22 +259,64 @@ static bool local_ready(ptx_warp *warp, const ptx_op *op, uint32_t bytes) {
 }
 
 /* op->list: the places in local bytes of the results, then of the parameters, as variables' offsets in the caller. */
-static void flow_call(ptx_warp *warp, ptx_group *group, const ptx_op *op, uint32_t mask) {
-    const ptx_code *code = &warp->block->launch->program->codes[op->target];
-    ptx_frame *caller = group->frame;
-    if (!mask) {
-        group->op++;
-        return;
-    }
+static void call_function(ptx_warp *warp, ptx_group *group, const ptx_op *op, uint32_t mask, const ptx_code *code) {
+    const ptx_frame *caller = group->frame;
     uint32_t base = caller->local_base + caller->code->local_bytes;
     if (!local_ready(warp, op, base + code->local_bytes)) return;
     ptx_frame *callee = frame_for_call(warp, group, code);
     const uint32_t *argument = op->list + op->mode; /* mode: how many results there are */
     for (const ptx_variable *p = code->function->parameters; p; p = p->next)
         copy_variables(warp, mask, base + (uint32_t)p->offset, caller->local_base + *argument++, (uint32_t)p->size);
-    uint32_t rest = group->mask & ~mask, next = group->op + 1;
-    group_send(warp, group, rest, next, caller);
     group_send(warp, group, mask, 0, callee);
+}
+
+static bool same_sizes(const ptx_variable *a, const ptx_variable *b) {
+    while (a && b && a->size == b->size) {
+        a = a->next;
+        b = b->next;
+    }
+    return !a && !b;
+}
+
+/* The function at an address, if it is one that takes and gives what the call says. */
+static const ptx_code *function_at(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address) {
+    const ptx_code *code = ptx_code_at(warp->block->launch->program, address);
+    if (code && !code->function->is_entry && same_sizes(code->function->results, op->signature->results) &&
+        same_sizes(code->function->parameters, op->signature->parameters))
+        return code;
+    ptx_fault(warp, op, SIM_FAULT_ILLEGAL, lane, address, "a call of %s, which is no such function",
+              code ? code->function->name : "an address");
+    return NULL;
+}
+
+/* Each lane calls the function whose address it has. */
+static void call_addresses(ptx_warp *warp, ptx_group *group, const ptx_op *op, uint32_t mask) {
+    uint64_t addresses[PTX_WARP];
+    memcpy(addresses, group->frame->bytes + op->s[0], sizeof addresses);
+    while (mask) {
+        uint32_t lane = (uint32_t)__builtin_ctz(mask), same = 0;
+        for (uint32_t rest = mask; rest; rest &= rest - 1) {
+            uint32_t l = (uint32_t)__builtin_ctz(rest);
+            if (addresses[l] == addresses[lane]) same |= 1u << l;
+        }
+        const ptx_code *code = function_at(warp, op, lane, addresses[lane]);
+        if (!code) return;
+        mask &= ~same;
+        if (mask) warp->block->counters.divergent_branches++;
+        call_function(warp, group, op, same, code);
+    }
+}
+
+static void flow_call(ptx_warp *warp, ptx_group *group, const ptx_op *op, uint32_t mask) {
+    if (!mask) {
+        group->op++;
+        return;
+    }
+    group_send(warp, group, group->mask & ~mask, group->op + 1, group->frame);
+    if (op->target == PTX_NOWHERE)
+        call_addresses(warp, group, op, mask);
+    else
+        call_function(warp, group, op, mask, &warp->block->launch->program->codes[op->target]);
 }
 
 static void flow_return(ptx_warp *warp, ptx_group *group, uint32_t mask) {
