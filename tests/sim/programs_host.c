@@ -196,6 +196,42 @@ static int32_t choose(int32_t x, int thread) {
     }
 }
 
+static uint32_t operation(uint32_t which, uint32_t a, uint32_t b) {
+    return which == 0 ? a + b : which == 1 ? a - b : a * b;
+}
+
+static void calls_of_addresses(void **state) {
+    (void)state;
+    enum { THREADS = 80 };
+    EACH_VARIANT(variant) {
+        programs_buffers all = {0};
+        uint32_t *in = buffer_add(&all, THREADS * 4), *out = buffer_add(&all, THREADS * 4);
+        launch(variant, "dispatch", (uint32_t[]){1, 1}, (uint32_t[]){THREADS, 1}, &all, NULL);
+        for (uint32_t i = 0; i < THREADS; i++) {
+            uint32_t x = in[i], area = x % 5 ? x * i : x * x + i;
+            assert_int_equal(out[i], operation(x % 3, x, i) + 3 * operation(i % 2 ? 2 : 1, x, 7) + 5 * area);
+        }
+        buffers_free(&all);
+    }
+}
+
+static void variables_of_the_module(void **state) {
+    (void)state;
+    enum { THREADS = 64 };
+    EACH_VARIANT(variant) {
+        programs_buffers all = {0};
+        uint32_t *out = buffer_add(&all, THREADS * 4), sums[4] = {1, 10, 100, 1000};
+        for (uint32_t i = 0; i < THREADS; i++)
+            sums[i % 4] += i;
+        for (int again = 0; again < 2; again++) {
+            launch(variant, "tally", (uint32_t[]){1, 1}, (uint32_t[]){THREADS, 1}, &all, NULL);
+            for (uint32_t i = 0; i < THREADS; i++)
+                assert_int_equal(out[i], sums[(i + 1) % 4]);
+        }
+        buffers_free(&all);
+    }
+}
+
 static void choices(void **state) {
     (void)state;
     enum { THREADS = 512 };
@@ -327,6 +363,8 @@ int programs_test(const char *name, const programs_machine *tested) {
         cmocka_unit_test(scan),
         cmocka_unit_test(multiplication),
         cmocka_unit_test(recursion),
+        cmocka_unit_test(calls_of_addresses),
+        cmocka_unit_test(variables_of_the_module),
         cmocka_unit_test(choices),
         cmocka_unit_test(sorting),
         cmocka_unit_test(wide_arithmetic),

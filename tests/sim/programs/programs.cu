@@ -120,6 +120,43 @@ extern "C" __global__ void recursion(uint *out) {
     out[THREAD] = fibonacci(THREAD % 10);
 }
 
+typedef uint (*operation)(uint, uint);
+__device__ uint sum_of(uint a, uint b) { return a + b; }
+__device__ uint difference_of(uint a, uint b) { return a - b; }
+__device__ uint product_of(uint a, uint b) { return a * b; }
+__device__ operation operations[3] = {sum_of, difference_of, product_of};
+
+struct shape {
+    uint side;
+    __device__ shape(uint of) : side(of) {}
+    __device__ virtual uint area(uint scale) const { return side * scale; }
+};
+struct square : shape {
+    __device__ square(uint of) : shape(of) {}
+    __device__ uint area(uint scale) const override { return side * side + scale; }
+};
+
+// Calls through a table of functions, through a pointer to one of two, and of a virtual function.
+extern "C" __global__ void dispatch(const uint *in, uint *out) {
+    uint x = in[THREAD];
+    operation first = operations[x % 3], second = THREAD % 2 ? product_of : difference_of;
+    shape line(x);
+    square tile(x);
+    const shape *either = x % 5 ? &line : &tile;
+    out[THREAD] = first(x, THREAD) + 3 * second(x, 7) + 5 * either->area(THREAD);
+}
+
+__device__ uint tallies[4] = {1, 10, 100, 1000};
+
+// Counts in variables of the module, and puts them back.
+extern "C" __global__ void tally(uint *out) {
+    ADD(&tallies[THREAD % 4], THREAD);
+    __syncthreads();
+    out[THREAD] = tallies[(THREAD + 1) % 4];
+    __syncthreads();
+    if (THREAD < 4) tallies[THREAD] = THREAD == 0 ? 1 : THREAD == 1 ? 10 : THREAD == 2 ? 100 : 1000;
+}
+
 __constant__ int weights[8] = {3, -1, 4, 1, -5, 9, 2, 6};
 
 extern "C" __global__ void choose(const int *in, int *out) {

@@ -82,7 +82,7 @@ typedef struct sim_reader {
     size_t size;
 } sim_reader;
 
-enum { SIM_KERNEL_MAX = 64 };
+enum { SIM_KERNEL_MAX = 1024 };
 
 typedef struct sim_kernel {
     char symbol[SIM_NAME_SIZE];
