@@ -15,9 +15,18 @@ shopt -s extglob
 cd "$(dirname "$0")/.."
 build=${KILN_BUILD:-build}
 jobs=${JOBS:-$(nproc)}
-# What must notice, OP being the operator; instructions of a block after which it is endless.
-tests='sim/counters_test ops/OP_test'
-budget=20000000
+# Instructions of a block after which it is endless.
+budget=1000000
+
+# What must notice a mutant of an operator.
+tests_of() { # OP
+    case $1 in
+    gemm | mha | sample) echo "ops/$1_test" ;;
+    mha_paged) echo ops/mha_test ;;
+    add_rmsnorm) echo sim/counters_test ops/rmsnorm_test ;;
+    *) echo "sim/counters_test ops/$1_test" ;;
+    esac
+}
 
 # Each image that a simulated device executes: operator, file, device. A family's image runs on a member of it.
 images() {
@@ -87,10 +96,10 @@ one() { # LINE
     [ "${image##*.}" = ptx ] && ordinal=cuda:0
     digest=$(sha256sum <"embedded/$op/$image")
     output=$(mktemp)
-    for test in $tests; do
+    for test in $(tests_of "$op"); do
         KILN_SIM_MUTANT="${digest%% *} ${place% *} $instead" KILN_SIM_DEVICES=$device KILN_SIM_SEED=1 \
             KILN_SIM_BUDGET=$budget KILN_TEST_DEVICES=$ordinal KILN_TEST_SEED=1 LD_LIBRARY_PATH=$build/sim \
-            CMOCKA_MESSAGE_OUTPUT=TAP stdbuf -oL timeout 600 "$build/tests/${test//OP/$op}" >"$output" 2>&1 &
+            CMOCKA_MESSAGE_OUTPUT=TAP stdbuf -oL timeout 600 "$build/tests/$test" >"$output" 2>&1 &
         pid=$!
         while kill -0 $pid 2>/dev/null && ! grep -qE '^(sim:|not ok)' "$output"; do
             sleep 0.1

@@ -24,7 +24,7 @@ static void run(kiln_stream *stream, precision p, shape s, double (*value)(void)
                      (long long)s.table_place);
     matrix y = matrix_create(stream, p, s.rows, s.cols, s.cols + s.y_padding, s.y_place);
     matrix table = matrix_create(stream, p, s.vocabulary, s.cols, s.cols + s.table_padding, s.table_place);
-    matrix ids = matrix_create(stream, I32, 1, s.rows, 0, 0);
+    matrix ids = matrix_create(stream, I32, 1, s.rows, 0, AT_END);
     double *expected = malloc(sizeof(double) * (size_t)(s.rows * s.cols));
     assert_non_null(expected);
     matrix_fill(&table, value);

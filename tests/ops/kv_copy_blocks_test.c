@@ -11,7 +11,7 @@ static double any_number(void) {
 static void run(kiln_stream *stream, precision p, int64_t count, int64_t blocks, int64_t cols, int64_t place) {
     harness_describe("kv_copy_blocks_%s %lld of %lld x %lld at %lld", precision_name(p), (long long)count,
                      (long long)blocks, (long long)cols, (long long)place);
-    matrix caches[2], pairs = matrix_create(stream, I32, count, 2, 0, 0);
+    matrix caches[2], pairs = matrix_create(stream, I32, count, 2, 0, AT_END);
     double *expected[2];
     for (int i = 0; i < 2; i++) {
         caches[i] = matrix_create(stream, p, blocks, cols, 0, i ? place : 0);

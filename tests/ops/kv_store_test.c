@@ -35,7 +35,7 @@ static void choose_slots(matrix *slots, int64_t capacity) {
 static void run(kiln_stream *stream, precision p, shape s) {
     harness_describe("kv_store_%s %lld x %lld of %lld, padding %lld, at %lld", precision_name(p), (long long)s.tokens,
                      (long long)s.cols, (long long)s.capacity, (long long)s.padding, (long long)s.place);
-    matrix tensors[TENSORS], slots = matrix_create(stream, I32, 1, s.tokens, 0, 0);
+    matrix tensors[TENSORS], slots = matrix_create(stream, I32, 1, s.tokens, 0, AT_END);
     double *expected[2];
     for (int i = 0; i < TENSORS; i++) {
         int64_t padding = s.padding ? s.padding + i : 0;

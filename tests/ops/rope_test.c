@@ -41,7 +41,7 @@ static void run(kiln_stream *stream, precision p, shape s) {
     int64_t head = 2 * s.pairs + s.head_padding, width = s.heads * head;
     matrix x = matrix_create(stream, p, s.tokens, width, width + s.x_padding, s.x_place);
     matrix y = matrix_create(stream, p, s.tokens, width, width + s.y_padding, s.y_place);
-    matrix positions = matrix_create(stream, I32, 1, s.tokens, 0, 0), *to = s.in_place ? &x : &y;
+    matrix positions = matrix_create(stream, I32, 1, s.tokens, 0, AT_END), *to = s.in_place ? &x : &y;
     size_t bytes = sizeof(double) * (size_t)(s.tokens * width);
     double *expected = malloc(bytes), *allowed = calloc(1, bytes);
     int64_t *host = malloc(sizeof *host * (size_t)s.pairs);
@@ -98,7 +98,7 @@ static int64_t random_place(void) {
 
 static void shapes_body(kiln_stream *stream, bool first) {
     (void)first;
-    static const int64_t pairs[] = {1, 2, 3, 4, 8, 9, 16, 20, 32, 33, 64, 128, 130, 300};
+    static const int64_t pairs[] = {1, 2, 3, 4, 8, 9, 16, 20, 32, 33, 64, 128, 130, 300, 2056};
     for (precision p = F32; p < PRECISION_COUNT; p++) {
         for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
             for (int layout = 0; layout < 2; layout++) {
