@@ -3,6 +3,7 @@
  * The codes are those of CUresult. */
 #include "loader/cuda/cuda_abi.h"
 #include "tests/sim/core/sim_client.h"
+#include "tests/sim/programs_host.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +12,8 @@
 #include <cmocka.h>
 
 enum { SUCCESS = 0, INVALID_VALUE = 1, INVALID_PTX = 218, OUT_OF_RESOURCES = 701 };
+#define DEVICES "sm_90,sm_75,sm_80,sm_86,sm_89,sm_100,sm_120"
+enum { SM_80 = 2, ARGUMENTS_OF_TURN = 12 };
 
 static sim_control sim;
 static struct {
@@ -23,6 +26,7 @@ static struct {
     kiln__cu_result (*release)(kiln__cu_device device);
     kiln__cu_result (*get_function)(kiln__cu_function *function, kiln__cu_module module, const char *name);
     kiln__cu_result (*set_attribute)(kiln__cu_function function, kiln__cu_enum attribute, int value);
+    kiln__cu_result (*get_attribute)(int *value, kiln__cu_enum attribute, kiln__cu_function function);
     kiln__cu_result (*launch)(kiln__cu_function function, unsigned int gx, unsigned int gy, unsigned int gz,
                               unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,
                               kiln__cu_stream stream, void **parameters, void **extra);
@@ -49,11 +53,22 @@ static kiln__cu_result load(const char *directive, unsigned shared, kiln__cu_fun
     return result ? result : driver.get_function(out_function, module, "work");
 }
 
-static kiln__cu_result launch(kiln__cu_function function, unsigned x, unsigned y, unsigned dynamic) {
-    size_t size = 0;
-    void *extra[] = {KILN__CU_LAUNCH_PARAM_BUFFER_POINTER, NULL, KILN__CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+static kiln__cu_result launch_with(kiln__cu_function function, unsigned x, unsigned y, unsigned dynamic, size_t size) {
+    static uint8_t arguments[64];
+    void *extra[] = {KILN__CU_LAUNCH_PARAM_BUFFER_POINTER, arguments, KILN__CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
                      KILN__CU_LAUNCH_PARAM_END};
     return driver.launch(function, 1, 1, 1, x, y, 1, dynamic, NULL, NULL, extra);
+}
+
+static kiln__cu_result launch(kiln__cu_function function, unsigned x, unsigned y, unsigned dynamic) {
+    return launch_with(function, x, y, dynamic, 0);
+}
+
+/* The context of a device, current until it is released. */
+static void device_use(kiln__cu_device device) {
+    kiln__cu_context context;
+    assert_int_equal(driver.retain(&context, device), SUCCESS);
+    assert_int_equal(driver.set_current(context), SUCCESS);
 }
 
 static void threads_are_limited(void **state) {
@@ -102,6 +117,72 @@ static void shared_memory_is_limited(void **state) {
     assert_int_equal(launch(function, 32, 1, ALL - 40000 + 4), INVALID_VALUE);
 }
 
+/* A device's own limit binds, opted in or not; the CUDA C++ Programming Guide's "Technical Specifications per Compute
+ * Capability" has it. */
+static void shared_memory_is_limited_by_the_device(void **state) {
+    (void)state;
+    static const int all[] = {227, 64, 163, 99, 99, 227, 99}; /* KiB, of DEVICES */
+    for (int i = 0; i < (int)(sizeof all / sizeof *all); i++) {
+        kiln__cu_function function;
+        kiln__cu_enum attribute = KILN__CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        device_use(i);
+        assert_int_equal(load("", 1024, &function), SUCCESS);
+        assert_int_equal(driver.set_attribute(function, attribute, (all[i] - 1) << 10), SUCCESS);
+        assert_int_equal(launch(function, 32, 1, (unsigned)(all[i] - 1) << 10), SUCCESS);
+        assert_int_equal(driver.set_attribute(function, attribute, ((all[i] - 1) << 10) + 1), INVALID_VALUE);
+        unload();
+        assert_int_equal(driver.release(i), SUCCESS);
+    }
+    device_use(0);
+    assert_int_equal(driver.release(0), SUCCESS);
+}
+
+/* Overwrites the numbers of each record of a cubin's .nv.info that begins with these four bytes. */
+static void info_set(uint8_t *bytes, size_t size, const uint8_t record[4], size_t at, uint32_t value) {
+    unsigned found = 0;
+    for (size_t i = 0; i + 16 <= size; i += 4) {
+        if (memcmp(bytes + i, record, 4) != 0) continue;
+        memcpy(bytes + i + at, &value, sizeof value);
+        found++;
+    }
+    assert_true(found);
+}
+
+/* A multiprocessor has 4 times 16384 registers, which a warp takes by 256. */
+static void registers_are_limited(void **state) {
+    (void)state;
+    static const struct {
+        uint32_t registers, threads;
+    } rows[] = {{16, 1024}, {64, 1024}, {65, 896}, {72, 896}, {73, 768}, {128, 512}, {168, 384}, {255, 256}};
+    static const uint8_t counts[] = {0x04, 0x2f, 0x08, 0x00}, bounds[] = {0x04, 0x05, 0x0c, 0x00};
+    size_t size;
+    device_use(SM_80);
+    unload();
+    sim.configure("KILN_SIM_RECORD", "1");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        uint8_t *bytes = (uint8_t *)programs_read("tests/unit/images/sm_80.cubin", &size);
+        kiln__cu_function function;
+        int most;
+        info_set(bytes, size, counts, 8, rows[i].registers);
+        info_set(bytes, size, bounds, 4, 1024);
+        assert_int_equal(driver.load(&module, bytes, 0, NULL, NULL), SUCCESS);
+        assert_int_equal(driver.get_function(&function, module, "turn"), SUCCESS);
+        assert_int_equal(driver.get_attribute(&most, KILN__CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function), SUCCESS);
+        assert_int_equal(most, rows[i].threads);
+        kiln__cu_result result = launch_with(function, rows[i].threads, 1, 0, ARGUMENTS_OF_TURN);
+        kiln__cu_result beyond = launch_with(function, rows[i].threads + 1, 1, 0, ARGUMENTS_OF_TURN);
+        if (result != SUCCESS || beyond != (rows[i].threads == 1024 ? INVALID_VALUE : OUT_OF_RESOURCES))
+            fail_msg("%u registers: %u threads %d, one more %d", rows[i].registers, rows[i].threads, (int)result,
+                     (int)beyond);
+        unload();
+        free(bytes);
+    }
+    sim.configure("KILN_SIM_RECORD", "0");
+    assert_int_equal(driver.release(SM_80), SUCCESS);
+    device_use(0);
+    assert_int_equal(driver.release(0), SUCCESS);
+}
+
 /* Of sm_90: 64 warps, 32 blocks and 228 KiB of shared memory, of which each block takes 1 KiB more than it asks for. */
 static void blocks_are_limited(void **state) {
     (void)state;
@@ -135,6 +216,7 @@ static void find(void *handle) {
     *(void **)&driver.release = dlsym(handle, "cuDevicePrimaryCtxRelease_v2");
     *(void **)&driver.get_function = dlsym(handle, "cuModuleGetFunction");
     *(void **)&driver.set_attribute = dlsym(handle, "cuFuncSetAttribute");
+    *(void **)&driver.get_attribute = dlsym(handle, "cuFuncGetAttribute");
     *(void **)&driver.launch = dlsym(handle, "cuLaunchKernel");
     *(void **)&driver.occupancy = dlsym(handle, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
 }
@@ -154,11 +236,13 @@ static int context_close(void **state) {
 int main(int argc, char **argv) {
     (void)argc;
     setenv("KILN_SIM_RECORD", "0", 1);
-    sim_client_start(argv, "sm_90");
+    sim_client_start(argv, DEVICES);
     find(sim_client_open("libcuda.so.1", &sim));
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_are_limited),
         cmocka_unit_test(shared_memory_is_limited),
+        cmocka_unit_test(shared_memory_is_limited_by_the_device),
+        cmocka_unit_test(registers_are_limited),
         cmocka_unit_test(blocks_are_limited),
     };
     return cmocka_run_group_tests_name("cuda_limits", tests, context_open, context_close);

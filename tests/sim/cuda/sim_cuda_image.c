@@ -225,6 +225,13 @@ static const Elf64_Shdr *section_named(const cubin *file, const char *name) {
     return NULL;
 }
 
+/* No more threads are launched than have room with their registers. */
+static void set_registers(sim_entry *entry, uint32_t registers) {
+    const uint32_t most = registers ? sim_cuda_threads_with(registers) : entry->max_threads;
+    entry->registers = registers;
+    if (most < entry->max_threads) entry->max_threads = most;
+}
+
 static void read_registers(const cubin *file, sim_image *image) {
     const Elf64_Shdr *info = section_named(file, ".nv.info"), *table = section_named(file, ".symtab");
     if (!info || !table) return;
@@ -236,7 +243,7 @@ static void read_registers(const cubin *file, sim_image *image) {
         if (half(at) != INFO_REGISTERS || end - at < 12 || word(at + 4) >= table->sh_size / sizeof *symbols) continue;
         for (uint32_t i = 0; i < image->entry_count; i++)
             if (!strcmp(image->entries[i].name, names + symbols[word(at + 4)].st_name))
-                image->entries[i].registers = word(at + 8);
+                set_registers(&image->entries[i], word(at + 8));
     }
 }
 

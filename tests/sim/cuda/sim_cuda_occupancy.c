@@ -13,11 +13,19 @@ static uint32_t least(uint32_t a, uint32_t b) {
     return a < b ? a : b;
 }
 
+/* Warps that have room beside each other with so many registers to a thread. */
+static uint32_t warps_of(uint32_t registers) {
+    return REGISTERS / PARTITIONS / rounded(registers * WARP, REGISTER_GRANULE) * PARTITIONS;
+}
+
+uint32_t sim_cuda_threads_with(uint32_t registers) {
+    return warps_of(registers) * WARP;
+}
+
 static uint32_t blocks_of(const sim_processor *processor, const sim_entry *entry, uint32_t threads, uint32_t shared) {
     const uint32_t warps = (threads + WARP - 1) / WARP;
     uint32_t blocks = least(processor->warps / warps, processor->blocks);
-    const uint32_t registers = rounded(entry->registers * WARP, REGISTER_GRANULE);
-    if (registers) blocks = least(blocks, REGISTERS / PARTITIONS / registers * PARTITIONS / warps);
+    if (entry->registers) blocks = least(blocks, warps_of(entry->registers) / warps);
     shared = rounded(shared + processor->reserved, processor->capability < 80 ? 256 : 128);
     if (shared) blocks = least(blocks, (processor->shared + processor->reserved) / shared);
     return blocks;
