@@ -26,7 +26,7 @@ typedef struct kiln_attention_args {
     const int32_t *q_ends;     /* [batch]; NULL: sequences of q_length */
     const int32_t *kv_ends;    /* [batch]; NULL: sequences of kv_length */
     const int32_t *kv_lengths; /* [batch]; NULL: whole sequences */
-    const int32_t *tables;     /* [batch, table_stride]: blocks of the sequences; NULL: contiguous */
+    const int32_t *tables;     /* [batch, table_stride]: blocks of the sequences, where they are paged */
     float *partials;           /* [splits, tokens, heads, head_size], and their maximum and sum; NULL with one split */
     int64_t tokens;
     int64_t out_stride; /* between tokens */

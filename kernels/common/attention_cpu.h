@@ -2,11 +2,11 @@
  *
  * A tile of k is brought to one place as f32, multiplied with the rows a few at a time, and replaced by the tile of v,
  * whose rows are added up with the weights in vectors along a head. Includers define ATTEND and JOIN, the entries'
- * names.
+ * names, and whether keys are PAGED.
  *
  * Floor: one read of k and v at memory bandwidth when tokens are generated, 4 * rows * keys * head_size operations for
  * prompts.
- * Test: build/tests/ops/mha_test */
+ * Test: build/tests/ops/mha_test. Bench: build/kiln bench mha --device cpu */
 #include "kernels/common/cpu.h"
 #include "kernels/common/sequence.h"
 #include "kernels/common/vec.h"

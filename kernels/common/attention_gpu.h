@@ -16,8 +16,8 @@
  * result with its maximum and sum in the workspace, and a second launch joins them.
  *
  * Floor: one read of k and v at memory bandwidth when tokens are generated, 4 * rows * keys * head_size operations for
- * prompts. Includers define ATTEND and JOIN, the entries' names.
- * Test: build/tests/ops/mha_test */
+ * prompts. Includers define ATTEND and JOIN, the entries' names, and whether keys are PAGED.
+ * Test: build/tests/ops/mha_test. Bench: build/kiln bench mha */
 #include "kernels/common/device.h"
 #include "kernels/common/sequence.h"
 
@@ -62,17 +62,11 @@ KILN_INLINE float reduce(float value, bool sums) {
 /* Puts a tile of keys into shared memory as f32, zeros behind the last key and behind a head's last element. */
 KILN_INLINE void load_tile(const kiln_attention_args *args, const kiln_sequence *s, float *tile, uint32_t stride,
                            const void *tensor, int64_t tensor_stride, uint32_t kv_head, uint32_t key, uint32_t end) {
-    uint32_t number = kiln_thread() / LOADERS, lane = kiln_thread() % LOADERS, size = args->head_size;
+    uint32_t number = kiln_thread() / LOADERS, lane = kiln_thread() % LOADERS, last = end - 1 - key;
+    uint32_t size = number <= last ? args->head_size : 0, whole = args->wide ? size / KILN_VECTOR * KILN_VECTOR : 0;
+    const kiln_element *from = (const kiln_element *)tensor + kv_head * args->head_size;
+    from += kiln_key_row(args, s, key + (number <= last ? number : last)) * (uint64_t)tensor_stride;
     float *to = tile + number * stride;
-    if (key + number >= end) {
-        KILN_LOOP
-        for (uint32_t d = lane; d < stride; d += LOADERS)
-            to[d] = 0.0f;
-        return;
-    }
-    const kiln_element *from = (const kiln_element *)tensor + kv_head * size;
-    from += kiln_key_row(args, s, key + number) * (uint64_t)tensor_stride;
-    uint32_t whole = args->wide ? size / KILN_VECTOR * KILN_VECTOR : 0;
     KILN_LOOP
     for (uint32_t d = lane * KILN_VECTOR; d < whole; d += LOADERS * KILN_VECTOR) {
         kiln_vector vector = kiln_vector_load(from + d);

@@ -1,5 +1,6 @@
 /* Attention on all backends: which queries and keys a group deals with. The includer (attention_gpu.h, attention_cpu.h)
- * defines KILN_INLINE. */
+ * defines KILN_INLINE, and its own includer PAGED: 1 where keys lie in blocks of a cache, 0 where they are contiguous.
+ */
 #ifndef KILN_KERNELS_COMMON_SEQUENCE_H
 #define KILN_KERNELS_COMMON_SEQUENCE_H
 
@@ -9,9 +10,9 @@
 /* A sequence of the batch: where its queries begin in q, its keys in k and v (unless they are paged), and how many
  * there are. Lengths beyond the longest that the caller told of are cut. */
 typedef struct kiln_sequence {
-    uint64_t q_first;
-    uint64_t kv_first;
-    const int32_t *table; /* of its blocks, or NULL */
+    uint32_t q_first;
+    uint32_t kv_first;
+    uint64_t table; /* where its blocks begin in tables, if they are paged */
     uint32_t q_length;
     uint32_t kv_length;
 } kiln_sequence;
@@ -24,29 +25,30 @@ KILN_INLINE uint32_t kiln_clipped(int32_t length, uint32_t most) {
 KILN_INLINE kiln_sequence kiln_sequence_of(const kiln_attention_args *args, uint32_t batch) {
     kiln_sequence s;
     int32_t q_begin = 0, kv_begin = 0;
-    s.q_first = (uint64_t)batch * args->q_length;
+    s.q_first = batch * args->q_length;
     s.q_length = args->q_length;
     if (args->q_ends) {
         if (batch) q_begin = args->q_ends[batch - 1];
-        s.q_first = (uint64_t)q_begin;
+        s.q_first = (uint32_t)q_begin;
         s.q_length = kiln_clipped(args->q_ends[batch] - q_begin, args->q_length);
     }
-    s.kv_first = (uint64_t)batch * args->kv_length;
+    s.kv_first = batch * args->kv_length;
     s.kv_length = args->kv_length;
     if (args->kv_ends) {
         if (batch) kv_begin = args->kv_ends[batch - 1];
-        s.kv_first = (uint64_t)kv_begin;
+        s.kv_first = (uint32_t)kv_begin;
         s.kv_length = kiln_clipped(args->kv_ends[batch] - kv_begin, args->kv_length);
     }
     if (args->kv_lengths) s.kv_length = kiln_clipped(args->kv_lengths[batch], s.kv_length);
-    s.table = args->tables ? args->tables + (uint64_t)batch * args->table_stride : 0;
+    s.table = (uint64_t)batch * args->table_stride;
     return s;
 }
 
 /* The row of k and v that has a key of the sequence. A block that the cache does not have is taken for its last one. */
 KILN_INLINE uint64_t kiln_key_row(const kiln_attention_args *args, const kiln_sequence *s, uint32_t key) {
-    if (!s->table) return s->kv_first + key;
-    uint32_t block = (uint32_t)s->table[key >> args->block_log2], inside = key & ((1u << args->block_log2) - 1);
+    if (!PAGED) return s->kv_first + key;
+    uint32_t block = (uint32_t)args->tables[s->table + (key >> args->block_log2)];
+    uint32_t inside = key & ((1u << args->block_log2) - 1);
     block = block < args->blocks ? block : args->blocks - 1;
     return ((uint64_t)block << args->block_log2) + inside;
 }

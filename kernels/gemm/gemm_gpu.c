@@ -49,10 +49,10 @@ KILN_INLINE void finish_element(const kiln_gemm_args *args, float sum, uint32_t 
 
 /* ---- gemm_tiles ---- */
 
-/* The vector of a row at element k of it; zeros beyond its end, or where there is no row. */
+/* The vector of a row at element k of it; zeros from its end on. */
 KILN_INLINE kiln_vector fetch(const kiln_element *row, uint32_t k, uint32_t end, bool wide) {
     kiln_vector vector = {{0, 0, 0, 0}};
-    if (!row || k >= end) return vector;
+    if (k >= end) return vector;
     const kiln_element *source = row + k;
     if (wide && k + KILN_VECTOR <= end) return kiln_vector_load(source);
     KILN_UNROLL
@@ -96,13 +96,13 @@ KILN_INLINE void multiply(const float (*a)[TILE], const float (*b)[TILE], float 
     }
 }
 
-/* Writes SIDE elements of a row of d, or of the partial sums if partials is not NULL. */
+/* Writes SIDE elements of a row of d, or of the partial sums where groups share k. */
 KILN_INLINE void write_quad(const kiln_gemm_args *args, float *partials, const float *sums, uint32_t batch,
                             uint64_t row, uint64_t col) {
     KILN_UNROLL
     for (uint32_t i = 0; i < SIDE; i++) {
         if (col + i >= (uint64_t)args->n) continue;
-        if (partials)
+        if (args->splits > 1)
             partials[row * (uint64_t)args->n + col + i] = sums[i];
         else
             finish_element(args, sums[i], batch, row, col + i);
@@ -117,31 +117,31 @@ KILN_ENTRY(gemm_tiles, kiln_gemm_args) {
     if (batch >= args.batch) return;
     uint64_t first_row = (uint64_t)tile_row * TILE, first_col = (uint64_t)kiln_tile() * TILE;
     uint32_t row = kiln_thread() / VECTORS, part = kiln_thread() % VECTORS;
-    const kiln_element *a = NULL, *b = NULL; /* the rows that this thread reads */
-    if (first_row + row < (uint64_t)args.m)
-        a = (const kiln_element *)args.a + batch * args.a_batch_stride + (int64_t)(first_row + row) * args.a_stride;
-    if (first_col + row < (uint64_t)args.n)
-        b = (const kiln_element *)args.b + batch * args.b_batch_stride + (int64_t)(first_col + row) * args.b_stride;
     uint32_t begin = split * args.split, end = begin + args.split;
     if (end > (uint32_t)args.k) end = (uint32_t)args.k;
+    /* The rows that this thread reads. One beyond the last has no elements. */
+    uint64_t a_row = first_row + row, b_row = first_col + row;
+    uint32_t a_end = a_row < (uint64_t)args.m ? end : 0, b_end = b_row < (uint64_t)args.n ? end : 0;
+    const kiln_element *a = (const kiln_element *)args.a + batch * args.a_batch_stride + a_row * args.a_stride;
+    const kiln_element *b = (const kiln_element *)args.b + batch * args.b_batch_stride + b_row * args.b_stride;
 
     uint32_t k = begin + part * KILN_VECTOR;
     float sums[SIDE][SIDE] = {{0.0f}};
-    kiln_vector left = fetch(a, k, end, args.wide), right = fetch(b, k, end, args.wide);
+    kiln_vector left = fetch(a, k, a_end, args.wide), right = fetch(b, k, b_end, args.wide);
     KILN_LOOP
     for (; begin < end; begin += DEPTH) {
         put(a_tile, left, row, part);
         put(b_tile, right, row, part);
         kiln_barrier();
         k += DEPTH;
-        left = fetch(a, k, end, args.wide);
-        right = fetch(b, k, end, args.wide);
+        left = fetch(a, k, a_end, args.wide);
+        right = fetch(b, k, b_end, args.wide);
         multiply(a_tile, b_tile, sums);
         kiln_barrier();
     }
 
     float *partials = args.partials;
-    if (partials) partials += ((uint64_t)split * args.batch + batch) * (uint64_t)args.m * (uint64_t)args.n;
+    partials += ((uint64_t)split * args.batch + batch) * (uint64_t)args.m * (uint64_t)args.n;
     uint64_t d_row = first_row + kiln_thread() / (TILE / SIDE) * SIDE;
     uint64_t d_col = first_col + kiln_thread() % (TILE / SIDE) * SIDE;
     KILN_UNROLL

@@ -38,15 +38,6 @@ ptx_accesses() { # OP
     done
 }
 
-# What must not be there. Where a pointer may be NULL, as that of partial sums or of block tables, clang takes it for one
-# that may be to LDS as well.
-others_of() { # OP
-    case $1 in
-    gemm | mha | mha_paged) echo 'scratch|buffer' ;;
-    *) echo 'flat|scratch|buffer' ;;
-    esac
-}
-
 hsaco_accesses() { # OP
     local file listing
     for file in embedded/"$1"/*.hsaco; do
@@ -54,7 +45,7 @@ hsaco_accesses() { # OP
         # shellcheck disable=SC2046
         printf '%s\n' "$listing" |
             holds "$file" $(vectors_of "$1" 'global_load_(dwordx4|b128)' 'global_store_(dwordx4|b128)') || return 1
-        if printf '%s\n' "$listing" | grep -E "($(others_of "$1"))_(load|store|atomic)"; then
+        if printf '%s\n' "$listing" | grep -E '(flat|scratch|buffer)_(load|store|atomic)'; then
             echo "$file: reaches memory otherwise than as global memory or LDS"
             return 1
         fi
