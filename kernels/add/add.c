@@ -9,8 +9,8 @@ enum {
 #include "kernels/add/add.def"
 };
 
-static kiln_status add(kiln_stream *stream, const kiln_add_params *params, size_t params_size, unsigned part,
-                       const char *name) {
+KILN__HOST_SIDE kiln_status add(kiln_stream *stream, const kiln_add_params *params, size_t params_size, unsigned part,
+                                const char *name) {
     kiln_add_params copy;
     KILN__PARAMS(name, params, params_size, &copy);
     KILN__TRY(kiln__stream_check(name, stream));

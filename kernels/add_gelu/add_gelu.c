@@ -53,15 +53,14 @@ static kiln_status __attribute__((noinline)) add_gelu_any(kiln_stream *stream, c
     KILN__TRY(kiln__tensor_check(name, "y", params->y, rows, cols, y_stride, size_log2));
     KILN__TRY(kiln__tensor_check(name, "x", params->x, rows, cols, x_stride, size_log2));
     if (params->bias) KILN__TRY(kiln__tensor_check(name, "bias", params->bias, 1, cols, cols, size_log2));
-    KILN__TRY(kiln__in_place_check(name, "x", params->y, y_stride, params->x, x_stride));
+    KILN__TRY(kiln__in_place_check(name, "y", params->y, y_stride, "x", params->x, x_stride));
 
     const kiln_module *module;
     KILN__TRY(kiln__operator_require(stream, KILN__OPERATOR_add_gelu, part, &kiln__bundle_add_gelu, &module));
     kiln_add_gelu_args args = {0};
     set_arguments(&args, params, y_stride, x_stride);
-    uint32_t wide = kiln__tensor_wide(params->y, rows, y_stride, size_log2) &
-                    kiln__tensor_wide(params->x, rows, x_stride, size_log2) &
-                    kiln__tensor_wide(params->bias, 1, cols, size_log2);
+    uint32_t wide = kiln__rows_wide((uintptr_t)params->y | (uintptr_t)params->x | (uintptr_t)params->bias, rows,
+                                    y_stride | x_stride, size_log2);
     kiln_launch_config config;
     KILN__TRY(kiln__elementwise(name, rows, cols, size_log2, wide, &args.shape, &config));
     return kiln__operator_launch(stream, &module->kernels[KERNEL_add_gelu], &config, &args, sizeof args);

@@ -12,27 +12,18 @@ enum {
 /* Each element is read, in all inputs, before its results are written, by the same thread: an output may be an input
  * where their rows lie on each other, and the outputs may not be one tensor. */
 static kiln_status check_places(const char *name, const kiln_add_rmsnorm_args *args) {
-    const struct {
-        const char *output, *input;
-        const void *out, *in;
-        int64_t out_stride, in_stride;
-    } pairs[] = {
-        {"y", "x", args->y, args->x, args->y_stride, args->x_stride},
-        {"y", "residual", args->y, args->residual, args->y_stride, args->residual_stride},
-        {"sum", "x", args->sum, args->x, args->sum_stride, args->x_stride},
-        {"sum", "residual", args->sum, args->residual, args->sum_stride, args->residual_stride},
-    };
-    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
-        KILN__REQUIRE(pairs[i].out != pairs[i].in || pairs[i].out_stride == pairs[i].in_stride,
-                      "%s: %s is %s, but %s_stride is %lld and %s_stride %lld: must be equal", name, pairs[i].output,
-                      pairs[i].input, pairs[i].output, (long long)pairs[i].out_stride, pairs[i].input,
-                      (long long)pairs[i].in_stride);
+    KILN__TRY(kiln__in_place_check(name, "y", args->y, args->y_stride, "x", args->x, args->x_stride));
+    KILN__TRY(
+        kiln__in_place_check(name, "y", args->y, args->y_stride, "residual", args->residual, args->residual_stride));
+    KILN__TRY(kiln__in_place_check(name, "sum", args->sum, args->sum_stride, "x", args->x, args->x_stride));
+    KILN__TRY(kiln__in_place_check(name, "sum", args->sum, args->sum_stride, "residual", args->residual,
+                                   args->residual_stride));
     KILN__REQUIRE(args->y != args->sum, "%s: y and sum are one tensor: must be two", name);
     return KILN_OK;
 }
 
-static kiln_status add_rmsnorm(kiln_stream *stream, const kiln_add_rmsnorm_params *params, size_t params_size,
-                               unsigned part, const char *name) {
+KILN__HOST_SIDE kiln_status add_rmsnorm(kiln_stream *stream, const kiln_add_rmsnorm_params *params, size_t params_size,
+                                        unsigned part, const char *name) {
     kiln_add_rmsnorm_params copy;
     KILN__PARAMS(name, params, params_size, &copy);
     int64_t rows = params->rows, cols = params->cols;
@@ -65,11 +56,10 @@ static kiln_status add_rmsnorm(kiln_stream *stream, const kiln_add_rmsnorm_param
 
     const kiln_module *module;
     KILN__TRY(kiln__operator_require(stream, KILN__OPERATOR_add_rmsnorm, part, &kiln__bundle_add_rmsnorm, &module));
-    uint32_t wide = kiln__tensor_wide(args.y, rows, args.y_stride, size_log2) &
-                    kiln__tensor_wide(args.sum, rows, args.sum_stride, size_log2) &
-                    kiln__tensor_wide(args.x, rows, args.x_stride, size_log2) &
-                    kiln__tensor_wide(args.residual, rows, args.residual_stride, size_log2) &
-                    kiln__tensor_wide(args.weight, 1, cols, size_log2);
+    uintptr_t addresses =
+        (uintptr_t)args.y | (uintptr_t)args.sum | (uintptr_t)args.x | (uintptr_t)args.residual | (uintptr_t)args.weight;
+    int64_t strides = args.y_stride | args.sum_stride | args.x_stride | args.residual_stride;
+    uint32_t wide = kiln__rows_wide(addresses, rows, strides, size_log2);
     kiln_launch_config config;
     KILN__TRY(kiln__rms_rows(name, rows, cols, size_log2, wide, &args.shape, &config));
     return kiln__operator_launch(stream, &module->kernels[KERNEL_add_rmsnorm], &config, &args, sizeof args);

@@ -48,8 +48,8 @@ static kiln_status launch_long(kiln_stream *stream, const kiln_argmax_params *pa
     return kiln__operator_launch(stream, kernel, &config, args, sizeof *args);
 }
 
-static kiln_status argmax(kiln_stream *stream, const kiln_argmax_params *params, size_t params_size, unsigned part,
-                          const char *name) {
+KILN__HOST_SIDE kiln_status argmax(kiln_stream *stream, const kiln_argmax_params *params, size_t params_size,
+                                   unsigned part, const char *name) {
     kiln_argmax_params copy;
     KILN__PARAMS(name, params, params_size, &copy);
     int64_t rows = params->rows, cols = params->cols;
@@ -74,7 +74,7 @@ static kiln_status argmax(kiln_stream *stream, const kiln_argmax_params *params,
                   .cols = cols,
                   .tile = 1u << CHUNK_LOG2,
                   .lanes_log2 = lanes_log2,
-                  .wide = kiln__tensor_wide(params->x, rows, x_stride, size_log2)},
+                  .wide = kiln__rows_wide((uintptr_t)params->x, rows, x_stride, size_log2)},
         .x_stride = x_stride,
         .chunks = 1,
         .phase = KILN_ARGMAX_ROWS,

@@ -14,13 +14,6 @@ enum {
     KILN__ATTENTION_WIDE_SIZE = 128 /* heads beyond it leave shared memory for half as many rows */
 };
 
-static inline kiln_status kiln__size_check(const char *name, const char *size, int64_t value, int64_t most) {
-    KILN__REQUIRE(value >= 0, "%s: %s is %lld: must not be negative", name, size, (long long)value);
-    KILN__REQUIRE(value <= most, "%s: %s is %lld: is too large: at most %lld", name, size, (long long)value,
-                  (long long)most);
-    return KILN_OK;
-}
-
 /* What both have in their params. */
 typedef struct kiln__attention {
     int64_t tokens, batch, heads, kv_heads, head_size;
@@ -46,8 +39,6 @@ static inline bool kiln__attention_is_empty(const kiln__attention *p) {
 
 /* The rules of a call that has something to do. */
 static inline kiln_status kiln__attention_check(const char *name, const kiln__attention *p) {
-    KILN__REQUIRE(p->batch > 0, "%s: batch is 0, but there are %lld tokens: must be positive", name,
-                  (long long)p->tokens);
     KILN__REQUIRE(p->kv_heads > 0 && p->heads % p->kv_heads == 0,
                   "%s: heads is %lld and kv_heads %lld: the first must be a multiple of the second", name,
                   (long long)p->heads, (long long)p->kv_heads);
@@ -71,9 +62,9 @@ static inline kiln_status kiln__attention_check(const char *name, const kiln__at
 
 /* 1 / sqrt(n) for a head's size, by Newton's method: libc alone has no sqrt. */
 static inline float kiln__attention_scale(int64_t size) {
-    double root = 16; /* of 256 */
-    for (int i = 0; i < 12; i++)
-        root = (root + (double)size / root) / 2;
+    double root = 16, next; /* of 256: from above, until it falls no more */
+    while ((next = (root + (double)size / root) / 2) < root)
+        root = next;
     return (float)(1 / root);
 }
 
@@ -104,21 +95,25 @@ static inline void kiln__attention_divide(const kiln__attention *p, kiln_attenti
     args->splits = args->split ? (uint32_t)(((uint64_t)p->kv_length + args->split - 1) / args->split) : 1;
 }
 
-/* The bytes of the partial results; 0 where keys are not shared. */
+/* The bytes of the partial results of divided work; 0 where keys are not shared. */
+static inline uint64_t kiln__attention_partials(const kiln__attention *p, const kiln_attention_args *args) {
+    uint64_t rows = (uint64_t)args->splits * (uint64_t)p->tokens * (uint64_t)p->heads;
+    return args->splits > 1 ? rows * ((uint64_t)p->head_size + 2) * sizeof(float) : 0;
+}
+
 static inline uint64_t kiln__attention_workspace(const kiln__attention *p) {
     kiln_attention_args args = {0};
     if (kiln__attention_is_empty(p)) return 0;
     kiln__attention_divide(p, &args);
-    uint64_t rows = (uint64_t)args.splits * (uint64_t)p->tokens * (uint64_t)p->heads;
-    return args.splits > 1 ? rows * ((uint64_t)p->head_size + 2) * sizeof(float) : 0;
+    return kiln__attention_partials(p, &args);
 }
 
 /* The rest of the arguments, and the launches. Pointers and strides are in args already. */
 static inline kiln_status kiln__attention_launch(kiln_stream *stream, const char *name, const kiln__attention *p,
                                                  const kiln_kernel *attend, const kiln_kernel *join,
                                                  kiln_attention_args *args, void *workspace, size_t workspace_size) {
-    uint64_t needed = kiln__attention_workspace(p);
     kiln__attention_divide(p, args);
+    uint64_t needed = kiln__attention_partials(p, args);
     args->tokens = p->tokens;
     args->left = p->left ? (uint32_t)p->left : KILN_ATTENTION_ANY;
     args->right = p->causal ? 1 : p->right ? (uint32_t)p->right : KILN_ATTENTION_ANY;

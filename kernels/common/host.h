@@ -51,6 +51,13 @@ static inline kiln_status kiln__operator_require(kiln_stream *stream, unsigned o
     return KILN_OK;
 }
 
+static inline kiln_status kiln__size_check(const char *name, const char *size, int64_t value, int64_t most) {
+    KILN__REQUIRE(value >= 0, "%s: %s is %lld: must not be negative", name, size, (long long)value);
+    KILN__REQUIRE(value <= most, "%s: %s is %lld: is too large: at most %lld", name, size, (long long)value,
+                  (long long)most);
+    return KILN_OK;
+}
+
 /* Says which rule a tensor of rows x cols breaks. */
 kiln_status kiln__tensor_explain(const char *name, const char *tensor, const void *data, int64_t rows, int64_t cols,
                                  int64_t stride, unsigned size_log2) __attribute__((cold));
@@ -67,10 +74,11 @@ static inline kiln_status kiln__tensor_check(const char *name, const char *tenso
     return kiln__tensor_explain(name, tensor, data, rows, cols, stride, size_log2);
 }
 
-/* 1 where the tensor's rows are all 16-byte aligned, else 0. */
-static inline uint32_t kiln__tensor_wide(const void *data, int64_t rows, int64_t stride, unsigned size_log2) {
-    uint64_t step = rows > 1 ? (uint64_t)stride << size_log2 : 0;
-    return (((uintptr_t)data | step) & (KILN_VECTOR_BYTES - 1)) == 0;
+/* 1 where every row of some tensors of so many rows is 16-byte aligned, else 0. The tensors' addresses are or-ed, and
+ * so are their strides. */
+static inline uint32_t kiln__rows_wide(uintptr_t addresses, int64_t rows, int64_t strides, unsigned size_log2) {
+    uint64_t steps = rows > 1 ? (uint64_t)strides << size_log2 : 0;
+    return ((addresses | steps) & (KILN_VECTOR_BYTES - 1)) == 0;
 }
 
 /* The grid of tiles x blocks of geometry.h. */
@@ -189,10 +197,11 @@ static inline kiln_status kiln__sizes_check(const char *name, const kiln_stream 
 }
 
 /* Checks that a tensor written in place has the strides of the one that it replaces. */
-static inline kiln_status kiln__in_place_check(const char *name, const char *tensor, const void *y, int64_t y_stride,
-                                               const void *x, int64_t x_stride) {
-    KILN__REQUIRE(y != x || y_stride == x_stride, "%s: y is %s, but y_stride is %lld and %s_stride %lld: must be equal",
-                  name, tensor, (long long)y_stride, tensor, (long long)x_stride);
+static inline kiln_status kiln__in_place_check(const char *name, const char *output, const void *y, int64_t y_stride,
+                                               const char *input, const void *x, int64_t x_stride) {
+    KILN__REQUIRE(y != x || y_stride == x_stride,
+                  "%s: %s is %s, but %s_stride is %lld and %s_stride %lld: must be equal", name, output, input, output,
+                  (long long)y_stride, input, (long long)x_stride);
     return KILN_OK;
 }
 

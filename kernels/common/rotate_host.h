@@ -36,18 +36,19 @@ static inline kiln_status kiln__rotated_check(const char *name, kiln__rotated *t
 /* Checks that y has x's strides where it is x. */
 static inline kiln_status kiln__rotated_in_place_check(const char *name, const kiln__rotated *y,
                                                        const kiln__rotated *x) {
-    KILN__TRY(kiln__in_place_check(name, "x", y->data, y->stride, x->data, x->stride));
+    KILN__TRY(kiln__in_place_check(name, "y", y->data, y->stride, "x", x->data, x->stride));
     KILN__REQUIRE(y->data != x->data || y->head_stride == x->head_stride,
                   "%s: y is x, but y_head_stride is %lld and x_head_stride %lld: must be equal", name,
                   (long long)y->head_stride, (long long)x->head_stride);
     return KILN_OK;
 }
 
-static inline uint32_t kiln__rotated_wide(const kiln__rotated *tensor, int64_t tokens, int64_t heads, int64_t pairs,
-                                          unsigned size_log2) {
-    return kiln__tensor_wide(tensor->data, tokens, tensor->stride, size_log2) &
-           kiln__tensor_wide(tensor->data, heads, tensor->head_stride, size_log2) &
-           kiln__tensor_wide(NULL, 2, pairs, size_log2);
+/* 1 where both halves of every head of y and x are 16-byte aligned, else 0. */
+static inline uint32_t kiln__rotated_wide(const kiln__rotated *y, const kiln__rotated *x, int64_t tokens, int64_t heads,
+                                          int64_t pairs, unsigned size_log2) {
+    return kiln__rows_wide((uintptr_t)y->data | (uintptr_t)x->data, tokens, y->stride | x->stride, size_log2) &
+           kiln__rows_wide(0, heads, y->head_stride | x->head_stride, size_log2) &
+           kiln__rows_wide(0, 2, pairs, size_log2);
 }
 
 /* How many threads, as a logarithm, share a head: one for each vector's worth of pairs, up to a group. */

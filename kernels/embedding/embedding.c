@@ -9,8 +9,8 @@ enum {
 #include "kernels/embedding/embedding.def"
 };
 
-static kiln_status embedding(kiln_stream *stream, const kiln_embedding_params *params, size_t params_size,
-                             unsigned part, const char *name) {
+KILN__HOST_SIDE kiln_status embedding(kiln_stream *stream, const kiln_embedding_params *params, size_t params_size,
+                                      unsigned part, const char *name) {
     kiln_embedding_params copy;
     KILN__PARAMS(name, params, params_size, &copy);
     int64_t rows = params->rows, cols = params->cols;
@@ -38,8 +38,8 @@ static kiln_status embedding(kiln_stream *stream, const kiln_embedding_params *p
         .vocabulary = params->vocabulary,
         .first = params->first,
     };
-    uint32_t wide = kiln__tensor_wide(params->y, rows, y_stride, size_log2) &
-                    kiln__tensor_wide(params->table, params->vocabulary, table_stride, size_log2);
+    uint32_t wide = kiln__rows_wide((uintptr_t)params->y, rows, y_stride, size_log2) &
+                    kiln__rows_wide((uintptr_t)params->table, params->vocabulary, table_stride, size_log2);
     kiln_launch_config config;
     KILN__TRY(kiln__elementwise(name, rows, cols, size_log2, wide, &args.shape, &config));
     return kiln__operator_launch(stream, &module->kernels[KERNEL_embedding], &config, &args, sizeof args);

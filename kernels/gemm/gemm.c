@@ -34,17 +34,10 @@ enum { GATES = sizeof gates / sizeof *gates };
 /* ---- Checks ---- */
 
 static kiln_status check_sizes(const char *name, const kiln_gemm_params *params) {
-    const struct {
-        const char *name;
-        int64_t value;
-    } sizes[] = {{"batch", params->batch}, {"m", params->m}, {"n", params->n}, {"k", params->k}};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        KILN__REQUIRE(sizes[i].value >= 0, "%s: %s is %lld: must not be negative", name, sizes[i].name,
-                      (long long)sizes[i].value);
-        KILN__REQUIRE(sizes[i].value <= INT32_MAX, "%s: %s is %lld: is too large", name, sizes[i].name,
-                      (long long)sizes[i].value);
-    }
-    return KILN_OK;
+    KILN__TRY(kiln__size_check(name, "batch", params->batch, INT32_MAX));
+    KILN__TRY(kiln__size_check(name, "m", params->m, INT32_MAX));
+    KILN__TRY(kiln__size_check(name, "n", params->n, INT32_MAX));
+    return kiln__size_check(name, "k", params->k, INT32_MAX);
 }
 
 /* A tensor of `batch` matrices. Gives its strides in place of 0. */
@@ -70,9 +63,10 @@ static kiln_status check_matrices(const char *name, matrices *tensor, int64_t ba
     return KILN_OK;
 }
 
-static uint32_t wide(const matrices *tensor, int64_t batch, unsigned size_log2) {
-    return kiln__tensor_wide(tensor->data, tensor->rows, tensor->stride, size_log2) &
-           kiln__tensor_wide(tensor->data, batch, tensor->batch_stride, size_log2);
+static uint32_t wide(const matrices *a, const matrices *b, int64_t batch, unsigned size_log2) {
+    return kiln__rows_wide((uintptr_t)a->data, a->rows, a->stride, size_log2) &
+           kiln__rows_wide((uintptr_t)b->data, b->rows, b->stride, size_log2) &
+           kiln__rows_wide(0, batch, a->batch_stride | b->batch_stride, size_log2);
 }
 
 /* ---- Shapes ---- */
@@ -137,8 +131,9 @@ static kiln_status choose_splits(kiln_gemm_args *args, const kiln_gemm_params *p
     size_t needed;
     args->splits = 1;
     args->split = (uint32_t)params->k;
+    if (!params->workspace && !params->workspace_size) return KILN_OK;
     KILN__TRY(workspace_size(name, params, &needed));
-    if (!needed || (!params->workspace && !params->workspace_size)) return KILN_OK;
+    if (!needed) return KILN_OK;
     KILN__REQUIRE(params->workspace_size >= needed, "%s: workspace_size is %zu: must be 0 or at least %zu", name,
                   params->workspace_size, needed);
     KILN__REQUIRE(params->workspace && !((uintptr_t)params->workspace & (KILN_VECTOR_BYTES - 1)),
@@ -195,7 +190,7 @@ static kiln_status gemm(kiln_stream *stream, const kiln_gemm_params *params, siz
         .c_batch_stride = c.batch_stride,
         .batch = (uint32_t)batch,
         .tile_rows = (uint32_t)tiles_of(m),
-        .wide = wide(&a, batch, size_log2) & wide(&b, batch, size_log2),
+        .wide = wide(&a, &b, batch, size_log2),
         .alpha = params->alpha == 0.0f ? 1.0f : params->alpha,
     };
     memcpy((char *)&args + offsetof(kiln_gemm_args, gated), &gates[(uint32_t)params->activation], sizeof(gate));

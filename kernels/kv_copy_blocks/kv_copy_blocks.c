@@ -35,8 +35,8 @@ static kiln_status kv_copy_blocks(kiln_stream *stream, const kiln_kv_copy_blocks
         .pairs = params->pairs,
         .blocks = blocks,
     };
-    uint32_t wide = kiln__tensor_wide(params->key_cache, blocks, cols, size_log2) &
-                    kiln__tensor_wide(params->value_cache, blocks, cols, size_log2);
+    uint32_t wide =
+        kiln__rows_wide((uintptr_t)params->key_cache | (uintptr_t)params->value_cache, blocks, cols, size_log2);
     kiln_launch_config config;
     KILN__TRY(kiln__elementwise(name, count, cols, size_log2, wide, &args.shape, &config));
     return kiln__operator_launch(stream, &module->kernels[KERNEL_kv_copy_blocks], &config, &args, sizeof args);

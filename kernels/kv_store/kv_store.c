@@ -9,8 +9,8 @@ enum {
 #include "kernels/kv_store/kv_store.def"
 };
 
-static kiln_status kv_store(kiln_stream *stream, const kiln_kv_store_params *params, size_t params_size, unsigned part,
-                            const char *name) {
+KILN__HOST_SIDE kiln_status kv_store(kiln_stream *stream, const kiln_kv_store_params *params, size_t params_size,
+                                     unsigned part, const char *name) {
     kiln_kv_store_params copy;
     KILN__PARAMS(name, params, params_size, &copy);
     int64_t tokens = params->tokens, cols = params->cols, capacity = params->capacity;
@@ -42,10 +42,10 @@ static kiln_status kv_store(kiln_stream *stream, const kiln_kv_store_params *par
 
     const kiln_module *module;
     KILN__TRY(kiln__operator_require(stream, KILN__OPERATOR_kv_store, part, &kiln__bundle_kv_store, &module));
-    uint32_t wide = kiln__tensor_wide(args.key_cache, capacity, args.key_cache_stride, size_log2) &
-                    kiln__tensor_wide(args.value_cache, capacity, args.value_cache_stride, size_log2) &
-                    kiln__tensor_wide(args.key, tokens, args.key_stride, size_log2) &
-                    kiln__tensor_wide(args.value, tokens, args.value_stride, size_log2);
+    uint32_t wide = kiln__rows_wide((uintptr_t)args.key_cache | (uintptr_t)args.value_cache, capacity,
+                                    args.key_cache_stride | args.value_cache_stride, size_log2) &
+                    kiln__rows_wide((uintptr_t)args.key | (uintptr_t)args.value, tokens,
+                                    args.key_stride | args.value_stride, size_log2);
     kiln_launch_config config;
     KILN__TRY(kiln__elementwise(name, tokens, cols, size_log2, wide, &args.shape, &config));
     return kiln__operator_launch(stream, &module->kernels[KERNEL_kv_store], &config, &args, sizeof args);

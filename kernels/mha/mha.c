@@ -8,7 +8,7 @@ enum {
 #include "kernels/mha/mha.def"
 };
 
-/* Checks the sizes, and gives what both kinds of attention have. */
+/* Checks all but pointers, strides and that there is a sequence, and gives what both kinds of attention have. */
 static kiln_status read_sizes(const char *name, const kiln_mha_params *params, kiln__attention *p) {
     *p = (kiln__attention){
         .tokens = params->tokens,
@@ -53,7 +53,7 @@ static kiln_status mha(kiln_stream *stream, const kiln_mha_params *params, size_
     KILN__TRY(read_sizes(name, params, &p));
     KILN__REQUIRE(params->reserved == 0, "%s: reserved is %d: must be 0", name, params->reserved);
     if (KILN__UNLIKELY(kiln__attention_is_empty(&p))) return KILN_OK;
-    KILN__TRY(kiln__attention_check(name, &p));
+    KILN__REQUIRE(p.batch, "%s: batch is 0, but there are %lld tokens: must be positive", name, (long long)p.tokens);
 
     unsigned size_log2 = kiln__part_size_log2(part);
     kiln_attention_args args = {
@@ -81,9 +81,9 @@ static kiln_status mha(kiln_stream *stream, const kiln_mha_params *params, size_
     if (args.q_ends) KILN__TRY(kiln__tensor_check(name, "q_ends", args.q_ends, 1, p.batch, p.batch, 2));
     if (args.kv_ends) KILN__TRY(kiln__tensor_check(name, "kv_ends", args.kv_ends, 1, p.batch, p.batch, 2));
     if (args.kv_lengths) KILN__TRY(kiln__tensor_check(name, "kv_lengths", args.kv_lengths, 1, p.batch, p.batch, 2));
-    args.wide = kiln__tensor_wide(args.k, kv_tokens, args.k_stride, size_log2) &
-                kiln__tensor_wide(args.v, kv_tokens, args.v_stride, size_log2) &
-                kiln__tensor_wide(NULL, p.kv_heads, size, size_log2);
+    args.wide =
+        kiln__rows_wide((uintptr_t)args.k | (uintptr_t)args.v, kv_tokens, args.k_stride | args.v_stride, size_log2) &
+        kiln__rows_wide(0, p.kv_heads, size, size_log2);
 
     const kiln_module *module;
     KILN__TRY(kiln__operator_require(stream, KILN__OPERATOR_mha, part, &kiln__bundle_mha, &module));

@@ -9,8 +9,8 @@ enum {
 #include "kernels/rmsnorm/rmsnorm.def"
 };
 
-static kiln_status rmsnorm(kiln_stream *stream, const kiln_rmsnorm_params *params, size_t params_size, unsigned part,
-                           const char *name) {
+KILN__HOST_SIDE kiln_status rmsnorm(kiln_stream *stream, const kiln_rmsnorm_params *params, size_t params_size,
+                                    unsigned part, const char *name) {
     kiln_rmsnorm_params copy;
     KILN__PARAMS(name, params, params_size, &copy);
     int64_t rows = params->rows, cols = params->cols;
@@ -26,7 +26,7 @@ static kiln_status rmsnorm(kiln_stream *stream, const kiln_rmsnorm_params *param
     KILN__TRY(kiln__tensor_check(name, "y", params->y, rows, cols, y_stride, size_log2));
     KILN__TRY(kiln__tensor_check(name, "x", params->x, rows, cols, x_stride, size_log2));
     if (params->weight) KILN__TRY(kiln__tensor_check(name, "weight", params->weight, 1, cols, cols, size_log2));
-    KILN__TRY(kiln__in_place_check(name, "x", params->y, y_stride, params->x, x_stride));
+    KILN__TRY(kiln__in_place_check(name, "y", params->y, y_stride, "x", params->x, x_stride));
 
     const kiln_module *module;
     KILN__TRY(kiln__operator_require(stream, KILN__OPERATOR_rmsnorm, part, &kiln__bundle_rmsnorm, &module));
@@ -39,9 +39,8 @@ static kiln_status rmsnorm(kiln_stream *stream, const kiln_rmsnorm_params *param
         .mean = 1.0f / (float)cols,
         .eps = eps,
     };
-    uint32_t wide = kiln__tensor_wide(params->y, rows, y_stride, size_log2) &
-                    kiln__tensor_wide(params->x, rows, x_stride, size_log2) &
-                    kiln__tensor_wide(params->weight, 1, cols, size_log2);
+    uint32_t wide = kiln__rows_wide((uintptr_t)params->y | (uintptr_t)params->x | (uintptr_t)params->weight, rows,
+                                    y_stride | x_stride, size_log2);
     kiln_launch_config config;
     KILN__TRY(kiln__rms_rows(name, rows, cols, size_log2, wide, &args.shape, &config));
     return kiln__operator_launch(stream, &module->kernels[KERNEL_rmsnorm], &config, &args, sizeof args);

@@ -9,8 +9,8 @@ enum {
 #include "kernels/rope/rope.def"
 };
 
-static kiln_status rope(kiln_stream *stream, const kiln_rope_params *params, size_t params_size, unsigned part,
-                        const char *name) {
+KILN__HOST_SIDE kiln_status rope(kiln_stream *stream, const kiln_rope_params *params, size_t params_size, unsigned part,
+                                 const char *name) {
     kiln_rope_params copy;
     KILN__PARAMS(name, params, params_size, &copy);
     int64_t tokens = params->tokens, heads = params->heads, pairs = params->pairs;
@@ -49,8 +49,7 @@ static kiln_status rope(kiln_stream *stream, const kiln_rope_params *params, siz
         .pairs = (uint32_t)pairs,
         .lanes_log2 = lanes_log2,
         .step = params->layout == KILN_ROPE_HALF ? (uint32_t)pairs : 1,
-        .wide = kiln__rotated_wide(&y, tokens, heads, pairs, size_log2) &
-                kiln__rotated_wide(&x, tokens, heads, pairs, size_log2),
+        .wide = kiln__rotated_wide(&y, &x, tokens, heads, pairs, size_log2),
     };
     kiln_launch_config config;
     KILN__TRY(kiln__grid(name, kiln__blocks(heads, lanes_log2), (uint64_t)tokens, &config));

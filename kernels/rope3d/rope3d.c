@@ -71,8 +71,7 @@ static kiln_status rope3d(kiln_stream *stream, const kiln_rope3d_params *params,
         .second = (uint32_t)(frame_pairs + row_pairs),
         .lanes_log2 = lanes_log2,
         .step = params->layout == KILN_ROPE_HALF ? (uint32_t)pairs : 1,
-        .wide = kiln__rotated_wide(&y, rows, heads, pairs, size_log2) &
-                kiln__rotated_wide(&x, rows, heads, pairs, size_log2),
+        .wide = kiln__rotated_wide(&y, &x, rows, heads, pairs, size_log2),
     };
     kiln_launch_config config;
     KILN__TRY(kiln__grid(name, kiln__blocks(heads, lanes_log2), (uint64_t)rows, &config));

@@ -12,8 +12,8 @@ enum {
 /* Weights are at most 2^40: their sum fits in 63 bits. */
 enum { COLS_MOST = 1 << 22 };
 
-static kiln_status sample(kiln_stream *stream, const kiln_sample_params *params, size_t params_size, unsigned part,
-                          const char *name) {
+KILN__HOST_SIDE kiln_status sample(kiln_stream *stream, const kiln_sample_params *params, size_t params_size,
+                                   unsigned part, const char *name) {
     kiln_sample_params copy;
     KILN__PARAMS(name, params, params_size, &copy);
     int64_t rows = params->rows, cols = params->cols;

@@ -64,16 +64,15 @@ static kiln_status __attribute__((noinline)) silu_mul_any(kiln_stream *stream, c
         up_stride = params->up_stride ? params->up_stride : cols;
         KILN__TRY(kiln__tensor_check(name, "up", up, rows, cols, up_stride, size_log2));
     }
-    KILN__TRY(kiln__in_place_check(name, "gate", params->y, y_stride, params->gate, gate_stride));
-    KILN__TRY(kiln__in_place_check(name, "up", params->y, y_stride, up, up_stride));
+    KILN__TRY(kiln__in_place_check(name, "y", params->y, y_stride, "gate", params->gate, gate_stride));
+    KILN__TRY(kiln__in_place_check(name, "y", params->y, y_stride, "up", up, up_stride));
 
     const kiln_module *module;
     KILN__TRY(kiln__operator_require(stream, KILN__OPERATOR_silu_mul, part, &kiln__bundle_silu_mul, &module));
     kiln_silu_mul_args args = {0};
     set_arguments(&args, params, up, y_stride, gate_stride, up_stride);
-    uint32_t wide = kiln__tensor_wide(params->y, rows, y_stride, size_log2) &
-                    kiln__tensor_wide(params->gate, rows, gate_stride, size_log2) &
-                    kiln__tensor_wide(up, rows, up_stride, size_log2);
+    uint32_t wide = kiln__rows_wide((uintptr_t)params->y | (uintptr_t)params->gate | (uintptr_t)up, rows,
+                                    y_stride | gate_stride | up_stride, size_log2);
     kiln_launch_config config;
     KILN__TRY(kiln__elementwise(name, rows, cols, size_log2, wide, &args.shape, &config));
     return kiln__operator_launch(stream, &module->kernels[KERNEL_silu_mul], &config, &args, sizeof args);

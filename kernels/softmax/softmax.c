@@ -59,7 +59,7 @@ static kiln_status __attribute__((noinline)) softmax_any(kiln_stream *stream, co
     int64_t x_stride = params->x_stride ? params->x_stride : params->cols;
     KILN__TRY(kiln__tensor_check(name, "y", params->y, params->rows, params->cols, y_stride, size_log2));
     KILN__TRY(kiln__tensor_check(name, "x", params->x, params->rows, params->cols, x_stride, size_log2));
-    KILN__TRY(kiln__in_place_check(name, "x", params->y, y_stride, params->x, x_stride));
+    KILN__TRY(kiln__in_place_check(name, "y", params->y, y_stride, "x", params->x, x_stride));
 
     const kiln_module *module;
     KILN__TRY(kiln__operator_require(stream, KILN__OPERATOR_softmax, part, &kiln__bundle_softmax, &module));
@@ -73,8 +73,8 @@ static kiln_status __attribute__((noinline)) softmax_any(kiln_stream *stream, co
                   .cols = params->cols,
                   .tile = 1u << (CHUNK_BYTES_LOG2 - size_log2),
                   .lanes_log2 = lanes_log2,
-                  .wide = kiln__tensor_wide(params->y, params->rows, y_stride, size_log2) &
-                          kiln__tensor_wide(params->x, params->rows, x_stride, size_log2)},
+                  .wide = kiln__rows_wide((uintptr_t)params->y | (uintptr_t)params->x, params->rows,
+                                          y_stride | x_stride, size_log2)},
         .y_stride = y_stride,
         .x_stride = x_stride,
         .chunks = 1,

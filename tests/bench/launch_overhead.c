@@ -6,8 +6,7 @@
  *     direct     cuLaunchKernel with a packed buffer, called as an application of one device would
  *     switched   the same after cuCtxSetCurrent, without which an application of several devices cannot launch
  *     launch     kiln_launch of the same on CUDA
- *     mul_add    kiln_mul_add_f16: checks, argument struct, launch; so are softmax, silu_mul, add_gelu
- *     silu_mul_packed   both inputs in one tensor; silu_mul_long, add_gelu_long: rows of more than 16 KB
+ *     mul_add    kiln_mul_add_f16: checks, argument struct, launch; so are the others of OPERATOR_CALLS
  *     hsa        kiln_launch on ROCm: a whole dispatch
  *
  *     current    the thread has the context of CUDA device 0 current, as in an application that uses CUDA itself; else
@@ -76,7 +75,9 @@ static const kiln_bundle bench_bundle = {
     .version = KILN_BUNDLE_VERSION, .part_size = sizeof(kiln_part), .name = "bench", .parts = parts, .part_count = 1};
 
 /* They have code objects, whose metadata a ROCm device reads. */
-extern const kiln_bundle kiln__bundle_mul_add, kiln__bundle_softmax, kiln__bundle_silu_mul, kiln__bundle_add_gelu;
+#define KILN_OPERATOR(name) extern const kiln_bundle kiln__bundle_##name;
+#include "kernels/ops.def"
+#undef KILN_OPERATOR
 
 typedef kiln__cu_result (*set_function)(kiln__cu_context context);
 typedef kiln__cu_result (*launch_function)(kiln__cu_function function, unsigned grid_x, unsigned grid_y,
@@ -97,7 +98,9 @@ static struct {
     size_t arguments_size;
     launch_function cuLaunchKernel;
     set_function cuCtxSetCurrent;
-    char *tensor;
+    char *tensor, *other;
+    int32_t *numbers;
+    int64_t *frequencies;
 } bench;
 
 /* Finds what an application of CUDA calls itself. */
@@ -171,25 +174,49 @@ static void __attribute__((noinline)) run_launch(long count) {
     }
 }
 
-/* A loop of one operator's function with the params given. */
-#define RUN_OPERATOR_AS(name, op, ...)                              \
-    static void __attribute__((noinline)) run_##name(long count) {  \
+/* The operators' calls: CALL(mode, operator, params...). For the first ones a step of four sequences through a layer of
+ * 1024 columns and 8 heads; _packed, _long and _tiles are calls that take another way. */
+#define OPERATOR_CALLS(CALL)                                                                                           \
+    CALL(mul_add, mul_add, .y = bench.tensor, .a = bench.tensor, .b = bench.tensor, .c = bench.tensor, .count = 4096)  \
+    CALL(add, add, .y = bench.tensor, .a = bench.tensor, .b = bench.tensor, .count = 4096)                             \
+    CALL(softmax, softmax, .y = bench.tensor, .x = bench.tensor, .rows = 4, .cols = 1024)                              \
+    CALL(silu_mul, silu_mul, .y = bench.tensor, .gate = bench.tensor, .up = bench.tensor, .rows = 4, .cols = 1024)     \
+    CALL(silu_mul_packed, silu_mul, .y = bench.tensor, .gate = bench.tensor + 4096, .rows = 4, .cols = 1024)           \
+    CALL(silu_mul_long, silu_mul, .y = bench.tensor, .gate = bench.tensor, .up = bench.tensor, .rows = 4,              \
+         .cols = 11008)                                                                                                \
+    CALL(add_gelu, add_gelu, .y = bench.tensor, .x = bench.tensor, .bias = bench.tensor, .rows = 4, .cols = 1024)      \
+    CALL(add_gelu_long, add_gelu, .y = bench.tensor, .x = bench.tensor, .bias = bench.tensor, .rows = 4,               \
+         .cols = 16384)                                                                                                \
+    CALL(rmsnorm, rmsnorm, .y = bench.tensor, .x = bench.tensor, .weight = bench.tensor, .rows = 4, .cols = 1024)      \
+    CALL(add_rmsnorm, add_rmsnorm, .y = bench.tensor, .sum = bench.other, .x = bench.tensor, .residual = bench.other,  \
+         .weight = bench.tensor, .rows = 4, .cols = 1024)                                                              \
+    CALL(embedding, embedding, .y = bench.tensor, .table = bench.tensor, .ids = bench.numbers, .rows = 4,              \
+         .cols = 1024, .vocabulary = 32000)                                                                            \
+    CALL(rope, rope, .y = bench.tensor, .x = bench.tensor, .positions = bench.numbers,                                 \
+         .frequencies = bench.frequencies, .tokens = 4, .heads = 8, .pairs = 64)                                       \
+    CALL(kv_store, kv_store, .key_cache = bench.tensor, .value_cache = bench.other, .key = bench.tensor,               \
+         .value = bench.other, .slots = bench.numbers, .tokens = 4, .cols = 1024, .capacity = 65536)                   \
+    CALL(mha, mha, .out = bench.other, .q = bench.tensor, .k = bench.tensor, .v = bench.tensor, .tokens = 4,           \
+         .kv_tokens = 1024, .batch = 4, .heads = 8, .kv_heads = 8, .head_size = 128, .causal = 1)                      \
+    CALL(mha_paged, mha_paged, .out = bench.other, .q = bench.tensor, .k_cache = bench.tensor,                         \
+         .v_cache = bench.tensor, .tables = bench.numbers, .kv_lengths = bench.numbers, .tokens = 4, .blocks = 4096,   \
+         .block_size = 16, .batch = 4, .table_size = 64, .heads = 8, .kv_heads = 8, .head_size = 128, .causal = 1)     \
+    CALL(gemm, gemm, .d = bench.other, .a = bench.tensor, .b = bench.tensor, .batch = 1, .m = 4, .n = 1024, .k = 1024) \
+    CALL(gemm_tiles, gemm, .d = bench.other, .a = bench.tensor, .b = bench.tensor, .batch = 1, .m = 512, .n = 1024,    \
+         .k = 1024)                                                                                                    \
+    CALL(argmax, argmax, .y = bench.numbers, .x = bench.tensor, .rows = 4, .cols = 1024)                               \
+    CALL(sample, sample, .y = bench.numbers, .x = bench.tensor, .draws = bench.frequencies, .rows = 4, .cols = 32000,  \
+         .temperature = 0.8f, .top_p = 0.9f)
+
+#define OPERATOR_LOOP(mode, op, ...)                                \
+    static void __attribute__((noinline)) run_##mode(long count) {  \
         bench_target *target = bench.targets;                       \
         for (; count > 0; count--, target = target->next) {         \
             const kiln_##op##_params params = {__VA_ARGS__};        \
             if (kiln_##op##_f16(&target->stream, &params)) abort(); \
         }                                                           \
     }
-#define RUN_OPERATOR(op, ...) RUN_OPERATOR_AS(op, op, __VA_ARGS__)
-RUN_OPERATOR(mul_add, .y = bench.tensor, .a = bench.tensor, .b = bench.tensor, .c = bench.tensor, .count = 4096)
-RUN_OPERATOR(softmax, .y = bench.tensor, .x = bench.tensor, .rows = 4, .cols = 1024)
-RUN_OPERATOR(silu_mul, .y = bench.tensor, .gate = bench.tensor, .up = bench.tensor, .rows = 4, .cols = 1024)
-RUN_OPERATOR_AS(silu_mul_packed, silu_mul, .y = bench.tensor, .gate = bench.tensor + 4096, .rows = 4, .cols = 1024)
-RUN_OPERATOR_AS(silu_mul_long, silu_mul, .y = bench.tensor, .gate = bench.tensor, .up = bench.tensor, .rows = 4,
-                .cols = 11008)
-RUN_OPERATOR_AS(add_gelu_long, add_gelu, .y = bench.tensor, .x = bench.tensor, .bias = bench.tensor, .rows = 4,
-                .cols = 16384)
-RUN_OPERATOR(add_gelu, .y = bench.tensor, .x = bench.tensor, .bias = bench.tensor, .rows = 4, .cols = 1024)
+OPERATOR_CALLS(OPERATOR_LOOP)
 
 /* ---- Main -------------------------------------------------------------------------------------------------------- */
 
@@ -204,14 +231,8 @@ static const bench_mode modes[] = {
     {"direct", KILN_CUDA, &bench_bundle, run_direct},
     {"switched", KILN_CUDA, &bench_bundle, run_switched},
     {"launch", KILN_CUDA, &bench_bundle, run_launch},
-    {"mul_add", KILN_CUDA, &kiln__bundle_mul_add, run_mul_add},
-    {"softmax", KILN_CUDA, &kiln__bundle_softmax, run_softmax},
-    {"silu_mul", KILN_CUDA, &kiln__bundle_silu_mul, run_silu_mul},
-    {"silu_mul_packed", KILN_CUDA, &kiln__bundle_silu_mul, run_silu_mul_packed},
-    {"silu_mul_long", KILN_CUDA, &kiln__bundle_silu_mul, run_silu_mul_long},
-    {"add_gelu_long", KILN_CUDA, &kiln__bundle_add_gelu, run_add_gelu_long},
-    {"add_gelu", KILN_CUDA, &kiln__bundle_add_gelu, run_add_gelu},
-    {"hsa", KILN_ROCM, &kiln__bundle_mul_add, run_launch},
+#define OPERATOR_MODE(mode, op, ...) {#mode, KILN_CUDA, &kiln__bundle_##op, run_##mode},
+    OPERATOR_CALLS(OPERATOR_MODE){"hsa", KILN_ROCM, &kiln__bundle_mul_add, run_launch},
 };
 
 static void report(const char *text) {
@@ -237,7 +258,11 @@ int main(int argc, char **argv) {
         find_driver(devices);
         if (current && bench.cuCtxSetCurrent(bench.targets[0].context)) abort();
     }
+    /* Nothing reads or writes them. */
     bench.tensor = aligned_alloc(256, 1 << 16);
+    bench.other = aligned_alloc(256, 1 << 16);
+    bench.numbers = aligned_alloc(256, 1 << 16);
+    bench.frequencies = aligned_alloc(256, 1 << 16);
     mode->run(2 * devices);
 
     allocations = locks = 0;
