@@ -1,8 +1,9 @@
 /* Turning the pairs of a head: the device source that rope and rope3d share.
  *
  * Each pair (a, b) becomes (a cos - b sin, a sin + b cos), in f32, with one rounding. A thread takes a vector's worth
- * of pairs at a time, which are two vectors of 16 bytes: of the head's two halves, or side by side. Without 16-byte
- * alignment threads go by pairs. Angles are fractions of a turn in 64-bit integers, exact at any position (turn.h). */
+ * of pairs at a time, which are two vectors of 16 bytes: of the head's two halves, or, where pairs lie side by side, as
+ * far apart as lets neighbours read and write neighbouring vectors. Without 16-byte alignment threads go by pairs.
+ * Angles are fractions of a turn in 64-bit integers, exact at any position (turn.h). */
 #ifndef KILN_KERNELS_COMMON_ROTATE_GPU_H
 #define KILN_KERNELS_COMMON_ROTATE_GPU_H
 
@@ -24,28 +25,25 @@ KILN_INLINE void kiln_turn(float *a, float *b, uint64_t angle) {
     *b = KILN_FMA(first, d.sine, second * d.cosine);
 }
 
-/* The vector's worth of pairs from pair on: two vectors, in quads of four pairs. */
+/* The pairs of the vectors at first and second: of halves the same, from pair number first on. */
 KILN_INLINE void kiln_turn_vectors(const kiln_pairs *pairs, const kiln_place *place, kiln_element *y,
-                                   const kiln_element *x, uint32_t pair) {
-    bool half = pairs->step != 1;
-    uint32_t first = half ? pair : 2 * pair, second = first + (half ? pairs->step : KILN_VECTOR);
+                                   const kiln_element *x, uint32_t first, uint32_t second) {
     kiln_vector va = kiln_vector_load(x + first), vb = kiln_vector_load(x + second);
     float a[4], b[4];
     KILN_LOOP
     for (uint32_t quad = 0; quad < KILN_QUADS; quad++) {
         kiln_quad_take(&va, a);
         kiln_quad_take(&vb, b);
-        if (half) {
+        if (pairs->step != 1) {
             KILN_UNROLL
             for (uint32_t i = 0; i < 4; i++)
-                kiln_turn(&a[i], &b[i], kiln_angle(place, pairs->frequencies, pair + 4 * quad + i));
+                kiln_turn(&a[i], &b[i], kiln_angle(place, pairs->frequencies, first + 4 * quad + i));
         } else {
             KILN_UNROLL
             for (uint32_t i = 0; i < 2; i++) {
-                uint32_t number = pair + 2 * quad + i;
-                kiln_turn(&a[2 * i], &a[2 * i + 1], kiln_angle(place, pairs->frequencies, number));
-                number += KILN_VECTOR / 2;
-                kiln_turn(&b[2 * i], &b[2 * i + 1], kiln_angle(place, pairs->frequencies, number));
+                uint32_t number = 2 * quad + i;
+                kiln_turn(&a[2 * i], &a[2 * i + 1], kiln_angle(place, pairs->frequencies, first / 2 + number));
+                kiln_turn(&b[2 * i], &b[2 * i + 1], kiln_angle(place, pairs->frequencies, second / 2 + number));
             }
         }
         kiln_quad_give(&va, a);
@@ -60,8 +58,15 @@ KILN_INLINE void kiln_turn_head(const kiln_pairs *pairs, const kiln_place *place
                                 const kiln_element *x, uint32_t lane, uint32_t lanes) {
     if (pairs->wide) {
         KILN_LOOP
-        for (uint32_t pair = lane * KILN_VECTOR; pair < pairs->count; pair += lanes * KILN_VECTOR)
-            kiln_turn_vectors(pairs, place, y, x, pair);
+        for (uint32_t begin = 0; begin + lane * KILN_VECTOR < pairs->count; begin += lanes * KILN_VECTOR) {
+            uint32_t first = begin + lane * KILN_VECTOR, second = first + pairs->step;
+            if (pairs->step == 1) {
+                uint32_t rest = pairs->count - begin, round = lanes * KILN_VECTOR;
+                first += begin;
+                second = first + (rest < round ? rest : round);
+            }
+            kiln_turn_vectors(pairs, place, y, x, first, second);
+        }
         return;
     }
     uint32_t stride = pairs->step == 1 ? 2 : 1;
