@@ -111,6 +111,31 @@ static const row rows[] = {
      "st.shared.u32 [%r3], %r1;\nbar.sync 0;\nxor.b32 %r5, %r3, 128;\nld.shared.u32 %r4, [%r5];\nst.shared.u32 [%r3], "
      "%r4;",
      64, SIM_FAULT_RACE, "thread"},
+    {"an atomic after a write without a barrier",
+     "st.shared.u32 [%r3], %r1;\nbar.sync 0;\nst.shared.u32 [%r3], %r1;\n"
+     "xor.b32 %r5, %r3, 128;\nred.shared.add.u32 [%r5], 1;",
+     64, SIM_FAULT_RACE, "thread"},
+    {"a write after an atomic without a barrier",
+     "st.shared.u32 [%r3], %r1;\nbar.sync 0;\nxor.b32 %r5, %r3, 128;\n"
+     "red.shared.add.u32 [%r5], 1;\nst.shared.u32 [%r3], %r1;",
+     64, SIM_FAULT_RACE, "wrote"},
+    {"a read after an atomic without a barrier",
+     "st.shared.u32 [%r3], %r1;\nbar.sync 0;\n"
+     "red.shared.add.u32 [tile], 1;\nld.shared.u32 %r4, [tile];",
+     64, SIM_FAULT_RACE, "wrote"},
+    {"an atomic after a read without a barrier",
+     "st.shared.u32 [%r3], %r1;\nbar.sync 0;\n"
+     "ld.shared.u32 %r4, [tile];\nred.shared.add.u32 [tile], 1;",
+     64, SIM_FAULT_RACE, "read"},
+    {"atomics of many threads between barriers",
+     "st.shared.u32 [%r3], %r1;\nbar.sync 0;\n"
+     "red.shared.add.u32 [tile], 1;\nred.shared.add.u32 [tile+4], 1;\nbar.sync 0;\nld.shared.u32 %r4, [tile];",
+     64, SIM_FAULT_NONE, ""},
+    {"a write of one's own after reads that the warp has left behind",
+     "st.shared.u32 [%r3], %r1;\n"
+     "bar.warp.sync -1;\nxor.b32 %r5, %r3, 4;\nld.shared.u32 %r4, [%r5];\nbar.warp.sync -1;\n"
+     "ld.shared.u32 %r5, [%r3];\nst.shared.u32 [%r3], %r4;",
+     32, SIM_FAULT_NONE, ""},
     {"a barrier in half of a warp", "setp.lt.u32 %p1, %r1, 16;\n@%p1 bar.sync 0;", 32, SIM_FAULT_BARRIER, "returned"},
     {"a barrier in one of two warps", "setp.lt.u32 %p1, %r1, 32;\n@%p1 bar.sync 0;", 64, SIM_FAULT_BARRIER, "returned"},
     {"two different barriers",

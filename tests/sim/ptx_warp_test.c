@@ -1,6 +1,6 @@
-/* Instructions among the lanes of a warp, by whole warps and by every second lane, against what the ISA and the CUDA
- * C++ Programming Guide ("Warp Shuffle Functions", "Warp Vote Functions", "Warp Match Functions", "Warp Reduce
- * Functions") say. */
+/* Instructions among the lanes of a warp, by whole warps, by every second lane, and by four sets of lanes at once,
+ * against what the ISA and the CUDA C++ Programming Guide ("Warp Shuffle Functions", "Warp Vote Functions", "Warp Match
+ * Functions", "Warp Reduce Functions") say. */
 #include "tests/sim/ptx_harness.h"
 #include <math.h>
 #include <setjmp.h>
@@ -28,25 +28,40 @@ typedef struct warp_row {
     const char *target;
 } warp_row;
 
-static void run_row(const warp_row *row, bool half) {
+/* WHOLE: all lanes. HALF: the odd ones, and the others go around it. QUARTERS: lanes whose numbers are the same modulo
+ * four, each set by a mask of its own. */
+typedef enum lanes { WHOLE, HALF, QUARTERS } lanes;
+
+static const struct {
+    const char *begin, *mask;
+} texts[] = {
+    [WHOLE] = {"", "-1"},
+    [HALF] = {"and.b32 %t7, %j, 1;\nsetp.eq.u32 %q, %t7, 0;\n@%q bra SKIP;\n", "0xaaaaaaaa"},
+    [QUARTERS] = {"and.b32 %t6, %j, 3;\nshl.b32 %t6, 0x11111111, %t6;\n", "%t6"},
+};
+
+static uint32_t members_of(lanes who, uint32_t lane) {
+    return who == WHOLE ? 0xffffffffu : who == HALF ? (uint32_t)ODD : 0x11111111u << lane % 4;
+}
+
+static void run_row(const warp_row *row, lanes who) {
     char code[1024], body[512];
     size_t length = 0;
     for (const char *c = row->code; *c; c++) {
         if (c[0] == '$' && c[1] == 'm') {
-            length += (size_t)snprintf(body + length, sizeof body - length, half ? "0xaaaaaaaa" : "-1");
+            length += (size_t)snprintf(body + length, sizeof body - length, "%s", texts[who].mask);
             c++;
         } else {
             body[length++] = *c;
         }
     }
     body[length] = 0;
-    snprintf(code, sizeof code, "mov.u32 %%d, 77;\nand.b32 %%t7, %%j, 1;\nsetp.eq.u32 %%q, %%t7, 0;\n%s%s\nSKIP:",
-             half ? "@%q bra SKIP;\n" : "", body);
+    snprintf(code, sizeof code, "mov.u32 %%d, 77;\n%s%s\nSKIP:", texts[who].begin, body);
     harness_case test = {
         .target = row->target, .code = code, .result_bits = 32, .source_bits = {32, 32}, .seed = harness_random(&seed)};
     harness_run(&test, COUNT, results, (const void *[HARNESS_SOURCES]){first, second});
     for (uint32_t i = 0; i < COUNT; i++) {
-        uint32_t lane = i % LANES, warp = i - lane, members = half ? (uint32_t)ODD : 0xffffffffu;
+        uint32_t lane = i % LANES, warp = i - lane, members = members_of(who, lane);
         bool takes_part = members >> lane & 1;
         uint32_t wanted = takes_part ? row->expect(first + warp, second + warp, members, lane, row->parameter) : 77;
         if (results[i] != wanted)
@@ -57,8 +72,9 @@ static void run_row(const warp_row *row, bool half) {
 
 static void run_rows(const warp_row *rows, size_t count) {
     for (size_t i = 0; i < count; i++) {
-        run_row(&rows[i], false);
-        run_row(&rows[i], true);
+        run_row(&rows[i], WHOLE);
+        run_row(&rows[i], HALF);
+        run_row(&rows[i], QUARTERS);
     }
 }
 
@@ -115,12 +131,12 @@ static void shuffles(void **state) {
             char code[128];
             snprintf(code, sizeof code, "shfl.sync.%s.b32 %%d, %%a, %%b, %u, $m;", modes[m].mode,
                      (LANES - width) << 8 | modes[m].clamp);
-            run_row(&(warp_row){.code = code, .expect = modes[m].expect, .parameter = width}, false);
+            run_row(&(warp_row){.code = code, .expect = modes[m].expect, .parameter = width}, WHOLE);
         }
         char code[128];
         snprintf(code, sizeof code, "shfl.sync.down.b32 %%t0|%%p, %%a, %%b, %u, $m;\nselp.u32 %%d, 1, 0, %%p;",
                  (LANES - width) << 8 | 31);
-        run_row(&(warp_row){.code = code, .expect = expect_within, .parameter = width}, false);
+        run_row(&(warp_row){.code = code, .expect = expect_within, .parameter = width}, WHOLE);
     }
 }
 
@@ -152,9 +168,12 @@ static void votes(void **state) {
         {ODD_A "vote.sync.uni.pred %p, %p, $m;\nselp.u32 %d, 1, 0, %p;", expect_vote, UNIFORM, NULL},
         {ODD_A "vote.sync.ballot.b32 %d, %p, $m;", expect_vote, BALLOT, NULL},
         {ODD_A "not.pred %p, %p;\nvote.sync.ballot.b32 %d, !%p, $m;", expect_vote, BALLOT, NULL},
-        {"bar.warp.sync $m;\nactivemask.b32 %d;", expect_members, 0, NULL},
     };
     fill();
+    /* Which lanes come along with a quarter is left to chance. */
+    const warp_row active = {"bar.warp.sync $m;\nactivemask.b32 %d;", expect_members, 0, NULL};
+    run_row(&active, WHOLE);
+    run_row(&active, HALF);
     run_rows(rows, sizeof rows / sizeof *rows);
 }
 

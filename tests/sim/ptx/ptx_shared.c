@@ -1,37 +1,48 @@
 /* Accesses to shared memory, with every check: bounds, what was never written or is in flight, races. */
 #include "tests/sim/ptx/ptx_shared.h"
 
-static bool shared_races(const ptx_warp *warp, const ptx_shadow *shadow, uint32_t thread, bool write) {
-    if (shadow->epoch != warp->block->epoch) return false;
-    uint16_t me = (uint16_t)(thread + 1);
-    uint16_t sync = (uint16_t)warp->syncs;
-    if (shadow->writer && shadow->writer != me) {
-        bool same_warp = (uint32_t)(shadow->writer - 1) / PTX_WARP == warp->number;
-        if (!same_warp || shadow->writer_sync == sync) return true;
-    }
-    if (!write || !shadow->readers || (shadow->readers == 1 && shadow->reader == me)) return false;
-    if (shadow->readers == 3) return true;
-    bool same_warp = (uint32_t)(shadow->reader - 1) / PTX_WARP == warp->number;
-    return !same_warp || shadow->reader_sync == sync;
+/* Whether others than the thread are among them that it does not come after. */
+static bool touched_by_others(const ptx_warp *warp, const ptx_touches *touches, uint16_t thread) {
+    if (!touches->count || (touches->count == 1 && touches->thread == thread)) return false;
+    bool same_warp = touches->count < 3 && touches->thread / PTX_WARP == warp->number;
+    return !same_warp || touches->sync == (uint16_t)warp->syncs;
 }
 
-static void shared_touch(const ptx_warp *warp, ptx_shadow *shadow, uint32_t thread, bool write) {
-    uint16_t me = (uint16_t)(thread + 1);
+/* Returns whether there were none that still count for the warp. */
+static bool touches_add(const ptx_warp *warp, ptx_touches *touches, uint16_t thread) {
+    bool same_warp = touches->count < 3 && touches->thread / PTX_WARP == warp->number;
+    bool first = !touches->count || (same_warp && touches->sync != (uint16_t)warp->syncs);
+    if (first)
+        touches->count = 1;
+    else if (!same_warp)
+        touches->count = 3;
+    else if (touches->thread != thread)
+        touches->count = 2;
+    touches->thread = thread;
+    touches->sync = (uint16_t)warp->syncs;
+    return first;
+}
+
+/* What the access must not meet: the writes of others, unless all are atomic and so is it; unless it only reads, their
+ * reads. NULL: none. */
+static const ptx_touches *conflict(const ptx_warp *warp, const ptx_shadow *shadow, uint16_t thread, bool read,
+                                   bool write) {
+    if (shadow->epoch != warp->block->epoch) return NULL;
+    bool atomics = read && write && shadow->atomic;
+    if (!atomics && touched_by_others(warp, &shadow->writes, thread)) return &shadow->writes;
+    return write && touched_by_others(warp, &shadow->reads, thread) ? &shadow->reads : NULL;
+}
+
+static void touch(const ptx_warp *warp, ptx_shadow *shadow, uint16_t thread, bool read, bool write) {
     if (shadow->epoch != warp->block->epoch)
         *shadow = (ptx_shadow){.epoch = warp->block->epoch, .written = shadow->written};
-    if (write) {
-        shadow->writer = me;
-        shadow->writer_sync = (uint16_t)warp->syncs;
-        shadow->written = true;
+    if (!write) {
+        touches_add(warp, &shadow->reads, thread);
         return;
     }
-    bool same_warp = shadow->readers && (uint32_t)(shadow->reader - 1) / PTX_WARP == warp->number;
-    shadow->readers = !shadow->readers                     ? 1
-                      : shadow->readers == 3 || !same_warp ? 3
-                      : shadow->reader == me               ? shadow->readers
-                                                           : 2;
-    shadow->reader = me;
-    shadow->reader_sync = (uint16_t)warp->syncs;
+    bool first = touches_add(warp, &shadow->writes, thread);
+    shadow->atomic = read && (first || shadow->atomic);
+    shadow->written = true;
 }
 
 static bool in_bounds(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size) {
@@ -41,23 +52,27 @@ static bool in_bounds(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t 
     return false;
 }
 
-/* Whether a thread may touch a byte now. An atomic (it reads and writes) does not race with other atomics. */
+static uint16_t thread_of(const ptx_warp *warp, uint32_t lane) {
+    return (uint16_t)(warp->number * PTX_WARP + lane);
+}
+
+/* Whether a thread may touch a byte now. An atomic reads and writes. */
 static bool check_byte(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, bool read, bool write) {
     const ptx_shadow *shadow = &warp->block->shadow[address];
-    uint32_t thread = warp->number * PTX_WARP + lane;
+    uint16_t thread = thread_of(warp, lane);
     if (shadow->in_flight) {
         ptx_fault(warp, op, SIM_FAULT_IN_FLIGHT, lane, address, "thread %u %s what thread %u copies", thread,
-                  write ? "writes" : "reads", (uint32_t)shadow->writer - 1);
+                  write ? "writes" : "reads", shadow->writes.thread);
         return false;
     }
     if (read && !shadow->written) {
         ptx_fault(warp, op, SIM_FAULT_UNINITIALISED, lane, address, "shared memory");
         return false;
     }
-    if (!(read && write) && shared_races(warp, shadow, thread, write)) {
+    const ptx_touches *others = conflict(warp, shadow, thread, read, write);
+    if (others) {
         ptx_fault(warp, op, SIM_FAULT_RACE, lane, address, "thread %u %s what thread %u %s", thread,
-                  write ? "writes" : "reads", (uint32_t)(shadow->writer ? shadow->writer : shadow->reader) - 1,
-                  shadow->writer ? "wrote" : "read");
+                  write ? "writes" : "reads", others->thread, others == &shadow->reads ? "read" : "wrote");
         return false;
     }
     return true;
@@ -69,8 +84,7 @@ uint8_t *ptx_shared_bytes(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint6
     for (uint32_t i = 0; i < size; i++) {
         ptx_shadow *shadow = &warp->block->shadow[address + i];
         if (!check_byte(warp, op, lane, address + i, read, write)) return NULL;
-        if (!(read && write)) shared_touch(warp, shadow, warp->number * PTX_WARP + lane, write);
-        shadow->written |= write;
+        touch(warp, shadow, thread_of(warp, lane), read, write);
     }
     return warp->block->shared + address;
 }
@@ -80,7 +94,7 @@ bool ptx_shared_send(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t a
     for (uint32_t i = 0; i < size; i++) {
         ptx_shadow *shadow = &warp->block->shadow[address + i];
         if (!check_byte(warp, op, lane, address + i, false, true)) return false;
-        shadow->writer = (uint16_t)(warp->number * PTX_WARP + lane + 1);
+        shadow->writes.thread = thread_of(warp, lane);
         shadow->in_flight = true;
     }
     return true;
@@ -89,7 +103,7 @@ bool ptx_shared_send(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t a
 uint8_t *ptx_shared_land(ptx_warp *warp, uint32_t lane, uint64_t address, uint32_t size) {
     for (uint32_t i = 0; i < size; i++) {
         ptx_shadow *shadow = &warp->block->shadow[address + i];
-        shared_touch(warp, shadow, warp->number * PTX_WARP + lane, true);
+        touch(warp, shadow, thread_of(warp, lane), false, true);
         shadow->in_flight = false;
     }
     return warp->block->shared + address;

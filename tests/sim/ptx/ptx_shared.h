@@ -4,15 +4,21 @@
 
 #include "tests/sim/ptx/ptx_warp.h"
 
-/* One byte of shared memory: who wrote and who read it since the last barrier, and how often the warp of that thread
- * had synchronised by then. Threads count from 1; 0 is no one. */
+/* Who read, or wrote, a byte since the last barrier. What a warp did before it last synchronised counts for the other
+ * warps alone. */
+typedef struct ptx_touches {
+    uint16_t thread; /* the last of them */
+    uint16_t sync;   /* how often its warp had synchronised by then */
+    uint8_t count;   /* 0, 1, 2: several threads of that warp; 3: of several warps */
+} ptx_touches;
+
+/* One byte of shared memory. */
 struct ptx_shadow {
     uint32_t epoch; /* of the block when it was last touched; what is older does not count */
-    uint16_t writer, reader;
-    uint16_t writer_sync, reader_sync;
-    uint8_t readers; /* 0, 1, or 2: several, all of reader's warp; 3: of several warps */
-    bool written;    /* ever */
-    bool in_flight;  /* an asynchronous copy fills it: no access before that lands */
+    ptx_touches reads, writes;
+    bool atomic;    /* all of the writes are */
+    bool written;   /* ever */
+    bool in_flight; /* an asynchronous copy fills it: no access before that lands */
 };
 
 /* The bytes that a lane reads, writes or (both) changes atomically. NULL after a fault. */

@@ -337,6 +337,11 @@ static void leave_behind(ptx_warp *warp, ptx_group *group, uint32_t mask) {
     group_send(warp, group, group->mask & ~mask, group->op + 1, group->frame);
 }
 
+/* The member mask of each lane at a .sync instruction. */
+static const uint32_t *members_of(const ptx_group *group, const ptx_op *op) {
+    return (const uint32_t *)(const void *)(group->frame->bytes + op->s[0]);
+}
+
 /* The lanes that a .sync instruction waits for: those that its members name and that have not exited, or all lanes.
  * 0 after a fault. */
 static uint32_t wanted_lanes(ptx_warp *warp, const ptx_group *group, const ptx_op *op) {
@@ -346,34 +351,28 @@ static uint32_t wanted_lanes(ptx_warp *warp, const ptx_group *group, const ptx_o
         ptx_fault(warp, op, SIM_FAULT_SYNC, first, 0, "all lanes must take part, but 0x%x are not there", missing);
         return 0;
     }
-    const uint32_t *members = (const uint32_t *)(const void *)(group->frame->bytes + op->s[0]);
-    for (uint32_t rest = group->mask; rest; rest &= rest - 1) {
-        uint32_t l = (uint32_t)__builtin_ctz(rest);
-        if (members[l] != members[first] || !(members[l] >> l & 1)) {
-            ptx_fault(warp, op, SIM_FAULT_SYNC, l, members[l], "the member mask 0x%x lacks the lane, or differs",
-                      members[l]);
-            return 0;
-        }
-    }
-    return members[first] & ~missing;
+    uint32_t members = members_of(group, op)[first], outside = group->mask & ~members;
+    if (!outside) return members & ~missing;
+    ptx_fault(warp, op, SIM_FAULT_SYNC, (uint32_t)__builtin_ctz(outside), members,
+              "the member mask 0x%x lacks the lane", members);
+    return 0;
 }
 
 /* Whether two groups at one instruction name the same members. */
 static bool same_members(const ptx_group *a, const ptx_group *b, const ptx_op *op) {
     if (op->flow == PTX_FLOW_ALIGNED) return true;
-    const uint32_t *members = (const uint32_t *)(const void *)(a->frame->bytes + op->s[0]);
-    return members[__builtin_ctz(a->mask)] == members[__builtin_ctz(b->mask)];
+    return members_of(a, op)[__builtin_ctz(a->mask)] == members_of(b, op)[__builtin_ctz(b->mask)];
 }
 
-/* Runs a .sync instruction when all lanes that it wants wait at it. */
-static void flow_warp(ptx_warp *warp, ptx_group *group, const ptx_op *op) {
+/* Runs a .sync instruction when all lanes that it wants wait at it; false if they do not. */
+static bool flow_warp(ptx_warp *warp, ptx_group *group, const ptx_op *op) {
     uint32_t wanted = wanted_lanes(warp, group, op), here = 0;
     for (uint32_t i = 0; i < warp->group_count; i++) {
         const ptx_group *other = &warp->groups[i];
         bool waits = other->state == PTX_AT_WARP && other->op == group->op && other->frame == group->frame;
         if (waits && same_members(other, group, op)) here |= other->mask;
     }
-    if (!wanted || here != wanted) return;
+    if (!wanted || here != wanted) return false;
     for (uint32_t i = 0; i < warp->group_count;) {
         ptx_group *other = &warp->groups[i];
         if (other != group && other->state == PTX_AT_WARP && other->frame == group->frame &&
@@ -391,6 +390,37 @@ static void flow_warp(ptx_warp *warp, ptx_group *group, const ptx_op *op) {
     warp->frame = group->frame->bytes;
     op->run(warp, op, group->mask);
     group->op++;
+    return true;
+}
+
+/* Lanes that name different members do not wait for each other: one group for each mask. */
+static void split_by_members(ptx_warp *warp, ptx_group *group, const ptx_op *op) {
+    const uint32_t *members = members_of(group, op);
+    for (;;) {
+        uint32_t others = 0, first = members[__builtin_ctz(group->mask)];
+        for (uint32_t rest = group->mask; rest; rest &= rest - 1) {
+            uint32_t l = (uint32_t)__builtin_ctz(rest);
+            if (members[l] != first) others |= 1u << l;
+        }
+        if (!others) return;
+        group->mask &= ~others;
+        ptx_group *next = group_add(warp, others, group->op, group->frame);
+        next->state = PTX_AT_WARP;
+        group = next;
+    }
+}
+
+/* A group comes to a .sync instruction, which then runs for all whose lanes are there. */
+static void flow_sync(ptx_warp *warp, ptx_group *group, const ptx_op *op) {
+    const ptx_frame *frame = group->frame;
+    uint32_t at = group->op;
+    group->state = PTX_AT_WARP;
+    if (op->flow == PTX_FLOW_WARP) split_by_members(warp, group, op);
+    for (uint32_t i = 0; i < warp->group_count;) {
+        ptx_group *waiting = &warp->groups[i];
+        bool here = waiting->state == PTX_AT_WARP && waiting->op == at && waiting->frame == frame;
+        i = here && flow_warp(warp, waiting, op) ? 0 : i + 1;
+    }
 }
 
 static uint32_t guard_mask(const ptx_warp *warp, const ptx_op *op, uint32_t mask) {
@@ -436,8 +466,10 @@ static bool step_flow(ptx_warp *warp, ptx_group *group, const ptx_op *op, uint32
             return true;
         }
         leave_behind(warp, group, mask);
-        group->state = op->flow == PTX_FLOW_BARRIER ? PTX_AT_BARRIER : PTX_AT_WARP;
-        if (op->flow != PTX_FLOW_BARRIER) flow_warp(warp, group, op);
+        if (op->flow == PTX_FLOW_BARRIER)
+            group->state = PTX_AT_BARRIER;
+        else
+            flow_sync(warp, group, op);
         return false;
     }
     return true;
