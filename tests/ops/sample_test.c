@@ -71,6 +71,11 @@ static int compare_ranks(const void *a, const void *b, void *row) {
     return i < j ? -1 : 1;
 }
 
+/* What a logit weighs beside the greatest of its row: of infinite ones each the same, and others nothing. */
+static double weight_of(double logit, double greatest, double temperature) {
+    return isinf(greatest) ? isinf(logit) : exp((logit - greatest) / temperature);
+}
+
 /* Fails unless a column may be chosen: it is ranked before top_k, and what is ranked before it has less than top_p. */
 static void check_column(const double *row, call c, int64_t col) {
     int64_t *ranks = malloc(sizeof *ranks * (size_t)c.cols), count = 0;
@@ -83,14 +88,14 @@ static void check_column(const double *row, call c, int64_t col) {
         free(ranks);
         return;
     }
-    int64_t kept = c.top_k && c.top_k < count ? c.top_k : count, rank = 0;
-    double sum = 0, before = 0;
+    int64_t kept = c.temperature == 0 ? 1 : c.top_k && c.top_k < count ? c.top_k : count, rank = 0;
+    double greatest = row[ranks[0]], sum = 0, before = 0;
     for (int64_t i = 0; i < kept; i++)
-        sum += exp((row[ranks[i]] - row[ranks[0]]) / c.temperature);
+        sum += weight_of(row[ranks[i]], greatest, c.temperature);
     while (rank < kept && ranks[rank] != col)
-        before += exp((row[ranks[rank++]] - row[ranks[0]]) / c.temperature) / sum;
+        before += weight_of(row[ranks[rank++]], greatest, c.temperature) / sum;
     if (rank == kept) harness_fail("column %lld is not of the greatest %lld", (long long)col, (long long)kept);
-    bool possible = rank == 0 || c.top_p == 0 || before < c.top_p + 1e-5;
+    bool possible = rank == 0 || before < (c.top_p == 0 ? 1 : c.top_p + 1e-5);
     if (!possible) harness_fail("column %lld: what is ranked before it has %g", (long long)col, before);
     free(ranks);
 }
@@ -103,31 +108,45 @@ static double few_logits(void) {
     return random_integer(0, 3) ? (double)random_integer(-3, 3) : -INFINITY;
 }
 
+static double negative_logit(void) {
+    return random_number(-9, -1);
+}
+
+static double infinite_logits(void) {
+    return random_integer(0, 3) ? random_number(-6, 6) : (double)INFINITY;
+}
+
+static void check_allowed(kiln_stream *stream, precision p, call c, double (*logit)(void)) {
+    describe(p, c);
+    matrix x = matrix_create(stream, p, c.rows, c.cols, c.cols + c.padding, c.place);
+    matrix y = matrix_create(stream, I32, 1, c.rows, 0, AT_END);
+    matrix_fill(&x, logit);
+    choose(stream, p, c, &x, NULL, &y);
+    matrix_get(&y);
+    for (int64_t row = 0; row < c.rows; row++)
+        check_column(x.values + row * c.cols, c, (int64_t)y.values[row]);
+    matrix_expect_unchanged(&x);
+    matrix_destroy(&x);
+    matrix_destroy(&y);
+}
+
+/* With each kind of logits: neither top-k nor top-p, one of them, both. */
 static void allowed_body(kiln_stream *stream, bool first) {
     (void)first;
     static const int64_t cols[] = {1, 2, 7, 32, 100, 257, 1000, 5003};
     static const int64_t places[] = {0, 1, 3, AT_END};
+    static double (*const logits[])(void) = {any_logit, few_logits, negative_logit, infinite_logits};
     for (precision p = F32; p < PRECISION_COUNT; p++) {
-        for (size_t i = 0; i < sizeof cols / sizeof *cols; i++) {
-            call c = {.rows = random_integer(1, 9),
-                      .cols = cols[i],
+        for (size_t i = 0; i < sizeof cols / sizeof *cols * 4; i++) {
+            call c = {.rows = random_integer(1, cols[i / 4] < 1000 ? 5 : 2),
+                      .cols = cols[i / 4],
                       .padding = random_integer(0, 5),
                       .place = places[random_integer(0, 3)],
                       .seed = (int64_t)random_bits(),
-                      .top_k = random_integer(0, 1) * random_integer(1, 40),
-                      .temperature = random_number(0.3, 2),
-                      .top_p = random_integer(0, 1) ? random_number(0.01, 1) : 0};
-            describe(p, c);
-            matrix x = matrix_create(stream, p, c.rows, c.cols, c.cols + c.padding, c.place);
-            matrix y = matrix_create(stream, I32, 1, c.rows, 0, AT_END);
-            matrix_fill(&x, i % 2 ? any_logit : few_logits);
-            choose(stream, p, c, &x, NULL, &y);
-            matrix_get(&y);
-            for (int64_t row = 0; row < c.rows; row++)
-                check_column(x.values + row * c.cols, c, (int64_t)y.values[row]);
-            matrix_expect_unchanged(&x);
-            matrix_destroy(&x);
-            matrix_destroy(&y);
+                      .top_k = i & 1 ? random_integer(1, random_integer(0, 1) ? 40 : 400) : 0,
+                      .temperature = random_integer(0, 7) ? random_number(0.3, 2) : 0,
+                      .top_p = i & 2 ? random_number(0.01, 1) : 0};
+            check_allowed(stream, p, c, logits[(i + i / 4) % 4]);
         }
     }
 }

@@ -116,6 +116,7 @@ typedef union params {
     kiln_rmsnorm_params rmsnorm;
     kiln_rope_params rope;
     kiln_rope3d_params rope3d;
+    kiln_sample_params sample;
     kiln_silu_mul_params silu_mul;
     kiln_softmax_params softmax;
 } params;
@@ -208,6 +209,11 @@ static void fill_rope3d(params *p, const call *c, const tensors *t) {
                                      .pairs = c->cols / 2};
 }
 
+/* At temperature 0. */
+static void fill_sample(params *p, const call *c, const tensors *t) {
+    p->sample = (kiln_sample_params){.y = t->numbers, .x = t->input[0], .rows = c->rows, .cols = c->cols};
+}
+
 static void fill_silu_mul(params *p, const call *c, const tensors *t) {
     p->silu_mul = (kiln_silu_mul_params){
         .y = t->output[0], .gate = t->input[0], .up = t->input[1], .rows = c->rows, .cols = c->cols};
@@ -250,6 +256,9 @@ static const operation operations[] = {
     {"softmax", fill_softmax, 1, 1, 0, NOTHING},
 };
 enum { OPERATIONS = sizeof operations / sizeof *operations };
+
+/* It reads a row as often as it needs to. */
+static const operation sampling = {"sample", fill_sample, 1, 0, 1, true};
 
 static const operation *operation_of(const char *name) {
     for (size_t i = 0; i < OPERATIONS; i++)
@@ -422,26 +431,34 @@ static void launch_beyond(const call *c, const sim_launch *launch) {
     ok(kiln_launch(&stream, kernel, &config, launch->arguments, launch->arguments_size));
 }
 
-/* The groups beyond the last row touch nothing: all launches of a call again, with two blocks of rows more. */
-static void groups_beyond_the_last_row_touch_nothing(void **state) {
-    (void)state;
+/* All launches of a call again, with two blocks of rows more. */
+static void expect_nothing_beyond(const call *c) {
     enum { LAUNCHES = 2 };
     static sim_launch launches[LAUNCHES];
+    tensors t = tensors_new(c);
+    count once = run_on(c, &t);
+    assert_in_range(once.launches, 1, LAUNCHES);
+    for (uint64_t n = 0; n < once.launches; n++)
+        assert_true(sim.launch(n, &launches[n]));
+    sim.reset();
+    for (uint64_t n = 0; n < once.launches; n++)
+        launch_beyond(c, &launches[n]);
+    ok(kiln_stream_sync(&stream));
+    count again = counted();
+    expect(again.sum.global_read_bytes, once.sum.global_read_bytes);
+    expect(again.sum.global_written_bytes, once.sum.global_written_bytes);
+    tensors_free(&t);
+}
+
+static void groups_beyond_the_last_row_touch_nothing(void **state) {
+    (void)state;
     for (size_t i = 0; i < 2 * OPERATIONS * PARTS; i++) {
         call c = {&operations[i / 2 / PARTS], parts[i / 2 % PARTS], 3, i % 2 ? 20000 : 5000, 0, false};
-        tensors t = tensors_new(&c);
-        count once = run_on(&c, &t);
-        assert_in_range(once.launches, 1, LAUNCHES);
-        for (uint64_t n = 0; n < once.launches; n++)
-            assert_true(sim.launch(n, &launches[n]));
-        sim.reset();
-        for (uint64_t n = 0; n < once.launches; n++)
-            launch_beyond(&c, &launches[n]);
-        ok(kiln_stream_sync(&stream));
-        count again = counted();
-        expect(again.sum.global_read_bytes, once.sum.global_read_bytes);
-        expect(again.sum.global_written_bytes, once.sum.global_written_bytes);
-        tensors_free(&t);
+        expect_nothing_beyond(&c);
+    }
+    for (size_t i = 0; i < PARTS; i++) {
+        call c = {&sampling, parts[i], 3, 500, 0, false};
+        expect_nothing_beyond(&c);
     }
 }
 

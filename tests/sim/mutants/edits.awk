@@ -1,17 +1,23 @@
-# Instructions to mutants. Reads lines "PLACE INSTRUCTION" of an image; writes "PLACE EDIT<tab>INSTRUCTION<tab>INSTEAD" for
-# each edit: a barrier, a wait or a fence is "removed", an integer comparison holds "always" or "never". The first
-# comparison is also put in its own place, "unchanged", which no test may notice. vendor is ptx or amd. Comparisons of
-# floating-point numbers guard no access and are left as they are.
+# Instructions to mutants. Reads lines "PLACE INSTRUCTION" of an image; writes "PLACE KIND NUMBER EDIT<tab>INSTRUCTION
+# <tab>INSTEAD", in one line, for each edit: a barrier, a wait, a fence or a cache's invalidation is "removed", an integer
+# comparison holds "always" or "never". The number counts the image's instructions of the kind. The first comparison is
+# also put in its own place, "unchanged", which no test may notice. vendor is ptx or amd. Comparisons of floating-point
+# numbers guard no access and are left as they are.
 
-function edit(name, instead) {
-    printf "%s %s\t%s\t%s\n", place, name, text, instead
+function edit(kind, name, instead) {
+    printf "%s %s %d %s\t%s\t%s\n", place, kind, count[kind], name, text, instead
+}
+
+function remove(kind, instead) {
+    count[kind]++
+    edit(kind, "removed", instead)
 }
 
 # Both edits of a comparison.
 function compare(always, never) {
-    if (!compared++) edit("unchanged", text)
-    edit("always", always)
-    edit("never", never)
+    if (!count["comparison"]++) edit("comparison", "unchanged", text)
+    edit("comparison", "always", always)
+    edit("comparison", "never", never)
 }
 
 # Whether a type of either vendor ("u32", "s64", "i16") is one of integers.
@@ -28,14 +34,16 @@ function is_integer(type) {
 
 # ---- PTX: "@%p1 setp.ge.u32 %p2, %r1, %r2;" ----
 
-vendor == "ptx" && text ~ /^(@!?%p[0-9]+ )?(bar|barrier|membar|fence)\./ { edit("removed", ";") }
+vendor == "ptx" && text ~ /^(@!?%p[0-9]+ )?(bar|barrier)\./ { remove("barrier", ";") }
+
+vendor == "ptx" && text ~ /^(@!?%p[0-9]+ )?(membar|fence)\./ { remove("fence", ";") }
 
 vendor == "ptx" && text ~ /^(@!?%p[0-9]+ )?setp\./ {
     guard = match(text, /^@!?%p[0-9]+ /) ? substr(text, 1, RLENGTH) : ""
     split(substr(text, length(guard) + 1), word, " ")
-    count = split(word[1], part, ".")
-    if (!is_integer(part[count])) next
-    if (count != 3 || word[2] !~ /^%p[0-9]+,$/) {
+    parts = split(word[1], part, ".")
+    if (!is_integer(part[parts])) next
+    if (parts != 3 || word[2] !~ /^%p[0-9]+,$/) {
         print "edits.awk: a comparison of unknown form: " text >"/dev/stderr"
         failed = 1
         exit
@@ -45,9 +53,15 @@ vendor == "ptx" && text ~ /^(@!?%p[0-9]+ )?setp\./ {
 
 # ---- AMD: "v_cmp_ge_u32_e32 vcc, v0, v1", "v_cmpx_gt_u32_e64 v0, v1", "s_cmp_lg_u32 s0, 0" ----
 
-vendor == "amd" && text ~ /^(s_barrier|s_wait|buffer_inv|buffer_wb|buffer_gl[01]_inv|global_inv|global_wb)/ {
-    edit("removed", "s_nop 0")
-}
+vendor == "amd" && text ~ /^s_barrier/ { remove("barrier", "s_nop 0") }
+
+vendor == "amd" && text ~ /^s_waitcnt_depctr/ { remove("dependency", "s_nop 0") }
+
+vendor == "amd" && text ~ /^s_wait/ && text !~ /^s_waitcnt_depctr/ { remove("wait", "s_nop 0") }
+
+vendor == "amd" && text ~ /^(buffer_inv|buffer_gl[01]_inv|global_inv)/ { remove("invalidation", "s_nop 0") }
+
+vendor == "amd" && text ~ /^(buffer_wb|global_wb)/ { remove("fence", "s_nop 0") }
 
 vendor == "amd" && text ~ /^s_(cmp|bitcmp)/ { compare("s_cmp_eq_u32 0, 0", "s_cmp_lg_u32 0, 0") }
 
