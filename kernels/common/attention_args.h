@@ -43,7 +43,7 @@ typedef struct kiln_attention_args {
     uint32_t rows;      /* that a subgroup does */
     uint32_t splits;    /* how many groups share the keys of a tile */
     uint32_t split;     /* keys of each */
-    uint32_t blocks;    /* of the cache, and a block's size */
+    uint32_t blocks;    /* of the cache, and a block's size; contiguous keys are blocks of one */
     uint32_t block_log2;
     uint32_t table_stride;
     uint32_t left; /* keys that are seen from the query's own place backwards, and forwards: both count its own */

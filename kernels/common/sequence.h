@@ -8,7 +8,7 @@
 #include "kernels/common/logarithm.h"
 
 /* A sequence of the batch: where its queries begin in q, its keys in k and v (unless they are paged), and how many
- * there are. Lengths beyond the longest that the caller told of are cut. */
+ * there are. Ends beyond the rows that there are, and lengths beyond the longest that the caller told of, are cut. */
 typedef struct kiln_sequence {
     uint32_t q_first;
     uint32_t kv_first;
@@ -22,23 +22,24 @@ KILN_INLINE uint32_t kiln_clipped(int32_t length, uint32_t most) {
     return positive < most ? positive : most;
 }
 
+/* The first of a sequence's rows, which end where ends says, of all rows; and how many they are, at most so many. */
+KILN_INLINE uint32_t kiln_sequence_rows(const int32_t *ends, uint32_t batch, uint32_t rows, uint32_t most,
+                                        uint32_t *out_length) {
+    uint32_t begin = batch ? kiln_clipped(ends[batch - 1], rows) : 0;
+    *out_length = kiln_clipped((int32_t)(kiln_clipped(ends[batch], rows) - begin), most);
+    return begin;
+}
+
 KILN_INLINE kiln_sequence kiln_sequence_of(const kiln_attention_args *args, uint32_t batch) {
     kiln_sequence s;
-    int32_t q_begin = 0, kv_begin = 0;
     s.q_first = batch * args->q_length;
     s.q_length = args->q_length;
-    if (args->q_ends) {
-        if (batch) q_begin = args->q_ends[batch - 1];
-        s.q_first = (uint32_t)q_begin;
-        s.q_length = kiln_clipped(args->q_ends[batch] - q_begin, args->q_length);
-    }
+    if (args->q_ends)
+        s.q_first = kiln_sequence_rows(args->q_ends, batch, (uint32_t)args->tokens, args->q_length, &s.q_length);
     s.kv_first = batch * args->kv_length;
     s.kv_length = args->kv_length;
-    if (args->kv_ends) {
-        if (batch) kv_begin = args->kv_ends[batch - 1];
-        s.kv_first = (uint32_t)kv_begin;
-        s.kv_length = kiln_clipped(args->kv_ends[batch] - kv_begin, args->kv_length);
-    }
+    if (args->kv_ends)
+        s.kv_first = kiln_sequence_rows(args->kv_ends, batch, args->blocks, args->kv_length, &s.kv_length);
     if (args->kv_lengths) s.kv_length = kiln_clipped(args->kv_lengths[batch], s.kv_length);
     s.table = (uint64_t)batch * args->table_stride;
     return s;

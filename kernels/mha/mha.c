@@ -69,6 +69,7 @@ static kiln_status mha(kiln_stream *stream, const kiln_mha_params *params, size_
         .q_stride = params->q_stride,
         .k_stride = params->k_stride,
         .v_stride = params->v_stride,
+        .blocks = (uint32_t)params->kv_tokens,
     };
     int64_t tokens = p.tokens, kv_tokens = params->kv_tokens, size = p.head_size;
     KILN__TRY(kiln__heads_check(name, "out", args.out, tokens, p.heads, size, &args.out_stride, size_log2));

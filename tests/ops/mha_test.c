@@ -312,6 +312,49 @@ static void lengths_body(kiln_stream *stream, bool first) {
     }
 }
 
+/* Ends beyond the rows that there are, and lengths below zero, as a caller's mistake or a stale buffer has them:
+ * whatever is computed, nothing outside of the tensors is read or written. */
+static void wrong_ends_body(kiln_stream *stream, bool first) {
+    (void)first;
+    enum { BATCH = 3, SIZE = 16 };
+    static const double ends[][BATCH] = {
+        {4, 9, 5}, {-3, 2, 1 << 30}, {INT32_MAX, INT32_MIN, -1}, {1 << 30, 1 << 30, 2}, {INT32_MIN, INT32_MAX, 5}};
+    for (precision p = F32; p < PRECISION_COUNT; p++)
+        for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+            harness_describe("mha_%s with ends %.0f %.0f %.0f", precision_name(p), ends[i][0], ends[i][1], ends[i][2]);
+            shape s = {.batch = BATCH,
+                       .heads = 2,
+                       .kv_heads = 1,
+                       .size = SIZE,
+                       .q_lengths = {1, 2, 2},
+                       .kv_lengths = {3, 1, 1},
+                       .place = i % 2 ? AT_END : 0};
+            tensors t = tensors_create(stream, p, s, any_number);
+            matrix_set(&t.q_ends, ends[i]);
+            matrix_set(&t.kv_ends, ends[i]);
+            kiln_mha_params params = {.out = t.out.data,
+                                      .lse = t.lse.data,
+                                      .q = t.q.data,
+                                      .k = t.k.data,
+                                      .v = t.v.data,
+                                      .q_ends = t.q_ends.data,
+                                      .kv_ends = t.kv_ends.data,
+                                      .tokens = t.q.rows,
+                                      .kv_tokens = t.k.rows,
+                                      .batch = BATCH,
+                                      .heads = s.heads,
+                                      .kv_heads = s.kv_heads,
+                                      .head_size = SIZE};
+            harness_ok(operator_function("mha", p)->call(stream, &params, sizeof params));
+            matrix_get(&t.out);
+            matrix_get(&t.lse);
+            matrix_expect_unchanged(&t.q);
+            matrix_expect_unchanged(&t.k);
+            matrix_expect_unchanged(&t.v);
+            tensors_destroy(&t);
+        }
+}
+
 /* The same keys and values in blocks that lie anywhere in a cache: bit for bit what mha gives. */
 static void run_paged(kiln_stream *stream, precision p, shape s, int64_t block_size) {
     describe("mha_paged", p, s);
@@ -513,6 +556,11 @@ static void test_lengths(void **state) {
     harness_on_each_device(lengths_body);
 }
 
+static void test_wrong_ends(void **state) {
+    (void)state;
+    harness_on_each_device(wrong_ends_body);
+}
+
 static void test_paged(void **state) {
     (void)state;
     harness_on_each_device(paged_body);
@@ -525,8 +573,9 @@ static void test_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plain),   cmocka_unit_test(test_random), cmocka_unit_test(test_decode),
-        cmocka_unit_test(test_lengths), cmocka_unit_test(test_paged),  cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_plain),    cmocka_unit_test(test_random),     cmocka_unit_test(test_decode),
+        cmocka_unit_test(test_lengths),  cmocka_unit_test(test_wrong_ends), cmocka_unit_test(test_paged),
+        cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
