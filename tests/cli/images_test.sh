@@ -61,5 +61,11 @@ check "the images of one operator" same "$(expected kind=ptx part=f16 | grep '^s
 check "the images of one target" same "$(expected target=sm_90)" "$(listed --target sm_90)"
 check "they are counted and added up" ends "$(total ' target=sm_90 ' "$(expected target=sm_90 | wc -l)")" --target sm_90
 check "the CPU's levels are listed, which are no bytes" ends "$("$kiln" images | grep -c ' x86-64-v3 ') images, 0 B" --target x86-64-v3
+if command -v python3 >/dev/null; then
+    check "JSON says of every image and kernel what the manifests say" \
+        python3 tests/cli/images_test.py <("$kiln" images --json) embedded/*/manifest
+else
+    skip "JSON says of every image and kernel what the manifests say" "no python3"
+fi
 refuse "a target that no operator has an image for is told by the exit code" "$kiln" images --target sm_121a
 finish
