@@ -22,6 +22,7 @@ check coverage ci|cmake|cmake|the installed package's test
 check coverage ci|libhsa-runtime-dev|/usr/include/hsa/hsa.h|comparing kiln's HSA declarations with AMD's
 check coverage ci|python3-numpy|/usr/lib/python3/dist-packages/numpy/__init__.py|NumPy files
 check ci|strace|strace|seeing which files the library opens
+check ci|libmpfr6|/usr/lib/x86_64-linux-gnu/libmpfr.so.6|comparing approximate instructions with exact functions
 check ci|libllvm19|/usr/lib/x86_64-linux-gnu/libLLVM.so.19.1|executing AMD code on the simulated driver
 lint ci|clang-format|clang-format|the shape of the sources
 lint ci|clang-tidy|clang-tidy|static checks
