@@ -31,14 +31,13 @@ static amd_program *load(const char *name, const char *processor) {
     return program;
 }
 
-/* Launches THREADS threads in one group. */
-static sim_report launch(const amd_program *program, const char *name, const void *arguments, uint32_t private_bytes) {
-    const amd_kernel *kernel = amd_program_find(program, name);
-    assert_non_null(kernel);
+/* Launches one group. */
+static sim_report launch_kernel(const amd_program *program, const amd_kernel *kernel, uint32_t items,
+                                const void *arguments, uint32_t private_bytes) {
     const amd_launch launched = {.program = program,
                                  .kernel = kernel,
-                                 .grid = {THREADS, 1, 1},
-                                 .group = {THREADS, 1, 1},
+                                 .grid = {items, 1, 1},
+                                 .group = {items, 1, 1},
                                  .group_bytes = kernel->group_bytes,
                                  .private_bytes = private_bytes,
                                  .kernarg = (uintptr_t)arguments,
@@ -50,6 +49,12 @@ static sim_report launch(const amd_program *program, const char *name, const voi
     sim_report report;
     amd_launch_run(&launched, &counters, &report);
     return report;
+}
+
+static sim_report launch(const amd_program *program, const char *name, const void *arguments, uint32_t private_bytes) {
+    const amd_kernel *kernel = amd_program_find(program, name);
+    assert_non_null(kernel);
+    return launch_kernel(program, kernel, THREADS, arguments, private_bytes);
 }
 
 static void expect(sim_report report, sim_fault_kind kind, const char *says) {
@@ -104,11 +109,69 @@ static void test_scratch_overflow(void **state) {
     }
 }
 
+/* A SIMD of gfx9 has 256 registers of 64 lanes, with accumulators 512; from gfx10 on 1024 of 32, or 1536. A group's
+ * waves share 4 SIMDs, from gfx10 on 2 unless the descriptor says that they share two compute units. */
+static void test_groups_whose_registers_have_no_room(void **state) {
+    (void)state;
+    static const struct {
+        const char *file, *processor;
+        uint32_t items, most; /* registers that have room */
+        uint32_t wgp;
+    } rows[] = {{"programs.gfx90a-O3", "gfx90a", 1024, 128, 0},   {"programs.gfx942-O3", "gfx942", 1024, 128, 0},
+                {"programs.gfx942-O3", "gfx942", 512, 256, 0},    {"programs.gfx1030-O3", "gfx1030", 1024, 64, 0},
+                {"programs.gfx1030-O3", "gfx1030", 1024, 128, 1}, {"programs.gfx1030-O3", "gfx1030", 512, 128, 0},
+                {"programs.gfx1100-O3", "gfx1100", 1024, 96, 0},  {"programs.gfx1100-O3", "gfx1100", 1024, 192, 1},
+                {"programs.gfx1201-O3", "gfx1201", 1024, 96, 0}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        amd_program *program = load(rows[i].file, rows[i].processor);
+        amd_kernel kernel = *amd_program_find(program, "reduce");
+        for (uint32_t more = 0; more < 2; more++) {
+            kernel.rsrc1 = (kernel.rsrc1 & ~(63u | 1u << 29)) | (rows[i].most / 8 - 1 + more) | rows[i].wgp << 29;
+            const sim_report report = launch_kernel(program, &kernel, rows[i].items, memory, kernel.private_bytes);
+            if ((strstr(report.text, "has no room in a compute unit") != NULL) != (more == 1))
+                fail_msg("%s, %u work-items, %u registers: %s", rows[i].processor, rows[i].items,
+                         rows[i].most + 8 * more, report.text);
+        }
+        amd_program_free(program);
+    }
+}
+
+/* A descriptor that gives fewer registers than the code uses. */
+static void test_registers_beyond_the_descriptors(void **state) {
+    (void)state;
+    static const struct {
+        const char *file, *processor;
+        uint32_t keep; /* of compute_pgm_rsrc1 */
+    } rows[] = {{"programs.gfx90a-O3", "gfx90a", ~63u},
+                {"programs.gfx942-O3", "gfx942", ~63u},
+                {"programs.gfx942-O3", "gfx942", ~(15u << 6)},
+                {"programs.gfx1030-O3", "gfx1030", ~63u},
+                {"programs.gfx1201-O3", "gfx1201", ~63u}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char path[128], why[512] = "";
+        size_t size;
+        amd_program *whole = load(rows[i].file, rows[i].processor);
+        const amd_kernel kernel = *amd_program_find(whole, "multiply_matrices");
+        amd_program_free(whole);
+        snprintf(path, sizeof path, "tests/sim/programs/%s.hsaco", rows[i].file);
+        char *bytes = programs_read(path, &size), *rsrc1 = bytes + kernel.descriptor + 48;
+        assert_memory_equal(rsrc1, &kernel.rsrc1, sizeof kernel.rsrc1); /* the file is laid out as the image is */
+        const uint32_t less = kernel.rsrc1 & rows[i].keep;
+        memcpy(rsrc1, &less, sizeof less);
+        assert_null(amd_program_load(bytes, size, rows[i].processor, why, sizeof why));
+        if (!strstr(why, "kernel multiply_matrices") || !strstr(why, "beyond the"))
+            fail_msg("%s: refused with \"%s\"", path, why);
+        free(bytes);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kernels_of_both_wave_sizes),
         cmocka_unit_test(test_preloaded_arguments),
         cmocka_unit_test(test_scratch_overflow),
+        cmocka_unit_test(test_groups_whose_registers_have_no_room),
+        cmocka_unit_test(test_registers_beyond_the_descriptors),
     };
     if (!amdgcn_harness_ready()) return 0;
     return cmocka_run_group_tests(tests, NULL, NULL);

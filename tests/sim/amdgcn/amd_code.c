@@ -3,6 +3,7 @@
 #include "tests/sim/amdgcn/amd_dot.h"
 #include "tests/sim/amdgcn/amd_hazard.h"
 #include "tests/sim/amdgcn/amd_llvm.h"
+#include "tests/sim/amdgcn/amd_registers.h"
 #include <elf.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -23,7 +24,9 @@ enum {
 /* The hexadecimal digits before the last two, read as decimal: 0x1030 is 10. */
 #define AMD_MAJOR(version) ((version) >> 12 & 15 ? 10 + ((version) >> 8 & 15) : (version) >> 8)
 static const amd_target targets[] = {
-#define AMD_TARGET(processor, version, packed, ready) {#processor, version, AMD_MAJOR(version), packed, ready},
+#define AMD_TARGET(processor, version, packed, ready, registers, granule)                              \
+    {#processor, version, AMD_MAJOR(version), packed, ready, (version) == 0x90a || (version) == 0x942, \
+     registers,  granule},
 #include "tests/sim/amdgcn/amd_targets.def"
 #undef AMD_TARGET
 };
@@ -352,6 +355,7 @@ static bool entries_find(loader *l) {
         bool inside = at < program->text_end;
         kernel->entry = inside ? amd_program_for(program, kernel)->op_at[(at - program->text_begin) / 4] : AMD_NO_OP;
         if (kernel->entry == AMD_NO_OP) return refuse(l, "kernel %s: its entry is no instruction", kernel->name);
+        if (!amd_registers_check(amd_program_for(program, kernel), kernel, l->why, l->why_size)) return false;
     }
     return true;
 }

@@ -14,11 +14,13 @@ typedef struct amd_op amd_op;
 typedef void (*amd_run)(amd_wave *wave, const amd_op *op);
 
 typedef struct amd_target {
-    const char *processor; /* "gfx942" */
-    uint32_t version;      /* 0x942 */
-    uint32_t major;        /* 9, 10, 11, 12 */
-    bool packed_ids;       /* all three work-item ids in v0, 10 bits each */
-    bool ready_scratch;    /* FLAT_SCRATCH is set up when a wave starts; else the kernel does it */
+    const char *processor;                /* "gfx942" */
+    uint32_t version;                     /* 0x942 */
+    uint32_t major;                       /* 9, 10, 11, 12 */
+    bool packed_ids;                      /* all three work-item ids in v0, 10 bits each */
+    bool ready_scratch;                   /* FLAT_SCRATCH is set up when a wave starts; else the kernel does it */
+    bool accumulates;                     /* a wave has accumulators, a part of its vector registers */
+    uint32_t registers, register_granule; /* of 64 lanes: what a SIMD has, and what of it is given out at once */
 } amd_target;
 
 /* The target of a processor's name, or NULL if it is not simulated. */

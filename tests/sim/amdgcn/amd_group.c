@@ -1,6 +1,7 @@
 /* A work-group: its waves as the hardware starts them, and the order in which they run. */
 #include "tests/sim/amdgcn/amd_group.h"
 #include "tests/sim/amdgcn/amd_hazard.h"
+#include "tests/sim/amdgcn/amd_registers.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -103,11 +104,11 @@ static uint32_t mode_start(const amd_kernel *kernel) {
            (kernel->rsrc1 >> RSRC1_IEEE & 1) << 9;
 }
 
-/* The vector registers that a kernel has, as far as a granule of 8 tells, begin with no meaning. */
+/* The vector registers that a kernel has begin with no meaning. */
 static void vectors_poison(amd_wave *wave, const amd_kernel *kernel) {
-    uint32_t count = ((kernel->rsrc1 & 63) + 1) * 8;
-    memset(wave->v, 0xb5, (count < AMD_VECTORS ? count : AMD_VECTORS) * sizeof *wave->v);
-    if (wave->program->target->major == 9) memset(wave->v[AMD_ACCUMULATORS], 0xb5, count / 2 * sizeof *wave->v);
+    const amd_registers has = amd_registers_of(wave->program->target, kernel);
+    memset(wave->v, 0xb5, has.vectors * sizeof *wave->v);
+    memset(wave->v[AMD_ACCUMULATORS], 0xb5, has.accumulators * sizeof *wave->v);
 }
 
 static void wave_start(amd_group *group, uint32_t number) {

@@ -1,5 +1,6 @@
 #include "tests/sim/amdgcn/amd_launch.h"
 #include "tests/sim/amdgcn/amd_group.h"
+#include "tests/sim/amdgcn/amd_registers.h"
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,6 +74,15 @@ static bool shape_check(const amd_launch *launch, sim_report *report) {
         return false;
     }
     const amd_kernel *kernel = launch->kernel;
+    const amd_target *target = launch->program->target;
+    if (!amd_registers_fit(target, kernel, (uint32_t)items)) {
+        const amd_registers has = amd_registers_of(target, kernel);
+        *report = (sim_report){.kind = SIM_FAULT_ILLEGAL};
+        snprintf(report->text, sizeof report->text,
+                 "launch of %s: a group of %u work-items with %u vector registers each has no room in a compute unit",
+                 kernel->name, (uint32_t)items, has.vectors + has.accumulators);
+        return false;
+    }
     if (launch->group_bytes >= kernel->group_bytes && launch->private_bytes >= kernel->private_bytes) return true;
     *report = (sim_report){.kind = SIM_FAULT_ILLEGAL};
     snprintf(report->text, sizeof report->text, "launch of %s: %u bytes of LDS of %u, %u private bytes of %u",
