@@ -24,8 +24,15 @@ static const char text[] =
     ".visible .entry bare {\n.reg .b32 %r;\n.reg .b64 %d<3>;\n"
     "ld.const.u32 %r, [factor];\ncvt.u64.u32 %d2, %r;\n"
     "ld.global.u64 %d1, [counted];\nmul.lo.u64 %d1, %d1, %d2;\nst.global.u64 [counted], %d1;\nret;\n}\n"
-    ".visible .entry reach(.param .u64 at) {\n.reg .b64 %d<3>;\n"
-    "ld.param.u64 %d1, [at];\nst.u64 [%d1], 7;\nret;\n}\n";
+    ".extern .shared .align 128 .b8 dynamic[];\n"
+    ".visible .entry places(.param .u64 out) {\n.reg .pred %p<3>;\n.reg .b64 %d<5>;\n.shared .b8 fixed[4];\n"
+    ".local .align 8 .b8 own[8];\nld.param.u64 %d1, [out];\n"
+    "mov.u64 %d2, dynamic;\nst.global.u64 [%d1], %d2;\n"
+    "mov.u64 %d2, factor;\nisspacep.const %p1, %d2;\nisspacep.global %p2, %d2;\n"
+    "selp.u64 %d3, 1, 0, %p1;\nselp.u64 %d4, 2, 0, %p2;\nadd.u64 %d3, %d3, %d4;\nst.global.u64 [%d1+8], %d3;\n"
+    "mov.u64 %d2, counted;\nisspacep.const %p1, %d2;\nisspacep.global %p2, %d2;\n"
+    "selp.u64 %d3, 1, 0, %p1;\nselp.u64 %d4, 2, 0, %p2;\nadd.u64 %d3, %d3, %d4;\nst.global.u64 [%d1+16], %d3;\n"
+    "ld.local.u64 %d3, [own];\nst.global.u64 [%d1+24], %d3;\nret;\n}\n";
 
 enum { RESULTS = 4 };
 
@@ -139,30 +146,20 @@ static void a_module_s_variables_are_found(void **state) {
     assert_int_equal(sim.violations(), 0);
 }
 
-/* A store at an offset from a variable, in a context of its own, since a fault ends that. */
-static kiln__cu_result store_at(const fixture *f, const char *variable, kiln__cu_address offset) {
-    kiln__cu_context context;
-    kiln__cu_module module;
-    kiln__cu_address at;
-    expect_cu(CU_OK, driver.cuCtxCreate(&context, 0, 0));
-    expect_cu(CU_OK, driver.cuModuleLoadDataEx(&module, text, 0, NULL, NULL));
-    expect_cu(CU_OK, driver.cuModuleGetGlobal(&at, NULL, module, variable));
-    at += offset;
-    void *parameters[] = {&at};
-    kiln__cu_function reach = function_of(module, "reach");
-    expect_cu(CU_OK, driver.cuLaunchKernel(reach, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL));
-    kiln__cu_result result = driver.cuCtxSynchronize();
-    expect_cu(CU_OK, driver.cuCtxDestroy(context));
-    expect_cu(CU_OK, driver.cuCtxSetCurrent(f->context));
-    return result;
-}
-
-static void a_kernel_keeps_to_variables_that_it_may_write(void **state) {
+/* Where dynamic shared memory begins, which spaces two variables are of, and what memory holds that no one wrote. */
+static void spaces_are_told_apart(void **state) {
     const fixture *f = *state;
-    expect_cu(CU_OK, store_at(f, "counted", 8));
-    expect_cu(CU_ILLEGAL_ADDRESS, store_at(f, "counted", 16));
-    expect_cu(CU_ILLEGAL_ADDRESS, store_at(f, "counted", (kiln__cu_address)-8));
-    expect_cu(CU_ILLEGAL_ADDRESS, store_at(f, "factor", 0));
+    uint64_t results[RESULTS];
+    void *parameters[] = {(void *)&f->out};
+    expect_cu(CU_OK, driver.cuLaunchKernel(function_of(f->module, "places"), 1, 1, 1, 1, 1, 1, 64, f->stream,
+                                           parameters, NULL));
+    expect_cu(CU_OK, driver.cuMemcpyDtoHAsync(results, f->out, sizeof results, f->stream));
+    expect_cu(CU_OK, driver.cuStreamSynchronize(f->stream));
+    assert_int_equal(results[0], 128);
+    assert_int_equal(results[1], 1); /* of const, not of global */
+    assert_int_equal(results[2], 2);
+    assert_int_not_equal(results[3], 0);
+    assert_int_equal(sim.violations(), 0);
 }
 
 /* Kernel number i adds its last of 100 parameters and i. */
@@ -205,7 +202,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test_setup_teardown(a_capture_keeps_them, setup, teardown),
         cmocka_unit_test_setup_teardown(arguments_are_given_once, setup, teardown),
         cmocka_unit_test_setup_teardown(a_module_s_variables_are_found, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_kernel_keeps_to_variables_that_it_may_write, setup, teardown),
+        cmocka_unit_test_setup_teardown(spaces_are_told_apart, setup, teardown),
         cmocka_unit_test_setup_teardown(modules_may_be_large, setup, teardown),
     };
     return cmocka_run_group_tests_name("cuda_parameters", tests, NULL, NULL);

@@ -16,13 +16,17 @@ static ptx_program *programs[TEXTS];
 typedef struct context {
     const programs_buffers *buffers;
     uint8_t *globals;
-    size_t global_bytes;
+    const ptx_variable *variables;
 } context;
 
 static bool find(void *pointer, uint64_t address, sim_region *out_region) {
     const context *c = pointer;
-    *out_region = (sim_region){.base = (uintptr_t)c->globals, .size = c->global_bytes};
-    return address - out_region->base < c->global_bytes || programs_find(c->buffers, address, out_region);
+    for (const ptx_variable *v = c->variables; v; v = v->next) {
+        *out_region = (sim_region){(uintptr_t)c->globals + v->offset, v->size, NULL, v->space == PTX_SPACE_CONST};
+        bool own = v->space == PTX_SPACE_GLOBAL || v->space == PTX_SPACE_CONST;
+        if (own && address - out_region->base < v->size) return true;
+    }
+    return programs_find(c->buffers, address, out_region);
 }
 
 /* The module's variables with their initial values, as a driver puts them. */
@@ -34,7 +38,7 @@ static uint8_t *globals_new(const ptx_program *program) {
 }
 
 static void launch(size_t text, const programs_launch *l) {
-    context around = {l->buffers, globals_new(programs[text]), programs[text]->global_bytes};
+    context around = {l->buffers, globals_new(programs[text]), programs[text]->module->variables};
     ptx_launch launched = {.program = programs[text],
                            .code = ptx_program_find(programs[text], l->kernel),
                            .grid = {l->grid[0], l->grid[1], 1},

@@ -50,6 +50,7 @@ typedef struct sim_counters {
     X(SYNC, "a .sync instruction whose members do not all reach it") \
     X(ENDLESS, "instruction budget used up")                         \
     X(TRAP, "trap")                                                  \
+    X(ASSERT, "assertion that does not hold")                        \
     X(ILLEGAL, "illegal instruction")                                \
     X(STACK, "local memory used up")                                 \
     X(IN_FLIGHT, "memory of an asynchronous copy that is in flight") \

@@ -122,6 +122,8 @@ static int32_t error_of(sim_fault_kind kind) {
         return SIM_CUDA_MISALIGNED_ADDRESS;
     case SIM_FAULT_ENDLESS:
         return SIM_CUDA_LAUNCH_TIMEOUT;
+    case SIM_FAULT_ASSERT:
+        return SIM_CUDA_ASSERT;
     case SIM_FAULT_ILLEGAL:
         return SIM_CUDA_ILLEGAL_INSTRUCTION;
     default:

@@ -108,6 +108,7 @@ typedef struct ptx_program {
     ptx_code *codes;
     uint32_t code_count;
     uint32_t shared_bytes; /* the most that an entry has */
+    uint32_t shared_align; /* of what a launch adds to it */
     uint32_t global_bytes; /* of the module's .global and .const variables, laid out from 0 */
     int32_t capability;    /* of the device that it was decoded for */
 } ptx_program;

@@ -452,9 +452,17 @@ static bool is_linked(const ptx_program *program, char *why, size_t why_size) {
 
 /* Global and constant variables one after the other; shared ones of the module and of functions that are called, then
  * each entry's own from there, since no two entries run together. */
+static void align_dynamic(ptx_program *program, const ptx_variable *variables) {
+    for (const ptx_variable *v = variables; v; v = v->next)
+        if (v->space == PTX_SPACE_SHARED && v->is_extern && v->align > program->shared_align)
+            program->shared_align = v->align;
+}
+
 static void lay_out(ptx_program *program) {
     uint64_t global = 0;
     uint32_t shared = 0, most = 0;
+    program->shared_align = 16;
+    align_dynamic(program, program->module->variables);
     for (ptx_variable *v = program->module->variables; v; v = v->next) {
         if (v->space == PTX_SPACE_SHARED && !v->is_extern) {
             shared = align_up(shared, v->align);
@@ -471,6 +479,7 @@ static void lay_out(ptx_program *program) {
         for (ptx_function *f = program->module->functions; f; f = f->next) {
             if (f->is_entry != entries) continue;
             uint32_t bytes = shared;
+            align_dynamic(program, f->variables);
             for (ptx_variable *v = f->variables; v; v = v->next) {
                 if (v->space != PTX_SPACE_SHARED || v->is_extern) continue;
                 bytes = align_up(bytes, v->align);

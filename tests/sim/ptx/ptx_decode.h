@@ -85,6 +85,9 @@ void ptx_decode_float_compare(ptx_decoder *decoder);
 /* Runs what has no effect. */
 void ptx_run_nothing(ptx_warp *warp, const ptx_op *op, uint32_t mask);
 
+/* A call of a function without a body; its arguments are decoded. */
+void ptx_decode_system_call(ptx_decoder *decoder, const ptx_function *function);
+
 /* cvt.pack. */
 void ptx_decode_pack(ptx_decoder *decoder);
 

@@ -64,7 +64,7 @@ static const ptx_function *decode_callee(ptx_decoder *decoder, const ptx_operand
                                          const ptx_operand *signature) {
     ptx_op *op = decoder->op;
     if (callee->kind == PTX_OPERAND_FUNCTION && !signature) {
-        op->target = ptx_code_of(decoder, callee->function)->number;
+        if (callee->function->is_defined) op->target = ptx_code_of(decoder, callee->function)->number;
         return callee->function;
     }
     if (callee->kind != PTX_OPERAND_REGISTER) ptx_refuse(decoder, "it calls neither a function nor a register");
@@ -94,6 +94,7 @@ void ptx_decode_call(ptx_decoder *decoder) {
     op->mode = add_variables(decoder, results, function->results, list);
     op->count = add_variables(decoder, arguments, function->parameters, list + op->mode);
     op->list = list;
+    if (callee->kind == PTX_OPERAND_FUNCTION && !function->is_defined) ptx_decode_system_call(decoder, function);
 }
 
 static void run_trap(ptx_warp *warp, const ptx_op *op, uint32_t mask) {

@@ -33,7 +33,7 @@ static void add_counters(sim_counters *sum, const sim_counters *one) {
 
 static bool block_prepare(ptx_block *block, const ptx_launch *launch) {
     uint32_t threads = launch->block[0] * launch->block[1] * launch->block[2];
-    uint32_t fixed = (launch->code->shared_bytes + 15) / 16 * 16;
+    uint32_t align = launch->program->shared_align, fixed = (launch->code->shared_bytes + align - 1) / align * align;
     *block = (ptx_block){.launch = launch, .thread_count = threads};
     block->warp_count = (threads + PTX_WARP - 1) / PTX_WARP;
     block->dynamic_offset = fixed;

@@ -113,7 +113,22 @@ bool ptx_global_discard(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_
     return true;
 }
 
+/* What .const reads, which nothing but it can be. */
+static uint8_t *constant_bytes(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size) {
+    uint8_t *bytes = global_bytes(warp, op, lane, address, size, true, false);
+    if (!bytes || warp->block->region.constant) return bytes;
+    ptx_fault(warp, op, SIM_FAULT_OUT_OF_BOUNDS, lane, address, "%u bytes of memory that is not constant", size);
+    return NULL;
+}
+
 /* ---- Local memory and parameters ---- */
+
+uint8_t *ptx_local(ptx_warp *warp) {
+    enum { POISON = 0xb5 };
+    if (!warp->local && (warp->local = malloc(PTX_WARP * PTX_LOCAL_BYTES)))
+        memset(warp->local, POISON, PTX_WARP * PTX_LOCAL_BYTES);
+    return warp->local;
+}
 
 static uint8_t *local_bytes(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size) {
     address &= ~PTX_WINDOW_MASK;
@@ -121,8 +136,8 @@ static uint8_t *local_bytes(ptx_warp *warp, const ptx_op *op, uint32_t lane, uin
         ptx_fault(warp, op, SIM_FAULT_OUT_OF_BOUNDS, lane, address, "%u bytes of local memory", size);
         return NULL;
     }
-    if (!warp->local) warp->local = calloc(PTX_WARP, PTX_LOCAL_BYTES);
-    return warp->local ? warp->local + lane * PTX_LOCAL_BYTES + address : NULL;
+    uint8_t *local = ptx_local(warp);
+    return local ? local + lane * PTX_LOCAL_BYTES + address : NULL;
 }
 
 static uint8_t *param_bytes(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size,
@@ -156,6 +171,8 @@ uint8_t *ptx_memory_bytes(ptx_warp *warp, const ptx_op *op, uint32_t lane, ptx_s
         return local_bytes(warp, op, lane, address, size);
     case PTX_SPACE_PARAM:
         return param_bytes(warp, op, lane, address, size, write);
+    case PTX_SPACE_CONST:
+        return constant_bytes(warp, op, lane, address, size);
     default:
         return global_bytes(warp, op, lane, address, size, read, write);
     }
@@ -276,6 +293,7 @@ static bool run_bulk(ptx_warp *warp, const ptx_op *op, const uint64_t *addresses
     uint64_t bytes = size * (uint64_t)PTX_WARP, address = addresses[0];
     if (address - region->base >= region->size || bytes > region->size - (address - region->base)) return false;
     if (write ? region->constant || warp->block->copies_in_flight : !was_written(region, address, bytes)) return false;
+    if (op->space == PTX_SPACE_CONST && !region->constant) return false;
     uint8_t *registers = warp->frame + op->d[0], *memory = (uint8_t *)(uintptr_t)address;
     memcpy(write ? memory : registers, write ? registers : memory, bytes);
     if (write) mark_written(region, address, bytes);
@@ -423,10 +441,20 @@ static void run_to_generic(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
     PTX_LANES(d[l] = ptx_to_generic(op->space, a[l]));
 }
 
+/* Constant memory has no window, so that the region tells. */
+static ptx_space space_of(const ptx_warp *warp, uint64_t address) {
+    const ptx_launch *launch = warp->block->launch;
+    ptx_space space = ptx_generic_space(address);
+    sim_region region;
+    bool constant =
+        space == PTX_SPACE_GLOBAL && launch->find(launch->find_context, address, &region) && region.constant;
+    return constant ? PTX_SPACE_CONST : space;
+}
+
 static void run_is_space(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
     const uint64_t *a = PTX_ARRAY(uint64_t, op->s[0]);
     uint32_t result = 0;
-    PTX_LANES(result |= (uint32_t)(ptx_generic_space(a[l]) == op->space) << l);
+    PTX_LANES(result |= (uint32_t)(space_of(warp, a[l]) == op->space) << l);
     PTX_MASK(op->d[0]) = (PTX_MASK(op->d[0]) & ~mask) | result;
 }
 

@@ -87,6 +87,10 @@ static ptx_operand parse_address(ptx_parser *parser) {
     default:
         ptx_fail(parser, "this form of address is not simulated");
     }
+    while (ptx_accept(parser, ',')) {
+        parse_operand(parser);
+        address.kind = PTX_OPERAND_TUPLE;
+    }
     ptx_expect(parser, ']');
     return address;
 }

@@ -254,8 +254,7 @@ static bool local_ready(ptx_warp *warp, const ptx_op *op, uint32_t bytes) {
         ptx_fault(warp, op, SIM_FAULT_STACK, 0, bytes, "a call needs %u bytes of %u", bytes, PTX_LOCAL_BYTES);
         return false;
     }
-    if (!warp->local) warp->local = calloc(PTX_WARP, PTX_LOCAL_BYTES);
-    return warp->local;
+    return ptx_local(warp);
 }
 
 /* op->list: the places in local bytes of the results, then of the parameters, as variables' offsets in the caller. */

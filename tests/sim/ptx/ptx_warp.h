@@ -112,6 +112,9 @@ const uint8_t *ptx_global_source(ptx_warp *warp, const ptx_op *op, uint32_t lane
 /* Makes size bytes of global memory, aligned to that, count as never written. false after a fault. */
 bool ptx_global_discard(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size);
 
+/* PTX_LOCAL_BYTES for each lane, poisoned when first asked for. NULL without memory. */
+uint8_t *ptx_local(ptx_warp *warp);
+
 /* The address of each lane: a register of 32 or 64 bits, and an offset. */
 void ptx_addresses(const ptx_warp *warp, uint32_t place, uint32_t bits, int64_t offset, uint64_t *addresses);
 /* Counts a request of the lanes of mask, with size bytes for each. */
