@@ -389,8 +389,8 @@ images-check: ## are the images those of the sources? Fires them again where the
 
 # Drivers that do nothing, under the drivers' own names, and the programs that tests/bench/*.sh run.
 NULL_DRIVERS := $(OUT)/bench/null/libcuda.so.1 $(OUT)/bench/null/libhsa-runtime64.so.1
-BENCHES      := $(OUT)/bench/launch_overhead $(OUT)/bench/first_use $(OUT)/bench/select_bench $(OUT)/bench/cpu_ops_bench $(OUT)/bench/ptx_speed \
-	$(OUT)/bench/amd_speed
+BENCHES      := $(OUT)/bench/launch_overhead $(OUT)/bench/first_use $(OUT)/bench/select_bench $(OUT)/bench/cpu_ops_bench \
+	$(OUT)/bench/cpu_gemm_bench $(OUT)/bench/ptx_speed $(OUT)/bench/amd_speed
 
 $(OUT)/bench/null/libcuda.so.1: tests/bench/null_cuda.c loader/cuda/symbols.def loader/cuda/cuda_abi.h
 $(OUT)/bench/null/libcuda.so.1: NULL := -DNULL_CUDA
@@ -405,7 +405,7 @@ $(OUT)/bench/launch_overhead: KILN_LDFLAGS += $(addprefix -Wl$(comma)--wrap=,mal
 	pthread_mutex_lock pthread_once)
 $(BENCHES): $(OUT)/bench/%: $(OBJ)/tests/bench/%.o $(OUT)/libkiln.a
 	@mkdir -p $(@D)
-	$(CC) -o $@ $^ $(KILN_LDFLAGS) -lm
+	$(CC) -o $@ $^ $(KILN_LDFLAGS) -ldl -lm
 
 $(OUT)/bench/amd_speed: $(OBJ)/tests/sim/amdgcn_assembler.o $(patsubst %.c,$(OBJ)/%.o,$(sort $(wildcard tests/sim/amdgcn/*.c) $(SIM_ARITHMETIC)))
 $(OUT)/bench/ptx_speed: $(patsubst %.c,$(OBJ)/%.o,$(sort $(wildcard tests/sim/ptx/*.c) $(SIM_ARITHMETIC)))
@@ -419,6 +419,7 @@ bench: ## instructions of a launch, first use, selection, CPU kernels, a clean b
 	@tests/bench/first_use.sh $(OUT)/bench/first_use $(config)
 	@$(OUT)/bench/select_bench $(config)
 	@$(OUT)/bench/cpu_ops_bench
+	@$(OUT)/bench/cpu_gemm_bench
 	@$(OUT)/bench/ptx_speed
 	@$(OUT)/bench/amd_speed
 	@$(OUT)/kiln bench --device cpu

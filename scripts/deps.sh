@@ -30,6 +30,7 @@ lint ci|shellcheck|shellcheck|checking the scripts
 docs|doxygen|doxygen|the API reference
 coverage|lcov|lcov|counting lines
 bench|valgrind|valgrind|counting instructions
+bench|libopenblas0-pthread|/usr/lib/x86_64-linux-gnu/openblas-pthread/libopenblas.so.0|comparing products of matrices
 images ci|clang-19|clang-19|firing AMD images
 images ci|lld-19|ld.lld-19|firing AMD images
 images ci|llvm-19|llvm-objdump-19|looking into AMD images

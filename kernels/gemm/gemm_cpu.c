@@ -1,129 +1,196 @@
 /* gemm on the CPU, and its definition: see gemm_gpu.c for the meaning of its kernels and groups.
  *
- * Both factors have k along their rows, so an element of d is a dot product of two rows, and nothing needs to be
- * transposed: a few rows of each are multiplied at a time, all pairs of them, in vectors along k whose sums stay in
- * registers. gemm_tiles copies the tile's rows of a, some DEPTH elements of each, to one place that stays in the
- * second-level cache, and goes through the rows of b with them.
+ * gemm_tiles: groups that follow each other do tiles of d below each other, and up to STRIP of them are done together.
+ * Both factors have k along their rows. DEPTH columns of the 64 rows of b are transposed into the first-level cache, so
+ * that a row there has what one step of k needs of them; then ROWS rows of a at a time are multiplied with VECS vectors
+ * of it, their sums in registers: an element of a is one factor for all of a vector. Transposing is paid for once in 64
+ * times STRIP rows of a, which are read where they are, and asked for one step of the loop ahead.
+ *
+ * gemm_rows: dot products of few rows of a with rows of b, in vectors along k.
  *
  * Floor: 2 m n k operations for gemm_tiles, one read of b at memory bandwidth for gemm_rows.
- * Test: build/tests/ops/gemm_test */
+ * Test: build/tests/ops/gemm_test. Bench: build/bench/cpu_gemm_bench */
 #include "kernels/common/vec.h"
 #include "kernels/gemm/gemm_args.h"
 
 enum {
     TILE = KILN_GEMM_TILE,
-    DEPTH = 256,
-    A_ROWS = 4,                               /* rows of a multiplied at a time */
-    B_ROWS = KILN_VEC_REGISTERS >= 32 ? 4 : 2 /* with rows of b */
+    STRIP = 4,                               /* tiles */
+    DEPTH = 128,                             /* of b's transposed columns */
+    LINE = 16,                               /* elements of f32 in a line of the cache */
+    VECS = KILN_VEC_REGISTERS >= 32 ? 4 : 2, /* of a transposed row, multiplied at a time */
+    ROWS = 6,                                /* with rows of a: their sums fill most of the registers */
+    STRIP_ROWS = (STRIP * TILE + ROWS - 1) / ROWS * ROWS,
+    AHEAD = (ROWS + STRIP - 1) / STRIP /* rows of b to ask for with ROWS rows of a: all of a tile in a strip */
 };
 
-/* Writes count elements of a row of d from the sums of products, at most a tile; sums is changed. */
-KILN_INLINE void finish(const kiln_gemm_args *args, float *sums, uint32_t batch, uint64_t row, uint64_t col,
+/* Writes count elements of a row of d from the sums of products, at most a tile. */
+KILN_INLINE void finish(const kiln_gemm_args *args, const float *sums, uint32_t batch, uint64_t row, uint64_t col,
                         size_t count, kiln_cpu_part part) {
-    float addend_tile[KILN_TILE], bias_tile[KILN_TILE];
+    float tile[KILN_TILE], addend_tile[KILN_TILE], bias_tile[KILN_TILE];
     uint64_t place = batch * (uint64_t)args->d_batch_stride + row * (uint64_t)args->d_stride + col;
-    for (size_t i = 0; i < count; i++)
-        sums[i] *= args->alpha;
-    if (args->c) {
+    void *d = kiln_at_mut(args->d, place, part);
+    float *results = kiln_tile_target(tile, d, part, false);
+    if (args->c) { /* which may be d */
         uint64_t c = batch * (uint64_t)args->c_batch_stride + row * (uint64_t)args->c_stride + col;
         const float *addends = kiln_tile_load(addend_tile, kiln_at(args->c, c, part), count, part);
+        KILN_INDEPENDENT
         for (size_t i = 0; i < count; i++)
-            sums[i] += addends[i];
+            results[i] = sums[i] * args->alpha + addends[i];
+    } else {
+        KILN_INDEPENDENT
+        for (size_t i = 0; i < count; i++)
+            results[i] = sums[i] * args->alpha;
     }
     if (args->bias) {
         const float *biases = kiln_tile_load(bias_tile, kiln_at(args->bias, col, part), count, part);
+        KILN_INDEPENDENT
         for (size_t i = 0; i < count; i++)
-            sums[i] += biases[i];
+            results[i] += biases[i];
     }
-    if (args->gated)
+    if (args->gated) {
+        KILN_INDEPENDENT
         for (size_t i = 0; i < count; i++)
-            sums[i] = kiln_gated(sums[i], args->bound, args->coefficients, KILN_GEMM_COEFFICIENTS);
-    void *d = kiln_at_mut(args->d, place, part);
-    if (part == KILN_CPU_f32)
-        memcpy(d, sums, count * sizeof *sums);
-    else
-        kiln_tile_write(d, sums, count, part, false);
+            results[i] = kiln_gated(results[i], args->bound, args->coefficients, KILN_GEMM_COEFFICIENTS);
+    }
+    kiln_tile_write(d, results, count, part, false);
 }
 
 /* ---- gemm_tiles ---- */
 
-/* What a group does. */
-typedef struct product {
+/* What some groups, one after the other, do. */
+typedef struct strip {
     uint32_t batch, split;
     uint64_t row, col, k, k_end;
     size_t rows, cols;
-} product;
+    size_t groups;
+} strip;
 
-KILN_INLINE product product_of(const kiln_gemm_args *args, const kiln_cpu_span *span, uint64_t group) {
-    uint64_t block = group / span->grid[0], rest = block / args->tile_rows;
-    product p = {.split = (uint32_t)(rest % args->splits),
-                 .batch = (uint32_t)(rest / args->splits),
-                 .row = block % args->tile_rows * TILE,
-                 .col = group % span->grid[0] * TILE};
-    p.rows = kiln_min((uint64_t)args->m - p.row, TILE);
-    p.cols = kiln_min((uint64_t)args->n - p.col, TILE);
-    p.k = (uint64_t)p.split * args->split;
-    p.k_end = kiln_min(p.k + args->split, (uint64_t)args->k);
-    return p;
+/* The strip that begins with a group. Here groups go down a column of tiles before they go on to the next. */
+KILN_INLINE strip strip_of(const kiln_gemm_args *args, const kiln_cpu_span *span, uint64_t group) {
+    uint64_t tiles = args->tile_rows * (uint64_t)span->grid[0], matrix = group / tiles, tile = group % tiles;
+    uint64_t tile_row = tile % args->tile_rows;
+    strip s = {.split = (uint32_t)(matrix % args->splits),
+               .batch = (uint32_t)(matrix / args->splits),
+               .row = tile_row * TILE,
+               .col = tile / args->tile_rows * TILE};
+    s.groups = kiln_min(kiln_min(args->tile_rows - tile_row, span->end - group), STRIP);
+    s.rows = kiln_min((uint64_t)args->m - s.row, s.groups * TILE);
+    s.cols = kiln_min((uint64_t)args->n - s.col, TILE);
+    s.k = (uint64_t)s.split * args->split;
+    s.k_end = kiln_min(s.k + args->split, (uint64_t)args->k);
+    return s;
 }
 
-/* Copies n elements of each of count rows as f32, and zeros where they end before DEPTH or there are less than A_ROWS
- * of them: sums of those are not used. */
-KILN_INLINE void copy_rows(float (*rows)[DEPTH], const void *source, int64_t stride, size_t count, size_t n,
+/* At most a vector of elements as f32, and zeros behind them. */
+KILN_INLINE kiln_vec load_some(const void *source, size_t count, kiln_cpu_part part) {
+    float tile[KILN_VEC] = {0};
+    if (part == KILN_CPU_f32 && count == KILN_VEC) return KILN_VEC_LOAD((const float *)source);
+    const float *values = kiln_tile_load(tile, source, count, part);
+    if (values != tile) memcpy(tile, values, count * sizeof *values);
+    return KILN_VEC_LOAD(tile);
+}
+
+/* Takes n elements of each of b's rows as columns. Vectors that need more rows, or more elements, get others: what is
+ * made of those is not used. */
+KILN_INLINE void transpose(float (*columns)[TILE], const void *b, uint64_t stride, size_t rows, size_t n,
                            kiln_cpu_part part) {
-    for (size_t i = 0; i < count; i++) {
-        const void *row = kiln_at(source, i * (uint64_t)stride, part);
-        for (size_t start = 0; start < n; start += KILN_TILE) {
-            size_t some = kiln_min(n - start, KILN_TILE);
-            const float *values = kiln_tile_load(rows[i] + start, kiln_at(row, start, part), some, part);
-            if (values != rows[i] + start) memcpy(rows[i] + start, values, some * sizeof *values);
+    size_t end = (rows + VECS * KILN_VEC - 1) / (VECS * KILN_VEC) * (VECS * KILN_VEC);
+    for (size_t row = 0; row < end; row += KILN_VEC)
+        for (size_t k = 0; k < n; k += KILN_VEC) {
+            kiln_vec block[KILN_VEC];
+            size_t count = kiln_min(n - k, KILN_VEC);
+            KILN_UNROLL
+            for (size_t i = 0; i < KILN_VEC; i++)
+                block[i] = load_some(kiln_at(b, kiln_min(row + i, rows - 1) * stride + k, part), count, part);
+            kiln_vec_transpose(block);
+            KILN_UNROLL
+            for (size_t i = 0; i < KILN_VEC; i++)
+                KILN_VEC_STORE(&columns[k + i][row], block[i]);
         }
-        size_t end = (n + KILN_VEC - 1) / KILN_VEC * KILN_VEC;
-        for (size_t k = n; k < end; k++)
-            rows[i][k] = 0.0f;
+}
+
+/* ROWS rows of a, from some k on. */
+typedef struct rows_of_a {
+    const float *values[ROWS];
+    const char *next;     /* the first of the rows behind these, which are multiplied next */
+    uint64_t next_stride; /* bytes */
+} rows_of_a;
+
+/* Adds to sums the products of n elements of ROWS rows with VECS vectors of columns. */
+KILN_INLINE void multiply(float *sums, const rows_of_a *rows, const float *columns, size_t n, kiln_cpu_part part) {
+    kiln_vec products[ROWS][VECS];
+    KILN_UNROLL
+    for (size_t i = 0; i < ROWS * VECS; i++)
+        products[i / VECS][i % VECS] = KILN_VEC_ZERO();
+    for (size_t line = 0; line < n; line += LINE) {
+        size_t end = kiln_min(line + LINE, n);
+        for (size_t r = 0; r < ROWS; r++)
+            __builtin_prefetch(rows->next + r * rows->next_stride + line * kiln_part_size(part), 0, 2);
+        for (size_t k = line; k < end; k++) {
+            kiln_vec factors[VECS];
+            KILN_UNROLL
+            for (size_t v = 0; v < VECS; v++)
+                factors[v] = KILN_VEC_LOAD(columns + k * TILE + v * KILN_VEC);
+            KILN_UNROLL
+            for (size_t r = 0; r < ROWS; r++) {
+                kiln_vec element = KILN_VEC_SET(rows->values[r][k]);
+                KILN_UNROLL
+                for (size_t v = 0; v < VECS; v++)
+                    products[r][v] = KILN_VEC_FMA(element, factors[v], products[r][v]);
+            }
+        }
+    }
+    KILN_UNROLL
+    for (size_t r = 0; r < ROWS; r++) {
+        KILN_UNROLL
+        for (size_t v = 0; v < VECS; v++) {
+            float *sum = sums + r * TILE + v * KILN_VEC;
+            KILN_VEC_STORE(sum, KILN_VEC_ADD(KILN_VEC_LOAD(sum), products[r][v]));
+        }
     }
 }
 
-/* Adds to sums, from column col on, the products of the tile's rows with count rows of b, over n elements. */
-KILN_INLINE void multiply(float (*sums)[TILE], size_t col, const float (*a)[DEPTH], size_t rows,
-                          const float (*b)[DEPTH], size_t count, size_t n) {
-    float products[A_ROWS * B_ROWS];
-    size_t padded = (n + KILN_VEC - 1) / KILN_VEC * KILN_VEC;
-    for (size_t i = 0; i < rows; i += A_ROWS) {
-        kiln_dots(products, a[i], DEPTH, b[0], DEPTH, padded, A_ROWS, B_ROWS);
-        for (size_t r = 0; r < A_ROWS; r++)
-            for (size_t c = 0; c < count; c++)
-                sums[i + r][col + c] += products[r * B_ROWS + c];
+/* Adds to sums what n elements of k from p on give. */
+KILN_INLINE void multiply_strip(float (*sums)[TILE], const kiln_gemm_args *args, const strip *s, uint64_t k, size_t n,
+                                kiln_cpu_part part) {
+    float columns[DEPTH][TILE] __attribute__((aligned(64))), converted[ROWS][DEPTH];
+    size_t depth_size = DEPTH * kiln_part_size(part);
+    uint64_t b = s->batch * (uint64_t)args->b_batch_stride + s->col * (uint64_t)args->b_stride + k;
+    transpose(columns, kiln_at(args->b, b, part), (uint64_t)args->b_stride, s->cols, n, part);
+    for (size_t row = 0; row < s->rows; row += ROWS) {
+        uint64_t a = s->batch * (uint64_t)args->a_batch_stride + (s->row + row) * (uint64_t)args->a_stride + k;
+        rows_of_a rows = {.next = kiln_at(args->a, a + ROWS * (uint64_t)args->a_stride, part),
+                          .next_stride = (uint64_t)args->a_stride * kiln_part_size(part)};
+        for (size_t r = 0; r < ROWS; r++) { /* of the last row several, if there are no more */
+            uint64_t place = a + kiln_min(r, s->rows - row - 1) * (uint64_t)args->a_stride;
+            rows.values[r] = kiln_tile_load(converted[r], kiln_at(args->a, place, part), n, part);
+        }
+        size_t first = row / ROWS * AHEAD, end = kiln_min(first + AHEAD, s->cols);
+        for (size_t i = first; i < end; i++) /* what is transposed next */
+            kiln_prefetch(kiln_at(args->b, b + i * (uint64_t)args->b_stride, part), depth_size, depth_size);
+        for (size_t col = 0; col < s->cols; col += VECS * KILN_VEC)
+            multiply(&sums[row][col], &rows, &columns[0][col], n, part);
     }
 }
 
 KILN_INLINE void gemm_tiles(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
     const kiln_gemm_args args = *(const kiln_gemm_args *)arguments; /* what no store can change */
-    float a_rows[TILE][DEPTH], b_rows[B_ROWS][DEPTH], sums[TILE][TILE];
-    memset(a_rows, 0, sizeof a_rows);
-    memset(b_rows, 0, sizeof b_rows);
-    for (uint64_t group = span->begin; group < span->end; group++) {
-        product p = product_of(&args, span, group);
-        if (p.batch >= args.batch) break;
-        memset(sums, 0, sizeof sums);
-        for (uint64_t k = p.k; k < p.k_end; k += DEPTH) {
-            size_t n = kiln_min(p.k_end - k, DEPTH);
-            uint64_t a = p.batch * (uint64_t)args.a_batch_stride + p.row * (uint64_t)args.a_stride + k;
-            copy_rows(a_rows, kiln_at(args.a, a, part), args.a_stride, p.rows, n, part);
-            for (size_t col = 0; col < p.cols; col += B_ROWS) {
-                size_t count = kiln_min(p.cols - col, B_ROWS);
-                uint64_t b = p.batch * (uint64_t)args.b_batch_stride + (p.col + col) * (uint64_t)args.b_stride + k;
-                copy_rows(b_rows, kiln_at(args.b, b, part), args.b_stride, count, n, part);
-                multiply(sums, col, a_rows, p.rows, b_rows, count, n);
-            }
-        }
-        for (size_t r = 0; r < p.rows; r++) {
+    float sums[STRIP_ROWS][TILE] __attribute__((aligned(64)));
+    strip s;
+    for (uint64_t group = span->begin; group < span->end; group += s.groups) {
+        s = strip_of(&args, span, group);
+        if (s.batch >= args.batch) break;
+        memset(sums, 0, (s.rows + ROWS - 1) / ROWS * ROWS * sizeof *sums);
+        for (uint64_t k = s.k; k < s.k_end; k += DEPTH)
+            multiply_strip(sums, &args, &s, k, kiln_min(s.k_end - k, DEPTH), part);
+        for (size_t r = 0; r < s.rows; r++) {
             if (args.partials) {
-                uint64_t matrix = ((uint64_t)p.split * args.batch + p.batch) * (uint64_t)args.m;
-                memcpy(args.partials + (matrix + p.row + r) * (uint64_t)args.n + p.col, sums[r],
-                       p.cols * sizeof *sums[r]);
+                uint64_t matrix = ((uint64_t)s.split * args.batch + s.batch) * (uint64_t)args.m;
+                memcpy(args.partials + (matrix + s.row + r) * (uint64_t)args.n + s.col, sums[r],
+                       s.cols * sizeof *sums[r]);
             } else {
-                finish(&args, sums[r], p.batch, p.row + r, p.col, p.cols, part);
+                finish(&args, sums[r], s.batch, s.row + r, s.col, s.cols, part);
             }
         }
     }

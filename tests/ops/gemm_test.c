@@ -197,6 +197,18 @@ static void split_body(kiln_stream *stream, bool first) {
     }
 }
 
+/* More rows of tiles than the CPU does at a time. Simulated GPUs would take long, and see nothing new. */
+static void tall_body(kiln_stream *stream, bool first) {
+    (void)first;
+    kiln_device_info info;
+    harness_ok(kiln_device_get_info(stream->device, &info));
+    if (info.backend != KILN_CPU) return;
+    for (precision p = F32; p < PRECISION_COUNT; p++) {
+        run(stream, p, (shape){.batch = 2, .m = 400, .n = 70, .k = 140, .padding = 3, .bias = true}, any_number);
+        run(stream, p, (shape){.batch = 1, .m = 270, .n = 5, .k = 1100, .workspace = true}, any_number);
+    }
+}
+
 /* Sums that must be exact: ones, and one element among zeros, which shows a misplaced one. */
 static void exact_body(kiln_stream *stream, bool first) {
     (void)first;
@@ -301,6 +313,11 @@ static void test_split(void **state) {
     harness_on_each_device(split_body);
 }
 
+static void test_tall(void **state) {
+    (void)state;
+    harness_on_each_device(tall_body);
+}
+
 static void test_exact(void **state) {
     (void)state;
     harness_on_each_device(exact_body);
@@ -318,8 +335,9 @@ static void test_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plain), cmocka_unit_test(test_random),         cmocka_unit_test(test_split),
-        cmocka_unit_test(test_exact), cmocka_unit_test(test_special_values), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_plain),    cmocka_unit_test(test_random), cmocka_unit_test(test_split),
+        cmocka_unit_test(test_tall),     cmocka_unit_test(test_exact),  cmocka_unit_test(test_special_values),
+        cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
