@@ -176,6 +176,36 @@ static void test_seed_perturbs(void **state) {
     amd_program_free(program);
 }
 
+/* ---- Mixed sums ---- */
+
+/* 1 * (1 + 2^-11) + 2^-40 is above the middle of two f16; as an f32 it is the middle. The instruction rounds to f32, by
+ * that rounding of MODE, and the f32 to f16, by the other, as its expression in the ISA documents says and compilers
+ * count on when they put it for a sum and a conversion. */
+static void test_mixed_sums_round_twice(void **state) {
+    (void)state;
+    static const struct {
+        uint32_t mode, result;
+    } rows[] = {{0x3f0, 0x3c00}, {0x3f1, 0x3c01}, {0x3f4, 0x3c01}, {0x3f2, 0x3c00}, {0x3fc, 0x3c00}, {0x3ff, 0x3c00}};
+    static const char *const mixing[] = {"gfx906", "gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1201"};
+    for (size_t i = 0; i < sizeof mixing / sizeof *mixing; i++) {
+        amd_program *program =
+            amdgcn_load(mixing[i], true, "v_fma_mixlo_f16 v10, v2, v3, v4\nv_fma_mixhi_f16 v10, v2, v3, v4");
+        amdgcn_registers_fill(&before, program, &random_state);
+        for (uint32_t l = 0; l < AMD_LANES; l++) {
+            before.v[2][l] = 0x3f800000;
+            before.v[3][l] = 0x3f801000;
+            before.v[4][l] = 0x2b800000;
+        }
+        for (size_t n = 0; n < sizeof rows / sizeof *rows; n++) {
+            before.mode = rows[n].mode;
+            run(program, 1);
+            if (registers.v[10][5] != rows[n].result * 0x10001)
+                fail_msg("%s, mode 0x%x: 0x%x", mixing[i], rows[n].mode, registers.v[10][5]);
+        }
+        amd_program_free(program);
+    }
+}
+
 /* ---- Division ---- */
 
 static const char divide_f32[] = "v_div_scale_f32 v10, s[20:21], v4, v4, v2\n"
@@ -411,10 +441,11 @@ static void test_narrowing_with_noise(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_approximations),      cmocka_unit_test(test_scalar_approximations),
-        cmocka_unit_test(test_seed_perturbs),       cmocka_unit_test(test_division),
-        cmocka_unit_test(test_widening_of_8_bits),  cmocka_unit_test(test_widening_of_pairs),
-        cmocka_unit_test(test_narrowing_to_8_bits), cmocka_unit_test(test_narrowing_with_noise),
+        cmocka_unit_test(test_approximations),         cmocka_unit_test(test_scalar_approximations),
+        cmocka_unit_test(test_seed_perturbs),          cmocka_unit_test(test_division),
+        cmocka_unit_test(test_widening_of_8_bits),     cmocka_unit_test(test_widening_of_pairs),
+        cmocka_unit_test(test_narrowing_to_8_bits),    cmocka_unit_test(test_narrowing_with_noise),
+        cmocka_unit_test(test_mixed_sums_round_twice),
     };
     if (!amdgcn_harness_ready()) return 0;
     random_state = harness_seed();
