@@ -88,5 +88,5 @@ int main(void) {
         "amd-interpreter: %.0f million lane-instructions a second on one core in waves of 64 and %.0f in waves of 32 "
         "(goal 500)\n",
         wide, narrow);
-    return !wide || !narrow;
+    return wide == 0 || narrow == 0;
 }
