@@ -8,7 +8,7 @@ program=$KILN_BUILD/tests/sim/document/kernels
 
 # Kernel, image, registers and spills of each row; of PTX dashes.
 rows() {
-    awk -F' *[|] *' '/^\| [a-z0-9_]+_(f32|f16|bf16) / { print $2, $3, $4, $5 }' "$report" | sort
+    awk -F' *[|] *' '/^\| [a-z0-9_]+ \| (sm_|gfx)/ { print $2, $3, $4, $5 }' "$report" | sort
 }
 
 manifests() {
@@ -29,21 +29,31 @@ complete() {
     [ "$(manifests | wc -l)" -gt 500 ] && diff <(rows) <(manifests)
 }
 
-# The page without the rows of other images.
+# A page without the rows of other images, and without the ranges over all.
 of_images() { # IMAGES
-    awk -F' *[|] *' -v images=" $1 " '!/^\| [a-z0-9_]+_(f32|f16|bf16) / || index(images, " " $3 " ")' "$report"
+    awk -F' *[|] *' -v images=" $1 " '!/^\| [a-z0-9_]+_(f32|f16|bf16) / || index(images, " " $3 " ")'
 }
 
 current() { # [IMAGES: also the names of devices]
     if [ $# -eq 0 ]; then
         "$program" | diff -u "$report" -
     else
-        KILN_SIM_DEVICES=${1// /,} "$program" | diff -u <(of_images "$1") -
+        diff -u <(of_images "$1" <"$report") <(KILN_SIM_DEVICES=${1// /,} "$program" | of_images "$1")
     fi || { echo 'make kernel-report writes it anew' && false; }
+}
+
+# Up to the occupancy: what is known without executing anything.
+uncounted() {
+    grep -E '^\| [a-z0-9_]+ \| (sm_|gfx)' | cut -d'|' -f1-8
+}
+
+resident() {
+    diff <(uncounted <"$report") <(KILN_SIM_RECORD=1 "$program" | uncounted)
 }
 
 export KILN_SIM_DIR=$KILN_BUILD/sim
 check 'each kernel of each image has its row, with its registers and spills' complete
+check 'the groups that each has room for are current' resident
 if ! ldconfig -p | grep -q 'libLLVM\.so\.19\.1'; then
     check 'what is counted is current: sm_75, sm_90' current 'sm_75 sm_90'
     skip 'what is counted on AMD is current' "there is no libLLVM.so.19.1 here (Debian's libllvm19)"

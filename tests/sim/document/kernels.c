@@ -152,6 +152,16 @@ static uint64_t elements_of(const call_field *tensor) {
 
 /* ---- Rows -------------------------------------------------------------------------------------------------------- */
 
+/* A kernel on a device. */
+typedef struct row {
+    const report *of;
+    char kernel[64], image[64];
+    bool text, executed; /* registers and spills, or counts, are not known */
+    uint32_t registers, spills, shared, groups, occupancy;
+    double read, written, sectors, instructions; /* for each element */
+    uint64_t conflicts;
+} row;
+
 /* What a call did: the last launch of the kernel, and the sums over all its launches. */
 typedef struct account {
     sim_launch launch;
@@ -173,18 +183,6 @@ static void count(const sim_control *sim, const char *kernel, account *out) {
     if (!out->launches) exit(cli_error(CLI_SYSTEM, "kernels.def: the call of %s does not launch it", kernel));
 }
 
-static void print_counts(const account *counted, const place *at, uint64_t elements) {
-    const sim_counters *c = &counted->sum;
-    const double each = 1.0 / (double)elements;
-    if (!counted->launch.executed) {
-        printf(" - | - | - | - | - |\n");
-        return;
-    }
-    printf(" %.2f | %.2f | %.3f | %llu | %.1f |\n", (double)c->global_read_bytes * each,
-           (double)c->global_written_bytes * each, (double)c->global_sectors * each,
-           (unsigned long long)c->shared_conflicts, (double)c->instructions * (double)at->info.wave_size * each);
-}
-
 /* Finds the kernel on a device, and what the image that was chosen there says of it. */
 static kiln_kernel_info told_of(const place *at, const kiln_bundle *bundle, const char *part_name, const char *name,
                                 kiln_image *out_image, const kiln_kernel **out_kernel) {
@@ -200,37 +198,73 @@ static kiln_kernel_info told_of(const place *at, const kiln_bundle *bundle, cons
     exit(cli_error(CLI_SYSTEM, "the bundle has no %s", name));
 }
 
-static void print_row(const report *of, const kiln_operator_function *function, const kiln_bundle *bundle, place *at) {
+static void take_counts(row *out, const account *counted, const place *at, uint64_t elements) {
+    const sim_counters *c = &counted->sum;
+    const double each = 1.0 / (double)elements;
+    out->executed = counted->launch.executed;
+    out->read = (double)c->global_read_bytes * each;
+    out->written = (double)c->global_written_bytes * each;
+    out->sectors = (double)c->global_sectors * each;
+    out->instructions = (double)c->instructions * (double)at->info.wave_size * each;
+    out->conflicts = c->shared_conflicts;
+}
+
+static void make_row(row *out, const kiln_operator_function *function, const kiln_bundle *bundle, place *at) {
     static account counted;
     operator_call call;
     const kiln_kernel *kernel;
     kiln_image image;
     char name[128];
-    snprintf(name, sizeof name, "kiln_%s_%s", of->kernel, function->part);
+    snprintf(name, sizeof name, "kiln_%s_%s", out->of->kernel, function->part);
     done(call_begin(&call, "report", function->name));
-    set_sizes(&call, of->settings);
+    set_sizes(&call, out->of->settings);
     done(call_randomise(&call, 0));
-    set_tensors(&call, of->settings);
+    set_tensors(&call, out->of->settings);
     done(call_upload(&call, &at->stream));
     at->sim->reset();
     ok(call_launch(&call, &at->stream));
     ok(kiln_stream_sync(&at->stream));
     count(at->sim, name, &counted);
+    take_counts(out, &counted, at, elements_of(field_of(&call, out->of->tensor)));
+    call_free(&call, at->device);
 
     const kiln_kernel_info told = told_of(at, bundle, function->part, name, &image, &kernel);
     /* The packets of HSA have all of the shared memory, launches of CUDA the dynamic alone. */
-    uint32_t dynamic = counted.launch.shared_bytes, groups;
+    uint32_t dynamic = counted.launch.shared_bytes;
     if (at->info.backend == KILN_ROCM) dynamic -= told.shared_bytes;
     const uint32_t lanes = (uint32_t)at->info.wave_size, waves = (counted.launch.group[0] + lanes - 1) / lanes;
-    ok(kiln_kernel_get_occupancy(kernel, counted.launch.group[0], dynamic, &groups));
-    printf("| %s | %s |", name + strlen("kiln_"), image.target);
-    if (image.kind == KILN_IMAGE_PTX)
-        printf(" - | - |");
-    else
-        printf(" %u | %u |", told.registers, told.spill_bytes);
-    printf(" %u | %u | %u%% |", told.shared_bytes + dynamic, groups, 100 * groups * waves / at->waves);
-    print_counts(&counted, at, elements_of(field_of(&call, of->tensor)));
-    call_free(&call, at->device);
+    ok(kiln_kernel_get_occupancy(kernel, counted.launch.group[0], dynamic, &out->groups));
+    snprintf(out->kernel, sizeof out->kernel, "%s_%s", out->of->kernel, function->part);
+    snprintf(out->image, sizeof out->image, "%s", image.target);
+    out->text = image.kind == KILN_IMAGE_PTX;
+    out->registers = told.registers;
+    out->spills = told.spill_bytes;
+    out->shared = told.shared_bytes + dynamic;
+    out->occupancy = 100 * out->groups * waves / at->waves;
+}
+
+/* Every kernel in the order of kernels.def, of each part, on each device. The result is the caller's to free. */
+static row *make_rows(size_t *out_count) {
+    const kiln_operator *const *operators;
+    size_t operator_count;
+    ok(kiln_all_operators(&operators, &operator_count));
+    row *rows = NULL;
+    *out_count = 0;
+    for (size_t i = 0; i < REPORTS; i++) {
+        const kiln_operator *op = NULL;
+        for (size_t o = 0; o < operator_count; o++)
+            if (!strcmp(operators[o]->name, reports[i].op)) op = operators[o];
+        if (!op) exit(cli_error(CLI_SYSTEM, "kernels.def: there is no operator %s", reports[i].op));
+        rows = realloc(rows, (*out_count + op->function_count * place_count) * sizeof *rows);
+        if (!rows) exit(cli_error(CLI_SYSTEM, "no memory"));
+        for (uint32_t f = 0; f < op->function_count; f++)
+            for (size_t p = 0; p < place_count; p++) {
+                row *out = &rows[(*out_count)++];
+                *out = (row){.of = &reports[i]};
+                make_row(out, &op->functions[f], op->bundle, &places[p]);
+            }
+    }
+    return rows;
 }
 
 /* ---- The page ---------------------------------------------------------------------------------------------------- */
@@ -258,7 +292,50 @@ static void print_head(void) {
            "**sectors** that requests touch; and **instructions**, those of a warp or wave for each of its lanes.\n"
            "**Conflicts** are the cycles of shared memory beyond the first of a request, of the whole call. On AMD\n"
            "none of it depends on the seed; on NVIDIA all but the bytes can, by a few in a thousand: where branches\n"
-           "diverge the seed decides when the lanes of a warp meet again.\n");
+           "diverge the seed decides when the lanes of a warp meet again.\n\n"
+           "## All kernels\n\n"
+           "The least and the most of all images. A sector that all threads of a request share has more than its 32\n"
+           "bytes of **bytes for each sector**, one that they use in part fewer.\n\n"
+           "| kernel | registers | spills | occupancy | bytes for each sector | conflicts |\n"
+           "|---|---|---|---|---|---|\n");
+}
+
+typedef struct range {
+    double least, most;
+} range;
+
+static void widen(range *r, double value) {
+    if (value < r->least) r->least = value;
+    if (value > r->most) r->most = value;
+}
+
+/* One line for the rows of a kernel: the ranges over its images. */
+static void print_summary(const row *rows, size_t count) {
+    const range none = {1e30, -1e30};
+    range registers = none, occupancy = none, use = none, conflicts = none, spills = none;
+    for (const row *r = rows; r < rows + count; r++) {
+        if (!r->text) widen(&registers, r->registers);
+        if (!r->text) widen(&spills, r->spills);
+        widen(&occupancy, r->occupancy);
+        widen(&use, (r->read + r->written) / r->sectors);
+        widen(&conflicts, (double)r->conflicts);
+    }
+    printf("| %s | %.0f to %.0f | %.0f | %.0f%% to %.0f%% | %.1f to %.1f | %.0f |\n", rows->kernel, registers.least,
+           registers.most, spills.most, occupancy.least, occupancy.most, use.least, use.most, conflicts.most);
+}
+
+static void print_row(const row *r) {
+    printf("| %s | %s |", r->kernel, r->image);
+    if (r->text)
+        printf(" - | - |");
+    else
+        printf(" %u | %u |", r->registers, r->spills);
+    printf(" %u | %u | %u%% |", r->shared, r->groups, r->occupancy);
+    if (r->executed)
+        printf(" %.2f | %.2f | %.3f | %llu | %.1f |\n", r->read, r->written, r->sectors,
+               (unsigned long long)r->conflicts, r->instructions);
+    else
+        printf(" - | - | - | - | - |\n");
 }
 
 static void print_section(const report *first) {
@@ -269,31 +346,24 @@ static void print_section(const report *first) {
            " conflicts | instructions |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n");
 }
 
-static void print_rows(const report *of, const kiln_operator *const *operators, size_t operator_count) {
-    for (size_t o = 0; o < operator_count; o++) {
-        if (strcmp(operators[o]->name, of->op) != 0) continue;
-        for (uint32_t f = 0; f < operators[o]->function_count; f++)
-            for (size_t p = 0; p < place_count; p++)
-                print_row(of, &operators[o]->functions[f], operators[o]->bundle, &places[p]);
-    }
-}
-
 int main(int argc, char **argv) {
     (void)argc;
-    const kiln_operator *const *operators;
-    size_t operator_count;
     setenv("KILN_SIM_RECORD", "0", 0);
     setenv("KILN_SIM_SEED", "1", 1);
     setenv("KILN_SIM_DEVICES", DEVICES, 0);
     sim_client_start(argv, NULL);
     places_open(KILN_CUDA, "libcuda.so.1", &cuda);
     places_open(KILN_ROCM, "libhsa-runtime64.so.1", &rocm);
-    ok(kiln_all_operators(&operators, &operator_count));
+    size_t count;
+    row *rows = make_rows(&count);
     print_head();
-    for (size_t i = 0; i < REPORTS; i++) {
-        if (!i || strcmp(reports[i].op, reports[i - 1].op) != 0) print_section(&reports[i]);
-        print_rows(&reports[i], operators, operator_count);
+    for (size_t i = 0; i < count; i += place_count)
+        print_summary(&rows[i], place_count);
+    for (size_t i = 0; i < count; i++) {
+        if (!i || strcmp(rows[i].of->op, rows[i - 1].of->op) != 0) print_section(rows[i].of);
+        print_row(&rows[i]);
     }
+    free(rows);
     places_close();
     return 0;
 }
