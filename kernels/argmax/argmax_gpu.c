@@ -12,8 +12,9 @@
 #include "kernels/common/span.h"
 #include "kernels/common/total_order.h"
 
+/* Without && and ||, of which nvcc makes branches for some targets. */
 KILN_INLINE void consider(kiln_argmax_best *best, uint32_t key, uint32_t col) {
-    bool better = key > best->key || (key == best->key && col < best->col);
+    bool better = (key > best->key) | ((key == best->key) & (col < best->col));
     best->key = better ? key : best->key;
     best->col = better ? col : best->col;
 }
