@@ -22,6 +22,9 @@ $(command -v ccache || true) nvcc $flags -o "$work/raw.ptx" "$source"
     exit 1
 }
 
+# A hint that only drivers from CUDA 12.3 on can read, where a vector of arguments is loaded and not all of it used.
+sed -i '/^\t\.pragma "used_bytes_mask [0-9]*";$/d' "$work/raw.ptx"
+
 # nvcc stamps its own version on every text, which would demand the newest driver: the lowest that ptxas takes is enough.
 while read -r version driver; do
     sed "s/^\.version .*/.version $version/" "$work/raw.ptx" >"$dir/$name.ptx"

@@ -55,6 +55,32 @@ total() { # PATTERN COUNT
     echo "$2 images, $sum"
 }
 
+# Every PTX text at the lowest version of its target: any later one would shut out drivers that could run it.
+at_their_floor() {
+    local status=0 target floor kind
+    while read -r target floor kind; do
+        grep -h " target=$target kind=ptx " embedded/*/manifest | grep -v " ptx=$floor " && status=1
+    done < <(scripts/targets.sh nvidia)
+    return $status
+}
+
+# small BYTES OPERATOR...: the images that a program links with each operator
+small() {
+    local operator status=0
+    for operator in "${@:2}"; do
+        sed -n 's/.* role=linked .* size=\([0-9]*\) .*/\1/p' "embedded/$operator/manifest" | awk -v limit="$1" '
+            { sum += $1 }
+            END { exit sum == 0 || sum > limit }' || { echo "$operator" && status=1; }
+    done
+    return $status
+}
+
+# Those that read their operands once; the others compute, or choose over many readings.
+mapfile -t streaming < <(scripts/targets.sh operators | grep -vxE 'gemm|mha|mha_paged|sample')
+
+check "every PTX text can be read by the first driver of its target" at_their_floor
+check "half a MiB of images at most for an operator that memory bounds" small $((512 * 1024)) "${streaming[@]}"
+check "3 MiB at most for any" small $((3 * 1024 * 1024)) gemm mha mha_paged sample
 check "every image of every operator" same "$(expected)" "$(listed)"
 check "the images of one operator" same "$(expected kind=ptx part=f16 | grep '^softmax|')" \
     "$(listed softmax | grep '|f16|.*|ptx|')"
