@@ -108,8 +108,11 @@ void amd_request_fill(amd_request *made) {
 /* The same by offsets of 32 bits, which do not wrap. */
 static bool are_contiguous(const amd_wave *wave, const uint32_t *offsets, uint32_t size) {
     uint32_t apart = offsets[0] > ~0u - AMD_LANES * 64;
-    for (uint32_t l = 0; l < wave->lanes; l++)
-        apart |= offsets[l] ^ (offsets[0] + l * size);
+    for (uint32_t base = 0; base < wave->lanes; base += 32) {
+        const uint32_t *part = offsets + base, first = offsets[0] + base * size;
+        for (uint32_t i = 0; i < 32; i++)
+            apart |= part[i] ^ (first + i * size);
+    }
     return !apart;
 }
 
@@ -191,6 +194,10 @@ static uint8_t *lane_at(amd_wave *wave, const amd_op *op, const amd_request *mad
 static void rows_load(amd_wave *wave, const amd_request *made, const amd_operand *to) {
     const uint32_t count = made->size / 4;
     const uint8_t *from = (const uint8_t *)(uintptr_t)made->address[0];
+    if (count == 1) {
+        memcpy(wave->v[to->index], from, wave->lanes * sizeof(uint32_t));
+        return;
+    }
     for (uint32_t i = 0; i < count; i++) {
         uint32_t *row = wave->v[to->index + i];
         for (uint32_t l = 0; l < wave->lanes; l++)
@@ -201,6 +208,10 @@ static void rows_load(amd_wave *wave, const amd_request *made, const amd_operand
 static void rows_store(const amd_wave *wave, const amd_request *made, const amd_operand *from) {
     const uint32_t count = made->size / 4;
     uint8_t *to = (uint8_t *)(uintptr_t)made->address[0];
+    if (count == 1) {
+        memcpy(to, wave->v[from->index], wave->lanes * sizeof(uint32_t));
+        return;
+    }
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t *row = wave->v[from->index + i];
         for (uint32_t l = 0; l < wave->lanes; l++)

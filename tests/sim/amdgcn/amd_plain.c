@@ -4,20 +4,21 @@
 #include <string.h>
 
 /* Each function twice: for any host, and for x86-64-v3, whose vectors are wider and which can fuse. All lanes are
- * computed before any is written, since a result may be a source and is not to be written if there is a NaN. */
+ * computed before any is written, since a result may be a source and is not to be written if there is a NaN. A loop of
+ * 32 and no other number is one that compilers make vectors of. */
 #define BODY(expression)                                                  \
     float results[AMD_PLAIN_MAX];                                         \
     uint32_t nan = 0;                                                     \
-    for (uint32_t base = 0; base < n; base += 32)                         \
-        for (uint32_t i = base; i < base + 32; i++) {                     \
+    for (size_t base = 0; base < n; base += 32)                           \
+        for (size_t i = 0; i < 32; i++) {                                 \
+            const size_t l = base + i;                                    \
             uint32_t bits;                                                \
-            results[i] = expression;                                      \
-            memcpy(&bits, &results[i], sizeof bits);                      \
+            results[l] = expression;                                      \
+            memcpy(&bits, &results[l], sizeof bits);                      \
             nan |= 0x7f800000u - (bits & 0x7fffffff); /* negative: NaN */ \
         }                                                                 \
     if (nan >> 31) return false;                                          \
-    for (uint32_t base = 0; base < n; base += 32)                         \
-        memcpy(d + base, results + base, 32 * sizeof *results);           \
+    memcpy(d, results, n * sizeof *results);                              \
     return true
 
 #ifdef __x86_64__
@@ -44,8 +45,8 @@
         TRY_WIDE(name);                                                                            \
         return name##_any(n, d, a, b, c);                                                          \
     }
-PLAIN(amd_plain_add, a[i] + b[i])
-PLAIN(amd_plain_sub, a[i] - b[i])
-PLAIN(amd_plain_subrev, b[i] - a[i])
-PLAIN(amd_plain_mul, a[i] * b[i])
-PLAIN(amd_plain_fma, fmaf(a[i], b[i], c[i]))
+PLAIN(amd_plain_add, a[l] + b[l])
+PLAIN(amd_plain_sub, a[l] - b[l])
+PLAIN(amd_plain_subrev, b[l] - a[l])
+PLAIN(amd_plain_mul, a[l] * b[l])
+PLAIN(amd_plain_fma, fmaf(a[l], b[l], c[l]))
