@@ -14,14 +14,39 @@ enum {
     KILN__ATTENTION_WIDE_SIZE = 128 /* heads beyond it leave shared memory for half as many rows */
 };
 
-/* What both have in their params. */
+/* A call of either. */
 typedef struct kiln__attention {
     int64_t tokens, batch, heads, kv_heads, head_size;
     int64_t q_length, kv_length; /* of the longest sequence */
-    int64_t left, right;         /* of params: 0: no end */
-    int32_t causal;
+    int64_t kv_rows;             /* of k and v */
+    int64_t left, right;         /* windows; 0: no end */
+    int32_t causal, reserved;
     float scale, softcap;
+    bool paged;
+    void *workspace;
+    size_t workspace_size;
+    kiln_attention_args args; /* tensors and strides as they are in params, and the cache's blocks */
 } kiln__attention;
+
+/* What has the same name in the params of both: initialisers of a call, and of its args. */
+#define KILN__ATTENTION_OF(params)                                                                                  \
+    .tokens = (params)->tokens, .batch = (params)->batch, .heads = (params)->heads, .kv_heads = (params)->kv_heads, \
+    .head_size = (params)->head_size, .q_length = (params)->q_length, .left = (params)->left_window,                \
+    .right = (params)->right_window, .causal = (params)->causal, .reserved = (params)->reserved,                    \
+    .scale = (params)->scale, .softcap = (params)->softcap, .workspace = (params)->workspace,                       \
+    .workspace_size = (params)->workspace_size
+#define KILN__ATTENTION_ARGS_OF(params)                                                       \
+    .out = (params)->out, .lse = (params)->lse, .q = (params)->q, .q_ends = (params)->q_ends, \
+    .kv_lengths = (params)->kv_lengths, .out_stride = (params)->out_stride, .q_stride = (params)->q_stride
+
+/* An operator of this kind. */
+typedef struct kiln__attention_operator {
+    unsigned number;
+    const kiln_bundle *bundle;
+    unsigned attend, join; /* numbers of its kernels */
+} kiln__attention_operator;
+
+/* ---- Checks ---- */
 
 static inline kiln_status kiln__attention_sizes_check(const char *name, const kiln__attention *p) {
     KILN__TRY(kiln__size_check(name, "tokens", p->tokens, INT32_MAX));
@@ -37,14 +62,27 @@ static inline bool kiln__attention_is_empty(const kiln__attention *p) {
     return !p->tokens || !p->heads || !p->head_size;
 }
 
-/* The rules of a call that has something to do. */
-static inline kiln_status kiln__attention_check(const char *name, const kiln__attention *p) {
+/* The most tokens of a sequence, of `tokens` in all. side is "q" or "kv", and names <side>_ends and <side>_length;
+ * *length is the latter. */
+static inline kiln_status kiln__attention_length(const char *name, const char *side, const char *tensor, int64_t tokens,
+                                                 int64_t batch, const int32_t *ends, int64_t *length) {
+    KILN__REQUIRE(batch > 0, "%s: batch is 0: must be positive where there are tokens", name);
+    KILN__REQUIRE(ends || tokens % batch == 0, "%s: %s is %lld: must be a multiple of batch without %s_ends", name,
+                  tensor, (long long)tokens, side);
+    KILN__REQUIRE(ends || !*length, "%s: %s_length is %lld: must be 0 without %s_ends", name, side, (long long)*length,
+                  side);
+    KILN__REQUIRE(*length >= 0 && *length <= tokens, "%s: %s_length is %lld: must be from 0 to %s, which is %lld", name,
+                  side, (long long)*length, tensor, (long long)tokens);
+    if (!*length) *length = ends ? tokens : tokens / batch;
+    return KILN_OK;
+}
+
+/* The rules of a call that has something to do, and its q_length. */
+static inline kiln_status kiln__attention_check(const char *name, kiln__attention *p) {
+    KILN__TRY(kiln__attention_length(name, "q", "tokens", p->tokens, p->batch, p->args.q_ends, &p->q_length));
     KILN__REQUIRE(p->kv_heads > 0 && p->heads % p->kv_heads == 0,
                   "%s: heads is %lld and kv_heads %lld: the first must be a multiple of the second", name,
                   (long long)p->heads, (long long)p->kv_heads);
-    KILN__REQUIRE(p->q_length >= 0 && p->q_length <= p->tokens,
-                  "%s: q_length is %lld: must be from 0 to the %lld tokens", name, (long long)p->q_length,
-                  (long long)p->tokens);
     KILN__REQUIRE(p->q_length * (p->heads / p->kv_heads) <= INT32_MAX, "%s: tokens is %lld: is too large", name,
                   (long long)p->tokens);
     KILN__REQUIRE(p->left >= 0 && p->left <= INT32_MAX, "%s: left_window is %lld: must be from 0 to 2^31 - 1", name,
@@ -60,6 +98,43 @@ static inline kiln_status kiln__attention_check(const char *name, const kiln__at
     return KILN_OK;
 }
 
+/* A tensor of heads, packed within each of its rows. Gives its stride in place of 0. */
+static inline kiln_status kiln__heads_check(const char *name, const char *tensor, const void *data, int64_t rows,
+                                            int64_t heads, int64_t head_size, int64_t *stride, unsigned size_log2) {
+    if (!*stride) *stride = heads * head_size;
+    return kiln__tensor_check(name, tensor, data, rows, heads * head_size, *stride, size_log2);
+}
+
+/* A tensor of 4-byte elements, packed, where it is needed or there. */
+static inline kiln_status kiln__packed_check(const char *name, const char *tensor, const void *data, bool needed,
+                                             int64_t rows, int64_t cols) {
+    return needed || data ? kiln__tensor_check(name, tensor, data, rows, cols, cols, 2) : KILN_OK;
+}
+
+static inline kiln_status kiln__attention_tensors_check(const char *name, kiln__attention *p, unsigned size_log2) {
+    kiln_attention_args *args = &p->args;
+    const char *k = p->paged ? "k_cache" : "k", *v = p->paged ? "v_cache" : "v";
+    int64_t size = p->head_size;
+    KILN__TRY(kiln__heads_check(name, "out", args->out, p->tokens, p->heads, size, &args->out_stride, size_log2));
+    KILN__TRY(kiln__heads_check(name, "q", args->q, p->tokens, p->heads, size, &args->q_stride, size_log2));
+    if (p->kv_rows) {
+        KILN__TRY(kiln__heads_check(name, k, args->k, p->kv_rows, p->kv_heads, size, &args->k_stride, size_log2));
+        KILN__TRY(kiln__heads_check(name, v, args->v, p->kv_rows, p->kv_heads, size, &args->v_stride, size_log2));
+    }
+    KILN__TRY(kiln__packed_check(name, "lse", args->lse, false, p->heads, p->tokens));
+    KILN__TRY(kiln__packed_check(name, "q_ends", args->q_ends, false, 1, p->batch));
+    KILN__TRY(kiln__packed_check(name, "kv_ends", args->kv_ends, false, 1, p->batch));
+    KILN__TRY(kiln__packed_check(name, "kv_lengths", args->kv_lengths, p->paged, 1, p->batch));
+    if (p->paged && p->kv_length)
+        KILN__TRY(kiln__packed_check(name, "tables", args->tables, true, p->batch, args->table_stride));
+    args->wide = kiln__rows_wide((uintptr_t)args->k | (uintptr_t)args->v, p->kv_rows, args->k_stride | args->v_stride,
+                                 size_log2) &
+                 kiln__rows_wide(0, p->kv_heads, size, size_log2);
+    return KILN_OK;
+}
+
+/* ---- The division of the work ---- */
+
 /* 1 / sqrt(n) for a head's size, by Newton's method: libc alone has no sqrt. */
 static inline float kiln__attention_scale(int64_t size) {
     double root = 16, next; /* of 256: from above, until it falls no more */
@@ -69,7 +144,8 @@ static inline float kiln__attention_scale(int64_t size) {
 }
 
 /* How the work is divided; the checks have passed. */
-static inline void kiln__attention_divide(const kiln__attention *p, kiln_attention_args *args) {
+static inline void kiln__attention_divide(kiln__attention *p) {
+    kiln_attention_args *args = &p->args;
     uint32_t group = (uint32_t)(p->heads / p->kv_heads), rows = (uint32_t)p->q_length * group;
     uint32_t most = p->head_size > KILN__ATTENTION_WIDE_SIZE ? KILN_ATTENTION_ROWS / 2 : KILN_ATTENTION_ROWS;
     uint32_t each = 1;
@@ -96,43 +172,26 @@ static inline void kiln__attention_divide(const kiln__attention *p, kiln_attenti
 }
 
 /* The bytes of the partial results of divided work; 0 where keys are not shared. */
-static inline uint64_t kiln__attention_partials(const kiln__attention *p, const kiln_attention_args *args) {
+static inline uint64_t kiln__attention_partials(const kiln__attention *p) {
+    const kiln_attention_args *args = &p->args;
     uint64_t rows = (uint64_t)args->splits * (uint64_t)p->tokens * (uint64_t)p->heads;
     return args->splits > 1 ? rows * ((uint64_t)p->head_size + 2) * sizeof(float) : 0;
 }
 
-static inline uint64_t kiln__attention_workspace(const kiln__attention *p) {
-    kiln_attention_args args = {0};
+static inline uint64_t kiln__attention_workspace(kiln__attention *p) {
     if (kiln__attention_is_empty(p)) return 0;
-    kiln__attention_divide(p, &args);
-    return kiln__attention_partials(p, &args);
+    kiln__attention_divide(p);
+    return kiln__attention_partials(p);
 }
 
-/* The rest of the arguments, and the launches. Pointers and strides are in args already. */
+/* ---- The call ---- */
+
 static inline kiln_status kiln__attention_launch(kiln_stream *stream, const char *name, const kiln__attention *p,
-                                                 const kiln_kernel *attend, const kiln_kernel *join,
-                                                 kiln_attention_args *args, void *workspace, size_t workspace_size) {
-    kiln__attention_divide(p, args);
-    uint64_t needed = kiln__attention_partials(p, args);
-    args->tokens = p->tokens;
-    args->left = p->left ? (uint32_t)p->left : KILN_ATTENTION_ANY;
-    args->right = p->causal ? 1 : p->right ? (uint32_t)p->right : KILN_ATTENTION_ANY;
-    args->scale = p->scale == 0.0f ? kiln__attention_scale(p->head_size) : p->scale;
-    args->softcap = p->softcap;
-    if (needed && (workspace || workspace_size)) {
-        KILN__REQUIRE(workspace_size >= needed, "%s: workspace_size is %zu: must be 0 or at least %llu", name,
-                      workspace_size, (unsigned long long)needed);
-        KILN__REQUIRE(workspace && !((uintptr_t)workspace & (KILN_VECTOR_BYTES - 1)),
-                      "%s: workspace is %p: must be 16-byte aligned device memory", name, workspace);
-        args->partials = workspace;
-    } else {
-        args->splits = 1;
-        args->split = args->kv_length;
-    }
+                                                 const kiln_kernel *attend, const kiln_kernel *join) {
+    const kiln_attention_args *args = &p->args;
+    uint32_t row = KILN_ATTENTION_STRIDE(args->head_size), rows = args->rows * KILN_ATTENTION_SUBGROUPS;
     kiln_launch_config config;
-    uint64_t blocks = (uint64_t)args->batch * args->kv_heads * args->splits;
-    KILN__TRY(kiln__grid(name, args->row_tiles, blocks, &config));
-    uint32_t row = KILN_ATTENTION_STRIDE((uint32_t)p->head_size), rows = args->rows * KILN_ATTENTION_SUBGROUPS;
+    KILN__TRY(kiln__grid(name, args->row_tiles, (uint64_t)args->batch * args->kv_heads * args->splits, &config));
     config.dynamic_shared_bytes =
         (uint32_t)sizeof(float) * ((KILN_ATTENTION_KEYS + rows) * row + rows * KILN_ATTENTION_KEYS);
     KILN__TRY(kiln__operator_launch(stream, attend, &config, args, sizeof *args));
@@ -142,11 +201,33 @@ static inline kiln_status kiln__attention_launch(kiln_stream *stream, const char
     return kiln__operator_launch(stream, join, &config, args, sizeof *args);
 }
 
-/* A tensor of heads, packed within each of its rows. */
-static inline kiln_status kiln__heads_check(const char *name, const char *tensor, const void *data, int64_t rows,
-                                            int64_t heads, int64_t head_size, int64_t *stride, unsigned size_log2) {
-    if (!*stride) *stride = heads * head_size;
-    return kiln__tensor_check(name, tensor, data, rows, heads * head_size, *stride, size_log2);
+/* The rest of the checks, the rest of the arguments, and the launches. */
+static inline kiln_status kiln__attention_call(kiln_stream *stream, const char *name, kiln__attention *p, unsigned part,
+                                               const kiln__attention_operator *op) {
+    kiln_attention_args *args = &p->args;
+    KILN__REQUIRE(p->reserved == 0, "%s: reserved is %d: must be 0", name, p->reserved);
+    if (KILN__UNLIKELY(kiln__attention_is_empty(p))) return KILN_OK;
+    KILN__TRY(kiln__attention_tensors_check(name, p, kiln__part_size_log2(part)));
+    kiln__attention_divide(p);
+    args->tokens = p->tokens;
+    args->left = p->left ? (uint32_t)p->left : KILN_ATTENTION_ANY;
+    args->right = p->causal ? 1 : p->right ? (uint32_t)p->right : KILN_ATTENTION_ANY;
+    args->scale = p->scale == 0.0f ? kiln__attention_scale(p->head_size) : p->scale;
+    args->softcap = p->softcap;
+    uint64_t needed = kiln__attention_partials(p);
+    if (needed && (p->workspace || p->workspace_size)) {
+        KILN__REQUIRE(p->workspace_size >= needed, "%s: workspace_size is %zu: must be 0 or at least %llu", name,
+                      p->workspace_size, (unsigned long long)needed);
+        KILN__REQUIRE(p->workspace && !((uintptr_t)p->workspace & (KILN_VECTOR_BYTES - 1)),
+                      "%s: workspace is %p: must be 16-byte aligned device memory", name, p->workspace);
+        args->partials = p->workspace;
+    } else {
+        args->splits = 1;
+        args->split = args->kv_length;
+    }
+    const kiln_module *module;
+    KILN__TRY(kiln__operator_require(stream, op->number, part, op->bundle, &module));
+    return kiln__attention_launch(stream, name, p, &module->kernels[op->attend], &module->kernels[op->join]);
 }
 
 #endif

@@ -8,38 +8,40 @@ enum {
 #include "kernels/mha_paged/mha_paged.def"
 };
 
-/* Checks all but pointers, strides and that there is a sequence, and gives what both kinds of attention have. */
-static kiln_status read_sizes(const char *name, const kiln_mha_paged_params *params, kiln__attention *p) {
-    int64_t capacity = 0;
-    *p = (kiln__attention){
-        .tokens = params->tokens,
-        .batch = params->batch,
-        .heads = params->heads,
-        .kv_heads = params->kv_heads,
-        .head_size = params->head_size,
-        .left = params->left_window,
-        .right = params->right_window,
-        .causal = params->causal,
-        .scale = params->scale,
-        .softcap = params->softcap,
-    };
-    KILN__TRY(kiln__attention_sizes_check(name, p));
-    KILN__TRY(kiln__size_check(name, "blocks", params->blocks, INT32_MAX));
-    KILN__TRY(kiln__size_check(name, "block_size", params->block_size, 1 << 20));
-    KILN__TRY(kiln__size_check(name, "table_size", params->table_size, INT32_MAX));
-    if (kiln__attention_is_empty(p) || !p->batch) return KILN_OK;
+static const kiln__attention_operator operator_mha_paged = {KILN__OPERATOR_mha_paged, &kiln__bundle_mha_paged,
+                                                            KERNEL_mha_paged_attend, KERNEL_mha_paged_join};
+
+/* What the cache and the tables say. */
+static kiln_status read_blocks(const char *name, const kiln_mha_paged_params *params, kiln__attention *p) {
+    int64_t capacity;
     KILN__REQUIRE(params->block_size && !(params->block_size & (params->block_size - 1)),
                   "%s: block_size is %lld: must be a power of two", name, (long long)params->block_size);
     bool overflow = __builtin_mul_overflow(params->table_size, params->block_size, &capacity) || capacity > INT32_MAX;
     KILN__REQUIRE(!overflow, "%s: table_size is %lld: is too large for blocks of %lld keys", name,
                   (long long)params->table_size, (long long)params->block_size);
-    KILN__REQUIRE(params->q_ends || params->tokens % p->batch == 0,
-                  "%s: tokens is %lld: must be a multiple of batch without q_ends", name, (long long)params->tokens);
-    KILN__REQUIRE(params->q_ends || !params->q_length, "%s: q_length is %lld: must be 0 without q_ends", name,
-                  (long long)params->q_length);
-    p->q_length = !params->q_ends ? params->tokens / p->batch : params->q_length ? params->q_length : params->tokens;
+    p->kv_rows = params->blocks * params->block_size;
     p->kv_length = params->blocks ? capacity : 0;
-    return kiln__attention_check(name, p);
+    p->args.blocks = (uint32_t)params->blocks;
+    p->args.block_log2 = (uint32_t)__builtin_ctzll((uint64_t)params->block_size);
+    p->args.table_stride = (uint32_t)params->table_size;
+    return KILN_OK;
+}
+
+/* The call that params stand for; all but the tensors is checked. */
+static kiln_status read_params(const char *name, const kiln_mha_paged_params *params, kiln__attention *p) {
+    *p = (kiln__attention){
+        KILN__ATTENTION_OF(params),
+        .paged = true,
+        .args = {KILN__ATTENTION_ARGS_OF(params), .k = params->k_cache, .v = params->v_cache, .tables = params->tables,
+                 .k_stride = params->k_cache_stride, .v_stride = params->v_cache_stride},
+    };
+    KILN__TRY(kiln__attention_sizes_check(name, p));
+    KILN__TRY(kiln__size_check(name, "blocks", params->blocks, INT32_MAX));
+    KILN__TRY(kiln__size_check(name, "block_size", params->block_size, 1 << 20));
+    KILN__TRY(kiln__size_check(name, "table_size", params->table_size, INT32_MAX));
+    if (kiln__attention_is_empty(p)) return KILN_OK;
+    KILN__TRY(kiln__attention_check(name, p));
+    return read_blocks(name, params, p);
 }
 
 static kiln_status mha_paged(kiln_stream *stream, const kiln_mha_paged_params *params, size_t params_size,
@@ -48,50 +50,8 @@ static kiln_status mha_paged(kiln_stream *stream, const kiln_mha_paged_params *p
     kiln__attention p;
     KILN__PARAMS(name, params, params_size, &copy);
     KILN__TRY(kiln__stream_check(name, stream));
-    KILN__TRY(read_sizes(name, params, &p));
-    KILN__REQUIRE(params->reserved == 0, "%s: reserved is %d: must be 0", name, params->reserved);
-    if (KILN__UNLIKELY(kiln__attention_is_empty(&p))) return KILN_OK;
-    KILN__REQUIRE(p.batch, "%s: batch is 0, but there are %lld tokens: must be positive", name, (long long)p.tokens);
-
-    unsigned size_log2 = kiln__part_size_log2(part);
-    kiln_attention_args args = {
-        .out = params->out,
-        .q = params->q,
-        .k = params->k_cache,
-        .v = params->v_cache,
-        .lse = params->lse,
-        .q_ends = params->q_ends,
-        .kv_lengths = params->kv_lengths,
-        .tables = params->tables,
-        .out_stride = params->out_stride,
-        .q_stride = params->q_stride,
-        .k_stride = params->k_cache_stride,
-        .v_stride = params->v_cache_stride,
-        .blocks = (uint32_t)params->blocks,
-        .block_log2 = (uint32_t)__builtin_ctzll((uint64_t)params->block_size),
-        .table_stride = (uint32_t)params->table_size,
-    };
-    int64_t tokens = p.tokens, slots = params->blocks * params->block_size, size = p.head_size;
-    KILN__TRY(kiln__heads_check(name, "out", args.out, tokens, p.heads, size, &args.out_stride, size_log2));
-    KILN__TRY(kiln__heads_check(name, "q", args.q, tokens, p.heads, size, &args.q_stride, size_log2));
-    if (slots) {
-        KILN__TRY(kiln__heads_check(name, "k_cache", args.k, slots, p.kv_heads, size, &args.k_stride, size_log2));
-        KILN__TRY(kiln__heads_check(name, "v_cache", args.v, slots, p.kv_heads, size, &args.v_stride, size_log2));
-    }
-    if (p.kv_length)
-        KILN__TRY(kiln__tensor_check(name, "tables", args.tables, p.batch, params->table_size, params->table_size, 2));
-    KILN__TRY(kiln__tensor_check(name, "kv_lengths", args.kv_lengths, 1, p.batch, p.batch, 2));
-    if (args.lse) KILN__TRY(kiln__tensor_check(name, "lse", args.lse, p.heads, tokens, tokens, 2));
-    if (args.q_ends) KILN__TRY(kiln__tensor_check(name, "q_ends", args.q_ends, 1, p.batch, p.batch, 2));
-    args.wide =
-        kiln__rows_wide((uintptr_t)args.k | (uintptr_t)args.v, slots, args.k_stride | args.v_stride, size_log2) &
-        kiln__rows_wide(0, p.kv_heads, size, size_log2);
-
-    const kiln_module *module;
-    KILN__TRY(kiln__operator_require(stream, KILN__OPERATOR_mha_paged, part, &kiln__bundle_mha_paged, &module));
-    return kiln__attention_launch(stream, name, &p, &module->kernels[KERNEL_mha_paged_attend],
-                                  &module->kernels[KERNEL_mha_paged_join], &args, params->workspace,
-                                  params->workspace_size);
+    KILN__TRY(read_params(name, params, &p));
+    return kiln__attention_call(stream, name, &p, part, &operator_mha_paged);
 }
 
 static kiln_status mha_paged_workspace(const kiln_mha_paged_params *params, size_t params_size, size_t *out_size,
@@ -101,8 +61,8 @@ static kiln_status mha_paged_workspace(const kiln_mha_paged_params *params, size
     kiln_mha_paged_params copy;
     kiln__attention p;
     KILN__PARAMS(name, params, params_size, &copy);
-    KILN__TRY(read_sizes(name, params, &p));
-    if (p.batch) *out_size = kiln__attention_workspace(&p);
+    KILN__TRY(read_params(name, params, &p));
+    *out_size = kiln__attention_workspace(&p);
     return KILN_OK;
 }
 
