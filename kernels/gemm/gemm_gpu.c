@@ -119,23 +119,23 @@ KILN_ENTRY(gemm_tiles, kiln_gemm_args) {
     uint32_t row = kiln_thread() / VECTORS, part = kiln_thread() % VECTORS;
     uint32_t begin = split * args.split, end = begin + args.split;
     if (end > (uint32_t)args.k) end = (uint32_t)args.k;
-    /* The rows that this thread reads. One beyond the last has no elements. */
-    uint64_t a_row = first_row + row, b_row = first_col + row;
-    uint32_t a_end = a_row < (uint64_t)args.m ? end : 0, b_end = b_row < (uint64_t)args.n ? end : 0;
+    /* The rows that this thread reads; beyond the last one that once more, for nothing. */
+    uint64_t a_row = first_row + row < (uint64_t)args.m ? first_row + row : (uint64_t)args.m - 1;
+    uint64_t b_row = first_col + row < (uint64_t)args.n ? first_col + row : (uint64_t)args.n - 1;
     const kiln_element *a = (const kiln_element *)args.a + batch * args.a_batch_stride + a_row * args.a_stride;
     const kiln_element *b = (const kiln_element *)args.b + batch * args.b_batch_stride + b_row * args.b_stride;
 
     uint32_t k = begin + part * KILN_VECTOR;
     float sums[SIDE][SIDE] = {{0.0f}};
-    kiln_vector left = fetch(a, k, a_end, args.wide), right = fetch(b, k, b_end, args.wide);
+    kiln_vector left = fetch(a, k, end, args.wide), right = fetch(b, k, end, args.wide);
     KILN_LOOP
     for (; begin < end; begin += DEPTH) {
         put(a_tile, left, row, part);
         put(b_tile, right, row, part);
         kiln_barrier();
         k += DEPTH;
-        left = fetch(a, k, a_end, args.wide);
-        right = fetch(b, k, b_end, args.wide);
+        left = fetch(a, k, end, args.wide);
+        right = fetch(b, k, end, args.wide);
         multiply(a_tile, b_tile, sums);
         kiln_barrier();
     }
