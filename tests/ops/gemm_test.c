@@ -8,6 +8,7 @@ typedef struct shape {
     int64_t padding, place; /* of rows; of all tensors */
     bool interleaved;       /* the matrices of a batch lie side by side, row by row */
     bool c, bias, in_place, workspace;
+    bool exact; /* sums that f32 holds, in whatever order */
     double alpha;
     kiln_gemm_activation activation;
 } shape;
@@ -18,6 +19,10 @@ static double any_number(void) {
 
 static double one(void) {
     return 1;
+}
+
+static double small_integer(void) {
+    return (double)random_integer(-3, 3);
 }
 
 static double large_number(void) {
@@ -85,6 +90,7 @@ static void reference(shape s, const tensor *a, const tensor *b, const tensor *c
                 }
                 double result = activate(s.activation, value);
                 *at(d, expected, batch, row, col) = result;
+                if (s.exact) continue;
                 *at(d, allowed, batch, row, col) = 1.2 * magnitude * sqrt((double)s.k + 16) * 0x1p-23 +
                                                    (s.activation ? 2e-6 + 2e-6 * fabs(result) : 0);
             }
@@ -105,7 +111,7 @@ static void run(kiln_stream *stream, precision p, shape s, double (*value)(void)
     matrix_fill(&c.all, value);
     matrix_fill(&bias, value);
     size_t bytes = sizeof(double) * (size_t)(s.batch * s.m * s.n);
-    double *expected = malloc(bytes), *allowed = malloc(bytes);
+    double *expected = malloc(bytes), *allowed = calloc(1, bytes);
     assert_true(expected && allowed);
     reference(s, &a, &b, &c, &bias, d, expected, allowed);
     bool packed = !s.padding && !s.interleaved;
@@ -213,8 +219,13 @@ static void tall_body(kiln_stream *stream, bool first) {
 static void exact_body(kiln_stream *stream, bool first) {
     (void)first;
     for (precision p = F32; p < PRECISION_COUNT; p++) {
-        run(stream, p, (shape){.batch = 1, .m = 3, .n = 50, .k = 100}, one);
-        run(stream, p, (shape){.batch = 1, .m = 70, .n = 66, .k = 100}, one);
+        run(stream, p, (shape){.batch = 1, .m = 3, .n = 50, .k = 100, .exact = true}, one);
+        run(stream, p, (shape){.batch = 1, .m = 70, .n = 66, .k = 100, .exact = true}, one);
+        run(stream, p, (shape){.batch = 2, .m = 70, .n = 66, .k = 33, .c = true, .bias = true, .exact = true},
+            small_integer);
+        run(stream, p, (shape){.batch = 1, .m = 8, .n = 66, .k = 999, .alpha = 2, .exact = true}, small_integer);
+        run(stream, p, (shape){.batch = 1, .m = 9, .n = 33, .k = 1500, .workspace = true, .exact = true},
+            small_integer);
         run(stream, p, (shape){.batch = 1, .m = 70, .n = 66, .k = 65}, large_number);
     }
     enum { M = 66, N = 67, K = 37 };
@@ -243,6 +254,25 @@ static void exact_body(kiln_stream *stream, bool first) {
     matrix_destroy(&b);
     matrix_destroy(&d);
     free(expected);
+}
+
+/* Without products there are no factors, and what is added to them is left. */
+static void no_products_body(kiln_stream *stream, bool first) {
+    (void)first;
+    enum { N = 5 };
+    for (int64_t m = 3; m <= 66; m += 63) {
+        harness_describe("gemm_f32 of %lld rows without products", (long long)m);
+        matrix d = matrix_create(stream, F32, m, N, 0, 0), bias = matrix_create(stream, F32, 1, N, 0, 0);
+        double expected[66 * N];
+        matrix_fill(&bias, any_number);
+        for (int64_t i = 0; i < m * N; i++)
+            expected[i] = bias.values[i % N];
+        kiln_gemm_params params = {.d = d.data, .bias = bias.data, .batch = 1, .m = m, .n = N};
+        harness_ok(kiln_gemm_f32(stream, &params));
+        matrix_expect_exact(&d, expected);
+        matrix_destroy(&d);
+        matrix_destroy(&bias);
+    }
 }
 
 /* NaN and infinities reach their row or column and nothing else, also where they stand at an edge. */
@@ -323,6 +353,11 @@ static void test_exact(void **state) {
     harness_on_each_device(exact_body);
 }
 
+static void test_no_products(void **state) {
+    (void)state;
+    harness_on_each_device(no_products_body);
+}
+
 static void test_special_values(void **state) {
     (void)state;
     harness_on_each_device(special_body);
@@ -335,9 +370,9 @@ static void test_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plain),    cmocka_unit_test(test_random), cmocka_unit_test(test_split),
-        cmocka_unit_test(test_tall),     cmocka_unit_test(test_exact),  cmocka_unit_test(test_special_values),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_plain),          cmocka_unit_test(test_random),   cmocka_unit_test(test_split),
+        cmocka_unit_test(test_tall),           cmocka_unit_test(test_exact),    cmocka_unit_test(test_no_products),
+        cmocka_unit_test(test_special_values), cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

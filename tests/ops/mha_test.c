@@ -22,6 +22,10 @@ static double any_number(void) {
     return random_number(-2, 2);
 }
 
+static double large_number(void) {
+    return random_number(-60000, 60000);
+}
+
 static double one(void) {
     return 1;
 }
@@ -206,11 +210,11 @@ static shape plain(int64_t q_length, int64_t kv_length, int64_t heads, int64_t k
 
 static void plain_body(kiln_stream *stream, bool first) {
     (void)first;
-    static const int64_t sizes[] = {8, 32, 40, 64, 80, 96, 128, 192, 256};
+    for (int64_t size = 32; size <= 256; size += 8)
+        run(stream, (precision)(size / 8 % PRECISION_COUNT),
+            plain(random_integer(1, 9), random_integer(1, 70), 2, random_integer(1, 2), size), any_number);
     for (precision p = F32; p < PRECISION_COUNT; p++) {
-        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-            run(stream, p, plain(random_integer(1, 9), random_integer(1, 70), 2, 1 + (int64_t)(i % 2), sizes[i]),
-                any_number);
+        run(stream, p, plain(7, 45, 2, 1, 8), any_number);
         run(stream, p, plain(1, 1, 1, 1, 1), any_number);
         run(stream, p, plain(1, 33, 4, 4, 7), any_number);
         run(stream, p, plain(70, 70, 1, 1, 16), any_number);
@@ -264,14 +268,20 @@ static void decode_body(kiln_stream *stream, bool first) {
         run(stream, p, s, any_number);
         s.workspace = false;
         run(stream, p, s, any_number);
+        /* Some groups find no keys, and one sequence has none at all. */
+        s = (shape){.batch = 3, .heads = 4, .kv_heads = 2, .size = 40, .q_lengths = {1, 2, 1}};
+        s.kv_lengths[0] = 1100;
+        s.kv_lengths[1] = 3;
+        s.ends = s.lse = s.workspace = true;
+        run(stream, p, s, any_number);
     }
 }
 
-/* A device tells how many of its keys each sequence has. */
+/* A device tells how many of its keys each sequence has; more than there is room for are cut. */
 static void lengths_body(kiln_stream *stream, bool first) {
     (void)first;
-    enum { BATCH = 3, ROOM = 50, HEADS = 4, KV_HEADS = 2, SIZE = 32 };
-    const double lengths[BATCH] = {17, 0, 50};
+    enum { BATCH = 5, ROOM = 50, HEADS = 4, KV_HEADS = 2, SIZE = 32 };
+    const double lengths[BATCH] = {17, 0, ROOM, ROOM + 9, -3}, counted[BATCH] = {17, 0, ROOM, ROOM, 0};
     for (precision p = F32; p < PRECISION_COUNT; p++) {
         harness_describe("mha_%s with lengths", precision_name(p));
         shape s = {.batch = 1, .heads = HEADS, .kv_heads = KV_HEADS, .size = SIZE};
@@ -288,7 +298,7 @@ static void lengths_body(kiln_stream *stream, bool first) {
         for (int64_t b = 0; b < BATCH; b++)
             for (int64_t head = 0; head < HEADS; head++) {
                 int64_t place = (b * HEADS + head) * SIZE, key = (b * ROOM * KV_HEADS + head / 2) * SIZE;
-                attend(&s, q.values + place, k.values + key, v.values + key, KV_HEADS * SIZE, 0, 1, (int64_t)lengths[b],
+                attend(&s, q.values + place, k.values + key, v.values + key, KV_HEADS * SIZE, 0, 1, (int64_t)counted[b],
                        expected + place, allowed + place, &lse);
             }
         kiln_mha_params params = {.out = out.data,
@@ -359,7 +369,9 @@ static void wrong_ends_body(kiln_stream *stream, bool first) {
 static void run_paged(kiln_stream *stream, precision p, shape s, int64_t block_size) {
     describe("mha_paged", p, s);
     tensors t = tensors_create(stream, p, s, any_number);
-    int64_t table_size = (longest(s.kv_lengths, s.batch) + block_size - 1) / block_size + 1;
+    /* Keys are divided alike only if the table has room for the longest sequence and no more. */
+    int64_t spare = s.workspace ? 0 : 1;
+    int64_t table_size = (longest(s.kv_lengths, s.batch) + block_size - 1) / block_size + spare;
     int64_t used = 0, blocks = s.batch * table_size + 3;
     matrix caches[2], tables = matrix_create(stream, I32, s.batch, table_size, 0, 0);
     matrix lengths = matrix_create(stream, I32, 1, s.batch, 0, 0), out = t.out;
@@ -399,7 +411,7 @@ static void run_paged(kiln_stream *stream, precision p, shape s, int64_t block_s
                                   .q = t.q.data,
                                   .k = t.k.data,
                                   .v = t.v.data,
-                                  .q_ends = t.q_ends.data,
+                                  .q_ends = s.ends ? t.q_ends.data : NULL,
                                   .kv_ends = t.kv_ends.data,
                                   .tokens = t.q.rows,
                                   .kv_tokens = t.k.rows,
@@ -411,6 +423,7 @@ static void run_paged(kiln_stream *stream, precision p, shape s, int64_t block_s
                                   .q_stride = t.q.stride,
                                   .k_stride = t.k.stride,
                                   .v_stride = t.v.stride,
+                                  .kv_length = longest(s.kv_lengths, s.batch),
                                   .left_window = s.left,
                                   .right_window = s.right,
                                   .scale = (float)s.scale,
@@ -423,7 +436,7 @@ static void run_paged(kiln_stream *stream, precision p, shape s, int64_t block_s
                                     .v_cache = caches[1].data,
                                     .tables = tables.data,
                                     .kv_lengths = lengths.data,
-                                    .q_ends = t.q_ends.data,
+                                    .q_ends = s.ends ? t.q_ends.data : NULL,
                                     .tokens = t.q.rows,
                                     .blocks = blocks,
                                     .block_size = block_size,
@@ -441,6 +454,14 @@ static void run_paged(kiln_stream *stream, precision p, shape s, int64_t block_s
                                     .scale = (float)s.scale,
                                     .softcap = (float)s.softcap,
                                     .causal = s.causal};
+    const kiln_operator_function *function = operator_function("mha_paged", p);
+    matrix workspace = {0};
+    if (s.workspace) {
+        harness_ok(function->workspace_size(&params, sizeof params, &params.workspace_size));
+        workspace = matrix_create(stream, F32, 1, (int64_t)params.workspace_size / 4, 0, 0);
+        contiguous.workspace = params.workspace = workspace.data;
+        contiguous.workspace_size = params.workspace_size;
+    }
     harness_ok(operator_function("mha", p)->call(stream, &contiguous, sizeof contiguous));
     matrix_get(&out);
     t.out = out;
@@ -448,8 +469,9 @@ static void run_paged(kiln_stream *stream, precision p, shape s, int64_t block_s
     assert_non_null(gathered);
     memcpy(gathered, out.values, sizeof(double) * (size_t)(out.rows * out.cols));
     matrix_poison(&t.out);
-    harness_ok(operator_function("mha_paged", p)->call(stream, &params, sizeof params));
+    harness_ok(function->call(stream, &params, sizeof params));
     matrix_expect_exact(&t.out, gathered);
+    if (s.workspace) matrix_destroy(&workspace);
     if (s.lse) {
         reference(&s, &t);
         matrix_expect(&t.lse, t.lses, t.lses_allowed);
@@ -472,6 +494,85 @@ static void paged_body(kiln_stream *stream, bool first) {
             s.ends = true;
             run_paged(stream, p, s, blocks[i]);
         }
+}
+
+/* A token each, as when tokens are generated: one sequence is long, and groups share its keys. */
+static void paged_decode_body(kiln_stream *stream, bool first) {
+    (void)first;
+    for (precision p = F32; p < PRECISION_COUNT; p++) {
+        shape s = {.batch = 3, .heads = 4, .kv_heads = 1, .size = 64, .q_lengths = {1, 1, 1}};
+        s.kv_lengths[0] = 37;
+        s.kv_lengths[1] = 1024;
+        s.kv_lengths[2] = 300;
+        s.lse = true;
+        s.workspace = true;
+        run_paged(stream, p, s, 64);
+        s.workspace = false;
+        s.kv_lengths[1] = 0;
+        run_paged(stream, p, s, 16);
+    }
+}
+
+/* One key has all of the weight, so that its value is the result to the bit, however large. A NaN in a query, or in a
+ * key that a query sees, makes the query's result NaN; of values only the element itself. */
+static void special_body(kiln_stream *stream, bool first) {
+    (void)first;
+    enum { QUERIES = 5, KEYS = 70, HOT = 10, HEADS = 2, SIZE = 40, WIDTH = HEADS * SIZE };
+    for (precision p = F32; p < PRECISION_COUNT; p++) {
+        harness_describe("mha_%s of special values", precision_name(p));
+        matrix q = matrix_create(stream, p, QUERIES, WIDTH, 0, 0), out = matrix_create(stream, p, QUERIES, WIDTH, 0, 0);
+        matrix k = matrix_create(stream, p, KEYS, SIZE, 0, 0), v = matrix_create(stream, p, KEYS, SIZE, 0, 0);
+        double expected[QUERIES * WIDTH];
+        for (int64_t i = 0; i < QUERIES * WIDTH; i++)
+            q.values[i] = i % SIZE == 0 ? 200 : 0;
+        for (int64_t i = 0; i < KEYS * SIZE; i++)
+            k.values[i] = i == HOT * SIZE ? 200 : 0;
+        matrix_fill(&v, large_number);
+        q.values[2 * WIDTH + SIZE + 3] = NAN;
+        k.values[(KEYS - 1) * SIZE + 7] = NAN; /* the last key, which the last query alone sees */
+        v.values[HOT * SIZE + 5] = NAN;
+        v.values[HOT * SIZE + 6] = -INFINITY;
+        for (int64_t i = 0; i < QUERIES * WIDTH; i++) {
+            bool none = i / WIDTH == QUERIES - 1 || (i / WIDTH == 2 && i % WIDTH >= SIZE);
+            expected[i] = none ? (double)NAN : v.values[HOT * SIZE + i % SIZE];
+        }
+        matrix_set(&q, q.values);
+        matrix_set(&k, k.values);
+        matrix_set(&v, v.values);
+        kiln_mha_params params = {.out = out.data,
+                                  .q = q.data,
+                                  .k = k.data,
+                                  .v = v.data,
+                                  .tokens = QUERIES,
+                                  .kv_tokens = KEYS,
+                                  .batch = 1,
+                                  .heads = HEADS,
+                                  .kv_heads = 1,
+                                  .head_size = SIZE,
+                                  .causal = 1};
+        const kiln_operator_function *function = operator_function("mha", p);
+        harness_ok(function->call(stream, &params, sizeof params));
+        matrix_expect_exact(&out, expected);
+
+        harness_describe("mha_%s without keys", precision_name(p));
+        matrix lse = matrix_create(stream, F32, HEADS, QUERIES, 0, 0);
+        params.k = params.v = NULL;
+        params.kv_tokens = 0;
+        params.lse = lse.data;
+        matrix_poison(&out);
+        harness_ok(function->call(stream, &params, sizeof params));
+        for (int64_t i = 0; i < QUERIES * WIDTH; i++)
+            expected[i] = 0;
+        matrix_expect_exact(&out, expected);
+        for (int64_t i = 0; i < HEADS * QUERIES; i++)
+            expected[i] = -INFINITY;
+        matrix_expect_exact(&lse, expected);
+        matrix_destroy(&q);
+        matrix_destroy(&k);
+        matrix_destroy(&v);
+        matrix_destroy(&out);
+        matrix_destroy(&lse);
+    }
 }
 
 static void refusals_body(kiln_stream *stream, bool first) {
@@ -517,6 +618,20 @@ static void refusals_body(kiln_stream *stream, bool first) {
     params = good;
     params.softcap = -1;
     expect_refusal(stream, function, &params, sizeof params, "softcap");
+    size_t size;
+    params = good;
+    params.tokens = params.batch = 1;
+    params.kv_tokens = 1024;
+    params.heads = params.kv_heads = 1;
+    harness_ok(function->workspace_size(&params, sizeof params, &size));
+    assert_true(size > 0);
+    params.workspace_size = size;
+    expect_refusal(stream, function, &params, sizeof params, "workspace");
+    params.workspace = (char *)x.data + 4;
+    expect_refusal(stream, function, &params, sizeof params, "workspace");
+    params.workspace = x.data;
+    params.workspace_size = size - 1;
+    expect_refusal(stream, function, &params, sizeof params, "workspace_size");
     kiln_mha_paged_params paged = {.out = x.data,
                                    .q = x.data,
                                    .k_cache = x.data,
@@ -531,7 +646,17 @@ static void refusals_body(kiln_stream *stream, bool first) {
                                    .heads = 1,
                                    .kv_heads = 1,
                                    .head_size = 8};
-    expect_refusal(stream, operator_function("mha_paged", F32), &paged, sizeof paged, "block_size");
+    function = operator_function("mha_paged", F32);
+    expect_refusal(stream, function, &paged, sizeof paged, "block_size");
+    paged.block_size = 16;
+    paged.q_length = 1;
+    expect_refusal(stream, function, &paged, sizeof paged, "q_length");
+    paged.q_length = 0;
+    paged.left_window = -1;
+    expect_refusal(stream, function, &paged, sizeof paged, "left_window");
+    paged.left_window = 0;
+    paged.table_size = INT32_MAX / 8;
+    expect_refusal(stream, function, &paged, sizeof paged, "table_size");
     matrix_expect_unchanged(&x);
     matrix_destroy(&x);
 }
@@ -566,6 +691,16 @@ static void test_paged(void **state) {
     harness_on_each_device(paged_body);
 }
 
+static void test_paged_decode(void **state) {
+    (void)state;
+    harness_on_each_device(paged_decode_body);
+}
+
+static void test_special_values(void **state) {
+    (void)state;
+    harness_on_each_device(special_body);
+}
+
 static void test_refusals(void **state) {
     (void)state;
     harness_on_one_device(refusals_body);
@@ -573,9 +708,9 @@ static void test_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plain),    cmocka_unit_test(test_random),     cmocka_unit_test(test_decode),
-        cmocka_unit_test(test_lengths),  cmocka_unit_test(test_wrong_ends), cmocka_unit_test(test_paged),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_plain),        cmocka_unit_test(test_random),         cmocka_unit_test(test_decode),
+        cmocka_unit_test(test_lengths),      cmocka_unit_test(test_wrong_ends),     cmocka_unit_test(test_paged),
+        cmocka_unit_test(test_paged_decode), cmocka_unit_test(test_special_values), cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
