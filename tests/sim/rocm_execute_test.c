@@ -99,6 +99,24 @@ static void a_kernel_waits_for_a_copy(void **state) {
     world_check(&w, 9);
 }
 
+static void freed_memory_is_not_for_kernels(void **state) {
+    (void)state;
+    world w;
+    void *freed;
+    world_make(&w);
+    OK(kiln_memory_alloc(w.device, 256, &freed));
+    kiln_memory_free(w.device, freed);
+    uint32_t *flag = w.flag;
+    w.flag = freed;
+    launch(&w, &w.works, 7);
+    assert_int_equal(kiln_stream_sync(&w.works), KILN_ERROR_DEVICE_LOST);
+    assert_non_null(strstr(sim.violation(), "access outside of every live allocation: store of 4 bytes"));
+    kiln_memory_free(w.device, flag);
+    kiln_stream_close(&w.works);
+    kiln_stream_close(&w.other);
+    kiln_device_close(w.device);
+}
+
 int main(int argc, char **argv) {
     (void)argc;
     size_t size;
@@ -112,6 +130,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_kernel_waits_for_one_of_another_queue),
         cmocka_unit_test(a_kernel_waits_for_a_copy),
+        cmocka_unit_test(freed_memory_is_not_for_kernels),
     };
     int failed = cmocka_run_group_tests_name("rocm_execute", tests, NULL, NULL);
     free(bytes);

@@ -282,6 +282,9 @@ __attribute__((destructor)) static void report_leaks(void) {
     for (const object *at = objects; at; at = at->next) {
         if (counts("*", at->kind)) fprintf(stderr, "sim: leak: %s %p\n", at->kind, (const void *)at->payload);
     }
-    for (const allocation *at = allocations; at; at = at->next)
-        fprintf(stderr, "sim: leak: %s %p of %zu bytes\n", at->memory.kind, (void *)at->memory.bytes, at->memory.size);
+    for (const allocation *at = allocations; at; at = at->next) {
+        if (counts("*", at->memory.kind))
+            fprintf(stderr, "sim: leak: %s %p of %zu bytes\n", at->memory.kind, (void *)at->memory.bytes,
+                    at->memory.size);
+    }
 }

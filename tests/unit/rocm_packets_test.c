@@ -1,0 +1,109 @@
+/* Dispatch packets that break a rule: the simulated runtime names it and stops the queue. */
+#include "loader/rocm/hsa_driver.h"
+#include "loader/rocm/rocm.h"
+#include "tests/unit/rocm_sim.h"
+
+enum { QUEUE_SIZE = 64, THREADS = 64, SIGNAL_EQUALS = 0 };
+
+/* What is wrong with a packet: a number that is added to a field of a right one. */
+#define WRONG(field, added, says) \
+    { #field, offsetof(kiln__hsa_dispatch_packet, field), sizeof((kiln__hsa_dispatch_packet *)0)->field, added, says }
+static const struct {
+    const char *field;
+    size_t offset, size;
+    uint64_t added;
+    const char *says; /* the violation; NULL: none */
+} rows[] = {
+    WRONG(header, 0, NULL),
+    WRONG(header, (uint64_t)-0x100, "no barrier bit"),
+    WRONG(header, 0x2000, "unknown bits"),
+    WRONG(header, (uint64_t)-0x200, "system scope"),
+    WRONG(header, 2, "type 4"),
+    WRONG(setup, 4, "setup is"),
+    WRONG(workgroup_size_x, 1000, "group size 1064 of dimension 0"),
+    WRONG(workgroup_size_x, (uint64_t)-THREADS, "group size 0 of dimension 0"),
+    WRONG(workgroup_size_y, 16, "grid size 1 is not a multiple"),
+    WRONG(grid_size_x, 1, "grid size 65 is not a multiple"),
+    WRONG(grid_size_z, (uint64_t)-1, "grid size 0 of dimension 2"),
+    WRONG(reserved0, 1, "reserved field"),
+    WRONG(group_segment_size, 65537, "bytes of LDS"),
+    WRONG(kernel_object, 8, "not of a loaded executable"),
+    WRONG(kernarg_address, 8, "not 16-byte aligned"),
+    WRONG(kernarg_address, 1ull << 40, "bytes of live kernarg memory"),
+    WRONG(completion_signal, 8, "completion signal is not live"),
+};
+
+typedef struct world {
+    kiln_device *device;
+    kiln_stream stream;              /* its arguments stay while it is open */
+    kiln__hsa_queue *queue;          /* that is stopped */
+    kiln__hsa_dispatch_packet right; /* as kiln wrote it, and done */
+} world;
+
+static void world_make(world *w) {
+    const kiln_launch_config config = {.grid = {1}, .group = {THREADS}};
+    const scale_arguments arguments = {.x = (void *)0x1000, .y = (void *)0x2000, .count = 1};
+    w->device = rocm_open(0);
+    const kiln__rocm_device *rocm = w->device->native;
+    assert_int_equal(kiln__hsa.queue_create(rocm->agent, QUEUE_SIZE, 0, NULL, NULL, UINT32_MAX, UINT32_MAX, &w->queue),
+                     0);
+    w->stream = rocm_stream(w->device, 0);
+    const kiln_kernel *scale = rocm_kernel(w->device, "scale");
+    assert_ok(kiln_launch(&w->stream, scale, &config, &arguments, sizeof arguments));
+    assert_ok(kiln_stream_sync(&w->stream));
+    w->right = *(const kiln__hsa_dispatch_packet *)((const kiln__hsa_queue *)w->stream.native)->base_address;
+    w->right.header = KILN__HSA_PACKET_TYPE_KERNEL_DISPATCH | 1u << KILN__HSA_PACKET_HEADER_BARRIER |
+                      KILN__HSA_FENCE_SCOPE_SYSTEM << KILN__HSA_PACKET_HEADER_SCACQUIRE_FENCE_SCOPE |
+                      KILN__HSA_FENCE_SCOPE_SYSTEM << KILN__HSA_PACKET_HEADER_SCRELEASE_FENCE_SCOPE;
+    w->right.setup = 3; /* dimensions */
+    assert_int_equal(kiln__hsa.signal_create(1, 0, NULL, &w->right.completion_signal), 0);
+}
+
+static void world_free(world *w) {
+    assert_int_equal(kiln__hsa.queue_destroy(w->queue), 0);
+    assert_int_equal(kiln__hsa.signal_destroy(w->right.completion_signal), 0);
+    kiln_stream_close(&w->stream);
+    kiln_device_close(w->device);
+}
+
+static void submit(const world *w, size_t row) {
+    const uint64_t index = kiln__hsa.queue_add_write_index(w->queue, 1);
+    kiln__hsa_dispatch_packet *packet = (kiln__hsa_dispatch_packet *)w->queue->base_address + index % QUEUE_SIZE;
+    kiln__hsa_dispatch_packet wrong = w->right;
+    uint8_t *field = (uint8_t *)&wrong + rows[row].offset;
+    uint64_t value = 0;
+    memcpy(&value, field, rows[row].size);
+    value += rows[row].added;
+    memcpy(field, &value, rows[row].size);
+    memcpy((uint8_t *)packet + 4, (const uint8_t *)&wrong + 4, sizeof wrong - 4);
+    uint32_t first;
+    memcpy(&first, &wrong, sizeof first);
+    __atomic_store_n((uint32_t *)(void *)packet, first, __ATOMIC_RELEASE);
+    kiln__hsa.signal_store_release(w->queue->doorbell_signal, (kiln__hsa_signal_value)index);
+}
+
+static void each_wrong_packet_is_named(void **state) {
+    (void)state;
+    for (size_t row = 0; row < sizeof rows / sizeof *rows; row++) {
+        world w;
+        world_make(&w);
+        sim.reset();
+        submit(&w, row);
+        if (!rows[row].says)
+            assert_int_equal(kiln__hsa.signal_wait(w.right.completion_signal, SIGNAL_EQUALS, 0, UINT64_MAX, 0), 0);
+        const char *told = sim.violations() ? sim.violation() : "";
+        if (rows[row].says ? !strstr(told, rows[row].says) : *told)
+            fail_msg("row %zu, %s: \"%s\" is not in \"%s\"", row, rows[row].field,
+                     rows[row].says ? rows[row].says : "nothing", told);
+        world_free(&w);
+    }
+}
+
+int main(int argc, char **argv) {
+    (void)argc;
+    rocm_sim_start(argv, "gfx90a");
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(each_wrong_packet_is_named, rocm_reset),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
