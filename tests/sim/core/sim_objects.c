@@ -163,7 +163,7 @@ void sim_memory_wrote(const void *address, size_t size) {
         size_t at = (size_t)((const uint8_t *)address - found->memory.bytes);
         for (size_t end = at + size; at < end && at < found->memory.size;) {
             bool whole = at % 8 == 0 && end - at >= 8;
-            uint8_t bits = whole ? 0xff : (uint8_t)(1u << at % 8); /* a kernel may write beside it */
+            uint8_t bits = (uint8_t)(whole ? 0xff : 1u << at % 8); /* a kernel may write beside it */
             __atomic_fetch_or(&found->memory.written[at / 8], bits, __ATOMIC_RELAXED);
             at += whole ? 8 : 1;
         }
