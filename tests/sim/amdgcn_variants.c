@@ -176,13 +176,21 @@ static void draw_sdwa(variant *v, uint64_t *random) {
 }
 
 /* Any source may be a constant. An integer of 16 bits has no 0.5. */
-enum { CONSTANT_NEGATIVE, CONSTANT_POSITIVE, CONSTANT_LITERAL, CONSTANT_HALF, CONSTANT_MINUS_FOUR, CONSTANTS };
+enum { CONSTANT_NEGATIVE, CONSTANT_POSITIVE, CONSTANT_LITERAL, CONSTANT_HALF, CONSTANT_MINUS_FOUR };
 static const uint32_t CONSTANT_BITS = 0x98765432;
 
+/* Sources that are written. */
+static int places_of(const variant *v) {
+    return v->sources - !!(v->row->flags & ROW_ACCUMULATES);
+}
+
+static int constants_of(variant_type type) {
+    return has_signs(type) || type.bits > 16 ? VARIANT_CONSTANTS : CONSTANT_HALF;
+}
+
 static void draw_constant(variant *v, uint64_t *random) {
-    v->constant_at = (int)draw(random, (uint32_t)(v->sources - !!(v->row->flags & ROW_ACCUMULATES)));
-    variant_type type = v->type[1 + v->constant_at];
-    v->constant = (int)draw(random, has_signs(type) || type.bits > 16 ? CONSTANTS : CONSTANT_HALF);
+    v->constant_at = (int)draw(random, (uint32_t)places_of(v));
+    v->constant = (int)draw(random, (uint32_t)constants_of(v->type[1 + v->constant_at]));
 }
 
 typedef struct writer {
@@ -375,6 +383,16 @@ bool variant_make(variant *v, const amdgcn_row *row, variant_kind kind, const ch
         break;
     }
     if (mix && kind != VARIANT_HALVES) draw_halves(v, random);
+    write_text(v, wave64);
+    return true;
+}
+
+bool variant_make_constant(variant *v, const amdgcn_row *row, int at, int constant, const char *processor, bool wave64,
+                           uint64_t *random) {
+    if (!variant_make(v, row, VARIANT_CONSTANT, processor, wave64, random)) return false;
+    if (at >= places_of(v) || constant >= constants_of(v->type[1 + at])) return false;
+    v->constant_at = at;
+    v->constant = constant;
     write_text(v, wave64);
     return true;
 }

@@ -15,7 +15,7 @@ typedef struct variant_type {
     int bits;
 } variant_type;
 
-enum { VARIANT_LITERAL = 0x40490fdb };
+enum { VARIANT_LITERAL = 0x40490fdb, VARIANT_CONSTANTS = 5 };
 
 typedef enum variant_kind {
     VARIANT_PLAIN,
@@ -62,6 +62,11 @@ typedef struct variant {
 /* A variant of a row of a kind, with modifiers drawn at random; false if the row has nothing that the kind is about. */
 bool variant_make(variant *v, const amdgcn_row *row, variant_kind kind, const char *processor, bool wave64,
                   uint64_t *random);
+
+/* A variant of VARIANT_CONSTANT: a certain one of the constants in the place of a certain source; false if the row has
+ * no such. */
+bool variant_make_constant(variant *v, const amdgcn_row *row, int at, int constant, const char *processor, bool wave64,
+                           uint64_t *random);
 
 /* Changes registers as the instruction must. */
 void variant_expect(const variant *v, const amd_program *program, amdgcn_registers *registers);

@@ -87,40 +87,63 @@ static void variant_run(const variant *v, amd_program *program, uint32_t entry) 
     row_run[v->row - amdgcn_rows] = true;
 }
 
-static void machine_run(const machine *m) {
-    enum { MORE_DRAWS = 3, DRAWS = VARIANT_KINDS * MORE_DRAWS };
-    size_t room = amdgcn_row_count * DRAWS, count = 0;
-    variant *variants = malloc(room * sizeof *variants);
-    const char **lines = malloc(room * sizeof *lines);
-    uint32_t *entries = malloc(room * sizeof *entries);
-    assert_true(variants && lines && entries);
-    for (size_t i = 0; i < amdgcn_row_count; i++) {
-        for (int kind = 0; kind < VARIANT_KINDS; kind++) {
-            int draws = kind >= VARIANT_CONSTANT ? MORE_DRAWS : 1;
-            for (int n = 0; n < draws; n++) {
-                variant *v = &variants[count];
-                if (!variant_make(v, &amdgcn_rows[i], (variant_kind)kind, m->processor, m->wave64, &random_state))
-                    continue;
-                lines[count++] = v->text;
-            }
-        }
-    }
+static void variants_run(const machine *m, const variant *variants, size_t count) {
+    const char **lines = malloc(count * sizeof *lines);
+    uint32_t *entries = malloc(count * sizeof *entries);
+    assert_true(lines && entries);
+    for (size_t i = 0; i < count; i++)
+        lines[i] = variants[i].text;
     amd_program *program = amdgcn_load_each(m->processor, m->wave64, lines, count, entries);
     amdgcn_registers_fill(&before, program, &random_state);
     for (size_t i = 0; i < count; i++)
         if (entries[i] != AMD_NO_OP) variant_run(&variants[i], program, entries[i]);
     amd_program_free(program);
-    free(variants);
     free(lines);
     free(entries);
+}
+
+static void machine_run(const machine *m) {
+    enum { MORE_DRAWS = 3, DRAWS = VARIANT_KINDS * MORE_DRAWS };
+    size_t count = 0;
+    variant *variants = malloc(amdgcn_row_count * DRAWS * sizeof *variants);
+    assert_non_null(variants);
+    for (size_t i = 0; i < amdgcn_row_count; i++) {
+        for (int kind = 0; kind < VARIANT_KINDS; kind++) {
+            int draws = kind >= VARIANT_CONSTANT ? MORE_DRAWS : 1;
+            for (int n = 0; n < draws; n++)
+                count += variant_make(&variants[count], &amdgcn_rows[i], (variant_kind)kind, m->processor, m->wave64,
+                                      &random_state);
+        }
+    }
+    variants_run(m, variants, count);
+    free(variants);
+}
+
+/* Constants are what each source's own type makes of them: every one, where the types are of different sizes. */
+static void constants_run(const machine *m) {
+    size_t count = 0;
+    variant *variants = malloc(amdgcn_row_count * ROW_SOURCES * VARIANT_CONSTANTS * sizeof *variants);
+    assert_non_null(variants);
+    for (size_t i = 0; i < amdgcn_row_count; i++)
+        for (int n = 0; n < ROW_SOURCES * VARIANT_CONSTANTS; n++) {
+            variant *v = &variants[count];
+            if (!variant_make_constant(v, &amdgcn_rows[i], n / VARIANT_CONSTANTS, n % VARIANT_CONSTANTS, m->processor,
+                                       m->wave64, &random_state))
+                continue;
+            bool mixed = false;
+            for (int s = 1; s < v->sources; s++)
+                mixed |= v->type[1 + s].bits != v->type[1].bits;
+            count += mixed;
+        }
+    assert_in_range(count, 100, UINT32_MAX);
+    variants_run(m, variants, count);
+    free(variants);
 }
 
 /* ---- Tests ---- */
 
 static void test_rows_on_every_processor(void **state) {
     (void)state;
-    row_run = calloc(amdgcn_row_count, sizeof *row_run);
-    assert_non_null(row_run);
     for (int i = 0; i < MACHINES; i++)
         machine_run(&machines[i]);
     assert_int_equal(failures, 0);
@@ -130,7 +153,13 @@ static void test_rows_on_every_processor(void **state) {
         print_message("# kind %d: %u variants\n", i, kinds_run[i]);
         if (kinds_run[i] < 20) fail_msg("only %u variants of kind %d ran", kinds_run[i], i);
     }
-    free(row_run);
+}
+
+static void test_constants_among_sources_of_other_sizes(void **state) {
+    (void)state;
+    for (int i = 0; i < MACHINES; i++)
+        constants_run(&machines[i]);
+    assert_int_equal(failures, 0);
 }
 
 /* Of an instruction with one operand of 16 bits, all values; false if the processor does not have it. */
@@ -207,9 +236,13 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_instruction_has_a_row),
         cmocka_unit_test(test_rows_on_every_processor),
+        cmocka_unit_test(test_constants_among_sources_of_other_sizes),
         cmocka_unit_test(test_all_operands_of_16_bits),
     };
     if (!amdgcn_harness_ready()) return 0;
     random_state = harness_seed();
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    row_run = calloc(amdgcn_row_count, sizeof *row_run);
+    int failed = row_run ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
+    free(row_run);
+    return failed;
 }
