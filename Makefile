@@ -123,8 +123,9 @@ $(OBJ)/%.o: %.c $(FLAGS)
 
 # kernels/<op>/<op>_cpu.c, once for each level of this host: $(OBJ)/kernels/<op>/<level>.o
 # Nothing reads a kernel's floating-point exception flags; if it could, choices like a > b ? a : b would not vectorise.
+level_flags = $(if $(filter debug coverage,$(config)),-O1,-O3) -fno-trapping-math $(call cpu_flags,$(1)) -DKILN_CPU_LEVEL=$(subst -,_,$(1))
 define CPU_LEVEL_RULE
-$(OBJ)/kernels/%/$(1).o: KILN_CFLAGS += $(if $(filter debug coverage,$(config)),-O1,-O3) -fno-trapping-math $(call cpu_flags,$(1)) -DKILN_CPU_LEVEL=$(subst -,_,$(1))
+$(OBJ)/kernels/%/$(1).o: KILN_CFLAGS += $(call level_flags,$(1))
 $(OBJ)/kernels/%/$(1).o: $(FLAGS) loader/targets.def
 	@mkdir -p $$(@D)
 	$$(CC) $$(KILN_CFLAGS) -MMD -MP -c -o $$@ kernels/$$*/$$*_cpu.c
@@ -390,7 +391,7 @@ images-check: ## are the images those of the sources? Fires them again where the
 # Drivers that do nothing, under the drivers' own names, and the programs that tests/bench/*.sh run.
 NULL_DRIVERS := $(OUT)/bench/null/libcuda.so.1 $(OUT)/bench/null/libhsa-runtime64.so.1
 BENCHES      := $(OUT)/bench/launch_overhead $(OUT)/bench/first_use $(OUT)/bench/select_bench $(OUT)/bench/cpu_ops_bench \
-	$(OUT)/bench/cpu_gemm_bench $(OUT)/bench/ptx_speed $(OUT)/bench/amd_speed
+	$(OUT)/bench/cpu_gemm_bench $(OUT)/bench/cpu_story_bench $(OUT)/bench/ptx_speed $(OUT)/bench/amd_speed
 
 $(OUT)/bench/null/libcuda.so.1: tests/bench/null_cuda.c loader/cuda/symbols.def loader/cuda/cuda_abi.h
 $(OUT)/bench/null/libcuda.so.1: NULL := -DNULL_CUDA
@@ -403,9 +404,17 @@ $(NULL_DRIVERS): tests/bench/null_others.c $(FLAGS)
 # The library's own calls of these go to the program, which counts them.
 $(OUT)/bench/launch_overhead: KILN_LDFLAGS += $(addprefix -Wl$(comma)--wrap=,malloc calloc realloc posix_memalign \
 	pthread_mutex_lock pthread_once)
+
+# The example's model, and the plain one at each level, as the kernels are compiled.
+$(OUT)/bench/cpu_story_bench: $(patsubst %,$(OBJ)/docs/examples/llama/%.o,checkpoint decoder graph) \
+	$(CPU_LEVELS:%=$(OBJ)/tests/bench/plain_llama/%.o)
+$(OBJ)/tests/bench/plain_llama/%.o: tests/bench/plain_llama.c $(FLAGS) loader/targets.def
+	@mkdir -p $(@D)
+	$(CC) $(KILN_CFLAGS) $(call level_flags,$*) -MMD -MP -c -o $@ $<
+
 $(BENCHES): $(OUT)/bench/%: $(OBJ)/tests/bench/%.o $(OUT)/libkiln.a
 	@mkdir -p $(@D)
-	$(CC) -o $@ $^ $(KILN_LDFLAGS) -ldl -lm
+	$(CC) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(KILN_LDFLAGS) -ldl -lm
 
 $(OUT)/bench/amd_speed: $(OBJ)/tests/sim/amdgcn_assembler.o $(patsubst %.c,$(OBJ)/%.o,$(sort $(wildcard tests/sim/amdgcn/*.c) $(SIM_ARITHMETIC)))
 $(OUT)/bench/ptx_speed: $(patsubst %.c,$(OBJ)/%.o,$(sort $(wildcard tests/sim/ptx/*.c) $(SIM_ARITHMETIC)))
@@ -420,6 +429,7 @@ bench: ## instructions of a launch, first use, selection, CPU kernels, a clean b
 	@$(OUT)/bench/select_bench $(config)
 	@$(OUT)/bench/cpu_ops_bench
 	@$(OUT)/bench/cpu_gemm_bench
+	@$(OUT)/bench/cpu_story_bench $(MODEL_DIR)/stories260K.bin
 	@$(OUT)/bench/ptx_speed
 	@$(OUT)/bench/amd_speed
 	@$(OUT)/kiln bench --device cpu
