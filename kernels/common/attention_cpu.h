@@ -1,8 +1,8 @@
 /* Attention on the CPU, for mha and mha_paged, and its definition: see attention_gpu.h for the meaning of its groups.
  *
- * A tile of k is brought to one place as f32, multiplied with the rows a few at a time, and replaced by the tile of v,
- * whose rows are added up with the weights in vectors along a head. Includers define ATTEND and JOIN, the entries'
- * names, and whether keys are PAGED.
+ * A tile of k is brought to one place as f32, transposed, and multiplied with the rows a few at a time, in vectors of
+ * keys; then replaced by the tile of v, whose rows are added up with the weights in vectors along a head. Includers
+ * define ATTEND and JOIN, the entries' names, and whether keys are PAGED.
  *
  * Floor: one read of k and v at memory bandwidth when tokens are generated, 4 * rows * keys * head_size operations for
  * prompts.
@@ -16,7 +16,7 @@ enum {
     SIZE = KILN_ATTENTION_SIZE, /* of a row in the tiles; a multiple of KILN_VEC */
     TILE_ROWS = KILN_ATTENTION_ROWS * KILN_ATTENTION_SUBGROUPS,
     BLOCK = 4, /* rows that are multiplied at a time */
-    BLOCK_KEYS = KILN_VEC_REGISTERS >= 32 ? 4 : 2
+    VECS = 2   /* with vectors of keys */
 };
 
 /* What a group holds of its rows: some BLOCK of them are worked on together, and those beyond the last are zeros. */
@@ -25,27 +25,55 @@ typedef struct state {
     float weights[TILE_ROWS][KEYS];
     float max[TILE_ROWS], sum[TILE_ROWS];
     kiln_window windows[TILE_ROWS];
-    float tile[KEYS][SIZE];
+    union {
+        float keys[SIZE][KEYS];   /* a tile of k, transposed, and */
+        float values[KEYS][SIZE]; /* the tile of v after it */
+    };
     uint32_t rows, padded; /* elements of a head, up to whole vectors */
 } state;
 
-KILN_INLINE void load_row(float *to, const void *from, uint32_t size, uint32_t padded, kiln_cpu_part part) {
-    const float *values = kiln_tile_load(to, from, size, part);
-    if (values != to) memcpy(to, values, size * sizeof *to);
-    for (uint32_t d = size; d < padded; d++)
-        to[d] = 0.0f;
+KILN_INLINE void load_row(float *to, const void *from, uint32_t size, kiln_cpu_part part) {
+    for (uint32_t d = 0; d < size; d += KILN_VEC)
+        KILN_VEC_STORE(to + d, kiln_vec_load(kiln_at(from, d, part), size - d, part));
 }
 
-KILN_INLINE void load_tile(state *held, const kiln_attention_args *args, const kiln_sequence *s, const void *tensor,
-                           int64_t stride, uint32_t kv_head, uint32_t key, uint32_t end, kiln_cpu_part part) {
-    for (uint32_t i = 0; i < KEYS; i++) {
-        if (key + i >= end) {
-            memset(held->tile[i], 0, held->padded * sizeof(float));
-            continue;
+/* The head of a key, of k or v. */
+KILN_INLINE const void *key_head(const kiln_attention_args *args, const kiln_sequence *s, const void *tensor,
+                                 int64_t stride, uint32_t kv_head, uint32_t key, kiln_cpu_part part) {
+    uint64_t row = kiln_key_row(args, s, key) * (uint64_t)stride;
+    return kiln_at(tensor, row + (uint64_t)kv_head * args->head_size, part);
+}
+
+/* Brings the tile's keys, each as a column; zeros from end on. */
+KILN_INLINE void load_keys(state *held, const kiln_attention_args *args, const kiln_sequence *s, uint32_t kv_head,
+                           uint32_t key, uint32_t end, kiln_cpu_part part) {
+    for (uint32_t first = 0; first < KEYS; first += KILN_VEC) {
+        const void *heads[KILN_VEC];
+        uint32_t count = (uint32_t)kiln_min(end > key + first ? end - key - first : 0, KILN_VEC);
+        for (uint32_t i = 0; i < count; i++)
+            heads[i] = key_head(args, s, args->k, args->k_stride, kv_head, key + first + i, part);
+        for (uint32_t d = 0; d < args->head_size; d += KILN_VEC) {
+            kiln_vec block[KILN_VEC];
+            KILN_UNROLL
+            for (uint32_t i = 0; i < KILN_VEC; i++)
+                block[i] =
+                    i < count ? kiln_vec_load(kiln_at(heads[i], d, part), args->head_size - d, part) : KILN_VEC_ZERO();
+            kiln_vec_transpose(block);
+            KILN_UNROLL
+            for (uint32_t i = 0; i < KILN_VEC; i++)
+                KILN_VEC_STORE(&held->keys[d + i][first], block[i]);
         }
-        uint64_t row = kiln_key_row(args, s, key + i) * (uint64_t)stride;
-        load_row(held->tile[i], kiln_at(tensor, row + (uint64_t)kv_head * args->head_size, part), args->head_size,
-                 held->padded, part);
+    }
+}
+
+KILN_INLINE void load_values(state *held, const kiln_attention_args *args, const kiln_sequence *s, uint32_t kv_head,
+                             uint32_t key, uint32_t end, kiln_cpu_part part) {
+    for (uint32_t i = 0; i < KEYS; i++) {
+        if (key + i < end)
+            load_row(held->values[i], key_head(args, s, args->v, args->v_stride, kv_head, key + i, part),
+                     args->head_size, part);
+        else
+            memset(held->values[i], 0, held->padded * sizeof(float));
     }
 }
 
@@ -75,13 +103,24 @@ KILN_INLINE void weigh(state *held, const kiln_attention_args *args, uint32_t r,
 }
 
 /* The scores of BLOCK rows. */
-KILN_INLINE void score(state *held, uint32_t first) {
-    float dots[BLOCK * BLOCK_KEYS];
-    for (uint32_t i = 0; i < KEYS; i += BLOCK_KEYS) {
-        kiln_dots(dots, held->queries[first], SIZE, held->tile[i], SIZE, held->padded, BLOCK, BLOCK_KEYS);
-        for (uint32_t r = 0; r < BLOCK; r++)
-            for (uint32_t k = 0; k < BLOCK_KEYS; k++)
-                held->weights[first + r][i + k] = dots[r * BLOCK_KEYS + k];
+KILN_INLINE void score(state *held, uint32_t first, uint32_t size) {
+    for (uint32_t key = 0; key < KEYS; key += VECS * KILN_VEC) {
+        kiln_vec sums[BLOCK][VECS];
+        KILN_UNROLL
+        for (uint32_t i = 0; i < BLOCK * VECS; i++)
+            sums[i / VECS][i % VECS] = KILN_VEC_ZERO();
+        for (uint32_t d = 0; d < size; d++) {
+            KILN_UNROLL
+            for (uint32_t r = 0; r < BLOCK; r++) {
+                kiln_vec element = KILN_VEC_SET(held->queries[first + r][d]);
+                KILN_UNROLL
+                for (uint32_t v = 0; v < VECS; v++)
+                    sums[r][v] = KILN_VEC_FMA(element, KILN_VEC_LOAD(&held->keys[d][key + v * KILN_VEC]), sums[r][v]);
+            }
+        }
+        KILN_UNROLL
+        for (uint32_t i = 0; i < BLOCK * VECS; i++)
+            KILN_VEC_STORE(&held->weights[first + i / VECS][key + i % VECS * KILN_VEC], sums[i / VECS][i % VECS]);
     }
 }
 
@@ -93,7 +132,7 @@ KILN_INLINE void add_values(state *held, uint32_t first) {
         for (uint32_t r = 0; r < BLOCK; r++)
             sums[r] = KILN_VEC_LOAD(held->results[first + r] + d);
         for (uint32_t k = 0; k < KEYS; k++) {
-            kiln_vec values = KILN_VEC_LOAD(held->tile[k] + d);
+            kiln_vec values = KILN_VEC_LOAD(held->values[k] + d);
             KILN_UNROLL
             for (uint32_t r = 0; r < BLOCK; r++)
                 sums[r] = KILN_VEC_FMA(KILN_VEC_SET(held->weights[first + r][k]), values, sums[r]);
@@ -125,7 +164,7 @@ KILN_INLINE void begin_rows(state *held, const kiln_attention_args *args, const 
         if (r >= held->rows) continue;
         place at = place_of(args, s, work->kv_head, work->row + r);
         uint64_t q = at.token * (uint64_t)args->q_stride + (uint64_t)at.head * args->head_size;
-        load_row(held->queries[r], kiln_at(args->q, q, part), args->head_size, held->padded, part);
+        load_row(held->queries[r], kiln_at(args->q, q, part), args->head_size, part);
         held->windows[r] = kiln_window_of(args, s, (work->row + r) / args->group);
     }
 }
@@ -179,12 +218,12 @@ KILN_INLINE void ATTEND(const void *arguments, const kiln_cpu_span *span, kiln_c
         kiln_attention_trim(&args, &s, work.row + held.rows, &work);
         begin_rows(&held, &args, &s, &work, part);
         for (uint32_t key = work.key; key < work.key_end; key += KEYS) {
-            load_tile(&held, &args, &s, args.k, args.k_stride, work.kv_head, key, work.key_end, part);
+            load_keys(&held, &args, &s, work.kv_head, key, work.key_end, part);
             for (uint32_t r = 0; r < held.rows; r += BLOCK)
-                score(&held, r);
+                score(&held, r, args.head_size);
             for (uint32_t r = 0; r < held.rows; r++)
                 weigh(&held, &args, r, key);
-            load_tile(&held, &args, &s, args.v, args.v_stride, work.kv_head, key, work.key_end, part);
+            load_values(&held, &args, &s, work.kv_head, key, work.key_end, part);
             for (uint32_t r = 0; r < held.rows; r += BLOCK)
                 add_values(&held, r);
         }

@@ -53,14 +53,16 @@ enum { KILN_VEC = 4, KILN_VEC_REGISTERS = 16 };
 #define KILN_VEC_ZIP_HIGH(a, b) _mm_unpackhi_ps(a, b)
 #endif
 
-/* The sum of a vector's elements. */
-KILN_INLINE float kiln_vec_sum(kiln_vec vec) {
-    float lanes[KILN_VEC];
-    KILN_VEC_STORE(lanes, vec);
-    for (size_t half = KILN_VEC / 2; half; half /= 2)
-        for (size_t lane = 0; lane < half; lane++)
-            lanes[lane] += lanes[lane + half];
-    return lanes[0];
+/* The first count elements from source on as f32, a vector at most, and zeros behind them. */
+KILN_INLINE kiln_vec kiln_vec_load(const void *source, size_t count, kiln_cpu_part part) {
+    float tile[KILN_VEC] = {0};
+    if (count >= KILN_VEC) return KILN_VEC_LOAD(kiln_tile_load(tile, source, KILN_VEC, part));
+#if defined(__AVX512F__)
+    if (part == KILN_CPU_f32) return _mm512_maskz_loadu_ps((__mmask16)((1u << count) - 1), source);
+#endif
+    const float *values = kiln_tile_load(tile, source, count, part);
+    if (values != tile) memcpy(tile, values, count * sizeof *values);
+    return KILN_VEC_LOAD(tile);
 }
 
 /* Makes rows of columns. A round of zips takes the upper half of the rows between the lower: after as many as a lane's
@@ -80,35 +82,38 @@ KILN_INLINE void kiln_vec_transpose(kiln_vec *rows) {
     }
 }
 
-/* The dot products of a_rows rows with b_rows rows of count elements, contiguous, into products[a_rows][b_rows]; the
- * numbers of rows are constants. */
-KILN_INLINE void kiln_dots(float *products, const float *a, size_t a_stride, const float *b, size_t b_stride,
-                           size_t count, size_t a_rows, size_t b_rows) {
-    kiln_vec sums[8 * 4];
+/* The sums of the elements of each row: of as many rows as a vector has elements, which are changed. */
+KILN_INLINE kiln_vec kiln_vec_sums(kiln_vec *rows) {
+    KILN_UNROLL
+    for (size_t half = KILN_VEC / 2; half; half /= 2) {
+        KILN_UNROLL
+        for (size_t i = 0; i < half; i++)
+            rows[i] =
+                KILN_VEC_ADD(KILN_VEC_ZIP_LOW(rows[i], rows[i + half]), KILN_VEC_ZIP_HIGH(rows[i], rows[i + half]));
+    }
+    return rows[0];
+}
+
+/* The dot products of n elements with as many rows as a vector has elements. */
+KILN_INLINE kiln_vec kiln_vec_dots(const float *a, const float *const *rows, size_t n) {
+    kiln_vec sums[KILN_VEC];
     size_t k = 0;
     KILN_UNROLL
-    for (size_t i = 0; i < a_rows * b_rows; i++)
+    for (size_t i = 0; i < KILN_VEC; i++)
         sums[i] = KILN_VEC_ZERO();
-    for (; k + KILN_VEC <= count; k += KILN_VEC) {
-        kiln_vec factors[4];
+    for (; k + KILN_VEC <= n; k += KILN_VEC) {
+        kiln_vec factor = KILN_VEC_LOAD(a + k);
         KILN_UNROLL
-        for (size_t j = 0; j < b_rows; j++)
-            factors[j] = KILN_VEC_LOAD(b + j * b_stride + k);
-        KILN_UNROLL
-        for (size_t i = 0; i < a_rows; i++) {
-            kiln_vec factor = KILN_VEC_LOAD(a + i * a_stride + k);
-            KILN_UNROLL
-            for (size_t j = 0; j < b_rows; j++)
-                sums[i * b_rows + j] = KILN_VEC_FMA(factor, factors[j], sums[i * b_rows + j]);
-        }
+        for (size_t i = 0; i < KILN_VEC; i++)
+            sums[i] = KILN_VEC_FMA(factor, KILN_VEC_LOAD(rows[i] + k), sums[i]);
     }
-    for (size_t i = 0; i < a_rows; i++)
-        for (size_t j = 0; j < b_rows; j++) {
-            float sum = kiln_vec_sum(sums[i * b_rows + j]);
-            for (size_t rest = k; rest < count; rest++)
-                sum = KILN_FMA(a[i * a_stride + rest], b[j * b_stride + rest], sum);
-            products[i * b_rows + j] = sum;
-        }
+    if (k < n) {
+        kiln_vec factor = kiln_vec_load(a + k, n - k, KILN_CPU_f32);
+        KILN_UNROLL
+        for (size_t i = 0; i < KILN_VEC; i++)
+            sums[i] = KILN_VEC_FMA(factor, kiln_vec_load(rows[i] + k, n - k, KILN_CPU_f32), sums[i]);
+    }
+    return kiln_vec_sums(sums);
 }
 
 #endif

@@ -21,6 +21,7 @@ enum {
     VECS = KILN_VEC_REGISTERS >= 32 ? 4 : 2, /* of a transposed row, multiplied at a time */
     ROWS = 6,                                /* with rows of a: their sums fill most of the registers */
     STRIP_ROWS = (STRIP * TILE + ROWS - 1) / ROWS * ROWS,
+    COLUMNS = KILN_GEMM_GROUP_COLUMNS, /* of d, in gemm_rows */
     AHEAD = (ROWS + STRIP - 1) / STRIP /* rows of b to ask for with ROWS rows of a: all of a tile in a strip */
 };
 
@@ -82,15 +83,6 @@ KILN_INLINE strip strip_of(const kiln_gemm_args *args, const kiln_cpu_span *span
     return s;
 }
 
-/* At most a vector of elements as f32, and zeros behind them. */
-KILN_INLINE kiln_vec load_some(const void *source, size_t count, kiln_cpu_part part) {
-    float tile[KILN_VEC] = {0};
-    if (part == KILN_CPU_f32 && count == KILN_VEC) return KILN_VEC_LOAD((const float *)source);
-    const float *values = kiln_tile_load(tile, source, count, part);
-    if (values != tile) memcpy(tile, values, count * sizeof *values);
-    return KILN_VEC_LOAD(tile);
-}
-
 /* Takes n elements of each of b's rows as columns. Vectors that need more rows, or more elements, get others: what is
  * made of those is not used. */
 KILN_INLINE void transpose(float (*columns)[TILE], const void *b, uint64_t stride, size_t rows, size_t n,
@@ -102,7 +94,7 @@ KILN_INLINE void transpose(float (*columns)[TILE], const void *b, uint64_t strid
             size_t count = kiln_min(n - k, KILN_VEC);
             KILN_UNROLL
             for (size_t i = 0; i < KILN_VEC; i++)
-                block[i] = load_some(kiln_at(b, kiln_min(row + i, rows - 1) * stride + k, part), count, part);
+                block[i] = kiln_vec_load(kiln_at(b, kiln_min(row + i, rows - 1) * stride + k, part), count, part);
             kiln_vec_transpose(block);
             KILN_UNROLL
             for (size_t i = 0; i < KILN_VEC; i++)
@@ -219,25 +211,19 @@ KILN_CPU_KERNEL(gemm_join)
 
 /* ---- gemm_rows ---- */
 
-/* The products of all rows of a with COLUMNS rows of b, over n elements, added to sums. */
-KILN_INLINE void multiply_rows(float (*sums)[KILN_GEMM_COLUMNS], const kiln_gemm_args *args, const void *a,
-                               const void *b, size_t columns, size_t n, kiln_cpu_part part) {
-    float a_row[KILN_TILE], b_rows[KILN_GEMM_COLUMNS][KILN_TILE];
-    float products[KILN_GEMM_COLUMNS];
-    const float *rows[KILN_GEMM_COLUMNS];
-    for (size_t c = 0; c < columns; c++)
-        rows[c] = kiln_tile_read(b_rows[c], kiln_at(b, c * (uint64_t)args->b_stride, part), n, part);
+/* Adds to sums, from column col on, the products of all rows of a with count rows of b, at most a vector's elements,
+ * over n elements. */
+KILN_INLINE void multiply_rows(float (*sums)[COLUMNS], const kiln_gemm_args *args, size_t col, const void *a,
+                               const void *b, size_t count, size_t n, kiln_cpu_part part) {
+    float a_row[KILN_TILE], b_rows[KILN_VEC][KILN_TILE];
+    const float *rows[KILN_VEC];
+    for (size_t i = 0; i < KILN_VEC; i++) /* the last row several times, if there are no more */
+        rows[i] =
+            kiln_tile_read(b_rows[i], kiln_at(b, kiln_min(i, count - 1) * (uint64_t)args->b_stride, part), n, part);
     for (size_t r = 0; r < (size_t)args->m; r++) {
         const float *row = kiln_tile_load(a_row, kiln_at(a, r * (uint64_t)args->a_stride, part), n, part);
-        size_t step = columns > 1 ? (size_t)(rows[1] - rows[0]) : 0;
-        if (columns == KILN_GEMM_COLUMNS) {
-            kiln_dots(products, row, 0, rows[0], step, n, 1, KILN_GEMM_COLUMNS);
-        } else {
-            for (size_t c = 0; c < columns; c++)
-                kiln_dots(&products[c], row, 0, rows[c], 0, n, 1, 1);
-        }
-        for (size_t c = 0; c < columns; c++)
-            sums[r][c] += products[c];
+        float *sum = &sums[r][col];
+        KILN_VEC_STORE(sum, KILN_VEC_ADD(KILN_VEC_LOAD(sum), kiln_vec_dots(row, rows, n)));
     }
 }
 
@@ -245,21 +231,19 @@ KILN_INLINE void gemm_rows(const void *arguments, const kiln_cpu_span *span, kil
     const kiln_gemm_args args = *(const kiln_gemm_args *)arguments; /* what no store can change */
     for (uint64_t group = span->begin; group < span->end; group++) {
         uint32_t batch = (uint32_t)(group / span->grid[0]);
-        uint64_t first = group % span->grid[0] * KILN_GEMM_GROUP_COLUMNS;
+        uint64_t first = group % span->grid[0] * COLUMNS;
         if (batch >= args.batch) break;
-        uint64_t end = kiln_min(first + KILN_GEMM_GROUP_COLUMNS, (uint64_t)args.n);
-        for (uint64_t col = first; col < end; col += KILN_GEMM_COLUMNS) {
-            size_t columns = kiln_min(end - col, KILN_GEMM_COLUMNS);
-            float sums[KILN_GEMM_ROWS][KILN_GEMM_COLUMNS] = {{0}};
+        size_t columns = kiln_min((uint64_t)args.n - first, COLUMNS);
+        float sums[KILN_GEMM_ROWS][COLUMNS] = {{0}};
+        for (size_t col = 0; col < columns; col += KILN_VEC)
             for (uint64_t k = 0; k < (uint64_t)args.k; k += KILN_TILE) {
                 uint64_t a = batch * (uint64_t)args.a_batch_stride + k;
-                uint64_t b = batch * (uint64_t)args.b_batch_stride + col * (uint64_t)args.b_stride + k;
-                size_t n = kiln_min((uint64_t)args.k - k, KILN_TILE);
-                multiply_rows(sums, &args, kiln_at(args.a, a, part), kiln_at(args.b, b, part), columns, n, part);
+                uint64_t b = batch * (uint64_t)args.b_batch_stride + (first + col) * (uint64_t)args.b_stride + k;
+                size_t count = kiln_min(columns - col, KILN_VEC), n = kiln_min((uint64_t)args.k - k, KILN_TILE);
+                multiply_rows(sums, &args, col, kiln_at(args.a, a, part), kiln_at(args.b, b, part), count, n, part);
             }
-            for (uint64_t row = 0; row < (uint64_t)args.m; row++)
-                finish(&args, sums[row], batch, row, col, columns, part);
-        }
+        for (uint64_t row = 0; row < (uint64_t)args.m; row++)
+            finish(&args, sums[row], batch, row, first, columns, part);
     }
 }
 KILN_CPU_KERNEL(gemm_rows)
