@@ -4,8 +4,11 @@
 # simulated device complain; else the mutant stands in tests/sim/mutants/harmless with the reason why it changes nothing.
 #
 #   mutants.sh list [REGEX]               the mutants of the images whose file name matches, a line each
-#   mutants.sh run [REGEX]                runs them all
-#   mutants.sh sample COUNT SEED [REGEX]  runs so many that are not listed as harmless, drawn by the seed
+#   mutants.sh run [REGEX]                runs them all, and writes each image without a surprise into the record
+#   mutants.sh sample COUNT SEED [REGEX]  runs so many that are not listed as harmless, drawn by the seed from the images
+#                                         that are as the record has them
+#
+# The record, tests/sim/mutants/settled, has the sha256 of each image whose mutants were all run, and no surprise was left.
 #
 # Reads KILN_BUILD (a build with its test programs and build/sim) and JOBS. A line is IMAGE, DEVICE, the place (a line of
 # PTX, an address of machine code) with the edit, the instruction, and what stands there instead, between tabs. An edit is
@@ -18,13 +21,12 @@ cd "$(dirname "$0")/.."
 build=${KILN_BUILD:-build}
 jobs=${JOBS:-$(nproc)}
 # Instructions of a block after which it is endless.
-budget=1000000
+budget=5000000
 
 # What must notice a mutant of an operator.
 tests_of() { # OP
     case $1 in
-    gemm | mha) echo "ops/$1_test" ;;
-    mha_paged) echo ops/mha_test ;;
+    mha | mha_paged) echo ops/mha_test ;;
     add_rmsnorm) echo sim/counters_test ops/rmsnorm_test ;;
     *) echo "sim/counters_test ops/$1_test" ;;
     esac
@@ -70,9 +72,27 @@ instructions() { # FILE DEVICE
     esac
 }
 
-list() { # REGEX
+# The line of the record for an image as it is.
+record_of() { # FILE
+    sha256sum "$1" | sed 's|  .*/|  |'
+}
+
+is_settled() { # FILE
+    local record
+    record=$(<tests/sim/mutants/settled)
+    [[ $record == *"  ${1##*/}"* && $record == *"$(record_of "$1")"* ]]
+}
+
+settle() { # FILE
+    local record
+    record=$({ record_of "$1" && grep -v "  ${1##*/}\$" tests/sim/mutants/settled; } | sort -k 2)
+    echo "$record" >tests/sim/mutants/settled
+}
+
+list() { # REGEX [FILTER]
     images | while read -r _ file device; do
         [[ ${file##*/} =~ $1 ]] || continue
+        "${2-true}" "$file" || continue
         vendor=amd
         [ "${file##*.}" = ptx ] && vendor=ptx
         instructions "$file" "$device" | awk -v vendor=$vendor -f tests/sim/mutants/edits.awk |
@@ -125,7 +145,7 @@ one() { # LINE
 
 # Reads mutants, runs them, and compares the verdicts with the list of the harmless ones.
 judge() {
-    local verdicts surprises verdict image place rest
+    local verdicts surprises status verdict image place rest
     verdicts=$(mktemp)
     surprises=0
     tr '\n' '\0' | xargs -0 -r -P "$jobs" -n 1 "$0" one >"$verdicts"
@@ -142,14 +162,30 @@ judge() {
         surprises=$((surprises + 1))
     done <"$verdicts"
     echo "$(grep -c ^killed "$verdicts" || true) killed, $(grep -c ^alive "$verdicts" || true) alive, $surprises unexpected"
+    [ -s "$verdicts" ] && [ $surprises -eq 0 ] && status=0 || status=1
     rm -f "$verdicts"
-    [ $surprises -eq 0 ]
+    return $status
+}
+
+# Image by image.
+run() { # REGEX
+    local failed=0
+    while read -r _ file _; do
+        [[ ${file##*/} =~ $1 ]] || continue
+        echo "${file##*/}"
+        if list "^${file##*/}\$" | judge; then
+            settle "$file"
+        else
+            failed=1
+        fi
+    done < <(images)
+    return $failed
 }
 
 case ${1-} in
 list) list "${2-}" ;;
 one) one "$2" ;; # for xargs
-run) list "${2-}" | judge ;;
-sample) list "${4-}" | draw "$2" "$3" | judge ;;
+run) run "${2-}" ;;
+sample) list "${4-}" is_settled | draw "$2" "$3" | judge ;;
 *) sed -n '2,/^set/s/^# \{0,1\}//p' "$0" && exit 2 ;;
 esac

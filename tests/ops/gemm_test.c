@@ -163,8 +163,11 @@ static void plain_body(kiln_stream *stream, bool first) {
                                         {7, 129, 63}, {9, 9, 9},     {64, 64, 64},  {65, 63, 33}, {100, 130, 70},
                                         {16, 1, 100}, {130, 65, 17}, {12, 200, 16}, {31, 32, 1}};
     for (precision p = F32; p < PRECISION_COUNT; p++)
-        for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-            run(stream, p, (shape){.batch = 1, .m = shapes[i][0], .n = shapes[i][1], .k = shapes[i][2]}, any_number);
+        for (size_t i = 0; i < 2 * sizeof shapes / sizeof *shapes; i++) {
+            const int64_t *sizes = shapes[i / 2];
+            shape s = {.batch = 1, .m = sizes[0], .n = sizes[1], .k = sizes[2], .place = i % 2 ? AT_END : 0};
+            run(stream, p, s, any_number);
+        }
 }
 
 static void random_body(kiln_stream *stream, bool first) {

@@ -49,7 +49,7 @@ static void run(kiln_stream *stream, precision p, shape s) {
     for (int64_t i = 0; i < s.batch; i++) {
         for (int axis = 0; axis < 3; axis++)
             grids.values[3 * i + axis] = (double)random_integer(1, 4 + axis);
-        if (i) grids.values[3 * i + random_integer(0, 2)] = (double)random_integer(-1, 1);
+        if (i % 2) grids.values[3 * i + i / 2] = (double)random_integer(-1, 0); /* no tokens */
     }
     matrix_set(&grids, grids.values);
     for (size_t i = 0; i < count; i++)
@@ -98,8 +98,8 @@ static void shapes_body(kiln_stream *stream, bool first) {
     static const int64_t places[] = {0, 0, 1, 3, 8, AT_END};
     for (precision p = F32; p < PRECISION_COUNT; p++) {
         for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
-            shape s = {.batch = random_integer(1, 3),
-                       .tokens = random_integer(1, pairs[i] > 1000 ? 3 : 60),
+            shape s = {.batch = random_integer(1, 6),
+                       .tokens = random_integer(1, pairs[i] > 1000 ? 2 : 40),
                        .heads = random_integer(1, 4),
                        .pairs = pairs[i],
                        .layout = (kiln_rope_layout)random_integer(0, 1)};
@@ -107,6 +107,7 @@ static void shapes_body(kiln_stream *stream, bool first) {
             s.frame_pairs = random_integer(0, pairs[i]);
             s.row_pairs = random_integer(0, pairs[i] - s.frame_pairs);
             s.padding = random_integer(0, 17);
+            s.batch = 6;
             s.place = places[random_integer(0, 5)];
             s.in_place = random_integer(0, 1);
             run(stream, p, s);

@@ -109,7 +109,7 @@ static double few_logits(void) {
 }
 
 static double negative_logit(void) {
-    return random_number(-9, -1);
+    return random_number(-120, -110);
 }
 
 static double infinite_logits(void) {
@@ -174,6 +174,45 @@ static void greatest_body(kiln_stream *stream, bool first) {
             matrix_destroy(&x);
             matrix_destroy(&y);
         }
+    }
+}
+
+/* Rows of which each thread has many elements, and some one more: the greatest is found wherever it is, and the first
+ * of equal elements, infinite ones too, where these are more than a group has threads. */
+static void long_rows_body(kiln_stream *stream, bool first) {
+    (void)first;
+    enum { ROWS = 12, COLS = 5003, KEPT = 300 };
+    for (precision p = F32; p < PRECISION_COUNT; p++) {
+        matrix x = matrix_create(stream, p, ROWS, COLS, 0, 0), y = matrix_create(stream, I32, 1, ROWS, 0, 0);
+        double expected[ROWS];
+        for (int64_t i = 0; i < ROWS * COLS; i++)
+            x.values[i] = 1;
+        for (int64_t row = 0; row < ROWS; row++) {
+            expected[row] =
+                row < ROWS / 2 ? (double)(row * COLS / (ROWS / 2)) : (double)(COLS - 1 - (row - ROWS / 2) * 50);
+            x.values[row * COLS + (int64_t)expected[row]] = 2;
+        }
+        matrix_set(&x, x.values);
+        call c = {.rows = ROWS, .cols = COLS};
+        describe(p, c);
+        choose(stream, p, c, &x, NULL, &y);
+        matrix_expect_exact(&y, expected);
+
+        for (int64_t i = 0; i < ROWS * COLS; i++)
+            x.values[i] = i / COLS % 2 ? INFINITY : 1;
+        matrix_set(&x, x.values);
+        c.temperature = 1;
+        for (int limits = 1; limits < 4; limits++) {
+            c.top_k = limits & 1 ? KEPT : 0;
+            c.top_p = limits & 2 ? 0.1 : 0;
+            describe(p, c);
+            choose(stream, p, c, &x, NULL, &y);
+            matrix_get(&y);
+            for (int64_t row = 0; row < ROWS; row++)
+                check_column(x.values + row * COLS, c, (int64_t)y.values[row]);
+        }
+        matrix_destroy(&x);
+        matrix_destroy(&y);
     }
 }
 
@@ -319,6 +358,11 @@ static void test_greatest(void **state) {
     harness_on_each_device(greatest_body);
 }
 
+static void test_long_rows(void **state) {
+    (void)state;
+    harness_on_each_device(long_rows_body);
+}
+
 static void test_numbers(void **state) {
     (void)state;
     harness_on_each_device(numbers_body);
@@ -341,9 +385,9 @@ static void test_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_philox),      cmocka_unit_test(test_allowed),   cmocka_unit_test(test_greatest),
-        cmocka_unit_test(test_numbers),     cmocka_unit_test(test_agreement), cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_frequencies),
+        cmocka_unit_test(test_philox),    cmocka_unit_test(test_allowed),     cmocka_unit_test(test_greatest),
+        cmocka_unit_test(test_long_rows), cmocka_unit_test(test_numbers),     cmocka_unit_test(test_agreement),
+        cmocka_unit_test(test_refusals),  cmocka_unit_test(test_frequencies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

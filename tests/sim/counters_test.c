@@ -14,7 +14,7 @@
 #define ROCM_DEVICES "gfx90a,gfx942,gfx1030,gfx1100,gfx1201,gfx906,gfx1010,gfx1032,gfx1102,gfx1200"
 
 enum { INPUTS = 3, OUTPUTS = 2, MEMORIES = 16, LINE_BYTES = 256 };
-enum { SECTOR = 32, VECTOR = 16, CHUNK = 32768, PARTIAL = 8, RESULT = 4, FREQUENCY = 8 };
+enum { SECTOR = 32, VECTOR = 16, CHUNK = 32768, SEARCHED = 8192, PARTIAL = 8, RESULT = 4, FREQUENCY = 8 };
 enum { FEW = 100 }; /* of so many pairs one sector of the position, which each thread reads */
 
 /* The control functions of the driver of the device under test. */
@@ -110,6 +110,7 @@ typedef union params {
     kiln_add_rmsnorm_params add_rmsnorm;
     kiln_argmax_params argmax;
     kiln_embedding_params embedding;
+    kiln_gemm_params gemm;
     kiln_kv_copy_blocks_params kv_copy_blocks;
     kiln_kv_store_params kv_store;
     kiln_mul_add_params mul_add;
@@ -155,6 +156,12 @@ static void fill_embedding(params *p, const call *c, const tensors *t) {
                                            .rows = c->rows,
                                            .cols = c->cols,
                                            .vocabulary = c->rows};
+}
+
+/* The product of two square matrices. */
+static void fill_gemm(params *p, const call *c, const tensors *t) {
+    p->gemm = (kiln_gemm_params){
+        .d = t->output[0], .a = t->input[0], .b = t->input[1], .batch = 1, .m = c->rows, .n = c->rows, .k = c->cols};
 }
 
 /* Each even block to the one behind it. */
@@ -257,6 +264,7 @@ static const operation operations[] = {
 };
 enum { OPERATIONS = sizeof operations / sizeof *operations };
 
+static const operation product = {"gemm", fill_gemm, 2, 1, 0, false};
 /* It reads a row as often as it needs to. */
 static const operation sampling = {"sample", fill_sample, 1, 0, 1, true};
 
@@ -388,6 +396,21 @@ static void aligned_rows_are_moved_in_whole_vectors(void **state) {
     }
 }
 
+/* A tile of a product: its factors are read once, in whole vectors, and each element of it is written by itself. Of f32
+ * AMD's compiler reads a vector in two parts. */
+static void factors_of_a_product_are_moved_in_whole_vectors(void **state) {
+    (void)state;
+    for (size_t i = 0; i < PARTS; i++) {
+        call c = {&product, parts[i], 64, 64, 0, false};
+        count n = run(&c);
+        uint64_t elements = (uint64_t)(c.rows * c.cols), vectors = 2 * elements * element(&c) / VECTOR;
+        if (info.backend == KILN_ROCM && element(&c) == 4) vectors *= 2;
+        expect(n.launches, 1);
+        expect_bytes(&c, &n);
+        expect(n.sum.global_requests, (vectors + elements) / (uint64_t)info.wave_size);
+    }
+}
+
 /* A bias is read once for each row. */
 static void a_bias_is_read_with_each_row(void **state) {
     (void)state;
@@ -410,6 +433,19 @@ static void long_rows_are_read_twice_by_many_groups(void **state) {
         expect(n.sum.global_written_bytes, bytes + partials);
         /* The maximum alone, then the sum with the maximum. */
         expect(n.sum.global_read_bytes, 2 * bytes + chunks * partials / 2 * 3);
+    }
+}
+
+/* Two launches: the first leaves the best of each chunk in the workspace, the second reads these. */
+static void long_rows_are_searched_by_many_groups(void **state) {
+    (void)state;
+    for (size_t i = 0; i < PARTS; i++) {
+        call c = {operation_of("argmax"), parts[i], 2, 2 * SEARCHED + 100, 0, false};
+        count n = run(&c);
+        uint64_t bytes = (uint64_t)(c.rows * c.cols) * element(&c), partials = 2 * 3 * PARTIAL;
+        expect(n.launches, 2);
+        expect(n.sum.global_written_bytes, partials + 2 * RESULT);
+        expect(n.sum.global_read_bytes, bytes + partials);
     }
 }
 
@@ -483,8 +519,10 @@ static int run_devices(kiln_backend_id backend, const char *library) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_element_is_read_and_written_as_often_as_it_must),
         cmocka_unit_test(aligned_rows_are_moved_in_whole_vectors),
+        cmocka_unit_test(factors_of_a_product_are_moved_in_whole_vectors),
         cmocka_unit_test(a_bias_is_read_with_each_row),
         cmocka_unit_test(long_rows_are_read_twice_by_many_groups),
+        cmocka_unit_test(long_rows_are_searched_by_many_groups),
         cmocka_unit_test(groups_beyond_the_last_row_touch_nothing),
     };
     int failed = 0;
