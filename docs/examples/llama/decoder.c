@@ -275,8 +275,10 @@ static kiln_status launch(llama_decoder *d) {
     kiln_status status = KILN_OK;
     if (d->steps == 1) d->graph = llama_graph_capture(d->stream, record, d, &status);
     if (status != KILN_OK) return status;
-    if (!d->graph) return record(d);
-    return llama_graph_launch(d->graph, d->stream) ? KILN_OK : KILN_ERROR_DRIVER;
+    if (d->graph && llama_graph_launch(d->graph, d->stream)) return KILN_OK;
+    llama_graph_destroy(d->graph); /* one that the driver does not launch: the calls will say why */
+    d->graph = NULL;
+    return record(d);
 }
 
 kiln_status llama_decoder_step(llama_decoder *d, int32_t token, int32_t position, int32_t *out_next) {

@@ -23,7 +23,8 @@ kiln_status llama_decoder_create(kiln_stream *stream, const llama_checkpoint *ch
                                  void (*progress)(size_t done, size_t all), llama_decoder **out);
 void llama_decoder_destroy(llama_decoder *decoder);
 
-/* Puts a token at a position, which is the next one, and gives the token behind it. */
+/* Puts a token of the vocabulary at a position, which is the next one and below the model's length, and gives the token
+ * behind it: -1 where every logit is NaN or -inf. */
 kiln_status llama_decoder_step(llama_decoder *decoder, int32_t token, int32_t position, int32_t *out_next);
 
 /* What the last step thinks of each token: [vocabulary_size]. */

@@ -8,9 +8,10 @@
 typedef struct llama_graph llama_graph;
 
 /* Captures what `record` puts on the stream. NULL where the device has no graphs, or its driver cannot: then the step
- * is done call by call. *out_status is the recording's, or the driver's. */
+ * is done call by call. *out_status is the recording's. */
 llama_graph *llama_graph_capture(kiln_stream *stream, kiln_status (*record)(void *user), void *user,
                                  kiln_status *out_status);
+/* False if the driver does not take it; nothing of it then runs. */
 bool llama_graph_launch(llama_graph *graph, kiln_stream *stream);
 void llama_graph_destroy(llama_graph *graph);
 

@@ -11,26 +11,29 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { EXIT_USAGE = 2 };
+enum { EXIT_WRONG_INPUT = 2 }; /* EXIT_FAILURE: the device or the output failed */
 
 typedef struct request {
-    const char *model, *tokenizer, *device, *cpu_level, *prompt;
+    const char *model, *tokenizer, *prompt;
     const char *logits; /* a file for the logits of each step, float32; NULL: none */
-    int32_t threads;
     long steps;
+    kiln_device_options device;
     llama_options options;
 } request;
 
-static const char usage[] = "usage: llama MODEL TOKENIZER [OPTION...]\n"
-                            "  --device D         cpu, cuda:N or rocm:N (default: the best there is)\n"
-                            "  --precision P      f32 (default), f16 or bf16\n"
-                            "  --prompt TEXT      how the story begins\n"
-                            "  --steps N          how many tokens, the prompt's among them (default 200)\n"
-                            "  --temperature T    0 (default): the most likely token; 1: as the model thinks\n"
-                            "  --seed N           of the temperature's random numbers (default 1)\n"
-                            "  --cpu-level L      the highest level of instructions on the CPU (x86-64-v2, ...)\n"
-                            "  --threads N        on the CPU (default: all)\n"
-                            "  --logits FILE      writes what each step thinks of each token, as float32\n";
+static const char usage[] =
+    "usage: llama MODEL TOKENIZER [OPTION...]\n"
+    "  --device D         cpu, cuda:N or rocm:N (default: the best there is)\n"
+    "  --precision P      f32 (default), f16 or bf16\n"
+    "  --prompt TEXT      how the story begins\n"
+    "  --steps N          how many tokens, the prompt's among them (default 200); at most the model's length\n"
+    "  --temperature T    0 (default): the most likely token; 1: as the model thinks\n"
+    "  --seed N           of the temperature's random numbers (default 1)\n"
+    "  --cpu-level L      the highest level of instructions on the CPU (x86-64-v2, ...)\n"
+    "  --threads N        on the CPU (default: all)\n"
+    "  --logits FILE      writes what each step thinks of each token, as float32\n"
+    "The exit status is 0 when the story is told, 1 when the device or the output failed, and\n"
+    "2 when an option, the model, the tokenizer or the prompt is wrong.\n";
 
 /* ---- Arguments ---- */
 
@@ -55,13 +58,36 @@ static bool read_precision(const char *text, llama_precision *out) {
     return false;
 }
 
+/* "cpu", "cuda:0" */
+static bool read_device(const char *text, kiln_device_options *out) {
+    static const kiln_backend_id backends[] = {KILN_CUDA, KILN_ROCM, KILN_CPU};
+    for (size_t i = 0; i < sizeof backends / sizeof *backends; i++) {
+        const char *name = kiln_backend_name(backends[i]);
+        size_t length = strlen(name);
+        long ordinal = 0;
+        if (strncmp(text, name, length) != 0) continue;
+        if (text[length] && (text[length] != ':' || !read_number(text + length + 1, 0, 1023, &ordinal))) continue;
+        out->backend = backends[i];
+        out->ordinal = (int32_t)ordinal;
+        return true;
+    }
+    return false;
+}
+
+/* 0, or what `sample` takes. */
+static bool read_temperature(const char *text, float *out) {
+    char *end;
+    *out = strtof(text, &end);
+    return end != text && !*end && (*out == 0 || (*out >= 1e-6f && *out <= 100));
+}
+
 static bool read_option(const char *name, const char *value, request *r) {
     long number;
-    char *end;
-    if (!strcmp(name, "device")) r->device = value;
     if (!strcmp(name, "prompt")) r->prompt = value;
     if (!strcmp(name, "logits")) r->logits = value;
-    if (!strcmp(name, "cpu-level")) r->cpu_level = value;
+    if (!strcmp(name, "cpu-level")) r->device.cpu_level = value;
+    if (!strcmp(name, "device") && !read_device(value, &r->device))
+        return wrong(name, value, "cpu, cuda:N or rocm:N with N from 0 to 1023");
     if (!strcmp(name, "precision") && !read_precision(value, &r->options.precision))
         return wrong(name, value, "f32, f16 or bf16");
     if (!strcmp(name, "steps") && !read_number(value, 1, 1 << 20, &r->steps))
@@ -72,14 +98,18 @@ static bool read_option(const char *name, const char *value, request *r) {
     }
     if (!strcmp(name, "threads")) {
         if (!read_number(value, 1, 1024, &number)) return wrong(name, value, "a number from 1 to 1024");
-        r->threads = (int32_t)number;
+        r->device.threads = (int32_t)number;
     }
-    if (!strcmp(name, "temperature")) {
-        r->options.temperature = strtof(value, &end);
-        bool good = end != value && !*end && r->options.temperature >= 0 && r->options.temperature <= 100;
-        if (!good) return wrong(name, value, "a number from 0 to 100");
-    }
+    if (!strcmp(name, "temperature") && !read_temperature(value, &r->options.temperature))
+        return wrong(name, value, "0, or a number from 1e-6 to 100");
     return true;
+}
+
+/* Whether all that was printed has left: a full disk or a closed descriptor shows only now. */
+static bool written(void) {
+    if (fflush(stdout) == 0 && !ferror(stdout)) return true;
+    fprintf(stderr, "llama: standard output: %s\n", strerror(errno));
+    return false;
 }
 
 static bool read_arguments(int argc, char **argv, request *r) {
@@ -100,7 +130,7 @@ static bool read_arguments(int argc, char **argv, request *r) {
     for (int found; (found = getopt_long(argc, argv, "h", options, &index)) != -1;) {
         if (found == 'h') {
             fputs(usage, stdout);
-            exit(EXIT_SUCCESS);
+            exit(written() ? EXIT_SUCCESS : EXIT_FAILURE);
         }
         if (found != 'o' || !read_option(options[index].name, optarg, r)) return false;
     }
@@ -111,25 +141,6 @@ static bool read_arguments(int argc, char **argv, request *r) {
     r->model = argv[optind];
     r->tokenizer = argv[optind + 1];
     return true;
-}
-
-/* "cpu", "cuda:0" */
-static bool read_device(const request *r, kiln_device_options *out) {
-    static const kiln_backend_id backends[] = {KILN_CUDA, KILN_ROCM, KILN_CPU};
-    *out = (kiln_device_options){.cpu_level = r->cpu_level, .threads = r->threads};
-    if (!r->device) return true;
-    for (size_t i = 0; i < sizeof backends / sizeof *backends; i++) {
-        const char *name = kiln_backend_name(backends[i]);
-        size_t length = strlen(name);
-        long ordinal = 0;
-        if (strncmp(r->device, name, length) != 0) continue;
-        const char *rest = r->device + length;
-        if (*rest && (*rest != ':' || !read_number(rest + 1, 0, 1023, &ordinal))) continue;
-        out->backend = backends[i];
-        out->ordinal = (int32_t)ordinal;
-        return true;
-    }
-    return wrong("device", r->device, "cpu, cuda:N or rocm:N");
 }
 
 /* ---- The story ---- */
@@ -162,7 +173,7 @@ static bool write_logits(llama_decoder *decoder, size_t count, float *logits, FI
 typedef struct teller {
     llama_decoder *decoder;
     const llama_tokenizer *tokenizer;
-    const int32_t *prompt; /* tokens */
+    int32_t *prompt; /* tokens */
     int32_t prompt_count, steps;
     FILE *logits_file; /* NULL: none is wanted */
     float *logits;
@@ -185,63 +196,74 @@ static bool tell(const teller *t) {
         llama_piece piece;
         llama_decode(t->tokenizer, token, next, &piece);
         fwrite(piece.bytes, 1, piece.size, stdout);
-        fflush(stdout);
+        if (!written()) return false;
         token = next;
     }
     printf("\n");
+    if (!written()) return false;
     if (position > 1)
         fprintf(stderr, "%.1f tokens per second%s\n", (position - 1) / (seconds() - begin),
                 llama_decoder_has_graph(t->decoder) ? ", as a graph" : "");
-    return !ferror(stdout);
+    return true;
 }
 
 static bool tell_on(kiln_stream *stream, const request *r, const llama_checkpoint *checkpoint, teller *t) {
     kiln_status status = llama_decoder_create(stream, checkpoint, &r->options, show_progress, &t->decoder);
+    if (status != KILN_OK) show_progress(1, 1); /* the error has a line of its own */
     bool good = !failed(status, "loading") && tell(t);
     llama_decoder_destroy(t->decoder);
     return good;
 }
 
 static bool open_and_tell(const request *r, const llama_checkpoint *checkpoint, teller *t) {
-    kiln_device_options options;
     kiln_device *device = NULL;
     kiln_stream stream = {0};
-    if (!read_device(r, &options)) return false;
-    bool good = !failed(kiln_device_open(&options, &device), "device") &&
+    bool good = !failed(kiln_device_open(&r->device, &device), "device") &&
                 !failed(kiln_stream_open(device, 0, &stream), "stream") && tell_on(&stream, r, checkpoint, t);
     kiln_stream_close(&stream);
     kiln_device_close(device);
     return good;
 }
 
-static bool begin(const request *r, const llama_checkpoint *checkpoint, const llama_tokenizer *tokenizer) {
-    int32_t length = checkpoint->config.length, *prompt = malloc(sizeof *prompt * (size_t)length);
-    teller t = {.tokenizer = tokenizer, .prompt = prompt, .steps = r->steps < length ? (int32_t)r->steps : length};
-    t.logits = malloc(sizeof *t.logits * (size_t)tokenizer->count);
-    t.prompt_count = prompt ? llama_encode(tokenizer, r->prompt, prompt, length) : -1;
-    bool good = t.prompt_count > 0 && t.logits;
-    if (good && r->logits && !(t.logits_file = fopen(r->logits, "wb"))) {
-        fprintf(stderr, "llama: %s: %s\n", r->logits, strerror(errno));
-        good = false;
+/* Everything that needs no device. */
+static bool prepare(const request *r, const llama_checkpoint *checkpoint, teller *t) {
+    const int32_t length = checkpoint->config.length;
+    t->steps = r->steps < length ? (int32_t)r->steps : length;
+    t->prompt = malloc(sizeof *t->prompt * ((size_t)t->steps + 1));
+    t->logits = malloc(sizeof *t->logits * (size_t)t->tokenizer->count);
+    if (!t->prompt || !t->logits) {
+        fprintf(stderr, "llama: there is no memory for the prompt and the logits\n");
+        return false;
     }
-    good = good && open_and_tell(r, checkpoint, &t);
-    if (t.logits_file && fclose(t.logits_file) != 0) good = false;
-    free(t.logits);
-    free(prompt);
-    return good;
+    t->prompt_count = llama_encode(t->tokenizer, r->prompt, t->prompt, t->steps + 1);
+    if (t->prompt_count < 0) return false;
+    if (!r->logits || (t->logits_file = fopen(r->logits, "wb"))) return true;
+    fprintf(stderr, "llama: --logits %s: %s\n", r->logits, strerror(errno));
+    return false;
+}
+
+/* Closes the file of the logits; what it could not hold may show only now. */
+static bool close_logits(FILE *file, bool good) {
+    if (!file || fclose(file) == 0 || !good) return good;
+    fprintf(stderr, "llama: --logits: %s\n", strerror(errno));
+    return false;
 }
 
 int main(int argc, char **argv) {
     request r = {.prompt = "", .steps = 200, .options = {.seed = 1}};
-    llama_checkpoint checkpoint;
-    llama_tokenizer tokenizer;
-    if (!read_arguments(argc, argv, &r)) return EXIT_USAGE;
-    if (!llama_checkpoint_open(r.model, &checkpoint)) return EXIT_USAGE;
-    bool good = llama_tokenizer_open(r.tokenizer, checkpoint.config.vocabulary_size, &tokenizer);
-    if (good) {
-        good = begin(&r, &checkpoint, &tokenizer);
-        llama_tokenizer_close(&tokenizer);
+    llama_checkpoint checkpoint = {0};
+    llama_tokenizer tokenizer = {0};
+    teller t = {.tokenizer = &tokenizer};
+    int status = EXIT_WRONG_INPUT;
+    if (read_arguments(argc, argv, &r) && llama_checkpoint_open(r.model, &checkpoint) &&
+        llama_tokenizer_open(r.tokenizer, checkpoint.config.vocabulary_size, &tokenizer) &&
+        prepare(&r, &checkpoint, &t)) {
+        bool good = open_and_tell(&r, &checkpoint, &t);
+        status = close_logits(t.logits_file, good) ? EXIT_SUCCESS : EXIT_FAILURE;
     }
+    free(t.logits);
+    free(t.prompt);
+    llama_tokenizer_close(&tokenizer);
     llama_checkpoint_close(&checkpoint);
-    return good ? EXIT_SUCCESS : EXIT_FAILURE;
+    return status;
 }

@@ -27,6 +27,7 @@ static char *read_all(FILE *file, size_t *out_size) {
     enum { MOST = 1 << 28 };
     char *bytes = NULL;
     size_t size = 0, room = 1 << 16;
+    errno = 0;
     for (;;) {
         char *longer = room <= MOST ? realloc(bytes, room) : NULL;
         if (!longer) {
@@ -40,7 +41,9 @@ static char *read_all(FILE *file, size_t *out_size) {
         room *= 2;
     }
     *out_size = size;
-    return bytes;
+    if (!ferror(file)) return bytes;
+    free(bytes);
+    return NULL;
 }
 
 /* Each token is a score, a length and as many bytes; they are copied, each with a NUL. */
@@ -49,13 +52,14 @@ static bool read_tokens(const char *path, const char *file, size_t size, llama_t
     size_t offset = sizeof(int32_t), used = 0;
     for (int32_t i = 0; i < t->count; i++) {
         int32_t length;
-        if (size - offset < head) return refuse(path, "has less tokens than the model: truncated, or another model's");
+        if (size - offset < head) return refuse(path, "has fewer tokens than the model: truncated, or another model's");
         memcpy(&t->tokens[i].score, file + offset, sizeof t->tokens[i].score);
         memcpy(&length, file + offset + sizeof(float), sizeof length);
         offset += head;
         if (length < 0 || (size_t)length > size - offset) return refuse(path, "ends within a token: truncated");
         t->tokens[i].bytes = t->storage + used;
         t->tokens[i].size = (uint32_t)length;
+        if (t->longest < (uint32_t)length) t->longest = (uint32_t)length;
         memcpy(t->storage + used, file + offset, (size_t)length);
         t->storage[used + (size_t)length] = '\0';
         used += (size_t)length + 1;
@@ -73,12 +77,14 @@ bool llama_tokenizer_open(const char *path, int32_t count, llama_tokenizer *out)
     if (!stream) return refuse(path, strerror(errno));
     size_t size;
     char *file = read_all(stream, &size);
+    if (!file) refuse(path, strerror(errno));
     fclose(stream);
-    if (!file) return refuse(path, strerror(errno));
+    if (!file) return false;
     out->tokens = calloc((size_t)count, sizeof *out->tokens);
     out->order = calloc((size_t)count, sizeof *out->order);
     out->storage = malloc(size + (size_t)count);
     bool good = size >= sizeof(int32_t) || refuse(path, "is no tokenizer");
+    if (good && count <= LLAMA_END) good = refuse(path, "has no tokens to begin and end a text");
     if (good && !(out->tokens && out->order && out->storage)) good = refuse(path, "there is no memory for it");
     good = good && read_tokens(path, file, size, out);
     free(file);
@@ -117,19 +123,30 @@ static size_t character_size(const char *text) {
     return size;
 }
 
+static int32_t refuse_prompt(const char *why) {
+    fprintf(stderr, "llama: --prompt: %s\n", why);
+    return -1;
+}
+
 /* Appends a character's token, or those of its bytes. Returns the new count, or -1. */
-static int32_t append_character(const llama_tokenizer *t, const char *text, size_t size, int32_t *tokens, int32_t count,
-                                int32_t most) {
+static int32_t append_character(const llama_tokenizer *t, const char *text, size_t size, int32_t *tokens,
+                                int32_t count) {
     int32_t token = find(t, text, size);
-    for (size_t i = 0; i < (token < 0 ? size : 1); i++) {
+    if (token >= 0) tokens[count++] = token;
+    for (size_t i = 0; i < size && token < 0; i++) {
         char name[8];
         int length = snprintf(name, sizeof name, "<0x%02X>", (unsigned char)text[i]);
-        int32_t next = token < 0 ? find(t, name, (size_t)length) : token;
-        if (next < 0 || count == most) {
-            fprintf(stderr, "llama: the prompt %s\n", next < 0 ? "has a byte that no token has" : "is too long");
-            return -1;
-        }
-        tokens[count++] = next;
+        tokens[count] = find(t, name, (size_t)length);
+        if (tokens[count++] < 0) return refuse_prompt("has a byte that no token has");
+    }
+    return count;
+}
+
+/* Appends the tokens of a text's characters. Returns the new count, or -1. */
+static int32_t append_characters(const llama_tokenizer *t, const char *text, int32_t *tokens, int32_t count) {
+    for (size_t size; *text && count >= 0; text += size) {
+        size = character_size(text);
+        count = append_character(t, text, size, tokens, count);
     }
     return count;
 }
@@ -144,29 +161,41 @@ static int32_t merge(const llama_tokenizer *t, int32_t first, int32_t second) {
     return find(t, bytes, size + other);
 }
 
-int32_t llama_encode(const llama_tokenizer *t, const char *text, int32_t *tokens, int32_t most) {
-    int32_t count = 0;
-    if (most < 1) return -1;
-    tokens[count++] = LLAMA_BEGIN;
-    if (*text) count = append_character(t, " ", 1, tokens, count, most); /* as the model was trained */
-    for (const char *at = text; *at && count >= 0;) {
-        size_t size = character_size(at);
-        count = append_character(t, at, size, tokens, count, most);
-        at += size;
-    }
-    for (;;) { /* the best pair that there is, until there is none */
-        int32_t best = -1, best_token = -1;
-        for (int32_t i = 1; i + 1 < count; i++) {
-            int32_t token = merge(t, tokens[i], tokens[i + 1]);
-            if (token < 0 || (best >= 0 && t->tokens[token].score <= t->tokens[best_token].score)) continue;
-            best = i;
-            best_token = token;
-        }
+/* Merges the best pair that there is until there is none. pairs has room for what each token and the one behind it
+ * merge to: a merge changes two of them. Returns the new count. */
+static int32_t merge_all(const llama_tokenizer *t, int32_t *tokens, int32_t *pairs, int32_t count) {
+    for (int32_t i = 0; i + 1 < count; i++)
+        pairs[i] = merge(t, tokens[i], tokens[i + 1]);
+    for (;;) {
+        int32_t best = -1;
+        for (int32_t i = 0; i + 1 < count; i++)
+            if (pairs[i] >= 0 && (best < 0 || t->tokens[pairs[i]].score > t->tokens[pairs[best]].score)) best = i;
         if (best < 0) return count;
-        tokens[best] = best_token;
+        const size_t behind = (size_t)(count - best - 2);
+        tokens[best] = pairs[best];
+        memmove(tokens + best + 1, tokens + best + 2, sizeof *tokens * behind);
+        memmove(pairs + best, pairs + best + 1, sizeof *pairs * behind);
         count--;
-        memmove(tokens + best + 1, tokens + best + 2, sizeof *tokens * (size_t)(count - best - 1));
+        if (best > 0) pairs[best - 1] = merge(t, tokens[best - 1], tokens[best]);
+        if (best + 1 < count) pairs[best] = merge(t, tokens[best], tokens[best + 1]);
     }
+}
+
+int32_t llama_encode(const llama_tokenizer *t, const char *text, int32_t *tokens, int32_t most) {
+    static const char too_long[] = "has more tokens than --steps and the model's length leave room for";
+    const size_t size = strlen(text);
+    tokens[0] = LLAMA_BEGIN;
+    if (!size) return 1;
+    if (size > (size_t)most * t->longest) return refuse_prompt(too_long); /* not worth the merging */
+    int32_t *all = malloc(2 * (size + 1) * sizeof *all);
+    if (!all) return refuse_prompt("there is no memory for it");
+    int32_t count = append_character(t, " ", 1, all, 0); /* as the model was trained */
+    if (count >= 0) count = append_characters(t, text, all, count);
+    if (count >= 0) count = merge_all(t, all, all + size + 1, count);
+    if (count > most - 1) count = refuse_prompt(too_long);
+    if (count >= 0) memcpy(tokens + 1, all, sizeof *all * (size_t)count);
+    free(all);
+    return count < 0 ? count : count + 1;
 }
 
 void llama_decode(const llama_tokenizer *t, int32_t before, int32_t token, llama_piece *out) {

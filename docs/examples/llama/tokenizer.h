@@ -17,7 +17,8 @@ typedef struct llama_token {
 typedef struct llama_tokenizer {
     llama_token *tokens;
     int32_t count;
-    uint32_t *order; /* tokens by their bytes, for finding */
+    uint32_t longest; /* bytes of a token */
+    uint32_t *order;  /* tokens by their bytes, for finding */
     char *storage;
 } llama_tokenizer;
 
@@ -25,8 +26,8 @@ typedef struct llama_tokenizer {
 bool llama_tokenizer_open(const char *path, int32_t count, llama_tokenizer *out);
 void llama_tokenizer_close(llama_tokenizer *tokenizer);
 
-/* The tokens of a text, LLAMA_BEGIN first, at most `most` of them. Returns how many, or -1 after a line on standard
- * error: there are more, or the text has a byte that no token has. */
+/* The tokens of a prompt, LLAMA_BEGIN first, at most `most` of them. Returns how many, or -1 after a line on standard
+ * error: there are more, or the prompt has a byte that no token has. */
 int32_t llama_encode(const llama_tokenizer *tokenizer, const char *text, int32_t *tokens, int32_t most);
 
 /* The bytes that a token stands for behind another one. */
