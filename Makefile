@@ -1,4 +1,5 @@
-# kiln. `make help` lists the targets and variables: a target's line stands behind its ##, a variable's above it.
+# kiln. `make help` lists the targets and variables: a target's line stands behind its ##, a variable's above it. A target
+# without a line is for a script alone.
 
 CONFIGS := debug release sanitize thread coverage fuzz
 
@@ -221,8 +222,8 @@ $(OUT)/tests/run: $(OBJ)/tests/run.o
 	@mkdir -p $(@D)
 	$(CC) -o $@ $^ $(KILN_LDFLAGS)
 
-.PHONY: test-programs unit-tests
-test-programs unit-tests: $(TEST_PROGRAMS) $(OUT)/tests/run $(INSTRUCTIONS) $(DOCUMENT) $(REPORT)
+.PHONY: test-programs
+test-programs: $(TEST_PROGRAMS) $(OUT)/tests/run $(INSTRUCTIONS) $(DOCUMENT) $(REPORT) ## build what check runs, and run nothing
 
 # A make of the parts that a goal needs after scripts/deps.sh has had its say: as parallel as asked for, or as can be.
 SUBMAKE = $(MAKE) --no-print-directory config=$(config) $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
@@ -234,7 +235,7 @@ check: ## build everything and run every test; installs what is missing when run
 	@$(SUBMAKE) run-tests
 
 .PHONY: run-tests
-run-tests: $(OUT)/tests/run
+run-tests: $(OUT)/tests/run ## run the tests on what is built; builds nothing but their runner
 	@KILN_BUILD=$(CURDIR)/$(OUT) KILN_CONFIG=$(config) CC='$(CC)' $(OUT)/tests/run -j $(JOBS) -d $(OUT)/tests/log \
 		$(TESTS:%=-o %) $(LONG_TESTS) $(TEST_PROGRAMS) $(filter-out $(LONG_TESTS),$(TEST_SCRIPTS))
 
@@ -253,6 +254,7 @@ demo: ## the main job on this machine: find its devices and run softmax on the b
 	@scripts/demo.sh $(OUT)
 
 # The unit and operator tests on other processors: those of the GPU backends need drivers and headers of this machine.
+# scripts/check_emulated.sh makes the first.
 .PHONY: emulated-tests check-aarch64 check-v2
 emulated-tests: $(filter-out $(OUT)/tests/unit/cuda_% $(OUT)/tests/unit/rocm_%,$(filter $(OUT)/tests/unit/% $(OUT)/tests/ops/%,$(TEST_PROGRAMS)))
 check-aarch64: ## cross-build for aarch64 and run the unit and operator tests under qemu
@@ -280,6 +282,7 @@ $(OUT)/fuzz/%: $(OBJ)/fuzz/%.o $(OBJ)/tests/fuzz/%_fuzz.o $(PARSER_OBJECTS)
 	@mkdir -p $(@D)
 	$(CC) -fsanitize=fuzzer -o $@ $^ $(KILN_LDFLAGS)
 
+# For scripts/fuzz.sh.
 .PHONY: fuzzers
 fuzzers: $(FUZZERS)
 
@@ -420,7 +423,7 @@ $(OUT)/bench/amd_speed: $(OBJ)/tests/sim/amdgcn_assembler.o $(patsubst %.c,$(OBJ
 $(OUT)/bench/ptx_speed: $(patsubst %.c,$(OBJ)/%.o,$(sort $(wildcard tests/sim/ptx/*.c) $(SIM_ARITHMETIC)))
 
 .PHONY: bench bench-programs
-bench-programs: $(BENCHES) $(NULL_DRIVERS) $(OUT)/kiln
+bench-programs: $(BENCHES) $(NULL_DRIVERS) $(OUT)/kiln ## build what bench runs, and measure nothing
 bench: ## instructions of a launch, first use, selection, CPU kernels, a clean build; wants config=release
 	@scripts/deps.sh bench
 	@$(SUBMAKE) bench-programs
@@ -489,8 +492,8 @@ clean: ## remove build/
 .PHONY: help
 help: ## this list
 	@echo 'Targets:'
-	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "  %-14s %s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "  %-18s %s\n", $$1, $$2}'
 	@echo 'Variables:'
-	@sed -n 's/^## \([^:]*\): \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "  %-14s %s\n", $$1, $$2}'
+	@sed -n 's/^## \([^:]*\): \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "  %-18s %s\n", $$1, $$2}'
 
 -include $(shell find $(OBJ) -name '*.d' 2>/dev/null)

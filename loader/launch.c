@@ -23,6 +23,7 @@ launch_slowly(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_
                   "kiln_launch: arguments_size is %zu, kernel %s takes %zu bytes", arguments_size, kernel->name,
                   kernel->arguments_size);
     KILN__TRY(kiln__device_check(stream->device));
+    if (!arguments) arguments = ""; /* of a kernel without any, which a backend may copy and hand on */
     if (atomic_load_explicit(stream->device->state, memory_order_relaxed) & KILN__TRACING)
         return kiln__trace_launch(stream, kernel, config, arguments, arguments_size);
     return kiln__launch(stream, kernel, config, arguments, arguments_size);

@@ -60,6 +60,7 @@ kiln_status kiln_fill(kiln_stream *stream, void *destination, uint8_t value, siz
     KILN__TRY(kiln__device_check(stream->device));
     if (!size) return KILN_OK;
     KILN__REQUIRE(destination, "kiln_fill: destination is NULL");
+    KILN__REQUIRE((uintptr_t)destination <= UINTPTR_MAX - size, "kiln_fill: size %zu is beyond memory's end", size);
     if (KILN__UNLIKELY(tracing(stream))) return kiln__trace_fill(stream, destination, value, size);
     return stream->device->backend->fill(stream, destination, value, size);
 }

@@ -9,6 +9,8 @@
 
 #include "tests/unit/documented.h"
 
+static int bare_calls;
+
 typedef struct fixture {
     kiln_device *device;
     kiln_stream stream;
@@ -103,6 +105,36 @@ static void a_wrong_launch_says_what_is_wrong(void **state) {
     assert_int_equal(word, 0);
 }
 
+/* The function gets a place, though there is nothing there. */
+static void count_if_placed(const void *bytes, const kiln_cpu_span *span) {
+    (void)span;
+    bare_calls += bytes ? 1 : 100;
+}
+
+static void a_kernel_without_arguments_is_launched_with_null(void **state) {
+    fixture *f = *state;
+    static const kiln_kernel_info info = {.name = "bare", .function = count_if_placed};
+    static const char *const name = "bare";
+    static const kiln_image image = {
+        .target = CPU_BUNDLE_LEVEL, .kind = KILN_IMAGE_CPU, .kernel_size = sizeof info, .kernels = &info};
+    static const kiln_part part = {.name = "f32",
+                                   .images = &image,
+                                   .kernel_names = &name,
+                                   .image_count = 1,
+                                   .image_size = sizeof image,
+                                   .kernel_count = 1};
+    static const kiln_bundle bundle = {
+        .version = KILN_BUNDLE_VERSION, .part_size = sizeof part, .name = "bare", .parts = &part, .part_count = 1};
+    const kiln_launch_config config = {.grid = {1}};
+    const kiln_module *module;
+    const kiln_kernel *bare;
+    assert_int_equal(kiln_module_get(f->device, &bundle, "f32", &module), KILN_OK);
+    assert_int_equal(kiln_module_find_kernel(module, "bare", &bare), KILN_OK);
+    assert_int_equal(kiln_launch(&f->stream, bare, &config, NULL, 0), KILN_OK);
+    assert_int_equal(kiln_launch(&f->stream, bare, &config, NULL, 8), KILN_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(bare_calls, 1);
+}
+
 static void *get_module(void *device) {
     const kiln_module *module = NULL;
     return kiln_module_get(device, &cpu_bundle, "f32", &module) == KILN_OK ? (void *)module : NULL;
@@ -150,6 +182,9 @@ static void memory_is_copied_and_filled(void **state) {
     assert_int_equal(kiln_copy(&f->stream, memory, there, SIZE_MAX, KILN_TO_DEVICE), KILN_ERROR_INVALID_ARGUMENT);
     assert_int_equal(kiln_copy(&f->stream, memory, there, 8, (kiln_copy_direction)5), KILN_ERROR_INVALID_ARGUMENT);
     assert_int_equal(kiln_fill(&f->stream, NULL, 1, 8), KILN_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(kiln_fill(&f->stream, NULL, 1, 0), KILN_OK);
+    assert_int_equal(kiln_fill(&f->stream, memory, 1, SIZE_MAX), KILN_ERROR_INVALID_ARGUMENT);
+    assert_non_null(strstr(kiln_last_error(), "beyond memory's end"));
     assert_int_equal(kiln_memory_alloc(f->device, SIZE_MAX - 4096, &nothing), KILN_ERROR_OUT_OF_MEMORY);
     assert_null(nothing);
     kiln_memory_free(f->device, memory);
@@ -218,6 +253,7 @@ int main(void) {
         cmocka_unit_test(names_that_are_not_there_are_listed),
         cmocka_unit_test(a_launch_covers_its_grid),
         cmocka_unit_test(a_wrong_launch_says_what_is_wrong),
+        cmocka_unit_test(a_kernel_without_arguments_is_launched_with_null),
         cmocka_unit_test(threads_that_load_at_once_get_one_module),
         cmocka_unit_test(memory_is_copied_and_filled),
         cmocka_unit_test(events_happen_in_order),

@@ -66,6 +66,24 @@ static void arguments_of_512_bytes_arrive_whole(void **state) {
     rocm_assert_clean();
 }
 
+static void a_kernel_without_arguments_is_launched_with_null(void **state) {
+    (void)state;
+    kiln_device *device = rocm_open(0);
+    kiln_stream stream = rocm_stream(device, 0);
+    const kiln_kernel *kernel = NULL;
+    const kiln_launch_config config = {.grid = {1}, .group = {64}};
+    sim_launch launch;
+    assert_ok(load(device, "bare", rocm_limits, &kernel));
+    assert_ok(kiln_launch(&stream, kernel, &config, NULL, 0));
+    assert_ok(kiln_stream_sync(&stream));
+    assert_true(sim.launch(0, &launch));
+    assert_string_equal(launch.kernel, "bare");
+    assert_int_equal(launch.arguments_size, 0);
+    kiln_stream_close(&stream);
+    kiln_device_close(device);
+    rocm_assert_clean();
+}
+
 static void assert_refused(const char *name, const uint8_t *data, const char *text) {
     kiln_device *device = rocm_open(0);
     const kiln_kernel *kernel;
@@ -102,6 +120,7 @@ int main(int argc, char **argv) {
     rocm_sim_start(argv, "gfx1030");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(arguments_of_512_bytes_arrive_whole, rocm_reset),
+        cmocka_unit_test_setup(a_kernel_without_arguments_is_launched_with_null, rocm_reset),
         cmocka_unit_test_setup(more_than_512_bytes_are_refused_at_load, rocm_reset),
         cmocka_unit_test_setup(a_stack_of_unknown_size_is_refused_at_load, rocm_reset),
     };

@@ -1,5 +1,5 @@
 // Kernels at the limits of what the ROCm backend takes, and beyond: whole takes 512 bytes of arguments, wide one more,
-// recursive a stack whose size only the run knows.
+// bare none, recursive a stack whose size only the run knows.
 #define KERNEL extern "C" __attribute__((global, amdgpu_flat_work_group_size(1, 64)))
 
 struct whole_arguments {
@@ -18,6 +18,9 @@ KERNEL void whole(whole_arguments a) {
 KERNEL void wide(wide_arguments a) {
     unsigned char *out = *(unsigned char **)a.bytes;
     out[__builtin_amdgcn_workitem_id_x()] = a.bytes[512];
+}
+
+KERNEL void bare() {
 }
 
 static __attribute__((device, noinline)) unsigned ackermann(unsigned m, unsigned n) {
