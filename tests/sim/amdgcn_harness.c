@@ -12,13 +12,16 @@
 
 enum { BUDGET = 1 << 20 };
 
+/* Vector registers that the descriptor gives, of which M0 may name one. */
+enum { EIGHT_OR_MORE = 1 };
+
 static amd_program *load(const char *processor, bool wave64, const char *text, char *why, size_t why_size) {
     char whole[8192];
     assert_true(snprintf(whole, sizeof whole, "%s\ns_endpgm\n", text) < (int)sizeof whole);
     size_t size;
     uint8_t *code = amdgcn_assemble(processor, wave64, whole, &size, why, why_size);
     if (!code) fail_msg("%s: %s: %s", processor, text, why);
-    const amd_kernel kernel = {.name = "test", .wave32 = !wave64};
+    const amd_kernel kernel = {.name = "test", .wave32 = !wave64, .rsrc1 = EIGHT_OR_MORE, .rsrc3 = EIGHT_OR_MORE};
     amd_program *program = amd_program_of_code(code, size, processor, &kernel, why, why_size);
     free(code);
     return program;

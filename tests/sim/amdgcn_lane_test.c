@@ -47,6 +47,64 @@ static void test_readfirstlane(void **state) {
     assert_int_equal(registers.s[7], before.v[3][0]);
 }
 
+/* Registers so many further on as M0 says. */
+static void test_registers_by_number(void **state) {
+    (void)state;
+    enum { SCALAR = 1000 };
+    static const struct {
+        const char *processor, *text;
+        uint32_t to, from, count;
+    } cases[] = {
+        {"gfx1030", "s_mov_b32 m0, 3\nv_movrels_b32 v1, v2", 1, 5, 1},
+        {"gfx1100", "s_mov_b32 m0, 4\nv_movreld_b32 v2, v1", 6, 1, 1},
+        {"gfx1201", "s_mov_b32 m0, 4\nv_movreld_b32 v2, s9", 6, SCALAR + 9, 1},
+        {"gfx1030", "s_mov_b32 m0, 5\nv_movrelsd_b32 v2, v1", 7, 6, 1},
+        {"gfx1100", "s_mov_b32 m0, 2\ns_movrels_b32 s4, s8", SCALAR + 4, SCALAR + 10, 1},
+        {"gfx1030", "s_mov_b32 m0, 2\ns_movreld_b64 s[8:9], s[4:5]", SCALAR + 10, SCALAR + 4, 2},
+        {"gfx90a", "s_set_gpr_idx_on 3, gpr_idx(SRC0)\nv_mov_b32 v1, v2\ns_set_gpr_idx_off", 1, 5, 1},
+        {"gfx942", "s_set_gpr_idx_on 3, gpr_idx(DST)\nv_mov_b32 v1, v2\ns_set_gpr_idx_off", 4, 2, 1},
+        {"gfx90a", "s_set_gpr_idx_on 3, gpr_idx(SRC0,DST)\nv_mov_b32 v1, v2\ns_set_gpr_idx_off", 4, 5, 1},
+        {"gfx90a", "s_set_gpr_idx_on 3, gpr_idx(SRC0)\ns_set_gpr_idx_off\nv_mov_b32 v1, v2", 1, 2, 1},
+        {"gfx90a",
+         "s_set_gpr_idx_on 3, gpr_idx(SRC0)\ns_set_gpr_idx_mode gpr_idx(DST)\ns_set_gpr_idx_idx 5\nv_mov_b32 v1, v2\n"
+         "s_set_gpr_idx_off",
+         6, 2, 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bool wave64 = !strncmp(cases[i].processor, "gfx9", 4), scalar = cases[i].from >= SCALAR;
+        uint64_t exec = 0x80f0ff0f1234567f;
+        run(cases[i].processor, wave64, cases[i].text, exec);
+        for (uint32_t n = 0; n < cases[i].count && cases[i].to >= SCALAR; n++)
+            before.s[cases[i].to - SCALAR + n] = before.s[cases[i].from - SCALAR + n];
+        for (int l = 0; l < (wave64 ? 64 : 32) && cases[i].to < SCALAR; l++)
+            if (exec >> l & 1)
+                before.v[cases[i].to][l] = scalar ? before.s[cases[i].from - SCALAR] : before.v[cases[i].from][l];
+        before.s[AMD_M0] = registers.s[AMD_M0];
+        expect_nothing_else(cases[i].text);
+    }
+}
+
+static void test_registers_that_are_not_there(void **state) {
+    (void)state;
+    static const struct {
+        const char *processor, *text, *says;
+    } cases[] = {
+        {"gfx1030", "s_movk_i32 m0, 0x1000\nv_movrels_b32 v1, v2", "register 4098 of 16"},
+        {"gfx1030", "s_mov_b32 m0, -1\nv_movreld_b32 v0, v2", "register"},
+        {"gfx1030", "s_movk_i32 m0, 99\ns_movrels_b32 s4, s8", "register 107 of"},
+        {"gfx90a", "s_set_gpr_idx_on 3, gpr_idx(SRC0)\nv_add_f32 v1, v2, v3", "only v_mov_b32"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        amd_program *program = amdgcn_load(cases[i].processor, !strncmp(cases[i].processor, "gfx9", 4), cases[i].text);
+        sim_report report;
+        amdgcn_registers_fill(&registers, program, &random_state);
+        amdgcn_try(program, NULL, &registers, &report);
+        assert_int_equal(report.kind, SIM_FAULT_ILLEGAL);
+        if (!strstr(report.text, cases[i].says)) fail_msg("\"%s\" is not in \"%s\"", cases[i].says, report.text);
+        amd_program_free(program);
+    }
+}
+
 /* EXEC has no say; the lane's number is cut to the wave. */
 static void test_readlane_and_writelane(void **state) {
     (void)state;
@@ -123,9 +181,14 @@ static void test_dual_instructions(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_readfirstlane), cmocka_unit_test(test_readlane_and_writelane),
-        cmocka_unit_test(test_swap),          cmocka_unit_test(test_nop),
-        cmocka_unit_test(test_pk_mov),        cmocka_unit_test(test_dual_instructions),
+        cmocka_unit_test(test_readfirstlane),
+        cmocka_unit_test(test_readlane_and_writelane),
+        cmocka_unit_test(test_registers_by_number),
+        cmocka_unit_test(test_registers_that_are_not_there),
+        cmocka_unit_test(test_swap),
+        cmocka_unit_test(test_nop),
+        cmocka_unit_test(test_pk_mov),
+        cmocka_unit_test(test_dual_instructions),
     };
     if (!amdgcn_harness_ready()) return 0;
     random_state = harness_seed();

@@ -249,6 +249,24 @@ static int ascending(const void *a, const void *b) {
     return *(const int16_t *)a - *(const int16_t *)b;
 }
 
+static void arrays_in_registers(void **state) {
+    (void)state;
+    enum { THREADS = 64, EACH = 16 };
+    EACH_VARIANT(variant) {
+        programs_buffers all = {0};
+        uint32_t *in = buffer_add(&all, THREADS * EACH * 4), *places = buffer_add(&all, EACH * 4);
+        uint32_t *out = buffer_add(&all, THREADS * EACH * 4);
+        launch(variant, "mix", (uint32_t[]){1, 1}, (uint32_t[]){THREADS, 1}, &all, NULL);
+        for (uint32_t i = 0; i < THREADS; i++) {
+            uint32_t *own = &in[i * EACH];
+            for (uint32_t p = 0; p + 1 < EACH; p++)
+                own[places[p] & 15] += own[places[p + 1] & 15] * 3;
+        }
+        assert_memory_equal(out, in, THREADS * EACH * 4);
+        buffers_free(&all);
+    }
+}
+
 static void sorting(void **state) {
     (void)state;
     enum { THREADS = 96 };
@@ -366,6 +384,7 @@ int programs_test(const char *name, const programs_machine *tested) {
         cmocka_unit_test(calls_of_addresses),
         cmocka_unit_test(variables_of_the_module),
         cmocka_unit_test(choices),
+        cmocka_unit_test(arrays_in_registers),
         cmocka_unit_test(sorting),
         cmocka_unit_test(wide_arithmetic),
         cmocka_unit_test(interpretation),

@@ -132,7 +132,7 @@ static bool hardware_register_parse(const char *text, amd_operand *operand) {
 /* The one message with an answer that is simulated: the time. */
 static bool message_parse(const char *text, amd_operand *operand) {
     operand->kind = AMD_OPERAND_CONSTANT;
-    return !strcmp(text, "sendmsg(MSG_RTN_GET_REALTIME)");
+    return !strcmp(text, "sendmsg(MSG_RTN_GET_REALTIME)") || !strncmp(text, "gpr_idx(", 8);
 }
 
 /* "12" or "[12:15]" behind a register's letter. */
@@ -398,7 +398,8 @@ static bool modifier_parse(char *word, amd_op *op) {
 
 /* These write their number as words; op->immediate has it from the encoding. */
 static bool takes_words(const char *text) {
-    static const char *const mnemonics[] = {"s_waitcnt ", "s_delay_alu ", "s_sendmsg ", "s_waitcnt_depctr "};
+    static const char *const mnemonics[] = {"s_waitcnt ", "s_delay_alu ", "s_sendmsg ", "s_waitcnt_depctr ",
+                                            "s_set_gpr_idx_mode "};
     for (size_t i = 0; i < sizeof mnemonics / sizeof *mnemonics; i++) {
         if (!strncmp(text, mnemonics[i], strlen(mnemonics[i]))) return true;
     }

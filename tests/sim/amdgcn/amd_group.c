@@ -125,7 +125,7 @@ static void wave_start(amd_group *group, uint32_t number) {
     wave->lanes = launch->kernel->wave32 ? 32 : 64;
     wave->all = wave->lanes == 64 ? ~0ull : 0xffffffffu;
     wave->pc = wave->next = launch->kernel->entry;
-    wave->scc = false;
+    wave->scc = wave->relative = false;
     wave->state = AMD_READY;
     wave->signalled = wave->passed = false;
     wave->flight_count = wave->issued_count = 0;
@@ -164,7 +164,9 @@ void amd_wave_run(amd_wave *wave, uint32_t quantum) {
             uint64_t exec = amd_exec(wave);
             vector_lanes += exec == wave->all ? wave->lanes : (uint64_t)__builtin_popcountll(exec);
         }
-        if (op->dual)
+        if (wave->relative && op->class != AMD_CLASS_SCALAR && op->class != AMD_CLASS_MEMORY)
+            amd_run_relative(wave, op);
+        else if (op->dual)
             amd_run_dual(wave, op);
         else
             op->run(wave, op);

@@ -48,6 +48,7 @@ struct amd_wave {
     uint8_t *scratch;         /* the launch's private_bytes for each lane, dword by dword: amd_scratch.c; or NULL */
     size_t scratch_used;      /* bytes of it that were stored to */
     bool scc;
+    bool relative; /* gfx9: s_set_gpr_idx_on holds */
     uint32_t mode; /* the MODE register: rounding, denormals, DX10_CLAMP, IEEE */
     uint32_t pc;   /* op that is running; what a branch changes is next */
     uint32_t next;
@@ -179,6 +180,8 @@ void amd_issue(amd_wave *wave, const amd_op *op, amd_counter counter, const amd_
 void amd_issue_flat(amd_wave *wave, const amd_op *op, const amd_operand *result, uint64_t lanes);
 /* The counters of the set (a bit for each) have come down to limit, taken together. */
 void amd_wait(amd_wave *wave, uint32_t counters, uint32_t limit);
+/* Runs a vector instruction while s_set_gpr_idx_on holds: amd_relative.c. */
+void amd_run_relative(amd_wave *wave, const amd_op *op);
 /* Reports if an operand of op touches a register that is in flight. */
 void amd_check_flights(amd_wave *wave, const amd_op *op);
 

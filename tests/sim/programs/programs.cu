@@ -180,6 +180,14 @@ extern "C" __global__ void choose(const int *in, int *out) {
     out[THREAD] = y;
 }
 
+// Adds elements of an array of its own, which optimisation keeps in registers, by numbers that all threads share.
+extern "C" __global__ void mix(const uint *in, const uint *places, uint *out) {
+    uint own[16];
+    for (uint i = 0; i < 16; i++) own[i] = in[THREAD * 16 + i];
+    for (uint i = 0; i < 15; i++) own[places[i] & 15] += own[places[i + 1] & 15] * 3;
+    for (uint i = 0; i < 16; i++) out[THREAD * 16 + i] = own[i];
+}
+
 // Sorts 16 numbers in an array of its own.
 extern "C" __global__ void sort(const short *in, short *out) {
     short own[16];
