@@ -301,6 +301,23 @@ static void edges_are_as_the_tables_say(void **state) {
     }
 }
 
+/* What libdevice's functions of f64 scale by. */
+static void whole_powers_of_two_are_exact(void **state) {
+    (void)state;
+    enum { LEAST = -126, POWERS = 254, SEEDS = 8 };
+    float powers[POWERS];
+    uint32_t is[POWERS];
+    for (int i = 0; i < POWERS; i++)
+        powers[i] = (float)(LEAST + i);
+    for (uint64_t s = 1; s <= SEEDS; s++) {
+        harness_case test = {.code = "ex2.approx.ftz.f32 %d, %a;", .result_bits = 32, .source_bits = {32}, .seed = s};
+        const void *sources[HARNESS_SOURCES] = {powers};
+        harness_run(&test, POWERS, is, sources);
+        for (uint32_t i = 0; i < POWERS; i++)
+            assert_int_equal(is[i], (i + 1) << 23);
+    }
+}
+
 /* rcp and rsqrt.approx.ftz.f64 read and write the upper half of their registers. */
 static void gross_approximations_of_f64(void **state) {
     (void)state;
@@ -330,6 +347,7 @@ int main(void) {
         cmocka_unit_test(flushed),
         cmocka_unit_test(approximations_stay_within_their_bound),
         cmocka_unit_test(edges_are_as_the_tables_say),
+        cmocka_unit_test(whole_powers_of_two_are_exact),
         cmocka_unit_test(gross_approximations_of_f64),
     };
     return cmocka_run_group_tests_name("ptx_special", tests, NULL, NULL);

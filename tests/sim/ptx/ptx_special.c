@@ -136,6 +136,8 @@ static double approximate(const ptx_warp *warp, const ptx_op *op, double a, doub
     if (f == DIV && op->flags & PTX_F_APPROX && fabs(b) > 0x1p126 && isfinite(b)) return a * copysign(0, b);
     if (!isfinite(value) || value == 0 || !isfinite(a) || a == 0) return value;
     if (f == TANH && fabs(a) < 0x1p-126) return value;
+    /* The ISA does not say so, but libdevice takes it for a power of two: its exp, erf and tanh of f64 scale by it. */
+    if (f == EX2 && op->type == PTX_f32 && a == rint(a)) return value;
     double bound = allowed(row, a, value);
     double room = bound - half_place(approximations[row].type, fabs(value) + bound);
     return value + deviation(warp, row, bits_a, bits_b) * (room > 0 ? room : 0);
