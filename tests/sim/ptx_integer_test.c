@@ -198,6 +198,39 @@ static void dots(void **state) {
     }
 }
 
+enum { PLAIN, SATURATED, ADDED, SATURATED_AND_ADDED, DIFFERENCES_OF_HALVES = 64, RESULT_SIGNED = 128, WAYS_SHIFT = 8 };
+
+static uint64_t expect_differences(const row_values *x) {
+    uint32_t ways = x->parameter >> WAYS_SHIFT, bits = x->parameter & DIFFERENCES_OF_HALVES ? 16 : 8;
+    bool saturates = ways == SATURATED || ways == SATURATED_AND_ADDED, adds = ways >= ADDED;
+    int64_t most = (1 << (bits - (x->parameter & RESULT_SIGNED ? 1 : 0))) - 1;
+    uint64_t sum = x->raw[2], word = 0;
+    for (uint32_t i = 0; i < 32 / bits; i++) {
+        int64_t a = (int64_t)part(x->raw[0], i, bits, x->parameter & A_SIGNED);
+        int64_t b = (int64_t)part(x->raw[1], i, bits, x->parameter & B_SIGNED);
+        int64_t apart = a > b ? a - b : b - a;
+        if (saturates && apart > most) apart = most;
+        sum += (uint64_t)apart;
+        word |= ((uint64_t)apart & ((1u << bits) - 1)) << i * bits;
+    }
+    return adds ? sum : word;
+}
+
+static void differences(void **state) {
+    (void)state;
+    static const char *const ways[] = {"", ".sat", ".add", ".sat.add"};
+    for (uint32_t n = 0; n < 4 * 16; n++) {
+        bool halves = n & 1, a_signed = n & 2, b_signed = n & 4, d_signed = n & 8;
+        char code[64];
+        snprintf(code, sizeof code, "vabsdiff%d.%s.%s.%s%s %%d, %%a, %%b, %%c;", halves ? 2 : 4,
+                 d_signed ? "s32" : "u32", a_signed ? "s32" : "u32", b_signed ? "s32" : "u32", ways[n / 16]);
+        uint32_t parameter = (halves ? DIFFERENCES_OF_HALVES : 0) | (d_signed ? RESULT_SIGNED : 0) |
+                             (a_signed ? A_SIGNED : 0) | (b_signed ? B_SIGNED : 0) | n / 16 << WAYS_SHIFT;
+        const ptx_row rows[] = {{code, "b32", SAME, 3, {0}, expect_differences, parameter}};
+        ptx_rows_check(rows, COUNT(rows), &seed);
+    }
+}
+
 static ptx_wide product_24(const row_values *x) {
     ptx_wide factor[2];
     for (int i = 0; i < 2; i++) {
@@ -306,6 +339,7 @@ int main(void) {
         cmocka_unit_test(pairs),
         cmocka_unit_test(carries),
         cmocka_unit_test(dots),
+        cmocka_unit_test(differences),
         cmocka_unit_test(products_of_24_bits),
         cmocka_unit_test(a_quotient_by_zero_does_not_trap),
         cmocka_unit_test(wrong_forms_are_refused),
