@@ -169,6 +169,7 @@ typedef struct kiln_target {
     char generic[32];           /* ROCm: the processor's generic family ("gfx11-generic"), or "" */
 } kiln_target;
 
+/* What a device is, as its driver says. */
 typedef struct kiln_device_info {
     kiln_backend_id backend;
     int32_t ordinal;
@@ -430,6 +431,7 @@ KILN_API kiln_status kiln_module_get_image(const kiln_module *module, kiln_image
 KILN_API kiln_status kiln_module_find_kernel(const kiln_module *module, const char *name,
                                              const kiln_kernel **out_kernel);
 
+/* What a loaded kernel takes. */
 typedef struct kiln_kernel_attributes {
     uint32_t arguments_size; /* bytes of the argument struct; 0: the image does not say, any size is taken */
     uint32_t registers;

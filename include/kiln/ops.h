@@ -84,8 +84,7 @@ KILN_OPERATOR_FUNCTION(add_gelu_f32, kiln_add_gelu_params)
 KILN_OPERATOR_FUNCTION(add_gelu_f16, kiln_add_gelu_params)
 KILN_OPERATOR_FUNCTION(add_gelu_bf16, kiln_add_gelu_params)
 
-/* ---- add_rmsnorm: sum = x + residual; y = sum / sqrt(mean of sum^2 + eps) * weight over each row ------------------
- */
+/* ---- add_rmsnorm: sum = x + residual; y = sum / sqrt(mean of sum^2 + eps) * weight over each row ----------------- */
 
 typedef struct kiln_add_rmsnorm_params {
     void *y;              /* [rows, cols]; may be x or residual, with the same stride */
@@ -99,7 +98,7 @@ typedef struct kiln_add_rmsnorm_params {
     int64_t sum_stride;      /* 0: cols */
     int64_t x_stride;        /* 0: cols */
     int64_t residual_stride; /* 0: cols */
-    float eps;               /* 0: 1e-6 */
+    float eps;               /* 0: 1e-6; else from 1e-30 to 1e30 */
     int32_t reserved;        /* must be 0 */
 } kiln_add_rmsnorm_params;
 
@@ -181,7 +180,7 @@ typedef struct kiln_gemm_params {
     int64_t c_batch_stride;
     void *workspace;       /* of the device, 16-byte aligned; NULL if workspace_size is 0 */
     size_t workspace_size; /* 0, or at least kiln_gemm_<precision>_workspace_size() */
-    float alpha;           /* 0: 1 */
+    float alpha;           /* finite; 0: 1 */
     int32_t activation;    /* kiln_gemm_activation */
 } kiln_gemm_params;
 
@@ -238,8 +237,7 @@ KILN_OPERATOR_FUNCTION(kv_store_f32, kiln_kv_store_params)
 KILN_OPERATOR_FUNCTION(kv_store_f16, kiln_kv_store_params)
 KILN_OPERATOR_FUNCTION(kv_store_bf16, kiln_kv_store_params)
 
-/* ---- mha: out = softmax(mask(scale * q k^T)) v, attention of several heads ----------------------------------------
- */
+/* ---- mha: out = softmax(mask(scale * q k^T)) v, attention of several heads --------------------------------------- */
 
 typedef struct kiln_mha_params {
     void *out;                 /* [tokens, heads, head_size] */
@@ -262,13 +260,13 @@ typedef struct kiln_mha_params {
     int64_t v_stride;
     int64_t q_length;      /* with q_ends the most queries of a sequence, 0: tokens; without them 0 */
     int64_t kv_length;     /* with kv_ends the most keys of a sequence, 0: kv_tokens; without them 0 */
-    int64_t left_window;   /* a query sees so many keys up to its own place, which counts; 0: all */
-    int64_t right_window;  /* a query sees so many keys from its own place on, which counts; 0: all */
+    int64_t left_window;   /* a query sees so many keys up to its own place, which counts; 0: all. At most 2^31 - 1 */
+    int64_t right_window;  /* a query sees so many keys from its own place on, which counts; 0: all. At most 2^31 - 1 */
     void *workspace;       /* of the device, 16-byte aligned; NULL if workspace_size is 0 */
     size_t workspace_size; /* 0, or at least kiln_mha_<precision>_workspace_size() */
-    float scale;           /* 0: 1 / sqrt(head_size) */
-    float softcap;         /* scores become softcap * tanh(score / softcap) before the mask; 0: they stay */
-    int32_t causal;        /* 1: right_window 1 */
+    float scale;           /* finite; 0: 1 / sqrt(head_size) */
+    float softcap;         /* scores become softcap * tanh(score / softcap) before the mask; 1e-6 to 1e6. 0: off */
+    int32_t causal;        /* 0, or 1: right_window 1 */
     int32_t reserved;      /* must be 0 */
 } kiln_mha_params;
 
@@ -288,8 +286,7 @@ KILN_WORKSPACE_FUNCTION(mha_f32, kiln_mha_params)
 KILN_WORKSPACE_FUNCTION(mha_f16, kiln_mha_params)
 KILN_WORKSPACE_FUNCTION(mha_bf16, kiln_mha_params)
 
-/* ---- mha_paged: mha with keys and values in the blocks of a cache -------------------------------------------------
- */
+/* ---- mha_paged: mha with keys and values in the blocks of a cache ------------------------------------------------ */
 
 typedef struct kiln_mha_paged_params {
     void *out;                 /* [tokens, heads, head_size] */
@@ -314,10 +311,10 @@ typedef struct kiln_mha_paged_params {
     int64_t k_cache_stride; /* between keys; 0: packed. A block is block_size of them */
     int64_t v_cache_stride;
     int64_t q_length;    /* with q_ends the most queries of a sequence, 0: tokens; without them 0 */
-    int64_t left_window; /* as in kiln_mha_params */
+    int64_t left_window; /* from here on as in kiln_mha_params */
     int64_t right_window;
     void *workspace;
-    size_t workspace_size;
+    size_t workspace_size; /* 0, or at least kiln_mha_paged_<precision>_workspace_size() */
     float scale;
     float softcap;
     int32_t causal;
@@ -359,7 +356,7 @@ typedef struct kiln_rmsnorm_params {
     int64_t cols;
     int64_t y_stride; /* 0: cols */
     int64_t x_stride; /* 0: cols */
-    float eps;        /* 0: 1e-6 */
+    float eps;        /* 0: 1e-6; else from 1e-30 to 1e30 */
     int32_t reserved; /* must be 0 */
 } kiln_rmsnorm_params;
 
@@ -407,17 +404,17 @@ typedef enum kiln_rope_scaling_kind {
 } kiln_rope_scaling_kind;
 
 typedef struct kiln_rope_scaling {
-    int32_t kind;     /* kiln_rope_scaling_kind */
-    int32_t reserved; /* must be 0 */
-    double factor;    /* from 1 to 1e6 */
-    double low_factor;
-    double high_factor;
+    int32_t kind;            /* kiln_rope_scaling_kind */
+    int32_t reserved;        /* must be 0 */
+    double factor;           /* from 1 to 1e6 */
+    double low_factor;       /* positive; it and the next two are of KILN_ROPE_LLAMA3 alone */
+    double high_factor;      /* greater than low_factor, up to 1e6 */
     int64_t original_length; /* positions */
 } kiln_rope_scaling;
 
 /* Writes the frequencies theta^(-i / pairs) radians, i from 0 on, in the units of kiln_rope_params, into host memory of
- * the caller: [pairs], to be copied to the device. theta 0 is 10000. scaling may be NULL. Any thread. Returns KILN_OK,
- * KILN_ERROR_INVALID_ARGUMENT. */
+ * the caller: [pairs], at most 2^20, to be copied to the device. theta is from 1 to 1e30, or 0 for 10000. scaling may
+ * be NULL. Any thread. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT. */
 KILN_API kiln_status kiln_rope_frequencies(double theta, const kiln_rope_scaling *scaling, int64_t pairs,
                                            int64_t *out_frequencies);
 
@@ -436,11 +433,10 @@ typedef struct kiln_rope3d_params {
     int64_t y_head_stride; /* between heads; 0: 2 * pairs */
     int64_t x_stride;
     int64_t x_head_stride;
-    int64_t frame_pairs; /* the first pairs turn by the frame, */
-    int64_t
-        row_pairs;  /* the next by the row, and the others by the column; both 0: pairs / 3 for rows and columns each */
-    int32_t layout; /* kiln_rope_layout */
-    int32_t reserved; /* must be 0 */
+    int64_t frame_pairs; /* the first pairs turn by the frame, the next by the row, the others by the column; */
+    int64_t row_pairs;   /* both 0: pairs / 3 for rows and columns each */
+    int32_t layout;      /* kiln_rope_layout */
+    int32_t reserved;    /* must be 0 */
 } kiln_rope3d_params;
 
 /* Rotary embedding of Wan 2.1 and its like. Tokens lie in the order of frames, rows and columns; those behind the
@@ -461,8 +457,8 @@ typedef struct kiln_sample_params {
     int64_t x_stride;  /* 0: cols */
     int64_t seed;      /* of the random numbers, which depend on it, on draws and on the row's number alone */
     int64_t top_k;     /* only so many of the greatest logits are chosen from; 0: all */
-    float temperature; /* what logits are divided by; 0: the greatest is taken, of equal ones the first */
-    float top_p;       /* then only the greatest that have at least this probability together; 0 and 1: all */
+    float temperature; /* what logits are divided by, 1e-6 to 1e6; 0: the greatest is taken, of equals the first */
+    float top_p;       /* from 0 to 1: then only the greatest that have at least this probability together; 0, 1: all */
 } kiln_sample_params;
 
 /* The probability of a column is that of the softmax over what is left, by Philox random numbers. Equal logits are

@@ -1,4 +1,4 @@
-# Every public header compiles alone, twice included, in C11 and in C++, without a warning.
+# Every public header compiles alone, twice included, in C11 and in C++, without a warning, and says what it declares.
 . tests/tap.sh
 
 compile() { # COMPILER LANGUAGE STANDARD HEADER
@@ -26,4 +26,10 @@ all_are_checked() {
     return $missing
 }
 check "every function's statuses are checked against its comment" all_are_checked
+
+if command -v doxygen >/dev/null; then
+    check "every function of the API reference has a comment" make --no-print-directory docs
+else
+    skip "every function of the API reference has a comment" "there is no doxygen here"
+fi
 finish

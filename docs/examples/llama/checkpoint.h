@@ -66,6 +66,8 @@ typedef struct llama_checkpoint {
 
 /* Maps a file. Returns false after a line on standard error that names the file and what is wrong with it. */
 bool llama_checkpoint_open(const char *path, llama_checkpoint *out);
+
+/* Unmaps the file; the weights are gone with it. A zeroed checkpoint is accepted. */
 void llama_checkpoint_close(llama_checkpoint *checkpoint);
 
 #endif

@@ -21,6 +21,8 @@ typedef struct llama_decoder llama_decoder;
  * tells why. The stream and the checkpoint must live as long. */
 kiln_status llama_decoder_create(kiln_stream *stream, const llama_checkpoint *checkpoint, const llama_options *options,
                                  void (*progress)(size_t done, size_t all), llama_decoder **out);
+
+/* Waits for the stream and frees everything. NULL is accepted. */
 void llama_decoder_destroy(llama_decoder *decoder);
 
 /* Puts a token of the vocabulary at a position, which is the next one and below the model's length, and gives the token

@@ -11,8 +11,10 @@ typedef struct llama_graph llama_graph;
  * is done call by call. *out_status is the recording's. */
 llama_graph *llama_graph_capture(kiln_stream *stream, kiln_status (*record)(void *user), void *user,
                                  kiln_status *out_status);
-/* False if the driver does not take it; nothing of it then runs. */
+/* Puts the graph on the stream. False if the driver does not take it; nothing of it then runs. */
 bool llama_graph_launch(llama_graph *graph, kiln_stream *stream);
+
+/* NULL is accepted. */
 void llama_graph_destroy(llama_graph *graph);
 
 #endif

@@ -24,18 +24,23 @@ typedef struct llama_tokenizer {
 
 /* Reads the tokens of a model with so many. Returns false after a line on standard error. */
 bool llama_tokenizer_open(const char *path, int32_t count, llama_tokenizer *out);
+
+/* A zeroed tokenizer is accepted. */
 void llama_tokenizer_close(llama_tokenizer *tokenizer);
 
 /* The tokens of a prompt, LLAMA_BEGIN first, at most `most` of them. Returns how many, or -1 after a line on standard
  * error: there are more, or the prompt has a byte that no token has. */
 int32_t llama_encode(const llama_tokenizer *tokenizer, const char *text, int32_t *tokens, int32_t most);
 
-/* The bytes that a token stands for behind another one. */
+/* Some bytes of a text. */
 typedef struct llama_piece {
     const char *bytes;
     size_t size;
     char byte; /* what bytes points to where the token is a raw byte */
 } llama_piece;
+
+/* The bytes that a token stands for behind another one: a space behind LLAMA_BEGIN is left out. out->bytes points into
+ * the tokenizer or into *out. */
 void llama_decode(const llama_tokenizer *tokenizer, int32_t before, int32_t token, llama_piece *out);
 
 #endif
