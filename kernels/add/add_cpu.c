@@ -1,7 +1,7 @@
 /* add on the CPU, and its definition: see add_gpu.c for the meaning of its groups.
  *
  * Floor: two reads and one write of the tensor at memory bandwidth.
- * Test: build/tests/ops/add_test */
+ * Test: build/tests/ops/add_test. Bench: build/kiln bench add --device cpu */
 #include "kernels/add/add_args.h"
 #include "kernels/common/cpu.h"
 

@@ -4,7 +4,7 @@
  * Without 16-byte alignment, and at the end, threads go by elements, side by side.
  *
  * Floor: two reads and one write of the tensor at memory bandwidth.
- * Test: build/tests/ops/add_test */
+ * Test: build/tests/ops/add_test. Bench: build/kiln bench add */
 #include "kernels/add/add_args.h"
 #include "kernels/common/span.h"
 

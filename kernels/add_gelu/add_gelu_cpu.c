@@ -1,7 +1,7 @@
 /* add_gelu on the CPU, and its definition: see add_gelu_gpu.c for the meaning of its groups.
  *
  * Floor: one read and one write of the tensor at memory bandwidth.
- * Test: build/tests/ops/add_gelu_test */
+ * Test: build/tests/ops/add_gelu_test. Bench: build/kiln bench add_gelu --device cpu */
 #include "kernels/add_gelu/add_gelu_args.h"
 #include "kernels/common/cpu.h"
 

@@ -7,7 +7,7 @@
  * All forms of GELU are t sigmoid(t P(t^2)), whose coefficients come with the arguments: one code path, no branch.
  *
  * Floor: one read and one write of the tensor at memory bandwidth; bias comes from the caches.
- * Test: build/tests/ops/add_gelu_test */
+ * Test: build/tests/ops/add_gelu_test. Bench: build/kiln bench add_gelu */
 #include "kernels/add_gelu/add_gelu_args.h"
 #include "kernels/common/span.h"
 

@@ -1,7 +1,7 @@
 /* add_rmsnorm on the CPU, and its definition: see add_rmsnorm_gpu.c for the meaning of its groups.
  *
  * Floor: two reads and two writes of the tensor at memory bandwidth.
- * Test: build/tests/ops/add_rmsnorm_test */
+ * Test: build/tests/ops/rmsnorm_test. Bench: build/kiln bench add_rmsnorm --device cpu */
 #include "kernels/add_rmsnorm/add_rmsnorm_args.h"
 #include "kernels/common/cpu.h"
 #include "kernels/common/root.h"

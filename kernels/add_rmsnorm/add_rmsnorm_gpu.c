@@ -5,7 +5,7 @@
  * the inputs, since nothing of a row is written before; so the sum of it is the same, and outputs may replace inputs.
  *
  * Floor: two reads and two writes of the tensor at memory bandwidth.
- * Test: build/tests/ops/add_rmsnorm_test */
+ * Test: build/tests/ops/rmsnorm_test. Bench: build/kiln bench add_rmsnorm */
 #include "kernels/add_rmsnorm/add_rmsnorm_args.h"
 #include "kernels/common/reduce.h"
 #include "kernels/common/root.h"

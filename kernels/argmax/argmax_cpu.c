@@ -1,7 +1,7 @@
 /* argmax on the CPU, and its definition: see argmax_gpu.c for the meaning of its groups.
  *
  * Floor: one read of the tensor at memory bandwidth.
- * Test: build/tests/ops/argmax_test */
+ * Test: build/tests/ops/argmax_test. Bench: build/kiln bench argmax --device cpu */
 #include "kernels/argmax/argmax_args.h"
 #include "kernels/common/cpu.h"
 #include "kernels/common/total_order.h"

@@ -6,7 +6,7 @@
  * each chunk into the workspace, KILN_ARGMAX_FINISH the best of these.
  *
  * Floor: one read of the tensor at memory bandwidth.
- * Test: build/tests/ops/argmax_test */
+ * Test: build/tests/ops/argmax_test. Bench: build/kiln bench argmax */
 #include "kernels/argmax/argmax_args.h"
 #include "kernels/common/reduce.h"
 #include "kernels/common/span.h"

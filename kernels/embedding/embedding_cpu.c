@@ -1,7 +1,7 @@
 /* embedding on the CPU, and its definition: see embedding_gpu.c for the meaning of its groups.
  *
  * Floor: one read and one write of the result at memory bandwidth.
- * Test: build/tests/ops/embedding_test */
+ * Test: build/tests/ops/embedding_test. Bench: build/kiln bench embedding --device cpu */
 #include "kernels/common/cpu.h"
 #include "kernels/embedding/embedding_args.h"
 

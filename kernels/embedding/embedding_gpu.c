@@ -5,7 +5,7 @@
  * divided by rows among devices is one whose first row has another id than 0: the sum of all devices' results is right.
  *
  * Floor: one read and one write of the result at memory bandwidth.
- * Test: build/tests/ops/embedding_test */
+ * Test: build/tests/ops/embedding_test. Bench: build/kiln bench embedding */
 #include "kernels/common/span.h"
 #include "kernels/embedding/embedding_args.h"
 

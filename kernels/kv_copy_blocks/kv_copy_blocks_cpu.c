@@ -1,7 +1,7 @@
 /* kv_copy_blocks on the CPU, and its definition: see kv_copy_blocks_gpu.c for the meaning of its groups.
  *
  * Floor: one read and one write of both caches' blocks at memory bandwidth.
- * Test: build/tests/ops/kv_copy_blocks_test */
+ * Test: build/tests/ops/kv_copy_blocks_test. Bench: build/kiln bench kv_copy_blocks --device cpu */
 #include "kernels/common/cpu.h"
 #include "kernels/kv_copy_blocks/kv_copy_blocks_args.h"
 

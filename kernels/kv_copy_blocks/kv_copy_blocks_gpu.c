@@ -4,7 +4,7 @@
  * thread. Without 16-byte alignment, and at a row's end, threads go by elements, side by side.
  *
  * Floor: one read and one write of both caches' blocks at memory bandwidth.
- * Test: build/tests/ops/kv_copy_blocks_test */
+ * Test: build/tests/ops/kv_copy_blocks_test. Bench: build/kiln bench kv_copy_blocks */
 #include "kernels/common/span.h"
 #include "kernels/kv_copy_blocks/kv_copy_blocks_args.h"
 

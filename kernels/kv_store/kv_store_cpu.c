@@ -1,7 +1,7 @@
 /* kv_store on the CPU, and its definition: see kv_store_gpu.c for the meaning of its groups.
  *
  * Floor: one read and one write of both tensors at memory bandwidth.
- * Test: build/tests/ops/kv_store_test */
+ * Test: build/tests/ops/kv_store_test. Bench: build/kiln bench kv_store --device cpu */
 #include "kernels/common/cpu.h"
 #include "kernels/kv_store/kv_store_args.h"
 

@@ -5,7 +5,7 @@
  * the cache is skipped: padding tokens have -1.
  *
  * Floor: one read and one write of both tensors at memory bandwidth.
- * Test: build/tests/ops/kv_store_test */
+ * Test: build/tests/ops/kv_store_test. Bench: build/kiln bench kv_store */
 #include "kernels/common/span.h"
 #include "kernels/kv_store/kv_store_args.h"
 

@@ -1,7 +1,7 @@
 /* mul_add on the CPU, and its definition: see mul_add_gpu.c for the meaning of its groups.
  *
  * Floor: three reads and one write of the tensor at memory bandwidth.
- * Test: build/tests/ops/mul_add_test */
+ * Test: build/tests/ops/mul_add_test. Bench: build/kiln bench mul_add --device cpu */
 #include "kernels/common/cpu.h"
 #include "kernels/mul_add/mul_add_args.h"
 

@@ -4,7 +4,7 @@
  * Without 16-byte alignment, and at the end, threads go by elements, side by side.
  *
  * Floor: three reads and one write of the tensor at memory bandwidth.
- * Test: build/tests/ops/mul_add_test */
+ * Test: build/tests/ops/mul_add_test. Bench: build/kiln bench mul_add */
 #include "kernels/common/span.h"
 #include "kernels/mul_add/mul_add_args.h"
 

@@ -1,7 +1,7 @@
 /* rmsnorm on the CPU, and its definition: see rmsnorm_gpu.c for the meaning of its groups.
  *
  * Floor: one read and one write of the tensor at memory bandwidth.
- * Test: build/tests/ops/rmsnorm_test */
+ * Test: build/tests/ops/rmsnorm_test. Bench: build/kiln bench rmsnorm --device cpu */
 #include "kernels/common/cpu.h"
 #include "kernels/common/root.h"
 #include "kernels/rmsnorm/rmsnorm_args.h"

@@ -5,7 +5,7 @@
  * are under way. So a row may be of any length, and nothing is kept.
  *
  * Floor: one read and one write of the tensor at memory bandwidth.
- * Test: build/tests/ops/rmsnorm_test */
+ * Test: build/tests/ops/rmsnorm_test. Bench: build/kiln bench rmsnorm */
 #include "kernels/common/reduce.h"
 #include "kernels/common/root.h"
 #include "kernels/common/span.h"

@@ -1,7 +1,7 @@
 /* rope on the CPU, and its definition: see rope_gpu.c for the meaning of its groups.
  *
  * Floor: one read and one write of the tensor at memory bandwidth.
- * Test: build/tests/ops/rope_test */
+ * Test: build/tests/ops/rope_test. Bench: build/kiln bench rope --device cpu */
 #include "kernels/common/rotate_cpu.h"
 #include "kernels/rope/rope_args.h"
 

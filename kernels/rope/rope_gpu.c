@@ -1,9 +1,9 @@
 /* rope: each pair of a head's elements is turned by the token's position times the pair's frequency; see rotate_gpu.h.
  *
- * A group does a block of one token's heads: 1 << lanes_log2 threads share a head.
+ * A group does a block of one token's heads: 1 << lanes_log2 threads share a head, so that small ones leave none idle.
  *
  * Floor: one read and one write of the tensor at memory bandwidth.
- * Test: build/tests/ops/rope_test */
+ * Test: build/tests/ops/rope_test. Bench: build/kiln bench rope */
 #include "kernels/common/rotate_gpu.h"
 #include "kernels/rope/rope_args.h"
 

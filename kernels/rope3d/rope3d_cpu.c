@@ -1,7 +1,7 @@
 /* rope3d on the CPU, and its definition: see rope3d_gpu.c for the meaning of its groups.
  *
  * Floor: one read and one write of the tensor at memory bandwidth.
- * Test: build/tests/ops/rope3d_test */
+ * Test: build/tests/ops/rope3d_test. Bench: build/kiln bench rope3d --device cpu */
 #include "kernels/common/rotate_cpu.h"
 #include "kernels/common/token_grid.h"
 #include "kernels/rope3d/rope3d_args.h"

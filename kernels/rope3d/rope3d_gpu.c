@@ -2,10 +2,10 @@
  * see rotate_gpu.h. Tokens of a sequence lie in the order of frames, rows and columns; those behind the last are
  * copied.
  *
- * A group does a block of one token's heads: 1 << lanes_log2 threads share a head.
+ * A group does a block of one token's heads: 1 << lanes_log2 threads share a head, so that small ones leave none idle.
  *
  * Floor: one read and one write of the tensor at memory bandwidth.
- * Test: build/tests/ops/rope3d_test */
+ * Test: build/tests/ops/rope3d_test. Bench: build/kiln bench rope3d */
 #include "kernels/common/rotate_gpu.h"
 #include "kernels/common/token_grid.h"
 #include "kernels/rope3d/rope3d_args.h"

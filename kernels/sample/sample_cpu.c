@@ -1,7 +1,7 @@
 /* sample on the CPU, and its definition: see choice.h.
  *
  * Floor: one read of the row at memory bandwidth, and some 40 readings more from a cache for each of top-k and top-p.
- * Test: build/tests/ops/sample_test */
+ * Test: build/tests/ops/sample_test. Bench: build/kiln bench sample --device cpu */
 #include "kernels/common/cpu.h"
 #define KILN_LOOP
 #include "kernels/sample/choice.h"

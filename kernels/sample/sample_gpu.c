@@ -5,7 +5,7 @@
  * thread measures a 256th of what is left of the row, and the one that has it gives the next range.
  *
  * Floor: one read of the row at memory bandwidth, and some 40 readings more from a cache for each of top-k and top-p.
- * Test: build/tests/ops/sample_test */
+ * Test: build/tests/ops/sample_test. Bench: build/kiln bench sample */
 #include "kernels/common/device.h"
 #include "kernels/sample/choice.h"
 

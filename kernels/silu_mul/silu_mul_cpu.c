@@ -1,7 +1,7 @@
 /* silu_mul on the CPU, and its definition: see silu_mul_gpu.c for the meaning of its groups.
  *
  * Floor: two reads and one write of the tensor at memory bandwidth.
- * Test: build/tests/ops/silu_mul_test */
+ * Test: build/tests/ops/silu_mul_test. Bench: build/kiln bench silu_mul --device cpu */
 #include "kernels/common/cpu.h"
 #include "kernels/silu_mul/silu_mul_args.h"
 

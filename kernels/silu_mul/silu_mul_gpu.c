@@ -6,7 +6,7 @@
  * Both activations are t sigmoid(t P(t^2)), whose coefficients come with the arguments.
  *
  * Floor: two reads and one write of the tensor at memory bandwidth.
- * Test: build/tests/ops/silu_mul_test */
+ * Test: build/tests/ops/silu_mul_test. Bench: build/kiln bench silu_mul */
 #include "kernels/common/span.h"
 #include "kernels/silu_mul/silu_mul_args.h"
 

@@ -9,7 +9,7 @@
  * every level alike.
  *
  * Floor: one read and one write of the tensor at memory bandwidth; long rows two reads and one write.
- * Test: build/tests/ops/softmax_test */
+ * Test: build/tests/ops/softmax_test. Bench: build/kiln bench softmax --device cpu */
 #include "kernels/common/cpu.h"
 #include "kernels/softmax/softmax_args.h"
 

@@ -17,7 +17,7 @@
  * inf and NaN gives NaN in the sum: the row is NaN. No branch looks for them.
  *
  * Floor: one read and one write of the tensor at memory bandwidth; long rows two reads and one write.
- * Test: build/tests/ops/softmax_test */
+ * Test: build/tests/ops/softmax_test. Bench: build/kiln bench softmax */
 #include "kernels/common/reduce.h"
 #include "kernels/common/span.h"
 #include "kernels/softmax/softmax_args.h"

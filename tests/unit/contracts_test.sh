@@ -1,5 +1,5 @@
-# Promises that hold for the library as a whole: what it calls, what it opens, how much stack it takes; and that every
-# test that docs/contracts.md names exists.
+# Promises that hold for the library as a whole: what it calls, what it opens, how much stack it takes; that every test
+# that docs/contracts.md names exists; and what the heads of the kernels' sources say.
 . tests/tap.sh
 
 library=$KILN_BUILD/libkiln.a
@@ -86,4 +86,18 @@ names_exist() {
     return "$missing"
 }
 check "every test that docs/contracts.md names exists" names_exist
+
+# The head of a kernel's source says what bounds it, or which header does, and what tests and measures it.
+heads_are_whole() {
+    local source head test missing=0
+    for source in kernels/*/*_{gpu,cpu}.c; do
+        head=$(sed '/\*\//q' "$source")
+        test=$(grep -oE 'Test: build/tests/[a-z0-9_/]+' <<<"$head")
+        [[ $head == *[Ff]loor* && -f ${test#Test: build/}.c && $head == *"Bench: build/"* ]] && continue
+        echo "$source: its head lacks a floor, a test that exists or a bench"
+        missing=1
+    done
+    return "$missing"
+}
+check "every kernel's source says its floor, its test and its bench" heads_are_whole
 finish
