@@ -272,7 +272,8 @@ typedef struct kiln_mha_params {
 
 /* Attention (Vaswani et al., arXiv 1706.03762) with grouped heads, in one pass over the keys. A query's own place is
  * counted from the end: the last query of a sequence stands at its last key. A query that sees no key gives zeros, and
- * -inf in lse. Ends and lengths are read on the device: they may change between replays of a graph; what they say
+ * -inf in lse. A NaN or an infinity in v may reach queries of its sequence that do not see its key, as 0 times it; one
+ * in k does not. Ends and lengths are read on the device: they may change between replays of a graph; what they say
  * beyond the sizes here is cut. */
 KILN_OPERATOR_FUNCTION(mha_f32, kiln_mha_params)
 KILN_OPERATOR_FUNCTION(mha_f16, kiln_mha_params)

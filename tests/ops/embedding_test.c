@@ -8,7 +8,7 @@ static double any_number(void) {
 }
 
 static double special_number(void) {
-    static const double values[] = {0, -0.0, INFINITY, -INFINITY, 1e-40, -1e-45, 65504, -65504, 1 / 3.0};
+    static const double values[] = {0, -0.0, NAN, INFINITY, -INFINITY, 1e-40, -1e-45, 65504, -65504, 1 / 3.0};
     return values[random_integer(0, sizeof values / sizeof *values - 1)];
 }
 

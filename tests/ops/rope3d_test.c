@@ -115,6 +115,48 @@ static void shapes_body(kiln_stream *stream, bool first) {
     }
 }
 
+/* Tokens behind the grid's last are copied bit by bit, and the grid's first, which is not turned, as well. */
+static void special_body(kiln_stream *stream, bool first) {
+    (void)first;
+    enum { TOKENS = 3, PAIRS = 9, WIDTH = 2 * PAIRS };
+    static const double numbers[] = {NAN, INFINITY, -INFINITY, -0.0, 65504, -6e-8};
+    for (precision p = F32; p < PRECISION_COUNT; p++) {
+        harness_describe("rope3d_%s of special values", precision_name(p));
+        matrix x = matrix_create(stream, p, TOKENS, WIDTH, 0, 0), y = matrix_create(stream, p, TOKENS, WIDTH, 0, 0);
+        matrix grid = matrix_create(stream, I32, 1, 3, 0, 0);
+        int64_t host[PAIRS];
+        void *frequencies;
+        harness_ok(kiln_rope_frequencies(10000, NULL, PAIRS, host));
+        harness_ok(kiln_memory_alloc(stream->device, sizeof host, &frequencies));
+        harness_ok(kiln_copy(stream, frequencies, host, sizeof host, KILN_TO_DEVICE));
+        harness_ok(kiln_stream_sync(stream));
+        matrix_set(&grid, (const double[3]){1, 1, 1});
+        matrix_fill(&x, any_number);
+        for (int64_t i = WIDTH; i < TOKENS * WIDTH; i++)
+            x.values[i] = numbers[i % (int64_t)(sizeof numbers / sizeof *numbers)];
+        matrix_set(&x, x.values);
+        kiln_rope3d_params params = {.y = y.data,
+                                     .x = x.data,
+                                     .grids = grid.data,
+                                     .frequencies = frequencies,
+                                     .batch = 1,
+                                     .tokens = TOKENS,
+                                     .heads = 1,
+                                     .pairs = PAIRS};
+        harness_ok(operator_function("rope3d", p)->call(stream, &params, sizeof params));
+        matrix_expect_exact(&y, x.values);
+        kiln_memory_free(stream->device, frequencies);
+        matrix_destroy(&x);
+        matrix_destroy(&y);
+        matrix_destroy(&grid);
+    }
+}
+
+static void test_special_values(void **state) {
+    (void)state;
+    harness_on_each_device(special_body);
+}
+
 static void test_shapes(void **state) {
     (void)state;
     harness_on_each_device(shapes_body);
@@ -155,6 +197,7 @@ static void test_refusals(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_special_values),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

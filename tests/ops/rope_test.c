@@ -16,6 +16,11 @@ static double any_number(void) {
     return random_number(-4, 4);
 }
 
+/* Turned, they are still numbers of f16. */
+static double large_number(void) {
+    return random_number(-40000, 40000);
+}
+
 /* Positions of all sizes, of either sign. */
 static double any_position(void) {
     int64_t most = (int64_t)1 << random_integer(0, 31);
@@ -28,6 +33,12 @@ static const double pi = 3.14159265358979323846;
 static double angle_of(int64_t frequency, double position) {
     uint64_t turns = (uint64_t)frequency * (uint64_t)(int64_t)position;
     return ldexp((double)(int64_t)turns, -64) * 2 * pi;
+}
+
+/* Which elements of a head a pair is. */
+static void pair_of(kiln_rope_layout layout, int64_t pairs, int64_t pair, int64_t *first, int64_t *second) {
+    *first = layout == KILN_ROPE_HALF ? pair : 2 * pair;
+    *second = *first + (layout == KILN_ROPE_HALF ? pairs : 1);
 }
 
 /* A matrix has a token in each row; the pads between heads are poison too, which matrix_get cannot know: it compares
@@ -57,9 +68,10 @@ static void run(kiln_stream *stream, precision p, shape s) {
     for (int64_t i = 0; i < s.tokens * width; i++)
         expected[i] = to->values[i];
     for (int64_t i = 0; i < s.tokens * s.heads * s.pairs; i++) {
-        int64_t token = i / (s.heads * s.pairs), pair = i % s.pairs, base = i / s.pairs * head;
-        bool half = s.layout == KILN_ROPE_HALF;
-        int64_t first = base + (half ? pair : 2 * pair), second = first + (half ? s.pairs : 1);
+        int64_t token = i / (s.heads * s.pairs), pair = i % s.pairs, base = i / s.pairs * head, first, second;
+        pair_of(s.layout, s.pairs, pair, &first, &second);
+        first += base;
+        second += base;
         double angle = angle_of(host[pair], positions.values[token]);
         double a = x.values[first], b = x.values[second];
         expected[first] = a * cos(angle) - b * sin(angle);
@@ -117,6 +129,58 @@ static void shapes_body(kiln_stream *stream, bool first) {
             }
         }
     }
+}
+
+/* At position 0 nothing changes, to the bit, however large; elsewhere a NaN reaches the other element of its pair. */
+static void special_body(kiln_stream *stream, bool first) {
+    (void)first;
+    enum { TOKENS = 2, HEADS = 3, PAIRS_MOST = 8 };
+    for (precision p = F32; p < PRECISION_COUNT; p++)
+        for (int i = 0; i < 4; i++) {
+            const kiln_rope_layout layout = (kiln_rope_layout)(i % 2);
+            const int64_t pairs = i / 2 ? PAIRS_MOST : 5, head = 2 * pairs, width = HEADS * head;
+            harness_describe("rope_%s of special values, %lld pairs, layout %d", precision_name(p), (long long)pairs,
+                             layout);
+            matrix x = matrix_create(stream, p, TOKENS, width, 0, 0), y = matrix_create(stream, p, TOKENS, width, 0, 0);
+            matrix positions = matrix_create(stream, I32, 1, TOKENS, 0, 0);
+            int64_t host[PAIRS_MOST], one, other;
+            double expected[TOKENS * HEADS * 2 * PAIRS_MOST], allowed[TOKENS * HEADS * 2 * PAIRS_MOST] = {0};
+            void *frequencies;
+            harness_ok(kiln_rope_frequencies(10000, NULL, pairs, host));
+            harness_ok(kiln_memory_alloc(stream->device, sizeof host, &frequencies));
+            harness_ok(kiln_copy(stream, frequencies, host, sizeof host, KILN_TO_DEVICE));
+            harness_ok(kiln_stream_sync(stream));
+            matrix_set(&positions, (const double[TOKENS]){0, 12345});
+            matrix_fill(&x, large_number);
+            pair_of(layout, pairs, 3, &one, &other);
+            x.values[width + head + one] = NAN; /* of the second token's second head */
+            matrix_set(&x, x.values);
+            for (int64_t j = 0; j < width; j++)
+                expected[j] = x.values[j];
+            for (int64_t j = 0; j < HEADS * pairs; j++) {
+                pair_of(layout, pairs, j % pairs, &one, &other);
+                one += width + j / pairs * head;
+                other += width + j / pairs * head;
+                double angle = angle_of(host[j % pairs], 12345), a = x.values[one], b = x.values[other];
+                expected[one] = a * cos(angle) - b * sin(angle);
+                expected[other] = a * sin(angle) + b * cos(angle);
+                allowed[one] = allowed[other] = 3e-7 * (fabs(a) + fabs(b));
+            }
+            kiln_rope_params params = {.y = y.data,
+                                       .x = x.data,
+                                       .positions = positions.data,
+                                       .frequencies = frequencies,
+                                       .tokens = TOKENS,
+                                       .heads = HEADS,
+                                       .pairs = pairs,
+                                       .layout = (int32_t)layout};
+            harness_ok(operator_function("rope", p)->call(stream, &params, sizeof params));
+            matrix_expect(&y, expected, allowed);
+            kiln_memory_free(stream->device, frequencies);
+            matrix_destroy(&x);
+            matrix_destroy(&y);
+            matrix_destroy(&positions);
+        }
 }
 
 /* Against libm, whose long double has 11 bits more than what is asked for. */
@@ -184,6 +248,11 @@ static void test_frequencies_refused(void **state) {
     assert_int_equal(kiln_rope_frequencies(10000, NULL, 0, NULL), KILN_OK);
 }
 
+static void test_special_values(void **state) {
+    (void)state;
+    harness_on_each_device(special_body);
+}
+
 static void test_shapes(void **state) {
     (void)state;
     harness_on_each_device(shapes_body);
@@ -192,6 +261,7 @@ static void test_shapes(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_special_values),
         cmocka_unit_test(test_frequencies),
         cmocka_unit_test(test_frequencies_refused),
     };

@@ -10,7 +10,12 @@
 
 #include <cmocka.h>
 
-enum { TILE = 64, COLUMNS = 4 }; /* of a group in gemm_tiles; of a subgroup in gemm_rows */
+enum {
+    TILE = 64,     /* of a group in gemm_tiles */
+    COLUMNS = 4,   /* of a subgroup in gemm_rows */
+    SUBGROUP = 32, /* threads */
+    VECTOR = 16    /* bytes that a thread reads at a time */
+};
 
 static sim_control sim;
 static kiln_device *device;
@@ -63,14 +68,19 @@ static void tiles_meet_no_bank_twice(void **state) {
         assert_int_equal(product(element, 2 * TILE, TILE, 256).shared_conflicts, 0);
 }
 
-/* The weights are read once, whatever the number of rows; each subgroup reads these for its columns. */
+/* The weights are read once, whatever the number of rows; each subgroup reads these for its columns. All threads read
+ * 16 bytes at a time, and a subgroup writes its results together. */
 static void rows_read_the_weights_once(void **state) {
     (void)state;
     enum { N = 96, K = 1024 };
+    kiln_device_info info;
+    kiln_device_get_info(device, &info);
     for (uint64_t element = 2; element <= 4; element += 2)
         for (uint64_t m = 1; m <= 8; m += 7) {
             sim_counters c = product(element, m, N, K);
-            assert_int_equal(c.global_read_bytes, element * K * (N + m * N / COLUMNS));
+            uint64_t bytes = element * K * (N + m * N / COLUMNS), lanes = bytes / VECTOR + N / COLUMNS * SUBGROUP;
+            assert_int_equal(c.global_read_bytes, bytes);
+            assert_int_equal(c.global_requests, lanes / (uint64_t)info.wave_size);
             assert_int_equal(c.global_written_bytes, element * m * N);
         }
 }
