@@ -324,7 +324,7 @@ static void pack_kernel(packer *pack, const kernel_plan *plan) {
     }
 }
 
-static kiln_status read_plan(const kernel_plan *plan, kiln__hsaco_kernel *out_kernel) {
+static image_file object_of(const kernel_plan *plan) {
     static packer pack;
     pack.size = 0;
     pack_map(&pack, 3);
@@ -337,10 +337,19 @@ static kiln_status read_plan(const kernel_plan *plan, kiln__hsaco_kernel *out_ke
     pack_array(&pack, 2);
     pack_number(&pack, 1);
     pack_number(&pack, 2);
-    image_file image = object_with(pack.bytes, pack.size);
+    return object_with(pack.bytes, pack.size);
+}
+
+static kiln_status read_only_kernel(const image_file *image, kiln__hsaco_kernel *out_kernel) {
     kiln__hsaco hsaco;
-    kiln_status status = kiln__hsaco_read(image.bytes, image.size, &hsaco);
-    if (status == KILN_OK) status = kiln__hsaco_kernel_read(&hsaco, 0, out_kernel);
+    kiln_status status = kiln__hsaco_read(image->bytes, image->size, &hsaco);
+    return status == KILN_OK ? kiln__hsaco_kernel_read(&hsaco, 0, out_kernel) : status;
+}
+
+/* The kernel's names go with the image. */
+static kiln_status read_plan(const kernel_plan *plan, kiln__hsaco_kernel *out_kernel) {
+    image_file image = object_of(plan);
+    kiln_status status = read_only_kernel(&image, out_kernel);
     free(image.bytes);
     return status;
 }
@@ -350,9 +359,11 @@ static void a_kernel_written_by_hand(void **state) {
     kiln__hsaco_kernel kernel;
     kernel_plan plan = {
         .argument_count = 1, .argument_offset = 60, .argument_size = 4, .argument_kind = "hidden_something_new"};
-    assert_int_equal(read_plan(&plan, &kernel), KILN_OK);
+    image_file image = object_of(&plan);
+    assert_int_equal(read_only_kernel(&image, &kernel), KILN_OK);
     assert_name(kernel.name.at, kernel.name.size, "k");
     assert_name(kernel.symbol.at, kernel.symbol.size, "k.kd");
+    free(image.bytes);
     assert_int_equal(kernel.arguments_size, 0);
     assert_int_equal(kernel.kernarg_size, 64);
     assert_int_equal(kernel.group_bytes, 16);
@@ -449,8 +460,10 @@ static void broken_kernels(void **state) {
 static void names_with_escape_sequences(void **state) {
     (void)state;
     kiln__hsaco_kernel kernel;
-    assert_int_equal(read_plan(&(kernel_plan){.name = "\33[2Jk\r\n\7"}, &kernel), KILN_OK);
+    image_file image = object_of(&(kernel_plan){.name = "\33[2Jk\r\n\7"});
+    assert_int_equal(read_only_kernel(&image, &kernel), KILN_OK);
     assert_name(kernel.name.at, kernel.name.size, "\33[2Jk\r\n\7");
+    free(image.bytes);
     kernel_plan plan = {.name = "\33[2Jk", .key = ".wavefront_size", .number = 1};
     assert_int_equal(read_plan(&plan, &kernel), KILN_ERROR_CORRUPT_IMAGE);
     assert_null(strchr(kiln_last_error(), '\33'));
