@@ -1,6 +1,6 @@
-/* Barriers of a block. bar.sync is aligned: all lanes of a warp must come to the same instruction. A barrier without a
- * count is for all threads of the block, and one that has returned before is an error here, though hardware forgives
- * it. */
+/* Barriers of a block. bar.sync is aligned: all lanes of a warp must come to the same instruction. barrier.sync is not.
+ * A barrier without a count is for all threads of the block, and one that has returned before is an error here, though
+ * hardware forgives it. */
 #include "tests/sim/ptx/ptx_warp.h"
 
 enum { REDUCE_NONE, REDUCE_POPC, REDUCE_AND, REDUCE_OR, ARRIVE };
@@ -37,18 +37,28 @@ static void join_waiting(ptx_warp *warp) {
     }
 }
 
-/* The threads that wait at a barrier, in whole warps: a warp counts when all its lanes that are left are there. */
+/* Whether all lanes of a warp that are left wait at a barrier: at one instruction, or at several that are not aligned.
+ */
+static bool warp_waits(ptx_warp *warp, uint32_t number) {
+    uint32_t lanes = 0, groups = 0;
+    bool aligned = false;
+    for (uint32_t g = 0; g < warp->group_count; g++) {
+        ptx_group *group = &warp->groups[g];
+        if (group->state != PTX_AT_BARRIER) continue;
+        arrival here = arrival_of(warp, group);
+        if (here.number != number) continue;
+        aligned |= here.op->flags & PTX_F_ALIGNED;
+        lanes |= group->mask;
+        groups++;
+    }
+    return groups && lanes == (warp->lanes & ~warp->exited) && (groups == 1 || !aligned);
+}
+
+/* The threads that wait at a barrier, in whole warps. */
 static uint32_t waiting_threads(ptx_block *block, uint32_t number) {
     uint32_t threads = 0;
-    for (uint32_t w = 0; w < block->warp_count; w++) {
-        ptx_warp *warp = &block->warps[w];
-        for (uint32_t g = 0; g < warp->group_count; g++) {
-            ptx_group *group = &warp->groups[g];
-            if (group->state == PTX_AT_BARRIER && arrival_of(warp, group).number == number &&
-                group->mask == (warp->lanes & ~warp->exited))
-                threads += PTX_WARP;
-        }
-    }
+    for (uint32_t w = 0; w < block->warp_count; w++)
+        if (warp_waits(&block->warps[w], number)) threads += PTX_WARP;
     return threads;
 }
 

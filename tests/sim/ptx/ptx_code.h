@@ -62,7 +62,8 @@ enum {
     PTX_F_APPROX = 16,
     PTX_F_NAN = 32,
     PTX_F_CARRY_OUT = 64,
-    PTX_F_CARRY_IN = 128
+    PTX_F_CARRY_IN = 128,
+    PTX_F_ALIGNED = 256 /* of a barrier: all lanes come to it together */
 };
 
 typedef struct ptx_constant {

@@ -122,7 +122,8 @@ void ptx_decode_barrier(ptx_decoder *decoder) {
     const ptx_statement *statement = decoder->statement;
     const ptx_operand *operands = statement->operands;
     if (ptx_take(decoder, PTX_M_CTA)) ptx_need(decoder, 0, 78);
-    ptx_take(decoder, PTX_M_ALIGNED);
+    bool aligned = ptx_take(decoder, PTX_M_ALIGNED) || strcmp(statement->opcode, "bar") == 0;
+    if (aligned) op->flags |= PTX_F_ALIGNED;
     if (ptx_take(decoder, PTX_M_WARP)) {
         ptx_take(decoder, PTX_M_SYNC);
         ptx_expect_operands(decoder, 1, 1);
