@@ -17,7 +17,7 @@ static cuda_driver driver;
 static const char text[] =
     ".version 7.8\n.target sm_75\n.address_size 64\n"
     ".visible .global .align 8 .u64 counted[2];\n.visible .const .align 8 .u64 factor = 2;\n"
-    ".global .b8 claim[6] = {105, 32, 60, 32, 110, 0};\n.global .b8 file[4] = {102, 46, 99, 0};\n"
+    ".global .b8 claim[] = {105, 32, 60, 32, 110, 0};\n.global .b8 file[4] = {102, 46, 99, 0};\n"
     ".extern .func __assertfail(.param .b64 a, .param .b64 b, .param .b32 c, .param .b64 d, .param .b64 e) .noreturn;\n"
 #define KERNEL(name, code)                                                                          \
     ".visible .entry " name "(.param .u64 at) {\n.reg .pred %p;\n.reg .b32 %r;\n.reg .b64 %d<3>;\n" \

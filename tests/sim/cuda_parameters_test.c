@@ -12,7 +12,7 @@ static cuda_driver driver;
  * and doubles a variable. */
 static const char text[] =
     ".version 6.3\n.target sm_75\n.address_size 64\n"
-    ".visible .global .align 8 .u64 counted[2] = {21, 4};\n.visible .const .align 4 .u32 factor = 2;\n"
+    ".visible .global .align 8 .u64 counted[][2] = {{21, 4}};\n.visible .const .align 4 .u32 factor = 2;\n"
     ".visible .entry mixed(.param .u8 c, .param .u64 .ptr .global .align 8 out, .param .u16 h,\n"
     "    .param .align 16 .b8 block[20], .param .f32 f) {\n"
     ".reg .b16 %h;\n.reg .b32 %r;\n.reg .b64 %d<3>;\n"

@@ -180,7 +180,25 @@ static uint64_t initial_list(ptx_parser *parser, ptx_variable *variable, uint64_
     return offset;
 }
 
-static void variable_initial(ptx_parser *parser, ptx_variable *variable) {
+/* How many elements the list in braces has that comes next. */
+static uint64_t initial_count(ptx_parser *parser) {
+    ptx_lexer mark = parser->lexer;
+    ptx_token token = parser->token;
+    uint64_t count = 1, depth = 0;
+    do {
+        if (parser->token.kind == PTX_TOKEN_END) ptx_fail(parser, "the text ends in an initialiser");
+        depth += ptx_is(parser, '{');
+        depth -= ptx_is(parser, '}');
+        count += ptx_is(parser, ',');
+        ptx_advance(parser);
+    } while (depth);
+    parser->lexer = mark;
+    parser->token = token;
+    return count;
+}
+
+static void variable_initial(ptx_parser *parser, ptx_variable *variable, bool open) {
+    if (open && ptx_is(parser, '{')) variable->size = initial_count(parser) * ((ptx_type_bits(variable->type) + 7) / 8);
     if (!variable->size) ptx_fail(parser, "%s has an initialiser and no size", variable->name);
     variable->initial = ptx_arena_take(parser->arena, variable->size);
     if (ptx_accept(parser, '{')) {
@@ -206,8 +224,10 @@ void ptx_declare_variables(ptx_parser *parser, ptx_space space, bool is_extern, 
         bool open;
         variable_shape(parser, variable, lanes, &open);
         variable->is_extern = is_extern;
-        if (open && !is_extern) ptx_fail(parser, "%s has no size", variable->name);
-        if (ptx_accept(parser, '=')) variable_initial(parser, variable);
+        if (ptx_accept(parser, '='))
+            variable_initial(parser, variable, open);
+        else if (open && !is_extern)
+            ptx_fail(parser, "%s has no size", variable->name);
         variable_add(parser, variable, list);
         if (!ptx_accept(parser, ',')) break;
         variable = ptx_arena_take(parser->arena, sizeof *variable);
