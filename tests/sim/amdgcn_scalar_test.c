@@ -429,7 +429,6 @@ static void test_refusals(void **cmocka_state) {
     static const struct {
         const char *processor, *text, *says;
     } bad[] = {{"gfx942", "s_store_dword s0, s[2:3], 0x0", "s_store_dword is not simulated"},
-               {"gfx942", "s_movrels_b32 s0, s1", "s_movrels_b32 is not simulated"},
                {"gfx942", "s_rfe_b64 s[0:1]", "s_rfe_b64 is not simulated"},
                {"gfx942", "s_setvskip s0, s1", "s_setvskip is not simulated"},
                {"gfx942", "s_atomic_add s0, s[2:3], 0x0", "s_atomic_add is not simulated"},
