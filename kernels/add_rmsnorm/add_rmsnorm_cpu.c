@@ -36,29 +36,39 @@ KILN_INLINE float squares_of(const void *x, const void *residual, size_t count, 
 typedef struct places {
     void *y, *sum;
     const void *x, *residual;
+    size_t x_ahead, residual_ahead; /* bytes to the next row */
 } places;
 
-KILN_INLINE void put(const places *row, const void *weight, float scale, size_t count, kiln_cpu_part part) {
+KILN_INLINE void write(void *target, const float *values, size_t n, kiln_cpu_part part, bool stream) {
+    if (part == KILN_CPU_f32 && !stream)
+        memcpy(target, values, n * sizeof *values);
+    else
+        kiln_tile_write(target, values, n, part, stream);
+}
+
+/* Along with a large tensor's row asks for the next one, so that memory is read and written at once. */
+KILN_INLINE void put(const places *row, const void *weight, float scale, size_t count, kiln_cpu_part part,
+                     bool stream) {
     float sums[KILN_TILE], results[KILN_TILE], weight_tile[KILN_TILE];
     for (size_t start = 0; start < count; start += KILN_TILE) {
         size_t n = kiln_min(count - start, KILN_TILE);
-        sums_of(sums, kiln_at(row->x, start, part), kiln_at(row->residual, start, part), n, part);
+        const void *x = kiln_at(row->x, start, part), *residual = kiln_at(row->residual, start, part);
+        if (stream) {
+            kiln_prefetch(x, n * kiln_part_size(part), row->x_ahead);
+            kiln_prefetch(residual, n * kiln_part_size(part), row->residual_ahead);
+        }
+        sums_of(sums, x, residual, n, part);
         const float *weights = weight ? kiln_tile_load(weight_tile, kiln_at(weight, start, part), n, part) : NULL;
         for (size_t i = 0; i < n; i++)
             results[i] = sums[i] * scale * (weights ? weights[i] : 1.0f);
-        void *sum = kiln_at_mut(row->sum, start, part), *y = kiln_at_mut(row->y, start, part);
-        if (part == KILN_CPU_f32) {
-            memcpy(sum, sums, n * sizeof *sums);
-            memcpy(y, results, n * sizeof *results);
-        } else {
-            kiln_tile_write(sum, sums, n, part, false);
-            kiln_tile_write(y, results, n, part, false);
-        }
+        write(kiln_at_mut(row->sum, start, part), sums, n, part, stream);
+        write(kiln_at_mut(row->y, start, part), results, n, part, stream);
     }
 }
 
 KILN_INLINE void add_rmsnorm(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
     const kiln_add_rmsnorm_args args = *(const kiln_add_rmsnorm_args *)arguments; /* what no store can change */
+    bool stream = kiln_streams(&args.shape, part);
     for (uint64_t group = span->begin; group < span->end; group++)
         for (kiln_cpu_work work = kiln_work_of(&args.shape, span, group); work.row < work.row_end; work.row++) {
             const places row = {
@@ -66,9 +76,12 @@ KILN_INLINE void add_rmsnorm(const void *arguments, const kiln_cpu_span *span, k
                 .sum = kiln_at_mut(args.sum, work.row * (uint64_t)args.sum_stride, part),
                 .x = kiln_at(args.x, work.row * (uint64_t)args.x_stride, part),
                 .residual = kiln_at(args.residual, work.row * (uint64_t)args.residual_stride, part),
+                .x_ahead = (uint64_t)args.x_stride * kiln_part_size(part),
+                .residual_ahead = (uint64_t)args.residual_stride * kiln_part_size(part),
             };
             float squares = squares_of(row.x, row.residual, work.col_end, part);
-            put(&row, args.weight, kiln_rsqrt(KILN_FMA(squares, args.mean, args.eps)), work.col_end, part);
+            put(&row, args.weight, kiln_rsqrt(KILN_FMA(squares, args.mean, args.eps)), work.col_end, part, stream);
         }
+    if (stream) kiln_stream_fence();
 }
 KILN_CPU_KERNEL(add_rmsnorm)

@@ -21,39 +21,45 @@ typedef struct kiln_heads {
     uint32_t pairs;
     uint32_t step; /* from the first to the second of a pair: 1, or pairs */
     const uint64_t *frequencies;
+    bool stream;
 } kiln_heads;
 
-KILN_INLINE void kiln_store(void *y, const float *values, size_t count, kiln_cpu_part part) {
-    if (part == KILN_CPU_f32)
+/* Whether so many heads are written past the caches. */
+KILN_INLINE bool kiln_heads_stream(uint64_t heads, uint32_t pairs, kiln_cpu_part part) {
+    return heads * pairs * 2 * kiln_part_size(part) >= KILN_STREAM_BYTES;
+}
+
+KILN_INLINE void kiln_store(void *y, const float *values, size_t count, kiln_cpu_part part, bool stream) {
+    if (part == KILN_CPU_f32 && !stream)
         memcpy(y, values, count * sizeof *values);
     else
-        kiln_tile_write(y, values, count, part, false);
+        kiln_tile_write(y, values, count, part, stream);
 }
 
 KILN_INLINE void kiln_turn_halves(const kiln_directions *d, void *y, const void *x, uint32_t step, size_t count,
-                                  kiln_cpu_part part) {
+                                  kiln_cpu_part part, bool stream) {
     float a_tile[KILN_TILE_PAIRS], b_tile[KILN_TILE_PAIRS], a_out[KILN_TILE_PAIRS], b_out[KILN_TILE_PAIRS];
-    const float *a = kiln_tile_load(a_tile, x, count, part);
-    const float *b = kiln_tile_load(b_tile, kiln_at(x, step, part), count, part);
+    const float *a = kiln_tile_read(a_tile, x, count, part);
+    const float *b = kiln_tile_read(b_tile, kiln_at(x, step, part), count, part);
     for (size_t i = 0; i < count; i++) {
         float first = a[i], second = b[i];
         a_out[i] = KILN_FMA(first, d->cosines[i], -(second * d->sines[i]));
         b_out[i] = KILN_FMA(first, d->sines[i], second * d->cosines[i]);
     }
-    kiln_store(y, a_out, count, part);
-    kiln_store(kiln_at_mut(y, step, part), b_out, count, part);
+    kiln_store(y, a_out, count, part, stream);
+    kiln_store(kiln_at_mut(y, step, part), b_out, count, part, stream);
 }
 
 KILN_INLINE void kiln_turn_neighbours(const kiln_directions *d, void *y, const void *x, size_t count,
-                                      kiln_cpu_part part) {
+                                      kiln_cpu_part part, bool stream) {
     float tile[KILN_TILE], out[KILN_TILE];
-    const float *values = kiln_tile_load(tile, x, 2 * count, part);
+    const float *values = kiln_tile_read(tile, x, 2 * count, part);
     for (size_t i = 0; i < count; i++) {
         float first = values[2 * i], second = values[2 * i + 1];
         out[2 * i] = KILN_FMA(first, d->cosines[i], -(second * d->sines[i]));
         out[2 * i + 1] = KILN_FMA(first, d->sines[i], second * d->cosines[i]);
     }
-    kiln_store(y, out, 2 * count, part);
+    kiln_store(y, out, 2 * count, part, stream);
 }
 
 KILN_INLINE void kiln_turn_heads(const kiln_heads *heads, const kiln_place *place, kiln_cpu_part part) {
@@ -70,9 +76,9 @@ KILN_INLINE void kiln_turn_heads(const kiln_heads *heads, const kiln_place *plac
             const void *x = kiln_at(heads->x, head * (uint64_t)heads->x_head_stride + begin, part);
             void *y = kiln_at_mut(heads->y, head * (uint64_t)heads->y_head_stride + begin, part);
             if (heads->step == 1)
-                kiln_turn_neighbours(&d, y, x, count, part);
+                kiln_turn_neighbours(&d, y, x, count, part, heads->stream);
             else
-                kiln_turn_halves(&d, y, x, heads->step, count, part);
+                kiln_turn_halves(&d, y, x, heads->step, count, part, heads->stream);
         }
     }
 }

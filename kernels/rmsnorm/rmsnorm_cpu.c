@@ -10,7 +10,7 @@ KILN_INLINE float squares_of(const void *x, size_t count, kiln_cpu_part part) {
     float tile[KILN_TILE], sum[KILN_LANES] = {0};
     for (size_t start = 0; start < count; start += KILN_TILE) {
         size_t n = kiln_min(count - start, KILN_TILE), whole = n / KILN_LANES * KILN_LANES;
-        const float *values = kiln_tile_read(tile, kiln_at(x, start, part), n, part);
+        const float *values = kiln_tile_load(tile, kiln_at(x, start, part), n, part);
         for (size_t i = 0; i < whole; i += KILN_LANES)
             for (size_t lane = 0; lane < KILN_LANES; lane++)
                 sum[lane] = KILN_FMA(values[i + lane], values[i + lane], sum[lane]);
@@ -23,12 +23,14 @@ KILN_INLINE float squares_of(const void *x, size_t count, kiln_cpu_part part) {
     return sum[0];
 }
 
-KILN_INLINE void put(void *y, const void *x, const void *weight, float scale, size_t count, kiln_cpu_part part,
-                     bool stream) {
+/* Along with a large tensor's row asks for what lies ahead bytes from x, so that memory is read and written at once. */
+KILN_INLINE void put(void *y, const void *x, const void *weight, float scale, size_t count, size_t ahead,
+                     kiln_cpu_part part, bool stream) {
     float tile[KILN_TILE], weight_tile[KILN_TILE];
     for (size_t start = 0; start < count; start += KILN_TILE) {
         size_t n = kiln_min(count - start, KILN_TILE);
         void *target = kiln_at_mut(y, start, part);
+        if (stream) kiln_prefetch(kiln_at(x, start, part), n * kiln_part_size(part), ahead);
         const float *values = kiln_tile_load(tile, kiln_at(x, start, part), n, part);
         float *results = kiln_tile_target(tile, target, part, stream);
         if (weight) {
@@ -54,7 +56,7 @@ KILN_INLINE void rmsnorm(const void *arguments, const kiln_cpu_span *span, kiln_
             float sum = squares_of(x, work.col_end, part);
             float scale = kiln_rsqrt(KILN_FMA(sum, args.mean, args.eps));
             put(kiln_at_mut(args.y, work.row * (uint64_t)args.y_stride, part), x, args.weight, scale, work.col_end,
-                part, stream);
+                (uint64_t)args.x_stride * kiln_part_size(part), part, stream);
         }
     if (stream) kiln_stream_fence();
 }

@@ -8,6 +8,7 @@
 KILN_INLINE void rope(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
     const kiln_rope_args args = *(const kiln_rope_args *)arguments; /* what no store can change */
     uint32_t count = KILN_GROUP >> args.lanes_log2;
+    bool stream = kiln_heads_stream((uint64_t)args.tokens * args.heads, args.pairs, part);
     for (uint64_t group = span->begin; group < span->end; group++) {
         uint64_t token = group / span->grid[0], first = group % span->grid[0] * count;
         if (token >= (uint64_t)args.tokens) break;
@@ -21,9 +22,11 @@ KILN_INLINE void rope(const void *arguments, const kiln_cpu_span *span, kiln_cpu
             .pairs = args.pairs,
             .step = args.step,
             .frequencies = args.frequencies,
+            .stream = stream,
         };
         const kiln_place place = {{(uint64_t)args.positions[token]}, args.pairs, args.pairs};
         kiln_turn_heads(&heads, &place, part);
     }
+    if (stream) kiln_stream_fence();
 }
 KILN_CPU_KERNEL(rope)

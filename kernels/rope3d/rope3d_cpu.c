@@ -16,6 +16,7 @@ KILN_INLINE void copy_heads(const kiln_heads *heads, kiln_cpu_part part) {
 KILN_INLINE void rope3d(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
     const kiln_rope3d_args args = *(const kiln_rope3d_args *)arguments; /* what no store can change */
     uint32_t count = KILN_GROUP >> args.lanes_log2;
+    bool stream = kiln_heads_stream((uint64_t)args.batch * args.tokens * args.heads, args.pairs, part);
     for (uint64_t group = span->begin; group < span->end; group++) {
         uint64_t row = group / span->grid[0], first = group % span->grid[0] * count, sequence = row / args.tokens;
         if (sequence >= args.batch) break;
@@ -29,6 +30,7 @@ KILN_INLINE void rope3d(const void *arguments, const kiln_cpu_span *span, kiln_c
             .pairs = args.pairs,
             .step = args.step,
             .frequencies = args.frequencies,
+            .stream = stream,
         };
         kiln_place place = {.first = args.first, .second = args.second};
         if (kiln_grid_place(args.grids + 3 * sequence, (uint32_t)(row % args.tokens), &place))
@@ -36,5 +38,6 @@ KILN_INLINE void rope3d(const void *arguments, const kiln_cpu_span *span, kiln_c
         else
             copy_heads(&heads, part);
     }
+    if (stream) kiln_stream_fence();
 }
 KILN_CPU_KERNEL(rope3d)

@@ -1,6 +1,6 @@
 /* How near the CPU kernels come to their floors, at each level of this machine, on one thread:
  *
- *   cpu_ops_bench [--json]
+ *   cpu_ops_bench [--json] [CASE]     CASE: only those whose names begin so
  *
  *   GB/s    bytes that the operator reads and writes on tensors of 64 MB, per second
  *   memcpy  the same, in percent of memcpy on 64 MB
@@ -22,7 +22,15 @@
 #include <immintrin.h>
 #endif
 
-enum { LARGE = 64 << 20, SMALL = 64 << 10, COLS = 4096, SMALL_REPEATS = 32, ROUNDS = 5 };
+enum {
+    LARGE = 64 << 20,
+    SMALL = 64 << 10,
+    COLS = 4096,
+    PAIRS = 64, /* of a head that is turned */
+    TOKENS = LARGE / 2 / COLS,
+    SMALL_REPEATS = 32,
+    ROUNDS = 5
+};
 
 #if defined(__aarch64__)
 static const char *const levels[] = {"aarch64"};
@@ -55,8 +63,10 @@ __attribute__((target("avx512f"))) static void copy_streaming_lines(char *target
 /* ---- The cases ---- */
 
 typedef struct tensors {
-    void *y;
+    void *y, *sum;
     const void *a, *b, *c;
+    int32_t positions[TOKENS];
+    int64_t frequencies[PAIRS];
 } tensors;
 
 typedef kiln_status (*operation)(kiln_stream *stream, const tensors *t, int64_t count);
@@ -82,13 +92,45 @@ typedef kiln_status (*operation)(kiln_stream *stream, const tensors *t, int64_t 
         return kiln_softmax_##part(stream,                                                                            \
                                    &(kiln_softmax_params){.y = t->y, .x = t->a, .rows = count / COLS, .cols = COLS}); \
     }
-#define CASES_OF(part)                     \
-    MUL_ADD(part)                          \
-    ADD_GELU(part, erf, KILN_GELU_ERF)     \
-    ADD_GELU(part, tanh, KILN_GELU_TANH)   \
-    ADD_GELU(part, quick, KILN_GELU_QUICK) \
-    SILU_MUL(part)                         \
-    SOFTMAX(part)
+#define RMSNORM(part)                                                                                             \
+    static kiln_status rmsnorm_##part(kiln_stream *stream, const tensors *t, int64_t count) {                     \
+        return kiln_rmsnorm_##part(                                                                               \
+            stream, &(kiln_rmsnorm_params){                                                                       \
+                        .y = t->y, .x = t->a, .weight = t->b, .rows = count / COLS, .cols = COLS, .eps = 1e-5f}); \
+    }
+#define ADD_RMSNORM(part)                                                                         \
+    static kiln_status add_rmsnorm_##part(kiln_stream *stream, const tensors *t, int64_t count) { \
+        return kiln_add_rmsnorm_##part(stream, &(kiln_add_rmsnorm_params){.y = t->y,              \
+                                                                          .sum = t->sum,          \
+                                                                          .x = t->a,              \
+                                                                          .residual = t->b,       \
+                                                                          .weight = t->c,         \
+                                                                          .rows = count / COLS,   \
+                                                                          .cols = COLS,           \
+                                                                          .eps = 1e-5f});         \
+    }
+#define ROPE(part, form, number)                                                                    \
+    static kiln_status rope_##form##_##part(kiln_stream *stream, const tensors *t, int64_t count) { \
+        return kiln_rope_##part(stream, &(kiln_rope_params){.y = t->y,                              \
+                                                            .x = t->a,                              \
+                                                            .positions = t->positions,              \
+                                                            .frequencies = t->frequencies,          \
+                                                            .tokens = count / COLS,                 \
+                                                            .heads = COLS / (2 * PAIRS),            \
+                                                            .pairs = PAIRS,                         \
+                                                            .layout = number});                     \
+    }
+#define CASES_OF(part)                             \
+    MUL_ADD(part)                                  \
+    ADD_GELU(part, erf, KILN_GELU_ERF)             \
+    ADD_GELU(part, tanh, KILN_GELU_TANH)           \
+    ADD_GELU(part, quick, KILN_GELU_QUICK)         \
+    SILU_MUL(part)                                 \
+    SOFTMAX(part)                                  \
+    RMSNORM(part)                                  \
+    ADD_RMSNORM(part)                              \
+    ROPE(part, interleaved, KILN_ROPE_INTERLEAVED) \
+    ROPE(part, half, KILN_ROPE_HALF)
 CASES_OF(f32)
 CASES_OF(f16)
 CASES_OF(bf16)
@@ -104,7 +146,10 @@ typedef struct bench_case {
     {"mul_add " #part, mul_add_##part, size, 4}, {"softmax " #part, softmax_##part, size, 2},                   \
         {"silu_mul " #part, silu_mul_##part, size, 3}, {"add_gelu tanh " #part, add_gelu_tanh_##part, size, 2}, \
         {"add_gelu quick " #part, add_gelu_quick_##part, size, 2},                                              \
-        {"add_gelu erf " #part, add_gelu_erf_##part, size, 2},
+        {"add_gelu erf " #part, add_gelu_erf_##part, size, 2}, {"rmsnorm " #part, rmsnorm_##part, size, 2},     \
+        {"add_rmsnorm " #part, add_rmsnorm_##part, size, 4},                                                    \
+        {"rope interleaved " #part, rope_interleaved_##part, size, 2},                                          \
+        {"rope half " #part, rope_half_##part, size, 2},
 static const bench_case cases[] = {CASES(f32, 4) CASES(f16, 2) CASES(bf16, 2)};
 
 /* ---- Measuring ---- */
@@ -183,7 +228,7 @@ static void bench(kiln_stream *stream, const char *level, const tensors *t, cons
                level, c->name, copy_bandwidth, bandwidth, of_copy, of_memcpy, throughput, large * 1e3, floor * 1e3,
                bound, 100 * floor / large);
     else
-        printf("cpu-ops: %-9s  %-19s %5.1f GB/s  memcpy %3.0f %%  copy %3.0f %% of %4.1f GB/s  in cache %5.2f Gel/s  "
+        printf("cpu-ops: %-9s  %-21s %5.1f GB/s  memcpy %3.0f %%  copy %3.0f %% of %4.1f GB/s  in cache %5.2f Gel/s  "
                "floor %6.2f ms by %-10s  ratio %3.0f %%\n",
                level, c->name, bandwidth, of_memcpy, of_copy, copy_bandwidth, throughput * 1e-9, floor * 1e3, bound,
                100 * floor / large);
@@ -191,12 +236,18 @@ static void bench(kiln_stream *stream, const char *level, const tensors *t, cons
 }
 
 int main(int argc, char **argv) {
-    bool json = argc == 2 && strcmp(argv[1], "--json") == 0;
-    if (argc > 1 && !json) {
-        fprintf(stderr, "usage: cpu_ops_bench [--json]\n");
+    bool json = argc > 1 && strcmp(argv[1], "--json") == 0;
+    const char *wanted = argc > 1 + json ? argv[1 + json] : "";
+    if (argc > 2 + json) {
+        fprintf(stderr, "usage: cpu_ops_bench [--json] [CASE]\n");
         return 2;
     }
-    tensors t = {random_tensor(1), random_tensor(2), random_tensor(3), random_tensor(4)};
+    static tensors t;
+    t.y = random_tensor(1), t.sum = random_tensor(2);
+    t.a = random_tensor(3), t.b = random_tensor(4), t.c = random_tensor(5);
+    for (int32_t i = 0; i < TOKENS; i++)
+        t.positions[i] = i;
+    check(kiln_rope_frequencies(10000, NULL, PAIRS, t.frequencies));
     const char *separator = "[\n";
     for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
         kiln_device *device;
@@ -210,6 +261,7 @@ int main(int argc, char **argv) {
         kiln_stream stream;
         check(kiln_stream_open(device, 0, &stream));
         for (size_t j = 0; j < sizeof cases / sizeof *cases; j++) {
+            if (strncmp(cases[j].name, wanted, strlen(wanted)) != 0) continue;
             if (json) printf("%s", separator);
             separator = ",\n";
             bench(&stream, levels[i], &t, &cases[j], json);
@@ -219,6 +271,7 @@ int main(int argc, char **argv) {
     }
     if (json) printf("\n]\n");
     free(t.y);
+    free(t.sum);
     free((void *)t.a);
     free((void *)t.b);
     free((void *)t.c);

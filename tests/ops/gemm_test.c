@@ -206,12 +206,10 @@ static void split_body(kiln_stream *stream, bool first) {
     }
 }
 
-/* More rows of tiles than the CPU does at a time. Simulated GPUs would take long, and see nothing new. */
+/* More rows of tiles than the CPU does at a time. */
 static void tall_body(kiln_stream *stream, bool first) {
     (void)first;
-    kiln_device_info info;
-    harness_ok(kiln_device_get_info(stream->device, &info));
-    if (info.backend != KILN_CPU) return;
+    if (!harness_on_cpu(stream)) return;
     for (precision p = F32; p < PRECISION_COUNT; p++) {
         run(stream, p, (shape){.batch = 2, .m = 400, .n = 70, .k = 140, .padding = 3, .bias = true}, any_number);
         run(stream, p, (shape){.batch = 1, .m = 270, .n = 5, .k = 1100, .workspace = true}, any_number);

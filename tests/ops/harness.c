@@ -260,14 +260,14 @@ static double decode(precision p, uint32_t word) {
 
 /* ---- Matrices ---------------------------------------------------------------------------------------------------- */
 
-static bool on_cpu(const kiln_stream *stream) {
+bool harness_on_cpu(const kiln_stream *stream) {
     kiln_device_info info;
     harness_ok(kiln_device_get_info(stream->device, &info));
     return info.backend == KILN_CPU;
 }
 
 int harness_rounds(const kiln_stream *stream, int many) {
-    return on_cpu(stream) ? many : (many + 3) / 4;
+    return harness_on_cpu(stream) ? many : (many + 3) / 4;
 }
 
 static unsigned char *element(const matrix *m, int64_t row, int64_t col) {
@@ -277,7 +277,7 @@ static unsigned char *element(const matrix *m, int64_t row, int64_t col) {
 /* The memory of a matrix: on the CPU a mapping with a page at each end that cannot be touched. */
 static void allocate(matrix *m) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    if (!on_cpu(m->stream)) {
+    if (!harness_on_cpu(m->stream)) {
         void *memory;
         harness_ok(kiln_memory_alloc(m->stream->device, m->size, &memory));
         m->memory = memory;

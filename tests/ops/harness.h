@@ -28,6 +28,9 @@ void harness_on_each_device(harness_body body);
 /* The same on the last device of the list alone (the CPU's best level, 7 threads): for what is too big for all. */
 void harness_on_one_device(harness_body body);
 
+/* For what only the CPU does in a way of its own, and would take simulated GPUs long. */
+bool harness_on_cpu(const kiln_stream *stream);
+
 /* How often to repeat a random test: many times on the CPU, a quarter as often on GPUs, which may be simulated. */
 int harness_rounds(const kiln_stream *stream, int many);
 

@@ -165,6 +165,19 @@ static void add_rmsnorm_body(kiln_stream *stream, bool first) {
     }
 }
 
+/* Tensors of more than the 8 MB from which the CPU writes results past the caches. */
+static void large_body(kiln_stream *stream, bool first) {
+    (void)first;
+    if (!harness_on_cpu(stream)) return;
+    magnitude = 1;
+    shape s = {.rows = 2100, .cols = 1001, .padding = 3, .place = 1, .weighted = true};
+    run_rmsnorm(stream, F32, s, NEW);
+    run_add_rmsnorm(stream, F32, s, NEW, NEW);
+    s = (shape){.rows = 1100, .cols = 4000};
+    run_rmsnorm(stream, BF16, s, FIRST);
+    run_add_rmsnorm(stream, BF16, s, FIRST, SECOND);
+}
+
 /* Rows of zeros, with a NaN, with an infinity, whose squares are beyond f32, of ones, and with one element that is not
  * zero. With a residual of zeros add_rmsnorm gives the same, and the rows themselves. */
 static void special_body(kiln_stream *stream, bool first) {
@@ -239,6 +252,11 @@ static void test_add_rmsnorm(void **state) {
     harness_on_each_device(add_rmsnorm_body);
 }
 
+static void test_large(void **state) {
+    (void)state;
+    harness_on_one_device(large_body);
+}
+
 static void test_special_values(void **state) {
     (void)state;
     harness_on_each_device(special_body);
@@ -251,10 +269,8 @@ static void test_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rmsnorm),
-        cmocka_unit_test(test_add_rmsnorm),
-        cmocka_unit_test(test_special_values),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_rmsnorm),        cmocka_unit_test(test_add_rmsnorm), cmocka_unit_test(test_large),
+        cmocka_unit_test(test_special_values), cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

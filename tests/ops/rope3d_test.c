@@ -157,9 +157,22 @@ static void test_special_values(void **state) {
     harness_on_each_device(special_body);
 }
 
+/* Tensors of more than the 8 MB from which the CPU writes results past the caches. */
+static void large_body(kiln_stream *stream, bool first) {
+    (void)first;
+    if (!harness_on_cpu(stream)) return;
+    run(stream, F32, (shape){.batch = 2, .tokens = 347, .heads = 33, .pairs = 50, .padding = 3, .place = 1});
+    run(stream, F16, (shape){.batch = 3, .tokens = 347, .heads = 33, .pairs = 64, .layout = KILN_ROPE_HALF});
+}
+
 static void test_shapes(void **state) {
     (void)state;
     harness_on_each_device(shapes_body);
+}
+
+static void test_large(void **state) {
+    (void)state;
+    harness_on_one_device(large_body);
 }
 
 static void refusals_body(kiln_stream *stream, bool first) {
@@ -198,6 +211,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shapes),
         cmocka_unit_test(test_special_values),
+        cmocka_unit_test(test_large),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -183,6 +183,19 @@ static void special_body(kiln_stream *stream, bool first) {
         }
 }
 
+/* Tensors of more than the 8 MB from which the CPU writes results past the caches. */
+static void large_body(kiln_stream *stream, bool first) {
+    (void)first;
+    if (!harness_on_cpu(stream)) return;
+    shape s = {.tokens = 701, .heads = 33, .pairs = 50, .x_padding = 3, .y_padding = 5, .x_place = 1, .y_place = 7};
+    run(stream, F32, s);
+    s = (shape){.tokens = 517, .heads = 64, .pairs = 64, .layout = KILN_ROPE_HALF};
+    run(stream, F32, s);
+    s.tokens = 1025;
+    s.in_place = true;
+    run(stream, BF16, s);
+}
+
 /* Against libm, whose long double has 11 bits more than what is asked for. */
 static void expect_frequencies(double theta, const kiln_rope_scaling *scaling, int64_t pairs) {
     int64_t *found = malloc(sizeof *found * (size_t)pairs);
@@ -258,12 +271,15 @@ static void test_shapes(void **state) {
     harness_on_each_device(shapes_body);
 }
 
+static void test_large(void **state) {
+    (void)state;
+    harness_on_one_device(large_body);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shapes),
-        cmocka_unit_test(test_special_values),
-        cmocka_unit_test(test_frequencies),
-        cmocka_unit_test(test_frequencies_refused),
+        cmocka_unit_test(test_shapes),      cmocka_unit_test(test_special_values),      cmocka_unit_test(test_large),
+        cmocka_unit_test(test_frequencies), cmocka_unit_test(test_frequencies_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
