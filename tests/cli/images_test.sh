@@ -57,8 +57,8 @@ total() { # PATTERN COUNT
 
 # Every PTX text at the lowest version of its target: any later one would shut out drivers that could run it.
 at_their_floor() {
-    local status=0 target floor kind
-    while read -r target floor kind; do
+    local status=0 target floor
+    while read -r target floor _; do
         grep -h " target=$target kind=ptx " embedded/*/manifest | grep -v " ptx=$floor " && status=1
     done < <(scripts/targets.sh nvidia)
     return $status

@@ -2,11 +2,13 @@
 # so is found.
 . tests/tap.sh
 
-# A copy of what the check reads, to spoil.
+# A copy of what the check reads of one operator, to spoil.
 copy() {
     rm -rf "$KILN_SCRATCH/tree"
-    mkdir "$KILN_SCRATCH/tree"
-    cp -r scripts kernels loader embedded "$KILN_SCRATCH/tree/"
+    mkdir -p "$KILN_SCRATCH/tree/embedded"
+    cp -r scripts kernels loader "$KILN_SCRATCH/tree/"
+    cp -r embedded/softmax "$KILN_SCRATCH/tree/embedded/"
+    echo 'KILN_OPERATOR(softmax)' >"$KILN_SCRATCH/tree/kernels/ops.def"
 }
 
 # found WORDS: the check of the copy fails and says the words
@@ -29,6 +31,8 @@ named() {
 check "the committed images are listed, whole and fresh" scripts/images_check.sh fresh
 
 image=embedded/softmax/softmax_f16.sm_75.ptx
+copy
+check "a copy of one operator is fresh too" "$KILN_SCRATCH/tree/scripts/images_check.sh" fresh
 copy && printf 'x' >>"$KILN_SCRATCH/tree/$image"
 check "an image with other bytes is found" found "$image: its bytes are not those of the manifest"
 copy && rm "$KILN_SCRATCH/tree/$image"
