@@ -210,8 +210,8 @@ static void operands_draw(const row *r, const amd_program *program) {
     amdgcn_registers_fill(&before, program, &random_state);
     for (uint32_t at = A; at <= D; at += at == A ? 2 : D - B) {
         int bits = at == A ? r->a_bits : at == B ? r->b_bits : r->bits;
-        uint64_t value =
-            draw_value((variant_type){is_float ? 'f' : 'i', bits > 16 || !is_float ? bits : 16}, &random_state);
+        variant_type type = {is_float ? 'f' : 'i', bits ? bits : 32 /* nobody's */};
+        uint64_t value = draw_value(type, &random_state);
         write_pair(&before, at, 64, bits == 64 ? value : (value & 0xffffffff) | amd_random(&random_state) << 32);
     }
     before.scc = draw(&random_state, 2);
