@@ -2,13 +2,7 @@
  * and written as often as the operator's floor says, in full sectors and whole requests where rows are aligned.
  *
  * KILN_SIM_DEVICES names the devices; unset, one of each architecture. */
-#include "tests/sim/core/sim_client.h"
-#include <kiln/ops.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "tests/sim/each_device.h"
 
 #define CUDA_DEVICES "sm_75,sm_80,sm_86,sm_89,sm_90,sm_100,sm_120"
 #define ROCM_DEVICES "gfx90a,gfx942,gfx1030,gfx1100,gfx1201,gfx906,gfx1010,gfx1032,gfx1102,gfx1200"
@@ -16,12 +10,6 @@
 enum { INPUTS = 3, OUTPUTS = 2, MEMORIES = 16, LINE_BYTES = 256 };
 enum { SECTOR = 32, VECTOR = 16, CHUNK = 32768, SEARCHED = 8192, PARTIAL = 8, RESULT = 4, FREQUENCY = 8 };
 enum { FEW = 100 }; /* of so many pairs one sector of the position, which each thread reads */
-
-/* The control functions of the driver of the device under test. */
-static sim_control sim;
-static kiln_device *device;
-static kiln_stream stream;
-static kiln_device_info info;
 
 /* A device's own words for a failure. */
 static char where[256];
@@ -498,24 +486,7 @@ static void groups_beyond_the_last_row_touch_nothing(void **state) {
     }
 }
 
-/* ---- Devices ----------------------------------------------------------------------------------------------------- */
-
-static int setup(void **state) {
-    (void)state;
-    if (kiln_stream_open(device, 0, &stream) == KILN_OK && kiln_device_get_info(device, &info) == KILN_OK) return 0;
-    print_error("%s\n", kiln_last_error());
-    return -1;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    kiln_stream_close(&stream);
-    kiln_device_close(device);
-    return 0;
-}
-
-/* Runs the tests on each simulated device of a backend. */
-static int run_devices(kiln_backend_id backend, const char *library) {
+static int run_group(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_element_is_read_and_written_as_often_as_it_must),
         cmocka_unit_test(aligned_rows_are_moved_in_whole_vectors),
@@ -525,21 +496,10 @@ static int run_devices(kiln_backend_id backend, const char *library) {
         cmocka_unit_test(long_rows_are_searched_by_many_groups),
         cmocka_unit_test(groups_beyond_the_last_row_touch_nothing),
     };
-    int failed = 0;
-    sim_client_open(library, &sim);
-    for (int32_t ordinal = 0;; ordinal++) {
-        kiln_device_options options = {.backend = backend, .ordinal = ordinal};
-        kiln_device_info opened;
-        if (kiln_device_open(&options, &device) != KILN_OK) return failed;
-        kiln_device_get_info(device, &opened);
-        failed += cmocka_run_group_tests_name(opened.name, tests, setup, teardown);
-    }
+    return cmocka_run_group_tests_name(info.name, tests, each_device_setup, each_device_teardown);
 }
 
 int main(int argc, char **argv) {
     (void)argc;
-    setenv("KILN_SIM_RECORD", "0", 1);
-    setenv("KILN_SIM_DEVICES", CUDA_DEVICES "," ROCM_DEVICES, 0);
-    sim_client_start(argv, NULL);
-    return run_devices(KILN_CUDA, "libcuda.so.1") + run_devices(KILN_ROCM, "libhsa-runtime64.so.1");
+    return each_device(argv, CUDA_DEVICES "," ROCM_DEVICES, run_group);
 }

@@ -2,13 +2,7 @@
  * tiles imply and meets no bank twice, gemm_rows reads the weights once.
  *
  * KILN_SIM_DEVICES names the devices; unset, some architectures of each vendor. */
-#include "tests/sim/core/sim_client.h"
-#include <kiln/ops.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "tests/sim/each_device.h"
 
 enum {
     TILE = 64,     /* of a group in gemm_tiles */
@@ -16,10 +10,6 @@ enum {
     SUBGROUP = 32, /* threads */
     VECTOR = 16    /* bytes that a thread reads at a time */
 };
-
-static sim_control sim;
-static kiln_device *device;
-static kiln_stream stream;
 
 static void ok(kiln_status status) {
     if (status != KILN_OK) fail_msg("%s", kiln_last_error());
@@ -73,8 +63,6 @@ static void tiles_meet_no_bank_twice(void **state) {
 static void rows_read_the_weights_once(void **state) {
     (void)state;
     enum { N = 96, K = 1024 };
-    kiln_device_info info;
-    kiln_device_get_info(device, &info);
     for (uint64_t element = 2; element <= 4; element += 2)
         for (uint64_t m = 1; m <= 8; m += 7) {
             sim_counters c = product(element, m, N, K);
@@ -85,39 +73,16 @@ static void rows_read_the_weights_once(void **state) {
         }
 }
 
-static int setup(void **state) {
-    (void)state;
-    return kiln_stream_open(device, 0, &stream) == KILN_OK ? 0 : -1;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    kiln_stream_close(&stream);
-    kiln_device_close(device);
-    return 0;
-}
-
-static int run_devices(kiln_backend_id backend, const char *library) {
+static int run_group(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tiles_read_each_factor_once),
         cmocka_unit_test(tiles_meet_no_bank_twice),
         cmocka_unit_test(rows_read_the_weights_once),
     };
-    int failed = 0;
-    sim_client_open(library, &sim);
-    for (int32_t ordinal = 0;; ordinal++) {
-        kiln_device_options options = {.backend = backend, .ordinal = ordinal};
-        kiln_device_info opened;
-        if (kiln_device_open(&options, &device) != KILN_OK) return failed;
-        kiln_device_get_info(device, &opened);
-        failed += cmocka_run_group_tests_name(opened.name, tests, setup, teardown);
-    }
+    return cmocka_run_group_tests_name(info.name, tests, each_device_setup, each_device_teardown);
 }
 
 int main(int argc, char **argv) {
     (void)argc;
-    setenv("KILN_SIM_RECORD", "0", 1);
-    setenv("KILN_SIM_DEVICES", "sm_75,sm_90,sm_120,gfx90a,gfx942,gfx1030,gfx1201", 0);
-    sim_client_start(argv, NULL);
-    return run_devices(KILN_CUDA, "libcuda.so.1") + run_devices(KILN_ROCM, "libhsa-runtime64.so.1");
+    return each_device(argv, "sm_75,sm_90,sm_120,gfx90a,gfx942,gfx1030,gfx1201", run_group);
 }
