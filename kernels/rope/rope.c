@@ -105,17 +105,16 @@ static long double llama3(const kiln_rope_scaling *scaling, long double frequenc
 static kiln_status scaling_check(const kiln_rope_scaling *scaling) {
     const char *name = "kiln_rope_frequencies";
     KILN__REQUIRE((uint32_t)scaling->kind <= KILN_ROPE_LLAMA3,
-                  "%s: scaling kind is %d: must be none (0), linear (1) or "
-                  "llama3 (2)",
-                  name, scaling->kind);
+                  "%s: scaling kind is %d: must be none (0), linear (1) or llama3 (2)", name, scaling->kind);
     KILN__REQUIRE(scaling->reserved == 0, "%s: scaling reserved is %d: must be 0", name, scaling->reserved);
     if (scaling->kind == KILN_ROPE_UNSCALED) return KILN_OK;
     KILN__REQUIRE(scaling->factor >= 1 && scaling->factor <= 1e6, "%s: scaling factor is %g: must be from 1 to 1e6",
                   name, scaling->factor);
     if (scaling->kind == KILN_ROPE_LINEAR) return KILN_OK;
-    KILN__REQUIRE(scaling->low_factor > 0 && scaling->high_factor > scaling->low_factor && scaling->high_factor <= 1e6,
-                  "%s: scaling low_factor is %g and high_factor %g: must be positive, the second larger", name,
-                  scaling->low_factor, scaling->high_factor);
+    KILN__REQUIRE(
+        scaling->low_factor > 0 && scaling->high_factor > scaling->low_factor && scaling->high_factor <= 1e6,
+        "%s: scaling low_factor is %g and high_factor %g: must be positive, the second larger and at most 1e6", name,
+        scaling->low_factor, scaling->high_factor);
     KILN__REQUIRE(scaling->original_length > 0, "%s: scaling original_length is %lld: must be positive", name,
                   (long long)scaling->original_length);
     return KILN_OK;
@@ -126,7 +125,7 @@ kiln_status kiln_rope_frequencies(double theta, const kiln_rope_scaling *scaling
     const char *name = "kiln_rope_frequencies";
     KILN__REQUIRE(theta == 0 || (theta >= 1 && theta <= 1e30), "%s: theta is %g: must be 0 or from 1 to 1e30", name,
                   theta);
-    KILN__REQUIRE(pairs >= 0 && pairs <= 1 << 20, "%s: pairs is %lld: is negative or too large", name,
+    KILN__REQUIRE(pairs >= 0 && pairs <= 1 << 20, "%s: pairs is %lld: is negative or too large: at most 2^20", name,
                   (long long)pairs);
     if (scaling) KILN__TRY(scaling_check(scaling));
     if (!pairs) return KILN_OK;

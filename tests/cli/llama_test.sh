@@ -52,6 +52,7 @@ head -c 3000 "$tokenizer" >truncated_tokens
 { cat "$tokenizer" && head -c 9 /dev/zero; } >more_tokens
 printf '\0%.0s' $(seq 100) >zeros
 : >empty
+mkfifo fifo
 long=$(printf 'once upon a time %.0s' $(seq 400))
 story=$(cat "$OLDPWD/docs/examples/llama/story.txt")
 with_number negative_size 0 '\0300\0377\0377\0377'
@@ -69,7 +70,8 @@ check "a model that is not there" says 'absent: No such file' absent "$tokenizer
 check "an empty model" says 'empty: is empty' empty "$tokenizer"
 check "a folder as a tokenizer" says '.: Is a directory' "$model" .
 check "a tokenizer without begin and end" says 'two_names: has no tokens to begin' two_tokens two_names
-check "a folder" says 'is empty, or no file' . "$tokenizer"
+check "a folder" says 'is empty, or no regular file' . "$tokenizer"
+check "a FIFO, which nobody writes" says 'is empty, or no regular file' fifo "$tokenizer"
 check "a model without a whole header" says 'short_header: is shorter than a header' short_header "$tokenizer"
 check "a truncated model" says 'truncated: ends within' truncated "$tokenizer"
 check "a model with bytes behind it" says 'longer: has 1 bytes behind' longer "$tokenizer"

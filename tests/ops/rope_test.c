@@ -249,8 +249,10 @@ static void test_frequencies_refused(void **state) {
     expect_refused(-1, NULL, 4, "theta");
     expect_refused((double)NAN, NULL, 4, "theta");
     expect_refused(10000, NULL, -1, "pairs");
-    expect_refused(10000, NULL, INT64_MAX, "pairs");
+    expect_refused(10000, NULL, INT64_MAX, "at most 2^20");
     expect_refused(10000, &scaling, 4, "high_factor");
+    scaling.high_factor = 1e7;
+    expect_refused(10000, &scaling, 4, "at most 1e6");
     scaling.high_factor = 5;
     expect_refused(10000, &scaling, 4, "original_length");
     scaling.factor = 0.5;

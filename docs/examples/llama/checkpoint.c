@@ -71,11 +71,11 @@ static bool read_checkpoint(const char *path, llama_checkpoint *checkpoint) {
 bool llama_checkpoint_open(const char *path, llama_checkpoint *out) {
     struct stat status;
     *out = (llama_checkpoint){0};
-    int file = open(path, O_RDONLY | O_CLOEXEC);
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* or a FIFO would wait for who writes it */
     if (file < 0) return refuse(path, strerror(errno));
     if (fstat(file, &status) || !S_ISREG(status.st_mode) || status.st_size < 1) {
         close(file);
-        return refuse(path, "is empty, or no file");
+        return refuse(path, "is empty, or no regular file");
     }
     out->mapping_size = (size_t)status.st_size;
     out->mapping = mmap(NULL, out->mapping_size, PROT_READ, MAP_PRIVATE, file, 0);
