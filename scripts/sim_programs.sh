@@ -11,7 +11,7 @@ for level in 0 3; do
         "-O$level" -S -o "programs.clang-O$level.ptx" programs.cu
 done
 
-# hip SOURCE TARGET OUT FLAGS...: code object version 5 is what the tests give hidden arguments for.
+# hip SOURCE TARGET OUT FLAGS...: code object version 5 is what the tests give hidden arguments for; a later flag wins.
 hip() {
     source=$1 target=$2 out=$3
     shift 3
@@ -28,3 +28,7 @@ done
 hip preload.cu gfx942 preload.gfx942.hsaco -O3 -mllvm -amdgpu-kernarg-preload-count=6
 hip wave_sizes.cu gfx1100 wave_sizes.gfx1100.hsaco -O3
 hip meet.cu gfx942 meet.gfx942.hsaco -O3
+hip partial.cu gfx942 partial.gfx942-4.hsaco -O3 -mcode-object-version=4 -DPACKET
+hip partial.cu gfx942 partial.gfx942-5.hsaco -O3 -fno-offload-uniform-block
+hip partial.cu gfx1100 partial.gfx1100-5.hsaco -O3 -fno-offload-uniform-block
+hip partial.cu gfx1100 partial.gfx1100-5-whole.hsaco -O3

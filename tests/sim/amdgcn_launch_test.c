@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-enum { THREADS = 96, WORDS = 1024 };
+enum { THREADS = 96, WORDS = 8192 };
 
 static _Alignas(64) uint32_t memory[WORDS];
 
@@ -93,6 +93,81 @@ static void test_preloaded_arguments(void **state) {
     amd_program_free(program);
 }
 
+/* ---- Grids that are no multiple of the group ---- */
+
+/* The columns and rows of a grid, and of a group; what of its edges' groups is left is not a multiple of a wave. */
+enum { COLUMNS = 75, ROWS = 13, WIDE = 32, HIGH = 4, VALUES = 5 };
+
+/* The dispatch packet as HSA has it, and the kernel's arguments with those that HIP hides behind them. */
+typedef struct dispatch {
+    struct {
+        uint16_t header, setup, group[3], reserved;
+        uint32_t grid[3], private_bytes, group_bytes;
+        uint64_t rest[4];
+    } packet;
+    _Alignas(16) struct {
+        uint64_t out;
+        uint32_t columns, padding;
+        uint32_t blocks[3];
+        uint16_t group[3], remainder[3];
+        uint8_t rest[232];
+    } arguments;
+} dispatch;
+
+static sim_report launch_sizes(const amd_program *program, dispatch *at) {
+    const amd_kernel *kernel = amd_program_find(program, "sizes");
+    const amd_launch launched = {.program = program,
+                                 .kernel = kernel,
+                                 .grid = {COLUMNS, ROWS, 1},
+                                 .group = {WIDE, HIGH, 1},
+                                 .group_bytes = kernel->group_bytes,
+                                 .kernarg = (uintptr_t)&at->arguments,
+                                 .dispatch_packet = (uintptr_t)&at->packet,
+                                 .find = find,
+                                 .seed = 1,
+                                 .budget = 1 << 20,
+                                 .threads = 2};
+    sim_counters counters = {0};
+    sim_report report;
+    *at = (dispatch){.packet = {.setup = 2, .group = {WIDE, HIGH, 1}, .grid = {COLUMNS, ROWS, 1}},
+                     .arguments = {.out = (uintptr_t)memory,
+                                   .columns = COLUMNS,
+                                   .blocks = {COLUMNS / WIDE, ROWS / HIGH, 1},
+                                   .group = {WIDE, HIGH, 1},
+                                   .remainder = {COLUMNS % WIDE, ROWS % HIGH}}};
+    amd_launch_run(&launched, &counters, &report);
+    return report;
+}
+
+static void test_partial_groups(void **state) {
+    (void)state;
+    static const char *const names[] = {"partial.gfx942-4", "partial.gfx942-5", "partial.gfx1100-5"};
+    dispatch *at = (dispatch *)(void *)(memory + COLUMNS * ROWS * VALUES);
+    assert_true((uint8_t *)(at + 1) <= (uint8_t *)(memory + WORDS));
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        amd_program *program = load(names[i], strstr(names[i], "gfx942") ? "gfx942" : "gfx1100");
+        memset(memory, 0xff, sizeof memory);
+        expect(launch_sizes(program, at), SIM_FAULT_NONE, "");
+        for (uint32_t row = 0; row < ROWS; row++) {
+            for (uint32_t column = 0; column < COLUMNS; column++) {
+                const uint32_t wide = column / WIDE < COLUMNS / WIDE ? WIDE : COLUMNS % WIDE;
+                const uint32_t high = row / HIGH < ROWS / HIGH ? HIGH : ROWS % HIGH;
+                const uint32_t expected[VALUES] = {wide, high, column % WIDE, row % HIGH, wide * high};
+                assert_memory_equal(memory + (row * COLUMNS + column) * VALUES, expected, sizeof expected);
+            }
+        }
+        amd_program_free(program);
+    }
+}
+
+static void test_partial_groups_of_a_kernel_for_whole_ones(void **state) {
+    (void)state;
+    amd_program *program = load("partial.gfx1100-5-whole", "gfx1100");
+    expect(launch_sizes(program, (dispatch *)(void *)memory), SIM_FAULT_ILLEGAL,
+           "grid size 75 is no multiple of the group size 32");
+    amd_program_free(program);
+}
+
 /* A recursion that goes deeper than there is scratch, as each of the targets sets scratch up. */
 static void test_scratch_overflow(void **state) {
     (void)state;
@@ -169,6 +244,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kernels_of_both_wave_sizes),
         cmocka_unit_test(test_preloaded_arguments),
+        cmocka_unit_test(test_partial_groups),
+        cmocka_unit_test(test_partial_groups_of_a_kernel_for_whole_ones),
         cmocka_unit_test(test_scratch_overflow),
         cmocka_unit_test(test_groups_whose_registers_have_no_room),
         cmocka_unit_test(test_registers_beyond_the_descriptors),

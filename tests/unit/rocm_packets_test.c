@@ -22,8 +22,9 @@ static const struct {
     WRONG(setup, 4, "setup is"),
     WRONG(workgroup_size_x, 1000, "group size 1064 of dimension 0"),
     WRONG(workgroup_size_x, (uint64_t)-THREADS, "group size 0 of dimension 0"),
-    WRONG(workgroup_size_y, 16, "grid size 1 is not a multiple"),
-    WRONG(grid_size_x, 1, "grid size 65 is not a multiple"),
+    WRONG(workgroup_size_y, 3, NULL), /* partial groups */
+    WRONG(grid_size_x, 1, NULL),
+    WRONG(workgroup_size_y, 16, "a group of more than 1024 threads"),
     WRONG(grid_size_z, (uint64_t)-1, "grid size 0 of dimension 2"),
     WRONG(reserved0, 1, "reserved field"),
     WRONG(group_segment_size, 65537, "bytes of LDS"),

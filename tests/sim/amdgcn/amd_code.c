@@ -3,6 +3,7 @@
 #include "tests/sim/amdgcn/amd_dot.h"
 #include "tests/sim/amdgcn/amd_hazard.h"
 #include "tests/sim/amdgcn/amd_llvm.h"
+#include "tests/sim/amdgcn/amd_metadata.h"
 #include "tests/sim/amdgcn/amd_registers.h"
 #include <elf.h>
 #include <stdarg.h>
@@ -298,6 +299,7 @@ static bool kernel_add(loader *l, const char *name, size_t length, uint64_t addr
     kernel->properties = (uint16_t)word_at(descriptor + 56);
     kernel->wave32 = kernel->properties & PROPERTY_WAVE32;
     kernel->dynamic_stack = kernel->properties & PROPERTY_DYNAMIC_STACK;
+    kernel->whole_groups = amd_metadata_whole_groups(l->bytes, l->size, kernel->name);
     kernel->preload_count = word_at(descriptor + 56) >> 16 & 127;
     kernel->preload_first = word_at(descriptor + 56) >> 23;
     return true;

@@ -165,6 +165,7 @@ typedef struct amd_kernel {
     uint16_t properties;
     uint32_t preload_first, preload_count; /* dwords of the arguments that stand in registers when a wave starts */
     bool wave32, dynamic_stack;
+    bool whole_groups;   /* its grid must be a multiple of its groups: the metadata says so */
     uint32_t descriptor; /* in the image */
 } amd_kernel;
 

@@ -42,7 +42,6 @@ static bool shape_check(const kiln__hsa_dispatch_packet *packet) {
     for (unsigned i = 0; i < 3; i++) {
         PACKET_RULE(group[i] >= 1 && group[i] <= GROUP_MAX, "group size %u of dimension %u", group[i], i);
         PACKET_RULE(grid[i] >= 1 && grid[i] <= grid_max[i], "grid size %u of dimension %u", grid[i], i);
-        PACKET_RULE(grid[i] % group[i] == 0, "grid size %u is not a multiple of the group size %u", grid[i], group[i]);
         PACKET_RULE(i < dimensions || (group[i] == 1 && grid[i] == 1), "a size beyond the last dimension is not 1");
     }
     PACKET_RULE(group[0] * group[1] * group[2] <= GROUP_MAX, "a group of more than %d threads", GROUP_MAX);
