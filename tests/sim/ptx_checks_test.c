@@ -25,18 +25,30 @@ static bool find(void *context, uint64_t address, sim_region *out_region) {
     return address - base < WORDS * 4;
 }
 
+/* keep(1) writes its own memory, keep(0) reads it; lend() gives its address. */
+#define FUNCTIONS_DECLARED ".func (.param .b32 r) keep(.param .b32 p); .func (.param .b64 r) lend();"
+#define FUNCTIONS                                                                           \
+    ".func (.param .b32 r) keep(.param .b32 p) {\n.reg .b32 x;\n.reg .pred q;\n"            \
+    ".local .b32 m;\nld.param.b32 x, [p];\nsetp.ne.b32 q, x, 0;\n@q st.local.b32 [m], x;\n" \
+    "@!q ld.local.b32 x, [m];\nst.param.b32 [r], x;\nret;\n}\n"                             \
+    ".func (.param .b64 r) lend() {\n.reg .b64 x;\n.local .b32 m;\nst.local.b32 [m], 1;\n"  \
+    "mov.b64 x, m;\nst.param.b64 [r], x;\nret;\n}\n"
+#define KEEP(x) \
+    "{ .param .b32 p; .param .b32 r; st.param.b32 [p], " #x "; call (r), keep, (p); ld.param.b32 %r5, [r]; }\n"
+#define LEND "{ .param .b64 r; call (r), lend; ld.param.b64 %rd5, [r]; }\n"
+
 static sim_report run_text(const char *body, uint32_t threads, uint64_t seed, world *w, sim_counters *counters) {
     static char text[8192];
     char why[256] = "";
     snprintf(text, sizeof text,
-             ".version 7.8\n.target sm_80\n.address_size 64\n"
+             ".version 7.8\n.target sm_80\n.address_size 64 " FUNCTIONS_DECLARED "\n"
              ".visible .entry kernel(.param .u64 p) {\n"
              ".reg .pred %%p<8>;\n.reg .b32 %%r<16>;\n.reg .b64 %%rd<8>;\n"
-             ".shared .align 16 .b8 tile[256];\n"
+             ".shared .align 16 .b8 tile[256];.local .align 8 .b8 own[64];\n"
              "ld.param.u64 %%rd1, [p];\ncvta.to.global.u64 %%rd2, %%rd1;\n"
              "mov.u32 %%r1, %%tid.x;\nmul.wide.u32 %%rd3, %%r1, 4;\nadd.s64 %%rd4, %%rd2, %%rd3;\n"
              "mov.u32 %%r2, tile;\nshl.b32 %%r3, %%r1, 2;\nadd.s32 %%r3, %%r2, %%r3;\n"
-             "%s\nret;\n}\n",
+             "%s\nret;\n}\n" FUNCTIONS,
              body);
     ptx_program *program = ptx_program_load(text, strlen(text), 80, why, sizeof why);
     if (!program) fail_msg("%s", why);
@@ -93,6 +105,50 @@ static const row rows[] = {
      SIM_FAULT_NONE, ""},
     {"a store to a parameter", "mov.b64 %rd5, p;\nst.u32 [%rd5], %r1;", 32, SIM_FAULT_STORE_TO_CONSTANT, "parameters"},
     {"shared memory that was never written", "ld.shared.u32 %r4, [%r3];", 32, SIM_FAULT_UNINITIALISED, "shared"},
+    {"local memory that was never written", "ld.local.u32 %r4, [own];\nst.global.u32 [%rd4], %r4;", 32,
+     SIM_FAULT_UNINITIALISED, "local memory that line 17 loaded"},
+    {"the same through a generic address",
+     "mov.u64 %rd5, own;\ncvta.local.u64 %rd5, %rd5;\nld.u32 %r4, [%rd5+8];\nst.shared.u32 [%r3], %r4;", 32,
+     SIM_FAULT_UNINITIALISED, "address 0x200000000000008"},
+    {"the same once it was written", "st.local.u32 [own], %r1;\nld.local.u32 %r4, [own];\nst.global.u32 [%rd4], %r4;",
+     32, SIM_FAULT_NONE, ""},
+    {"a branch by such memory", "ld.local.u32 %r4, [own];\nsetp.eq.u32 %p1, %r4, 5;\n@%p1 bra END;\nEND:", 32,
+     SIM_FAULT_UNINITIALISED, "line 19"},
+    {"an address of such memory",
+     "ld.local.u32 %r4, [own];\nand.b32 %r4, %r4, 4;\nadd.u32 %r4, %r2, %r4;\nst.shared.u32 [%r4], 1;", 1,
+     SIM_FAULT_UNINITIALISED, "line 20"},
+    {"a shuffle of such memory", "ld.local.u32 %r4, [own];\nshfl.sync.bfly.b32 %r4, %r4, 1, 31, -1;", 32,
+     SIM_FAULT_UNINITIALISED, "line 18"},
+    {"such memory in one lane",
+     "setp.ne.u32 %p1, %r1, 9;\n@%p1 st.local.u32 [own], %r1;\nld.local.u32 %r4, [own];\n"
+     "st.global.u32 [%rd4], %r4;",
+     32, SIM_FAULT_UNINITIALISED, "thread 9"},
+    {"such memory that is copied and not used",
+     "st.local.u8 [own], %r1;\nld.local.v2.u32 {%r4, %r5}, [own];\nmov.b64 %rd5, {%r4, %r5};\nst.local.u64 [own+8], "
+     "%rd5;\nld.local.u32 %r6, [own+8];\nst.global.u32 [%rd4], %r6;\nst.local.u32 [own+4], 7;\n"
+     "ld.local.u64 %rd6, [own];\nshr.u64 %rd6, %rd6, 32;\nst.global.u64 [%rd2], %rd6;",
+     1, SIM_FAULT_NONE, ""},
+    {"the part of it that was written",
+     "st.local.u8 [own], %r1;\nld.local.u32 %r4, [own];\nand.b32 %r4, %r4, 255;\nsetp.ge.u32 %p1, %r4, 0;\n@%p1 "
+     "st.global.u32 [%rd4], %r4;\nprmt.b32 %r4, %r4, 0, 0x4440;\nst.global.u32 [%rd4], %r4;",
+     32, SIM_FAULT_NONE, ""},
+    {"the part of it that was not",
+     "st.local.u8 [own], %r1;\nld.local.u32 %r4, [own];\nshr.u32 %r4, %r4, 8;\nsetp.ge.u32 %p1, %r4, 0;\n@%p1 "
+     "st.global.u32 [%rd4], %r4;",
+     32, SIM_FAULT_UNINITIALISED, "line 21"},
+    {"a choice that does not take it",
+     "ld.local.u32 %r4, [own];\nadd.u32 %r4, %r4, 1;\nsetp.lt.u32 %p1, %r1, 64;\nsetp.ne.u32 %p2, %r4, 0;\n"
+     "selp.u32 %r4, %r1, %r4, %p1;\nst.global.u32 [%rd4], %r4;\nor.pred %p2, %p1, %p2;\n@%p2 bra END;\nEND:",
+     32, SIM_FAULT_NONE, ""},
+    {"a choice by it",
+     "ld.local.u32 %r4, [own];\nsetp.ne.u32 %p2, %r4, 0;\nselp.u32 %r4, 1, 2, %p2;\n"
+     "st.global.u32 [%rd4], %r4;",
+     32, SIM_FAULT_UNINITIALISED, "line 20"},
+    {"what a call before this one wrote", KEEP(1) KEEP(0) "st.global.u32 [%rd4], %r5;", 32, SIM_FAULT_UNINITIALISED,
+     "line 18"},
+    {"what this call wrote", KEEP(1) "st.global.u32 [%rd4], %r5;", 32, SIM_FAULT_NONE, ""},
+    {"a function's memory after its return", LEND "ld.local.u32 %r4, [%rd5];", 32, SIM_FAULT_OUT_OF_BOUNDS, "local"},
+    {"local memory beyond its end", "st.local.u32 [own+64], %r1;", 32, SIM_FAULT_OUT_OF_BOUNDS, "local"},
     {"shared memory beyond its end", "st.shared.u32 [%r3+1024], %r1;", 32, SIM_FAULT_OUT_OF_BOUNDS, "256"},
     {"a race of two warps",
      "st.shared.u32 [%r3], %r1;\nbar.sync 0;\nst.shared.u32 [%r3], %r1;\nxor.b32 %r5, %r3, 128;\n"

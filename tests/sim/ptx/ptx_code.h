@@ -48,6 +48,7 @@ struct ptx_op {
     ptx_space space;
     uint32_t mode;        /* the instruction's own: rounding, comparison, function of an atomic, ... */
     uint32_t flags;       /* PTX_F_ */
+    uint8_t use, moved;   /* what undefined bits become: ptx_undefined.c */
     const uint32_t *list; /* targets or places, in the arena */
     const ptx_variable *variable;
     const ptx_matrix *matrix;
@@ -89,8 +90,9 @@ typedef struct ptx_address_use {
 typedef struct ptx_code {
     const ptx_function *function;
     uint32_t number; /* in the program */
-    ptx_op *ops;
+    ptx_op *ops;     /* one a statement, and a return */
     uint32_t op_count;
+    const uint32_t *places; /* of the function's registers */
     uint32_t frame_bytes;
     ptx_constant *constants;
     uint32_t constant_count;

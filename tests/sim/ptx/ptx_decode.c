@@ -1,4 +1,5 @@
 #include "tests/sim/ptx/ptx_decode.h"
+#include "tests/sim/ptx/ptx_undefined.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -332,6 +333,7 @@ static void decode_statement(ptx_decoder *decoder, const ptx_statement *statemen
     read_suffixes(decoder);
     decode(decoder);
     refuse_leftovers(decoder);
+    ptx_undefined_decode(decoder, statement->opcode);
 }
 
 static const uint32_t *register_places(ptx_arena *arena, ptx_code *code) {
@@ -368,7 +370,7 @@ static void decode_function_body(ptx_decoder *decoder, ptx_code *code) {
     decoder->code = code;
     decoder->constant_room = decoder->special_room = decoder->address_room = 0;
     lay_out_local(code);
-    decoder->places = register_places(arena, code);
+    decoder->places = code->places = register_places(arena, code);
     code->ops = ptx_arena_take(arena, (function->statement_count + 1) * sizeof *code->ops);
     for (uint32_t i = 0; i < function->statement_count; i++)
         decode_statement(decoder, &function->statements[i], &code->ops[i]);

@@ -20,7 +20,8 @@ enum {
     PTX_SPECIAL_COUNT
 };
 
-typedef struct ptx_decoder {
+typedef struct ptx_decoder ptx_decoder;
+struct ptx_decoder {
     ptx_program *program;
     ptx_code *code;
     const ptx_statement *statement;
@@ -33,7 +34,7 @@ typedef struct ptx_decoder {
     char *why;
     size_t why_size;
     jmp_buf failed;
-} ptx_decoder;
+};
 
 _Noreturn void ptx_refuse(ptx_decoder *decoder, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

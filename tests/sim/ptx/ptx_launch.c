@@ -46,7 +46,7 @@ static bool block_prepare(ptx_block *block, const ptx_launch *launch) {
 
 static void block_free(ptx_block *block) {
     for (uint32_t w = 0; block->warps && w < block->warp_count; w++) {
-        free(block->warps[w].local);
+        ptx_local_end(&block->warps[w]);
         free(block->warps[w].copies);
     }
     free(block->warps);

@@ -1,8 +1,9 @@
-/* Memory accesses, with every check: bounds, alignment, what was never written. Shared memory is in ptx_shared.c. */
+/* Memory accesses, with every check: bounds, alignment, what was never written. Shared and local
+ * memory are in ptx_shared.c and ptx_local.c. */
 #include "tests/sim/ptx/ptx_decode.h"
 #include "tests/sim/ptx/ptx_lanes.h"
 #include "tests/sim/ptx/ptx_shared.h"
-#include <stdlib.h>
+#include "tests/sim/ptx/ptx_undefined.h"
 #include <string.h>
 
 ptx_space ptx_generic_space(uint64_t address) {
@@ -121,29 +122,12 @@ static uint8_t *constant_bytes(ptx_warp *warp, const ptx_op *op, uint32_t lane, 
     return NULL;
 }
 
-/* ---- Local memory and parameters ---- */
-
-uint8_t *ptx_local(ptx_warp *warp) {
-    enum { POISON = 0xb5 };
-    if (!warp->local && (warp->local = malloc(PTX_WARP * PTX_LOCAL_BYTES)))
-        memset(warp->local, POISON, PTX_WARP * PTX_LOCAL_BYTES);
-    return warp->local;
-}
-
-static uint8_t *local_bytes(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size) {
-    address &= ~PTX_WINDOW_MASK;
-    if (address >= PTX_LOCAL_BYTES || size > PTX_LOCAL_BYTES - address) {
-        ptx_fault(warp, op, SIM_FAULT_OUT_OF_BOUNDS, lane, address, "%u bytes of local memory", size);
-        return NULL;
-    }
-    uint8_t *local = ptx_local(warp);
-    return local ? local + lane * PTX_LOCAL_BYTES + address : NULL;
-}
+/* ---- Parameters ---- */
 
 static uint8_t *param_bytes(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size,
                             bool write) {
     const ptx_launch *launch = warp->block->launch;
-    if ((address & PTX_WINDOW_MASK) != PTX_WINDOW_PARAM) return local_bytes(warp, op, lane, address, size);
+    if ((address & PTX_WINDOW_MASK) != PTX_WINDOW_PARAM) return ptx_local_bytes(warp, op, lane, address, size, write);
     address &= ~PTX_WINDOW_MASK;
     uint32_t bytes = launch->code->function->parameter_bytes;
     if (write || address >= bytes || size > bytes - address) {
@@ -168,7 +152,7 @@ uint8_t *ptx_memory_bytes(ptx_warp *warp, const ptx_op *op, uint32_t lane, ptx_s
     case PTX_SPACE_SHARED:
         return ptx_shared_bytes(warp, op, lane, address, size, read, write);
     case PTX_SPACE_LOCAL:
-        return local_bytes(warp, op, lane, address, size);
+        return ptx_local_bytes(warp, op, lane, address, size, write);
     case PTX_SPACE_PARAM:
         return param_bytes(warp, op, lane, address, size, write);
     case PTX_SPACE_CONST:
@@ -238,16 +222,16 @@ void ptx_addresses(const ptx_warp *warp, uint32_t place, uint32_t bits, int64_t 
     }
 }
 
-/* Where element e of a lane stands in the registers. */
-static uint8_t *element_at(const ptx_warp *warp, const ptx_op *op, uint32_t e, uint32_t lane) {
-    return warp->frame + op->d[e] + lane * (op->bits[PTX_SOURCES] / 8);
+/* Where element e of a lane stands in the registers of a frame, or in the account of what is undefined in them. */
+static uint8_t *element_at(uint8_t *frame, const ptx_op *op, uint32_t e, uint32_t lane) {
+    return frame + op->d[e] + lane * (op->bits[PTX_SOURCES] / 8);
 }
 
 /* Puts an element into its register, extended if that is wider. */
-static void put_element(const ptx_warp *warp, const ptx_op *op, uint32_t e, uint32_t lane, const uint8_t *from) {
+static void put_element(uint8_t *frame, const ptx_op *op, uint32_t e, uint32_t lane, const uint8_t *from) {
     uint32_t bytes = ptx_type_bits(op->type) / 8, wide = op->bits[PTX_SOURCES] / 8;
     if (bytes == wide) {
-        memcpy(element_at(warp, op, e, lane), from, bytes);
+        memcpy(element_at(frame, op, e, lane), from, bytes);
         return;
     }
     uint64_t value[2] = {0};
@@ -257,7 +241,7 @@ static void put_element(const ptx_warp *warp, const ptx_op *op, uint32_t e, uint
         value[0] = (uint64_t)((int64_t)(value[0] << shift) >> shift);
         value[1] = (uint64_t)((int64_t)value[0] >> 63);
     }
-    memcpy(element_at(warp, op, e, lane), value, wide);
+    memcpy(element_at(frame, op, e, lane), value, wide);
 }
 
 /* All lanes, one element of the register's width each, side by side in global memory: one check, one copy. */
@@ -304,6 +288,34 @@ static bool run_bulk(ptx_warp *warp, const ptx_op *op, const uint64_t *addresses
     return true;
 }
 
+static bool is_local(ptx_space space, uint64_t address) {
+    return space == PTX_SPACE_LOCAL || (space == PTX_SPACE_PARAM && (address & PTX_WINDOW_MASK) != PTX_WINDOW_PARAM) ||
+           (space == PTX_SPACE_GENERIC && ptx_generic_space(address) == PTX_SPACE_LOCAL);
+}
+
+/* What a lane loaded is undefined where it was never written. */
+static void load_undefined(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address) {
+    uint8_t bits[PTX_ACCESS_MAX];
+    uint32_t element = ptx_type_bits(op->type) / 8;
+    if (!ptx_local_undefined(warp, lane, address, element * op->count, bits)) return;
+    for (uint32_t e = 0; e < op->count; e++)
+        put_element(ptx_undefined_bits(warp), op, e, lane, bits + e * element);
+    ptx_undefined_came(warp, op, address);
+}
+
+/* And what it stored. false after a fault. */
+static bool store_undefined(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address) {
+    uint32_t element = ptx_type_bits(op->type) / 8;
+    for (uint32_t e = 0; e < op->count; e++) {
+        const uint8_t *bits = element_at(ptx_undefined_bits(warp), op, e, lane);
+        if (is_local(op->space, address))
+            ptx_local_undefine(warp, lane, address + e * element, element, bits);
+        else if (!ptx_undefined_shown(warp, op, lane, bits, element))
+            return false;
+    }
+    return true;
+}
+
 static void run_load(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
     uint64_t addresses[PTX_WARP];
     ptx_addresses(warp, op->s[0], op->bits[0], op->offset, addresses);
@@ -314,21 +326,24 @@ static void run_load(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
         const uint8_t *bytes = ptx_memory_bytes(warp, op, (uint32_t)l, op->space, addresses[l], size, true, false);
         if (!bytes) return;
         for (uint32_t e = 0; e < op->count; e++)
-            put_element(warp, op, e, (uint32_t)l, bytes + e * element);
+            put_element(warp->frame, op, e, (uint32_t)l, bytes + e * element);
+        if (is_local(op->space, addresses[l])) load_undefined(warp, op, (uint32_t)l, addresses[l]);
     });
 }
 
 static void run_store(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
     uint64_t addresses[PTX_WARP];
     ptx_addresses(warp, op->s[0], op->bits[0], op->offset, addresses);
-    if (run_bulk(warp, op, addresses, mask, true)) return;
+    bool undefined = warp->group->frame->undefined;
+    if (!undefined && run_bulk(warp, op, addresses, mask, true)) return;
     uint32_t element = ptx_type_bits(op->type) / 8, size = element * op->count;
     ptx_count_request(warp, op->space, addresses, mask, size, true);
     PTX_LANES({
         uint8_t *bytes = ptx_memory_bytes(warp, op, (uint32_t)l, op->space, addresses[l], size, false, true);
         if (!bytes) return;
         for (uint32_t e = 0; e < op->count; e++)
-            memcpy(bytes + e * element, element_at(warp, op, e, (uint32_t)l), element);
+            memcpy(bytes + e * element, element_at(warp->frame, op, e, (uint32_t)l), element);
+        if (undefined && !store_undefined(warp, op, (uint32_t)l, addresses[l])) return;
     });
 }
 

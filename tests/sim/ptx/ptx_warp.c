@@ -1,5 +1,6 @@
 #include "tests/sim/ptx/ptx_warp.h"
 #include "tests/sim/ptx/ptx_decode.h"
+#include "tests/sim/ptx/ptx_undefined.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -135,6 +136,7 @@ ptx_frame *ptx_frame_new(const ptx_warp *warp, const ptx_code *code, ptx_frame *
 void ptx_frame_release(ptx_frame *frame) {
     while (frame && --frame->references == 0) {
         ptx_frame *parent = frame->parent;
+        ptx_undefined_free(frame);
         free(frame);
         frame = parent;
     }
@@ -189,14 +191,15 @@ void ptx_warp_start(ptx_warp *warp) {
     ptx_frame *frame = ptx_frame_new(warp, warp->block->launch->code, NULL, 0);
     warp->group_count = 0;
     warp->exited = 0;
+    for (uint32_t l = 0; l < PTX_WARP; l++)
+        warp->stack[l] = PTX_LOCAL_BYTES;
     group_add(warp, warp->lanes, 0, frame);
 }
 
 void ptx_warp_end(ptx_warp *warp) {
     while (warp->group_count)
         group_remove(warp, &warp->groups[0]);
-    free(warp->local);
-    warp->local = NULL;
+    ptx_local_end(warp);
 }
 
 /* ---- Flow: what moves a group other than to the next op ---- */
@@ -241,31 +244,17 @@ static ptx_frame *frame_for_call(ptx_warp *warp, const ptx_group *group, const p
     return ptx_frame_new(warp, code, group->frame, group->op);
 }
 
-/* Copies parameters into the callee's local bytes, or results out of them, lane by lane. */
-static void copy_variables(ptx_warp *warp, uint32_t mask, uint32_t to, uint32_t from, uint32_t size) {
-    for (uint32_t rest = mask; rest; rest &= rest - 1) {
-        uint8_t *lane = warp->local + (uint32_t)__builtin_ctz(rest) * PTX_LOCAL_BYTES;
-        memmove(lane + to, lane + from, size);
-    }
-}
-
-static bool local_ready(ptx_warp *warp, const ptx_op *op, uint32_t bytes) {
-    if (bytes > PTX_LOCAL_BYTES) {
-        ptx_fault(warp, op, SIM_FAULT_STACK, 0, bytes, "a call needs %u bytes of %u", bytes, PTX_LOCAL_BYTES);
-        return false;
-    }
-    return ptx_local(warp);
-}
-
 /* op->list: the places in local bytes of the results, then of the parameters, as variables' offsets in the caller. */
 static void call_function(ptx_warp *warp, ptx_group *group, const ptx_op *op, uint32_t mask, const ptx_code *code) {
     const ptx_frame *caller = group->frame;
     uint32_t base = caller->local_base + caller->code->local_bytes;
-    if (!local_ready(warp, op, base + code->local_bytes)) return;
+    if (!ptx_local_enter(warp, op, mask, base, code->local_bytes)) return;
     ptx_frame *callee = frame_for_call(warp, group, code);
+    for (uint32_t rest = mask; rest; rest &= rest - 1)
+        callee->stack[__builtin_ctz(rest)] = warp->stack[__builtin_ctz(rest)];
     const uint32_t *argument = op->list + op->mode; /* mode: how many results there are */
     for (const ptx_variable *p = code->function->parameters; p; p = p->next)
-        copy_variables(warp, mask, base + (uint32_t)p->offset, caller->local_base + *argument++, (uint32_t)p->size);
+        ptx_local_copy(warp, mask, base + (uint32_t)p->offset, caller->local_base + *argument++, (uint32_t)p->size);
     group_send(warp, group, mask, 0, callee);
 }
 
@@ -324,8 +313,10 @@ static void flow_return(ptx_warp *warp, ptx_group *group, uint32_t mask) {
     uint32_t next = group->op + 1, rest = group->mask & ~mask;
     const uint32_t *result = call->list;
     for (const ptx_variable *r = callee->code->function->results; r && result < call->list + call->mode; r = r->next)
-        copy_variables(warp, mask, caller->local_base + *result++, callee->local_base + (uint32_t)r->offset,
+        ptx_local_copy(warp, mask, caller->local_base + *result++, callee->local_base + (uint32_t)r->offset,
                        (uint32_t)r->size);
+    for (uint32_t lanes = mask; lanes; lanes &= lanes - 1)
+        warp->stack[__builtin_ctz(lanes)] = callee->stack[__builtin_ctz(lanes)];
     uint32_t return_op = callee->return_op + 1;
     if (rest) group_send(warp, group, rest, next, callee);
     group_send(warp, group, mask, return_op, caller);
@@ -387,6 +378,7 @@ static bool flow_warp(ptx_warp *warp, ptx_group *group, const ptx_op *op) {
     group->state = PTX_READY;
     if (op->flow == PTX_FLOW_WARP) warp->syncs++;
     warp->frame = group->frame->bytes;
+    warp->group = group;
     op->run(warp, op, group->mask);
     group->op++;
     return true;
@@ -504,6 +496,7 @@ bool ptx_warp_run(ptx_warp *warp, uint32_t quantum) {
         warp->frame = group->frame->bytes;
         warp->group = group;
         uint32_t mask = guard_mask(warp, op, group->mask);
+        if (group->frame->undefined && !ptx_undefined_step(warp, op, mask)) break;
         block->instructions++;
         block->counters.instructions++;
         block->counters.lane_instructions += (uint32_t)__builtin_popcount(mask);

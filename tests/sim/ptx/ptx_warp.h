@@ -11,7 +11,13 @@
 #include "tests/sim/core/sim_sum.h"
 #include "tests/sim/ptx/ptx_code.h"
 
-enum { PTX_WARP = 32, PTX_BARRIERS = 16, PTX_LOCAL_BYTES = 64 << 10, PTX_PARAMETER_MAX = 32 << 10 };
+enum {
+    PTX_WARP = 32,
+    PTX_BARRIERS = 16,
+    PTX_LOCAL_BYTES = 64 << 10,
+    PTX_PARAMETER_MAX = 32 << 10,
+    PTX_ACCESS_MAX = 32
+};
 
 /* Generic addresses: the upper byte is the window of a space; global and constant memory have host addresses. */
 #define PTX_WINDOW_SHARED (1ull << 56)
@@ -42,8 +48,10 @@ typedef struct ptx_frame {
     const ptx_code *code;
     struct ptx_frame *parent;
     uint32_t return_op;
-    uint32_t local_base; /* of its local bytes in each lane's stack */
-    uint32_t references; /* groups in it, and frames above it */
+    uint32_t local_base;             /* of its local bytes in each lane's stack */
+    uint32_t references;             /* groups in it, and frames above it */
+    uint32_t stack[PTX_WARP];        /* of the lanes when they came */
+    struct ptx_undefined *undefined; /* NULL: all that its registers hold is defined, as far as that is tracked */
     _Alignas(64) uint8_t bytes[];
 } ptx_frame;
 
@@ -69,7 +77,8 @@ struct ptx_warp {
     uint32_t targets[PTX_WARP]; /* set by an indexed branch: for each lane, the op to go to */
     uint32_t carry;             /* condition code, a bit for each lane */
     uint32_t syncs;             /* .sync instructions so far, for the race check */
-    uint8_t *local;             /* PTX_LOCAL_BYTES for each lane; NULL until used */
+    uint8_t *local;             /* PTX_LOCAL_BYTES for each lane, and what was written of them; NULL until used */
+    uint32_t stack[PTX_WARP];   /* where in it the lane's alloca memory begins, which ends at its end */
     ptx_group groups[PTX_WARP];
     uint32_t group_count;
     struct ptx_copy *copies; /* asynchronous ones that have not landed: ptx_async.c */
@@ -112,8 +121,17 @@ const uint8_t *ptx_global_source(ptx_warp *warp, const ptx_op *op, uint32_t lane
 /* Makes size bytes of global memory, aligned to that, count as never written. false after a fault. */
 bool ptx_global_discard(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size);
 
-/* PTX_LOCAL_BYTES for each lane, poisoned when first asked for. NULL without memory. */
-uint8_t *ptx_local(ptx_warp *warp);
+/* Local memory: ptx_local.c. The bytes that a lane of the running group reads or writes. NULL after a fault. */
+uint8_t *ptx_local_bytes(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size, bool write);
+/* Which of these bytes were never written: 0xff of those, else 0. false: all were. */
+bool ptx_local_undefined(const ptx_warp *warp, uint32_t lane, uint64_t address, uint32_t size, uint8_t *out_bits);
+/* Those of which any bit is set count as never written again. */
+void ptx_local_undefine(ptx_warp *warp, uint32_t lane, uint64_t address, uint32_t size, const uint8_t *bits);
+/* Lanes come to a frame with size bytes from base on, none of which was written. false after a fault. */
+bool ptx_local_enter(ptx_warp *warp, const ptx_op *op, uint32_t mask, uint32_t base, uint32_t size);
+/* Copies bytes within the memory of each lane, those that were never written as such. */
+void ptx_local_copy(ptx_warp *warp, uint32_t mask, uint32_t to, uint32_t from, uint32_t size);
+void ptx_local_end(ptx_warp *warp);
 
 /* The address of each lane: a register of 32 or 64 bits, and an offset. */
 void ptx_addresses(const ptx_warp *warp, uint32_t place, uint32_t bits, int64_t offset, uint64_t *addresses);

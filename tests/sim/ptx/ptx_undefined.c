@@ -1,0 +1,307 @@
+#include "tests/sim/ptx/ptx_undefined.h"
+#include "tests/sim/ptx/ptx_decode.h"
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum use {
+    USE_STRICT, /* all that it reads must be defined */
+    USE_SPREAD, /* a result is wholly undefined if anything that it is made of is in part */
+    USE_MOVE,   /* the first sources' bits go to other places, where the other sources say */
+    USE_AND,
+    USE_OR,
+    USE_XOR,
+    USE_LOAD,
+    USE_STORE
+} use;
+
+/* By family. */
+enum {
+    FAMILY_arithmetic = USE_SPREAD,
+    FAMILY_carry = USE_SPREAD,
+    FAMILY_logic = USE_SPREAD,
+    FAMILY_shift = USE_SPREAD,
+    FAMILY_funnel = USE_SPREAD,
+    FAMILY_lop3 = USE_SPREAD,
+    FAMILY_permute = USE_SPREAD,
+    FAMILY_count = USE_SPREAD,
+    FAMILY_field = USE_SPREAD,
+    FAMILY_dot = USE_SPREAD,
+    FAMILY_special = USE_SPREAD,
+    FAMILY_convert = USE_SPREAD,
+    FAMILY_address = USE_SPREAD,
+    FAMILY_compare = USE_SPREAD,
+    FAMILY_select = USE_SPREAD,
+    FAMILY_move = USE_SPREAD,
+    FAMILY_memory = USE_LOAD,
+    FAMILY_async = USE_STRICT,
+    FAMILY_hint = USE_STRICT,
+    FAMILY_atomic = USE_STRICT,
+    FAMILY_branch = USE_STRICT,
+    FAMILY_call = USE_STRICT,
+    FAMILY_exit = USE_STRICT,
+    FAMILY_barrier = USE_STRICT,
+    FAMILY_fence = USE_STRICT,
+    FAMILY_warp = USE_STRICT,
+    FAMILY_matrix_multiply = USE_STRICT,
+    FAMILY_matrix_warp = USE_STRICT,
+    FAMILY_matrix_move = USE_STRICT
+};
+
+/* Before it: (opcode, use, sources of a MOVE that are moved). */
+static const struct {
+    const char *opcode;
+    use use;
+    uint32_t moved;
+} exceptions[] = {{"mov", USE_MOVE, PTX_OPERAND_MAX},
+                  {"cvt", USE_MOVE, 1},
+                  {"shl", USE_MOVE, 1},
+                  {"shr", USE_MOVE, 1},
+                  {"shf", USE_MOVE, 2},
+                  {"prmt", USE_MOVE, 2},
+                  {"bfe", USE_MOVE, 1},
+                  {"bfi", USE_MOVE, 2},
+                  {"not", USE_MOVE, 1},
+                  {"selp", USE_MOVE, 2},
+                  {"and", USE_AND, 0},
+                  {"or", USE_OR, 0},
+                  {"xor", USE_XOR, 0},
+                  {"st", USE_STORE, 0}};
+
+static bool is_float(ptx_type type) {
+    return ptx_type_class_of(type) == PTX_CLASS_FLOAT || ptx_type_class_of(type) == PTX_CLASS_PACKED;
+}
+
+void ptx_undefined_decode(ptx_decoder *decoder, const char *opcode) {
+    static const struct {
+        const char *opcode;
+        use use;
+    } rows[] = {
+#define PTX_OPCODE(opcode, family) {#opcode, (use)FAMILY_##family},
+#include "tests/sim/ptx/ptx_opcodes.def"
+#undef PTX_OPCODE
+    };
+    ptx_op *op = decoder->op;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (strcmp(rows[i].opcode, opcode) == 0) op->use = (uint8_t)rows[i].use;
+    for (size_t i = 0; i < sizeof exceptions / sizeof *exceptions; i++) {
+        if (strcmp(exceptions[i].opcode, opcode) != 0) continue;
+        op->use = (uint8_t)exceptions[i].use;
+        op->moved = (uint8_t)exceptions[i].moved;
+    }
+    bool changes = strcmp(opcode, "cvt") == 0 && (is_float(op->type) || is_float(op->from) || op->flags & PTX_F_SAT);
+    if (changes) op->use = USE_SPREAD;
+}
+
+/* ---- The account ---- */
+
+typedef struct origin {
+    uint32_t line; /* of the load */
+    uint64_t address;
+} origin;
+
+struct ptx_undefined {
+    origin *origins; /* of each register */
+    uint8_t bits[];
+};
+
+uint8_t *ptx_undefined_bits(ptx_warp *warp) {
+    ptx_frame *frame = warp->group->frame;
+    if (!frame->undefined) {
+        frame->undefined = calloc(1, sizeof *frame->undefined + frame->code->frame_bytes);
+        if (!frame->undefined) abort();
+        frame->undefined->origins = calloc(frame->code->function->register_count + 1, sizeof(origin));
+        if (!frame->undefined->origins) abort();
+    }
+    return frame->undefined->bits;
+}
+
+void ptx_undefined_free(ptx_frame *frame) {
+    if (frame->undefined) free(frame->undefined->origins);
+    free(frame->undefined);
+}
+
+static uint32_t width_of(const ptx_code *code, uint32_t number) {
+    return ptx_type_bits(code->function->registers[number].type);
+}
+
+/* The lanes of mask in which a register is undefined in part. */
+static uint32_t lanes_undefined(const ptx_warp *warp, uint32_t number, uint32_t mask) {
+    const ptx_code *code = warp->group->frame->code;
+    const uint8_t *bits = warp->group->frame->undefined->bits + code->places[number];
+    uint32_t width = width_of(code, number) / 8, lanes = 0;
+    if (!width) {
+        memcpy(&lanes, bits, sizeof lanes);
+        return lanes & mask;
+    }
+    for (uint32_t rest = mask; rest; rest &= rest - 1) {
+        uint32_t l = (uint32_t)__builtin_ctz(rest);
+        for (uint32_t i = 0; i < width; i++)
+            if (bits[l * width + i]) lanes |= 1u << l;
+    }
+    return lanes;
+}
+
+static void set_lanes(const ptx_warp *warp, uint32_t number, uint32_t mask, bool undefined) {
+    const ptx_code *code = warp->group->frame->code;
+    uint8_t *bits = warp->group->frame->undefined->bits + code->places[number];
+    uint32_t width = width_of(code, number) / 8;
+    if (!width) {
+        uint32_t lanes;
+        memcpy(&lanes, bits, sizeof lanes);
+        lanes = undefined ? lanes | mask : lanes & ~mask;
+        memcpy(bits, &lanes, sizeof lanes);
+        return;
+    }
+    for (uint32_t rest = mask; rest; rest &= rest - 1)
+        memset(bits + (uint32_t)__builtin_ctz(rest) * width, undefined ? 0xff : 0, width);
+}
+
+static void fault(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint32_t number) {
+    const ptx_frame *frame = warp->group->frame;
+    const origin *from = &frame->undefined->origins[number];
+    ptx_fault(warp, op, SIM_FAULT_UNINITIALISED, lane, from->address,
+              "local memory that line %u loaded into a register %s", from->line,
+              frame->code->function->registers[number].name);
+}
+
+/* ---- The registers of a statement ---- */
+
+enum { USES = 80 };
+
+typedef struct registers {
+    uint32_t numbers[USES];
+    uint32_t count;
+} registers;
+
+/* Those of an operand; of an address, which is a source of its own kind, only if asked for. */
+static void collect(const ptx_operand *operand, bool addresses, registers *out) {
+    bool is = operand->kind == PTX_OPERAND_REGISTER || (operand->kind == PTX_OPERAND_ADDRESS && operand->has_register);
+    if (is && addresses == (operand->kind == PTX_OPERAND_ADDRESS)) {
+        for (uint32_t i = 0; i < out->count; i++)
+            if (out->numbers[i] == operand->number) return;
+        if (out->count < USES) out->numbers[out->count++] = operand->number;
+    }
+    for (uint32_t i = 0; i < operand->element_count; i++)
+        collect(&operand->elements[i], addresses, out);
+}
+
+static uint32_t any_undefined(ptx_warp *warp, const registers *all, uint32_t mask, uint32_t *out_number) {
+    uint32_t lanes = 0;
+    for (uint32_t i = 0; i < all->count; i++) {
+        uint32_t undefined = lanes_undefined(warp, all->numbers[i], mask);
+        if (undefined) *out_number = all->numbers[i];
+        lanes |= undefined;
+    }
+    return lanes;
+}
+
+static bool all_defined(ptx_warp *warp, const ptx_op *op, const registers *all, uint32_t mask) {
+    for (uint32_t i = 0; i < all->count; i++) {
+        uint32_t lanes = lanes_undefined(warp, all->numbers[i], mask);
+        if (!lanes) continue;
+        fault(warp, op, (uint32_t)__builtin_ctz(lanes), all->numbers[i]);
+        return false;
+    }
+    return true;
+}
+
+/* ---- What becomes of the bits ---- */
+
+/* Lets registers and their account change places. */
+static void swap(const ptx_warp *warp, const registers *all) {
+    const ptx_frame *frame = warp->group->frame;
+    for (uint32_t i = 0; i < all->count; i++) {
+        uint8_t kept[PTX_WARP * 16];
+        uint32_t place = frame->code->places[all->numbers[i]], bits = width_of(frame->code, all->numbers[i]);
+        size_t size = bits == 1 ? sizeof(uint32_t) : bits * 4;
+        memcpy(kept, warp->frame + place, size);
+        memcpy(warp->frame + place, frame->undefined->bits + place, size);
+        memcpy(frame->undefined->bits + place, kept, size);
+    }
+}
+
+/* The instruction moves the account as it moves the numbers. */
+static void move(ptx_warp *warp, const ptx_op *op, uint32_t mask, const registers *results, const registers *moved) {
+    registers both = *results;
+    for (uint32_t i = 0; i < moved->count; i++)
+        collect(&(ptx_operand){.kind = PTX_OPERAND_REGISTER, .number = moved->numbers[i]}, false, &both);
+    swap(warp, &both);
+    op->run(warp, op, mask);
+    swap(warp, &both);
+}
+
+/* A bit of the result is undefined where an undefined bit decides it. */
+static void bitwise(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
+    uint8_t *bits = warp->group->frame->undefined->bits;
+    uint32_t width = ptx_type_bits(op->type) / 8;
+    for (uint32_t i = 0; i < (width ? width * PTX_WARP : sizeof(uint32_t)); i++) {
+        uint32_t lanes = width ? (mask >> i / width & 1 ? 0xff : 0) : mask >> i * 8 & 0xff;
+        uint32_t a = warp->frame[op->s[0] + i], b = warp->frame[op->s[1] + i];
+        uint32_t of_a = bits[op->s[0] + i], of_b = bits[op->s[1] + i];
+        uint32_t decided = op->use == USE_AND  ? (of_a & b) | (of_b & a) | (of_a & of_b)
+                           : op->use == USE_OR ? (of_a & ~b) | (of_b & ~a) | (of_a & of_b)
+                                               : of_a | of_b;
+        bits[op->d[0] + i] = (uint8_t)((bits[op->d[0] + i] & ~lanes) | (decided & lanes));
+    }
+}
+
+bool ptx_undefined_step(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
+    const ptx_frame *frame = warp->group->frame;
+    const ptx_function *function = frame->code->function;
+    uint32_t index = (uint32_t)(op - frame->code->ops);
+    if (index >= function->statement_count) return true;
+    const ptx_statement *statement = &function->statements[index];
+    const ptx_operand *operands = statement->operands;
+    if (statement->guard >= 0 &&
+        !all_defined(warp, op, &(registers){{(uint32_t)statement->guard}, 1}, warp->group->mask))
+        return false;
+    /* The flow of a group is decided by what it reads; else the first operand is the result, unless it is an address.
+     */
+    bool has_result = op->flow != PTX_FLOW_BARRIER && op->flow != PTX_FLOW_INDEXED && op->flow != PTX_FLOW_CALL;
+    registers results = {.count = 0}, moved = {.count = 0}, others = {.count = 0}, addresses = {.count = 0};
+    for (uint32_t i = 0; i < statement->operand_count; i++) {
+        bool is_result = i == 0 && has_result;
+        collect(&operands[i], false, is_result ? &results : i <= op->moved ? &moved : &others);
+        collect(&operands[i], true, &addresses);
+    }
+    if (!all_defined(warp, op, &addresses, mask)) return false;
+    if (op->use == USE_STORE) return true; /* ptx_undefined_shown */
+    if (op->use == USE_STRICT && !all_defined(warp, op, &others, mask)) return false;
+    uint32_t from = 0, spread = 0, lanes = any_undefined(warp, &moved, mask, &from);
+    if (op->use == USE_MOVE || op->use == USE_SPREAD) spread = any_undefined(warp, &others, mask, &from);
+    if (op->use >= USE_AND && op->use <= USE_XOR) {
+        lanes = any_undefined(warp, &others, mask, &from);
+        bitwise(warp, op, mask);
+    } else if (op->use == USE_MOVE && lanes & ~spread) {
+        move(warp, op, mask, &results, &moved);
+    } else {
+        for (uint32_t i = 0; i < results.count; i++)
+            set_lanes(warp, results.numbers[i], mask, false);
+    }
+    for (uint32_t i = 0; i < results.count; i++) {
+        set_lanes(warp, results.numbers[i], spread, true);
+        if (lanes | spread) frame->undefined->origins[results.numbers[i]] = frame->undefined->origins[from];
+    }
+    return true;
+}
+
+/* ---- Loads and stores ---- */
+
+void ptx_undefined_came(ptx_warp *warp, const ptx_op *op, uint64_t address) {
+    const ptx_frame *frame = warp->group->frame;
+    registers results = {.count = 0};
+    collect(&frame->code->function->statements[op - frame->code->ops].operands[0], false, &results);
+    for (uint32_t i = 0; i < results.count; i++)
+        frame->undefined->origins[results.numbers[i]] = (origin){op->line, address};
+}
+
+bool ptx_undefined_shown(ptx_warp *warp, const ptx_op *op, uint32_t lane, const uint8_t *bits, uint32_t size) {
+    const ptx_frame *frame = warp->group->frame;
+    registers data = {.count = 0};
+    for (uint32_t i = 0; i < size; i++)
+        if (size == 1 || bits[i] != 0xff) return true;
+    collect(&frame->code->function->statements[op - frame->code->ops].operands[1], false, &data);
+    for (uint32_t i = 0; i < data.count; i++)
+        if (lanes_undefined(warp, data.numbers[i], 1u << lane)) fault(warp, op, lane, data.numbers[i]);
+    return false;
+}
