@@ -67,23 +67,30 @@ static inline bool kiln__attention_is_empty(const kiln__attention *p) {
 static inline kiln_status kiln__attention_length(const char *name, const char *side, const char *tensor, int64_t tokens,
                                                  int64_t batch, const int32_t *ends, int64_t *length) {
     KILN__REQUIRE(batch > 0, "%s: batch is 0: must be positive where there are tokens", name);
-    KILN__REQUIRE(ends || tokens % batch == 0, "%s: %s is %lld: must be a multiple of batch without %s_ends", name,
-                  tensor, (long long)tokens, side);
-    KILN__REQUIRE(ends || !*length, "%s: %s_length is %lld: must be 0 without %s_ends", name, side, (long long)*length,
-                  side);
+    if (!ends) {
+        int64_t each = tokens / batch;
+        KILN__REQUIRE(each * batch == tokens, "%s: %s is %lld: must be a multiple of batch without %s_ends", name,
+                      tensor, (long long)tokens, side);
+        KILN__REQUIRE(!*length, "%s: %s_length is %lld: must be 0 without %s_ends", name, side, (long long)*length,
+                      side);
+        *length = each;
+        return KILN_OK;
+    }
     KILN__REQUIRE(*length >= 0 && *length <= tokens, "%s: %s_length is %lld: must be from 0 to %s, which is %lld", name,
                   side, (long long)*length, tensor, (long long)tokens);
-    if (!*length) *length = ends ? tokens : tokens / batch;
+    if (!*length) *length = tokens;
     return KILN_OK;
 }
 
-/* The rules of a call that has something to do, and its q_length. */
+/* The rules of a call that has something to do, its q_length, and how many heads share keys. */
 static inline kiln_status kiln__attention_check(const char *name, kiln__attention *p) {
     KILN__TRY(kiln__attention_length(name, "q", "tokens", p->tokens, p->batch, p->args.q_ends, &p->q_length));
-    KILN__REQUIRE(p->kv_heads > 0 && p->heads % p->kv_heads == 0,
+    uint32_t heads = (uint32_t)p->heads, kv_heads = (uint32_t)p->kv_heads;
+    KILN__REQUIRE(kv_heads && heads % kv_heads == 0,
                   "%s: heads is %lld and kv_heads %lld: the first must be a multiple of the second", name,
                   (long long)p->heads, (long long)p->kv_heads);
-    KILN__REQUIRE(p->q_length * (p->heads / p->kv_heads) <= INT32_MAX, "%s: tokens is %lld: is too large", name,
+    p->args.group = heads / kv_heads;
+    KILN__REQUIRE(p->q_length * p->args.group <= INT32_MAX, "%s: tokens is %lld: is too large", name,
                   (long long)p->tokens);
     KILN__REQUIRE(p->left >= 0 && p->left <= INT32_MAX, "%s: left_window is %lld: must be from 0 to 2^31 - 1", name,
                   (long long)p->left);
@@ -135,18 +142,10 @@ static inline kiln_status kiln__attention_tensors_check(const char *name, kiln__
 
 /* ---- The division of the work ---- */
 
-/* 1 / sqrt(n) for a head's size, by Newton's method: libc alone has no sqrt. */
-static inline float kiln__attention_scale(int64_t size) {
-    double root = 16, next; /* of 256: from above, until it falls no more */
-    while ((next = (root + (double)size / root) / 2) < root)
-        root = next;
-    return (float)(1 / root);
-}
-
-/* How the work is divided; the checks have passed. */
-static inline void kiln__attention_divide(kiln__attention *p) {
+/* How rows are divided; the checks have passed. */
+static inline void kiln__attention_divide_rows(kiln__attention *p) {
     kiln_attention_args *args = &p->args;
-    uint32_t group = (uint32_t)(p->heads / p->kv_heads), rows = (uint32_t)p->q_length * group;
+    uint32_t rows = (uint32_t)p->q_length * args->group;
     uint32_t most = p->head_size > KILN__ATTENTION_WIDE_SIZE ? KILN_ATTENTION_ROWS / 2 : KILN_ATTENTION_ROWS;
     uint32_t each = 1;
     while (each < most && each * KILN_ATTENTION_SUBGROUPS < rows)
@@ -154,34 +153,48 @@ static inline void kiln__attention_divide(kiln__attention *p) {
     uint32_t tile = each * KILN_ATTENTION_SUBGROUPS;
     args->batch = (uint32_t)p->batch;
     args->kv_heads = (uint32_t)p->kv_heads;
-    args->group = group;
     args->head_size = (uint32_t)p->head_size;
     args->q_length = (uint32_t)p->q_length;
     args->kv_length = (uint32_t)p->kv_length;
     args->rows = each;
     args->row_tiles = (rows + tile - 1) / tile;
+    args->splits = 1;
+    args->split = args->kv_length;
+}
+
+/* How keys are, where that pays; rows are divided. Returns the bytes of the partial results, 0 where they are not. */
+static inline uint64_t kiln__attention_divide_keys(kiln__attention *p) {
+    kiln_attention_args *args = &p->args;
     uint64_t groups = (uint64_t)args->row_tiles * args->batch * args->kv_heads;
     uint64_t splits = groups && groups < KILN__ATTENTION_GROUPS ? KILN__ATTENTION_GROUPS / groups : 1;
     uint64_t enough = (uint64_t)p->kv_length / KILN__ATTENTION_SPLIT_LEAST;
     if (splits > enough) splits = enough;
     if (splits > KILN__ATTENTION_SPLITS_MOST) splits = KILN__ATTENTION_SPLITS_MOST;
-    if (splits < 1) splits = 1;
+    if (splits <= 1) return 0;
     uint64_t split = ((uint64_t)p->kv_length + splits - 1) / splits;
-    args->split = (uint32_t)((split + KILN_ATTENTION_KEYS - 1) / KILN_ATTENTION_KEYS * KILN_ATTENTION_KEYS);
-    args->splits = args->split ? (uint32_t)(((uint64_t)p->kv_length + args->split - 1) / args->split) : 1;
+    split = (split + KILN_ATTENTION_KEYS - 1) / KILN_ATTENTION_KEYS * KILN_ATTENTION_KEYS;
+    args->split = (uint32_t)split;
+    args->splits = (uint32_t)(((uint64_t)p->kv_length + split - 1) / split);
+    uint64_t rows = args->splits * (uint64_t)p->tokens * (uint64_t)p->heads;
+    return rows * ((uint64_t)p->head_size + 2) * sizeof(float);
 }
 
-/* The bytes of the partial results of divided work; 0 where keys are not shared. */
-static inline uint64_t kiln__attention_partials(const kiln__attention *p) {
-    const kiln_attention_args *args = &p->args;
-    uint64_t rows = (uint64_t)args->splits * (uint64_t)p->tokens * (uint64_t)p->heads;
-    return args->splits > 1 ? rows * ((uint64_t)p->head_size + 2) * sizeof(float) : 0;
+/* With a workspace for that, keys are divided. */
+static inline kiln_status kiln__attention_divide_keys_in(const char *name, kiln__attention *p) {
+    uint64_t needed = kiln__attention_divide_keys(p);
+    if (!needed) return KILN_OK;
+    KILN__REQUIRE(p->workspace_size >= needed, "%s: workspace_size is %zu: must be 0 or at least %llu", name,
+                  p->workspace_size, (unsigned long long)needed);
+    KILN__REQUIRE(p->workspace && !((uintptr_t)p->workspace & (KILN_VECTOR_BYTES - 1)),
+                  "%s: workspace is %p: must be 16-byte aligned device memory", name, p->workspace);
+    p->args.partials = p->workspace;
+    return KILN_OK;
 }
 
 static inline uint64_t kiln__attention_workspace(kiln__attention *p) {
     if (kiln__attention_is_empty(p)) return 0;
-    kiln__attention_divide(p);
-    return kiln__attention_partials(p);
+    kiln__attention_divide_rows(p);
+    return kiln__attention_divide_keys(p);
 }
 
 /* ---- The call ---- */
@@ -208,23 +221,13 @@ static inline kiln_status kiln__attention_call(kiln_stream *stream, const char *
     KILN__REQUIRE(p->reserved == 0, "%s: reserved is %d: must be 0", name, p->reserved);
     if (KILN__UNLIKELY(kiln__attention_is_empty(p))) return KILN_OK;
     KILN__TRY(kiln__attention_tensors_check(name, p, kiln__part_size_log2(part)));
-    kiln__attention_divide(p);
+    kiln__attention_divide_rows(p);
+    if (p->workspace || p->workspace_size) KILN__TRY(kiln__attention_divide_keys_in(name, p));
     args->tokens = p->tokens;
     args->left = p->left ? (uint32_t)p->left : KILN_ATTENTION_ANY;
     args->right = p->causal ? 1 : p->right ? (uint32_t)p->right : KILN_ATTENTION_ANY;
-    args->scale = p->scale == 0.0f ? kiln__attention_scale(p->head_size) : p->scale;
+    args->scale = p->scale == 0.0f ? (float)(1 / __builtin_sqrt((double)p->head_size)) : p->scale;
     args->softcap = p->softcap;
-    uint64_t needed = kiln__attention_partials(p);
-    if (needed && (p->workspace || p->workspace_size)) {
-        KILN__REQUIRE(p->workspace_size >= needed, "%s: workspace_size is %zu: must be 0 or at least %llu", name,
-                      p->workspace_size, (unsigned long long)needed);
-        KILN__REQUIRE(p->workspace && !((uintptr_t)p->workspace & (KILN_VECTOR_BYTES - 1)),
-                      "%s: workspace is %p: must be 16-byte aligned device memory", name, p->workspace);
-        args->partials = p->workspace;
-    } else {
-        args->splits = 1;
-        args->split = args->kv_length;
-    }
     const kiln_module *module;
     KILN__TRY(kiln__operator_require(stream, op->number, part, op->bundle, &module));
     return kiln__attention_launch(stream, name, p, &module->kernels[op->attend], &module->kernels[op->join]);

@@ -48,7 +48,8 @@ typedef struct matrices {
     int64_t stride, batch_stride;
 } matrices;
 
-static kiln_status check_matrices(const char *name, matrices *tensor, int64_t batch, unsigned size_log2) {
+/* Inlined, so that the tensors need not be in memory. */
+KILN__HOST_SIDE kiln_status check_matrices(const char *name, matrices *tensor, int64_t batch, unsigned size_log2) {
     if (!tensor->stride) tensor->stride = tensor->cols;
     KILN__TRY(
         kiln__tensor_check(name, tensor->name, tensor->data, tensor->rows, tensor->cols, tensor->stride, size_log2));
@@ -75,32 +76,36 @@ static uint64_t tiles_of(int64_t count) {
     return ((uint64_t)count + KILN_GEMM_TILE - 1) / KILN_GEMM_TILE;
 }
 
-/* How many groups share the k of a tile, and how much each has. */
-static void split(const kiln_gemm_params *params, uint32_t *out_splits, uint32_t *out_split) {
+/* How groups share the k of a tile. */
+typedef struct shares {
+    uint32_t splits, split; /* how many groups, and how much each has */
+    size_t partials_size;   /* bytes of their results; 0 where one has all */
+} shares;
+
+static void divide(const kiln_gemm_params *params, shares *out) {
     uint64_t tiles = tiles_of(params->m) * tiles_of(params->n) * (uint64_t)params->batch, k = (uint64_t)params->k;
     uint64_t splits = tiles < GROUPS ? GROUPS / tiles : 1, most = k / SPLIT_LEAST;
     if (splits > most) splits = most;
     if (splits > SPLITS_MOST) splits = SPLITS_MOST;
-    if (splits < 1) splits = 1;
+    if (splits <= 1) return;
     uint64_t each = (k + splits - 1) / splits;
     each = (each + KILN_GEMM_DEPTH - 1) / KILN_GEMM_DEPTH * KILN_GEMM_DEPTH;
-    *out_split = (uint32_t)each;
-    *out_splits = each ? (uint32_t)((k + each - 1) / each) : 1;
+    out->split = (uint32_t)each;
+    out->splits = (uint32_t)((k + each - 1) / each);
 }
 
-/* 0 as well where gemm_rows does the product. The sizes are checked. */
-static kiln_status workspace_size(const char *name, const kiln_gemm_params *params, size_t *out_size) {
-    uint32_t splits, each;
-    *out_size = 0;
+/* gemm_rows shares nothing. The sizes are checked. */
+static kiln_status share(const char *name, const kiln_gemm_params *params, shares *out) {
+    *out = (shares){.splits = 1, .split = (uint32_t)params->k};
     if (!params->batch || !params->m || !params->n || params->m <= KILN_GEMM_ROWS) return KILN_OK;
-    split(params, &splits, &each);
+    divide(params, out);
     uint64_t count;
     bool overflow =
         __builtin_mul_overflow((uint64_t)params->m * (uint64_t)params->n, (uint64_t)params->batch, &count) ||
-        __builtin_mul_overflow(count, splits * sizeof(float), &count) || count > INT64_MAX;
+        __builtin_mul_overflow(count, out->splits * sizeof(float), &count) || count > INT64_MAX;
     KILN__REQUIRE(!overflow, "%s: d is too large: %lld matrices of %lld x %lld", name, (long long)params->batch,
                   (long long)params->m, (long long)params->n);
-    if (splits > 1) *out_size = count;
+    if (out->splits > 1) out->partials_size = count;
     return KILN_OK;
 }
 
@@ -126,20 +131,22 @@ static kiln_status launch_tiles(kiln_stream *stream, const kiln_kernel *kernels,
     return kiln__operator_launch(stream, &kernels[KERNEL_gemm_join], &config, args, sizeof *args);
 }
 
-/* Divides k if the workspace is there for it. */
+/* Shares k if the workspace is there for it. */
 static kiln_status choose_splits(kiln_gemm_args *args, const kiln_gemm_params *params, const char *name) {
-    size_t needed;
+    shares chosen;
     args->splits = 1;
     args->split = (uint32_t)params->k;
     if (!params->workspace && !params->workspace_size) return KILN_OK;
-    KILN__TRY(workspace_size(name, params, &needed));
-    if (!needed) return KILN_OK;
-    KILN__REQUIRE(params->workspace_size >= needed, "%s: workspace_size is %zu: must be 0 or at least %zu", name,
-                  params->workspace_size, needed);
+    KILN__TRY(share(name, params, &chosen));
+    if (!chosen.partials_size) return KILN_OK;
+    KILN__REQUIRE(params->workspace_size >= chosen.partials_size,
+                  "%s: workspace_size is %zu: must be 0 or at least %zu", name, params->workspace_size,
+                  chosen.partials_size);
     KILN__REQUIRE(params->workspace && !((uintptr_t)params->workspace & (KILN_VECTOR_BYTES - 1)),
                   "%s: workspace is %p: must be 16-byte aligned device memory", name, params->workspace);
     args->partials = params->workspace;
-    split(params, &args->splits, &args->split);
+    args->splits = chosen.splits;
+    args->split = chosen.split;
     return KILN_OK;
 }
 
@@ -208,7 +215,10 @@ static kiln_status gemm_workspace(const kiln_gemm_params *params, size_t params_
     kiln_gemm_params copy;
     KILN__PARAMS(name, params, params_size, &copy);
     KILN__TRY(check_sizes(name, params));
-    return workspace_size(name, params, out_size);
+    shares chosen;
+    KILN__TRY(share(name, params, &chosen));
+    *out_size = chosen.partials_size;
+    return KILN_OK;
 }
 
 #define GEMM(part, size)                                                                                    \
