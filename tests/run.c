@@ -360,7 +360,7 @@ static void stop(const options *o, const job *jobs) {
 
 static bool chosen(const options *o, const char *path) {
     for (int i = 0; i < o->word_count; i++) {
-        if (strstr(short_name(path), o->words[i])) return true;
+        if (strstr(short_name(path), short_name(o->words[i]))) return true;
     }
     return o->word_count == 0;
 }

@@ -154,6 +154,7 @@ check "nothing but skips is no success" said "0 passed, 0 failed, 1 skipped" 1 s
 check "plans of several groups add up" said "3 passed, 0 failed, 0 skipped" 0 groups.sh
 check "several tests add up, two at a time" said "6 passed, 2 failed, 0 skipped" 1 passing.sh short.sh failing.sh passing.sh
 check "words choose tests" said "2 passed, 0 failed, 0 skipped" 0 -o pass passing.sh failing.sh
+check "a word may name the folder too" said "2 passed, 0 failed, 0 skipped" 0 -o tests/pass passing.sh failing.sh
 check "a test has an empty folder of its own" said "1 passed, 0 failed, 0 skipped" 0 scratch.sh
 check "the folder is empty again the next time" said "1 passed, 0 failed, 0 skipped" 0 scratch.sh
 dearest_first() {
