@@ -4,7 +4,9 @@
 # simulated device complain; else the mutant stands in tests/sim/mutants/harmless with the reason why it changes nothing.
 #
 #   mutants.sh list [REGEX]               the mutants of the images whose file name matches, a line each
-#   mutants.sh run [REGEX]                runs them all, and writes each image without a surprise into the record
+#   mutants.sh run [REGEX]                runs them all, and writes each image without a surprise into the record. Begun
+#                                         again, it goes on where it was: what was killed is not run again, nor what
+#                                         was alive, as long as tests and simulated drivers are as they were
 #   mutants.sh sample COUNT SEED [REGEX]  runs so many that are not listed as harmless, drawn by the seed from the images
 #                                         that are as the record has them
 #
@@ -27,8 +29,8 @@ budget=5000000
 tests_of() { # OP
     case $1 in
     mha | mha_paged) echo ops/mha_test ;;
-    add_rmsnorm) echo sim/counters_test ops/rmsnorm_test ;;
-    *) echo "sim/counters_test ops/$1_test" ;;
+    add_rmsnorm) echo ops/rmsnorm_test sim/counters_test ;;
+    *) echo "ops/$1_test sim/counters_test" ;;
     esac
 }
 
@@ -110,19 +112,20 @@ draw() { # COUNT SEED
     done
 }
 
-# Runs the tests on one mutant, up to the first sign of it. Prints the verdict in front of the line.
+# Runs the tests of the image's precision on one mutant, up to the first sign of it. Prints the verdict in front of the
+# line.
 one() { # LINE
-    local image device place instead op ordinal=rocm:0 digest output test pid status applied=0 sign=
+    local image device place instead part op ordinal=rocm:0 digest output test pid status applied=0 sign=
     IFS=$'\t' read -r image device place _ instead <<<"$1"
-    op=${image%%.*}
-    op=${op%_*}
+    part=${image%%.*}
+    op=${part%_*}
     [ "${image##*.}" = ptx ] && ordinal=cuda:0
     digest=$(sha256sum <"embedded/$op/$image")
     output=$(mktemp)
     for test in $(tests_of "$op"); do
         KILN_SIM_MUTANT="${digest%% *} ${place%% *} $instead" KILN_SIM_DEVICES=$device KILN_SIM_SEED=1 \
-            KILN_SIM_BUDGET=$budget KILN_TEST_DEVICES=$ordinal KILN_TEST_SEED=1 LD_LIBRARY_PATH=$build/sim \
-            CMOCKA_MESSAGE_OUTPUT=TAP stdbuf -oL timeout 600 "$build/tests/$test" >"$output" 2>&1 &
+            KILN_SIM_BUDGET=$budget KILN_TEST_DEVICES=$ordinal KILN_TEST_SEED=1 KILN_TEST_PRECISION=${part##*_} \
+            LD_LIBRARY_PATH=$build/sim CMOCKA_MESSAGE_OUTPUT=TAP stdbuf -oL timeout 600 "$build/tests/$test" >"$output" 2>&1 &
         pid=$!
         while kill -0 $pid 2>/dev/null && ! grep -qE '^(sim:|not ok)' "$output"; do
             sleep 0.1
@@ -143,12 +146,12 @@ one() { # LINE
     fi
 }
 
-# Reads mutants, runs them, and compares the verdicts with the list of the harmless ones.
-judge() {
-    local verdicts surprises status verdict image place rest
-    verdicts=$(mktemp)
-    surprises=0
-    tr '\n' '\0' | xargs -0 -r -P "$jobs" -n 1 "$0" one >"$verdicts"
+# Reads mutants, runs those that have no verdict in the file, and compares the verdicts with the list of the harmless ones.
+judge() { # FILE
+    local surprises=0 verdict image place rest
+    awk -F '\t' -v verdicts="$1" 'BEGIN { while ((getline <verdicts) > 0) { sub(/^[a-z]+ /, ""); done[$1, $3] } }
+        !(($1, $3) in done)' |
+        tr '\n' '\0' | xargs -0 -r -P "$jobs" -n 1 "$0" one >>"$1"
     while IFS=$'\t' read -r image _ place rest; do
         verdict=${image%% *}
         image=${image#* }
@@ -160,20 +163,35 @@ judge() {
             echo "$verdict: $image $place $rest"
         fi
         surprises=$((surprises + 1))
-    done <"$verdicts"
-    echo "$(grep -c ^killed "$verdicts" || true) killed, $(grep -c ^alive "$verdicts" || true) alive, $surprises unexpected"
-    [ -s "$verdicts" ] && [ $surprises -eq 0 ] && status=0 || status=1
-    rm -f "$verdicts"
-    return $status
+    done <"$1"
+    echo "$(grep -c ^killed "$1" || true) killed, $(grep -c ^alive "$1" || true) alive, $surprises unexpected"
+    [ -s "$1" ] && [ $surprises -eq 0 ]
+}
+
+# The image's verdicts so far, in a file of the build. Those that tests or simulated drivers made since could change are
+# taken out.
+verdicts_of() { # OP FILE
+    local verdicts killed test
+    mkdir -p "$build/mutants"
+    verdicts=$(sha256sum <"$2")
+    verdicts=$build/mutants/${verdicts%% *}
+    touch -a "$verdicts"
+    for test in $(tests_of "$1"); do
+        if [ -n "$(find "$build/tests/$test" "$build"/sim/*.so.1 -newer "$verdicts")" ]; then
+            killed=$(grep ^killed "$verdicts" || true)
+            echo "$killed" | sed '/^$/d' >"$verdicts"
+        fi
+    done
+    echo "$verdicts"
 }
 
 # Image by image.
 run() { # REGEX
-    local failed=0
-    while read -r _ file _; do
+    local failed=0 op file
+    while read -r op file _; do
         [[ ${file##*/} =~ $1 ]] || continue
         echo "${file##*/}"
-        if list "^${file##*/}\$" | judge; then
+        if list "^${file##*/}\$" | judge "$(verdicts_of "$op" "$file")"; then
             settle "$file"
         else
             failed=1
@@ -182,10 +200,18 @@ run() { # REGEX
     return $failed
 }
 
+sample() { # COUNT SEED REGEX
+    local verdicts status=0
+    verdicts=$(mktemp)
+    list "$3" is_settled | draw "$1" "$2" | judge "$verdicts" || status=1
+    rm -f "$verdicts"
+    return $status
+}
+
 case ${1-} in
 list) list "${2-}" ;;
 one) one "$2" ;; # for xargs
 run) run "${2-}" ;;
-sample) list "${4-}" is_settled | draw "$2" "$3" | judge ;;
+sample) sample "$2" "$3" "${4-}" ;;
 *) sed -n '2,/^set/s/^# \{0,1\}//p' "$0" && exit 2 ;;
 esac

@@ -92,7 +92,7 @@ static void shapes_body(kiln_stream *stream, bool first) {
     (void)first;
     static const int64_t cols[] = {1,  2,   3,   4,   7,    8,    9,    15,   16,   17,   31,    32,   33,
                                    64, 100, 255, 257, 1000, 1023, 2048, 4095, 4096, 4097, 11008, 65537};
-    for (precision p = F32; p < PRECISION_COUNT; p++) {
+    for (precision p = precision_first(); p < precision_end(); p++) {
         for (size_t i = 0; i < sizeof cols / sizeof *cols; i++) {
             kiln_gelu approx = (kiln_gelu)(i % 3);
             run(stream, p, approx, (shape){.rows = 1, .cols = cols[i]}, false, activation);
@@ -112,7 +112,7 @@ static void shapes_body(kiln_stream *stream, bool first) {
 /* Steps of a thousandth over the range where the forms bend. */
 static void sweep_body(kiln_stream *stream, bool first) {
     (void)first;
-    for (precision p = F32; p < PRECISION_COUNT; p++) {
+    for (precision p = precision_first(); p < precision_end(); p++) {
         for (int form = 0; form < 3; form++) {
             matrix x = matrix_create(stream, p, 1, 40001, 0, 0);
             matrix y = matrix_create(stream, p, 1, 40001, 0, AT_END);
@@ -130,7 +130,7 @@ static void sweep_body(kiln_stream *stream, bool first) {
 
 static void special_body(kiln_stream *stream, bool first) {
     (void)first;
-    for (precision p = F32; p < PRECISION_COUNT; p++) {
+    for (precision p = precision_first(); p < precision_end(); p++) {
         for (int form = 0; form < 3; form++) {
             shape s = {.rows = 3, .cols = 500, .y_place = 1, .no_bias = true};
             run(stream, p, (kiln_gelu)form, s, false, special_activation);

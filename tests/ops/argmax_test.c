@@ -64,7 +64,7 @@ static void shapes_body(kiln_stream *stream, bool first) {
     static const int64_t cols[] = {1,  2,  3,   4,   5,    8,    15,   16,   17,   33,    64,
                                    65, 99, 128, 512, 1000, 4097, 8191, 8192, 8193, 32000, 100003};
     static const int64_t places[] = {0, 1, 2, 3, 8, AT_END};
-    for (precision p = F32; p < PRECISION_COUNT; p++) {
+    for (precision p = precision_first(); p < precision_end(); p++) {
         for (size_t i = 0; i < sizeof cols / sizeof *cols; i++) {
             double (*values[])(void) = {any_number, few_numbers, special_number};
             shape s = {.rows = random_integer(1, cols[i] < 300 ? 600 / cols[i] + 1 : 3), .cols = cols[i]};

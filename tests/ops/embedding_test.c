@@ -66,7 +66,7 @@ static int64_t random_place(void) {
 static void shapes_body(kiln_stream *stream, bool first) {
     (void)first;
     static const int64_t cols[] = {1, 2, 3, 4, 7, 8, 16, 17, 33, 64, 100, 257, 1000, 4096, 4097, 20011};
-    for (precision p = F32; p < PRECISION_COUNT; p++) {
+    for (precision p = precision_first(); p < precision_end(); p++) {
         for (size_t i = 0; i < sizeof cols / sizeof *cols; i++) {
             shape s = {.rows = random_integer(1, 40), .cols = cols[i], .vocabulary = random_integer(1, 9)};
             run(stream, p, s, any_number);

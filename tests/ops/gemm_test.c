@@ -162,7 +162,7 @@ static void plain_body(kiln_stream *stream, bool first) {
     static const int64_t shapes[][3] = {{1, 1, 1},    {1, 64, 64},   {1, 33, 257},  {2, 5, 31},   {8, 40, 128},
                                         {7, 129, 63}, {9, 9, 9},     {64, 64, 64},  {65, 63, 33}, {100, 130, 70},
                                         {16, 1, 100}, {130, 65, 17}, {12, 200, 16}, {31, 32, 1}};
-    for (precision p = F32; p < PRECISION_COUNT; p++)
+    for (precision p = precision_first(); p < precision_end(); p++)
         for (size_t i = 0; i < 2 * sizeof shapes / sizeof *shapes; i++) {
             const int64_t *sizes = shapes[i / 2];
             shape s = {.batch = 1, .m = sizes[0], .n = sizes[1], .k = sizes[2], .place = i % 2 ? AT_END : 0};
@@ -173,7 +173,7 @@ static void plain_body(kiln_stream *stream, bool first) {
 static void random_body(kiln_stream *stream, bool first) {
     (void)first;
     static const int64_t places[] = {0, 0, 1, 3, 8, AT_END};
-    for (precision p = F32; p < PRECISION_COUNT; p++) {
+    for (precision p = precision_first(); p < precision_end(); p++) {
         for (int i = 0; i < harness_rounds(stream, 24); i++) {
             shape s = {.batch = random_integer(1, 3),
                        .m = random_integer(1, i % 2 ? 8 : 90),
@@ -195,7 +195,7 @@ static void random_body(kiln_stream *stream, bool first) {
 /* Products whose k groups share. */
 static void split_body(kiln_stream *stream, bool first) {
     (void)first;
-    for (precision p = F32; p < PRECISION_COUNT; p++) {
+    for (precision p = precision_first(); p < precision_end(); p++) {
         shape s = {.batch = 1, .m = 20, .n = 70, .k = 2000 + 7 * (int64_t)p, .bias = true, .workspace = true};
         run(stream, p, s, any_number);
         s = (shape){.batch = 2, .m = 65, .n = 3, .k = 1100, .padding = 5, .workspace = true, .c = true, .alpha = 0.5};
@@ -210,7 +210,7 @@ static void split_body(kiln_stream *stream, bool first) {
 static void tall_body(kiln_stream *stream, bool first) {
     (void)first;
     if (!harness_on_cpu(stream)) return;
-    for (precision p = F32; p < PRECISION_COUNT; p++) {
+    for (precision p = precision_first(); p < precision_end(); p++) {
         run(stream, p, (shape){.batch = 2, .m = 400, .n = 70, .k = 140, .padding = 3, .bias = true}, any_number);
         run(stream, p, (shape){.batch = 1, .m = 270, .n = 5, .k = 1100, .workspace = true}, any_number);
     }
@@ -219,7 +219,7 @@ static void tall_body(kiln_stream *stream, bool first) {
 /* Sums that must be exact: ones, and one element among zeros, which shows a misplaced one. */
 static void exact_body(kiln_stream *stream, bool first) {
     (void)first;
-    for (precision p = F32; p < PRECISION_COUNT; p++) {
+    for (precision p = precision_first(); p < precision_end(); p++) {
         run(stream, p, (shape){.batch = 1, .m = 3, .n = 50, .k = 100, .exact = true}, one);
         run(stream, p, (shape){.batch = 1, .m = 70, .n = 66, .k = 100, .exact = true}, one);
         run(stream, p, (shape){.batch = 2, .m = 70, .n = 66, .k = 33, .c = true, .bias = true, .exact = true},
@@ -279,7 +279,7 @@ static void no_products_body(kiln_stream *stream, bool first) {
 /* NaN and infinities reach their row or column and nothing else, also where they stand at an edge. */
 static void special_body(kiln_stream *stream, bool first) {
     (void)first;
-    for (precision p = F32; p < PRECISION_COUNT; p++) {
+    for (precision p = precision_first(); p < precision_end(); p++) {
         for (int64_t m = 5; m <= 69; m += 64) {
             harness_describe("gemm_%s of special values, %lld rows", precision_name(p), (long long)m);
             enum { N = 35, K = 19 };

@@ -191,6 +191,23 @@ static const struct {
                   [BF16] = {"bf16", 2, 7, -126, 127},
                   [I32] = {"i32", 4, 31, 0, 31}};
 
+/* The one that KILN_TEST_PRECISION names, or all_of_them. */
+static precision precision_wanted(precision all_of_them) {
+    const char *wanted = getenv("KILN_TEST_PRECISION");
+    if (!wanted) return all_of_them;
+    for (precision p = F32; p < PRECISION_COUNT; p++)
+        if (!strcmp(precisions[p].name, wanted)) return p;
+    harness_fail("KILN_TEST_PRECISION: %s is none", wanted);
+}
+
+precision precision_first(void) {
+    return precision_wanted(F32);
+}
+
+precision precision_end(void) {
+    return precision_wanted(PRECISION_COUNT - 1) + 1;
+}
+
 const char *precision_name(precision p) {
     return precisions[p].name;
 }

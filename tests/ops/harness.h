@@ -55,6 +55,10 @@ double random_number(double low, double high);
 /* I32, which is none, is for matrices of integers. */
 typedef enum precision { F32, F16, BF16, PRECISION_COUNT, I32 = PRECISION_COUNT } precision;
 
+/* What a test runs through, from the first to before the end: all, or the one that KILN_TEST_PRECISION names. */
+precision precision_first(void);
+precision precision_end(void);
+
 /* "f32"; bytes of an element. */
 const char *precision_name(precision p);
 size_t precision_size(precision p);

@@ -51,7 +51,7 @@ static void run(kiln_stream *stream, precision p, int64_t count, int64_t blocks,
 static void shapes_body(kiln_stream *stream, bool first) {
     (void)first;
     static const int64_t cols[] = {1, 7, 16, 64, 257, 1024, 4099};
-    for (precision p = F32; p < PRECISION_COUNT; p++) {
+    for (precision p = precision_first(); p < precision_end(); p++) {
         for (size_t i = 0; i < sizeof cols / sizeof *cols; i++) {
             run(stream, p, random_integer(1, 9), random_integer(2, 16), cols[i], 0);
             run(stream, p, random_integer(1, 9), random_integer(2, 16), cols[i], random_integer(0, 1) ? 1 : AT_END);

@@ -85,7 +85,7 @@ static void shapes_body(kiln_stream *stream, bool first) {
     (void)first;
     static const int64_t cols[] = {1, 3, 8, 16, 31, 64, 256, 257, 1024, 4099};
     static const int64_t places[] = {0, 1, 3, 8, AT_END};
-    for (precision p = F32; p < PRECISION_COUNT; p++) {
+    for (precision p = precision_first(); p < precision_end(); p++) {
         for (size_t i = 0; i < sizeof cols / sizeof *cols; i++) {
             shape s = {.tokens = random_integer(1, 20), .cols = cols[i], .capacity = random_integer(1, 40)};
             run(stream, p, s);

@@ -213,7 +213,7 @@ static void plain_body(kiln_stream *stream, bool first) {
     for (int64_t size = 32; size <= 256; size += 8)
         run(stream, (precision)(size / 8 % PRECISION_COUNT),
             plain(random_integer(1, 9), random_integer(1, 70), 2, random_integer(1, 2), size), any_number);
-    for (precision p = F32; p < PRECISION_COUNT; p++) {
+    for (precision p = precision_first(); p < precision_end(); p++) {
         run(stream, p, plain(7, 45, 2, 1, 8), any_number);
         run(stream, p, plain(1, 1, 1, 1, 1), any_number);
         run(stream, p, plain(1, 33, 4, 4, 7), any_number);
@@ -249,7 +249,7 @@ static shape random_shape(void) {
 
 static void random_body(kiln_stream *stream, bool first) {
     (void)first;
-    for (precision p = F32; p < PRECISION_COUNT; p++)
+    for (precision p = precision_first(); p < precision_end(); p++)
         for (int i = 0; i < harness_rounds(stream, 16); i++)
             run(stream, p, random_shape(), any_number);
 }
@@ -257,7 +257,7 @@ static void random_body(kiln_stream *stream, bool first) {
 /* Few queries with many keys, which groups share where there is workspace. */
 static void decode_body(kiln_stream *stream, bool first) {
     (void)first;
-    for (precision p = F32; p < PRECISION_COUNT; p++) {
+    for (precision p = precision_first(); p < precision_end(); p++) {
         shape s = plain(1, 1500 + (int64_t)p, 4, 2, 64);
         s.workspace = s.lse = true;
         run(stream, p, s, any_number);
@@ -282,7 +282,7 @@ static void lengths_body(kiln_stream *stream, bool first) {
     (void)first;
     enum { BATCH = 5, ROOM = 50, HEADS = 4, KV_HEADS = 2, SIZE = 32 };
     const double lengths[BATCH] = {17, 0, ROOM, ROOM + 9, -3}, counted[BATCH] = {17, 0, ROOM, ROOM, 0};
-    for (precision p = F32; p < PRECISION_COUNT; p++) {
+    for (precision p = precision_first(); p < precision_end(); p++) {
         harness_describe("mha_%s with lengths", precision_name(p));
         shape s = {.batch = 1, .heads = HEADS, .kv_heads = KV_HEADS, .size = SIZE};
         matrix q = matrix_create(stream, p, BATCH, HEADS * SIZE, 0, 0);
@@ -329,7 +329,7 @@ static void wrong_ends_body(kiln_stream *stream, bool first) {
     enum { BATCH = 3, SIZE = 16 };
     static const double ends[][BATCH] = {
         {4, 9, 5}, {-3, 2, 1 << 30}, {INT32_MAX, INT32_MIN, -1}, {1 << 30, 1 << 30, 2}, {INT32_MIN, INT32_MAX, 5}};
-    for (precision p = F32; p < PRECISION_COUNT; p++)
+    for (precision p = precision_first(); p < precision_end(); p++)
         for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
             harness_describe("mha_%s with ends %.0f %.0f %.0f", precision_name(p), ends[i][0], ends[i][1], ends[i][2]);
             shape s = {.batch = BATCH,
@@ -488,7 +488,7 @@ static void run_paged(kiln_stream *stream, precision p, shape s, int64_t block_s
 static void paged_body(kiln_stream *stream, bool first) {
     (void)first;
     static const int64_t blocks[] = {1, 8, 16, 32, 64, 128, 256};
-    for (precision p = F32; p < PRECISION_COUNT; p++)
+    for (precision p = precision_first(); p < precision_end(); p++)
         for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
             shape s = random_shape();
             s.ends = true;
@@ -499,7 +499,7 @@ static void paged_body(kiln_stream *stream, bool first) {
 /* A token each, as when tokens are generated: one sequence is long, and groups share its keys. */
 static void paged_decode_body(kiln_stream *stream, bool first) {
     (void)first;
-    for (precision p = F32; p < PRECISION_COUNT; p++) {
+    for (precision p = precision_first(); p < precision_end(); p++) {
         shape s = {.batch = 3, .heads = 4, .kv_heads = 1, .size = 64, .q_lengths = {1, 1, 1}};
         s.kv_lengths[0] = 37;
         s.kv_lengths[1] = 1024;
@@ -518,7 +518,7 @@ static void paged_decode_body(kiln_stream *stream, bool first) {
 static void special_body(kiln_stream *stream, bool first) {
     (void)first;
     enum { QUERIES = 5, KEYS = 70, HOT = 10, HEADS = 2, SIZE = 40, WIDTH = HEADS * SIZE };
-    for (precision p = F32; p < PRECISION_COUNT; p++) {
+    for (precision p = precision_first(); p < precision_end(); p++) {
         harness_describe("mha_%s of special values", precision_name(p));
         matrix q = matrix_create(stream, p, QUERIES, WIDTH, 0, 0), out = matrix_create(stream, p, QUERIES, WIDTH, 0, 0);
         matrix k = matrix_create(stream, p, KEYS, SIZE, 0, 0), v = matrix_create(stream, p, KEYS, SIZE, 0, 0);

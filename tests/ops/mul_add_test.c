@@ -61,7 +61,7 @@ static void sizes_body(kiln_stream *stream, bool first) {
     (void)first;
     static const int64_t counts[] = {1,  2,  3,  4,   7,   8,   9,    15,   16,   17,    31,    32,
                                      33, 63, 64, 100, 255, 257, 1000, 4095, 4097, 20011, 65536, 131075};
-    for (precision p = F32; p < PRECISION_COUNT; p++) {
+    for (precision p = precision_first(); p < precision_end(); p++) {
         for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
             int64_t places[4] = {0, 0, 0, 0};
             run(stream, p, counts[i], places, NEW, any_number);
@@ -73,7 +73,7 @@ static void sizes_body(kiln_stream *stream, bool first) {
 
 static void in_place_body(kiln_stream *stream, bool first) {
     (void)first;
-    for (precision p = F32; p < PRECISION_COUNT; p++) {
+    for (precision p = precision_first(); p < precision_end(); p++) {
         for (int operand = 0; operand < 3; operand++) {
             int64_t places[4];
             random_places(places);
@@ -85,7 +85,7 @@ static void in_place_body(kiln_stream *stream, bool first) {
 static void special_body(kiln_stream *stream, bool first) {
     (void)first;
     int64_t places[4] = {0, 1, 0, 2};
-    for (precision p = F32; p < PRECISION_COUNT; p++) {
+    for (precision p = precision_first(); p < precision_end(); p++) {
         run(stream, p, 10007, places, NEW, special_number);
     }
 }

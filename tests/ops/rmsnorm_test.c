@@ -142,7 +142,7 @@ static shape random_shape(int64_t cols) {
 
 static void rmsnorm_body(kiln_stream *stream, bool first) {
     (void)first;
-    for (precision p = F32; p < PRECISION_COUNT; p++) {
+    for (precision p = precision_first(); p < precision_end(); p++) {
         for (int i = 0; i < COLUMNS; i++) {
             shape s = random_shape(columns[i]);
             run_rmsnorm(stream, p, s, (int)random_integer(NEW, FIRST));
@@ -154,7 +154,7 @@ static void rmsnorm_body(kiln_stream *stream, bool first) {
 
 static void add_rmsnorm_body(kiln_stream *stream, bool first) {
     (void)first;
-    for (precision p = F32; p < PRECISION_COUNT; p++) {
+    for (precision p = precision_first(); p < precision_end(); p++) {
         for (int i = 0; i < COLUMNS; i++) {
             shape s = random_shape(columns[i]);
             int y_is = (int)random_integer(NEW, SECOND), sum_is = (int)random_integer(NEW, SECOND);
@@ -184,7 +184,7 @@ static void special_body(kiln_stream *stream, bool first) {
     (void)first;
     enum { ROWS = 6, COLS = 65, LAST = COLS - 1 };
     static const double zeros[ROWS][COLS];
-    for (precision p = F32; p < PRECISION_COUNT; p++) {
+    for (precision p = precision_first(); p < precision_end(); p++) {
         harness_describe("rmsnorm_%s of special values", precision_name(p));
         matrix x = matrix_create(stream, p, ROWS, COLS, 0, 0), y = matrix_create(stream, p, ROWS, COLS, 0, 0);
         matrix residual = matrix_create(stream, p, ROWS, COLS, 0, 0), sum = matrix_create(stream, p, ROWS, COLS, 0, 0);

@@ -111,7 +111,7 @@ static int64_t random_place(void) {
 static void shapes_body(kiln_stream *stream, bool first) {
     (void)first;
     static const int64_t pairs[] = {1, 2, 3, 4, 8, 9, 16, 20, 32, 33, 64, 128, 130, 300, 2056};
-    for (precision p = F32; p < PRECISION_COUNT; p++) {
+    for (precision p = precision_first(); p < precision_end(); p++) {
         for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
             for (int layout = 0; layout < 2; layout++) {
                 shape s = {.tokens = random_integer(1, 5),
@@ -135,7 +135,7 @@ static void shapes_body(kiln_stream *stream, bool first) {
 static void special_body(kiln_stream *stream, bool first) {
     (void)first;
     enum { TOKENS = 2, HEADS = 3, PAIRS_MOST = 8 };
-    for (precision p = F32; p < PRECISION_COUNT; p++)
+    for (precision p = precision_first(); p < precision_end(); p++)
         for (int i = 0; i < 4; i++) {
             const kiln_rope_layout layout = (kiln_rope_layout)(i % 2);
             const int64_t pairs = i / 2 ? PAIRS_MOST : 5, head = 2 * pairs, width = HEADS * head;

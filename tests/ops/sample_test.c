@@ -136,7 +136,7 @@ static void allowed_body(kiln_stream *stream, bool first) {
     static const int64_t cols[] = {1, 2, 7, 32, 100, 257, 1000, 5003};
     static const int64_t places[] = {0, 1, 3, AT_END};
     static double (*const logits[])(void) = {any_logit, few_logits, negative_logit, infinite_logits};
-    for (precision p = F32; p < PRECISION_COUNT; p++) {
+    for (precision p = precision_first(); p < precision_end(); p++) {
         for (size_t i = 0; i < sizeof cols / sizeof *cols * 4; i++) {
             call c = {.rows = random_integer(1, cols[i / 4] < 1000 ? 5 : 2),
                       .cols = cols[i / 4],
@@ -155,7 +155,7 @@ static void allowed_body(kiln_stream *stream, bool first) {
 static void greatest_body(kiln_stream *stream, bool first) {
     (void)first;
     enum { ROWS = 5, COLS = 300 };
-    for (precision p = F32; p < PRECISION_COUNT; p++) {
+    for (precision p = precision_first(); p < precision_end(); p++) {
         for (int hot = 0; hot < 2; hot++) {
             call c = {.rows = ROWS, .cols = COLS, .temperature = hot};
             describe(p, c);
@@ -182,7 +182,7 @@ static void greatest_body(kiln_stream *stream, bool first) {
 static void long_rows_body(kiln_stream *stream, bool first) {
     (void)first;
     enum { ROWS = 12, COLS = 5003, KEPT = 300 };
-    for (precision p = F32; p < PRECISION_COUNT; p++) {
+    for (precision p = precision_first(); p < precision_end(); p++) {
         matrix x = matrix_create(stream, p, ROWS, COLS, 0, 0), y = matrix_create(stream, I32, 1, ROWS, 0, 0);
         double expected[ROWS];
         for (int64_t i = 0; i < ROWS * COLS; i++)
@@ -301,7 +301,7 @@ static void agreement_body(kiln_stream *stream, bool first) {
     kiln_stream other;
     harness_ok(kiln_device_open(&options, &cpu));
     harness_ok(kiln_stream_open(cpu, 0, &other));
-    for (precision p = F32; p < PRECISION_COUNT; p++) {
+    for (precision p = precision_first(); p < precision_end(); p++) {
         call c = {.rows = ROWS, .cols = COLS, .seed = (int64_t)p, .temperature = 0.8, .top_k = 50, .top_p = 0.9};
         describe(p, c);
         matrix x = matrix_create(stream, p, ROWS, COLS, 0, 0), y = matrix_create(stream, I32, 1, ROWS, 0, 0);

@@ -80,7 +80,7 @@ static void shapes_body(kiln_stream *stream, bool first) {
     (void)first;
     static const int64_t cols[] = {1,  2,   3,   4,   7,    8,    9,    15,   16,   17,   31,    32,   33,
                                    64, 100, 255, 257, 1000, 1023, 2048, 4095, 4096, 4097, 11008, 65537};
-    for (precision p = F32; p < PRECISION_COUNT; p++) {
+    for (precision p = precision_first(); p < precision_end(); p++) {
         for (size_t i = 0; i < sizeof cols / sizeof *cols; i++) {
             kiln_glu kind = (kiln_glu)(i % 2);
             run(stream, p, kind, (shape){.rows = 1, .cols = cols[i]}, NEW, activation);
@@ -105,7 +105,7 @@ static void special_body(kiln_stream *stream, bool first) {
     (void)first;
     static const double gates[] = {0, -0.0, INFINITY, -INFINITY, NAN, 1e-40, -1e-45, 65504, -65504, -88, -104, 88};
     enum { COUNT = sizeof gates / sizeof *gates };
-    for (precision p = F32; p < PRECISION_COUNT; p++) {
+    for (precision p = precision_first(); p < precision_end(); p++) {
         for (int kind = 0; kind < 2; kind++) {
             harness_describe("silu_mul_%s of special values, function %d", precision_name(p), kind);
             matrix gate = matrix_create(stream, p, 5, 7 * COUNT, 0, 0);

@@ -95,7 +95,7 @@ static void shapes_body(kiln_stream *stream, bool first) {
     (void)first;
     static const int64_t cols[] = {1,   2,   3,    7,    8,    9,    15,   16,   17,   31,   33,    64,    100,
                                    255, 257, 1000, 1023, 4095, 4096, 4097, 8191, 8192, 8193, 16384, 16385, 33000};
-    for (precision p = F32; p < PRECISION_COUNT; p++) {
+    for (precision p = precision_first(); p < precision_end(); p++) {
         for (size_t i = 0; i < sizeof cols / sizeof *cols; i++) {
             run(stream, p, (shape){.rows = 1, .cols = cols[i]}, logit);
             shape s = {random_integer(2, cols[i] < 1000 ? 40 : 4),
@@ -114,7 +114,7 @@ static void shapes_body(kiln_stream *stream, bool first) {
 /* Rows that are cut into pieces, whose results must not depend on the number of threads. */
 static void long_rows_body(kiln_stream *stream, bool first) {
     (void)first;
-    for (precision p = F32; p < PRECISION_COUNT; p++) {
+    for (precision p = precision_first(); p < precision_end(); p++) {
         run(stream, p, (shape){.rows = 2, .cols = 100003, .x_padding = 1, .x_place = 3}, logit);
     }
     run(stream, F32, (shape){.rows = 1, .cols = 1 << 20, .y_place = AT_END}, logit);
@@ -167,7 +167,7 @@ static void sum_body(kiln_stream *stream, bool first) {
 static void in_place_body(kiln_stream *stream, bool first) {
     (void)first;
     static const int64_t cols[] = {5, 1000, 20000, 70000};
-    for (precision p = F32; p < PRECISION_COUNT; p++) {
+    for (precision p = precision_first(); p < precision_end(); p++) {
         for (size_t i = 0; i < sizeof cols / sizeof *cols; i++) {
             matrix x = matrix_create(stream, p, 3, cols[i], cols[i] + 7, random_place());
             harness_describe("softmax_%s 3 x %lld in place", precision_name(p), (long long)cols[i]);
@@ -184,7 +184,7 @@ static void special_body(kiln_stream *stream, bool first) {
     static const int64_t cols[] = {1, 3, 40, 1000, 9000, 40000};
     static const double kinds[] = {-INFINITY, INFINITY, NAN, 1e38, -1e38, 65504, -65504, 1e-45};
     enum { KINDS = sizeof kinds / sizeof *kinds };
-    for (precision p = F32; p < PRECISION_COUNT; p++) {
+    for (precision p = precision_first(); p < precision_end(); p++) {
         for (size_t i = 0; i < sizeof cols / sizeof *cols; i++) {
             matrix x = matrix_create(stream, p, 2 * KINDS, cols[i], 0, 0);
             matrix y = matrix_create(stream, p, 2 * KINDS, cols[i], 0, AT_END);
@@ -241,9 +241,9 @@ static void test_special_values(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shapes),         cmocka_unit_test(test_long_rows),  cmocka_unit_test(test_large),
-        cmocka_unit_test(test_longest_row),    cmocka_unit_test(test_sum_is_one), cmocka_unit_test(test_in_place),
-        cmocka_unit_test(test_special_values),
+        cmocka_unit_test(test_shapes),         cmocka_unit_test(test_in_place),   cmocka_unit_test(test_long_rows),
+        cmocka_unit_test(test_special_values), cmocka_unit_test(test_sum_is_one), cmocka_unit_test(test_large),
+        cmocka_unit_test(test_longest_row),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
