@@ -1,8 +1,8 @@
 #include "loader/backend.h"
 #include <stdlib.h>
 
-static kiln_status event_check(const kiln_event *event, const char *function) {
-    KILN__REQUIRE(event, "%s: event is NULL", function);
+static kiln_status event_check(const kiln_event *event, const char *function, const char *argument) {
+    KILN__REQUIRE(event, "%s: %s is NULL", function, argument);
     return kiln__device_check(event->device);
 }
 
@@ -28,7 +28,7 @@ void kiln_event_destroy(kiln_event *event) {
 }
 
 kiln_status kiln_event_record(kiln_event *event, kiln_stream *stream) {
-    KILN__TRY(event_check(event, "kiln_event_record"));
+    KILN__TRY(event_check(event, "kiln_event_record", "event"));
     KILN__REQUIRE(stream && stream->device, "kiln_event_record: stream is NULL or closed");
     KILN__REQUIRE(event->device == stream->device, "kiln_event_record: event is of another device than the stream");
     KILN__TRY(event->device->backend->event_record(event, stream));
@@ -37,15 +37,15 @@ kiln_status kiln_event_record(kiln_event *event, kiln_stream *stream) {
 }
 
 kiln_status kiln_event_sync(kiln_event *event) {
-    KILN__TRY(event_check(event, "kiln_event_sync"));
+    KILN__TRY(event_check(event, "kiln_event_sync", "event"));
     return event->recorded ? event->device->backend->event_sync(event) : KILN_OK;
 }
 
 kiln_status kiln_event_elapsed(kiln_event *start, kiln_event *end, double *out_nanoseconds) {
     KILN__REQUIRE(out_nanoseconds, "kiln_event_elapsed: out_nanoseconds is NULL");
     *out_nanoseconds = 0;
-    KILN__TRY(event_check(start, "kiln_event_elapsed"));
-    KILN__TRY(event_check(end, "kiln_event_elapsed"));
+    KILN__TRY(event_check(start, "kiln_event_elapsed", "start"));
+    KILN__TRY(event_check(end, "kiln_event_elapsed", "end"));
     KILN__REQUIRE(start->device == end->device, "kiln_event_elapsed: start and end are of different devices");
     KILN__REQUIRE(start->recorded && end->recorded, "kiln_event_elapsed: %s was never recorded",
                   start->recorded ? "end" : "start");

@@ -92,7 +92,7 @@ static kiln_status module_load(kiln_module *module) {
 static kiln_status no_image(const kiln_module *module) {
     return kiln__fail(KILN_ERROR_NO_IMAGE, "%s %s: no image for %s:%d (%.127s)\n%s", module->bundle->name,
                       module->part.name, module->device->backend->name, module->device->info.ordinal,
-                      module->device->info.name, module->reasons);
+                      module->device->info.name, module->reasons ? module->reasons : "the part has no images");
 }
 
 /* Under the device's load lock. */

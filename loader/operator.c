@@ -18,7 +18,7 @@ kiln_status kiln__params_copy(const char *name, void *copy, size_t size, const v
     size_t common = params_size < size ? params_size : size;
     for (size_t i = common; i < params_size; i++)
         KILN__REQUIRE(!((const char *)params)[i],
-                      "%s: params has %zu bytes, this kiln knows %zu, and a byte beyond them is not zero", name,
+                      "%s: the struct has %zu bytes, this kiln knows %zu, and a byte beyond them is not zero", name,
                       params_size, size);
     memset(copy, 0, size);
     memcpy(copy, params, common);

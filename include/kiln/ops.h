@@ -415,7 +415,7 @@ typedef struct kiln_rope_scaling {
 
 /* Writes the frequencies theta^(-i / pairs) radians, i from 0 on, in the units of kiln_rope_params, into host memory of
  * the caller: [pairs], at most 2^20, to be copied to the device. theta is from 1 to 1e30, or 0 for 10000. scaling may
- * be NULL. Any thread. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT. */
+ * be NULL. After an error nothing is written. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT. */
 KILN_API kiln_status kiln_rope_frequencies(double theta, const kiln_rope_scaling *scaling, int64_t pairs,
                                            int64_t *out_frequencies);
 

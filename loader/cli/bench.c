@@ -14,7 +14,7 @@ enum { DEVICE, SIZE, SET, JSON };
 
 static const cli_option options[] = {
     [DEVICE] = {"device", "DEVICE", "cpu, cuda:N or rocm:N; default: the best there is"},
-    [SIZE] = {"size", "MIB", "size of an output in MiB, and of the measured copy; default: 64, simulated: 1"},
+    [SIZE] = {"size", "MIB", "size of the largest tensor in MiB, and of the copy; default: 64, simulated: 1"},
     [SET] = {"set", "NAME=VALUE", "set a size or an option, where a function has it"},
     [JSON] = {"json", NULL, "write JSON"},
 };

@@ -50,10 +50,8 @@ static uint64_t machine_memory(void) {
 
 kiln_status kiln__cpu_device_open(kiln_device *device, const kiln_device_options *options) {
     kiln_device_info *info = &device->info;
-    if (info->ordinal != 0)
-        return kiln__fail(KILN_ERROR_NOT_FOUND, "cpu: ordinal %d: the CPU is one device, number 0", info->ordinal);
-    KILN__REQUIRE(options->threads >= 0 && options->threads <= THREADS_MAX, "threads is %d: must be 0 to %d",
-                  options->threads, THREADS_MAX);
+    KILN__REQUIRE(options->threads >= 0 && options->threads <= THREADS_MAX,
+                  "kiln_device_open: threads is %d: must be 0 to %d", options->threads, THREADS_MAX);
     kiln__cpu_features features;
     kiln__cpu_features_read(&features);
     const kiln__cpu_target *row = kiln__cpu_features_best(&features);

@@ -19,7 +19,8 @@ static void run_span(void *context, uint64_t begin, uint64_t end) {
 kiln_status kiln__cpu_launch(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config,
                              const void *arguments) {
     if (config->cluster[0] || config->cluster[1] || config->cluster[2])
-        return kiln__fail(KILN_ERROR_UNSUPPORTED, "%s: cluster is set: the CPU has no clusters", kernel->name);
+        return kiln__fail(KILN_ERROR_UNSUPPORTED, "kiln_launch: kernel %s has a cluster: the CPU has no clusters",
+                          kernel->name);
     cpu_launch launch = {(kiln_cpu_function)kernel->function, arguments, {0}};
     uint64_t groups = 1;
     for (int i = 0; i < 3; i++) {

@@ -252,9 +252,9 @@ static const operation operations[] = {
 };
 enum { OPERATIONS = sizeof operations / sizeof *operations };
 
-static const operation product = {"gemm", fill_gemm, 2, 1, 0, false};
+static const operation product = {"gemm", fill_gemm, 2, 1, 0, NOTHING};
 /* It reads a row as often as it needs to. */
-static const operation sampling = {"sample", fill_sample, 1, 0, 1, true};
+static const operation sampling = {"sample", fill_sample, 1, 0, 1, NUMBERS};
 
 static const operation *operation_of(const char *name) {
     for (size_t i = 0; i < OPERATIONS; i++)

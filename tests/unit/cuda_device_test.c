@@ -96,6 +96,14 @@ static void test_info_is_the_drivers(void **state) {
     kiln_device_close(device);
 }
 
+static void test_options_of_the_cpu_are_ignored(void **state) {
+    (void)state;
+    kiln_device *device;
+    const kiln_device_options options = {.backend = KILN_CUDA, .threads = -1, .cpu_level = "none"};
+    assert_ok(kiln_device_open(&options, &device));
+    kiln_device_close(device);
+}
+
 static void test_an_ordinal_beyond_the_last(void **state) {
     (void)state;
     kiln_device *device;
@@ -302,6 +310,7 @@ int main(int argc, char **argv) {
         fixture_test(test_a_failure_is_not_kept),
         fixture_test(test_devices_that_cannot_be_counted),
         fixture_test(test_info_is_the_drivers),
+        fixture_test(test_options_of_the_cpu_are_ignored),
         fixture_test(test_an_ordinal_beyond_the_last),
         fixture_test(test_opening_twice_retains_once),
         fixture_test(test_a_million_devices_are_not_believed),

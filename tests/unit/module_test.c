@@ -60,6 +60,17 @@ static void no_image_gives_every_reason_each_time(void **state) {
     }
 }
 
+static void a_part_without_images_is_told(void **state) {
+    fixture *f = *state;
+    static const kiln_part part = {.name = "bare", .image_size = sizeof(kiln_image)};
+    static const kiln_bundle bundle = {
+        .version = KILN_BUNDLE_VERSION, .part_size = sizeof part, .name = "none", .parts = &part, .part_count = 1};
+    const kiln_module *module;
+    assert_int_equal(kiln_module_get(f->device, &bundle, "bare", &module), KILN_ERROR_NO_IMAGE);
+    assert_non_null(strstr(kiln_last_error(), "none bare: no image for cpu:0"));
+    assert_non_null(strstr(kiln_last_error(), "the part has no images"));
+}
+
 static void names_that_are_not_there_are_listed(void **state) {
     fixture *f = *state;
     const kiln_module *module;
@@ -201,6 +212,10 @@ static void events_happen_in_order(void **state) {
     assert_int_equal(kiln_event_create(f->device, &end), KILN_OK);
     assert_int_equal(kiln_event_elapsed(start, end, &nanoseconds), KILN_ERROR_INVALID_ARGUMENT);
     assert_non_null(strstr(kiln_last_error(), "never recorded"));
+    assert_int_equal(kiln_event_elapsed(NULL, end, &nanoseconds), KILN_ERROR_INVALID_ARGUMENT);
+    assert_non_null(strstr(kiln_last_error(), "start is NULL"));
+    assert_int_equal(kiln_event_elapsed(start, NULL, &nanoseconds), KILN_ERROR_INVALID_ARGUMENT);
+    assert_non_null(strstr(kiln_last_error(), "end is NULL"));
     assert_int_equal(kiln_event_sync(start), KILN_OK);
     assert_int_equal(kiln_stream_wait_event(&f->stream, start), KILN_OK);
     assert_int_equal(kiln_event_record(start, &f->stream), KILN_OK);
@@ -250,6 +265,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_part_is_loaded_once),
         cmocka_unit_test(no_image_gives_every_reason_each_time),
+        cmocka_unit_test(a_part_without_images_is_told),
         cmocka_unit_test(names_that_are_not_there_are_listed),
         cmocka_unit_test(a_launch_covers_its_grid),
         cmocka_unit_test(a_wrong_launch_says_what_is_wrong),
