@@ -162,6 +162,19 @@ static const row rows[] = {
     {"the same with bar.warp.sync",
      "st.shared.u32 [%r3], %r1;\nbar.warp.sync 0xffffffff;\nxor.b32 %r5, %r3, 4;\nld.shared.u32 %r4, [%r5];", 32,
      SIM_FAULT_NONE, ""},
+    {"two bytes of one word", "mov.u32 %r5, tile;\nadd.u32 %r5, %r5, %r1;\nst.shared.u8 [%r5], %r1;", 64,
+     SIM_FAULT_NONE, ""},
+    {"one byte of what another warp writes",
+     "st.shared.u32 [%r3], %r1;\nbar.sync 0;\nmov.u32 %r5, tile;\nadd.u32 %r5, %r5, %r1;\nst.shared.u8 [%r5], %r1;\n"
+     "setp.eq.u32 %p1, %r1, 32;\n@%p1 ld.shared.u8 %r4, [tile+31];",
+     64, SIM_FAULT_RACE, "thread"},
+    {"a word of which a byte was written",
+     "setp.eq.u32 %p1, %r1, 0;\n@%p1 st.shared.u8 [tile+1], %r1;\nbar.sync 0;\nld.shared.u32 %r4, [tile];", 64,
+     SIM_FAULT_UNINITIALISED, "shared"},
+    {"a byte of a word that is written after it",
+     "st.shared.u32 [%r3], %r1;\nbar.sync 0;\nxor.b32 %r5, %r3, 128;\nld.shared.u8 %r4, [%r5+3];\n"
+     "st.shared.u32 [%r3], %r1;",
+     64, SIM_FAULT_RACE, "thread"},
     {"two writes to one word", "st.shared.u32 [tile], %r1;", 64, SIM_FAULT_RACE, "writes"},
     {"a write after a read without a barrier",
      "st.shared.u32 [%r3], %r1;\nbar.sync 0;\nxor.b32 %r5, %r3, 128;\nld.shared.u32 %r4, [%r5];\nst.shared.u32 [%r3], "

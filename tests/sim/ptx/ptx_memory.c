@@ -144,7 +144,7 @@ uint8_t *ptx_memory_bytes(ptx_warp *warp, const ptx_op *op, uint32_t lane, ptx_s
         space = ptx_generic_space(address);
         if (space == PTX_SPACE_SHARED || space == PTX_SPACE_LOCAL) address &= ~PTX_WINDOW_MASK;
     }
-    if (address % size) {
+    if (address & (size - 1)) {
         ptx_fault(warp, op, SIM_FAULT_MISALIGNED, lane, address, "access of %u bytes", size);
         return NULL;
     }
@@ -184,27 +184,37 @@ static void count_global(ptx_warp *warp, const uint64_t *addresses, uint32_t mas
     *(write ? &counters->global_written_bytes : &counters->global_read_bytes) += bytes;
 }
 
+/* Whether all lanes take part, with addresses that are step apart. */
+static bool regular(const uint64_t *addresses, uint32_t mask, uint32_t step) {
+    if (mask != 0xffffffffu) return false;
+    uint64_t wrong = 0;
+    for (uint32_t l = 0; l < PTX_WARP; l++)
+        wrong |= addresses[l] - addresses[0] - l * (uint64_t)step;
+    return !wrong;
+}
+
 /* A request is done in phases of as many lanes as 128 bytes serve; in a phase each bank gives one word at a time. */
 static void count_shared(ptx_warp *warp, const uint64_t *addresses, uint32_t mask, uint32_t size) {
+    enum { BANKS = 32 };
     sim_counters *counters = &warp->block->counters;
     uint32_t words = size > 4 ? size / 4 : 1, lanes = PTX_WARP / words;
     counters->shared_requests++;
+    if (regular(addresses, mask, size) || regular(addresses, mask, 0)) return;
     for (uint32_t first = 0; first < PTX_WARP; first += lanes) {
-        uint64_t seen[PTX_WARP];
-        uint32_t count = 0, depth[32] = {0}, deepest = 0;
+        uint64_t seen[BANKS][BANKS];
+        uint32_t depth[BANKS] = {0}, deepest = 1;
         for (uint32_t l = first; l < first + lanes; l++) {
-            if (!(mask >> l & 1)) continue;
-            for (uint32_t w = 0; w < words; w++) {
+            for (uint32_t w = 0; w < words && mask >> l & 1; w++) {
                 uint64_t word = addresses[l] / 4 + w;
-                uint32_t known = 0;
-                while (known < count && seen[known] != word)
-                    known++;
-                if (known < count) continue;
-                seen[count++] = word;
-                if (++depth[word % 32] > deepest) deepest = depth[word % 32];
+                uint32_t bank = word % BANKS, at = depth[bank];
+                while (at && seen[bank][at - 1] != word)
+                    at--;
+                if (at) continue;
+                seen[bank][depth[bank]++] = word;
+                if (depth[bank] > deepest) deepest = depth[bank];
             }
         }
-        counters->shared_conflicts += deepest > 1 ? deepest - 1 : 0;
+        counters->shared_conflicts += deepest - 1;
     }
 }
 
@@ -244,15 +254,6 @@ static void put_element(uint8_t *frame, const ptx_op *op, uint32_t e, uint32_t l
     memcpy(element_at(frame, op, e, lane), value, wide);
 }
 
-/* All lanes, one element of the register's width each, side by side in global memory: one check, one copy. */
-static bool contiguous(const uint64_t *addresses, uint32_t mask, uint32_t size) {
-    if (mask != 0xffffffffu || addresses[0] % size) return false;
-    uint64_t wrong = 0;
-    for (uint32_t l = 0; l < PTX_WARP; l++)
-        wrong |= addresses[l] - addresses[0] - l * (uint64_t)size;
-    return !wrong;
-}
-
 static bool is_global(ptx_space space, uint64_t address) {
     return space == PTX_SPACE_GLOBAL || space == PTX_SPACE_CONST ||
            (space == PTX_SPACE_GENERIC && ptx_generic_space(address) == PTX_SPACE_GLOBAL);
@@ -267,11 +268,12 @@ void ptx_count_request(ptx_warp *warp, ptx_space space, const uint64_t *addresse
         count_shared(warp, addresses, mask, size);
 }
 
-/* false if the lanes must go one by one. */
+/* All lanes, one element of the register's width each, side by side in global memory: one check, one copy. false if the
+ * lanes must go one by one. */
 static bool run_bulk(ptx_warp *warp, const ptx_op *op, const uint64_t *addresses, uint32_t mask, bool write) {
     uint32_t size = ptx_type_bits(op->type) / 8;
     if (op->count != 1 || size * 8 != op->bits[PTX_SOURCES] || !is_global(op->space, addresses[0]) ||
-        !contiguous(addresses, mask, size))
+        addresses[0] % size || !regular(addresses, mask, size))
         return false;
     sim_region *region = &warp->block->region;
     uint64_t bytes = size * (uint64_t)PTX_WARP, address = addresses[0];
@@ -316,35 +318,56 @@ static bool store_undefined(ptx_warp *warp, const ptx_op *op, uint32_t lane, uin
     return true;
 }
 
+/* The host bytes of each lane of mask, after every check. false after a fault. */
+static bool lanes_bytes(ptx_warp *warp, const ptx_op *op, const uint64_t *addresses, uint32_t mask, uint32_t size,
+                        bool write, uint8_t **out_bytes) {
+    ptx_count_request(warp, op->space, addresses, mask, size, write);
+    for (uint32_t rest = mask; rest; rest &= rest - 1) {
+        uint32_t l = (uint32_t)__builtin_ctz(rest);
+        out_bytes[l] = ptx_memory_bytes(warp, op, l, op->space, addresses[l], size, !write, write);
+        if (!out_bytes[l]) return false;
+    }
+    return true;
+}
+
 static void run_load(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
     uint64_t addresses[PTX_WARP];
+    uint8_t *bytes[PTX_WARP];
     ptx_addresses(warp, op->s[0], op->bits[0], op->offset, addresses);
     if (run_bulk(warp, op, addresses, mask, false)) return;
-    uint32_t element = ptx_type_bits(op->type) / 8, size = element * op->count;
-    ptx_count_request(warp, op->space, addresses, mask, size, false);
-    PTX_LANES({
-        const uint8_t *bytes = ptx_memory_bytes(warp, op, (uint32_t)l, op->space, addresses[l], size, true, false);
-        if (!bytes) return;
-        for (uint32_t e = 0; e < op->count; e++)
-            put_element(warp->frame, op, e, (uint32_t)l, bytes + e * element);
-        if (is_local(op->space, addresses[l])) load_undefined(warp, op, (uint32_t)l, addresses[l]);
-    });
+    uint32_t element = ptx_type_bits(op->type) / 8;
+    bool words = element == 4 && op->bits[PTX_SOURCES] == 32;
+    if (!lanes_bytes(warp, op, addresses, mask, element * op->count, false, bytes)) return;
+    for (uint32_t e = 0; e < op->count; e++) {
+        uint32_t *to = PTX_ARRAY(uint32_t, op->d[e]);
+        if (words)
+            PTX_LANES(memcpy(&to[l], bytes[l] + e * 4, 4));
+        else
+            PTX_LANES(put_element(warp->frame, op, e, (uint32_t)l, bytes[l] + e * element));
+    }
+    PTX_LANES(if (is_local(op->space, addresses[l])) load_undefined(warp, op, (uint32_t)l, addresses[l]));
 }
 
 static void run_store(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
     uint64_t addresses[PTX_WARP];
+    uint8_t *bytes[PTX_WARP];
     ptx_addresses(warp, op->s[0], op->bits[0], op->offset, addresses);
     bool undefined = warp->group->frame->undefined;
     if (!undefined && run_bulk(warp, op, addresses, mask, true)) return;
-    uint32_t element = ptx_type_bits(op->type) / 8, size = element * op->count;
-    ptx_count_request(warp, op->space, addresses, mask, size, true);
-    PTX_LANES({
-        uint8_t *bytes = ptx_memory_bytes(warp, op, (uint32_t)l, op->space, addresses[l], size, false, true);
-        if (!bytes) return;
-        for (uint32_t e = 0; e < op->count; e++)
-            memcpy(bytes + e * element, element_at(warp->frame, op, e, (uint32_t)l), element);
-        if (undefined && !store_undefined(warp, op, (uint32_t)l, addresses[l])) return;
-    });
+    uint32_t element = ptx_type_bits(op->type) / 8;
+    bool words = element == 4 && op->bits[PTX_SOURCES] == 32;
+    if (!lanes_bytes(warp, op, addresses, mask, element * op->count, true, bytes)) return;
+    for (uint32_t e = 0; e < op->count; e++) {
+        const uint32_t *from = PTX_ARRAY(const uint32_t, op->d[e]);
+        if (words)
+            PTX_LANES(memcpy(bytes[l] + e * 4, &from[l], 4));
+        else
+            PTX_LANES(memcpy(bytes[l] + e * element, element_at(warp->frame, op, e, (uint32_t)l), element));
+    }
+    for (uint32_t rest = undefined ? mask : 0; rest; rest &= rest - 1) {
+        uint32_t l = (uint32_t)__builtin_ctz(rest);
+        if (!store_undefined(warp, op, l, addresses[l])) return;
+    }
 }
 
 ptx_space ptx_take_space(ptx_decoder *decoder) {

@@ -9,7 +9,7 @@ static bool touched_by_others(const ptx_warp *warp, const ptx_touches *touches, 
 }
 
 /* Returns whether there were none that still count for the warp. */
-static bool touches_add(const ptx_warp *warp, ptx_touches *touches, uint16_t thread) {
+static inline bool touches_add(const ptx_warp *warp, ptx_touches *touches, uint16_t thread) {
     bool same_warp = touches->count < 3 && touches->thread / PTX_WARP == warp->number;
     bool first = !touches->count || (same_warp && touches->sync != (uint16_t)warp->syncs);
     if (first)
@@ -33,7 +33,7 @@ static const ptx_touches *conflict(const ptx_warp *warp, const ptx_shadow *shado
     return write && touched_by_others(warp, &shadow->reads, thread) ? &shadow->reads : NULL;
 }
 
-static void touch(const ptx_warp *warp, ptx_shadow *shadow, uint16_t thread, bool read, bool write) {
+static inline void touch(const ptx_warp *warp, ptx_shadow *shadow, uint16_t thread, bool read, bool write) {
     if (shadow->epoch != warp->block->epoch)
         *shadow = (ptx_shadow){.epoch = warp->block->epoch, .written = shadow->written};
     if (!write) {
@@ -43,6 +43,20 @@ static void touch(const ptx_warp *warp, ptx_shadow *shadow, uint16_t thread, boo
     bool first = touches_add(warp, &shadow->writes, thread);
     shadow->atomic = read && (first || shadow->atomic);
     shadow->written = true;
+}
+
+/* The shadow of the bytes from address on, of at most size, and how many they are: a word, or a byte of one that this
+ * or an earlier access touches in part. */
+static inline ptx_shadow *shadow_at(ptx_block *block, uint64_t address, uint64_t size, uint32_t *out_size) {
+    ptx_shadow *word = &block->shadow[address / 4], *bytes = block->shadow + ptx_shadow_words(block) + address / 4 * 4;
+    bool whole = address % 4 == 0 && size >= 4;
+    *out_size = 4;
+    if (!word->split && whole) return word;
+    for (uint32_t i = 0; i < 4 && !word->split; i++)
+        bytes[i] = *word;
+    word->split = true;
+    *out_size = 1;
+    return &bytes[address % 4];
 }
 
 static bool in_bounds(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size) {
@@ -56,9 +70,14 @@ static uint16_t thread_of(const ptx_warp *warp, uint32_t lane) {
     return (uint16_t)(warp->number * PTX_WARP + lane);
 }
 
-/* Whether a thread may touch a byte now. An atomic reads and writes. */
-static bool check_byte(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, bool read, bool write) {
-    const ptx_shadow *shadow = &warp->block->shadow[address];
+/* Whether a read meets nothing that could be wrong, which is most of what kernels do to shared memory. */
+static inline bool is_quiet(const ptx_warp *warp, const ptx_shadow *shadow) {
+    return shadow->written && !shadow->in_flight && (shadow->epoch != warp->block->epoch || !shadow->writes.count);
+}
+
+/* Whether a thread may touch what is at address now. An atomic reads and writes. */
+static bool check(ptx_warp *warp, const ptx_op *op, const ptx_shadow *shadow, uint32_t lane, uint64_t address,
+                  bool read, bool write) {
     uint16_t thread = thread_of(warp, lane);
     if (shadow->in_flight) {
         ptx_fault(warp, op, SIM_FAULT_IN_FLIGHT, lane, address, "thread %u %s what thread %u copies", thread,
@@ -81,9 +100,10 @@ static bool check_byte(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t
 uint8_t *ptx_shared_bytes(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size, bool read,
                           bool write) {
     if (!in_bounds(warp, op, lane, address, size)) return NULL;
-    for (uint32_t i = 0; i < size; i++) {
-        ptx_shadow *shadow = &warp->block->shadow[address + i];
-        if (!check_byte(warp, op, lane, address + i, read, write)) return NULL;
+    for (uint32_t i = 0, step; i < size; i += step) {
+        ptx_shadow *shadow = shadow_at(warp->block, address + i, size - i, &step);
+        bool quiet = !write && is_quiet(warp, shadow);
+        if (!quiet && !check(warp, op, shadow, lane, address + i, read, write)) return NULL;
         touch(warp, shadow, thread_of(warp, lane), read, write);
     }
     return warp->block->shared + address;
@@ -91,9 +111,9 @@ uint8_t *ptx_shared_bytes(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint6
 
 bool ptx_shared_send(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size) {
     if (!in_bounds(warp, op, lane, address, size)) return false;
-    for (uint32_t i = 0; i < size; i++) {
-        ptx_shadow *shadow = &warp->block->shadow[address + i];
-        if (!check_byte(warp, op, lane, address + i, false, true)) return false;
+    for (uint32_t i = 0, step; i < size; i += step) {
+        ptx_shadow *shadow = shadow_at(warp->block, address + i, size - i, &step);
+        if (!check(warp, op, shadow, lane, address + i, false, true)) return false;
         shadow->writes.thread = thread_of(warp, lane);
         shadow->in_flight = true;
     }
@@ -101,8 +121,8 @@ bool ptx_shared_send(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t a
 }
 
 uint8_t *ptx_shared_land(ptx_warp *warp, uint32_t lane, uint64_t address, uint32_t size) {
-    for (uint32_t i = 0; i < size; i++) {
-        ptx_shadow *shadow = &warp->block->shadow[address + i];
+    for (uint32_t i = 0, step; i < size; i += step) {
+        ptx_shadow *shadow = shadow_at(warp->block, address + i, size - i, &step);
         touch(warp, shadow, thread_of(warp, lane), false, true);
         shadow->in_flight = false;
     }

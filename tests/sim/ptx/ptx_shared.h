@@ -12,14 +12,24 @@ typedef struct ptx_touches {
     uint8_t count;   /* 0, 1, 2: several threads of that warp; 3: of several warps */
 } ptx_touches;
 
-/* One byte of shared memory. */
+/* One byte of shared memory, or a word of four that no access has told apart. */
 struct ptx_shadow {
     uint32_t epoch; /* of the block when it was last touched; what is older does not count */
     ptx_touches reads, writes;
     bool atomic;    /* all of the writes are */
     bool written;   /* ever */
     bool in_flight; /* an asynchronous copy fills it: no access before that lands */
+    bool split;     /* of a word: its bytes have shadows of their own */
 };
+
+/* A block's shadows: of its words, then of its bytes, which mean nothing before their word is split. */
+static inline size_t ptx_shadow_words(const ptx_block *block) {
+    return (block->shared_bytes + 3) / 4;
+}
+
+static inline size_t ptx_shadow_count(const ptx_block *block) {
+    return ptx_shadow_words(block) * 5;
+}
 
 /* The bytes that a lane reads, writes or (both) changes atomically. NULL after a fault. */
 uint8_t *ptx_shared_bytes(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size, bool read,

@@ -499,7 +499,7 @@ bool ptx_warp_run(ptx_warp *warp, uint32_t quantum) {
         if (group->frame->undefined && !ptx_undefined_step(warp, op, mask)) break;
         block->instructions++;
         block->counters.instructions++;
-        block->counters.lane_instructions += (uint32_t)__builtin_popcount(mask);
+        block->counters.lane_instructions += mask == ~0u ? PTX_WARP : (uint32_t)__builtin_popcount(mask);
         if (op->flow == PTX_FLOW_NEXT) {
             if (mask) op->run(warp, op, mask);
             group->op++;
