@@ -4,6 +4,7 @@
 #   refuse NAME COMMAND...   one test: passes if COMMAND fails with a status below 126 (not killed, not missing)
 #   skip NAME REASON         one test that could not run
 #   skip_all REASON          ends a script that cannot run here at all
+#   find_numpy REASON        sets python to a Python that has NumPy; ends a script, as skip_all, where there is none
 #   finish                   prints the plan and ends the script; a script that dies before has no plan and is a failure
 # shellcheck shell=bash
 set -u
@@ -46,6 +47,13 @@ skip() {
 skip_all() {
     echo "1..0 # SKIP $1"
     exit 0
+}
+
+find_numpy() {
+    for python in python3 /usr/bin/python3; do
+        if "$python" -c 'import numpy' 2>/dev/null; then return; fi
+    done
+    skip_all "no python3 with NumPy: $1"
 }
 
 finish() {

@@ -11,10 +11,7 @@ trap 'rm -rf "$work"' EXIT
 
 [ -r "$MODEL_DIR/stories260K.bin" ] || skip_all "no $MODEL_DIR/stories260K.bin (MODEL_DIR)"
 # The README says python3: whichever has NumPy takes that name.
-for python in python3 /usr/bin/python3 ''; do
-    [ "$python" ] || skip_all "no python3 with NumPy"
-    if "$python" -c 'import numpy' 2>/dev/null; then break; fi
-done
+find_numpy "the example's commands are not run"
 mkdir "$work/bin"
 ln -s "$(command -v "$python")" "$work/bin/python3"
 ln -s "$build/kiln" "$work/bin/kiln"

@@ -3,14 +3,7 @@
 cd "$(dirname "$0")/../.." || exit 1
 . tests/tap.sh
 build=${KILN_BUILD:-$PWD/build}
-python=
-for candidate in python3 /usr/bin/python3; do
-    if "$candidate" -c 'import numpy' 2>/dev/null; then
-        python=$candidate
-        break
-    fi
-done
-[ "$python" ] || skip_all "no python3 with NumPy: kiln run on simulated devices is not compared with the CPU"
+find_numpy "kiln run on simulated devices is not compared with the CPU"
 devices='sm_75 sm_80 sm_86 sm_89 sm_90 sm_100 sm_120'
 # Without LLVM's disassembler AMD launches are not executed.
 if ldconfig -p | grep -q 'libLLVM\.so\.19\.1'; then

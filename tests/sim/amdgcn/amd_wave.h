@@ -106,34 +106,6 @@ uint64_t amd_random(uint64_t *state);
 
 enum { AMD_ROUND_EVEN, AMD_ROUND_UP, AMD_ROUND_DOWN, AMD_ROUND_ZERO };
 
-static inline uint32_t amd_round_f32(const amd_wave *wave) {
-    return wave->mode & 3;
-}
-static inline uint32_t amd_round_f16_f64(const amd_wave *wave) {
-    return wave->mode >> 2 & 3;
-}
-/* Whether denormals come in, and whether they go out, of instructions of a size. */
-static inline bool amd_denormal_in_f32(const amd_wave *wave) {
-    return wave->mode >> 4 & 1;
-}
-static inline bool amd_denormal_out_f32(const amd_wave *wave) {
-    return wave->mode >> 5 & 1;
-}
-static inline bool amd_denormal_in_f16_f64(const amd_wave *wave) {
-    return wave->mode >> 6 & 1;
-}
-static inline bool amd_denormal_out_f16_f64(const amd_wave *wave) {
-    return wave->mode >> 7 & 1;
-}
-/* A clamp turns NaN to 0. gfx12 has no such bit: it always does. */
-static inline bool amd_dx10_clamp(const amd_wave *wave) {
-    return wave->program->target->major >= 12 || (wave->mode >> 8 & 1);
-}
-/* Signalling NaNs are quieted by min, max and the like. gfx12 has no such bit. */
-static inline bool amd_ieee(const amd_wave *wave) {
-    return wave->program->target->major < 12 && (wave->mode >> 9 & 1);
-}
-
 /* ---- Registers ---- */
 
 static inline uint64_t amd_exec(const amd_wave *wave) {

@@ -15,7 +15,6 @@ enum {
     PTX_WARP = 32,
     PTX_BARRIERS = 16,
     PTX_LOCAL_BYTES = 64 << 10,
-    PTX_PARAMETER_MAX = 32 << 10,
     PTX_ACCESS_MAX = 32
 };
 
