@@ -175,7 +175,7 @@ static void draw_sdwa(variant *v, uint64_t *random) {
     }
 }
 
-/* Any source may be a constant. An integer of 16 bits has no 0.5. */
+/* Any source may be a constant. An integer of 16 bits has no 0.5, but a pair of them has: the bits of an f32. */
 enum { CONSTANT_NEGATIVE, CONSTANT_POSITIVE, CONSTANT_LITERAL, CONSTANT_HALF, CONSTANT_MINUS_FOUR };
 static const uint32_t CONSTANT_BITS = 0x98765432;
 
@@ -184,13 +184,18 @@ static int places_of(const variant *v) {
     return v->sources - !!(v->row->flags & ROW_ACCUMULATES);
 }
 
-static int constants_of(variant_type type) {
-    return has_signs(type) || type.bits > 16 ? VARIANT_CONSTANTS : CONSTANT_HALF;
+static bool is_pair_of_integers(const variant *v, variant_type type) {
+    return v->row->flags & ROW_PACKED && !has_signs(type);
+}
+
+static int constants_of(const variant *v, int at) {
+    variant_type type = v->type[1 + at];
+    return has_signs(type) || type.bits > 16 || is_pair_of_integers(v, type) ? VARIANT_CONSTANTS : CONSTANT_HALF;
 }
 
 static void draw_constant(variant *v, uint64_t *random) {
     v->constant_at = (int)draw(random, (uint32_t)places_of(v));
-    v->constant = (int)draw(random, (uint32_t)constants_of(v->type[1 + v->constant_at]));
+    v->constant = (int)draw(random, (uint32_t)constants_of(v, v->constant_at));
 }
 
 typedef struct writer {
@@ -231,8 +236,9 @@ static void put_constant(writer *w, const variant *v) {
                                         [CONSTANT_POSITIVE] = "37",
                                         [CONSTANT_HALF] = "0.5",
                                         [CONSTANT_MINUS_FOUR] = "-4.0"};
+    bool half = v->type[1 + v->constant_at].bits == 16 && !(v->row->flags & ROW_PACKED);
     if (v->constant == CONSTANT_LITERAL)
-        put(w, "0x%x", v->type[1 + v->constant_at].bits == 16 ? CONSTANT_BITS & 0xffff : CONSTANT_BITS);
+        put(w, "0x%x", half ? CONSTANT_BITS & 0xffff : CONSTANT_BITS);
     else
         put(w, "%s", names[v->constant]);
 }
@@ -323,7 +329,8 @@ static void write_text(variant *v, bool wave64) {
         put(&w, ", ");
         put_mask(&w, v, MASK_IN, wave64);
     }
-    if (v->kind == VARIANT_HALVES || (packed && v->type[1].letter == 'x')) put_halves(&w, v);
+    bool pairs = v->kind == VARIANT_CONSTANT && !(v->row->flags & ROW_ACCUMULATES);
+    if (v->kind == VARIANT_HALVES || (packed && (v->type[1].letter == 'x' || pairs))) put_halves(&w, v);
     if (v->row->flags & ROW_PACKED && (v->kind == VARIANT_SIGNS || v->kind == VARIANT_ALL)) {
         put_bits(&w, "neg_lo", v->negate, v->sources);
         put_bits(&w, "neg_hi", v->negate_high, v->sources);
@@ -367,9 +374,12 @@ bool variant_make(variant *v, const amdgcn_row *row, variant_kind kind, const ch
         if (!draw_halves(v, random)) return false;
         break;
     case VARIANT_SCALAR:
-    case VARIANT_CONSTANT:
         if (packed || mix) return false;
+        break;
+    case VARIANT_CONSTANT:
+        if (mix || (packed && v->type[1].bits == 32)) return false;
         draw_constant(v, random);
+        if (packed) draw_halves(v, random);
         break;
     case VARIANT_DPP:
     case VARIANT_E64_DPP:
@@ -390,7 +400,7 @@ bool variant_make(variant *v, const amdgcn_row *row, variant_kind kind, const ch
 bool variant_make_constant(variant *v, const amdgcn_row *row, int at, int constant, const char *processor, bool wave64,
                            uint64_t *random) {
     if (!variant_make(v, row, VARIANT_CONSTANT, processor, wave64, random)) return false;
-    if (at >= places_of(v) || constant >= constants_of(v->type[1 + at])) return false;
+    if (at >= places_of(v) || constant >= constants_of(v, at)) return false;
     v->constant_at = at;
     v->constant = constant;
     write_text(v, wave64);
@@ -477,7 +487,8 @@ static uint64_t constant_bits(const variant *v) {
                : type.letter == 'i' ? UINT64_MAX << 32 | CONSTANT_BITS
                                     : CONSTANT_BITS;
     default:
-        return ref_bits(format_of(type), v->constant == CONSTANT_HALF ? 0.5 : -4, EXACT_RN);
+        return ref_bits(is_pair_of_integers(v, type) ? F32 : format_of(type), v->constant == CONSTANT_HALF ? 0.5 : -4,
+                        EXACT_RN);
     }
 }
 
@@ -497,6 +508,8 @@ static uint64_t source_bits(const variant *v, const amdgcn_registers *r, int i, 
     bool negate = v->negate[i];
     if (v->row->flags & ROW_PACKED) {
         bool upper = part ? v->half_high[i] : v->half[i];
+        bool real = v->kind == VARIANT_CONSTANT && i == v->constant_at && v->constant >= CONSTANT_HALF;
+        if (real && v->row->flags & ROW_ACCUMULATES && mode.major >= 11) upper = false;
         if (part) negate = v->negate_high[i];
         words >>= upper ? type.bits : 0;
     } else if (type.letter == 'x') {

@@ -102,6 +102,9 @@ static const void *gather_32(amd_alu *x, const amd_operand *operand, uint32_t i,
         amd_dpp_gather(x, moved, from);
         from = moved;
     }
+    /* As measured on Navi 31: https://github.com/llvm/llvm-project/issues/94116. */
+    bool doubled = type == AMD_ALU_h16 && operand->real && x->shape->flags & AMD_ALU_ADDS;
+    doubled &= x->wave->program->target->major >= 11;
     bool half = facts[type].log_bits == 4;
     uint32_t sign = facts[type].format < 0 ? 0 : (uint32_t)amd_sign((amd_format)facts[type].format);
     uint32_t shift = half && !is_packed(type) && (x->op->op_sel >> i & 1) ? 16 : 0;
@@ -110,7 +113,7 @@ static const void *gather_32(amd_alu *x, const amd_operand *operand, uint32_t i,
         if (type == AMD_ALU_mix) {
             word = mixed(x, operand, i, word);
         } else if (type == AMD_ALU_p16 || type == AMD_ALU_h16) {
-            word = packed_16(x->op, i, word, type == AMD_ALU_h16);
+            word = doubled ? word * 0x10001 : packed_16(x->op, i, word, type == AMD_ALU_h16);
         } else {
             if (operand->absolute) word &= ~sign;
             if (operand->negate) word ^= sign;

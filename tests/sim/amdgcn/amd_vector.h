@@ -23,7 +23,7 @@
     AMD_ALU_TYPE(u64, uint64_t, uint64_t, 6, -1, 64)         \
     AMD_ALU_TYPE(i64, int64_t, uint64_t, 6, -1, 64)          \
     AMD_ALU_TYPE(f64, uint64_t, uint64_t, 6, AMD_DOUBLE, 64) \
-    AMD_ALU_TYPE(p16, uint32_t, uint32_t, 5, -1, 16)         \
+    AMD_ALU_TYPE(p16, uint32_t, uint32_t, 5, -1, 32)         \
     AMD_ALU_TYPE(h16, uint32_t, uint32_t, 5, AMD_HALF, 16)   \
     AMD_ALU_TYPE(p32, uint64_t, uint64_t, 6, AMD_SINGLE, 32) \
     AMD_ALU_TYPE(mix, uint32_t, uint32_t, 5, AMD_SINGLE, 32)
