@@ -34,6 +34,14 @@ static void close_queues(void) {
     kiln_device_close(device);
 }
 
+/* With these signals gone, of which {0} is none, nothing is left. */
+static void close_clean(const kiln__hsa_signal *signals, int count) {
+    for (int i = 0; i < count; i++)
+        if (signals[i].handle) assert_int_equal(kiln__hsa.signal_destroy(signals[i]), 0);
+    close_queues();
+    rocm_assert_clean();
+}
+
 static void submit(kiln__hsa_queue *queue, uint32_t type, const kiln__hsa_signal *dependencies, int count,
                    kiln__hsa_signal completion) {
     const uint64_t index = kiln__hsa.queue_add_write_index(queue, 1);
@@ -92,63 +100,50 @@ static int first_was_first(bool with_event) {
 static void queues_are_drained_in_the_seeds_order(void **state) {
     (void)state;
     assert_in_range(first_was_first(false), 1, SEEDS - 1);
-    close_queues();
-    rocm_assert_clean();
+    close_clean(NULL, 0);
 }
 
 static void an_event_orders_two_queues(void **state) {
     (void)state;
     assert_int_equal(first_was_first(true), SEEDS);
-    close_queues();
-    rocm_assert_clean();
+    close_clean(NULL, 0);
 }
 
 /* ---- Barrier packets --------------------------------------------------------------------------------------------- */
 
 static void a_barrier_and_waits_for_all(void **state) {
     (void)state;
-    const kiln__hsa_signal on[] = {signal_of(1), {0}, signal_of(7)}, done = signal_of(1);
+    const kiln__hsa_signal on[] = {signal_of(1), {0}, signal_of(7), signal_of(1)}, done = on[3];
     submit(queues[0], BARRIER_AND, on, 3, done);
     kiln__hsa.signal_store_relaxed(on[0], 0);
     assert_int_equal(wait_for_zero(done, A_WHILE), 1);
     kiln__hsa.signal_store_release(on[2], 0);
     assert_int_equal(wait_for_zero(done, FOR_EVER), 0);
-    for (int i = 0; i < 3; i += 2)
-        assert_int_equal(kiln__hsa.signal_destroy(on[i]), 0);
-    assert_int_equal(kiln__hsa.signal_destroy(done), 0);
-    close_queues();
-    rocm_assert_clean();
+    close_clean(on, 4);
 }
 
 /* A signal that is none counts as met to the one, and as not met to the other. */
 static void a_barrier_or_waits_for_any(void **state) {
     (void)state;
-    const kiln__hsa_signal on[] = {signal_of(1), {0}, signal_of(7)}, done = signal_of(1);
+    const kiln__hsa_signal on[] = {signal_of(1), {0}, signal_of(7), signal_of(1)}, done = on[3];
     submit(queues[0], BARRIER_OR, on, 3, done);
     assert_int_equal(wait_for_zero(done, A_WHILE), 1);
     kiln__hsa.signal_store_release(on[2], 0);
     assert_int_equal(wait_for_zero(done, FOR_EVER), 0);
-    for (int i = 0; i < 3; i += 2)
-        assert_int_equal(kiln__hsa.signal_destroy(on[i]), 0);
-    assert_int_equal(kiln__hsa.signal_destroy(done), 0);
-    close_queues();
-    rocm_assert_clean();
+    close_clean(on, 4);
 }
 
 /* What waits behind a barrier packet waits, too, and not what another queue has. */
 static void a_packet_waits_for_another_queues(void **state) {
     (void)state;
-    const kiln__hsa_signal between = signal_of(1), last = signal_of(1);
+    const kiln__hsa_signal signals[] = {signal_of(1), signal_of(1)}, between = signals[0], last = signals[1];
     submit(queues[0], BARRIER_AND, &between, 1, (kiln__hsa_signal){0});
     submit(queues[0], BARRIER_AND, NULL, 0, last);
     assert_int_equal(wait_for_zero(last, A_WHILE), 1);
     submit(queues[1], BARRIER_AND, NULL, 0, between);
     assert_int_equal(wait_for_zero(last, FOR_EVER), 0);
     assert_int_equal(kiln__hsa.signal_load(between), 0);
-    assert_int_equal(kiln__hsa.signal_destroy(between), 0);
-    assert_int_equal(kiln__hsa.signal_destroy(last), 0);
-    close_queues();
-    rocm_assert_clean();
+    close_clean(signals, 2);
 }
 
 static void a_barrier_or_on_nothing_is_a_violation(void **state) {
@@ -184,8 +179,7 @@ static void a_wait_ends_with_its_condition_or_its_time(void **state) {
         pthread_join(thread, NULL);
         assert_int_equal(kiln__hsa.signal_destroy(signal), 0);
     }
-    close_queues();
-    rocm_assert_clean();
+    close_clean(NULL, 0);
 }
 
 static void a_signal_that_is_gone_is_a_violation(void **state) {
