@@ -8,7 +8,7 @@
 set -eu
 
 # One row for each thing: goals, Debian package, how to see that it is there, what for.
-# A probe is a command's name or the path of a file.
+# A probe is a command's name or the path of a file, in which * stands for the architecture.
 rows() {
     cat <<'END'
 build check lint coverage bench ci|gcc|cc|the C compiler
@@ -22,20 +22,20 @@ check coverage ci|cmake|cmake|the installed package's test
 check coverage ci|libhsa-runtime-dev|/usr/include/hsa/hsa.h|comparing kiln's HSA declarations with AMD's
 check coverage ci|python3-numpy|/usr/lib/python3/dist-packages/numpy/__init__.py|NumPy files
 check ci|strace|strace|seeing which files the library opens
-check ci|libmpfr6|/usr/lib/x86_64-linux-gnu/libmpfr.so.6|comparing approximate instructions with exact functions
-check ci|libllvm19|/usr/lib/x86_64-linux-gnu/libLLVM.so.19.1|executing AMD code on the simulated driver
+check ci|libmpfr6|/usr/lib/*-linux-gnu/libmpfr.so.6|comparing approximate instructions with exact functions
+check ci|libllvm19|/usr/lib/*-linux-gnu/libLLVM.so.19.1|executing AMD code on the simulated driver
 lint ci|clang-format|clang-format|the shape of the sources
 lint ci|clang-tidy|clang-tidy|static checks
 lint ci|shellcheck|shellcheck|checking the scripts
 docs|doxygen|doxygen|the API reference
 coverage|lcov|lcov|counting lines
 bench|valgrind|valgrind|counting instructions
-bench|libopenblas0-pthread|/usr/lib/x86_64-linux-gnu/openblas-pthread/libopenblas.so.0|comparing products of matrices
+bench|libopenblas0-pthread|/usr/lib/*-linux-gnu/openblas-pthread/libopenblas.so.0|comparing products of matrices
 images ci|clang-19|clang-19|firing AMD images
 images ci|lld-19|ld.lld-19|firing AMD images
 images ci|llvm-19|llvm-objdump-19|looking into AMD images
 ci|clang|clang|fuzzing
-ci|libclang-rt-14-dev|/usr/lib/llvm-14/lib/clang/14.0.6/lib/linux/libclang_rt.fuzzer-x86_64.a|libFuzzer
+ci|libclang-rt-14-dev|/usr/lib/llvm-14/lib/clang/14.0.6/lib/linux/libclang_rt.fuzzer-*.a|libFuzzer
 ci|gcc-aarch64-linux-gnu|aarch64-linux-gnu-gcc|the aarch64 build
 ci|libc6-dev-arm64-cross|/usr/aarch64-linux-gnu/include/stdio.h|the aarch64 build
 ci|qemu-user|qemu-aarch64|running the aarch64 build
@@ -44,7 +44,12 @@ END
 
 present() {
     case $1 in
-    /*) [ -e "$1" ] ;;
+    /*)
+        for file in $1; do # unquoted: a pattern
+            [ ! -e "$file" ] || return 0
+        done
+        return 1
+        ;;
     *) command -v "$1" >/dev/null 2>&1 ;;
     esac
 }

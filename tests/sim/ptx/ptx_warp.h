@@ -11,12 +11,7 @@
 #include "tests/sim/core/sim_sum.h"
 #include "tests/sim/ptx/ptx_code.h"
 
-enum {
-    PTX_WARP = 32,
-    PTX_BARRIERS = 16,
-    PTX_LOCAL_BYTES = 64 << 10,
-    PTX_ACCESS_MAX = 32
-};
+enum { PTX_WARP = 32, PTX_BARRIERS = 16, PTX_LOCAL_BYTES = 64 << 10, PTX_ACCESS_MAX = 32 };
 
 /* Generic addresses: the upper byte is the window of a space; global and constant memory have host addresses. */
 #define PTX_WINDOW_SHARED (1ull << 56)
