@@ -479,7 +479,8 @@ static void wrong_forms_are_refused(void **state) {
         {"mov.u32 %d, {%t0, %t1};", "elements"},
         {"mov.u32 %d, %clock64;", "%clock64"},
         {"mov.u32 %d, %globaltimer;", "%globaltimer"},
-        {"mov.u32 %d, %smid;", "%smid"},
+        {"mov.u32 %d, %pm0;", "%pm0"},
+        {"mov.u32 %d, %envreg32;", "%envreg32"},
         {"add.u32 %d, %tid.x, %a;", "special register"},
         {"mov.b8 %d, 1;", "b8"},
     };

@@ -132,6 +132,8 @@ static int32_t error_of(sim_fault_kind kind) {
 }
 
 void sim_cuda_execute(sim_context *context, const sim_function *function, const void *arguments, sim_launch *launch) {
+    static uint64_t launches; /* under the lock */
+    const sim_processor *processor = sim_cuda_processor(context->device);
     const ptx_program *program = function->module->program;
     sim_regions regions;
     sim_report report;
@@ -141,7 +143,11 @@ void sim_cuda_execute(sim_context *context, const sim_function *function, const 
         .code = ptx_program_find(program, function->entry->name),
         .grid = {launch->grid[0], launch->grid[1], launch->grid[2]},
         .block = {launch->group[0], launch->group[1], launch->group[2]},
+        .cluster = {launch->cluster[0], launch->cluster[1], launch->cluster[2]},
+        .number = ++launches,
+        .multiprocessors = (uint32_t)processor->count,
         .dynamic_shared_bytes = launch->shared_bytes,
+        .reserved_shared_bytes = processor->reserved,
         .parameters = arguments,
         .globals = (uintptr_t)function->module->globals,
         .find = sim_regions_find,

@@ -77,6 +77,7 @@ typedef struct ptx_constant {
 typedef struct ptx_special_use {
     uint32_t place;
     uint32_t special;
+    uint32_t bits; /* that are read of it */
 } ptx_special_use;
 
 /* A variable whose address is a constant of the frame, once it has one: global, const, shared, local, param. */

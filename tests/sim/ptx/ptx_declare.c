@@ -23,7 +23,7 @@ const ptx_name *ptx_name_find(const ptx_parser *parser, const char *text, uint32
         }
         if (name->is_family && text[stem] && number < name->count && strlen(name->text) == stem &&
             memcmp(name->text, text, stem) == 0) {
-            *out_register = name->first + number;
+            *out_register = name->first + number * name->lanes;
             return name;
         }
     }
@@ -54,10 +54,14 @@ static ptx_type expect_type(ptx_parser *parser) {
 }
 
 void ptx_declare_registers(ptx_parser *parser) {
+    enum { VECTOR_BITS = 128 };
+    uint32_t lanes = ptx_accept_dot(parser, "v2") ? 2 : ptx_accept_dot(parser, "v4") ? 4 : 1;
     ptx_type type = expect_type(parser);
+    if (lanes > 1 && (type == PTX_pred || lanes * ptx_type_bits(type) > VECTOR_BITS))
+        ptx_fail(parser, "no vector has %u elements of type %s", lanes, ptx_type_name(type));
     do {
         char *text = ptx_expect_word(parser);
-        ptx_name name = {.text = text, .count = 1};
+        ptx_name name = {.text = text, .count = 1, .lanes = lanes};
         if (ptx_accept(parser, '<')) {
             name.is_family = true;
             name.count = (uint32_t)ptx_expect_integer(parser);
@@ -65,7 +69,7 @@ void ptx_declare_registers(ptx_parser *parser) {
             ptx_expect(parser, '>');
         }
         name.first = parser->function->register_count;
-        for (uint32_t i = 0; i < name.count; i++)
+        for (uint32_t i = 0; i < name.count * lanes; i++)
             register_add(parser, text, type);
         name_add(parser, name);
     } while (ptx_accept(parser, ','));

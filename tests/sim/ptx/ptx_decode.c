@@ -130,28 +130,14 @@ uint32_t ptx_constant_place(ptx_decoder *decoder, uint64_t value, uint32_t bits)
 }
 
 static uint32_t special_place(ptx_decoder *decoder, const char *name, uint32_t bits) {
-    static const struct {
-        const char *text;
-        uint32_t bits;
-    } rows[] = {
-#define PTX_SPECIAL(name, text, bits) {text, bits},
-#include "tests/sim/ptx/ptx_specials.def"
-#undef PTX_SPECIAL
-    };
     ptx_code *code = decoder->code;
-    uint32_t special = 0;
-    while (special < PTX_SPECIAL_COUNT && strcmp(rows[special].text, name) != 0)
-        special++;
-    if (special == PTX_SPECIAL_COUNT) ptx_refuse(decoder, "special register %s is not simulated", name);
-    const char *opcode = decoder->statement->opcode;
-    if (strcmp(opcode, "mov") != 0 && strcmp(opcode, "cvt") != 0) ptx_refuse(decoder, "it reads no special register");
-    if (rows[special].bits != bits) ptx_refuse(decoder, "%s has %u bits", name, rows[special].bits);
+    uint32_t special = ptx_special_find(decoder, name, bits);
     for (uint32_t i = 0; i < code->special_count; i++)
-        if (code->specials[i].special == special) return code->specials[i].place;
+        if (code->specials[i].special == special && code->specials[i].bits == bits) return code->specials[i].place;
     code->specials = grow(decoder->program->module->arena, code->specials, code->special_count, &decoder->special_room,
                           sizeof *code->specials);
     uint32_t place = place_new(code, bits);
-    code->specials[code->special_count++] = (ptx_special_use){place, special};
+    code->specials[code->special_count++] = (ptx_special_use){place, special, bits};
     return place;
 }
 
@@ -215,6 +201,7 @@ uint32_t ptx_source_wide(ptx_decoder *decoder, const ptx_operand *operand, ptx_t
             ptx_refuse(decoder, "a float where an integer is wanted");
         return ptx_constant_place(decoder, float_bits(decoder, operand, type), bits);
     case PTX_OPERAND_SPECIAL:
+        if (ptx_type_class_of(type) == PTX_CLASS_FLOAT) ptx_refuse(decoder, "%s is no float", operand->name);
         return special_place(decoder, operand->name, bits);
     case PTX_OPERAND_VARIABLE:
         return address_place(decoder, operand, bits);

@@ -14,7 +14,7 @@ enum {
 };
 
 enum {
-#define PTX_SPECIAL(name, text, bits) PTX_SPECIAL_##name,
+#define PTX_SPECIAL(name, text, bits, narrowest, target, version) PTX_SPECIAL_##name,
 #include "tests/sim/ptx/ptx_specials.def"
 #undef PTX_SPECIAL
     PTX_SPECIAL_COUNT
@@ -63,6 +63,8 @@ uint32_t ptx_result(ptx_decoder *decoder, const ptx_operand *operand, ptx_type t
 uint32_t ptx_result_wide(ptx_decoder *decoder, const ptx_operand *operand, ptx_type type, uint8_t *out_bits);
 /* A predicate source: sets negated. */
 uint32_t ptx_predicate(ptx_decoder *decoder, const ptx_operand *operand, bool *out_negated);
+/* The number of a special register that is read as so many bits, or a refusal: ptx_special_register.c. */
+uint32_t ptx_special_find(ptx_decoder *decoder, const char *name, uint32_t bits);
 /* The code of a function, or a refusal if it has none. */
 const ptx_code *ptx_code_of(ptx_decoder *decoder, const ptx_function *function);
 uint32_t ptx_constant_place(ptx_decoder *decoder, uint64_t value, uint32_t bits);

@@ -1,6 +1,7 @@
 /* mov: registers, constants, addresses, special registers, and vectors into or out of one register. */
 #include "tests/sim/ptx/ptx_decode.h"
 #include "tests/sim/ptx/ptx_lanes.h"
+#include <stdio.h>
 #include <string.h>
 
 PTX_UNARY(run_mov_16, uint16_t, a)
@@ -85,6 +86,42 @@ static void decode_vector(ptx_decoder *decoder, const ptx_operand *vector, bool 
     }
 }
 
+/* mov.v2 and mov.v4: each element to its own. */
+static void run_vector(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
+    uint32_t part = ptx_type_bits(op->type) / 8;
+    for (uint32_t rest = mask; rest; rest &= rest - 1) {
+        uint32_t l = (uint32_t)__builtin_ctz(rest);
+        uint8_t value[16];
+        for (uint32_t i = 0; i < op->count; i++)
+            memcpy(value + i * part, warp->frame + op->s[i] + l * part, part);
+        for (uint32_t i = 0; i < op->count; i++)
+            memcpy(warp->frame + op->d[i] + l * part, value + i * part, part);
+    }
+}
+
+static void decode_elements(ptx_decoder *decoder) {
+    const ptx_operand *to = &decoder->statement->operands[0], *from = &decoder->statement->operands[1];
+    ptx_op *op = decoder->op;
+    if (op->type == PTX_pred) ptx_refuse(decoder, "it has no vectors of predicates");
+    if (op->count * ptx_type_bits(op->type) > 128 || to->kind != PTX_OPERAND_VECTOR || to->element_count != op->count)
+        ptx_refuse(decoder, "it needs a vector of %u elements", op->count);
+    for (uint32_t i = 0; i < op->count; i++) {
+        ptx_operand element;
+        if (from->kind == PTX_OPERAND_VECTOR && from->element_count == op->count) {
+            element = from->elements[i];
+        } else if (from->kind == PTX_OPERAND_SPECIAL && op->count == 4) {
+            char *name = ptx_arena_take(decoder->program->module->arena, strlen(from->name) + 3);
+            snprintf(name, strlen(from->name) + 3, "%s.%c", from->name, "xyzw"[i]);
+            element = (ptx_operand){.kind = PTX_OPERAND_SPECIAL, .name = name};
+        } else {
+            ptx_refuse(decoder, "it needs a vector of %u elements", op->count);
+        }
+        op->s[i] = ptx_source(decoder, &element, op->type);
+        op->d[i] = ptx_result(decoder, &to->elements[i], op->type);
+    }
+    op->run = run_vector;
+}
+
 /* mov of a clock; false if it is of something else. */
 static bool decode_clock(ptx_decoder *decoder, const ptx_operand *source) {
     static const struct {
@@ -118,7 +155,12 @@ void ptx_decode_move(ptx_decoder *decoder) {
     if (bits == 128) ptx_need(decoder, 70, 83);
     if (!good || op->type == PTX_tf32 || op->type == PTX_bf16 || op->type == PTX_f16)
         ptx_refuse(decoder, "it has no type %s", ptx_type_name(op->type));
-    if (operands[0].kind == PTX_OPERAND_VECTOR) {
+    static const int vectors[] = {PTX_M_V2, PTX_M_V4};
+    int vector = ptx_take_one(decoder, vectors, 2);
+    op->count = vector < 0 ? 1 : 2u << vector;
+    if (op->count > 1) {
+        decode_elements(decoder);
+    } else if (operands[0].kind == PTX_OPERAND_VECTOR) {
         decode_vector(decoder, &operands[0], false);
     } else if (operands[1].kind == PTX_OPERAND_VECTOR) {
         decode_vector(decoder, &operands[1], true);

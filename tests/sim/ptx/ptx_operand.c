@@ -39,6 +39,23 @@ static const char *special_name(ptx_parser *parser, char *word) {
     return text;
 }
 
+/* A vector of registers from first on, or the one that ".x" or its like behind it selects. */
+static ptx_operand parse_vector(ptx_parser *parser, const char *word, uint32_t first, uint32_t lanes) {
+    static const char selectors[] = "xyzwrgba";
+    if (parser->token.kind == PTX_TOKEN_DOT && !parser->token.spaced) {
+        const char *at = parser->token.length == 1 ? strchr(selectors, *parser->token.bytes) : NULL;
+        if (!at || (uint32_t)(at - selectors) % 4 >= lanes) ptx_fail(parser, "%s has no such element", word);
+        ptx_advance(parser);
+        return (ptx_operand){
+            .kind = PTX_OPERAND_REGISTER, .number = first + (uint32_t)(at - selectors) % 4, .name = word};
+    }
+    ptx_operand vector = {.kind = PTX_OPERAND_VECTOR, .name = word, .element_count = lanes};
+    vector.elements = ptx_arena_take(parser->arena, lanes * sizeof *vector.elements);
+    for (uint32_t i = 0; i < lanes; i++)
+        vector.elements[i] = (ptx_operand){.kind = PTX_OPERAND_REGISTER, .number = first + i, .name = word};
+    return vector;
+}
+
 static ptx_operand parse_word(ptx_parser *parser) {
     char *word = ptx_expect_word(parser);
     uint32_t number;
@@ -50,6 +67,7 @@ static ptx_operand parse_word(ptx_parser *parser) {
         operand.value = parse_offset(parser);
         return operand;
     }
+    if (name && name->lanes > 1) return parse_vector(parser, word, number, name->lanes);
     if (name) return (ptx_operand){.kind = PTX_OPERAND_REGISTER, .number = number, .name = word};
     if (*word == '%') return (ptx_operand){.kind = PTX_OPERAND_SPECIAL, .name = special_name(parser, word)};
     return (ptx_operand){.kind = PTX_OPERAND_WORD, .name = word}; /* a label or a function */

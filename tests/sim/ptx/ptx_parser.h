@@ -8,11 +8,12 @@
 #include "tests/sim/ptx/ptx_syntax.h"
 #include <setjmp.h>
 
-/* A name in scope: a register, a numbered family of registers ("%r<8>"), or a variable. */
+/* A name in scope: a register or vector of them, a numbered family ("%r<8>"), or a variable. */
 typedef struct ptx_name {
     const char *text;
     bool is_family;
-    uint32_t first, count; /* registers */
+    uint32_t first, count; /* registers, or vectors of them */
+    uint32_t lanes;        /* of a vector; 1: none */
     ptx_variable *variable;
     struct ptx_name *next;
 } ptx_name;

@@ -61,55 +61,6 @@ static uint64_t variable_address(const ptx_block *block, const ptx_frame *frame,
     }
 }
 
-static uint32_t special_value(const ptx_warp *warp, uint32_t special, uint32_t lane) {
-    const ptx_block *block = warp->block;
-    const ptx_launch *launch = block->launch;
-    uint32_t thread = warp->number * PTX_WARP + lane;
-    uint32_t x = launch->block[0], y = launch->block[1];
-    switch (special) {
-    case PTX_SPECIAL_TID_X:
-        return thread % x;
-    case PTX_SPECIAL_TID_Y:
-        return thread / x % y;
-    case PTX_SPECIAL_TID_Z:
-        return thread / x / y;
-    case PTX_SPECIAL_NTID_X:
-    case PTX_SPECIAL_NTID_Y:
-    case PTX_SPECIAL_NTID_Z:
-        return launch->block[special - PTX_SPECIAL_NTID_X];
-    case PTX_SPECIAL_CTAID_X:
-    case PTX_SPECIAL_CTAID_Y:
-    case PTX_SPECIAL_CTAID_Z:
-        return block->id[special - PTX_SPECIAL_CTAID_X];
-    case PTX_SPECIAL_NCTAID_X:
-    case PTX_SPECIAL_NCTAID_Y:
-    case PTX_SPECIAL_NCTAID_Z:
-        return launch->grid[special - PTX_SPECIAL_NCTAID_X];
-    case PTX_SPECIAL_LANEID:
-        return lane;
-    case PTX_SPECIAL_WARPID:
-        return warp->number;
-    case PTX_SPECIAL_NWARPID:
-        return block->warp_count;
-    case PTX_SPECIAL_LANEMASK_EQ:
-        return 1u << lane;
-    case PTX_SPECIAL_LANEMASK_LT:
-        return (1u << lane) - 1;
-    case PTX_SPECIAL_LANEMASK_LE:
-        return (2u << lane) - 1;
-    case PTX_SPECIAL_LANEMASK_GT:
-        return ~((2u << lane) - 1);
-    case PTX_SPECIAL_LANEMASK_GE:
-        return ~((1u << lane) - 1);
-    case PTX_SPECIAL_DYNAMIC_SMEM:
-        return launch->dynamic_shared_bytes;
-    case PTX_SPECIAL_TOTAL_SMEM:
-        return block->shared_bytes;
-    default:
-        return 0;
-    }
-}
-
 ptx_frame *ptx_frame_new(const ptx_warp *warp, const ptx_code *code, ptx_frame *parent, uint32_t return_op) {
     size_t size = (sizeof(ptx_frame) + code->frame_bytes + 63) / 64 * 64;
     ptx_frame *frame = aligned_alloc(64, size);
@@ -126,10 +77,7 @@ ptx_frame *ptx_frame_new(const ptx_warp *warp, const ptx_code *code, ptx_frame *
         fill(frame->bytes + code->addresses[i].place, code->addresses[i].bits,
              variable_address(warp->block, frame, code->addresses[i].variable) + (uint64_t)code->addresses[i].offset);
     for (uint32_t i = 0; i < code->special_count; i++)
-        for (uint32_t l = 0; l < PTX_WARP; l++) {
-            uint32_t value = special_value(warp, code->specials[i].special, l);
-            memcpy(frame->bytes + code->specials[i].place + l * 4, &value, 4);
-        }
+        ptx_special_fill(warp, &code->specials[i], frame->bytes + code->specials[i].place);
     return frame;
 }
 

@@ -23,9 +23,12 @@ typedef struct ptx_launch {
     const ptx_program *program;
     const ptx_code *code;
     uint32_t grid[3], block[3];
-    uint32_t dynamic_shared_bytes;
-    const uint8_t *parameters; /* code->function->parameter_bytes */
-    uint64_t globals;          /* where the program's variables were put */
+    uint32_t cluster[3]; /* 0: none was asked for */
+    uint64_t number;     /* of all launches */
+    uint32_t multiprocessors;
+    uint32_t dynamic_shared_bytes, reserved_shared_bytes; /* the latter are the system's */
+    const uint8_t *parameters;                            /* code->function->parameter_bytes */
+    uint64_t globals;                                     /* where the program's variables were put */
     sim_region_find find;
     void *find_context;
     uint64_t seed;
@@ -136,6 +139,9 @@ void ptx_count_request(ptx_warp *warp, ptx_space space, const uint64_t *addresse
 /* The space and offset of a generic address, and back. */
 ptx_space ptx_generic_space(uint64_t address);
 uint64_t ptx_to_generic(ptx_space space, uint64_t address);
+
+/* Fills a place of a frame with a special register: ptx_special_register.c. */
+void ptx_special_fill(const ptx_warp *warp, const ptx_special_use *use, uint8_t *place);
 
 uint64_t ptx_random(uint64_t *state);
 
