@@ -23,8 +23,8 @@
  *   kiln_last_error() has a sentence that names the argument and the rule, or the driver's call and error.
  * - Results come back through out_ parameters, which stand last and are zeroed on entry. A NULL out_ parameter is
  *   KILN_ERROR_INVALID_ARGUMENT.
- * - open, create, alloc and load give ownership, to be released with the matching close, destroy, free and unload.
- *   get and find borrow. Functions that release return nothing and accept NULL.
+ * - open, create and alloc give ownership, to be released with the matching close, destroy and free. get and find
+ *   borrow. Functions that release return nothing and accept NULL.
  * - Threads: every function may be called from any thread at any time, except that one kiln_stream or kiln_event is
  *   used by one thread at a time, and that releasing an object must not race with its use.
  * - Fork: a child process that inherits an open GPU device gets KILN_ERROR_FORKED from every call on it. CPU devices go
@@ -331,8 +331,9 @@ typedef struct kiln_bundle {
 #define KILN_LINK_BUNDLE(bundle) \
     static const kiln_bundle *const bundle##_linked __attribute__((section("kiln_bundles"), used KILN_RETAIN)) = &bundle
 
-/* The bundles linked into this program or shared object: every operator of kiln's that it calls and every packed
- * bundle. *out_bundles points to static storage. Returns KILN_OK or KILN_ERROR_INVALID_ARGUMENT. */
+/* The bundles in the program or shared object that libkiln.a was linked into: every operator of kiln's that it calls and
+ * every packed bundle. libkiln.so has every operator, and not what its users pack: they have that by name.
+ * *out_bundles points to static storage. Returns KILN_OK or KILN_ERROR_INVALID_ARGUMENT. */
 KILN_API kiln_status kiln_linked_bundles(const kiln_bundle *const **out_bundles, size_t *out_count);
 
 /* Every operator's bundle. Referring to this function links all images; only tools want that. Returns as

@@ -49,6 +49,12 @@ holds_no_other() { # OP
     done
 }
 
+# The bundles of libkiln.so are its own, all of them, whatever the program calls.
+shared_lists_all() {
+    "${CC:-cc}" -std=c11 -Iinclude -o "$KILN_SCRATCH/shared" "$KILN_SCRATCH/softmax.c" -L"$KILN_BUILD" -lkiln &&
+        LD_LIBRARY_PATH=$KILN_BUILD "$KILN_SCRATCH/shared" | sort | diff <(tr ' ' '\n' <<<"$operators" | sort) -
+}
+
 operators=$(scripts/targets.sh operators)
 for op in $operators; do
     check "a program calls $op" links "$op"
@@ -57,6 +63,7 @@ for op in $operators; do
     check "no other operator's images are" holds_no_other "$op"
 done
 
+check "libkiln.so lists every operator" shared_lists_all
 check "a linker that collects unused sections" link softmax -Wl,--gc-sections
 check "keeps the list" lists_itself_alone softmax
 if command -v ld.lld >/dev/null; then
