@@ -272,7 +272,8 @@ static void test_result_over_address(void **state) {
     }
 }
 
-/* Atomics of several waves may meet; with a store of another wave they race. */
+/* Atomics of several waves may meet; with a store of another wave they race, and with a load that no atomic of its own
+ * wave follows before the barrier. */
 static void test_races(void **state) {
     (void)state;
     enum { WAVES = 2 };
@@ -280,26 +281,36 @@ static void test_races(void **state) {
     static const struct {
         const char *first, *second;
         bool good;
-    } cases[] = {{"ds_add_u32 v1, v2", "ds_add_u32 v1, v2", true},
-                 {"ds_add_u32 v1, v2", "ds_write_b32 v1, v2", false},
-                 {"ds_add_u32 v1, v2", "ds_read_b32 v3, v1", false}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    } cases[] = {
+        {"ds_add_u32 v1, v2", "ds_add_u32 v1, v2", true},
+        {"ds_add_u32 v1, v2", "ds_write_b32 v1, v2", false},
+        {"ds_add_u32 v1, v2", "ds_read_b32 v3, v1", false},
+        {"ds_add_u32 v1, v2", "ds_cmpst_rtn_b32 v4, v1, v3, v2\ns_waitcnt lgkmcnt(0)\nds_read_b32 v3, v1", false},
+        {"ds_add_u32 v1, v2", "ds_read_b32 v3, v1\ns_waitcnt lgkmcnt(0)\nds_cmpst_rtn_b32 v4, v1, v3, v2", true},
+        {"ds_add_u32 v1, v2\ns_waitcnt lgkmcnt(0)\ns_barrier",
+         "ds_read_b32 v3, v1\ns_waitcnt lgkmcnt(0)\ns_barrier\nds_add_u32 v1, v2", false},
+        {"ds_add_u32 v1, v2\ns_waitcnt lgkmcnt(0)\ns_barrier",
+         "ds_cmpst_rtn_b32 v4, v1, v3, v2\ns_waitcnt lgkmcnt(0)\ns_barrier\nds_read_b32 v3, v1", true}};
+    enum { CASES = sizeof cases / sizeof *cases, SEEDS = 4 };
+    for (size_t n = 0; n < CASES * SEEDS; n++) {
+        const size_t i = n / SEEDS;
         char text[512];
         snprintf(text, sizeof text,
                  "s_cbranch_scc1 wait\nds_write_b32 v1, v2\ns_waitcnt lgkmcnt(0)\nwait:\ns_barrier\ns_cbranch_scc1 "
                  "other\n%s\ns_waitcnt lgkmcnt(0)\ns_endpgm\nother:\n%s\ns_waitcnt lgkmcnt(0)",
                  cases[i].first, cases[i].second);
         amd_program *program = amdgcn_load("gfx90a", true, text);
-        const amdgcn_setting setting = {.waves = WAVES, .group_bytes = 256, .seed = i + 1};
+        const amdgcn_setting setting = {.waves = WAVES, .group_bytes = 256, .seed = n + 1};
         sim_report report;
-        for (int n = 0; n < WAVES; n++) {
-            amdgcn_registers_fill(&waves[n], program, &random_state);
-            waves[n].scc = n;
+        for (int w = 0; w < WAVES; w++) {
+            amdgcn_registers_fill(&waves[w], program, &random_state);
+            waves[w].scc = w;
             for (uint32_t l = 0; l < AMD_LANES; l++)
-                waves[n].v[1][l] = l * 4;
+                waves[w].v[1][l] = l * 4;
         }
-        assert_int_equal(amdgcn_try(program, &setting, waves, &report), cases[i].good);
-        if (!cases[i].good) assert_int_equal(report.kind, SIM_FAULT_RACE);
+        bool good = amdgcn_try(program, &setting, waves, &report);
+        if (good != cases[i].good || (!good && report.kind != SIM_FAULT_RACE))
+            fail_msg("%s with %s: \"%s\"", cases[i].first, cases[i].second, good ? "" : report.text);
         amd_program_free(program);
     }
 }

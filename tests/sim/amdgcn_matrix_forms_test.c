@@ -206,6 +206,31 @@ static void test_operands(void **state) {
     }
 }
 
+/* With a constant for C the result may stand where A and B do. */
+static void test_result_over_inputs(void **state) {
+    (void)state;
+    static const struct {
+        const char *processor, *apart, *over;
+        uint32_t count;
+    } rows[] = {
+        {"gfx90a", "v_mfma_f64_16x16x4f64 v[20:27], v[2:3], v[4:5], 0",
+         "v_mfma_f64_16x16x4f64 v[2:9], v[2:3], v[4:5], 0", 8},
+        {"gfx942", "v_mfma_i32_32x32x16_i8 v[20:35], v[2:3], v[4:5], 7",
+         "v_mfma_i32_32x32x16_i8 v[2:17], v[2:3], v[4:5], 7", 16},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        amd_program *apart = amdgcn_load(rows[i].processor, true, rows[i].apart);
+        amd_program *over = amdgcn_load(rows[i].processor, true, rows[i].over);
+        amdgcn_registers_fill(&problem_before, apart, &problem_random_state);
+        problem_after = problem_before;
+        amdgcn_run(apart, NULL, &problem_before);
+        amdgcn_run(over, NULL, &problem_after);
+        assert_memory_equal(problem_after.v[2], problem_before.v[20], rows[i].count * sizeof problem_after.v[2]);
+        amd_program_free(apart);
+        amd_program_free(over);
+    }
+}
+
 /* ---- What is refused, and what is a fault ---- */
 
 static void test_refusals(void **state) {
@@ -220,7 +245,7 @@ static void test_refusals(void **state) {
         {"gfx942", true, "v_mfma_f32_16x16x4_4b_f16 v[0:15], v[20:21], v[22:23], v[0:15] cbsz:3", "more blocks"},
         {"gfx942", true, "v_mfma_f32_16x16x4_4b_f16 v[0:15], v[20:21], v[22:23], v[0:15] cbsz:1 abid:2", "abid"},
         {"gfx90a", true, "v_mfma_f64_4x4x4f64 v[0:1], v[2:3], v[4:5], v[0:1] blgp:1", "blgp"},
-        {"gfx942", true, "v_mfma_f32_32x32x8_f16 v[0:15], v[4:5], v[16:17], 0", "overlaps A or B"},
+        {"gfx942", true, "v_mfma_f32_32x32x8_f16 v[0:15], v[4:5], v[16:17], v[0:15]", "overlaps A or B"},
         {"gfx942", true, "v_smfmac_f32_16x16x32_f16 v[0:3], v[4:5], v[6:9], v10", "v_smfmac_f32_16x16x32_f16"},
         {"gfx1100", false, "v_wmma_f32_16x16x16_f16 v[0:7], v[0:7], v[16:23], v[24:31]", "overlaps A or B"},
         {"gfx1100", false, "v_wmma_f32_16x16x16_f16 v[0:7], v[8:15], v[16:23], v[1:8]", "a part of C"},
@@ -312,9 +337,11 @@ int main(void) {
     const char *text = getenv("KILN_TEST_SEED");
     problem_random_state = text ? strtoull(text, NULL, 0) : 1;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_broadcasts),    cmocka_unit_test(test_negations), cmocka_unit_test(test_integers),
-        cmocka_unit_test(test_halves),        cmocka_unit_test(test_operands),  cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_odd_registers), cmocka_unit_test(test_counter),   cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_broadcasts), cmocka_unit_test(test_negations),
+        cmocka_unit_test(test_integers),   cmocka_unit_test(test_halves),
+        cmocka_unit_test(test_operands),   cmocka_unit_test(test_result_over_inputs),
+        cmocka_unit_test(test_refusals),   cmocka_unit_test(test_odd_registers),
+        cmocka_unit_test(test_counter),    cmocka_unit_test(test_faults),
     };
     if (!amdgcn_harness_ready()) return 0;
     print_message("# seed %llu (KILN_TEST_SEED sets it)\n", (unsigned long long)problem_random_state);

@@ -188,6 +188,7 @@ void amd_wave_run(amd_wave *wave, uint32_t quantum) {
 }
 
 void amd_barrier_complete(amd_group *group) {
+    amd_shared_settle(group);
     for (uint32_t i = 0; i < group->wave_count; i++) {
         amd_wave *wave = &group->waves[i];
         wave->signalled = false;
@@ -220,6 +221,7 @@ bool amd_group_run(amd_group *group) {
             ready += group->waves[i].state == AMD_READY;
         if (!ready) {
             end_check(group);
+            amd_shared_settle(group);
             break;
         }
         uint64_t draw = amd_random(&group->random);
@@ -262,6 +264,7 @@ void amd_group_begin(amd_group *group, const uint32_t id[3]) {
     uint32_t lanes = launch->kernel->wave32 ? 32 : 64;
     group->wave_count = (group->work_items + lanes - 1) / lanes;
     group->epoch = 1;
+    group->doubted = false;
     group->instructions = 0;
     memset(group->shared, 0xb5, group->shared_bytes);
     memset(group->shadow, 0, (group->shared_bytes / 4 + 1) * sizeof *group->shadow);

@@ -8,10 +8,9 @@ enum { BANKS = 32, SEVERAL = 0xff };
 
 /* Another wave that did to a byte what must not meet this access before a barrier: 0 if none did, SEVERAL if several.
  */
-static uint8_t conflict(uint8_t writer, uint8_t reader, bool atomic, uint8_t own, amd_access access) {
+static uint8_t conflict(uint8_t writer, uint8_t reader, uint8_t own, amd_access access) {
     if (writer == own) writer = 0;
     if (reader == own) reader = 0;
-    if (access == AMD_UPDATE && atomic) return reader;
     return access == AMD_READ || writer ? writer : reader;
 }
 
@@ -25,8 +24,10 @@ static bool byte_check(amd_wave *wave, const amd_op *op, uint32_t lane, uint32_t
     amd_shadow *shadow = &wave->group->shadow[address / 4];
     uint8_t own = (uint8_t)(wave->number + 1), bit = (uint8_t)(1u << address % 4);
     uint8_t *writer = (uint8_t *)&shadow->writers + address % 4, *reader = (uint8_t *)&shadow->readers + address % 4;
-    uint8_t other = conflict(*writer, *reader, shadow->atomic & bit, own, access);
-    if (other) {
+    uint8_t other = conflict(*writer, *reader, own, access);
+    if (other && access != AMD_WRITE && shadow->atomic & bit) {
+        if (shadow->loaders) wave->group->doubted = shadow->doubted = true;
+    } else if (other) {
         if (other == SEVERAL)
             amd_fault(wave, op, SIM_FAULT_RACE, lane, address, "other waves touched it since the last barrier");
         else
@@ -62,6 +63,12 @@ static bool dword_check(amd_shadow *shadow, uint32_t own, amd_access access) {
     return true;
 }
 
+static void load_note(const amd_wave *wave, amd_shadow *shadow, amd_access access) {
+    const uint32_t own = 1u << wave->number;
+    if (access == AMD_READ) shadow->load = wave->pc;
+    shadow->loaders = access == AMD_READ ? shadow->loaders | own : shadow->loaders & ~own;
+}
+
 static bool shadow_check(amd_wave *wave, const amd_op *op, uint32_t lane, uint32_t address, uint32_t size,
                          amd_access access) {
     amd_group *group = wave->group;
@@ -70,6 +77,7 @@ static bool shadow_check(amd_wave *wave, const amd_op *op, uint32_t lane, uint32
         amd_shadow *shadow = &group->shadow[i / 4];
         if (shadow->epoch != group->epoch)
             *shadow = (amd_shadow){.epoch = group->epoch, .written = shadow->written, .atomic = 0xf};
+        load_note(wave, shadow, access);
         uint32_t next = i / 4 * 4 + 4 < end ? i / 4 * 4 + 4 : end;
         if (next - i == 4 && dword_check(shadow, own, access)) {
             i = next;
@@ -79,6 +87,20 @@ static bool shadow_check(amd_wave *wave, const amd_op *op, uint32_t lane, uint32
             if (!byte_check(wave, op, lane, i, size, access)) return false;
     }
     return true;
+}
+
+/* Machine code does not tell an atomic load from another. One of what other waves change by atomics is the beginning of
+ * a compare-and-swap loop if the wave does an atomic of its own before the barrier, else a race. */
+void amd_shared_settle(amd_group *group) {
+    for (uint32_t i = 0; group->doubted && i < group->shared_bytes / 4; i++) {
+        const amd_shadow *shadow = &group->shadow[i];
+        if (shadow->epoch != group->epoch || !shadow->doubted || !shadow->loaders) continue;
+        amd_wave *wave = &group->waves[__builtin_ctz(shadow->loaders)];
+        amd_fault(wave, &wave->program->ops[shadow->load], SIM_FAULT_RACE, AMD_LANES, i * 4,
+                  "other waves change it by atomics with no barrier between");
+        return;
+    }
+    group->doubted = false;
 }
 
 uint8_t *amd_shared_at(amd_wave *wave, const amd_op *op, uint32_t lane, uint32_t address, uint32_t size,

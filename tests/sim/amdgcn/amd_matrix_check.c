@@ -148,10 +148,11 @@ static bool overlap(const amd_operand *a, const amd_operand *b) {
     return b->kind == AMD_OPERAND_VECTOR && a->index < b->index + b->count && b->index < a->index + a->count;
 }
 
-/* The result is written while the inputs are still read, unless it is small. */
+/* The result is written while the inputs are still read, unless it is small. With a constant for C, LLVM has let it overlap A
+ * and B on gfx9 for years (until https://github.com/llvm/llvm-project/pull/166600), and so must this. */
 static bool overlaps_check(const checked *c) {
     const amd_operand *d = &c->op->operand[0], *addend = &c->op->operand[3];
-    if (c->mfma && d->count <= 4) return true;
+    if (c->mfma && (d->count <= 4 || addend->kind == AMD_OPERAND_CONSTANT)) return true;
     if (overlap(d, &c->op->operand[1]) || overlap(d, &c->op->operand[2]))
         return refuse(c, "the result overlaps A or B");
     if (overlap(d, addend) && d->index != addend->index) return refuse(c, "the result overlaps a part of C");

@@ -71,8 +71,11 @@ struct amd_wave {
 typedef struct amd_shadow {
     uint32_t epoch;            /* of the group when they were last touched; what is older does not count */
     uint32_t writers, readers; /* wave + 1; 0xff: several */
+    uint32_t loaders;          /* a bit for each wave that loaded and has done no atomic since */
+    uint32_t load;             /* the op that loaded last */
     uint8_t written;           /* ever */
     uint8_t atomic;            /* all writes since the last barrier were atomics */
+    bool doubted;              /* loads and atomics of several waves met: amd_shared_settle */
 } amd_shadow;
 
 typedef struct amd_group {
@@ -87,6 +90,7 @@ typedef struct amd_group {
     uint8_t *scratch;   /* of all waves, one after the other */
     amd_shadow *shadow; /* of each dword */
     uint32_t epoch;     /* barriers so far, + 1 */
+    bool doubted;       /* a dword of LDS is */
     uint64_t random;
     uint64_t instructions;
     uint64_t clock;    /* how often a wave asked for the time */
@@ -99,6 +103,9 @@ typedef struct amd_group {
  * fault counts. lane: AMD_LANES if it is none's. */
 void amd_fault(amd_wave *wave, const amd_op *op, sim_fault_kind kind, uint32_t lane, uint64_t address,
                const char *format, ...) __attribute__((format(printf, 6, 7), cold));
+
+/* At a barrier that all have come to, and at the end: finds the races in LDS that could not be told before. */
+void amd_shared_settle(amd_group *group);
 
 uint64_t amd_random(uint64_t *state);
 
