@@ -181,7 +181,7 @@ static void greatest_body(kiln_stream *stream, bool first) {
  * of equal elements, infinite ones too, where these are more than a group has threads. */
 static void long_rows_body(kiln_stream *stream, bool first) {
     (void)first;
-    enum { ROWS = 12, COLS = 5003, KEPT = 300 };
+    enum { ROWS = 12, COLS = 5003, KEPT = 300, FEWER = 4 };
     for (precision p = precision_first(); p < precision_end(); p++) {
         matrix x = matrix_create(stream, p, ROWS, COLS, 0, 0), y = matrix_create(stream, I32, 1, ROWS, 0, 0);
         double expected[ROWS];
@@ -202,13 +202,14 @@ static void long_rows_body(kiln_stream *stream, bool first) {
             x.values[i] = i / COLS % 2 ? INFINITY : 1;
         matrix_set(&x, x.values);
         c.temperature = 1;
+        c.rows = FEWER;
         for (int limits = 1; limits < 4; limits++) {
             c.top_k = limits & 1 ? KEPT : 0;
             c.top_p = limits & 2 ? 0.1 : 0;
             describe(p, c);
             choose(stream, p, c, &x, NULL, &y);
             matrix_get(&y);
-            for (int64_t row = 0; row < ROWS; row++)
+            for (int64_t row = 0; row < c.rows; row++)
                 check_column(x.values + row * COLS, c, (int64_t)y.values[row]);
         }
         matrix_destroy(&x);

@@ -7,7 +7,7 @@
 
 enum { GUARD_SIZE = 64, GUARD_BYTE = 0xa5, POISON_BYTE = 0xcd };
 
-/* In front of each object; deleted ones stay in the list with a NULL kind. */
+/* In front of each object. */
 typedef struct object {
     struct object *next;
     const char *kind;
@@ -23,6 +23,7 @@ typedef struct allocation {
 } allocation;
 
 static object *objects;
+static object *deleted; /* kept, so that no new object has the address of one of them */
 static allocation *allocations;
 static pid_t owner_process;
 
@@ -39,12 +40,12 @@ void *sim_object_new(const char *kind, size_t size) {
     return created->payload;
 }
 
-/* The live object at an address, which is compared and not read. */
-static object *live_object(const char *kind, const void *address) {
-    for (object *at = objects; at; at = at->next) {
-        if (at->payload == address) return at->kind && !strcmp(at->kind, kind) ? at : NULL;
-    }
-    return NULL;
+/* The link to the live object at an address, which is compared and not read; NULL if there is none. */
+static object **live_object(const char *kind, const void *address) {
+    object **link = &objects;
+    while (*link && (*link)->payload != address)
+        link = &(*link)->next;
+    return *link && !strcmp((*link)->kind, kind) ? link : NULL;
 }
 
 bool sim_object_live(const char *kind, const void *address) {
@@ -56,9 +57,12 @@ bool sim_object_live(const char *kind, const void *address) {
 
 void sim_object_delete(const char *kind, void *address) {
     sim_lock();
-    object *found = live_object(kind, address);
-    if (found) {
-        found->kind = NULL;
+    object **link = live_object(kind, address);
+    if (link) {
+        object *gone = *link;
+        *link = gone->next;
+        gone->next = deleted;
+        deleted = gone;
     } else {
         sim_violation("delete of %p, which is no live %s", address, kind);
     }
@@ -69,7 +73,7 @@ void *sim_object_find(const char *kind, bool (*match)(const void *object, const 
     void *found = NULL;
     sim_lock();
     for (object *at = objects; at && !found; at = at->next) {
-        if (at->kind && !strcmp(at->kind, kind) && match(at->payload, context)) found = at->payload;
+        if (!strcmp(at->kind, kind) && match(at->payload, context)) found = at->payload;
     }
     sim_unlock();
     return found;
@@ -258,7 +262,7 @@ void sim_memory_sweep(const char *kind, uint64_t owner) {
 /* ---- Leaks ---- */
 
 static bool counts(const char *pattern, const char *kind) {
-    return kind && kind[0] != '.' && (!strcmp(pattern, "*") || !strcmp(pattern, kind));
+    return kind[0] != '.' && (!strcmp(pattern, "*") || !strcmp(pattern, kind));
 }
 
 SIM_EXPORT uint64_t kiln_sim_live(const char *kind) {
