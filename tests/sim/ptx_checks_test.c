@@ -25,16 +25,23 @@ static bool find(void *context, uint64_t address, sim_region *out_region) {
     return address - base < WORDS * 4;
 }
 
-/* keep(1) writes its own memory, keep(0) reads it; lend() gives its address. */
-#define FUNCTIONS_DECLARED ".func (.param .b32 r) keep(.param .b32 p); .func (.param .b64 r) lend();"
-#define FUNCTIONS                                                                           \
-    ".func (.param .b32 r) keep(.param .b32 p) {\n.reg .b32 x;\n.reg .pred q;\n"            \
-    ".local .b32 m;\nld.param.b32 x, [p];\nsetp.ne.b32 q, x, 0;\n@q st.local.b32 [m], x;\n" \
-    "@!q ld.local.b32 x, [m];\nst.param.b32 [r], x;\nret;\n}\n"                             \
-    ".func (.param .b64 r) lend() {\n.reg .b64 x;\n.local .b32 m;\nst.local.b32 [m], 1;\n"  \
-    "mov.b64 x, m;\nst.param.b64 [r], x;\nret;\n}\n"
+/* keep(1) writes its own memory, keep(0) reads it; lend() and grow() give the address of their own, grow() from alloca;
+ * leave(1) exits, and any other traps. */
+#define FUNCTIONS_DECLARED                                                                                    \
+    ".func (.param .b32 r) keep(.param .b32 p); .func (.param .b64 r) lend(); .func (.param .b64 r) grow(); " \
+    ".func (.param .b32 r) leave(.param .b32 p);"
+#define FUNCTIONS                                                                                                     \
+    ".func (.param .b32 r) keep(.param .b32 p) {\n.reg .b32 x;\n.reg .pred q;\n"                                      \
+    ".local .b32 m;\nld.param.b32 x, [p];\nsetp.ne.b32 q, x, 0;\n@q st.local.b32 [m], x;\n"                           \
+    "@!q ld.local.b32 x, [m];\nst.param.b32 [r], x;\nret;\n}\n"                                                       \
+    ".func (.param .b64 r) lend() {\n.reg .b64 x;\n.local .b32 m;\nst.local.b32 [m], 1;\n"                            \
+    "mov.b64 x, m;\nst.param.b64 [r], x;\nret;\n}\n"                                                                  \
+    ".func (.param .b64 r) grow() {\n.reg .b64 x;\nalloca.u64 x, 8000;\nst.local.b32 [x], 1;\nst.param.b64 [r], x;\n" \
+    "ret;\n}\n.func (.param .b32 r) leave(.param .b32 p) {\n.reg .b32 x;\n.reg .pred q;\nld.param.b32 x, [p];\n"      \
+    "setp.eq.u32 q, x, 1;\n@q exit;\ntrap;\n}\n"
 #define KEEP(x) \
     "{ .param .b32 p; .param .b32 r; st.param.b32 [p], " #x "; call (r), keep, (p); ld.param.b32 %r5, [r]; }\n"
+#define GROW "{ .param .b64 r; call (r), grow; ld.param.b64 %rd5, [r]; }\n"
 #define LEND "{ .param .b64 r; call (r), lend; ld.param.b64 %rd5, [r]; }\n"
 
 static sim_report run_text(const char *body, uint32_t threads, uint64_t seed, world *w, sim_counters *counters) {
@@ -149,6 +156,41 @@ static const row rows[] = {
     {"what this call wrote", KEEP(1) "st.global.u32 [%rd4], %r5;", 32, SIM_FAULT_NONE, ""},
     {"a function's memory after its return", LEND "ld.local.u32 %r4, [%rd5];", 32, SIM_FAULT_OUT_OF_BOUNDS, "local"},
     {"local memory beyond its end", "st.local.u32 [own+64], %r1;", 32, SIM_FAULT_OUT_OF_BOUNDS, "local"},
+    {"alloca's memory that was never written",
+     "alloca.u64 %rd5, 16;\nld.local.u32 %r4, [%rd5+12];\n"
+     "st.global.u32 [%rd4], %r4;",
+     32, SIM_FAULT_UNINITIALISED, "line 18"},
+    {"the same once it was written",
+     "alloca.u64 %rd5, 16, 64;\nst.local.u32 [%rd5+12], %r1;\nld.local.u32 %r4, [%rd5+12];\nst.global.u32 [%rd4], "
+     "%r4;\n"
+     "and.b64 %rd6, %rd5, 63;\nsetp.ne.u64 %p1, %rd6, 0;\n@%p1 trap;",
+     32, SIM_FAULT_NONE, ""},
+    {"memory below alloca's", "alloca.u64 %rd5, 16;\nst.local.u32 [%rd5+-4], %r1;", 32, SIM_FAULT_OUT_OF_BOUNDS,
+     "local"},
+    {"alloca's memory after a restore",
+     "stacksave.u64 %rd5;\nalloca.u64 %rd6, 16;\nst.local.u32 [%rd6], %r1;\nstackrestore.u64 %rd5;\n"
+     "ld.local.u32 %r4, [%rd6];",
+     32, SIM_FAULT_OUT_OF_BOUNDS, "line 21"},
+    {"alloca's memory that was there before a restore",
+     "alloca.u64 %rd6, 4;\nst.local.u32 [%rd6], %r1;\nstacksave.u64 %rd5;\nalloca.u64 %rd7, 4000;\n"
+     "stackrestore.u64 %rd5;\nld.local.u32 %r4, [%rd6];\nst.global.u32 [%rd4], %r4;",
+     32, SIM_FAULT_NONE, ""},
+    {"a stack that was not saved", "alloca.u64 %rd5, 16;\nadd.u64 %rd5, %rd5, 16384;\nstackrestore.u64 %rd5;", 32,
+     SIM_FAULT_ILLEGAL, "saved"},
+    {"more of alloca than there is", "alloca.u64 %rd5, 16777216;", 32, SIM_FAULT_STACK, "bytes"},
+    {"alloca in a loop", "AGAIN:\nalloca.u64 %rd5, 1024;\nbra AGAIN;", 32, SIM_FAULT_STACK, "1024 bytes"},
+    {"alloca's memory after its function's return", GROW "ld.local.u32 %r4, [%rd5];", 32, SIM_FAULT_OUT_OF_BOUNDS,
+     "local"},
+    {"alloca in each of many calls",
+     "mov.u32 %r5, 100;\nAGAIN:\n" GROW "sub.u32 %r5, %r5, 1;\n"
+     "setp.ne.u32 %p1, %r5, 0;\n@%p1 bra AGAIN;",
+     32, SIM_FAULT_NONE, ""},
+    {"a trap in a function", "{ .param .b32 p; .param .b32 r; st.param.b32 [p], 2; call (r), leave, (p); }", 32,
+     SIM_FAULT_TRAP, "thread"},
+    {"an exit in a function",
+     "{ .param .b32 p; .param .b32 r; st.param.b32 [p], 1; call (r), leave, (p); }\nst.global.u32 [%rd4+4096], %r1;",
+     32, SIM_FAULT_NONE, ""},
+    {"events", "pmevent 3;\npmevent.mask 5;", 32, SIM_FAULT_NONE, ""},
     {"shared memory beyond its end", "st.shared.u32 [%r3+1024], %r1;", 32, SIM_FAULT_OUT_OF_BOUNDS, "256"},
     {"a race of two warps",
      "st.shared.u32 [%r3], %r1;\nbar.sync 0;\nst.shared.u32 [%r3], %r1;\nxor.b32 %r5, %r3, 128;\n"

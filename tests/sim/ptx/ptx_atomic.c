@@ -208,15 +208,16 @@ static void check_type(ptx_decoder *decoder) {
 void ptx_decode_atomic(ptx_decoder *decoder) {
     static const int functions[] = {PTX_M_ADD, PTX_M_MIN,  PTX_M_MAX, PTX_M_AND, PTX_M_OR,
                                     PTX_M_XOR, PTX_M_EXCH, PTX_M_CAS, PTX_M_INC, PTX_M_DEC};
-    static const int words[] = {PTX_M_GLOBAL, PTX_M_SHARED, PTX_M_SHARED_CTA};
+    static const int words[] = {PTX_M_GLOBAL, PTX_M_SHARED, PTX_M_SHARED_CTA, PTX_M_SHARED_CLUSTER};
     ptx_op *op = decoder->op;
     const ptx_operand *operands = decoder->statement->operands;
     bool result = strcmp(decoder->statement->opcode, "atom") == 0;
-    int function = ptx_take_one(decoder, functions, 10), space = ptx_take_one(decoder, words, 3);
+    int function = ptx_take_one(decoder, functions, 10), space = ptx_take_one(decoder, words, 4);
     if (function < 0) ptx_refuse(decoder, "it has no operation");
     op->mode = (uint32_t)function;
     op->space = space < 0 ? PTX_SPACE_GENERIC : space == 0 ? PTX_SPACE_GLOBAL : PTX_SPACE_SHARED;
     if (space == 2) ptx_need(decoder, 0, 78);
+    if (space == 3) ptx_need(decoder, 90, 78);
     ptx_take_access(decoder, result ? PTX_ACCESS_ATOMIC : PTX_ACCESS_REDUCTION, op->space);
     ptx_expect_types(decoder, 1);
     op->type = ptx_type_at(decoder, 0);

@@ -105,6 +105,7 @@ void ptx_decode_exit(ptx_decoder *decoder) {
     ptx_op *op = decoder->op;
     const char *opcode = decoder->statement->opcode;
     ptx_take(decoder, PTX_M_UNI);
+    ptx_expect_types(decoder, 0);
     ptx_expect_operands(decoder, 0, 0);
     if (strcmp(opcode, "trap") == 0 || strcmp(opcode, "brkpt") == 0) {
         op->run = run_trap;

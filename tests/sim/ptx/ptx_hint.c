@@ -1,5 +1,5 @@
 /* Instructions that only hint at speed: prefetch, prefetchu, applypriority, discard, createpolicy, nanosleep,
- * griddepcontrol. But discard destroys bytes, which must be written again before they are read. */
+ * griddepcontrol, pmevent. But discard destroys bytes, which must be written again before they are read. */
 #include "tests/sim/ptx/ptx_decode.h"
 #include "tests/sim/ptx/ptx_lanes.h"
 #include <string.h>
@@ -114,6 +114,17 @@ static void decode_policy(ptx_decoder *decoder) {
     op->d[0] = ptx_result(decoder, &operands[0], PTX_b64);
 }
 
+/* ---- pmevent number; pmevent.mask bits: nobody counts them here ---- */
+
+static void decode_event(ptx_decoder *decoder) {
+    const ptx_operand *event = &decoder->statement->operands[0];
+    enum { EVENTS = 16 };
+    ptx_expect_operands(decoder, 1, 1);
+    uint64_t end = ptx_take(decoder, PTX_M_MASK) ? 1u << EVENTS : EVENTS;
+    if (event->kind != PTX_OPERAND_INTEGER || (uint64_t)event->value >= end)
+        ptx_refuse(decoder, "there are events 0 to %d", EVENTS - 1);
+}
+
 /* ---- All ---- */
 
 void ptx_decode_hint(ptx_decoder *decoder) {
@@ -132,7 +143,9 @@ void ptx_decode_hint(ptx_decoder *decoder) {
         return;
     }
     ptx_expect_types(decoder, 0);
-    if (strcmp(opcode, "griddepcontrol") == 0) { /* launches run one after the other */
+    if (strcmp(opcode, "pmevent") == 0)
+        decode_event(decoder);
+    else if (strcmp(opcode, "griddepcontrol") == 0) { /* launches run one after the other */
         ptx_need(decoder, 90, 78);
         ptx_expect_operands(decoder, 0, 0);
         if (ptx_take_one(decoder, controls, 2) < 0) ptx_refuse(decoder, "it neither waits nor launches");

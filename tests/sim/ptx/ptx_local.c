@@ -85,6 +85,20 @@ bool ptx_local_enter(ptx_warp *warp, const ptx_op *op, uint32_t mask, uint32_t b
     return true;
 }
 
+bool ptx_local_take(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t size, uint32_t align) {
+    const ptx_frame *frame = warp->group->frame;
+    uint32_t frames = frame->local_base + frame->code->local_bytes, stack = warp->stack[lane];
+    if (!ready(warp)) return false;
+    if (stack < frames || size > stack - frames || (stack - (uint32_t)size) / align * align < frames) {
+        ptx_fault(warp, op, SIM_FAULT_STACK, lane, stack, "%llu bytes where %u are left", (unsigned long long)size,
+                  stack < frames ? 0 : stack - frames);
+        return false;
+    }
+    warp->stack[lane] = (stack - (uint32_t)size) / align * align;
+    forget(warp, lane, warp->stack[lane], stack);
+    return true;
+}
+
 void ptx_local_copy(ptx_warp *warp, uint32_t mask, uint32_t to, uint32_t from, uint32_t size) {
     for (uint32_t rest = mask; rest; rest &= rest - 1) {
         uint32_t lane = (uint32_t)__builtin_ctz(rest);

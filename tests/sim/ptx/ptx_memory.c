@@ -371,14 +371,19 @@ static void run_store(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
 }
 
 ptx_space ptx_take_space(ptx_decoder *decoder) {
-    static const int words[] = {PTX_M_GLOBAL, PTX_M_SHARED, PTX_M_SHARED_CTA,  PTX_M_LOCAL,
-                                PTX_M_CONST,  PTX_M_PARAM,  PTX_M_PARAM_ENTRY, PTX_M_PARAM_FUNC};
-    static const ptx_space spaces[] = {PTX_SPACE_GLOBAL, PTX_SPACE_SHARED, PTX_SPACE_SHARED, PTX_SPACE_LOCAL,
-                                       PTX_SPACE_CONST,  PTX_SPACE_PARAM,  PTX_SPACE_PARAM,  PTX_SPACE_PARAM};
-    int word = ptx_take_one(decoder, words, 8);
-    if (word >= 6) ptx_need(decoder, 0, 83);
-    if (word == 2) ptx_need(decoder, 0, 78);
-    return word < 0 ? PTX_SPACE_GENERIC : spaces[word];
+    /* A block without a cluster is one by itself. */
+    static const struct {
+        ptx_space space;
+        uint32_t target, version;
+    } spaces[] = {{PTX_SPACE_GLOBAL, 0, 0}, {PTX_SPACE_SHARED, 0, 0}, {PTX_SPACE_SHARED, 0, 78},
+                  {PTX_SPACE_LOCAL, 0, 0},  {PTX_SPACE_CONST, 0, 0},  {PTX_SPACE_PARAM, 0, 0},
+                  {PTX_SPACE_PARAM, 0, 83}, {PTX_SPACE_PARAM, 0, 83}, {PTX_SPACE_SHARED, 90, 78}};
+    static const int words[] = {PTX_M_GLOBAL, PTX_M_SHARED,      PTX_M_SHARED_CTA, PTX_M_LOCAL,         PTX_M_CONST,
+                                PTX_M_PARAM,  PTX_M_PARAM_ENTRY, PTX_M_PARAM_FUNC, PTX_M_SHARED_CLUSTER};
+    int word = ptx_take_one(decoder, words, sizeof words / sizeof *words);
+    if (word < 0) return PTX_SPACE_GENERIC;
+    ptx_need(decoder, spaces[word].target, spaces[word].version);
+    return spaces[word].space;
 }
 
 /* [register + offset], [variable + offset] or [number]. */
@@ -500,6 +505,7 @@ void ptx_decode_address(ptx_decoder *decoder) {
     ptx_op *op = decoder->op;
     const ptx_operand *operands = decoder->statement->operands;
     bool to = ptx_take(decoder, PTX_M_TO);
+    if (ptx_take(decoder, PTX_M_PARAM_FUNC)) ptx_refuse(decoder, "a function's parameters have no generic address");
     op->space = ptx_take_space(decoder);
     if (op->space == PTX_SPACE_GENERIC) ptx_refuse(decoder, "it names no state space");
     if (op->space == PTX_SPACE_PARAM) ptx_need(decoder, 0, 77);

@@ -39,6 +39,7 @@ enum {
     FAMILY_branch = USE_STRICT,
     FAMILY_call = USE_STRICT,
     FAMILY_exit = USE_STRICT,
+    FAMILY_stack = USE_STRICT,
     FAMILY_barrier = USE_STRICT,
     FAMILY_fence = USE_STRICT,
     FAMILY_warp = USE_STRICT,

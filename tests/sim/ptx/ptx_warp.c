@@ -140,7 +140,7 @@ void ptx_warp_start(ptx_warp *warp) {
     warp->group_count = 0;
     warp->exited = 0;
     for (uint32_t l = 0; l < PTX_WARP; l++)
-        warp->stack[l] = PTX_LOCAL_BYTES;
+        warp->stack[l] = frame->stack[l] = PTX_LOCAL_BYTES;
     group_add(warp, warp->lanes, 0, frame);
 }
 

@@ -126,6 +126,8 @@ bool ptx_local_undefined(const ptx_warp *warp, uint32_t lane, uint64_t address, 
 void ptx_local_undefine(ptx_warp *warp, uint32_t lane, uint64_t address, uint32_t size, const uint8_t *bits);
 /* Lanes come to a frame with size bytes from base on, none of which was written. false after a fault. */
 bool ptx_local_enter(ptx_warp *warp, const ptx_op *op, uint32_t mask, uint32_t base, uint32_t size);
+/* Moves a lane's stack down by size bytes, to a multiple of align. false after a fault. */
+bool ptx_local_take(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t size, uint32_t align);
 /* Copies bytes within the memory of each lane, those that were never written as such. */
 void ptx_local_copy(ptx_warp *warp, uint32_t mask, uint32_t to, uint32_t from, uint32_t size);
 void ptx_local_end(ptx_warp *warp);
