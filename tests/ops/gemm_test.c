@@ -371,9 +371,9 @@ static void test_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plain),          cmocka_unit_test(test_random),   cmocka_unit_test(test_split),
-        cmocka_unit_test(test_tall),           cmocka_unit_test(test_exact),    cmocka_unit_test(test_no_products),
-        cmocka_unit_test(test_special_values), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_special_values), cmocka_unit_test(test_no_products), cmocka_unit_test(test_random),
+        cmocka_unit_test(test_plain),          cmocka_unit_test(test_exact),       cmocka_unit_test(test_split),
+        cmocka_unit_test(test_tall),           cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

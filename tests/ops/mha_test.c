@@ -708,9 +708,9 @@ static void test_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plain),        cmocka_unit_test(test_random),         cmocka_unit_test(test_decode),
-        cmocka_unit_test(test_lengths),      cmocka_unit_test(test_wrong_ends),     cmocka_unit_test(test_paged),
-        cmocka_unit_test(test_paged_decode), cmocka_unit_test(test_special_values), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_special_values), cmocka_unit_test(test_lengths), cmocka_unit_test(test_wrong_ends),
+        cmocka_unit_test(test_random),         cmocka_unit_test(test_paged),   cmocka_unit_test(test_plain),
+        cmocka_unit_test(test_paged_decode),   cmocka_unit_test(test_decode),  cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

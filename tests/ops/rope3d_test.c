@@ -104,10 +104,12 @@ static void shapes_body(kiln_stream *stream, bool first) {
                        .pairs = pairs[i],
                        .layout = KILN_ROPE_HALF};
             run(stream, p, s);
-            s.layout = KILN_ROPE_INTERLEAVED; /* and all axes in what a thread has of the second half */
-            s.frame_pairs = pairs[i] * 3 / 4;
+            s.layout = KILN_ROPE_INTERLEAVED;
             s.row_pairs = pairs[i] / 8;
-            run(stream, p, s);
+            for (int64_t eighths = 1; eighths <= 6; eighths += 5) { /* all axes in a head's first half; in its second */
+                s.frame_pairs = pairs[i] * eighths / 8;
+                run(stream, p, s);
+            }
             s.layout = (kiln_rope_layout)random_integer(0, 1);
             s.frame_pairs = random_integer(0, pairs[i]);
             s.row_pairs = random_integer(0, pairs[i] - s.frame_pairs);

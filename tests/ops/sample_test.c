@@ -386,9 +386,9 @@ static void test_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_philox),    cmocka_unit_test(test_allowed),     cmocka_unit_test(test_greatest),
-        cmocka_unit_test(test_long_rows), cmocka_unit_test(test_numbers),     cmocka_unit_test(test_agreement),
-        cmocka_unit_test(test_refusals),  cmocka_unit_test(test_frequencies),
+        cmocka_unit_test(test_philox),   cmocka_unit_test(test_greatest),    cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_allowed),  cmocka_unit_test(test_long_rows),   cmocka_unit_test(test_agreement),
+        cmocka_unit_test(test_refusals), cmocka_unit_test(test_frequencies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
