@@ -166,7 +166,8 @@ kiln_status kiln_device_open_sized(const kiln_device_options *options, size_t op
     KILN__REQUIRE(out_device, "kiln_device_open: out_device is NULL");
     *out_device = NULL;
     kiln_device_options wanted = {0};
-    if (options) KILN__TRY(kiln__params_copy("kiln_device_open", &wanted, sizeof wanted, options, options_size));
+    if (options)
+        KILN__TRY(kiln__params_copy("kiln_device_open", "options", &wanted, sizeof wanted, options, options_size));
     KILN__REQUIRE(wanted.backend == KILN_ANY || kiln__backend_find(wanted.backend),
                   "kiln_device_open: backend is %d: not a kiln_backend_id", (int)wanted.backend);
     KILN__REQUIRE(wanted.ordinal >= 0, "kiln_device_open: ordinal is %d: must not be negative", wanted.ordinal);

@@ -14,11 +14,12 @@ kiln_status kiln__operator_load(kiln_stream *stream, unsigned operator_number, u
     return KILN_OK;
 }
 
-kiln_status kiln__params_copy(const char *name, void *copy, size_t size, const void *params, size_t params_size) {
+kiln_status kiln__params_copy(const char *name, const char *argument, void *copy, size_t size, const void *params,
+                              size_t params_size) {
     size_t common = params_size < size ? params_size : size;
     for (size_t i = common; i < params_size; i++)
         KILN__REQUIRE(!((const char *)params)[i],
-                      "%s: the struct has %zu bytes, this kiln knows %zu, and a byte beyond them is not zero", name,
+                      "%s: %s has %zu bytes, this kiln knows %zu, and a byte beyond them is not zero", name, argument,
                       params_size, size);
     memset(copy, 0, size);
     memcpy(copy, params, common);

@@ -26,8 +26,8 @@ static inline kiln_status kiln__operator_launch(kiln_stream *stream, const kiln_
 }
 
 /* Copies params of a caller that was compiled against another version: a short struct gets a zero tail, a long one must
- * have one. name is the function's, for the text. */
-kiln_status kiln__params_copy(const char *name, void *copy, size_t size, const void *params, size_t params_size)
-    __attribute__((cold));
+ * have one. name is the function's and argument what it calls the struct, for the text. */
+kiln_status kiln__params_copy(const char *name, const char *argument, void *copy, size_t size, const void *params,
+                              size_t params_size) __attribute__((cold));
 
 #endif

@@ -113,7 +113,7 @@ typedef struct kiln_argmax_params {
     int32_t *y;    /* [rows] */
     const void *x; /* [rows, cols] */
     int64_t rows;
-    int64_t cols;          /* at most 2^31 - 1 */
+    int64_t cols;          /* at most 2^31 - 1, as rows */
     int64_t x_stride;      /* 0: cols */
     void *workspace;       /* of the device, 16-byte aligned; NULL if workspace_size is 0 */
     size_t workspace_size; /* at least kiln_argmax_<precision>_workspace_size() */
@@ -248,10 +248,10 @@ typedef struct kiln_mha_params {
     const int32_t *q_ends;     /* [batch]: row of q behind each sequence's last; NULL: tokens / batch for each */
     const int32_t *kv_ends;    /* [batch]: the same of k and v; NULL: kv_tokens / batch for each */
     const int32_t *kv_lengths; /* [batch]: how many keys of its room each sequence has; NULL: all */
-    int64_t tokens;
+    int64_t tokens;            /* at most 2^31 - 1, as kv_tokens */
     int64_t kv_tokens;
-    int64_t batch; /* sequences */
-    int64_t heads; /* a multiple of kv_heads: head h has the keys of head h / (heads / kv_heads) */
+    int64_t batch; /* sequences, at most 2^24 */
+    int64_t heads; /* a multiple of kv_heads, at most 2^16: head h has the keys of head h / (heads / kv_heads) */
     int64_t kv_heads;
     int64_t head_size;  /* at most 256 */
     int64_t out_stride; /* between tokens; 0: packed. Heads are packed within a token */
@@ -299,11 +299,11 @@ typedef struct kiln_mha_paged_params {
                                 * need are read, and a block that the cache does not have counts as its last one */
     const int32_t *kv_lengths; /* [batch]: keys of each sequence */
     const int32_t *q_ends;     /* [batch]: row of q behind each sequence's last; NULL: tokens / batch for each */
-    int64_t tokens;
-    int64_t blocks;
-    int64_t block_size; /* a power of two */
+    int64_t tokens;            /* it, batch, heads, kv_heads and head_size as in kiln_mha_params */
+    int64_t blocks;            /* at most 2^31 - 1 */
+    int64_t block_size;        /* a power of two, at most 2^20 */
     int64_t batch;
-    int64_t table_size; /* the most blocks of a sequence */
+    int64_t table_size; /* the most blocks of a sequence; their keys are at most 2^31 - 1 */
     int64_t heads;
     int64_t kv_heads;
     int64_t head_size;  /* at most 256 */
@@ -381,7 +381,7 @@ typedef struct kiln_rope_params {
     const int32_t *positions;   /* [tokens] */
     const int64_t *frequencies; /* [pairs]: turns for each step of the position, times 2^64: kiln_rope_frequencies */
     int64_t tokens;
-    int64_t heads;
+    int64_t heads; /* at most 2^20, as pairs */
     int64_t pairs;
     int64_t y_stride;      /* between tokens; 0: packed */
     int64_t y_head_stride; /* between heads; 0: 2 * pairs. Where only a part of each head is turned it is the whole */
@@ -428,7 +428,7 @@ typedef struct kiln_rope3d_params {
     const int64_t *frequencies; /* [pairs]: turns for each step on the pair's axis, times 2^64 */
     int64_t batch;
     int64_t tokens; /* of a sequence; batch * tokens is at most 2^31 - 1 */
-    int64_t heads;
+    int64_t heads;  /* at most 2^20, as pairs */
     int64_t pairs;
     int64_t y_stride;      /* between tokens; 0: packed. Sequences follow each other */
     int64_t y_head_stride; /* between heads; 0: 2 * pairs */

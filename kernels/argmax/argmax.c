@@ -21,12 +21,8 @@ static uint64_t workspace_size(int64_t rows, int64_t cols) {
 }
 
 static kiln_status check_sizes(const char *name, int64_t rows, int64_t cols) {
-    KILN__REQUIRE(rows >= 0, "%s: rows is %lld: must not be negative", name, (long long)rows);
-    KILN__REQUIRE(cols >= 0, "%s: cols is %lld: must not be negative", name, (long long)cols);
-    KILN__REQUIRE(cols <= INT32_MAX, "%s: cols is %lld: is too large: columns are numbered in 32 bits", name,
-                  (long long)cols);
-    KILN__REQUIRE(rows <= INT64_MAX >> 32, "%s: rows is %lld: is too large", name, (long long)rows);
-    return KILN_OK;
+    KILN__TRY(kiln__size_check(name, "rows", rows, INT32_MAX));
+    return kiln__size_check(name, "cols", cols, INT32_MAX);
 }
 
 /* Rows of more than a chunk. */

@@ -90,8 +90,9 @@ static inline kiln_status kiln__attention_check(const char *name, kiln__attentio
                   "%s: heads is %lld and kv_heads %lld: the first must be a multiple of the second", name,
                   (long long)p->heads, (long long)p->kv_heads);
     p->args.group = heads / kv_heads;
-    KILN__REQUIRE(p->q_length * p->args.group <= INT32_MAX, "%s: tokens is %lld: is too large", name,
-                  (long long)p->tokens);
+    KILN__REQUIRE(p->q_length * p->args.group <= INT32_MAX,
+                  "%s: tokens is %lld: is too large with %u heads to each of k: at most 2^31 - 1 together", name,
+                  (long long)p->tokens, p->args.group);
     KILN__REQUIRE(p->left >= 0 && p->left <= INT32_MAX, "%s: left_window is %lld: must be from 0 to 2^31 - 1", name,
                   (long long)p->left);
     KILN__REQUIRE(p->right >= 0 && p->right <= INT32_MAX, "%s: right_window is %lld: must be from 0 to 2^31 - 1", name,

@@ -7,13 +7,13 @@
 #include <string.h>
 
 /* Makes *params point to a struct of this version's size: itself, or *copy for a caller of another version. */
-#define KILN__PARAMS(name, params, params_size, copy)                                      \
-    do {                                                                                   \
-        KILN__REQUIRE(params, "%s: params is NULL", name);                                 \
-        if (KILN__UNLIKELY((params_size) != sizeof *(copy))) {                             \
-            KILN__TRY(kiln__params_copy(name, copy, sizeof *(copy), params, params_size)); \
-            (params) = (copy);                                                             \
-        }                                                                                  \
+#define KILN__PARAMS(name, params, params_size, copy)                                                \
+    do {                                                                                             \
+        KILN__REQUIRE(params, "%s: params is NULL", name);                                           \
+        if (KILN__UNLIKELY((params_size) != sizeof *(copy))) {                                       \
+            KILN__TRY(kiln__params_copy(name, "params", copy, sizeof *(copy), params, params_size)); \
+            (params) = (copy);                                                                       \
+        }                                                                                            \
     } while (0)
 
 /* Defines kiln_<op>_<part>_sized by the operator's host side, which is

@@ -19,8 +19,7 @@ static inline kiln_status kiln__rms_rows(const char *name, int64_t rows, int64_t
     uint64_t vectors = kiln__vectors(cols, size_log2);
     unsigned lanes_log2 = kiln__lanes_log2(vectors);
     if (lanes_log2 > KILN_SUBGROUP_LOG2) lanes_log2 = KILN_GROUP_LOG2;
-    KILN__REQUIRE(cols <= UINT32_MAX - KILN_GROUP * KILN_VECTOR_BYTES, "%s: cols is %lld: is too large", name,
-                  (long long)cols);
+    KILN__TRY(kiln__size_check(name, "cols", cols, UINT32_MAX - KILN_GROUP * KILN_VECTOR_BYTES));
     *shape = (kiln_shape){.rows = rows, .cols = cols, .tile = (uint32_t)cols, .lanes_log2 = lanes_log2, .wide = wide};
     return kiln__grid(name, 1, kiln__blocks(rows, lanes_log2), config);
 }

@@ -11,12 +11,6 @@ typedef struct kiln__rotated {
     int64_t stride, head_stride; /* 0: packed, until it is checked */
 } kiln__rotated;
 
-static inline kiln_status kiln__rotate_size_check(const char *name, const char *size, int64_t value, int64_t most) {
-    KILN__REQUIRE(value >= 0 && value <= most, "%s: %s is %lld: is negative or too large: at most %lld", name, size,
-                  (long long)value, (long long)most);
-    return KILN_OK;
-}
-
 /* Checks the tensor, and gives its strides in place of 0. The sizes are checked. */
 static inline kiln_status kiln__rotated_check(const char *name, kiln__rotated *tensor, int64_t tokens, int64_t heads,
                                               int64_t pairs, unsigned size_log2) {

@@ -15,8 +15,7 @@ static kiln_status kv_copy_blocks(kiln_stream *stream, const kiln_kv_copy_blocks
     KILN__PARAMS(name, params, params_size, &copy);
     int64_t count = params->count, blocks = params->blocks, cols = params->cols;
     KILN__TRY(kiln__stream_check(name, stream));
-    KILN__REQUIRE(count >= 0, "%s: count is %lld: must not be negative", name, (long long)count);
-    KILN__REQUIRE(count <= INT64_MAX >> 4, "%s: count is %lld: is too large", name, (long long)count);
+    KILN__TRY(kiln__size_check(name, "count", count, INT64_MAX >> 4));
     KILN__REQUIRE(blocks >= 0, "%s: blocks is %lld: must not be negative", name, (long long)blocks);
     KILN__REQUIRE(cols >= 0, "%s: cols is %lld: must not be negative", name, (long long)cols);
     if (KILN__UNLIKELY(!count || !blocks || !cols)) return KILN_OK;

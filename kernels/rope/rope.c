@@ -15,9 +15,9 @@ KILN__HOST_SIDE kiln_status rope(kiln_stream *stream, const kiln_rope_params *pa
     KILN__PARAMS(name, params, params_size, &copy);
     int64_t tokens = params->tokens, heads = params->heads, pairs = params->pairs;
     KILN__TRY(kiln__stream_check(name, stream));
-    KILN__TRY(kiln__rotate_size_check(name, "tokens", tokens, INT64_MAX >> 8));
-    KILN__TRY(kiln__rotate_size_check(name, "heads", heads, KILN__ROTATE_MOST));
-    KILN__TRY(kiln__rotate_size_check(name, "pairs", pairs, KILN__ROTATE_MOST));
+    KILN__TRY(kiln__size_check(name, "tokens", tokens, INT64_MAX >> 8));
+    KILN__TRY(kiln__size_check(name, "heads", heads, KILN__ROTATE_MOST));
+    KILN__TRY(kiln__size_check(name, "pairs", pairs, KILN__ROTATE_MOST));
     KILN__REQUIRE((uint32_t)params->layout <= KILN_ROPE_HALF, "%s: layout is %d: must be interleaved (0) or half (1)",
                   name, params->layout);
     KILN__REQUIRE(params->reserved == 0, "%s: reserved is %d: must be 0", name, params->reserved);

@@ -29,13 +29,13 @@ static kiln_status rope3d(kiln_stream *stream, const kiln_rope3d_params *params,
     KILN__PARAMS(name, params, params_size, &copy);
     int64_t batch = params->batch, heads = params->heads, pairs = params->pairs, rows;
     KILN__TRY(kiln__stream_check(name, stream));
-    KILN__TRY(kiln__rotate_size_check(name, "batch", batch, INT32_MAX));
-    KILN__TRY(kiln__rotate_size_check(name, "tokens", params->tokens, INT32_MAX));
-    KILN__TRY(kiln__rotate_size_check(name, "heads", heads, KILN__ROTATE_MOST));
-    KILN__TRY(kiln__rotate_size_check(name, "pairs", pairs, KILN__ROTATE_MOST));
+    KILN__TRY(kiln__size_check(name, "batch", batch, INT32_MAX));
+    KILN__TRY(kiln__size_check(name, "tokens", params->tokens, INT32_MAX));
+    KILN__TRY(kiln__size_check(name, "heads", heads, KILN__ROTATE_MOST));
+    KILN__TRY(kiln__size_check(name, "pairs", pairs, KILN__ROTATE_MOST));
     rows = batch * params->tokens;
-    KILN__REQUIRE(rows <= INT32_MAX, "%s: tokens is %lld: is too large for a batch of %lld", name,
-                  (long long)params->tokens, (long long)batch);
+    KILN__REQUIRE(rows <= INT32_MAX, "%s: tokens is %lld: is too large for a batch of %lld: at most 2^31 - 1 together",
+                  name, (long long)params->tokens, (long long)batch);
     KILN__TRY(check_options(name, params));
     if (KILN__UNLIKELY(!rows || !heads || !pairs)) return KILN_OK;
 

@@ -51,7 +51,7 @@ static kiln_status __attribute__((noinline)) silu_mul_any(kiln_stream *stream, c
 
     unsigned size_log2 = kiln__part_size_log2(part);
     int64_t rows = params->rows, cols = params->cols;
-    KILN__REQUIRE(cols <= INT64_MAX >> 4, "%s: cols is %lld: is too large", name, (long long)cols);
+    KILN__TRY(kiln__size_check(name, "cols", cols, INT64_MAX >> 4));
     int64_t gate_cols = params->up ? cols : 2 * cols;
     int64_t y_stride = params->y_stride ? params->y_stride : cols;
     int64_t gate_stride = params->gate_stride ? params->gate_stride : gate_cols;

@@ -106,6 +106,7 @@ static void options_may_be_shorter_or_longer(void **state) {
     kiln_device_close(device);
     longer.later = 1;
     assert_int_equal(kiln_device_open_sized(&longer.options, sizeof longer, &device), KILN_ERROR_INVALID_ARGUMENT);
+    assert_non_null(strstr(kiln_last_error(), "options has"));
 }
 
 static uint32_t launch_once(kiln_device *device, const kiln_kernel *kernel) {
