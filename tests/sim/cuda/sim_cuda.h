@@ -2,8 +2,9 @@
  *
  * One file a noun: sim_cuda_context.c (devices and contexts), sim_cuda_image.c (what an image is and which device takes
  * it), sim_cuda_module.c, sim_cuda_occupancy.c, sim_cuda_launch.c, sim_cuda_execute.c (what runs),
- * sim_cuda_parents.c (the PTX of cubins), sim_cuda_stream.c (streams, events), sim_cuda_capture.c, sim_cuda_graph.c,
- * sim_cuda_work.c (what is enqueued, and the order in which it is done), sim_cuda_memory.c. */
+ * sim_cuda_runtime.c (printf and malloc of kernels), sim_cuda_parents.c (the PTX of cubins), sim_cuda_stream.c
+ * (streams, events), sim_cuda_capture.c, sim_cuda_graph.c, sim_cuda_work.c (what is enqueued, and the order in which it
+ * is done), sim_cuda_memory.c. */
 #ifndef KILN_TESTS_SIM_CUDA_H
 #define KILN_TESTS_SIM_CUDA_H
 
@@ -40,7 +41,8 @@ typedef struct CUctx_st {
     int32_t device;
     int32_t references; /* of a primary context */
     bool primary;
-    int32_t fault; /* the error that a kernel left behind: every later call returns it */
+    int32_t fault;               /* the error that a kernel left behind: every later call returns it */
+    struct sim_runtime *runtime; /* what its kernels use; NULL: nothing yet */
 } sim_context;
 
 typedef struct sim_parameter {
@@ -216,6 +218,17 @@ kiln__cu_result sim_cuda_program_global(const sim_module *module, const char *na
                                         size_t *out_size);
 /* Executes a launch whose shape and arguments were checked. A fault becomes the context's error. */
 void sim_cuda_execute(sim_context *context, const sim_function *function, const void *arguments, sim_launch *launch);
+
+/* ---- What kernels print, and their heap: sim_cuda_runtime.c ---- */
+
+struct ptx_launch;
+typedef struct sim_runtime sim_runtime;
+/* Gives a launch of a context what it may need. false without memory. */
+bool sim_cuda_runtime_begin(sim_context *context, struct ptx_launch *launch);
+/* Writes what was printed until now to standard output, as the driver does when something has waited. */
+void sim_cuda_runtime_flush(const sim_context *context);
+/* Before the context goes. */
+void sim_cuda_runtime_end(sim_context *context);
 
 /* The PTX that a cubin was assembled from, by the cubin's sha256: built from the manifests. NULL if there is none. */
 const char *sim_cuda_parent_of(const uint8_t sha256[32], size_t *out_size);

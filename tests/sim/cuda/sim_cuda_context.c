@@ -183,6 +183,7 @@ kiln__cu_result cuDevicePrimaryCtxRelease_v2(kiln__cu_device device) {
         /* After a fault nothing could be freed, and all goes with the context; otherwise what is left is a leak. */
         sim_cuda_finish_all(context);
         if (context->fault) contents_sweep(context);
+        sim_cuda_runtime_end(context);
         sim_object_delete("context", context);
         driver.primary[device] = NULL;
     }
@@ -208,6 +209,7 @@ kiln__cu_result cuCtxDestroy_v2(kiln__cu_context context) {
                   "cuCtxDestroy: %p is no context that was created", (void *)context);
     sim_cuda_finish_all(context);
     contents_sweep(context);
+    sim_cuda_runtime_end(context);
     sim_object_delete("context", context);
     if (thread.depth && thread.stack[thread.depth - 1] == context) thread.depth--;
     return SIM_CUDA_SUCCESS;

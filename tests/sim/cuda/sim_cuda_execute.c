@@ -158,7 +158,9 @@ void sim_cuda_execute(sim_context *context, const sim_function *function, const 
         .sum_mode = sim_setting_matrix(),
     };
     launch->executed = 1;
-    if (!ptx_launch_run(&run, &launch->counters, &report)) {
+    if (!sim_cuda_runtime_begin(context, &run)) {
+        context->fault = SIM_CUDA_OUT_OF_MEMORY;
+    } else if (!ptx_launch_run(&run, &launch->counters, &report)) {
         context->fault = error_of(report.kind);
         fprintf(stderr, "sim: %s (KILN_SIM_SEED=%llu)\n", report.text, (unsigned long long)run.seed);
     }

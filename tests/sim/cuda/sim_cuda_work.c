@@ -147,12 +147,14 @@ static bool step(void) {
 kiln__cu_result sim_cuda_finish(const sim_stream *stream) {
     while (stream->work.first && step())
         ;
+    sim_cuda_runtime_flush(stream->context);
     return (kiln__cu_result)stream->context->fault;
 }
 
 kiln__cu_result sim_cuda_reach(const sim_context *context, const sim_mark *mark) {
     while (!mark->reached && step())
         ;
+    sim_cuda_runtime_flush(context);
     return (kiln__cu_result)context->fault;
 }
 

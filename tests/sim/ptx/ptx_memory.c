@@ -1,6 +1,7 @@
 /* Memory accesses, with every check: bounds, alignment, what was never written. Shared and local
  * memory are in ptx_shared.c and ptx_local.c. */
 #include "tests/sim/ptx/ptx_decode.h"
+#include "tests/sim/ptx/ptx_heap.h"
 #include "tests/sim/ptx/ptx_lanes.h"
 #include "tests/sim/ptx/ptx_shared.h"
 #include "tests/sim/ptx/ptx_undefined.h"
@@ -32,13 +33,18 @@ uint64_t ptx_to_generic(ptx_space space, uint64_t address) {
 
 /* ---- Global memory ---- */
 
+bool ptx_region_find(const ptx_launch *launch, uint64_t address, sim_region *out_region) {
+    return (launch->heap && ptx_heap_find(launch->heap, address, out_region)) ||
+           launch->find(launch->find_context, address, out_region);
+}
+
 /* The bytes of global memory, within an allocation. NULL after a fault. */
 static uint8_t *global_bounds(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint64_t size,
                               bool write) {
     sim_region *region = &warp->block->region;
     if (address - region->base >= region->size || size > region->size - (address - region->base)) {
         const ptx_launch *launch = warp->block->launch;
-        if (!launch->find(launch->find_context, address, region) || size > region->size - (address - region->base)) {
+        if (!ptx_region_find(launch, address, region) || size > region->size - (address - region->base)) {
             *region = (sim_region){0};
             ptx_fault(warp, op, SIM_FAULT_OUT_OF_BOUNDS, lane, address, "%s of %llu bytes", write ? "store" : "load",
                       (unsigned long long)size);
@@ -489,8 +495,7 @@ static ptx_space space_of(const ptx_warp *warp, uint64_t address) {
     const ptx_launch *launch = warp->block->launch;
     ptx_space space = ptx_generic_space(address);
     sim_region region;
-    bool constant =
-        space == PTX_SPACE_GLOBAL && launch->find(launch->find_context, address, &region) && region.constant;
+    bool constant = space == PTX_SPACE_GLOBAL && ptx_region_find(launch, address, &region) && region.constant;
     return constant ? PTX_SPACE_CONST : space;
 }
 

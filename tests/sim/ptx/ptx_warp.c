@@ -423,6 +423,7 @@ static uint32_t ready_groups(const ptx_warp *warp) {
 
 bool ptx_warp_run(ptx_warp *warp, uint32_t quantum) {
     ptx_block *block = warp->block;
+    if (block->launch->heap) block->region = (sim_region){0}; /* other blocks free, too */
     if (warp->group_count > 1) groups_join(warp);
     uint32_t ready = ready_groups(warp);
     if (!ready) {

@@ -26,9 +26,12 @@ typedef struct ptx_launch {
     uint32_t cluster[3]; /* 0: none was asked for */
     uint64_t number;     /* of all launches */
     uint32_t multiprocessors;
-    uint32_t dynamic_shared_bytes, reserved_shared_bytes; /* the latter are the system's */
-    const uint8_t *parameters;                            /* code->function->parameter_bytes */
-    uint64_t globals;                                     /* where the program's variables were put */
+    uint32_t dynamic_shared_bytes, reserved_shared_bytes;        /* the latter are the system's */
+    const uint8_t *parameters;                                   /* code->function->parameter_bytes */
+    uint64_t globals;                                            /* where the program's variables were put */
+    struct ptx_heap *heap;                                       /* of a program that uses one */
+    void (*print)(void *context, const char *text, size_t size); /* called by any thread; NULL: to nobody */
+    void *print_context;
     sim_region_find find;
     void *find_context;
     uint64_t seed;
@@ -110,6 +113,8 @@ void ptx_fault(ptx_warp *warp, const ptx_op *op, sim_fault_kind kind, uint32_t l
  * address must be aligned to. NULL after a fault. */
 uint8_t *ptx_memory_bytes(ptx_warp *warp, const ptx_op *op, uint32_t lane, ptx_space space, uint64_t address,
                           uint32_t size, bool read, bool write);
+/* What holds an address of global memory; false if nothing does. */
+bool ptx_region_find(const ptx_launch *launch, uint64_t address, sim_region *out_region);
 /* The host bytes behind an address, for atomics: checked as a read and a write. NULL after a fault. */
 void *ptx_memory_at(ptx_warp *warp, const ptx_op *op, uint32_t lane, ptx_space space, uint64_t address, uint32_t size);
 /* Bytes of global memory, of any size and alignment, that a lane reads. NULL after a fault. */
