@@ -347,11 +347,11 @@ static void test_lds_write_not_awaited(void **state) {
 
 static void test_unknown_instruction_is_refused(void **state) {
     (void)state;
-    enum { SETHALT_9 = 0xbf8d0001, NOTHING_9 = 0xbfff0000 };
+    enum { SETVSKIP_9 = 0xbf100100, NOTHING_9 = 0xbfff0000 };
     static const struct {
         uint32_t word;
         const char *says;
-    } bad[] = {{SETHALT_9, "s_sethalt is not simulated"}, {NOTHING_9, "is no instruction"}};
+    } bad[] = {{SETVSKIP_9, "s_setvskip is not simulated"}, {NOTHING_9, "is no instruction"}};
     for (int i = 0; i < 2; i++) {
         world w;
         char why[512], address[32];

@@ -45,10 +45,21 @@ static void test_labels_and_faults(void **state) {
     amdgcn_run(program, NULL, &registers);
     assert_int_equal(registers.s[0], 1);
     amd_program_free(program);
-    program = amdgcn_load("gfx942", true, "s_trap 2");
-    assert_false(amdgcn_try(program, NULL, &registers, &report));
-    assert_int_equal(report.kind, SIM_FAULT_TRAP);
-    amd_program_free(program);
+    /* The second is how compilers trap on gfx11. */
+    static const struct {
+        const char *processor, *text;
+    } traps[] = {{"gfx942", "s_trap 2"},
+                 {"gfx1100", "s_trap 2\ns_sendmsg_rtn_b32 s0, sendmsg(MSG_RTN_GET_DOORBELL)\ns_mov_b32 ttmp2, m0\n"
+                             "s_waitcnt lgkmcnt(0)\ns_and_b32 s0, s0, 0x3ff\ns_or_b32 s0, s0, 0x400\ns_mov_b32 m0, s0\n"
+                             "s_sendmsg sendmsg(MSG_INTERRUPT)\ns_mov_b32 m0, ttmp2\nend:\ns_sethalt 5\ns_branch end"},
+                 {"gfx1030", "s_sethalt 5"}};
+    for (size_t i = 0; i < sizeof traps / sizeof *traps; i++) {
+        program = amdgcn_load(traps[i].processor, traps[i].processor[3] == '9', traps[i].text);
+        amdgcn_registers_fill(&registers, program, &random);
+        assert_false(amdgcn_try(program, NULL, &registers, &report));
+        assert_int_equal(report.kind, SIM_FAULT_TRAP);
+        amd_program_free(program);
+    }
 }
 
 static void test_what_the_assembler_refuses(void **state) {

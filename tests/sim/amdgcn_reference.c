@@ -454,3 +454,89 @@ ref_mode ref_without_denormals(ref_mode mode) {
     mode.bits &= ~0x30u;
     return mode;
 }
+
+unsigned ref_to_byte(ref_mode mode, uint64_t a) {
+    if (ref_is_nan(F32, a)) return 0;
+    double value = ref_value(F32, ref_in(F32, mode, a)), below = floor(value), over = value - below;
+    if (value >= 255) return 255;
+    if (value <= 0) return 0;
+    switch (ref_rounding(F32, mode)) {
+    case EXACT_RP:
+        return (unsigned)ceil(value);
+    case EXACT_RZ:
+    case EXACT_RM:
+        return (unsigned)below;
+    default:
+        return (unsigned)below + (over > 0.5 || (over == 0.5 && (unsigned)below % 2));
+    }
+}
+
+/* ---- 2 / pi: numbers of 32-bit digits, the first in front of the point ---- */
+
+enum { DIGITS = 46, BITS = 1201, BITS_OF_12 = 1184 };
+typedef uint32_t digits[DIGITS];
+
+static void digits_divide(digits a, uint32_t by) {
+    uint64_t rest = 0;
+    for (int i = 0; i < DIGITS; i++) {
+        rest = rest << 32 | a[i];
+        a[i] = (uint32_t)(rest / by);
+        rest %= by;
+    }
+}
+
+/* a += b, or a -= b. */
+static void digits_add(digits a, const digits b, bool minus) {
+    int64_t carry = 0;
+    for (int i = DIGITS; i-- > 0;) {
+        carry += (int64_t)a[i] + (minus ? -(int64_t)b[i] : (int64_t)b[i]);
+        a[i] = (uint32_t)carry;
+        carry >>= 32;
+    }
+}
+
+/* a += times * atan(1 / of), or -=. */
+static void digits_add_arc(digits a, uint32_t times, uint32_t of, bool minus) {
+    digits power = {times}, term;
+    digits_divide(power, of);
+    for (uint32_t n = 1; n < 32 * DIGITS; n += 2) {
+        memcpy(term, power, sizeof term);
+        digits_divide(term, n);
+        digits_add(a, term, minus ^ (n / 2 % 2));
+        digits_divide(power, of);
+        digits_divide(power, of);
+    }
+}
+
+static void two_over_pi_bits(bool bits[BITS]) {
+    digits pi = {0}, rest = {2};
+    digits_add_arc(pi, 16, 5, false);
+    digits_add_arc(pi, 4, 239, true);
+    for (int i = 0; i < BITS; i++) {
+        digits_add(rest, rest, false);
+        bits[i] = memcmp(rest, pi, sizeof rest) != 0;
+        for (int d = 0; bits[i] && d < DIGITS; d++) {
+            if (rest[d] == pi[d]) continue;
+            bits[i] = rest[d] > pi[d];
+            break;
+        }
+        if (bits[i]) digits_add(rest, pi, true);
+    }
+}
+
+uint64_t ref_trig_preop(ref_mode mode, uint64_t a, uint64_t segment) {
+    static bool bits[BITS], made;
+    if (!made) two_over_pi_bits(bits);
+    made = true;
+    const int exponent = (int)(a >> 52 & 2047), most = mode.major >= 12 ? BITS_OF_12 : BITS;
+    const int from = 53 * (int)(segment & 31) + (exponent > 1077 ? exponent - 1077 : 0);
+    int scale = -53 - from + (exponent >= 1968 ? 128 : 0);
+    uint64_t part = 0;
+    for (int i = from; i < from + 53; i++)
+        part = part << 1 | (i < most && bits[i]);
+    if (scale < -1074) { /* cut off */
+        part = -1074 - scale < 64 ? part >> (-1074 - scale) : 0;
+        scale = -1074;
+    }
+    return ref_bits(F64, ldexp((double)part, scale), EXACT_RN);
+}

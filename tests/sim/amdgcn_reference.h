@@ -79,6 +79,11 @@ __int128 ref_floor_integer(ref_mode mode, uint64_t a, double add);
 /* f32 to f16 towards zero, whatever the mode's rounding. */
 uint64_t ref_cut_half(ref_mode mode, uint64_t a);
 
+/* f32 to 0..255, rounded as the mode says; NaN gives 0. */
+unsigned ref_to_byte(ref_mode mode, uint64_t a);
+/* f64: the part of 2 / pi that v_trig_preop takes, from Machin's formula. */
+uint64_t ref_trig_preop(ref_mode mode, uint64_t a, uint64_t segment);
+
 /* Parts: a number rounded by a function of the C library; what is left above floor, below 1; a = mantissa * 2^exponent.
  */
 uint64_t ref_whole(const ref_format *f, ref_mode mode, uint64_t a, double (*whole)(double));

@@ -103,6 +103,25 @@ static row_wide sum_of_masked_distances(uint64_t a, uint64_t b) {
     return sum;
 }
 
+static row_wide sum_of_eights(uint64_t a, uint64_t b) {
+    return sum_of_distances(a, b, 8);
+}
+
+/* Of four bytes of a each, from every of its first four on. */
+static uint64_t four_sums(row_wide (*sum)(uint64_t, uint64_t), uint64_t a, uint64_t b, uint64_t c) {
+    uint64_t result = 0;
+    for (unsigned i = 4; i-- > 0;)
+        result = result << 16 | (((uint64_t)sum(field(a, 8 * i, 32), b) + field(c, 16 * i, 16)) & 0xffff);
+    return result;
+}
+
+static uint64_t with_byte(uint64_t word, uint64_t at, uint64_t byte) {
+    uint64_t result = 0;
+    for (int i = 3; i >= 0; i--)
+        result = result << 8 | ((uint64_t)i == at ? byte : byte_of(word, i));
+    return result;
+}
+
 static uint64_t means(uint64_t a, uint64_t b, uint64_t c) {
     uint64_t result = 0;
     for (int i = 3; i >= 0; i--)

@@ -424,6 +424,27 @@ static void test_clocks_go_up(void **cmocka_state) {
     }
 }
 
+/* The doorbell's number has 10 bits, and the answer as many registers as are written. */
+static void test_doorbell(void **cmocka_state) {
+    (void)cmocka_state;
+    run("gfx1100", false, "s_sendmsg_rtn_b32 s2, sendmsg(MSG_RTN_GET_DOORBELL)\ns_waitcnt lgkmcnt(0)");
+    assert_true(registers.s[2] < 1024);
+    assert_int_equal(registers.s[3], before.s[3]);
+}
+
+/* Where a wave runs is anywhere, but always there. */
+static void test_place(void **cmocka_state) {
+    (void)cmocka_state;
+    static const char *const places[][2] = {{"gfx942", "HW_ID"}, {"gfx1030", "HW_ID1"}, {"gfx1201", "HW_ID2"}};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        char text[128];
+        snprintf(text, sizeof text, "s_getreg_b32 s0, hwreg(HW_REG_%s)\ns_getreg_b32 s1, hwreg(HW_REG_%s, 4, 8)",
+                 places[i][1], places[i][1]);
+        run(places[i][0], places[i][0][3] == '9', text);
+        assert_int_equal(registers.s[1], registers.s[0] >> 4 & 255);
+    }
+}
+
 static void test_refusals(void **cmocka_state) {
     (void)cmocka_state;
     static const struct {
@@ -461,6 +482,8 @@ int main(void) {
         cmocka_unit_test(test_mode),
         cmocka_unit_test(test_bits_that_do_nothing),
         cmocka_unit_test(test_clocks_go_up),
+        cmocka_unit_test(test_doorbell),
+        cmocka_unit_test(test_place),
         cmocka_unit_test(test_refusals),
     };
     if (!amdgcn_harness_ready()) return 0;

@@ -129,10 +129,11 @@ static bool hardware_register_parse(const char *text, amd_operand *operand) {
     return false;
 }
 
-/* The one message with an answer that is simulated: the time. */
+/* The messages with an answer that are simulated: the time, and the doorbell that a trap asks for. */
 static bool message_parse(const char *text, amd_operand *operand) {
     operand->kind = AMD_OPERAND_CONSTANT;
-    return !strcmp(text, "sendmsg(MSG_RTN_GET_REALTIME)") || !strncmp(text, "gpr_idx(", 8);
+    operand->value = !strcmp(text, "sendmsg(MSG_RTN_GET_DOORBELL)");
+    return operand->value || !strcmp(text, "sendmsg(MSG_RTN_GET_REALTIME)") || !strncmp(text, "gpr_idx(", 8);
 }
 
 /* "12" or "[12:15]" behind a register's letter. */

@@ -78,6 +78,11 @@ void amd_run_trap(amd_wave *wave, const amd_op *op) {
     amd_fault(wave, op, SIM_FAULT_TRAP, AMD_LANES, op->address, "number %u", op->immediate & 0xff);
 }
 
+/* Behind a trap compilers halt the wave. */
+void amd_run_sethalt(amd_wave *wave, const amd_op *op) {
+    amd_fault(wave, op, SIM_FAULT_TRAP, AMD_LANES, op->address, "the wave halts");
+}
+
 /* A barrier orders what has been done, not what is on its way. */
 static void check_arrival(amd_wave *wave, const amd_op *op) {
     for (uint32_t i = 0; i < wave->flight_count && wave->group->wave_count > 1; i++) {

@@ -27,6 +27,16 @@ static uint64_t clock_of(amd_wave *wave) {
     return ++wave->group->clock + wave->group->instructions;
 }
 
+/* A number that stays with the wave. */
+static uint32_t place_of(const amd_wave *wave, amd_hwreg which) {
+    const amd_group *group = wave->group;
+    uint64_t state = group->launch->seed ^ which;
+    for (int i = 0; i < 3; i++)
+        state = amd_random(&state) ^ group->id[i];
+    state = amd_random(&state) ^ wave->number;
+    return (uint32_t)amd_random(&state);
+}
+
 static uint32_t register_read(amd_wave *wave, amd_hwreg which) {
     switch (which) {
     case AMD_HWREG_MODE:
@@ -37,6 +47,10 @@ static uint32_t register_read(amd_wave *wave, amd_hwreg which) {
         return wave->s[AMD_FLAT_SCRATCH];
     case AMD_HWREG_FLAT_SCR_HI:
         return wave->s[AMD_FLAT_SCRATCH + 1];
+    case AMD_HWREG_HW_ID:
+    case AMD_HWREG_HW_ID1:
+    case AMD_HWREG_HW_ID2:
+        return place_of(wave, which);
     case AMD_HWREG_SHADER_CYCLES:
         return (uint32_t)clock_of(wave) & 0xfffff;
     case AMD_HWREG_SHADER_CYCLES_LO:
@@ -81,5 +95,16 @@ void amd_run_float_mode(amd_wave *wave, const amd_op *op) {
 
 void amd_run_s_memtime(amd_wave *wave, const amd_op *op) {
     amd_write64(wave, &op->operand[0], clock_of(wave));
+    amd_issue(wave, op, AMD_COUNTER_SM, &op->operand[0], ~0ull);
+}
+
+/* The time, or the number of the queue's doorbell, which are 10 bits. */
+void amd_run_s_sendmsg_rtn(amd_wave *wave, const amd_op *op) {
+    enum { DOORBELL = 5 };
+    const bool asks_doorbell = op->operand[1].value;
+    if (op->operand[0].count > 1)
+        amd_write64(wave, &op->operand[0], asks_doorbell ? DOORBELL : clock_of(wave));
+    else
+        amd_write32(wave, &op->operand[0], asks_doorbell ? DOORBELL : (uint32_t)clock_of(wave));
     amd_issue(wave, op, AMD_COUNTER_SM, &op->operand[0], ~0ull);
 }

@@ -21,6 +21,23 @@ static uint32_t amd_half_cut(uint32_t mode, uint32_t a) {
     return (uint32_t)amd_convert(AMD_HALF, AMD_SINGLE, mode | AMD_ROUND_ZERO << AMD_MODE_ROUND_64, a);
 }
 
+/* By MODE's rounding, of which the ISA documents say nothing; public emulators that were held against hardware do so.
+ */
+static uint32_t amd_rounded_byte(uint32_t mode, uint32_t a) {
+    const double value = amd_value(AMD_SINGLE, amd_input(AMD_SINGLE, mode, a));
+    const uint32_t rounding = mode >> AMD_MODE_ROUND_32 & 3;
+    if (isnan(value)) return 0;
+    return amd_to_unsigned(rounding == AMD_ROUND_UP     ? ceil(value)
+                           : rounding == AMD_ROUND_DOWN ? floor(value)
+                           : rounding == AMD_ROUND_ZERO ? trunc(value)
+                                                        : nearbyint(value),
+                           8);
+}
+
+static uint32_t amd_byte_placed(uint32_t word, uint32_t at, uint32_t byte) {
+    return (word & ~(0xffu << 8 * at)) | byte << 8 * at;
+}
+
 /* ---- 8 bits ---- */
 
 typedef enum eight { AMD_FP8, AMD_BF8 } eight;

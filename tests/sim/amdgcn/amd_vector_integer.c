@@ -70,6 +70,14 @@ static uint32_t amd_masked_sad_bytes(uint32_t a, uint32_t b) {
     return sum;
 }
 
+/* Four such sums of 16 bits: of the bytes of a from 0, 1, 2 and 3 on, each added to its part of c. */
+static uint64_t amd_sad_four(uint32_t (*sad)(uint32_t, uint32_t), uint64_t a, uint32_t b, uint64_t c) {
+    uint64_t result = 0;
+    for (int i = 0; i < 4; i++)
+        result |= (uint64_t)(uint16_t)(sad((uint32_t)(a >> 8 * i), b) + (uint32_t)(c >> 16 * i)) << 16 * i;
+    return result;
+}
+
 /* The mean of each pair of bytes, rounded up where the lowest bit of c's byte is set. */
 static uint32_t amd_lerp_bytes(uint32_t a, uint32_t b, uint32_t c) {
     uint32_t result = 0;

@@ -6,6 +6,7 @@
  * v_div_scale's: both are as public measurements of RDNA 3 and RDNA 4 have them. */
 #include "tests/sim/amdgcn/amd_vector.h"
 #include <math.h>
+#include <string.h>
 
 /* ---- Approximations ---- */
 
@@ -156,6 +157,35 @@ static uint64_t amd_div_fixup(amd_format format, uint32_t mode, uint64_t a, uint
     if (exponent_of(format, c) - exponent_of(format, b) < -d->underflow) return sign;
     if (amd_is_nan(format, a) && format != AMD_HALF) return sign | infinity;
     return sign | (a & (amd_sign(format) - 1));
+}
+
+/* ---- Angles ---- */
+
+/* 2 / pi, from the bit behind the point on. */
+static const uint64_t two_over_pi[] = {0xa2f9836e4e441529, 0xfc2757d1f534ddc0, 0xdb6295993c439041, 0xfe5163abdebbc561,
+                                       0xb7246e3a424dd2e0, 0x06492eea09d1921c, 0xfe1deb1cb129a73e, 0xe88235f52ebb4484,
+                                       0xe99c7026b45f7e41, 0x3991d639835339f4, 0x9c845f8bbdf9283b, 0x1ff897ffde05980f,
+                                       0xef2f118b5a0a6d1f, 0x6d367ecf27cb09b7, 0x4f463f669e5fea2d, 0x7527bac7ebe5f17b,
+                                       0x3d0739f78a5292ea, 0x6bfb5fb11f8d5d08, 0x56033046fc7b6bab};
+
+/* How many of its bits there are: 1201 as the ISA documents say, 1184 as measured on gfx1201. */
+static uint32_t table_bits(const amd_wave *wave) {
+    return wave->program->target->major >= 12 ? 1184 : 1201;
+}
+
+/* 53 bits of 2 / pi from the one on where the product with a has its last bits that matter, and the segment'th so many
+ * behind them; of large a the result is larger than it should be, so that nothing underflows. */
+static uint64_t amd_trig_preop(const amd_wave *wave, uint32_t mode, uint64_t a, uint32_t segment) {
+    enum { SEGMENT = 53, FIRST = 1077, LARGE = 1968, RAISED = 128 };
+    const int exponent = exponent_of(AMD_DOUBLE, a);
+    const int shift = (int)(segment & 31) * SEGMENT + (exponent > FIRST ? exponent - FIRST : 0);
+    double bits = 0;
+    for (uint32_t i = (uint32_t)shift; i < (uint32_t)shift + SEGMENT; i++)
+        bits = bits * 2 + (double)(i < table_bits(wave) ? two_over_pi[i / 64] >> (63 - i % 64) & 1 : 0);
+    const uint32_t cuts = mode | 15u << AMD_MODE_DENORMAL_32 | AMD_ROUND_ZERO << AMD_MODE_ROUND_64;
+    uint64_t result;
+    memcpy(&result, &bits, sizeof result);
+    return amd_ldexp(AMD_DOUBLE, cuts, result, -SEGMENT - shift + (exponent >= LARGE ? RAISED : 0));
 }
 
 #define AMD_FORMAT_f16                          AMD_HALF
