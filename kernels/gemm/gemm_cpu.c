@@ -15,11 +15,12 @@
 
 enum {
     TILE = KILN_GEMM_TILE,
-    STRIP = 4,                               /* tiles */
-    DEPTH = 128,                             /* of b's transposed columns */
-    LINE = 16,                               /* elements of f32 in a line of the cache */
-    VECS = KILN_VEC_REGISTERS >= 32 ? 4 : 2, /* of a transposed row, multiplied at a time */
-    ROWS = 6,                                /* with rows of a: their sums fill most of the registers */
+    STRIP = 4,                                /* tiles */
+    DEPTH = 128,                              /* of b's transposed columns */
+    LINE = 16,                                /* elements of f32 in a line of the cache */
+    VECS = KILN_VEC_REGISTERS >= 32 ? 4 : 2,  /* of a transposed row, multiplied at a time */
+    ROWS = 6,                                 /* with rows of a: their sums fill most of the registers */
+    STEPS = KILN_VEC_REGISTERS >= 32 ? 8 : 2, /* of k without a branch: with few registers more would spill */
     STRIP_ROWS = (STRIP * TILE + ROWS - 1) / ROWS * ROWS,
     COLUMNS = KILN_GEMM_GROUP_COLUMNS, /* of d, in gemm_rows */
     AHEAD = (ROWS + STRIP - 1) / STRIP /* rows of b to ask for with ROWS rows of a: all of a tile in a strip */
@@ -109,30 +110,42 @@ typedef struct rows_of_a {
     uint64_t next_stride; /* bytes */
 } rows_of_a;
 
+/* Adds the products of one element of ROWS rows with VECS vectors of columns. */
+KILN_INLINE void multiply_step(kiln_vec (*products)[VECS], const rows_of_a *rows, const float *columns, size_t k) {
+    kiln_vec factors[VECS];
+    KILN_UNROLL
+    for (size_t v = 0; v < VECS; v++)
+        factors[v] = KILN_VEC_LOAD(columns + k * TILE + v * KILN_VEC);
+    KILN_UNROLL
+    for (size_t r = 0; r < ROWS; r++) {
+        kiln_vec element = KILN_VEC_SET(rows->values[r][k]);
+        KILN_UNROLL
+        for (size_t v = 0; v < VECS; v++)
+            products[r][v] = KILN_VEC_FMA(element, factors[v], products[r][v]);
+    }
+}
+
 /* Adds to sums the products of n elements of ROWS rows with VECS vectors of columns. */
 KILN_INLINE void multiply(float *sums, const rows_of_a *rows, const float *columns, size_t n, kiln_cpu_part part) {
     kiln_vec products[ROWS][VECS];
+    size_t k = 0;
     KILN_UNROLL
-    for (size_t i = 0; i < ROWS * VECS; i++)
-        products[i / VECS][i % VECS] = KILN_VEC_ZERO();
-    for (size_t line = 0; line < n; line += LINE) {
-        size_t end = kiln_min(line + LINE, n);
+    for (size_t r = 0; r < ROWS; r++) { /* one loop over both is too long to be unrolled, and products then in memory */
+        KILN_UNROLL
+        for (size_t v = 0; v < VECS; v++)
+            products[r][v] = KILN_VEC_ZERO();
+    }
+    for (; k + LINE <= n; k += LINE) {
         for (size_t r = 0; r < ROWS; r++)
-            __builtin_prefetch(rows->next + r * rows->next_stride + line * kiln_part_size(part), 0, 2);
-        for (size_t k = line; k < end; k++) {
-            kiln_vec factors[VECS];
+            __builtin_prefetch(rows->next + r * rows->next_stride + k * kiln_part_size(part), 0, 2);
+        for (size_t i = 0; i < LINE; i += STEPS) {
             KILN_UNROLL
-            for (size_t v = 0; v < VECS; v++)
-                factors[v] = KILN_VEC_LOAD(columns + k * TILE + v * KILN_VEC);
-            KILN_UNROLL
-            for (size_t r = 0; r < ROWS; r++) {
-                kiln_vec element = KILN_VEC_SET(rows->values[r][k]);
-                KILN_UNROLL
-                for (size_t v = 0; v < VECS; v++)
-                    products[r][v] = KILN_VEC_FMA(element, factors[v], products[r][v]);
-            }
+            for (size_t step = 0; step < STEPS; step++)
+                multiply_step(products, rows, columns, k + i + step);
         }
     }
+    for (; k < n; k++)
+        multiply_step(products, rows, columns, k);
     KILN_UNROLL
     for (size_t r = 0; r < ROWS; r++) {
         KILN_UNROLL
