@@ -34,7 +34,8 @@ OBJ := $(OUT)/obj
 HOST := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
 
 WARNINGS := -Wall -Wextra -Wconversion -Wshadow -Werror
-CFLAGS_release  := -O2 -g
+# Each frame is written beside its object, for tests/unit/contracts_test.sh.
+CFLAGS_release  := -O2 -g -fstack-usage
 CFLAGS_debug    := -O0 -g3
 CFLAGS_sanitize := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 CFLAGS_thread   := -O1 -g -fsanitize=thread

@@ -189,7 +189,8 @@ KILN_API kiln_status kiln_device_get_info(const kiln_device *device, kiln_device
 /* ---- 3. Streams -------------------------------------------------------------------------------------------------- */
 
 /* An ordered queue of work. The storage is the caller's and may be copied while no call uses it; the fields are kiln's.
- * CPU streams are synchronous: each call has finished its work when it returns. */
+ * CPU streams are synchronous: each call has finished its work when it returns. Each holds
+ * some memory for the thread that uses it, whose stack may be small. */
 typedef struct kiln_stream {
     kiln_device *device;
     void *native; /* CUstream; ROCm: kiln's or the application's hsa_queue_t */
@@ -206,7 +207,7 @@ KILN_API kiln_status kiln_stream_open(kiln_device *device, uint32_t flags, kiln_
 /* Uses a queue of the application's. CUDA: native is a CUstream of the device's context; 0, 1 and 2 mean what they mean
  * to the driver; nothing is allocated and nothing need be released. ROCm: native is an hsa_queue_t * of the device's
  * agent, which must outlive the stream; kiln_stream_close releases kiln's kernarg ring after its last packet is done
- * and leaves the queue. CPU: native must be NULL. Returns as kiln_stream_open. */
+ * and leaves the queue. CPU: native must be NULL; the same as kiln_stream_open. Returns as kiln_stream_open. */
 KILN_API kiln_status kiln_stream_borrow(kiln_device *device, void *native, kiln_stream *out_stream);
 
 /* Waits until all work of the stream is done.
@@ -256,11 +257,16 @@ typedef enum kiln_image_kind { KILN_IMAGE_PTX = 1, KILN_IMAGE_CUBIN, KILN_IMAGE_
 /* "ptx", "cubin", "hsaco", "cpu", or "unknown". Static storage. */
 KILN_API const char *kiln_image_kind_name(kiln_image_kind kind);
 
-/* The share of a CPU launch that one call does: groups [begin, end) of grid x*y*z, x fastest. */
+enum { KILN_CPU_SCRATCH = 128 << 10 }; /* a later version may have more */
+
+/* The share of a CPU launch that one call does: groups [begin, end) of grid x*y*z, x fastest. The stack of the thread
+ * that calls may be small; so there are KILN_CPU_SCRATCH bytes of the call's own, their contents undefined. A function
+ * that launches on the stream that it runs on loses them. */
 typedef struct kiln_cpu_span {
     uint64_t begin, end;
     uint32_t grid[3];
     uint32_t reserved;
+    void *scratch; /* aligned to 64 bytes */
 } kiln_cpu_span;
 
 /* A kernel on the CPU. arguments is the launch's argument struct. May be called from several threads at once, with

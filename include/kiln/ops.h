@@ -13,7 +13,7 @@
  * - Nothing allocates, waits or reads back, so that an operator can be captured in a CUDA graph once it is loaded
  *   (kiln_check or a first call loads it).
  * - Zero in a field of params is its default. params may be a temporary.
- * - On the CPU an operator takes up to 128 KiB of the stack of each thread that works on it, the caller's among them.
+ * - On the CPU, too, no frame reaches 4 KB: what a kernel works with lies in memory of the stream and of the device.
  * - The exported functions carry the suffix _sized and take sizeof(params), so that structs can grow: a shorter struct
  *   of an older caller has a zero tail; a longer one with a non-zero tail is refused.
  *

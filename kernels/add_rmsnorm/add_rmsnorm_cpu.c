@@ -8,9 +8,10 @@
 
 /* The sums of n elements, at most a tile. */
 KILN_INLINE void sums_of(float *sums, const void *x, const void *residual, size_t n, kiln_cpu_part part) {
-    float x_tile[KILN_TILE], residual_tile[KILN_TILE];
-    const float *xs = kiln_tile_load(x_tile, x, n, part);
-    const float *residuals = kiln_tile_load(residual_tile, residual, n, part);
+    float tile[KILN_TILE];
+    const float *xs = kiln_tile_load(sums, x, n, part);
+    const float *residuals = kiln_tile_load(tile, residual, n, part);
+    KILN_INDEPENDENT
     for (size_t i = 0; i < n; i++)
         sums[i] = xs[i] + residuals[i];
 }
@@ -49,7 +50,7 @@ KILN_INLINE void write(void *target, const float *values, size_t n, kiln_cpu_par
 /* Along with a large tensor's row asks for the next one, so that memory is read and written at once. */
 KILN_INLINE void put(const places *row, const void *weight, float scale, size_t count, kiln_cpu_part part,
                      bool stream) {
-    float sums[KILN_TILE], results[KILN_TILE], weight_tile[KILN_TILE];
+    float sums[KILN_TILE], results[KILN_TILE]; /* that at first hold the weights */
     for (size_t start = 0; start < count; start += KILN_TILE) {
         size_t n = kiln_min(count - start, KILN_TILE);
         const void *x = kiln_at(row->x, start, part), *residual = kiln_at(row->residual, start, part);
@@ -58,7 +59,8 @@ KILN_INLINE void put(const places *row, const void *weight, float scale, size_t 
             kiln_prefetch(residual, n * kiln_part_size(part), row->residual_ahead);
         }
         sums_of(sums, x, residual, n, part);
-        const float *weights = weight ? kiln_tile_load(weight_tile, kiln_at(weight, start, part), n, part) : NULL;
+        const float *weights = weight ? kiln_tile_load(results, kiln_at(weight, start, part), n, part) : NULL;
+        KILN_INDEPENDENT
         for (size_t i = 0; i < n; i++)
             results[i] = sums[i] * scale * (weights ? weights[i] : 1.0f);
         write(kiln_at_mut(row->sum, start, part), sums, n, part, stream);

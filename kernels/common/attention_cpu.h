@@ -31,6 +31,7 @@ typedef struct state {
     };
     uint32_t rows, padded; /* elements of a head, up to whole vectors */
 } state;
+_Static_assert(sizeof(state) <= KILN_CPU_SCRATCH, "fits");
 
 KILN_INLINE void load_row(float *to, const void *from, uint32_t size, kiln_cpu_part part) {
     for (uint32_t d = 0; d < size; d += KILN_VEC)
@@ -205,8 +206,8 @@ KILN_INLINE void end_rows(state *held, const kiln_attention_args *args, const ki
 
 KILN_INLINE void ATTEND(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
     const kiln_attention_args args = *(const kiln_attention_args *)arguments; /* what no store can change */
-    state held;
-    held.padded = (args.head_size + KILN_VEC - 1) / KILN_VEC * KILN_VEC;
+    state *held = span->scratch;
+    held->padded = (args.head_size + KILN_VEC - 1) / KILN_VEC * KILN_VEC;
     for (uint64_t group = span->begin; group < span->end; group++) {
         uint32_t tile = (uint32_t)(group % span->grid[0]), block = (uint32_t)(group / span->grid[0]);
         kiln_attention_work work = kiln_attention_work_of(&args, tile, block);
@@ -214,20 +215,20 @@ KILN_INLINE void ATTEND(const void *arguments, const kiln_cpu_span *span, kiln_c
         kiln_sequence s = kiln_sequence_of(&args, work.batch);
         uint32_t end = s.q_length * args.group;
         if (work.row >= end) continue;
-        held.rows = (uint32_t)kiln_min(end - work.row, args.rows * KILN_ATTENTION_SUBGROUPS);
-        kiln_attention_trim(&args, &s, work.row + held.rows, &work);
-        begin_rows(&held, &args, &s, &work, part);
+        held->rows = (uint32_t)kiln_min(end - work.row, args.rows * KILN_ATTENTION_SUBGROUPS);
+        kiln_attention_trim(&args, &s, work.row + held->rows, &work);
+        begin_rows(held, &args, &s, &work, part);
         for (uint32_t key = work.key; key < work.key_end; key += KEYS) {
-            load_keys(&held, &args, &s, work.kv_head, key, work.key_end, part);
-            for (uint32_t r = 0; r < held.rows; r += BLOCK)
-                score(&held, r, args.head_size);
-            for (uint32_t r = 0; r < held.rows; r++)
-                weigh(&held, &args, r, key);
-            load_values(&held, &args, &s, work.kv_head, key, work.key_end, part);
-            for (uint32_t r = 0; r < held.rows; r += BLOCK)
-                add_values(&held, r);
+            load_keys(held, &args, &s, work.kv_head, key, work.key_end, part);
+            for (uint32_t r = 0; r < held->rows; r += BLOCK)
+                score(held, r, args.head_size);
+            for (uint32_t r = 0; r < held->rows; r++)
+                weigh(held, &args, r, key);
+            load_values(held, &args, &s, work.kv_head, key, work.key_end, part);
+            for (uint32_t r = 0; r < held->rows; r += BLOCK)
+                add_values(held, r);
         }
-        end_rows(&held, &args, &s, &work, part);
+        end_rows(held, &args, &s, &work, part);
     }
 }
 #define ATTENTION_KERNEL(kernel) KILN_CPU_KERNEL(kernel)

@@ -8,6 +8,8 @@
  * in which part is then a constant. Its loops go over tiles: kiln_tile_load or kiln_tile_read gives a tile's elements
  * as f32, kiln_tile_target says where to leave the results, kiln_tile_write takes them to the tensor.
  *
+ * Frames stay under 4 KB, since a caller's thread may have a small stack: what is larger lies in span->scratch.
+ *
  * Results depend neither on the span nor on the threads: a group's work is done the same wherever it is done. */
 #ifndef KILN_KERNELS_COMMON_CPU_H
 #define KILN_KERNELS_COMMON_CPU_H

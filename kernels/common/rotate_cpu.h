@@ -36,34 +36,37 @@ KILN_INLINE void kiln_store(void *y, const float *values, size_t count, kiln_cpu
         kiln_tile_write(y, values, count, part, stream);
 }
 
-KILN_INLINE void kiln_turn_halves(const kiln_directions *d, void *y, const void *x, uint32_t step, size_t count,
-                                  kiln_cpu_part part, bool stream) {
-    float a_tile[KILN_TILE_PAIRS], b_tile[KILN_TILE_PAIRS], a_out[KILN_TILE_PAIRS], b_out[KILN_TILE_PAIRS];
+/* tile is for what is read, and then for what is written. */
+KILN_INLINE void kiln_turn_halves(const kiln_directions *d, float *tile, void *y, const void *x, uint32_t step,
+                                  size_t count, kiln_cpu_part part, bool stream) {
+    float *a_tile = tile, *b_tile = tile + KILN_TILE_PAIRS;
     const float *a = kiln_tile_read(a_tile, x, count, part);
     const float *b = kiln_tile_read(b_tile, kiln_at(x, step, part), count, part);
+    KILN_INDEPENDENT
     for (size_t i = 0; i < count; i++) {
         float first = a[i], second = b[i];
-        a_out[i] = KILN_FMA(first, d->cosines[i], -(second * d->sines[i]));
-        b_out[i] = KILN_FMA(first, d->sines[i], second * d->cosines[i]);
+        a_tile[i] = KILN_FMA(first, d->cosines[i], -(second * d->sines[i]));
+        b_tile[i] = KILN_FMA(first, d->sines[i], second * d->cosines[i]);
     }
-    kiln_store(y, a_out, count, part, stream);
-    kiln_store(kiln_at_mut(y, step, part), b_out, count, part, stream);
+    kiln_store(y, a_tile, count, part, stream);
+    kiln_store(kiln_at_mut(y, step, part), b_tile, count, part, stream);
 }
 
-KILN_INLINE void kiln_turn_neighbours(const kiln_directions *d, void *y, const void *x, size_t count,
+KILN_INLINE void kiln_turn_neighbours(const kiln_directions *d, float *tile, void *y, const void *x, size_t count,
                                       kiln_cpu_part part, bool stream) {
-    float tile[KILN_TILE], out[KILN_TILE];
     const float *values = kiln_tile_read(tile, x, 2 * count, part);
+    KILN_INDEPENDENT
     for (size_t i = 0; i < count; i++) {
         float first = values[2 * i], second = values[2 * i + 1];
-        out[2 * i] = KILN_FMA(first, d->cosines[i], -(second * d->sines[i]));
-        out[2 * i + 1] = KILN_FMA(first, d->sines[i], second * d->cosines[i]);
+        tile[2 * i] = KILN_FMA(first, d->cosines[i], -(second * d->sines[i]));
+        tile[2 * i + 1] = KILN_FMA(first, d->sines[i], second * d->cosines[i]);
     }
-    kiln_store(y, out, 2 * count, part, stream);
+    kiln_store(y, tile, 2 * count, part, stream);
 }
 
 KILN_INLINE void kiln_turn_heads(const kiln_heads *heads, const kiln_place *place, kiln_cpu_part part) {
     kiln_directions d;
+    float tile[KILN_TILE];
     for (uint32_t pair = 0; pair < heads->pairs; pair += KILN_TILE_PAIRS) {
         size_t count = kiln_min(heads->pairs - pair, KILN_TILE_PAIRS);
         for (size_t i = 0; i < count; i++) {
@@ -76,9 +79,9 @@ KILN_INLINE void kiln_turn_heads(const kiln_heads *heads, const kiln_place *plac
             const void *x = kiln_at(heads->x, head * (uint64_t)heads->x_head_stride + begin, part);
             void *y = kiln_at_mut(heads->y, head * (uint64_t)heads->y_head_stride + begin, part);
             if (heads->step == 1)
-                kiln_turn_neighbours(&d, y, x, count, part, heads->stream);
+                kiln_turn_neighbours(&d, tile, y, x, count, part, heads->stream);
             else
-                kiln_turn_halves(&d, y, x, heads->step, count, part, heads->stream);
+                kiln_turn_halves(&d, tile, y, x, heads->step, count, part, heads->stream);
         }
     }
 }

@@ -26,16 +26,19 @@ enum {
     AHEAD = (ROWS + STRIP - 1) / STRIP /* rows of b to ask for with ROWS rows of a: all of a tile in a strip */
 };
 
-/* Writes count elements of a row of d from the sums of products, at most a tile. */
-KILN_INLINE void finish(const kiln_gemm_args *args, const float *sums, uint32_t batch, uint64_t row, uint64_t col,
-                        size_t count, kiln_cpu_part part) {
-    float tile[KILN_TILE], addend_tile[KILN_TILE], bias_tile[KILN_TILE];
+typedef struct finish_tiles {
+    float results[KILN_TILE], addends[KILN_TILE];
+} finish_tiles;
+
+/* Writes count elements of a row of d from the sums of products, at most a tile, by way of tiles. */
+KILN_INLINE void finish(finish_tiles *tiles, const kiln_gemm_args *args, const float *sums, uint32_t batch,
+                        uint64_t row, uint64_t col, size_t count, kiln_cpu_part part) {
     uint64_t place = batch * (uint64_t)args->d_batch_stride + row * (uint64_t)args->d_stride + col;
     void *d = kiln_at_mut(args->d, place, part);
-    float *results = kiln_tile_target(tile, d, part, false);
+    float *results = kiln_tile_target(tiles->results, d, part, false);
     if (args->c) { /* which may be d */
         uint64_t c = batch * (uint64_t)args->c_batch_stride + row * (uint64_t)args->c_stride + col;
-        const float *addends = kiln_tile_load(addend_tile, kiln_at(args->c, c, part), count, part);
+        const float *addends = kiln_tile_load(tiles->addends, kiln_at(args->c, c, part), count, part);
         KILN_INDEPENDENT
         for (size_t i = 0; i < count; i++)
             results[i] = sums[i] * args->alpha + addends[i];
@@ -45,7 +48,7 @@ KILN_INLINE void finish(const kiln_gemm_args *args, const float *sums, uint32_t 
             results[i] = sums[i] * args->alpha;
     }
     if (args->bias) {
-        const float *biases = kiln_tile_load(bias_tile, kiln_at(args->bias, col, part), count, part);
+        const float *biases = kiln_tile_load(tiles->addends, kiln_at(args->bias, col, part), count, part);
         KILN_INDEPENDENT
         for (size_t i = 0; i < count; i++)
             results[i] += biases[i];
@@ -59,6 +62,15 @@ KILN_INLINE void finish(const kiln_gemm_args *args, const float *sums, uint32_t 
 }
 
 /* ---- gemm_tiles ---- */
+
+/* What a strip is worked on with. */
+typedef struct strip_scratch {
+    float sums[STRIP_ROWS][TILE];
+    float columns[DEPTH][TILE];
+    float converted[ROWS][DEPTH];
+    finish_tiles tiles;
+} strip_scratch;
+_Static_assert(sizeof(strip_scratch) <= KILN_CPU_SCRATCH, "fits");
 
 /* What some groups, one after the other, do. */
 typedef struct strip {
@@ -156,46 +168,45 @@ KILN_INLINE void multiply(float *sums, const rows_of_a *rows, const float *colum
     }
 }
 
-/* Adds to sums what n elements of k from p on give. */
-KILN_INLINE void multiply_strip(float (*sums)[TILE], const kiln_gemm_args *args, const strip *s, uint64_t k, size_t n,
-                                kiln_cpu_part part) {
-    float columns[DEPTH][TILE] __attribute__((aligned(64))), converted[ROWS][DEPTH];
+/* Adds to the sums what n elements of k from p on give. */
+KILN_INLINE void multiply_strip(strip_scratch *scratch, const kiln_gemm_args *args, const strip *s, uint64_t k,
+                                size_t n, kiln_cpu_part part) {
     size_t depth_size = DEPTH * kiln_part_size(part);
     uint64_t b = s->batch * (uint64_t)args->b_batch_stride + s->col * (uint64_t)args->b_stride + k;
-    transpose(columns, kiln_at(args->b, b, part), (uint64_t)args->b_stride, s->cols, n, part);
+    transpose(scratch->columns, kiln_at(args->b, b, part), (uint64_t)args->b_stride, s->cols, n, part);
     for (size_t row = 0; row < s->rows; row += ROWS) {
         uint64_t a = s->batch * (uint64_t)args->a_batch_stride + (s->row + row) * (uint64_t)args->a_stride + k;
         rows_of_a rows = {.next = kiln_at(args->a, a + ROWS * (uint64_t)args->a_stride, part),
                           .next_stride = (uint64_t)args->a_stride * kiln_part_size(part)};
         for (size_t r = 0; r < ROWS; r++) { /* of the last row several, if there are no more */
             uint64_t place = a + kiln_min(r, s->rows - row - 1) * (uint64_t)args->a_stride;
-            rows.values[r] = kiln_tile_load(converted[r], kiln_at(args->a, place, part), n, part);
+            rows.values[r] = kiln_tile_load(scratch->converted[r], kiln_at(args->a, place, part), n, part);
         }
         size_t first = row / ROWS * AHEAD, end = kiln_min(first + AHEAD, s->cols);
         for (size_t i = first; i < end; i++) /* what is transposed next */
             kiln_prefetch(kiln_at(args->b, b + i * (uint64_t)args->b_stride, part), depth_size, depth_size);
         for (size_t col = 0; col < s->cols; col += VECS * KILN_VEC)
-            multiply(&sums[row][col], &rows, &columns[0][col], n, part);
+            multiply(&scratch->sums[row][col], &rows, &scratch->columns[0][col], n, part);
     }
 }
 
 KILN_INLINE void gemm_tiles(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
     const kiln_gemm_args args = *(const kiln_gemm_args *)arguments; /* what no store can change */
-    float sums[STRIP_ROWS][TILE] __attribute__((aligned(64)));
+    strip_scratch *scratch = span->scratch;
     strip s;
     for (uint64_t group = span->begin; group < span->end; group += s.groups) {
         s = strip_of(&args, span, group);
         if (s.batch >= args.batch) break;
-        memset(sums, 0, (s.rows + ROWS - 1) / ROWS * ROWS * sizeof *sums);
+        memset(scratch->sums, 0, (s.rows + ROWS - 1) / ROWS * ROWS * sizeof *scratch->sums);
         for (uint64_t k = s.k; k < s.k_end; k += DEPTH)
-            multiply_strip(sums, &args, &s, k, kiln_min(s.k_end - k, DEPTH), part);
+            multiply_strip(scratch, &args, &s, k, kiln_min(s.k_end - k, DEPTH), part);
         for (size_t r = 0; r < s.rows; r++) {
+            const float *sums = scratch->sums[r];
             if (args.partials) {
                 uint64_t matrix = ((uint64_t)s.split * args.batch + s.batch) * (uint64_t)args.m;
-                memcpy(args.partials + (matrix + s.row + r) * (uint64_t)args.n + s.col, sums[r],
-                       s.cols * sizeof *sums[r]);
+                memcpy(args.partials + (matrix + s.row + r) * (uint64_t)args.n + s.col, sums, s.cols * sizeof *sums);
             } else {
-                finish(&args, sums[r], s.batch, s.row + r, s.col, s.cols, part);
+                finish(&scratch->tiles, &args, sums, s.batch, s.row + r, s.col, s.cols, part);
             }
         }
     }
@@ -204,37 +215,51 @@ KILN_CPU_KERNEL(gemm_tiles)
 
 /* ---- gemm_join ---- */
 
+typedef struct join_scratch {
+    float sums[KILN_GROUP];
+    finish_tiles tiles;
+} join_scratch;
+_Static_assert(sizeof(join_scratch) <= KILN_CPU_SCRATCH, "fits");
+
 KILN_INLINE void gemm_join(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
     const kiln_gemm_args args = *(const kiln_gemm_args *)arguments; /* what no store can change */
     uint64_t step = (uint64_t)args.batch * (uint64_t)args.m * (uint64_t)args.n;
-    float sums[KILN_GROUP];
+    join_scratch *scratch = span->scratch;
+    float *sums = scratch->sums;
     for (uint64_t group = span->begin; group < span->end; group++) {
         uint64_t col = group % span->grid[0] * KILN_GROUP, row = group / span->grid[0];
         if (row >= (uint64_t)args.m * args.batch) break;
         size_t count = kiln_min((uint64_t)args.n - col, KILN_GROUP);
         const float *partial = args.partials + row * (uint64_t)args.n + col;
-        memset(sums, 0, sizeof sums);
+        memset(sums, 0, sizeof scratch->sums);
         for (uint32_t split = 0; split < args.splits; split++, partial += step)
             for (size_t i = 0; i < count; i++)
                 sums[i] += partial[i];
-        finish(&args, sums, (uint32_t)(row / (uint64_t)args.m), row % (uint64_t)args.m, col, count, part);
+        finish(&scratch->tiles, &args, sums, (uint32_t)(row / (uint64_t)args.m), row % (uint64_t)args.m, col, count,
+               part);
     }
 }
 KILN_CPU_KERNEL(gemm_join)
 
 /* ---- gemm_rows ---- */
 
+/* What the rows are worked on with. */
+typedef struct rows_scratch {
+    float b_rows[KILN_VEC][KILN_TILE], a_row[KILN_TILE];
+    finish_tiles tiles;
+} rows_scratch;
+_Static_assert(sizeof(rows_scratch) <= KILN_CPU_SCRATCH, "fits");
+
 /* Adds to sums, from column col on, the products of all rows of a with count rows of b, at most a vector's elements,
  * over n elements. */
-KILN_INLINE void multiply_rows(float (*sums)[COLUMNS], const kiln_gemm_args *args, size_t col, const void *a,
-                               const void *b, size_t count, size_t n, kiln_cpu_part part) {
-    float a_row[KILN_TILE], b_rows[KILN_VEC][KILN_TILE];
+KILN_INLINE void multiply_rows(rows_scratch *scratch, float (*sums)[COLUMNS], const kiln_gemm_args *args, size_t col,
+                               const void *a, const void *b, size_t count, size_t n, kiln_cpu_part part) {
     const float *rows[KILN_VEC];
     for (size_t i = 0; i < KILN_VEC; i++) /* the last row several times, if there are no more */
-        rows[i] =
-            kiln_tile_read(b_rows[i], kiln_at(b, kiln_min(i, count - 1) * (uint64_t)args->b_stride, part), n, part);
+        rows[i] = kiln_tile_read(scratch->b_rows[i],
+                                 kiln_at(b, kiln_min(i, count - 1) * (uint64_t)args->b_stride, part), n, part);
     for (size_t r = 0; r < (size_t)args->m; r++) {
-        const float *row = kiln_tile_load(a_row, kiln_at(a, r * (uint64_t)args->a_stride, part), n, part);
+        const float *row = kiln_tile_load(scratch->a_row, kiln_at(a, r * (uint64_t)args->a_stride, part), n, part);
         float *sum = &sums[r][col];
         KILN_VEC_STORE(sum, KILN_VEC_ADD(KILN_VEC_LOAD(sum), kiln_vec_dots(row, rows, n)));
     }
@@ -242,6 +267,7 @@ KILN_INLINE void multiply_rows(float (*sums)[COLUMNS], const kiln_gemm_args *arg
 
 KILN_INLINE void gemm_rows(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
     const kiln_gemm_args args = *(const kiln_gemm_args *)arguments; /* what no store can change */
+    rows_scratch *scratch = span->scratch;
     for (uint64_t group = span->begin; group < span->end; group++) {
         uint32_t batch = (uint32_t)(group / span->grid[0]);
         uint64_t first = group % span->grid[0] * COLUMNS;
@@ -253,10 +279,11 @@ KILN_INLINE void gemm_rows(const void *arguments, const kiln_cpu_span *span, kil
                 uint64_t a = batch * (uint64_t)args.a_batch_stride + k;
                 uint64_t b = batch * (uint64_t)args.b_batch_stride + (first + col) * (uint64_t)args.b_stride + k;
                 size_t count = kiln_min(columns - col, KILN_VEC), n = kiln_min((uint64_t)args.k - k, KILN_TILE);
-                multiply_rows(sums, &args, col, kiln_at(args.a, a, part), kiln_at(args.b, b, part), count, n, part);
+                multiply_rows(scratch, sums, &args, col, kiln_at(args.a, a, part), kiln_at(args.b, b, part), count, n,
+                              part);
             }
         for (uint64_t row = 0; row < (uint64_t)args.m; row++)
-            finish(&args, sums[row], batch, row, first, columns, part);
+            finish(&scratch->tiles, &args, sums[row], batch, row, first, columns, part);
     }
 }
 KILN_CPU_KERNEL(gemm_rows)

@@ -2,6 +2,8 @@
  * nothing is ever being captured, and an event is the time at which it was recorded. */
 #include "loader/backend.h"
 #include "loader/cpu/cpu_device.h"
+#include "loader/cpu/cpu_scratch.h"
+#include <stdlib.h>
 #include <time.h>
 
 /* The loader has set what the table says of each kernel. */
@@ -44,14 +46,15 @@ static kiln_status kernel_occupancy(const kiln_kernel *kernel, uint32_t threads,
 
 static kiln_status stream_open(kiln_device *device, uint32_t flags, kiln_stream *out_stream) {
     (void)flags;
-    *out_stream = (kiln_stream){device, NULL, NULL};
+    void *scratch;
+    KILN__TRY(kiln__cpu_scratch_alloc(1, &scratch));
+    *out_stream = (kiln_stream){device, NULL, scratch};
     return KILN_OK;
 }
 
 static kiln_status stream_borrow(kiln_device *device, void *native, kiln_stream *out_stream) {
     KILN__REQUIRE(!native, "native is %p: must be NULL, since the CPU has no queues to borrow", native);
-    *out_stream = (kiln_stream){device, NULL, NULL};
-    return KILN_OK;
+    return stream_open(device, 0, out_stream);
 }
 
 static kiln_status stream_sync(kiln_stream *stream) {
@@ -60,7 +63,7 @@ static kiln_status stream_sync(kiln_stream *stream) {
 }
 
 static void stream_close(kiln_stream *stream) {
-    (void)stream;
+    free(stream->state);
 }
 
 static kiln_status stream_wait_event(kiln_stream *stream, kiln_event *event) {

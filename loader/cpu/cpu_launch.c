@@ -7,9 +7,9 @@ typedef struct cpu_launch {
     uint32_t grid[3];
 } cpu_launch;
 
-static void run_span(void *context, uint64_t begin, uint64_t end) {
+static void run_span(void *context, void *scratch, uint64_t begin, uint64_t end) {
     const cpu_launch *launch = context;
-    kiln_cpu_span span = {begin, end, {launch->grid[0], launch->grid[1], launch->grid[2]}, 0};
+    kiln_cpu_span span = {begin, end, {launch->grid[0], launch->grid[1], launch->grid[2]}, 0, scratch};
     kiln__cpu_float_state before = kiln__cpu_float_enter();
     launch->function(launch->arguments, &span);
     kiln__cpu_float_leave(before);
@@ -30,6 +30,6 @@ kiln_status kiln__cpu_launch(kiln_stream *stream, const kiln_kernel *kernel, con
                       config->grid[1], config->grid[2]);
     }
     const kiln__cpu_device *native = stream->device->native;
-    kiln__cpu_pool_run(native->pool, groups, run_span, &launch);
+    kiln__cpu_pool_run(native->pool, groups, run_span, &launch, stream->state);
     return KILN_OK;
 }

@@ -27,7 +27,8 @@ typedef struct transfer_job {
     uint8_t value;
 } transfer_job;
 
-static void transfer_pieces(void *context, uint64_t begin, uint64_t end) {
+static void transfer_pieces(void *context, void *scratch, uint64_t begin, uint64_t end) {
+    (void)scratch;
     const transfer_job *transfer = context;
     size_t first = (size_t)begin * PIECE, last = (size_t)end * PIECE;
     if (last > transfer->size) last = transfer->size;
@@ -40,7 +41,7 @@ static void transfer_pieces(void *context, uint64_t begin, uint64_t end) {
 static void run_transfer(const kiln_stream *stream, transfer_job transfer) {
     const kiln__cpu_device *native = stream->device->native;
     size_t pieces = transfer.size / PIECE + (transfer.size % PIECE != 0);
-    kiln__cpu_pool_run(native->pool, pieces, transfer_pieces, &transfer);
+    kiln__cpu_pool_run(native->pool, pieces, transfer_pieces, &transfer, stream->state);
 }
 
 kiln_status kiln__cpu_copy(kiln_stream *stream, void *destination, const void *source, size_t size,

@@ -1,4 +1,5 @@
 #include "loader/cpu/cpu_pool.h"
+#include "loader/cpu/cpu_scratch.h"
 #include "loader/cpu/cpu_threads.h"
 #include <pthread.h>
 #include <signal.h>
@@ -13,6 +14,7 @@ enum {
 
 /* One call of kiln__cpu_pool_run, on the caller's stack. */
 typedef struct pool_job {
+    kiln__cpu_pool *pool;
     kiln__cpu_body body;
     void *context;
     uint64_t groups;
@@ -39,8 +41,10 @@ struct kiln__cpu_pool {
     kiln_parallel_for parallel_for;
     void *user;
     kiln__cpu_mask mask;
-    _Atomic uint32_t holder; /* the process that has a job with the workers, or 0 */
-    pool_workers *workers;   /* the holder's */
+    _Atomic uint32_t holder;   /* the process that has a job with the workers, or 0 */
+    pool_workers *workers;     /* the holder's */
+    char *scratch;             /* of as many threads; NULL for one, which gets no help */
+    _Atomic uint32_t takers[]; /* of each one's scratch: the process whose thread has it, or 0 */
 };
 
 /* Numbers the processes of a line of forks, from 1, so that a child can tell what it inherited. */
@@ -61,12 +65,26 @@ static uint64_t now_ns(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+/* Takes what one thread of the process has at a time. false if another has it. What was taken before a fork is nobody's
+ * in the child. */
+static bool take(_Atomic uint32_t *holder, uint32_t process) {
+    uint32_t found = 0;
+    while (!atomic_compare_exchange_weak_explicit(holder, &found, process, memory_order_acquire, memory_order_relaxed))
+        if (found == process) return false;
+    return true;
+}
+
+static void give_back(_Atomic uint32_t *holder) {
+    atomic_store_explicit(holder, 0, memory_order_release);
+}
+
 /* ---- Jobs -------------------------------------------------------------------------------------------------------- */
 
-static pool_job job_make(uint32_t threads, uint64_t groups, kiln__cpu_body body, void *context) {
-    uint64_t most = (uint64_t)threads * CHUNKS_PER_THREAD;
+static pool_job job_make(kiln__cpu_pool *pool, uint64_t groups, kiln__cpu_body body, void *context) {
+    uint64_t most = (uint64_t)pool->threads * CHUNKS_PER_THREAD;
     uint64_t chunk = groups / most + (groups % most != 0);
-    return (pool_job){.body = body,
+    return (pool_job){.pool = pool,
+                      .body = body,
                       .context = context,
                       .groups = groups,
                       .chunk = chunk,
@@ -74,18 +92,32 @@ static pool_job job_make(uint32_t threads, uint64_t groups, kiln__cpu_body body,
 }
 
 /* Runs one chunk. false if none was left. */
-static bool job_step(pool_job *job) {
+static bool job_step(pool_job *job, void *scratch) {
     uint64_t index = atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed);
     if (index >= job->chunk_count) return false;
     uint64_t begin = index * job->chunk;
     uint64_t end = job->groups - begin < job->chunk ? job->groups : begin + job->chunk;
-    job->body(job->context, begin, end);
+    job->body(job->context, scratch, begin, end);
     return true;
 }
 
+/* Runs chunks, at most so many, on a thread that is not the caller's, if there is scratch for one more. The search
+ * starts at another place for each index, so that threads that come together do not meet. */
+static void job_help(pool_job *job, size_t index, uint64_t chunks) {
+    kiln__cpu_pool *pool = job->pool;
+    uint32_t process = atomic_load_explicit(&fork_count, memory_order_relaxed);
+    for (uint32_t i = 0; i < pool->threads; i++) {
+        size_t slot = (index + i) % pool->threads;
+        if (!take(&pool->takers[slot], process)) continue;
+        while (chunks > 0 && job_step(job, pool->scratch + slot * KILN_CPU_SCRATCH))
+            chunks--;
+        give_back(&pool->takers[slot]);
+        return;
+    }
+}
+
 static void host_step(void *context, size_t index) {
-    (void)index;
-    job_step(context);
+    job_help(context, index, 1);
 }
 
 /* ---- Workers ----------------------------------------------------------------------------------------------------- */
@@ -100,10 +132,9 @@ static void *worker_main(void *argument) {
         if (workers->stopping) break;
         pool_job *job = workers->job;
         seen = workers->serial;
-        workers->busy++;
+        uint32_t index = workers->busy++;
         pthread_mutex_unlock(&workers->lock);
-        while (job_step(job))
-            continue;
+        job_help(job, index, UINT64_MAX);
         pthread_mutex_lock(&workers->lock);
         if (--workers->busy == 0) pthread_cond_signal(&workers->idle);
     }
@@ -160,13 +191,13 @@ static void workers_stop(pool_workers *workers) {
 }
 
 /* Shares the job with the workers until its last chunk is done. */
-static void workers_run(pool_workers *workers, pool_job *job) {
+static void workers_run(pool_workers *workers, pool_job *job, void *scratch) {
     pthread_mutex_lock(&workers->lock);
     workers->job = job;
     workers->serial++;
     pthread_cond_broadcast(&workers->wake);
     pthread_mutex_unlock(&workers->lock);
-    while (job_step(job))
+    while (job_step(job, scratch))
         continue;
     pthread_mutex_lock(&workers->lock);
     workers->job = NULL; /* who wakes only now does not join: the job is about to leave the stack */
@@ -180,59 +211,58 @@ static void workers_run(pool_workers *workers, pool_job *job) {
 kiln_status kiln__cpu_pool_create(uint32_t threads, kiln_parallel_for parallel_for, void *user,
                                   kiln__cpu_pool **out_pool) {
     pthread_once(&fork_once, watch_forks);
-    *out_pool = calloc(1, sizeof **out_pool);
-    if (!*out_pool) return kiln__fail(KILN_ERROR_OUT_OF_MEMORY, "cpu: no memory for the thread pool");
-    (*out_pool)->threads = threads;
-    (*out_pool)->parallel_for = parallel_for;
-    (*out_pool)->user = user;
-    kiln__cpu_mask_read(&(*out_pool)->mask);
+    *out_pool = NULL;
+    void *scratch = NULL;
+    if (threads > 1) KILN__TRY(kiln__cpu_scratch_alloc(threads, &scratch));
+    kiln__cpu_pool *pool = calloc(1, sizeof *pool + threads * sizeof pool->takers[0]);
+    if (!pool) {
+        free(scratch);
+        return kiln__fail(KILN_ERROR_OUT_OF_MEMORY, "cpu: no memory for the thread pool");
+    }
+    pool->threads = threads;
+    pool->parallel_for = parallel_for;
+    pool->user = user;
+    pool->scratch = scratch;
+    kiln__cpu_mask_read(&pool->mask);
+    *out_pool = pool;
     return KILN_OK;
 }
 
-/* Gets the workers for this thread's job, or NULL: it is taken, or there is none to be had. A hold that was inherited
- * through a fork is nobody's. */
+/* Gets the workers for this thread's job, or NULL: they are taken, or there are none to be had. */
 static pool_workers *pool_hold(kiln__cpu_pool *pool) {
     uint32_t process = atomic_load_explicit(&fork_count, memory_order_relaxed);
-    uint32_t holder = 0;
-    while (!atomic_compare_exchange_weak_explicit(&pool->holder, &holder, process, memory_order_acquire,
-                                                  memory_order_relaxed))
-        if (holder == process) return NULL;
+    if (!take(&pool->holder, process)) return NULL;
     if (pool->workers && pool->workers->process != process) {
         free(pool->workers); /* its threads were the parent's; its lock may be held for ever */
         pool->workers = NULL;
     }
     if (!pool->workers) pool->workers = workers_start(pool, process);
-    if (!pool->workers) atomic_store_explicit(&pool->holder, 0, memory_order_release);
+    if (!pool->workers) give_back(&pool->holder);
     return pool->workers;
 }
 
-static void pool_release(kiln__cpu_pool *pool) {
-    atomic_store_explicit(&pool->holder, 0, memory_order_release);
-}
-
-void kiln__cpu_pool_run(kiln__cpu_pool *pool, uint64_t groups, kiln__cpu_body body, void *context) {
+void kiln__cpu_pool_run(kiln__cpu_pool *pool, uint64_t groups, kiln__cpu_body body, void *context, void *scratch) {
     if (groups <= 1 || pool->threads == 1) {
-        if (groups > 0) body(context, 0, groups);
+        if (groups > 0) body(context, scratch, 0, groups);
         return;
     }
-    pool_job job = job_make(pool->threads, groups, body, context);
+    pool_job job = job_make(pool, groups, body, context);
     uint64_t start = now_ns();
-    while (job_step(&job))
+    while (job_step(&job, scratch))
         if (now_ns() - start > PATIENCE_NS) break;
     uint64_t taken = atomic_load_explicit(&job.next, memory_order_relaxed);
     if (taken >= job.chunk_count) return;
     if (pool->parallel_for) {
         pool->parallel_for(pool->user, job.chunk_count - taken, host_step, &job);
-        return;
-    }
-    pool_workers *workers = pool_hold(pool);
-    if (workers) {
-        workers_run(workers, &job);
-        pool_release(pool);
     } else {
-        while (job_step(&job))
-            continue;
+        pool_workers *workers = pool_hold(pool);
+        if (workers) {
+            workers_run(workers, &job, scratch);
+            give_back(&pool->holder);
+        }
     }
+    while (job_step(&job, scratch))
+        continue;
 }
 
 void kiln__cpu_pool_destroy(kiln__cpu_pool *pool) {
@@ -242,5 +272,6 @@ void kiln__cpu_pool_destroy(kiln__cpu_pool *pool) {
         workers_stop(workers);
     else
         free(workers);
+    free(pool->scratch);
     free(pool);
 }

@@ -32,28 +32,41 @@ typedef struct group_tally {
     uint64_t groups;
     _Atomic uint8_t *seen;
     _Atomic uint64_t outside; /* groups beyond the job */
+    _Atomic uint64_t shared;  /* calls whose scratch another one wrote to meanwhile */
 } group_tally;
 
-static void count_groups(void *context, uint64_t begin, uint64_t end) {
+enum { SCRATCH_WORDS = KILN_CPU_SCRATCH / sizeof(uint64_t) };
+
+static void count_groups(void *context, void *scratch, uint64_t begin, uint64_t end) {
     group_tally *tally = context;
+    volatile uint64_t *words = scratch;
+    words[0] = words[SCRATCH_WORDS - 1] = begin;
     for (uint64_t i = begin; i < end; i++) {
         if (i < tally->groups)
             tally->seen[i]++;
         else
             tally->outside++;
     }
+    if (words[0] != begin || words[SCRATCH_WORDS - 1] != begin) tally->shared++;
 }
 
-static void slow_count(void *context, uint64_t begin, uint64_t end) {
+static void slow_count(void *context, void *scratch, uint64_t begin, uint64_t end) {
+    volatile uint64_t *words = scratch;
+    uint64_t mark = (uint64_t)(uintptr_t)&words; /* each thread's own */
+    words[1] = mark;
     usleep(100); /* beyond the caller's patience: the workers are called */
-    count_groups(context, begin, end);
+    count_groups(context, scratch, begin, end);
+    if (words[1] != mark) ((group_tally *)context)->shared++;
 }
 
-/* Runs a job and checks that each group was run once. false if not: for threads other than the test's. */
+/* Runs a job and checks that each group was run once, in scratch of its call's own. false if not: for threads other
+ * than the test's. */
 static bool runs_each_once(kiln__cpu_pool *pool, uint64_t groups, kiln__cpu_body body) {
     group_tally tally = {.groups = groups, .seen = calloc(groups ? groups : 1, 1)};
-    kiln__cpu_pool_run(pool, groups, body, &tally);
-    bool once = tally.seen != NULL && tally.outside == 0;
+    void *scratch = calloc(1, KILN_CPU_SCRATCH);
+    kiln__cpu_pool_run(pool, groups, body, &tally, scratch);
+    bool once = tally.seen != NULL && tally.outside == 0 && tally.shared == 0;
+    free(scratch);
     for (uint64_t i = 0; i < groups; i++)
         once = once && tally.seen[i] == 1;
     free((void *)tally.seen);
@@ -104,7 +117,8 @@ static void note_thread(thread_meeting *meeting, uint32_t index) {
 }
 
 /* The first chunk outlasts the caller's patience; in each later one a thread waits until all have come. */
-static void meet(void *context, uint64_t begin, uint64_t end) {
+static void meet(void *context, void *scratch, uint64_t begin, uint64_t end) {
+    (void)scratch;
     (void)end;
     thread_meeting *meeting = context;
     if (begin == 0) {
@@ -128,7 +142,7 @@ static void meet(void *context, uint64_t begin, uint64_t end) {
 static thread_meeting hold_meeting(kiln__cpu_pool *pool, uint32_t threads) {
     thread_meeting meeting = {
         .expected = threads, .lock = PTHREAD_MUTEX_INITIALIZER, .all_here = PTHREAD_COND_INITIALIZER};
-    kiln__cpu_pool_run(pool, 1000, meet, &meeting);
+    kiln__cpu_pool_run(pool, 1000, meet, &meeting, NULL);
     return meeting;
 }
 
@@ -189,7 +203,8 @@ static void test_workers_keep_the_pools_mask(void **state) {
 
 /* ---- Who runs what ----------------------------------------------------------------------------------------------- */
 
-static void remember_caller(void *context, uint64_t begin, uint64_t end) {
+static void remember_caller(void *context, void *scratch, uint64_t begin, uint64_t end) {
+    (void)scratch;
     (void)end;
     _Atomic uint32_t *elsewhere = context;
     static pthread_t first;
@@ -202,10 +217,10 @@ static void test_one_group_or_one_thread_stays_with_the_caller(void **state) {
     _Atomic uint32_t elsewhere = 0;
     kiln__cpu_pool *pool = open_pool(7);
     for (int i = 0; i < 100; i++)
-        kiln__cpu_pool_run(pool, 1, remember_caller, &elsewhere);
+        kiln__cpu_pool_run(pool, 1, remember_caller, &elsewhere, NULL);
     kiln__cpu_pool_destroy(pool);
     pool = open_pool(1);
-    kiln__cpu_pool_run(pool, 100000, remember_caller, &elsewhere);
+    kiln__cpu_pool_run(pool, 100000, remember_caller, &elsewhere, NULL);
     kiln__cpu_pool_destroy(pool);
     assert_int_equal(elsewhere, 0);
 }
@@ -215,7 +230,8 @@ typedef struct pool_use {
     _Atomic uint32_t failures;
 } pool_use;
 
-static void run_inner(void *context, uint64_t begin, uint64_t end) {
+static void run_inner(void *context, void *scratch, uint64_t begin, uint64_t end) {
+    (void)scratch;
     pool_use *use = context;
     for (uint64_t i = begin; i < end; i++)
         if (!runs_each_once(use->pool, 30, slow_count)) use->failures++;
@@ -225,7 +241,7 @@ static void test_nested_jobs_finish(void **state) {
     (void)state;
     for (int t = 0; t < COUNTS; t++) {
         pool_use use = {.pool = open_pool(thread_counts[t])};
-        kiln__cpu_pool_run(use.pool, 40, run_inner, &use);
+        kiln__cpu_pool_run(use.pool, 40, run_inner, &use, NULL);
         kiln__cpu_pool_destroy(use.pool);
         assert_int_equal(use.failures, 0);
     }
@@ -280,6 +296,72 @@ static void test_parallel_for_replaces_the_threads(void **state) {
     assert_true(pthread_equal(meeting.threads[0], pthread_self()));
     assert_int_equal(host.calls, 2);
     kiln__cpu_pool_destroy(pool);
+}
+
+/* A host that runs the bodies of a call on threads of its own, each all those that the others leave. */
+enum { HOST_THREADS = 8 };
+
+typedef struct host_call {
+    void (*body)(void *context, size_t index);
+    void *context;
+    size_t count;
+    _Atomic size_t next;
+} host_call;
+
+static void *run_bodies(void *context) {
+    host_call *call = context;
+    for (size_t i; (i = call->next++) < call->count;)
+        call->body(call->context, i);
+    return NULL;
+}
+
+static void run_on_threads(void *user, size_t count, void (*body)(void *context, size_t index), void *context) {
+    (void)user;
+    host_call call = {body, context, count, 0};
+    pthread_t threads[HOST_THREADS];
+    int started = 0;
+    while (started < HOST_THREADS && !pthread_create(&threads[started], NULL, run_bodies, &call))
+        started++;
+    while (started-- > 0)
+        pthread_join(threads[started], NULL);
+}
+
+/* Each group sleeps, and notes how many were at it at once. */
+typedef struct crowd {
+    group_tally tally;
+    _Atomic int here, most;
+} crowd;
+
+static void crowd_in(void *context, void *scratch, uint64_t begin, uint64_t end) {
+    crowd *seen = context;
+    int here = ++seen->here, most = seen->most;
+    while (most < here && !atomic_compare_exchange_weak(&seen->most, &most, here))
+        continue;
+    slow_count(&seen->tally, scratch, begin, end);
+    seen->here--;
+}
+
+static void test_a_hosts_many_threads_share_the_pools_scratch(void **state) {
+    (void)state;
+    _Atomic uint8_t times[200] = {0};
+    crowd seen = {.tally = {.groups = 200, .seen = times}};
+    kiln__cpu_pool *pool;
+    assert_int_equal(kiln__cpu_pool_create(3, run_on_threads, NULL, &pool), KILN_OK);
+    void *scratch = calloc(1, KILN_CPU_SCRATCH);
+    kiln__cpu_pool_run(pool, 200, crowd_in, &seen, scratch);
+    free(scratch);
+    for (int i = 0; i < 200; i++)
+        assert_int_equal(times[i], 1);
+    assert_int_equal(seen.tally.outside + seen.tally.shared, 0);
+    assert_in_range(seen.most, 1, 3);
+    pool_use use = {.pool = pool};
+    pthread_t callers[4];
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&callers[i], NULL, call_often, &use), 0);
+    for (int i = 0; i < 4; i++)
+        pthread_join(callers[i], NULL);
+    kiln__cpu_pool_destroy(pool);
+    assert_int_equal(use.failures, 0);
 }
 
 /* ---- Fork -------------------------------------------------------------------------------------------------------- */
@@ -350,6 +432,7 @@ int main(void) {
         cmocka_unit_test(test_nested_jobs_finish),
         cmocka_unit_test(test_concurrent_callers_finish),
         cmocka_unit_test(test_parallel_for_replaces_the_threads),
+        cmocka_unit_test(test_a_hosts_many_threads_share_the_pools_scratch),
         cmocka_unit_test(test_fork_remakes_the_threads),
         cmocka_unit_test(test_fork_during_a_job),
         cmocka_unit_test(test_close_without_a_job),
