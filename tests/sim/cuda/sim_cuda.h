@@ -195,6 +195,8 @@ sim_context *sim_cuda_current(const char *function);
 /* Compute capability as 90; 0: no such device. */
 int32_t sim_cuda_capability(kiln__cu_device device);
 const sim_processor *sim_cuda_processor(kiln__cu_device device);
+/* Blocks of so many threads and bytes of shared memory beside the kernel's own that a multiprocessor has room for. */
+uint32_t sim_cuda_blocks_of(kiln__cu_device device, const sim_entry *entry, uint32_t threads, size_t shared);
 /* Threads of a block that a multiprocessor has room for, each with so many registers. */
 uint32_t sim_cuda_threads_with(uint32_t registers);
 int32_t sim_cuda_version(void);

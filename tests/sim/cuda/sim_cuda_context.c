@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { STACK_ROOM = 16, DEVICE_ROOM = 64, MILLION = 1000000 };
+enum { STACK_ROOM = 16, DEVICE_ROOM = 64, MILLION = 1000000, ATTRIBUTE_COOPERATIVE_LAUNCH = 95 };
 
 static struct {
     pid_t process; /* that called cuInit */
@@ -139,6 +139,9 @@ kiln__cu_result cuDeviceGetAttribute(int *out_value, kiln__cu_enum attribute, ki
         break;
     case KILN__CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
         *out_value = (int)sim_cuda_processor(device)->shared;
+        break;
+    case ATTRIBUTE_COOPERATIVE_LAUNCH:
+        *out_value = 1;
         break;
     default:
         sim_violation("cuDeviceGetAttribute: attribute %u is not presented", attribute);

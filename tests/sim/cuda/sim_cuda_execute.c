@@ -133,6 +133,7 @@ static int32_t error_of(sim_fault_kind kind) {
 
 void sim_cuda_execute(sim_context *context, const sim_function *function, const void *arguments, sim_launch *launch) {
     static uint64_t launches; /* under the lock */
+    _Alignas(16) uint32_t workspace[PTX_WORKSPACE / 4] = {0};
     const sim_processor *processor = sim_cuda_processor(context->device);
     const ptx_program *program = function->module->program;
     sim_regions regions;
@@ -157,6 +158,7 @@ void sim_cuda_execute(sim_context *context, const sim_function *function, const 
         .threads = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN),
         .sum_mode = sim_setting_matrix(),
     };
+    if (launch->cooperative) run.workspace = workspace;
     launch->executed = 1;
     if (!sim_cuda_runtime_begin(context, &run)) {
         context->fault = SIM_CUDA_OUT_OF_MEMORY;

@@ -4,7 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { BLOCK_MAX = 1024, BLOCK_Z_MAX = 64, GRID_YZ_MAX = 65535, ARGUMENTS_MAX = 32764 };
+enum { BLOCK_MAX = 1024, BLOCK_Z_MAX = 64, GRID_YZ_MAX = 65535, ARGUMENTS_MAX = 32764, ATTRIBUTE_COOPERATIVE = 2 };
+
+/* Blocks that the whole device has room for at once. */
+static uint64_t most_together(const sim_function *function, uint64_t threads, uint32_t shared_bytes) {
+    kiln__cu_device device = function->module->context->device;
+    return (uint64_t)sim_cuda_blocks_of(device, function->entry, (uint32_t)threads, shared_bytes) *
+           (uint32_t)sim_cuda_processor(device)->count;
+}
 
 /* A shape that the device cannot launch is an error of the caller's data, which the driver reports and forgives. */
 static kiln__cu_result check_shape(const sim_function *function, const sim_launch *launch) {
@@ -21,6 +28,9 @@ static kiln__cu_result check_shape(const sim_function *function, const sim_launc
         const ptx_code *code = ptx_program_find(function->module->program, function->entry->name);
         if (code->function->exact_threads && threads != code->function->max_threads) return SIM_CUDA_INVALID_VALUE;
     }
+    uint64_t blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
+    if (launch->cooperative && blocks > most_together(function, threads, launch->shared_bytes))
+        return SIM_CUDA_COOPERATIVE_LAUNCH_TOO_LARGE;
     for (int i = 0; i < 3; i++)
         if (launch->cluster[i] && launch->grid[i] % launch->cluster[i]) return SIM_CUDA_INVALID_CLUSTER_SIZE;
     return SIM_CUDA_SUCCESS;
@@ -110,6 +120,18 @@ kiln__cu_result cuLaunchKernel(kiln__cu_function function, unsigned int grid_x, 
     return launch(__func__, context, function, stream, parameters, extra, &shape);
 }
 
+kiln__cu_result cuLaunchCooperativeKernel(kiln__cu_function function, unsigned int grid_x, unsigned int grid_y,
+                                          unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+                                          unsigned int block_z, unsigned int shared_bytes, kiln__cu_stream stream,
+                                          void **parameters) {
+    SIM_CUDA_ENTER_CONTEXT(context);
+    sim_launch shape = {.grid = {grid_x, grid_y, grid_z},
+                        .group = {block_x, block_y, block_z},
+                        .cooperative = 1,
+                        .shared_bytes = shared_bytes};
+    return launch(__func__, context, function, stream, parameters, NULL, &shape);
+}
+
 kiln__cu_result cuLaunchKernelEx(const kiln__cu_launch_config *config, kiln__cu_function function, void **parameters,
                                  void **extra) {
     SIM_CUDA_ENTER_CONTEXT(context);
@@ -120,6 +142,10 @@ kiln__cu_result cuLaunchKernelEx(const kiln__cu_launch_config *config, kiln__cu_
                         .shared_bytes = config->shared_bytes};
     for (unsigned int i = 0; i < config->attribute_count; i++) {
         const kiln__cu_launch_attribute *attribute = &config->attributes[i];
+        if (attribute->id == ATTRIBUTE_COOPERATIVE) {
+            shape.cooperative = (int32_t)(uint32_t)attribute->value.bytes[0];
+            continue;
+        }
         SIM_CUDA_RULE(attribute->id == KILN__CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, SIM_CUDA_INVALID_VALUE,
                       "cuLaunchKernelEx: attribute %u is not presented", attribute->id);
         shape.cluster[0] = attribute->value.cluster.x;

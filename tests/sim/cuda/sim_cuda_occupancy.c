@@ -31,6 +31,12 @@ static uint32_t blocks_of(const sim_processor *processor, const sim_entry *entry
     return blocks;
 }
 
+uint32_t sim_cuda_blocks_of(kiln__cu_device device, const sim_entry *entry, uint32_t threads, size_t shared) {
+    const sim_processor *processor = sim_cuda_processor(device);
+    if (threads > entry->max_threads || shared > processor->shared) return 0;
+    return blocks_of(processor, entry, threads, entry->shared_bytes + (uint32_t)shared);
+}
+
 kiln__cu_result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *out_blocks, kiln__cu_function function, int block_size,
                                                             size_t dynamic_shared_bytes) {
     SIM_CUDA_ENTER_CONTEXT(context);
@@ -38,11 +44,6 @@ kiln__cu_result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *out_blocks, kil
                   "cuOccupancyMaxActiveBlocksPerMultiprocessor: %p is no function, or the result is NULL",
                   (void *)function);
     if (block_size <= 0) return SIM_CUDA_INVALID_VALUE;
-    const sim_processor *processor = sim_cuda_processor(context->device);
-    const sim_entry *entry = function->entry;
-    const bool too_big = (uint32_t)block_size > entry->max_threads || dynamic_shared_bytes > processor->shared;
-    *out_blocks = too_big ? 0
-                          : (int)blocks_of(processor, entry, (uint32_t)block_size,
-                                           entry->shared_bytes + (uint32_t)dynamic_shared_bytes);
+    *out_blocks = (int)sim_cuda_blocks_of(context->device, function->entry, (uint32_t)block_size, dynamic_shared_bytes);
     return SIM_CUDA_SUCCESS;
 }

@@ -1,4 +1,5 @@
-/* A launch: its blocks, in an order of the seed's, over the host's threads. */
+/* A launch: its blocks, in an order of the seed's, over the host's threads; or all of them by turns, where they may
+ * wait for each other. */
 #include "tests/sim/ptx/ptx_shared.h"
 #include <pthread.h>
 #include <stdlib.h>
@@ -96,35 +97,35 @@ static void report_stuck(ptx_block *block) {
     }
 }
 
-static void block_run(ptx_block *block) {
+/* Each warp has a turn. false when the block has ended, with a fault or without. */
+static bool block_step(ptx_block *block) {
     enum { QUANTUM = 256 };
     uint64_t budget = block->launch->budget;
-    for (;;) {
-        bool any = false, left = false;
-        uint32_t first = (uint32_t)(ptx_random(&block->random) % block->warp_count);
-        for (uint32_t i = 0; i < block->warp_count; i++) {
-            ptx_warp *warp = &block->warps[(first + i) % block->warp_count];
-            any |= ptx_warp_run(warp, 1 + (uint32_t)(ptx_random(&block->random) % QUANTUM));
-            left |= warp->group_count != 0;
-            if (block->report->kind != SIM_FAULT_NONE) return;
-        }
-        if (!left) return;
-        if (block->instructions > budget) {
-            ptx_warp *warp = &block->warps[0];
-            for (uint32_t w = 0; w < block->warp_count; w++)
-                if (block->warps[w].group_count) warp = &block->warps[w];
-            const ptx_group *group = &warp->groups[0];
-            ptx_fault(warp, &group->frame->code->ops[group->op], SIM_FAULT_ENDLESS,
-                      (uint32_t)__builtin_ctz(group->mask), 0, "%llu instructions of warps in one block",
-                      (unsigned long long)budget);
-            return;
-        }
-        if (!any && !ptx_barriers_release(block)) {
-            report_stuck(block);
-            return;
-        }
-        if (block->report->kind != SIM_FAULT_NONE) return;
+    bool any = false, left = false;
+    uint32_t first = (uint32_t)(ptx_random(&block->random) % block->warp_count);
+    for (uint32_t i = 0; i < block->warp_count; i++) {
+        ptx_warp *warp = &block->warps[(first + i) % block->warp_count];
+        any |= ptx_warp_run(warp, 1 + (uint32_t)(ptx_random(&block->random) % QUANTUM));
+        left |= warp->group_count != 0;
+        if (block->report->kind != SIM_FAULT_NONE) return false;
     }
+    if (!left) return false;
+    if (block->instructions > budget) {
+        ptx_warp *warp = &block->warps[0];
+        for (uint32_t w = 0; w < block->warp_count; w++)
+            if (block->warps[w].group_count) warp = &block->warps[w];
+        const ptx_group *group = &warp->groups[0];
+        ptx_fault(warp, &group->frame->code->ops[group->op], SIM_FAULT_ENDLESS, (uint32_t)__builtin_ctz(group->mask), 0,
+                  "%llu instructions of warps in one block", (unsigned long long)budget);
+        return false;
+    }
+    if (!any && !ptx_barriers_release(block)) report_stuck(block);
+    return block->report->kind == SIM_FAULT_NONE;
+}
+
+static void block_end(ptx_block *block) {
+    for (uint32_t w = 0; w < block->warp_count; w++)
+        ptx_warp_end(&block->warps[w]);
 }
 
 static void *worker(void *context) {
@@ -136,9 +137,9 @@ static void *worker(void *context) {
         uint64_t taken = __atomic_fetch_add(&shared->next, 1, __ATOMIC_RELAXED);
         if (taken >= shared->blocks) break;
         block_start(&block, (shared->first + taken * shared->stride) % shared->blocks, &report);
-        block_run(&block);
-        for (uint32_t w = 0; w < block.warp_count; w++)
-            ptx_warp_end(&block.warps[w]);
+        while (block_step(&block))
+            ;
+        block_end(&block);
         if (report.kind != SIM_FAULT_NONE) {
             __atomic_store_n(&shared->next, shared->blocks, __ATOMIC_RELAXED);
             break;
@@ -150,6 +151,32 @@ static void *worker(void *context) {
     pthread_mutex_unlock(&shared->lock);
     block_free(&block);
     return NULL;
+}
+
+/* All blocks take turns, so that they can wait for each other. */
+static void run_together(const run *shared) {
+    ptx_block *blocks = calloc(shared->blocks, sizeof *blocks);
+    bool *runs = calloc(shared->blocks, sizeof *runs);
+    if (!blocks || !runs) abort();
+    for (uint64_t i = 0; i < shared->blocks; i++) {
+        if (!block_prepare(&blocks[i], shared->launch)) abort();
+        block_start(&blocks[i], (shared->first + i * shared->stride) % shared->blocks, shared->report);
+        runs[i] = true;
+    }
+    for (uint64_t left = shared->blocks; left && shared->report->kind == SIM_FAULT_NONE;) {
+        for (uint64_t i = 0; i < shared->blocks && shared->report->kind == SIM_FAULT_NONE; i++) {
+            if (!runs[i] || block_step(&blocks[i])) continue;
+            runs[i] = false;
+            left--;
+        }
+    }
+    for (uint64_t i = 0; i < shared->blocks; i++) {
+        block_end(&blocks[i]);
+        add_counters(shared->counters, &blocks[i].counters);
+        block_free(&blocks[i]);
+    }
+    free(blocks);
+    free(runs);
 }
 
 bool ptx_launch_run(const ptx_launch *launch, sim_counters *counters, sim_report *report) {
@@ -165,6 +192,10 @@ bool ptx_launch_run(const ptx_launch *launch, sim_counters *counters, sim_report
     shared.stride = ptx_random(&random) % shared.blocks;
     while (shared.stride == 0 || gcd(shared.stride, shared.blocks) != 1)
         shared.stride++;
+    if (launch->workspace) {
+        run_together(&shared);
+        return report->kind == SIM_FAULT_NONE;
+    }
     pthread_t threads[THREADS_MAX];
     uint32_t wanted = launch->threads < 1 ? 1 : launch->threads > THREADS_MAX ? THREADS_MAX : launch->threads;
     if (wanted > shared.blocks) wanted = (uint32_t)shared.blocks;

@@ -34,6 +34,11 @@ uint64_t ptx_to_generic(ptx_space space, uint64_t address) {
 /* ---- Global memory ---- */
 
 bool ptx_region_find(const ptx_launch *launch, uint64_t address, sim_region *out_region) {
+    uint64_t workspace = (uintptr_t)launch->workspace;
+    if (workspace && address - workspace < PTX_WORKSPACE) {
+        *out_region = (sim_region){.base = workspace, .size = PTX_WORKSPACE};
+        return true;
+    }
     return (launch->heap && ptx_heap_find(launch->heap, address, out_region)) ||
            launch->find(launch->find_context, address, out_region);
 }

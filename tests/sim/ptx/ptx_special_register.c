@@ -111,6 +111,10 @@ static uint64_t value_of(const ptx_warp *warp, uint32_t special, uint32_t lane) 
         return shared_total(block);
     case PTX_SPECIAL_AGGR_SMEM:
         return shared_total(block) + launch->reserved_shared_bytes;
+    case PTX_SPECIAL_ENVREG + 1: /* where the blocks of a cooperative launch meet, its upper half first */
+        return (uint64_t)(uintptr_t)launch->workspace >> 32;
+    case PTX_SPECIAL_ENVREG + 2:
+        return (uint32_t)(uintptr_t)launch->workspace;
     default: /* of no graph that was launched by a kernel; driver's registers without a use */
         return 0;
     }

@@ -11,7 +11,7 @@
 #include "tests/sim/core/sim_sum.h"
 #include "tests/sim/ptx/ptx_code.h"
 
-enum { PTX_WARP = 32, PTX_BARRIERS = 16, PTX_LOCAL_BYTES = 64 << 10, PTX_ACCESS_MAX = 32 };
+enum { PTX_WARP = 32, PTX_BARRIERS = 16, PTX_LOCAL_BYTES = 64 << 10, PTX_ACCESS_MAX = 32, PTX_WORKSPACE = 64 };
 
 /* Generic addresses: the upper byte is the window of a space; global and constant memory have host addresses. */
 #define PTX_WINDOW_SHARED (1ull << 56)
@@ -32,6 +32,7 @@ typedef struct ptx_launch {
     struct ptx_heap *heap;                                       /* of a program that uses one */
     void (*print)(void *context, const char *text, size_t size); /* called by any thread; NULL: to nobody */
     void *print_context;
+    uint32_t *workspace; /* PTX_WORKSPACE bytes of zeros of a cooperative launch; NULL of any other */
     sim_region_find find;
     void *find_context;
     uint64_t seed;
