@@ -428,7 +428,7 @@ $(OUT)/bench/ptx_speed: $(patsubst %.c,$(OBJ)/%.o,$(sort $(wildcard tests/sim/pt
 
 .PHONY: bench bench-programs
 bench-programs: $(BENCHES) $(NULL_DRIVERS) $(OUT)/kiln ## build what bench runs, and measure nothing
-bench: ## instructions of a launch, first use, selection, CPU kernels, a clean build; wants config=release
+bench: ## instructions of a launch, first use, selection, CPU kernels, interpreters, a clean build; wants config=release
 	@scripts/deps.sh bench
 	@$(SUBMAKE) bench-programs
 	@tests/bench/launch_overhead.sh $(OUT)/bench/launch_overhead $(OUT)/bench/null $(config)
@@ -452,7 +452,7 @@ docs: ## the API reference, build/docs/html; fails if a public function has no c
 	@! grep '(function)' build/docs/warnings
 
 .PHONY: lint
-lint: ## clang-format, clang-tidy, shellcheck and the README's generated table; changes nothing
+lint: ## clang-format, clang-tidy, shellcheck, white space and the README's generated tables; changes nothing
 	@scripts/lint.sh '$(CC)'
 
 .PHONY: format
