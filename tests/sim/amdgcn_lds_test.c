@@ -315,13 +315,48 @@ static void test_races(void **state) {
     }
 }
 
+/* The lanes that are on are counted; M0 and the offset say where. */
+static void test_counts_of_lanes(void **state) {
+    (void)state;
+    enum { AT = 128, OFFSET = 20, HELD = 1000 };
+    const amdgcn_setting setting = {.group_bytes = LDS_BYTES};
+    for (size_t i = 0; i < TARGETS; i++) {
+        for (int consumes = 0; consumes < 2; consumes++) {
+            char text[256];
+            const char *wait = waits_for(&targets[i]);
+            snprintf(text, sizeof text, "%s v1, v2 offset:%d\n%s\n%s v3 offset:%d\n%s\n%s v4, v1 offset:%d\n%s",
+                     is_new(&targets[i]) ? "ds_store_b32" : "ds_write_b32", OFFSET, wait,
+                     consumes ? "ds_consume" : "ds_append", OFFSET, wait,
+                     is_new(&targets[i]) ? "ds_load_b32" : "ds_read_b32", OFFSET, wait);
+            amd_program *program = amdgcn_load(targets[i].processor, targets[i].wave64, text);
+            amdgcn_registers_fill(&before, program, &random_state);
+            before.s[AMD_M0] = AT;
+            before.s[AMD_EXEC] = 0x80000f01;
+            before.s[AMD_EXEC + 1] = targets[i].wave64 ? 3 : 0;
+            const uint32_t lanes = targets[i].wave64 ? 8 : 6;
+            for (uint32_t l = 0; l < AMD_LANES; l++) {
+                before.v[1][l] = AT;
+                before.v[2][l] = HELD;
+            }
+            registers = before;
+            amdgcn_run(program, &setting, &registers);
+            for (uint32_t l = 0; l < AMD_LANES; l++) {
+                const bool on = before.s[AMD_EXEC + l / 32] >> l % 32 & 1;
+                assert_int_equal(registers.v[3][l], on ? HELD : before.v[3][l]);
+                assert_int_equal(registers.v[4][l], !on ? before.v[4][l] : consumes ? HELD - lanes : HELD + lanes);
+            }
+            amd_program_free(program);
+        }
+    }
+}
+
 int main(void) {
     const char *text = getenv("KILN_TEST_SEED");
     random_state = text ? strtoull(text, NULL, 0) : 1;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_atomics),       cmocka_unit_test(test_lanes_meet),
         cmocka_unit_test(test_two_addresses), cmocka_unit_test(test_result_over_address),
-        cmocka_unit_test(test_races),
+        cmocka_unit_test(test_races),         cmocka_unit_test(test_counts_of_lanes),
     };
     if (!amdgcn_harness_ready()) return 0;
     print_message("# seed %llu (KILN_TEST_SEED sets it)\n", (unsigned long long)random_state);

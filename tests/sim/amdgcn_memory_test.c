@@ -754,10 +754,9 @@ static void test_refusals(void **state) {
     static const struct {
         const char *processor, *text, *says;
     } bad[] = {
-        {"gfx942", "global_load_lds_dword v[2:3], off", "global_load_lds_dword is not simulated"},
-        {"gfx942", "buffer_load_dword v2, s[4:7], 0 offen lds", "\"lds\""},
+        {"gfx942", "scratch_load_lds_dword v2, off", "scratch_load_lds_dword is not simulated"},
         {"gfx906", "ds_add_u32 v0, v1 gds", "\"gds\""},
-        {"gfx942", "ds_append v0", "ds_append is not simulated"},
+        {"gfx906", "ds_append v0 gds", "\"gds\""},
         {"gfx942", "ds_read_addtid_b32 v0", "ds_read_addtid_b32 is not simulated"},
         {"gfx1030", "buffer_load_format_x v0, off, s[4:7], 0", "buffer_load_format_x is not simulated"},
         {"gfx1030", "image_load v0, v1, s[0:7] dmask:0x1 dim:SQ_RSRC_IMG_1D", "image_load is not simulated"},

@@ -383,10 +383,22 @@ static bool cache_modifier(const char *name, const char *argument, amd_op *op) {
     return false;
 }
 
+/* A load into LDS and not into registers. */
+static bool lds_modifier(amd_op *op) {
+    if (op->run == amd_run_global_load)
+        op->run = amd_run_global_load_lds;
+    else if (op->run == amd_run_buffer_load)
+        op->run = amd_run_buffer_load_lds;
+    else
+        return false;
+    return true;
+}
+
 static bool modifier_parse(char *word, amd_op *op) {
     char *argument = strchr(word, ':');
     if (argument) *argument++ = 0;
     if (!strcmp(word, "clamp")) return op->clamp = true;
+    if (!strcmp(word, "lds")) return lds_modifier(op);
     if (!strcmp(word, "offen")) return op->offen = true;
     if (!strcmp(word, "idxen")) return op->idxen = true;
     if (cache_modifier(word, argument ? argument : "", op)) return true;

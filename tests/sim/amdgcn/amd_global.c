@@ -163,7 +163,7 @@ static uint32_t sectors_count(const amd_wave *wave, const amd_request *made) {
     return count;
 }
 
-static void request_count(amd_wave *wave, const amd_request *made, bool store) {
+void amd_request_count(amd_wave *wave, const amd_request *made, bool store) {
     sim_counters *counters = &wave->group->counters;
     uint64_t bytes = (uint64_t)__builtin_popcountll(made->exec) * made->size;
     if (!made->exec) return;
@@ -188,6 +188,10 @@ static bool whole_fits(amd_wave *wave, const amd_op *op, const amd_request *made
 static uint8_t *lane_at(amd_wave *wave, const amd_op *op, const amd_request *made, uint32_t lane, bool store) {
     if (!amd_aligned(wave, op, lane, made->address[lane], made->size)) return NULL;
     return amd_global_at(wave, op, lane, made->address[lane], made->size, store);
+}
+
+const uint8_t *amd_request_lane(amd_wave *wave, const amd_op *op, const amd_request *made, uint32_t lane) {
+    return lane_at(wave, op, made, lane, false);
 }
 
 /* Whole dwords of all lanes, which lie one behind the other. */
@@ -220,7 +224,7 @@ static void rows_store(const amd_wave *wave, const amd_request *made, const amd_
 }
 
 bool amd_request_load(amd_wave *wave, const amd_op *op, amd_request *made, const amd_operand *to) {
-    request_count(wave, made, false);
+    amd_request_count(wave, made, false);
     const bool checked = whole_fits(wave, op, made, false);
     if (checked && made->size >= 4) {
         rows_load(wave, made, to);
@@ -238,7 +242,7 @@ bool amd_request_load(amd_wave *wave, const amd_op *op, amd_request *made, const
 }
 
 bool amd_request_store(amd_wave *wave, const amd_op *op, amd_request *made, const amd_operand *from) {
-    request_count(wave, made, true);
+    amd_request_count(wave, made, true);
     const bool checked = whole_fits(wave, op, made, true);
     if (checked && made->size >= 4) {
         rows_store(wave, made, from);

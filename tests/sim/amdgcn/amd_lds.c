@@ -34,6 +34,10 @@ static bool byte_check(amd_wave *wave, const amd_op *op, uint32_t lane, uint32_t
             amd_fault(wave, op, SIM_FAULT_RACE, lane, address, "wave %u touched it since the last barrier", other - 1);
         return false;
     }
+    if (access != AMD_WRITE && shadow->landing) {
+        amd_fault(wave, op, SIM_FAULT_WAIT, lane, address, "a load into LDS is not waited for");
+        return false;
+    }
     if (access != AMD_WRITE && !(shadow->written & bit)) {
         amd_fault(wave, op, SIM_FAULT_UNINITIALISED, lane, address, "LDS load of %u bytes", size);
         return false;
@@ -76,7 +80,8 @@ static bool shadow_check(amd_wave *wave, const amd_op *op, uint32_t lane, uint32
     for (uint32_t i = address, end = address + size; i < end;) {
         amd_shadow *shadow = &group->shadow[i / 4];
         if (shadow->epoch != group->epoch)
-            *shadow = (amd_shadow){.epoch = group->epoch, .written = shadow->written, .atomic = 0xf};
+            *shadow = (amd_shadow){
+                .epoch = group->epoch, .written = shadow->written, .atomic = 0xf, .landing = shadow->landing};
         load_note(wave, shadow, access);
         uint32_t next = i / 4 * 4 + 4 < end ? i / 4 * 4 + 4 : end;
         if (next - i == 4 && dword_check(shadow, own, access)) {
@@ -229,6 +234,30 @@ void amd_run_ds_exchange2(amd_wave *wave, const amd_op *op) {
         }
     }
     amd_issue(wave, op, AMD_COUNTER_DS, &op->operand[0], amd_exec(wave));
+}
+
+/* Adds to a word the number of lanes that are on, or takes it off; M0 says where it is, as LLVM sets it. */
+static void count_lanes(amd_wave *wave, const amd_op *op, bool up) {
+    const uint64_t exec = amd_exec(wave);
+    const uint32_t lanes = (uint32_t)__builtin_popcountll(exec),
+                   address = (wave->s[AMD_M0] & 0xffff) + (uint32_t)op->offset;
+    uint8_t *bytes = exec ? amd_shared_at(wave, op, (uint32_t)__builtin_ctzll(exec), address, 4, AMD_UPDATE) : NULL;
+    uint32_t old;
+    if (!bytes) return;
+    memcpy(&old, bytes, sizeof old);
+    const uint32_t count = up ? old + lanes : old - lanes;
+    memcpy(bytes, &count, sizeof count);
+    for (uint64_t rest = exec; rest; rest &= rest - 1)
+        wave->v[op->operand[0].index][__builtin_ctzll(rest)] = old;
+    amd_issue(wave, op, AMD_COUNTER_DS, &op->operand[0], exec);
+}
+
+void amd_run_ds_append(amd_wave *wave, const amd_op *op) {
+    count_lanes(wave, op, true);
+}
+
+void amd_run_ds_consume(amd_wave *wave, const amd_op *op) {
+    count_lanes(wave, op, false);
 }
 
 /* ---- Exchanges ---- */

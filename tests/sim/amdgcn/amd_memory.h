@@ -49,6 +49,10 @@ void amd_request_make(const amd_wave *wave, const amd_op *op, const amd_operand 
 void amd_request_settle(const amd_wave *wave, amd_request *made);
 /* Gives every lane of a contiguous request its address. */
 void amd_request_fill(amd_request *made);
+/* What a lane loads, after every check; NULL after a fault. */
+const uint8_t *amd_request_lane(amd_wave *wave, const amd_op *op, const amd_request *made, uint32_t lane);
+/* Counts a request. */
+void amd_request_count(amd_wave *wave, const amd_request *made, bool store);
 /* Counts it, checks it and moves the bytes. False after a fault. */
 bool amd_request_load(amd_wave *wave, const amd_op *op, amd_request *made, const amd_operand *to);
 bool amd_request_store(amd_wave *wave, const amd_op *op, amd_request *made, const amd_operand *from);

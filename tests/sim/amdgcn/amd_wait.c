@@ -47,12 +47,13 @@ static bool is_noted(amd_wave *wave, const amd_operand *operand) {
 
 /* ---- Issues and waits ---- */
 
-static void issue(amd_wave *wave, const amd_op *op, amd_counter counter, const amd_operand *result, uint64_t lanes,
-                  bool alone) {
+static amd_flight *issue(amd_wave *wave, const amd_op *op, amd_counter counter, const amd_operand *result,
+                         uint64_t lanes, bool alone) {
     /* From gfx10 on stores have a counter to themselves, and nothing that is checked depends on it. */
-    if (counter == AMD_COUNTER_VM_STORE && wave->program->target->major >= 10) return;
+    if (counter == AMD_COUNTER_VM_STORE && wave->program->target->major >= 10) return NULL;
     if (wave->flight_count == AMD_FLIGHTS) {
         /* More than the counters hold: the hardware waits for the oldest. */
+        if (wave->flights[0].lands) amd_shared_landed(wave, &wave->flights[0]);
         memmove(wave->flights, wave->flights + 1, (AMD_FLIGHTS - 1) * sizeof *wave->flights);
         wave->flight_count--;
         note_all(wave);
@@ -67,6 +68,7 @@ static void issue(amd_wave *wave, const amd_op *op, amd_counter counter, const a
         .alone = alone,
     };
     note(wave, &wave->flights[wave->flight_count - 1]);
+    return &wave->flights[wave->flight_count - 1];
 }
 
 void amd_issue(amd_wave *wave, const amd_op *op, amd_counter counter, const amd_operand *result, uint64_t lanes) {
@@ -77,6 +79,12 @@ void amd_issue_flat(amd_wave *wave, const amd_op *op, const amd_operand *result,
     bool alone = wave->program->target->major == 9;
     issue(wave, op, result ? AMD_COUNTER_VM_LOAD : AMD_COUNTER_VM_STORE, result, lanes, alone);
     issue(wave, op, AMD_COUNTER_DS, result, lanes, alone);
+}
+
+void amd_issue_landing(amd_wave *wave, const amd_op *op, uint32_t shared, uint64_t lanes) {
+    amd_flight *flight = issue(wave, op, AMD_COUNTER_VM_LOAD, NULL, lanes, false);
+    flight->lands = true;
+    flight->shared = shared;
 }
 
 /* An instruction is surely done if even with all others done that may be, so many would be left that the counter could
@@ -94,6 +102,7 @@ void amd_wait(amd_wave *wave, uint32_t counters, uint32_t limit) {
         stays[i] = !waited || left <= limit;
     }
     for (uint32_t i = 0; i < wave->flight_count; i++) {
+        if (!stays[i] && wave->flights[i].lands) amd_shared_landed(wave, &wave->flights[i]);
         if (stays[i]) wave->flights[kept++] = wave->flights[i];
     }
     if (kept == wave->flight_count) return;

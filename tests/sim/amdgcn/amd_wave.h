@@ -24,8 +24,10 @@ typedef struct amd_flight {
     const amd_op *op;
     uint8_t counter;
     uint8_t kind; /* amd_operand_kind of the result; NONE for a store */
+    bool lands;   /* it is a load into LDS, of each lane to a dword from shared on */
     bool alone;   /* it is done before or after what was issued with it, as flat accesses of gfx9 are */
     uint16_t index, count;
+    uint32_t shared;
     uint64_t lanes;
 } amd_flight;
 
@@ -76,6 +78,7 @@ typedef struct amd_shadow {
     uint8_t written;           /* ever */
     uint8_t atomic;            /* all writes since the last barrier were atomics */
     bool doubted;              /* loads and atomics of several waves met: amd_shared_settle */
+    bool landing;              /* a load into LDS is on its way there */
 } amd_shadow;
 
 typedef struct amd_group {
@@ -157,6 +160,10 @@ enum { AMD_APERTURE_SHARED = 0x10000, AMD_APERTURE_PRIVATE = 0x20000 };
 void amd_issue(amd_wave *wave, const amd_op *op, amd_counter counter, const amd_operand *result, uint64_t lanes);
 /* The same of a flat access, which may go to memory or to LDS and counts as both. */
 void amd_issue_flat(amd_wave *wave, const amd_op *op, const amd_operand *result, uint64_t lanes);
+/* The same of a load into LDS, of each lane to its dword from an address on. */
+void amd_issue_landing(amd_wave *wave, const amd_op *op, uint32_t shared, uint64_t lanes);
+/* It has landed: amd_lds_load.c. */
+void amd_shared_landed(amd_wave *wave, const amd_flight *flight);
 /* The counters of the set (a bit for each) have come down to limit, taken together. */
 void amd_wait(amd_wave *wave, uint32_t counters, uint32_t limit);
 /* Runs a vector instruction while s_set_gpr_idx_on holds: amd_relative.c. */
