@@ -22,15 +22,21 @@ shopt -s extglob
 cd "$(dirname "$0")/.."
 build=${KILN_BUILD:-build}
 jobs=${JOBS:-$(nproc)}
-# Instructions of a block after which it is endless.
-budget=5000000
-
 # What must notice a mutant of an operator.
 tests_of() { # OP
     case $1 in
-    mha | mha_paged) echo ops/mha_test ;;
+    gemm) echo ops/gemm_test sim/counters_test sim/gemm_counters_test ;;
+    mha_paged) echo ops/mha_test sim/counters_test ;;
     add_rmsnorm) echo ops/rmsnorm_test sim/counters_test ;;
     *) echo "ops/$1_test sim/counters_test" ;;
+    esac
+}
+
+# Instructions of a block after which it is endless: more than its tests' blocks take.
+budget_of() { # OP
+    case $1 in
+    sample) echo 5000000 ;;
+    *) echo 1000000 ;;
     esac
 }
 
@@ -124,8 +130,9 @@ one() { # LINE
     output=$(mktemp)
     for test in $(tests_of "$op"); do
         KILN_SIM_MUTANT="${digest%% *} ${place%% *} $instead" KILN_SIM_DEVICES=$device KILN_SIM_SEED=1 \
-            KILN_SIM_BUDGET=$budget KILN_TEST_DEVICES=$ordinal KILN_TEST_SEED=1 KILN_TEST_PRECISION=${part##*_} \
-            LD_LIBRARY_PATH=$build/sim CMOCKA_MESSAGE_OUTPUT=TAP stdbuf -oL timeout 600 "$build/tests/$test" >"$output" 2>&1 &
+            KILN_SIM_BUDGET=$(budget_of "$op") KILN_TEST_DEVICES=$ordinal KILN_TEST_SEED=1 \
+            KILN_TEST_PRECISION=${part##*_} LD_LIBRARY_PATH=$build/sim CMOCKA_MESSAGE_OUTPUT=TAP \
+            stdbuf -oL timeout 600 "$build/tests/$test" >"$output" 2>&1 &
         pid=$!
         while kill -0 $pid 2>/dev/null && ! grep -qE '^(sim:|not ok)' "$output"; do
             sleep 0.1

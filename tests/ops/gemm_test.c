@@ -170,6 +170,17 @@ static void plain_body(kiln_stream *stream, bool first) {
         }
 }
 
+/* Aligned rows that end within a vector: in the first step of k, and in a later one. */
+static void aligned_body(kiln_stream *stream, bool first) {
+    (void)first;
+    for (precision p = precision_first(); p < precision_end(); p++) {
+        for (int64_t k = 13; k <= 37; k += 24) {
+            run(stream, p, (shape){.batch = 1, .m = 20, .n = 30, .k = k, .padding = 3}, any_number);
+            run(stream, p, (shape){.batch = 1, .m = 5, .n = 30, .k = k, .padding = 3}, any_number);
+        }
+    }
+}
+
 static void random_body(kiln_stream *stream, bool first) {
     (void)first;
     static const int64_t places[] = {0, 0, 1, 3, 8, AT_END};
@@ -334,6 +345,11 @@ static void test_plain(void **state) {
     harness_on_each_device(plain_body);
 }
 
+static void test_aligned(void **state) {
+    (void)state;
+    harness_on_each_device(aligned_body);
+}
+
 static void test_random(void **state) {
     (void)state;
     harness_on_each_device(random_body);
@@ -371,9 +387,9 @@ static void test_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_special_values), cmocka_unit_test(test_no_products), cmocka_unit_test(test_random),
-        cmocka_unit_test(test_plain),          cmocka_unit_test(test_exact),       cmocka_unit_test(test_split),
-        cmocka_unit_test(test_tall),           cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_special_values), cmocka_unit_test(test_no_products), cmocka_unit_test(test_aligned),
+        cmocka_unit_test(test_random),         cmocka_unit_test(test_plain),       cmocka_unit_test(test_exact),
+        cmocka_unit_test(test_split),          cmocka_unit_test(test_tall),        cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

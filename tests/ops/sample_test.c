@@ -100,6 +100,10 @@ static void check_column(const double *row, call c, int64_t col) {
     free(ranks);
 }
 
+static double rarely_infinite_logit(void) {
+    return random_integer(0, 15) ? random_number(-6, 6) : (double)INFINITY;
+}
+
 static double any_logit(void) {
     return random_number(-6, 6);
 }
@@ -159,7 +163,7 @@ static void greatest_body(kiln_stream *stream, bool first) {
         for (int hot = 0; hot < 2; hot++) {
             call c = {.rows = ROWS, .cols = COLS, .temperature = hot};
             describe(p, c);
-            matrix x = matrix_create(stream, p, ROWS, COLS, 0, 0), y = matrix_create(stream, I32, 1, ROWS, 0, 0);
+            matrix x = matrix_create(stream, p, ROWS, COLS, 0, AT_END), y = matrix_create(stream, I32, 1, ROWS, 0, 0);
             for (int64_t i = 0; i < ROWS * COLS; i++)
                 x.values[i] = i / COLS == 0 ? (double)NAN : i % 2 ? -INFINITY : hot ? -INFINITY : -5;
             x.values[1 * COLS + 299] = INFINITY;
@@ -217,35 +221,48 @@ static void long_rows_body(kiln_stream *stream, bool first) {
     }
 }
 
-/* Equal logits: the column is that of the random number, which seed, draw and row make. */
+/* Equal logits: the column is that of the random number, which seed, draw and row make, of as many as are kept. */
 static void numbers_body(kiln_stream *stream, bool first) {
     (void)first;
-    enum { ROWS = 100, COLS = 1000 };
-    const call c = {.rows = ROWS, .cols = COLS, .seed = 0x123456789abcdef, .temperature = 0.7};
-    describe(F32, c);
-    matrix x = matrix_create(stream, F32, ROWS, COLS, 0, 0), y = matrix_create(stream, I32, 1, ROWS, 0, 0);
+    enum { ROWS = 20, COLS = 300 };
+    static const struct {
+        int64_t top_k;
+        double top_p;
+        int64_t kept;
+    } limits[] = {{0, 0, COLS}, {200, 0, 200}, {0, 0.25, COLS / 4}, {200, 0.25, 200 / 4}};
+    call c = {.rows = ROWS, .cols = COLS, .seed = 0x123456789abcdef, .temperature = 0.7};
     int64_t draws[ROWS];
-    double expected[ROWS];
+    uint64_t bits[ROWS];
     void *memory;
-    for (int64_t i = 0; i < ROWS * COLS; i++)
-        x.values[i] = 1.5;
     for (int64_t row = 0; row < ROWS; row++) {
         draws[row] = (int64_t)(random_bits() >> 1);
         const uint32_t key[2] = {(uint32_t)c.seed, (uint32_t)((uint64_t)c.seed >> 32)};
         const uint32_t counter[4] = {(uint32_t)draws[row], (uint32_t)((uint64_t)draws[row] >> 32), (uint32_t)row, 0};
         uint32_t out[4];
         philox(key, counter, out);
-        unsigned __int128 bits = (uint64_t)out[1] << 32 | out[0];
-        expected[row] = (double)(uint64_t)(bits * COLS >> 64);
+        bits[row] = (uint64_t)out[1] << 32 | out[0];
     }
-    matrix_set(&x, x.values);
     harness_ok(kiln_memory_alloc(stream->device, sizeof draws, &memory));
     harness_ok(kiln_copy(stream, memory, draws, sizeof draws, KILN_TO_DEVICE));
-    choose(stream, F32, c, &x, memory, &y);
-    matrix_expect_exact(&y, expected);
+    for (precision p = precision_first(); p < precision_end(); p++) {
+        matrix x = matrix_create(stream, p, ROWS, COLS, 0, 0), y = matrix_create(stream, I32, 1, ROWS, 0, 0);
+        for (int64_t i = 0; i < ROWS * COLS; i++)
+            x.values[i] = 1.5;
+        matrix_set(&x, x.values);
+        for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+            double expected[ROWS];
+            for (int64_t row = 0; row < ROWS; row++)
+                expected[row] = (double)(uint64_t)((unsigned __int128)bits[row] * (uint64_t)limits[i].kept >> 64);
+            c.top_k = limits[i].top_k;
+            c.top_p = limits[i].top_p;
+            describe(p, c);
+            choose(stream, p, c, &x, memory, &y);
+            matrix_expect_exact(&y, expected);
+        }
+        matrix_destroy(&x);
+        matrix_destroy(&y);
+    }
     kiln_memory_free(stream->device, memory);
-    matrix_destroy(&x);
-    matrix_destroy(&y);
 }
 
 /* How often each column comes: a chi-square test with a bound that chance breaks once in a million runs. Other devices
@@ -296,7 +313,7 @@ static void frequencies_body(kiln_stream *stream, bool first) {
 /* The same calls on the CPU. Its lowest level has no fused multiply-add, and may round a weight in another way. */
 static void agreement_body(kiln_stream *stream, bool first) {
     (void)first;
-    enum { ROWS = 60, COLS = 333, DIFFERENT_MOST = 1 };
+    enum { ROWS = 60, COLS = 333, DIFFERENT_MOST = 1, INFINITE = 3 }; /* every third row has infinite logits */
     kiln_device_options options = {.backend = KILN_CPU};
     kiln_device *cpu;
     kiln_stream other;
@@ -308,7 +325,9 @@ static void agreement_body(kiln_stream *stream, bool first) {
         matrix x = matrix_create(stream, p, ROWS, COLS, 0, 0), y = matrix_create(stream, I32, 1, ROWS, 0, 0);
         matrix other_x = matrix_create(&other, p, ROWS, COLS, 0, 0),
                other_y = matrix_create(&other, I32, 1, ROWS, 0, 0);
-        matrix_fill(&x, any_logit);
+        for (int64_t i = 0; i < ROWS * COLS; i++)
+            x.values[i] = i / COLS % INFINITE ? any_logit() : rarely_infinite_logit();
+        matrix_set(&x, x.values);
         matrix_set(&other_x, x.values);
         choose(stream, p, c, &x, NULL, &y);
         choose(&other, p, c, &other_x, NULL, &other_y);

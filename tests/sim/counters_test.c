@@ -8,7 +8,7 @@
 #define ROCM_DEVICES "gfx90a,gfx942,gfx1030,gfx1100,gfx1201,gfx906,gfx1010,gfx1032,gfx1102,gfx1200"
 
 enum { INPUTS = 3, OUTPUTS = 2, MEMORIES = 16, LINE_BYTES = 256 };
-enum { SECTOR = 32, VECTOR = 16, CHUNK = 32768, SEARCHED = 8192, PARTIAL = 8, RESULT = 4, FREQUENCY = 8 };
+enum { SECTOR = 32, VECTOR = 16, CHUNK = 32768, SEARCHED = 8192, PARTIAL = 8, RESULT = 4, FREQUENCY = 8, KEYS = 16 };
 enum { FEW = 100 }; /* of so many pairs one sector of the position, which each thread reads */
 
 /* A device's own words for a failure. */
@@ -101,6 +101,8 @@ typedef union params {
     kiln_gemm_params gemm;
     kiln_kv_copy_blocks_params kv_copy_blocks;
     kiln_kv_store_params kv_store;
+    kiln_mha_params mha;
+    kiln_mha_paged_params mha_paged;
     kiln_mul_add_params mul_add;
     kiln_rmsnorm_params rmsnorm;
     kiln_rope_params rope;
@@ -171,6 +173,42 @@ static void fill_kv_store(params *p, const call *c, const tensors *t) {
                                          .tokens = c->rows,
                                          .cols = c->cols,
                                          .capacity = c->rows};
+}
+
+/* One query and a key in each row. */
+static void fill_mha(params *p, const call *c, const tensors *t) {
+    p->mha = (kiln_mha_params){.out = t->output[0],
+                               .q = t->input[0],
+                               .k = t->input[1],
+                               .v = t->input[2],
+                               .tokens = 1,
+                               .kv_tokens = c->rows,
+                               .batch = 1,
+                               .heads = 1,
+                               .kv_heads = 1,
+                               .head_size = c->cols,
+                               .workspace = t->workspace,
+                               .workspace_size = t->workspace_size};
+}
+
+/* The same with the keys in blocks. */
+static void fill_mha_paged(params *p, const call *c, const tensors *t) {
+    p->mha_paged = (kiln_mha_paged_params){.out = t->output[0],
+                                           .q = t->input[0],
+                                           .k_cache = t->input[1],
+                                           .v_cache = t->input[2],
+                                           .tables = t->numbers,
+                                           .kv_lengths = t->numbers + c->rows,
+                                           .tokens = 1,
+                                           .blocks = c->rows / KEYS,
+                                           .block_size = KEYS,
+                                           .batch = 1,
+                                           .table_size = c->rows / KEYS,
+                                           .heads = 1,
+                                           .kv_heads = 1,
+                                           .head_size = c->cols,
+                                           .workspace = t->workspace,
+                                           .workspace_size = t->workspace_size};
 }
 
 static void fill_mul_add(params *p, const call *c, const tensors *t) {
@@ -253,6 +291,8 @@ static const operation operations[] = {
 enum { OPERATIONS = sizeof operations / sizeof *operations };
 
 static const operation product = {"gemm", fill_gemm, 2, 1, 0, NOTHING};
+static const operation attentions[] = {{"mha", fill_mha, 0, 0, 0, NOTHING},
+                                       {"mha_paged", fill_mha_paged, 0, 0, 0, NOTHING}};
 /* It reads a row as often as it needs to. */
 static const operation sampling = {"sample", fill_sample, 1, 0, 1, NUMBERS};
 
@@ -482,6 +522,17 @@ static void groups_beyond_the_last_row_touch_nothing(void **state) {
     }
     for (size_t i = 0; i < PARTS; i++) {
         call c = {&sampling, parts[i], 3, 500, 0, false};
+        expect_nothing_beyond(&c);
+    }
+    /* Few rows; a tile of rows; a tile whose k groups share. */
+    static const int64_t products[][2] = {{3, 40}, {20, 40}, {20, 2000}};
+    for (size_t i = 0; i < sizeof products / sizeof *products * PARTS; i++) {
+        call c = {&product, parts[i % PARTS], products[i / PARTS][0], products[i / PARTS][1], 0, false};
+        expect_nothing_beyond(&c);
+    }
+    /* Few keys; keys that groups share. */
+    for (size_t i = 0; i < 2 * 2 * PARTS; i++) {
+        call c = {&attentions[i / 2 % 2], parts[i / 4], i % 2 ? 1024 : 48, 32, 0, false};
         expect_nothing_beyond(&c);
     }
 }
