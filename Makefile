@@ -127,7 +127,7 @@ $(OBJ)/%.o: %.c $(FLAGS)
 
 # kernels/<op>/<op>_cpu.c, once for each level of this host: $(OBJ)/kernels/<op>/<level>.o
 # Nothing reads a kernel's floating-point exception flags; if it could, choices like a > b ? a : b would not vectorise.
-level_flags = $(if $(filter debug coverage,$(config)),-O1,-O3) -fno-trapping-math $(call cpu_flags,$(1)) -DKILN_CPU_LEVEL=$(subst -,_,$(1))
+level_flags = $(if $(filter debug coverage thread,$(config)),-O1,-O3) -fno-trapping-math $(call cpu_flags,$(1)) -DKILN_CPU_LEVEL=$(subst -,_,$(1))
 define CPU_LEVEL_RULE
 $(OBJ)/kernels/%/$(1).o: KILN_CFLAGS += $(call level_flags,$(1))
 $(OBJ)/kernels/%/$(1).o: $(FLAGS) loader/targets.def
@@ -164,7 +164,8 @@ TEST_SOURCES  := $(sort $(wildcard $(ROOMS:%=tests/%/*_test.c)))
 TEST_PROGRAMS := $(TEST_SOURCES:%.c=$(OUT)/%)
 TEST_SCRIPTS  := $(sort $(wildcard $(ROOMS:%=tests/%/*_test.sh)))
 # What takes minutes begins first, so that none of it is left at the end with one processor.
-LONG_TESTS := $(addprefix tests/,sim/operators_rocm_test.sh sim/operators_cuda_test.sh deploy/races_test.sh cli/story_test.sh)
+LONG_TESTS := $(patsubst %,tests/%_test.sh,sim/operators_rocm sim/operators_cuda deploy/races deploy/make cli/story \
+	sim/kernel_report unit/image_isa unit/contracts)
 room_objects   = $(patsubst %.c,$(OBJ)/%.o,$(filter-out %_test.c,$(sort $(wildcard tests/$(1)/*.c))))
 
 define ROOM_RULE

@@ -19,10 +19,10 @@
  *     - dies of a signal or of silence,
  *     - exits with a status other than 0 although no result failed.
  *
- * The last line is "N passed, M failed, K skipped"; what was skipped or failed is named above it, and above that the
- * ten tests that took the most processor time, their children included. Exit status: 0 if something passed and nothing
- * failed, 1 otherwise, 2 for wrong use. SIGHUP, SIGINT and SIGTERM kill the tests that run, with all that they started,
- * and then the runner. */
+ * The last line is "N passed, M failed, K skipped"; what was skipped or failed is named above it, and above that how
+ * much processor time the tests took, their children included, and the ten that took the most. Exit status: 0 if
+ * something passed and nothing failed, 1 otherwise, 2 for wrong use. SIGHUP, SIGINT and SIGTERM kill the tests that
+ * run, with all that they started, and then the runner. */
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -72,6 +72,7 @@ typedef struct cost {
 
 /* The dearest tests so far, the dearest first; unused ones have no name. */
 static cost slowest[SLOWEST];
+static double all_seconds; /* of all tests */
 
 /* Lines to show above the last one: what was skipped, what failed. */
 static char *skipped_text, *failed_text;
@@ -226,6 +227,7 @@ static double seconds_used(const struct rusage *usage) {
 }
 
 static void note_cost(cost new) {
+    all_seconds += new.seconds;
     for (int i = 0; i < SLOWEST; i++) {
         if (slowest[i].test && slowest[i].seconds >= new.seconds) continue;
         cost pushed = slowest[i];
@@ -236,7 +238,7 @@ static void note_cost(cost new) {
 }
 
 static void show_slowest(void) {
-    printf("the most processor time:\n");
+    printf("the most processor time, of %.1f s:\n", all_seconds);
     for (int i = 0; i < SLOWEST && slowest[i].test; i++) {
         printf("    %-40s %7.1f s\n", slowest[i].test, slowest[i].seconds);
     }

@@ -10,15 +10,11 @@ operator_passes() { # ORDINAL DEVICE SEED PROGRAM
     [ $status -eq 0 ] && ! grep -q '^sim:' "$KILN_SCRATCH/out"
 }
 
-operators_pass() { # ORDINAL DEVICE
-    local program seed seeds
+operators_pass() { # ORDINAL DEVICE SEED...
+    local program seed
     for program in mul_add silu_mul add_gelu softmax add argmax embedding gemm kv_copy_blocks kv_store mha rmsnorm rope \
         rope3d sample; do
-        case $program in
-            mul_add | silu_mul | add_gelu) seeds='1 2 3' ;;
-            *) seeds=1 ;;
-        esac
-        for seed in $seeds; do
+        for seed in "${@:3}"; do
             check "$program on simulated $2, seed $seed" operator_passes "$1" "$2" "$seed" $program
         done
     done

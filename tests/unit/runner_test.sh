@@ -158,7 +158,7 @@ check "a word may name the folder too" said "2 passed, 0 failed, 0 skipped" 0 -o
 check "a test has an empty folder of its own" said "1 passed, 0 failed, 0 skipped" 0 scratch.sh
 check "the folder is empty again the next time" said "1 passed, 0 failed, 0 skipped" 0 scratch.sh
 dearest_first() {
-    "$run" -d log passing.sh busy.sh skipping.sh | grep -A 1 '^the most processor time:$' | grep -E '^ +busy\.sh '
+    "$run" -d log passing.sh busy.sh skipping.sh | grep -A 1 '^the most processor time, of [0-9.]* s:$' | grep -E '^ +busy\.sh '
 }
 check "the test that computed most is named first, with its children" dearest_first
 refuse "an unknown option" "$run" -x passing.sh
