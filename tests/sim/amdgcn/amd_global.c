@@ -84,7 +84,7 @@ uint8_t *amd_global_at(amd_wave *wave, const amd_op *op, uint32_t lane, uint64_t
 
 bool amd_aligned(amd_wave *wave, const amd_op *op, uint32_t lane, uint64_t address, uint32_t size) {
     uint32_t alignment = size >= 4 ? 4 : size;
-    if (address % alignment == 0 || wave->group->launch->unaligned) return true;
+    if (!(address & (alignment - 1)) || wave->group->launch->unaligned) return true;
     amd_fault(wave, op, SIM_FAULT_MISALIGNED, lane, address, "%u bytes", size);
     return false;
 }

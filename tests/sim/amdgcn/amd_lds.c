@@ -52,12 +52,13 @@ static bool byte_check(amd_wave *wave, const amd_op *op, uint32_t lane, uint32_t
     return true;
 }
 
-/* A whole dword that no other wave touched, which is most of them. False: look at each byte. */
+/* A whole dword that no other wave touched, or waves do no more than read, which is most of them. False: look at each
+ * byte. */
 static bool dword_check(amd_shadow *shadow, uint32_t own, amd_access access) {
     if ((shadow->writers && shadow->writers != own) || (access != AMD_WRITE && shadow->written != 0xf)) return false;
     if (access == AMD_READ) {
-        if (shadow->readers && shadow->readers != own) return false;
-        shadow->readers = own;
+        if (shadow->readers != (shadow->readers & 0xff) * 0x01010101u) return false;
+        shadow->readers = !shadow->readers || shadow->readers == own ? own : SEVERAL * 0x01010101u;
         return true;
     }
     if (shadow->readers && shadow->readers != own) return false;
@@ -120,21 +121,21 @@ uint8_t *amd_shared_at(amd_wave *wave, const amd_op *op, uint32_t lane, uint32_t
     return shadow_check(wave, op, lane, address, size, access) ? group->shared + address : NULL;
 }
 
-/* Whether every lane takes part and they follow one another without a gap. */
-static bool is_contiguous(const amd_wave *wave, const uint32_t *addresses, uint32_t size) {
-    uint32_t apart = 0;
+/* Whether every lane takes part, with addresses that are step apart. */
+static bool is_regular(const amd_wave *wave, const uint32_t *addresses, uint32_t step) {
+    uint32_t wrong = 0;
     for (uint32_t l = 0; l < wave->lanes; l++)
-        apart |= addresses[l] ^ (addresses[0] + l * size);
-    return !apart && amd_exec(wave) == wave->all;
+        wrong |= addresses[l] ^ (addresses[0] + l * step);
+    return !wrong && amd_exec(wave) == wave->all;
 }
 
 /* Cycles beyond the first: 32 banks of 4 bytes, a cycle serves as many lanes as fill them, and the same word once. */
-static void conflicts_count(amd_wave *wave, const amd_op *op, const uint32_t *addresses, bool contiguous) {
+static void conflicts_count(amd_wave *wave, const amd_op *op, const uint32_t *addresses) {
     uint64_t exec = amd_exec(wave);
-    uint32_t words = (amd_memory_bytes(op) + 3) / 4, together = BANKS / words;
+    uint32_t size = amd_memory_bytes(op), words = (size + 3) / 4, together = BANKS / words;
     sim_counters *counters = &wave->group->counters;
     counters->shared_requests++;
-    if (contiguous && addresses[0] % 4 == 0) return;
+    if (addresses[0] % 4 == 0 && (is_regular(wave, addresses, size) || is_regular(wave, addresses, 0))) return;
     for (uint32_t first = 0; first < wave->lanes; first += together) {
         uint32_t seen[BANKS][BANKS], counts[BANKS] = {0}, most = 1;
         for (uint32_t l = first; l < first + together && l < wave->lanes; l++) {
@@ -161,16 +162,23 @@ static void addresses_make(const amd_wave *wave, const amd_operand *vector, int3
 static bool move(amd_wave *wave, const amd_op *op, const amd_operand *vector, int32_t offset,
                  const amd_operand *registers, bool store) {
     uint32_t addresses[AMD_LANES], size = amd_memory_bytes(op);
+    uint8_t *bytes[AMD_LANES];
     addresses_make(wave, vector, offset, addresses);
-    conflicts_count(wave, op, addresses, is_contiguous(wave, addresses, size));
+    conflicts_count(wave, op, addresses);
+    uint32_t before = AMD_LANES;
     for (uint64_t rest = amd_exec(wave); rest; rest &= rest - 1) {
         uint32_t l = (uint32_t)__builtin_ctzll(rest);
-        uint8_t *bytes = amd_shared_at(wave, op, l, addresses[l], size, store ? AMD_WRITE : AMD_READ);
-        if (!bytes) return false;
+        bool again = !store && before < AMD_LANES && addresses[l] == addresses[before]; /* checks know waves alone */
+        bytes[l] = again ? bytes[before] : amd_shared_at(wave, op, l, addresses[l], size, store ? AMD_WRITE : AMD_READ);
+        if (!bytes[l]) return false;
+        before = l;
+    }
+    for (uint64_t rest = amd_exec(wave); rest; rest &= rest - 1) {
+        uint32_t l = (uint32_t)__builtin_ctzll(rest);
         if (store)
-            amd_lane_get(wave, op, registers, l, bytes);
+            amd_lane_get(wave, op, registers, l, bytes[l]);
         else
-            amd_lane_put(wave, op, registers, l, bytes);
+            amd_lane_put(wave, op, registers, l, bytes[l]);
     }
     return true;
 }
