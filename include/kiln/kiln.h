@@ -337,8 +337,8 @@ typedef struct kiln_bundle {
 #define KILN_LINK_BUNDLE(bundle) \
     static const kiln_bundle *const bundle##_linked __attribute__((section("kiln_bundles"), used KILN_RETAIN)) = &bundle
 
-/* The bundles in the program or shared object that libkiln.a was linked into: every operator of kiln's that it calls and
- * every packed bundle. libkiln.so has every operator, and not what its users pack: they have that by name.
+/* The bundles in the program or shared object that libkiln.a was linked into: every operator of kiln's that it calls
+ * and every packed bundle. libkiln.so has every operator, and not what its users pack: they have that by name.
  * *out_bundles points to static storage. Returns KILN_OK or KILN_ERROR_INVALID_ARGUMENT. */
 KILN_API kiln_status kiln_linked_bundles(const kiln_bundle *const **out_bundles, size_t *out_count);
 

@@ -148,8 +148,8 @@ static bool overlap(const amd_operand *a, const amd_operand *b) {
     return b->kind == AMD_OPERAND_VECTOR && a->index < b->index + b->count && b->index < a->index + a->count;
 }
 
-/* The result is written while the inputs are still read, unless it is small. With a constant for C, LLVM has let it overlap A
- * and B on gfx9 for years (until https://github.com/llvm/llvm-project/pull/166600), and so must this. */
+/* The result is written while the inputs are still read, unless it is small. With a constant for C, LLVM has let it
+ * overlap A and B on gfx9 for years (until https://github.com/llvm/llvm-project/pull/166600), and so must this. */
 static bool overlaps_check(const checked *c) {
     const amd_operand *d = &c->op->operand[0], *addend = &c->op->operand[3];
     if (c->mfma && (d->count <= 4 || addend->kind == AMD_OPERAND_CONSTANT)) return true;
