@@ -4,6 +4,7 @@
 #include "loader/cpu/cpu_features.h"
 #include "tests/unit/emulated.h"
 #include <fenv.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -66,12 +67,30 @@ static void check_floats(const void *arguments, const kiln_cpu_span *span) {
     (void)span;
 }
 
+/* Fills its scratch, lets others run, and counts what is no longer as it was. */
+typedef struct scratch_arguments {
+    _Atomic uint32_t *calls, *wrong;
+} scratch_arguments;
+
+static void use_scratch(const void *arguments, const kiln_cpu_span *span) {
+    const scratch_arguments *scratch = arguments;
+    unsigned char *bytes = span->scratch, mark = (unsigned char)++*scratch->calls;
+    uint32_t wrong = (uintptr_t)bytes % 64 != 0;
+    memset(bytes, mark, KILN_CPU_SCRATCH);
+    usleep(100);
+    for (size_t i = 0; i < KILN_CPU_SCRATCH; i++)
+        wrong += bytes[i] != mark;
+    *scratch->wrong += wrong;
+}
+
 static const kiln_kernel_info kernels[] = {
     {.name = "count", .arguments_size = sizeof(count_arguments), .function = count_groups},
     {.name = "floats", .arguments_size = sizeof(float_arguments), .function = check_floats},
+    {.name = "scratch", .arguments_size = sizeof(scratch_arguments), .function = use_scratch},
 };
-static const char *const kernel_names[] = {"count", "floats"};
-static const kiln_kernel_info no_functions[] = {{.name = "count"}, {.name = "floats"}};
+enum { KERNELS = sizeof kernels / sizeof kernels[0] };
+static const char *const kernel_names[] = {"count", "floats", "scratch"};
+static const kiln_kernel_info no_functions[] = {{.name = "count"}, {.name = "floats"}, {.name = "scratch"}};
 
 #define CPU_IMAGE(name, table) \
     { .target = name, .kind = KILN_IMAGE_CPU, .kernel_size = sizeof(kiln_kernel_info), .kernels = table }
@@ -83,13 +102,13 @@ static const kiln_part parts[] = {
      .kernel_names = kernel_names,
      .image_count = 2,
      .image_size = sizeof(kiln_image),
-     .kernel_count = 2},
+     .kernel_count = KERNELS},
     {.name = "broken",
      .images = broken_images,
      .kernel_names = kernel_names,
      .image_count = 2,
      .image_size = sizeof(kiln_image),
-     .kernel_count = 2},
+     .kernel_count = KERNELS},
 };
 static const kiln_bundle bundle = {.version = KILN_BUNDLE_VERSION,
                                    .part_size = sizeof(kiln_part),
@@ -100,7 +119,7 @@ static const kiln_bundle bundle = {.version = KILN_BUNDLE_VERSION,
 typedef struct fixture {
     kiln_device *device;
     kiln_stream stream;
-    const kiln_kernel *count, *floats;
+    const kiln_kernel *count, *floats, *scratch;
 } fixture;
 
 static fixture open_cpu(kiln_device_options options) {
@@ -112,6 +131,7 @@ static fixture open_cpu(kiln_device_options options) {
     if (kiln_module_get(cpu.device, &bundle, "u32", &module) != KILN_OK) fail_msg("%s", kiln_last_error());
     assert_int_equal(kiln_module_find_kernel(module, "count", &cpu.count), KILN_OK);
     assert_int_equal(kiln_module_find_kernel(module, "floats", &cpu.floats), KILN_OK);
+    assert_int_equal(kiln_module_find_kernel(module, "scratch", &cpu.scratch), KILN_OK);
     return cpu;
 }
 
@@ -323,6 +343,45 @@ static void test_no_queue_to_borrow(void **state) {
     close_cpu(&cpu);
 }
 
+static _Atomic uint32_t scratch_calls, scratch_wrong;
+
+/* Launches on a stream of the thread's own. */
+static void *launch_with_scratch(void *context) {
+    const fixture *cpu = context;
+    const scratch_arguments arguments = {&scratch_calls, &scratch_wrong};
+    const kiln_launch_config config = {.grid = {60}};
+    kiln_stream stream;
+    if (kiln_stream_open(cpu->device, 0, &stream) != KILN_OK) scratch_wrong++;
+    for (int i = 0; i < 5; i++)
+        if (kiln_launch(&stream, cpu->scratch, &config, &arguments, sizeof arguments) != KILN_OK) scratch_wrong++;
+    kiln_stream_close(&stream);
+    return NULL;
+}
+
+static void run_in_turn(void *user, size_t count, void (*body)(void *context, size_t index), void *context) {
+    (void)user;
+    for (size_t i = 0; i < count; i++)
+        body(context, i);
+}
+
+static void test_each_call_has_scratch_of_its_own(void **state) {
+    (void)state;
+    static const kiln_device_options options[] = {
+        {.threads = 1}, {.threads = 3}, {.threads = 3, .parallel_for = run_in_turn}};
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
+        fixture cpu = open_cpu(options[i]);
+        pthread_t callers[3];
+        scratch_calls = scratch_wrong = 0;
+        for (int t = 0; t < 3; t++)
+            assert_int_equal(pthread_create(&callers[t], NULL, launch_with_scratch, &cpu), 0);
+        for (int t = 0; t < 3; t++)
+            pthread_join(callers[t], NULL);
+        close_cpu(&cpu);
+        assert_in_range(scratch_calls, 3 * 5, 3 * 5 * 60);
+        assert_int_equal(scratch_wrong, 0);
+    }
+}
+
 static void test_copy_and_fill(void **state) {
     (void)state;
     static const size_t sizes[] = {1, 255, 4096, (1 << 18) - 1, 1 << 18, (1 << 18) + 1, (1 << 24) + 3};
@@ -484,6 +543,7 @@ int main(void) {
         cmocka_unit_test(test_launch_refuses),
         cmocka_unit_test(test_float_state_is_normal_and_restored),
         cmocka_unit_test(test_no_queue_to_borrow),
+        cmocka_unit_test(test_each_call_has_scratch_of_its_own),
         cmocka_unit_test(test_copy_and_fill),
         cmocka_unit_test(test_out_of_memory),
         cmocka_unit_test(test_events_are_in_order),
