@@ -53,7 +53,7 @@ static kiln_status stream_open(kiln_device *device, uint32_t flags, kiln_stream 
 }
 
 static kiln_status stream_borrow(kiln_device *device, void *native, kiln_stream *out_stream) {
-    KILN__REQUIRE(!native, "native is %p: must be NULL, since the CPU has no queues to borrow", native);
+    KILN__REQUIRE(!native, "kiln_stream_borrow: native is %p: must be NULL, since the CPU has no queues", native);
     return stream_open(device, 0, out_stream);
 }
 

@@ -1,23 +1,13 @@
 /* How fast the interpreter of AMD machine code is, which decides how much `make check` can execute: lane-instructions a
  * second of one core on a loop of load, wait, fma, store, and the scalar add, compare and branch that count for no
  * lane. Goal: 500 million. */
+#include "tests/bench/interpreter.h"
 #include "tests/sim/amdgcn/amd_launch.h"
 #include "tests/sim/amdgcn_assembler.h"
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-enum { WORDS = 1024, KERNARG_POINTER = 1 << 3, TWO_USER_REGISTERS = 2 << 1, MODE = 0xf0 << 12 };
-
-static _Alignas(64) uint32_t memory[WORDS];
-static uint8_t written[WORDS * 4 / 8];
-
-static bool find(void *context, uint64_t address, sim_region *out_region) {
-    (void)context;
-    *out_region = (sim_region){(uintptr_t)memory, sizeof memory, written, false};
-    return address - (uintptr_t)memory < sizeof memory;
-}
+enum { KERNARG_POINTER = 1 << 3, TWO_USER_REGISTERS = 2 << 1, MODE = 0xf0 << 12 };
 
 static const char waves_64[] = "s_load_dwordx2 s[2:3], s[0:1], 0x0\nv_and_b32 v0, 0x3ff, v0\nv_lshlrev_b32 v1, 2, v0\n"
                                "v_mov_b32 v4, 0.5\ns_mov_b32 s4, 0\ns_waitcnt lgkmcnt(0)\nagain:\n"
@@ -29,6 +19,10 @@ static const char waves_32[] = "s_load_b64 s[2:3], s[0:1], 0x0\nv_and_b32 v0, 0x
                                "global_load_b32 v2, v1, s[2:3]\ns_waitcnt vmcnt(0)\nv_fma_f32 v3, v2, v4, v4\n"
                                "global_store_b32 v1, v3, s[2:3]\ns_add_u32 s4, s4, 1\ns_cmp_lt_u32 s4, 0x4e20\n"
                                "s_cbranch_scc1 again\ns_endpgm\n";
+
+static bool run(const void *launch, sim_counters *counters, sim_report *report) {
+    return amd_launch_run(launch, counters, report);
+}
 
 /* The best of five runs, in million lane-instructions a second; 0 with a message if there is none. */
 static double measure(const char *processor, bool wave64, const char *text) {
@@ -53,25 +47,11 @@ static double measure(const char *processor, bool wave64, const char *text) {
                                .grid = {1024, 1, 1},
                                .group = {256, 1, 1},
                                .kernarg = (uintptr_t)&pointer,
-                               .find = find,
+                               .find = memory_find,
                                .seed = 1,
                                .budget = UINT64_MAX,
                                .threads = 1};
-    double best = 0;
-    for (int i = 0; i < 5; i++) {
-        sim_counters counters = {0};
-        sim_report report;
-        struct timespec start, end;
-        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &start);
-        if (!amd_launch_run(&launch, &counters, &report)) {
-            fprintf(stderr, "%s\n", report.text);
-            break;
-        }
-        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
-        double seconds = (double)(end.tv_sec - start.tv_sec) + (double)(end.tv_nsec - start.tv_nsec) / 1e9;
-        double rate = (double)counters.lane_instructions / seconds / 1e6;
-        if (rate > best) best = rate;
-    }
+    const double best = interpreter_speed(run, &launch);
     amd_program_free(program);
     return best;
 }

@@ -1,20 +1,8 @@
 /* How fast the PTX interpreter is, which decides how much `make check` can execute: lane-instructions a second of one
  * core on a loop of load, fma, store, add, compare and branch. Goal: 500 million. */
+#include "tests/bench/interpreter.h"
 #include "tests/sim/ptx/ptx_warp.h"
-#include <stdio.h>
 #include <string.h>
-#include <time.h>
-
-enum { WORDS = 1024 };
-
-static _Alignas(64) uint32_t memory[WORDS];
-static uint8_t written[WORDS * 4 / 8];
-
-static bool find(void *context, uint64_t address, sim_region *out_region) {
-    (void)context;
-    *out_region = (sim_region){(uintptr_t)memory, sizeof memory, written, false};
-    return address - (uintptr_t)memory < sizeof memory;
-}
 
 /* The loop with a multiply-add of the given name. */
 #define LOOP(fma)                                                                            \
@@ -30,6 +18,10 @@ static const struct {
     const char *name, *text;
 } loops[] = {{"fma.rn.f32", LOOP("fma.rn.f32")}, {"fma.rn.ftz.f32", LOOP("fma.rn.ftz.f32")}};
 
+static bool run(const void *launch, sim_counters *counters, sim_report *report) {
+    return ptx_launch_run(launch, counters, report);
+}
+
 static int measure(const char *name, const char *text) {
     char why[256];
     ptx_program *program = ptx_program_load(text, strlen(text), 80, why, sizeof why);
@@ -43,28 +35,15 @@ static int measure(const char *name, const char *text) {
                          .grid = {4, 1, 1},
                          .block = {256, 1, 1},
                          .parameters = (const uint8_t *)&pointer,
-                         .find = find,
+                         .find = memory_find,
                          .seed = 1,
                          .budget = UINT64_MAX,
                          .threads = 1};
-    double best = 0;
-    for (int i = 0; i < 5; i++) {
-        sim_counters counters = {0};
-        sim_report report;
-        struct timespec start, end;
-        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &start);
-        if (!ptx_launch_run(&launch, &counters, &report)) {
-            fprintf(stderr, "%s\n", report.text);
-            return 1;
-        }
-        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
-        double seconds = (double)(end.tv_sec - start.tv_sec) + (double)(end.tv_nsec - start.tv_nsec) / 1e9;
-        double rate = (double)counters.lane_instructions / seconds / 1e6;
-        if (rate > best) best = rate;
-    }
-    printf("ptx-interpreter, %s: %.0f million lane-instructions a second on one core (goal 500)\n", name, best);
+    const double best = interpreter_speed(run, &launch);
+    if (best > 0)
+        printf("ptx-interpreter, %s: %.0f million lane-instructions a second on one core (goal 500)\n", name, best);
     ptx_program_free(program);
-    return 0;
+    return best == 0;
 }
 
 int main(void) {
