@@ -1,6 +1,7 @@
 /* What an image is, which device takes it, and which kernels it has. Read without the library's parsers, so that the
  * two check each other; a driver gets no length, so the bytes are trusted as far as their own headers go. */
 #include "tests/sim/cuda/sim_cuda.h"
+#include "tests/sim/ptx/ptx_syntax.h"
 #include <ctype.h>
 #include <elf.h>
 #include <stdio.h>
@@ -49,111 +50,64 @@ static int32_t highest_ptx(void) {
     return found;
 }
 
-/* Whether a directive stands at the begin of a line outside comments is not asked: fired texts are regular. */
-static const char *directive(const char *text, const char *name) {
-    const char *found = strstr(text, name);
-    return found ? found + strlen(name) : NULL;
+/* What the variables of shared memory in a list take behind others. */
+static uint32_t shared_behind(uint32_t bytes, const ptx_variable *variables) {
+    for (const ptx_variable *v = variables; v; v = v->next)
+        if (v->space == PTX_SPACE_SHARED && !v->is_extern)
+            bytes = (bytes + v->align - 1) / v->align * v->align + (uint32_t)v->size;
+    return bytes;
 }
 
-/* Bytes of the type that stands at text (".u64", ".b8"); 0 if it is none. */
-static uint32_t type_size(const char *text) {
-    if (text[0] != '.' || !strchr("busf", text[1])) return 0;
-    return (uint32_t)atoi(text + 2) / 8;
-}
-
-/* Reads one ".param [.align A] .type name[N]" up to its comma or bracket and adds it to the entry. */
-static bool read_parameter(const char *text, const char *end, sim_entry *entry) {
-    uint32_t alignment = 0, size = 0;
-    for (const char *at = text; at < end; at++) {
-        if (!strncmp(at, ".align", 6)) alignment = (uint32_t)atoi(at + 6);
-        if (*at == '.' && type_size(at)) size = type_size(at);
-        if (*at == '[') size *= (uint32_t)atoi(at + 1);
+static bool read_entry(const ptx_module *module, const ptx_function *function, sim_entry *entry) {
+    if (strlen(function->name) >= SIM_NAME_SIZE) return false;
+    strcpy(entry->name, function->name);
+    for (const ptx_variable *v = function->parameters; v; v = v->next) {
+        sim_parameter *parameter = parameter_at(entry, entry->parameter_count);
+        if (!parameter) return false;
+        *parameter = (sim_parameter){(uint32_t)v->offset, (uint32_t)v->size};
     }
-    if (!size) return false;
-    if (!alignment) alignment = size;
-    uint32_t offset = (entry->arguments_size + alignment - 1) / alignment * alignment;
-    sim_parameter *parameter = parameter_at(entry, entry->parameter_count);
-    if (!parameter) return false;
-    *parameter = (sim_parameter){offset, size};
-    entry->arguments_size = offset + size;
-    return true;
-}
-
-static bool read_parameters(const char *text, const char *end, sim_entry *entry) {
-    while ((text = strstr(text, ".param")) && text < end) {
-        const char *comma = memchr(text, ',', (size_t)(end - text));
-        if (!read_parameter(text + 6, comma ? comma : end, entry)) return false;
-        text += 6;
-    }
-    return true;
-}
-
-static uint32_t product(const char *text) {
-    uint32_t count = 1;
-    for (int i = 0; i < 3; i++) {
-        char *end;
-        count *= (uint32_t)strtoul(text, &end, 10);
-        while (*end == ' ')
-            end++;
-        if (*end != ',') break;
-        text = end + 1;
-    }
-    return count;
-}
-
-/* Reads the entry whose name stands at text; returns behind its head, or NULL. */
-static const char *read_entry(const char *text, sim_entry *entry) {
-    while (isspace((unsigned char)*text))
-        text++;
-    size_t length = strcspn(text, "({ \t\n");
-    const char *open = text + length, *body = strchr(text, '{');
-    while (isspace((unsigned char)*open))
-        open++;
-    const char *close = *open == '(' ? strchr(open, ')') : open; /* the list may be left out */
-    if (!close || !body || close > body || length >= SIM_NAME_SIZE) return NULL;
     entry->arguments_known = true;
-    memcpy(entry->name, text, length);
-    if (!read_parameters(open, close, entry)) return NULL;
-    const char *bound = directive(close, ".maxntid");
-    if (bound && bound < body) entry->max_threads = product(bound);
-    const char *next = strstr(body, ".entry");
-    for (const char *shared = body; (shared = directive(shared, ".shared")) && (!next || shared < next);) {
-        const char *type = strstr(shared, ".b8"), *count = strchr(shared, '[');
-        if (type && count) entry->shared_bytes += (uint32_t)atoi(count + 1);
-    }
-    return body;
+    entry->arguments_size = function->parameter_bytes;
+    if (function->max_threads) entry->max_threads = function->max_threads;
+    entry->shared_bytes = shared_behind(shared_behind(0, module->variables), function->variables);
+    return true;
+}
+
+/* Whether a device takes a text for a target: "sm_90", "sm_90a" (that alone), "sm_100f" (its family). */
+static bool fits(const char *target, int32_t capability) {
+    char *suffix;
+    if (strncmp(target, "sm_", 3) != 0) return false;
+    int32_t wanted = (int32_t)strtol(target + 3, &suffix, 10);
+    return *suffix == 'a'   ? capability == wanted
+           : *suffix == 'f' ? capability / 10 == wanted / 10 && capability >= wanted
+                            : capability >= wanted;
 }
 
 static kiln__cu_result read_ptx(const char *text, int32_t capability, sim_image *image, char *log, size_t size) {
-    const char *version = directive(text, ".version"), *target = directive(text, ".target");
-    unsigned major, minor;
-    int wanted, matched = 0;
-    if (!version || !target || sscanf(version, "%u.%u", &major, &minor) != 2 ||
-        sscanf(target, " sm_%d%n", &wanted, &matched) != 1) {
-        snprintf(log, size, "no .version or .target\n");
-        return SIM_CUDA_INVALID_PTX;
-    }
-    if ((int32_t)(major * 10 + minor) > highest_ptx()) {
-        snprintf(log, size, "Unsupported .version %u.%u; current version is '%d.%d'\n", major, minor,
-                 highest_ptx() / 10, highest_ptx() % 10);
+    uint32_t version, highest = (uint32_t)highest_ptx();
+    char target[16];
+    if (!ptx_module_head(text, strlen(text), &version, target, log, size)) return SIM_CUDA_INVALID_PTX;
+    if (version > highest) {
+        snprintf(log, size, "Unsupported .version %u.%u; current version is '%u.%u'\n", version / 10, version % 10,
+                 highest / 10, highest % 10);
         return SIM_CUDA_UNSUPPORTED_PTX_VERSION;
     }
-    char suffix = target[matched];
-    bool fits = suffix == 'a'   ? capability == wanted
-                : suffix == 'f' ? capability / 10 == wanted / 10 && capability >= wanted
-                                : capability >= wanted;
-    if (!fits) {
-        snprintf(log, size, "target sm_%d on a device of sm_%d\n", wanted, capability);
+    if (!fits(target, capability)) {
+        snprintf(log, size, "target %s on a device of sm_%d\n", target, capability);
         return SIM_CUDA_NO_BINARY_FOR_GPU;
     }
-    for (const char *at = target; (at = directive(at, ".entry"));) {
+    ptx_module *module = ptx_module_parse(text, strlen(text), log, size);
+    if (!module) return SIM_CUDA_INVALID_PTX;
+    bool read = true;
+    for (const ptx_function *f = module->functions; f && read; f = f->next) {
+        if (!f->is_entry || !f->is_defined) continue;
         sim_entry *entry = entry_add(image);
-        if (!entry || !(at = read_entry(at, entry))) {
-            snprintf(log, size, "an .entry that cannot be read\n");
-            return SIM_CUDA_INVALID_PTX;
-        }
+        read = entry && read_entry(module, f, entry);
     }
-    return SIM_CUDA_SUCCESS;
+    ptx_module_free(module);
+    if (read) return SIM_CUDA_SUCCESS;
+    snprintf(log, size, "an .entry that cannot be read\n");
+    return SIM_CUDA_INVALID_PTX;
 }
 
 /* ---- Cubin ---- */

@@ -23,11 +23,11 @@ static kiln__cu_result check_shape(const sim_function *function, const sim_launc
     if (launch->group[0] > BLOCK_MAX || launch->group[1] > BLOCK_MAX || launch->group[2] > BLOCK_Z_MAX)
         return SIM_CUDA_INVALID_VALUE;
     if (threads > BLOCK_MAX || launch->shared_bytes > function->max_dynamic_shared) return SIM_CUDA_INVALID_VALUE;
-    if (threads > function->entry->max_threads) return SIM_CUDA_LAUNCH_OUT_OF_RESOURCES;
     if (function->module->program) {
         const ptx_code *code = ptx_program_find(function->module->program, function->entry->name);
         if (code->function->exact_threads && threads != code->function->max_threads) return SIM_CUDA_INVALID_VALUE;
     }
+    if (threads > function->entry->max_threads) return SIM_CUDA_LAUNCH_OUT_OF_RESOURCES;
     uint64_t blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
     if (launch->cooperative && blocks > most_together(function, threads, launch->shared_bytes))
         return SIM_CUDA_COOPERATIVE_LAUNCH_TOO_LARGE;

@@ -316,7 +316,7 @@ static void parse_directive(ptx_parser *parser) {
         ptx_fail(parser, "directive .%.*s is not known here", (int)parser->token.length, parser->token.bytes);
 }
 
-ptx_module *ptx_module_parse(const char *text, size_t size, char *why, size_t why_size) {
+static ptx_parser *parser_new(const char *text, size_t size, char *why, size_t why_size) {
     ptx_parser *parser = calloc(1, sizeof *parser);
     if (!parser) return NULL;
     parser->arena = ptx_arena_new();
@@ -325,6 +325,32 @@ ptx_module *ptx_module_parse(const char *text, size_t size, char *why, size_t wh
     parser->lexer = (ptx_lexer){text, text + size, 1};
     parser->why = why;
     parser->why_size = why_size;
+    return parser;
+}
+
+bool ptx_module_head(const char *text, size_t size, uint32_t *out_version, char target[16], char *why,
+                     size_t why_size) {
+    ptx_parser *parser = parser_new(text, size, why, why_size);
+    if (!parser) return false;
+    volatile bool read = false;
+    if (setjmp(parser->failed) == 0) {
+        ptx_advance(parser);
+        while (skip_debug(parser) || ptx_is_dot(parser, "version") || ptx_is_dot(parser, "target"))
+            parse_directive(parser);
+        if (!parser->module->version || !parser->module->target[0])
+            ptx_fail(parser, "the text has no .version or no .target");
+        *out_version = parser->module->version;
+        memcpy(target, parser->module->target, sizeof parser->module->target);
+        read = true;
+    }
+    ptx_arena_free(parser->arena);
+    free(parser);
+    return read;
+}
+
+ptx_module *ptx_module_parse(const char *text, size_t size, char *why, size_t why_size) {
+    ptx_parser *parser = parser_new(text, size, why, why_size);
+    if (!parser) return NULL;
     ptx_module *module = NULL;
     if (setjmp(parser->failed) == 0) {
         ptx_advance(parser);

@@ -150,6 +150,8 @@ typedef struct ptx_module {
 /* Parses a text of size bytes. On failure returns NULL with "line N: ..." in why. */
 ptx_module *ptx_module_parse(const char *text, size_t size, char *why, size_t why_size);
 void ptx_module_free(ptx_module *module);
+/* Reads .version and .target alone, which a text of any version begins with. false with the reason. */
+bool ptx_module_head(const char *text, size_t size, uint32_t *out_version, char target[16], char *why, size_t why_size);
 
 ptx_function *ptx_function_find(const ptx_module *module, const char *name);
 
