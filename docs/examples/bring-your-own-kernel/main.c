@@ -25,13 +25,14 @@ static kiln_status run(kiln_stream *stream, float *y) {
         x[i] = (float)i;
         y[i] = 1;
     }
-    float *memory;
-    kiln_status status = kiln_memory_alloc(stream->device, 2 * sizeof x, (void **)&memory);
+    void *memory;
+    kiln_status status = kiln_memory_alloc(stream->device, 2 * sizeof x, &memory);
     if (status) return status;
-    status = kiln_copy(stream, memory, x, sizeof x, KILN_TO_DEVICE);
-    if (!status) status = kiln_copy(stream, memory + COUNT, y, sizeof x, KILN_TO_DEVICE);
-    if (!status) status = launch(stream, memory + COUNT, memory, 2);
-    if (!status) status = kiln_copy(stream, y, memory + COUNT, sizeof x, KILN_TO_HOST);
+    float *device_x = memory, *device_y = device_x + COUNT;
+    status = kiln_copy(stream, device_x, x, sizeof x, KILN_TO_DEVICE);
+    if (!status) status = kiln_copy(stream, device_y, y, sizeof x, KILN_TO_DEVICE);
+    if (!status) status = launch(stream, device_y, device_x, 2);
+    if (!status) status = kiln_copy(stream, y, device_y, sizeof x, KILN_TO_HOST);
     if (!status) status = kiln_stream_sync(stream);
     kiln_memory_free(stream->device, memory);
     return status;
