@@ -221,7 +221,8 @@ static void long_rows_body(kiln_stream *stream, bool first) {
     }
 }
 
-/* Equal logits: the column is that of the random number, which seed, draw and row make, of as many as are kept. */
+/* Equal logits, infinite ones too: the column is that of the random number, which seed, draw and row make, of as many
+ * as are kept. */
 static void numbers_body(kiln_stream *stream, bool first) {
     (void)first;
     enum { ROWS = 20, COLS = 300 };
@@ -247,7 +248,7 @@ static void numbers_body(kiln_stream *stream, bool first) {
     for (precision p = precision_first(); p < precision_end(); p++) {
         matrix x = matrix_create(stream, p, ROWS, COLS, 0, 0), y = matrix_create(stream, I32, 1, ROWS, 0, 0);
         for (int64_t i = 0; i < ROWS * COLS; i++)
-            x.values[i] = 1.5;
+            x.values[i] = i / COLS % 2 ? INFINITY : 1.5;
         matrix_set(&x, x.values);
         for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
             double expected[ROWS];
