@@ -363,6 +363,21 @@ static void interpretation(void **state) {
     }
 }
 
+static void copies_of_structures(void **state) {
+    (void)state;
+    enum { THREADS = 96 };
+    EACH_VARIANT(variant) {
+        programs_buffers all = {0};
+        uint32_t *in = buffer_add(&all, THREADS * 4), *out = buffer_add(&all, THREADS * 4);
+        launch(variant, "copy_structures", (uint32_t[]){1, 1}, (uint32_t[]){THREADS, 1}, &all, NULL);
+        for (uint32_t i = 0; i < THREADS; i++) {
+            uint32_t x = in[i], weight = x % 100 + x + i % 4 + (uint32_t)((uint64_t)x * x >> 32) + 7;
+            assert_int_equal(out[i], weight + (x % 2 ? x : 1));
+        }
+        buffers_free(&all);
+    }
+}
+
 char *programs_read(const char *path, size_t *out_size) {
     FILE *file = fopen(path, "rb");
     if (!file) fail_msg("%s is missing; the tests run in the root folder", path);
@@ -389,6 +404,7 @@ int programs_test(const char *name, const programs_machine *tested) {
         cmocka_unit_test(wide_arithmetic),
         cmocka_unit_test(interpretation),
         cmocka_unit_test(matrix_multiplication),
+        cmocka_unit_test(copies_of_structures),
     };
     machine = tested;
     seed = harness_seed();

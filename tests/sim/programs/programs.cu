@@ -366,3 +366,43 @@ extern "C" __global__ void multiply_matrices(const half *a, const half *b, float
     }
 }
 #endif
+
+// Structures with padding, and members that nobody set, are copied whole: into arrays, arguments and results.
+struct padded {
+    char kind;
+    uint number;
+    unsigned long long wide;
+    char last;
+};
+struct optional {
+    bool has;
+    uint number;
+};
+__device__ __attribute__((noinline)) padded padded_of(uint x) {
+    padded made;
+    made.kind = (char)(x % 100);
+    made.number = x;
+    made.wide = (unsigned long long)x * x;
+    made.last = 7;
+    return made;
+}
+__device__ __attribute__((noinline)) uint weight_of(padded given) {
+    padded own = given;
+    return own.kind + own.number + (uint)(own.wide >> 32) + own.last;
+}
+__device__ __attribute__((noinline)) optional odd(uint x) {
+    optional made;
+    made.has = x % 2;
+    if (x % 2) made.number = x;
+    return made;
+}
+
+extern "C" __global__ void copy_structures(const uint *in, uint *out) {
+    padded one = padded_of(in[THREAD]), all[4];
+    for (uint i = 0; i < 4; i++) {
+        all[i] = one;
+        all[i].number += i;
+    }
+    optional may = odd(in[THREAD]), same = may;
+    out[THREAD] = weight_of(all[THREAD % 4]) + (same.has ? same.number : 1);
+}
