@@ -142,8 +142,8 @@ static sim_report launch_sizes(const amd_program *program, dispatch *at) {
 static void test_partial_groups(void **state) {
     (void)state;
     static const char *const names[] = {"partial.gfx942-4", "partial.gfx942-5", "partial.gfx1100-5"};
-    dispatch *at = (dispatch *)(void *)(memory + COLUMNS * ROWS * VALUES);
-    assert_true((uint8_t *)(at + 1) <= (uint8_t *)(memory + WORDS));
+    dispatch *at = (dispatch *)(void *)(memory + WORDS) - 1;
+    assert_true((uint8_t *)at >= (uint8_t *)(memory + COLUMNS * ROWS * VALUES));
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         amd_program *program = load(names[i], strstr(names[i], "gfx942") ? "gfx942" : "gfx1100");
         memset(memory, 0xff, sizeof memory);
