@@ -130,7 +130,7 @@ one() { # LINE
     output=$(mktemp)
     for test in $(tests_of "$op"); do
         KILN_SIM_MUTANT="${digest%% *} ${place%% *} $instead" KILN_SIM_DEVICES=$device KILN_SIM_SEED=1 \
-            KILN_SIM_BUDGET=$(budget_of "$op") KILN_TEST_DEVICES=$ordinal KILN_TEST_SEED=1 \
+            KILN_SIM_BUDGET=$(budget_of "$op") KILN_SIM_UNALIGNED=0 KILN_TEST_DEVICES=$ordinal KILN_TEST_SEED=1 \
             KILN_TEST_PRECISION=${part##*_} LD_LIBRARY_PATH=$build/sim CMOCKA_MESSAGE_OUTPUT=TAP \
             stdbuf -oL timeout 600 "$build/tests/$test" >"$output" 2>&1 &
         pid=$!

@@ -32,3 +32,6 @@ hip partial.cu gfx942 partial.gfx942-4.hsaco -O3 -mcode-object-version=4 -DPACKE
 hip partial.cu gfx942 partial.gfx942-5.hsaco -O3 -fno-offload-uniform-block
 hip partial.cu gfx1100 partial.gfx1100-5.hsaco -O3 -fno-offload-uniform-block
 hip partial.cu gfx1100 partial.gfx1100-5-whole.hsaco -O3
+for target in gfx90a gfx942 gfx1100; do
+    hip habits.cu "$target" "habits.$target.hsaco" -O3
+done

@@ -93,6 +93,7 @@ bool amdgcn_try(const amd_program *program, const amdgcn_setting *setting, amdgc
                          .find_context = setting->find_context,
                          .seed = setting->seed,
                          .sums = setting->sums,
+                         .unaligned = setting->unaligned,
                          .budget = BUDGET,
                          .threads = 1};
     const uint32_t first[3] = {0};

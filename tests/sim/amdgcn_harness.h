@@ -28,6 +28,7 @@ typedef struct amdgcn_setting {
     void *find_context;
     uint64_t seed;
     sim_sum_mode sums; /* of matrix instructions */
+    bool unaligned;    /* loads and stores may stand anywhere */
 } amdgcn_setting;
 
 /* The code of a text, with an s_endpgm behind it, for a processor; gfx9 needs wave64. Fails the running cmocka test if

@@ -108,6 +108,32 @@ static void a_kernel_waits_for_a_copy(void **state) {
     world_check(&w, 9);
 }
 
+/* As ROCm sets the hardware up; with KILN_SIM_UNALIGNED=0 it is a fault. */
+static void a_store_at_any_address(void **state) {
+    (void)state;
+    for (int faults = 0; faults < 2; faults++) {
+        world w;
+        world_make(&w);
+        if (faults) setenv("KILN_SIM_UNALIGNED", "0", 1);
+        uint32_t *flag = w.flag, out = 0;
+        w.flag = (void *)((uint8_t *)flag + 1);
+        launch(&w, &w.works, 0x12345678);
+        if (faults) {
+            assert_int_equal(kiln_stream_sync(&w.works), KILN_ERROR_DEVICE_LOST);
+            assert_non_null(strstr(sim.violation(), "misaligned"));
+        } else {
+            OK(kiln_copy(&w.works, &out, flag, sizeof out, KILN_TO_HOST));
+            OK(kiln_stream_sync(&w.works));
+            assert_int_equal(out, 0x34567800);
+        }
+        unsetenv("KILN_SIM_UNALIGNED");
+        kiln_memory_free(w.device, flag);
+        kiln_stream_close(&w.works);
+        kiln_stream_close(&w.other);
+        kiln_device_close(w.device);
+    }
+}
+
 static void freed_memory_is_not_for_kernels(void **state) {
     (void)state;
     world w;
@@ -139,6 +165,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_kernel_waits_for_one_of_another_queue),
         cmocka_unit_test(a_kernel_waits_for_a_copy),
+        cmocka_unit_test(a_store_at_any_address),
         cmocka_unit_test(freed_memory_is_not_for_kernels),
     };
     int failed = cmocka_run_group_tests_name("rocm_execute", tests, NULL, NULL);

@@ -16,6 +16,13 @@ static void scalar_put(amd_wave *wave, const amd_op *op, const uint8_t *bytes, u
     *to = value;
 }
 
+/* The scalar unit cuts the lowest bits of an address off, whatever the driver lets the others do. */
+static bool scalar_aligned(amd_wave *wave, const amd_op *op, uint64_t address, uint32_t size) {
+    if (address % (size >= 4 ? 4 : size) == 0) return true;
+    amd_fault(wave, op, SIM_FAULT_MISALIGNED, AMD_LANES, address, "%u bytes", size);
+    return false;
+}
+
 /* Arguments are no data of the kernel's: reading them is not counted. */
 static bool in_kernarg(const amd_wave *wave, uint64_t address) {
     const amd_launch *launch = wave->group->launch;
@@ -28,7 +35,7 @@ void amd_run_s_load(amd_wave *wave, const amd_op *op) {
     const amd_operand *offset = &op->operand[2];
     bool constant = offset->kind == AMD_OPERAND_CONSTANT;
     address += constant ? offset->value : amd_read32(wave, offset);
-    if (!amd_aligned(wave, op, AMD_LANES, address, size)) return;
+    if (!scalar_aligned(wave, op, address, size)) return;
     const uint8_t *bytes = amd_global_at(wave, op, AMD_LANES, address, size, false);
     if (!bytes) return;
     scalar_put(wave, op, bytes, size);
@@ -47,7 +54,7 @@ void amd_run_s_buffer_load(amd_wave *wave, const amd_op *op) {
     if (!amd_buffer_scalar(wave, op, &op->operand[1], at, &address, &outside)) return;
     const uint8_t *bytes = zeros;
     if (!outside) {
-        if (!amd_aligned(wave, op, AMD_LANES, address, size)) return;
+        if (!scalar_aligned(wave, op, address, size)) return;
         bytes = amd_global_at(wave, op, AMD_LANES, address, size, false);
         wave->group->counters.global_read_bytes += size;
     }

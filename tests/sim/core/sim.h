@@ -9,7 +9,7 @@
  *   KILN_SIM_FAULT           "function,nth,error": a fault from the first call on
  *   KILN_SIM_RECORD          1: launches are recorded and not executed, so that any image will do
  *   KILN_SIM_SEED            of the order of blocks, warps, streams, queues and copies (the default is 1)
- *   KILN_SIM_UNALIGNED       AMD: 1 lets loads and stores stand anywhere, as ROCm does (the default is a fault)
+ *   KILN_SIM_UNALIGNED       AMD: 0 faults loads and stores that are not aligned (the default lets them, as ROCm)
  *   KILN_SIM_BUDGET          instructions of warps after which a block is endless (the default is 2^28)
  *   KILN_SIM_MATRIX          how matrix instructions add: exact (the default), sequential, truncating; see sim_sum.h
  *   KILN_SIM_MUTANT          "SHA256 PLACE TEXT": in the image with that digest another instruction stands at the place

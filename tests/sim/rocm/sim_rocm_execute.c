@@ -81,7 +81,7 @@ bool sim_rocm_execute(const kiln__hsa_dispatch_packet *packet, const kiln__hsa_q
         .kernarg = (uintptr_t)packet->kernarg_address,
         .dispatch_packet = (uintptr_t)packet,
         .queue = (uintptr_t)queue,
-        .unaligned = sim_setting_number("KILN_SIM_UNALIGNED", 0),
+        .unaligned = sim_setting_number("KILN_SIM_UNALIGNED", 1),
         .find = find,
         .find_context = &launch->device,
         .seed = sim_setting_number("KILN_SIM_SEED", 1),
