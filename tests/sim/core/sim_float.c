@@ -27,6 +27,11 @@ static double double_of(uint64_t bits) {
     return value;
 }
 
+/* 2^exponent, a normal number. What ldexp would do, without its checks. */
+static double power_of_two(int exponent) {
+    return double_of((uint64_t)(exponent + 1023) << 52);
+}
+
 static uint32_t sign_bit(const layout *l) {
     return 1u << (l->exponent + l->mantissa);
 }
@@ -72,8 +77,8 @@ double sim_decode(sim_format format, uint32_t bits) {
         if (!mantissa) return negative ? -INFINITY : INFINITY;
         return double_of((uint64_t)negative << 63 | 0x7ffull << 52 | (uint64_t)mantissa << (52 - l->mantissa));
     }
-    double value = exponent ? ldexp((double)(mantissa | 1u << l->mantissa), (int)exponent - l->bias - l->mantissa)
-                            : ldexp((double)mantissa, 1 - l->bias - l->mantissa);
+    double value = exponent ? (mantissa | 1u << l->mantissa) * power_of_two((int)exponent - l->bias - l->mantissa)
+                            : mantissa * power_of_two(1 - l->bias - l->mantissa);
     return negative ? -value : value;
 }
 
@@ -119,11 +124,10 @@ uint32_t sim_encode(sim_format format, double value, sim_rounding rounding, bool
     } else if (magnitude == 0) {
         bits = 0;
     } else {
-        int exponent;
-        frexp(magnitude, &exponent); /* magnitude = fraction * 2^exponent, fraction in [0.5, 1) */
+        int exponent = (int)(bits_of(magnitude) >> 52) - 1023; /* of f64's own denormals too low, which no format has */
         int lowest = 1 - l->bias;
-        int scale = (exponent - 1 > lowest ? exponent - 1 : lowest) - l->mantissa;
-        double whole = round_magnitude(ldexp(magnitude, -scale), rounding, negative);
+        int scale = (exponent > lowest ? exponent : lowest) - l->mantissa;
+        double whole = round_magnitude(magnitude * power_of_two(-scale), rounding, negative);
         /* whole has up to mantissa + 1 bits; a carry moves on into the exponent by itself. */
         uint64_t biased = (uint64_t)(scale + l->mantissa + l->bias - 1);
         uint64_t wide = (biased << l->mantissa) + (uint64_t)whole;
