@@ -150,8 +150,15 @@ static void fill_embedding(params *p, const call *c, const tensors *t) {
 
 /* The product of two square matrices. */
 static void fill_gemm(params *p, const call *c, const tensors *t) {
-    p->gemm = (kiln_gemm_params){
-        .d = t->output[0], .a = t->input[0], .b = t->input[1], .batch = 1, .m = c->rows, .n = c->rows, .k = c->cols};
+    p->gemm = (kiln_gemm_params){.d = t->output[0],
+                                 .a = t->input[0],
+                                 .b = t->input[1],
+                                 .batch = 1,
+                                 .m = c->rows,
+                                 .n = c->rows,
+                                 .k = c->cols,
+                                 .workspace = t->workspace,
+                                 .workspace_size = t->workspace_size};
 }
 
 /* Each even block to the one behind it. */
