@@ -420,6 +420,8 @@ $(OBJ)/tests/bench/plain_llama/%.o: tests/bench/plain_llama.c $(FLAGS) loader/ta
 	@mkdir -p $(@D)
 	$(CC) $(KILN_CFLAGS) $(call level_flags,$*) -MMD -MP -c -o $@ $<
 
+$(OUT)/bench/cpu_ops_bench: $(OBJ)/tests/bench/bandwidth.o
+
 $(BENCHES): $(OUT)/bench/%: $(OBJ)/tests/bench/%.o $(OUT)/libkiln.a
 	@mkdir -p $(@D)
 	$(CC) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(KILN_LDFLAGS) -ldl -lm
@@ -427,17 +429,19 @@ $(BENCHES): $(OUT)/bench/%: $(OBJ)/tests/bench/%.o $(OUT)/libkiln.a
 $(OUT)/bench/amd_speed: $(OBJ)/tests/sim/amdgcn_assembler.o $(patsubst %.c,$(OBJ)/%.o,$(sort $(wildcard tests/sim/amdgcn/*.c) $(SIM_ARITHMETIC)))
 $(OUT)/bench/ptx_speed: $(patsubst %.c,$(OBJ)/%.o,$(sort $(wildcard tests/sim/ptx/*.c) $(SIM_ARITHMETIC)))
 
-.PHONY: bench bench-programs
+.PHONY: bench bench-programs bench-cpu
 bench-programs: $(BENCHES) $(NULL_DRIVERS) $(OUT)/kiln ## build what bench runs, and measure nothing
+bench-cpu: bench-programs ## the CPU kernels on one core and two: against memory, OpenBLAS and a model in plain C
+	@$(OUT)/bench/cpu_ops_bench
+	@$(OUT)/bench/cpu_gemm_bench
+	@$(OUT)/bench/cpu_story_bench $(MODEL_DIR)/stories260K.bin
 bench: ## instructions of a launch, first use, selection, CPU kernels, interpreters, a clean build; wants config=release
 	@scripts/deps.sh bench
 	@$(SUBMAKE) bench-programs
 	@tests/bench/launch_overhead.sh $(OUT)/bench/launch_overhead $(OUT)/bench/null $(config)
 	@tests/bench/first_use.sh $(OUT)/bench/first_use $(config)
 	@$(OUT)/bench/select_bench $(config)
-	@$(OUT)/bench/cpu_ops_bench
-	@$(OUT)/bench/cpu_gemm_bench
-	@$(OUT)/bench/cpu_story_bench $(MODEL_DIR)/stories260K.bin
+	@$(SUBMAKE) bench-cpu
 	@$(OUT)/bench/ptx_speed
 	@$(OUT)/bench/amd_speed
 	@$(OUT)/kiln bench --device cpu

@@ -7,8 +7,9 @@
  *   ratio  kiln's GF/s by OpenBLAS's; behind it that of a round, in the middle and at the ends
  *
  * In a round the peak, kiln and OpenBLAS take turns, so that other work on the machine disturbs them alike. One thread
- * is measured in its processor time, more threads by the clock. OpenBLAS is opened at run time (Debian's
- * libopenblas0-pthread), and told to use the same level of instructions. */
+ * is measured in its processor time, more threads by the clock. Then each first waits until the other's threads sleep:
+ * OpenBLAS's keep a processor busy for some 25 ms after a product, and would take it from kiln's. OpenBLAS is opened at
+ * run time (Debian's libopenblas0-pthread), and told to use the same level of instructions. */
 #include "tests/bench/rounds.h"
 #include <dlfcn.h>
 #include <kiln/ops.h>
@@ -116,8 +117,19 @@ static void multiply_openblas(const bench *t, int64_t n) {
                        side);
 }
 
+/* Waits until no thread of this process works. */
+static void rest(void) {
+    double before, after = process_seconds();
+    do {
+        before = after;
+        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+        after = process_seconds();
+    } while (after - before > 0.0005);
+}
+
 /* GF/s of so many products. */
 static double speed(const bench *t, int64_t n, int repeats, void (*multiply)(const bench *t, int64_t n)) {
+    if (t->threads > 1) rest();
     double start = seconds(t->threads);
     for (int i = 0; i < repeats; i++)
         multiply(t, n);

@@ -5,6 +5,13 @@
 #include <stdlib.h>
 #include <time.h>
 
+/* Seconds of processor time of all threads of the process. */
+static inline double process_seconds(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
 /* Seconds: of this thread's processor time if it alone works, which other programs hardly change; else of the clock. */
 static inline double seconds(int threads) {
     struct timespec time;

@@ -1,0 +1,179 @@
+/* What cpu_ops_bench measures: each operator over tensors of count elements, in rows of COLS. */
+#ifndef KILN_TESTS_BENCH_CPU_OPS_CASES_H
+#define KILN_TESTS_BENCH_CPU_OPS_CASES_H
+
+#include <kiln/ops.h>
+#include <stdbool.h>
+
+enum {
+    LARGE = 64 << 20, /* bytes of a tensor */
+    COLS = 4096,
+    PAIRS = 64, /* of a head that is turned */
+    ROWS = LARGE / 2 / COLS
+};
+
+typedef struct tensors {
+    void *y, *sum;
+    const void *a, *b, *c;
+    int32_t numbers[ROWS]; /* from 0 on: positions, ids, slots */
+    int64_t frequencies[PAIRS];
+} tensors;
+
+typedef kiln_status (*operation)(kiln_stream *stream, const tensors *t, int64_t count);
+
+#define MUL_ADD(part)                                                                                    \
+    static kiln_status mul_add_##part(kiln_stream *stream, const tensors *t, int64_t count) {            \
+        return kiln_mul_add_##part(                                                                      \
+            stream, &(kiln_mul_add_params){.y = t->y, .a = t->a, .b = t->b, .c = t->c, .count = count}); \
+    }
+#define ADD(part)                                                                                            \
+    static kiln_status add_##part(kiln_stream *stream, const tensors *t, int64_t count) {                    \
+        return kiln_add_##part(stream, &(kiln_add_params){.y = t->y, .a = t->a, .b = t->b, .count = count}); \
+    }
+#define ADD_GELU(part, form, number)                                                                                \
+    static kiln_status add_gelu_##form##_##part(kiln_stream *stream, const tensors *t, int64_t count) {             \
+        return kiln_add_gelu_##part(                                                                                \
+            stream, &(kiln_add_gelu_params){                                                                        \
+                        .y = t->y, .x = t->a, .bias = t->b, .rows = count / COLS, .cols = COLS, .approx = number}); \
+    }
+#define SILU_MUL(part)                                                                                                 \
+    static kiln_status silu_mul_##part(kiln_stream *stream, const tensors *t, int64_t count) {                         \
+        return kiln_silu_mul_##part(                                                                                   \
+            stream, &(kiln_silu_mul_params){.y = t->y, .gate = t->a, .up = t->b, .rows = count / COLS, .cols = COLS}); \
+    }
+#define SOFTMAX(part)                                                                                                 \
+    static kiln_status softmax_##part(kiln_stream *stream, const tensors *t, int64_t count) {                         \
+        return kiln_softmax_##part(stream,                                                                            \
+                                   &(kiln_softmax_params){.y = t->y, .x = t->a, .rows = count / COLS, .cols = COLS}); \
+    }
+#define RMSNORM(part)                                                                                             \
+    static kiln_status rmsnorm_##part(kiln_stream *stream, const tensors *t, int64_t count) {                     \
+        return kiln_rmsnorm_##part(                                                                               \
+            stream, &(kiln_rmsnorm_params){                                                                       \
+                        .y = t->y, .x = t->a, .weight = t->b, .rows = count / COLS, .cols = COLS, .eps = 1e-5f}); \
+    }
+#define ADD_RMSNORM(part)                                                                         \
+    static kiln_status add_rmsnorm_##part(kiln_stream *stream, const tensors *t, int64_t count) { \
+        return kiln_add_rmsnorm_##part(stream, &(kiln_add_rmsnorm_params){.y = t->y,              \
+                                                                          .sum = t->sum,          \
+                                                                          .x = t->a,              \
+                                                                          .residual = t->b,       \
+                                                                          .weight = t->c,         \
+                                                                          .rows = count / COLS,   \
+                                                                          .cols = COLS,           \
+                                                                          .eps = 1e-5f});         \
+    }
+#define ROPE(part, form, number)                                                                    \
+    static kiln_status rope_##form##_##part(kiln_stream *stream, const tensors *t, int64_t count) { \
+        return kiln_rope_##part(stream, &(kiln_rope_params){.y = t->y,                              \
+                                                            .x = t->a,                              \
+                                                            .positions = t->numbers,                \
+                                                            .frequencies = t->frequencies,          \
+                                                            .tokens = count / COLS,                 \
+                                                            .heads = COLS / (2 * PAIRS),            \
+                                                            .pairs = PAIRS,                         \
+                                                            .layout = number});                     \
+    }
+#define ROPE3D(part)                                                                           \
+    static kiln_status rope3d_##part(kiln_stream *stream, const tensors *t, int64_t count) {   \
+        static const int32_t grid[] = {1, 64, ROWS / 64};                                      \
+        return kiln_rope3d_##part(stream, &(kiln_rope3d_params){.y = t->y,                     \
+                                                                .x = t->a,                     \
+                                                                .grids = grid,                 \
+                                                                .frequencies = t->frequencies, \
+                                                                .batch = 1,                    \
+                                                                .tokens = count / COLS,        \
+                                                                .heads = COLS / (2 * PAIRS),   \
+                                                                .pairs = PAIRS});              \
+    }
+#define EMBEDDING(part)                                                                             \
+    static kiln_status embedding_##part(kiln_stream *stream, const tensors *t, int64_t count) {     \
+        return kiln_embedding_##part(stream, &(kiln_embedding_params){.y = t->y,                    \
+                                                                      .table = t->a,                \
+                                                                      .ids = t->numbers,            \
+                                                                      .rows = count / COLS,         \
+                                                                      .cols = COLS,                 \
+                                                                      .vocabulary = count / COLS}); \
+    }
+#define KV_STORE(part)                                                                          \
+    static kiln_status kv_store_##part(kiln_stream *stream, const tensors *t, int64_t count) {  \
+        return kiln_kv_store_##part(stream, &(kiln_kv_store_params){.key_cache = t->y,          \
+                                                                    .value_cache = t->sum,      \
+                                                                    .key = t->a,                \
+                                                                    .value = t->b,              \
+                                                                    .slots = t->numbers,        \
+                                                                    .tokens = count / COLS,     \
+                                                                    .cols = COLS,               \
+                                                                    .capacity = count / COLS}); \
+    }
+#define ARGMAX(part)                                                                                                \
+    static kiln_status argmax_##part(kiln_stream *stream, const tensors *t, int64_t count) {                        \
+        return kiln_argmax_##part(stream,                                                                           \
+                                  &(kiln_argmax_params){.y = t->y, .x = t->a, .rows = count / COLS, .cols = COLS}); \
+    }
+#define SAMPLE(part)                                                                         \
+    static kiln_status sample_##part(kiln_stream *stream, const tensors *t, int64_t count) { \
+        return kiln_sample_##part(stream, &(kiln_sample_params){.y = t->y,                   \
+                                                                .x = t->a,                   \
+                                                                .rows = count / COLS,        \
+                                                                .cols = COLS,                \
+                                                                .seed = 1,                   \
+                                                                .temperature = 1,            \
+                                                                .top_p = 0.9f});             \
+    }
+/* The tensor is b: few rows of a, as when tokens are generated. */
+#define GEMM(part, few)                                                                                                \
+    static kiln_status gemm_##few##_##part(kiln_stream *stream, const tensors *t, int64_t count) {                     \
+        return kiln_gemm_##part(                                                                                       \
+            stream,                                                                                                    \
+            &(kiln_gemm_params){.d = t->y, .a = t->a, .b = t->b, .batch = 1, .m = few, .n = count / COLS, .k = COLS}); \
+    }
+#define FUNCTIONS(part)                            \
+    MUL_ADD(part)                                  \
+    ADD(part)                                      \
+    SOFTMAX(part)                                  \
+    SILU_MUL(part)                                 \
+    ADD_GELU(part, tanh, KILN_GELU_TANH)           \
+    ADD_GELU(part, quick, KILN_GELU_QUICK)         \
+    ADD_GELU(part, erf, KILN_GELU_ERF)             \
+    RMSNORM(part)                                  \
+    ADD_RMSNORM(part)                              \
+    ROPE(part, interleaved, KILN_ROPE_INTERLEAVED) \
+    ROPE(part, half, KILN_ROPE_HALF)               \
+    ROPE3D(part)                                   \
+    EMBEDDING(part)                                \
+    KV_STORE(part)                                 \
+    ARGMAX(part)                                   \
+    SAMPLE(part)                                   \
+    GEMM(part, 1)                                  \
+    GEMM(part, 4)                                  \
+    GEMM(part, 8)
+FUNCTIONS(f32)
+FUNCTIONS(f16)
+FUNCTIONS(bf16)
+
+typedef struct bench_case {
+    const char *name;
+    operation run;
+    size_t size;    /* of an element */
+    unsigned moved; /* tensors read and written */
+    bool reads;     /* them, and writes next to nothing */
+} bench_case;
+
+#define CASES(part, size)                                                                                             \
+    {"mul_add " #part, mul_add_##part, size, 4, false}, {"add " #part, add_##part, size, 3, false},                   \
+        {"softmax " #part, softmax_##part, size, 2, false}, {"silu_mul " #part, silu_mul_##part, size, 3, false},     \
+        {"add_gelu tanh " #part, add_gelu_tanh_##part, size, 2, false},                                               \
+        {"add_gelu quick " #part, add_gelu_quick_##part, size, 2, false},                                             \
+        {"add_gelu erf " #part, add_gelu_erf_##part, size, 2, false},                                                 \
+        {"rmsnorm " #part, rmsnorm_##part, size, 2, false},                                                           \
+        {"add_rmsnorm " #part, add_rmsnorm_##part, size, 4, false},                                                   \
+        {"rope interleaved " #part, rope_interleaved_##part, size, 2, false},                                         \
+        {"rope half " #part, rope_half_##part, size, 2, false}, {"rope3d " #part, rope3d_##part, size, 2, false},     \
+        {"embedding " #part, embedding_##part, size, 2, false}, {"kv_store " #part, kv_store_##part, size, 4, false}, \
+        {"argmax " #part, argmax_##part, size, 1, true}, {"sample " #part, sample_##part, size, 1, true},             \
+        {"gemm 1 row " #part, gemm_1_##part, size, 1, true}, {"gemm 4 rows " #part, gemm_4_##part, size, 1, true},    \
+        {"gemm 8 rows " #part, gemm_8_##part, size, 1, true},
+static const bench_case cases[] = {CASES(f32, 4) CASES(f16, 2) CASES(bf16, 2)};
+
+#endif
