@@ -9,7 +9,8 @@
 
 enum { INPUTS = 3, OUTPUTS = 2, MEMORIES = 16, LINE_BYTES = 256 };
 enum { SECTOR = 32, VECTOR = 16, CHUNK = 32768, SEARCHED = 8192, PARTIAL = 8, RESULT = 4, FREQUENCY = 8, KEYS = 16 };
-enum { FEW = 100 }; /* of so many pairs one sector of the position, which each thread reads */
+enum { SEEN = 40, TILE = 32 }; /* keys: that a query sees, and that a group reads at a time */
+enum { FEW = 100 };            /* of so many pairs one sector of the position, which each thread reads */
 
 /* A device's own words for a failure. */
 static char where[256];
@@ -198,7 +199,20 @@ static void fill_mha(params *p, const call *c, const tensors *t) {
                                .workspace_size = t->workspace_size};
 }
 
-/* The same with the keys in blocks. */
+/* The same, and it sees the last SEEN keys. */
+static void fill_mha_windowed(params *p, const call *c, const tensors *t) {
+    fill_mha(p, c, t);
+    p->mha.left_window = SEEN;
+}
+
+/* A query at each key, which sees none behind it. */
+static void fill_mha_causal(params *p, const call *c, const tensors *t) {
+    fill_mha(p, c, t);
+    p->mha.tokens = c->rows;
+    p->mha.causal = 1;
+}
+
+/* One query and keys in blocks. */
 static void fill_mha_paged(params *p, const call *c, const tensors *t) {
     p->mha_paged = (kiln_mha_paged_params){.out = t->output[0],
                                            .q = t->input[0],
@@ -300,6 +314,8 @@ enum { OPERATIONS = sizeof operations / sizeof *operations };
 static const operation product = {"gemm", fill_gemm, 2, 1, 0, NOTHING};
 static const operation attentions[] = {{"mha", fill_mha, 0, 0, 0, NOTHING},
                                        {"mha_paged", fill_mha_paged, 0, 0, 0, NOTHING}};
+static const operation windowed = {"mha", fill_mha_windowed, 0, 0, 0, NOTHING};
+static const operation causal = {"mha", fill_mha_causal, 0, 0, 0, NOTHING};
 /* It reads a row as often as it needs to. */
 static const operation sampling = {"sample", fill_sample, 1, 0, 1, NUMBERS};
 
@@ -502,6 +518,20 @@ static void launch_beyond(const call *c, const sim_launch *launch) {
     ok(kiln_launch(&stream, kernel, &config, launch->arguments, launch->arguments_size));
 }
 
+/* Keys are read by tiles: with a window the last two, and by the queries of a causal tile the keys up to theirs. */
+static void tiles_of_keys_that_no_query_sees_are_not_read(void **state) {
+    (void)state;
+    for (size_t i = 0; i < PARTS; i++) {
+        call c = {&windowed, parts[i], 200, 32, 0, false};
+        uint64_t row = (uint64_t)c.cols * element(&c), tail = 200 % TILE;
+        count n = run(&c);
+        expect(n.sum.global_read_bytes, row * (1 + 2 * (TILE + tail)));
+        c = (call){&causal, parts[i], 2 * TILE, 32, 0, false};
+        n = run(&c);
+        expect(n.sum.global_read_bytes, row * (2 * TILE + 2 * 3 * TILE));
+    }
+}
+
 /* All launches of a call again, with two blocks of rows more. */
 static void expect_nothing_beyond(const call *c) {
     enum { LAUNCHES = 2 };
@@ -552,6 +582,7 @@ static int run_group(void) {
         cmocka_unit_test(a_bias_is_read_with_each_row),
         cmocka_unit_test(long_rows_are_read_twice_by_many_groups),
         cmocka_unit_test(long_rows_are_searched_by_many_groups),
+        cmocka_unit_test(tiles_of_keys_that_no_query_sees_are_not_read),
         cmocka_unit_test(groups_beyond_the_last_row_touch_nothing),
     };
     return cmocka_run_group_tests_name(info.name, tests, each_device_setup, each_device_teardown);
