@@ -163,9 +163,9 @@ ROOMS         := unit ops cli sim fuzz deploy
 TEST_SOURCES  := $(sort $(wildcard $(ROOMS:%=tests/%/*_test.c)))
 TEST_PROGRAMS := $(TEST_SOURCES:%.c=$(OUT)/%)
 TEST_SCRIPTS  := $(sort $(wildcard $(ROOMS:%=tests/%/*_test.sh)))
-# What takes minutes begins first, so that none of it is left at the end with one processor.
+# What takes longest begins first, so that none of it is left at the end with one processor.
 LONG_TESTS := $(patsubst %,tests/%_test.sh,sim/operators_rocm sim/operators_cuda deploy/races deploy/make cli/story \
-	sim/kernel_report unit/image_isa unit/contracts)
+	sim/kernel_report unit/image_isa unit/contracts unit/images_check unit/runner)
 room_objects   = $(patsubst %.c,$(OBJ)/%.o,$(filter-out %_test.c,$(sort $(wildcard tests/$(1)/*.c))))
 
 define ROOM_RULE
