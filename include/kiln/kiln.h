@@ -97,7 +97,7 @@ typedef enum kiln_log_level {
 typedef void (*kiln_log_callback)(void *user, kiln_log_level level, const char *text);
 
 /* Sets the process's log callback. NULL (the initial state) turns logging off. Set it before devices are opened: a call
- * in flight may still use the previous callback. */
+ * in flight may still use the previous callback, with either user. */
 KILN_API void kiln_set_log(kiln_log_callback callback, void *user);
 
 /* ---- 2. Devices -------------------------------------------------------------------------------------------------- */
