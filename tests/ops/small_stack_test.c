@@ -22,7 +22,8 @@ enum {
 
 /* ---- Small stacks ---- */
 
-/* There if the library was built with a sanitizer, whose frames are larger: the calls are made all the same. */
+/* There if the library was built with a sanitizer, whose frames, and own data on a stack, are larger: the calls are
+ * made all the same. */
 void __asan_init(void) __attribute__((weak));
 void __tsan_init(void) __attribute__((weak));
 
@@ -30,7 +31,7 @@ static size_t most_taken;
 
 /* Bytes beyond the least that a stack may have. */
 static size_t room(void) {
-    return (__asan_init || __tsan_init ? 256 : 16) << 10;
+    return (__asan_init || __tsan_init ? 4096 : 16) << 10;
 }
 
 /* Runs a function on a thread of its own, and waits for it. The stack holds what the C library puts there, too. */
