@@ -44,39 +44,42 @@ static uint64_t shared_of(const thread *t) {
     return 64 + t->launch->dynamic_shared_bytes;
 }
 
-#define REGISTERS(X)                                                                          \
-    X("%tid.x", place_of(t, 0))                                                               \
-    X("%tid.y", place_of(t, 1))                                                               \
-    X("%tid.z", place_of(t, 2))                                                               \
-    X("%tid.w", 0)                                                                            \
-    X("%ntid.x", x_of(t->launch->block))                                                      \
-    X("%ntid.z", t->launch->block[2])                                                         \
-    X("%ctaid.x", t->block[0])                                                                \
-    X("%ctaid.y", t->block[1])                                                                \
-    X("%ctaid.z", t->block[2])                                                                \
-    X("%nctaid.y", t->launch->grid[1])                                                        \
-    X("%clusterid.x", t->block[0] / cluster_of(t, 0))                                         \
-    X("%clusterid.y", t->block[1] / cluster_of(t, 1))                                         \
-    X("%clusterid.w", 0)                                                                      \
-    X("%nclusterid.x", t->launch->grid[0] / cluster_of(t, 0))                                 \
-    X("%nclusterid.z", t->launch->grid[2] / cluster_of(t, 2))                                 \
-    X("%cluster_ctaid.x", t->block[0] % cluster_of(t, 0))                                     \
-    X("%cluster_ctaid.z", t->block[2] % cluster_of(t, 2))                                     \
-    X("%cluster_nctaid.y", cluster_of(t, 1))                                                  \
-    X("%cluster_ctarank", rank_of(t))                                                         \
-    X("%cluster_nctarank", cluster_of(t, 0) * cluster_of(t, 1) * cluster_of(t, 2))            \
-    X("%laneid", t->index % 32)                                                               \
-    X("%lanemask_eq", 1u << t->index % 32)                                                    \
-    X("%lanemask_lt", (1u << t->index % 32) - 1)                                              \
-    X("%lanemask_le", (1u << t->index % 32) | ((1u << t->index % 32) - 1))                    \
-    X("%lanemask_ge", ~((1u << t->index % 32) - 1))                                           \
-    X("%lanemask_gt", ~((1u << t->index % 32) | ((1u << t->index % 32) - 1)))                 \
-    X("%nsmid", t->launch->multiprocessors)                                                   \
-    X("%gridid", t->launch->number & 0xffffffff)                                              \
-    X("%dynamic_smem_size", t->launch->dynamic_shared_bytes)                                  \
-    X("%total_smem_size", (shared_of(t) + 127) / 128 * 128)                                   \
-    X("%aggr_smem_size", (shared_of(t) + 127) / 128 * 128 + t->launch->reserved_shared_bytes) \
-    X("%envreg0", 0)                                                                          \
+#define REGISTERS(X)                                                                                    \
+    X("%tid.x", place_of(t, 0))                                                                         \
+    X("%tid.y", place_of(t, 1))                                                                         \
+    X("%tid.z", place_of(t, 2))                                                                         \
+    X("%tid.w", 0)                                                                                      \
+    X("%ntid.x", x_of(t->launch->block))                                                                \
+    X("%ntid.z", t->launch->block[2])                                                                   \
+    X("%ctaid.x", t->block[0])                                                                          \
+    X("%ctaid.y", t->block[1])                                                                          \
+    X("%ctaid.z", t->block[2])                                                                          \
+    X("%nctaid.y", t->launch->grid[1])                                                                  \
+    X("%clusterid.x", t->block[0] / cluster_of(t, 0))                                                   \
+    X("%clusterid.y", t->block[1] / cluster_of(t, 1))                                                   \
+    X("%clusterid.w", 0)                                                                                \
+    X("%nclusterid.x", t->launch->grid[0] / cluster_of(t, 0))                                           \
+    X("%nclusterid.z", t->launch->grid[2] / cluster_of(t, 2))                                           \
+    X("%cluster_ctaid.x", t->block[0] % cluster_of(t, 0))                                               \
+    X("%cluster_ctaid.z", t->block[2] % cluster_of(t, 2))                                               \
+    X("%cluster_nctaid.y", cluster_of(t, 1))                                                            \
+    X("%cluster_ctarank", rank_of(t))                                                                   \
+    X("%cluster_nctarank", cluster_of(t, 0) * cluster_of(t, 1) * cluster_of(t, 2))                      \
+    X("%laneid", t->index % 32)                                                                         \
+    X("%lanemask_eq", 1u << t->index % 32)                                                              \
+    X("%lanemask_lt", (1u << t->index % 32) - 1)                                                        \
+    X("%lanemask_le", (1u << t->index % 32) | ((1u << t->index % 32) - 1))                              \
+    X("%lanemask_ge", ~((1u << t->index % 32) - 1))                                                     \
+    X("%lanemask_gt", ~((1u << t->index % 32) | ((1u << t->index % 32) - 1)))                           \
+    X("%nsmid", t->launch->multiprocessors)                                                             \
+    X("%gridid", t->launch->number & 0xffffffff)                                                        \
+    X("%dynamic_smem_size", t->launch->dynamic_shared_bytes)                                            \
+    X("%total_smem_size", (shared_of(t) + 127) / 128 * 128)                                             \
+    X("%aggr_smem_size", (shared_of(t) + 127) / 128 * 128 + t->launch->reserved_shared_bytes)           \
+    X("%reserved_smem_offset_begin", (shared_of(t) + 127) / 128 * 128)                                  \
+    X("%reserved_smem_offset_end", (shared_of(t) + 127) / 128 * 128 + t->launch->reserved_shared_bytes) \
+    X("%reserved_smem_offset_cap", t->launch->reserved_shared_bytes)                                    \
+    X("%envreg0", 0)                                                                                    \
     X("%envreg31", 0)
 
 static uint64_t expected(const thread *t, uint32_t number) {
@@ -118,6 +121,9 @@ static ptx_program *load(void) {
           EACH * 4);
     for (int i = 0; i < NAMES; i++)
         WRITE("mov.u32 n, %s;\nst.global.u32 [at+%d], n;\n", names[i], i * 4);
+    /* A lane's own word of the system's shared memory, which may be used where it is asked for. */
+    WRITE("mov.u32 n, %%reserved_smem_offset_1;\nmad.lo.u32 n, t.x, 4, n;\nmad.lo.u32 n, t.y, 20, n;\n"
+          "mad.lo.u32 n, t.z, 60, n;\nst.shared.u32 [n], n;\nld.shared.u32 n, [n];\n");
     WRITE("mov.pred e, %%is_explicit_cluster;\nselp.u32 n, 1, 0, e;\nst.global.u32 [at+%d], n;\n", NAMES * 4);
     WRITE("mov.u32 n, %%smid;\nst.global.u32 [at+%d], n;\n", (NAMES + 1) * 4);
     WRITE("mov.u64 d, %%gridid;\nmov.b64 {n, %%r1}, d;\nst.global.u32 [at+%d], n;\nst.global.u32 [at+%d], "

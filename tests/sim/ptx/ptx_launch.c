@@ -40,7 +40,9 @@ static bool block_prepare(ptx_block *block, const ptx_launch *launch) {
     block->dynamic_offset = fixed;
     block->shared_bytes = fixed + launch->dynamic_shared_bytes;
     block->warps = calloc(block->warp_count, sizeof *block->warps);
-    block->shared = malloc(block->shared_bytes + 1);
+    block->shared_room = block->shared_bytes;
+    if (launch->program->uses_reserved) block->shared_room = ptx_shared_total(block) + launch->reserved_shared_bytes;
+    block->shared = malloc(block->shared_room + 1);
     block->shadow = malloc((ptx_shadow_count(block) + 1) * sizeof *block->shadow);
     return block->warps && block->shared && block->shadow;
 }
@@ -67,7 +69,7 @@ static void block_start(ptx_block *block, uint64_t number, sim_report *report) {
     *report = (sim_report){.kind = SIM_FAULT_NONE};
     block->copies_in_flight = 0;
     memset(block->arrived, 0, sizeof block->arrived);
-    memset(block->shared, 0xb5, block->shared_bytes);
+    memset(block->shared, 0xb5, block->shared_room);
     memset(block->shadow, 0, ptx_shadow_words(block) * sizeof *block->shadow);
     for (uint32_t w = 0; w < block->warp_count; w++) {
         ptx_warp *warp = &block->warps[w];

@@ -60,8 +60,9 @@ static inline ptx_shadow *shadow_at(ptx_block *block, uint64_t address, uint64_t
 }
 
 static bool in_bounds(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size) {
-    uint32_t has = warp->block->shared_bytes;
+    uint32_t has = warp->block->shared_bytes, room = warp->block->shared_room;
     if (address < has && size <= has - address) return true;
+    if (room > has && address >= ptx_shared_total(warp->block) && address < room && size <= room - address) return true;
     ptx_fault(warp, op, SIM_FAULT_OUT_OF_BOUNDS, lane, address, "%u bytes of shared memory, which has %u", size, has);
     return false;
 }

@@ -24,7 +24,7 @@ struct ptx_shadow {
 
 /* A block's shadows: of its words, then of its bytes, which mean nothing before their word is split. */
 static inline size_t ptx_shadow_words(const ptx_block *block) {
-    return (block->shared_bytes + 3) / 4;
+    return (block->shared_room + 3) / 4;
 }
 
 static inline size_t ptx_shadow_count(const ptx_block *block) {

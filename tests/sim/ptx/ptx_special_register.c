@@ -28,11 +28,12 @@ uint32_t ptx_special_find(ptx_decoder *decoder, const char *name, uint32_t bits)
     if (bits > rows[row].bits || bits < rows[row].narrowest)
         ptx_refuse(decoder, "%s has %u bits", name, rows[row].bits);
     ptx_need(decoder, rows[row].target, rows[row].version);
+    decoder->program->uses_reserved |= row >= PTX_SPECIAL_RESERVED_BEGIN && row < PTX_SPECIAL_ENVREG;
     return row + number;
 }
 
 /* As it is allocated: in whole granules. */
-static uint32_t shared_total(const ptx_block *block) {
+uint32_t ptx_shared_total(const ptx_block *block) {
     uint32_t granule = block->launch->program->capability < 80 ? 256 : 128;
     return (block->shared_bytes + granule - 1) / granule * granule;
 }
@@ -108,9 +109,16 @@ static uint64_t value_of(const ptx_warp *warp, uint32_t special, uint32_t lane) 
     case PTX_SPECIAL_DYNAMIC_SMEM:
         return launch->dynamic_shared_bytes;
     case PTX_SPECIAL_TOTAL_SMEM:
-        return shared_total(block);
+    case PTX_SPECIAL_RESERVED_BEGIN:
+    case PTX_SPECIAL_RESERVED_0:
+        return ptx_shared_total(block);
     case PTX_SPECIAL_AGGR_SMEM:
-        return shared_total(block) + launch->reserved_shared_bytes;
+    case PTX_SPECIAL_RESERVED_END:
+        return ptx_shared_total(block) + launch->reserved_shared_bytes;
+    case PTX_SPECIAL_RESERVED_CAP:
+        return launch->reserved_shared_bytes;
+    case PTX_SPECIAL_RESERVED_1: /* of cooperative groups */
+        return ptx_shared_total(block) + launch->reserved_shared_bytes / 2;
     case PTX_SPECIAL_ENVREG + 1: /* where the blocks of a cooperative launch meet, its upper half first */
         return (uint64_t)(uintptr_t)launch->workspace >> 32;
     case PTX_SPECIAL_ENVREG + 2:

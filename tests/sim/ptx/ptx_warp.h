@@ -94,6 +94,7 @@ struct ptx_block {
     ptx_warp *warps;
     uint8_t *shared;
     uint32_t shared_bytes;
+    uint32_t shared_room;    /* the system's own, where the program asks for it, included */
     uint32_t dynamic_offset; /* where extern shared arrays begin */
     ptx_shadow *shadow;
     uint32_t epoch;                 /* barriers so far, + 1 */
@@ -148,6 +149,8 @@ void ptx_count_request(ptx_warp *warp, ptx_space space, const uint64_t *addresse
 ptx_space ptx_generic_space(uint64_t address);
 uint64_t ptx_to_generic(ptx_space space, uint64_t address);
 
+/* The bytes of shared memory that a block takes; the system's own are behind them. */
+uint32_t ptx_shared_total(const ptx_block *block);
 /* Fills a place of a frame with a special register: ptx_special_register.c. */
 void ptx_special_fill(const ptx_warp *warp, const ptx_special_use *use, uint8_t *place);
 
