@@ -116,13 +116,10 @@ static const char *waits_for(const target *t) {
     return !strncmp(t->processor, "gfx12", 5) ? "s_wait_dscnt 0" : "s_waitcnt lgkmcnt(0)";
 }
 
-static bool is_gfx9(const target *t) {
-    return t->processor[3] == '9';
-}
-
-/* Of all lanes of a wave on gfx9, of a half of 32 on the others. */
+/* Of all lanes of a wave, on gfx10 and gfx11 of a half of 32. */
 static uint32_t partner(const target *t, uint32_t lane, uint32_t address) {
-    return is_gfx9(t) ? address / 4 % 64 : lane / 32 * 32 + address / 4 % 32;
+    const bool halves = !strncmp(t->processor, "gfx10", 5) || !strncmp(t->processor, "gfx11", 5);
+    return halves ? lane / 32 * 32 + address / 4 % 32 : address / 4 % lanes_of(t);
 }
 
 static void test_ds_bpermute(void **state) {

@@ -270,16 +270,16 @@ void amd_run_ds_consume(amd_wave *wave, const amd_op *op) {
 
 /* ---- Exchanges ---- */
 
-/* Each lane takes from, or gives to, the lane that its address names; lanes that are off give 0. On gfx10 and later
- * lanes exchange within halves of 32. */
+/* Each lane takes from, or gives to, the lane that its address names; lanes that are off give 0. On gfx10 and gfx11
+ * lanes exchange within halves of 32; on gfx12 LLVM takes ds_bpermute for as wide as the wave again. */
 static void exchange(amd_wave *wave, const amd_op *op, bool pull) {
     const uint32_t *address = wave->v[op->operand[1].index], *data = wave->v[op->operand[2].index];
     uint32_t result[AMD_LANES] = {0};
     uint64_t exec = amd_exec(wave);
-    uint32_t half = wave->program->target->major >= 10 ? 32 : 64;
+    const uint32_t major = wave->program->target->major, span = major == 10 || major == 11 ? 32 : wave->lanes;
     for (uint64_t rest = exec; rest; rest &= rest - 1) {
         uint32_t l = (uint32_t)__builtin_ctzll(rest);
-        uint32_t other = (l & ~(half - 1)) | ((address[l] + (uint32_t)op->offset) / 4 & (half - 1));
+        uint32_t other = (l & ~(span - 1)) | ((address[l] + (uint32_t)op->offset) / 4 & (span - 1));
         if (pull)
             result[l] = exec >> other & 1 ? data[other] : 0;
         else
