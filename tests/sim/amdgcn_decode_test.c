@@ -110,7 +110,7 @@ static void test_refusals(void **state) {
     refused("v_smfmac_f32_16x16x32_f16 v[0:3], v[4:5], v[6:9], v10", "v_smfmac_f32_16x16x32_f16 is not simulated");
     refused("v_swmmac_f32_16x16x32_f16 v[0:7], v[8:11], v[12:19], v20", "v_swmmac_f32_16x16x32_f16 is not simulated");
     refused("image_load v0, v1, s[0:7] dmask:0x1", "image_load is not simulated");
-    refused("buffer_load_dword v0, off, s[0:3], 0 lds", "\"lds\"");
+    refused("flat_load_dword v0, v[2:3] lds", "\"lds\"");
     refused("s_getreg_b32 s0, hwreg(HW_REG_GPR_ALLOC)", "HW_REG_GPR_ALLOC");
     refused("v_add_f32_e32 v0, v1, xnack_mask", "\"xnack_mask\"");
     refused("v_add_f32_e64 v0, v1, v2 novel:1", "\"novel\"");
