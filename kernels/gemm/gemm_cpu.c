@@ -251,14 +251,20 @@ typedef struct rows_scratch {
 _Static_assert(sizeof(rows_scratch) <= KILN_CPU_SCRATCH, "fits");
 
 /* Adds to sums, from column col on, the products of all rows of a with count rows of b, at most a vector's elements,
- * over n elements. */
+ * over n elements. What is multiplied next lies ahead elements behind. */
 KILN_INLINE void multiply_rows(rows_scratch *scratch, float (*sums)[COLUMNS], const kiln_gemm_args *args, size_t col,
-                               const void *a, const void *b, size_t count, size_t n, kiln_cpu_part part) {
+                               const void *a, const void *b, size_t count, size_t n, uint64_t ahead,
+                               kiln_cpu_part part) {
+    size_t size = n * kiln_part_size(part), m = (size_t)args->m, asked = 0;
+    const void *places[KILN_VEC];
     const float *rows[KILN_VEC];
-    for (size_t i = 0; i < KILN_VEC; i++) /* the last row several times, if there are no more */
-        rows[i] = kiln_tile_read(scratch->b_rows[i],
-                                 kiln_at(b, kiln_min(i, count - 1) * (uint64_t)args->b_stride, part), n, part);
-    for (size_t r = 0; r < (size_t)args->m; r++) {
+    for (size_t i = 0; i < KILN_VEC; i++) { /* the last row several times, if there are no more */
+        places[i] = kiln_at(b, kiln_min(i, count - 1) * (uint64_t)args->b_stride, part);
+        rows[i] = kiln_tile_load(scratch->b_rows[i], places[i], n, part);
+    }
+    for (size_t r = 0; r < m; r++) {
+        for (; asked * m < (r + 1) * KILN_VEC; asked++) /* a share of what is multiplied next */
+            kiln_prefetch(kiln_at(places[asked], ahead, part), size, 0);
         const float *row = kiln_tile_load(scratch->a_row, kiln_at(a, r * (uint64_t)args->a_stride, part), n, part);
         float *sum = &sums[r][col];
         KILN_VEC_STORE(sum, KILN_VEC_ADD(KILN_VEC_LOAD(sum), kiln_vec_dots(row, rows, n)));
@@ -279,8 +285,9 @@ KILN_INLINE void gemm_rows(const void *arguments, const kiln_cpu_span *span, kil
                 uint64_t a = batch * (uint64_t)args.a_batch_stride + k;
                 uint64_t b = batch * (uint64_t)args.b_batch_stride + (first + col) * (uint64_t)args.b_stride + k;
                 size_t count = kiln_min(columns - col, KILN_VEC), n = kiln_min((uint64_t)args.k - k, KILN_TILE);
+                uint64_t ahead = k + n < (uint64_t)args.k ? n : KILN_VEC * (uint64_t)args.b_stride - k;
                 multiply_rows(scratch, sums, &args, col, kiln_at(args.a, a, part), kiln_at(args.b, b, part), count, n,
-                              part);
+                              ahead, part);
             }
         for (uint64_t row = 0; row < (uint64_t)args.m; row++)
             finish(&scratch->tiles, &args, sums[row], batch, row, first, columns, part);
