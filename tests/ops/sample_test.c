@@ -221,16 +221,17 @@ static void long_rows_body(kiln_stream *stream, bool first) {
     }
 }
 
-/* Equal logits, infinite ones too: the column is that of the random number, which seed, draw and row make, of as many
- * as are kept. */
+/* Equal logits, infinite ones, and some infinite ones, which then are chosen from: the column is that of the random
+ * number, which seed, draw and row make, of as many as are kept. */
 static void numbers_body(kiln_stream *stream, bool first) {
     (void)first;
     enum { ROWS = 20, COLS = 300 };
     static const struct {
         int64_t top_k;
         double top_p;
-        int64_t kept;
-    } limits[] = {{0, 0, COLS}, {200, 0, 200}, {0, 0.25, COLS / 4}, {200, 0.25, 200 / 4}};
+        uint64_t kept, infinite_kept;
+    } limits[] = {
+        {0, 0, COLS, COLS / 3}, {200, 0, 200, COLS / 3}, {0, 0.25, COLS / 4, COLS / 12}, {200, 0.25, 50, COLS / 12}};
     call c = {.rows = ROWS, .cols = COLS, .seed = 0x123456789abcdef, .temperature = 0.7};
     int64_t draws[ROWS];
     uint64_t bits[ROWS];
@@ -248,12 +249,16 @@ static void numbers_body(kiln_stream *stream, bool first) {
     for (precision p = precision_first(); p < precision_end(); p++) {
         matrix x = matrix_create(stream, p, ROWS, COLS, 0, 0), y = matrix_create(stream, I32, 1, ROWS, 0, 0);
         for (int64_t i = 0; i < ROWS * COLS; i++)
-            x.values[i] = i / COLS % 2 ? INFINITY : 1.5;
+            x.values[i] = i / COLS % 3 == 0 || (i / COLS % 3 == 1 && i % COLS % 3) ? 1.5 : (double)INFINITY;
         matrix_set(&x, x.values);
         for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
             double expected[ROWS];
-            for (int64_t row = 0; row < ROWS; row++)
-                expected[row] = (double)(uint64_t)((unsigned __int128)bits[row] * (uint64_t)limits[i].kept >> 64);
+            for (int64_t row = 0; row < ROWS; row++) {
+                bool some = row % 3 == 1; /* every third column is infinite */
+                unsigned __int128 scaled =
+                    (unsigned __int128)bits[row] * (some ? limits[i].infinite_kept : limits[i].kept);
+                expected[row] = (double)(uint64_t)(scaled >> 64) * (some ? 3 : 1);
+            }
             c.top_k = limits[i].top_k;
             c.top_p = limits[i].top_p;
             describe(p, c);
