@@ -31,7 +31,7 @@ JOBS ?= $(shell nproc)
 OUT := $(if $(filter release,$(config)),build,build/$(config))
 OBJ := $(OUT)/obj
 
-HOST := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
+HOST := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null)))
 
 WARNINGS := -Wall -Wextra -Wconversion -Wshadow -Werror
 # Each frame is written beside its object, for tests/unit/contracts_test.sh.
@@ -86,7 +86,7 @@ SHARED_OBJECTS := $(LOADER_SOURCES:%.c=$(OBJ)/shared/%.o) $(COMMON_SOURCES:%.c=$
 
 FLAGS   := $(OBJ)/flags
 OBJECTS := $(OBJ)/objects
-$(eval $(call TEXT_FILE,$(FLAGS),$(shell $(CC) --version | head -n 1) $(CC) $(KILN_CFLAGS) $(KILN_LDFLAGS)))
+$(eval $(call TEXT_FILE,$(FLAGS),$(shell $(CC) --version 2>/dev/null | head -n 1) $(CC) $(KILN_CFLAGS) $(KILN_LDFLAGS)))
 $(eval $(call TEXT_FILE,$(OBJECTS),$(LOADER_OBJECTS) $(CLI_OBJECTS) $(OPERATOR_OBJECTS)))
 
 # ---- Libraries ----------------------------------------------------------------------------------------------------

@@ -40,6 +40,11 @@ own_folders() {
     done
 }
 
+# scripts/deps.sh installs it or says what to install.
+is_silent_without_compiler() {
+    ! make_quiet CC=absent-cc help 2>&1 >/dev/null | grep absent-cc
+}
+
 check "an unchanged tree makes nothing again" nothing_to_do all examples test-programs
 check "other CFLAGS make the objects again" would_run '-DOTHER .*loader/status\.c' all "CFLAGS=${CFLAGS-} -DOTHER"
 check "another compiler makes the objects again" would_run '^[^ ]*clang.* -c .*loader/status\.c|^c99 .* -c .*loader/status\.c' all CC=c99
@@ -50,6 +55,7 @@ check "the targets list makes the CPU builds again" would_run 'softmax_cpu\.c' a
 check "configurations have folders of their own" own_folders
 refuse "an unknown configuration" make config=fast
 check "every target has its line in make help" every_target_has_help
+check "no complaint of a compiler that is not installed yet" is_silent_without_compiler
 
 # A copy of the sources, built with nothing on the PATH but a C compiler, make, xxd and what every Debian has. A debug
 # build needs what any other does, and a quarter of the time.
