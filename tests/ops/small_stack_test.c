@@ -31,7 +31,7 @@ static size_t most_taken;
 
 /* Bytes beyond the least that a stack may have. */
 static size_t room(void) {
-    return (__asan_init || __tsan_init ? 4096 : 16) << 10;
+    return __asan_init || __tsan_init ? 4096u << 10 : 16u << 10;
 }
 
 /* Runs a function on a thread of its own, and waits for it. The stack holds what the C library puts there, too. */
