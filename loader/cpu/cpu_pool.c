@@ -91,12 +91,12 @@ static pool_job job_make(kiln__cpu_pool *pool, uint64_t groups, kiln__cpu_body b
                       .chunk_count = groups / chunk + (groups % chunk != 0)};
 }
 
-/* Runs one chunk. false if none was left. */
-static bool job_step(pool_job *job, void *scratch) {
-    uint64_t index = atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed);
+/* Runs so many chunks, or what is left of them. false if nothing was. */
+static bool job_step(pool_job *job, void *scratch, uint64_t chunks) {
+    uint64_t index = atomic_fetch_add_explicit(&job->next, chunks, memory_order_relaxed);
     if (index >= job->chunk_count) return false;
-    uint64_t begin = index * job->chunk;
-    uint64_t end = job->groups - begin < job->chunk ? job->groups : begin + job->chunk;
+    uint64_t begin = index * job->chunk, most = chunks * job->chunk;
+    uint64_t end = job->groups - begin < most ? job->groups : begin + most;
     job->body(job->context, scratch, begin, end);
     return true;
 }
@@ -109,7 +109,7 @@ static void job_help(pool_job *job, size_t index, uint64_t chunks) {
     for (uint32_t i = 0; i < pool->threads; i++) {
         size_t slot = (index + i) % pool->threads;
         if (!take(&pool->takers[slot], process)) continue;
-        while (chunks > 0 && job_step(job, pool->scratch + slot * KILN_CPU_SCRATCH))
+        while (chunks > 0 && job_step(job, pool->scratch + slot * KILN_CPU_SCRATCH, 1))
             chunks--;
         give_back(&pool->takers[slot]);
         return;
@@ -197,7 +197,7 @@ static void workers_run(pool_workers *workers, pool_job *job, void *scratch) {
     workers->serial++;
     pthread_cond_broadcast(&workers->wake);
     pthread_mutex_unlock(&workers->lock);
-    while (job_step(job, scratch))
+    while (job_step(job, scratch, 1))
         continue;
     pthread_mutex_lock(&workers->lock);
     workers->job = NULL; /* who wakes only now does not join: the job is about to leave the stack */
@@ -247,9 +247,11 @@ void kiln__cpu_pool_run(kiln__cpu_pool *pool, uint64_t groups, kiln__cpu_body bo
         return;
     }
     pool_job job = job_make(pool, groups, body, context);
-    uint64_t start = now_ns();
-    while (job_step(&job, scratch))
-        if (now_ns() - start > PATIENCE_NS) break;
+    uint64_t start = now_ns(), spent = 0, chunks = 1;
+    while (spent < PATIENCE_NS && job_step(&job, scratch, chunks)) {
+        spent = now_ns() - start;
+        chunks = spent < PATIENCE_NS / 2 ? 2 * chunks : 1; /* a short job is not worth as many steps as it has chunks */
+    }
     uint64_t taken = atomic_load_explicit(&job.next, memory_order_relaxed);
     if (taken >= job.chunk_count) return;
     if (pool->parallel_for) {
@@ -261,7 +263,7 @@ void kiln__cpu_pool_run(kiln__cpu_pool *pool, uint64_t groups, kiln__cpu_body bo
             give_back(&pool->holder);
         }
     }
-    while (job_step(&job, scratch))
+    while (job_step(&job, scratch, 1))
         continue;
 }
 
