@@ -220,6 +220,10 @@ static void plain_body(kiln_stream *stream, bool first) {
         run(stream, p, plain(70, 70, 1, 1, 16), any_number);
         run(stream, p, plain(5, 40, 8, 1, 24), any_number);
         run(stream, p, plain(3, 50, 2, 2, 32), one);
+        /* A group's first queries stand before the first key. */
+        shape s = plain(32, 4, 1, 1, 16);
+        s.causal = true;
+        run(stream, p, s, any_number);
     }
 }
 
@@ -273,6 +277,13 @@ static void decode_body(kiln_stream *stream, bool first) {
         s.kv_lengths[0] = 1100;
         s.kv_lengths[1] = 3;
         s.ends = s.lse = s.workspace = true;
+        run(stream, p, s, any_number);
+        /* As many rows as a group can have, and as large ones. */
+        s = plain(1, 520, 32, 1, 128);
+        s.lse = s.workspace = true;
+        run(stream, p, s, any_number);
+        s.heads = 16;
+        s.size = 256;
         run(stream, p, s, any_number);
     }
 }

@@ -210,6 +210,20 @@ static void fill_mha_causal(params *p, const call *c, const tensors *t) {
     fill_mha(p, c, t);
     p->mha.tokens = c->rows;
     p->mha.causal = 1;
+    p->mha.lse = (float *)t->output[1];
+}
+
+/* The first two tiles of queries stand before the first of TILE keys. */
+static void fill_mha_late(params *p, const call *c, const tensors *t) {
+    fill_mha_causal(p, c, t);
+    p->mha.kv_tokens = TILE;
+}
+
+/* TILE queries, of which each group of many keys has all. */
+static void fill_mha_shared(params *p, const call *c, const tensors *t) {
+    fill_mha(p, c, t);
+    p->mha.tokens = TILE;
+    p->mha.lse = (float *)t->output[1];
 }
 
 /* One query and keys in blocks. */
@@ -316,6 +330,8 @@ static const operation attentions[] = {{"mha", fill_mha, 0, 0, 0, NOTHING},
                                        {"mha_paged", fill_mha_paged, 0, 0, 0, NOTHING}};
 static const operation windowed = {"mha", fill_mha_windowed, 0, 0, 0, NOTHING};
 static const operation causal = {"mha", fill_mha_causal, 0, 0, 0, NOTHING};
+static const operation late = {"mha", fill_mha_late, 0, 0, 0, NOTHING};
+static const operation shared = {"mha", fill_mha_shared, 0, 0, 0, NOTHING};
 /* It reads a row as often as it needs to. */
 static const operation sampling = {"sample", fill_sample, 1, 0, 1, NUMBERS};
 
@@ -462,6 +478,17 @@ static void factors_of_a_product_are_moved_in_whole_vectors(void **state) {
     }
 }
 
+/* So are keys of aligned heads: in fewer requests than it would take element by element. */
+static void aligned_keys_are_moved_in_whole_vectors(void **state) {
+    (void)state;
+    for (size_t i = 0; i < 2 * PARTS; i++) {
+        call c = {&attentions[i % 2], parts[i / 2], 2 * TILE, 64, 0, false};
+        count n = run(&c);
+        uint64_t elements = 2 * (uint64_t)(c.rows * c.cols);
+        assert_true(n.sum.global_requests < elements / (uint64_t)info.wave_size);
+    }
+}
+
 /* A bias is read once for each row. */
 static void a_bias_is_read_with_each_row(void **state) {
     (void)state;
@@ -500,8 +527,8 @@ static void long_rows_are_searched_by_many_groups(void **state) {
     }
 }
 
-/* Launches again what was recorded, over more rows than there are. */
-static void launch_beyond(const call *c, const sim_launch *launch) {
+/* Launches again what was recorded, over more rows than there are: the grid is longer along the axis. */
+static void launch_beyond(const call *c, const sim_launch *launch, int axis) {
     const kiln_module *module;
     const kiln_kernel *kernel;
     kiln_kernel_attributes attributes;
@@ -514,11 +541,12 @@ static void launch_beyond(const call *c, const sim_launch *launch) {
         config.group[d] = launch->group[d];
         config.grid[d] = rocm ? launch->grid[d] / launch->group[d] : launch->grid[d];
     }
-    config.grid[1] += 2;
+    config.grid[axis] += 2;
     ok(kiln_launch(&stream, kernel, &config, launch->arguments, launch->arguments_size));
 }
 
-/* Keys are read by tiles: with a window the last two, and by the queries of a causal tile the keys up to theirs. */
+/* Keys are read by tiles: with a window the last two, by the queries of a causal tile the keys up to theirs, and none
+ * by queries before the first. */
 static void tiles_of_keys_that_no_query_sees_are_not_read(void **state) {
     (void)state;
     for (size_t i = 0; i < PARTS; i++) {
@@ -529,11 +557,34 @@ static void tiles_of_keys_that_no_query_sees_are_not_read(void **state) {
         c = (call){&causal, parts[i], 2 * TILE, 32, 0, false};
         n = run(&c);
         expect(n.sum.global_read_bytes, row * (2 * TILE + 2 * 3 * TILE));
+        c = (call){&late, parts[i], 3 * TILE, 32, 0, false};
+        n = run(&c);
+        expect(n.sum.global_read_bytes, row * (3 * TILE + 2 * TILE));
     }
 }
 
-/* All launches of a call again, with two blocks of rows more. */
-static void expect_nothing_beyond(const call *c) {
+/* By one group, of 32 or 16 rows; or by each of those that share the keys, with a maximum and a sum, until a second
+ * launch joins them. */
+static void each_row_of_attention_is_written_once(void **state) {
+    (void)state;
+    enum { MANY = 1024, GROUPS = 4, SIZE = 24 };
+    for (size_t i = 0; i < 2 * PARTS; i++) {
+        call c = {&causal, parts[i / 2], 2 * TILE, i % 2 ? 256 : 128, 0, false};
+        count n = run(&c);
+        expect(n.launches, 1);
+        expect(n.sum.global_written_bytes, (uint64_t)c.rows * ((uint64_t)c.cols * element(&c) + RESULT));
+    }
+    for (size_t i = 0; i < PARTS; i++) {
+        call c = {&shared, parts[i], MANY, SIZE, 0, false};
+        count n = run(&c);
+        expect(n.launches, 2);
+        expect(n.sum.global_written_bytes,
+               TILE * (GROUPS * (SIZE * sizeof(float) + PARTIAL) + SIZE * element(&c) + RESULT));
+    }
+}
+
+/* All launches of a call again, with two blocks of rows more along the axis. */
+static void expect_nothing_beyond(const call *c, int axis) {
     enum { LAUNCHES = 2 };
     static sim_launch launches[LAUNCHES];
     tensors t = tensors_new(c);
@@ -543,7 +594,7 @@ static void expect_nothing_beyond(const call *c) {
         assert_true(sim.launch(n, &launches[n]));
     sim.reset();
     for (uint64_t n = 0; n < once.launches; n++)
-        launch_beyond(c, &launches[n]);
+        launch_beyond(c, &launches[n], axis);
     ok(kiln_stream_sync(&stream));
     count again = counted();
     expect(again.sum.global_read_bytes, once.sum.global_read_bytes);
@@ -555,22 +606,24 @@ static void groups_beyond_the_last_row_touch_nothing(void **state) {
     (void)state;
     for (size_t i = 0; i < 2 * OPERATIONS * PARTS; i++) {
         call c = {&operations[i / 2 / PARTS], parts[i / 2 % PARTS], 3, i % 2 ? 20000 : 5000, 0, false};
-        expect_nothing_beyond(&c);
+        expect_nothing_beyond(&c, 1);
     }
     for (size_t i = 0; i < PARTS; i++) {
         call c = {&sampling, parts[i], 3, 500, 0, false};
-        expect_nothing_beyond(&c);
+        expect_nothing_beyond(&c, 1);
     }
     /* Few rows; a tile of rows; a tile whose k groups share. */
     static const int64_t products[][2] = {{3, 40}, {20, 40}, {20, 2000}};
     for (size_t i = 0; i < sizeof products / sizeof *products * PARTS; i++) {
         call c = {&product, parts[i % PARTS], products[i / PARTS][0], products[i / PARTS][1], 0, false};
-        expect_nothing_beyond(&c);
+        expect_nothing_beyond(&c, 1);
     }
     /* Few keys; keys that groups share. */
     for (size_t i = 0; i < 2 * 2 * PARTS; i++) {
         call c = {&attentions[i / 2 % 2], parts[i / 4], i % 2 ? 1024 : 48, 32, 0, false};
-        expect_nothing_beyond(&c);
+        /* mha_paged's read how many keys there are before they look at their rows. */
+        if (c.op == &attentions[0]) expect_nothing_beyond(&c, 0);
+        expect_nothing_beyond(&c, 1);
     }
 }
 
@@ -579,10 +632,12 @@ static int run_group(void) {
         cmocka_unit_test(each_element_is_read_and_written_as_often_as_it_must),
         cmocka_unit_test(aligned_rows_are_moved_in_whole_vectors),
         cmocka_unit_test(factors_of_a_product_are_moved_in_whole_vectors),
+        cmocka_unit_test(aligned_keys_are_moved_in_whole_vectors),
         cmocka_unit_test(a_bias_is_read_with_each_row),
         cmocka_unit_test(long_rows_are_read_twice_by_many_groups),
         cmocka_unit_test(long_rows_are_searched_by_many_groups),
         cmocka_unit_test(tiles_of_keys_that_no_query_sees_are_not_read),
+        cmocka_unit_test(each_row_of_attention_is_written_once),
         cmocka_unit_test(groups_beyond_the_last_row_touch_nothing),
     };
     return cmocka_run_group_tests_name(info.name, tests, each_device_setup, each_device_teardown);
