@@ -90,29 +90,36 @@ static int64_t small_elements(const bench_case *c) {
     return SMALL / (int64_t)(c->moved * c->size) / COLS * COLS;
 }
 
-/* alone has one thread: what is small is not shared. */
-static times measure(place *p, place *alone, const tensors *t, const bench_case *c) {
+/* What is small is not shared: one thread does it. A device is the CPU's only one while it is open, with the threads
+ * that it was first opened with. */
+static times measure(const char *level, int threads, const tensors *t, const bench_case *c) {
     times best = {1e9, 1e9, 1e9, 1e9};
     int64_t large_count = LARGE / (int64_t)c->size, small_count = small_elements(c);
+    place p;
+    place_open(level, threads, &p);
     for (int i = 0; i < ROUNDS; i++) {
-        best.plain = shorter(best.plain, memcpy_time(t->y, t->a, LARGE, p->threads));
-        best.memory = shorter(best.memory,
-                              c->reads ? read_time(t->a, LARGE, p->threads) : copy_time(t->y, t->a, LARGE, p->threads));
-        best.large = shorter(best.large, operator_time(c->run, p, t, large_count, 1));
-        best.small = shorter(best.small, operator_time(c->run, alone, t, small_count, SMALL_REPEATS));
+        best.plain = shorter(best.plain, memcpy_time(t->y, t->a, LARGE, threads));
+        best.memory =
+            shorter(best.memory, c->reads ? read_time(t->a, LARGE, threads) : copy_time(t->y, t->a, LARGE, threads));
+        best.large = shorter(best.large, operator_time(c->run, &p, t, large_count, 1));
     }
+    place_close(&p);
+    place_open(level, 1, &p);
+    for (int i = 0; i < ROUNDS; i++)
+        best.small = shorter(best.small, operator_time(c->run, &p, t, small_count, SMALL_REPEATS));
+    place_close(&p);
     if (!c->reads) best.memory = shorter(best.memory, best.plain);
     return best;
 }
 
-static void report(const place *p, const char *level, const bench_case *c, times best, bool json) {
+static void report(const char *level, int threads, const bench_case *c, times best, bool json) {
     double moved = (double)LARGE * c->moved, bandwidth = moved / best.large * 1e-9;
     double throughput = (double)small_elements(c) / best.small;
     double memory_bandwidth = (c->reads ? 1.0 : 2.0) * LARGE / best.memory * 1e-9;
     double of_memory = 100 * bandwidth / memory_bandwidth;
     double of_memcpy = 100 * bandwidth / (2.0 * LARGE / best.plain * 1e-9);
     double memory_floor = moved / memory_bandwidth * 1e-9;
-    double arithmetic_floor = LARGE / (double)c->size / throughput / p->threads;
+    double arithmetic_floor = LARGE / (double)c->size / throughput / threads;
     bool memory = memory_floor > arithmetic_floor;
     double floor = memory ? memory_floor : arithmetic_floor;
     const char *bound = memory ? "memory" : "arithmetic", *against = c->reads ? "read" : "copy";
@@ -121,12 +128,12 @@ static void report(const place *p, const char *level, const bench_case *c, times
                "\"memory_gb_per_second\": %.2f, \"gb_per_second\": %.2f, \"percent_of_memory\": %.1f, "
                "\"percent_of_memcpy\": %.1f, \"in_cache_elements_per_second\": %.4g, \"milliseconds\": %.3f, "
                "\"floor_milliseconds\": %.3f, \"floor_of\": \"%s\", \"percent_of_floor\": %.1f}",
-               level, p->threads, c->name, against, memory_bandwidth, bandwidth, of_memory, of_memcpy, throughput,
+               level, threads, c->name, against, memory_bandwidth, bandwidth, of_memory, of_memcpy, throughput,
                best.large * 1e3, floor * 1e3, bound, 100 * floor / best.large);
     else
         printf("cpu-ops: %-9s  %d thread%s  %-21s %5.1f GB/s  memcpy %3.0f %%  %s %3.0f %% of %4.1f GB/s  "
                "in cache %5.2f Gel/s  floor %6.2f ms by %-10s  ratio %3.0f %%\n",
-               level, p->threads, p->threads > 1 ? "s" : " ", c->name, bandwidth, of_memcpy, against, of_memory,
+               level, threads, threads > 1 ? "s" : " ", c->name, bandwidth, of_memcpy, against, of_memory,
                memory_bandwidth, throughput * 1e-9, floor * 1e3, bound, 100 * floor / best.large);
     fflush(stdout);
 }
@@ -146,23 +153,20 @@ int main(int argc, char **argv) {
     check(kiln_rope_frequencies(10000, NULL, PAIRS, t.frequencies));
     int most = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? 2 : 1;
     for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
-        place alone, both;
-        if (!place_open(levels[i], 1, &alone)) {
+        place p;
+        if (!place_open(levels[i], 1, &p)) {
             fprintf(stderr, "cpu-ops: %-9s  not on this machine\n", levels[i]);
             continue;
         }
-        if (most > 1) place_open(levels[i], most, &both);
+        place_close(&p);
         for (size_t j = 0; j < sizeof cases / sizeof *cases; j++) {
             if (strncmp(cases[j].name, wanted, strlen(wanted)) != 0) continue;
             for (int threads = 1; threads <= most; threads++) {
-                place *p = threads == 1 ? &alone : &both;
                 if (json) printf("%s", separator);
                 separator = ",\n";
-                report(p, levels[i], &cases[j], measure(p, &alone, &t, &cases[j]), json);
+                report(levels[i], threads, &cases[j], measure(levels[i], threads, &t, &cases[j]), json);
             }
         }
-        place_close(&alone);
-        if (most > 1) place_close(&both);
     }
     if (json) printf("\n]\n");
     free(t.y);
