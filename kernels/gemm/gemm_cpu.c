@@ -17,6 +17,7 @@ enum {
     TILE = KILN_GEMM_TILE,
     STRIP = 4,                                /* tiles */
     DEPTH = 128,                              /* of b's transposed columns */
+    CACHED = 1 << 20,                         /* bytes that a second-level cache keeps from one call to the next */
     LINE = 16,                                /* elements of f32 in a line of the cache */
     VECS = KILN_VEC_REGISTERS >= 32 ? 4 : 2,  /* of a transposed row, multiplied at a time */
     ROWS = 6,                                 /* with rows of a: their sums fill most of the registers */
@@ -251,7 +252,7 @@ typedef struct rows_scratch {
 _Static_assert(sizeof(rows_scratch) <= KILN_CPU_SCRATCH, "fits");
 
 /* Adds to sums, from column col on, the products of all rows of a with count rows of b, at most a vector's elements,
- * over n elements. What is multiplied next lies ahead elements behind. */
+ * over n elements. What is multiplied next lies ahead elements behind; 0: in a cache, not to be asked for. */
 KILN_INLINE void multiply_rows(rows_scratch *scratch, float (*sums)[COLUMNS], const kiln_gemm_args *args, size_t col,
                                const void *a, const void *b, size_t count, size_t n, uint64_t ahead,
                                kiln_cpu_part part) {
@@ -263,7 +264,7 @@ KILN_INLINE void multiply_rows(rows_scratch *scratch, float (*sums)[COLUMNS], co
         rows[i] = kiln_tile_load(scratch->b_rows[i], places[i], n, part);
     }
     for (size_t r = 0; r < m; r++) {
-        for (; asked * m < (r + 1) * KILN_VEC; asked++) /* a share of what is multiplied next */
+        for (; ahead && asked * m < (r + 1) * KILN_VEC; asked++) /* a share of what is multiplied next */
             kiln_prefetch(kiln_at(places[asked], ahead, part), size, 0);
         const float *row = kiln_tile_load(scratch->a_row, kiln_at(a, r * (uint64_t)args->a_stride, part), n, part);
         float *sum = &sums[r][col];
@@ -274,6 +275,7 @@ KILN_INLINE void multiply_rows(rows_scratch *scratch, float (*sums)[COLUMNS], co
 KILN_INLINE void gemm_rows(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
     const kiln_gemm_args args = *(const kiln_gemm_args *)arguments; /* what no store can change */
     rows_scratch *scratch = span->scratch;
+    bool cached = (uint64_t)args.n * (uint64_t)args.k * kiln_part_size(part) <= CACHED; /* b, after its first product */
     for (uint64_t group = span->begin; group < span->end; group++) {
         uint32_t batch = (uint32_t)(group / span->grid[0]);
         uint64_t first = group % span->grid[0] * COLUMNS;
@@ -287,7 +289,7 @@ KILN_INLINE void gemm_rows(const void *arguments, const kiln_cpu_span *span, kil
                 size_t count = kiln_min(columns - col, KILN_VEC), n = kiln_min((uint64_t)args.k - k, KILN_TILE);
                 uint64_t ahead = k + n < (uint64_t)args.k ? n : KILN_VEC * (uint64_t)args.b_stride - k;
                 multiply_rows(scratch, sums, &args, col, kiln_at(args.a, a, part), kiln_at(args.b, b, part), count, n,
-                              ahead, part);
+                              cached ? 0 : ahead, part);
             }
         for (uint64_t row = 0; row < (uint64_t)args.m; row++)
             finish(&scratch->tiles, &args, sums[row], batch, row, first, columns, part);
