@@ -189,8 +189,8 @@ KILN_API kiln_status kiln_device_get_info(const kiln_device *device, kiln_device
 /* ---- 3. Streams -------------------------------------------------------------------------------------------------- */
 
 /* An ordered queue of work. The storage is the caller's and may be copied while no call uses it; the fields are kiln's.
- * CPU streams are synchronous: each call has finished its work when it returns. Each holds
- * some memory for the thread that uses it, whose stack may be small. */
+ * CPU streams are synchronous: each call has finished its work when it returns. Each holds KILN_CPU_SCRATCH bytes for
+ * the thread that uses it, whose stack may be small. */
 typedef struct kiln_stream {
     kiln_device *device;
     void *native; /* CUstream; ROCm: kiln's or the application's hsa_queue_t */

@@ -32,7 +32,7 @@ static void add_counters(sim_counters *sum, const sim_counters *one) {
         to[i] += from[i];
 }
 
-static bool block_prepare(ptx_block *block, const ptx_launch *launch) {
+static void block_prepare(ptx_block *block, const ptx_launch *launch) {
     uint32_t threads = launch->block[0] * launch->block[1] * launch->block[2];
     uint32_t align = launch->program->shared_align, fixed = (launch->code->shared_bytes + align - 1) / align * align;
     *block = (ptx_block){.launch = launch, .thread_count = threads};
@@ -44,7 +44,7 @@ static bool block_prepare(ptx_block *block, const ptx_launch *launch) {
     if (launch->program->uses_reserved) block->shared_room = ptx_shared_total(block) + launch->reserved_shared_bytes;
     block->shared = malloc(block->shared_room + 1);
     block->shadow = malloc((ptx_shadow_count(block) + 1) * sizeof *block->shadow);
-    return block->warps && block->shared && block->shadow;
+    if (!block->warps || !block->shared || !block->shadow) abort();
 }
 
 static void block_free(ptx_block *block) {
@@ -134,8 +134,8 @@ static void *worker(void *context) {
     run *shared = context;
     ptx_block block;
     sim_report report = {.kind = SIM_FAULT_NONE};
-    bool ready = block_prepare(&block, shared->launch);
-    while (ready) {
+    block_prepare(&block, shared->launch);
+    for (;;) {
         uint64_t taken = __atomic_fetch_add(&shared->next, 1, __ATOMIC_RELAXED);
         if (taken >= shared->blocks) break;
         block_start(&block, (shared->first + taken * shared->stride) % shared->blocks, &report);
@@ -149,7 +149,7 @@ static void *worker(void *context) {
     }
     pthread_mutex_lock(&shared->lock);
     if (report.kind != SIM_FAULT_NONE && shared->report->kind == SIM_FAULT_NONE) *shared->report = report;
-    if (ready) add_counters(shared->counters, &block.counters);
+    add_counters(shared->counters, &block.counters);
     pthread_mutex_unlock(&shared->lock);
     block_free(&block);
     return NULL;
@@ -161,7 +161,7 @@ static void run_together(const run *shared) {
     bool *runs = calloc(shared->blocks, sizeof *runs);
     if (!blocks || !runs) abort();
     for (uint64_t i = 0; i < shared->blocks; i++) {
-        if (!block_prepare(&blocks[i], shared->launch)) abort();
+        block_prepare(&blocks[i], shared->launch);
         block_start(&blocks[i], (shared->first + i * shared->stride) % shared->blocks, shared->report);
         runs[i] = true;
     }
