@@ -8,8 +8,9 @@
 #include <time.h>
 
 enum {
-    PATIENCE_NS = 20000,    /* how long a caller works alone: about what waking or starting a thread costs */
-    CHUNKS_PER_THREAD = 16, /* evens out threads of unequal speed; the first chunk delays the rest by 1/16 at most */
+    PATIENCE_NS = 20000, /* how long a caller works alone: less than waking or starting a thread costs */
+    WATCH_NS = 50000,    /* how long a thread that has nothing to do looks out for work before it sleeps: about what
+                            waking it costs */
 };
 
 /* One call of kiln__cpu_pool_run, on the caller's stack. */
@@ -18,9 +19,8 @@ typedef struct pool_job {
     kiln__cpu_body body;
     void *context;
     uint64_t groups;
-    uint64_t chunk; /* groups in a chunk; the last may have fewer */
-    uint64_t chunk_count;
-    _Atomic uint64_t next; /* chunk that nobody took yet */
+    int cpu;               /* where the caller ran when it asked for help */
+    _Atomic uint64_t next; /* group that nobody took yet */
 } pool_job;
 
 /* The pool's threads and what they share. A forked child finds one without threads and leaves it. */
@@ -28,9 +28,10 @@ typedef struct pool_workers {
     uint32_t process; /* whose threads they are: fork_count when they were started */
     pthread_mutex_t lock;
     pthread_cond_t wake, idle;
-    pool_job *job;   /* to be helped with, or NULL */
-    uint64_t serial; /* of the job, so that a thread joins each job once */
-    uint32_t busy;   /* threads inside the job */
+    /* Written under the lock. */
+    pool_job *job;           /* to be helped with, or NULL */
+    _Atomic uint64_t serial; /* of the job, so that a thread joins each job once */
+    _Atomic uint32_t busy;   /* threads inside the job */
     bool stopping;
     uint32_t count;
     pthread_t threads[];
@@ -80,53 +81,67 @@ static void give_back(_Atomic uint32_t *holder) {
 
 /* ---- Jobs -------------------------------------------------------------------------------------------------------- */
 
-static pool_job job_make(kiln__cpu_pool *pool, uint64_t groups, kiln__cpu_body body, void *context) {
-    uint64_t most = (uint64_t)pool->threads * CHUNKS_PER_THREAD;
-    uint64_t chunk = groups / most + (groups % most != 0);
-    return (pool_job){.pool = pool,
-                      .body = body,
-                      .context = context,
-                      .groups = groups,
-                      .chunk = chunk,
-                      .chunk_count = groups / chunk + (groups % chunk != 0)};
+/* How many groups nobody took yet. */
+static uint64_t job_left(const pool_job *job) {
+    return job->groups - atomic_load_explicit(&job->next, memory_order_relaxed);
 }
 
-/* Runs so many chunks, or what is left of them. false if nothing was. */
-static bool job_step(pool_job *job, void *scratch, uint64_t chunks) {
-    uint64_t index = atomic_fetch_add_explicit(&job->next, chunks, memory_order_relaxed);
-    if (index >= job->chunk_count) return false;
-    uint64_t begin = index * job->chunk, most = chunks * job->chunk;
-    uint64_t end = job->groups - begin < most ? job->groups : begin + most;
+/* Runs the next groups, so many or what is left of them; 0: a share of what is left. false if nothing was. Shares
+ * become smaller, down to one group, so that threads of unequal speed end together. */
+static bool job_step(pool_job *job, void *scratch, uint64_t count) {
+    uint64_t begin = atomic_load_explicit(&job->next, memory_order_relaxed), end;
+    do {
+        uint64_t left = job->groups - begin, share = left / (2 * (uint64_t)job->pool->threads);
+        if (left == 0) return false;
+        uint64_t most = count ? count : share ? share : 1;
+        end = begin + (most < left ? most : left);
+    } while (
+        !atomic_compare_exchange_weak_explicit(&job->next, &begin, end, memory_order_relaxed, memory_order_relaxed));
     job->body(job->context, scratch, begin, end);
     return true;
 }
 
-/* Runs chunks, at most so many, on a thread that is not the caller's, if there is scratch for one more. The search
- * starts at another place for each index, so that threads that come together do not meet. */
-static void job_help(pool_job *job, size_t index, uint64_t chunks) {
+/* Shares in the job until nothing is left, on a thread that is not the caller's, if there is scratch for one more. The
+ * search starts at another place for each index, so that threads that come together do not meet. */
+static void job_help(pool_job *job, size_t index) {
     kiln__cpu_pool *pool = job->pool;
     uint32_t process = atomic_load_explicit(&fork_count, memory_order_relaxed);
     for (uint32_t i = 0; i < pool->threads; i++) {
         size_t slot = (index + i) % pool->threads;
         if (!take(&pool->takers[slot], process)) continue;
-        while (chunks > 0 && job_step(job, pool->scratch + slot * KILN_CPU_SCRATCH, 1))
-            chunks--;
+        while (job_step(job, pool->scratch + slot * KILN_CPU_SCRATCH, 0))
+            continue;
         give_back(&pool->takers[slot]);
         return;
     }
 }
 
-static void host_step(void *context, size_t index) {
-    job_help(context, index, 1);
+static void host_help(void *context, size_t index) {
+    job_help(context, index);
 }
 
 /* ---- Workers ----------------------------------------------------------------------------------------------------- */
 
+/* Looks out, for WATCH_NS at most, for a job that is not the one with this serial. */
+static void watch_for_job(const pool_workers *workers, uint64_t seen) {
+    uint64_t start = now_ns();
+    while (atomic_load_explicit(&workers->serial, memory_order_relaxed) == seen && now_ns() - start < WATCH_NS)
+        kiln__cpu_pause();
+}
+
+/* The same for the last thread to leave the job. */
+static void watch_for_end(const pool_workers *workers) {
+    uint64_t start = now_ns();
+    while (atomic_load_explicit(&workers->busy, memory_order_relaxed) > 0 && now_ns() - start < WATCH_NS)
+        kiln__cpu_pause();
+}
+
 static void *worker_main(void *argument) {
     pool_workers *workers = argument;
     uint64_t seen = 0;
-    pthread_mutex_lock(&workers->lock);
     for (;;) {
+        watch_for_job(workers, seen);
+        pthread_mutex_lock(&workers->lock);
         while (!workers->stopping && (!workers->job || workers->serial == seen))
             pthread_cond_wait(&workers->wake, &workers->lock);
         if (workers->stopping) break;
@@ -134,9 +149,13 @@ static void *worker_main(void *argument) {
         seen = workers->serial;
         uint32_t index = workers->busy++;
         pthread_mutex_unlock(&workers->lock);
-        job_help(job, index, UINT64_MAX);
+        /* Linux likes to wake a thread where the thread that wakes it runs, and then leaves both on that one processor
+         * for tens of milliseconds, whatever others are idle. */
+        kiln__cpu_leave(job->cpu);
+        job_help(job, index);
         pthread_mutex_lock(&workers->lock);
         if (--workers->busy == 0) pthread_cond_signal(&workers->idle);
+        pthread_mutex_unlock(&workers->lock);
     }
     pthread_mutex_unlock(&workers->lock);
     return NULL;
@@ -190,15 +209,17 @@ static void workers_stop(pool_workers *workers) {
     free(workers);
 }
 
-/* Shares the job with the workers until its last chunk is done. */
+/* Shares the job with the workers until its last group is done. */
 static void workers_run(pool_workers *workers, pool_job *job, void *scratch) {
     pthread_mutex_lock(&workers->lock);
+    job->cpu = sched_getcpu();
     workers->job = job;
     workers->serial++;
     pthread_cond_broadcast(&workers->wake);
     pthread_mutex_unlock(&workers->lock);
-    while (job_step(job, scratch, 1))
+    while (job_step(job, scratch, 0))
         continue;
+    watch_for_end(workers);
     pthread_mutex_lock(&workers->lock);
     workers->job = NULL; /* who wakes only now does not join: the job is about to leave the stack */
     while (workers->busy > 0)
@@ -246,16 +267,16 @@ void kiln__cpu_pool_run(kiln__cpu_pool *pool, uint64_t groups, kiln__cpu_body bo
         if (groups > 0) body(context, scratch, 0, groups);
         return;
     }
-    pool_job job = job_make(pool, groups, body, context);
-    uint64_t start = now_ns(), spent = 0, chunks = 1;
-    while (spent < PATIENCE_NS && job_step(&job, scratch, chunks)) {
+    pool_job job = {.pool = pool, .body = body, .context = context, .groups = groups};
+    uint64_t start = now_ns(), spent = 0, count = 1;
+    while (spent < PATIENCE_NS && job_step(&job, scratch, count)) {
         spent = now_ns() - start;
-        chunks = spent < PATIENCE_NS / 2 ? 2 * chunks : 1; /* a short job is not worth as many steps as it has chunks */
+        count = spent < PATIENCE_NS / 2 ? 2 * count : 1; /* a short job is not worth as many steps as it has groups */
     }
-    uint64_t taken = atomic_load_explicit(&job.next, memory_order_relaxed);
-    if (taken >= job.chunk_count) return;
+    uint64_t left = job_left(&job);
+    if (left == 0) return;
     if (pool->parallel_for) {
-        pool->parallel_for(pool->user, job.chunk_count - taken, host_step, &job);
+        pool->parallel_for(pool->user, left < pool->threads ? left : pool->threads, host_help, &job);
     } else {
         pool_workers *workers = pool_hold(pool);
         if (workers) {
@@ -263,7 +284,7 @@ void kiln__cpu_pool_run(kiln__cpu_pool *pool, uint64_t groups, kiln__cpu_body bo
             give_back(&pool->holder);
         }
     }
-    while (job_step(&job, scratch, 1))
+    while (job_step(&job, scratch, 0))
         continue;
 }
 

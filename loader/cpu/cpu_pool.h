@@ -1,14 +1,15 @@
 /* The threads that share a launch.
  *
- * A job is a number of independent groups. It is cut into chunks by a fixed function of (groups, threads); threads take
- * chunks off a counter, so which thread runs a chunk is open and what a chunk holds is not. Nobody can tell from a grid
- * how long a group takes, so the caller starts on the chunks alone and calls for help only if it is still at work after
- * some microseconds: small jobs never wake a thread, and a process that has only such jobs never starts one.
+ * A job is a number of independent groups. Threads take them off a counter, each time a share of what is left: which
+ * thread runs a group, and with which others in one call, is open. Nobody can tell from a grid how long a group takes,
+ * so the caller starts on the groups alone and calls for help only if it is still at work after some microseconds:
+ * small jobs never wake a thread, and a process that has only such jobs never starts one. A thread looks out for the
+ * next job for some microseconds before it sleeps, and moves if it was woken where its caller runs.
  *
  * A thread that helps takes scratch of the pool's while it does. If a host's pool brings more threads than kiln's has,
  * those that find none left go without helping, and the caller does what is left.
  *
- * A group should take microseconds rather than milliseconds: the first chunk is always the caller's. */
+ * A group should take microseconds rather than milliseconds: the first is always the caller's alone. */
 #ifndef KILN_LOADER_CPU_POOL_H
 #define KILN_LOADER_CPU_POOL_H
 

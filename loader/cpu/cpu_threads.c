@@ -11,6 +11,16 @@ uint32_t kiln__cpu_mask_read(kiln__cpu_mask *out_mask) {
     return count > 0 ? (uint32_t)count : 1;
 }
 
+void kiln__cpu_leave(int cpu) {
+    if (cpu < 0 || sched_getcpu() != cpu) return;
+    kiln__cpu_mask mask;
+    if (kiln__cpu_mask_read(&mask) < 2) return;
+    CPU_CLR_S((size_t)cpu, sizeof mask, mask.sets);
+    if (sched_setaffinity(0, sizeof mask, mask.sets) != 0) return; /* which moves the thread before it returns */
+    CPU_SET_S((size_t)cpu, sizeof mask, mask.sets);
+    sched_setaffinity(0, sizeof mask, mask.sets);
+}
+
 /* Opens the file at root/directory/name; NULL if there is none. */
 static FILE *open_file(const char *root, const char *directory, const char *name) {
     char *path;

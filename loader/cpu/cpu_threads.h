@@ -14,6 +14,19 @@ typedef struct kiln__cpu_mask {
  * mask is empty and the number is 1. */
 uint32_t kiln__cpu_mask_read(kiln__cpu_mask *out_mask);
 
+/* Moves the calling thread to another of the CPUs that it may run on, if it is on this one and there is another. It may
+ * come back: what it may run on stays as it was. */
+void kiln__cpu_leave(int cpu);
+
+/* Tells the processor that the calling thread waits in a loop. */
+static inline void kiln__cpu_pause(void) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
 /* The CPU time that the cgroups of the process allow, in CPUs, rounded up: the least quota of its cgroup, version 1 or
  * 2, and of those above it. UINT32_MAX without a quota, and where /proc or /sys is missing. root is put before every
  * path that is read ("" for the machine's own). */

@@ -116,7 +116,7 @@ static void note_thread(thread_meeting *meeting, uint32_t index) {
     meeting->threads[index] = pthread_self();
 }
 
-/* The first chunk outlasts the caller's patience; in each later one a thread waits until all have come. */
+/* The first group outlasts the caller's patience; in each later share a thread waits until all have come. */
 static void meet(void *context, void *scratch, uint64_t begin, uint64_t end) {
     (void)scratch;
     (void)end;
@@ -290,7 +290,7 @@ static void test_parallel_for_replaces_the_threads(void **state) {
     assert_int_equal(kiln__cpu_pool_create(7, run_backwards, &host, &pool), KILN_OK);
     assert_true(runs_each_once(pool, 70, slow_count));
     assert_int_equal(host.calls, 1);
-    assert_int_equal(host.count, 69); /* all but the caller's first */
+    assert_int_equal(host.count, 7); /* each helps until nothing is left */
     thread_meeting meeting = hold_meeting(pool, 1);
     assert_int_equal(meeting.count, 1);
     assert_true(pthread_equal(meeting.threads[0], pthread_self()));

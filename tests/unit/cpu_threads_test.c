@@ -141,12 +141,29 @@ static void test_mask_is_the_threads_own(void **state) {
     assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
 }
 
+static void test_leaving_a_cpu_keeps_the_mask(void **state) {
+    (void)state;
+    kiln__cpu_mask before, after;
+    uint32_t count = kiln__cpu_mask_read(&before);
+    int moves = 0;
+    for (int i = 0; i < 100; i++) {
+        int cpu = sched_getcpu();
+        kiln__cpu_leave(cpu);
+        moves += sched_getcpu() != cpu;
+        kiln__cpu_leave(-1);
+        assert_int_equal(kiln__cpu_mask_read(&after), count);
+        assert_memory_equal(&after, &before, sizeof before);
+    }
+    if (count > 1) assert_true(moves > 0); /* it may have come back at times */
+}
+
 int main(void) {
 #define MACHINE_TEST(test) cmocka_unit_test_setup_teardown(test, make_machine, remove_machine)
     const struct CMUnitTest tests[] = {
         MACHINE_TEST(test_no_proc_means_no_quota),           MACHINE_TEST(test_version_2),
         MACHINE_TEST(test_version_2_least_of_the_ancestors), MACHINE_TEST(test_version_1),
         MACHINE_TEST(test_container_sees_a_subtree),         cmocka_unit_test(test_mask_is_the_threads_own),
+        cmocka_unit_test(test_leaving_a_cpu_keeps_the_mask),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
