@@ -15,10 +15,11 @@ KILN_INLINE kiln_argmax_best best_of(const void *x, uint32_t col, size_t count, 
         size_t n = kiln_min(count - start, KILN_TILE), i = 0;
         const float *values = kiln_tile_read(tile, kiln_at(x, start, part), n, part);
         uint32_t greatest = 0;
-        for (size_t k = 0; k < n; k++) {
+        KILN_INDEPENDENT
+        for (size_t k = 0; k < n; k++)
             keys[k] = kiln_order_key(values[k]);
+        for (size_t k = 0; k < n; k++)
             greatest = keys[k] > greatest ? keys[k] : greatest;
-        }
         if (greatest <= best.key) continue;
         while (keys[i] != greatest)
             i++;
