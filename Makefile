@@ -243,6 +243,17 @@ run-tests: $(OUT)/tests/run ## run the tests on what is built; builds nothing bu
 	@KILN_BUILD=$(CURDIR)/$(OUT) KILN_CONFIG=$(config) CC='$(CC)' $(OUT)/tests/run -j $(JOBS) -d $(OUT)/tests/log \
 		$(TESTS:%=-o %) $(LONG_TESTS) $(TEST_PROGRAMS) $(filter-out $(LONG_TESTS),$(TEST_SCRIPTS))
 
+# Tests on the machine's own GPUs, which check does not run: tests/gpu/gpu.sh.
+GPU_TESTS := $(patsubst %,tests/gpu/%_test.sh,operators story instructions sanitizer)
+
+.PHONY: check-gpu run-gpu-tests
+check-gpu: ## operators, story and single instructions on this machine's GPUs, by its own drivers: docs/real-gpu.md
+	@scripts/deps.sh gpu
+	@$(SUBMAKE) all examples test-programs
+	@$(SUBMAKE) run-gpu-tests
+run-gpu-tests: $(OUT)/tests/run ## check-gpu on what is built; builds nothing but the runner
+	@KILN_BUILD=$(CURDIR)/$(OUT) $(OUT)/tests/run -d $(OUT)/gpu/log $(TESTS:%=-o %) $(GPU_TESTS)
+
 ## MUTANTS: only the images whose file name this pattern matches: make check-mutants MUTANTS='softmax_f32.sm_90'
 MUTANTS ?=
 .PHONY: check-mutants

@@ -116,8 +116,14 @@ static void add_named_devices(const char *names) {
     }
 }
 
+static void print_log(void *user, kiln_log_level level, const char *text) {
+    (void)user, (void)level;
+    printf("# log: %s\n", text);
+}
+
 static void list_devices(void) {
     if (device_count > 0) return;
+    if (getenv("KILN_TEST_LOG")) kiln_set_log(print_log, NULL);
     const char *given = getenv("KILN_TEST_SEED");
     const char *names = getenv("KILN_TEST_DEVICES");
     seed = given ? strtoull(given, NULL, 0) : (uint64_t)getpid() * 2654435761u + (uint64_t)time(NULL);

@@ -5,6 +5,8 @@
  * on each: inputs come from a generator that starts anew for every device, and results of one level must be equal bit
  * for bit whatever the number of threads. The seed is printed; KILN_TEST_SEED replays it.
  *
+ * With KILN_TEST_LOG kiln's log is printed: it names the images that are chosen.
+ *
  * Not thread safe: one test runs at a time. A failure ends the test through cmocka, with the device, the seed and what
  * harness_describe said in its text. */
 #ifndef KILN_TESTS_OPS_HARNESS_H

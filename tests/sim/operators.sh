@@ -1,6 +1,9 @@
 # What the tests of the operators on simulated devices share.
 # shellcheck shell=bash
 
+operator_programs="mul_add silu_mul add_gelu softmax add argmax embedding gemm kv_copy_blocks kv_store mha rmsnorm rope
+    rope3d sample"
+
 # One program under one seed. A simulator that complains has found something, whatever the test thought of the result.
 operator_passes() { # ORDINAL DEVICE SEED PROGRAM
     KILN_SIM_DEVICES=$2 KILN_SIM_SEED=$3 KILN_SIM_UNALIGNED=0 KILN_TEST_DEVICES=$1 \
@@ -12,8 +15,7 @@ operator_passes() { # ORDINAL DEVICE SEED PROGRAM
 
 operators_pass() { # ORDINAL DEVICE SEED...
     local program seed
-    for program in mul_add silu_mul add_gelu softmax add argmax embedding gemm kv_copy_blocks kv_store mha rmsnorm rope \
-        rope3d sample; do
+    for program in $operator_programs; do
         for seed in "${@:3}"; do
             check "$program on simulated $2, seed $seed" operator_passes "$1" "$2" "$seed" $program
         done

@@ -269,7 +269,7 @@ static void a_quotient_by_zero_does_not_trap(void **state) {
         a[i] = (uint32_t)harness_random(&seed);
     const void *sources[HARNESS_SOURCES] = {a};
     for (size_t i = 0; i < COUNT(codes); i++) {
-        harness_case test = {.code = codes[i], .result_bits = 32, .source_bits = {32}, .seed = i};
+        harness_case test = {.code = codes[i], .result_bits = 32, .source_bits = {32}, .seed = i, .open = true};
         memset(d, UINT8_MAX, sizeof d);
         harness_run(&test, 64, d, sources);
     }

@@ -1,4 +1,6 @@
 #include "tests/sim/ptx_matrix_harness.h"
+#include "tests/sim/ptx_device.h"
+#include "tests/sim/ptx_verdict.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -32,8 +34,9 @@ static size_t write_text(const matrix_case *test, char *text, size_t size) {
     return length;
 }
 
+static char text[32768];
+
 static ptx_program *load(const matrix_case *test, char *why, size_t why_size) {
-    static char text[32768];
     size_t length = write_text(test, text, sizeof text);
     int32_t capability = (int32_t)strtol((test->target ? test->target : "sm_90") + 3, NULL, 10);
     return ptx_program_load(text, length, capability, why, why_size);
@@ -83,6 +86,67 @@ const char *matrix_refusal(const char *target, const char *version, const char *
     *why = 0;
     ptx_program_free(load(&test, why, sizeof why));
     return why;
+}
+
+/* ---- Comparing with a device ---- */
+
+bool matrix_here(const matrix_case *test, matrix_case *out_here) {
+    *out_here = *test;
+    out_here->target = device_target_for(test->target);
+    out_here->version = device_version();
+    const char *why = matrix_refusal(out_here->target, out_here->version, test->code);
+    if (*why) verdict_on_kernel(test->code, VERDICT_ABSENT, why);
+    return !*why;
+}
+
+static size_t words_of(const matrix_case *test, uint32_t of_a_lane) {
+    return (size_t)test->blocks * test->threads * of_a_lane;
+}
+
+bool matrix_run_there(const matrix_case *test, uint32_t *in, uint32_t *out) {
+    char why[512] = "";
+    const device_array passed[] = {{in, words_of(test, test->in) * 4},
+                                   {test->out ? out : NULL, words_of(test, test->out) * 4}};
+    memset(out, 0xb5, passed[1].size);
+    write_text(test, text, sizeof text);
+    bool ok = device_run(text, test->blocks, test->threads, passed, 2, why, sizeof why);
+    if (!ok) verdict_on_kernel(test->code, VERDICT_FAILED, why);
+    return ok;
+}
+
+static void judge(const matrix_case *test, const char *what, const uint32_t *wanted, const uint32_t *got,
+                  size_t count) {
+    enum { PRINTED = 4 };
+    uint64_t different = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (wanted[i] == got[i] || different++ >= PRINTED) continue;
+        printf("# different: %s: %s %zu: the device's 0x%x, simulated 0x%x\n", verdict_line(test->code), what, i,
+               got[i], wanted[i]);
+    }
+    verdict_count(test->code, VERDICT_DIFFERENT, different);
+    verdict_count(test->code, VERDICT_EQUAL, count - different);
+}
+
+void matrix_compare(const matrix_case *test, const uint32_t *in) {
+    matrix_case here;
+    if (!device_present() || !matrix_here(test, &here)) return;
+    size_t in_count = words_of(test, test->in), out_count = words_of(test, test->out);
+    uint32_t *memory[2]; /* of the interpreter and of the device: what goes in, then what comes out */
+    for (int i = 0; i < 2; i++) {
+        memory[i] = aligned_alloc(64, ((in_count + out_count) * 4 + 63) / 64 * 64);
+        assert_non_null(memory[i]);
+        memcpy(memory[i], in, in_count * 4);
+    }
+    sim_counters counters = {0};
+    sim_report report;
+    if (!matrix_run(&here, memory[0], memory[0] + in_count, &counters, &report))
+        fail_msg("%s: %s", test->code, report.text);
+    if (matrix_run_there(&here, memory[1], memory[1] + in_count)) {
+        judge(test, "memory", memory[0], memory[1], in_count);
+        judge(test, "result", memory[0] + in_count, memory[1] + in_count, out_count);
+    }
+    free(memory[0]);
+    free(memory[1]);
 }
 
 /* ---- Layouts ---- */

@@ -20,6 +20,16 @@ typedef struct matrix_case {
  * early; the running cmocka test fails if the code is refused. */
 bool matrix_run(const matrix_case *test, const uint32_t *in, uint32_t *out, sim_counters *counters, sim_report *report);
 
+/* Where there is a device to compare with (ptx_device.h): runs the case there and on the interpreter, and counts the
+ * verdicts on each word that comes out, also of those in memory that the kernel wrote over its operands. */
+void matrix_compare(const matrix_case *test, const uint32_t *in);
+
+/* The same case for the device's target; false if the interpreter refuses it there, which is counted. */
+bool matrix_here(const matrix_case *test, matrix_case *out_here);
+
+/* Runs the case on the device; false if it refuses or stops, which is counted. */
+bool matrix_run_there(const matrix_case *test, uint32_t *in, uint32_t *out);
+
 /* The reason why a text of one instruction is refused; "" if it is not. Valid until the next call. */
 const char *matrix_refusal(const char *target, const char *version, const char *code);
 

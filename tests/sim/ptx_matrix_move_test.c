@@ -29,6 +29,7 @@ static void run(matrix_case *test, const uint32_t *in, uint32_t *out, sim_counte
     test->threads = LANES;
     test->seed = harness_random(&seed);
     *counters = (sim_counters){0};
+    matrix_compare(test, in);
     if (!matrix_run(test, in, out, counters, &report)) fail_msg("%s: %s", test->code, report.text);
 }
 

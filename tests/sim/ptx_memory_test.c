@@ -301,7 +301,7 @@ static void lanes_take_turns(void **state) {
         ".shared .align 4 .b8 s[4];\nsetp.eq.u32 %p, %j, 0;\nmov.u32 %t0, 1000;\n"
         "@%p st.shared.u32 [s], %t0;\nbar.sync 0;\natom.shared.add.u32 %d, [s], 3;\nbar.sync 0;\n"
         "ld.shared.u32 %t0, [s];\nsetp.ne.u32 %p, %t0, 1096;\n@%p trap;";
-    harness_case test = {.code = code, .result_bits = 32, .seed = seed};
+    harness_case test = {.code = code, .result_bits = 32, .seed = seed, .open = true};
     harness_run(&test, COUNT, old, (const void *[HARNESS_SOURCES]){NULL});
     for (size_t block = 0; block < COUNT; block += 32) {
         uint32_t seen = 0;

@@ -1,4 +1,6 @@
 #include "tests/sim/ptx_mma_harness.h"
+#include "tests/sim/ptx_device.h"
+#include "tests/sim/ptx_verdict.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -222,6 +224,108 @@ static void target_of(const mma_form *f, char *target, char *version) {
     snprintf(version, 16, "%u.%u", f->version / 10, f->version % 10);
 }
 
+/* ---- Running ---- */
+
+/* The packings of A, B, C and D. */
+static void find_packings(const mma_form *f, packing out[4]) {
+    find_packing(f, MATRIX_A, f->a, f->column_a, &out[0]);
+    find_packing(f, MATRIX_B, f->b, f->column_b, &out[1]);
+    find_packing(f, MATRIX_C, f->c, false, &out[2]);
+    find_packing(f, MATRIX_C, f->d, false, &out[3]);
+}
+
+/* The words of all lanes, to be freed. */
+static uint32_t *packed(const mma_form *f, const mma_operands *in, uint32_t count, uint32_t words_of_lane) {
+    packing p[4];
+    find_packings(f, p);
+    uint32_t *words = calloc((size_t)count * 32, words_of_lane * sizeof *words);
+    assert_non_null(words);
+    for (uint32_t i = 0; i < count * 32; i++) {
+        uint32_t *lane = words + (size_t)i * words_of_lane;
+        lane += pack(&p[0], in[i / 32].a, i % 32, lane);
+        lane += pack(&p[1], in[i / 32].b, i % 32, lane);
+        pack(&p[2], in[i / 32].c, i % 32, lane);
+    }
+    return words;
+}
+
+static void unpacked(const mma_form *f, const uint32_t *results, uint32_t count, uint32_t words_of_lane,
+                     uint64_t (*d)[MMA_RESULTS]) {
+    packing p[4];
+    find_packings(f, p);
+    for (uint32_t i = 0; i < count * 32; i++)
+        unpack(&p[3], results + (size_t)i * words_of_lane, i % 32, d[i / 32]);
+}
+
+static void simulate(const matrix_case *test, const uint32_t *words, uint32_t *results) {
+    sim_counters counters = {0};
+    sim_report report;
+    if (!matrix_run(test, words, results, &counters, &report)) fail_msg("%s: %s", test->code, report.text);
+    assert_int_equal(counters.matrix_instructions, test->blocks);
+}
+
+/* ---- Comparing with a device ---- */
+
+/* An element by the interpreter, in each way of adding, and by the device. */
+static verdict judge(const mma_form *f, const char *code, const uint64_t simulated[SIM_SUM_MODES], uint64_t got) {
+    bool matches[SIM_SUM_MODES], any = false, nan = isnan(mma_number(f->d, got));
+    double value = mma_number(f->d, got), least = INFINITY, most = -INFINITY;
+    for (int mode = 0; mode < SIM_SUM_MODES; mode++) {
+        double number = mma_number(f->d, simulated[mode]);
+        matches[mode] = simulated[mode] == got;
+        any = any || matches[mode];
+        nan = nan && isnan(number);
+        least = fmin(least, number);
+        most = fmax(most, number);
+    }
+    if (f->d->kind == MMA_FLOAT) verdict_count_sum(code, matches);
+    if (any) return VERDICT_EQUAL;
+    if (nan) return VERDICT_NAN;
+    return f->d->kind == MMA_FLOAT && value >= least && value <= most ? VERDICT_WITHIN : VERDICT_DIFFERENT;
+}
+
+static void judge_all(const mma_form *f, const char *code, uint64_t (*d)[MMA_RESULTS], uint32_t count) {
+    enum { PRINTED = 4 };
+    uint64_t counts[VERDICTS] = {0};
+    for (uint32_t t = 0; t < count; t++) {
+        for (uint32_t i = 0; i < f->matrices * f->m * f->n; i++) {
+            const uint64_t simulated[] = {d[t][i], d[count + t][i], d[2 * count + t][i]};
+            verdict which = judge(f, code, simulated, d[SIM_SUM_MODES * count + t][i]);
+            if (counts[which]++ >= PRINTED || which != VERDICT_DIFFERENT) continue;
+            printf("# different: %s: product %u, element %u: the device's %a; simulated exact %a, sequential %a, "
+                   "truncating %a\n",
+                   code, t, i, mma_number(f->d, d[SIM_SUM_MODES * count + t][i]), mma_number(f->d, simulated[0]),
+                   mma_number(f->d, simulated[1]), mma_number(f->d, simulated[2]));
+        }
+    }
+    for (int v = 0; v < VERDICTS; v++)
+        verdict_count(code, (verdict)v, counts[v]);
+}
+
+/* The same products for the device's target, in each way of adding and on the device. */
+static void compare(const mma_form *f, const char *extra, const matrix_case *test, const mma_operands *in) {
+    char code[128];
+    matrix_case here;
+    if (!matrix_here(test, &here)) return;
+    uint32_t count = test->blocks;
+    uint32_t *words = packed(f, in, count, test->in), *results = calloc((size_t)count * 32, test->out * 4);
+    uint64_t(*d)[MMA_RESULTS] = calloc((size_t)count * (SIM_SUM_MODES + 1), sizeof *d);
+    assert_true(results && d);
+    for (int mode = 0; mode < SIM_SUM_MODES; mode++) {
+        here.mode = (sim_sum_mode)mode;
+        simulate(&here, words, results);
+        unpacked(f, results, count, test->out, d + (size_t)mode * count);
+    }
+    if (matrix_run_there(&here, words, results)) {
+        unpacked(f, results, count, test->out, d + (size_t)SIM_SUM_MODES * count);
+        snprintf(code, sizeof code, f->name, extra);
+        judge_all(f, code, d, count);
+    }
+    free(words);
+    free(results);
+    free(d);
+}
+
 /* Runs count products, each in a warp of its own. */
 void mma_run(const mma_form *f, const char *target, const char *extra, sim_sum_mode mode, const mma_operands *in,
              uint64_t (*d)[MMA_RESULTS], uint32_t count) {
@@ -232,26 +336,11 @@ void mma_run(const mma_form *f, const char *target, const char *extra, sim_sum_m
     test.blocks = count;
     test.threads = 32;
     test.seed = count;
-    uint32_t *words = calloc((size_t)count * 32, test.in * sizeof *words);
-    uint32_t *results = calloc((size_t)count * 32, test.out * sizeof *results);
-    sim_counters counters = {0};
-    sim_report report;
-    packing a, b, c, r;
-    find_packing(f, MATRIX_A, f->a, f->column_a, &a);
-    find_packing(f, MATRIX_B, f->b, f->column_b, &b);
-    find_packing(f, MATRIX_C, f->c, false, &c);
-    find_packing(f, MATRIX_C, f->d, false, &r);
-    assert_true(words && results);
-    for (uint32_t i = 0; i < count * 32; i++) {
-        uint32_t *lane = words + (size_t)i * test.in;
-        lane += pack(&a, in[i / 32].a, i % 32, lane);
-        lane += pack(&b, in[i / 32].b, i % 32, lane);
-        pack(&c, in[i / 32].c, i % 32, lane);
-    }
-    if (!matrix_run(&test, words, results, &counters, &report)) fail_msg("%s: %s", code, report.text);
-    assert_int_equal(counters.matrix_instructions, count);
-    for (uint32_t i = 0; i < count * 32; i++)
-        unpack(&r, results + (size_t)i * test.out, i % 32, d[i / 32]);
+    uint32_t *words = packed(f, in, count, test.in), *results = calloc((size_t)count * 32, test.out * 4);
+    assert_non_null(results);
+    simulate(&test, words, results);
+    unpacked(f, results, count, test.out, d);
     free(words);
     free(results);
+    if (device_present() && (!target || strcmp(target, device_target()) == 0)) compare(f, extra, &test, in);
 }

@@ -85,11 +85,11 @@ static void compare(const ptx_row *row, const harness_case *test, row_values *x,
 /* partly: every fourth lane goes another way, and keeps its result. */
 static void check(const ptx_row *row, const char *type, size_t type_length, bool partly, uint64_t *random) {
     static uint64_t memory[HARNESS_SOURCES + 1][TUPLES];
-    char code[1024] = "";
+    char code[1024] = "", plain[1024] = "";
     uint32_t bits = (uint32_t)strtoul(type + 1, NULL, 10);
     row_values x = {.bits = bits, .is_signed = *type == 's', .parameter = row->parameter};
     const void *sources[HARNESS_SOURCES] = {memory[1], memory[2], memory[3], memory[4]};
-    harness_case test = {.code = code, .result_bits = width(row->result, bits)};
+    harness_case test = {.code = code, .result_bits = width(row->result, bits), .named = plain};
     test.seed = harness_random(random);
     for (uint32_t s = 0; s < row->source_count; s++)
         test.source_bits[s] = width(row->sources[s], bits);
@@ -97,6 +97,7 @@ static void check(const ptx_row *row, const char *type, size_t type_length, bool
         snprintf(code, sizeof code,
                  "mov.b%u %%d, %d;\nand.b32 %%t7, %%j, 3;\nsetp.eq.u32 %%p, %%t7, 0;\n@%%p bra SKIP;\n",
                  test.result_bits, UNTOUCHED);
+    write_code(plain, sizeof plain, row->code, type, type_length);
     write_code(code, sizeof code, row->code, type, type_length);
     if (partly) write_code(code, sizeof code, "\nSKIP:", "", 0);
     for (size_t i = 0; i < TUPLES; i++) {

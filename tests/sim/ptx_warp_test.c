@@ -59,6 +59,7 @@ static void run_row(const warp_row *row, lanes who) {
     snprintf(code, sizeof code, "mov.u32 %%d, 77;\n%s%s\nSKIP:", texts[who].begin, body);
     harness_case test = {
         .target = row->target, .code = code, .result_bits = 32, .source_bits = {32, 32}, .seed = harness_random(&seed)};
+    test.named = body;
     harness_run(&test, COUNT, results, (const void *[HARNESS_SOURCES]){first, second});
     for (uint32_t i = 0; i < COUNT; i++) {
         uint32_t lane = i % LANES, warp = i - lane, members = members_of(who, lane);
@@ -304,7 +305,7 @@ static void elections(void **state) {
                  "mov.u32 %%d, 0;\nand.b32 %%t7, %%j, 1;\nsetp.eq.u32 %%q, %%t7, 0;\n%s"
                  "elect.sync %%t0|%%p, %s;\nselp.u32 %%t1, 256, 0, %%p;\nor.b32 %%d, %%t0, %%t1;\nSKIP:",
                  half ? "@%q bra SKIP;\n" : "", half ? "0xaaaaaaaa" : "-1");
-        harness_case test = {.code = code, .result_bits = 32, .seed = harness_random(&seed)};
+        harness_case test = {.code = code, .result_bits = 32, .seed = harness_random(&seed), .open = true};
         harness_run(&test, COUNT, results, (const void *[HARNESS_SOURCES]){NULL});
         for (uint32_t warp = 0; warp < COUNT; warp += LANES) {
             uint32_t leader = results[warp + 1] & 255;

@@ -168,6 +168,7 @@ static void check(const struct row *row, const matrix x[4]) {
     write_code(row, x, code, sizeof code);
     for (int i = A; i <= D; i++)
         fill(bytes + i * PART, &x[i]);
+    matrix_compare(&test, (const uint32_t *)(const void *)bytes);
     if (!matrix_run(&test, (const uint32_t *)(const void *)bytes, (uint32_t *)(void *)none, &counters, &report))
         fail_msg("%s: %s", code, report.text);
     assert_int_equal(counters.matrix_instructions, 1);

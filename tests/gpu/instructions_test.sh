@@ -1,0 +1,46 @@
+# Single instructions of PTX on each NVIDIA GPU of this machine against the interpreter: the kernels of
+# tests/sim/ptx_*_test.c run on both, and every difference beyond what the ISA leaves open is a failure. The table of them
+# all is written to build/gpu/instructions-cuda-0.md. KILN_GPU_INSTRUCTIONS names some of the programs only.
+. tests/tap.sh
+. tests/gpu/gpu.sh
+find_gpus cuda
+programs=${KILN_GPU_INSTRUCTIONS-ptx_integer ptx_bits ptx_convert ptx_float ptx_float_sm100 ptx_special ptx_memory ptx_async
+    ptx_warp ptx_flow ptx_register ptx_matrix_move ptx_matrix ptx_matrix_sum ptx_wmma}
+mkdir -p "$KILN_BUILD/gpu"
+
+# The program's log keeps all of it; what is shown if it fails is what matters.
+agrees() { # DEVICE PROGRAM
+    local library log=$KILN_SCRATCH/$2.log status
+    library=$(gpu_info "$1" driver)
+    KILN_TEST_REAL_CUDA=${library%%,*} KILN_TEST_REAL_DEVICE=${1#*:} CMOCKA_MESSAGE_OUTPUT=TAP \
+        "$KILN_BUILD/tests/sim/$2_test" >"$log" 2>"$log.errors"
+    status=$?
+    cat "$log.errors" >>"$log"
+    awk -v program="$2" '/^# (compared|sums)\|/ {print program "|" $0}' "$log" >>"$KILN_SCRATCH/rows"
+    grep -E '^(# different|# failed|not ok|KILN_TEST)' "$log" | head -n 100
+    awk -F'|' '/^# compared\|/ {rows++; bad += $6 + $7} END {exit !rows || bad}' "$log" && [ $status -eq 0 ]
+}
+
+write_table() { # DEVICE
+    {
+        echo "# Single instructions of PTX on $(gpu_info "$1" name)"
+        echo
+        echo "| | |"
+        echo "|---|---|"
+        echo "| device | $(gpu_info "$1" name), $(gpu_info "$1" target) |"
+        echo "| driver | $(gpu_info "$1" driver)$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | sed '1s/^/, /;1q') |"
+        echo "| date | $(date -u +%Y-%m-%d) |"
+        echo "| kiln | $(git describe --always --dirty 2>/dev/null || "$KILN_BUILD/kiln" --version) |"
+        awk -F'|' -f tests/gpu/instructions.awk "$KILN_SCRATCH/rows"
+    } >"$KILN_BUILD/gpu/instructions-${1/:/-}.md"
+    echo "# the table: $KILN_BUILD/gpu/instructions-${1/:/-}.md"
+}
+
+for device in $gpus; do
+    : >"$KILN_SCRATCH/rows"
+    for program in $programs; do
+        check "$program on $device" agrees "$device" "$program"
+    done
+    write_table "$device"
+done
+finish

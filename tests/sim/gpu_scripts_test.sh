@@ -1,0 +1,58 @@
+# The tests that `make check-gpu` runs on real GPUs, tried on simulated ones: they pass where all is well, they fail where
+# a device differs, and on a machine without a GPU they skip and say so.
+. tests/tap.sh
+
+# A test of tests/gpu on simulated devices, or for DEVICES none on none.
+gpu_test() { # DEVICES NAME
+    local devices=$1
+    [ "$devices" != none ] || devices=
+    env ${devices:+KILN_SIM_DEVICES=$devices} LD_LIBRARY_PATH="$KILN_BUILD/sim" bash "tests/gpu/$2_test.sh" \
+        >"$KILN_SCRATCH/$2.tap" 2>&1
+    local status=$?
+    cat "$KILN_SCRATCH/$2.tap"
+    return $status
+}
+
+skips() { # NAME DEVICES
+    gpu_test "$2" "$1" && grep -q '^1\.\.0 # SKIP there is no GPU.* here' "$KILN_SCRATCH/$1.tap"
+}
+
+says() { # NAME TEXT
+    grep -qF "$2" "$KILN_SCRATCH/$1.tap" || ! cat "$KILN_SCRATCH/$1.tap"
+}
+
+table_says() { # TEXT
+    grep -qF "$1" "$KILN_BUILD/gpu/instructions-cuda-0.md" || ! cat "$KILN_BUILD/gpu/instructions-cuda-0.md"
+}
+
+unset KILN_SIM_DEVICES KILN_GPU_DRY_RUN
+for name in operators story instructions sanitizer; do
+    check "$name skips without a GPU" skips $name none
+    check "$name takes no simulated GPU for one" skips $name sm_90,gfx942
+done
+
+export KILN_GPU_DRY_RUN=1 KILN_GPU_OPERATORS=add KILN_GPU_STEPS=4 KILN_SIM_SEED=7
+check "operators pass" gpu_test sm_90,gfx1100 operators
+check "one on the PTX alone" says operators "ok 3 - add on cuda:0, PTX alone"
+check "and on AMD" says operators "ok 5 - add on rocm:0"
+
+export KILN_GPU_INSTRUCTIONS="ptx_special ptx_warp ptx_matrix_sum"
+check "instructions agree" gpu_test sm_90 instructions
+check "approximations are within their bounds" table_says "| rcp.approx.f32 | "
+check "matrices are summed exactly" table_says "| mma.sync.aligned.m8n8k4.row.row.f32.f16.f16.f32 | 7680 | 7680 | "
+check "what the device has not is listed" table_says "redux.sync.min.f32"
+
+# Differences are planted by ptx_device_test, in the driver that it sets up for itself.
+export KILN_GPU_INSTRUCTIONS="ptx_warp ptx_device"
+refuse "a device that differs fails" gpu_test sm_90 instructions
+check "by its name" says instructions "not ok 2 - ptx_device on cuda:0"
+check "with the operands" says instructions "different: mov.u32 %t0, %smid; add.u32 %d, %a, %t0;: element 1, a 0x1: "
+check "and is in the table" table_says "| add.u32 | 1024 | 0 | 512 | 1536 | 1 |"
+
+if [ -r "$MODEL_DIR/stories260K.bin" ]; then
+    check "the story is told" gpu_test sm_90,gfx942 story
+    check "on both" says story "ok 3 - rocm:0"
+else
+    skip "the story is told" "there is no model in $MODEL_DIR"
+fi
+finish
