@@ -5,6 +5,7 @@
 #include "kernels/add_rmsnorm/add_rmsnorm_args.h"
 #include "kernels/common/cpu.h"
 #include "kernels/common/root.h"
+#include "kernels/common/squares_cpu.h"
 
 /* The sums of n elements, at most a tile. */
 KILN_INLINE void sums_of(float *sums, const void *x, const void *residual, size_t n, kiln_cpu_part part) {
@@ -19,18 +20,11 @@ KILN_INLINE void sums_of(float *sums, const void *x, const void *residual, size_
 KILN_INLINE float squares_of(const void *x, const void *residual, size_t count, kiln_cpu_part part) {
     float values[KILN_TILE], sum[KILN_LANES] = {0};
     for (size_t start = 0; start < count; start += KILN_TILE) {
-        size_t n = kiln_min(count - start, KILN_TILE), whole = n / KILN_LANES * KILN_LANES;
+        size_t n = kiln_min(count - start, KILN_TILE);
         sums_of(values, kiln_at(x, start, part), kiln_at(residual, start, part), n, part);
-        for (size_t i = 0; i < whole; i += KILN_LANES)
-            for (size_t lane = 0; lane < KILN_LANES; lane++)
-                sum[lane] = KILN_FMA(values[i + lane], values[i + lane], sum[lane]);
-        for (size_t i = whole; i < n; i++)
-            sum[i - whole] = KILN_FMA(values[i], values[i], sum[i - whole]);
+        kiln_squares_add(sum, values, n);
     }
-    for (size_t half = KILN_LANES / 2; half; half /= 2)
-        for (size_t lane = 0; lane < half; lane++)
-            sum[lane] += sum[lane + half];
-    return sum[0];
+    return kiln_squares_total(sum);
 }
 
 /* A row of all tensors. */

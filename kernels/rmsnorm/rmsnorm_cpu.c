@@ -4,23 +4,16 @@
  * Test: build/tests/ops/rmsnorm_test. Bench: build/kiln bench rmsnorm --device cpu */
 #include "kernels/common/cpu.h"
 #include "kernels/common/root.h"
+#include "kernels/common/squares_cpu.h"
 #include "kernels/rmsnorm/rmsnorm_args.h"
 
 KILN_INLINE float squares_of(const void *x, size_t count, kiln_cpu_part part) {
     float tile[KILN_TILE], sum[KILN_LANES] = {0};
     for (size_t start = 0; start < count; start += KILN_TILE) {
-        size_t n = kiln_min(count - start, KILN_TILE), whole = n / KILN_LANES * KILN_LANES;
-        const float *values = kiln_tile_load(tile, kiln_at(x, start, part), n, part);
-        for (size_t i = 0; i < whole; i += KILN_LANES)
-            for (size_t lane = 0; lane < KILN_LANES; lane++)
-                sum[lane] = KILN_FMA(values[i + lane], values[i + lane], sum[lane]);
-        for (size_t i = whole; i < n; i++)
-            sum[i - whole] = KILN_FMA(values[i], values[i], sum[i - whole]);
+        size_t n = kiln_min(count - start, KILN_TILE);
+        kiln_squares_add(sum, kiln_tile_load(tile, kiln_at(x, start, part), n, part), n);
     }
-    for (size_t half = KILN_LANES / 2; half; half /= 2)
-        for (size_t lane = 0; lane < half; lane++)
-            sum[lane] += sum[lane + half];
-    return sum[0];
+    return kiln_squares_total(sum);
 }
 
 /* Along with a large tensor's row asks for what lies ahead bytes from x, so that memory is read and written at once. */
