@@ -124,12 +124,14 @@ static kiln_status upload_weights(llama_decoder *d, const llama_checkpoint *chec
 
 static kiln_status upload_frequencies(llama_decoder *d) {
     kiln_device *device = d->stream->device;
-    int64_t pairs = llama_head_size(&d->config) / 2, *host;
-    size_t size = (size_t)pairs * sizeof *host;
-    TRY(kiln_memory_alloc(device, size, (void **)&d->frequencies));
-    TRY(kiln_host_alloc(device, size, (void **)&host));
+    int64_t pairs = llama_head_size(&d->config) / 2;
+    size_t size = (size_t)pairs * sizeof *d->frequencies;
+    void *memory, *host;
+    TRY(kiln_memory_alloc(device, size, &memory));
+    d->frequencies = memory;
+    TRY(kiln_host_alloc(device, size, &host));
     kiln_status status = kiln_rope_frequencies(THETA, NULL, pairs, host);
-    if (status == KILN_OK) status = kiln_copy(d->stream, d->frequencies, host, size, KILN_TO_DEVICE);
+    if (status == KILN_OK) status = kiln_copy(d->stream, memory, host, size, KILN_TO_DEVICE);
     if (status == KILN_OK) status = kiln_stream_sync(d->stream);
     kiln_host_free(device, host);
     return status;
@@ -313,13 +315,18 @@ bool llama_decoder_has_graph(const llama_decoder *d) {
 static kiln_status allocate(llama_decoder *d) {
     kiln_device *device = d->stream->device;
     const llama_config *c = &d->config;
+    void *memory; /* of fields that are no void pointers */
 #define BUFFER(name, count) TRY(kiln_memory_alloc(device, (size_t)(count)*d->element, &d->name));
     BUFFERS(BUFFER)
 #undef BUFFER
-    TRY(kiln_memory_alloc(device, sizeof *d->state, (void **)&d->state));
-    TRY(kiln_memory_alloc(device, sizeof *d->next, (void **)&d->next));
-    TRY(kiln_host_alloc(device, sizeof *d->host_state, (void **)&d->host_state));
-    TRY(kiln_host_alloc(device, sizeof *d->host_next, (void **)&d->host_next));
+    TRY(kiln_memory_alloc(device, sizeof *d->state, &memory));
+    d->state = memory;
+    TRY(kiln_memory_alloc(device, sizeof *d->next, &memory));
+    d->next = memory;
+    TRY(kiln_host_alloc(device, sizeof *d->host_state, &memory));
+    d->host_state = memory;
+    TRY(kiln_host_alloc(device, sizeof *d->host_next, &memory));
+    d->host_next = memory;
     TRY(kiln_host_alloc(device, (size_t)c->vocabulary_size * d->element, &d->host_logits));
     kiln_mha_params params = attention(d, 0);
     TRY(d->run->mha_workspace(&params, sizeof params, &d->workspace_size));
