@@ -184,6 +184,11 @@ SIM_ARITHMETIC := tests/sim/core/sim_float.c tests/sim/core/sim_space.c tests/si
 $(filter $(OUT)/tests/sim/%,$(TEST_PROGRAMS)): $(patsubst %.c,$(OBJ)/%.o,$(sort $(wildcard tests/sim/ptx/*.c tests/sim/amdgcn/*.c) \
 	$(SIM_ARITHMETIC)))
 
+# Counts what a step of the example's model asks for: its own calls and the library's must come to it.
+$(OUT)/tests/sim/llama_steps_test: $(patsubst %,$(OBJ)/docs/examples/llama/%.o,decoder graph)
+$(OUT)/tests/sim/llama_steps_test: KILN_LDFLAGS += \
+	$(addprefix -Wl$(comma)--wrap=,malloc calloc strdup posix_memalign kiln_stream_sync)
+
 # What the mutants of AMD images are made from.
 INSTRUCTIONS := $(OUT)/tests/sim/mutants/instructions
 $(INSTRUCTIONS): $(patsubst %.c,$(OBJ)/%.o,tests/sim/mutants/instructions.c $(sort $(wildcard tests/sim/amdgcn/*.c)) \
