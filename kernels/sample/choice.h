@@ -4,8 +4,8 @@
  * is always a beginning of this ranking. Where it ends is found by sums over the row: of ones for top-k, of weights for
  * top-p. A weight is e^((x - max) / T) in units of 2^-40, rounded down.
  *
- * The includer, sample_gpu.c or sample_cpu.c, defines KILN_INLINE before, and behind the way to go over a row with many
- * threads or one: kiln_row_greatest, kiln_row_sum and kiln_row_find. */
+ * The includer, sample_gpu.c or sample_cpu.c, defines KILN_INLINE before, and behind the ways to go over a row with
+ * many threads or one: the functions kiln_row_. */
 #ifndef KILN_KERNELS_SAMPLE_CHOICE_H
 #define KILN_KERNELS_SAMPLE_CHOICE_H
 
@@ -33,14 +33,23 @@ KILN_INLINE uint32_t kiln_sample_key(float value) {
     return value > -KILN_INFINITY ? kiln_order_key(value) : 0;
 }
 
+/* Whether a choice has the element with this key and column. */
+KILN_INLINE bool kiln_sample_chosen(kiln_choice choice, uint32_t key, uint32_t col) {
+    bool inside = key == choice.key ? col < choice.end : key > choice.key && key <= choice.most;
+    return inside && key;
+}
+
+/* The weight of a number, not yet rounded down. Where there are infinite ones it is 1 for them and 0 for all others. */
+KILN_INLINE float kiln_sample_weight(const kiln_row *row, float value) {
+    if (row->max == KILN_INFINITY) return value == KILN_INFINITY ? 1.0f : 0.0f;
+    return kiln_exp((value - row->max) * row->inverse_temperature) * 0x1p40f;
+}
+
 /* What an element adds to the measure of a choice. */
 KILN_INLINE uint64_t kiln_sample_measure(const kiln_row *row, kiln_choice choice, kiln_measure measure, float value,
                                          uint32_t col) {
-    uint32_t key = kiln_sample_key(value);
-    bool chosen = key == choice.key ? col < choice.end : key > choice.key && key <= choice.most;
-    if (!chosen || !key) return 0;
-    if (measure == KILN_COUNT || row->max == KILN_INFINITY) return measure == KILN_COUNT || value == KILN_INFINITY;
-    return (uint64_t)(kiln_exp((value - row->max) * row->inverse_temperature) * 0x1p40f);
+    if (!kiln_sample_chosen(choice, kiln_sample_key(value), col)) return 0;
+    return measure == KILN_COUNT ? 1 : (uint64_t)kiln_sample_weight(row, value);
 }
 
 /* The greatest key. */
@@ -49,6 +58,8 @@ KILN_INLINE uint32_t kiln_row_greatest(const kiln_row *row);
 KILN_INLINE uint64_t kiln_row_sum(const kiln_row *row, kiln_choice choice, kiln_measure measure);
 /* The first column up to which, with it, a choice measures more than rest; all of it does. */
 KILN_INLINE uint32_t kiln_row_find(const kiln_row *row, kiln_choice choice, kiln_measure measure, uint64_t rest);
+/* The greatest key down to which a choice measures at least need, which all of it does. */
+KILN_INLINE uint32_t kiln_row_key(const kiln_row *row, kiln_choice choice, kiln_measure measure, uint64_t need);
 
 /* The beginning of a choice down to a key. */
 KILN_INLINE kiln_choice kiln_choice_from(const kiln_row *row, kiln_choice choice, uint32_t key) {
@@ -58,10 +69,7 @@ KILN_INLINE kiln_choice kiln_choice_from(const kiln_row *row, kiln_choice choice
 
 /* The shortest beginning of a choice that measures at least need: at least 1, and no more than all of it. */
 KILN_INLINE kiln_choice kiln_shortest(const kiln_row *row, kiln_choice choice, kiln_measure measure, uint64_t need) {
-    uint32_t key = 0;
-    KILN_LOOP
-    for (uint32_t bit = 0x80000000u; bit; bit >>= 1) /* the greatest key that is small enough */
-        if (kiln_row_sum(row, kiln_choice_from(row, choice, key | bit), measure) >= need) key |= bit;
+    uint32_t key = kiln_row_key(row, choice, measure, need);
     kiln_choice shorter = kiln_choice_from(row, choice, key), above = shorter, equal = shorter;
     above.end = 0;
     equal.most = shorter.key;

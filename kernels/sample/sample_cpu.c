@@ -1,62 +1,142 @@
 /* sample on the CPU, and its definition: see choice.h.
  *
- * Floor: one read of the row at memory bandwidth, and some 40 readings more from a cache for each of top-k and top-p.
+ * Where top-k or top-p ends is found by three readings of the row, one for each digit of the last one's key, and three
+ * more; in each the elements' weights are computed again.
+ *
+ * Floor: one read of the row at memory bandwidth, and some 6 readings more from a cache for each of top-k and top-p.
  * Test: build/tests/ops/sample_test. Bench: build/kiln bench sample --device cpu */
 #include "kernels/common/cpu.h"
 #define KILN_LOOP
 #include "kernels/sample/choice.h"
 
+/* A tile of a row: its elements as f32, their keys, and what they add to a measure. */
+typedef struct row_tile {
+    float values[KILN_TILE];
+    uint32_t keys[KILN_TILE];
+    uint64_t measures[KILN_TILE];
+} row_tile;
+
+enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS }; /* of a key */
+
+/* What a row is worked on with. */
+typedef struct sample_scratch {
+    row_tile tile;
+    uint64_t sums[DIGITS];
+} sample_scratch;
+_Static_assert(sizeof(sample_scratch) <= KILN_CPU_SCRATCH, "fits");
+
 /* The part is known where the kernel is defined, and a row does not say it. */
 typedef struct typed_row {
     kiln_row row;
     kiln_cpu_part part;
+    sample_scratch *scratch;
 } typed_row;
 
-/* The elements of a row from col on, at most a tile; how many in *count. */
-KILN_INLINE const float *values_at(const kiln_row *row, float *tile, uint32_t col, size_t *count) {
+KILN_INLINE sample_scratch *scratch_of(const kiln_row *row) {
+    return ((const typed_row *)(const void *)row)->scratch;
+}
+
+/* Finds the keys of the elements from col on, at most a tile. Returns them; how many in *count. */
+KILN_INLINE const float *take_keys(const kiln_row *row, row_tile *tile, uint32_t col, size_t *count) {
     kiln_cpu_part part = ((const typed_row *)(const void *)row)->part;
-    *count = kiln_min(row->cols - col, KILN_TILE);
-    return kiln_tile_load(tile, kiln_at(row->x, col, part), *count, part);
+    size_t n = kiln_min(row->cols - col, KILN_TILE);
+    const float *values = kiln_tile_read(tile->values, kiln_at(row->x, col, part), n, part);
+    KILN_INDEPENDENT
+    for (size_t i = 0; i < n; i++)
+        tile->keys[i] = kiln_sample_key(values[i]);
+    *count = n;
+    return values;
+}
+
+/* What one adds to the measure of a choice that has it, as f32. row is a copy, which no store can change: of the two
+ * ways to weigh the compiler makes two loops without a branch. */
+KILN_INLINE void take_weights(float *weights, const float *values, size_t count, kiln_row row) {
+    if (row.max == KILN_INFINITY) {
+        KILN_INDEPENDENT
+        for (size_t i = 0; i < count; i++)
+            weights[i] = kiln_sample_weight(&row, values[i]);
+    } else {
+        KILN_INDEPENDENT
+        for (size_t i = 0; i < count; i++)
+            weights[i] = kiln_sample_weight(&row, values[i]);
+    }
+}
+
+/* Measures them as kiln_sample_measure does, and finds their keys too. Returns the sum. */
+KILN_INLINE uint64_t take_measures(const kiln_row *row, kiln_choice choice, kiln_measure measure, row_tile *tile,
+                                   uint32_t col, size_t *count) {
+    const float *values = take_keys(row, tile, col, count);
+    size_t n = *count;
+    uint64_t sum = 0;
+    if (measure == KILN_WEIGHT) take_weights(tile->values, values, n, *row);
+    KILN_INDEPENDENT
+    for (size_t i = 0; i < n; i++) {
+        float one = measure == KILN_COUNT ? 1.0f : tile->values[i];
+        tile->values[i] = kiln_sample_chosen(choice, tile->keys[i], col + (uint32_t)i) ? one : 0.0f;
+    }
+    for (size_t i = 0; i < n; i++)
+        sum += tile->measures[i] = (uint64_t)(int64_t)tile->values[i];
+    return sum;
 }
 
 KILN_INLINE uint32_t kiln_row_greatest(const kiln_row *row) {
-    float tile[KILN_TILE];
+    row_tile *tile = &scratch_of(row)->tile;
     uint32_t greatest = 0;
     size_t count;
     for (uint32_t col = 0; col < row->cols; col += (uint32_t)count) {
-        const float *values = values_at(row, tile, col, &count);
-        for (size_t i = 0; i < count; i++) {
-            uint32_t key = kiln_sample_key(values[i]);
-            greatest = key > greatest ? key : greatest;
-        }
+        take_keys(row, tile, col, &count);
+        for (size_t i = 0; i < count; i++)
+            greatest = tile->keys[i] > greatest ? tile->keys[i] : greatest;
     }
     return greatest;
 }
 
 KILN_INLINE uint64_t kiln_row_sum(const kiln_row *row, kiln_choice choice, kiln_measure measure) {
-    float tile[KILN_TILE];
     uint64_t sum = 0;
     size_t count;
-    for (uint32_t col = 0; col < row->cols; col += (uint32_t)count) {
-        const float *values = values_at(row, tile, col, &count);
-        for (size_t i = 0; i < count; i++)
-            sum += kiln_sample_measure(row, choice, measure, values[i], col + (uint32_t)i);
-    }
+    for (uint32_t col = 0; col < row->cols; col += (uint32_t)count)
+        sum += take_measures(row, choice, measure, &scratch_of(row)->tile, col, &count);
     return sum;
 }
 
-KILN_INLINE uint32_t kiln_row_find(const kiln_row *row, kiln_choice choice, kiln_measure measure, uint64_t rest) {
-    float tile[KILN_TILE];
+/* Digit by digit, the highest first: what the elements measure that have the digits so far is summed up by their next
+ * one, and from the greatest on the sums are added until they are enough. */
+KILN_INLINE uint32_t kiln_row_key(const kiln_row *row, kiln_choice choice, kiln_measure measure, uint64_t need) {
+    sample_scratch *scratch = scratch_of(row);
+    row_tile *tile = &scratch->tile;
+    uint32_t key = 0;
     size_t count;
-    for (uint32_t col = 0; col < row->cols; col += (uint32_t)count) {
-        const float *values = values_at(row, tile, col, &count);
-        for (size_t i = 0; i < count; i++) {
-            uint64_t one = kiln_sample_measure(row, choice, measure, values[i], col + (uint32_t)i);
-            if (rest < one) return col + (uint32_t)i;
-            rest -= one;
+    for (unsigned left = 32, bits; left > 0; left -= bits) {
+        bits = left % DIGIT_BITS ? left % DIGIT_BITS : DIGIT_BITS;
+        unsigned shift = left - bits;
+        uint32_t digit = (1u << bits) - 1;
+        memset(scratch->sums, 0, sizeof scratch->sums);
+        for (uint32_t col = 0; col < row->cols; col += (uint32_t)count) {
+            take_measures(row, choice, measure, tile, col, &count);
+            for (size_t i = 0; i < count; i++)
+                if ((uint64_t)tile->keys[i] >> left == (uint64_t)key >> left)
+                    scratch->sums[tile->keys[i] >> shift & digit] += tile->measures[i];
         }
+        for (; scratch->sums[digit] < need; digit--)
+            need -= scratch->sums[digit];
+        key |= digit << shift;
     }
-    return row->cols - 1;
+    return key;
+}
+
+KILN_INLINE uint32_t kiln_row_find(const kiln_row *row, kiln_choice choice, kiln_measure measure, uint64_t rest) {
+    row_tile *tile = &scratch_of(row)->tile;
+    size_t count, i = 0;
+    uint32_t col = 0;
+    for (; col < row->cols; col += (uint32_t)count) {
+        uint64_t sum = take_measures(row, choice, measure, tile, col, &count);
+        if (rest < sum) break;
+        rest -= sum;
+    }
+    if (col == row->cols) return col - 1;
+    for (; rest >= tile->measures[i]; i++)
+        rest -= tile->measures[i];
+    return col + (uint32_t)i;
 }
 
 KILN_INLINE void sample(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
@@ -65,7 +145,8 @@ KILN_INLINE void sample(const void *arguments, const kiln_cpu_span *span, kiln_c
         typed_row row = {.row = {.x = kiln_at(args.x, number * (uint64_t)args.x_stride, part),
                                  .cols = args.cols,
                                  .inverse_temperature = args.inverse_temperature},
-                         .part = part};
+                         .part = part,
+                         .scratch = span->scratch};
         args.y[number] = kiln_choose(&args, &row.row, number);
     }
 }

@@ -83,6 +83,14 @@ KILN_INLINE uint64_t kiln_row_sum(const kiln_row *row, kiln_choice choice, kiln_
     return combine(shared_of(row), sum, true);
 }
 
+KILN_INLINE uint32_t kiln_row_key(const kiln_row *row, kiln_choice choice, kiln_measure measure, uint64_t need) {
+    uint32_t key = 0;
+    KILN_LOOP
+    for (uint32_t bit = 0x80000000u; bit; bit >>= 1)
+        if (kiln_row_sum(row, kiln_choice_from(row, choice, key | bit), measure) >= need) key |= bit;
+    return key;
+}
+
 KILN_INLINE uint32_t kiln_row_find(const kiln_row *row, kiln_choice choice, kiln_measure measure, uint64_t rest) {
     exchange *shared = shared_of(row);
     uint32_t begin = 0, end = row->cols;
