@@ -1,27 +1,31 @@
 #!/bin/bash
 # Removes or alters, one at a time, each barrier, wait, fence and integer comparison of the images that ship, and runs the
 # operator's own test and that of the counters on a simulated device against each such mutant. A test must fail, or the
-# simulated device complain; else the mutant stands in tests/sim/mutants/harmless with the reason why it changes nothing.
+# simulated device complain; else tests/sim/mutants/harmless has the reason why it changes nothing.
 #
 #   mutants.sh list [REGEX]               the mutants of the images whose file name matches, a line each
 #   mutants.sh run [REGEX]                runs them all, and writes each image without a surprise into the record. Begun
 #                                         again, it goes on where it was: what was killed is not run again, nor what
 #                                         was alive, as long as tests and simulated drivers are as they were
-#   mutants.sh sample COUNT SEED [REGEX]  runs so many that are not listed as harmless, drawn by the seed from the images
-#                                         that are as the record has them
+#   mutants.sh sample COUNT SEED [REGEX]  runs so many that must be killed, each of another image, drawn by the seed from
+#                                         those that are as the record has them
+#   mutants.sh table                      what the record has, for docs/simulators.md
 #
-# The record, tests/sim/mutants/settled, has the sha256 of each image whose mutants were all run, and no surprise was left.
+# The record, tests/sim/mutants/settled, has a line for each image all of whose mutants were run, and no surprise was left:
+# the digest of its code, its name, how many were killed, and its survivors: "b1 c4n c8a" are its first barrier, removed, and its fourth and
+# eighth comparison, that never or always hold. Images of the same code count as one: "= IMAGE" says in whose place.
 #
 # Reads KILN_BUILD (a build with its test programs and build/sim) and JOBS. A line is IMAGE, DEVICE, the place (a line of
 # PTX, an address of machine code) with the edit, the instruction, and what stands there instead, between tabs. An edit is
 # "comparison 5 always": of the image's fifth, which it stays more often than its place stays when the image is fired
-# again. Survivors that are not listed, listed ones that a test notices, and unchanged images that fail are named, and the
-# exit status is 1.
+# again. Survivors without a reason are named with their place in the source, and the exit status is 1.
 set -eu
-shopt -s extglob
 cd "$(dirname "$0")/.."
 build=${KILN_BUILD:-build}
 jobs=${JOBS:-$(nproc)}
+settled=tests/sim/mutants/settled
+verdicts=$build/mutants
+
 # What must notice a mutant of an operator.
 tests_of() { # OP
     case $1 in
@@ -40,185 +44,218 @@ budget_of() { # OP
     esac
 }
 
-# Each image that a simulated device executes: operator, file, device. A family's image runs on a member of it.
-images() {
-    local op target
-    for op in $(scripts/targets.sh operators); do
-        for file in embedded/"$op"/*.ptx embedded/"$op"/*.hsaco; do
-            target=${file##*/}
-            target=${target#*.}
-            target=${target%.*}
-            case $target in
-            gfx9-generic) target=gfx906 ;;
-            gfx10-1-generic) target=gfx1010 ;;
-            gfx10-3-generic) target=gfx1032 ;;
-            gfx11-generic) target=gfx1102 ;;
-            gfx12-generic) target=gfx1200 ;;
-            esac
-            echo "$op $file $target"
-        done
-    done
-}
-
-# Whether tests/sim/mutants/harmless has a line "IMAGE KIND NUMBER EDIT: reason" for it, all but the kind patterns of
-# bash. An image that is unchanged is harmless too.
-is_harmless() { # IMAGE PLACE-AND-EDIT
-    local kind number edit image kinds numbers edits
-    read -r _ kind number edit <<<"$2"
-    [ "$edit" = unchanged ] && return
-    while read -r image kinds numbers edits; do
-        # shellcheck disable=SC2053
-        [[ $kinds == "$kind" && $edit == ${edits%%:*} && $1 == $image && $number == $numbers ]] && return
-    done < <(grep -v '^#' tests/sim/mutants/harmless)
-    return 1
-}
-
-instructions() { # FILE DEVICE
-    case $1 in
-    *.ptx) awk '{ print FNR, $0 }' "$1" ;;
-    *) "$build"/tests/sim/mutants/instructions "$1" "$2" ;;
+# The simulated device of an image: of a family's, a member.
+device_of() { # IMAGE
+    local target=${1#*.}
+    target=${target%.*}
+    case $target in
+    gfx9-generic) echo gfx906 ;;
+    gfx10-1-generic) echo gfx1010 ;;
+    gfx10-3-generic) echo gfx1032 ;;
+    gfx11-generic) echo gfx1102 ;;
+    gfx12-generic) echo gfx1200 ;;
+    *) echo "$target" ;;
     esac
 }
 
-# The line of the record for an image as it is.
-record_of() { # FILE
-    sha256sum "$1" | sed 's|  .*/|  |'
+file_of() { # IMAGE
+    local part=${1%%.*}
+    echo "embedded/${part%_*}/$1"
 }
 
-is_settled() { # FILE
-    local record
-    record=$(<tests/sim/mutants/settled)
-    [[ $record == *"  ${1##*/}"* && $record == *"$(record_of "$1")"* ]]
-}
-
-settle() { # FILE
-    local record
-    record=$({ record_of "$1" && grep -v "  ${1##*/}\$" tests/sim/mutants/settled; } | sort -k 2)
-    echo "$record" >tests/sim/mutants/settled
-}
-
-list() { # REGEX [FILTER]
-    images | while read -r _ file device; do
-        [[ ${file##*/} =~ $1 ]] || continue
-        "${2-true}" "$file" || continue
-        vendor=amd
-        [ "${file##*.}" = ptx ] && vendor=ptx
-        instructions "$file" "$device" | awk -v vendor=$vendor -f tests/sim/mutants/edits.awk |
-            sed "s|^|${file##*/}\t$device\t|"
+# Each image that a simulated device executes.
+images() { # REGEX
+    local op file
+    for op in $(scripts/targets.sh operators); do
+        for file in embedded/"$op"/*.ptx embedded/"$op"/*.hsaco; do
+            [[ ${file##*/} =~ $1 ]] && echo "${file##*/}"
+        done
     done
+    return 0
 }
 
-# So many of the mutants that are read, in an order of the seed's.
+instructions() { # IMAGE
+    case $1 in
+    *.ptx) awk '{ print FNR, $0 }' "$(file_of "$1")" ;;
+    *) "$build"/tests/sim/mutants/instructions "$(file_of "$1")" "$(device_of "$1")" ;;
+    esac
+}
+
+# The digest of an image's code: the text but for its target, what the machine code reads as.
+code_of() { # IMAGE
+    local file digest
+    file=$(file_of "$1")
+    case $1 in
+    *.ptx) digest=$(grep -vE '^(\.version|\.target|//)' "$file" | sha256sum) ;;
+    *) digest=$(instructions "$1" | sha256sum) ;;
+    esac
+    echo "${digest%% *}"
+}
+
+# The digest and the name of each image, of which the first of the same code stands for all. What was disassembled is kept
+# for the next time, with the digest of its file.
+codes() {
+    local known=$verdicts/codes digest image
+    mkdir -p "$verdicts"
+    touch "$known"
+    images '' | while read -r image; do file_of "$image"; done | xargs sha256sum |
+        awk -v known="$known" 'BEGIN { while ((getline <known) > 0) code[$1] = $2 }
+            { sub(/.*\//, "", $2); print $1, ($1 in code ? code[$1] : "-"), $2 }' |
+        while read -r digest code image; do
+            if [ "$code" = - ]; then
+                code=$(code_of "$image")
+                echo "$digest $code" >>"$known"
+            fi
+            echo "$code $image"
+        done
+}
+
+list() { # IMAGE
+    local vendor=amd
+    [ "${1##*.}" = ptx ] && vendor=ptx
+    instructions "$1" | awk -v vendor=$vendor -f tests/sim/mutants/edits.awk
+}
+
+# Reads lines of a list, runs a test on each of these mutants in the image's precision, up to the first sign of it, and adds
+# the verdicts to the file.
+run_test() { # IMAGE TEST FILE
+    local part=${1%%.*} digest ordinal=rocm:0 mutants
+    [ "${1##*.}" = ptx ] && ordinal=cuda:0
+    digest=$(sha256sum <"$(file_of "$1")")
+    mutants=$(mktemp)
+    awk -F '\t' -v digest="${digest%% *}" '{ sub(/ .*/, "", $1); print digest, $1, $3 }' >"$mutants"
+    [ -s "$mutants" ] || return 0
+    KILN_SIM_MUTANTS=$mutants KILN_SIM_VERDICTS=$3 KILN_SIM_DEVICES=$(device_of "$1") KILN_SIM_SEED=1 KILN_SIM_THREADS=1 \
+        KILN_SIM_BUDGET=$(budget_of "${part%_*}") KILN_SIM_UNALIGNED=0 KILN_TEST_DEVICES=$ordinal KILN_TEST_SEED=1 \
+        KILN_TEST_PRECISION=${part##*_} KILN_TEST_OPERATOR=${part%_*} LD_LIBRARY_PATH=$build/sim CMOCKA_TEST_ABORT=1 \
+        CMOCKA_MESSAGE_OUTPUT=TAP "$build/tests/$2" >/dev/null || echo "$1: $2 came to no end" >&2
+    rm "$mutants"
+}
+
+# Takes out what tests or simulated drivers made since could change.
+refresh() { # FILE TEST
+    touch -a "$1"
+    [ -n "$(find "$build/tests/$2" "$build"/sim/*.so.1 -newer "$1")" ] || return 0
+    { grep ^killed "$1" || true; } >"$1.new"
+    mv "$1.new" "$1"
+}
+
+# Reads a list, writes its lines behind the verdicts that the files have: of several killed, or else alive.
+judged() { # FILE...
+    awk -F '\t' '
+        BEGIN { rank["absent"] = 1; rank["alive"] = 2; rank["killed"] = 3 }
+        !listed {
+            sub(/^[^ ]* /, "", $2)
+            if (rank[$1] > rank[verdict[$2]]) verdict[$2] = $1
+            next
+        }
+        {
+            place = $1
+            sub(/ .*/, "", place)
+            print verdict[place " " $3] "\t" $0
+        }' "$@" listed=1 -
+}
+
+# Reads a list and runs it, test by test: what one has killed the next does not see. Writes it behind the verdicts.
+run_list() { # IMAGE FILES
+    local all test part=${1%%.*} files=()
+    all=$(cat)
+    for test in $(tests_of "${part%_*}"); do
+        files+=("$2.${#files[@]}")
+        refresh "${files[-1]}" "$test"
+        # What was not killed before, and has no verdict of this test.
+        echo "$all" | judged "${files[@]:0:${#files[@]}-1}" | sed -n '/^killed\t/!s/^[a-z]*\t//p' | judged "${files[-1]}" |
+            sed -n 's/^\t//p' | run_test "$1" "$test" "${files[-1]}"
+    done
+    echo "$all" | judged "${files[@]}"
+}
+
+# Reads a list behind its verdicts, adds the places in the source of those that are alive.
+with_places() { # IMAGE
+    local all alive
+    all=$(cat)
+    alive=$(echo "$all" | sed -n '/ unchanged\t/!s/^alive\t\([^ ]*\) .*/\1/p' | sort -u)
+    { [ -z "$alive" ] || echo "$alive" | scripts/mutants_places.sh "$(file_of "$1")"; } |
+        awk -F '\t' '!listed { place = $1; sub(/^[^\t]*/, ""); source[place] = $0; next }
+            { split($2, word, " "); print $0 ($1 == "alive" ? source[word[1]] : "") }' - listed=1 <(echo "$all")
+}
+
+# Adds the image and all of the same code to the record.
+settle() { # CODE IMAGE KILLED-AND-SURVIVORS
+    local same
+    same=$(codes | sed -n "s/^$1 //p")
+    {
+        flock 9
+        {
+            grep -vwF "$same" "$settled" || true
+            echo "$same" | sed "s/.*/$1 & = $2/; s/ $2 = $2\$/ $2 $3/"
+        } | LC_ALL=C sort -k 2,2 >"$verdicts/settled"
+        cp "$verdicts/settled" "$settled"
+    } 9>"$verdicts/lock"
+}
+
+# Runs all mutants of an image.
+image() { # CODE IMAGE
+    local counts said status=0
+    counts=$(mktemp)
+    said=$(list "$2" | run_list "$2" "$verdicts/$1" | with_places "$2" |
+        awk -F '\t' -v image="$2" -v settled="$counts" -f tests/sim/mutants/reasons.awk tests/sim/mutants/harmless listed=1 -) ||
+        status=1
+    [ $status -ne 0 ] || settle "$1" "$2" "$(<"$counts")"
+    rm "$counts"
+    echo "$2: $said"
+    return $status
+}
+
+# The first image of each code that the record lacks.
+run() { # REGEX
+    codes | grep -vxFf <(sed 's/^\([^ ]* [^ ]*\).*/\1/' "$settled") |
+        awk -v wanted="$1" '!seen[$1]++ && $2 ~ wanted' | xargs -r -P "$jobs" -L 1 "$0" image
+}
+
+# A mutant of each image that is read, up to so many, without the survivors that are read behind.
 draw() { # COUNT SEED
-    local left=$1 image device place rest
-    sort | shuf --random-source=<(yes "$2") | while [ "$left" -gt 0 ] && IFS=$'\t' read -r image device place rest; do
-        is_harmless "$image" "$place" && continue
-        printf '%s\t%s\t%s\t%s\n' "$image" "$device" "$place" "$rest"
+    local left=$1 code image survivors
+    while [ "$left" -gt 0 ] && read -r code image _ survivors; do
+        [ "$(code_of "$image")" = "$code" ] || continue
+        list "$image" | awk -v survivors=" $survivors " -v image="$image" '
+            { name = substr($2, 1, 1) $3 ($4 ~ /^removed/ ? "" : substr($4, 1, 1)) }
+            $4 !~ /^unchanged/ && !index(survivors, " " name " ") { print image "\t" $0 }' |
+            shuf -n 1 --random-source=<(yes "$2") | grep . || continue
         left=$((left - 1))
     done
 }
 
-# Runs the tests of the image's precision on one mutant, up to the first sign of it. Prints the verdict in front of the
-# line.
-one() { # LINE
-    local image device place instead part op ordinal=rocm:0 digest output test pid status applied=0 sign=
-    IFS=$'\t' read -r image device place _ instead <<<"$1"
-    part=${image%%.*}
-    op=${part%_*}
-    [ "${image##*.}" = ptx ] && ordinal=cuda:0
-    digest=$(sha256sum <"embedded/$op/$image")
-    output=$(mktemp)
-    for test in $(tests_of "$op"); do
-        KILN_SIM_MUTANT="${digest%% *} ${place%% *} $instead" KILN_SIM_DEVICES=$device KILN_SIM_SEED=1 \
-            KILN_SIM_BUDGET=$(budget_of "$op") KILN_SIM_UNALIGNED=0 KILN_TEST_DEVICES=$ordinal KILN_TEST_SEED=1 \
-            KILN_TEST_PRECISION=${part##*_} LD_LIBRARY_PATH=$build/sim CMOCKA_MESSAGE_OUTPUT=TAP \
-            stdbuf -oL timeout 600 "$build/tests/$test" >"$output" 2>&1 &
-        pid=$!
-        while kill -0 $pid 2>/dev/null && ! grep -qE '^(sim:|not ok)' "$output"; do
-            sleep 0.1
-        done
-        kill $pid 2>/dev/null || true
-        wait $pid 2>/dev/null && status=0 || status=$?
-        grep -q '^mutant:' "$output" && applied=1
-        sign=$(grep -m 1 -E '^(sim:|not ok)' "$output" || true)
-        [ $status -eq 0 ] || break
-    done
-    rm -f "$output"
-    if [ $applied -eq 0 ]; then
-        echo "absent $1"
-    elif [ $status -ne 0 ]; then
-        echo "killed $1 # $sign"
-    else
-        echo "alive $1"
-    fi
-}
-
-# Reads mutants, runs those that have no verdict in the file, and compares the verdicts with the list of the harmless ones.
-judge() { # FILE
-    local surprises=0 verdict image place rest
-    awk -F '\t' -v verdicts="$1" 'BEGIN { while ((getline <verdicts) > 0) { sub(/^[a-z]+ /, ""); done[$1, $3] } }
-        !(($1, $3) in done)' |
-        tr '\n' '\0' | xargs -0 -r -P "$jobs" -n 1 "$0" one >>"$1"
-    while IFS=$'\t' read -r image _ place rest; do
-        verdict=${image%% *}
-        image=${image#* }
-        if is_harmless "$image" "$place"; then
-            [ "$verdict" = alive ] && continue
-            echo "listed as harmless, and yet $verdict: $image $place $rest"
-        else
-            [ "$verdict" = killed ] && continue
-            echo "$verdict: $image $place $rest"
-        fi
-        surprises=$((surprises + 1))
-    done <"$1"
-    echo "$(grep -c ^killed "$1" || true) killed, $(grep -c ^alive "$1" || true) alive, $surprises unexpected"
-    [ -s "$1" ] && [ $surprises -eq 0 ]
-}
-
-# The image's verdicts so far, in a file of the build. Those that tests or simulated drivers made since could change are
-# taken out.
-verdicts_of() { # OP FILE
-    local verdicts killed test
-    mkdir -p "$build/mutants"
-    verdicts=$(sha256sum <"$2")
-    verdicts=$build/mutants/${verdicts%% *}
-    touch -a "$verdicts"
-    for test in $(tests_of "$1"); do
-        if [ -n "$(find "$build/tests/$test" "$build"/sim/*.so.1 -newer "$verdicts")" ]; then
-            killed=$(grep ^killed "$verdicts" || true)
-            echo "$killed" | sed '/^$/d' >"$verdicts"
-        fi
-    done
-    echo "$verdicts"
-}
-
-# Image by image.
-run() { # REGEX
-    local failed=0 op file
-    while read -r op file _; do
-        [[ ${file##*/} =~ $1 ]] || continue
-        echo "${file##*/}"
-        if list "^${file##*/}\$" | judge "$(verdicts_of "$op" "$file")"; then
-            settle "$file"
-        else
-            failed=1
-        fi
-    done < <(images)
-    return $failed
-}
-
 sample() { # COUNT SEED REGEX
-    local verdicts status=0
-    verdicts=$(mktemp)
-    list "$3" is_settled | draw "$1" "$2" | judge "$verdicts" || status=1
-    rm -f "$verdicts"
-    return $status
+    local scratch image line verdict failed=0 drawn=0
+    scratch=$(mktemp -d)
+    while IFS=$'\t' read -r image line; do
+        drawn=$((drawn + 1))
+        verdict=$(echo "$line" | run_list "$image" "$scratch/$drawn")
+        [ "${verdict%%$'\t'*}" = killed ] && continue
+        echo "$image: $verdict"
+        failed=1
+    done < <(awk -v wanted="$3" '$3 != "=" && $2 ~ wanted' "$settled" | shuf --random-source=<(yes "$2") | draw "$1" "$2")
+    rm -r "$scratch"
+    echo "$drawn drawn"
+    [ $failed -eq 0 ] && [ $drawn -gt 0 ]
+}
+
+# A line of operators and precisions: images, how many of them were run, killed, harmless.
+table() {
+    awk '
+        BEGIN { print "| images of | settled | of other code | killed | harmless |\n|---|---|---|---|---|" }
+        function row(part) { printf "| %s | %d | %d | %d | %d |\n", part, images[part], codes[part], killed[part], alive[part] }
+        function count(part) { images[part]++; if ($3 != "=") { codes[part]++; killed[part] += $3; alive[part] += NF - 3 } }
+        { part = $2; sub(/[.].*/, "", part); if (!(part in images)) name[++names] = part; count("`" part "`"); images[part]; count("together") }
+        END { for (n = 1; n <= names; n++) row("`" name[n] "`"); row("together") }' "$settled"
 }
 
 case ${1-} in
-list) list "${2-}" ;;
-one) one "$2" ;; # for xargs
+list) images "${2-}" | while read -r name; do list "$name" | sed "s/^/$name\t$(device_of "$name")\t/"; done ;;
+image) image "$2" "$3" ;; # for xargs
 run) run "${2-}" ;;
 sample) sample "$2" "$3" "${4-}" ;;
+table) table ;;
 *) sed -n '2,/^set/s/^# \{0,1\}//p' "$0" && exit 2 ;;
 esac

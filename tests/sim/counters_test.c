@@ -1,7 +1,8 @@
 /* What the images of the operators that do rows touch, counted, on simulated devices of both vendors: each byte is read
  * and written as often as the operator's floor says, in full sectors and whole requests where rows are aligned.
  *
- * KILN_SIM_DEVICES names the devices; unset, one of each architecture. */
+ * KILN_SIM_DEVICES names the devices; unset, one of each architecture. KILN_TEST_OPERATOR and KILN_TEST_PRECISION limit
+ * the tests to an operator and a precision. */
 #include "tests/sim/each_device.h"
 
 #define CUDA_DEVICES "sm_75,sm_80,sm_86,sm_89,sm_90,sm_100,sm_120"
@@ -335,6 +336,16 @@ static const operation shared = {"mha", fill_mha_shared, 0, 0, 0, NOTHING};
 /* It reads a row as often as it needs to. */
 static const operation sampling = {"sample", fill_sample, 1, 0, 1, NUMBERS};
 
+static bool named(const char *variable, const char *name) {
+    const char *wanted = getenv(variable);
+    return !wanted || !strcmp(wanted, name);
+}
+
+/* Whether the call is among those that the environment wants. */
+static bool wanted(const call *c) {
+    return named("KILN_TEST_OPERATOR", c->op->name) && named("KILN_TEST_PRECISION", c->part);
+}
+
 static const operation *operation_of(const char *name) {
     for (size_t i = 0; i < OPERATIONS; i++)
         if (!strcmp(operations[i].name, name)) return &operations[i];
@@ -427,6 +438,7 @@ static void each_element_is_read_and_written_as_often_as_it_must(void **state) {
         const int64_t *shape = shapes[i / OPERATIONS];
         call c = {
             &operations[i % OPERATIONS], parts[(i + i / OPERATIONS) % PARTS], shape[0], shape[1], i % 2 * 4, false};
+        if (!wanted(&c)) continue;
         count n = run(&c);
         expect(n.launches, 1);
         expect_bytes(&c, &n);
@@ -441,6 +453,7 @@ static void aligned_rows_are_moved_in_whole_vectors(void **state) {
     (void)state;
     for (size_t i = 0; i < OPERATIONS * PARTS; i++) {
         call c = {&operations[i / PARTS], parts[i % PARTS], 4, 8192, 0, false};
+        if (!wanted(&c)) continue;
         count n = run(&c);
         expect_bytes(&c, &n);
         uint64_t elements = (uint64_t)(c.rows * c.cols), results = c.op->results * (uint64_t)c.rows;
@@ -469,6 +482,7 @@ static void factors_of_a_product_are_moved_in_whole_vectors(void **state) {
     (void)state;
     for (size_t i = 0; i < PARTS; i++) {
         call c = {&product, parts[i], 64, 64, 0, false};
+        if (!wanted(&c)) continue;
         count n = run(&c);
         uint64_t elements = (uint64_t)(c.rows * c.cols), vectors = 2 * elements * element(&c) / VECTOR;
         if (info.backend == KILN_ROCM && element(&c) == 4) vectors *= 2;
@@ -483,6 +497,7 @@ static void aligned_keys_are_moved_in_whole_vectors(void **state) {
     (void)state;
     for (size_t i = 0; i < 2 * PARTS; i++) {
         call c = {&attentions[i % 2], parts[i / 2], 2 * TILE, 64, 0, false};
+        if (!wanted(&c)) continue;
         count n = run(&c);
         uint64_t elements = 2 * (uint64_t)(c.rows * c.cols);
         assert_true(n.sum.global_requests < elements / (uint64_t)info.wave_size);
@@ -493,6 +508,7 @@ static void aligned_keys_are_moved_in_whole_vectors(void **state) {
 static void a_bias_is_read_with_each_row(void **state) {
     (void)state;
     call c = {operation_of("add_gelu"), "f16", 5, 1000, 0, true};
+    if (!wanted(&c)) return;
     count n = run(&c);
     expect(n.sum.global_read_bytes, 2 * 5 * 1000 * 2);
     expect(n.sum.global_written_bytes, 5 * 1000 * 2);
@@ -504,6 +520,7 @@ static void long_rows_are_read_twice_by_many_groups(void **state) {
     (void)state;
     for (size_t i = 0; i < PARTS; i++) {
         call c = {operation_of("softmax"), parts[i], 2, 100000, 0, false};
+        if (!wanted(&c)) continue;
         count n = run(&c);
         uint64_t bytes = (uint64_t)(c.rows * c.cols) * element(&c);
         uint64_t chunks = ((uint64_t)c.cols * element(&c) + CHUNK - 1) / CHUNK, partials = 2 * chunks * PARTIAL;
@@ -519,6 +536,7 @@ static void long_rows_are_searched_by_many_groups(void **state) {
     (void)state;
     for (size_t i = 0; i < PARTS; i++) {
         call c = {operation_of("argmax"), parts[i], 2, 2 * SEARCHED + 100, 0, false};
+        if (!wanted(&c)) continue;
         count n = run(&c);
         uint64_t bytes = (uint64_t)(c.rows * c.cols) * element(&c), partials = 2 * 3 * PARTIAL;
         expect(n.launches, 2);
@@ -551,6 +569,7 @@ static void tiles_of_keys_that_no_query_sees_are_not_read(void **state) {
     (void)state;
     for (size_t i = 0; i < PARTS; i++) {
         call c = {&windowed, parts[i], 200, 32, 0, false};
+        if (!wanted(&c)) continue;
         uint64_t row = (uint64_t)c.cols * element(&c), tail = 200 % TILE;
         count n = run(&c);
         expect(n.sum.global_read_bytes, row * (1 + 2 * (TILE + tail)));
@@ -570,12 +589,14 @@ static void each_row_of_attention_is_written_once(void **state) {
     enum { MANY = 1024, GROUPS = 4, SIZE = 24 };
     for (size_t i = 0; i < 2 * PARTS; i++) {
         call c = {&causal, parts[i / 2], 2 * TILE, i % 2 ? 256 : 128, 0, false};
+        if (!wanted(&c)) continue;
         count n = run(&c);
         expect(n.launches, 1);
         expect(n.sum.global_written_bytes, (uint64_t)c.rows * ((uint64_t)c.cols * element(&c) + RESULT));
     }
     for (size_t i = 0; i < PARTS; i++) {
         call c = {&shared, parts[i], MANY, SIZE, 0, false};
+        if (!wanted(&c)) continue;
         count n = run(&c);
         expect(n.launches, 2);
         expect(n.sum.global_written_bytes,
@@ -587,6 +608,7 @@ static void each_row_of_attention_is_written_once(void **state) {
 static void expect_nothing_beyond(const call *c, int axis) {
     enum { LAUNCHES = 2 };
     static sim_launch launches[LAUNCHES];
+    if (!wanted(c)) return;
     tensors t = tensors_new(c);
     count once = run_on(c, &t);
     assert_in_range(once.launches, 1, LAUNCHES);

@@ -1,7 +1,8 @@
 /* What gemm's images touch, counted, on simulated devices of both vendors: gemm_tiles reads each factor as often as its
  * tiles imply and meets no bank twice, gemm_rows reads the weights once.
  *
- * KILN_SIM_DEVICES names the devices; unset, some architectures of each vendor. */
+ * KILN_SIM_DEVICES names the devices; unset, some architectures of each vendor. KILN_TEST_PRECISION limits the tests to
+ * one precision. */
 #include "tests/sim/each_device.h"
 
 enum {
@@ -13,6 +14,17 @@ enum {
 
 static void ok(kiln_status status) {
     if (status != KILN_OK) fail_msg("%s", kiln_last_error());
+}
+
+/* The sizes of an element: 2 and 4, or that of the one precision. */
+static uint64_t first_element(void) {
+    const char *precision = getenv("KILN_TEST_PRECISION");
+    return precision && !strcmp(precision, "f32") ? 4 : 2;
+}
+
+static uint64_t last_element(void) {
+    const char *precision = getenv("KILN_TEST_PRECISION");
+    return precision && strcmp(precision, "f32") != 0 ? 2 : 4;
 }
 
 static void *zeros(size_t size) {
@@ -45,7 +57,7 @@ static sim_counters product(uint64_t element, uint64_t m, uint64_t n, uint64_t k
 static void tiles_read_each_factor_once(void **state) {
     (void)state;
     enum { M = 2 * TILE, N = 3 * TILE, K = 160 };
-    for (uint64_t element = 2; element <= 4; element += 2) {
+    for (uint64_t element = first_element(); element <= last_element(); element += 2) {
         sim_counters c = product(element, M, N, K);
         assert_int_equal(c.global_read_bytes, element * K * (M / TILE) * (N / TILE) * 2 * TILE);
         assert_int_equal(c.global_written_bytes, element * M * N);
@@ -54,7 +66,7 @@ static void tiles_read_each_factor_once(void **state) {
 
 static void tiles_meet_no_bank_twice(void **state) {
     (void)state;
-    for (uint64_t element = 2; element <= 4; element += 2)
+    for (uint64_t element = first_element(); element <= last_element(); element += 2)
         assert_int_equal(product(element, 2 * TILE, TILE, 256).shared_conflicts, 0);
 }
 
@@ -63,7 +75,7 @@ static void tiles_meet_no_bank_twice(void **state) {
 static void rows_read_the_weights_once(void **state) {
     (void)state;
     enum { N = 96, K = 1024 };
-    for (uint64_t element = 2; element <= 4; element += 2)
+    for (uint64_t element = first_element(); element <= last_element(); element += 2)
         for (uint64_t m = 1; m <= 8; m += 7) {
             sim_counters c = product(element, m, N, K);
             uint64_t bytes = element * K * (N + m * N / COLUMNS), lanes = bytes / VECTOR + N / COLUMNS * SUBGROUP;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Calls and launches beyond these are counted, not kept. */
 enum { CALL_ROOM = 1 << 16, LAUNCH_ROOM = 256, NAME_SIZE = 64, SETTING_ROOM = 16 };
@@ -53,6 +54,11 @@ const char *sim_setting(const char *variable) {
 uint64_t sim_setting_number(const char *variable, uint64_t otherwise) {
     const char *value = sim_setting(variable);
     return value ? strtoull(value, NULL, 0) : otherwise;
+}
+
+uint32_t sim_threads(void) {
+    const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    return (uint32_t)sim_setting_number("KILN_SIM_THREADS", processors > 1 ? (uint64_t)processors : 1);
 }
 
 uint64_t sim_chance(void) {
@@ -190,6 +196,7 @@ void sim_violation(const char *format, ...) {
     va_end(arguments);
     record.violation_count++;
     fprintf(stderr, "sim: violation: %s\n", record.violation);
+    sim_noticed();
     sim_unlock();
 }
 

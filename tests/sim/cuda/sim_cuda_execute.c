@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static const char module_memory[] = ".module memory";
 
@@ -155,7 +154,7 @@ void sim_cuda_execute(sim_context *context, const sim_function *function, const 
         .find_context = &regions,
         .seed = sim_setting_number("KILN_SIM_SEED", 1),
         .budget = sim_setting_number("KILN_SIM_BUDGET", BUDGET),
-        .threads = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN),
+        .threads = sim_threads(),
         .sum_mode = sim_setting_matrix(),
     };
     if (launch->cooperative) run.workspace = workspace;
@@ -165,6 +164,7 @@ void sim_cuda_execute(sim_context *context, const sim_function *function, const 
     } else if (!ptx_launch_run(&run, &launch->counters, &report)) {
         context->fault = error_of(report.kind);
         fprintf(stderr, "sim: %s (KILN_SIM_SEED=%llu)\n", report.text, (unsigned long long)run.seed);
+        sim_noticed();
     }
     free(regions.regions);
 }

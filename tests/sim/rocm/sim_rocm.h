@@ -193,6 +193,8 @@ bool sim_rocm_packet_check(const kiln__hsa_dispatch_packet *packet, int32_t devi
 bool sim_rocm_packet_run(const kiln__hsa_dispatch_packet *packet, int32_t device, const kiln__hsa_queue *queue,
                          sim_report *out_report);
 /* Decodes a code object, so that its kernels can be executed. SUCCESS also where launches are only recorded. */
+/* sim_mutants_run, the disassembler being loaded before. */
+void sim_rocm_mutants_run(void);
 kiln__hsa_status sim_rocm_program_load(sim_executable *executable);
 /* Executes a dispatch of a kernel that has a program, and gives the lock away meanwhile. Counts into the launch. False
  * with the report of a fault. */

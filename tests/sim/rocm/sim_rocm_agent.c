@@ -64,6 +64,7 @@ uint32_t sim_rocm_delay(void) {
 kiln__hsa_status hsa_init(void) {
     int32_t planned = sim_enter(__func__);
     if (planned && planned != SIM_LIE) return (kiln__hsa_status)planned;
+    if (sim_device_count("gfx")) sim_rocm_mutants_run();
     SIM_HSA_LOCK();
     if (started_by && started_by != getpid()) sim_violation("hsa_init in a forked child");
     if (!sim_device_count("gfx")) return SIM_HSA_ERROR_OUT_OF_RESOURCES;

@@ -3,8 +3,8 @@
 #include "tests/sim/amdgcn/amd_llvm.h"
 #include "tests/sim/rocm/sim_rocm.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Decodes a code object, or its mutant. */
 static amd_program *object_load(const sim_reader *reader, const char *processor, char *why, size_t why_size) {
@@ -14,6 +14,12 @@ static amd_program *object_load(const sim_reader *reader, const char *processor,
     if (!text || !program || amd_program_replace(program, address, text, why, why_size)) return program;
     amd_program_free(program);
     return NULL;
+}
+
+void sim_rocm_mutants_run(void) {
+    const char *absent;
+    if (getenv("KILN_SIM_MUTANTS")) amd_llvm_present(&absent);
+    sim_mutants_run();
 }
 
 kiln__hsa_status sim_rocm_program_load(sim_executable *executable) {
@@ -70,7 +76,6 @@ static bool launch_run(sim_kernel *kernel, const amd_launch *launch, sim_counter
 bool sim_rocm_execute(const kiln__hsa_dispatch_packet *packet, const kiln__hsa_queue *queue, sim_launch *launch,
                       sim_report *out_report) {
     sim_kernel *kernel = (void *)(uintptr_t)packet->kernel_object;
-    const long processors = sysconf(_SC_NPROCESSORS_ONLN);
     const amd_launch run = {
         .program = kernel->program,
         .kernel = amd_program_find(kernel->program, launch->kernel),
@@ -87,7 +92,7 @@ bool sim_rocm_execute(const kiln__hsa_dispatch_packet *packet, const kiln__hsa_q
         .seed = sim_setting_number("KILN_SIM_SEED", 1),
         .sums = sim_setting_matrix(),
         .budget = sim_setting_number("KILN_SIM_BUDGET", 1u << 28),
-        .threads = processors > 1 ? (uint32_t)processors : 1,
+        .threads = sim_threads(),
     };
     launch->executed = 1;
     return launch_run(kernel, &run, &launch->counters, out_report);
