@@ -151,34 +151,38 @@ static void reference(const shape *s, tensors *t) {
     }
 }
 
+static kiln_mha_params mha_params(const tensors *t, shape s) {
+    return (kiln_mha_params){.out = t->out.data,
+                             .lse = s.lse ? t->lse.data : NULL,
+                             .q = t->q.data,
+                             .k = t->k.data,
+                             .v = t->v.data,
+                             .q_ends = s.ends ? t->q_ends.data : NULL,
+                             .kv_ends = s.ends ? t->kv_ends.data : NULL,
+                             .tokens = t->q.rows,
+                             .kv_tokens = t->k.rows,
+                             .batch = s.batch,
+                             .heads = s.heads,
+                             .kv_heads = s.kv_heads,
+                             .head_size = s.size,
+                             .out_stride = s.padding ? t->out.stride : 0,
+                             .q_stride = s.padding ? t->q.stride : 0,
+                             .k_stride = s.padding ? t->k.stride : 0,
+                             .v_stride = s.padding ? t->v.stride : 0,
+                             .q_length = s.ends ? longest(s.q_lengths, s.batch) : 0,
+                             .kv_length = s.ends ? longest(s.kv_lengths, s.batch) : 0,
+                             .left_window = s.left,
+                             .right_window = s.right,
+                             .scale = (float)s.scale,
+                             .softcap = (float)s.softcap,
+                             .causal = s.causal};
+}
+
 static void run(kiln_stream *stream, precision p, shape s, double (*value)(void)) {
     describe("mha", p, s);
     tensors t = tensors_create(stream, p, s, value);
     reference(&s, &t);
-    kiln_mha_params params = {.out = t.out.data,
-                              .lse = s.lse ? t.lse.data : NULL,
-                              .q = t.q.data,
-                              .k = t.k.data,
-                              .v = t.v.data,
-                              .q_ends = s.ends ? t.q_ends.data : NULL,
-                              .kv_ends = s.ends ? t.kv_ends.data : NULL,
-                              .tokens = t.q.rows,
-                              .kv_tokens = t.k.rows,
-                              .batch = s.batch,
-                              .heads = s.heads,
-                              .kv_heads = s.kv_heads,
-                              .head_size = s.size,
-                              .out_stride = s.padding ? t.out.stride : 0,
-                              .q_stride = s.padding ? t.q.stride : 0,
-                              .k_stride = s.padding ? t.k.stride : 0,
-                              .v_stride = s.padding ? t.v.stride : 0,
-                              .q_length = s.ends ? longest(s.q_lengths, s.batch) : 0,
-                              .kv_length = s.ends ? longest(s.kv_lengths, s.batch) : 0,
-                              .left_window = s.left,
-                              .right_window = s.right,
-                              .scale = (float)s.scale,
-                              .softcap = (float)s.softcap,
-                              .causal = s.causal};
+    kiln_mha_params params = mha_params(&t, s);
     const kiln_operator_function *function = operator_function("mha", p);
     matrix workspace = {0};
     if (s.workspace) {
@@ -376,95 +380,112 @@ static void wrong_ends_body(kiln_stream *stream, bool first) {
         }
 }
 
-/* The same keys and values in blocks that lie anywhere in a cache: bit for bit what mha gives. */
-static void run_paged(kiln_stream *stream, precision p, shape s, int64_t block_size) {
-    describe("mha_paged", p, s);
-    tensors t = tensors_create(stream, p, s, any_number);
-    /* Keys are divided alike only if the table has room for the longest sequence and no more. */
-    int64_t spare = s.workspace ? 0 : 1;
-    int64_t table_size = (longest(s.kv_lengths, s.batch) + block_size - 1) / block_size + spare;
-    int64_t used = 0, blocks = s.batch * table_size + 3;
-    matrix caches[2], tables = matrix_create(stream, I32, s.batch, table_size, 0, 0);
-    matrix lengths = matrix_create(stream, I32, 1, s.batch, 0, 0), out = t.out;
-    int64_t *order = malloc(sizeof *order * (size_t)blocks);
+/* A cache that has the keys and values of some sequences in blocks that lie anywhere in it. */
+typedef struct paged {
+    int64_t block_size, blocks, table_size;
+    matrix caches[2], tables, lengths;
+} paged;
+
+/* The numbers below count in any order, to be freed. */
+static int64_t *shuffled(int64_t count) {
+    int64_t *order = malloc(sizeof *order * (size_t)count);
     assert_non_null(order);
-    for (int64_t i = 0; i < blocks; i++)
+    for (int64_t i = 0; i < count; i++)
         order[i] = i;
-    for (int64_t i = blocks - 1; i > 0; i--) {
+    for (int64_t i = count - 1; i > 0; i--) {
         int64_t other = random_integer(0, i), block = order[i];
         order[i] = order[other];
         order[other] = block;
     }
-    for (int i = 0; i < 2; i++) {
-        caches[i] = matrix_create(stream, p, blocks * block_size, t.k.cols, t.k.cols + s.padding, s.place);
-        for (int64_t j = 0; j < blocks * block_size * t.k.cols; j++)
-            caches[i].values[j] = NAN; /* what no sequence owns */
-    }
+    return order;
+}
+
+/* Copies a sequence's key of this number and its value into a row of the caches. */
+static void cache_key(paged *c, shape s, const tensors *t, int64_t sequence, int64_t key, int64_t row) {
+    int64_t cols = t->k.cols, from = (total(s.kv_lengths, sequence) + key) * cols;
+    memcpy(c->caches[0].values + row * cols, t->k.values + from, sizeof(double) * (size_t)cols);
+    memcpy(c->caches[1].values + row * cols, t->v.values + from, sizeof(double) * (size_t)cols);
+}
+
+/* What no sequence owns is NaN, and entries of tables that no key needs are anything. */
+static void paged_fill(paged *c, shape s, const tensors *t) {
+    int64_t *order = shuffled(c->blocks), used = 0;
+    for (int64_t i = 0; i < c->blocks * c->block_size * t->k.cols; i++)
+        c->caches[0].values[i] = c->caches[1].values[i] = NAN;
     for (int64_t b = 0; b < s.batch; b++) {
-        lengths.values[b] = (double)s.kv_lengths[b];
-        for (int64_t i = 0; i < table_size; i++) {
-            bool needed = i * block_size < s.kv_lengths[b];
-            tables.values[b * table_size + i] = needed ? (double)order[used] : (double)random_integer(-9, 1 << 20);
-            for (int64_t j = 0; needed && j < block_size && i * block_size + j < s.kv_lengths[b]; j++) {
-                int64_t from = (total(s.kv_lengths, b) + i * block_size + j) * t.k.cols;
-                int64_t to = (order[used] * block_size + j) * t.k.cols;
-                memcpy(caches[0].values + to, t.k.values + from, sizeof(double) * (size_t)t.k.cols);
-                memcpy(caches[1].values + to, t.v.values + from, sizeof(double) * (size_t)t.k.cols);
-            }
-            used += needed;
+        c->lengths.values[b] = (double)s.kv_lengths[b];
+        for (int64_t i = 0; i < c->table_size; i++) {
+            bool needed = i * c->block_size < s.kv_lengths[b];
+            int64_t block = needed ? order[used++] : random_integer(-9, 1 << 20);
+            c->tables.values[b * c->table_size + i] = (double)block;
+            for (int64_t j = i * c->block_size; needed && j < (i + 1) * c->block_size && j < s.kv_lengths[b]; j++)
+                cache_key(c, s, t, b, j, block * c->block_size + j % c->block_size);
         }
     }
-    matrix_set(&caches[0], caches[0].values);
-    matrix_set(&caches[1], caches[1].values);
-    matrix_set(&tables, tables.values);
-    matrix_set(&lengths, lengths.values);
-    kiln_mha_params contiguous = {.out = t.out.data,
-                                  .q = t.q.data,
-                                  .k = t.k.data,
-                                  .v = t.v.data,
-                                  .q_ends = s.ends ? t.q_ends.data : NULL,
-                                  .kv_ends = t.kv_ends.data,
-                                  .tokens = t.q.rows,
-                                  .kv_tokens = t.k.rows,
-                                  .batch = s.batch,
-                                  .heads = s.heads,
-                                  .kv_heads = s.kv_heads,
-                                  .head_size = s.size,
-                                  .out_stride = t.out.stride,
-                                  .q_stride = t.q.stride,
-                                  .k_stride = t.k.stride,
-                                  .v_stride = t.v.stride,
-                                  .kv_length = longest(s.kv_lengths, s.batch),
-                                  .left_window = s.left,
-                                  .right_window = s.right,
-                                  .scale = (float)s.scale,
-                                  .softcap = (float)s.softcap,
-                                  .causal = s.causal};
-    kiln_mha_paged_params params = {.out = t.out.data,
-                                    .lse = s.lse ? t.lse.data : NULL,
-                                    .q = t.q.data,
-                                    .k_cache = caches[0].data,
-                                    .v_cache = caches[1].data,
-                                    .tables = tables.data,
-                                    .kv_lengths = lengths.data,
-                                    .q_ends = s.ends ? t.q_ends.data : NULL,
-                                    .tokens = t.q.rows,
-                                    .blocks = blocks,
-                                    .block_size = block_size,
-                                    .batch = s.batch,
-                                    .table_size = table_size,
-                                    .heads = s.heads,
-                                    .kv_heads = s.kv_heads,
-                                    .head_size = s.size,
-                                    .out_stride = t.out.stride,
-                                    .q_stride = t.q.stride,
-                                    .k_cache_stride = t.k.stride,
-                                    .v_cache_stride = t.v.stride,
-                                    .left_window = s.left,
-                                    .right_window = s.right,
-                                    .scale = (float)s.scale,
-                                    .softcap = (float)s.softcap,
-                                    .causal = s.causal};
+    free(order);
+}
+
+static paged paged_create(kiln_stream *stream, precision p, shape s, const tensors *t, int64_t block_size) {
+    paged c = {.block_size = block_size};
+    /* Keys are divided as mha divides them only if the table has room for the longest sequence and no more. */
+    c.table_size = (longest(s.kv_lengths, s.batch) + block_size - 1) / block_size + (s.workspace ? 0 : 1);
+    c.blocks = s.batch * c.table_size + 3;
+    for (int i = 0; i < 2; i++)
+        c.caches[i] = matrix_create(stream, p, c.blocks * block_size, t->k.cols, t->k.cols + s.padding, s.place);
+    c.tables = matrix_create(stream, I32, s.batch, c.table_size, 0, 0);
+    c.lengths = matrix_create(stream, I32, 1, s.batch, 0, 0);
+    paged_fill(&c, s, t);
+    matrix *all[] = {&c.caches[0], &c.caches[1], &c.tables, &c.lengths};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        matrix_set(all[i], all[i]->values);
+    return c;
+}
+
+static void paged_destroy(paged *c) {
+    matrix_destroy(&c->caches[0]);
+    matrix_destroy(&c->caches[1]);
+    matrix_destroy(&c->tables);
+    matrix_destroy(&c->lengths);
+}
+
+static kiln_mha_paged_params paged_params(const paged *c, const tensors *t, shape s) {
+    return (kiln_mha_paged_params){.out = t->out.data,
+                                   .lse = s.lse ? t->lse.data : NULL,
+                                   .q = t->q.data,
+                                   .k_cache = c->caches[0].data,
+                                   .v_cache = c->caches[1].data,
+                                   .tables = c->tables.data,
+                                   .kv_lengths = c->lengths.data,
+                                   .q_ends = s.ends ? t->q_ends.data : NULL,
+                                   .tokens = t->q.rows,
+                                   .blocks = c->blocks,
+                                   .block_size = c->block_size,
+                                   .batch = s.batch,
+                                   .table_size = c->table_size,
+                                   .heads = s.heads,
+                                   .kv_heads = s.kv_heads,
+                                   .head_size = s.size,
+                                   .out_stride = t->out.stride,
+                                   .q_stride = t->q.stride,
+                                   .k_cache_stride = c->caches[0].stride,
+                                   .v_cache_stride = c->caches[1].stride,
+                                   .left_window = s.left,
+                                   .right_window = s.right,
+                                   .scale = (float)s.scale,
+                                   .softcap = (float)s.softcap,
+                                   .causal = s.causal};
+}
+
+/* The same keys and values in a cache and contiguous: bit for bit the same. */
+static void run_paged(kiln_stream *stream, precision p, shape s, int64_t block_size) {
+    describe("mha_paged", p, s);
+    tensors t = tensors_create(stream, p, s, any_number);
+    paged c = paged_create(stream, p, s, &t, block_size);
+    kiln_mha_params contiguous = mha_params(&t, s);
+    contiguous.kv_ends = t.kv_ends.data; /* whatever q_ends are */
+    contiguous.kv_length = longest(s.kv_lengths, s.batch);
+    contiguous.lse = NULL;
+    kiln_mha_paged_params params = paged_params(&c, &t, s);
     const kiln_operator_function *function = operator_function("mha_paged", p);
     matrix workspace = {0};
     if (s.workspace) {
@@ -474,11 +495,10 @@ static void run_paged(kiln_stream *stream, precision p, shape s, int64_t block_s
         contiguous.workspace_size = params.workspace_size;
     }
     harness_ok(operator_function("mha", p)->call(stream, &contiguous, sizeof contiguous));
-    matrix_get(&out);
-    t.out = out;
-    double *gathered = malloc(sizeof(double) * (size_t)(out.rows * out.cols + 1));
+    matrix_get(&t.out);
+    double *gathered = malloc(sizeof(double) * (size_t)(t.out.rows * t.out.cols + 1));
     assert_non_null(gathered);
-    memcpy(gathered, out.values, sizeof(double) * (size_t)(out.rows * out.cols));
+    memcpy(gathered, t.out.values, sizeof(double) * (size_t)(t.out.rows * t.out.cols));
     matrix_poison(&t.out);
     harness_ok(function->call(stream, &params, sizeof params));
     matrix_expect_exact(&t.out, gathered);
@@ -488,11 +508,7 @@ static void run_paged(kiln_stream *stream, precision p, shape s, int64_t block_s
         matrix_expect(&t.lse, t.lses, t.lses_allowed);
     }
     free(gathered);
-    free(order);
-    matrix_destroy(&caches[0]);
-    matrix_destroy(&caches[1]);
-    matrix_destroy(&tables);
-    matrix_destroy(&lengths);
+    paged_destroy(&c);
     tensors_destroy(&t);
 }
 
@@ -586,21 +602,8 @@ static void special_body(kiln_stream *stream, bool first) {
     }
 }
 
-static void refusals_body(kiln_stream *stream, bool first) {
-    (void)first;
-    harness_describe("mha refused");
-    matrix x = matrix_create(stream, F32, 1, 8192, 0, 0);
-    const kiln_operator_function *function = operator_function("mha", F32);
-    const kiln_mha_params good = {.out = x.data,
-                                  .q = x.data,
-                                  .k = x.data,
-                                  .v = x.data,
-                                  .tokens = 4,
-                                  .kv_tokens = 4,
-                                  .batch = 2,
-                                  .heads = 6,
-                                  .kv_heads = 3,
-                                  .head_size = 8};
+/* Each is refused in what is right otherwise. */
+static void refuse_numbers(kiln_stream *stream, const kiln_mha_params *good) {
     static const struct {
         const char *names;
         size_t offset;
@@ -617,20 +620,25 @@ static void refusals_body(kiln_stream *stream, bool first) {
         {"left_window", offsetof(kiln_mha_params, left_window), -1},
         {"right_window", offsetof(kiln_mha_params, right_window), -1},
     };
+    const kiln_operator_function *function = operator_function("mha", F32);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        kiln_mha_params params = good;
+        kiln_mha_params params = *good;
         memcpy((char *)&params + wrong[i].offset, &wrong[i].value, sizeof wrong[i].value);
         expect_refusal(stream, function, &params, sizeof params, wrong[i].names);
     }
-    kiln_mha_params params = good;
+    kiln_mha_params params = *good;
     params.causal = 1;
     params.right_window = 2;
     expect_refusal(stream, function, &params, sizeof params, "right_window");
-    params = good;
+    params = *good;
     params.softcap = -1;
     expect_refusal(stream, function, &params, sizeof params, "softcap");
+}
+
+static void refuse_workspaces(kiln_stream *stream, const kiln_mha_params *good) {
+    const kiln_operator_function *function = operator_function("mha", F32);
+    kiln_mha_params params = *good;
     size_t size;
-    params = good;
     params.tokens = params.batch = 1;
     params.kv_tokens = 1024;
     params.heads = params.kv_heads = 1;
@@ -638,36 +646,58 @@ static void refusals_body(kiln_stream *stream, bool first) {
     assert_true(size > 0);
     params.workspace_size = size;
     expect_refusal(stream, function, &params, sizeof params, "workspace");
-    params.workspace = (char *)x.data + 4;
+    params.workspace = (char *)params.out + 4;
     expect_refusal(stream, function, &params, sizeof params, "workspace");
-    params.workspace = x.data;
+    params.workspace = params.out;
     params.workspace_size = size - 1;
     expect_refusal(stream, function, &params, sizeof params, "workspace_size");
-    kiln_mha_paged_params paged = {.out = x.data,
-                                   .q = x.data,
-                                   .k_cache = x.data,
-                                   .v_cache = x.data,
-                                   .tables = x.data,
-                                   .kv_lengths = x.data,
-                                   .tokens = 1,
-                                   .blocks = 4,
-                                   .block_size = 12,
-                                   .batch = 1,
-                                   .table_size = 2,
-                                   .heads = 1,
-                                   .kv_heads = 1,
-                                   .head_size = 8};
-    function = operator_function("mha_paged", F32);
-    expect_refusal(stream, function, &paged, sizeof paged, "block_size");
-    paged.block_size = 16;
-    paged.q_length = 1;
-    expect_refusal(stream, function, &paged, sizeof paged, "q_length");
-    paged.q_length = 0;
-    paged.left_window = -1;
-    expect_refusal(stream, function, &paged, sizeof paged, "left_window");
-    paged.left_window = 0;
-    paged.table_size = INT32_MAX / 8;
-    expect_refusal(stream, function, &paged, sizeof paged, "table_size");
+}
+
+static void refuse_paged(kiln_stream *stream, void *memory) {
+    const kiln_operator_function *function = operator_function("mha_paged", F32);
+    kiln_mha_paged_params params = {.out = memory,
+                                    .q = memory,
+                                    .k_cache = memory,
+                                    .v_cache = memory,
+                                    .tables = memory,
+                                    .kv_lengths = memory,
+                                    .tokens = 1,
+                                    .blocks = 4,
+                                    .block_size = 12,
+                                    .batch = 1,
+                                    .table_size = 2,
+                                    .heads = 1,
+                                    .kv_heads = 1,
+                                    .head_size = 8};
+    expect_refusal(stream, function, &params, sizeof params, "block_size");
+    params.block_size = 16;
+    params.q_length = 1;
+    expect_refusal(stream, function, &params, sizeof params, "q_length");
+    params.q_length = 0;
+    params.left_window = -1;
+    expect_refusal(stream, function, &params, sizeof params, "left_window");
+    params.left_window = 0;
+    params.table_size = INT32_MAX / 8;
+    expect_refusal(stream, function, &params, sizeof params, "table_size");
+}
+
+static void refusals_body(kiln_stream *stream, bool first) {
+    (void)first;
+    harness_describe("mha refused");
+    matrix x = matrix_create(stream, F32, 1, 8192, 0, 0);
+    const kiln_mha_params good = {.out = x.data,
+                                  .q = x.data,
+                                  .k = x.data,
+                                  .v = x.data,
+                                  .tokens = 4,
+                                  .kv_tokens = 4,
+                                  .batch = 2,
+                                  .heads = 6,
+                                  .kv_heads = 3,
+                                  .head_size = 8};
+    refuse_numbers(stream, &good);
+    refuse_workspaces(stream, &good);
+    refuse_paged(stream, x.data);
     matrix_expect_unchanged(&x);
     matrix_destroy(&x);
 }

@@ -2,6 +2,7 @@
 #include "tests/ops/harness.h"
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct shape {
     int64_t batch, tokens, heads, pairs;
@@ -26,13 +27,41 @@ static int64_t position_of(shape s, const double *grid, int64_t token, int64_t p
     return pair < second ? token % (rows * cols) / cols : token % cols;
 }
 
+/* Grids of any size, some without tokens. */
+static void fill_grids(matrix *grids) {
+    for (int64_t i = 0; i < grids->rows; i++) {
+        for (int axis = 0; axis < 3; axis++)
+            grids->values[3 * i + axis] = (double)random_integer(1, 4 + axis);
+        if (i % 2) grids->values[3 * i + i / 2] = (double)random_integer(-1, 0);
+    }
+    matrix_set(grids, grids->values);
+}
+
+/* Each pair turned by its position, or copied. */
+static void reference(shape s, const matrix *x, const matrix *grids, const int64_t *frequencies, double *expected,
+                      double *allowed) {
+    memcpy(expected, x->values, sizeof(double) * (size_t)(x->rows * x->cols));
+    for (int64_t i = 0; i < s.batch * s.tokens * s.heads * s.pairs; i++) {
+        int64_t row = i / (s.heads * s.pairs), pair = i % s.pairs, base = i / s.pairs * 2 * s.pairs;
+        bool half = s.layout == KILN_ROPE_HALF;
+        int64_t first = base + (half ? pair : 2 * pair), second = first + (half ? s.pairs : 1);
+        int64_t position = position_of(s, grids->values + row / s.tokens * 3, row % s.tokens, pair);
+        if (position < 0) continue;
+        double angle = ldexp((double)frequencies[pair], -64) * 2 * acos(-1) * (double)position;
+        double a = x->values[first], b = x->values[second];
+        expected[first] = a * cos(angle) - b * sin(angle);
+        expected[second] = a * sin(angle) + b * cos(angle);
+        allowed[first] = allowed[second] = 3e-7 * (fabs(a) + fabs(b));
+    }
+}
+
 static void run(kiln_stream *stream, precision p, shape s) {
     harness_describe("rope3d_%s %lld of %lld x %lld x %lld pairs (%lld, %lld), %s, padding %lld, at %lld%s",
                      precision_name(p), (long long)s.batch, (long long)s.tokens, (long long)s.heads, (long long)s.pairs,
                      (long long)s.frame_pairs, (long long)s.row_pairs,
                      s.layout == KILN_ROPE_HALF ? "halves" : "interleaved", (long long)s.padding, (long long)s.place,
                      s.in_place ? ", in place" : "");
-    int64_t head = 2 * s.pairs, width = s.heads * head;
+    int64_t width = s.heads * 2 * s.pairs;
     matrix x = matrix_create(stream, p, s.batch * s.tokens, width, width + s.padding, s.place);
     matrix y = matrix_create(stream, p, s.batch * s.tokens, width, width + s.padding, s.place);
     matrix grids = matrix_create(stream, I32, s.batch, 3, 0, AT_END), *to = s.in_place ? &x : &y;
@@ -46,26 +75,8 @@ static void run(kiln_stream *stream, precision p, shape s) {
     harness_ok(kiln_copy(stream, frequencies, host, sizeof *host * (size_t)s.pairs, KILN_TO_DEVICE));
     harness_ok(kiln_stream_sync(stream));
     matrix_fill(&x, any_number);
-    for (int64_t i = 0; i < s.batch; i++) {
-        for (int axis = 0; axis < 3; axis++)
-            grids.values[3 * i + axis] = (double)random_integer(1, 4 + axis);
-        if (i % 2) grids.values[3 * i + i / 2] = (double)random_integer(-1, 0); /* no tokens */
-    }
-    matrix_set(&grids, grids.values);
-    for (size_t i = 0; i < count; i++)
-        expected[i] = x.values[i];
-    for (int64_t i = 0; i < s.batch * s.tokens * s.heads * s.pairs; i++) {
-        int64_t row = i / (s.heads * s.pairs), pair = i % s.pairs, base = i / s.pairs * head;
-        bool half = s.layout == KILN_ROPE_HALF;
-        int64_t first = base + (half ? pair : 2 * pair), second = first + (half ? s.pairs : 1);
-        int64_t position = position_of(s, grids.values + row / s.tokens * 3, row % s.tokens, pair);
-        if (position < 0) continue;
-        double angle = ldexp((double)host[pair], -64) * 2 * acos(-1) * (double)position;
-        double a = x.values[first], b = x.values[second];
-        expected[first] = a * cos(angle) - b * sin(angle);
-        expected[second] = a * sin(angle) + b * cos(angle);
-        allowed[first] = allowed[second] = 3e-7 * (fabs(a) + fabs(b));
-    }
+    fill_grids(&grids);
+    reference(s, &x, &grids, host, expected, allowed);
     kiln_rope3d_params params = {.y = to->data,
                                  .x = x.data,
                                  .grids = grids.data,

@@ -249,14 +249,12 @@ typedef struct order_row {
     const char *picked; /* every image that fits, best first */
 } order_row;
 
-/* Device by device, what is picked from a bundle with everything in it. */
-static void the_best_image_comes_first(void **state) {
-    (void)state;
+/* A bundle with everything in it. */
+static uint32_t everything(kiln_image images[32]) {
     static const char *const nvidia[] = {"sm_75",  "sm_80",   "sm_86",   "sm_89",  "sm_90",   "sm_90a",
                                          "sm_100", "sm_100f", "sm_100a", "sm_120", "sm_120f", "sm_120a"};
     static const uint32_t ptx[] = {63, 70, 71, 78, 78, 80, 86, 88, 86, 87, 88, 87};
     static const char *const amd[] = {"gfx9-generic", "gfx11-generic", "gfx1100", "gfx90a", "gfx90a:xnack-", "gfx942"};
-    kiln_image images[32];
     uint32_t count = 0;
     for (size_t i = 0; i < COUNT(nvidia); i++)
         images[count++] = image_of(KILN_IMAGE_PTX, nvidia[i], ptx[i], 0);
@@ -266,6 +264,29 @@ static void the_best_image_comes_first(void **state) {
         images[count++] = image_of(KILN_IMAGE_HSACO, amd[i], 5, 0);
     images[count++] = image_of(KILN_IMAGE_CPU, "x86-64-v2", 0, 0);
     images[count++] = image_of(KILN_IMAGE_CPU, "x86-64-v4", 0, 0);
+    return count;
+}
+
+static void expect_order(const kiln_part *part, const order_row *row) {
+    kiln_candidate candidates[32];
+    uint32_t fitting;
+    kiln_bundle bundle = bundle_of(part);
+    kiln_target target = target_of(row->device, row->driver);
+    assert_int_equal(kiln_select(&bundle, part, &target, candidates, &fitting), KILN_OK);
+    char text[512] = "";
+    for (uint32_t i = 0; i < fitting; i++) {
+        const kiln_image *image = &part->images[candidates[i].image];
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s %s", i ? ", " : "", image->target,
+                 kiln_image_kind_name(image->kind));
+    }
+    assert_string_equal(text, row->picked);
+    for (uint32_t i = fitting; i < part->image_count; i++)
+        assert_true(candidates[i].reasons != 0 && candidates[i].rank == 0);
+}
+
+/* Device by device, what is picked from all of it. */
+static void the_best_image_comes_first(void **state) {
+    (void)state;
     static const order_row rows[] = {
         {"sm_75", 13000, "sm_75 cubin, sm_75 ptx"},
         {"sm_70", 13000, ""},
@@ -300,23 +321,10 @@ static void the_best_image_comes_first(void **state) {
         {"x86-64-v4", 0, "x86-64-v4 cpu, x86-64-v2 cpu"},
         {"aarch64", 0, ""},
     };
-    kiln_part part = part_of(images, count);
-    kiln_bundle bundle = bundle_of(&part);
-    for (size_t r = 0; r < COUNT(rows); r++) {
-        kiln_candidate candidates[32];
-        uint32_t fitting;
-        kiln_target target = target_of(rows[r].device, rows[r].driver);
-        assert_int_equal(kiln_select(&bundle, &part, &target, candidates, &fitting), KILN_OK);
-        char text[512] = "";
-        for (uint32_t i = 0; i < fitting; i++) {
-            const kiln_image *image = &images[candidates[i].image];
-            snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s %s", i ? ", " : "", image->target,
-                     kiln_image_kind_name(image->kind));
-        }
-        assert_string_equal(text, rows[r].picked);
-        for (uint32_t i = fitting; i < count; i++)
-            assert_true(candidates[i].reasons != 0 && candidates[i].rank == 0);
-    }
+    kiln_image images[32];
+    kiln_part part = part_of(images, everything(images));
+    for (size_t r = 0; r < COUNT(rows); r++)
+        expect_order(&part, &rows[r]);
 }
 
 static void bad_arguments_are_refused(void **state) {
