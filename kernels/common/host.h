@@ -85,8 +85,9 @@ static inline uint32_t kiln__rows_wide(uintptr_t addresses, int64_t rows, int64_
 static inline kiln_status kiln__grid(const char *name, uint64_t tiles, uint64_t blocks, kiln_launch_config *config) {
     uint64_t beyond = (blocks + KILN_GRID_BLOCKS - 1) >> KILN_GRID_BLOCKS_LOG2;
     KILN__REQUIRE(tiles <= KILN_GRID_LIMIT_X && beyond <= KILN_GRID_LIMIT_Z,
-                  "%s: the tensor is too large for one launch (%llu x %llu groups)", name, (unsigned long long)tiles,
-                  (unsigned long long)blocks);
+                  "%s: its sizes are too large for one launch: %llu x %llu groups, at most %u x %llu", name,
+                  (unsigned long long)tiles, (unsigned long long)blocks, KILN_GRID_LIMIT_X,
+                  (unsigned long long)KILN_GRID_LIMIT_Z << KILN_GRID_BLOCKS_LOG2);
     *config = (kiln_launch_config){
         .grid = {(uint32_t)tiles, blocks < KILN_GRID_BLOCKS ? (uint32_t)blocks : KILN_GRID_BLOCKS, (uint32_t)beyond},
         .group = {KILN_GROUP, 1, 1},

@@ -53,7 +53,8 @@ check_shape(const kiln__rocm_device *rocm, const kiln_kernel *kernel, const kiln
     uint64_t items;
     KILN__REQUIRE(!__builtin_mul_overflow(shape.grid[0] * shape.grid[1], shape.grid[2], &items) &&
                       items <= rocm->grid_size_max,
-                  "kiln_launch: grid has more than %u work-items", rocm->grid_size_max);
+                  "kiln_launch: grid is %u x %u x %u groups of kernel %s: too large: at most %u work-items",
+                  config->grid[0], config->grid[1], config->grid[2], kernel->name, rocm->grid_size_max);
     return KILN_OK;
 }
 
