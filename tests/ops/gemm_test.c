@@ -190,7 +190,7 @@ static void random_body(kiln_stream *stream, bool first) {
             shape s = {.batch = random_integer(1, 3),
                        .m = random_integer(1, i % 2 ? 8 : 90),
                        .n = random_integer(1, 90),
-                       .k = random_integer(0, 150),
+                       .k = random_integer(0, 7) ? random_integer(1, 150) : 0,
                        .padding = random_integer(0, 1) * random_integer(1, 17),
                        .place = places[random_integer(0, 5)],
                        .interleaved = random_integer(0, 3) == 0,
