@@ -40,6 +40,18 @@ repeats() { # PROMPT STEPS
     printf '%s\n' "$1" | cmp - out
 }
 
+# A story that would go on has as many tokens as the model's length, each with logits.
+ends_at_length() { # PROMPT
+    "$llama" "$model" "$tokenizer" --device cpu --steps 1000000 --logits logits --prompt "$1" >out 2>err &&
+        [ "$(wc -c <logits)" -eq $((4 * 512 * 512)) ]
+}
+
+# Nothing but logits is in their file where the story cannot be told.
+keeps_logits_apart() {
+    "$llama" "$model" "$tokenizer" --device cpu --steps 3 --logits logits >&- 2>err
+    [ $? -eq 1 ] && grep -q 'standard output: ' err && [ "$(wc -c <logits)" -eq $((4 * 512)) ]
+}
+
 # Bytes of the header's number at this place, in a copy of the model.
 with_number() { # FILE PLACE BYTES
     cp "$model" "$1" && printf '%b' "$3" | dd of="$1" bs=4 seek="$2" conv=notrunc status=none
@@ -92,6 +104,11 @@ check "a prompt of as many tokens as steps" repeats "$story" 200
 check "a prompt of more bytes than the model's length" repeats "$story $story" 400
 check "a prompt that is no UTF-8" repeats $'\xff\xc3(\x80' 5
 check "a prompt of one token" repeats a 1
+check "an option that is none" says 'llama: --stepz: is no option' "$model" "$tokenizer" --stepz 3
+check "an option without its value" says 'llama: --steps: wants a value' "$model" "$tokenizer" --steps
+check "no arguments" says 'llama: wants MODEL and TOKENIZER, and was given 0'
+check "an argument too many" says 'llama: wants MODEL and TOKENIZER, and was given 3' "$model" "$tokenizer" more
+check "more steps than the model's length" ends_at_length "$story $story"
 check "a wrong device" says '--device gpu: must be' "$model" "$tokenizer" --device gpu
 check "a wrong precision" says '--precision f8: must be' "$model" "$tokenizer" --precision f8
 for steps in 0 -1 99999999999999999999 1e3 ''; do
@@ -104,6 +121,7 @@ done
 check "a wrong level" ends 1 'device: ' "$model" "$tokenizer" --device cpu --cpu-level x86-64-v9
 check "a device that is not there" ends 1 'device: ' "$model" "$tokenizer" --device cpu:9
 check "a story that cannot be written" cannot_write /dev/full 'standard output: ' "$model" "$tokenizer" --device cpu
+check "a closed standard output" keeps_logits_apart
 check "a help that cannot be written" cannot_write /dev/full 'standard output: ' --help
 check "a file of logits that cannot be made" says '--logits absent/x: ' "$model" "$tokenizer" --logits absent/x
 for steps in 1 3; do

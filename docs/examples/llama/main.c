@@ -3,6 +3,7 @@
 #include "docs/examples/llama/decoder.h"
 #include "docs/examples/llama/tokenizer.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <limits.h>
 #include <stdio.h>
@@ -127,15 +128,20 @@ static bool read_arguments(int argc, char **argv, request *r) {
         {NULL, 0, NULL, 0},
     };
     int index;
-    for (int found; (found = getopt_long(argc, argv, "h", options, &index)) != -1;) {
+    opterr = 0;
+    for (int found; (found = getopt_long(argc, argv, ":h", options, &index)) != -1;) {
         if (found == 'h') {
             fputs(usage, stdout);
             exit(written() ? EXIT_SUCCESS : EXIT_FAILURE);
         }
-        if (found != 'o' || !read_option(options[index].name, optarg, r)) return false;
+        if (found != 'o') {
+            fprintf(stderr, "llama: %s: %s\n", argv[optind - 1], found == ':' ? "wants a value" : "is no option");
+            return false;
+        }
+        if (!read_option(options[index].name, optarg, r)) return false;
     }
     if (argc - optind != 2) {
-        fputs(usage, stderr);
+        fprintf(stderr, "llama: wants MODEL and TOKENIZER, and was given %d arguments: see --help\n", argc - optind);
         return false;
     }
     r->model = argv[optind];
@@ -242,6 +248,13 @@ static bool prepare(const request *r, const llama_checkpoint *checkpoint, teller
     return false;
 }
 
+/* Where a standard stream is closed no other file must get its number, and be written to in its place. To this one
+ * nothing can be written. */
+static void hold_standard_streams(void) {
+    for (int file = STDIN_FILENO; file <= STDERR_FILENO; file++)
+        if (fcntl(file, F_GETFD) < 0 && open("/dev/null", O_RDONLY) < 0) exit(EXIT_FAILURE);
+}
+
 /* Closes the file of the logits; what it could not hold may show only now. */
 static bool close_logits(FILE *file, bool good) {
     if (!file || fclose(file) == 0 || !good) return good;
@@ -255,6 +268,7 @@ int main(int argc, char **argv) {
     llama_tokenizer tokenizer = {0};
     teller t = {.tokenizer = &tokenizer};
     int status = EXIT_WRONG_INPUT;
+    hold_standard_streams();
     if (read_arguments(argc, argv, &r) && llama_checkpoint_open(r.model, &checkpoint) &&
         llama_tokenizer_open(r.tokenizer, checkpoint.config.vocabulary_size, &tokenizer) &&
         prepare(&r, &checkpoint, &t)) {
