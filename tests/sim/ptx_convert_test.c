@@ -169,7 +169,7 @@ static void between_floating_point_types(void **state) {
                     if ((flags & SAT && brain) || (flags & FTZ && !single)) continue;
                     check_real(to, from, r, flags);
                 }
-                if (from != &f32 || to->bits != 16) continue;
+                if (from != &f32 || to->bits != 16 || r > EXACT_RZ) continue;
                 check_real(to, from, r, RELU);
                 check_real(to, from, r, SATFINITE);
                 check_real(to, from, r, RELU | SATFINITE);
@@ -578,6 +578,8 @@ static void refusals(void **state) {
         {"sm_80", "9.0", "cvt.ftz.f32.bf16 %d, %a;", "sm_90", 32, 16},
         {"sm_90", "9.0", "cvt.rn.bf16.u8 %d, %a;", "16 bits", 16, 16},
         {"sm_80", "7.0", "cvt.rn.satfinite.f16.f32 %d, %a;", "PTX 8.1", 16, 32},
+        {"sm_90", "9.0", "cvt.rp.satfinite.f16.f32 %d, %a;", ".rp", 16, 32},
+        {"sm_90", "9.0", "cvt.rm.relu.bf16.f32 %d, %a;", ".rm", 16, 32},
         {"sm_75", "9.0", "cvt.rn.f16x2.f32 %d, %a, %a;", "sm_80", 32, 32},
         {"sm_86", "9.0", "cvt.rn.satfinite.e4m3x2.f32 %d, %a, %a;", "sm_89", 16, 32},
         {"sm_89", "7.8", "cvt.rn.satfinite.e4m3x2.f32 %d, %a, %a;", "PTX 8.1", 16, 32},

@@ -231,9 +231,9 @@ static void comparisons_of_all_kinds(void **state) {
         bool ftz = n / 4 % 2;
         if (ftz && (f == &float_f64 || f == &float_bf16)) continue;
         char code[128];
-        snprintf(code, sizeof code,
-                 "setp.%s%s.%s %%p|%%q, %%a, %%b; selp.b32 %%d, 1, 0, %%p; @%%q add.u32 %%d, %%d, 2;",
-                 comparisons[n / 8].name, ftz ? ".ftz" : "", f->name);
+        snprintf(code, sizeof code, "setp.%s%s.%s %%p%s, %%a, %%b; selp.b32 %%d, 1, 0, %%p; @%s add.u32 %%d, %%d, 2;",
+                 comparisons[n / 8].name, ftz ? ".ftz" : "", f->name, f->bits == 16 ? "" : "|%q",
+                 f->bits == 16 ? "!%p" : "%q");
         operands o = operands_new(f, 2);
         uint64_t *results = run(f, code, 2, &o, &word);
         for (size_t i = 0; i < o.count; i++) {
@@ -319,6 +319,7 @@ static void refusals(void **state) {
         {"sm_90", "9.0", "sin.rn.f32 %d, %a;", ".approx", 32},
         {"sm_80", "9.0", "ex2.approx.ftz.bf16 %d, %a;", "sm_90", 16},
         {"sm_90", "9.0", "setp.lo.f32 %p, %a, %a;", ".lo", 32},
+        {"sm_90", "9.0", "setp.lt.f16 %p|%q, %a, %a;", "one result", 16},
         {"sm_90", "9.0", "min.f32 %d, %a, %a, %a;", "sm_100", 32},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -342,6 +342,9 @@ static void take_relu(ptx_decoder *decoder) {
     if (op->flags & PTX_F_SATFINITE) ptx_need(decoder, 75, 81);
     if (op->flags & PTX_F_SAT && op->flags & (PTX_F_RELU | PTX_F_SATFINITE))
         ptx_refuse(decoder, ".sat excludes .relu and .satfinite");
+    bool directed = op->mode == SIM_ROUND_DOWN || op->mode == SIM_ROUND_UP;
+    if (directed && op->flags & (PTX_F_RELU | PTX_F_SATFINITE))
+        ptx_refuse(decoder, ".rm and .rp exclude .relu and .satfinite");
 }
 
 static void decode_real(ptx_decoder *decoder) {

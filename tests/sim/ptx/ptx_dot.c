@@ -109,6 +109,7 @@ static void decode_differences(ptx_decoder *decoder, bool halves) {
     }
     if (ptx_take(decoder, PTX_M_SAT)) op->mode |= SATURATES;
     if (ptx_take(decoder, PTX_M_ADD)) op->mode |= SUMS;
+    if (op->mode & SATURATES && op->mode & SUMS) ptx_refuse(decoder, ".sat excludes .add");
     op->run = halves ? run_differences_2 : run_differences_4;
     ptx_decode_same(decoder, PTX_b32, 3);
 }

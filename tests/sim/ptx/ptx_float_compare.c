@@ -175,6 +175,8 @@ void ptx_decode_float_compare(ptx_decoder *decoder) {
     }
     bool packed = ptx_elements_of(op->from) == 2, paired = result.paired;
     if (packed && !paired) ptx_refuse(decoder, "a packed comparison has two results");
+    if (paired && !packed && ptx_type_bits(op->from) == 16)
+        ptx_refuse(decoder, "a comparison of 16 bits has one result");
     result.paired = false;
     op->d[0] = ptx_result(decoder, &result, PTX_pred);
     op->d[1] = paired ? ptx_result(decoder, &result.elements[0], PTX_pred) : PTX_NOWHERE;
