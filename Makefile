@@ -232,7 +232,7 @@ $(OUT)/tests/run: $(OBJ)/tests/run.o
 	$(CC) -o $@ $^ $(KILN_LDFLAGS)
 
 .PHONY: test-programs
-test-programs: $(TEST_PROGRAMS) $(OUT)/tests/run $(INSTRUCTIONS) $(DOCUMENT) $(REPORT) ## build what check runs, and run nothing
+test-programs: $(TEST_PROGRAMS) $(OUT)/tests/run $(INSTRUCTIONS) $(DOCUMENT) $(REPORT) $(OUT)/bench/gpu_copy ## build what check runs, and run nothing
 
 # A make of the parts that a goal needs after scripts/deps.sh has had its say: as parallel as asked for, or as can be.
 SUBMAKE = $(MAKE) --no-print-directory config=$(config) $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
@@ -257,7 +257,7 @@ check-gpu: ## operators, story and single instructions on this machine's GPUs, b
 	@$(SUBMAKE) all examples test-programs
 	@$(SUBMAKE) run-gpu-tests
 run-gpu-tests: $(OUT)/tests/run ## check-gpu on what is built; builds nothing but the runner
-	@KILN_BUILD=$(CURDIR)/$(OUT) $(OUT)/tests/run -d $(OUT)/gpu/log $(TESTS:%=-o %) $(GPU_TESTS)
+	@KILN_BUILD=$(CURDIR)/$(OUT) $(OUT)/tests/run -t 3600 -d $(OUT)/gpu/log $(TESTS:%=-o %) $(GPU_TESTS)
 
 ## MUTANTS: only the images whose file name this pattern matches: make check-mutants MUTANTS='softmax_f32.sm_90'
 MUTANTS ?=
@@ -415,7 +415,8 @@ images-check: ## are the images those of the sources? Fires them again where the
 # Drivers that do nothing, under the drivers' own names, and the programs that tests/bench/*.sh run.
 NULL_DRIVERS := $(OUT)/bench/null/libcuda.so.1 $(OUT)/bench/null/libhsa-runtime64.so.1
 BENCHES      := $(OUT)/bench/launch_overhead $(OUT)/bench/first_use $(OUT)/bench/select_bench $(OUT)/bench/cpu_ops_bench \
-	$(OUT)/bench/cpu_gemm_bench $(OUT)/bench/cpu_story_bench $(OUT)/bench/ptx_speed $(OUT)/bench/amd_speed
+	$(OUT)/bench/cpu_gemm_bench $(OUT)/bench/cpu_story_bench $(OUT)/bench/ptx_speed $(OUT)/bench/amd_speed \
+	$(OUT)/bench/gpu_copy
 
 $(OUT)/bench/null/libcuda.so.1: tests/bench/null_cuda.c loader/cuda/symbols.def loader/cuda/cuda_abi.h
 $(OUT)/bench/null/libcuda.so.1: NULL := -DNULL_CUDA
@@ -445,12 +446,20 @@ $(BENCHES): $(OUT)/bench/%: $(OBJ)/tests/bench/%.o $(OUT)/libkiln.a
 $(OUT)/bench/amd_speed: $(OBJ)/tests/sim/amdgcn_assembler.o $(patsubst %.c,$(OBJ)/%.o,$(sort $(wildcard tests/sim/amdgcn/*.c) $(SIM_ARITHMETIC)))
 $(OUT)/bench/ptx_speed: $(patsubst %.c,$(OBJ)/%.o,$(sort $(wildcard tests/sim/ptx/*.c) $(SIM_ARITHMETIC)))
 
-.PHONY: bench bench-programs bench-cpu
+$(OUT)/bench/gpu_copy: $(filter-out %/main.o,$(CLI_OBJECTS))
+
+.PHONY: bench bench-programs bench-cpu bench-gpu
 bench-programs: $(BENCHES) $(NULL_DRIVERS) $(OUT)/kiln ## build what bench runs, and measure nothing
 bench-cpu: bench-programs ## the CPU kernels on one core and two: against memory, OpenBLAS and a model in plain C
 	@$(OUT)/bench/cpu_ops_bench
 	@$(OUT)/bench/cpu_gemm_bench
 	@$(OUT)/bench/cpu_story_bench $(MODEL_DIR)/stories260K.bin
+## BENCH_GPU: options of bench-gpu: make bench-gpu BENCH_GPU="--device cuda:1 --only softmax"
+BENCH_GPU ?=
+bench-gpu: ## operators on a GPU of this machine, against copies and PyTorch in the same run: docs/real-gpu.md
+	@scripts/deps.sh gpu
+	@$(SUBMAKE) all $(OUT)/bench/gpu_copy
+	@scripts/bench_gpu.py $(OUT) $(BENCH_GPU)
 bench: ## instructions of a launch, first use, selection, CPU kernels, interpreters, a clean build; wants config=release
 	@scripts/deps.sh bench
 	@$(SUBMAKE) bench-programs

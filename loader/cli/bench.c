@@ -10,12 +10,13 @@
 #include <string.h>
 #include <sys/resource.h>
 
-enum { DEVICE, SIZE, SET, JSON };
+enum { DEVICE, SIZE, SET, WITHOUT, JSON };
 
 static const cli_option options[] = {
     [DEVICE] = {"device", "DEVICE", "cpu, cuda:N or rocm:N; default: the best there is"},
     [SIZE] = {"size", "MIB", "size of the largest tensor in MiB, and of the copy; default: 64, simulated: 1"},
     [SET] = {"set", "NAME=VALUE", "set a size or an option, where a function has it"},
+    [WITHOUT] = {"without", "NAME", "leave an optional tensor out, where a function has it"},
     [JSON] = {"json", NULL, "write JSON"},
 };
 
@@ -27,11 +28,10 @@ const cli_command cli_bench = {
     .summary = "measure operators, and compare with the copy bandwidth",
     .details =
         "OP is an operator or one of its functions; default: all. Times are those of the device's events, after\n"
-        "warm-up. The spread is from the fastest tenth to the slowest, as a part of the median. GB/s counts each\n"
-        "input and output once. Sizes that are not set are typical, and one follows from --size. On a simulated\n"
-        "device there are no times: what one call does is counted. Bytes are of global memory, for each element of "
-        "the\n"
-        "output; a request is an access of a warp or wave, a sector 32 bytes.\n",
+        "warm-up, over several calls where one is short. The spread is from the fastest tenth to the slowest, as a\n"
+        "part of the median. GB/s counts each input and output once. Sizes that are not set are typical, and one\n"
+        "follows from --size. On a simulated device there are no times: what one call does is counted. Bytes are of\n"
+        "global memory, for each element of the output; a request is an access of a warp or wave, a sector 32 bytes.\n",
     .options = options,
     .option_count = CLI_COUNT(options),
     .run = run,
@@ -45,6 +45,8 @@ typedef struct bench_request {
     const char **names; /* of --set */
     const char **values;
     size_t set_count;
+    const char **without;
+    size_t without_count;
     bool finished; /* help was printed */
 } bench_request;
 
@@ -74,6 +76,12 @@ static bool can_set(const kiln_operator *op, const char *name) {
         if ((field->role == KILN_FIELD_SIZE || field->role == KILN_FIELD_OPTION) && strcmp(field->name, name) == 0)
             return true;
     }
+    return false;
+}
+
+static bool can_leave_out(const kiln_operator *op, const char *name) {
+    for (uint32_t i = 0; i < op->field_count; i++)
+        if (op->fields[i].optional && strcmp(op->fields[i].name, name) == 0) return true;
     return false;
 }
 
@@ -119,6 +127,14 @@ static int check_request(const bench_request *request, const kiln_operator *cons
     for (size_t i = 0; i < request->set_count; i++)
         if (count_wanted(request, operators, count, request->names[i]) == 0)
             return bad_setting(request, i, operators, count);
+    for (size_t i = 0; i < request->without_count; i++) {
+        bool found = false;
+        for (size_t o = 0; o < count && !found; o++)
+            found = count_wanted(request, &operators[o], 1, NULL) && can_leave_out(operators[o], request->without[i]);
+        if (!found)
+            return cli_error(CLI_USAGE, "bench: --without %s: no function here has such an optional tensor",
+                             request->without[i]);
+    }
     return CLI_OK;
 }
 
@@ -128,6 +144,8 @@ static int make_call(operator_call *call, const char *function, const bench_requ
     int code = call_begin(call, "bench", function);
     for (size_t i = 0; i < request->set_count && code == CLI_OK; i++)
         if (can_set(call->op, request->names[i])) code = call_set(call, request->names[i], request->values[i]);
+    for (size_t i = 0; i < request->without_count && code == CLI_OK; i++)
+        if (can_leave_out(call->op, request->without[i])) code = call_leave_out(call, request->without[i]);
     if (code != CLI_OK) return code;
     return call_randomise(call, request->size);
 }
@@ -148,7 +166,8 @@ static void describe(const operator_call *call, bench_result *result) {
     for (uint32_t i = 0; i < call->op->field_count; i++) {
         const call_field *field = &call->fields[i];
         if (call_is_tensor(field->description)) result->moved += field->array.data_size;
-        if (field->description->role == KILN_FIELD_OUTPUT) result->elements += elements_of(&field->array);
+        if (field->description->role == KILN_FIELD_OUTPUT && field->given)
+            result->elements += elements_of(&field->array);
         if (field->description->role == KILN_FIELD_SIZE && length < sizeof result->sizes)
             length += (size_t)snprintf(result->sizes + length, sizeof result->sizes - length, "%s%s=%" PRId64,
                                        length ? " " : "", field->description->name, field->value);
@@ -244,6 +263,7 @@ static void print_json(const bench_summary *summary, const bench_result *results
         json_string(&json, "function", result->function);
         json_string(&json, "sizes", result->sizes);
         json_integer(&json, "runs", result->time.runs);
+        json_integer(&json, "calls", result->time.calls);
         json_number(&json, "median_ns", result->time.median);
         json_number(&json, "low_ns", result->time.low);
         json_number(&json, "high_ns", result->time.high);
@@ -397,6 +417,9 @@ static int read_arguments(int argc, char **argv, bench_request *request) {
         case SET:
             code = take_set(request, optarg);
             break;
+        case WITHOUT:
+            request->without[request->without_count++] = value;
+            break;
         case JSON:
             request->as_json = true;
             break;
@@ -415,9 +438,11 @@ static int run(int argc, char **argv) {
     bench_request request = {0};
     request.names = cli_allocate((size_t)argc, sizeof *request.names);
     request.values = cli_allocate((size_t)argc, sizeof *request.values);
+    request.without = cli_allocate((size_t)argc, sizeof *request.without);
     int code = read_arguments(argc, argv, &request);
     if (code == CLI_OK && !request.finished) code = open_and_bench(&request);
     free(request.names);
     free(request.values);
+    free(request.without);
     return code;
 }

@@ -160,6 +160,15 @@ int call_set(operator_call *call, const char *name, const char *value) {
     }
 }
 
+int call_leave_out(operator_call *call, const char *name) {
+    call_field *field = take_field(call, "--without", name, INPUTS | OUTPUTS);
+    if (!field) return CLI_USAGE;
+    if (!field->description->optional)
+        return cli_error(CLI_USAGE, "%s: --without %s: it is not optional", call->function->name, name);
+    field->left_out = true;
+    return CLI_OK;
+}
+
 /* ---- The device's side ------------------------------------------------------------------------------------------- */
 
 /* Puts a value into the params struct; this machine is little-endian, so the low bytes are the narrower integer. */

@@ -19,6 +19,7 @@ struct call_field {
     const kiln_field *description;
     bool given;    /* tensor: bound, or an output that is wanted; size: known; else: set */
     bool wanted;   /* tensor: to be downloaded */
+    bool left_out; /* optional tensor: of a random call */
     int64_t value; /* size, option, integer; of a real its bits */
 
     npy_header array; /* tensor: dtype and shape; data_offset is unused */
@@ -52,6 +53,9 @@ int call_want(operator_call *call, const char *name, const call_field **out_fiel
 /* Sets an option to one of its choices, or a size, an integer or a real to a number. */
 int call_set(operator_call *call, const char *name, const char *value);
 
+/* Leaves an optional tensor out of a random call. */
+int call_leave_out(operator_call *call, const char *name);
+
 /* Finds the sizes and the shapes of the outputs. Everything must be bound, wanted and set. */
 int call_resolve(operator_call *call);
 
@@ -59,7 +63,7 @@ int call_resolve(operator_call *call);
 int call_shape(operator_call *call, call_field *tensor);
 
 /* Instead of binding and resolving: gives the sizes that are not set values with which the largest tensor has about
- * size bytes, and every input random numbers, always the same. */
+ * size bytes, and every input random numbers, always the same; optional tensors too, unless they are left out. */
 int call_randomise(operator_call *call, uint64_t size);
 
 /* Allocates all tensors and the workspace on the stream's device, copies the inputs there and fills the params. */

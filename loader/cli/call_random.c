@@ -59,12 +59,11 @@ int call_randomise(operator_call *call, uint64_t size) {
     if (chosen != CLI_OK) return chosen;
     for (uint32_t i = 0; i < call->op->field_count; i++) {
         call_field *field = &call->fields[i];
-        if (!call_is_tensor(field->description)) continue;
-        field->given = true;
+        field->given |= call_is_tensor(field->description) && !field->left_out;
     }
     for (uint32_t i = 0; i < call->op->field_count; i++) {
         call_field *field = &call->fields[i];
-        if (!call_is_tensor(field->description)) continue;
+        if (!call_is_tensor(field->description) || !field->given) continue;
         int code = call_shape(call, field);
         if (code != CLI_OK) return code;
         if (field->description->role == KILN_FIELD_OUTPUT) continue;

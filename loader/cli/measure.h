@@ -7,9 +7,11 @@
 /* Enqueues the operation once. */
 typedef kiln_status (*measured_operation)(void *user, kiln_stream *stream);
 
-/* Nanoseconds on the device, from an event before to an event behind. */
+/* Nanoseconds of a call on the device. A run is of several calls if they are short, from an event before to an event
+ * behind. */
 typedef struct measurement {
     unsigned runs;
+    unsigned calls; /* of each run */
     double median;
     double low, high; /* a tenth of the runs is faster than low, a tenth slower than high */
 } measurement;

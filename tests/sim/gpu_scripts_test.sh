@@ -49,6 +49,31 @@ check "by its name" says instructions "not ok 2 - ptx_device on cuda:0"
 check "with the operands" says instructions "different: mov.u32 %t0, %smid; add.u32 %d, %a, %t0;: element 1, a 0x1: "
 check "and is in the table" table_says "| add.u32 | 1024 | 0 | 512 | 1536 | 1 |"
 
+# The measurements: everything but the times, which simulated devices have not.
+bench_gpu() { # OPTION...
+    KILN_SIM_DEVICES=sm_90 LD_LIBRARY_PATH=$KILN_BUILD/sim scripts/bench_gpu.py "$KILN_BUILD" "$@" >"$KILN_SCRATCH/bench" \
+        2>"$KILN_SCRATCH/bench.errors"
+    local status=$?
+    cat "$KILN_SCRATCH/bench" "$KILN_SCRATCH/bench.errors"
+    return $status
+}
+
+no_time_in() { # FILE
+    [ -s "$1" ] && ! grep -E '_ns"|per_second|of_copy|[0-9] (us|GB/s)' "$1"
+}
+
+if ! command -v python3 >/dev/null; then
+    skip "measuring on a GPU" "there is no python3"
+else
+    refuse "a simulated GPU is not measured" bench_gpu --only add_f16
+    check "which it says" grep -q "simulated and has no times" "$KILN_SCRATCH/bench.errors"
+    check "but tried" bench_gpu --dry-run --only mha --out "$KILN_SCRATCH/bench.json"
+    check "with the sizes of what was run" grep -qF '| `mha_f16` | tokens=32 kv_tokens=32 batch=2 heads=4 ' "$KILN_SCRATCH/bench"
+    check "and no times in the table" no_time_in "$KILN_SCRATCH/bench"
+    check "nor in the JSON" no_time_in "$KILN_SCRATCH/bench.json"
+    refuse "an unknown device is refused" bench_gpu --dry-run --device cuda:7
+fi
+
 if [ -r "$MODEL_DIR/stories260K.bin" ]; then
     check "the story is told" gpu_test sm_90,gfx942 story
     check "on both" says story "ok 3 - rocm:0"

@@ -2,5 +2,10 @@
 kiln bench --size 1 --device cpu softmax | awk '/copies/ { print $3, $4, $5, $6 } /^softmax/ { print $1, $2, $3, NF }'
 kiln bench --size 2 --device cpu --set cols=100 softmax_f16 | awk '/^softmax/ { print $1, $2, $3, $NF }'
 kiln bench --size 1 --device cpu --set rows=3 --set cols=7 softmax_f32 | awk '/^softmax/ { print $1, $2, $3, $(NF - 1), $NF }'
+# Optional tensors that are left out are not there: 4 + 8 + 2 elements of f32 then, else 2 more for c.
+kiln bench --size 1 --device cpu --set m=1 --set n=2 --set k=4 --without c --without bias gemm_f32 | awk '/^gemm/ { print $1, $(NF - 1), $NF }'
+kiln bench --size 1 --device cpu --set m=1 --set n=2 --set k=4 --without bias gemm_f32 | awk '/^gemm/ { print $1, $(NF - 1), $NF }'
+kiln bench --size 1 --device cpu --without a gemm_f32
+echo "exit $?"
 kiln bench --size 1 --device cpu --set cols=9223372036854775807 softmax_f32
 echo "exit $?"

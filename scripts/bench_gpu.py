@@ -1,0 +1,261 @@
+#!/usr/bin/env python3
+"""Measures kiln's operators on a GPU of this machine, in one run with what they are held against: copies on the same
+device, by its driver and by a kernel, and PyTorch on the same sizes where python3 has it. Prints a table in Markdown and
+writes everything as JSON.
+
+    scripts/bench_gpu.py BUILD [--device cuda:0] [--out FILE.json] [--only WORD] [--no-compile] [--dry-run]
+
+Simulated devices have no times: --dry-run runs everything small, on any device, and prints and writes no time at all."""
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+PRECISIONS = ("f32", "f16", "bf16")
+MIB, MIB_DRY = 512, 1  # of the largest tensor of an operator that memory bounds: many times any cache
+GOAL = 0.9             # of the copy
+
+# Each element of these is read once and written once: they are held against the copy.
+BOUND_BY_MEMORY = ("add", "mul_add", "silu_mul", "add_gelu", "softmax", "rmsnorm", "add_rmsnorm", "rope", "embedding",
+                   "argmax")
+# These touch parts of their tensors only.
+OTHERS = ("kv_store", "kv_copy_blocks", "sample")
+
+GEMM = [dict(m=m, n=n, k=k) for m, n, k in ((1, 8192, 8192), (8, 8192, 8192), (1024, 1024, 1024), (4096, 4096, 4096),
+                                            (8192, 8192, 8192))]
+PREFILL = dict(tokens=4096, kv_tokens=4096, batch=1, heads=32, kv_heads=32, head_size=128, causal="yes")
+MHA = [PREFILL, dict(PREFILL, kv_heads=8), dict(PREFILL, tokens=8192, kv_tokens=8192, batch=4, head_size=64),
+       dict(PREFILL, tokens=16, kv_tokens=16 * 8192, batch=16, kv_heads=8)]
+GEMM_DRY = [dict(m=3, n=33, k=40)]
+MHA_DRY = [dict(tokens=32, kv_tokens=32, batch=2, heads=4, kv_heads=2, head_size=32, causal="yes")]
+WITHOUT = {"gemm": ("c", "bias"), "mha": ("lse", "q_ends", "kv_ends", "kv_lengths")}
+
+
+class Failed(Exception):
+    pass
+
+
+def run(*command):
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise Failed(f"{' '.join(command)}: {done.stderr.strip() or done.returncode}")
+    return done.stdout
+
+
+def settings_of(dry):
+    """(operator, settings, MiB) in order."""
+    mib = MIB_DRY if dry else MIB
+    for operator in BOUND_BY_MEMORY + OTHERS:
+        yield operator, {}, mib
+    for operator, all_settings in (("gemm", GEMM_DRY if dry else GEMM), ("mha", MHA_DRY if dry else MHA)):
+        for settings in all_settings:
+            yield operator, settings, mib
+
+
+def bench_kiln(kiln, device, operator, precision, settings, mib):
+    command = [kiln, "bench", "--device", device, "--json", "--size", str(mib)]
+    for name, value in settings.items():
+        command += ["--set", f"{name}={value}"]
+    for name in WITHOUT.get(operator, ()):
+        command += ["--without", name]
+    return json.loads(run(*command, f"{operator}_{precision}"))
+
+
+def sizes_of(result, settings):
+    sizes = {name: int(value) for name, value in re.findall(r"(\w+)=(\d+)", result["sizes"])}
+    sizes["causal"] = settings.get("causal") == "yes"
+    return sizes
+
+
+def machine_of(device):
+    """What nvidia-smi says of the device, now; nothing where it is not there."""
+    fields = "name,driver_version,clocks.sm,clocks.mem,clocks.max.sm,clocks.max.mem,power.draw,temperature.gpu"
+    if not device.startswith("cuda"):
+        return {}
+    try:
+        line = run("nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader", "-i", device.partition(":")[2] or "0")
+    except (Failed, OSError):
+        return {}
+    return dict(zip(fields.split(","), (value.strip() for value in line.split(","))))
+
+
+def torch_or_why(device, dry):
+    """The module, or None with the reason."""
+    try:
+        sys.path.insert(0, str(pathlib.Path(__file__).parent))
+        import bench_torch
+    except ImportError as error:
+        return None, str(error)
+    if not dry and not bench_torch.torch.cuda.is_available():
+        return None, "this PyTorch sees no GPU"
+    return bench_torch, None
+
+
+def without_times(value):
+    """What a dry run may write: no key that holds a time or what is made of one."""
+    if isinstance(value, dict):
+        return {k: without_times(v) for k, v in value.items()
+                if not re.search(r"_ns$|per_second$|^(of_copy|runs|calls)$", k)}
+    return [without_times(v) for v in value] if isinstance(value, list) else value
+
+
+# ---- Output
+
+
+def microseconds(nanoseconds):
+    return f"{nanoseconds / 1e3:.1f}"
+
+
+def rate(case):
+    """GB/s, or TFLOP/s of a product."""
+    s, ns = case["sizes"], case["kiln"]["median_ns"]
+    if case["operator"] == "gemm":
+        return f"{2e-3 * s['batch'] * s['m'] * s['n'] * s['k'] / ns:.1f} TFLOP/s"
+    if case["operator"] == "mha":
+        pairs = s["tokens"] * s["kv_tokens"] / s["batch"]
+        if s["causal"] and s["tokens"] > s["batch"]:
+            pairs *= 1 - (s["tokens"] / s["batch"] - 1) / (2 * s["kv_tokens"] / s["batch"])
+        return f"{4e-3 * pairs * s['heads'] * s['head_size'] / ns:.1f} TFLOP/s"
+    return f"{case['kiln']['moved_bytes'] / ns:.0f} GB/s"
+
+
+def rows_of(case, copy, dry):
+    name = f"`{case['operator']}_{case['precision']}`"
+    sizes = " ".join(f"{k}={v}" for k, v in case["sizes"].items() if k != "causal") + " causal" * case["sizes"]["causal"]
+    ways = case["torch_ns"].items() if not dry else ((way, None) for way in case["torch_ways"])
+    if dry:
+        yield [name, sizes, "-", "-", "-", ", ".join(way for way, _ in ways) or "-", "-", "-"]
+        return
+    ns = case["kiln"]["median_ns"]
+    copy = copy or case["copy_bytes_per_second"]  # that of the driver, measured with the case
+    share = case["kiln"]["moved_bytes"] / ns * 1e9 / copy if copy and case["operator"] in BOUND_BY_MEMORY else None
+    of_copy = f"{100 * share:.0f} %{'' if share >= GOAL else ' (below the goal)'}" if share else "-"
+    mine = [name, sizes, microseconds(ns), rate(case), of_copy]
+    for way, time in list(ways) or [("-", None)]:
+        if isinstance(time, (int, float)):
+            yield mine + [way, microseconds(time), f"{time / ns:.2f}"]
+        else:
+            yield mine + [way, (time or "-").replace("|", "/"), "-"]
+        mine = [""] * 5
+
+
+def table(report, dry):
+    copy = max((report["copy"].get(f"{by}_bytes_per_second", 0) for by in ("driver", "kernel")), default=0)
+    lines = ["| function | sizes | kiln, us | | of the copy | PyTorch | us | PyTorch / kiln |", "|---" * 8 + "|"]
+    if not dry and copy:
+        by = {k.split("_")[0]: v for k, v in report["copy"].items() if k.endswith("per_second")}
+        lines[:0] = ["Copies: " + ", ".join(f"by the {k} {v / 1e9:.0f} GB/s" for k, v in by.items()) +
+                     ", bytes read and written. The faster is the bound.", ""]
+    for case in report["cases"]:
+        lines += ["| " + " | ".join(row) + " |" for row in rows_of(case, copy, dry)]
+    return "\n".join(lines)
+
+
+# ---- The run
+
+
+def device_of(kiln, name):
+    devices = json.loads(run(kiln, "info", "--json"))["devices"]
+    for device in devices:
+        if device["device"] == name:
+            return device
+    raise Failed(f"there is no device {name}: " + ", ".join(d["device"] for d in devices))
+
+
+def copies(build, device, dry):
+    if not device.startswith("cuda"):
+        return {}
+    return json.loads(run(f"{build}/bench/gpu_copy", device, str(2 * MIB_DRY if dry else MIB)))
+
+
+def measure_case(arguments, torch, operator, precision, settings, mib):
+    kiln = bench_kiln(f"{arguments.build}/kiln", arguments.device, operator, precision, settings, mib)
+    if not arguments.dry_run and kiln.get("simulated"):
+        raise Failed("a simulated device has no times")
+    result = kiln["functions"][0]
+    case = {"operator": operator, "precision": precision, "sizes": sizes_of(result, settings), "kiln": result,
+            "copy_bytes_per_second": kiln.get("copy_bytes_per_second", 0), "torch_ns": {}, "torch_ways": [],
+            "machine": machine_of(arguments.device)}
+    if torch:
+        where = "cpu" if arguments.dry_run else "cuda:" + (arguments.device.partition(":")[2] or "0")
+        if arguments.dry_run:
+            case["torch_ways"] = torch.try_out(operator, precision, case["sizes"], where)
+        else:
+            case["torch_ns"] = torch.compare(operator, precision, case["sizes"], where, not arguments.no_compile)
+    return case
+
+
+def version_of(build):
+    version = run(f"{build}/kiln", "--version").strip()
+    try:
+        return f"{version} ({run('git', 'describe', '--always', '--dirty').strip()})"
+    except (Failed, OSError):
+        return version
+
+
+def measure_all(arguments, device, keep):
+    """Calls keep(report) after each case, so that a run that is stopped has what it measured."""
+    torch, why_not = torch_or_why(arguments.device, arguments.dry_run)
+    report = {"date": datetime.date.today().isoformat(), "dry_run": arguments.dry_run, "device": device,
+              "kiln": version_of(arguments.build),
+              "pytorch": torch.versions() if torch else why_not,
+              "before": machine_of(arguments.device), "copy": copies(arguments.build, arguments.device, arguments.dry_run),
+              "cases": [], "failed": []}
+    for operator, settings, mib in settings_of(arguments.dry_run):
+        for precision in PRECISIONS:
+            if arguments.only not in f"{operator}_{precision}":
+                continue
+            print(f"{operator}_{precision} ...", file=sys.stderr)
+            try:
+                report["cases"].append(measure_case(arguments, torch, operator, precision, settings, mib))
+            except Failed as error:
+                print(f"bench_gpu: {error}", file=sys.stderr)
+                report["failed"].append(str(error))
+            report["after"] = machine_of(arguments.device)
+            keep(report)
+    return report
+
+
+def write(report, path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(".new")
+    temporary.write_text(json.dumps(report, indent=1, default=str) + "\n", encoding="utf-8")
+    os.replace(temporary, path)
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Measures kiln's operators on a GPU, against copies and PyTorch.")
+    parser.add_argument("build", help="the folder of what was built: build")
+    parser.add_argument("--device", default="cuda:0")
+    parser.add_argument("--out", type=pathlib.Path, help="the JSON file; default: docs/benchmarks/<device>-<date>.json")
+    parser.add_argument("--only", default="", metavar="WORD", help="only functions with this in their name")
+    parser.add_argument("--no-compile", action="store_true", help="do not measure torch.compile, which takes seconds each")
+    parser.add_argument("--dry-run", action="store_true", help="small sizes, and no times")
+    arguments = parser.parse_args()
+    try:
+        device = device_of(f"{arguments.build}/kiln", arguments.device)
+        if device["name"].startswith("kiln simulated") and not arguments.dry_run:
+            raise Failed(f"{arguments.device} is simulated and has no times; --dry-run tries everything without them")
+        slug = re.sub(r"[^a-z0-9]+", "-", device["name"].lower()).strip("-")
+        out = arguments.out or pathlib.Path(f"docs/benchmarks/{slug}-{datetime.date.today().isoformat()}.json")
+
+        def keep(report):
+            if arguments.out or not arguments.dry_run:
+                write(without_times(report) if arguments.dry_run else report, out)
+
+        report = measure_all(arguments, device, keep)
+    except Failed as error:
+        print(f"bench_gpu: {error}", file=sys.stderr)
+        return 1
+    print(f"# {device['name']}, {report['date']}\n\n{device['driver']}; {report['kiln']}; PyTorch: {report['pytorch']}")
+    print(f"nvidia-smi before: {report['before'] or '-'}\nafter: {report.get('after') or '-'}\n")
+    print(table(report, arguments.dry_run))
+    return 1 if report["failed"] or not report["cases"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
