@@ -1,5 +1,5 @@
 #!/bin/sh
-# Writes the PTX and the HSACO beside tests/sim/programs/programs.cu: with nvcc and clang-19, without and with optimisation.
+# Writes the PTX and the HSACO in tests/sim/programs: with nvcc and clang-19, without and with optimisation.
 set -eu
 cd "$(dirname "$0")/../tests/sim/programs"
 nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
@@ -34,4 +34,7 @@ hip partial.cu gfx1100 partial.gfx1100-5.hsaco -O3 -fno-offload-uniform-block
 hip partial.cu gfx1100 partial.gfx1100-5-whole.hsaco -O3
 for target in gfx90a gfx942 gfx1100; do
     hip habits.cu "$target" "habits.$target.hsaco" -O3
+    for level in 0 3; do
+        hip undefined.cu "$target" "undefined.$target-O$level.hsaco" "-O$level"
+    done
 done

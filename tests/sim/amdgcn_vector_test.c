@@ -200,8 +200,10 @@ static void test_all_operands_of_16_bits(void **state) {
 /* Of the tables. */
 static const char *const mnemonics[] = {
 #define AMD_ALU_OPCODE(mnemonic) #mnemonic,
+#define AMD_ALU_SCALAR_OPCODE    AMD_ALU_OPCODE
 #include "tests/sim/amdgcn/amd_vector.def"
 #undef AMD_ALU_OPCODE
+#undef AMD_ALU_SCALAR_OPCODE
 };
 /* Those have tests of their own. */
 static const char *const elsewhere[] = {

@@ -2,6 +2,7 @@
 #include "tests/sim/amdgcn/amd_group.h"
 #include "tests/sim/amdgcn/amd_hazard.h"
 #include "tests/sim/amdgcn/amd_registers.h"
+#include "tests/sim/amdgcn/amd_undefined.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -116,6 +117,8 @@ static void wave_start(amd_group *group, uint32_t number) {
     amd_wave *wave = &group->waves[number];
     uint32_t(*vectors)[AMD_LANES] = wave->v;
     size_t scratch_used = wave->scratch_used;
+    struct amd_undefined *undefined = wave->undefined;
+    bool had_undefined = wave->has_undefined;
     memset(wave, 0xb5, sizeof *wave); /* so do scalar ones */
     wave->group = group;
     wave->program = amd_program_for(launch->program, launch->kernel);
@@ -141,13 +144,17 @@ static void wave_start(amd_group *group, uint32_t number) {
     wave->scratch = group->scratch ? group->scratch + (size_t)number * scratch_size(wave) : NULL;
     wave->scratch_used = 0;
     if (wave->scratch) memset(wave->scratch, 0xb5, scratch_used); /* and so does scratch */
+    wave->undefined = undefined;
+    wave->has_undefined = false;
+    if (undefined) amd_undefined_begin(undefined, scratch_used, had_undefined);
     scalars_start(wave);
     vectors_start(wave);
 }
 
 /* ---- Running ---- */
 
-void amd_wave_run(amd_wave *wave, uint32_t quantum) {
+/* scratch: the kernel has any, and its waves an account of what is undefined. */
+static inline __attribute__((always_inline)) void run(amd_wave *wave, uint32_t quantum, bool scratch) {
     amd_group *group = wave->group;
     const amd_program *program = wave->program;
     uint64_t vector_lanes = 0, done = 0;
@@ -160,6 +167,7 @@ void amd_wave_run(amd_wave *wave, uint32_t quantum) {
         }
         if (wave->results_in_flight) amd_check_flights(wave, op);
         if (program->hazards) amd_hazard_check(wave, op);
+        if (scratch && wave->has_undefined && !amd_undefined_step(wave, op)) break;
         if (op->class != AMD_CLASS_SCALAR) {
             uint64_t exec = amd_exec(wave);
             vector_lanes += exec == wave->all ? wave->lanes : (uint64_t)__builtin_popcountll(exec);
@@ -185,6 +193,13 @@ void amd_wave_run(amd_wave *wave, uint32_t quantum) {
         amd_fault(wave, op, SIM_FAULT_ENDLESS, AMD_LANES, op->address, "%llu instructions of one group",
                   (unsigned long long)group->instructions);
     }
+}
+
+void amd_wave_run(amd_wave *wave, uint32_t quantum) {
+    if (wave->undefined)
+        run(wave, quantum, true);
+    else
+        run(wave, quantum, false);
 }
 
 void amd_barrier_complete(amd_group *group) {
@@ -247,8 +262,10 @@ bool amd_group_new(amd_group *group, const amd_launch *launch, sim_report *repor
     for (uint32_t i = 0; group->waves && i < group->wave_count; i++)
         group->waves[i].v = aligned_alloc(64, AMD_VECTORS * sizeof *group->waves[i].v);
     bool good = group->waves && group->shared && group->shadow && (group->scratch || !scratch);
-    for (uint32_t i = 0; good && i < group->wave_count; i++)
-        good = group->waves[i].v != NULL;
+    for (uint32_t i = 0; good && i < group->wave_count; i++) {
+        if (scratch) group->waves[i].undefined = amd_undefined_new(scratch / group->wave_count);
+        good = group->waves[i].v && (group->waves[i].undefined || !scratch);
+    }
     return good;
 }
 
@@ -275,8 +292,10 @@ void amd_group_begin(amd_group *group, const uint32_t id[3]) {
 void amd_group_free(amd_group *group) {
     uint32_t lanes = group->launch->kernel->wave32 ? 32 : 64;
     uint32_t items = group->launch->group[0] * group->launch->group[1] * group->launch->group[2];
-    for (uint32_t i = 0; group->waves && i < (items + lanes - 1) / lanes; i++)
+    for (uint32_t i = 0; group->waves && i < (items + lanes - 1) / lanes; i++) {
         free(group->waves[i].v);
+        amd_undefined_free(group->waves[i].undefined);
+    }
     free(group->waves);
     free(group->shared);
     free(group->scratch);

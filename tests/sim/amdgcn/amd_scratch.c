@@ -2,6 +2,7 @@
  * second of every lane, which is how the hardware spreads it, so that what scratch, flat and buffer instructions say of
  * it agree. */
 #include "tests/sim/amdgcn/amd_memory.h"
+#include "tests/sim/amdgcn/amd_undefined.h"
 #include <string.h>
 
 static bool fits(amd_wave *wave, const amd_op *op, uint32_t lane, uint32_t offset, uint32_t size) {
@@ -50,8 +51,8 @@ static void lane_move(amd_wave *wave, const amd_op *op, uint32_t lane, uint32_t 
     if (!store) amd_lane_put(wave, op, registers, lane, bytes);
 }
 
-bool amd_scratch_move(amd_wave *wave, const amd_op *op, uint64_t exec, const uint32_t *offsets,
-                      const amd_operand *registers, bool store) {
+static bool move(amd_wave *wave, const amd_op *op, uint64_t exec, const uint32_t *offsets, const amd_operand *registers,
+                 bool store) {
     uint32_t apart = 0, size = amd_memory_bytes(op);
     for (uint32_t l = 0; l < wave->lanes; l++)
         apart |= offsets[l] ^ offsets[0];
@@ -62,6 +63,30 @@ bool amd_scratch_move(amd_wave *wave, const amd_op *op, uint64_t exec, const uin
         if (!fits(wave, op, l, offsets[l], size)) return false;
         lane_move(wave, op, l, offsets[l], registers, store);
     }
+    return true;
+}
+
+/* Whether a bit is set in any of the dwords that the lanes access. */
+static bool any_bit(const amd_wave *wave, const amd_op *op, uint64_t exec, const uint32_t *offsets) {
+    for (uint64_t rest = exec; rest; rest &= rest - 1) {
+        uint32_t l = (uint32_t)__builtin_ctzll(rest), end = offsets[l] + amd_memory_bytes(op);
+        for (uint32_t at = offsets[l] / 4 * 4; at < end; at += 4) {
+            uint32_t word;
+            memcpy(&word, byte_at(wave, l, at), sizeof word);
+            if (word) return true;
+        }
+    }
+    return false;
+}
+
+/* The account of what is undefined is moved as the bytes are. */
+bool amd_scratch_move(amd_wave *wave, const amd_op *op, uint64_t exec, const uint32_t *offsets,
+                      const amd_operand *registers, bool store) {
+    if (!move(wave, op, exec, offsets, registers, store)) return false;
+    amd_undefined_swap(wave);
+    if (wave->has_undefined || any_bit(wave, op, exec, offsets)) move(wave, op, exec, offsets, registers, store);
+    amd_undefined_swap(wave);
+    if (!store) amd_undefined_came(wave, op, exec, offsets, registers);
     return true;
 }
 

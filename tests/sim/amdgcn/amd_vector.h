@@ -65,6 +65,18 @@ typedef struct amd_alu {
     uint64_t sources[3][AMD_LANES], results[AMD_LANES];
 } amd_alu;
 
+/* Of each instruction, by its mnemonic; of a comparison, with the mask that some have not. */
+#define AMD_ALU_OPCODE(mnemonic) extern const amd_alu_shape amd_shape_##mnemonic;
+#define AMD_ALU_SCALAR_OPCODE(mnemonic)
+#include "tests/sim/amdgcn/amd_vector.def"
+#undef AMD_ALU_OPCODE
+#undef AMD_ALU_SCALAR_OPCODE
+#define AMD_DOT(mnemonic, sources, a, b, d, modifiers) extern const amd_alu_shape amd_shape_##mnemonic;
+#define AMD_DOT_ADDS                                   AMD_DOT
+#include "tests/sim/amdgcn/amd_dot.def"
+#undef AMD_DOT
+#undef AMD_DOT_ADDS
+
 /* What amd_alu has as mode. */
 uint32_t amd_alu_mode(const amd_wave *wave);
 
@@ -123,11 +135,11 @@ AMD_ALU_TYPES(AMD_ALU_ELEMENT)
 #define AMD_ALU_LOAD(variable, type, number) \
     amd_element_##type variable = (amd_element_##type)((const amd_array_##type *)s##number)[l]
 #define AMD_ALU_FRAME(name, flags, d, a_type, b_type, c_type, statement)                         \
+    const amd_alu_shape amd_shape_##name = {                                                     \
+        AMD_ALU_##d, {AMD_ALU_##a_type, AMD_ALU_##b_type, AMD_ALU_##c_type}, flags};             \
     void amd_run_##name(amd_wave *wave, const amd_op *op) {                                      \
-        static const amd_alu_shape shape = {                                                     \
-            AMD_ALU_##d, {AMD_ALU_##a_type, AMD_ALU_##b_type, AMD_ALU_##c_type}, flags};         \
         amd_alu alu, *const x = &alu;                                                            \
-        amd_alu_begin(x, wave, op, &shape);                                                      \
+        amd_alu_begin(x, wave, op, &amd_shape_##name);                                           \
         const void *const s0 = x->source[0], *const s1 = x->source[1], *const s2 = x->source[2]; \
         amd_array_##d *const out = x->out;                                                       \
         const uint64_t exec = x->exec, mask_in = x->mask_in;                                     \

@@ -15,11 +15,11 @@ static const amd_operand exec_operand = {.kind = AMD_OPERAND_SCALAR, .index = AM
 
 /* The mask comes first; of gfx10 and later a comparison into EXEC has none. Lanes that are off give 0. */
 #define COMPARE(name, a_type, b_type, holds, to_exec)                                                                \
+    const amd_alu_shape amd_shape_##name = {AMD_ALU_none, {AMD_ALU_##a_type, AMD_ALU_##b_type}, AMD_ALU_MASK_OUT};   \
     void amd_run_##name(amd_wave *wave, const amd_op *op) {                                                          \
-        static const amd_alu_shape shape = {AMD_ALU_none, {AMD_ALU_##a_type, AMD_ALU_##b_type}, AMD_ALU_MASK_OUT};   \
         static const amd_alu_shape maskless = {AMD_ALU_none, {AMD_ALU_##a_type, AMD_ALU_##b_type}, 0};               \
         amd_alu alu, *const x = &alu;                                                                                \
-        amd_alu_begin(x, wave, op, op->operand_count > 2 ? &shape : &maskless);                                      \
+        amd_alu_begin(x, wave, op, op->operand_count > 2 ? &amd_shape_##name : &maskless);                           \
         const void *const s0 = x->source[0], *const s1 = x->source[1];                                               \
         const uint64_t exec = x->exec;                                                                               \
         const uint32_t mode = x->mode;                                                                               \

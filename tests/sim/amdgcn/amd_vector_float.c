@@ -8,11 +8,11 @@
 
 /* Tries the function for all lanes first. It declines what C leaves open: NaN. */
 #define BODY_PLAIN(name, flags, d, a_type, b_type, c_type, per_lane, statement, plain_function)  \
+    const amd_alu_shape amd_shape_##name = {                                                     \
+        AMD_ALU_##d, {AMD_ALU_##a_type, AMD_ALU_##b_type, AMD_ALU_##c_type}, flags};             \
     void amd_run_##name(amd_wave *wave, const amd_op *op) {                                      \
-        static const amd_alu_shape shape = {                                                     \
-            AMD_ALU_##d, {AMD_ALU_##a_type, AMD_ALU_##b_type, AMD_ALU_##c_type}, flags};         \
         amd_alu alu, *const x = &alu;                                                            \
-        amd_alu_begin(x, wave, op, &shape);                                                      \
+        amd_alu_begin(x, wave, op, &amd_shape_##name);                                           \
         const void *const s0 = x->source[0], *const s1 = x->source[1], *const s2 = x->source[2]; \
         if (!x->plain || !plain_function(x->lanes * per_lane, x->out, s0, s1, s2)) {             \
             amd_array_##d *const out = x->out;                                                   \
