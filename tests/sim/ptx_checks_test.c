@@ -147,6 +147,16 @@ static const row rows[] = {
      "ld.local.u32 %r4, [own];\nadd.u32 %r4, %r4, 1;\nsetp.lt.u32 %p1, %r1, 64;\nsetp.ne.u32 %p2, %r4, 0;\n"
      "selp.u32 %r4, %r1, %r4, %p1;\nst.global.u32 [%rd4], %r4;\nor.pred %p2, %p1, %p2;\n@%p2 bra END;\nEND:",
      32, SIM_FAULT_NONE, ""},
+    {"a choice of a constant",
+     "ld.local.u32 %r4, [own];\nsetp.lt.u32 %p1, %r1, 64;\nselp.u32 %r4, 5, %r4, %p1;\nsetp.ne.u32 %p2, %r4, 0;\n"
+     "@%p2 bra END;\nEND:",
+     32, SIM_FAULT_NONE, ""},
+    {"its inverse", "ld.local.u32 %r4, [own];\nnot.b32 %r4, %r4;\nst.global.u32 [%rd4], %r4;", 32,
+     SIM_FAULT_UNINITIALISED, "line 19"},
+    {"a shift of it by what its result's register held",
+     "st.local.u8 [own], %r1;\nld.local.u32 %r4, [own];\nmov.u32 %r5, 24;\nshl.b32 %r5, %r4, %r5;\n"
+     "setp.eq.u32 %p1, %r5, 0;\n@%p1 bra END;\nEND:",
+     32, SIM_FAULT_NONE, ""},
     {"a choice by it",
      "ld.local.u32 %r4, [own];\nsetp.ne.u32 %p2, %r4, 0;\nselp.u32 %r4, 1, 2, %p2;\n"
      "st.global.u32 [%rd4], %r4;",

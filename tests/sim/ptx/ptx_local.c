@@ -65,7 +65,7 @@ bool ptx_local_undefined(const ptx_warp *warp, uint32_t lane, uint64_t address, 
     const uint8_t *written = written_of(warp, lane);
     uint32_t from = (uint32_t)(address & ~PTX_WINDOW_MASK), whole = size < 8 ? (1u << size) - 1 : 0xff, i = 0;
     /* Its alignment is its size, mostly, so that the bits of as many as 8 bytes stand in one. */
-    while (from % size == 0 && i < size && (written[(from + i) / 8] >> from % 8 & whole) == whole)
+    while (from % size == 0 && i < size && ((uint32_t)written[(from + i) / 8] >> from % 8 & whole) == whole)
         i += 8;
     if (i >= size) return false;
     for (i = 0; i < size; i++)
@@ -114,7 +114,7 @@ void ptx_local_copy(ptx_warp *warp, uint32_t mask, uint32_t to, uint32_t from, u
         for (uint32_t i = 0, count; i < size; i += count) {
             uint32_t a = (from + i) % 8, b = (to + i) % 8; /* as many bits as stand in a byte on either side */
             count = 8 - (a > b ? a : b) < size - i ? 8 - (a > b ? a : b) : size - i;
-            uint32_t ones = (1u << count) - 1, copied = bits[(from + i) / 8] >> a & ones;
+            uint32_t ones = (1u << count) - 1, copied = (uint32_t)bits[(from + i) / 8] >> a & ones;
             bits[(to + i) / 8] = (uint8_t)((bits[(to + i) / 8] & ~(ones << b)) | copied << b);
         }
     }

@@ -61,11 +61,11 @@ static const struct {
                   {"prmt", USE_MOVE, 2},
                   {"bfe", USE_MOVE, 1},
                   {"bfi", USE_MOVE, 2},
-                  {"not", USE_MOVE, 1},
                   {"selp", USE_MOVE, 2},
                   {"and", USE_AND, 0},
                   {"or", USE_OR, 0},
                   {"xor", USE_XOR, 0},
+                  {"not", USE_XOR, 0},
                   {"st", USE_STORE, 0}};
 
 static bool is_float(ptx_type type) {
@@ -208,37 +208,96 @@ static bool all_defined(ptx_warp *warp, const ptx_op *op, const registers *all, 
 
 /* ---- What becomes of the bits ---- */
 
-/* Lets registers and their account change places. */
-static void swap(const ptx_warp *warp, const registers *all) {
-    const ptx_frame *frame = warp->group->frame;
-    for (uint32_t i = 0; i < all->count; i++) {
-        uint8_t kept[PTX_WARP * 16];
-        uint32_t place = frame->code->places[all->numbers[i]], bits = width_of(frame->code, all->numbers[i]);
-        size_t size = bits == 1 ? sizeof(uint32_t) : bits * 4;
-        memcpy(kept, warp->frame + place, size);
-        memcpy(warp->frame + place, frame->undefined->bits + place, size);
-        memcpy(frame->undefined->bits + place, kept, size);
+/* The lanes of mask, of a register that so many bytes hold. */
+static void lanes_copy(uint8_t *to, const uint8_t *from, size_t size, uint32_t mask) {
+    const size_t width = size / PTX_WARP;
+    if (!width) {
+        uint32_t old, new;
+        memcpy(&old, to, sizeof old);
+        memcpy(&new, from, sizeof new);
+        old = (old & ~mask) | (new &mask);
+        memcpy(to, &old, sizeof old);
+        return;
+    }
+    for (uint32_t rest = mask; rest; rest &= rest - 1) {
+        const uint32_t l = (uint32_t)__builtin_ctz(rest);
+        memcpy(to + l * width, from + l * width, width);
     }
 }
 
-/* The instruction moves the account as it moves the numbers. */
+/* Where 32 lanes of a register stand, or of a constant. */
+typedef struct place {
+    uint32_t at;
+    size_t size;
+} place;
+
+static place place_of(const ptx_code *code, uint32_t number) {
+    uint32_t bits = width_of(code, number);
+    return (place){code->places[number], bits == 1 ? sizeof(uint32_t) : bits * 4};
+}
+
+/* Lets registers and their account change places. */
+static void swap(const ptx_warp *warp, const place *all, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        uint8_t kept[PTX_WARP * 16];
+        uint8_t *numbers = warp->frame + all[i].at, *bits = warp->group->frame->undefined->bits + all[i].at;
+        memcpy(kept, numbers, all[i].size);
+        memcpy(numbers, bits, all[i].size);
+        memcpy(bits, kept, all[i].size);
+    }
+}
+
+static bool has_place(const place *all, uint32_t count, uint32_t at) {
+    for (uint32_t i = 0; i < count; i++)
+        if (all[i].at == at) return true;
+    return false;
+}
+
+/* What is moved: registers, and constants, of which the account says that they are defined. */
+static uint32_t places_moved(const ptx_warp *warp, const ptx_op *op, const registers *moved, place *out) {
+    const ptx_code *code = warp->group->frame->code;
+    uint32_t count = 0;
+    for (; count < moved->count; count++)
+        out[count] = place_of(code, moved->numbers[count]);
+    for (uint32_t i = 0; i < code->constant_count; i++) {
+        const ptx_constant *constant = &code->constants[i];
+        bool is_moved = false, is_other = false;
+        for (uint32_t j = 0; j < PTX_SOURCES; j++)
+            *(j < op->moved ? &is_moved : &is_other) |= op->s[j] == constant->place;
+        if (is_moved && !is_other) out[count++] = (place){constant->place, constant->bits * 4u};
+    }
+    return count;
+}
+
+/* The instruction moves the account as it moves the numbers. Its results stay where they are until they have been
+ * computed, as they may be what says where to. */
 static void move(ptx_warp *warp, const ptx_op *op, uint32_t mask, const registers *results, const registers *moved) {
-    registers both = *results;
-    for (uint32_t i = 0; i < moved->count; i++)
-        collect(&(ptx_operand){.kind = PTX_OPERAND_REGISTER, .number = moved->numbers[i]}, false, &both);
-    swap(warp, &both);
+    const ptx_frame *frame = warp->group->frame;
+    uint8_t kept[PTX_VECTOR][PTX_WARP * 16];
+    place places[USES + PTX_SOURCES], result[PTX_VECTOR];
+    const uint32_t count = places_moved(warp, op, moved, places);
+    for (uint32_t i = 0; i < results->count; i++) {
+        result[i] = place_of(frame->code, results->numbers[i]);
+        memcpy(kept[i], warp->frame + result[i].at, result[i].size);
+    }
+    swap(warp, places, count);
     op->run(warp, op, mask);
-    swap(warp, &both);
+    for (uint32_t i = 0; i < results->count; i++) {
+        if (has_place(places, count, result[i].at)) continue;
+        lanes_copy(frame->undefined->bits + result[i].at, warp->frame + result[i].at, result[i].size, mask);
+        memcpy(warp->frame + result[i].at, kept[i], result[i].size);
+    }
+    swap(warp, places, count);
 }
 
 /* A bit of the result is undefined where an undefined bit decides it. */
-static void bitwise(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
+static void bitwise(ptx_warp *warp, const ptx_op *op, uint32_t mask, bool two) {
     uint8_t *bits = warp->group->frame->undefined->bits;
     uint32_t width = ptx_type_bits(op->type) / 8;
     for (uint32_t i = 0; i < (width ? width * PTX_WARP : sizeof(uint32_t)); i++) {
         uint32_t lanes = width ? (mask >> i / width & 1 ? 0xff : 0) : mask >> i * 8 & 0xff;
         uint32_t a = warp->frame[op->s[0] + i], b = warp->frame[op->s[1] + i];
-        uint32_t of_a = bits[op->s[0] + i], of_b = bits[op->s[1] + i];
+        uint32_t of_a = bits[op->s[0] + i], of_b = two ? bits[op->s[1] + i] : 0;
         uint32_t decided = op->use == USE_AND  ? (of_a & b) | (of_b & a) | (of_a & of_b)
                            : op->use == USE_OR ? (of_a & ~b) | (of_b & ~a) | (of_a & of_b)
                                                : of_a | of_b;
@@ -272,7 +331,7 @@ bool ptx_undefined_step(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
     if (op->use == USE_MOVE || op->use == USE_SPREAD) spread = any_undefined(warp, &others, mask, &from);
     if (op->use >= USE_AND && op->use <= USE_XOR) {
         lanes = any_undefined(warp, &others, mask, &from);
-        bitwise(warp, op, mask);
+        bitwise(warp, op, mask, statement->operand_count > 2);
     } else if (op->use == USE_MOVE && lanes & ~spread) {
         move(warp, op, mask, &results, &moved);
     } else {
