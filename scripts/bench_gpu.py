@@ -15,6 +15,8 @@ import re
 import subprocess
 import sys
 
+sys.dont_write_bytecode = True  # beside the sources
+
 PRECISIONS = ("f32", "f16", "bf16")
 MIB, MIB_DRY = 512, 1  # of the largest tensor of an operator that memory bounds: many times any cache
 GOAL = 0.9             # of the copy
