@@ -207,6 +207,19 @@ KILN_INLINE void kiln_stream_fence(void) {
 #endif
 }
 
+/* memcpy of bytes that are read once. stream: past the caches, and kiln_stream_fence is needed at the end. */
+KILN_INLINE void kiln_row_copy(void *target, const void *source, size_t size, bool stream) {
+    if (!stream) {
+        memcpy(target, source, size);
+        return;
+    }
+    for (size_t i = 0; i < size; i += KILN_TILE_BYTES) {
+        size_t count = kiln_min(size - i, KILN_TILE_BYTES);
+        kiln_prefetch((const char *)source + i, count, KILN_PREFETCH_BYTES);
+        kiln_stream_copy((char *)target + i, (const char *)source + i, count);
+    }
+}
+
 /* Where to compute a result: in the tensor itself, or in tile, which kiln_tile_write then converts or copies. */
 KILN_INLINE float *kiln_tile_target(float *tile, void *target, kiln_cpu_part part, bool stream) {
     return part == KILN_CPU_f32 && !stream ? target : tile;

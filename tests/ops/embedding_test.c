@@ -84,6 +84,14 @@ static void many_body(kiln_stream *stream, bool first) {
     run(stream, F16, (shape){.rows = 100000, .cols = 3, .vocabulary = 1000, .first = 500}, any_number);
 }
 
+/* Written past the caches. */
+static void large_body(kiln_stream *stream, bool first) {
+    (void)first;
+    if (!harness_on_cpu(stream)) return;
+    run(stream, F32, (shape){.rows = 501, .cols = 4201, .vocabulary = 9, .y_padding = 3, .y_place = AT_END},
+        any_number);
+}
+
 static void test_shapes(void **state) {
     (void)state;
     harness_on_each_device(shapes_body);
@@ -92,6 +100,11 @@ static void test_shapes(void **state) {
 static void test_many_rows(void **state) {
     (void)state;
     harness_on_one_device(many_body);
+}
+
+static void test_large(void **state) {
+    (void)state;
+    harness_on_each_device(large_body);
 }
 
 /* A table without rows may be NULL: every row is zeros. */
@@ -116,6 +129,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shapes),
         cmocka_unit_test(test_many_rows),
+        cmocka_unit_test(test_large),
         cmocka_unit_test(test_empty_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -96,14 +96,27 @@ static void shapes_body(kiln_stream *stream, bool first) {
     }
 }
 
+/* Written past the caches. */
+static void large_body(kiln_stream *stream, bool first) {
+    (void)first;
+    if (!harness_on_cpu(stream)) return;
+    run(stream, F32, (shape){.tokens = 501, .cols = 4201, .capacity = 510, .padding = 3, .place = AT_END});
+}
+
 static void test_shapes(void **state) {
     (void)state;
     harness_on_each_device(shapes_body);
 }
 
+static void test_large(void **state) {
+    (void)state;
+    harness_on_one_device(large_body);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_large),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
