@@ -163,6 +163,35 @@ static void try_sizes(call *c) {
     harness_ok(c->function->call(c->stream, c->params, last->offset));
 }
 
+static void refuse_workspace_size(call *c, const void *params, size_t params_size, size_t *out_size,
+                                  const char *parameter) {
+    harness_describe("%s_workspace_size with a wrong %s", c->function->name, parameter);
+    if (out_size) *out_size = 1;
+    assert_int_equal(c->function->workspace_size(params, params_size, out_size), KILN_ERROR_INVALID_ARGUMENT);
+    if (out_size) assert_int_equal(*out_size, 0);
+    const char *text = kiln_last_error();
+    if (!strstr(text, c->function->name) || !strstr(text, parameter)) fail_msg("its name or %s: %s", parameter, text);
+}
+
+/* What asks for the size of the workspace refuses what the call does, and gives 0. */
+static void refuse_workspace_sizes(call *c) {
+    size_t size, params_size = c->op->params_size;
+    if (!c->function->workspace_size) return;
+    harness_ok(c->function->workspace_size(c->params, params_size, &size));
+    refuse_workspace_size(c, c->params, params_size, NULL, "out_size");
+    refuse_workspace_size(c, NULL, params_size, &size, "params");
+    c->params[params_size + TAIL - 1] = 1;
+    refuse_workspace_size(c, c->params, params_size + TAIL, &size, "params");
+    c->params[params_size + TAIL - 1] = 0;
+    for (uint32_t i = 0; i < c->op->field_count; i++) {
+        const kiln_field *field = &c->op->fields[i];
+        if (field->role != KILN_FIELD_SIZE) continue;
+        set_number(c, field, -1);
+        refuse_workspace_size(c, c->params, params_size, &size, field->name);
+        set_number(c, field, SIDE);
+    }
+}
+
 static void expect_nothing_written(call *c) {
     harness_describe("%s after refusals", c->function->name);
     for (size_t i = 0; i < c->tensor_count; i++) {
@@ -211,6 +240,7 @@ static void run_function(kiln_stream *stream, const kiln_operator *op, const kil
         refuse_field(&c, &op->fields[i]);
     }
     refuse_reserved(&c);
+    refuse_workspace_sizes(&c);
     try_empty(&c);
     expect_nothing_written(&c);
     harness_describe("%s with valid arguments", function->name);
