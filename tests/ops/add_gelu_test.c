@@ -136,6 +136,9 @@ static void special_body(kiln_stream *stream, bool first) {
             run(stream, p, (kiln_gelu)form, s, false, special_activation);
             s.no_bias = false;
             run(stream, p, (kiln_gelu)form, s, true, special_activation);
+            s.cols = 512; /* aligned */
+            s.y_place = 0;
+            run(stream, p, (kiln_gelu)form, s, false, special_activation);
         }
     }
 }

@@ -63,9 +63,10 @@ static void sizes_body(kiln_stream *stream, bool first) {
 
 static void special_body(kiln_stream *stream, bool first) {
     (void)first;
-    const int64_t places[3] = {0, 1, 2};
+    const int64_t places[3] = {0, 1, 2}, aligned[3] = {0, 0, 0};
     for (precision p = precision_first(); p < precision_end(); p++) {
         run(stream, p, 10007, places, NEW, special_number);
+        run(stream, p, 10007, aligned, NEW, special_number);
     }
 }
 

@@ -87,21 +87,24 @@ static void test_shapes(void **state) {
 static void many_chunks_body(kiln_stream *stream, bool first) {
     (void)first;
     enum { ROWS = 3, COLS = 256 * 8192 + 1 };
-    harness_describe("argmax_f32 %d x %d", ROWS, COLS);
-    matrix x = matrix_create(stream, F32, ROWS, COLS, 0, 0), y = matrix_create(stream, I32, 1, ROWS, 0, AT_END);
-    for (int64_t i = 0; i < ROWS * COLS; i++)
-        x.values[i] = 1;
-    x.values[0 * COLS + 5] = x.values[1 * COLS + 5] = 2;
-    x.values[1 * COLS + COLS - 1] = x.values[2 * COLS + COLS - 1] = 2;
-    matrix_set(&x, x.values);
-    kiln_argmax_params params = {.y = y.data, .x = x.data, .rows = ROWS, .cols = COLS};
-    harness_ok(kiln_argmax_f32_workspace_size(&params, &params.workspace_size));
-    harness_ok(kiln_memory_alloc(stream->device, params.workspace_size, &params.workspace));
-    harness_ok(kiln_argmax_f32(stream, &params));
-    matrix_expect_exact(&y, (const double[ROWS]){5, 5, COLS - 1});
-    kiln_memory_free(stream->device, params.workspace);
-    matrix_destroy(&x);
-    matrix_destroy(&y);
+    for (precision p = precision_first(); p < precision_end(); p++) {
+        harness_describe("argmax_%s %d x %d", precision_name(p), ROWS, COLS);
+        matrix x = matrix_create(stream, p, ROWS, COLS, 0, 0), y = matrix_create(stream, I32, 1, ROWS, 0, AT_END);
+        for (int64_t i = 0; i < ROWS * COLS; i++)
+            x.values[i] = 1;
+        x.values[0 * COLS + 5] = x.values[1 * COLS + 5] = 2;
+        x.values[1 * COLS + COLS - 1] = x.values[2 * COLS + COLS - 1] = 2;
+        matrix_set(&x, x.values);
+        kiln_argmax_params params = {.y = y.data, .x = x.data, .rows = ROWS, .cols = COLS};
+        const kiln_operator_function *function = operator_function("argmax", p);
+        harness_ok(function->workspace_size(&params, sizeof params, &params.workspace_size));
+        harness_ok(kiln_memory_alloc(stream->device, params.workspace_size, &params.workspace));
+        harness_ok(function->call(stream, &params, sizeof params));
+        matrix_expect_exact(&y, (const double[ROWS]){5, 5, COLS - 1});
+        kiln_memory_free(stream->device, params.workspace);
+        matrix_destroy(&x);
+        matrix_destroy(&y);
+    }
 }
 
 static void test_many_chunks(void **state) {

@@ -212,6 +212,18 @@ static void random_body(kiln_stream *stream, bool first) {
     }
 }
 
+/* Each way of ending a product, of tiles and of rows: a compiler may make code of its own for any. The last columns are
+ * some of a thread's, and none of others'. */
+static void endings_body(kiln_stream *stream, bool first) {
+    (void)first;
+    for (precision p = precision_first(); p < precision_end(); p++)
+        for (int i = 0; i < 16; i++) {
+            shape s = {.batch = 1, .m = i & 1 ? 66 : 6, .n = 65, .k = 5, .padding = 63, .c = i & 2, .bias = i & 4};
+            s.activation = i & 8 ? KILN_GEMM_GELU_TANH : KILN_GEMM_NONE;
+            run(stream, p, s, any_number);
+        }
+}
+
 /* Products whose k groups share. */
 static void split_body(kiln_stream *stream, bool first) {
     (void)first;
@@ -364,6 +376,11 @@ static void test_random(void **state) {
     harness_on_each_device(random_body);
 }
 
+static void test_endings(void **state) {
+    (void)state;
+    harness_on_each_device(endings_body);
+}
+
 static void test_split(void **state) {
     (void)state;
     harness_on_each_device(split_body);
@@ -398,7 +415,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_special_values), cmocka_unit_test(test_no_products), cmocka_unit_test(test_aligned),
         cmocka_unit_test(test_random),         cmocka_unit_test(test_plain),       cmocka_unit_test(test_exact),
-        cmocka_unit_test(test_split),          cmocka_unit_test(test_tall),        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_endings),        cmocka_unit_test(test_split),       cmocka_unit_test(test_tall),
+        cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -267,6 +267,23 @@ static void random_body(kiln_stream *stream, bool first) {
             run(stream, p, random_shape(), any_number);
 }
 
+/* The last group's rows end within it, and a head's elements within a thread's: of one head and of two that share one
+ * of k and v, with and without lse, and where groups share the keys. What lies beyond is seen. */
+static void endings_body(kiln_stream *stream, bool first) {
+    (void)first;
+    static const int64_t sizes[] = {20, 100, 250};
+    for (precision p = precision_first(); p < precision_end(); p++)
+        for (int i = 0; i < 18; i++) {
+            int64_t size = sizes[i / 6], heads = 1 + i % 2;
+            shape s = plain(heads == 1 ? 33 : 17, i / 2 % 3 ? 5 : 520, heads, 1, size);
+            s.padding = 256 - size;
+            s.place = AT_END;
+            s.lse = i / 2 % 3 == 1;
+            s.workspace = i / 2 % 3 == 0;
+            run(stream, p, s, any_number);
+        }
+}
+
 /* Few queries with many keys, which groups share where there is workspace. */
 static void decode_body(kiln_stream *stream, bool first) {
     (void)first;
@@ -721,6 +738,11 @@ static void test_random(void **state) {
     harness_on_each_device(random_body);
 }
 
+static void test_endings(void **state) {
+    (void)state;
+    harness_on_each_device(endings_body);
+}
+
 static void test_decode(void **state) {
     (void)state;
     harness_on_each_device(decode_body);
@@ -760,7 +782,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_special_values), cmocka_unit_test(test_lengths), cmocka_unit_test(test_wrong_ends),
         cmocka_unit_test(test_random),         cmocka_unit_test(test_paged),   cmocka_unit_test(test_plain),
-        cmocka_unit_test(test_paged_decode),   cmocka_unit_test(test_decode),  cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_paged_decode),   cmocka_unit_test(test_endings), cmocka_unit_test(test_decode),
+        cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -84,9 +84,10 @@ static void in_place_body(kiln_stream *stream, bool first) {
 
 static void special_body(kiln_stream *stream, bool first) {
     (void)first;
-    int64_t places[4] = {0, 1, 0, 2};
+    int64_t places[4] = {0, 1, 0, 2}, aligned[4] = {0, 0, 0, 0};
     for (precision p = precision_first(); p < precision_end(); p++) {
         run(stream, p, 10007, places, NEW, special_number);
+        run(stream, p, 10007, aligned, NEW, special_number);
     }
 }
 

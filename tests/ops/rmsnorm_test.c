@@ -180,45 +180,63 @@ static void large_body(kiln_stream *stream, bool first) {
 
 /* Rows of zeros, with a NaN, with an infinity, whose squares are beyond f32, of ones, and with one element that is not
  * zero. With a residual of zeros add_rmsnorm gives the same, and the rows themselves. */
+static void run_special(kiln_stream *stream, precision p, int64_t padding, bool weighted) {
+    enum { ROWS = 6, COLS = 72, LAST = COLS - 1 };
+    static const double zeros[ROWS][COLS];
+    shape s = {.rows = ROWS, .cols = COLS, .padding = padding};
+    harness_describe("rmsnorm_%s of special values, padding %lld%s", precision_name(p), (long long)padding,
+                     weighted ? ", weighted" : "");
+    matrix x = create(stream, p, s, 0), y = create(stream, p, s, 0), residual = create(stream, p, s, 0);
+    matrix sum = create(stream, p, s, 0), weight = matrix_create(stream, p, 1, COLS, 0, 0);
+    double values[ROWS][COLS] = {{0}}, expected[ROWS][COLS] = {{0}}, allowed[ROWS][COLS] = {{0}};
+    for (int i = 0; i < COLS; i++) {
+        values[1][i] = i == 7 ? (double)NAN : 1;
+        expected[1][i] = (double)NAN;
+        values[2][i] = i == 7 ? (double)INFINITY : 1;
+        expected[2][i] = i == 7 ? (double)NAN : 0;
+        values[3][i] = p == F16 ? 0 : 1e30;
+        values[4][i] = 1;
+        expected[4][i] = 1 / sqrt(1 + 1e-6);
+        allowed[4][i] = 1e-6;
+        weight.values[i] = 1;
+    }
+    values[5][LAST] = 3;
+    expected[5][LAST] = 3 / sqrt(9.0 / COLS + 1e-6);
+    allowed[5][LAST] = 1e-5;
+    matrix_set(&x, values[0]);
+    matrix_set(&residual, zeros[0]);
+    matrix_set(&weight, weight.values);
+    const void *weights = weighted ? weight.data : NULL;
+    kiln_rmsnorm_params norm = {.y = y.data, .x = x.data, .weight = weights, .rows = ROWS, .cols = COLS};
+    norm.y_stride = norm.x_stride = x.stride;
+    harness_ok(operator_function("rmsnorm", p)->call(stream, &norm, sizeof norm));
+    matrix_expect(&y, expected[0], allowed[0]);
+    matrix_poison(&y);
+    for (int i = 0; i < COLS; i++)
+        values[1][i] = (double)NAN;
+    matrix_set(&x, values[0]);
+    kiln_add_rmsnorm_params add = {.y = y.data, .sum = sum.data, .x = x.data, .residual = residual.data};
+    add.weight = weights;
+    add.rows = ROWS;
+    add.cols = COLS;
+    add.y_stride = add.sum_stride = add.x_stride = add.residual_stride = x.stride;
+    harness_describe("add_rmsnorm_%s of special values, padding %lld%s", precision_name(p), (long long)padding,
+                     weighted ? ", weighted" : "");
+    harness_ok(operator_function("add_rmsnorm", p)->call(stream, &add, sizeof add));
+    matrix_expect(&y, expected[0], allowed[0]);
+    matrix_expect_exact(&sum, x.values);
+    matrix_destroy(&x);
+    matrix_destroy(&y);
+    matrix_destroy(&residual);
+    matrix_destroy(&sum);
+    matrix_destroy(&weight);
+}
+
 static void special_body(kiln_stream *stream, bool first) {
     (void)first;
-    enum { ROWS = 6, COLS = 65, LAST = COLS - 1 };
-    static const double zeros[ROWS][COLS];
-    for (precision p = precision_first(); p < precision_end(); p++) {
-        harness_describe("rmsnorm_%s of special values", precision_name(p));
-        matrix x = matrix_create(stream, p, ROWS, COLS, 0, 0), y = matrix_create(stream, p, ROWS, COLS, 0, 0);
-        matrix residual = matrix_create(stream, p, ROWS, COLS, 0, 0), sum = matrix_create(stream, p, ROWS, COLS, 0, 0);
-        double values[ROWS][COLS] = {{0}}, expected[ROWS][COLS] = {{0}}, allowed[ROWS][COLS] = {{0}};
-        for (int i = 0; i < COLS; i++) {
-            values[1][i] = i == 7 ? (double)NAN : 1;
-            expected[1][i] = (double)NAN;
-            values[2][i] = i == 7 ? (double)INFINITY : 1;
-            expected[2][i] = i == 7 ? (double)NAN : 0;
-            values[3][i] = p == F16 ? 0 : 1e30;
-            values[4][i] = 1;
-            expected[4][i] = 1 / sqrt(1 + 1e-6);
-            allowed[4][i] = 1e-6;
-        }
-        values[5][LAST] = 3;
-        expected[5][LAST] = 3 / sqrt(9.0 / COLS + 1e-6);
-        allowed[5][LAST] = 1e-5;
-        matrix_set(&x, values[0]);
-        matrix_set(&residual, zeros[0]);
-        kiln_rmsnorm_params norm = {.y = y.data, .x = x.data, .rows = ROWS, .cols = COLS};
-        harness_ok(operator_function("rmsnorm", p)->call(stream, &norm, sizeof norm));
-        matrix_expect(&y, expected[0], allowed[0]);
-        matrix_poison(&y);
-        harness_describe("add_rmsnorm_%s of special values", precision_name(p));
-        kiln_add_rmsnorm_params add = {
-            .y = y.data, .sum = sum.data, .x = x.data, .residual = residual.data, .rows = ROWS, .cols = COLS};
-        harness_ok(operator_function("add_rmsnorm", p)->call(stream, &add, sizeof add));
-        matrix_expect(&y, expected[0], allowed[0]);
-        matrix_expect_exact(&sum, x.values);
-        matrix_destroy(&x);
-        matrix_destroy(&y);
-        matrix_destroy(&residual);
-        matrix_destroy(&sum);
-    }
+    for (precision p = precision_first(); p < precision_end(); p++)
+        for (int i = 0; i < 4; i++)
+            run_special(stream, p, i % 2, i / 2);
 }
 
 static void refusals_body(kiln_stream *stream, bool first) {

@@ -105,7 +105,7 @@ static void run(kiln_stream *stream, precision p, shape s) {
 
 static void shapes_body(kiln_stream *stream, bool first) {
     (void)first;
-    static const int64_t pairs[] = {1, 2, 3, 8, 20, 32, 64, 65, 2056};
+    static const int64_t pairs[] = {1, 2, 3, 8, 20, 24, 32, 64, 65, 2056};
     static const int64_t places[] = {0, 0, 1, 3, 8, AT_END};
     for (precision p = precision_first(); p < precision_end(); p++) {
         for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {

@@ -110,7 +110,7 @@ static int64_t random_place(void) {
 
 static void shapes_body(kiln_stream *stream, bool first) {
     (void)first;
-    static const int64_t pairs[] = {1, 2, 3, 4, 8, 9, 16, 20, 32, 33, 64, 128, 130, 300, 2056};
+    static const int64_t pairs[] = {1, 2, 3, 4, 8, 9, 16, 20, 24, 32, 33, 64, 128, 130, 300, 2056};
     for (precision p = precision_first(); p < precision_end(); p++) {
         for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
             for (int layout = 0; layout < 2; layout++) {
@@ -154,6 +154,8 @@ static void special_body(kiln_stream *stream, bool first) {
             matrix_fill(&x, large_number);
             pair_of(layout, pairs, 3, &one, &other);
             x.values[width + head + one] = NAN; /* of the second token's second head */
+            for (int64_t j = 0; j < head; j++)
+                x.values[width + 2 * head + j] = NAN; /* and all of its third */
             matrix_set(&x, x.values);
             for (int64_t j = 0; j < width; j++)
                 expected[j] = x.values[j];

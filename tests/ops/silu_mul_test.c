@@ -103,17 +103,18 @@ static void shapes_body(kiln_stream *stream, bool first) {
 /* Gates that are no ordinary numbers, with ups that are: silu(-inf) is -0, silu(+inf) is +inf, NaN goes through. */
 static void special_body(kiln_stream *stream, bool first) {
     (void)first;
-    static const double gates[] = {0, -0.0, INFINITY, -INFINITY, NAN, 1e-40, -1e-45, 65504, -65504, -88, -104, 88};
-    enum { COUNT = sizeof gates / sizeof *gates };
+    static const double gates[] = {0, -0.0, INFINITY, -INFINITY, NAN, 1e-40, -1e-45, 65504, -65504, -88, -104, 88, 1};
+    enum { COUNT = sizeof gates / sizeof *gates }; /* odd, so that each stands at each place of a vector */
     for (precision p = precision_first(); p < precision_end(); p++) {
-        for (int kind = 0; kind < 2; kind++) {
+        for (int i = 0; i < 4; i++) {
+            int kind = i % 2, place = i / 2;
             harness_describe("silu_mul_%s of special values, function %d", precision_name(p), kind);
-            matrix gate = matrix_create(stream, p, 5, 7 * COUNT, 0, 0);
-            matrix up = matrix_create(stream, p, 5, 7 * COUNT, 0, 1);
-            matrix y = matrix_create(stream, p, 5, 7 * COUNT, 0, AT_END);
-            for (int64_t i = 0; i < gate.rows * gate.cols; i++) {
-                gate.values[i] = gates[i % COUNT];
-                up.values[i] = random_number(0.5, 2) * (random_integer(0, 1) ? 1 : -1);
+            matrix gate = matrix_create(stream, p, 5, 8 * COUNT, 0, 0);
+            matrix up = matrix_create(stream, p, 5, 8 * COUNT, 0, place);
+            matrix y = matrix_create(stream, p, 5, 8 * COUNT, 0, AT_END);
+            for (int64_t j = 0; j < gate.rows * gate.cols; j++) {
+                gate.values[j] = gates[j % COUNT];
+                up.values[j] = random_number(0.5, 2) * (random_integer(0, 1) ? 1 : -1);
             }
             matrix_set(&gate, gate.values);
             matrix_set(&up, up.values);

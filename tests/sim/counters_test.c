@@ -446,6 +446,17 @@ static void each_element_is_read_and_written_as_often_as_it_must(void **state) {
     }
 }
 
+/* So is a row of several tiles, unless it takes two launches. */
+static void each_tile_of_a_row_is_done_once(void **state) {
+    (void)state;
+    for (size_t i = 0; i < OPERATIONS * PARTS; i++) {
+        call c = {&operations[i / PARTS], parts[i % PARTS], 3, 20000, 0, false};
+        if (!wanted(&c)) continue;
+        count n = run(&c);
+        if (n.launches == 1) expect_bytes(&c, &n);
+    }
+}
+
 /* Rows of whole tiles, 16-byte aligned: each request is 16 bytes of every lane, and no sector is asked for twice or in
  * part. A number is in one sector for all lanes of a warp. Frequencies are read one by one, a sector of them at most as
  * often as a vector has pairs; without whole vectors there would be four times as many requests. */
@@ -652,6 +663,7 @@ static void groups_beyond_the_last_row_touch_nothing(void **state) {
 static int run_group(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_element_is_read_and_written_as_often_as_it_must),
+        cmocka_unit_test(each_tile_of_a_row_is_done_once),
         cmocka_unit_test(aligned_rows_are_moved_in_whole_vectors),
         cmocka_unit_test(factors_of_a_product_are_moved_in_whole_vectors),
         cmocka_unit_test(aligned_keys_are_moved_in_whole_vectors),
