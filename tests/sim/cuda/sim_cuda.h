@@ -197,6 +197,8 @@ int32_t sim_cuda_capability(kiln__cu_device device);
 const sim_processor *sim_cuda_processor(kiln__cu_device device);
 /* Blocks of so many threads and bytes of shared memory beside the kernel's own that a multiprocessor has room for. */
 uint32_t sim_cuda_blocks_of(kiln__cu_device device, const sim_entry *entry, uint32_t threads, size_t shared);
+/* The same of the whole device. */
+uint64_t sim_cuda_blocks_together(const sim_function *function, uint64_t threads, uint32_t shared_bytes);
 /* Threads of a block that a multiprocessor has room for, each with so many registers. */
 uint32_t sim_cuda_threads_with(uint32_t registers);
 int32_t sim_cuda_version(void);

@@ -154,6 +154,8 @@ void sim_cuda_execute(sim_context *context, const sim_function *function, const 
         .find_context = &regions,
         .seed = sim_setting_number("KILN_SIM_SEED", 1),
         .budget = sim_setting_number("KILN_SIM_BUDGET", BUDGET),
+        .room = sim_cuda_blocks_together(function, (uint64_t)launch->group[0] * launch->group[1] * launch->group[2],
+                                         launch->shared_bytes),
         .threads = sim_threads(),
         .sum_mode = sim_setting_matrix(),
     };

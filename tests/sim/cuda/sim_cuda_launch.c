@@ -6,8 +6,7 @@
 
 enum { BLOCK_MAX = 1024, BLOCK_Z_MAX = 64, GRID_YZ_MAX = 65535, ARGUMENTS_MAX = 32764, ATTRIBUTE_COOPERATIVE = 2 };
 
-/* Blocks that the whole device has room for at once. */
-static uint64_t most_together(const sim_function *function, uint64_t threads, uint32_t shared_bytes) {
+uint64_t sim_cuda_blocks_together(const sim_function *function, uint64_t threads, uint32_t shared_bytes) {
     kiln__cu_device device = function->module->context->device;
     return (uint64_t)sim_cuda_blocks_of(device, function->entry, (uint32_t)threads, shared_bytes) *
            (uint32_t)sim_cuda_processor(device)->count;
@@ -29,7 +28,7 @@ static kiln__cu_result check_shape(const sim_function *function, const sim_launc
     }
     if (threads > function->entry->max_threads) return SIM_CUDA_LAUNCH_OUT_OF_RESOURCES;
     uint64_t blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
-    if (launch->cooperative && blocks > most_together(function, threads, launch->shared_bytes))
+    if (launch->cooperative && blocks > sim_cuda_blocks_together(function, threads, launch->shared_bytes))
         return SIM_CUDA_COOPERATIVE_LAUNCH_TOO_LARGE;
     for (int i = 0; i < 3; i++)
         if (launch->cluster[i] && launch->grid[i] % launch->cluster[i]) return SIM_CUDA_INVALID_CLUSTER_SIZE;

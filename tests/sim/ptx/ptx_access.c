@@ -39,15 +39,18 @@ static int take_order(ptx_decoder *decoder, ptx_access access, ptx_space space) 
     return order;
 }
 
-static void take_caches(ptx_decoder *decoder, ptx_access access, ptx_space space, int order) {
+/* Returns whether it asks for what memory has now (.cv). */
+static bool take_caches(ptx_decoder *decoder, ptx_access access, ptx_space space, int order) {
     static const int load_caches[] = {PTX_M_CA, PTX_M_CG, PTX_M_CS, PTX_M_LU, PTX_M_CV};
     static const int store_caches[] = {PTX_M_WB, PTX_M_CG, PTX_M_CS, PTX_M_WT};
     bool load = access == PTX_ACCESS_LOAD;
     int cache = load ? ptx_take_one(decoder, load_caches, 5) : ptx_take_one(decoder, store_caches, 4);
     if (cache >= 0 && order >= 0) ptx_refuse(decoder, "an order and a cache exclude each other");
-    if (!load || !ptx_take(decoder, PTX_M_NC)) return;
+    bool current = load && cache == 4;
+    if (!load || !ptx_take(decoder, PTX_M_NC)) return current;
     if (space != PTX_SPACE_GLOBAL || order > WEAK || cache > 2)
         ptx_refuse(decoder, ".nc needs .global, and no order or .ca, .cg or .cs");
+    return current;
 }
 
 static void take_priorities(ptx_decoder *decoder, ptx_access access, ptx_space space) {
@@ -66,9 +69,10 @@ static void take_priorities(ptx_decoder *decoder, ptx_access access, ptx_space s
     if (wide) ptx_take_one(decoder, second, 3);
 }
 
-void ptx_take_access(ptx_decoder *decoder, ptx_access access, ptx_space space) {
+bool ptx_take_access(ptx_decoder *decoder, ptx_access access, ptx_space space) {
     int order = take_order(decoder, access, space);
-    if (access != PTX_ACCESS_LOAD && access != PTX_ACCESS_STORE) return;
-    take_caches(decoder, access, space, order);
+    if (access != PTX_ACCESS_LOAD && access != PTX_ACCESS_STORE) return is_global(space);
+    bool current = take_caches(decoder, access, space, order);
     take_priorities(decoder, access, space);
+    return is_global(space) && access == PTX_ACCESS_LOAD && (order > WEAK || current);
 }

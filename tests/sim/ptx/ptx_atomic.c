@@ -144,6 +144,7 @@ static void run_lane_wide(ptx_warp *warp, const ptx_op *op, uint32_t lane, void 
 static void run_atomic(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
     uint32_t bytes = ptx_type_bits(op->type) / 8;
     uint32_t first = (uint32_t)(ptx_random(&warp->block->random) % PTX_WARP);
+    warp->block->polls += op->polls;
     for (uint32_t i = 0; i < PTX_WARP; i++) {
         uint32_t lane = (first + i) % PTX_WARP;
         if (!(mask >> lane & 1)) continue;
@@ -218,7 +219,7 @@ void ptx_decode_atomic(ptx_decoder *decoder) {
     op->space = space < 0 ? PTX_SPACE_GENERIC : space == 0 ? PTX_SPACE_GLOBAL : PTX_SPACE_SHARED;
     if (space == 2) ptx_need(decoder, 0, 78);
     if (space == 3) ptx_need(decoder, 90, 78);
-    ptx_take_access(decoder, result ? PTX_ACCESS_ATOMIC : PTX_ACCESS_REDUCTION, op->space);
+    op->polls = ptx_take_access(decoder, result ? PTX_ACCESS_ATOMIC : PTX_ACCESS_REDUCTION, op->space);
     ptx_expect_types(decoder, 1);
     op->type = ptx_type_at(decoder, 0);
     if (!type_fits(op, result)) ptx_refuse(decoder, "this type is not simulated");

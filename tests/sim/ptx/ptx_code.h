@@ -49,6 +49,7 @@ struct ptx_op {
     uint32_t mode;        /* the instruction's own: rounding, comparison, function of an atomic, ... */
     uint32_t flags;       /* PTX_F_ */
     uint8_t use, moved;   /* what undefined bits become: ptx_undefined.c */
+    bool polls;           /* a loop of it may wait for another block */
     const uint32_t *list; /* targets or places, in the arena */
     const ptx_variable *variable;
     const ptx_matrix *matrix;

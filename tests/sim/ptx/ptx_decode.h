@@ -43,9 +43,9 @@ bool ptx_take(ptx_decoder *decoder, int modifier);
 /* The index of the one of the listed modifiers that was written, or -1; at most one may be. */
 int ptx_take_one(ptx_decoder *decoder, const int *modifiers, int count);
 /* Takes the order, scope and caches of an access, in so far as the ISA has them: ptx_access.c. op->type and op->count
- * are set before. */
+ * are set before. Returns whether a loop of it may wait for another block: an atomic, or a load that is not weak. */
 typedef enum ptx_access { PTX_ACCESS_LOAD, PTX_ACCESS_STORE, PTX_ACCESS_ATOMIC, PTX_ACCESS_REDUCTION } ptx_access;
-void ptx_take_access(ptx_decoder *decoder, ptx_access access, ptx_space space);
+bool ptx_take_access(ptx_decoder *decoder, ptx_access access, ptx_space space);
 
 /* Refuses the instruction unless the module is for sm_<target> or later and of PTX version (78 is 7.8) or later. */
 void ptx_need(ptx_decoder *decoder, uint32_t target, uint32_t version);

@@ -1,5 +1,7 @@
-/* A launch: its blocks, in an order of the seed's, over the host's threads; or all of them by turns, where they may
- * wait for each other. */
+/* A launch: its blocks, over the host's threads. One runs to its end unless it seems to wait for another; then it gives
+ * way. No more have begun and not ended than the device has room for. The order is the seed's, within windows of so
+ * many blocks: hardware begins them in about the order of their numbers, and scans that look back rely on it. The
+ * blocks of a cooperative launch all begin, and take turns. */
 #include "tests/sim/ptx/ptx_shared.h"
 #include <pthread.h>
 #include <stdlib.h>
@@ -8,9 +10,10 @@
 typedef struct run {
     const ptx_launch *launch;
     uint64_t blocks;
-    uint64_t next;   /* atomic: the next block to take */
-    uint64_t stride; /* coprime to blocks: the order is first + i * stride */
-    uint64_t first;
+    uint64_t next;  /* atomic: the next block to take */
+    uint64_t begun; /* atomic: blocks that have begun and not ended */
+    uint64_t room;  /* for so many of them */
+    bool stopped;   /* atomic: a block failed */
     pthread_mutex_t lock;
     sim_counters *counters;
     sim_report *report; /* the first block's that failed */
@@ -23,6 +26,18 @@ static uint64_t gcd(uint64_t a, uint64_t b) {
         b = rest;
     }
     return a;
+}
+
+/* The number of the block that is taken as the i-th: within each window of as many as there is room for, the order is
+ * first + i * stride, with a stride coprime to the window. */
+static uint64_t block_number(const run *shared, uint64_t i) {
+    uint64_t window = i / shared->room, random = shared->launch->seed ^ window,
+             left = shared->blocks - window * shared->room;
+    uint64_t size = left < shared->room ? left : shared->room;
+    uint64_t first = ptx_random(&random) % size, stride = ptx_random(&random) % size;
+    while (stride == 0 || gcd(stride, size) != 1)
+        stride++;
+    return window * shared->room + (first + i % shared->room * stride) % size;
 }
 
 static void add_counters(sim_counters *sum, const sim_counters *one) {
@@ -130,28 +145,96 @@ static void block_end(ptx_block *block) {
         ptx_warp_end(&block->warps[w]);
 }
 
-static void *worker(void *context) {
-    run *shared = context;
-    ptx_block block;
-    sim_report report = {.kind = SIM_FAULT_NONE};
-    block_prepare(&block, shared->launch);
-    for (;;) {
-        uint64_t taken = __atomic_fetch_add(&shared->next, 1, __ATOMIC_RELAXED);
-        if (taken >= shared->blocks) break;
-        block_start(&block, (shared->first + taken * shared->stride) % shared->blocks, &report);
-        while (block_step(&block))
-            ;
-        block_end(&block);
-        if (report.kind != SIM_FAULT_NONE) {
-            __atomic_store_n(&shared->next, shared->blocks, __ATOMIC_RELAXED);
-            break;
-        }
+/* The blocks that a thread of the host has. */
+typedef struct share {
+    run *shared;
+    ptx_block *first, *last; /* that have begun and wait for their turn */
+    ptx_block *spare;
+    sim_report report;
+} share;
+
+/* Begins another block, while there is one and room for it; NULL if not. */
+static ptx_block *begin_next(share *own) {
+    run *shared = own->shared;
+    uint64_t taken = shared->blocks;
+    if (__atomic_fetch_add(&shared->begun, 1, __ATOMIC_RELAXED) < shared->room)
+        taken = __atomic_fetch_add(&shared->next, 1, __ATOMIC_RELAXED);
+    if (taken >= shared->blocks) {
+        __atomic_fetch_sub(&shared->begun, 1, __ATOMIC_RELAXED);
+        return NULL;
     }
+    ptx_block *block = own->spare;
+    own->spare = NULL;
+    if (!block) {
+        block = malloc(sizeof *block);
+        if (!block) abort();
+        block_prepare(block, shared->launch);
+    }
+    block_start(block, block_number(shared, taken), &own->report);
+    return block;
+}
+
+static void push(share *own, ptx_block *block) {
+    block->behind = NULL;
+    if (own->first)
+        own->last->behind = block;
+    else
+        own->first = block;
+    own->last = block;
+}
+
+static ptx_block *pop(share *own) {
+    ptx_block *block = own->first;
+    if (block) own->first = block->behind;
+    return block;
+}
+
+/* Adds what a block counted, and keeps one for the next. */
+static void retire(share *own, ptx_block *block) {
+    block_end(block);
+    pthread_mutex_lock(&own->shared->lock);
+    add_counters(own->shared->counters, &block->counters);
+    pthread_mutex_unlock(&own->shared->lock);
+    block->counters = (sim_counters){0};
+    __atomic_fetch_sub(&own->shared->begun, 1, __ATOMIC_RELAXED);
+    if (!own->spare) {
+        own->spare = block;
+        return;
+    }
+    block_free(block);
+    free(block);
+}
+
+/* Runs a block until it has ended, or has asked so often for what another may write that it seems to wait. */
+static bool take_turn(ptx_block *block) {
+    enum { PATIENCE = 256 };
+    block->polls = 0;
+    bool runs = true;
+    while (runs && block->polls < PATIENCE)
+        runs = block_step(block);
+    return runs;
+}
+
+static void *worker(void *context) {
+    share own = {.shared = context, .report = {.kind = SIM_FAULT_NONE}};
+    run *shared = context;
+    while (!__atomic_load_n(&shared->stopped, __ATOMIC_RELAXED)) {
+        ptx_block *block = begin_next(&own);
+        if (!block) block = pop(&own);
+        if (!block) break;
+        if (take_turn(block))
+            push(&own, block);
+        else
+            retire(&own, block);
+        if (own.report.kind != SIM_FAULT_NONE) __atomic_store_n(&shared->stopped, true, __ATOMIC_RELAXED);
+    }
+    for (ptx_block *block; (block = pop(&own));)
+        retire(&own, block);
     pthread_mutex_lock(&shared->lock);
-    if (report.kind != SIM_FAULT_NONE && shared->report->kind == SIM_FAULT_NONE) *shared->report = report;
-    add_counters(shared->counters, &block.counters);
+    if (own.report.kind != SIM_FAULT_NONE && shared->report->kind == SIM_FAULT_NONE) *shared->report = own.report;
     pthread_mutex_unlock(&shared->lock);
-    block_free(&block);
+    if (own.spare) block_free(own.spare);
+    free(own.spare);
     return NULL;
 }
 
@@ -162,7 +245,7 @@ static void run_together(const run *shared) {
     if (!blocks || !runs) abort();
     for (uint64_t i = 0; i < shared->blocks; i++) {
         block_prepare(&blocks[i], shared->launch);
-        block_start(&blocks[i], (shared->first + i * shared->stride) % shared->blocks, shared->report);
+        block_start(&blocks[i], block_number(shared, i), shared->report);
         runs[i] = true;
     }
     for (uint64_t left = shared->blocks; left && shared->report->kind == SIM_FAULT_NONE;) {
@@ -189,11 +272,7 @@ bool ptx_launch_run(const ptx_launch *launch, sim_counters *counters, sim_report
                   .lock = PTHREAD_MUTEX_INITIALIZER,
                   .counters = counters,
                   .report = report};
-    uint64_t random = launch->seed;
-    shared.first = ptx_random(&random) % shared.blocks;
-    shared.stride = ptx_random(&random) % shared.blocks;
-    while (shared.stride == 0 || gcd(shared.stride, shared.blocks) != 1)
-        shared.stride++;
+    shared.room = launch->room && launch->room < shared.blocks ? launch->room : shared.blocks;
     if (launch->workspace) {
         run_together(&shared);
         return report->kind == SIM_FAULT_NONE;

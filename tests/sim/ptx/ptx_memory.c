@@ -344,6 +344,7 @@ static bool lanes_bytes(ptx_warp *warp, const ptx_op *op, const uint64_t *addres
 static void run_load(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
     uint64_t addresses[PTX_WARP];
     uint8_t *bytes[PTX_WARP];
+    warp->block->polls += op->polls;
     ptx_addresses(warp, op->s[0], op->bits[0], op->offset, addresses);
     if (run_bulk(warp, op, addresses, mask, false)) return;
     uint32_t element = ptx_type_bits(op->type) / 8;
@@ -468,7 +469,7 @@ void ptx_decode_memory(ptx_decoder *decoder) {
     op->count = vector < 0 ? 1 : 2u << vector;
     op->type = ptx_type_at(decoder, 0);
     ptx_expect_types(decoder, 1);
-    ptx_take_access(decoder, load ? PTX_ACCESS_LOAD : PTX_ACCESS_STORE, op->space);
+    op->polls = ptx_take_access(decoder, load ? PTX_ACCESS_LOAD : PTX_ACCESS_STORE, op->space);
     uint32_t policies = ptx_take_policy(decoder);
     ptx_expect_operands(decoder, 2 + policies, 2 + policies);
     if (policies && op->space != PTX_SPACE_GLOBAL && op->space != PTX_SPACE_GENERIC)

@@ -37,6 +37,7 @@ typedef struct ptx_launch {
     void *find_context;
     uint64_t seed;
     uint64_t budget;       /* warp instructions of one block */
+    uint64_t room;         /* for blocks of it on the device at once; 0: for all */
     uint32_t threads;      /* of the host */
     sim_sum_mode sum_mode; /* of matrix instructions */
 } ptx_launch;
@@ -102,6 +103,8 @@ struct ptx_block {
     uint32_t arrived[PTX_BARRIERS]; /* threads that passed a bar.arrive of a barrier not complete yet */
     uint64_t random;
     uint64_t instructions;
+    uint32_t polls;    /* instructions of this turn that may wait for other blocks */
+    ptx_block *behind; /* in a queue of blocks that wait for their turn */
     sim_region region; /* the last one found */
     sim_counters counters;
     sim_report *report; /* of this block; its kind is SIM_FAULT_NONE until something is wrong */
