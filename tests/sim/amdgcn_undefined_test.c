@@ -119,6 +119,9 @@ static const row gfx942[] = {
     {"v_bfe_u32 v10, v9, 2, 4\nv_lshlrev_b32 v10, 2, v10\nglobal_load_dword v11, v10, s[4:5]", NULL},
     {"s_mov_b32 s21, 0xc0c0c04\nv_perm_b32 v10, v9, v8, s21\nv_and_b32 v10, 4, v10\nglobal_load_dword v11, v10, s[4:5]",
      NULL},
+    {"s_mov_b32 s21, 0xd040404\nv_perm_b32 v10, v9, v8, s21\nv_lshrrev_b32 v10, 24, v10\nv_cmp_eq_u32 vcc, 5, v10\n"
+     "s_and_saveexec_b64 s[22:23], vcc",
+     NULL},
     {"v_cvt_f32_ubyte0 v10, v9\nglobal_store_dword v[2:3], v10, off", NULL},
     {"v_cvt_f32_ubyte1 v10, v9\nglobal_store_dword v[2:3], v10, off", "v10 depends"},
     {"v_and_b32_sdwa v10, v9, v9 dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:BYTE_0 src1_sel:BYTE_0\n"

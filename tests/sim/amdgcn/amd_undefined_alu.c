@@ -259,6 +259,18 @@ static bool spread(amd_wave *wave, const amd_op *op, const rule *by, uint32_t re
     return true;
 }
 
+/* v_perm makes bytes of ones, too, where a selector is more than 12: they are defined. */
+static void clear_ones(amd_wave *wave, const amd_op *op) {
+    const amd_operand *selectors = &op->operand[3];
+    for (uint64_t rest = amd_exec(wave); rest; rest &= rest - 1) {
+        const uint32_t l = (uint32_t)__builtin_ctzll(rest);
+        const bool vector = selectors->kind == AMD_OPERAND_VECTOR;
+        const uint32_t select = vector ? wave->v[selectors->index][l] : amd_read32(wave, selectors);
+        for (uint32_t i = 0; i < 32; i += 8)
+            if ((select >> i & 0xff) > 12) wave->undefined->v[op->operand[0].index][l] &= ~(0xffu << i);
+    }
+}
+
 /* Lanes for which a choice, a count or a place is undefined have nothing defined. */
 static bool moved(amd_wave *wave, const amd_op *op, const rule *by, uint32_t results) {
     static const amd_operand scc = {.kind = AMD_OPERAND_SCC, .count = 1};
@@ -272,6 +284,7 @@ static bool moved(amd_wave *wave, const amd_op *op, const rule *by, uint32_t res
             lanes |= amd_undefined_lanes(wave, &op->operand[i], amd_exec(wave));
     if (chosen) lanes |= scalar_read(wave->undefined->s, op->operand_count > 3 ? &op->operand[3] : &vcc);
     run_moved(wave, op, by, results, by->moved, 0);
+    if (by->run == amd_run_v_perm_b32) clear_ones(wave, op);
     for (uint32_t i = 0; lanes && i < results; i++)
         amd_undefined_set(wave, &op->operand[i], lanes & amd_exec(wave), true);
     return true;
