@@ -395,13 +395,11 @@ uint64_t ref_div_scale(const ref_format *f, ref_mode mode, uint64_t a, uint64_t 
     if (ref_is_zero(f, b) || ref_is_zero(f, c)) return ref_default_nan(f);
     if (distance >= d.far) {
         if (a == b) by = d.scale;
-    } else if (field_of(f, b) == 0) {
-        by = d.scale;
     } else if (field_of(f, b) >= top - 2) {
         if (!(distance <= -d.far) || a == b) by = -d.scale;
-    } else if (distance <= -d.far) {
+    } else if (field_of(f, b) != 0 && distance <= -d.far) {
         if (a != b) by = d.scale;
-    } else if (field_of(f, c) <= d.tiny) {
+    } else if (field_of(f, b) == 0 || field_of(f, c) <= d.tiny) {
         by = d.scale;
     }
     if (ref_is_nan(f, a)) return mode.major >= 12 ? a | ref_quiet(f) : a;

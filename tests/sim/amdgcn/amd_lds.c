@@ -311,7 +311,7 @@ void amd_run_ds_swizzle(amd_wave *wave, const amd_op *op) {
         return;
     }
     for (uint32_t l = 0; l < wave->lanes; l++) {
-        uint32_t masked = (((l & 31) & (pattern & 31)) | (pattern >> 5 & 31)) ^ (pattern >> 10 & 31);
+        uint32_t masked = ((l & pattern & 31) | (pattern >> 5 & 31)) ^ (pattern >> 10 & 31);
         uint32_t other = (l & 32) | masked;
         if (pattern & 0x8000) other = (l & ~3u) | (pattern >> (l & 3) * 2 & 3);
         result[l] = exec >> other & 1 ? data[other] : 0;
