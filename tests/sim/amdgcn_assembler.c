@@ -1,4 +1,5 @@
 #include "tests/sim/amdgcn_assembler.h"
+#include "tests/sim/amdgcn/amd_llvm.h"
 #include <dlfcn.h>
 #include <elf.h>
 #include <pthread.h>
@@ -20,9 +21,6 @@ enum { LLVM_SEVERITY_ERROR = 0 };
 /* Of LLVM's C interface, declared as its documentation has it: the function's name without "LLVM", result, parameters.
  */
 #define LLVM_FUNCTIONS(X)                                                                                          \
-    X(InitializeAMDGPUTargetInfo, void, (void))                                                                    \
-    X(InitializeAMDGPUTarget, void, (void))                                                                        \
-    X(InitializeAMDGPUTargetMC, void, (void))                                                                      \
     X(InitializeAMDGPUAsmParser, void, (void))                                                                     \
     X(InitializeAMDGPUAsmPrinter, void, (void))                                                                    \
     X(ContextCreate, llvm_context *, (void))                                                                       \
@@ -52,13 +50,11 @@ static struct {
 #undef LLVM_FIELD
 } llvm;
 
-static const char triple[] = "amdgcn-amd-amdhsa";
 static const char *why_absent; /* NULL: LLVM is here */
 static pthread_once_t found = PTHREAD_ONCE_INIT;
 
 static void find(void) {
-    void *library = dlopen("libLLVM.so.19.1", RTLD_NOW | RTLD_LOCAL);
-    why_absent = "libLLVM.so.19.1 is not here (Debian has it in libllvm19)";
+    void *library = amd_llvm_library(&why_absent);
     if (!library) return;
     why_absent = "libLLVM.so.19.1 lacks the assembler of AMD GPUs";
 #define LLVM_FIND(name, result, parameters)              \
@@ -66,9 +62,6 @@ static void find(void) {
     if (!llvm.name) return;
     LLVM_FUNCTIONS(LLVM_FIND)
 #undef LLVM_FIND
-    llvm.InitializeAMDGPUTargetInfo();
-    llvm.InitializeAMDGPUTarget();
-    llvm.InitializeAMDGPUTargetMC();
     llvm.InitializeAMDGPUAsmParser();
     llvm.InitializeAMDGPUAsmPrinter();
     why_absent = NULL;
@@ -146,18 +139,18 @@ static uint8_t *assemble(const char *processor, bool wave64, const char *text, s
         complain(about, absent);
         return NULL;
     }
-    if (llvm.GetTargetFromTriple(triple, &target, &error)) {
+    if (llvm.GetTargetFromTriple(AMD_LLVM_TRIPLE, &target, &error)) {
         complain(about, error);
         llvm.DisposeMessage(error);
         return NULL;
     }
-    const char *features = !strncmp(processor, "gfx1", 4) && wave64 ? "-wavefrontsize32,+wavefrontsize64" : "";
-    llvm_machine *machine = llvm.CreateTargetMachine(target, triple, processor, features, LLVM_LEVEL_NONE,
+    const char *features = amd_llvm_features(processor, wave64);
+    llvm_machine *machine = llvm.CreateTargetMachine(target, AMD_LLVM_TRIPLE, processor, features, LLVM_LEVEL_NONE,
                                                      LLVM_RELOCATION_PIC, LLVM_CODE_MODEL_DEFAULT);
     llvm_context *context = llvm.ContextCreate();
     llvm.ContextSetDiagnosticHandler(context, listen, about);
     llvm_module *module = llvm.ModuleCreateWithNameInContext("test", context);
-    llvm.SetTarget(module, triple);
+    llvm.SetTarget(module, AMD_LLVM_TRIPLE);
     llvm.SetModuleInlineAsm2(module, text, strlen(text));
     uint8_t *code = emit(machine, module, out_size, about);
     llvm.DisposeModule(module);

@@ -26,6 +26,7 @@ static struct {
 #undef LLVM_FIELD
 } llvm;
 
+static void *library;
 static const char *why_absent; /* NULL: LLVM is here */
 static pthread_once_t found = PTHREAD_ONCE_INIT;
 
@@ -34,7 +35,7 @@ struct amd_llvm {
 };
 
 static void find(void) {
-    void *library = dlopen("libLLVM.so.19.1", RTLD_NOW | RTLD_LOCAL);
+    library = dlopen("libLLVM.so.19.1", RTLD_NOW | RTLD_LOCAL);
     why_absent = "libLLVM.so.19.1 is not here (Debian has it in libllvm19)";
     if (!library) return;
     why_absent = "libLLVM.so.19.1 lacks the disassembler of AMD GPUs";
@@ -56,13 +57,20 @@ bool amd_llvm_present(const char **out_why) {
     return !why_absent;
 }
 
+void *amd_llvm_library(const char **out_why) {
+    return amd_llvm_present(out_why) ? library : NULL;
+}
+
+const char *amd_llvm_features(const char *processor, bool wave64) {
+    return !strncmp(processor, "gfx1", 4) && wave64 ? "-wavefrontsize32,+wavefrontsize64" : "";
+}
+
 amd_llvm *amd_llvm_open(const char *processor, bool wave64) {
     const char *why;
     amd_llvm *created = amd_llvm_present(&why) ? calloc(1, sizeof *created) : NULL;
     if (!created) return NULL;
-    bool optional = !strncmp(processor, "gfx1", 4);
-    const char *features = !optional ? "" : wave64 ? "-wavefrontsize32,+wavefrontsize64" : "";
-    created->context = llvm.CreateDisasmCPUFeatures("amdgcn-amd-amdhsa", processor, features, NULL, 0, NULL, NULL);
+    const char *features = amd_llvm_features(processor, wave64);
+    created->context = llvm.CreateDisasmCPUFeatures(AMD_LLVM_TRIPLE, processor, features, NULL, 0, NULL, NULL);
     if (!created->context) {
         free(created);
         return NULL;

@@ -12,6 +12,12 @@ typedef struct amd_llvm amd_llvm;
 /* True if libLLVM.so.19.1 is here and has the AMD target; else false with the reason, in static storage. */
 bool amd_llvm_present(const char **out_why);
 
+/* For others of LLVM's functions: the library with its AMD target set up, or NULL with the reason. Its name for all AMD
+ * GPUs, and what to tell it of a processor and the width of its waves. */
+void *amd_llvm_library(const char **out_why);
+#define AMD_LLVM_TRIPLE "amdgcn-amd-amdhsa"
+const char *amd_llvm_features(const char *processor, bool wave64);
+
 /* A disassembler of one processor ("gfx942"); wave64 makes the lane masks of gfx10 and later 64 bits wide. NULL if LLVM
  * is absent or does not know the processor. */
 amd_llvm *amd_llvm_open(const char *processor, bool wave64);
