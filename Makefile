@@ -259,6 +259,12 @@ check-gpu: ## operators, story and single instructions on this machine's GPUs, b
 run-gpu-tests: $(OUT)/tests/run ## check-gpu on what is built; builds nothing but the runner
 	@KILN_BUILD=$(CURDIR)/$(OUT) $(OUT)/tests/run -t 3600 -d $(OUT)/gpu/log $(TESTS:%=-o %) $(GPU_TESTS)
 
+.PHONY: gpu-package
+gpu-package: ## check-gpu and bench-gpu as built, for a machine without compilers: build/kiln-gpu.tar.xz
+	@scripts/deps.sh gpu
+	@$(SUBMAKE) all examples test-programs
+	@scripts/gpu_package.sh $(OUT) $(MODEL_DIR)
+
 ## MUTANTS: only the images whose file name this pattern matches: make check-mutants MUTANTS='softmax_f32.sm_90'
 MUTANTS ?=
 .PHONY: check-mutants

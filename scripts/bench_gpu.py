@@ -192,11 +192,13 @@ def measure_case(arguments, torch, operator, precision, settings, mib):
 
 
 def version_of(build):
+    """With the commit, which a package of scripts/gpu_package.sh has in a file."""
     version = run(f"{build}/kiln", "--version").strip()
     try:
-        return f"{version} ({run('git', 'describe', '--always', '--dirty').strip()})"
+        commit = run("git", "describe", "--always", "--dirty")
     except (Failed, OSError):
-        return version
+        commit = pathlib.Path("version").read_text(encoding="utf-8") if pathlib.Path("version").exists() else "?"
+    return f"{version} ({commit.strip()})"
 
 
 def measure_all(arguments, device, keep):

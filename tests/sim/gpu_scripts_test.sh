@@ -36,6 +36,18 @@ check "operators pass" gpu_test sm_90,gfx1100 operators
 check "one on the PTX alone" says operators "ok 3 - add on cuda:0, PTX alone"
 check "and on AMD" says operators "ok 5 - add on rocm:0"
 
+# A compute-sanitizer that runs the program behind its options, and finds what it is told to.
+mkdir -p "$KILN_SCRATCH/bin"
+cat >"$KILN_SCRATCH/bin/compute-sanitizer" <<'END'
+#!/bin/bash
+[ "$*" = "--tool memcheck --error-exitcode 86 --report-api-errors no $KILN_BUILD/tests/ops/add_test" ] || exit 1
+"${@:7}" && exit "${SANITIZER_FINDS:-0}"
+END
+chmod +x "$KILN_SCRATCH/bin/compute-sanitizer"
+PATH=$PATH:$KILN_SCRATCH/bin check "memcheck runs" gpu_test sm_90 sanitizer
+check "on the operators" says sanitizer "ok 1 - memcheck of add on cuda:0"
+PATH=$PATH:$KILN_SCRATCH/bin SANITIZER_FINDS=86 refuse "what it finds is a failure" gpu_test sm_90 sanitizer
+
 export KILN_GPU_INSTRUCTIONS="ptx_special ptx_warp ptx_matrix_sum"
 check "instructions agree" gpu_test sm_90 instructions
 check "approximations are within their bounds" table_says "| rcp.approx.f32 | "

@@ -1,0 +1,42 @@
+#!/bin/bash
+# Packs what `make check-gpu` and `make bench-gpu` run, as it was built, for a machine with a GPU and without compilers:
+# BUILD/kiln-gpu.tar.xz, with the scripts check-gpu and bench-gpu in it. The processor and the C library must be such as
+# here or newer. docs/real-gpu.md
+#   gpu_package.sh BUILD MODEL_DIR
+set -euo pipefail
+cd "$(dirname "$0")/.."
+build=$1 models=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+package=$work/kiln-gpu
+mkdir -p "$package"/{build,lib,models}
+
+# What is under the build's folder is under build there, without symbols.
+(cd "$build" && cp --parents kiln tests/run examples/llama bench/gpu_copy tests/ops/*_test tests/sim/ptx_*_test "$package/build")
+find "$package/build" -type f -exec strip {} +
+cp --parents tests/tap.sh tests/gpu/* tests/sim/operators.sh scripts/story.sh scripts/bench_{gpu,torch}.py \
+    docs/examples/llama/story.txt "$package"
+cp "$models"/{stories260K.bin,tok512.bin} "$package/models" 2>/dev/null || echo "gpu_package: no model in $models: no story" >&2
+
+for library in libcmocka.so.0 libmpfr.so.6 libgmp.so.10; do
+    path=$(ldconfig -p | sed -n "s|.*$library (libc6.*) => ||p" | head -n 1)
+    [ -z "$path" ] || cp "$path" "$package/lib"
+done
+git describe --always --dirty >"$package/version" 2>/dev/null || true
+
+cat >"$package/check-gpu" <<'END'
+#!/bin/bash
+# The tests of tests/gpu, or those with one of the words in their names: ./check-gpu instructions operators
+cd "$(dirname "$0")" || exit 1
+export KILN_BUILD=$PWD/build MODEL_DIR=$PWD/models LD_LIBRARY_PATH=$PWD/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+exec build/tests/run -t 3600 -d build/gpu/log "${@/#/-o}" tests/gpu/{operators,story,instructions,sanitizer}_test.sh
+END
+cat >"$package/bench-gpu" <<'END'
+#!/bin/bash
+# scripts/bench_gpu.py with its options: ./bench-gpu --device cuda:0 --out h200.json
+cd "$(dirname "$0")" && exec python3 scripts/bench_gpu.py build "$@"
+END
+chmod +x "$package"/{check,bench}-gpu
+
+XZ_OPT='-T1 -3 --lzma2=preset=3,dict=64MiB' tar -C "$work" -cJf "$build/kiln-gpu.tar.xz" kiln-gpu
+echo "$build/kiln-gpu.tar.xz: $(du -h "$build/kiln-gpu.tar.xz" | cut -f1)"
