@@ -133,18 +133,26 @@ static void large_body(kiln_stream *stream, bool first) {
     matrix_destroy(&x);
 }
 
-/* Pieces by the thousand; on a GPU, which may be simulated, some more than a group has threads. The largest element
- * stands in the last of them: a maximum that misses it overflows. */
-static void longest_row_body(kiln_stream *stream, bool first) {
-    (void)first;
-    int64_t cols = harness_on_cpu(stream) ? 1 << 24 : (1 << 21) + 10000;
-    matrix x = matrix_create(stream, F32, 1, cols, 0, 0);
-    harness_describe("softmax_f32 of %lld in place", (long long)cols);
+/* The largest element stands near the end: a maximum that misses it overflows. */
+static void run_largest_last(kiln_stream *stream, precision p, int64_t cols) {
+    matrix x = matrix_create(stream, p, 1, cols, 0, 0);
+    harness_describe("softmax_%s of %lld in place, one large", precision_name(p), (long long)cols);
     matrix_fill(&x, logit);
     x.values[cols - 3] = 120;
     matrix_set(&x, x.values);
     run_on_matrix(stream, &x, &x);
     matrix_destroy(&x);
+}
+
+/* A row that is one piece, and pieces by the thousand; on a GPU, which may be simulated, some more than a group has
+ * threads. */
+static void longest_row_body(kiln_stream *stream, bool first) {
+    (void)first;
+    for (precision p = precision_first(); p < precision_end(); p++) {
+        run_largest_last(stream, p, 8000);
+        if (!harness_on_cpu(stream)) run_largest_last(stream, p, 257 * (32768 / (int64_t)precision_size(p)));
+    }
+    if (harness_on_cpu(stream)) run_largest_last(stream, F32, 1 << 24);
 }
 
 static void sum_body(kiln_stream *stream, bool first) {
