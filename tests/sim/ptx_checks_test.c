@@ -228,6 +228,12 @@ static const row rows[] = {
      "st.shared.u32 [%r3], %r1;",
      64, SIM_FAULT_RACE, "thread"},
     {"two writes to one word", "st.shared.u32 [tile], %r1;", 64, SIM_FAULT_RACE, "writes"},
+    {"the same write of a warp's lanes to one word", "st.shared.u32 [tile], 7;\nst.shared.v2.u32 [tile+8], {%r2, 5};",
+     32, SIM_FAULT_NONE, ""},
+    {"two writes of a warp's lanes to one word", "st.shared.u32 [tile], %r1;", 32, SIM_FAULT_RACE, "writes"},
+    {"one after the other", "setp.lt.u32 %p1, %r1, 16;\n@%p1 st.shared.u32 [tile], 7;\n@!%p1 st.shared.u32 [tile], 7;",
+     32, SIM_FAULT_RACE, "writes"},
+    {"the same write of two warps to one word", "st.shared.u32 [tile], 7;", 64, SIM_FAULT_RACE, "writes"},
     {"a write after a read without a barrier",
      "st.shared.u32 [%r3], %r1;\nbar.sync 0;\nxor.b32 %r5, %r3, 128;\nld.shared.u32 %r4, [%r5];\nst.shared.u32 [%r3], "
      "%r4;",

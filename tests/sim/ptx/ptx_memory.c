@@ -329,12 +329,47 @@ static bool store_undefined(ptx_warp *warp, const ptx_op *op, uint32_t lane, uin
     return true;
 }
 
+/* Whether lanes may store to one place of shared memory: their addresses do not rise. */
+static bool may_meet(const ptx_op *op, const uint64_t *addresses, uint32_t mask) {
+    uint32_t first = (uint32_t)__builtin_ctz(mask);
+    bool shared = op->space == PTX_SPACE_SHARED ||
+                  (op->space == PTX_SPACE_GENERIC && ptx_generic_space(addresses[first]) == PTX_SPACE_SHARED);
+    uint64_t last = addresses[first];
+    for (uint32_t rest = mask & (mask - 1); shared && rest; rest &= rest - 1) {
+        uint64_t address = addresses[__builtin_ctz(rest)];
+        if (address <= last) return true;
+        last = address;
+    }
+    return false;
+}
+
+/* The lane before this one that stores the same to the same place in this instruction, so that it makes no difference
+ * which of them does; -1: none. (CUDA C++ Programming Guide, "SIMT Architecture": one of a warp's lanes does.) */
+static int32_t repeated(const ptx_warp *warp, const ptx_op *op, const uint64_t *addresses, uint32_t mask,
+                        uint32_t lane) {
+    uint32_t element = ptx_type_bits(op->type) / 8;
+    for (uint32_t rest = mask & ((1u << lane) - 1); rest; rest &= rest - 1) {
+        uint32_t other = (uint32_t)__builtin_ctz(rest);
+        bool same = addresses[other] == addresses[lane];
+        for (uint32_t e = 0; same && e < op->count; e++)
+            same = !memcmp(element_at(warp->frame, op, e, lane), element_at(warp->frame, op, e, other), element);
+        if (same) return (int32_t)other;
+    }
+    return -1;
+}
+
 /* The host bytes of each lane of mask, after every check. false after a fault. */
 static bool lanes_bytes(ptx_warp *warp, const ptx_op *op, const uint64_t *addresses, uint32_t mask, uint32_t size,
                         bool write, uint8_t **out_bytes) {
+    bool meet = write && may_meet(op, addresses, mask);
     ptx_count_request(warp, op->space, addresses, mask, size, write);
     for (uint32_t rest = mask; rest; rest &= rest - 1) {
         uint32_t l = (uint32_t)__builtin_ctz(rest);
+        int32_t other = meet ? repeated(warp, op, addresses, mask, l) : -1;
+        if (other >= 0) {
+            out_bytes[l] = out_bytes[other];
+            continue;
+        }
         out_bytes[l] = ptx_memory_bytes(warp, op, l, op->space, addresses[l], size, !write, write);
         if (!out_bytes[l]) return false;
     }
