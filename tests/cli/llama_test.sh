@@ -52,6 +52,13 @@ keeps_logits_apart() {
     [ $? -eq 1 ] && grep -q 'standard output: ' err && [ "$(wc -c <logits)" -eq $((4 * 512)) ]
 }
 
+# A line on a terminal tells how far loading is, and is gone before the story; none goes into a file.
+shows_progress() {
+    script -qec "'$llama' '$model' '$tokenizer' --device cpu --steps 2" /dev/null </dev/null >out &&
+        grep -q $'^\rloading 0%\rloading [1-9].*%\r *\rOnce upon' out || return 1
+    "$llama" "$model" "$tokenizer" --device cpu --steps 2 >out 2>err && ! grep loading err
+}
+
 # Bytes of the header's number at this place, in a copy of the model.
 with_number() { # FILE PLACE BYTES
     cp "$model" "$1" && printf '%b' "$3" | dd of="$1" bs=4 seek="$2" conv=notrunc status=none
@@ -128,6 +135,12 @@ for steps in 1 3; do
     check "logits of $steps steps that cannot be written" cannot_write out '--logits: ' "$model" "$tokenizer" \
         --device cpu --logits /dev/full --steps $steps
 done
+
+if script -qec true /dev/null >/dev/null 2>&1; then
+    check "progress on a terminal" shows_progress
+else
+    skip "progress on a terminal" "script has no terminal to give"
+fi
 
 # What the driver refuses of graphs leaves the calls, and the story as it was.
 tells_without() { # FUNCTION,NTH,ERROR
