@@ -9,11 +9,16 @@ typedef struct shape {
     int64_t frame_pairs, row_pairs; /* 0: as Wan has them */
     int64_t padding, place;         /* of tokens; of x and y */
     bool in_place;
+    bool nan; /* all of x is */
     kiln_rope_layout layout;
 } shape;
 
 static double any_number(void) {
     return random_number(-4, 4);
+}
+
+static double not_a_number(void) {
+    return (double)NAN;
 }
 
 /* The position on the axis of a pair, or -1 for a token behind the grid's last. */
@@ -60,7 +65,9 @@ static void run(kiln_stream *stream, precision p, shape s) {
                      precision_name(p), (long long)s.batch, (long long)s.tokens, (long long)s.heads, (long long)s.pairs,
                      (long long)s.frame_pairs, (long long)s.row_pairs,
                      s.layout == KILN_ROPE_HALF ? "halves" : "interleaved", (long long)s.padding, (long long)s.place,
-                     s.in_place ? ", in place" : "");
+                     s.in_place ? ", in place"
+                     : s.nan    ? ", of NaNs"
+                                : "");
     int64_t width = s.heads * 2 * s.pairs;
     matrix x = matrix_create(stream, p, s.batch * s.tokens, width, width + s.padding, s.place);
     matrix y = matrix_create(stream, p, s.batch * s.tokens, width, width + s.padding, s.place);
@@ -74,7 +81,7 @@ static void run(kiln_stream *stream, precision p, shape s) {
     harness_ok(kiln_memory_alloc(stream->device, sizeof *host * (size_t)s.pairs, &frequencies));
     harness_ok(kiln_copy(stream, frequencies, host, sizeof *host * (size_t)s.pairs, KILN_TO_DEVICE));
     harness_ok(kiln_stream_sync(stream));
-    matrix_fill(&x, any_number);
+    matrix_fill(&x, s.nan ? not_a_number : any_number);
     fill_grids(&grids);
     reference(s, &x, &grids, host, expected, allowed);
     kiln_rope3d_params params = {.y = to->data,
@@ -108,6 +115,11 @@ static void shapes_body(kiln_stream *stream, bool first) {
     static const int64_t pairs[] = {1, 2, 3, 8, 20, 24, 32, 64, 65, 2056};
     static const int64_t places[] = {0, 0, 1, 3, 8, AT_END};
     for (precision p = precision_first(); p < precision_end(); p++) {
+        for (int i = 0; i < 4; i++) { /* by vectors and by pairs */
+            shape s = {.batch = 1, .tokens = 3, .heads = 2, .pairs = i / 2 ? 32 : 3, .nan = true};
+            s.layout = (kiln_rope_layout)(i % 2);
+            run(stream, p, s);
+        }
         for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
             shape s = {.batch = random_integer(1, 6),
                        .tokens = random_integer(1, pairs[i] > 1000 ? 2 : 40),
