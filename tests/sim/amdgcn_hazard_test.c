@@ -138,15 +138,25 @@ static void test_wait_states(void **state) {
     }
 }
 
-/* Other instructions count, too, and a branch does not lose count. */
+/* Other instructions count, too; a branch does not lose count, and is worth four if it is taken. */
 static void test_what_counts(void **state) {
     (void)state;
-    sim_report report;
-    const char *second = "v_add_f32 v99, v98, v3";
-    assert_true(
-        run("gfx942", B_4 "\ns_branch on\ns_nop 7\non:\nv_mov_b32 v97, v98\ns_mov_b32 s0, 1", 4, second, &report));
-    assert_false(
-        run("gfx942", B_4 "\ns_branch on\ns_nop 7\non:\nv_mov_b32 v97, v98\ns_mov_b32 s0, 1", 3, second, &report));
+    static const struct {
+        const char *between;
+        uint32_t needed;
+    } cases[] = {{"v_mov_b32 v97, v98\ns_mov_b32 s0, 1", 5},
+                 {"s_branch on\ns_nop 7\non:\nv_mov_b32 v97, v98\ns_mov_b32 s0, 1", 1},
+                 {"s_cmp_eq_u32 0, 0\ns_cbranch_scc1 on\ns_nop 7\non:", 2},
+                 {"s_cmp_eq_u32 0, 1\ns_cbranch_scc1 on\nv_mov_b32 v97, v98\non:", 4}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        sim_report report;
+        char first[256];
+        snprintf(first, sizeof first, "%s\n%s", B_4, cases[i].between);
+        const char *second = "v_add_f32 v99, v98, v3";
+        if (!run("gfx942", first, cases[i].needed, second, &report)) fail_msg("%s: %s", first, report.text);
+        assert_false(run("gfx942", first, cases[i].needed - 1, second, &report));
+        assert_int_equal(report.kind, SIM_FAULT_WAIT);
+    }
 }
 
 /* Between two WMMA of which the second multiplies the first's result there must be a vector instruction. */

@@ -601,6 +601,55 @@ static void test_the_ends_of_buffers(void **state) {
     }
 }
 
+/* Of four dwords those behind the end are zeros and are not stored, each by itself: at the end of a buffer of bytes,
+ * and where rows are checked at the end of each row. */
+static void test_dwords_beyond_the_end(void **state) {
+    (void)state;
+    enum { DWORDS = 90, ROW = 6, RULE_STRUCTURE = 0, RULE_RAW = 3 };
+    for (size_t j = 0; j < MACHINES * 2; j++) {
+        const machine *m = &machines[j / 2];
+        const char *none = m->major >= 12 ? "null" : "0";
+        bool rows = j % 2;
+        char text[256] = "";
+        if (rows && m->major == 9) continue;
+        append(text, "buffer_%s v[8:11], v2, s[4:7], %s offen offset:4\n",
+               m->major >= 11 ? "load_b128" : "load_dwordx4", none);
+        append_wait(text, m);
+        append(text, "buffer_%s v[12:15], v3, s[4:7], %s offen\n", m->major >= 11 ? "store_b128" : "store_dwordx4",
+               none);
+        append_wait(text, m);
+        amd_program *program = amdgcn_load(m->processor, m->wave64, text);
+        amdgcn_registers_fill(&before, program, &random_state);
+        memset(written, 0xff, sizeof written);
+        for (uint32_t i = 0; i < DWORDS + 8; i++)
+            memcpy(memory + i * 4, &(uint32_t){i + 1}, 4);
+        const uint32_t lanes = m->wave64 ? 64 : 32, end = rows ? ROW : DWORDS;
+        for (uint32_t l = 0; l < AMD_LANES; l++) {
+            before.v[2][l] = (rows ? l % ROW : DWORDS - 20 + l % 30) * 4;
+            before.v[3][l] = (end + 1 - 4) * 4; /* the last dword is outside, and all lanes store the same others */
+            for (uint32_t i = 0; i < 4; i++)
+                before.v[12 + i][l] = 1000 + i;
+        }
+        before.s[4] = (uint32_t)(uintptr_t)memory;
+        before.s[5] = ((uint32_t)((uintptr_t)memory >> 32) & 0xffff) | (rows ? ROW * 4u << 16 : 0);
+        before.s[6] = rows ? 1 : DWORDS * 4;
+        before.s[7] = (rows ? RULE_STRUCTURE : RULE_RAW) << 28;
+        registers = before;
+        amdgcn_run(program, &setting, &registers);
+        for (uint32_t l = 0; l < lanes; l++) {
+            uint32_t first = before.v[2][l] / 4 + 1;
+            for (uint32_t i = 0; i < 4; i++)
+                assert_int_equal(registers.v[8 + i][l], first + i < end ? first + i + 1 : 0);
+        }
+        for (uint32_t i = 0; i < DWORDS + 8; i++) {
+            uint32_t word;
+            memcpy(&word, memory + i * 4, 4);
+            assert_int_equal(word, i + 3 >= end && i < end ? 1000 + i + 3 - end : i + 1);
+        }
+        amd_program_free(program);
+    }
+}
+
 static void test_scalar_loads(void **state) {
     (void)state;
     static const uint32_t dwords[] = {1, 2, 4, 8, 16};
@@ -695,7 +744,9 @@ static const fault_case faults[] = {
     {"gfx942", "ds_add_u32 v4, v8 offset:2048", SIM_FAULT_OUT_OF_BOUNDS, "LDS"},
     {"gfx942", "scratch_store_dword v5, v8, off offset:64", SIM_FAULT_STACK, "scratch of 64"},
     {"gfx942", "scratch_load_dword v8, v5, off offset:-4", SIM_FAULT_STACK, "scratch of 64"},
-    {"gfx942", "buffer_load_dwordx4 v[8:11], off, s[8:11], 0 offset:8", SIM_FAULT_OUT_OF_BOUNDS, "end of a buffer"},
+    {"gfx942", "buffer_load_dwordx4 v[8:11], off, s[8:11], 0 offset:6", SIM_FAULT_OUT_OF_BOUNDS, "end of a buffer"},
+    {"gfx942", "buffer_load_dword v8, off, s[8:11], 0 offset:14", SIM_FAULT_OUT_OF_BOUNDS, "end of a buffer"},
+    {"gfx942", "buffer_atomic_add_x2 v[8:9], off, s[8:11], 0 offset:12", SIM_FAULT_OUT_OF_BOUNDS, "end of a buffer"},
     {"gfx942", "global_atomic_add v[6:7], v8, off offset:64", SIM_FAULT_OUT_OF_BOUNDS, "global_atomic"},
     {"gfx942", "s_load_dword s20, s[4:5], 0x1000", SIM_FAULT_OUT_OF_BOUNDS, "s_load"},
     /* Alignment. */
@@ -770,10 +821,15 @@ static void test_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_loads_and_stores),    cmocka_unit_test(test_atomics),
-        cmocka_unit_test(test_atomics_that_meet),   cmocka_unit_test(test_pairs_in_lds),
-        cmocka_unit_test(test_the_ends_of_buffers), cmocka_unit_test(test_scalar_loads),
-        cmocka_unit_test(test_waits_and_faults),    cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_loads_and_stores),
+        cmocka_unit_test(test_atomics),
+        cmocka_unit_test(test_atomics_that_meet),
+        cmocka_unit_test(test_pairs_in_lds),
+        cmocka_unit_test(test_the_ends_of_buffers),
+        cmocka_unit_test(test_dwords_beyond_the_end),
+        cmocka_unit_test(test_scalar_loads),
+        cmocka_unit_test(test_waits_and_faults),
+        cmocka_unit_test(test_refusals),
     };
     if (!amdgcn_harness_ready()) return 0;
     random_state = harness_seed();

@@ -25,22 +25,41 @@ static buffer buffer_read(const amd_wave *wave, const amd_operand *descriptor) {
     return read;
 }
 
-/* Whether the bytes from offset on, of the element index, are outside. *out_partly: only some of them. */
-static bool is_outside(const buffer *in, uint64_t index, uint64_t offset, uint64_t scalar, uint32_t size,
-                       bool *out_partly) {
-    uint64_t begin = in->stride * index + offset + scalar;
-    *out_partly = false;
+/* How many bytes from offset on, of the element index, are inside. */
+static uint32_t bytes_inside(const buffer *in, uint64_t index, uint64_t offset, uint64_t scalar, uint32_t size) {
+    uint64_t begin = offset, end = in->stride;
     switch (in->outside) {
     case OUTSIDE_STRUCTURE:
-        return index >= in->records || offset + size > in->stride;
+        if (index >= in->records) return 0;
+        break;
     case OUTSIDE_INDEX:
-        return index >= in->records;
+        return index < in->records ? size : 0;
     case OUTSIDE_NEVER:
-        return !in->records;
+        return in->records ? size : 0;
     default:
-        *out_partly = begin < in->records && begin + size > in->records;
-        return begin + size > in->records;
+        begin += in->stride * index + scalar;
+        end = in->records;
     }
+    if (begin >= end) return 0;
+    return end - begin < size ? (uint32_t)(end - begin) : size;
+}
+
+/* Takes a lane out of exec of which not all is inside. Each dword of a load or store is looked at by itself, and an
+ * atomic is inside or outside (the ISA documents, "Range checking"); of what would be cut they say nothing, and that is
+ * a fault. */
+static bool lane_settle(amd_wave *wave, const amd_op *op, const buffer *in, uint32_t lane, uint32_t inside,
+                        amd_request *made) {
+    bool in_dwords = (op->run == amd_run_buffer_load || op->run == amd_run_buffer_store) && inside % 4 == 0;
+    if (inside == made->size) return true;
+    made->exec &= ~(1ull << lane);
+    if (inside && !in_dwords) {
+        amd_fault(wave, op, SIM_FAULT_OUT_OF_BOUNDS, lane, made->address[lane], "%u bytes at the end of a buffer of %u",
+                  made->size, in->records);
+        return false;
+    }
+    made->dwords[lane] = (uint8_t)(inside / 4);
+    if (inside) made->partly |= 1ull << lane;
+    return true;
 }
 
 /* The scratch of a wave as a buffer: its lanes are interleaved dword by dword, the scalar offset is not. */
@@ -69,14 +88,8 @@ bool amd_buffer_make(amd_wave *wave, const amd_op *op, const amd_operand *vector
         uint64_t index = (op->idxen ? first : 0) + (in.adds_lane && !in.swizzles ? l : 0);
         made->address[l] = offset;
         if (in.swizzles || !(exec >> l & 1)) continue;
-        bool partly, outside = is_outside(&in, index, offset, scalar, made->size, &partly);
-        if (partly) {
-            amd_fault(wave, op, SIM_FAULT_OUT_OF_BOUNDS, l, in.base + offset, "%u bytes at the end of a buffer of %u",
-                      made->size, in.records);
-            return false;
-        }
-        if (outside) made->exec &= ~(1ull << l);
         made->address[l] = in.base + scalar + in.stride * index + offset;
+        if (!lane_settle(wave, op, &in, l, bytes_inside(&in, index, offset, scalar, made->size), made)) return false;
     }
     if (in.swizzles) return scratch_offsets(wave, op, &in, scalar, made);
     amd_request_settle(wave, made);

@@ -202,6 +202,27 @@ static void zeros_put(amd_wave *wave, const amd_op *op, const amd_operand *to, u
         amd_lane_put(wave, op, to, (uint32_t)__builtin_ctzll(rest), zeros);
 }
 
+/* Lanes that reach beyond the end: the dwords that do not. */
+static bool parts_move(amd_wave *wave, const amd_op *op, const amd_request *made, const amd_operand *registers,
+                       bool store) {
+    sim_counters *counters = &wave->group->counters;
+    for (uint64_t rest = made->partly; rest; rest &= rest - 1) {
+        uint32_t l = (uint32_t)__builtin_ctzll(rest), size = made->dwords[l] * 4u;
+        if (!amd_aligned(wave, op, l, made->address[l], size)) return false;
+        uint8_t *bytes = amd_global_at(wave, op, l, made->address[l], size, store);
+        if (!bytes) return false;
+        *(store ? &counters->global_written_bytes : &counters->global_read_bytes) += size;
+        for (uint32_t i = 0; i < made->dwords[l]; i++) {
+            uint32_t *word = &wave->v[registers->index + i][l];
+            if (store)
+                memcpy(bytes + i * 4, word, 4);
+            else
+                memcpy(word, bytes + i * 4, 4);
+        }
+    }
+    return true;
+}
+
 static bool buffer_move(amd_wave *wave, const amd_op *op, bool store) {
     const amd_operand *registers = &op->operand[0];
     amd_request made;
@@ -213,9 +234,9 @@ static bool buffer_move(amd_wave *wave, const amd_op *op, bool store) {
             offsets[l] = (uint32_t)made.address[l];
         return amd_scratch_move(wave, op, made.exec, offsets, registers, store);
     }
-    if (store) return amd_request_store(wave, op, &made, registers);
-    zeros_put(wave, op, registers, amd_exec(wave) & ~made.exec);
-    return amd_request_load(wave, op, &made, registers);
+    if (!store) zeros_put(wave, op, registers, amd_exec(wave) & ~made.exec);
+    if (!parts_move(wave, op, &made, registers, store)) return false;
+    return store ? amd_request_store(wave, op, &made, registers) : amd_request_load(wave, op, &made, registers);
 }
 
 void amd_run_buffer_load(amd_wave *wave, const amd_op *op) {

@@ -40,6 +40,8 @@ typedef struct amd_request {
     uint32_t size;               /* bytes of each lane */
     bool contiguous;             /* every lane of the wave takes part, one behind the other without a gap */
     uint64_t address[AMD_LANES]; /* of a contiguous one the first; amd_request_fill gives the others */
+    uint64_t partly;             /* lanes, not in exec, of which a buffer holds some dwords only: the first ones */
+    uint8_t dwords[AMD_LANES];   /* how many */
 } amd_request;
 
 /* The addresses of an instruction of the global class: of vector 64 bits, or 32 beside a scalar base. */
@@ -80,7 +82,8 @@ typedef struct amd_flat_lanes {
 } amd_flat_lanes;
 amd_flat_lanes amd_flat_split(const amd_request *made);
 
-/* The addresses of a buffer access. Lanes outside of the buffer are taken out of made->exec. False after a fault.
+/* The addresses of a buffer access. Lanes outside of the buffer are taken out of made->exec, and loads and stores of
+ * several dwords that are outside in part are in made->partly. False after a fault.
  * *out_scratch: the buffer is the wave's scratch, and made->address has offsets in it. */
 bool amd_buffer_make(amd_wave *wave, const amd_op *op, const amd_operand *vector, amd_request *made, bool *out_scratch);
 

@@ -66,7 +66,7 @@ struct amd_wave {
     uint64_t vectors_in_flight[AMD_VECTORS / 64], scalars_in_flight[(AMD_SCALARS + 63) / 64]; /* a bit for each */
     amd_issued issued[AMD_ISSUED];
     uint32_t issued_count;
-    uint64_t wait_states;            /* so far: one for each instruction, and more for s_nop */
+    uint64_t wait_states;            /* so far: amd_hazard.c */
     struct amd_undefined *undefined; /* the bits that are: amd_undefined.h; NULL if there is no scratch */
     bool has_undefined;              /* a register was loaded with such */
 };
