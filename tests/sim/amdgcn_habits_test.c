@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-enum { SEEDS = 3, WORDS = 1024 };
+enum { SEEDS = 3, WORDS = 2048 };
 
 static const char *const processors[] = {"gfx90a", "gfx942", "gfx1100"};
 enum { PROCESSORS = sizeof processors / sizeof *processors };
@@ -103,6 +103,36 @@ static void test_traps(void **state) {
     }
 }
 
+static void test_more_work_items_than_a_kernel_is_made_for(void **state) {
+    (void)state;
+    for (int i = 0; i < PROCESSORS; i++) {
+        run_right(processors[i], "bounded", 64, 0, 1);
+        const sim_report report = run(processors[i], "bounded", 96, 0, 1);
+        assert_int_equal(report.kind, SIM_FAULT_ILLEGAL);
+        assert_non_null(strstr(report.text, "a group of 96 work-items, .max_flat_workgroup_size is 64"));
+    }
+}
+
+/* Behind the loop come accesses to the product that LLVM 19 puts too close, counted in instructions. */
+static void test_stages_in_lds(void **state) {
+    (void)state;
+    enum { N = 32, DEPTH = 16 };
+    const double *a = (const double *)(const void *)in, *b = a + N * DEPTH;
+    const double *d = (const double *)(const void *)out;
+    for (int i = 0; i < 2 * N * DEPTH; i++)
+        ((double *)(void *)in)[i] = i * 7 % 32 - 16;
+    for (int p = 0; p < 2 * SEEDS; p++) {
+        memset(out, 0xff, sizeof out);
+        run_right(processors[p / SEEDS], "stages", 256, DEPTH, (uint64_t)p);
+        for (int i = 0; i < N * N; i++) {
+            double sum = 0;
+            for (int k = 0; k < DEPTH; k++)
+                sum += a[i / N * DEPTH + k] * b[i % N * DEPTH + k];
+            assert_true(d[i] == sum);
+        }
+    }
+}
+
 static void test_matrices_over_their_operands(void **state) {
     (void)state;
     enum { N = 16, K = 4, LANES = 64 };
@@ -129,6 +159,8 @@ int main(void) {
         cmocka_unit_test(test_compare_and_swap_in_lds),
         cmocka_unit_test(test_halves_of_a_constant),
         cmocka_unit_test(test_traps),
+        cmocka_unit_test(test_more_work_items_than_a_kernel_is_made_for),
+        cmocka_unit_test(test_stages_in_lds),
         cmocka_unit_test(test_matrices_over_their_operands),
     };
     if (!amdgcn_harness_ready()) return 0;

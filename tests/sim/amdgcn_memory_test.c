@@ -650,6 +650,40 @@ static void test_dwords_beyond_the_end(void **state) {
     }
 }
 
+/* Eight halves at each lane's own address, which need not be in order. */
+static void test_loads_that_transpose(void **state) {
+    (void)state;
+    enum { SIDE = 8 };
+    amd_program *program = amdgcn_load("gfx1201", false,
+                                       "global_load_tr_b128 v[8:11], v[2:3], off offset:32\n"
+                                       "global_load_tr_b128 v[12:15], v4, s[4:5]\ns_wait_loadcnt 0x0");
+    amdgcn_registers_fill(&before, program, &random_state);
+    memset(written, 0xff, sizeof written);
+    for (size_t i = 0; i < sizeof memory; i++)
+        memory[i] = (uint8_t)amd_random(&random_state);
+    before.s[AMD_EXEC] = ~0u;
+    memcpy(&before.s[4], &(uint64_t){(uintptr_t)memory}, 8);
+    for (uint32_t l = 0; l < 32; l++) {
+        uint64_t address = (uintptr_t)memory + l * 13 % 32 * 48 - 32;
+        before.v[2][l] = (uint32_t)address;
+        before.v[3][l] = (uint32_t)(address >> 32);
+        before.v[4][l] = l * 16;
+    }
+    registers = before;
+    amdgcn_run(program, &setting, &registers);
+    for (uint32_t l = 0; l < 32; l++) {
+        for (uint32_t e = 0; e < SIDE; e++) {
+            uint32_t from = l - l % SIDE + e, shift = e % 2 * 16;
+            uint16_t halves[2];
+            memcpy(&halves[0], memory + from * 13 % 32 * 48 + l % SIDE * 2, 2);
+            memcpy(&halves[1], memory + from * 16 + l % SIDE * 2, 2);
+            assert_int_equal(registers.v[8 + e / 2][l] >> shift & 0xffff, halves[0]);
+            assert_int_equal(registers.v[12 + e / 2][l] >> shift & 0xffff, halves[1]);
+        }
+    }
+    amd_program_free(program);
+}
+
 static void test_scalar_loads(void **state) {
     (void)state;
     static const uint32_t dwords[] = {1, 2, 4, 8, 16};
@@ -764,6 +798,11 @@ static const fault_case faults[] = {
     {"gfx942", "ds_read_b32 v8, v4", SIM_FAULT_UNINITIALISED, "LDS"},
     {"gfx942", "ds_write_b8 v4, v8\nds_read_u16 v9, v4", SIM_FAULT_UNINITIALISED, "LDS"},
     /* What the hardware has no meaning for. */
+    {"gfx1201", "s_mov_b32 exec_lo, 1\nglobal_load_tr_b128 v[8:11], v[2:3], off", SIM_FAULT_ILLEGAL, "lanes off"},
+    {"gfx1201", "s_mov_b32 exec_lo, -1\nglobal_load_tr_b128 v[8:11], v[2:3], off\nv_mov_b32 v12, v11", SIM_FAULT_WAIT,
+     "global_load_tr"},
+    {"gfx1201", "s_mov_b32 exec_lo, -1\nglobal_load_tr_b128 v[8:11], v[6:7], off offset:56", SIM_FAULT_OUT_OF_BOUNDS,
+     "global_load_tr"},
     {"gfx942", "v_mov_b32 v3, 0x20000\nv_mov_b32 v2, 0\nflat_atomic_add v[2:3], v8", SIM_FAULT_ILLEGAL, "on scratch"},
     {"gfx90a", "s_mov_b64 flat_scratch, 0\nv_mov_b32 v3, 0x20000\nv_mov_b32 v2, 0\nflat_store_dword v[2:3], v8",
      SIM_FAULT_STACK, "FLAT_SCRATCH"},
@@ -805,6 +844,7 @@ static void test_refusals(void **state) {
     static const struct {
         const char *processor, *text, *says;
     } bad[] = {
+        {"gfx1201", "global_load_tr_b64 v[8:9], v[2:3], off", "global_load_tr_b64 is not simulated: no document"},
         {"gfx942", "scratch_load_lds_dword v2, off", "scratch_load_lds_dword is not simulated"},
         {"gfx906", "ds_add_u32 v0, v1 gds", "\"gds\""},
         {"gfx906", "ds_append v0 gds", "\"gds\""},
@@ -821,15 +861,11 @@ static void test_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_loads_and_stores),
-        cmocka_unit_test(test_atomics),
-        cmocka_unit_test(test_atomics_that_meet),
-        cmocka_unit_test(test_pairs_in_lds),
-        cmocka_unit_test(test_the_ends_of_buffers),
-        cmocka_unit_test(test_dwords_beyond_the_end),
-        cmocka_unit_test(test_scalar_loads),
-        cmocka_unit_test(test_waits_and_faults),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_loads_and_stores),     cmocka_unit_test(test_atomics),
+        cmocka_unit_test(test_atomics_that_meet),    cmocka_unit_test(test_pairs_in_lds),
+        cmocka_unit_test(test_the_ends_of_buffers),  cmocka_unit_test(test_dwords_beyond_the_end),
+        cmocka_unit_test(test_loads_that_transpose), cmocka_unit_test(test_scalar_loads),
+        cmocka_unit_test(test_waits_and_faults),     cmocka_unit_test(test_refusals),
     };
     if (!amdgcn_harness_ready()) return 0;
     random_state = harness_seed();

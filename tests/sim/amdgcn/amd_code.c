@@ -299,7 +299,7 @@ static bool kernel_add(loader *l, const char *name, size_t length, uint64_t addr
     kernel->properties = (uint16_t)word_at(descriptor + 56);
     kernel->wave32 = kernel->properties & PROPERTY_WAVE32;
     kernel->dynamic_stack = kernel->properties & PROPERTY_DYNAMIC_STACK;
-    kernel->whole_groups = amd_metadata_whole_groups(l->bytes, l->size, kernel->name);
+    kernel->metadata = amd_metadata_read(l->bytes, l->size, kernel->name);
     kernel->preload_count = word_at(descriptor + 56) >> 16 & 127;
     kernel->preload_first = word_at(descriptor + 56) >> 23;
     return true;

@@ -2,6 +2,7 @@
 #ifndef KILN_TESTS_SIM_AMD_CODE_H
 #define KILN_TESTS_SIM_AMD_CODE_H
 
+#include "tests/sim/amdgcn/amd_metadata.h"
 #include "tests/sim/core/sim_space.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -165,7 +166,7 @@ typedef struct amd_kernel {
     uint16_t properties;
     uint32_t preload_first, preload_count; /* dwords of the arguments that stand in registers when a wave starts */
     bool wave32, dynamic_stack;
-    bool whole_groups;   /* its grid must be a multiple of its groups: the metadata says so */
+    amd_metadata metadata;
     uint32_t descriptor; /* in the image */
 } amd_kernel;
 

@@ -76,11 +76,18 @@ static bool shape_check(const amd_launch *launch, sim_report *report) {
     const amd_kernel *kernel = launch->kernel;
     const amd_target *target = launch->program->target;
     for (int i = 0; i < 3; i++) {
-        if (!kernel->whole_groups || launch->grid[i] % launch->group[i] == 0) continue;
+        if (!kernel->metadata.whole_groups || launch->grid[i] % launch->group[i] == 0) continue;
         *report = (sim_report){.kind = SIM_FAULT_ILLEGAL};
         snprintf(report->text, sizeof report->text,
                  "launch of %s: grid size %u is no multiple of the group size %u, as .uniform_work_group_size demands",
                  kernel->name, launch->grid[i], launch->group[i]);
+        return false;
+    }
+    if (kernel->metadata.group_max && items > kernel->metadata.group_max) {
+        *report = (sim_report){.kind = SIM_FAULT_ILLEGAL};
+        snprintf(report->text, sizeof report->text,
+                 "launch of %s: a group of %u work-items, .max_flat_workgroup_size is %u", kernel->name,
+                 (uint32_t)items, kernel->metadata.group_max);
         return false;
     }
     if (!amd_registers_fit(target, kernel, (uint32_t)items)) {

@@ -103,6 +103,35 @@ void amd_run_global_load(amd_wave *wave, const amd_op *op) {
         amd_issue(wave, op, AMD_COUNTER_VM_LOAD, &op->operand[0], made.exec);
 }
 
+/* Eight rows of eight halves in eight lanes, whose columns the lanes get: of each lane the element that has the lane's
+ * number (ROCm, "RDNA4 WMMA transpose load builtins"). All lanes must be on, as for WMMA. Of waves of 64, which load
+ * half as much, that says nothing. */
+void amd_run_global_load_tr(amd_wave *wave, const amd_op *op) {
+    enum { SIDE = 8 };
+    const amd_operand *to = &op->operand[0];
+    uint16_t rows[AMD_LANES][SIDE], column[SIDE];
+    amd_request made;
+    if (amd_exec(wave) != wave->all || wave->lanes != 32) {
+        amd_fault(wave, op, SIM_FAULT_ILLEGAL, AMD_LANES, op->address,
+                  "a load that transposes in a wave of 64, or with lanes off");
+        return;
+    }
+    amd_request_make(wave, op, &op->operand[1], &op->operand[2], &made);
+    amd_request_count(wave, &made, false);
+    amd_request_fill(&made);
+    for (uint32_t l = 0; l < wave->lanes; l++) {
+        const uint8_t *bytes = amd_request_lane(wave, op, &made, l);
+        if (!bytes) return;
+        memcpy(rows[l], bytes, sizeof *rows);
+    }
+    for (uint32_t l = 0; l < wave->lanes; l++) {
+        for (uint32_t i = 0; i < SIDE; i++)
+            column[i] = rows[l / SIDE * SIDE + i][l % SIDE];
+        amd_lane_put(wave, op, to, l, (const uint8_t *)column);
+    }
+    amd_issue(wave, op, AMD_COUNTER_VM_LOAD, to, made.exec);
+}
+
 void amd_run_global_store(amd_wave *wave, const amd_op *op) {
     amd_request made;
     amd_request_make(wave, op, &op->operand[0], &op->operand[2], &made);

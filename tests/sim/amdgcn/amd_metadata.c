@@ -65,10 +65,11 @@ static bool is_text(value found, const char *text) {
 
 /* ---- Kernels ---- */
 
-/* Reads one kernel's map: whether it is the one, and whether it says that it must be launched in whole groups. */
-static bool kernel_read(cursor *c, const char *kernel) {
+/* Reads one kernel's map. False if it is not the one. */
+static bool kernel_read(cursor *c, const char *kernel, amd_metadata *out) {
     const value map = next(c);
-    bool is_named = false, is_whole = false;
+    amd_metadata read = {0};
+    bool is_named = false;
     if (map.kind != MAP) c->at = c->end;
     for (uint64_t i = 0; i < map.number && c->at < c->end; i++) {
         const value key = next(c);
@@ -76,12 +77,14 @@ static bool kernel_read(cursor *c, const char *kernel) {
         skip(c);
         cursor here = behind;
         if (is_text(key, ".name")) is_named = is_text(next(&here), kernel);
-        if (is_text(key, ".uniform_work_group_size")) is_whole = next(&here).number == 1;
+        if (is_text(key, ".uniform_work_group_size")) read.whole_groups = next(&here).number == 1;
+        if (is_text(key, ".max_flat_workgroup_size")) read.group_max = (uint32_t)next(&here).number;
     }
-    return is_named && is_whole;
+    if (is_named) *out = read;
+    return is_named;
 }
 
-static bool root_read(cursor c, const char *kernel) {
+static bool root_read(cursor c, const char *kernel, amd_metadata *out) {
     const value root = next(&c);
     for (uint64_t i = 0; root.kind == MAP && i < root.number && c.at < c.end; i++) {
         if (!is_text(next(&c), "amdhsa.kernels")) {
@@ -90,14 +93,14 @@ static bool root_read(cursor c, const char *kernel) {
         }
         const value kernels = next(&c);
         for (uint64_t k = 0; kernels.kind == ARRAY && k < kernels.number && c.at < c.end; k++)
-            if (kernel_read(&c, kernel)) return true;
+            if (kernel_read(&c, kernel, out)) return true;
     }
     return false;
 }
 
 /* ---- Notes ---- */
 
-static bool notes_read(cursor c, const char *kernel) {
+static bool notes_read(cursor c, const char *kernel, amd_metadata *out) {
     enum { METADATA = 32 };
     Elf64_Nhdr note;
     while ((size_t)(c.end - c.at) >= sizeof note) {
@@ -106,26 +109,27 @@ static bool notes_read(cursor c, const char *kernel) {
         c.at += sizeof note;
         if (name + note.n_descsz > (uint64_t)(c.end - c.at)) return false;
         const cursor found = {c.at + name, c.at + name + note.n_descsz};
-        if (note.n_type == METADATA && name == 8 && !memcmp(c.at, "AMDGPU", 7)) return root_read(found, kernel);
+        if (note.n_type == METADATA && name == 8 && !memcmp(c.at, "AMDGPU", 7)) return root_read(found, kernel, out);
         if (name + data > (uint64_t)(c.end - c.at)) return false;
         c.at += name + data;
     }
     return false;
 }
 
-bool amd_metadata_whole_groups(const uint8_t *bytes, size_t size, const char *kernel) {
+amd_metadata amd_metadata_read(const uint8_t *bytes, size_t size, const char *kernel) {
     Elf64_Ehdr header;
-    if (size < sizeof header) return false;
+    amd_metadata read = {0};
+    if (size < sizeof header) return read;
     memcpy(&header, bytes, sizeof header);
     for (unsigned i = 0; i < header.e_phnum; i++) {
         Elf64_Phdr segment;
         const uint64_t at = header.e_phoff + (uint64_t)i * sizeof segment;
-        if (at > size || sizeof segment > size - at) return false;
+        if (at > size || sizeof segment > size - at) break;
         memcpy(&segment, bytes + at, sizeof segment);
         if (segment.p_type != PT_NOTE || segment.p_offset > size || segment.p_filesz > size - segment.p_offset)
             continue;
         const uint8_t *begin = bytes + segment.p_offset;
-        if (notes_read((cursor){begin, begin + segment.p_filesz}, kernel)) return true;
+        if (notes_read((cursor){begin, begin + segment.p_filesz}, kernel, &read)) break;
     }
-    return false;
+    return read;
 }

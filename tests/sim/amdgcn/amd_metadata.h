@@ -6,8 +6,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Whether a kernel must be launched in whole groups: every dimension of its grid is a multiple of the group's. Code
- * object version 5 and later says so; of a file that is damaged, or says nothing, false. */
-bool amd_metadata_whole_groups(const uint8_t *bytes, size_t size, const char *kernel);
+/* What a code object says of a kernel; zeros of a file that is damaged, or says nothing. */
+typedef struct amd_metadata {
+    bool whole_groups; /* it must be launched so: every dimension of its grid is a multiple of the group's; from version
+                          5 on */
+    uint32_t group_max; /* the most work-items of a group; 0: not said */
+} amd_metadata;
+
+amd_metadata amd_metadata_read(const uint8_t *bytes, size_t size, const char *kernel);
 
 #endif

@@ -37,6 +37,9 @@ KERNEL void checked(const uint *in, uint *out, uint divisor) {
     out[THREAD] = in[THREAD] / divisor;
 }
 
+// Made for groups of 64.
+KERNEL __attribute__((amdgpu_flat_work_group_size(1, 64))) void bounded(const uint *in, uint *out) { out[THREAD] = in[THREAD]; }
+
 #if defined(__gfx90a__) || defined(__gfx942__)
 typedef double doubles __attribute__((ext_vector_type(4)));
 
@@ -44,5 +47,41 @@ typedef double doubles __attribute__((ext_vector_type(4)));
 KERNEL void tile(const double *in, doubles *out) {
     doubles sum = {0.0, 0.0, 0.0, 0.0};
     out[THREAD] = __builtin_amdgcn_mfma_f64_16x16x4f64(in[THREAD], in[THREAD + 64], sum, 0, 0, 0);
+}
+
+// A product of matrices of 32 x depth and depth x 32, B transposed behind A, by four waves: while four columns are
+// multiplied the next are on their way to the other half of LDS.
+KERNEL void stages(const double *in, double *out, uint depth) {
+    SHARED double a[2][32][4], b[2][32][4];
+    uint lane = THREAD % 64, wave = THREAD / 64, row = wave % 2 * 16, column = wave / 2 * 16, now = 0;
+    const double *other = in + 32 * depth;
+    doubles sum = {};
+    for (uint i = THREAD; i < 128; i += 256) {
+        a[0][i / 4][i % 4] = in[i / 4 * depth + i % 4];
+        b[0][i / 4][i % 4] = other[i / 4 * depth + i % 4];
+    }
+    meet();
+    for (uint k = 0; k < depth; k += 4) {
+        double next_a[1], next_b[1];
+        uint count = 0;
+        bool more = k + 4 < depth;
+        if (more)
+            for (uint i = THREAD; i < 128; i += 256, count++) {
+                next_a[count] = in[i / 4 * depth + k + 4 + i % 4];
+                next_b[count] = other[i / 4 * depth + k + 4 + i % 4];
+            }
+        sum = __builtin_amdgcn_mfma_f64_16x16x4f64(a[now][row + lane % 16][lane / 16], b[now][column + lane % 16][lane / 16],
+                                                   sum, 0, 0, 0);
+        if (more) {
+            count = 0;
+            for (uint i = THREAD; i < 128; i += 256, count++) {
+                a[now ^ 1][i / 4][i % 4] = next_a[count];
+                b[now ^ 1][i / 4][i % 4] = next_b[count];
+            }
+            meet();
+            now ^= 1;
+        }
+    }
+    for (uint r = 0; r < 4; r++) out[(row + lane / 16 + 4 * r) * 32 + column + lane % 16] = sum[r];
 }
 #endif
