@@ -4,8 +4,10 @@ set -eu
 cd "$(dirname "$0")/../tests/sim/programs"
 nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
 # Without the sections for debuggers, which name this machine's folders.
-"$nvcc" -arch=sm_80 -ptx -G -o - programs.cu | sed '/^[[:space:]]*\.section/,/}/d; /^[[:space:]]*\.file/d' >programs.nvcc-O0.ptx
-"$nvcc" -arch=sm_80 -ptx -O3 -o programs.nvcc-O3.ptx programs.cu
+for source in programs serving; do
+    "$nvcc" -arch=sm_80 -ptx -G -o - "$source.cu" | sed '/^[[:space:]]*\.section/,/}/d; /^[[:space:]]*\.file/d' >"$source.nvcc-O0.ptx"
+    "$nvcc" -arch=sm_80 -ptx -O3 -o "$source.nvcc-O3.ptx" "$source.cu"
+done
 for level in 0 3; do
     clang-19 -x cuda --cuda-device-only -nocudainc -nocudalib -Wno-unknown-cuda-version --cuda-gpu-arch=sm_80 \
         "-O$level" -S -o "programs.clang-O$level.ptx" programs.cu
