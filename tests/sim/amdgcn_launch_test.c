@@ -168,6 +168,23 @@ static void test_partial_groups_of_a_kernel_for_whole_ones(void **state) {
     amd_program_free(program);
 }
 
+static void test_more_scratch_than_there_can_be(void **state) {
+    (void)state;
+    static const struct {
+        const char *processor;
+        uint32_t most;
+    } rows[] = {{"gfx942", 131056}, {"gfx1030", 262112}, {"gfx1100", 262136}, {"gfx1201", 2097144}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "programs.%s-O0", rows[i].processor);
+        amd_program *program = load(name, rows[i].processor);
+        const uint64_t out[33] = {(uintptr_t)memory};
+        expect(launch(program, "recursion", out, rows[i].most + 1), SIM_FAULT_ILLEGAL, "private bytes, there can be");
+        if (i == 0) expect(launch(program, "recursion", out, rows[i].most), SIM_FAULT_NONE, "");
+        amd_program_free(program);
+    }
+}
+
 /* A recursion that goes deeper than there is scratch, as each of the targets sets scratch up. */
 static void test_scratch_overflow(void **state) {
     (void)state;
@@ -244,6 +261,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kernels_of_both_wave_sizes),
         cmocka_unit_test(test_preloaded_arguments),
+        cmocka_unit_test(test_more_scratch_than_there_can_be),
         cmocka_unit_test(test_partial_groups),
         cmocka_unit_test(test_partial_groups_of_a_kernel_for_whole_ones),
         cmocka_unit_test(test_scratch_overflow),

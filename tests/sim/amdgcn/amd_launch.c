@@ -63,6 +63,12 @@ static void *work(void *argument) {
     return NULL;
 }
 
+/* The most private bytes of a work-item: COMPUTE_TMPRING_SIZE has so many bits for those of a wave. */
+static uint32_t private_max(const amd_target *target, const amd_kernel *kernel) {
+    const uint32_t wave = target->major >= 12 ? 0x3ffff * 256 : target->major == 11 ? 0x7fff * 256 : 0x1fff * 1024;
+    return wave / (kernel->wave32 ? 32 : 64);
+}
+
 static bool shape_check(const amd_launch *launch, sim_report *report) {
     uint64_t items = 1;
     for (int i = 0; i < 3; i++) {
@@ -96,6 +102,12 @@ static bool shape_check(const amd_launch *launch, sim_report *report) {
         snprintf(report->text, sizeof report->text,
                  "launch of %s: a group of %u work-items with %u vector registers each has no room in a compute unit",
                  kernel->name, (uint32_t)items, has.vectors + has.accumulators);
+        return false;
+    }
+    if (launch->private_bytes > private_max(target, kernel)) {
+        *report = (sim_report){.kind = SIM_FAULT_ILLEGAL};
+        snprintf(report->text, sizeof report->text, "launch of %s: %u private bytes, there can be %u", kernel->name,
+                 launch->private_bytes, private_max(target, kernel));
         return false;
     }
     if (launch->group_bytes >= kernel->group_bytes && launch->private_bytes >= kernel->private_bytes) return true;
