@@ -12,8 +12,9 @@
 #   mutants.sh table                      what the record has, for docs/simulators.md
 #
 # The record, tests/sim/mutants/settled, has a line for each image all of whose mutants were run, and no surprise was left:
-# the digest of its code, its name, how many were killed, and its survivors: "b1 c4n c8a" are its first barrier, removed, and its fourth and
-# eighth comparison, that never or always hold. Images of the same code count as one: "= IMAGE" says in whose place.
+# the digest of its code, its name, how many were killed, and its survivors: "b1 c4n c8a" are its first barrier, removed,
+# and its fourth and eighth comparison, that never or always hold. Images of the same code count as one: "= IMAGE" says in
+# whose place.
 #
 # Reads KILN_BUILD (a build with its test programs and build/sim) and JOBS. A line is IMAGE, DEVICE, the place (a line of
 # PTX, an address of machine code) with the edit, the instruction, and what stands there instead, between tabs. An edit is
