@@ -112,6 +112,10 @@ static double few_logits(void) {
     return random_integer(0, 3) ? (double)random_integer(-3, 3) : -INFINITY;
 }
 
+static double rarely_finite_logit(void) {
+    return random_integer(0, 3) ? -INFINITY : random_number(-6, 6);
+}
+
 static double negative_logit(void) {
     return random_number(-120, -110);
 }
@@ -134,7 +138,7 @@ static void check_allowed(kiln_stream *stream, precision p, call c, double (*log
     matrix_destroy(&y);
 }
 
-/* With each kind of logits: neither top-k nor top-p, one of them, both. */
+/* With each kind of logits: neither top-k nor top-p, one of them, both; and top-k of more than can be chosen. */
 static void allowed_body(kiln_stream *stream, bool first) {
     (void)first;
     static const int64_t cols[] = {1, 2, 7, 32, 100, 257, 1000, 5003};
@@ -152,6 +156,8 @@ static void allowed_body(kiln_stream *stream, bool first) {
                       .top_p = i & 2 ? random_number(0.01, 1) : 0};
             check_allowed(stream, p, c, logits[(i + i / 4) % 4]);
         }
+        call more = {.rows = 3, .cols = 257, .seed = (int64_t)random_bits(), .top_k = 250, .temperature = 1};
+        check_allowed(stream, p, more, rarely_finite_logit);
     }
 }
 
