@@ -274,8 +274,8 @@ typedef struct kiln_mha_params {
  * counted from the end: the last query of a sequence stands at its last key. A query that sees no key gives zeros, and
  * -inf in lse. A NaN or an infinity in v may reach queries of its sequence that do not see its key, as 0 times it; one
  * in k does not. Ends and lengths are read on the device: they may change between replays of a graph; what they say
- * beyond the sizes here is cut. What stands in out and lse for queries that no sequence has, or that were cut, is not
- * defined. */
+ * beyond the sizes here is cut. What stands in out and lse for queries that no sequence has, or that were cut, stays as
+ * it is. */
 KILN_OPERATOR_FUNCTION(mha_f32, kiln_mha_params)
 KILN_OPERATOR_FUNCTION(mha_f16, kiln_mha_params)
 KILN_OPERATOR_FUNCTION(mha_bf16, kiln_mha_params)

@@ -243,6 +243,7 @@ KILN_INLINE void JOIN(const void *arguments, const kiln_cpu_span *span, kiln_cpu
         uint32_t first = (uint32_t)(group % span->grid[0]) * KILN_ATTENTION_SUBGROUPS;
         place at = {.token = group / span->grid[0]};
         if (at.token >= (uint64_t)args.tokens) break;
+        if (!kiln_sequence_has(&args, (uint32_t)at.token)) continue; /* nothing was written */
         for (at.head = first; at.head < kiln_min(first + KILN_ATTENTION_SUBGROUPS, heads); at.head++) {
             float max = -KILN_INFINITY, sum = 0.0f, result[SIZE] = {0};
             for (uint32_t split = 0; split < args.splits; split++)

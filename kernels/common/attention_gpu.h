@@ -227,6 +227,7 @@ KILN_ENTRY(JOIN, kiln_attention_args) {
     uint32_t head = kiln_tile() * SUBGROUPS + kiln_thread() / KILN_SUBGROUP;
     uint64_t token = kiln_block();
     if (head >= heads || token >= (uint64_t)args.tokens) return;
+    if (!kiln_sequence_has(&args, (uint32_t)token)) return; /* nothing was written */
     const float *scales = kiln_partial_scales(&args);
     float max = -KILN_INFINITY, sum = 0.0f;
     KILN_LOOP

@@ -45,6 +45,22 @@ KILN_INLINE kiln_sequence kiln_sequence_of(const kiln_attention_args *args, uint
     return s;
 }
 
+/* Whether a sequence has this row of q: the first that ends behind it, if it is not cut before. */
+KILN_INLINE bool kiln_sequence_has(const kiln_attention_args *args, uint32_t token) {
+    if (!args->q_ends) return true;
+    uint32_t batch = 0, end = args->batch, first, length;
+    while (batch < end) {
+        uint32_t middle = batch + (end - batch) / 2;
+        if (kiln_clipped(args->q_ends[middle], (uint32_t)args->tokens) > token)
+            end = middle;
+        else
+            batch = middle + 1;
+    }
+    if (batch == args->batch) return false;
+    first = kiln_sequence_rows(args->q_ends, batch, (uint32_t)args->tokens, args->q_length, &length);
+    return token - first < length;
+}
+
 /* The row of k and v that has a key of the sequence. A block that the cache does not have is taken for its last one. */
 KILN_INLINE uint64_t kiln_key_row(const kiln_attention_args *args, const kiln_sequence *s, uint32_t key) {
     if (!PAGED) return s->kv_first + key;

@@ -404,6 +404,52 @@ static void wrong_ends_body(kiln_stream *stream, bool first) {
         }
 }
 
+/* Queries that no sequence has, or that are cut, have no result: out and lse stay as they are, where a group has all of
+ * a query's keys and where groups share them. */
+static void unowned_body(kiln_stream *stream, bool first) {
+    (void)first;
+    enum { OWNED = 3, TOKENS = 6 };
+    shape s = {.batch = 3,
+               .heads = 4,
+               .kv_heads = 2,
+               .size = 40,
+               .q_lengths = {1, 3, 2},
+               .kv_lengths = {300, 2000, 100},
+               .ends = true,
+               .lse = true};
+    for (precision p = precision_first(); p < precision_end(); p++)
+        for (int shared = 0; shared < 2; shared++) {
+            harness_describe("mha_%s with queries of no sequence%s", precision_name(p), shared ? ", workspace" : "");
+            tensors t = tensors_create(stream, p, s, any_number);
+            const kiln_operator_function *function = operator_function("mha", p);
+            matrix_set(&t.q_ends, (const double[]){1, 4, 4});
+            for (int64_t i = 0; i < t.out.rows * t.out.cols; i++)
+                t.expected[i] = 77;
+            matrix_set(&t.out, t.expected);
+            matrix_set(&t.lse, t.expected);
+            kiln_mha_params params = mha_params(&t, s);
+            params.q_length = 2; /* of the second sequence's three */
+            matrix workspace = {0};
+            if (shared) {
+                harness_ok(function->workspace_size(&params, sizeof params, &params.workspace_size));
+                assert_true(params.workspace_size > 0);
+                workspace = matrix_create(stream, F32, 1, (int64_t)params.workspace_size / 4, 0, 0);
+                params.workspace = workspace.data;
+            }
+            harness_ok(function->call(stream, &params, sizeof params));
+            matrix_get(&t.out);
+            matrix_get(&t.lse);
+            for (int64_t token = 0; token < TOKENS; token++) {
+                for (int64_t col = 0; col < t.out.cols; col++)
+                    assert_int_equal(t.out.values[token * t.out.cols + col] == 77, token >= OWNED);
+                for (int64_t head = 0; head < s.heads; head++)
+                    assert_int_equal(t.lse.values[head * TOKENS + token] == 77, token >= OWNED);
+            }
+            if (shared) matrix_destroy(&workspace);
+            tensors_destroy(&t);
+        }
+}
+
 /* A cache that has the keys and values of some sequences in blocks that lie anywhere in it. */
 typedef struct paged {
     int64_t block_size, blocks, table_size;
@@ -755,6 +801,11 @@ static void test_lengths(void **state) {
     harness_on_each_device(lengths_body);
 }
 
+static void test_queries_of_no_sequence(void **state) {
+    (void)state;
+    harness_on_each_device(unowned_body);
+}
+
 static void test_wrong_ends(void **state) {
     (void)state;
     harness_on_each_device(wrong_ends_body);
@@ -782,9 +833,11 @@ static void test_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_special_values), cmocka_unit_test(test_lengths), cmocka_unit_test(test_wrong_ends),
-        cmocka_unit_test(test_random),         cmocka_unit_test(test_paged),   cmocka_unit_test(test_plain),
-        cmocka_unit_test(test_paged_decode),   cmocka_unit_test(test_endings), cmocka_unit_test(test_decode),
+        cmocka_unit_test(test_special_values), cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_wrong_ends),     cmocka_unit_test(test_queries_of_no_sequence),
+        cmocka_unit_test(test_random),         cmocka_unit_test(test_paged),
+        cmocka_unit_test(test_plain),          cmocka_unit_test(test_paged_decode),
+        cmocka_unit_test(test_endings),        cmocka_unit_test(test_decode),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
