@@ -655,6 +655,16 @@ static void special_body(kiln_stream *stream, bool first) {
         harness_ok(function->call(stream, &params, sizeof params));
         matrix_expect_exact(&out, expected);
 
+        harness_describe("mha_%s of a special value of the last key", precision_name(p));
+        params.kv_tokens = HOT + 1;
+        params.causal = 0;
+        matrix_poison(&out);
+        harness_ok(function->call(stream, &params, sizeof params));
+        for (int64_t i = 0; i < QUERIES * WIDTH; i++)
+            expected[i] = i / WIDTH == 2 && i % WIDTH >= SIZE ? (double)NAN : v.values[HOT * SIZE + i % SIZE];
+        matrix_expect_exact(&out, expected);
+        params.causal = 1;
+
         harness_describe("mha_%s without keys", precision_name(p));
         matrix lse = matrix_create(stream, F32, HEADS, QUERIES, 0, 0);
         params.k = params.v = NULL;
