@@ -93,6 +93,7 @@ static void block_start(ptx_block *block, uint64_t number, sim_report *report) {
         warp->number = w;
         warp->lanes = left >= PTX_WARP ? 0xffffffffu : (1u << left) - 1;
         warp->syncs = 0;
+        warp->unwritten = 0;
         warp->copy_count = 0;
         memset(warp->committed, 0, sizeof warp->committed);
         ptx_warp_start(warp);

@@ -306,14 +306,26 @@ static bool is_local(ptx_space space, uint64_t address) {
            (space == PTX_SPACE_GENERIC && ptx_generic_space(address) == PTX_SPACE_LOCAL);
 }
 
+static uint32_t local_lanes(const ptx_op *op, const uint64_t *addresses, uint32_t mask) {
+    uint32_t lanes = 0;
+    if (op->space == PTX_SPACE_GLOBAL || op->space == PTX_SPACE_SHARED) return 0;
+    PTX_LANES(lanes |= (uint32_t)is_local(op->space, addresses[l]) << l);
+    return lanes;
+}
+
 /* What a lane loaded is undefined where it was never written. */
 static void load_undefined(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address) {
     uint8_t bits[PTX_ACCESS_MAX];
-    uint32_t element = ptx_type_bits(op->type) / 8;
-    if (!ptx_local_undefined(warp, lane, address, element * op->count, bits)) return;
+    uint32_t element = ptx_type_bits(op->type) / 8, size = element * op->count;
+    bool shared = warp->unwritten >> lane & 1;
+    if (shared) address &= ~PTX_WINDOW_MASK;
+    if (shared)
+        ptx_shared_undefined(warp->block, address, size, bits);
+    else if (!ptx_local_undefined(warp, lane, address, size, bits))
+        return;
     for (uint32_t e = 0; e < op->count; e++)
         put_element(ptx_undefined_bits(warp), op, e, lane, bits + e * element);
-    ptx_undefined_came(warp, op, address);
+    ptx_undefined_came(warp, op, lane, shared ? PTX_SPACE_SHARED : PTX_SPACE_LOCAL, address);
 }
 
 /* And what it stored. false after a fault. */
@@ -392,7 +404,11 @@ static void run_load(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
         else
             PTX_LANES(put_element(warp->frame, op, e, (uint32_t)l, bytes[l] + e * element));
     }
-    PTX_LANES(if (is_local(op->space, addresses[l])) load_undefined(warp, op, (uint32_t)l, addresses[l]));
+    for (uint32_t rest = warp->unwritten | local_lanes(op, addresses, mask); rest; rest &= rest - 1) {
+        uint32_t l = (uint32_t)__builtin_ctz(rest);
+        load_undefined(warp, op, l, addresses[l]);
+    }
+    warp->unwritten = 0;
 }
 
 static void run_store(ptx_warp *warp, const ptx_op *op, uint32_t mask) {

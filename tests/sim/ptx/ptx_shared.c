@@ -1,5 +1,6 @@
 /* Accesses to shared memory, with every check: bounds, what was never written or is in flight, races. */
 #include "tests/sim/ptx/ptx_shared.h"
+#include "tests/sim/ptx/ptx_undefined.h"
 
 /* Whether others than the thread are among them that it does not come after. */
 static bool touched_by_others(const ptx_warp *warp, const ptx_touches *touches, uint16_t thread) {
@@ -85,7 +86,9 @@ static bool check(ptx_warp *warp, const ptx_op *op, const ptx_shadow *shadow, ui
                   write ? "writes" : "reads", shadow->writes.thread);
         return false;
     }
-    if (read && !shadow->written) {
+    if (read && !shadow->written && ptx_undefined_loads(op)) {
+        warp->unwritten |= 1u << lane;
+    } else if (read && !shadow->written) {
         ptx_fault(warp, op, SIM_FAULT_UNINITIALISED, lane, address, "shared memory");
         return false;
     }
@@ -110,6 +113,14 @@ uint8_t *ptx_shared_bytes(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint6
         touch(warp, shadow, thread_of(warp, lane), read, write);
     }
     return warp->block->shared + address;
+}
+
+void ptx_shared_undefined(const ptx_block *block, uint64_t address, uint32_t size, uint8_t *out_bits) {
+    for (uint32_t i = 0; i < size; i++) {
+        const ptx_shadow *word = &block->shadow[(address + i) / 4];
+        const ptx_shadow *shadow = word->split ? &block->shadow[ptx_shadow_words(block) + address + i] : word;
+        out_bits[i] = shadow->written ? 0 : 0xff;
+    }
 }
 
 bool ptx_shared_send(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size) {

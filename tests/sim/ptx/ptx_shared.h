@@ -31,9 +31,13 @@ static inline size_t ptx_shadow_count(const ptx_block *block) {
     return ptx_shadow_words(block) * 5;
 }
 
-/* The bytes that a lane reads, writes or (both) changes atomically. NULL after a fault. */
+/* The bytes that a lane reads, writes or (both) changes atomically. NULL after a fault. A load whose registers may
+ * become undefined leaves a bit in warp->unwritten for a lane that reads what was never written. */
 uint8_t *ptx_shared_bytes(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size, bool read,
                           bool write);
+
+/* Which of these bytes were never written: 0xff of those, else 0. */
+void ptx_shared_undefined(const ptx_block *block, uint64_t address, uint32_t size, uint8_t *out_bits);
 
 /* A lane starts an asynchronous copy into these bytes. false after a fault. */
 bool ptx_shared_send(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size);

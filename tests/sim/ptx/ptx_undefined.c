@@ -97,11 +97,12 @@ void ptx_undefined_decode(ptx_decoder *decoder, const char *opcode) {
 
 typedef struct origin {
     uint32_t line; /* of the load */
+    bool shared;   /* local otherwise */
     uint64_t address;
 } origin;
 
 struct ptx_undefined {
-    origin *origins; /* of each register */
+    origin *origins; /* of each lane of each register */
     uint8_t bits[];
 };
 
@@ -110,7 +111,7 @@ uint8_t *ptx_undefined_bits(ptx_warp *warp) {
     if (!frame->undefined) {
         frame->undefined = calloc(1, sizeof *frame->undefined + frame->code->frame_bytes);
         if (!frame->undefined) abort();
-        frame->undefined->origins = calloc(frame->code->function->register_count + 1, sizeof(origin));
+        frame->undefined->origins = calloc(frame->code->function->register_count + 1, PTX_WARP * sizeof(origin));
         if (!frame->undefined->origins) abort();
     }
     return frame->undefined->bits;
@@ -159,9 +160,9 @@ static void set_lanes(const ptx_warp *warp, uint32_t number, uint32_t mask, bool
 
 static void fault(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint32_t number) {
     const ptx_frame *frame = warp->group->frame;
-    const origin *from = &frame->undefined->origins[number];
+    const origin *from = &frame->undefined->origins[number * PTX_WARP + lane];
     ptx_fault(warp, op, SIM_FAULT_UNINITIALISED, lane, from->address,
-              "local memory that line %u loaded into a register %s", from->line,
+              "%s memory that line %u loaded into a register %s", from->shared ? "shared" : "local", from->line,
               frame->code->function->registers[number].name);
 }
 
@@ -186,11 +187,13 @@ static void collect(const ptx_operand *operand, bool addresses, registers *out) 
         collect(&operand->elements[i], addresses, out);
 }
 
-static uint32_t any_undefined(ptx_warp *warp, const registers *all, uint32_t mask, uint32_t *out_number) {
+/* The lanes of mask in which one of these is undefined in part; from has their numbers. */
+static uint32_t any_undefined(ptx_warp *warp, const registers *all, uint32_t mask, uint32_t *from) {
     uint32_t lanes = 0;
     for (uint32_t i = 0; i < all->count; i++) {
         uint32_t undefined = lanes_undefined(warp, all->numbers[i], mask);
-        if (undefined) *out_number = all->numbers[i];
+        for (uint32_t rest = undefined; rest; rest &= rest - 1)
+            from[__builtin_ctz(rest)] = all->numbers[i];
         lanes |= undefined;
     }
     return lanes;
@@ -305,6 +308,15 @@ static void bitwise(ptx_warp *warp, const ptx_op *op, uint32_t mask, bool two) {
     }
 }
 
+/* What is undefined of a result came from where that of other registers did. */
+static void origins_copy(ptx_frame *frame, uint32_t to, const uint32_t *from, uint32_t lanes) {
+    origin *origins = frame->undefined->origins;
+    for (uint32_t rest = lanes; rest; rest &= rest - 1) {
+        uint32_t l = (uint32_t)__builtin_ctz(rest);
+        origins[to * PTX_WARP + l] = origins[from[l] * PTX_WARP + l];
+    }
+}
+
 bool ptx_undefined_step(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
     const ptx_frame *frame = warp->group->frame;
     const ptx_function *function = frame->code->function;
@@ -321,16 +333,16 @@ bool ptx_undefined_step(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
     registers results = {.count = 0}, moved = {.count = 0}, others = {.count = 0}, addresses = {.count = 0};
     for (uint32_t i = 0; i < statement->operand_count; i++) {
         bool is_result = i == 0 && has_result;
-        collect(&operands[i], false, is_result ? &results : i <= op->moved ? &moved : &others);
+        collect(&operands[i], false, is_result ? &results : i && i <= op->moved ? &moved : &others);
         collect(&operands[i], true, &addresses);
     }
     if (!all_defined(warp, op, &addresses, mask)) return false;
     if (op->use == USE_STORE) return true; /* ptx_undefined_shown */
     if (op->use == USE_STRICT && !all_defined(warp, op, &others, mask)) return false;
-    uint32_t from = 0, spread = 0, lanes = any_undefined(warp, &moved, mask, &from);
-    if (op->use == USE_MOVE || op->use == USE_SPREAD) spread = any_undefined(warp, &others, mask, &from);
+    uint32_t from[PTX_WARP], spread = 0, lanes = any_undefined(warp, &moved, mask, from);
+    if (op->use == USE_MOVE || op->use == USE_SPREAD) spread = any_undefined(warp, &others, mask, from);
     if (op->use >= USE_AND && op->use <= USE_XOR) {
-        lanes = any_undefined(warp, &others, mask, &from);
+        lanes = any_undefined(warp, &others, mask, from);
         bitwise(warp, op, mask, statement->operand_count > 2);
     } else if (op->use == USE_MOVE && lanes & ~spread) {
         move(warp, op, mask, &results, &moved);
@@ -340,19 +352,24 @@ bool ptx_undefined_step(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
     }
     for (uint32_t i = 0; i < results.count; i++) {
         set_lanes(warp, results.numbers[i], spread, true);
-        if (lanes | spread) frame->undefined->origins[results.numbers[i]] = frame->undefined->origins[from];
+        origins_copy(warp->group->frame, results.numbers[i], from, lanes | spread);
     }
     return true;
 }
 
 /* ---- Loads and stores ---- */
 
-void ptx_undefined_came(ptx_warp *warp, const ptx_op *op, uint64_t address) {
+bool ptx_undefined_loads(const ptx_op *op) {
+    return op->use == USE_LOAD;
+}
+
+void ptx_undefined_came(ptx_warp *warp, const ptx_op *op, uint32_t lane, ptx_space space, uint64_t address) {
     const ptx_frame *frame = warp->group->frame;
     registers results = {.count = 0};
     collect(&frame->code->function->statements[op - frame->code->ops].operands[0], false, &results);
     for (uint32_t i = 0; i < results.count; i++)
-        frame->undefined->origins[results.numbers[i]] = (origin){op->line, address};
+        frame->undefined->origins[results.numbers[i] * PTX_WARP + lane] =
+            (origin){op->line, space == PTX_SPACE_SHARED, address};
 }
 
 bool ptx_undefined_shown(ptx_warp *warp, const ptx_op *op, uint32_t lane, const uint8_t *bits, uint32_t size) {

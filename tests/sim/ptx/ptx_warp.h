@@ -79,6 +79,7 @@ struct ptx_warp {
     uint32_t targets[PTX_WARP]; /* set by an indexed branch: for each lane, the op to go to */
     uint32_t carry;             /* condition code, a bit for each lane */
     uint32_t syncs;             /* .sync instructions so far, for the race check */
+    uint32_t unwritten;         /* lanes of a load that met shared memory that was never written */
     uint8_t *local;             /* PTX_LOCAL_BYTES for each lane, and what was written of them; NULL until used */
     uint32_t stack[PTX_WARP];   /* where in it the lane's alloca memory begins, which ends at its end */
     ptx_group groups[PTX_WARP];
