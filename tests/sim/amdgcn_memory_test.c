@@ -783,6 +783,10 @@ static const fault_case faults[] = {
     {"gfx942", "buffer_atomic_add_x2 v[8:9], off, s[8:11], 0 offset:12", SIM_FAULT_OUT_OF_BOUNDS, "end of a buffer"},
     {"gfx942", "global_atomic_add v[6:7], v8, off offset:64", SIM_FAULT_OUT_OF_BOUNDS, "global_atomic"},
     {"gfx942", "s_load_dword s20, s[4:5], 0x1000", SIM_FAULT_OUT_OF_BOUNDS, "s_load"},
+    /* There is neither a dispatch packet nor anything else at address 0. */
+    {"gfx942", "s_mov_b64 s[6:7], 0\ns_load_dword s20, s[6:7], 0x4", SIM_FAULT_OUT_OF_BOUNDS, "s_load"},
+    {"gfx942", "v_mov_b32 v2, 0\nv_mov_b32 v3, 0\nglobal_load_dword v8, v[2:3], off offset:60", SIM_FAULT_OUT_OF_BOUNDS,
+     "global_load"},
     /* Alignment. */
     {"gfx942", "global_load_dword v8, v[2:3], off offset:2", SIM_FAULT_MISALIGNED, "4 bytes"},
     {"gfx942", "global_load_ushort v8, v[2:3], off offset:1", SIM_FAULT_MISALIGNED, "2 bytes"},

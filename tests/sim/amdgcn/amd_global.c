@@ -23,7 +23,7 @@ static bool region_find(amd_group *group, uint64_t address) {
         return true;
     }
     enum { PACKET_BYTES = 64 };
-    if (address - launch->dispatch_packet < PACKET_BYTES) {
+    if (launch->dispatch_packet && address - launch->dispatch_packet < PACKET_BYTES) {
         *region = (sim_region){launch->dispatch_packet, PACKET_BYTES, NULL, true};
         return true;
     }

@@ -14,7 +14,7 @@ typedef struct amd_launch {
     uint32_t group_bytes;   /* LDS: static and dynamic */
     uint32_t private_bytes; /* scratch of each work-item: what the kernel says, or more where its stack is dynamic */
     uint64_t kernarg;
-    uint64_t dispatch_packet, queue; /* addresses of the packet and the queue, for kernels that ask for them */
+    uint64_t dispatch_packet, queue; /* addresses of the packet and the queue, for kernels that ask; 0: there is none */
     uint64_t dispatch_id;
     bool unaligned;       /* loads and stores may stand anywhere, as ROCm sets the hardware up; else a fault */
     sim_region_find find; /* every address but those of the program's image */
