@@ -1,52 +1,69 @@
-/* Dispatch packets that break a rule: the simulated runtime names it and stops the queue. */
+/* Dispatch packets that break a rule: the simulated runtime names it, stops the queue and tells the queue's error
+ * callback, which for kiln's own queues is the loss of the device. */
 #include "loader/rocm/hsa_driver.h"
 #include "loader/rocm/rocm.h"
 #include "tests/unit/rocm_sim.h"
 
-enum { QUEUE_SIZE = 64, THREADS = 64, SIGNAL_EQUALS = 0 };
+enum { QUEUE_SIZE = 64, THREADS = 64, SIGNAL_EQUALS = 0, SIGNAL_DIFFERS = 1 };
+
+/* Ticks of 10 ns: ten seconds. */
+static const uint64_t A_WHILE = 1000000000;
+
+/* HSA_STATUS_ERROR_..., as the specification numbers them. */
+enum { ARGUMENT = 0x1001, ALLOCATION = 0x1003, FORMAT = 0x1009, INCOMPATIBLE = 0x100d, CODE_OBJECT = 0x1010 };
 
 /* What is wrong with a packet: a number that is added to a field of a right one. */
-#define WRONG(field, added, says) \
-    { #field, offsetof(kiln__hsa_dispatch_packet, field), sizeof((kiln__hsa_dispatch_packet *)0)->field, added, says }
+#define FIELD(field) #field, offsetof(kiln__hsa_dispatch_packet, field), sizeof((kiln__hsa_dispatch_packet *)0)->field
+#define WRONG(field, added, status, says) \
+    { FIELD(field), added, status, says }
 static const struct {
     const char *field;
     size_t offset, size;
     uint64_t added;
-    const char *says; /* the violation; NULL: none */
+    kiln__hsa_status status; /* that the error callback is told; 0: it is not */
+    const char *says;        /* the violation; NULL: none */
 } rows[] = {
-    WRONG(header, 0, NULL),
-    WRONG(header, (uint64_t)-0x100, "no barrier bit"),
-    WRONG(header, 0x2000, "unknown bits"),
-    WRONG(header, (uint64_t)-0x200, "system scope"),
-    WRONG(header, 2, "type 4"),
-    WRONG(setup, 4, "setup is"),
-    WRONG(workgroup_size_x, 1000, "group size 1064 of dimension 0"),
-    WRONG(workgroup_size_x, (uint64_t)-THREADS, "group size 0 of dimension 0"),
-    WRONG(workgroup_size_y, 3, NULL), /* partial groups */
-    WRONG(grid_size_x, 1, NULL),
-    WRONG(workgroup_size_y, 16, "a group of more than 1024 threads"),
-    WRONG(grid_size_z, (uint64_t)-1, "grid size 0 of dimension 2"),
-    WRONG(reserved0, 1, "reserved field"),
-    WRONG(group_segment_size, 65537, "bytes of LDS"),
-    WRONG(kernel_object, 8, "not of a loaded executable"),
-    WRONG(kernarg_address, 8, "not 16-byte aligned"),
-    WRONG(kernarg_address, 1ull << 40, "bytes of live kernarg memory"),
-    WRONG(completion_signal, 8, "completion signal is not live"),
+    WRONG(header, 0, 0, NULL),
+    WRONG(header, (uint64_t)-0x100, FORMAT, "no barrier bit"),
+    WRONG(header, 0x2000, FORMAT, "unknown bits"),
+    WRONG(header, (uint64_t)-0x200, FORMAT, "system scope"),
+    WRONG(header, 2, FORMAT, "type 4"),
+    WRONG(header, 5, FORMAT, "type 7"),
+    WRONG(setup, 4, INCOMPATIBLE, "setup is"),
+    WRONG(workgroup_size_x, 1000, INCOMPATIBLE, "group size 1064 of dimension 0"),
+    WRONG(workgroup_size_x, (uint64_t)-THREADS, INCOMPATIBLE, "group size 0 of dimension 0"),
+    WRONG(workgroup_size_y, 3, 0, NULL), /* partial groups */
+    WRONG(grid_size_x, 1, 0, NULL),
+    WRONG(workgroup_size_y, 16, ARGUMENT, "a group of more than 1024 threads"),
+    WRONG(grid_size_z, (uint64_t)-1, INCOMPATIBLE, "grid size 0 of dimension 2"),
+    WRONG(reserved0, 1, FORMAT, "reserved field"),
+    WRONG(group_segment_size, 65537, ALLOCATION, "bytes of LDS"),
+    WRONG(kernel_object, 8, CODE_OBJECT, "not of a loaded executable"),
+    WRONG(kernarg_address, 8, FORMAT, "not 16-byte aligned"),
+    WRONG(kernarg_address, 1ull << 40, FORMAT, "bytes of live kernarg memory"),
+    WRONG(completion_signal, 8, FORMAT, "completion signal is not live"),
 };
 
 typedef struct world {
     kiln_device *device;
     kiln_stream stream;              /* its arguments stay while it is open */
     kiln__hsa_queue *queue;          /* that is stopped */
+    kiln__hsa_signal told;           /* what its error callback was told; 0: nothing */
     kiln__hsa_dispatch_packet right; /* as kiln wrote it, and done */
 } world;
+
+static void on_error(kiln__hsa_status status, kiln__hsa_queue *queue, void *data) {
+    const world *w = data;
+    kiln__hsa.signal_store_release(w->told, queue == w->queue ? (kiln__hsa_signal_value)status : -1);
+}
 
 static void world_make(world *w) {
     const kiln_launch_config config = {.grid = {1}, .group = {THREADS}};
     const scale_arguments arguments = {.x = (void *)0x1000, .y = (void *)0x2000, .count = 1};
     w->device = rocm_open(0);
     const kiln__rocm_device *rocm = w->device->native;
-    assert_int_equal(kiln__hsa.queue_create(rocm->agent, QUEUE_SIZE, 0, NULL, NULL, UINT32_MAX, UINT32_MAX, &w->queue),
+    assert_int_equal(kiln__hsa.signal_create(0, 0, NULL, &w->told), 0);
+    assert_int_equal(kiln__hsa.queue_create(rocm->agent, QUEUE_SIZE, 0, on_error, w, UINT32_MAX, UINT32_MAX, &w->queue),
                      0);
     w->stream = rocm_stream(w->device, 0);
     const kiln_kernel *scale = rocm_kernel(w->device, "scale");
@@ -63,13 +80,14 @@ static void world_make(world *w) {
 static void world_free(world *w) {
     assert_int_equal(kiln__hsa.queue_destroy(w->queue), 0);
     assert_int_equal(kiln__hsa.signal_destroy(w->right.completion_signal), 0);
+    assert_int_equal(kiln__hsa.signal_destroy(w->told), 0);
     kiln_stream_close(&w->stream);
     kiln_device_close(w->device);
 }
 
-static void submit(const world *w, size_t row) {
-    const uint64_t index = kiln__hsa.queue_add_write_index(w->queue, 1);
-    kiln__hsa_dispatch_packet *packet = (kiln__hsa_dispatch_packet *)w->queue->base_address + index % QUEUE_SIZE;
+static void submit(const world *w, kiln__hsa_queue *queue, size_t row) {
+    const uint64_t index = kiln__hsa.queue_add_write_index(queue, 1);
+    kiln__hsa_dispatch_packet *packet = (kiln__hsa_dispatch_packet *)queue->base_address + index % queue->size;
     kiln__hsa_dispatch_packet wrong = w->right;
     uint8_t *field = (uint8_t *)&wrong + rows[row].offset;
     uint64_t value = 0;
@@ -80,18 +98,24 @@ static void submit(const world *w, size_t row) {
     uint32_t first;
     memcpy(&first, &wrong, sizeof first);
     __atomic_store_n((uint32_t *)(void *)packet, first, __ATOMIC_RELEASE);
-    kiln__hsa.signal_store_release(w->queue->doorbell_signal, (kiln__hsa_signal_value)index);
+    kiln__hsa.signal_store_release(queue->doorbell_signal, (kiln__hsa_signal_value)index);
 }
 
-static void each_wrong_packet_is_named(void **state) {
+static void each_wrong_packet_is_named_and_its_queue_told(void **state) {
     (void)state;
     for (size_t row = 0; row < sizeof rows / sizeof *rows; row++) {
         world w;
         world_make(&w);
         sim.reset();
-        submit(&w, row);
+        submit(&w, w.queue, row);
         if (!rows[row].says)
             assert_int_equal(kiln__hsa.signal_wait(w.right.completion_signal, SIGNAL_EQUALS, 0, UINT64_MAX, 0), 0);
+        else
+            kiln__hsa.signal_wait(w.told, SIGNAL_DIFFERS, 0, A_WHILE, 0);
+        const kiln__hsa_signal_value status = kiln__hsa.signal_load(w.told);
+        if (status != rows[row].status)
+            fail_msg("row %zu, %s: the callback was told 0x%x, not 0x%x", row, rows[row].field, (unsigned)status,
+                     rows[row].status);
         const char *told = sim.violations() ? sim.violation() : "";
         if (rows[row].says ? !strstr(told, rows[row].says) : *told)
             fail_msg("row %zu, %s: \"%s\" is not in \"%s\"", row, rows[row].field,
@@ -100,11 +124,29 @@ static void each_wrong_packet_is_named(void **state) {
     }
 }
 
+static void a_wrong_packet_in_its_own_queue_loses_the_device(void **state) {
+    (void)state;
+    enum { TYPE_4 = 4 }; /* the row */
+    world w;
+    world_make(&w);
+    kiln_event *event;
+    assert_ok(kiln_event_create(w.device, &event));
+    submit(&w, w.stream.native, TYPE_4);
+    /* It waits for what is never done, until the callback comes: perhaps it has come already. */
+    const kiln_status status = kiln_event_record(event, &w.stream);
+    if (status != KILN_ERROR_DEVICE_LOST) assert_ok(status);
+    assert_error(kiln_stream_sync(&w.stream), KILN_ERROR_DEVICE_LOST, "rocm:0 is lost");
+    assert_int_equal(kiln__hsa.signal_load(w.told), 0);
+    kiln_event_destroy(event);
+    world_free(&w);
+}
+
 int main(int argc, char **argv) {
     (void)argc;
     rocm_sim_start(argv, "gfx90a");
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(each_wrong_packet_is_named, rocm_reset),
+        cmocka_unit_test_setup(each_wrong_packet_is_named_and_its_queue_told, rocm_reset),
+        cmocka_unit_test_setup(a_wrong_packet_in_its_own_queue_loses_the_device, rocm_reset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -187,8 +187,10 @@ uint8_t *sim_rocm_resolve(int32_t device, const void *address, size_t size);
 /* Reads a code object for a device and lists its kernels: SUCCESS, or the error that the runtime gives. */
 kiln__hsa_status sim_rocm_code_read(const sim_reader *reader, int32_t device, sim_executable *out_executable);
 
-/* Checks a packet that was handed over; *out_kernarg_size is what a dispatch's kernel takes. false: it is not valid. */
-bool sim_rocm_packet_check(const kiln__hsa_dispatch_packet *packet, int32_t device, uint32_t *out_kernarg_size);
+/* Checks a packet that was handed over; *out_kernarg_size is what a dispatch's kernel takes. SUCCESS, or what the error
+ * callback of its queue is told. */
+kiln__hsa_status sim_rocm_packet_check(const kiln__hsa_dispatch_packet *packet, int32_t device,
+                                       uint32_t *out_kernarg_size);
 /* Executes a dispatch, if its kernel can be, and records it. False with the report if the kernel was at fault. */
 bool sim_rocm_packet_run(const kiln__hsa_dispatch_packet *packet, int32_t device, const kiln__hsa_queue *queue,
                          sim_report *out_report);

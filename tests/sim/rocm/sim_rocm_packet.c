@@ -1,26 +1,28 @@
 /* What a packet must be when its doorbell rings. kiln's rules are stricter than the standard's: every packet has the
- * barrier bit and system scope on both sides. */
+ * barrier bit and system scope on both sides. Each rule has the status that the runtime would give for a packet that
+ * breaks it, or INVALID_PACKET_FORMAT if its hardware would not notice. */
 #include "tests/sim/rocm/sim_rocm.h"
 #include <string.h>
 
 enum { GROUP_MAX = 1024, LDS_BYTES = 65536, KERNARG_ALIGNMENT = 16 };
 
-#define PACKET_RULE(rule, ...)                     \
+#define PACKET_RULE_OR(status, rule, ...)          \
     do {                                           \
         if (!(rule)) {                             \
             sim_violation("packet: " __VA_ARGS__); \
-            return false;                          \
+            return status;                         \
         }                                          \
     } while (0)
+#define PACKET_RULE(...) PACKET_RULE_OR(SIM_HSA_ERROR_INVALID_PACKET_FORMAT, __VA_ARGS__)
 
-static bool completion_check(kiln__hsa_signal completion) {
+static kiln__hsa_status completion_check(kiln__hsa_signal completion) {
     const sim_signal *signal = completion.handle ? sim_rocm_signal(completion) : NULL;
     PACKET_RULE(!completion.handle || signal, "its completion signal is not live");
     PACKET_RULE(!signal || signal->value == 1, "its completion signal is %lld: must be 1", (long long)signal->value);
-    return true;
+    return KILN__HSA_STATUS_SUCCESS;
 }
 
-static bool barrier_check(const kiln__hsa_barrier_packet *packet) {
+static kiln__hsa_status barrier_check(const kiln__hsa_barrier_packet *packet) {
     bool depends = false;
     PACKET_RULE(!packet->reserved0 && !packet->reserved1 && !packet->reserved2, "a barrier's reserved field is not 0");
     for (int i = 0; i < 5; i++) {
@@ -33,28 +35,38 @@ static bool barrier_check(const kiln__hsa_barrier_packet *packet) {
     return completion_check(packet->completion_signal);
 }
 
-static bool shape_check(const kiln__hsa_dispatch_packet *packet) {
+static kiln__hsa_status shape_check(const kiln__hsa_dispatch_packet *packet) {
     const unsigned dimensions = packet->setup & 3;
     const uint32_t group[3] = {packet->workgroup_size_x, packet->workgroup_size_y, packet->workgroup_size_z};
     const uint32_t grid[3] = {packet->grid_size_x, packet->grid_size_y, packet->grid_size_z};
     const uint32_t grid_max[3] = {INT32_MAX, 65535, 65535};
-    PACKET_RULE(!(packet->setup & ~3) && dimensions, "setup is 0x%x", packet->setup);
+    PACKET_RULE_OR(SIM_HSA_ERROR_INCOMPATIBLE_ARGUMENTS, !(packet->setup & ~3) && dimensions, "setup is 0x%x",
+                   packet->setup);
     for (unsigned i = 0; i < 3; i++) {
-        PACKET_RULE(group[i] >= 1 && group[i] <= GROUP_MAX, "group size %u of dimension %u", group[i], i);
-        PACKET_RULE(grid[i] >= 1 && grid[i] <= grid_max[i], "grid size %u of dimension %u", grid[i], i);
-        PACKET_RULE(i < dimensions || (group[i] == 1 && grid[i] == 1), "a size beyond the last dimension is not 1");
+        PACKET_RULE_OR(SIM_HSA_ERROR_INCOMPATIBLE_ARGUMENTS, group[i] >= 1 && group[i] <= GROUP_MAX,
+                       "group size %u of dimension %u", group[i], i);
+        PACKET_RULE_OR(SIM_HSA_ERROR_INCOMPATIBLE_ARGUMENTS, grid[i] >= 1 && grid[i] <= grid_max[i],
+                       "grid size %u of dimension %u", grid[i], i);
+        PACKET_RULE_OR(SIM_HSA_ERROR_INCOMPATIBLE_ARGUMENTS, i < dimensions || (group[i] == 1 && grid[i] == 1),
+                       "a size beyond the last dimension is not 1");
     }
-    PACKET_RULE(group[0] * group[1] * group[2] <= GROUP_MAX, "a group of more than %d threads", GROUP_MAX);
-    return true;
+    PACKET_RULE_OR(SIM_HSA_ERROR_INVALID_ARGUMENT, group[0] * group[1] * group[2] <= GROUP_MAX,
+                   "a group of more than %d threads", GROUP_MAX);
+    return KILN__HSA_STATUS_SUCCESS;
 }
 
-static bool dispatch_check(const kiln__hsa_dispatch_packet *packet, int32_t device, uint32_t *out_kernarg_size) {
+static kiln__hsa_status dispatch_check(const kiln__hsa_dispatch_packet *packet, int32_t device,
+                                       uint32_t *out_kernarg_size) {
     const sim_kernel *kernel = (const void *)(uintptr_t)packet->kernel_object;
     PACKET_RULE(!packet->reserved0 && !packet->reserved2, "a dispatch's reserved field is not 0");
-    PACKET_RULE(sim_object_live(".kernel", kernel), "its kernel object is not of a loaded executable");
-    PACKET_RULE(kernel->device == device, "its kernel %s is loaded on another device", kernel->symbol);
-    PACKET_RULE(packet->group_segment_size >= kernel->group_bytes && packet->group_segment_size <= LDS_BYTES,
-                "%u bytes of LDS, kernel %s has %u", packet->group_segment_size, kernel->symbol, kernel->group_bytes);
+    PACKET_RULE_OR(SIM_HSA_ERROR_INVALID_CODE_OBJECT, sim_object_live(".kernel", kernel),
+                   "its kernel object is not of a loaded executable");
+    PACKET_RULE_OR(SIM_HSA_ERROR_INVALID_CODE_OBJECT, kernel->device == device,
+                   "its kernel %s is loaded on another device", kernel->symbol);
+    PACKET_RULE_OR(SIM_HSA_ERROR_INVALID_ALLOCATION,
+                   packet->group_segment_size >= kernel->group_bytes && packet->group_segment_size <= LDS_BYTES,
+                   "%u bytes of LDS, kernel %s has %u", packet->group_segment_size, kernel->symbol,
+                   kernel->group_bytes);
     PACKET_RULE(packet->private_segment_size >= kernel->private_bytes, "%u private bytes, kernel %s needs %u",
                 packet->private_segment_size, kernel->symbol, kernel->private_bytes);
     PACKET_RULE((uintptr_t)packet->kernarg_address % KERNARG_ALIGNMENT == 0, "kernargs are not 16-byte aligned");
@@ -64,10 +76,12 @@ static bool dispatch_check(const kiln__hsa_dispatch_packet *packet, int32_t devi
     PACKET_RULE(!kernel->kernarg_bytes || sim_rocm_reaches(device, packet->kernarg_address, kernel->kernarg_bytes),
                 "the device has no access to the kernargs");
     *out_kernarg_size = kernel->kernarg_bytes;
-    return shape_check(packet) && completion_check(packet->completion_signal);
+    const kiln__hsa_status status = shape_check(packet);
+    return status ? status : completion_check(packet->completion_signal);
 }
 
-bool sim_rocm_packet_check(const kiln__hsa_dispatch_packet *packet, int32_t device, uint32_t *out_kernarg_size) {
+kiln__hsa_status sim_rocm_packet_check(const kiln__hsa_dispatch_packet *packet, int32_t device,
+                                       uint32_t *out_kernarg_size) {
     const uint32_t type = packet->header & 0xff, header = packet->header;
     const uint32_t acquire = header >> KILN__HSA_PACKET_HEADER_SCACQUIRE_FENCE_SCOPE & 3;
     const uint32_t release = header >> KILN__HSA_PACKET_HEADER_SCRELEASE_FENCE_SCOPE & 3;

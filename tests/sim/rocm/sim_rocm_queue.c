@@ -35,6 +35,7 @@ typedef struct sim_queue {
     uint32_t taken_first, taken_count;
     kiln__hsa_queue_callback callback;
     void *callback_data;
+    kiln__hsa_status refused; /* a packet, which the callback is to be told */
     bool profiled, stopped, closing, busy;
     pthread_t thread;
 } sim_queue;
@@ -65,6 +66,13 @@ static void stop(sim_queue *queue) {
     sim_rocm_changed();
 }
 
+/* The processor's thread tells the callback, as the runtime does on a thread of its own: whoever rings the doorbell may
+ * hold locks that the callback takes. */
+static void refuse(sim_queue *queue, kiln__hsa_status status) {
+    if (!queue->stopped) queue->refused = status;
+    stop(queue);
+}
+
 /* Checks every packet that was published up to the one whose doorbell rang. */
 static void check_published(sim_queue *queue, uint64_t last) {
     for (uint64_t index = queue->read_index; index <= last; index++) {
@@ -72,7 +80,8 @@ static void check_published(sim_queue *queue, uint64_t last) {
         sim_rung *rung = &queue->rung[index & (queue->native.size - 1)];
         if (rung->rung || (header_of(packet) & 0xff) == KILN__HSA_PACKET_TYPE_INVALID) continue;
         *rung = (sim_rung){.rung = true};
-        if (!sim_rocm_packet_check(packet, queue->device, &rung->kernarg_size)) stop(queue);
+        const kiln__hsa_status status = sim_rocm_packet_check(packet, queue->device, &rung->kernarg_size);
+        if (status != KILN__HSA_STATUS_SUCCESS) refuse(queue, status);
         if (rung->kernarg_size) rung->checksum = checksum(packet->kernarg_address, rung->kernarg_size);
     }
 }
@@ -174,10 +183,20 @@ static void complete(sim_queue *queue, uint64_t begin) {
     sim_rocm_changed();
 }
 
+static void tell_refusal(sim_queue *queue) {
+    const kiln__hsa_status status = queue->refused;
+    queue->refused = KILN__HSA_STATUS_SUCCESS;
+    if (!queue->callback) return;
+    sim_rocm_unlock();
+    queue->callback(status, &queue->native, queue->callback_data);
+    sim_rocm_lock();
+}
+
 static void *process(void *argument) {
     sim_queue *queue = argument;
     sim_rocm_lock();
     while (!queue->closing) {
+        if (queue->refused != KILN__HSA_STATUS_SUCCESS) tell_refusal(queue);
         if (!sim_rocm_turn_take(&queue->turn)) continue;
         const uint64_t begin = sim_rocm_ticks();
         const uint32_t delay = sim_rocm_delay();
