@@ -30,6 +30,10 @@ static double one(void) {
     return 1;
 }
 
+static double not_a_number(void) {
+    return (double)NAN;
+}
+
 static int64_t total(const int64_t lengths[BATCH_MAX], int64_t batch) {
     int64_t sum = 0;
     for (int64_t i = 0; i < batch; i++)
@@ -178,9 +182,9 @@ static kiln_mha_params mha_params(const tensors *t, shape s) {
                              .causal = s.causal};
 }
 
-static void run(kiln_stream *stream, precision p, shape s, double (*value)(void)) {
+/* Calls mha on tensors that are destroyed then. */
+static void run_on(kiln_stream *stream, precision p, shape s, tensors t) {
     describe("mha", p, s);
-    tensors t = tensors_create(stream, p, s, value);
     reference(&s, &t);
     kiln_mha_params params = mha_params(&t, s);
     const kiln_operator_function *function = operator_function("mha", p);
@@ -204,6 +208,10 @@ static void run(kiln_stream *stream, precision p, shape s, double (*value)(void)
         matrix_destroy(&workspace);
     }
     tensors_destroy(&t);
+}
+
+static void run(kiln_stream *stream, precision p, shape s, double (*value)(void)) {
+    run_on(stream, p, s, tensors_create(stream, p, s, value));
 }
 
 static shape plain(int64_t q_length, int64_t kv_length, int64_t heads, int64_t kv_heads, int64_t size) {
@@ -283,6 +291,21 @@ static void endings_body(kiln_stream *stream, bool first) {
             s.lse = i / 2 % 3 == 1;
             s.workspace = i / 2 % 3 == 0;
             run(stream, p, s, any_number);
+        }
+}
+
+/* NaNs in v are NaNs in each element of each row that a group can have: with and without lse, and where groups share
+ * the keys. */
+static void nans_body(kiln_stream *stream, bool first) {
+    (void)first;
+    for (precision p = precision_first(); p < precision_end(); p++)
+        for (int i = 0; i < 6; i++) {
+            shape s = i % 2 ? plain(16, i / 2 == 2 ? 520 : 3, 1, 1, 256) : plain(32, i / 2 == 2 ? 520 : 3, 1, 1, 128);
+            s.lse = i / 2 == 1;
+            s.workspace = i / 2 == 2;
+            tensors t = tensors_create(stream, p, s, any_number);
+            matrix_fill(&t.v, not_a_number);
+            run_on(stream, p, s, t);
         }
 }
 
@@ -801,6 +824,11 @@ static void test_endings(void **state) {
     harness_on_each_device(endings_body);
 }
 
+static void test_nans(void **state) {
+    (void)state;
+    harness_on_each_device(nans_body);
+}
+
 static void test_decode(void **state) {
     (void)state;
     harness_on_each_device(decode_body);
@@ -848,7 +876,7 @@ int main(void) {
         cmocka_unit_test(test_random),         cmocka_unit_test(test_paged),
         cmocka_unit_test(test_plain),          cmocka_unit_test(test_paged_decode),
         cmocka_unit_test(test_endings),        cmocka_unit_test(test_decode),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_nans),           cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
