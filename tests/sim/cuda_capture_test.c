@@ -140,6 +140,12 @@ static void the_legacy_stream_is_forbidden_beside_a_blocking_capture(void **stat
     expect_cu(CU_CAPTURE_IMPLICIT, driver.cuMemsetD8Async(f->numbers, 0, BYTES, NULL));
     end(f, CU_CAPTURE_INVALIDATED);
     begin(f);
+    expect_cu(CU_CAPTURE_IMPLICIT, driver.cuMemsetD32(f->numbers, 0, THREADS));
+    end(f, CU_CAPTURE_INVALIDATED);
+    begin(f);
+    expect_cu(CU_CAPTURE_IMPLICIT, driver.cuMemcpyDtoD(f->numbers, f->numbers, 0));
+    end(f, CU_CAPTURE_INVALIDATED);
+    begin(f);
     expect_cu(CU_CAPTURE_IMPLICIT, driver.cuStreamIsCapturing(NULL, &status));
     expect_cu(CU_CAPTURE_IMPLICIT, driver.cuStreamSynchronize(CU_STREAM_LEGACY));
     end(f, CU_CAPTURE_INVALIDATED);
@@ -193,7 +199,7 @@ static void a_graph_replays_launches_copies_and_fills(void **state) {
     begin(f);
     expect_cu(CU_OK, launch(f, 3));
     expect_cu(CU_OK, driver.cuMemcpyDtoDAsync(total, f->numbers, BYTES, f->stream));
-    expect_cu(CU_OK, driver.cuMemsetD8Async(f->numbers, 0, 4, f->stream));
+    expect_cu(CU_OK, driver.cuMemsetD32Async(f->numbers, 0x1234567, 1, f->stream));
     expect_cu(CU_OK, launch(f, 4));
     struct CUgraphExec_st *executable = instantiate(end(f, CU_OK));
     assert_int_equal(last_number(f), 0); /* nothing was done yet */
@@ -204,7 +210,7 @@ static void a_graph_replays_launches_copies_and_fills(void **state) {
         expect_cu(CU_OK, driver.cuMemcpyDtoHAsync(numbers, total, BYTES, f->stream));
         assert_int_equal(numbers[THREADS - 1], 7 * round - 4);
         expect_cu(CU_OK, driver.cuMemcpyDtoHAsync(numbers, f->numbers, BYTES, f->stream));
-        assert_int_equal(numbers[0], 4);
+        assert_int_equal(numbers[0], 0x1234567 + 4);
     }
     assert_int_equal(sim.launches(), 2 + 3 * 2); /* captured, then executed thrice */
     expect_cu(CU_OK, driver.cuGraphExecDestroy(executable));

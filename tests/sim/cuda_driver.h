@@ -12,6 +12,7 @@
 
 struct CUgraph_st;
 struct CUgraphExec_st;
+struct CUctxCreateParams_st;
 
 /* Every function: the library's list and the tests' own. driver.cuMemAlloc is cuMemAlloc_v2. */
 typedef struct cuda_driver {

@@ -280,6 +280,70 @@ static void pinned_memory_is_copied_when_its_turn_comes(void **state) {
     assert_ordered(pageable_source, 0, 0);
 }
 
+/* ---- Calls without a stream: work of the legacy one ---------------------------------------------------------------
+ */
+
+static int host_reads(fixture *f) {
+    uint8_t bytes[BYTES];
+    produce(f, f->a);
+    expect_cu(CU_OK, driver.cuMemcpyDtoH(bytes, f->from, BYTES));
+    return bytes[0];
+}
+
+static int host_reads_by_any_copy(fixture *f) {
+    uint8_t bytes[BYTES];
+    produce(f, f->a);
+    expect_cu(CU_OK, driver.cuMemcpy((uintptr_t)bytes, f->from, BYTES));
+    return bytes[0];
+}
+
+/* What the host's memory has at the call arrives, whatever it has later. */
+static int host_writes(fixture *f, uint8_t *host) {
+    memset(host, NEW, BYTES);
+    expect_cu(CU_OK, driver.cuMemcpyHtoD(f->to, host, BYTES));
+    memset(host, OLD, BYTES);
+    return seen(f);
+}
+
+static int host_writes_pageable(fixture *f) {
+    uint8_t host[BYTES];
+    return host_writes(f, host);
+}
+
+static int host_writes_pinned(fixture *f) {
+    void *host;
+    expect_cu(CU_OK, driver.cuMemAllocHost(&host, BYTES));
+    int result = host_writes(f, host);
+    expect_cu(CU_OK, driver.cuMemFreeHost(host));
+    return result;
+}
+
+static int device_copies(fixture *f) {
+    expect_cu(CU_OK, driver.cuMemsetD8(f->from, NEW, BYTES));
+    expect_cu(CU_OK, driver.cuMemcpyDtoD(f->to, f->from, BYTES));
+    return seen(f);
+}
+
+static void calls_without_a_stream_are_ordered_as_the_legacy_one(void **state) {
+    (void)state;
+    const unsigned apart = KILN__CU_STREAM_NON_BLOCKING;
+    assert_ordered(host_reads, 0, 0);
+    assert_ordered(host_reads_by_any_copy, 0, 0);
+    assert_ordered(host_writes_pageable, 0, 0);
+    assert_ordered(device_copies, 0, 0);
+    assert_unordered(host_reads, apart, 0);
+    assert_unordered(host_reads_by_any_copy, apart, 0);
+}
+
+/* Nothing waits for a copy between device memory, for a fill, nor until bytes of pageable memory arrive. */
+static void only_some_copies_are_done_when_they_return(void **state) {
+    (void)state;
+    const unsigned apart = KILN__CU_STREAM_NON_BLOCKING;
+    assert_ordered(host_writes_pinned, apart, apart);
+    assert_unordered(host_writes_pageable, apart, apart);
+    assert_unordered(device_copies, apart, apart);
+}
+
 /* ---- Times and faults -------------------------------------------------------------------------------------------- */
 
 static int times_before_the_end(fixture *f) {
@@ -292,6 +356,8 @@ static int times_before_the_end(fixture *f) {
     const int early = (int)driver.cuEventElapsedTime(&milliseconds, f->event, end);
     expect_cu(CU_OK, driver.cuStreamSynchronize(f->a));
     expect_cu(CU_OK, driver.cuEventElapsedTime(&milliseconds, f->event, end));
+    assert_true(milliseconds > 0);
+    expect_cu(CU_OK, driver.cuEventElapsedTime_v2(&milliseconds, f->event, end));
     assert_true(milliseconds > 0);
     expect_cu(CU_OK, driver.cuEventDestroy(end));
     assert_true(early == CU_OK || early == CU_NOT_READY);
@@ -353,6 +419,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(the_thread_s_default_stream_is_like_any_blocking_one),
         cmocka_unit_test(each_thread_has_its_own_default_stream),
         cmocka_unit_test(pinned_memory_is_copied_when_its_turn_comes),
+        cmocka_unit_test(calls_without_a_stream_are_ordered_as_the_legacy_one),
+        cmocka_unit_test(only_some_copies_are_done_when_they_return),
         cmocka_unit_test(times_are_known_when_both_events_were_reached),
         cmocka_unit_test(a_fault_ends_the_work_of_every_stream),
     };

@@ -20,6 +20,14 @@
 #endif
 
 #ifdef HAVE_CUDA_H
+#include <cudaProfiler.h>
+
+/* What older toolkits do not have yet is held against nothing. */
+#if CUDA_VERSION < 12080
+struct CUctxCreateParams_st;
+CUresult cuCtxCreate_v4(CUcontext *, struct CUctxCreateParams_st *, unsigned int, CUdevice);
+CUresult cuEventElapsedTime_v2(float *, CUevent, CUevent);
+#endif
 
 /* ---- Types ---- */
 
@@ -69,6 +77,14 @@ SAME_FIELD(kiln__cu_launch_config, attribute_count, CUlaunchConfig, numAttrs);
 
 #define SAME_NUMBER(name, value) _Static_assert((value) == (int)CU_##name, "CU_" #name);
 KILN__CU_NUMBER_MAP(SAME_NUMBER)
+
+#define SIM_CUDA_ATTRIBUTE(name, number, value) SAME_NUMBER(DEVICE_ATTRIBUTE_##name, number)
+#include "tests/sim/cuda/device_attributes.def"
+#undef SIM_CUDA_ATTRIBUTE
+
+#define SIM_CUDA_POINTER_ATTRIBUTE(name, number, type, value) SAME_NUMBER(POINTER_ATTRIBUTE_##name, number)
+#include "tests/sim/cuda/pointer_attributes.def"
+#undef SIM_CUDA_POINTER_ATTRIBUTE
 
 #define KILN_CUDA_ERROR(name, number, status) _Static_assert((number) == (int)CUDA_ERROR_##name, "CUDA_ERROR_" #name);
 #include "loader/cuda/cuda_errors.def"

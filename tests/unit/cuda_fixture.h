@@ -20,6 +20,7 @@ static sim_control sim;
 /* The driver's own functions, for a test that plays the application. */
 struct CUgraph_st;
 struct CUgraphExec_st;
+struct CUctxCreateParams_st;
 static struct {
 #define KILN_CUDA(field, name, requirement, result, parameters) result(*field) parameters;
 #include "loader/cuda/symbols.def"

@@ -96,6 +96,8 @@ typedef struct sim_memory {
     uint8_t *bytes;
     uint64_t owner;   /* for the driver: the context or pool that it came from */
     uint8_t *written; /* a bit for each byte that was ever written; NULL: not tracked, all counts as written */
+    bool absent;      /* its turn has not come yet: it has an address, and nothing may touch it */
+    bool leaving;     /* work that is to free it is on its way */
 } sim_memory;
 
 /* NULL if there is no memory, or if the live allocations of this kind and device would exceed sim_memory_bytes(). */
@@ -105,6 +107,11 @@ void sim_memory_track(void *bytes);
 /* From now on kernels may access only the parts that were added of the allocation at bytes, which is not tracked. false
  * without memory. */
 bool sim_memory_add_part(void *bytes, size_t offset, size_t size, bool constant);
+/* Sets what an allocation says of itself, for memory that comes and goes with work on streams. */
+void sim_memory_set_absent(void *bytes, bool absent);
+void sim_memory_set_leaving(void *bytes);
+/* Bytes of the live allocations of a kind on a device. */
+uint64_t sim_memory_used(const char *kind, int32_t device);
 /* The driver itself wrote these bytes (a copy, a fill). */
 void sim_memory_wrote(const void *address, size_t size);
 /* The live allocation that holds [address, address + size), or NULL. */

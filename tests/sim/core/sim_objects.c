@@ -88,18 +88,20 @@ static void allocation_free(allocation *freed) {
     free(freed);
 }
 
-static uint64_t live_bytes(const char *kind, int32_t device) {
+uint64_t sim_memory_used(const char *kind, int32_t device) {
     uint64_t bytes = 0;
+    sim_lock();
     for (const allocation *at = allocations; at; at = at->next) {
         if (at->memory.device == device && !strcmp(at->memory.kind, kind)) bytes += at->memory.size;
     }
+    sim_unlock();
     return bytes;
 }
 
 void *sim_memory_new(const char *kind, int32_t device, size_t size, size_t alignment, uint64_t owner) {
     uint8_t *bytes = NULL;
     sim_lock();
-    uint64_t used = live_bytes(kind, device), room = sim_memory_bytes();
+    uint64_t used = sim_memory_used(kind, device), room = sim_memory_bytes();
     if (used <= room && size <= room - used) {
         allocation *created = calloc(1, sizeof *created);
         size_t front = alignment > GUARD_SIZE ? alignment : GUARD_SIZE;
@@ -110,7 +112,8 @@ void *sim_memory_new(const char *kind, int32_t device, size_t size, size_t align
             memset(block, GUARD_BYTE, front);
             memset(bytes, POISON_BYTE, size);
             memset(bytes + size, GUARD_BYTE, GUARD_SIZE);
-            *created = (allocation){allocations, {kind, device, size, bytes, owner, NULL}, block, NULL, 0};
+            *created =
+                (allocation){allocations, {kind, device, size, bytes, owner, NULL, false, false}, block, NULL, 0};
             allocations = created;
         } else {
             free(created);
@@ -145,6 +148,20 @@ void sim_memory_track(void *bytes) {
     sim_lock();
     allocation *found = allocation_of(bytes);
     if (found && !found->memory.written) found->memory.written = calloc(1, found->memory.size / 8 + 1);
+    sim_unlock();
+}
+
+void sim_memory_set_absent(void *bytes, bool absent) {
+    sim_lock();
+    allocation *found = allocation_of(bytes);
+    if (found) found->memory.absent = absent;
+    sim_unlock();
+}
+
+void sim_memory_set_leaving(void *bytes) {
+    sim_lock();
+    allocation *found = allocation_of(bytes);
+    if (found) found->memory.leaving = true;
     sim_unlock();
 }
 
@@ -189,7 +206,7 @@ bool sim_regions_take(int32_t device, sim_regions *out_regions) {
     sim_region *regions = calloc(count + 1, sizeof *regions);
     for (const allocation *at = allocations; regions && at; at = at->next) {
         bool host = strstr(at->memory.kind, "host") != NULL;
-        if (!host && at->memory.device != device) continue;
+        if (at->memory.absent || (!host && at->memory.device != device)) continue;
         sim_region whole = {(uintptr_t)at->memory.bytes, at->memory.size, at->memory.written, false};
         size_t parts = at->part_count ? at->part_count : 1;
         memcpy(regions + out_regions->count, at->part_count ? at->parts : &whole, parts * sizeof whole);

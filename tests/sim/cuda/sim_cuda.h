@@ -4,7 +4,8 @@
  * it), sim_cuda_module.c, sim_cuda_occupancy.c, sim_cuda_launch.c, sim_cuda_execute.c (what runs),
  * sim_cuda_runtime.c (printf and malloc of kernels), sim_cuda_parents.c (the PTX of cubins), sim_cuda_stream.c
  * (streams, events), sim_cuda_capture.c, sim_cuda_graph.c, sim_cuda_work.c (what is enqueued, and the order in which it
- * is done), sim_cuda_memory.c. */
+ * is done), sim_cuda_memory.c, sim_cuda_copy.c (copies and fills), sim_cuda_pointer.c (what an address is of),
+ * sim_cuda_error.c (names of errors). */
 #ifndef KILN_TESTS_SIM_CUDA_H
 #define KILN_TESTS_SIM_CUDA_H
 
@@ -21,6 +22,7 @@ enum {
 
 struct CUgraph_st;
 struct CUgraphExec_st;
+struct CUctxCreateParams_st;
 
 /* Every function of the driver, declared from the lists: a definition that differs does not compile. */
 #define KILN_CUDA(field, name, requirement, result, parameters) SIM_EXPORT result name parameters;
@@ -62,6 +64,7 @@ typedef struct sim_entry {
 } sim_entry;
 
 typedef struct sim_image {
+    uint32_t virtual_target, target; /* of the PTX and of the code that runs: 90 */
     uint32_t entry_count;
     sim_entry *entries;
 } sim_image;
@@ -78,7 +81,8 @@ typedef struct CUfunc_st {
     sim_module *module;
     const sim_entry *entry;
     uint32_t max_dynamic_shared;
-    bool loaded; /* resident: a lazy driver loads at the first use otherwise */
+    int32_t carveout; /* a wish that has no effect here */
+    bool loaded;      /* resident: a lazy driver loads at the first use otherwise */
 } sim_function;
 
 /* A point that a stream's work reaches: what an event stands for from one cuEventRecord to the next. */
@@ -88,18 +92,24 @@ typedef struct sim_mark {
     uint64_t tick; /* when */
 } sim_mark;
 
-/* One piece of work: a launch, a copy, a fill, or a mark that is reached or waited for. */
+/* What work does with an allocation as a whole. */
+typedef enum sim_turn { SIM_TURN_NONE, SIM_TURN_BEGIN, SIM_TURN_END } sim_turn;
+
+/* One piece of work: a launch, a copy, a fill, an allocation's beginning or end, or a mark that is reached or waited
+ * for. */
 typedef struct sim_node {
     struct sim_node *next;
     uint64_t ticket;              /* in the order of the calls; 0 in a graph */
     const sim_function *function; /* of a launch */
     sim_launch launch;
     void *arguments;  /* owned */
-    void *to;         /* of a copy or a fill */
+    void *to;         /* of a copy or a fill, or the allocation */
     const void *from; /* of a copy */
     void *staged;     /* owned: from is this, since the source is pageable */
-    size_t size;
-    int value;
+    bool to_device, from_device;
+    size_t size;           /* in bytes */
+    uint32_t value, width; /* of a fill: its element, and the bytes of that */
+    sim_turn turn;
     sim_mark *mark;
     bool waits;    /* for the mark */
     uint32_t lane; /* in a capture: which of its streams */
@@ -210,6 +220,19 @@ int32_t sim_cuda_version(void);
 kiln__cu_result sim_cuda_image_read(const void *bytes, int32_t capability, sim_image *out_image, char *log,
                                     size_t log_size);
 void sim_cuda_image_free(sim_image *image);
+
+/* ---- Memory: sim_cuda_memory.c ---- */
+
+static inline void *sim_cuda_pointer(kiln__cu_address address) {
+    return (void *)(uintptr_t)address;
+}
+
+/* The live device allocation, or the variables of a module, that hold a range; or NULL. */
+const sim_memory *sim_cuda_on_device(kiln__cu_address address, size_t size);
+/* Pinned memory, or memory of the program's own. */
+bool sim_cuda_on_host(const void *address);
+/* The beginning or the end of an allocation whose turn has come. */
+void sim_cuda_memory_turn(const sim_node *node);
 
 /* ---- Execution: sim_cuda_execute.c ---- */
 

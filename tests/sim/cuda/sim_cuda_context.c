@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { STACK_ROOM = 16, DEVICE_ROOM = 64, MILLION = 1000000, ATTRIBUTE_COOPERATIVE_LAUNCH = 95 };
+enum { STACK_ROOM = 16, DEVICE_ROOM = 64, MILLION = 1000000 };
 
 static struct {
     pid_t process; /* that called cuInit */
@@ -122,28 +122,15 @@ kiln__cu_result cuDeviceGetAttribute(int *out_value, kiln__cu_enum attribute, ki
     SIM_CUDA_ENTER();
     SIM_CUDA_RULE(out_value, SIM_CUDA_INVALID_VALUE, "cuDeviceGetAttribute: the result is NULL");
     SIM_CUDA_RULE(sim_cuda_capability(device), SIM_CUDA_INVALID_DEVICE, "cuDeviceGetAttribute: no device %d", device);
+    const sim_processor *processor = sim_cuda_processor(device);
+    const int32_t capability = sim_cuda_capability(device);
     switch (attribute) {
-    case KILN__CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
-        *out_value = 1024;
+#define SIM_CUDA_ATTRIBUTE(name, number, value) \
+    case number:                                \
+        *out_value = (int)(value);              \
         break;
-    case KILN__CU_DEVICE_ATTRIBUTE_WARP_SIZE:
-        *out_value = 32;
-        break;
-    case KILN__CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
-        *out_value = sim_cuda_processor(device)->count;
-        break;
-    case KILN__CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
-        *out_value = sim_cuda_capability(device) / 10;
-        break;
-    case KILN__CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
-        *out_value = sim_cuda_capability(device) % 10;
-        break;
-    case KILN__CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
-        *out_value = (int)sim_cuda_processor(device)->shared;
-        break;
-    case ATTRIBUTE_COOPERATIVE_LAUNCH:
-        *out_value = 1;
-        break;
+#include "tests/sim/cuda/device_attributes.def"
+#undef SIM_CUDA_ATTRIBUTE
     default:
         sim_violation("cuDeviceGetAttribute: attribute %u is not presented", attribute);
         return SIM_CUDA_INVALID_VALUE;
@@ -194,9 +181,7 @@ kiln__cu_result cuDevicePrimaryCtxRelease_v2(kiln__cu_device device) {
     return SIM_CUDA_SUCCESS;
 }
 
-kiln__cu_result cuCtxCreate_v2(kiln__cu_context *out_context, unsigned int flags, kiln__cu_device device) {
-    SIM_CUDA_ENTER();
-    (void)flags;
+static kiln__cu_result context_create(kiln__cu_context *out_context, kiln__cu_device device) {
     SIM_CUDA_RULE(out_context && sim_cuda_capability(device) && thread.depth < STACK_ROOM, SIM_CUDA_INVALID_VALUE,
                   "cuCtxCreate: invalid");
     sim_context *created = sim_object_new("context", sizeof *created);
@@ -205,6 +190,20 @@ kiln__cu_result cuCtxCreate_v2(kiln__cu_context *out_context, unsigned int flags
     thread.stack[thread.depth++] = created;
     *out_context = created;
     return SIM_CUDA_SUCCESS;
+}
+
+kiln__cu_result cuCtxCreate_v2(kiln__cu_context *out_context, unsigned int flags, kiln__cu_device device) {
+    SIM_CUDA_ENTER();
+    (void)flags;
+    return context_create(out_context, device);
+}
+
+kiln__cu_result cuCtxCreate_v4(kiln__cu_context *out_context, struct CUctxCreateParams_st *parameters,
+                               unsigned int flags, kiln__cu_device device) {
+    SIM_CUDA_ENTER();
+    (void)flags;
+    SIM_CUDA_RULE(!parameters, SIM_CUDA_INVALID_VALUE, "cuCtxCreate_v4: parameters are not presented");
+    return context_create(out_context, device);
 }
 
 kiln__cu_result cuCtxDestroy_v2(kiln__cu_context context) {
@@ -261,4 +260,18 @@ kiln__cu_result cuCtxSynchronize(void) {
     SIM_CUDA_ENTER_CONTEXT(context);
     kiln__cu_result result = sim_cuda_unsafe();
     return result ? result : sim_cuda_finish_all(context);
+}
+
+/* ---- The profiler: there is none to tell ---- */
+
+kiln__cu_result cuProfilerStart(void) {
+    SIM_CUDA_ENTER_CONTEXT(context);
+    (void)context;
+    return SIM_CUDA_SUCCESS;
+}
+
+kiln__cu_result cuProfilerStop(void) {
+    SIM_CUDA_ENTER_CONTEXT(context);
+    (void)context;
+    return SIM_CUDA_SUCCESS;
 }

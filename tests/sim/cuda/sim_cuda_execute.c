@@ -29,7 +29,8 @@ static size_t elf_size(const uint8_t *bytes) {
 static bool globals_new(sim_module *module) {
     const ptx_program *program = module->program;
     if (!program->global_bytes) return true;
-    module->globals = sim_memory_new(module_memory, module->context->device, program->global_bytes, 256, 0);
+    module->globals =
+        sim_memory_new(module_memory, module->context->device, program->global_bytes, 256, (uintptr_t)module->context);
     if (!module->globals) return false;
     ptx_program_initialise(program, module->globals);
     for (const ptx_variable *v = program->module->variables; v; v = v->next) {

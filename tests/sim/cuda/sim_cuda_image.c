@@ -98,6 +98,8 @@ static kiln__cu_result read_ptx(const char *text, int32_t capability, sim_image 
     }
     ptx_module *module = ptx_module_parse(text, strlen(text), log, size);
     if (!module) return SIM_CUDA_INVALID_PTX;
+    image->virtual_target = (uint32_t)strtoul(target + strlen("sm_"), NULL, 10);
+    image->target = (uint32_t)capability;
     bool read = true;
     for (const ptx_function *f = module->functions; f && read; f = f->next) {
         if (!f->is_entry || !f->is_defined) continue;
@@ -225,6 +227,7 @@ static kiln__cu_result read_cubin(const uint8_t *bytes, int32_t capability, sim_
         snprintf(log, size, "cubin of sm_%d on a device of sm_%d\n", wanted, capability);
         return SIM_CUDA_NO_BINARY_FOR_GPU;
     }
+    image->virtual_target = image->target = (uint32_t)wanted;
     cubin file = {bytes, (const void *)(bytes + elf->e_shoff), NULL, elf->e_shnum};
     file.names = (const char *)bytes + file.sections[elf->e_shstrndx].sh_offset;
     for (unsigned i = 0; i < file.count; i++)

@@ -4,7 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { BLOCK_MAX = 1024, BLOCK_Z_MAX = 64, GRID_YZ_MAX = 65535, ARGUMENTS_MAX = 32764, ATTRIBUTE_COOPERATIVE = 2 };
+enum {
+    BLOCK_MAX = 1024,
+    BLOCK_Z_MAX = 64,
+    GRID_YZ_MAX = 65535,
+    ARGUMENTS_MAX = 32764,
+    ATTRIBUTE_COOPERATIVE = 2,
+    ATTRIBUTE_OVERLAP = 6
+};
 
 uint64_t sim_cuda_blocks_together(const sim_function *function, uint64_t threads, uint32_t shared_bytes) {
     kiln__cu_device device = function->module->context->device;
@@ -143,6 +150,12 @@ kiln__cu_result cuLaunchKernelEx(const kiln__cu_launch_config *config, kiln__cu_
         const kiln__cu_launch_attribute *attribute = &config->attributes[i];
         if (attribute->id == ATTRIBUTE_COOPERATIVE) {
             shape.cooperative = (int32_t)(uint32_t)attribute->value.bytes[0];
+            continue;
+        }
+        if (attribute->id == ATTRIBUTE_OVERLAP) {
+            SIM_CUDA_RULE(!(int32_t)(uint32_t)attribute->value.bytes[0], SIM_CUDA_NOT_SUPPORTED,
+                          "cuLaunchKernelEx: programmatic stream serialization (attribute 6) is not presented: no grid "
+                          "begins before the one in front of it has ended");
             continue;
         }
         SIM_CUDA_RULE(attribute->id == KILN__CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, SIM_CUDA_INVALID_VALUE,

@@ -1,23 +1,26 @@
-/* Memory: allocations, copies that copy and fills that fill. */
+/* Memory: allocations, at once or in the order of a stream. */
 #include "tests/sim/cuda/sim_cuda.h"
 #include <string.h>
 
 static const char device_memory[] = "device memory";
 static const char host_memory[] = "host memory";
 
-static void *pointer(kiln__cu_address address) {
-    return (void *)(uintptr_t)address;
-}
-
-/* The live device allocation, or the variables of a module, that hold a range; or NULL. */
-static const sim_memory *on_device(kiln__cu_address address, size_t size) {
-    const sim_memory *found = sim_memory_find(pointer(address), size);
+const sim_memory *sim_cuda_on_device(kiln__cu_address address, size_t size) {
+    const sim_memory *found = sim_memory_find(sim_cuda_pointer(address), size);
     return found && strcmp(found->kind, host_memory) ? found : NULL;
 }
 
-static bool on_host(const void *address) {
+bool sim_cuda_on_host(const void *address) {
     const sim_memory *found = sim_memory_find(address, 1);
     return address && (!found || !strcmp(found->kind, host_memory));
+}
+
+/* ---- At once ---- */
+
+static void *device_memory_new(sim_context *context, size_t size) {
+    void *bytes = sim_memory_new(device_memory, context->device, size, 256, (uintptr_t)context);
+    if (bytes) sim_memory_track(bytes);
+    return bytes;
 }
 
 kiln__cu_result cuMemAlloc_v2(kiln__cu_address *out_memory, size_t size) {
@@ -25,9 +28,8 @@ kiln__cu_result cuMemAlloc_v2(kiln__cu_address *out_memory, size_t size) {
     SIM_CUDA_RULE(out_memory && size, SIM_CUDA_INVALID_VALUE, "cuMemAlloc: %s", size ? "the result is NULL" : "size 0");
     kiln__cu_result result = sim_cuda_unsafe();
     if (result) return result;
-    void *bytes = sim_memory_new(device_memory, context->device, size, 256, (uintptr_t)context);
+    void *bytes = device_memory_new(context, size);
     if (!bytes) return SIM_CUDA_OUT_OF_MEMORY;
-    sim_memory_track(bytes);
     *out_memory = (uintptr_t)bytes;
     return SIM_CUDA_SUCCESS;
 }
@@ -38,17 +40,27 @@ kiln__cu_result cuMemFree_v2(kiln__cu_address memory) {
     kiln__cu_result result = sim_cuda_unsafe();
     if (!result) result = sim_cuda_finish_all(context);
     if (result) return result;
-    return sim_memory_delete(device_memory, pointer(memory)) ? SIM_CUDA_SUCCESS : SIM_CUDA_INVALID_VALUE;
+    return sim_memory_delete(device_memory, sim_cuda_pointer(memory)) ? SIM_CUDA_SUCCESS : SIM_CUDA_INVALID_VALUE;
+}
+
+static kiln__cu_result host_memory_new(sim_context *context, void **out_memory, size_t size) {
+    kiln__cu_result result = sim_cuda_unsafe();
+    if (result) return result;
+    *out_memory = sim_memory_new(host_memory, context->device, size, 4096, (uintptr_t)context);
+    return *out_memory ? SIM_CUDA_SUCCESS : SIM_CUDA_OUT_OF_MEMORY;
 }
 
 kiln__cu_result cuMemHostAlloc(void **out_memory, size_t size, unsigned int flags) {
     SIM_CUDA_ENTER_CONTEXT(context);
     SIM_CUDA_RULE(out_memory && size && flags < 8, SIM_CUDA_INVALID_VALUE, "cuMemHostAlloc: size %zu, flags %u", size,
                   flags);
-    kiln__cu_result result = sim_cuda_unsafe();
-    if (result) return result;
-    *out_memory = sim_memory_new(host_memory, context->device, size, 4096, (uintptr_t)context);
-    return *out_memory ? SIM_CUDA_SUCCESS : SIM_CUDA_OUT_OF_MEMORY;
+    return host_memory_new(context, out_memory, size);
+}
+
+kiln__cu_result cuMemAllocHost_v2(void **out_memory, size_t size) {
+    SIM_CUDA_ENTER_CONTEXT(context);
+    SIM_CUDA_RULE(out_memory && size, SIM_CUDA_INVALID_VALUE, "cuMemAllocHost: size %zu, or the result is NULL", size);
+    return host_memory_new(context, out_memory, size);
 }
 
 kiln__cu_result cuMemFreeHost(void *memory) {
@@ -59,57 +71,77 @@ kiln__cu_result cuMemFreeHost(void *memory) {
     return sim_memory_delete(host_memory, memory) ? SIM_CUDA_SUCCESS : SIM_CUDA_INVALID_VALUE;
 }
 
-/* A copy inside a capture is part of the graph and happens when that is launched. Else pageable memory is read before
- * the call returns, and written before it returns; pinned memory when the copy's turn comes. */
-static kiln__cu_result copy(const char *function, sim_context *context, kiln__cu_stream handle, void *to,
-                            const void *from, size_t size) {
-    sim_stream *stream = sim_cuda_stream(function, context, handle);
-    if (!stream) return SIM_CUDA_INVALID_HANDLE;
-    kiln__cu_result result = sim_cuda_stream_use(stream);
+kiln__cu_result cuMemGetInfo_v2(size_t *out_free, size_t *out_total) {
+    SIM_CUDA_ENTER_CONTEXT(context);
+    SIM_CUDA_RULE(out_free && out_total, SIM_CUDA_INVALID_VALUE, "cuMemGetInfo: a result is NULL");
+    *out_total = sim_memory_bytes();
+    *out_free = *out_total - sim_memory_used(device_memory, context->device);
+    return SIM_CUDA_SUCCESS;
+}
+
+/* ---- In the order of a stream, from the device's default pool ----
+ *
+ * An allocation has its address from the call on, and bytes from its turn on; so it is with its end. */
+
+/* The stream on which memory begins or ends. */
+static kiln__cu_result stream_of_turn(const char *function, sim_context *context, kiln__cu_stream handle,
+                                      sim_stream **out_stream) {
+    *out_stream = sim_cuda_stream(function, context, handle);
+    if (!*out_stream) return SIM_CUDA_INVALID_HANDLE;
+    kiln__cu_result result = sim_cuda_stream_use(*out_stream);
     if (result) return result;
-    sim_node node = {.to = to, .from = from, .size = size};
-    if (!stream->capture && !sim_memory_find(from, 1)) node.staged = (void *)(uintptr_t)from;
-    result = sim_cuda_submit(stream, &node);
-    return result || stream->capture || sim_memory_find(to, 1) ? result : sim_cuda_finish(stream);
+    SIM_CUDA_RULE(!(*out_stream)->capture, SIM_CUDA_STREAM_CAPTURE_UNSUPPORTED, "%s: memory of graphs is not presented",
+                  function);
+    return SIM_CUDA_SUCCESS;
 }
 
-kiln__cu_result cuMemcpyHtoDAsync_v2(kiln__cu_address destination, const void *source, size_t size,
-                                     kiln__cu_stream stream) {
+kiln__cu_result cuMemAllocAsync(kiln__cu_address *out_memory, size_t size, kiln__cu_stream handle) {
     SIM_CUDA_ENTER_CONTEXT(context);
-    SIM_CUDA_RULE(on_device(destination, size), SIM_CUDA_INVALID_VALUE,
-                  "cuMemcpyHtoDAsync: %zu bytes at %p are not device memory", size, pointer(destination));
-    SIM_CUDA_RULE(on_host(source), SIM_CUDA_INVALID_VALUE, "cuMemcpyHtoDAsync: %p is not host memory", source);
-    return copy(__func__, context, stream, pointer(destination), source, size);
-}
-
-kiln__cu_result cuMemcpyDtoHAsync_v2(void *destination, kiln__cu_address source, size_t size, kiln__cu_stream stream) {
-    SIM_CUDA_ENTER_CONTEXT(context);
-    SIM_CUDA_RULE(on_device(source, size), SIM_CUDA_INVALID_VALUE,
-                  "cuMemcpyDtoHAsync: %zu bytes at %p are not device memory", size, pointer(source));
-    SIM_CUDA_RULE(on_host(destination), SIM_CUDA_INVALID_VALUE, "cuMemcpyDtoHAsync: %p is not host memory",
-                  destination);
-    return copy(__func__, context, stream, destination, pointer(source), size);
-}
-
-kiln__cu_result cuMemcpyDtoDAsync_v2(kiln__cu_address destination, kiln__cu_address source, size_t size,
-                                     kiln__cu_stream stream) {
-    SIM_CUDA_ENTER_CONTEXT(context);
-    SIM_CUDA_RULE(on_device(source, size) && on_device(destination, size), SIM_CUDA_INVALID_VALUE,
-                  "cuMemcpyDtoDAsync: %zu bytes at %p or %p are not device memory", size, pointer(source),
-                  pointer(destination));
-    return copy(__func__, context, stream, pointer(destination), pointer(source), size);
-}
-
-kiln__cu_result cuMemsetD8Async(kiln__cu_address destination, unsigned char value, size_t size,
-                                kiln__cu_stream handle) {
-    SIM_CUDA_ENTER_CONTEXT(context);
-    SIM_CUDA_RULE(on_device(destination, size), SIM_CUDA_INVALID_VALUE,
-                  "cuMemsetD8Async: %zu bytes at %p are not device memory", size, pointer(destination));
-    sim_stream *stream = sim_cuda_stream(__func__, context, handle);
-    if (!stream) return SIM_CUDA_INVALID_HANDLE;
-    kiln__cu_result result = sim_cuda_stream_use(stream);
+    SIM_CUDA_RULE(out_memory && size, SIM_CUDA_INVALID_VALUE, "cuMemAllocAsync: %s",
+                  size ? "the result is NULL" : "size 0");
+    sim_stream *stream;
+    kiln__cu_result result = stream_of_turn(__func__, context, handle, &stream);
     if (result) return result;
-    return sim_cuda_submit(stream, &(sim_node){.to = pointer(destination), .value = value, .size = size});
+    void *bytes = device_memory_new(context, size);
+    if (!bytes) { /* a pool waits for what is being freed */
+        result = sim_cuda_finish_all(context);
+        if (result) return result;
+        bytes = device_memory_new(context, size);
+    }
+    if (!bytes) return SIM_CUDA_OUT_OF_MEMORY;
+    sim_memory_set_absent(bytes, true);
+    result = sim_cuda_submit(stream, &(sim_node){.to = bytes, .turn = SIM_TURN_BEGIN});
+    if (result)
+        sim_memory_delete(device_memory, bytes);
+    else
+        *out_memory = (uintptr_t)bytes;
+    return result;
+}
+
+/* Of memory that was allocated either way. */
+kiln__cu_result cuMemFreeAsync(kiln__cu_address memory, kiln__cu_stream handle) {
+    SIM_CUDA_ENTER_CONTEXT(context);
+    sim_stream *stream;
+    kiln__cu_result result = stream_of_turn(__func__, context, handle, &stream);
+    if (result) return result;
+    void *bytes = sim_cuda_pointer(memory);
+    const sim_memory *found = sim_memory_find(bytes, 1);
+    SIM_CUDA_RULE(found && found->bytes == bytes && !strcmp(found->kind, device_memory) && !found->leaving,
+                  SIM_CUDA_INVALID_VALUE, "cuMemFreeAsync: %p is no device memory, or is being freed", bytes);
+    sim_memory_set_leaving(bytes);
+    return sim_cuda_submit(stream, &(sim_node){.to = bytes, .turn = SIM_TURN_END});
+}
+
+/* The end on a stream that does not come after the beginning is as wrong as any other use of memory that is not there.
+ */
+void sim_cuda_memory_turn(const sim_node *node) {
+    const sim_memory *found = sim_memory_find(node->to, 1);
+    if (node->turn == SIM_TURN_BEGIN) {
+        if (found) sim_memory_set_absent(node->to, false);
+        return;
+    }
+    if (found && found->absent) sim_violation("cuMemFreeAsync: %p is freed before it is allocated", node->to);
+    sim_memory_delete(device_memory, node->to);
 }
 
 void sim_cuda_memory_sweep(const sim_context *context) {

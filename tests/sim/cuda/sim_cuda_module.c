@@ -9,6 +9,10 @@ static const char function_kind[] = ".function"; /* goes with its module */
 /* A text has the registers that the driver's compiler gives it, which is not known. */
 enum { SHARED_WITHOUT_OPT_IN = 48 << 10, REGISTERS_OF_A_TEXT = 32 };
 
+/* Attributes of functions beside those that kiln uses. */
+enum { ATTRIBUTE_PTX_VERSION = 5, ATTRIBUTE_BINARY_VERSION = 6, ATTRIBUTE_CACHE_MODE_CA = 7, ATTRIBUTE_CARVEOUT = 9 };
+enum { CARVEOUT_DEFAULT = -1, CARVEOUT_MAX = 100 };
+
 static void module_delete(sim_module *module) {
     for (uint32_t i = 0; module->functions && i < module->image.entry_count; i++)
         if (module->functions[i]) sim_object_delete(function_kind, module->functions[i]);
@@ -29,17 +33,13 @@ static void find_log(unsigned int count, const kiln__cu_enum *options, void **va
     }
 }
 
-kiln__cu_result cuModuleLoadDataEx(kiln__cu_module *out_module, const void *image, unsigned int option_count,
-                                   kiln__cu_enum *options, void **option_values) {
-    SIM_CUDA_ENTER_CONTEXT(context);
-    SIM_CUDA_RULE(out_module && image, SIM_CUDA_INVALID_VALUE, "cuModuleLoadDataEx: the image or the result is NULL");
-    SIM_CUDA_RULE(!option_count || (options && option_values), SIM_CUDA_INVALID_VALUE,
-                  "cuModuleLoadDataEx: options without values");
+/* log gets a line if the image cannot be loaded; NULL: nobody wants it. */
+static kiln__cu_result module_load(const char *function, sim_context *context, const void *image, char *log,
+                                   size_t log_size, kiln__cu_module *out_module) {
+    SIM_CUDA_RULE(out_module && image, SIM_CUDA_INVALID_VALUE, "%s: the image or the result is NULL", function);
     kiln__cu_result result = sim_cuda_unsafe();
     if (result) return result;
-    char message[256] = "", *log;
-    size_t log_size;
-    find_log(option_count, options, option_values, &log, &log_size);
+    char message[256] = "";
     sim_module *created = sim_object_new("module", sizeof *created);
     if (!created) return SIM_CUDA_OUT_OF_MEMORY;
     created->context = context;
@@ -53,6 +53,22 @@ kiln__cu_result cuModuleLoadDataEx(kiln__cu_module *out_module, const void *imag
     else
         *out_module = created;
     return result;
+}
+
+kiln__cu_result cuModuleLoadDataEx(kiln__cu_module *out_module, const void *image, unsigned int option_count,
+                                   kiln__cu_enum *options, void **option_values) {
+    SIM_CUDA_ENTER_CONTEXT(context);
+    SIM_CUDA_RULE(!option_count || (options && option_values), SIM_CUDA_INVALID_VALUE,
+                  "cuModuleLoadDataEx: options without values");
+    char *log;
+    size_t log_size;
+    find_log(option_count, options, option_values, &log, &log_size);
+    return module_load(__func__, context, image, log, log_size, out_module);
+}
+
+kiln__cu_result cuModuleLoadData(kiln__cu_module *out_module, const void *image) {
+    SIM_CUDA_ENTER_CONTEXT(context);
+    return module_load(__func__, context, image, NULL, 0, out_module);
 }
 
 kiln__cu_result cuModuleUnload(kiln__cu_module module) {
@@ -79,7 +95,7 @@ kiln__cu_result cuModuleGetFunction(kiln__cu_function *out_function, kiln__cu_mo
             sim_function *created = sim_object_new(function_kind, sizeof *created);
             if (!created) return SIM_CUDA_OUT_OF_MEMORY;
             const sim_entry *entry = &module->image.entries[i];
-            *created = (sim_function){module, entry, SHARED_WITHOUT_OPT_IN, false};
+            *created = (sim_function){module, entry, SHARED_WITHOUT_OPT_IN, CARVEOUT_DEFAULT, false};
             if (entry->shared_bytes <= SHARED_WITHOUT_OPT_IN) created->max_dynamic_shared -= entry->shared_bytes;
             module->functions[i] = created;
         }
@@ -137,6 +153,18 @@ kiln__cu_result cuFuncGetAttribute(int *out_value, kiln__cu_enum attribute, kiln
     case KILN__CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
         *out_value = (int)function->max_dynamic_shared;
         break;
+    case ATTRIBUTE_PTX_VERSION:
+        *out_value = (int)function->module->image.virtual_target;
+        break;
+    case ATTRIBUTE_BINARY_VERSION:
+        *out_value = (int)function->module->image.target;
+        break;
+    case ATTRIBUTE_CACHE_MODE_CA:
+        *out_value = 0;
+        break;
+    case ATTRIBUTE_CARVEOUT:
+        *out_value = function->carveout;
+        break;
     default:
         sim_violation("cuFuncGetAttribute: attribute %u is not presented", attribute);
         return SIM_CUDA_INVALID_VALUE;
@@ -148,6 +176,12 @@ kiln__cu_result cuFuncSetAttribute(kiln__cu_function function, kiln__cu_enum att
     SIM_CUDA_ENTER_CONTEXT(context);
     SIM_CUDA_RULE(sim_object_live(function_kind, function), SIM_CUDA_INVALID_HANDLE,
                   "cuFuncSetAttribute: %p is no function", (void *)function);
+    if (attribute == ATTRIBUTE_CARVEOUT) {
+        SIM_CUDA_RULE(value >= CARVEOUT_DEFAULT && value <= CARVEOUT_MAX, SIM_CUDA_INVALID_VALUE,
+                      "cuFuncSetAttribute: a carveout of %d", value);
+        function->carveout = value;
+        return SIM_CUDA_SUCCESS;
+    }
     SIM_CUDA_RULE(attribute == KILN__CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, SIM_CUDA_INVALID_VALUE,
                   "cuFuncSetAttribute: attribute %u is not presented", attribute);
     uint32_t limit = sim_cuda_processor(context->device)->shared;

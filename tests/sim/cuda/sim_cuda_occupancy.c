@@ -47,3 +47,26 @@ kiln__cu_result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *out_blocks, kil
     *out_blocks = (int)sim_cuda_blocks_of(context->device, function->entry, (uint32_t)block_size, dynamic_shared_bytes);
     return SIM_CUDA_SUCCESS;
 }
+
+/* The size, of whole warps but for the limit itself, with which most threads are resident; of equals the largest. */
+kiln__cu_result cuOccupancyMaxPotentialBlockSize(int *out_grid, int *out_block, kiln__cu_function function,
+                                                 size_t (*shared_of)(int block_size), size_t dynamic_shared_bytes,
+                                                 int limit) {
+    SIM_CUDA_ENTER_CONTEXT(context);
+    SIM_CUDA_RULE(out_grid && out_block && sim_object_live(".function", function), SIM_CUDA_INVALID_HANDLE,
+                  "cuOccupancyMaxPotentialBlockSize: %p is no function, or a result is NULL", (void *)function);
+    SIM_CUDA_RULE(limit >= 0, SIM_CUDA_INVALID_VALUE, "cuOccupancyMaxPotentialBlockSize: a limit of %d", limit);
+    const uint32_t largest =
+        limit ? least((uint32_t)limit, function->entry->max_threads) : function->entry->max_threads;
+    uint32_t best_threads = 0, best_blocks = 0;
+    for (uint32_t threads = largest; threads; threads = (threads - 1) / WARP * WARP) {
+        const size_t shared = shared_of ? shared_of((int)threads) : dynamic_shared_bytes;
+        const uint32_t blocks = sim_cuda_blocks_of(context->device, function->entry, threads, shared);
+        if (blocks * threads <= best_blocks * best_threads) continue;
+        best_threads = threads;
+        best_blocks = blocks;
+    }
+    *out_block = (int)best_threads;
+    *out_grid = (int)best_blocks * sim_cuda_processor(context->device)->count;
+    return SIM_CUDA_SUCCESS;
+}

@@ -198,15 +198,25 @@ kiln__cu_result cuEventQuery(kiln__cu_event event) {
 }
 
 /* Recorded events lie half a millisecond apart. */
-kiln__cu_result cuEventElapsedTime(float *out_milliseconds, kiln__cu_event start, kiln__cu_event end) {
-    SIM_CUDA_ENTER_CONTEXT(context);
-    (void)context;
+static kiln__cu_result elapsed_time(float *out_milliseconds, const sim_event *start, const sim_event *end) {
     SIM_CUDA_RULE(out_milliseconds && sim_object_live("event", start) && sim_object_live("event", end),
                   SIM_CUDA_INVALID_HANDLE, "cuEventElapsedTime: no event, or the result is NULL");
     if (!start->mark || !end->mark || start->captured || end->captured) return SIM_CUDA_INVALID_HANDLE;
     if (!start->mark->reached || !end->mark->reached) return SIM_CUDA_NOT_READY;
     *out_milliseconds = ((float)end->mark->tick - (float)start->mark->tick) * 0.5f;
     return SIM_CUDA_SUCCESS;
+}
+
+kiln__cu_result cuEventElapsedTime(float *out_milliseconds, kiln__cu_event start, kiln__cu_event end) {
+    SIM_CUDA_ENTER_CONTEXT(context);
+    (void)context;
+    return elapsed_time(out_milliseconds, start, end);
+}
+
+kiln__cu_result cuEventElapsedTime_v2(float *out_milliseconds, kiln__cu_event start, kiln__cu_event end) {
+    SIM_CUDA_ENTER_CONTEXT(context);
+    (void)context;
+    return elapsed_time(out_milliseconds, start, end);
 }
 
 void sim_cuda_streams_sweep(const sim_context *context) {

@@ -1,6 +1,7 @@
 /* What is enqueued on streams, and the order in which it is done: any that the driver's rules allow, chosen by the
  * seed. */
 #include "tests/sim/cuda/sim_cuda.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -110,20 +111,51 @@ static void abandon(const sim_context *context) {
     }
 }
 
+static bool is_there(const void *address, size_t size) {
+    const sim_memory *found = sim_memory_find(address, size);
+    return found && !found->absent;
+}
+
+static void fill(const sim_node *node) {
+    uint8_t *to = node->to;
+    if (node->width == 1) {
+        memset(to, (int)node->value, node->size);
+        return;
+    }
+    for (size_t at = 0; at < node->size; at += node->width)
+        memcpy(to + at, &node->value, node->width);
+}
+
+/* Copies or fills. The memory may have gone since the call, or not be there yet, where no stream's order forbids it. */
+static void move(sim_context *context, const sim_node *node) {
+    if ((node->to_device && !is_there(node->to, node->size)) ||
+        (node->from_device && !is_there(node->from, node->size))) {
+        fprintf(stderr,
+                "sim: a copy or fill of %zu bytes at %p comes before its memory is allocated, or after its end\n",
+                node->size, node->to);
+        context->fault = SIM_CUDA_ILLEGAL_ADDRESS;
+        sim_noticed();
+        return;
+    }
+    if (node->from)
+        memmove(node->to, node->from, node->size);
+    else
+        fill(node);
+    sim_memory_wrote(node->to, node->size);
+}
+
 static void node_do(sim_context *context, sim_node *node) {
     if (node->function) {
         sim_cuda_execute(context, node->function, node->arguments, &node->launch);
         sim_launch_add(&node->launch);
+    } else if (node->turn) {
+        sim_cuda_memory_turn(node);
     } else if (node->mark) {
         if (node->waits) return;
         node->mark->reached = true;
         node->mark->tick = ++ticks;
     } else {
-        if (node->from)
-            memmove(node->to, node->from, node->size);
-        else
-            memset(node->to, node->value, node->size);
-        sim_memory_wrote(node->to, node->size);
+        move(context, node);
     }
 }
 
