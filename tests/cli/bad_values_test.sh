@@ -74,6 +74,9 @@ bench|set|columns=1|must be one of|softmax
 bench|set|x=1|must be one of|softmax
 bench|set|cols=x|$number|softmax
 bench|set|approx=tan|must be one of erf,tanh,quick|add_gelu
+bench|without|zz|no function here has such an optional tensor|softmax
+bench|without|x|no function here has such an optional tensor|softmax
+bench|without||no function here has such an optional tensor|add_gelu
 pack|name|1x|not a C identifier|--out $out sm_75=$ptx
 pack|name||not a C identifier|--out $out sm_75=$ptx
 pack|name|a-b|not a C identifier|--out $out sm_75=$ptx
