@@ -100,6 +100,30 @@ typedef struct row {
     COPY "cp.async.commit_group;\ncp.async.ca.shared.global.L2::128B [%r3+128], [%rd4], 4;\n" \
          "cp.async.commit_group;\n"
 
+/* Words of zeros, and then one lane of each warp; that of the second jumps to W1, that of the third to W2. */
+#define ONE_OF_EACH                                                                                              \
+    "setp.lt.u32 %p1, %r1, 64;\n@%p1 st.shared.u32 [%r3], 0;\nbar.sync 0;\nand.b32 %r6, %r1, 31;\n"              \
+    "setp.ne.u32 %p1, %r6, 0;\n@%p1 exit;\nsetp.eq.u32 %p1, %r1, 32;\n@%p1 bra W1;\nsetp.eq.u32 %p1, %r1, 64;\n" \
+    "@%p1 bra W2;\n"
+/* Waits at a label until a load of the flag gives so much. */
+#define AWAIT(label, load, value) \
+    label ":\n" load " %r4, [tile+4];\nsetp.ne.u32 %p1, %r4, " value ";\n@%p1 bra " label ";\n"
+/* The first writes a word and a flag, for which the second waits to read the word; then it zeroes both. */
+#define FLAG(give, load)                                                              \
+    ONE_OF_EACH "st.shared.u32 [tile], 5;\n" give                                     \
+                "\nexit;\nW1:\n" AWAIT("A", load, "1") "ld.shared.u32 %r5, [tile];\n" \
+                                                       "st.shared.u32 [tile], 0;\nst.shared.u32 [tile+4], 0;\nW2:"
+/* The second waits for the first and hands on to the third, which reads. */
+#define HANDS(hand, load)                                                                               \
+    ONE_OF_EACH "st.shared.u32 [tile], 5;\nst.release.cta.shared.u32 [tile+4], 1;\nexit;\nW1:\n" AWAIT( \
+        "A", "ld.relaxed.cta.shared.u32",                                                               \
+        "1") "atom.acquire.cta.shared.or.b32 %r5, [tile+4], 0;\nst.shared.u32 [tile+8], 7;\n" hand      \
+             "\nexit;\nW2:\n" AWAIT("B", load, "2") "ld.shared.u32 %r5, [tile];\nld.shared.u32 %r5, [tile+8];"
+/* The first two read a word and count, and the third waits for both, and writes. */
+#define READERS(count)                                    \
+    ONE_OF_EACH "W1:\nld.shared.u32 %r5, [tile];\n" count \
+                "\nexit;\nW2:\n" AWAIT("A", "ld.acquire.cta.shared.u32", "2") "st.shared.u32 [tile], 5;"
+
 static const row rows[] = {
     {"a load in bounds", "ld.global.u32 %r4, [%rd4];", 32, SIM_FAULT_NONE, ""},
     {"a load beyond the end", "ld.global.u32 %r4, [%rd4+1024];", 32, SIM_FAULT_OUT_OF_BOUNDS, "line 17"},
@@ -310,6 +334,41 @@ static const row rows[] = {
      "bar.warp.sync -1;\nxor.b32 %r5, %r3, 4;\nld.shared.u32 %r4, [%r5];\nbar.warp.sync -1;\n"
      "ld.shared.u32 %r5, [%r3];\nst.shared.u32 [%r3], %r4;",
      32, SIM_FAULT_NONE, ""},
+    {"a word that was released", FLAG("st.release.cta.shared.u32 [tile+4], 1;", "ld.acquire.cta.shared.u32"), 64,
+     SIM_FAULT_NONE, ""},
+    {"the same by an atomic", FLAG("red.release.cta.shared.or.b32 [tile+4], 1;", "ld.acquire.gpu.shared.u32"), 64,
+     SIM_FAULT_NONE, ""},
+    {"a word that was not released", FLAG("st.relaxed.cta.shared.u32 [tile+4], 1;", "ld.acquire.cta.shared.u32"), 64,
+     SIM_FAULT_RACE, "address 0x0"},
+    {"a word that was not acquired", FLAG("st.release.cta.shared.u32 [tile+4], 1;", "ld.relaxed.cta.shared.u32"), 64,
+     SIM_FAULT_RACE, "address 0x0"},
+    {"a word that is read like any other", FLAG("st.release.cta.shared.u32 [tile+4], 1;", "ld.volatile.shared.u32"), 64,
+     SIM_FAULT_RACE, "address 0x4"},
+    {"a word that is written like any other", FLAG("st.volatile.shared.u32 [tile+4], 1;", "ld.acquire.cta.shared.u32"),
+     64, SIM_FAULT_RACE, "address 0x4"},
+    {"a write after the release",
+     FLAG("st.release.cta.shared.u32 [tile+4], 1;\nst.shared.u32 [tile], 6;", "ld.acquire.cta.shared.u32"), 64,
+     SIM_FAULT_RACE, "address 0x0"},
+    {"a release of another word",
+     FLAG("st.release.cta.shared.u32 [tile+8], 1;\nst.relaxed.cta.shared.u32 [tile+4], 1;",
+          "ld.acquire.cta.shared.u32"),
+     64, SIM_FAULT_RACE, "address 0x0"},
+    {"a word released by hands in between",
+     HANDS("atom.acq_rel.cta.shared.add.u32 %r5, [tile+4], 1;", "ld.acquire.cta.shared.u32"), 96, SIM_FAULT_NONE, ""},
+    {"the same, but what those hands did is not released",
+     HANDS("atom.acquire.cta.shared.add.u32 %r5, [tile+4], 1;", "ld.acquire.cta.shared.u32"), 96, SIM_FAULT_RACE,
+     "address 0x8"},
+    {"a released word that another overwrites",
+     ONE_OF_EACH "st.shared.u32 [tile], 5;\nst.release.cta.shared.u32 [tile+4], 1;\nexit;\nW1:\n" AWAIT(
+         "A", "ld.relaxed.cta.shared.u32",
+         "1") "st.relaxed.cta.shared.u32 [tile+4], 2;\nexit;\nW2:\n" AWAIT("B", "ld.relaxed.cta.shared.u32",
+                                                                           "2") "ld.acquire.cta.shared.u32 %r4, "
+                                                                                "[tile+4];\nld.shared.u32 %r5, [tile];",
+     96, SIM_FAULT_RACE, "address 0x0"},
+    {"a write after all that read have released", READERS("red.release.cta.shared.add.u32 [tile+4], 1;"), 96,
+     SIM_FAULT_NONE, ""},
+    {"a write after they have not", READERS("red.relaxed.cta.shared.add.u32 [tile+4], 1;"), 96, SIM_FAULT_RACE,
+     "address 0x0"},
     {"a barrier in half of a warp", "setp.lt.u32 %p1, %r1, 16;\n@%p1 bar.sync 0;", 32, SIM_FAULT_BARRIER, "returned"},
     {"a barrier in one of two warps", "setp.lt.u32 %p1, %r1, 32;\n@%p1 bar.sync 0;", 64, SIM_FAULT_BARRIER, "returned"},
     {"two different barriers",

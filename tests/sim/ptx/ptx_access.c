@@ -1,6 +1,6 @@
 /* How a memory access is written: its order and scope, its caches. Memory is sequentially consistent here and caches
- * are not simulated, so that all of it has no effect; but what the ISA does not allow is refused. (PTX ISA, "ld", "st",
- * "atom", "red", "Memory Consistency Model".) */
+ * are not simulated, so that the order matters to the check for races alone; but what the ISA does not allow is
+ * refused. (PTX ISA, "ld", "st", "atom", "red", "Memory Consistency Model".) */
 #include "tests/sim/ptx/ptx_decode.h"
 
 enum { ORDERS = 8, SCOPES = 4, CACHES = 7 };
@@ -39,6 +39,14 @@ static int take_order(ptx_decoder *decoder, ptx_access access, ptx_space space) 
     return order;
 }
 
+/* What the order says to the check for races. Volatile accesses get no leave from it. */
+static uint32_t order_flags(ptx_access access, int order) {
+    bool atomic = access == PTX_ACCESS_ATOMIC || access == PTX_ACCESS_REDUCTION;
+    bool acquires = order == ACQUIRE || order == ACQ_REL, releases = order == RELEASE || order == ACQ_REL;
+    return (atomic || order > VOLATILE ? PTX_F_STRONG : 0u) | (acquires ? PTX_F_ACQUIRE : 0u) |
+           (releases ? PTX_F_RELEASE : 0u);
+}
+
 /* Returns whether it asks for what memory has now (.cv). */
 static bool take_caches(ptx_decoder *decoder, ptx_access access, ptx_space space, int order) {
     static const int load_caches[] = {PTX_M_CA, PTX_M_CG, PTX_M_CS, PTX_M_LU, PTX_M_CV};
@@ -71,6 +79,7 @@ static void take_priorities(ptx_decoder *decoder, ptx_access access, ptx_space s
 
 bool ptx_take_access(ptx_decoder *decoder, ptx_access access, ptx_space space) {
     int order = take_order(decoder, access, space);
+    decoder->op->flags |= order_flags(access, order);
     if (access != PTX_ACCESS_LOAD && access != PTX_ACCESS_STORE) return is_global(space);
     bool current = take_caches(decoder, access, space, order);
     take_priorities(decoder, access, space);

@@ -65,7 +65,10 @@ enum {
     PTX_F_NAN = 32,
     PTX_F_CARRY_OUT = 64,
     PTX_F_CARRY_IN = 128,
-    PTX_F_ALIGNED = 256 /* of a barrier: all lanes come to it together */
+    PTX_F_ALIGNED = 256, /* of a barrier: all lanes come to it together */
+    PTX_F_STRONG = 512,  /* an access that may meet others of its kind: an atomic, or one that is relaxed or ordered */
+    PTX_F_ACQUIRE = 1024,
+    PTX_F_RELEASE = 2048
 };
 
 typedef struct ptx_constant {

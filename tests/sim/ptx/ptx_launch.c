@@ -70,6 +70,7 @@ static void block_free(ptx_block *block) {
     free(block->warps);
     free(block->shared);
     free(block->shadow);
+    free(block->flags);
 }
 
 static void block_start(ptx_block *block, uint64_t number, sim_report *report) {
@@ -78,6 +79,7 @@ static void block_start(ptx_block *block, uint64_t number, sim_report *report) {
     block->id[1] = (uint32_t)(number / launch->grid[0] % launch->grid[1]);
     block->id[2] = (uint32_t)(number / launch->grid[0] / launch->grid[1]);
     block->epoch = 1;
+    block->flag_count = 0;
     block->random = launch->seed ^ (number + 1) * 0x9e3779b97f4a7c15u;
     block->instructions = 0;
     block->report = report;
@@ -93,6 +95,7 @@ static void block_start(ptx_block *block, uint64_t number, sim_report *report) {
         warp->number = w;
         warp->lanes = left >= PTX_WARP ? 0xffffffffu : (1u << left) - 1;
         warp->syncs = 0;
+        warp->since = block->epoch;
         warp->unwritten = 0;
         warp->copy_count = 0;
         memset(warp->committed, 0, sizeof warp->committed);

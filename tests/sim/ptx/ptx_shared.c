@@ -24,26 +24,27 @@ static inline bool touches_add(const ptx_warp *warp, ptx_touches *touches, uint1
     return first;
 }
 
-/* What the access must not meet: the writes of others, unless all are atomic and so is it; unless it only reads, their
- * reads. NULL: none. */
-static const ptx_touches *conflict(const ptx_warp *warp, const ptx_shadow *shadow, uint16_t thread, bool read,
-                                   bool write) {
-    if (shadow->epoch != warp->block->epoch) return NULL;
-    bool atomics = read && write && shadow->atomic;
-    if (!atomics && touched_by_others(warp, &shadow->writes, thread)) return &shadow->writes;
-    return write && touched_by_others(warp, &shadow->reads, thread) ? &shadow->reads : NULL;
+static bool is_strong(const ptx_op *op) {
+    return op->flags & PTX_F_STRONG;
 }
 
-static inline void touch(const ptx_warp *warp, ptx_shadow *shadow, uint16_t thread, bool read, bool write) {
+/* What the access must not meet: the writes of others and, unless it only reads, their reads; but for those that are
+ * all strong, if it is. NULL: none. */
+static const ptx_touches *conflict(const ptx_warp *warp, const ptx_op *op, const ptx_shadow *shadow, uint16_t thread,
+                                   bool write) {
+    if (shadow->epoch < warp->since) return NULL;
+    bool writes_may = is_strong(op) && shadow->writes.strong, reads_may = is_strong(op) && shadow->reads.strong;
+    if (!writes_may && touched_by_others(warp, &shadow->writes, thread)) return &shadow->writes;
+    return write && !reads_may && touched_by_others(warp, &shadow->reads, thread) ? &shadow->reads : NULL;
+}
+
+static inline void touch(const ptx_warp *warp, ptx_shadow *shadow, uint16_t thread, bool write, bool strong) {
     if (shadow->epoch != warp->block->epoch)
         *shadow = (ptx_shadow){.epoch = warp->block->epoch, .written = shadow->written};
-    if (!write) {
-        touches_add(warp, &shadow->reads, thread);
-        return;
-    }
-    bool first = touches_add(warp, &shadow->writes, thread);
-    shadow->atomic = read && (first || shadow->atomic);
-    shadow->written = true;
+    ptx_touches *touches = write ? &shadow->writes : &shadow->reads;
+    bool first = touches_add(warp, touches, thread);
+    touches->strong = strong && (first || touches->strong);
+    shadow->written |= write;
 }
 
 /* The shadow of the bytes from address on, of at most size, and how many they are: a word, or a byte of one that this
@@ -74,7 +75,7 @@ static uint16_t thread_of(const ptx_warp *warp, uint32_t lane) {
 
 /* Whether a read meets nothing that could be wrong, which is most of what kernels do to shared memory. */
 static inline bool is_quiet(const ptx_warp *warp, const ptx_shadow *shadow) {
-    return shadow->written && !shadow->in_flight && (shadow->epoch != warp->block->epoch || !shadow->writes.count);
+    return shadow->written && !shadow->in_flight && (shadow->epoch < warp->since || !shadow->writes.count);
 }
 
 /* Whether a thread may touch what is at address now. An atomic reads and writes. */
@@ -92,7 +93,7 @@ static bool check(ptx_warp *warp, const ptx_op *op, const ptx_shadow *shadow, ui
         ptx_fault(warp, op, SIM_FAULT_UNINITIALISED, lane, address, "shared memory");
         return false;
     }
-    const ptx_touches *others = conflict(warp, shadow, thread, read, write);
+    const ptx_touches *others = conflict(warp, op, shadow, thread, write);
     if (others) {
         ptx_fault(warp, op, SIM_FAULT_RACE, lane, address, "thread %u %s what thread %u %s", thread,
                   write ? "writes" : "reads", others->thread, others == &shadow->reads ? "read" : "wrote");
@@ -104,14 +105,19 @@ static bool check(ptx_warp *warp, const ptx_op *op, const ptx_shadow *shadow, ui
 uint8_t *ptx_shared_bytes(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size, bool read,
                           bool write) {
     if (!in_bounds(warp, op, lane, address, size)) return NULL;
+    if (op->flags & PTX_F_ACQUIRE) ptx_flag_acquire(warp, address);
     /* Of its own the system's code knows what was written and who may touch it: lanes write the same there together. */
-    if (address >= warp->block->shared_bytes) return warp->block->shared + address;
-    for (uint32_t i = 0, step; i < size; i += step) {
+    uint32_t checked = address < warp->block->shared_bytes ? size : 0;
+    for (uint32_t i = 0, step; i < checked; i += step) {
         ptx_shadow *shadow = shadow_at(warp->block, address + i, size - i, &step);
         bool quiet = !write && is_quiet(warp, shadow);
         if (!quiet && !check(warp, op, shadow, lane, address + i, read, write)) return NULL;
-        touch(warp, shadow, thread_of(warp, lane), read, write);
+        touch(warp, shadow, thread_of(warp, lane), write, is_strong(op));
     }
+    if (op->flags & PTX_F_RELEASE)
+        ptx_flag_release(warp, address);
+    else if (write && !read && warp->block->flag_count)
+        ptx_flag_forget(warp, address, size);
     return warp->block->shared + address;
 }
 
@@ -137,7 +143,7 @@ bool ptx_shared_send(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t a
 uint8_t *ptx_shared_land(ptx_warp *warp, uint32_t lane, uint64_t address, uint32_t size) {
     for (uint32_t i = 0, step; i < size; i += step) {
         ptx_shadow *shadow = shadow_at(warp->block, address + i, size - i, &step);
-        touch(warp, shadow, thread_of(warp, lane), false, true);
+        touch(warp, shadow, thread_of(warp, lane), true, false);
         shadow->in_flight = false;
     }
     return warp->block->shared + address;

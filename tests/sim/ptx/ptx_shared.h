@@ -4,19 +4,19 @@
 
 #include "tests/sim/ptx/ptx_warp.h"
 
-/* Who read, or wrote, a byte since the last barrier. What a warp did before it last synchronised counts for the other
- * warps alone. */
+/* Who read, or wrote, a byte in an epoch. What a warp did before it last synchronised counts for the other warps alone.
+ */
 typedef struct ptx_touches {
     uint16_t thread; /* the last of them */
     uint16_t sync;   /* how often its warp had synchronised by then */
     uint8_t count;   /* 0, 1, 2: several threads of that warp; 3: of several warps */
+    bool strong;     /* all of them were (PTX_F_STRONG) */
 } ptx_touches;
 
 /* One byte of shared memory, or a word of four that no access has told apart. */
 struct ptx_shadow {
-    uint32_t epoch; /* of the block when it was last touched; what is older does not count */
+    uint32_t epoch; /* of the block when it was last touched; what is older is forgotten */
     ptx_touches reads, writes;
-    bool atomic;    /* all of the writes are */
     bool written;   /* ever */
     bool in_flight; /* an asynchronous copy fills it: no access before that lands */
     bool split;     /* of a word: its bytes have shadows of their own */
@@ -43,5 +43,12 @@ void ptx_shared_undefined(const ptx_block *block, uint64_t address, uint32_t siz
 bool ptx_shared_send(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size);
 /* That copy lands: a write of the lane, to the bytes that are returned. */
 uint8_t *ptx_shared_land(ptx_warp *warp, uint32_t lane, uint64_t address, uint32_t size);
+
+/* Order by flags: ptx_flag.c. A lane released a word, so that another epoch begins. */
+void ptx_flag_release(const ptx_warp *warp, uint64_t address);
+/* A lane acquires a word: its warp comes after the epochs before that release. */
+void ptx_flag_acquire(ptx_warp *warp, uint64_t address);
+/* Something else was written there: what other warps released is gone. */
+void ptx_flag_forget(const ptx_warp *warp, uint64_t address, uint32_t size);
 
 #endif
