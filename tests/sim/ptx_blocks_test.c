@@ -9,7 +9,13 @@
 
 #include <cmocka.h>
 
-enum { BLOCKS = 40, WORDS = BLOCKS + 1, SEEDS = 5 };
+enum {
+    BLOCKS = 40,
+    WORDS = BLOCKS + 1,
+    SEEDS = 5,
+    BUDGET = 1 << 28, /* a block may wait for one whose thread the machine has no time for */
+    LITTLE = 1 << 18  /* for those that wait in vain */
+};
 
 /* The last word counts. */
 static uint32_t words[WORDS];
@@ -33,7 +39,7 @@ static bool find(void *context, uint64_t address, sim_region *out_region) {
 
 /* Runs a kernel whose %rd1 are the words, %r1 the block and %rd2 its word. */
 static sim_report run(const char *body, const char *ask, uint32_t blocks, uint64_t room, uint32_t threads,
-                      uint64_t seed) {
+                      uint64_t budget, uint64_t seed) {
     char inner[1024], text[2048], why[256] = "";
     snprintf(inner, sizeof inner, body, ask);
     snprintf(text, sizeof text,
@@ -52,7 +58,7 @@ static sim_report run(const char *body, const char *ask, uint32_t blocks, uint64
                          .parameters = (const uint8_t *)&pointer,
                          .find = find,
                          .seed = seed,
-                         .budget = 1 << 18,
+                         .budget = budget,
                          .room = room,
                          .threads = threads};
     sim_counters counters = {0};
@@ -66,7 +72,7 @@ static sim_report run(const char *body, const char *ask, uint32_t blocks, uint64
 static void check_run(const char *body, const char *ask, uint64_t room) {
     for (uint32_t threads = 1; threads <= 2; threads++) {
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-            sim_report report = run(body, ask, BLOCKS, room, threads, seed);
+            sim_report report = run(body, ask, BLOCKS, room, threads, BUDGET, seed);
             if (report.kind) fail_msg("%s (%u threads): %s", ask, threads, report.text);
             for (uint32_t b = 0; b < BLOCKS; b++)
                 assert_int_not_equal(words[b], 0);
@@ -98,8 +104,8 @@ static void blocks_that_wait_must_have_room(void **state) {
     (void)state;
     static const char ask[] = "ld.volatile.global.u32 %r2, [%rd1+160];";
     for (uint32_t threads = 1; threads <= 2; threads++) {
-        assert_int_equal(run(MEET, ask, 7, 7, threads, 1).kind, SIM_FAULT_NONE);
-        assert_int_equal(run(MEET, ask, 8, 7, threads, 1).kind, SIM_FAULT_ENDLESS);
+        assert_int_equal(run(MEET, ask, 7, 7, threads, BUDGET, 1).kind, SIM_FAULT_NONE);
+        assert_int_equal(run(MEET, ask, 8, 7, threads, LITTLE, 1).kind, SIM_FAULT_ENDLESS);
     }
 }
 
@@ -108,10 +114,10 @@ static void the_order_is_the_seed_s(void **state) {
     (void)state;
     uint32_t kept[BLOCKS], different = 0;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-        assert_int_equal(run(NUMBER, "", BLOCKS, 0, 1, seed).kind, SIM_FAULT_NONE);
+        assert_int_equal(run(NUMBER, "", BLOCKS, 0, 1, BUDGET, seed).kind, SIM_FAULT_NONE);
         different += seed > 1 && memcmp(kept, words, sizeof kept);
         memcpy(kept, words, sizeof kept);
-        assert_int_equal(run(NUMBER, "", BLOCKS, 16, 1, seed).kind, SIM_FAULT_NONE);
+        assert_int_equal(run(NUMBER, "", BLOCKS, 16, 1, BUDGET, seed).kind, SIM_FAULT_NONE);
         for (uint32_t b = 0; b < BLOCKS; b++)
             assert_int_equal(words[b] / 16, b / 16);
     }

@@ -4,6 +4,7 @@
  * blocks of a cooperative launch all begin, and take turns. */
 #include "tests/sim/ptx/ptx_shared.h"
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -226,10 +227,12 @@ static void *worker(void *context) {
         ptx_block *block = begin_next(&own);
         if (!block) block = pop(&own);
         if (!block) break;
-        if (take_turn(block))
+        if (take_turn(block)) {
             push(&own, block);
-        else
+            sched_yield(); /* what it waits for may be another thread's */
+        } else {
             retire(&own, block);
+        }
         if (own.report.kind != SIM_FAULT_NONE) __atomic_store_n(&shared->stopped, true, __ATOMIC_RELAXED);
     }
     for (ptx_block *block; (block = pop(&own));)
