@@ -40,7 +40,7 @@ tests_of() { # OP
 # Instructions of a block after which it is endless: more than its tests' blocks take.
 budget_of() { # OP
     case $1 in
-    sample) echo 5000000 ;;
+    sample | mha | mha_paged) echo 5000000 ;;
     *) echo 1000000 ;;
     esac
 }

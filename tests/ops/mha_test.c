@@ -109,8 +109,8 @@ static tensors tensors_create(kiln_stream *stream, precision p, shape s, double 
     t.k = matrix_create(stream, p, keys, kv_width, kv_width + s.padding, s.place);
     t.v = matrix_create(stream, p, keys, kv_width, kv_width + s.padding, s.place);
     t.lse = matrix_create(stream, F32, s.heads, tokens, 0, 0);
-    t.q_ends = matrix_create(stream, I32, 1, s.batch, 0, 0);
-    t.kv_ends = matrix_create(stream, I32, 1, s.batch, 0, 0);
+    t.q_ends = matrix_create(stream, I32, 1, s.batch, 0, AT_END);
+    t.kv_ends = matrix_create(stream, I32, 1, s.batch, 0, AT_END);
     matrix_fill(&t.q, value);
     matrix_fill(&t.k, value);
     matrix_fill(&t.v, value);
