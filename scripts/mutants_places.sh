@@ -29,9 +29,9 @@ need() { # TOOL...
 read -r _ _ version source < <(scripts/targets.sh images "${part%_*}" "$target")
 case $image in
 *.ptx)
-    need nvcc
+    need nvcc # and not by way of ccache, which may answer with the places of another folder
     # shellcheck disable=SC2046
-    $(command -v ccache || true) nvcc $(fire_flags "${part##*_}" "$target" ptx "$version") -lineinfo -o "$work/ptx" "$source"
+    nvcc $(fire_flags "${part##*_}" "$target" ptx "$version") -lineinfo -o "$work/ptx" "$source"
     # The text without what -lineinfo adds, each line after its place.
     awk -v here="$PWD/" '
         FNR == NR {
@@ -63,7 +63,7 @@ case $image in
 *.hsaco)
     need clang-19 llvm-symbolizer-19 llvm-objcopy-19
     # shellcheck disable=SC2046
-    $(command -v ccache || true) clang-19 $(fire_flags "${part##*_}" "$target" hsaco "$version") -gline-tables-only \
+    clang-19 $(fire_flags "${part##*_}" "$target" hsaco "$version") -gline-tables-only \
         -o "$work/hsaco" "$source" 2> >(grep -v "code object v6 is still" >&2)
     for object in "$work/hsaco" "$file"; do
         llvm-objcopy-19 -O binary --only-section=.text "$object" "$work/text"
