@@ -1,5 +1,5 @@
 /* Accesses at addresses that are no multiple of their size, where the driver allows them; elsewhere they are faults of
- * tests/sim/amdgcn_memory_test.c. */
+ * tests/sim/amdgcn_memory_faults_test.c. */
 #include "tests/sim/amdgcn/amd_wave.h"
 #include "tests/sim/amdgcn_harness.h"
 #include <setjmp.h>
