@@ -31,7 +31,6 @@ verdicts=$build/mutants
 tests_of() { # OP
     case $1 in
     gemm) echo ops/gemm_test sim/counters_test sim/gemm_counters_test ;;
-    mha_paged) echo ops/mha_test sim/counters_test ;;
     add_rmsnorm) echo ops/rmsnorm_test sim/counters_test ;;
     *) echo "ops/$1_test sim/counters_test" ;;
     esac

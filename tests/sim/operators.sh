@@ -1,8 +1,8 @@
 # What the tests of the operators on simulated devices share.
 # shellcheck shell=bash
 
-operator_programs="mul_add silu_mul add_gelu softmax add argmax embedding gemm kv_copy_blocks kv_store mha rmsnorm rope
-    rope3d sample"
+operator_programs="mul_add silu_mul add_gelu softmax add argmax embedding gemm kv_copy_blocks kv_store mha
+    mha_paged rmsnorm rope rope3d sample"
 
 # One program under one seed. A simulator that complains has found something, whatever the test thought of the result.
 operator_passes() { # ORDINAL DEVICE SEED PROGRAM

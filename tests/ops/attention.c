@@ -1,0 +1,183 @@
+#include "tests/ops/attention.h"
+#include <math.h>
+#include <stdlib.h>
+
+double attention_number(void) {
+    return random_number(-2, 2);
+}
+
+int64_t attention_total(const int64_t lengths[ATTENTION_BATCH], int64_t batch) {
+    int64_t sum = 0;
+    for (int64_t i = 0; i < batch; i++)
+        sum += lengths[i];
+    return sum;
+}
+
+int64_t attention_longest(const int64_t lengths[ATTENTION_BATCH], int64_t batch) {
+    int64_t most = 0;
+    for (int64_t i = 0; i < batch; i++)
+        most = lengths[i] > most ? lengths[i] : most;
+    return most;
+}
+
+void attention_describe(const char *name, precision p, attention_shape s) {
+    harness_describe("%s_%s batch %lld of %lld.. queries and %lld.. keys, %lld heads on %lld, size %lld, padding %lld, "
+                     "at %lld%s%s%s, windows %lld %lld%s, scale %g, softcap %g",
+                     name, precision_name(p), (long long)s.batch, (long long)s.q_lengths[0], (long long)s.kv_lengths[0],
+                     (long long)s.heads, (long long)s.kv_heads, (long long)s.size, (long long)s.padding,
+                     (long long)s.place, s.ends ? ", ends" : "", s.lse ? ", lse" : "", s.workspace ? ", workspace" : "",
+                     (long long)s.left, (long long)s.right, s.causal ? ", causal" : "", s.scale, s.softcap);
+}
+
+void attention_query(const attention_shape *s, const double *q, const double *k, const double *v, int64_t stride,
+                     int64_t query, int64_t q_length, int64_t kv_length, double *out, double *allowed, double *lse) {
+    double *scores = malloc(sizeof *scores * (size_t)(kv_length + 1)), max = -INFINITY, sum = 0, loss = 0;
+    assert_non_null(scores);
+    int64_t own = query + kv_length - q_length, right = s->causal ? 1 : s->right;
+    double scale = s->scale == 0 ? 1 / sqrt((double)s->size) : (double)(float)s->scale;
+    for (int64_t key = 0; key < kv_length; key++) {
+        double dot = 0, magnitude = 0;
+        for (int64_t d = 0; d < s->size; d++) {
+            dot += q[d] * k[key * stride + d];
+            magnitude += fabs(q[d] * k[key * stride + d]);
+        }
+        double score = dot * scale;
+        if (s->softcap != 0) score = (double)(float)s->softcap * tanh(score / (double)(float)s->softcap);
+        bool seen = !(s->left && key <= own - s->left) && !(right && key >= own + right);
+        scores[key] = seen ? score : -INFINITY;
+        max = fmax(max, scores[key]);
+        if (seen) loss = fmax(loss, magnitude * fabs(scale) * sqrt((double)s->size + 8) * 0x1p-23 + fabs(score) * 1e-6);
+    }
+    for (int64_t d = 0; d < s->size; d++)
+        out[d] = allowed[d] = 0;
+    for (int64_t key = 0; key < kv_length; key++)
+        sum += scores[key] == -INFINITY ? 0 : exp(scores[key] - max);
+    for (int64_t key = 0; key < kv_length; key++) {
+        if (scores[key] == -INFINITY) continue;
+        double weight = exp(scores[key] - max) / sum;
+        for (int64_t d = 0; d < s->size; d++) {
+            out[d] += weight * v[key * stride + d];
+            allowed[d] += weight * fabs(v[key * stride + d]);
+        }
+    }
+    for (int64_t d = 0; d < s->size; d++)
+        allowed[d] *= 2 * loss + 4e-6;
+    *lse = sum == 0 ? -INFINITY : max + log(sum);
+    free(scores);
+}
+
+attention_tensors attention_create(kiln_stream *stream, precision p, attention_shape s, double (*value)(void)) {
+    attention_tensors t;
+    int64_t tokens = attention_total(s.q_lengths, s.batch), keys = attention_total(s.kv_lengths, s.batch);
+    int64_t width = s.heads * s.size, kv_width = s.kv_heads * s.size;
+    t.q = matrix_create(stream, p, tokens, width, width + s.padding, s.place);
+    t.out = matrix_create(stream, p, tokens, width, width + s.padding, s.place);
+    t.k = matrix_create(stream, p, keys, kv_width, kv_width + s.padding, s.place);
+    t.v = matrix_create(stream, p, keys, kv_width, kv_width + s.padding, s.place);
+    t.lse = matrix_create(stream, F32, s.heads, tokens, 0, 0);
+    t.q_ends = matrix_create(stream, I32, 1, s.batch, 0, AT_END);
+    t.kv_ends = matrix_create(stream, I32, 1, s.batch, 0, AT_END);
+    matrix_fill(&t.q, value);
+    matrix_fill(&t.k, value);
+    matrix_fill(&t.v, value);
+    for (int64_t i = 0; i < s.batch; i++) {
+        t.q_ends.values[i] = (double)attention_total(s.q_lengths, i + 1);
+        t.kv_ends.values[i] = (double)attention_total(s.kv_lengths, i + 1);
+    }
+    matrix_set(&t.q_ends, t.q_ends.values);
+    matrix_set(&t.kv_ends, t.kv_ends.values);
+    t.expected = malloc(sizeof(double) * (size_t)(tokens * width + 1));
+    t.allowed = malloc(sizeof(double) * (size_t)(tokens * width + 1));
+    t.lses = malloc(sizeof(double) * (size_t)(tokens * s.heads + 1));
+    t.lses_allowed = malloc(sizeof(double) * (size_t)(tokens * s.heads + 1));
+    assert_true(t.expected && t.allowed && t.lses && t.lses_allowed);
+    return t;
+}
+
+void attention_destroy(attention_tensors *t) {
+    matrix *all[] = {&t->q, &t->k, &t->v, &t->out, &t->lse, &t->q_ends, &t->kv_ends};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        matrix_destroy(all[i]);
+    free(t->expected);
+    free(t->allowed);
+    free(t->lses);
+    free(t->lses_allowed);
+}
+
+void attention_reference(const attention_shape *s, attention_tensors *t) {
+    int64_t tokens = attention_total(s->q_lengths, s->batch);
+    for (int64_t b = 0; b < s->batch; b++) {
+        int64_t first = attention_total(s->q_lengths, b), kv_first = attention_total(s->kv_lengths, b);
+        for (int64_t query = 0; query < s->q_lengths[b]; query++) {
+            for (int64_t head = 0; head < s->heads; head++) {
+                int64_t kv_head = head / (s->heads / s->kv_heads), token = first + query;
+                int64_t place = token * t->q.cols + head * s->size;
+                int64_t key = kv_first * t->k.cols + kv_head * s->size;
+                attention_query(s, t->q.values + place, t->k.values + key, t->v.values + key, t->k.cols, query,
+                                s->q_lengths[b], s->kv_lengths[b], t->expected + place, t->allowed + place,
+                                &t->lses[head * tokens + token]);
+                t->lses_allowed[head * tokens + token] = 1e-5;
+            }
+        }
+    }
+}
+
+kiln_mha_params attention_mha_params(const attention_tensors *t, attention_shape s) {
+    return (kiln_mha_params){.out = t->out.data,
+                             .lse = s.lse ? t->lse.data : NULL,
+                             .q = t->q.data,
+                             .k = t->k.data,
+                             .v = t->v.data,
+                             .q_ends = s.ends ? t->q_ends.data : NULL,
+                             .kv_ends = s.ends ? t->kv_ends.data : NULL,
+                             .tokens = t->q.rows,
+                             .kv_tokens = t->k.rows,
+                             .batch = s.batch,
+                             .heads = s.heads,
+                             .kv_heads = s.kv_heads,
+                             .head_size = s.size,
+                             .out_stride = s.padding ? t->out.stride : 0,
+                             .q_stride = s.padding ? t->q.stride : 0,
+                             .k_stride = s.padding ? t->k.stride : 0,
+                             .v_stride = s.padding ? t->v.stride : 0,
+                             .q_length = s.ends ? attention_longest(s.q_lengths, s.batch) : 0,
+                             .kv_length = s.ends ? attention_longest(s.kv_lengths, s.batch) : 0,
+                             .left_window = s.left,
+                             .right_window = s.right,
+                             .scale = (float)s.scale,
+                             .softcap = (float)s.softcap,
+                             .causal = s.causal};
+}
+
+attention_shape attention_plain(int64_t q_length, int64_t kv_length, int64_t heads, int64_t kv_heads, int64_t size) {
+    return (attention_shape){.batch = 1,
+                             .heads = heads,
+                             .kv_heads = kv_heads,
+                             .size = size,
+                             .q_lengths = {q_length},
+                             .kv_lengths = {kv_length}};
+}
+
+attention_shape attention_random_shape(void) {
+    static const int64_t places[] = {0, 0, 1, 3, 8, AT_END};
+    attention_shape s = {.batch = random_integer(1, ATTENTION_BATCH),
+                         .kv_heads = random_integer(1, 3),
+                         .size = random_integer(1, 12) * 8,
+                         .padding = random_integer(0, 1) * random_integer(1, 17),
+                         .place = places[random_integer(0, 5)],
+                         .ends = random_integer(0, 1),
+                         .lse = random_integer(0, 1),
+                         .left = random_integer(0, 2) ? 0 : random_integer(1, 40),
+                         .right = random_integer(0, 2) ? 0 : random_integer(1, 20),
+                         .causal = random_integer(0, 1),
+                         .scale = random_integer(0, 1) ? 0 : random_number(0.05, 0.5),
+                         .softcap = random_integer(0, 2) ? 0 : random_number(1, 20)};
+    if (s.causal) s.right = 0;
+    s.heads = s.kv_heads * random_integer(1, 4);
+    for (int64_t i = 0; i < s.batch; i++) {
+        s.q_lengths[i] = i && !s.ends ? s.q_lengths[0] : random_integer(s.ends ? 0 : 1, 12);
+        s.kv_lengths[i] = i && !s.ends ? s.kv_lengths[0] : random_integer(0, 90);
+    }
+    if (!attention_total(s.q_lengths, s.batch)) s.q_lengths[0] = 3;
+    return s;
+}

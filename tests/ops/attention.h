@@ -1,0 +1,56 @@
+/* What the tests of mha and mha_paged share: shapes, tensors of queries, keys and values, and what f64 makes of them.
+ */
+#ifndef KILN_TESTS_OPS_ATTENTION_H
+#define KILN_TESTS_OPS_ATTENTION_H
+
+#include "tests/ops/harness.h"
+
+enum { ATTENTION_BATCH = 4 }; /* sequences at most */
+
+typedef struct attention_shape {
+    int64_t batch, heads, kv_heads, size;
+    int64_t q_lengths[ATTENTION_BATCH], kv_lengths[ATTENTION_BATCH]; /* of each sequence */
+    int64_t padding, place;                                          /* of tokens; of all tensors */
+    bool ends;                                                       /* lengths differ, and q_ends and kv_ends say so */
+    bool lse, workspace;
+    int64_t left, right;
+    bool causal;
+    double scale, softcap;
+} attention_shape;
+
+/* One sequence. */
+attention_shape attention_plain(int64_t q_length, int64_t kv_length, int64_t heads, int64_t kv_heads, int64_t size);
+
+/* Anything that is allowed, and small. */
+attention_shape attention_random_shape(void);
+
+/* How many tokens the first so many sequences have, together and at most. */
+int64_t attention_total(const int64_t lengths[ATTENTION_BATCH], int64_t batch);
+int64_t attention_longest(const int64_t lengths[ATTENTION_BATCH], int64_t batch);
+
+/* harness_describe of a call of the operator. */
+void attention_describe(const char *name, precision p, attention_shape s);
+
+/* One query of one head: what it adds up to, what f32 may lose of it, and its lse. Keys are stride numbers apart. */
+void attention_query(const attention_shape *s, const double *q, const double *k, const double *v, int64_t stride,
+                     int64_t query, int64_t q_length, int64_t kv_length, double *out, double *allowed, double *lse);
+
+typedef struct attention_tensors {
+    matrix q, k, v, out, lse, q_ends, kv_ends;
+    double *expected, *allowed, *lses, *lses_allowed; /* out and lse, after attention_reference */
+} attention_tensors;
+
+/* A number of a query, a key or a value. */
+double attention_number(void);
+
+/* Makes the tensors, q, k and v of such values. Destroy them in the same test. */
+attention_tensors attention_create(kiln_stream *stream, precision p, attention_shape s, double (*value)(void));
+void attention_destroy(attention_tensors *t);
+
+/* Computes what out and lse must be, and how far they may be off. */
+void attention_reference(const attention_shape *s, attention_tensors *t);
+
+/* mha of the tensors, without workspace. */
+kiln_mha_params attention_mha_params(const attention_tensors *t, attention_shape s);
+
+#endif

@@ -1,0 +1,228 @@
+/* mha_paged bit for bit against mha on the keys that it gathers, and its lse against f64. */
+#include "tests/ops/attention.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A cache that has the keys and values of some sequences in blocks that lie anywhere in it. */
+typedef struct paged {
+    int64_t block_size, blocks, table_size;
+    matrix caches[2], tables, lengths;
+} paged;
+
+/* The numbers below count in any order, to be freed. */
+static int64_t *shuffled(int64_t count) {
+    int64_t *order = malloc(sizeof *order * (size_t)count);
+    assert_non_null(order);
+    for (int64_t i = 0; i < count; i++)
+        order[i] = i;
+    for (int64_t i = count - 1; i > 0; i--) {
+        int64_t other = random_integer(0, i), block = order[i];
+        order[i] = order[other];
+        order[other] = block;
+    }
+    return order;
+}
+
+/* Copies a sequence's key of this number and its value into a row of the caches. */
+static void cache_key(paged *c, attention_shape s, const attention_tensors *t, int64_t sequence, int64_t key,
+                      int64_t row) {
+    int64_t cols = t->k.cols, from = (attention_total(s.kv_lengths, sequence) + key) * cols;
+    memcpy(c->caches[0].values + row * cols, t->k.values + from, sizeof(double) * (size_t)cols);
+    memcpy(c->caches[1].values + row * cols, t->v.values + from, sizeof(double) * (size_t)cols);
+}
+
+/* What no sequence owns is NaN, and entries of tables that no key needs are anything. */
+static void paged_fill(paged *c, attention_shape s, const attention_tensors *t) {
+    int64_t *order = shuffled(c->blocks), used = 0;
+    for (int64_t i = 0; i < c->blocks * c->block_size * t->k.cols; i++)
+        c->caches[0].values[i] = c->caches[1].values[i] = NAN;
+    for (int64_t b = 0; b < s.batch; b++) {
+        c->lengths.values[b] = (double)s.kv_lengths[b];
+        for (int64_t i = 0; i < c->table_size; i++) {
+            bool needed = i * c->block_size < s.kv_lengths[b];
+            int64_t block = needed ? order[used++] : random_integer(-9, 1 << 20);
+            c->tables.values[b * c->table_size + i] = (double)block;
+            for (int64_t j = i * c->block_size; needed && j < (i + 1) * c->block_size && j < s.kv_lengths[b]; j++)
+                cache_key(c, s, t, b, j, block * c->block_size + j % c->block_size);
+        }
+    }
+    free(order);
+}
+
+static paged paged_create(kiln_stream *stream, precision p, attention_shape s, const attention_tensors *t,
+                          int64_t block_size) {
+    paged c = {.block_size = block_size};
+    /* Keys are divided as mha divides them only if the table has room for the longest sequence and no more. */
+    c.table_size = (attention_longest(s.kv_lengths, s.batch) + block_size - 1) / block_size + (s.workspace ? 0 : 1);
+    c.blocks = s.batch * c.table_size + 3;
+    for (int i = 0; i < 2; i++)
+        c.caches[i] = matrix_create(stream, p, c.blocks * block_size, t->k.cols, t->k.cols + s.padding, s.place);
+    c.tables = matrix_create(stream, I32, s.batch, c.table_size, 0, 0);
+    c.lengths = matrix_create(stream, I32, 1, s.batch, 0, 0);
+    paged_fill(&c, s, t);
+    matrix *all[] = {&c.caches[0], &c.caches[1], &c.tables, &c.lengths};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        matrix_set(all[i], all[i]->values);
+    return c;
+}
+
+static void paged_destroy(paged *c) {
+    matrix_destroy(&c->caches[0]);
+    matrix_destroy(&c->caches[1]);
+    matrix_destroy(&c->tables);
+    matrix_destroy(&c->lengths);
+}
+
+static kiln_mha_paged_params paged_params(const paged *c, const attention_tensors *t, attention_shape s) {
+    return (kiln_mha_paged_params){.out = t->out.data,
+                                   .lse = s.lse ? t->lse.data : NULL,
+                                   .q = t->q.data,
+                                   .k_cache = c->caches[0].data,
+                                   .v_cache = c->caches[1].data,
+                                   .tables = c->tables.data,
+                                   .kv_lengths = c->lengths.data,
+                                   .q_ends = s.ends ? t->q_ends.data : NULL,
+                                   .tokens = t->q.rows,
+                                   .blocks = c->blocks,
+                                   .block_size = c->block_size,
+                                   .batch = s.batch,
+                                   .table_size = c->table_size,
+                                   .heads = s.heads,
+                                   .kv_heads = s.kv_heads,
+                                   .head_size = s.size,
+                                   .out_stride = t->out.stride,
+                                   .q_stride = t->q.stride,
+                                   .k_cache_stride = c->caches[0].stride,
+                                   .v_cache_stride = c->caches[1].stride,
+                                   .left_window = s.left,
+                                   .right_window = s.right,
+                                   .scale = (float)s.scale,
+                                   .softcap = (float)s.softcap,
+                                   .causal = s.causal};
+}
+
+/* The same keys and values in a cache and contiguous: bit for bit the same. */
+static void run_paged(kiln_stream *stream, precision p, attention_shape s, int64_t block_size) {
+    attention_describe("mha_paged", p, s);
+    attention_tensors t = attention_create(stream, p, s, attention_number);
+    paged c = paged_create(stream, p, s, &t, block_size);
+    kiln_mha_params contiguous = attention_mha_params(&t, s);
+    contiguous.kv_ends = t.kv_ends.data; /* whatever q_ends are */
+    contiguous.kv_length = attention_longest(s.kv_lengths, s.batch);
+    contiguous.lse = NULL;
+    kiln_mha_paged_params params = paged_params(&c, &t, s);
+    const kiln_operator_function *function = operator_function("mha_paged", p);
+    matrix workspace = {0};
+    if (s.workspace) {
+        harness_ok(function->workspace_size(&params, sizeof params, &params.workspace_size));
+        workspace = matrix_create(stream, F32, 1, (int64_t)params.workspace_size / 4, 0, 0);
+        contiguous.workspace = params.workspace = workspace.data;
+        contiguous.workspace_size = params.workspace_size;
+    }
+    harness_ok(operator_function("mha", p)->call(stream, &contiguous, sizeof contiguous));
+    matrix_get(&t.out);
+    double *gathered = malloc(sizeof(double) * (size_t)(t.out.rows * t.out.cols + 1));
+    assert_non_null(gathered);
+    memcpy(gathered, t.out.values, sizeof(double) * (size_t)(t.out.rows * t.out.cols));
+    matrix_poison(&t.out);
+    harness_ok(function->call(stream, &params, sizeof params));
+    matrix_expect_exact(&t.out, gathered);
+    if (s.workspace) {
+        matrix_get(&workspace); /* nothing around it is written */
+        matrix_destroy(&workspace);
+    }
+    if (s.lse) {
+        attention_reference(&s, &t);
+        matrix_expect(&t.lse, t.lses, t.lses_allowed);
+    }
+    free(gathered);
+    paged_destroy(&c);
+    attention_destroy(&t);
+}
+
+static void paged_body(kiln_stream *stream, bool first) {
+    (void)first;
+    static const int64_t blocks[] = {1, 8, 16, 32, 64, 128, 256};
+    for (precision p = precision_first(); p < precision_end(); p++)
+        for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
+            attention_shape s = attention_random_shape();
+            s.ends = true;
+            run_paged(stream, p, s, blocks[i]);
+        }
+}
+
+/* A token each, as when tokens are generated: one sequence is long, and groups share its keys. */
+static void paged_decode_body(kiln_stream *stream, bool first) {
+    (void)first;
+    for (precision p = precision_first(); p < precision_end(); p++) {
+        attention_shape s = {.batch = 3, .heads = 4, .kv_heads = 1, .size = 64, .q_lengths = {1, 1, 1}};
+        s.kv_lengths[0] = 37;
+        s.kv_lengths[1] = 1024;
+        s.kv_lengths[2] = 300;
+        s.lse = true;
+        s.workspace = true;
+        for (int64_t block_size = 16; block_size <= 256; block_size *= 2)
+            if (harness_on_cpu(stream) || block_size == 64) run_paged(stream, p, s, block_size);
+        s.workspace = false;
+        s.kv_lengths[1] = 0;
+        run_paged(stream, p, s, 16);
+    }
+}
+
+static void refusals_body(kiln_stream *stream, bool first) {
+    (void)first;
+    harness_describe("mha_paged refused");
+    matrix x = matrix_create(stream, F32, 1, 8192, 0, 0);
+    const kiln_operator_function *function = operator_function("mha_paged", F32);
+    kiln_mha_paged_params params = {.out = x.data,
+                                    .q = x.data,
+                                    .k_cache = x.data,
+                                    .v_cache = x.data,
+                                    .tables = x.data,
+                                    .kv_lengths = x.data,
+                                    .tokens = 1,
+                                    .blocks = 4,
+                                    .block_size = 12,
+                                    .batch = 1,
+                                    .table_size = 2,
+                                    .heads = 1,
+                                    .kv_heads = 1,
+                                    .head_size = 8};
+    expect_refusal(stream, function, &params, sizeof params, "block_size");
+    params.block_size = 16;
+    params.q_length = 1;
+    expect_refusal(stream, function, &params, sizeof params, "q_length");
+    params.q_length = 0;
+    params.left_window = -1;
+    expect_refusal(stream, function, &params, sizeof params, "left_window");
+    params.left_window = 0;
+    params.table_size = INT32_MAX / 8;
+    expect_refusal(stream, function, &params, sizeof params, "table_size");
+    matrix_expect_unchanged(&x);
+    matrix_destroy(&x);
+}
+
+static void test_paged(void **state) {
+    (void)state;
+    harness_on_each_device(paged_body);
+}
+
+static void test_paged_decode(void **state) {
+    (void)state;
+    harness_on_each_device(paged_decode_body);
+}
+
+static void test_refusals(void **state) {
+    (void)state;
+    harness_on_one_device(refusals_body);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_paged),
+        cmocka_unit_test(test_paged_decode),
+        cmocka_unit_test(test_refusals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
