@@ -196,6 +196,12 @@ $(INSTRUCTIONS): $(patsubst %.c,$(OBJ)/%.o,tests/sim/mutants/instructions.c $(so
 	@mkdir -p $(@D)
 	$(CC) -o $@ $^ $(KILN_LDFLAGS) -lm
 
+# What lets the processes of mutants take themselves for one.
+ONE_PROCESS := $(OUT)/tests/sim/mutants/one_process.so
+$(ONE_PROCESS): $(OBJ)/tests/sim/mutants/one_process.o
+	@mkdir -p $(@D)
+	$(CC) -shared -o $@ $^ $(KILN_LDFLAGS)
+
 # docs/simulated-instructions.md, from the simulators' lists.
 DOCUMENT := $(OUT)/tests/sim/document/instructions
 $(DOCUMENT): $(patsubst %.c,$(OBJ)/%.o,tests/sim/document/instructions.c tests/sim/amdgcn/amd_llvm.c)
@@ -232,7 +238,7 @@ $(OUT)/tests/run: $(OBJ)/tests/run.o
 	$(CC) -o $@ $^ $(KILN_LDFLAGS)
 
 .PHONY: test-programs
-test-programs: $(TEST_PROGRAMS) $(OUT)/tests/run $(INSTRUCTIONS) $(DOCUMENT) $(REPORT) $(OUT)/bench/gpu_copy ## build what check runs, and run nothing
+test-programs: $(TEST_PROGRAMS) $(OUT)/tests/run $(INSTRUCTIONS) $(ONE_PROCESS) $(DOCUMENT) $(REPORT) $(OUT)/bench/gpu_copy ## build what check runs, and run nothing
 
 # A make of the parts that a goal needs after scripts/deps.sh has had its say: as parallel as asked for, or as can be.
 SUBMAKE = $(MAKE) --no-print-directory config=$(config) $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
@@ -268,7 +274,7 @@ gpu-package: ## check-gpu and bench-gpu as built, for a machine without compiler
 ## MUTANTS: only the images whose file name this pattern matches: make check-mutants MUTANTS='softmax_f32.sm_90'
 MUTANTS ?=
 .PHONY: check-mutants
-check-mutants: ## change each barrier, wait and comparison of the images, one at a time: a test must notice. Takes hours
+check-mutants: ## change each barrier, wait and comparison of the images, one at a time: a test must notice. Takes about an hour
 	@scripts/deps.sh check
 	@$(SUBMAKE) sim test-programs
 	@KILN_BUILD=$(CURDIR)/$(OUT) JOBS=$(JOBS) scripts/mutants.sh run '$(MUTANTS)'

@@ -17,8 +17,7 @@
 # whose place.
 #
 # Reads KILN_BUILD (a build with its test programs and build/sim) and JOBS. A line is IMAGE, DEVICE, the place (a line of
-# PTX, an address of machine code) with the edit, the instruction, and what stands there instead, between tabs. An edit is
-# "comparison 5 always": of the image's fifth, which it stays more often than its place stays when the image is fired
+# PTX, an address of machine code) with the edit, and the instruction, between tabs. An edit is "comparison 5 always": of the image's fifth, which it stays more often than its place stays when the image is fired
 # again. Survivors without a reason are named with their place in the source, and the exit status is 1.
 set -eu
 cd "$(dirname "$0")/.."
@@ -123,12 +122,13 @@ run_test() { # IMAGE TEST FILE
     [ "${1##*.}" = ptx ] && ordinal=cuda:0
     digest=$(sha256sum <"$(file_of "$1")")
     mutants=$(mktemp)
-    awk -F '\t' -v digest="${digest%% *}" '{ sub(/ .*/, "", $1); print digest, $1, $3 }' >"$mutants"
+    awk -F '\t' -v digest="${digest%% *}" '{ split($1, word, " "); print digest, word[1], word[4] }' >"$mutants"
     [ -s "$mutants" ] || return 0
-    KILN_SIM_MUTANTS=$mutants KILN_SIM_VERDICTS=$3 KILN_SIM_DEVICES=$(device_of "$1") KILN_SIM_SEED=1 KILN_SIM_THREADS=1 \
+    LD_PRELOAD=$build/tests/sim/mutants/one_process.so \
+        KILN_SIM_MUTANTS=$mutants KILN_SIM_VERDICTS=$3 KILN_SIM_DEVICES=$(device_of "$1") KILN_SIM_SEED=1 KILN_SIM_THREADS=0 \
         KILN_SIM_BUDGET=$(budget_of "${part%_*}") KILN_SIM_UNALIGNED=0 KILN_TEST_DEVICES=$ordinal KILN_TEST_SEED=1 \
         KILN_TEST_PRECISION=${part##*_} KILN_TEST_OPERATOR=${part%_*} LD_LIBRARY_PATH=$build/sim CMOCKA_TEST_ABORT=1 \
-        CMOCKA_MESSAGE_OUTPUT=TAP "$build/tests/$2" >/dev/null || echo "$1: $2 came to no end" >&2
+        CMOCKA_MESSAGE_OUTPUT=TAP "$build/tests/$2" >/dev/null || echo "$1: $2 failed without a mutant" >&2
     rm "$mutants"
 }
 
@@ -150,9 +150,8 @@ judged() { # FILE...
             next
         }
         {
-            place = $1
-            sub(/ .*/, "", place)
-            print verdict[place " " $3] "\t" $0
+            split($1, word, " ")
+            print verdict[word[1] " " word[4]] "\t" $0
         }' "$@" listed=1 -
 }
 
@@ -174,7 +173,7 @@ run_list() { # IMAGE FILES
 with_places() { # IMAGE
     local all alive
     all=$(cat)
-    alive=$(echo "$all" | sed -n '/ unchanged\t/!s/^alive\t\([^ ]*\) .*/\1/p' | sort -u)
+    alive=$(echo "$all" | sed -n 's/^alive\t\([^ ]*\) .*/\1/p' | sort -u)
     { [ -z "$alive" ] || echo "$alive" | scripts/mutants_places.sh "$(file_of "$1")"; } |
         awk -F '\t' '!listed { place = $1; sub(/^[^\t]*/, ""); source[place] = $0; next }
             { split($2, word, " "); print $0 ($1 == "alive" ? source[word[1]] : "") }' - listed=1 <(echo "$all")
@@ -220,7 +219,7 @@ draw() { # COUNT SEED
         [ "$(code_of "$image")" = "$code" ] || continue
         list "$image" | awk -v survivors=" $survivors " -v image="$image" '
             { name = substr($2, 1, 1) $3 ($4 ~ /^removed/ ? "" : substr($4, 1, 1)) }
-            $4 !~ /^unchanged/ && !index(survivors, " " name " ") { print image "\t" $0 }' |
+            !index(survivors, " " name " ") { print image "\t" $0 }' |
             shuf -n 1 --random-source=<(yes "$2") | grep . || continue
         left=$((left - 1))
     done

@@ -13,6 +13,7 @@ image=${file##*/}
 part=${image%%.*}
 target=${image#*.}
 target=${target%.*}
+export CCACHE_DISABLE=1 # a cache would answer with the places of another folder
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -29,7 +30,7 @@ need() { # TOOL...
 read -r _ _ version source < <(scripts/targets.sh images "${part%_*}" "$target")
 case $image in
 *.ptx)
-    need nvcc # and not by way of ccache, which may answer with the places of another folder
+    need nvcc
     # shellcheck disable=SC2046
     nvcc $(fire_flags "${part##*_}" "$target" ptx "$version") -lineinfo -o "$work/ptx" "$source"
     # The text without what -lineinfo adds, each line after its place.

@@ -458,18 +458,6 @@ const amd_program *amd_program_for(const amd_program *program, const amd_kernel 
     return kernel->wave32 == program->kernels[0].wave32 ? program : program->twin;
 }
 
-bool amd_program_replace(amd_program *program, uint64_t address, const char *text, char *why, size_t why_size) {
-    bool inside = address >= program->text_begin && address < program->text_end && address % 4 == 0;
-    uint32_t index = inside ? program->op_at[(address - program->text_begin) / 4] : AMD_NO_OP;
-    if (index == AMD_NO_OP) {
-        snprintf(why, why_size, "there is no instruction at 0x%llx", (unsigned long long)address);
-        return false;
-    }
-    amd_op *op = &program->ops[index], none;
-    *op = (amd_op){.address = op->address, .size = op->size};
-    return amd_decode(text, op, &none, why, why_size);
-}
-
 const amd_kernel *amd_program_find(const amd_program *program, const char *name) {
     for (uint32_t i = 0; i < program->kernel_count; i++) {
         if (!strcmp(program->kernels[i].name, name)) return &program->kernels[i];

@@ -10,6 +10,7 @@
 
 typedef struct amd_wave amd_wave;
 typedef struct amd_op amd_op;
+typedef struct amd_watch amd_watch;
 
 /* Runs one instruction for the lanes of EXEC. */
 typedef void (*amd_run)(amd_wave *wave, const amd_op *op);
@@ -150,6 +151,7 @@ struct amd_op {
     uint32_t target;          /* of a branch: an op; AMD_NO_OP: outside of the code */
     const amd_op *dual;       /* VOPD: the second half; runs together with this one */
     const char *text;         /* as LLVM writes it */
+    amd_watch *watch;         /* for mutants, or NULL */
 };
 
 #define AMD_NO_OP 0xffffffffu
@@ -190,6 +192,7 @@ typedef struct amd_program {
     bool hazards; /* it has instructions around which wait states are needed */
     amd_kernel *kernels;
     uint32_t kernel_count;
+    amd_watch *watches;
 } amd_program;
 
 /* Loads and decodes a code object for a processor; the bytes are copied. NULL with a reason that names the address and
@@ -199,10 +202,6 @@ amd_program *amd_program_load(const void *bytes, size_t size, const char *proces
 amd_program *amd_program_of_code(const void *code, size_t size, const char *processor, const amd_kernel *kernel,
                                  char *why, size_t why_size);
 void amd_program_free(amd_program *program);
-
-/* Puts another instruction in the place of the one at an address of the image: its text, as LLVM writes it, which must
- * live as long as the program. Not for branches, nor for waits, whose numbers are read from the code. */
-bool amd_program_replace(amd_program *program, uint64_t address, const char *text, char *why, size_t why_size);
 
 /* The program as a kernel's waves run it: itself or its twin. */
 const amd_program *amd_program_for(const amd_program *program, const amd_kernel *kernel);

@@ -12,10 +12,9 @@
  *   KILN_SIM_UNALIGNED       AMD: 0 faults loads and stores that are not aligned (the default lets them, as ROCm)
  *   KILN_SIM_BUDGET          instructions of warps after which a block is endless (the default is 2^28)
  *   KILN_SIM_MATRIX          how matrix instructions add: exact (the default), sequential, truncating; see sim_sum.h
- *   KILN_SIM_THREADS         threads that execute a launch (the default is one for each processor)
- *   KILN_SIM_MUTANT          "SHA256 PLACE TEXT": in the image with that digest another instruction stands at the place
- *   KILN_SIM_MUTANTS         a file of such lines, and KILN_SIM_VERDICTS another that gets one for each: see
- * sim_mutants_run
+ *   KILN_SIM_THREADS         threads that execute a launch (the default is one for each processor); 0: the caller's own,
+ *                            which does what is due in calls that wait or look
+ *   KILN_SIM_MUTANTS         see sim_mutants.h
  *
  * Every function of a driver begins with sim_enter and holds the simulator's lock (recursive, one for the driver) while
  * it touches state. At exit, objects that are still live and violations are reported on standard error. */
@@ -62,18 +61,6 @@ int32_t sim_enter(const char *function);
 
 /* Reports a breach of the driver's rules: counted, and written to standard error. */
 void sim_violation(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-/* What KILN_SIM_MUTANT has to stand in this image instead of what is there, and the place of it: a line of PTX, an
- * address of machine code; NULL if it is about another image. Says so on standard error. Valid as the setting is. */
-const char *sim_mutant(const void *image, size_t size, uint64_t *out_place);
-
-/* To be called once something was reported: a process with a mutant ends there. */
-void sim_noticed(void);
-
-/* To be called where the driver is initialised. With KILN_SIM_MUTANTS the process ends here, after a child for each
- * line of the file, that goes on from here with the line as its KILN_SIM_MUTANT. KILN_SIM_VERDICTS then has "killed",
- * "alive" or "absent", the line, and the first that the child wrote on standard error, between tabs. */
-void sim_mutants_run(void);
 
 /* ---- Objects: what a handle points to ---- */
 

@@ -1,5 +1,6 @@
 /* Settings, the log of calls, the fault plan, violations and launches. */
 #include "tests/sim/core/sim.h"
+#include "tests/sim/core/sim_mutants.h"
 #include <pthread.h>
 #include <stdarg.h>
 #include <stddef.h>

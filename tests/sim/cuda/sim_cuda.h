@@ -240,6 +240,8 @@ void sim_cuda_memory_turn(const sim_node *node);
  * if the manifest knows it, and is NO_BINARY_FOR_GPU otherwise. log gets a line on failure. */
 kiln__cu_result sim_cuda_program_load(sim_module *module, const void *image, char *log, size_t log_size);
 void sim_cuda_program_unload(sim_module *module);
+/* Watches the instructions of the text's mutants in the program that it was decoded to: sim_mutants.h. */
+void sim_cuda_mutants_watch(struct ptx_program *program, const char *text, size_t size);
 /* A .global or .const variable: NOT_FOUND if there is none, or launches are only recorded. Results may be NULL. */
 kiln__cu_result sim_cuda_program_global(const sim_module *module, const char *name, kiln__cu_address *out_address,
                                         size_t *out_size);

@@ -65,7 +65,6 @@ kiln__cu_result cuInit(unsigned int flags) {
     int32_t planned = sim_enter(__func__);
     if (planned) return planned == SIM_LIE ? SIM_CUDA_SUCCESS : (kiln__cu_result)planned;
     SIM_CUDA_RULE(flags == 0, SIM_CUDA_INVALID_VALUE, "cuInit: flags is %u: must be 0", flags);
-    if (sim_device_count(prefix)) sim_mutants_run();
     sim_lock();
     bool forked = driver.process && driver.process != getpid();
     if (!forked) driver.process = getpid();

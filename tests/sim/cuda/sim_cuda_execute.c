@@ -1,4 +1,5 @@
 /* What runs: a module's PTX, or the PTX that its cubin was assembled from. */
+#include "tests/sim/core/sim_mutants.h"
 #include "tests/sim/cuda/sim_cuda.h"
 #include "tests/sim/ptx/ptx_warp.h"
 #include <elf.h>
@@ -40,38 +41,6 @@ static bool globals_new(sim_module *module) {
     return true;
 }
 
-/* The text with another statement in a line; to be freed. NULL without memory. */
-static char *line_replaced(const char *text, size_t size, uint64_t line, const char *statement, size_t *out_size) {
-    const char *begin = text, *end = text + size;
-    while (--line && (begin = memchr(begin, '\n', (size_t)(end - begin))))
-        begin++;
-    const char *rest = begin ? memchr(begin, '\n', (size_t)(end - begin)) : NULL;
-    if (!rest) {
-        sim_violation("KILN_SIM_MUTANT names a line beyond the text's last");
-        begin = rest = end;
-    }
-    size_t front = (size_t)(begin - text), back = (size_t)(end - rest), middle = strlen(statement);
-    char *replaced = malloc(front + middle + back + 1);
-    if (!replaced) return NULL;
-    memcpy(replaced, text, front);
-    memcpy(replaced + front, statement, middle);
-    memcpy(replaced + front + middle, rest, back);
-    *out_size = front + middle + back;
-    replaced[*out_size] = 0;
-    return replaced;
-}
-
-/* Decodes a text, or its mutant. */
-static ptx_program *text_load(const char *text, size_t size, int32_t capability, char *log, size_t log_size) {
-    uint64_t line;
-    const char *statement = sim_mutant(text, size, &line);
-    if (!statement) return ptx_program_load(text, size, capability, log, log_size);
-    char *mutant = line_replaced(text, size, line, statement, &size);
-    ptx_program *program = mutant ? ptx_program_load(mutant, size, capability, log, log_size) : NULL;
-    free(mutant);
-    return program;
-}
-
 kiln__cu_result sim_cuda_program_load(sim_module *module, const void *image, char *log, size_t log_size) {
     if (sim_setting_number("KILN_SIM_RECORD", 0)) return SIM_CUDA_SUCCESS;
     const char *text = image;
@@ -87,8 +56,9 @@ kiln__cu_result sim_cuda_program_load(sim_module *module, const void *image, cha
             return SIM_CUDA_NO_BINARY_FOR_GPU;
         }
     }
-    module->program = text_load(text, size, sim_cuda_capability(module->context->device), log, log_size);
+    module->program = ptx_program_load(text, size, sim_cuda_capability(module->context->device), log, log_size);
     if (!module->program) return SIM_CUDA_INVALID_PTX;
+    sim_cuda_mutants_watch(module->program, text, size);
     if (globals_new(module)) return SIM_CUDA_SUCCESS;
     sim_cuda_program_unload(module);
     return SIM_CUDA_OUT_OF_MEMORY;

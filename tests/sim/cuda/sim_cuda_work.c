@@ -1,5 +1,6 @@
 /* What is enqueued on streams, and the order in which it is done: any that the driver's rules allow, chosen by the
  * seed. */
+#include "tests/sim/core/sim_mutants.h"
 #include "tests/sim/cuda/sim_cuda.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,23 +1,21 @@
-# Instructions to mutants. Reads lines "PLACE INSTRUCTION" of an image; writes "PLACE KIND NUMBER EDIT<tab>INSTRUCTION
-# <tab>INSTEAD", in one line, for each edit: a barrier, a wait, a fence or a cache's invalidation is "removed", an integer
-# comparison holds "always" or "never". The number counts the image's instructions of the kind. The first comparison is
-# also put in its own place, "unchanged", which no test may notice. vendor is ptx or amd. Comparisons of floating-point
+# Instructions to mutants. Reads lines "PLACE INSTRUCTION" of an image; writes "PLACE KIND NUMBER EDIT<tab>INSTRUCTION"
+# for each edit: a barrier, a wait, a fence or a cache's invalidation is "removed", an integer comparison holds "always" or
+# "never". The number counts the image's instructions of the kind. vendor is ptx or amd. Comparisons of floating-point
 # numbers guard no access and are left as they are.
 
-function edit(kind, name, instead) {
-    printf "%s %s %d %s\t%s\t%s\n", place, kind, count[kind], name, text, instead
+function edit(kind, name) {
+    printf "%s %s %d %s\t%s\n", place, kind, count[kind], name, text
 }
 
-function remove(kind, instead) {
+function remove(kind) {
     count[kind]++
-    edit(kind, "removed", instead)
+    edit(kind, "removed")
 }
 
-# Both edits of a comparison.
-function compare(always, never) {
-    if (!count["comparison"]++) edit("comparison", "unchanged", text)
-    edit("comparison", "always", always)
-    edit("comparison", "never", never)
+function compare() {
+    count["comparison"]++
+    edit("comparison", "always")
+    edit("comparison", "never")
 }
 
 # Whether a type of either vendor ("u32", "s64", "i16") is one of integers.
@@ -34,9 +32,9 @@ function is_integer(type) {
 
 # ---- PTX: "@%p1 setp.ge.u32 %p2, %r1, %r2;" ----
 
-vendor == "ptx" && text ~ /^(@!?%p[0-9]+ )?(bar|barrier)\./ { remove("barrier", ";") }
+vendor == "ptx" && text ~ /^(@!?%p[0-9]+ )?(bar|barrier)\./ { remove("barrier") }
 
-vendor == "ptx" && text ~ /^(@!?%p[0-9]+ )?(membar|fence)\./ { remove("fence", ";") }
+vendor == "ptx" && text ~ /^(@!?%p[0-9]+ )?(membar|fence)\./ { remove("fence") }
 
 vendor == "ptx" && text ~ /^(@!?%p[0-9]+ )?setp\./ {
     guard = match(text, /^@!?%p[0-9]+ /) ? substr(text, 1, RLENGTH) : ""
@@ -48,30 +46,27 @@ vendor == "ptx" && text ~ /^(@!?%p[0-9]+ )?setp\./ {
         failed = 1
         exit
     }
-    compare(guard "setp.eq.u32 " word[2] " 0, 0;", guard "setp.ne.u32 " word[2] " 0, 0;")
+    compare()
 }
 
 # ---- AMD: "v_cmp_ge_u32_e32 vcc, v0, v1", "v_cmpx_gt_u32_e64 v0, v1", "s_cmp_lg_u32 s0, 0" ----
 
-vendor == "amd" && text ~ /^s_barrier/ { remove("barrier", "s_nop 0") }
+vendor == "amd" && text ~ /^s_barrier/ { remove("barrier") }
 
-vendor == "amd" && text ~ /^s_waitcnt_depctr/ { remove("dependency", "s_nop 0") }
+vendor == "amd" && text ~ /^s_waitcnt_depctr/ { remove("dependency") }
 
-vendor == "amd" && text ~ /^s_wait/ && text !~ /^s_waitcnt_depctr/ { remove("wait", "s_nop 0") }
+vendor == "amd" && text ~ /^s_wait/ && text !~ /^s_waitcnt_depctr/ { remove("wait") }
 
-vendor == "amd" && text ~ /^(buffer_inv|buffer_gl[01]_inv|global_inv)/ { remove("invalidation", "s_nop 0") }
+vendor == "amd" && text ~ /^(buffer_inv|buffer_gl[01]_inv|global_inv)/ { remove("invalidation") }
 
-vendor == "amd" && text ~ /^(buffer_wb|global_wb)/ { remove("fence", "s_nop 0") }
+vendor == "amd" && text ~ /^(buffer_wb|global_wb)/ { remove("fence") }
 
-vendor == "amd" && text ~ /^s_(cmp|bitcmp)/ { compare("s_cmp_eq_u32 0, 0", "s_cmp_lg_u32 0, 0") }
+vendor == "amd" && text ~ /^s_(cmp|bitcmp)/ { compare() }
 
 vendor == "amd" && text ~ /^v_cmpx?_/ {
     split(text, word, " ")
     split(word[1], part, "_")
-    if (!is_integer(part[4])) next
-    # On gfx10 and later v_cmpx writes EXEC alone and has no result among its operands.
-    result = split(text, operand, ",") > 2 ? " " word[2] : ""
-    compare("v_" part[2] "_eq_u32_e64" result " 0, 0", "v_" part[2] "_ne_u32_e64" result " 0, 0")
+    if (is_integer(part[4])) compare()
 }
 
 END { exit failed }

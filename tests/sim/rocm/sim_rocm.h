@@ -110,6 +110,8 @@ void sim_rocm_unlock(void);
 void sim_rocm_changed(void);
 /* Waits for a change, at most so long. Under the lock. */
 void sim_rocm_wait_change(uint64_t nanoseconds);
+/* Whether queues and copies have threads; else they go on in calls of the host that wait or look. */
+bool sim_rocm_has_threads(void);
 /* Ticks of the system clock: 10 ns each. */
 uint64_t sim_rocm_ticks(void);
 enum { SIM_TICK_NANOSECONDS = 10 };
@@ -121,15 +123,17 @@ uint32_t sim_rocm_delay(void);
 typedef struct sim_turn {
     struct sim_turn *next;
     bool (*is_ready)(const struct sim_turn *turn); /* it has something that could begin now */
+    void (*work)(struct sim_turn *turn);           /* does that. Under the lock */
     bool works;
     uint64_t since; /* ticks */
 } sim_turn;
 
 void sim_rocm_turn_join(sim_turn *turn);
 void sim_rocm_turn_leave(sim_turn *turn);
-/* True if its turn has come: it works until it is done. Otherwise waits a while for a change. */
-bool sim_rocm_turn_take(sim_turn *turn);
-void sim_rocm_turn_done(sim_turn *turn);
+/* On a thread of its own: works if its turn has come, else waits a while for a change. */
+void sim_rocm_turn_await(sim_turn *turn);
+/* Without threads: one that has something to begin works. False if none has. */
+bool sim_rocm_turn_step(void);
 /* The host handed over a packet or a copy; looked at a result; waits for one. */
 void sim_rocm_handed_over(void);
 void sim_rocm_asked(void);
@@ -195,9 +199,11 @@ kiln__hsa_status sim_rocm_packet_check(const kiln__hsa_dispatch_packet *packet, 
 bool sim_rocm_packet_run(const kiln__hsa_dispatch_packet *packet, int32_t device, const kiln__hsa_queue *queue,
                          sim_report *out_report);
 /* Decodes a code object, so that its kernels can be executed. SUCCESS also where launches are only recorded. */
-/* sim_mutants_run, the disassembler being loaded before. */
-void sim_rocm_mutants_run(void);
 kiln__hsa_status sim_rocm_program_load(sim_executable *executable);
+void sim_rocm_program_unload(sim_executable *executable);
+/* Watches the instructions of the code object's mutants in its program: sim_mutants.h. */
+void sim_rocm_mutants_watch(const sim_executable *executable);
+void sim_rocm_mutants_forget(struct amd_program *program);
 /* Executes a dispatch of a kernel that has a program, and gives the lock away meanwhile. Counts into the launch. False
  * with the report of a fault. */
 bool sim_rocm_execute(const kiln__hsa_dispatch_packet *packet, const kiln__hsa_queue *queue, sim_launch *launch,

@@ -33,8 +33,13 @@ void sim_rocm_changed(void) {
     pthread_cond_broadcast(&changed);
 }
 
+bool sim_rocm_has_threads(void) {
+    return sim_threads() > 0;
+}
+
 void sim_rocm_wait_change(uint64_t nanoseconds) {
     struct timespec until;
+    if (!sim_rocm_has_threads() && sim_rocm_turn_step()) return;
     clock_gettime(CLOCK_REALTIME, &until);
     nanoseconds += (uint64_t)until.tv_nsec;
     if (nanoseconds > UINT64_C(3600000000000)) nanoseconds = UINT64_C(3600000000000);
@@ -64,7 +69,6 @@ uint32_t sim_rocm_delay(void) {
 kiln__hsa_status hsa_init(void) {
     int32_t planned = sim_enter(__func__);
     if (planned && planned != SIM_LIE) return (kiln__hsa_status)planned;
-    if (sim_device_count("gfx")) sim_rocm_mutants_run();
     SIM_HSA_LOCK();
     if (started_by && started_by != getpid()) sim_violation("hsa_init in a forked child");
     if (!sim_device_count("gfx")) return SIM_HSA_ERROR_OUT_OF_RESOURCES;

@@ -163,7 +163,7 @@ kiln__hsa_status hsa_executable_destroy(kiln__hsa_executable handle) {
     sim_rocm_kernels_wait();
     for (uint32_t i = 0; i < executable->kernel_count; i++)
         sim_object_delete(".kernel", executable->kernels[i]);
-    amd_program_free(executable->program);
+    sim_rocm_program_unload(executable);
     sim_object_delete("executable", executable);
     SIM_HSA_RELEASED();
 }

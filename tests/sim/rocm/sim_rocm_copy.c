@@ -65,23 +65,27 @@ static void run_current(void) {
     sim_rocm_signal_add(copy.completion, fails ? -2 : -1);
 }
 
+static void work(sim_turn *unused) {
+    (void)unused;
+    draw();
+    run_current();
+}
+
 static void *engine(void *argument) {
-    sim_turn *turn = argument;
     sim_rocm_lock();
-    for (;;) {
-        if (!sim_rocm_turn_take(turn)) continue;
-        draw();
-        run_current();
-        sim_rocm_turn_done(turn);
-    }
+    for (;;)
+        sim_rocm_turn_await(argument);
     return NULL;
 }
 
 static void engine_start(void) {
-    static sim_turn turn = {.is_ready = any_ready};
+    static sim_turn turn = {.is_ready = any_ready, .work = work};
     pthread_t thread;
-    if (running || pthread_create(&thread, NULL, engine, &turn) != 0) return;
-    pthread_detach(thread);
+    if (running) return;
+    if (sim_rocm_has_threads()) {
+        if (pthread_create(&thread, NULL, engine, &turn) != 0) return;
+        pthread_detach(thread);
+    }
     sim_rocm_turn_join(&turn);
     running = true;
 }

@@ -6,22 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Decodes a code object, or its mutant. */
-static amd_program *object_load(const sim_reader *reader, const char *processor, char *why, size_t why_size) {
-    uint64_t address;
-    const char *text = sim_mutant(reader->bytes, reader->size, &address);
-    amd_program *program = amd_program_load(reader->bytes, reader->size, processor, why, why_size);
-    if (!text || !program || amd_program_replace(program, address, text, why, why_size)) return program;
-    amd_program_free(program);
-    return NULL;
-}
-
-void sim_rocm_mutants_run(void) {
-    const char *absent;
-    if (getenv("KILN_SIM_MUTANTS")) amd_llvm_present(&absent);
-    sim_mutants_run();
-}
-
 kiln__hsa_status sim_rocm_program_load(sim_executable *executable) {
     static bool told;
     char why[512];
@@ -34,14 +18,22 @@ kiln__hsa_status sim_rocm_program_load(sim_executable *executable) {
         return KILN__HSA_STATUS_SUCCESS;
     }
     if (!sim_rocm_target(executable->device, &target)) return SIM_HSA_ERROR_INVALID_AGENT;
-    executable->program = object_load(executable->reader, target.processor, why, sizeof why);
+    const sim_reader *reader = executable->reader;
+    executable->program = amd_program_load(reader->bytes, reader->size, target.processor, why, sizeof why);
     if (!executable->program) {
         sim_violation("code object for %s: %s", target.processor, why);
         return SIM_HSA_ERROR_INVALID_CODE_OBJECT;
     }
+    sim_rocm_mutants_watch(executable);
     for (uint32_t i = 0; i < executable->kernel_count; i++)
         executable->kernels[i]->program = executable->program;
     return KILN__HSA_STATUS_SUCCESS;
+}
+
+void sim_rocm_program_unload(sim_executable *executable) {
+    if (!executable->program) return;
+    sim_rocm_mutants_forget(executable->program);
+    amd_program_free(executable->program);
 }
 
 /* Live memory that the device may access. */

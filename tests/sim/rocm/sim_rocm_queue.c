@@ -36,7 +36,8 @@ typedef struct sim_queue {
     kiln__hsa_queue_callback callback;
     void *callback_data;
     kiln__hsa_status refused; /* a packet, which the callback is to be told */
-    bool profiled, stopped, closing, busy;
+    bool profiled, stopped, closing;
+    bool threaded; /* it has a thread */
     pthread_t thread;
 } sim_queue;
 
@@ -132,8 +133,13 @@ static bool dependencies_met(const kiln__hsa_dispatch_packet *packet) {
     return !any;
 }
 
+static sim_queue *queue_of_turn(const sim_turn *turn) {
+    return (sim_queue *)((uintptr_t)turn - offsetof(sim_queue, turn));
+}
+
 static bool is_ready(const sim_turn *turn) {
-    const sim_queue *queue = (const void *)((const uint8_t *)turn - offsetof(sim_queue, turn));
+    const sim_queue *queue = queue_of_turn(turn);
+    if (queue->refused != KILN__HSA_STATUS_SUCCESS) return true;
     return queue->taken_count && !queue->stopped && !held && dependencies_met(&queue->taken[queue->taken_first].packet);
 }
 
@@ -192,23 +198,31 @@ static void tell_refusal(sim_queue *queue) {
     sim_rocm_lock();
 }
 
+static void delay(void) {
+    const uint32_t microseconds = sim_rocm_delay();
+    if (!microseconds) return;
+    sim_rocm_unlock();
+    nanosleep(&(struct timespec){.tv_nsec = (long)microseconds * 1000}, NULL);
+    sim_rocm_lock();
+}
+
+static void work(sim_turn *turn) {
+    sim_queue *queue = queue_of_turn(turn);
+    if (queue->refused != KILN__HSA_STATUS_SUCCESS) {
+        tell_refusal(queue);
+        return;
+    }
+    const uint64_t begin = sim_rocm_ticks();
+    delay();
+    /* Another queue's fault stops this one, too, and what it was at is never done. */
+    if (!queue->stopped && !queue->closing && run(queue) && !queue->stopped) complete(queue, begin);
+}
+
 static void *process(void *argument) {
     sim_queue *queue = argument;
     sim_rocm_lock();
-    while (!queue->closing) {
-        if (queue->refused != KILN__HSA_STATUS_SUCCESS) tell_refusal(queue);
-        if (!sim_rocm_turn_take(&queue->turn)) continue;
-        const uint64_t begin = sim_rocm_ticks();
-        const uint32_t delay = sim_rocm_delay();
-        if (delay) {
-            sim_rocm_unlock();
-            nanosleep(&(struct timespec){.tv_nsec = (long)delay * 1000}, NULL);
-            sim_rocm_lock();
-        }
-        /* Another queue's fault stops this one, too, and what it was at is never done. */
-        if (!queue->stopped && !queue->closing && run(queue) && !queue->stopped) complete(queue, begin);
-        sim_rocm_turn_done(&queue->turn);
-    }
+    while (!queue->closing)
+        sim_rocm_turn_await(&queue->turn);
     sim_rocm_unlock();
     return NULL;
 }
@@ -250,9 +264,10 @@ kiln__hsa_status hsa_queue_create(kiln__hsa_agent agent, uint32_t size, uint32_t
     for (uint32_t i = 0; i < size; i++)
         packet_at(queue, i)->header = KILN__HSA_PACKET_TYPE_INVALID;
     doorbell_create(queue);
-    queue->turn.is_ready = is_ready;
+    queue->turn = (sim_turn){.is_ready = is_ready, .work = work};
+    queue->threaded = sim_rocm_has_threads();
     sim_rocm_turn_join(&queue->turn);
-    pthread_create(&queue->thread, NULL, process, queue);
+    if (queue->threaded) pthread_create(&queue->thread, NULL, process, queue);
     *out_queue = &queue->native;
     return KILN__HSA_STATUS_SUCCESS;
 }
@@ -277,7 +292,7 @@ kiln__hsa_status hsa_queue_destroy(kiln__hsa_queue *native) {
     queue->closing = true;
     sim_rocm_changed();
     sim_rocm_unlock();
-    pthread_join(queue->thread, NULL);
+    if (queue->threaded) pthread_join(queue->thread, NULL);
     sim_rocm_lock();
     sim_rocm_turn_leave(&queue->turn);
     sim_object_delete(".doorbell", (void *)(uintptr_t)native->doorbell_signal.handle);

@@ -36,6 +36,7 @@ void sim_rocm_handed_over(void) {
 }
 
 void sim_rocm_asked(void) {
+    if (!sim_rocm_has_threads()) sim_rocm_turn_step();
     if (asked) return;
     asked = true;
     sim_rocm_changed();
@@ -54,10 +55,12 @@ static bool could_begin(const sim_turn *turn) {
     return !turn->works && turn->is_ready(turn);
 }
 
+/* NULL: none could. */
 static sim_turn *draw(void) {
     uint32_t count = 0;
     for (const sim_turn *turn = turns; turn; turn = turn->next)
         count += could_begin(turn);
+    if (!count) return NULL;
     uint32_t left = sim_rocm_random(count);
     sim_turn *turn = turns;
     while (!could_begin(turn) || left--)
@@ -82,22 +85,26 @@ static bool comes(const sim_turn *turn) {
     return chosen == turn;
 }
 
-bool sim_rocm_turn_take(sim_turn *turn) {
-    if (!turn->is_ready(turn)) {
-        sim_rocm_wait_change(NANOSECONDS_IDLE);
-        return false;
-    }
-    if (!comes(turn)) {
-        sim_rocm_wait_change(NANOSECONDS_AGAIN);
-        return false;
-    }
+static void work(sim_turn *turn) {
     chosen = NULL;
     turn->works = true;
     turn->since = sim_rocm_ticks();
-    return true;
-}
-
-void sim_rocm_turn_done(sim_turn *turn) {
+    turn->work(turn);
     turn->works = false;
     sim_rocm_changed();
+}
+
+void sim_rocm_turn_await(sim_turn *turn) {
+    if (!turn->is_ready(turn))
+        sim_rocm_wait_change(NANOSECONDS_IDLE);
+    else if (!comes(turn))
+        sim_rocm_wait_change(NANOSECONDS_AGAIN);
+    else
+        work(turn);
+}
+
+bool sim_rocm_turn_step(void) {
+    sim_turn *turn = draw();
+    if (turn) work(turn);
+    return turn;
 }
