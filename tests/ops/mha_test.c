@@ -77,6 +77,30 @@ static void random_body(kiln_stream *stream, bool first) {
             run(stream, p, attention_random_shape(), attention_number);
 }
 
+/* Windows at the edges of what a group takes. */
+static void windows_body(kiln_stream *stream, bool first) {
+    (void)first;
+    for (precision p = precision_first(); p < precision_end(); p++) {
+        /* Each query sees its own key alone: the first one the last key of a tile. */
+        attention_shape s = attention_plain(2, 33, 2, 1, 8);
+        s.causal = true;
+        s.left = 1;
+        run(stream, p, s, attention_number);
+        /* A group's queries all stand before the first key, of which there are fewer than of the other sequence's. */
+        s = (attention_shape){.batch = 2,
+                              .heads = 1,
+                              .kv_heads = 1,
+                              .size = 8,
+                              .q_lengths = {1, 40},
+                              .kv_lengths = {33, 1},
+                              .place = AT_END,
+                              .ends = true,
+                              .left = 3,
+                              .causal = true};
+        run(stream, p, s, attention_number);
+    }
+}
+
 /* The last group's rows end within it, and a head's elements within a thread's: of one head and of two that share one
  * of k and v, with and without lse, and where groups share the keys. What lies beyond is seen. With heads beyond
  * 128 a subgroup has two rows and no more, and there are groups enough for one to be done before another that would
@@ -142,11 +166,13 @@ static void decode_body(kiln_stream *stream, bool first) {
     }
 }
 
-/* A device tells how many of its keys each sequence has; more than there is room for are cut. */
+/* A device tells how many of its keys each sequence has; more than there is room for are cut. Where its queries and its
+ * keys end is told as well, or not. */
 static void lengths_body(kiln_stream *stream, bool first) {
     (void)first;
     enum { BATCH = 5, ROOM = 50, HEADS = 4, KV_HEADS = 2, SIZE = 32 };
     const double lengths[BATCH] = {17, 0, ROOM, ROOM + 9, -3}, counted[BATCH] = {17, 0, ROOM, ROOM, 0};
+    const double ones[BATCH] = {1, 2, 3, 4, 5}, rooms[BATCH] = {ROOM, 2 * ROOM, 3 * ROOM, 4 * ROOM, 5 * ROOM};
     for (precision p = precision_first(); p < precision_end(); p++) {
         harness_describe("mha_%s with lengths", precision_name(p));
         attention_shape s = {.batch = 1, .heads = HEADS, .kv_heads = KV_HEADS, .size = SIZE};
@@ -155,11 +181,15 @@ static void lengths_body(kiln_stream *stream, bool first) {
         matrix v = matrix_create(stream, p, BATCH * ROOM, KV_HEADS * SIZE, 0, 0);
         matrix out = matrix_create(stream, p, BATCH, HEADS * SIZE, 0, 0);
         matrix counts = matrix_create(stream, I32, 1, BATCH, 0, 0);
+        matrix q_ends = matrix_create(stream, I32, 1, BATCH, 0, 0),
+               kv_ends = matrix_create(stream, I32, 1, BATCH, 0, 0);
         double expected[BATCH * HEADS * SIZE], allowed[BATCH * HEADS * SIZE], lse;
         matrix_fill(&q, attention_number);
         matrix_fill(&k, attention_number);
         matrix_fill(&v, attention_number);
         matrix_set(&counts, lengths);
+        matrix_set(&q_ends, ones);
+        matrix_set(&kv_ends, rooms);
         for (int64_t b = 0; b < BATCH; b++)
             for (int64_t head = 0; head < HEADS; head++) {
                 int64_t place = (b * HEADS + head) * SIZE, key = (b * ROOM * KV_HEADS + head / 2) * SIZE;
@@ -177,13 +207,22 @@ static void lengths_body(kiln_stream *stream, bool first) {
                                   .heads = HEADS,
                                   .kv_heads = KV_HEADS,
                                   .head_size = SIZE};
-        harness_ok(operator_function("mha", p)->call(stream, &params, sizeof params));
-        matrix_expect(&out, expected, allowed);
+        for (int ends = 0; ends < 4; ends++) {
+            params.q_ends = ends & 1 ? q_ends.data : NULL;
+            params.kv_ends = ends & 2 ? kv_ends.data : NULL;
+            params.q_length = ends & 1 ? 1 : 0;
+            params.kv_length = ends & 2 ? ROOM : 0;
+            matrix_poison(&out);
+            harness_ok(operator_function("mha", p)->call(stream, &params, sizeof params));
+            matrix_expect(&out, expected, allowed);
+        }
         matrix_destroy(&q);
         matrix_destroy(&k);
         matrix_destroy(&v);
         matrix_destroy(&out);
         matrix_destroy(&counts);
+        matrix_destroy(&q_ends);
+        matrix_destroy(&kv_ends);
     }
 }
 
@@ -240,7 +279,7 @@ static void unowned_body(kiln_stream *stream, bool first) {
                          .kv_heads = 2,
                          .size = 40,
                          .q_lengths = {1, 3, 2},
-                         .kv_lengths = {300, 2000, 100},
+                         .kv_lengths = {300, 600, 100},
                          .ends = true,
                          .lse = true};
     for (precision p = precision_first(); p < precision_end(); p++)
@@ -429,6 +468,11 @@ static void test_random(void **state) {
     harness_on_each_device(random_body);
 }
 
+static void test_windows(void **state) {
+    (void)state;
+    harness_on_each_device(windows_body);
+}
+
 static void test_endings(void **state) {
     (void)state;
     harness_on_each_device(endings_body);
@@ -471,11 +515,17 @@ static void test_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_special_values), cmocka_unit_test(test_lengths),
-        cmocka_unit_test(test_wrong_ends),     cmocka_unit_test(test_queries_of_no_sequence),
-        cmocka_unit_test(test_random),         cmocka_unit_test(test_plain),
-        cmocka_unit_test(test_endings),        cmocka_unit_test(test_decode),
-        cmocka_unit_test(test_nans),           cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_special_values),
+        cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_windows),
+        cmocka_unit_test(test_wrong_ends),
+        cmocka_unit_test(test_queries_of_no_sequence),
+        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_plain),
+        cmocka_unit_test(test_endings),
+        cmocka_unit_test(test_decode),
+        cmocka_unit_test(test_nans),
+        cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
