@@ -66,7 +66,7 @@ void attention_query(const attention_shape *s, const double *q, const double *k,
     free(scores);
 }
 
-attention_tensors attention_create(kiln_stream *stream, precision p, attention_shape s, double (*value)(void)) {
+attention_tensors attention_create(kiln_stream *stream, precision p, attention_shape s) {
     attention_tensors t;
     int64_t tokens = attention_total(s.q_lengths, s.batch), keys = attention_total(s.kv_lengths, s.batch);
     int64_t width = s.heads * s.size, kv_width = s.kv_heads * s.size;
@@ -77,9 +77,11 @@ attention_tensors attention_create(kiln_stream *stream, precision p, attention_s
     t.lse = matrix_create(stream, F32, s.heads, tokens, 0, 0);
     t.q_ends = matrix_create(stream, I32, 1, s.batch, 0, AT_END);
     t.kv_ends = matrix_create(stream, I32, 1, s.batch, 0, AT_END);
-    matrix_fill(&t.q, value);
-    matrix_fill(&t.k, value);
-    matrix_fill(&t.v, value);
+    matrix_fill(&t.q, attention_number);
+    matrix_fill(&t.k, attention_number);
+    for (int64_t i = 0; i < keys * kv_width; i++)
+        t.v.values[i] = s.v != 0 ? s.v : attention_number();
+    matrix_set(&t.v, t.v.values);
     for (int64_t i = 0; i < s.batch; i++) {
         t.q_ends.values[i] = (double)attention_total(s.q_lengths, i + 1);
         t.kv_ends.values[i] = (double)attention_total(s.kv_lengths, i + 1);
@@ -180,4 +182,90 @@ attention_shape attention_random_shape(void) {
     }
     if (!attention_total(s.q_lengths, s.batch)) s.q_lengths[0] = 3;
     return s;
+}
+
+typedef void (*shape_body)(kiln_stream *, precision, attention_shape);
+
+static void window_edges(kiln_stream *stream, precision p, shape_body body) {
+    /* Each query sees its own key alone: the first one the last key of a tile. */
+    attention_shape s = attention_plain(2, 33, 2, 1, 8);
+    s.causal = true;
+    s.left = 1;
+    body(stream, p, s);
+    /* A group's queries all stand before the first key, of which there are fewer than of the other sequence's. */
+    s = (attention_shape){.batch = 2,
+                          .heads = 1,
+                          .kv_heads = 1,
+                          .size = 8,
+                          .q_lengths = {1, 40},
+                          .kv_lengths = {33, 1},
+                          .place = AT_END,
+                          .ends = true,
+                          .left = 3,
+                          .causal = true};
+    body(stream, p, s);
+}
+
+/* NaNs in v are NaNs in each element of each row that a group can have: with and without lse, and where groups share
+ * the keys. */
+static void nan_edges(kiln_stream *stream, precision p, shape_body body) {
+    for (int i = 0; i < 6; i++) {
+        int64_t keys = i / 2 == 2 ? 520 : 3;
+        attention_shape s = i % 2 ? attention_plain(16, keys, 1, 1, 256) : attention_plain(32, keys, 1, 1, 128);
+        s.lse = i / 2 == 1;
+        s.workspace = i / 2 == 2;
+        s.v = (double)NAN;
+        body(stream, p, s);
+    }
+}
+
+/* Few queries with many keys, which groups share where there is workspace. */
+static void share_edges(kiln_stream *stream, precision p, shape_body body) {
+    attention_shape s = attention_plain(1, 1500 + (int64_t)p, 4, 2, 64);
+    s.workspace = s.lse = true;
+    body(stream, p, s);
+    s.kv_lengths[0] = 700;
+    s.q_lengths[0] = 3;
+    s.causal = true;
+    s.left = 600;
+    body(stream, p, s);
+    s.workspace = false;
+    body(stream, p, s);
+    /* Some groups find no keys, and one sequence has none at all. */
+    s = (attention_shape){.batch = 3, .heads = 4, .kv_heads = 2, .size = 40, .q_lengths = {1, 2, 1}};
+    s.kv_lengths[0] = 1100;
+    s.kv_lengths[1] = 3;
+    s.ends = s.lse = s.workspace = true;
+    body(stream, p, s);
+    /* As many rows as a group can have, and as large ones. */
+    s = attention_plain(1, 520, 32, 1, 128);
+    s.lse = s.workspace = true;
+    body(stream, p, s);
+    s.heads = 16;
+    s.size = 256;
+    body(stream, p, s);
+}
+
+/* The last group's rows end within it, and a head's elements within a thread's: of one head and of two that share one
+ * of k and v, with and without lse, and where groups share the keys. What lies beyond is seen. With heads beyond
+ * 128 a subgroup has two rows and no more, and there are groups enough for one to be done before another that would
+ * write its rows. */
+static void row_edges(kiln_stream *stream, precision p, shape_body body) {
+    static const int64_t sizes[] = {20, 100, 250};
+    for (int i = 0; i < 18; i++) {
+        int64_t size = sizes[i / 6], heads = 1 + i % 2, rows = size > 128 ? 64 : 32;
+        attention_shape s = attention_plain(rows / heads + 1, i / 2 % 3 ? 5 : 520, heads, 1, size);
+        s.padding = 256 - size;
+        s.place = AT_END;
+        s.lse = i / 2 % 3 == 1;
+        s.workspace = i / 2 % 3 == 0;
+        body(stream, p, s);
+    }
+}
+
+void attention_edges(kiln_stream *stream, precision p, shape_body body) {
+    window_edges(stream, p, body);
+    nan_edges(stream, p, body);
+    share_edges(stream, p, body);
+    row_edges(stream, p, body);
 }

@@ -16,6 +16,7 @@ typedef struct attention_shape {
     int64_t left, right;
     bool causal;
     double scale, softcap;
+    double v; /* what all of v is; 0: any numbers */
 } attention_shape;
 
 /* One sequence. */
@@ -23,6 +24,9 @@ attention_shape attention_plain(int64_t q_length, int64_t kv_length, int64_t hea
 
 /* Anything that is allowed, and small. */
 attention_shape attention_random_shape(void);
+
+/* Calls the body with each shape that comes to an edge of what a group does. */
+void attention_edges(kiln_stream *stream, precision p, void (*body)(kiln_stream *, precision, attention_shape));
 
 /* How many tokens the first so many sequences have, together and at most. */
 int64_t attention_total(const int64_t lengths[ATTENTION_BATCH], int64_t batch);
@@ -43,8 +47,8 @@ typedef struct attention_tensors {
 /* A number of a query, a key or a value. */
 double attention_number(void);
 
-/* Makes the tensors, q, k and v of such values. Destroy them in the same test. */
-attention_tensors attention_create(kiln_stream *stream, precision p, attention_shape s, double (*value)(void));
+/* Makes the tensors, q, k and v of such numbers. Destroy them in the same test. */
+attention_tensors attention_create(kiln_stream *stream, precision p, attention_shape s);
 void attention_destroy(attention_tensors *t);
 
 /* Computes what out and lse must be, and how far they may be off. */

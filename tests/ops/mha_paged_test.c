@@ -1,4 +1,4 @@
-/* mha_paged bit for bit against mha on the keys that it gathers, and its lse against f64. */
+/* mha_paged bit for bit against mha on the keys that it gathers; and at the edges of what a group does against f64. */
 #include "tests/ops/attention.h"
 #include <math.h>
 #include <stdlib.h>
@@ -8,6 +8,8 @@
 typedef struct paged {
     int64_t block_size, blocks, table_size;
     matrix caches[2], tables, lengths;
+    matrix workspace; /* if there is one */
+    size_t workspace_size;
 } paged;
 
 /* The numbers below count in any order, to be freed. */
@@ -50,30 +52,6 @@ static void paged_fill(paged *c, attention_shape s, const attention_tensors *t) 
     free(order);
 }
 
-static paged paged_create(kiln_stream *stream, precision p, attention_shape s, const attention_tensors *t,
-                          int64_t block_size) {
-    paged c = {.block_size = block_size};
-    /* Keys are divided as mha divides them only if the table has room for the longest sequence and no more. */
-    c.table_size = (attention_longest(s.kv_lengths, s.batch) + block_size - 1) / block_size + (s.workspace ? 0 : 1);
-    c.blocks = s.batch * c.table_size + 3;
-    for (int i = 0; i < 2; i++)
-        c.caches[i] = matrix_create(stream, p, c.blocks * block_size, t->k.cols, t->k.cols + s.padding, s.place);
-    c.tables = matrix_create(stream, I32, s.batch, c.table_size, 0, 0);
-    c.lengths = matrix_create(stream, I32, 1, s.batch, 0, 0);
-    paged_fill(&c, s, t);
-    matrix *all[] = {&c.caches[0], &c.caches[1], &c.tables, &c.lengths};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        matrix_set(all[i], all[i]->values);
-    return c;
-}
-
-static void paged_destroy(paged *c) {
-    matrix_destroy(&c->caches[0]);
-    matrix_destroy(&c->caches[1]);
-    matrix_destroy(&c->tables);
-    matrix_destroy(&c->lengths);
-}
-
 static kiln_mha_paged_params paged_params(const paged *c, const attention_tensors *t, attention_shape s) {
     return (kiln_mha_paged_params){.out = t->out.data,
                                    .lse = s.lse ? t->lse.data : NULL,
@@ -99,61 +77,107 @@ static kiln_mha_paged_params paged_params(const paged *c, const attention_tensor
                                    .right_window = s.right,
                                    .scale = (float)s.scale,
                                    .softcap = (float)s.softcap,
+                                   .workspace = c->workspace_size ? c->workspace.data : NULL,
+                                   .workspace_size = c->workspace_size,
                                    .causal = s.causal};
 }
 
-/* The same keys and values in a cache and contiguous: bit for bit the same. */
-static void run_paged(kiln_stream *stream, precision p, attention_shape s, int64_t block_size) {
+static paged paged_create(kiln_stream *stream, precision p, attention_shape s, const attention_tensors *t,
+                          int64_t block_size) {
+    paged c = {.block_size = block_size};
+    /* Keys are divided as mha divides them only if the table has room for the longest sequence and no more. */
+    c.table_size = (attention_longest(s.kv_lengths, s.batch) + block_size - 1) / block_size + (s.workspace ? 0 : 1);
+    c.blocks = s.batch * c.table_size + 3;
+    for (int i = 0; i < 2; i++)
+        c.caches[i] = matrix_create(stream, p, c.blocks * block_size, t->k.cols, t->k.cols + s.padding, s.place);
+    c.tables = matrix_create(stream, I32, s.batch, c.table_size, 0, 0);
+    c.lengths = matrix_create(stream, I32, 1, s.batch, 0, 0);
+    paged_fill(&c, s, t);
+    matrix *all[] = {&c.caches[0], &c.caches[1], &c.tables, &c.lengths};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        matrix_set(all[i], all[i]->values);
+    if (s.workspace) {
+        kiln_mha_paged_params params = paged_params(&c, t, s);
+        harness_ok(operator_function("mha_paged", p)->workspace_size(&params, sizeof params, &c.workspace_size));
+        c.workspace = matrix_create(stream, F32, 1, (int64_t)c.workspace_size / 4, 0, 0);
+    }
+    return c;
+}
+
+static void paged_destroy(paged *c, attention_shape s) {
+    matrix_destroy(&c->caches[0]);
+    matrix_destroy(&c->caches[1]);
+    matrix_destroy(&c->tables);
+    matrix_destroy(&c->lengths);
+    if (!s.workspace) return;
+    matrix_get(&c->workspace); /* nothing around it is written */
+    matrix_destroy(&c->workspace);
+}
+
+static void run(kiln_stream *stream, precision p, attention_shape s) {
     attention_describe("mha_paged", p, s);
-    attention_tensors t = attention_create(stream, p, s, attention_number);
+    attention_tensors t = attention_create(stream, p, s);
+    attention_reference(&s, &t);
+    paged c = paged_create(stream, p, s, &t, 16);
+    kiln_mha_paged_params params = paged_params(&c, &t, s);
+    harness_ok(operator_function("mha_paged", p)->call(stream, &params, sizeof params));
+    matrix_expect(&t.out, t.expected, t.allowed);
+    if (s.lse)
+        matrix_expect(&t.lse, t.lses, t.lses_allowed);
+    else
+        matrix_expect_unchanged(&t.lse);
+    paged_destroy(&c, s);
+    attention_destroy(&t);
+}
+
+/* The same keys and values in a cache and contiguous: bit for bit the same. */
+static void run_both(kiln_stream *stream, precision p, attention_shape s, int64_t block_size) {
+    attention_describe("mha_paged", p, s);
+    attention_tensors t = attention_create(stream, p, s);
     paged c = paged_create(stream, p, s, &t, block_size);
+    kiln_mha_paged_params params = paged_params(&c, &t, s);
     kiln_mha_params contiguous = attention_mha_params(&t, s);
     contiguous.kv_ends = t.kv_ends.data; /* whatever q_ends are */
     contiguous.kv_length = attention_longest(s.kv_lengths, s.batch);
     contiguous.lse = NULL;
-    kiln_mha_paged_params params = paged_params(&c, &t, s);
-    const kiln_operator_function *function = operator_function("mha_paged", p);
-    matrix workspace = {0};
-    if (s.workspace) {
-        harness_ok(function->workspace_size(&params, sizeof params, &params.workspace_size));
-        workspace = matrix_create(stream, F32, 1, (int64_t)params.workspace_size / 4, 0, 0);
-        contiguous.workspace = params.workspace = workspace.data;
-        contiguous.workspace_size = params.workspace_size;
-    }
+    contiguous.workspace = params.workspace;
+    contiguous.workspace_size = params.workspace_size;
     harness_ok(operator_function("mha", p)->call(stream, &contiguous, sizeof contiguous));
     matrix_get(&t.out);
     double *gathered = malloc(sizeof(double) * (size_t)(t.out.rows * t.out.cols + 1));
     assert_non_null(gathered);
     memcpy(gathered, t.out.values, sizeof(double) * (size_t)(t.out.rows * t.out.cols));
     matrix_poison(&t.out);
-    harness_ok(function->call(stream, &params, sizeof params));
+    harness_ok(operator_function("mha_paged", p)->call(stream, &params, sizeof params));
     matrix_expect_exact(&t.out, gathered);
-    if (s.workspace) {
-        matrix_get(&workspace); /* nothing around it is written */
-        matrix_destroy(&workspace);
-    }
     if (s.lse) {
         attention_reference(&s, &t);
         matrix_expect(&t.lse, t.lses, t.lses_allowed);
     }
     free(gathered);
-    paged_destroy(&c);
+    paged_destroy(&c, s);
     attention_destroy(&t);
 }
 
-static void paged_body(kiln_stream *stream, bool first) {
+static void edges_body(kiln_stream *stream, bool first) {
+    (void)first;
+    for (precision p = precision_first(); p < precision_end(); p++)
+        attention_edges(stream, p, run);
+}
+
+static void both_body(kiln_stream *stream, bool first) {
     (void)first;
     static const int64_t blocks[] = {1, 8, 16, 32, 64, 128, 256};
     for (precision p = precision_first(); p < precision_end(); p++)
         for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
             attention_shape s = attention_random_shape();
             s.ends = true;
-            run_paged(stream, p, s, blocks[i]);
+            run_both(stream, p, s, blocks[i]);
         }
 }
 
 /* A token each, as when tokens are generated: one sequence is long, and groups share its keys. */
-static void paged_decode_body(kiln_stream *stream, bool first) {
+static void decode_body(kiln_stream *stream, bool first) {
     (void)first;
     for (precision p = precision_first(); p < precision_end(); p++) {
         attention_shape s = {.batch = 3, .heads = 4, .kv_heads = 1, .size = 64, .q_lengths = {1, 1, 1}};
@@ -163,10 +187,10 @@ static void paged_decode_body(kiln_stream *stream, bool first) {
         s.lse = true;
         s.workspace = true;
         for (int64_t block_size = 16; block_size <= 256; block_size *= 2)
-            if (harness_on_cpu(stream) || block_size == 64) run_paged(stream, p, s, block_size);
+            if (harness_on_cpu(stream) || block_size == 64) run_both(stream, p, s, block_size);
         s.workspace = false;
         s.kv_lengths[1] = 0;
-        run_paged(stream, p, s, 16);
+        run_both(stream, p, s, 16);
     }
 }
 
@@ -203,14 +227,19 @@ static void refusals_body(kiln_stream *stream, bool first) {
     matrix_destroy(&x);
 }
 
-static void test_paged(void **state) {
+static void test_like_mha(void **state) {
     (void)state;
-    harness_on_each_device(paged_body);
+    harness_on_each_device(both_body);
 }
 
-static void test_paged_decode(void **state) {
+static void test_edges(void **state) {
     (void)state;
-    harness_on_each_device(paged_decode_body);
+    harness_on_each_device(edges_body);
+}
+
+static void test_decode(void **state) {
+    (void)state;
+    harness_on_each_device(decode_body);
 }
 
 static void test_refusals(void **state) {
@@ -220,8 +249,9 @@ static void test_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_paged),
-        cmocka_unit_test(test_paged_decode),
+        cmocka_unit_test(test_like_mha),
+        cmocka_unit_test(test_decode),
+        cmocka_unit_test(test_edges),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

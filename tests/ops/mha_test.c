@@ -8,17 +8,9 @@ static double large_number(void) {
     return random_number(-60000, 60000);
 }
 
-static double one(void) {
-    return 1;
-}
-
-static double not_a_number(void) {
-    return (double)NAN;
-}
-
-/* Calls mha on tensors that are destroyed then. */
-static void run_on(kiln_stream *stream, precision p, attention_shape s, attention_tensors t) {
+static void run(kiln_stream *stream, precision p, attention_shape s) {
     attention_describe("mha", p, s);
+    attention_tensors t = attention_create(stream, p, s);
     attention_reference(&s, &t);
     kiln_mha_params params = attention_mha_params(&t, s);
     const kiln_operator_function *function = operator_function("mha", p);
@@ -44,29 +36,26 @@ static void run_on(kiln_stream *stream, precision p, attention_shape s, attentio
     attention_destroy(&t);
 }
 
-static void run(kiln_stream *stream, precision p, attention_shape s, double (*value)(void)) {
-    run_on(stream, p, s, attention_create(stream, p, s, value));
-}
-
 static void plain_body(kiln_stream *stream, bool first) {
     (void)first;
     for (int64_t size = 32; size <= 256; size += 8)
         for (precision p = precision_first(); p < precision_end(); p++)
             if (harness_on_cpu(stream) || (size / 8 + (int64_t)p) % PRECISION_COUNT == 0)
                 run(stream, p,
-                    attention_plain(random_integer(1, 9), random_integer(1, 70), 2, random_integer(1, 2), size),
-                    attention_number);
+                    attention_plain(random_integer(1, 9), random_integer(1, 70), 2, random_integer(1, 2), size));
     for (precision p = precision_first(); p < precision_end(); p++) {
-        run(stream, p, attention_plain(7, 45, 2, 1, 8), attention_number);
-        run(stream, p, attention_plain(1, 1, 1, 1, 1), attention_number);
-        run(stream, p, attention_plain(1, 33, 4, 4, 7), attention_number);
-        run(stream, p, attention_plain(70, 70, 1, 1, 16), attention_number);
-        run(stream, p, attention_plain(5, 40, 8, 1, 24), attention_number);
-        run(stream, p, attention_plain(3, 50, 2, 2, 32), one);
+        run(stream, p, attention_plain(7, 45, 2, 1, 8));
+        run(stream, p, attention_plain(1, 1, 1, 1, 1));
+        run(stream, p, attention_plain(1, 33, 4, 4, 7));
+        run(stream, p, attention_plain(70, 70, 1, 1, 16));
+        run(stream, p, attention_plain(5, 40, 8, 1, 24));
+        attention_shape s = attention_plain(3, 50, 2, 2, 32);
+        s.v = 1;
+        run(stream, p, s);
         /* A group's first queries stand before the first key. */
-        attention_shape s = attention_plain(32, 4, 1, 1, 16);
+        s = attention_plain(32, 4, 1, 1, 16);
         s.causal = true;
-        run(stream, p, s, attention_number);
+        run(stream, p, s);
     }
 }
 
@@ -74,96 +63,13 @@ static void random_body(kiln_stream *stream, bool first) {
     (void)first;
     for (precision p = precision_first(); p < precision_end(); p++)
         for (int i = 0; i < harness_rounds(stream, 16); i++)
-            run(stream, p, attention_random_shape(), attention_number);
+            run(stream, p, attention_random_shape());
 }
 
-/* Windows at the edges of what a group takes. */
-static void windows_body(kiln_stream *stream, bool first) {
-    (void)first;
-    for (precision p = precision_first(); p < precision_end(); p++) {
-        /* Each query sees its own key alone: the first one the last key of a tile. */
-        attention_shape s = attention_plain(2, 33, 2, 1, 8);
-        s.causal = true;
-        s.left = 1;
-        run(stream, p, s, attention_number);
-        /* A group's queries all stand before the first key, of which there are fewer than of the other sequence's. */
-        s = (attention_shape){.batch = 2,
-                              .heads = 1,
-                              .kv_heads = 1,
-                              .size = 8,
-                              .q_lengths = {1, 40},
-                              .kv_lengths = {33, 1},
-                              .place = AT_END,
-                              .ends = true,
-                              .left = 3,
-                              .causal = true};
-        run(stream, p, s, attention_number);
-    }
-}
-
-/* The last group's rows end within it, and a head's elements within a thread's: of one head and of two that share one
- * of k and v, with and without lse, and where groups share the keys. What lies beyond is seen. With heads beyond
- * 128 a subgroup has two rows and no more, and there are groups enough for one to be done before another that would
- * write its rows. */
-static void endings_body(kiln_stream *stream, bool first) {
-    (void)first;
-    static const int64_t sizes[] = {20, 100, 250};
-    for (precision p = precision_first(); p < precision_end(); p++)
-        for (int i = 0; i < 18; i++) {
-            int64_t size = sizes[i / 6], heads = 1 + i % 2, rows = size > 128 ? 64 : 32;
-            attention_shape s = attention_plain(rows / heads + 1, i / 2 % 3 ? 5 : 520, heads, 1, size);
-            s.padding = 256 - size;
-            s.place = AT_END;
-            s.lse = i / 2 % 3 == 1;
-            s.workspace = i / 2 % 3 == 0;
-            run(stream, p, s, attention_number);
-        }
-}
-
-/* NaNs in v are NaNs in each element of each row that a group can have: with and without lse, and where groups share
- * the keys. */
-static void nans_body(kiln_stream *stream, bool first) {
+static void edges_body(kiln_stream *stream, bool first) {
     (void)first;
     for (precision p = precision_first(); p < precision_end(); p++)
-        for (int i = 0; i < 6; i++) {
-            attention_shape s = i % 2 ? attention_plain(16, i / 2 == 2 ? 520 : 3, 1, 1, 256)
-                                      : attention_plain(32, i / 2 == 2 ? 520 : 3, 1, 1, 128);
-            s.lse = i / 2 == 1;
-            s.workspace = i / 2 == 2;
-            attention_tensors t = attention_create(stream, p, s, attention_number);
-            matrix_fill(&t.v, not_a_number);
-            run_on(stream, p, s, t);
-        }
-}
-
-/* Few queries with many keys, which groups share where there is workspace. */
-static void decode_body(kiln_stream *stream, bool first) {
-    (void)first;
-    for (precision p = precision_first(); p < precision_end(); p++) {
-        attention_shape s = attention_plain(1, 1500 + (int64_t)p, 4, 2, 64);
-        s.workspace = s.lse = true;
-        run(stream, p, s, attention_number);
-        s.kv_lengths[0] = 700;
-        s.q_lengths[0] = 3;
-        s.causal = true;
-        s.left = 600;
-        run(stream, p, s, attention_number);
-        s.workspace = false;
-        run(stream, p, s, attention_number);
-        /* Some groups find no keys, and one sequence has none at all. */
-        s = (attention_shape){.batch = 3, .heads = 4, .kv_heads = 2, .size = 40, .q_lengths = {1, 2, 1}};
-        s.kv_lengths[0] = 1100;
-        s.kv_lengths[1] = 3;
-        s.ends = s.lse = s.workspace = true;
-        run(stream, p, s, attention_number);
-        /* As many rows as a group can have, and as large ones. */
-        s = attention_plain(1, 520, 32, 1, 128);
-        s.lse = s.workspace = true;
-        run(stream, p, s, attention_number);
-        s.heads = 16;
-        s.size = 256;
-        run(stream, p, s, attention_number);
-    }
+        attention_edges(stream, p, run);
 }
 
 /* A device tells how many of its keys each sequence has; more than there is room for are cut. Where its queries and its
@@ -243,7 +149,7 @@ static void wrong_ends_body(kiln_stream *stream, bool first) {
                                  .q_lengths = {1, 2, 2},
                                  .kv_lengths = {3, 1, 1},
                                  .place = i % 2 ? AT_END : 0};
-            attention_tensors t = attention_create(stream, p, s, attention_number);
+            attention_tensors t = attention_create(stream, p, s);
             matrix_set(&t.q_ends, ends[i]);
             matrix_set(&t.kv_ends, ends[i]);
             kiln_mha_params params = {.out = t.out.data,
@@ -285,7 +191,7 @@ static void unowned_body(kiln_stream *stream, bool first) {
     for (precision p = precision_first(); p < precision_end(); p++)
         for (int shared = 0; shared < 2; shared++) {
             harness_describe("mha_%s with queries of no sequence%s", precision_name(p), shared ? ", workspace" : "");
-            attention_tensors t = attention_create(stream, p, s, attention_number);
+            attention_tensors t = attention_create(stream, p, s);
             const kiln_operator_function *function = operator_function("mha", p);
             matrix_set(&t.q_ends, (const double[]){1, 4, 4});
             for (int64_t i = 0; i < t.out.rows * t.out.cols; i++)
@@ -468,24 +374,9 @@ static void test_random(void **state) {
     harness_on_each_device(random_body);
 }
 
-static void test_windows(void **state) {
+static void test_edges(void **state) {
     (void)state;
-    harness_on_each_device(windows_body);
-}
-
-static void test_endings(void **state) {
-    (void)state;
-    harness_on_each_device(endings_body);
-}
-
-static void test_nans(void **state) {
-    (void)state;
-    harness_on_each_device(nans_body);
-}
-
-static void test_decode(void **state) {
-    (void)state;
-    harness_on_each_device(decode_body);
+    harness_on_each_device(edges_body);
 }
 
 static void test_lengths(void **state) {
@@ -515,17 +406,10 @@ static void test_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_special_values),
-        cmocka_unit_test(test_lengths),
-        cmocka_unit_test(test_windows),
-        cmocka_unit_test(test_wrong_ends),
-        cmocka_unit_test(test_queries_of_no_sequence),
-        cmocka_unit_test(test_random),
-        cmocka_unit_test(test_plain),
-        cmocka_unit_test(test_endings),
-        cmocka_unit_test(test_decode),
-        cmocka_unit_test(test_nans),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_special_values), cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_wrong_ends),     cmocka_unit_test(test_queries_of_no_sequence),
+        cmocka_unit_test(test_random),         cmocka_unit_test(test_plain),
+        cmocka_unit_test(test_edges),          cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
