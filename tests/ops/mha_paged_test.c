@@ -234,7 +234,7 @@ static void test_like_mha(void **state) {
 
 static void test_edges(void **state) {
     (void)state;
-    harness_on_each_device(edges_body);
+    harness_on_one_device(edges_body);
 }
 
 static void test_decode(void **state) {
