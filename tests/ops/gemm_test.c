@@ -261,51 +261,54 @@ static void exact_body(kiln_stream *stream, bool first) {
             small_integer);
         run(stream, p, (shape){.batch = 1, .m = 70, .n = 66, .k = 65}, large_number);
     }
-    enum { M = 66, N = 67, K = 37 };
-    matrix a = matrix_create(stream, F32, M, K, 0, 0), b = matrix_create(stream, F32, N, K, 0, 0);
-    matrix d = matrix_create(stream, F32, M, N, 0, 0);
-    double *expected = calloc(M * N, sizeof *expected);
-    assert_non_null(expected);
-    for (int i = 0; i < 8; i++) {
-        int64_t row = random_integer(0, M - 1), col = random_integer(0, N - 1), k = random_integer(0, K - 1);
-        harness_describe("gemm_f32 with one element in row %lld, column %lld, at %lld", (long long)row, (long long)col,
-                         (long long)k);
-        for (int64_t j = 0; j < M * K; j++)
-            a.values[j] = j == row * K + k ? 3 : 0;
-        for (int64_t j = 0; j < N * K; j++)
-            b.values[j] = j == col * K + k ? 5 : 0;
-        for (int64_t j = 0; j < M * N; j++)
-            expected[j] = j == row * N + col ? 15 : 0;
-        matrix_set(&a, a.values);
-        matrix_set(&b, b.values);
-        matrix_poison(&d);
-        kiln_gemm_params params = {.d = d.data, .a = a.data, .b = b.data, .batch = 1, .m = M, .n = N, .k = K};
-        harness_ok(kiln_gemm_f32(stream, &params));
-        matrix_expect_exact(&d, expected);
+    for (precision p = precision_first(); p < precision_end(); p++) {
+        enum { M = 66, N = 67, K = 37 };
+        matrix a = matrix_create(stream, p, M, K, 0, 0), b = matrix_create(stream, p, N, K, 0, 0);
+        matrix d = matrix_create(stream, p, M, N, 0, 0);
+        double *expected = calloc(M * N, sizeof *expected);
+        assert_non_null(expected);
+        for (int i = 0; i < 3; i++) {
+            int64_t row = random_integer(0, M - 1), col = random_integer(0, N - 1), k = random_integer(0, K - 1);
+            harness_describe("gemm_%s with one element in row %lld, column %lld, at %lld", precision_name(p),
+                             (long long)row, (long long)col, (long long)k);
+            for (int64_t j = 0; j < M * K; j++)
+                a.values[j] = j == row * K + k ? 3 : 0;
+            for (int64_t j = 0; j < N * K; j++)
+                b.values[j] = j == col * K + k ? 5 : 0;
+            for (int64_t j = 0; j < M * N; j++)
+                expected[j] = j == row * N + col ? 15 : 0;
+            matrix_set(&a, a.values);
+            matrix_set(&b, b.values);
+            matrix_poison(&d);
+            kiln_gemm_params params = {.d = d.data, .a = a.data, .b = b.data, .batch = 1, .m = M, .n = N, .k = K};
+            harness_ok(operator_function("gemm", p)->call(stream, &params, sizeof params));
+            matrix_expect_exact(&d, expected);
+        }
+        matrix_destroy(&a);
+        matrix_destroy(&b);
+        matrix_destroy(&d);
+        free(expected);
     }
-    matrix_destroy(&a);
-    matrix_destroy(&b);
-    matrix_destroy(&d);
-    free(expected);
 }
 
 /* Without products there are no factors, and what is added to them is left. */
 static void no_products_body(kiln_stream *stream, bool first) {
     (void)first;
     enum { N = 5 };
-    for (int64_t m = 3; m <= 66; m += 63) {
-        harness_describe("gemm_f32 of %lld rows without products", (long long)m);
-        matrix d = matrix_create(stream, F32, m, N, 0, 0), bias = matrix_create(stream, F32, 1, N, 0, 0);
-        double expected[66 * N];
-        matrix_fill(&bias, any_number);
-        for (int64_t i = 0; i < m * N; i++)
-            expected[i] = bias.values[i % N];
-        kiln_gemm_params params = {.d = d.data, .bias = bias.data, .batch = 1, .m = m, .n = N};
-        harness_ok(kiln_gemm_f32(stream, &params));
-        matrix_expect_exact(&d, expected);
-        matrix_destroy(&d);
-        matrix_destroy(&bias);
-    }
+    for (precision p = precision_first(); p < precision_end(); p++)
+        for (int64_t m = 3; m <= 66; m += 63) {
+            harness_describe("gemm_%s of %lld rows without products", precision_name(p), (long long)m);
+            matrix d = matrix_create(stream, p, m, N, 0, 0), bias = matrix_create(stream, p, 1, N, 0, 0);
+            double expected[66 * N];
+            matrix_fill(&bias, any_number);
+            for (int64_t i = 0; i < m * N; i++)
+                expected[i] = bias.values[i % N];
+            kiln_gemm_params params = {.d = d.data, .bias = bias.data, .batch = 1, .m = m, .n = N};
+            harness_ok(operator_function("gemm", p)->call(stream, &params, sizeof params));
+            matrix_expect_exact(&d, expected);
+            matrix_destroy(&d);
+            matrix_destroy(&bias);
+        }
 }
 
 /* NaN and infinities reach their row or column and nothing else, also where they stand at an edge. */
