@@ -16,15 +16,22 @@ static void ok(kiln_status status) {
     if (status != KILN_OK) fail_msg("%s", kiln_last_error());
 }
 
-/* The sizes of an element: 2 and 4, or that of the one precision. */
-static uint64_t first_element(void) {
-    const char *precision = getenv("KILN_TEST_PRECISION");
-    return precision && !strcmp(precision, "f32") ? 4 : 2;
-}
+typedef struct precision {
+    const char *name;
+    uint64_t element; /* bytes */
+    kiln_status (*gemm)(kiln_stream *stream, const kiln_gemm_params *params);
+} precision;
 
-static uint64_t last_element(void) {
-    const char *precision = getenv("KILN_TEST_PRECISION");
-    return precision && strcmp(precision, "f32") != 0 ? 2 : 4;
+static const precision precisions[] = {
+    {"f32", 4, kiln_gemm_f32}, {"f16", 2, kiln_gemm_f16}, {"bf16", 2, kiln_gemm_bf16}};
+static const precision *const precisions_end = precisions + sizeof precisions / sizeof *precisions;
+
+/* The first from p on that is to be tested; precisions_end without. */
+static const precision *tested(const precision *p) {
+    const char *wanted = getenv("KILN_TEST_PRECISION");
+    while (wanted && p < precisions_end && strcmp(p->name, wanted) != 0)
+        p++;
+    return p;
 }
 
 static void *zeros(size_t size) {
@@ -35,14 +42,14 @@ static void *zeros(size_t size) {
 }
 
 /* Counts one product of zeros. */
-static sim_counters product(uint64_t element, uint64_t m, uint64_t n, uint64_t k) {
+static sim_counters product(const precision *p, uint64_t m, uint64_t n, uint64_t k) {
     static sim_launch launch;
-    void *a = zeros(m * k * element), *b = zeros(n * k * element), *d = zeros(m * n * element);
+    void *a = zeros(m * k * p->element), *b = zeros(n * k * p->element), *d = zeros(m * n * p->element);
     kiln_gemm_params params = {.d = d, .a = a, .b = b, .batch = 1, .m = (int64_t)m, .n = (int64_t)n, .k = (int64_t)k};
-    ok(element == 4 ? kiln_gemm_f32(&stream, &params) : kiln_gemm_f16(&stream, &params)); /* the first use loads */
+    ok(p->gemm(&stream, &params)); /* the first use loads */
     ok(kiln_stream_sync(&stream));
     sim.reset();
-    ok(element == 4 ? kiln_gemm_f32(&stream, &params) : kiln_gemm_f16(&stream, &params));
+    ok(p->gemm(&stream, &params));
     ok(kiln_stream_sync(&stream));
     assert_int_equal(sim.launches(), 1);
     assert_true(sim.launch(0, &launch));
@@ -57,17 +64,17 @@ static sim_counters product(uint64_t element, uint64_t m, uint64_t n, uint64_t k
 static void tiles_read_each_factor_once(void **state) {
     (void)state;
     enum { M = 2 * TILE, N = 3 * TILE, K = 160 };
-    for (uint64_t element = first_element(); element <= last_element(); element += 2) {
-        sim_counters c = product(element, M, N, K);
-        assert_int_equal(c.global_read_bytes, element * K * (M / TILE) * (N / TILE) * 2 * TILE);
-        assert_int_equal(c.global_written_bytes, element * M * N);
+    for (const precision *p = tested(precisions); p < precisions_end; p = tested(p + 1)) {
+        sim_counters c = product(p, M, N, K);
+        assert_int_equal(c.global_read_bytes, p->element * K * (M / TILE) * (N / TILE) * 2 * TILE);
+        assert_int_equal(c.global_written_bytes, p->element * M * N);
     }
 }
 
 static void tiles_meet_no_bank_twice(void **state) {
     (void)state;
-    for (uint64_t element = first_element(); element <= last_element(); element += 2)
-        assert_int_equal(product(element, 2 * TILE, TILE, 256).shared_conflicts, 0);
+    for (const precision *p = tested(precisions); p < precisions_end; p = tested(p + 1))
+        assert_int_equal(product(p, 2 * TILE, TILE, 256).shared_conflicts, 0);
 }
 
 /* The weights are read once, whatever the number of rows; each subgroup reads these for its columns. All threads read
@@ -75,13 +82,13 @@ static void tiles_meet_no_bank_twice(void **state) {
 static void rows_read_the_weights_once(void **state) {
     (void)state;
     enum { N = 96, K = 1024 };
-    for (uint64_t element = first_element(); element <= last_element(); element += 2)
+    for (const precision *p = tested(precisions); p < precisions_end; p = tested(p + 1))
         for (uint64_t m = 1; m <= 8; m += 7) {
-            sim_counters c = product(element, m, N, K);
-            uint64_t bytes = element * K * (N + m * N / COLUMNS), lanes = bytes / VECTOR + N / COLUMNS * SUBGROUP;
+            sim_counters c = product(p, m, N, K);
+            uint64_t bytes = p->element * K * (N + m * N / COLUMNS), lanes = bytes / VECTOR + N / COLUMNS * SUBGROUP;
             assert_int_equal(c.global_read_bytes, bytes);
             assert_int_equal(c.global_requests, lanes / (uint64_t)info.wave_size);
-            assert_int_equal(c.global_written_bytes, element * m * N);
+            assert_int_equal(c.global_written_bytes, p->element * m * N);
         }
 }
 
