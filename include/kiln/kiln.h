@@ -115,7 +115,10 @@ typedef struct kiln_device kiln_device;
 /* Runs body(context, i) for every i in [0, count), in any order and on any threads, and returns when all are done. */
 typedef void (*kiln_parallel_for)(void *user, size_t count, void (*body)(void *context, size_t index), void *context);
 
-/* Zero in each field is the default. Fields that do not concern the backend that is opened are ignored. */
+/* Zero in each field is the default. Fields that do not concern the backend that is opened are ignored.
+ * CPU: a launch's caller works alone for 20 microseconds before it calls the device's other threads, which the first
+ * such launch starts. Each of them, once it has nothing more to do, looks out for the next job for 50 microseconds, at
+ * its processor's cost, and then sleeps. */
 typedef struct kiln_device_options {
     kiln_backend_id backend; /* KILN_ANY: the first of CUDA, ROCm, CPU that has a device */
     int32_t ordinal;         /* which device of the backend, in the driver's order */

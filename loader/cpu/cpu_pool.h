@@ -4,7 +4,7 @@
  * thread runs a group, and with which others in one call, is open. Nobody can tell from a grid how long a group takes,
  * so the caller starts on the groups alone and calls for help only if it is still at work after some microseconds:
  * small jobs never wake a thread, and a process that has only such jobs never starts one. A thread looks out for the
- * next job for some microseconds before it sleeps, and moves if it was woken where its caller runs.
+ * next job for 50 microseconds before it sleeps, and moves if it was woken where its caller runs.
  *
  * A thread that helps takes scratch of the pool's while it does. If a host's pool brings more threads than kiln's has,
  * those that find none left go without helping, and the caller does what is left.
