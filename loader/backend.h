@@ -22,6 +22,8 @@ struct kiln__backend {
     kiln_status (*device_open)(kiln_device *device, const kiln_device_options *options);
     /* Releases device->native. Never fails; quiet on a driver that is shutting down. Not called in a forked child. */
     void (*device_close)(kiln_device *device);
+    /* The driver told the application of an error, by its number, which is not 0. */
+    void (*device_lose)(kiln_device *device, uint32_t error);
 
     /* Loads module->image: sets module->native and, for each kernel, function, arguments_size, info from the driver.
      * A refusal of this image alone is KILN_ERROR_NO_IMAGE (the next candidate is tried); anything else ends the load.

@@ -3,6 +3,7 @@
 #include "loader/fork.h"
 #include "loader/operator.h"
 #include "loader/trace.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,22 +53,31 @@ static void registry_prepare(void) {
 
 kiln_status kiln__device_check(const kiln_device *device) {
     KILN__REQUIRE(device, "device is NULL");
-    uint32_t state = atomic_load_explicit(device->state, memory_order_relaxed);
-    if (KILN__LIKELY(!(state & ~(uint32_t)(KILN__READY | KILN__TRACING)) && (state & KILN__READY))) return KILN_OK;
+    uint32_t state = atomic_load_explicit(device->state, memory_order_acquire);
+    if (KILN__LIKELY((state & (KILN__READY | KILN__LOST | KILN__CLOSING)) == KILN__READY)) return KILN_OK;
     if (!(state & KILN__READY))
         return kiln__fail(KILN_ERROR_FORKED,
                           "%s:%d was opened before this process was forked: open the device in the child, before the "
                           "parent uses a GPU",
                           device->backend->name, device->info.ordinal);
     if (state & KILN__LOST)
-        return kiln__fail(KILN_ERROR_DEVICE_LOST, "%s:%d is lost: an earlier error left its context unusable",
-                          device->backend->name, device->info.ordinal);
+        return kiln__fail(KILN_ERROR_DEVICE_LOST, "%s:%d is lost: %s", device->backend->name, device->info.ordinal,
+                          device->lost);
     return kiln__fail(KILN_ERROR_INVALID_ARGUMENT, "%s:%d is being closed", device->backend->name,
                       device->info.ordinal);
 }
 
-void kiln__device_lose(kiln_device *device) {
+void kiln__device_lose(kiln_device *device, const char *format, ...) {
+    va_list arguments;
+    if (atomic_fetch_or(device->state, KILN__LOSING) & KILN__LOSING) return;
+    va_start(arguments, format);
+    vsnprintf(device->lost, sizeof device->lost, format, arguments);
+    va_end(arguments);
     atomic_fetch_or(device->state, KILN__LOST);
+}
+
+void kiln_device_lose(kiln_device *device, uint32_t error) {
+    if (device && error) device->backend->device_lose(device, error);
 }
 
 kiln_status kiln_device_count(kiln_backend_id backend, int32_t *out_count) {

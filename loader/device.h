@@ -12,7 +12,7 @@ typedef struct kiln__trace kiln__trace;
 
 /* The state word. Exactly READY is the fast path. A GPU device's word lies on a page that the kernel wipes in a forked
  * child (or that an atfork handler zeroes), so that a child finds 0. */
-enum { KILN__READY = 1, KILN__TRACING = 2, KILN__LOST = 4, KILN__CLOSING = 8 };
+enum { KILN__READY = 1, KILN__TRACING = 2, KILN__LOSING = 4, KILN__LOST = 8, KILN__CLOSING = 16 };
 
 /* arguments has kernel->arguments_size bytes. */
 typedef kiln_status (*kiln__launch_function)(kiln_stream *stream, const kiln_kernel *kernel,
@@ -37,13 +37,15 @@ struct kiln_device {
     kiln_module *modules;      /* every load, those that found no image included */
     kiln__trace *trace;        /* set while the state has TRACING, or being drained */
     pthread_mutex_t trace_lock;
+    char lost[128];    /* by what: written under LOSING, constant from LOST on */
     kiln_device *next; /* registry */
 };
 
 /* KILN_OK if the device can be used; else FORKED, DEVICE_LOST or INVALID_ARGUMENT (closing), with the text. */
 kiln_status kiln__device_check(const kiln_device *device);
 
-/* Marks the device lost: every later call on it says so. For backends, from any thread (a fault handler included). */
-void kiln__device_lose(kiln_device *device);
+/* Marks the device lost by what the text says: every later call on it repeats that. The first reason counts. For
+ * backends, from any thread (a fault handler included). */
+void kiln__device_lose(kiln_device *device, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 
 #endif

@@ -29,6 +29,9 @@
  *   used by one thread at a time, and that releasing an object must not race with its use.
  * - Fork: a child process that inherits an open GPU device gets KILN_ERROR_FORKED from every call on it. CPU devices go
  *   on working.
+ * - Loss: once a kernel or the hardware has failed, every wait ends, and every call on the device returns
+ *   KILN_ERROR_DEVICE_LOST with what it was lost by. Releasing works as ever; a device that was closed may be opened
+ *   again, if its driver can still use it.
  * - kiln never prints, exits or aborts, and reads no environment variable and no configuration file.
  */
 #ifndef KILN_KILN_H
@@ -210,8 +213,18 @@ KILN_API kiln_status kiln_stream_open(kiln_device *device, uint32_t flags, kiln_
 /* Uses a queue of the application's. CUDA: native is a CUstream of the device's context; 0, 1 and 2 mean what they mean
  * to the driver; nothing is allocated and nothing need be released. ROCm: native is an hsa_queue_t * of the device's
  * agent, which must outlive the stream; kiln_stream_close releases kiln's kernarg ring after its last packet is done
- * and leaves the queue. CPU: native must be NULL; the same as kiln_stream_open. Returns as kiln_stream_open. */
+ * and leaves the queue. CPU: native must be NULL; the same as kiln_stream_open. Returns as kiln_stream_open.
+ * ROCm: have the queue's error callback call kiln_device_lose, or kiln may wait for ever. */
 KILN_API kiln_status kiln_stream_borrow(kiln_device *device, void *native, kiln_stream *out_stream);
+
+/* Tells kiln that the driver has told the application of an error: the device is lost by it. error is the driver's
+ * number; 0 (success), a NULL device and one of the CPU are left as they are. May be called while other threads wait.
+ * ROCm: when the device refuses a packet of a borrowed queue, or stops a kernel there for anything but a page fault,
+ * the runtime stops that queue for good and calls the error callback that the application gave to hsa_queue_create, and
+ * nobody else; kiln cannot ask. Call this from there, with the hsa_status_t, and every call that waits ends. Nothing
+ * waits for a lost device any more, so stop its other borrowed queues (hsa_queue_inactivate) before their streams are
+ * closed. */
+KILN_API void kiln_device_lose(kiln_device *device, uint32_t error);
 
 /* Waits until all work of the stream is done.
  * Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT, KILN_ERROR_CAPTURING, KILN_ERROR_FORKED, KILN_ERROR_DEVICE_LOST,

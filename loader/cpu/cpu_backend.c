@@ -22,6 +22,12 @@ static void module_unload(kiln_module *module) {
     (void)module;
 }
 
+/* No driver stands below a CPU that could fail. */
+static void device_lose(kiln_device *device, uint32_t error) {
+    (void)device;
+    (void)error;
+}
+
 static kiln_status stream_capturing(kiln_stream *stream, bool *out_capturing) {
     (void)stream;
     *out_capturing = false;
@@ -105,6 +111,7 @@ const kiln__backend kiln__backend_cpu = {
     .count = kiln__cpu_device_count,
     .device_open = kiln__cpu_device_open,
     .device_close = kiln__cpu_device_close,
+    .device_lose = device_lose,
     .module_load = module_load,
     .module_unload = module_unload,
     .stream_capturing = stream_capturing,

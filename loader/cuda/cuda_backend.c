@@ -6,6 +6,7 @@ const kiln__backend kiln__backend_cuda = {
     .count = kiln__cuda_count,
     .device_open = kiln__cuda_device_open,
     .device_close = kiln__cuda_device_close,
+    .device_lose = kiln__cuda_device_lose,
     .module_load = kiln__cuda_module_load,
     .module_unload = kiln__cuda_module_unload,
     .stream_capturing = kiln__cuda_stream_capturing,

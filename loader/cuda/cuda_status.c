@@ -15,12 +15,21 @@ static const cuda_error errors[] = {
 /* A number that is newer than the list is still told. */
 static const cuda_error unlisted = {"an error that kiln does not know", 0, KILN_ERROR_DRIVER};
 
-kiln_status kiln__cuda_fail(kiln_device *device, const char *call, kiln__cu_result result) {
-    const cuda_error *error = &unlisted;
+static const cuda_error *find(kiln__cu_result result) {
     for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
-        if (errors[i].number == result) error = &errors[i];
-    if (device && error->status == KILN_ERROR_DEVICE_LOST) kiln__device_lose(device);
+        if (errors[i].number == result) return &errors[i];
+    return &unlisted;
+}
+
+kiln_status kiln__cuda_fail(kiln_device *device, const char *call, kiln__cu_result result) {
+    const cuda_error *error = find(result);
+    if (device && error->status == KILN_ERROR_DEVICE_LOST)
+        kiln__device_lose(device, "%s: %s (%u)", call, error->name, result);
     return kiln__fail(error->status, "%s: %s (%u)", call, error->name, result);
+}
+
+void kiln__cuda_device_lose(kiln_device *device, uint32_t error) {
+    kiln__device_lose(device, "%s (%u)", find(error)->name, error);
 }
 
 kiln_status kiln__cuda_fail_empty(const char *call) {

@@ -15,6 +15,9 @@ enum {
  * is of no use marks the device lost; device may be NULL where there is none yet. result must not be 0. */
 kiln_status kiln__cuda_fail(kiln_device *device, const char *call, kiln__cu_result result) __attribute__((cold));
 
+/* Marks the device lost by an error that the application was told of. */
+void kiln__cuda_device_lose(kiln_device *device, uint32_t error);
+
 /* A driver call that reports success without a handle is not believed: KILN_ERROR_DRIVER. */
 kiln_status kiln__cuda_fail_empty(const char *call) __attribute__((cold));
 

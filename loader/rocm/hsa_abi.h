@@ -62,7 +62,8 @@
     X(AMD_MEMORY_POOL_INFO_GLOBAL_FLAGS, 1)                   \
     X(AMD_MEMORY_POOL_INFO_SIZE, 2)                           \
     X(AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_ALLOWED, 5)          \
-    X(EXT_POINTER_TYPE_HSA, 1)
+    X(EXT_POINTER_TYPE_HSA, 1)                                \
+    X(AMD_GPU_MEMORY_FAULT_EVENT, 0)
 
 enum {
 #define KILN__HSA_ENUM(name, value) KILN__HSA_##name = (value),

@@ -20,6 +20,9 @@ extern kiln__hsa_functions kiln__hsa;
  * Any thread may call it. Returns KILN_OK, or KILN_ERROR_FORKED in a child of a process that started the runtime. */
 kiln_status kiln__hsa_open(const char **out_library);
 
+/* "HSA_STATUS_ERROR", or "unknown HSA status". Static storage. */
+const char *kiln__hsa_status_name(kiln__hsa_status status) __attribute__((cold));
+
 /* The border: sets the error text to the call, the vendor's name of the status and its number, and returns kiln's
  * status for it. */
 kiln_status kiln__hsa_fail(kiln__hsa_status status, const char *call) __attribute__((cold));

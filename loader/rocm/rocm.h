@@ -86,6 +86,8 @@ typedef struct kiln__rocm_stream {
 kiln_status kiln__rocm_count(int32_t *out_count);
 kiln_status kiln__rocm_device_open(kiln_device *device, const kiln_device_options *options);
 void kiln__rocm_device_close(kiln_device *device);
+/* Marks the device lost by the status that the error callback of one of its queues was told. */
+void kiln__rocm_device_lose(kiln_device *device, uint32_t status);
 /* The runtime's handler of page faults: marks the device lost; an error for agents that are no open device. On a thread
  * of the runtime's. */
 kiln__hsa_status kiln__rocm_on_event(const kiln__hsa_event *event, void *data);

@@ -6,6 +6,7 @@ const kiln__backend kiln__backend_rocm = {
     .count = kiln__rocm_count,
     .device_open = kiln__rocm_device_open,
     .device_close = kiln__rocm_device_close,
+    .device_lose = kiln__rocm_device_lose,
     .module_load = kiln__rocm_module_load,
     .module_unload = kiln__rocm_module_unload,
     .stream_capturing = kiln__rocm_stream_capturing,

@@ -51,6 +51,7 @@ static kiln_status copy_begin(kiln__rocm_stream *stream, void *destination, cons
         kiln__rocm_signal_drop(pool, signals.before);
         return kiln__hsa_fail(copied, kiln__hsa_names.async_copy);
     }
+    signals.copied->copies = true;
     status = kiln__rocm_barrier(stream, signals.copied->handle, signals.after->handle);
     kiln__rocm_signal_drop(pool, signals.before);
     kiln__rocm_signal_drop(pool, signals.after);

@@ -23,6 +23,18 @@ static void list_remove(kiln__rocm_device *rocm) {
     pthread_mutex_unlock(&open_lock);
 }
 
+void kiln__rocm_device_lose(kiln_device *device, uint32_t status) {
+    kiln__device_lose(device, "%s (0x%x)", kiln__hsa_status_name(status), (unsigned)status);
+}
+
+static void lose_by_event(kiln_device *device, const kiln__hsa_event *event) {
+    if (event->event_type == KILN__HSA_AMD_GPU_MEMORY_FAULT_EVENT)
+        kiln__device_lose(device, "a page fault at 0x%llx (HSA's reasons 0x%x)",
+                          (unsigned long long)event->virtual_address, (unsigned)event->fault_reason_mask);
+    else
+        kiln__device_lose(device, "a hardware exception or memory error (HSA's event %u)", (unsigned)event->event_type);
+}
+
 /* Every event that there is (page fault, hardware exception, memory error) leaves the agent's queues stopped. The
  * runtime asks each handler that was registered and aborts the process unless one of them answers with success: which
  * is kiln's answer for its own devices alone, since nobody else would be told of the loss of another. */
@@ -32,7 +44,7 @@ kiln__hsa_status kiln__rocm_on_event(const kiln__hsa_event *event, void *data) {
     pthread_mutex_lock(&open_lock);
     for (kiln__rocm_device *rocm = open_devices; rocm; rocm = rocm->next) {
         if (rocm->agent.handle != event->agent.handle) continue;
-        kiln__device_lose(rocm->device);
+        lose_by_event(rocm->device, event);
         status = KILN__HSA_STATUS_SUCCESS;
     }
     pthread_mutex_unlock(&open_lock);

@@ -3,7 +3,7 @@
 
 static void on_queue_error(kiln__hsa_status status, kiln__hsa_queue *queue, void *data) {
     (void)queue;
-    if (status != KILN__HSA_STATUS_SUCCESS) kiln__device_lose(data);
+    if (status != KILN__HSA_STATUS_SUCCESS) kiln__rocm_device_lose(data, status);
 }
 
 static kiln_status queue_create(kiln__rocm_device *rocm, kiln__rocm_queue *queue) {
@@ -75,7 +75,7 @@ kiln_status kiln__rocm_wait(kiln__rocm_device *rocm, kiln__hsa_signal signal) {
     while (kiln__hsa.signal_wait(signal, KILN__HSA_SIGNAL_CONDITION_LT, 1, timeout, KILN__HSA_WAIT_STATE_BLOCKED) > 0) {
         KILN__TRY(kiln__device_check(rocm->device));
         if (!kiln__rocm_signals_failed(&rocm->signals)) continue;
-        kiln__device_lose(rocm->device);
+        kiln__device_lose(rocm->device, "%s: a copy failed on the device", kiln__hsa_names.async_copy);
         return kiln__fail(KILN_ERROR_DRIVER, "%s: a copy failed on the device", kiln__hsa_names.async_copy);
     }
     return kiln__device_check(rocm->device);

@@ -9,12 +9,21 @@ void kiln__rocm_signals_open(kiln__rocm_signals *pool) {
     pool->last = NULL;
 }
 
+/* Leaves holds on the signals alone that belong to a copy under way. */
+static void hold_copies(kiln__rocm_signal *first) {
+    for (kiln__rocm_signal *signal = first; signal; signal = signal->next)
+        signal->holds = 0;
+    for (kiln__rocm_signal *signal = first; signal; signal = signal->next)
+        if (signal->copies && kiln__hsa.signal_load(signal->handle) > 0) signal->holds = signal->target->holds = 1;
+}
+
 void kiln__rocm_signals_close(kiln__rocm_signals *pool) {
     kiln__rocm_signal *first = pool->last ? pool->last->next : NULL;
     if (first) pool->last->next = NULL;
+    hold_copies(first);
     while (first) {
         kiln__rocm_signal *next = first->next;
-        if (!first->holds || kiln__hsa.signal_load(first->handle) <= 0) kiln__hsa.signal_destroy(first->handle);
+        if (!first->holds) kiln__hsa.signal_destroy(first->handle);
         free(first);
         first = next;
     }
@@ -70,6 +79,7 @@ kiln_status kiln__rocm_signal_take(kiln__rocm_signals *pool, kiln__rocm_signal *
     kiln_status status = take_locked(pool, out_signal);
     if (status == KILN_OK) {
         (*out_signal)->holds = 1;
+        (*out_signal)->copies = false;
         (*out_signal)->target = target;
         if (target) target->holds++;
     }

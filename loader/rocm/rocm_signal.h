@@ -14,6 +14,7 @@ typedef struct kiln__rocm_signal {
     kiln__hsa_signal handle;
     struct kiln__rocm_signal *target; /* what its packet or copy waits for; NULL: nothing */
     uint32_t holds;
+    bool copies;                    /* a copy completes it, not a packet */
     struct kiln__rocm_signal *next; /* in the pool's ring of all signals */
 } kiln__rocm_signal;
 
@@ -24,7 +25,7 @@ typedef struct kiln__rocm_signals {
 
 void kiln__rocm_signals_open(kiln__rocm_signals *pool);
 
-/* Destroys every signal. None may be in use, unless the device is lost: those that a copy was left waiting for then
+/* Destroys every signal. None may be in use, unless the device is lost: the two of a copy that was left under way then
  * stay with the runtime for good, since its engine may still look at them. */
 void kiln__rocm_signals_close(kiln__rocm_signals *pool);
 

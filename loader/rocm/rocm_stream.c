@@ -84,10 +84,13 @@ kiln_status kiln__rocm_stream_sync(kiln_stream *stream) {
     return kiln__rocm_wait(state->rocm, state->idle);
 }
 
-/* A lost device does not finish its work: then there is nothing to wait for. */
+/* What is left of a lost device's work is not waited for, since it may never be done. It must not begin either, once
+ * its arguments are freed; to see to that on a borrowed queue is the application's. */
 void kiln__rocm_stream_close(kiln_stream *stream) {
-    if (kiln__device_check(stream->device) == KILN_OK) kiln__rocm_stream_sync(stream);
-    stream_free(stream->state);
+    kiln__rocm_stream *state = stream->state;
+    const bool done = kiln__device_check(stream->device) == KILN_OK && kiln__rocm_stream_sync(stream) == KILN_OK;
+    if (!done && state->own) kiln__hsa.queue_inactivate(state->queue);
+    stream_free(state);
 }
 
 /* HSA has no stream capture. */

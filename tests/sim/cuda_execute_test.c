@@ -135,6 +135,50 @@ static void a_fault_is_the_driver_s_error_until_the_device_is_opened_again(void 
     sim.configure("KILN_SIM_BUDGET", NULL);
 }
 
+/* Until its context goes, the driver answers every call with the error: nothing can be released by itself. */
+static void a_context_at_fault_is_closed_without_a_leak(void **state) {
+    (void)state;
+    enum { TRAPS = 4, FOR_STREAM = 0, FOR_EVENT, FOR_ANOTHER_STREAM, FOR_MEMORY, WAITS };
+    const char *lost = "cuda:0 is lost: ";
+    for (int how = 0; how < WAITS; how++) {
+        kiln_device *device = device_open();
+        kiln_stream stream, other;
+        kiln_event *event;
+        const kiln_module *module;
+        const kiln_kernel *kernel;
+        void *memory, *host;
+        const kiln_launch_config config = {.grid = {1}, .group = {64}};
+        assert_int_equal(kiln_stream_open(device, 0, &stream), KILN_OK);
+        assert_int_equal(kiln_stream_open(device, 0, &other), KILN_OK);
+        assert_int_equal(kiln_event_create(device, &event), KILN_OK);
+        assert_int_equal(kiln_memory_alloc(device, 256, &memory), KILN_OK);
+        assert_int_equal(kiln_host_alloc(device, 256, &host), KILN_OK);
+        assert_int_equal(kiln_module_get(device, &bundle, "u32", &module), KILN_OK);
+        assert_int_equal(kiln_module_find_kernel(module, "work", &kernel), KILN_OK);
+        const work_args args = {memory, TRAPS, 0};
+        kiln_status status = kiln_launch(&stream, kernel, &config, &args, sizeof args);
+        if (!status) status = kiln_event_record(event, &stream);
+        if (!status && how == FOR_EVENT) status = kiln_event_sync(event);
+        if (!status && how == FOR_ANOTHER_STREAM) status = kiln_stream_wait_event(&other, event);
+        if (!status && how == FOR_ANOTHER_STREAM) status = kiln_stream_sync(&other);
+        if (!status && how == FOR_MEMORY) status = kiln_copy(&stream, host, memory, 256, KILN_TO_HOST);
+        if (!status) status = kiln_stream_sync(&stream);
+        assert_int_equal(status, KILN_ERROR_DEVICE_LOST);
+        assert_int_equal(kiln_stream_sync(&stream), KILN_ERROR_DEVICE_LOST);
+        if (strncmp(kiln_last_error(), lost, strlen(lost)) ||
+            !strstr(kiln_last_error(), "CUDA_ERROR_LAUNCH_FAILED (719)"))
+            fail_msg("%s", kiln_last_error());
+        kiln_host_free(device, host);
+        kiln_memory_free(device, memory);
+        kiln_event_destroy(event);
+        kiln_stream_close(&other);
+        kiln_stream_close(&stream);
+        kiln_device_close(device);
+        assert_int_equal(sim.live("*"), 0);
+        assert_int_equal(sim.violations(), 0);
+    }
+}
+
 /* The sum of such a product depends on how it is made. */
 static void matrices_are_multiplied_as_the_variable_says(void **state) {
     (void)state;
@@ -275,6 +319,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_kernel_runs_with_its_module_s_variables),
         cmocka_unit_test(a_fault_is_the_driver_s_error_until_the_device_is_opened_again),
+        cmocka_unit_test(a_context_at_fault_is_closed_without_a_leak),
         cmocka_unit_test(matrices_are_multiplied_as_the_variable_says),
         cmocka_unit_test(cubins_are_known_or_refused),
         cmocka_unit_test(an_operator_links_and_runs),

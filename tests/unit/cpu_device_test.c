@@ -382,6 +382,16 @@ static void test_each_call_has_scratch_of_its_own(void **state) {
     }
 }
 
+static void test_no_driver_to_be_lost_by(void **state) {
+    (void)state;
+    fixture cpu = open_cpu((kiln_device_options){0});
+    void *memory;
+    kiln_device_lose(cpu.device, 1);
+    assert_int_equal(kiln_memory_alloc(cpu.device, 16, &memory), KILN_OK);
+    kiln_memory_free(cpu.device, memory);
+    close_cpu(&cpu);
+}
+
 static void test_copy_and_fill(void **state) {
     (void)state;
     static const size_t sizes[] = {1, 255, 4096, (1 << 18) - 1, 1 << 18, (1 << 18) + 1, (1 << 24) + 3};
@@ -544,6 +554,7 @@ int main(void) {
         cmocka_unit_test(test_float_state_is_normal_and_restored),
         cmocka_unit_test(test_no_queue_to_borrow),
         cmocka_unit_test(test_each_call_has_scratch_of_its_own),
+        cmocka_unit_test(test_no_driver_to_be_lost_by),
         cmocka_unit_test(test_copy_and_fill),
         cmocka_unit_test(test_out_of_memory),
         cmocka_unit_test(test_events_are_in_order),

@@ -147,6 +147,13 @@ static kiln_status scenario_close(resources *r) {
     return status;
 }
 
+/* Teardown of a lost device. */
+static kiln_status scenario_lost(resources *r) {
+    const kiln_status status = scenario_close(r);
+    kiln_device_lose(r->device, 0x1009);
+    return status;
+}
+
 typedef kiln_status (*scenario)(resources *r);
 
 static kiln_status run(scenario body) {
@@ -232,6 +239,7 @@ SCENARIO_TEST(copy)
 SCENARIO_TEST(event)
 SCENARIO_TEST(borrow)
 SCENARIO_TEST(close)
+SCENARIO_TEST(lost)
 
 /* Functions of errors.def that were made to fail, and all of them. Rows of one function stand together. */
 static void every_function_failed(void **state) {
@@ -264,6 +272,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(faults_of_event),
         cmocka_unit_test(faults_of_borrow),
         cmocka_unit_test(faults_of_close),
+        cmocka_unit_test(faults_of_lost),
         cmocka_unit_test(every_function_failed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -53,6 +53,7 @@ static const struct {
     {42, "HSA_STATUS_ERROR_ILLEGAL_INSTRUCTION", KILN_ERROR_DEVICE_LOST},
     {43, "HSA_STATUS_ERROR_MEMORY_FAULT", KILN_ERROR_DEVICE_LOST},
     {44, "HSA_STATUS_CU_MASK_REDUCED", KILN_ERROR_DRIVER},
+    {45, "HSA_STATUS_ERROR_OUT_OF_REGISTERS", KILN_ERROR_DRIVER},
 };
 
 static void each_status_keeps_its_name_and_number(void **state) {

@@ -303,6 +303,15 @@ kiln__hsa_status hsa_queue_destroy(kiln__hsa_queue *native) {
     return planned == SIM_LIE ? KILN__HSA_STATUS_SUCCESS : (kiln__hsa_status)planned;
 }
 
+kiln__hsa_status hsa_queue_inactivate(kiln__hsa_queue *native) {
+    SIM_HSA_ENTER_RELEASE();
+    sim_queue *queue = queue_of(__func__, native);
+    if (!queue) return SIM_HSA_ERROR_INVALID_QUEUE;
+    stop(queue);
+    sim_rocm_kernels_wait();
+    SIM_HSA_RELEASED();
+}
+
 kiln__hsa_status hsa_amd_queue_get_info(kiln__hsa_queue *native, uint32_t attribute, void *value) {
     SIM_HSA_ENTER();
     SIM_HSA_RULE(attribute == KILN__HSA_AMD_QUEUE_INFO_AGENT && value, SIM_HSA_ERROR_INVALID_ARGUMENT,
