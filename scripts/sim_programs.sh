@@ -8,6 +8,9 @@ for source in programs serving; do
     "$nvcc" -arch=sm_80 -ptx -G -o - "$source.cu" | sed '/^[[:space:]]*\.section/,/}/d; /^[[:space:]]*\.file/d' >"$source.nvcc-O0.ptx"
     "$nvcc" -arch=sm_80 -ptx -O3 -o "$source.nvcc-O3.ptx" "$source.cu"
 done
+for target in sm_75 sm_80; do
+    "$nvcc" "-arch=$target" -ptx -O3 -o "tiles.$target.ptx" tiles.cu
+done
 for level in 0 3; do
     clang-19 -x cuda --cuda-device-only -nocudainc -nocudalib -Wno-unknown-cuda-version --cuda-gpu-arch=sm_80 \
         "-O$level" -S -o "programs.clang-O$level.ptx" programs.cu

@@ -70,6 +70,7 @@ static sim_report run_text(const char *body, uint32_t threads, uint64_t seed, wo
                          .find_context = w,
                          .seed = seed,
                          .budget = 100000,
+                         .reserved_shared_bytes = 1024,
                          .threads = 1};
     assert_non_null(launch.code);
     bool ok = ptx_launch_run(&launch, counters, &report);
@@ -123,6 +124,23 @@ typedef struct row {
 #define READERS(count)                                    \
     ONE_OF_EACH "W1:\nld.shared.u32 %r5, [tile];\n" count \
                 "\nexit;\nW2:\n" AWAIT("A", "ld.acquire.cta.shared.u32", "2") "st.shared.u32 [tile], 5;"
+
+/* Of two lanes the second reads a word; the first releases a flag, for which another warp waits to write that. */
+#define LANE_AHEAD(meet)                                                                                        \
+    "setp.eq.u32 %p1, %r1, 0;\n@%p1 st.shared.v2.u32 [tile], {5, 0};\nbar.sync 0;\nand.b32 %r6, %r1, 31;\n"     \
+    "setp.gt.u32 %p1, %r6, 1;\n@%p1 exit;\nsetp.gt.u32 %p1, %r1, 31;\n@%p1 bra W1;\nsetp.eq.u32 %p1, %r1, 1;\n" \
+    "@%p1 ld.shared.u32 %r5, [tile];\n" meet "@!%p1 st.release.cta.shared.u32 [tile+4], 1;\nexit;\nW1:\n"       \
+    "setp.eq.u32 %p1, %r6, 1;\n@%p1 exit;\n" AWAIT("A", "ld.acquire.cta.shared.u32", "1") "st.shared.u32 [tile], 6;"
+/* The first reads a word and gives a flag, for which the second waits; it reads, too, and releases to the third. */
+#define READERS_IN_TURN(give)                                                                                \
+    ONE_OF_EACH "ld.shared.u32 %r5, [tile];\nst." give ".cta.shared.u32 [tile+4], 1;\nexit;\nW1:\n" AWAIT(   \
+        "A", "ld.acquire.cta.shared.u32", "1") "ld.shared.u32 %r5, [tile];\n"                                \
+                                               "st.release.cta.shared.u32 [tile+4], 2;\nexit;\nW2:\n" AWAIT( \
+                                                   "B", "ld.acquire.cta.shared.u32", "2") "st.shared.u32 [tile], 5;"
+/* Two halves of a warp that a branch has parted store to one word, by one instruction. */
+#define APART(value)                                                                                \
+    "mov.u32 %r5, 5;\nsetp.lt.u32 %p1, %r1, 16;\n@%p1 bra STORE;\nadd.u32 %r5, %r1, %r2;\nSTORE:\n" \
+    "st.shared.u32 [tile], " value ";"
 
 static const row rows[] = {
     {"a load in bounds", "ld.global.u32 %r4, [%rd4];", 32, SIM_FAULT_NONE, ""},
@@ -369,6 +387,18 @@ static const row rows[] = {
      SIM_FAULT_NONE, ""},
     {"a write after they have not", READERS("red.relaxed.cta.shared.add.u32 [tile+4], 1;"), 96, SIM_FAULT_RACE,
      "address 0x0"},
+    {"a read by another lane than that which releases", LANE_AHEAD(""), 64, SIM_FAULT_RACE,
+     "thread 32 writes what thread 1 read"},
+    {"the same after the two have met", LANE_AHEAD("bar.warp.sync 3;\n"), 64, SIM_FAULT_NONE, ""},
+    {"a write after one of two readers has released", READERS_IN_TURN("relaxed"), 96, SIM_FAULT_RACE,
+     "thread 64 writes what thread 0 read"},
+    {"the same after the other handed on to it", READERS_IN_TURN("release"), 96, SIM_FAULT_NONE, ""},
+    {"the same that parted lanes store", APART("7"), 32, SIM_FAULT_NONE, ""},
+    {"what differs", APART("%r1"), 32, SIM_FAULT_RACE, "wrote"},
+    {"the same that another warp stores, too", APART("7"), 64, SIM_FAULT_RACE, "wrote"},
+    {"a race in the system's own shared memory",
+     "mov.u32 %r4, %reserved_smem_offset_1;\nld.shared.u32 %r5, [%r4];\nst.shared.u32 [%r4], 7;", 64, SIM_FAULT_RACE,
+     "writes what"},
     {"a barrier in half of a warp", "setp.lt.u32 %p1, %r1, 16;\n@%p1 bar.sync 0;", 32, SIM_FAULT_BARRIER, "returned"},
     {"a barrier in one of two warps", "setp.lt.u32 %p1, %r1, 32;\n@%p1 bar.sync 0;", 64, SIM_FAULT_BARRIER, "returned"},
     {"two different barriers",

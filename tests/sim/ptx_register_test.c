@@ -121,9 +121,10 @@ static ptx_program *load(void) {
           EACH * 4);
     for (int i = 0; i < NAMES; i++)
         WRITE("mov.u32 n, %s;\nst.global.u32 [at+%d], n;\n", names[i], i * 4);
-    /* The system's shared memory may be used where it is asked for, also by all threads at once. */
-    WRITE("mov.u32 n, %%reserved_smem_offset_1;\nld.shared.u32 %%r1, [n+508];\nst.shared.u32 [n], 7;\n"
-          "ld.shared.u32 %%r1, [n];\nsetp.ne.u32 e, %%r1, 7;\n@e trap;\n");
+    /* The system's shared memory may be used where it is asked for, and its code knows what it holds. */
+    WRITE("mov.u32 n, %%reserved_smem_offset_1;\nld.shared.u32 %%r1, [n+508];\nmad.lo.u32 n, t.x, 4, n;\n"
+          "mad.lo.u32 n, t.y, 20, n;\nmad.lo.u32 n, t.z, 60, n;\nsetp.eq.u32 e, %%r1, 7;\nst.shared.u32 [n], n;\n"
+          "ld.shared.u32 %%r1, [n];\nsetp.ne.u32 e, %%r1, n;\n@e trap;\n");
     WRITE("mov.pred e, %%is_explicit_cluster;\nselp.u32 n, 1, 0, e;\nst.global.u32 [at+%d], n;\n", NAMES * 4);
     WRITE("mov.u32 n, %%smid;\nst.global.u32 [at+%d], n;\n", (NAMES + 1) * 4);
     WRITE("mov.u64 d, %%gridid;\nmov.b64 {n, %%r1}, d;\nst.global.u32 [at+%d], n;\nst.global.u32 [at+%d], "

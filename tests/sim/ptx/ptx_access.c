@@ -80,6 +80,7 @@ static void take_priorities(ptx_decoder *decoder, ptx_access access, ptx_space s
 bool ptx_take_access(ptx_decoder *decoder, ptx_access access, ptx_space space) {
     int order = take_order(decoder, access, space);
     decoder->op->flags |= order_flags(access, order);
+    decoder->program->uses_flags |= decoder->op->flags & PTX_F_RELEASE && space != PTX_SPACE_GLOBAL;
     if (access != PTX_ACCESS_LOAD && access != PTX_ACCESS_STORE) return is_global(space);
     bool current = take_caches(decoder, access, space, order);
     take_priorities(decoder, access, space);

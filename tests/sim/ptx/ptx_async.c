@@ -88,8 +88,8 @@ static void run_commit(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
     PTX_LANES(warp->committed[l]++);
 }
 
-static void land(ptx_warp *warp, const ptx_copy *copy) {
-    uint8_t *bytes = ptx_shared_land(warp, copy->lane, copy->to, copy->size);
+static void land(ptx_warp *warp, const ptx_op *op, const ptx_copy *copy) {
+    uint8_t *bytes = ptx_shared_land(warp, op, copy->lane, copy->to, copy->size);
     if (copy->present) memcpy(bytes, (const void *)(uintptr_t)copy->from, copy->present);
     memset(bytes + copy->present, 0, copy->size - copy->present);
     warp->block->copies_in_flight--;
@@ -100,7 +100,7 @@ static void run_wait_group(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
     for (uint32_t i = 0; i < warp->copy_count;) {
         ptx_copy *copy = &warp->copies[i];
         if (mask >> copy->lane & 1 && (uint64_t)copy->group + op->count < warp->committed[copy->lane]) {
-            land(warp, copy);
+            land(warp, op, copy);
             *copy = warp->copies[--warp->copy_count];
         } else {
             i++;

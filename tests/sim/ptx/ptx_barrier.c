@@ -112,8 +112,6 @@ static void release(ptx_block *block, uint32_t number) {
     }
     block->arrived[number] = 0;
     block->epoch++;
-    for (uint32_t w = 0; w < block->warp_count; w++)
-        block->warps[w].since = block->epoch;
     block->counters.barriers++;
 }
 

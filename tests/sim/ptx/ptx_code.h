@@ -122,6 +122,7 @@ typedef struct ptx_program {
     uint32_t global_bytes; /* of the module's .global and .const variables, laid out from 0 */
     int32_t capability;    /* of the device that it was decoded for */
     bool uses_heap;        /* calls malloc or free */
+    bool uses_flags;       /* releases words that may be in shared memory */
     bool uses_reserved;    /* asks where the system's own shared memory is */
 } ptx_program;
 

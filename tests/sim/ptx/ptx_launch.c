@@ -61,9 +61,11 @@ static void block_prepare(ptx_block *block, const ptx_launch *launch) {
     block->shared = malloc(block->shared_room + 1);
     block->shadow = malloc((ptx_shadow_count(block) + 1) * sizeof *block->shadow);
     if (!block->warps || !block->shared || !block->shadow) abort();
+    if (launch->program->uses_flags) ptx_flag_prepare(block);
 }
 
 static void block_free(ptx_block *block) {
+    ptx_flag_end(block);
     for (uint32_t w = 0; block->warps && w < block->warp_count; w++) {
         ptx_local_end(&block->warps[w]);
         free(block->warps[w].copies);
@@ -71,7 +73,6 @@ static void block_free(ptx_block *block) {
     free(block->warps);
     free(block->shared);
     free(block->shadow);
-    free(block->flags);
 }
 
 static void block_start(ptx_block *block, uint64_t number, sim_report *report) {
@@ -80,7 +81,7 @@ static void block_start(ptx_block *block, uint64_t number, sim_report *report) {
     block->id[1] = (uint32_t)(number / launch->grid[0] % launch->grid[1]);
     block->id[2] = (uint32_t)(number / launch->grid[0] / launch->grid[1]);
     block->epoch = 1;
-    block->flag_count = 0;
+    ptx_flag_start(block);
     block->random = launch->seed ^ (number + 1) * 0x9e3779b97f4a7c15u;
     block->instructions = 0;
     block->report = report;
@@ -95,8 +96,8 @@ static void block_start(ptx_block *block, uint64_t number, sim_report *report) {
         warp->block = block;
         warp->number = w;
         warp->lanes = left >= PTX_WARP ? 0xffffffffu : (1u << left) - 1;
-        warp->syncs = 0;
-        warp->since = block->epoch;
+        warp->moment = 0;
+        warp->synced = 0;
         warp->unwritten = 0;
         warp->copy_count = 0;
         memset(warp->committed, 0, sizeof warp->committed);

@@ -270,12 +270,16 @@ static bool is_global(ptx_space space, uint64_t address) {
            (space == PTX_SPACE_GENERIC && ptx_generic_space(address) == PTX_SPACE_GLOBAL);
 }
 
+static bool is_shared(ptx_space space, uint64_t address) {
+    return space == PTX_SPACE_SHARED || (space == PTX_SPACE_GENERIC && ptx_generic_space(address) == PTX_SPACE_SHARED);
+}
+
 void ptx_count_request(ptx_warp *warp, ptx_space space, const uint64_t *addresses, uint32_t mask, uint32_t size,
                        bool write) {
     uint64_t first = addresses[__builtin_ctz(mask)];
     if (is_global(space, first))
         count_global(warp, addresses, mask, size, write);
-    else if (space == PTX_SPACE_SHARED || (space == PTX_SPACE_GENERIC && ptx_generic_space(first) == PTX_SPACE_SHARED))
+    else if (is_shared(space, first))
         count_shared(warp, addresses, mask, size);
 }
 
@@ -342,12 +346,9 @@ static bool store_undefined(ptx_warp *warp, const ptx_op *op, uint32_t lane, uin
 }
 
 /* Whether lanes may store to one place of shared memory: their addresses do not rise. */
-static bool may_meet(const ptx_op *op, const uint64_t *addresses, uint32_t mask) {
-    uint32_t first = (uint32_t)__builtin_ctz(mask);
-    bool shared = op->space == PTX_SPACE_SHARED ||
-                  (op->space == PTX_SPACE_GENERIC && ptx_generic_space(addresses[first]) == PTX_SPACE_SHARED);
-    uint64_t last = addresses[first];
-    for (uint32_t rest = mask & (mask - 1); shared && rest; rest &= rest - 1) {
+static bool may_meet(const uint64_t *addresses, uint32_t mask) {
+    uint64_t last = addresses[__builtin_ctz(mask)];
+    for (uint32_t rest = mask & (mask - 1); rest; rest &= rest - 1) {
         uint64_t address = addresses[__builtin_ctz(rest)];
         if (address <= last) return true;
         last = address;
@@ -370,10 +371,21 @@ static int32_t repeated(const ptx_warp *warp, const ptx_op *op, const uint64_t *
     return -1;
 }
 
+/* The bytes of shared memory to which lanes of this warp that went another way have stored the same: that makes no
+ * difference either, and whether they are together is the seed's. NULL: they have not. */
+static uint8_t *stored_before(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size) {
+    uint8_t *bytes = ptx_shared_written(warp, op, address & ~PTX_WINDOW_MASK, size);
+    uint32_t element = size / op->count;
+    for (uint32_t e = 0; bytes && e < op->count; e++)
+        if (memcmp(bytes + e * element, element_at(warp->frame, op, e, lane), element)) return NULL;
+    return bytes;
+}
+
 /* The host bytes of each lane of mask, after every check. false after a fault. */
 static bool lanes_bytes(ptx_warp *warp, const ptx_op *op, const uint64_t *addresses, uint32_t mask, uint32_t size,
                         bool write, uint8_t **out_bytes) {
-    bool meet = write && may_meet(op, addresses, mask);
+    bool shared = write && is_shared(op->space, addresses[__builtin_ctz(mask)]);
+    bool meet = shared && may_meet(addresses, mask), apart = shared && mask != warp->lanes;
     ptx_count_request(warp, op->space, addresses, mask, size, write);
     for (uint32_t rest = mask; rest; rest &= rest - 1) {
         uint32_t l = (uint32_t)__builtin_ctz(rest);
@@ -382,6 +394,8 @@ static bool lanes_bytes(ptx_warp *warp, const ptx_op *op, const uint64_t *addres
             out_bytes[l] = out_bytes[other];
             continue;
         }
+        out_bytes[l] = apart ? stored_before(warp, op, l, addresses[l], size) : NULL;
+        if (out_bytes[l]) continue;
         out_bytes[l] = ptx_memory_bytes(warp, op, l, op->space, addresses[l], size, !write, write);
         if (!out_bytes[l]) return false;
     }

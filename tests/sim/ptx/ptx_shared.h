@@ -7,8 +7,9 @@
 /* Who read, or wrote, a byte in an epoch. What a warp did before it last synchronised counts for the other warps alone.
  */
 typedef struct ptx_touches {
-    uint16_t thread; /* the last of them */
-    uint16_t sync;   /* how often its warp had synchronised by then */
+    uint32_t moment; /* of its warp at the last of them */
+    uint16_t thread; /* that did it */
+    uint32_t line;   /* of the instruction */
     uint8_t count;   /* 0, 1, 2: several threads of that warp; 3: of several warps */
     bool strong;     /* all of them were (PTX_F_STRONG) */
 } ptx_touches;
@@ -17,9 +18,10 @@ typedef struct ptx_touches {
 struct ptx_shadow {
     uint32_t epoch; /* of the block when it was last touched; what is older is forgotten */
     ptx_touches reads, writes;
-    bool written;   /* ever */
-    bool in_flight; /* an asynchronous copy fills it: no access before that lands */
-    bool split;     /* of a word: its bytes have shadows of their own */
+    uint32_t readers; /* warps with reads before those, which are behind: ptx_block.reads */
+    bool written;     /* ever */
+    bool in_flight;   /* an asynchronous copy fills it: no access before that lands */
+    bool split;       /* of a word: its bytes have shadows of their own */
 };
 
 /* A block's shadows: of its words, then of its bytes, which mean nothing before their word is split. */
@@ -36,19 +38,29 @@ static inline size_t ptx_shadow_count(const ptx_block *block) {
 uint8_t *ptx_shared_bytes(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size, bool read,
                           bool write);
 
+/* Bytes that other lanes of the warp wrote last, by the same instruction, after the warp's last .sync. NULL: they were
+ * not, or not all of them. */
+uint8_t *ptx_shared_written(const ptx_warp *warp, const ptx_op *op, uint64_t address, uint32_t size);
+
 /* Which of these bytes were never written: 0xff of those, else 0. */
 void ptx_shared_undefined(const ptx_block *block, uint64_t address, uint32_t size, uint8_t *out_bits);
 
 /* A lane starts an asynchronous copy into these bytes. false after a fault. */
 bool ptx_shared_send(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size);
 /* That copy lands: a write of the lane, to the bytes that are returned. */
-uint8_t *ptx_shared_land(ptx_warp *warp, uint32_t lane, uint64_t address, uint32_t size);
+uint8_t *ptx_shared_land(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size);
 
-/* Order by flags: ptx_flag.c. A lane released a word, so that another epoch begins. */
-void ptx_flag_release(const ptx_warp *warp, uint64_t address);
-/* A lane acquires a word: its warp comes after the epochs before that release. */
+/* Order by flags, of programs that release words: ptx_flag.c. */
+void ptx_flag_prepare(ptx_block *block);
+/* No word was released yet. */
+void ptx_flag_start(ptx_block *block);
+void ptx_flag_end(ptx_block *block);
+void ptx_flag_release(ptx_warp *warp, uint32_t lane, uint64_t address);
+/* A lane acquires a word: its warp comes after what was handed on by it. */
 void ptx_flag_acquire(ptx_warp *warp, uint64_t address);
 /* Something else was written there: what other warps released is gone. */
 void ptx_flag_forget(const ptx_warp *warp, uint64_t address, uint32_t size);
+/* Whether what a thread did at a moment of its warp was handed on to this warp. */
+bool ptx_flag_orders(const ptx_warp *warp, uint32_t thread, uint32_t moment);
 
 #endif

@@ -324,7 +324,7 @@ static bool flow_warp(ptx_warp *warp, ptx_group *group, const ptx_op *op) {
         }
     }
     group->state = PTX_READY;
-    if (op->flow == PTX_FLOW_WARP) warp->syncs++;
+    if (op->flow == PTX_FLOW_WARP) warp->synced = ++warp->moment;
     warp->frame = group->frame->bytes;
     warp->group = group;
     op->run(warp, op, group->mask);

@@ -78,8 +78,9 @@ struct ptx_warp {
     uint32_t exited;
     uint32_t targets[PTX_WARP]; /* set by an indexed branch: for each lane, the op to go to */
     uint32_t carry;             /* condition code, a bit for each lane */
-    uint32_t syncs;             /* .sync instructions so far, for the race check */
-    uint32_t since;             /* touches of shared memory before this epoch do not count for it */
+    uint32_t moment;            /* .sync instructions and releases of flags so far, for the race check */
+    uint32_t synced;            /* the moment after its last .sync instruction */
+    struct ptx_known *known;    /* what it knows by flags of each warp; NULL: the program has none: ptx_flag.c */
     uint32_t unwritten;         /* lanes of a load that met shared memory that was never written */
     uint8_t *local;             /* PTX_LOCAL_BYTES for each lane, and what was written of them; NULL until used */
     uint32_t stack[PTX_WARP];   /* where in it the lane's alloca memory begins, which ends at its end */
@@ -100,8 +101,9 @@ struct ptx_block {
     uint32_t shared_room;    /* the system's own, where the program asks for it, included */
     uint32_t dynamic_offset; /* where extern shared arrays begin */
     ptx_shadow *shadow;
-    uint32_t epoch;         /* barriers and releases of flags so far, + 1 */
-    struct ptx_flag *flags; /* words of shared memory that were released: ptx_flag.c */
+    uint32_t epoch;            /* barriers so far, + 1 */
+    struct ptx_flag *flags;    /* words of shared memory that were released: ptx_flag.c */
+    struct ptx_touches *reads; /* of each shadow by each warp, but those of its last reader; NULL: no flags */
     uint32_t flag_count, flag_room;
     uint32_t copies_in_flight;      /* of all warps */
     uint32_t arrived[PTX_BARRIERS]; /* threads that passed a bar.arrive of a barrier not complete yet */
