@@ -61,7 +61,7 @@ vendor == "amd" && text ~ /^(buffer_inv|buffer_gl[01]_inv|global_inv)/ { remove(
 
 vendor == "amd" && text ~ /^(buffer_wb|global_wb)/ { remove("fence") }
 
-vendor == "amd" && text ~ /^s_(cmp|bitcmp)/ { compare() }
+vendor == "amd" && text ~ /^s_(cmp|bitcmp)/ && text !~ /^s_cmp_[a-z]+_f(16|32) / { compare() }
 
 vendor == "amd" && text ~ /^v_cmpx?_/ {
     split(text, word, " ")
