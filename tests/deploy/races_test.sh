@@ -8,8 +8,8 @@ echo 'int main(void) { return 0; }' >"$KILN_SCRATCH/probe.c"
 "${CC:-cc}" -fsanitize=thread -o "$KILN_SCRATCH/probe" "$KILN_SCRATCH/probe.c" && "$KILN_SCRATCH/probe" ||
     skip_all "ThreadSanitizer does not run here"
 
-programs=(unit/device unit/module unit/trace unit/cpu_pool unit/cuda_launch unit/rocm_launch unit/rocm_device
-    sim/mixed_devices)
+programs=(unit/device unit/module unit/trace unit/cpu_pool unit/cuda_launch unit/rocm_launch unit/rocm_lost
+    unit/rocm_device sim/mixed_devices)
 
 build() { MAKEFLAGS='' make -s -j2 config=thread sim "${programs[@]/%/_test}"; }
 programs=("${programs[@]/#/build/thread/tests/}")
