@@ -1,4 +1,5 @@
 /* The simulated HSA driver as a program meets it through kiln: queues and copies go on while a kernel runs. */
+#include "loader/rocm/hsa_abi.h"
 #include "tests/sim/amdgcn_harness.h"
 #include "tests/sim/core/sim_client.h"
 #include "tests/sim/programs_host.h"
@@ -10,6 +11,13 @@
 #include <cmocka.h>
 
 static sim_control sim;
+
+/* What an application with a queue of its own calls. */
+static struct {
+    kiln__hsa_status (*queue_create)(kiln__hsa_agent, uint32_t, uint32_t, kiln__hsa_queue_callback, void *, uint32_t,
+                                     uint32_t, kiln__hsa_queue **);
+    kiln__hsa_status (*queue_destroy)(kiln__hsa_queue *);
+} driver;
 
 typedef struct meet_args {
     uint32_t *flag, *out;
@@ -152,13 +160,55 @@ static void freed_memory_is_not_for_kernels(void **state) {
     kiln_device_close(w.device);
 }
 
+static _Atomic uint32_t told;
+
+static void on_error(kiln__hsa_status status, kiln__hsa_queue *queue, void *data) {
+    (void)queue;
+    (void)data;
+    told = status;
+}
+
+/* The runtime tells its error callback alone, and other queues go on: kiln knows of nothing until it is told. */
+static void a_kernel_at_fault_on_a_borrowed_queue(void **state) {
+    (void)state;
+    enum { EXCEPTION = 0x1016 };
+    world w;
+    kiln_stream borrowed;
+    kiln__hsa_queue *queue;
+    world_make(&w);
+    assert_int_equal(
+        driver.queue_create((kiln__hsa_agent){0x2000}, 64, 0, on_error, NULL, UINT32_MAX, UINT32_MAX, &queue), 0);
+    OK(kiln_stream_borrow(w.device, queue, &borrowed));
+    setenv("KILN_SIM_UNALIGNED", "0", 1);
+    uint32_t *flag = w.flag;
+    w.flag = (void *)((uint8_t *)flag + 1);
+    launch(&w, &borrowed, 7);
+    while (!told)
+        OK(kiln_stream_sync(&w.other));
+    OK(kiln_stream_sync(&w.other));
+    unsetenv("KILN_SIM_UNALIGNED");
+    assert_int_equal(told, EXCEPTION);
+    kiln_device_lose(w.device, told);
+    assert_int_equal(kiln_stream_sync(&borrowed), KILN_ERROR_DEVICE_LOST);
+    assert_string_equal(kiln_last_error(), "rocm:0 is lost: HSA_STATUS_ERROR_EXCEPTION (0x1016)");
+    kiln_memory_free(w.device, flag);
+    kiln_stream_close(&borrowed);
+    kiln_stream_close(&w.works);
+    kiln_stream_close(&w.other);
+    kiln_device_close(w.device);
+    assert_int_equal(driver.queue_destroy(queue), 0);
+    assert_int_equal(sim.live("*"), 0);
+}
+
 int main(int argc, char **argv) {
     (void)argc;
     size_t size;
     setenv("KILN_SIM_RECORD", "0", 1);
     sim_client_start(argv, "gfx942");
     if (!amdgcn_harness_ready()) return 0;
-    sim_client_open("libhsa-runtime64.so.1", &sim);
+    void *library = sim_client_open("libhsa-runtime64.so.1", &sim);
+    *(void **)&driver.queue_create = dlsym(library, "hsa_queue_create");
+    *(void **)&driver.queue_destroy = dlsym(library, "hsa_queue_destroy");
     char *bytes = programs_read("tests/sim/programs/meet.gfx942.hsaco", &size);
     images[0].data = bytes;
     images[0].size = size;
@@ -167,6 +217,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_kernel_waits_for_a_copy),
         cmocka_unit_test(a_store_at_any_address),
         cmocka_unit_test(freed_memory_is_not_for_kernels),
+        cmocka_unit_test(a_kernel_at_fault_on_a_borrowed_queue),
     };
     int failed = cmocka_run_group_tests_name("rocm_execute", tests, NULL, NULL);
     free(bytes);

@@ -210,8 +210,9 @@ bool sim_rocm_execute(const kiln__hsa_dispatch_packet *packet, const kiln__hsa_q
                       sim_report *out_report);
 /* Waits until no kernel is at work, before something that one may use is freed. */
 void sim_rocm_kernels_wait(void);
-/* A kernel was at fault: the device's queues stop, and whoever is to hear of it is told. Takes the lock itself. */
-void sim_rocm_fault(int32_t device, const sim_report *report);
+/* A kernel was at fault. Of a page fault the event handlers are told, and it is SUCCESS; else what the error callback
+ * of the kernel's queue is told. Takes the lock itself. */
+kiln__hsa_status sim_rocm_fault(int32_t device, const sim_report *report);
 void sim_rocm_page_fault(int32_t device, uint64_t address);
 
 void sim_rocm_doorbell(struct sim_queue *queue, uint64_t index);

@@ -90,12 +90,12 @@ bool sim_rocm_execute(const kiln__hsa_dispatch_packet *packet, const kiln__hsa_q
     return launch_run(kernel, &run, &launch->counters, out_report);
 }
 
-/* Accesses beyond memory are page faults; everything else stops the queues with an error. */
-void sim_rocm_fault(int32_t device, const sim_report *report) {
+/* Accesses beyond memory are page faults; everything else stops the kernel's queue with an error. */
+kiln__hsa_status sim_rocm_fault(int32_t device, const sim_report *report) {
     sim_violation("%s (KILN_SIM_SEED=%llu)", report->text, (unsigned long long)sim_setting_number("KILN_SIM_SEED", 1));
-    if (report->kind == SIM_FAULT_OUT_OF_BOUNDS || report->kind == SIM_FAULT_STORE_TO_CONSTANT)
+    if (report->kind == SIM_FAULT_OUT_OF_BOUNDS || report->kind == SIM_FAULT_STORE_TO_CONSTANT) {
         sim_rocm_page_fault(device, report->address);
-    else
-        sim_rocm_stop_queues(device, report->kind == SIM_FAULT_ILLEGAL ? SIM_HSA_ERROR_ILLEGAL_INSTRUCTION
-                                                                       : SIM_HSA_ERROR_EXCEPTION);
+        return KILN__HSA_STATUS_SUCCESS;
+    }
+    return report->kind == SIM_FAULT_ILLEGAL ? SIM_HSA_ERROR_ILLEGAL_INSTRUCTION : SIM_HSA_ERROR_EXCEPTION;
 }

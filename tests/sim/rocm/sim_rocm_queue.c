@@ -35,7 +35,7 @@ typedef struct sim_queue {
     uint32_t taken_first, taken_count;
     kiln__hsa_queue_callback callback;
     void *callback_data;
-    kiln__hsa_status refused; /* a packet, which the callback is to be told */
+    kiln__hsa_status refused; /* a packet, or its kernel stopped: what the callback is to be told */
     bool profiled, stopped, closing;
     bool threaded; /* it has a thread */
     pthread_t thread;
@@ -165,8 +165,9 @@ static bool run(sim_queue *queue) {
         sim_violation("kernargs were rewritten before their kernel was done");
     if (sim_rocm_packet_run(packet, queue->device, &queue->native, &report)) return true;
     sim_rocm_unlock();
-    sim_rocm_fault(queue->device, &report);
+    const kiln__hsa_status status = sim_rocm_fault(queue->device, &report);
     sim_rocm_lock();
+    if (status != KILN__HSA_STATUS_SUCCESS) refuse(queue, status);
     return false;
 }
 
