@@ -8,6 +8,7 @@
 enum { GFX90A, GFX1030 };
 enum { GPU_AGENT = 0x2000 }; /* the first; the handles are the simulated runtime's */
 enum { NOT_TAKEN = 0x1000 }; /* HSA_STATUS_ERROR: not my event */
+enum { MEMORY_FAULT = 43 };  /* HSA_STATUS_ERROR_MEMORY_FAULT */
 
 /* In a child cmocka's assertions would go on with the parent's tests. */
 #define CHECK(condition)                                                                                    \
@@ -90,7 +91,7 @@ static void kiln_first(void) {
     tell_both(faulty, other);
 }
 
-/* A runtime that keeps one handler: kiln works without. */
+/* A runtime that keeps one handler: kiln works without, and the application may tell it. */
 static void one_handler_only(void) {
     sim_rocm.start();
     register_handler();
@@ -99,6 +100,8 @@ static void one_handler_only(void) {
     CHECK(sim.faulted() == 1);
     sim_rocm.page_fault(GFX90A);
     CHECK(told_of == GPU_AGENT && !is_lost(device) && !sim.violations());
+    kiln_device_lose(device, MEMORY_FAULT);
+    CHECK(is_lost(device) && strstr(kiln_last_error(), "lost: HSA_STATUS_ERROR_MEMORY_FAULT (0x2b)"));
     kiln_device_close(device);
 }
 
