@@ -1,7 +1,7 @@
 /* What the simulated CUDA driver answers: about devices, functions, addresses, errors. */
 #include "tests/sim/cuda_driver.h"
 
-enum { BYTES = 100, CU_NOT_SUPPORTED = 801 };
+enum { BYTES = 100 };
 
 static sim_control sim;
 static cuda_driver driver;
@@ -158,30 +158,6 @@ static void the_best_size_of_a_block_is_found(void **state) {
     expect_cu(CU_OK, driver.cuModuleUnload(module));
 }
 
-/* A grid that may begin early would need a device that runs two at once. */
-static void grids_that_overlap_are_refused_by_name(void **state) {
-    (void)state;
-    kiln__cu_module module;
-    kiln__cu_launch_attribute overlap = {.id = 6};
-    kiln__cu_launch_config config = {.grid_x = 1,
-                                     .grid_y = 1,
-                                     .grid_z = 1,
-                                     .block_x = 1,
-                                     .block_y = 1,
-                                     .block_z = 1,
-                                     .attributes = &overlap,
-                                     .attribute_count = 1};
-    expect_cu(CU_OK, driver.cuModuleLoadData(&module, text));
-    kiln__cu_function function = function_of(module, "any");
-    expect_cu(CU_OK, driver.cuLaunchKernelEx(&config, function, NULL, NULL));
-    assert_int_equal(sim.violations(), 0);
-    overlap.value.bytes[0] = 1;
-    expect_cu(CU_NOT_SUPPORTED, driver.cuLaunchKernelEx(&config, function, NULL, NULL));
-    assert_non_null(strstr(sim.violation(), "programmatic stream serialization (attribute 6)"));
-    expect_cu(CU_OK, driver.cuModuleUnload(module));
-    sim.reset();
-}
-
 static void profilers_may_be_told(void **state) {
     (void)state;
     kiln__cu_context other;
@@ -208,13 +184,9 @@ int main(int argc, char **argv) {
     sim_client_start(argv, "sm_90");
     cuda_driver_find(sim_client_open("libcuda.so.1", &sim), &driver);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(devices_have_attributes),
-        cmocka_unit_test(errors_have_names),
-        cmocka_unit_test(addresses_tell_what_they_are_of),
-        cmocka_unit_test(functions_have_attributes),
-        cmocka_unit_test(the_best_size_of_a_block_is_found),
-        cmocka_unit_test(grids_that_overlap_are_refused_by_name),
-        cmocka_unit_test(profilers_may_be_told),
+        cmocka_unit_test(devices_have_attributes),           cmocka_unit_test(errors_have_names),
+        cmocka_unit_test(addresses_tell_what_they_are_of),   cmocka_unit_test(functions_have_attributes),
+        cmocka_unit_test(the_best_size_of_a_block_is_found), cmocka_unit_test(profilers_may_be_told),
     };
     return cmocka_run_group_tests_name("cuda_queries", tests, setup, teardown);
 }

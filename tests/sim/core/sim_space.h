@@ -54,6 +54,7 @@ typedef struct sim_counters {
     X(ILLEGAL, "illegal instruction")                                \
     X(STACK, "local memory used up")                                 \
     X(IN_FLIGHT, "memory of an asynchronous copy that is in flight") \
+    X(EARLY, "memory of a grid in front that may not have ended")    \
     X(WAIT, "register in flight: no wait covers the access that fills it")
 
 typedef enum sim_fault_kind {

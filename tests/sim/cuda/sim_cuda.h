@@ -136,9 +136,10 @@ typedef struct CUstream_st {
     uint32_t flags;
     pid_t thread; /* of a per-thread default stream */
     sim_capture *capture;
-    uint32_t lane;            /* in the capture */
-    sim_nodes work;           /* enqueued and not done */
-    struct CUstream_st *next; /* in the list of all streams */
+    uint32_t lane;             /* in the capture */
+    sim_nodes work;            /* enqueued and not done */
+    struct ptx_writes *unseen; /* what its last grids wrote, if the next may begin before they have ended */
+    struct CUstream_st *next;  /* in the list of all streams */
 } sim_stream;
 
 typedef struct CUevent_st {
@@ -245,8 +246,10 @@ void sim_cuda_mutants_watch(struct ptx_program *program, const char *text, size_
 /* A .global or .const variable: NOT_FOUND if there is none, or launches are only recorded. Results may be NULL. */
 kiln__cu_result sim_cuda_program_global(const sim_module *module, const char *name, kiln__cu_address *out_address,
                                         size_t *out_size);
-/* Executes a launch whose shape and arguments were checked. A fault becomes the context's error. */
-void sim_cuda_execute(sim_context *context, const sim_function *function, const void *arguments, sim_launch *launch);
+/* Executes a launch whose shape and arguments were checked. A fault becomes the context's error. unseen is what it must
+ * wait for before it counts on it, writes gets what it writes; either may be NULL. */
+void sim_cuda_execute(sim_context *context, const sim_function *function, const void *arguments, sim_launch *launch,
+                      const struct ptx_writes *unseen, struct ptx_writes *writes);
 
 /* ---- What kernels print, and their heap: sim_cuda_runtime.c ---- */
 

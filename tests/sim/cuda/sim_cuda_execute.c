@@ -101,7 +101,8 @@ static int32_t error_of(sim_fault_kind kind) {
     }
 }
 
-void sim_cuda_execute(sim_context *context, const sim_function *function, const void *arguments, sim_launch *launch) {
+void sim_cuda_execute(sim_context *context, const sim_function *function, const void *arguments, sim_launch *launch,
+                      const struct ptx_writes *unseen, struct ptx_writes *writes) {
     static uint64_t launches; /* under the lock */
     _Alignas(16) uint32_t workspace[PTX_WORKSPACE / 4] = {0};
     const sim_processor *processor = sim_cuda_processor(context->device);
@@ -121,6 +122,8 @@ void sim_cuda_execute(sim_context *context, const sim_function *function, const 
         .reserved_shared_bytes = processor->reserved,
         .parameters = arguments,
         .globals = (uintptr_t)function->module->globals,
+        .unseen = unseen,
+        .writes = writes,
         .find = sim_regions_find,
         .find_context = &regions,
         .seed = sim_setting_number("KILN_SIM_SEED", 1),

@@ -153,9 +153,14 @@ kiln__cu_result cuLaunchKernelEx(const kiln__cu_launch_config *config, kiln__cu_
             continue;
         }
         if (attribute->id == ATTRIBUTE_OVERLAP) {
-            SIM_CUDA_RULE(!(int32_t)(uint32_t)attribute->value.bytes[0], SIM_CUDA_NOT_SUPPORTED,
-                          "cuLaunchKernelEx: programmatic stream serialization (attribute 6) is not presented: no grid "
-                          "begins before the one in front of it has ended");
+            int32_t value;
+            memcpy(&value, attribute->value.bytes, sizeof value);
+            SIM_CUDA_RULE(value == 0 || value == 1, SIM_CUDA_INVALID_VALUE,
+                          "cuLaunchKernelEx: programmatic stream serialization (attribute 6) is %d", value);
+            SIM_CUDA_RULE(!value || sim_cuda_capability(context->device) >= 90, SIM_CUDA_NOT_SUPPORTED,
+                          "cuLaunchKernelEx: programmatic stream serialization (attribute 6) needs compute capability "
+                          "9.0");
+            shape.overlap = value;
             continue;
         }
         SIM_CUDA_RULE(attribute->id == KILN__CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, SIM_CUDA_INVALID_VALUE,

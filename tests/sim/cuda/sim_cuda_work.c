@@ -2,6 +2,7 @@
  * seed. */
 #include "tests/sim/core/sim_mutants.h"
 #include "tests/sim/cuda/sim_cuda.h"
+#include "tests/sim/ptx/ptx_overlap.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,6 +77,7 @@ void sim_cuda_stream_remove(sim_stream *stream) {
         link = &(*link)->next;
     if (*link) *link = stream->next;
     sim_cuda_nodes_free(&stream->work);
+    ptx_writes_free(stream->unseen);
 }
 
 sim_stream *sim_cuda_streams(void) {
@@ -145,10 +147,20 @@ static void move(sim_context *context, const sim_node *node) {
     sim_memory_wrote(node->to, node->size);
 }
 
-static void node_do(sim_context *context, sim_node *node) {
+/* The next launch of the stream may begin early if it was enqueued before this one is done, and says so. */
+static void execute(sim_stream *stream, sim_node *node) {
+    const sim_node *next = stream->work.first;
+    ptx_writes *front = stream->unseen, *writes = next && next->launch.overlap ? ptx_writes_new() : NULL;
+    sim_cuda_execute(stream->context, node->function, node->arguments, &node->launch, front, writes);
+    if (writes && front) ptx_writes_follow(writes, front);
+    ptx_writes_free(front);
+    stream->unseen = writes;
+    sim_launch_add(&node->launch);
+}
+
+static void node_do(sim_stream *stream, sim_node *node) {
     if (node->function) {
-        sim_cuda_execute(context, node->function, node->arguments, &node->launch);
-        sim_launch_add(&node->launch);
+        execute(stream, node);
     } else if (node->turn) {
         sim_cuda_memory_turn(node);
     } else if (node->mark) {
@@ -156,7 +168,7 @@ static void node_do(sim_context *context, sim_node *node) {
         node->mark->reached = true;
         node->mark->tick = ++ticks;
     } else {
-        move(context, node);
+        move(stream->context, node);
     }
 }
 
@@ -171,7 +183,7 @@ static bool step(void) {
     while (!is_ready(stream) || chosen--)
         stream = stream->next;
     sim_node *node = node_take(&stream->work);
-    node_do(stream->context, node);
+    node_do(stream, node);
     node_free(node);
     if (stream->context->fault) abandon(stream->context);
     return true;

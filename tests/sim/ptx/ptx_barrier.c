@@ -93,6 +93,15 @@ static void give_result(const arrival *here, uint32_t value) {
     }
 }
 
+/* All threads come after what one of them has waited for. */
+static void pass_on_wait(ptx_block *block) {
+    bool waited = false;
+    for (uint32_t w = 0; w < block->warp_count; w++)
+        waited |= block->warps[w].waited != 0;
+    for (uint32_t w = 0; w < block->warp_count && waited; w++)
+        block->warps[w].waited = ~0u;
+}
+
 /* Lets all go that wait at a barrier. */
 static void release(ptx_block *block, uint32_t number) {
     uint32_t values[4] = {0};
@@ -110,6 +119,7 @@ static void release(ptx_block *block, uint32_t number) {
             group->op++;
         }
     }
+    pass_on_wait(block);
     block->arrived[number] = 0;
     block->epoch++;
     block->counters.barriers++;

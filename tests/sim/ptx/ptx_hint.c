@@ -1,7 +1,9 @@
 /* Instructions that only hint at speed: prefetch, prefetchu, applypriority, discard, createpolicy, nanosleep,
- * griddepcontrol, pmevent. But discard destroys bytes, which must be written again before they are read. */
+ * griddepcontrol, pmevent. But discard destroys bytes, which must be written again before they are read, and
+ * griddepcontrol says from when on a grid may count on those in front of it. */
 #include "tests/sim/ptx/ptx_decode.h"
 #include "tests/sim/ptx/ptx_lanes.h"
+#include "tests/sim/ptx/ptx_overlap.h"
 #include <string.h>
 
 enum { LINE_BYTES = 128 };
@@ -125,10 +127,32 @@ static void decode_event(ptx_decoder *decoder) {
         ptx_refuse(decoder, "there are events 0 to %d", EVENTS - 1);
 }
 
+/* ---- griddepcontrol.wait, .launch_dependents ---- */
+
+static void run_wait(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
+    (void)op;
+    warp->waited |= mask;
+}
+
+static void run_trigger(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
+    (void)op;
+    ptx_block *block = warp->block;
+    if (!block->triggered && warp->waited & mask && block->launch->writes) ptx_writes_waited(block->launch->writes);
+    block->triggered = true;
+}
+
+static void decode_grids(ptx_decoder *decoder) {
+    static const int controls[] = {PTX_M_WAIT, PTX_M_LAUNCH_DEPENDENTS};
+    ptx_need(decoder, 90, 78);
+    ptx_expect_operands(decoder, 0, 0);
+    int control = ptx_take_one(decoder, controls, 2);
+    if (control < 0) ptx_refuse(decoder, "it neither waits nor launches");
+    decoder->op->run = control == 0 ? run_wait : run_trigger;
+}
+
 /* ---- All ---- */
 
 void ptx_decode_hint(ptx_decoder *decoder) {
-    static const int controls[] = {PTX_M_WAIT, PTX_M_LAUNCH_DEPENDENTS};
     const char *opcode = decoder->statement->opcode;
     decoder->op->run = ptx_run_nothing;
     if (strcmp(opcode, "createpolicy") == 0) {
@@ -145,13 +169,11 @@ void ptx_decode_hint(ptx_decoder *decoder) {
     ptx_expect_types(decoder, 0);
     if (strcmp(opcode, "pmevent") == 0)
         decode_event(decoder);
-    else if (strcmp(opcode, "griddepcontrol") == 0) { /* launches run one after the other */
-        ptx_need(decoder, 90, 78);
-        ptx_expect_operands(decoder, 0, 0);
-        if (ptx_take_one(decoder, controls, 2) < 0) ptx_refuse(decoder, "it neither waits nor launches");
-    } else if (strcmp(opcode, "applypriority") == 0) {
+    else if (strcmp(opcode, "griddepcontrol") == 0)
+        decode_grids(decoder);
+    else if (strcmp(opcode, "applypriority") == 0)
         decode_range(decoder, PTX_M_L2_EVICT_NORMAL);
-    } else if (strcmp(opcode, "discard") == 0) {
+    else if (strcmp(opcode, "discard") == 0) {
         decode_range(decoder, PTX_M_L2);
         decoder->op->run = run_discard;
     } else {

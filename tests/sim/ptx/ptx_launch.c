@@ -2,6 +2,7 @@
  * way. No more have begun and not ended than the device has room for. The order is the seed's, within windows of so
  * many blocks: hardware begins them in about the order of their numbers, and scans that look back rely on it. The
  * blocks of a cooperative launch all begin, and take turns. */
+#include "tests/sim/ptx/ptx_overlap.h"
 #include "tests/sim/ptx/ptx_shared.h"
 #include <pthread.h>
 #include <sched.h>
@@ -87,6 +88,7 @@ static void block_start(ptx_block *block, uint64_t number, sim_report *report) {
     block->report = report;
     *report = (sim_report){.kind = SIM_FAULT_NONE};
     block->copies_in_flight = 0;
+    block->triggered = false;
     memset(block->arrived, 0, sizeof block->arrived);
     memset(block->shared, 0xb5, block->shared_room);
     memset(block->shadow, 0, ptx_shadow_words(block) * sizeof *block->shadow);
@@ -98,6 +100,7 @@ static void block_start(ptx_block *block, uint64_t number, sim_report *report) {
         warp->lanes = left >= PTX_WARP ? 0xffffffffu : (1u << left) - 1;
         warp->moment = 0;
         warp->synced = 0;
+        warp->waited = 0;
         warp->unwritten = 0;
         warp->copy_count = 0;
         memset(warp->committed, 0, sizeof warp->committed);
@@ -147,8 +150,12 @@ static bool block_step(ptx_block *block) {
 }
 
 static void block_end(ptx_block *block) {
-    for (uint32_t w = 0; w < block->warp_count; w++)
+    bool waited = false;
+    for (uint32_t w = 0; w < block->warp_count; w++) {
+        waited |= block->warps[w].waited != 0;
         ptx_warp_end(&block->warps[w]);
+    }
+    if (waited && !block->triggered && block->launch->writes) ptx_writes_waited(block->launch->writes);
 }
 
 /* The blocks that a thread of the host has. */

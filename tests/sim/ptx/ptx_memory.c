@@ -3,6 +3,7 @@
 #include "tests/sim/ptx/ptx_decode.h"
 #include "tests/sim/ptx/ptx_heap.h"
 #include "tests/sim/ptx/ptx_lanes.h"
+#include "tests/sim/ptx/ptx_overlap.h"
 #include "tests/sim/ptx/ptx_shared.h"
 #include "tests/sim/ptx/ptx_undefined.h"
 #include <string.h>
@@ -100,12 +101,19 @@ static uint8_t *global_bytes(ptx_warp *warp, const ptx_op *op, uint32_t lane, ui
         ptx_fault(warp, op, SIM_FAULT_UNINITIALISED, lane, address, "load of %llu bytes", (unsigned long long)size);
         return NULL;
     }
+    const ptx_launch *launch = warp->block->launch;
+    if (launch->unseen && !(warp->waited >> lane & 1) && ptx_writes_meet(launch->unseen, address, size)) {
+        ptx_fault(warp, op, SIM_FAULT_EARLY, lane, address, "%s of %llu bytes before griddepcontrol.wait",
+                  write ? "store" : "load", (unsigned long long)size);
+        return NULL;
+    }
     if (write && warp->block->copies_in_flight && ptx_async_reads(warp->block, address, size)) {
         ptx_fault(warp, op, SIM_FAULT_IN_FLIGHT, lane, address, "store of %llu bytes to a copy's source",
                   (unsigned long long)size);
         return NULL;
     }
     if (write) mark_written(&warp->block->region, address, size);
+    if (write && launch->writes) ptx_writes_add(launch->writes, address, size);
     return bytes;
 }
 
@@ -287,6 +295,8 @@ void ptx_count_request(ptx_warp *warp, ptx_space space, const uint64_t *addresse
  * lanes must go one by one. */
 static bool run_bulk(ptx_warp *warp, const ptx_op *op, const uint64_t *addresses, uint32_t mask, bool write) {
     uint32_t size = ptx_type_bits(op->type) / 8;
+    const ptx_launch *launch = warp->block->launch;
+    if (launch->unseen || launch->writes) return false;
     if (op->count != 1 || size * 8 != op->bits[PTX_SOURCES] || !is_global(op->space, addresses[0]) ||
         addresses[0] % size || !regular(addresses, mask, size))
         return false;

@@ -325,6 +325,7 @@ static bool flow_warp(ptx_warp *warp, ptx_group *group, const ptx_op *op) {
     }
     group->state = PTX_READY;
     if (op->flow == PTX_FLOW_WARP) warp->synced = ++warp->moment;
+    if (warp->waited & group->mask) warp->waited |= group->mask;
     warp->frame = group->frame->bytes;
     warp->group = group;
     op->run(warp, op, group->mask);

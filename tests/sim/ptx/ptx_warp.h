@@ -32,7 +32,9 @@ typedef struct ptx_launch {
     struct ptx_heap *heap;                                       /* of a program that uses one */
     void (*print)(void *context, const char *text, size_t size); /* called by any thread; NULL: to nobody */
     void *print_context;
-    uint32_t *workspace; /* PTX_WORKSPACE bytes of zeros of a cooperative launch; NULL of any other */
+    uint32_t *workspace;             /* PTX_WORKSPACE bytes of zeros of a cooperative launch; NULL of any other */
+    const struct ptx_writes *unseen; /* what grids in front may not have written before it waits; NULL: nothing */
+    struct ptx_writes *writes;       /* gets what it writes itself; NULL: nobody asks. Both: ptx_overlap.h */
     sim_region_find find;
     void *find_context;
     uint64_t seed;
@@ -81,6 +83,7 @@ struct ptx_warp {
     uint32_t moment;            /* .sync instructions and releases of flags so far, for the race check */
     uint32_t synced;            /* the moment after its last .sync instruction */
     struct ptx_known *known;    /* what it knows by flags of each warp; NULL: the program has none: ptx_flag.c */
+    uint32_t waited;            /* lanes that come after a griddepcontrol.wait */
     uint32_t unwritten;         /* lanes of a load that met shared memory that was never written */
     uint8_t *local;             /* PTX_LOCAL_BYTES for each lane, and what was written of them; NULL until used */
     uint32_t stack[PTX_WARP];   /* where in it the lane's alloca memory begins, which ends at its end */
@@ -109,6 +112,7 @@ struct ptx_block {
     uint32_t arrived[PTX_BARRIERS]; /* threads that passed a bar.arrive of a barrier not complete yet */
     uint64_t random;
     uint64_t instructions;
+    bool triggered;    /* griddepcontrol.launch_dependents: the next grid need not wait for it */
     uint32_t polls;    /* instructions of this turn that may wait for other blocks */
     ptx_block *behind; /* in a queue of blocks that wait for their turn */
     sim_region region; /* the last one found */
