@@ -143,14 +143,6 @@ static bool is_ready(const sim_turn *turn) {
     return queue->taken_count && !queue->stopped && !held && dependencies_met(&queue->taken[queue->taken_first].packet);
 }
 
-/* True if the queue waits for a copy that failed, and so for ever. */
-static bool hangs(const sim_queue *queue) {
-    const kiln__hsa_barrier_packet *barrier = (const void *)&queue->taken[queue->taken_first].packet;
-    if (!queue->taken_count || (barrier->header & 0xff) != KILN__HSA_PACKET_TYPE_BARRIER_AND) return false;
-    const sim_signal *signal = sim_rocm_signal(barrier->dep_signal[0]);
-    return signal && signal->value < 0;
-}
-
 /* Runs the packet. A kernel at fault is never done: its queue stops. */
 static bool run(sim_queue *queue) {
     const sim_taken *taken = &queue->taken[queue->taken_first];
@@ -287,7 +279,7 @@ kiln__hsa_status hsa_queue_destroy(kiln__hsa_queue *native) {
         sim_rocm_unlock();
         return SIM_HSA_ERROR_INVALID_QUEUE;
     }
-    if (!queue->stopped && !hangs(queue) && (queue->taken_count || queue->read_index != queue->write_index))
+    if (!queue->stopped && (queue->taken_count || queue->read_index != queue->write_index))
         sim_violation("hsa_queue_destroy with %llu packets that are not done",
                       (unsigned long long)(queue->write_index - queue->read_index + queue->taken_count));
     queue->closing = true;
