@@ -77,58 +77,55 @@ static void edges_body(kiln_stream *stream, bool first) {
 static void lengths_body(kiln_stream *stream, bool first) {
     (void)first;
     enum { BATCH = 5, ROOM = 50, HEADS = 4, KV_HEADS = 2, SIZE = 32 };
-    const double lengths[BATCH] = {17, 0, ROOM, ROOM + 9, -3}, counted[BATCH] = {17, 0, ROOM, ROOM, 0};
-    const double ones[BATCH] = {1, 2, 3, 4, 5}, rooms[BATCH] = {ROOM, 2 * ROOM, 3 * ROOM, 4 * ROOM, 5 * ROOM};
+    static const double lengths[BATCH] = {17, 0, ROOM, ROOM + 9, -3}, q_ends[BATCH] = {1, 2, 3, 4, 5};
+    static const double kv_ends[BATCH] = {ROOM, ROOM, 2 * ROOM, 3 * ROOM, 3 * ROOM};
+    static const int64_t counted[BATCH] = {17, 0, ROOM, ROOM, 0}, kv_first[BATCH] = {0, ROOM, ROOM, 2 * ROOM, 3 * ROOM};
     for (precision p = precision_first(); p < precision_end(); p++) {
-        harness_describe("mha_%s with lengths", precision_name(p));
         attention_shape s = {.batch = 1, .heads = HEADS, .kv_heads = KV_HEADS, .size = SIZE};
         matrix q = matrix_create(stream, p, BATCH, HEADS * SIZE, 0, 0);
         matrix k = matrix_create(stream, p, BATCH * ROOM, KV_HEADS * SIZE, 0, 0);
         matrix v = matrix_create(stream, p, BATCH * ROOM, KV_HEADS * SIZE, 0, 0);
-        matrix out = matrix_create(stream, p, BATCH, HEADS * SIZE, 0, 0);
-        matrix counts = matrix_create(stream, I32, 1, BATCH, 0, 0);
-        matrix q_ends = matrix_create(stream, I32, 1, BATCH, 0, 0),
-               kv_ends = matrix_create(stream, I32, 1, BATCH, 0, 0);
+        matrix out = matrix_create(stream, p, BATCH, HEADS * SIZE, 0, 0), numbers[3];
         double expected[BATCH * HEADS * SIZE], allowed[BATCH * HEADS * SIZE], lse;
         matrix_fill(&q, attention_number);
         matrix_fill(&k, attention_number);
         matrix_fill(&v, attention_number);
-        matrix_set(&counts, lengths);
-        matrix_set(&q_ends, ones);
-        matrix_set(&kv_ends, rooms);
-        for (int64_t b = 0; b < BATCH; b++)
-            for (int64_t head = 0; head < HEADS; head++) {
-                int64_t place = (b * HEADS + head) * SIZE, key = (b * ROOM * KV_HEADS + head / 2) * SIZE;
-                attention_query(&s, q.values + place, k.values + key, v.values + key, KV_HEADS * SIZE, 0, 1,
-                                (int64_t)counted[b], expected + place, allowed + place, &lse);
-            }
-        kiln_mha_params params = {.out = out.data,
-                                  .q = q.data,
-                                  .k = k.data,
-                                  .v = v.data,
-                                  .kv_lengths = counts.data,
-                                  .tokens = BATCH,
-                                  .kv_tokens = BATCH * ROOM,
-                                  .batch = BATCH,
-                                  .heads = HEADS,
-                                  .kv_heads = KV_HEADS,
-                                  .head_size = SIZE};
+        for (int i = 0; i < 3; i++) {
+            numbers[i] = matrix_create(stream, I32, 1, BATCH, 0, 0);
+            matrix_set(&numbers[i], i == 0 ? lengths : i == 1 ? q_ends : kv_ends);
+        }
         for (int ends = 0; ends < 4; ends++) {
-            params.q_ends = ends & 1 ? q_ends.data : NULL;
-            params.kv_ends = ends & 2 ? kv_ends.data : NULL;
-            params.q_length = ends & 1 ? 1 : 0;
-            params.kv_length = ends & 2 ? ROOM : 0;
+            harness_describe("mha_%s with lengths%s%s", precision_name(p), ends & 1 ? ", q_ends" : "",
+                             ends & 2 ? ", kv_ends" : "");
+            for (int64_t b = 0; b < BATCH; b++)
+                for (int64_t head = 0; head < HEADS; head++) {
+                    int64_t place = (b * HEADS + head) * SIZE, row = ends & 2 ? kv_first[b] : b * ROOM;
+                    int64_t key = (row * KV_HEADS + head / 2) * SIZE;
+                    attention_query(&s, q.values + place, k.values + key, v.values + key, KV_HEADS * SIZE, 0, 1,
+                                    counted[b], expected + place, allowed + place, &lse);
+                }
+            kiln_mha_params params = {.out = out.data,
+                                      .q = q.data,
+                                      .k = k.data,
+                                      .v = v.data,
+                                      .kv_lengths = numbers[0].data,
+                                      .q_ends = ends & 1 ? numbers[1].data : NULL,
+                                      .kv_ends = ends & 2 ? numbers[2].data : NULL,
+                                      .tokens = BATCH,
+                                      .kv_tokens = BATCH * ROOM,
+                                      .batch = BATCH,
+                                      .heads = HEADS,
+                                      .kv_heads = KV_HEADS,
+                                      .head_size = SIZE,
+                                      .q_length = ends & 1 ? 1 : 0,
+                                      .kv_length = ends & 2 ? ROOM : 0};
             matrix_poison(&out);
             harness_ok(operator_function("mha", p)->call(stream, &params, sizeof params));
             matrix_expect(&out, expected, allowed);
         }
-        matrix_destroy(&q);
-        matrix_destroy(&k);
-        matrix_destroy(&v);
-        matrix_destroy(&out);
-        matrix_destroy(&counts);
-        matrix_destroy(&q_ends);
-        matrix_destroy(&kv_ends);
+        matrix *all[] = {&q, &k, &v, &out, &numbers[0], &numbers[1], &numbers[2]};
+        for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+            matrix_destroy(all[i]);
     }
 }
 
