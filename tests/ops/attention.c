@@ -269,3 +269,38 @@ void attention_edges(kiln_stream *stream, precision p, shape_body body) {
     share_edges(stream, p, body);
     row_edges(stream, p, body);
 }
+
+enum { OWNED = 3 };
+
+static const double untouched = 77;
+
+attention_shape attention_unowned(bool workspace) {
+    return (attention_shape){.batch = 3,
+                             .heads = 4,
+                             .kv_heads = 2,
+                             .size = 40,
+                             .q_lengths = {2, 2, 2},
+                             .kv_lengths = {300, 600, 100},
+                             .ends = true,
+                             .lse = true,
+                             .workspace = workspace};
+}
+
+void attention_unowned_set(attention_tensors *t) {
+    matrix_set(&t->q_ends, (const double[]){1, 4, 4}); /* the second has three, of which two are done */
+    for (int64_t i = 0; i < t->out.rows * t->out.cols; i++)
+        t->expected[i] = untouched;
+    matrix_set(&t->out, t->expected);
+    matrix_set(&t->lse, t->expected);
+}
+
+void attention_unowned_expect(attention_tensors *t) {
+    matrix_get(&t->out);
+    matrix_get(&t->lse);
+    for (int64_t token = 0; token < t->out.rows; token++) {
+        for (int64_t col = 0; col < t->out.cols; col++)
+            assert_int_equal(t->out.values[token * t->out.cols + col] == untouched, token >= OWNED);
+        for (int64_t head = 0; head < t->lse.rows; head++)
+            assert_int_equal(t->lse.values[head * t->lse.cols + token] == untouched, token >= OWNED);
+    }
+}

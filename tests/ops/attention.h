@@ -54,6 +54,12 @@ void attention_destroy(attention_tensors *t);
 /* Computes what out and lse must be, and how far they may be off. */
 void attention_reference(const attention_shape *s, attention_tensors *t);
 
+/* Queries that no sequence has, or that are cut, have no result: out and lse stay as they are, where a group has all of
+ * a query's keys and where groups share them. A shape; its tensors before the call; what they must be behind it. */
+attention_shape attention_unowned(bool workspace);
+void attention_unowned_set(attention_tensors *t);
+void attention_unowned_expect(attention_tensors *t);
+
 /* mha of the tensors, without workspace. */
 kiln_mha_params attention_mha_params(const attention_tensors *t, attention_shape s);
 

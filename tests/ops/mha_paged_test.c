@@ -66,6 +66,7 @@ static kiln_mha_paged_params paged_params(const paged *c, const attention_tensor
                                    .block_size = c->block_size,
                                    .batch = s.batch,
                                    .table_size = c->table_size,
+                                   .q_length = s.ends ? attention_longest(s.q_lengths, s.batch) : 0,
                                    .heads = s.heads,
                                    .kv_heads = s.kv_heads,
                                    .head_size = s.size,
@@ -194,6 +195,52 @@ static void decode_body(kiln_stream *stream, bool first) {
     }
 }
 
+static void unowned_body(kiln_stream *stream, bool first) {
+    (void)first;
+    for (precision p = precision_first(); p < precision_end(); p++)
+        for (int shared = 0; shared < 2; shared++) {
+            attention_shape s = attention_unowned(shared);
+            attention_describe("mha_paged", p, s);
+            attention_tensors t = attention_create(stream, p, s);
+            paged c = paged_create(stream, p, s, &t, 32);
+            kiln_mha_paged_params params = paged_params(&c, &t, s);
+            attention_unowned_set(&t);
+            harness_ok(operator_function("mha_paged", p)->call(stream, &params, sizeof params));
+            attention_unowned_expect(&t);
+            paged_destroy(&c, s);
+            attention_destroy(&t);
+        }
+}
+
+/* Blocks that the cache does not have, and lengths beyond the tables or below zero: whatever is computed, nothing
+ * outside of the caches is read. */
+static void wrong_tables_body(kiln_stream *stream, bool first) {
+    (void)first;
+    static const double wrong[] = {-1, INT32_MIN, INT32_MAX, 1 << 20}, lengths[] = {1 << 30, -3, INT32_MAX};
+    attention_shape s = {.batch = 3,
+                         .heads = 2,
+                         .kv_heads = 1,
+                         .size = 16,
+                         .q_lengths = {1, 1, 1},
+                         .kv_lengths = {20, 3, 40},
+                         .place = AT_END};
+    for (precision p = precision_first(); p < precision_end(); p++) {
+        harness_describe("mha_paged_%s with wrong tables", precision_name(p));
+        attention_tensors t = attention_create(stream, p, s);
+        paged c = paged_create(stream, p, s, &t, 16);
+        kiln_mha_paged_params params = paged_params(&c, &t, s);
+        for (int64_t i = 0; i < s.batch * c.table_size; i++)
+            c.tables.values[i] = wrong[i % 4];
+        matrix_set(&c.tables, c.tables.values);
+        matrix_set(&c.lengths, lengths);
+        harness_ok(operator_function("mha_paged", p)->call(stream, &params, sizeof params));
+        matrix_get(&t.out);
+        matrix_expect_unchanged(&t.lse);
+        paged_destroy(&c, s);
+        attention_destroy(&t);
+    }
+}
+
 static void refusals_body(kiln_stream *stream, bool first) {
     (void)first;
     harness_describe("mha_paged refused");
@@ -242,6 +289,16 @@ static void test_decode(void **state) {
     harness_on_each_device(decode_body);
 }
 
+static void test_queries_of_no_sequence(void **state) {
+    (void)state;
+    harness_on_each_device(unowned_body);
+}
+
+static void test_wrong_tables(void **state) {
+    (void)state;
+    harness_on_each_device(wrong_tables_body);
+}
+
 static void test_refusals(void **state) {
     (void)state;
     harness_on_one_device(refusals_body);
@@ -249,10 +306,9 @@ static void test_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_like_mha),
-        cmocka_unit_test(test_decode),
-        cmocka_unit_test(test_edges),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_wrong_tables), cmocka_unit_test(test_queries_of_no_sequence),
+        cmocka_unit_test(test_like_mha),     cmocka_unit_test(test_decode),
+        cmocka_unit_test(test_edges),        cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

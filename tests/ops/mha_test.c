@@ -8,11 +8,8 @@ static double large_number(void) {
     return random_number(-60000, 60000);
 }
 
-static void run(kiln_stream *stream, precision p, attention_shape s) {
-    attention_describe("mha", p, s);
-    attention_tensors t = attention_create(stream, p, s);
-    attention_reference(&s, &t);
-    kiln_mha_params params = attention_mha_params(&t, s);
+static void call(kiln_stream *stream, precision p, attention_shape s, attention_tensors *t) {
+    kiln_mha_params params = attention_mha_params(t, s);
     const kiln_operator_function *function = operator_function("mha", p);
     matrix workspace = {0};
     if (s.workspace) {
@@ -21,6 +18,16 @@ static void run(kiln_stream *stream, precision p, attention_shape s) {
         if (params.workspace_size) params.workspace = workspace.data;
     }
     harness_ok(function->call(stream, &params, sizeof params));
+    if (!s.workspace) return;
+    matrix_get(&workspace); /* nothing around it is written */
+    matrix_destroy(&workspace);
+}
+
+static void run(kiln_stream *stream, precision p, attention_shape s) {
+    attention_describe("mha", p, s);
+    attention_tensors t = attention_create(stream, p, s);
+    attention_reference(&s, &t);
+    call(stream, p, s, &t);
     matrix_expect(&t.out, t.expected, t.allowed);
     if (s.lse)
         matrix_expect(&t.lse, t.lses, t.lses_allowed);
@@ -29,10 +36,6 @@ static void run(kiln_stream *stream, precision p, attention_shape s) {
     matrix_expect_unchanged(&t.q);
     matrix_expect_unchanged(&t.k);
     matrix_expect_unchanged(&t.v);
-    if (s.workspace) {
-        matrix_get(&workspace); /* nothing around it is written */
-        matrix_destroy(&workspace);
-    }
     attention_destroy(&t);
 }
 
@@ -172,48 +175,16 @@ static void wrong_ends_body(kiln_stream *stream, bool first) {
         }
 }
 
-/* Queries that no sequence has, or that are cut, have no result: out and lse stay as they are, where a group has all of
- * a query's keys and where groups share them. */
 static void unowned_body(kiln_stream *stream, bool first) {
     (void)first;
-    enum { OWNED = 3, TOKENS = 6 };
-    attention_shape s = {.batch = 3,
-                         .heads = 4,
-                         .kv_heads = 2,
-                         .size = 40,
-                         .q_lengths = {1, 3, 2},
-                         .kv_lengths = {300, 600, 100},
-                         .ends = true,
-                         .lse = true};
     for (precision p = precision_first(); p < precision_end(); p++)
         for (int shared = 0; shared < 2; shared++) {
-            harness_describe("mha_%s with queries of no sequence%s", precision_name(p), shared ? ", workspace" : "");
+            attention_shape s = attention_unowned(shared);
+            attention_describe("mha", p, s);
             attention_tensors t = attention_create(stream, p, s);
-            const kiln_operator_function *function = operator_function("mha", p);
-            matrix_set(&t.q_ends, (const double[]){1, 4, 4});
-            for (int64_t i = 0; i < t.out.rows * t.out.cols; i++)
-                t.expected[i] = 77;
-            matrix_set(&t.out, t.expected);
-            matrix_set(&t.lse, t.expected);
-            kiln_mha_params params = attention_mha_params(&t, s);
-            params.q_length = 2; /* of the second sequence's three */
-            matrix workspace = {0};
-            if (shared) {
-                harness_ok(function->workspace_size(&params, sizeof params, &params.workspace_size));
-                assert_true(params.workspace_size > 0);
-                workspace = matrix_create(stream, F32, 1, (int64_t)params.workspace_size / 4, 0, 0);
-                params.workspace = workspace.data;
-            }
-            harness_ok(function->call(stream, &params, sizeof params));
-            matrix_get(&t.out);
-            matrix_get(&t.lse);
-            for (int64_t token = 0; token < TOKENS; token++) {
-                for (int64_t col = 0; col < t.out.cols; col++)
-                    assert_int_equal(t.out.values[token * t.out.cols + col] == 77, token >= OWNED);
-                for (int64_t head = 0; head < s.heads; head++)
-                    assert_int_equal(t.lse.values[head * TOKENS + token] == 77, token >= OWNED);
-            }
-            if (shared) matrix_destroy(&workspace);
+            attention_unowned_set(&t);
+            call(stream, p, s, &t);
+            attention_unowned_expect(&t);
             attention_destroy(&t);
         }
 }
