@@ -90,7 +90,9 @@ void ptx_undefined_decode(ptx_decoder *decoder, const char *opcode) {
         op->moved = (uint8_t)exceptions[i].moved;
     }
     bool changes = strcmp(opcode, "cvt") == 0 && (is_float(op->type) || is_float(op->from) || op->flags & PTX_F_SAT);
-    if (changes) op->use = USE_SPREAD;
+    if (!changes) return;
+    op->use = USE_SPREAD;
+    op->moved = 0;
 }
 
 /* ---- The account ---- */
