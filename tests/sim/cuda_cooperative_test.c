@@ -102,6 +102,25 @@ static void a_block_that_does_not_come_is_found(void **state) {
     world_free(&w);
 }
 
+/* Before any block has used up its budget, but where the host could still let them go. */
+static void blocks_that_wait_in_vain_are_found_early(void **state) {
+    (void)state;
+    sim.configure("KILN_SIM_BUDGET", "4000000");
+    for (int pinned = 0; pinned < 2; pinned++) {
+        uint64_t instructions = 0;
+        void *memory;
+        world w = world_new();
+        if (pinned) expect_cu(CU_OK, driver.cuMemHostAlloc(&memory, 64, 0));
+        sim.reset();
+        expect_cu(CU_OK, launch(&w, 5, 3));
+        expect_cu(CU_LAUNCH_TIMEOUT, driver.cuCtxSynchronize());
+        assert_true(sim.counter(0, "instructions", &instructions));
+        assert_int_equal(instructions > 4000000, pinned);
+        world_free(&w);
+    }
+    sim.configure("KILN_SIM_BUDGET", "100000");
+}
+
 /* An ordinary launch has no place to meet. */
 static void only_a_cooperative_launch_can_meet(void **state) {
     (void)state;
@@ -145,6 +164,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_meet),
         cmocka_unit_test(a_block_that_does_not_come_is_found),
+        cmocka_unit_test(blocks_that_wait_in_vain_are_found_early),
         cmocka_unit_test(only_a_cooperative_launch_can_meet),
         cmocka_unit_test(too_many_blocks_are_refused),
     };

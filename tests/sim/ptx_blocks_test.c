@@ -14,7 +14,8 @@ enum {
     WORDS = BLOCKS + 1,
     SEEDS = 5,
     BUDGET = 1 << 28, /* a block may wait for one whose thread the machine has no time for */
-    LITTLE = 1 << 18  /* for those that wait in vain */
+    LITTLE = 1 << 18, /* for those that wait in vain */
+    MUCH = 1 << 24    /* for those that are found before */
 };
 
 /* The last word counts. */
@@ -34,12 +35,22 @@ static bool find(void *context, uint64_t address, sim_region *out_region) {
 #define LOOK_BACK                                                                                            \
     "setp.eq.u32 %%p1, %%r1, 0;\nmov.u32 %%r2, 1;\n@%%p1 bra END;\nAGAIN:\n%s\nsetp.eq.u32 %%p1, %%r2, 0;\n" \
     "@%%p1 bra AGAIN;\nEND:\nadd.u32 %%r2, %%r2, 1;\nst.volatile.global.u32 [%%rd2], %%r2;\n"
+/* The same, and for one more than there are. */
+#define MEET_MORE "mov.u32 %%r3, %%nctaid.x;\nAGAIN:\n%s\nsetp.le.u32 %%p1, %%r2, %%r3;\n@%%p1 bra AGAIN;\n"
+/* The first warp of the first block lets the others go when it has computed. */
+#define WORK_AND_MEET                                                                                                  \
+    "mov.u32 %%r3, %%tid.x;\nshr.u32 %%r3, %%r3, 5;\nor.b32 %%r2, %%r1, %%r3;\nsetp.ne.u32 %%p1, %%r2, 0;\n@%%p1 bra " \
+    "AGAIN;\n"                                                                                                         \
+    "mov.u32 %%r3, 0;\nWORK:\nadd.u32 %%r3, %%r3, 1;\nsetp.lt.u32 %%p1, %%r3, 100000;\n@%%p1 bra WORK;\n"              \
+    "st.volatile.global.u32 [%%rd1+160], 1;\nAGAIN:\n%s\nsetp.eq.u32 %%p1, %%r2, 0;\n@%%p1 bra AGAIN;\n"
 /* Each takes a number. */
 #define NUMBER "atom.global.add.u32 %%r2, [%%rd1+160], 1;\nst.global.u32 [%%rd2], %%r2;\n%s"
 
-/* Runs a kernel whose %rd1 are the words, %r1 the block and %rd2 its word. */
-static sim_report run(const char *body, const char *ask, uint32_t blocks, uint64_t room, uint32_t threads,
-                      uint64_t budget, uint64_t seed) {
+/* Runs a kernel whose %rd1 are the words, %r1 the block and %rd2 its word. No threads of the host: it is cooperative.
+ */
+static sim_report run_group(uint32_t group, const char *body, const char *ask, uint32_t blocks, uint64_t room,
+                            uint32_t threads, uint64_t budget, uint64_t seed) {
+    uint32_t workspace[PTX_WORKSPACE / 4] = {0};
     char inner[1024], text[2048], why[256] = "";
     snprintf(inner, sizeof inner, body, ask);
     snprintf(text, sizeof text,
@@ -54,7 +65,8 @@ static sim_report run(const char *body, const char *ask, uint32_t blocks, uint64
     ptx_launch launch = {.program = program,
                          .code = ptx_program_find(program, "kernel"),
                          .grid = {blocks, 1, 1},
-                         .block = {1, 1, 1},
+                         .block = {group, 1, 1},
+                         .workspace = threads ? NULL : workspace,
                          .parameters = (const uint8_t *)&pointer,
                          .find = find,
                          .seed = seed,
@@ -67,6 +79,12 @@ static sim_report run(const char *body, const char *ask, uint32_t blocks, uint64
     ptx_launch_run(&launch, &counters, &report);
     ptx_program_free(program);
     return report;
+}
+
+/* The same, of blocks of one thread. */
+static sim_report run(const char *body, const char *ask, uint32_t blocks, uint64_t room, uint32_t threads,
+                      uint64_t budget, uint64_t seed) {
+    return run_group(1, body, ask, blocks, room, threads, budget, seed);
 }
 
 static void check_run(const char *body, const char *ask, uint64_t room) {
@@ -109,6 +127,32 @@ static void blocks_that_wait_must_have_room(void **state) {
     }
 }
 
+/* All blocks but the last few have begun and wait for those: that is found long before one has used up its budget. */
+static void blocks_that_wait_in_vain_are_found_together(void **state) {
+    (void)state;
+    static const char *const asks[] = {"ld.acquire.gpu.u32 %r2, [%rd1+160];", "atom.or.b32 %r2, [%rd1+160], 0;"};
+    for (uint32_t threads = 0; threads <= 2; threads++) { /* 0: a cooperative launch */
+        for (size_t i = 0; i < sizeof asks / sizeof *asks; i++) {
+            sim_report report = run(MEET_MORE, asks[i], BLOCKS, BLOCKS, threads, MUCH, 1);
+            assert_int_equal(report.kind, SIM_FAULT_ENDLESS);
+            assert_non_null(strstr(report.text, "each block has asked in vain"));
+        }
+    }
+    sim_report report = run(MEET_MORE, "red.global.add.u32 [%rd2], 1;\nld.volatile.global.u32 %r2, [%rd1+160];", BLOCKS,
+                            0, 1, LITTLE, 1);
+    assert_non_null(strstr(report.text, "instructions of warps in one block"));
+}
+
+/* One warp computes for long, and all others wait for it. */
+static void blocks_that_wait_for_a_warp_at_work_go_on(void **state) {
+    (void)state;
+    static const char ask[] = "ld.volatile.global.u32 %r2, [%rd1+160];";
+    for (uint32_t threads = 0; threads <= 1; threads++) {
+        sim_report report = run_group(256, WORK_AND_MEET, ask, 3, 3, threads, MUCH, 1);
+        if (report.kind) fail_msg("%s", report.text);
+    }
+}
+
 /* Of more blocks than there is room for, those that come first have the lower numbers. */
 static void the_order_is_the_seed_s(void **state) {
     (void)state;
@@ -129,6 +173,8 @@ int main(void) {
         cmocka_unit_test(blocks_wait_for_each_other),
         cmocka_unit_test(a_scan_may_look_back_however_large_its_grid),
         cmocka_unit_test(blocks_that_wait_must_have_room),
+        cmocka_unit_test(blocks_that_wait_in_vain_are_found_together),
+        cmocka_unit_test(blocks_that_wait_for_a_warp_at_work_go_on),
         cmocka_unit_test(the_order_is_the_seed_s),
     };
     return cmocka_run_group_tests_name("ptx_blocks", tests, NULL, NULL);

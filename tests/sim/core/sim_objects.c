@@ -198,7 +198,7 @@ static int by_address(const void *a, const void *b) {
 }
 
 bool sim_regions_take(int32_t device, sim_regions *out_regions) {
-    *out_regions = (sim_regions){NULL, 0};
+    *out_regions = (sim_regions){0};
     sim_lock();
     size_t count = 0;
     for (const allocation *at = allocations; at; at = at->next)
@@ -209,6 +209,7 @@ bool sim_regions_take(int32_t device, sim_regions *out_regions) {
         if (at->memory.absent || (!host && at->memory.device != device)) continue;
         sim_region whole = {(uintptr_t)at->memory.bytes, at->memory.size, at->memory.written, false};
         size_t parts = at->part_count ? at->part_count : 1;
+        out_regions->host |= host;
         memcpy(regions + out_regions->count, at->part_count ? at->parts : &whole, parts * sizeof whole);
         out_regions->count += parts;
     }

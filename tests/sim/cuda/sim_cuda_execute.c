@@ -122,6 +122,7 @@ void sim_cuda_execute(sim_context *context, const sim_function *function, const 
         .reserved_shared_bytes = processor->reserved,
         .parameters = arguments,
         .globals = (uintptr_t)function->module->globals,
+        .host_writes = regions.host,
         .unseen = unseen,
         .writes = writes,
         .find = sim_regions_find,

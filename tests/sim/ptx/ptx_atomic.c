@@ -141,10 +141,16 @@ static void run_lane_wide(ptx_warp *warp, const ptx_op *op, uint32_t lane, void 
     PTX_ARRAY(unsigned __int128, op->d[0])[lane] = exchange_wide(op, memory, a, b);
 }
 
+/* Whether it leaves another value than it found. One that asks does not. */
+static bool changes(const ptx_op *op, uint64_t old, uint64_t a, uint64_t b) {
+    uint64_t bits = ptx_type_bits(op->type) == 64 ? ~0ull : (1ull << ptx_type_bits(op->type)) - 1;
+    return ((combine(op, true, old, a, b) ^ old) & bits) != 0;
+}
+
 static void run_atomic(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
     uint32_t bytes = ptx_type_bits(op->type) / 8;
     uint32_t first = (uint32_t)(ptx_random(&warp->block->random) % PTX_WARP);
-    warp->block->polls += op->polls;
+    if (op->polls) ptx_wait_ask(warp, op);
     for (uint32_t i = 0; i < PTX_WARP; i++) {
         uint32_t lane = (first + i) % PTX_WARP;
         if (!(mask >> lane & 1)) continue;
@@ -153,6 +159,7 @@ static void run_atomic(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
         void *memory = ptx_memory_at(warp, op, lane, op->space, address, bytes);
         if (!memory) return;
         if (bytes == 16) {
+            warp->block->moved = true;
             run_lane_wide(warp, op, lane, memory);
             continue;
         }
@@ -160,6 +167,7 @@ static void run_atomic(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
                       (op->space == PTX_SPACE_GENERIC && ptx_generic_space(address) == PTX_SPACE_SHARED);
         uint64_t b = op->mode == ATOMIC_CAS ? source(warp, op, 2, lane) : 0;
         uint64_t old = exchange(op, memory, !shared, source(warp, op, 1, lane), b);
+        warp->block->moved |= changes(op, old, source(warp, op, 1, lane), b);
         if (op->d[0] != PTX_NOWHERE) memcpy(warp->frame + op->d[0] + lane * bytes, &old, bytes);
     }
 }

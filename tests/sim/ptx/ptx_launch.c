@@ -16,6 +16,8 @@ typedef struct run {
     uint64_t begun; /* atomic: blocks that have begun and not ended */
     uint64_t room;  /* for so many of them */
     bool stopped;   /* atomic: a block failed */
+    uint64_t moves; /* turns in which a block did more than to ask, or ended */
+    uint64_t waits; /* blocks that have asked long enough since the last of them */
     pthread_mutex_t lock;
     sim_counters *counters;
     sim_report *report; /* the first block's that failed */
@@ -89,6 +91,10 @@ static void block_start(ptx_block *block, uint64_t number, sim_report *report) {
     *report = (sim_report){.kind = SIM_FAULT_NONE};
     block->copies_in_flight = 0;
     block->triggered = false;
+    block->moves = 0;
+    block->asked = 0;
+    block->polls = 0;
+    block->moved = false;
     memset(block->arrived, 0, sizeof block->arrived);
     memset(block->shared, 0xb5, block->shared_room);
     memset(block->shadow, 0, ptx_shadow_words(block) * sizeof *block->shadow);
@@ -101,6 +107,7 @@ static void block_start(ptx_block *block, uint64_t number, sim_report *report) {
         warp->moment = 0;
         warp->synced = 0;
         warp->waited = 0;
+        warp->unasked = 0;
         warp->unwritten = 0;
         warp->copy_count = 0;
         memset(warp->committed, 0, sizeof warp->committed);
@@ -123,6 +130,16 @@ static void report_stuck(ptx_block *block) {
     }
 }
 
+/* An endless loop: names an instruction of it. */
+static void report_endless(ptx_block *block, uint64_t count, const char *of) {
+    ptx_warp *warp = &block->warps[0];
+    for (uint32_t w = 0; w < block->warp_count; w++)
+        if (block->warps[w].group_count) warp = &block->warps[w];
+    const ptx_group *group = &warp->groups[0];
+    ptx_fault(warp, &group->frame->code->ops[group->op], SIM_FAULT_ENDLESS, (uint32_t)__builtin_ctz(group->mask), 0,
+              "%llu %s", (unsigned long long)count, of);
+}
+
 /* Each warp has a turn. false when the block has ended, with a fault or without. */
 static bool block_step(ptx_block *block) {
     enum { QUANTUM = 256 };
@@ -137,12 +154,7 @@ static bool block_step(ptx_block *block) {
     }
     if (!left) return false;
     if (block->instructions > budget) {
-        ptx_warp *warp = &block->warps[0];
-        for (uint32_t w = 0; w < block->warp_count; w++)
-            if (block->warps[w].group_count) warp = &block->warps[w];
-        const ptx_group *group = &warp->groups[0];
-        ptx_fault(warp, &group->frame->code->ops[group->op], SIM_FAULT_ENDLESS, (uint32_t)__builtin_ctz(group->mask), 0,
-                  "%llu instructions of warps in one block", (unsigned long long)budget);
+        report_endless(block, budget, "instructions of warps in one block");
         return false;
     }
     if (!any && !ptx_barriers_release(block)) report_stuck(block);
@@ -207,6 +219,8 @@ static void retire(share *own, ptx_block *block) {
     block_end(block);
     pthread_mutex_lock(&own->shared->lock);
     add_counters(own->shared->counters, &block->counters);
+    own->shared->moves++;
+    own->shared->waits = 0;
     pthread_mutex_unlock(&own->shared->lock);
     block->counters = (sim_counters){0};
     __atomic_fetch_sub(&own->shared->begun, 1, __ATOMIC_RELAXED);
@@ -228,6 +242,30 @@ static bool take_turn(ptx_block *block) {
     return runs;
 }
 
+/* Reports blocks that wait for each other in vain: all that have begun have asked so often since one of them last did
+ * something else, and no other can begin. */
+static void judge_wait(run *shared, ptx_block *block) {
+    uint64_t enough = shared->launch->budget / 1024;
+    if (shared->launch->host_writes) return;
+    bool moved = ptx_wait_moved(block);
+    pthread_mutex_lock(&shared->lock);
+    if (moved) {
+        shared->moves++;
+        shared->waits = 0;
+    } else if (block->moves != shared->moves) {
+        block->moves = shared->moves;
+        block->asked = 0;
+    } else {
+        shared->waits += block->asked < enough && block->asked + block->polls >= enough;
+        block->asked += block->polls;
+    }
+    uint64_t begun = __atomic_load_n(&shared->begun, __ATOMIC_RELAXED);
+    bool all = begun == shared->room || __atomic_load_n(&shared->next, __ATOMIC_RELAXED) >= shared->blocks;
+    bool vain = all && shared->waits == begun;
+    pthread_mutex_unlock(&shared->lock);
+    if (vain) report_endless(block, enough, "times each block has asked in vain for what another is to write");
+}
+
 static void *worker(void *context) {
     share own = {.shared = context, .report = {.kind = SIM_FAULT_NONE}};
     run *shared = context;
@@ -236,6 +274,7 @@ static void *worker(void *context) {
         if (!block) block = pop(&own);
         if (!block) break;
         if (take_turn(block)) {
+            judge_wait(shared, block);
             push(&own, block);
             sched_yield(); /* what it waits for may be another thread's */
         } else {
@@ -254,7 +293,8 @@ static void *worker(void *context) {
 }
 
 /* All blocks take turns, so that they can wait for each other. */
-static void run_together(const run *shared) {
+static void run_together(run *shared) {
+    enum { TURN = 256 };
     ptx_block *blocks = calloc(shared->blocks, sizeof *blocks);
     bool *runs = calloc(shared->blocks, sizeof *runs);
     if (!blocks || !runs) abort();
@@ -263,11 +303,20 @@ static void run_together(const run *shared) {
         block_start(&blocks[i], block_number(shared, i), shared->report);
         runs[i] = true;
     }
-    for (uint64_t left = shared->blocks; left && shared->report->kind == SIM_FAULT_NONE;) {
+    shared->next = shared->begun = shared->blocks;
+    for (uint64_t round = 1; shared->begun && shared->report->kind == SIM_FAULT_NONE; round++) {
         for (uint64_t i = 0; i < shared->blocks && shared->report->kind == SIM_FAULT_NONE; i++) {
-            if (!runs[i] || block_step(&blocks[i])) continue;
-            runs[i] = false;
-            left--;
+            ptx_block *block = &blocks[i];
+            if (!runs[i]) continue;
+            runs[i] = block_step(block);
+            if (!runs[i]) {
+                shared->begun--;
+                shared->moves++;
+                shared->waits = 0;
+            } else if (round % TURN == 0) {
+                judge_wait(shared, block);
+                block->polls = 0;
+            }
         }
     }
     for (uint64_t i = 0; i < shared->blocks; i++) {

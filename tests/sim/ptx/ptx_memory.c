@@ -113,6 +113,7 @@ static uint8_t *global_bytes(ptx_warp *warp, const ptx_op *op, uint32_t lane, ui
         return NULL;
     }
     if (write) mark_written(&warp->block->region, address, size);
+    warp->block->moved |= write && !read;
     if (write && launch->writes) ptx_writes_add(launch->writes, address, size);
     return bytes;
 }
@@ -308,6 +309,7 @@ static bool run_bulk(ptx_warp *warp, const ptx_op *op, const uint64_t *addresses
     uint8_t *registers = warp->frame + op->d[0], *memory = (uint8_t *)(uintptr_t)address;
     memcpy(write ? memory : registers, write ? registers : memory, bytes);
     if (write) mark_written(region, address, bytes);
+    warp->block->moved |= write;
     sim_counters *counters = &warp->block->counters;
     counters->global_requests++;
     counters->global_sectors += (address % 32 + bytes + 31) / 32;
@@ -415,7 +417,7 @@ static bool lanes_bytes(ptx_warp *warp, const ptx_op *op, const uint64_t *addres
 static void run_load(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
     uint64_t addresses[PTX_WARP];
     uint8_t *bytes[PTX_WARP];
-    warp->block->polls += op->polls;
+    if (op->polls) ptx_wait_ask(warp, op);
     ptx_addresses(warp, op->s[0], op->bits[0], op->offset, addresses);
     if (run_bulk(warp, op, addresses, mask, false)) return;
     uint32_t element = ptx_type_bits(op->type) / 8;

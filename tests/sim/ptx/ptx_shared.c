@@ -147,6 +147,7 @@ uint8_t *ptx_shared_bytes(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint6
         if (!quiet && !check(warp, op, shadow, lane, address + i, read, write)) return NULL;
         touch(warp, op, shadow, thread_of(warp, lane), write);
     }
+    warp->block->moved |= write && !read;
     if (write && !read && warp->block->flag_count) ptx_flag_forget(warp, address, size);
     if (op->flags & PTX_F_RELEASE) ptx_flag_release(warp, lane, address);
     return warp->block->shared + address;

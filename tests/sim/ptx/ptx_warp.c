@@ -441,6 +441,8 @@ bool ptx_warp_run(ptx_warp *warp, uint32_t quantum) {
     ptx_group *group = warp->groups;
     while (group->state != PTX_READY || choice--)
         group++;
+    uint64_t before = block->instructions;
+    uint32_t polls = block->polls;
     while (quantum--) {
         const ptx_op *op = &group->frame->code->ops[group->op];
         warp->frame = group->frame->bytes;
@@ -458,5 +460,6 @@ bool ptx_warp_run(ptx_warp *warp, uint32_t quantum) {
         }
         if (block->report->kind != SIM_FAULT_NONE) break;
     }
+    if (block->polls == polls) warp->unasked += block->instructions - before;
     return true;
 }

@@ -11,7 +11,14 @@
 #include "tests/sim/core/sim_sum.h"
 #include "tests/sim/ptx/ptx_code.h"
 
-enum { PTX_WARP = 32, PTX_BARRIERS = 16, PTX_LOCAL_BYTES = 64 << 10, PTX_ACCESS_MAX = 32, PTX_WORKSPACE = 64 };
+enum {
+    PTX_WARP = 32,
+    PTX_BARRIERS = 16,
+    PTX_ASKED = 4,
+    PTX_LOCAL_BYTES = 64 << 10,
+    PTX_ACCESS_MAX = 32,
+    PTX_WORKSPACE = 64
+};
 
 /* Generic addresses: the upper byte is the window of a space; global and constant memory have host addresses. */
 #define PTX_WINDOW_SHARED (1ull << 56)
@@ -39,6 +46,7 @@ typedef struct ptx_launch {
     void *find_context;
     uint64_t seed;
     uint64_t budget;       /* warp instructions of one block */
+    bool host_writes;      /* the host may write what blocks wait for */
     uint64_t room;         /* for blocks of it on the device at once; 0: for all */
     uint32_t threads;      /* of the host */
     sim_sum_mode sum_mode; /* of matrix instructions */
@@ -78,15 +86,17 @@ struct ptx_warp {
     uint32_t number;
     uint32_t lanes; /* that exist */
     uint32_t exited;
-    uint32_t targets[PTX_WARP]; /* set by an indexed branch: for each lane, the op to go to */
-    uint32_t carry;             /* condition code, a bit for each lane */
-    uint32_t moment;            /* .sync instructions and releases of flags so far, for the race check */
-    uint32_t synced;            /* the moment after its last .sync instruction */
-    struct ptx_known *known;    /* what it knows by flags of each warp; NULL: the program has none: ptx_flag.c */
-    uint32_t waited;            /* lanes that come after a griddepcontrol.wait */
-    uint32_t unwritten;         /* lanes of a load that met shared memory that was never written */
-    uint8_t *local;             /* PTX_LOCAL_BYTES for each lane, and what was written of them; NULL until used */
-    uint32_t stack[PTX_WARP];   /* where in it the lane's alloca memory begins, which ends at its end */
+    uint32_t targets[PTX_WARP];   /* set by an indexed branch: for each lane, the op to go to */
+    uint32_t carry;               /* condition code, a bit for each lane */
+    uint32_t moment;              /* .sync instructions and releases of flags so far, for the race check */
+    uint32_t synced;              /* the moment after its last .sync instruction */
+    struct ptx_known *known;      /* what it knows by flags of each warp; NULL: the program has none: ptx_flag.c */
+    uint64_t asked_in[PTX_ASKED]; /* states in which it asked for what others may write: ptx_wait.c */
+    uint64_t unasked;             /* instructions of turns in which it did not */
+    uint32_t waited;              /* lanes that come after a griddepcontrol.wait */
+    uint32_t unwritten;           /* lanes of a load that met shared memory that was never written */
+    uint8_t *local;               /* PTX_LOCAL_BYTES for each lane, and what was written of them; NULL until used */
+    uint32_t stack[PTX_WARP];     /* where in it the lane's alloca memory begins, which ends at its end */
     ptx_group groups[PTX_WARP];
     uint32_t group_count;
     struct ptx_copy *copies; /* asynchronous ones that have not landed: ptx_async.c */
@@ -114,6 +124,9 @@ struct ptx_block {
     uint64_t instructions;
     bool triggered;    /* griddepcontrol.launch_dependents: the next grid need not wait for it */
     uint32_t polls;    /* instructions of this turn that may wait for other blocks */
+    bool moved;        /* in this turn: it did more than to ask for what it knew before */
+    uint64_t moves;    /* of the launch when it last moved, */
+    uint64_t asked;    /* and its polls since then */
     ptx_block *behind; /* in a queue of blocks that wait for their turn */
     sim_region region; /* the last one found */
     sim_counters counters;
@@ -177,6 +190,11 @@ void ptx_warp_start(ptx_warp *warp);
 /* Runs one ready group for at most quantum instructions; false if no group is ready. */
 bool ptx_warp_run(ptx_warp *warp, uint32_t quantum);
 void ptx_warp_end(ptx_warp *warp);
+
+/* A warp is about to load what other blocks may write. */
+void ptx_wait_ask(ptx_warp *warp, const ptx_op *op);
+/* Whether a block did more than to ask since this was last called. */
+bool ptx_wait_moved(ptx_block *block);
 
 /* Asynchronous copies: ptx_async.c. Whether one that has not landed yet reads any of these bytes. */
 bool ptx_async_reads(const ptx_block *block, uint64_t address, uint64_t size);
