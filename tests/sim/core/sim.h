@@ -12,8 +12,8 @@
  *   KILN_SIM_UNALIGNED       AMD: 0 faults loads and stores that are not aligned (the default lets them, as ROCm)
  *   KILN_SIM_BUDGET          instructions of warps after which a block is endless (the default is 2^28)
  *   KILN_SIM_MATRIX          how matrix instructions add: exact (the default), sequential, truncating; see sim_sum.h
- *   KILN_SIM_THREADS         threads that execute a launch (the default is one for each processor); 0: the caller's
- * own, which does what is due in calls that wait or look KILN_SIM_MUTANTS         see sim_mutants.h
+ *   KILN_SIM_THREADS         threads of a launch (the default is one for each processor); 0: the caller's own does all
+ *   KILN_SIM_MUTANTS         see sim_mutants.h
  *
  * Every function of a driver begins with sim_enter and holds the simulator's lock (recursive, one for the driver) while
  * it touches state. At exit, objects that are still live and violations are reported on standard error. */
