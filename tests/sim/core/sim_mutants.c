@@ -137,6 +137,9 @@ bool sim_mutant_begin(sim_mutant *mutant) {
     if (child < 0 || waitpid(child, &status, 0) != child) give_up("no process for a mutant");
     tell(mutant, status ? "killed" : "alive", sign_of(status, output));
     close(output);
+    for (mutant = mutants.all; mutant && mutant->begun; mutant = mutant->next)
+        ;
+    if (!mutant) _exit(EXIT_SUCCESS); /* none is left */
     return false;
 }
 

@@ -1,14 +1,14 @@
 /* Mutants: instructions of an image that are altered, one at a time, to see whether a test notices.
  *
- *   KILN_SIM_MUTANTS   a file with lines "SHA256 PLACE EDIT": of the image with that digest, the instruction at a line
- * of PTX, or at an address of machine code, is "removed", or a comparison that holds "always", "never"
- *   KILN_SIM_VERDICTS  a file that gets a line "VERDICT<tab>MUTANT<tab>SIGN" for each: "killed" if the process failed
- * or the simulator reported something, "alive" if not or if it never makes a difference, "absent" if its image was not
- * loaded; and what was first written on standard error
+ * KILN_SIM_MUTANTS names a file with lines "SHA256 PLACE EDIT": of the image with that digest, the instruction at a
+ * line of PTX or at an address of machine code is "removed", or is a comparison that holds "always" or "never".
+ * KILN_SIM_VERDICTS names a file that gets a line "VERDICT<tab>MUTANT<tab>SIGN" for each: "killed" if the process
+ * failed or the simulator reported something, "alive" if not or if it never makes a difference, "absent" if its image
+ * was not loaded; and what was first written on standard error.
  *
  * An interpreter watches the instructions of these lines. All runs as without, until a mutant would first make a
- * difference; there a process forks, and goes on with it for the rest of the program. So that all mutants of an image
- * take little more than one run of a test. The program has one thread (KILN_SIM_THREADS=0), and
+ * difference; there a process forks, and goes on with it for the rest of the program. So all mutants of an image take a
+ * few runs of a test; the program itself ends when none is left. It has one thread (KILN_SIM_THREADS=0), and
  * tests/sim/mutants/one_process.c is preloaded. */
 #ifndef KILN_TESTS_SIM_MUTANTS_H
 #define KILN_TESTS_SIM_MUTANTS_H
