@@ -206,14 +206,23 @@ static void window_edges(kiln_stream *stream, precision p, shape_body body) {
     body(stream, p, s);
 }
 
+/* Queries of one sequence with so few keys that only another one's, which has no queries, make groups share keys. */
+static attention_shape among_many(int64_t q_length, int64_t kv_length, int64_t heads, int64_t size) {
+    attention_shape s = attention_plain(0, 520, heads, 1, size);
+    s.batch = 2;
+    s.q_lengths[1] = q_length;
+    s.kv_lengths[1] = kv_length;
+    s.ends = s.workspace = true;
+    return s;
+}
+
 /* NaNs in v are NaNs in each element of each row that a group can have: with and without lse, and where groups share
  * the keys. */
 static void nan_edges(kiln_stream *stream, precision p, shape_body body) {
     for (int i = 0; i < 6; i++) {
-        int64_t keys = i / 2 == 2 ? 520 : 3;
-        attention_shape s = i % 2 ? attention_plain(16, keys, 1, 1, 256) : attention_plain(32, keys, 1, 1, 128);
+        int64_t size = i % 2 ? 256 : 128, rows = i % 2 ? 16 : 32;
+        attention_shape s = i / 2 == 2 ? among_many(rows, 3, 1, size) : attention_plain(rows, 3, 1, 1, size);
         s.lse = i / 2 == 1;
-        s.workspace = i / 2 == 2;
         s.v = (double)NAN;
         body(stream, p, s);
     }
@@ -221,19 +230,19 @@ static void nan_edges(kiln_stream *stream, precision p, shape_body body) {
 
 /* Few queries with many keys, which groups share where there is workspace. */
 static void share_edges(kiln_stream *stream, precision p, shape_body body) {
-    attention_shape s = attention_plain(1, 1500 + (int64_t)p, 4, 2, 64);
+    attention_shape s = attention_plain(1, 800 + (int64_t)p, 4, 2, 64);
     s.workspace = s.lse = true;
     body(stream, p, s);
-    s.kv_lengths[0] = 700;
+    s.kv_lengths[0] = 600;
     s.q_lengths[0] = 3;
     s.causal = true;
-    s.left = 600;
+    s.left = 500;
     body(stream, p, s);
     s.workspace = false;
     body(stream, p, s);
     /* Some groups find no keys, and one sequence has none at all. */
     s = (attention_shape){.batch = 3, .heads = 4, .kv_heads = 2, .size = 40, .q_lengths = {1, 2, 1}};
-    s.kv_lengths[0] = 1100;
+    s.kv_lengths[0] = 800;
     s.kv_lengths[1] = 3;
     s.ends = s.lse = s.workspace = true;
     body(stream, p, s);
@@ -253,12 +262,12 @@ static void share_edges(kiln_stream *stream, precision p, shape_body body) {
 static void row_edges(kiln_stream *stream, precision p, shape_body body) {
     static const int64_t sizes[] = {20, 100, 250};
     for (int i = 0; i < 18; i++) {
-        int64_t size = sizes[i / 6], heads = 1 + i % 2, rows = size > 128 ? 64 : 32;
-        attention_shape s = attention_plain(rows / heads + 1, i / 2 % 3 ? 5 : 520, heads, 1, size);
+        int64_t size = sizes[i / 6], heads = 1 + i % 2, queries = (size > 128 ? 64 : 32) / heads + 1;
+        bool shared = i / 2 % 3 == 0;
+        attention_shape s = shared ? among_many(queries, 5, heads, size) : attention_plain(queries, 5, heads, 1, size);
         s.padding = 256 - size;
         s.place = AT_END;
         s.lse = i / 2 % 3 == 1;
-        s.workspace = i / 2 % 3 == 0;
         body(stream, p, s);
     }
 }
@@ -280,7 +289,7 @@ attention_shape attention_unowned(bool workspace) {
                              .kv_heads = 2,
                              .size = 40,
                              .q_lengths = {2, 2, 2},
-                             .kv_lengths = {300, 600, 100},
+                             .kv_lengths = {40, 520, 30},
                              .ends = true,
                              .lse = true,
                              .workspace = workspace};
