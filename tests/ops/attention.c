@@ -187,8 +187,8 @@ attention_shape attention_random_shape(void) {
 typedef void (*shape_body)(kiln_stream *, precision, attention_shape);
 
 static void window_edges(kiln_stream *stream, precision p, shape_body body) {
-    /* Each query sees its own key alone: the first one the last key of a tile. */
-    attention_shape s = attention_plain(2, 33, 2, 1, 8);
+    /* Each query sees its own key alone: the first one the last key of a tile. A subgroup has several rows. */
+    attention_shape s = attention_plain(18, 49, 2, 1, 8);
     s.causal = true;
     s.left = 1;
     body(stream, p, s);
@@ -255,12 +255,12 @@ static void share_edges(kiln_stream *stream, precision p, shape_body body) {
     body(stream, p, s);
 }
 
-/* The last group's rows end within it, and a head's elements within a thread's: of one head and of two that share one
- * of k and v, with and without lse, and where groups share the keys. What lies beyond is seen. With heads beyond
- * 128 a subgroup has two rows and no more, and there are groups enough for one to be done before another that would
- * write its rows. */
+/* The last group's rows end within it, and a head's elements within a thread's and within a vector: of one head and of
+ * two that share one of k and v, with and without lse, and where groups share the keys. What lies beyond is seen. With
+ * heads beyond 128 a subgroup has two rows and no more, and there are groups enough for one to be done before another
+ * that would write its rows. */
 static void row_edges(kiln_stream *stream, precision p, shape_body body) {
-    static const int64_t sizes[] = {20, 100, 250};
+    static const int64_t sizes[] = {19, 99, 250};
     for (int i = 0; i < 18; i++) {
         int64_t size = sizes[i / 6], heads = 1 + i % 2, queries = (size > 128 ? 64 : 32) / heads + 1;
         bool shared = i / 2 % 3 == 0;
