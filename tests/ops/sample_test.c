@@ -322,11 +322,12 @@ static void frequencies_body(kiln_stream *stream, bool first) {
     }
 }
 
-/* The same calls on the CPU give the same columns. */
+/* The same calls on the CPU give the same columns. Its one thread is the process's own: mutants run in no process of
+ * several. */
 static void agreement_body(kiln_stream *stream, bool first) {
     (void)first;
     enum { ROWS = 60, COLS = 333, INFINITE = 3 }; /* every third row has infinite logits */
-    kiln_device_options options = {.backend = KILN_CPU, .threads = 1}; /* where a mutant runs, the only one */
+    kiln_device_options options = {.backend = KILN_CPU, .threads = 1};
     kiln_device *cpu;
     kiln_stream other;
     harness_ok(kiln_device_open(&options, &cpu));
