@@ -128,22 +128,24 @@ run_test() { # IMAGE TEST FILE
         KILN_SIM_MUTANTS=$mutants KILN_SIM_VERDICTS=$3 KILN_SIM_DEVICES=$(device_of "$1") KILN_SIM_SEED=1 KILN_SIM_THREADS=0 \
         KILN_SIM_BUDGET=$(budget_of "${part%_*}") KILN_SIM_UNALIGNED=0 KILN_TEST_DEVICES=$ordinal KILN_TEST_SEED=1 \
         KILN_TEST_PRECISION=${part##*_} KILN_TEST_OPERATOR=${part%_*} LD_LIBRARY_PATH=$build/sim CMOCKA_TEST_ABORT=1 \
-        CMOCKA_MESSAGE_OUTPUT=TAP "$build/tests/$2" >/dev/null || echo "$1: $2 failed without a mutant" >&2
+        CMOCKA_MESSAGE_OUTPUT=TAP "$build/tests/$2" >/dev/null ||
+        sed "s|.*|broken\t&\t$2 failed without a mutant|" "$mutants" >>"$3"
     rm "$mutants"
 }
 
-# Takes out what tests or simulated drivers made since could change.
+# Takes out what tests or simulated drivers made since could change, and what a test that failed without a mutant left.
 refresh() { # FILE TEST
     touch -a "$1"
+    grep -q ^broken "$1" && : >"$1"
     [ -n "$(find "$build/tests/$2" "$build"/sim/*.so.1 -newer "$1")" ] || return 0
     { grep ^killed "$1" || true; } >"$1.new"
     mv "$1.new" "$1"
 }
 
-# Reads a list, writes its lines behind the verdicts that the files have: of several killed, or else alive.
+# Reads a list, writes its lines behind the verdicts that the files have: of several broken, else killed, or else alive.
 judged() { # FILE...
     awk -F '\t' '
-        BEGIN { rank["absent"] = 1; rank["alive"] = 2; rank["killed"] = 3 }
+        BEGIN { rank["absent"] = 1; rank["alive"] = 2; rank["killed"] = 3; rank["broken"] = 4 }
         !listed {
             sub(/^[^ ]* /, "", $2)
             if (rank[$1] > rank[verdict[$2]]) verdict[$2] = $1
