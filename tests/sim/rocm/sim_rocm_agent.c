@@ -12,6 +12,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static pid_t started_by; /* 0: hsa_init was not called */
 static bool shared;      /* the application started the runtime, and kiln has not yet */
+static bool has_threads; /* as KILN_SIM_THREADS was at the start */
 
 /* Every handler that was registered, as the real runtime keeps them. */
 enum { HANDLER_ROOM = 4 };
@@ -34,7 +35,7 @@ void sim_rocm_changed(void) {
 }
 
 bool sim_rocm_has_threads(void) {
-    return sim_threads() > 0;
+    return has_threads;
 }
 
 void sim_rocm_wait_change(uint64_t nanoseconds) {
@@ -65,6 +66,12 @@ uint32_t sim_rocm_delay(void) {
 
 /* ---- Start ---- */
 
+static void start(bool by_application) {
+    shared = by_application;
+    started_by = getpid();
+    has_threads = sim_threads() > 0;
+}
+
 /* As the real runtime on a machine without /dev/kfd: no simulated GPU, no driver. */
 kiln__hsa_status hsa_init(void) {
     int32_t planned = sim_enter(__func__);
@@ -73,15 +80,13 @@ kiln__hsa_status hsa_init(void) {
     if (started_by && started_by != getpid()) sim_violation("hsa_init in a forked child");
     if (!sim_device_count("gfx")) return SIM_HSA_ERROR_OUT_OF_RESOURCES;
     if (started_by && !shared) sim_violation("hsa_init a second time in one process");
-    shared = false;
-    started_by = getpid();
+    start(false);
     return KILN__HSA_STATUS_SUCCESS;
 }
 
 void kiln_sim_rocm_start(void) {
     SIM_HSA_LOCK();
-    shared = true;
-    started_by = getpid();
+    start(true);
 }
 
 bool sim_rocm_started(const char *function) {
