@@ -274,7 +274,7 @@ gpu-package: ## check-gpu and bench-gpu as built, for a machine without compiler
 ## MUTANTS: only the images whose file name this pattern matches: make check-mutants MUTANTS='softmax_f32.sm_90'
 MUTANTS ?=
 .PHONY: check-mutants
-check-mutants: ## change each barrier, wait and comparison of the images, one at a time: a test must notice. Takes about an hour
+check-mutants: ## change each barrier, wait and comparison of the images, one at a time: a test must notice. Takes hours
 	@scripts/deps.sh check
 	@$(SUBMAKE) sim test-programs
 	@KILN_BUILD=$(CURDIR)/$(OUT) JOBS=$(JOBS) scripts/mutants.sh run '$(MUTANTS)'
