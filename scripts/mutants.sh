@@ -17,8 +17,9 @@
 # whose place.
 #
 # Reads KILN_BUILD (a build with its test programs and build/sim) and JOBS. A line is IMAGE, DEVICE, the place (a line of
-# PTX, an address of machine code) with the edit, and the instruction, between tabs. An edit is "comparison 5 always": of the image's fifth, which it stays more often than its place stays when the image is fired
-# again. Survivors without a reason are named with their place in the source, and the exit status is 1.
+# PTX, an address of machine code) with the edit, and the instruction, between tabs. An edit is "comparison 5 always": of
+# the image's fifth, which it stays more often than its place stays when the image is fired again. Survivors without a
+# reason are named with their place in the source, and the exit status is 1.
 set -eu
 cd "$(dirname "$0")/.."
 build=${KILN_BUILD:-build}
