@@ -1,17 +1,17 @@
 /* PTX as compilers write it: the programs of tests/sim/programs. */
 #include "tests/sim/programs_host.h"
-#include "tests/sim/ptx/ptx_warp.h"
+#include "tests/sim/ptx_text.h"
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <cmocka.h>
 
-static const char *const texts[] = {"nvcc-O0", "nvcc-O3", "clang-O0", "clang-O3"};
+static ptx_text texts[] = {{"programs.nvcc-O0", 80, NULL},
+                           {"programs.nvcc-O3", 80, NULL},
+                           {"programs.clang-O0", 80, NULL},
+                           {"programs.clang-O3", 80, NULL}};
 enum { TEXTS = sizeof texts / sizeof *texts };
-static ptx_program *programs[TEXTS];
 
 typedef struct context {
     const programs_buffers *buffers;
@@ -38,9 +38,9 @@ static uint8_t *globals_new(const ptx_program *program) {
 }
 
 static void launch(size_t text, const programs_launch *l) {
-    context around = {l->buffers, globals_new(programs[text]), programs[text]->module->variables};
-    ptx_launch launched = {.program = programs[text],
-                           .code = ptx_program_find(programs[text], l->kernel),
+    context around = {l->buffers, globals_new(texts[text].program), texts[text].program->module->variables};
+    ptx_launch launched = {.program = texts[text].program,
+                           .code = ptx_program_find(texts[text].program, l->kernel),
                            .grid = {l->grid[0], l->grid[1], 1},
                            .block = {l->group[0], l->group[1], 1},
                            .parameters = (const uint8_t *)l->parameters,
@@ -54,33 +54,22 @@ static void launch(size_t text, const programs_launch *l) {
     assert_non_null(launched.code);
     sim_counters counters = {0};
     sim_report report;
-    if (!ptx_launch_run(&launched, &counters, &report)) fail_msg("%s: %s", texts[text], report.text);
+    if (!ptx_launch_run(&launched, &counters, &report)) fail_msg("%s: %s", texts[text].name, report.text);
     free(around.globals);
 }
 
 static int load_all(void **state) {
     (void)state;
-    for (size_t text = 0; text < TEXTS; text++) {
-        char path[128], why[512] = "";
-        size_t size;
-        snprintf(path, sizeof path, "tests/sim/programs/programs.%s.ptx", texts[text]);
-        char *bytes = programs_read(path, &size);
-        programs[text] = ptx_program_load(bytes, size, 80, why, sizeof why);
-        if (!programs[text]) fail_msg("%s: %s", path, why);
-        free(bytes);
-    }
-    return 0;
+    return ptx_texts_load(texts, TEXTS);
 }
 
 static int free_all(void **state) {
     (void)state;
-    for (size_t text = 0; text < TEXTS; text++)
-        ptx_program_free(programs[text]);
-    return 0;
+    return ptx_texts_free(texts, TEXTS);
 }
 
 static const char *name(size_t text) {
-    return texts[text];
+    return texts[text].name;
 }
 
 int main(void) {

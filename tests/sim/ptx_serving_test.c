@@ -1,20 +1,16 @@
 /* The kernels of tests/sim/programs/serving.cu, as nvcc writes them without and with optimisation, against the host. */
 #include "tests/sim/core/sim_float.h"
-#include "tests/sim/programs_host.h"
-#include "tests/sim/ptx/ptx_warp.h"
 #include "tests/sim/ptx_harness.h"
+#include "tests/sim/ptx_text.h"
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 enum { TEXTS = 2, THREADS = 128, BUFFERS = 4, SEEDS = 3 };
 
-static const char *const texts[TEXTS] = {"nvcc-O0", "nvcc-O3"};
-static ptx_program *programs[TEXTS];
+static ptx_text texts[TEXTS] = {{"serving.nvcc-O0", 80, NULL}, {"serving.nvcc-O3", 80, NULL}};
 static uint64_t seed;
 
 typedef struct buffer {
@@ -35,8 +31,8 @@ static void run(size_t text, const char *kernel, uint32_t columns, uint32_t rows
     uint64_t parameters[BUFFERS];
     for (int i = 0; i < BUFFERS; i++)
         parameters[i] = all[i].memory ? (uintptr_t)all[i].memory : number;
-    ptx_launch launch = {.program = programs[text],
-                         .code = ptx_program_find(programs[text], kernel),
+    ptx_launch launch = {.program = texts[text].program,
+                         .code = ptx_program_find(texts[text].program, kernel),
                          .grid = {columns, rows, 1},
                          .block = {THREADS, 1, 1},
                          .parameters = (const uint8_t *)parameters,
@@ -49,7 +45,7 @@ static void run(size_t text, const char *kernel, uint32_t columns, uint32_t rows
     sim_counters counters = {0};
     sim_report report;
     assert_non_null(launch.code);
-    if (!ptx_launch_run(&launch, &counters, &report)) fail_msg("%s: %s", texts[text], report.text);
+    if (!ptx_launch_run(&launch, &counters, &report)) fail_msg("%s: %s", texts[text].name, report.text);
 }
 
 static void blocks_look_back(void **state) {
@@ -110,23 +106,12 @@ static void products_are_copied_ahead(void **state) {
 
 static int load_all(void **state) {
     (void)state;
-    for (size_t text = 0; text < TEXTS; text++) {
-        char path[128], why[512] = "";
-        size_t size;
-        snprintf(path, sizeof path, "tests/sim/programs/serving.%s.ptx", texts[text]);
-        char *bytes = programs_read(path, &size);
-        programs[text] = ptx_program_load(bytes, size, 80, why, sizeof why);
-        if (!programs[text]) fail_msg("%s: %s", path, why);
-        free(bytes);
-    }
-    return 0;
+    return ptx_texts_load(texts, TEXTS);
 }
 
 static int free_all(void **state) {
     (void)state;
-    for (size_t text = 0; text < TEXTS; text++)
-        ptx_program_free(programs[text]);
-    return 0;
+    return ptx_texts_free(texts, TEXTS);
 }
 
 int main(void) {

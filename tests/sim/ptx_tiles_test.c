@@ -1,20 +1,17 @@
 /* The kernels of tests/sim/programs/tiles.cu: cooperative groups of several warps, which meet by flags in shared
  * memory. Within a warp they count on its lanes to go on together, which PTX does not promise. */
-#include "tests/sim/programs_host.h"
-#include "tests/sim/ptx/ptx_warp.h"
 #include "tests/sim/ptx_harness.h"
+#include "tests/sim/ptx_text.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 enum { TEXTS = 2, THREADS = 128, RESULTS = 6, SEEDS = 40 };
 
-static const int32_t capabilities[TEXTS] = {75, 80};
-static ptx_program *programs[TEXTS];
+static ptx_text texts[TEXTS] = {{"tiles.sm_75", 75, NULL}, {"tiles.sm_80", 80, NULL}};
 static uint64_t seed;
 static uint32_t in[THREADS], out[THREADS * RESULTS], wanted[THREADS * RESULTS];
 
@@ -48,8 +45,8 @@ static bool run(size_t text, const char *kernel, uint32_t tile, sim_report *repo
     char name[32];
     snprintf(name, sizeof name, "%s_%u", kernel, tile);
     uint64_t parameters[] = {(uintptr_t)in, (uintptr_t)out};
-    ptx_launch launch = {.program = programs[text],
-                         .code = ptx_program_find(programs[text], name),
+    ptx_launch launch = {.program = texts[text].program,
+                         .code = ptx_program_find(texts[text].program, name),
                          .grid = {1, 1, 1},
                          .block = {THREADS, 1, 1},
                          .reserved_shared_bytes = 1024,
@@ -69,7 +66,7 @@ static void warps_that_meet_collect(void **state) {
     for (size_t i = 0; i < (size_t)SEEDS * TEXTS; i++) {
         for (uint32_t tile = 64; tile <= THREADS; tile *= 2) {
             sim_report report;
-            if (!run(i % TEXTS, "collect", tile, &report)) fail_msg("sm_%d: %s", capabilities[i % TEXTS], report.text);
+            if (!run(i % TEXTS, "collect", tile, &report)) fail_msg("%s: %s", texts[i % TEXTS].name, report.text);
             assert_memory_equal(out, wanted, sizeof out);
         }
     }
@@ -96,23 +93,12 @@ static void lanes_that_run_ahead_are_reported(void **state) {
 
 static int load_all(void **state) {
     (void)state;
-    for (size_t text = 0; text < TEXTS; text++) {
-        char path[128], why[512] = "";
-        size_t size;
-        snprintf(path, sizeof path, "tests/sim/programs/tiles.sm_%d.ptx", capabilities[text]);
-        char *bytes = programs_read(path, &size);
-        programs[text] = ptx_program_load(bytes, size, capabilities[text], why, sizeof why);
-        if (!programs[text]) fail_msg("%s: %s", path, why);
-        free(bytes);
-    }
-    return 0;
+    return ptx_texts_load(texts, TEXTS);
 }
 
 static int free_all(void **state) {
     (void)state;
-    for (size_t text = 0; text < TEXTS; text++)
-        ptx_program_free(programs[text]);
-    return 0;
+    return ptx_texts_free(texts, TEXTS);
 }
 
 int main(void) {
