@@ -1,11 +1,10 @@
 /* What clang makes of HIP where it is not plain: tests/sim/programs/habits.cu. */
 #include "tests/sim/amdgcn/amd_launch.h"
 #include "tests/sim/amdgcn_harness.h"
-#include "tests/sim/programs_host.h"
+#include "tests/sim/amdgcn_object.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -27,13 +26,9 @@ static bool find(void *context, uint64_t address, sim_region *out_region) {
 
 /* One group; what is hidden behind the arguments is not asked for. */
 static sim_report run(const char *processor, const char *name, uint32_t items, uint32_t number, uint64_t seed) {
-    char path[128], why[512] = "";
-    size_t size;
-    snprintf(path, sizeof path, "tests/sim/programs/habits.%s.hsaco", processor);
-    char *bytes = programs_read(path, &size);
-    amd_program *program = amd_program_load(bytes, size, processor, why, sizeof why);
-    free(bytes);
-    if (!program) fail_msg("%s: %s", path, why);
+    char file[32];
+    snprintf(file, sizeof file, "habits.%s", processor);
+    amd_program *program = amdgcn_object_load(file, processor);
     const struct {
         uint64_t in, out;
         uint32_t number, padding;

@@ -1,6 +1,7 @@
 /* How a kernel starts: its wave size, its arguments in registers, its scratch. */
 #include "tests/sim/amdgcn/amd_launch.h"
 #include "tests/sim/amdgcn_harness.h"
+#include "tests/sim/amdgcn_object.h"
 #include "tests/sim/programs_host.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,17 +19,6 @@ static bool find(void *context, uint64_t address, sim_region *out_region) {
     (void)context;
     *out_region = (sim_region){.base = (uintptr_t)memory, .size = sizeof memory};
     return address - out_region->base < sizeof memory;
-}
-
-static amd_program *load(const char *name, const char *processor) {
-    char path[128], why[512] = "";
-    size_t size;
-    snprintf(path, sizeof path, "tests/sim/programs/%s.hsaco", name);
-    char *bytes = programs_read(path, &size);
-    amd_program *program = amd_program_load(bytes, size, processor, why, sizeof why);
-    free(bytes);
-    if (!program) fail_msg("%s: %s", path, why);
-    return program;
 }
 
 /* Launches one group. */
@@ -64,7 +54,7 @@ static void expect(sim_report report, sim_fault_kind kind, const char *says) {
 
 static void test_kernels_of_both_wave_sizes(void **state) {
     (void)state;
-    amd_program *program = load("wave_sizes.gfx1100", "gfx1100");
+    amd_program *program = amdgcn_object_load("wave_sizes.gfx1100", "gfx1100");
     const uint64_t out = (uintptr_t)memory;
     expect(launch(program, "waves_32", &out, 0), SIM_FAULT_NONE, "");
     for (int i = 0; i < THREADS; i++)
@@ -78,7 +68,7 @@ static void test_kernels_of_both_wave_sizes(void **state) {
 static void test_preloaded_arguments(void **state) {
     (void)state;
     enum { N = 70, ADD = 1000 };
-    amd_program *program = load("preload.gfx942", "gfx942");
+    amd_program *program = amdgcn_object_load("preload.gfx942", "gfx942");
     const struct {
         uint64_t out, in;
         uint32_t n, add;
@@ -145,7 +135,7 @@ static void test_partial_groups(void **state) {
     dispatch *at = (dispatch *)(void *)(memory + WORDS) - 1;
     assert_true((uint8_t *)at >= (uint8_t *)(memory + COLUMNS * ROWS * VALUES));
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        amd_program *program = load(names[i], strstr(names[i], "gfx942") ? "gfx942" : "gfx1100");
+        amd_program *program = amdgcn_object_load(names[i], strstr(names[i], "gfx942") ? "gfx942" : "gfx1100");
         memset(memory, 0xff, sizeof memory);
         expect(launch_sizes(program, at), SIM_FAULT_NONE, "");
         for (uint32_t row = 0; row < ROWS; row++) {
@@ -162,7 +152,7 @@ static void test_partial_groups(void **state) {
 
 static void test_partial_groups_of_a_kernel_for_whole_ones(void **state) {
     (void)state;
-    amd_program *program = load("partial.gfx1100-5-whole", "gfx1100");
+    amd_program *program = amdgcn_object_load("partial.gfx1100-5-whole", "gfx1100");
     expect(launch_sizes(program, (dispatch *)(void *)memory), SIM_FAULT_ILLEGAL,
            "grid size 75 is no multiple of the group size 32");
     amd_program_free(program);
@@ -177,7 +167,7 @@ static void test_more_scratch_than_there_can_be(void **state) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char name[64];
         snprintf(name, sizeof name, "programs.%s-O0", rows[i].processor);
-        amd_program *program = load(name, rows[i].processor);
+        amd_program *program = amdgcn_object_load(name, rows[i].processor);
         const uint64_t out[33] = {(uintptr_t)memory};
         expect(launch(program, "recursion", out, rows[i].most + 1), SIM_FAULT_ILLEGAL, "private bytes, there can be");
         if (i == 0) expect(launch(program, "recursion", out, rows[i].most), SIM_FAULT_NONE, "");
@@ -192,7 +182,7 @@ static void test_scratch_overflow(void **state) {
     for (size_t i = 0; i < sizeof processors / sizeof *processors; i++) {
         char name[64];
         snprintf(name, sizeof name, "programs.%s-O0", processors[i]);
-        amd_program *program = load(name, processors[i]);
+        amd_program *program = amdgcn_object_load(name, processors[i]);
         const uint64_t out[33] = {(uintptr_t)memory};
         uint32_t own = amd_program_find(program, "recursion")->private_bytes;
         expect(launch(program, "recursion", out, own - 1), SIM_FAULT_ILLEGAL, "private bytes");
@@ -215,7 +205,7 @@ static void test_groups_whose_registers_have_no_room(void **state) {
                 {"programs.gfx1100-O3", "gfx1100", 1024, 96, 0},  {"programs.gfx1100-O3", "gfx1100", 1024, 192, 1},
                 {"programs.gfx1201-O3", "gfx1201", 1024, 96, 0}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        amd_program *program = load(rows[i].file, rows[i].processor);
+        amd_program *program = amdgcn_object_load(rows[i].file, rows[i].processor);
         amd_kernel kernel = *amd_program_find(program, "reduce");
         for (uint32_t more = 0; more < 2; more++) {
             kernel.rsrc1 = (kernel.rsrc1 & ~(63u | 1u << 29)) | (rows[i].most / 8 - 1 + more) | rows[i].wgp << 29;
@@ -242,7 +232,7 @@ static void test_registers_beyond_the_descriptors(void **state) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char path[128], why[512] = "";
         size_t size;
-        amd_program *whole = load(rows[i].file, rows[i].processor);
+        amd_program *whole = amdgcn_object_load(rows[i].file, rows[i].processor);
         const amd_kernel kernel = *amd_program_find(whole, "multiply_matrices");
         amd_program_free(whole);
         snprintf(path, sizeof path, "tests/sim/programs/%s.hsaco", rows[i].file);

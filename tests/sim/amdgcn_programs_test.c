@@ -1,24 +1,26 @@
 /* AMD machine code as compilers write it: the programs of tests/sim/programs, in HIP, launched as its runtime does. */
 #include "tests/sim/amdgcn/amd_launch.h"
 #include "tests/sim/amdgcn_harness.h"
+#include "tests/sim/amdgcn_object.h"
 #include "tests/sim/programs_host.h"
 #include <assert.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
-static const char *const processors[] = {"gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1201"};
-enum { VARIANTS = 2 * sizeof processors / sizeof *processors };
-static amd_program *programs[VARIANTS];
+static amdgcn_object objects[] = {
+    {"programs.gfx90a-O0", "gfx90a", NULL},   {"programs.gfx90a-O3", "gfx90a", NULL},
+    {"programs.gfx942-O0", "gfx942", NULL},   {"programs.gfx942-O3", "gfx942", NULL},
+    {"programs.gfx1030-O0", "gfx1030", NULL}, {"programs.gfx1030-O3", "gfx1030", NULL},
+    {"programs.gfx1100-O0", "gfx1100", NULL}, {"programs.gfx1100-O3", "gfx1100", NULL},
+    {"programs.gfx1201-O0", "gfx1201", NULL}, {"programs.gfx1201-O3", "gfx1201", NULL},
+};
+enum { VARIANTS = sizeof objects / sizeof *objects };
 
 static const char *name(size_t variant) {
-    static char text[32];
-    snprintf(text, sizeof text, "%s-O%d", processors[variant / 2], variant % 2 ? 3 : 0);
-    return text;
+    return objects[variant].name;
 }
 
 static bool find(void *pointer, uint64_t address, sim_region *out_region) {
@@ -52,10 +54,10 @@ static kernargs kernargs_make(const programs_launch *l) {
 static void launch(size_t variant, const programs_launch *l) {
     /* HIP gives a kernel whose stack is dynamic more than what it says; recursion goes some levels deep. */
     enum { STACK = 2048 };
-    const amd_kernel *kernel = amd_program_find(programs[variant], l->kernel);
+    const amd_kernel *kernel = amd_program_find(objects[variant].program, l->kernel);
     assert_non_null(kernel);
     const kernargs arguments = kernargs_make(l);
-    const amd_launch launched = {.program = programs[variant],
+    const amd_launch launched = {.program = objects[variant].program,
                                  .kernel = kernel,
                                  .grid = {l->grid[0] * l->group[0], l->grid[1] * l->group[1], 1},
                                  .group = {l->group[0], l->group[1], 1},
@@ -75,23 +77,12 @@ static void launch(size_t variant, const programs_launch *l) {
 
 static int load_all(void **state) {
     (void)state;
-    for (size_t variant = 0; variant < VARIANTS; variant++) {
-        char path[128], why[512] = "";
-        size_t size;
-        snprintf(path, sizeof path, "tests/sim/programs/programs.%s.hsaco", name(variant));
-        char *bytes = programs_read(path, &size);
-        programs[variant] = amd_program_load(bytes, size, processors[variant / 2], why, sizeof why);
-        if (!programs[variant]) fail_msg("%s: %s", path, why);
-        free(bytes);
-    }
-    return 0;
+    return amdgcn_objects_load(objects, VARIANTS);
 }
 
 static int free_all(void **state) {
     (void)state;
-    for (size_t variant = 0; variant < VARIANTS; variant++)
-        amd_program_free(programs[variant]);
-    return 0;
+    return amdgcn_objects_free(objects, VARIANTS);
 }
 
 int main(void) {

@@ -2,7 +2,7 @@
  * makes of tests/sim/programs/undefined.cu; and not where it is only moved. */
 #include "tests/sim/amdgcn/amd_launch.h"
 #include "tests/sim/amdgcn_harness.h"
-#include "tests/sim/programs_host.h"
+#include "tests/sim/amdgcn_object.h"
 #include "tests/sim/ptx_harness.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -253,36 +253,21 @@ static void test_instructions(void **state) {
 
 enum { ITEMS = 64, SEEDS = 2 };
 
-static const char *const processors[] = {"gfx90a", "gfx942", "gfx1100"};
-enum { PROGRAMS = 2 * sizeof processors / sizeof *processors };
-
-static amd_program *programs[PROGRAMS];
-
-static const char *program_name(size_t n) {
-    static char text[32];
-    snprintf(text, sizeof text, "%s-O%d", processors[n / 2], n % 2 ? 3 : 0);
-    return text;
-}
+static amdgcn_object objects[] = {
+    {"undefined.gfx90a-O0", "gfx90a", NULL},   {"undefined.gfx90a-O3", "gfx90a", NULL},
+    {"undefined.gfx942-O0", "gfx942", NULL},   {"undefined.gfx942-O3", "gfx942", NULL},
+    {"undefined.gfx1100-O0", "gfx1100", NULL}, {"undefined.gfx1100-O3", "gfx1100", NULL},
+};
+enum { OBJECTS = sizeof objects / sizeof *objects };
 
 static int load_all(void **state) {
     (void)state;
-    for (size_t n = 0; n < PROGRAMS; n++) {
-        char path[128], why[512] = "";
-        size_t size;
-        snprintf(path, sizeof path, "tests/sim/programs/undefined.%s.hsaco", program_name(n));
-        char *bytes = programs_read(path, &size);
-        programs[n] = amd_program_load(bytes, size, processors[n / 2], why, sizeof why);
-        if (!programs[n]) fail_msg("%s: %s", path, why);
-        free(bytes);
-    }
-    return 0;
+    return amdgcn_objects_load(objects, OBJECTS);
 }
 
 static int free_all(void **state) {
     (void)state;
-    for (size_t n = 0; n < PROGRAMS; n++)
-        amd_program_free(programs[n]);
-    return 0;
+    return amdgcn_objects_free(objects, OBJECTS);
 }
 
 static sim_report launch(size_t n, const char *name, uint64_t seed) {
@@ -291,9 +276,9 @@ static sim_report launch(size_t n, const char *name, uint64_t seed) {
         uint8_t hidden[256];
     } arguments = {(uintptr_t)in, (uintptr_t)out, {0}};
     enum { STACK = 2048 }; /* for recursion */
-    const amd_kernel *kernel = amd_program_find(programs[n], name);
-    if (!kernel) fail_msg("%s: no kernel %s", program_name(n), name);
-    const amd_launch launched = {.program = programs[n],
+    const amd_kernel *kernel = amd_program_find(objects[n].program, name);
+    if (!kernel) fail_msg("%s: no kernel %s", objects[n].name, name);
+    const amd_launch launched = {.program = objects[n].program,
                                  .kernel = kernel,
                                  .grid = {ITEMS, 1, 1},
                                  .group = {ITEMS, 1, 1},
@@ -319,13 +304,13 @@ static void test_bugs(void **state) {
     static const char *const bugs[] = {
         "stores", "calculates", "converts", "addresses", "loads_from",    "branches", "loops",       "chooses",
         "shares", "exchanges",  "counts",   "votes",     "stores_a_half", "calls",    "in_one_lane", "copies_before"};
-    for (size_t n = 0; n < PROGRAMS; n++)
+    for (size_t n = 0; n < OBJECTS; n++)
         for (size_t i = 0; i < sizeof bugs / sizeof *bugs; i++)
             for (uint64_t seed = 1; seed <= SEEDS; seed++) {
                 const sim_report report = launch(n, bugs[i], seed);
                 if (report.kind != SIM_FAULT_UNINITIALISED || !strstr(report.text, "depends on scratch") ||
                     !strstr(report.text, bugs[i]))
-                    fail_msg("%s, %s: got \"%s\"", program_name(n), bugs[i], report.text);
+                    fail_msg("%s, %s: got \"%s\"", objects[n].name, bugs[i], report.text);
             }
 }
 
@@ -381,15 +366,15 @@ static void test_copies(void **state) {
         {"looks_ahead", expected_ahead},      {"packs_bytes", expected_bytes},
         {"spills", expected_spills},
     };
-    for (size_t n = 0; n < PROGRAMS; n++)
+    for (size_t n = 0; n < OBJECTS; n++)
         for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
             for (uint64_t seed = 1; seed <= SEEDS; seed++) {
                 const sim_report report = launch(n, kernels[i].name, seed);
                 if (report.kind != SIM_FAULT_NONE)
-                    fail_msg("%s, %s: \"%s\"", program_name(n), kernels[i].name, report.text);
+                    fail_msg("%s, %s: \"%s\"", objects[n].name, kernels[i].name, report.text);
                 for (uint32_t t = 0; t < ITEMS; t++)
                     if (out[t] != kernels[i].expected(t))
-                        fail_msg("%s, %s: thread %u got %u, expected %u", program_name(n), kernels[i].name, t, out[t],
+                        fail_msg("%s, %s: thread %u got %u, expected %u", objects[n].name, kernels[i].name, t, out[t],
                                  kernels[i].expected(t));
             }
 }
