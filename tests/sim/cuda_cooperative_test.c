@@ -3,13 +3,7 @@
 #include "tests/sim/cuda_driver.h"
 #include <stdlib.h>
 
-enum {
-    CU_LAUNCH_TIMEOUT = 702,
-    CU_TOO_LARGE = 720,
-    COOPERATIVE_LAUNCH = 95,
-    ATTRIBUTE_COOPERATIVE = 2,
-    BLOCKS_MAX = 64
-};
+enum { COOPERATIVE_LAUNCH = 95, ATTRIBUTE_COOPERATIVE = 2, BLOCKS_MAX = 64 };
 
 static sim_control sim;
 static cuda_driver driver;
@@ -124,7 +118,6 @@ static void blocks_that_wait_in_vain_are_found_early(void **state) {
 /* An ordinary launch has no place to meet. */
 static void only_a_cooperative_launch_can_meet(void **state) {
     (void)state;
-    enum { CU_LAUNCH_FAILED = 719 };
     world w = world_new();
     uint32_t absent = BLOCKS_MAX;
     void *parameters[] = {&w.in, &w.out, &absent};

@@ -29,8 +29,24 @@ static inline void cuda_driver_find(void *handle, cuda_driver *out_driver) {
 #undef KILN_CUDA
 }
 
-enum { CU_OK = 0, CU_INVALID_VALUE = 1, CU_ILLEGAL_STATE = 401, CU_NOT_READY = 600, CU_ILLEGAL_ADDRESS = 700 };
+/* What the functions return. */
 enum {
+    CU_OK = 0,
+    CU_INVALID_VALUE = 1,
+    CU_OUT_OF_MEMORY = 2,
+    CU_INVALID_PTX = 218,
+    CU_ILLEGAL_STATE = 401,
+    CU_NOT_FOUND = 500,
+    CU_NOT_READY = 600,
+    CU_ILLEGAL_ADDRESS = 700,
+    CU_OUT_OF_RESOURCES = 701,
+    CU_LAUNCH_TIMEOUT = 702,
+    CU_ASSERT = 710,
+    CU_ILLEGAL_INSTRUCTION = 715,
+    CU_MISALIGNED_ADDRESS = 716,
+    CU_LAUNCH_FAILED = 719,
+    CU_TOO_LARGE = 720,
+    CU_NOT_SUPPORTED = 801,
     CU_CAPTURE_UNSUPPORTED = 900,
     CU_CAPTURE_INVALIDATED = 901,
     CU_CAPTURE_MERGE = 902,

@@ -2,14 +2,6 @@
  * on until the context goes. */
 #include "tests/sim/cuda_driver.h"
 
-enum {
-    CU_LAUNCH_TIMEOUT = 702,
-    CU_ASSERT = 710,
-    CU_ILLEGAL_INSTRUCTION = 715,
-    CU_MISALIGNED_ADDRESS = 716,
-    CU_LAUNCH_FAILED = 719
-};
-
 static sim_control sim;
 static cuda_driver driver;
 

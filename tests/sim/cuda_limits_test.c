@@ -1,42 +1,17 @@
 /* The architecture's limits on a launch: threads that a kernel allows or requires, static and dynamic shared memory,
- * and how many blocks a multiprocessor has room for.
- * The codes are those of CUresult. */
-#include "loader/cuda/cuda_abi.h"
-#include "tests/sim/core/sim_client.h"
+ * and how many blocks a multiprocessor has room for. */
+#include "tests/sim/cuda_driver.h"
 #include "tests/sim/programs_host.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
-enum { SUCCESS = 0, INVALID_VALUE = 1, INVALID_PTX = 218, OUT_OF_RESOURCES = 701 };
 #define DEVICES "sm_90,sm_75,sm_80,sm_86,sm_89,sm_100,sm_120"
 enum { SM_80 = 2, ARGUMENTS_OF_TURN = 12 };
 
 static sim_control sim;
-static struct {
-    kiln__cu_result (*init)(unsigned int flags);
-    kiln__cu_result (*retain)(kiln__cu_context *context, kiln__cu_device device);
-    kiln__cu_result (*set_current)(kiln__cu_context context);
-    kiln__cu_result (*load)(kiln__cu_module *module, const void *image, unsigned int count, kiln__cu_enum *options,
-                            void **values);
-    kiln__cu_result (*unload)(kiln__cu_module module);
-    kiln__cu_result (*release)(kiln__cu_device device);
-    kiln__cu_result (*get_function)(kiln__cu_function *function, kiln__cu_module module, const char *name);
-    kiln__cu_result (*set_attribute)(kiln__cu_function function, kiln__cu_enum attribute, int value);
-    kiln__cu_result (*get_attribute)(int *value, kiln__cu_enum attribute, kiln__cu_function function);
-    kiln__cu_result (*launch)(kiln__cu_function function, unsigned int gx, unsigned int gy, unsigned int gz,
-                              unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,
-                              kiln__cu_stream stream, void **parameters, void **extra);
-    kiln__cu_result (*occupancy)(int *blocks, kiln__cu_function function, int threads, size_t dynamic);
-} driver;
-
+static cuda_driver driver;
 static kiln__cu_module module; /* the last one loaded */
 
 static void unload(void) {
-    if (module) assert_int_equal(driver.unload(module), SUCCESS);
+    if (module) expect_cu(CU_OK, driver.cuModuleUnload(module));
     module = NULL;
 }
 
@@ -49,15 +24,15 @@ static kiln__cu_result load(const char *directive, unsigned shared, kiln__cu_fun
         ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry work() %s\n{\n.shared .align 4 .b8 s[%u];\n"
         "ret;\n}\n",
         directive, shared);
-    kiln__cu_result result = driver.load(&module, text, 0, NULL, NULL);
-    return result ? result : driver.get_function(out_function, module, "work");
+    kiln__cu_result result = driver.cuModuleLoadDataEx(&module, text, 0, NULL, NULL);
+    return result ? result : driver.cuModuleGetFunction(out_function, module, "work");
 }
 
 static kiln__cu_result launch_with(kiln__cu_function function, unsigned x, unsigned y, unsigned dynamic, size_t size) {
     static uint8_t arguments[64];
     void *extra[] = {KILN__CU_LAUNCH_PARAM_BUFFER_POINTER, arguments, KILN__CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
                      KILN__CU_LAUNCH_PARAM_END};
-    return driver.launch(function, 1, 1, 1, x, y, 1, dynamic, NULL, NULL, extra);
+    return driver.cuLaunchKernel(function, 1, 1, 1, x, y, 1, dynamic, NULL, NULL, extra);
 }
 
 static kiln__cu_result launch(kiln__cu_function function, unsigned x, unsigned y, unsigned dynamic) {
@@ -67,8 +42,8 @@ static kiln__cu_result launch(kiln__cu_function function, unsigned x, unsigned y
 /* The context of a device, current until it is released. */
 static void device_use(kiln__cu_device device) {
     kiln__cu_context context;
-    assert_int_equal(driver.retain(&context, device), SUCCESS);
-    assert_int_equal(driver.set_current(context), SUCCESS);
+    expect_cu(CU_OK, driver.cuDevicePrimaryCtxRetain(&context, device));
+    expect_cu(CU_OK, driver.cuCtxSetCurrent(context));
 }
 
 static void threads_are_limited(void **state) {
@@ -78,21 +53,21 @@ static void threads_are_limited(void **state) {
         unsigned x, y;
         kiln__cu_result result;
     } rows[] = {
-        {"", 1024, 1, SUCCESS},
-        {"", 1025, 1, INVALID_VALUE},
-        {"", 64, 32, INVALID_VALUE},
-        {".maxntid 128", 128, 1, SUCCESS},
-        {".maxntid 128", 129, 1, OUT_OF_RESOURCES},
-        {".maxntid 32, 4, 1", 16, 8, SUCCESS},
-        {".maxntid 128 .minnctapersm 4", 256, 1, OUT_OF_RESOURCES},
-        {".maxnreg 32", 1024, 1, SUCCESS},
-        {".reqntid 64", 64, 1, SUCCESS},
-        {".reqntid 64", 32, 1, INVALID_VALUE},
-        {".reqntid 64", 128, 1, INVALID_VALUE},
+        {"", 1024, 1, CU_OK},
+        {"", 1025, 1, CU_INVALID_VALUE},
+        {"", 64, 32, CU_INVALID_VALUE},
+        {".maxntid 128", 128, 1, CU_OK},
+        {".maxntid 128", 129, 1, CU_OUT_OF_RESOURCES},
+        {".maxntid 32, 4, 1", 16, 8, CU_OK},
+        {".maxntid 128 .minnctapersm 4", 256, 1, CU_OUT_OF_RESOURCES},
+        {".maxnreg 32", 1024, 1, CU_OK},
+        {".reqntid 64", 64, 1, CU_OK},
+        {".reqntid 64", 32, 1, CU_INVALID_VALUE},
+        {".reqntid 64", 128, 1, CU_INVALID_VALUE},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         kiln__cu_function function;
-        assert_int_equal(load(rows[i].directive, 4, &function), SUCCESS);
+        expect_cu(CU_OK, load(rows[i].directive, 4, &function));
         kiln__cu_result result = launch(function, rows[i].x, rows[i].y, 0);
         if (result != rows[i].result)
             fail_msg("%s with %u x %u threads: %d, must be %d", rows[i].directive, rows[i].x, rows[i].y, (int)result,
@@ -104,17 +79,17 @@ static void shared_memory_is_limited(void **state) {
     (void)state;
     enum { FREE = 48 << 10, ALL = 227 << 10 }; /* of sm_90 */
     kiln__cu_function function;
-    assert_int_equal(load("", FREE + 4, &function), INVALID_PTX);
-    assert_int_equal(load("", FREE, &function), SUCCESS);
-    assert_int_equal(launch(function, 32, 1, 0), SUCCESS);
-    assert_int_equal(launch(function, 32, 1, 4), INVALID_VALUE);
-    assert_int_equal(load("", 40000, &function), SUCCESS);
-    assert_int_equal(launch(function, 32, 1, FREE - 40000), SUCCESS);
-    assert_int_equal(launch(function, 32, 1, FREE - 40000 + 4), INVALID_VALUE);
+    expect_cu(CU_INVALID_PTX, load("", FREE + 4, &function));
+    expect_cu(CU_OK, load("", FREE, &function));
+    expect_cu(CU_OK, launch(function, 32, 1, 0));
+    expect_cu(CU_INVALID_VALUE, launch(function, 32, 1, 4));
+    expect_cu(CU_OK, load("", 40000, &function));
+    expect_cu(CU_OK, launch(function, 32, 1, FREE - 40000));
+    expect_cu(CU_INVALID_VALUE, launch(function, 32, 1, FREE - 40000 + 4));
     kiln__cu_enum attribute = KILN__CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-    assert_int_equal(driver.set_attribute(function, attribute, ALL - 40000), SUCCESS);
-    assert_int_equal(launch(function, 32, 1, ALL - 40000), SUCCESS);
-    assert_int_equal(launch(function, 32, 1, ALL - 40000 + 4), INVALID_VALUE);
+    expect_cu(CU_OK, driver.cuFuncSetAttribute(function, attribute, ALL - 40000));
+    expect_cu(CU_OK, launch(function, 32, 1, ALL - 40000));
+    expect_cu(CU_INVALID_VALUE, launch(function, 32, 1, ALL - 40000 + 4));
 }
 
 /* A device's own limit binds, opted in or not; the CUDA C++ Programming Guide's "Technical Specifications per Compute
@@ -126,15 +101,15 @@ static void shared_memory_is_limited_by_the_device(void **state) {
         kiln__cu_function function;
         kiln__cu_enum attribute = KILN__CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         device_use(i);
-        assert_int_equal(load("", 1024, &function), SUCCESS);
-        assert_int_equal(driver.set_attribute(function, attribute, (all[i] - 1) << 10), SUCCESS);
-        assert_int_equal(launch(function, 32, 1, (unsigned)(all[i] - 1) << 10), SUCCESS);
-        assert_int_equal(driver.set_attribute(function, attribute, ((all[i] - 1) << 10) + 1), INVALID_VALUE);
+        expect_cu(CU_OK, load("", 1024, &function));
+        expect_cu(CU_OK, driver.cuFuncSetAttribute(function, attribute, (all[i] - 1) << 10));
+        expect_cu(CU_OK, launch(function, 32, 1, (unsigned)(all[i] - 1) << 10));
+        expect_cu(CU_INVALID_VALUE, driver.cuFuncSetAttribute(function, attribute, ((all[i] - 1) << 10) + 1));
         unload();
-        assert_int_equal(driver.release(i), SUCCESS);
+        expect_cu(CU_OK, driver.cuDevicePrimaryCtxRelease(i));
     }
     device_use(0);
-    assert_int_equal(driver.release(0), SUCCESS);
+    expect_cu(CU_OK, driver.cuDevicePrimaryCtxRelease(0));
 }
 
 /* Overwrites the numbers of each record of a cubin's .nv.info that begins with these four bytes. */
@@ -165,22 +140,22 @@ static void registers_are_limited(void **state) {
         int most;
         info_set(bytes, size, counts, 8, rows[i].registers);
         info_set(bytes, size, bounds, 4, 1024);
-        assert_int_equal(driver.load(&module, bytes, 0, NULL, NULL), SUCCESS);
-        assert_int_equal(driver.get_function(&function, module, "turn"), SUCCESS);
-        assert_int_equal(driver.get_attribute(&most, KILN__CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function), SUCCESS);
+        expect_cu(CU_OK, driver.cuModuleLoadDataEx(&module, bytes, 0, NULL, NULL));
+        expect_cu(CU_OK, driver.cuModuleGetFunction(&function, module, "turn"));
+        expect_cu(CU_OK, driver.cuFuncGetAttribute(&most, KILN__CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function));
         assert_int_equal(most, rows[i].threads);
         kiln__cu_result result = launch_with(function, rows[i].threads, 1, 0, ARGUMENTS_OF_TURN);
         kiln__cu_result beyond = launch_with(function, rows[i].threads + 1, 1, 0, ARGUMENTS_OF_TURN);
-        if (result != SUCCESS || beyond != (rows[i].threads == 1024 ? INVALID_VALUE : OUT_OF_RESOURCES))
+        if (result != CU_OK || beyond != (rows[i].threads == 1024 ? CU_INVALID_VALUE : CU_OUT_OF_RESOURCES))
             fail_msg("%u registers: %u threads %d, one more %d", rows[i].registers, rows[i].threads, (int)result,
                      (int)beyond);
         unload();
         free(bytes);
     }
     sim.configure("KILN_SIM_RECORD", "0");
-    assert_int_equal(driver.release(SM_80), SUCCESS);
+    expect_cu(CU_OK, driver.cuDevicePrimaryCtxRelease(SM_80));
     device_use(0);
-    assert_int_equal(driver.release(0), SUCCESS);
+    expect_cu(CU_OK, driver.cuDevicePrimaryCtxRelease(0));
 }
 
 /* Of sm_90: 64 warps, 32 blocks and 228 KiB of shared memory, of which each block takes 1 KiB more than it asks for. */
@@ -199,45 +174,32 @@ static void blocks_are_limited(void **state) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         kiln__cu_function function;
         int blocks;
-        assert_int_equal(load("", rows[i].shared, &function), SUCCESS);
-        assert_int_equal(driver.occupancy(&blocks, function, rows[i].threads, rows[i].dynamic), SUCCESS);
+        expect_cu(CU_OK, load("", rows[i].shared, &function));
+        expect_cu(CU_OK, driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function, rows[i].threads,
+                                                                            rows[i].dynamic));
         if (blocks != rows[i].blocks)
             fail_msg("%d threads, %u + %zu bytes: %d blocks, must be %d", rows[i].threads, rows[i].shared,
                      rows[i].dynamic, blocks, rows[i].blocks);
     }
 }
 
-static void find(void *handle) {
-    *(void **)&driver.init = dlsym(handle, "cuInit");
-    *(void **)&driver.retain = dlsym(handle, "cuDevicePrimaryCtxRetain");
-    *(void **)&driver.set_current = dlsym(handle, "cuCtxSetCurrent");
-    *(void **)&driver.load = dlsym(handle, "cuModuleLoadDataEx");
-    *(void **)&driver.unload = dlsym(handle, "cuModuleUnload");
-    *(void **)&driver.release = dlsym(handle, "cuDevicePrimaryCtxRelease_v2");
-    *(void **)&driver.get_function = dlsym(handle, "cuModuleGetFunction");
-    *(void **)&driver.set_attribute = dlsym(handle, "cuFuncSetAttribute");
-    *(void **)&driver.get_attribute = dlsym(handle, "cuFuncGetAttribute");
-    *(void **)&driver.launch = dlsym(handle, "cuLaunchKernel");
-    *(void **)&driver.occupancy = dlsym(handle, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
-}
-
 static int context_open(void **state) {
     (void)state;
     kiln__cu_context context;
-    return driver.init(0) || driver.retain(&context, 0) || driver.set_current(context);
+    return driver.cuInit(0) || driver.cuDevicePrimaryCtxRetain(&context, 0) || driver.cuCtxSetCurrent(context);
 }
 
 static int context_close(void **state) {
     (void)state;
     unload();
-    return driver.release(0) != SUCCESS;
+    return driver.cuDevicePrimaryCtxRelease(0) != CU_OK;
 }
 
 int main(int argc, char **argv) {
     (void)argc;
     setenv("KILN_SIM_RECORD", "0", 1);
     sim_client_start(argv, DEVICES);
-    find(sim_client_open("libcuda.so.1", &sim));
+    cuda_driver_find(sim_client_open("libcuda.so.1", &sim), &driver);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_are_limited),
         cmocka_unit_test(shared_memory_is_limited),

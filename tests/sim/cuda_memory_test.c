@@ -1,8 +1,7 @@
 /* Memory of the simulated CUDA driver: allocations in the order of streams, fills by elements, and what is left. */
 #include "tests/sim/cuda_driver.h"
 
-enum { BYTES = 64, SEEDS = 40, VALUE = 7 };
-enum { CU_OUT_OF_MEMORY = 2, MEMORY = 1 << 20 };
+enum { BYTES = 64, SEEDS = 40, VALUE = 7, MEMORY = 1 << 20 };
 
 static sim_control sim;
 static cuda_driver driver;

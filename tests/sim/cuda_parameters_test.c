@@ -3,8 +3,6 @@
 #include "tests/sim/cuda_driver.h"
 #include <stdio.h>
 
-enum { CU_NOT_FOUND = 500 };
-
 static sim_control sim;
 static cuda_driver driver;
 

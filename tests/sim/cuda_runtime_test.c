@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { CU_LAUNCH_FAILED = 719, LIMIT_STACK = 0, LIMIT_PRINTED = 1, LIMIT_HEAP = 2, WORDS = 64 };
+enum { LIMIT_STACK = 0, LIMIT_PRINTED = 1, LIMIT_HEAP = 2, WORDS = 64 };
 
 static sim_control sim;
 static cuda_driver driver;
