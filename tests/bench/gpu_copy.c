@@ -4,6 +4,7 @@
 #include "loader/cli/count.h"
 #include "loader/cli/device.h"
 #include "loader/cli/json.h"
+#include "tests/kernel_bundle.h"
 #include <string.h>
 
 enum { MIB = 1 << 20, THREADS = 256, VECTORS = 4, VECTOR = 16, COMPARED = MIB + 3 * VECTOR };
@@ -33,25 +34,6 @@ typedef struct copy_args {
     const void *from;
     uint64_t vectors;
 } copy_args;
-
-static const kiln_kernel_info kernels[] = {{.name = "copy", .arguments_size = sizeof(copy_args)}};
-static const char *const kernel_names[] = {"copy"};
-static const kiln_image images[] = {{.target = "sm_75",
-                                     .data = text,
-                                     .size = sizeof text - 1,
-                                     .kind = KILN_IMAGE_PTX,
-                                     .format_version = 63,
-                                     .driver_version = 10000,
-                                     .kernel_size = sizeof *kernels,
-                                     .kernels = kernels}};
-static const kiln_part part = {.name = "bytes",
-                               .images = images,
-                               .kernel_names = kernel_names,
-                               .image_count = 1,
-                               .image_size = sizeof *images,
-                               .kernel_count = 1};
-static const kiln_bundle bundle = {
-    .version = KILN_BUNDLE_VERSION, .part_size = sizeof part, .name = "copy", .parts = &part, .part_count = 1};
 
 typedef struct copy_job {
     const kiln_kernel *kernel;
@@ -100,10 +82,16 @@ static kiln_status measure_both(copy_job *job, kiln_stream *stream, json_writer 
 }
 
 static kiln_status prepare(kiln_stream *stream, copy_job *job, size_t size) {
-    const kiln_module *module;
+    static kernel_bundle bundle;
     void *from = NULL;
-    kiln_status status = kiln_module_get(stream->device, &bundle, "bytes", &module);
-    if (status == KILN_OK) status = kiln_module_find_kernel(module, "copy", &job->kernel);
+    kernel_bundle_make(&bundle, (kiln_kernel_info){.name = "copy", .arguments_size = sizeof(copy_args)},
+                       (kiln_image){.target = "sm_75",
+                                    .data = text,
+                                    .size = sizeof text - 1,
+                                    .kind = KILN_IMAGE_PTX,
+                                    .format_version = 63,
+                                    .driver_version = 10000});
+    kiln_status status = kernel_bundle_load(&bundle, stream->device, &job->kernel);
     if (status == KILN_OK) status = kiln_memory_alloc(stream->device, size, &from);
     if (status == KILN_OK) status = kiln_memory_alloc(stream->device, size, &job->args.to);
     job->args.from = from;

@@ -1,29 +1,12 @@
 /* The simulated CUDA driver as a program meets it through kiln: kernels run, a kernel's fault is the driver's error
  * from then on, cubins are taken only where their PTX is known. */
-#include "tests/sim/core/sim_client.h"
+#include "tests/kernel_bundle.h"
+#include "tests/sim/cuda_driver.h"
 #include <kiln/ops.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 static sim_control sim;
-
-/* Functions of the driver that an application calls by itself. */
-typedef struct driver_graph driver_graph;
-static struct {
-    int (*retain)(void **out_context, int device);
-    int (*release)(int device);
-    int (*set_current)(void *context);
-    int (*begin)(void *stream, int mode);
-    int (*end)(void *stream, driver_graph **out_graph);
-    int (*instantiate)(driver_graph **out_executable, driver_graph *graph, unsigned long long flags);
-    int (*launch)(driver_graph *executable, void *stream);
-    int (*destroy_executable)(driver_graph *executable);
-    int (*destroy)(driver_graph *graph);
-} driver;
+static cuda_driver driver;
 
 /* Writes 3 * i + table[i % 4] to out[i]; or, as told by how, goes wrong, or (5) writes an element of a product of
  * matrices: 1 + 1.5 * 2^-24 + seven times 2^-26. */
@@ -55,23 +38,7 @@ typedef struct work_args {
     uint32_t padding;
 } work_args;
 
-static const kiln_kernel_info kernels[] = {{.name = "work", .arguments_size = sizeof(work_args)}};
-static const char *const kernel_names[] = {"work"};
-static const kiln_image images[] = {{.target = "sm_75",
-                                     .data = text,
-                                     .size = sizeof text - 1,
-                                     .kind = KILN_IMAGE_PTX,
-                                     .format_version = 65,
-                                     .kernel_size = sizeof *kernels,
-                                     .kernels = kernels}};
-static const kiln_part part = {.name = "u32",
-                               .images = images,
-                               .kernel_names = kernel_names,
-                               .image_count = 1,
-                               .image_size = sizeof *images,
-                               .kernel_count = 1};
-static const kiln_bundle bundle = {
-    .version = KILN_BUNDLE_VERSION, .part_size = sizeof part, .name = "work", .parts = &part, .part_count = 1};
+static kernel_bundle bundle;
 
 static kiln_device *device_open(void) {
     kiln_device *device;
@@ -83,13 +50,11 @@ static kiln_device *device_open(void) {
 /* Launches work on 64 threads and reads back what it wrote. */
 static kiln_status run(kiln_device *device, uint32_t how, uint32_t *out) {
     kiln_stream stream = {0};
-    const kiln_module *module;
     const kiln_kernel *kernel;
     void *memory = NULL;
     kiln_launch_config config = {.grid = {1}, .group = {64}};
     kiln_status status = kiln_stream_open(device, 0, &stream);
-    if (!status) status = kiln_module_get(device, &bundle, "u32", &module);
-    if (!status) status = kiln_module_find_kernel(module, "work", &kernel);
+    if (!status) status = kernel_bundle_load(&bundle, device, &kernel);
     if (!status) status = kiln_memory_alloc(device, 256, &memory);
     work_args args = {memory, how, 0};
     if (!status) status = kiln_launch(&stream, kernel, &config, &args, sizeof args);
@@ -144,7 +109,6 @@ static void a_context_at_fault_is_closed_without_a_leak(void **state) {
         kiln_device *device = device_open();
         kiln_stream stream, other;
         kiln_event *event;
-        const kiln_module *module;
         const kiln_kernel *kernel;
         void *memory, *host;
         const kiln_launch_config config = {.grid = {1}, .group = {64}};
@@ -153,8 +117,7 @@ static void a_context_at_fault_is_closed_without_a_leak(void **state) {
         assert_int_equal(kiln_event_create(device, &event), KILN_OK);
         assert_int_equal(kiln_memory_alloc(device, 256, &memory), KILN_OK);
         assert_int_equal(kiln_host_alloc(device, 256, &host), KILN_OK);
-        assert_int_equal(kiln_module_get(device, &bundle, "u32", &module), KILN_OK);
-        assert_int_equal(kiln_module_find_kernel(module, "work", &kernel), KILN_OK);
+        assert_int_equal(kernel_bundle_load(&bundle, device, &kernel), KILN_OK);
         const work_args args = {memory, TRAPS, 0};
         kiln_status status = kiln_launch(&stream, kernel, &config, &args, sizeof args);
         if (!status) status = kiln_event_record(event, &stream);
@@ -252,10 +215,11 @@ static void operators_are_captured_and_replayed(void **state) {
     kiln_stream stream;
     void *x, *y;
     float in[8], out[8];
-    driver_graph *graph, *executable;
-    void *context;
-    assert_int_equal(driver.retain(&context, 0), 0);
-    assert_int_equal(driver.set_current(context), 0);
+    struct CUgraph_st *graph;
+    struct CUgraphExec_st *executable;
+    kiln__cu_context context;
+    expect_cu(CU_OK, driver.cuDevicePrimaryCtxRetain(&context, 0));
+    expect_cu(CU_OK, driver.cuCtxSetCurrent(context));
     assert_int_equal(kiln_stream_open(device, 0, &stream), KILN_OK);
     assert_int_equal(kiln_memory_alloc(device, sizeof in, &x), KILN_OK);
     assert_int_equal(kiln_memory_alloc(device, sizeof in, &y), KILN_OK);
@@ -265,19 +229,19 @@ static void operators_are_captured_and_replayed(void **state) {
     kiln_silu_mul_params silu_mul = {.y = y, .gate = y, .up = x, .rows = 1, .cols = 8};
     kiln_softmax_params softmax = {.y = y, .x = y, .rows = 2, .cols = 4};
     for (int pass = 0; pass < 2; pass++) { /* the first loads, the second is captured */
-        if (pass) assert_int_equal(driver.begin(stream.native, 0), 0);
+        if (pass) expect_cu(CU_OK, driver.cuStreamBeginCapture(stream.native, 0));
         if (kiln_mul_add_f32(&stream, &mul_add) || kiln_add_gelu_f32(&stream, &add_gelu) ||
             kiln_silu_mul_f32(&stream, &silu_mul) || kiln_softmax_f32(&stream, &softmax))
             fail_msg("%s", kiln_last_error());
     }
-    assert_int_equal(driver.end(stream.native, &graph), 0);
-    assert_int_equal(driver.instantiate(&executable, graph, 0), 0);
+    expect_cu(CU_OK, driver.cuStreamEndCapture(stream.native, &graph));
+    expect_cu(CU_OK, driver.cuGraphInstantiateWithFlags(&executable, graph, 0));
     for (int round = 0; round < 3; round++) {
         float sums[2] = {0, 0};
         for (int i = 0; i < 8; i++)
             in[i] = (float)(i - round) * 0.25f;
         assert_int_equal(kiln_copy(&stream, x, in, sizeof in, KILN_TO_DEVICE), KILN_OK);
-        assert_int_equal(driver.launch(executable, stream.native), 0);
+        expect_cu(CU_OK, driver.cuGraphLaunch(executable, stream.native));
         assert_int_equal(kiln_copy(&stream, out, y, sizeof out, KILN_TO_HOST), KILN_OK);
         assert_int_equal(kiln_stream_sync(&stream), KILN_OK);
         for (int i = 0; i < 8; i++) {
@@ -289,33 +253,25 @@ static void operators_are_captured_and_replayed(void **state) {
         for (int i = 0; i < 8; i++)
             assert_true(fabsf(out[i] - expf(in[i]) / sums[i / 4]) < 1e-5f);
     }
-    assert_int_equal(driver.destroy_executable(executable), 0);
-    assert_int_equal(driver.destroy(graph), 0);
+    expect_cu(CU_OK, driver.cuGraphExecDestroy(executable));
+    expect_cu(CU_OK, driver.cuGraphDestroy(graph));
     kiln_memory_free(device, x);
     kiln_memory_free(device, y);
     kiln_stream_close(&stream);
     kiln_device_close(device);
-    assert_int_equal(driver.set_current(NULL), 0);
-    assert_int_equal(driver.release(0), 0);
-}
-
-static void driver_find(void *handle) {
-    *(void **)&driver.retain = dlsym(handle, "cuDevicePrimaryCtxRetain");
-    *(void **)&driver.release = dlsym(handle, "cuDevicePrimaryCtxRelease_v2");
-    *(void **)&driver.set_current = dlsym(handle, "cuCtxSetCurrent");
-    *(void **)&driver.begin = dlsym(handle, "cuStreamBeginCapture_v2");
-    *(void **)&driver.end = dlsym(handle, "cuStreamEndCapture");
-    *(void **)&driver.instantiate = dlsym(handle, "cuGraphInstantiateWithFlags");
-    *(void **)&driver.launch = dlsym(handle, "cuGraphLaunch");
-    *(void **)&driver.destroy_executable = dlsym(handle, "cuGraphExecDestroy");
-    *(void **)&driver.destroy = dlsym(handle, "cuGraphDestroy");
+    expect_cu(CU_OK, driver.cuCtxSetCurrent(NULL));
+    expect_cu(CU_OK, driver.cuDevicePrimaryCtxRelease(0));
 }
 
 int main(int argc, char **argv) {
     (void)argc;
     setenv("KILN_SIM_RECORD", "0", 1);
     sim_client_start(argv, "sm_90");
-    driver_find(sim_client_open("libcuda.so.1", &sim));
+    cuda_driver_find(sim_client_open("libcuda.so.1", &sim), &driver);
+    kernel_bundle_make(
+        &bundle, (kiln_kernel_info){.name = "work", .arguments_size = sizeof(work_args)},
+        (kiln_image){
+            .target = "sm_75", .data = text, .size = sizeof text - 1, .kind = KILN_IMAGE_PTX, .format_version = 65});
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_kernel_runs_with_its_module_s_variables),
         cmocka_unit_test(a_fault_is_the_driver_s_error_until_the_device_is_opened_again),

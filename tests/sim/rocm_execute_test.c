@@ -1,5 +1,6 @@
 /* The simulated HSA driver as a program meets it through kiln: queues and copies go on while a kernel runs. */
 #include "loader/rocm/hsa_abi.h"
+#include "tests/kernel_bundle.h"
 #include "tests/sim/amdgcn_harness.h"
 #include "tests/sim/core/sim_client.h"
 #include "tests/sim/programs_host.h"
@@ -24,21 +25,7 @@ typedef struct meet_args {
     uint32_t raises, padding;
 } meet_args;
 
-static const kiln_kernel_info kernels[] = {{.name = "meet", .arguments_size = sizeof(meet_args)}};
-static const char *const kernel_names[] = {"meet"};
-static kiln_image images[] = {{.target = "gfx942",
-                               .kind = KILN_IMAGE_HSACO,
-                               .format_version = 5,
-                               .kernel_size = sizeof *kernels,
-                               .kernels = kernels}};
-static const kiln_part part = {.name = "u32",
-                               .images = images,
-                               .kernel_names = kernel_names,
-                               .image_count = 1,
-                               .image_size = sizeof *images,
-                               .kernel_count = 1};
-static const kiln_bundle bundle = {
-    .version = KILN_BUNDLE_VERSION, .part_size = sizeof part, .name = "meet", .parts = &part, .part_count = 1};
+static kernel_bundle bundle;
 
 #define OK(call)                                                             \
     do {                                                                     \
@@ -55,13 +42,11 @@ typedef struct world {
 
 static void world_make(world *w) {
     const kiln_device_options options = {.backend = KILN_ROCM};
-    const kiln_module *module;
     void *memory;
     OK(kiln_device_open(&options, &w->device));
     OK(kiln_stream_open(w->device, 0, &w->works));
     OK(kiln_stream_open(w->device, 0, &w->other));
-    OK(kiln_module_get(w->device, &bundle, "u32", &module));
-    OK(kiln_module_find_kernel(module, "meet", &w->kernel));
+    OK(kernel_bundle_load(&bundle, w->device, &w->kernel));
     OK(kiln_memory_alloc(w->device, 256, &memory));
     OK(kiln_fill(&w->works, memory, 0, 256));
     OK(kiln_stream_sync(&w->works));
@@ -210,8 +195,9 @@ int main(int argc, char **argv) {
     *(void **)&driver.queue_create = dlsym(library, "hsa_queue_create");
     *(void **)&driver.queue_destroy = dlsym(library, "hsa_queue_destroy");
     char *bytes = programs_read("tests/sim/programs/meet.gfx942.hsaco", &size);
-    images[0].data = bytes;
-    images[0].size = size;
+    kernel_bundle_make(
+        &bundle, (kiln_kernel_info){.name = "meet", .arguments_size = sizeof(meet_args)},
+        (kiln_image){.target = "gfx942", .data = bytes, .size = size, .kind = KILN_IMAGE_HSACO, .format_version = 5});
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_kernel_waits_for_one_of_another_queue),
         cmocka_unit_test(a_kernel_waits_for_a_copy),

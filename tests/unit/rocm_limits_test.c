@@ -1,5 +1,6 @@
 /* What a kernel may ask of the ROCm backend: 512 bytes of arguments and a stack of known size. The images are what the
  * compiler makes of tests/unit/images/limits.hip. */
+#include "tests/kernel_bundle.h"
 #include "tests/unit/rocm_sim.h"
 
 ROCM_INCLUDE(limits, "gfx1030", 5)
@@ -8,31 +9,14 @@ enum { ARGUMENTS_MAX = 512 };
 
 /* Loads one kernel of the image, whose bytes are data. */
 static kiln_status load(kiln_device *device, const char *name, const uint8_t *data, const kiln_kernel **out_kernel) {
-    static kiln_kernel_info info;
-    static const char *names[1];
-    static kiln_image image;
-    static kiln_part part;
-    static kiln_bundle bundle;
-    info = (kiln_kernel_info){.name = name};
-    names[0] = name;
-    image = (kiln_image){.target = "gfx1030",
-                         .kind = KILN_IMAGE_HSACO,
-                         .format_version = 5,
-                         .kernel_size = sizeof info,
-                         .kernels = &info,
-                         .data = data,
-                         .size = (size_t)(rocm_limits_end - rocm_limits)};
-    part = (kiln_part){.name = "u32",
-                       .images = &image,
-                       .kernel_names = names,
-                       .image_count = 1,
-                       .image_size = sizeof image,
-                       .kernel_count = 1};
-    bundle = (kiln_bundle){
-        .version = KILN_BUNDLE_VERSION, .part_size = sizeof part, .name = "limits", .parts = &part, .part_count = 1};
-    const kiln_module *module;
-    kiln_status status = kiln_module_get(device, &bundle, "u32", &module);
-    return status == KILN_OK ? kiln_module_find_kernel(module, name, out_kernel) : status;
+    static kernel_bundle bundle;
+    kernel_bundle_make(&bundle, (kiln_kernel_info){.name = name},
+                       (kiln_image){.target = "gfx1030",
+                                    .kind = KILN_IMAGE_HSACO,
+                                    .format_version = 5,
+                                    .data = data,
+                                    .size = (size_t)(rocm_limits_end - rocm_limits)});
+    return kernel_bundle_load(&bundle, device, out_kernel);
 }
 
 /* Slot by slot through the ring: nothing of one launch's arguments reaches another's. */
