@@ -31,16 +31,15 @@ static int setup(void **state) {
     static fixture f;
     *state = &f;
     f = (fixture){0};
-    return driver.cuInit(0) || driver.cuDevicePrimaryCtxRetain(&f.context, 0) || driver.cuCtxSetCurrent(f.context) ||
-           driver.cuStreamCreate(&f.stream, 0) || driver.cuModuleLoadDataEx(&f.module, text, 0, NULL, NULL) ||
+    return cuda_driver_enter(&driver, &f.context) || driver.cuStreamCreate(&f.stream, 0) ||
+           driver.cuModuleLoadDataEx(&f.module, text, 0, NULL, NULL) ||
            driver.cuModuleGetFunction(&f.add, f.module, "add") || driver.cuMemAlloc(&f.numbers, BYTES);
 }
 
 static int teardown(void **state) {
     const fixture *f = *state;
     return driver.cuCtxSynchronize() || driver.cuMemFree(f->numbers) || driver.cuModuleUnload(f->module) ||
-           driver.cuStreamDestroy(f->stream) || driver.cuCtxSetCurrent(NULL) || driver.cuDevicePrimaryCtxRelease(0) ||
-           sim.live("*");
+           driver.cuStreamDestroy(f->stream) || cuda_driver_leave(&driver) || sim.live("*");
 }
 
 static kiln__cu_result launch(const fixture *f, uint32_t amount) {
@@ -357,9 +356,7 @@ static void two_captures_do_not_merge(void **state) {
 
 int main(int argc, char **argv) {
     (void)argc;
-    setenv("KILN_SIM_RECORD", "0", 1);
-    sim_client_start(argv, "sm_90");
-    cuda_driver_find(sim_client_open("libcuda.so.1", &sim), &driver);
+    cuda_driver_start(argv, "sm_90", &sim, &driver);
 #define CAPTURE_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         CAPTURE_TEST(a_function_must_be_resident_before_a_capture),

@@ -149,10 +149,8 @@ static void too_many_blocks_are_refused(void **state) {
 
 int main(int argc, char **argv) {
     (void)argc;
-    setenv("KILN_SIM_RECORD", "0", 1);
     setenv("KILN_SIM_BUDGET", "100000", 1);
-    sim_client_start(argv, "sm_80");
-    cuda_driver_find(sim_client_open("libcuda.so.1", &sim), &driver);
+    cuda_driver_start(argv, "sm_80", &sim, &driver);
     expect_cu(CU_OK, driver.cuInit(0));
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_meet),

@@ -1,4 +1,5 @@
-/* For tests that call the simulated CUDA driver as an application does: its functions, found on its handle. */
+/* For tests that call the simulated CUDA driver as an application does: its functions, the codes that they return, and
+ * the context of device 0. */
 #ifndef KILN_TESTS_SIM_CUDA_DRIVER_H
 #define KILN_TESTS_SIM_CUDA_DRIVER_H
 
@@ -27,6 +28,25 @@ static inline void cuda_driver_find(void *handle, cuda_driver *out_driver) {
 #include "loader/cuda/symbols.def"
 #include "tests/sim/cuda/extra_symbols.def"
 #undef KILN_CUDA
+}
+
+/* First in main: the simulated driver with these devices, which execute what is launched. */
+static inline void cuda_driver_start(char **argv, const char *devices, sim_control *out_control,
+                                     cuda_driver *out_driver) {
+    setenv("KILN_SIM_RECORD", "0", 1);
+    sim_client_start(argv, devices);
+    cuda_driver_find(sim_client_open("libcuda.so.1", out_control), out_driver);
+}
+
+/* Makes the context of device 0 current. Returns 0, as a setup does, or another number. */
+static inline int cuda_driver_enter(const cuda_driver *driver, kiln__cu_context *out_context) {
+    return driver->cuInit(0) || driver->cuDevicePrimaryCtxRetain(out_context, 0) ||
+           driver->cuCtxSetCurrent(*out_context);
+}
+
+/* Lets it go. Returns 0, as a teardown does, or another number. */
+static inline int cuda_driver_leave(const cuda_driver *driver) {
+    return driver->cuCtxSetCurrent(NULL) || driver->cuDevicePrimaryCtxRelease(0);
 }
 
 /* What the functions return. */

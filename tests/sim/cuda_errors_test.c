@@ -96,10 +96,8 @@ static void a_fault_is_the_driver_s_error(void **state) {
 
 int main(int argc, char **argv) {
     (void)argc;
-    setenv("KILN_SIM_RECORD", "0", 1);
     setenv("KILN_SIM_BUDGET", "10000", 1);
-    sim_client_start(argv, "sm_80");
-    cuda_driver_find(sim_client_open("libcuda.so.1", &sim), &driver);
+    cuda_driver_start(argv, "sm_80", &sim, &driver);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_fault_is_the_driver_s_error),
     };

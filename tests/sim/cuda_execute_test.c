@@ -265,9 +265,7 @@ static void operators_are_captured_and_replayed(void **state) {
 
 int main(int argc, char **argv) {
     (void)argc;
-    setenv("KILN_SIM_RECORD", "0", 1);
-    sim_client_start(argv, "sm_90");
-    cuda_driver_find(sim_client_open("libcuda.so.1", &sim), &driver);
+    cuda_driver_start(argv, "sm_90", &sim, &driver);
     kernel_bundle_make(
         &bundle, (kiln_kernel_info){.name = "work", .arguments_size = sizeof(work_args)},
         (kiln_image){

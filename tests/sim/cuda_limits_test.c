@@ -186,7 +186,7 @@ static void blocks_are_limited(void **state) {
 static int context_open(void **state) {
     (void)state;
     kiln__cu_context context;
-    return driver.cuInit(0) || driver.cuDevicePrimaryCtxRetain(&context, 0) || driver.cuCtxSetCurrent(context);
+    return cuda_driver_enter(&driver, &context);
 }
 
 static int context_close(void **state) {
@@ -197,9 +197,7 @@ static int context_close(void **state) {
 
 int main(int argc, char **argv) {
     (void)argc;
-    setenv("KILN_SIM_RECORD", "0", 1);
-    sim_client_start(argv, DEVICES);
-    cuda_driver_find(sim_client_open("libcuda.so.1", &sim), &driver);
+    cuda_driver_start(argv, DEVICES, &sim, &driver);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_are_limited),
         cmocka_unit_test(shared_memory_is_limited),

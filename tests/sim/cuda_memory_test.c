@@ -283,10 +283,8 @@ static void copies_find_out_where_memory_is(void **state) {
 
 int main(int argc, char **argv) {
     (void)argc;
-    setenv("KILN_SIM_RECORD", "0", 1);
     setenv("KILN_SIM_MEMORY", "1048576", 1);
-    sim_client_start(argv, "sm_90");
-    cuda_driver_find(sim_client_open("libcuda.so.1", &sim), &driver);
+    cuda_driver_start(argv, "sm_90", &sim, &driver);
     expect_cu(CU_OK, driver.cuInit(0));
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(memory_comes_and_goes_in_the_order_of_streams),

@@ -160,9 +160,7 @@ static int teardown(void **state) {
 
 int main(int argc, char **argv) {
     (void)argc;
-    setenv("KILN_SIM_RECORD", "0", 1);
-    sim_client_start(argv, "sm_90,sm_80");
-    cuda_driver_find(sim_client_open("libcuda.so.1", &sim), &driver);
+    cuda_driver_start(argv, "sm_90,sm_80", &sim, &driver);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_touched_before_the_wait_is_reported),
         cmocka_unit_test(what_is_no_such_attribute_is_refused),

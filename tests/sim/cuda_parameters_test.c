@@ -49,17 +49,15 @@ static int setup(void **state) {
     static fixture f;
     *state = &f;
     f = (fixture){.c = 0xab, .h = 0xcdef, .block = {1, 2, 3, 4, 0x12345678}, .f = 1.5f};
-    return driver.cuInit(0) || driver.cuDevicePrimaryCtxRetain(&f.context, 0) || driver.cuCtxSetCurrent(f.context) ||
-           driver.cuStreamCreate(&f.stream, 0) || driver.cuModuleLoadDataEx(&f.module, text, 0, NULL, NULL) ||
-           driver.cuMemAlloc(&f.out, RESULTS * 8);
+    return cuda_driver_enter(&driver, &f.context) || driver.cuStreamCreate(&f.stream, 0) ||
+           driver.cuModuleLoadDataEx(&f.module, text, 0, NULL, NULL) || driver.cuMemAlloc(&f.out, RESULTS * 8);
 }
 
 static int teardown(void **state) {
     const fixture *f = *state;
     sim.reset();
     return driver.cuCtxSynchronize() || driver.cuMemFree(f->out) || driver.cuModuleUnload(f->module) ||
-           driver.cuStreamDestroy(f->stream) || driver.cuCtxSetCurrent(NULL) || driver.cuDevicePrimaryCtxRelease(0) ||
-           sim.live("*");
+           driver.cuStreamDestroy(f->stream) || cuda_driver_leave(&driver) || sim.live("*");
 }
 
 static kiln__cu_function function_of(kiln__cu_module module, const char *name) {
@@ -191,9 +189,7 @@ static void modules_may_be_large(void **state) {
 
 int main(int argc, char **argv) {
     (void)argc;
-    setenv("KILN_SIM_RECORD", "0", 1);
-    sim_client_start(argv, "sm_80");
-    cuda_driver_find(sim_client_open("libcuda.so.1", &sim), &driver);
+    cuda_driver_start(argv, "sm_80", &sim, &driver);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(each_argument_has_a_pointer, setup, teardown),
         cmocka_unit_test_setup_teardown(a_capture_keeps_them, setup, teardown),

@@ -170,19 +170,17 @@ static void profilers_may_be_told(void **state) {
 
 static int setup(void **state) {
     (void)state;
-    return driver.cuInit(0) || driver.cuDevicePrimaryCtxRetain(&context, 0) || driver.cuCtxSetCurrent(context);
+    return cuda_driver_enter(&driver, &context);
 }
 
 static int teardown(void **state) {
     (void)state;
-    return driver.cuCtxSetCurrent(NULL) || driver.cuDevicePrimaryCtxRelease(0) || sim.violations() || sim.live("*");
+    return cuda_driver_leave(&driver) || sim.violations() || sim.live("*");
 }
 
 int main(int argc, char **argv) {
     (void)argc;
-    setenv("KILN_SIM_RECORD", "0", 1);
-    sim_client_start(argv, "sm_90");
-    cuda_driver_find(sim_client_open("libcuda.so.1", &sim), &driver);
+    cuda_driver_start(argv, "sm_90", &sim, &driver);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(devices_have_attributes),           cmocka_unit_test(errors_have_names),
         cmocka_unit_test(addresses_tell_what_they_are_of),   cmocka_unit_test(functions_have_attributes),

@@ -210,9 +210,7 @@ static void a_heap_has_its_limit(void **state) {
 
 int main(int argc, char **argv) {
     (void)argc;
-    setenv("KILN_SIM_RECORD", "0", 1);
-    sim_client_start(argv, "sm_80");
-    cuda_driver_find(sim_client_open("libcuda.so.1", &sim), &driver);
+    cuda_driver_start(argv, "sm_80", &sim, &driver);
     expect_cu(CU_OK, driver.cuInit(0));
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_thread_prints_its_line),

@@ -397,19 +397,17 @@ static void a_fault_ends_the_work_of_every_stream(void **state) {
 static int setup(void **state) {
     (void)state;
     kiln__cu_context context;
-    return driver.cuInit(0) || driver.cuDevicePrimaryCtxRetain(&context, 0) || driver.cuCtxSetCurrent(context);
+    return cuda_driver_enter(&driver, &context);
 }
 
 static int teardown(void **state) {
     (void)state;
-    return driver.cuCtxSetCurrent(NULL) || driver.cuDevicePrimaryCtxRelease(0) || sim.violations() || sim.live("*");
+    return cuda_driver_leave(&driver) || sim.violations() || sim.live("*");
 }
 
 int main(int argc, char **argv) {
     (void)argc;
-    setenv("KILN_SIM_RECORD", "0", 1);
-    sim_client_start(argv, "sm_90");
-    cuda_driver_find(sim_client_open("libcuda.so.1", &sim), &driver);
+    cuda_driver_start(argv, "sm_90", &sim, &driver);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(streams_are_ordered_by_events_alone),
         cmocka_unit_test(a_forgotten_wait_shows_under_some_seed),
