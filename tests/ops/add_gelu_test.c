@@ -88,8 +88,7 @@ static int64_t random_place(void) {
     return places[random_integer(0, sizeof places / sizeof *places - 1)];
 }
 
-static void shapes_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_shapes(kiln_stream *stream) {
     static const int64_t cols[] = {1,  2,   3,   4,   7,    8,    9,    15,   16,   17,   31,    32,   33,
                                    64, 100, 255, 257, 1000, 1023, 2048, 4095, 4096, 4097, 11008, 65537};
     for (precision p = precision_first(); p < precision_end(); p++) {
@@ -110,8 +109,7 @@ static void shapes_body(kiln_stream *stream, bool first) {
 }
 
 /* Steps of a thousandth over the range where the forms bend. */
-static void sweep_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_sweep(kiln_stream *stream) {
     for (precision p = precision_first(); p < precision_end(); p++) {
         for (int form = 0; form < 3; form++) {
             matrix x = matrix_create(stream, p, 1, 40001, 0, 0);
@@ -128,8 +126,7 @@ static void sweep_body(kiln_stream *stream, bool first) {
     }
 }
 
-static void special_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_special_values(kiln_stream *stream) {
     for (precision p = precision_first(); p < precision_end(); p++) {
         for (int form = 0; form < 3; form++) {
             shape s = {.rows = 3, .cols = 500, .y_place = 1, .no_bias = true};
@@ -143,26 +140,11 @@ static void special_body(kiln_stream *stream, bool first) {
     }
 }
 
-static void test_shapes(void **state) {
-    (void)state;
-    harness_on_each_device(shapes_body);
-}
-
-static void test_sweep(void **state) {
-    (void)state;
-    harness_on_each_device(sweep_body);
-}
-
-static void test_special_values(void **state) {
-    (void)state;
-    harness_on_each_device(special_body);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shapes),
-        cmocka_unit_test(test_sweep),
-        cmocka_unit_test(test_special_values),
+        on_each_device(test_shapes),
+        on_each_device(test_sweep),
+        on_each_device(test_special_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

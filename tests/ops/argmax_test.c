@@ -59,8 +59,7 @@ static void run(kiln_stream *stream, precision p, shape s, double (*value)(void)
     free(expected);
 }
 
-static void shapes_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_shapes(kiln_stream *stream) {
     static const int64_t cols[] = {1,  2,  3,   4,   5,    8,    15,   16,   17,   33,    64,
                                    65, 99, 128, 512, 1000, 4097, 8191, 8192, 8193, 32000, 100003};
     static const int64_t places[] = {0, 1, 2, 3, 8, AT_END};
@@ -77,15 +76,9 @@ static void shapes_body(kiln_stream *stream, bool first) {
     }
 }
 
-static void test_shapes(void **state) {
-    (void)state;
-    harness_on_each_device(shapes_body);
-}
-
 /* More chunks than a group has threads: the greatest of a row is in the first, or in the last, which have a thread in
  * common, or in both. */
-static void many_chunks_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_many_chunks(kiln_stream *stream) {
     enum { ROWS = 3, COLS = 256 * 8192 + 1 };
     for (precision p = precision_first(); p < precision_end(); p++) {
         harness_describe("argmax_%s %d x %d", precision_name(p), ROWS, COLS);
@@ -107,13 +100,7 @@ static void many_chunks_body(kiln_stream *stream, bool first) {
     }
 }
 
-static void test_many_chunks(void **state) {
-    (void)state;
-    harness_on_one_device(many_chunks_body);
-}
-
-static void workspace_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_workspace(kiln_stream *stream) {
     harness_describe("argmax_f32 and its workspace");
     matrix x = matrix_create(stream, F32, 1, 8193, 0, 0), y = matrix_create(stream, I32, 1, 1, 0, 0);
     kiln_argmax_params params = {.y = y.data, .x = x.data, .rows = 1, .cols = 8193};
@@ -132,16 +119,11 @@ static void workspace_body(kiln_stream *stream, bool first) {
     matrix_destroy(&y);
 }
 
-static void test_workspace(void **state) {
-    (void)state;
-    harness_on_one_device(workspace_body);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shapes),
-        cmocka_unit_test(test_many_chunks),
-        cmocka_unit_test(test_workspace),
+        on_each_device(test_shapes),
+        on_one_device(test_many_chunks),
+        on_one_device(test_workspace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -251,8 +251,7 @@ static void run_function(kiln_stream *stream, const kiln_operator *op, const kil
     }
 }
 
-static void arguments_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_wrong_arguments(kiln_stream *stream) {
     const kiln_operator *const *operators;
     size_t count;
     harness_ok(kiln_all_operators(&operators, &count));
@@ -261,11 +260,6 @@ static void arguments_body(kiln_stream *stream, bool first) {
             run_function(stream, operators[i], &operators[i]->functions[f]);
         }
     }
-}
-
-static void test_wrong_arguments(void **state) {
-    (void)state;
-    harness_on_one_device(arguments_body);
 }
 
 /* What the descriptions promise: functions named <operator>_<precision>, fields inside the struct and not overlapping.
@@ -300,8 +294,7 @@ static void test_descriptions(void **state) {
 }
 
 /* softmax: a row that needs workspace does not run without it, with too little, or with unaligned memory. */
-static void workspace_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_softmax_workspace(kiln_stream *stream) {
     enum { COLS = 1 << 17 };
     const kiln_operator *op = operator_find("softmax");
     matrix x = matrix_create(stream, F32, 1, COLS, 0, 0);
@@ -335,16 +328,11 @@ static void workspace_body(kiln_stream *stream, bool first) {
     matrix_destroy(&x);
 }
 
-static void test_softmax_workspace(void **state) {
-    (void)state;
-    harness_on_one_device(workspace_body);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_descriptions),
-        cmocka_unit_test(test_wrong_arguments),
-        cmocka_unit_test(test_softmax_workspace),
+        on_one_device(test_wrong_arguments),
+        on_one_device(test_softmax_workspace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -63,8 +63,7 @@ static int64_t random_place(void) {
     return places[random_integer(0, sizeof places / sizeof *places - 1)];
 }
 
-static void shapes_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_shapes(kiln_stream *stream) {
     static const int64_t cols[] = {1, 2, 3, 4, 7, 8, 16, 17, 33, 64, 100, 257, 1000, 4096, 4097, 20011};
     for (precision p = precision_first(); p < precision_end(); p++) {
         for (size_t i = 0; i < sizeof cols / sizeof *cols; i++) {
@@ -79,37 +78,19 @@ static void shapes_body(kiln_stream *stream, bool first) {
     }
 }
 
-static void many_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_many_rows(kiln_stream *stream) {
     run(stream, F16, (shape){.rows = 100000, .cols = 3, .vocabulary = 1000, .first = 500}, any_number);
 }
 
 /* Written past the caches. */
-static void large_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_large(kiln_stream *stream) {
     if (!harness_on_cpu(stream)) return;
     run(stream, F32, (shape){.rows = 501, .cols = 4201, .vocabulary = 9, .y_padding = 3, .y_place = AT_END},
         any_number);
 }
 
-static void test_shapes(void **state) {
-    (void)state;
-    harness_on_each_device(shapes_body);
-}
-
-static void test_many_rows(void **state) {
-    (void)state;
-    harness_on_one_device(many_body);
-}
-
-static void test_large(void **state) {
-    (void)state;
-    harness_on_each_device(large_body);
-}
-
 /* A table without rows may be NULL: every row is zeros. */
-static void empty_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_empty_table(kiln_stream *stream) {
     harness_describe("embedding_f32 of an empty table");
     matrix y = matrix_create(stream, F32, 3, 5, 0, 0), ids = matrix_create(stream, I32, 1, 3, 0, 0);
     matrix_set(&ids, (const double[]){0, 1, -1});
@@ -120,17 +101,12 @@ static void empty_body(kiln_stream *stream, bool first) {
     matrix_destroy(&ids);
 }
 
-static void test_empty_table(void **state) {
-    (void)state;
-    harness_on_each_device(empty_body);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shapes),
-        cmocka_unit_test(test_many_rows),
-        cmocka_unit_test(test_large),
-        cmocka_unit_test(test_empty_table),
+        on_each_device(test_shapes),
+        on_one_device(test_many_rows),
+        on_each_device(test_large),
+        on_each_device(test_empty_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -169,8 +169,7 @@ static void run(kiln_stream *stream, precision p, shape s, double (*value)(void)
     free(allowed);
 }
 
-static void plain_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_plain(kiln_stream *stream) {
     static const int64_t shapes[][3] = {{1, 1, 1},    {1, 64, 64},   {1, 33, 257},  {2, 5, 31},   {8, 40, 128},
                                         {7, 129, 63}, {9, 9, 9},     {64, 64, 64},  {65, 63, 33}, {100, 130, 70},
                                         {16, 1, 100}, {130, 65, 17}, {12, 200, 16}, {31, 32, 1}};
@@ -183,8 +182,7 @@ static void plain_body(kiln_stream *stream, bool first) {
 }
 
 /* Aligned rows that end within a vector: in the first step of k, in a later one, and after many. */
-static void aligned_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_aligned(kiln_stream *stream) {
     static const int64_t depths[] = {13, 37, 293};
     for (precision p = precision_first(); p < precision_end(); p++) {
         for (size_t i = 0; i < sizeof depths / sizeof *depths; i++) {
@@ -194,8 +192,7 @@ static void aligned_body(kiln_stream *stream, bool first) {
     }
 }
 
-static void random_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_random(kiln_stream *stream) {
     static const int64_t places[] = {0, 0, 1, 3, 8, AT_END};
     for (precision p = precision_first(); p < precision_end(); p++) {
         for (int i = 0; i < harness_rounds(stream, 24); i++) {
@@ -218,8 +215,7 @@ static void random_body(kiln_stream *stream, bool first) {
 
 /* Each way of ending a product, of tiles and of rows: a compiler may make code of its own for any. The last columns are
  * some of a thread's, and none of others'. */
-static void endings_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_endings(kiln_stream *stream) {
     for (precision p = precision_first(); p < precision_end(); p++)
         for (int i = 0; i < 16; i++) {
             shape s = {.batch = 1, .m = i & 1 ? 66 : 6, .n = 65, .k = 5, .padding = 63, .c = i & 2, .bias = i & 4};
@@ -229,8 +225,7 @@ static void endings_body(kiln_stream *stream, bool first) {
 }
 
 /* Products whose k groups share. */
-static void split_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_split(kiln_stream *stream) {
     for (precision p = precision_first(); p < precision_end(); p++) {
         shape s = {.batch = 1, .m = 20, .n = 70, .k = 2000 + 7 * (int64_t)p, .bias = true, .workspace = true};
         run(stream, p, s, any_number);
@@ -242,8 +237,7 @@ static void split_body(kiln_stream *stream, bool first) {
 }
 
 /* More rows of tiles than the CPU does at a time. */
-static void tall_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_tall(kiln_stream *stream) {
     if (!harness_on_cpu(stream)) return;
     for (precision p = precision_first(); p < precision_end(); p++) {
         run(stream, p, (shape){.batch = 2, .m = 400, .n = 70, .k = 140, .padding = 3, .bias = true}, any_number);
@@ -252,8 +246,7 @@ static void tall_body(kiln_stream *stream, bool first) {
 }
 
 /* Sums that must be exact: ones, and one element among zeros, which shows a misplaced one. */
-static void exact_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_exact(kiln_stream *stream) {
     for (precision p = precision_first(); p < precision_end(); p++) {
         run(stream, p, (shape){.batch = 1, .m = 3, .n = 50, .k = 100, .exact = true}, one);
         run(stream, p, (shape){.batch = 1, .m = 70, .n = 66, .k = 100, .exact = true}, one);
@@ -295,8 +288,7 @@ static void exact_body(kiln_stream *stream, bool first) {
 }
 
 /* Without products there are no factors, and what is added to them is left. */
-static void no_products_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_no_products(kiln_stream *stream) {
     enum { N = 5 };
     for (precision p = precision_first(); p < precision_end(); p++)
         for (int64_t m = 3; m <= 66; m += 63) {
@@ -315,8 +307,7 @@ static void no_products_body(kiln_stream *stream, bool first) {
 }
 
 /* NaN and infinities reach their row or column and nothing else, also where they stand at an edge. */
-static void special_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_special_values(kiln_stream *stream) {
     for (precision p = precision_first(); p < precision_end(); p++) {
         for (int64_t m = 5; m <= 69; m += 64) {
             harness_describe("gemm_%s of special values, %lld rows", precision_name(p), (long long)m);
@@ -346,8 +337,7 @@ static void special_body(kiln_stream *stream, bool first) {
 
 /* NaN stays NaN in each element of a thread, for which a compiler makes code of its own, as it does for each way of
  * ending; and where groups share k. */
-static void nan_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_nan(kiln_stream *stream) {
     for (precision p = precision_first(); p < precision_end(); p++) {
         for (int i = 0; i < 8; i++) {
             shape s = {.batch = 1, .m = 9, .n = 4, .k = 1, .c = i & 1, .bias = i & 2};
@@ -358,8 +348,7 @@ static void nan_body(kiln_stream *stream, bool first) {
     }
 }
 
-static void refusals_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_refusals(kiln_stream *stream) {
     harness_describe("gemm refused");
     matrix x = matrix_create(stream, F32, 1, 4096, 0, 0);
     const kiln_operator_function *function = operator_function("gemm", F32);
@@ -381,67 +370,12 @@ static void refusals_body(kiln_stream *stream, bool first) {
     matrix_destroy(&x);
 }
 
-static void test_plain(void **state) {
-    (void)state;
-    harness_on_each_device(plain_body);
-}
-
-static void test_aligned(void **state) {
-    (void)state;
-    harness_on_each_device(aligned_body);
-}
-
-static void test_random(void **state) {
-    (void)state;
-    harness_on_each_device(random_body);
-}
-
-static void test_endings(void **state) {
-    (void)state;
-    harness_on_each_device(endings_body);
-}
-
-static void test_split(void **state) {
-    (void)state;
-    harness_on_each_device(split_body);
-}
-
-static void test_tall(void **state) {
-    (void)state;
-    harness_on_each_device(tall_body);
-}
-
-static void test_exact(void **state) {
-    (void)state;
-    harness_on_each_device(exact_body);
-}
-
-static void test_no_products(void **state) {
-    (void)state;
-    harness_on_each_device(no_products_body);
-}
-
-static void test_special_values(void **state) {
-    (void)state;
-    harness_on_each_device(special_body);
-}
-
-static void test_nan(void **state) {
-    (void)state;
-    harness_on_each_device(nan_body);
-}
-
-static void test_refusals(void **state) {
-    (void)state;
-    harness_on_one_device(refusals_body);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_special_values), cmocka_unit_test(test_nan),      cmocka_unit_test(test_no_products),
-        cmocka_unit_test(test_aligned),        cmocka_unit_test(test_random),   cmocka_unit_test(test_plain),
-        cmocka_unit_test(test_exact),          cmocka_unit_test(test_endings),  cmocka_unit_test(test_split),
-        cmocka_unit_test(test_tall),           cmocka_unit_test(test_refusals),
+        on_each_device(test_special_values), on_each_device(test_nan),     on_each_device(test_no_products),
+        on_each_device(test_aligned),        on_each_device(test_random),  on_each_device(test_plain),
+        on_each_device(test_exact),          on_each_device(test_endings), on_each_device(test_split),
+        on_each_device(test_tall),           on_one_device(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

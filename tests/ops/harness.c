@@ -137,14 +137,14 @@ static void list_devices(void) {
            devices[device_count - 1].name);
 }
 
-static void run_on(const device_spec *d, harness_body body, bool first) {
+static void run_on(const device_spec *d, harness_body body) {
     kiln_stream stream;
     device_name = d->name;
     random_state = seed;
     kiln_device_close(device);
     harness_ok(kiln_device_open(&d->options, &device));
     harness_ok(kiln_stream_open(device, 0, &stream));
-    body(&stream, first);
+    body(&stream);
     harness_ok(kiln_stream_sync(&stream));
     kiln_stream_close(&stream);
     kiln_device_close(device);
@@ -156,7 +156,7 @@ void harness_on_each_device(harness_body body) {
     for (int i = 0; i < device_count; i++) {
         if (i == 0 || devices[i].group != devices[i - 1].group) results_known = 0;
         result_count = 0;
-        run_on(&devices[i], body, i == 0);
+        run_on(&devices[i], body);
         if (results_known == 0) results_known = result_count;
     }
 }
@@ -164,7 +164,15 @@ void harness_on_each_device(harness_body body) {
 void harness_on_one_device(harness_body body) {
     list_devices();
     result_count = results_known = 0;
-    run_on(&devices[device_count - 1], body, true);
+    run_on(&devices[device_count - 1], body);
+}
+
+void harness_each_device_test(void **state) {
+    harness_on_each_device(*(const harness_body *)*state);
+}
+
+void harness_one_device_test(void **state) {
+    harness_on_one_device(*(const harness_body *)*state);
 }
 
 /* Remembers a result of a group's first device; holds that of another one against it. */

@@ -23,12 +23,28 @@
 
 /* ---- Devices ----------------------------------------------------------------------------------------------------- */
 
-/* Runs body on each device of the list, with a stream of it. first is true on the first one. */
-typedef void (*harness_body)(kiln_stream *stream, bool first);
+/* Runs body on each device of the list, with a stream of it. */
+typedef void (*harness_body)(kiln_stream *stream);
 void harness_on_each_device(harness_body body);
 
 /* The same on the last device of the list alone (the CPU's best level, 7 threads): for what is too big for all. */
 void harness_on_one_device(harness_body body);
+
+/* cmocka's tests that do so, as on_each_device(test_sizes) among those of cmocka_run_group_tests; *state is a body. */
+void harness_each_device_test(void **state);
+void harness_one_device_test(void **state);
+#define on_each_device(body)                                                                     \
+    {                                                                                            \
+        .name = #body, .test_func = harness_each_device_test, .initial_state = &(harness_body) { \
+            body                                                                                 \
+        }                                                                                        \
+    }
+#define on_one_device(body)                                                                     \
+    {                                                                                           \
+        .name = #body, .test_func = harness_one_device_test, .initial_state = &(harness_body) { \
+            body                                                                                \
+        }                                                                                       \
+    }
 
 /* For what only the CPU does in a way of its own, and would take simulated GPUs long. */
 bool harness_on_cpu(const kiln_stream *stream);

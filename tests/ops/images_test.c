@@ -54,12 +54,11 @@ static uint32_t load_fitting(kiln_device *device, const kiln_target *target, con
     return fitting;
 }
 
-static void load_all(kiln_stream *stream, bool first) {
+static void load_all(kiln_stream *stream) {
     const kiln_bundle *const *bundles;
     size_t count;
     kiln_device_info info;
     uint32_t loaded = 0;
-    (void)first;
     harness_ok(kiln_all_bundles(&bundles, &count));
     harness_ok(kiln_device_get_info(stream->device, &info));
     for (size_t i = 0; i < count; i++) {

@@ -48,8 +48,7 @@ static void run(kiln_stream *stream, precision p, int64_t count, int64_t blocks,
     matrix_destroy(&pairs);
 }
 
-static void shapes_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_shapes(kiln_stream *stream) {
     static const int64_t cols[] = {1, 7, 16, 64, 257, 1024, 4099};
     for (precision p = precision_first(); p < precision_end(); p++) {
         for (size_t i = 0; i < sizeof cols / sizeof *cols; i++) {
@@ -59,14 +58,9 @@ static void shapes_body(kiln_stream *stream, bool first) {
     }
 }
 
-static void test_shapes(void **state) {
-    (void)state;
-    harness_on_each_device(shapes_body);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shapes),
+        on_each_device(test_shapes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

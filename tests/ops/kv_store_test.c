@@ -81,8 +81,7 @@ static void run(kiln_stream *stream, precision p, shape s) {
     matrix_destroy(&slots);
 }
 
-static void shapes_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_shapes(kiln_stream *stream) {
     static const int64_t cols[] = {1, 3, 8, 16, 31, 64, 256, 257, 1024, 4099};
     static const int64_t places[] = {0, 1, 3, 8, AT_END};
     for (precision p = precision_first(); p < precision_end(); p++) {
@@ -97,26 +96,15 @@ static void shapes_body(kiln_stream *stream, bool first) {
 }
 
 /* Written past the caches. */
-static void large_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_large(kiln_stream *stream) {
     if (!harness_on_cpu(stream)) return;
     run(stream, F32, (shape){.tokens = 501, .cols = 4201, .capacity = 510, .padding = 3, .place = AT_END});
 }
 
-static void test_shapes(void **state) {
-    (void)state;
-    harness_on_each_device(shapes_body);
-}
-
-static void test_large(void **state) {
-    (void)state;
-    harness_on_one_device(large_body);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shapes),
-        cmocka_unit_test(test_large),
+        on_each_device(test_shapes),
+        on_one_device(test_large),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -160,14 +160,12 @@ static void run_both(kiln_stream *stream, precision p, attention_shape s, int64_
     attention_destroy(&t);
 }
 
-static void edges_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_edges(kiln_stream *stream) {
     for (precision p = precision_first(); p < precision_end(); p++)
         attention_edges(stream, p, run);
 }
 
-static void both_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_like_mha(kiln_stream *stream) {
     static const int64_t blocks[] = {1, 8, 16, 32, 64, 128, 256};
     for (precision p = precision_first(); p < precision_end(); p++)
         for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
@@ -178,8 +176,7 @@ static void both_body(kiln_stream *stream, bool first) {
 }
 
 /* A token each, as when tokens are generated: one sequence is long, and groups share its keys. */
-static void decode_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_decode(kiln_stream *stream) {
     for (precision p = precision_first(); p < precision_end(); p++) {
         attention_shape s = {.batch = 3, .heads = 4, .kv_heads = 1, .size = 64, .q_lengths = {1, 1, 1}};
         s.kv_lengths[0] = 37;
@@ -195,8 +192,7 @@ static void decode_body(kiln_stream *stream, bool first) {
     }
 }
 
-static void unowned_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_queries_of_no_sequence(kiln_stream *stream) {
     for (precision p = precision_first(); p < precision_end(); p++)
         for (int shared = 0; shared < 2; shared++) {
             attention_shape s = attention_unowned(shared);
@@ -214,8 +210,7 @@ static void unowned_body(kiln_stream *stream, bool first) {
 
 /* Blocks that the cache does not have, and lengths beyond the tables or below zero: whatever is computed, nothing
  * outside of the caches is read. */
-static void wrong_tables_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_wrong_tables(kiln_stream *stream) {
     static const double wrong[] = {-1, INT32_MIN, INT32_MAX, 1 << 20}, lengths[] = {1 << 30, -3, INT32_MAX};
     attention_shape s = {.batch = 3,
                          .heads = 2,
@@ -241,8 +236,7 @@ static void wrong_tables_body(kiln_stream *stream, bool first) {
     }
 }
 
-static void refusals_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_refusals(kiln_stream *stream) {
     harness_describe("mha_paged refused");
     matrix x = matrix_create(stream, F32, 1, 8192, 0, 0);
     const kiln_operator_function *function = operator_function("mha_paged", F32);
@@ -274,41 +268,11 @@ static void refusals_body(kiln_stream *stream, bool first) {
     matrix_destroy(&x);
 }
 
-static void test_like_mha(void **state) {
-    (void)state;
-    harness_on_each_device(both_body);
-}
-
-static void test_edges(void **state) {
-    (void)state;
-    harness_on_one_device(edges_body);
-}
-
-static void test_decode(void **state) {
-    (void)state;
-    harness_on_each_device(decode_body);
-}
-
-static void test_queries_of_no_sequence(void **state) {
-    (void)state;
-    harness_on_each_device(unowned_body);
-}
-
-static void test_wrong_tables(void **state) {
-    (void)state;
-    harness_on_each_device(wrong_tables_body);
-}
-
-static void test_refusals(void **state) {
-    (void)state;
-    harness_on_one_device(refusals_body);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_wrong_tables), cmocka_unit_test(test_queries_of_no_sequence),
-        cmocka_unit_test(test_like_mha),     cmocka_unit_test(test_decode),
-        cmocka_unit_test(test_edges),        cmocka_unit_test(test_refusals),
+        on_each_device(test_wrong_tables), on_each_device(test_queries_of_no_sequence),
+        on_each_device(test_like_mha),     on_each_device(test_decode),
+        on_one_device(test_edges),         on_one_device(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,8 +39,7 @@ static void run(kiln_stream *stream, precision p, attention_shape s) {
     attention_destroy(&t);
 }
 
-static void plain_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_plain(kiln_stream *stream) {
     for (int64_t size = 32; size <= 256; size += 8)
         for (precision p = precision_first(); p < precision_end(); p++)
             if (harness_on_cpu(stream) || (size / 8 + (int64_t)p) % PRECISION_COUNT == 0)
@@ -62,23 +61,20 @@ static void plain_body(kiln_stream *stream, bool first) {
     }
 }
 
-static void random_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_random(kiln_stream *stream) {
     for (precision p = precision_first(); p < precision_end(); p++)
         for (int i = 0; i < harness_rounds(stream, 16); i++)
             run(stream, p, attention_random_shape());
 }
 
-static void edges_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_edges(kiln_stream *stream) {
     for (precision p = precision_first(); p < precision_end(); p++)
         attention_edges(stream, p, run);
 }
 
 /* A device tells how many of its keys each sequence has; more than there is room for are cut. Where its queries and its
  * keys end is told as well, or not. */
-static void lengths_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_lengths(kiln_stream *stream) {
     enum { BATCH = 5, ROOM = 50, HEADS = 4, KV_HEADS = 2, SIZE = 32 };
     static const double lengths[BATCH] = {17, 0, ROOM, ROOM + 9, -3}, q_ends[BATCH] = {1, 2, 3, 4, 5};
     static const double kv_ends[BATCH] = {ROOM, ROOM, 2 * ROOM, 3 * ROOM, 3 * ROOM};
@@ -134,8 +130,7 @@ static void lengths_body(kiln_stream *stream, bool first) {
 
 /* Ends beyond the rows that there are, and lengths below zero, as a caller's mistake or a stale buffer has them:
  * whatever is computed, nothing outside of the tensors is read or written. */
-static void wrong_ends_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_wrong_ends(kiln_stream *stream) {
     enum { BATCH = 3, SIZE = 16 };
     static const double ends[][BATCH] = {
         {4, 9, 5}, {-3, 2, 1 << 30}, {INT32_MAX, INT32_MIN, -1}, {1 << 30, 1 << 30, 2}, {INT32_MIN, INT32_MAX, 5}};
@@ -175,8 +170,7 @@ static void wrong_ends_body(kiln_stream *stream, bool first) {
         }
 }
 
-static void unowned_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_queries_of_no_sequence(kiln_stream *stream) {
     for (precision p = precision_first(); p < precision_end(); p++)
         for (int shared = 0; shared < 2; shared++) {
             attention_shape s = attention_unowned(shared);
@@ -191,8 +185,7 @@ static void unowned_body(kiln_stream *stream, bool first) {
 
 /* One key has all of the weight, so that its value is the result to the bit, however large. A NaN in a query, or in a
  * key that a query sees, makes the query's result NaN; of values only the element itself. */
-static void special_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_special_values(kiln_stream *stream) {
     enum { QUERIES = 5, KEYS = 70, HOT = 10, HEADS = 2, SIZE = 40, WIDTH = HEADS * SIZE };
     for (precision p = precision_first(); p < precision_end(); p++) {
         harness_describe("mha_%s of special values", precision_name(p));
@@ -312,8 +305,7 @@ static void refuse_workspaces(kiln_stream *stream, const kiln_mha_params *good) 
     expect_refusal(stream, function, &params, sizeof params, "workspace_size");
 }
 
-static void refusals_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_refusals(kiln_stream *stream) {
     harness_describe("mha refused");
     matrix x = matrix_create(stream, F32, 1, 8192, 0, 0);
     const kiln_mha_params good = {.out = x.data,
@@ -332,52 +324,12 @@ static void refusals_body(kiln_stream *stream, bool first) {
     matrix_destroy(&x);
 }
 
-static void test_plain(void **state) {
-    (void)state;
-    harness_on_each_device(plain_body);
-}
-
-static void test_random(void **state) {
-    (void)state;
-    harness_on_each_device(random_body);
-}
-
-static void test_edges(void **state) {
-    (void)state;
-    harness_on_each_device(edges_body);
-}
-
-static void test_lengths(void **state) {
-    (void)state;
-    harness_on_each_device(lengths_body);
-}
-
-static void test_queries_of_no_sequence(void **state) {
-    (void)state;
-    harness_on_each_device(unowned_body);
-}
-
-static void test_wrong_ends(void **state) {
-    (void)state;
-    harness_on_each_device(wrong_ends_body);
-}
-
-static void test_special_values(void **state) {
-    (void)state;
-    harness_on_each_device(special_body);
-}
-
-static void test_refusals(void **state) {
-    (void)state;
-    harness_on_one_device(refusals_body);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_special_values), cmocka_unit_test(test_lengths),
-        cmocka_unit_test(test_wrong_ends),     cmocka_unit_test(test_queries_of_no_sequence),
-        cmocka_unit_test(test_random),         cmocka_unit_test(test_plain),
-        cmocka_unit_test(test_edges),          cmocka_unit_test(test_refusals),
+        on_each_device(test_special_values), on_each_device(test_lengths),
+        on_each_device(test_wrong_ends),     on_each_device(test_queries_of_no_sequence),
+        on_each_device(test_random),         on_each_device(test_plain),
+        on_each_device(test_edges),          on_one_device(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

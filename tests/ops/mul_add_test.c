@@ -57,8 +57,7 @@ static void random_places(int64_t places[4]) {
     }
 }
 
-static void sizes_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_sizes(kiln_stream *stream) {
     static const int64_t counts[] = {1,  2,  3,  4,   7,   8,   9,    15,   16,   17,    31,    32,
                                      33, 63, 64, 100, 255, 257, 1000, 4095, 4097, 20011, 65536, 131075};
     for (precision p = precision_first(); p < precision_end(); p++) {
@@ -71,8 +70,7 @@ static void sizes_body(kiln_stream *stream, bool first) {
     }
 }
 
-static void in_place_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_in_place(kiln_stream *stream) {
     for (precision p = precision_first(); p < precision_end(); p++) {
         for (int operand = 0; operand < 3; operand++) {
             int64_t places[4];
@@ -82,8 +80,7 @@ static void in_place_body(kiln_stream *stream, bool first) {
     }
 }
 
-static void special_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_special_values(kiln_stream *stream) {
     int64_t places[4] = {0, 1, 0, 2}, aligned[4] = {0, 0, 0, 0};
     for (precision p = precision_first(); p < precision_end(); p++) {
         run(stream, p, 10007, places, NEW, special_number);
@@ -91,39 +88,18 @@ static void special_body(kiln_stream *stream, bool first) {
     }
 }
 
-static void large_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_large(kiln_stream *stream) {
     if (!harness_on_cpu(stream)) return;
     int64_t places[4] = {0, 0, 0, AT_END};
     run(stream, F32, (1 << 22) + 5, places, NEW, any_number);
 }
 
-static void test_sizes(void **state) {
-    (void)state;
-    harness_on_each_device(sizes_body);
-}
-
-static void test_in_place(void **state) {
-    (void)state;
-    harness_on_each_device(in_place_body);
-}
-
-static void test_special_values(void **state) {
-    (void)state;
-    harness_on_each_device(special_body);
-}
-
-static void test_large(void **state) {
-    (void)state;
-    harness_on_one_device(large_body);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_in_place),
-        cmocka_unit_test(test_special_values),
-        cmocka_unit_test(test_large),
+        on_each_device(test_sizes),
+        on_each_device(test_in_place),
+        on_each_device(test_special_values),
+        on_one_device(test_large),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

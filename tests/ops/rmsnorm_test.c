@@ -140,8 +140,7 @@ static shape random_shape(int64_t cols) {
                    .eps = epsilons[random_integer(0, sizeof epsilons / sizeof *epsilons - 1)]};
 }
 
-static void rmsnorm_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_rmsnorm(kiln_stream *stream) {
     for (precision p = precision_first(); p < precision_end(); p++) {
         for (int i = 0; i < COLUMNS; i++) {
             shape s = random_shape(columns[i]);
@@ -152,8 +151,7 @@ static void rmsnorm_body(kiln_stream *stream, bool first) {
     }
 }
 
-static void add_rmsnorm_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_add_rmsnorm(kiln_stream *stream) {
     for (precision p = precision_first(); p < precision_end(); p++) {
         for (int i = 0; i < COLUMNS; i++) {
             shape s = random_shape(columns[i]);
@@ -166,8 +164,7 @@ static void add_rmsnorm_body(kiln_stream *stream, bool first) {
 }
 
 /* Tensors of more than the 8 MB from which the CPU writes results past the caches. */
-static void large_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_large(kiln_stream *stream) {
     if (!harness_on_cpu(stream)) return;
     magnitude = 1;
     shape s = {.rows = 2100, .cols = 1001, .padding = 3, .place = 1, .weighted = true};
@@ -232,15 +229,13 @@ static void run_special(kiln_stream *stream, precision p, int64_t padding, bool 
     matrix_destroy(&weight);
 }
 
-static void special_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_special_values(kiln_stream *stream) {
     for (precision p = precision_first(); p < precision_end(); p++)
         for (int i = 0; i < 4; i++)
             run_special(stream, p, i % 2, i / 2);
 }
 
-static void refusals_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_refusals(kiln_stream *stream) {
     harness_describe("norms refused");
     matrix x = matrix_create(stream, F32, 2, 8, 0, 0), y = matrix_create(stream, F32, 2, 8, 0, 0);
     kiln_rmsnorm_params norm = {.y = y.data, .x = x.data, .rows = 2, .cols = 8, .eps = -1};
@@ -260,35 +255,10 @@ static void refusals_body(kiln_stream *stream, bool first) {
     matrix_destroy(&y);
 }
 
-static void test_rmsnorm(void **state) {
-    (void)state;
-    harness_on_each_device(rmsnorm_body);
-}
-
-static void test_add_rmsnorm(void **state) {
-    (void)state;
-    harness_on_each_device(add_rmsnorm_body);
-}
-
-static void test_large(void **state) {
-    (void)state;
-    harness_on_one_device(large_body);
-}
-
-static void test_special_values(void **state) {
-    (void)state;
-    harness_on_each_device(special_body);
-}
-
-static void test_refusals(void **state) {
-    (void)state;
-    harness_on_one_device(refusals_body);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rmsnorm),        cmocka_unit_test(test_add_rmsnorm), cmocka_unit_test(test_large),
-        cmocka_unit_test(test_special_values), cmocka_unit_test(test_refusals),
+        on_each_device(test_rmsnorm),        on_each_device(test_add_rmsnorm), on_one_device(test_large),
+        on_each_device(test_special_values), on_one_device(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

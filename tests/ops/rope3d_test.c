@@ -110,8 +110,7 @@ static void run(kiln_stream *stream, precision p, shape s) {
     free(host);
 }
 
-static void shapes_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_shapes(kiln_stream *stream) {
     static const int64_t pairs[] = {1, 2, 3, 8, 20, 24, 32, 64, 65, 2056};
     static const int64_t places[] = {0, 0, 1, 3, 8, AT_END};
     for (precision p = precision_first(); p < precision_end(); p++) {
@@ -146,8 +145,7 @@ static void shapes_body(kiln_stream *stream, bool first) {
 }
 
 /* Tokens behind the grid's last are copied bit by bit, and the grid's first, which is not turned, as well. */
-static void special_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_special_values(kiln_stream *stream) {
     enum { TOKENS = 3, PAIRS = 9, WIDTH = 2 * PAIRS };
     static const double numbers[] = {NAN, INFINITY, -INFINITY, -0.0, 65504, -6e-8};
     for (precision p = precision_first(); p < precision_end(); p++) {
@@ -182,31 +180,14 @@ static void special_body(kiln_stream *stream, bool first) {
     }
 }
 
-static void test_special_values(void **state) {
-    (void)state;
-    harness_on_each_device(special_body);
-}
-
 /* Tensors of more than the 8 MB from which the CPU writes results past the caches. */
-static void large_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_large(kiln_stream *stream) {
     if (!harness_on_cpu(stream)) return;
     run(stream, F32, (shape){.batch = 2, .tokens = 347, .heads = 33, .pairs = 50, .padding = 3, .place = 1});
     run(stream, F16, (shape){.batch = 3, .tokens = 347, .heads = 33, .pairs = 64, .layout = KILN_ROPE_HALF});
 }
 
-static void test_shapes(void **state) {
-    (void)state;
-    harness_on_each_device(shapes_body);
-}
-
-static void test_large(void **state) {
-    (void)state;
-    harness_on_one_device(large_body);
-}
-
-static void refusals_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_refusals(kiln_stream *stream) {
     harness_describe("rope3d refused");
     matrix x = matrix_create(stream, F32, 1, 1024, 0, 0);
     const kiln_operator_function *function = operator_function("rope3d", F32);
@@ -232,17 +213,12 @@ static void refusals_body(kiln_stream *stream, bool first) {
     matrix_destroy(&x);
 }
 
-static void test_refusals(void **state) {
-    (void)state;
-    harness_on_one_device(refusals_body);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shapes),
-        cmocka_unit_test(test_special_values),
-        cmocka_unit_test(test_large),
-        cmocka_unit_test(test_refusals),
+        on_each_device(test_shapes),
+        on_each_device(test_special_values),
+        on_one_device(test_large),
+        on_one_device(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

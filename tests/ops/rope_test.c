@@ -108,8 +108,7 @@ static int64_t random_place(void) {
     return places[random_integer(0, sizeof places / sizeof *places - 1)];
 }
 
-static void shapes_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_shapes(kiln_stream *stream) {
     static const int64_t pairs[] = {1, 2, 3, 4, 8, 9, 16, 20, 24, 32, 33, 64, 128, 130, 300, 2056};
     for (precision p = precision_first(); p < precision_end(); p++) {
         for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
@@ -132,8 +131,7 @@ static void shapes_body(kiln_stream *stream, bool first) {
 }
 
 /* At position 0 nothing changes, to the bit, however large; elsewhere a NaN reaches the other element of its pair. */
-static void special_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_special_values(kiln_stream *stream) {
     enum { TOKENS = 2, HEADS = 3, PAIRS_MOST = 8 };
     for (precision p = precision_first(); p < precision_end(); p++)
         for (int i = 0; i < 4; i++) {
@@ -186,8 +184,7 @@ static void special_body(kiln_stream *stream, bool first) {
 }
 
 /* Tensors of more than the 8 MB from which the CPU writes results past the caches. */
-static void large_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_large(kiln_stream *stream) {
     if (!harness_on_cpu(stream)) return;
     shape s = {.tokens = 701, .heads = 33, .pairs = 50, .x_padding = 3, .y_padding = 5, .x_place = 1, .y_place = 7};
     run(stream, F32, s);
@@ -265,24 +262,9 @@ static void test_frequencies_refused(void **state) {
     assert_int_equal(kiln_rope_frequencies(10000, NULL, 0, NULL), KILN_OK);
 }
 
-static void test_special_values(void **state) {
-    (void)state;
-    harness_on_each_device(special_body);
-}
-
-static void test_shapes(void **state) {
-    (void)state;
-    harness_on_each_device(shapes_body);
-}
-
-static void test_large(void **state) {
-    (void)state;
-    harness_on_one_device(large_body);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shapes),      cmocka_unit_test(test_special_values),      cmocka_unit_test(test_large),
+        on_each_device(test_shapes),        on_each_device(test_special_values),        on_one_device(test_large),
         cmocka_unit_test(test_frequencies), cmocka_unit_test(test_frequencies_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

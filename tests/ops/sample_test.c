@@ -139,8 +139,7 @@ static void check_allowed(kiln_stream *stream, precision p, call c, double (*log
 }
 
 /* With each kind of logits: neither top-k nor top-p, one of them, both; and top-k of more than can be chosen. */
-static void allowed_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_allowed(kiln_stream *stream) {
     static const int64_t cols[] = {1, 2, 7, 32, 100, 257, 1000, 5003};
     static const int64_t places[] = {0, 1, 3, AT_END};
     static double (*const logits[])(void) = {any_logit, few_logits, negative_logit, infinite_logits};
@@ -162,8 +161,7 @@ static void allowed_body(kiln_stream *stream, bool first) {
 }
 
 /* Temperature 0 is argmax, the first of equal ones; NaN and -inf are never chosen, and +inf always is. */
-static void greatest_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_greatest(kiln_stream *stream) {
     enum { ROWS = 5, COLS = 300 };
     for (precision p = precision_first(); p < precision_end(); p++) {
         for (int hot = 0; hot < 2; hot++) {
@@ -189,8 +187,7 @@ static void greatest_body(kiln_stream *stream, bool first) {
 
 /* Rows of which each thread has many elements, and some one more: the greatest is found wherever it is, and the first
  * of equal elements, infinite ones too, where these are more than a group has threads. */
-static void long_rows_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_long_rows(kiln_stream *stream) {
     enum { ROWS = 12, COLS = 5003, KEPT = 300, FEWER = 4 };
     for (precision p = precision_first(); p < precision_end(); p++) {
         matrix x = matrix_create(stream, p, ROWS, COLS, 0, 0), y = matrix_create(stream, I32, 1, ROWS, 0, 0);
@@ -229,8 +226,7 @@ static void long_rows_body(kiln_stream *stream, bool first) {
 
 /* Equal logits, infinite ones, and some infinite ones, which then are chosen from: the column is that of the random
  * number, which seed, draw and row make, of as many as are kept. */
-static void numbers_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_numbers(kiln_stream *stream) {
     enum { ROWS = 20, COLS = 300 };
     static const struct {
         int64_t top_k;
@@ -279,8 +275,7 @@ static void numbers_body(kiln_stream *stream, bool first) {
 
 /* How often each column comes: a chi-square test with a bound that chance breaks once in a million runs. Other devices
  * choose what the CPU does. */
-static void frequencies_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_frequencies(kiln_stream *stream) {
     if (!harness_on_cpu(stream)) return;
     enum { COLS = 12 };
     const int64_t rows = 20000;
@@ -324,8 +319,7 @@ static void frequencies_body(kiln_stream *stream, bool first) {
 
 /* The same calls on the CPU give the same columns. Its one thread is the process's own: mutants run in no process of
  * several. */
-static void agreement_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_agreement(kiln_stream *stream) {
     enum { ROWS = 60, COLS = 333, INFINITE = 3 }; /* every third row has infinite logits */
     kiln_device_options options = {.backend = KILN_CPU, .threads = 1};
     kiln_device *cpu;
@@ -355,8 +349,7 @@ static void agreement_body(kiln_stream *stream, bool first) {
     kiln_device_close(cpu);
 }
 
-static void refusals_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_refusals(kiln_stream *stream) {
     harness_describe("sample refused");
     matrix x = matrix_create(stream, F32, 1, 64, 0, 0);
     const kiln_operator_function *function = operator_function("sample", F32);
@@ -377,46 +370,11 @@ static void refusals_body(kiln_stream *stream, bool first) {
     matrix_destroy(&x);
 }
 
-static void test_allowed(void **state) {
-    (void)state;
-    harness_on_each_device(allowed_body);
-}
-
-static void test_greatest(void **state) {
-    (void)state;
-    harness_on_each_device(greatest_body);
-}
-
-static void test_long_rows(void **state) {
-    (void)state;
-    harness_on_each_device(long_rows_body);
-}
-
-static void test_numbers(void **state) {
-    (void)state;
-    harness_on_each_device(numbers_body);
-}
-
-static void test_frequencies(void **state) {
-    (void)state;
-    harness_on_one_device(frequencies_body);
-}
-
-static void test_agreement(void **state) {
-    (void)state;
-    harness_on_each_device(agreement_body);
-}
-
-static void test_refusals(void **state) {
-    (void)state;
-    harness_on_one_device(refusals_body);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_philox),   cmocka_unit_test(test_greatest),    cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_allowed),  cmocka_unit_test(test_long_rows),   cmocka_unit_test(test_agreement),
-        cmocka_unit_test(test_refusals), cmocka_unit_test(test_frequencies),
+        cmocka_unit_test(test_philox), on_each_device(test_greatest),   on_each_device(test_numbers),
+        on_each_device(test_allowed),  on_each_device(test_long_rows),  on_each_device(test_agreement),
+        on_one_device(test_refusals),  on_one_device(test_frequencies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,8 +76,7 @@ static int64_t random_place(void) {
     return places[random_integer(0, sizeof places / sizeof *places - 1)];
 }
 
-static void shapes_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_shapes(kiln_stream *stream) {
     static const int64_t cols[] = {1,  2,   3,   4,   7,    8,    9,    15,   16,   17,   31,    32,   33,
                                    64, 100, 255, 257, 1000, 1023, 2048, 4095, 4096, 4097, 11008, 65537};
     for (precision p = precision_first(); p < precision_end(); p++) {
@@ -101,8 +100,7 @@ static void shapes_body(kiln_stream *stream, bool first) {
 }
 
 /* Gates that are no ordinary numbers, with ups that are: silu(-inf) is -0, silu(+inf) is +inf, NaN goes through. */
-static void special_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_special_values(kiln_stream *stream) {
     static const double gates[] = {0, -0.0, INFINITY, -INFINITY, NAN, 1e-40, -1e-45, 65504, -65504, -88, -104, 88, 1};
     enum { COUNT = sizeof gates / sizeof *gates }; /* odd, so that each stands at each place of a vector */
     for (precision p = precision_first(); p < precision_end(); p++) {
@@ -126,20 +124,10 @@ static void special_body(kiln_stream *stream, bool first) {
     }
 }
 
-static void test_shapes(void **state) {
-    (void)state;
-    harness_on_each_device(shapes_body);
-}
-
-static void test_special_values(void **state) {
-    (void)state;
-    harness_on_each_device(special_body);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shapes),
-        cmocka_unit_test(test_special_values),
+        on_each_device(test_shapes),
+        on_each_device(test_special_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

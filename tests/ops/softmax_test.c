@@ -91,8 +91,7 @@ static int64_t random_place(void) {
     return places[random_integer(0, sizeof places / sizeof *places - 1)];
 }
 
-static void shapes_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_shapes(kiln_stream *stream) {
     static const int64_t cols[] = {1,   2,   3,    7,    8,    9,    15,   16,   17,   31,   33,    64,    100,
                                    255, 257, 1000, 1023, 4095, 4096, 4097, 8191, 8192, 8193, 16384, 16385, 33000};
     for (precision p = precision_first(); p < precision_end(); p++) {
@@ -112,8 +111,7 @@ static void shapes_body(kiln_stream *stream, bool first) {
 }
 
 /* Rows that are cut into pieces, whose results must not depend on the number of threads. */
-static void long_rows_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_long_rows(kiln_stream *stream) {
     for (precision p = precision_first(); p < precision_end(); p++) {
         run(stream, p, (shape){.rows = 2, .cols = 100003, .x_padding = 1, .x_place = 3}, logit);
     }
@@ -121,8 +119,7 @@ static void long_rows_body(kiln_stream *stream, bool first) {
 }
 
 /* Tensors of more than the 8 MB from which the CPU writes results past the caches. */
-static void large_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_large(kiln_stream *stream) {
     if (!harness_on_cpu(stream)) return;
     run(stream, F32, (shape){.rows = 2100, .cols = 1001, .x_padding = 3, .y_padding = 2, .y_place = 1}, logit);
     run(stream, BF16, (shape){.rows = 1100, .cols = 4000, .x_place = 5}, wide_logit);
@@ -146,8 +143,7 @@ static void run_largest_last(kiln_stream *stream, precision p, int64_t cols) {
 
 /* A row that is one piece, and pieces by the thousand; on a GPU, which may be simulated, some more than a group has
  * threads. */
-static void longest_row_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_longest_row(kiln_stream *stream) {
     for (precision p = precision_first(); p < precision_end(); p++) {
         run_largest_last(stream, p, 8000);
         if (!harness_on_cpu(stream)) run_largest_last(stream, p, 257 * (32768 / (int64_t)precision_size(p)));
@@ -155,8 +151,7 @@ static void longest_row_body(kiln_stream *stream, bool first) {
     if (harness_on_cpu(stream)) run_largest_last(stream, F32, 1 << 24);
 }
 
-static void sum_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_sum_is_one(kiln_stream *stream) {
     harness_describe("the sum of softmax_f32");
     static const int64_t cols[] = {1, 17, 8192, 8193, 1 << 18};
     for (size_t i = 0; i < sizeof cols / sizeof *cols; i++) {
@@ -173,8 +168,7 @@ static void sum_body(kiln_stream *stream, bool first) {
     }
 }
 
-static void in_place_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_in_place(kiln_stream *stream) {
     static const int64_t cols[] = {5, 1000, 20000, 70000};
     for (precision p = precision_first(); p < precision_end(); p++) {
         for (size_t i = 0; i < sizeof cols / sizeof *cols; i++) {
@@ -188,8 +182,7 @@ static void in_place_body(kiln_stream *stream, bool first) {
 }
 
 /* Rows with a few elements that are no ordinary numbers, short and long ones. */
-static void special_body(kiln_stream *stream, bool first) {
-    (void)first;
+static void test_special_values(kiln_stream *stream) {
     static const int64_t cols[] = {1, 3, 40, 1000, 9000, 40000};
     static const double kinds[] = {-INFINITY, INFINITY, NAN, 1e38, -1e38, 65504, -65504, 1e-45};
     enum { KINDS = sizeof kinds / sizeof *kinds };
@@ -213,46 +206,11 @@ static void special_body(kiln_stream *stream, bool first) {
     }
 }
 
-static void test_shapes(void **state) {
-    (void)state;
-    harness_on_each_device(shapes_body);
-}
-
-static void test_long_rows(void **state) {
-    (void)state;
-    harness_on_each_device(long_rows_body);
-}
-
-static void test_large(void **state) {
-    (void)state;
-    harness_on_each_device(large_body);
-}
-
-static void test_longest_row(void **state) {
-    (void)state;
-    harness_on_one_device(longest_row_body);
-}
-
-static void test_sum_is_one(void **state) {
-    (void)state;
-    harness_on_each_device(sum_body);
-}
-
-static void test_in_place(void **state) {
-    (void)state;
-    harness_on_each_device(in_place_body);
-}
-
-static void test_special_values(void **state) {
-    (void)state;
-    harness_on_each_device(special_body);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shapes),         cmocka_unit_test(test_in_place),   cmocka_unit_test(test_long_rows),
-        cmocka_unit_test(test_special_values), cmocka_unit_test(test_sum_is_one), cmocka_unit_test(test_large),
-        cmocka_unit_test(test_longest_row),
+        on_each_device(test_shapes),         on_each_device(test_in_place),   on_each_device(test_long_rows),
+        on_each_device(test_special_values), on_each_device(test_sum_is_one), on_each_device(test_large),
+        on_one_device(test_longest_row),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
