@@ -83,11 +83,6 @@ static void run(kiln_stream *stream, precision p, kiln_gelu approx, shape s, boo
     matrix_destroy(&bias);
 }
 
-static int64_t random_place(void) {
-    static const int64_t places[] = {0, 1, 2, 3, 5, 8, 13, AT_END};
-    return places[random_integer(0, sizeof places / sizeof *places - 1)];
-}
-
 static void test_shapes(kiln_stream *stream) {
     static const int64_t cols[] = {1,  2,   3,   4,   7,    8,    9,    15,   16,   17,   31,    32,   33,
                                    64, 100, 255, 257, 1000, 1023, 2048, 4095, 4096, 4097, 11008, 65537};

@@ -58,11 +58,6 @@ static void run(kiln_stream *stream, precision p, shape s, double (*value)(void)
     free(expected);
 }
 
-static int64_t random_place(void) {
-    static const int64_t places[] = {0, 1, 2, 3, 5, 8, 13, AT_END};
-    return places[random_integer(0, sizeof places / sizeof *places - 1)];
-}
-
 static void test_shapes(kiln_stream *stream) {
     static const int64_t cols[] = {1, 2, 3, 4, 7, 8, 16, 17, 33, 64, 100, 257, 1000, 4096, 4097, 20011};
     for (precision p = precision_first(); p < precision_end(); p++) {

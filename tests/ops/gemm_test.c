@@ -169,6 +169,21 @@ static void run(kiln_stream *stream, precision p, shape s, double (*value)(void)
     free(allowed);
 }
 
+/* The product of a [m, k] and b [n, k] is d [m, n], to the bit. */
+static void expect_product(kiln_stream *stream, precision p, int64_t m, int64_t n, int64_t k, const double *a,
+                           const double *b, const double *d) {
+    matrix left = matrix_create(stream, p, m, k, 0, 0), right = matrix_create(stream, p, n, k, 0, 0);
+    matrix product = matrix_create(stream, p, m, n, 0, 0);
+    matrix_set(&left, a);
+    matrix_set(&right, b);
+    kiln_gemm_params params = {.d = product.data, .a = left.data, .b = right.data, .batch = 1, .m = m, .n = n, .k = k};
+    harness_ok(operator_function("gemm", p)->call(stream, &params, sizeof params));
+    matrix_expect_exact(&product, d);
+    matrix_destroy(&left);
+    matrix_destroy(&right);
+    matrix_destroy(&product);
+}
+
 static void test_plain(kiln_stream *stream) {
     static const int64_t shapes[][3] = {{1, 1, 1},    {1, 64, 64},   {1, 33, 257},  {2, 5, 31},   {8, 40, 128},
                                         {7, 129, 63}, {9, 9, 9},     {64, 64, 64},  {65, 63, 33}, {100, 130, 70},
@@ -259,31 +274,19 @@ static void test_exact(kiln_stream *stream) {
     }
     for (precision p = precision_first(); p < precision_end(); p++) {
         enum { M = 66, N = 67, K = 37 };
-        matrix a = matrix_create(stream, p, M, K, 0, 0), b = matrix_create(stream, p, N, K, 0, 0);
-        matrix d = matrix_create(stream, p, M, N, 0, 0);
-        double *expected = calloc(M * N, sizeof *expected);
-        assert_non_null(expected);
+        static double a[M * K], b[N * K], d[M * N];
         for (int i = 0; i < 3; i++) {
             int64_t row = random_integer(0, M - 1), col = random_integer(0, N - 1), k = random_integer(0, K - 1);
             harness_describe("gemm_%s with one element in row %lld, column %lld, at %lld", precision_name(p),
                              (long long)row, (long long)col, (long long)k);
             for (int64_t j = 0; j < M * K; j++)
-                a.values[j] = j == row * K + k ? 3 : 0;
+                a[j] = j == row * K + k ? 3 : 0;
             for (int64_t j = 0; j < N * K; j++)
-                b.values[j] = j == col * K + k ? 5 : 0;
+                b[j] = j == col * K + k ? 5 : 0;
             for (int64_t j = 0; j < M * N; j++)
-                expected[j] = j == row * N + col ? 15 : 0;
-            matrix_set(&a, a.values);
-            matrix_set(&b, b.values);
-            matrix_poison(&d);
-            kiln_gemm_params params = {.d = d.data, .a = a.data, .b = b.data, .batch = 1, .m = M, .n = N, .k = K};
-            harness_ok(operator_function("gemm", p)->call(stream, &params, sizeof params));
-            matrix_expect_exact(&d, expected);
+                d[j] = j == row * N + col ? 15 : 0;
+            expect_product(stream, p, M, N, K, a, b, d);
         }
-        matrix_destroy(&a);
-        matrix_destroy(&b);
-        matrix_destroy(&d);
-        free(expected);
     }
 }
 
@@ -310,27 +313,16 @@ static void test_no_products(kiln_stream *stream) {
 static void test_special_values(kiln_stream *stream) {
     for (precision p = precision_first(); p < precision_end(); p++) {
         for (int64_t m = 5; m <= 69; m += 64) {
+            enum { M = 69, N = 35, K = 19 };
+            static double a[M * K], b[N * K], d[M * N];
             harness_describe("gemm_%s of special values, %lld rows", precision_name(p), (long long)m);
-            enum { N = 35, K = 19 };
-            matrix a = matrix_create(stream, p, m, K, 0, 0), b = matrix_create(stream, p, N, K, 0, 0);
-            matrix d = matrix_create(stream, p, m, N, 0, 0);
-            double *expected = malloc(sizeof(double) * (size_t)(m * N));
-            assert_non_null(expected);
             for (int64_t i = 0; i < m * K; i++)
-                a.values[i] = i == 2 * K + 18 ? (double)NAN : 1;
+                a[i] = i == 2 * K + 18 ? (double)NAN : 1;
             for (int64_t i = 0; i < N * K; i++)
-                b.values[i] = i == 34 * K + 18 ? (double)INFINITY : 1;
+                b[i] = i == 34 * K + 18 ? (double)INFINITY : 1;
             for (int64_t i = 0; i < m * N; i++)
-                expected[i] = i / N == 2 ? (double)NAN : i % N == 34 ? (double)INFINITY : K;
-            matrix_set(&a, a.values);
-            matrix_set(&b, b.values);
-            kiln_gemm_params params = {.d = d.data, .a = a.data, .b = b.data, .batch = 1, .m = m, .n = N, .k = K};
-            harness_ok(operator_function("gemm", p)->call(stream, &params, sizeof params));
-            matrix_expect_exact(&d, expected);
-            matrix_destroy(&a);
-            matrix_destroy(&b);
-            matrix_destroy(&d);
-            free(expected);
+                d[i] = i / N == 2 ? (double)NAN : i % N == 34 ? (double)INFINITY : K;
+            expect_product(stream, p, m, N, K, a, b, d);
         }
     }
 }

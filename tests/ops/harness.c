@@ -325,6 +325,11 @@ static void send(matrix *m) {
     harness_ok(kiln_stream_sync(m->stream));
 }
 
+int64_t random_place(void) {
+    static const int64_t places[] = {0, 1, 2, 3, 5, 8, 13, AT_END};
+    return places[random_integer(0, sizeof places / sizeof *places - 1)];
+}
+
 matrix matrix_create(kiln_stream *stream, precision p, int64_t rows, int64_t cols, int64_t stride, int64_t place) {
     matrix m = {.p = p, .rows = rows, .cols = cols, .stride = stride ? stride : cols, .stream = stream};
     size_t page = (size_t)sysconf(_SC_PAGESIZE), unit = precision_size(p);

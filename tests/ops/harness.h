@@ -108,6 +108,9 @@ typedef struct matrix {
     void *mapping;
 } matrix;
 
+/* One of the places at which an operator may go about its vectors in its own way. */
+int64_t random_place(void);
+
 /* Makes a poisoned matrix on the stream's device. stride 0: cols. Destroy it in the same test. */
 matrix matrix_create(kiln_stream *stream, precision p, int64_t rows, int64_t cols, int64_t stride, int64_t place);
 void matrix_destroy(matrix *m);

@@ -51,10 +51,8 @@ static void run(kiln_stream *stream, precision p, int64_t count, const int64_t p
 }
 
 static void random_places(int64_t places[4]) {
-    static const int64_t choices[] = {0, 1, 2, 3, 5, 8, 13, AT_END};
-    for (int i = 0; i < 4; i++) {
-        places[i] = choices[random_integer(0, sizeof choices / sizeof *choices - 1)];
-    }
+    for (int i = 0; i < 4; i++)
+        places[i] = random_place();
 }
 
 static void test_sizes(kiln_stream *stream) {

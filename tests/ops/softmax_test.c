@@ -86,11 +86,6 @@ static void run(kiln_stream *stream, precision p, shape s, double (*value)(void)
     matrix_destroy(&y);
 }
 
-static int64_t random_place(void) {
-    static const int64_t places[] = {0, 1, 2, 3, 5, 8, 13, AT_END};
-    return places[random_integer(0, sizeof places / sizeof *places - 1)];
-}
-
 static void test_shapes(kiln_stream *stream) {
     static const int64_t cols[] = {1,   2,   3,    7,    8,    9,    15,   16,   17,   31,   33,    64,    100,
                                    255, 257, 1000, 1023, 4095, 4096, 4097, 8191, 8192, 8193, 16384, 16385, 33000};
