@@ -46,7 +46,7 @@ static amd_program *run_load(run *r) {
 
 /* Numbers near to each other: sums that cancel and round. */
 static uint32_t random_word(amd_matrix_type type) {
-    uint32_t word = (uint32_t)amd_random(&random_state);
+    uint32_t word = (uint32_t)sim_random(&random_state);
     if (type == AMD_MATRIX_f32) return (word & 0x80ffffff) | (uint32_t)(0x38 + word % 16) << 24;
     if (type == AMD_MATRIX_f16) return (word & 0x8fff8fff) | 0x30003000;
     if (type == AMD_MATRIX_bf16) return (word & 0x83ff83ff) | 0x3c003c00;

@@ -25,8 +25,8 @@ static uint32_t lanes_of(const target *t) {
 static void run(const target *t, const char *text, void (*prepare)(amdgcn_registers *r)) {
     amd_program *program = amdgcn_load(t->processor, t->wave64, text);
     amdgcn_registers_fill(&before, program, &random_state);
-    before.s[AMD_EXEC] &= (uint32_t)(amd_random(&random_state) | amd_random(&random_state));
-    if (t->wave64) before.s[AMD_EXEC + 1] &= (uint32_t)amd_random(&random_state);
+    before.s[AMD_EXEC] &= (uint32_t)(sim_random(&random_state) | sim_random(&random_state));
+    if (t->wave64) before.s[AMD_EXEC + 1] &= (uint32_t)sim_random(&random_state);
     if (prepare) prepare(&before);
     registers = before;
     amdgcn_run(program, NULL, &registers);
@@ -158,7 +158,7 @@ static void test_ds_swizzle(void **state) {
     (void)state;
     for (int i = 0; i < TARGETS * 24; i++) {
         const target *t = &targets[i % TARGETS];
-        uint32_t pattern = (uint32_t)amd_random(&random_state) & (i % 2 ? 0x7fff : 0x80ff), expected[AMD_LANES];
+        uint32_t pattern = (uint32_t)sim_random(&random_state) & (i % 2 ? 0x7fff : 0x80ff), expected[AMD_LANES];
         if (i % 2 == 0) pattern |= 0x8000;
         char text[96];
         snprintf(text, sizeof text, "ds_swizzle_b32 v0, v1 offset:0x%x\n%s", pattern, waits_for(t));

@@ -68,9 +68,9 @@ const char *amdgcn_refusal(const char *processor, bool wave64, const char *text)
 void amdgcn_registers_fill(amdgcn_registers *registers, const amd_program *program, uint64_t *random) {
     for (uint32_t r = 0; r < AMD_VECTORS; r++)
         for (uint32_t l = 0; l < AMD_LANES; l++)
-            registers->v[r][l] = (uint32_t)amd_random(random);
+            registers->v[r][l] = (uint32_t)sim_random(random);
     for (uint32_t r = 0; r < AMD_SCALARS; r++)
-        registers->s[r] = (uint32_t)amd_random(random);
+        registers->s[r] = (uint32_t)sim_random(random);
     registers->s[AMD_EXEC] = ~0u;
     registers->s[AMD_EXEC + 1] = program->kernels[0].wave32 ? 0 : ~0u;
     registers->scc = false;

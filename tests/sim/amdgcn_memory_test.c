@@ -195,7 +195,7 @@ static void addresses_draw(space where, uint32_t lanes, uint32_t offset) {
 static void exec_draw(const amd_program *program) {
     bool some = draw(&random_state, 2);
     for (int i = 0; i < 2; i++) {
-        uint32_t lanes = some ? (uint32_t)amd_random(&random_state) : ~0u;
+        uint32_t lanes = some ? (uint32_t)sim_random(&random_state) : ~0u;
         before.s[AMD_EXEC + i] = i && program->kernels[0].wave32 ? 0 : lanes;
     }
 }
@@ -660,7 +660,7 @@ static void test_loads_that_transpose(void **state) {
     amdgcn_registers_fill(&before, program, &random_state);
     memset(written, 0xff, sizeof written);
     for (size_t i = 0; i < sizeof memory; i++)
-        memory[i] = (uint8_t)amd_random(&random_state);
+        memory[i] = (uint8_t)sim_random(&random_state);
     before.s[AMD_EXEC] = ~0u;
     memcpy(&before.s[4], &(uint64_t){(uintptr_t)memory}, 8);
     for (uint32_t l = 0; l < 32; l++) {
@@ -703,7 +703,7 @@ static void test_scalar_loads(void **state) {
         amd_program *program = amdgcn_load(m->processor, m->wave64, text);
         amdgcn_registers_fill(&before, program, &random_state);
         for (int i = 0; i < 256; i++)
-            memory[i] = (uint8_t)amd_random(&random_state);
+            memory[i] = (uint8_t)sim_random(&random_state);
         memset(written, 0xff, sizeof written);
         memory[7] |= 0x80;
         memcpy(&before.s[4], &(uint64_t){(uintptr_t)memory}, 8);

@@ -18,7 +18,7 @@ amdgcn_registers problem_before, problem_after;
 uint64_t problem_inexact[SIM_SUM_MODES];
 
 static uint64_t draw(void) {
-    return amd_random(&problem_random_state);
+    return sim_random(&problem_random_state);
 }
 
 /* ---- The second derivation ---- */

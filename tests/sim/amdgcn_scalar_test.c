@@ -212,12 +212,12 @@ static void operands_draw(const row *r, const amd_program *program) {
         int bits = at == A ? r->a_bits : at == B ? r->b_bits : r->bits;
         variant_type type = {is_float ? 'f' : 'i', bits ? bits : 32 /* nobody's */};
         uint64_t value = draw_value(type, &random_state);
-        write_pair(&before, at, 64, bits == 64 ? value : (value & 0xffffffff) | amd_random(&random_state) << 32);
+        write_pair(&before, at, 64, bits == 64 ? value : (value & 0xffffffff) | sim_random(&random_state) << 32);
     }
     before.scc = draw(&random_state, 2);
     before.mode = is_float ? modes[draw(&random_state, 7)] : AMDGCN_MODE;
-    before.s[AMD_EXEC] = draw(&random_state, 3) ? (uint32_t)amd_random(&random_state) : 0;
-    before.s[AMD_EXEC + 1] = program->kernels[0].wave32 ? 0 : (uint32_t)amd_random(&random_state);
+    before.s[AMD_EXEC] = draw(&random_state, 3) ? (uint32_t)sim_random(&random_state) : 0;
+    before.s[AMD_EXEC + 1] = program->kernels[0].wave32 ? 0 : (uint32_t)sim_random(&random_state);
 }
 
 static void row_run(const row *r, const machine *m, const amd_program *program, const char *text, const constants *c) {
@@ -270,7 +270,7 @@ static void test_every_instruction_of_the_scalar_unit(void **cmocka_state) {
         bool constant = r->form == DK || r->form == AK, found = false;
         for (size_t j = 0; j < MACHINES; j++) {
             for (unsigned round = 0; round < (constant ? ROUNDS : 1); round++) {
-                const constants c = {.k = (int16_t)amd_random(&random_state)};
+                const constants c = {.k = (int16_t)sim_random(&random_state)};
                 found |= text_run(r, &machines[j], &c, constant ? 2 : ROUNDS * 2);
             }
         }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 uint32_t draw(uint64_t *random, uint32_t limit) {
-    return (uint32_t)((amd_random(random) >> 16) % limit);
+    return (uint32_t)((sim_random(random) >> 16) % limit);
 }
 
 static bool toss(uint64_t *random) {
@@ -20,7 +20,7 @@ static const ref_format *format_of(variant_type type) {
 }
 
 static uint64_t draw_integer(int bits, uint64_t *random) {
-    uint64_t value = amd_random(random);
+    uint64_t value = sim_random(random);
     switch (draw(random, 4)) {
     case 0:
         return draw(random, 70);
@@ -35,7 +35,7 @@ static uint64_t draw_integer(int bits, uint64_t *random) {
 
 static uint64_t draw_float(const ref_format *f, uint64_t *random) {
     uint64_t sign = toss(random) ? ref_sign(f) : 0, infinity = ref_infinity(f), normal = 1ull << f->mantissa;
-    uint64_t one = ((1ull << (f->exponent - 1)) - 1) << f->mantissa, any = amd_random(random);
+    uint64_t one = ((1ull << (f->exponent - 1)) - 1) << f->mantissa, any = sim_random(random);
     const uint64_t edges[] = {0,
                               1,
                               normal - 1,
@@ -88,7 +88,7 @@ void variant_fill(const variant *v, amdgcn_registers *registers, uint64_t *rando
     fill(v, 0, &registers->s[SCALAR_SOURCE], &registers->s[SCALAR_SOURCE + 1], random);
     static const int masks[] = {MASK_IN, AMD_VCC};
     for (int i = 0; i < 4; i++)
-        registers->s[masks[i / 2] + i % 2] = (uint32_t)amd_random(random);
+        registers->s[masks[i / 2] + i % 2] = (uint32_t)sim_random(random);
 }
 
 /* ---- Text ---- */

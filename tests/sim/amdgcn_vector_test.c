@@ -42,7 +42,7 @@ static void draw_state(const variant *v, const amd_program *program) {
     if (v->type[1].letter == 'x') before.mode |= 0xc0;
     uint32_t choice = draw(&random_state, 4);
     for (int i = 0; i < 2; i++) {
-        uint32_t lanes = choice == 0 ? ~0u : (uint32_t)amd_random(&random_state);
+        uint32_t lanes = choice == 0 ? ~0u : (uint32_t)sim_random(&random_state);
         before.s[AMD_EXEC + i] = i && program->kernels[0].wave32 ? 0 : lanes;
     }
 }

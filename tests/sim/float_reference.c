@@ -64,10 +64,10 @@ size_t float_edges(const float_format *f, uint64_t out[FLOAT_EDGES_MAX]) {
 }
 
 uint64_t float_random(const float_format *f, uint64_t *state) {
-    uint64_t bits = ptx_random(state), mask = float_sign(f) | (float_sign(f) - 1);
-    if (ptx_random(state) & 1) return bits & mask;
+    uint64_t bits = sim_random(state), mask = float_sign(f) | (float_sign(f) - 1);
+    if (sim_random(state) & 1) return bits & mask;
     uint64_t one = float_infinity(f) / 2 >> f->mantissa;
-    return (bits & (float_sign(f) | ((1ull << f->mantissa) - 1))) | (one - 2 + ptx_random(state) % 5) << f->mantissa;
+    return (bits & (float_sign(f) | ((1ull << f->mantissa) - 1))) | (one - 2 + sim_random(state) % 5) << f->mantissa;
 }
 
 uint64_t float_multiply_add(const float_format *factors, uint64_t a, uint64_t b, const float_format *f, uint64_t c,

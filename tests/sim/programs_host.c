@@ -13,7 +13,7 @@ static const programs_machine *machine;
 static uint64_t seed;
 
 static uint64_t random_next(void) {
-    return harness_random(&seed);
+    return sim_random(&seed);
 }
 
 static void *buffer_add(programs_buffers *all, size_t size) {

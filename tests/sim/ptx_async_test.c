@@ -34,8 +34,8 @@ static void copy_slots(uint32_t size, const char *form, uint64_t *results) {
 static void prepare(uint64_t most) {
     uint64_t state = seed;
     for (size_t i = 0; i < COUNT; i++) {
-        source[i] = harness_random(&state);
-        control[i] = (uint32_t)(harness_random(&state) % (most + 1));
+        source[i] = sim_random(&state);
+        control[i] = (uint32_t)(sim_random(&state) % (most + 1));
     }
 }
 

@@ -78,7 +78,7 @@ static void fill(uint64_t *raw, uint32_t bits, int mantissa) {
     uint64_t state = seed;
     count = bits <= 16 ? COUNT : COUNT / 8;
     for (uint64_t i = 0; i < count; i++) {
-        uint64_t number = harness_random(&state);
+        uint64_t number = sim_random(&state);
         raw[i] = i;
         if (bits <= 16) continue;
         raw[i] = number >> (64 - bits);
@@ -380,9 +380,8 @@ static void f32_pairs_to_small_types(void **state) {
         for (size_t i = 0; i < count; i++) {
             /* Every f16 value is among them, moved by the f32's last place now and then. */
             double value = value_of(&f16, i);
-            raw[i] =
-                rounded(&f32, isinf(value) ? value * 2 : value, EXACT_RN) ^ (i & 1 ? 0 : harness_random(&random) % 2);
-            other[i] = harness_random(&random) >> 32;
+            raw[i] = rounded(&f32, isinf(value) ? value * 2 : value, EXACT_RN) ^ (i & 1 ? 0 : sim_random(&random) % 2);
+            other[i] = sim_random(&random) >> 32;
         }
         run("sm_100a", code, f->bits * 2, 32, raw, other, results);
         for (size_t i = 0; i < count; i++) {
@@ -492,7 +491,7 @@ static void f32_pairs_rounded_randomly(void **state) {
     fill(raw, 32, 23);
     uint64_t generator = seed;
     for (size_t i = 0; i < count; i++) {
-        uint64_t word = harness_random(&generator);
+        uint64_t word = sim_random(&generator);
         first[i] = (uint32_t)raw[i];
         second[i] = (uint32_t)raw[count - 1 - i];
         /* Half of them where f16 has few numbers, or none. */

@@ -205,7 +205,3 @@ uint64_t harness_seed(void) {
     print_message("# seed %llu (KILN_TEST_SEED sets it)\n", (unsigned long long)seed);
     return seed;
 }
-
-uint64_t harness_random(uint64_t *state) {
-    return ptx_random(state);
-}

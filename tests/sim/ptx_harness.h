@@ -2,6 +2,7 @@
 #ifndef KILN_TESTS_SIM_PTX_HARNESS_H
 #define KILN_TESTS_SIM_PTX_HARNESS_H
 
+#include "tests/sim/core/sim_random.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -33,7 +34,5 @@ const char *harness_refusal(const harness_case *test);
 
 /* A seed for random operands: KILN_TEST_SEED, or the time; printed. */
 uint64_t harness_seed(void);
-/* The next number of a generator. */
-uint64_t harness_random(uint64_t *state);
 
 #endif

@@ -265,7 +265,7 @@ static void a_quotient_by_zero_does_not_trap(void **state) {
                                         "rem.s32 %d, %a, 0;"};
     uint32_t a[64], d[64];
     for (uint32_t i = 0; i < 64; i++)
-        a[i] = (uint32_t)harness_random(&seed);
+        a[i] = (uint32_t)sim_random(&seed);
     const void *sources[HARNESS_SOURCES] = {a};
     for (size_t i = 0; i < COUNT(codes); i++) {
         harness_case test = {.code = codes[i], .result_bits = 32, .source_bits = {32}, .seed = i, .open = true};

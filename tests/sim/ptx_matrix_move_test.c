@@ -16,7 +16,7 @@ static uint64_t seed;
 
 static void fill(uint32_t *words, size_t count) {
     for (size_t i = 0; i < count; i++)
-        words[i] = (uint32_t)harness_random(&seed);
+        words[i] = (uint32_t)sim_random(&seed);
 }
 
 static uint32_t half(const uint32_t *words, uint32_t index) {
@@ -27,7 +27,7 @@ static void run(matrix_case *test, const uint32_t *in, uint32_t *out, sim_counte
     sim_report report;
     test->blocks = 1;
     test->threads = LANES;
-    test->seed = harness_random(&seed);
+    test->seed = sim_random(&seed);
     *counters = (sim_counters){0};
     matrix_compare(test, in);
     if (!matrix_run(test, in, out, counters, &report)) fail_msg("%s: %s", test->code, report.text);

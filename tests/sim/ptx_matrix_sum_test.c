@@ -21,13 +21,13 @@ static uint64_t results[TRIALS][MMA_RESULTS];
 
 /* The bits of a number whose exponent is within spread of 1's; spread 0: any bits at all. */
 static uint64_t random_bits(const mma_type *type, uint32_t spread) {
-    uint64_t bits = harness_random(&seed);
+    uint64_t bits = sim_random(&seed);
     if (type->bits < 64) bits &= (1ull << type->bits) - 1;
     if (!spread || (type->kind != MMA_FLOAT && type->kind != MMA_DOUBLE)) return bits;
     /* A tf32 stands in the upper bits of a register. */
     int low = (int)type->bits - 1 - type->exponent_bits;
     uint64_t bias = (1ull << (type->exponent_bits - 1)) - 1;
-    uint64_t exponent = bias - spread / 2 + harness_random(&seed) % spread;
+    uint64_t exponent = bias - spread / 2 + sim_random(&seed) % spread;
     return (bits & ~(((1ull << type->exponent_bits) - 1) << low)) | exponent << low;
 }
 
@@ -36,9 +36,9 @@ static void fill(const mma_form *f) {
     for (uint32_t t = 0; t < TRIALS; t++) {
         uint32_t spread = t % 3 == 2 ? 0 : t % 3 == 1 ? 6 : 1;
         for (uint32_t i = 0; i < f->matrices * f->m * f->k; i++)
-            operands[t].a[i] = random_bits(f->a, harness_random(&seed) % 8 ? spread | 1 : spread);
+            operands[t].a[i] = random_bits(f->a, sim_random(&seed) % 8 ? spread | 1 : spread);
         for (uint32_t i = 0; i < f->matrices * f->k * f->n; i++)
-            operands[t].b[i] = random_bits(f->b, harness_random(&seed) % 8 ? spread | 1 : spread);
+            operands[t].b[i] = random_bits(f->b, sim_random(&seed) % 8 ? spread | 1 : spread);
         for (uint32_t i = 0; i < f->matrices * f->m * f->n; i++)
             operands[t].c[i] = random_bits(f->c, spread);
     }
@@ -217,8 +217,8 @@ static void check_integers(const mma_form *f) {
     for (int saturates = 0; saturates < (f->a->kind == MMA_BIT ? 1 : 2); saturates++) {
         fill(f);
         for (uint32_t i = 0; i < f->m * f->n; i++) { /* so near the ends that sums go beyond */
-            operands[0].c[i] = 0x7fffffff - harness_random(&seed) % 1000;
-            operands[1].c[i] = 0x80000000 + harness_random(&seed) % 1000;
+            operands[0].c[i] = 0x7fffffff - sim_random(&seed) % 1000;
+            operands[1].c[i] = 0x80000000 + sim_random(&seed) % 1000;
         }
         mma_run(f, NULL, saturates ? ".satfinite" : "", SIM_SUM_EXACT, operands, results, TRIALS);
         for (uint32_t t = 0; t < TRIALS; t++) {

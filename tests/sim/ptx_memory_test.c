@@ -25,8 +25,8 @@ static void fail_at(const char *code, size_t i, uint64_t is, uint64_t wanted) {
 static void fill(uint64_t *array, uint64_t *random) {
     static const uint64_t edges[] = {0, 1, ~0ull, 0x7fffffff7fffffff, 0x8000000080000000, 0xff80007f8001ff7f};
     for (size_t i = 0; i < COUNT; i++) {
-        uint64_t word = harness_random(random);
-        array[i] = word % 4 ? harness_random(random) : edges[word / 4 % 6];
+        uint64_t word = sim_random(random);
+        array[i] = word % 4 ? sim_random(random) : edges[word / 4 % 6];
     }
 }
 

@@ -208,8 +208,8 @@ static void vectors_of_registers(void **state) {
     uint32_t a[COUNT], b[COUNT], d[COUNT];
     uint64_t random = seed;
     for (int i = 0; i < COUNT; i++) {
-        a[i] = (uint32_t)harness_random(&random);
-        b[i] = (uint32_t)harness_random(&random);
+        a[i] = (uint32_t)sim_random(&random);
+        b[i] = (uint32_t)sim_random(&random);
     }
     for (size_t n = 0; n < sizeof codes / sizeof *codes; n++) {
         harness_case test = {.code = codes[n], .result_bits = 32, .source_bits = {32, 32}, .seed = seed};

@@ -34,7 +34,7 @@ static ptx_wide number(uint64_t raw, uint32_t bits, bool is_signed) {
 /* Pairs of edges first, as far as they go; then any mixture of edges, small and large numbers. */
 static uint64_t operand(size_t tuple, uint32_t source, uint64_t *random) {
     if (tuple < (size_t)EDGES * EDGES && source < 2) return edges[source ? tuple / EDGES : tuple % EDGES];
-    uint64_t choice = harness_random(random) % 4, value = harness_random(random);
+    uint64_t choice = sim_random(random) % 4, value = sim_random(random);
     return choice == 0 ? edges[value % EDGES] : choice == 1 ? value % 70 : choice == 2 ? value : value >> value % 64;
 }
 
@@ -90,7 +90,7 @@ static void check(const ptx_row *row, const char *type, size_t type_length, bool
     row_values x = {.bits = bits, .is_signed = *type == 's', .parameter = row->parameter};
     const void *sources[HARNESS_SOURCES] = {memory[1], memory[2], memory[3], memory[4]};
     harness_case test = {.code = code, .result_bits = width(row->result, bits), .named = plain};
-    test.seed = harness_random(random);
+    test.seed = sim_random(random);
     for (uint32_t s = 0; s < row->source_count; s++)
         test.source_bits[s] = width(row->sources[s], bits);
     if (partly)

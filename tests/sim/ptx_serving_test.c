@@ -38,7 +38,7 @@ static void run(size_t text, const char *kernel, uint32_t columns, uint32_t rows
                          .parameters = (const uint8_t *)parameters,
                          .find = find,
                          .find_context = all,
-                         .seed = harness_random(&seed),
+                         .seed = sim_random(&seed),
                          .budget = 1 << 24,
                          .threads = 2};
     launch.sum_mode = (sim_sum_mode)(launch.seed % SIM_SUM_MODES);
@@ -56,7 +56,7 @@ static void blocks_look_back(void **state) {
         buffer all[BUFFERS] = {{in, sizeof in}, {out, sizeof out}, {states, sizeof states}, {sums, sizeof sums}};
         uint32_t sum = 0;
         for (int j = 0; j < N; j++)
-            in[j] = (uint32_t)harness_random(&seed);
+            in[j] = (uint32_t)sim_random(&seed);
         memset(states, 0, sizeof states);
         run((size_t)i % TEXTS, "look_back", BLOCKS, 1, all, 0);
         for (int j = 0; j < N; j++)
@@ -71,7 +71,7 @@ static void weights_are_unpacked(void **state) {
     for (size_t text = 0; text < TEXTS; text++) {
         buffer all[BUFFERS] = {{in, sizeof in}, {out, sizeof out}};
         for (int i = 0; i < N; i++)
-            in[i] = (uint32_t)harness_random(&seed);
+            in[i] = (uint32_t)sim_random(&seed);
         run(text, "unpack", 2, 1, all, 0);
         for (uint32_t i = 0; i < N * 8; i++) {
             uint32_t number = in[i / 8] >> (i % 8 / 2 * 4 + i % 2 * 16) & 15;
@@ -87,8 +87,8 @@ static void products_are_copied_ahead(void **state) {
     static uint16_t a[N * N], b[N * N];
     static float x[N * N], y[N * N], c[N * N];
     for (int i = 0; i < N * N; i++) { /* sums are exact in any order */
-        x[i] = (float)(harness_random(&seed) % 17) - 8;
-        y[i] = (float)(harness_random(&seed) % 17) - 8;
+        x[i] = (float)(sim_random(&seed) % 17) - 8;
+        y[i] = (float)(sim_random(&seed) % 17) - 8;
         a[i] = (uint16_t)sim_encode(SIM_f16, (double)x[i], SIM_ROUND_ZERO, false);
         b[i] = (uint16_t)sim_encode(SIM_f16, (double)y[i], SIM_ROUND_ZERO, false);
     }

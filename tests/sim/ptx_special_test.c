@@ -51,8 +51,8 @@ static void operands(uint64_t *a, uint64_t *b, bool wide) {
     uint64_t state = seed, mask = wide ? ~0ull : 0xffffffffu;
     for (size_t i = 0; i < COUNT; i++) {
         bool edged = i < EDGES * EDGES;
-        a[i] = edged ? edge(i % EDGES, wide) : harness_random(&state) & mask;
-        b[i] = edged ? edge(i / EDGES, wide) : harness_random(&state) & mask;
+        a[i] = edged ? edge(i % EDGES, wide) : sim_random(&state) & mask;
+        b[i] = edged ? edge(i / EDGES, wide) : sim_random(&state) & mask;
     }
 }
 
@@ -245,10 +245,10 @@ static double decode(uint64_t bits, uint32_t mantissa) {
 }
 
 static double draw(uint64_t *state, const row *r, bool positive) {
-    double share = (double)(harness_random(state) >> 11) * 0x1p-53;
+    double share = (double)(sim_random(state) >> 11) * 0x1p-53;
     double spread =
         r->most / r->least > 4096 ? r->least * pow(r->most / r->least, share) : r->least + (r->most - r->least) * share;
-    return positive || harness_random(state) & 1 ? spread : -spread;
+    return positive || sim_random(state) & 1 ? spread : -spread;
 }
 
 /* Whether a result of element i is as near as the ISA says. */

@@ -26,8 +26,8 @@ static bool find(void *context, uint64_t address, sim_region *out_region) {
 /* Draws numbers, and what the kernels make of them in tiles of so many threads. */
 static void draw(uint32_t tile) {
     for (uint32_t i = 0; i < THREADS; i++)
-        in[i] = (uint32_t)(harness_random(&seed) % 1000) * 2;
-    in[harness_random(&seed) % THREADS]++;
+        in[i] = (uint32_t)(sim_random(&seed) % 1000) * 2;
+    in[sim_random(&seed) % THREADS]++;
     for (uint32_t i = 0; i < THREADS; i++) {
         const uint32_t *first = in + i / tile * tile;
         uint32_t sum = 0, most = 0, odd = 0;
@@ -52,7 +52,7 @@ static bool run(size_t text, const char *kernel, uint32_t tile, sim_report *repo
                          .reserved_shared_bytes = 1024,
                          .parameters = (const uint8_t *)parameters,
                          .find = find,
-                         .seed = harness_random(&seed),
+                         .seed = sim_random(&seed),
                          .budget = 1 << 20,
                          .threads = 1};
     assert_non_null(launch.code);

@@ -58,7 +58,7 @@ static void run_row(const warp_row *row, lanes who) {
     body[length] = 0;
     snprintf(code, sizeof code, "mov.u32 %%d, 77;\n%s%s\nSKIP:", texts[who].begin, body);
     harness_case test = {
-        .target = row->target, .code = code, .result_bits = 32, .source_bits = {32, 32}, .seed = harness_random(&seed)};
+        .target = row->target, .code = code, .result_bits = 32, .source_bits = {32, 32}, .seed = sim_random(&seed)};
     test.named = body;
     harness_run(&test, COUNT, results, (const void *[HARNESS_SOURCES]){first, second});
     for (uint32_t i = 0; i < COUNT; i++) {
@@ -82,9 +82,9 @@ static void run_rows(const warp_row *rows, size_t count) {
 /* Warps of one value, of few, and of any. */
 static void fill(void) {
     for (uint32_t i = 0; i < COUNT; i++) {
-        uint32_t kind = i / LANES % 4, word = (uint32_t)harness_random(&seed);
+        uint32_t kind = i / LANES % 4, word = (uint32_t)sim_random(&seed);
         first[i] = kind == 0 ? 5 : kind == 1 ? 4 + word % 2 : kind == 2 ? word % 4 * 0x40000000u : word;
-        second[i] = (uint32_t)harness_random(&seed) % LANES;
+        second[i] = (uint32_t)sim_random(&seed) % LANES;
     }
 }
 
@@ -278,7 +278,7 @@ static void reductions_of_f32(void **state) {
     static const uint32_t edges[] = {0, 0x80000000, 0x7fc00000, 0xffc00001, 0x7f800000, 0xff800000, 1, 0x80000001};
     fill();
     for (uint32_t i = 0; i < COUNT; i++) {
-        uint32_t kind = i / LANES % 4, word = (uint32_t)harness_random(&seed);
+        uint32_t kind = i / LANES % 4, word = (uint32_t)sim_random(&seed);
         if (kind == 0) first[i] = edges[word % 2];
         if (kind == 1) first[i] = edges[2 + word % 2];
         if (kind == 2) first[i] = edges[word % 8];
@@ -305,7 +305,7 @@ static void elections(void **state) {
                  "mov.u32 %%d, 0;\nand.b32 %%t7, %%j, 1;\nsetp.eq.u32 %%q, %%t7, 0;\n%s"
                  "elect.sync %%t0|%%p, %s;\nselp.u32 %%t1, 256, 0, %%p;\nor.b32 %%d, %%t0, %%t1;\nSKIP:",
                  half ? "@%q bra SKIP;\n" : "", half ? "0xaaaaaaaa" : "-1");
-        harness_case test = {.code = code, .result_bits = 32, .seed = harness_random(&seed), .open = true};
+        harness_case test = {.code = code, .result_bits = 32, .seed = sim_random(&seed), .open = true};
         harness_run(&test, COUNT, results, (const void *[HARNESS_SOURCES]){NULL});
         for (uint32_t warp = 0; warp < COUNT; warp += LANES) {
             uint32_t leader = results[warp + 1] & 255;

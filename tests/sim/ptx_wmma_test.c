@@ -72,17 +72,17 @@ static double get(const uint8_t *bytes, const matrix *x, uint32_t row, uint32_t 
 
 /* A small integer of the type. */
 static uint64_t small(const mma_type *type) {
-    double value = (double)(harness_random(&seed) % 17) - 8;
+    double value = (double)(sim_random(&seed) % 17) - 8;
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
     if (type->kind == MMA_DOUBLE) return bits;
-    if (type->kind != MMA_FLOAT) return harness_random(&seed) & (type->bits == 32 ? 0xff : (1u << type->bits) - 1);
+    if (type->kind != MMA_FLOAT) return sim_random(&seed) & (type->bits == 32 ? 0xff : (1u << type->bits) - 1);
     return (uint64_t)sim_encode(type->format, value, SIM_ROUND_ZERO, false) << (type->format == SIM_tf32 ? 13 : 0);
 }
 
 static void fill(uint8_t *bytes, const matrix *x) {
     for (uint32_t i = 0; i < PART; i++)
-        bytes[i] = (uint8_t)harness_random(&seed);
+        bytes[i] = (uint8_t)sim_random(&seed);
     for (uint32_t row = 0; row < x->rows; row++) {
         for (uint32_t column = 0; column < x->columns; column++) {
             uint64_t at = bit_of(x, row, column), bits = small(x->type);
@@ -162,7 +162,7 @@ static double product(const struct row *row, const matrix x[4], const uint8_t *b
 static void check(const struct row *row, const matrix x[4]) {
     static _Alignas(64) uint8_t bytes[4 * PART], none[4];
     char code[4096];
-    matrix_case test = {.code = code, .in = WORDS, .blocks = 1, .threads = LANES, .seed = harness_random(&seed)};
+    matrix_case test = {.code = code, .in = WORDS, .blocks = 1, .threads = LANES, .seed = sim_random(&seed)};
     sim_counters counters = {0};
     sim_report report;
     write_code(row, x, code, sizeof code);
@@ -185,7 +185,7 @@ static void check_layouts(const struct row *row, const char *d, const char *c) {
         if (!row->any_layout && (orders & 3) != 2) continue; /* row-major A, column-major B */
         matrix x[4];
         for (int i = A; i <= D; i++)
-            x[i] = matrix_of(row, (letter)i, i == D ? d : c, orders >> i & 1, harness_random(&seed) % 2);
+            x[i] = matrix_of(row, (letter)i, i == D ? d : c, orders >> i & 1, sim_random(&seed) % 2);
         check(row, x);
     }
 }
@@ -235,7 +235,7 @@ static void each_misuse_is_reported(void **state) {
         char code[512];
         sim_counters counters = {0};
         sim_report report;
-        matrix_case test = {.code = code, .in = WORDS, .blocks = 1, .threads = LANES, .seed = harness_random(&seed)};
+        matrix_case test = {.code = code, .in = WORDS, .blocks = 1, .threads = LANES, .seed = sim_random(&seed)};
         snprintf(code, sizeof code, "ld.param.u64 %%x0, [pin];\n%s", misuses[i].code);
         matrix_run(&test, in, none, &counters, &report);
         if (report.kind != misuses[i].kind || (report.kind && !strstr(report.text, misuses[i].word)))

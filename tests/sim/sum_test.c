@@ -1,4 +1,5 @@
 /* Sums of products in the three ways of KILN_SIM_MATRIX, against integers wide enough for all of them. */
+#include "tests/sim/core/sim_random.h"
 #include "tests/sim/core/sim_sum.h"
 #include "tests/sim/exact.h"
 #include <math.h>
@@ -15,11 +16,7 @@ enum { SUMS = 20000, COUNT_MAX = 32 };
 static uint64_t random_state;
 
 static uint64_t draw(void) {
-    random_state += 0x9e3779b97f4a7c15u;
-    uint64_t z = random_state;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
+    return sim_random(&random_state);
 }
 
 /* bits of mantissa, and an exponent of at most this range. */

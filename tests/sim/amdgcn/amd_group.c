@@ -239,7 +239,7 @@ bool amd_group_run(amd_group *group) {
             amd_shared_settle(group);
             break;
         }
-        uint64_t draw = amd_random(&group->random);
+        uint64_t draw = sim_random(&group->random);
         uint32_t chosen = (uint32_t)(draw % ready), i = 0;
         while (group->waves[i].state != AMD_READY || chosen--)
             i++;

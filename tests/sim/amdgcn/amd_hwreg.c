@@ -32,9 +32,9 @@ static uint32_t place_of(const amd_wave *wave, amd_hwreg which) {
     const amd_group *group = wave->group;
     uint64_t state = group->launch->seed ^ which;
     for (int i = 0; i < 3; i++)
-        state = amd_random(&state) ^ group->id[i];
-    state = amd_random(&state) ^ wave->number;
-    return (uint32_t)amd_random(&state);
+        state = sim_random(&state) ^ group->id[i];
+    state = sim_random(&state) ^ wave->number;
+    return (uint32_t)sim_random(&state);
 }
 
 static uint32_t register_read(amd_wave *wave, amd_hwreg which) {

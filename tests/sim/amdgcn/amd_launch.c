@@ -124,8 +124,8 @@ bool amd_launch_run(const amd_launch *launch, sim_counters *counters, sim_report
     for (int i = 0; i < 3; i++)
         all.count *= (launch->grid[i] + launch->group[i] - 1) / launch->group[i];
     uint64_t random = launch->seed;
-    all.first = amd_random(&random) % all.count;
-    all.factor = amd_random(&random) % (all.count < 1u << 20 ? all.count : 1u << 20) | 1;
+    all.first = sim_random(&random) % all.count;
+    all.factor = sim_random(&random) % (all.count < 1u << 20 ? all.count : 1u << 20) | 1;
     while (divisor(all.factor, all.count) != 1)
         all.factor += 2;
     pthread_mutex_init(&all.mutex, NULL);

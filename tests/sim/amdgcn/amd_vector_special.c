@@ -49,9 +49,9 @@ static double last_place(amd_format format, double value) {
 /* A number in [-1, 1) that the seed, the instruction and the operand decide. */
 static double deviation(const amd_wave *wave, function f, uint64_t a) {
     uint64_t state = wave->group->launch->seed;
-    state = amd_random(&state) ^ a;
-    state = amd_random(&state) ^ f;
-    return (double)(amd_random(&state) >> 11) * 0x1p-52 - 1;
+    state = sim_random(&state) ^ a;
+    state = sim_random(&state) ^ f;
+    return (double)(sim_random(&state) >> 11) * 0x1p-52 - 1;
 }
 
 static uint64_t amd_approximate(const amd_wave *wave, uint32_t mode, amd_format format, function f, measure unit,

@@ -3,14 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-uint64_t amd_random(uint64_t *state) {
-    *state += 0x9e3779b97f4a7c15u;
-    uint64_t z = *state;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
 void amd_fault(amd_wave *wave, const amd_op *op, sim_fault_kind kind, uint32_t lane, uint64_t address,
                const char *format, ...) {
     const amd_group *group = wave->group;

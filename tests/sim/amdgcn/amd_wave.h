@@ -4,6 +4,7 @@
 
 #include "tests/sim/amdgcn/amd_code.h"
 #include "tests/sim/amdgcn/amd_launch.h"
+#include "tests/sim/core/sim_random.h"
 
 /* ---- Memory in flight ---- */
 
@@ -111,8 +112,6 @@ void amd_fault(amd_wave *wave, const amd_op *op, sim_fault_kind kind, uint32_t l
 
 /* At a barrier that all have come to, and at the end: finds the races in LDS that could not be told before. */
 void amd_shared_settle(amd_group *group);
-
-uint64_t amd_random(uint64_t *state);
 
 /* ---- MODE ---- */
 

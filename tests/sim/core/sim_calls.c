@@ -1,6 +1,7 @@
 /* Settings, the log of calls, the fault plan, violations and launches. */
 #include "tests/sim/core/sim.h"
 #include "tests/sim/core/sim_mutants.h"
+#include "tests/sim/core/sim_random.h"
 #include <pthread.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -64,10 +65,8 @@ uint32_t sim_threads(void) {
 
 uint64_t sim_chance(void) {
     static uint64_t drawn;
-    uint64_t z = sim_setting_number("KILN_SIM_SEED", 1) * 0xd1342543de82ef95u + ++drawn * 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
+    uint64_t state = sim_setting_number("KILN_SIM_SEED", 1) * 0xd1342543de82ef95u + drawn++ * 0x9e3779b97f4a7c15u;
+    return sim_random(&state);
 }
 
 sim_sum_mode sim_setting_matrix(void) {

@@ -149,7 +149,7 @@ static bool changes(const ptx_op *op, uint64_t old, uint64_t a, uint64_t b) {
 
 static void run_atomic(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
     uint32_t bytes = ptx_type_bits(op->type) / 8;
-    uint32_t first = (uint32_t)(ptx_random(&warp->block->random) % PTX_WARP);
+    uint32_t first = (uint32_t)(sim_random(&warp->block->random) % PTX_WARP);
     if (op->polls) ptx_wait_ask(warp, op);
     for (uint32_t i = 0; i < PTX_WARP; i++) {
         uint32_t lane = (first + i) % PTX_WARP;

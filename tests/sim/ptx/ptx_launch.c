@@ -38,7 +38,7 @@ static uint64_t block_number(const run *shared, uint64_t i) {
     uint64_t window = i / shared->room, random = shared->launch->seed ^ window,
              left = shared->blocks - window * shared->room;
     uint64_t size = left < shared->room ? left : shared->room;
-    uint64_t first = ptx_random(&random) % size, stride = ptx_random(&random) % size;
+    uint64_t first = sim_random(&random) % size, stride = sim_random(&random) % size;
     while (stride == 0 || gcd(stride, size) != 1)
         stride++;
     return window * shared->room + (first + i % shared->room * stride) % size;
@@ -145,10 +145,10 @@ static bool block_step(ptx_block *block) {
     enum { QUANTUM = 256 };
     uint64_t budget = block->launch->budget;
     bool any = false, left = false;
-    uint32_t first = (uint32_t)(ptx_random(&block->random) % block->warp_count);
+    uint32_t first = (uint32_t)(sim_random(&block->random) % block->warp_count);
     for (uint32_t i = 0; i < block->warp_count; i++) {
         ptx_warp *warp = &block->warps[(first + i) % block->warp_count];
-        any |= ptx_warp_run(warp, 1 + (uint32_t)(ptx_random(&block->random) % QUANTUM));
+        any |= ptx_warp_run(warp, 1 + (uint32_t)(sim_random(&block->random) % QUANTUM));
         left |= warp->group_count != 0;
         if (block->report->kind != SIM_FAULT_NONE) return false;
     }

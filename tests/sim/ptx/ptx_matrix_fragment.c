@@ -97,7 +97,7 @@ ptx_fragment ptx_fragment_hidden(ptx_decoder *decoder, const ptx_matrix_form *fo
 
 uint32_t ptx_fragment_key(const ptx_warp *warp, const ptx_fragment *fragment) {
     uint64_t random = warp->block->launch->seed;
-    return fragment->hidden ? (uint32_t)(ptx_random(&random) % PTX_WARP) : 0;
+    return fragment->hidden ? (uint32_t)(sim_random(&random) % PTX_WARP) : 0;
 }
 
 void ptx_fragment_get(const ptx_warp *warp, const ptx_fragment *fragment, uint64_t *bits) {

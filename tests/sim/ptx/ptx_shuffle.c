@@ -243,7 +243,7 @@ static void decode_redux(ptx_decoder *decoder) {
 /* ---- elect.sync d|p, members: the seed picks the one ---- */
 
 static void run_elect(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
-    uint32_t skip = (uint32_t)(ptx_random(&warp->block->random) % (uint32_t)__builtin_popcount(mask)), left = mask;
+    uint32_t skip = (uint32_t)(sim_random(&warp->block->random) % (uint32_t)__builtin_popcount(mask)), left = mask;
     while (skip--)
         left &= left - 1;
     uint32_t *d = PTX_ARRAY(uint32_t, op->d[0]), elected = (uint32_t)__builtin_ctz(left);

@@ -121,10 +121,10 @@ static double allowed(uint32_t row, double a, double value) {
 /* A number in [-1, 1) that the seed, the instruction and the operands decide. */
 static double deviation(const ptx_warp *warp, uint32_t row, uint64_t a, uint64_t b) {
     uint64_t state = warp->block->launch->seed;
-    state = ptx_random(&state) ^ a;
-    state = ptx_random(&state) ^ b;
-    state = ptx_random(&state) ^ row;
-    return (double)(ptx_random(&state) >> 11) * 0x1p-52 - 1;
+    state = sim_random(&state) ^ a;
+    state = sim_random(&state) ^ b;
+    state = sim_random(&state) ^ row;
+    return (double)(sim_random(&state) >> 11) * 0x1p-52 - 1;
 }
 
 static double approximate(const ptx_warp *warp, const ptx_op *op, double a, double b, uint64_t bits_a,

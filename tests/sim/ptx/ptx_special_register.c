@@ -42,7 +42,7 @@ uint32_t ptx_shared_total(const ptx_block *block) {
 static uint32_t multiprocessor(const ptx_block *block) {
     const ptx_launch *launch = block->launch;
     uint64_t state = launch->seed ^ ((uint64_t)block->id[2] << 32 | block->id[1]) * launch->grid[0] ^ block->id[0];
-    return launch->multiprocessors ? (uint32_t)(ptx_random(&state) % launch->multiprocessors) : 0;
+    return launch->multiprocessors ? (uint32_t)(sim_random(&state) % launch->multiprocessors) : 0;
 }
 
 /* Of a vector's element, of which the fourth is 0. */

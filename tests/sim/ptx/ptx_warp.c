@@ -6,14 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-uint64_t ptx_random(uint64_t *state) {
-    *state += 0x9e3779b97f4a7c15u;
-    uint64_t z = *state;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
 void ptx_fault(ptx_warp *warp, const ptx_op *op, sim_fault_kind kind, uint32_t lane, uint64_t address,
                const char *format, ...) {
     const ptx_block *block = warp->block;
@@ -125,7 +117,7 @@ static void groups_join(ptx_warp *warp) {
         for (uint32_t j = i + 1; j < warp->group_count;) {
             ptx_group *a = &warp->groups[i], *b = &warp->groups[j];
             if (a->state == PTX_READY && b->state == PTX_READY && a->op == b->op && a->frame == b->frame &&
-                ptx_random(&warp->block->random) % 8) {
+                sim_random(&warp->block->random) % 8) {
                 a->mask |= b->mask;
                 group_remove(warp, b);
             } else {
@@ -437,7 +429,7 @@ bool ptx_warp_run(ptx_warp *warp, uint32_t quantum) {
         }
         return ready != 0;
     }
-    uint32_t choice = ready > 1 ? (uint32_t)(ptx_random(&block->random) % ready) : 0;
+    uint32_t choice = ready > 1 ? (uint32_t)(sim_random(&block->random) % ready) : 0;
     ptx_group *group = warp->groups;
     while (group->state != PTX_READY || choice--)
         group++;

@@ -7,6 +7,7 @@
 #ifndef KILN_TESTS_SIM_PTX_WARP_H
 #define KILN_TESTS_SIM_PTX_WARP_H
 
+#include "tests/sim/core/sim_random.h"
 #include "tests/sim/core/sim_space.h"
 #include "tests/sim/core/sim_sum.h"
 #include "tests/sim/ptx/ptx_code.h"
@@ -179,8 +180,6 @@ uint64_t ptx_to_generic(ptx_space space, uint64_t address);
 uint32_t ptx_shared_total(const ptx_block *block);
 /* Fills a place of a frame with a special register: ptx_special_register.c. */
 void ptx_special_fill(const ptx_warp *warp, const ptx_special_use *use, uint8_t *place);
-
-uint64_t ptx_random(uint64_t *state);
 
 /* Frames and groups: ptx_warp.c. */
 ptx_frame *ptx_frame_new(const ptx_warp *warp, const ptx_code *code, ptx_frame *parent, uint32_t return_op);
