@@ -92,8 +92,9 @@ uint64_t float_finish(const float_format *f, uint64_t bits, uint32_t flags) {
     uint64_t one = float_infinity(f) / 2 >> f->mantissa << f->mantissa;
     if (flags & FLOAT_FTZ) bits = float_flushed(f, bits);
     if (flags & FLOAT_SAT) return nan || minus ? 0 : bits > one ? one : bits;
-    if (flags & FLOAT_RELU) return nan ? f->nan : minus ? 0 : bits;
-    return bits;
+    if (nan) return flags & FLOAT_RELU ? f->nan : bits;
+    if (flags & FLOAT_SATFINITE && (bits & (float_sign(f) - 1)) == float_infinity(f)) bits--;
+    return flags & FLOAT_RELU && minus ? 0 : bits;
 }
 
 uint64_t float_chosen(const float_format *f, uint64_t a, uint64_t b, bool largest, bool nan, bool xorsign) {

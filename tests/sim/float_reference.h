@@ -31,7 +31,7 @@ uint64_t float_random(const float_format *f, uint64_t *state);
 uint64_t float_multiply_add(const float_format *factors, uint64_t a, uint64_t b, const float_format *f, uint64_t c,
                             exact_rounding rounding, bool adds);
 
-enum { FLOAT_FTZ = 1, FLOAT_SAT = 2, FLOAT_RELU = 4 };
+enum { FLOAT_FTZ = 1, FLOAT_SAT = 2, FLOAT_RELU = 4, FLOAT_SATFINITE = 8 };
 /* What the modifiers make of a result. */
 uint64_t float_finish(const float_format *f, uint64_t bits, uint32_t flags);
 
