@@ -184,8 +184,9 @@ static inline uint64_t kiln__attention_divide_keys(kiln__attention *p) {
 static inline kiln_status kiln__attention_divide_keys_in(const char *name, kiln__attention *p) {
     uint64_t needed = kiln__attention_divide_keys(p);
     if (!needed) return KILN_OK;
-    KILN__REQUIRE(p->workspace_size >= needed, "%s: workspace_size is %zu: must be 0 or at least %llu", name,
-                  p->workspace_size, (unsigned long long)needed);
+    KILN__REQUIRE(p->workspace_size >= needed,
+                  "%s: workspace_size is %zu: must be at least %llu, or 0 without a workspace", name, p->workspace_size,
+                  (unsigned long long)needed);
     KILN__REQUIRE(p->workspace && !((uintptr_t)p->workspace & (KILN_VECTOR_BYTES - 1)),
                   "%s: workspace is %p: must be 16-byte aligned device memory", name, p->workspace);
     p->args.partials = p->workspace;

@@ -83,8 +83,10 @@ typedef struct shares {
 } shares;
 
 static void divide(const kiln_gemm_params *params, shares *out) {
-    uint64_t tiles = tiles_of(params->m) * tiles_of(params->n) * (uint64_t)params->batch, k = (uint64_t)params->k;
-    uint64_t splits = tiles < GROUPS ? GROUPS / tiles : 1, most = k / SPLIT_LEAST;
+    uint64_t tiles, k = (uint64_t)params->k;
+    uint64_t matrix = tiles_of(params->m) * tiles_of(params->n);
+    if (__builtin_mul_overflow(matrix, (uint64_t)params->batch, &tiles) || tiles >= GROUPS) return;
+    uint64_t splits = GROUPS / tiles, most = k / SPLIT_LEAST;
     if (splits > most) splits = most;
     if (splits > SPLITS_MOST) splits = SPLITS_MOST;
     if (splits <= 1) return;
@@ -140,8 +142,8 @@ static kiln_status choose_splits(kiln_gemm_args *args, const kiln_gemm_params *p
     KILN__TRY(share(name, params, &chosen));
     if (!chosen.partials_size) return KILN_OK;
     KILN__REQUIRE(params->workspace_size >= chosen.partials_size,
-                  "%s: workspace_size is %zu: must be 0 or at least %zu", name, params->workspace_size,
-                  chosen.partials_size);
+                  "%s: workspace_size is %zu: must be at least %zu, or 0 without a workspace", name,
+                  params->workspace_size, chosen.partials_size);
     KILN__REQUIRE(params->workspace && !((uintptr_t)params->workspace & (KILN_VECTOR_BYTES - 1)),
                   "%s: workspace is %p: must be 16-byte aligned device memory", name, params->workspace);
     args->partials = params->workspace;

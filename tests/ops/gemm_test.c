@@ -354,6 +354,12 @@ static void test_refusals(kiln_stream *stream) {
     params.workspace = x.data;
     params.workspace_size = size - 1;
     expect_refusal(stream, function, &params, sizeof params, "workspace_size");
+    params.workspace_size = 0;
+    expect_refusal(stream, function, &params, sizeof params, "or 0 without a workspace");
+    /* So many tiles of d that their number is 0 in 64 bits. */
+    params = (kiln_gemm_params){.batch = 1 << 14, .m = INT32_MAX, .n = INT32_MAX, .k = 4096};
+    assert_int_equal(function->workspace_size(&params, sizeof params, &size), KILN_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(size, 0);
     params = good;
     params.c = x.data;
     params.c_stride = 5;

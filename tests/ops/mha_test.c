@@ -303,6 +303,8 @@ static void refuse_workspaces(kiln_stream *stream, const kiln_mha_params *good) 
     params.workspace = params.out;
     params.workspace_size = size - 1;
     expect_refusal(stream, function, &params, sizeof params, "workspace_size");
+    params.workspace_size = 0;
+    expect_refusal(stream, function, &params, sizeof params, "or 0 without a workspace");
 }
 
 static void test_refusals(kiln_stream *stream) {
