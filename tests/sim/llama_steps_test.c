@@ -1,11 +1,12 @@
 /* What a step of docs/examples/llama asks of the driver and of the system once all is loaded: on CUDA the launch of a
  * graph, captured at the second step; on no device any memory, and one wait, for the token. The signals of HSA's copies
- * come from a pool, which grows until it has enough for the copies of a step.
+ * come from a pool, which grows until it has enough for the copies of a step. And whose thread takes a step.
  *
  * KILN_SIM_DEVICES names the devices; unset, some of each vendor. The CPU is the last. The Makefile links this program
  * with --wrap, so that the example's calls and the library's own come here. */
 #include "docs/examples/llama/decoder.h"
 #include "tests/sim/each_device.h"
+#include <pthread.h>
 #include <stdlib.h>
 
 enum { STEPS = 24, FIRST_REPLAY = 2, COPIES = 2, COPY_SIGNALS = 3 };
@@ -133,8 +134,61 @@ static void steps_take_no_memory_and_wait_once(void **state) {
     llama_decoder_destroy(decoder);
 }
 
+/* ---- Threads ---- */
+
+/* The context that this thread has, on CUDA. */
+static void *current_context(void) {
+    int (*get)(void **context);
+    void *context = NULL, *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    if (!driver) return NULL;
+    *(void **)&get = dlsym(driver, "cuCtxGetCurrent");
+    assert_non_null(get);
+    assert_int_equal(get(&context), 0);
+    dlclose(driver);
+    return context;
+}
+
+typedef struct some_steps {
+    llama_decoder *decoder;
+    int32_t begin, end;
+    kiln_status status;
+} some_steps;
+
+static void *take_steps(void *argument) {
+    some_steps *s = argument;
+    int32_t next;
+    for (int32_t position = s->begin; position < s->end && s->status == KILN_OK; position++)
+        s->status = llama_decoder_step(s->decoder, 1, position, &next);
+    return NULL;
+}
+
+/* Each step by a thread of its own, and then by this one, which goes on with the context that it had. */
+static void steps_are_of_any_thread(void **state) {
+    (void)state;
+    some_steps steps = {.decoder = make_decoder()};
+    void *context = current_context();
+    count_anew();
+    for (; steps.begin < FIRST_REPLAY + 2; steps.begin++) {
+        pthread_t thread;
+        steps.end = steps.begin + 1;
+        assert_int_equal(pthread_create(&thread, NULL, take_steps, &steps), 0);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+        ok(steps.status);
+    }
+    steps.end = STEPS;
+    take_steps(&steps);
+    ok(steps.status);
+    assert_int_equal(sim.violations(), 0);
+    assert_int_equal(llama_decoder_has_graph(steps.decoder), info.backend == KILN_CUDA);
+    assert_ptr_equal(current_context(), context);
+    llama_decoder_destroy(steps.decoder);
+}
+
 static int run(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(steps_take_no_memory_and_wait_once)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(steps_take_no_memory_and_wait_once),
+        cmocka_unit_test(steps_are_of_any_thread),
+    };
     return cmocka_run_group_tests_name(info.name, tests, each_device_setup, each_device_teardown);
 }
 

@@ -1,6 +1,6 @@
 /* A model at work on a stream: its weights and its cache in the device's memory, and the step that makes a token of the
  * one before. All memory is allocated once, here; a step neither allocates nor waits, but for the token that it gives.
- */
+ * Any thread may take a step, one at a time. */
 #ifndef LLAMA_DECODER_H
 #define LLAMA_DECODER_H
 
