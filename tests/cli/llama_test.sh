@@ -112,6 +112,9 @@ check "a prompt of more bytes than the model's length" repeats "$story $story" 4
 check "a prompt that is no UTF-8" repeats $'\xff\xc3(\x80' 5
 check "a prompt of one token" repeats a 1
 check "an option that is none" says 'llama: --stepz: is no option' "$model" "$tokenizer" --stepz 3
+check "a letter that is no option" says 'llama: -x: is no option' "$model" "$tokenizer" -xyz
+check "the beginning of two options" says 'llama: --t=1: is no option' "$model" "$tokenizer" --t=1
+check "a value for an option that has none" says 'llama: --help=1: is no option' "$model" "$tokenizer" --help=1
 check "an option without its value" says 'llama: --steps: wants a value' "$model" "$tokenizer" --steps
 check "no arguments" says 'llama: wants MODEL and TOKENIZER, and was given 0'
 check "an argument too many" says 'llama: wants MODEL and TOKENIZER, and was given 3' "$model" "$tokenizer" more
@@ -121,7 +124,7 @@ check "a wrong precision" says '--precision f8: must be' "$model" "$tokenizer" -
 for steps in 0 -1 99999999999999999999 1e3 ''; do
     check "--steps '$steps'" says "--steps $steps: must be a number" "$model" "$tokenizer" --steps "$steps"
 done
-for temperature in -1 nan inf 1e-45 101 warm; do
+for temperature in -1 nan inf 1e-45 1e-50 101 warm; do
     check "--temperature $temperature" says "--temperature $temperature: must be 0, or a number" \
         "$model" "$tokenizer" --temperature $temperature
 done
@@ -131,6 +134,13 @@ check "a story that cannot be written" cannot_write /dev/full 'standard output: 
 check "a closed standard output" keeps_logits_apart
 check "a help that cannot be written" cannot_write /dev/full 'standard output: ' --help
 check "a file of logits that cannot be made" says '--logits absent/x: ' "$model" "$tokenizer" --logits absent/x
+cp "$model" own && cp "$tokenizer" own_tokens
+keeps_its_files() { # LOGITS
+    says "--logits $1: must be another file" own own_tokens --device cpu --logits "$1" && cmp "$model" own &&
+        cmp "$tokenizer" own_tokens
+}
+check "logits in place of the model" keeps_its_files ./own
+check "logits in place of the tokenizer" keeps_its_files own_tokens
 for steps in 1 3; do
     check "logits of $steps steps that cannot be written" cannot_write out '--logits: ' "$model" "$tokenizer" \
         --device cpu --logits /dev/full --steps $steps

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -78,8 +79,9 @@ static bool read_device(const char *text, kiln_device_options *out) {
 /* 0, or what `sample` takes. */
 static bool read_temperature(const char *text, float *out) {
     char *end;
+    errno = 0; /* what is too small for a float becomes 0, and is none */
     *out = strtof(text, &end);
-    return end != text && !*end && (*out == 0 || (*out >= 1e-6f && *out <= 100));
+    return end != text && !*end && !errno && (*out == 0 || (*out >= 1e-6f && *out <= 100));
 }
 
 static bool read_option(const char *name, const char *value, request *r) {
@@ -113,32 +115,41 @@ static bool written(void) {
     return false;
 }
 
+enum { LONG = 256, HELP = LONG + 9 }; /* behind all letters */
+
+/* No two have the same number: getopt would take the beginning of both for the first. */
+static const struct option options[] = {
+    {"device", required_argument, NULL, LONG},
+    {"precision", required_argument, NULL, LONG + 1},
+    {"prompt", required_argument, NULL, LONG + 2},
+    {"steps", required_argument, NULL, LONG + 3},
+    {"temperature", required_argument, NULL, LONG + 4},
+    {"seed", required_argument, NULL, LONG + 5},
+    {"cpu-level", required_argument, NULL, LONG + 6},
+    {"threads", required_argument, NULL, LONG + 7},
+    {"logits", required_argument, NULL, LONG + 8},
+    {"help", no_argument, NULL, HELP},
+    {NULL, 0, NULL, 0},
+};
+
+/* Of letters that stand together argv tells no more than where they begin. */
+static bool refuse_option(const char *argument, const char *why) {
+    if (optopt > 0 && optopt < LONG)
+        fprintf(stderr, "llama: -%c: %s\n", optopt, why);
+    else
+        fprintf(stderr, "llama: %s: %s\n", argument, why);
+    return false;
+}
+
 static bool read_arguments(int argc, char **argv, request *r) {
-    static const struct option options[] = {
-        {"device", required_argument, NULL, 'o'},
-        {"precision", required_argument, NULL, 'o'},
-        {"prompt", required_argument, NULL, 'o'},
-        {"steps", required_argument, NULL, 'o'},
-        {"temperature", required_argument, NULL, 'o'},
-        {"seed", required_argument, NULL, 'o'},
-        {"cpu-level", required_argument, NULL, 'o'},
-        {"threads", required_argument, NULL, 'o'},
-        {"logits", required_argument, NULL, 'o'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
-    };
-    int index;
     opterr = 0;
-    for (int found; (found = getopt_long(argc, argv, ":h", options, &index)) != -1;) {
-        if (found == 'h') {
+    for (int found; (found = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
+        if (found == 'h' || found == HELP) {
             fputs(usage, stdout);
             exit(written() ? EXIT_SUCCESS : EXIT_FAILURE);
         }
-        if (found != 'o') {
-            fprintf(stderr, "llama: %s: %s\n", argv[optind - 1], found == ':' ? "wants a value" : "is no option");
-            return false;
-        }
-        if (!read_option(options[index].name, optarg, r)) return false;
+        if (found < LONG) return refuse_option(argv[optind - 1], found == ':' ? "wants a value" : "is no option");
+        if (!read_option(options[found - LONG].name, optarg, r)) return false;
     }
     if (argc - optind != 2) {
         fprintf(stderr, "llama: wants MODEL and TOKENIZER, and was given %d arguments: see --help\n", argc - optind);
@@ -231,6 +242,20 @@ static bool open_and_tell(const request *r, const llama_checkpoint *checkpoint, 
     return good;
 }
 
+/* Whether two paths lead to one file. */
+static bool is_same_file(const char *one, const char *other) {
+    struct stat a, b;
+    return stat(one, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+static bool open_logits(const request *r, FILE **out) {
+    if (is_same_file(r->logits, r->model) || is_same_file(r->logits, r->tokenizer))
+        return wrong("logits", r->logits, "another file than the model and the tokenizer");
+    *out = fopen(r->logits, "wb");
+    if (!*out) fprintf(stderr, "llama: --logits %s: %s\n", r->logits, strerror(errno));
+    return *out != NULL;
+}
+
 /* Everything that needs no device. */
 static bool prepare(const request *r, const llama_checkpoint *checkpoint, teller *t) {
     const int32_t length = checkpoint->config.length;
@@ -243,9 +268,7 @@ static bool prepare(const request *r, const llama_checkpoint *checkpoint, teller
     }
     t->prompt_count = llama_encode(t->tokenizer, r->prompt, t->prompt, t->steps + 1);
     if (t->prompt_count < 0) return false;
-    if (!r->logits || (t->logits_file = fopen(r->logits, "wb"))) return true;
-    fprintf(stderr, "llama: --logits %s: %s\n", r->logits, strerror(errno));
-    return false;
+    return !r->logits || open_logits(r, &t->logits_file);
 }
 
 /* Where a standard stream is closed no other file must get its number, and be written to in its place. To this one
