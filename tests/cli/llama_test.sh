@@ -130,6 +130,11 @@ for temperature in -1 nan inf 1e-45 1e-50 101 warm; do
 done
 check "a wrong level" ends 1 'device: ' "$model" "$tokenizer" --device cpu --cpu-level x86-64-v9
 check "a device that is not there" ends 1 'device: ' "$model" "$tokenizer" --device cpu:9
+lacks_images() {
+    KILN_SIM_DEVICES=sm_60 LD_LIBRARY_PATH=$sim "$llama" "$model" "$tokenizer" --device cuda:0 >out 2>err
+    [ $? -eq 1 ] && [ ! -s out ] && grep '^llama: loading: no image for this device: .* f32: ' err
+}
+check "a device without images" lacks_images
 check "a story that cannot be written" cannot_write /dev/full 'standard output: ' "$model" "$tokenizer" --device cpu
 check "a closed standard output" keeps_logits_apart
 check "a help that cannot be written" cannot_write /dev/full 'standard output: ' --help

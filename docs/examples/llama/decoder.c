@@ -30,15 +30,16 @@ typedef struct operations {
     OPERATIONS(OPERATION)
 #undef OPERATION
     kiln_status (*mha_workspace)(const kiln_mha_params *params, size_t size, size_t *out_size);
+    const char *part; /* of each operator's bundle */
 } operations;
 
 #define OPERATION_f32(name)  .name = kiln_##name##_f32_sized,
 #define OPERATION_f16(name)  .name = kiln_##name##_f16_sized,
 #define OPERATION_bf16(name) .name = kiln_##name##_bf16_sized,
 static const operations precisions[] = {
-    [LLAMA_F32] = {OPERATIONS(OPERATION_f32).mha_workspace = kiln_mha_f32_workspace_size_sized},
-    [LLAMA_F16] = {OPERATIONS(OPERATION_f16).mha_workspace = kiln_mha_f16_workspace_size_sized},
-    [LLAMA_BF16] = {OPERATIONS(OPERATION_bf16).mha_workspace = kiln_mha_bf16_workspace_size_sized},
+    [LLAMA_F32] = {OPERATIONS(OPERATION_f32).mha_workspace = kiln_mha_f32_workspace_size_sized, .part = "f32"},
+    [LLAMA_F16] = {OPERATIONS(OPERATION_f16).mha_workspace = kiln_mha_f16_workspace_size_sized, .part = "f16"},
+    [LLAMA_BF16] = {OPERATIONS(OPERATION_bf16).mha_workspace = kiln_mha_bf16_workspace_size_sized, .part = "bf16"},
 };
 
 /* What a step is told: a copy in pinned memory, and one on the device, which the kernels read. */
@@ -79,7 +80,6 @@ struct llama_decoder {
     int32_t *next, *host_next;
     void *host_logits;
     llama_graph *graph;
-    int32_t steps;
 };
 
 /* ---- Uploading ---- */
@@ -272,11 +272,7 @@ static kiln_status record(void *decoder) {
     return choose(d);
 }
 
-/* The first step loads the kernels; with these loaded the second one can be captured. */
 static kiln_status launch(llama_decoder *d) {
-    kiln_status status = KILN_OK;
-    if (d->steps == 1) d->graph = llama_graph_capture(d->stream, record, d, &status);
-    if (status != KILN_OK) return status;
     if (d->graph && llama_graph_launch(d->graph, d->stream)) return KILN_OK;
     llama_graph_destroy(d->graph); /* one that the driver does not launch: the calls will say why */
     d->graph = NULL;
@@ -288,7 +284,6 @@ kiln_status llama_decoder_step(llama_decoder *d, int32_t token, int32_t position
         (step_state){.token = token, .position = position, .slot = position, .length = position + 1, .draws = position};
     TRY(kiln_copy(d->stream, d->state, d->host_state, sizeof *d->state, KILN_TO_DEVICE));
     TRY(launch(d));
-    d->steps++;
     TRY(kiln_copy(d->stream, d->host_next, d->next, sizeof *d->next, KILN_TO_HOST));
     TRY(kiln_stream_sync(d->stream));
     *out_next = *d->host_next;
@@ -333,11 +328,27 @@ static kiln_status allocate(llama_decoder *d) {
     return kiln_memory_alloc(device, d->workspace_size, &d->workspace);
 }
 
+/* Loads the kernels of every operator that the program calls. A device without an image for one is known before the
+ * weights are on it, and nothing is left for a step to load. */
+static kiln_status load_kernels(const llama_decoder *d) {
+    const kiln_bundle *const *bundles;
+    const kiln_module *module;
+    size_t count;
+    TRY(kiln_linked_bundles(&bundles, &count));
+    for (size_t i = 0; i < count; i++)
+        TRY(kiln_module_get(d->stream->device, bundles[i], d->run->part, &module));
+    return KILN_OK;
+}
+
 static kiln_status create(llama_decoder *d, const llama_checkpoint *checkpoint,
                           void (*progress)(size_t done, size_t all)) {
+    TRY(load_kernels(d));
     TRY(allocate(d));
     TRY(upload_frequencies(d));
-    return upload_weights(d, checkpoint, progress);
+    TRY(upload_weights(d, checkpoint, progress));
+    kiln_status status;
+    d->graph = llama_graph_capture(d->stream, record, d, &status);
+    return status;
 }
 
 kiln_status llama_decoder_create(kiln_stream *stream, const llama_checkpoint *checkpoint, const llama_options *options,

@@ -1,6 +1,6 @@
 /* A model at work on a stream: its weights and its cache in the device's memory, and the step that makes a token of the
- * one before. All memory is allocated once, here; a step neither allocates nor waits, but for the token that it gives.
- * Any thread may take a step, one at a time. */
+ * one before. All kernels are loaded and all memory is allocated once, here; a step neither allocates nor waits, but
+ * for the token that it gives. Any thread may take a step, one at a time. */
 #ifndef LLAMA_DECODER_H
 #define LLAMA_DECODER_H
 
@@ -17,8 +17,8 @@ typedef struct llama_options {
 
 typedef struct llama_decoder llama_decoder;
 
-/* Uploads a model. progress, which may be NULL, is told how far it is. On failure *out is NULL, and kiln_last_error
- * tells why. The stream and the checkpoint must live as long. */
+/* Loads the kernels and uploads a model. progress, which may be NULL, is told how far it is. On failure *out is NULL,
+ * and kiln_last_error tells why. The stream and the checkpoint must live as long. */
 kiln_status llama_decoder_create(kiln_stream *stream, const llama_checkpoint *checkpoint, const llama_options *options,
                                  void (*progress)(size_t done, size_t all), llama_decoder **out);
 

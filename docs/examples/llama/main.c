@@ -204,7 +204,7 @@ static bool tell(const teller *t) {
         if (t->logits_file && !write_logits(t->decoder, (size_t)t->tokenizer->count, t->logits, t->logits_file))
             return false;
         if (++position < t->prompt_count) next = t->prompt[position];
-        if (position == 1) begin = seconds(); /* the first step loads */
+        if (position == 1) begin = seconds(); /* the first step finds all memory cold */
         if (next < 0 || next >= t->tokenizer->count) {
             fprintf(stderr, "llama: the model gave token %d, which is none\n", next);
             return false;
