@@ -119,7 +119,8 @@ static void pairs(void **state) {
     ptx_rows_check(rows, COUNT(rows), &seed);
 }
 
-/* ---- Carries: one comes in if %e is not 0 and the instruction takes it; what goes out is read by addc ---- */
+/* ---- Carries: one comes in if %e is not 0 and the instruction takes it; what goes out is read by addc. A subtraction
+ * adds the complement and 1 or the carry, so that 1 goes out where nothing was borrowed. ---- */
 
 enum { CARRY_ADD, CARRY_SUB, CARRY_LO, CARRY_HI, CARRY_IN = 4, CARRY_READ = 8 };
 
@@ -131,7 +132,8 @@ static uint64_t expect_carry(const row_values *x) {
         sum = a + b + in;
         break;
     case CARRY_SUB:
-        return x->parameter & CARRY_READ ? a < b + in : (uint64_t)(a - b - in);
+        sum = a + (limit - 1 - b) + (x->parameter & CARRY_IN ? in : 1);
+        break;
     case CARRY_LO:
         sum = (unsigned __int128)product(x) % limit + x->raw[2] + in;
         break;

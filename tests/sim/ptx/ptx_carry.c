@@ -1,5 +1,6 @@
 /* Integer arithmetic with the condition code, a bit of warp->carry for each lane: add.cc, addc, sub.cc, subc, mad.cc,
- * madc. A subtraction's carry is its borrow. */
+ * madc. A subtraction adds the complement, as ptxas translates it, so that its carry is 1 where nothing was borrowed:
+ * the PTX ISA speaks of a borrow, but nvcc's division of 128 bits asks for the carry of sub.cc by addc. */
 #include "tests/sim/ptx/ptx_decode.h"
 #include "tests/sim/ptx/ptx_lanes.h"
 #include <string.h>
@@ -19,9 +20,9 @@ static inline uint64_t product_high(ptx_type type, uint64_t a, uint64_t b) {
     }
 }
 
-/* x + y + carry, or x - y - carry, in the type's width; *carry becomes that of the result. */
-static uint64_t add(bool wide, bool subtract, uint64_t x, uint64_t y, bool *carry) {
-    unsigned __int128 sum = subtract ? (unsigned __int128)x - y - *carry : (unsigned __int128)x + y + *carry;
+/* x + y + carry in the type's width; *carry becomes that of the result. */
+static uint64_t add(bool wide, uint64_t x, uint64_t y, bool *carry) {
+    unsigned __int128 sum = (unsigned __int128)x + y + *carry;
     *carry = sum >> (wide ? 64 : 32) & 1;
     return (uint64_t)sum;
 }
@@ -33,13 +34,15 @@ static uint64_t load(const ptx_warp *warp, uint32_t place, bool wide, int l) {
 static void run_lane(ptx_warp *warp, const ptx_op *op, int l) {
     bool wide = ptx_type_bits(op->type) == 64;
     uint64_t x = load(warp, op->s[0], wide, l), y = load(warp, op->s[1], wide, l);
-    bool carry = op->flags & PTX_F_CARRY_IN && warp->carry >> l & 1;
+    bool carry = op->flags & PTX_F_CARRY_IN ? warp->carry >> l & 1 : op->mode == SUB;
     if (op->mode == MAD_LO || op->mode == MAD_HI) {
         x = op->mode == MAD_LO ? x * y : product_high(op->type, x, y);
         y = load(warp, op->s[2], wide, l);
         if (!wide) x = (uint32_t)x;
+    } else if (op->mode == SUB) {
+        y = wide ? ~y : (uint32_t)~y;
     }
-    uint64_t result = add(wide, op->mode == SUB, x, y, &carry);
+    uint64_t result = add(wide, x, y, &carry);
     if (op->flags & PTX_F_CARRY_OUT) warp->carry = (warp->carry & ~(1u << l)) | (uint32_t)carry << l;
     if (wide)
         PTX_ARRAY(uint64_t, op->d[0])[l] = result;
