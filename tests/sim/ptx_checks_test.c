@@ -216,6 +216,19 @@ static const row rows[] = {
      SIM_FAULT_UNINITIALISED, "line 20"},
     {"a shuffle of such memory", "ld.local.u32 %r4, [own];\nshfl.sync.bfly.b32 %r4, %r4, 1, 31, -1;", 32,
      SIM_FAULT_UNINITIALISED, "line 18"},
+    {"a shuffle of the one lane that wrote",
+     "setp.eq.u32 %p1, %r1, 5;\n@%p1 st.local.u32 [own], %r1;\nld.local.u32 %r4, [own];\n"
+     "shfl.sync.idx.b32 %r5|%p2, %r4, 5, 31, -1;\n@%p2 st.global.u32 [%rd4], %r5;\n"
+     "shfl.sync.idx.b32 %r4, %r4, 5, 31, -1;\nst.global.u32 [%rd4], %r4;",
+     32, SIM_FAULT_NONE, ""},
+    {"a shuffle of its neighbour",
+     "setp.eq.u32 %p1, %r1, 5;\n@%p1 st.local.u32 [own], %r1;\nld.local.u32 %r4, [own];\n"
+     "shfl.sync.idx.b32 %r5, %r4, 6, 31, -1;",
+     32, SIM_FAULT_UNINITIALISED, "thread 6"},
+    {"what a shuffle leaves in its own lane",
+     "setp.eq.u32 %p1, %r1, 0;\n@!%p1 st.local.u32 [own], %r1;\nld.local.u32 %r4, [own];\n"
+     "@!%p1 mov.b32 %r4, 9;\nshfl.sync.up.b32 %r5, %r4, 31, 0, -1;\nst.global.u32 [%rd4], %r5;",
+     32, SIM_FAULT_UNINITIALISED, "thread 0"},
     {"such memory in one lane",
      "setp.ne.u32 %p1, %r1, 9;\n@%p1 st.local.u32 [own], %r1;\nld.local.u32 %r4, [own];\n"
      "st.global.u32 [%rd4], %r4;",

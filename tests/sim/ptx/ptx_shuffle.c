@@ -8,42 +8,48 @@
 
 enum { SHUFFLE_UP, SHUFFLE_DOWN, SHUFFLE_BFLY, SHUFFLE_IDX };
 
+uint32_t ptx_shuffle_from(const ptx_warp *warp, const ptx_op *op, uint32_t lane, bool *out_inside) {
+    const uint32_t b = PTX_ARRAY(uint32_t, op->s[2])[lane] & 31, clamp = PTX_ARRAY(uint32_t, op->s[3])[lane];
+    const uint32_t cval = clamp & 31, segment = clamp >> 8 & 31;
+    const uint32_t highest = (lane & segment) | (cval & ~segment), lowest = lane & segment;
+    uint32_t from = lane;
+    bool inside = false;
+    switch (op->mode) {
+    case SHUFFLE_UP:
+        inside = (int32_t)(lane - b) >= (int32_t)highest;
+        from = lane - b;
+        break;
+    case SHUFFLE_DOWN:
+        from = lane + b;
+        inside = from <= highest;
+        break;
+    case SHUFFLE_BFLY:
+        from = lane ^ b;
+        inside = from <= highest;
+        break;
+    case SHUFFLE_IDX:
+        from = lowest | (b & ~segment);
+        inside = from <= highest;
+        break;
+    }
+    if (out_inside) *out_inside = inside;
+    return inside ? from : lane;
+}
+
 static void run_shuffle(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
-    const uint32_t *source = PTX_ARRAY(uint32_t, op->s[1]), *by = PTX_ARRAY(uint32_t, op->s[2]),
-                   *clamp = PTX_ARRAY(uint32_t, op->s[3]);
-    uint32_t *d = PTX_ARRAY(uint32_t, op->d[0]), old[PTX_WARP], predicate = 0;
-    memcpy(old, source, sizeof old);
+    uint32_t *d = PTX_ARRAY(uint32_t, op->d[0]), old[PTX_WARP], from[PTX_WARP], predicate = 0;
+    memcpy(old, PTX_ARRAY(uint32_t, op->s[1]), sizeof old);
     for (uint32_t rest = mask; rest; rest &= rest - 1) {
         uint32_t lane = (uint32_t)__builtin_ctz(rest);
-        uint32_t b = by[lane] & 31, cval = clamp[lane] & 31, segment = clamp[lane] >> 8 & 31;
-        uint32_t highest = (lane & segment) | (cval & ~segment), lowest = lane & segment, from = lane;
-        bool inside = false;
-        switch (op->mode) {
-        case SHUFFLE_UP:
-            inside = (int32_t)(lane - b) >= (int32_t)highest;
-            from = lane - b;
-            break;
-        case SHUFFLE_DOWN:
-            from = lane + b;
-            inside = from <= highest;
-            break;
-        case SHUFFLE_BFLY:
-            from = lane ^ b;
-            inside = from <= highest;
-            break;
-        case SHUFFLE_IDX:
-            from = lowest | (b & ~segment);
-            inside = from <= highest;
-            break;
-        }
-        if (!inside) from = lane;
-        if (!(mask >> from & 1)) {
-            ptx_fault(warp, op, SIM_FAULT_SYNC, lane, from, "lane %u is read, which takes no part", from);
+        bool inside;
+        from[lane] = ptx_shuffle_from(warp, op, lane, &inside);
+        if (!(mask >> from[lane] & 1)) {
+            ptx_fault(warp, op, SIM_FAULT_SYNC, lane, from[lane], "lane %u is read, which takes no part", from[lane]);
             return;
         }
-        d[lane] = old[from];
         predicate |= (uint32_t)inside << lane;
     }
+    PTX_LANES(d[l] = old[from[l]]);
     if (op->d[1] != PTX_NOWHERE) PTX_MASK(op->d[1]) = (PTX_MASK(op->d[1]) & ~mask) | predicate;
 }
 

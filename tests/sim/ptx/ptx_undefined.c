@@ -10,6 +10,7 @@ typedef enum use {
     USE_AND,
     USE_OR,
     USE_XOR,
+    USE_SHUFFLE, /* the first source may be undefined in a lane that no other reads */
     USE_LOAD,
     USE_STORE
 } use;
@@ -66,6 +67,7 @@ static const struct {
                   {"or", USE_OR, 0},
                   {"xor", USE_XOR, 0},
                   {"not", USE_XOR, 0},
+                  {"shfl", USE_SHUFFLE, 1},
                   {"st", USE_STORE, 0}};
 
 static bool is_float(ptx_type type) {
@@ -319,6 +321,22 @@ static void origins_copy(ptx_frame *frame, uint32_t to, const uint32_t *from, ui
     }
 }
 
+/* The lanes that keep their own undefined number; false after a fault, where another lane reads one. */
+static bool shuffle(ptx_warp *warp, const ptx_op *op, uint32_t mask, uint32_t undefined, const uint32_t *from,
+                    uint32_t *out_kept) {
+    *out_kept = 0;
+    for (uint32_t rest = undefined ? mask : 0; rest; rest &= rest - 1) {
+        const uint32_t lane = (uint32_t)__builtin_ctz(rest), read = ptx_shuffle_from(warp, op, lane, NULL);
+        if (!(undefined >> read & 1)) continue;
+        if (read != lane) {
+            fault(warp, op, read, from[read]);
+            return false;
+        }
+        *out_kept |= 1u << lane;
+    }
+    return true;
+}
+
 bool ptx_undefined_step(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
     const ptx_frame *frame = warp->group->frame;
     const ptx_function *function = frame->code->function;
@@ -340,8 +358,9 @@ bool ptx_undefined_step(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
     }
     if (!all_defined(warp, op, &addresses, mask)) return false;
     if (op->use == USE_STORE) return true; /* ptx_undefined_shown */
-    if (op->use == USE_STRICT && !all_defined(warp, op, &others, mask)) return false;
+    if ((op->use == USE_STRICT || op->use == USE_SHUFFLE) && !all_defined(warp, op, &others, mask)) return false;
     uint32_t from[PTX_WARP], spread = 0, lanes = any_undefined(warp, &moved, mask, from);
+    if (op->use == USE_SHUFFLE && !shuffle(warp, op, mask, lanes, from, &lanes)) return false;
     if (op->use == USE_MOVE || op->use == USE_SPREAD) spread = any_undefined(warp, &others, mask, from);
     if (op->use >= USE_AND && op->use <= USE_XOR) {
         lanes = any_undefined(warp, &others, mask, from);
@@ -351,6 +370,10 @@ bool ptx_undefined_step(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
     } else {
         for (uint32_t i = 0; i < results.count; i++)
             set_lanes(warp, results.numbers[i], mask, false);
+    }
+    if (op->use == USE_SHUFFLE && operands[0].kind == PTX_OPERAND_REGISTER) {
+        results.count = 1; /* the predicate is defined */
+        spread = lanes;
     }
     for (uint32_t i = 0; i < results.count; i++) {
         set_lanes(warp, results.numbers[i], spread, true);

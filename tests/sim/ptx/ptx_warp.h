@@ -166,6 +166,9 @@ bool ptx_local_take(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t si
 void ptx_local_copy(ptx_warp *warp, uint32_t mask, uint32_t to, uint32_t from, uint32_t size);
 void ptx_local_end(ptx_warp *warp);
 
+/* The lane of which a shuffle reads for a lane: its own if the one asked for is not inside, which NULL need not know. */
+uint32_t ptx_shuffle_from(const ptx_warp *warp, const ptx_op *op, uint32_t lane, bool *out_inside);
+
 /* The address of each lane: a register of 32 or 64 bits, and an offset. */
 void ptx_addresses(const ptx_warp *warp, uint32_t place, uint32_t bits, int64_t offset, uint64_t *addresses);
 /* Counts a request of the lanes of mask, with size bytes for each. */
