@@ -236,6 +236,39 @@ static void a_graph_can_be_captured(void **state) {
     expect_cu(CU_OK, driver.cuGraphExecDestroy(outer));
 }
 
+/* An executable graph runs once at a time, and in the order of its launches, on whatever streams these are. */
+static void launches_of_a_graph_come_one_after_the_other(void **state) {
+    enum { SEEDS = 10, LAUNCHES = 6 };
+    const fixture *f = *state;
+    kiln__cu_stream other;
+    kiln__cu_address copied;
+    expect_cu(CU_OK, driver.cuStreamCreate(&other, KILN__CU_STREAM_NON_BLOCKING));
+    expect_cu(CU_OK, driver.cuMemAlloc(&copied, BYTES));
+    expect_cu(CU_OK, driver.cuFuncLoad(f->add));
+    begin(f);
+    expect_cu(CU_OK, launch(f, 1));
+    expect_cu(CU_OK, driver.cuMemcpyDtoDAsync(copied, f->numbers, BYTES, f->stream));
+    expect_cu(CU_OK, driver.cuMemsetD8Async(f->numbers, 0, BYTES, f->stream));
+    expect_cu(CU_OK, launch(f, 2));
+    expect_cu(CU_OK, driver.cuMemcpyDtoDAsync(f->numbers, copied, BYTES, f->stream));
+    struct CUgraphExec_st *executable = instantiate(end(f, CU_OK));
+    for (int seed = 1; seed <= SEEDS; seed++) {
+        char text_of[16];
+        snprintf(text_of, sizeof text_of, "%d", seed);
+        sim.configure("KILN_SIM_SEED", text_of);
+        expect_cu(CU_OK, driver.cuMemsetD8(f->numbers, 0, BYTES));
+        expect_cu(CU_OK, driver.cuCtxSynchronize());
+        for (int i = 0; i < LAUNCHES; i++)
+            expect_cu(CU_OK, driver.cuGraphLaunch(executable, i % 2 ? other : f->stream));
+        expect_cu(CU_OK, driver.cuStreamSynchronize(other));
+        assert_int_equal(last_number(f), LAUNCHES);
+    }
+    sim.configure("KILN_SIM_SEED", NULL);
+    expect_cu(CU_OK, driver.cuGraphExecDestroy(executable));
+    expect_cu(CU_OK, driver.cuMemFree(copied));
+    expect_cu(CU_OK, driver.cuStreamDestroy(other));
+}
+
 /* ---- Captures of several streams --------------------------------------------------------------------------------- */
 
 /* A second stream, and the events of a fork to it and of the join. */
@@ -367,6 +400,7 @@ int main(int argc, char **argv) {
         CAPTURE_TEST(only_the_legacy_stream_cannot_be_captured),
         CAPTURE_TEST(events_do_not_cross_a_capture_s_border),
         CAPTURE_TEST(a_graph_replays_launches_copies_and_fills),
+        CAPTURE_TEST(launches_of_a_graph_come_one_after_the_other),
         CAPTURE_TEST(a_graph_can_be_captured),
         CAPTURE_TEST(a_capture_forks_and_joins),
         CAPTURE_TEST(a_forgotten_wait_in_a_graph_shows_under_some_seed),

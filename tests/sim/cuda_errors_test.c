@@ -26,11 +26,14 @@ static const char text[] =
 
 enum { BYTES = 64 };
 
-typedef enum memory { WRITTEN, FRESH, FREED, VARIABLE, CONSTANT } memory;
+typedef enum memory { WRITTEN, FRESH, FREED, VARIABLE, CONSTANT, ELSEWHERE } memory;
+
+static kiln__cu_address elsewhere; /* in another context of the same device */
 
 static kiln__cu_address address_of(memory place, kiln__cu_module module) {
     const unsigned char bytes[BYTES] = {0};
     kiln__cu_address at;
+    if (place == ELSEWHERE) return elsewhere;
     if (place == VARIABLE || place == CONSTANT) {
         const char *name = place == VARIABLE ? "counted" : "factor";
         expect_cu(CU_OK, driver.cuModuleGetGlobal(&at, NULL, module, name));
@@ -53,6 +56,7 @@ static const struct {
     {"store", FREED, 0, CU_ILLEGAL_ADDRESS},
     {"load", FREED, 0, CU_ILLEGAL_ADDRESS},
     {"load", FRESH, 0, CU_LAUNCH_FAILED},
+    {"store", ELSEWHERE, 0, CU_ILLEGAL_ADDRESS},
     {"store", VARIABLE, 8, CU_OK},
     {"store", VARIABLE, 16, CU_ILLEGAL_ADDRESS},
     {"store", VARIABLE, -8, CU_ILLEGAL_ADDRESS},
@@ -88,9 +92,13 @@ static void run(size_t row) {
 
 static void a_fault_is_the_driver_s_error(void **state) {
     (void)state;
+    kiln__cu_context other;
     expect_cu(CU_OK, driver.cuInit(0));
+    expect_cu(CU_OK, driver.cuCtxCreate(&other, 0, 0));
+    expect_cu(CU_OK, driver.cuMemAlloc(&elsewhere, BYTES));
     for (size_t row = 0; row < sizeof rows / sizeof *rows; row++)
         run(row);
+    expect_cu(CU_OK, driver.cuCtxDestroy(other));
     assert_int_equal(sim.violations(), 0);
 }
 

@@ -2,6 +2,9 @@
  * module; kernels and parameters in any number. */
 #include "tests/sim/cuda_driver.h"
 #include <stdio.h>
+#include <string.h>
+
+enum { CU_INVALID_CLUSTER_SIZE = 912 };
 
 static sim_control sim;
 static cuda_driver driver;
@@ -187,9 +190,51 @@ static void modules_may_be_large(void **state) {
     assert_int_equal(sim.violations(), 0);
 }
 
+/* Of cuLaunchKernelEx: what is to be ignored, a wish that changes nothing, and clusters, which an architecture has or
+ * has not. */
+static void launches_have_attributes(void **state) {
+    (void)state;
+    enum { IGNORE = 0, CLUSTER = 4, PRIORITY = 8, BLOCKS = 18 };
+    static const char any[] = ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry any() {\nret;\n}\n";
+    static const struct {
+        kiln__cu_enum id;
+        unsigned x, y;
+        kiln__cu_result before_90, since;
+    } rows[] = {
+        {IGNORE, 77, 77, CU_OK, CU_OK},
+        {PRIORITY, 0, 0, CU_OK, CU_OK},
+        {CLUSTER, 1, 1, CU_OK, CU_OK},
+        {CLUSTER, 2, 3, CU_NOT_SUPPORTED, CU_OK},
+        {CLUSTER, 4, 1, CU_NOT_SUPPORTED, CU_INVALID_CLUSTER_SIZE},
+        {CLUSTER, 9, 1, CU_NOT_SUPPORTED, CU_INVALID_CLUSTER_SIZE},
+    };
+    for (kiln__cu_device device = 0; device < 2; device++) {
+        kiln__cu_context context;
+        kiln__cu_module module;
+        expect_cu(CU_OK, driver.cuCtxCreate(&context, 0, device));
+        expect_cu(CU_OK, driver.cuModuleLoadData(&module, any));
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+            kiln__cu_launch_attribute attribute = {.id = rows[i].id, .value.cluster = {rows[i].x, rows[i].y, 1}};
+            const kiln__cu_launch_config config = {.grid_x = BLOCKS,
+                                                   .grid_y = 3,
+                                                   .grid_z = 1,
+                                                   .block_x = 1,
+                                                   .block_y = 1,
+                                                   .block_z = 1,
+                                                   .attributes = &attribute,
+                                                   .attribute_count = 1};
+            expect_cu(device ? rows[i].since : rows[i].before_90,
+                      driver.cuLaunchKernelEx(&config, function_of(module, "any"), NULL, NULL));
+        }
+        expect_cu(CU_OK, driver.cuCtxDestroy(context));
+    }
+    assert_non_null(strstr(sim.violation(), "clusters (attribute 4) need compute capability 9.0"));
+    sim.reset();
+}
+
 int main(int argc, char **argv) {
     (void)argc;
-    cuda_driver_start(argv, "sm_80", &sim, &driver);
+    cuda_driver_start(argv, "sm_80,sm_90", &sim, &driver);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(each_argument_has_a_pointer, setup, teardown),
         cmocka_unit_test_setup_teardown(a_capture_keeps_them, setup, teardown),
@@ -197,6 +242,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test_setup_teardown(a_module_s_variables_are_found, setup, teardown),
         cmocka_unit_test_setup_teardown(spaces_are_told_apart, setup, teardown),
         cmocka_unit_test_setup_teardown(modules_may_be_large, setup, teardown),
+        cmocka_unit_test(launches_have_attributes),
     };
     return cmocka_run_group_tests_name("cuda_parameters", tests, NULL, NULL);
 }

@@ -108,12 +108,21 @@ static void addresses_tell_what_they_are_of(void **state) {
 
 static void functions_have_attributes(void **state) {
     (void)state;
-    enum { PTX = 5, BINARY = 6, CARVEOUT = 9 };
+    enum { CONSTANT = 2, LOCAL = 3, PTX = 5, BINARY = 6, CARVEOUT = 9 };
+    static const char with_memory[] = ".version 7.0\n.target sm_75\n.address_size 64\n.const .align 4 .b8 table[48];\n"
+                                      ".visible .entry any() {\nret;\n}\n.visible .entry small() {\n"
+                                      ".local .align 8 .b8 depot[40];\n.local .b32 spilled;\nret;\n}\n";
     kiln__cu_module module;
     kiln__cu_function function;
     int value;
-    expect_cu(CU_OK, driver.cuModuleLoadData(&module, text));
+    expect_cu(CU_OK, driver.cuModuleLoadData(&module, with_memory));
+    expect_cu(CU_OK, driver.cuFuncGetAttribute(&value, LOCAL, function_of(module, "small")));
+    assert_int_equal(value, 44);
     function = function_of(module, "any");
+    expect_cu(CU_OK, driver.cuFuncGetAttribute(&value, LOCAL, function));
+    assert_int_equal(value, 0);
+    expect_cu(CU_OK, driver.cuFuncGetAttribute(&value, CONSTANT, function));
+    assert_int_equal(value, 48);
     expect_cu(CU_OK, driver.cuFuncGetAttribute(&value, PTX, function));
     assert_int_equal(value, 75);
     expect_cu(CU_OK, driver.cuFuncGetAttribute(&value, BINARY, function));

@@ -369,6 +369,28 @@ static void times_are_known_when_both_events_were_reached(void **state) {
     assert_unordered(times_before_the_end, 0, 0);
 }
 
+static void an_event_has_the_timing_that_it_was_created_with(void **state) {
+    (void)state;
+    enum { DISABLE_TIMING = 2, INTERPROCESS = 4, CU_INVALID_HANDLE = 400 };
+    kiln__cu_event timed, plain;
+    float milliseconds = 0;
+    expect_cu(CU_OK, driver.cuEventCreate(&timed, 0));
+    expect_cu(CU_OK, driver.cuEventCreate(&plain, DISABLE_TIMING));
+    expect_cu(CU_OK, driver.cuEventRecord(timed, NULL));
+    expect_cu(CU_OK, driver.cuEventRecord(plain, NULL));
+    expect_cu(CU_OK, driver.cuCtxSynchronize());
+    expect_cu(CU_OK, driver.cuEventElapsedTime(&milliseconds, timed, timed));
+    expect_cu(CU_INVALID_HANDLE, driver.cuEventElapsedTime(&milliseconds, timed, plain));
+    expect_cu(CU_INVALID_HANDLE, driver.cuEventElapsedTime_v2(&milliseconds, plain, timed));
+    assert_non_null(strstr(sim.violation(), "timing disabled"));
+    expect_cu(CU_OK, driver.cuEventDestroy(plain));
+    expect_cu(CU_OK, driver.cuEventDestroy(timed));
+    expect_cu(CU_INVALID_VALUE, driver.cuEventCreate(&plain, INTERPROCESS));
+    expect_cu(CU_OK, driver.cuEventCreate(&plain, INTERPROCESS | DISABLE_TIMING));
+    expect_cu(CU_OK, driver.cuEventDestroy(plain));
+    sim.reset();
+}
+
 /* A store far outside, by a kernel on one stream, is the error of every later call in its context. */
 static void a_fault_ends_the_work_of_every_stream(void **state) {
     (void)state;
@@ -420,6 +442,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(calls_without_a_stream_are_ordered_as_the_legacy_one),
         cmocka_unit_test(only_some_copies_are_done_when_they_return),
         cmocka_unit_test(times_are_known_when_both_events_were_reached),
+        cmocka_unit_test(an_event_has_the_timing_that_it_was_created_with),
         cmocka_unit_test(a_fault_ends_the_work_of_every_stream),
     };
     return cmocka_run_group_tests_name("cuda_streams", tests, setup, teardown);

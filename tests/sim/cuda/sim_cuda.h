@@ -144,6 +144,7 @@ typedef struct CUstream_st {
 
 typedef struct CUevent_st {
     sim_context *context;
+    uint32_t flags;
     sim_mark *mark;        /* NULL: never recorded */
     sim_capture *captured; /* it was recorded in; else NULL */
 } sim_event;
@@ -164,6 +165,7 @@ typedef struct CUgraph_st {
 typedef struct CUgraphExec_st {
     sim_record *record;
     sim_stream **lanes;
+    sim_mark *done; /* with its last launch; NULL: there was none */
 } sim_executable;
 
 /* ---- Calls ---- */
@@ -246,6 +248,10 @@ void sim_cuda_mutants_watch(struct ptx_program *program, const char *text, size_
 /* A .global or .const variable: NOT_FOUND if there is none, or launches are only recorded. Results may be NULL. */
 kiln__cu_result sim_cuda_program_global(const sim_module *module, const char *name, kiln__cu_address *out_address,
                                         size_t *out_size);
+/* Bytes of the local variables of a function's own text, and of the module's .const variables; 0 where launches are
+ * only recorded. */
+uint64_t sim_cuda_program_local(const sim_function *function);
+uint64_t sim_cuda_program_const(const sim_module *module);
 /* Executes a launch whose shape and arguments were checked. A fault becomes the context's error. unseen is what it must
  * wait for before it counts on it, writes gets what it writes; either may be NULL. */
 void sim_cuda_execute(sim_context *context, const sim_function *function, const void *arguments, sim_launch *launch,

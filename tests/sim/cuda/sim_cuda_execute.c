@@ -82,6 +82,23 @@ kiln__cu_result sim_cuda_program_global(const sim_module *module, const char *na
     return SIM_CUDA_SUCCESS;
 }
 
+static uint64_t bytes_of(const ptx_variable *variables, ptx_space space) {
+    uint64_t bytes = 0;
+    for (const ptx_variable *v = variables; v; v = v->next)
+        if (v->space == space) bytes += v->size;
+    return bytes;
+}
+
+uint64_t sim_cuda_program_local(const sim_function *function) {
+    const ptx_program *program = function->module->program;
+    if (!program) return 0;
+    return bytes_of(ptx_program_find(program, function->entry->name)->function->variables, PTX_SPACE_LOCAL);
+}
+
+uint64_t sim_cuda_program_const(const sim_module *module) {
+    return module->program ? bytes_of(module->program->module->variables, PTX_SPACE_CONST) : 0;
+}
+
 /* The driver's error for a fault of a kernel. What hardware would not notice is a launch failure here. */
 static int32_t error_of(sim_fault_kind kind) {
     switch (kind) {
@@ -109,7 +126,7 @@ void sim_cuda_execute(sim_context *context, const sim_function *function, const 
     const ptx_program *program = function->module->program;
     sim_regions regions;
     sim_report report;
-    if (!program || !sim_regions_take(context->device, &regions)) return;
+    if (!program || !sim_regions_take(context->device, (uintptr_t)context, &regions)) return;
     ptx_launch run = {
         .program = program,
         .code = ptx_program_find(program, function->entry->name),

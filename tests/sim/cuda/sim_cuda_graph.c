@@ -53,6 +53,7 @@ static bool lanes_new(sim_executable *executable, sim_context *context) {
 
 static void executable_delete(sim_executable *executable) {
     lanes_delete(executable);
+    sim_cuda_mark_release(executable->done);
     record_release(executable->record);
     sim_object_delete("executable graph", executable);
 }
@@ -83,7 +84,7 @@ typedef struct mark_pair {
 } mark_pair;
 
 typedef struct graph_launch {
-    const sim_executable *executable;
+    sim_executable *executable;
     sim_stream *stream;
     mark_pair *pairs; /* room for one for each node */
     size_t pair_count;
@@ -115,16 +116,30 @@ static kiln__cu_result submit(graph_launch *launch, const sim_node *node) {
     return sim_cuda_submit(stream, &launched);
 }
 
+/* Each launch of an executable begins after the last one, on whatever streams they are. */
+static kiln__cu_result await_last(const graph_launch *launch) {
+    if (!launch->executable->done || launch->stream->capture) return SIM_CUDA_SUCCESS;
+    return sim_cuda_submit(launch->stream, &(sim_node){.mark = launch->executable->done, .waits = true});
+}
+
+static kiln__cu_result tell_next(const graph_launch *launch) {
+    sim_mark *done = launch->stream->capture ? NULL : sim_cuda_mark_new();
+    if (!done) return launch->stream->capture ? SIM_CUDA_SUCCESS : SIM_CUDA_OUT_OF_MEMORY;
+    sim_cuda_mark_release(launch->executable->done);
+    launch->executable->done = done;
+    return sim_cuda_submit(launch->stream, &(sim_node){.mark = done});
+}
+
 static kiln__cu_result submit_all(graph_launch *launch) {
     const sim_record *record = launch->executable->record;
-    kiln__cu_result result = SIM_CUDA_SUCCESS;
+    kiln__cu_result result = await_last(launch);
     for (uint32_t lane = 1; lane < record->lanes && !result; lane++)
         result = order(launch->stream, launch->executable->lanes[lane]);
     for (const sim_node *node = record->nodes.first; node && !result; node = node->next)
         result = submit(launch, node);
     for (uint32_t lane = 1; lane < record->lanes && !result; lane++)
         result = order(launch->executable->lanes[lane], launch->stream);
-    return result;
+    return result ? result : tell_next(launch);
 }
 
 /* In a capture a graph of one lane becomes a part of the other, node by node. */

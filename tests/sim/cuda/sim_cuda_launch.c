@@ -9,8 +9,11 @@ enum {
     BLOCK_Z_MAX = 64,
     GRID_YZ_MAX = 65535,
     ARGUMENTS_MAX = 32764,
+    ATTRIBUTE_IGNORE = 0,
     ATTRIBUTE_COOPERATIVE = 2,
-    ATTRIBUTE_OVERLAP = 6
+    ATTRIBUTE_OVERLAP = 6,
+    ATTRIBUTE_PRIORITY = 8, /* a wish, which no order here is bound by */
+    CLUSTER_MAX = 8
 };
 
 uint64_t sim_cuda_blocks_together(const sim_function *function, uint64_t threads, uint32_t shared_bytes) {
@@ -37,9 +40,12 @@ static kiln__cu_result check_shape(const sim_function *function, const sim_launc
     uint64_t blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
     if (launch->cooperative && blocks > sim_cuda_blocks_together(function, threads, launch->shared_bytes))
         return SIM_CUDA_COOPERATIVE_LAUNCH_TOO_LARGE;
+    const uint64_t cluster = (uint64_t)launch->cluster[0] * launch->cluster[1] * launch->cluster[2];
+    SIM_CUDA_RULE(cluster <= 1 || sim_cuda_capability(function->module->context->device) >= 90, SIM_CUDA_NOT_SUPPORTED,
+                  "cuLaunchKernelEx: clusters (attribute 4) need compute capability 9.0");
     for (int i = 0; i < 3; i++)
         if (launch->cluster[i] && launch->grid[i] % launch->cluster[i]) return SIM_CUDA_INVALID_CLUSTER_SIZE;
-    return SIM_CUDA_SUCCESS;
+    return cluster <= CLUSTER_MAX ? SIM_CUDA_SUCCESS : SIM_CUDA_INVALID_CLUSTER_SIZE;
 }
 
 /* The packed arguments of a launch. */
@@ -148,6 +154,7 @@ kiln__cu_result cuLaunchKernelEx(const kiln__cu_launch_config *config, kiln__cu_
                         .shared_bytes = config->shared_bytes};
     for (unsigned int i = 0; i < config->attribute_count; i++) {
         const kiln__cu_launch_attribute *attribute = &config->attributes[i];
+        if (attribute->id == ATTRIBUTE_IGNORE || attribute->id == ATTRIBUTE_PRIORITY) continue;
         if (attribute->id == ATTRIBUTE_COOPERATIVE) {
             shape.cooperative = (int32_t)(uint32_t)attribute->value.bytes[0];
             continue;

@@ -10,7 +10,13 @@ static const char function_kind[] = ".function"; /* goes with its module */
 enum { SHARED_WITHOUT_OPT_IN = 48 << 10, REGISTERS_OF_A_TEXT = 32 };
 
 /* Attributes of functions beside those that kiln uses. */
-enum { ATTRIBUTE_PTX_VERSION = 5, ATTRIBUTE_BINARY_VERSION = 6, ATTRIBUTE_CACHE_MODE_CA = 7, ATTRIBUTE_CARVEOUT = 9 };
+enum {
+    ATTRIBUTE_CONST_SIZE = 2,
+    ATTRIBUTE_PTX_VERSION = 5,
+    ATTRIBUTE_BINARY_VERSION = 6,
+    ATTRIBUTE_CACHE_MODE_CA = 7,
+    ATTRIBUTE_CARVEOUT = 9
+};
 enum { CARVEOUT_DEFAULT = -1, CARVEOUT_MAX = 100 };
 
 static void module_delete(sim_module *module) {
@@ -145,7 +151,10 @@ kiln__cu_result cuFuncGetAttribute(int *out_value, kiln__cu_enum attribute, kiln
         *out_value = (int)function->entry->shared_bytes;
         break;
     case KILN__CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
-        *out_value = 0;
+        *out_value = (int)sim_cuda_program_local(function);
+        break;
+    case ATTRIBUTE_CONST_SIZE:
+        *out_value = (int)sim_cuda_program_const(function->module);
         break;
     case KILN__CU_FUNC_ATTRIBUTE_NUM_REGS:
         *out_value = function->entry->registers ? (int)function->entry->registers : REGISTERS_OF_A_TEXT;

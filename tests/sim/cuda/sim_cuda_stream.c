@@ -7,6 +7,8 @@
 static const char legacy_kind[] = ".default stream";
 static const char thread_kind[] = ".thread stream";
 
+enum { EVENT_DISABLE_TIMING = 2, EVENT_INTERPROCESS = 4 };
+
 /* ---- Which stream ---- */
 
 static bool of_context(const void *stream, const void *context) {
@@ -137,9 +139,12 @@ kiln__cu_result cuStreamWaitEvent(kiln__cu_stream handle, kiln__cu_event event, 
 kiln__cu_result cuEventCreate(kiln__cu_event *out_event, unsigned int flags) {
     SIM_CUDA_ENTER_CONTEXT(context);
     SIM_CUDA_RULE(out_event && flags < 8, SIM_CUDA_INVALID_VALUE, "cuEventCreate: flags is %u", flags);
+    SIM_CUDA_RULE(!(flags & EVENT_INTERPROCESS) || flags & EVENT_DISABLE_TIMING, SIM_CUDA_INVALID_VALUE,
+                  "cuEventCreate: an event of several processes has no timing, and flags is %u", flags);
     sim_event *created = sim_object_new("event", sizeof *created);
     if (!created) return SIM_CUDA_OUT_OF_MEMORY;
     created->context = context;
+    created->flags = flags;
     *out_event = created;
     return SIM_CUDA_SUCCESS;
 }
@@ -201,9 +206,11 @@ kiln__cu_result cuEventQuery(kiln__cu_event event) {
 static kiln__cu_result elapsed_time(float *out_milliseconds, const sim_event *start, const sim_event *end) {
     SIM_CUDA_RULE(out_milliseconds && sim_object_live("event", start) && sim_object_live("event", end),
                   SIM_CUDA_INVALID_HANDLE, "cuEventElapsedTime: no event, or the result is NULL");
+    SIM_CUDA_RULE(!((start->flags | end->flags) & EVENT_DISABLE_TIMING), SIM_CUDA_INVALID_HANDLE,
+                  "cuEventElapsedTime: an event was created with timing disabled");
     if (!start->mark || !end->mark || start->captured || end->captured) return SIM_CUDA_INVALID_HANDLE;
     if (!start->mark->reached || !end->mark->reached) return SIM_CUDA_NOT_READY;
-    *out_milliseconds = ((float)end->mark->tick - (float)start->mark->tick) * 0.5f;
+    *out_milliseconds = (float)(int64_t)(end->mark->tick - start->mark->tick) * 0.5f;
     return SIM_CUDA_SUCCESS;
 }
 
