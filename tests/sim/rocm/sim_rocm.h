@@ -20,9 +20,10 @@ enum {
 #undef KILN_HSA_STATUS
 };
 
-/* Every function of the driver, declared from the list: a definition that differs does not compile. */
+/* Every function of the driver, declared from the lists: a definition that differs does not compile. */
 #define KILN_HSA(field, exported, required, result, parameters) SIM_EXPORT result exported parameters;
 #include "loader/rocm/symbols.def"
+#include "tests/sim/rocm/extra_symbols.def"
 #undef KILN_HSA
 #define SIM_ROCM_DECLARE(result, name, parameters) SIM_EXPORT result kiln_sim_rocm_##name parameters;
 SIM_ROCM_CONTROL_MAP(SIM_ROCM_DECLARE)
@@ -178,6 +179,10 @@ static inline void sim_rocm_leave(const bool *locked) {
 int32_t sim_rocm_device(kiln__hsa_agent agent);
 bool sim_rocm_is_agent(kiln__hsa_agent agent);
 bool sim_rocm_target(int32_t device, sim_target *out_target);
+
+/* Of a pool that is not one of LDS. */
+enum { SIM_POOL_ALIGNMENT = 4096 };
+uint32_t sim_rocm_pool_flags(kiln__hsa_pool pool);
 
 /* A live signal, or NULL. */
 sim_signal *sim_rocm_signal(kiln__hsa_signal signal);

@@ -13,6 +13,7 @@ static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static pid_t started_by; /* 0: hsa_init was not called */
 static bool shared;      /* the application started the runtime, and kiln has not yet */
 static bool has_threads; /* as KILN_SIM_THREADS was at the start */
+static uint32_t starts;  /* that hsa_shut_down was not called for */
 
 /* Every handler that was registered, as the real runtime keeps them. */
 enum { HANDLER_ROOM = 4 };
@@ -79,8 +80,17 @@ kiln__hsa_status hsa_init(void) {
     SIM_HSA_LOCK();
     if (started_by && started_by != getpid()) sim_violation("hsa_init in a forked child");
     if (!sim_device_count("gfx")) return SIM_HSA_ERROR_OUT_OF_RESOURCES;
-    if (started_by && !shared) sim_violation("hsa_init a second time in one process");
+    starts++;
     start(false);
+    return KILN__HSA_STATUS_SUCCESS;
+}
+
+/* The last one ends the runtime; what still lives then is a leak, and until the next hsa_init every call is an error.
+ */
+kiln__hsa_status hsa_shut_down(void) {
+    SIM_HSA_ENTER();
+    SIM_HSA_RULE(starts, SIM_HSA_ERROR_NOT_INITIALIZED, "hsa_shut_down: more often than hsa_init");
+    if (--starts == 0 && !shared) started_by = 0;
     return KILN__HSA_STATUS_SUCCESS;
 }
 
@@ -227,9 +237,94 @@ static kiln__hsa_status give(void *value, const void *bytes, size_t size) {
 }
 #define GIVE(type, ...) give(value, &(type){__VA_ARGS__}, sizeof(type))
 
+/* Attributes beside those that kiln asks for. */
+enum {
+    AGENT_VENDOR_NAME = 1,
+    AGENT_FEATURE = 2,
+    AGENT_MACHINE_MODEL = 3,
+    AGENT_PROFILE = 4,
+    AGENT_ROUNDING = 5,
+    AGENT_QUEUES_MAX = 12,
+    AGENT_QUEUE_TYPE = 15,
+    AGENT_NODE = 16,
+    AGENT_ISA = 19,
+    AGENT_EXTENSIONS = 20,
+    AGENT_VERSION_MAJOR = 21,
+    AGENT_VERSION_MINOR = 22,
+    AGENT_FAST_F16 = 24,
+    AGENT_DRIVER_NODE = 0xa004,
+    AGENT_LOCATION = 0xa006,
+    AGENT_DOMAIN = 0xa00f,
+    FEATURE_DISPATCHES = 1,
+    MODEL_LARGE = 1,
+    ROUNDING_NEAR = 2,
+    QUEUES_MAX = 128
+};
+
+static kiln__hsa_status cpu_info(uint32_t attribute, void *value) {
+    char name[64] = "kiln simulated host";
+    switch (attribute) {
+    case KILN__HSA_AGENT_INFO_NAME:
+    case KILN__HSA_AMD_AGENT_INFO_PRODUCT_NAME:
+        return give(value, name, sizeof name);
+    case AGENT_FEATURE:
+    case AGENT_QUEUES_MAX:
+    case KILN__HSA_AGENT_INFO_QUEUE_MIN_SIZE:
+    case KILN__HSA_AGENT_INFO_QUEUE_MAX_SIZE:
+    case KILN__HSA_AGENT_INFO_WAVEFRONT_SIZE:
+    case KILN__HSA_AGENT_INFO_WORKGROUP_MAX_SIZE:
+    case AGENT_NODE:
+    case AGENT_DRIVER_NODE:
+        return GIVE(uint32_t, 0);
+    default:
+        sim_violation("hsa_agent_get_info: attribute 0x%x of the host's agent", attribute);
+        return SIM_HSA_ERROR_INVALID_ARGUMENT;
+    }
+}
+
+/* What depends on which GPU it is; false: the attribute does not. */
+static bool place_info(uint32_t device, uint32_t attribute, void *value) {
+    enum { FIRST_BUS = 3 };
+    switch (attribute) {
+    case AGENT_NODE:
+    case AGENT_DRIVER_NODE:
+        return GIVE(uint32_t, device + 1) == KILN__HSA_STATUS_SUCCESS; /* the host is node 0 */
+    case AGENT_LOCATION:
+        return GIVE(uint32_t, (device + FIRST_BUS) << 8) == KILN__HSA_STATUS_SUCCESS; /* bus, device and function */
+    case AGENT_DOMAIN:
+        return GIVE(uint32_t, 0) == KILN__HSA_STATUS_SUCCESS;
+    case AGENT_ISA:
+        return GIVE(kiln__hsa_isa, SIM_ISA + 2 * (uint64_t)device) == KILN__HSA_STATUS_SUCCESS;
+    default:
+        return false;
+    }
+}
+
 static kiln__hsa_status gpu_info(const sim_target *target, uint32_t attribute, void *value) {
     char name[64] = "";
     switch (attribute) {
+    case AGENT_VENDOR_NAME:
+        memcpy(name, "AMD", sizeof "AMD");
+        return give(value, name, sizeof name);
+    case AGENT_FEATURE:
+        return GIVE(uint32_t, FEATURE_DISPATCHES);
+    case AGENT_MACHINE_MODEL:
+        return GIVE(uint32_t, MODEL_LARGE);
+    case AGENT_ROUNDING:
+        return GIVE(uint32_t, ROUNDING_NEAR);
+    case AGENT_PROFILE:
+    case AGENT_QUEUE_TYPE: /* base; of several producers */
+        return GIVE(uint32_t, 0);
+    case AGENT_QUEUES_MAX:
+        return GIVE(uint32_t, QUEUES_MAX);
+    case AGENT_EXTENSIONS:
+        memset(value, 0, 128);
+        return KILN__HSA_STATUS_SUCCESS;
+    case AGENT_VERSION_MAJOR:
+    case AGENT_VERSION_MINOR:
+        return GIVE(uint16_t, 1);
+    case AGENT_FAST_F16:
+        return GIVE(bool, true);
     case KILN__HSA_AGENT_INFO_NAME:
         memcpy(name, target->processor, sizeof target->processor);
         return give(value, name, sizeof name);
@@ -267,7 +362,9 @@ kiln__hsa_status hsa_agent_get_info(kiln__hsa_agent agent, uint32_t attribute, v
     sim_target target;
     if (attribute == KILN__HSA_AGENT_INFO_DEVICE && sim_rocm_is_agent(agent))
         return GIVE(uint32_t, agent.handle == SIM_CPU_AGENT ? KILN__HSA_DEVICE_TYPE_CPU : KILN__HSA_DEVICE_TYPE_GPU);
+    if (agent.handle == SIM_CPU_AGENT) return cpu_info(attribute, value);
     if (!sim_rocm_target(sim_rocm_device(agent), &target)) return SIM_HSA_ERROR_INVALID_AGENT;
+    if (place_info((uint32_t)sim_rocm_device(agent), attribute, value)) return KILN__HSA_STATUS_SUCCESS;
     return gpu_info(&target, attribute, value);
 }
 
@@ -322,28 +419,93 @@ kiln__hsa_status hsa_amd_agent_iterate_memory_pools(kiln__hsa_agent agent, kiln_
     return status;
 }
 
-kiln__hsa_status hsa_amd_memory_pool_get_info(kiln__hsa_pool pool, uint32_t attribute, void *value) {
+enum {
+    POOL_ALLOC_GRANULE = 6,
+    POOL_ALLOC_ALIGNMENT = 7,
+    POOL_ACCESSIBLE_BY_ALL = 15,
+    POOL_ALLOC_MAX_SIZE = 16,
+    POOL_RECOMMENDED_GRANULE = 18
+};
+
+static uint64_t kind_of(kiln__hsa_pool pool) {
+    return (pool.handle - SIM_POOL) % SIM_POOL_KINDS;
+}
+
+static kiln__hsa_agent agent_of(kiln__hsa_pool pool) {
+    return (kiln__hsa_agent){(pool.handle - SIM_POOL) / SIM_POOL_KINDS};
+}
+
+uint32_t sim_rocm_pool_flags(kiln__hsa_pool pool) {
     static const uint32_t flags[SIM_POOL_KINDS] = {
         [SIM_POOL_DEVICE] = KILN__HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_COARSE_GRAINED,
         [SIM_POOL_HOST] = KILN__HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_FINE_GRAINED,
         [SIM_POOL_KERNARG] =
             KILN__HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_FINE_GRAINED | KILN__HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_KERNARG_INIT};
+    return flags[kind_of(pool)];
+}
+
+kiln__hsa_status hsa_amd_memory_pool_get_info(kiln__hsa_pool pool, uint32_t attribute, void *value) {
     SIM_HSA_ENTER();
-    const uint64_t kind = (pool.handle - SIM_POOL) % SIM_POOL_KINDS;
-    if (!sim_rocm_is_agent((kiln__hsa_agent){(pool.handle - SIM_POOL) / SIM_POOL_KINDS}))
-        return SIM_HSA_ERROR_INVALID_MEMORY_POOL;
+    const bool lds = kind_of(pool) == SIM_POOL_LDS;
+    if (!sim_rocm_is_agent(agent_of(pool))) return SIM_HSA_ERROR_INVALID_MEMORY_POOL;
     switch (attribute) {
     case KILN__HSA_AMD_MEMORY_POOL_INFO_SEGMENT:
-        return GIVE(uint32_t, kind == SIM_POOL_LDS ? KILN__HSA_AMD_SEGMENT_GROUP : KILN__HSA_AMD_SEGMENT_GLOBAL);
+        return GIVE(uint32_t, lds ? KILN__HSA_AMD_SEGMENT_GROUP : KILN__HSA_AMD_SEGMENT_GLOBAL);
     case KILN__HSA_AMD_MEMORY_POOL_INFO_GLOBAL_FLAGS:
-        SIM_HSA_RULE(kind != SIM_POOL_LDS, SIM_HSA_ERROR_INVALID_ARGUMENT, "global flags of a pool of LDS");
-        return GIVE(uint32_t, flags[kind]);
+        SIM_HSA_RULE(!lds, SIM_HSA_ERROR_INVALID_ARGUMENT, "global flags of a pool of LDS");
+        return GIVE(uint32_t, sim_rocm_pool_flags(pool));
     case KILN__HSA_AMD_MEMORY_POOL_INFO_SIZE:
-        return GIVE(size_t, kind == SIM_POOL_LDS ? 65536 : sim_memory_bytes());
+        return GIVE(size_t, lds ? 65536 : sim_memory_bytes());
     case KILN__HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_ALLOWED:
-        return GIVE(bool, kind != SIM_POOL_LDS);
+        return GIVE(bool, !lds);
+    case POOL_ALLOC_GRANULE:
+    case POOL_ALLOC_ALIGNMENT:
+    case POOL_RECOMMENDED_GRANULE:
+        return GIVE(size_t, lds ? 0 : SIM_POOL_ALIGNMENT);
+    case POOL_ACCESSIBLE_BY_ALL:
+        return GIVE(bool, false);
+    case POOL_ALLOC_MAX_SIZE:
+        return GIVE(size_t, lds ? 0 : sim_memory_bytes());
     default:
         sim_violation("hsa_amd_memory_pool_get_info: attribute 0x%x", attribute);
         return SIM_HSA_ERROR_INVALID_ARGUMENT;
     }
+}
+
+/* Any agent may be given access to memory that is not its own, but to no LDS. */
+kiln__hsa_status hsa_amd_agent_memory_pool_get_info(kiln__hsa_agent agent, kiln__hsa_pool pool, uint32_t attribute,
+                                                    void *value) {
+    enum { ACCESS = 0, LINK_HOPS = 1 };
+    enum { NEVER_ALLOWED, ALLOWED_BY_DEFAULT, DISALLOWED_BY_DEFAULT };
+    SIM_HSA_ENTER();
+    if (!sim_rocm_is_agent(agent)) return SIM_HSA_ERROR_INVALID_AGENT;
+    if (!sim_rocm_is_agent(agent_of(pool))) return SIM_HSA_ERROR_INVALID_MEMORY_POOL;
+    const bool own = agent.handle == agent_of(pool).handle, never = !own && kind_of(pool) == SIM_POOL_LDS;
+    SIM_HSA_RULE(attribute <= LINK_HOPS, SIM_HSA_ERROR_INVALID_ARGUMENT,
+                 "hsa_amd_agent_memory_pool_get_info: attribute %u", attribute);
+    if (attribute == LINK_HOPS) return GIVE(uint32_t, !own && !never);
+    return GIVE(uint32_t, own ? ALLOWED_BY_DEFAULT : never ? NEVER_ALLOWED : DISALLOWED_BY_DEFAULT);
+}
+
+/* ---- Texts ---- */
+
+kiln__hsa_status hsa_status_string(kiln__hsa_status status, const char **out_text) {
+    static const struct {
+        kiln__hsa_status number;
+        const char *text;
+    } texts[] = {
+        {KILN__HSA_STATUS_SUCCESS, "HSA_STATUS_SUCCESS"},
+#define KILN_HSA_STATUS(name, number, status) {number, "HSA_STATUS_" #name},
+#include "loader/rocm/statuses.def"
+#undef KILN_HSA_STATUS
+    };
+    int32_t planned = sim_enter(__func__);
+    if (planned) return planned == SIM_LIE ? KILN__HSA_STATUS_SUCCESS : (kiln__hsa_status)planned;
+    SIM_HSA_RULE(out_text, SIM_HSA_ERROR_INVALID_ARGUMENT, "hsa_status_string: the result is NULL");
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        if (texts[i].number != status) continue;
+        *out_text = texts[i].text;
+        return KILN__HSA_STATUS_SUCCESS;
+    }
+    return SIM_HSA_ERROR_INVALID_ARGUMENT;
 }

@@ -15,6 +15,17 @@ enum {
     DESCRIPTOR_SIZE = 64,
     DESCRIPTOR_PROPERTIES = 56,
     PROPERTY_DYNAMIC_STACK = 1 << 11,
+    KERNARG_ALIGNMENT = 16,
+};
+
+/* Of symbols, beside those that kiln asks for. */
+enum {
+    SYMBOL_TYPE = 0,
+    SYMBOL_NAME_LENGTH = 1,
+    SYMBOL_NAME = 2,
+    SYMBOL_KERNARG_ALIGNMENT = 12,
+    SYMBOL_AGENT = 20,
+    KIND_KERNEL = 1
 };
 
 /* A range of the file, or NULL beyond its end. */
@@ -215,11 +226,43 @@ kiln__hsa_status hsa_executable_get_symbol_by_name(kiln__hsa_executable handle, 
     return SIM_HSA_ERROR_INVALID_SYMBOL_NAME;
 }
 
+kiln__hsa_status hsa_executable_iterate_agent_symbols(
+    kiln__hsa_executable handle, kiln__hsa_agent agent,
+    kiln__hsa_status (*callback)(kiln__hsa_executable, kiln__hsa_agent, kiln__hsa_symbol, void *), void *data) {
+    int32_t planned = sim_enter(__func__);
+    if (planned) return planned == SIM_LIE ? KILN__HSA_STATUS_SUCCESS : (kiln__hsa_status)planned;
+    sim_rocm_lock();
+    const sim_executable *executable = sim_rocm_started(__func__) ? executable_of(__func__, handle) : NULL;
+    const uint32_t count = executable && executable->device == sim_rocm_device(agent) ? executable->kernel_count : 0;
+    sim_rocm_unlock();
+    if (!executable) return SIM_HSA_ERROR_INVALID_EXECUTABLE;
+    kiln__hsa_status status = KILN__HSA_STATUS_SUCCESS;
+    for (uint32_t i = 0; i < count && status == KILN__HSA_STATUS_SUCCESS; i++)
+        status = callback(handle, agent, (kiln__hsa_symbol){(uint64_t)(uintptr_t)executable->kernels[i]}, data);
+    return status;
+}
+
 kiln__hsa_status hsa_executable_symbol_get_info(kiln__hsa_symbol symbol, uint32_t attribute, void *value) {
     SIM_HSA_ENTER();
     const sim_kernel *kernel = (const void *)(uintptr_t)symbol.handle;
     if (!sim_object_live(".kernel", kernel)) return SIM_HSA_ERROR_INVALID_EXECUTABLE_SYMBOL;
+    const uint32_t length = (uint32_t)strlen(kernel->symbol);
     switch (attribute) {
+    case SYMBOL_TYPE:
+        memcpy(value, &(uint32_t){KIND_KERNEL}, sizeof(uint32_t));
+        return KILN__HSA_STATUS_SUCCESS;
+    case SYMBOL_NAME_LENGTH:
+        memcpy(value, &length, sizeof length);
+        return KILN__HSA_STATUS_SUCCESS;
+    case SYMBOL_NAME: /* without a zero at its end */
+        memcpy(value, kernel->symbol, length);
+        return KILN__HSA_STATUS_SUCCESS;
+    case SYMBOL_AGENT:
+        memcpy(value, &(kiln__hsa_agent){SIM_GPU_AGENT + (uint64_t)kernel->device}, sizeof(kiln__hsa_agent));
+        return KILN__HSA_STATUS_SUCCESS;
+    case SYMBOL_KERNARG_ALIGNMENT:
+        memcpy(value, &(uint32_t){KERNARG_ALIGNMENT}, sizeof(uint32_t));
+        return KILN__HSA_STATUS_SUCCESS;
     case KILN__HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_OBJECT:
         memcpy(value, &symbol.handle, sizeof symbol.handle);
         return KILN__HSA_STATUS_SUCCESS;

@@ -112,8 +112,8 @@ kiln__hsa_status hsa_amd_memory_async_copy(void *destination, kiln__hsa_agent de
                  "hsa_amd_memory_async_copy: the device cannot reach %zu bytes at %p", size,
                  copy.destination ? source : destination);
     const sim_signal *signal = sim_rocm_signal(completion);
-    SIM_HSA_RULE(signal && signal->value == 1, SIM_HSA_ERROR_INVALID_SIGNAL,
-                 "hsa_amd_memory_async_copy: the completion signal is not live or not 1");
+    SIM_HSA_RULE(signal && signal->value >= 1, SIM_HSA_ERROR_INVALID_SIGNAL,
+                 "hsa_amd_memory_async_copy: the completion signal is not live or not 1 or more");
     for (uint32_t i = 0; i < dependency_count; i++) {
         SIM_HSA_RULE(sim_rocm_signal(dependencies[i]), SIM_HSA_ERROR_INVALID_SIGNAL,
                      "hsa_amd_memory_async_copy: dependency %u is no live signal", i);

@@ -2,11 +2,17 @@
 #include "tests/sim/rocm/sim_rocm.h"
 #include <string.h>
 
-enum { ALIGNMENT = 4096 };
+enum { ALIGNMENT = SIM_POOL_ALIGNMENT, POINTER_LOCKED = 2 };
 
 static bool grant_matches(const void *object, const void *context) {
     const sim_grant *grant = object, *wanted = context;
     return grant->memory == wanted->memory && (wanted->device < 0 || grant->device == wanted->device);
+}
+
+static void grants_end(const void *memory) {
+    sim_grant *grant;
+    while ((grant = sim_object_find(".grant", grant_matches, &(sim_grant){memory, -1})))
+        sim_object_delete(".grant", grant);
 }
 
 bool sim_rocm_reaches(int32_t device, const void *address, size_t size) {
@@ -54,9 +60,7 @@ kiln__hsa_status hsa_amd_memory_pool_free(void *memory) {
     if (sim_rocm_copy_uses(memory, found->size))
         sim_violation("hsa_amd_memory_pool_free: a copy in flight uses %zu bytes at %p", found->size, memory);
     sim_rocm_kernels_wait();
-    sim_grant *grant;
-    while ((grant = sim_object_find(".grant", grant_matches, &(sim_grant){memory, -1})))
-        sim_object_delete(".grant", grant);
+    grants_end(memory);
     sim_memory_delete(found->kind, memory);
     SIM_HSA_RELEASED();
 }
@@ -69,6 +73,9 @@ kiln__hsa_status hsa_amd_agents_allow_access(uint32_t count, const kiln__hsa_age
     const sim_memory *found = sim_memory_find(memory, 0);
     SIM_HSA_RULE(found && found->bytes == memory, SIM_HSA_ERROR_INVALID_ARGUMENT,
                  "hsa_amd_agents_allow_access: %p is no live allocation", memory);
+    for (uint32_t i = 0; i < count; i++)
+        if (!sim_rocm_is_agent(agents[i])) return SIM_HSA_ERROR_INVALID_AGENT;
+    grants_end(memory); /* those that are not listed have none any more */
     for (uint32_t i = 0; i < count; i++) {
         sim_grant *grant = sim_object_new(".grant", sizeof *grant);
         if (!grant) return SIM_HSA_ERROR_INVALID_ARGUMENT;
@@ -77,22 +84,61 @@ kiln__hsa_status hsa_amd_agents_allow_access(uint32_t count, const kiln__hsa_age
     return KILN__HSA_STATUS_SUCCESS;
 }
 
+static bool locks_byte(const void *object, const void *context) {
+    const sim_lock_range *range = object;
+    return (uintptr_t)context - (uintptr_t)range->host < range->size;
+}
+
+/* What an address is of: an allocation, or a range that is locked, by its address for the host or for agents. */
+static const sim_memory *tell(const void *pointer, kiln__hsa_pointer_info *info) {
+    void *host = (void *)((uintptr_t)pointer & ~SIM_LOCK_OFFSET);
+    const sim_lock_range *range = sim_object_find("lock", locks_byte, host);
+    const sim_memory *found = range ? NULL : sim_memory_find(pointer, 1);
+    if (range) {
+        info->type = POINTER_LOCKED;
+        info->host_base_address = range->host;
+        info->agent_base_address = (void *)((uintptr_t)range->host | SIM_LOCK_OFFSET);
+        info->size_in_bytes = range->size;
+        info->agent_owner.handle = SIM_CPU_AGENT;
+    } else if (found) {
+        const kiln__hsa_agent owner = {(found->owner - SIM_POOL) / SIM_POOL_KINDS};
+        info->type = KILN__HSA_EXT_POINTER_TYPE_HSA;
+        info->agent_base_address = found->bytes;
+        info->host_base_address = found->bytes;
+        info->size_in_bytes = found->size;
+        info->agent_owner = owner;
+        info->global_flags = sim_rocm_pool_flags((kiln__hsa_pool){found->owner});
+    }
+    return found;
+}
+
+/* The agents that reach an allocation: its own, and those that were granted access. */
+static kiln__hsa_status list_agents(const sim_memory *memory, void *(*allocate)(size_t), uint32_t *out_count,
+                                    kiln__hsa_agent **out_agents) {
+    const size_t gpus = sim_device_count("gfx");
+    kiln__hsa_agent *agents = memory ? allocate((gpus + 1) * sizeof *agents) : NULL;
+    *out_count = 0;
+    *out_agents = agents;
+    if (!memory) return KILN__HSA_STATUS_SUCCESS;
+    if (!agents) return SIM_HSA_ERROR_OUT_OF_RESOURCES;
+    if (strcmp(memory->kind, SIM_DEVICE_MEMORY) != 0) agents[(*out_count)++].handle = SIM_CPU_AGENT;
+    for (size_t i = 0; i < gpus; i++)
+        if (sim_rocm_reaches((int32_t)i, memory->bytes, 1)) agents[(*out_count)++].handle = SIM_GPU_AGENT + i;
+    return KILN__HSA_STATUS_SUCCESS;
+}
+
+/* The caller's structure may be of an older runtime or of a newer one; it is told the part that is written. */
 kiln__hsa_status hsa_amd_pointer_info(const void *pointer, kiln__hsa_pointer_info *info, void *(*allocate)(size_t),
                                       uint32_t *out_agent_count, kiln__hsa_agent **out_agents) {
     SIM_HSA_ENTER();
-    (void)allocate;
-    (void)out_agent_count;
-    (void)out_agents;
-    SIM_HSA_RULE(pointer && info && info->size == sizeof *info, SIM_HSA_ERROR_INVALID_ARGUMENT,
-                 "hsa_amd_pointer_info: NULL, or a struct of a wrong size");
-    const sim_memory *found = sim_memory_find(pointer, 1);
-    *info = (kiln__hsa_pointer_info){.size = sizeof *info};
-    if (!found) return KILN__HSA_STATUS_SUCCESS;
-    info->type = KILN__HSA_EXT_POINTER_TYPE_HSA;
-    info->agent_base_address = found->bytes;
-    info->host_base_address = found->bytes;
-    info->size_in_bytes = found->size;
-    return KILN__HSA_STATUS_SUCCESS;
+    SIM_HSA_RULE(pointer && info && info->size >= offsetof(kiln__hsa_pointer_info, user_data),
+                 SIM_HSA_ERROR_INVALID_ARGUMENT, "hsa_amd_pointer_info: NULL, or a struct of a wrong size");
+    SIM_HSA_RULE(!allocate || (out_agent_count && out_agents), SIM_HSA_ERROR_INVALID_ARGUMENT,
+                 "hsa_amd_pointer_info: an allocator, and no place for what it allocates");
+    kiln__hsa_pointer_info told = {.size = info->size < sizeof told ? info->size : (uint32_t)sizeof told};
+    const sim_memory *memory = tell(pointer, &told);
+    memcpy(info, &told, told.size);
+    return allocate ? list_agents(memory, allocate, out_agent_count, out_agents) : KILN__HSA_STATUS_SUCCESS;
 }
 
 kiln__hsa_status hsa_amd_memory_lock(void *host, size_t size, kiln__hsa_agent *agents, int agent_count,

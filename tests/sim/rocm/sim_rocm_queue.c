@@ -237,8 +237,8 @@ kiln__hsa_status hsa_queue_create(kiln__hsa_agent agent, uint32_t size, uint32_t
     if (device < 0) return SIM_HSA_ERROR_INVALID_AGENT;
     SIM_HSA_RULE(out_queue && size >= 64 && size <= 131072 && !(size & (size - 1)) && type <= 2,
                  SIM_HSA_ERROR_INVALID_ARGUMENT, "hsa_queue_create: size %u or type %u", size, type);
-    SIM_HSA_RULE(private_segment_size == UINT32_MAX && group_segment_size == UINT32_MAX, SIM_HSA_ERROR_INVALID_ARGUMENT,
-                 "hsa_queue_create: a segment size other than UINT32_MAX (no hint)");
+    (void)private_segment_size; /* hints */
+    (void)group_segment_size;
     sim_queue *queue = sim_object_new("queue", sizeof *queue);
     if (!queue) return SIM_HSA_ERROR_OUT_OF_RESOURCES;
     queue->native = (kiln__hsa_queue){
@@ -321,6 +321,44 @@ uint64_t hsa_queue_add_write_index_relaxed(const kiln__hsa_queue *native, uint64
     const uint64_t index = queue->write_index;
     queue->write_index += value;
     return index;
+}
+
+uint64_t hsa_queue_add_write_index_screlease(const kiln__hsa_queue *native, uint64_t value) {
+    return hsa_queue_add_write_index_relaxed(native, value);
+}
+
+uint64_t hsa_queue_load_write_index_relaxed(const kiln__hsa_queue *native) {
+    SIM_HSA_LOCK();
+    const sim_queue *queue = queue_of(__func__, native);
+    return queue ? queue->write_index : 0;
+}
+
+uint64_t hsa_queue_load_write_index_scacquire(const kiln__hsa_queue *native) {
+    return hsa_queue_load_write_index_relaxed(native);
+}
+
+/* For a queue that one thread alone writes. */
+static void store_write_index(const char *function, const kiln__hsa_queue *native, uint64_t value) {
+    SIM_HSA_LOCK();
+    sim_queue *queue = queue_of(function, native);
+    if (!queue) return;
+    if (value < queue->write_index)
+        sim_violation("%s: from %llu back to %llu", function, (unsigned long long)queue->write_index,
+                      (unsigned long long)value);
+    else
+        queue->write_index = value;
+}
+
+void hsa_queue_store_write_index_relaxed(const kiln__hsa_queue *native, uint64_t value) {
+    store_write_index(__func__, native, value);
+}
+
+void hsa_queue_store_write_index_screlease(const kiln__hsa_queue *native, uint64_t value) {
+    store_write_index(__func__, native, value);
+}
+
+uint64_t hsa_queue_load_read_index_relaxed(const kiln__hsa_queue *native) {
+    return hsa_queue_load_read_index_scacquire(native);
 }
 
 uint64_t hsa_queue_load_read_index_scacquire(const kiln__hsa_queue *native) {

@@ -70,6 +70,36 @@ void hsa_signal_store_screlease(kiln__hsa_signal signal, kiln__hsa_signal_value 
     store(__func__, signal, value);
 }
 
+static void add(const char *function, kiln__hsa_signal signal, kiln__hsa_signal_value value) {
+    SIM_HSA_LOCK();
+    sim_signal *found = sim_rocm_signal(signal);
+    if (!found || found->doorbell_of) {
+        sim_violation("%s: no live signal, or a doorbell", function);
+        return;
+    }
+    sim_rocm_signal_add(signal, value);
+}
+
+void hsa_signal_add_relaxed(kiln__hsa_signal signal, kiln__hsa_signal_value value) {
+    add(__func__, signal, value);
+}
+
+void hsa_signal_add_screlease(kiln__hsa_signal signal, kiln__hsa_signal_value value) {
+    add(__func__, signal, value);
+}
+
+void hsa_signal_subtract_relaxed(kiln__hsa_signal signal, kiln__hsa_signal_value value) {
+    add(__func__, signal, -value);
+}
+
+void hsa_signal_subtract_screlease(kiln__hsa_signal signal, kiln__hsa_signal_value value) {
+    add(__func__, signal, -value);
+}
+
+kiln__hsa_signal_value hsa_signal_load_relaxed(kiln__hsa_signal signal) {
+    return hsa_signal_load_scacquire(signal);
+}
+
 static bool holds(kiln__hsa_signal_value value, uint32_t condition, kiln__hsa_signal_value compare) {
     switch (condition) {
     case 0:
@@ -106,6 +136,12 @@ kiln__hsa_signal_value hsa_signal_wait_scacquire(kiln__hsa_signal signal, uint32
     const kiln__hsa_signal_value value = wait(signal, condition, compare, timeout_ticks);
     sim_rocm_wait_end();
     return value;
+}
+
+kiln__hsa_signal_value hsa_signal_wait_relaxed(kiln__hsa_signal signal, uint32_t condition,
+                                               kiln__hsa_signal_value compare, uint64_t timeout_ticks,
+                                               uint32_t wait_state) {
+    return hsa_signal_wait_scacquire(signal, condition, compare, timeout_ticks, wait_state);
 }
 
 kiln__hsa_status hsa_amd_profiling_get_dispatch_time(kiln__hsa_agent agent, kiln__hsa_signal signal,
