@@ -60,7 +60,7 @@ static bool copy_start(ptx_warp *warp, const ptx_op *op, const ptx_copy *copy) {
         ptx_fault(warp, op, SIM_FAULT_MISALIGNED, copy->lane, wrong, "copy of %u bytes", copy->size);
         return false;
     }
-    if (copy->present && !ptx_global_source(warp, op, copy->lane, copy->from, copy->present)) return false;
+    if (copy->present && !ptx_global_bytes(warp, op, copy->lane, copy->from, copy->present, true, false)) return false;
     return ptx_shared_send(warp, op, copy->lane, copy->to, copy->size);
 }
 

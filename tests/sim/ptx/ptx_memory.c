@@ -1,142 +1,15 @@
-/* Memory accesses, with every check: bounds, alignment, what was never written. Shared and local
- * memory are in ptx_shared.c and ptx_local.c. */
+/* Memory accesses, with every check: bounds, alignment, what was never written. Global, shared and local memory are in
+ * ptx_global.c, ptx_shared.c and ptx_local.c. */
 #include "tests/sim/ptx/ptx_decode.h"
-#include "tests/sim/ptx/ptx_heap.h"
 #include "tests/sim/ptx/ptx_lanes.h"
-#include "tests/sim/ptx/ptx_overlap.h"
 #include "tests/sim/ptx/ptx_shared.h"
 #include "tests/sim/ptx/ptx_undefined.h"
+#include "tests/sim/ptx/ptx_written.h"
 #include <string.h>
-
-ptx_space ptx_generic_space(uint64_t address) {
-    switch (address & PTX_WINDOW_MASK) {
-    case PTX_WINDOW_SHARED:
-        return PTX_SPACE_SHARED;
-    case PTX_WINDOW_LOCAL:
-        return PTX_SPACE_LOCAL;
-    case PTX_WINDOW_PARAM:
-        return PTX_SPACE_PARAM;
-    default:
-        return PTX_SPACE_GLOBAL;
-    }
-}
-
-uint64_t ptx_to_generic(ptx_space space, uint64_t address) {
-    switch (space) {
-    case PTX_SPACE_SHARED:
-        return PTX_WINDOW_SHARED | address;
-    case PTX_SPACE_LOCAL:
-        return PTX_WINDOW_LOCAL | address;
-    default:
-        return address;
-    }
-}
-
-/* ---- Global memory ---- */
-
-bool ptx_region_find(const ptx_launch *launch, uint64_t address, sim_region *out_region) {
-    uint64_t workspace = (uintptr_t)launch->workspace;
-    if (workspace && address - workspace < PTX_WORKSPACE) {
-        *out_region = (sim_region){.base = workspace, .size = PTX_WORKSPACE};
-        return true;
-    }
-    return (launch->heap && ptx_heap_find(launch->heap, address, out_region)) ||
-           launch->find(launch->find_context, address, out_region);
-}
-
-/* The bytes of global memory, within an allocation. NULL after a fault. */
-static uint8_t *global_bounds(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint64_t size,
-                              bool write) {
-    sim_region *region = &warp->block->region;
-    if (address - region->base >= region->size || size > region->size - (address - region->base)) {
-        const ptx_launch *launch = warp->block->launch;
-        if (!ptx_region_find(launch, address, region) || size > region->size - (address - region->base)) {
-            *region = (sim_region){0};
-            ptx_fault(warp, op, SIM_FAULT_OUT_OF_BOUNDS, lane, address, "%s of %llu bytes", write ? "store" : "load",
-                      (unsigned long long)size);
-            return NULL;
-        }
-    }
-    if (write && region->constant) {
-        ptx_fault(warp, op, SIM_FAULT_STORE_TO_CONSTANT, lane, address, "store of %llu bytes",
-                  (unsigned long long)size);
-        return NULL;
-    }
-    return (uint8_t *)(uintptr_t)address;
-}
-
-/* What was written is a bit for each byte. Blocks on several threads may share eight of them, so they are atomic. */
-static void mark_written(const sim_region *region, uint64_t address, uint64_t size) {
-    if (!region->written) return;
-    for (uint64_t at = address - region->base, end = at + size; at < end;) {
-        if (at % 8 == 0 && end - at >= 8) {
-            __atomic_store_n(&region->written[at / 8], 0xff, __ATOMIC_RELAXED);
-            at += 8;
-            continue;
-        }
-        __atomic_fetch_or(&region->written[at / 8], (uint8_t)(1u << at % 8), __ATOMIC_RELAXED);
-        at++;
-    }
-}
-
-static bool was_written(const sim_region *region, uint64_t address, uint64_t size) {
-    if (!region->written) return true;
-    for (uint64_t at = address - region->base, end = at + size; at < end;) {
-        if (at % 8 == 0 && end - at >= 8) {
-            if (__atomic_load_n(&region->written[at / 8], __ATOMIC_RELAXED) != 0xff) return false;
-            at += 8;
-            continue;
-        }
-        if (!(__atomic_load_n(&region->written[at / 8], __ATOMIC_RELAXED) >> at % 8 & 1)) return false;
-        at++;
-    }
-    return true;
-}
-
-static uint8_t *global_bytes(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint64_t size,
-                             bool read, bool write) {
-    uint8_t *bytes = global_bounds(warp, op, lane, address, size, write);
-    if (!bytes) return NULL;
-    if (read && !was_written(&warp->block->region, address, size)) {
-        ptx_fault(warp, op, SIM_FAULT_UNINITIALISED, lane, address, "load of %llu bytes", (unsigned long long)size);
-        return NULL;
-    }
-    const ptx_launch *launch = warp->block->launch;
-    if (launch->unseen && !(warp->waited >> lane & 1) && ptx_writes_meet(launch->unseen, address, size)) {
-        ptx_fault(warp, op, SIM_FAULT_EARLY, lane, address, "%s of %llu bytes before griddepcontrol.wait",
-                  write ? "store" : "load", (unsigned long long)size);
-        return NULL;
-    }
-    if (write && warp->block->copies_in_flight && ptx_async_reads(warp->block, address, size)) {
-        ptx_fault(warp, op, SIM_FAULT_IN_FLIGHT, lane, address, "store of %llu bytes to a copy's source",
-                  (unsigned long long)size);
-        return NULL;
-    }
-    if (write) mark_written(&warp->block->region, address, size);
-    warp->block->moved |= write && !read;
-    if (write && launch->writes) ptx_writes_add(launch->writes, address, size);
-    return bytes;
-}
-
-const uint8_t *ptx_global_source(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size) {
-    return global_bytes(warp, op, lane, address, size, true, false);
-}
-
-bool ptx_global_discard(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size) {
-    if (address % size) {
-        ptx_fault(warp, op, SIM_FAULT_MISALIGNED, lane, address, "discard of %u bytes", size);
-        return false;
-    }
-    if (!global_bytes(warp, op, lane, address, size, false, true)) return false;
-    const sim_region *region = &warp->block->region;
-    for (uint64_t at = address - region->base, end = at + size; region->written && at < end; at++)
-        __atomic_fetch_and(&region->written[at / 8], (uint8_t) ~(1u << at % 8), __ATOMIC_RELAXED);
-    return true;
-}
 
 /* What .const reads, which nothing but it can be. */
 static uint8_t *constant_bytes(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size) {
-    uint8_t *bytes = global_bytes(warp, op, lane, address, size, true, false);
+    uint8_t *bytes = ptx_global_bytes(warp, op, lane, address, size, true, false);
     if (!bytes || warp->block->region.constant) return bytes;
     ptx_fault(warp, op, SIM_FAULT_OUT_OF_BOUNDS, lane, address, "%u bytes of memory that is not constant", size);
     return NULL;
@@ -178,7 +51,7 @@ uint8_t *ptx_memory_bytes(ptx_warp *warp, const ptx_op *op, uint32_t lane, ptx_s
     case PTX_SPACE_CONST:
         return constant_bytes(warp, op, lane, address, size);
     default:
-        return global_bytes(warp, op, lane, address, size, read, write);
+        return ptx_global_bytes(warp, op, lane, address, size, read, write);
     }
 }
 
@@ -304,11 +177,11 @@ static bool run_bulk(ptx_warp *warp, const ptx_op *op, const uint64_t *addresses
     sim_region *region = &warp->block->region;
     uint64_t bytes = size * (uint64_t)PTX_WARP, address = addresses[0];
     if (address - region->base >= region->size || bytes > region->size - (address - region->base)) return false;
-    if (write ? region->constant || warp->block->copies_in_flight : !was_written(region, address, bytes)) return false;
+    if (write ? region->constant || warp->block->copies_in_flight : !ptx_written(region, address, bytes)) return false;
     if (op->space == PTX_SPACE_CONST && !region->constant) return false;
     uint8_t *registers = warp->frame + op->d[0], *memory = (uint8_t *)(uintptr_t)address;
     memcpy(write ? memory : registers, write ? registers : memory, bytes);
-    if (write) mark_written(region, address, bytes);
+    if (write) ptx_written_mark(region, address, bytes);
     warp->block->moved |= write;
     sim_counters *counters = &warp->block->counters;
     counters->global_requests++;
@@ -556,57 +429,4 @@ void ptx_decode_memory(ptx_decoder *decoder) {
     ptx_decode_pointer(decoder, &operands[load ? 1 : 0]);
     check_space(decoder, load, &operands[load ? 1 : 0]);
     decode_elements(decoder, &operands[load ? 0 : 1]);
-}
-
-/* ---- cvta and isspacep ---- */
-
-static void run_from_generic(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
-    uint64_t *d = PTX_ARRAY(uint64_t, op->d[0]);
-    const uint64_t *a = PTX_ARRAY(uint64_t, op->s[0]);
-    bool window = op->space == PTX_SPACE_SHARED || op->space == PTX_SPACE_LOCAL;
-    PTX_LANES(d[l] = window ? a[l] & ~PTX_WINDOW_MASK : a[l]);
-}
-
-static void run_to_generic(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
-    uint64_t *d = PTX_ARRAY(uint64_t, op->d[0]);
-    const uint64_t *a = PTX_ARRAY(uint64_t, op->s[0]);
-    PTX_LANES(d[l] = ptx_to_generic(op->space, a[l]));
-}
-
-/* Constant memory has no window, so that the region tells. */
-static ptx_space space_of(const ptx_warp *warp, uint64_t address) {
-    const ptx_launch *launch = warp->block->launch;
-    ptx_space space = ptx_generic_space(address);
-    sim_region region;
-    bool constant = space == PTX_SPACE_GLOBAL && ptx_region_find(launch, address, &region) && region.constant;
-    return constant ? PTX_SPACE_CONST : space;
-}
-
-static void run_is_space(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
-    const uint64_t *a = PTX_ARRAY(uint64_t, op->s[0]);
-    uint32_t result = 0;
-    PTX_LANES(result |= (uint32_t)(space_of(warp, a[l]) == op->space) << l);
-    PTX_MASK(op->d[0]) = (PTX_MASK(op->d[0]) & ~mask) | result;
-}
-
-void ptx_decode_address(ptx_decoder *decoder) {
-    ptx_op *op = decoder->op;
-    const ptx_operand *operands = decoder->statement->operands;
-    bool to = ptx_take(decoder, PTX_M_TO);
-    if (ptx_take(decoder, PTX_M_PARAM_FUNC)) ptx_refuse(decoder, "a function's parameters have no generic address");
-    op->space = ptx_take_space(decoder);
-    if (op->space == PTX_SPACE_GENERIC) ptx_refuse(decoder, "it names no state space");
-    if (op->space == PTX_SPACE_PARAM) ptx_need(decoder, 0, 77);
-    ptx_expect_operands(decoder, 2, 2);
-    if (strcmp(decoder->statement->opcode, "isspacep") == 0) {
-        ptx_expect_types(decoder, 0);
-        op->run = run_is_space;
-        op->d[0] = ptx_result(decoder, &operands[0], PTX_pred);
-    } else {
-        ptx_expect_types(decoder, 1);
-        if (ptx_type_at(decoder, 0) != PTX_u64) ptx_refuse(decoder, "only 64-bit addresses are simulated");
-        op->run = to ? run_from_generic : run_to_generic;
-        op->d[0] = ptx_result(decoder, &operands[0], PTX_u64);
-    }
-    op->s[0] = ptx_source(decoder, &operands[1], PTX_u64);
 }

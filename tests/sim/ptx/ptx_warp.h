@@ -142,14 +142,15 @@ void ptx_fault(ptx_warp *warp, const ptx_op *op, sim_fault_kind kind, uint32_t l
  * address must be aligned to. NULL after a fault. */
 uint8_t *ptx_memory_bytes(ptx_warp *warp, const ptx_op *op, uint32_t lane, ptx_space space, uint64_t address,
                           uint32_t size, bool read, bool write);
-/* What holds an address of global memory; false if nothing does. */
-bool ptx_region_find(const ptx_launch *launch, uint64_t address, sim_region *out_region);
 /* The host bytes behind an address, for atomics: checked as a read and a write. NULL after a fault. */
 void *ptx_memory_at(ptx_warp *warp, const ptx_op *op, uint32_t lane, ptx_space space, uint64_t address, uint32_t size);
-/* Bytes of global memory, of any size and alignment, that a lane reads. NULL after a fault. */
-const uint8_t *ptx_global_source(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size);
 
-/* Makes size bytes of global memory, aligned to that, count as never written. false after a fault. */
+/* Global memory: ptx_global.c. What holds an address of it; false if nothing does. */
+bool ptx_region_find(const ptx_launch *launch, uint64_t address, sim_region *out_region);
+/* Bytes that a lane reads or writes, of any size and alignment. NULL after a fault. */
+uint8_t *ptx_global_bytes(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint64_t size, bool read,
+                          bool write);
+/* Makes size bytes, aligned to that, count as never written. false after a fault. */
 bool ptx_global_discard(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size);
 
 /* Local memory: ptx_local.c. The bytes that a lane of the running group reads or writes. NULL after a fault. */
@@ -175,7 +176,7 @@ void ptx_addresses(const ptx_warp *warp, uint32_t place, uint32_t bits, int64_t 
 void ptx_count_request(ptx_warp *warp, ptx_space space, const uint64_t *addresses, uint32_t mask, uint32_t size,
                        bool write);
 
-/* The space and offset of a generic address, and back. */
+/* The space and offset of a generic address, and back: ptx_generic.c. */
 ptx_space ptx_generic_space(uint64_t address);
 uint64_t ptx_to_generic(ptx_space space, uint64_t address);
 
