@@ -40,6 +40,14 @@ static_consumer() {
         $(flags --libs --static | tr ' ' '\n' | grep -vE '^-(lkiln|L)') && "$KILN_SCRATCH/static"
 }
 
+# A copy of the folder, made as its page says.
+# shellcheck disable=SC2046
+llama_consumer() {
+    cp -r docs/examples/llama "$KILN_SCRATCH/copy" &&
+        "$CC" -Wall -Werror "$KILN_SCRATCH"/copy/*.c $(flags --cflags --libs) -o "$KILN_SCRATCH/llama" &&
+        LD_LIBRARY_PATH=$libraries "$KILN_SCRATCH/llama" --help
+}
+
 version_agrees() {
     [ "$(flags --modversion)" = "$(awk '/define KILN_VERSION_(MAJOR|MINOR|PATCH)/ { v = v dot $3; dot = "." } END { print v }' \
         include/kiln/kiln.h)" ]
@@ -78,6 +86,7 @@ if command -v pkg-config >/dev/null; then
     check "pkg-config gives the version of kiln.h" version_agrees
     check "a consumer by pkg-config, shared" shared_consumer
     check "a consumer by pkg-config, static" static_consumer
+    check "a copy of docs/examples/llama" llama_consumer
 else
     skip "consumers by pkg-config" "there is no pkg-config here"
 fi

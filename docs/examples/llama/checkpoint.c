@@ -1,4 +1,4 @@
-#include "docs/examples/llama/checkpoint.h"
+#include "checkpoint.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
-#include "docs/examples/llama/decoder.h"
-#include "docs/examples/llama/graph.h"
-#include "docs/examples/llama/half.h"
+#include "decoder.h"
+#include "graph.h"
+#include "half.h"
 #include <kiln/ops.h>
 #include <stdlib.h>
 

@@ -4,7 +4,7 @@
 #ifndef LLAMA_DECODER_H
 #define LLAMA_DECODER_H
 
-#include "docs/examples/llama/checkpoint.h"
+#include "checkpoint.h"
 #include <kiln/kiln.h>
 
 typedef enum llama_precision { LLAMA_F32, LLAMA_F16, LLAMA_BF16 } llama_precision;

@@ -1,4 +1,4 @@
-#include "docs/examples/llama/graph.h"
+#include "graph.h"
 #include <dlfcn.h>
 #include <stdlib.h>
 

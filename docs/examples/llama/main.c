@@ -1,7 +1,7 @@
 /* llama: a Llama model in the format of llama2.c tells a story, on any backend. The story is on standard output, what
  * it took on standard error. */
-#include "docs/examples/llama/decoder.h"
-#include "docs/examples/llama/tokenizer.h"
+#include "decoder.h"
+#include "tokenizer.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>

@@ -1,4 +1,4 @@
-#include "docs/examples/llama/tokenizer.h"
+#include "tokenizer.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,10 +15,9 @@ static int compare_bytes(const char *a, size_t a_size, const char *b, size_t b_s
 }
 
 /* Equal tokens stay in the order of their numbers. */
-static int compare_tokens(const void *a, const void *b, void *tokens) {
-    uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
-    const llama_token *all = tokens;
-    int order = compare_bytes(all[i].bytes, all[i].size, all[j].bytes, all[j].size);
+static int compare_tokens(const void *a, const void *b) {
+    const llama_token *i = *(const llama_token *const *)a, *j = *(const llama_token *const *)b;
+    int order = compare_bytes(i->bytes, i->size, j->bytes, j->size);
     return order ? order : (i > j) - (i < j);
 }
 
@@ -64,10 +63,10 @@ static bool read_tokens(const char *path, const char *file, size_t size, llama_t
         t->storage[used + (size_t)length] = '\0';
         used += (size_t)length + 1;
         offset += (size_t)length;
-        t->order[i] = (uint32_t)i;
+        t->order[i] = &t->tokens[i];
     }
     if (offset != size) return refuse(path, "has more tokens than the model: another model's");
-    qsort_r(t->order, (size_t)t->count, sizeof *t->order, compare_tokens, t->tokens);
+    qsort(t->order, (size_t)t->count, sizeof *t->order, compare_tokens);
     return true;
 }
 
@@ -104,15 +103,15 @@ static int32_t find(const llama_tokenizer *t, const char *bytes, size_t size) {
     int32_t low = 0, high = t->count;
     while (low < high) {
         int32_t middle = low + (high - low) / 2;
-        const llama_token *token = &t->tokens[t->order[middle]];
+        const llama_token *token = t->order[middle];
         if (compare_bytes(token->bytes, token->size, bytes, size) < 0)
             low = middle + 1;
         else
             high = middle;
     }
     if (low == t->count) return -1;
-    const llama_token *token = &t->tokens[t->order[low]];
-    return compare_bytes(token->bytes, token->size, bytes, size) ? -1 : (int32_t)t->order[low];
+    const llama_token *token = t->order[low];
+    return compare_bytes(token->bytes, token->size, bytes, size) ? -1 : (int32_t)(token - t->tokens);
 }
 
 /* The bytes of a character of UTF-8 that begins here. */

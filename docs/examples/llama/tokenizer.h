@@ -17,8 +17,8 @@ typedef struct llama_token {
 typedef struct llama_tokenizer {
     llama_token *tokens;
     int32_t count;
-    uint32_t longest; /* bytes of a token */
-    uint32_t *order;  /* tokens by their bytes, for finding */
+    uint32_t longest;          /* bytes of a token */
+    const llama_token **order; /* by their bytes, for finding */
     char *storage;
 } llama_tokenizer;
 
