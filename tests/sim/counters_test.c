@@ -4,28 +4,18 @@
  * KILN_SIM_DEVICES names the devices; unset, one of each architecture. KILN_TEST_OPERATOR and KILN_TEST_PRECISION limit
  * the tests to an operator and a precision. */
 #include "tests/sim/each_device.h"
+#include "tests/sim/operator_params.h"
 
 #define CUDA_DEVICES "sm_75,sm_80,sm_86,sm_89,sm_90,sm_100,sm_120"
 #define ROCM_DEVICES "gfx90a,gfx942,gfx1030,gfx1100,gfx1201,gfx906,gfx1010,gfx1032,gfx1102,gfx1200"
 
-enum { INPUTS = 3, OUTPUTS = 2, MEMORIES = 16, LINE_BYTES = 256 };
-enum { SECTOR = 32, VECTOR = 16, CHUNK = 32768, SEARCHED = 8192, PARTIAL = 8, RESULT = 4, FREQUENCY = 8, KEYS = 16 };
-enum { SEEN = 40, TILE = 32 }; /* keys: that a query sees, and that a group reads at a time */
-enum { FEW = 100 };            /* of so many pairs one sector of the position, which each thread reads */
+enum { SECTOR = 32, VECTOR = 16, CHUNK = 32768, SEARCHED = 8192, PARTIAL = 8, RESULT = 4, FREQUENCY = 8 };
+enum { FEW = 100 }; /* of so many pairs one sector of the position, which each thread reads */
 
 /* A device's own words for a failure. */
 static char where[256];
 
-/* ---- Calls ------------------------------------------------------------------------------------------------------- */
-
-/* An operator on rows x cols, its tensors so many bytes behind an aligned address. */
-typedef struct call {
-    const struct operation *op;
-    const char *part;
-    int64_t rows, cols;
-    size_t misplaced;
-    bool bias; /* add_gelu has one */
-} call;
+/* ---- Operators --------------------------------------------------------------------------------------------------- */
 
 typedef struct count {
     uint64_t launches;
@@ -34,281 +24,6 @@ typedef struct count {
 
 static void ok(kiln_status status) {
     if (status != KILN_OK) fail_msg("%s: %s", where, kiln_last_error());
-}
-
-static uint64_t element(const call *c) {
-    return strcmp(c->part, "f32") ? 2 : 4;
-}
-
-/* What any operator is called with. */
-typedef struct tensors {
-    void *memory[MEMORIES];
-    size_t count;
-    char *input[INPUTS], *output[OUTPUTS], *bias; /* of zeros; in- and outputs have twice the rows */
-    int32_t *numbers;                             /* 0, 1, ... for twice the rows */
-    int64_t *frequencies;
-    void *workspace;
-    size_t workspace_size;
-} tensors;
-
-static void *memory_of(tensors *t, size_t size) {
-    assert_true(t->count < MEMORIES);
-    ok(kiln_memory_alloc(device, size, &t->memory[t->count]));
-    return t->memory[t->count++];
-}
-
-static char *zeros(tensors *t, size_t size) {
-    void *memory = memory_of(t, size + LINE_BYTES);
-    ok(kiln_fill(&stream, memory, 0, size + LINE_BYTES));
-    return memory;
-}
-
-static int32_t *numbers(tensors *t, size_t many) {
-    int32_t *host = malloc(many * sizeof *host), *memory = memory_of(t, many * sizeof *host);
-    assert_non_null(host);
-    for (size_t i = 0; i < many; i++)
-        host[i] = (int32_t)i;
-    ok(kiln_copy(&stream, memory, host, many * sizeof *host, KILN_TO_DEVICE));
-    ok(kiln_stream_sync(&stream));
-    free(host);
-    return memory;
-}
-
-static tensors tensors_new(const call *c) {
-    tensors t = {0};
-    size_t row = (size_t)c->cols * element(c), bytes = 2 * (size_t)c->rows * row;
-    for (size_t i = 0; i < INPUTS; i++)
-        t.input[i] = zeros(&t, bytes) + c->misplaced;
-    for (size_t i = 0; i < OUTPUTS; i++)
-        t.output[i] = zeros(&t, bytes) + c->misplaced;
-    t.bias = zeros(&t, row) + c->misplaced;
-    t.numbers = numbers(&t, 2 * (size_t)c->rows + 4);
-    t.frequencies = (void *)zeros(&t, (size_t)c->cols * sizeof *t.frequencies);
-    return t;
-}
-
-static void tensors_free(tensors *t) {
-    for (size_t i = 0; i < t->count; i++)
-        kiln_memory_free(device, t->memory[i]);
-}
-
-/* ---- Operators --------------------------------------------------------------------------------------------------- */
-
-typedef union params {
-    kiln_add_params add;
-    kiln_add_gelu_params add_gelu;
-    kiln_add_rmsnorm_params add_rmsnorm;
-    kiln_argmax_params argmax;
-    kiln_embedding_params embedding;
-    kiln_gemm_params gemm;
-    kiln_kv_copy_blocks_params kv_copy_blocks;
-    kiln_kv_store_params kv_store;
-    kiln_mha_params mha;
-    kiln_mha_paged_params mha_paged;
-    kiln_mul_add_params mul_add;
-    kiln_rmsnorm_params rmsnorm;
-    kiln_rope_params rope;
-    kiln_rope3d_params rope3d;
-    kiln_sample_params sample;
-    kiln_silu_mul_params silu_mul;
-    kiln_softmax_params softmax;
-} params;
-
-static void fill_add(params *p, const call *c, const tensors *t) {
-    p->add = (kiln_add_params){.y = t->output[0], .a = t->input[0], .b = t->input[1], .count = c->rows * c->cols};
-}
-
-static void fill_add_gelu(params *p, const call *c, const tensors *t) {
-    p->add_gelu = (kiln_add_gelu_params){
-        .y = t->output[0], .x = t->input[0], .bias = c->bias ? t->bias : NULL, .rows = c->rows, .cols = c->cols};
-}
-
-static void fill_add_rmsnorm(params *p, const call *c, const tensors *t) {
-    p->add_rmsnorm = (kiln_add_rmsnorm_params){.y = t->output[0],
-                                               .sum = t->output[1],
-                                               .x = t->input[0],
-                                               .residual = t->input[1],
-                                               .rows = c->rows,
-                                               .cols = c->cols};
-}
-
-static void fill_argmax(params *p, const call *c, const tensors *t) {
-    p->argmax = (kiln_argmax_params){.y = t->numbers,
-                                     .x = t->input[0],
-                                     .rows = c->rows,
-                                     .cols = c->cols,
-                                     .workspace = t->workspace,
-                                     .workspace_size = t->workspace_size};
-}
-
-static void fill_embedding(params *p, const call *c, const tensors *t) {
-    p->embedding = (kiln_embedding_params){.y = t->output[0],
-                                           .table = t->input[0],
-                                           .ids = t->numbers,
-                                           .rows = c->rows,
-                                           .cols = c->cols,
-                                           .vocabulary = c->rows};
-}
-
-/* The product of two square matrices. */
-static void fill_gemm(params *p, const call *c, const tensors *t) {
-    p->gemm = (kiln_gemm_params){.d = t->output[0],
-                                 .a = t->input[0],
-                                 .b = t->input[1],
-                                 .batch = 1,
-                                 .m = c->rows,
-                                 .n = c->rows,
-                                 .k = c->cols,
-                                 .workspace = t->workspace,
-                                 .workspace_size = t->workspace_size};
-}
-
-/* Each even block to the one behind it. */
-static void fill_kv_copy_blocks(params *p, const call *c, const tensors *t) {
-    p->kv_copy_blocks = (kiln_kv_copy_blocks_params){.key_cache = t->output[0],
-                                                     .value_cache = t->output[1],
-                                                     .pairs = t->numbers,
-                                                     .count = c->rows,
-                                                     .blocks = 2 * c->rows,
-                                                     .cols = c->cols};
-}
-
-static void fill_kv_store(params *p, const call *c, const tensors *t) {
-    p->kv_store = (kiln_kv_store_params){.key_cache = t->output[0],
-                                         .value_cache = t->output[1],
-                                         .key = t->input[0],
-                                         .value = t->input[1],
-                                         .slots = t->numbers,
-                                         .tokens = c->rows,
-                                         .cols = c->cols,
-                                         .capacity = c->rows};
-}
-
-/* One query and a key in each row. */
-static void fill_mha(params *p, const call *c, const tensors *t) {
-    p->mha = (kiln_mha_params){.out = t->output[0],
-                               .q = t->input[0],
-                               .k = t->input[1],
-                               .v = t->input[2],
-                               .tokens = 1,
-                               .kv_tokens = c->rows,
-                               .batch = 1,
-                               .heads = 1,
-                               .kv_heads = 1,
-                               .head_size = c->cols,
-                               .workspace = t->workspace,
-                               .workspace_size = t->workspace_size};
-}
-
-/* The same, and it sees the last SEEN keys. */
-static void fill_mha_windowed(params *p, const call *c, const tensors *t) {
-    fill_mha(p, c, t);
-    p->mha.left_window = SEEN;
-}
-
-/* A query at each key, which sees none behind it. */
-static void fill_mha_causal(params *p, const call *c, const tensors *t) {
-    fill_mha(p, c, t);
-    p->mha.tokens = c->rows;
-    p->mha.causal = 1;
-    p->mha.lse = (float *)t->output[1];
-}
-
-/* The first two tiles of queries stand before the first of TILE keys. */
-static void fill_mha_late(params *p, const call *c, const tensors *t) {
-    fill_mha_causal(p, c, t);
-    p->mha.kv_tokens = TILE;
-}
-
-/* TILE queries, of which each group of many keys has all. */
-static void fill_mha_shared(params *p, const call *c, const tensors *t) {
-    fill_mha(p, c, t);
-    p->mha.tokens = TILE;
-    p->mha.lse = (float *)t->output[1];
-}
-
-/* One query and keys in blocks. */
-static void fill_mha_paged(params *p, const call *c, const tensors *t) {
-    p->mha_paged = (kiln_mha_paged_params){.out = t->output[0],
-                                           .q = t->input[0],
-                                           .k_cache = t->input[1],
-                                           .v_cache = t->input[2],
-                                           .tables = t->numbers,
-                                           .kv_lengths = t->numbers + c->rows,
-                                           .tokens = 1,
-                                           .blocks = c->rows / KEYS,
-                                           .block_size = KEYS,
-                                           .batch = 1,
-                                           .table_size = c->rows / KEYS,
-                                           .heads = 1,
-                                           .kv_heads = 1,
-                                           .head_size = c->cols,
-                                           .workspace = t->workspace,
-                                           .workspace_size = t->workspace_size};
-}
-
-/* As with mha. */
-static void fill_mha_paged_causal(params *p, const call *c, const tensors *t) {
-    fill_mha_paged(p, c, t);
-    p->mha_paged.tokens = c->rows;
-    p->mha_paged.causal = 1;
-    p->mha_paged.lse = (float *)t->output[1];
-}
-
-static void fill_mha_paged_shared(params *p, const call *c, const tensors *t) {
-    fill_mha_paged(p, c, t);
-    p->mha_paged.tokens = TILE;
-    p->mha_paged.lse = (float *)t->output[1];
-}
-
-static void fill_mul_add(params *p, const call *c, const tensors *t) {
-    p->mul_add = (kiln_mul_add_params){
-        .y = t->output[0], .a = t->input[0], .b = t->input[1], .c = t->input[2], .count = c->rows * c->cols};
-}
-
-static void fill_rmsnorm(params *p, const call *c, const tensors *t) {
-    p->rmsnorm = (kiln_rmsnorm_params){.y = t->output[0], .x = t->input[0], .rows = c->rows, .cols = c->cols};
-}
-
-static void fill_rope(params *p, const call *c, const tensors *t) {
-    p->rope = (kiln_rope_params){.y = t->output[0],
-                                 .x = t->input[0],
-                                 .positions = t->numbers,
-                                 .frequencies = t->frequencies,
-                                 .tokens = c->rows,
-                                 .heads = 1,
-                                 .pairs = c->cols / 2};
-}
-
-/* The first tokens are in a grid of 1 x 2 x 3. */
-static void fill_rope3d(params *p, const call *c, const tensors *t) {
-    p->rope3d = (kiln_rope3d_params){.y = t->output[0],
-                                     .x = t->input[0],
-                                     .grids = t->numbers + 1,
-                                     .frequencies = t->frequencies,
-                                     .batch = 1,
-                                     .tokens = c->rows,
-                                     .heads = 1,
-                                     .pairs = c->cols / 2};
-}
-
-/* At temperature 0. */
-static void fill_sample(params *p, const call *c, const tensors *t) {
-    p->sample = (kiln_sample_params){.y = t->numbers, .x = t->input[0], .rows = c->rows, .cols = c->cols};
-}
-
-static void fill_silu_mul(params *p, const call *c, const tensors *t) {
-    p->silu_mul = (kiln_silu_mul_params){
-        .y = t->output[0], .gate = t->input[0], .up = t->input[1], .rows = c->rows, .cols = c->cols};
-}
-
-static void fill_softmax(params *p, const call *c, const tensors *t) {
-    p->softmax = (kiln_softmax_params){.y = t->output[0],
-                                       .x = t->input[0],
-                                       .rows = c->rows,
-                                       .cols = c->cols,
-                                       .workspace = t->workspace,
-                                       .workspace_size = t->workspace_size};
 }
 
 /* What an operator reads beside its tensors, which no table says how often: each row's number; its position and the
@@ -324,33 +39,33 @@ typedef struct operation {
 } operation;
 
 static const operation operations[] = {
-    {"add", fill_add, 2, 1, 0, NOTHING},
-    {"add_gelu", fill_add_gelu, 1, 1, 0, NOTHING},
-    {"add_rmsnorm", fill_add_rmsnorm, 4, 2, 0, NOTHING},
-    {"argmax", fill_argmax, 1, 0, 1, NOTHING},
-    {"embedding", fill_embedding, 1, 1, 0, NUMBERS},
-    {"kv_copy_blocks", fill_kv_copy_blocks, 2, 2, 0, NUMBERS},
-    {"kv_store", fill_kv_store, 2, 2, 0, NUMBERS},
-    {"mul_add", fill_mul_add, 3, 1, 0, NOTHING},
-    {"rmsnorm", fill_rmsnorm, 2, 1, 0, NOTHING},
-    {"rope", fill_rope, 1, 1, 0, FREQUENCIES},
-    {"rope3d", fill_rope3d, 1, 1, 0, FREQUENCIES},
-    {"silu_mul", fill_silu_mul, 2, 1, 0, NOTHING},
-    {"softmax", fill_softmax, 1, 1, 0, NOTHING},
+    {"add", params_add, 2, 1, 0, NOTHING},
+    {"add_gelu", params_add_gelu, 1, 1, 0, NOTHING},
+    {"add_rmsnorm", params_add_rmsnorm, 4, 2, 0, NOTHING},
+    {"argmax", params_argmax, 1, 0, 1, NOTHING},
+    {"embedding", params_embedding, 1, 1, 0, NUMBERS},
+    {"kv_copy_blocks", params_kv_copy_blocks, 2, 2, 0, NUMBERS},
+    {"kv_store", params_kv_store, 2, 2, 0, NUMBERS},
+    {"mul_add", params_mul_add, 3, 1, 0, NOTHING},
+    {"rmsnorm", params_rmsnorm, 2, 1, 0, NOTHING},
+    {"rope", params_rope, 1, 1, 0, FREQUENCIES},
+    {"rope3d", params_rope3d, 1, 1, 0, FREQUENCIES},
+    {"silu_mul", params_silu_mul, 2, 1, 0, NOTHING},
+    {"softmax", params_softmax, 1, 1, 0, NOTHING},
 };
 enum { OPERATIONS = sizeof operations / sizeof *operations };
 
-static const operation product = {"gemm", fill_gemm, 2, 1, 0, NOTHING};
-static const operation attentions[] = {{"mha", fill_mha, 0, 0, 0, NOTHING},
-                                       {"mha_paged", fill_mha_paged, 0, 0, 0, NOTHING}};
-static const operation windowed = {"mha", fill_mha_windowed, 0, 0, 0, NOTHING};
-static const operation causal[] = {{"mha", fill_mha_causal, 0, 0, 0, NOTHING},
-                                   {"mha_paged", fill_mha_paged_causal, 0, 0, 0, NOTHING}};
-static const operation late = {"mha", fill_mha_late, 0, 0, 0, NOTHING};
-static const operation shared[] = {{"mha", fill_mha_shared, 0, 0, 0, NOTHING},
-                                   {"mha_paged", fill_mha_paged_shared, 0, 0, 0, NOTHING}};
+static const operation product = {"gemm", params_gemm, 2, 1, 0, NOTHING};
+static const operation attentions[] = {{"mha", params_mha, 0, 0, 0, NOTHING},
+                                       {"mha_paged", params_mha_paged, 0, 0, 0, NOTHING}};
+static const operation windowed = {"mha", params_mha_windowed, 0, 0, 0, NOTHING};
+static const operation causal[] = {{"mha", params_mha_causal, 0, 0, 0, NOTHING},
+                                   {"mha_paged", params_mha_paged_causal, 0, 0, 0, NOTHING}};
+static const operation late = {"mha", params_mha_late, 0, 0, 0, NOTHING};
+static const operation shared[] = {{"mha", params_mha_shared, 0, 0, 0, NOTHING},
+                                   {"mha_paged", params_mha_paged_shared, 0, 0, 0, NOTHING}};
 /* It reads a row as often as it needs to. */
-static const operation sampling = {"sample", fill_sample, 1, 0, 1, NUMBERS};
+static const operation sampling = {"sample", params_sample, 1, 0, 1, NUMBERS};
 
 static bool named(const char *variable, const char *name) {
     const char *wanted = getenv(variable);
@@ -411,7 +126,7 @@ static count run_on(const call *c, tensors *t) {
     c->op->fill(&p, c, t);
     if (function->workspace_size) {
         ok(function->workspace_size(&p, size, &t->workspace_size));
-        t->workspace = zeros(t, t->workspace_size);
+        t->workspace = tensors_zeros(t, t->workspace_size);
         c->op->fill(&p, c, t);
     }
     sim.reset();
@@ -421,7 +136,7 @@ static count run_on(const call *c, tensors *t) {
 }
 
 static count run(const call *c) {
-    tensors t = tensors_new(c);
+    tensors t = tensors_new(&stream, c);
     count n = run_on(c, &t);
     tensors_free(&t);
     return n;
@@ -440,7 +155,7 @@ static const char *const parts[] = {"f32", "f16", "bf16"};
 enum { PARTS = sizeof parts / sizeof *parts };
 
 static void expect_bytes(const call *c, const count *n) {
-    uint64_t bytes = (uint64_t)(c->rows * c->cols) * element(c);
+    uint64_t bytes = (uint64_t)(c->rows * c->cols) * call_element(c);
     if (c->op->extra == NOTHING) expect(n->sum.global_read_bytes, c->op->reads * bytes);
     assert_true(n->sum.global_read_bytes >= c->op->reads * bytes);
     expect(n->sum.global_written_bytes, c->op->writes * bytes + c->op->results * (uint64_t)c->rows * RESULT);
@@ -484,11 +199,11 @@ static void aligned_rows_are_moved_in_whole_vectors(void **state) {
         count n = run(&c);
         expect_bytes(&c, &n);
         uint64_t elements = (uint64_t)(c.rows * c.cols), results = c.op->results * (uint64_t)c.rows;
-        uint64_t bytes = (c.op->reads + c.op->writes) * elements * element(&c);
+        uint64_t bytes = (c.op->reads + c.op->writes) * elements * call_element(&c);
         uint64_t requests = bytes / VECTOR / (uint64_t)info.wave_size + results, sectors = bytes / SECTOR + results;
         expect(n.sum.shared_conflicts, 0);
         if (c.op->extra == FREQUENCIES) {
-            uint64_t pairs = elements / 2, again = VECTOR / element(&c) / 2;
+            uint64_t pairs = elements / 2, again = VECTOR / call_element(&c) / 2;
             sectors += pairs * FREQUENCY / SECTOR * again;
             if (n.sum.global_sectors > sectors + pairs / FEW || n.sum.global_requests >= 4 * requests)
                 fail_msg("%s: %llu sectors in %llu requests, not %llu in fewer than %llu", where,
@@ -511,8 +226,8 @@ static void factors_of_a_product_are_moved_in_whole_vectors(void **state) {
         call c = {&product, parts[i], 64, 64, 0, false};
         if (!wanted(&c)) continue;
         count n = run(&c);
-        uint64_t elements = (uint64_t)(c.rows * c.cols), vectors = 2 * elements * element(&c) / VECTOR;
-        if (info.backend == KILN_ROCM && element(&c) == 4) vectors *= 2;
+        uint64_t elements = (uint64_t)(c.rows * c.cols), vectors = 2 * elements * call_element(&c) / VECTOR;
+        if (info.backend == KILN_ROCM && call_element(&c) == 4) vectors *= 2;
         expect(n.launches, 1);
         expect_bytes(&c, &n);
         expect(n.sum.global_requests, (vectors + elements) / (uint64_t)info.wave_size);
@@ -527,7 +242,7 @@ static void aligned_keys_are_moved_in_whole_vectors(void **state) {
         call c = {&attentions[i % 2], parts[i / 2], 2 * TILE, 64, 0, false};
         if (!wanted(&c)) continue;
         count n = run(&c);
-        uint64_t elements = (uint64_t)(c.rows * c.cols), vectors = elements * element(&c) / VECTOR;
+        uint64_t elements = (uint64_t)(c.rows * c.cols), vectors = elements * call_element(&c) / VECTOR;
         assert_true(n.sum.global_requests < (elements + vectors) / (uint64_t)info.wave_size);
     }
 }
@@ -550,8 +265,8 @@ static void long_rows_are_read_twice_by_many_groups(void **state) {
         call c = {operation_of("softmax"), parts[i], 2, 100000, 0, false};
         if (!wanted(&c)) continue;
         count n = run(&c);
-        uint64_t bytes = (uint64_t)(c.rows * c.cols) * element(&c);
-        uint64_t chunks = ((uint64_t)c.cols * element(&c) + CHUNK - 1) / CHUNK, partials = 2 * chunks * PARTIAL;
+        uint64_t bytes = (uint64_t)(c.rows * c.cols) * call_element(&c);
+        uint64_t chunks = ((uint64_t)c.cols * call_element(&c) + CHUNK - 1) / CHUNK, partials = 2 * chunks * PARTIAL;
         expect(n.launches, 2);
         expect(n.sum.global_written_bytes, bytes + partials);
         /* The maximum alone, then the sum with the maximum. */
@@ -566,7 +281,7 @@ static void long_rows_are_searched_by_many_groups(void **state) {
         call c = {operation_of("argmax"), parts[i], 2, 2 * SEARCHED + 100, 0, false};
         if (!wanted(&c)) continue;
         count n = run(&c);
-        uint64_t bytes = (uint64_t)(c.rows * c.cols) * element(&c), partials = 2 * 3 * PARTIAL;
+        uint64_t bytes = (uint64_t)(c.rows * c.cols) * call_element(&c), partials = 2 * 3 * PARTIAL;
         expect(n.launches, 2);
         expect(n.sum.global_written_bytes, partials + 2 * RESULT);
         expect(n.sum.global_read_bytes, bytes + partials);
@@ -598,7 +313,7 @@ static void tiles_of_keys_that_no_query_sees_are_not_read(void **state) {
     for (size_t i = 0; i < PARTS; i++) {
         call c = {&windowed, parts[i], 200, 32, 0, false};
         if (!wanted(&c)) continue;
-        uint64_t row = (uint64_t)c.cols * element(&c), tail = 200 % TILE;
+        uint64_t row = (uint64_t)c.cols * call_element(&c), tail = 200 % TILE;
         count n = run(&c);
         expect(n.sum.global_read_bytes, row * (1 + 2 * (TILE + tail)));
         c = (call){&causal[0], parts[i], 2 * TILE, 32, 0, false};
@@ -620,7 +335,7 @@ static void each_row_of_attention_is_written_once(void **state) {
         if (!wanted(&c)) continue;
         count n = run(&c);
         expect(n.launches, 1);
-        expect(n.sum.global_written_bytes, (uint64_t)c.rows * ((uint64_t)c.cols * element(&c) + RESULT));
+        expect(n.sum.global_written_bytes, (uint64_t)c.rows * ((uint64_t)c.cols * call_element(&c) + RESULT));
     }
     for (size_t i = 0; i < 2 * PARTS; i++) {
         call c = {&shared[i % 2], parts[i / 2], MANY, SIZE, 0, false};
@@ -628,7 +343,7 @@ static void each_row_of_attention_is_written_once(void **state) {
         count n = run(&c);
         expect(n.launches, 2);
         expect(n.sum.global_written_bytes,
-               TILE * (GROUPS * (SIZE * sizeof(float) + PARTIAL) + SIZE * element(&c) + RESULT));
+               TILE * (GROUPS * (SIZE * sizeof(float) + PARTIAL) + SIZE * call_element(&c) + RESULT));
     }
 }
 
@@ -637,7 +352,7 @@ static void expect_little_beyond(const call *c, int axis, uint64_t most) {
     enum { LAUNCHES = 2 };
     static sim_launch launches[LAUNCHES];
     if (!wanted(c)) return;
-    tensors t = tensors_new(c);
+    tensors t = tensors_new(&stream, c);
     count once = run_on(c, &t);
     assert_in_range(once.launches, 1, LAUNCHES);
     for (uint64_t n = 0; n < once.launches; n++)

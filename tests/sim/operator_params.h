@@ -1,0 +1,101 @@
+/* What the operators are called with where it is only counted what they touch: tensors of zeros. */
+#ifndef KILN_TESTS_SIM_OPERATOR_PARAMS_H
+#define KILN_TESTS_SIM_OPERATOR_PARAMS_H
+
+#include <kiln/ops.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/* An operator on rows x cols, its tensors so many bytes behind an aligned address. */
+typedef struct call {
+    const struct operation *op; /* the test's own */
+    const char *part;
+    int64_t rows, cols;
+    size_t misplaced;
+    bool bias; /* add_gelu has one */
+} call;
+
+/* Bytes of an element. */
+uint64_t call_element(const call *c);
+
+enum { TENSORS_INPUTS = 3, TENSORS_OUTPUTS = 2, TENSORS_MEMORIES = 16 };
+
+/* What any operator is called with. */
+typedef struct tensors {
+    kiln_stream *stream;
+    const call *of;
+    void *memory[TENSORS_MEMORIES];
+    size_t count;
+    char *input[TENSORS_INPUTS], *output[TENSORS_OUTPUTS], *bias; /* of zeros; in- and outputs have twice the rows */
+    int32_t *numbers;                                             /* 0, 1, ... for twice the rows */
+    int64_t *frequencies;
+    void *workspace;
+    size_t workspace_size;
+} tensors;
+
+/* Fails the running test without memory. The call and the stream must outlive the tensors. */
+tensors tensors_new(kiln_stream *stream, const call *c);
+void tensors_free(tensors *t);
+
+/* More memory of zeros, which is freed with the tensors. */
+char *tensors_zeros(tensors *t, size_t size);
+
+typedef union params {
+    kiln_add_params add;
+    kiln_add_gelu_params add_gelu;
+    kiln_add_rmsnorm_params add_rmsnorm;
+    kiln_argmax_params argmax;
+    kiln_embedding_params embedding;
+    kiln_gemm_params gemm;
+    kiln_kv_copy_blocks_params kv_copy_blocks;
+    kiln_kv_store_params kv_store;
+    kiln_mha_params mha;
+    kiln_mha_paged_params mha_paged;
+    kiln_mul_add_params mul_add;
+    kiln_rmsnorm_params rmsnorm;
+    kiln_rope_params rope;
+    kiln_rope3d_params rope3d;
+    kiln_sample_params sample;
+    kiln_silu_mul_params silu_mul;
+    kiln_softmax_params softmax;
+} params;
+
+/* Keys: that a query sees in a window, that a group reads at a time, that a block holds. */
+enum { SEEN = 40, TILE = 32, KEYS = 16 };
+
+void params_add(params *p, const call *c, const tensors *t);
+void params_add_gelu(params *p, const call *c, const tensors *t);
+void params_add_rmsnorm(params *p, const call *c, const tensors *t);
+void params_argmax(params *p, const call *c, const tensors *t);
+void params_embedding(params *p, const call *c, const tensors *t);
+/* The product of two square matrices. */
+void params_gemm(params *p, const call *c, const tensors *t);
+/* Each even block to the one behind it. */
+void params_kv_copy_blocks(params *p, const call *c, const tensors *t);
+void params_kv_store(params *p, const call *c, const tensors *t);
+/* One query and a key in each row. */
+void params_mha(params *p, const call *c, const tensors *t);
+/* The same, and it sees the last SEEN keys. */
+void params_mha_windowed(params *p, const call *c, const tensors *t);
+/* A query at each key, which sees none behind it. */
+void params_mha_causal(params *p, const call *c, const tensors *t);
+/* The first two tiles of queries stand before the first of TILE keys. */
+void params_mha_late(params *p, const call *c, const tensors *t);
+/* TILE queries, of which each group of many keys has all. */
+void params_mha_shared(params *p, const call *c, const tensors *t);
+/* One query and keys in blocks. */
+void params_mha_paged(params *p, const call *c, const tensors *t);
+/* As with mha. */
+void params_mha_paged_causal(params *p, const call *c, const tensors *t);
+void params_mha_paged_shared(params *p, const call *c, const tensors *t);
+void params_mul_add(params *p, const call *c, const tensors *t);
+void params_rmsnorm(params *p, const call *c, const tensors *t);
+void params_rope(params *p, const call *c, const tensors *t);
+/* The first tokens are in a grid of 1 x 2 x 3. */
+void params_rope3d(params *p, const call *c, const tensors *t);
+/* At temperature 0. */
+void params_sample(params *p, const call *c, const tensors *t);
+void params_silu_mul(params *p, const call *c, const tensors *t);
+void params_softmax(params *p, const call *c, const tensors *t);
+
+#endif
