@@ -2,9 +2,15 @@
 #include "loader/bundle.h"
 #include <stdio.h>
 
+/* The first failure, whose text later ones and the callback's own calls replace. */
+typedef struct failure {
+    kiln_status status;
+    char text[KILN__ERROR_TEXT_SIZE];
+} failure;
+
 /* One part on one device. */
-static kiln_status check_part(kiln_device *device, const kiln_bundle *bundle, const char *part,
-                              kiln_check_callback report, void *user) {
+static void check_part(kiln_device *device, const kiln_bundle *bundle, const char *part, kiln_check_callback report,
+                       void *user, failure *first) {
     kiln_check_result result = {.device = device, .bundle = bundle, .part = part};
     const kiln_module *module;
     char chosen[64];
@@ -17,8 +23,11 @@ static kiln_status check_part(kiln_device *device, const kiln_bundle *bundle, co
     } else {
         result.text = kiln_last_error();
     }
+    if (result.status != KILN_OK && first->status == KILN_OK) {
+        first->status = result.status;
+        snprintf(first->text, sizeof first->text, "%s", result.text);
+    }
     if (report) report(user, &result);
-    return result.status;
 }
 
 kiln_status kiln_check(kiln_device *const *devices, size_t device_count, const kiln_bundle *const *bundles,
@@ -29,15 +38,15 @@ kiln_status kiln_check(kiln_device *const *devices, size_t device_count, const k
         KILN__TRY(kiln__bundle_check(bundles[b]));
     for (size_t d = 0; d < device_count; d++)
         KILN__REQUIRE(devices[d], "kiln_check: devices[%zu] is NULL", d);
-    kiln_status first = KILN_OK;
+    failure first;
+    first.status = KILN_OK;
     for (size_t d = 0; d < device_count; d++) {
         for (size_t b = 0; b < bundle_count; b++) {
             for (uint32_t p = 0; p < bundles[b]->part_count; p++) {
                 kiln_part part = kiln_bundle_part(bundles[b], p);
-                kiln_status status = check_part(devices[d], bundles[b], part.name, report, user);
-                if (first == KILN_OK) first = status;
+                check_part(devices[d], bundles[b], part.name, report, user, &first);
             }
         }
     }
-    return first;
+    return first.status == KILN_OK ? KILN_OK : kiln__fail(first.status, "%s", first.text);
 }

@@ -3,9 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ERROR_TEXT_SIZE = 2048 };
-
-static _Thread_local char error_text[ERROR_TEXT_SIZE];
+static _Thread_local char error_text[KILN__ERROR_TEXT_SIZE];
 
 typedef struct log_target {
     _Atomic(kiln_log_callback) callback;
@@ -49,7 +47,7 @@ const char *kiln_last_error(void) {
 
 kiln_status kiln__fail(kiln_status status, const char *format, ...) {
     /* The arguments may point into the text that is replaced, so the new one is built beside it. */
-    char text[ERROR_TEXT_SIZE];
+    char text[KILN__ERROR_TEXT_SIZE];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
@@ -59,7 +57,7 @@ kiln_status kiln__fail(kiln_status status, const char *format, ...) {
 }
 
 kiln_status kiln__fail_within(kiln_status status, const char *format, ...) {
-    char text[ERROR_TEXT_SIZE];
+    char text[KILN__ERROR_TEXT_SIZE];
     kiln__text whole = {text, sizeof text, 0};
     va_list arguments;
     va_start(arguments, format);
@@ -79,7 +77,7 @@ void kiln_set_log(kiln_log_callback callback, void *user) {
 void kiln__log(kiln_log_level level, const char *format, ...) {
     kiln_log_callback callback = atomic_load(&log_to.callback);
     if (!callback) return;
-    char text[ERROR_TEXT_SIZE];
+    char text[KILN__ERROR_TEXT_SIZE];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);

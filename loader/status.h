@@ -11,6 +11,8 @@
 #define KILN__LIKELY(x)   __builtin_expect(!!(x), 1)
 #define KILN__UNLIKELY(x) __builtin_expect(!!(x), 0)
 
+enum { KILN__ERROR_TEXT_SIZE = 2048 }; /* bytes of an error text, its NUL among them */
+
 /* Sets this thread's error text (replacing it) and returns status. Allocates nothing. */
 kiln_status kiln__fail(kiln_status status, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 

@@ -535,8 +535,8 @@ typedef struct kiln_check_result {
 typedef void (*kiln_check_callback)(void *user, const kiln_check_result *result);
 
 /* Loads every part of the given bundles on the given devices and reports each outcome to report (which may be NULL).
- * After KILN_OK no later call loads anything for them. Tries everything, then returns the first failure, as
- * kiln_module_get, or KILN_OK. */
+ * After KILN_OK no later call loads anything for them. Tries everything, then returns the first failure, whose text
+ * kiln_last_error has, as kiln_module_get, or KILN_OK. */
 KILN_API kiln_status kiln_check(kiln_device *const *devices, size_t device_count, const kiln_bundle *const *bundles,
                                 size_t bundle_count, kiln_check_callback report, void *user);
 

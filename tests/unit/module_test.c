@@ -237,6 +237,24 @@ static void collect(void *user, const kiln_check_result *result) {
     strcat(text, "\n");
 }
 
+/* A callback whose own call fails. */
+static void ask_wrongly(void *user, const kiln_check_result *result) {
+    (void)result;
+    assert_int_equal(kiln_device_get_info(NULL, user), KILN_ERROR_INVALID_ARGUMENT);
+}
+
+static void a_check_tells_of_its_first_failure(void **state) {
+    fixture *f = *state;
+    static kiln_bundle other;
+    other = cpu_bundle;
+    other.name = "other";
+    const kiln_bundle *bundles[] = {&cpu_bundle, &other};
+    kiln_device_info info;
+    assert_int_equal(kiln_check(&f->device, 1, bundles, 2, ask_wrongly, &info), KILN_ERROR_NO_IMAGE);
+    const char *first = cpu_bundle.name;
+    if (strncmp(kiln_last_error(), first, strlen(first)) != 0) fail_msg("not of %s: %s", first, kiln_last_error());
+}
+
 static void a_check_tries_everything_and_reports_each(void **state) {
     fixture *f = *state;
     char text[512] = "";
@@ -274,6 +292,7 @@ int main(void) {
         cmocka_unit_test(memory_is_copied_and_filled),
         cmocka_unit_test(events_happen_in_order),
         cmocka_unit_test(a_check_tries_everything_and_reports_each),
+        cmocka_unit_test(a_check_tells_of_its_first_failure),
         cmocka_unit_test(attributes_and_occupancy_are_told),
     };
     return cmocka_run_group_tests_name("module", tests, setup, teardown);
