@@ -5,14 +5,17 @@
  *
  * Rules for every operator:
  *
- * - Pointers are device pointers of the stream's device. Rows are contiguous; strides between rows are in elements, and
- *   0 means packed. 16-byte aligned rows are the fast path; any element alignment works. 16-bit floats are uint16_t.
+ * - Pointers are device pointers of the stream's device, of memory that is the caller's and lives until the stream has
+ *   done the call. Rows are contiguous; strides between rows are in elements, and 0 means packed. 16-byte aligned rows
+ *   are the fast path; any element alignment works. 16-bit floats are uint16_t.
  * - The arithmetic is in f32, with one rounding to nearest even at the end. NaN propagates unless said otherwise.
- * - A size of 0 is a success that writes nothing. Sizes are int64_t; more than 2^31 elements work.
+ * - A size of 0 is a success that writes nothing. Sizes are int64_t; more than 2^31 elements work. What takes more
+ *   groups of 256 threads than one launch may have is refused: 2^23 - 1 of them are within the limits of every device.
  * - Outputs may alias inputs only where that is stated.
  * - Nothing allocates, waits or reads back, so that an operator can be captured in a CUDA graph once it is loaded
  *   (kiln_check or a first call loads it).
  * - Zero in a field of params is its default. params may be a temporary.
+ * - Any thread may call, but one stream is used by one thread at a time.
  * - On the CPU, too, no frame reaches 4 KB: what a kernel works with lies in memory of the stream and of the device.
  * - The exported functions carry the suffix _sized and take sizeof(params), so that structs can grow: a shorter struct
  *   of an older caller has a zero tail; a longer one with a non-zero tail is refused.
@@ -207,9 +210,9 @@ typedef struct kiln_kv_copy_blocks_params {
     int64_t cols;
 } kiln_kv_copy_blocks_params;
 
-/* Copy-on-write of paged caches: a sequence that is about to write into a block that others share gets its own. Pairs
- * with a block outside of the cache are skipped. A block that is written must not be read or written by another pair.
- */
+/* Copy-on-write of paged caches (Kwon et al., arXiv 2309.06180): a sequence that is about to write into a block that
+ * others share gets its own. Pairs with a block outside of the cache are skipped. A block that is written must not be
+ * read or written by another pair. */
 KILN_OPERATOR_FUNCTION(kv_copy_blocks_f32, kiln_kv_copy_blocks_params)
 KILN_OPERATOR_FUNCTION(kv_copy_blocks_f16, kiln_kv_copy_blocks_params)
 KILN_OPERATOR_FUNCTION(kv_copy_blocks_bf16, kiln_kv_copy_blocks_params)
@@ -270,12 +273,13 @@ typedef struct kiln_mha_params {
     int32_t reserved;      /* must be 0 */
 } kiln_mha_params;
 
-/* Attention (Vaswani et al., arXiv 1706.03762) with grouped heads, in one pass over the keys. A query's own place is
- * counted from the end: the last query of a sequence stands at its last key. A query that sees no key gives zeros, and
- * -inf in lse. A NaN or an infinity in v may reach queries of its sequence that do not see its key, as 0 times it; one
- * in k does not. Ends and lengths are read on the device: they may change between replays of a graph; what they say
- * beyond the sizes here is cut. What stands in out and lse for queries that no sequence has, or that were cut, stays as
- * it is. */
+/* Attention (Vaswani et al., arXiv 1706.03762) with grouped heads (Ainslie et al., arXiv 2305.13245), in one pass over
+ * the keys (Milakov and Gimelshein, arXiv 1805.02867; Dao et al., arXiv 2205.14135). A query's own place is counted
+ * from the end: the last query of a sequence stands at its last key. A query that sees no key gives zeros, and -inf in
+ * lse. A NaN or an infinity in v may reach queries of its sequence that do not see its key, as 0 times it; one in k
+ * does not. Ends, which never descend, and lengths are read on the device: they may change between replays of a graph;
+ * what they say beyond the sizes here is cut. What stands in out and lse for queries that no sequence has, or that were
+ * cut, stays as it is. */
 KILN_OPERATOR_FUNCTION(mha_f32, kiln_mha_params)
 KILN_OPERATOR_FUNCTION(mha_f16, kiln_mha_params)
 KILN_OPERATOR_FUNCTION(mha_bf16, kiln_mha_params)
@@ -323,7 +327,8 @@ typedef struct kiln_mha_paged_params {
     int32_t reserved; /* must be 0 */
 } kiln_mha_paged_params;
 
-/* The same as mha on the keys and values gathered from the cache, bit for bit where both divide the keys alike. */
+/* The same as mha on the keys and values gathered from the cache (Kwon et al., arXiv 2309.06180), bit for bit where
+ * both divide the keys alike. */
 KILN_OPERATOR_FUNCTION(mha_paged_f32, kiln_mha_paged_params)
 KILN_OPERATOR_FUNCTION(mha_paged_f16, kiln_mha_paged_params)
 KILN_OPERATOR_FUNCTION(mha_paged_bf16, kiln_mha_paged_params)
@@ -463,7 +468,8 @@ typedef struct kiln_sample_params {
     float top_p;       /* from 0 to 1: then only the greatest that have at least this probability together; 0, 1: all */
 } kiln_sample_params;
 
-/* The probability of a column is that of the softmax over what is left, by Philox random numbers. Equal logits are
+/* The probability of a column is that of the softmax over what is left (top-p: Holtzman et al., arXiv 1904.09751), by
+ * Philox random numbers (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011). Equal logits are
  * ranked by their column. -inf and NaN are never chosen; +inf, if there is one, is. Every backend chooses the same. */
 KILN_OPERATOR_FUNCTION(sample_f32, kiln_sample_params)
 KILN_OPERATOR_FUNCTION(sample_f16, kiln_sample_params)
