@@ -169,7 +169,23 @@ KILN_INLINE void multiply(float *sums, const rows_of_a *rows, const float *colum
     }
 }
 
-/* Adds to the sums what n elements of k from p on give. */
+/* Writes the results of rows of a strip. */
+KILN_INLINE void finish_rows(strip_scratch *scratch, const kiln_gemm_args *args, const strip *s, size_t row, size_t end,
+                             kiln_cpu_part part) {
+    for (; row < end; row++) {
+        const float *sums = scratch->sums[row];
+        if (args->partials) {
+            uint64_t matrix = ((uint64_t)s->split * args->batch + s->batch) * (uint64_t)args->m;
+            uint64_t place = (matrix + s->row + row) * (uint64_t)args->n + s->col;
+            memcpy(args->partials + place, sums, s->cols * sizeof *sums);
+        } else {
+            finish(&scratch->tiles, args, sums, s->batch, s->row + row, s->col, s->cols, part);
+        }
+    }
+}
+
+/* Adds to the sums what n elements of k from k on give, and finishes rows after their last, while a near cache still
+ * has their sums. */
 KILN_INLINE void multiply_strip(strip_scratch *scratch, const kiln_gemm_args *args, const strip *s, uint64_t k,
                                 size_t n, kiln_cpu_part part) {
     size_t depth_size = DEPTH * kiln_part_size(part);
@@ -188,6 +204,7 @@ KILN_INLINE void multiply_strip(strip_scratch *scratch, const kiln_gemm_args *ar
             kiln_prefetch(kiln_at(args->b, b + i * (uint64_t)args->b_stride, part), depth_size, depth_size);
         for (size_t col = 0; col < s->cols; col += VECS * KILN_VEC)
             multiply(&scratch->sums[row][col], &rows, &scratch->columns[0][col], n, part);
+        if (k + n == s->k_end) finish_rows(scratch, args, s, row, kiln_min(row + ROWS, s->rows), part);
     }
 }
 
@@ -201,15 +218,7 @@ KILN_INLINE void gemm_tiles(const void *arguments, const kiln_cpu_span *span, ki
         memset(scratch->sums, 0, (s.rows + ROWS - 1) / ROWS * ROWS * sizeof *scratch->sums);
         for (uint64_t k = s.k; k < s.k_end; k += DEPTH)
             multiply_strip(scratch, &args, &s, k, kiln_min(s.k_end - k, DEPTH), part);
-        for (size_t r = 0; r < s.rows; r++) {
-            const float *sums = scratch->sums[r];
-            if (args.partials) {
-                uint64_t matrix = ((uint64_t)s.split * args.batch + s.batch) * (uint64_t)args.m;
-                memcpy(args.partials + (matrix + s.row + r) * (uint64_t)args.n + s.col, sums, s.cols * sizeof *sums);
-            } else {
-                finish(&scratch->tiles, &args, sums, s.batch, s.row + r, s.col, s.cols, part);
-            }
-        }
+        if (s.k == s.k_end) finish_rows(scratch, &args, &s, 0, s.rows, part); /* sums of nothing */
     }
 }
 KILN_CPU_KERNEL(gemm_tiles)
