@@ -15,7 +15,39 @@ typedef struct variant_type {
     int bits;
 } variant_type;
 
-enum { VARIANT_LITERAL = 0x40490fdb, VARIANT_CONSTANTS = 5 };
+enum { VARIANT_LITERAL = 0x40490fdb };
+
+/* Any source may be a constant. An integer of 16 bits has no 0.5, but a pair of them has: the bits of an f32. */
+enum {
+    CONSTANT_NEGATIVE,
+    CONSTANT_POSITIVE,
+    CONSTANT_LITERAL, /* VARIANT_CONSTANT_BITS */
+    CONSTANT_HALF,
+    CONSTANT_MINUS_FOUR,
+    VARIANT_CONSTANTS
+};
+static const uint32_t VARIANT_CONSTANT_BITS = 0x98765432;
+
+/* What DPP makes of the lanes. */
+typedef enum dpp_kind {
+    QUAD_PERM,
+    ROW_SHL,
+    ROW_SHR,
+    ROW_ROR,
+    WAVE_SHL,
+    WAVE_ROL,
+    WAVE_SHR,
+    WAVE_ROR,
+    ROW_MIRROR,
+    ROW_HALF_MIRROR,
+    ROW_BCAST_15,
+    ROW_BCAST_31,
+    ROW_NEWBCAST,
+    ROW_SHARE,
+    ROW_XMASK,
+    DPP_8,
+    DPP_KINDS
+} dpp_kind;
 
 typedef enum variant_kind {
     VARIANT_PLAIN,
@@ -47,7 +79,7 @@ typedef struct variant {
     int omod;                  /* 0, 1: half, 2, 4 */
     int constant, constant_at; /* which, and which source it is */
     /* DPP. */
-    int dpp; /* of the names in the source */
+    dpp_kind dpp;
     unsigned dpp_argument;
     bool bound_control, fetch_inactive;
     unsigned row_mask, bank_mask;
@@ -68,11 +100,18 @@ bool variant_make(variant *v, const amdgcn_row *row, variant_kind kind, const ch
 bool variant_make_constant(variant *v, const amdgcn_row *row, int at, int constant, const char *processor, bool wave64,
                            uint64_t *random);
 
-/* Changes registers as the instruction must. */
+/* Changes registers as the instruction must: amdgcn_variant_meaning.c. */
 void variant_expect(const variant *v, const amd_program *program, amdgcn_registers *registers);
 
 /* Random operands with many edge values of the row's types. */
 void variant_fill(const variant *v, amdgcn_registers *registers, uint64_t *random);
+
+/* A floating-point type's format; whether a type's sources may have signs; whether a source is a pair of integers; the
+ * registers that the result (0) or a source (1 and on) takes. */
+const ref_format *variant_format(variant_type type);
+bool variant_has_signs(variant_type type);
+bool variant_is_pair_of_integers(const variant *v, variant_type type);
+int variant_words(const variant *v, int operand);
 
 /* A number below a limit; one of 64 bits with many edge values of an f16, f32, f64 or integer of a width. */
 uint32_t draw(uint64_t *random, uint32_t limit);
