@@ -14,6 +14,8 @@
 struct CUgraph_st;
 struct CUgraphExec_st;
 struct CUctxCreateParams_st;
+struct CUgraphExecUpdateResultInfo_st;
+struct CUDA_MEMCPY2D_st;
 
 /* Every function: the library's list and the tests' own. driver.cuMemAlloc is cuMemAlloc_v2. */
 typedef struct cuda_driver {

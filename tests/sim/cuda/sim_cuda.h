@@ -1,6 +1,7 @@
 /* The simulated libcuda.so.1: its objects, and what a call begins with.
  *
- * One file a noun: sim_cuda_context.c (devices and contexts), sim_cuda_image.c (what an image is and which device takes
+ * One file a noun: sim_cuda_context.c (devices and contexts), sim_cuda_device.c (what devices are to each other),
+ * sim_cuda_entry.c (functions by name and version), sim_cuda_image.c (what an image is and which device takes
  * it), sim_cuda_module.c, sim_cuda_occupancy.c, sim_cuda_launch.c, sim_cuda_execute.c (what runs),
  * sim_cuda_runtime.c (printf and malloc of kernels), sim_cuda_parents.c (the PTX of cubins), sim_cuda_stream.c
  * (streams, events), sim_cuda_capture.c, sim_cuda_graph.c, sim_cuda_work.c (what is enqueued, and the order in which it
@@ -23,6 +24,8 @@ enum {
 struct CUgraph_st;
 struct CUgraphExec_st;
 struct CUctxCreateParams_st;
+struct CUgraphExecUpdateResultInfo_st;
+struct CUDA_MEMCPY2D_st;
 
 /* Every function of the driver, declared from the lists: a definition that differs does not compile. */
 #define KILN_CUDA(field, name, requirement, result, parameters) SIM_EXPORT result name parameters;
@@ -43,6 +46,7 @@ typedef struct CUctx_st {
     int32_t device;
     int32_t references; /* of a primary context */
     bool primary;
+    uint32_t flags;              /* how the host waits: no difference here */
     int32_t fault;               /* the error that a kernel left behind: every later call returns it */
     struct sim_runtime *runtime; /* what its kernels use; NULL: nothing yet */
 } sim_context;
@@ -95,8 +99,8 @@ typedef struct sim_mark {
 /* What work does with an allocation as a whole. */
 typedef enum sim_turn { SIM_TURN_NONE, SIM_TURN_BEGIN, SIM_TURN_END } sim_turn;
 
-/* One piece of work: a launch, a copy, a fill, an allocation's beginning or end, or a mark that is reached or waited
- * for. */
+/* One piece of work: a launch, a copy, a fill, an allocation's beginning or end, a function of the host's, or a mark
+ * that is reached or waited for. */
 typedef struct sim_node {
     struct sim_node *next;
     uint64_t ticket;              /* in the order of the calls; 0 in a graph */
@@ -110,6 +114,8 @@ typedef struct sim_node {
     size_t size;           /* in bytes */
     uint32_t value, width; /* of a fill: its element, and the bytes of that */
     sim_turn turn;
+    void (*host)(void *data); /* a function of the host's */
+    void *host_data;
     sim_mark *mark;
     bool waits;    /* for the mark */
     uint32_t lane; /* in a capture: which of its streams */
@@ -138,6 +144,7 @@ typedef struct CUstream_st {
     sim_capture *capture;
     uint32_t lane;             /* in the capture */
     sim_nodes work;            /* enqueued and not done */
+    bool calls;                /* a function of the host's, without the lock */
     struct ptx_writes *unseen; /* what its last grids wrote, if the next may begin before they have ended */
     struct CUstream_st *next;  /* in the list of all streams */
 } sim_stream;
@@ -175,10 +182,11 @@ static inline void sim_cuda_leave(const bool *locked) {
 }
 
 /* Begins every function: records the call, lets the fault plan have its say, takes the lock until the function returns,
- * and refuses before cuInit and in a forked child. */
+ * and refuses before cuInit, in a forked child and in a function that a stream calls. */
 #define SIM_CUDA_ENTER()                                                                              \
     int32_t sim_planned = sim_enter(__func__);                                                        \
     if (sim_planned) return sim_planned == SIM_LIE ? SIM_CUDA_SUCCESS : (kiln__cu_result)sim_planned; \
+    if (sim_cuda_is_called(__func__)) return SIM_CUDA_NOT_PERMITTED;                                  \
     const bool sim_locked __attribute__((cleanup(sim_cuda_leave), unused)) = (sim_lock(), true);      \
     if (!sim_cuda_initialised(__func__)) return SIM_CUDA_NOT_INITIALIZED
 
@@ -200,6 +208,8 @@ static inline void sim_cuda_leave(const bool *locked) {
     } while (0)
 
 bool sim_cuda_initialised(const char *function);
+/* Whether this thread is in a function that a stream calls, with a violation: it must call nothing of the driver's. */
+bool sim_cuda_is_called(const char *function);
 /* The thread's current context, or NULL with a violation. */
 sim_context *sim_cuda_current(const char *function);
 
@@ -225,6 +235,9 @@ kiln__cu_result sim_cuda_image_read(const void *bytes, int32_t capability, sim_i
 void sim_cuda_image_free(sim_image *image);
 
 /* ---- Memory: sim_cuda_memory.c ---- */
+
+/* What device memory is pitched by. */
+enum { SIM_CUDA_PITCH = 512 };
 
 static inline void *sim_cuda_pointer(kiln__cu_address address) {
     return (void *)(uintptr_t)address;
@@ -276,7 +289,8 @@ const char *sim_cuda_parent_of(const uint8_t sha256[32], size_t *out_size);
  * Work is done when something waits for it, or when the seed says so, in any order that the streams' own orders, events
  * and the default streams allow. */
 
-/* Enqueues a copy of the node, its arguments and marks included, on a stream or in its capture. */
+/* Enqueues a copy of the node, its arguments and marks included, on a stream or in its capture. Functions of the host's
+ * are called by a thread of the driver's, which does what comes before them though nothing waits. */
 kiln__cu_result sim_cuda_submit(sim_stream *stream, const sim_node *node);
 /* Does work until the stream's is done, or the mark is reached. The context's fault, or SUCCESS. */
 kiln__cu_result sim_cuda_finish(const sim_stream *stream);

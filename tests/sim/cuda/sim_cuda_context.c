@@ -10,6 +10,7 @@ enum { STACK_ROOM = 16, DEVICE_ROOM = 64, MILLION = 1000000 };
 static struct {
     pid_t process; /* that called cuInit */
     sim_context *primary[DEVICE_ROOM];
+    uint32_t flags[DEVICE_ROOM]; /* of primary contexts */
 } driver;
 
 /* Each thread has a stack of contexts; the top is current. */
@@ -147,7 +148,7 @@ kiln__cu_result cuDevicePrimaryCtxRetain(kiln__cu_context *out_context, kiln__cu
     if (!driver.primary[device]) {
         sim_context *created = sim_object_new("context", sizeof *created);
         if (!created) return SIM_CUDA_OUT_OF_MEMORY;
-        *created = (sim_context){.device = device, .primary = true};
+        *created = (sim_context){.device = device, .primary = true, .flags = driver.flags[device]};
         driver.primary[device] = created;
     }
     driver.primary[device]->references++;
@@ -180,12 +181,40 @@ kiln__cu_result cuDevicePrimaryCtxRelease_v2(kiln__cu_device device) {
     return SIM_CUDA_SUCCESS;
 }
 
-static kiln__cu_result context_create(kiln__cu_context *out_context, kiln__cu_device device) {
+kiln__cu_result cuDevicePrimaryCtxGetState(kiln__cu_device device, unsigned int *out_flags, int *out_active) {
+    SIM_CUDA_ENTER();
+    SIM_CUDA_RULE(out_flags && out_active, SIM_CUDA_INVALID_VALUE, "cuDevicePrimaryCtxGetState: a result is NULL");
+    SIM_CUDA_RULE(sim_cuda_capability(device), SIM_CUDA_INVALID_DEVICE, "cuDevicePrimaryCtxGetState: no device %d",
+                  device);
+    *out_flags = driver.flags[device];
+    *out_active = driver.primary[device] != NULL;
+    return SIM_CUDA_SUCCESS;
+}
+
+/* How to wait (0, 1, 2 or 4), and three that are set or not. */
+static bool flags_are(unsigned int flags) {
+    enum { WAYS = 7, OTHERS = 8 | 16 | 128 };
+    const unsigned int way = flags & WAYS;
+    return !(flags & ~(unsigned int)(WAYS | OTHERS)) && !(way & (way - 1));
+}
+
+kiln__cu_result cuDevicePrimaryCtxSetFlags_v2(kiln__cu_device device, unsigned int flags) {
+    SIM_CUDA_ENTER();
+    SIM_CUDA_RULE(sim_cuda_capability(device), SIM_CUDA_INVALID_DEVICE, "cuDevicePrimaryCtxSetFlags: no device %d",
+                  device);
+    SIM_CUDA_RULE(flags_are(flags), SIM_CUDA_INVALID_VALUE, "cuDevicePrimaryCtxSetFlags: flags is %u", flags);
+    driver.flags[device] = flags;
+    if (driver.primary[device]) driver.primary[device]->flags = flags;
+    return SIM_CUDA_SUCCESS;
+}
+
+static kiln__cu_result context_create(kiln__cu_context *out_context, unsigned int flags, kiln__cu_device device) {
+    SIM_CUDA_RULE(flags_are(flags), SIM_CUDA_INVALID_VALUE, "cuCtxCreate: flags is %u", flags);
     SIM_CUDA_RULE(out_context && sim_cuda_capability(device) && thread.depth < STACK_ROOM, SIM_CUDA_INVALID_VALUE,
                   "cuCtxCreate: invalid");
     sim_context *created = sim_object_new("context", sizeof *created);
     if (!created) return SIM_CUDA_OUT_OF_MEMORY;
-    *created = (sim_context){.device = device};
+    *created = (sim_context){.device = device, .flags = flags};
     thread.stack[thread.depth++] = created;
     *out_context = created;
     return SIM_CUDA_SUCCESS;
@@ -193,16 +222,14 @@ static kiln__cu_result context_create(kiln__cu_context *out_context, kiln__cu_de
 
 kiln__cu_result cuCtxCreate_v2(kiln__cu_context *out_context, unsigned int flags, kiln__cu_device device) {
     SIM_CUDA_ENTER();
-    (void)flags;
-    return context_create(out_context, device);
+    return context_create(out_context, flags, device);
 }
 
 kiln__cu_result cuCtxCreate_v4(kiln__cu_context *out_context, struct CUctxCreateParams_st *parameters,
                                unsigned int flags, kiln__cu_device device) {
     SIM_CUDA_ENTER();
-    (void)flags;
     SIM_CUDA_RULE(!parameters, SIM_CUDA_INVALID_VALUE, "cuCtxCreate_v4: parameters are not presented");
-    return context_create(out_context, device);
+    return context_create(out_context, flags, device);
 }
 
 kiln__cu_result cuCtxDestroy_v2(kiln__cu_context context) {
@@ -252,6 +279,33 @@ kiln__cu_result cuCtxGetDevice(kiln__cu_device *out_device) {
     SIM_CUDA_ENTER_CONTEXT(context);
     SIM_CUDA_RULE(out_device, SIM_CUDA_INVALID_VALUE, "cuCtxGetDevice: the result is NULL");
     *out_device = context->device;
+    return SIM_CUDA_SUCCESS;
+}
+
+kiln__cu_result cuCtxGetFlags(unsigned int *out_flags) {
+    SIM_CUDA_ENTER_CONTEXT(context);
+    SIM_CUDA_RULE(out_flags, SIM_CUDA_INVALID_VALUE, "cuCtxGetFlags: the result is NULL");
+    *out_flags = context->flags;
+    return SIM_CUDA_SUCCESS;
+}
+
+/* Of the newest interface that created contexts: 3020. */
+kiln__cu_result cuCtxGetApiVersion(kiln__cu_context context, unsigned int *out_version) {
+    enum { CONTEXT_VERSION = 3020 };
+    SIM_CUDA_ENTER();
+    SIM_CUDA_RULE(out_version && (!context || sim_object_live("context", context)), SIM_CUDA_INVALID_CONTEXT,
+                  "cuCtxGetApiVersion: %p is no context, or the result is NULL", (void *)context);
+    if (!context && !sim_cuda_current(__func__)) return SIM_CUDA_INVALID_CONTEXT;
+    *out_version = CONTEXT_VERSION;
+    return SIM_CUDA_SUCCESS;
+}
+
+/* All streams are alike. */
+kiln__cu_result cuCtxGetStreamPriorityRange(int *out_least, int *out_greatest) {
+    SIM_CUDA_ENTER_CONTEXT(context);
+    (void)context;
+    if (out_least) *out_least = 0;
+    if (out_greatest) *out_greatest = 0;
     return SIM_CUDA_SUCCESS;
 }
 

@@ -125,6 +125,119 @@ kiln__cu_result cuMemcpyAsync(kiln__cu_address destination, kiln__cu_address sou
     return copy(__func__, context, stream, sim_cuda_pointer(destination), sim_cuda_pointer(source), size);
 }
 
+/* ---- Of rows ---- */
+
+/* The driver's CUDA_MEMCPY2D. */
+typedef struct place {
+    size_t x, y; /* bytes, rows */
+    kiln__cu_enum type;
+    void *host;
+    kiln__cu_address device;
+    void *array;
+    size_t pitch; /* 0: as wide as the copy */
+} place;
+
+struct CUDA_MEMCPY2D_st {
+    place from, to;
+    size_t width, height;
+};
+
+enum { TYPE_HOST = 1, TYPE_DEVICE, TYPE_ARRAY, TYPE_UNIFIED };
+
+static bool place_is(const char *function, const place *p, size_t width, size_t height) {
+    const size_t pitch = p->pitch ? p->pitch : width;
+    if (p->type < TYPE_HOST || p->type > TYPE_UNIFIED || p->type == TYPE_ARRAY) {
+        sim_violation("%s: memory of type %u is not presented", function, p->type);
+        return false;
+    }
+    if (pitch < width || p->x > pitch - width || (height && p->y + height - 1 > (SIZE_MAX >> 1) / pitch)) {
+        sim_violation("%s: %zu bytes from %zu on in rows of %zu", function, width, p->x, pitch);
+        return false;
+    }
+    return true;
+}
+
+static uint8_t *row_of(const place *p, size_t row, size_t width) {
+    uint8_t *base = p->type == TYPE_HOST ? p->host : sim_cuda_pointer(p->device);
+    return base + (p->y + row) * (p->pitch ? p->pitch : width) + p->x;
+}
+
+static bool row_is(const char *function, const place *p, uint8_t *row, size_t width) {
+    if (p->type == TYPE_HOST) return check_host(function, row, width);
+    if (p->type == TYPE_DEVICE) return check_device(function, (uintptr_t)row, width);
+    return check_any(function, (uintptr_t)row, width);
+}
+
+/* Row by row, in the order of the stream. now: as copies without a stream. */
+static kiln__cu_result copy_rows(const char *function, sim_context *context, kiln__cu_stream stream, bool now,
+                                 const struct CUDA_MEMCPY2D_st *rows) {
+    SIM_CUDA_RULE(rows, SIM_CUDA_INVALID_VALUE, "%s: the copy is NULL", function);
+    const size_t width = rows->width;
+    kiln__cu_result result = SIM_CUDA_SUCCESS;
+    if (!width || !rows->height) return result;
+    if (!place_is(function, &rows->from, width, rows->height) || !place_is(function, &rows->to, width, rows->height))
+        return SIM_CUDA_INVALID_VALUE;
+    for (size_t i = 0; i < rows->height; i++)
+        if (!row_is(function, &rows->from, row_of(&rows->from, i, width), width) ||
+            !row_is(function, &rows->to, row_of(&rows->to, i, width), width))
+            return SIM_CUDA_INVALID_VALUE;
+    for (size_t i = 0; i < rows->height && !result; i++) {
+        void *to = row_of(&rows->to, i, width);
+        const void *from = row_of(&rows->from, i, width);
+        result = now ? copy_now(function, context, to, from, width) : copy(function, context, stream, to, from, width);
+    }
+    return result;
+}
+
+kiln__cu_result cuMemcpy2D_v2(const struct CUDA_MEMCPY2D_st *rows) {
+    SIM_CUDA_ENTER_CONTEXT(context);
+    return copy_rows(__func__, context, NULL, true, rows);
+}
+
+kiln__cu_result cuMemcpy2DUnaligned_v2(const struct CUDA_MEMCPY2D_st *rows) {
+    SIM_CUDA_ENTER_CONTEXT(context);
+    return copy_rows(__func__, context, NULL, true, rows);
+}
+
+kiln__cu_result cuMemcpy2DAsync_v2(const struct CUDA_MEMCPY2D_st *rows, kiln__cu_stream stream) {
+    SIM_CUDA_ENTER_CONTEXT(context);
+    return copy_rows(__func__, context, stream, false, rows);
+}
+
+/* ---- Between contexts: each of its own memory ---- */
+
+static bool check_peer(const char *function, kiln__cu_address address, kiln__cu_context context, size_t size) {
+    const sim_memory *memory = sim_cuda_on_device(address, size);
+    if (memory && sim_object_live("context", context) && memory->owner == (uintptr_t)context) return true;
+    sim_violation("%s: %zu bytes at %p are not device memory of context %p", function, size, sim_cuda_pointer(address),
+                  (void *)context);
+    return false;
+}
+
+/* Comes after all that the three contexts had to do, and before all that they get to do. */
+kiln__cu_result cuMemcpyPeer(kiln__cu_address destination, kiln__cu_context destination_context,
+                             kiln__cu_address source, kiln__cu_context source_context, size_t size) {
+    SIM_CUDA_ENTER_CONTEXT(context);
+    if (!check_peer(__func__, source, source_context, size) ||
+        !check_peer(__func__, destination, destination_context, size))
+        return SIM_CUDA_INVALID_VALUE;
+    sim_cuda_finish_all(source_context);
+    sim_cuda_finish_all(destination_context);
+    kiln__cu_result result = sim_cuda_finish_all(context);
+    if (!result) result = copy_now(__func__, context, sim_cuda_pointer(destination), sim_cuda_pointer(source), size);
+    return result ? result : sim_cuda_finish_all(context);
+}
+
+kiln__cu_result cuMemcpyPeerAsync(kiln__cu_address destination, kiln__cu_context destination_context,
+                                  kiln__cu_address source, kiln__cu_context source_context, size_t size,
+                                  kiln__cu_stream stream) {
+    SIM_CUDA_ENTER_CONTEXT(context);
+    if (!check_peer(__func__, source, source_context, size) ||
+        !check_peer(__func__, destination, destination_context, size))
+        return SIM_CUDA_INVALID_VALUE;
+    return copy(__func__, context, stream, sim_cuda_pointer(destination), sim_cuda_pointer(source), size);
+}
+
 /* ---- Fills: those without a stream are work of the legacy default stream, and nothing waits for them ---- */
 
 static kiln__cu_result fill(const char *function, sim_context *context, kiln__cu_stream handle,

@@ -3,6 +3,9 @@
 #include "tests/sim/cuda/sim_cuda.h"
 #include <stdlib.h>
 
+/* Of instantiation: neither makes a difference to graphs without memory, and where priorities are all the same. */
+enum { AUTO_FREE = 1, NODE_PRIORITY = 8 };
+
 static void record_release(sim_record *record) {
     if (--record->references) return;
     sim_cuda_nodes_free(&record->nodes);
@@ -61,8 +64,10 @@ static void executable_delete(sim_executable *executable) {
 kiln__cu_result cuGraphInstantiateWithFlags(struct CUgraphExec_st **out_executable, struct CUgraph_st *graph,
                                             unsigned long long flags) {
     SIM_CUDA_ENTER_CONTEXT(context);
-    SIM_CUDA_RULE(out_executable && !flags && sim_object_live("graph", graph), SIM_CUDA_INVALID_VALUE,
-                  "cuGraphInstantiateWithFlags: %p is no graph, or flags that are not presented", (void *)graph);
+    SIM_CUDA_RULE(out_executable && sim_object_live("graph", graph), SIM_CUDA_INVALID_VALUE,
+                  "cuGraphInstantiateWithFlags: %p is no graph", (void *)graph);
+    SIM_CUDA_RULE(!(flags & ~(unsigned long long)(AUTO_FREE | NODE_PRIORITY)), SIM_CUDA_INVALID_VALUE,
+                  "cuGraphInstantiateWithFlags: flags 0x%llx are not presented", flags);
     sim_executable *created = sim_object_new("executable graph", sizeof *created);
     if (!created) return SIM_CUDA_OUT_OF_MEMORY;
     created->record = graph->record;
@@ -73,6 +78,61 @@ kiln__cu_result cuGraphInstantiateWithFlags(struct CUgraphExec_st **out_executab
     }
     executable_delete(created);
     return SIM_CUDA_OUT_OF_MEMORY;
+}
+
+/* ---- Updating ---- */
+
+/* The driver's CUgraphExecUpdateResultInfo. */
+struct CUgraphExecUpdateResultInfo_st {
+    kiln__cu_enum result;
+    void *node, *from;
+};
+enum { UPDATED, UPDATE_ERROR, UPDATE_TOPOLOGY_CHANGED, UPDATE_NODE_TYPE_CHANGED, UPDATE_PARAMETERS_CHANGED = 5 };
+enum { UPDATE_ATTRIBUTES_CHANGED = 8 };
+
+/* What two nodes in the same place differ in. Marks stand for edges: those of an event's record, and its waits. */
+static kiln__cu_enum difference(const sim_node *old, const sim_node *new) {
+    if (old->lane != new->lane || !old->mark != !new->mark || old->waits != new->waits) return UPDATE_TOPOLOGY_CHANGED;
+    if (!old->function != !new->function || !old->host != !new->host || !old->from != !new->from)
+        return UPDATE_NODE_TYPE_CHANGED;
+    if (old->function && old->launch.cooperative != new->launch.cooperative) return UPDATE_ATTRIBUTES_CHANGED;
+    if (old->function && old->function->module->context != new->function->module->context)
+        return UPDATE_PARAMETERS_CHANGED;
+    if (old->to_device != new->to_device || old->from_device != new->from_device) return UPDATE_PARAMETERS_CHANGED;
+    return UPDATED;
+}
+
+/* The place of the record that a node waits for. */
+static size_t awaited(const sim_nodes *nodes, const sim_mark *mark) {
+    size_t at = 0;
+    for (const sim_node *node = nodes->first; node && (node->waits || node->mark != mark); node = node->next)
+        at++;
+    return at;
+}
+
+static kiln__cu_enum differences(const sim_record *old, const sim_record *new) {
+    const sim_node *a = old->nodes.first, *b = new->nodes.first;
+    if (old->lanes != new->lanes) return UPDATE_TOPOLOGY_CHANGED;
+    for (; a && b; a = a->next, b = b->next) {
+        const kiln__cu_enum found = difference(a, b);
+        if (found) return found;
+        if (a->waits && awaited(&old->nodes, a->mark) != awaited(&new->nodes, b->mark)) return UPDATE_TOPOLOGY_CHANGED;
+    }
+    return a || b ? UPDATE_TOPOLOGY_CHANGED : UPDATED;
+}
+
+/* The executable has the graph's nodes from its next launch on, if they differ in nothing but their parameters. */
+kiln__cu_result cuGraphExecUpdate_v2(struct CUgraphExec_st *executable, struct CUgraph_st *graph,
+                                     struct CUgraphExecUpdateResultInfo_st *out_info) {
+    SIM_CUDA_ENTER();
+    SIM_CUDA_RULE(out_info && sim_object_live("executable graph", executable) && sim_object_live("graph", graph),
+                  SIM_CUDA_INVALID_VALUE, "cuGraphExecUpdate: no executable graph, no graph, or the result is NULL");
+    *out_info = (struct CUgraphExecUpdateResultInfo_st){.result = differences(executable->record, graph->record)};
+    if (out_info->result) return SIM_CUDA_GRAPH_EXEC_UPDATE_FAILURE;
+    graph->record->references++;
+    record_release(executable->record);
+    executable->record = graph->record;
+    return SIM_CUDA_SUCCESS;
 }
 
 /* ---- Launching ---- */
@@ -163,6 +223,14 @@ kiln__cu_result cuGraphLaunch(struct CUgraphExec_st *executable, kiln__cu_stream
         sim_cuda_mark_release(launch.pairs[--launch.pair_count].launched);
     free(launch.pairs);
     return result;
+}
+
+/* There is nothing to prepare. */
+kiln__cu_result cuGraphUpload(struct CUgraphExec_st *executable, kiln__cu_stream handle) {
+    SIM_CUDA_ENTER_CONTEXT(context);
+    SIM_CUDA_RULE(sim_object_live("executable graph", executable), SIM_CUDA_INVALID_VALUE,
+                  "cuGraphUpload: %p is no executable graph", (void *)executable);
+    return sim_cuda_stream(__func__, context, handle) ? SIM_CUDA_SUCCESS : SIM_CUDA_INVALID_HANDLE;
 }
 
 kiln__cu_result cuGraphExecDestroy(struct CUgraphExec_st *executable) {

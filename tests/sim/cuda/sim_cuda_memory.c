@@ -71,6 +71,24 @@ kiln__cu_result cuMemFreeHost(void *memory) {
     return sim_memory_delete(host_memory, memory) ? SIM_CUDA_SUCCESS : SIM_CUDA_INVALID_VALUE;
 }
 
+/* Rows of a width, each at a multiple of the pitch. */
+kiln__cu_result cuMemAllocPitch_v2(kiln__cu_address *out_memory, size_t *out_pitch, size_t width, size_t height,
+                                   unsigned int element_size) {
+    SIM_CUDA_ENTER_CONTEXT(context);
+    SIM_CUDA_RULE(out_memory && out_pitch && width && height && width <= SIZE_MAX / 2 &&
+                      (element_size == 4 || element_size == 8 || element_size == 16),
+                  SIM_CUDA_INVALID_VALUE, "cuMemAllocPitch: %zu rows of %zu bytes, elements of %u", height, width,
+                  element_size);
+    const size_t pitch = (width + SIM_CUDA_PITCH - 1) / SIM_CUDA_PITCH * SIM_CUDA_PITCH;
+    kiln__cu_result result = sim_cuda_unsafe();
+    if (result) return result;
+    void *bytes = height <= SIZE_MAX / pitch ? device_memory_new(context, pitch * height) : NULL;
+    if (!bytes) return SIM_CUDA_OUT_OF_MEMORY;
+    *out_pitch = pitch;
+    *out_memory = (uintptr_t)bytes;
+    return SIM_CUDA_SUCCESS;
+}
+
 kiln__cu_result cuMemGetInfo_v2(size_t *out_free, size_t *out_total) {
     SIM_CUDA_ENTER_CONTEXT(context);
     SIM_CUDA_RULE(out_free && out_total, SIM_CUDA_INVALID_VALUE, "cuMemGetInfo: a result is NULL");

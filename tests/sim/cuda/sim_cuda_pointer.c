@@ -46,3 +46,25 @@ kiln__cu_result cuPointerGetAttributes(unsigned int count, kiln__cu_enum *attrib
                       "cuPointerGetAttributes: attribute %u is not presented, or its result is NULL", attributes[i]);
     return SIM_CUDA_SUCCESS;
 }
+
+/* Pinned memory has one address for all. */
+kiln__cu_result cuMemHostGetDevicePointer_v2(kiln__cu_address *out_address, void *host, unsigned int flags) {
+    SIM_CUDA_ENTER_CONTEXT(context);
+    (void)context;
+    SIM_CUDA_RULE(out_address && !flags, SIM_CUDA_INVALID_VALUE,
+                  "cuMemHostGetDevicePointer: flags is %u, or the result is NULL", flags);
+    SIM_CUDA_RULE(sim_memory_find(host, 1) && sim_cuda_on_host(host), SIM_CUDA_INVALID_VALUE,
+                  "cuMemHostGetDevicePointer: %p is not pinned memory", host);
+    *out_address = (uintptr_t)host;
+    return SIM_CUDA_SUCCESS;
+}
+
+kiln__cu_result cuMemGetAddressRange_v2(kiln__cu_address *out_base, size_t *out_size, kiln__cu_address address) {
+    SIM_CUDA_ENTER_CONTEXT(context);
+    (void)context;
+    const sim_memory *memory = sim_memory_find(sim_cuda_pointer(address), 1);
+    if (!memory) return SIM_CUDA_NOT_FOUND;
+    if (out_base) *out_base = (uintptr_t)memory->bytes;
+    if (out_size) *out_size = memory->size;
+    return SIM_CUDA_SUCCESS;
+}

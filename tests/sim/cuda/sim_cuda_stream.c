@@ -83,6 +83,51 @@ kiln__cu_result cuStreamCreate(kiln__cu_stream *out_stream, unsigned int flags) 
     return *out_stream ? SIM_CUDA_SUCCESS : SIM_CUDA_OUT_OF_MEMORY;
 }
 
+/* Any priority will do: it is taken for the next that there is. */
+kiln__cu_result cuStreamCreateWithPriority(kiln__cu_stream *out_stream, unsigned int flags, int priority) {
+    SIM_CUDA_ENTER_CONTEXT(context);
+    (void)priority;
+    SIM_CUDA_RULE(out_stream && flags <= KILN__CU_STREAM_NON_BLOCKING, SIM_CUDA_INVALID_VALUE,
+                  "cuStreamCreateWithPriority: flags is %u, or the result is NULL", flags);
+    *out_stream = sim_cuda_stream_new("stream", context, flags);
+    return *out_stream ? SIM_CUDA_SUCCESS : SIM_CUDA_OUT_OF_MEMORY;
+}
+
+kiln__cu_result cuStreamGetPriority(kiln__cu_stream handle, int *out_priority) {
+    SIM_CUDA_ENTER_CONTEXT(context);
+    SIM_CUDA_RULE(out_priority, SIM_CUDA_INVALID_VALUE, "cuStreamGetPriority: the result is NULL");
+    if (!sim_cuda_stream(__func__, context, handle)) return SIM_CUDA_INVALID_HANDLE;
+    *out_priority = 0;
+    return SIM_CUDA_SUCCESS;
+}
+
+kiln__cu_result cuStreamGetFlags(kiln__cu_stream handle, unsigned int *out_flags) {
+    SIM_CUDA_ENTER_CONTEXT(context);
+    SIM_CUDA_RULE(out_flags, SIM_CUDA_INVALID_VALUE, "cuStreamGetFlags: the result is NULL");
+    const sim_stream *stream = sim_cuda_stream(__func__, context, handle);
+    if (!stream) return SIM_CUDA_INVALID_HANDLE;
+    *out_flags = stream->flags;
+    return SIM_CUDA_SUCCESS;
+}
+
+/* Of any context's stream; a default stream is the current one's. */
+kiln__cu_result cuStreamGetCtx(kiln__cu_stream handle, kiln__cu_context *out_context) {
+    SIM_CUDA_ENTER_CONTEXT(context);
+    SIM_CUDA_RULE(out_context && (is_default(handle) || sim_object_live("stream", handle)), SIM_CUDA_INVALID_HANDLE,
+                  "cuStreamGetCtx: %p is no stream, or the result is NULL", (void *)handle);
+    *out_context = is_default(handle) ? context : handle->context;
+    return SIM_CUDA_SUCCESS;
+}
+
+kiln__cu_result cuLaunchHostFunc(kiln__cu_stream handle, void (*function)(void *data), void *data) {
+    SIM_CUDA_ENTER_CONTEXT(context);
+    SIM_CUDA_RULE(function, SIM_CUDA_INVALID_VALUE, "cuLaunchHostFunc: the function is NULL");
+    sim_stream *stream = sim_cuda_stream(__func__, context, handle);
+    if (!stream) return SIM_CUDA_INVALID_HANDLE;
+    kiln__cu_result result = sim_cuda_stream_use(stream);
+    return result ? result : sim_cuda_submit(stream, &(sim_node){.host = function, .host_data = data});
+}
+
 /* What is enqueued is done all the same; that it is done at once is one of the orders there can be. */
 kiln__cu_result cuStreamDestroy_v2(kiln__cu_stream handle) {
     SIM_CUDA_ENTER_CONTEXT(context);
@@ -118,7 +163,7 @@ kiln__cu_result cuStreamQuery(kiln__cu_stream handle) {
     }
     sim_cuda_pass();
     if (context->fault) return (kiln__cu_result)context->fault;
-    return stream->work.first ? SIM_CUDA_NOT_READY : SIM_CUDA_SUCCESS;
+    return stream->work.first || stream->calls ? SIM_CUDA_NOT_READY : SIM_CUDA_SUCCESS;
 }
 
 kiln__cu_result cuStreamWaitEvent(kiln__cu_stream handle, kiln__cu_event event, unsigned int flags) {

@@ -3,12 +3,19 @@
 #include "tests/sim/core/sim_mutants.h"
 #include "tests/sim/cuda/sim_cuda.h"
 #include "tests/sim/ptx/ptx_overlap.h"
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static sim_stream *streams;     /* of all contexts */
 static uint64_t tickets, ticks; /* of calls; of marks reached */
+
+/* The thread that calls functions of the host's; without threads, whoever does the work calls them. */
+static bool has_caller;
+static _Thread_local bool is_caller, is_called;
 
 /* ---- Marks and nodes ---- */
 
@@ -93,16 +100,20 @@ static bool is_held(const sim_stream *stream) {
     bool legacy = sim_cuda_is_legacy(stream);
     for (const sim_stream *other = streams; other; other = other->next) {
         bool related = legacy ? is_blocking(other) : is_blocking(stream) && sim_cuda_is_legacy(other);
-        if (related && other->context == stream->context && other->work.first &&
-            other->work.first->ticket < stream->work.first->ticket)
-            return true;
+        if (!related || other->context != stream->context) continue;
+        if (other->calls || (other->work.first && other->work.first->ticket < stream->work.first->ticket)) return true;
     }
     return false;
 }
 
-static bool is_ready(const sim_stream *stream) {
+/* Its next piece of work can be done, by this thread or another. */
+static bool is_due(const sim_stream *stream) {
     const sim_node *head = stream->work.first;
-    return head && (!head->waits || head->mark->reached) && !is_held(stream);
+    return head && !stream->calls && (!head->waits || head->mark->reached) && !is_held(stream);
+}
+
+static bool is_ready(const sim_stream *stream) {
+    return is_due(stream) && (!stream->work.first->host || is_caller || !has_caller);
 }
 
 /* A kernel at fault ends everything that its context had to do. */
@@ -158,9 +169,25 @@ static void execute(sim_stream *stream, sim_node *node) {
     sim_launch_add(&node->launch);
 }
 
+/* Others go on meanwhile; the stream does not, and stays. */
+static void call(sim_stream *stream, const sim_node *node) {
+    stream->calls = is_called = true;
+    sim_unlock();
+    node->host(node->host_data);
+    sim_lock();
+    stream->calls = is_called = false;
+}
+
+bool sim_cuda_is_called(const char *function) {
+    if (is_called) sim_violation("%s: in a function that a stream calls (cuLaunchHostFunc)", function);
+    return is_called;
+}
+
 static void node_do(sim_stream *stream, sim_node *node) {
     if (node->function) {
         execute(stream, node);
+    } else if (node->host) {
+        call(stream, node);
     } else if (node->turn) {
         sim_cuda_memory_turn(node);
     } else if (node->mark) {
@@ -173,7 +200,7 @@ static void node_do(sim_stream *stream, sim_node *node) {
 }
 
 /* Does the first piece of work of one of the streams that can go on. False if none can. */
-static bool step(void) {
+static bool step_ready(void) {
     uint64_t ready = 0;
     for (const sim_stream *stream = streams; stream; stream = stream->next)
         ready += is_ready(stream);
@@ -189,8 +216,66 @@ static bool step(void) {
     return true;
 }
 
+static void pause_for(long microseconds) {
+    sim_unlock();
+    nanosleep(&(struct timespec){.tv_nsec = microseconds * 1000}, NULL);
+    sim_lock();
+}
+
+/* The same, or waits a moment for what the host's functions do. False if that is nothing. */
+static bool step(void) {
+    enum { A_MOMENT = 50 };
+    if (step_ready()) return true;
+    bool waits = false;
+    for (const sim_stream *stream = streams; stream; stream = stream->next)
+        waits |= stream->calls || is_due(stream);
+    if (waits) pause_for(A_MOMENT);
+    return waits;
+}
+
+static bool is_finished(const sim_stream *stream) {
+    return !stream->work.first && !stream->calls;
+}
+
+/* ---- Functions of the host's ---- */
+
+static bool has_calls(void) {
+    for (const sim_stream *stream = streams; stream; stream = stream->next)
+        for (const sim_node *node = stream->work.first; node; node = node->next)
+            if (node->host) return true;
+    return false;
+}
+
+/* Patient, so that the order of what a program's own calls do stays with the seed. */
+static void *caller(void *unused) {
+    enum { PATIENCE = 2000 };
+    (void)unused;
+    is_caller = true;
+    sim_lock();
+    while (has_calls()) {
+        const uint64_t seen = tickets;
+        pause_for(PATIENCE);
+        while (seen == tickets && has_calls() && step_ready())
+            ;
+    }
+    has_caller = false;
+    sim_unlock();
+    return NULL;
+}
+
+static void caller_start(void) {
+    pthread_t thread;
+    sigset_t all, old;
+    if (has_caller || !sim_threads()) return;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    has_caller = pthread_create(&thread, NULL, caller, NULL) == 0;
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (has_caller) pthread_detach(thread);
+}
+
 kiln__cu_result sim_cuda_finish(const sim_stream *stream) {
-    while (stream->work.first && step())
+    while (!is_finished(stream) && step())
         ;
     sim_cuda_runtime_flush(stream->context);
     return (kiln__cu_result)stream->context->fault;
@@ -204,13 +289,19 @@ kiln__cu_result sim_cuda_reach(const sim_context *context, const sim_mark *mark)
 }
 
 kiln__cu_result sim_cuda_finish_all(const sim_context *context) {
-    for (const sim_stream *stream = streams; stream; stream = stream->next)
-        if (stream->context == context) sim_cuda_finish(stream);
+    bool finished = false;
+    while (!finished) {
+        finished = true;
+        for (const sim_stream *stream = streams; stream && finished; stream = stream->next)
+            finished = stream->context != context || is_finished(stream);
+        if (!finished && !step()) break;
+    }
+    sim_cuda_runtime_flush(context);
     return (kiln__cu_result)context->fault;
 }
 
 void sim_cuda_pass(void) {
-    while (sim_chance() % 2 && step())
+    while (sim_chance() % 2 && step_ready())
         ;
 }
 
@@ -227,6 +318,7 @@ kiln__cu_result sim_cuda_submit(sim_stream *stream, const sim_node *node) {
     else
         nodes->first = added;
     nodes->last = added;
+    if (added->host && !stream->capture) caller_start();
     if (!stream->capture) sim_cuda_pass(); /* the device is at work meanwhile */
     return SIM_CUDA_SUCCESS;
 }

@@ -1,0 +1,57 @@
+/* What tells devices apart, and what they are to each other: each has its own memory, and reaches no other's. */
+#include "tests/sim/cuda/sim_cuda.h"
+#include <stdio.h>
+#include <string.h>
+
+static kiln__cu_result uuid(const char *function, void *out_bytes, kiln__cu_device device) {
+    enum { UUID_SIZE = 16 };
+    char bytes[UUID_SIZE + 1] = "kiln simulated ";
+    SIM_CUDA_RULE(out_bytes, SIM_CUDA_INVALID_VALUE, "%s: the result is NULL", function);
+    SIM_CUDA_RULE(sim_cuda_capability(device), SIM_CUDA_INVALID_DEVICE, "%s: no device %d", function, device);
+    bytes[UUID_SIZE - 1] = (char)device;
+    memcpy(out_bytes, bytes, UUID_SIZE);
+    return SIM_CUDA_SUCCESS;
+}
+
+kiln__cu_result cuDeviceGetUuid(void *out_bytes, kiln__cu_device device) {
+    SIM_CUDA_ENTER();
+    return uuid(__func__, out_bytes, device);
+}
+
+kiln__cu_result cuDeviceGetUuid_v2(void *out_bytes, kiln__cu_device device) {
+    SIM_CUDA_ENTER();
+    return uuid(__func__, out_bytes, device);
+}
+
+/* As the attributes PCI_DOMAIN_ID, PCI_BUS_ID and PCI_DEVICE_ID have it. */
+kiln__cu_result cuDeviceGetPCIBusId(char *out_text, int size, kiln__cu_device device) {
+    SIM_CUDA_ENTER();
+    SIM_CUDA_RULE(sim_cuda_capability(device), SIM_CUDA_INVALID_DEVICE, "cuDeviceGetPCIBusId: no device %d", device);
+    SIM_CUDA_RULE(out_text && size > 0, SIM_CUDA_INVALID_VALUE, "cuDeviceGetPCIBusId: no room for the text");
+    snprintf(out_text, (size_t)size, "0000:%02X:00.0", (unsigned int)device + 1);
+    return SIM_CUDA_SUCCESS;
+}
+
+kiln__cu_result cuDeviceCanAccessPeer(int *out_can, kiln__cu_device device, kiln__cu_device peer) {
+    SIM_CUDA_ENTER();
+    SIM_CUDA_RULE(out_can, SIM_CUDA_INVALID_VALUE, "cuDeviceCanAccessPeer: the result is NULL");
+    SIM_CUDA_RULE(sim_cuda_capability(device) && sim_cuda_capability(peer), SIM_CUDA_INVALID_DEVICE,
+                  "cuDeviceCanAccessPeer: no device %d, or no device %d", device, peer);
+    *out_can = 0;
+    return SIM_CUDA_SUCCESS;
+}
+
+kiln__cu_result cuCtxEnablePeerAccess(kiln__cu_context peer, unsigned int flags) {
+    SIM_CUDA_ENTER_CONTEXT(context);
+    SIM_CUDA_RULE(!flags, SIM_CUDA_INVALID_VALUE, "cuCtxEnablePeerAccess: flags is %u: must be 0", flags);
+    SIM_CUDA_RULE(sim_object_live("context", peer) && peer != context, SIM_CUDA_INVALID_CONTEXT,
+                  "cuCtxEnablePeerAccess: %p is no other context", (void *)peer);
+    return SIM_CUDA_PEER_ACCESS_UNSUPPORTED;
+}
+
+kiln__cu_result cuCtxDisablePeerAccess(kiln__cu_context peer) {
+    SIM_CUDA_ENTER_CONTEXT(context);
+    SIM_CUDA_RULE(sim_object_live("context", peer) && peer != context, SIM_CUDA_INVALID_CONTEXT,
+                  "cuCtxDisablePeerAccess: %p is no other context", (void *)peer);
+    return SIM_CUDA_PEER_ACCESS_NOT_ENABLED;
+}
