@@ -197,15 +197,18 @@ static void rows_are_copied(void **state) {
 static void devices_are_told_apart(void **state) {
     (void)state;
     enum { BUS = 33, UUID = 16 };
-    char uuid[2][UUID], text[2][16];
+    struct CUuuid_st {
+        char bytes[UUID];
+    } uuid[2];
+    char text[2][16];
     int bus[2], can = 1;
     for (int i = 0; i < 2; i++) {
-        expect_cu(CU_OK, driver.cuDeviceGetUuid(uuid[i], i));
+        expect_cu(CU_OK, driver.cuDeviceGetUuid((void *)&uuid[i], i));
         expect_cu(CU_OK, driver.cuDeviceGetPCIBusId(text[i], sizeof text[i], i));
         expect_cu(CU_OK, driver.cuDeviceGetAttribute(&bus[i], BUS, i));
         assert_int_equal(strtol(strchr(text[i], ':') + 1, NULL, 16), bus[i]);
     }
-    assert_memory_not_equal(uuid[0], uuid[1], UUID);
+    assert_memory_not_equal(uuid[0].bytes, uuid[1].bytes, UUID);
     assert_int_not_equal(bus[0], bus[1]);
     expect_cu(CU_OK, driver.cuDeviceCanAccessPeer(&can, 0, 1));
     assert_int_equal(can, 0);

@@ -21,6 +21,9 @@ static sim_control sim;
 struct CUgraph_st;
 struct CUgraphExec_st;
 struct CUctxCreateParams_st;
+struct CUgraphExecUpdateResultInfo_st;
+struct CUDA_MEMCPY2D_st;
+struct CUuuid_st;
 static struct {
 #define KILN_CUDA(field, name, requirement, result, parameters) result(*field) parameters;
 #include "loader/cuda/symbols.def"

@@ -26,6 +26,7 @@ struct CUgraphExec_st;
 struct CUctxCreateParams_st;
 struct CUgraphExecUpdateResultInfo_st;
 struct CUDA_MEMCPY2D_st;
+struct CUuuid_st;
 
 /* Every function of the driver, declared from the lists: a definition that differs does not compile. */
 #define KILN_CUDA(field, name, requirement, result, parameters) SIM_EXPORT result name parameters;

@@ -3,24 +3,29 @@
 #include <stdio.h>
 #include <string.h>
 
-static kiln__cu_result uuid(const char *function, void *out_bytes, kiln__cu_device device) {
-    enum { UUID_SIZE = 16 };
+enum { UUID_SIZE = 16 };
+
+struct CUuuid_st {
+    char bytes[UUID_SIZE];
+};
+
+static kiln__cu_result uuid(const char *function, struct CUuuid_st *out_uuid, kiln__cu_device device) {
     char bytes[UUID_SIZE + 1] = "kiln simulated ";
-    SIM_CUDA_RULE(out_bytes, SIM_CUDA_INVALID_VALUE, "%s: the result is NULL", function);
+    SIM_CUDA_RULE(out_uuid, SIM_CUDA_INVALID_VALUE, "%s: the result is NULL", function);
     SIM_CUDA_RULE(sim_cuda_capability(device), SIM_CUDA_INVALID_DEVICE, "%s: no device %d", function, device);
     bytes[UUID_SIZE - 1] = (char)device;
-    memcpy(out_bytes, bytes, UUID_SIZE);
+    memcpy(out_uuid->bytes, bytes, UUID_SIZE);
     return SIM_CUDA_SUCCESS;
 }
 
-kiln__cu_result cuDeviceGetUuid(void *out_bytes, kiln__cu_device device) {
+kiln__cu_result cuDeviceGetUuid(struct CUuuid_st *out_uuid, kiln__cu_device device) {
     SIM_CUDA_ENTER();
-    return uuid(__func__, out_bytes, device);
+    return uuid(__func__, out_uuid, device);
 }
 
-kiln__cu_result cuDeviceGetUuid_v2(void *out_bytes, kiln__cu_device device) {
+kiln__cu_result cuDeviceGetUuid_v2(struct CUuuid_st *out_uuid, kiln__cu_device device) {
     SIM_CUDA_ENTER();
-    return uuid(__func__, out_bytes, device);
+    return uuid(__func__, out_uuid, device);
 }
 
 /* As the attributes PCI_DOMAIN_ID, PCI_BUS_ID and PCI_DEVICE_ID have it. */
