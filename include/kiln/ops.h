@@ -261,7 +261,8 @@ typedef struct kiln_mha_params {
     int64_t q_stride;
     int64_t k_stride;
     int64_t v_stride;
-    int64_t q_length;      /* with q_ends the most queries of a sequence, 0: tokens; without them 0 */
+    int64_t q_length;      /* with q_ends the most queries of a sequence, 0: tokens; without them 0. Times heads /
+                            * kv_heads at most 2^31 - 1 */
     int64_t kv_length;     /* with kv_ends the most keys of a sequence, 0: kv_tokens; without them 0 */
     int64_t left_window;   /* a query sees so many keys up to its own place, which counts; 0: all. At most 2^31 - 1 */
     int64_t right_window;  /* a query sees so many keys from its own place on, which counts; 0: all. At most 2^31 - 1 */
