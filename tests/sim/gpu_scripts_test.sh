@@ -25,6 +25,14 @@ table_says() { # TEXT
     grep -qF "$1" "$KILN_BUILD/gpu/instructions-cuda-0.md" || ! cat "$KILN_BUILD/gpu/instructions-cuda-0.md"
 }
 
+# An operator's test is found by its name, as the build finds it.
+finds_programs() {
+    mkdir -p "$KILN_SCRATCH/build/tests/ops"
+    touch "$KILN_SCRATCH"/build/tests/ops/{images,new,newer}_test
+    [ "$(KILN_BUILD=$KILN_SCRATCH/build bash -c '. tests/sim/operators.sh && echo $operator_programs')" = "new newer" ]
+}
+check "the operators' programs are those that were built" finds_programs
+
 unset KILN_SIM_DEVICES KILN_GPU_DRY_RUN
 for name in operators story instructions sanitizer; do
     check "$name skips without a GPU" skips $name none
