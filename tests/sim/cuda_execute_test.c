@@ -1,5 +1,6 @@
 /* The simulated CUDA driver as a program meets it through kiln: kernels run, a kernel's fault is the driver's error
  * from then on, cubins are taken only where their PTX is known. */
+#include "tests/assert_ok.h"
 #include "tests/kernel_bundle.h"
 #include "tests/sim/cuda_driver.h"
 #include <kiln/ops.h>
@@ -43,7 +44,7 @@ static kernel_bundle bundle;
 static kiln_device *device_open(void) {
     kiln_device *device;
     kiln_device_options options = {.backend = KILN_CUDA};
-    if (kiln_device_open(&options, &device) != KILN_OK) fail_msg("%s", kiln_last_error());
+    assert_ok(kiln_device_open(&options, &device));
     return device;
 }
 
@@ -69,7 +70,7 @@ static void a_kernel_runs_with_its_module_s_variables(void **state) {
     (void)state;
     uint32_t out[64];
     kiln_device *device = device_open();
-    if (run(device, 0, out) != KILN_OK) fail_msg("%s", kiln_last_error());
+    assert_ok(run(device, 0, out));
     for (uint32_t i = 0; i < 64; i++)
         assert_int_equal(out[i], 3 * i + 10 * (i % 4 + 1));
     kiln_device_close(device);
@@ -112,12 +113,12 @@ static void a_context_at_fault_is_closed_without_a_leak(void **state) {
         const kiln_kernel *kernel;
         void *memory, *host;
         const kiln_launch_config config = {.grid = {1}, .group = {64}};
-        assert_int_equal(kiln_stream_open(device, 0, &stream), KILN_OK);
-        assert_int_equal(kiln_stream_open(device, 0, &other), KILN_OK);
-        assert_int_equal(kiln_event_create(device, &event), KILN_OK);
-        assert_int_equal(kiln_memory_alloc(device, 256, &memory), KILN_OK);
-        assert_int_equal(kiln_host_alloc(device, 256, &host), KILN_OK);
-        assert_int_equal(kernel_bundle_load(&bundle, device, &kernel), KILN_OK);
+        assert_ok(kiln_stream_open(device, 0, &stream));
+        assert_ok(kiln_stream_open(device, 0, &other));
+        assert_ok(kiln_event_create(device, &event));
+        assert_ok(kiln_memory_alloc(device, 256, &memory));
+        assert_ok(kiln_host_alloc(device, 256, &host));
+        assert_ok(kernel_bundle_load(&bundle, device, &kernel));
         const work_args args = {memory, TRAPS, 0};
         kiln_status status = kiln_launch(&stream, kernel, &config, &args, sizeof args);
         if (!status) status = kiln_event_record(event, &stream);
@@ -153,7 +154,7 @@ static void matrices_are_multiplied_as_the_variable_says(void **state) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         uint32_t out[64];
         sim.configure("KILN_SIM_MATRIX", rows[i].mode);
-        if (run(device, 5, out) != KILN_OK) fail_msg("%s", kiln_last_error());
+        assert_ok(run(device, 5, out));
         for (uint32_t l = 0; l < 64; l++)
             assert_int_equal(out[l], rows[i].bits);
     }
@@ -165,12 +166,12 @@ static kiln_image_kind softmax_image(kiln_device *device) {
     const kiln_bundle *const *bundles;
     size_t count;
     kiln_image image = {0};
-    assert_int_equal(kiln_linked_bundles(&bundles, &count), KILN_OK);
+    assert_ok(kiln_linked_bundles(&bundles, &count));
     for (size_t i = 0; i < count; i++) {
         const kiln_module *module;
         if (strcmp(bundles[i]->name, "softmax")) continue;
-        if (kiln_module_get(device, bundles[i], "f16", &module) != KILN_OK) fail_msg("%s", kiln_last_error());
-        assert_int_equal(kiln_module_get_image(module, &image), KILN_OK);
+        assert_ok(kiln_module_get(device, bundles[i], "f16", &module));
+        assert_ok(kiln_module_get_image(module, &image));
     }
     return image.kind;
 }
@@ -193,13 +194,13 @@ static void an_operator_links_and_runs(void **state) {
     kiln_stream stream;
     void *memory;
     float values[4] = {1, 2, 3, 4}, sum = 0;
-    assert_int_equal(kiln_stream_open(device, 0, &stream), KILN_OK);
-    assert_int_equal(kiln_memory_alloc(device, sizeof values, &memory), KILN_OK);
-    assert_int_equal(kiln_copy(&stream, memory, values, sizeof values, KILN_TO_DEVICE), KILN_OK);
+    assert_ok(kiln_stream_open(device, 0, &stream));
+    assert_ok(kiln_memory_alloc(device, sizeof values, &memory));
+    assert_ok(kiln_copy(&stream, memory, values, sizeof values, KILN_TO_DEVICE));
     kiln_softmax_params params = {.y = memory, .x = memory, .rows = 1, .cols = 4};
-    if (kiln_softmax_f32(&stream, &params) != KILN_OK) fail_msg("%s", kiln_last_error());
-    assert_int_equal(kiln_copy(&stream, values, memory, sizeof values, KILN_TO_HOST), KILN_OK);
-    assert_int_equal(kiln_stream_sync(&stream), KILN_OK);
+    assert_ok(kiln_softmax_f32(&stream, &params));
+    assert_ok(kiln_copy(&stream, values, memory, sizeof values, KILN_TO_HOST));
+    assert_ok(kiln_stream_sync(&stream));
     for (int i = 0; i < 4; i++)
         sum += values[i];
     assert_true(sum > 0.999999f && sum < 1.000001f && values[3] > 0.6439f && values[3] < 0.6440f);
@@ -220,10 +221,10 @@ static void operators_are_captured_and_replayed(void **state) {
     kiln__cu_context context;
     expect_cu(CU_OK, driver.cuDevicePrimaryCtxRetain(&context, 0));
     expect_cu(CU_OK, driver.cuCtxSetCurrent(context));
-    assert_int_equal(kiln_stream_open(device, 0, &stream), KILN_OK);
-    assert_int_equal(kiln_memory_alloc(device, sizeof in, &x), KILN_OK);
-    assert_int_equal(kiln_memory_alloc(device, sizeof in, &y), KILN_OK);
-    assert_int_equal(kiln_fill(&stream, x, 0, sizeof in), KILN_OK);
+    assert_ok(kiln_stream_open(device, 0, &stream));
+    assert_ok(kiln_memory_alloc(device, sizeof in, &x));
+    assert_ok(kiln_memory_alloc(device, sizeof in, &y));
+    assert_ok(kiln_fill(&stream, x, 0, sizeof in));
     kiln_mul_add_params mul_add = {.y = y, .a = x, .b = x, .c = x, .count = 8};
     kiln_add_gelu_params add_gelu = {.y = y, .x = y, .rows = 1, .cols = 8, .approx = KILN_GELU_TANH};
     kiln_silu_mul_params silu_mul = {.y = y, .gate = y, .up = x, .rows = 1, .cols = 8};
@@ -240,10 +241,10 @@ static void operators_are_captured_and_replayed(void **state) {
         float sums[2] = {0, 0};
         for (int i = 0; i < 8; i++)
             in[i] = (float)(i - round) * 0.25f;
-        assert_int_equal(kiln_copy(&stream, x, in, sizeof in, KILN_TO_DEVICE), KILN_OK);
+        assert_ok(kiln_copy(&stream, x, in, sizeof in, KILN_TO_DEVICE));
         expect_cu(CU_OK, driver.cuGraphLaunch(executable, stream.native));
-        assert_int_equal(kiln_copy(&stream, out, y, sizeof out, KILN_TO_HOST), KILN_OK);
-        assert_int_equal(kiln_stream_sync(&stream), KILN_OK);
+        assert_ok(kiln_copy(&stream, out, y, sizeof out, KILN_TO_HOST));
+        assert_ok(kiln_stream_sync(&stream));
         for (int i = 0; i < 8; i++) {
             double a = in[i], v = a * a + a, t = v + 0.044715 * v * v * v;
             double g = 0.5 * v * (1 + tanh(0.7978845608028654 * t));

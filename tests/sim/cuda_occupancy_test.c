@@ -1,5 +1,6 @@
 /* What the simulated driver says of the kernels that ship: registers, shared memory and threads are those that the
  * manifest has from the assembler, and as many groups are resident as these let be. */
+#include "tests/assert_ok.h"
 #include "tests/sim/core/sim_client.h"
 #include <kiln/ops.h>
 #include <setjmp.h>
@@ -16,10 +17,6 @@ typedef struct limits {
     uint32_t warps, shared;
 } limits;
 
-static void ok(kiln_status status) {
-    if (status != KILN_OK) fail_msg("%s", kiln_last_error());
-}
-
 /* Whether a multiprocessor holds so many groups. A group's warps are as many in each partition, so that the sum of the
  * registers decides; a warp's come by 256, shared memory by 128 bytes. */
 static bool fits(const limits *of, const kiln_kernel_info *kernel, uint32_t dynamic, uint32_t groups) {
@@ -34,18 +31,18 @@ static uint32_t check_part(kiln_device *device, const limits *of, const kiln_bun
     for (uint32_t i = 0; i < part->image_count; i++)
         if (!strcmp(part->images[i].target, of->target)) image = &part->images[i];
     assert_non_null(image);
-    ok(kiln_module_get(device, bundle, part->name, &module));
+    assert_ok(kiln_module_get(device, bundle, part->name, &module));
     for (uint32_t i = 0; i < part->kernel_count; i++) {
         const kiln_kernel_info told = kiln_image_kernel(part, image, i);
         const kiln_kernel *kernel;
         kiln_kernel_attributes found;
-        ok(kiln_module_find_kernel(module, told.name, &kernel));
-        ok(kiln_kernel_get_attributes(kernel, &found));
+        assert_ok(kiln_module_find_kernel(module, told.name, &kernel));
+        assert_ok(kiln_kernel_get_attributes(kernel, &found));
         assert_int_equal(found.registers, told.registers);
         assert_int_equal(found.shared_bytes, told.shared_bytes);
         assert_int_equal(found.max_threads, told.max_threads);
         for (uint32_t dynamic = 0, groups; dynamic <= DYNAMIC; dynamic += DYNAMIC) {
-            ok(kiln_kernel_get_occupancy(kernel, GROUP, dynamic, &groups));
+            assert_ok(kiln_kernel_get_occupancy(kernel, GROUP, dynamic, &groups));
             assert_true(fits(of, &told, dynamic, groups));
             assert_false(fits(of, &told, dynamic, groups + 1));
         }
@@ -62,10 +59,10 @@ static void kernels_are_as_the_manifest_says(void **state) {
     const kiln_operator *const *operators;
     size_t count;
     uint32_t checked = 0;
-    ok(kiln_all_operators(&operators, &count));
+    assert_ok(kiln_all_operators(&operators, &count));
     for (int32_t d = 0; d < (int32_t)(sizeof devices / sizeof *devices); d++) {
         kiln_device *device;
-        ok(kiln_device_open(&(kiln_device_options){.backend = KILN_CUDA, .ordinal = d}, &device));
+        assert_ok(kiln_device_open(&(kiln_device_options){.backend = KILN_CUDA, .ordinal = d}, &device));
         for (size_t o = 0; o < count; o++)
             for (uint32_t p = 0; p < operators[o]->bundle->part_count; p++)
                 checked += check_part(device, &devices[d], operators[o]->bundle, &operators[o]->bundle->parts[p]);

@@ -3,6 +3,7 @@
  *
  * KILN_SIM_DEVICES names the devices; unset, some architectures of each vendor. KILN_TEST_PRECISION limits the tests to
  * one precision. */
+#include "tests/assert_ok.h"
 #include "tests/sim/each_device.h"
 
 enum {
@@ -11,10 +12,6 @@ enum {
     SUBGROUP = 32, /* threads */
     VECTOR = 16    /* bytes that a thread reads at a time */
 };
-
-static void ok(kiln_status status) {
-    if (status != KILN_OK) fail_msg("%s", kiln_last_error());
-}
 
 typedef struct precision {
     const char *name;
@@ -36,8 +33,8 @@ static const precision *tested(const precision *p) {
 
 static void *zeros(size_t size) {
     void *memory;
-    ok(kiln_memory_alloc(device, size, &memory));
-    ok(kiln_fill(&stream, memory, 0, size));
+    assert_ok(kiln_memory_alloc(device, size, &memory));
+    assert_ok(kiln_fill(&stream, memory, 0, size));
     return memory;
 }
 
@@ -46,11 +43,11 @@ static sim_counters product(const precision *p, uint64_t m, uint64_t n, uint64_t
     static sim_launch launch;
     void *a = zeros(m * k * p->element), *b = zeros(n * k * p->element), *d = zeros(m * n * p->element);
     kiln_gemm_params params = {.d = d, .a = a, .b = b, .batch = 1, .m = (int64_t)m, .n = (int64_t)n, .k = (int64_t)k};
-    ok(p->gemm(&stream, &params)); /* the first use loads */
-    ok(kiln_stream_sync(&stream));
+    assert_ok(p->gemm(&stream, &params)); /* the first use loads */
+    assert_ok(kiln_stream_sync(&stream));
     sim.reset();
-    ok(p->gemm(&stream, &params));
-    ok(kiln_stream_sync(&stream));
+    assert_ok(p->gemm(&stream, &params));
+    assert_ok(kiln_stream_sync(&stream));
     assert_int_equal(sim.launches(), 1);
     assert_true(sim.launch(0, &launch));
     assert_true(launch.executed);

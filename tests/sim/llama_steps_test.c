@@ -5,6 +5,7 @@
  * KILN_SIM_DEVICES names the devices; unset, some of each vendor. The CPU is the last. The Makefile links this program
  * with --wrap, so that the example's calls and the library's own come here. */
 #include "docs/examples/llama/decoder.h"
+#include "tests/assert_ok.h"
 #include "tests/sim/each_device.h"
 #include <pthread.h>
 #include <stdlib.h>
@@ -83,10 +84,6 @@ static void expect_calls(const char *const *names, size_t count) {
 
 /* ---- The decoder ---- */
 
-static void ok(kiln_status status) {
-    if (status != KILN_OK) fail_msg("%s", kiln_last_error());
-}
-
 /* A model of small numbers. */
 static llama_decoder *make_decoder(void) {
     const llama_config *c = &config;
@@ -103,7 +100,7 @@ static llama_decoder *make_decoder(void) {
     LLAMA_WEIGHTS(WEIGHT)
 #undef WEIGHT
     const llama_options options = {.precision = LLAMA_F32};
-    ok(llama_decoder_create(&stream, &checkpoint, &options, NULL, &made));
+    assert_ok(llama_decoder_create(&stream, &checkpoint, &options, NULL, &made));
     return made;
 }
 
@@ -122,7 +119,7 @@ static void steps_take_no_memory_and_wait_once(void **state) {
     for (int32_t position = 0; position < STEPS; position++) {
         int32_t next, signals_before = signals;
         count_anew();
-        ok(llama_decoder_step(decoder, 1, position, &next));
+        assert_ok(llama_decoder_step(decoder, 1, position, &next));
         assert_int_equal(waits, 1);
         assert_int_equal(sim.violations(), 0);
         expect_a_replay();
@@ -172,11 +169,11 @@ static void steps_are_of_any_thread(void **state) {
         steps.end = steps.begin + 1;
         assert_int_equal(pthread_create(&thread, NULL, take_steps, &steps), 0);
         assert_int_equal(pthread_join(thread, NULL), 0);
-        ok(steps.status);
+        assert_ok(steps.status);
     }
     steps.end = STEPS;
     take_steps(&steps);
-    ok(steps.status);
+    assert_ok(steps.status);
     assert_int_equal(sim.violations(), 0);
     assert_int_equal(llama_decoder_has_graph(steps.decoder), info.backend == KILN_CUDA);
     assert_ptr_equal(current_context(), context);

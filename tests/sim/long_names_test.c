@@ -1,5 +1,6 @@
 /* A kernel with a mangled C++ name of more than 300 bytes (tests/unit/images/long_name.cu): its images are inspected,
  * verified, loaded and launched on the simulated drivers as any other's. */
+#include "tests/assert_ok.h"
 #include "tests/sim/core/sim_client.h"
 #include <kiln/kiln.h>
 #include <setjmp.h>
@@ -60,17 +61,13 @@ static void fill_images(void) {
     }
 }
 
-static void check_ok(kiln_status status) {
-    if (status != KILN_OK) fail_msg("%s", kiln_last_error());
-}
-
 static void every_format_gives_the_whole_name(void **state) {
     (void)state;
     assert_true(strlen(NAME) > 300);
     for (int i = 0; i < IMAGE_COUNT; i++) {
         kiln_image_facts facts;
         kiln_kernel_facts kernel;
-        check_ok(kiln_image_inspect(images[i].data, images[i].size, &facts, &kernel, 1));
+        assert_ok(kiln_image_inspect(images[i].data, images[i].size, &facts, &kernel, 1));
         assert_int_equal(facts.kernel_count, 1);
         assert_int_equal(kernel.name_size, strlen(NAME));
         assert_memory_equal(kernel.name, NAME, strlen(NAME));
@@ -87,7 +84,7 @@ static void a_table_with_another_name_is_not_verified(void **state) {
     kiln_part other = part;
     other.kernel_names = other_names;
     for (int i = 0; i < IMAGE_COUNT; i++) {
-        check_ok(kiln_image_verify(&part, &images[i]));
+        assert_ok(kiln_image_verify(&part, &images[i]));
         assert_int_equal(kiln_image_verify(&other, &images[i]), KILN_ERROR_CORRUPT_IMAGE);
         assert_non_null(strstr(kiln_last_error(), "it is not in the file"));
     }
@@ -103,24 +100,24 @@ static void scale_four(kiln_backend_id backend, int32_t ordinal, int image, cons
     kiln_image chosen;
     void *memory;
     sim_launch launch;
-    check_ok(kiln_device_open(&(kiln_device_options){.backend = backend, .ordinal = ordinal}, &device));
-    check_ok(kiln_module_get(device, &bundle, "f32", &module));
-    check_ok(kiln_module_get_image(module, &chosen));
+    assert_ok(kiln_device_open(&(kiln_device_options){.backend = backend, .ordinal = ordinal}, &device));
+    assert_ok(kiln_module_get(device, &bundle, "f32", &module));
+    assert_ok(kiln_module_get_image(module, &chosen));
     assert_ptr_equal(chosen.data, images[image].data);
-    check_ok(kiln_module_find_kernel(module, NAME, &kernel));
+    assert_ok(kiln_module_find_kernel(module, NAME, &kernel));
     assert_int_equal(kiln_module_find_kernel(module, NAME "x", &kernel), KILN_ERROR_NOT_FOUND);
-    check_ok(kiln_module_find_kernel(module, NAME, &kernel));
+    assert_ok(kiln_module_find_kernel(module, NAME, &kernel));
 
-    check_ok(kiln_stream_open(device, 0, &stream));
-    check_ok(kiln_memory_alloc(device, 2 * sizeof x, &memory));
-    check_ok(kiln_fill(&stream, memory, 0xff, 2 * sizeof x));
-    check_ok(kiln_copy(&stream, memory, x, sizeof x, KILN_TO_DEVICE));
+    assert_ok(kiln_stream_open(device, 0, &stream));
+    assert_ok(kiln_memory_alloc(device, 2 * sizeof x, &memory));
+    assert_ok(kiln_fill(&stream, memory, 0xff, 2 * sizeof x));
+    assert_ok(kiln_copy(&stream, memory, x, sizeof x, KILN_TO_DEVICE));
     const scale_arguments arguments = {.x = memory, .y = (float *)memory + 4, .count = 4};
     sim->reset();
-    check_ok(
+    assert_ok(
         kiln_launch(&stream, kernel, &(kiln_launch_config){.grid = {1}, .group = {64}}, &arguments, sizeof arguments));
-    check_ok(kiln_copy(&stream, out_y, arguments.y, sizeof x, KILN_TO_HOST));
-    check_ok(kiln_stream_sync(&stream));
+    assert_ok(kiln_copy(&stream, out_y, arguments.y, sizeof x, KILN_TO_HOST));
+    assert_ok(kiln_stream_sync(&stream));
     assert_int_equal(sim->launches(), 1);
     assert_true(sim->launch(0, &launch));
     assert_string_equal(launch.kernel, NAME);

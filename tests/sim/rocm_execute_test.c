@@ -1,5 +1,6 @@
 /* The simulated HSA driver as a program meets it through kiln: queues and copies go on while a kernel runs. */
 #include "loader/rocm/hsa_abi.h"
+#include "tests/assert_ok.h"
 #include "tests/kernel_bundle.h"
 #include "tests/sim/amdgcn_harness.h"
 #include "tests/sim/core/sim_client.h"
@@ -27,11 +28,6 @@ typedef struct meet_args {
 
 static kernel_bundle bundle;
 
-#define OK(call)                                                             \
-    do {                                                                     \
-        if ((call) != KILN_OK) fail_msg("%s: %s", #call, kiln_last_error()); \
-    } while (0)
-
 /* A device with the kernel loaded, a stream that works and another, and two words, both zero. */
 typedef struct world {
     kiln_device *device;
@@ -43,13 +39,13 @@ typedef struct world {
 static void world_make(world *w) {
     const kiln_device_options options = {.backend = KILN_ROCM};
     void *memory;
-    OK(kiln_device_open(&options, &w->device));
-    OK(kiln_stream_open(w->device, 0, &w->works));
-    OK(kiln_stream_open(w->device, 0, &w->other));
-    OK(kernel_bundle_load(&bundle, w->device, &w->kernel));
-    OK(kiln_memory_alloc(w->device, 256, &memory));
-    OK(kiln_fill(&w->works, memory, 0, 256));
-    OK(kiln_stream_sync(&w->works));
+    assert_ok(kiln_device_open(&options, &w->device));
+    assert_ok(kiln_stream_open(w->device, 0, &w->works));
+    assert_ok(kiln_stream_open(w->device, 0, &w->other));
+    assert_ok(kernel_bundle_load(&bundle, w->device, &w->kernel));
+    assert_ok(kiln_memory_alloc(w->device, 256, &memory));
+    assert_ok(kiln_fill(&w->works, memory, 0, 256));
+    assert_ok(kiln_stream_sync(&w->works));
     w->flag = memory;
     w->out = w->flag + 32;
 }
@@ -57,14 +53,14 @@ static void world_make(world *w) {
 static void launch(const world *w, kiln_stream *stream, uint32_t raises) {
     const kiln_launch_config config = {.grid = {1}, .group = {1}};
     const meet_args args = {w->flag, w->out, raises, 0};
-    OK(kiln_launch(stream, w->kernel, &config, &args, sizeof args));
+    assert_ok(kiln_launch(stream, w->kernel, &config, &args, sizeof args));
 }
 
 static void world_check(world *w, uint32_t expected) {
     uint32_t out = 0;
-    OK(kiln_copy(&w->works, &out, w->out, sizeof out, KILN_TO_HOST));
-    OK(kiln_stream_sync(&w->works));
-    OK(kiln_stream_sync(&w->other));
+    assert_ok(kiln_copy(&w->works, &out, w->out, sizeof out, KILN_TO_HOST));
+    assert_ok(kiln_stream_sync(&w->works));
+    assert_ok(kiln_stream_sync(&w->other));
     assert_int_equal(out, expected);
     kiln_memory_free(w->device, w->flag);
     kiln_stream_close(&w->works);
@@ -96,8 +92,8 @@ static void a_kernel_waits_for_a_copy(void **state) {
     skip_with_thread_sanitizer();
     world_make(&w);
     launch(&w, &w.works, 0);
-    OK(kiln_copy(&w.other, w.flag, &raised, sizeof raised, KILN_TO_DEVICE));
-    OK(kiln_stream_sync(&w.other));
+    assert_ok(kiln_copy(&w.other, w.flag, &raised, sizeof raised, KILN_TO_DEVICE));
+    assert_ok(kiln_stream_sync(&w.other));
     world_check(&w, 9);
 }
 
@@ -115,8 +111,8 @@ static void a_store_at_any_address(void **state) {
             assert_int_equal(kiln_stream_sync(&w.works), KILN_ERROR_DEVICE_LOST);
             assert_non_null(strstr(sim.violation(), "misaligned"));
         } else {
-            OK(kiln_copy(&w.works, &out, flag, sizeof out, KILN_TO_HOST));
-            OK(kiln_stream_sync(&w.works));
+            assert_ok(kiln_copy(&w.works, &out, flag, sizeof out, KILN_TO_HOST));
+            assert_ok(kiln_stream_sync(&w.works));
             assert_int_equal(out, 0x34567800);
         }
         unsetenv("KILN_SIM_UNALIGNED");
@@ -132,7 +128,7 @@ static void freed_memory_is_not_for_kernels(void **state) {
     world w;
     void *freed;
     world_make(&w);
-    OK(kiln_memory_alloc(w.device, 256, &freed));
+    assert_ok(kiln_memory_alloc(w.device, 256, &freed));
     kiln_memory_free(w.device, freed);
     uint32_t *flag = w.flag;
     w.flag = freed;
@@ -163,14 +159,14 @@ static void a_kernel_at_fault_on_a_borrowed_queue(void **state) {
     world_make(&w);
     assert_int_equal(
         driver.queue_create((kiln__hsa_agent){0x2000}, 64, 0, on_error, NULL, UINT32_MAX, UINT32_MAX, &queue), 0);
-    OK(kiln_stream_borrow(w.device, queue, &borrowed));
+    assert_ok(kiln_stream_borrow(w.device, queue, &borrowed));
     setenv("KILN_SIM_UNALIGNED", "0", 1);
     uint32_t *flag = w.flag;
     w.flag = (void *)((uint8_t *)flag + 1);
     launch(&w, &borrowed, 7);
     while (!told)
-        OK(kiln_stream_sync(&w.other));
-    OK(kiln_stream_sync(&w.other));
+        assert_ok(kiln_stream_sync(&w.other));
+    assert_ok(kiln_stream_sync(&w.other));
     unsetenv("KILN_SIM_UNALIGNED");
     assert_int_equal(told, EXCEPTION);
     kiln_device_lose(w.device, told);

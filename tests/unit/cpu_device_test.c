@@ -2,6 +2,7 @@
 #include "loader/backend.h"
 #include "loader/cpu/cpu_device.h"
 #include "loader/cpu/cpu_features.h"
+#include "tests/assert_ok.h"
 #include "tests/unit/emulated.h"
 #include <fenv.h>
 #include <pthread.h>
@@ -126,9 +127,9 @@ static fixture open_cpu(kiln_device_options options) {
     fixture cpu;
     const kiln_module *module;
     options.backend = KILN_CPU;
-    if (kiln_device_open(&options, &cpu.device) != KILN_OK) fail_msg("%s", kiln_last_error());
+    assert_ok(kiln_device_open(&options, &cpu.device));
     assert_int_equal(kiln_stream_open(cpu.device, 0, &cpu.stream), KILN_OK);
-    if (kiln_module_get(cpu.device, &bundle, "u32", &module) != KILN_OK) fail_msg("%s", kiln_last_error());
+    assert_ok(kiln_module_get(cpu.device, &bundle, "u32", &module));
     assert_int_equal(kiln_module_find_kernel(module, "count", &cpu.count), KILN_OK);
     assert_int_equal(kiln_module_find_kernel(module, "floats", &cpu.floats), KILN_OK);
     assert_int_equal(kiln_module_find_kernel(module, "scratch", &cpu.scratch), KILN_OK);

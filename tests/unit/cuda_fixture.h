@@ -3,6 +3,7 @@
 #define KILN_TESTS_CUDA_FIXTURE_H
 
 /* cmocka wants these four before its own header. */
+#include "tests/assert_ok.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -160,13 +161,6 @@ static inline const kiln_bundle *fixture_whole(void) {
 }
 
 /* ---- What every test begins and ends with ---- */
-
-#define assert_ok(expression)                                                  \
-    do {                                                                       \
-        kiln_status fixture_status = (expression);                             \
-        if (fixture_status != KILN_OK) print_error("%s\n", kiln_last_error()); \
-        assert_int_equal(fixture_status, KILN_OK);                             \
-    } while (0)
 
 #define assert_status(expression, status) assert_int_equal(expression, status)
 

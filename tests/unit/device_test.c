@@ -1,4 +1,5 @@
 /* Devices, as far as the CPU shows them: identity, counting, options, the story of what was tried, fork. */
+#include "tests/assert_ok.h"
 #include "tests/unit/cpu_bundle.h"
 #include <kiln/kiln.h>
 #include <pthread.h>
@@ -15,7 +16,7 @@
 static kiln_device *open_cpu(void) {
     kiln_device *device;
     kiln_device_options options = {.backend = KILN_CPU};
-    if (kiln_device_open(&options, &device) != KILN_OK) fail_msg("%s", kiln_last_error());
+    assert_ok(kiln_device_open(&options, &device));
     return device;
 }
 

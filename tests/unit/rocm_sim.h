@@ -3,6 +3,7 @@
 #ifndef KILN_TESTS_ROCM_SIM_H
 #define KILN_TESTS_ROCM_SIM_H
 
+#include "tests/assert_ok.h"
 #include "tests/sim/core/sim_client.h"
 #include "tests/sim/rocm/sim_rocm_control.h"
 #include <kiln/kiln.h>
@@ -98,22 +99,21 @@ static inline void rocm_sim_start(char **argv, const char *devices) {
 static inline kiln_device *rocm_open(int32_t ordinal) {
     kiln_device *device;
     const kiln_device_options options = {.backend = KILN_ROCM, .ordinal = ordinal};
-    if (kiln_device_open(&options, &device) != KILN_OK) fail_msg("%s", kiln_last_error());
+    assert_ok(kiln_device_open(&options, &device));
     return device;
 }
 
 static inline kiln_stream rocm_stream(kiln_device *device, uint32_t flags) {
     kiln_stream stream;
-    if (kiln_stream_open(device, flags, &stream) != KILN_OK) fail_msg("%s", kiln_last_error());
+    assert_ok(kiln_stream_open(device, flags, &stream));
     return stream;
 }
 
 static inline const kiln_kernel *rocm_kernel(kiln_device *device, const char *name) {
     const kiln_module *module;
     const kiln_kernel *kernel = NULL;
-    if (kiln_module_get(device, &rocm_bundle, "f32", &module) != KILN_OK ||
-        kiln_module_find_kernel(module, name, &kernel) != KILN_OK)
-        fail_msg("%s", kiln_last_error());
+    assert_ok(kiln_module_get(device, &rocm_bundle, "f32", &module));
+    assert_ok(kiln_module_find_kernel(module, name, &kernel));
     return kernel;
 }
 
@@ -132,10 +132,6 @@ static inline int rocm_reset(void **state) {
     return 0;
 }
 
-#define assert_ok(call)                                                   \
-    do {                                                                  \
-        if ((call) != KILN_OK) fail_msg(#call ": %s", kiln_last_error()); \
-    } while (0)
 #define assert_error(call, status, text)                                                                 \
     do {                                                                                                 \
         assert_int_equal(call, status);                                                                  \

@@ -1,5 +1,6 @@
 /* Selection: verdicts and sentences written by hand from the vendors' rules, and a brute-force selector that must agree
  * with kiln_select on random bundles and devices. No device, no driver. */
+#include "tests/assert_ok.h"
 #include <kiln/kiln.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -41,7 +42,7 @@ static kiln_bundle bundle_of(const kiln_part *part) {
 
 static kiln_target target_of(const char *name, int32_t driver) {
     kiln_target target;
-    if (kiln_target_parse(name, driver, &target) != KILN_OK) fail_msg("%s", kiln_last_error());
+    assert_ok(kiln_target_parse(name, driver, &target));
     return target;
 }
 
