@@ -339,6 +339,108 @@ static void a_graph_of_the_same_shape_is_taken(void **state) {
     expect_cu(CU_OK, driver.cuStreamDestroy(stream));
 }
 
+/* ---- Fat binaries, made as nvcc -fatbin makes them ---- */
+
+enum { PLAIN, LZ4 = 0x2000, ZSTD = 0x8000, ELF_KIND = 2, PTX_KIND = 1, FAT_ROOM = 2048 };
+
+typedef struct fat {
+    _Alignas(8) uint8_t bytes[FAT_ROOM];
+    size_t size;
+} fat;
+
+static void put(fat *f, const void *bytes, size_t size) {
+    assert_true(size <= FAT_ROOM - f->size);
+    memcpy(f->bytes + f->size, bytes, size);
+    f->size += size;
+}
+
+/* Of a text: all literals, or a frame of one block that is not compressed; behind both a repetition of its last byte.
+ */
+static size_t pack(const char *text, uint32_t flags, uint8_t *out) {
+    enum { REPEATED = 20 };
+    const size_t size = strlen(text);
+    uint8_t *at = out;
+    if (flags == LZ4) {
+        *at++ = 0xff;
+        for (size_t left = size - 15; left >= 255 || (*at++ = (uint8_t)left, false); left -= 255)
+            *at++ = 255;
+        at = (uint8_t *)memcpy(at, text, size) + size;
+        memcpy(at, (uint8_t[]){1, 0, REPEATED - 15 - 4}, 3);
+        return (size_t)(at + 3 - out);
+    }
+    const uint32_t content = (uint32_t)(size + REPEATED - 256);
+    const uint32_t first = (uint32_t)size << 3, last = (uint32_t)REPEATED << 3 | 1 << 1 | 1;
+    memcpy(at, (uint8_t[]){0x28, 0xb5, 0x2f, 0xfd, 0x60, (uint8_t)content, (uint8_t)(content >> 8)}, 7);
+    memcpy(at + 7, &first, 3);
+    memcpy(at + 10, text, size);
+    memcpy(at + 10 + size, &last, 3);
+    at[13 + size] = (uint8_t)text[size - 1];
+    return 14 + size;
+}
+
+static void put_image(fat *f, uint16_t kind, uint32_t target, uint32_t flags, const char *text) {
+    enum { REPEATED = 20, HEADER = 64 };
+    uint8_t packed[FAT_ROOM] = {0};
+    const size_t size = flags ? pack(text, flags, packed) : strlen(text);
+    const uint64_t padded = flags ? (size + 7) / 8 * 8 : size, whole = strlen(text) + REPEATED;
+    if (!flags) memcpy(packed, text, size);
+    put(f, (uint16_t[]){kind, 0x101}, 4);
+    put(f, (uint32_t[]){HEADER}, 4);
+    put(f, &padded, 8);
+    put(f, (uint32_t[]){flags ? (uint32_t)size : 0, HEADER, 9 << 16, target, 0, 0}, 24);
+    put(f, (uint64_t[]){flags, 0, flags ? whole : 0}, 24);
+    put(f, packed, padded);
+}
+
+static void the_text_of_a_fat_binary_is_taken(void **state) {
+    (void)state;
+    enum { CU_INVALID_IMAGE = 200, CU_NO_BINARY = 209 };
+    static const char low[] = ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry low() {\nret;\n}\n"
+                              "// this text goes on for more than 255 bytes, as that is where a compressed length has "
+                              "more than one byte, and where the head of a frame has two bytes for its size. So here "
+                              "are some more of them: abcdefghijklmnopqrstuvwxyz\n";
+    static const char high[] = ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry high() {\nret;\n}\n";
+    static const uint32_t flags[] = {PLAIN, LZ4, ZSTD};
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+        if (flags[i] == ZSTD && !dlopen("libzstd.so.1", RTLD_NOW)) continue;
+        for (uint32_t rows = 1; rows <= 3; rows++) {
+            fat f = {.size = 16};
+            kiln__cu_module module;
+            kiln__cu_function function;
+            put_image(&f, ELF_KIND, 80, PLAIN, "12345678");
+            if (rows & 1) put_image(&f, PTX_KIND, 75, flags[i], low);
+            if (rows & 2) put_image(&f, PTX_KIND, 80, PLAIN, high);
+            put_image(&f, PTX_KIND, 90, PLAIN, "of no device here");
+            memcpy(f.bytes, &(uint32_t){0xba55ed50}, 4);
+            memcpy(f.bytes + 4, (uint16_t[]){1, 16}, 4);
+            memcpy(f.bytes + 8, &(uint64_t){f.size - 16}, 8);
+            const struct {
+                uint32_t magic, version;
+                const void *data, *more;
+            } around = {0x466243b1, 1, f.bytes, NULL};
+            expect_cu(CU_OK, driver.cuModuleLoadFatBinary(&module, &around));
+            expect_cu(CU_OK, driver.cuModuleGetFunction(&function, module, rows & 2 ? "high" : "low"));
+            expect_cu(CU_OK, driver.cuModuleUnload(module));
+            if (flags[i] && rows == 1) {
+                f.bytes[16 + 64 + 8 + 64] ^= 0x55; /* the first byte of what is compressed */
+                expect_cu(CU_INVALID_IMAGE, driver.cuModuleLoadData(&module, f.bytes));
+            }
+        }
+    }
+    fat f = {.size = 16};
+    kiln__cu_module module;
+    char log[128] = "";
+    kiln__cu_enum options[] = {KILN__CU_JIT_ERROR_LOG_BUFFER, KILN__CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+    void *values[] = {log, (void *)sizeof log};
+    put_image(&f, ELF_KIND, 80, PLAIN, "12345678");
+    memcpy(f.bytes, &(uint32_t){0xba55ed50}, 4);
+    memcpy(f.bytes + 4, (uint16_t[]){1, 16}, 4);
+    memcpy(f.bytes + 8, &(uint64_t){f.size - 16}, 8);
+    expect_cu(CU_NO_BINARY, driver.cuModuleLoadDataEx(&module, f.bytes, 2, options, values));
+    assert_non_null(strstr(log, "without PTX for sm_80"));
+    assert_int_equal(sim.violations(), 0);
+}
+
 #define APPLICATION_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(int argc, char **argv) {
@@ -353,6 +455,7 @@ int main(int argc, char **argv) {
         APPLICATION_TEST(contexts_have_memory_of_their_own),
         APPLICATION_TEST(addresses_have_ranges),
         APPLICATION_TEST(a_graph_of_the_same_shape_is_taken),
+        APPLICATION_TEST(the_text_of_a_fat_binary_is_taken),
     };
     return cmocka_run_group_tests_name("cuda_application", tests, NULL, NULL);
 }

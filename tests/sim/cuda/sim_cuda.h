@@ -2,7 +2,7 @@
  *
  * One file a noun: sim_cuda_context.c (devices and contexts), sim_cuda_device.c (what devices are to each other),
  * sim_cuda_entry.c (functions by name and version), sim_cuda_image.c (what an image is and which device takes
- * it), sim_cuda_module.c, sim_cuda_occupancy.c, sim_cuda_launch.c, sim_cuda_execute.c (what runs),
+ * it), sim_cuda_fatbin.c (several in one), sim_cuda_module.c, sim_cuda_occupancy.c, sim_cuda_launch.c, sim_cuda_execute.c (what runs),
  * sim_cuda_runtime.c (printf and malloc of kernels), sim_cuda_parents.c (the PTX of cubins), sim_cuda_stream.c
  * (streams, events), sim_cuda_capture.c, sim_cuda_graph.c, sim_cuda_work.c (what is enqueued, and the order in which it
  * is done), sim_cuda_memory.c, sim_cuda_copy.c (copies and fills), sim_cuda_pointer.c (what an address is of),
@@ -234,6 +234,11 @@ int32_t sim_cuda_version(void);
 kiln__cu_result sim_cuda_image_read(const void *bytes, int32_t capability, sim_image *out_image, char *log,
                                     size_t log_size);
 void sim_cuda_image_free(sim_image *image);
+/* The PTX of a fat binary that a device takes, to be freed: SUCCESS, or the error that a driver gives with a line in
+ * log. */
+bool sim_cuda_is_fatbin(const void *bytes);
+kiln__cu_result sim_cuda_fatbin_text(const void *bytes, int32_t capability, char **out_text, char *log,
+                                     size_t log_size);
 
 /* ---- Memory: sim_cuda_memory.c ---- */
 

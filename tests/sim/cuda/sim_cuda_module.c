@@ -49,8 +49,16 @@ static kiln__cu_result module_load(const char *function, sim_context *context, c
     sim_module *created = sim_object_new("module", sizeof *created);
     if (!created) return SIM_CUDA_OUT_OF_MEMORY;
     created->context = context;
-    result = sim_cuda_image_read(image, sim_cuda_capability(context->device), &created->image, message, sizeof message);
+    char *text = NULL;
+    if (sim_cuda_is_fatbin(image)) {
+        result = sim_cuda_fatbin_text(image, sim_cuda_capability(context->device), &text, message, sizeof message);
+        image = text;
+    }
+    if (!result)
+        result =
+            sim_cuda_image_read(image, sim_cuda_capability(context->device), &created->image, message, sizeof message);
     if (!result) result = sim_cuda_program_load(created, image, message, sizeof message);
+    free(text);
     if (log && log_size) snprintf(log, log_size, "%s", message);
     created->functions = calloc(created->image.entry_count + 1, sizeof(sim_function *));
     if (!result && !created->functions) result = SIM_CUDA_OUT_OF_MEMORY;
@@ -73,6 +81,11 @@ kiln__cu_result cuModuleLoadDataEx(kiln__cu_module *out_module, const void *imag
 }
 
 kiln__cu_result cuModuleLoadData(kiln__cu_module *out_module, const void *image) {
+    SIM_CUDA_ENTER_CONTEXT(context);
+    return module_load(__func__, context, image, NULL, 0, out_module);
+}
+
+kiln__cu_result cuModuleLoadFatBinary(kiln__cu_module *out_module, const void *image) {
     SIM_CUDA_ENTER_CONTEXT(context);
     return module_load(__func__, context, image, NULL, 0, out_module);
 }
