@@ -167,7 +167,7 @@ bool ptx_local_take(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t si
 void ptx_local_copy(ptx_warp *warp, uint32_t mask, uint32_t to, uint32_t from, uint32_t size);
 void ptx_local_end(ptx_warp *warp);
 
-/* The lane of which a shuffle reads for a lane: its own if the one asked for is not inside, which NULL need not know. */
+/* The lane of which a shuffle reads for a lane: its own if the one asked for is not inside. out_inside may be NULL. */
 uint32_t ptx_shuffle_from(const ptx_warp *warp, const ptx_op *op, uint32_t lane, bool *out_inside);
 
 /* The address of each lane: a register of 32 or 64 bits, and an offset. */
