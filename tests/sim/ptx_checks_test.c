@@ -606,6 +606,11 @@ static void what_is_not_simulated_is_refused_by_name(void **state) {
         assert_null(ptx_program_load(text, strlen(text), 80, why, sizeof why));
         if (!strstr(why, refused[i].word) || !strstr(why, "line 9")) fail_msg("%s: %s", refused[i].line, why);
     }
+    char why[256] = "";
+    static const char clusters[] = ".version 7.8\n.target sm_90\n.address_size 64\n"
+                                   ".visible .entry k()\n.explicitcluster\n.reqnctapercluster 2, 1, 1\n{\nret;\n}\n";
+    assert_null(ptx_program_load(clusters, strlen(clusters), 90, why, sizeof why));
+    assert_non_null(strstr(why, ".explicitcluster: is not simulated: clusters"));
 }
 
 int main(void) {

@@ -113,6 +113,11 @@ static void parse_performance(ptx_parser *parser) {
         bool known = exact || most || ptx_is_dot(parser, "minnctapersm") || ptx_is_dot(parser, "maxnreg") ||
                      ptx_is_dot(parser, "maxnctapersm") || ptx_is_dot(parser, "noreturn") ||
                      ptx_is_dot(parser, "pragma");
+        bool clusters = ptx_is_dot(parser, "explicitcluster") || ptx_is_dot(parser, "reqnctapercluster") ||
+                        ptx_is_dot(parser, "blocksareclusters") || ptx_is_dot(parser, "maxclusterrank");
+        if (clusters)
+            ptx_fail(parser, "directive .%.*s: is not simulated: clusters", (int)parser->token.length,
+                     parser->token.bytes);
         if (!known) ptx_fail(parser, "directive .%.*s is not known", (int)parser->token.length, parser->token.bytes);
         if (skip_debug(parser)) continue;
         bool plain = ptx_is_dot(parser, "noreturn");
