@@ -15,6 +15,12 @@ enum { STEPS = 24, COPIES = 2, COPY_SIGNALS = 3 };
 static const llama_config config = {
     .size = 16, .hidden_size = 24, .layers = 2, .heads = 2, .kv_heads = 1, .vocabulary_size = 40, .length = STEPS};
 
+/* A bundle of the program's own, which has no part of a precision: the decoder leaves it alone. */
+static const kiln_part own_parts[] = {{.name = "own", .image_size = sizeof(kiln_image)}};
+static const kiln_bundle own = {
+    .version = KILN_BUNDLE_VERSION, .part_size = sizeof(kiln_part), .name = "own", .parts = own_parts, .part_count = 1};
+KILN_LINK_BUNDLE(own);
+
 /* ---- What is counted ---- */
 
 static int allocations, waits, signals;

@@ -333,10 +333,13 @@ static kiln_status allocate(llama_decoder *d) {
 static kiln_status load_kernels(const llama_decoder *d) {
     const kiln_bundle *const *bundles;
     const kiln_module *module;
+    kiln_part part;
     size_t count;
     TRY(kiln_linked_bundles(&bundles, &count));
-    for (size_t i = 0; i < count; i++)
-        TRY(kiln_module_get(d->stream->device, bundles[i], d->run->part, &module));
+    for (size_t i = 0; i < count; i++) {
+        if (kiln_bundle_find_part(bundles[i], d->run->part, &part) != KILN_OK) continue; /* one of the program's own */
+        TRY(kiln_module_get(d->stream->device, bundles[i], part.name, &module));
+    }
     return KILN_OK;
 }
 
