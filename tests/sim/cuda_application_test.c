@@ -441,6 +441,25 @@ static void the_text_of_a_fat_binary_is_taken(void **state) {
     assert_int_equal(sim.violations(), 0);
 }
 
+/* Both logs are texts when the call returns, and their sizes are what was written. */
+static void logs_of_a_module_are_filled(void **state) {
+    (void)state;
+    enum { INFO = 3, INFO_SIZE = 4, ROOM = 10 };
+    char info[ROOM], log[ROOM];
+    kiln__cu_module module;
+    kiln__cu_enum options[] = {INFO, INFO_SIZE, KILN__CU_JIT_ERROR_LOG_BUFFER,
+                               KILN__CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+    void *values[] = {info, (void *)ROOM, log, (void *)ROOM};
+    memset(info, 'x', ROOM);
+    memset(log, 'x', ROOM);
+    assert_int_not_equal(driver.cuModuleLoadDataEx(&module, ".version 7.0 and nothing else", 4, options, values),
+                         CU_OK);
+    assert_string_equal(info, "");
+    assert_int_equal(strnlen(log, ROOM), ROOM - 1);
+    assert_int_equal((uintptr_t)values[1], 0);
+    assert_int_equal((uintptr_t)values[3], ROOM - 1);
+}
+
 #define APPLICATION_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(int argc, char **argv) {
@@ -456,6 +475,7 @@ int main(int argc, char **argv) {
         APPLICATION_TEST(addresses_have_ranges),
         APPLICATION_TEST(a_graph_of_the_same_shape_is_taken),
         APPLICATION_TEST(the_text_of_a_fat_binary_is_taken),
+        APPLICATION_TEST(logs_of_a_module_are_filled),
     };
     return cmocka_run_group_tests_name("cuda_application", tests, NULL, NULL);
 }

@@ -17,6 +17,7 @@ enum {
     ATTRIBUTE_CACHE_MODE_CA = 7,
     ATTRIBUTE_CARVEOUT = 9
 };
+enum { JIT_INFO_LOG = 3, JIT_INFO_LOG_SIZE = 4 };
 enum { CARVEOUT_DEFAULT = -1, CARVEOUT_MAX = 100 };
 
 static void module_delete(sim_module *module) {
@@ -28,15 +29,25 @@ static void module_delete(sim_module *module) {
     sim_object_delete("module", module);
 }
 
-/* Where the caller wants the error log; the option values hold a number in the slot itself. */
-static void find_log(unsigned int count, const kiln__cu_enum *options, void **values, char **out_log,
-                     size_t *out_size) {
-    *out_log = NULL;
-    *out_size = 0;
+/* The option values hold a number in the slot itself. */
+static void *value_of(unsigned int count, const kiln__cu_enum *options, void **values, kiln__cu_enum option,
+                      void ***out_slot) {
     for (unsigned int i = 0; i < count; i++) {
-        if (options[i] == KILN__CU_JIT_ERROR_LOG_BUFFER) *out_log = values[i];
-        if (options[i] == KILN__CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES) *out_size = (uintptr_t)values[i];
+        if (options[i] != option) continue;
+        *out_slot = &values[i];
+        return values[i];
     }
+    return NULL;
+}
+
+/* Gives one of the caller's logs its text, cut to the buffer's size, and says how much of that is filled. */
+static void log_write(unsigned int count, const kiln__cu_enum *options, void **values, kiln__cu_enum buffer,
+                      kiln__cu_enum size_option, const char *text) {
+    void **slot = NULL, **size_slot = NULL;
+    char *log = value_of(count, options, values, buffer, &slot);
+    const size_t size = (uint32_t)(uintptr_t)value_of(count, options, values, size_option, &size_slot);
+    if (log && size) snprintf(log, size, "%s", text);
+    if (size_slot) *size_slot = (void *)(uintptr_t)(log && size ? strlen(log) : 0);
 }
 
 /* log gets a line if the image cannot be loaded; NULL: nobody wants it. */
@@ -74,10 +85,12 @@ kiln__cu_result cuModuleLoadDataEx(kiln__cu_module *out_module, const void *imag
     SIM_CUDA_ENTER_CONTEXT(context);
     SIM_CUDA_RULE(!option_count || (options && option_values), SIM_CUDA_INVALID_VALUE,
                   "cuModuleLoadDataEx: options without values");
-    char *log;
-    size_t log_size;
-    find_log(option_count, options, option_values, &log, &log_size);
-    return module_load(__func__, context, image, log, log_size, out_module);
+    char message[256] = "";
+    kiln__cu_result result = module_load(__func__, context, image, message, sizeof message, out_module);
+    log_write(option_count, options, option_values, KILN__CU_JIT_ERROR_LOG_BUFFER,
+              KILN__CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, message);
+    log_write(option_count, options, option_values, JIT_INFO_LOG, JIT_INFO_LOG_SIZE, "");
+    return result;
 }
 
 kiln__cu_result cuModuleLoadData(kiln__cu_module *out_module, const void *image) {
