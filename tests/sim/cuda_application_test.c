@@ -281,6 +281,43 @@ static void addresses_have_ranges(void **state) {
     expect_cu(CU_OK, driver.cuMemFree(memory));
 }
 
+/* A pool keeps what it is told, and tells what is used of it. */
+static void a_device_has_a_pool(void **state) {
+    (void)state;
+    enum { OPPORTUNISTIC = 2, THRESHOLD = 4, USED = 7, USED_HIGH = 8 };
+    struct CUmemPoolHandle_st *pool, *current, *other;
+    kiln__cu_address memory;
+    uint64_t threshold = UINT64_MAX, kept = 0, before, after;
+    int reuses = 0;
+    expect_cu(CU_OK, driver.cuDeviceGetDefaultMemPool(&pool, 0));
+    expect_cu(CU_OK, driver.cuDeviceGetMemPool(&current, 0));
+    expect_cu(CU_OK, driver.cuDeviceGetDefaultMemPool(&other, 1));
+    assert_ptr_equal(pool, current);
+    assert_ptr_not_equal(pool, other);
+    expect_cu(CU_OK, driver.cuMemPoolGetAttribute(pool, THRESHOLD, &kept));
+    assert_int_equal(kept, 0);
+    expect_cu(CU_OK, driver.cuMemPoolSetAttribute(pool, THRESHOLD, &threshold));
+    expect_cu(CU_OK, driver.cuMemPoolGetAttribute(pool, THRESHOLD, &kept));
+    assert_true(kept == threshold);
+    expect_cu(CU_OK, driver.cuMemPoolGetAttribute(pool, OPPORTUNISTIC, &reuses));
+    assert_int_equal(reuses, 1);
+    expect_cu(CU_OK, driver.cuMemPoolGetAttribute(pool, USED, &before));
+    expect_cu(CU_OK, driver.cuMemAllocFromPoolAsync(&memory, BYTES, pool, NULL));
+    expect_cu(CU_OK, driver.cuMemsetD8Async(memory, 1, BYTES, NULL));
+    expect_cu(CU_OK, driver.cuMemPoolGetAttribute(pool, USED, &after));
+    assert_true(after >= before + BYTES);
+    expect_cu(CU_OK, driver.cuMemFreeAsync(memory, NULL));
+    expect_cu(CU_OK, driver.cuCtxSynchronize());
+    expect_cu(CU_OK, driver.cuMemPoolTrimTo(pool, 0));
+    expect_cu(CU_OK, driver.cuMemPoolGetAttribute(pool, USED, &after));
+    assert_int_equal(after, before);
+    assert_int_equal(sim.violations(), 0);
+    expect_cu(CU_INVALID_VALUE, driver.cuMemAllocFromPoolAsync(&memory, BYTES, other, NULL));
+    expect_cu(CU_INVALID_VALUE, driver.cuMemPoolSetAttribute(pool, USED, &after));
+    expect_cu(CU_INVALID_VALUE, driver.cuMemPoolGetAttribute(pool, USED_HIGH, &after));
+    expect_cu(CU_INVALID_VALUE, driver.cuMemPoolTrimTo((struct CUmemPoolHandle_st *)&kept, 0));
+}
+
 /* ---- Graphs that are updated: the driver's CUgraphExecUpdateResultInfo ---- */
 
 struct CUgraphExecUpdateResultInfo_st {
@@ -473,6 +510,7 @@ int main(int argc, char **argv) {
         APPLICATION_TEST(devices_are_told_apart),
         APPLICATION_TEST(contexts_have_memory_of_their_own),
         APPLICATION_TEST(addresses_have_ranges),
+        APPLICATION_TEST(a_device_has_a_pool),
         APPLICATION_TEST(a_graph_of_the_same_shape_is_taken),
         APPLICATION_TEST(the_text_of_a_fat_binary_is_taken),
         APPLICATION_TEST(logs_of_a_module_are_filled),

@@ -17,6 +17,7 @@ struct CUctxCreateParams_st;
 struct CUgraphExecUpdateResultInfo_st;
 struct CUDA_MEMCPY2D_st;
 struct CUuuid_st;
+struct CUmemPoolHandle_st;
 
 /* Every function: the library's list and the tests' own. driver.cuMemAlloc is cuMemAlloc_v2. */
 typedef struct cuda_driver {

@@ -25,6 +25,7 @@ struct CUctxCreateParams_st;
 struct CUgraphExecUpdateResultInfo_st;
 struct CUDA_MEMCPY2D_st;
 struct CUuuid_st;
+struct CUmemPoolHandle_st;
 static struct {
 #define KILN_CUDA(field, name, requirement, result, parameters) result(*field) parameters;
 #include "loader/cuda/symbols.def"

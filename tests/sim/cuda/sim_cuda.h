@@ -5,7 +5,7 @@
  * it), sim_cuda_fatbin.c (several in one), sim_cuda_module.c, sim_cuda_occupancy.c, sim_cuda_launch.c, sim_cuda_execute.c (what runs),
  * sim_cuda_runtime.c (printf and malloc of kernels), sim_cuda_parents.c (the PTX of cubins), sim_cuda_stream.c
  * (streams, events), sim_cuda_capture.c, sim_cuda_graph.c, sim_cuda_work.c (what is enqueued, and the order in which it
- * is done), sim_cuda_memory.c, sim_cuda_copy.c (copies and fills), sim_cuda_pointer.c (what an address is of),
+ * is done), sim_cuda_memory.c, sim_cuda_pool.c, sim_cuda_copy.c (copies and fills), sim_cuda_pointer.c (what an address is of),
  * sim_cuda_error.c (names of errors). */
 #ifndef KILN_TESTS_SIM_CUDA_H
 #define KILN_TESTS_SIM_CUDA_H
@@ -27,6 +27,7 @@ struct CUctxCreateParams_st;
 struct CUgraphExecUpdateResultInfo_st;
 struct CUDA_MEMCPY2D_st;
 struct CUuuid_st;
+struct CUmemPoolHandle_st;
 
 /* Every function of the driver, declared from the lists: a definition that differs does not compile. */
 #define KILN_CUDA(field, name, requirement, result, parameters) SIM_EXPORT result name parameters;
@@ -253,6 +254,11 @@ static inline void *sim_cuda_pointer(kiln__cu_address address) {
 const sim_memory *sim_cuda_on_device(kiln__cu_address address, size_t size);
 /* Pinned memory, or memory of the program's own. */
 bool sim_cuda_on_host(const void *address);
+/* An allocation in the order of a stream. */
+kiln__cu_result sim_cuda_memory_enqueue(const char *function, sim_context *context, kiln__cu_stream handle, size_t size,
+                                        kiln__cu_address *out_memory);
+/* Bytes of a device that are allocated. */
+uint64_t sim_cuda_memory_used(kiln__cu_device device);
 /* The beginning or the end of an allocation whose turn has come. */
 void sim_cuda_memory_turn(const sim_node *node);
 

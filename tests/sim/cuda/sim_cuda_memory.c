@@ -89,11 +89,15 @@ kiln__cu_result cuMemAllocPitch_v2(kiln__cu_address *out_memory, size_t *out_pit
     return SIM_CUDA_SUCCESS;
 }
 
+uint64_t sim_cuda_memory_used(kiln__cu_device device) {
+    return sim_memory_used(device_memory, device);
+}
+
 kiln__cu_result cuMemGetInfo_v2(size_t *out_free, size_t *out_total) {
     SIM_CUDA_ENTER_CONTEXT(context);
     SIM_CUDA_RULE(out_free && out_total, SIM_CUDA_INVALID_VALUE, "cuMemGetInfo: a result is NULL");
     *out_total = sim_memory_bytes();
-    *out_free = *out_total - sim_memory_used(device_memory, context->device);
+    *out_free = *out_total - sim_cuda_memory_used(context->device);
     return SIM_CUDA_SUCCESS;
 }
 
@@ -113,12 +117,12 @@ static kiln__cu_result stream_of_turn(const char *function, sim_context *context
     return SIM_CUDA_SUCCESS;
 }
 
-kiln__cu_result cuMemAllocAsync(kiln__cu_address *out_memory, size_t size, kiln__cu_stream handle) {
-    SIM_CUDA_ENTER_CONTEXT(context);
-    SIM_CUDA_RULE(out_memory && size, SIM_CUDA_INVALID_VALUE, "cuMemAllocAsync: %s",
+kiln__cu_result sim_cuda_memory_enqueue(const char *function, sim_context *context, kiln__cu_stream handle, size_t size,
+                                        kiln__cu_address *out_memory) {
+    SIM_CUDA_RULE(out_memory && size, SIM_CUDA_INVALID_VALUE, "%s: %s", function,
                   size ? "the result is NULL" : "size 0");
     sim_stream *stream;
-    kiln__cu_result result = stream_of_turn(__func__, context, handle, &stream);
+    kiln__cu_result result = stream_of_turn(function, context, handle, &stream);
     if (result) return result;
     void *bytes = device_memory_new(context, size);
     if (!bytes) { /* a pool waits for what is being freed */
@@ -134,6 +138,11 @@ kiln__cu_result cuMemAllocAsync(kiln__cu_address *out_memory, size_t size, kiln_
     else
         *out_memory = (uintptr_t)bytes;
     return result;
+}
+
+kiln__cu_result cuMemAllocAsync(kiln__cu_address *out_memory, size_t size, kiln__cu_stream stream) {
+    SIM_CUDA_ENTER_CONTEXT(context);
+    return sim_cuda_memory_enqueue(__func__, context, stream, size, out_memory);
 }
 
 /* Of memory that was allocated either way. */
