@@ -2,11 +2,11 @@
  *
  * One file a noun: sim_cuda_context.c (devices and contexts), sim_cuda_device.c (what devices are to each other),
  * sim_cuda_entry.c (functions by name and version), sim_cuda_image.c (what an image is and which device takes
- * it), sim_cuda_fatbin.c (several in one), sim_cuda_module.c, sim_cuda_occupancy.c, sim_cuda_launch.c, sim_cuda_execute.c (what runs),
- * sim_cuda_runtime.c (printf and malloc of kernels), sim_cuda_parents.c (the PTX of cubins), sim_cuda_stream.c
- * (streams, events), sim_cuda_capture.c, sim_cuda_graph.c, sim_cuda_work.c (what is enqueued, and the order in which it
- * is done), sim_cuda_memory.c, sim_cuda_pool.c, sim_cuda_copy.c (copies and fills), sim_cuda_pointer.c (what an address is of),
- * sim_cuda_error.c (names of errors). */
+ * it), sim_cuda_fatbin.c (several in one), sim_cuda_module.c, sim_cuda_occupancy.c, sim_cuda_launch.c,
+ * sim_cuda_execute.c (what runs), sim_cuda_runtime.c (printf and malloc of kernels), sim_cuda_parents.c (the PTX of
+ * cubins), sim_cuda_stream.c (streams, events), sim_cuda_capture.c, sim_cuda_graph.c, sim_cuda_work.c (what is
+ * enqueued, and the order in which it is done), sim_cuda_memory.c, sim_cuda_pool.c, sim_cuda_copy.c (copies and fills),
+ * sim_cuda_pointer.c (what an address is of), sim_cuda_error.c (names of errors). */
 #ifndef KILN_TESTS_SIM_CUDA_H
 #define KILN_TESTS_SIM_CUDA_H
 
