@@ -204,6 +204,15 @@ static void window_edges(kiln_stream *stream, precision p, shape_body body) {
                           .left = 3,
                           .causal = true};
     body(stream, p, s);
+    /* In each row that a subgroup has, windows that begin before the first key, and that end behind the last. */
+    s = attention_plain(32, 40, 1, 1, 8);
+    s.left = 50;
+    s.right = 30;
+    body(stream, p, s);
+    /* In each, windows that begin after they end, before the first key. */
+    s = attention_plain(32, 2, 1, 1, 8);
+    s.causal = true;
+    body(stream, p, s);
 }
 
 /* Queries of one sequence with so few keys that only another one's, which has no queries, make groups share keys. */

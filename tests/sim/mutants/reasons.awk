@@ -60,6 +60,7 @@ function found(f, files, quote) {
 function covers(r, number, edit,   f) {
     if (edit !~ edits[r]) return 0
     if (numbers[r]) return number ~ numbers[r]
+    if (itself[r]) return stands($4, files[r], quotes[r])
     f = found(4, files[r], quotes[r])
     return f && (!callers[r] || found(f + 1, callers[r], calls[r]))
 }
@@ -74,7 +75,10 @@ function covers(r, number, edit,   f) {
     if (rest ~ /^"/) {
         files[r] = regex(where)
         quotes[r] = take()
-        if (rest ~ /^from /) {
+        if (rest ~ /^itself /) {
+            take()
+            itself[r] = 1
+        } else if (rest ~ /^from /) {
             take()
             callers[r] = regex(take())
             calls[r] = take()
