@@ -9,7 +9,7 @@
 reasons_hold() {
     local line files quote status=0
     while read -r line; do
-        [[ $line =~ ^[^\ ]+\ [a-z]+\ ([^\ \"]+|[^\ \"]+\ \"[^\"]+\"( from [^\ \"]+\ \"[^\"]+\")?)\ [^\ :]+:\ .+ ]] || {
+        [[ $line =~ ^[^\ ]+\ [a-z]+\ ([^\ \"]+|[^\ \"]+\ \"[^\"]+\"( itself| from [^\ \"]+\ \"[^\"]+\")?)\ [^\ :]+:\ .+ ]] || {
             echo "of no known form: $line"
             status=1
         }
