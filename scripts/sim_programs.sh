@@ -37,6 +37,11 @@ hip partial.cu gfx942 partial.gfx942-4.hsaco -O3 -mcode-object-version=4 -DPACKE
 hip partial.cu gfx942 partial.gfx942-5.hsaco -O3 -fno-offload-uniform-block
 hip partial.cu gfx1100 partial.gfx1100-5.hsaco -O3 -fno-offload-uniform-block
 hip partial.cu gfx1100 partial.gfx1100-5-whole.hsaco -O3
+for target in gfx942 gfx1100; do
+    hip variables.cu "$target" "variables.$target.hsaco" -O3
+done
+hip variables.cu gfx942 variables.gfx942-managed.hsaco -O3 -DMANAGED
+hip variables.cu gfx942 variables.gfx942-elsewhere.hsaco -O3 -DELSEWHERE -Xoffload-linker --unresolved-symbols=ignore-all
 for target in gfx90a gfx942 gfx1100; do
     hip habits.cu "$target" "habits.$target.hsaco" -O3
     for level in 0 3; do

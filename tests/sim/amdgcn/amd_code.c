@@ -1,4 +1,4 @@
-/* Loads a code object: the image, the kernels that its dynamic symbols name, and its instructions. */
+/* Loads a code object: the image, the kernels and variables that its dynamic symbols name, and its instructions. */
 #include "tests/sim/amdgcn/amd_code.h"
 #include "tests/sim/amdgcn/amd_dot.h"
 #include "tests/sim/amdgcn/amd_hazard.h"
@@ -311,7 +311,44 @@ static uint32_t symbol_count(const amd_program *program, const dynamic *from) {
     return from->hash && from->symbols && hash ? word_at(hash + 4) : 0;
 }
 
-static bool kernels_list(loader *l, const dynamic *from) {
+/* A variable that another module would define has no address here. */
+static bool is_variable(const Elf64_Sym *symbol) {
+    return ELF64_ST_TYPE(symbol->st_info) == STT_OBJECT && symbol->st_shndx != SHN_UNDEF && symbol->st_size;
+}
+
+static bool variable_add(loader *l, const char *name, const Elf64_Sym *symbol) {
+    amd_program *program = l->program;
+    const uint8_t *at = image_at(program, symbol->st_value, symbol->st_size);
+    if (!at) return refuse(l, "variable %s is outside of the image", name);
+    sim_region *grown = realloc(program->variables, (program->variable_count + 1) * sizeof *grown);
+    if (!grown) return refuse(l, "out of memory");
+    program->variables = grown;
+    grown[program->variable_count++] = (sim_region){.base = (uintptr_t)at, .size = symbol->st_size};
+    return true;
+}
+
+static int by_address(const void *a, const void *b) {
+    const sim_region *x = a, *y = b;
+    return x->base < y->base ? -1 : x->base > y->base;
+}
+
+/* Several names of the same bytes become one variable. */
+static void variables_order(amd_program *program) {
+    sim_region *all = program->variables;
+    uint32_t kept = 0;
+    if (!all) return;
+    qsort(all, program->variable_count, sizeof *all, by_address);
+    for (uint32_t i = 1; i < program->variable_count; i++) {
+        const uint64_t end = all[i].base + all[i].size;
+        if (all[i].base - all[kept].base >= all[kept].size)
+            all[++kept] = all[i];
+        else if (end - all[kept].base > all[kept].size)
+            all[kept].size = end - all[kept].base;
+    }
+    program->variable_count = kept + 1;
+}
+
+static bool symbols_list(loader *l, const dynamic *from) {
     amd_program *program = l->program;
     if (!symbol_count(program, from)) return refuse(l, "no dynamic symbols");
     for (uint32_t i = 0; i < symbol_count(program, from); i++) {
@@ -321,9 +358,11 @@ static bool kernels_list(loader *l, const dynamic *from) {
         size_t room = name ? (size_t)(program->image + program->image_size - (const uint8_t *)name) : 0;
         size_t length = name ? strnlen(name, room) : 0;
         if (!name || length == room) return refuse(l, "symbol %u has no name", i);
-        if (length > 3 && !strcmp(name + length - 3, ".kd") && !kernel_add(l, name, length - 3, symbol.st_value))
-            return false;
+        const bool kernel = length > 3 && !strcmp(name + length - 3, ".kd");
+        if (kernel && !kernel_add(l, name, length - 3, symbol.st_value)) return false;
+        if (!kernel && is_variable(&symbol) && !variable_add(l, name, &symbol)) return false;
     }
+    variables_order(program);
     return true;
 }
 
@@ -382,7 +421,7 @@ static bool load(loader *l) {
     if (!image_load(l)) return false;
     amd_program *program = l->program;
     dynamic from = dynamic_read(l);
-    if (!relocate(l, &from) || !kernels_list(l, &from) || !codes_find(l, &from)) return false;
+    if (!relocate(l, &from) || !symbols_list(l, &from) || !codes_find(l, &from)) return false;
     bool wave64 = program->kernel_count && !program->kernels[0].wave32;
     for (uint32_t i = 1; i < program->kernel_count; i++)
         l->both |= program->kernels[i].wave32 == wave64;
@@ -450,6 +489,7 @@ static void code_free(amd_program *program) {
 void amd_program_free(amd_program *program) {
     if (!program) return;
     free(program->image);
+    free(program->variables);
     if (program->twin) code_free(program->twin);
     code_free(program);
 }

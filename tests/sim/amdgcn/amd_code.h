@@ -180,6 +180,8 @@ typedef struct amd_program {
     size_t image_size;
     sim_region segments[AMD_SEGMENTS]; /* what of the image kernels may access: all but the writable are constant */
     uint32_t segment_count;
+    sim_region *variables; /* what the dynamic symbols name, by address, none over another: how far an access goes */
+    uint32_t variable_count;
     uint32_t text_begin, text_end; /* in the image */
     amd_op *ops;
     uint32_t op_count;

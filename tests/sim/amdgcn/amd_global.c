@@ -4,13 +4,46 @@
 
 /* ---- Checks ---- */
 
-static bool image_find(const amd_program *program, uint64_t address, sim_region *region) {
-    for (uint32_t i = 0; i < program->segment_count; i++) {
-        if (address - program->segments[i].base >= program->segments[i].size) continue;
-        *region = program->segments[i];
-        return true;
+static const sim_region *segment_find(const amd_program *program, uint64_t address) {
+    for (uint32_t i = 0; i < program->segment_count; i++)
+        if (address - program->segments[i].base < program->segments[i].size) return &program->segments[i];
+    return NULL;
+}
+
+/* Narrows a region to the variable at an address, or to what lies between two: there are variables without symbols. */
+static void narrow(const amd_program *program, uint64_t address, sim_region *region) {
+    uint32_t low = 0, high = program->variable_count;
+    while (low < high) {
+        const uint32_t middle = (low + high) / 2;
+        if (program->variables[middle].base <= address)
+            low = middle + 1;
+        else
+            high = middle;
     }
-    return false;
+    uint64_t begin = region->base, end = region->base + region->size;
+    if (low) {
+        const sim_region *last = &program->variables[low - 1];
+        const uint64_t last_end = last->base + last->size;
+        if (address < last_end && last_end < end) end = last_end;
+        const uint64_t from = address < last_end ? last->base : last_end;
+        if (from > begin) begin = from;
+    }
+    if (low < program->variable_count && program->variables[low].base < end) end = program->variables[low].base;
+    region->base = begin;
+    region->size = end - begin;
+}
+
+static bool image_find(const amd_program *program, uint64_t address, sim_region *region) {
+    const sim_region *segment = segment_find(program, address);
+    if (!segment) return false;
+    *region = *segment;
+    narrow(program, address, region);
+    return true;
+}
+
+/* Compilers load an aligned dword, or four, where they need less of a variable that they know to be aligned. */
+static bool is_widened(const amd_program *program, uint64_t address, uint32_t size) {
+    return address % 4 == 0 && address / 16 == (address + size - 1) / 16 && segment_find(program, address);
 }
 
 /* The region of an address: kernel arguments end where the kernel's do, whatever lies behind them. */
@@ -65,7 +98,9 @@ static void mark_written(uint8_t *written, uint64_t at, uint64_t size) {
 uint8_t *amd_global_at(amd_wave *wave, const amd_op *op, uint32_t lane, uint64_t address, uint32_t size, bool store) {
     amd_group *group = wave->group;
     sim_region *region = &group->region;
-    if (!region_find(group, address) || size > region->size - (address - region->base)) {
+    const bool found = region_find(group, address);
+    if (!found || size > region->size - (address - region->base)) {
+        if (found && !store && is_widened(group->launch->program, address, size)) return (uint8_t *)(uintptr_t)address;
         amd_fault(wave, op, SIM_FAULT_OUT_OF_BOUNDS, lane, address, "%s of %u bytes", store ? "store" : "load", size);
         return NULL;
     }

@@ -3,7 +3,7 @@
  * One file a noun: sim_rocm_agent.c (start, agents, instruction sets, pools), sim_rocm_memory.c, sim_rocm_signal.c,
  * sim_rocm_queue.c (queues and their packet processors), sim_rocm_packet.c (what a packet must be), sim_rocm_execute.c
  * (what it does), sim_rocm_copy.c (the copy engine), sim_rocm_turn.c (which of them is next), sim_rocm_code.c (code
- * objects).
+ * objects), sim_rocm_variable.c (their variables).
  *
  * Everything is guarded by one lock, sim_rocm_lock, which a kernel at work does not hold; whatever changes a signal or
  * a queue announces it to the threads that wait. The simulator's own lock is only taken inside it. */
@@ -94,12 +94,27 @@ typedef struct sim_kernel {
     uint32_t running;            /* launches of it that are at work, which is without the lock */
 } sim_kernel;
 
+/* A global variable of a code object. */
+typedef struct sim_variable {
+    struct sim_variable *next;
+    char symbol[SIM_NAME_SIZE];
+    uint64_t address;       /* in the code object */
+    const uint8_t *initial; /* its bytes in the file, which goes before it does; NULL: zeros */
+    uint8_t *bytes;         /* where it was loaded */
+    uint8_t *object;        /* what the runtime allocated for the code object that it is in */
+    size_t object_size;
+    uint32_t size, alignment;
+    bool writable, weak;
+    int32_t device;
+} sim_variable;
+
 typedef struct sim_executable {
     const sim_reader *reader;
     int32_t device;
     bool loaded, frozen;
     uint32_t kernel_count;
     sim_kernel *kernels[SIM_KERNEL_MAX];
+    sim_variable *variables;     /* a list */
     struct amd_program *program; /* decoded; NULL as in sim_kernel */
 } sim_executable;
 
@@ -193,7 +208,20 @@ bool sim_rocm_reaches(int32_t device, const void *address, size_t size);
 /* The host's address of a range as a copy names it: locked ranges are translated; NULL if nobody may touch it. */
 uint8_t *sim_rocm_resolve(int32_t device, const void *address, size_t size);
 
-/* Reads a code object for a device and lists its kernels: SUCCESS, or the error that the runtime gives. */
+/* Adds a variable as described to an executable; once its program is loaded, gives all of them their addresses; and
+ * deletes them, before the program goes. */
+kiln__hsa_status sim_rocm_variable_add(sim_executable *executable, const sim_variable *described);
+kiln__hsa_status sim_rocm_variables_place(sim_executable *executable);
+void sim_rocm_variables_delete(sim_executable *executable);
+/* The variable of a symbol, or NULL. */
+const sim_variable *sim_rocm_variable_of(kiln__hsa_symbol symbol);
+/* The variable of a device, or with -1 of any, that holds the whole range, or NULL. Without the lock, too. */
+const sim_variable *sim_rocm_variable_at(int32_t device, const void *address, size_t size);
+/* What hsa_executable_symbol_get_info says of variables alone. */
+kiln__hsa_status sim_rocm_variable_info(const sim_variable *variable, uint32_t attribute, void *value);
+
+/* Reads a code object for a device and lists its kernels and variables: SUCCESS, or the error that the runtime gives.
+ */
 kiln__hsa_status sim_rocm_code_read(const sim_reader *reader, int32_t device, sim_executable *out_executable);
 
 /* Checks a packet that was handed over; *out_kernarg_size is what a dispatch's kernel takes. SUCCESS, or what the error

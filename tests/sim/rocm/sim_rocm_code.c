@@ -1,5 +1,6 @@
-/* Code objects: is it one for this agent, and which kernels are in it, read from the kernel descriptors as the real
- * runtime does (LLVM, "User Guide for AMDGPU Backend", ELF header and Kernel Descriptor). */
+/* Code objects: is it one for this agent, and which kernels and variables are in it, read from the kernel descriptors
+ * and the dynamic symbols as the real runtime does (LLVM, "User Guide for AMDGPU Backend", ELF header and Kernel
+ * Descriptor). */
 #include "tests/sim/amdgcn/amd_code.h"
 #include "tests/sim/rocm/sim_rocm.h"
 #include <elf.h>
@@ -23,9 +24,16 @@ enum {
     SYMBOL_TYPE = 0,
     SYMBOL_NAME_LENGTH = 1,
     SYMBOL_NAME = 2,
+    SYMBOL_MODULE_NAME_LENGTH = 3,
+    SYMBOL_MODULE_NAME = 4,
+    SYMBOL_LINKAGE = 5,
     SYMBOL_KERNARG_ALIGNMENT = 12,
+    SYMBOL_IS_DEFINITION = 17,
     SYMBOL_AGENT = 20,
-    KIND_KERNEL = 1
+    KIND_VARIABLE = 0,
+    KIND_KERNEL = 1,
+    LINKAGE_MODULE = 0,
+    LINKAGE_PROGRAM = 1
 };
 
 /* A range of the file, or NULL beyond its end. */
@@ -88,6 +96,51 @@ static kiln__hsa_status kernel_add(sim_executable *executable, const char *symbo
     return KILN__HSA_STATUS_SUCCESS;
 }
 
+static bool section_at(const sim_reader *reader, const Elf64_Ehdr *header, unsigned index, Elf64_Shdr *out_section) {
+    const uint8_t *bytes = index < header->e_shnum
+                               ? file_at(reader, header->e_shoff + index * sizeof *out_section, sizeof *out_section)
+                               : NULL;
+    if (bytes) memcpy(out_section, bytes, sizeof *out_section);
+    return bytes;
+}
+
+static bool ends_with(const char *name, size_t length, const char *end) {
+    return length > strlen(end) && !strcmp(name + length - strlen(end), end);
+}
+
+/* Its alignment is its section's: a symbol has none. */
+static kiln__hsa_status variable_add(const sim_reader *reader, const Elf64_Ehdr *header, const char *name,
+                                     const Elf64_Sym *symbol, sim_executable *executable) {
+    Elf64_Shdr section;
+    sim_variable variable = {
+        .address = symbol->st_value,
+        .initial = address_at(reader, header, symbol->st_value, symbol->st_size),
+        .size = (uint32_t)symbol->st_size,
+        .weak = ELF64_ST_BIND(symbol->st_info) != STB_GLOBAL,
+    };
+    if (!section_at(reader, header, symbol->st_shndx, &section)) return SIM_HSA_ERROR_INVALID_CODE_OBJECT;
+    if (strlen(name) >= sizeof variable.symbol) return SIM_HSA_ERROR_OUT_OF_RESOURCES;
+    strcpy(variable.symbol, name);
+    variable.alignment = (uint32_t)section.sh_addralign;
+    variable.writable = section.sh_flags & SHF_WRITE;
+    return sim_rocm_variable_add(executable, &variable);
+}
+
+/* A kernel by its descriptor, or a variable; functions are no symbols of an executable. */
+static kiln__hsa_status symbol_add(const sim_reader *reader, const Elf64_Ehdr *header, const char *name, size_t length,
+                                   const Elf64_Sym *symbol, sim_executable *executable) {
+    if (ends_with(name, length, ".kd")) {
+        const uint8_t *descriptor = address_at(reader, header, symbol->st_value, DESCRIPTOR_SIZE);
+        return descriptor ? kernel_add(executable, name, descriptor) : SIM_HSA_ERROR_INVALID_CODE_OBJECT;
+    }
+    SIM_HSA_RULE(symbol->st_shndx != SHN_UNDEF, SIM_HSA_ERROR_VARIABLE_UNDEFINED,
+                 "a code object needs %s, which nothing defines", name);
+    if (ELF64_ST_TYPE(symbol->st_info) != STT_OBJECT) return KILN__HSA_STATUS_SUCCESS;
+    SIM_HSA_RULE(!ends_with(name, length, ".managed"), SIM_HSA_ERROR_INVALID_CODE_OBJECT,
+                 "variable %s: there is no managed memory", name);
+    return variable_add(reader, header, name, symbol, executable);
+}
+
 static kiln__hsa_status symbols_read(const sim_reader *reader, const Elf64_Ehdr *header, const Elf64_Shdr *symbols,
                                      const Elf64_Shdr *strings, sim_executable *executable) {
     for (uint64_t i = 0; i < symbols->sh_size / sizeof(Elf64_Sym); i++) {
@@ -96,11 +149,11 @@ static kiln__hsa_status symbols_read(const sim_reader *reader, const Elf64_Ehdr 
         if (!bytes) return SIM_HSA_ERROR_INVALID_CODE_OBJECT;
         memcpy(&symbol, bytes, sizeof symbol);
         const char *name = (const char *)file_at(reader, strings->sh_offset + symbol.st_name, 1);
-        const size_t length = name ? strnlen(name, reader->size - (size_t)((const uint8_t *)name - reader->bytes)) : 0;
-        if (length < 4 || strncmp(name + length - 3, ".kd", 3) != 0) continue;
-        const uint8_t *descriptor = address_at(reader, header, symbol.st_value, DESCRIPTOR_SIZE);
-        if (!descriptor) return SIM_HSA_ERROR_INVALID_CODE_OBJECT;
-        kiln__hsa_status status = kernel_add(executable, name, descriptor);
+        const size_t room = name ? reader->size - (size_t)((const uint8_t *)name - reader->bytes) : 0;
+        const size_t length = name ? strnlen(name, room) : 0;
+        if (!name || length == room) return SIM_HSA_ERROR_INVALID_CODE_OBJECT;
+        if (!length) continue;
+        kiln__hsa_status status = symbol_add(reader, header, name, length, &symbol, executable);
         if (status != KILN__HSA_STATUS_SUCCESS) return status;
     }
     return KILN__HSA_STATUS_SUCCESS;
@@ -113,13 +166,9 @@ kiln__hsa_status sim_rocm_code_read(const sim_reader *reader, int32_t device, si
     kiln__hsa_status status = header_check(&header, device);
     for (unsigned i = 0; i < header.e_shnum && status == KILN__HSA_STATUS_SUCCESS; i++) {
         Elf64_Shdr section, strings;
-        const uint8_t *bytes = file_at(reader, header.e_shoff + i * sizeof section, sizeof section);
-        if (!bytes) return SIM_HSA_ERROR_INVALID_CODE_OBJECT;
-        memcpy(&section, bytes, sizeof section);
+        if (!section_at(reader, &header, i, &section)) return SIM_HSA_ERROR_INVALID_CODE_OBJECT;
         if (section.sh_type != SHT_DYNSYM) continue;
-        bytes = file_at(reader, header.e_shoff + section.sh_link * sizeof strings, sizeof strings);
-        if (!bytes) return SIM_HSA_ERROR_INVALID_CODE_OBJECT;
-        memcpy(&strings, bytes, sizeof strings);
+        if (!section_at(reader, &header, section.sh_link, &strings)) return SIM_HSA_ERROR_INVALID_CODE_OBJECT;
         status = symbols_read(reader, &header, &section, &strings, out_executable);
     }
     return status;
@@ -174,6 +223,7 @@ kiln__hsa_status hsa_executable_destroy(kiln__hsa_executable handle) {
     sim_rocm_kernels_wait();
     for (uint32_t i = 0; i < executable->kernel_count; i++)
         sim_object_delete(".kernel", executable->kernels[i]);
+    sim_rocm_variables_delete(executable);
     sim_rocm_program_unload(executable);
     sim_object_delete("executable", executable);
     SIM_HSA_RELEASED();
@@ -194,6 +244,7 @@ kiln__hsa_status hsa_executable_load_agent_code_object(kiln__hsa_executable hand
     executable->reader = reader;
     kiln__hsa_status status = sim_rocm_code_read(reader, executable->device, executable);
     if (status == KILN__HSA_STATUS_SUCCESS) status = sim_rocm_program_load(executable);
+    if (status == KILN__HSA_STATUS_SUCCESS) status = sim_rocm_variables_place(executable);
     executable->loaded = status == KILN__HSA_STATUS_SUCCESS;
     return status;
 }
@@ -223,6 +274,11 @@ kiln__hsa_status hsa_executable_get_symbol_by_name(kiln__hsa_executable handle, 
         out_symbol->handle = (uint64_t)(uintptr_t)executable->kernels[i];
         return KILN__HSA_STATUS_SUCCESS;
     }
+    for (const sim_variable *variable = executable->variables; variable; variable = variable->next) {
+        if (strcmp(variable->symbol, name) != 0) continue;
+        out_symbol->handle = (uint64_t)(uintptr_t)variable;
+        return KILN__HSA_STATUS_SUCCESS;
+    }
     return SIM_HSA_ERROR_INVALID_SYMBOL_NAME;
 }
 
@@ -233,33 +289,68 @@ kiln__hsa_status hsa_executable_iterate_agent_symbols(
     if (planned) return planned == SIM_LIE ? KILN__HSA_STATUS_SUCCESS : (kiln__hsa_status)planned;
     sim_rocm_lock();
     const sim_executable *executable = sim_rocm_started(__func__) ? executable_of(__func__, handle) : NULL;
-    const uint32_t count = executable && executable->device == sim_rocm_device(agent) ? executable->kernel_count : 0;
+    const bool has = executable && executable->device == sim_rocm_device(agent);
+    const uint32_t count = has ? executable->kernel_count : 0;
+    const sim_variable *variable = has ? executable->variables : NULL;
     sim_rocm_unlock();
     if (!executable) return SIM_HSA_ERROR_INVALID_EXECUTABLE;
     kiln__hsa_status status = KILN__HSA_STATUS_SUCCESS;
     for (uint32_t i = 0; i < count && status == KILN__HSA_STATUS_SUCCESS; i++)
         status = callback(handle, agent, (kiln__hsa_symbol){(uint64_t)(uintptr_t)executable->kernels[i]}, data);
+    for (; variable && status == KILN__HSA_STATUS_SUCCESS; variable = variable->next)
+        status = callback(handle, agent, (kiln__hsa_symbol){(uint64_t)(uintptr_t)variable}, data);
     return status;
+}
+
+/* What is said of every symbol. False: it is no such attribute. Names are without a zero at their end. */
+static bool symbol_info(const char *name, uint32_t type, uint32_t linkage, int32_t device, uint32_t attribute,
+                        void *value) {
+    const kiln__hsa_agent agent = {SIM_GPU_AGENT + (uint64_t)device};
+    const uint32_t length = (uint32_t)strlen(name), none = 0;
+    const bool defined = true;
+    switch (attribute) {
+    case SYMBOL_TYPE:
+        memcpy(value, &type, sizeof type);
+        return true;
+    case SYMBOL_NAME_LENGTH:
+        memcpy(value, &length, sizeof length);
+        return true;
+    case SYMBOL_NAME:
+        memcpy(value, name, length);
+        return true;
+    case SYMBOL_MODULE_NAME_LENGTH:
+        memcpy(value, &none, sizeof none);
+        return true;
+    case SYMBOL_MODULE_NAME:
+        return true;
+    case SYMBOL_LINKAGE:
+        memcpy(value, &linkage, sizeof linkage);
+        return true;
+    case SYMBOL_IS_DEFINITION:
+        memcpy(value, &defined, sizeof defined);
+        return true;
+    case SYMBOL_AGENT:
+        memcpy(value, &agent, sizeof agent);
+        return true;
+    default:
+        return false;
+    }
 }
 
 kiln__hsa_status hsa_executable_symbol_get_info(kiln__hsa_symbol symbol, uint32_t attribute, void *value) {
     SIM_HSA_ENTER();
+    const sim_variable *variable = sim_rocm_variable_of(symbol);
+    if (variable) {
+        const uint32_t linkage = variable->weak ? LINKAGE_MODULE : LINKAGE_PROGRAM;
+        if (symbol_info(variable->symbol, KIND_VARIABLE, linkage, variable->device, attribute, value))
+            return KILN__HSA_STATUS_SUCCESS;
+        return sim_rocm_variable_info(variable, attribute, value);
+    }
     const sim_kernel *kernel = (const void *)(uintptr_t)symbol.handle;
     if (!sim_object_live(".kernel", kernel)) return SIM_HSA_ERROR_INVALID_EXECUTABLE_SYMBOL;
-    const uint32_t length = (uint32_t)strlen(kernel->symbol);
+    if (symbol_info(kernel->symbol, KIND_KERNEL, LINKAGE_PROGRAM, kernel->device, attribute, value))
+        return KILN__HSA_STATUS_SUCCESS;
     switch (attribute) {
-    case SYMBOL_TYPE:
-        memcpy(value, &(uint32_t){KIND_KERNEL}, sizeof(uint32_t));
-        return KILN__HSA_STATUS_SUCCESS;
-    case SYMBOL_NAME_LENGTH:
-        memcpy(value, &length, sizeof length);
-        return KILN__HSA_STATUS_SUCCESS;
-    case SYMBOL_NAME: /* without a zero at its end */
-        memcpy(value, kernel->symbol, length);
-        return KILN__HSA_STATUS_SUCCESS;
-    case SYMBOL_AGENT:
-        memcpy(value, &(kiln__hsa_agent){SIM_GPU_AGENT + (uint64_t)kernel->device}, sizeof(kiln__hsa_agent));
-        return KILN__HSA_STATUS_SUCCESS;
     case SYMBOL_KERNARG_ALIGNMENT:
         memcpy(value, &(uint32_t){KERNARG_ALIGNMENT}, sizeof(uint32_t));
         return KILN__HSA_STATUS_SUCCESS;

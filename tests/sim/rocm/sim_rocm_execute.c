@@ -36,10 +36,15 @@ void sim_rocm_program_unload(sim_executable *executable) {
     amd_program_free(executable->program);
 }
 
-/* Live memory that the device may access. */
+/* Live memory that the device may access, and variables of other code objects. */
 static bool find(void *context, uint64_t address, sim_region *out_region) {
     const void *pointer = (const void *)(uintptr_t)address;
     const sim_memory *memory = sim_memory_find(pointer, 1);
+    const sim_variable *variable = memory ? NULL : sim_rocm_variable_at(*(const int32_t *)context, pointer, 1);
+    if (variable) {
+        *out_region = (sim_region){(uintptr_t)variable->bytes, variable->size, NULL, !variable->writable};
+        return true;
+    }
     if (!memory || !sim_rocm_reaches(*(const int32_t *)context, pointer, 1)) return false;
     *out_region = (sim_region){(uintptr_t)memory->bytes, memory->size, memory->written, false};
     return true;

@@ -31,7 +31,8 @@ static bool locks(const void *object, const void *context) {
 uint8_t *sim_rocm_resolve(int32_t device, const void *address, size_t size) {
     const sim_lock_range wanted = {(uint8_t *)((uintptr_t)address & ~SIM_LOCK_OFFSET), size};
     if ((uintptr_t)address & SIM_LOCK_OFFSET) return sim_object_find("lock", locks, &wanted) ? wanted.host : NULL;
-    return sim_rocm_reaches(device, address, size) ? wanted.host : NULL;
+    const bool reached = sim_rocm_reaches(device, address, size) || sim_rocm_variable_at(device, address, size);
+    return reached ? wanted.host : NULL;
 }
 
 kiln__hsa_status hsa_amd_memory_pool_allocate(kiln__hsa_pool pool, size_t size, uint32_t flags, void **out_memory) {
@@ -89,6 +90,18 @@ static bool locks_byte(const void *object, const void *context) {
     return (uintptr_t)context - (uintptr_t)range->host < range->size;
 }
 
+/* A variable is of the allocation that its code object is in. */
+static void tell_variable(const sim_variable *variable, kiln__hsa_pointer_info *info) {
+    const kiln__hsa_agent owner = {SIM_GPU_AGENT + (uint64_t)variable->device};
+    const kiln__hsa_pool pool = {SIM_POOL + owner.handle * SIM_POOL_KINDS + SIM_POOL_DEVICE};
+    info->type = KILN__HSA_EXT_POINTER_TYPE_HSA;
+    info->agent_base_address = variable->object;
+    info->host_base_address = variable->object;
+    info->size_in_bytes = variable->object_size;
+    info->agent_owner = owner;
+    info->global_flags = sim_rocm_pool_flags(pool);
+}
+
 /* What an address is of: an allocation, or a range that is locked, by its address for the host or for agents. */
 static const sim_memory *tell(const void *pointer, kiln__hsa_pointer_info *info) {
     void *host = (void *)((uintptr_t)pointer & ~SIM_LOCK_OFFSET);
@@ -108,22 +121,26 @@ static const sim_memory *tell(const void *pointer, kiln__hsa_pointer_info *info)
         info->size_in_bytes = found->size;
         info->agent_owner = owner;
         info->global_flags = sim_rocm_pool_flags((kiln__hsa_pool){found->owner});
+    } else {
+        const sim_variable *variable = sim_rocm_variable_at(-1, pointer, 1);
+        if (variable) tell_variable(variable, info);
     }
     return found;
 }
 
-/* The agents that reach an allocation: its own, and those that were granted access. */
-static kiln__hsa_status list_agents(const sim_memory *memory, void *(*allocate)(size_t), uint32_t *out_count,
-                                    kiln__hsa_agent **out_agents) {
+/* The agents that reach an address: its allocation's own, and those that were granted access. */
+static kiln__hsa_status list_agents(const void *pointer, const sim_memory *memory, void *(*allocate)(size_t),
+                                    uint32_t *out_count, kiln__hsa_agent **out_agents) {
     const size_t gpus = sim_device_count("gfx");
-    kiln__hsa_agent *agents = memory ? allocate((gpus + 1) * sizeof *agents) : NULL;
+    const bool known = memory || sim_rocm_variable_at(-1, pointer, 1);
+    kiln__hsa_agent *agents = known ? allocate((gpus + 1) * sizeof *agents) : NULL;
     *out_count = 0;
     *out_agents = agents;
-    if (!memory) return KILN__HSA_STATUS_SUCCESS;
+    if (!known) return KILN__HSA_STATUS_SUCCESS;
     if (!agents) return SIM_HSA_ERROR_OUT_OF_RESOURCES;
-    if (strcmp(memory->kind, SIM_DEVICE_MEMORY) != 0) agents[(*out_count)++].handle = SIM_CPU_AGENT;
+    if (memory && strcmp(memory->kind, SIM_DEVICE_MEMORY) != 0) agents[(*out_count)++].handle = SIM_CPU_AGENT;
     for (size_t i = 0; i < gpus; i++)
-        if (sim_rocm_reaches((int32_t)i, memory->bytes, 1)) agents[(*out_count)++].handle = SIM_GPU_AGENT + i;
+        if (sim_rocm_resolve((int32_t)i, pointer, 1)) agents[(*out_count)++].handle = SIM_GPU_AGENT + i;
     return KILN__HSA_STATUS_SUCCESS;
 }
 
@@ -138,7 +155,7 @@ kiln__hsa_status hsa_amd_pointer_info(const void *pointer, kiln__hsa_pointer_inf
     kiln__hsa_pointer_info told = {.size = info->size < sizeof told ? info->size : (uint32_t)sizeof told};
     const sim_memory *memory = tell(pointer, &told);
     memcpy(info, &told, told.size);
-    return allocate ? list_agents(memory, allocate, out_agent_count, out_agents) : KILN__HSA_STATUS_SUCCESS;
+    return allocate ? list_agents(pointer, memory, allocate, out_agent_count, out_agents) : KILN__HSA_STATUS_SUCCESS;
 }
 
 kiln__hsa_status hsa_amd_memory_lock(void *host, size_t size, kiln__hsa_agent *agents, int agent_count,
@@ -174,8 +191,10 @@ kiln__hsa_status hsa_amd_memory_fill(void *memory, uint32_t value, size_t count)
     SIM_HSA_ENTER();
     SIM_HSA_RULE(memory && (uintptr_t)memory % sizeof value == 0, SIM_HSA_ERROR_INVALID_ARGUMENT,
                  "hsa_amd_memory_fill: %p is not 4-byte aligned", memory);
-    SIM_HSA_RULE(sim_memory_find(memory, count * sizeof value), SIM_HSA_ERROR_INVALID_ALLOCATION,
-                 "hsa_amd_memory_fill: %zu words at %p are outside every allocation", count, memory);
+    SIM_HSA_RULE(sim_memory_find(memory, count * sizeof value) ||
+                     sim_rocm_variable_at(-1, memory, count * sizeof value),
+                 SIM_HSA_ERROR_INVALID_ALLOCATION, "hsa_amd_memory_fill: %zu words at %p are outside every allocation",
+                 count, memory);
     for (size_t i = 0; i < count; i++)
         memcpy((uint8_t *)memory + i * sizeof value, &value, sizeof value);
     sim_memory_wrote(memory, count * sizeof value);
