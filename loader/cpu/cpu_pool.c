@@ -136,9 +136,13 @@ static void watch_for_end(const pool_workers *workers) {
         kiln__cpu_pause();
 }
 
+/* Linux likes to wake a thread where the thread that wakes it runs, where it then waits for milliseconds, and leaves
+ * both there for tens of them, whatever other processors are idle. So a worker keeps off the one of the last job's
+ * caller, which mostly is the next one's too. */
 static void *worker_main(void *argument) {
     pool_workers *workers = argument;
     uint64_t seen = 0;
+    int avoided = -1;
     for (;;) {
         watch_for_job(workers, seen);
         pthread_mutex_lock(&workers->lock);
@@ -149,9 +153,7 @@ static void *worker_main(void *argument) {
         seen = workers->serial;
         uint32_t index = workers->busy++;
         pthread_mutex_unlock(&workers->lock);
-        /* Linux likes to wake a thread where the thread that wakes it runs, and then leaves both on that one processor
-         * for tens of milliseconds, whatever others are idle. */
-        kiln__cpu_leave(job->cpu);
+        kiln__cpu_avoid(job->cpu, &avoided);
         job_help(job, index);
         pthread_mutex_lock(&workers->lock);
         if (--workers->busy == 0) pthread_cond_signal(&workers->idle);

@@ -11,14 +11,17 @@ uint32_t kiln__cpu_mask_read(kiln__cpu_mask *out_mask) {
     return count > 0 ? (uint32_t)count : 1;
 }
 
-void kiln__cpu_leave(int cpu) {
-    if (cpu < 0 || sched_getcpu() != cpu) return;
+void kiln__cpu_avoid(int cpu, int *avoided) {
+    if (cpu == *avoided) return;
     kiln__cpu_mask mask;
-    if (kiln__cpu_mask_read(&mask) < 2) return;
-    CPU_CLR_S((size_t)cpu, sizeof mask, mask.sets);
-    if (sched_setaffinity(0, sizeof mask, mask.sets) != 0) return; /* which moves the thread before it returns */
-    CPU_SET_S((size_t)cpu, sizeof mask, mask.sets);
-    sched_setaffinity(0, sizeof mask, mask.sets);
+    kiln__cpu_mask_read(&mask);
+    if (*avoided >= 0) CPU_SET_S((size_t)*avoided, sizeof mask, mask.sets);
+    bool other =
+        cpu >= 0 && CPU_ISSET_S((size_t)cpu, sizeof mask, mask.sets) && CPU_COUNT_S(sizeof mask, mask.sets) > 1;
+    if (!other && *avoided < 0) return;
+    if (other) CPU_CLR_S((size_t)cpu, sizeof mask, mask.sets);
+    *avoided = other ? cpu : -1;
+    sched_setaffinity(0, sizeof mask, mask.sets); /* which moves the thread before it returns */
 }
 
 /* Opens the file at root/directory/name; NULL if there is none. */

@@ -14,9 +14,9 @@ typedef struct kiln__cpu_mask {
  * mask is empty and the number is 1. */
 uint32_t kiln__cpu_mask_read(kiln__cpu_mask *out_mask);
 
-/* Moves the calling thread to another of the CPUs that it may run on, if it is on this one and there is another. It may
- * come back: what it may run on stays as it was. */
-void kiln__cpu_leave(int cpu);
+/* Keeps the calling thread off this one of the CPUs that it may run on, if there is another, and moves it if it is
+ * there; -1: off none. *avoided, -1 at first, is the one of the call before, where it may run again. */
+void kiln__cpu_avoid(int cpu, int *avoided);
 
 /* Tells the processor that the calling thread waits in a loop. */
 static inline void kiln__cpu_pause(void) {

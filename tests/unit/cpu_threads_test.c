@@ -141,20 +141,26 @@ static void test_mask_is_the_threads_own(void **state) {
     assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
 }
 
-static void test_leaving_a_cpu_keeps_the_mask(void **state) {
+static void test_one_cpu_is_avoided_at_a_time(void **state) {
     (void)state;
-    kiln__cpu_mask before, after;
+    kiln__cpu_mask before, during, after;
     uint32_t count = kiln__cpu_mask_read(&before);
-    int moves = 0;
+    int avoided = -1;
     for (int i = 0; i < 100; i++) {
         int cpu = sched_getcpu();
-        kiln__cpu_leave(cpu);
-        moves += sched_getcpu() != cpu;
-        kiln__cpu_leave(-1);
+        kiln__cpu_avoid(cpu, &avoided);
+        assert_int_equal(avoided, count > 1 ? cpu : -1);
+        assert_true(count == 1 || sched_getcpu() != cpu);
+        assert_int_equal(kiln__cpu_mask_read(&during), count > 1 ? count - 1 : 1);
+        if (i % 10) continue; /* the next one frees it */
+        kiln__cpu_avoid(-1, &avoided);
+        assert_int_equal(avoided, -1);
         assert_int_equal(kiln__cpu_mask_read(&after), count);
         assert_memory_equal(&after, &before, sizeof before);
     }
-    if (count > 1) assert_true(moves > 0); /* it may have come back at times */
+    kiln__cpu_avoid(-1, &avoided);
+    kiln__cpu_mask_read(&after);
+    assert_memory_equal(&after, &before, sizeof before);
 }
 
 int main(void) {
@@ -163,7 +169,7 @@ int main(void) {
         MACHINE_TEST(test_no_proc_means_no_quota),           MACHINE_TEST(test_version_2),
         MACHINE_TEST(test_version_2_least_of_the_ancestors), MACHINE_TEST(test_version_1),
         MACHINE_TEST(test_container_sees_a_subtree),         cmocka_unit_test(test_mask_is_the_threads_own),
-        cmocka_unit_test(test_leaving_a_cpu_keeps_the_mask),
+        cmocka_unit_test(test_one_cpu_is_avoided_at_a_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
