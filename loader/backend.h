@@ -76,7 +76,7 @@ struct kiln_event {
 #include "loader/backends.def"
 #undef KILN_BACKEND
 
-/* The backend's table, or NULL for KILN_ANY and numbers that are none. */
+/* The backend's table, or NULL for KILN_BACKEND_ANY and numbers that are none. */
 const kiln__backend *kiln__backend_find(kiln_backend_id id);
 
 #endif

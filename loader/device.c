@@ -40,7 +40,7 @@ static void after_fork_in_parent(void) {
 /* GPU devices are dead in a child; the CPU goes on, with locks that no thread of the child holds. */
 static void after_fork_in_child(void) {
     for (kiln_device *device = registry; device; device = device->next) {
-        if (device->info.backend != KILN_CPU) atomic_store(device->state, 0);
+        if (device->info.backend != KILN_BACKEND_CPU) atomic_store(device->state, 0);
         pthread_mutex_init(&device->load_lock, NULL);
         pthread_mutex_init(&device->trace_lock, NULL);
     }
@@ -76,7 +76,7 @@ void kiln__device_lose(kiln_device *device, const char *format, ...) {
     atomic_fetch_or(device->state, KILN__LOST);
 }
 
-void kiln_device_lose(kiln_device *device, uint32_t error) {
+void kiln_device_mark_lost(kiln_device *device, uint32_t error) {
     if (device && error) device->backend->device_lose(device, error);
 }
 
@@ -84,7 +84,9 @@ kiln_status kiln_device_count(kiln_backend_id backend, int32_t *out_count) {
     KILN__REQUIRE(out_count, "kiln_device_count: out_count is NULL");
     *out_count = 0;
     const kiln__backend *found = kiln__backend_find(backend);
-    KILN__REQUIRE(found, "kiln_device_count: backend is %d: must be KILN_CUDA, KILN_ROCM or KILN_CPU", (int)backend);
+    KILN__REQUIRE(found,
+                  "kiln_device_count: backend is %d: must be KILN_BACKEND_CUDA, KILN_BACKEND_ROCM or KILN_BACKEND_CPU",
+                  (int)backend);
     return found->count(out_count);
 }
 
@@ -109,7 +111,7 @@ static kiln_status device_create(const kiln__backend *backend, const kiln_device
     device->references = 1;
     device->info.backend = backend->id;
     device->info.ordinal = options->ordinal;
-    device->state = kiln__fork_word_alloc(backend->id != KILN_CPU);
+    device->state = kiln__fork_word_alloc(backend->id != KILN_BACKEND_CPU);
     kiln_status status = device->state
                              ? backend->device_open(device, options)
                              : kiln__fail(KILN_ERROR_OUT_OF_MEMORY, "kiln_device_open: no memory for the device");
@@ -135,7 +137,7 @@ static kiln_status open_on(const kiln__backend *backend, const kiln_device_optio
     if (options->ordinal >= count)
         return kiln__fail(KILN_ERROR_NOT_FOUND, "kiln_device_open: ordinal is %d, %s has %d device%s", options->ordinal,
                           backend->name, count, count == 1 ? "" : "s");
-    void *context = backend->id == KILN_CUDA ? options->context : NULL;
+    void *context = backend->id == KILN_BACKEND_CUDA ? options->context : NULL;
     for (kiln_device *device = registry; device; device = device->next) {
         if (device->backend != backend || device->info.ordinal != options->ordinal || device->key_context != context)
             continue;
@@ -153,11 +155,11 @@ static kiln_status open_on(const kiln__backend *backend, const kiln_device_optio
 /* Tries the backends that the options allow, in the order of preference, and tells the story in why. */
 static kiln_status open_first(const kiln_device_options *options, kiln__text *why, kiln_device **out_device) {
     kiln_status status = KILN_OK;
-    for (unsigned id = KILN_ANY + 1; id < BACKEND_END; id++) {
+    for (unsigned id = KILN_BACKEND_ANY + 1; id < BACKEND_END; id++) {
         const kiln__backend *backend = backends[id];
         bool absent;
-        if (options->backend != KILN_ANY && options->backend != backend->id) continue;
-        if (options->require_gpu && backend->id == KILN_CPU) {
+        if (options->backend != KILN_BACKEND_ANY && options->backend != backend->id) continue;
+        if (options->require_gpu && backend->id == KILN_BACKEND_CPU) {
             kiln__text_add(why, "%scpu: left, a GPU is required", why->length ? "\n" : "");
             continue;
         }
@@ -178,7 +180,7 @@ kiln_status kiln_device_open_sized(const kiln_device_options *options, size_t op
     kiln_device_options wanted = {0};
     if (options)
         KILN__TRY(kiln__params_copy("kiln_device_open", "options", &wanted, sizeof wanted, options, options_size));
-    KILN__REQUIRE(wanted.backend == KILN_ANY || kiln__backend_find(wanted.backend),
+    KILN__REQUIRE(wanted.backend == KILN_BACKEND_ANY || kiln__backend_find(wanted.backend),
                   "kiln_device_open: backend is %d: not a kiln_backend_id", (int)wanted.backend);
     KILN__REQUIRE(wanted.ordinal >= 0, "kiln_device_open: ordinal is %d: must not be negative", wanted.ordinal);
     KILN__REQUIRE(!wanted.reserved, "kiln_device_open: reserved is %d: must be 0", wanted.reserved);
@@ -222,7 +224,7 @@ void kiln_device_close(kiln_device *device) {
     device_free(device);
 }
 
-const char *kiln_device_why(const kiln_device *device) {
+const char *kiln_device_selection_log(const kiln_device *device) {
     return device && device->why ? device->why : "";
 }
 

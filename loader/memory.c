@@ -43,7 +43,7 @@ kiln_status kiln_copy(kiln_stream *stream, void *destination, const void *source
                       kiln_copy_direction direction) {
     KILN__REQUIRE(stream && stream->device, "kiln_copy: stream is NULL or closed");
     KILN__TRY(kiln__device_check(stream->device));
-    KILN__REQUIRE((unsigned)direction <= KILN_ON_DEVICE, "kiln_copy: direction is %d: not a kiln_copy_direction",
+    KILN__REQUIRE((unsigned)direction <= KILN_COPY_ON_DEVICE, "kiln_copy: direction is %d: not a kiln_copy_direction",
                   (int)direction);
     if (!size) return KILN_OK;
     KILN__REQUIRE(destination && source, "kiln_copy: %s is NULL", destination ? "source" : "destination");

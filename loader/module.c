@@ -116,7 +116,7 @@ static kiln_status module_get(kiln_device *device, kiln_stream *stream, const ki
     if (capturing)
         return kiln__fail(KILN_ERROR_CAPTURING,
                           "%s %s is not loaded and the stream is being captured: load it before "
-                          "the capture (kiln_check, kiln_module_get or a first call)",
+                          "the capture (kiln_preload, kiln_module_get or a first call)",
                           bundle->name, name);
     kiln_part part;
     KILN__TRY(kiln_bundle_find_part(bundle, name, &part));

@@ -83,11 +83,11 @@ static judgement judge(const kiln_image *image, const kiln_target *target) {
     switch (image->kind) {
     case KILN_IMAGE_PTX:
     case KILN_IMAGE_CUBIN:
-        return target->backend == KILN_CUDA ? judge_nvidia(image, target) : refused(KILN_REASON_BACKEND);
+        return target->backend == KILN_BACKEND_CUDA ? judge_nvidia(image, target) : refused(KILN_REASON_BACKEND);
     case KILN_IMAGE_HSACO:
-        return target->backend == KILN_ROCM ? judge_amd(image, target) : refused(KILN_REASON_BACKEND);
+        return target->backend == KILN_BACKEND_ROCM ? judge_amd(image, target) : refused(KILN_REASON_BACKEND);
     case KILN_IMAGE_CPU:
-        return target->backend == KILN_CPU ? judge_cpu(image, target) : refused(KILN_REASON_BACKEND);
+        return target->backend == KILN_BACKEND_CPU ? judge_cpu(image, target) : refused(KILN_REASON_BACKEND);
     }
     return refused(KILN_REASON_MALFORMED);
 }

@@ -99,7 +99,7 @@ bool kiln__amd_features(const char *text, int32_t *out_xnack, int32_t *out_srame
 
 bool kiln__amd_parse(const char *isa, kiln_target *out_target) {
     memset(out_target, 0, sizeof *out_target);
-    out_target->backend = KILN_ROCM;
+    out_target->backend = KILN_BACKEND_ROCM;
     const char *triple = strstr(isa, "--");
     const char *text = triple ? triple + 2 : isa;
     size_t length = strcspn(text, ":");
@@ -132,10 +132,10 @@ kiln_status kiln_target_parse(const char *name, int32_t driver_version, kiln_tar
     char suffix;
     const kiln__cpu_target *cpu = kiln__cpu_target_find(name);
     if (kiln__nvidia_parse(name, &target.compute_capability, &suffix)) {
-        target.backend = KILN_CUDA;
+        target.backend = KILN_BACKEND_CUDA;
         target.driver_version = driver_version ? driver_version : ptx_drivers[PTX_DRIVER_COUNT - 1].driver;
     } else if (cpu) {
-        target.backend = KILN_CPU;
+        target.backend = KILN_BACKEND_CPU;
         memcpy(target.processor, cpu->name, strlen(cpu->name) + 1);
     } else if (kiln__amd_parse(name, &target)) {
         const kiln__amd_target *row = kiln__amd_target_find(target.processor, strlen(target.processor));
@@ -158,18 +158,18 @@ size_t kiln_target_text(const kiln_target *target, char *text, size_t size) {
     kiln__text out = {text, size, 0};
     static const char *const settings[] = {"", "-", "+"};
     switch (target->backend) {
-    case KILN_CUDA:
+    case KILN_BACKEND_CUDA:
         kiln__text_add(&out, "sm_%d", target->compute_capability);
         break;
-    case KILN_ROCM:
+    case KILN_BACKEND_ROCM:
         kiln__text_add(&out, "%.31s", target->processor);
         if (target->sramecc == 1 || target->sramecc == 2) kiln__text_add(&out, ":sramecc%s", settings[target->sramecc]);
         if (target->xnack == 1 || target->xnack == 2) kiln__text_add(&out, ":xnack%s", settings[target->xnack]);
         break;
-    case KILN_CPU:
+    case KILN_BACKEND_CPU:
         kiln__text_add(&out, "%.31s", target->processor[0] ? target->processor : "a CPU below every level");
         break;
-    case KILN_ANY:
+    case KILN_BACKEND_ANY:
         break;
     }
     return out.length;

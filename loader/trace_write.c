@@ -66,7 +66,7 @@ static const char *kind_name(kiln__trace_kind kind) {
 
 static void put_details(writer *out, const kiln__trace_record *record) {
     char target[64];
-    const uint32_t *grid = record->config.grid, *group = record->config.group;
+    const uint32_t *grid = record->config.grid, *group = record->config.block;
     put_line(out, "\"args\":{\"status\":\"%s\"", kiln_status_text(record->status));
     if (record->module)
         put_line(out, ",\"image\":\"%s %s\"", escape(record->module->image.target, target, sizeof target),
@@ -113,7 +113,7 @@ static void write_text(writer *out, const kiln_device *device, const kiln__trace
              "grid x group", "status");
     for (size_t i = 0; i < trace->count; i++) {
         const kiln__trace_record *record = &trace->records[i];
-        const uint32_t *grid = record->config.grid, *group = record->config.group;
+        const uint32_t *grid = record->config.grid, *group = record->config.block;
         char shape[96] = "";
         kiln__text text = {shape, sizeof shape, 0};
         if (record->kind == KILN__TRACE_LAUNCH)

@@ -12,11 +12,11 @@ int main(void) {
     kiln_status status = kiln_device_open(NULL, &device);
     if (!status) status = kiln_stream_open(device, 0, &stream);
     if (!status) status = kiln_memory_alloc(device, sizeof x, &memory);
-    if (!status) status = kiln_copy(&stream, memory, x, sizeof x, KILN_TO_DEVICE);
+    if (!status) status = kiln_copy(&stream, memory, x, sizeof x, KILN_COPY_TO_DEVICE);
 
     kiln_softmax_params params = {.y = memory, .x = memory, .rows = 2, .cols = 4};
     if (!status) status = kiln_softmax_f32(&stream, &params);
-    if (!status) status = kiln_copy(&stream, y, memory, sizeof y, KILN_TO_HOST);
+    if (!status) status = kiln_copy(&stream, y, memory, sizeof y, KILN_COPY_TO_HOST);
     if (!status) status = kiln_stream_sync(&stream);
 
     if (status) fprintf(stderr, "%s: %s\n", kiln_status_text(status), kiln_last_error());

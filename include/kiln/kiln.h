@@ -106,7 +106,12 @@ KILN_API void kiln_set_log(kiln_log_callback callback, void *user);
 /* ---- 2. Devices -------------------------------------------------------------------------------------------------- */
 
 /* How a device is driven. The order is the order of preference. */
-typedef enum kiln_backend_id { KILN_ANY, KILN_CUDA, KILN_ROCM, KILN_CPU } kiln_backend_id;
+typedef enum kiln_backend_id {
+    KILN_BACKEND_ANY,
+    KILN_BACKEND_CUDA,
+    KILN_BACKEND_ROCM,
+    KILN_BACKEND_CPU
+} kiln_backend_id;
 
 /* "cuda", "rocm", "cpu", or "any". Static storage. */
 KILN_API const char *kiln_backend_name(kiln_backend_id backend);
@@ -123,7 +128,7 @@ typedef void (*kiln_parallel_for)(void *user, size_t count, void (*body)(void *c
  * such launch starts. Each of them, once it has nothing more to do, looks out for the next job for 50 microseconds, at
  * its processor's cost, and then sleeps. */
 typedef struct kiln_device_options {
-    kiln_backend_id backend; /* KILN_ANY: the first of CUDA, ROCm, CPU that has a device */
+    kiln_backend_id backend; /* KILN_BACKEND_ANY: the first of CUDA, ROCm, CPU that has a device */
     int32_t ordinal;         /* which device of the backend, in the driver's order */
     int32_t require_gpu;     /* non-zero: never fall back to the CPU */
     int32_t allow_amx;       /* CPU: non-zero lets kiln ask the kernel for AMX state, which changes the process */
@@ -137,7 +142,7 @@ typedef struct kiln_device_options {
 
 /* How many devices a backend has. A driver that is absent, a stub or without a device counts as 0, with the reason in
  * kiln_last_error(); that is not a failure. Loads the backend's driver.
- * Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT (unknown backend, KILN_ANY, NULL), KILN_ERROR_OUT_OF_MEMORY,
+ * Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT (unknown backend, KILN_BACKEND_ANY, NULL), KILN_ERROR_OUT_OF_MEMORY,
  * KILN_ERROR_FORKED (the driver was initialised before a fork). */
 KILN_API kiln_status kiln_device_count(kiln_backend_id backend, int32_t *out_count);
 
@@ -162,7 +167,7 @@ KILN_API void kiln_device_close(kiln_device *device);
 
 /* One line for each backend that was considered when the device was opened: why it was left, or that it was chosen.
  * Lives as long as the device. NULL device: "". */
-KILN_API const char *kiln_device_why(const kiln_device *device);
+KILN_API const char *kiln_device_selection_log(const kiln_device *device);
 
 /* What selection needs to know about a device. Filled by kiln_device_get_target or kiln_target_parse. */
 typedef struct kiln_target {
@@ -185,8 +190,8 @@ typedef struct kiln_device_info {
     uint64_t memory_bytes;    /* device memory; CPU: the machine's */
     int32_t multiprocessors;  /* SMs, compute units, or CPU threads used */
     int32_t wave_size;        /* threads that run in lock step: 32 or 64; CPU: 1 */
-    int32_t max_threads;      /* per group */
-    int32_t max_shared_bytes; /* per group, with opt-in; CPU: 0 */
+    int32_t max_threads;      /* per block */
+    int32_t max_shared_bytes; /* per block, with opt-in; CPU: 0 */
 } kiln_device_info;
 
 /* Describes an open device. Returns KILN_OK or KILN_ERROR_INVALID_ARGUMENT. */
@@ -214,7 +219,7 @@ KILN_API kiln_status kiln_stream_open(kiln_device *device, uint32_t flags, kiln_
  * to the driver; nothing is allocated and nothing need be released. ROCm: native is an hsa_queue_t * of the device's
  * agent, which must outlive the stream; kiln_stream_close releases kiln's kernarg ring after its last packet is done
  * and leaves the queue. CPU: native must be NULL; the same as kiln_stream_open. Returns as kiln_stream_open.
- * ROCm: have the queue's error callback call kiln_device_lose, or kiln may wait for ever. */
+ * ROCm: have the queue's error callback call kiln_device_mark_lost, or kiln may wait for ever. */
 KILN_API kiln_status kiln_stream_borrow(kiln_device *device, void *native, kiln_stream *out_stream);
 
 /* Tells kiln that the driver has told the application of an error: the device is lost by it. error is the driver's
@@ -224,7 +229,7 @@ KILN_API kiln_status kiln_stream_borrow(kiln_device *device, void *native, kiln_
  * nobody else; kiln cannot ask. Call this from there, with the hsa_status_t, and every call that waits ends. Nothing
  * waits for a lost device any more, so stop its other borrowed queues (hsa_queue_inactivate) before their streams are
  * closed. */
-KILN_API void kiln_device_lose(kiln_device *device, uint32_t error);
+KILN_API void kiln_device_mark_lost(kiln_device *device, uint32_t error);
 
 /* Waits until all work of the stream is done.
  * Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT, KILN_ERROR_CAPTURING, KILN_ERROR_FORKED, KILN_ERROR_DEVICE_LOST,
@@ -252,7 +257,7 @@ KILN_API kiln_status kiln_host_alloc(kiln_device *device, size_t size, void **ou
 /* Frees memory of kiln_host_alloc; no work in flight may use it. NULL memory is accepted. */
 KILN_API void kiln_host_free(kiln_device *device, void *memory);
 
-typedef enum kiln_copy_direction { KILN_TO_DEVICE, KILN_TO_HOST, KILN_ON_DEVICE } kiln_copy_direction;
+typedef enum kiln_copy_direction { KILN_COPY_TO_DEVICE, KILN_COPY_TO_HOST, KILN_COPY_ON_DEVICE } kiln_copy_direction;
 
 /* Copies size bytes in stream order. The host side may be any memory; if it is from kiln_host_alloc the copy is
  * asynchronous, and the bytes must stay until the stream is done; otherwise the call may wait for the copy. Ranges must
@@ -275,7 +280,7 @@ KILN_API const char *kiln_image_kind_name(kiln_image_kind kind);
 
 enum { KILN_CPU_SCRATCH = 128 << 10 }; /* a later version may have more */
 
-/* The share of a CPU launch that one call does: groups [begin, end) of grid x*y*z, x fastest. The stack of the thread
+/* The share of a CPU launch that one call does: blocks [begin, end) of grid x*y*z, x fastest. The stack of the thread
  * that calls may be small; so there are KILN_CPU_SCRATCH bytes of the call's own, their contents undefined. A function
  * that launches on the stream that it runs on loses them. */
 typedef struct kiln_cpu_span {
@@ -295,8 +300,8 @@ typedef struct kiln_kernel_info {
     uint32_t arguments_size; /* bytes of its one argument struct */
     uint32_t registers;      /* per thread (CUDA), VGPRs per lane (ROCm) */
     uint32_t spill_bytes;
-    uint32_t shared_bytes; /* static shared memory (LDS) per group */
-    uint32_t max_threads;  /* per group */
+    uint32_t shared_bytes; /* static shared memory (LDS) per block */
+    uint32_t max_threads;  /* per block */
     uint32_t reserved;
     kiln_cpu_function function; /* CPU images only */
 } kiln_kernel_info;
@@ -459,8 +464,8 @@ typedef struct kiln_kernel_attributes {
     uint32_t arguments_size; /* bytes of the argument struct; 0: the image does not say, any size is taken */
     uint32_t registers;
     uint32_t local_bytes;  /* per thread: spills and stack */
-    uint32_t shared_bytes; /* static, per group */
-    uint32_t max_threads;  /* per group */
+    uint32_t shared_bytes; /* static, per block */
+    uint32_t max_threads;  /* per block */
     uint32_t max_dynamic_shared_bytes;
 } kiln_kernel_attributes;
 
@@ -468,17 +473,18 @@ typedef struct kiln_kernel_attributes {
  * KILN_ERROR_DEVICE_LOST, KILN_ERROR_DRIVER. */
 KILN_API kiln_status kiln_kernel_get_attributes(const kiln_kernel *kernel, kiln_kernel_attributes *out_attributes);
 
-/* How many groups of so many threads and bytes of dynamic shared memory can be resident on one multiprocessor.
+/* How many blocks of so many threads and bytes of dynamic shared memory can be resident on one multiprocessor.
  * Returns as kiln_kernel_get_attributes. */
 KILN_API kiln_status kiln_kernel_get_occupancy(const kiln_kernel *kernel, uint32_t threads,
-                                               uint32_t dynamic_shared_bytes, uint32_t *out_groups);
+                                               uint32_t dynamic_shared_bytes, uint32_t *out_blocks);
 
-/* The shape of a launch. Zero in a dimension of grid or group means 1. */
+/* The shape of a launch. Zero in a dimension of grid or block means 1. A block of
+ * threads is what HSA and OpenCL call a work-group; an HSA grid counts threads, this one counts blocks. */
 typedef struct kiln_launch_config {
-    uint32_t grid[3];              /* groups */
-    uint32_t group[3];             /* threads per group; the CPU ignores it */
+    uint32_t grid[3];              /* blocks */
+    uint32_t block[3];             /* threads per block; the CPU ignores it */
     uint32_t dynamic_shared_bytes; /* beside the static; above 48 KB the opt-in is made */
-    uint32_t cluster[3];           /* CUDA, sm_90 and later: groups per cluster. All 0: none */
+    uint32_t cluster[3];           /* CUDA, sm_90 and later: blocks per cluster. All 0: none */
 } kiln_launch_config;
 
 /* Launches a kernel on a stream. arguments points to the kernel's one argument struct, which is copied; its size must
@@ -521,7 +527,7 @@ KILN_API kiln_status kiln_event_elapsed(kiln_event *start, kiln_event *end, doub
 /* ---- 8. Start-up check ------------------------------------------------------------------------------------------- */
 
 /* The outcome for one bundle part on one device. The strings live during the callback. */
-typedef struct kiln_check_result {
+typedef struct kiln_preload_result {
     kiln_device *device;
     const kiln_bundle *bundle;
     const char *part;
@@ -530,15 +536,15 @@ typedef struct kiln_check_result {
     kiln_image_kind kind;
     uint32_t reserved;
     const char *text; /* "sm_90 cubin", or why each image did not fit, a line each */
-} kiln_check_result;
+} kiln_preload_result;
 
-typedef void (*kiln_check_callback)(void *user, const kiln_check_result *result);
+typedef void (*kiln_preload_callback)(void *user, const kiln_preload_result *result);
 
 /* Loads every part of the given bundles on the given devices and reports each outcome to report (which may be NULL).
  * After KILN_OK no later call loads anything for them. Tries everything, then returns the first failure, whose text
  * kiln_last_error has, as kiln_module_get, or KILN_OK. */
-KILN_API kiln_status kiln_check(kiln_device *const *devices, size_t device_count, const kiln_bundle *const *bundles,
-                                size_t bundle_count, kiln_check_callback report, void *user);
+KILN_API kiln_status kiln_preload(kiln_device *const *devices, size_t device_count, const kiln_bundle *const *bundles,
+                                  size_t bundle_count, kiln_preload_callback report, void *user);
 
 /* ---- 9. Tracing -------------------------------------------------------------------------------------------------- */
 

@@ -13,7 +13,7 @@
  *   groups of 256 threads than one launch may have is refused: 2^23 - 1 of them are within the limits of every device.
  * - Outputs may alias inputs only where that is stated.
  * - Nothing allocates, waits or reads back, so that an operator can be captured in a CUDA graph once it is loaded
- *   (kiln_check or a first call loads it).
+ *   (kiln_preload or a first call loads it).
  * - Zero in a field of params is its default. params may be a temporary.
  * - Any thread may call, but one stream is used by one thread at a time.
  * - On the CPU, too, no frame reaches 4 KB: what a kernel works with lies in memory of the stream and of the device.

@@ -90,7 +90,7 @@ static inline kiln_status kiln__grid(const char *name, uint64_t tiles, uint64_t 
                   (unsigned long long)KILN_GRID_LIMIT_Z << KILN_GRID_BLOCKS_LOG2);
     *config = (kiln_launch_config){
         .grid = {(uint32_t)tiles, blocks < KILN_GRID_BLOCKS ? (uint32_t)blocks : KILN_GRID_BLOCKS, (uint32_t)beyond},
-        .group = {KILN_GROUP, 1, 1},
+        .block = {KILN_GROUP, 1, 1},
     };
     return KILN_OK;
 }
@@ -161,7 +161,7 @@ static inline unsigned kiln__ordinary_lanes_log2(int64_t cols, unsigned size_log
 /* The launch of ordinary rows, a tile each. */
 static inline void kiln__ordinary_launch(int64_t rows, unsigned lanes_log2, uint32_t shared_bytes,
                                          kiln_launch_config *config) {
-    static const kiln_launch_config one_block = {.grid = {1, 1, 1}, .group = {KILN_GROUP, 1, 1}};
+    static const kiln_launch_config one_block = {.grid = {1, 1, 1}, .block = {KILN_GROUP, 1, 1}};
     *config = one_block;
     config->grid[1] = ((uint32_t)(rows - 1) << lanes_log2 >> KILN_GROUP_LOG2) + 1;
     config->dynamic_shared_bytes = shared_bytes;

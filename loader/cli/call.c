@@ -181,7 +181,7 @@ static kiln_status upload_tensor(operator_call *call, call_field *tensor, kiln_s
     /* An operator may ask for a pointer even where there is no element. */
     kiln_status status = kiln_memory_alloc(stream->device, size ? size : 1, &tensor->device);
     if (status == KILN_OK && tensor->host)
-        status = kiln_copy(stream, tensor->device, tensor->host, size, KILN_TO_DEVICE);
+        status = kiln_copy(stream, tensor->device, tensor->host, size, KILN_COPY_TO_DEVICE);
     put(call, tensor->description, &tensor->device);
     return status;
 }
@@ -221,7 +221,7 @@ int call_download(operator_call *call, kiln_stream *stream) {
         call_field *field = &call->fields[i];
         if (!field->wanted) continue;
         if (!field->host) field->host = cli_allocate((size_t)field->array.data_size, 1);
-        status = kiln_copy(stream, field->host, field->device, (size_t)field->array.data_size, KILN_TO_HOST);
+        status = kiln_copy(stream, field->host, field->device, (size_t)field->array.data_size, KILN_COPY_TO_HOST);
     }
     if (status == KILN_OK) status = kiln_stream_sync(stream);
     return status == KILN_OK ? CLI_OK : cli_fail(status, "%s", call->function->name);

@@ -8,7 +8,7 @@ bool counting_find(const kiln_device_info *info, counting *out_counting) {
     if (strncmp(info->name, simulated, strlen(simulated)) != 0) return false;
     /* The driver is loaded: it gave the device. */
     void *driver =
-        dlopen(info->backend == KILN_CUDA ? "libcuda.so.1" : "libhsa-runtime64.so.1", RTLD_LAZY | RTLD_NOLOAD);
+        dlopen(info->backend == KILN_BACKEND_CUDA ? "libcuda.so.1" : "libhsa-runtime64.so.1", RTLD_LAZY | RTLD_NOLOAD);
     if (!driver) return false;
     /* dlsym gives an object pointer; POSIX has it hold a function's address. */
     *(void **)&out_counting->launches = dlsym(driver, "kiln_sim_launches");

@@ -6,13 +6,13 @@ enum { ORDINAL_LAST = 9999 };
 /* Reads "BACKEND" or "BACKEND:ORDINAL". */
 static bool parse(const char *name, kiln_backend_id *out_backend, int32_t *out_ordinal) {
     size_t length = strcspn(name, ":");
-    *out_backend = KILN_ANY;
+    *out_backend = KILN_BACKEND_ANY;
     *out_ordinal = 0;
-    for (kiln_backend_id backend = KILN_CUDA; backend <= KILN_CPU; backend++) {
+    for (kiln_backend_id backend = KILN_BACKEND_CUDA; backend <= KILN_BACKEND_CPU; backend++) {
         const char *word = kiln_backend_name(backend);
         if (strlen(word) == length && memcmp(word, name, length) == 0) *out_backend = backend;
     }
-    if (*out_backend == KILN_ANY) return false;
+    if (*out_backend == KILN_BACKEND_ANY) return false;
     if (!name[length]) return true;
     int64_t ordinal;
     if (!cli_number(name + length + 1, ORDINAL_LAST, &ordinal)) return false;

@@ -51,7 +51,7 @@ static int find_target(const explain_request *request, kiln_target *out_target) 
             return cli_error(CLI_USAGE, "explain: --driver %s: must be a CUDA version like 12.4, from 1.0 to 999.99",
                              request->driver);
         kiln_status status = kiln_target_parse(request->target, driver, out_target);
-        if (status == KILN_OK && driver && out_target->backend != KILN_CUDA)
+        if (status == KILN_OK && driver && out_target->backend != KILN_BACKEND_CUDA)
             return cli_error(CLI_USAGE, "explain: --driver %s: only an sm_ target has a CUDA driver", request->driver);
         if (status == KILN_OK) return CLI_OK;
         cli_fail(status, "explain: --target %s", request->target);

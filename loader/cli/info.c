@@ -81,7 +81,7 @@ static void find_devices(machine_view *machine) {
         leave_out(machine, "default device");
         machine->failed = true;
     }
-    for (kiln_backend_id backend = KILN_CUDA; backend <= KILN_CPU; backend++) {
+    for (kiln_backend_id backend = KILN_BACKEND_CUDA; backend <= KILN_BACKEND_CPU; backend++) {
         int32_t count;
         kiln_status status = kiln_device_count(backend, &count);
         if (status != KILN_OK || count == 0) leave_out(machine, kiln_backend_name(backend));
@@ -124,7 +124,7 @@ static void print_devices(const machine_view *machine) {
 static void print_left_out(const machine_view *machine) {
     bool titled = false;
     for (size_t i = 0; i < machine->left_count; i++) {
-        if (strstr(kiln_device_why(machine->best), machine->left[i].why)) continue;
+        if (strstr(kiln_device_selection_log(machine->best), machine->left[i].why)) continue;
         if (!titled) printf("\nnot there:\n");
         titled = true;
         char *line = cli_format("%s: %s", machine->left[i].name, machine->left[i].why);
@@ -138,7 +138,7 @@ static void print_machine(const machine_view *machine) {
     printf("kiln %s\n\n", cli_kiln_version(version));
     print_devices(machine);
     if (machine->best) printf("\ndefault device:\n");
-    cli_put_lines(stdout, 2, kiln_device_why(machine->best));
+    cli_put_lines(stdout, 2, kiln_device_selection_log(machine->best));
     print_left_out(machine);
 }
 
@@ -173,7 +173,7 @@ static void write_machine(json_writer *json, const machine_view *machine) {
         json_close(json);
     }
     json_close(json);
-    json_string(json, "why", kiln_device_why(machine->best));
+    json_string(json, "why", kiln_device_selection_log(machine->best));
 }
 
 /* ---- --check ----------------------------------------------------------------------------------------------------- */
@@ -184,7 +184,7 @@ typedef struct check_tally {
     unsigned failures;
 } check_tally;
 
-static void report(void *user, const kiln_check_result *result) {
+static void report(void *user, const kiln_preload_result *result) {
     check_tally *tally = user;
     kiln_device_info info = {0};
     char name[DEVICE_NAME_SIZE];
@@ -217,7 +217,7 @@ static unsigned check(const machine_view *machine, const bundle_list *bundles, j
         json_array(json, "check");
     else
         printf("\ncheck:\n");
-    kiln_check(machine->devices, machine->count, bundles->bundles, bundles->count, report, &tally);
+    kiln_preload(machine->devices, machine->count, bundles->bundles, bundles->count, report, &tally);
     if (json)
         json_close(json);
     else

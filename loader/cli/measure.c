@@ -64,7 +64,7 @@ typedef struct copy_pair {
 
 static kiln_status copy_once(void *user, kiln_stream *stream) {
     const copy_pair *pair = user;
-    return kiln_copy(stream, pair->destination, pair->source, pair->size, KILN_ON_DEVICE);
+    return kiln_copy(stream, pair->destination, pair->source, pair->size, KILN_COPY_ON_DEVICE);
 }
 
 kiln_status measure_copy(kiln_stream *stream, size_t size, double *out_bandwidth) {

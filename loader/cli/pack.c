@@ -94,12 +94,12 @@ static int add_operand(pack_package *package, char *operand, size_t room) {
     kiln_target target;
     if (colon) {
         *colon = '\0';
-        bool cpu = kiln_target_parse(operand, 0, &target) == KILN_OK && target.backend == KILN_CPU;
+        bool cpu = kiln_target_parse(operand, 0, &target) == KILN_OK && target.backend == KILN_BACKEND_CPU;
         if (cpu) return add_function(package, operand, colon + 1, value, room);
         *colon = ':';
     }
     if (kiln_target_parse(operand, 0, &target) != KILN_OK) return cli_error(CLI_USAGE, "pack: %s", kiln_last_error());
-    if (target.backend == KILN_CPU)
+    if (target.backend == KILN_BACKEND_CPU)
         return cli_error(CLI_USAGE, "pack: %s=%s: a CPU function is given as %s:KERNEL=FUNCTION", operand, value,
                          operand);
     return add_file(package, operand, &target, value);

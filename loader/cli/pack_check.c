@@ -43,7 +43,7 @@ static int check_target(const pack_image *image, const char *path, kiln_backend_
     const char *kind = kiln_image_kind_name(facts->kind);
     bool fits =
         facts->kind == KILN_IMAGE_CUBIN ? cubin_fits(facts, image->target) : strcmp(facts->target, image->target) == 0;
-    if ((facts->kind == KILN_IMAGE_HSACO) != (backend == KILN_ROCM) || !fits)
+    if ((facts->kind == KILN_IMAGE_HSACO) != (backend == KILN_BACKEND_ROCM) || !fits)
         return cli_error(CLI_NO, "pack: %s: not an image for %s but a %s for %s%s", path, image->target, kind,
                          facts->target[0] ? facts->target : "a chip that it does not name",
                          facts->kind == KILN_IMAGE_CUBIN && facts->exact ? "a" : "");

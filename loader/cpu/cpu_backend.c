@@ -106,7 +106,7 @@ static kiln_status event_elapsed(kiln_event *start, kiln_event *end, double *out
 }
 
 const kiln__backend kiln__backend_cpu = {
-    .id = KILN_CPU,
+    .id = KILN_BACKEND_CPU,
     .name = "cpu",
     .count = kiln__cpu_device_count,
     .device_open = kiln__cpu_device_open,

@@ -69,7 +69,7 @@ kiln_status kiln__cpu_device_open(kiln_device *device, const kiln_device_options
 
     device->native = native;
     device->key_context = NULL;
-    info->target.backend = KILN_CPU;
+    info->target.backend = KILN_BACKEND_CPU;
     /* A machine below the lowest level has no name here, so that no image fits it and selection says so. */
     snprintf(info->target.processor, sizeof info->target.processor, "%s", row ? row->name : "");
     kiln__cpu_name(info->name, sizeof info->name);

@@ -1,7 +1,7 @@
 #include "loader/cuda/cuda_backend.h"
 
 const kiln__backend kiln__backend_cuda = {
-    .id = KILN_CUDA,
+    .id = KILN_BACKEND_CUDA,
     .name = "cuda",
     .count = kiln__cuda_count,
     .device_open = kiln__cuda_device_open,

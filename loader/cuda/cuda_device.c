@@ -74,8 +74,8 @@ static kiln_status get_info(kiln__cu_device number, kiln_device_info *info) {
         return kiln__fail(KILN_ERROR_DRIVER, "cuDeviceGetAttribute: compute capability %d.%d: not believed", major,
                           minor);
     info->memory_bytes = memory;
-    info->target =
-        (kiln_target){.backend = KILN_CUDA, .compute_capability = major * 10 + minor, .driver_version = version};
+    info->target = (kiln_target){
+        .backend = KILN_BACKEND_CUDA, .compute_capability = major * 10 + minor, .driver_version = version};
     snprintf(info->driver, sizeof info->driver, "%s, CUDA %d.%d", kiln__cuda_driver_library(), version / 1000,
              version % 1000 / 10);
     return KILN_OK;

@@ -9,8 +9,8 @@ launch_failed(const kiln_kernel *kernel, const kiln_launch_config *config, const
     /* The image was chosen and found when it was loaded; what the driver makes of that now is its own. */
     if (status == KILN_ERROR_NO_IMAGE || status == KILN_ERROR_NOT_FOUND) status = KILN_ERROR_DRIVER;
     return kiln__fail_within(status, "kernel %s, grid %ux%ux%u, group %ux%ux%u, %u bytes of dynamic shared memory",
-                             kernel->name, config->grid[0], config->grid[1], config->grid[2], config->group[0],
-                             config->group[1], config->group[2], config->dynamic_shared_bytes);
+                             kernel->name, config->grid[0], config->grid[1], config->grid[2], config->block[0],
+                             config->block[1], config->block[2], config->dynamic_shared_bytes);
 }
 
 static inline unsigned at_least_one(unsigned count) {
@@ -43,9 +43,9 @@ launch_any(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_con
         .grid_x = at_least_one(config->grid[0]),
         .grid_y = at_least_one(config->grid[1]),
         .grid_z = at_least_one(config->grid[2]),
-        .block_x = at_least_one(config->group[0]),
-        .block_y = at_least_one(config->group[1]),
-        .block_z = at_least_one(config->group[2]),
+        .block_x = at_least_one(config->block[0]),
+        .block_y = at_least_one(config->block[1]),
+        .block_z = at_least_one(config->block[2]),
         .shared_bytes = config->dynamic_shared_bytes,
         .stream = stream->native,
         .attributes = &cluster,
@@ -69,7 +69,7 @@ launch_any(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_con
 /* No cluster and no dimension of zero: what most launches are. Two of the cluster's three are read as one word. A
  * product that overflows to zero is not plain either, which changes nothing. */
 static inline bool is_plain(const kiln_launch_config *config) {
-    const uint32_t *grid = config->grid, *group = config->group;
+    const uint32_t *grid = config->grid, *group = config->block;
     uint64_t cluster;
     memcpy(&cluster, config->cluster, sizeof cluster);
     return (cluster | config->cluster[2]) == 0 && grid[0] * grid[1] * grid[2] * group[0] * group[1] * group[2] != 0;
@@ -93,7 +93,7 @@ static inline const kiln_kernel *frame_kernel(const launch_frame *frame) {
 /* With the device's context current. */
 static inline kiln_status launch_here(launch_frame *frame) {
     const kiln_launch_config *config = frame->config;
-    const uint32_t *grid = config->grid, *group = config->group;
+    const uint32_t *grid = config->grid, *group = config->block;
     kiln__cu_result result =
         kiln__cuda.cuLaunchKernel(frame_kernel(frame)->function, grid[0], grid[1], grid[2], group[0], group[1],
                                   group[2], config->dynamic_shared_bytes, frame->native, NULL, frame->extra);

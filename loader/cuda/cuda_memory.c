@@ -29,13 +29,13 @@ kiln_status kiln__cuda_copy(kiln_stream *stream, void *destination, const void *
     kiln_device *device = stream->device;
     kiln__cu_address to = (uintptr_t)destination, from = (uintptr_t)source;
     switch (direction) {
-    case KILN_TO_DEVICE:
+    case KILN_COPY_TO_DEVICE:
         KILN__CUDA_CALL(device, cuMemcpyHtoDAsync, to, source, size, stream->native);
         break;
-    case KILN_TO_HOST:
+    case KILN_COPY_TO_HOST:
         KILN__CUDA_CALL(device, cuMemcpyDtoHAsync, destination, from, size, stream->native);
         break;
-    case KILN_ON_DEVICE:
+    case KILN_COPY_ON_DEVICE:
         KILN__CUDA_CALL(device, cuMemcpyDtoDAsync, to, from, size, stream->native);
         break;
     }

@@ -1,7 +1,7 @@
 #include "loader/rocm/rocm.h"
 
 const kiln__backend kiln__backend_rocm = {
-    .id = KILN_ROCM,
+    .id = KILN_BACKEND_ROCM,
     .name = "rocm",
     .count = kiln__rocm_count,
     .device_open = kiln__rocm_device_open,

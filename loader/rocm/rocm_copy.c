@@ -43,9 +43,10 @@ static kiln_status copy_begin(kiln__rocm_stream *stream, void *destination, cons
         kiln__rocm_signal_cancel(pool, signals.before);
         return status;
     }
-    kiln__hsa_status copied = kiln__hsa.async_copy(destination, direction == KILN_TO_HOST ? rocm->host : rocm->agent,
-                                                   source, direction == KILN_TO_DEVICE ? rocm->host : rocm->agent, size,
-                                                   1, &signals.before->handle, signals.copied->handle);
+    kiln__hsa_status copied =
+        kiln__hsa.async_copy(destination, direction == KILN_COPY_TO_HOST ? rocm->host : rocm->agent, source,
+                             direction == KILN_COPY_TO_DEVICE ? rocm->host : rocm->agent, size, 1,
+                             &signals.before->handle, signals.copied->handle);
     if (copied != KILN__HSA_STATUS_SUCCESS) {
         cancel(pool, &signals);
         kiln__rocm_signal_drop(pool, signals.before);
@@ -99,7 +100,7 @@ static kiln_status copy_waited(kiln_stream *stream, const copy_piece *piece, kil
                                bool *out_ended) {
     kiln__rocm_stream *state = stream->state;
     kiln__rocm_signal *copied;
-    kiln_status status = direction == KILN_TO_DEVICE
+    kiln_status status = direction == KILN_COPY_TO_DEVICE
                              ? copy_begin(state, piece->device, piece->host, piece->size, direction, &copied)
                              : copy_begin(state, piece->host, piece->device, piece->size, direction, &copied);
     if (status == KILN_OK) status = kiln__rocm_stream_sync(stream);
@@ -118,9 +119,9 @@ static kiln_status copy_staged(kiln_stream *stream, const copy_piece *whole, kil
     for (size_t done = 0; status == KILN_OK && done < whole->size; done += staging_size) {
         const size_t left = whole->size - done;
         const copy_piece piece = {staging, whole->device + done, left < staging_size ? left : staging_size};
-        if (direction == KILN_TO_DEVICE) memcpy(staging, whole->host + done, piece.size);
+        if (direction == KILN_COPY_TO_DEVICE) memcpy(staging, whole->host + done, piece.size);
         status = copy_waited(stream, &piece, direction, &ended);
-        if (status == KILN_OK && direction == KILN_TO_HOST) memcpy(whole->host + done, staging, piece.size);
+        if (status == KILN_OK && direction == KILN_COPY_TO_HOST) memcpy(whole->host + done, staging, piece.size);
     }
     if (ended) kiln__hsa.pool_free(staging);
     return status;
@@ -144,8 +145,8 @@ static kiln_status copy_pageable(kiln_stream *stream, const copy_piece *whole, k
 
 kiln_status kiln__rocm_copy(kiln_stream *stream, void *destination, const void *source, size_t size,
                             kiln_copy_direction direction) {
-    if (direction == KILN_ON_DEVICE) return copy_ordered(stream->state, destination, source, size, direction);
-    const bool to_device = direction == KILN_TO_DEVICE;
+    if (direction == KILN_COPY_ON_DEVICE) return copy_ordered(stream->state, destination, source, size, direction);
+    const bool to_device = direction == KILN_COPY_TO_DEVICE;
     const copy_piece whole = {to_device ? (char *)(uintptr_t)source : destination,
                               to_device ? destination : (char *)(uintptr_t)source, size};
     bool pinned = false;
@@ -170,6 +171,6 @@ kiln_status kiln__rocm_fill(kiln_stream *stream, void *destination, uint8_t valu
                                  {(char *)scratch, (char *)bytes + head + words * 4, tail}};
     bool ended;
     for (int i = 0; i < 2; i++)
-        if (pieces[i].size) KILN__TRY(copy_waited(stream, &pieces[i], KILN_TO_DEVICE, &ended));
+        if (pieces[i].size) KILN__TRY(copy_waited(stream, &pieces[i], KILN_COPY_TO_DEVICE, &ended));
     return KILN_OK;
 }

@@ -12,8 +12,8 @@ static inline uint32_t at_least_one(uint32_t value) {
 }
 
 static launch_shape shape_of(const kiln_launch_config *config) {
-    const uint32_t x = at_least_one(config->group[0]), y = at_least_one(config->group[1]),
-                   z = at_least_one(config->group[2]);
+    const uint32_t x = at_least_one(config->block[0]), y = at_least_one(config->block[1]),
+                   z = at_least_one(config->block[2]);
     return (launch_shape){{x, y, z},
                           {(uint64_t)at_least_one(config->grid[0]) * x, (uint64_t)at_least_one(config->grid[1]) * y,
                            (uint64_t)at_least_one(config->grid[2]) * z}};
@@ -22,10 +22,10 @@ static launch_shape shape_of(const kiln_launch_config *config) {
 /* One dimension, no clusters and within the limits: what most launches are. A zero size is not, and wraps. */
 static inline bool is_plain(const kiln__rocm_device *rocm, const kiln__rocm_kernel *function,
                             const kiln_launch_config *config) {
-    const uint32_t ones = config->grid[1] | config->grid[2] | config->group[1] | config->group[2] | config->cluster[0] |
+    const uint32_t ones = config->grid[1] | config->grid[2] | config->block[1] | config->block[2] | config->cluster[0] |
                           config->cluster[1] | config->cluster[2];
-    return ones <= 1 && config->group[0] - 1 < function->line_max &&
-           (uint64_t)config->grid[0] * config->group[0] - 1 < rocm->line_max &&
+    return ones <= 1 && config->block[0] - 1 < function->line_max &&
+           (uint64_t)config->grid[0] * config->block[0] - 1 < rocm->line_max &&
            config->dynamic_shared_bytes <= function->dynamic_max;
 }
 
@@ -123,11 +123,11 @@ kiln_status kiln__rocm_launch(kiln_stream *stream, const kiln_kernel *kernel, co
     state->launches++;
     kiln__hsa_dispatch_packet *packet = kiln__rocm_packet(state, index);
     if (KILN__LIKELY(plain)) {
-        packet->workgroup_size_x = (uint16_t)config->group[0];
+        packet->workgroup_size_x = (uint16_t)config->block[0];
         packet->workgroup_size_y = 1;
         packet->workgroup_size_z = 1;
         packet->reserved0 = 0;
-        packet->grid_size_x = config->grid[0] * config->group[0];
+        packet->grid_size_x = config->grid[0] * config->block[0];
         packet->grid_size_y = 1;
         packet->grid_size_z = 1;
     } else {

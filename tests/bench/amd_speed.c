@@ -45,7 +45,7 @@ static double measure(const char *processor, bool wave64, const char *text) {
     const amd_launch launch = {.program = program,
                                .kernel = &program->kernels[0],
                                .grid = {1024, 1, 1},
-                               .group = {256, 1, 1},
+                               .block = {256, 1, 1},
                                .kernarg = (uintptr_t)&pointer,
                                .find = memory_find,
                                .seed = 1,

@@ -211,8 +211,8 @@ int main(int argc, char **argv) {
         kiln_device *device;
         kiln_stream stream;
         kiln_device_info info;
-        check(kiln_device_open(&(kiln_device_options){.backend = KILN_CPU, .cpu_level = wanted, .threads = t.threads},
-                               &device));
+        check(kiln_device_open(
+            &(kiln_device_options){.backend = KILN_BACKEND_CPU, .cpu_level = wanted, .threads = t.threads}, &device));
         check(kiln_stream_open(device, 0, &stream));
         check(kiln_device_get_info(device, &info));
         t.stream = &stream;

@@ -60,7 +60,7 @@ typedef struct place {
 /* false if this machine has no such level. */
 static bool place_open(const char *level, int threads, place *out) {
     kiln_status status = kiln_device_open(
-        &(kiln_device_options){.backend = KILN_CPU, .cpu_level = level, .threads = threads}, &out->device);
+        &(kiln_device_options){.backend = KILN_BACKEND_CPU, .cpu_level = level, .threads = threads}, &out->device);
     if (status == KILN_ERROR_UNSUPPORTED) return false;
     check(status);
     check(kiln_stream_open(out->device, 0, &out->stream));

@@ -96,7 +96,7 @@ static void measure(const instruction_level *level, llama_decoder *decoder, plai
 static bool has_level(const instruction_level *level) {
     kiln_device *device;
     kiln_status status =
-        kiln_device_open(&(kiln_device_options){.backend = KILN_CPU, .cpu_level = level->name}, &device);
+        kiln_device_open(&(kiln_device_options){.backend = KILN_BACKEND_CPU, .cpu_level = level->name}, &device);
     if (status != KILN_ERROR_UNSUPPORTED) check(status);
     kiln_device_close(device);
     return status == KILN_OK;
@@ -107,7 +107,7 @@ static void measure_on(const instruction_level *level, int threads, const llama_
     kiln_device *device;
     kiln_stream stream;
     llama_decoder *decoder;
-    kiln_device_options options = {.backend = KILN_CPU, .cpu_level = level->name, .threads = threads};
+    kiln_device_options options = {.backend = KILN_BACKEND_CPU, .cpu_level = level->name, .threads = threads};
     check(kiln_device_open(&options, &device));
     check(kiln_stream_open(device, 0, &stream));
     check(llama_decoder_create(&stream, checkpoint, &(llama_options){.precision = LLAMA_F32}, NULL, &decoder));

@@ -16,7 +16,7 @@ static long long now_ns(void) {
 
 int main(void) {
     long long begin = now_ns();
-    const kiln_device_options options = {.backend = KILN_CPU};
+    const kiln_device_options options = {.backend = KILN_BACKEND_CPU};
     const kiln_mul_add_params params = {.y = y, .a = a, .b = b, .c = c, .count = COUNT};
     kiln_device *device;
     kiln_stream stream;

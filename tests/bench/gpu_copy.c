@@ -43,13 +43,13 @@ typedef struct copy_job {
 static kiln_status by_kernel(void *user, kiln_stream *stream) {
     const copy_job *job = user;
     uint64_t groups = (job->args.vectors + VECTORS * THREADS - 1) / (VECTORS * THREADS);
-    const kiln_launch_config config = {.grid = {(uint32_t)groups}, .group = {THREADS}};
+    const kiln_launch_config config = {.grid = {(uint32_t)groups}, .block = {THREADS}};
     return kiln_launch(stream, job->kernel, &config, &job->args, sizeof job->args);
 }
 
 static kiln_status by_driver(void *user, kiln_stream *stream) {
     const copy_job *job = user;
-    return kiln_copy(stream, job->args.to, job->args.from, job->args.vectors * VECTOR, KILN_ON_DEVICE);
+    return kiln_copy(stream, job->args.to, job->args.from, job->args.vectors * VECTOR, KILN_COPY_ON_DEVICE);
 }
 
 /* Whether the kernel copies what it should, and nothing behind it. */
@@ -58,11 +58,11 @@ static kiln_status compare(copy_job *job, kiln_stream *stream, bool *out_same) {
     uint64_t all = job->args.vectors;
     for (size_t i = 0; i < sizeof sent; i++)
         sent[i] = (uint8_t)(i * 7 + i / 251);
-    kiln_status status = kiln_copy(stream, (void *)(uintptr_t)job->args.from, sent, sizeof sent, KILN_TO_DEVICE);
+    kiln_status status = kiln_copy(stream, (void *)(uintptr_t)job->args.from, sent, sizeof sent, KILN_COPY_TO_DEVICE);
     if (status == KILN_OK) status = kiln_fill(stream, job->args.to, 0xa5, sizeof sent);
     job->args.vectors = COMPARED / VECTOR;
     if (status == KILN_OK) status = by_kernel(job, stream);
-    if (status == KILN_OK) status = kiln_copy(stream, found, job->args.to, sizeof found, KILN_TO_HOST);
+    if (status == KILN_OK) status = kiln_copy(stream, found, job->args.to, sizeof found, KILN_COPY_TO_HOST);
     if (status == KILN_OK) status = kiln_stream_sync(stream);
     job->args.vectors = all;
     memset(sent + COMPARED, 0xa5, VECTOR);

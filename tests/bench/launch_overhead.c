@@ -167,7 +167,7 @@ static void __attribute__((noinline)) run_switched(long count) {
 
 static void __attribute__((noinline)) run_launch(long count) {
     uint64_t arguments[64] = {1, 2, 3, 4, 5, 6};
-    const kiln_launch_config config = {.grid = {GROUPS, 1, 1}, .group = {THREADS, 1, 1}};
+    const kiln_launch_config config = {.grid = {GROUPS, 1, 1}, .block = {THREADS, 1, 1}};
     bench_target *target = bench.targets;
     for (; count > 0; count--, target = target->next) {
         if (kiln_launch(&target->stream, target->kernel, &config, arguments, bench.arguments_size)) abort();
@@ -228,11 +228,11 @@ typedef struct bench_mode {
 } bench_mode;
 
 static const bench_mode modes[] = {
-    {"direct", KILN_CUDA, &bench_bundle, run_direct},
-    {"switched", KILN_CUDA, &bench_bundle, run_switched},
-    {"launch", KILN_CUDA, &bench_bundle, run_launch},
-#define OPERATOR_MODE(mode, op, ...) {#mode, KILN_CUDA, &kiln__bundle_##op, run_##mode},
-    OPERATOR_CALLS(OPERATOR_MODE){"hsa", KILN_ROCM, &kiln__bundle_mul_add, run_launch},
+    {"direct", KILN_BACKEND_CUDA, &bench_bundle, run_direct},
+    {"switched", KILN_BACKEND_CUDA, &bench_bundle, run_switched},
+    {"launch", KILN_BACKEND_CUDA, &bench_bundle, run_launch},
+#define OPERATOR_MODE(mode, op, ...) {#mode, KILN_BACKEND_CUDA, &kiln__bundle_##op, run_##mode},
+    OPERATOR_CALLS(OPERATOR_MODE){"hsa", KILN_BACKEND_ROCM, &kiln__bundle_mul_add, run_launch},
 };
 
 static void report(const char *text) {
@@ -254,7 +254,7 @@ int main(int argc, char **argv) {
         if (strcmp(argv[i], "current") == 0) current = true;
     }
     open_devices(mode->backend, mode->bundle, devices);
-    if (mode->backend == KILN_CUDA) {
+    if (mode->backend == KILN_BACKEND_CUDA) {
         find_driver(devices);
         if (current && bench.cuCtxSetCurrent(bench.targets[0].context)) abort();
     }

@@ -21,7 +21,7 @@ __attribute__((visibility("default"))) kiln_device *run_NAME(float y[4]) {
     const float x[4] = {0, 0, 0, 0};
     kiln_device *device;
     kiln_stream stream;
-    kiln_device_options options = {.backend = KILN_CPU};
+    kiln_device_options options = {.backend = KILN_BACKEND_CPU};
     kiln_set_log(count_line, NULL);
     memcpy(y, x, sizeof x);
     if (kiln_device_open(&options, &device) || kiln_stream_open(device, 0, &stream)) return NULL;
@@ -35,7 +35,7 @@ __attribute__((visibility("default"))) void close_NAME(kiln_device *device) { ki
 
 __attribute__((visibility("default"))) const char *error_NAME(int fail) {
     kiln_device *device;
-    if (fail) (void)kiln_device_open(&(kiln_device_options){.backend = KILN_CPU, .ordinal = 99}, &device);
+    if (fail) (void)kiln_device_open(&(kiln_device_options){.backend = KILN_BACKEND_CPU, .ordinal = 99}, &device);
     return kiln_last_error();
 }
 END

@@ -85,7 +85,7 @@ static void add_cpu_devices(void) {
     static const int32_t threads[] = {1, 2, 3, 7};
     for (size_t i = 0; i < kiln__cpu_target_count; i++) {
         const char *level = kiln__cpu_targets[i].name;
-        kiln_device_options options = {.backend = KILN_CPU, .cpu_level = level};
+        kiln_device_options options = {.backend = KILN_BACKEND_CPU, .cpu_level = level};
         kiln_device *probe;
         kiln_status status = kiln_device_open(&options, &probe);
         if (status == KILN_ERROR_UNSUPPORTED || status == KILN_ERROR_NOT_FOUND) continue; /* not of this machine */
@@ -106,12 +106,12 @@ static void add_named_devices(const char *names) {
         char *colon = strchr(name, ':');
         int32_t ordinal = colon ? (int32_t)strtol(colon + 1, NULL, 10) : 0;
         size_t length = colon ? (size_t)(colon - name) : strlen(name);
-        kiln_backend_id backend = KILN_CUDA;
-        while (backend <= KILN_CPU && (strlen(kiln_backend_name(backend)) != length ||
-                                       strncmp(kiln_backend_name(backend), name, length) != 0)) {
+        kiln_backend_id backend = KILN_BACKEND_CUDA;
+        while (backend <= KILN_BACKEND_CPU && (strlen(kiln_backend_name(backend)) != length ||
+                                               strncmp(kiln_backend_name(backend), name, length) != 0)) {
             backend++;
         }
-        if (backend > KILN_CPU) harness_fail("KILN_TEST_DEVICES: %s is no device", name);
+        if (backend > KILN_BACKEND_CPU) harness_fail("KILN_TEST_DEVICES: %s is no device", name);
         add_device((kiln_device_options){.backend = backend, .ordinal = ordinal}, 1000 + device_count, "%s", name);
     }
 }
@@ -294,7 +294,7 @@ static double decode(precision p, uint32_t word) {
 bool harness_on_cpu(const kiln_stream *stream) {
     kiln_device_info info;
     harness_ok(kiln_device_get_info(stream->device, &info));
-    return info.backend == KILN_CPU;
+    return info.backend == KILN_BACKEND_CPU;
 }
 
 int harness_rounds(const kiln_stream *stream, int many) {
@@ -321,7 +321,7 @@ static void allocate(matrix *m) {
 }
 
 static void send(matrix *m) {
-    harness_ok(kiln_copy(m->stream, m->memory, m->mirror, m->size, KILN_TO_DEVICE));
+    harness_ok(kiln_copy(m->stream, m->memory, m->mirror, m->size, KILN_COPY_TO_DEVICE));
     harness_ok(kiln_stream_sync(m->stream));
 }
 
@@ -385,7 +385,7 @@ void matrix_poison(matrix *m) {
 static unsigned char *fetch(matrix *m) {
     unsigned char *found = malloc(m->size);
     if (!found) harness_fail("no memory");
-    harness_ok(kiln_copy(m->stream, found, m->memory, m->size, KILN_TO_HOST));
+    harness_ok(kiln_copy(m->stream, found, m->memory, m->size, KILN_COPY_TO_HOST));
     harness_ok(kiln_stream_sync(m->stream));
     return found;
 }

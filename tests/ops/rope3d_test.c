@@ -79,7 +79,7 @@ static void run(kiln_stream *stream, precision p, shape s) {
     assert_true(expected && allowed && host);
     harness_ok(kiln_rope_frequencies(4, NULL, s.pairs, host)); /* so that no pair turns slowly */
     harness_ok(kiln_memory_alloc(stream->device, sizeof *host * (size_t)s.pairs, &frequencies));
-    harness_ok(kiln_copy(stream, frequencies, host, sizeof *host * (size_t)s.pairs, KILN_TO_DEVICE));
+    harness_ok(kiln_copy(stream, frequencies, host, sizeof *host * (size_t)s.pairs, KILN_COPY_TO_DEVICE));
     harness_ok(kiln_stream_sync(stream));
     matrix_fill(&x, s.nan ? not_a_number : any_number);
     fill_grids(&grids);
@@ -156,7 +156,7 @@ static void test_special_values(kiln_stream *stream) {
         void *frequencies;
         harness_ok(kiln_rope_frequencies(10000, NULL, PAIRS, host));
         harness_ok(kiln_memory_alloc(stream->device, sizeof host, &frequencies));
-        harness_ok(kiln_copy(stream, frequencies, host, sizeof host, KILN_TO_DEVICE));
+        harness_ok(kiln_copy(stream, frequencies, host, sizeof host, KILN_COPY_TO_DEVICE));
         harness_ok(kiln_stream_sync(stream));
         matrix_set(&grid, (const double[3]){1, 1, 1});
         matrix_fill(&x, any_number);

@@ -60,7 +60,7 @@ static void run(kiln_stream *stream, precision p, shape s) {
     harness_ok(kiln_rope_frequencies(10000, NULL, s.pairs, host));
     void *frequencies;
     harness_ok(kiln_memory_alloc(stream->device, sizeof *host * (size_t)s.pairs, &frequencies));
-    harness_ok(kiln_copy(stream, frequencies, host, sizeof *host * (size_t)s.pairs, KILN_TO_DEVICE));
+    harness_ok(kiln_copy(stream, frequencies, host, sizeof *host * (size_t)s.pairs, KILN_COPY_TO_DEVICE));
     harness_ok(kiln_stream_sync(stream));
     matrix_fill(&x, any_number);
     matrix_fill(&y, any_number);
@@ -142,7 +142,7 @@ static void test_special_values(kiln_stream *stream) {
             void *frequencies;
             harness_ok(kiln_rope_frequencies(10000, NULL, pairs, host));
             harness_ok(kiln_memory_alloc(stream->device, sizeof host, &frequencies));
-            harness_ok(kiln_copy(stream, frequencies, host, sizeof host, KILN_TO_DEVICE));
+            harness_ok(kiln_copy(stream, frequencies, host, sizeof host, KILN_COPY_TO_DEVICE));
             harness_ok(kiln_stream_sync(stream));
             matrix_set(&positions, (const double[TOKENS]){0, 12345});
             matrix_fill(&x, large_number);

@@ -247,7 +247,7 @@ static void test_numbers(kiln_stream *stream) {
         bits[row] = (uint64_t)out[1] << 32 | out[0];
     }
     harness_ok(kiln_memory_alloc(stream->device, sizeof draws, &memory));
-    harness_ok(kiln_copy(stream, memory, draws, sizeof draws, KILN_TO_DEVICE));
+    harness_ok(kiln_copy(stream, memory, draws, sizeof draws, KILN_COPY_TO_DEVICE));
     for (precision p = precision_first(); p < precision_end(); p++) {
         matrix x = matrix_create(stream, p, ROWS, COLS, 0, 0), y = matrix_create(stream, I32, 1, ROWS, 0, 0);
         for (int64_t i = 0; i < ROWS * COLS; i++)
@@ -321,7 +321,7 @@ static void test_frequencies(kiln_stream *stream) {
  * several. */
 static void test_agreement(kiln_stream *stream) {
     enum { ROWS = 60, COLS = 333, INFINITE = 3 }; /* every third row has infinite logits */
-    kiln_device_options options = {.backend = KILN_CPU, .threads = 1};
+    kiln_device_options options = {.backend = KILN_BACKEND_CPU, .threads = 1};
     kiln_device *cpu;
     kiln_stream other;
     harness_ok(kiln_device_open(&options, &cpu));

@@ -177,7 +177,7 @@ static void call_function(kiln_stream *stream, const kiln_operator *op, const ki
 
 static void call_operators(const char *level, char *tensors) {
     const kiln_device_options options = {
-        .backend = KILN_CPU, .cpu_level = level, .threads = 2, .parallel_for = host_pool};
+        .backend = KILN_BACKEND_CPU, .cpu_level = level, .threads = 2, .parallel_for = host_pool};
     const kiln_operator *const *operators;
     size_t count;
     kiln_device *device;

@@ -227,7 +227,7 @@ static void factors_of_a_product_are_moved_in_whole_vectors(void **state) {
         if (!wanted(&c)) continue;
         count n = run(&c);
         uint64_t elements = (uint64_t)(c.rows * c.cols), vectors = 2 * elements * call_element(&c) / VECTOR;
-        if (info.backend == KILN_ROCM && call_element(&c) == 4) vectors *= 2;
+        if (info.backend == KILN_BACKEND_ROCM && call_element(&c) == 4) vectors *= 2;
         expect(n.launches, 1);
         expect_bytes(&c, &n);
         expect(n.sum.global_requests, (vectors + elements) / (uint64_t)info.wave_size);
@@ -296,10 +296,10 @@ static void launch_beyond(const call *c, const sim_launch *launch, int axis) {
     ok(kiln_module_get(device, operator_of(c)->bundle, c->part, &module));
     ok(kiln_module_find_kernel(module, launch->kernel, &kernel));
     ok(kiln_kernel_get_attributes(kernel, &attributes));
-    const bool rocm = info.backend == KILN_ROCM; /* its grids count threads, its shared memory is all of it */
+    const bool rocm = info.backend == KILN_BACKEND_ROCM; /* its grids count threads, its shared memory is all of it */
     kiln_launch_config config = {.dynamic_shared_bytes = launch->shared_bytes - (rocm ? attributes.shared_bytes : 0)};
     for (int d = 0; d < 3; d++) {
-        config.group[d] = launch->group[d];
+        config.block[d] = launch->group[d];
         config.grid[d] = rocm ? launch->grid[d] / launch->group[d] : launch->grid[d];
     }
     config.grid[axis] += 2;

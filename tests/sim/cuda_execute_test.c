@@ -43,7 +43,7 @@ static kernel_bundle bundle;
 
 static kiln_device *device_open(void) {
     kiln_device *device;
-    kiln_device_options options = {.backend = KILN_CUDA};
+    kiln_device_options options = {.backend = KILN_BACKEND_CUDA};
     assert_ok(kiln_device_open(&options, &device));
     return device;
 }
@@ -53,13 +53,13 @@ static kiln_status run(kiln_device *device, uint32_t how, uint32_t *out) {
     kiln_stream stream = {0};
     const kiln_kernel *kernel;
     void *memory = NULL;
-    kiln_launch_config config = {.grid = {1}, .group = {64}};
+    kiln_launch_config config = {.grid = {1}, .block = {64}};
     kiln_status status = kiln_stream_open(device, 0, &stream);
     if (!status) status = kernel_bundle_load(&bundle, device, &kernel);
     if (!status) status = kiln_memory_alloc(device, 256, &memory);
     work_args args = {memory, how, 0};
     if (!status) status = kiln_launch(&stream, kernel, &config, &args, sizeof args);
-    if (!status) status = kiln_copy(&stream, out, memory, 256, KILN_TO_HOST);
+    if (!status) status = kiln_copy(&stream, out, memory, 256, KILN_COPY_TO_HOST);
     if (!status) status = kiln_stream_sync(&stream);
     kiln_memory_free(device, memory);
     kiln_stream_close(&stream);
@@ -112,7 +112,7 @@ static void a_context_at_fault_is_closed_without_a_leak(void **state) {
         kiln_event *event;
         const kiln_kernel *kernel;
         void *memory, *host;
-        const kiln_launch_config config = {.grid = {1}, .group = {64}};
+        const kiln_launch_config config = {.grid = {1}, .block = {64}};
         assert_ok(kiln_stream_open(device, 0, &stream));
         assert_ok(kiln_stream_open(device, 0, &other));
         assert_ok(kiln_event_create(device, &event));
@@ -125,7 +125,7 @@ static void a_context_at_fault_is_closed_without_a_leak(void **state) {
         if (!status && how == FOR_EVENT) status = kiln_event_sync(event);
         if (!status && how == FOR_ANOTHER_STREAM) status = kiln_stream_wait_event(&other, event);
         if (!status && how == FOR_ANOTHER_STREAM) status = kiln_stream_sync(&other);
-        if (!status && how == FOR_MEMORY) status = kiln_copy(&stream, host, memory, 256, KILN_TO_HOST);
+        if (!status && how == FOR_MEMORY) status = kiln_copy(&stream, host, memory, 256, KILN_COPY_TO_HOST);
         if (!status) status = kiln_stream_sync(&stream);
         assert_int_equal(status, KILN_ERROR_DEVICE_LOST);
         assert_int_equal(kiln_stream_sync(&stream), KILN_ERROR_DEVICE_LOST);
@@ -196,10 +196,10 @@ static void an_operator_links_and_runs(void **state) {
     float values[4] = {1, 2, 3, 4}, sum = 0;
     assert_ok(kiln_stream_open(device, 0, &stream));
     assert_ok(kiln_memory_alloc(device, sizeof values, &memory));
-    assert_ok(kiln_copy(&stream, memory, values, sizeof values, KILN_TO_DEVICE));
+    assert_ok(kiln_copy(&stream, memory, values, sizeof values, KILN_COPY_TO_DEVICE));
     kiln_softmax_params params = {.y = memory, .x = memory, .rows = 1, .cols = 4};
     assert_ok(kiln_softmax_f32(&stream, &params));
-    assert_ok(kiln_copy(&stream, values, memory, sizeof values, KILN_TO_HOST));
+    assert_ok(kiln_copy(&stream, values, memory, sizeof values, KILN_COPY_TO_HOST));
     assert_ok(kiln_stream_sync(&stream));
     for (int i = 0; i < 4; i++)
         sum += values[i];
@@ -241,9 +241,9 @@ static void operators_are_captured_and_replayed(void **state) {
         float sums[2] = {0, 0};
         for (int i = 0; i < 8; i++)
             in[i] = (float)(i - round) * 0.25f;
-        assert_ok(kiln_copy(&stream, x, in, sizeof in, KILN_TO_DEVICE));
+        assert_ok(kiln_copy(&stream, x, in, sizeof in, KILN_COPY_TO_DEVICE));
         expect_cu(CU_OK, driver.cuGraphLaunch(executable, stream.native));
-        assert_ok(kiln_copy(&stream, out, y, sizeof out, KILN_TO_HOST));
+        assert_ok(kiln_copy(&stream, out, y, sizeof out, KILN_COPY_TO_HOST));
         assert_ok(kiln_stream_sync(&stream));
         for (int i = 0; i < 8; i++) {
             double a = in[i], v = a * a + a, t = v + 0.044715 * v * v * v;

@@ -62,7 +62,7 @@ static void kernels_are_as_the_manifest_says(void **state) {
     assert_ok(kiln_all_operators(&operators, &count));
     for (int32_t d = 0; d < (int32_t)(sizeof devices / sizeof *devices); d++) {
         kiln_device *device;
-        assert_ok(kiln_device_open(&(kiln_device_options){.backend = KILN_CUDA, .ordinal = d}, &device));
+        assert_ok(kiln_device_open(&(kiln_device_options){.backend = KILN_BACKEND_CUDA, .ordinal = d}, &device));
         for (size_t o = 0; o < count; o++)
             for (uint32_t p = 0; p < operators[o]->bundle->part_count; p++)
                 checked += check_part(device, &devices[d], operators[o]->bundle, &operators[o]->bundle->parts[p]);

@@ -48,8 +48,8 @@ static inline int each_device(char **argv, const char *devices, int (*run_group)
     setenv("KILN_SIM_RECORD", "0", 1);
     setenv("KILN_SIM_DEVICES", devices, 0);
     sim_client_start(argv, NULL);
-    return each_device_of(KILN_CUDA, "libcuda.so.1", run_group) +
-           each_device_of(KILN_ROCM, "libhsa-runtime64.so.1", run_group);
+    return each_device_of(KILN_BACKEND_CUDA, "libcuda.so.1", run_group) +
+           each_device_of(KILN_BACKEND_ROCM, "libhsa-runtime64.so.1", run_group);
 }
 
 #endif

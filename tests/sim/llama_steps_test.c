@@ -114,8 +114,8 @@ static void expect_a_replay(void) {
     static const char *const cuda[] = {"cuMemcpyHtoDAsync_v2", "cuGraphLaunch", "cuMemcpyDtoHAsync_v2",
                                        "cuStreamSynchronize"};
     static const char *const rocm[] = {"hsa_amd_memory_async_copy", "hsa_amd_memory_async_copy"};
-    if (info.backend == KILN_CUDA) expect_calls(cuda, sizeof cuda / sizeof *cuda);
-    if (info.backend == KILN_ROCM) expect_calls(rocm, sizeof rocm / sizeof *rocm);
+    if (info.backend == KILN_BACKEND_CUDA) expect_calls(cuda, sizeof cuda / sizeof *cuda);
+    if (info.backend == KILN_BACKEND_ROCM) expect_calls(rocm, sizeof rocm / sizeof *rocm);
 }
 
 static void steps_take_no_memory_and_wait_once(void **state) {
@@ -131,8 +131,8 @@ static void steps_take_no_memory_and_wait_once(void **state) {
         expect_a_replay();
         assert_int_equal(allocations, signals - signals_before);
     }
-    assert_in_range(signals, 0, info.backend == KILN_ROCM ? COPIES * COPY_SIGNALS : 0);
-    assert_int_equal(llama_decoder_has_graph(decoder), info.backend == KILN_CUDA);
+    assert_in_range(signals, 0, info.backend == KILN_BACKEND_ROCM ? COPIES * COPY_SIGNALS : 0);
+    assert_int_equal(llama_decoder_has_graph(decoder), info.backend == KILN_BACKEND_CUDA);
     llama_decoder_destroy(decoder);
 }
 
@@ -181,7 +181,7 @@ static void steps_are_of_any_thread(void **state) {
     take_steps(&steps);
     assert_ok(steps.status);
     assert_int_equal(sim.violations(), 0);
-    assert_int_equal(llama_decoder_has_graph(steps.decoder), info.backend == KILN_CUDA);
+    assert_int_equal(llama_decoder_has_graph(steps.decoder), info.backend == KILN_BACKEND_CUDA);
     assert_ptr_equal(current_context(), context);
     llama_decoder_destroy(steps.decoder);
 }
@@ -197,7 +197,7 @@ static int run(void) {
 int main(int argc, char **argv) {
     (void)argc;
     int failed = each_device(argv, "sm_75,sm_90,gfx942,gfx1100", run);
-    const kiln_device_options options = {.backend = KILN_CPU};
+    const kiln_device_options options = {.backend = KILN_BACKEND_CPU};
     if (kiln_device_open(&options, &device) != KILN_OK) return 1;
     kiln_device_get_info(device, &info);
     return failed + run();

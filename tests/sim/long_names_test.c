@@ -111,12 +111,12 @@ static void scale_four(kiln_backend_id backend, int32_t ordinal, int image, cons
     assert_ok(kiln_stream_open(device, 0, &stream));
     assert_ok(kiln_memory_alloc(device, 2 * sizeof x, &memory));
     assert_ok(kiln_fill(&stream, memory, 0xff, 2 * sizeof x));
-    assert_ok(kiln_copy(&stream, memory, x, sizeof x, KILN_TO_DEVICE));
+    assert_ok(kiln_copy(&stream, memory, x, sizeof x, KILN_COPY_TO_DEVICE));
     const scale_arguments arguments = {.x = memory, .y = (float *)memory + 4, .count = 4};
     sim->reset();
     assert_ok(
-        kiln_launch(&stream, kernel, &(kiln_launch_config){.grid = {1}, .group = {64}}, &arguments, sizeof arguments));
-    assert_ok(kiln_copy(&stream, out_y, arguments.y, sizeof x, KILN_TO_HOST));
+        kiln_launch(&stream, kernel, &(kiln_launch_config){.grid = {1}, .block = {64}}, &arguments, sizeof arguments));
+    assert_ok(kiln_copy(&stream, out_y, arguments.y, sizeof x, KILN_COPY_TO_HOST));
     assert_ok(kiln_stream_sync(&stream));
     assert_int_equal(sim->launches(), 1);
     assert_true(sim->launch(0, &launch));
@@ -137,7 +137,7 @@ static void expect_scaled(const float y[4]) {
 static void text_runs(void **state) {
     (void)state;
     float y[4];
-    scale_four(KILN_CUDA, 0, PTX, &cuda, y);
+    scale_four(KILN_BACKEND_CUDA, 0, PTX, &cuda, y);
     expect_scaled(y);
 }
 
@@ -146,14 +146,14 @@ static void a_cubin_is_launched(void **state) {
     (void)state;
     float y[4];
     cuda.configure("KILN_SIM_RECORD", "1");
-    scale_four(KILN_CUDA, 1, CUBIN, &cuda, y);
+    scale_four(KILN_BACKEND_CUDA, 1, CUBIN, &cuda, y);
     cuda.configure("KILN_SIM_RECORD", "0");
 }
 
 static void a_code_object_runs(void **state) {
     (void)state;
     float y[4];
-    scale_four(KILN_ROCM, 0, HSACO, &rocm, y);
+    scale_four(KILN_BACKEND_ROCM, 0, HSACO, &rocm, y);
     expect_scaled(y);
 }
 

@@ -21,10 +21,10 @@ static const struct {
     const char *target;
     kiln_image_kind kind;
 } devices[] = {
-    {KILN_CUDA, 0, "sm_75", KILN_IMAGE_PTX},     {KILN_CUDA, 1, "sm_80", KILN_IMAGE_CUBIN},
-    {KILN_CUDA, 2, "sm_120", KILN_IMAGE_CUBIN},  {KILN_ROCM, 0, "gfx90a", KILN_IMAGE_HSACO},
-    {KILN_ROCM, 1, "gfx1030", KILN_IMAGE_HSACO}, {KILN_ROCM, 2, "gfx1201", KILN_IMAGE_HSACO},
-    {KILN_CPU, 0, NULL, KILN_IMAGE_CPU},
+    {KILN_BACKEND_CUDA, 0, "sm_75", KILN_IMAGE_PTX},     {KILN_BACKEND_CUDA, 1, "sm_80", KILN_IMAGE_CUBIN},
+    {KILN_BACKEND_CUDA, 2, "sm_120", KILN_IMAGE_CUBIN},  {KILN_BACKEND_ROCM, 0, "gfx90a", KILN_IMAGE_HSACO},
+    {KILN_BACKEND_ROCM, 1, "gfx1030", KILN_IMAGE_HSACO}, {KILN_BACKEND_ROCM, 2, "gfx1201", KILN_IMAGE_HSACO},
+    {KILN_BACKEND_CPU, 0, NULL, KILN_IMAGE_CPU},
 };
 enum { DEVICES = sizeof devices / sizeof *devices, THREADS = 2 * DEVICES, ROUNDS = 8, COUNT_MAX = 700 };
 
@@ -154,9 +154,9 @@ static bool round_is_right(worker *self, kiln_stream *stream, operands *memory) 
         host.c[i] = (float)draw(self, 1 << 20) * 0x1p-17f - 4;
     }
     for (int op = 0; op < OPERATORS; op++) {
-        TRY(self, kiln_copy(stream, memory, &host, sizeof host, KILN_TO_DEVICE));
+        TRY(self, kiln_copy(stream, memory, &host, sizeof host, KILN_COPY_TO_DEVICE));
         TRY(self, operators[op].call(stream, memory, s));
-        TRY(self, kiln_copy(stream, results[op], memory->y, sizeof *results, KILN_TO_HOST));
+        TRY(self, kiln_copy(stream, results[op], memory->y, sizeof *results, KILN_COPY_TO_HOST));
     }
     TRY(self, kiln_stream_sync(stream));
     for (int op = 0; op < OPERATORS; op++) {

@@ -35,7 +35,7 @@ static int32_t *numbers(tensors *t, size_t many) {
     assert_non_null(host);
     for (size_t i = 0; i < many; i++)
         host[i] = (int32_t)i;
-    ok(t, kiln_copy(t->stream, memory, host, many * sizeof *host, KILN_TO_DEVICE));
+    ok(t, kiln_copy(t->stream, memory, host, many * sizeof *host, KILN_COPY_TO_DEVICE));
     ok(t, kiln_stream_sync(t->stream));
     free(host);
     return memory;

@@ -37,7 +37,7 @@ typedef struct world {
 } world;
 
 static void world_make(world *w) {
-    const kiln_device_options options = {.backend = KILN_ROCM};
+    const kiln_device_options options = {.backend = KILN_BACKEND_ROCM};
     void *memory;
     assert_ok(kiln_device_open(&options, &w->device));
     assert_ok(kiln_stream_open(w->device, 0, &w->works));
@@ -51,14 +51,14 @@ static void world_make(world *w) {
 }
 
 static void launch(const world *w, kiln_stream *stream, uint32_t raises) {
-    const kiln_launch_config config = {.grid = {1}, .group = {1}};
+    const kiln_launch_config config = {.grid = {1}, .block = {1}};
     const meet_args args = {w->flag, w->out, raises, 0};
     assert_ok(kiln_launch(stream, w->kernel, &config, &args, sizeof args));
 }
 
 static void world_check(world *w, uint32_t expected) {
     uint32_t out = 0;
-    assert_ok(kiln_copy(&w->works, &out, w->out, sizeof out, KILN_TO_HOST));
+    assert_ok(kiln_copy(&w->works, &out, w->out, sizeof out, KILN_COPY_TO_HOST));
     assert_ok(kiln_stream_sync(&w->works));
     assert_ok(kiln_stream_sync(&w->other));
     assert_int_equal(out, expected);
@@ -92,7 +92,7 @@ static void a_kernel_waits_for_a_copy(void **state) {
     skip_with_thread_sanitizer();
     world_make(&w);
     launch(&w, &w.works, 0);
-    assert_ok(kiln_copy(&w.other, w.flag, &raised, sizeof raised, KILN_TO_DEVICE));
+    assert_ok(kiln_copy(&w.other, w.flag, &raised, sizeof raised, KILN_COPY_TO_DEVICE));
     assert_ok(kiln_stream_sync(&w.other));
     world_check(&w, 9);
 }
@@ -111,7 +111,7 @@ static void a_store_at_any_address(void **state) {
             assert_int_equal(kiln_stream_sync(&w.works), KILN_ERROR_DEVICE_LOST);
             assert_non_null(strstr(sim.violation(), "misaligned"));
         } else {
-            assert_ok(kiln_copy(&w.works, &out, flag, sizeof out, KILN_TO_HOST));
+            assert_ok(kiln_copy(&w.works, &out, flag, sizeof out, KILN_COPY_TO_HOST));
             assert_ok(kiln_stream_sync(&w.works));
             assert_int_equal(out, 0x34567800);
         }
@@ -169,7 +169,7 @@ static void a_kernel_at_fault_on_a_borrowed_queue(void **state) {
     assert_ok(kiln_stream_sync(&w.other));
     unsetenv("KILN_SIM_UNALIGNED");
     assert_int_equal(told, EXCEPTION);
-    kiln_device_lose(w.device, told);
+    kiln_device_mark_lost(w.device, told);
     assert_int_equal(kiln_stream_sync(&borrowed), KILN_ERROR_DEVICE_LOST);
     assert_string_equal(kiln_last_error(), "rocm:0 is lost: HSA_STATUS_ERROR_EXCEPTION (0x1016)");
     kiln_memory_free(w.device, flag);

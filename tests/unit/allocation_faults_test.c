@@ -80,7 +80,7 @@ static kiln_status life(void) {
     uint32_t words[8] = {0};
     cpu_arguments arguments = {words, 3, 8};
     kiln_launch_config config = {.grid = {8}};
-    kiln_device_options options = {.backend = KILN_CPU, .threads = 2};
+    kiln_device_options options = {.backend = KILN_BACKEND_CPU, .threads = 2};
     kiln_status status = kiln_device_open(&options, &device);
     TRY(kiln_trace_start(device, 16));
     TRY(kiln_stream_open(device, 0, &stream));

@@ -126,7 +126,7 @@ typedef struct fixture {
 static fixture open_cpu(kiln_device_options options) {
     fixture cpu;
     const kiln_module *module;
-    options.backend = KILN_CPU;
+    options.backend = KILN_BACKEND_CPU;
     assert_ok(kiln_device_open(&options, &cpu.device));
     assert_int_equal(kiln_stream_open(cpu.device, 0, &cpu.stream), KILN_OK);
     assert_ok(kiln_module_get(cpu.device, &bundle, "u32", &module));
@@ -149,7 +149,7 @@ static bool covers_grid(fixture *cpu, uint32_t x, uint32_t y, uint32_t z, uint32
                                  .grid = {x ? x : 1, y ? y : 1, z ? z : 1},
                                  .pause_us = pause_us,
                                  .wrong = &wrong};
-    kiln_launch_config config = {.grid = {x, y, z}, .group = {256, 1, 1}};
+    kiln_launch_config config = {.grid = {x, y, z}, .block = {256, 1, 1}};
     bool good = arguments.seen &&
                 kiln_launch(&cpu->stream, cpu->count, &config, &arguments, sizeof arguments) == KILN_OK && wrong == 0;
     for (uint64_t i = 0; i < groups; i++)
@@ -169,8 +169,8 @@ static void test_info(void **state) {
     fixture cpu = open_cpu((kiln_device_options){.threads = 3});
     kiln_device_info info;
     assert_int_equal(kiln_device_get_info(cpu.device, &info), KILN_OK);
-    assert_int_equal(info.backend, KILN_CPU);
-    assert_int_equal(info.target.backend, KILN_CPU);
+    assert_int_equal(info.backend, KILN_BACKEND_CPU);
+    assert_int_equal(info.target.backend, KILN_BACKEND_CPU);
     assert_string_equal(info.target.processor, best->name);
     assert_int_equal(info.multiprocessors, 3);
     assert_int_equal(info.wave_size, 1);
@@ -181,7 +181,7 @@ static void test_info(void **state) {
 
 static void expect_refusal(kiln_device_options options, kiln_status status, const char *text) {
     kiln_device *device = (kiln_device *)&options;
-    options.backend = KILN_CPU;
+    options.backend = KILN_BACKEND_CPU;
     assert_int_equal(kiln_device_open(&options, &device), status);
     assert_null(device);
     if (!strstr(kiln_last_error(), text)) fail_msg("\"%s\" does not say \"%s\"", kiln_last_error(), text);
@@ -387,7 +387,7 @@ static void test_no_driver_to_be_lost_by(void **state) {
     (void)state;
     fixture cpu = open_cpu((kiln_device_options){0});
     void *memory;
-    kiln_device_lose(cpu.device, 1);
+    kiln_device_mark_lost(cpu.device, 1);
     assert_int_equal(kiln_memory_alloc(cpu.device, 16, &memory), KILN_OK);
     kiln_memory_free(cpu.device, memory);
     close_cpu(&cpu);
@@ -407,7 +407,7 @@ static void test_copy_and_fill(void **state) {
         for (size_t j = 0; j < size + 2; j++)
             from[j] = (uint8_t)(j * 7 + j / 251);
         memset(to, 0xee, size + 2);
-        assert_int_equal(kiln_copy(&cpu.stream, to + 1, from, size, KILN_ON_DEVICE), KILN_OK);
+        assert_int_equal(kiln_copy(&cpu.stream, to + 1, from, size, KILN_COPY_ON_DEVICE), KILN_OK);
         assert_memory_equal(to + 1, from, size);
         assert_int_equal(to[0], 0xee);
         assert_int_equal(to[size + 1], 0xee);

@@ -4,7 +4,7 @@
 
 static int32_t count_devices(void) {
     int32_t count = -1;
-    assert_ok(kiln_device_count(KILN_CUDA, &count));
+    assert_ok(kiln_device_count(KILN_BACKEND_CUDA, &count));
     return count;
 }
 
@@ -29,7 +29,8 @@ static void test_no_device_is_not_a_failure(void **state) {
     assert_int_equal(count_devices(), 0);
     assert_told("cuInit: CUDA_ERROR_NO_DEVICE (100)");
     kiln_device *device;
-    assert_status(kiln_device_open(&(kiln_device_options){.backend = KILN_CUDA}, &device), KILN_ERROR_NO_DRIVER);
+    assert_status(kiln_device_open(&(kiln_device_options){.backend = KILN_BACKEND_CUDA}, &device),
+                  KILN_ERROR_NO_DRIVER);
     assert_told("CUDA_ERROR_NO_DEVICE");
     assert_null(device);
     sim.configure("KILN_SIM_DEVICES", "sm_90,sm_120");
@@ -39,7 +40,7 @@ static void test_a_driver_initialised_before_a_fork_is_told(void **state) {
     (void)state;
     int32_t count;
     sim.fault("cuInit", 1, 3);
-    assert_status(kiln_device_count(KILN_CUDA, &count), KILN_ERROR_FORKED);
+    assert_status(kiln_device_count(KILN_BACKEND_CUDA, &count), KILN_ERROR_FORKED);
     assert_told("before this process was forked");
 }
 
@@ -47,7 +48,7 @@ static void test_no_memory_to_initialise(void **state) {
     (void)state;
     int32_t count;
     sim.fault("cuInit", 1, 2);
-    assert_status(kiln_device_count(KILN_CUDA, &count), KILN_ERROR_OUT_OF_MEMORY);
+    assert_status(kiln_device_count(KILN_BACKEND_CUDA, &count), KILN_ERROR_OUT_OF_MEMORY);
 }
 
 static void test_a_driver_without_a_version(void **state) {
@@ -72,7 +73,7 @@ static void test_devices_that_cannot_be_counted(void **state) {
     assert_int_equal(count_devices(), 0);
     assert_told("cuDeviceGetCount: CUDA_ERROR_UNKNOWN (999)");
     sim.fault("cuDeviceGetCount", 1, 2);
-    assert_status(kiln_device_count(KILN_CUDA, &count), KILN_ERROR_OUT_OF_MEMORY);
+    assert_status(kiln_device_count(KILN_BACKEND_CUDA, &count), KILN_ERROR_OUT_OF_MEMORY);
 }
 
 /* ---- An open device ---- */
@@ -82,7 +83,7 @@ static void test_info_is_the_drivers(void **state) {
     kiln_device *device = fixture_open(1);
     kiln_device_info info;
     assert_ok(kiln_device_get_info(device, &info));
-    assert_int_equal(info.backend, KILN_CUDA);
+    assert_int_equal(info.backend, KILN_BACKEND_CUDA);
     assert_int_equal(info.ordinal, 1);
     assert_int_equal(info.target.compute_capability, 120);
     assert_int_equal(info.target.driver_version, 13000);
@@ -92,14 +93,14 @@ static void test_info_is_the_drivers(void **state) {
     assert_int_equal(info.wave_size, 32);
     assert_int_equal(info.max_threads, 1024);
     assert_int_equal(info.max_shared_bytes, 99 << 10);
-    assert_non_null(strstr(kiln_device_why(device), "cuda: chosen"));
+    assert_non_null(strstr(kiln_device_selection_log(device), "cuda: chosen"));
     kiln_device_close(device);
 }
 
 static void test_options_of_the_cpu_are_ignored(void **state) {
     (void)state;
     kiln_device *device;
-    const kiln_device_options options = {.backend = KILN_CUDA, .threads = -1, .cpu_level = "none"};
+    const kiln_device_options options = {.backend = KILN_BACKEND_CUDA, .threads = -1, .cpu_level = "none"};
     assert_ok(kiln_device_open(&options, &device));
     kiln_device_close(device);
 }
@@ -107,7 +108,7 @@ static void test_options_of_the_cpu_are_ignored(void **state) {
 static void test_an_ordinal_beyond_the_last(void **state) {
     (void)state;
     kiln_device *device;
-    assert_status(kiln_device_open(&(kiln_device_options){.backend = KILN_CUDA, .ordinal = 2}, &device),
+    assert_status(kiln_device_open(&(kiln_device_options){.backend = KILN_BACKEND_CUDA, .ordinal = 2}, &device),
                   KILN_ERROR_NOT_FOUND);
     assert_told("cuda has 2 devices");
 }
@@ -138,7 +139,8 @@ static void test_success_with_nothing_is_not_believed(void **state) {
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         kiln_device *device;
         sim.fault(calls[i], 1, SIM_LIE);
-        assert_status(kiln_device_open(&(kiln_device_options){.backend = KILN_CUDA}, &device), KILN_ERROR_DRIVER);
+        assert_status(kiln_device_open(&(kiln_device_options){.backend = KILN_BACKEND_CUDA}, &device),
+                      KILN_ERROR_DRIVER);
         assert_told(calls[i]);
         assert_null(device);
     }
@@ -176,8 +178,8 @@ static void test_a_borrowed_context_is_its_own_device(void **state) {
     (void)state;
     kiln__cu_context context = create_context(1);
     kiln_device *borrowed = NULL, *own = fixture_open(1);
-    assert_ok(
-        kiln_device_open(&(kiln_device_options){.backend = KILN_CUDA, .ordinal = 1, .context = context}, &borrowed));
+    assert_ok(kiln_device_open(&(kiln_device_options){.backend = KILN_BACKEND_CUDA, .ordinal = 1, .context = context},
+                               &borrowed));
     assert_ptr_not_equal(borrowed, own);
     fixture_kernel(borrowed, "scale");
     assert_int_equal(sim.live("module"), 1);
@@ -194,7 +196,7 @@ static void test_a_context_of_another_device_is_refused(void **state) {
     (void)state;
     kiln__cu_context context = create_context(1);
     kiln_device *device;
-    assert_status(kiln_device_open(&(kiln_device_options){.backend = KILN_CUDA, .context = context}, &device),
+    assert_status(kiln_device_open(&(kiln_device_options){.backend = KILN_BACKEND_CUDA, .context = context}, &device),
                   KILN_ERROR_INVALID_ARGUMENT);
     assert_told("context is of CUDA device 1, ordinal is 0");
     assert_int_equal(cuda.cuCtxDestroy(context), 0);
@@ -230,7 +232,7 @@ static void test_the_application_destroys_its_context_first(void **state) {
     (void)state;
     kiln__cu_context context = create_context(0);
     kiln_device *device = NULL;
-    assert_ok(kiln_device_open(&(kiln_device_options){.backend = KILN_CUDA, .context = context}, &device));
+    assert_ok(kiln_device_open(&(kiln_device_options){.backend = KILN_BACKEND_CUDA, .context = context}, &device));
     things made = make_things(device);
     assert_int_equal(cuda.cuCtxDestroy(context), 0);
     assert_status(kiln_stream_sync(&made.stream), KILN_ERROR_DEVICE_LOST);
@@ -264,7 +266,7 @@ static void test_modules_go_with_their_device(void **state) {
 
 static int child_of_open_device(kiln_device *device, kiln_stream *stream, const kiln_kernel *kernel) {
     scale_arguments arguments = {0};
-    kiln_launch_config config = {.group = {32}};
+    kiln_launch_config config = {.block = {32}};
     kiln_device *another;
     void *memory;
     int32_t count;
@@ -272,8 +274,9 @@ static int child_of_open_device(kiln_device *device, kiln_stream *stream, const 
     if (kiln_launch(stream, kernel, &config, &arguments, sizeof arguments) != KILN_ERROR_FORKED) return 1;
     if (kiln_stream_sync(stream) != KILN_ERROR_FORKED) return 2;
     if (kiln_memory_alloc(device, 16, &memory) != KILN_ERROR_FORKED) return 3;
-    if (kiln_device_count(KILN_CUDA, &count) != KILN_ERROR_FORKED) return 4;
-    if (kiln_device_open(&(kiln_device_options){.backend = KILN_CUDA, .ordinal = 1}, &another) != KILN_ERROR_FORKED)
+    if (kiln_device_count(KILN_BACKEND_CUDA, &count) != KILN_ERROR_FORKED) return 4;
+    if (kiln_device_open(&(kiln_device_options){.backend = KILN_BACKEND_CUDA, .ordinal = 1}, &another) !=
+        KILN_ERROR_FORKED)
         return 5;
     kiln_stream_close(stream);
     kiln_device_close(device);

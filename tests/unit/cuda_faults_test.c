@@ -82,7 +82,8 @@ static kiln_status nothing(session *held) {
 }
 
 static kiln_status open_device(session *held) {
-    TRY(kiln_device_open(&(kiln_device_options){.backend = KILN_CUDA, .context = held->context}, &held->device));
+    TRY(kiln_device_open(&(kiln_device_options){.backend = KILN_BACKEND_CUDA, .context = held->context},
+                         &held->device));
     return kiln_stream_open(held->device, 0, &held->stream);
 }
 
@@ -115,7 +116,7 @@ static kiln_status open_and_load(session *held) {
 
 static kiln_status launch(session *held) {
     scale_arguments arguments = {0};
-    kiln_launch_config config = {.grid = {4}, .group = {64}};
+    kiln_launch_config config = {.grid = {4}, .block = {64}};
     kiln_kernel_attributes attributes;
     uint32_t groups;
     TRY(kiln_kernel_get_attributes(held->kernel, &attributes));
@@ -131,9 +132,9 @@ static kiln_status copy(session *held) {
     TRY(kiln_memory_alloc(held->device, 256, &held->other));
     TRY(kiln_host_alloc(held->device, 256, &held->host));
     TRY(kiln_fill(&held->stream, held->memory, 3, 256));
-    TRY(kiln_copy(&held->stream, held->other, held->memory, 256, KILN_ON_DEVICE));
-    TRY(kiln_copy(&held->stream, held->host, held->other, 256, KILN_TO_HOST));
-    TRY(kiln_copy(&held->stream, held->memory, held->host, 256, KILN_TO_DEVICE));
+    TRY(kiln_copy(&held->stream, held->other, held->memory, 256, KILN_COPY_ON_DEVICE));
+    TRY(kiln_copy(&held->stream, held->host, held->other, 256, KILN_COPY_TO_HOST));
+    TRY(kiln_copy(&held->stream, held->memory, held->host, 256, KILN_COPY_TO_DEVICE));
     return kiln_stream_sync(&held->stream);
 }
 

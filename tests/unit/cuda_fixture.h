@@ -174,7 +174,7 @@ static inline void assert_told(const char *words) {
 
 static inline kiln_device *fixture_open(int32_t ordinal) {
     kiln_device *device = NULL;
-    assert_ok(kiln_device_open(&(kiln_device_options){.backend = KILN_CUDA, .ordinal = ordinal}, &device));
+    assert_ok(kiln_device_open(&(kiln_device_options){.backend = KILN_BACKEND_CUDA, .ordinal = ordinal}, &device));
     return device;
 }
 

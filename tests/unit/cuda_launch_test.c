@@ -2,7 +2,7 @@
 #include "tests/unit/cuda_fixture.h"
 #include <pthread.h>
 
-static const kiln_launch_config one_group = {.grid = {1}, .group = {256}};
+static const kiln_launch_config one_group = {.grid = {1}, .block = {256}};
 
 static void test_launch_passes_shape_and_arguments(void **state) {
     (void)state;
@@ -11,7 +11,7 @@ static void test_launch_passes_shape_and_arguments(void **state) {
     kiln_stream stream;
     assert_ok(kiln_stream_open(device, 0, &stream));
     scale_arguments arguments = {.n = 77, .rest = {1, 2, 3}};
-    kiln_launch_config config = {.grid = {3, 0, 2}, .group = {64, 2, 0}, .dynamic_shared_bytes = 100};
+    kiln_launch_config config = {.grid = {3, 0, 2}, .block = {64, 2, 0}, .dynamic_shared_bytes = 100};
     assert_ok(kiln_launch(&stream, kernel, &config, &arguments, sizeof arguments));
     sim_launch seen;
     assert_int_equal(sim.launches(), 1);
@@ -35,7 +35,7 @@ static void test_a_whole_shape_is_passed_as_it_is(void **state) {
     sim_launch seen;
     scale_arguments arguments = {.n = 78};
     kiln_launch_config config = {.grid = {65536, 256, 256},
-                                 .group = {4, 5, 6}}; /* whose product is a multiple of 2^32 */
+                                 .block = {4, 5, 6}}; /* whose product is a multiple of 2^32 */
     kiln__cu_context context;
     assert_ok(kiln_stream_borrow(device, NULL, &stream));
     assert_int_equal(cuda.cuDevicePrimaryCtxRetain(&context, 0), 0);
@@ -45,10 +45,10 @@ static void test_a_whole_shape_is_passed_as_it_is(void **state) {
         assert_ok(kiln_launch(&stream, kernel, &config, &arguments, sizeof arguments));
         assert_true(sim.launch(i, &seen));
         assert_memory_equal(seen.grid, config.grid, sizeof seen.grid);
-        assert_memory_equal(seen.group, config.group, sizeof seen.group);
+        assert_memory_equal(seen.group, config.block, sizeof seen.group);
         assert_memory_equal(seen.arguments, &arguments, sizeof arguments);
     }
-    config.group[0] = 40;
+    config.block[0] = 40;
     assert_status(kiln_launch(&stream, kernel, &config, &arguments, sizeof arguments), KILN_ERROR_INVALID_ARGUMENT);
     assert_told("kernel scale, grid 7x256x256, group 40x5x6, 0 bytes of dynamic shared memory: cuLaunchKernel: "
                 "CUDA_ERROR_INVALID_VALUE (1)");
@@ -90,9 +90,9 @@ static void test_default_streams_keep_their_numbers(void **state) {
 static void test_shapes_beyond_the_device_are_invalid(void **state) {
     (void)state;
     static const kiln_launch_config shapes[] = {
-        {.grid = {1, 65536}, .group = {1}}, {.grid = {1}, .group = {1025}},
-        {.grid = {1}, .group = {512}}, /* the kernel was built for 256 */
-        {.grid = {1}, .group = {1, 1, 65}}, {.grid = {1}, .group = {1}, .dynamic_shared_bytes = 1 << 20},
+        {.grid = {1, 65536}, .block = {1}}, {.grid = {1}, .block = {1025}},
+        {.grid = {1}, .block = {512}}, /* the kernel was built for 256 */
+        {.grid = {1}, .block = {1, 1, 65}}, {.grid = {1}, .block = {1}, .dynamic_shared_bytes = 1 << 20},
     };
     kiln_device *device = fixture_open(0);
     const kiln_kernel *kernel = fixture_kernel(device, "scale");
@@ -122,7 +122,7 @@ static void test_dynamic_shared_memory_is_opted_in_when_loaded(void **state) {
     assert_ok(kiln_stream_borrow(device, NULL, &stream));
     sim.reset();
     scale_arguments arguments = {0};
-    kiln_launch_config config = {.group = {32}, .dynamic_shared_bytes = attributes.max_dynamic_shared_bytes};
+    kiln_launch_config config = {.block = {32}, .dynamic_shared_bytes = attributes.max_dynamic_shared_bytes};
     assert_ok(kiln_launch(&stream, kernel, &config, &arguments, sizeof arguments));
     assert_int_equal(sim.calls("cuFuncSetAttribute"), 0);
     kiln_device_close(device);
@@ -134,7 +134,7 @@ static void test_clusters_go_through_the_extended_launch(void **state) {
     kiln_stream stream;
     assert_ok(kiln_stream_borrow(device, NULL, &stream));
     scale_arguments arguments = {.n = 5};
-    kiln_launch_config config = {.grid = {8}, .group = {64}, .cluster = {4}};
+    kiln_launch_config config = {.grid = {8}, .block = {64}, .cluster = {4}};
     assert_ok(kiln_launch(&stream, fixture_kernel(device, "scale"), &config, &arguments, sizeof arguments));
     sim_launch seen;
     assert_true(sim.launch(0, &seen));
@@ -154,7 +154,7 @@ static void test_clusters_need_compute_capability_9(void **state) {
     kiln_stream stream;
     assert_ok(kiln_stream_borrow(device, NULL, &stream));
     scale_arguments arguments = {0};
-    kiln_launch_config config = {.grid = {8}, .group = {64}, .cluster = {4}};
+    kiln_launch_config config = {.grid = {8}, .block = {64}, .cluster = {4}};
     assert_status(kiln_launch(&stream, fixture_kernel(device, "scale"), &config, &arguments, sizeof arguments),
                   KILN_ERROR_UNSUPPORTED);
     assert_told("the device has 8.0");
@@ -198,7 +198,7 @@ static void test_launch_sets_no_context_that_is_current(void **state) {
     kiln_device *device = NULL;
     assert_int_equal(cuda.cuInit(0), 0);
     assert_int_equal(cuda.cuCtxCreate(&own, 0, 0), 0);
-    assert_ok(kiln_device_open(&(kiln_device_options){.backend = KILN_CUDA, .context = own}, &device));
+    assert_ok(kiln_device_open(&(kiln_device_options){.backend = KILN_BACKEND_CUDA, .context = own}, &device));
     const kiln_kernel *kernel = fixture_kernel(device, "scale");
     kiln_stream stream;
     assert_ok(kiln_stream_borrow(device, NULL, &stream));
@@ -227,11 +227,11 @@ static void test_copies_copy_and_fills_fill(void **state) {
     assert_int_equal((uintptr_t)a % 256, 0);
     for (size_t i = 0; i < SIZE; i++)
         host[i] = (uint8_t)(i * 7);
-    assert_ok(kiln_copy(&stream, a, host, SIZE, KILN_TO_DEVICE));
-    assert_ok(kiln_copy(&stream, b, a, SIZE, KILN_ON_DEVICE));
+    assert_ok(kiln_copy(&stream, a, host, SIZE, KILN_COPY_TO_DEVICE));
+    assert_ok(kiln_copy(&stream, b, a, SIZE, KILN_COPY_ON_DEVICE));
     assert_ok(kiln_fill(&stream, b, 9, 10));
     uint8_t back[SIZE];
-    assert_ok(kiln_copy(&stream, back, b, SIZE, KILN_TO_HOST));
+    assert_ok(kiln_copy(&stream, back, b, SIZE, KILN_COPY_TO_HOST));
     assert_ok(kiln_stream_sync(&stream));
     for (size_t i = 0; i < SIZE; i++)
         assert_int_equal(back[i], i < 10 ? 9 : (uint8_t)(i * 7));
@@ -319,7 +319,7 @@ static bool work(const worker *self) {
         kiln_image image;
         kiln_stream stream;
         scale_arguments arguments = {.n = (uint64_t)self->ordinal};
-        if (kiln_device_open(&(kiln_device_options){.backend = KILN_CUDA, .ordinal = self->ordinal}, &device))
+        if (kiln_device_open(&(kiln_device_options){.backend = KILN_BACKEND_CUDA, .ordinal = self->ordinal}, &device))
             return false;
         bool passed = !kiln_module_get(device, self->bundle, "f32", &module) &&
                       !kiln_module_get_image(module, &image) && !strcmp(image.target, self->target) &&

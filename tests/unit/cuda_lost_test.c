@@ -42,12 +42,12 @@ static kiln_status sync_event(world *w) {
     return kiln_event_sync(w->event);
 }
 static kiln_status launch(world *w) {
-    const kiln_launch_config config = {.grid = {1}, .group = {64}};
+    const kiln_launch_config config = {.grid = {1}, .block = {64}};
     const scale_arguments arguments = {0};
     return kiln_launch(&w->stream, w->kernel, &config, &arguments, sizeof arguments);
 }
 static kiln_status copy(world *w) {
-    return kiln_copy(&w->stream, w->host, w->memory, BYTES, KILN_TO_HOST);
+    return kiln_copy(&w->stream, w->host, w->memory, BYTES, KILN_COPY_TO_HOST);
 }
 static kiln_status fill(world *w) {
     return kiln_fill(&w->stream, w->memory, 1, BYTES);
@@ -85,7 +85,7 @@ static kiln_status attributes(world *w) {
 static kiln_status open_again(world *w) {
     (void)w;
     kiln_device *device;
-    return kiln_device_open(&(kiln_device_options){.backend = KILN_CUDA}, &device);
+    return kiln_device_open(&(kiln_device_options){.backend = KILN_BACKEND_CUDA}, &device);
 }
 
 static const struct {
@@ -156,10 +156,10 @@ static void test_each_call_names_the_error_and_everything_closes(void **state) {
 static void test_an_application_may_tell_of_an_error(void **state) {
     (void)state;
     world w = world_make();
-    kiln_device_lose(w.device, 0);
+    kiln_device_mark_lost(w.device, 0);
     assert_ok(kiln_stream_sync(&w.stream));
-    kiln_device_lose(w.device, 709);
-    kiln_device_lose(w.device, 700); /* the first counts */
+    kiln_device_mark_lost(w.device, 709);
+    kiln_device_mark_lost(w.device, 700); /* the first counts */
     assert_repeated(&w, "CUDA_ERROR_CONTEXT_IS_DESTROYED (709)");
     world_free(&w);
 }

@@ -232,7 +232,7 @@ static void end_capture(capture *begun) {
 
 static kiln_device *open_in(kiln__cu_context context) {
     kiln_device *device = NULL;
-    assert_ok(kiln_device_open(&(kiln_device_options){.backend = KILN_CUDA, .context = context}, &device));
+    assert_ok(kiln_device_open(&(kiln_device_options){.backend = KILN_BACKEND_CUDA, .context = context}, &device));
     return device;
 }
 
@@ -286,7 +286,7 @@ static void test_a_launch_is_captured(void **state) {
     kiln_stream stream;
     assert_ok(kiln_stream_borrow(device, begun.stream, &stream));
     scale_arguments arguments = {0};
-    kiln_launch_config config = {.group = {32}};
+    kiln_launch_config config = {.block = {32}};
     assert_ok(kiln_launch(&stream, kernel, &config, &arguments, sizeof arguments));
     sim_launch seen;
     assert_true(sim.launch(0, &seen));

@@ -1,7 +1,7 @@
 /* A driver of CUDA 10.1, which has none of the optional functions. */
 #include "tests/unit/cuda_fixture.h"
 
-static const kiln_launch_config one_group = {.grid = {1}, .group = {32}};
+static const kiln_launch_config one_group = {.grid = {1}, .block = {32}};
 
 static void test_an_old_driver_is_enough(void **state) {
     (void)state;
@@ -50,7 +50,7 @@ static void test_clusters_need_a_newer_driver(void **state) {
     kiln_stream stream;
     assert_ok(kiln_stream_open(device, 0, &stream));
     scale_arguments arguments = {0};
-    kiln_launch_config config = {.grid = {2}, .group = {32}, .cluster = {2}};
+    kiln_launch_config config = {.grid = {2}, .block = {32}, .cluster = {2}};
     assert_status(kiln_launch(&stream, fixture_kernel(device, "scale"), &config, &arguments, sizeof arguments),
                   KILN_ERROR_UNSUPPORTED);
     assert_told("clusters need a driver of CUDA 11.8, this is libcuda.so.1, CUDA 10.1");

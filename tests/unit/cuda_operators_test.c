@@ -18,7 +18,7 @@ typedef struct tally {
     int results, wrong;
 } tally;
 
-static void count_result(void *user, const kiln_check_result *result) {
+static void count_result(void *user, const kiln_preload_result *result) {
     tally *counted = user;
     kiln_device_info info;
     counted->results++;
@@ -41,7 +41,7 @@ static void test_every_operator_loads_on_every_architecture(void **state) {
         parts += (int)bundles[i]->part_count;
     for (int32_t i = 0; i < DEVICE_COUNT; i++)
         opened[i] = fixture_open(i);
-    assert_ok(kiln_check(opened, DEVICE_COUNT, bundles, bundle_count, count_result, &counted));
+    assert_ok(kiln_preload(opened, DEVICE_COUNT, bundles, bundle_count, count_result, &counted));
     assert_int_equal(counted.wrong, 0);
     assert_int_equal(counted.results, parts * DEVICE_COUNT);
     for (int32_t i = 0; i < DEVICE_COUNT; i++)

@@ -15,7 +15,7 @@
 
 static kiln_device *open_cpu(void) {
     kiln_device *device;
-    kiln_device_options options = {.backend = KILN_CPU};
+    kiln_device_options options = {.backend = KILN_BACKEND_CPU};
     assert_ok(kiln_device_open(&options, &device));
     return device;
 }
@@ -27,7 +27,7 @@ static void a_device_is_unique_and_counted(void **state) {
     kiln_device_close(first);
     kiln_device_info info;
     assert_int_equal(kiln_device_get_info(second, &info), KILN_OK);
-    assert_int_equal(info.backend, KILN_CPU);
+    assert_int_equal(info.backend, KILN_BACKEND_CPU);
     assert_true(info.multiprocessors >= 1);
     assert_true(info.name[0] != '\0');
     kiln_device_close(second);
@@ -40,21 +40,21 @@ static void the_default_falls_back_and_says_why(void **state) {
     assert_int_equal(kiln_device_open(NULL, &device), KILN_OK);
     kiln_device_info info;
     assert_int_equal(kiln_device_get_info(device, &info), KILN_OK);
-    const char *why = kiln_device_why(device);
+    const char *why = kiln_device_selection_log(device);
     assert_non_null(strstr(why, "chosen"));
-    if (info.backend == KILN_CPU) {
+    if (info.backend == KILN_BACKEND_CPU) {
         assert_non_null(strstr(why, "cuda: left, "));
         assert_non_null(strstr(why, "rocm: left, "));
     }
     kiln_device_close(device);
-    assert_string_equal(kiln_device_why(NULL), "");
+    assert_string_equal(kiln_device_selection_log(NULL), "");
 }
 
 static void a_required_gpu_is_not_replaced_by_the_cpu(void **state) {
     (void)state;
     int32_t cuda, rocm;
-    assert_int_equal(kiln_device_count(KILN_CUDA, &cuda), KILN_OK);
-    assert_int_equal(kiln_device_count(KILN_ROCM, &rocm), KILN_OK);
+    assert_int_equal(kiln_device_count(KILN_BACKEND_CUDA, &cuda), KILN_OK);
+    assert_int_equal(kiln_device_count(KILN_BACKEND_ROCM, &rocm), KILN_OK);
     if (cuda || rocm) skip();
     kiln_device *device = (kiln_device *)&cuda;
     kiln_device_options options = {.require_gpu = 1};
@@ -74,11 +74,11 @@ static void bad_options_are_named(void **state) {
     } rows[] = {
         {{.backend = (kiln_backend_id)9}, KILN_ERROR_INVALID_ARGUMENT, "backend"},
         {{.ordinal = -1}, KILN_ERROR_INVALID_ARGUMENT, "ordinal"},
-        {{.backend = KILN_CPU, .threads = -2}, KILN_ERROR_INVALID_ARGUMENT, "threads"},
-        {{.backend = KILN_CPU, .threads = 100000}, KILN_ERROR_INVALID_ARGUMENT, "threads"},
-        {{.backend = KILN_CPU, .reserved = 1}, KILN_ERROR_INVALID_ARGUMENT, "reserved"},
-        {{.backend = KILN_CPU, .ordinal = 1}, KILN_ERROR_NOT_FOUND, "ordinal"},
-        {{.backend = KILN_CPU, .cpu_level = "x86-64-v9"}, KILN_ERROR_NOT_FOUND, "x86-64-v9"},
+        {{.backend = KILN_BACKEND_CPU, .threads = -2}, KILN_ERROR_INVALID_ARGUMENT, "threads"},
+        {{.backend = KILN_BACKEND_CPU, .threads = 100000}, KILN_ERROR_INVALID_ARGUMENT, "threads"},
+        {{.backend = KILN_BACKEND_CPU, .reserved = 1}, KILN_ERROR_INVALID_ARGUMENT, "reserved"},
+        {{.backend = KILN_BACKEND_CPU, .ordinal = 1}, KILN_ERROR_NOT_FOUND, "ordinal"},
+        {{.backend = KILN_BACKEND_CPU, .cpu_level = "x86-64-v9"}, KILN_ERROR_NOT_FOUND, "x86-64-v9"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         kiln_device *device;
@@ -88,21 +88,21 @@ static void bad_options_are_named(void **state) {
     }
     assert_int_equal(kiln_device_open(NULL, NULL), KILN_ERROR_INVALID_ARGUMENT);
     int32_t count;
-    assert_int_equal(kiln_device_count(KILN_ANY, &count), KILN_ERROR_INVALID_ARGUMENT);
-    assert_int_equal(kiln_device_count(KILN_CPU, NULL), KILN_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(kiln_device_count(KILN_BACKEND_ANY, &count), KILN_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(kiln_device_count(KILN_BACKEND_CPU, NULL), KILN_ERROR_INVALID_ARGUMENT);
 }
 
 /* A caller compiled against an older kiln passes a shorter struct; against a newer one, a longer. */
 static void options_may_be_shorter_or_longer(void **state) {
     (void)state;
     kiln_device *device;
-    kiln_device_options options = {.backend = KILN_CPU};
+    kiln_device_options options = {.backend = KILN_BACKEND_CPU};
     assert_int_equal(kiln_device_open_sized(&options, 8, &device), KILN_OK);
     kiln_device_close(device);
     struct {
         kiln_device_options options;
         uint64_t later;
-    } longer = {{.backend = KILN_CPU}, 0};
+    } longer = {{.backend = KILN_BACKEND_CPU}, 0};
     assert_int_equal(kiln_device_open_sized(&longer.options, sizeof longer, &device), KILN_OK);
     kiln_device_close(device);
     longer.later = 1;
@@ -140,7 +140,7 @@ static void a_cpu_device_works_on_in_a_forked_child(void **state) {
 static void *open_and_close(void *failed) {
     for (int i = 0; i < 200; i++) {
         kiln_device *device;
-        kiln_device_options options = {.backend = KILN_CPU};
+        kiln_device_options options = {.backend = KILN_BACKEND_CPU};
         const kiln_module *module;
         if (kiln_device_open(&options, &device) != KILN_OK ||
             kiln_module_get(device, &cpu_bundle, "f32", &module) != KILN_OK)

@@ -21,7 +21,7 @@ typedef struct fixture {
 static int setup(void **state) {
     static fixture shared;
     fixture *f = &shared;
-    kiln_device_options options = {.backend = KILN_CPU, .threads = 2};
+    kiln_device_options options = {.backend = KILN_BACKEND_CPU, .threads = 2};
     memset(f, 0, sizeof *f);
     if (kiln_device_open(&options, &f->device) != KILN_OK) return -1;
     if (kiln_stream_open(f->device, 0, &f->stream) != KILN_OK) return -1;
@@ -153,7 +153,7 @@ static void *get_module(void *device) {
 
 static void threads_that_load_at_once_get_one_module(void **state) {
     (void)state;
-    kiln_device_options options = {.backend = KILN_CPU};
+    kiln_device_options options = {.backend = KILN_BACKEND_CPU};
     kiln_device *device;
     assert_int_equal(kiln_device_open(&options, &device), KILN_OK);
     pthread_t threads[8];
@@ -180,17 +180,18 @@ static void memory_is_copied_and_filled(void **state) {
     assert_int_equal((uintptr_t)memory % 256, 0);
     assert_int_equal(kiln_host_alloc(f->device, 64, &pinned), KILN_OK);
     memset(there, 0x5a, sizeof there);
-    assert_int_equal(kiln_copy(&f->stream, memory, there, 64, KILN_TO_DEVICE), KILN_OK);
+    assert_int_equal(kiln_copy(&f->stream, memory, there, 64, KILN_COPY_TO_DEVICE), KILN_OK);
     assert_int_equal(kiln_fill(&f->stream, (char *)memory + 3, 0x11, 5), KILN_OK);
-    assert_int_equal(kiln_copy(&f->stream, pinned, memory, 64, KILN_ON_DEVICE), KILN_OK);
-    assert_int_equal(kiln_copy(&f->stream, back, pinned, 64, KILN_TO_HOST), KILN_OK);
+    assert_int_equal(kiln_copy(&f->stream, pinned, memory, 64, KILN_COPY_ON_DEVICE), KILN_OK);
+    assert_int_equal(kiln_copy(&f->stream, back, pinned, 64, KILN_COPY_TO_HOST), KILN_OK);
     memset(there + 3, 0x11, 5);
     assert_memory_equal(there, back, 64);
-    assert_int_equal(kiln_copy(&f->stream, memory, (char *)memory + 1, 8, KILN_ON_DEVICE), KILN_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(kiln_copy(&f->stream, memory, (char *)memory + 1, 8, KILN_COPY_ON_DEVICE),
+                     KILN_ERROR_INVALID_ARGUMENT);
     assert_non_null(strstr(kiln_last_error(), "overlap"));
-    assert_int_equal(kiln_copy(&f->stream, memory, NULL, 8, KILN_TO_DEVICE), KILN_ERROR_INVALID_ARGUMENT);
-    assert_int_equal(kiln_copy(&f->stream, NULL, NULL, 0, KILN_TO_DEVICE), KILN_OK);
-    assert_int_equal(kiln_copy(&f->stream, memory, there, SIZE_MAX, KILN_TO_DEVICE), KILN_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(kiln_copy(&f->stream, memory, NULL, 8, KILN_COPY_TO_DEVICE), KILN_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(kiln_copy(&f->stream, NULL, NULL, 0, KILN_COPY_TO_DEVICE), KILN_OK);
+    assert_int_equal(kiln_copy(&f->stream, memory, there, SIZE_MAX, KILN_COPY_TO_DEVICE), KILN_ERROR_INVALID_ARGUMENT);
     assert_int_equal(kiln_copy(&f->stream, memory, there, 8, (kiln_copy_direction)5), KILN_ERROR_INVALID_ARGUMENT);
     assert_int_equal(kiln_fill(&f->stream, NULL, 1, 8), KILN_ERROR_INVALID_ARGUMENT);
     assert_int_equal(kiln_fill(&f->stream, NULL, 1, 0), KILN_OK);
@@ -229,7 +230,7 @@ static void events_happen_in_order(void **state) {
     kiln_event_destroy(NULL);
 }
 
-static void collect(void *user, const kiln_check_result *result) {
+static void collect(void *user, const kiln_preload_result *result) {
     char *text = user;
     strcat(text, result->part);
     strcat(text, ": ");
@@ -238,7 +239,7 @@ static void collect(void *user, const kiln_check_result *result) {
 }
 
 /* A callback whose own call fails. */
-static void ask_wrongly(void *user, const kiln_check_result *result) {
+static void ask_wrongly(void *user, const kiln_preload_result *result) {
     (void)result;
     assert_int_equal(kiln_device_get_info(NULL, user), KILN_ERROR_INVALID_ARGUMENT);
 }
@@ -250,7 +251,7 @@ static void a_check_tells_of_its_first_failure(void **state) {
     other.name = "other";
     const kiln_bundle *bundles[] = {&cpu_bundle, &other};
     kiln_device_info info;
-    assert_int_equal(kiln_check(&f->device, 1, bundles, 2, ask_wrongly, &info), KILN_ERROR_NO_IMAGE);
+    assert_int_equal(kiln_preload(&f->device, 1, bundles, 2, ask_wrongly, &info), KILN_ERROR_NO_IMAGE);
     const char *first = cpu_bundle.name;
     if (strncmp(kiln_last_error(), first, strlen(first)) != 0) fail_msg("not of %s: %s", first, kiln_last_error());
 }
@@ -259,12 +260,12 @@ static void a_check_tries_everything_and_reports_each(void **state) {
     fixture *f = *state;
     char text[512] = "";
     const kiln_bundle *bundles[] = {&cpu_bundle};
-    assert_int_equal(kiln_check(&f->device, 1, bundles, 1, collect, text), KILN_ERROR_NO_IMAGE);
+    assert_int_equal(kiln_preload(&f->device, 1, bundles, 1, collect, text), KILN_ERROR_NO_IMAGE);
     assert_string_equal(text, "f32: " CPU_BUNDLE_LEVEL " cpu\ngpu only: no image for this device\n");
-    assert_int_equal(kiln_check(NULL, 0, NULL, 0, NULL, NULL), KILN_OK);
-    assert_int_equal(kiln_check(NULL, 1, bundles, 1, NULL, NULL), KILN_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(kiln_preload(NULL, 0, NULL, 0, NULL, NULL), KILN_OK);
+    assert_int_equal(kiln_preload(NULL, 1, bundles, 1, NULL, NULL), KILN_ERROR_INVALID_ARGUMENT);
     bundles[0] = NULL;
-    assert_int_equal(kiln_check(&f->device, 1, bundles, 1, NULL, NULL), KILN_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(kiln_preload(&f->device, 1, bundles, 1, NULL, NULL), KILN_ERROR_INVALID_ARGUMENT);
 }
 
 static void attributes_and_occupancy_are_told(void **state) {

@@ -39,7 +39,7 @@ static int teardown(void **state) {
 
 static void launch(fixture *f, kiln_stream *stream, uint32_t count) {
     const scale_arguments arguments = {.x = (void *)f->near, .y = (void *)f->far, .count = count};
-    const kiln_launch_config config = {.grid = {1}, .group = {64}};
+    const kiln_launch_config config = {.grid = {1}, .block = {64}};
     assert_ok(kiln_launch(stream, rocm_kernel(f->device, "scale"), &config, &arguments, sizeof arguments));
 }
 
@@ -50,11 +50,11 @@ static void copies_run_in_stream_order(void **state) {
     for (uint32_t round = 1; round <= 20; round++) {
         for (uint32_t i = 0; i < WORDS; i++)
             f->host[i] = round * WORDS + i;
-        assert_ok(kiln_copy(&f->stream, f->near, f->host, WORDS * 4, KILN_TO_DEVICE));
+        assert_ok(kiln_copy(&f->stream, f->near, f->host, WORDS * 4, KILN_COPY_TO_DEVICE));
         launch(f, &f->stream, round);
-        assert_ok(kiln_copy(&f->stream, f->far, f->near, WORDS * 4, KILN_ON_DEVICE));
+        assert_ok(kiln_copy(&f->stream, f->far, f->near, WORDS * 4, KILN_COPY_ON_DEVICE));
         assert_ok(kiln_fill(&f->stream, f->near, 0, WORDS * 4));
-        assert_ok(kiln_copy(&f->stream, f->host, f->far, WORDS * 4, KILN_TO_HOST));
+        assert_ok(kiln_copy(&f->stream, f->host, f->far, WORDS * 4, KILN_COPY_TO_HOST));
         assert_ok(kiln_stream_sync(&f->stream));
         assert_int_equal(sim.launches(), round);
         for (uint32_t i = 0; i < WORDS; i++)
@@ -67,7 +67,7 @@ static void a_copy_of_pinned_memory_does_not_wait(void **state) {
     memset(f->near, 0, WORDS * 4);
     memset(f->host, 7, WORDS * 4);
     sim_rocm.hold(1);
-    assert_ok(kiln_copy(&f->stream, f->near, f->host, WORDS * 4, KILN_TO_DEVICE));
+    assert_ok(kiln_copy(&f->stream, f->near, f->host, WORDS * 4, KILN_COPY_TO_DEVICE));
     assert_int_equal(f->near[0], 0);
     sim_rocm.hold(0);
     assert_ok(kiln_stream_sync(&f->stream));
@@ -89,10 +89,10 @@ static void pageable_memory_is_copied_both_ways(void **state) {
     for (uint64_t refused = 0; refused < 2; refused++) {
         memset(back, 0, BYTES);
         if (refused) sim.fault("hsa_amd_memory_lock", 1, 0x1008);
-        assert_ok(kiln_copy(&f->stream, memory, there, BYTES, KILN_TO_DEVICE));
+        assert_ok(kiln_copy(&f->stream, memory, there, BYTES, KILN_COPY_TO_DEVICE));
         assert_int_equal(sim.faulted(), refused);
         if (refused) sim.fault("hsa_amd_memory_lock", 1, 0x1008);
-        assert_ok(kiln_copy(&f->stream, back, memory, BYTES, KILN_TO_HOST));
+        assert_ok(kiln_copy(&f->stream, back, memory, BYTES, KILN_COPY_TO_HOST));
         assert_memory_equal(back, there, BYTES);
         assert_int_equal(sim.live("lock"), 0);
         assert_ok(kiln_fill(&f->stream, memory, 0xee, BYTES));
@@ -128,13 +128,13 @@ static void events_order_two_streams(void **state) {
     for (uint32_t round = 1; round <= 50; round++) {
         uint32_t *answer = f->host + 1;
         f->host[0] = round;
-        assert_ok(kiln_copy(&f->stream, f->near, f->host, 4, KILN_TO_DEVICE));
+        assert_ok(kiln_copy(&f->stream, f->near, f->host, 4, KILN_COPY_TO_DEVICE));
         assert_ok(kiln_event_record(filled, &f->stream));
         assert_ok(kiln_stream_wait_event(&other, filled));
-        assert_ok(kiln_copy(&other, answer, f->near, 4, KILN_TO_HOST));
+        assert_ok(kiln_copy(&other, answer, f->near, 4, KILN_COPY_TO_HOST));
         assert_ok(kiln_event_record(read, &other));
         assert_ok(kiln_stream_wait_event(&f->stream, read));
-        assert_ok(kiln_copy(&f->stream, f->near, f->host + 2, 4, KILN_TO_DEVICE));
+        assert_ok(kiln_copy(&f->stream, f->near, f->host + 2, 4, KILN_COPY_TO_DEVICE));
         assert_ok(kiln_event_sync(read));
         assert_int_equal(*answer, round);
         assert_ok(kiln_stream_sync(&f->stream));
@@ -213,7 +213,7 @@ static void after_an_error_nothing_is_in_flight(void **state) {
     }
     sim.configure("KILN_SIM_DELAY", "300");
     sim.fault("hsa_amd_memory_async_copy", 1, 0x1000);
-    assert_error(kiln_copy(&f->stream, memory, pageable, BYTES, KILN_TO_DEVICE), KILN_ERROR_DRIVER,
+    assert_error(kiln_copy(&f->stream, memory, pageable, BYTES, KILN_COPY_TO_DEVICE), KILN_ERROR_DRIVER,
                  "hsa_amd_memory_async_copy");
     assert_int_equal(sim_rocm.copies(), 0);
     assert_int_equal(sim.live("lock"), 0);
@@ -249,7 +249,7 @@ static void a_queue_error_loses_the_device(void **state) {
 static void a_failed_copy_loses_the_device(void **state) {
     fixture *f = *state;
     sim_rocm.copy_error(1);
-    assert_ok(kiln_copy(&f->stream, f->near, f->host, WORDS * 4, KILN_TO_DEVICE));
+    assert_ok(kiln_copy(&f->stream, f->near, f->host, WORDS * 4, KILN_COPY_TO_DEVICE));
     assert_error(kiln_stream_sync(&f->stream), KILN_ERROR_DRIVER, "a copy failed on the device");
     assert_lost(f);
 }
@@ -266,7 +266,7 @@ static void lose_during_copy(fixture *f, kiln_copy_direction direction) {
     static char pageable[WORDS * 4];
     uint64_t copies = sim_rocm.copies();
     pthread_t thread;
-    const bool out = direction == KILN_TO_DEVICE;
+    const bool out = direction == KILN_COPY_TO_DEVICE;
     sim_rocm.hold(1);
     assert_int_equal(pthread_create(&thread, NULL, lose_the_device, &copies), 0);
     assert_error(
@@ -293,7 +293,7 @@ static void what_a_stuck_copy_uses_stays(void **state) {
         setup(&opened);
         fixture *f = opened;
         if (staged) sim.fault("hsa_amd_memory_lock", 1, 0x1008);
-        lose_during_copy(f, staged ? KILN_TO_HOST : KILN_TO_DEVICE);
+        lose_during_copy(f, staged ? KILN_COPY_TO_HOST : KILN_COPY_TO_DEVICE);
         close_lost(f);
         assert_int_equal(sim.live("lock"), 1);
         assert_int_equal(sim.live("host memory"), staged);

@@ -15,18 +15,18 @@ static void without_a_kernel_driver_there_is_no_device(void **state) {
     (void)state;
     int32_t count = 7;
     kiln_device *device;
-    const kiln_device_options rocm = {.backend = KILN_ROCM};
+    const kiln_device_options rocm = {.backend = KILN_BACKEND_ROCM};
     sim.configure("KILN_SIM_DEVICES", NULL);
-    assert_ok(kiln_device_count(KILN_ROCM, &count));
+    assert_ok(kiln_device_count(KILN_BACKEND_ROCM, &count));
     assert_int_equal(count, 0);
     assert_non_null(strstr(kiln_last_error(), "no device"));
     assert_non_null(strstr(kiln_last_error(), "hsa_init: HSA_STATUS_ERROR_OUT_OF_RESOURCES (0x1008)"));
     assert_error(kiln_device_open(&rocm, &device), KILN_ERROR_NO_DRIVER, "rocm: left, no device");
     assert_ok(kiln_device_open(NULL, &device));
-    assert_non_null(strstr(kiln_device_why(device), "rocm: left, no device"));
+    assert_non_null(strstr(kiln_device_selection_log(device), "rocm: left, no device"));
     kiln_device_close(device);
     sim.configure("KILN_SIM_DEVICES", devices);
-    assert_ok(kiln_device_count(KILN_ROCM, &count));
+    assert_ok(kiln_device_count(KILN_BACKEND_ROCM, &count));
     assert_int_equal(count, GPUS);
 }
 
@@ -47,7 +47,7 @@ static void devices_are_what_the_runtime_says(void **state) {
         kiln_device_info info;
         kiln_device *device = rocm_open(i);
         assert_ok(kiln_device_get_info(device, &info));
-        assert_int_equal(info.backend, KILN_ROCM);
+        assert_int_equal(info.backend, KILN_BACKEND_ROCM);
         assert_string_equal(info.target.processor, expected[i].processor);
         assert_string_equal(info.target.generic, expected[i].generic);
         assert_int_equal(info.target.xnack, expected[i].xnack);
@@ -62,7 +62,7 @@ static void devices_are_what_the_runtime_says(void **state) {
         kiln_device_close(device);
     }
     kiln_device *device;
-    const kiln_device_options beyond = {.backend = KILN_ROCM, .ordinal = GPUS};
+    const kiln_device_options beyond = {.backend = KILN_BACKEND_ROCM, .ordinal = GPUS};
     assert_error(kiln_device_open(&beyond, &device), KILN_ERROR_NOT_FOUND, "rocm has 6 devices");
     assert_int_equal(sim.calls("hsa_init"), 0); /* the first test's start was the process's only one */
     rocm_assert_clean();
@@ -195,7 +195,7 @@ static void *load_and_launch(void *argument) {
     const kiln_module *module;
     const kiln_kernel *scale;
     const scale_arguments arguments = {.count = 1};
-    const kiln_launch_config config = {.grid = {2}, .group = {64}};
+    const kiln_launch_config config = {.grid = {2}, .block = {64}};
     kiln_stream stream;
     if (kiln_module_get(device, &rocm_bundle, "f32", &module) != KILN_OK ||
         kiln_module_find_kernel(module, "scale", &scale) != KILN_OK || kiln_stream_open(device, 0, &stream) != KILN_OK)
@@ -244,7 +244,7 @@ static void lying_drivers_are_seen_through(void **state) {
         {"hsa_amd_agent_iterate_memory_pools", 2, "no pool of"},
     };
     kiln_device *device;
-    const kiln_device_options options = {.backend = KILN_ROCM};
+    const kiln_device_options options = {.backend = KILN_BACKEND_ROCM};
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
         sim.fault(lies[i].function, lies[i].nth, SIM_LIE);
         kiln_status status = kiln_device_open(&options, &device);
@@ -257,7 +257,7 @@ static void lying_drivers_are_seen_through(void **state) {
     }
     int32_t count;
     sim.fault("hsa_iterate_agents", 1, SIM_LIE); /* a million agents */
-    assert_ok(kiln_device_count(KILN_ROCM, &count));
+    assert_ok(kiln_device_count(KILN_BACKEND_ROCM, &count));
     assert_in_range(count, 0, 1000000);
     sim.reset();
 
@@ -293,7 +293,7 @@ static void a_forked_child_gets_a_status(void **state) {
         void *memory;
         const bool refused = kiln_stream_sync(&stream) == KILN_ERROR_FORKED &&
                              kiln_memory_alloc(device, 64, &memory) == KILN_ERROR_FORKED &&
-                             kiln_device_count(KILN_ROCM, &count) == KILN_ERROR_FORKED;
+                             kiln_device_count(KILN_BACKEND_ROCM, &count) == KILN_ERROR_FORKED;
         kiln_stream_close(&stream);
         kiln_device_close(device);
         _exit(refused && sim.violations() == 0 ? 0 : 1);

@@ -52,7 +52,7 @@ static void register_handler(void) {
 
 static kiln_device *open_gpu(int32_t ordinal) {
     kiln_device *device;
-    const kiln_device_options options = {.backend = KILN_ROCM, .ordinal = ordinal};
+    const kiln_device_options options = {.backend = KILN_BACKEND_ROCM, .ordinal = ordinal};
     CHECK(kiln_device_open(&options, &device) == KILN_OK);
     return device;
 }
@@ -100,7 +100,7 @@ static void one_handler_only(void) {
     CHECK(sim.faulted() == 1);
     sim_rocm.page_fault(GFX90A);
     CHECK(told_of == GPU_AGENT && !is_lost(device) && !sim.violations());
-    kiln_device_lose(device, MEMORY_FAULT);
+    kiln_device_mark_lost(device, MEMORY_FAULT);
     CHECK(is_lost(device) && strstr(kiln_last_error(), "lost: HSA_STATUS_ERROR_MEMORY_FAULT (0x2b)"));
     kiln_device_close(device);
 }

@@ -55,7 +55,7 @@ static void release(resources *r) {
 }
 
 static kiln_status open_device(resources *r) {
-    const kiln_device_options options = {.backend = KILN_ROCM};
+    const kiln_device_options options = {.backend = KILN_BACKEND_ROCM};
     return kiln_device_open(&options, &r->device);
 }
 
@@ -63,7 +63,7 @@ static kiln_status launch_scale(resources *r, kiln_stream *stream) {
     const kiln_module *module;
     const kiln_kernel *kernel;
     const scale_arguments arguments = {.count = 1};
-    const kiln_launch_config config = {.grid = {2}, .group = {64}};
+    const kiln_launch_config config = {.grid = {2}, .block = {64}};
     kiln_status status = kiln_module_get(r->device, &rocm_bundle, "f32", &module);
     if (status == KILN_OK) status = kiln_module_find_kernel(module, "scale", &kernel);
     if (status == KILN_OK) status = kiln_launch(stream, kernel, &config, &arguments, sizeof arguments);
@@ -72,7 +72,7 @@ static kiln_status launch_scale(resources *r, kiln_stream *stream) {
 
 static kiln_status scenario_open(resources *r) {
     int32_t count;
-    kiln_status status = kiln_device_count(KILN_ROCM, &count);
+    kiln_status status = kiln_device_count(KILN_BACKEND_ROCM, &count);
     return status == KILN_OK ? open_device(r) : status;
 }
 
@@ -97,10 +97,10 @@ static kiln_status scenario_copy(resources *r) {
     STEP(kiln_stream_open(r->device, 0, &r->stream));
     STEP(kiln_memory_alloc(r->device, sizeof pageable, &r->memory));
     STEP(kiln_host_alloc(r->device, sizeof pageable, &r->host));
-    STEP(kiln_copy(&r->stream, r->memory, r->host, sizeof pageable, KILN_TO_DEVICE));
-    STEP(kiln_copy(&r->stream, r->memory, pageable, sizeof pageable, KILN_TO_DEVICE));
+    STEP(kiln_copy(&r->stream, r->memory, r->host, sizeof pageable, KILN_COPY_TO_DEVICE));
+    STEP(kiln_copy(&r->stream, r->memory, pageable, sizeof pageable, KILN_COPY_TO_DEVICE));
     STEP(kiln_fill(&r->stream, (char *)r->memory + 1, 3, 98));
-    STEP(kiln_copy(&r->stream, pageable, r->memory, sizeof pageable, KILN_TO_HOST));
+    STEP(kiln_copy(&r->stream, pageable, r->memory, sizeof pageable, KILN_COPY_TO_HOST));
     STEP(kiln_stream_sync(&r->stream));
 end:
     return status;
@@ -150,7 +150,7 @@ static kiln_status scenario_close(resources *r) {
 /* Teardown of a lost device. */
 static kiln_status scenario_lost(resources *r) {
     const kiln_status status = scenario_close(r);
-    kiln_device_lose(r->device, 0x1009);
+    kiln_device_mark_lost(r->device, 0x1009);
     return status;
 }
 
@@ -204,7 +204,7 @@ static void start(void **state) {
     for (size_t i = 0; i < ERROR_COUNT; i++) {
         if (strcmp(errors[i].function, "hsa_init") != 0) continue;
         kiln_device *device;
-        const kiln_device_options options = {.backend = KILN_ROCM};
+        const kiln_device_options options = {.backend = KILN_BACKEND_ROCM};
         sim.reset();
         sim.fault("hsa_init", 1, errors[i].error);
         assert_error(kiln_device_open(&options, &device), KILN_ERROR_NO_DRIVER, "no device");

@@ -22,7 +22,7 @@ static void a_launch_is_a_packet_with_its_arguments(void **state) {
     kiln_stream stream = rocm_stream(device, 0);
     const kiln_kernel *scale = rocm_kernel(device, "scale");
     const scale_arguments arguments = arguments_of(77);
-    const kiln_launch_config config = {.grid = {10, 3}, .group = {64, 2}, .dynamic_shared_bytes = 512};
+    const kiln_launch_config config = {.grid = {10, 3}, .block = {64, 2}, .dynamic_shared_bytes = 512};
     assert_ok(kiln_launch(&stream, scale, &config, &arguments, sizeof arguments));
     assert_ok(kiln_stream_sync(&stream));
     const sim_launch launch = recorded(0);
@@ -52,7 +52,7 @@ static void hidden_arguments_are_where_the_metadata_says(void **state) {
         float *x;
         int32_t factor;
     } arguments = {(void *)0x1000, 5};
-    const kiln_launch_config config = {.grid = {7, 2, 3}, .group = {32, 4, 2}, .dynamic_shared_bytes = 96};
+    const kiln_launch_config config = {.grid = {7, 2, 3}, .block = {32, 4, 2}, .dynamic_shared_bytes = 96};
     assert_true(function->hidden_count > 0);
     assert_ok(kiln_launch(&stream, turn, &config, &arguments, 12));
     assert_ok(kiln_stream_sync(&stream));
@@ -86,11 +86,11 @@ static void shapes_beyond_the_limits_are_refused(void **state) {
         kiln_status status;
         const char *text;
     } cases[] = {
-        {{.group = {512}}, KILN_ERROR_INVALID_ARGUMENT, "group has 512 threads: kernel scale takes at most 256"},
-        {{.group = {16, 16, 2}}, KILN_ERROR_INVALID_ARGUMENT, "group has 512 threads"},
-        {{.group = {1, 2048}}, KILN_ERROR_INVALID_ARGUMENT, "group[1] is 2048: at most 1024"},
-        {{.group = {UINT32_MAX, UINT32_MAX, UINT32_MAX}}, KILN_ERROR_INVALID_ARGUMENT, "group[0] is 4294967295"},
-        {{.grid = {1u << 24}, .group = {256}}, KILN_ERROR_INVALID_ARGUMENT, "grid[0] of 16777216 groups is 4294967296"},
+        {{.block = {512}}, KILN_ERROR_INVALID_ARGUMENT, "group has 512 threads: kernel scale takes at most 256"},
+        {{.block = {16, 16, 2}}, KILN_ERROR_INVALID_ARGUMENT, "group has 512 threads"},
+        {{.block = {1, 2048}}, KILN_ERROR_INVALID_ARGUMENT, "group[1] is 2048: at most 1024"},
+        {{.block = {UINT32_MAX, UINT32_MAX, UINT32_MAX}}, KILN_ERROR_INVALID_ARGUMENT, "group[0] is 4294967295"},
+        {{.grid = {1u << 24}, .block = {256}}, KILN_ERROR_INVALID_ARGUMENT, "grid[0] of 16777216 groups is 4294967296"},
         {{.grid = {1, 65536}},
          KILN_ERROR_INVALID_ARGUMENT,
          "grid[1] of 65536 groups is 65536 work-items: at most 65535"},
@@ -121,7 +121,7 @@ static void kernargs_live_until_their_kernel_is_done(void **state) {
     kiln_device *device = rocm_open(GFX90A);
     kiln_stream stream = rocm_stream(device, 0);
     const kiln_kernel *scale = rocm_kernel(device, "scale");
-    const kiln_launch_config config = {.grid = {1}, .group = {64}};
+    const kiln_launch_config config = {.grid = {1}, .block = {64}};
     for (uint32_t i = 0; i < LAUNCHES; i++) {
         const scale_arguments arguments = arguments_of(i);
         assert_ok(kiln_launch(&stream, scale, &config, &arguments, sizeof arguments));
@@ -166,7 +166,7 @@ typedef struct worker {
 
 static void *launch_many(void *argument) {
     worker *w = argument;
-    const kiln_launch_config config = {.grid = {1}, .group = {64}};
+    const kiln_launch_config config = {.grid = {1}, .block = {64}};
     for (uint32_t i = 0; i < 1200 && w->status == KILN_OK; i++) {
         const scale_arguments arguments = arguments_of(w->number << 16 | i);
         w->status = kiln_launch(&w->stream, w->kernel, &config, &arguments, sizeof arguments);
@@ -229,7 +229,7 @@ static void a_borrowed_queue_is_left_as_it_was(void **state) {
     kiln_device *device = rocm_open(GFX90A);
     const kiln_kernel *scale = rocm_kernel(device, "scale");
     const scale_arguments arguments = arguments_of(3);
-    const kiln_launch_config config = {.grid = {4}, .group = {64}};
+    const kiln_launch_config config = {.grid = {4}, .block = {64}};
     kiln__hsa_queue *queue = queue_create(device);
     kiln_stream stream;
 

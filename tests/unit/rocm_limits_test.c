@@ -26,7 +26,7 @@ static void arguments_of_512_bytes_arrive_whole(void **state) {
     kiln_device *device = rocm_open(0);
     kiln_stream stream = rocm_stream(device, 0);
     const kiln_kernel *kernel = NULL;
-    const kiln_launch_config config = {.grid = {1}, .group = {64}};
+    const kiln_launch_config config = {.grid = {1}, .block = {64}};
     uint32_t arguments[ARGUMENTS_MAX / 4];
     sim_launch launch;
     assert_ok(load(device, "whole", rocm_limits, &kernel));
@@ -55,7 +55,7 @@ static void a_kernel_without_arguments_is_launched_with_null(void **state) {
     kiln_device *device = rocm_open(0);
     kiln_stream stream = rocm_stream(device, 0);
     const kiln_kernel *kernel = NULL;
-    const kiln_launch_config config = {.grid = {1}, .group = {64}};
+    const kiln_launch_config config = {.grid = {1}, .block = {64}};
     sim_launch launch;
     assert_ok(load(device, "bare", rocm_limits, &kernel));
     assert_ok(kiln_launch(&stream, kernel, &config, NULL, 0));

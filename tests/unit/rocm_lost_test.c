@@ -1,5 +1,6 @@
 /* Queues that the runtime has stopped, borrowed ones above all: of these it tells the application alone, and that tells
- * kiln with kiln_device_lose. Each wait ends, each call says by what, and nothing is left but what a copy may use. */
+ * kiln with kiln_device_mark_lost. Each wait ends, each call says by what, and nothing is left but what a copy may use.
+ */
 #include "loader/rocm/rocm_queue.h"
 #include "tests/unit/rocm_sim.h"
 #include <pthread.h>
@@ -20,7 +21,7 @@ typedef struct world {
 
 static void on_error(kiln__hsa_status status, kiln__hsa_queue *queue, void *data) {
     const world *w = data;
-    kiln_device_lose(queue == w->queue ? w->device : NULL, status);
+    kiln_device_mark_lost(queue == w->queue ? w->device : NULL, status);
 }
 
 static void world_make(world *w, uint32_t queue_size) {
@@ -46,7 +47,7 @@ static void world_free(world *w, uint64_t left) {
 /* Of a device that is lost each call here says so. */
 static kiln_status launch(kiln_stream *stream) {
     const scale_arguments arguments = {.x = (void *)0x1000, .y = (void *)0x2000, .count = 1};
-    const kiln_launch_config config = {.grid = {1}, .group = {64}};
+    const kiln_launch_config config = {.grid = {1}, .block = {64}};
     const kiln_module *module;
     const kiln_kernel *kernel;
     KILN__TRY(kiln_module_get(stream->device, &rocm_bundle, "f32", &module));
@@ -90,7 +91,7 @@ static kiln_status wait_for_fill(world *w) {
 
 static kiln_status wait_for_copy(world *w) {
     static char pageable[BYTES];
-    return kiln_copy(&w->stream, w->memory, pageable, BYTES, KILN_TO_DEVICE);
+    return kiln_copy(&w->stream, w->memory, pageable, BYTES, KILN_COPY_TO_DEVICE);
 }
 
 static const struct {
@@ -129,7 +130,7 @@ static void each_wait_on_a_stopped_borrowed_queue_ends(void **state) {
 /* ---- Afterwards ---- */
 
 static void assert_each_call_says_so(const world *w) {
-    const kiln_device_options options = {.backend = KILN_ROCM};
+    const kiln_device_options options = {.backend = KILN_BACKEND_ROCM};
     const kiln_module *module;
     kiln_device *device;
     kiln_stream stream, *used = (kiln_stream *)&w->stream;
@@ -142,7 +143,8 @@ static void assert_each_call_says_so(const world *w) {
     assert_error(kiln_stream_sync(used), KILN_ERROR_DEVICE_LOST, lost);
     assert_error(kiln_memory_alloc(w->device, BYTES, &memory), KILN_ERROR_DEVICE_LOST, lost);
     assert_error(kiln_host_alloc(w->device, BYTES, &memory), KILN_ERROR_DEVICE_LOST, lost);
-    assert_error(kiln_copy(used, w->memory, (char *)w->memory + 64, 64, KILN_ON_DEVICE), KILN_ERROR_DEVICE_LOST, lost);
+    assert_error(kiln_copy(used, w->memory, (char *)w->memory + 64, 64, KILN_COPY_ON_DEVICE), KILN_ERROR_DEVICE_LOST,
+                 lost);
     assert_error(kiln_fill(used, w->memory, 1, BYTES), KILN_ERROR_DEVICE_LOST, lost);
     assert_error(kiln_module_get(w->device, &rocm_bundle, "f32", &module), KILN_ERROR_DEVICE_LOST, lost);
     assert_error(kiln_event_create(w->device, &event), KILN_ERROR_DEVICE_LOST, lost);
@@ -158,7 +160,7 @@ static void a_refused_packet_is_what_each_call_names(void **state) {
     world w;
     world_make(&w, 64);
     const kiln_kernel *scale = rocm_kernel(w.device, "scale");
-    const kiln_launch_config config = {.grid = {1}, .group = {64}};
+    const kiln_launch_config config = {.grid = {1}, .block = {64}};
     const scale_arguments arguments = {.count = 1};
     kiln_stream other = rocm_stream(w.device, 0);
     assert_ok(kiln_event_record(w.event, &w.stream));
@@ -227,12 +229,12 @@ static void the_first_reason_counts(void **state) {
     (void)state;
     kiln_device *device = rocm_open(0);
     void *memory;
-    kiln_device_lose(NULL, FORMAT);
-    kiln_device_lose(device, 0);
+    kiln_device_mark_lost(NULL, FORMAT);
+    kiln_device_mark_lost(device, 0);
     assert_ok(kiln_memory_alloc(device, BYTES, &memory));
     kiln_memory_free(device, memory);
-    kiln_device_lose(device, 0x2345);
-    kiln_device_lose(device, FORMAT);
+    kiln_device_mark_lost(device, 0x2345);
+    kiln_device_mark_lost(device, FORMAT);
     assert_error(kiln_memory_alloc(device, BYTES, &memory), KILN_ERROR_DEVICE_LOST,
                  "rocm:0 is lost: unknown HSA status (0x2345)");
     kiln_device_close(device);

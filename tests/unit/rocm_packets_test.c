@@ -58,7 +58,7 @@ static void on_error(kiln__hsa_status status, kiln__hsa_queue *queue, void *data
 }
 
 static void world_make(world *w) {
-    const kiln_launch_config config = {.grid = {1}, .group = {THREADS}};
+    const kiln_launch_config config = {.grid = {1}, .block = {THREADS}};
     const scale_arguments arguments = {.x = (void *)0x1000, .y = (void *)0x2000, .count = 1};
     w->device = rocm_open(0);
     const kiln__rocm_device *rocm = w->device->native;

@@ -66,7 +66,7 @@ static kiln__hsa_signal_value wait_for_zero(kiln__hsa_signal signal, uint64_t ti
 
 /* Two streams with a kernel each. Under how many seeds the first one's ran first. */
 static int first_was_first(bool with_event) {
-    const kiln_launch_config config = {.grid = {1}, .group = {64}};
+    const kiln_launch_config config = {.grid = {1}, .block = {64}};
     const scale_arguments arguments = {.x = (void *)0x1000, .y = (void *)0x2000, .count = 1};
     const kiln_kernel *scale = rocm_kernel(device, "scale");
     int right = 0;

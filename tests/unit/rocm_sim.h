@@ -98,7 +98,7 @@ static inline void rocm_sim_start(char **argv, const char *devices) {
 /* Opens an AMD GPU; ends the test if it cannot. */
 static inline kiln_device *rocm_open(int32_t ordinal) {
     kiln_device *device;
-    const kiln_device_options options = {.backend = KILN_ROCM, .ordinal = ordinal};
+    const kiln_device_options options = {.backend = KILN_BACKEND_ROCM, .ordinal = ordinal};
     assert_ok(kiln_device_open(&options, &device));
     return device;
 }

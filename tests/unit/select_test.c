@@ -237,7 +237,7 @@ static void a_cpu_below_every_level_is_told_what_it_lacks(void **state) {
     (void)state;
     char text[256];
     kiln_image image = image_of(KILN_IMAGE_CPU, "x86-64-v2", 0, 0);
-    kiln_target target = {.backend = KILN_CPU};
+    kiln_target target = {.backend = KILN_BACKEND_CPU};
     assert_string_equal(sentence_of(&image, &target, text, sizeof text),
                         "x86-64-v2 cpu: needs x86-64-v2, device is a CPU below every level");
 }
@@ -421,12 +421,12 @@ static fact brute_amd(const kiln_image *image, const kiln_target *target) {
 }
 
 static fact brute(const kiln_image *image, const kiln_target *target) {
-    if (image->kind == KILN_IMAGE_CPU && target->backend == KILN_CPU) {
+    if (image->kind == KILN_IMAGE_CPU && target->backend == KILN_BACKEND_CPU) {
         int wanted = image->target[8] - '0', machine = target->processor[8] - '0';
         return (fact){wanted <= machine, wanted, 0, 0};
     }
-    if (image->kind == KILN_IMAGE_HSACO && target->backend == KILN_ROCM) return brute_amd(image, target);
-    if (image->kind <= KILN_IMAGE_CUBIN && target->backend == KILN_CUDA) return brute_nvidia(image, target);
+    if (image->kind == KILN_IMAGE_HSACO && target->backend == KILN_BACKEND_ROCM) return brute_amd(image, target);
+    if (image->kind <= KILN_IMAGE_CUBIN && target->backend == KILN_BACKEND_CUDA) return brute_nvidia(image, target);
     return (fact){0, 0, 0, 0};
 }
 

@@ -85,7 +85,7 @@ static void names_of_amd_targets(void **state) {
         kiln_target target;
         assert_int_equal(kiln__amd_parse(cases[i].isa, &target), cases[i].processor != NULL);
         if (!cases[i].processor) continue;
-        assert_int_equal(target.backend, KILN_ROCM);
+        assert_int_equal(target.backend, KILN_BACKEND_ROCM);
         assert_string_equal(target.processor, cases[i].processor);
         assert_string_equal(target.generic, cases[i].generic);
         assert_int_equal(target.xnack, cases[i].xnack);
@@ -202,16 +202,16 @@ static void names_that_can_be_asked_about(void **state) {
         kiln_backend_id backend;
         int32_t capability;
     } cases[] = {
-        {"sm_90", "sm_90", KILN_CUDA, 90},
-        {"sm_90a", "sm_90", KILN_CUDA, 90}, /* the same chip */
-        {"sm_120f", "sm_120", KILN_CUDA, 120},
-        {"gfx942", "gfx942:sramecc+:xnack-", KILN_ROCM, 0},
-        {"gfx942:xnack+", "gfx942:sramecc+:xnack+", KILN_ROCM, 0},
-        {"gfx942:xnack+:sramecc-", "gfx942:sramecc-:xnack+", KILN_ROCM, 0},
-        {"gfx900", "gfx900:xnack-", KILN_ROCM, 0},
-        {"gfx1100", "gfx1100", KILN_ROCM, 0},
-        {"x86-64-v3", "x86-64-v3", KILN_CPU, 0},
-        {"aarch64", "aarch64", KILN_CPU, 0},
+        {"sm_90", "sm_90", KILN_BACKEND_CUDA, 90},
+        {"sm_90a", "sm_90", KILN_BACKEND_CUDA, 90}, /* the same chip */
+        {"sm_120f", "sm_120", KILN_BACKEND_CUDA, 120},
+        {"gfx942", "gfx942:sramecc+:xnack-", KILN_BACKEND_ROCM, 0},
+        {"gfx942:xnack+", "gfx942:sramecc+:xnack+", KILN_BACKEND_ROCM, 0},
+        {"gfx942:xnack+:sramecc-", "gfx942:sramecc-:xnack+", KILN_BACKEND_ROCM, 0},
+        {"gfx900", "gfx900:xnack-", KILN_BACKEND_ROCM, 0},
+        {"gfx1100", "gfx1100", KILN_BACKEND_ROCM, 0},
+        {"x86-64-v3", "x86-64-v3", KILN_BACKEND_CPU, 0},
+        {"aarch64", "aarch64", KILN_BACKEND_CPU, 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         kiln_target target;
@@ -219,7 +219,7 @@ static void names_that_can_be_asked_about(void **state) {
         assert_int_equal(kiln_target_parse(cases[i].name, 0, &target), KILN_OK);
         assert_int_equal(target.backend, cases[i].backend);
         assert_int_equal(target.compute_capability, cases[i].capability);
-        assert_int_equal(target.driver_version, cases[i].backend == KILN_CUDA ? 13030 : 0);
+        assert_int_equal(target.driver_version, cases[i].backend == KILN_BACKEND_CUDA ? 13030 : 0);
         assert_int_equal(kiln_target_text(&target, text, sizeof text), strlen(cases[i].text));
         assert_string_equal(text, cases[i].text);
     }
@@ -269,7 +269,7 @@ static void texts_that_are_cut(void **state) {
     }
     assert_int_equal(kiln_target_text(NULL, text, sizeof text), 0);
     assert_string_equal(text, "");
-    target.backend = KILN_ANY;
+    target.backend = KILN_BACKEND_ANY;
     assert_int_equal(kiln_target_text(&target, text, sizeof text), 0);
 }
 

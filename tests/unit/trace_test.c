@@ -53,7 +53,7 @@ typedef struct fixture {
 
 static int setup(void **state) {
     fixture *f = calloc(1, sizeof *f);
-    kiln_device_options options = {.backend = KILN_CPU};
+    kiln_device_options options = {.backend = KILN_BACKEND_CPU};
     if (kiln_device_open(&options, &f->device) != KILN_OK || kiln_stream_open(f->device, 0, &f->stream) != KILN_OK)
         return -1;
     f->out.room = sizeof f->out.bytes;
@@ -74,7 +74,7 @@ static void work(fixture *f) {
     const kiln_module *module;
     uint32_t words[4];
     cpu_arguments arguments = {words, 1, 4};
-    kiln_launch_config config = {.grid = {4}, .group = {32}};
+    kiln_launch_config config = {.grid = {4}, .block = {32}};
     assert_int_equal(kiln_module_get(f->device, &hostile_bundle, "f32", &module), KILN_OK);
     const kiln_kernel *kernel;
     assert_int_equal(kiln_module_find_kernel(module, hostile_names[0], &kernel), KILN_OK);
@@ -82,7 +82,7 @@ static void work(fixture *f) {
         assert_int_equal(kiln_launch(&f->stream, kernel, &config, &arguments, sizeof arguments), KILN_OK);
     uint32_t back[4];
     assert_int_equal(kiln_fill(&f->stream, words, 0, sizeof words), KILN_OK);
-    assert_int_equal(kiln_copy(&f->stream, back, words, sizeof words, KILN_TO_HOST), KILN_OK);
+    assert_int_equal(kiln_copy(&f->stream, back, words, sizeof words, KILN_COPY_TO_HOST), KILN_OK);
 }
 
 static void chrome_json_has_every_call_and_no_raw_bytes_of_names(void **state) {

@@ -14,7 +14,7 @@ static kiln_status launch(kiln_stream *stream, float *y, const float *x, float a
     if (!status) status = kiln_module_find_kernel(module, "saxpy", &kernel);
     if (status) return status;
     saxpy_args args = {.y = y, .x = x, .count = COUNT, .a = a};
-    kiln_launch_config config = {.grid = {(COUNT + SAXPY_GROUP - 1) / SAXPY_GROUP}, .group = {SAXPY_GROUP}};
+    kiln_launch_config config = {.grid = {(COUNT + SAXPY_GROUP - 1) / SAXPY_GROUP}, .block = {SAXPY_GROUP}};
     return kiln_launch(stream, kernel, &config, &args, sizeof args);
 }
 
@@ -29,10 +29,10 @@ static kiln_status run(kiln_stream *stream, float *y) {
     kiln_status status = kiln_memory_alloc(stream->device, 2 * sizeof x, &memory);
     if (status) return status;
     float *device_x = memory, *device_y = device_x + COUNT;
-    status = kiln_copy(stream, device_x, x, sizeof x, KILN_TO_DEVICE);
-    if (!status) status = kiln_copy(stream, device_y, y, sizeof x, KILN_TO_DEVICE);
+    status = kiln_copy(stream, device_x, x, sizeof x, KILN_COPY_TO_DEVICE);
+    if (!status) status = kiln_copy(stream, device_y, y, sizeof x, KILN_COPY_TO_DEVICE);
     if (!status) status = launch(stream, device_y, device_x, 2);
-    if (!status) status = kiln_copy(stream, y, device_y, sizeof x, KILN_TO_HOST);
+    if (!status) status = kiln_copy(stream, y, device_y, sizeof x, KILN_COPY_TO_HOST);
     if (!status) status = kiln_stream_sync(stream);
     kiln_memory_free(stream->device, memory);
     return status;

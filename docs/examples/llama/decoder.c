@@ -100,7 +100,7 @@ static kiln_status upload(llama_decoder *d, void *to, const float *from, size_t 
     for (size_t done = 0; done < count && status == KILN_OK; done += CHUNK) {
         size_t some = count - done < CHUNK ? count - done : CHUNK;
         convert(staging, from + done, some, d->options.precision);
-        status = kiln_copy(d->stream, (char *)to + done * d->element, staging, some * d->element, KILN_TO_DEVICE);
+        status = kiln_copy(d->stream, (char *)to + done * d->element, staging, some * d->element, KILN_COPY_TO_DEVICE);
         if (status == KILN_OK) status = kiln_stream_sync(d->stream);
     }
     kiln_host_free(d->stream->device, staging);
@@ -131,7 +131,7 @@ static kiln_status upload_frequencies(llama_decoder *d) {
     d->frequencies = memory;
     TRY(kiln_host_alloc(device, size, &host));
     kiln_status status = kiln_rope_frequencies(THETA, NULL, pairs, host);
-    if (status == KILN_OK) status = kiln_copy(d->stream, memory, host, size, KILN_TO_DEVICE);
+    if (status == KILN_OK) status = kiln_copy(d->stream, memory, host, size, KILN_COPY_TO_DEVICE);
     if (status == KILN_OK) status = kiln_stream_sync(d->stream);
     kiln_host_free(device, host);
     return status;
@@ -282,9 +282,9 @@ static kiln_status launch(llama_decoder *d) {
 kiln_status llama_decoder_step(llama_decoder *d, int32_t token, int32_t position, int32_t *out_next) {
     *d->host_state =
         (step_state){.token = token, .position = position, .slot = position, .length = position + 1, .draws = position};
-    TRY(kiln_copy(d->stream, d->state, d->host_state, sizeof *d->state, KILN_TO_DEVICE));
+    TRY(kiln_copy(d->stream, d->state, d->host_state, sizeof *d->state, KILN_COPY_TO_DEVICE));
     TRY(launch(d));
-    TRY(kiln_copy(d->stream, d->host_next, d->next, sizeof *d->next, KILN_TO_HOST));
+    TRY(kiln_copy(d->stream, d->host_next, d->next, sizeof *d->next, KILN_COPY_TO_HOST));
     TRY(kiln_stream_sync(d->stream));
     *out_next = *d->host_next;
     return KILN_OK;
@@ -293,7 +293,7 @@ kiln_status llama_decoder_step(llama_decoder *d, int32_t token, int32_t position
 kiln_status llama_decoder_logits(llama_decoder *d, float *out_logits) {
     size_t count = (size_t)d->config.vocabulary_size;
     const uint16_t *halves = d->host_logits;
-    TRY(kiln_copy(d->stream, d->host_logits, d->logits, count * d->element, KILN_TO_HOST));
+    TRY(kiln_copy(d->stream, d->host_logits, d->logits, count * d->element, KILN_COPY_TO_HOST));
     TRY(kiln_stream_sync(d->stream));
     if (d->options.precision == LLAMA_F32) memcpy(out_logits, d->host_logits, count * sizeof *out_logits);
     for (size_t i = 0; i < count && d->options.precision != LLAMA_F32; i++)

@@ -43,7 +43,7 @@ static bool find_functions(void *driver, graph_functions *out) {
 /* Finds the driver, which kiln has loaded already, and the device's primary context, which is kiln's. */
 static bool find_driver(llama_graph *graph, const kiln_stream *stream) {
     kiln_device_info info;
-    if (kiln_device_get_info(stream->device, &info) != KILN_OK || info.backend != KILN_CUDA) return false;
+    if (kiln_device_get_info(stream->device, &info) != KILN_OK || info.backend != KILN_BACKEND_CUDA) return false;
     graph->driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
     if (!graph->driver || !find_functions(graph->driver, &graph->functions)) return false;
     graph->device = info.ordinal; /* the driver's devices are their own numbers */

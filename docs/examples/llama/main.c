@@ -62,7 +62,7 @@ static bool read_precision(const char *text, llama_precision *out) {
 
 /* "cpu", "cuda:0" */
 static bool read_device(const char *text, kiln_device_options *out) {
-    static const kiln_backend_id backends[] = {KILN_CUDA, KILN_ROCM, KILN_CPU};
+    static const kiln_backend_id backends[] = {KILN_BACKEND_CUDA, KILN_BACKEND_ROCM, KILN_BACKEND_CPU};
     for (size_t i = 0; i < sizeof backends / sizeof *backends; i++) {
         const char *name = kiln_backend_name(backends[i]);
         size_t length = strlen(name);

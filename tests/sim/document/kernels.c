@@ -68,7 +68,7 @@ static uint32_t waves_of(const kiln_device_info *info) {
 #include "tests/sim/rocm/units.def"
 #undef SIM_UNIT
     };
-    if (info->backend == KILN_CUDA) {
+    if (info->backend == KILN_BACKEND_CUDA) {
         for (size_t i = 0; i < CLI_COUNT(processors); i++)
             if (processors[i].capability == info->target.compute_capability) return processors[i].warps;
     } else {
@@ -231,7 +231,7 @@ static void make_row(row *out, const kiln_operator_function *function, const kil
     const kiln_kernel_info told = told_of(at, bundle, function->part, name, &image, &kernel);
     /* The packets of HSA have all of the shared memory, launches of CUDA the dynamic alone. */
     uint32_t dynamic = counted.launch.shared_bytes;
-    if (at->info.backend == KILN_ROCM) dynamic -= told.shared_bytes;
+    if (at->info.backend == KILN_BACKEND_ROCM) dynamic -= told.shared_bytes;
     const uint32_t lanes = (uint32_t)at->info.wave_size, waves = (counted.launch.group[0] + lanes - 1) / lanes;
     ok(kiln_kernel_get_occupancy(kernel, counted.launch.group[0], dynamic, &out->groups));
     snprintf(out->kernel, sizeof out->kernel, "%s_%s", out->of->kernel, function->part);
@@ -352,8 +352,8 @@ int main(int argc, char **argv) {
     setenv("KILN_SIM_SEED", "1", 1);
     setenv("KILN_SIM_DEVICES", DEVICES, 0);
     sim_client_start(argv, NULL);
-    places_open(KILN_CUDA, "libcuda.so.1", &cuda);
-    places_open(KILN_ROCM, "libhsa-runtime64.so.1", &rocm);
+    places_open(KILN_BACKEND_CUDA, "libcuda.so.1", &cuda);
+    places_open(KILN_BACKEND_ROCM, "libhsa-runtime64.so.1", &rocm);
     size_t count;
     row *rows = make_rows(&count);
     print_head();

@@ -9,9 +9,9 @@ typedef struct failure {
 } failure;
 
 /* One part on one device. */
-static void check_part(kiln_device *device, const kiln_bundle *bundle, const char *part, kiln_check_callback report,
+static void check_part(kiln_device *device, const kiln_bundle *bundle, const char *part, kiln_preload_callback report,
                        void *user, failure *first) {
-    kiln_check_result result = {.device = device, .bundle = bundle, .part = part};
+    kiln_preload_result result = {.device = device, .bundle = bundle, .part = part};
     const kiln_module *module;
     char chosen[64];
     result.status = kiln_module_get(device, bundle, part, &module);
@@ -30,14 +30,14 @@ static void check_part(kiln_device *device, const kiln_bundle *bundle, const cha
     if (report) report(user, &result);
 }
 
-kiln_status kiln_check(kiln_device *const *devices, size_t device_count, const kiln_bundle *const *bundles,
-                       size_t bundle_count, kiln_check_callback report, void *user) {
-    KILN__REQUIRE(devices || !device_count, "kiln_check: devices is NULL");
-    KILN__REQUIRE(bundles || !bundle_count, "kiln_check: bundles is NULL");
+kiln_status kiln_preload(kiln_device *const *devices, size_t device_count, const kiln_bundle *const *bundles,
+                         size_t bundle_count, kiln_preload_callback report, void *user) {
+    KILN__REQUIRE(devices || !device_count, "kiln_preload: devices is NULL");
+    KILN__REQUIRE(bundles || !bundle_count, "kiln_preload: bundles is NULL");
     for (size_t b = 0; b < bundle_count; b++)
         KILN__TRY(kiln__bundle_check(bundles[b]));
     for (size_t d = 0; d < device_count; d++)
-        KILN__REQUIRE(devices[d], "kiln_check: devices[%zu] is NULL", d);
+        KILN__REQUIRE(devices[d], "kiln_preload: devices[%zu] is NULL", d);
     failure first;
     first.status = KILN_OK;
     for (size_t d = 0; d < device_count; d++) {
