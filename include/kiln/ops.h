@@ -152,7 +152,7 @@ KILN_OPERATOR_FUNCTION(embedding_f32, kiln_embedding_params)
 KILN_OPERATOR_FUNCTION(embedding_f16, kiln_embedding_params)
 KILN_OPERATOR_FUNCTION(embedding_bf16, kiln_embedding_params)
 
-/* ---- gemm: d = activation(alpha * a * b^T + c + bias) ------------------------------------------------------------ */
+/* ---- gemm: d = activation(scale * a * b^T + c + bias) ------------------------------------------------------------ */
 
 /* What is applied to the sum. */
 typedef enum kiln_gemm_activation {
@@ -183,7 +183,7 @@ typedef struct kiln_gemm_params {
     int64_t c_batch_stride;
     void *workspace;       /* of the device, 16-byte aligned; NULL if workspace_size is 0 */
     size_t workspace_size; /* 0, or at least kiln_gemm_<precision>_workspace_size() */
-    float alpha;           /* finite; 0: 1 */
+    float scale;           /* finite; 0: 1. What BLAS calls alpha */
     int32_t activation;    /* kiln_gemm_activation */
 } kiln_gemm_params;
 

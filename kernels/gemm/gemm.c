@@ -161,7 +161,7 @@ static kiln_status gemm(kiln_stream *stream, const kiln_gemm_params *params, siz
     KILN__REQUIRE((uint32_t)params->activation < GATES,
                   "%s: activation is %d: must be none (0), gelu_erf (1), gelu_tanh (2), gelu_quick (3) or silu (4)",
                   name, params->activation);
-    KILN__REQUIRE(__builtin_isfinite(params->alpha), "%s: alpha is %g: must be finite", name, (double)params->alpha);
+    KILN__REQUIRE(__builtin_isfinite(params->scale), "%s: scale is %g: must be finite", name, (double)params->scale);
     int64_t batch = params->batch, m = params->m, n = params->n, k = params->k;
     if (KILN__UNLIKELY(!batch || !m || !n)) return KILN_OK;
 
@@ -200,7 +200,7 @@ static kiln_status gemm(kiln_stream *stream, const kiln_gemm_params *params, siz
         .batch = (uint32_t)batch,
         .tile_rows = (uint32_t)tiles_of(m),
         .wide = wide(&a, &b, batch, size_log2),
-        .alpha = params->alpha == 0.0f ? 1.0f : params->alpha,
+        .alpha = params->scale == 0.0f ? 1.0f : params->scale,
     };
     memcpy((char *)&args + offsetof(kiln_gemm_args, gated), &gates[(uint32_t)params->activation], sizeof(gate));
     KILN__TRY(choose_splits(&args, params, name));

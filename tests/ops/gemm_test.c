@@ -9,7 +9,7 @@ typedef struct shape {
     bool interleaved;       /* the matrices of a batch lie side by side, row by row */
     bool c, bias, in_place, workspace;
     bool exact; /* sums that f32 holds, in whatever order */
-    double alpha;
+    double scale;
     kiln_gemm_activation activation;
 } shape;
 
@@ -82,8 +82,8 @@ static void reference(shape s, const tensor *a, const tensor *b, const tensor *c
                     sum += product;
                     magnitude += fabs(product);
                 }
-                double alpha = s.alpha == 0 ? 1 : (double)(float)s.alpha, value = alpha * sum;
-                magnitude *= fabs(alpha);
+                double scale = s.scale == 0 ? 1 : (double)(float)s.scale, value = scale * sum;
+                magnitude *= fabs(scale);
                 if (s.c) {
                     value += *at(c, c->all.values, batch, row, col);
                     magnitude += fabs(*at(c, c->all.values, batch, row, col));
@@ -120,15 +120,15 @@ static kiln_gemm_params params_of(shape s, const tensor *d, const tensor *a, con
                               .a_batch_stride = packed ? 0 : a->batch_stride,
                               .b_batch_stride = packed ? 0 : b->batch_stride,
                               .c_batch_stride = packed ? 0 : c->batch_stride,
-                              .alpha = (float)s.alpha,
+                              .scale = (float)s.scale,
                               .activation = (int32_t)s.activation};
 }
 
 static void run(kiln_stream *stream, precision p, shape s, double (*value)(void)) {
-    harness_describe("gemm_%s %lld of %lld x %lld x %lld, padding %lld, at %lld%s%s%s%s%s, alpha %g, activation %d",
+    harness_describe("gemm_%s %lld of %lld x %lld x %lld, padding %lld, at %lld%s%s%s%s%s, scale %g, activation %d",
                      precision_name(p), (long long)s.batch, (long long)s.m, (long long)s.n, (long long)s.k,
                      (long long)s.padding, (long long)s.place, s.interleaved ? ", interleaved" : "", s.c ? ", c" : "",
-                     s.in_place ? " in place" : "", s.bias ? ", bias" : "", s.workspace ? ", workspace" : "", s.alpha,
+                     s.in_place ? " in place" : "", s.bias ? ", bias" : "", s.workspace ? ", workspace" : "", s.scale,
                      s.activation);
     tensor a = tensor_create(stream, p, s, s.m, s.k), b = tensor_create(stream, p, s, s.n, s.k);
     tensor c = tensor_create(stream, p, s, s.m, s.n), own = tensor_create(stream, p, s, s.m, s.n);
@@ -220,7 +220,7 @@ static void test_random(kiln_stream *stream) {
                        .interleaved = random_integer(0, 3) == 0,
                        .c = random_integer(0, 1),
                        .bias = random_integer(0, 1),
-                       .alpha = random_integer(0, 1) ? random_number(-2, 2) : 0,
+                       .scale = random_integer(0, 1) ? random_number(-2, 2) : 0,
                        .activation = (kiln_gemm_activation)random_integer(KILN_GEMM_NONE, KILN_GEMM_SILU)};
             s.in_place = s.c && random_integer(0, 1);
             run(stream, p, s, any_number);
@@ -244,7 +244,7 @@ static void test_split(kiln_stream *stream) {
     for (precision p = precision_first(); p < precision_end(); p++) {
         shape s = {.batch = 1, .m = 20, .n = 70, .k = 2000 + 7 * (int64_t)p, .bias = true, .workspace = true};
         run(stream, p, s, any_number);
-        s = (shape){.batch = 2, .m = 65, .n = 3, .k = 1100, .padding = 5, .workspace = true, .c = true, .alpha = 0.5};
+        s = (shape){.batch = 2, .m = 65, .n = 3, .k = 1100, .padding = 5, .workspace = true, .c = true, .scale = 0.5};
         s.activation = KILN_GEMM_SILU;
         run(stream, p, s, any_number);
         run(stream, p, (shape){.batch = 1, .m = 9, .n = 3, .k = 1100}, any_number);
@@ -267,7 +267,7 @@ static void test_exact(kiln_stream *stream) {
         run(stream, p, (shape){.batch = 1, .m = 70, .n = 66, .k = 100, .exact = true}, one);
         run(stream, p, (shape){.batch = 2, .m = 70, .n = 66, .k = 33, .c = true, .bias = true, .exact = true},
             small_integer);
-        run(stream, p, (shape){.batch = 1, .m = 8, .n = 66, .k = 999, .alpha = 2, .exact = true}, small_integer);
+        run(stream, p, (shape){.batch = 1, .m = 8, .n = 66, .k = 999, .scale = 2, .exact = true}, small_integer);
         run(stream, p, (shape){.batch = 1, .m = 9, .n = 33, .k = 1500, .workspace = true, .exact = true},
             small_integer);
         run(stream, p, (shape){.batch = 1, .m = 70, .n = 66, .k = 65}, large_number);
