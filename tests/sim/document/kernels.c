@@ -1,6 +1,8 @@
 /* Writes docs/kernel-report.md: what each kernel takes of each target, from its images, and what a call of it does
  * there, from the simulators' counters. The calls are those of kernels.def.
  *
+ * A call's time is predicted from the counts and the card of cards.def that has the target.
+ *
  * KILN_SIM_DEVICES names the devices; unset, one for each image of a part. With KILN_SIM_RECORD=1 nothing is executed,
  * and what would be counted is a dash. */
 #include "loader/cli/call.h"
@@ -13,6 +15,22 @@
 
 enum { DEVICE_ROOM = 32, WARP = 32 };
 
+/* What a card of the target does at most in a second. */
+typedef struct card {
+    const char *target, *name;
+    double bytes, lane_instructions;
+} card;
+
+/* The share of a card's bandwidth that copies reach: 2.94 of 3.35 TB/s on an H100 (docs/real-gpu.md). */
+#define COPY_SHARE 0.878
+
+static const card cards[] = {
+#define SIM_CARD(target, name, processors, lanes, megahertz, gigabytes) \
+    {target, name, (gigabytes)*1e9 * COPY_SHARE, (double)(processors) * (lanes) * (megahertz)*1e6},
+#include "tests/sim/document/cards.def"
+#undef SIM_CARD
+};
+
 /* A device under test. */
 typedef struct place {
     kiln_device *device;
@@ -20,6 +38,7 @@ typedef struct place {
     kiln_device_info info;
     const sim_control *sim;
     uint32_t waves; /* that a multiprocessor has room for */
+    const card *card;
 } place;
 
 /* A row of kernels.def. */
@@ -78,6 +97,15 @@ static uint32_t waves_of(const kiln_device_info *info) {
     exit(cli_error(CLI_SYSTEM, "%s is on no list", info->name));
 }
 
+static const card *card_of(const kiln_device_info *info) {
+    char target[64];
+    kiln_target_text(&info->target, target, sizeof target);
+    target[strcspn(target, ":")] = 0;
+    for (size_t i = 0; i < CLI_COUNT(cards); i++)
+        if (!strcmp(cards[i].target, target)) return &cards[i];
+    exit(cli_error(CLI_SYSTEM, "cards.def has no card of %s", target));
+}
+
 static void places_open(kiln_backend_id backend, const char *library, sim_control *sim) {
     sim_client_open(library, sim);
     for (int32_t ordinal = 0; place_count < DEVICE_ROOM; ordinal++) {
@@ -87,6 +115,7 @@ static void places_open(kiln_backend_id backend, const char *library, sim_contro
         ok(kiln_stream_open(opened->device, 0, &opened->stream));
         ok(kiln_device_get_info(opened->device, &opened->info));
         opened->waves = waves_of(&opened->info);
+        opened->card = card_of(&opened->info);
         opened->sim = sim;
         place_count++;
     }
@@ -160,6 +189,7 @@ typedef struct row {
     uint32_t registers, spills, shared, groups, occupancy;
     double read, written, sectors, instructions; /* for each element */
     uint64_t conflicts;
+    double memory, issue; /* picoseconds for each element */
 } row;
 
 /* What a call did: the last launch of the kernel, and the sums over all its launches. */
@@ -207,6 +237,8 @@ static void take_counts(row *out, const account *counted, const place *at, uint6
     out->sectors = (double)c->global_sectors * each;
     out->instructions = (double)c->instructions * (double)at->info.wave_size * each;
     out->conflicts = c->shared_conflicts;
+    out->memory = (out->read + out->written) / at->card->bytes * 1e12;
+    out->issue = out->instructions / at->card->lane_instructions * 1e12;
 }
 
 static void make_row(row *out, const kiln_operator_function *function, const kiln_bundle *bundle, place *at) {
@@ -270,30 +302,46 @@ static row *make_rows(size_t *out_count) {
 /* ---- The page ---------------------------------------------------------------------------------------------------- */
 
 static void print_head(void) {
-    printf("# Kernel report\n\n"
-           "What each kernel takes of each target, and what a call of it does there. `make kernel-report` writes it,\n"
-           "and a test says when it is stale. Simulated is not measured: there are no times here.\n\n"
-           "The first columns are of the images: what the assembler reported of registers (PTX has none yet: a\n"
-           "dash), the bytes that spilled registers and a stack take, and the shared memory of a group, static and\n"
-           "of the launch that is counted.\n\n"
-           "**Groups** is how many groups of this launch a multiprocessor or compute unit has room for, as\n"
-           "`kiln_kernel_get_occupancy` says, and **occupancy** the part of its warps or waves that they fill. It is\n"
-           "the least of what these allow:\n\n"
-           "- NVIDIA (CUDA C++ Programming Guide, \"Technical Specifications per Compute Capability\"; the limits\n"
-           "  are in `tests/sim/cuda/processors.def`): resident warps; resident blocks; 16384 registers in each of\n"
-           "  four partitions, which a warp takes by 256; shared memory, by 128 bytes (sm_75: 256), and from sm_80\n"
-           "  on 1 KiB more for each block. The registers of PTX are not known and do not limit it here.\n"
-           "- AMD (LLVM, \"User Guide for AMDGPU Backend\"; `loader/rocm/rocm_occupancy.c`,\n"
-           "  `tests/sim/rocm/units.def`): waves for each SIMD, which are bound by the vector registers, taken by\n"
-           "  granules; 64 KiB of LDS.\n\n"
-           "The other columns are counted for one call with the sizes that each section names, on a simulated device\n"
-           "(seed 1), and divided by the elements of the tensor that it names: **bytes read** and **written** of\n"
-           "global memory, each thread's own, though a cache serves those that many threads read; the 32-byte\n"
-           "**sectors** that requests touch; and **instructions**, those of a warp or wave for each of its lanes.\n"
-           "**Conflicts** are the cycles of shared memory beyond the first of a request, of the whole call. On AMD\n"
-           "none of it depends on the seed; on NVIDIA all but the bytes can, by a few in a thousand: where branches\n"
-           "diverge the seed decides when the lanes of a warp meet again.\n\n"
-           "## All kernels\n\n"
+    printf(
+        "# Kernel report\n\n"
+        "What each kernel takes of each target, and what a call of it does there. `make kernel-report` writes it,\n"
+        "and a test says when it is stale. Simulated is not measured: its times are predicted.\n\n"
+        "The first columns are of the images: what the assembler reported of registers (PTX has none yet: a\n"
+        "dash), the bytes that spilled registers and a stack take, and the shared memory of a group, static and\n"
+        "of the launch that is counted.\n\n"
+        "**Groups** is how many groups of this launch a multiprocessor or compute unit has room for, as\n"
+        "`kiln_kernel_get_occupancy` says, and **occupancy** the part of its warps or waves that they fill. It is\n"
+        "the least of what these allow:\n\n"
+        "- NVIDIA (CUDA C++ Programming Guide, \"Technical Specifications per Compute Capability\"; the limits\n"
+        "  are in `tests/sim/cuda/processors.def`): resident warps; resident blocks; 16384 registers in each of\n"
+        "  four partitions, which a warp takes by 256; shared memory, by 128 bytes (sm_75: 256), and from sm_80\n"
+        "  on 1 KiB more for each block. The registers of PTX are not known and do not limit it here.\n"
+        "- AMD (LLVM, \"User Guide for AMDGPU Backend\"; `loader/rocm/rocm_occupancy.c`,\n"
+        "  `tests/sim/rocm/units.def`): waves for each SIMD, which are bound by the vector registers, taken by\n"
+        "  granules; 64 KiB of LDS.\n\n"
+        "The other columns are counted for one call with the sizes that each section names, on a simulated device\n"
+        "(seed 1), and divided by the elements of the tensor that it names: **bytes read** and **written** of\n"
+        "global memory, each thread's own, though a cache serves those that many threads read; the 32-byte\n"
+        "**sectors** that requests touch; and **instructions**, those of a warp or wave for each of its lanes.\n"
+        "**Conflicts** are the cycles of shared memory beyond the first of a request, of the whole call. On AMD\n"
+        "none of it depends on the seed; on NVIDIA all but the bytes can, by a few in a thousand: where branches\n"
+        "diverge the seed decides when the lanes of a warp meet again.\n\n"
+        "**Memory** and **issue** are predicted times, in picoseconds for each element: the bytes at the bandwidth "
+        "that\n"
+        "copies reach, %.1f %% of the card's, and the instructions at one for each lane of each scheduler and cycle. "
+        "A\n"
+        "call that moves and computes much takes the longer of the two: on an H100 that came within 10 %% of the\n"
+        "measured time for 21 of 30 functions ([real-gpu.md](real-gpu.md)). The **bound** is `memory` where the issue\n"
+        "takes at most 0.6 of the memory's time, `issue` where it is the other way round, else `neither`. Bytes that\n"
+        "many threads read count for each of them, so that the memory's time of products and attention is too long.\n"
+        "`tests/sim/document/issue-bound` lists the places where operators that should be bound by memory are not.\n\n"
+        "| target | card | bytes a second | lane-instructions a second |\n"
+        "|---|---|---|---|\n",
+        COPY_SHARE * 100);
+    for (size_t i = 0; i < CLI_COUNT(cards); i++)
+        printf("| %s | %s | %.2f T | %.1f T |\n", cards[i].target, cards[i].name, cards[i].bytes * 1e-12,
+               cards[i].lane_instructions * 1e-12);
+    printf("\n## All kernels\n\n"
            "The least and the most of all images. A sector that all threads of a request share has more than its 32\n"
            "bytes of **bytes for each sector**, one that they use in part fewer.\n\n"
            "| kernel | registers | spills | occupancy | bytes for each sector | conflicts |\n"
@@ -324,6 +372,12 @@ static void print_summary(const row *rows, size_t count) {
            registers.most, spills.most, occupancy.least, occupancy.most, use.least, use.most, conflicts.most);
 }
 
+static const char *bound_of(const row *r) {
+    const double tolerance = 0.6;
+    if (r->issue <= tolerance * r->memory) return "memory";
+    return r->memory <= tolerance * r->issue ? "issue" : "neither";
+}
+
 static void print_row(const row *r) {
     printf("| %s | %s |", r->kernel, r->image);
     if (r->text)
@@ -332,10 +386,10 @@ static void print_row(const row *r) {
         printf(" %u | %u |", r->registers, r->spills);
     printf(" %u | %u | %u%% |", r->shared, r->groups, r->occupancy);
     if (r->executed)
-        printf(" %.2f | %.2f | %.3f | %llu | %.1f |\n", r->read, r->written, r->sectors,
-               (unsigned long long)r->conflicts, r->instructions);
+        printf(" %.2f | %.2f | %.3f | %llu | %.1f | %.2f | %.2f | %s |\n", r->read, r->written, r->sectors,
+               (unsigned long long)r->conflicts, r->instructions, r->memory, r->issue, bound_of(r));
     else
-        printf(" - | - | - | - | - |\n");
+        printf(" - | - | - | - | - | - | - | - |\n");
 }
 
 static void print_section(const report *first) {
@@ -343,7 +397,8 @@ static void print_section(const report *first) {
     for (const report *r = first; r < reports + REPORTS && !strcmp(r->op, first->op); r++)
         printf("- `%s`: %s; for each element of `%s`\n", r->kernel, r->settings, r->tensor);
     printf("\n| kernel | image | registers | spills | shared | groups | occupancy | bytes read | written | sectors |"
-           " conflicts | instructions |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n");
+           " conflicts | instructions | memory | issue | bound |\n"
+           "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n");
 }
 
 int main(int argc, char **argv) {
