@@ -48,6 +48,10 @@ extern "C" {
         return kiln_##name##_workspace_size_sized(params, sizeof(params_type), out_size);                  \
     }
 
+/* The integers of a tensor of ids, positions or slots: an operator that takes both has a field index_type, and their
+ * tensors are of that type. */
+typedef enum kiln_index_type { KILN_INDEX_I32, KILN_INDEX_I64 } kiln_index_type;
+
 /* ---- add: y = a + b ---------------------------------------------------------------------------------------------- */
 
 typedef struct kiln_add_params {
@@ -548,7 +552,8 @@ typedef struct kiln_field {
     uint32_t offset;     /* in the params struct */
     uint32_t size;       /* of the field */
     uint32_t optional;   /* non-zero: a tensor that may be NULL */
-    const char *dtype;   /* tensors: "part" (the function's precision) or a fixed one ("i32"); else "" */
+    const char *dtype;   /* tensors: "part" (the function's precision), a fixed one ("i32"), or the option whose choice
+                          * is the dtype ("index_type"); else "" */
     const char *shape;   /* tensors: names of size fields, "rows,cols"; "rows,cols|rows,2*cols": what stands after the
                           * bar holds where an optional input is NULL. Strides: the tensor's name */
     const char *choices; /* options: "erf,tanh,quick", in the order of their numbers; else "" */

@@ -8,7 +8,8 @@
  * KILN_PART_WITH_WORKSPACE(part)             the same, with kiln_<op>_<part>_workspace_size
  *
  * Fields of kiln_<op>_params, in the order of help:
- * KILN_TENSOR_OUT(name, dtype, shape, text)  dtype "part" or fixed ("i32"); shape: names of sizes, "rows,cols"
+ * KILN_TENSOR_OUT(name, dtype, shape, text)  dtype "part", fixed ("i32"), or the option whose choice it is
+ *                                            ("index_type"); shape: names of sizes, "rows,cols"
  * KILN_TENSOR_IN(name, dtype, shape, text)
  * KILN_TENSOR_OPTIONAL(name, dtype, shape, text)      an input that may be NULL
  * KILN_TENSOR_OUT_OPTIONAL(name, dtype, shape, text)  an output that may be NULL

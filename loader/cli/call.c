@@ -8,17 +8,71 @@ bool call_is_tensor(const kiln_field *field) {
     return field->role == KILN_FIELD_INPUT || field->role == KILN_FIELD_OUTPUT || field->role == KILN_FIELD_UPDATE;
 }
 
-npy_dtype call_dtype(const operator_call *call, const kiln_field *field) {
-    return npy_dtype_find(strcmp(field->dtype, "part") == 0 ? call->function->part : field->dtype);
-}
-
 /* ---- Fields by name ---------------------------------------------------------------------------------------------- */
 
-static call_field *find_field(operator_call *call, const char *name) {
+static call_field *find_field(const operator_call *call, const char *name) {
     for (uint32_t i = 0; i < call->op->field_count; i++)
         if (strcmp(call->op->fields[i].name, name) == 0) return &call->fields[i];
     return NULL;
 }
+
+/* ---- Dtypes ------------------------------------------------------------------------------------------------------ */
+
+/* One of several words between commas: "i64" of "i32,i64". NULL if there are fewer. */
+static const char *choice(const char *choices, int64_t number, int *out_length) {
+    for (; number; number--) {
+        choices += strcspn(choices, ",");
+        if (!*choices++) return NULL;
+    }
+    *out_length = (int)strcspn(choices, ",");
+    return choices;
+}
+
+static npy_dtype dtype_of(const operator_call *call, const char *name, int length) {
+    char text[16];
+    snprintf(text, sizeof text, "%.*s", length, name);
+    return npy_dtype_find(strcmp(text, "part") == 0 ? call->function->part : text);
+}
+
+npy_dtype call_dtype(const operator_call *call, const kiln_field *field) {
+    const call_field *option = find_field(call, field->dtype);
+    int length = (int)strlen(field->dtype);
+    if (!option) return dtype_of(call, field->dtype, length);
+    const char *name = choice(option->description->choices, option->value, &length);
+    return dtype_of(call, name, length);
+}
+
+char *call_dtype_names(const operator_call *call, const kiln_field *field) {
+    const call_field *option = find_field(call, field->dtype);
+    if (!option) return cli_format("%s", npy_dtype_name(call_dtype(call, field)));
+    char *names = NULL;
+    const char *name;
+    int length;
+    for (int64_t i = 0; (name = choice(option->description->choices, i, &length)); i++) {
+        const char *one = npy_dtype_name(dtype_of(call, name, length));
+        char *longer = names ? cli_format("%s or %s", names, one) : cli_format("%s", one);
+        free(names);
+        names = longer;
+    }
+    return names;
+}
+
+/* Where an option says what a tensor's dtype is, and was not given: the first choice that an array has. */
+static void choose_dtype(operator_call *call, const kiln_field *field, const npy_header *array) {
+    call_field *option = find_field(call, field->dtype);
+    const char *name;
+    int length;
+    if (!option || option->given) return;
+    for (int64_t i = 0; (name = choice(option->description->choices, i, &length)); i++) {
+        npy_dtype dtype = dtype_of(call, name, length);
+        if (dtype != array->dtype && !(dtype == NPY_BF16 && array->dtype == NPY_U16)) continue;
+        option->given = true;
+        option->value = i;
+        return;
+    }
+}
+
+/* ---- What is given ----------------------------------------------------------------------------------------------- */
 
 /* A field's roles, as bits. */
 enum {
@@ -90,11 +144,18 @@ int call_begin(operator_call *call, const char *command, const char *function) {
 int call_bind(operator_call *call, const char *name, const npy_header *array, void *data) {
     call_field *field = take_field(call, "--in", name, INPUTS);
     if (!field) return CLI_USAGE;
+    choose_dtype(call, field->description, array);
     npy_dtype wanted = call_dtype(call, field->description);
     bool bits = wanted == NPY_BF16 && array->dtype == NPY_U16;
-    if (array->dtype != wanted && !bits)
-        return cli_error(CLI_USAGE, "%s: %s is %s: must be %s", call->function->name, name,
-                         npy_dtype_name(array->dtype), npy_dtype_name(wanted));
+    if (array->dtype != wanted && !bits) {
+        const call_field *option = find_field(call, field->description->dtype);
+        char *names = option && !option->given ? call_dtype_names(call, field->description)
+                                               : cli_format("%s", npy_dtype_name(wanted));
+        int code = cli_error(CLI_USAGE, "%s: %s is %s: must be %s", call->function->name, name,
+                             npy_dtype_name(array->dtype), names);
+        free(names);
+        return code;
+    }
     if (bits) call->bf16 = NPY_U16;
     field->given = true;
     field->array = *array;

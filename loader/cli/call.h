@@ -81,6 +81,9 @@ void call_free(operator_call *call, kiln_device *device);
 /* The element type of a tensor field in this call. */
 npy_dtype call_dtype(const operator_call *call, const kiln_field *field);
 
+/* All that it may be, by an option of the call: "i32 or i64". The caller frees it. */
+char *call_dtype_names(const operator_call *call, const kiln_field *field);
+
 bool call_is_tensor(const kiln_field *field);
 
 /* "[2, 3, 64]" */

@@ -5,17 +5,20 @@
 static void print_field(const operator_call *call, const kiln_field *field) {
     char left[96] = "", kind[128] = "";
     const char *bar;
+    char *dtypes;
     switch (field->role) {
     case KILN_FIELD_INPUT:
     case KILN_FIELD_OUTPUT:
     case KILN_FIELD_UPDATE:
         snprintf(left, sizeof left, "--%s %s=FILE", field->role == KILN_FIELD_OUTPUT ? "out" : "in", field->name);
         bar = strchr(field->shape, '|');
-        snprintf(kind, sizeof kind, "%s [%.*s]%s%s%s%s", npy_dtype_name(call_dtype(call, field)),
-                 (int)strcspn(field->shape, "|"), field->shape, bar ? " or [" : "", bar ? bar + 1 : "", bar ? "]" : "",
+        dtypes = call_dtype_names(call, field);
+        snprintf(kind, sizeof kind, "%s [%.*s]%s%s%s%s", dtypes, (int)strcspn(field->shape, "|"), field->shape,
+                 bar ? " or [" : "", bar ? bar + 1 : "", bar ? "]" : "",
                  field->optional                    ? ", optional"
                  : field->role == KILN_FIELD_UPDATE ? ", also as --out"
                                                     : "");
+        free(dtypes);
         break;
     case KILN_FIELD_OPTION:
         snprintf(left, sizeof left, "--set %s=CHOICE", field->name);

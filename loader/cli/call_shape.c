@@ -147,6 +147,23 @@ int call_shape(operator_call *call, call_field *tensor) {
     return CLI_OK;
 }
 
+/* Whether a size is of optional tensors alone: without them it is 0. */
+static bool is_optional(operator_call *call, const call_field *size) {
+    shape_term terms[TERMS];
+    bool optional = false;
+    for (uint32_t i = 0; i < call->op->field_count; i++) {
+        const kiln_field *tensor = &call->op->fields[i];
+        if (!call_is_tensor(tensor)) continue;
+        size_t count = parse_shape(call, tensor, terms);
+        for (size_t term = 0; term < count; term++) {
+            if (terms[term].size != size) continue;
+            if (!tensor->optional) return false;
+            optional = true;
+        }
+    }
+    return optional;
+}
+
 int call_resolve(operator_call *call) {
     const char *function = call->function->name;
     for (uint32_t i = 0; i < call->op->field_count; i++) {
@@ -161,7 +178,7 @@ int call_resolve(operator_call *call) {
     }
     for (uint32_t i = 0; i < call->op->field_count; i++) {
         call_field *field = &call->fields[i];
-        if (field->description->role == KILN_FIELD_SIZE && !field->given)
+        if (field->description->role == KILN_FIELD_SIZE && !field->given && !is_optional(call, field))
             return cli_error(CLI_USAGE, "%s: no input says what %s is", function, field->description->name);
     }
     for (uint32_t i = 0; i < call->op->field_count; i++) {

@@ -85,8 +85,9 @@ static int help(run_job *job, int argc, char **argv) {
 /* Everything that the assignments say, once the function is known. */
 static int prepare(run_job *job, const char *command, const char *function, const assignment *given, size_t count) {
     int code = call_begin(&job->call, command, function);
-    for (size_t i = 0; i < count && code == CLI_OK; i++)
-        code = assign(job, &given[i]);
+    for (int of_set = 1; of_set >= 0; of_set--) /* options first: one may say what an array's dtype is */
+        for (size_t i = 0; i < count && code == CLI_OK; i++)
+            if ((given[i].option == SET) == of_set) code = assign(job, &given[i]);
     return code == CLI_OK ? call_resolve(&job->call) : code;
 }
 
