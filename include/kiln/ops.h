@@ -10,7 +10,7 @@
  *   are the fast path; any element alignment works. 16-bit floats are uint16_t.
  * - The arithmetic is in f32, with one rounding to nearest even at the end. NaN propagates unless said otherwise.
  * - A size of 0 is a success that writes nothing. Sizes are int64_t; more than 2^31 elements work. What takes more
- *   groups of 256 threads than one launch may have is refused: 2^23 - 1 of them are within the limits of every device.
+ *   blocks of 256 threads than one launch may have is refused: 2^23 - 1 of them are within the limits of every device.
  * - Outputs may alias inputs only where that is stated.
  * - Nothing allocates, waits or reads back, so that an operator can be captured in a CUDA graph once it is loaded
  *   (kiln_preload or a first call loads it).
@@ -196,7 +196,7 @@ KILN_OPERATOR_FUNCTION(gemm_f32, kiln_gemm_params)
 KILN_OPERATOR_FUNCTION(gemm_f16, kiln_gemm_params)
 KILN_OPERATOR_FUNCTION(gemm_bf16, kiln_gemm_params)
 
-/* The bytes of workspace with which gemm divides a long k among groups where d alone would occupy few of them (the
+/* The bytes of workspace with which gemm divides a long k among blocks where d alone would occupy few of them (the
  * pointers are not looked at); 0 where that does not pay. Without workspace the product is not divided: slower, and
  * other in the last bits. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT. */
 KILN_WORKSPACE_FUNCTION(gemm_f32, kiln_gemm_params)
@@ -289,7 +289,7 @@ KILN_OPERATOR_FUNCTION(mha_f32, kiln_mha_params)
 KILN_OPERATOR_FUNCTION(mha_f16, kiln_mha_params)
 KILN_OPERATOR_FUNCTION(mha_bf16, kiln_mha_params)
 
-/* The bytes of workspace with which mha divides the keys among groups where queries are few, as when tokens are
+/* The bytes of workspace with which mha divides the keys among blocks where queries are few, as when tokens are
  * generated (of the pointers only q_ends and kv_ends are looked at, whether they are NULL); 0 where that does not pay.
  * Without workspace keys are not divided: slower, and other in the last bits. Returns KILN_OK,
  * KILN_ERROR_INVALID_ARGUMENT. */
@@ -518,7 +518,7 @@ typedef struct kiln_softmax_params {
     size_t workspace_size; /* at least kiln_softmax_<precision>_workspace_size() */
 } kiln_softmax_params;
 
-/* Rows of up to 32 KiB are read once and need no workspace; longer rows are read twice, by many groups. A row of -inf
+/* Rows of up to 32 KiB are read once and need no workspace; longer rows are read twice, by many blocks. A row of -inf
  * gives zeros; a +inf or NaN entry makes its row NaN. The result does not depend on the device's size. */
 KILN_OPERATOR_FUNCTION(softmax_f32, kiln_softmax_params)
 KILN_OPERATOR_FUNCTION(softmax_f16, kiln_softmax_params)

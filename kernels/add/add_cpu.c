@@ -1,4 +1,4 @@
-/* add on the CPU, and its definition: see add_gpu.c for the meaning of its groups.
+/* add on the CPU, and its definition: see add_gpu.c for the meaning of its blocks.
  *
  * Floor: two reads and one write of the tensor at memory bandwidth.
  * Test: build/tests/ops/add_test. Bench: build/kiln bench add --device cpu */

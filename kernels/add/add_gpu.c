@@ -1,6 +1,6 @@
 /* add: y = a + b element by element, in f32 and with one rounding to the part.
  *
- * The tensors are one row. A group does a tile of it: each of its threads up to four vectors of 16 bytes, 4 KiB apart.
+ * The tensors are one row. A block does a tile of it: each of its threads up to four vectors of 16 bytes, 4 KiB apart.
  * Without 16-byte alignment, and at the end, threads go by elements, side by side.
  *
  * Floor: two reads and one write of the tensor at memory bandwidth.

@@ -1,4 +1,4 @@
-/* add_gelu on the CPU, and its definition: see add_gelu_gpu.c for the meaning of its groups.
+/* add_gelu on the CPU, and its definition: see add_gelu_gpu.c for the meaning of its blocks.
  *
  * Floor: one read and one write of the tensor at memory bandwidth.
  * Test: build/tests/ops/add_gelu_test. Bench: build/kiln bench add_gelu --device cpu */

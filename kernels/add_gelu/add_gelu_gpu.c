@@ -1,7 +1,7 @@
 /* add_gelu: y = gelu(x + bias), in f32, with one rounding.
  *
- * A group does a tile of a block of rows: a row has 1 to 256 threads, each with up to four vectors of 16 bytes, so that
- * narrow rows leave no thread idle and the groups of wide ones cover the memory's latency. Without 16-byte alignment,
+ * A block does a tile of some rows: a row has 1 to 256 threads, each with up to four vectors of 16 bytes, so that
+ * narrow rows leave no thread idle and the blocks of wide ones cover the memory's latency. Without 16-byte alignment,
  * and at a row's end, threads go by elements, side by side.
  *
  * All forms of GELU are t sigmoid(t P(t^2)), whose coefficients come with the arguments: one code path, no branch.

@@ -1,4 +1,4 @@
-/* add_rmsnorm on the CPU, and its definition: see add_rmsnorm_gpu.c for the meaning of its groups.
+/* add_rmsnorm on the CPU, and its definition: see add_rmsnorm_gpu.c for the meaning of its blocks.
  *
  * Floor: two reads and two writes of the tensor at memory bandwidth.
  * Test: build/tests/ops/rmsnorm_test. Bench: build/kiln bench add_rmsnorm --device cpu */
@@ -65,8 +65,8 @@ KILN_INLINE void put(const places *row, const void *weight, float scale, size_t 
 KILN_INLINE void add_rmsnorm(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
     const kiln_add_rmsnorm_args args = *(const kiln_add_rmsnorm_args *)arguments; /* what no store can change */
     bool stream = kiln_streams(&args.shape, part);
-    for (uint64_t group = span->begin; group < span->end; group++)
-        for (kiln_cpu_work work = kiln_work_of(&args.shape, span, group); work.row < work.row_end; work.row++) {
+    for (uint64_t block = span->begin; block < span->end; block++)
+        for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++) {
             const places row = {
                 .y = kiln_at_mut(args.y, work.row * (uint64_t)args.y_stride, part),
                 .sum = kiln_at_mut(args.sum, work.row * (uint64_t)args.sum_stride, part),

@@ -47,7 +47,7 @@ KILN_ENTRY(add_rmsnorm, kiln_add_rmsnorm_args) {
     KILN_SHARED float exchange[KILN_SUBGROUPS];
     kiln_span s = kiln_span_of(&args.shape);
     uint32_t lanes_log2 = args.shape.lanes_log2;
-    if (s.row - (kiln_thread() >> lanes_log2) >= (uint64_t)args.shape.rows) return; /* the whole group */
+    if (s.row - (kiln_thread() >> lanes_log2) >= (uint64_t)args.shape.rows) return; /* the whole block */
     const kiln_element *x = kiln_span_of_input(s, args.x, args.x_stride);
     const kiln_element *residual = kiln_span_of_input(s, args.residual, args.residual_stride);
     const kiln_element *weight = (const kiln_element *)args.weight;

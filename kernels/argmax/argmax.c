@@ -62,7 +62,7 @@ KILN__HOST_SIDE kiln_status argmax(kiln_stream *stream, const kiln_argmax_params
     KILN__TRY(kiln__operator_require(stream, KILN__OPERATOR_argmax, part, &kiln__bundle_argmax, &module));
     const kiln_kernel *kernel = &module->kernels[KERNEL_argmax];
     unsigned lanes_log2 = kiln__lanes_log2(kiln__vectors(cols, size_log2));
-    if (lanes_log2 > KILN_SUBGROUP_LOG2) lanes_log2 = KILN_GROUP_LOG2;
+    if (lanes_log2 > KILN_SUBGROUP_LOG2) lanes_log2 = KILN_BLOCK_LOG2;
     kiln_argmax_args args = {
         .y = params->y,
         .x = params->x,

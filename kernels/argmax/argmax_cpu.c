@@ -1,4 +1,4 @@
-/* argmax on the CPU, and its definition: see argmax_gpu.c for the meaning of its groups.
+/* argmax on the CPU, and its definition: see argmax_gpu.c for the meaning of its blocks.
  *
  * Floor: one read of the tensor at memory bandwidth.
  * Test: build/tests/ops/argmax_test. Bench: build/kiln bench argmax --device cpu */
@@ -37,8 +37,8 @@ KILN_INLINE kiln_argmax_best best_of_partials(const kiln_argmax_best *partials, 
 
 KILN_INLINE void argmax(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
     const kiln_argmax_args args = *(const kiln_argmax_args *)arguments; /* what no store can change */
-    for (uint64_t group = span->begin; group < span->end; group++)
-        for (kiln_cpu_work work = kiln_work_of(&args.shape, span, group); work.row < work.row_end; work.row++) {
+    for (uint64_t block = span->begin; block < span->end; block++)
+        for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++) {
             kiln_argmax_best *partials = args.partials + work.row * args.chunks;
             if (args.phase == KILN_ARGMAX_FINISH) {
                 args.y[work.row] = (int32_t)best_of_partials(partials, args.chunks).col;

@@ -1,7 +1,7 @@
 /* argmax: the column of each row's greatest element, of equal ones the first; a NaN counts as greater than all.
  *
  * Elements are compared as integer keys (total_order.h), so that the answer is the same whatever the order in which
- * threads meet. Narrow rows take 1 to 32 threads each and reduce by shuffles alone; others take the group. Rows of more
+ * threads meet. Narrow rows take 1 to 32 threads each and reduce by shuffles alone; others take the block. Rows of more
  * than a chunk, of which a decoding step has one or a few, are launched twice: KILN_ARGMAX_PARTIAL writes the best of
  * each chunk into the workspace, KILN_ARGMAX_FINISH the best of these.
  *
@@ -44,7 +44,7 @@ KILN_INLINE kiln_argmax_best best_of(kiln_span s, const kiln_element *x) {
 KILN_INLINE kiln_argmax_best best_of_partials(const kiln_argmax_best *partials, uint32_t chunks) {
     kiln_argmax_best best = {0, 0xffffffffu};
     KILN_LOOP
-    for (uint32_t i = kiln_thread(); i < chunks; i += KILN_GROUP)
+    for (uint32_t i = kiln_thread(); i < chunks; i += KILN_BLOCK)
         consider(&best, partials[i].key, partials[i].col);
     return best;
 }
@@ -72,7 +72,7 @@ KILN_ENTRY(argmax, kiln_argmax_args) {
     KILN_SHARED kiln_argmax_best exchange[KILN_SUBGROUPS];
     kiln_span s = kiln_span_of(&args.shape);
     uint32_t lanes_log2 = args.shape.lanes_log2;
-    if (s.row - (kiln_thread() >> lanes_log2) >= (uint64_t)args.shape.rows) return; /* the whole group */
+    if (s.row - (kiln_thread() >> lanes_log2) >= (uint64_t)args.shape.rows) return; /* the whole block */
     kiln_argmax_best *partials = args.partials + s.row * args.chunks;
 
     /* A row beyond the last takes part, empty: reductions are of all threads. */

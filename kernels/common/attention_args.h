@@ -6,7 +6,7 @@
 
 enum {
     KILN_ATTENTION_KEYS = KILN_SUBGROUP, /* of a tile: one for each thread of a subgroup */
-    KILN_ATTENTION_SUBGROUPS = KILN_GROUP / KILN_SUBGROUP,
+    KILN_ATTENTION_SUBGROUPS = KILN_BLOCK / KILN_SUBGROUP,
     KILN_ATTENTION_ROWS = 4,        /* the most that a subgroup does */
     KILN_ATTENTION_SIZE = 256,      /* the most elements of a head */
     KILN_ATTENTION_ANY = 0x7fffffff /* a window without an end */

@@ -26,7 +26,7 @@ enum {
     SUBGROUPS = KILN_ATTENTION_SUBGROUPS,
     ROWS = KILN_ATTENTION_ROWS,
     SLICES = KILN_ATTENTION_SIZE / KILN_SUBGROUP, /* elements of a head that a thread adds up */
-    LOADERS = KILN_GROUP / KEYS                   /* threads that load a key */
+    LOADERS = KILN_BLOCK / KEYS                   /* threads that load a key */
 };
 
 typedef struct quad {

@@ -10,7 +10,7 @@
  *
  * Frames stay under 4 KB, since a caller's thread may have a small stack: what is larger lies in span->scratch.
  *
- * Results depend neither on the span nor on the threads: a group's work is done the same wherever it is done. */
+ * Results depend neither on the span nor on the threads: a block's work is done the same wherever it is done. */
 #ifndef KILN_KERNELS_COMMON_CPU_H
 #define KILN_KERNELS_COMMON_CPU_H
 
@@ -241,16 +241,16 @@ KILN_INLINE void kiln_tile_write(void *target, const float *tile, size_t count, 
     if (stream) kiln_stream_copy(target, halves, count * sizeof *halves);
 }
 
-/* What a group does of an operator's rows: none where its block is beyond the last. */
+/* What a block does of an operator's rows: none where it is beyond the last. */
 typedef struct kiln_cpu_work {
     uint64_t tile;
     uint64_t row, row_end;
     uint64_t col, col_end;
 } kiln_cpu_work;
 
-KILN_INLINE kiln_cpu_work kiln_work_of(const kiln_shape *shape, const kiln_cpu_span *span, uint64_t group) {
-    uint64_t tile = group % span->grid[0], rows = KILN_GROUP >> shape->lanes_log2;
-    uint64_t row = group / span->grid[0] * rows, col = tile * shape->tile;
+KILN_INLINE kiln_cpu_work kiln_work_of(const kiln_shape *shape, const kiln_cpu_span *span, uint64_t block) {
+    uint64_t tile = block % span->grid[0], rows = KILN_BLOCK >> shape->lanes_log2;
+    uint64_t row = block / span->grid[0] * rows, col = tile * shape->tile;
     uint64_t row_end = row + rows, col_end = col + shape->tile;
     kiln_cpu_work work = {tile, row, row_end < (uint64_t)shape->rows ? row_end : (uint64_t)shape->rows, col,
                           col_end < (uint64_t)shape->cols ? col_end : (uint64_t)shape->cols};
@@ -259,8 +259,8 @@ KILN_INLINE kiln_cpu_work kiln_work_of(const kiln_shape *shape, const kiln_cpu_s
 
 /* The loop over what a span does, a tile at a time: count elements of work.row from col. */
 #define KILN_FOR_TILES(shape, span, part, work, col, count)                                                    \
-    for (uint64_t group = (span)->begin; group < (span)->end; group++)                                         \
-        for (kiln_cpu_work work = kiln_work_of(shape, span, group); (work).row < (work).row_end; (work).row++) \
+    for (uint64_t block = (span)->begin; block < (span)->end; block++)                                         \
+        for (kiln_cpu_work work = kiln_work_of(shape, span, block); (work).row < (work).row_end; (work).row++) \
             for (uint64_t col = (work).col, most = KILN_TILE_BYTES / kiln_part_size(part),                     \
                           count = kiln_min((work).col_end - col, most);                                        \
                  count; col += count, count = kiln_min((work).col_end - col, most))

@@ -6,13 +6,13 @@
  * KILN_UNROLL, KILN_LOOP           before a loop: unrolled whole, or kept as it is, for the size of the image
  * KILN_SHARED                      a static array in shared memory
  * KILN_DYNAMIC_SHARED(type, name)  the launch's dynamic shared memory
- * kiln_thread()                    of the group
+ * kiln_thread()                    of the block
  * kiln_tile(), kiln_block()        of the grid: geometry.h
- * kiln_barrier()                   of the group, with its memory
+ * kiln_barrier()                   of the block, with its memory
  * kiln_shuffle_xor(value, mask)    the value of thread ^ mask, mask < KILN_SUBGROUP; all threads take part
  * kiln_f16_to_f32, kiln_f32_to_f16 in hardware
  *
- * Nothing here reads the grid's size or the group's: on AMD that would add hidden arguments. */
+ * Nothing here reads the grid's size or the block's: on AMD that would add hidden arguments. */
 #ifndef KILN_KERNELS_COMMON_DEVICE_H
 #define KILN_KERNELS_COMMON_DEVICE_H
 
@@ -26,7 +26,7 @@
 #include "kernels/arch/ptx.h"
 
 #define KILN_INLINE                     static __device__ __forceinline__
-#define KILN_ENTRY_HEAD                 extern "C" __global__ __launch_bounds__(KILN_GROUP) void
+#define KILN_ENTRY_HEAD                 extern "C" __global__ __launch_bounds__(KILN_BLOCK) void
 #define KILN_FMA(a, b, c)               __fmaf_rn(a, b, c)
 #define KILN_SHARED                     __shared__
 #define KILN_DYNAMIC_SHARED(type, name) extern __shared__ type name[]
@@ -56,7 +56,7 @@ KILN_INLINE uint16_t kiln_f32_to_f16(float value) {
 #elif defined(__HIP__)
 
 #define KILN_INLINE                     static __attribute__((device, always_inline)) inline
-#define KILN_ENTRY_HEAD                 extern "C" __attribute__((global, amdgpu_flat_work_group_size(KILN_GROUP, KILN_GROUP))) void
+#define KILN_ENTRY_HEAD                 extern "C" __attribute__((global, amdgpu_flat_work_group_size(KILN_BLOCK, KILN_BLOCK))) void
 #define KILN_FMA(a, b, c)               __builtin_fmaf(a, b, c)
 #define KILN_SHARED                     __attribute__((shared))
 #define KILN_DYNAMIC_SHARED(type, name) extern __attribute__((shared)) type name[]

@@ -1,7 +1,8 @@
 /* The shape of work, the same on every backend: host sides launch it, device kernels and CPU functions do it.
  *
- * A group is KILN_GROUP threads. Where an operator works on rows, 1 << lanes_log2 threads share a row, and a group does
- * a block of KILN_GROUP >> lanes_log2 rows. Grids are {tiles of a row, blocks of rows, blocks beyond KILN_GRID_BLOCKS}.
+ * A block is KILN_BLOCK threads: CUDA's thread block, HSA's and OpenCL's work-group. Where an operator works on rows,
+ * 1 << lanes_log2 threads share a row, and a block does KILN_BLOCK >> lanes_log2 rows. Grids are {tiles of a row,
+ * blocks for the rows, blocks beyond KILN_GRID_BLOCKS}.
  */
 #ifndef KILN_KERNELS_COMMON_GEOMETRY_H
 #define KILN_KERNELS_COMMON_GEOMETRY_H
@@ -9,8 +10,8 @@
 #include "kernels/common/args.h"
 
 enum {
-    KILN_GROUP_LOG2 = 8,
-    KILN_GROUP = 1 << KILN_GROUP_LOG2, /* threads */
+    KILN_BLOCK_LOG2 = 8,
+    KILN_BLOCK = 1 << KILN_BLOCK_LOG2, /* threads */
     KILN_SUBGROUP_LOG2 = 5,            /* threads that shuffle: a warp, a wave32, or half a wave64 */
     KILN_SUBGROUP = 1 << KILN_SUBGROUP_LOG2,
     KILN_THREAD_VECTORS = 4,    /* of a thread, in operators that go element by element */
@@ -25,7 +26,7 @@ enum {
 typedef struct kiln_shape {
     int64_t rows;
     int64_t cols;
-    uint32_t tile;       /* elements of a row that a group does */
+    uint32_t tile;       /* elements of a row that a block does */
     uint32_t lanes_log2; /* of the threads that share a row */
     uint32_t wide;       /* non-zero: the rows of all tensors are 16-byte aligned */
     uint32_t padding;

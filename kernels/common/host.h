@@ -85,12 +85,12 @@ static inline uint32_t kiln__rows_wide(uintptr_t addresses, int64_t rows, int64_
 static inline kiln_status kiln__grid(const char *name, uint64_t tiles, uint64_t blocks, kiln_launch_config *config) {
     uint64_t beyond = (blocks + KILN_GRID_BLOCKS - 1) >> KILN_GRID_BLOCKS_LOG2;
     KILN__REQUIRE(tiles <= KILN_GRID_LIMIT_X && beyond <= KILN_GRID_LIMIT_Z,
-                  "%s: its sizes are too large for one launch: %llu x %llu groups, at most %u x %llu", name,
+                  "%s: its sizes are too large for one launch: %llu x %llu blocks, at most %u x %llu", name,
                   (unsigned long long)tiles, (unsigned long long)blocks, KILN_GRID_LIMIT_X,
                   (unsigned long long)KILN_GRID_LIMIT_Z << KILN_GRID_BLOCKS_LOG2);
     *config = (kiln_launch_config){
         .grid = {(uint32_t)tiles, blocks < KILN_GRID_BLOCKS ? (uint32_t)blocks : KILN_GRID_BLOCKS, (uint32_t)beyond},
-        .block = {KILN_GROUP, 1, 1},
+        .block = {KILN_BLOCK, 1, 1},
     };
     return KILN_OK;
 }
@@ -100,16 +100,16 @@ static inline uint64_t kiln__vectors(int64_t cols, unsigned size_log2) {
     return ((uint64_t)cols + (KILN_VECTOR_BYTES >> size_log2) - 1) >> (4 - size_log2);
 }
 
-/* How many threads, as a logarithm, share a row of so many vectors: KILN_THREAD_VECTORS for each, up to a group. */
+/* How many threads, as a logarithm, share a row of so many vectors: KILN_THREAD_VECTORS for each, up to a block. */
 static inline unsigned kiln__lanes_log2(uint64_t vectors) {
     if (vectors <= KILN_THREAD_VECTORS) return 0;
     unsigned lanes_log2 = 62 - (unsigned)__builtin_clzll(vectors - 1);
-    return lanes_log2 < KILN_GROUP_LOG2 ? lanes_log2 : KILN_GROUP_LOG2;
+    return lanes_log2 < KILN_BLOCK_LOG2 ? lanes_log2 : KILN_BLOCK_LOG2;
 }
 
-/* The blocks of rows that groups do. */
+/* How many blocks do so many rows. */
 static inline uint64_t kiln__blocks(int64_t rows, unsigned lanes_log2) {
-    return ((uint64_t)rows + (KILN_GROUP >> lanes_log2) - 1) >> (KILN_GROUP_LOG2 - lanes_log2);
+    return ((uint64_t)rows + (KILN_BLOCK >> lanes_log2) - 1) >> (KILN_BLOCK_LOG2 - lanes_log2);
 }
 
 /* The launch of an operator that goes element by element over rows x cols. */
@@ -153,7 +153,7 @@ static inline uint64_t kiln__option(const void *option_and_reserved) {
     return option;
 }
 
-/* kiln__lanes_log2 of an ordinary row, but not limited to a group. */
+/* kiln__lanes_log2 of an ordinary row, but not limited to a block. */
 static inline unsigned kiln__ordinary_lanes_log2(int64_t cols, unsigned size_log2) {
     return ((unsigned)__builtin_clzll((uint64_t)cols - 1) ^ 63) - (5 - size_log2);
 }
@@ -161,14 +161,14 @@ static inline unsigned kiln__ordinary_lanes_log2(int64_t cols, unsigned size_log
 /* The launch of ordinary rows, a tile each. */
 static inline void kiln__ordinary_launch(int64_t rows, unsigned lanes_log2, uint32_t shared_bytes,
                                          kiln_launch_config *config) {
-    static const kiln_launch_config one_block = {.grid = {1, 1, 1}, .block = {KILN_GROUP, 1, 1}};
+    static const kiln_launch_config one_block = {.grid = {1, 1, 1}, .block = {KILN_BLOCK, 1, 1}};
     *config = one_block;
-    config->grid[1] = ((uint32_t)(rows - 1) << lanes_log2 >> KILN_GROUP_LOG2) + 1;
+    config->grid[1] = ((uint32_t)(rows - 1) << lanes_log2 >> KILN_BLOCK_LOG2) + 1;
     config->dynamic_shared_bytes = shared_bytes;
 }
 
 /* The vectors of a tile, the most that an ordinary row has where an operator goes element by element. */
-enum { KILN__TILE_VECTORS = KILN_THREAD_VECTORS << KILN_GROUP_LOG2 };
+enum { KILN__TILE_VECTORS = KILN_THREAD_VECTORS << KILN_BLOCK_LOG2 };
 
 /* kiln__elementwise for an ordinary call. */
 static inline void kiln__ordinary_elementwise(int64_t rows, int64_t cols, unsigned size_log2, kiln_shape *shape,

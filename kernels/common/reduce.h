@@ -1,10 +1,10 @@
-/* Reductions over the threads that share a row: all threads of the group take part and get the result. */
+/* Reductions over the threads that share a row: all threads of the block take part and get the result. */
 #ifndef KILN_KERNELS_COMMON_REDUCE_H
 #define KILN_KERNELS_COMMON_REDUCE_H
 
 #include "kernels/common/device.h"
 
-enum { KILN_SUBGROUPS = KILN_GROUP / KILN_SUBGROUP };
+enum { KILN_SUBGROUPS = KILN_BLOCK / KILN_SUBGROUP };
 
 typedef enum kiln_reduction { KILN_REDUCE_MAX, KILN_REDUCE_SUM } kiln_reduction;
 
@@ -12,7 +12,7 @@ KILN_INLINE float kiln_combine(float a, float b, kiln_reduction reduction) {
     return reduction == KILN_REDUCE_MAX ? kiln_max(a, b) : a + b;
 }
 
-/* lanes_log2 is at most KILN_SUBGROUP_LOG2, or KILN_GROUP_LOG2; the same in the whole group. exchange is shared memory
+/* lanes_log2 is at most KILN_SUBGROUP_LOG2, or KILN_BLOCK_LOG2; the same in the whole block. exchange is shared memory
  * of KILN_SUBGROUPS floats. */
 KILN_INLINE float kiln_reduce(float value, uint32_t lanes_log2, float *exchange, kiln_reduction reduction) {
     uint32_t lanes = lanes_log2 < KILN_SUBGROUP_LOG2 ? 1u << lanes_log2 : KILN_SUBGROUP;

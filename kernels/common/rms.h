@@ -13,13 +13,13 @@ static inline kiln_status kiln__eps_resolve(const char *name, float eps, float *
 }
 
 /* The launch of rows that are each reduced by a subgroup, or from KILN_THREAD_VECTORS vectors of each of its threads
- * on by a group. A row is one tile. */
+ * on by a block. A row is one tile. */
 static inline kiln_status kiln__rms_rows(const char *name, int64_t rows, int64_t cols, unsigned size_log2,
                                          uint32_t wide, kiln_shape *shape, kiln_launch_config *config) {
     uint64_t vectors = kiln__vectors(cols, size_log2);
     unsigned lanes_log2 = kiln__lanes_log2(vectors);
-    if (lanes_log2 > KILN_SUBGROUP_LOG2) lanes_log2 = KILN_GROUP_LOG2;
-    KILN__TRY(kiln__size_check(name, "cols", cols, UINT32_MAX - KILN_GROUP * KILN_VECTOR_BYTES));
+    if (lanes_log2 > KILN_SUBGROUP_LOG2) lanes_log2 = KILN_BLOCK_LOG2;
+    KILN__TRY(kiln__size_check(name, "cols", cols, UINT32_MAX - KILN_BLOCK * KILN_VECTOR_BYTES));
     *shape = (kiln_shape){.rows = rows, .cols = cols, .tile = (uint32_t)cols, .lanes_log2 = lanes_log2, .wide = wide};
     return kiln__grid(name, 1, kiln__blocks(rows, lanes_log2), config);
 }

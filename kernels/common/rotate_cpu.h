@@ -1,5 +1,5 @@
 /* Turning the pairs of heads on the CPU, for rope and rope3d: directions are found once for a token, for a tile of
- * pairs at a time, and used for all of a group's heads. */
+ * pairs at a time, and used for all of a block's heads. */
 #ifndef KILN_KERNELS_COMMON_ROTATE_CPU_H
 #define KILN_KERNELS_COMMON_ROTATE_CPU_H
 
@@ -12,7 +12,7 @@ typedef struct kiln_directions {
     float cosines[KILN_TILE_PAIRS], sines[KILN_TILE_PAIRS];
 } kiln_directions;
 
-/* A token's heads that a group turns. */
+/* A token's heads that a block turns. */
 typedef struct kiln_heads {
     void *y; /* of the token */
     const void *x;

@@ -45,11 +45,11 @@ static inline uint32_t kiln__rotated_wide(const kiln__rotated *y, const kiln__ro
            kiln__rows_wide(0, 2, pairs, size_log2);
 }
 
-/* How many threads, as a logarithm, share a head: one for each vector's worth of pairs, up to a group. */
+/* How many threads, as a logarithm, share a head: one for each vector's worth of pairs, up to a block. */
 static inline unsigned kiln__rotate_lanes_log2(int64_t pairs, unsigned size_log2) {
     uint64_t vectors = kiln__vectors(pairs, size_log2);
     unsigned lanes_log2 = vectors <= 1 ? 0 : 64 - (unsigned)__builtin_clzll(vectors - 1);
-    return lanes_log2 < KILN_GROUP_LOG2 ? lanes_log2 : KILN_GROUP_LOG2;
+    return lanes_log2 < KILN_BLOCK_LOG2 ? lanes_log2 : KILN_BLOCK_LOG2;
 }
 
 enum { KILN__ROTATE_MOST = 1 << 20 }; /* heads, and pairs of a head */

@@ -1,4 +1,4 @@
-/* What a thread does of a row: of the group's tile, every lanes-th vector from first on. */
+/* What a thread does of a row: of the block's tile, every lanes-th vector from first on. */
 #ifndef KILN_KERNELS_COMMON_SPAN_H
 #define KILN_KERNELS_COMMON_SPAN_H
 
@@ -17,7 +17,7 @@ KILN_INLINE kiln_span kiln_span_of(const kiln_shape *shape) {
     kiln_span s;
     s.lanes = 1u << shape->lanes_log2;
     s.first = kiln_thread() & (s.lanes - 1);
-    s.row = (kiln_block() << (KILN_GROUP_LOG2 - shape->lanes_log2)) + (kiln_thread() >> shape->lanes_log2);
+    s.row = (kiln_block() << (KILN_BLOCK_LOG2 - shape->lanes_log2)) + (kiln_thread() >> shape->lanes_log2);
     s.start = (uint64_t)kiln_tile() * shape->tile;
     uint64_t left = s.row < (uint64_t)shape->rows ? (uint64_t)shape->cols - s.start : 0;
     s.count = left < shape->tile ? (uint32_t)left : shape->tile;

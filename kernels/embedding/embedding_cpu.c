@@ -1,4 +1,4 @@
-/* embedding on the CPU, and its definition: see embedding_gpu.c for the meaning of its groups.
+/* embedding on the CPU, and its definition: see embedding_gpu.c for the meaning of its blocks.
  *
  * Floor: one read and one write of the result at memory bandwidth.
  * Test: build/tests/ops/embedding_test. Bench: build/kiln bench embedding --device cpu */
@@ -8,8 +8,8 @@
 KILN_INLINE void embedding(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
     const kiln_embedding_args args = *(const kiln_embedding_args *)arguments; /* what no store can change */
     bool stream = kiln_streams(&args.shape, part);
-    for (uint64_t group = span->begin; group < span->end; group++)
-        for (kiln_cpu_work work = kiln_work_of(&args.shape, span, group); work.row < work.row_end; work.row++) {
+    for (uint64_t block = span->begin; block < span->end; block++)
+        for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++) {
             void *y = kiln_at_mut(args.y, work.row * (uint64_t)args.y_stride + work.col, part);
             size_t size = (work.col_end - work.col) * kiln_part_size(part);
             uint64_t row = (uint64_t)args.ids[work.row] - (uint64_t)args.first;

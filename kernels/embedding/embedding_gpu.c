@@ -1,6 +1,6 @@
 /* embedding: rows of a table, copied bit by bit; zeros where the table has no such row.
  *
- * A group does a tile of a block of rows, as in add_gelu: a row has 1 to 256 threads, each with up to four vectors of
+ * A block does a tile of some rows, as in add_gelu: a row has 1 to 256 threads, each with up to four vectors of
  * 16 bytes. Without 16-byte alignment, and at a row's end, threads go by elements, side by side. A table that is
  * divided by rows among devices is one whose first row has another id than 0: the sum of all devices' results is right.
  *

@@ -1,4 +1,4 @@
-/* gemm, host side: which kernel does a product, and whether groups share its k. */
+/* gemm, host side: which kernel does a product, and whether blocks share its k. */
 #include "kernels/common/gates.h"
 #include "kernels/common/host.h"
 #include "kernels/gemm/gemm_args.h"
@@ -10,9 +10,9 @@ enum {
 #include "kernels/gemm/gemm.def"
 };
 
-/* k is shared where there are fewer tiles than GROUPS, among as many groups as make them so, as long as each has
+/* k is shared where there are fewer tiles than BLOCKS, among as many blocks as make them so, as long as each has
  * SPLIT_LEAST of it. */
-enum { GROUPS = 128, SPLIT_LEAST = 512, SPLITS_MOST = 32 };
+enum { BLOCKS = 128, SPLIT_LEAST = 512, SPLITS_MOST = 32 };
 
 /* The end of the argument struct, copied as it is. */
 typedef struct gate {
@@ -76,17 +76,17 @@ static uint64_t tiles_of(int64_t count) {
     return ((uint64_t)count + KILN_GEMM_TILE - 1) / KILN_GEMM_TILE;
 }
 
-/* How groups share the k of a tile. */
+/* How blocks share the k of a tile. */
 typedef struct shares {
-    uint32_t splits, split; /* how many groups, and how much each has */
+    uint32_t splits, split; /* how many blocks, and how much each has */
     size_t partials_size;   /* bytes of their results; 0 where one has all */
 } shares;
 
 static void divide(const kiln_gemm_params *params, shares *out) {
     uint64_t tiles, k = (uint64_t)params->k;
     uint64_t matrix = tiles_of(params->m) * tiles_of(params->n);
-    if (__builtin_mul_overflow(matrix, (uint64_t)params->batch, &tiles) || tiles >= GROUPS) return;
-    uint64_t splits = GROUPS / tiles, most = k / SPLIT_LEAST;
+    if (__builtin_mul_overflow(matrix, (uint64_t)params->batch, &tiles) || tiles >= BLOCKS) return;
+    uint64_t splits = BLOCKS / tiles, most = k / SPLIT_LEAST;
     if (splits > most) splits = most;
     if (splits > SPLITS_MOST) splits = SPLITS_MOST;
     if (splits <= 1) return;
@@ -116,7 +116,7 @@ static kiln_status share(const char *name, const kiln_gemm_params *params, share
 static kiln_status launch_rows(kiln_stream *stream, const kiln_kernel *kernels, const kiln_gemm_args *args,
                                const char *name) {
     kiln_launch_config config;
-    uint64_t tiles = ((uint64_t)args->n + KILN_GEMM_GROUP_COLUMNS - 1) / KILN_GEMM_GROUP_COLUMNS;
+    uint64_t tiles = ((uint64_t)args->n + KILN_GEMM_BLOCK_COLUMNS - 1) / KILN_GEMM_BLOCK_COLUMNS;
     KILN__TRY(kiln__grid(name, tiles, args->batch, &config));
     return kiln__operator_launch(stream, &kernels[KERNEL_gemm_rows], &config, args, sizeof *args);
 }
@@ -128,7 +128,7 @@ static kiln_status launch_tiles(kiln_stream *stream, const kiln_kernel *kernels,
     KILN__TRY(kiln__grid(name, tiles_of(args->n), blocks, &config));
     KILN__TRY(kiln__operator_launch(stream, &kernels[KERNEL_gemm_tiles], &config, args, sizeof *args));
     if (args->splits == 1) return KILN_OK;
-    uint64_t columns = ((uint64_t)args->n + KILN_GROUP - 1) >> KILN_GROUP_LOG2;
+    uint64_t columns = ((uint64_t)args->n + KILN_BLOCK - 1) >> KILN_BLOCK_LOG2;
     KILN__TRY(kiln__grid(name, columns, (uint64_t)args->m * args->batch, &config));
     return kiln__operator_launch(stream, &kernels[KERNEL_gemm_join], &config, args, sizeof *args);
 }

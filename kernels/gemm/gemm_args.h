@@ -6,10 +6,10 @@
 
 enum {
     KILN_GEMM_COEFFICIENTS = 9,
-    KILN_GEMM_TILE = 64,   /* rows and columns of d that a group does in gemm_tiles */
+    KILN_GEMM_TILE = 64,   /* rows and columns of d that a block does in gemm_tiles */
     KILN_GEMM_ROWS = 8,    /* the most rows of a in gemm_rows */
     KILN_GEMM_COLUMNS = 4, /* rows of b that a subgroup does in gemm_rows */
-    KILN_GEMM_GROUP_COLUMNS = KILN_GEMM_COLUMNS * (KILN_GROUP / KILN_SUBGROUP),
+    KILN_GEMM_BLOCK_COLUMNS = KILN_GEMM_COLUMNS * (KILN_BLOCK / KILN_SUBGROUP),
     KILN_GEMM_DEPTH = 32 /* elements of a row that are in shared memory at a time: a split is a multiple of it */
 };
 
@@ -32,7 +32,7 @@ typedef struct kiln_gemm_args {
     int64_t b_batch_stride;
     int64_t c_batch_stride;
     uint32_t batch;
-    uint32_t splits;    /* how many groups share the columns of a and b */
+    uint32_t splits;    /* how many blocks share the columns of a and b */
     uint32_t split;     /* columns of each */
     uint32_t tile_rows; /* tiles of d's height */
     uint32_t wide;      /* non-zero: the rows of a and b are 16-byte aligned */

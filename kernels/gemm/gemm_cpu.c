@@ -1,6 +1,6 @@
-/* gemm on the CPU, and its definition: see gemm_gpu.c for the meaning of its kernels and groups.
+/* gemm on the CPU, and its definition: see gemm_gpu.c for the meaning of its kernels and blocks.
  *
- * gemm_tiles: groups that follow each other do tiles of d below each other, and up to STRIP of them are done together.
+ * gemm_tiles: blocks that follow each other do tiles of d below each other, and up to STRIP of them are done together.
  * Both factors have k along their rows. DEPTH columns of the 64 rows of b are transposed into the first-level cache, so
  * that a row there has what one step of k needs of them; then ROWS rows of a at a time are multiplied with VECS vectors
  * of it, their sums in registers: an element of a is one factor for all of a vector. Transposing is paid for once in 64
@@ -23,7 +23,7 @@ enum {
     ROWS = 6,                                 /* with rows of a: their sums fill most of the registers */
     STEPS = KILN_VEC_REGISTERS >= 32 ? 8 : 2, /* of k without a branch: with few registers more would spill */
     STRIP_ROWS = (STRIP * TILE + ROWS - 1) / ROWS * ROWS,
-    COLUMNS = KILN_GEMM_GROUP_COLUMNS, /* of d, in gemm_rows */
+    COLUMNS = KILN_GEMM_BLOCK_COLUMNS, /* of d, in gemm_rows */
     AHEAD = (ROWS + STRIP - 1) / STRIP /* rows of b to ask for with ROWS rows of a: all of a tile in a strip */
 };
 
@@ -73,24 +73,24 @@ typedef struct strip_scratch {
 } strip_scratch;
 _Static_assert(sizeof(strip_scratch) <= KILN_CPU_SCRATCH, "fits");
 
-/* What some groups, one after the other, do. */
+/* What some blocks, one after the other, do. */
 typedef struct strip {
     uint32_t batch, split;
     uint64_t row, col, k, k_end;
     size_t rows, cols;
-    size_t groups;
+    size_t blocks;
 } strip;
 
-/* The strip that begins with a group. Here groups go down a column of tiles before they go on to the next. */
-KILN_INLINE strip strip_of(const kiln_gemm_args *args, const kiln_cpu_span *span, uint64_t group) {
-    uint64_t tiles = args->tile_rows * (uint64_t)span->grid[0], matrix = group / tiles, tile = group % tiles;
+/* The strip that begins with a block. Here blocks go down a column of tiles before they go on to the next. */
+KILN_INLINE strip strip_of(const kiln_gemm_args *args, const kiln_cpu_span *span, uint64_t block) {
+    uint64_t tiles = args->tile_rows * (uint64_t)span->grid[0], matrix = block / tiles, tile = block % tiles;
     uint64_t tile_row = tile % args->tile_rows;
     strip s = {.split = (uint32_t)(matrix % args->splits),
                .batch = (uint32_t)(matrix / args->splits),
                .row = tile_row * TILE,
                .col = tile / args->tile_rows * TILE};
-    s.groups = kiln_min(kiln_min(args->tile_rows - tile_row, span->end - group), STRIP);
-    s.rows = kiln_min((uint64_t)args->m - s.row, s.groups * TILE);
+    s.blocks = kiln_min(kiln_min(args->tile_rows - tile_row, span->end - block), STRIP);
+    s.rows = kiln_min((uint64_t)args->m - s.row, s.blocks * TILE);
     s.cols = kiln_min((uint64_t)args->n - s.col, TILE);
     s.k = (uint64_t)s.split * args->split;
     s.k_end = kiln_min(s.k + args->split, (uint64_t)args->k);
@@ -212,8 +212,8 @@ KILN_INLINE void gemm_tiles(const void *arguments, const kiln_cpu_span *span, ki
     const kiln_gemm_args args = *(const kiln_gemm_args *)arguments; /* what no store can change */
     strip_scratch *scratch = span->scratch;
     strip s;
-    for (uint64_t group = span->begin; group < span->end; group += s.groups) {
-        s = strip_of(&args, span, group);
+    for (uint64_t block = span->begin; block < span->end; block += s.blocks) {
+        s = strip_of(&args, span, block);
         if (s.batch >= args.batch) break;
         memset(scratch->sums, 0, (s.rows + ROWS - 1) / ROWS * ROWS * sizeof *scratch->sums);
         for (uint64_t k = s.k; k < s.k_end; k += DEPTH)
@@ -226,7 +226,7 @@ KILN_CPU_KERNEL(gemm_tiles)
 /* ---- gemm_join ---- */
 
 typedef struct join_scratch {
-    float sums[KILN_GROUP];
+    float sums[KILN_BLOCK];
     finish_tiles tiles;
 } join_scratch;
 _Static_assert(sizeof(join_scratch) <= KILN_CPU_SCRATCH, "fits");
@@ -236,10 +236,10 @@ KILN_INLINE void gemm_join(const void *arguments, const kiln_cpu_span *span, kil
     uint64_t step = (uint64_t)args.batch * (uint64_t)args.m * (uint64_t)args.n;
     join_scratch *scratch = span->scratch;
     float *sums = scratch->sums;
-    for (uint64_t group = span->begin; group < span->end; group++) {
-        uint64_t col = group % span->grid[0] * KILN_GROUP, row = group / span->grid[0];
+    for (uint64_t block = span->begin; block < span->end; block++) {
+        uint64_t col = block % span->grid[0] * KILN_BLOCK, row = block / span->grid[0];
         if (row >= (uint64_t)args.m * args.batch) break;
-        size_t count = kiln_min((uint64_t)args.n - col, KILN_GROUP);
+        size_t count = kiln_min((uint64_t)args.n - col, KILN_BLOCK);
         const float *partial = args.partials + row * (uint64_t)args.n + col;
         memset(sums, 0, sizeof scratch->sums);
         for (uint32_t split = 0; split < args.splits; split++, partial += step)
@@ -285,9 +285,9 @@ KILN_INLINE void gemm_rows(const void *arguments, const kiln_cpu_span *span, kil
     const kiln_gemm_args args = *(const kiln_gemm_args *)arguments; /* what no store can change */
     rows_scratch *scratch = span->scratch;
     bool cached = (uint64_t)args.n * (uint64_t)args.k * kiln_part_size(part) <= CACHED; /* b, after its first product */
-    for (uint64_t group = span->begin; group < span->end; group++) {
-        uint32_t batch = (uint32_t)(group / span->grid[0]);
-        uint64_t first = group % span->grid[0] * COLUMNS;
+    for (uint64_t block = span->begin; block < span->end; block++) {
+        uint32_t batch = (uint32_t)(block / span->grid[0]);
+        uint64_t first = block % span->grid[0] * COLUMNS;
         if (batch >= args.batch) break;
         size_t columns = kiln_min((uint64_t)args.n - first, COLUMNS);
         float sums[KILN_GEMM_ROWS][COLUMNS] = {{0}};

@@ -1,13 +1,13 @@
 /* gemm: d = activation(alpha * a * b^T + c + bias), in f32 with one rounding.
  *
- * gemm_tiles: a group does a tile of 64 x 64 elements of d, and each of its 256 threads 4 x 4 of them. Both factors
+ * gemm_tiles: a block does a tile of 64 x 64 elements of d, and each of its 256 threads 4 x 4 of them. Both factors
  * pass through shared memory as f32, 64 bytes of each row at a time: a thread reads one vector of 16 bytes of each,
  * while the products of the last ones are made. There a step of k is a row of 64 elements, whose order is swizzled by
  * which vector of the 64 bytes it came from: so the four threads that write vectors of one row meet no bank twice, and
  * reading four neighbours stays one access. Of b and a each element is read from memory once for every 64 rows of the
  * other.
  *
- * Where d has few tiles and k is long, groups share a tile's k: each writes its sum to the workspace, and gemm_join
+ * Where d has few tiles and k is long, blocks share a tile's k: each writes its sum to the workspace, and gemm_join
  * adds them up, in their order.
  *
  * gemm_rows: up to 8 rows of a, as when tokens are generated one by one. A subgroup does 4 rows of b, which it reads
@@ -96,7 +96,7 @@ KILN_INLINE void multiply(const float (*a)[TILE], const float (*b)[TILE], float 
     }
 }
 
-/* Writes SIDE elements of a row of d, or of the partial sums where groups share k. */
+/* Writes SIDE elements of a row of d, or of the partial sums where blocks share k. */
 KILN_INLINE void write_quad(const kiln_gemm_args *args, float *partials, const float *sums, uint32_t batch,
                             uint64_t row, uint64_t col) {
     KILN_UNROLL
@@ -152,7 +152,7 @@ KILN_ENTRY(gemm_tiles, kiln_gemm_args) {
 /* ---- gemm_join ---- */
 
 KILN_ENTRY(gemm_join, kiln_gemm_args) {
-    uint64_t col = (uint64_t)kiln_tile() * KILN_GROUP + kiln_thread();
+    uint64_t col = (uint64_t)kiln_tile() * KILN_BLOCK + kiln_thread();
     uint32_t block = (uint32_t)kiln_block(), batch = block / (uint32_t)args.m, row = block % (uint32_t)args.m;
     if (col >= (uint64_t)args.n || batch >= args.batch) return;
     uint64_t step = (uint64_t)args.batch * (uint64_t)args.m * (uint64_t)args.n;
@@ -176,8 +176,8 @@ KILN_INLINE void widen(kiln_vector vector, float *values) {
 KILN_ENTRY(gemm_rows, kiln_gemm_args) {
     enum { ROWS = KILN_GEMM_ROWS, COLUMNS = KILN_GEMM_COLUMNS };
     uint32_t lane = kiln_thread() % KILN_SUBGROUP, batch = (uint32_t)kiln_block(), rows = (uint32_t)args.m;
-    uint64_t first = ((uint64_t)kiln_tile() * (KILN_GROUP / KILN_SUBGROUP) + kiln_thread() / KILN_SUBGROUP) * COLUMNS;
-    if (batch >= args.batch) return; /* the whole group */
+    uint64_t first = ((uint64_t)kiln_tile() * (KILN_BLOCK / KILN_SUBGROUP) + kiln_thread() / KILN_SUBGROUP) * COLUMNS;
+    if (batch >= args.batch) return; /* the whole block */
     const kiln_element *a = (const kiln_element *)args.a + batch * args.a_batch_stride;
     const kiln_element *b = (const kiln_element *)args.b + batch * args.b_batch_stride, *columns[COLUMNS];
     float sums[ROWS][COLUMNS] = {{0.0f}}, left[KILN_VECTOR], right[COLUMNS][KILN_VECTOR];

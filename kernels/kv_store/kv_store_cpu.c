@@ -1,4 +1,4 @@
-/* kv_store on the CPU, and its definition: see kv_store_gpu.c for the meaning of its groups.
+/* kv_store on the CPU, and its definition: see kv_store_gpu.c for the meaning of its blocks.
  *
  * Floor: one read and one write of both tensors at memory bandwidth.
  * Test: build/tests/ops/kv_store_test. Bench: build/kiln bench kv_store --device cpu */
@@ -8,8 +8,8 @@
 KILN_INLINE void kv_store(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
     const kiln_kv_store_args args = *(const kiln_kv_store_args *)arguments; /* what no store can change */
     bool stream = kiln_streams(&args.shape, part);
-    for (uint64_t group = span->begin; group < span->end; group++)
-        for (kiln_cpu_work work = kiln_work_of(&args.shape, span, group); work.row < work.row_end; work.row++) {
+    for (uint64_t block = span->begin; block < span->end; block++)
+        for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++) {
             uint64_t slot = (uint64_t)args.slots[work.row];
             size_t size = (work.col_end - work.col) * kiln_part_size(part);
             if (slot >= (uint64_t)args.capacity) continue;

@@ -1,6 +1,6 @@
 /* kv_store: the keys and values of tokens, copied bit by bit into the rows of a cache that their slots name.
  *
- * A group does a tile of a block of tokens, as in add_gelu: a token has 1 to 256 threads, each with up to four vectors
+ * A block does a tile of some tokens, as in add_gelu: a token has 1 to 256 threads, each with up to four vectors
  * of 16 bytes. Without 16-byte alignment, and at a row's end, threads go by elements, side by side. A slot outside of
  * the cache is skipped: padding tokens have -1.
  *

@@ -1,4 +1,4 @@
-/* mul_add on the CPU, and its definition: see mul_add_gpu.c for the meaning of its groups.
+/* mul_add on the CPU, and its definition: see mul_add_gpu.c for the meaning of its blocks.
  *
  * Floor: three reads and one write of the tensor at memory bandwidth.
  * Test: build/tests/ops/mul_add_test. Bench: build/kiln bench mul_add --device cpu */

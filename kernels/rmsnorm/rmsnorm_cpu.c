@@ -1,4 +1,4 @@
-/* rmsnorm on the CPU, and its definition: see rmsnorm_gpu.c for the meaning of its groups.
+/* rmsnorm on the CPU, and its definition: see rmsnorm_gpu.c for the meaning of its blocks.
  *
  * Floor: one read and one write of the tensor at memory bandwidth.
  * Test: build/tests/ops/rmsnorm_test. Bench: build/kiln bench rmsnorm --device cpu */
@@ -43,8 +43,8 @@ KILN_INLINE void put(void *y, const void *x, const void *weight, float scale, si
 KILN_INLINE void rmsnorm(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
     const kiln_rmsnorm_args args = *(const kiln_rmsnorm_args *)arguments; /* what no store can change */
     bool stream = kiln_streams(&args.shape, part);
-    for (uint64_t group = span->begin; group < span->end; group++)
-        for (kiln_cpu_work work = kiln_work_of(&args.shape, span, group); work.row < work.row_end; work.row++) {
+    for (uint64_t block = span->begin; block < span->end; block++)
+        for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++) {
             const void *x = kiln_at(args.x, work.row * (uint64_t)args.x_stride, part);
             float sum = squares_of(x, work.col_end, part);
             float scale = kiln_rsqrt(KILN_FMA(sum, args.mean, args.eps));

@@ -1,6 +1,6 @@
 /* rmsnorm: y = x / sqrt(mean of x^2 + eps) * weight over each row, in f32, with one rounding.
  *
- * Narrow rows take 1 to 32 threads each and reduce by shuffles alone; others take the group. A row is read twice, once
+ * Narrow rows take 1 to 32 threads each and reduce by shuffles alone; others take the block. A row is read twice, once
  * for the sum of its squares and once for the result; the second time it comes from a cache, which holds the rows that
  * are under way. So a row may be of any length, and nothing is kept.
  *
@@ -60,7 +60,7 @@ KILN_ENTRY(rmsnorm, kiln_rmsnorm_args) {
     KILN_SHARED float exchange[KILN_SUBGROUPS];
     kiln_span s = kiln_span_of(&args.shape);
     uint32_t lanes_log2 = args.shape.lanes_log2;
-    if (s.row - (kiln_thread() >> lanes_log2) >= (uint64_t)args.shape.rows) return; /* the whole group */
+    if (s.row - (kiln_thread() >> lanes_log2) >= (uint64_t)args.shape.rows) return; /* the whole block */
     const kiln_element *x = kiln_span_of_input(s, args.x, args.x_stride);
 
     /* A row beyond the last takes part, empty: reductions are of all threads. */

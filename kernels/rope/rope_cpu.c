@@ -1,4 +1,4 @@
-/* rope on the CPU, and its definition: see rope_gpu.c for the meaning of its groups.
+/* rope on the CPU, and its definition: see rope_gpu.c for the meaning of its blocks.
  *
  * Floor: one read and one write of the tensor at memory bandwidth.
  * Test: build/tests/ops/rope_test. Bench: build/kiln bench rope --device cpu */
@@ -7,10 +7,10 @@
 
 KILN_INLINE void rope(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
     const kiln_rope_args args = *(const kiln_rope_args *)arguments; /* what no store can change */
-    uint32_t count = KILN_GROUP >> args.lanes_log2;
+    uint32_t count = KILN_BLOCK >> args.lanes_log2;
     bool stream = kiln_heads_stream((uint64_t)args.tokens * args.heads, args.pairs, part);
-    for (uint64_t group = span->begin; group < span->end; group++) {
-        uint64_t token = group / span->grid[0], first = group % span->grid[0] * count;
+    for (uint64_t block = span->begin; block < span->end; block++) {
+        uint64_t token = block / span->grid[0], first = block % span->grid[0] * count;
         if (token >= (uint64_t)args.tokens) break;
         const kiln_heads heads = {
             .y = kiln_at_mut(args.y, token * (uint64_t)args.y_stride, part),

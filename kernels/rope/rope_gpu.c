@@ -1,6 +1,6 @@
 /* rope: each pair of a head's elements is turned by the token's position times the pair's frequency; see rotate_gpu.h.
  *
- * A group does a block of one token's heads: 1 << lanes_log2 threads share a head, so that small ones leave none idle.
+ * A block does some of one token's heads: 1 << lanes_log2 threads share a head, so that small ones leave none idle.
  *
  * Floor: one read and one write of the tensor at memory bandwidth.
  * Test: build/tests/ops/rope_test. Bench: build/kiln bench rope */
@@ -9,7 +9,7 @@
 
 KILN_ENTRY(rope, kiln_rope_args) {
     uint32_t lanes = 1u << args.lanes_log2, lane = kiln_thread() & (lanes - 1);
-    uint32_t head = kiln_tile() * (KILN_GROUP >> args.lanes_log2) + (kiln_thread() >> args.lanes_log2);
+    uint32_t head = kiln_tile() * (KILN_BLOCK >> args.lanes_log2) + (kiln_thread() >> args.lanes_log2);
     uint64_t token = kiln_block();
     if (head >= args.heads || token >= (uint64_t)args.tokens) return;
     kiln_pairs pairs = {args.frequencies, args.pairs, args.step, args.wide};

@@ -1,4 +1,4 @@
-/* rope3d on the CPU, and its definition: see rope3d_gpu.c for the meaning of its groups.
+/* rope3d on the CPU, and its definition: see rope3d_gpu.c for the meaning of its blocks.
  *
  * Floor: one read and one write of the tensor at memory bandwidth.
  * Test: build/tests/ops/rope3d_test. Bench: build/kiln bench rope3d --device cpu */
@@ -15,10 +15,10 @@ KILN_INLINE void copy_heads(const kiln_heads *heads, kiln_cpu_part part) {
 
 KILN_INLINE void rope3d(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
     const kiln_rope3d_args args = *(const kiln_rope3d_args *)arguments; /* what no store can change */
-    uint32_t count = KILN_GROUP >> args.lanes_log2;
+    uint32_t count = KILN_BLOCK >> args.lanes_log2;
     bool stream = kiln_heads_stream((uint64_t)args.batch * args.tokens * args.heads, args.pairs, part);
-    for (uint64_t group = span->begin; group < span->end; group++) {
-        uint64_t row = group / span->grid[0], first = group % span->grid[0] * count, sequence = row / args.tokens;
+    for (uint64_t block = span->begin; block < span->end; block++) {
+        uint64_t row = block / span->grid[0], first = block % span->grid[0] * count, sequence = row / args.tokens;
         if (sequence >= args.batch) break;
         const kiln_heads heads = {
             .y = kiln_at_mut(args.y, row * (uint64_t)args.y_stride, part),

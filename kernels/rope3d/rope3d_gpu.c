@@ -2,7 +2,7 @@
  * see rotate_gpu.h. Tokens of a sequence lie in the order of frames, rows and columns; those behind the last are
  * copied.
  *
- * A group does a block of one token's heads: 1 << lanes_log2 threads share a head, so that small ones leave none idle.
+ * A block does some of one token's heads: 1 << lanes_log2 threads share a head, so that small ones leave none idle.
  *
  * Floor: one read and one write of the tensor at memory bandwidth.
  * Test: build/tests/ops/rope3d_test. Bench: build/kiln bench rope3d */
@@ -12,7 +12,7 @@
 
 KILN_ENTRY(rope3d, kiln_rope3d_args) {
     uint32_t lanes = 1u << args.lanes_log2, lane = kiln_thread() & (lanes - 1);
-    uint32_t head = kiln_tile() * (KILN_GROUP >> args.lanes_log2) + (kiln_thread() >> args.lanes_log2);
+    uint32_t head = kiln_tile() * (KILN_BLOCK >> args.lanes_log2) + (kiln_thread() >> args.lanes_log2);
     uint32_t row = (uint32_t)kiln_block(), sequence = row / args.tokens;
     if (head >= args.heads || sequence >= args.batch) return;
     kiln_pairs pairs = {args.frequencies, args.pairs, args.step, args.wide};

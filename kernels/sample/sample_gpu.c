@@ -9,11 +9,11 @@
 #include "kernels/common/device.h"
 #include "kernels/sample/choice.h"
 
-enum { SUBGROUPS = KILN_GROUP / KILN_SUBGROUP };
+enum { SUBGROUPS = KILN_BLOCK / KILN_SUBGROUP };
 
 /* What threads tell each other: their own values, and those of their subgroups. */
 typedef struct exchange {
-    uint64_t threads[KILN_GROUP];
+    uint64_t threads[KILN_BLOCK];
     uint64_t subgroups[SUBGROUPS];
 } exchange;
 
@@ -68,7 +68,7 @@ KILN_INLINE uint32_t skip(const uint64_t *parts, uint32_t count, uint64_t *rest)
 KILN_INLINE uint32_t kiln_row_greatest(const kiln_row *row) {
     uint32_t greatest = 0;
     KILN_LOOP
-    for (uint32_t col = kiln_thread(); col < row->cols; col += KILN_GROUP) {
+    for (uint32_t col = kiln_thread(); col < row->cols; col += KILN_BLOCK) {
         uint32_t key = kiln_sample_key(value_at(row, col));
         greatest = key > greatest ? key : greatest;
     }
@@ -78,7 +78,7 @@ KILN_INLINE uint32_t kiln_row_greatest(const kiln_row *row) {
 KILN_INLINE uint64_t kiln_row_sum(const kiln_row *row, kiln_choice choice, kiln_measure measure) {
     uint64_t sum = 0;
     KILN_LOOP
-    for (uint32_t col = kiln_thread(); col < row->cols; col += KILN_GROUP)
+    for (uint32_t col = kiln_thread(); col < row->cols; col += KILN_BLOCK)
         sum += kiln_sample_measure(row, choice, measure, value_at(row, col), col);
     return combine(shared_of(row), sum, true);
 }
@@ -96,7 +96,7 @@ KILN_INLINE uint32_t kiln_row_find(const kiln_row *row, kiln_choice choice, kiln
     uint32_t begin = 0, end = row->cols;
     KILN_LOOP
     while (end - begin > 1) {
-        uint32_t part = (end - begin + KILN_GROUP - 1) / KILN_GROUP, first = begin + kiln_thread() * part;
+        uint32_t part = (end - begin + KILN_BLOCK - 1) / KILN_BLOCK, first = begin + kiln_thread() * part;
         uint32_t last = first + part < end ? first + part : end;
         uint64_t sum = 0;
         KILN_LOOP

@@ -1,4 +1,4 @@
-/* silu_mul on the CPU, and its definition: see silu_mul_gpu.c for the meaning of its groups.
+/* silu_mul on the CPU, and its definition: see silu_mul_gpu.c for the meaning of its blocks.
  *
  * Floor: two reads and one write of the tensor at memory bandwidth.
  * Test: build/tests/ops/silu_mul_test. Bench: build/kiln bench silu_mul --device cpu */

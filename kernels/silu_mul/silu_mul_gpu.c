@@ -1,6 +1,6 @@
 /* silu_mul: y = activation(gate) * up, in f32, with one rounding.
  *
- * A group does a tile of a block of rows, as in add_gelu: a row has 1 to 256 threads, each with up to four vectors of
+ * A block does a tile of some rows, as in add_gelu: a row has 1 to 256 threads, each with up to four vectors of
  * 16 bytes. Without 16-byte alignment, and at a row's end, threads go by elements, side by side.
  *
  * Both activations are t sigmoid(t P(t^2)), whose coefficients come with the arguments.

@@ -9,8 +9,8 @@ enum {
 #include "kernels/softmax/softmax.def"
 };
 
-/* A group holds a row of up to a chunk, in at most SLOTS vectors of each thread. */
-enum { CHUNK_BYTES_LOG2 = 15, SLOTS = (1 << CHUNK_BYTES_LOG2) / KILN_VECTOR_BYTES / KILN_GROUP };
+/* A block holds a row of up to a chunk, in at most SLOTS vectors of each thread. */
+enum { CHUNK_BYTES_LOG2 = 15, SLOTS = (1 << CHUNK_BYTES_LOG2) / KILN_VECTOR_BYTES / KILN_BLOCK };
 
 static uint64_t chunks_of(int64_t cols, unsigned size_log2) {
     return ((uint64_t)cols + (1u << (CHUNK_BYTES_LOG2 - size_log2)) - 1) >> (CHUNK_BYTES_LOG2 - size_log2);
@@ -21,9 +21,9 @@ static uint64_t workspace_size(int64_t rows, int64_t cols, unsigned size_log2) {
     return chunks <= 1 ? 0 : (uint64_t)rows * chunks * sizeof(kiln_softmax_partial);
 }
 
-/* How many threads share a row where lanes_log2 would: a subgroup as long as it holds the row, then the whole group. */
+/* How many threads share a row where lanes_log2 would: a subgroup as long as it holds the row, then the whole block. */
 static inline unsigned row_lanes_log2(unsigned lanes_log2, uint64_t vectors) {
-    if (vectors > SLOTS << KILN_SUBGROUP_LOG2) return KILN_GROUP_LOG2;
+    if (vectors > SLOTS << KILN_SUBGROUP_LOG2) return KILN_BLOCK_LOG2;
     return lanes_log2 < KILN_SUBGROUP_LOG2 ? lanes_log2 : KILN_SUBGROUP_LOG2;
 }
 
@@ -80,12 +80,12 @@ static kiln_status __attribute__((noinline)) softmax_any(kiln_stream *stream, co
         .chunks = 1,
     };
     kiln_launch_config config = {0};
-    if (KILN__UNLIKELY(vectors > SLOTS << KILN_GROUP_LOG2))
+    if (KILN__UNLIKELY(vectors > SLOTS << KILN_BLOCK_LOG2))
         return launch_long(stream, params, module->kernels, &args, &config, name, size_log2);
 
     uint64_t rounds = (vectors + (1u << lanes_log2) - 1) >> lanes_log2;
     KILN__TRY(kiln__grid(name, 1, kiln__blocks(params->rows, lanes_log2), &config));
-    config.dynamic_shared_bytes = (uint32_t)rounds * KILN_GROUP * KILN_VECTOR_BYTES;
+    config.dynamic_shared_bytes = (uint32_t)rounds * KILN_BLOCK * KILN_VECTOR_BYTES;
     return kiln__operator_launch(stream, &module->kernels[KERNEL_softmax_rows], &config, &args, sizeof args);
 }
 
@@ -98,7 +98,7 @@ KILN__HOST_SIDE kiln_status softmax(kiln_stream *stream, const kiln_softmax_para
     int64_t stride = params->x_stride ? params->x_stride : cols;
     uintptr_t addresses = (uintptr_t)params->y | (uintptr_t)params->x;
     bool ordinary = kiln__both_set(params->y, params->x) && params->y_stride == params->x_stride &&
-                    kiln__is_ordinary(params->rows, cols, stride, addresses, size_log2, SLOTS << KILN_GROUP_LOG2);
+                    kiln__is_ordinary(params->rows, cols, stride, addresses, size_log2, SLOTS << KILN_BLOCK_LOG2);
     if (KILN__UNLIKELY(!ordinary)) return softmax_any(stream, params, params_size, part, name);
 
     const kiln_module *module = kiln__operator_get(stream, KILN__OPERATOR_softmax, part);
@@ -119,7 +119,7 @@ KILN__HOST_SIDE kiln_status softmax(kiln_stream *stream, const kiln_softmax_para
     };
     kiln_launch_config config;
     uint32_t rounds = (last >> lanes_log2) + 1;
-    kiln__ordinary_launch(params->rows, lanes_log2, rounds * (KILN_GROUP * KILN_VECTOR_BYTES), &config);
+    kiln__ordinary_launch(params->rows, lanes_log2, rounds * (KILN_BLOCK * KILN_VECTOR_BYTES), &config);
     return kiln__operator_launch(stream, &module->kernels[KERNEL_softmax_rows], &config, &args, sizeof args);
 }
 

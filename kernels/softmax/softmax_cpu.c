@@ -1,4 +1,4 @@
-/* softmax on the CPU, and its definition: see softmax_gpu.c for the kernels and the meaning of their groups.
+/* softmax on the CPU, and its definition: see softmax_gpu.c for the kernels and the meaning of their blocks.
  *
  * A row, or a chunk of a long one, is passed over three times, a tile at a time: its maximum, the sum of exp(x - max),
  * the result. It comes from memory once, since a chunk is at most 32 KiB. In f32 the second pass keeps exp(x - max) for
@@ -112,7 +112,7 @@ KILN_INLINE float scale_of(float sum) {
 /* The short rows that a span has. Where results are streamed and f32 rows not replaced, the first row's y, which
  * thereby stays in the cache, keeps exp(x - max) of one row after the other, and the first row comes last. */
 KILN_INLINE void short_rows(const kiln_softmax_args *args, const kiln_cpu_span *span, kiln_cpu_part part, bool stream) {
-    uint64_t rows = KILN_GROUP >> args->shape.lanes_log2; /* of a group */
+    uint64_t rows = KILN_BLOCK >> args->shape.lanes_log2; /* of a block */
     uint64_t first = span->begin * rows, end = kiln_min(span->end * rows, (uint64_t)args->shape.rows);
     size_t count = (size_t)args->shape.cols, x_stride = (size_t)args->x_stride * kiln_part_size(part);
     size_t ahead = x_stride > KILN_PREFETCH_BYTES ? x_stride : KILN_PREFETCH_BYTES;
@@ -156,8 +156,8 @@ KILN_INLINE kiln_softmax_partial total_of_partials(const kiln_softmax_partial *p
 
 /* The chunks of long rows that a span has, in either of their phases. */
 KILN_INLINE void long_rows(const kiln_softmax_args *args, const kiln_cpu_span *span, kiln_cpu_part part, bool stream) {
-    for (uint64_t group = span->begin; group < span->end; group++)
-        for (kiln_cpu_work work = kiln_work_of(&args->shape, span, group); work.row < work.row_end; work.row++) {
+    for (uint64_t block = span->begin; block < span->end; block++)
+        for (kiln_cpu_work work = kiln_work_of(&args->shape, span, block); work.row < work.row_end; work.row++) {
             const void *x = kiln_at(args->x, work.row * (uint64_t)args->x_stride + work.col, part);
             size_t count = work.col_end - work.col;
             kiln_softmax_partial *partials = args->partials + work.row * args->chunks;

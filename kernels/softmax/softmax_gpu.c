@@ -1,17 +1,17 @@
 /* softmax: y = exp(x - max x) / sum exp(x - max x) over each row, in f32, with one rounding.
  *
- * A group does a block of short rows, or one chunk (32 KiB) of a long one. It reads them once: each thread keeps the
+ * A block does some short rows, or one chunk (32 KiB) of a long one. It reads them once: each thread keeps the
  * vectors that it read in slots of its own of the dynamic shared memory, as they came, for the three passes over them:
- * maximum, sum, result. Narrow rows take 1 to 32 threads each and reduce by shuffles alone; others take the group.
+ * maximum, sum, result. Narrow rows take 1 to 32 threads each and reduce by shuffles alone; others take the block.
  * Slots of one round lie side by side, free of bank conflicts, and the launch asks for those of the rounds needed. A
- * thread has one load in flight: the groups of a multiprocessor, seven or eight, cover the latency.
+ * thread has one load in flight: the blocks of a multiprocessor, seven or eight, cover the latency.
  *
  * Long rows are launched twice: KILN_SOFTMAX_PARTIAL writes the maximum and the sum of each chunk into the workspace,
  * KILN_SOFTMAX_FINISH takes them from there (from the L2 cache) in place of the first two passes. One entry point does
  * all: the passes are most of its code, and there are fifty images of it.
  *
  * exp is computed twice for each element instead of being kept in f32, which would double the shared memory and halve
- * the groups that hide the memory's latency.
+ * the blocks that hide the memory's latency.
  *
  * A row of -inf has maximum 0 for the subtraction and sum 0, whose reciprocal is taken as 0: zeros. +inf gives inf -
  * inf and NaN gives NaN in the sum: the row is NaN. No branch looks for them.
@@ -25,7 +25,7 @@
 /* The loop over a span: vector is the number of a vector, slot its slot. */
 #define FOR_VECTORS(s)                                                                        \
     for (uint32_t vector = (s).first, slot = kiln_thread(); vector * KILN_VECTOR < (s).count; \
-         vector += (s).lanes, slot += KILN_GROUP)
+         vector += (s).lanes, slot += KILN_BLOCK)
 
 /* Reads the span into the thread's slots. */
 KILN_INLINE void hold(kiln_span s, kiln_vector *slots, const kiln_element *x) {
@@ -104,7 +104,7 @@ KILN_INLINE void put(kiln_span s, kiln_vector *slots, kiln_element *y, float max
 KILN_INLINE float max_of_partials(const kiln_softmax_partial *partials, uint32_t chunks) {
     float max = -KILN_INFINITY;
     KILN_LOOP
-    for (uint32_t i = kiln_thread(); i < chunks; i += KILN_GROUP)
+    for (uint32_t i = kiln_thread(); i < chunks; i += KILN_BLOCK)
         max = kiln_max(partials[i].max, max);
     return max;
 }
@@ -112,7 +112,7 @@ KILN_INLINE float max_of_partials(const kiln_softmax_partial *partials, uint32_t
 KILN_INLINE float sum_of_partials(const kiln_softmax_partial *partials, uint32_t chunks, float max) {
     float sum = 0.0f;
     KILN_LOOP
-    for (uint32_t i = kiln_thread(); i < chunks; i += KILN_GROUP)
+    for (uint32_t i = kiln_thread(); i < chunks; i += KILN_BLOCK)
         sum = KILN_FMA(partials[i].sum, kiln_exp(partials[i].max - max), sum);
     return sum;
 }
@@ -122,7 +122,7 @@ KILN_ENTRY(softmax_rows, kiln_softmax_args) {
     KILN_SHARED float exchange[KILN_SUBGROUPS];
     kiln_span s = kiln_span_of(&args.shape);
     uint32_t lanes_log2 = args.shape.lanes_log2;
-    if (s.row - (kiln_thread() >> lanes_log2) >= (uint64_t)args.shape.rows) return; /* the whole group */
+    if (s.row - (kiln_thread() >> lanes_log2) >= (uint64_t)args.shape.rows) return; /* the whole block */
     kiln_softmax_partial *partials = args.partials + s.row * args.chunks;
     bool finish = args.phase == KILN_SOFTMAX_FINISH;
 

@@ -103,9 +103,9 @@ static sim_report world_run(world *w) {
     const amd_launch launch = {
         .program = program,
         .kernel = kernel,
-        .grid = {KILN_GROUP, 1, 1},
-        .group = {KILN_GROUP, 1, 1},
-        .group_bytes = kernel->group_bytes + 6 * KILN_GROUP * KILN_VECTOR_BYTES,
+        .grid = {KILN_BLOCK, 1, 1},
+        .group = {KILN_BLOCK, 1, 1},
+        .group_bytes = kernel->group_bytes + 6 * KILN_BLOCK * KILN_VECTOR_BYTES,
         .kernarg = (uintptr_t)&kernargs,
         .find = find,
         .find_context = w,

@@ -31,7 +31,7 @@ static void every_ordinary_length_is_launched_as_the_exact_path_does(void **stat
             const bool expected = cols > above && cols <= most;
             assert_int_equal(is_ordinary(1, cols, stride, 0, size_log2), expected);
             if (!expected) continue;
-            for (int64_t rows = 1; rows <= 2 * KILN_GROUP; rows += ROWS_STEP)
+            for (int64_t rows = 1; rows <= 2 * KILN_BLOCK; rows += ROWS_STEP)
                 expect_same_launch(rows, cols, size_log2);
             expect_same_launch(KILN_GRID_BLOCKS, cols, size_log2);
         }
