@@ -158,15 +158,17 @@ $(OBJ)/embedded/%/bundle.o: $(OBJ)/embedded/%/bundle.c $(FLAGS)
 # ---- Tests --------------------------------------------------------------------------------------------------------
 
 # Every tests/<room>/<noun>_test.c is a program, linked with the other sources of its room (harnesses); every
-# tests/<room>/<noun>_test.sh is a script. tests/run.c says what both must print.
-ROOMS         := unit ops cli sim fuzz deploy
+# tests/<room>/<noun>_test.sh is a script. tests/run.c says what both must print. The rooms of the tests of the simulators
+# share their harnesses.
+SIM_ROOMS     := $(sort $(patsubst tests/%/,%,$(dir $(wildcard tests/sim/tests/*/*_test.*))))
+ROOMS         := unit ops cli fuzz deploy $(SIM_ROOMS)
 TEST_SOURCES  := $(sort $(wildcard $(ROOMS:%=tests/%/*_test.c)))
 TEST_PROGRAMS := $(TEST_SOURCES:%.c=$(OUT)/%)
 TEST_SCRIPTS  := $(sort $(wildcard $(ROOMS:%=tests/%/*_test.sh)))
 # What takes longest begins first, so that none of it is left at the end with one processor.
-LONG_TESTS := $(patsubst %,tests/%_test.sh,sim/operators_rocm sim/operators_cuda deploy/races deploy/make cli/story \
-	sim/kernel_report unit/image_isa unit/contracts unit/images_check unit/runner)
-room_objects   = $(patsubst %.c,$(OBJ)/%.o,$(filter-out %_test.c,$(sort $(wildcard tests/$(1)/*.c))))
+LONG_TESTS := $(patsubst %,tests/%_test.sh,sim/tests/operators/operators_rocm sim/tests/operators/operators_cuda deploy/races deploy/make cli/story \
+	sim/tests/operators/kernel_report unit/image_isa unit/contracts unit/images_check unit/runner)
+room_objects   = $(patsubst %.c,$(OBJ)/%.o,$(filter-out %_test.c,$(sort $(wildcard $(patsubst %,tests/%/*.c,$(if $(filter sim/%,$(1)),$(SIM_ROOMS),$(1)))))))
 
 define ROOM_RULE
 $(OUT)/tests/$(1)/%_test: $(OBJ)/tests/$(1)/%_test.o $(call room_objects,$(1)) $(OUT)/libkiln.a
@@ -181,18 +183,18 @@ $(OUT)/tests/unit/allocation_faults_test: KILN_LDFLAGS += \
 
 # The interpreters' own tests reach them without a driver around.
 SIM_ARITHMETIC := tests/sim/core/sim_float.c tests/sim/core/sim_space.c tests/sim/core/sim_sum.c
-$(filter $(OUT)/tests/sim/%,$(TEST_PROGRAMS)): $(patsubst %.c,$(OBJ)/%.o,$(sort $(wildcard tests/sim/ptx/*.c tests/sim/amdgcn/*.c) \
-	$(SIM_ARITHMETIC)))
+PTX_SOURCES    := $(sort $(wildcard tests/sim/ptx/*/*.c))
+AMDGCN_SOURCES := $(sort $(wildcard tests/sim/amdgcn/*/*.c))
+$(filter $(OUT)/tests/sim/%,$(TEST_PROGRAMS)): $(patsubst %.c,$(OBJ)/%.o,$(PTX_SOURCES) $(AMDGCN_SOURCES) $(SIM_ARITHMETIC))
 
 # Counts what a step of the example's model asks for: its own calls and the library's must come to it.
-$(OUT)/tests/sim/llama_steps_test: $(patsubst %,$(OBJ)/docs/examples/llama/%.o,decoder graph)
-$(OUT)/tests/sim/llama_steps_test: KILN_LDFLAGS += \
+$(OUT)/tests/sim/tests/operators/llama_steps_test: $(patsubst %,$(OBJ)/docs/examples/llama/%.o,decoder graph)
+$(OUT)/tests/sim/tests/operators/llama_steps_test: KILN_LDFLAGS += \
 	$(addprefix -Wl$(comma)--wrap=,malloc calloc strdup posix_memalign kiln_stream_sync)
 
 # What the mutants of AMD images are made from.
 INSTRUCTIONS := $(OUT)/tests/sim/mutants/instructions
-$(INSTRUCTIONS): $(patsubst %.c,$(OBJ)/%.o,tests/sim/mutants/instructions.c $(sort $(wildcard tests/sim/amdgcn/*.c)) \
-	$(SIM_ARITHMETIC))
+$(INSTRUCTIONS): $(patsubst %.c,$(OBJ)/%.o,tests/sim/mutants/instructions.c $(AMDGCN_SOURCES) $(SIM_ARITHMETIC))
 	@mkdir -p $(@D)
 	$(CC) -o $@ $^ $(KILN_LDFLAGS) -lm
 
@@ -204,7 +206,7 @@ $(ONE_PROCESS): $(OBJ)/tests/sim/mutants/one_process.o
 
 # docs/simulated-instructions.md, from the simulators' lists.
 DOCUMENT := $(OUT)/tests/sim/document/instructions
-$(DOCUMENT): $(patsubst %.c,$(OBJ)/%.o,tests/sim/document/instructions.c tests/sim/amdgcn/amd_llvm.c)
+$(DOCUMENT): $(patsubst %.c,$(OBJ)/%.o,tests/sim/document/instructions.c tests/sim/amdgcn/decode/amd_llvm.c)
 	@mkdir -p $(@D)
 	$(CC) -o $@ $^ $(KILN_LDFLAGS)
 
@@ -335,11 +337,11 @@ fuzz-coverage: ## the lines of each parser that its committed inputs reach; fail
 .PHONY: sim
 sim: ## both simulated drivers, under their own names, in build/sim
 
-sim_objects = $(patsubst %.c,$(OBJ)/%.o,$(sort $(wildcard tests/sim/core/*.c tests/sim/$(1)/*.c $(SIM_ROOMS_$(1)) \
-	loader/image/sha256.c)))
+sim_objects = $(patsubst %.c,$(OBJ)/%.o,$(sort $(wildcard tests/sim/core/*.c tests/sim/$(1)/*.c) $(SIM_EXECUTES_$(1)) \
+	loader/image/sha256.c))
 # What each driver executes launches with.
-SIM_ROOMS_cuda := tests/sim/ptx/*.c
-SIM_ROOMS_rocm := tests/sim/amdgcn/*.c
+SIM_EXECUTES_cuda := $(PTX_SOURCES)
+SIM_EXECUTES_rocm := $(AMDGCN_SOURCES)
 
 # Interpreters are always optimised: their tests would take minutes otherwise. Clang would complain of each loop that
 # calls a function and so stays scalar, though it may be vectorised.
@@ -455,8 +457,8 @@ $(BENCHES): $(OUT)/bench/%: $(OBJ)/tests/bench/%.o $(OUT)/libkiln.a
 	@mkdir -p $(@D)
 	$(CC) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(KILN_LDFLAGS) -ldl -lm
 
-$(OUT)/bench/amd_speed: $(OBJ)/tests/sim/amdgcn_assembler.o $(patsubst %.c,$(OBJ)/%.o,$(sort $(wildcard tests/sim/amdgcn/*.c) $(SIM_ARITHMETIC)))
-$(OUT)/bench/ptx_speed: $(patsubst %.c,$(OBJ)/%.o,$(sort $(wildcard tests/sim/ptx/*.c) $(SIM_ARITHMETIC)))
+$(OUT)/bench/amd_speed: $(patsubst %.c,$(OBJ)/%.o,tests/sim/tests/amdgcn/amdgcn_assembler.c $(AMDGCN_SOURCES) $(SIM_ARITHMETIC))
+$(OUT)/bench/ptx_speed: $(patsubst %.c,$(OBJ)/%.o,$(PTX_SOURCES) $(SIM_ARITHMETIC))
 
 $(OUT)/bench/gpu_copy: $(filter-out %/main.o,$(CLI_OBJECTS))
 

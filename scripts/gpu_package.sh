@@ -12,9 +12,9 @@ package=$work/kiln-gpu
 mkdir -p "$package"/{build,lib,models}
 
 # What is under the build's folder is under build there, without symbols.
-(cd "$build" && cp --parents kiln tests/run examples/llama bench/gpu_copy tests/ops/*_test tests/sim/ptx_*_test "$package/build")
+(cd "$build" && cp --parents kiln tests/run examples/llama bench/gpu_copy tests/ops/*_test tests/sim/tests/ptx/*_test "$package/build")
 find "$package/build" -type f -exec strip {} +
-cp --parents tests/tap.sh tests/gpu/* tests/sim/operators.sh scripts/story.sh scripts/bench_{gpu,torch}.py \
+cp --parents tests/tap.sh tests/gpu/* tests/sim/tests/operators/operators.sh scripts/story.sh scripts/bench_{gpu,torch}.py \
     docs/examples/llama/story.txt "$package"
 cp "$models"/{stories260K.bin,tok512.bin} "$package/models" 2>/dev/null || echo "gpu_package: no model in $models: no story" >&2
 

@@ -30,9 +30,9 @@ verdicts=$build/mutants
 # What must notice a mutant of an operator.
 tests_of() { # OP
     case $1 in
-    gemm) echo ops/gemm_test sim/counters_test sim/gemm_counters_test ;;
-    add_rmsnorm) echo ops/rmsnorm_test sim/counters_test ;;
-    *) echo "ops/$1_test sim/counters_test" ;;
+    gemm) echo ops/gemm_test sim/tests/operators/counters_test sim/tests/operators/gemm_counters_test ;;
+    add_rmsnorm) echo ops/rmsnorm_test sim/tests/operators/counters_test ;;
+    *) echo "ops/$1_test sim/tests/operators/counters_test" ;;
     esac
 }
 

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Writes the PTX and the HSACO in tests/sim/programs: with nvcc and clang-19, without and with optimisation.
+# Writes the PTX and the HSACO in tests/sim/tests/programs: with nvcc and clang-19, without and with optimisation.
 set -eu
-cd "$(dirname "$0")/../tests/sim/programs"
+cd "$(dirname "$0")/../tests/sim/tests/programs"
 nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
 # Without the sections for debuggers, which name this machine's folders.
 for source in programs serving; do

@@ -362,7 +362,9 @@ static void stop(const options *o, const job *jobs) {
 
 static bool chosen(const options *o, const char *path) {
     for (int i = 0; i < o->word_count; i++) {
-        if (strstr(short_name(path), short_name(o->words[i]))) return true;
+        const char *word = o->words[i];
+        if (strncmp(word, "tests/", strlen("tests/")) == 0) word += strlen("tests/");
+        if (strstr(short_name(path), word)) return true;
     }
     return o->word_count == 0;
 }

@@ -2,8 +2,8 @@
  * second of one core on a loop of load, wait, fma, store, and the scalar add, compare and branch that count for no
  * lane. Goal: 500 million. */
 #include "tests/bench/interpreter.h"
-#include "tests/sim/amdgcn/amd_launch.h"
-#include "tests/sim/amdgcn_assembler.h"
+#include "tests/sim/amdgcn/wave/amd_launch.h"
+#include "tests/sim/tests/amdgcn/amdgcn_assembler.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,7 +45,7 @@ static double measure(const char *processor, bool wave64, const char *text) {
     const amd_launch launch = {.program = program,
                                .kernel = &program->kernels[0],
                                .grid = {1024, 1, 1},
-                               .block = {256, 1, 1},
+                               .group = {256, 1, 1},
                                .kernarg = (uintptr_t)&pointer,
                                .find = memory_find,
                                .seed = 1,

@@ -1,7 +1,7 @@
 /* How fast the PTX interpreter is, which decides how much `make check` can execute: lane-instructions a second of one
  * core on a loop of load, fma, store, add, compare and branch. Goal: 500 million. */
 #include "tests/bench/interpreter.h"
-#include "tests/sim/ptx/ptx_warp.h"
+#include "tests/sim/ptx/warp/ptx_warp.h"
 #include <string.h>
 
 /* The loop with a multiply-add of the given name. */

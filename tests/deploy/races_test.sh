@@ -9,7 +9,7 @@ echo 'int main(void) { return 0; }' >"$KILN_SCRATCH/probe.c"
     skip_all "ThreadSanitizer does not run here"
 
 programs=(unit/device unit/module unit/trace unit/cpu_pool unit/cuda_launch unit/rocm_launch unit/rocm_lost
-    unit/rocm_device sim/mixed_devices)
+    unit/rocm_device sim/tests/operators/mixed_devices)
 
 build() { MAKEFLAGS='' make -s -j2 config=thread sim "${programs[@]/%/_test}"; }
 programs=("${programs[@]/#/build/thread/tests/}")

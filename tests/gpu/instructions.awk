@@ -1,5 +1,5 @@
 # The tables of instructions_test.sh, from lines "PROGRAM|# compared|INSTRUCTIONS|EQUAL|NAN|WITHIN|DIFFERENT|FAILED|ABSENT"
-# and "PROGRAM|# sums|INSTRUCTION|ELEMENTS|EXACT|SEQUENTIAL|TRUNCATING|NONE": tests/sim/ptx_verdict.h.
+# and "PROGRAM|# sums|INSTRUCTION|ELEMENTS|EXACT|SEQUENTIAL|TRUNCATING|NONE": tests/sim/tests/ptx/ptx_verdict.h.
 $2 == "# compared" {
     if (!($1 in kinds)) programs[++program_count] = $1
     kinds[$1]++

@@ -1,5 +1,5 @@
 # Single instructions of PTX on each NVIDIA GPU of this machine against the interpreter: the kernels of
-# tests/sim/ptx_*_test.c run on both, and every difference beyond what the ISA leaves open is a failure. The table of them
+# tests/sim/tests/ptx/*_test.c run on both, and every difference beyond what the ISA leaves open is a failure. The table of them
 # all is written to build/gpu/instructions-cuda-0.md. KILN_GPU_INSTRUCTIONS names some of the programs only.
 . tests/tap.sh
 . tests/gpu/gpu.sh
@@ -13,7 +13,7 @@ agrees() { # DEVICE PROGRAM
     local library log=$KILN_SCRATCH/$2.log status
     library=$(gpu_info "$1" driver)
     KILN_TEST_REAL_CUDA=${library%%,*} KILN_TEST_REAL_DEVICE=${1#*:} CMOCKA_MESSAGE_OUTPUT=TAP \
-        "$KILN_BUILD/tests/sim/$2_test" >"$log" 2>"$log.errors"
+        "$KILN_BUILD/tests/sim/tests/ptx/$2_test" >"$log" 2>"$log.errors"
     status=$?
     cat "$log.errors" >>"$log"
     awk -v program="$2" '/^# (compared|sums)\|/ {print program "|" $0}' "$log" >>"$KILN_SCRATCH/rows"

@@ -1,7 +1,7 @@
 # On each GPU of this machine: every image that fits it loads, and the operators' own tests pass, with their tolerances;
 # on CUDA once more with the PTX alone, which the driver compiles. KILN_GPU_OPERATORS names some of them only.
 . tests/tap.sh
-. tests/sim/operators.sh
+. tests/sim/tests/operators/operators.sh
 . tests/gpu/gpu.sh
 find_gpus
 

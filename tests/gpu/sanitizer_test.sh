@@ -1,7 +1,7 @@
 # The operators' tests on each NVIDIA GPU of this machine under compute-sanitizer's memcheck: no access out of bounds or
 # misaligned. What a driver's function answers to calls that are meant to fail is not its business here.
 . tests/tap.sh
-. tests/sim/operators.sh
+. tests/sim/tests/operators/operators.sh
 . tests/gpu/gpu.sh
 find_gpus cuda
 sanitizer=$(PATH=$PATH:/usr/local/cuda/bin command -v compute-sanitizer) || skip_all "there is no compute-sanitizer here"

@@ -27,7 +27,7 @@ fi
 # that computes on simulated GPUs of both vendors and on the CPU. Writes to standard output and error are the programs'.
 traced() {
     local program
-    for program in unit/device_test sim/mixed_devices_test; do
+    for program in unit/device_test sim/tests/operators/mixed_devices_test; do
         strace -f -qq -e signal=none -e 'trace=%file,%network,write,writev,pwrite64,pwritev,ftruncate,memfd_create' \
             -o "$KILN_SCRATCH/trace" "$KILN_BUILD/tests/$program" >/dev/null 2>&1 || return 1
         grep -v -E '^[0-9]+ +(writev?\([12],|<\.\.\. |execve)' "$KILN_SCRATCH/trace"

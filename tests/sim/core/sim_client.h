@@ -6,39 +6,54 @@
 
 #include "tests/sim/core/sim_control.h"
 #include <dlfcn.h>
-#include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* Call first in main: sets the variables (devices may be NULL) and starts the program again with the drivers' folder,
- * KILN_SIM_DIR or ../../sim beside the program, at the head of LD_LIBRARY_PATH; with a subfolder ("cuda-10"), that one
- * of it. Launches are recorded and not executed, unless KILN_SIM_RECORD is set to 0 before. Returns in the second run.
- */
-static inline void sim_client_start_in(char **argv, const char *devices, const char *subfolder) {
-    if (getenv("KILN_SIM_STARTED")) return;
-    char program[PATH_MAX], folder[PATH_MAX + 16], path[2 * PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+static inline void sim_client_program(char path[PATH_MAX]) {
+    ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - 1);
     if (length < 0) {
         perror("/proc/self/exe");
         exit(1);
     }
-    program[length] = 0;
+    path[length] = 0;
+}
+
+/* The folder with the drivers of the build that this program is of: KILN_SIM_DIR, or the first sim/ with drivers in a
+ * folder above the program. */
+static inline void sim_client_folder(char folder[PATH_MAX + 16]) {
     const char *chosen = getenv("KILN_SIM_DIR");
-    if (!chosen) {
-        char copy[PATH_MAX];
-        memcpy(copy, program, (size_t)length + 1);
-        snprintf(folder, sizeof folder, "%s/../../sim", dirname(copy));
-        chosen = folder;
+    if (chosen) {
+        snprintf(folder, PATH_MAX + 16, "%s", chosen);
+        return;
     }
+    char at[PATH_MAX], driver[PATH_MAX + 32];
+    sim_client_program(at);
+    for (char *slash; (slash = strrchr(at, '/')) && slash != at;) {
+        *slash = 0;
+        snprintf(driver, sizeof driver, "%s/sim/libcuda.so.1", at);
+        if (access(driver, R_OK) == 0) break;
+    }
+    snprintf(folder, PATH_MAX + 16, "%s/sim", at);
+}
+
+/* Call first in main: sets the variables (devices may be NULL) and starts the program again with the drivers' folder
+ * at the head of LD_LIBRARY_PATH; with a subfolder ("cuda-10"), that one of it. Launches are recorded and not executed,
+ * unless KILN_SIM_RECORD is set to 0 before. Returns in the second run.
+ */
+static inline void sim_client_start_in(char **argv, const char *devices, const char *subfolder) {
+    if (getenv("KILN_SIM_STARTED")) return;
+    char program[PATH_MAX], folder[PATH_MAX + 16], path[2 * PATH_MAX];
+    sim_client_folder(folder);
     const char *old = getenv("LD_LIBRARY_PATH");
-    snprintf(path, sizeof path, "%s/%s%s%s", chosen, subfolder, old ? ":" : "", old ? old : "");
+    snprintf(path, sizeof path, "%s/%s%s%s", folder, subfolder, old ? ":" : "", old ? old : "");
     setenv("LD_LIBRARY_PATH", path, 1);
     setenv("KILN_SIM_STARTED", "1", 1);
     setenv("KILN_SIM_RECORD", "1", 0);
     if (devices) setenv("KILN_SIM_DEVICES", devices, 1);
+    sim_client_program(program);
     execv(program, argv);
     perror(program);
     exit(1);

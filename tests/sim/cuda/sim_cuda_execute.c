@@ -1,7 +1,7 @@
 /* What runs: a module's PTX, or the PTX that its cubin was assembled from. */
 #include "tests/sim/core/sim_mutants.h"
 #include "tests/sim/cuda/sim_cuda.h"
-#include "tests/sim/ptx/ptx_warp.h"
+#include "tests/sim/ptx/warp/ptx_warp.h"
 #include <elf.h>
 #include <kiln/kiln.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* What an image is, which device takes it, and which kernels it has. Read without the library's parsers, so that the
  * two check each other; a driver gets no length, so the bytes are trusted as far as their own headers go. */
 #include "tests/sim/cuda/sim_cuda.h"
-#include "tests/sim/ptx/ptx_syntax.h"
+#include "tests/sim/ptx/parse/ptx_syntax.h"
 #include <ctype.h>
 #include <elf.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* Launches: every rule that a launch must keep, and a record of it. */
 #include "tests/sim/cuda/sim_cuda.h"
-#include "tests/sim/ptx/ptx_code.h"
+#include "tests/sim/ptx/decode/ptx_code.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -2,9 +2,9 @@
  * is compared with what each has in its place; what is to be removed makes a difference as soon as it is come to. */
 #include "tests/sim/core/sim_mutants.h"
 #include "tests/sim/cuda/sim_cuda.h"
-#include "tests/sim/ptx/ptx_arena.h"
-#include "tests/sim/ptx/ptx_decode.h"
-#include "tests/sim/ptx/ptx_warp.h"
+#include "tests/sim/ptx/decode/ptx_decode.h"
+#include "tests/sim/ptx/parse/ptx_arena.h"
+#include "tests/sim/ptx/warp/ptx_warp.h"
 #include <string.h>
 
 enum { EDITS = 3 };

@@ -1,8 +1,8 @@
 /* What kernels ask of the driver while they run: a place for what they print, and a heap. Both are a context's, made
  * when its first kernel that may need them runs. */
 #include "tests/sim/cuda/sim_cuda.h"
-#include "tests/sim/ptx/ptx_heap.h"
-#include "tests/sim/ptx/ptx_warp.h"
+#include "tests/sim/ptx/memory/ptx_heap.h"
+#include "tests/sim/ptx/warp/ptx_warp.h"
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * seed. */
 #include "tests/sim/core/sim_mutants.h"
 #include "tests/sim/cuda/sim_cuda.h"
-#include "tests/sim/ptx/ptx_overlap.h"
+#include "tests/sim/ptx/memory/ptx_overlap.h"
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>

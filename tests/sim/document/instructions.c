@@ -3,7 +3,7 @@
  *
  * AMD's instruction sets are those of LLVM's disassembler: every opcode of every encoding is asked for its name, on
  * each processor. Exit status 3 if the disassembler is not here. */
-#include "tests/sim/amdgcn/amd_llvm.h"
+#include "tests/sim/amdgcn/decode/amd_llvm.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -18,13 +18,13 @@ typedef struct approximation {
 
 static const approximation approximations[] = {
 #define PTX_APPROXIMATION(opcode, type, kind, bound) {#opcode, #type, #kind, #bound},
-#include "tests/sim/ptx/ptx_approximations.def"
+#include "tests/sim/ptx/alu/ptx_approximations.def"
 #undef PTX_APPROXIMATION
 };
 
 static const char *const ptx_opcodes[] = {
 #define PTX_OPCODE(opcode, family) #opcode,
-#include "tests/sim/ptx/ptx_opcodes.def"
+#include "tests/sim/ptx/decode/ptx_opcodes.def"
 #undef PTX_OPCODE
 };
 
@@ -34,7 +34,7 @@ typedef struct refusal {
 
 static const refusal ptx_refusals[] = {
 #define PTX_REFUSED(name, why) {name, why},
-#include "tests/sim/ptx/ptx_refused.def"
+#include "tests/sim/ptx/decode/ptx_refused.def"
 #undef PTX_REFUSED
 };
 
@@ -87,7 +87,7 @@ static const matrix_form matrix_forms[] = {
     {"mma", #layouts, #d, #a, #b, #c, #takes, m, n, k, target, (version) / 10.0},
 #define PTX_WMMA(m, n, k, layouts, d, type, c, takes, registers_a, registers_b, target, version) \
     {"wmma", #layouts, #d, #type, #type, #c, #takes, m, n, k, target, (version) / 10.0},
-#include "tests/sim/ptx/ptx_matrix_forms.def"
+#include "tests/sim/ptx/matrix/ptx_matrix_forms.def"
 #undef PTX_MMA
 #undef PTX_WMMA
 };
@@ -214,20 +214,20 @@ static void set_list(uint32_t set) {
 
 static const char *const amd_mnemonics[] = {
 #define AMD_OPCODE(mnemonic, handler, class, mode) #mnemonic,
-#include "tests/sim/amdgcn/amd_opcodes.def"
+#include "tests/sim/amdgcn/decode/amd_opcodes.def"
 };
 
 static const approximation amd_approximations[] = {
 #define AMD_APPROXIMATE(mnemonic, type, function, unit, bound)        {#mnemonic, #type, #unit, #bound},
 #define AMD_APPROXIMATE_SCALAR(mnemonic, type, function, unit, bound) {#mnemonic, #type, #unit, #bound},
-#include "tests/sim/amdgcn/amd_approximations.def"
+#include "tests/sim/amdgcn/alu/amd_approximations.def"
 #undef AMD_APPROXIMATE
 #undef AMD_APPROXIMATE_SCALAR
 };
 
 static const refusal amd_refusals[] = {
 #define AMD_REFUSED(beginning, why) {beginning, why},
-#include "tests/sim/amdgcn/amd_refused.def"
+#include "tests/sim/amdgcn/decode/amd_refused.def"
 #undef AMD_REFUSED
 };
 

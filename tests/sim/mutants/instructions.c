@@ -3,8 +3,8 @@
  *     instructions FILE PROCESSOR
  *
  * Exit status 1 if the file cannot be loaded, 3 if LLVM's disassembler is not here. */
-#include "tests/sim/amdgcn/amd_code.h"
-#include "tests/sim/amdgcn/amd_llvm.h"
+#include "tests/sim/amdgcn/decode/amd_code.h"
+#include "tests/sim/amdgcn/decode/amd_llvm.h"
 #include <stdio.h>
 #include <stdlib.h>
 

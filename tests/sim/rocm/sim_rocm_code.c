@@ -1,7 +1,7 @@
 /* Code objects: is it one for this agent, and which kernels and variables are in it, read from the kernel descriptors
  * and the dynamic symbols as the real runtime does (LLVM, "User Guide for AMDGPU Backend", ELF header and Kernel
  * Descriptor). */
-#include "tests/sim/amdgcn/amd_code.h"
+#include "tests/sim/amdgcn/decode/amd_code.h"
 #include "tests/sim/rocm/sim_rocm.h"
 #include <elf.h>
 #include <stdlib.h>

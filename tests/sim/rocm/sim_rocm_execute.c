@@ -1,6 +1,6 @@
 /* What a dispatch does: its kernel runs on the interpreter of AMD machine code, before the packet is done. */
-#include "tests/sim/amdgcn/amd_launch.h"
-#include "tests/sim/amdgcn/amd_llvm.h"
+#include "tests/sim/amdgcn/decode/amd_llvm.h"
+#include "tests/sim/amdgcn/wave/amd_launch.h"
 #include "tests/sim/rocm/sim_rocm.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Mutants of machine code: an instruction that some of them alter is watched. A comparison runs as it is and as each
  * has it; what is to be removed makes a difference as soon as it is come to. */
-#include "tests/sim/amdgcn/amd_wave.h"
+#include "tests/sim/amdgcn/wave/amd_wave.h"
 #include "tests/sim/core/sim_mutants.h"
 #include "tests/sim/rocm/sim_rocm.h"
 #include <stdio.h>

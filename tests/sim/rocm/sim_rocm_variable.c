@@ -1,5 +1,5 @@
 /* The variables of code objects: where they were loaded, and what the runtime says of them. */
-#include "tests/sim/amdgcn/amd_code.h"
+#include "tests/sim/amdgcn/decode/amd_code.h"
 #include "tests/sim/rocm/sim_rocm.h"
 #include <stdlib.h>
 #include <string.h>

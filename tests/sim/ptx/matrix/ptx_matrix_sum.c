@@ -1,0 +1,155 @@
+#include "tests/sim/ptx/alu/ptx_float.h"
+#include "tests/sim/ptx/matrix/ptx_matrix.h"
+#include <math.h>
+#include <string.h>
+
+static const ptx_matrix_unit units[] = {
+#define PTX_MATRIX_UNIT(capability, type, terms, fraction, kept) {capability, PTX_##type, terms, fraction, kept},
+#include "tests/sim/ptx/matrix/ptx_matrix_units.def"
+#undef PTX_MATRIX_UNIT
+};
+
+const ptx_matrix_unit *ptx_matrix_unit_find(int32_t capability, ptx_type type) {
+    const ptx_matrix_unit *found = NULL;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (units[i].type == type && (int32_t)units[i].capability <= capability) found = &units[i];
+    return found;
+}
+
+sim_format ptx_matrix_format(ptx_type type) {
+    switch (type) {
+    case PTX_f16:
+        return SIM_f16;
+    case PTX_bf16:
+        return SIM_bf16;
+    case PTX_tf32:
+        return SIM_tf32;
+    case PTX_e4m3:
+        return SIM_e4m3;
+    case PTX_e5m2:
+        return SIM_e5m2;
+    default:
+        return SIM_f32;
+    }
+}
+
+/* The exponent of the least normal number. */
+static int least_exponent(sim_format format) {
+    return format == SIM_e4m3 ? -6 : format == SIM_f16 || format == SIM_e5m2 ? -14 : -126;
+}
+
+static float float_of(uint32_t bits) {
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* A number of 16 or 8 bits without its sign: its bits, moved up to those of an f32, are off by a power of two. */
+static float widened(uint32_t magnitude, uint32_t infinite, int shift, float power) {
+    if (magnitude > infinite) return NAN;
+    return magnitude == infinite ? INFINITY : float_of(magnitude << shift) * power;
+}
+
+static float value_of(sim_format format, uint32_t bits) {
+    float value;
+    switch (format) {
+    case SIM_f16:
+        value = widened(bits & 0x7fff, 0x7c00, 13, 0x1p112f);
+        return bits >> 15 ? -value : value;
+    case SIM_e5m2:
+        return value_of(SIM_f16, bits << 8);
+    case SIM_e4m3: /* it has no infinity */
+        value = (bits & 0x7f) == 0x7f ? NAN : widened(bits & 0x7f, 0x80, 20, 0x1p120f);
+        return bits >> 7 ? -value : value;
+    case SIM_bf16:
+        return float_of(bits << 16);
+    case SIM_tf32: /* the upper part of a register of 32 bits, whatever stands below */
+        return float_of(bits & ~0x1fffu);
+    default:
+        return float_of(bits);
+    }
+}
+
+ptx_matrix_number ptx_matrix_number_of(sim_format format, uint32_t bits) {
+    ptx_matrix_number number = {.value = (double)value_of(format, bits)};
+    uint64_t wide;
+    memcpy(&wide, &number.value, sizeof wide);
+    number.exponent = (int)(wide >> 52 & 0x7ff) - 1023;
+    if (number.exponent < least_exponent(format)) number.exponent = least_exponent(format);
+    return number;
+}
+
+/* ---- Truncating ---- */
+
+/* An f32 or f16 of a sum in units of 2^scale. */
+static uint32_t cut(const ptx_matrix_unit *unit, sim_format result, double value) {
+    if (result == SIM_f16) return ptx_narrow_store(SIM_f16, value, SIM_ROUND_NEAREST_EVEN, 0);
+    if (fabs(value) >= 0x1p128) value = copysign(INFINITY, value);
+    return ptx_narrow_store(SIM_f32, value, SIM_ROUND_ZERO, 0) & ~((1u << (23 - unit->kept)) - 1);
+}
+
+/* The accumulator and products, aligned to the largest exponent, cut off, and added. */
+static double aligned_sum(const ptx_matrix_unit *unit, ptx_matrix_number c, const ptx_matrix_number *a,
+                          const ptx_matrix_number *b, uint32_t count) {
+    bool any = c.value != 0;
+    int most = c.exponent;
+    for (uint32_t i = 0; i < count; i++) {
+        int exponent = a[i].exponent + b[i].exponent;
+        if (a[i].value == 0 || b[i].value == 0 || (any && exponent <= most)) continue;
+        most = exponent;
+        any = true;
+    }
+    /* In units of the last bit that is kept. A product is below 4 times the power of its exponent. */
+    double per_unit = ldexp(1, unit->fraction - most);
+    int64_t sum = (int64_t)(c.value * per_unit);
+    for (uint32_t i = 0; i < count; i++)
+        sum += (int64_t)(a[i].value * b[i].value * per_unit);
+    return ldexp((double)sum, most - unit->fraction);
+}
+
+static uint32_t sum_truncating(const ptx_matrix_unit *unit, sim_format result, ptx_matrix_number c,
+                               const ptx_matrix_number *a, const ptx_matrix_number *b, uint32_t count) {
+    uint32_t bits = 0;
+    for (uint32_t first = 0; first < count; first += unit->terms) {
+        uint32_t terms = count - first < unit->terms ? count - first : unit->terms;
+        double sum = c.value;
+        for (uint32_t i = first; i < first + terms; i++)
+            sum += a[i].value * b[i].value;
+        if (isfinite(sum)) sum = aligned_sum(unit, c, a + first, b + first, terms);
+        bits = isnan(sum) ? ptx_narrow_nan(result) : cut(unit, result, sum);
+        c = ptx_matrix_number_of(result, bits);
+    }
+    return bits;
+}
+
+/* ---- The other ways ---- */
+
+/* One after the other the products are added in f32, whatever the result is; all operands are numbers of f32. */
+static double sum_sequential(ptx_matrix_number c, const ptx_matrix_number *a, const ptx_matrix_number *b,
+                             uint32_t count) {
+    float sum = (float)c.value;
+    for (uint32_t i = 0; i < count; i++)
+        sum = fmaf((float)a[i].value, (float)b[i].value, sum);
+    return (double)sum;
+}
+
+static double sum_exact(sim_format result, ptx_matrix_number c, const ptx_matrix_number *a, const ptx_matrix_number *b,
+                        uint32_t count) {
+    double x[SIM_SUM_COUNT_MAX], y[SIM_SUM_COUNT_MAX];
+    for (uint32_t i = 0; i < count; i++) {
+        x[i] = a[i].value;
+        y[i] = b[i].value;
+    }
+    return sim_decode(result, sim_sum(SIM_SUM_EXACT, result, c.value, x, y, (int)count));
+}
+
+uint32_t ptx_matrix_sum(sim_sum_mode mode, const ptx_matrix_unit *unit, sim_format result, ptx_matrix_number c,
+                        const ptx_matrix_number *a, const ptx_matrix_number *b, uint32_t count) {
+    if (mode == SIM_SUM_TRUNCATING) return sum_truncating(unit, result, c, a, b, count);
+    double sum = mode == SIM_SUM_SEQUENTIAL ? sum_sequential(c, a, b, count) : sum_exact(result, c, a, b, count);
+    float narrow = (float)sum;
+    uint32_t bits;
+    memcpy(&bits, &narrow, sizeof bits);
+    if (isnan(sum)) return ptx_narrow_nan(result);
+    return result == SIM_f32 ? bits : ptx_narrow_store(result, sum, SIM_ROUND_NEAREST_EVEN, 0);
+}

@@ -1,0 +1,109 @@
+/* Order by flags in shared memory: who acquires a word comes after what those did who released it before.
+ *
+ * A lane that releases hands on what it did itself, what the lanes of its warp did before their last .sync instruction,
+ * and what others had handed on to its warp; but not what other lanes of its warp did since. A warp takes together what
+ * any of its lanes acquires. (PTX ISA, "Memory Consistency Model".) */
+#include "tests/sim/ptx/memory/ptx_shared.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* What one knows of a warp: what all of its lanes did before a moment, and what some did before another. */
+typedef struct ptx_known {
+    uint32_t all, some;
+    uint32_t lanes; /* those some */
+} ptx_known;
+
+typedef struct ptx_flag {
+    uint64_t address;
+    uint32_t warp;    /* that released it last */
+    ptx_known *known; /* of each warp */
+} ptx_flag;
+
+static void join(ptx_known *to, const ptx_known *from) {
+    uint32_t all = to->all > from->all ? to->all : from->all;
+    to->lanes = (to->some > all ? to->lanes : 0) | (from->some > all ? from->lanes : 0);
+    to->some = to->some > from->some ? to->some : from->some;
+    to->all = all;
+}
+
+static void join_all(const ptx_block *block, ptx_known *to, const ptx_known *from) {
+    for (uint32_t w = 0; w < block->warp_count; w++)
+        join(&to[w], &from[w]);
+}
+
+static ptx_known *known_new(const ptx_block *block) {
+    ptx_known *known = calloc(block->warp_count, sizeof *known);
+    if (!known) abort();
+    return known;
+}
+
+static ptx_flag *flag_at(const ptx_block *block, uint64_t address) {
+    for (uint32_t i = 0; i < block->flag_count; i++)
+        if (block->flags[i].address == address) return &block->flags[i];
+    return NULL;
+}
+
+static ptx_flag *flag_add(ptx_block *block, uint64_t address) {
+    if (block->flag_count == block->flag_room) {
+        block->flag_room = block->flag_room ? block->flag_room * 2 : 16;
+        block->flags = realloc(block->flags, block->flag_room * sizeof *block->flags);
+        if (!block->flags) abort();
+    }
+    ptx_flag *flag = &block->flags[block->flag_count++];
+    *flag = (ptx_flag){.address = address, .known = known_new(block)};
+    return flag;
+}
+
+void ptx_flag_prepare(ptx_block *block) {
+    block->reads = calloc(ptx_shadow_count(block) * block->warp_count, sizeof *block->reads);
+    if (!block->reads) abort();
+    for (uint32_t w = 0; w < block->warp_count; w++)
+        block->warps[w].known = known_new(block);
+}
+
+void ptx_flag_start(ptx_block *block) {
+    while (block->flag_count)
+        free(block->flags[--block->flag_count].known);
+    for (uint32_t w = 0; w < block->warp_count && block->reads; w++)
+        memset(block->warps[w].known, 0, block->warp_count * sizeof *block->warps[w].known);
+}
+
+void ptx_flag_end(ptx_block *block) {
+    while (block->flag_count)
+        free(block->flags[--block->flag_count].known);
+    for (uint32_t w = 0; w < block->warp_count; w++)
+        free(block->warps[w].known);
+    free(block->flags);
+    free(block->reads);
+}
+
+void ptx_flag_release(ptx_warp *warp, uint32_t lane, uint64_t address) {
+    ptx_block *block = warp->block;
+    ptx_flag *flag = flag_at(block, address);
+    if (!flag) flag = flag_add(block, address);
+    flag->warp = warp->number;
+    join_all(block, flag->known, warp->known);
+    join(&flag->known[warp->number], &(ptx_known){warp->synced, ++warp->moment, 1u << lane});
+}
+
+void ptx_flag_acquire(ptx_warp *warp, uint64_t address) {
+    const ptx_flag *flag = flag_at(warp->block, address);
+    if (flag) join_all(warp->block, warp->known, flag->known);
+}
+
+void ptx_flag_forget(const ptx_warp *warp, uint64_t address, uint32_t size) {
+    ptx_block *block = warp->block;
+    for (uint32_t i = 0; i < block->flag_count;) {
+        if (block->flags[i].address - address < size && block->flags[i].warp != warp->number) {
+            free(block->flags[i].known);
+            block->flags[i] = block->flags[--block->flag_count];
+        } else {
+            i++;
+        }
+    }
+}
+
+bool ptx_flag_orders(const ptx_warp *warp, uint32_t thread, uint32_t moment) {
+    const ptx_known *known = &warp->known[thread / PTX_WARP];
+    return moment < known->all || (moment < known->some && known->lanes >> thread % PTX_WARP & 1);
+}

@@ -1,0 +1,197 @@
+/* Accesses to shared memory, with every check: bounds, what was never written or is in flight, races. */
+#include "tests/sim/ptx/memory/ptx_shared.h"
+#include "tests/sim/ptx/warp/ptx_undefined.h"
+#include <string.h>
+
+/* Whether all of them come before what the thread does now. */
+static bool come_before(const ptx_warp *warp, const ptx_touches *touches, uint16_t thread) {
+    if (!touches->count || (touches->count == 1 && touches->thread == thread)) return true;
+    bool same_warp = touches->count < 3 && touches->thread / PTX_WARP == warp->number;
+    if (same_warp && touches->moment < warp->synced) return true;
+    return warp->known && ptx_flag_orders(warp, touches->thread, touches->moment);
+}
+
+/* Returns whether there were none that still count for the warp. Where flags order, only the last are kept. */
+static inline bool touches_add(const ptx_warp *warp, const ptx_op *op, ptx_touches *touches, uint16_t thread) {
+    bool same_warp = touches->count < 3 && touches->thread / PTX_WARP == warp->number;
+    bool first = !touches->count || (same_warp && touches->moment < warp->synced) || (!same_warp && warp->known);
+    if (first)
+        touches->count = 1;
+    else if (!same_warp)
+        touches->count = 3;
+    else if (touches->thread != thread)
+        touches->count = 2;
+    touches->thread = thread;
+    touches->moment = warp->moment;
+    touches->line = op->line;
+    return first;
+}
+
+/* The reads of a warp that are not the last, where flags order. */
+static ptx_touches *reads_of(const ptx_block *block, const ptx_shadow *shadow, uint32_t warp) {
+    return &block->reads[(size_t)(shadow - block->shadow) * block->warp_count + warp];
+}
+
+/* Makes the warp's reads the last. */
+static void turn_reads(const ptx_warp *warp, ptx_shadow *shadow) {
+    uint32_t last = shadow->reads.thread / PTX_WARP;
+    if (!shadow->reads.count || last == warp->number) return;
+    *reads_of(warp->block, shadow, last) = shadow->reads;
+    shadow->readers |= 1u << last;
+    bool read = shadow->readers >> warp->number & 1;
+    shadow->reads = read ? *reads_of(warp->block, shadow, warp->number) : (ptx_touches){0};
+    shadow->readers &= ~(1u << warp->number);
+}
+
+static bool is_strong(const ptx_op *op) {
+    return op->flags & PTX_F_STRONG;
+}
+
+static bool may_meet(const ptx_warp *warp, const ptx_op *op, const ptx_touches *touches, uint16_t thread) {
+    return (is_strong(op) && touches->strong) || come_before(warp, touches, thread);
+}
+
+/* What the access must not meet: the writes of others and, unless it only reads, their reads; but for those that are
+ * all strong, if it is. NULL: none. */
+static const ptx_touches *conflict(const ptx_warp *warp, const ptx_op *op, const ptx_shadow *shadow, uint16_t thread,
+                                   bool write) {
+    const ptx_block *block = warp->block;
+    if (shadow->epoch != block->epoch) return NULL;
+    if (!may_meet(warp, op, &shadow->writes, thread)) return &shadow->writes;
+    if (!write) return NULL;
+    if (!may_meet(warp, op, &shadow->reads, thread)) return &shadow->reads;
+    for (uint32_t rest = shadow->readers; rest; rest &= rest - 1) {
+        const ptx_touches *reads = reads_of(block, shadow, (uint32_t)__builtin_ctz(rest));
+        if (!may_meet(warp, op, reads, thread)) return reads;
+    }
+    return NULL;
+}
+
+static inline void touch(const ptx_warp *warp, const ptx_op *op, ptx_shadow *shadow, uint16_t thread, bool write) {
+    if (shadow->epoch != warp->block->epoch)
+        *shadow = (ptx_shadow){.epoch = warp->block->epoch, .written = shadow->written};
+    if (!write && warp->known) turn_reads(warp, shadow);
+    ptx_touches *touches = write ? &shadow->writes : &shadow->reads;
+    bool first = touches_add(warp, op, touches, thread);
+    touches->strong = is_strong(op) && (first || touches->strong);
+    shadow->written |= write;
+}
+
+/* The shadow of the bytes from address on, of at most size, and how many they are: a word, or a byte of one that this
+ * or an earlier access touches in part. */
+static inline ptx_shadow *shadow_at(ptx_block *block, uint64_t address, uint64_t size, uint32_t *out_size) {
+    ptx_shadow *word = &block->shadow[address / 4], *bytes = block->shadow + ptx_shadow_words(block) + address / 4 * 4;
+    bool whole = address % 4 == 0 && size >= 4;
+    *out_size = 4;
+    if (!word->split && whole) return word;
+    for (uint32_t i = 0; i < 4 && !word->split; i++) {
+        bytes[i] = *word;
+        if (word->readers)
+            memcpy(reads_of(block, &bytes[i], 0), reads_of(block, word, 0), block->warp_count * sizeof *block->reads);
+    }
+    word->split = true;
+    *out_size = 1;
+    return &bytes[address % 4];
+}
+
+static bool in_bounds(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size) {
+    uint32_t has = warp->block->shared_bytes, room = warp->block->shared_room;
+    if (address < has && size <= has - address) return true;
+    if (room > has && address >= ptx_shared_total(warp->block) && address < room && size <= room - address) return true;
+    ptx_fault(warp, op, SIM_FAULT_OUT_OF_BOUNDS, lane, address, "%u bytes of shared memory, which has %u", size, has);
+    return false;
+}
+
+static uint16_t thread_of(const ptx_warp *warp, uint32_t lane) {
+    return (uint16_t)(warp->number * PTX_WARP + lane);
+}
+
+/* Whether a read meets nothing that could be wrong, which is most of what kernels do to shared memory. */
+static inline bool is_quiet(const ptx_warp *warp, const ptx_shadow *shadow) {
+    return shadow->written && !shadow->in_flight && (shadow->epoch != warp->block->epoch || !shadow->writes.count);
+}
+
+/* Whether a thread may touch what is at address now. An atomic reads and writes. */
+static bool check(ptx_warp *warp, const ptx_op *op, const ptx_shadow *shadow, uint32_t lane, uint64_t address,
+                  bool read, bool write) {
+    uint16_t thread = thread_of(warp, lane);
+    if (shadow->in_flight) {
+        ptx_fault(warp, op, SIM_FAULT_IN_FLIGHT, lane, address, "thread %u %s what thread %u copies", thread,
+                  write ? "writes" : "reads", shadow->writes.thread);
+        return false;
+    }
+    bool known = shadow->written || address >= warp->block->shared_bytes; /* the system's code knows of its own */
+    if (read && !known && ptx_undefined_loads(op)) {
+        warp->unwritten |= 1u << lane;
+    } else if (read && !known) {
+        ptx_fault(warp, op, SIM_FAULT_UNINITIALISED, lane, address, "shared memory");
+        return false;
+    }
+    const ptx_touches *others = conflict(warp, op, shadow, thread, write);
+    if (others) {
+        ptx_fault(warp, op, SIM_FAULT_RACE, lane, address, "thread %u %s what thread %u %s in line %u", thread,
+                  write ? "writes" : "reads", others->thread, others == &shadow->writes ? "wrote" : "read",
+                  others->line);
+        return false;
+    }
+    return true;
+}
+
+uint8_t *ptx_shared_bytes(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size, bool read,
+                          bool write) {
+    if (!in_bounds(warp, op, lane, address, size)) return NULL;
+    if (op->flags & PTX_F_ACQUIRE) ptx_flag_acquire(warp, address);
+    for (uint32_t i = 0, step; i < size; i += step) {
+        ptx_shadow *shadow = shadow_at(warp->block, address + i, size - i, &step);
+        bool quiet = !write && is_quiet(warp, shadow);
+        if (!quiet && !check(warp, op, shadow, lane, address + i, read, write)) return NULL;
+        touch(warp, op, shadow, thread_of(warp, lane), write);
+    }
+    warp->block->moved |= write && !read;
+    if (write && !read && warp->block->flag_count) ptx_flag_forget(warp, address, size);
+    if (op->flags & PTX_F_RELEASE) ptx_flag_release(warp, lane, address);
+    return warp->block->shared + address;
+}
+
+static const ptx_shadow *byte_at(const ptx_block *block, uint64_t address) {
+    const ptx_shadow *word = &block->shadow[address / 4];
+    return word->split ? &block->shadow[ptx_shadow_words(block) + address] : word;
+}
+
+uint8_t *ptx_shared_written(const ptx_warp *warp, const ptx_op *op, uint64_t address, uint32_t size) {
+    const ptx_block *block = warp->block;
+    if (address % size || address + size > block->shared_room) return NULL;
+    for (uint32_t i = 0; i < size; i++) {
+        const ptx_shadow *shadow = byte_at(block, address + i);
+        const ptx_touches *writes = &shadow->writes;
+        bool own = writes->count && writes->count < 3 && writes->thread / PTX_WARP == warp->number;
+        bool now = shadow->epoch == block->epoch && writes->moment >= warp->synced;
+        if (!own || !now || writes->line != op->line) return NULL;
+    }
+    return block->shared + address;
+}
+
+void ptx_shared_undefined(const ptx_block *block, uint64_t address, uint32_t size, uint8_t *out_bits) {
+    for (uint32_t i = 0; i < size; i++)
+        out_bits[i] = byte_at(block, address + i)->written ? 0 : 0xff;
+}
+
+bool ptx_shared_send(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size) {
+    if (!in_bounds(warp, op, lane, address, size)) return false;
+    for (uint32_t i = 0, step; i < size; i += step) {
+        ptx_shadow *shadow = shadow_at(warp->block, address + i, size - i, &step);
+        if (!check(warp, op, shadow, lane, address + i, false, true)) return false;
+        shadow->writes.thread = thread_of(warp, lane);
+        shadow->in_flight = true;
+    }
+    return true;
+}
+
+uint8_t *ptx_shared_land(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size) {
+    for (uint32_t i = 0, step; i < size; i += step) {
+        ptx_shadow *shadow = shadow_at(warp->block, address + i, size - i, &step);
+        touch(warp, op, shadow, thread_of(warp, lane), true);
+        shadow->in_flight = false;
+    }
+    return warp->block->shared + address;
+}

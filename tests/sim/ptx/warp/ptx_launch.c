@@ -1,0 +1,355 @@
+/* A launch: its blocks, over the host's threads. One runs to its end unless it seems to wait for another; then it gives
+ * way. No more have begun and not ended than the device has room for. The order is the seed's, within windows of so
+ * many blocks: hardware begins them in about the order of their numbers, and scans that look back rely on it. The
+ * blocks of a cooperative launch all begin, and take turns. */
+#include "tests/sim/ptx/memory/ptx_overlap.h"
+#include "tests/sim/ptx/memory/ptx_shared.h"
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct run {
+    const ptx_launch *launch;
+    uint64_t blocks;
+    uint64_t next;  /* atomic: the next block to take */
+    uint64_t begun; /* atomic: blocks that have begun and not ended */
+    uint64_t room;  /* for so many of them */
+    bool stopped;   /* atomic: a block failed */
+    uint64_t moves; /* turns in which a block did more than to ask, or ended */
+    uint64_t waits; /* blocks that have asked long enough since the last of them */
+    pthread_mutex_t lock;
+    sim_counters *counters;
+    sim_report *report; /* the first block's that failed */
+} run;
+
+static uint64_t gcd(uint64_t a, uint64_t b) {
+    while (b) {
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* The number of the block that is taken as the i-th: within each window of as many as there is room for, the order is
+ * first + i * stride, with a stride coprime to the window. */
+static uint64_t block_number(const run *shared, uint64_t i) {
+    uint64_t window = i / shared->room, random = shared->launch->seed ^ window,
+             left = shared->blocks - window * shared->room;
+    uint64_t size = left < shared->room ? left : shared->room;
+    uint64_t first = sim_random(&random) % size, stride = sim_random(&random) % size;
+    while (stride == 0 || gcd(stride, size) != 1)
+        stride++;
+    return window * shared->room + (first + i % shared->room * stride) % size;
+}
+
+static void add_counters(sim_counters *sum, const sim_counters *one) {
+    uint64_t *to = (uint64_t *)(void *)sum;
+    const uint64_t *from = (const uint64_t *)(const void *)one;
+    for (size_t i = 0; i < sizeof *sum / sizeof *to; i++)
+        to[i] += from[i];
+}
+
+static void block_prepare(ptx_block *block, const ptx_launch *launch) {
+    uint32_t threads = launch->block[0] * launch->block[1] * launch->block[2];
+    uint32_t align = launch->program->shared_align, fixed = (launch->code->shared_bytes + align - 1) / align * align;
+    *block = (ptx_block){.launch = launch, .thread_count = threads};
+    block->warp_count = (threads + PTX_WARP - 1) / PTX_WARP;
+    block->dynamic_offset = fixed;
+    block->shared_bytes = fixed + launch->dynamic_shared_bytes;
+    block->warps = calloc(block->warp_count, sizeof *block->warps);
+    block->shared_room = block->shared_bytes;
+    if (launch->program->uses_reserved) block->shared_room = ptx_shared_total(block) + launch->reserved_shared_bytes;
+    block->shared = malloc(block->shared_room + 1);
+    block->shadow = malloc((ptx_shadow_count(block) + 1) * sizeof *block->shadow);
+    if (!block->warps || !block->shared || !block->shadow) abort();
+    if (launch->program->uses_flags) ptx_flag_prepare(block);
+}
+
+static void block_free(ptx_block *block) {
+    ptx_flag_end(block);
+    for (uint32_t w = 0; block->warps && w < block->warp_count; w++) {
+        ptx_local_end(&block->warps[w]);
+        free(block->warps[w].copies);
+    }
+    free(block->warps);
+    free(block->shared);
+    free(block->shadow);
+}
+
+static void block_start(ptx_block *block, uint64_t number, sim_report *report) {
+    const ptx_launch *launch = block->launch;
+    block->id[0] = (uint32_t)(number % launch->grid[0]);
+    block->id[1] = (uint32_t)(number / launch->grid[0] % launch->grid[1]);
+    block->id[2] = (uint32_t)(number / launch->grid[0] / launch->grid[1]);
+    block->epoch = 1;
+    ptx_flag_start(block);
+    block->random = launch->seed ^ (number + 1) * 0x9e3779b97f4a7c15u;
+    block->instructions = 0;
+    block->report = report;
+    *report = (sim_report){.kind = SIM_FAULT_NONE};
+    block->copies_in_flight = 0;
+    block->triggered = false;
+    block->moves = 0;
+    block->asked = 0;
+    block->polls = 0;
+    block->moved = false;
+    memset(block->arrived, 0, sizeof block->arrived);
+    memset(block->shared, 0xb5, block->shared_room);
+    memset(block->shadow, 0, ptx_shadow_words(block) * sizeof *block->shadow);
+    for (uint32_t w = 0; w < block->warp_count; w++) {
+        ptx_warp *warp = &block->warps[w];
+        uint32_t left = block->thread_count - w * PTX_WARP;
+        warp->block = block;
+        warp->number = w;
+        warp->lanes = left >= PTX_WARP ? 0xffffffffu : (1u << left) - 1;
+        warp->moment = 0;
+        warp->synced = 0;
+        warp->waited = 0;
+        warp->unasked = 0;
+        warp->unwritten = 0;
+        warp->copy_count = 0;
+        memset(warp->committed, 0, sizeof warp->committed);
+        ptx_warp_start(warp);
+    }
+}
+
+/* Nothing can run and no barrier can go: says what is waited for. */
+static void report_stuck(ptx_block *block) {
+    for (uint32_t w = 0; w < block->warp_count; w++) {
+        ptx_warp *warp = &block->warps[w];
+        for (uint32_t g = 0; g < warp->group_count; g++) {
+            const ptx_group *group = &warp->groups[g];
+            const ptx_op *op = &group->frame->code->ops[group->op];
+            bool barrier = group->state == PTX_AT_BARRIER;
+            ptx_fault(warp, op, barrier ? SIM_FAULT_BARRIER : SIM_FAULT_SYNC, (uint32_t)__builtin_ctz(group->mask), 0,
+                      "lanes 0x%x wait for ever", group->mask);
+            return;
+        }
+    }
+}
+
+/* An endless loop: names an instruction of it. */
+static void report_endless(ptx_block *block, uint64_t count, const char *of) {
+    ptx_warp *warp = &block->warps[0];
+    for (uint32_t w = 0; w < block->warp_count; w++)
+        if (block->warps[w].group_count) warp = &block->warps[w];
+    const ptx_group *group = &warp->groups[0];
+    ptx_fault(warp, &group->frame->code->ops[group->op], SIM_FAULT_ENDLESS, (uint32_t)__builtin_ctz(group->mask), 0,
+              "%llu %s", (unsigned long long)count, of);
+}
+
+/* Each warp has a turn. false when the block has ended, with a fault or without. */
+static bool block_step(ptx_block *block) {
+    enum { QUANTUM = 256 };
+    uint64_t budget = block->launch->budget;
+    bool any = false, left = false;
+    uint32_t first = (uint32_t)(sim_random(&block->random) % block->warp_count);
+    for (uint32_t i = 0; i < block->warp_count; i++) {
+        ptx_warp *warp = &block->warps[(first + i) % block->warp_count];
+        any |= ptx_warp_run(warp, 1 + (uint32_t)(sim_random(&block->random) % QUANTUM));
+        left |= warp->group_count != 0;
+        if (block->report->kind != SIM_FAULT_NONE) return false;
+    }
+    if (!left) return false;
+    if (block->instructions > budget) {
+        report_endless(block, budget, "instructions of warps in one block");
+        return false;
+    }
+    if (!any && !ptx_barriers_release(block)) report_stuck(block);
+    return block->report->kind == SIM_FAULT_NONE;
+}
+
+static void block_end(ptx_block *block) {
+    bool waited = false;
+    for (uint32_t w = 0; w < block->warp_count; w++) {
+        waited |= block->warps[w].waited != 0;
+        ptx_warp_end(&block->warps[w]);
+    }
+    if (waited && !block->triggered && block->launch->writes) ptx_writes_waited(block->launch->writes);
+}
+
+/* The blocks that a thread of the host has. */
+typedef struct share {
+    run *shared;
+    ptx_block *first, *last; /* that have begun and wait for their turn */
+    ptx_block *spare;
+    sim_report report;
+} share;
+
+/* Begins another block, while there is one and room for it; NULL if not. */
+static ptx_block *begin_next(share *own) {
+    run *shared = own->shared;
+    uint64_t taken = shared->blocks;
+    if (__atomic_fetch_add(&shared->begun, 1, __ATOMIC_RELAXED) < shared->room)
+        taken = __atomic_fetch_add(&shared->next, 1, __ATOMIC_RELAXED);
+    if (taken >= shared->blocks) {
+        __atomic_fetch_sub(&shared->begun, 1, __ATOMIC_RELAXED);
+        return NULL;
+    }
+    ptx_block *block = own->spare;
+    own->spare = NULL;
+    if (!block) {
+        block = malloc(sizeof *block);
+        if (!block) abort();
+        block_prepare(block, shared->launch);
+    }
+    block_start(block, block_number(shared, taken), &own->report);
+    return block;
+}
+
+static void push(share *own, ptx_block *block) {
+    block->behind = NULL;
+    if (own->first)
+        own->last->behind = block;
+    else
+        own->first = block;
+    own->last = block;
+}
+
+static ptx_block *pop(share *own) {
+    ptx_block *block = own->first;
+    if (block) own->first = block->behind;
+    return block;
+}
+
+/* Adds what a block counted, and keeps one for the next. */
+static void retire(share *own, ptx_block *block) {
+    block_end(block);
+    pthread_mutex_lock(&own->shared->lock);
+    add_counters(own->shared->counters, &block->counters);
+    own->shared->moves++;
+    own->shared->waits = 0;
+    pthread_mutex_unlock(&own->shared->lock);
+    block->counters = (sim_counters){0};
+    __atomic_fetch_sub(&own->shared->begun, 1, __ATOMIC_RELAXED);
+    if (!own->spare) {
+        own->spare = block;
+        return;
+    }
+    block_free(block);
+    free(block);
+}
+
+/* Runs a block until it has ended, or has asked so often for what another may write that it seems to wait. */
+static bool take_turn(ptx_block *block) {
+    enum { PATIENCE = 256 };
+    block->polls = 0;
+    bool runs = true;
+    while (runs && block->polls < PATIENCE)
+        runs = block_step(block);
+    return runs;
+}
+
+/* Reports blocks that wait for each other in vain: all that have begun have asked so often since one of them last did
+ * something else, and no other can begin. */
+static void judge_wait(run *shared, ptx_block *block) {
+    uint64_t enough = shared->launch->budget / 1024;
+    if (shared->launch->host_writes) return;
+    bool moved = ptx_wait_moved(block);
+    pthread_mutex_lock(&shared->lock);
+    if (moved) {
+        shared->moves++;
+        shared->waits = 0;
+    } else if (block->moves != shared->moves) {
+        block->moves = shared->moves;
+        block->asked = 0;
+    } else {
+        shared->waits += block->asked < enough && block->asked + block->polls >= enough;
+        block->asked += block->polls;
+    }
+    uint64_t begun = __atomic_load_n(&shared->begun, __ATOMIC_RELAXED);
+    bool all = begun == shared->room || __atomic_load_n(&shared->next, __ATOMIC_RELAXED) >= shared->blocks;
+    bool vain = all && shared->waits == begun;
+    pthread_mutex_unlock(&shared->lock);
+    if (vain) report_endless(block, enough, "times each block has asked in vain for what another is to write");
+}
+
+static void *worker(void *context) {
+    share own = {.shared = context, .report = {.kind = SIM_FAULT_NONE}};
+    run *shared = context;
+    while (!__atomic_load_n(&shared->stopped, __ATOMIC_RELAXED)) {
+        ptx_block *block = begin_next(&own);
+        if (!block) block = pop(&own);
+        if (!block) break;
+        if (take_turn(block)) {
+            judge_wait(shared, block);
+            push(&own, block);
+            sched_yield(); /* what it waits for may be another thread's */
+        } else {
+            retire(&own, block);
+        }
+        if (own.report.kind != SIM_FAULT_NONE) __atomic_store_n(&shared->stopped, true, __ATOMIC_RELAXED);
+    }
+    for (ptx_block *block; (block = pop(&own));)
+        retire(&own, block);
+    pthread_mutex_lock(&shared->lock);
+    if (own.report.kind != SIM_FAULT_NONE && shared->report->kind == SIM_FAULT_NONE) *shared->report = own.report;
+    pthread_mutex_unlock(&shared->lock);
+    if (own.spare) block_free(own.spare);
+    free(own.spare);
+    return NULL;
+}
+
+/* All blocks take turns, so that they can wait for each other. */
+static void run_together(run *shared) {
+    enum { TURN = 256 };
+    ptx_block *blocks = calloc(shared->blocks, sizeof *blocks);
+    bool *runs = calloc(shared->blocks, sizeof *runs);
+    if (!blocks || !runs) abort();
+    for (uint64_t i = 0; i < shared->blocks; i++) {
+        block_prepare(&blocks[i], shared->launch);
+        block_start(&blocks[i], block_number(shared, i), shared->report);
+        runs[i] = true;
+    }
+    shared->next = shared->begun = shared->blocks;
+    for (uint64_t round = 1; shared->begun && shared->report->kind == SIM_FAULT_NONE; round++) {
+        for (uint64_t i = 0; i < shared->blocks && shared->report->kind == SIM_FAULT_NONE; i++) {
+            ptx_block *block = &blocks[i];
+            if (!runs[i]) continue;
+            runs[i] = block_step(block);
+            if (!runs[i]) {
+                shared->begun--;
+                shared->moves++;
+                shared->waits = 0;
+            } else if (round % TURN == 0) {
+                judge_wait(shared, block);
+                block->polls = 0;
+            }
+        }
+    }
+    for (uint64_t i = 0; i < shared->blocks; i++) {
+        block_end(&blocks[i]);
+        add_counters(shared->counters, &blocks[i].counters);
+        block_free(&blocks[i]);
+    }
+    free(blocks);
+    free(runs);
+}
+
+bool ptx_launch_run(const ptx_launch *launch, sim_counters *counters, sim_report *report) {
+    enum { THREADS_MAX = 64 };
+    *report = (sim_report){.kind = SIM_FAULT_NONE};
+    run shared = {.launch = launch,
+                  .blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2],
+                  .lock = PTHREAD_MUTEX_INITIALIZER,
+                  .counters = counters,
+                  .report = report};
+    shared.room = launch->room && launch->room < shared.blocks ? launch->room : shared.blocks;
+    if (launch->workspace) {
+        run_together(&shared);
+        return report->kind == SIM_FAULT_NONE;
+    }
+    pthread_t threads[THREADS_MAX];
+    uint32_t wanted = launch->threads < 1 ? 1 : launch->threads > THREADS_MAX ? THREADS_MAX : launch->threads;
+    if (wanted > shared.blocks) wanted = (uint32_t)shared.blocks;
+    uint32_t started = 0;
+    while (started + 1 < wanted && pthread_create(&threads[started], NULL, worker, &shared) == 0)
+        started++;
+    worker(&shared);
+    for (uint32_t i = 0; i < started; i++)
+        pthread_join(threads[i], NULL);
+    pthread_mutex_destroy(&shared.lock);
+    return report->kind == SIM_FAULT_NONE;
+}

@@ -1,0 +1,420 @@
+/* What the images of the operators that do rows touch, counted, on simulated devices of both vendors: each byte is read
+ * and written as often as the operator's floor says, in full sectors and whole requests where rows are aligned.
+ *
+ * KILN_SIM_DEVICES names the devices; unset, one of each architecture. KILN_TEST_OPERATOR and KILN_TEST_PRECISION limit
+ * the tests to an operator and a precision. */
+#include "tests/sim/tests/operators/each_device.h"
+#include "tests/sim/tests/operators/operator_params.h"
+
+#define CUDA_DEVICES "sm_75,sm_80,sm_86,sm_89,sm_90,sm_100,sm_120"
+#define ROCM_DEVICES "gfx90a,gfx942,gfx1030,gfx1100,gfx1201,gfx906,gfx1010,gfx1032,gfx1102,gfx1200"
+
+enum { SECTOR = 32, VECTOR = 16, CHUNK = 32768, SEARCHED = 8192, PARTIAL = 8, RESULT = 4, FREQUENCY = 8 };
+enum { FEW = 100 }; /* of so many pairs one sector of the position, which each thread reads */
+
+/* A device's own words for a failure. */
+static char where[256];
+
+/* ---- Operators --------------------------------------------------------------------------------------------------- */
+
+typedef struct count {
+    uint64_t launches;
+    sim_counters sum;
+} count;
+
+static void ok(kiln_status status) {
+    if (status != KILN_OK) fail_msg("%s: %s", where, kiln_last_error());
+}
+
+/* What an operator reads beside its tensors, which no table says how often: each row's number; its position and the
+ * frequencies of its pairs. */
+typedef enum extra { NOTHING, NUMBERS, FREQUENCIES } extra;
+
+/* How often a tensor of rows x cols is read and written, and results of 4 bytes for each row. */
+typedef struct operation {
+    const char *name;
+    void (*fill)(params *p, const call *c, const tensors *t);
+    uint64_t reads, writes, results;
+    extra extra;
+} operation;
+
+static const operation operations[] = {
+    {"add", params_add, 2, 1, 0, NOTHING},
+    {"add_gelu", params_add_gelu, 1, 1, 0, NOTHING},
+    {"add_rmsnorm", params_add_rmsnorm, 4, 2, 0, NOTHING},
+    {"argmax", params_argmax, 1, 0, 1, NOTHING},
+    {"embedding", params_embedding, 1, 1, 0, NUMBERS},
+    {"kv_copy_blocks", params_kv_copy_blocks, 2, 2, 0, NUMBERS},
+    {"kv_store", params_kv_store, 2, 2, 0, NUMBERS},
+    {"mul_add", params_mul_add, 3, 1, 0, NOTHING},
+    {"rmsnorm", params_rmsnorm, 2, 1, 0, NOTHING},
+    {"rope", params_rope, 1, 1, 0, FREQUENCIES},
+    {"rope3d", params_rope3d, 1, 1, 0, FREQUENCIES},
+    {"silu_mul", params_silu_mul, 2, 1, 0, NOTHING},
+    {"softmax", params_softmax, 1, 1, 0, NOTHING},
+};
+enum { OPERATIONS = sizeof operations / sizeof *operations };
+
+static const operation product = {"gemm", params_gemm, 2, 1, 0, NOTHING};
+static const operation attentions[] = {{"mha", params_mha, 0, 0, 0, NOTHING},
+                                       {"mha_paged", params_mha_paged, 0, 0, 0, NOTHING}};
+static const operation windowed = {"mha", params_mha_windowed, 0, 0, 0, NOTHING};
+static const operation causal[] = {{"mha", params_mha_causal, 0, 0, 0, NOTHING},
+                                   {"mha_paged", params_mha_paged_causal, 0, 0, 0, NOTHING}};
+static const operation late = {"mha", params_mha_late, 0, 0, 0, NOTHING};
+static const operation shared[] = {{"mha", params_mha_shared, 0, 0, 0, NOTHING},
+                                   {"mha_paged", params_mha_paged_shared, 0, 0, 0, NOTHING}};
+/* It reads a row as often as it needs to. */
+static const operation sampling = {"sample", params_sample, 1, 0, 1, NUMBERS};
+
+static bool named(const char *variable, const char *name) {
+    const char *wanted = getenv(variable);
+    return !wanted || !strcmp(wanted, name);
+}
+
+/* Whether the call is among those that the environment wants. */
+static bool wanted(const call *c) {
+    return named("KILN_TEST_OPERATOR", c->op->name) && named("KILN_TEST_PRECISION", c->part);
+}
+
+static const operation *operation_of(const char *name) {
+    for (size_t i = 0; i < OPERATIONS; i++)
+        if (!strcmp(operations[i].name, name)) return &operations[i];
+    fail_msg("%s is not in the table", name);
+    return NULL;
+}
+
+static const kiln_operator *operator_of(const call *c) {
+    const kiln_operator *const *operators;
+    size_t number;
+    ok(kiln_all_operators(&operators, &number));
+    for (size_t i = 0; i < number; i++)
+        if (!strcmp(operators[i]->name, c->op->name)) return operators[i];
+    fail_msg("there is no operator %s", c->op->name);
+    return NULL;
+}
+
+static const kiln_operator_function *function_of(const call *c) {
+    const kiln_operator *op = operator_of(c);
+    for (uint32_t i = 0; i < op->function_count; i++)
+        if (!strcmp(op->functions[i].part, c->part)) return &op->functions[i];
+    fail_msg("%s has no %s", op->name, c->part);
+    return NULL;
+}
+
+/* Adds up what the launches since the last reset counted. */
+static count counted(void) {
+    static sim_launch launch;
+    count c = {.launches = sim.launches()};
+    for (uint64_t i = 0; i < c.launches; i++) {
+        assert_true(sim.launch(i, &launch));
+        assert_true(launch.executed);
+        uint64_t *sum = (uint64_t *)&c.sum;
+        for (size_t n = 0; n < sizeof c.sum / sizeof *sum; n++)
+            sum[n] += ((const uint64_t *)&launch.counters)[n];
+    }
+    return c;
+}
+
+/* Calls the operator with tensors of its own, which the caller may have. */
+static count run_on(const call *c, tensors *t) {
+    const kiln_operator_function *function = function_of(c);
+    const uint32_t size = operator_of(c)->params_size;
+    params p;
+    snprintf(where, sizeof where, "%s_%s %lld x %lld at %zu on %s", c->op->name, c->part, (long long)c->rows,
+             (long long)c->cols, c->misplaced, info.name);
+    c->op->fill(&p, c, t);
+    if (function->workspace_size) {
+        ok(function->workspace_size(&p, size, &t->workspace_size));
+        t->workspace = tensors_zeros(t, t->workspace_size);
+        c->op->fill(&p, c, t);
+    }
+    sim.reset();
+    ok(function->call(&stream, &p, size));
+    ok(kiln_stream_sync(&stream));
+    return counted();
+}
+
+static count run(const call *c) {
+    tensors t = tensors_new(&stream, c);
+    count n = run_on(c, &t);
+    tensors_free(&t);
+    return n;
+}
+
+#define expect(actual, expected)                                                                                       \
+    do {                                                                                                               \
+        const uint64_t got = (actual), wanted = (expected);                                                            \
+        if (got != wanted)                                                                                             \
+            fail_msg("%s: " #actual " is %llu, not %llu", where, (unsigned long long)got, (unsigned long long)wanted); \
+    } while (0)
+
+/* ---- Tests ------------------------------------------------------------------------------------------------------- */
+
+static const char *const parts[] = {"f32", "f16", "bf16"};
+enum { PARTS = sizeof parts / sizeof *parts };
+
+static void expect_bytes(const call *c, const count *n) {
+    uint64_t bytes = (uint64_t)(c->rows * c->cols) * call_element(c);
+    if (c->op->extra == NOTHING) expect(n->sum.global_read_bytes, c->op->reads * bytes);
+    assert_true(n->sum.global_read_bytes >= c->op->reads * bytes);
+    expect(n->sum.global_written_bytes, c->op->writes * bytes + c->op->results * (uint64_t)c->rows * RESULT);
+}
+
+/* Elements side by side, of any number and at any address. */
+static void each_element_is_read_and_written_as_often_as_it_must(void **state) {
+    (void)state;
+    static const int64_t shapes[][2] = {{1, 2}, {3, 8}, {33, 64}, {5, 1000}, {2, 4096}, {7, 778}, {1, 8190}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes * OPERATIONS; i++) {
+        const int64_t *shape = shapes[i / OPERATIONS];
+        call c = {
+            &operations[i % OPERATIONS], parts[(i + i / OPERATIONS) % PARTS], shape[0], shape[1], i % 2 * 4, false};
+        if (!wanted(&c)) continue;
+        count n = run(&c);
+        expect(n.launches, 1);
+        expect_bytes(&c, &n);
+        expect(n.sum.matrix_instructions, 0);
+    }
+}
+
+/* So is a row of several tiles, unless it takes two launches. */
+static void each_tile_of_a_row_is_done_once(void **state) {
+    (void)state;
+    for (size_t i = 0; i < OPERATIONS * PARTS; i++) {
+        call c = {&operations[i / PARTS], parts[i % PARTS], 3, 20000, 0, false};
+        if (!wanted(&c)) continue;
+        count n = run(&c);
+        if (n.launches == 1) expect_bytes(&c, &n);
+    }
+}
+
+/* Rows of whole tiles, 16-byte aligned: each request is 16 bytes of every lane, and no sector is asked for twice or in
+ * part. A number is in one sector for all lanes of a warp. Frequencies are read one by one, a sector of them at most as
+ * often as a vector has pairs; without whole vectors there would be four times as many requests. */
+static void aligned_rows_are_moved_in_whole_vectors(void **state) {
+    (void)state;
+    for (size_t i = 0; i < OPERATIONS * PARTS; i++) {
+        call c = {&operations[i / PARTS], parts[i % PARTS], 4, 8192, 0, false};
+        if (!wanted(&c)) continue;
+        count n = run(&c);
+        expect_bytes(&c, &n);
+        uint64_t elements = (uint64_t)(c.rows * c.cols), results = c.op->results * (uint64_t)c.rows;
+        uint64_t bytes = (c.op->reads + c.op->writes) * elements * call_element(&c);
+        uint64_t requests = bytes / VECTOR / (uint64_t)info.wave_size + results, sectors = bytes / SECTOR + results;
+        expect(n.sum.shared_conflicts, 0);
+        if (c.op->extra == FREQUENCIES) {
+            uint64_t pairs = elements / 2, again = VECTOR / call_element(&c) / 2;
+            sectors += pairs * FREQUENCY / SECTOR * again;
+            if (n.sum.global_sectors > sectors + pairs / FEW || n.sum.global_requests >= 4 * requests)
+                fail_msg("%s: %llu sectors in %llu requests, not %llu in fewer than %llu", where,
+                         (unsigned long long)n.sum.global_sectors, (unsigned long long)n.sum.global_requests,
+                         (unsigned long long)sectors, (unsigned long long)(4 * requests));
+            continue;
+        }
+        uint64_t more = c.op->extra == NUMBERS ? n.sum.global_requests - requests : 0;
+        assert_true(more <= requests / 2);
+        expect(n.sum.global_requests, requests + more);
+        expect(n.sum.global_sectors, sectors + more);
+    }
+}
+
+/* A tile of a product: its factors are read once, in whole vectors, and each element of it is written by itself. Of f32
+ * AMD's compiler reads a vector in two parts. */
+static void factors_of_a_product_are_moved_in_whole_vectors(void **state) {
+    (void)state;
+    for (size_t i = 0; i < PARTS; i++) {
+        call c = {&product, parts[i], 64, 64, 0, false};
+        if (!wanted(&c)) continue;
+        count n = run(&c);
+        uint64_t elements = (uint64_t)(c.rows * c.cols), vectors = 2 * elements * call_element(&c) / VECTOR;
+        if (info.backend == KILN_BACKEND_ROCM && call_element(&c) == 4) vectors *= 2;
+        expect(n.launches, 1);
+        expect_bytes(&c, &n);
+        expect(n.sum.global_requests, (vectors + elements) / (uint64_t)info.wave_size);
+    }
+}
+
+/* So are keys and values of aligned heads: in fewer requests than it would take for either element by element, and for
+ * the other in vectors. */
+static void aligned_keys_are_moved_in_whole_vectors(void **state) {
+    (void)state;
+    for (size_t i = 0; i < 2 * PARTS; i++) {
+        call c = {&attentions[i % 2], parts[i / 2], 2 * TILE, 64, 0, false};
+        if (!wanted(&c)) continue;
+        count n = run(&c);
+        uint64_t elements = (uint64_t)(c.rows * c.cols), vectors = elements * call_element(&c) / VECTOR;
+        assert_true(n.sum.global_requests < (elements + vectors) / (uint64_t)info.wave_size);
+    }
+}
+
+/* A bias is read once for each row. */
+static void a_bias_is_read_with_each_row(void **state) {
+    (void)state;
+    call c = {operation_of("add_gelu"), "f16", 5, 1000, 0, true};
+    if (!wanted(&c)) return;
+    count n = run(&c);
+    expect(n.sum.global_read_bytes, 2 * 5 * 1000 * 2);
+    expect(n.sum.global_written_bytes, 5 * 1000 * 2);
+}
+
+/* Two launches: the first leaves each chunk's maximum and sum in the workspace, all chunks of the row read them in the
+ * second. */
+static void long_rows_are_read_twice_by_many_groups(void **state) {
+    (void)state;
+    for (size_t i = 0; i < PARTS; i++) {
+        call c = {operation_of("softmax"), parts[i], 2, 100000, 0, false};
+        if (!wanted(&c)) continue;
+        count n = run(&c);
+        uint64_t bytes = (uint64_t)(c.rows * c.cols) * call_element(&c);
+        uint64_t chunks = ((uint64_t)c.cols * call_element(&c) + CHUNK - 1) / CHUNK, partials = 2 * chunks * PARTIAL;
+        expect(n.launches, 2);
+        expect(n.sum.global_written_bytes, bytes + partials);
+        /* The maximum alone, then the sum with the maximum. */
+        expect(n.sum.global_read_bytes, 2 * bytes + chunks * partials / 2 * 3);
+    }
+}
+
+/* Two launches: the first leaves the best of each chunk in the workspace, the second reads these. */
+static void long_rows_are_searched_by_many_groups(void **state) {
+    (void)state;
+    for (size_t i = 0; i < PARTS; i++) {
+        call c = {operation_of("argmax"), parts[i], 2, 2 * SEARCHED + 100, 0, false};
+        if (!wanted(&c)) continue;
+        count n = run(&c);
+        uint64_t bytes = (uint64_t)(c.rows * c.cols) * call_element(&c), partials = 2 * 3 * PARTIAL;
+        expect(n.launches, 2);
+        expect(n.sum.global_written_bytes, partials + 2 * RESULT);
+        expect(n.sum.global_read_bytes, bytes + partials);
+    }
+}
+
+/* Launches again what was recorded, over more rows than there are: the grid is longer along the axis. */
+static void launch_beyond(const call *c, const sim_launch *launch, int axis) {
+    const kiln_module *module;
+    const kiln_kernel *kernel;
+    kiln_kernel_attributes attributes;
+    ok(kiln_module_get(device, operator_of(c)->bundle, c->part, &module));
+    ok(kiln_module_find_kernel(module, launch->kernel, &kernel));
+    ok(kiln_kernel_get_attributes(kernel, &attributes));
+    const bool rocm = info.backend == KILN_BACKEND_ROCM; /* its grids count threads, its shared memory is all of it */
+    kiln_launch_config config = {.dynamic_shared_bytes = launch->shared_bytes - (rocm ? attributes.shared_bytes : 0)};
+    for (int d = 0; d < 3; d++) {
+        config.block[d] = launch->group[d];
+        config.grid[d] = rocm ? launch->grid[d] / launch->group[d] : launch->grid[d];
+    }
+    config.grid[axis] += 2;
+    ok(kiln_launch(&stream, kernel, &config, launch->arguments, launch->arguments_size));
+}
+
+/* Keys are read by tiles: with a window the last two, by the queries of a causal tile the keys up to theirs, and none
+ * by queries before the first. */
+static void tiles_of_keys_that_no_query_sees_are_not_read(void **state) {
+    (void)state;
+    for (size_t i = 0; i < PARTS; i++) {
+        call c = {&windowed, parts[i], 200, 32, 0, false};
+        if (!wanted(&c)) continue;
+        uint64_t row = (uint64_t)c.cols * call_element(&c), tail = 200 % TILE;
+        count n = run(&c);
+        expect(n.sum.global_read_bytes, row * (1 + 2 * (TILE + tail)));
+        c = (call){&causal[0], parts[i], 2 * TILE, 32, 0, false};
+        n = run(&c);
+        expect(n.sum.global_read_bytes, row * (2 * TILE + 2 * 3 * TILE));
+        c = (call){&late, parts[i], 3 * TILE, 32, 0, false};
+        n = run(&c);
+        expect(n.sum.global_read_bytes, row * (3 * TILE + 2 * TILE));
+    }
+}
+
+/* By one group, of 32 or 16 rows; or by each of those that share the keys, with a maximum and a sum, until a second
+ * launch joins them. */
+static void each_row_of_attention_is_written_once(void **state) {
+    (void)state;
+    enum { MANY = 1024, GROUPS = 4, SIZE = 24 };
+    for (size_t i = 0; i < 2 * 2 * PARTS; i++) {
+        call c = {&causal[i / 2 % 2], parts[i / 4], 2 * TILE, i % 2 ? 256 : 128, 0, false};
+        if (!wanted(&c)) continue;
+        count n = run(&c);
+        expect(n.launches, 1);
+        expect(n.sum.global_written_bytes, (uint64_t)c.rows * ((uint64_t)c.cols * call_element(&c) + RESULT));
+    }
+    for (size_t i = 0; i < 2 * PARTS; i++) {
+        call c = {&shared[i % 2], parts[i / 2], MANY, SIZE, 0, false};
+        if (!wanted(&c)) continue;
+        count n = run(&c);
+        expect(n.launches, 2);
+        expect(n.sum.global_written_bytes,
+               TILE * (GROUPS * (SIZE * sizeof(float) + PARTIAL) + SIZE * call_element(&c) + RESULT));
+    }
+}
+
+/* All launches of a call again, with two blocks of rows more along the axis, which may read so many bytes. */
+static void expect_little_beyond(const call *c, int axis, uint64_t most) {
+    enum { LAUNCHES = 2 };
+    static sim_launch launches[LAUNCHES];
+    if (!wanted(c)) return;
+    tensors t = tensors_new(&stream, c);
+    count once = run_on(c, &t);
+    assert_in_range(once.launches, 1, LAUNCHES);
+    for (uint64_t n = 0; n < once.launches; n++)
+        assert_true(sim.launch(n, &launches[n]));
+    sim.reset();
+    for (uint64_t n = 0; n < once.launches; n++)
+        launch_beyond(c, &launches[n], axis);
+    ok(kiln_stream_sync(&stream));
+    count again = counted();
+    assert_in_range(again.sum.global_read_bytes, once.sum.global_read_bytes, once.sum.global_read_bytes + most);
+    expect(again.sum.global_written_bytes, once.sum.global_written_bytes);
+    tensors_free(&t);
+}
+
+static void expect_nothing_beyond(const call *c, int axis) {
+    expect_little_beyond(c, axis, 0);
+}
+
+static void groups_beyond_the_last_row_touch_nothing(void **state) {
+    (void)state;
+    for (size_t i = 0; i < 2 * OPERATIONS * PARTS; i++) {
+        call c = {&operations[i / 2 / PARTS], parts[i / 2 % PARTS], 3, i % 2 ? 20000 : 5000, 0, false};
+        expect_nothing_beyond(&c, 1);
+    }
+    for (size_t i = 0; i < PARTS; i++) {
+        call c = {&sampling, parts[i], 3, 500, 0, false};
+        expect_nothing_beyond(&c, 1);
+    }
+    /* Few rows; a tile of rows; a tile whose k groups share. */
+    static const int64_t products[][2] = {{3, 40}, {20, 40}, {20, 2000}};
+    for (size_t i = 0; i < sizeof products / sizeof *products * PARTS; i++) {
+        call c = {&product, parts[i % PARTS], products[i / PARTS][0], products[i / PARTS][1], 0, false};
+        expect_nothing_beyond(&c, 1);
+    }
+    /* Few keys; keys that groups share. */
+    for (size_t i = 0; i < 2 * 2 * PARTS; i++) {
+        call c = {&attentions[i / 2 % 2], parts[i / 4], i % 2 ? 1024 : 48, 32, 0, false};
+        /* mha_paged's threads read how many keys there are before they look at their rows. */
+        uint64_t threads = 2 * (i % 2 ? 1024 / 256 : 1) * 256;
+        expect_little_beyond(&c, 0, c.op == &attentions[1] ? threads * sizeof(int32_t) : 0);
+        expect_nothing_beyond(&c, 1);
+    }
+}
+
+static int run_group(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_element_is_read_and_written_as_often_as_it_must),
+        cmocka_unit_test(each_tile_of_a_row_is_done_once),
+        cmocka_unit_test(aligned_rows_are_moved_in_whole_vectors),
+        cmocka_unit_test(factors_of_a_product_are_moved_in_whole_vectors),
+        cmocka_unit_test(aligned_keys_are_moved_in_whole_vectors),
+        cmocka_unit_test(a_bias_is_read_with_each_row),
+        cmocka_unit_test(long_rows_are_read_twice_by_many_groups),
+        cmocka_unit_test(long_rows_are_searched_by_many_groups),
+        cmocka_unit_test(tiles_of_keys_that_no_query_sees_are_not_read),
+        cmocka_unit_test(each_row_of_attention_is_written_once),
+        cmocka_unit_test(groups_beyond_the_last_row_touch_nothing),
+    };
+    return cmocka_run_group_tests_name(info.name, tests, each_device_setup, each_device_teardown);
+}
+
+int main(int argc, char **argv) {
+    (void)argc;
+    return each_device(argv, CUDA_DEVICES "," ROCM_DEVICES, run_group);
+}

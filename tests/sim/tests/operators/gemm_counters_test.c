@@ -1,0 +1,104 @@
+/* What gemm's images touch, counted, on simulated devices of both vendors: gemm_tiles reads each factor as often as its
+ * tiles imply and meets no bank twice, gemm_rows reads the weights once.
+ *
+ * KILN_SIM_DEVICES names the devices; unset, some architectures of each vendor. KILN_TEST_PRECISION limits the tests to
+ * one precision. */
+#include "tests/assert_ok.h"
+#include "tests/sim/tests/operators/each_device.h"
+
+enum {
+    TILE = 64,     /* of a group in gemm_tiles */
+    COLUMNS = 4,   /* of a subgroup in gemm_rows */
+    SUBGROUP = 32, /* threads */
+    VECTOR = 16    /* bytes that a thread reads at a time */
+};
+
+typedef struct precision {
+    const char *name;
+    uint64_t element; /* bytes */
+    kiln_status (*gemm)(kiln_stream *stream, const kiln_gemm_params *params);
+} precision;
+
+static const precision precisions[] = {
+    {"f32", 4, kiln_gemm_f32}, {"f16", 2, kiln_gemm_f16}, {"bf16", 2, kiln_gemm_bf16}};
+static const precision *const precisions_end = precisions + sizeof precisions / sizeof *precisions;
+
+/* The first from p on that is to be tested; precisions_end without. */
+static const precision *tested(const precision *p) {
+    const char *wanted = getenv("KILN_TEST_PRECISION");
+    while (wanted && p < precisions_end && strcmp(p->name, wanted) != 0)
+        p++;
+    return p;
+}
+
+static void *zeros(size_t size) {
+    void *memory;
+    assert_ok(kiln_memory_alloc(device, size, &memory));
+    assert_ok(kiln_fill(&stream, memory, 0, size));
+    return memory;
+}
+
+/* Counts one product of zeros. */
+static sim_counters product(const precision *p, uint64_t m, uint64_t n, uint64_t k) {
+    static sim_launch launch;
+    void *a = zeros(m * k * p->element), *b = zeros(n * k * p->element), *d = zeros(m * n * p->element);
+    kiln_gemm_params params = {.d = d, .a = a, .b = b, .batch = 1, .m = (int64_t)m, .n = (int64_t)n, .k = (int64_t)k};
+    assert_ok(p->gemm(&stream, &params)); /* the first use loads */
+    assert_ok(kiln_stream_sync(&stream));
+    sim.reset();
+    assert_ok(p->gemm(&stream, &params));
+    assert_ok(kiln_stream_sync(&stream));
+    assert_int_equal(sim.launches(), 1);
+    assert_true(sim.launch(0, &launch));
+    assert_true(launch.executed);
+    kiln_memory_free(device, a);
+    kiln_memory_free(device, b);
+    kiln_memory_free(device, d);
+    return launch.counters;
+}
+
+/* Each tile of d reads its rows of a and of b. */
+static void tiles_read_each_factor_once(void **state) {
+    (void)state;
+    enum { M = 2 * TILE, N = 3 * TILE, K = 160 };
+    for (const precision *p = tested(precisions); p < precisions_end; p = tested(p + 1)) {
+        sim_counters c = product(p, M, N, K);
+        assert_int_equal(c.global_read_bytes, p->element * K * (M / TILE) * (N / TILE) * 2 * TILE);
+        assert_int_equal(c.global_written_bytes, p->element * M * N);
+    }
+}
+
+static void tiles_meet_no_bank_twice(void **state) {
+    (void)state;
+    for (const precision *p = tested(precisions); p < precisions_end; p = tested(p + 1))
+        assert_int_equal(product(p, 2 * TILE, TILE, 256).shared_conflicts, 0);
+}
+
+/* The weights are read once, whatever the number of rows; each subgroup reads these for its columns. All threads read
+ * 16 bytes at a time, and a subgroup writes its results together. */
+static void rows_read_the_weights_once(void **state) {
+    (void)state;
+    enum { N = 96, K = 1024 };
+    for (const precision *p = tested(precisions); p < precisions_end; p = tested(p + 1))
+        for (uint64_t m = 1; m <= 8; m += 7) {
+            sim_counters c = product(p, m, N, K);
+            uint64_t bytes = p->element * K * (N + m * N / COLUMNS), lanes = bytes / VECTOR + N / COLUMNS * SUBGROUP;
+            assert_int_equal(c.global_read_bytes, bytes);
+            assert_int_equal(c.global_requests, lanes / (uint64_t)info.wave_size);
+            assert_int_equal(c.global_written_bytes, p->element * m * N);
+        }
+}
+
+static int run_group(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tiles_read_each_factor_once),
+        cmocka_unit_test(tiles_meet_no_bank_twice),
+        cmocka_unit_test(rows_read_the_weights_once),
+    };
+    return cmocka_run_group_tests_name(info.name, tests, each_device_setup, each_device_teardown);
+}
+
+int main(int argc, char **argv) {
+    (void)argc;
+    return each_device(argv, "sm_75,sm_90,sm_120,gfx90a,gfx942,gfx1030,gfx1201", run_group);
+}

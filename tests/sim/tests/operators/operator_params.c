@@ -1,0 +1,246 @@
+#include "tests/sim/tests/operators/operator_params.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { LINE_BYTES = 256 };
+
+uint64_t call_element(const call *c) {
+    return strcmp(c->part, "f32") ? 2 : 4;
+}
+
+static void ok(const tensors *t, kiln_status status) {
+    if (status != KILN_OK)
+        fail_msg("tensors of %lld x %lld in %s: %s", (long long)t->of->rows, (long long)t->of->cols, t->of->part,
+                 kiln_last_error());
+}
+
+static void *memory_of(tensors *t, size_t size) {
+    assert_true(t->count < TENSORS_MEMORIES);
+    ok(t, kiln_memory_alloc(t->stream->device, size, &t->memory[t->count]));
+    return t->memory[t->count++];
+}
+
+char *tensors_zeros(tensors *t, size_t size) {
+    void *memory = memory_of(t, size + LINE_BYTES);
+    ok(t, kiln_fill(t->stream, memory, 0, size + LINE_BYTES));
+    return memory;
+}
+
+static int32_t *numbers(tensors *t, size_t many) {
+    int32_t *host = malloc(many * sizeof *host), *memory = memory_of(t, many * sizeof *host);
+    assert_non_null(host);
+    for (size_t i = 0; i < many; i++)
+        host[i] = (int32_t)i;
+    ok(t, kiln_copy(t->stream, memory, host, many * sizeof *host, KILN_COPY_TO_DEVICE));
+    ok(t, kiln_stream_sync(t->stream));
+    free(host);
+    return memory;
+}
+
+tensors tensors_new(kiln_stream *stream, const call *c) {
+    tensors t = {.stream = stream, .of = c};
+    size_t row = (size_t)c->cols * call_element(c), bytes = 2 * (size_t)c->rows * row;
+    for (size_t i = 0; i < TENSORS_INPUTS; i++)
+        t.input[i] = tensors_zeros(&t, bytes) + c->misplaced;
+    for (size_t i = 0; i < TENSORS_OUTPUTS; i++)
+        t.output[i] = tensors_zeros(&t, bytes) + c->misplaced;
+    t.bias = tensors_zeros(&t, row) + c->misplaced;
+    t.numbers = numbers(&t, 2 * (size_t)c->rows + 4);
+    t.frequencies = (void *)tensors_zeros(&t, (size_t)c->cols * sizeof *t.frequencies);
+    return t;
+}
+
+void tensors_free(tensors *t) {
+    for (size_t i = 0; i < t->count; i++)
+        kiln_memory_free(t->stream->device, t->memory[i]);
+}
+
+void params_add(params *p, const call *c, const tensors *t) {
+    p->add = (kiln_add_params){.y = t->output[0], .a = t->input[0], .b = t->input[1], .count = c->rows * c->cols};
+}
+
+void params_add_gelu(params *p, const call *c, const tensors *t) {
+    p->add_gelu = (kiln_add_gelu_params){
+        .y = t->output[0], .x = t->input[0], .bias = c->bias ? t->bias : NULL, .rows = c->rows, .cols = c->cols};
+}
+
+void params_add_rmsnorm(params *p, const call *c, const tensors *t) {
+    p->add_rmsnorm = (kiln_add_rmsnorm_params){.y = t->output[0],
+                                               .sum = t->output[1],
+                                               .x = t->input[0],
+                                               .residual = t->input[1],
+                                               .rows = c->rows,
+                                               .cols = c->cols};
+}
+
+void params_argmax(params *p, const call *c, const tensors *t) {
+    p->argmax = (kiln_argmax_params){.y = t->numbers,
+                                     .x = t->input[0],
+                                     .rows = c->rows,
+                                     .cols = c->cols,
+                                     .workspace = t->workspace,
+                                     .workspace_size = t->workspace_size};
+}
+
+void params_embedding(params *p, const call *c, const tensors *t) {
+    p->embedding = (kiln_embedding_params){.y = t->output[0],
+                                           .table = t->input[0],
+                                           .ids = t->numbers,
+                                           .rows = c->rows,
+                                           .cols = c->cols,
+                                           .vocabulary = c->rows};
+}
+
+void params_gemm(params *p, const call *c, const tensors *t) {
+    p->gemm = (kiln_gemm_params){.d = t->output[0],
+                                 .a = t->input[0],
+                                 .b = t->input[1],
+                                 .batch = 1,
+                                 .m = c->rows,
+                                 .n = c->rows,
+                                 .k = c->cols,
+                                 .workspace = t->workspace,
+                                 .workspace_size = t->workspace_size};
+}
+
+void params_kv_copy_blocks(params *p, const call *c, const tensors *t) {
+    p->kv_copy_blocks = (kiln_kv_copy_blocks_params){.key_cache = t->output[0],
+                                                     .value_cache = t->output[1],
+                                                     .pairs = t->numbers,
+                                                     .count = c->rows,
+                                                     .blocks = 2 * c->rows,
+                                                     .cols = c->cols};
+}
+
+void params_kv_store(params *p, const call *c, const tensors *t) {
+    p->kv_store = (kiln_kv_store_params){.key_cache = t->output[0],
+                                         .value_cache = t->output[1],
+                                         .key = t->input[0],
+                                         .value = t->input[1],
+                                         .slots = t->numbers,
+                                         .tokens = c->rows,
+                                         .cols = c->cols,
+                                         .capacity = c->rows};
+}
+
+void params_mha(params *p, const call *c, const tensors *t) {
+    p->mha = (kiln_mha_params){.out = t->output[0],
+                               .q = t->input[0],
+                               .k = t->input[1],
+                               .v = t->input[2],
+                               .tokens = 1,
+                               .kv_tokens = c->rows,
+                               .batch = 1,
+                               .heads = 1,
+                               .kv_heads = 1,
+                               .head_size = c->cols,
+                               .workspace = t->workspace,
+                               .workspace_size = t->workspace_size};
+}
+
+void params_mha_windowed(params *p, const call *c, const tensors *t) {
+    params_mha(p, c, t);
+    p->mha.left_window = SEEN;
+}
+
+void params_mha_causal(params *p, const call *c, const tensors *t) {
+    params_mha(p, c, t);
+    p->mha.tokens = c->rows;
+    p->mha.causal = 1;
+    p->mha.lse = (float *)t->output[1];
+}
+
+void params_mha_late(params *p, const call *c, const tensors *t) {
+    params_mha_causal(p, c, t);
+    p->mha.kv_tokens = TILE;
+}
+
+void params_mha_shared(params *p, const call *c, const tensors *t) {
+    params_mha(p, c, t);
+    p->mha.tokens = TILE;
+    p->mha.lse = (float *)t->output[1];
+}
+
+void params_mha_paged(params *p, const call *c, const tensors *t) {
+    p->mha_paged = (kiln_mha_paged_params){.out = t->output[0],
+                                           .q = t->input[0],
+                                           .k_cache = t->input[1],
+                                           .v_cache = t->input[2],
+                                           .tables = t->numbers,
+                                           .kv_lengths = t->numbers + c->rows,
+                                           .tokens = 1,
+                                           .blocks = c->rows / KEYS,
+                                           .block_size = KEYS,
+                                           .batch = 1,
+                                           .table_size = c->rows / KEYS,
+                                           .heads = 1,
+                                           .kv_heads = 1,
+                                           .head_size = c->cols,
+                                           .workspace = t->workspace,
+                                           .workspace_size = t->workspace_size};
+}
+
+void params_mha_paged_causal(params *p, const call *c, const tensors *t) {
+    params_mha_paged(p, c, t);
+    p->mha_paged.tokens = c->rows;
+    p->mha_paged.causal = 1;
+    p->mha_paged.lse = (float *)t->output[1];
+}
+
+void params_mha_paged_shared(params *p, const call *c, const tensors *t) {
+    params_mha_paged(p, c, t);
+    p->mha_paged.tokens = TILE;
+    p->mha_paged.lse = (float *)t->output[1];
+}
+
+void params_mul_add(params *p, const call *c, const tensors *t) {
+    p->mul_add = (kiln_mul_add_params){
+        .y = t->output[0], .a = t->input[0], .b = t->input[1], .c = t->input[2], .count = c->rows * c->cols};
+}
+
+void params_rmsnorm(params *p, const call *c, const tensors *t) {
+    p->rmsnorm = (kiln_rmsnorm_params){.y = t->output[0], .x = t->input[0], .rows = c->rows, .cols = c->cols};
+}
+
+void params_rope(params *p, const call *c, const tensors *t) {
+    p->rope = (kiln_rope_params){.y = t->output[0],
+                                 .x = t->input[0],
+                                 .positions = t->numbers,
+                                 .frequencies = t->frequencies,
+                                 .tokens = c->rows,
+                                 .heads = 1,
+                                 .pairs = c->cols / 2};
+}
+
+void params_rope3d(params *p, const call *c, const tensors *t) {
+    p->rope3d = (kiln_rope3d_params){.y = t->output[0],
+                                     .x = t->input[0],
+                                     .grids = t->numbers + 1,
+                                     .frequencies = t->frequencies,
+                                     .batch = 1,
+                                     .tokens = c->rows,
+                                     .heads = 1,
+                                     .pairs = c->cols / 2};
+}
+
+void params_sample(params *p, const call *c, const tensors *t) {
+    p->sample = (kiln_sample_params){.y = t->numbers, .x = t->input[0], .rows = c->rows, .cols = c->cols};
+}
+
+void params_silu_mul(params *p, const call *c, const tensors *t) {
+    p->silu_mul = (kiln_silu_mul_params){
+        .y = t->output[0], .gate = t->input[0], .up = t->input[1], .rows = c->rows, .cols = c->cols};
+}
+
+void params_softmax(params *p, const call *c, const tensors *t) {
+    p->softmax = (kiln_softmax_params){.y = t->output[0],
+                                       .x = t->input[0],
+                                       .rows = c->rows,
+                                       .cols = c->cols,
+                                       .workspace = t->workspace,
+                                       .workspace_size = t->workspace_size};
+}
