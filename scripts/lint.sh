@@ -36,14 +36,14 @@ report clang-tidy $status
 shellcheck -S warning -s bash $scripts .ci/run && status=0 || status=1
 report shellcheck $status
 
-# No tabs outside the Makefile, no blank at a line's end, a newline at the end of each file.
+# No tabs outside makefiles, no blank at a line's end, a newline at the end of each file.
 status=0
 text=$(find include kernels loader scripts tests docs README.md Makefile .ci -type f \
-    \( -name '*.[ch]' -o -name '*.def' -o -name '*.sh' -o -name '*.md' -o -name Makefile -o -name run \) | sort)
+    \( -name '*.[ch]' -o -name '*.def' -o -name '*.sh' -o -name '*.md' -o -name Makefile -o -name '*.mk' -o -name run \) | sort)
 # shellcheck disable=SC2086
 grep -nE '[[:blank:]]+$' $text && status=1
 for file in $text; do
-    [ "$file" = Makefile ] || ! grep -n "$(printf '\t')" "$file" /dev/null || status=1
+    [ "$file" = Makefile ] || [ "${file%.mk}" != "$file" ] || ! grep -n "$(printf '\t')" "$file" /dev/null || status=1
     [ -z "$(tail -c 1 "$file")" ] || { echo "$file: no newline at the end" && status=1; }
 done
 report whitespace $status

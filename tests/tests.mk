@@ -1,0 +1,85 @@
+# The tests: what `make check` builds and runs, and the same elsewhere: on GPUs, on emulated processors, for coverage.
+
+# Every tests/<room>/<noun>_test.c is a program, linked with the other sources of its room (harnesses); every
+# tests/<room>/<noun>_test.sh is a script. tests/run.c says what both must print. The rooms of the tests of the simulators
+# share their harnesses.
+SIM_ROOMS     := $(sort $(patsubst tests/%/,%,$(dir $(wildcard tests/sim/tests/*/*_test.*))))
+ROOMS         := unit ops cli fuzz deploy $(SIM_ROOMS)
+TEST_SOURCES  := $(sort $(wildcard $(ROOMS:%=tests/%/*_test.c)))
+TEST_PROGRAMS := $(TEST_SOURCES:%.c=$(OUT)/%)
+TEST_SCRIPTS  := $(sort $(wildcard $(ROOMS:%=tests/%/*_test.sh)))
+# What takes longest begins first, so that none of it is left at the end with one processor.
+LONG_TESTS := $(patsubst %,tests/%_test.sh,sim/tests/operators/operators_rocm sim/tests/operators/operators_cuda deploy/races deploy/make cli/story \
+	sim/tests/operators/kernel_report unit/image_isa unit/contracts unit/images_check unit/runner)
+room_objects   = $(patsubst %.c,$(OBJ)/%.o,$(filter-out %_test.c,$(sort $(wildcard $(patsubst %,tests/%/*.c,$(if $(filter sim/%,$(1)),$(SIM_ROOMS),$(1)))))))
+
+define ROOM_RULE
+$(OUT)/tests/$(1)/%_test: $(OBJ)/tests/$(1)/%_test.o $(call room_objects,$(1)) $(OUT)/libkiln.a
+	@mkdir -p $$(@D)
+	$$(CC) -o $$@ $$(filter %.o,$$^) $$(filter %.a,$$^) $$(KILN_LDFLAGS) -lcmocka -lm
+endef
+$(foreach room,$(ROOMS),$(eval $(call ROOM_RULE,$(room))))
+
+# Refuses allocations one by one, so the library's must come to it.
+$(OUT)/tests/unit/allocation_faults_test: KILN_LDFLAGS += \
+	-Wl,--wrap=malloc,--wrap=calloc,--wrap=strdup,--wrap=posix_memalign,--wrap=free
+
+# One of the fuzzed parsers is the command line's.
+$(OUT)/tests/fuzz/replay_test: $(OBJ)/loader/cli/npy.o
+
+# The operators' tests have one thread of their own, and much to compute: only the library is watched for races.
+ifeq ($(config),thread)
+$(OBJ)/tests/ops/%.o: KILN_CFLAGS += -fno-sanitize=thread -O2
+endif
+
+# The command line's tests reach its parts, all but main.
+$(filter $(OUT)/tests/cli/%,$(TEST_PROGRAMS)): $(filter-out %/main.o,$(CLI_OBJECTS))
+
+$(OUT)/tests/run: $(OBJ)/tests/run.o
+	@mkdir -p $(@D)
+	$(CC) -o $@ $^ $(KILN_LDFLAGS)
+
+.PHONY: test-programs
+test-programs: $(TEST_PROGRAMS) $(OUT)/tests/run ## build what check runs, and run nothing
+
+.PHONY: check
+check: ## build everything and run every test; installs what is missing when run as root on Debian
+	@scripts/deps.sh check
+	@$(SUBMAKE) all sim examples test-programs
+	@$(SUBMAKE) run-tests
+
+.PHONY: run-tests
+run-tests: $(OUT)/tests/run ## run the tests on what is built; builds nothing but their runner
+	@KILN_BUILD=$(CURDIR)/$(OUT) KILN_CONFIG=$(config) CC='$(CC)' $(OUT)/tests/run -j $(JOBS) -d $(OUT)/tests/log \
+		$(TESTS:%=-o %) $(LONG_TESTS) $(TEST_PROGRAMS) $(filter-out $(LONG_TESTS),$(TEST_SCRIPTS))
+
+# Tests on the machine's own GPUs, which check does not run: tests/gpu/gpu.sh.
+GPU_TESTS := $(patsubst %,tests/gpu/%_test.sh,operators story instructions sanitizer)
+
+.PHONY: check-gpu run-gpu-tests
+check-gpu: ## operators, story and single instructions on this machine's GPUs, by its own drivers: docs/real-gpu.md
+	@scripts/deps.sh gpu
+	@$(SUBMAKE) all examples test-programs
+	@$(SUBMAKE) run-gpu-tests
+run-gpu-tests: $(OUT)/tests/run ## check-gpu on what is built; builds nothing but the runner
+	@KILN_BUILD=$(CURDIR)/$(OUT) $(OUT)/tests/run -t 3600 -d $(OUT)/gpu/log $(TESTS:%=-o %) $(GPU_TESTS)
+
+.PHONY: gpu-package
+gpu-package: ## check-gpu and bench-gpu as built, for a machine without compilers: build/kiln-gpu.tar.xz
+	@scripts/deps.sh gpu
+	@$(SUBMAKE) all examples test-programs
+	@scripts/gpu_package.sh $(OUT) $(MODEL_DIR)
+
+# The unit and operator tests on other processors: those of the GPU backends need drivers and headers of this machine.
+# scripts/check_emulated.sh makes the first.
+.PHONY: emulated-tests check-aarch64 check-v2
+emulated-tests: $(filter-out $(OUT)/tests/unit/cuda_% $(OUT)/tests/unit/rocm_%,$(filter $(OUT)/tests/unit/% $(OUT)/tests/ops/%,$(TEST_PROGRAMS)))
+check-aarch64: ## cross-build for aarch64 and run the unit and operator tests under qemu
+	@scripts/check_emulated.sh aarch64
+check-v2: ## the same tests on an emulated processor that has x86-64-v2 and no more
+	@scripts/check_emulated.sh x86-64-v2
+
+.PHONY: coverage
+coverage: ## line coverage of loader/ by the tests
+	@scripts/deps.sh coverage
+	@scripts/coverage.sh
