@@ -52,6 +52,8 @@ static const kiln_operator_function functions[] = {
 #define KILN_TENSOR_UPDATE(name, dtype, shape, text)       TENSOR(name, KILN_FIELD_UPDATE, dtype, shape, 0, text)
 #define KILN_SIZE(name, size, help) \
     FIELD(name, KILN_FIELD_SIZE, .dtype = "", .shape = "", .choices = "", .typical = size, .text = help)
+#define KILN_SIZE_LEADING(name, size, tensor, help) \
+    FIELD(name, KILN_FIELD_SIZE, .dtype = "", .shape = #tensor, .choices = "", .typical = size, .text = help)
 #define KILN_STRIDE(name, tensor, text)  PLAIN(name, KILN_FIELD_STRIDE, #tensor, "", text)
 #define KILN_OPTION(name, choices, text) PLAIN(name, KILN_FIELD_OPTION, "", choices, text)
 #define KILN_INTEGER(name, text)         PLAIN(name, KILN_FIELD_INTEGER, "", "", text)

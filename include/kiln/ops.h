@@ -554,8 +554,10 @@ typedef struct kiln_field {
     uint32_t optional;   /* non-zero: a tensor that may be NULL */
     const char *dtype;   /* tensors: "part" (the function's precision), a fixed one ("i32"), or the option whose choice
                           * is the dtype ("index_type"); else "" */
-    const char *shape;   /* tensors: names of size fields, "rows,cols"; "rows,cols|rows,2*cols": what stands after the
-                          * bar holds where an optional input is NULL. Strides: the tensor's name */
+    const char *shape;   /* tensors: names of size fields, "rows,cols", also "2*cols" and "batch+1";
+                          * "rows,cols|rows,2*cols": what stands after the bar holds where an optional input is NULL.
+                          * Strides: the tensor's name. Sizes: "", or the tensor whose leading dimensions, where there
+                          * are several, begin with it if no other tensor has it */
     const char *choices; /* options: "erf,tanh,quick", in the order of their numbers; else "" */
     int64_t typical;     /* sizes: what a bench takes; 0: as much as makes the tensors as large as is asked for */
     const char *text;    /* one line for help */

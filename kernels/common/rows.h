@@ -9,15 +9,20 @@
  *
  * Fields of kiln_<op>_params, in the order of help:
  * KILN_TENSOR_OUT(name, dtype, shape, text)  dtype "part", fixed ("i32"), or the option whose choice it is
- *                                            ("index_type"); shape: names of sizes, "rows,cols"
+ *                                            ("index_type"); shape: names of sizes, "rows,cols", with
+ *                                            factors and additions, "2*cols", "batch+1"
  * KILN_TENSOR_IN(name, dtype, shape, text)
  * KILN_TENSOR_OPTIONAL(name, dtype, shape, text)      an input that may be NULL
  * KILN_TENSOR_OUT_OPTIONAL(name, dtype, shape, text)  an output that may be NULL
  * KILN_TENSOR_UPDATE(name, dtype, shape, text)        a part of it is written, the rest stays
  * KILN_SIZE(name, typical, text)             int64_t, taken from the shapes; typical is for benches, 0 for the size
- * that makes the tensors as large as is asked for KILN_STRIDE(name, tensor, text)            int64_t, elements between
- * rows of the tensor KILN_OPTION(name, choices, text)           int32_t; choices by name in the order of their numbers:
- * "erf,tanh,quick" KILN_INTEGER(name, text)                   int64_t KILN_REAL(name, text)                      float
+ *                                            that makes the tensors as large as is asked for
+ * KILN_SIZE_LEADING(name, typical, tensor, text)      the same; where no tensor's shape has it, the first of the
+ *                                            leading dimensions of that tensor, of which there must be several: else 1
+ * KILN_STRIDE(name, tensor, text)            int64_t, elements between rows of the tensor
+ * KILN_OPTION(name, choices, text)           int32_t; choices by name in the order of their numbers: "erf,tanh,quick"
+ * KILN_INTEGER(name, text)                   int64_t
+ * KILN_REAL(name, text)                      float
  * KILN_WORKSPACE(name, size_name, text)      device memory of the caller, and the field with its bytes */
 #ifndef KILN_SUMMARY
 #define KILN_SUMMARY(text)
@@ -48,6 +53,9 @@
 #endif
 #ifndef KILN_SIZE
 #define KILN_SIZE(name, typical, text)
+#endif
+#ifndef KILN_SIZE_LEADING
+#define KILN_SIZE_LEADING(name, typical, tensor, text)
 #endif
 #ifndef KILN_STRIDE
 #define KILN_STRIDE(name, tensor, text)

@@ -129,6 +129,19 @@ int call_begin(operator_call *call, const char *command, const char *function) {
         }
         functions += operators[i]->function_count;
     }
+    for (size_t i = 0; i < count && !call->op; i++) {
+        if (strcmp(operators[i]->name, function) != 0) continue;
+        char *names = NULL;
+        for (uint32_t f = 0; f < operators[i]->function_count; f++) {
+            const char *before = !names ? "" : f + 1 < operators[i]->function_count ? ", " : " or ";
+            char *longer = cli_format("%s%s%s", names ? names : "", before, operators[i]->functions[f].name);
+            free(names);
+            names = longer;
+        }
+        int code = cli_error(CLI_USAGE, "%s: %s is an operator: which function of it, %s?", command, function, names);
+        free(names);
+        return code;
+    }
     if (!call->op) {
         const char *nearest = cli_nearest(function, function_name, operators, functions);
         return cli_error(CLI_USAGE, "%s: no function %s; %s%s%s", command, function, nearest ? "did you mean " : "",

@@ -4,7 +4,8 @@
  * Shapes. A tensor of n names, like [rows, cols], takes an array of any number of dimensions: the last n - 1 dimensions
  * stand for the last n - 1 names and all before them fold into the first name, so that [2, 3, 64] has 6 rows;
  * dimensions that are missing in front are 1. Arrays whose leading dimensions make the same size must agree in them,
- * and an output gets them back. Arrays are packed, so strides are never set. */
+ * but for a multiple of it ("3*batch"), and an output gets them back; it lacks those that the input lacks. Arrays are
+ * packed, so strides are never set. */
 #ifndef KILN_CLI_CALL_H
 #define KILN_CLI_CALL_H
 

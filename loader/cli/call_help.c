@@ -34,7 +34,10 @@ static void print_field(const operator_call *call, const kiln_field *field) {
         break;
     case KILN_FIELD_SIZE:
         snprintf(left, sizeof left, "--set %s=N", field->name);
-        snprintf(kind, sizeof kind, "taken from the files; checked if set");
+        if (field->shape[0])
+            snprintf(kind, sizeof kind, "taken from the files, or the first of %s's leading dimensions", field->shape);
+        else
+            snprintf(kind, sizeof kind, "taken from the files; checked if set");
         break;
     default:
         return; /* strides and the workspace are not the caller's business */

@@ -13,9 +13,9 @@ const char *shape_text(const npy_header *array, char text[SHAPE_TEXT_SIZE]) {
     return text;
 }
 
-/* One name of a shape, with its factor: "2*cols". */
+/* One name of a shape, with its factor, "2*cols", or with what is added to it, "batch+1". */
 typedef struct shape_term {
-    int64_t factor;
+    int64_t factor, more;
     call_field *size;
 } shape_term;
 
@@ -43,16 +43,21 @@ static size_t parse_shape(operator_call *call, const kiln_field *field, shape_te
             at = name + 1;
         else
             term.factor = 1;
-        size_t length = strcspn(at, ",|");
+        size_t length = strcspn(at, "+,|");
         for (uint32_t i = 0; i < call->op->field_count; i++) {
             const char *candidate = call->op->fields[i].name;
             if (strlen(candidate) == length && memcmp(candidate, at, length) == 0) term.size = &call->fields[i];
         }
-        if (!term.size || term.factor < 1)
+        at += length;
+        if (*at == '+') {
+            term.more = strtoll(at + 1, &name, 10);
+            at = name;
+        }
+        if (!term.size || term.factor < 1 || term.more < 0 || !strchr(",|", *at))
             exit(cli_error(CLI_SYSTEM, "%s: the description of %s has an unknown shape %s", call->op->name, field->name,
                            field->shape));
         terms[count++] = term;
-        at += length + (at[length] == ',');
+        at += *at == ',';
     }
     return count;
 }
@@ -62,16 +67,30 @@ static uint32_t folded(const npy_header *array, size_t terms) {
     return array->dimensions >= terms ? array->dimensions - (uint32_t)terms + 1 : 0;
 }
 
+/* Whether the dimension that arrays have there is the size itself. */
+static bool is_plain(const shape_term *term) {
+    return term->factor == 1 && term->more == 0;
+}
+
+/* The dimension that a size makes; true if it is beyond int64_t. */
+static bool dimension_of(const shape_term *term, int64_t *out_dimension) {
+    return __builtin_mul_overflow(term->size->value, term->factor, out_dimension) ||
+           __builtin_add_overflow(*out_dimension, term->more, out_dimension);
+}
+
 /* Takes a size from a dimension, or checks it against what is known. */
 static int take_size(operator_call *call, const call_field *tensor, const shape_term *term, int64_t dimension) {
     const char *function = call->function->name, *name = tensor->description->name;
     const char *size = term->size->description->name;
     char shape[SHAPE_TEXT_SIZE];
     shape_text(&tensor->array, shape);
-    if (dimension % term->factor)
+    if (dimension < term->more)
+        return cli_error(CLI_USAGE, "%s: %s is %s: %" PRId64 " must be %s + %" PRId64, function, name, shape, dimension,
+                         size, term->more);
+    if ((dimension - term->more) % term->factor)
         return cli_error(CLI_USAGE, "%s: %s is %s: %" PRId64 " must be %" PRId64 " * %s", function, name, shape,
                          dimension, term->factor, size);
-    int64_t value = dimension / term->factor;
+    int64_t value = (dimension - term->more) / term->factor;
     if (!term->size->given) {
         term->size->given = true;
         term->size->value = value;
@@ -100,6 +119,7 @@ static int match_input(operator_call *call, call_field *tensor) {
         int code = take_size(call, tensor, &terms[i], dimension);
         if (code != CLI_OK) return code;
     }
+    if (!is_plain(&terms[0])) return CLI_OK;
     const call_field *other = terms[0].size->leading;
     if (!other) {
         terms[0].size->leading = tensor;
@@ -116,18 +136,19 @@ static int match_input(operator_call *call, call_field *tensor) {
 }
 
 int call_shape(operator_call *call, call_field *tensor) {
-    shape_term terms[TERMS];
-    size_t count = parse_shape(call, tensor->description, terms);
+    shape_term terms[TERMS], model_terms[TERMS];
+    size_t count = parse_shape(call, tensor->description, terms), missing = 0;
     npy_header *array = &tensor->array;
     npy_dtype dtype = call_dtype(call, tensor->description);
     array->dtype = dtype == NPY_BF16 ? call->bf16 : dtype;
     int64_t first, bytes = 0;
-    bool overflow = __builtin_mul_overflow(terms[0].size->value, terms[0].factor, &first);
-    const call_field *model = terms[0].size->leading;
-    shape_term model_terms[TERMS];
+    bool overflow = dimension_of(&terms[0], &first);
+    const call_field *model = is_plain(&terms[0]) ? terms[0].size->leading : NULL;
     if (model) {
-        array->dimensions = folded(&model->array, parse_shape(call, model->description, model_terms));
+        size_t model_count = parse_shape(call, model->description, model_terms);
+        array->dimensions = folded(&model->array, model_count);
         memcpy(array->shape, model->array.shape, array->dimensions * sizeof *array->shape);
+        if (model->array.dimensions + 1 < model_count) missing = model_count - 1 - model->array.dimensions;
     } else {
         array->shape[array->dimensions++] = first;
     }
@@ -136,12 +157,13 @@ int call_shape(operator_call *call, call_field *tensor) {
                          tensor->description->name, NPY_DIMENSIONS);
     overflow |= __builtin_mul_overflow((int64_t)npy_dtype_size(array->dtype), first, &bytes);
     for (size_t i = 1; i < count; i++) {
-        int64_t *dimension = &array->shape[array->dimensions++];
-        overflow |= __builtin_mul_overflow(terms[i].size->value, terms[i].factor, dimension);
-        overflow |= __builtin_mul_overflow(bytes, *dimension, &bytes);
+        int64_t dimension;
+        overflow |= dimension_of(&terms[i], &dimension);
+        overflow |= __builtin_mul_overflow(bytes, dimension, &bytes);
+        if (i > missing || dimension != 1) array->shape[array->dimensions++] = dimension;
     }
     if (overflow)
-        return cli_error(CLI_USAGE, "%s: %s would have more than 2^63 bytes", call->function->name,
+        return cli_error(CLI_USAGE, "%s: %s would have 2^63 bytes or more", call->function->name,
                          tensor->description->name);
     array->data_size = (uint64_t)bytes;
     return CLI_OK;
@@ -164,6 +186,20 @@ static bool is_optional(operator_call *call, const call_field *size) {
     return optional;
 }
 
+/* A size that no array's shape has is the first of the leading dimensions of the tensor that it names, of which there
+ * must be several: else 1. */
+static void take_leading(operator_call *call, call_field *size) {
+    shape_term terms[TERMS];
+    for (uint32_t i = 0; i < call->op->field_count && !size->given; i++) {
+        const call_field *tensor = &call->fields[i];
+        if (!tensor->given || strcmp(tensor->description->name, size->description->shape) != 0) continue;
+        size_t count = parse_shape(call, tensor->description, terms);
+        size->given = true;
+        size->value = folded(&tensor->array, count) > 1 ? tensor->array.shape[0] : 1;
+        size->source = tensor;
+    }
+}
+
 int call_resolve(operator_call *call) {
     const char *function = call->function->name;
     for (uint32_t i = 0; i < call->op->field_count; i++) {
@@ -178,6 +214,7 @@ int call_resolve(operator_call *call) {
     }
     for (uint32_t i = 0; i < call->op->field_count; i++) {
         call_field *field = &call->fields[i];
+        if (field->description->role == KILN_FIELD_SIZE) take_leading(call, field);
         if (field->description->role == KILN_FIELD_SIZE && !field->given && !is_optional(call, field))
             return cli_error(CLI_USAGE, "%s: no input says what %s is", function, field->description->name);
     }

@@ -2,6 +2,7 @@
 #include "loader/cli/cli.h"
 #include <errno.h>
 #include <getopt.h>
+#include <signal.h>
 #include <string.h>
 
 #define KILN_COMMAND(name) extern const cli_command cli_##name;
@@ -74,6 +75,8 @@ static int run(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
+    /* A file that may grow no more is then an error of its write, after which nothing of it is left. */
+    signal(SIGXFSZ, SIG_IGN);
     int code = run(argc, argv);
     cli_progress_end();
     /* A full disk or a closed pipe shows only now. */

@@ -124,8 +124,8 @@ static bool take_dimension(dict_cursor *cursor, int64_t *out_value) {
     if (cursor->at == cursor->end || *cursor->at < '0' || *cursor->at > '9') return unexpected(cursor, "a dimension");
     int64_t value = 0;
     for (; cursor->at < cursor->end && *cursor->at >= '0' && *cursor->at <= '9'; cursor->at++) {
-        if (value > (INT64_MAX - 9) / 10) return fail(cursor, "a dimension is beyond 2^63");
-        value = 10 * value + (*cursor->at - '0');
+        if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, *cursor->at - '0', &value))
+            return fail(cursor, "a dimension is 2^63 or more");
     }
     if (cursor->at < cursor->end && *cursor->at == 'L') cursor->at++; /* Python 2 wrote its long integers so */
     *out_value = value;
@@ -155,7 +155,7 @@ static bool count_bytes(dict_cursor *cursor, npy_header *header) {
         int64_t dimension = header->shape[i];
         empty = empty || dimension == 0;
         if (dimension && __builtin_mul_overflow(bytes, dimension, &bytes))
-            return fail(cursor, "the shape has more than 2^63 bytes");
+            return fail(cursor, "the shape has 2^63 bytes or more");
     }
     header->data_size = empty ? 0 : (uint64_t)bytes;
     return true;

@@ -4,6 +4,7 @@ f32 1 2 3 1 | npy x.npy '<f4' '(2, 2)'
 f32 1 2 3 | npy three.npy '<f4' '(3,)'
 f32 1 2 3 1 | npy tall.npy '<f4' '(4, 1)'
 mkdir folder
+try kiln run softmax
 try kiln run softmax_f32
 try kiln run softmax_f32 --in x=x.npy
 try kiln run softmax_f32 --out y=y.npy
@@ -24,4 +25,6 @@ try kiln run softmax_f32 --device cpu --in x=x.npy --out y=folder
 try kiln run softmax_f32 --device cpu --in x=x.npy --out y=/dev/null
 try kiln run softmax_f32 --device cpu --in x=x.npy --out y=absent/y.npy
 try kiln run softmax_f32 --device cpu:1 --in x=x.npy --out y=y.npy
+# A file that may not grow that far: nothing of it is left.
+(ulimit -f 0 && trap '' PIPE && try kiln run softmax_f32 --device cpu --in x=x.npy --out y=y.npy) | cat
 ls
