@@ -21,9 +21,10 @@
 #include ROWS
 
 #define KILN_PART(part)
-#define KILN_PART_WITH_WORKSPACE(part)                                                              \
-    static kiln_status workspace_##part(const void *params, size_t params_size, size_t *out_size) { \
-        return FUNCTION(_##part##_workspace_size_sized)(params, params_size, out_size);             \
+#define KILN_PART_WITH_WORKSPACE(part)                                                               \
+    static kiln_status workspace_##part(kiln_stream *stream, const void *params, size_t params_size, \
+                                        size_t *out_size) {                                          \
+        return FUNCTION(_##part##_workspace_size_sized)(stream, params, params_size, out_size);      \
     }
 #include ROWS
 

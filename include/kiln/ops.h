@@ -40,12 +40,15 @@ extern "C" {
         return kiln_##name##_sized(stream, params, sizeof(params_type));                                          \
     }
 
-/* The same for the exact size of its workspace. */
-#define KILN_WORKSPACE_FUNCTION(name, params_type)                                                         \
-    KILN_API kiln_status kiln_##name##_workspace_size_sized(const params_type *params, size_t params_size, \
-                                                            size_t *out_size);                             \
-    static inline kiln_status kiln_##name##_workspace_size(const params_type *params, size_t *out_size) {  \
-        return kiln_##name##_workspace_size_sized(params, sizeof(params_type), out_size);                  \
+/* The same for kiln_<name>_workspace_size(stream, params, &size): the exact bytes of workspace that the call would need
+ * on the stream. It launches nothing, allocates nothing and loads nothing, and may be called in a capture. How work is
+ * divided may differ from device to device: the size is for streams of this one. */
+#define KILN_WORKSPACE_FUNCTION(name, params_type)                                                          \
+    KILN_API kiln_status kiln_##name##_workspace_size_sized(kiln_stream *stream, const params_type *params, \
+                                                            size_t params_size, size_t *out_size);          \
+    static inline kiln_status kiln_##name##_workspace_size(kiln_stream *stream, const params_type *params,  \
+                                                           size_t *out_size) {                              \
+        return kiln_##name##_workspace_size_sized(stream, params, sizeof(params_type), out_size);           \
     }
 
 /* The integers of a tensor of ids, positions or slots: an operator that takes both has a field index_type, and their
@@ -564,7 +567,8 @@ typedef struct kiln_field {
 } kiln_field;
 
 typedef kiln_status (*kiln_operator_call)(kiln_stream *stream, const void *params, size_t params_size);
-typedef kiln_status (*kiln_workspace_call)(const void *params, size_t params_size, size_t *out_size);
+typedef kiln_status (*kiln_workspace_call)(kiln_stream *stream, const void *params, size_t params_size,
+                                           size_t *out_size);
 
 /* One typed function of an operator. */
 typedef struct kiln_operator_function {

@@ -6,6 +6,7 @@
 
 enum { KILN_ADD_GELU_COEFFICIENTS = 9 };
 
+KILN_ARGS_BEGIN
 typedef struct kiln_add_gelu_args {
     void *y;
     const void *x;
@@ -16,15 +17,6 @@ typedef struct kiln_add_gelu_args {
     float bound; /* of kiln_gated, and its coefficients */
     float coefficients[KILN_ADD_GELU_COEFFICIENTS];
 } kiln_add_gelu_args;
-
-KILN_ARGS_SIZE(kiln_add_gelu_args, 112);
-KILN_ARGS_OFFSET(kiln_add_gelu_args, y, 0);
-KILN_ARGS_OFFSET(kiln_add_gelu_args, x, 8);
-KILN_ARGS_OFFSET(kiln_add_gelu_args, bias, 16);
-KILN_ARGS_OFFSET(kiln_add_gelu_args, shape, 24);
-KILN_ARGS_OFFSET(kiln_add_gelu_args, y_stride, 56);
-KILN_ARGS_OFFSET(kiln_add_gelu_args, x_stride, 64);
-KILN_ARGS_OFFSET(kiln_add_gelu_args, bound, 72);
-KILN_ARGS_OFFSET(kiln_add_gelu_args, coefficients, 76);
+KILN_ARGS_END
 
 #endif

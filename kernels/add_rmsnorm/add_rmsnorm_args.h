@@ -4,6 +4,7 @@
 
 #include "kernels/common/geometry.h"
 
+KILN_ARGS_BEGIN
 typedef struct kiln_add_rmsnorm_args {
     void *y;
     void *sum;
@@ -18,19 +19,6 @@ typedef struct kiln_add_rmsnorm_args {
     float mean; /* 1 / cols */
     float eps;
 } kiln_add_rmsnorm_args;
-
-KILN_ARGS_SIZE(kiln_add_rmsnorm_args, 112);
-KILN_ARGS_OFFSET(kiln_add_rmsnorm_args, y, 0);
-KILN_ARGS_OFFSET(kiln_add_rmsnorm_args, sum, 8);
-KILN_ARGS_OFFSET(kiln_add_rmsnorm_args, x, 16);
-KILN_ARGS_OFFSET(kiln_add_rmsnorm_args, residual, 24);
-KILN_ARGS_OFFSET(kiln_add_rmsnorm_args, weight, 32);
-KILN_ARGS_OFFSET(kiln_add_rmsnorm_args, shape, 40);
-KILN_ARGS_OFFSET(kiln_add_rmsnorm_args, y_stride, 72);
-KILN_ARGS_OFFSET(kiln_add_rmsnorm_args, sum_stride, 80);
-KILN_ARGS_OFFSET(kiln_add_rmsnorm_args, x_stride, 88);
-KILN_ARGS_OFFSET(kiln_add_rmsnorm_args, residual_stride, 96);
-KILN_ARGS_OFFSET(kiln_add_rmsnorm_args, mean, 104);
-KILN_ARGS_OFFSET(kiln_add_rmsnorm_args, eps, 108);
+KILN_ARGS_END
 
 #endif

@@ -13,6 +13,7 @@ typedef struct kiln_argmax_best {
 /* What a launch does: short rows whole, or chunks of long rows in two launches. */
 typedef enum kiln_argmax_phase { KILN_ARGMAX_ROWS, KILN_ARGMAX_PARTIAL, KILN_ARGMAX_FINISH } kiln_argmax_phase;
 
+KILN_ARGS_BEGIN
 typedef struct kiln_argmax_args {
     int32_t *y;
     const void *x;
@@ -22,14 +23,6 @@ typedef struct kiln_argmax_args {
     uint32_t chunks; /* of a row */
     uint32_t phase;  /* kiln_argmax_phase */
 } kiln_argmax_args;
-
-KILN_ARGS_SIZE(kiln_argmax_args, 72);
-KILN_ARGS_OFFSET(kiln_argmax_args, y, 0);
-KILN_ARGS_OFFSET(kiln_argmax_args, x, 8);
-KILN_ARGS_OFFSET(kiln_argmax_args, partials, 16);
-KILN_ARGS_OFFSET(kiln_argmax_args, shape, 24);
-KILN_ARGS_OFFSET(kiln_argmax_args, x_stride, 56);
-KILN_ARGS_OFFSET(kiln_argmax_args, chunks, 64);
-KILN_ARGS_OFFSET(kiln_argmax_args, phase, 68);
+KILN_ARGS_END
 
 #endif

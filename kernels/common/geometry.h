@@ -23,6 +23,7 @@ enum {
 };
 
 /* The rows of an operator and how a launch cuts them: a member of its arguments. */
+KILN_ARGS_BEGIN
 typedef struct kiln_shape {
     int64_t rows;
     int64_t cols;
@@ -31,13 +32,6 @@ typedef struct kiln_shape {
     uint32_t wide;       /* non-zero: the rows of all tensors are 16-byte aligned */
     uint32_t padding;
 } kiln_shape;
-
-KILN_ARGS_SIZE(kiln_shape, 32);
-KILN_ARGS_OFFSET(kiln_shape, rows, 0);
-KILN_ARGS_OFFSET(kiln_shape, cols, 8);
-KILN_ARGS_OFFSET(kiln_shape, tile, 16);
-KILN_ARGS_OFFSET(kiln_shape, lanes_log2, 20);
-KILN_ARGS_OFFSET(kiln_shape, wide, 24);
-KILN_ARGS_OFFSET(kiln_shape, padding, 28);
+KILN_ARGS_END
 
 #endif

@@ -210,12 +210,13 @@ static kiln_status gemm(kiln_stream *stream, const kiln_gemm_params *params, siz
     return launch_tiles(stream, module->kernels, &args, name);
 }
 
-static kiln_status gemm_workspace(const kiln_gemm_params *params, size_t params_size, size_t *out_size,
-                                  const char *name) {
+static kiln_status gemm_workspace(kiln_stream *stream, const kiln_gemm_params *params, size_t params_size,
+                                  size_t *out_size, const char *name) {
     KILN__REQUIRE(out_size, "%s_workspace_size: out_size is NULL", name);
     *out_size = 0;
     kiln_gemm_params copy;
     KILN__PARAMS(name, params, params_size, &copy);
+    KILN__TRY(kiln__stream_check(name, stream));
     KILN__TRY(check_sizes(name, params));
     shares chosen;
     KILN__TRY(share(name, params, &chosen));
@@ -223,10 +224,10 @@ static kiln_status gemm_workspace(const kiln_gemm_params *params, size_t params_
     return KILN_OK;
 }
 
-#define GEMM(part, size)                                                                                    \
-    KILN__OPERATOR_FUNCTION(gemm, part)                                                                     \
-    kiln_status kiln_gemm_##part##_workspace_size_sized(const kiln_gemm_params *params, size_t params_size, \
-                                                        size_t *out_size) {                                 \
-        return gemm_workspace(params, params_size, out_size, "gemm_" #part);                                \
+#define GEMM(part, size)                                                                                     \
+    KILN__OPERATOR_FUNCTION(gemm, part)                                                                      \
+    kiln_status kiln_gemm_##part##_workspace_size_sized(kiln_stream *stream, const kiln_gemm_params *params, \
+                                                        size_t params_size, size_t *out_size) {              \
+        return gemm_workspace(stream, params, params_size, out_size, "gemm_" #part);                         \
     }
 KILN__FLOAT_PARTS(GEMM)

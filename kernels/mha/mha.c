@@ -37,22 +37,23 @@ static kiln_status mha(kiln_stream *stream, const kiln_mha_params *params, size_
     return kiln__attention_call(stream, name, &p, part, &operator_mha);
 }
 
-static kiln_status mha_workspace(const kiln_mha_params *params, size_t params_size, size_t *out_size,
-                                 const char *name) {
+static kiln_status mha_workspace(kiln_stream *stream, const kiln_mha_params *params, size_t params_size,
+                                 size_t *out_size, const char *name) {
     KILN__REQUIRE(out_size, "%s_workspace_size: out_size is NULL", name);
     *out_size = 0;
     kiln_mha_params copy;
     kiln__attention p;
     KILN__PARAMS(name, params, params_size, &copy);
+    KILN__TRY(kiln__stream_check(name, stream));
     KILN__TRY(read_params(name, params, &p));
     *out_size = kiln__attention_workspace(&p);
     return KILN_OK;
 }
 
-#define MHA(part, size)                                                                                   \
-    KILN__OPERATOR_FUNCTION(mha, part)                                                                    \
-    kiln_status kiln_mha_##part##_workspace_size_sized(const kiln_mha_params *params, size_t params_size, \
-                                                       size_t *out_size) {                                \
-        return mha_workspace(params, params_size, out_size, "mha_" #part);                                \
+#define MHA(part, size)                                                                                    \
+    KILN__OPERATOR_FUNCTION(mha, part)                                                                     \
+    kiln_status kiln_mha_##part##_workspace_size_sized(kiln_stream *stream, const kiln_mha_params *params, \
+                                                       size_t params_size, size_t *out_size) {             \
+        return mha_workspace(stream, params, params_size, out_size, "mha_" #part);                         \
     }
 KILN__FLOAT_PARTS(MHA)

@@ -54,22 +54,23 @@ static kiln_status mha_paged(kiln_stream *stream, const kiln_mha_paged_params *p
     return kiln__attention_call(stream, name, &p, part, &operator_mha_paged);
 }
 
-static kiln_status mha_paged_workspace(const kiln_mha_paged_params *params, size_t params_size, size_t *out_size,
-                                       const char *name) {
+static kiln_status mha_paged_workspace(kiln_stream *stream, const kiln_mha_paged_params *params, size_t params_size,
+                                       size_t *out_size, const char *name) {
     KILN__REQUIRE(out_size, "%s_workspace_size: out_size is NULL", name);
     *out_size = 0;
     kiln_mha_paged_params copy;
     kiln__attention p;
     KILN__PARAMS(name, params, params_size, &copy);
+    KILN__TRY(kiln__stream_check(name, stream));
     KILN__TRY(read_params(name, params, &p));
     *out_size = kiln__attention_workspace(&p);
     return KILN_OK;
 }
 
-#define MHA_PAGED(part, size)                                                                                         \
-    KILN__OPERATOR_FUNCTION(mha_paged, part)                                                                          \
-    kiln_status kiln_mha_paged_##part##_workspace_size_sized(const kiln_mha_paged_params *params, size_t params_size, \
-                                                             size_t *out_size) {                                      \
-        return mha_paged_workspace(params, params_size, out_size, "mha_paged_" #part);                                \
+#define MHA_PAGED(part, size)                                                                                          \
+    KILN__OPERATOR_FUNCTION(mha_paged, part)                                                                           \
+    kiln_status kiln_mha_paged_##part##_workspace_size_sized(kiln_stream *stream, const kiln_mha_paged_params *params, \
+                                                             size_t params_size, size_t *out_size) {                   \
+        return mha_paged_workspace(stream, params, params_size, out_size, "mha_paged_" #part);                         \
     }
 KILN__FLOAT_PARTS(MHA_PAGED)

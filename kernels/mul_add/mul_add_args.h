@@ -4,6 +4,7 @@
 
 #include "kernels/common/geometry.h"
 
+KILN_ARGS_BEGIN
 typedef struct kiln_mul_add_args {
     void *y;
     const void *a;
@@ -11,12 +12,6 @@ typedef struct kiln_mul_add_args {
     const void *c;
     kiln_shape shape; /* one row */
 } kiln_mul_add_args;
-
-KILN_ARGS_SIZE(kiln_mul_add_args, 64);
-KILN_ARGS_OFFSET(kiln_mul_add_args, y, 0);
-KILN_ARGS_OFFSET(kiln_mul_add_args, a, 8);
-KILN_ARGS_OFFSET(kiln_mul_add_args, b, 16);
-KILN_ARGS_OFFSET(kiln_mul_add_args, c, 24);
-KILN_ARGS_OFFSET(kiln_mul_add_args, shape, 32);
+KILN_ARGS_END
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "kernels/common/geometry.h"
 
+KILN_ARGS_BEGIN
 typedef struct kiln_rmsnorm_args {
     void *y;
     const void *x;
@@ -14,15 +15,6 @@ typedef struct kiln_rmsnorm_args {
     float mean; /* 1 / cols */
     float eps;
 } kiln_rmsnorm_args;
-
-KILN_ARGS_SIZE(kiln_rmsnorm_args, 80);
-KILN_ARGS_OFFSET(kiln_rmsnorm_args, y, 0);
-KILN_ARGS_OFFSET(kiln_rmsnorm_args, x, 8);
-KILN_ARGS_OFFSET(kiln_rmsnorm_args, weight, 16);
-KILN_ARGS_OFFSET(kiln_rmsnorm_args, shape, 24);
-KILN_ARGS_OFFSET(kiln_rmsnorm_args, y_stride, 56);
-KILN_ARGS_OFFSET(kiln_rmsnorm_args, x_stride, 64);
-KILN_ARGS_OFFSET(kiln_rmsnorm_args, mean, 72);
-KILN_ARGS_OFFSET(kiln_rmsnorm_args, eps, 76);
+KILN_ARGS_END
 
 #endif

@@ -13,6 +13,7 @@ typedef struct kiln_softmax_partial {
 /* What a launch does: short rows whole, or chunks of long rows in two launches. */
 typedef enum kiln_softmax_phase { KILN_SOFTMAX_ROWS, KILN_SOFTMAX_PARTIAL, KILN_SOFTMAX_FINISH } kiln_softmax_phase;
 
+KILN_ARGS_BEGIN
 typedef struct kiln_softmax_args {
     void *y;
     const void *x;
@@ -23,15 +24,6 @@ typedef struct kiln_softmax_args {
     uint32_t chunks; /* of a row */
     uint32_t phase;  /* kiln_softmax_phase */
 } kiln_softmax_args;
-
-KILN_ARGS_SIZE(kiln_softmax_args, 80);
-KILN_ARGS_OFFSET(kiln_softmax_args, y, 0);
-KILN_ARGS_OFFSET(kiln_softmax_args, x, 8);
-KILN_ARGS_OFFSET(kiln_softmax_args, partials, 16);
-KILN_ARGS_OFFSET(kiln_softmax_args, shape, 24);
-KILN_ARGS_OFFSET(kiln_softmax_args, y_stride, 56);
-KILN_ARGS_OFFSET(kiln_softmax_args, x_stride, 64);
-KILN_ARGS_OFFSET(kiln_softmax_args, chunks, 72);
-KILN_ARGS_OFFSET(kiln_softmax_args, phase, 76);
+KILN_ARGS_END
 
 #endif

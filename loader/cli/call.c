@@ -270,7 +270,7 @@ static kiln_status upload(operator_call *call, kiln_stream *stream) {
             put(call, field->description, &field->value);
     }
     if (status == KILN_OK && call->function->workspace_size)
-        status = call->function->workspace_size(call->params, call->op->params_size, &call->workspace_size);
+        status = call->function->workspace_size(stream, call->params, call->op->params_size, &call->workspace_size);
     if (status == KILN_OK) status = kiln_memory_alloc(stream->device, call->workspace_size, &call->workspace);
     for (uint32_t i = 0; i < call->op->field_count && status == KILN_OK; i++) {
         const kiln_field *field = &call->op->fields[i];

@@ -47,7 +47,7 @@ static void run(kiln_stream *stream, precision p, shape s, double (*value)(void)
     kiln_argmax_params params = {
         .y = y.data, .x = x.data, .rows = s.rows, .cols = s.cols, .x_stride = s.padding ? x.stride : 0};
     const kiln_operator_function *function = operator_function("argmax", p);
-    harness_ok(function->workspace_size(&params, sizeof params, &params.workspace_size));
+    harness_ok(function->workspace_size(stream, &params, sizeof params, &params.workspace_size));
     matrix workspace = matrix_create(stream, F32, 1, (int64_t)params.workspace_size / 4 + 4, 0, 0);
     if (params.workspace_size) params.workspace = workspace.data;
     harness_ok(function->call(stream, &params, sizeof params));
@@ -90,7 +90,7 @@ static void test_many_chunks(kiln_stream *stream) {
         matrix_set(&x, x.values);
         kiln_argmax_params params = {.y = y.data, .x = x.data, .rows = ROWS, .cols = COLS};
         const kiln_operator_function *function = operator_function("argmax", p);
-        harness_ok(function->workspace_size(&params, sizeof params, &params.workspace_size));
+        harness_ok(function->workspace_size(stream, &params, sizeof params, &params.workspace_size));
         harness_ok(kiln_memory_alloc(stream->device, params.workspace_size, &params.workspace));
         harness_ok(function->call(stream, &params, sizeof params));
         matrix_expect_exact(&y, (const double[ROWS]){5, 5, COLS - 1});
@@ -111,7 +111,7 @@ static void test_workspace(kiln_stream *stream) {
     params.cols = (int64_t)INT32_MAX + 1;
     expect_refusal(stream, function, &params, sizeof params, "cols");
     size_t size = 1;
-    assert_int_equal(kiln_argmax_f32_workspace_size(&params, &size), KILN_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(kiln_argmax_f32_workspace_size(stream, &params, &size), KILN_ERROR_INVALID_ARGUMENT);
     assert_int_equal(size, 0);
     matrix_expect_unchanged(&x);
     matrix_expect_unchanged(&y);

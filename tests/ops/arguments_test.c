@@ -167,7 +167,8 @@ static void refuse_workspace_size(call *c, const void *params, size_t params_siz
                                   const char *parameter) {
     harness_describe("%s_workspace_size with a wrong %s", c->function->name, parameter);
     if (out_size) *out_size = 1;
-    assert_int_equal(c->function->workspace_size(params, params_size, out_size), KILN_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(c->function->workspace_size(c->stream, params, params_size, out_size),
+                     KILN_ERROR_INVALID_ARGUMENT);
     if (out_size) assert_int_equal(*out_size, 0);
     const char *text = kiln_last_error();
     if (!strstr(text, c->function->name) || !strstr(text, parameter)) fail_msg("its name or %s: %s", parameter, text);
@@ -177,9 +178,15 @@ static void refuse_workspace_size(call *c, const void *params, size_t params_siz
 static void refuse_workspace_sizes(call *c) {
     size_t size, params_size = c->op->params_size;
     if (!c->function->workspace_size) return;
-    harness_ok(c->function->workspace_size(c->params, params_size, &size));
+    harness_ok(c->function->workspace_size(c->stream, c->params, params_size, &size));
     refuse_workspace_size(c, c->params, params_size, NULL, "out_size");
     refuse_workspace_size(c, NULL, params_size, &size, "params");
+    kiln_stream *open_stream = c->stream, closed = {0};
+    c->stream = NULL;
+    refuse_workspace_size(c, c->params, params_size, &size, "stream");
+    c->stream = &closed;
+    refuse_workspace_size(c, c->params, params_size, &size, "stream");
+    c->stream = open_stream;
     c->params[params_size + TAIL - 1] = 1;
     refuse_workspace_size(c, c->params, params_size + TAIL, &size, "params");
     c->params[params_size + TAIL - 1] = 0;
@@ -303,7 +310,7 @@ static void test_softmax_workspace(kiln_stream *stream) {
         kiln_softmax_params params = {.y = x.data, .x = x.data, .rows = 1, .cols = COLS};
         size_t size;
         harness_describe("%s", function->name);
-        harness_ok(function->workspace_size(&params, sizeof params, &size));
+        harness_ok(function->workspace_size(stream, &params, sizeof params, &size));
         assert_true(size > 0);
         params.workspace_size = size;
         expect_refusal(stream, function, &params, sizeof params, "workspace");
@@ -317,10 +324,10 @@ static void test_softmax_workspace(kiln_stream *stream) {
         matrix_expect_unchanged(&workspace);
         matrix_destroy(&workspace);
 
-        kiln_status status = function->workspace_size(&params, sizeof params, NULL);
+        kiln_status status = function->workspace_size(stream, &params, sizeof params, NULL);
         assert_int_equal(status, KILN_ERROR_INVALID_ARGUMENT);
         params.cols = -1;
-        status = function->workspace_size(&params, sizeof params, &size);
+        status = function->workspace_size(stream, &params, sizeof params, &size);
         assert_int_equal(status, KILN_ERROR_INVALID_ARGUMENT);
         assert_int_equal(size, 0);
     }

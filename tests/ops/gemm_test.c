@@ -146,7 +146,7 @@ static void run(kiln_stream *stream, precision p, shape s, double (*value)(void)
     const kiln_operator_function *function = operator_function("gemm", p);
     matrix workspace = {0};
     if (s.workspace) {
-        harness_ok(function->workspace_size(&params, sizeof params, &params.workspace_size));
+        harness_ok(function->workspace_size(stream, &params, sizeof params, &params.workspace_size));
         workspace = matrix_create(stream, F32, 1, (int64_t)params.workspace_size / 4, 0, 0);
         if (params.workspace_size) params.workspace = workspace.data;
     }
@@ -347,7 +347,7 @@ static void test_refusals(kiln_stream *stream) {
     const kiln_gemm_params good = {.d = x.data, .a = x.data, .b = x.data, .batch = 1, .m = 20, .n = 4, .k = 4096};
     kiln_gemm_params params = good;
     size_t size;
-    harness_ok(function->workspace_size(&params, sizeof params, &size));
+    harness_ok(function->workspace_size(stream, &params, sizeof params, &size));
     assert_true(size > 0);
     params.workspace_size = size;
     expect_refusal(stream, function, &params, sizeof params, "workspace");
@@ -358,7 +358,7 @@ static void test_refusals(kiln_stream *stream) {
     expect_refusal(stream, function, &params, sizeof params, "or 0 without a workspace");
     /* So many tiles of d that their number is 0 in 64 bits. */
     params = (kiln_gemm_params){.batch = 1 << 14, .m = INT32_MAX, .n = INT32_MAX, .k = 4096};
-    assert_int_equal(function->workspace_size(&params, sizeof params, &size), KILN_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(function->workspace_size(stream, &params, sizeof params, &size), KILN_ERROR_INVALID_ARGUMENT);
     assert_int_equal(size, 0);
     params = good;
     params.c = x.data;

@@ -13,7 +13,7 @@ static void call(kiln_stream *stream, precision p, attention_shape s, attention_
     const kiln_operator_function *function = operator_function("mha", p);
     matrix workspace = {0};
     if (s.workspace) {
-        harness_ok(function->workspace_size(&params, sizeof params, &params.workspace_size));
+        harness_ok(function->workspace_size(stream, &params, sizeof params, &params.workspace_size));
         workspace = matrix_create(stream, F32, 1, (int64_t)params.workspace_size / 4, 0, 0);
         if (params.workspace_size) params.workspace = workspace.data;
     }
@@ -294,7 +294,7 @@ static void refuse_workspaces(kiln_stream *stream, const kiln_mha_params *good) 
     params.tokens = params.batch = 1;
     params.kv_tokens = 1024;
     params.heads = params.kv_heads = 1;
-    harness_ok(function->workspace_size(&params, sizeof params, &size));
+    harness_ok(function->workspace_size(stream, &params, sizeof params, &size));
     assert_true(size > 0);
     params.workspace_size = size;
     expect_refusal(stream, function, &params, sizeof params, "workspace");

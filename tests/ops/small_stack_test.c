@@ -122,7 +122,8 @@ static bool fill_params(operator_call *call, const kiln_operator *op, uint32_t b
             break;
         }
     }
-    if (workspace && call->function->workspace_size(call->params, call->params_size, &workspace_size) == KILN_OK) {
+    if (workspace &&
+        call->function->workspace_size(call->stream, call->params, call->params_size, &workspace_size) == KILN_OK) {
         assert_true(workspace_size <= TENSOR_BYTES);
         memcpy(call->params + workspace->offset, &workspace_size, sizeof workspace_size);
     }

@@ -29,7 +29,7 @@ typedef struct operations {
 #define OPERATION(name) kiln_status (*name)(kiln_stream * stream, const kiln_##name##_params *params, size_t size);
     OPERATIONS(OPERATION)
 #undef OPERATION
-    kiln_status (*mha_workspace)(const kiln_mha_params *params, size_t size, size_t *out_size);
+    kiln_status (*mha_workspace)(kiln_stream *stream, const kiln_mha_params *params, size_t size, size_t *out_size);
     const char *part; /* of each operator's bundle */
 } operations;
 
@@ -324,7 +324,7 @@ static kiln_status allocate(llama_decoder *d) {
     d->host_next = memory;
     TRY(kiln_host_alloc(device, (size_t)c->vocabulary_size * d->element, &d->host_logits));
     kiln_mha_params params = attention(d, 0);
-    TRY(d->run->mha_workspace(&params, sizeof params, &d->workspace_size));
+    TRY(d->run->mha_workspace(d->stream, &params, sizeof params, &d->workspace_size));
     return kiln_memory_alloc(device, d->workspace_size, &d->workspace);
 }
 

@@ -125,7 +125,7 @@ static count run_on(const call *c, tensors *t) {
              (long long)c->cols, c->misplaced, info.name);
     c->op->fill(&p, c, t);
     if (function->workspace_size) {
-        ok(function->workspace_size(&p, size, &t->workspace_size));
+        ok(function->workspace_size(&stream, &p, size, &t->workspace_size));
         t->workspace = tensors_zeros(t, t->workspace_size);
         c->op->fill(&p, c, t);
     }
