@@ -8,6 +8,14 @@ kiln_status kiln__launch(kiln_stream *stream, const kiln_kernel *kernel, const k
     return stream->device->launch(stream, &sized, config, arguments);
 }
 
+/* Whether a size is that of the struct of a kernel's parameters: with the padding behind its last member, which the
+ * parameters do not have. */
+static bool is_padded(size_t size, size_t parameters) {
+    for (size_t align = 2; align <= 16; align *= 2)
+        if (size == ((parameters + align - 1) & ~(align - 1))) return true;
+    return false;
+}
+
 /* Everything but the fast path: says what is wrong, or launches under a trace. */
 static kiln_status __attribute__((cold, noinline))
 launch_slowly(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config, const void *arguments,
@@ -19,6 +27,7 @@ launch_slowly(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_
     KILN__REQUIRE(kernel->device == stream->device, "kiln_launch: kernel %s is of %s:%d, the stream of %s:%d",
                   kernel->name, kernel->device->backend->name, kernel->device->info.ordinal,
                   stream->device->backend->name, stream->device->info.ordinal);
+    if (is_padded(arguments_size, kernel->arguments_size)) arguments_size = kernel->arguments_size;
     KILN__REQUIRE(!kernel->arguments_size || arguments_size == kernel->arguments_size,
                   "kiln_launch: arguments_size is %zu, kernel %s takes %zu bytes", arguments_size, kernel->name,
                   kernel->arguments_size);

@@ -35,6 +35,8 @@ enum { PTX_DRIVER_COUNT = sizeof ptx_drivers / sizeof *ptx_drivers };
 int32_t kiln__ptx_driver(int32_t ptx_version) {
     for (size_t i = 0; i < PTX_DRIVER_COUNT; i++)
         if (ptx_drivers[i].ptx >= ptx_version) return ptx_drivers[i].driver;
+    /* Each PTX 9.x so far came with CUDA 13.x. */
+    if (ptx_version / 10 == 9) return 13000 + ptx_version % 10 * 10;
     return INT32_MAX; /* newer than any that is known */
 }
 

@@ -488,7 +488,9 @@ typedef struct kiln_launch_config {
 } kiln_launch_config;
 
 /* Launches a kernel on a stream. arguments points to the kernel's one argument struct, which is copied; its size must
- * be the kernel's. It may be NULL for a kernel without arguments, whose size is 0. Allocates nothing and takes no lock;
+ * be the kernel's. For a kernel of several parameters that is a struct with a member for each, in their order; its size
+ * is that without the padding behind the last member, or sizeof. It may be NULL for a kernel without arguments, whose
+ * size is 0. Allocates nothing and takes no lock;
  * waits only when the queue is full. The kernel must be of the stream's device.
  * Returns KILN_OK; KILN_ERROR_INVALID_ARGUMENT (NULL, wrong size, a shape beyond the device's limits, a kernel of
  * another device); KILN_ERROR_OUT_OF_MEMORY (the driver's, for the kernel's stack); KILN_ERROR_UNSUPPORTED (clusters

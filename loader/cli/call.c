@@ -10,7 +10,7 @@ bool call_is_tensor(const kiln_field *field) {
 
 /* ---- Fields by name ---------------------------------------------------------------------------------------------- */
 
-static call_field *find_field(const operator_call *call, const char *name) {
+call_field *call_find(const operator_call *call, const char *name) {
     for (uint32_t i = 0; i < call->op->field_count; i++)
         if (strcmp(call->op->fields[i].name, name) == 0) return &call->fields[i];
     return NULL;
@@ -35,7 +35,7 @@ static npy_dtype dtype_of(const operator_call *call, const char *name, int lengt
 }
 
 npy_dtype call_dtype(const operator_call *call, const kiln_field *field) {
-    const call_field *option = find_field(call, field->dtype);
+    const call_field *option = call_find(call, field->dtype);
     int length = (int)strlen(field->dtype);
     if (!option) return dtype_of(call, field->dtype, length);
     const char *name = choice(option->description->choices, option->value, &length);
@@ -43,7 +43,7 @@ npy_dtype call_dtype(const operator_call *call, const kiln_field *field) {
 }
 
 char *call_dtype_names(const operator_call *call, const kiln_field *field) {
-    const call_field *option = find_field(call, field->dtype);
+    const call_field *option = call_find(call, field->dtype);
     if (!option) return cli_format("%s", npy_dtype_name(call_dtype(call, field)));
     char *names = NULL;
     const char *name;
@@ -59,7 +59,7 @@ char *call_dtype_names(const operator_call *call, const kiln_field *field) {
 
 /* Where an option says what a tensor's dtype is, and was not given: the first choice that an array has. */
 static void choose_dtype(operator_call *call, const kiln_field *field, const npy_header *array) {
-    call_field *option = find_field(call, field->dtype);
+    call_field *option = call_find(call, field->dtype);
     const char *name;
     int length;
     if (!option || option->given) return;
@@ -89,7 +89,7 @@ static bool has_role(const kiln_field *field, unsigned roles) {
  * that there are. */
 static call_field *take_field(operator_call *call, const char *option, const char *name, unsigned roles) {
     const char *function = call->function->name;
-    call_field *field = find_field(call, name);
+    call_field *field = call_find(call, name);
     if (field && has_role(field->description, roles)) {
         if (!(roles == OUTPUTS ? field->wanted : field->given)) return field;
         cli_error(CLI_USAGE, "%s: %s %s is given twice", function, option, name);
@@ -161,7 +161,7 @@ int call_bind(operator_call *call, const char *name, const npy_header *array, vo
     npy_dtype wanted = call_dtype(call, field->description);
     bool bits = wanted == NPY_BF16 && array->dtype == NPY_U16;
     if (array->dtype != wanted && !bits) {
-        const call_field *option = find_field(call, field->description->dtype);
+        const call_field *option = call_find(call, field->description->dtype);
         char *names = option && !option->given ? call_dtype_names(call, field->description)
                                                : cli_format("%s", npy_dtype_name(wanted));
         int code = cli_error(CLI_USAGE, "%s: %s is %s: must be %s", call->function->name, name,

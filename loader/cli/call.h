@@ -45,6 +45,9 @@ typedef struct operator_call {
  * message; a call is to be freed in any case. */
 int call_begin(operator_call *call, const char *command, const char *function);
 
+/* The field of that name, or NULL. */
+call_field *call_find(const operator_call *call, const char *name);
+
 /* Binds an array to an input; data becomes the call's if this succeeds. */
 int call_bind(operator_call *call, const char *name, const npy_header *array, void *data);
 

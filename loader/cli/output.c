@@ -12,6 +12,13 @@ static bool fail(output_file *output, const char *why) {
     return false;
 }
 
+bool output_is(const char *path, const char *other) {
+    struct stat status[2];
+    if (strcmp(path, other) == 0) return true;
+    return stat(path, &status[0]) == 0 && stat(other, &status[1]) == 0 && status[0].st_dev == status[1].st_dev &&
+           status[0].st_ino == status[1].st_ino;
+}
+
 bool output_create(output_file *output, const char *path) {
     struct stat status;
     *output = (output_file){.path = path, .file = -1};

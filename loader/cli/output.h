@@ -12,6 +12,9 @@ typedef struct output_file {
     int file;
 } output_file;
 
+/* Whether two paths name one file: they are the same, or both are there and are the same file. */
+bool output_is(const char *path, const char *other);
+
 /* Creates the temporary file. A path that names something else than a regular file is refused (renaming onto a device
  * node would replace it). Each function gives false after a message on stderr; the output is then discarded. */
 bool output_create(output_file *output, const char *path);

@@ -17,28 +17,16 @@ const cli_command cli_pack = {
     .name = "pack",
     .operands = "TARGET=FILE... [LEVEL:KERNEL=FUNCTION...]",
     .summary = "write GPU images and CPU functions as a bundle in C",
-    .details = "TARGET is what the PTX, cubin or code object was compiled for: sm_75, sm_90a, gfx942, gfx942:xnack-.\n"
-               "LEVEL is the lowest CPU level that has FUNCTION, a kiln_cpu_function: x86-64-v2, aarch64.\n"
-               "Every file is checked: is it for its target, and do all images hold the same kernels with arguments\n"
-               "of the same size? Compile FILE with the program and declare: extern const kiln_bundle NAME;\n",
+    .details =
+        "TARGET is what the PTX, cubin or code object was compiled for: sm_75, sm_90a, gfx942, gfx942:xnack-.\n"
+        "LEVEL is the lowest CPU level that has FUNCTION, a kiln_cpu_function: x86-64-v2, aarch64.\n"
+        "Every file is checked: is it for its target, and do all images hold the same kernels with arguments\n"
+        "of the same size? Compile FILE as C or C++ with the program and declare: extern const kiln_bundle NAME;\n"
+        "(in C++ as extern \"C\"). A kernel may have several parameters: they are the members of a struct.\n",
     .options = options,
     .option_count = CLI_COUNT(options),
     .run = run,
 };
-
-bool pack_is_identifier(const char *text) {
-    static const char *const keywords[] = {
-        "auto",   "break",    "case",     "char",     "const", "continue", "default", "do",     "double",
-        "else",   "enum",     "extern",   "float",    "for",   "goto",     "if",      "inline", "int",
-        "long",   "register", "restrict", "return",   "short", "signed",   "sizeof",  "static", "struct",
-        "switch", "typedef",  "union",    "unsigned", "void",  "volatile", "while",
-    };
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
-    static const char more[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
-    for (size_t i = 0; i < CLI_COUNT(keywords); i++)
-        if (strcmp(keywords[i], text) == 0) return false;
-    return text[0] && strchr(letters, text[0]) && text[strspn(text, more)] == '\0';
-}
 
 /* The image of a target and kind, or NULL. */
 static pack_image *find_image(pack_package *package, const char *target, kiln_image_kind kind) {
@@ -55,6 +43,14 @@ static pack_image *add_image(pack_package *package, const char *target, kiln_ima
     return image;
 }
 
+/* Whether what stands behind "NAME_" is a name that pack_write uses. */
+static bool is_internal(const char *rest) {
+    static const char *const names[] = {"images", "parts", "kernel_names", "image_", "kernels_", "linked"};
+    for (size_t i = 0; i < CLI_COUNT(names); i++)
+        if (strncmp(rest, names[i], strlen(names[i])) == 0) return true;
+    return false;
+}
+
 /* LEVEL:KERNEL=FUNCTION. There are at most room functions in all. */
 static int add_function(pack_package *package, const char *level, const char *kernel, const char *function,
                         size_t room) {
@@ -66,8 +62,12 @@ static int add_function(pack_package *package, const char *level, const char *ke
     }
     kiln_kernel_facts *facts = &image->kernels[image->kernel_count];
     if (!kernel[0]) return cli_error(CLI_USAGE, "pack: %s:=%s: the kernel has no name", level, function);
-    if (!pack_is_identifier(function))
-        return cli_error(CLI_USAGE, "pack: %s:%s=%s: the function is not a C identifier", level, kernel, function);
+    const char *fault = pack_name_fault(function);
+    if (fault) return cli_error(CLI_USAGE, "pack: %s:%s=%s: the function %s", level, kernel, function, fault);
+    size_t length = strlen(package->name);
+    if (strncmp(function, package->name, length) == 0 && (!function[length] || function[length] == '_') &&
+        (!function[length] || is_internal(function + length + 1)))
+        return cli_error(CLI_USAGE, "pack: %s:%s=%s: the bundle has that name itself", level, kernel, function);
     if (pack_find_kernel(image, kernel, strlen(kernel)))
         return cli_error(CLI_USAGE, "pack: %s:%s is given twice", level, kernel);
     facts->name = kernel;
@@ -78,6 +78,7 @@ static int add_function(pack_package *package, const char *level, const char *ke
 
 static int add_file(pack_package *package, const char *name, const kiln_target *target, const char *path) {
     pack_image *image = add_image(package, name, 0);
+    image->path = path;
     int code = pack_read(image, path, target->backend);
     if (code == CLI_OK && find_image(package, name, image->facts.kind) != image)
         return cli_error(CLI_USAGE, "pack: %s: there are two files of this kind for %s", path, name);
@@ -151,14 +152,17 @@ static int run(int argc, char **argv) {
         }
     }
     if (!package.name || !out || optind == argc) return cli_error(CLI_USAGE, "pack: needs --name, --out and images");
-    if (!pack_is_identifier(package.name))
-        return cli_error(CLI_USAGE, "pack: --name %s: not a C identifier", package.name);
+    const char *fault = pack_name_fault(package.name);
+    if (fault) return cli_error(CLI_USAGE, "pack: --name %s: %s", package.name, fault);
 
     size_t room = (size_t)(argc - optind);
     package.images = cli_allocate(room, sizeof *package.images);
     int code = CLI_OK;
     for (int i = optind; i < argc && code == CLI_OK; i++)
         code = add_operand(&package, argv[i], room);
+    for (size_t i = 0; i < package.image_count && code == CLI_OK; i++)
+        if (package.images[i].path && output_is(package.images[i].path, out))
+            code = cli_error(CLI_USAGE, "pack: --out %s: is the image for %s", out, package.images[i].target);
     if (code == CLI_OK) code = pack_agree(&package);
     if (code == CLI_OK) code = write_package(&package, out);
     release(&package);

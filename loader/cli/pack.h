@@ -7,6 +7,7 @@
 /* One image: a file, or the functions of one CPU level. */
 typedef struct pack_image {
     char *target;           /* as asked for */
+    const char *path;       /* NULL for CPU */
     kiln_image_facts facts; /* CPU: the kind alone */
     uint8_t *bytes;         /* NULL for CPU */
     size_t size;
@@ -21,8 +22,8 @@ typedef struct pack_package {
     size_t image_count;
 } pack_package;
 
-/* Whether text can be a name in C. */
-bool pack_is_identifier(const char *text);
+/* NULL if text can name a function or a bundle in C and C++, else why not. */
+const char *pack_name_fault(const char *text);
 
 /* Reads a file and checks that it is what the target claims; target is one of the given backend. Fills the image but
  * for its target, which is set. Gives the exit code, after a line on stderr. */
@@ -32,7 +33,7 @@ int pack_read(pack_image *image, const char *path, kiln_backend_id backend);
  * first image's kernels get the sizes of arguments that any image knows. */
 int pack_agree(pack_package *package);
 
-/* Writes the package as C. */
+/* Writes the package as C, which is C++ too. What it defines beside the bundle NAME begins with "NAME_". */
 void pack_write(FILE *file, const pack_package *package);
 
 /* The kernel of that name in an image; NULL if it has none. */

@@ -38,6 +38,18 @@ static bool cubin_fits(const kiln_image_facts *facts, const char *target) {
                                  exact == (facts->exact != 0));
 }
 
+/* Text of a later version than this kiln knows is taken by the rule that has held so far, which is said. */
+static void tell_version(const pack_image *image, const char *path) {
+    kiln_target known = {0};
+    char version[CLI_VERSION_SIZE];
+    if (image->facts.kind != KILN_IMAGE_PTX || kiln_target_parse("sm_75", 0, &known) != KILN_OK ||
+        image->facts.driver_version <= (uint32_t)known.driver_version)
+        return;
+    cli_error(CLI_OK, "pack: %s: PTX %u.%u is newer than this kiln knows: taken to need a driver of CUDA %s", path,
+              image->facts.format_version / 10, image->facts.format_version % 10,
+              cli_driver(image->facts.driver_version, version));
+}
+
 static int check_target(const pack_image *image, const char *path, kiln_backend_id backend) {
     const kiln_image_facts *facts = &image->facts;
     const char *kind = kiln_image_kind_name(facts->kind);
@@ -61,6 +73,7 @@ int pack_read(pack_image *image, const char *path, kiln_backend_id backend) {
     if (status != KILN_OK) return cli_error(CLI_NO, "pack: %s: %s", path, kiln_last_error());
     code = check_target(image, path, backend);
     if (code != CLI_OK) return code;
+    tell_version(image, path);
     image->kernel_count = image->facts.kernel_count;
     image->kernels = cli_allocate(image->kernel_count, sizeof *image->kernels);
     status = kiln_image_inspect(image->bytes, image->size, &image->facts, image->kernels, image->kernel_count);

@@ -54,6 +54,7 @@ static int read_input(run_job *job, const assignment *input) {
         return cli_error(CLI_USAGE, "--in %s=%s: %s", input->name, input->value, error);
     int code = call_bind(&job->call, input->name, &header, data);
     if (code != CLI_OK) free(data);
+    job->inputs[job->input_count++] = (run_input){call_find(&job->call, input->name), input->value};
     return code;
 }
 
@@ -80,6 +81,18 @@ static int help(run_job *job, int argc, char **argv) {
     }
     cli_print_help(&cli_run);
     return call_print_functions(argv[0]);
+}
+
+int run_check_free(const run_job *job, const char *option, const char *path) {
+    for (size_t i = 0; i < job->input_count; i++)
+        if (output_is(job->inputs[i].path, path))
+            return cli_error(CLI_USAGE, "%s %s: is the file of the input %s", option, path,
+                             job->inputs[i].field->description->name);
+    for (size_t i = 0; i < job->output_count; i++)
+        if (output_is(job->outputs[i].path, path))
+            return cli_error(CLI_USAGE, "%s %s: is the file of the output %s", option, path,
+                             job->outputs[i].field->description->name);
+    return CLI_OK;
 }
 
 /* Everything that the assignments say, once the function is known. */
@@ -115,7 +128,8 @@ static int read_arguments(run_job *job, int argc, char **argv, assignment *given
 
 int run_begin(run_job *job, int argc, char **argv) {
     assignment *given = cli_allocate((size_t)argc, sizeof *given);
-    *job = (run_job){.outputs = cli_allocate((size_t)argc, sizeof *job->outputs)};
+    *job = (run_job){.inputs = cli_allocate((size_t)argc, sizeof *job->inputs),
+                     .outputs = cli_allocate((size_t)argc, sizeof *job->outputs)};
     int code = read_arguments(job, argc, argv, given);
     for (int i = 0; i < argc; i++)
         free(given[i].name);
@@ -161,6 +175,7 @@ void run_end(run_job *job) {
     kiln_stream_close(&job->stream); /* waits: nothing in flight uses what is freed next */
     call_free(&job->call, job->device);
     kiln_device_close(job->device);
+    free(job->inputs);
     free(job->outputs);
     *job = (run_job){0};
 }

@@ -5,6 +5,12 @@
 #include "loader/cli/call.h"
 #include "loader/cli/output.h"
 
+/* An input and the file that it was read from. */
+typedef struct run_input {
+    const call_field *field;
+    const char *path;
+} run_input;
+
 /* A wanted output and the file that it goes to. */
 typedef struct run_output {
     const call_field *field;
@@ -17,8 +23,9 @@ typedef struct run_job {
     const char *device_name; /* NULL: the best */
     kiln_device *device;
     kiln_stream stream;
+    run_input *inputs;
     run_output *outputs;
-    size_t output_count;
+    size_t input_count, output_count;
     bool finished; /* help was printed: there is nothing to run */
 } run_job;
 
@@ -28,5 +35,9 @@ int run_open(run_job *job);                         /* opens the device and a st
 int run_compute(run_job *job);                      /* copies the inputs there, calls the function and waits */
 int run_save(run_job *job);                         /* writes the outputs: all of them or none */
 void run_end(run_job *job);
+
+/* Whether a file is an input's or an output's: one is then not to be written. CLI_OK, or the exit code after a message,
+ * which begins with the option. */
+int run_check_free(const run_job *job, const char *option, const char *path);
 
 #endif

@@ -52,6 +52,7 @@ static int record(run_job *job, output_file *output, kiln_trace_format format) {
 /* Sees to it that the trace can be written before anything runs. */
 static int record_to(run_job *job, const char *path, kiln_trace_format format) {
     if (!path) return record(job, NULL, format);
+    if (run_check_free(job, "trace: --out", path) != CLI_OK) return CLI_USAGE;
     output_file output;
     if (!output_create(&output, path)) return CLI_USAGE;
     int code = record(job, &output, format);

@@ -71,6 +71,14 @@ static kiln_status open_ptx(const void *bytes, size_t size, kiln__image_reader *
     if (driver == INT32_MAX)
         return kiln__fail(KILN_ERROR_UNSUPPORTED, "PTX: .version %d.%d is newer than this version of kiln knows",
                           ptx->version / 10, ptx->version % 10);
+    kiln__bytes missing;
+    KILN__TRY(kiln__ptx_unresolved(ptx, &missing));
+    if (missing.size)
+        return kiln__fail(
+            KILN_ERROR_UNSUPPORTED,
+            "PTX: function %.*s is declared .extern, used and not defined: a text is loaded alone, so link "
+            "what defines it into it",
+            missing.size < 200 ? (int)missing.size : 200, (const char *)missing.at);
     snprintf(facts->target, sizeof facts->target, "%s", ptx->target);
     facts->format_version = (uint32_t)ptx->version;
     facts->driver_version = (uint32_t)driver;

@@ -470,3 +470,84 @@ kiln_status kiln__ptx_kernel_next(const kiln__ptx *ptx, kiln__ptx_place *place, 
     *out_kernel = kernel;
     return KILN_OK;
 }
+
+/* ---- Functions ----------------------------------------------------------------------------------------------------
+ */
+
+/* Behind .func: takes the result, if there is one, and the name. */
+static kiln_status read_function(kiln__ptx_place *place, kiln__bytes *out_name) {
+    bool result = false;
+    ptx_token token;
+    KILN__TRY(take(place, "(", &result));
+    while (result) {
+        KILN__TRY(next_token(place, &token));
+        if (token.kind == TOKEN_END) return corrupt(place, "the text ends within a function's result");
+        result = !token_is(&token, ")");
+    }
+    KILN__TRY(next_token(place, &token));
+    if (token.kind != TOKEN_WORD || *token.text.at == '.') return corrupt(place, "a function has no name");
+    *out_name = token.text;
+    return KILN_OK;
+}
+
+/* Takes tokens up to the next function that is declared or, with is_extern false, defined: its name, or none. Counts
+ * the tokens on the way, of bodies too, that are the wanted name. */
+static kiln_status next_function(kiln__ptx_place *place, const kiln__bytes *wanted, size_t *uses, bool *out_extern,
+                                 kiln__bytes *out_name) {
+    *out_name = (kiln__bytes){NULL, 0};
+    for (*out_extern = false;;) {
+        ptx_token token;
+        KILN__TRY(next_token(place, &token));
+        if (token.kind == TOKEN_END) return KILN_OK;
+        if (token_is(&token, ".func")) return read_function(place, out_name);
+        if (token_is(&token, ".extern")) *out_extern = true;
+        if (token_is(&token, ";") || token_is(&token, "{")) *out_extern = false;
+        if (wanted && token.text.size == wanted->size && memcmp(token.text.at, wanted->at, wanted->size) == 0) ++*uses;
+    }
+}
+
+static bool same(const kiln__bytes *one, const kiln__bytes *other) {
+    return one->size == other->size && memcmp(one->at, other->at, one->size) == 0;
+}
+
+/* Whether the text refers to a function and does not define it. */
+static kiln_status is_missing(const kiln__ptx *ptx, const kiln__bytes *function, bool *out_missing) {
+    kiln__ptx_place place = ptx->body;
+    size_t uses = 0;
+    for (;;) {
+        bool is_extern = false;
+        kiln__bytes name;
+        *out_missing = false;
+        KILN__TRY(next_function(&place, function, &uses, &is_extern, &name));
+        if (name.size == 0) break;
+        if (!is_extern && same(&name, function)) return KILN_OK;
+    }
+    *out_missing = uses > 0;
+    return KILN_OK;
+}
+
+static bool is_provided(const kiln__bytes *function) {
+    static const char *const provided[] = {"vprintf", "malloc", "free", "__assertfail"};
+    for (size_t i = 0; i < sizeof provided / sizeof *provided; i++)
+        if (kiln__bytes_are(function->at, function->size, provided[i])) return true;
+    return false;
+}
+
+kiln_status kiln__ptx_unresolved(const kiln__ptx *ptx, kiln__bytes *out_name) {
+    enum { DECLARATIONS = 1000 }; /* each of which is looked for in the whole text */
+    kiln__ptx_place place = ptx->body;
+    *out_name = (kiln__bytes){NULL, 0};
+    for (size_t count = 0;;) {
+        bool is_extern = false, missing = false;
+        kiln__bytes name;
+        KILN__TRY(next_function(&place, NULL, NULL, &is_extern, &name));
+        if (name.size == 0) return KILN_OK;
+        if (!is_extern || is_provided(&name)) continue;
+        if (++count > DECLARATIONS)
+            return kiln__fail(KILN_ERROR_UNSUPPORTED, "PTX: more than %d functions are declared .extern", DECLARATIONS);
+        KILN__TRY(is_missing(ptx, &name, &missing));
+        if (!missing) continue;
+        *out_name = name;
+        return KILN_OK;
+    }
+}

@@ -34,4 +34,9 @@ kiln_status kiln__ptx_read(const void *bytes, size_t size, kiln__ptx *out_ptx);
  * kiln__ptx_read; KILN_ERROR_NOT_FOUND if there are no more. */
 kiln_status kiln__ptx_kernel_next(const kiln__ptx *ptx, kiln__ptx_place *place, kiln_kernel_facts *out_kernel);
 
+/* The first function that the text declares .extern, refers to and does not define, of those that the driver does not
+ * provide either (vprintf, malloc, free, __assertfail): the driver would refuse the text, which is loaded alone.
+ * *out_name has no bytes if there is none. Returns KILN_OK; KILN_ERROR_UNSUPPORTED (more than 1000 declarations). */
+kiln_status kiln__ptx_unresolved(const kiln__ptx *ptx, kiln__bytes *out_name);
+
 #endif

@@ -51,12 +51,69 @@ check "an operand without a value" fails 2 "neither TARGET=FILE nor LEVEL:KERNEL
 check "a file that is not there" fails 2 "cannot open" sm_75=absent.ptx
 mkfifo "$KILN_SCRATCH/fifo"
 check "a pipe" fails 2 "not a regular file" sm_75="$KILN_SCRATCH/fifo"
+newer() {
+    local said
+    sed 's/\.version 6\.3/.version 9.4/' $ptx >"$KILN_SCRATCH/triton.ptx"
+    said=$("$kiln" pack --name mine --out "$out" sm_75="$KILN_SCRATCH/triton.ptx" 2>&1) || return 1
+    echo "$said"
+    [[ $said == *"PTX 9.4 is newer than this kiln knows: taken to need a driver of CUDA 13.4" ]] &&
+        grep -q 'driver_version = 13040' "$out"
+}
+check "text of a version that came later is taken, which is said" newer
+
+{ cat $ptx && echo '.extern .func (.param .b32 r) missing_one (.param .b32 a);' &&
+    echo '.visible .func other(){ call (r), missing_one, (a); }'; } >"$KILN_SCRATCH/extern.ptx"
+check "text that lacks a function which it calls" fails 1 "function missing_one is declared .extern, used and not defined" \
+    sm_75="$KILN_SCRATCH/extern.ptx"
+sed '/^\.visible .func/d; s/missing_one/vprintf/' "$KILN_SCRATCH/extern.ptx" >"$KILN_SCRATCH/printf.ptx"
+echo '.visible .func other(){ call (r), vprintf, (a); }' >>"$KILN_SCRATCH/printf.ptx"
+check "a function of the driver's may be missing" "$kiln" pack --name mine --out "$out" sm_75="$KILN_SCRATCH/printf.ptx"
+{ cat "$KILN_SCRATCH/extern.ptx" && echo '.visible .func (.param .b32 r) missing_one (.param .b32 a) { ret; }'; } \
+    >"$KILN_SCRATCH/defined.ptx"
+check "a function may be defined behind its use" "$kiln" pack --name mine --out "$out" sm_75="$KILN_SCRATCH/defined.ptx"
+
+# A name is refused, with the reason in one line, or what is written compiles as C11 and as C++.
+names_compile() {
+    local name count=0 output
+    for name in images parts kernels_0 image_0 kernel_names linked mine x NULL int32_t size_t offsetof if class new \
+        alignas and main printf read environ linux unix INT8_MAX UINT64_C SIZE_MAX _x a__b kiln_softmax wchar_t bool true; do
+        rm -f "$out"
+        if output=$("$kiln" pack --name "$name" --out "$out" sm_75=$ptx "x86-64-v2:saxpy=saxpy_cpu" 2>&1); then
+            "${CC:-cc}" -std=gnu11 -Wall -Wextra -Werror -Iinclude -c -o "$KILN_SCRATCH/out.o" "$out" || return 1
+            compiles_as_cpp "$name" || return 1
+            count=$((count + 1))
+        else
+            [ ! -e "$out" ] && [[ $output == "kiln: pack: --name $name: is "* ]] || { echo "$name: $output" && return 1; }
+        fi
+    done
+    [ "$count" = 8 ] || { echo "$count names were taken" && return 1; }
+}
+compiles_as_cpp() { # NAME
+    command -v c++ >/dev/null || return 0
+    c++ -std=c++11 -x c++ -Wall -Werror -Iinclude -c -o "$KILN_SCRATCH/cpp.o" "$out" &&
+        c++ -std=c++20 -x c++ -Wall -Wpedantic -Werror -Iinclude -c -o "$KILN_SCRATCH/cpp.o" "$out" &&
+        nm "$KILN_SCRATCH/cpp.o" | grep -q "[RD] $1\$"
+}
+check "each name is taken by a compiler, or refused" names_compile
+check "a function with a name of the bundle's own" fails 2 "the bundle has that name itself" sm_75=$ptx \
+    x86-64-v2:saxpy=mine_images
+check "a function with the bundle's name" fails 2 "the bundle has that name itself" sm_75=$ptx x86-64-v2:saxpy=mine
+check "a function with a keyword for its name" fails 2 "is a keyword" sm_75=$ptx x86-64-v2:saxpy=template
+
+keeps_inputs() {
+    cp $ptx "$KILN_SCRATCH/kept.ptx" && ln -s kept.ptx "$KILN_SCRATCH/link.ptx"
+    ! "$kiln" pack --name mine --out "$KILN_SCRATCH/kept.ptx" sm_75="$KILN_SCRATCH/link.ptx" 2>"$KILN_SCRATCH/said" &&
+        grep -q 'is the image for sm_75' "$KILN_SCRATCH/said" && cmp $ptx "$KILN_SCRATCH/kept.ptx"
+}
+check "no image is written over" keeps_inputs
+
 refuse "a name that is not a C identifier" "$kiln" pack --name my-kernels --out "$out" sm_75=$ptx
 refuse "no images" "$kiln" pack --name mine --out "$out"
 
 cp $ptx "$KILN_SCRATCH/ended.ptx" && printf '\0' >>"$KILN_SCRATCH/ended.ptx"
 check "text that ends with NUL" "$kiln" pack --name mine --out "$out" sm_75="$KILN_SCRATCH/ended.ptx"
 check "all kinds" "$kiln" pack --name mine --out "$out" sm_75=$ptx sm_90=$cubin gfx942=$hsaco x86-64-v2:saxpy=saxpy_cpu
+check "what is written is C++, too" compiles_as_cpp mine
 check "what is written is strict C11 that needs the public header alone" \
     "${CC:-cc}" -std=c11 -Wall -Wextra -Wpedantic -Wconversion -Werror -Iinclude -c -o "$KILN_SCRATCH/out.o" "$out"
 

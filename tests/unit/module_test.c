@@ -1,4 +1,5 @@
 /* Modules, kernels, launches, memory and events through the CPU backend: what the loader itself promises. */
+#include "tests/kernel_bundle.h"
 #include "tests/unit/cpu_bundle.h"
 #include <pthread.h>
 #include <setjmp.h>
@@ -114,6 +115,47 @@ static void a_wrong_launch_says_what_is_wrong(void **state) {
     assert_int_equal(kiln_launch(&f->stream, f->set, &config, &arguments, 12), KILN_ERROR_INVALID_ARGUMENT);
     assert_non_null(strstr(kiln_last_error(), "arguments_size is 12, kernel set takes 16 bytes"));
     assert_int_equal(word, 0);
+}
+
+/* Parameters (uint32_t *out, uint32_t a, uint32_t b, uint32_t c) take 20 bytes, and their struct 24. */
+typedef struct several {
+    uint32_t *out;
+    uint32_t a, b, c;
+} several;
+
+static void sum_several(const void *bytes, const kiln_cpu_span *span) {
+    const several *arguments = bytes;
+    *arguments->out += (uint32_t)(span->end - span->begin) * (arguments->a + arguments->b + arguments->c);
+}
+
+static void several_parameters_are_a_struct_with_its_padding_or_without(void **state) {
+    fixture *f = *state;
+    static const struct {
+        size_t size;
+        kiln_status status;
+    } rows[] = {{20, KILN_OK},
+                {sizeof(several), KILN_OK},
+                {12, KILN_ERROR_INVALID_ARGUMENT},
+                {19, KILN_ERROR_INVALID_ARGUMENT},
+                {21, KILN_ERROR_INVALID_ARGUMENT},
+                {28, KILN_ERROR_INVALID_ARGUMENT},
+                {40, KILN_ERROR_INVALID_ARGUMENT}};
+    kernel_bundle made;
+    const kiln_kernel *kernel;
+    kernel_bundle_make(&made,
+                       (kiln_kernel_info){.name = "several",
+                                          .arguments_size = offsetof(several, c) + sizeof(uint32_t),
+                                          .function = sum_several},
+                       (kiln_image){.target = CPU_BUNDLE_LEVEL, .kind = KILN_IMAGE_CPU});
+    assert_int_equal(kernel_bundle_load(&made, f->device, &kernel), KILN_OK);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        uint32_t out = 1;
+        const several arguments[2] = {{&out, 100, 20, 3}, {&out, 0, 0, 0}};
+        const kiln_launch_config config = {.grid = {1}};
+        assert_int_equal(kiln_launch(&f->stream, kernel, &config, arguments, rows[i].size), rows[i].status);
+        assert_int_equal(kiln_stream_sync(&f->stream), KILN_OK);
+        assert_int_equal(out, rows[i].status == KILN_OK ? 124 : 1);
+    }
 }
 
 /* The function gets a place, though there is nothing there. */
@@ -288,6 +330,7 @@ int main(void) {
         cmocka_unit_test(names_that_are_not_there_are_listed),
         cmocka_unit_test(a_launch_covers_its_grid),
         cmocka_unit_test(a_wrong_launch_says_what_is_wrong),
+        cmocka_unit_test(several_parameters_are_a_struct_with_its_padding_or_without),
         cmocka_unit_test(a_kernel_without_arguments_is_launched_with_null),
         cmocka_unit_test(threads_that_load_at_once_get_one_module),
         cmocka_unit_test(memory_is_copied_and_filled),

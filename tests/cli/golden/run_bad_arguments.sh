@@ -25,6 +25,9 @@ try kiln run softmax_f32 --device cpu --in x=x.npy --out y=folder
 try kiln run softmax_f32 --device cpu --in x=x.npy --out y=/dev/null
 try kiln run softmax_f32 --device cpu --in x=x.npy --out y=absent/y.npy
 try kiln run softmax_f32 --device cpu:1 --in x=x.npy --out y=y.npy
+# No trace takes the place of an input or an output.
+try kiln trace --out x.npy softmax_f32 --device cpu --in x=x.npy --out y=y.npy
+try kiln trace --out y.npy softmax_f32 --device cpu --in x=x.npy --out y=y.npy
 # A file that may not grow that far: nothing of it is left.
 (ulimit -f 0 && trap '' PIPE && try kiln run softmax_f32 --device cpu --in x=x.npy --out y=y.npy) | cat
 ls
