@@ -3,7 +3,7 @@
 #include <string.h>
 
 const kiln__nvidia_target kiln__nvidia_targets[] = {
-#define KILN_NVIDIA(name, capability, suffix, ptx, portable) {name, capability, suffix, ptx},
+#define KILN_NVIDIA(name, capability, suffix, ptx, portable, assembler) {name, capability, suffix, ptx},
 #include "loader/targets.def"
 };
 const size_t kiln__nvidia_target_count = sizeof kiln__nvidia_targets / sizeof *kiln__nvidia_targets;

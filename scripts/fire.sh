@@ -24,24 +24,30 @@ stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
 
 fired=""
+touch "$stage"/jobs.{ptx,cubin,hsaco}
 for op in $operators; do
     scripts/targets.sh images "$op" "$arch" >"$stage/$op.targets"
     [ -s "$stage/$op.targets" ] || continue # no tuned source, and the portable one is not for this target
     fired+=" $op"
     mkdir -p "$stage/$op"
-    while read -r target kind version source; do
-        vendor=$([ "$kind" = hsaco ] && echo rocm || echo cuda)
-        for part in $(scripts/targets.sh parts); do
-            echo "scripts/fire_$vendor.sh $stage/$op $op $part $target $kind $version $source"
-        done
-    done <"$stage/$op.targets" >>"$stage/jobs"
+    while read -r target kind part version source parent; do
+        case $kind in
+        ptx) echo "scripts/fire_ptx.sh $stage/$op $op $part $target $version $source" ;;
+        cubin) echo "scripts/fire_cubin.sh $stage/$op $op $part $target $version $source $parent" ;;
+        hsaco) echo "scripts/fire_rocm.sh $stage/$op $op $part $target $version $source" ;;
+        esac >>"$stage/jobs.$kind"
+    done <"$stage/$op.targets"
 done
 [ -n "$fired" ] || {
     echo "fire.sh: no source of $(echo $operators) is fired for $arch" >&2
     exit 1
 }
-# shellcheck disable=SC2016
-xargs -P "$(nproc)" -L 1 bash -c '"$@" || exit 255' _ <"$stage/jobs" # 255 ends xargs: one failure is enough
+# Each assembler is fetched once, before several are asked for at once; cubins come after their texts.
+cut -d' ' -f6 "$stage/jobs.cubin" | sort -u | while read -r version; do scripts/ptxas.sh "$version" >/dev/null; done
+for kind in ptx cubin hsaco; do
+    # shellcheck disable=SC2016
+    xargs -r -P "$(nproc)" -L 1 bash -c '"$@" || exit 255' _ <"$stage/jobs.$kind" # 255 ends xargs: one failure is enough
+done
 
 # All images of a part must hold the kernels of <op>.def, with the same arguments.
 agree() { # OP
@@ -57,6 +63,7 @@ agree() { # OP
                 if (!match($0, " kernel=" kernel ",[^ ]*")) fault = $1 ": lacks " kernel
                 arguments = substr($0, RSTART, RLENGTH)
                 sub(/.*,arguments=/, "", arguments)
+                sub(/,.*/, "", arguments)
                 if (!(kernel in size)) size[kernel] = arguments
                 if (size[kernel] != arguments) fault = $1 ": " kernel " takes " arguments " bytes, elsewhere " size[kernel]
             }
@@ -69,11 +76,12 @@ for op in $fired; do
     lines=$(cat "$stage/$op"/*.line)
     rm "$stage/$op"/*.line
     if [ -n "$arch" ] && [ -f "$out/$op/manifest" ]; then
-        lines+=$'\n'$(grep '^file=' "$out/$op/manifest" | grep -vf <(sed 's/^\([^ ]*\).*/ target=\1 /' "$stage/$op.targets") || true)
+        lines+=$'\n'$(grep '^file=' "$out/$op/manifest" |
+            grep -vf <(sed 's/^\([^ ]*\) \([^ ]*\) \([^ ]*\) .*/ target=\1 kind=\2 part=\3 /' "$stage/$op.targets") || true)
     fi
     {
         echo "# The images of $op, written by \`make images\`. One line an image, sorted, key=value; docs/images.md says what"
-        echo "# each key means. role=parent marks the PTX that a cubin was assembled from: it is kept and not linked."
+        echo "# each key means."
         echo "$lines" | sed '/^$/d' | LC_ALL=C sort
     } >"$stage/$op/manifest"
     agree "$op" <"$stage/$op/manifest"

@@ -16,16 +16,6 @@ fire_flags() { # PART TARGET KIND VERSION
     esac
 }
 
-# The images that a target's row stands for (targets.sh images): kind and role of each.
-fire_kinds() { # KIND
-    case $1 in
-    ptx) echo "ptx linked" ;;
-    cubin) printf '%s\n' "ptx parent" "cubin linked" ;;
-    both) printf '%s\n' "ptx linked" "cubin linked" ;;
-    hsaco) echo "hsaco linked" ;;
-    esac
-}
-
 # Every file of ours that a source includes, itself among them.
 fire_inputs() { # SOURCE
     local files="" next=$1
@@ -51,11 +41,11 @@ fire_source_hash() { # SOURCE FLAGS
 }
 
 # The compilers that make a kind of image, as the manifest names them: "nvcc-13.0.88,ptxas-13.0.88" (the assembler decides
-# the text's version), "ptxas-13.0.88", "clang-19.1.7-3~deb12u1,lld-19.1.7".
-fire_compiler() { # KIND
+# the text's version), "ptxas-12.0.140", "clang-19.1.7-3~deb12u1,lld-19.1.7".
+fire_compiler() { # KIND VERSION
     case $1 in
-    ptx) echo "$(nvcc --version | sed -n 's/.*, V\(.*\)/nvcc-\1/p'),$(fire_compiler cubin)" ;;
-    cubin) ptxas --version | sed -n 's/.*, V\(.*\)/ptxas-\1/p' ;;
+    ptx) nvcc --version | sed -n 's/.*, V\(.*\)/nvcc-\1/p' | tr '\n' ',' && ptxas --version | sed -n 's/.*, V\(.*\)/ptxas-\1/p' ;;
+    cubin) echo "ptxas-$2" ;;
     hsaco)
         clang-19 --version | sed -n '1s/.*version \([^ ]*\)\( (\(.*\))\)\{0,1\}$/clang-\1-\3/p' | tr '\n' ','
         ld.lld-19 --version | sed 's/.*LLD \([^ ]*\).*/lld-\1/'
@@ -68,10 +58,51 @@ fire_digest() { # FILE
     echo "$(wc -c <"$1") $(sha256sum "$1" | cut -c1-64)"
 }
 
+# What decides an image's bytes, as its source hash has it: a cubin's text is made with that text's flags.
+fire_all_flags() { # PART TARGET KIND VERSION PARENT
+    [ "$3" != cubin ] || printf '%s ' "$(fire_flags "$1" "$5" ptx -)"
+    fire_flags "$1" "$2" "$3" "$4"
+}
+
 # Writes the manifest's line for an image beside it. FIELDS hold kind=.
-fire_line() { # DIR FILE FIELDS SOURCE FLAGS KERNELS
+fire_line() { # DIR FILE FIELDS SOURCE FLAGS VERSION KERNELS
     local kind=${3#*kind=} size digest
     read -r size digest < <(fire_digest "$1/$2")
-    echo "file=$2 $3 source=$(fire_source_hash "$4" "$5") compiler=$(fire_compiler "${kind%% *}") flags=${5// /,}" \
-        "size=$size sha256=$digest $6" >"$1/$2.line"
+    echo "file=$2 $3 source=$(fire_source_hash "$4" "$5") compiler=$(fire_compiler "${kind%% *}" "$6") flags=${5// /,}" \
+        "size=$size sha256=$digest $7" >"$1/$2.line"
+}
+
+# Of each entry of a text: arguments and threads from the text; registers and shared memory from the assembler's report (the
+# text itself has no register count). Fails on a spill.
+fire_cuda_kernels() { # NAME TEXT REPORT
+    awk -v name="$1" '
+        /\.entry / { kernel = $0; sub(/.*\.entry */, "", kernel); sub(/[( ].*/, "", kernel) }
+        /^\t\.param / { parameters[kernel]++; size = $0; sub(/.*\[/, "", size); arguments[kernel] = size + 0 }
+        /^\.maxntid / { gsub(/,/, ""); threads[kernel] = $2 * ($3 ? $3 : 1) * ($4 ? $4 : 1) }
+        /Function properties for / { kernel = $NF }
+        /bytes stack frame/ { local[kernel] = $1 + $5 + $9 }
+        /: Used / { registers[kernel] = $5; for (i = 6; i < NF; i++) if ($(i + 1) == "bytes" && $(i + 2) ~ /^smem/) shared[kernel] = $i }
+        END {
+            for (kernel in parameters) {
+                if (parameters[kernel] != 1 || !arguments[kernel]) fault = kernel " does not take one struct by value"
+                if (!(kernel in registers)) fault = "the assembler does not report " kernel
+                if (local[kernel]) fault = kernel " spills or has a stack: " local[kernel] " bytes"
+                printf "kernel=%s,registers=%d,spills=%d,shared=%d,threads=%d,arguments=%d\n", kernel, registers[kernel],
+                    local[kernel], shared[kernel], threads[kernel], arguments[kernel]
+            }
+            if (fault) { print name ": " fault | "cat >&2"; exit 1 }
+        }' "$2" "$3" | LC_ALL=C sort
+}
+
+# Adds to each kernel the shape that a tuned source says of it (kernels/common/tuned.h), and joins the lines.
+fire_shapes() { # SOURCE PART
+    awk -v part="$2" '
+        NR == FNR {
+            if (/^KILN_SHAPE\(/) {
+                gsub(/^KILN_SHAPE\(|\)$|,/, "")
+                shape["kiln_" $1 "_" part] = sprintf(",tile=%dx%dx%d,dynamic=%d", $2, $3, $4, $5)
+            }
+            next
+        }
+        { split($0, name, /[=,]/); printf "%s%s%s", (FNR > 1 ? " " : ""), $0, shape[name[2]] }' "$1" -
 }

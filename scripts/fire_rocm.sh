@@ -1,15 +1,15 @@
 #!/bin/bash
 # Fires one part of an operator for one AMD target:
-#   fire_rocm.sh DIR OP PART TARGET hsaco VERSION SOURCE
+#   fire_rocm.sh DIR OP PART TARGET VERSION SOURCE
 # writes DIR/OP_PART.TARGET.hsaco and beside it its line of the manifest. VERSION is the code object version. Fails on a
 # spill, on a private segment and on any argument but the one struct.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/fire_common.sh
-dir=$1 op=$2 part=$3 target=$4 kind=$5 version=$6 source=$7
+dir=$1 op=$2 part=$3 target=$4 version=$5 source=$6
 name=${op}_$part.$target
 
-flags=$(fire_flags "$part" "$target" "$kind" "$version")
+flags=$(fire_flags "$part" "$target" hsaco "$version")
 # clang calls version 6 unfinished whenever it is asked for; the generic targets have no other.
 # shellcheck disable=SC2046,SC2086
 $(command -v ccache || true) clang-19 $flags -o "$dir/$name.hsaco" "$source" 2> >(grep -v "code object v6 is still" >&2)
@@ -41,7 +41,7 @@ kernels=$(llvm-readelf-19 --notes "$dir/$name.hsaco" | awk -v name="$name" '
     }
     END {
         if (fault) { print name ": " fault | "cat >&2"; exit 1 }
-    }' | LC_ALL=C sort | tr '\n' ' ')
+    }' | LC_ALL=C sort | fire_shapes "$source" "$part")
 
-fire_line "$dir" "$name.hsaco" "target=$target kind=hsaco part=$part role=linked code_object=$version" "$source" "$flags" \
-    "${kernels% }"
+fire_line "$dir" "$name.hsaco" "target=$target kind=hsaco part=$part role=linked code_object=$version" "$source" "$flags" - \
+    "$kernels"

@@ -12,7 +12,7 @@ cd "$(dirname "$0")/.."
 . scripts/fire_common.sh
 
 # What is wrong with one image that the lists ask for, a line each. Reads the operator's lines and digests.
-image_faults() { # OP PART TARGET KIND ROLE VERSION SOURCE
+image_faults() { # OP PART TARGET KIND VERSION SOURCE PARENT
     local file=$1_$2.$3.$4 line flags
     line=${lines[$file]:-}
     if [ -z "$line" ]; then
@@ -24,17 +24,16 @@ image_faults() { # OP PART TARGET KIND ROLE VERSION SOURCE
         return
     fi
     [[ "$line " = *" ${digests[$file]} "* ]] || echo "embedded/$1/$file: its bytes are not those of the manifest"
-    [[ "$line " = *" role=$5 "* ]] || echo "embedded/$1/$file: its role is not $5"
-    flags=$(fire_flags "$2" "$3" "$4" "$6")
-    [ "$4" != cubin ] || flags="$(fire_flags "$2" "$3" ptx "$6") $flags"
-    [[ "$line " = *" source=$(fire_source_hash "$7" "$flags") "* ]] ||
-        echo "embedded/$1/$file: stale: fired from another $7 or with other flags"
+    [ "$4" != cubin ] || [[ "$line " = *" compiler=ptxas-$5 "*" parent=$1_$2.$7.ptx "* || "$line " = *" parent=$1_$2.$7.ptx "*" compiler=ptxas-$5 "* ]] ||
+        echo "embedded/$1/$file: stale: not assembled from the text of $7 by ptxas $5"
+    flags=$(fire_all_flags "$2" "$3" "$4" "$5" "$7")
+    [[ "$line " = *" source=$(fire_source_hash "$6" "$flags") "* ]] ||
+        echo "embedded/$1/$file: stale: fired from another $6 or with other flags"
 }
 
 operator_faults() { # OP
-    local parts line file size digest target kind version source part image role wanted=manifest
+    local line file size digest target kind part version source parent wanted=manifest
     local -A lines digests
-    parts=$(scripts/targets.sh parts)
     while read -r line; do
         file=${line#file=}
         lines[${file%% *}]=$line
@@ -45,14 +44,10 @@ operator_faults() { # OP
     while read -r digest file; do
         digests[$file]+=" sha256=$digest"
     done < <(cd "embedded/$1" && sha256sum -- *)
-    while read -r target kind version source; do
+    while read -r target kind part version source parent; do
         fire_read "$source"
-        for part in $parts; do
-            while read -r image role; do
-                wanted+=$'\n'"$1_$part.$target.$image"
-                image_faults "$1" "$part" "$target" "$image" "$role" "$version" "$source"
-            done < <(fire_kinds "$kind")
-        done
+        wanted+=$'\n'"$1_$part.$target.$kind"
+        image_faults "$1" "$part" "$target" "$kind" "$version" "$source" "$parent"
     done < <(scripts/targets.sh images "$1")
     printf '%s\n' "${!lines[@]}" "${!digests[@]}" | sort -u | { grep -vxF "$wanted" || true; } |
         sed "s|.*|embedded/$1/&: no list asks for it|"
@@ -70,14 +65,21 @@ fresh() {
 }
 
 again() { # BACKEND [OP TARGET]
-    local kinds op here there file differing operators=${2:-$(scripts/targets.sh operators)} what=${2:+" $2 $3"}
+    local kinds version op here there file differing operators=${2:-$(scripts/targets.sh operators)} what=${2:+" $2 $3"}
     case $1 in
     cuda) kinds="ptx cubin" ;;
     rocm) kinds=hsaco ;;
     *) usage ;;
     esac
-    for kind in $kinds; do
-        here=$(fire_compiler "$kind" 2>/dev/null) || here="none"
+    for version in $([ "$1" = rocm ] || scripts/targets.sh nvidia | cut -d' ' -f4 | sort -u | grep -Fx -f <(
+        sed -n 's/.* compiler=ptxas-\([^ ]*\) .*/\1/p' embedded/*/manifest | sort -u)); do
+        scripts/ptxas.sh "$version" >/dev/null 2>&1 || {
+            echo "images-check: $1: NOT FIRED AGAIN: ptxas $version is not here and could not be fetched"
+            return 77
+        }
+    done
+    for kind in ${kinds%cubin}; do # a cubin's line names the assembler that the lists ask for: fresh has seen to it
+        here=$(fire_compiler "$kind" - 2>/dev/null) || here="none"
         there=$(sed -n "s/.* kind=$kind .* compiler=\([^ ]*\) .*/\1/p" embedded/*/manifest | sort -u)
         [ "$here" = "$there" ] || {
             echo "images-check: $1: NOT FIRED AGAIN: the manifests name ${there:-no compiler} for $kind, here is $here"
@@ -89,7 +91,7 @@ again() { # BACKEND [OP TARGET]
     CCACHE_DISABLE=1 scripts/fire.sh "$scratch" "${2:-}" "${3:-$1}"
     differing=$(for op in $operators; do
         comm -3 <(grep -E "^file=.* target=${3:-[^ ]*} .*kind=(${kinds// /|}) " "embedded/$op/manifest" | LC_ALL=C sort) \
-            <(grep '^file=' "$scratch/$op/manifest") | sed -n "s|^\t*file=\([^ ]*\) .*|embedded/$op/\1: its line differs|p" | uniq
+            <(grep "^file=.* target=${3:-[^ ]*} " "$scratch/$op/manifest") | sed -n "s|^\t*file=\([^ ]*\) .*|embedded/$op/\1: its line differs|p" | uniq
         for file in "$scratch/$op"/*.*; do
             cmp -s "$file" "embedded/$op/${file##*/}" || echo "embedded/$op/${file##*/}: its bytes differ"
         done

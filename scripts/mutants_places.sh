@@ -27,7 +27,8 @@ need() { # TOOL...
     done
 }
 
-read -r _ _ version source < <(scripts/targets.sh images "${part%_*}" "$target")
+read -r version source < <(scripts/targets.sh images "${part%_*}" "$target" |
+    awk -v target="$target" -v part="${part##*_}" '$1 == target && $3 == part && $2 != "cubin" { print $4, $5 }')
 case $image in
 *.ptx)
     need nvcc

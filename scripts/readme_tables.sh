@@ -13,12 +13,12 @@ names() { # OP KIND...
     shift
     for kind in "$@"; do
         scripts/targets.sh images "$op" | awk -v kind="$kind" '$2 == kind { print $1 }'
-    done | paste -sd, | sed 's/,/, /g'
+    done | awk '!seen[$0]++' | paste -sd, | sed 's/,/, /g'
 }
 
 # What an operator ships: precisions, and the targets of each kind of image.
 ships() { # OP
-    echo "$parts | $(names "$1" ptx both) | $(names "$1" cubin both) | $(names "$1" hsaco) | $levels"
+    echo "$parts | $(names "$1" ptx) | $(names "$1" cubin) | $(names "$1" hsaco) | $levels"
 }
 
 tables() {

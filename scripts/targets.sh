@@ -2,20 +2,22 @@
 # What the scripts ask of the lists: loader/targets.def (architectures), kernels/ops.def (operators) and
 # loader/operators.h (parts). Needs sh and sed alone.
 #
-#   targets.sh nvidia            name, lowest PTX version, what a portable source ships (ptx, cubin, none)
+#   targets.sh nvidia            name, lowest PTX version, what a portable source ships (ptx, cubin, both, none), assembler
 #   targets.sh amd               name, code object version; rows that are fired
 #   targets.sh cpu HOST          name; rows of a host architecture, lowest level first
 #   targets.sh ptx               PTX versions and the first CUDA driver of each, in order
 #   targets.sh operators         every operator
 #   targets.sh parts             every part, in the order that numbers them
-#   targets.sh images OP [ARCH]  what OP ships: target, kind (ptx, cubin, both, hsaco), lowest version, source file;
-#                                ARCH is one target, or cuda or rocm for all of a backend. A name that is on no list
-#                                prints those that are and fails.
+#   targets.sh images OP [ARCH]  what OP ships, a line each: target, kind (ptx, cubin, hsaco), part, version, source file,
+#                                parent. The version is a text's lowest one, a cubin's assembler, an HSACO's code object's;
+#                                the parent is the target of the text that a cubin is assembled from, else -. ARCH is one
+#                                target, with the texts of its cubins, or cuda or rocm for all of a backend. A name that
+#                                is on no list prints those that are and fails.
 set -eu
 cd "$(dirname "$0")/.."
 
 nvidia() {
-    sed -n 's/^KILN_NVIDIA("\([^"]*\)", [0-9]*, [^,]*, \([0-9]*\)\([0-9]\), \([a-z]*\))$/\1 \2.\3 \4/p' loader/targets.def
+    sed -n 's/^KILN_NVIDIA("\([^"]*\)", [0-9]*, [^,]*, \([0-9]*\)\([0-9]\), \([a-z]*\), "\([0-9.]*\)")$/\1 \2.\3 \4 \5/p' loader/targets.def
 }
 
 amd() {
@@ -39,27 +41,55 @@ parts() {
 }
 
 # The source of an operator for a target. A tuned source carries the target in its name, without the underscore of sm_
-# and with that of a generic's dashes: softmax_sm90a.cu, softmax_gfx942.c, softmax_gfx9_generic.c.
-tuned() { # OP TARGET EXTENSION
+# and with that of a generic's dashes: softmax_sm90a.cu, softmax_gfx942.c, softmax_gfx9_generic.c; it says for which parts
+# it is (kernels/common/tuned.h).
+tuned() { # OP TARGET EXTENSION PART
     case $2 in sm_*) name=sm${2#sm_} ;; *) name=$(echo "$2" | tr - _) ;; esac
     file=kernels/$1/$1_$name.$3
-    [ -f "$file" ] && echo "$file"
+    [ -f "$file" ] && grep -q "^KILN_TUNED_PARTS(.*\<$4\>.*)" "$file" && echo "$file"
 }
 
+# A plain target takes the text of the nearest row above: a tuned one where there is any, else a portable one.
 images_cuda() { # OP
-    nvidia | while read -r target floor portable; do
-        if source=$(tuned "$1" "$target" cu); then
-            echo "$target both $floor $source"
-        elif [ "$portable" != none ]; then
-            echo "$target $portable $floor kernels/$1/$1_gpu.c"
-        fi
+    for part in $(parts); do
+        nvidia | {
+            text='' text_source='' is_tuned=
+            while read -r target floor portable assembler; do
+                plain=1
+                case $target in *[af]) plain= ;; esac
+                if source=$(tuned "$1" "$target" cu "$part"); then
+                    echo "$target ptx $part $floor $source -"
+                    echo "$target cubin $part $assembler $source $target"
+                    [ -z "$plain" ] || { text=$target text_source=$source is_tuned=1; }
+                    continue
+                fi
+                [ "$portable" != none ] || continue
+                case $portable:$is_tuned in
+                ptx: | both:)
+                    text=$target text_source=kernels/$1/$1_gpu.c
+                    echo "$target ptx $part $floor $text_source -"
+                    ;;
+                esac
+                [ "$portable" = ptx ] || echo "$target cubin $part $assembler $text_source $text"
+            done
+        }
     done
 }
 
 images_rocm() { # OP
-    amd | while read -r target version; do
-        echo "$target hsaco $version $(tuned "$1" "$target" c || echo "kernels/$1/$1_gpu.c")"
+    for part in $(parts); do
+        amd | while read -r target version; do
+            echo "$target hsaco $part $version $(tuned "$1" "$target" c "$part" || echo "kernels/$1/$1_gpu.c") -"
+        done
     done
+}
+
+# The lines of a target, and of the texts that its cubins are assembled from.
+of_target() { # TARGET
+    awk -v target="$1" '
+        { line[NR] = $0; at[NR] = $1 " " $2 " " $3 }
+        $1 == target { want[NR] = 1; if ($2 == "cubin") text[$6 " ptx " $3] = 1 }
+        END { for (i = 1; i <= NR; i++) if (i in want || at[i] in text) print line[i] }'
 }
 
 member() { # KIND NAME, the list on standard input
@@ -80,7 +110,7 @@ images)
     '') images_cuda "$2" && images_rocm "$2" ;;
     *)
         { echo cuda && nvidia && echo rocm && amd; } | cut -d' ' -f1 | member ARCH "$3"
-        { images_cuda "$2" && images_rocm "$2"; } | sed -n "/^$3 /p"
+        { images_cuda "$2" && images_rocm "$2"; } | of_target "$3"
         ;;
     esac
     ;;

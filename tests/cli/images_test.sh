@@ -79,7 +79,7 @@ small() {
 mapfile -t streaming < <(scripts/targets.sh operators | grep -vxE 'gemm|mha|mha_paged|sample')
 
 check "every PTX text can be read by the first driver of its target" at_their_floor
-check "half a MiB of images at most for an operator that memory bounds" small $((512 * 1024)) "${streaming[@]}"
+check "640 KiB of images at most for an operator that memory bounds" small $((640 * 1024)) "${streaming[@]}"
 check "3 MiB at most for any" small $((3 * 1024 * 1024)) gemm mha mha_paged sample
 check "every image of every operator" same "$(expected)" "$(listed)"
 check "the images of one operator" same "$(expected kind=ptx part=f16 | grep '^softmax|')" \

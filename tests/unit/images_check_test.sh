@@ -45,7 +45,7 @@ copy && echo '/* changed */' >>"$KILN_SCRATCH/tree/kernels/common/device.h"
 check "a changed header makes images stale" found "$image: stale"
 copy && sed -i 's/-O3 -ptx/-O2 -ptx/' "$KILN_SCRATCH/tree/scripts/fire_common.sh"
 check "a changed flag makes images stale" found "$image: stale"
-copy && sed -i 's/^KILN_NVIDIA("sm_80", 80, 0, 70, cubin)/&\nKILN_NVIDIA("sm_87", 87, 0, 74, cubin)/' "$KILN_SCRATCH/tree/loader/targets.def"
+copy && sed -i 's/^KILN_NVIDIA("sm_80", 80, 0, 70, cubin, "12.0.140")/&\nKILN_NVIDIA("sm_87", 87, 0, 74, cubin, "12.0.140")/' "$KILN_SCRATCH/tree/loader/targets.def"
 check "a new row of the targets asks for its images" found "softmax_f16.sm_87.cubin: missing from the manifest"
 
 check "a bad OP names the operators" named "$(scripts/targets.sh operators)" scripts/targets.sh images soft

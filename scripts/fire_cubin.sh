@@ -1,0 +1,27 @@
+#!/bin/bash
+# Assembles one part of an operator for one NVIDIA target from a text that ships:
+#   fire_cubin.sh DIR OP PART TARGET ASSEMBLER SOURCE PARENT
+# writes DIR/OP_PART.TARGET.cubin from DIR/OP_PART.PARENT.ptx and beside it its line of the manifest. Fails on a spill.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/fire_common.sh
+dir=$1 op=$2 part=$3 target=$4 assembler=$5 source=$6 parent=$7
+name=${op}_$part.$target text=${op}_$part.$parent.ptx
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# shellcheck disable=SC2046
+$(scripts/ptxas.sh "$assembler") -v $(fire_flags "$part" "$target" cubin "$assembler") -o "$dir/$name.cubin" "$dir/$text" \
+    >"$work/log" 2>&1 || {
+    echo "$name: ptxas $assembler refuses $text:" >&2
+    cat "$work/log" >&2
+    exit 1
+}
+chmod 644 "$dir/$name.cubin"
+
+# A driver loads the cubins of every earlier release, and of its own major release those of later ones too; the chip itself
+# may need a newer one than that (CUDA's minor version compatibility).
+driver=${assembler%.*}
+kernels=$(fire_cuda_kernels "$name" "$dir/$text" "$work/log" | fire_shapes "$source" "$part")
+fire_line "$dir" "$name.cubin" "target=$target kind=cubin part=$part role=linked driver=$driver parent=$text" "$source" \
+    "$(fire_all_flags "$part" "$target" cubin "$assembler" "$parent")" "$assembler" "$kernels"
