@@ -206,14 +206,15 @@ kiln_status kiln_module_find_kernel(const kiln_module *module, const char *name,
     char bytes[1024] = "";
     kiln__text list = {bytes, sizeof bytes, 0};
     for (uint32_t i = 0; i < module->part.kernel_count; i++) {
+        if (module->kernels[i].info.absent) continue;
         if (strcmp(module->kernels[i].name, name) == 0) {
             *out_kernel = &module->kernels[i];
             return KILN_OK;
         }
         kiln__text_add(&list, " %.128s", module->kernels[i].name);
     }
-    return kiln__fail(KILN_ERROR_NOT_FOUND, "%s %s has no kernel \"%.128s\"; it has%s", module->bundle->name,
-                      module->part.name, name, bytes[0] ? bytes : " none");
+    return kiln__fail(KILN_ERROR_NOT_FOUND, "%s %s, %s, has no kernel \"%.128s\"; it has%s", module->bundle->name,
+                      module->part.name, module->image.target, name, bytes[0] ? bytes : " none");
 }
 
 kiln_status kiln_kernel_get_attributes(const kiln_kernel *kernel, kiln_kernel_attributes *out_attributes) {

@@ -21,9 +21,22 @@ function bytes_of(hex,    i, list) {
     return list
 }
 
+# What a tuned kernel says of its shape.
+function shape_of(tile, stage, rate,    sizes) {
+    if (!tile) return ""
+    split(tile, sizes, "x")
+    return sprintf(",\n     .tile = {%d, %d, %d}, .stage_bytes = %d, .rate = %d", sizes[1], sizes[2], sizes[3], stage, rate)
+}
+
+# A kernel that an image does not have.
+function absent(name) {
+    return "    {.name = \"" name "\", .absent = 1},\n"
+}
+
 BEGIN {
     part_count = split(parts, part)
     name_count = split(names, name)
+    for (i = 1; i <= name_count; i++) tuned[i] = sub(/^tuned:/, "", name[i])
     level_count = split(levels, level)
     kind["ptx"] = "KILN_IMAGE_PTX"
     kind["cubin"] = "KILN_IMAGE_CUBIN"
@@ -35,16 +48,20 @@ BEGIN {
     identifier = image["file"]
     gsub(/[.-]/, "_", identifier)
 
+    split("", rows)
     for (i = 1; i <= NF; i++) {
         if ($i !~ /^kernel=/) continue
         read_fields($i, ",", kernel)
         rows[kernel["kernel"]] = sprintf("    {.name = \"%s\", .arguments_size = %d, .registers = %d, .spill_bytes = %d, " \
-            ".shared_bytes = %d, .max_threads = %d},\n", kernel["kernel"], kernel["arguments"], kernel["registers"],
-            kernel["spills"], kernel["shared"], kernel["threads"])
+            ".shared_bytes = %d, .max_threads = %d%s},\n", kernel["kernel"], kernel["arguments"], kernel["registers"],
+            kernel["spills"], kernel["shared"], kernel["threads"], shape_of(kernel["tile"], kernel["stage"], kernel["rate"]))
         arguments[kernel["kernel"]] = kernel["arguments"]
     }
     printf "\nstatic const kiln_kernel_info %s_kernels[] = {\n", identifier
-    for (i = 1; i <= name_count; i++) printf "%s", rows["kiln_" name[i] "_" image["part"]]
+    for (i = 1; i <= name_count; i++) {
+        kernel_name = "kiln_" name[i] "_" image["part"]
+        printf "%s", kernel_name in rows ? rows[kernel_name] : absent(kernel_name)
+    }
     print "};"
 
     images[image["part"]] = images[image["part"]] sprintf("    {.target = \"%s\",\n     .data = %s,\n     .size = %d,\n" \
@@ -64,11 +81,12 @@ END {
             suffix = part[p] "_" level[l]
             gsub(/-/, "_", suffix)
             print ""
-            for (n = 1; n <= name_count; n++)
+            for (n = 1; n <= name_count; n++) if (!tuned[n])
                 printf "extern void kiln__cpu_%s_%s(const void *arguments, const kiln_cpu_span *span);\n", name[n], suffix
             printf "static const kiln_kernel_info cpu_%s[] = {\n", suffix
             for (n = 1; n <= name_count; n++)
-                printf "    {.name = \"kiln_%s_%s\", .arguments_size = %d, .function = kiln__cpu_%s_%s},\n", name[n], part[p],
+                if (tuned[n]) printf "%s", absent("kiln_" name[n] "_" part[p])
+                else printf "    {.name = \"kiln_%s_%s\", .arguments_size = %d, .function = kiln__cpu_%s_%s},\n", name[n], part[p],
                     arguments["kiln_" name[n] "_" part[p]], name[n], suffix
             print "};"
             images[part[p]] = images[part[p]] sprintf("    {.target = \"%s\",\n     .kind = KILN_IMAGE_CPU,\n" \

@@ -13,8 +13,8 @@ manifest=embedded/$op/manifest
 
 # The C compiler takes about 105 MB of memory for each MB of image: a larger set has to be split into several files.
 bytes=$(awk '/ role=linked / { sub(/.* size=/, ""); sum += $1 } END { print sum + 0 }' "$manifest")
-if [ "$bytes" -gt 3145728 ]; then
-    echo "embed.sh: $op has $bytes bytes of images: at most 3 MiB go into one file" >&2
+if [ "$bytes" -gt 5242880 ]; then
+    echo "embed.sh: $op has $bytes bytes of images: at most 5 MiB go into one file" >&2
     exit 1
 fi
 
@@ -30,7 +30,7 @@ arrays() {
 table() {
     awk -v op="$op" -v parts="$(scripts/targets.sh parts | tr '\n' ' ')" \
         -v levels="$(scripts/targets.sh cpu "$host" | tr '\n' ' ')" \
-        -v names="$(sed -n 's/^KILN_KERNEL(\([a-z0-9_]*\)[,)].*/\1/p' "kernels/$op/$op.def" | tr '\n' ' ')" \
+        -v names="$(scripts/targets.sh kernels "$op" | tr '\n' ' ')" \
         -f scripts/embed.awk "$manifest"
 }
 

@@ -100,7 +100,7 @@ fire_shapes() { # SOURCE PART
         NR == FNR {
             if (/^KILN_SHAPE\(/) {
                 gsub(/^KILN_SHAPE\(|\)$|,/, "")
-                shape["kiln_" $1 "_" part] = sprintf(",tile=%dx%dx%d,dynamic=%d", $2, $3, $4, $5)
+                shape["kiln_" $1 "_" part] = sprintf(",tile=%dx%dx%d,stage=%d,rate=%d", $2, $3, $4, $5, $6)
             }
             next
         }

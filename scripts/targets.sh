@@ -8,6 +8,7 @@
 #   targets.sh ptx               PTX versions and the first CUDA driver of each, in order
 #   targets.sh operators         every operator
 #   targets.sh parts             every part, in the order that numbers them
+#   targets.sh kernels OP        every kernel of OP, those that only tuned images have as tuned:NAME
 #   targets.sh images OP [ARCH]  what OP ships, a line each: target, kind (ptx, cubin, hsaco), part, version, source file,
 #                                parent. The version is a text's lowest one, a cubin's assembler, an HSACO's code object's;
 #                                the parent is the target of the text that a cubin is assembled from, else -. ARCH is one
@@ -34,6 +35,10 @@ ptx() {
 
 operators() {
     sed -n 's/^KILN_OPERATOR(\([a-z0-9_]*\)).*/\1/p' kernels/ops.def
+}
+
+kernels() { # OP
+    sed -n -e 's/^KILN_KERNEL(\([a-z0-9_]*\)[,)].*/\1/p' -e 's/^KILN_TUNED_KERNEL(\([a-z0-9_]*\)[,)].*/tuned:\1/p' "kernels/$1/$1.def"
 }
 
 parts() {
@@ -102,6 +107,7 @@ member() { # KIND NAME, the list on standard input
 
 case ${1:-} in
 nvidia | amd | ptx | operators | parts) "$1" ;;
+kernels) kernels "${2:?targets.sh kernels OP}" ;;
 cpu) cpu "${2:?targets.sh cpu HOST}" ;;
 images)
     operators | member OP "${2:?targets.sh images OP [ARCH]}"

@@ -302,8 +302,14 @@ typedef struct kiln_kernel_info {
     uint32_t spill_bytes;
     uint32_t shared_bytes; /* static shared memory (LDS) per block */
     uint32_t max_threads;  /* per block */
-    uint32_t reserved;
+    uint32_t absent;       /* non-zero: only other images of the part have it, as tuned ones do beside the portable */
     kiln_cpu_function function; /* CPU images only */
+    /* Of a tuned kernel, for the host side that shapes its launches; 0 of others: */
+    uint32_t tile[3];     /* rows and columns of the result that a block does, and the depth that it has in shared
+                           * memory at a time */
+    uint32_t stage_bytes; /* dynamic shared memory of one such depth */
+    uint32_t rate;        /* work that a multiprocessor does in the same time, relative to the image's other kernels */
+    uint32_t reserved;
 } kiln_kernel_info;
 
 /* The bundle table: constant data that `kiln pack` and kiln's own build write. Every level carries the size of its

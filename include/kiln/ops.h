@@ -41,8 +41,8 @@ extern "C" {
     }
 
 /* The same for kiln_<name>_workspace_size(stream, params, &size): the exact bytes of workspace that the call would need
- * on the stream. It launches nothing, allocates nothing and loads nothing, and may be called in a capture. How work is
- * divided may differ from device to device: the size is for streams of this one. */
+ * on the stream. It launches nothing and allocates no device memory; one that has to load the operator's image says so.
+ * How work is divided may differ from device to device: the size is for streams of this one. */
 #define KILN_WORKSPACE_FUNCTION(name, params_type)                                                          \
     KILN_API kiln_status kiln_##name##_workspace_size_sized(kiln_stream *stream, const params_type *params, \
                                                             size_t params_size, size_t *out_size);          \
@@ -170,6 +170,15 @@ typedef enum kiln_gemm_activation {
     KILN_GEMM_SILU,
 } kiln_gemm_activation;
 
+/* The tile of d that a block does, where the image has kernels for several: those of matrix units (tensor cores) need
+ * rows of a and b on 16 bytes. */
+typedef enum kiln_gemm_tile {
+    KILN_GEMM_TILE_AUTO,     /* by their predicted times */
+    KILN_GEMM_TILE_PORTABLE, /* 64 x 64, in f32 arithmetic: every image has it */
+    KILN_GEMM_TILE_SMALL,    /* on sm_80 and later 64 x 128 */
+    KILN_GEMM_TILE_LARGE,    /* on sm_80 and later 128 x 256 */
+} kiln_gemm_tile;
+
 typedef struct kiln_gemm_params {
     void *d;          /* [batch, m, n]; may be c, with the same strides */
     const void *a;    /* [batch, m, k] */
@@ -192,16 +201,21 @@ typedef struct kiln_gemm_params {
     size_t workspace_size; /* 0, or at least kiln_gemm_<precision>_workspace_size() */
     float scale;           /* finite; 0: 1. What BLAS calls alpha */
     int32_t activation;    /* kiln_gemm_activation */
+    int32_t tile;          /* kiln_gemm_tile; the portable one where the image or the tensors do not allow it */
+    int32_t reserved;      /* must be 0 */
 } kiln_gemm_params;
 
-/* Products are added in f32. Up to 8 rows of a are done by a kernel that reads b once. */
+/* Products are added in f32: one by one, or as the chip's matrix units add them. Up to 8 rows of a are done by a kernel
+ * that reads b once. */
 KILN_OPERATOR_FUNCTION(gemm_f32, kiln_gemm_params)
 KILN_OPERATOR_FUNCTION(gemm_f16, kiln_gemm_params)
 KILN_OPERATOR_FUNCTION(gemm_bf16, kiln_gemm_params)
 
 /* The bytes of workspace with which gemm divides a long k among blocks where d alone would occupy few of them (the
- * pointers are not looked at); 0 where that does not pay. Without workspace the product is not divided: slower, and
- * other in the last bits. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT. */
+ * pointers are not looked at: it is enough for aligned and other tensors); 0 where that does not pay. It depends on the
+ * kernels of the image for the stream's device, which is loaded if no call has done so. Without workspace the product
+ * is not divided: slower, and other in the last bits. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT, and what loading
+ * can return. */
 KILN_WORKSPACE_FUNCTION(gemm_f32, kiln_gemm_params)
 KILN_WORKSPACE_FUNCTION(gemm_f16, kiln_gemm_params)
 KILN_WORKSPACE_FUNCTION(gemm_bf16, kiln_gemm_params)

@@ -4,6 +4,7 @@
  *
  * KILN_SUMMARY(text)                         what it computes
  * KILN_KERNEL(name)                          an entry point, kiln_<name>_<part>; in the order of a part's kernel list
+ * KILN_TUNED_KERNEL(name)                    the same, which only tuned images have
  * KILN_PART(part)                            a typed function, kiln_<op>_<part>
  * KILN_PART_WITH_WORKSPACE(part)             the same, with kiln_<op>_<part>_workspace_size
  *
@@ -29,6 +30,9 @@
 #endif
 #ifndef KILN_KERNEL
 #define KILN_KERNEL(name)
+#endif
+#ifndef KILN_TUNED_KERNEL
+#define KILN_TUNED_KERNEL(name) KILN_KERNEL(name)
 #endif
 #ifndef KILN_PART
 #define KILN_PART(part)

@@ -1,6 +1,7 @@
 /* The end of an operator's description: see rows.h. */
 #undef KILN_SUMMARY
 #undef KILN_KERNEL
+#undef KILN_TUNED_KERNEL
 #undef KILN_PART
 #undef KILN_PART_WITH_WORKSPACE
 #undef KILN_TENSOR_OUT

@@ -10,16 +10,16 @@ enum {
 #include "kernels/gemm/gemm.def"
 };
 
-/* k is shared where there are fewer tiles than BLOCKS, among as many blocks as make them so, as long as each has
- * SPLIT_LEAST of it. */
-enum { BLOCKS = 128, SPLIT_LEAST = 512, SPLITS_MOST = 32 };
+/* k is divided where d alone would not occupy the device, into pieces of at least SPLIT_LEAST. By gemm_tiles there are
+ * then about TILES_BLOCKS blocks, on every device. */
+enum { TILES_BLOCKS = 128, SPLIT_LEAST = 512, SPLITS_MOST = 32, STAGES_LEAST = 2, STAGES_MOST = 3 };
 
 /* The end of the argument struct, copied as it is. */
 typedef struct gate {
     uint32_t gated;
     float bound;
     float coefficients[KILN_GEMM_COEFFICIENTS];
-    uint32_t padding;
+    uint32_t stages;
 } gate;
 
 static const gate gates[] = {
@@ -70,44 +70,100 @@ static uint32_t wide(const matrices *a, const matrices *b, int64_t batch, unsign
            kiln__rows_wide(0, batch, a->batch_stride | b->batch_stride, size_log2);
 }
 
-/* ---- Shapes ---- */
+/* ---- Plans ---- */
 
-static uint64_t tiles_of(int64_t count) {
-    return ((uint64_t)count + KILN_GEMM_TILE - 1) / KILN_GEMM_TILE;
+/* How a product of more than KILN_GEMM_ROWS rows is done. */
+typedef struct plan {
+    unsigned kernel;
+    uint32_t rows, cols;          /* of a tile */
+    uint32_t stages, stage_bytes; /* of k in dynamic shared memory */
+    uint32_t splits, split;       /* how many blocks share the k of a tile, and how much of it each has */
+    double cost;                  /* relative to that of other plans */
+} plan;
+
+static uint64_t tiles_of(int64_t count, uint32_t tile) {
+    return ((uint64_t)count + tile - 1) / tile;
 }
 
-/* How blocks share the k of a tile. */
-typedef struct shares {
-    uint32_t splits, split; /* how many blocks, and how much each has */
-    size_t partials_size;   /* bytes of their results; 0 where one has all */
-} shares;
+static double tile_count(const kiln_gemm_params *params, const plan *way) {
+    return (double)tiles_of(params->m, way->rows) * (double)tiles_of(params->n, way->cols) * (double)params->batch;
+}
 
-static void divide(const kiln_gemm_params *params, shares *out) {
-    uint64_t tiles, k = (uint64_t)params->k;
-    uint64_t matrix = tiles_of(params->m) * tiles_of(params->n);
-    if (__builtin_mul_overflow(matrix, (uint64_t)params->batch, &tiles) || tiles >= BLOCKS) return;
-    uint64_t splits = BLOCKS / tiles, most = k / SPLIT_LEAST;
+/* Divides k into as many pieces as make `blocks` blocks. */
+static void divide(const kiln_gemm_params *params, double blocks, uint32_t depth, plan *way) {
+    uint64_t k = (uint64_t)params->k, most = k / SPLIT_LEAST;
+    double wanted = blocks / tile_count(params, way);
+    uint64_t splits = wanted < SPLITS_MOST ? (uint64_t)wanted : SPLITS_MOST;
     if (splits > most) splits = most;
-    if (splits > SPLITS_MOST) splits = SPLITS_MOST;
     if (splits <= 1) return;
     uint64_t each = (k + splits - 1) / splits;
-    each = (each + KILN_GEMM_DEPTH - 1) / KILN_GEMM_DEPTH * KILN_GEMM_DEPTH;
-    out->split = (uint32_t)each;
-    out->splits = (uint32_t)((k + each - 1) / each);
+    each = (each + depth - 1) / depth * depth;
+    way->split = (uint32_t)each;
+    way->splits = (uint32_t)((k + each - 1) / each);
 }
 
-/* gemm_rows shares nothing. The sizes are checked. */
-static kiln_status share(const char *name, const kiln_gemm_params *params, shares *out) {
-    *out = (shares){.splits = 1, .split = (uint32_t)params->k};
-    if (!params->batch || !params->m || !params->n || params->m <= KILN_GEMM_ROWS) return KILN_OK;
-    divide(params, out);
+/* The time of a plan, in elements of d times elements of k that a multiprocessor does at a rate of 1: rounds of blocks,
+ * and where k is divided a second launch that reads the partial sums. */
+static double cost_of(const kiln_gemm_params *params, const plan *way, uint32_t multiprocessors, uint32_t rate) {
+    /* Of an H100, whose multiprocessors do 1.9e12 such a second: 2 us, and 8 bytes at 3 TB/s. */
+    const double join = 4e6, partial = 5;
+    double rounds = __builtin_ceil(tile_count(params, way) * way->splits / multiprocessors);
+    double cost = rounds * way->rows * way->cols * way->split / rate;
+    if (way->splits == 1) return cost;
+    double elements = (double)params->m * (double)params->n * (double)params->batch;
+    return cost + (join + partial * elements * way->splits) / 100;
+}
+
+static void consider(const kiln_gemm_params *params, const kiln_module *module, unsigned kernel, bool may_split,
+                     plan *best) {
+    const kiln_kernel_info *info = &module->kernels[kernel].info;
+    const kiln_device_info *device = &module->device->info;
+    if (info->absent || !info->stage_bytes) return;
+    uint32_t stages = (uint32_t)device->max_shared_bytes / info->stage_bytes;
+    if (stages < STAGES_LEAST) return;
+    plan way = {.kernel = kernel,
+                .rows = info->tile[0],
+                .cols = info->tile[1],
+                .stages = stages < STAGES_MOST ? stages : STAGES_MOST,
+                .stage_bytes = info->stage_bytes,
+                .splits = 1,
+                .split = (uint32_t)params->k};
+    uint32_t multiprocessors = (uint32_t)device->multiprocessors;
+    for (int divided = 0; divided <= may_split; divided++) {
+        if (divided) divide(params, multiprocessors, info->tile[2], &way);
+        way.cost = cost_of(params, &way, multiprocessors, info->rate);
+        if (!best->cost || way.cost < best->cost) *best = way;
+    }
+}
+
+/* The kernels of matrix instructions need rows on 16 bytes. */
+static plan plan_of(const kiln_gemm_params *params, const kiln_module *module, uint32_t wide, bool may_split) {
+    plan best = {.kernel = KERNEL_gemm_tiles,
+                 .rows = KILN_GEMM_TILE,
+                 .cols = KILN_GEMM_TILE,
+                 .splits = 1,
+                 .split = (uint32_t)params->k};
+    static const struct {
+        unsigned kernel;
+        kiln_gemm_tile tile;
+    } tuned[] = {{KERNEL_gemm_mma_large, KILN_GEMM_TILE_LARGE}, {KERNEL_gemm_mma_small, KILN_GEMM_TILE_SMALL}};
+    for (size_t i = 0; wide && params->k && i < sizeof tuned / sizeof *tuned; i++)
+        if (params->tile == KILN_GEMM_TILE_AUTO || params->tile == (int32_t)tuned[i].tile)
+            consider(params, module, tuned[i].kernel, may_split, &best);
+    if (!best.cost && may_split) divide(params, TILES_BLOCKS, KILN_GEMM_DEPTH, &best);
+    return best;
+}
+
+/* The bytes of a plan's partial sums. */
+static kiln_status partials_size(const char *name, const kiln_gemm_params *params, const plan *way, size_t *out_size) {
     uint64_t count;
+    *out_size = 0;
     bool overflow =
         __builtin_mul_overflow((uint64_t)params->m * (uint64_t)params->n, (uint64_t)params->batch, &count) ||
-        __builtin_mul_overflow(count, out->splits * sizeof(float), &count) || count > INT64_MAX;
+        __builtin_mul_overflow(count, way->splits * sizeof(float), &count) || count > INT64_MAX;
     KILN__REQUIRE(!overflow, "%s: d is too large: %lld matrices of %lld x %lld", name, (long long)params->batch,
                   (long long)params->m, (long long)params->n);
-    if (out->splits > 1) out->partials_size = count;
+    if (way->splits > 1) *out_size = count;
     return KILN_OK;
 }
 
@@ -122,33 +178,36 @@ static kiln_status launch_rows(kiln_stream *stream, const kiln_kernel *kernels, 
 }
 
 static kiln_status launch_tiles(kiln_stream *stream, const kiln_kernel *kernels, const kiln_gemm_args *args,
-                                const char *name) {
+                                const plan *way, const char *name) {
     kiln_launch_config config;
     uint64_t blocks = (uint64_t)args->tile_rows * args->splits * args->batch;
-    KILN__TRY(kiln__grid(name, tiles_of(args->n), blocks, &config));
-    KILN__TRY(kiln__operator_launch(stream, &kernels[KERNEL_gemm_tiles], &config, args, sizeof *args));
+    KILN__TRY(kiln__grid(name, tiles_of(args->n, way->cols), blocks, &config));
+    config.dynamic_shared_bytes = way->stages * way->stage_bytes;
+    KILN__TRY(kiln__operator_launch(stream, &kernels[way->kernel], &config, args, sizeof *args));
     if (args->splits == 1) return KILN_OK;
     uint64_t columns = ((uint64_t)args->n + KILN_BLOCK - 1) >> KILN_BLOCK_LOG2;
     KILN__TRY(kiln__grid(name, columns, (uint64_t)args->m * args->batch, &config));
     return kiln__operator_launch(stream, &kernels[KERNEL_gemm_join], &config, args, sizeof *args);
 }
 
-/* Shares k if the workspace is there for it. */
-static kiln_status choose_splits(kiln_gemm_args *args, const kiln_gemm_params *params, const char *name) {
-    shares chosen;
-    args->splits = 1;
-    args->split = (uint32_t)params->k;
-    if (!params->workspace && !params->workspace_size) return KILN_OK;
-    KILN__TRY(share(name, params, &chosen));
-    if (!chosen.partials_size) return KILN_OK;
-    KILN__REQUIRE(params->workspace_size >= chosen.partials_size,
-                  "%s: workspace_size is %zu: must be at least %zu, or 0 without a workspace", name,
-                  params->workspace_size, chosen.partials_size);
-    KILN__REQUIRE(params->workspace && !((uintptr_t)params->workspace & (KILN_VECTOR_BYTES - 1)),
-                  "%s: workspace is %p: must be 16-byte aligned device memory", name, params->workspace);
-    args->partials = params->workspace;
-    args->splits = chosen.splits;
-    args->split = chosen.split;
+/* Plans the product, divided if the workspace is there for it, and writes the plan into the arguments. */
+static kiln_status choose_plan(kiln_gemm_args *args, const kiln_gemm_params *params, const kiln_module *module,
+                               const char *name, plan *out_plan) {
+    size_t needed;
+    *out_plan = plan_of(params, module, args->wide, params->workspace || params->workspace_size);
+    KILN__TRY(partials_size(name, params, out_plan, &needed));
+    if (needed) {
+        KILN__REQUIRE(params->workspace_size >= needed,
+                      "%s: workspace_size is %zu: must be at least %zu, or 0 without a workspace", name,
+                      params->workspace_size, needed);
+        KILN__REQUIRE(params->workspace && !((uintptr_t)params->workspace & (KILN_VECTOR_BYTES - 1)),
+                      "%s: workspace is %p: must be 16-byte aligned device memory", name, params->workspace);
+        args->partials = params->workspace;
+    }
+    args->splits = out_plan->splits;
+    args->split = out_plan->split;
+    args->stages = out_plan->stages;
+    args->tile_rows = (uint32_t)tiles_of(params->m, out_plan->rows);
     return KILN_OK;
 }
 
@@ -161,6 +220,9 @@ static kiln_status gemm(kiln_stream *stream, const kiln_gemm_params *params, siz
     KILN__REQUIRE((uint32_t)params->activation < GATES,
                   "%s: activation is %d: must be none (0), gelu_erf (1), gelu_tanh (2), gelu_quick (3) or silu (4)",
                   name, params->activation);
+    KILN__REQUIRE((uint32_t)params->tile <= KILN_GEMM_TILE_LARGE,
+                  "%s: tile is %d: must be auto (0), portable (1), small (2) or large (3)", name, params->tile);
+    KILN__REQUIRE(params->reserved == 0, "%s: reserved is %d: must be 0", name, params->reserved);
     KILN__REQUIRE(__builtin_isfinite(params->scale), "%s: scale is %g: must be finite", name, (double)params->scale);
     int64_t batch = params->batch, m = params->m, n = params->n, k = params->k;
     if (KILN__UNLIKELY(!batch || !m || !n)) return KILN_OK;
@@ -198,29 +260,43 @@ static kiln_status gemm(kiln_stream *stream, const kiln_gemm_params *params, siz
         .b_batch_stride = b.batch_stride,
         .c_batch_stride = c.batch_stride,
         .batch = (uint32_t)batch,
-        .tile_rows = (uint32_t)tiles_of(m),
         .wide = wide(&a, &b, batch, size_log2),
-        .alpha = params->scale == 0.0f ? 1.0f : params->scale,
+        .scale = params->scale == 0.0f ? 1.0f : params->scale,
     };
     memcpy((char *)&args + offsetof(kiln_gemm_args, gated), &gates[(uint32_t)params->activation], sizeof(gate));
-    KILN__TRY(choose_splits(&args, params, name));
     const kiln_module *module;
+    plan way;
     KILN__TRY(kiln__operator_require(stream, KILN__OPERATOR_gemm, part, &kiln__bundle_gemm, &module));
     if (m <= KILN_GEMM_ROWS) return launch_rows(stream, module->kernels, &args, name);
-    return launch_tiles(stream, module->kernels, &args, name);
+    KILN__TRY(choose_plan(&args, params, module, name, &way));
+    return launch_tiles(stream, module->kernels, &args, &way, name);
 }
 
+/* Whether rows of a and b can be on 16 bytes, going by their strides. */
+static bool strides_wide(const kiln_gemm_params *params, unsigned size_log2) {
+    int64_t a_stride = params->a_stride ? params->a_stride : params->k;
+    int64_t b_stride = params->b_stride ? params->b_stride : params->k;
+    return kiln__rows_wide(0, params->m, a_stride, size_log2) && kiln__rows_wide(0, params->n, b_stride, size_log2);
+}
+
+/* Enough for the call whether its tensors are aligned or not. */
 static kiln_status gemm_workspace(kiln_stream *stream, const kiln_gemm_params *params, size_t params_size,
-                                  size_t *out_size, const char *name) {
+                                  unsigned part, size_t *out_size, const char *name) {
     KILN__REQUIRE(out_size, "%s_workspace_size: out_size is NULL", name);
     *out_size = 0;
     kiln_gemm_params copy;
     KILN__PARAMS(name, params, params_size, &copy);
     KILN__TRY(kiln__stream_check(name, stream));
     KILN__TRY(check_sizes(name, params));
-    shares chosen;
-    KILN__TRY(share(name, params, &chosen));
-    *out_size = chosen.partials_size;
+    if (!params->batch || !params->m || !params->n || params->m <= KILN_GEMM_ROWS) return KILN_OK;
+    const kiln_module *module;
+    KILN__TRY(kiln__operator_require(stream, KILN__OPERATOR_gemm, part, &kiln__bundle_gemm, &module));
+    for (uint32_t wide = 0; wide <= strides_wide(params, kiln__part_size_log2(part)); wide++) {
+        plan way = plan_of(params, module, wide, true);
+        size_t size;
+        KILN__TRY(partials_size(name, params, &way, &size));
+        if (size > *out_size) *out_size = size;
+    }
     return KILN_OK;
 }
 
@@ -228,6 +304,6 @@ static kiln_status gemm_workspace(kiln_stream *stream, const kiln_gemm_params *p
     KILN__OPERATOR_FUNCTION(gemm, part)                                                                      \
     kiln_status kiln_gemm_##part##_workspace_size_sized(kiln_stream *stream, const kiln_gemm_params *params, \
                                                         size_t params_size, size_t *out_size) {              \
-        return gemm_workspace(stream, params, params_size, out_size, "gemm_" #part);                         \
+        return gemm_workspace(stream, params, params_size, KILN__PART_##part, out_size, "gemm_" #part);      \
     }
 KILN__FLOAT_PARTS(GEMM)

@@ -36,11 +36,11 @@ typedef struct kiln_gemm_args {
     uint32_t split;     /* columns of each */
     uint32_t tile_rows; /* tiles of d's height */
     uint32_t wide;      /* non-zero: the rows of a and b are 16-byte aligned */
-    float alpha;
+    float scale;
     uint32_t gated; /* non-zero: there is an activation, kiln_gated with these: */
     float bound;
     float coefficients[KILN_GEMM_COEFFICIENTS];
-    uint32_t padding;
+    uint32_t stages; /* of k in shared memory: gemm_mma_* */
 } kiln_gemm_args;
 
 KILN_ARGS_SIZE(kiln_gemm_args, 208);
@@ -66,10 +66,10 @@ KILN_ARGS_OFFSET(kiln_gemm_args, splits, 140);
 KILN_ARGS_OFFSET(kiln_gemm_args, split, 144);
 KILN_ARGS_OFFSET(kiln_gemm_args, tile_rows, 148);
 KILN_ARGS_OFFSET(kiln_gemm_args, wide, 152);
-KILN_ARGS_OFFSET(kiln_gemm_args, alpha, 156);
+KILN_ARGS_OFFSET(kiln_gemm_args, scale, 156);
 KILN_ARGS_OFFSET(kiln_gemm_args, gated, 160);
 KILN_ARGS_OFFSET(kiln_gemm_args, bound, 164);
 KILN_ARGS_OFFSET(kiln_gemm_args, coefficients, 168);
-KILN_ARGS_OFFSET(kiln_gemm_args, padding, 204);
+KILN_ARGS_OFFSET(kiln_gemm_args, stages, 204);
 
 #endif

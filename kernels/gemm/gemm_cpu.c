@@ -42,11 +42,11 @@ KILN_INLINE void finish(finish_tiles *tiles, const kiln_gemm_args *args, const f
         const float *addends = kiln_tile_load(tiles->addends, kiln_at(args->c, c, part), count, part);
         KILN_INDEPENDENT
         for (size_t i = 0; i < count; i++)
-            results[i] = sums[i] * args->alpha + addends[i];
+            results[i] = sums[i] * args->scale + addends[i];
     } else {
         KILN_INDEPENDENT
         for (size_t i = 0; i < count; i++)
-            results[i] = sums[i] * args->alpha;
+            results[i] = sums[i] * args->scale;
     }
     if (args->bias) {
         const float *biases = kiln_tile_load(tiles->addends, kiln_at(args->bias, col, part), count, part);

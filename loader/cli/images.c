@@ -48,6 +48,7 @@ static void list_json(json_writer *json, const kiln_bundle *bundle, const kiln_p
     json_array(json, "kernels");
     for (uint32_t i = 0; i < part->kernel_count; i++) {
         kiln_kernel_info kernel = kiln_image_kernel(part, image, i);
+        if (kernel.absent) continue;
         json_object(json, NULL);
         json_string(json, "name", kernel.name);
         json_integer(json, "arguments_bytes", kernel.arguments_size);
@@ -55,6 +56,11 @@ static void list_json(json_writer *json, const kiln_bundle *bundle, const kiln_p
         json_integer(json, "spill_bytes", kernel.spill_bytes);
         json_integer(json, "shared_bytes", kernel.shared_bytes);
         json_integer(json, "max_threads", kernel.max_threads);
+        json_integer(json, "tile_rows", kernel.tile[0]);
+        json_integer(json, "tile_columns", kernel.tile[1]);
+        json_integer(json, "tile_depth", kernel.tile[2]);
+        json_integer(json, "stage_bytes", kernel.stage_bytes);
+        json_integer(json, "rate", kernel.rate);
         json_close(json);
     }
     json_close(json);

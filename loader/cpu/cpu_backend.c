@@ -10,7 +10,7 @@
 static kiln_status module_load(kiln_module *module) {
     for (uint32_t i = 0; i < module->part.kernel_count; i++) {
         kiln_kernel *kernel = &module->kernels[i];
-        if (!kernel->info.function)
+        if (!kernel->info.function && !kernel->info.absent)
             return kiln__fail(KILN_ERROR_CORRUPT_IMAGE, "the %s image has no function for kernel %s",
                               module->image.target, kernel->name);
         kernel->function = (void *)kernel->info.function;

@@ -107,7 +107,7 @@ static kiln_status load(kiln_module *module) {
     KILN__TRY(load_image(module));
     kiln_status status = KILN_OK;
     for (uint32_t i = 0; i < module->part.kernel_count && status == KILN_OK; i++)
-        status = resolve(module, &module->kernels[i]);
+        if (!module->kernels[i].info.absent) status = resolve(module, &module->kernels[i]);
     if (status == KILN_OK) return KILN_OK;
     (void)kiln__cuda.cuModuleUnload(module->native);
     module->native = NULL;

@@ -12,8 +12,8 @@ enum { SECTION_INFO = 0x70000000, SECTION_COMPAT = 0x70000086 };
 /* In a symbol's st_other: an entry point, not a device function. */
 enum { SYMBOL_ENTRY = 0x10 };
 
-/* Of each kernel's shared memory on sm_90 and later, in files that have a section for it. */
-enum { SYSTEM_SHARED = 1024 };
+/* The system's share of each kernel's shared memory, from this compute capability on. */
+enum { SYSTEM_SHARED = 1024, SYSTEM_SHARED_FROM = 90 };
 
 enum {
     ATTRIBUTE_MAX_THREADS = 0x05,      /* u32 x, y, z */
@@ -121,7 +121,6 @@ static kiln_status read_sections(kiln__cubin *cubin) {
             KILN__TRY(kiln__elf_symbols_read(elf, &section, &cubin->symbols));
         if (section.type == SECTION_INFO && strcmp(section.name, ".nv.info") == 0) cubin->attributes = section.bytes;
         if (section.type == SECTION_COMPAT && has_exact(section.bytes)) cubin->exact = true;
-        if (strcmp(section.name, ".nv.shared.reserved.0") == 0) cubin->reserved_shared = SYSTEM_SHARED;
     }
     return KILN_OK;
 }
@@ -142,6 +141,7 @@ kiln_status kiln__cubin_read(const void *bytes, size_t size, kiln__cubin *out_cu
         return kiln__fail(KILN_ERROR_UNSUPPORTED,
                           "cubin: relocatable device code: link it, or compile with -rdc=false");
     read_flags(&cubin.elf, &cubin);
+    if (cubin.capability >= SYSTEM_SHARED_FROM) cubin.reserved_shared = SYSTEM_SHARED;
     KILN__TRY(read_sections(&cubin));
     for (size_t i = 0; i < cubin.symbols.count; i++) {
         kiln__elf_symbol symbol = kiln__elf_symbol_at(&cubin.symbols, i);

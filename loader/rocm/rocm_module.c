@@ -154,7 +154,7 @@ static kiln_status load_kernels(kiln_module *module, rocm_module *native) {
         KILN__TRY(resolve(kernel, function, native->executable, symbol));
     }
     for (uint32_t i = 0; i < module->part.kernel_count; i++)
-        if (!module->kernels[i].function)
+        if (!module->kernels[i].function && !module->kernels[i].info.absent)
             return kiln__fail(KILN_ERROR_NOT_FOUND, "the %s image has no kernel %s", module->image.target,
                               module->kernels[i].name);
     return KILN_OK;

@@ -11,6 +11,7 @@ typedef struct shape {
     bool exact; /* sums that f32 holds, in whatever order */
     double scale;
     kiln_gemm_activation activation;
+    kiln_gemm_tile tile;
 } shape;
 
 static double any_number(void) {
@@ -121,15 +122,16 @@ static kiln_gemm_params params_of(shape s, const tensor *d, const tensor *a, con
                               .b_batch_stride = packed ? 0 : b->batch_stride,
                               .c_batch_stride = packed ? 0 : c->batch_stride,
                               .scale = (float)s.scale,
-                              .activation = (int32_t)s.activation};
+                              .activation = (int32_t)s.activation,
+                              .tile = (int32_t)s.tile};
 }
 
 static void run(kiln_stream *stream, precision p, shape s, double (*value)(void)) {
-    harness_describe("gemm_%s %lld of %lld x %lld x %lld, padding %lld, at %lld%s%s%s%s%s, scale %g, activation %d",
-                     precision_name(p), (long long)s.batch, (long long)s.m, (long long)s.n, (long long)s.k,
-                     (long long)s.padding, (long long)s.place, s.interleaved ? ", interleaved" : "", s.c ? ", c" : "",
-                     s.in_place ? " in place" : "", s.bias ? ", bias" : "", s.workspace ? ", workspace" : "", s.scale,
-                     s.activation);
+    harness_describe(
+        "gemm_%s %lld of %lld x %lld x %lld, padding %lld, at %lld%s%s%s%s%s, scale %g, activation %d, tile %d",
+        precision_name(p), (long long)s.batch, (long long)s.m, (long long)s.n, (long long)s.k, (long long)s.padding,
+        (long long)s.place, s.interleaved ? ", interleaved" : "", s.c ? ", c" : "", s.in_place ? " in place" : "",
+        s.bias ? ", bias" : "", s.workspace ? ", workspace" : "", s.scale, s.activation, (int)s.tile);
     tensor a = tensor_create(stream, p, s, s.m, s.k), b = tensor_create(stream, p, s, s.n, s.k);
     tensor c = tensor_create(stream, p, s, s.m, s.n), own = tensor_create(stream, p, s, s.m, s.n);
     tensor *d = s.in_place ? &c : &own;
@@ -236,6 +238,33 @@ static void test_endings(kiln_stream *stream) {
             shape s = {.batch = 1, .m = i & 1 ? 66 : 6, .n = 65, .k = 5, .padding = 63, .c = i & 2, .bias = i & 4};
             s.activation = i & 8 ? KILN_GEMM_GELU_TANH : KILN_GEMM_NONE;
             run(stream, p, s, any_number);
+        }
+}
+
+/* The tiles of matrix units, whole ones and those that end within one: several of them in each direction, stages of k
+ * that are less, as many and more than shared memory holds, rows that end within a vector, and blocks that share k. */
+static void test_matrix_units(kiln_stream *stream) {
+    static const int64_t shapes[][3] = {{9, 70, 8},     {64, 128, 64},  {65, 129, 72},  {128, 256, 192},
+                                        {130, 257, 40}, {200, 40, 203}, {20, 300, 333}, {600, 17, 64}};
+    for (precision p = precision_first(); p < precision_end(); p++)
+        for (int tile = KILN_GEMM_TILE_SMALL; tile <= KILN_GEMM_TILE_LARGE; tile++) {
+            for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+                const int64_t *sizes = shapes[i];
+                shape s = {.batch = 1, .m = sizes[0], .n = sizes[1], .k = sizes[2], .tile = (kiln_gemm_tile)tile};
+                s.padding = (8 - sizes[2] % 8) % 8;
+                s.bias = i % 2;
+                run(stream, p, s, any_number);
+            }
+            shape s = {.batch = 2, .m = 70, .n = 131, .k = 1100, .padding = 4, .workspace = true, .c = true};
+            s.tile = (kiln_gemm_tile)tile;
+            s.activation = KILN_GEMM_SILU;
+            s.scale = 0.5;
+            run(stream, p, s, any_number);
+            run(stream, p, (shape){.batch = 1, .m = 70, .n = 66, .k = 104, .exact = true, .tile = s.tile},
+                small_integer);
+            run(stream, p,
+                (shape){.batch = 1, .m = 9, .n = 33, .k = 1536, .workspace = true, .exact = true, .tile = s.tile},
+                small_integer);
         }
 }
 
@@ -373,7 +402,7 @@ int main(void) {
         on_each_device(test_special_values), on_each_device(test_nan),     on_each_device(test_no_products),
         on_each_device(test_aligned),        on_each_device(test_random),  on_each_device(test_plain),
         on_each_device(test_exact),          on_each_device(test_endings), on_each_device(test_split),
-        on_each_device(test_tall),           on_one_device(test_refusals),
+        on_each_device(test_matrix_units),   on_each_device(test_tall),    on_one_device(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

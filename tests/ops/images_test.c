@@ -31,6 +31,7 @@ static void load_alone(kiln_device *device, const kiln_bundle *bundle, const kil
     for (uint32_t i = 0; i < part->kernel_count; i++) {
         const kiln_kernel *kernel;
         kiln_kernel_attributes attributes;
+        if (kiln_image_kernel(part, image, i).absent) continue;
         harness_describe("%s %s, %s %s: %s", bundle->name, part->name, image->target, kiln_image_kind_name(image->kind),
                          part->kernel_names[i]);
         harness_ok(kiln_module_find_kernel(module, part->kernel_names[i], &kernel));

@@ -9,8 +9,8 @@
 #include "tests/sim/core/sim_client.h"
 #include <kiln/ops.h>
 
-#define DEVICES                                                                                         \
-    "sm_75,sm_80,sm_86,sm_89,sm_90,sm_100,sm_120,gfx90a,gfx942,gfx1030,gfx1100,gfx1201,gfx906,gfx1010," \
+#define DEVICES                                                                                                \
+    "sm_75,sm_80,sm_86,sm_89,sm_90,sm_100,sm_110,sm_120,gfx90a,gfx942,gfx1030,gfx1100,gfx1201,gfx906,gfx1010," \
     "gfx1032,gfx1102,gfx1200"
 
 enum { DEVICE_ROOM = 32, WARP = 32 };
@@ -136,24 +136,21 @@ static call_field *field_of(operator_call *call, const char *name) {
     exit(cli_error(CLI_SYSTEM, "%s has no %s", call->op->name, name));
 }
 
-/* Whether the settings have the name; its number, or -1, is then in *out_value. */
-static bool setting(const char *settings, const char *name, int64_t *out_value) {
+/* The value that the settings give the name: empty for the name alone, NULL if they do not have it. It ends at a blank.
+ */
+static const char *setting(const char *settings, const char *name) {
     const size_t length = strlen(name);
-    for (const char *at = settings; *at; at += strcspn(at, " "), at += strspn(at, " ")) {
-        if (strncmp(at, name, length) != 0 || !strchr("= ", at[length])) continue;
-        *out_value = at[length] == '=' ? strtoll(at + length + 1, NULL, 10) : -1;
-        return true;
-    }
-    return false;
+    for (const char *at = settings; *at; at += strcspn(at, " "), at += strspn(at, " "))
+        if (strncmp(at, name, length) == 0 && strchr("= ", at[length])) return at + length + (at[length] == '=');
+    return NULL;
 }
 
 static void set_sizes(operator_call *call, const char *settings) {
     for (uint32_t i = 0; i < call->op->field_count; i++) {
-        int64_t value;
         char text[32];
-        const char *name = call->op->fields[i].name;
-        if (call_is_tensor(&call->op->fields[i]) || !setting(settings, name, &value)) continue;
-        snprintf(text, sizeof text, "%lld", (long long)value);
+        const char *name = call->op->fields[i].name, *value = setting(settings, name);
+        if (!value || call_is_tensor(&call->op->fields[i])) continue;
+        snprintf(text, sizeof text, "%.*s", (int)strcspn(value, " "), value);
         done(call_set(call, name, text));
     }
 }
@@ -161,11 +158,11 @@ static void set_sizes(operator_call *call, const char *settings) {
 /* Takes the tensors back that are not asked for, and gives integers a meaning. */
 static void set_tensors(operator_call *call, const char *settings) {
     for (uint32_t i = 0; i < call->op->field_count; i++) {
-        int64_t value = -1;
         call_field *field = &call->fields[i];
         if (!call_is_tensor(field->description)) continue;
-        const bool named = setting(settings, field->description->name, &value);
-        field->given = named || !field->description->optional;
+        const char *text = setting(settings, field->description->name);
+        const int64_t value = text && *text != ' ' && *text ? strtoll(text, NULL, 10) : -1;
+        field->given = text || !field->description->optional;
         if (field->array.dtype != NPY_I32 || !field->host) continue;
         for (uint64_t n = 0; n < field->array.data_size / sizeof(int32_t); n++)
             ((int32_t *)field->host)[n] = (int32_t)(value >= 0 ? value : (int64_t)n);
@@ -213,13 +210,11 @@ static void count(const sim_control *sim, const char *kernel, account *out) {
     if (!out->launches) exit(cli_error(CLI_SYSTEM, "kernels.def: the call of %s does not launch it", kernel));
 }
 
-/* Finds the kernel on a device, and what the image that was chosen there says of it. */
+/* What the image that was chosen on a device says of a kernel. */
 static kiln_kernel_info told_of(const place *at, const kiln_bundle *bundle, const char *part_name, const char *name,
-                                kiln_image *out_image, const kiln_kernel **out_kernel) {
-    const kiln_module *module;
-    ok(kiln_module_get(at->device, bundle, part_name, &module));
-    ok(kiln_module_get_image(module, out_image));
-    ok(kiln_module_find_kernel(module, name, out_kernel));
+                                const kiln_module **out_module, kiln_image *out_image) {
+    ok(kiln_module_get(at->device, bundle, part_name, out_module));
+    ok(kiln_module_get_image(*out_module, out_image));
     for (uint32_t p = 0; p < bundle->part_count; p++) {
         const kiln_part *part = &bundle->parts[p];
         for (uint32_t i = 0; i < part->kernel_count && !strcmp(part->name, part_name); i++)
@@ -241,13 +236,18 @@ static void take_counts(row *out, const account *counted, const place *at, uint6
     out->issue = out->instructions / at->card->lane_instructions * 1e12;
 }
 
-static void make_row(row *out, const kiln_operator_function *function, const kiln_bundle *bundle, place *at) {
+/* False where the image that was chosen does not have the kernel. */
+static bool make_row(row *out, const kiln_operator_function *function, const kiln_bundle *bundle, place *at) {
     static account counted;
     operator_call call;
+    const kiln_module *module;
     const kiln_kernel *kernel;
     kiln_image image;
     char name[128];
     snprintf(name, sizeof name, "kiln_%s_%s", out->of->kernel, function->part);
+    const kiln_kernel_info told = told_of(at, bundle, function->part, name, &module, &image);
+    if (told.absent) return false;
+    ok(kiln_module_find_kernel(module, name, &kernel));
     done(call_begin(&call, "report", function->name));
     set_sizes(&call, out->of->settings);
     done(call_randomise(&call, 0));
@@ -260,7 +260,6 @@ static void make_row(row *out, const kiln_operator_function *function, const kil
     take_counts(out, &counted, at, elements_of(field_of(&call, out->of->tensor)));
     call_free(&call, at->device);
 
-    const kiln_kernel_info told = told_of(at, bundle, function->part, name, &image, &kernel);
     /* The packets of HSA have all of the shared memory, launches of CUDA the dynamic alone. */
     uint32_t dynamic = counted.launch.shared_bytes;
     if (at->info.backend == KILN_BACKEND_ROCM) dynamic -= told.shared_bytes;
@@ -273,6 +272,7 @@ static void make_row(row *out, const kiln_operator_function *function, const kil
     out->spills = told.spill_bytes;
     out->shared = told.shared_bytes + dynamic;
     out->occupancy = 100 * out->groups * waves / at->waves;
+    return true;
 }
 
 /* Every kernel in the order of kernels.def, of each part, on each device. The result is the caller's to free. */
@@ -291,9 +291,9 @@ static row *make_rows(size_t *out_count) {
         if (!rows) exit(cli_error(CLI_SYSTEM, "no memory"));
         for (uint32_t f = 0; f < op->function_count; f++)
             for (size_t p = 0; p < place_count; p++) {
-                row *out = &rows[(*out_count)++];
+                row *out = &rows[*out_count];
                 *out = (row){.of = &reports[i]};
-                make_row(out, &op->functions[f], op->bundle, &places[p]);
+                if (make_row(out, &op->functions[f], op->bundle, &places[p])) (*out_count)++;
             }
     }
     return rows;
@@ -412,8 +412,11 @@ int main(int argc, char **argv) {
     size_t count;
     row *rows = make_rows(&count);
     print_head();
-    for (size_t i = 0; i < count; i += place_count)
-        print_summary(&rows[i], place_count);
+    for (size_t i = 0, end; i < count; i = end) {
+        for (end = i; end < count && !strcmp(rows[end].kernel, rows[i].kernel);)
+            end++;
+        print_summary(&rows[i], end - i);
+    }
     for (size_t i = 0; i < count; i++) {
         if (!i || strcmp(rows[i].of->op, rows[i - 1].of->op) != 0) print_section(rows[i].of);
         print_row(&rows[i]);

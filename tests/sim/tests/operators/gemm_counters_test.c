@@ -1,5 +1,5 @@
-/* What gemm's images touch, counted, on simulated devices of both vendors: gemm_tiles reads each factor as often as its
- * tiles imply and meets no bank twice, gemm_rows reads the weights once.
+/* What gemm's images touch, counted, on simulated devices of both vendors: tiles read each factor as often as they must
+ * and meet no bank twice, gemm_rows reads the weights once.
  *
  * KILN_SIM_DEVICES names the devices; unset, some architectures of each vendor. KILN_TEST_PRECISION limits the tests to
  * one precision. */
@@ -39,10 +39,11 @@ static void *zeros(size_t size) {
 }
 
 /* Counts one product of zeros. */
-static sim_counters product(const precision *p, uint64_t m, uint64_t n, uint64_t k) {
+static sim_counters product_by(const precision *p, kiln_gemm_tile tile, uint64_t m, uint64_t n, uint64_t k) {
     static sim_launch launch;
     void *a = zeros(m * k * p->element), *b = zeros(n * k * p->element), *d = zeros(m * n * p->element);
     kiln_gemm_params params = {.d = d, .a = a, .b = b, .batch = 1, .m = (int64_t)m, .n = (int64_t)n, .k = (int64_t)k};
+    params.tile = (int32_t)tile;
     assert_ok(p->gemm(&stream, &params)); /* the first use loads */
     assert_ok(kiln_stream_sync(&stream));
     sim.reset();
@@ -55,6 +56,10 @@ static sim_counters product(const precision *p, uint64_t m, uint64_t n, uint64_t
     kiln_memory_free(device, b);
     kiln_memory_free(device, d);
     return launch.counters;
+}
+
+static sim_counters product(const precision *p, uint64_t m, uint64_t n, uint64_t k) {
+    return product_by(p, KILN_GEMM_TILE_PORTABLE, m, n, k);
 }
 
 /* Each tile of d reads its rows of a and of b. */
@@ -72,6 +77,46 @@ static void tiles_meet_no_bank_twice(void **state) {
     (void)state;
     for (const precision *p = tested(precisions); p < precisions_end; p = tested(p + 1))
         assert_int_equal(product(p, 2 * TILE, TILE, 256).shared_conflicts, 0);
+}
+
+/* The tile of gemm_mma_large or gemm_mma_small in the image that was chosen; false where it has none. */
+static bool matrix_tile(const precision *p, const char *kernel, uint32_t *out_tile) {
+    extern const kiln_bundle kiln__bundle_gemm;
+    kiln_part part;
+    kiln_image image;
+    const kiln_module *module;
+    char name[64];
+    snprintf(name, sizeof name, "kiln_%s_%s", kernel, p->name);
+    assert_ok(kiln_bundle_find_part(&kiln__bundle_gemm, p->name, &part));
+    assert_ok(kiln_module_get(device, &kiln__bundle_gemm, p->name, &module));
+    assert_ok(kiln_module_get_image(module, &image));
+    for (uint32_t i = 0; i < part.kernel_count; i++) {
+        const kiln_kernel_info told = kiln_image_kernel(&part, &image, i);
+        if (strcmp(told.name, name) != 0 || told.absent) continue;
+        memcpy(out_tile, told.tile, sizeof told.tile);
+        return true;
+    }
+    return false;
+}
+
+/* Each tile of d reads its rows of a and of b, and no step of k adds to the conflicts: copies and ldmatrix have none.
+ */
+static void matrix_tiles(const precision *p, const char *kernel, kiln_gemm_tile by) {
+    uint32_t tile[3];
+    if (!matrix_tile(p, kernel, tile)) return;
+    const uint64_t m = 2 * tile[0], n = 2 * tile[1], k = 4 * tile[2];
+    const sim_counters c = product_by(p, by, m, n, k);
+    assert_int_equal(c.global_read_bytes, p->element * k * 4 * (tile[0] + tile[1]));
+    assert_int_equal(c.global_written_bytes, p->element * m * n);
+    assert_int_equal(product_by(p, by, m, n, 2 * k).shared_conflicts, c.shared_conflicts);
+}
+
+static void matrix_tiles_read_each_factor_once(void **state) {
+    (void)state;
+    for (const precision *p = tested(precisions); p < precisions_end; p = tested(p + 1)) {
+        matrix_tiles(p, "gemm_mma_large", KILN_GEMM_TILE_LARGE);
+        matrix_tiles(p, "gemm_mma_small", KILN_GEMM_TILE_SMALL);
+    }
 }
 
 /* The weights are read once, whatever the number of rows; each subgroup reads these for its columns. All threads read
@@ -93,6 +138,7 @@ static int run_group(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tiles_read_each_factor_once),
         cmocka_unit_test(tiles_meet_no_bank_twice),
+        cmocka_unit_test(matrix_tiles_read_each_factor_once),
         cmocka_unit_test(rows_read_the_weights_once),
     };
     return cmocka_run_group_tests_name(info.name, tests, each_device_setup, each_device_teardown);

@@ -55,7 +55,7 @@ resident() {
 # What is no product and no attention, and not bound by memory.
 issue_bound() {
     awk -F' *[|] *' '/^\| [a-z0-9_]+ \| (sm_|gfx)/ && $2 !~ /^(gemm|mha)_/ && $16 != "memory" { print $2, $3 }' "$report" |
-        LC_ALL=C sort
+        LC_ALL=C sort -u
 }
 
 listed() {
