@@ -124,7 +124,7 @@ enum {
     INFO_LONG = 4
 };
 /* Of a kernel's section of shared memory, in files that have one for the system. */
-enum { RESERVED_SHARED = 1024 };
+enum { RESERVED_SHARED = 1024, RESERVED_SHARED_FROM = 90 };
 
 static uint32_t word(const uint8_t *at) {
     uint32_t value;
@@ -213,7 +213,7 @@ static void read_section(const cubin *file, const Elf64_Shdr *section, sim_image
     if (!strncmp(name, shared, sizeof shared - 1) && strncmp(name, reserved, sizeof reserved - 1) &&
         (entry = entry_named(image, name + sizeof shared - 1)))
         entry->shared_bytes =
-            (uint32_t)section->sh_size - (section_named(file, ".nv.shared.reserved.0") ? RESERVED_SHARED : 0);
+            (uint32_t)section->sh_size - (image->target >= RESERVED_SHARED_FROM ? RESERVED_SHARED : 0);
 }
 
 static kiln__cu_result read_cubin(const uint8_t *bytes, int32_t capability, sim_image *image, char *log, size_t size) {
