@@ -478,21 +478,39 @@ KILN_OPERATOR_FUNCTION(rope3d_bf16, kiln_rope3d_params)
 /* ---- sample: a random column of each row of logits --------------------------------------------------------------- */
 
 typedef struct kiln_sample_params {
-    int32_t *y;           /* [rows]; -1 where a row has nothing but -inf and NaN */
-    const void *x;        /* [rows, cols] */
-    const int64_t *draws; /* [rows]: how many numbers each row's sequence has drawn before; NULL: 0 */
+    int32_t *y;    /* [rows]; -1 where a row has nothing but -inf and NaN */
+    const void *x; /* [rows, cols] */
+    /* For each row, [rows] on the device, read when the kernel runs; NULL: the field of this name below, for all rows
+     */
+    const float *row_temperature;
+    const int32_t *row_top_k;
+    const float *row_top_p;
+    const float *row_min_p;
+    const int64_t *row_seed;
+    const void *row_position; /* of index_type */
     int64_t rows;
-    int64_t cols;      /* at most 2^22 */
-    int64_t x_stride;  /* 0: cols */
-    int64_t seed;      /* of the random numbers, which depend on it, on draws and on the row's number alone */
-    int64_t top_k;     /* only so many of the greatest logits are chosen from; 0: all */
-    float temperature; /* what logits are divided by, 1e-6 to 1e6; 0: the greatest is taken, of equals the first */
-    float top_p;       /* from 0 to 1: then only the greatest that have at least this probability together; 0, 1: all */
+    int64_t cols;       /* at most 2^22 */
+    int64_t x_stride;   /* 0: cols */
+    int64_t seed;       /* of the random numbers */
+    int64_t position;   /* how many numbers have been drawn with the seed before, as a token's place in its sequence */
+    int64_t top_k;      /* only so many of the greatest logits are chosen from; 0: all */
+    float temperature;  /* what logits are divided by, 1e-6 to 1e6; 0: the greatest is taken, of equals the first */
+    float top_p;        /* from 0 to 1: only the greatest that have at least this probability together; 0, 1: all */
+    float min_p;        /* from 0 to 1: only those that have at least this part of the greatest's probability; 0: all */
+    int32_t index_type; /* kiln_index_type of row_position */
 } kiln_sample_params;
 
-/* The probability of a column is that of the softmax over what is left (top-p: Holtzman et al., arXiv 1904.09751), by
- * Philox random numbers (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011). Equal logits are
- * ranked by their column. -inf and NaN are never chosen; +inf, if there is one, is. Every backend chooses the same. */
+/* The probability of a column is that of the softmax over what is left: by temperature, then top_k and min_p (Nguyen et
+ * al., arXiv 2407.01082), then top_p (Holtzman et al., arXiv 1904.09751) of what these leave. Equal logits are ranked
+ * by their column. -inf and NaN are never chosen; +inf, if there is one, is. Every backend chooses the same.
+ *
+ * Random numbers are Philox's (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011). With row_seed a
+ * row's number depends on its seed and its position alone: a request gets the same tokens in whichever row of whichever
+ * batch it stands. Rows that share the one seed are told apart by their numbers.
+ *
+ * What the device reads cannot be refused: there a temperature that is NaN or below 1e-6 takes the greatest, one above
+ * 1e6 counts as 1e6; a top_k of 0 or less, a top_p that is NaN, 0 or less, or 1 or more, and a min_p that is NaN, 0 or
+ * less leave all; a min_p above 1 counts as 1. */
 KILN_OPERATOR_FUNCTION(sample_f32, kiln_sample_params)
 KILN_OPERATOR_FUNCTION(sample_f16, kiln_sample_params)
 KILN_OPERATOR_FUNCTION(sample_bf16, kiln_sample_params)

@@ -172,6 +172,12 @@ static inline kiln_status kiln__stream_check(const char *name, const kiln_stream
     return KILN_OK;
 }
 
+static inline kiln_status kiln__index_type_check(const char *name, int32_t index_type) {
+    KILN__REQUIRE(index_type == KILN_INDEX_I32 || index_type == KILN_INDEX_I64,
+                  "%s: index_type is %d: must be i32 (0) or i64 (1)", name, index_type);
+    return KILN_OK;
+}
+
 /* Checks what every call on rows has. */
 static inline kiln_status kiln__sizes_check(const char *name, const kiln_stream *stream, int64_t rows, int64_t cols) {
     KILN__TRY(kiln__stream_check(name, stream));

@@ -1,14 +1,15 @@
 /* How a column is chosen, one text for all backends: they choose the same, since what is added up is integers.
  *
  * Elements are ranked by key (total_order.h), greater ones first, and equal ones by their column. What is chosen from
- * is always a beginning of this ranking. Where it ends is found by sums over the row: of ones for top-k, of weights for
- * top-p. A weight is e^((x - max) / T) in units of 2^-40, rounded down.
+ * is always a beginning of this ranking. Where it ends is found by sums over the row: of ones for top-k and min-p, of
+ * weights for top-p. A weight is e^((x - max) / T) in units of 2^-40, rounded down.
  *
  * The includer, sample_gpu.c or sample_cpu.c, defines KILN_INLINE before, and behind the ways to go over a row with
  * many threads or one: the functions kiln_row_. */
 #ifndef KILN_KERNELS_SAMPLE_CHOICE_H
 #define KILN_KERNELS_SAMPLE_CHOICE_H
 
+#include "kernels/common/logarithm.h"
 #include "kernels/common/total_order.h"
 #include "kernels/sample/sample_args.h"
 
@@ -17,6 +18,7 @@ typedef struct kiln_row {
     uint32_t cols;
     float max;
     float inverse_temperature;
+    float least_exponent; /* ln of min-p */
 } kiln_row;
 
 /* Elements of a row: those with this key before a column, and those with greater keys up to most. */
@@ -26,7 +28,8 @@ typedef struct kiln_choice {
     uint32_t most;
 } kiln_choice;
 
-typedef enum kiln_measure { KILN_COUNT, KILN_WEIGHT } kiln_measure;
+/* Each element 1; 1 if it has min-p of the greatest's probability; its weight. */
+typedef enum kiln_measure { KILN_COUNT, KILN_LIKELY, KILN_WEIGHT } kiln_measure;
 
 /* Of a number that can be chosen; 0 for -inf and NaN. */
 KILN_INLINE uint32_t kiln_sample_key(float value) {
@@ -39,16 +42,22 @@ KILN_INLINE bool kiln_sample_chosen(kiln_choice choice, uint32_t key, uint32_t c
     return inside && key;
 }
 
+/* ln of a number's probability relative to the greatest's, which is finite. It never falls as the number grows. */
+KILN_INLINE float kiln_sample_exponent(const kiln_row *row, float value) {
+    return (value - row->max) * row->inverse_temperature;
+}
+
 /* The weight of a number, not yet rounded down. Where there are infinite ones it is 1 for them and 0 for all others. */
 KILN_INLINE float kiln_sample_weight(const kiln_row *row, float value) {
     if (row->max == KILN_INFINITY) return value == KILN_INFINITY ? 1.0f : 0.0f;
-    return kiln_exp((value - row->max) * row->inverse_temperature) * 0x1p40f;
+    return kiln_exp(kiln_sample_exponent(row, value)) * 0x1p40f;
 }
 
 /* What an element adds to the measure of a choice. */
 KILN_INLINE uint64_t kiln_sample_measure(const kiln_row *row, kiln_choice choice, kiln_measure measure, float value,
                                          uint32_t col) {
     if (!kiln_sample_chosen(choice, kiln_sample_key(value), col)) return 0;
+    if (measure == KILN_LIKELY) return kiln_sample_exponent(row, value) >= row->least_exponent;
     return measure == KILN_COUNT ? 1 : (uint64_t)kiln_sample_weight(row, value);
 }
 
@@ -79,8 +88,8 @@ KILN_INLINE kiln_choice kiln_shortest(const kiln_row *row, kiln_choice choice, k
 
 /* 64 random bits: Philox 4x32 with 10 rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
  */
-KILN_INLINE uint64_t kiln_philox(uint64_t seed, uint64_t draw, uint64_t row) {
-    uint32_t a = (uint32_t)draw, b = (uint32_t)(draw >> 32), c = (uint32_t)row, d = (uint32_t)(row >> 32);
+KILN_INLINE uint64_t kiln_philox(uint64_t seed, uint64_t position, uint64_t row) {
+    uint32_t a = (uint32_t)position, b = (uint32_t)(position >> 32), c = (uint32_t)row, d = (uint32_t)(row >> 32);
     uint32_t key = (uint32_t)seed, other_key = (uint32_t)(seed >> 32);
     KILN_LOOP
     for (int round = 0; round < 10; round++) {
@@ -103,29 +112,58 @@ KILN_INLINE uint64_t kiln_scaled(uint64_t bits, uint64_t count) {
     return (bits >> 32) * (count >> 32) + (low >> 32) + (high >> 32) + carry;
 }
 
+/* 64 random bits of a row. */
+KILN_INLINE uint64_t kiln_sample_bits(const kiln_sample_args *args, uint64_t number) {
+    uint64_t seed = args->seed, position = args->position;
+    if (args->row_seed) seed = (uint64_t)args->row_seed[number];
+    if (args->row_position && args->wide_positions)
+        position = (uint64_t)((const int64_t *)args->row_position)[number];
+    else if (args->row_position)
+        position = (uint64_t)((const int32_t *)args->row_position)[number];
+    return kiln_philox(seed, position, args->row_seed ? 0 : number);
+}
+
+/* An option of a row: its own, or that of all. */
+KILN_INLINE float kiln_row_option(const float *own, uint64_t number, float of_all) {
+    return own ? own[number] : of_all;
+}
+
+/* How many of the greatest elements top-k and min-p leave; 0: all. */
+KILN_INLINE uint32_t kiln_row_limit(const kiln_sample_args *args, kiln_row *row, kiln_choice all, uint64_t number) {
+    int32_t top_k = args->row_top_k ? args->row_top_k[number] : args->top_k;
+    float min_p = kiln_row_option(args->row_min_p, number, args->min_p);
+    uint32_t limit = top_k > 0 && (uint32_t)top_k < row->cols ? (uint32_t)top_k : 0;
+    if (!(min_p >= 0x1p-126f) || row->max == KILN_INFINITY) return limit;
+    row->least_exponent = min_p < 1.0f ? kiln_log(min_p) : 0.0f;
+    uint32_t likely = (uint32_t)kiln_row_sum(row, all, KILN_LIKELY);
+    return limit && limit < likely ? limit : likely;
+}
+
 /* The column; -1 if there is none. */
 KILN_INLINE int32_t kiln_choose(const kiln_sample_args *args, kiln_row *row, uint64_t number) {
     uint32_t greatest = kiln_row_greatest(row);
     kiln_choice choice = {greatest, row->cols, greatest};
     if (!greatest) return -1;
-    if (args->inverse_temperature == 0.0f) return (int32_t)kiln_row_find(row, choice, KILN_COUNT, 0);
+    float temperature = kiln_row_option(args->row_temperature, number, args->temperature);
+    if (!(temperature >= 1e-6f)) return (int32_t)kiln_row_find(row, choice, KILN_COUNT, 0);
+    row->inverse_temperature = 1.0f / (temperature < 1e6f ? temperature : 1e6f);
     row->max = kiln_order_value(greatest);
 
     choice.key = 0;
     choice.most = 0xffffffffu;
-    if (args->top_k && kiln_row_sum(row, choice, KILN_COUNT) > args->top_k)
-        choice = kiln_shortest(row, choice, KILN_COUNT, args->top_k);
+    uint32_t limit = kiln_row_limit(args, row, choice, number);
+    if (limit && kiln_row_sum(row, choice, KILN_COUNT) > limit) choice = kiln_shortest(row, choice, KILN_COUNT, limit);
     uint64_t all = kiln_row_sum(row, choice, KILN_WEIGHT);
-    if (args->top_p < 1.0f) {
-        double enough = (double)args->top_p * (double)all;
+    float top_p = kiln_row_option(args->row_top_p, number, args->top_p);
+    if (top_p > 0.0f && top_p < 1.0f) {
+        double enough = (double)top_p * (double)all;
         uint64_t need = (uint64_t)enough;
         need += (double)need < enough ? 1 : 0;
         need = need > all ? all : need < 1 ? 1 : need;
         choice = kiln_shortest(row, choice, KILN_WEIGHT, need);
         all = kiln_row_sum(row, choice, KILN_WEIGHT);
     }
-    uint64_t draw = args->draws ? (uint64_t)args->draws[number] : 0;
-    return (int32_t)kiln_row_find(row, choice, KILN_WEIGHT, kiln_scaled(kiln_philox(args->seed, draw, number), all));
+    return (int32_t)kiln_row_find(row, choice, KILN_WEIGHT, kiln_scaled(kiln_sample_bits(args, number), all));
 }
 
 #endif

@@ -24,27 +24,52 @@ KILN__HOST_SIDE kiln_status sample(kiln_stream *stream, const kiln_sample_params
                   "%s: temperature is %g: must be 0 or from 1e-6 to 1e6", name, (double)params->temperature);
     KILN__REQUIRE(params->top_p >= 0.0f && params->top_p <= 1.0f, "%s: top_p is %g: must be from 0 to 1", name,
                   (double)params->top_p);
+    KILN__REQUIRE(params->min_p >= 0.0f && params->min_p <= 1.0f, "%s: min_p is %g: must be from 0 to 1", name,
+                  (double)params->min_p);
+    KILN__TRY(kiln__index_type_check(name, params->index_type));
     if (KILN__UNLIKELY(!rows || !cols)) return KILN_OK;
 
     unsigned size_log2 = kiln__part_size_log2(part);
     int64_t x_stride = params->x_stride ? params->x_stride : cols;
     KILN__TRY(kiln__tensor_check(name, "y", params->y, 1, rows, rows, 2));
     KILN__TRY(kiln__tensor_check(name, "x", params->x, rows, cols, x_stride, size_log2));
-    if (params->draws) KILN__TRY(kiln__tensor_check(name, "draws", params->draws, 1, rows, rows, 3));
+    const struct {
+        const char *name;
+        const void *data;
+        unsigned size_log2;
+    } options[] = {
+        {"row_temperature", params->row_temperature, 2},
+        {"row_top_k", params->row_top_k, 2},
+        {"row_top_p", params->row_top_p, 2},
+        {"row_min_p", params->row_min_p, 2},
+        {"row_seed", params->row_seed, 3},
+        {"row_position", params->row_position, params->index_type == KILN_INDEX_I64 ? 3 : 2},
+    };
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        if (options[i].data)
+            KILN__TRY(kiln__tensor_check(name, options[i].name, options[i].data, 1, rows, rows, options[i].size_log2));
 
     const kiln_module *module;
     KILN__TRY(kiln__operator_require(stream, KILN__OPERATOR_sample, part, &kiln__bundle_sample, &module));
     const kiln_sample_args args = {
         .y = params->y,
         .x = params->x,
-        .draws = params->draws,
+        .row_temperature = params->row_temperature,
+        .row_top_k = params->row_top_k,
+        .row_top_p = params->row_top_p,
+        .row_min_p = params->row_min_p,
+        .row_seed = params->row_seed,
+        .row_position = params->row_position,
         .rows = rows,
         .x_stride = x_stride,
         .seed = (uint64_t)params->seed,
+        .position = (uint64_t)params->position,
         .cols = (uint32_t)cols,
-        .top_k = params->top_k < cols ? (uint32_t)params->top_k : 0,
-        .inverse_temperature = params->temperature == 0.0f ? 0.0f : 1.0f / params->temperature,
-        .top_p = params->top_p == 0.0f ? 1.0f : params->top_p,
+        .top_k = params->top_k < cols ? (int32_t)params->top_k : 0,
+        .temperature = params->temperature,
+        .top_p = params->top_p,
+        .min_p = params->min_p,
+        .wide_positions = params->index_type == KILN_INDEX_I64,
     };
     kiln_launch_config config;
     KILN__TRY(kiln__grid(name, 1, (uint64_t)rows, &config));

@@ -62,6 +62,12 @@ KILN_INLINE void take_weights(float *weights, const float *values, size_t count,
     }
 }
 
+KILN_INLINE void take_likely(float *likely, const float *values, size_t count, kiln_row row) {
+    KILN_INDEPENDENT
+    for (size_t i = 0; i < count; i++)
+        likely[i] = kiln_sample_exponent(&row, values[i]) >= row.least_exponent ? 1.0f : 0.0f;
+}
+
 /* Measures them as kiln_sample_measure does, and finds their keys too. Returns the sum. */
 KILN_INLINE uint64_t take_measures(const kiln_row *row, kiln_choice choice, kiln_measure measure, row_tile *tile,
                                    uint32_t col, size_t *count) {
@@ -69,6 +75,7 @@ KILN_INLINE uint64_t take_measures(const kiln_row *row, kiln_choice choice, kiln
     size_t n = *count;
     uint64_t sum = 0;
     if (measure == KILN_WEIGHT) take_weights(tile->values, values, n, *row);
+    if (measure == KILN_LIKELY) take_likely(tile->values, values, n, *row);
     KILN_INDEPENDENT
     for (size_t i = 0; i < n; i++) {
         float one = measure == KILN_COUNT ? 1.0f : tile->values[i];
@@ -142,9 +149,7 @@ KILN_INLINE uint32_t kiln_row_find(const kiln_row *row, kiln_choice choice, kiln
 KILN_INLINE void sample(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
     const kiln_sample_args args = *(const kiln_sample_args *)arguments; /* what no store can change */
     for (uint64_t number = span->begin; number < span->end && number < (uint64_t)args.rows; number++) {
-        typed_row row = {.row = {.x = kiln_at(args.x, number * (uint64_t)args.x_stride, part),
-                                 .cols = args.cols,
-                                 .inverse_temperature = args.inverse_temperature},
+        typed_row row = {.row = {.x = kiln_at(args.x, number * (uint64_t)args.x_stride, part), .cols = args.cols},
                          .part = part,
                          .scratch = span->scratch};
         args.y[number] = kiln_choose(&args, &row.row, number);

@@ -117,9 +117,8 @@ KILN_ENTRY(sample, kiln_sample_args) {
     uint64_t number = kiln_block();
     if (number >= (uint64_t)args.rows) return; /* the whole group */
     KILN_SHARED exchange shared;
-    group_row group = {
-        {(const kiln_element *)args.x + number * (uint64_t)args.x_stride, args.cols, 0.0f, args.inverse_temperature},
-        &shared};
+    group_row group = {{(const kiln_element *)args.x + number * (uint64_t)args.x_stride, args.cols, 0.0f, 0.0f, 0.0f},
+                       &shared};
     int32_t col = kiln_choose(&args, &group.row, number);
     if (kiln_thread() == 0) args.y[number] = col;
 }

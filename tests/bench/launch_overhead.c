@@ -205,8 +205,8 @@ static void __attribute__((noinline)) run_launch(long count) {
     CALL(gemm_tiles, gemm, .d = bench.other, .a = bench.tensor, .b = bench.tensor, .batch = 1, .m = 512, .n = 1024,    \
          .k = 1024)                                                                                                    \
     CALL(argmax, argmax, .y = bench.numbers, .x = bench.tensor, .rows = 4, .cols = 1024)                               \
-    CALL(sample, sample, .y = bench.numbers, .x = bench.tensor, .draws = bench.frequencies, .rows = 4, .cols = 32000,  \
-         .temperature = 0.8f, .top_p = 0.9f)
+    CALL(sample, sample, .y = bench.numbers, .x = bench.tensor, .row_seed = bench.frequencies, .rows = 4,              \
+         .cols = 32000, .temperature = 0.8f, .top_p = 0.9f)
 
 #define OPERATOR_LOOP(mode, op, ...)                                \
     static void __attribute__((noinline)) run_##mode(long count) {  \

@@ -40,28 +40,31 @@ static void test_philox(void **state) {
 typedef struct call {
     int64_t rows, cols, padding, place;
     int64_t seed, top_k;
-    double temperature, top_p;
+    double temperature, top_p, min_p;
 } call;
 
 /* Chooses on the stream; values are [rows, cols] as matrix_set rounds them. */
-static void choose(kiln_stream *stream, precision p, call c, const matrix *x, const void *draws, matrix *y) {
+static void choose(kiln_stream *stream, precision p, call c, const matrix *x, const void *positions, matrix *y) {
     kiln_sample_params params = {.y = y->data,
                                  .x = x->data,
-                                 .draws = draws,
+                                 .row_position = positions,
+                                 .index_type = KILN_INDEX_I64,
                                  .rows = c.rows,
                                  .cols = c.cols,
                                  .x_stride = c.padding ? x->stride : 0,
                                  .seed = c.seed,
                                  .top_k = c.top_k,
                                  .temperature = (float)c.temperature,
-                                 .top_p = (float)c.top_p};
+                                 .top_p = (float)c.top_p,
+                                 .min_p = (float)c.min_p};
     harness_ok(operator_function("sample", p)->call(stream, &params, sizeof params));
 }
 
 static void describe(precision p, call c) {
-    harness_describe("sample_%s %lld x %lld, padding %lld, at %lld, seed %lld, top_k %lld, temperature %g, top_p %g",
-                     precision_name(p), (long long)c.rows, (long long)c.cols, (long long)c.padding, (long long)c.place,
-                     (long long)c.seed, (long long)c.top_k, c.temperature, c.top_p);
+    harness_describe(
+        "sample_%s %lld x %lld, padding %lld, at %lld, seed %lld, top_k %lld, temperature %g, top_p %g, min_p %g",
+        precision_name(p), (long long)c.rows, (long long)c.cols, (long long)c.padding, (long long)c.place,
+        (long long)c.seed, (long long)c.top_k, c.temperature, c.top_p, c.min_p);
 }
 
 static int compare_ranks(const void *a, const void *b, void *row) {
@@ -76,7 +79,8 @@ static double weight_of(double logit, double greatest, double temperature) {
     return isinf(greatest) ? isinf(logit) : exp((logit - greatest) / temperature);
 }
 
-/* Fails unless a column may be chosen: it is ranked before top_k, and what is ranked before it has less than top_p. */
+/* Fails unless a column may be chosen: it is ranked before top_k, weighs min_p of the greatest or more, and what is
+ * ranked before it has less than top_p. */
 static void check_column(const double *row, call c, int64_t col) {
     int64_t *ranks = malloc(sizeof *ranks * (size_t)c.cols), count = 0;
     assert_non_null(ranks);
@@ -90,6 +94,8 @@ static void check_column(const double *row, call c, int64_t col) {
     }
     int64_t kept = c.temperature == 0 ? 1 : c.top_k && c.top_k < count ? c.top_k : count, rank = 0;
     double greatest = row[ranks[0]], sum = 0, before = 0;
+    while (kept > 1 && weight_of(row[ranks[kept - 1]], greatest, c.temperature) < c.min_p * (1 - 1e-5))
+        kept--;
     for (int64_t i = 0; i < kept; i++)
         sum += weight_of(row[ranks[i]], greatest, c.temperature);
     while (rank < kept && ranks[rank] != col)
@@ -152,7 +158,8 @@ static void test_allowed(kiln_stream *stream) {
                       .seed = (int64_t)random_bits(),
                       .top_k = i & 1 ? random_integer(1, random_integer(0, 1) ? 40 : 400) : 0,
                       .temperature = random_integer(0, 7) ? random_number(0.3, 2) : 0,
-                      .top_p = i & 2 ? random_number(0.01, 1) : 0};
+                      .top_p = i & 2 ? random_number(0.01, 1) : 0,
+                      .min_p = random_integer(0, 1) ? random_number(0.001, 1) : 0};
             check_allowed(stream, p, c, logits[(i + i / 4) % 4]);
         }
         call more = {.rows = 3, .cols = 257, .seed = (int64_t)random_bits(), .top_k = 250, .temperature = 1};
@@ -225,7 +232,7 @@ static void test_long_rows(kiln_stream *stream) {
 }
 
 /* Equal logits, infinite ones, and some infinite ones, which then are chosen from: the column is that of the random
- * number, which seed, draw and row make, of as many as are kept. */
+ * number, which seed, position and row make, of as many as are kept. */
 static void test_numbers(kiln_stream *stream) {
     enum { ROWS = 20, COLS = 300 };
     static const struct {
@@ -235,19 +242,20 @@ static void test_numbers(kiln_stream *stream) {
     } limits[] = {
         {0, 0, COLS, COLS / 3}, {200, 0, 200, COLS / 3}, {0, 0.25, COLS / 4, COLS / 12}, {200, 0.25, 50, COLS / 12}};
     call c = {.rows = ROWS, .cols = COLS, .seed = 0x123456789abcdef, .temperature = 0.7};
-    int64_t draws[ROWS];
+    int64_t positions[ROWS];
     uint64_t bits[ROWS];
     void *memory;
     for (int64_t row = 0; row < ROWS; row++) {
-        draws[row] = (int64_t)(random_bits() >> 1);
+        positions[row] = (int64_t)(random_bits() >> 1);
         const uint32_t key[2] = {(uint32_t)c.seed, (uint32_t)((uint64_t)c.seed >> 32)};
-        const uint32_t counter[4] = {(uint32_t)draws[row], (uint32_t)((uint64_t)draws[row] >> 32), (uint32_t)row, 0};
+        const uint32_t counter[4] = {(uint32_t)positions[row], (uint32_t)((uint64_t)positions[row] >> 32),
+                                     (uint32_t)row, 0};
         uint32_t out[4];
         philox(key, counter, out);
         bits[row] = (uint64_t)out[1] << 32 | out[0];
     }
-    harness_ok(kiln_memory_alloc(stream->device, sizeof draws, &memory));
-    harness_ok(kiln_copy(stream, memory, draws, sizeof draws, KILN_COPY_TO_DEVICE));
+    harness_ok(kiln_memory_alloc(stream->device, sizeof positions, &memory));
+    harness_ok(kiln_copy(stream, memory, positions, sizeof positions, KILN_COPY_TO_DEVICE));
     for (precision p = precision_first(); p < precision_end(); p++) {
         matrix x = matrix_create(stream, p, ROWS, COLS, 0, 0), y = matrix_create(stream, I32, 1, ROWS, 0, 0);
         for (int64_t i = 0; i < ROWS * COLS; i++)
@@ -279,7 +287,10 @@ static void test_frequencies(kiln_stream *stream) {
     if (!harness_on_cpu(stream)) return;
     enum { COLS = 12 };
     const int64_t rows = 20000;
-    const call calls[] = {{.temperature = 1}, {.temperature = 0.5, .top_k = 5}, {.temperature = 2, .top_p = 0.8}};
+    const call calls[] = {{.temperature = 1},
+                          {.temperature = 0.5, .top_k = 5},
+                          {.temperature = 2, .top_p = 0.8},
+                          {.temperature = 1.5, .min_p = 0.3, .top_p = 0.9}};
     static const double logits[COLS] = {0.5, -1, 2, 0, 1.5, -2, 1, 0.25, -0.5, 1.75, -3, 0.75};
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         call c = calls[i];
@@ -301,6 +312,8 @@ static void test_frequencies(kiln_stream *stream) {
             ranks[j] = j;
         qsort_r(ranks, COLS, sizeof *ranks, compare_ranks, (void *)(uintptr_t)logits);
         int64_t most = c.top_k ? c.top_k : COLS;
+        while (weight_of(logits[ranks[most - 1]], logits[ranks[0]], c.temperature) < c.min_p)
+            most--;
         for (int64_t j = 0; j < most; j++)
             all += exp(logits[ranks[j]] / c.temperature);
         while (kept < most && (c.top_p == 0 || sum < c.top_p * all))
@@ -327,7 +340,13 @@ static void test_agreement(kiln_stream *stream) {
     harness_ok(kiln_device_open(&options, &cpu));
     harness_ok(kiln_stream_open(cpu, 0, &other));
     for (precision p = precision_first(); p < precision_end(); p++) {
-        call c = {.rows = ROWS, .cols = COLS, .seed = (int64_t)p, .temperature = 0.8, .top_k = 50, .top_p = 0.9};
+        call c = {.rows = ROWS,
+                  .cols = COLS,
+                  .seed = (int64_t)p,
+                  .temperature = 0.8,
+                  .top_k = 50,
+                  .top_p = 0.9,
+                  .min_p = 0.02};
         describe(p, c);
         matrix x = matrix_create(stream, p, ROWS, COLS, 0, 0), y = matrix_create(stream, I32, 1, ROWS, 0, 0);
         matrix other_x = matrix_create(&other, p, ROWS, COLS, 0, 0),
@@ -349,6 +368,98 @@ static void test_agreement(kiln_stream *stream) {
     kiln_device_close(cpu);
 }
 
+/* What each row of a batch has of its own. */
+enum { OWN_ROWS = 24 };
+typedef struct own_options {
+    float temperature[OWN_ROWS], top_p[OWN_ROWS], min_p[OWN_ROWS];
+    int32_t top_k[OWN_ROWS], narrow_position[OWN_ROWS];
+    int64_t seed[OWN_ROWS], position[OWN_ROWS];
+} own_options;
+
+/* Those that the device reads as they are, and what they mean. */
+static void make_own_options(own_options *given, own_options *meant) {
+    static const float temperatures[][2] = {{0, 0},           {-1, 0},      {NAN, 0},    {1e-7f, 0},
+                                            {INFINITY, 1e6f}, {2e7f, 1e6f}, {0.7f, 0.7f}};
+    static const float parts[][2] = {{-1, 0}, {NAN, 0}, {0, 0}, {1, 1}, {0.4f, 0.4f}};
+    static const int32_t limits[][2] = {{-7, 0}, {0, 0}, {1, 1}, {9, 9}, {INT32_MAX, 0}};
+    for (int i = 0; i < OWN_ROWS; i++) {
+        const float *temperature = temperatures[i < 7 ? i : 6];
+        const float *top_p = parts[random_integer(0, 4)], *min_p = parts[random_integer(0, 4)];
+        const int32_t *top_k = limits[random_integer(0, 4)];
+        given->temperature[i] = temperature[0];
+        meant->temperature[i] = temperature[1];
+        given->top_p[i] = top_p[0];
+        meant->top_p[i] = top_p[1];
+        given->min_p[i] = min_p[0];
+        meant->min_p[i] = min_p[1];
+        given->top_k[i] = top_k[0];
+        meant->top_k[i] = top_k[1];
+        given->seed[i] = (int64_t)random_bits();
+        given->narrow_position[i] = (int32_t)random_integer(0, 1 << 20);
+        given->position[i] = random_integer(0, 1) ? (int64_t)random_bits() : given->narrow_position[i];
+    }
+    given->min_p[OWN_ROWS - 1] = 3;
+    meant->min_p[OWN_ROWS - 1] = 1;
+}
+
+/* Each row of a batch, with options of its own, is the column that a call for it alone gives, whose options are
+ * scalars: so it does not depend on the row's place. */
+static void test_own_options(kiln_stream *stream) {
+    enum { COLS = 150 };
+    own_options given, meant, *memory;
+    make_own_options(&given, &meant);
+    harness_ok(kiln_memory_alloc(stream->device, sizeof given, (void **)&memory));
+    harness_ok(kiln_copy(stream, memory, &given, sizeof given, KILN_COPY_TO_DEVICE));
+    for (precision p = precision_first(); p < precision_end(); p++)
+        for (int wide = 0; wide < 2; wide++) {
+            harness_describe("sample_%s of rows with options of their own, positions i%d", precision_name(p),
+                             wide ? 64 : 32);
+            const kiln_operator_function *function = operator_function("sample", p);
+            matrix x = matrix_create(stream, p, OWN_ROWS, COLS, 0, 0),
+                   y = matrix_create(stream, I32, 1, OWN_ROWS, 0, 0);
+            matrix alone = matrix_create(stream, I32, 1, OWN_ROWS, 0, 0);
+            matrix_fill(&x, any_logit);
+            kiln_sample_params params = {.y = y.data,
+                                         .x = x.data,
+                                         .row_temperature = memory->temperature,
+                                         .row_top_k = memory->top_k,
+                                         .row_top_p = memory->top_p,
+                                         .row_min_p = memory->min_p,
+                                         .row_seed = memory->seed,
+                                         .row_position =
+                                             wide ? (void *)memory->position : (void *)memory->narrow_position,
+                                         .rows = OWN_ROWS,
+                                         .cols = COLS,
+                                         .seed = 1,
+                                         .position = 2,
+                                         .top_k = 1,
+                                         .temperature = 3,
+                                         .top_p = 0.5f,
+                                         .min_p = 0.5f,
+                                         .index_type = wide};
+            harness_ok(function->call(stream, &params, sizeof params));
+            for (int i = 0; i < OWN_ROWS; i++) {
+                params = (kiln_sample_params){.y = (int32_t *)alone.data + i,
+                                              .x = (const char *)x.data + (size_t)i * COLS * precision_size(p),
+                                              .rows = 1,
+                                              .cols = COLS,
+                                              .seed = given.seed[i],
+                                              .position = wide ? given.position[i] : given.narrow_position[i],
+                                              .top_k = meant.top_k[i],
+                                              .temperature = meant.temperature[i],
+                                              .top_p = meant.top_p[i],
+                                              .min_p = meant.min_p[i]};
+                harness_ok(function->call(stream, &params, sizeof params));
+            }
+            matrix_get(&alone);
+            matrix_expect_exact(&y, alone.values);
+            matrix_destroy(&x);
+            matrix_destroy(&y);
+            matrix_destroy(&alone);
+        }
+    kiln_memory_free(stream->device, memory);
+}
+
 static void test_refusals(kiln_stream *stream) {
     harness_describe("sample refused");
     matrix x = matrix_create(stream, F32, 1, 64, 0, 0);
@@ -364,6 +475,15 @@ static void test_refusals(kiln_stream *stream) {
     params.top_p = 1.5f;
     expect_refusal(stream, function, &params, sizeof params, "top_p");
     params = good;
+    params.min_p = -0.1f;
+    expect_refusal(stream, function, &params, sizeof params, "min_p");
+    params = good;
+    params.index_type = 2;
+    expect_refusal(stream, function, &params, sizeof params, "index_type");
+    params = good;
+    params.row_seed = (const int64_t *)(const void *)((const char *)x.data + 4);
+    expect_refusal(stream, function, &params, sizeof params, "row_seed");
+    params = good;
     params.cols = (1 << 22) + 1;
     expect_refusal(stream, function, &params, sizeof params, "cols");
     matrix_expect_unchanged(&x);
@@ -372,9 +492,9 @@ static void test_refusals(kiln_stream *stream) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_philox), on_each_device(test_greatest),   on_each_device(test_numbers),
-        on_each_device(test_allowed),  on_each_device(test_long_rows),  on_each_device(test_agreement),
-        on_one_device(test_refusals),  on_one_device(test_frequencies),
+        cmocka_unit_test(test_philox),    on_each_device(test_greatest),  on_each_device(test_numbers),
+        on_each_device(test_allowed),     on_each_device(test_long_rows), on_each_device(test_agreement),
+        on_each_device(test_own_options), on_one_device(test_refusals),   on_one_device(test_frequencies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,7 +45,6 @@ static const operations precisions[] = {
 /* What a step is told: a copy in pinned memory, and one on the device, which the kernels read. */
 typedef struct step_state {
     int32_t token, position, slot, length;
-    int64_t draws; /* of random numbers so far */
 } step_state;
 
 /* Activations: (name, elements). */
@@ -240,7 +239,7 @@ static kiln_status feed_forward(llama_decoder *d, int32_t layer) {
 static kiln_status choose(llama_decoder *d) {
     kiln_sample_params params = {.y = d->next,
                                  .x = d->logits,
-                                 .draws = &d->state->draws,
+                                 .row_position = &d->state->position,
                                  .rows = 1,
                                  .cols = d->config.vocabulary_size,
                                  .seed = (int64_t)d->options.seed,
@@ -280,8 +279,7 @@ static kiln_status launch(llama_decoder *d) {
 }
 
 kiln_status llama_decoder_step(llama_decoder *d, int32_t token, int32_t position, int32_t *out_next) {
-    *d->host_state =
-        (step_state){.token = token, .position = position, .slot = position, .length = position + 1, .draws = position};
+    *d->host_state = (step_state){.token = token, .position = position, .slot = position, .length = position + 1};
     TRY(kiln_copy(d->stream, d->state, d->host_state, sizeof *d->state, KILN_COPY_TO_DEVICE));
     TRY(launch(d));
     TRY(kiln_copy(d->stream, d->host_next, d->next, sizeof *d->next, KILN_COPY_TO_HOST));
