@@ -1,5 +1,5 @@
 # The tables of instructions_test.sh, from lines "PROGRAM|# compared|INSTRUCTIONS|EQUAL|NAN|WITHIN|DIFFERENT|FAILED|ABSENT"
-# and "PROGRAM|# sums|INSTRUCTION|ELEMENTS|EXACT|SEQUENTIAL|TRUNCATING|NONE": tests/sim/tests/ptx/ptx_verdict.h.
+# and "PROGRAM|# sums|INSTRUCTION|ELEMENTS|EXACT|SEQUENTIAL|TRUNCATING|HOPPER|NONE": tests/sim/tests/ptx/ptx_verdict.h.
 $2 == "# compared" {
     if (!($1 in kinds)) programs[++program_count] = $1
     kinds[$1]++
@@ -11,7 +11,7 @@ $2 == "# compared" {
     else absent = listed(absent, $3)
 }
 $2 == "# sums" {
-    sums = sums "| " $3 " | " $4 " | " $5 " | " $6 " | " $7 " | " $8 " |\n"
+    sums = sums "| " $3 " | " $4 " | " $5 " | " $6 " | " $7 " | " $8 " | " $9 " |\n"
 }
 # A list with another name, in lines of no more than some 120 bytes.
 function listed(list, name) {
@@ -45,9 +45,9 @@ END {
     table("Different or failed", "Neither the interpreter's bits, nor what the ISA leaves open.", "instructions | " columns, worse)
     table("Other bits, as the ISA allows", "NaNs of other bits, and approximations within the bound that the ISA states.",
         "instructions | " columns, near)
-    table("Sums of matrices", "How many elements are as the interpreter adds exactly, one after the other, or truncating\n" \
+    table("Sums of matrices", "How many elements are as the interpreter adds exactly, one after the other, truncating, or as an H100\n" \
         "([simulators.md](../simulators.md#matrices)), and in none of these ways.",
-        "instruction | elements | exact | sequential | truncating | none", sums)
+        "instruction | elements | exact | sequential | truncating | hopper | none", sums)
     table("Equal in every bit", "", "", equal)
     table("Not of this device", "", "", absent)
 }

@@ -39,8 +39,8 @@ uint32_t sim_threads(void);
 /* A number drawn from KILN_SIM_SEED: how many were drawn before makes the next one. The caller has a lock. */
 uint64_t sim_chance(void);
 
-/* What KILN_SIM_MATRIX says; a violation, and exact, if it names no way. */
-sim_sum_mode sim_setting_matrix(void);
+/* What KILN_SIM_MATRIX says; unset if it says nothing, or, which is a violation, names no way. */
+sim_sum_mode sim_setting_matrix(sim_sum_mode unset);
 
 /* Writes the index-th name of KILN_SIM_DEVICES that begins with prefix ("sm_", "gfx"); false beyond the last. */
 bool sim_device_name(const char *prefix, size_t index, char *name, size_t size);

@@ -69,11 +69,11 @@ uint64_t sim_chance(void) {
     return sim_random(&state);
 }
 
-sim_sum_mode sim_setting_matrix(void) {
+sim_sum_mode sim_setting_matrix(sim_sum_mode unset) {
     const char *name = sim_setting("KILN_SIM_MATRIX");
-    sim_sum_mode mode = SIM_SUM_EXACT;
+    sim_sum_mode mode = unset;
     if (!sim_sum_mode_named(name, &mode))
-        sim_violation("KILN_SIM_MATRIX=%s: not exact, sequential or truncating", name);
+        sim_violation("KILN_SIM_MATRIX=%s: not exact, sequential, truncating or hopper", name);
     return mode;
 }
 

@@ -5,9 +5,10 @@
 #include <string.h>
 
 bool sim_sum_mode_named(const char *text, sim_sum_mode *out_mode) {
-    static const char *const names[] = {"exact", "sequential", "truncating"};
+    static const char *const names[] = {"exact", "sequential", "truncating", "hopper"};
+    if (!text) return true;
     for (int i = 0; i < SIM_SUM_MODES; i++) {
-        if (text && strcmp(text, names[i]) != 0) continue;
+        if (strcmp(text, names[i]) != 0) continue;
         *out_mode = (sim_sum_mode)i;
         return true;
     }

@@ -149,7 +149,7 @@ void sim_cuda_execute(sim_context *context, const sim_function *function, const 
         .room = sim_cuda_blocks_together(function, (uint64_t)launch->group[0] * launch->group[1] * launch->group[2],
                                          launch->shared_bytes),
         .threads = sim_threads(),
-        .sum_mode = sim_setting_matrix(),
+        .sum_mode = sim_setting_matrix(sim_cuda_capability(context->device) == 90 ? SIM_SUM_HOPPER : SIM_SUM_EXACT),
     };
     if (launch->cooperative) run.workspace = workspace;
     launch->executed = 1;

@@ -324,7 +324,7 @@ int main(void) {
            "by the\n"
            "  seed (PTX: \"PTX ISA\", the instruction's own section; AMD: the ISA documents).\n"
            "- Vendors do not say how matrix units add floating-point products. `KILN_SIM_MATRIX` chooses: exactly, in\n"
-           "  sequence, or with what is shifted out cut off.\n"
+           "  sequence, with what is shifted out cut off, or as was recorded on an H100.\n"
            "- **refused**: a module that has the instruction is refused when it is loaded, by name and place.\n\n");
     ptx_print();
     amd_print();

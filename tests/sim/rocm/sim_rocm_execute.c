@@ -87,7 +87,7 @@ bool sim_rocm_execute(const kiln__hsa_dispatch_packet *packet, const kiln__hsa_q
         .find = find,
         .find_context = &launch->device,
         .seed = sim_setting_number("KILN_SIM_SEED", 1),
-        .sums = sim_setting_matrix(),
+        .sums = sim_setting_matrix(SIM_SUM_EXACT),
         .budget = sim_setting_number("KILN_SIM_BUDGET", 1u << 28),
         .threads = sim_threads(),
     };

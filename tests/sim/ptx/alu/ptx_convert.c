@@ -159,7 +159,8 @@ static void run_to_double(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
 static double load_real(const ptx_warp *warp, const ptx_op *op, int l) {
     if (op->from == PTX_f64) return PTX_ARRAY(double, op->s[0])[l];
     sim_format format = ptx_format_of(op->from);
-    uint32_t flags = format == SIM_f32 ? op->flags : 0; /* .ftz is about f32 alone */
+    /* .ftz is about f32 alone, and not about one that becomes an f16, as was recorded on an H100. */
+    uint32_t flags = format == SIM_f32 && op->type != PTX_f16 ? op->flags : 0;
     return ptx_narrow_load(format, ptx_element(PTX_ARRAY(void, op->s[0]), format, (uint32_t)l), flags);
 }
 
@@ -212,13 +213,21 @@ static void run_real(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
     });
 }
 
+/* The ISA leaves open what a NaN becomes; so was it recorded on an H100: .rna cuts it off, and .satfinite takes one off
+ * what stands there. */
+static uint32_t nan_of_tf32(const ptx_op *op, uint32_t a) {
+    if (op->mode != SIM_ROUND_NEAREST_AWAY) return 0x7fffe000u;
+    return (a & ~0x1fffu) - (op->flags & PTX_F_SATFINITE ? 0x2000u : 0);
+}
+
 static void run_to_tf32(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
     uint32_t *d = PTX_ARRAY(uint32_t, op->d[0]);
     PTX_LANES({
         double value = load_real(warp, op, l);
+        uint32_t nan = nan_of_tf32(op, PTX_ARRAY(uint32_t, op->s[0])[l]);
         if (op->flags & PTX_F_RELU && value <= 0) value = 0;
         uint32_t bits = sim_encode(SIM_tf32, value, (sim_rounding)op->mode, op->flags & PTX_F_SATFINITE);
-        d[l] = isnan(value) ? 0x7fffffffu : bits << 13;
+        d[l] = isnan(value) ? nan : bits << 13;
     });
 }
 

@@ -75,26 +75,27 @@ void ptx_decode_count(ptx_decoder *decoder) {
     ptx_refuse(decoder, "it has no type %s, or not with this modifier", ptx_type_name(type));
 }
 
-/* ---- bfe, bfi: fields that reach beyond the top are cut there; positions and lengths count modulo 256 ---- */
+/* ---- bfe, bfi: fields that reach beyond the top are cut there. The ISA says nothing of positions and lengths beyond
+ * 255; as was recorded on an H100, those of 32 bits count modulo 256, those of 64 bits as they are ---- */
 
-static inline uint64_t low_bits(uint32_t count) {
+static inline uint64_t amount(uint32_t written, uint32_t bits) {
+    return bits == 32 ? written & 255 : written;
+}
+
+static inline uint64_t low_bits(uint64_t count) {
     return count >= 64 ? UINT64_MAX : (1ull << count) - 1;
 }
 
-static uint64_t extract(uint64_t a, uint32_t position, uint32_t length, uint32_t bits, bool is_signed) {
-    position &= 255;
-    length &= 255;
-    uint32_t present = position >= bits ? 0 : length < bits - position ? length : bits - position;
+static uint64_t extract(uint64_t a, uint64_t position, uint64_t length, uint32_t bits, bool is_signed) {
+    uint64_t present = position >= bits ? 0 : length < bits - position ? length : bits - position;
     uint64_t field = present ? a >> position & low_bits(present) : 0;
     if (!is_signed || length == 0) return field;
-    uint32_t last = position + length - 1;
+    uint64_t last = position + length - 1;
     bool sign = a >> (last < bits ? last : bits - 1) & 1;
     return sign ? field | ~low_bits(present) : field;
 }
 
-static uint64_t insert(uint64_t a, uint64_t b, uint32_t position, uint32_t length, uint32_t bits) {
-    position &= 255;
-    length &= 255;
+static uint64_t insert(uint64_t a, uint64_t b, uint64_t position, uint64_t length, uint32_t bits) {
     if (position >= bits) return b;
     uint64_t field = low_bits(length) << position;
     return (b & ~field) | (a << position & field);
@@ -105,7 +106,8 @@ static uint64_t insert(uint64_t a, uint64_t b, uint32_t position, uint32_t lengt
         type *d = PTX_ARRAY(type, op->d[0]);                                                               \
         const type *a = PTX_ARRAY(type, op->s[0]);                                                         \
         const uint32_t *position = PTX_ARRAY(uint32_t, op->s[1]), *length = PTX_ARRAY(uint32_t, op->s[2]); \
-        PTX_LANES(d[l] = (type)extract(a[l], position[l], length[l], 8 * sizeof(type), is_signed));        \
+        PTX_LANES(d[l] = (type)extract(a[l], amount(position[l], 8 * sizeof(type)),                        \
+                                       amount(length[l], 8 * sizeof(type)), 8 * sizeof(type), is_signed)); \
     }
 EXTRACT(run_bfe_u32, uint32_t, false)
 EXTRACT(run_bfe_u64, uint64_t, false)
@@ -117,7 +119,8 @@ EXTRACT(run_bfe_s64, uint64_t, true)
         type *d = PTX_ARRAY(type, op->d[0]);                                                               \
         const type *a = PTX_ARRAY(type, op->s[0]), *b = PTX_ARRAY(type, op->s[1]);                         \
         const uint32_t *position = PTX_ARRAY(uint32_t, op->s[2]), *length = PTX_ARRAY(uint32_t, op->s[3]); \
-        PTX_LANES(d[l] = (type)insert(a[l], b[l], position[l], length[l], 8 * sizeof(type)));              \
+        PTX_LANES(d[l] = (type)insert(a[l], b[l], amount(position[l], 8 * sizeof(type)),                   \
+                                      amount(length[l], 8 * sizeof(type)), 8 * sizeof(type)));             \
     }
 INSERT(run_bfi_32, uint32_t)
 INSERT(run_bfi_64, uint64_t)
@@ -146,6 +149,7 @@ PTX_BINARY(run_bmsk, uint32_t, ones(a, b, op->mode))
 /* ---- fns: the place of the offset-th one of a mask, upwards from a base or, if negative, downwards ---- */
 
 static uint32_t find_one(uint32_t ones_of, uint32_t base, int32_t offset) {
+    if (offset == INT32_MIN) return 0; /* as was recorded on an H100, as is what a base above 31 gives */
     if (base > 31) return 0xffffffffu;
     if (offset == 0) return ones_of >> base & 1 ? base : 0xffffffffu;
     uint32_t left = offset < 0 ? 0 - (uint32_t)offset : (uint32_t)offset;

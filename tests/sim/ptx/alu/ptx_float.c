@@ -51,6 +51,12 @@ static uint32_t least_normal(sim_format format) {
     return format == SIM_f32 ? 0x00800000u : format == SIM_f16 ? 0x0400u : 0x0080u;
 }
 
+/* With .ftz it is the exact result that counts: one below the least normal number that would round to it is a zero, as
+ * was recorded on an H100. */
+static double flush_exact(sim_format format, double value) {
+    return fabs(value) < (format == SIM_f16 ? 0x1p-14 : 0x1p-126) ? copysign(0, value) : value;
+}
+
 static uint32_t flush(sim_format format, uint32_t bits) {
     return (bits & ~sign_of(format)) < least_normal(format) ? bits & sign_of(format) : bits;
 }
@@ -200,11 +206,21 @@ static inline __attribute__((always_inline)) void flush_lanes(const uint32_t *bi
     memcpy(out, flushed, sizeof flushed);
 }
 
+static void run_narrow(ptx_warp *warp, const ptx_op *op, uint32_t mask);
+
+/* A result of the least normal number may have been rounded up to it, which run_narrow knows. */
 static inline __attribute__((always_inline)) void store_flushed(ptx_warp *warp, const ptx_op *op, uint32_t mask,
                                                                 const float *results) {
     uint32_t bits[PTX_WARP];
     float flushed[PTX_WARP];
+    bool least = false;
     memcpy(bits, results, sizeof bits);
+    for (int l = 0; l < PTX_WARP; l++)
+        least |= (bits[l] & 0x7fffffffu) == 0x00800000u;
+    if (least) {
+        run_narrow(warp, op, mask);
+        return;
+    }
     flush_lanes(bits, flushed);
     ptx_store_f32(warp, op->d[0], flushed, mask);
 }
@@ -269,7 +285,7 @@ static void run_sign_ftz(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
 
 enum { ADD, SUB, MUL, FMA, MIN, MAX, MAD, NEG, ABS, DIV, OPERATIONS };
 /* What op->mode holds. */
-enum { MODE_OPERATION = 7, MODE_ROUNDING_SHIFT = 3, MODE_XORSIGN = 64 };
+enum { MODE_OPERATION = 7, MODE_ROUNDING_SHIFT = 3, MODE_XORSIGN = 64, MODE_OOB = 128 };
 
 static sim_rounding rounding_of(const ptx_op *op) {
     return (sim_rounding)(op->mode >> MODE_ROUNDING_SHIFT & 7);
@@ -298,6 +314,11 @@ static double choose(const ptx_op *op, double a, double b) {
     return op->mode & MODE_XORSIGN ? copysign(result, negative ? -1 : 1) : result;
 }
 
+/* The NaN with which a tensor copy fills what lies outside, of 16 bits; an fma.oob that has it as an operand is 0. */
+static bool is_oob(const void *array, uint32_t index) {
+    return ((const uint16_t *)array)[index] == 0x7ff7;
+}
+
 static void run_narrow(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
     sim_format format = ptx_format_of(op->type);
     uint32_t elements = ptx_elements_of(op->type), operation = op->mode & MODE_OPERATION;
@@ -315,6 +336,8 @@ static void run_narrow(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
                             : operation == MUL ? a * b
                             : operation == FMA ? sum(a * b, c, rounding)
                                                : choose(op, a, b);
+            if (op->flags & PTX_F_FTZ) result = flush_exact(format, result);
+            if (op->mode & MODE_OOB && (is_oob(first, i) || is_oob(second, i) || is_oob(third, i))) result = 0;
             ptx_element_set(d, format, i, ptx_narrow_store(format, result, rounding, op->flags));
         }
     });
@@ -443,6 +466,11 @@ static void decode_rounded(ptx_decoder *decoder, ptx_type type, uint32_t operati
     decode_flags(decoder, type, fused);
     ptx_decode_same(decoder, type, fused ? 3 : 2);
     op->mode = operation | (uint32_t)rounding << MODE_ROUNDING_SHIFT;
+    if (fused && ptx_type_bits(type) / ptx_elements_of(type) == 16 && ptx_take(decoder, PTX_M_OOB)) {
+        ptx_need(decoder, 90, 81);
+        if (op->flags & (PTX_F_FTZ | PTX_F_SAT)) ptx_refuse(decoder, ".oob excludes .ftz and .sat");
+        op->mode |= MODE_OOB;
+    }
     bool plain = type == PTX_f32 && rounding == SIM_ROUND_NEAREST_EVEN && !(op->flags & ~(uint32_t)PTX_F_FTZ);
     op->run = plain ? fast_run(operation, op->flags) : type == PTX_f64 ? run_double : run_narrow;
 }

@@ -17,7 +17,7 @@
 /* C stands for the accumulators C and D, X for the 8x8 matrices that ldmatrix, stmatrix and movmatrix move. */
 typedef enum ptx_matrix_name { PTX_MATRIX_A, PTX_MATRIX_B, PTX_MATRIX_C, PTX_MATRIX_X } ptx_matrix_name;
 
-enum { PTX_MATRIX_ELEMENTS = 4096, PTX_MATRIX_REGISTERS = 8 };
+enum { PTX_MATRIX_ELEMENTS = 4096, PTX_MATRIX_REGISTERS = 8, PTX_MATRIX_BYTES_K = 32 };
 
 /* Which element of a matrix a lane's element is. Elements are numbered along k: those of A and C row by row, those of B
  * column by column; several matrices stand one after the other. */

@@ -79,11 +79,23 @@ ptx_matrix_number ptx_matrix_number_of(sim_format format, uint32_t bits) {
     return number;
 }
 
+/* The number in f16, where its exponent may be less than its own format's least. */
+static ptx_matrix_number widened_exponent(ptx_matrix_number number) {
+    uint64_t wide;
+    memcpy(&wide, &number.value, sizeof wide);
+    int exponent = (int)(wide >> 52 & 0x7ff) - 1023;
+    number.exponent = exponent > least_exponent(SIM_f16) ? exponent : least_exponent(SIM_f16);
+    return number;
+}
+
 /* ---- Truncating ---- */
 
 /* An f32 or f16 of a sum in units of 2^scale. */
 static uint32_t cut(const ptx_matrix_unit *unit, sim_format result, double value) {
-    if (result == SIM_f16) return ptx_narrow_store(SIM_f16, value, SIM_ROUND_NEAREST_EVEN, 0);
+    if (result == SIM_f16) {
+        uint32_t bits = ptx_narrow_store(SIM_f16, value, SIM_ROUND_NEAREST_EVEN, 0);
+        return bits == 0x8000 ? 0 : bits; /* a zero is +0 */
+    }
     if (fabs(value) >= 0x1p128) value = copysign(INFINITY, value);
     return ptx_narrow_store(SIM_f32, value, SIM_ROUND_ZERO, 0) & ~((1u << (23 - unit->kept)) - 1);
 }
@@ -122,6 +134,33 @@ static uint32_t sum_truncating(const ptx_matrix_unit *unit, sim_format result, p
     return bits;
 }
 
+/* ---- As an H100 ---- */
+
+/* mma.sync of 8-bit numbers is not made by the unit that has them (wgmma's): they are converted to f16, of whose
+ * exponents two steps of f16 cut off: products k with k % 4 < 2 first, from zero, then the others. C is added to that,
+ * rounded to nearest. So it was recorded for f32 results; f16 ones are made alike, with steps that round to f16. */
+static uint32_t sum_of_bytes(const ptx_matrix_unit *unit, sim_format result, ptx_matrix_number c,
+                             const ptx_matrix_number *a, const ptx_matrix_number *b, uint32_t count) {
+    ptx_matrix_number x[PTX_MATRIX_BYTES_K], y[PTX_MATRIX_BYTES_K];
+    ptx_matrix_number sum = ptx_matrix_number_of(result, 0);
+    for (uint32_t step = 0; step < 2; step++) {
+        uint32_t terms = 0;
+        for (uint32_t i = 0; i < count; i++) {
+            if (i % 4 / 2 != step) continue;
+            x[terms] = widened_exponent(a[i]);
+            y[terms++] = widened_exponent(b[i]);
+        }
+        sum = ptx_matrix_number_of(result, sum_truncating(unit, result, sum, x, y, terms));
+    }
+    double total = sum.value + c.value;
+    if (isnan(total)) return ptx_narrow_nan(result);
+    return ptx_narrow_store(result, sim_add_odd(sum.value, c.value), SIM_ROUND_NEAREST_EVEN, 0);
+}
+
+static bool is_bytes(const ptx_matrix_unit *unit) {
+    return unit->type == PTX_e4m3 || unit->type == PTX_e5m2;
+}
+
 /* ---- The other ways ---- */
 
 /* One after the other the products are added in f32, whatever the result is; all operands are numbers of f32. */
@@ -145,7 +184,9 @@ static double sum_exact(sim_format result, ptx_matrix_number c, const ptx_matrix
 
 uint32_t ptx_matrix_sum(sim_sum_mode mode, const ptx_matrix_unit *unit, sim_format result, ptx_matrix_number c,
                         const ptx_matrix_number *a, const ptx_matrix_number *b, uint32_t count) {
-    if (mode == SIM_SUM_TRUNCATING) return sum_truncating(unit, result, c, a, b, count);
+    bool recorded = mode == SIM_SUM_HOPPER && unit->capability >= 90;
+    if (recorded && is_bytes(unit)) return sum_of_bytes(unit, result, c, a, b, count);
+    if (recorded || mode == SIM_SUM_TRUNCATING) return sum_truncating(unit, result, c, a, b, count);
     double sum = mode == SIM_SUM_SEQUENTIAL ? sum_sequential(c, a, b, count) : sum_exact(result, c, a, b, count);
     float narrow = (float)sum;
     uint32_t bits;

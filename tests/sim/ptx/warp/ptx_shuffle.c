@@ -246,10 +246,12 @@ static void decode_redux(ptx_decoder *decoder) {
     op->s[0] = ptx_source(decoder, &operands[2], PTX_b32);
 }
 
-/* ---- elect.sync d|p, members: the seed picks the one ---- */
+/* ---- elect.sync d|p, members: the seed picks the one; seed 0 the lowest, as was recorded on an H100 ---- */
 
 static void run_elect(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
-    uint32_t skip = (uint32_t)(sim_random(&warp->block->random) % (uint32_t)__builtin_popcount(mask)), left = mask;
+    uint32_t left = mask, skip = 0;
+    if (warp->block->launch->seed)
+        skip = (uint32_t)(sim_random(&warp->block->random) % (uint32_t)__builtin_popcount(mask));
     while (skip--)
         left &= left - 1;
     uint32_t *d = PTX_ARRAY(uint32_t, op->d[0]), elected = (uint32_t)__builtin_ctz(left);

@@ -1,4 +1,4 @@
-/* Sums of products in the three ways of KILN_SIM_MATRIX, against integers wide enough for all of them. */
+/* Sums of products in the ways of KILN_SIM_MATRIX, against integers wide enough for all of them. */
 #include "tests/sim/core/sim_random.h"
 #include "tests/sim/core/sim_sum.h"
 #include "tests/sim/tests/common/exact.h"
@@ -174,7 +174,8 @@ static void test_special(void **state) {
 static void test_names(void **state) {
     (void)state;
     sim_sum_mode mode = SIM_SUM_MODES;
-    assert_true(sim_sum_mode_named(NULL, &mode) && mode == SIM_SUM_EXACT);
+    assert_true(sim_sum_mode_named(NULL, &mode) && mode == SIM_SUM_MODES);
+    assert_true(sim_sum_mode_named("hopper", &mode) && mode == SIM_SUM_HOPPER);
     assert_true(sim_sum_mode_named("sequential", &mode) && mode == SIM_SUM_SEQUENTIAL);
     assert_true(sim_sum_mode_named("truncating", &mode) && mode == SIM_SUM_TRUNCATING);
     assert_true(sim_sum_mode_named("exact", &mode) && mode == SIM_SUM_EXACT);

@@ -149,7 +149,11 @@ static void matrices_are_multiplied_as_the_variable_says(void **state) {
     static const struct {
         const char *mode;
         uint32_t bits;
-    } rows[] = {{NULL, 0x3f800002}, {"exact", 0x3f800002}, {"sequential", 0x3f800001}, {"truncating", 0x3f800000}};
+    } rows[] = {{NULL, 0x3f800000},
+                {"exact", 0x3f800002},
+                {"sequential", 0x3f800001},
+                {"truncating", 0x3f800000},
+                {"hopper", 0x3f800000}};
     kiln_device *device = device_open();
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         uint32_t out[64];

@@ -186,18 +186,22 @@ static uint64_t expect_count(const row_values *x) {
     return x->parameter == POPC ? ones : x->parameter == CLZ ? zeros : x->parameter == BREV ? reversed : found;
 }
 
+/* Positions and lengths beyond 255, of which the ISA says nothing, are as an H100 has them. */
+static uint64_t amount(const row_values *x, int source) {
+    return x->bits == 64 ? x->raw[source] : x->raw[source] & 255;
+}
+
 static uint64_t expect_bfe(const row_values *x) {
-    uint32_t top = x->bits - 1, position = x->raw[1] & 255, length = x->raw[2] & 255, last = position + length - 1;
-    bool sign = x->is_signed && length && bit(x->raw[0], last < top ? last : top);
+    uint64_t top = x->bits - 1, position = amount(x, 1), length = amount(x, 2), last = position + length - 1;
+    bool sign = x->is_signed && length && bit(x->raw[0], (uint32_t)(last < top ? last : top));
     uint64_t result = 0;
     for (uint32_t i = 0; i <= top; i++)
-        result |= (uint64_t)(i < length && position + i <= top ? bit(x->raw[0], position + i) : sign) << i;
+        result |= (uint64_t)(i < length && position + i <= top ? bit(x->raw[0], (uint32_t)position + i) : sign) << i;
     return result;
 }
 
 static uint64_t expect_bfi(const row_values *x) {
-    uint32_t position = x->raw[2] & 255, length = x->raw[3] & 255;
-    uint64_t result = x->raw[1];
+    uint64_t position = amount(x, 2), length = amount(x, 3), result = x->raw[1];
     for (uint32_t i = 0; i < length && position + i < x->bits; i++) {
         uint64_t one = 1ull << (position + i);
         result = bit(x->raw[0], i) ? result | one : result & ~one;
@@ -225,6 +229,7 @@ static uint64_t expect_bmsk(const row_values *x) {
 /* The places of ones in the order in which they are met. */
 static uint64_t expect_nth(const row_values *x) {
     int64_t places[33], count = 0, base = (int64_t)x->raw[1], offset = (int32_t)x->raw[2];
+    if (offset == INT32_MIN) return 0; /* beyond the ISA's domain, as an H100 has it */
     if (base > 31) return 0xffffffff;
     int64_t step = offset < 0 ? -1 : 1, nth = offset < 0 ? -offset : offset;
     for (int64_t at = base; at >= 0 && at < 32; at += step)

@@ -22,7 +22,8 @@ static void check_real(const float_format *to, const float_format *from, int rou
     fill(raw, from->bits, from->mantissa);
     run("sm_90", code, to->bits, from->bits, raw, NULL, results);
     for (size_t i = 0; i < count; i++) {
-        uint64_t a = flags_of(from, flags) & FLOAT_FTZ ? float_flushed(from, raw[i]) : raw[i];
+        bool kept = to == &float_f16; /* an f32 that becomes an f16 is not flushed on an H100 */
+        uint64_t a = flags_of(from, flags) & FLOAT_FTZ && !kept ? float_flushed(from, raw[i]) : raw[i];
         uint64_t wanted = rounded(to, float_value(from, a), rounding < 0 ? EXACT_RN : (exact_rounding)rounding);
         expect(code, raw[i], 0, results[i], float_finish(to, wanted, flags_of(to, flags)));
     }
@@ -101,7 +102,9 @@ static void to_tf32(void **state) {
         for (size_t i = 0; i < count; i++) {
             uint64_t wanted =
                 float_finish(&tf32, rounded(&tf32, float_value(&float_f32, raw[i]), rows[n].rounding), rows[n].flags);
-            expect(rows[n].code, raw[i], 0, results[i], wanted == tf32.nan ? 0x7fffffff : wanted << 13);
+            bool away = rows[n].rounding == EXACT_RNA, saturates = rows[n].flags & FLOAT_SATFINITE;
+            uint64_t nan = away ? (raw[i] & ~0x1fffull) - (saturates ? 0x2000 : 0) : 0x7fffe000; /* of an H100 */
+            expect(rows[n].code, raw[i], 0, results[i], isnan(float_value(&float_f32, raw[i])) ? nan : wanted << 13);
         }
     }
 }

@@ -289,13 +289,15 @@ static void judge_all(const mma_form *f, const char *code, uint64_t (*d)[MMA_RES
     uint64_t counts[VERDICTS] = {0};
     for (uint32_t t = 0; t < count; t++) {
         for (uint32_t i = 0; i < f->matrices * f->m * f->n; i++) {
-            const uint64_t simulated[] = {d[t][i], d[count + t][i], d[2 * count + t][i]};
+            uint64_t simulated[SIM_SUM_MODES];
+            for (uint32_t mode = 0; mode < SIM_SUM_MODES; mode++)
+                simulated[mode] = d[mode * count + t][i];
             verdict which = judge(f, code, simulated, d[SIM_SUM_MODES * count + t][i]);
             if (counts[which]++ >= PRINTED || which != VERDICT_DIFFERENT) continue;
             printf("# different: %s: product %u, element %u: the device's %a; simulated exact %a, sequential %a, "
-                   "truncating %a\n",
+                   "truncating %a, hopper %a\n",
                    code, t, i, mma_number(f->d, d[SIM_SUM_MODES * count + t][i]), mma_number(f->d, simulated[0]),
-                   mma_number(f->d, simulated[1]), mma_number(f->d, simulated[2]));
+                   mma_number(f->d, simulated[1]), mma_number(f->d, simulated[2]), mma_number(f->d, simulated[3]));
         }
     }
     for (int v = 0; v < VERDICTS; v++)

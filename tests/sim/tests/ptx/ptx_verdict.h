@@ -1,7 +1,7 @@
 /* What came out where a kernel ran on the interpreter and on a device (ptx_device.h): a verdict on each result, counted
  * for each instruction. The counts are printed when the program ends, a line for each instruction:
  *   # compared|add.f32|EQUAL|NAN|WITHIN|DIFFERENT|FAILED|ABSENT
- *   # sums|mma.sync...|elements|exact|sequential|truncating|none of them */
+ *   # sums|mma.sync...|elements|exact|sequential|truncating|hopper|none of them */
 #ifndef KILN_TESTS_SIM_PTX_VERDICT_H
 #define KILN_TESTS_SIM_PTX_VERDICT_H
 
