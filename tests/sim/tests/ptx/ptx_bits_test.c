@@ -450,7 +450,7 @@ static void moves(void **state) {
          1,
          {0},
          expect_one,
-         0},
+         OPEN}, /* ticks of any length */
     };
     ptx_rows_check(rows, COUNT(rows), &seed);
 }

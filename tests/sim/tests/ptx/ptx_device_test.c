@@ -105,6 +105,10 @@ static void only_bits_of_nans_may_differ(void **state) {
         {"set.lt.u32.f32 %d, %a, %b;", 32, 0xffffffff, 0x7fffffff, false},
         {"set.lt.f32.f32 %d, %a, %b;", 32, 0xffffffff, 0x7fffffff, true},
         {"mov.b32 %d, %a;", 32, 0x7fffffff, 0x7fc00000, false},
+        {"abs.ftz.f16 %h0, %h1;\nmov.b32 %d, {%h0, %h1};", 32, 0x7fff3c00, 0x7e003c00, true},
+        {"st.global.b64 [%x0], %a;\natom.global.add.f64 %x1, [%x0], %b;\nld.global.b64 %d, [%x0];", 64, ~0ull,
+         0x7ff8000000000000, true},
+        {"add.f32 %t0, %a, %b;\nand.b32 %t1, %t0, 1;\nmov.b32 %d, %t1;", 32, 0x7fffffff, 0x7fc00000, false},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (verdict_same_but_nan(rows[i].code, rows[i].bits, &rows[i].one, &rows[i].other) != rows[i].same)

@@ -171,6 +171,27 @@ static void packed_halves_are_scalars(void **state) {
     }
 }
 
+/* What a tensor copy fills in where there is nothing makes a fused multiply-add 0, whatever else it would be. */
+static void what_lies_outside_makes_zeros(void **state) {
+    (void)state;
+    static const struct {
+        const char *code;
+        uint32_t a, b, c, wanted;
+    } rows[] = {
+        {"fma.rn.oob.f16x2 %d, %a, %b, %c;", 0x7ff73c00, 0x40003c00, 0x3c003c00, 0x00004000},
+        {"fma.rn.oob.f16x2 %d, %a, %b, %c;", 0x3c003c00, 0x7ff77ff6, 0x3c003c00, 0x00007fff},
+        {"fma.rn.oob.relu.bf16x2 %d, %a, %b, %c;", 0x3f803f80, 0x3f80bf80, 0x7ff70000, 0x00000000},
+        {"fma.rn.f16x2 %d, %a, %b, %c;", 0x7ff73c00, 0x40003c00, 0x3c003c00, 0x7fff4000},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        uint32_t d = 0;
+        const harness_case test = {.code = rows[i].code, .result_bits = 32, .source_bits = {32, 32, 32}};
+        const void *sources[HARNESS_SOURCES] = {&rows[i].a, &rows[i].b, &rows[i].c};
+        harness_run(&test, 1, &d, sources);
+        assert_int_equal(d, rows[i].wanted);
+    }
+}
+
 /* ---- min, max, neg, abs, copysign ---- */
 
 static void minimum_and_maximum(void **state) {
@@ -343,6 +364,7 @@ int main(void) {
         cmocka_unit_test(arithmetic_of_f64),
         cmocka_unit_test(arithmetic_of_16_bits),
         cmocka_unit_test(packed_halves_are_scalars),
+        cmocka_unit_test(what_lies_outside_makes_zeros),
         cmocka_unit_test(minimum_and_maximum),
         cmocka_unit_test(signs),
         cmocka_unit_test(comparisons_of_all_kinds),

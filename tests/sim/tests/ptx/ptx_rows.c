@@ -89,7 +89,8 @@ static void check(const ptx_row *row, const char *type, size_t type_length, bool
     uint32_t bits = (uint32_t)strtoul(type + 1, NULL, 10);
     row_values x = {.bits = bits, .is_signed = *type == 's', .parameter = row->parameter};
     const void *sources[HARNESS_SOURCES] = {memory[1], memory[2], memory[3], memory[4]};
-    harness_case test = {.code = code, .result_bits = width(row->result, bits), .named = plain};
+    harness_case test = {
+        .code = code, .result_bits = width(row->result, bits), .named = plain, .open = row->parameter & OPEN};
     test.seed = sim_random(random);
     for (uint32_t s = 0; s < row->source_count; s++)
         test.source_bits[s] = width(row->sources[s], bits);

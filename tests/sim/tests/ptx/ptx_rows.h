@@ -23,8 +23,9 @@ typedef uint64_t (*row_expect)(const row_values *x);
 /* Sources and results are as wide as the type, or: */
 enum { SAME = 0, WORD = 32, DOUBLE = 1 };
 
-/* A parameter: %b is never 0. */
+/* Parameters: %b is never 0; what comes out on a device is left open, so that none is compared. */
 #define NONZERO (1u << 31)
+#define OPEN    (1u << 30)
 
 typedef struct ptx_row {
     const char *code;  /* each $ stands for the type's name */

@@ -80,9 +80,12 @@ static bool is_nan(const number_type *type, uint64_t bits) {
 bool verdict_same_but_nan(const char *code, uint32_t bits, const void *one, const void *other) {
     char opcode[OPCODE_SIZE];
     const char *operands;
-    const number_type *type = NULL;
-    while (next_instruction(&code, opcode, &operands))
-        if (begins(operands, "%d") && strchr(", |", operands[2])) type = type_of_result(opcode);
+    const number_type *type = NULL, *made = NULL;
+    while (next_instruction(&code, opcode, &operands)) {
+        bool moves = begins(opcode, "mov.") || begins(opcode, "ld.") || begins(opcode, "st.");
+        if (!moves) made = type_of_result(opcode);
+        if (begins(operands, "%d") && strchr(", |", operands[2])) type = made;
+    }
     if (!type || type->bits > bits) return false;
     for (uint32_t at = 0; at < bits / 8; at += type->bits / 8) {
         uint64_t a = 0, b = 0;

@@ -30,7 +30,7 @@ void verdict_on_kernel(const char *code, verdict which, const char *why);
 const char *verdict_line(const char *code);
 
 /* Whether two results of so many bits are the same but for the bits of NaNs: code says by the opcode that writes %d
- * which numbers they hold. */
+ * which numbers they hold; one that only moves or loads, by the last one before that does not. */
 bool verdict_same_but_nan(const char *code, uint32_t bits, const void *one, const void *other);
 
 /* Counts an element of a matrix: in which of the ways of adding it comes out. */
