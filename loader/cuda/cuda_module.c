@@ -42,16 +42,22 @@ static kiln_status load_image(kiln_module *module) {
 }
 
 /* Bytes of all parameters of a kernel as the driver has them. 0: this driver cannot say (before CUDA 12.4), or there
- * are none. A parameter beyond the last is an invalid value. */
-static kiln_status get_arguments_size(kiln_device *device, kiln__cu_function function, uint32_t *out_size) {
-    enum { PARAMETER_MAX = 4096 };
+ * are none. A parameter beyond the last is an invalid value. One aligned to more than 16 bytes is aligned by its
+ * address in constant memory, which the packed buffer is copied to: the gap in front of it is in no C struct. */
+static kiln_status get_arguments_size(const kiln_kernel *kernel, kiln__cu_function function, uint32_t *out_size) {
+    enum { PARAMETER_MAX = 4096, PARAMETER_GAP = 16 };
     *out_size = 0;
     if (!kiln__cuda.cuFuncGetParamInfo) return KILN_OK;
     for (size_t i = 0; i < PARAMETER_MAX; i++) {
         size_t offset = 0, size = 0;
         kiln__cu_result result = kiln__cuda.cuFuncGetParamInfo(function, i, &offset, &size);
         if (result == KILN__CU_ERROR_INVALID_VALUE) break;
-        if (result) return kiln__cuda_fail(device, "cuFuncGetParamInfo", result);
+        if (result) return kiln__cuda_fail(kernel->device, "cuFuncGetParamInfo", result);
+        if (offset >= *out_size + PARAMETER_GAP)
+            return kiln__fail(KILN_ERROR_UNSUPPORTED,
+                              "kernel %s: parameter %zu is at offset %zu behind %u bytes, since it is aligned to more "
+                              "than 16 by its address in constant memory: align it to at most 16",
+                              kernel->name, i, offset, *out_size);
         *out_size = (uint32_t)(offset + size);
     }
     return KILN_OK;
@@ -60,7 +66,7 @@ static kiln_status get_arguments_size(kiln_device *device, kiln__cu_function fun
 /* The size of the arguments, which the bundle's table says; where the driver can say it too, both must agree. */
 static kiln_status set_arguments_size(kiln_kernel *kernel, kiln__cu_function function) {
     uint32_t size = 0;
-    KILN__TRY(get_arguments_size(kernel->device, function, &size));
+    KILN__TRY(get_arguments_size(kernel, function, &size));
     if (size && kernel->info.arguments_size && size != kernel->info.arguments_size)
         return kiln__fail(KILN_ERROR_CORRUPT_IMAGE, "kernel %s takes %u bytes of arguments, its bundle says %u",
                           kernel->name, size, kernel->info.arguments_size);

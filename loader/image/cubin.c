@@ -18,6 +18,7 @@ enum { SYSTEM_SHARED = 1024, SYSTEM_SHARED_FROM = 90 };
 enum {
     ATTRIBUTE_MAX_THREADS = 0x05,      /* u32 x, y, z */
     ATTRIBUTE_REQUIRED_THREADS = 0x10, /* the same */
+    ATTRIBUTE_PARAMETER = 0x17,        /* u32 0; u16 number, offset; u32 size << 18 and flags */
     ATTRIBUTE_PARAMETERS_SIZE = 0x19,  /* in the value */
     ATTRIBUTE_REGISTERS = 0x2f,        /* u32 symbol, count; of the module */
     COMPAT_EXACT = 0x09                /* in the value */
@@ -96,6 +97,22 @@ static void read_kernel_attributes(kiln__bytes attributes, kiln_kernel_info *inf
     }
 }
 
+/* Whether a parameter is aligned to more than 16 bytes: constant memory begins behind that many, so that there is a gap
+ * in front of it that no smaller alignment leaves. The last parameter comes first. */
+static bool is_overaligned(kiln__bytes attributes) {
+    enum { NONE = -1, GAP = 16 };
+    image_attribute attribute;
+    int32_t behind = NONE;
+    while (next_attribute(&attributes, &attribute)) {
+        if (attribute.number != ATTRIBUTE_PARAMETER || attribute.data.size != 12) continue;
+        int32_t begin = kiln__read_u16(attribute.data.at + 6);
+        int32_t end = begin + (int32_t)(kiln__read_u32(attribute.data.at + 8) >> 18);
+        if (behind != NONE && behind - end >= GAP) return true;
+        behind = begin;
+    }
+    return behind >= GAP;
+}
+
 /* ---- The file -----------------------------------------------------------------------------------------------------
  */
 
@@ -155,16 +172,24 @@ kiln_status kiln__cubin_read(const void *bytes, size_t size, kiln__cubin *out_cu
 }
 
 /* A kernel's own sections name the section of its code in sh_info. */
-static void read_kernel_sections(const kiln__cubin *cubin, uint32_t code, kiln_kernel_info *info) {
+static kiln_status read_kernel_sections(const kiln__cubin *cubin, uint32_t code, kiln_kernel_facts *kernel) {
+    kiln_kernel_info *info = &kernel->info;
     for (uint32_t i = 0; i < cubin->elf.section_count; i++) {
         kiln__elf_section section = kiln__elf_section_at(&cubin->elf, i);
         if (section.info != code) continue;
-        if (section.type == SECTION_INFO && starts_with(section.name, ".nv.info."))
+        if (section.type == SECTION_INFO && starts_with(section.name, ".nv.info.")) {
+            if (is_overaligned(section.bytes))
+                return kiln__fail(KILN_ERROR_UNSUPPORTED,
+                                  "cubin: kernel %s: a parameter is aligned to more than 16 bytes, by its address in "
+                                  "constant memory: its offset is not a C struct's",
+                                  kernel->name);
             read_kernel_attributes(section.bytes, info);
+        }
         if (section.type == KILN__ELF_SECTION_NO_BITS && starts_with(section.name, ".nv.shared.") &&
             section.memory_size >= cubin->reserved_shared && section.memory_size <= UINT32_MAX)
             info->shared_bytes = (uint32_t)section.memory_size - cubin->reserved_shared;
     }
+    return KILN_OK;
 }
 
 kiln_status kiln__cubin_kernel_next(const kiln__cubin *cubin, size_t *cursor, kiln_kernel_facts *out_kernel) {
@@ -177,7 +202,7 @@ kiln_status kiln__cubin_kernel_next(const kiln__cubin *cubin, size_t *cursor, ki
             return kiln__fail(KILN_ERROR_CORRUPT_IMAGE, "cubin: the kernel of symbol %zu has no name", *cursor);
         out_kernel->name = symbol.name;
         out_kernel->name_size = length;
-        read_kernel_sections(cubin, symbol.section, &out_kernel->info);
+        KILN__TRY(read_kernel_sections(cubin, symbol.section, out_kernel));
         out_kernel->info.registers = find_registers(cubin->attributes, *cursor);
         ++*cursor;
         return KILN_OK;

@@ -171,6 +171,9 @@ static kiln_status skip_braces(kiln__ptx_place *place) {
 /* ---- Variables: parameters and shared memory ----------------------------------------------------------------------
  */
 
+/* All constant addresses at which parameters begin are multiples of it. */
+enum { PARAMETER_ALIGN_MAX = 16 };
+
 static const struct {
     const char *name;
     uint32_t size;
@@ -239,10 +242,17 @@ static kiln_status read_dimensions(kiln__ptx_place *place, uint64_t *size) {
     return KILN_OK;
 }
 
-/* Reads ".align 8 .b8 name[24]" behind its state space and adds it to *end. */
-static kiln_status read_variable(kiln__ptx_place *place, uint64_t *end) {
+/* Reads a parameter, ".align 8 .b8 name[24]" behind its state space, and adds it to *end. */
+static kiln_status read_parameter(kiln__ptx_place *place, uint64_t *end) {
     uint32_t align = 0, element = 0;
     KILN__TRY(read_type(place, &align, &element));
+    if (align > PARAMETER_ALIGN_MAX)
+        return kiln__fail(KILN_ERROR_UNSUPPORTED,
+                          "PTX: line %" PRIu32 ": a parameter is aligned to %" PRIu32
+                          " bytes: assemblers place it by its address in constant memory, where parameters begin at "
+                          "0x160, 0x210 or 0x380, so that its offset differs from a C struct's and from device to "
+                          "device: align it to at most %d",
+                          place->line, align, PARAMETER_ALIGN_MAX);
     uint64_t size = element;
     KILN__TRY(read_dimensions(place, &size));
     return place_variable(place, align, size, end);
@@ -269,7 +279,7 @@ static kiln_status read_parameters(kiln__ptx_place *place, uint32_t *out_size) {
     KILN__TRY(take(place, ")", &empty));
     while (!empty && more) {
         KILN__TRY(expect(place, ".param"));
-        KILN__TRY(read_variable(place, &end));
+        KILN__TRY(read_parameter(place, &end));
         KILN__TRY(take(place, ",", &more));
         if (!more) KILN__TRY(expect(place, ")"));
     }

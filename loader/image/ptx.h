@@ -27,7 +27,7 @@ bool kiln__ptx_is(const void *bytes, size_t size);
 
 /* Reads the header and all declarations.
  * Returns KILN_OK, KILN_ERROR_CORRUPT_IMAGE (the error text has the line), KILN_ERROR_UNSUPPORTED (32-bit addresses, a
- * type of a parameter that is not known). */
+ * type of a parameter that is not known, a parameter aligned to more than 16 bytes). */
 kiln_status kiln__ptx_read(const void *bytes, size_t size, kiln__ptx *out_ptx);
 
 /* Reads the next kernel from *place on, which starts as ptx->body; kernel_count calls read all. Returns as

@@ -107,6 +107,26 @@ static kiln__bytes find_section(const image_file *image, const char *name, size_
     return (kiln__bytes){NULL, 0};
 }
 
+/* A parameter with a gap of 16 bytes in front of it: no smaller alignment than 32 leaves one. */
+static void a_parameter_of_too_large_an_alignment(void **state) {
+    (void)state;
+    for (uint32_t moved = 0; moved < 32; moved += 8) {
+        image_file image = image_read("sm_90a.cubin");
+        size_t header;
+        kiln__bytes section = find_section(&image, ".nv.info.scale", &header);
+        uint8_t *at = image.bytes + (section.at - image.bytes), *end = at + section.size;
+        for (; at + 16 <= end; at += 4) /* a record of a parameter: its offset */
+            if (at[0] == 4 && at[1] == 0x17 && at[2] == 12 && at[3] == 0) at[4 + 6] = (uint8_t)(at[4 + 6] + moved);
+        if (moved < 16) {
+            assert_int_equal(read_all(image.bytes, image.size), KILN_OK);
+        } else {
+            assert_int_equal(read_all(image.bytes, image.size), KILN_ERROR_UNSUPPORTED);
+            assert_non_null(strstr(kiln_last_error(), "scale: a parameter is aligned to more than 16 bytes"));
+        }
+        free(image.bytes);
+    }
+}
+
 /* Attributes that are not understood leave the facts not known: the image is taken all the same. */
 static void attributes_of_unknown_layout(void **state) {
     (void)state;
@@ -224,6 +244,7 @@ int main(void) {
         cmocka_unit_test(real_files),
         cmocka_unit_test(targets_of_flags),
         cmocka_unit_test(attributes_of_unknown_layout),
+        cmocka_unit_test(a_parameter_of_too_large_an_alignment),
         cmocka_unit_test(threads_that_overflow),
         cmocka_unit_test(other_elf_files),
         cmocka_unit_test(names_that_are_no_names),

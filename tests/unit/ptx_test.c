@@ -271,6 +271,8 @@ static void broken_texts(void **state) {
         {".visible .entry k(.param .u32)", KILN_ERROR_CORRUPT_IMAGE, "a variable has no name"},
         {".visible .entry k(.param .q32 a)", KILN_ERROR_UNSUPPORTED, "a type or property that is not known"},
         {".visible .entry k(.param .align 0 .b8 a[4])", KILN_ERROR_CORRUPT_IMAGE, ".align is not a power of two"},
+        {".visible .entry k(.param .align 32 .b8 a[32])", KILN_ERROR_UNSUPPORTED, "aligned to 32 bytes"},
+        {".visible .entry k(.param .u64 a, .param .align 128 .b8 b[128])", KILN_ERROR_UNSUPPORTED, "at most 16"},
         {".visible .entry k(.param .align 3 .b8 a[4])", KILN_ERROR_CORRUPT_IMAGE, ".align is not a power of two"},
         {".visible .entry k(.param .align x .b8 a[4])", KILN_ERROR_CORRUPT_IMAGE, "a number of at most 32 bits"},
         {".visible .entry k(.param .b8 a[)", KILN_ERROR_CORRUPT_IMAGE, "a number of at most 32 bits"},

@@ -98,6 +98,7 @@ static kiln__cu_result read_ptx(const char *text, int32_t capability, sim_image 
     }
     ptx_module *module = ptx_module_parse(text, strlen(text), log, size);
     if (!module) return SIM_CUDA_INVALID_PTX;
+    ptx_module_place_parameters(module, capability);
     image->virtual_target = (uint32_t)strtoul(target + strlen("sm_"), NULL, 10);
     image->target = (uint32_t)capability;
     bool read = true;

@@ -55,7 +55,17 @@ typedef struct arguments {
     uint8_t gathered[ARGUMENTS_MAX];
 } arguments;
 
-/* The extra array must be pointer, size, end, in the documented form; the size is what the kernel takes. */
+/* Takes a buffer that ends before the kernel's parameters do, as the driver does: what is behind it is not copied. */
+static void cut_short(uint32_t size, arguments *read) {
+    enum { LEFT_BEHIND = 0xa5 };
+    memset(read->gathered, LEFT_BEHIND, size);
+    memcpy(read->gathered, read->bytes, read->size);
+    read->bytes = read->gathered;
+    read->size = size;
+}
+
+/* The extra array must be pointer, size, end, in the documented form. A buffer of more bytes than the kernel's
+ * parameters have is refused as out of resources, which was seen of driver 580; so was that one of fewer is taken. */
 static kiln__cu_result read_extra(const sim_function *function, void **extra, arguments *read) {
     SIM_CUDA_RULE(extra[0] == KILN__CU_LAUNCH_PARAM_BUFFER_POINTER && extra[2] == KILN__CU_LAUNCH_PARAM_BUFFER_SIZE &&
                       extra[4] == KILN__CU_LAUNCH_PARAM_END,
@@ -63,11 +73,14 @@ static kiln__cu_result read_extra(const sim_function *function, void **extra, ar
     SIM_CUDA_RULE(extra[3], SIM_CUDA_INVALID_VALUE, "cuLaunchKernel: the pointer to the size is NULL");
     read->bytes = extra[1];
     read->size = *(const size_t *)extra[3];
-    SIM_CUDA_RULE(read->size <= ARGUMENTS_MAX && (read->bytes || !read->size), SIM_CUDA_INVALID_VALUE,
-                  "cuLaunchKernel: %zu bytes of arguments at %p", read->size, read->bytes);
-    SIM_CUDA_RULE(!function->entry->arguments_known || read->size == function->entry->arguments_size,
-                  SIM_CUDA_INVALID_VALUE, "cuLaunchKernel: %zu bytes of arguments, %s takes %u", read->size,
-                  function->entry->name, function->entry->arguments_size);
+    const sim_entry *entry = function->entry;
+    SIM_CUDA_RULE(read->size <= ARGUMENTS_MAX && (read->bytes || (!read->size && !entry->arguments_size)),
+                  SIM_CUDA_INVALID_VALUE, "cuLaunchKernel: %zu bytes of arguments at %p", read->size, read->bytes);
+    if (!entry->arguments_known) return SIM_CUDA_SUCCESS;
+    SIM_CUDA_RULE(read->size <= entry->arguments_size, SIM_CUDA_LAUNCH_OUT_OF_RESOURCES,
+                  "cuLaunchKernel: %zu bytes of arguments, %s takes %u", read->size, entry->name,
+                  entry->arguments_size);
+    if (read->size < entry->arguments_size) cut_short(entry->arguments_size, read);
     return SIM_CUDA_SUCCESS;
 }
 

@@ -512,6 +512,7 @@ ptx_program *ptx_program_load(const char *text, size_t size, int32_t capability,
     ptx_program *program = ptx_arena_take(module->arena, sizeof *program);
     program->module = module;
     program->capability = capability;
+    ptx_module_place_parameters(module, capability);
     number_functions(program);
     lay_out(program);
     if (program->shared_bytes > PTX_STATIC_SHARED_MAX) {

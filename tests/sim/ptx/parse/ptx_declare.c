@@ -240,6 +240,23 @@ void ptx_declare_variables(ptx_parser *parser, ptx_space space, bool is_extern, 
     ptx_expect(parser, ';');
 }
 
+/* Behind a first byte at an address: each at a multiple of its alignment. Returns where they end behind it. */
+static uint32_t place(ptx_variable *list, uint64_t address) {
+    uint64_t end = address;
+    for (ptx_variable *v = list; v; v = v->next) {
+        end = (end + v->align - 1) / v->align * v->align;
+        v->offset = end - address;
+        end += v->size;
+    }
+    return (uint32_t)(end - address);
+}
+
+void ptx_module_place_parameters(ptx_module *module, int32_t capability) {
+    const uint64_t address = capability >= 100 ? 0x380 : capability >= 90 ? 0x210 : 0x160; /* as ptxas 13 has them */
+    for (ptx_function *f = module->functions; f; f = f->next)
+        if (f->is_entry) f->parameter_bytes = place(f->parameters, address);
+}
+
 uint32_t ptx_declare_parameters(ptx_parser *parser, ptx_variable **list) {
     uint64_t offset = 0;
     while (!ptx_accept(parser, ')')) {
@@ -249,12 +266,10 @@ uint32_t ptx_declare_parameters(ptx_parser *parser, ptx_variable **list) {
         ptx_variable *variable = variable_begin(parser, PTX_SPACE_PARAM, &lanes);
         variable_shape(parser, variable, lanes, &open);
         if (open) ptx_fail(parser, "parameter %s has no size", variable->name);
-        offset = (offset + variable->align - 1) / variable->align * variable->align;
-        variable->offset = offset;
         offset += variable->size;
         if (offset > 1 << 20) ptx_fail(parser, "the parameters are too large");
         variable_add(parser, variable, list);
         if (!ptx_is(parser, ')')) ptx_expect(parser, ',');
     }
-    return (uint32_t)offset;
+    return place(*list, 0);
 }

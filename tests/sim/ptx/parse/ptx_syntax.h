@@ -153,6 +153,10 @@ void ptx_module_free(ptx_module *module);
 /* Reads .version and .target alone, which a text of any version begins with. false with the reason. */
 bool ptx_module_head(const char *text, size_t size, uint32_t *out_version, char target[16], char *why, size_t why_size);
 
+/* Lays the parameters of all entries out as ptxas does for a device of a compute capability: aligned by the address in
+ * constant memory that the driver copies them to. Until then they are as a C struct has them. */
+void ptx_module_place_parameters(ptx_module *module, int32_t capability);
+
 ptx_function *ptx_function_find(const ptx_module *module, const char *name);
 
 #endif

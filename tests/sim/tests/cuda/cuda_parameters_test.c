@@ -127,6 +127,71 @@ static void arguments_are_given_once(void **state) {
     assert_int_equal(sim.violations(), 4);
 }
 
+/* mixed takes 56 bytes: c at 0, out at 8, h at 16, block at 32, f at 52. */
+static void a_buffer_may_be_short_and_not_long(void **state) {
+    fixture *f = *state;
+    uint8_t packed[64] = {0};
+    size_t size = 57;
+    void *extra[] = {KILN__CU_LAUNCH_PARAM_BUFFER_POINTER, packed, KILN__CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+                     KILN__CU_LAUNCH_PARAM_END};
+    kiln__cu_function mixed = function_of(f->module, "mixed");
+    memcpy(packed, &f->c, 1);
+    memcpy(packed + 8, &f->out, 8);
+    memcpy(packed + 16, &f->h, 2);
+    memcpy(packed + 32, f->block, 20);
+    memcpy(packed + 52, &f->f, 4);
+    expect_cu(CU_OUT_OF_RESOURCES, launch(f, mixed, NULL, extra));
+    assert_non_null(strstr(sim.violation(), "57 bytes of arguments, mixed takes 56"));
+    size = 56;
+    expect_cu(CU_OK, launch(f, mixed, NULL, extra));
+    expect_results(f);
+    size = 52; /* all but f, which is then not what the caller has behind it */
+    expect_cu(CU_OK, launch(f, mixed, NULL, extra));
+    uint64_t results[RESULTS];
+    expect_cu(CU_OK, driver.cuMemcpyDtoHAsync(results, f->out, sizeof results, f->stream));
+    expect_cu(CU_OK, driver.cuStreamSynchronize(f->stream));
+    assert_int_equal(results[2], 0x12345678);
+    assert_int_not_equal(results[3], 0x3fc00000);
+    assert_int_equal(sim.violations(), 1);
+}
+
+/* A parameter is aligned by its address in constant memory, where parameters begin at 0x160 before sm_90; of
+ * sm_90 truth_test.c has them. */
+static void parameters_are_aligned_by_their_address(void **state) {
+    static const char aligned[] =
+        ".version 7.0\n.target sm_80\n.address_size 64\n"
+        ".visible .entry first(.param .align 64 .b8 block[64]) {\nret;\n}\n"
+        ".visible .entry second(.param .align 128 .b8 block[8], .param .u32 n) {\nret;\n}\n"
+        ".visible .entry third(.param .u64 out, .param .align 64 .b8 block[64]) {\n.reg .b32 %r;\n.reg .b64 %d;\n"
+        "ld.param.u64 %d, [out];\nld.param.u32 %r, [block+8];\nst.global.u32 [%d], %r;\nret;\n}\n";
+    static const struct {
+        const char *name;
+        size_t index, offset, size;
+    } rows[] = {
+        {"first", 0, 32, 64}, {"second", 0, 32, 8}, {"second", 1, 40, 4}, {"third", 0, 0, 8}, {"third", 1, 32, 64}};
+    fixture *f = *state;
+    kiln__cu_module module;
+    expect_cu(CU_OK, driver.cuModuleLoadDataEx(&module, aligned, 0, NULL, NULL));
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        size_t offset, size;
+        expect_cu(CU_OK, driver.cuFuncGetParamInfo(function_of(module, rows[i].name), rows[i].index, &offset, &size));
+        assert_int_equal(offset, rows[i].offset);
+        assert_int_equal(size, rows[i].size);
+    }
+    uint8_t packed[96] = {[32 + 8] = 0x2a};
+    size_t size = sizeof packed;
+    uint32_t result;
+    memcpy(packed, &f->out, sizeof f->out);
+    void *extra[] = {KILN__CU_LAUNCH_PARAM_BUFFER_POINTER, packed, KILN__CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+                     KILN__CU_LAUNCH_PARAM_END};
+    expect_cu(CU_OK, launch(f, function_of(module, "third"), NULL, extra));
+    expect_cu(CU_OK, driver.cuMemcpyDtoHAsync(&result, f->out, sizeof result, f->stream));
+    expect_cu(CU_OK, driver.cuStreamSynchronize(f->stream));
+    assert_int_equal(result, 0x2a);
+    expect_cu(CU_OK, driver.cuModuleUnload(module));
+    assert_int_equal(sim.violations(), 0);
+}
+
 static void a_module_s_variables_are_found(void **state) {
     fixture *f = *state;
     kiln__cu_address counted;
@@ -239,6 +304,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test_setup_teardown(each_argument_has_a_pointer, setup, teardown),
         cmocka_unit_test_setup_teardown(a_capture_keeps_them, setup, teardown),
         cmocka_unit_test_setup_teardown(arguments_are_given_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_buffer_may_be_short_and_not_long, setup, teardown),
+        cmocka_unit_test_setup_teardown(parameters_are_aligned_by_their_address, setup, teardown),
         cmocka_unit_test_setup_teardown(a_module_s_variables_are_found, setup, teardown),
         cmocka_unit_test_setup_teardown(spaces_are_told_apart, setup, teardown),
         cmocka_unit_test_setup_teardown(modules_may_be_large, setup, teardown),

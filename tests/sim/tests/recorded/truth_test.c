@@ -116,6 +116,18 @@ static void launch(const truth_case *x, const char *text, const ptx_program *pro
         compare(x, text, all, why, size);
 }
 
+/* Whether the interpreter wants the parameters where the driver wanted them. */
+static void check_places(const truth_case *x, const ptx_function *kernel) {
+    assert_int_equal(x->head->block_bytes, kernel->parameter_bytes);
+    for (const truth_field *f = x->fields; f < x->fields + x->head->field_count; f++) {
+        const ptx_variable *parameter = kernel->parameters;
+        for (uint32_t i = 0; parameter && i < f->parameter; i++)
+            parameter = parameter->next;
+        assert_non_null(parameter);
+        assert_int_equal(f->offset, parameter->offset + f->inner);
+    }
+}
+
 typedef enum outcome { EQUAL, DIFFERENT, REFUSED } outcome;
 
 /* name is "mma/m16n8k16_f16_normal", ptx "m16n8k16_f16". */
@@ -137,6 +149,7 @@ static outcome replay(const char *name, const char *ptx, char *why, size_t size)
     const ptx_code *code = ptx_program_find(program, x.head->kernel);
     assert_non_null(code);
     outcome result = REFUSED;
+    check_places(&x, code->function);
     if (parameters_of(&x, &all, code->function, parameters)) {
         launch(&x, text, program, parameters, &all, why, size);
         result = *why ? DIFFERENT : EQUAL;
@@ -173,7 +186,31 @@ static void what_is_simulated_is_what_was_recorded(void **state) {
     assert_int_equal(counts[EQUAL], REPLAYED);
 }
 
+/* Also of kernels that are not simulated. */
+static void parameters_lie_where_the_driver_wants_them(void **state) {
+    static const char *const names[] = {"misc/packed_a64_o64",   "misc/packed_a64_o128", "misc/packed_a128_o64",
+                                        "misc/packed_a128_o128", "misc/packed_a8_o48",   "misc/packed_a8_o112",
+                                        "fault/packed_a8_o64"};
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char path[128], why[512];
+        size_t size;
+        snprintf(path, sizeof path, TRUTH_FOLDER "/%s.ptx", names[i]);
+        char *text = programs_read(path, &size);
+        ptx_module *module = ptx_module_parse(text, size, why, sizeof why);
+        if (!module) fail_msg("%s: %s", path, why);
+        snprintf(path, sizeof path, TRUTH_FOLDER "/%s.case", names[i]);
+        truth_case x = truth_read(path);
+        ptx_module_place_parameters(module, CAPABILITY);
+        check_places(&x, ptx_function_find(module, x.head->kernel));
+        truth_free(&x);
+        ptx_module_free(module);
+        free(text);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(what_is_simulated_is_what_was_recorded)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(what_is_simulated_is_what_was_recorded),
+                                       cmocka_unit_test(parameters_lie_where_the_driver_wants_them)};
     return cmocka_run_group_tests_name("truth", tests, NULL, NULL);
 }
