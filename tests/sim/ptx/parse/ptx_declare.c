@@ -30,7 +30,7 @@ const ptx_name *ptx_name_find(const ptx_parser *parser, const char *text, uint32
     return NULL;
 }
 
-static uint32_t register_add(ptx_parser *parser, const char *name, ptx_type type) {
+uint32_t ptx_register_add(ptx_parser *parser, const char *name, ptx_type type) {
     ptx_function *function = parser->function;
     if (function->register_count == parser->register_room) {
         uint32_t room = parser->register_room ? parser->register_room * 2 : 256;
@@ -53,12 +53,42 @@ static ptx_type expect_type(ptx_parser *parser) {
     return type;
 }
 
-void ptx_declare_registers(ptx_parser *parser) {
+/* ".v2 .u32": how many registers a name of that stands for, and of which type. */
+static uint32_t register_type(ptx_parser *parser, ptx_type *out_type) {
     enum { VECTOR_BITS = 128 };
     uint32_t lanes = ptx_accept_dot(parser, "v2") ? 2 : ptx_accept_dot(parser, "v4") ? 4 : 1;
-    ptx_type type = expect_type(parser);
-    if (lanes > 1 && (type == PTX_pred || lanes * ptx_type_bits(type) > VECTOR_BITS))
-        ptx_fail(parser, "no vector has %u elements of type %s", lanes, ptx_type_name(type));
+    *out_type = expect_type(parser);
+    if (lanes > 1 && (*out_type == PTX_pred || lanes * ptx_type_bits(*out_type) > VECTOR_BITS))
+        ptx_fail(parser, "no vector has %u elements of type %s", lanes, ptx_type_name(*out_type));
+    return lanes;
+}
+
+/* A parameter that is written as .reg, whose registers come with the body. */
+static ptx_variable *register_parameter(ptx_parser *parser) {
+    ptx_variable *variable = ptx_arena_take(parser->arena, sizeof *variable);
+    *variable = (ptx_variable){.space = PTX_SPACE_PARAM, .line = parser->token.line};
+    variable->register_lanes = register_type(parser, &variable->type);
+    if (variable->type == PTX_pred) ptx_fail(parser, "a parameter that is a predicate is not simulated");
+    uint32_t bytes = ptx_type_bits(variable->type) / 8;
+    variable->align = bytes * variable->register_lanes;
+    variable->size = variable->align;
+    variable->name = ptx_expect_word(parser);
+    return variable;
+}
+
+void ptx_declare_parameter_registers(ptx_parser *parser, ptx_variable *parameter) {
+    parameter->first_register = parser->function->register_count;
+    for (uint32_t i = 0; i < parameter->register_lanes; i++)
+        ptx_register_add(parser, parameter->name, parameter->type);
+    name_add(parser, (ptx_name){.text = parameter->name,
+                                .count = 1,
+                                .lanes = parameter->register_lanes,
+                                .first = parameter->first_register});
+}
+
+void ptx_declare_registers(ptx_parser *parser) {
+    ptx_type type;
+    uint32_t lanes = register_type(parser, &type);
     do {
         char *text = ptx_expect_word(parser);
         ptx_name name = {.text = text, .count = 1, .lanes = lanes};
@@ -70,7 +100,7 @@ void ptx_declare_registers(ptx_parser *parser) {
         }
         name.first = parser->function->register_count;
         for (uint32_t i = 0; i < name.count * lanes; i++)
-            register_add(parser, text, type);
+            ptx_register_add(parser, text, type);
         name_add(parser, name);
     } while (ptx_accept(parser, ','));
     ptx_expect(parser, ';');
@@ -213,11 +243,19 @@ static void variable_initial(ptx_parser *parser, ptx_variable *variable, bool op
     }
 }
 
-static void variable_add(ptx_parser *parser, ptx_variable *variable, ptx_variable **list) {
+static void variable_append(ptx_variable *variable, ptx_variable **list) {
     while (*list)
         list = &(*list)->next;
     *list = variable;
+}
+
+static void name_variable(ptx_parser *parser, ptx_variable *variable) {
     name_add(parser, (ptx_name){.text = variable->name, .variable = variable});
+}
+
+static void variable_add(ptx_parser *parser, ptx_variable *variable, ptx_variable **list) {
+    variable_append(variable, list);
+    name_variable(parser, variable);
 }
 
 void ptx_declare_variables(ptx_parser *parser, ptx_space space, bool is_extern, ptx_variable **list) {
@@ -260,15 +298,21 @@ void ptx_module_place_parameters(ptx_module *module, int32_t capability) {
 uint32_t ptx_declare_parameters(ptx_parser *parser, ptx_variable **list) {
     uint64_t offset = 0;
     while (!ptx_accept(parser, ')')) {
-        if (!ptx_accept_dot(parser, "param")) ptx_fail(parser, "a parameter that is no .param is not simulated");
         uint32_t lanes;
-        bool open;
-        ptx_variable *variable = variable_begin(parser, PTX_SPACE_PARAM, &lanes);
-        variable_shape(parser, variable, lanes, &open);
+        bool open = false;
+        ptx_variable *variable;
+        if (ptx_accept_dot(parser, "reg")) {
+            variable = register_parameter(parser);
+        } else {
+            if (!ptx_accept_dot(parser, "param")) ptx_fail(parser, "a parameter is neither .param nor .reg");
+            variable = variable_begin(parser, PTX_SPACE_PARAM, &lanes);
+            variable_shape(parser, variable, lanes, &open);
+        }
         if (open) ptx_fail(parser, "parameter %s has no size", variable->name);
         offset += variable->size;
         if (offset > 1 << 20) ptx_fail(parser, "the parameters are too large");
-        variable_add(parser, variable, list);
+        variable_append(variable, list);
+        if (!variable->register_lanes) name_variable(parser, variable);
         if (!ptx_is(parser, ')')) ptx_expect(parser, ',');
     }
     return place(*list, 0);

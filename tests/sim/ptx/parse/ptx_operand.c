@@ -12,6 +12,8 @@ static void parse_elements(ptx_parser *parser, ptx_operand *operand, char end) {
     while (!ptx_accept(parser, end)) {
         if (count == 64) ptx_fail(parser, "more than 64 elements");
         elements[count++] = parse_operand(parser);
+        if (elements[count - 1].kind == PTX_OPERAND_REGISTER && elements[count - 1].value)
+            ptx_fail(parser, "an element may not be a sum");
         if (!ptx_is(parser, end)) ptx_expect(parser, ',');
     }
     operand->elements = ptx_arena_take(parser->arena, count * sizeof *elements);
@@ -93,7 +95,7 @@ static ptx_operand parse_address(ptx_parser *parser) {
     case PTX_OPERAND_REGISTER:
         address.has_register = true;
         address.number = inner.number;
-        address.value = parse_offset(parser);
+        address.value = inner.value ? inner.value : parse_offset(parser);
         break;
     case PTX_OPERAND_VARIABLE:
         address.variable = inner.variable;
@@ -137,6 +139,7 @@ static ptx_operand parse_simple(ptx_parser *parser) {
         ptx_fail(parser, "expected an operand before \"%.*s\"", (int)parser->token.length, parser->token.bytes);
     ptx_operand operand = parse_word(parser);
     operand.negated = negative;
+    if (operand.kind == PTX_OPERAND_REGISTER && ptx_is(parser, '+')) operand.value = parse_offset(parser);
     return operand;
 }
 
@@ -150,7 +153,7 @@ static ptx_operand parse_operand(ptx_parser *parser) {
     return operand;
 }
 
-static ptx_statement *statement_add(ptx_parser *parser) {
+ptx_statement *ptx_statement_add(ptx_parser *parser) {
     ptx_function *function = parser->function;
     if (function->statement_count == parser->statement_room) {
         uint32_t room = parser->statement_room ? parser->statement_room * 2 : 512;
@@ -164,8 +167,36 @@ static ptx_statement *statement_add(ptx_parser *parser) {
     return statement;
 }
 
+/* An operand "r + 1" that is no address becomes a register of its own, to which an add before the statement gives the
+ * sum. */
+static void take_sums(ptx_parser *parser) {
+    ptx_statement kept = parser->statements[--parser->function->statement_count];
+    for (uint32_t i = 0; i < kept.operand_count; i++) {
+        ptx_operand *operand = &kept.operands[i];
+        if (operand->kind != PTX_OPERAND_REGISTER || !operand->value) continue;
+        ptx_type type = parser->registers[operand->number].type;
+        uint32_t bits = ptx_type_bits(type);
+        bool whole = ptx_type_class_of(type) != PTX_CLASS_FLOAT && bits >= 16 && bits <= 64;
+        if (!whole || operand->negated || operand->paired) ptx_fail(parser, "%s + a number is no sum", operand->name);
+        ptx_statement *add = ptx_statement_add(parser);
+        add->opcode = "add";
+        add->suffixes[add->suffix_count++] = bits == 16 ? "u16" : bits == 32 ? "u32" : "u64";
+        add->guard = kept.guard;
+        add->guard_negated = kept.guard_negated;
+        add->line = kept.line;
+        add->operand_count = 3;
+        add->operands[1] = *operand;
+        add->operands[1].value = 0;
+        add->operands[2] = (ptx_operand){.kind = PTX_OPERAND_INTEGER, .value = operand->value};
+        operand->number = ptx_register_add(parser, operand->name, type);
+        operand->value = 0;
+        add->operands[0] = *operand;
+    }
+    *ptx_statement_add(parser) = kept;
+}
+
 void ptx_parse_statement(ptx_parser *parser) {
-    ptx_statement *statement = statement_add(parser);
+    ptx_statement *statement = ptx_statement_add(parser);
     if (ptx_accept(parser, '@')) {
         statement->guard_negated = ptx_accept(parser, '!');
         ptx_operand guard = parse_word(parser);
@@ -185,6 +216,15 @@ void ptx_parse_statement(ptx_parser *parser) {
         if (!ptx_is(parser, ';')) ptx_expect(parser, ',');
     }
     ptx_expect(parser, ';');
+    take_sums(parser);
+    statement = &parser->statements[parser->function->statement_count - 1];
+    if (strcmp(statement->opcode, "call") == 0) ptx_register_parameters_call(parser, statement);
+    if (strcmp(statement->opcode, "ret") == 0) {
+        const ptx_statement kept = *statement;
+        parser->function->statement_count--;
+        ptx_register_parameters_leave(parser, &kept);
+        *ptx_statement_add(parser) = kept;
+    }
 }
 
 /* The meaning of the labels of a block, from the innermost on. */

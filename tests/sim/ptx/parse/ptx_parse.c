@@ -206,8 +206,11 @@ static void parse_block(ptx_parser *parser) {
         } else if (accept_space(parser, &space)) {
             if (space == PTX_SPACE_REG)
                 ptx_declare_registers(parser);
-            else
-                ptx_declare_variables(parser, space, false, &parser->function->variables);
+            else /* a global one is the module's, with a name that only the block knows */
+                ptx_declare_variables(parser, space, false,
+                                      space == PTX_SPACE_GLOBAL || space == PTX_SPACE_CONST
+                                          ? &parser->module->variables
+                                          : &parser->function->variables);
         } else {
             ptx_lexer mark = parser->lexer;
             ptx_token token = parser->token;
@@ -232,7 +235,9 @@ static void parse_body(ptx_parser *parser) {
     ptx_function *function = parser->function;
     function->is_defined = true;
     parser->labels = NULL;
+    ptx_register_parameters_enter(parser);
     parse_block(parser);
+    ptx_register_parameters_leave(parser, NULL);
     ptx_resolve_functions(parser);
     function->registers = ptx_arena_take(parser->arena, function->register_count * sizeof *parser->registers);
     function->statements = ptx_arena_take(parser->arena, function->statement_count * sizeof *parser->statements);
@@ -256,6 +261,8 @@ static void parse_function(ptx_parser *parser, bool is_entry, bool is_visible) {
     function->parameters = NULL;
     parser->function = function;
     if (ptx_accept(parser, '(')) function->parameter_bytes = ptx_declare_parameters(parser, &function->parameters);
+    for (const ptx_variable *v = function->parameters; v && is_entry; v = v->next)
+        if (v->register_lanes) ptx_fail(parser, "parameter %s of an .entry must be .param", v->name);
     parse_performance(parser);
     if (!ptx_accept(parser, ';')) {
         ptx_expect(parser, '{');

@@ -62,6 +62,19 @@ void ptx_declare_variables(ptx_parser *parser, ptx_space space, bool is_extern, 
 /* After the opening parenthesis: parameters up to the closing one. Returns their bytes. */
 uint32_t ptx_declare_parameters(ptx_parser *parser, ptx_variable **list);
 void ptx_declare_registers(ptx_parser *parser);
+/* A new register of the function: its number. */
+uint32_t ptx_register_add(ptx_parser *parser, const char *name, ptx_type type);
+/* The registers of a parameter that is written as .reg, named in the function's body. */
+void ptx_declare_parameter_registers(ptx_parser *parser, ptx_variable *parameter);
+
+/* Parameters in registers: ptx_register_parameter.c. At the beginning of a body; before a return, with its guard and
+ * line, or at the body's end (NULL); of the call that was parsed last. */
+void ptx_register_parameters_enter(ptx_parser *parser);
+void ptx_register_parameters_leave(ptx_parser *parser, const ptx_statement *like);
+void ptx_register_parameters_call(ptx_parser *parser, const ptx_statement *call);
+
+/* A new statement without anything, of this line. */
+ptx_statement *ptx_statement_add(ptx_parser *parser);
 
 /* A statement up to its semicolon. */
 void ptx_parse_statement(ptx_parser *parser);

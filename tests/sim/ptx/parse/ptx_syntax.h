@@ -64,6 +64,8 @@ typedef struct ptx_variable {
     ptx_relocation *relocations;
     uint32_t relocation_count;
     uint64_t offset; /* within its space: parameters in their list, locals and shared in their function's frame */
+    uint32_t register_lanes; /* of a parameter that is written as .reg: how many registers; 0: it is .param */
+    uint32_t first_register; /* its first one, in the function's body */
     uint32_t line;
     struct ptx_variable *next;
 } ptx_variable;
