@@ -403,11 +403,17 @@ typedef enum kiln_rope_layout {
     KILN_ROPE_HALF,        /* i and pairs + i */
 } kiln_rope_layout;
 
+/* The elements of a table of cosines and sines. */
+typedef enum kiln_rope_table { KILN_ROPE_TABLE_PART /* those of x */, KILN_ROPE_TABLE_F32 } kiln_rope_table;
+
 typedef struct kiln_rope_params {
     void *y;                    /* [tokens, heads, 2 * pairs]; may be x, with the same strides */
     const void *x;              /* [tokens, heads, 2 * pairs] */
-    const int32_t *positions;   /* [tokens] */
-    const int64_t *frequencies; /* [pairs]: turns for each step of the position, times 2^64: kiln_rope_frequencies */
+    const void *positions;      /* [tokens], of index_type; NULL: 0, 1, 2 and so on */
+    const int64_t *frequencies; /* [pairs]: turns for each step of the position, times 2^64: kiln_rope_frequencies.
+                                 * NULL: the table is used */
+    const void *cosines;        /* [table_rows, pairs], of table_type: row p is position p's */
+    const void *sines;          /* [table_rows, pairs] */
     int64_t tokens;
     int64_t heads; /* at most 2^20, as pairs */
     int64_t pairs;
@@ -415,11 +421,18 @@ typedef struct kiln_rope_params {
     int64_t y_head_stride; /* between heads; 0: 2 * pairs. Where only a part of each head is turned it is the whole */
     int64_t x_stride;      /* between tokens; 0: packed */
     int64_t x_head_stride; /* between heads; 0: 2 * pairs */
+    int64_t table_rows;    /* tokens whose position is not in the table are not turned */
+    int64_t table_stride;  /* between rows of cosines and of sines; 0: pairs */
+    float scale;           /* what cosines and sines are multiplied with, as YaRN's attention factor; 0: 1 */
     int32_t layout;        /* kiln_rope_layout */
-    int32_t reserved;      /* must be 0 */
+    int32_t index_type;    /* kiln_index_type of positions */
+    int32_t table_type;    /* kiln_rope_table */
 } kiln_rope_params;
 
-/* Angles are exact at every position; sine and cosine have an error of at most 1.2e-7. */
+/* By frequencies angles are exact at every position, and sine and cosine have an error of at most 1.2e-7; a table is as
+ * good as it was made. vLLM's cos_sin_cache, [positions, 2 * pairs], is a table with sines = cosines + pairs and
+ * table_stride 2 * pairs; Hugging Face's cos and sin, of each token and with every column twice, are one with positions
+ * NULL and the same stride, and mean KILN_ROPE_HALF. */
 KILN_OPERATOR_FUNCTION(rope_f32, kiln_rope_params)
 KILN_OPERATOR_FUNCTION(rope_f16, kiln_rope_params)
 KILN_OPERATOR_FUNCTION(rope_bf16, kiln_rope_params)
@@ -430,15 +443,22 @@ typedef enum kiln_rope_scaling_kind {
     KILN_ROPE_LINEAR, /* all frequencies divided by factor (Chen et al., arXiv 2306.15595) */
     KILN_ROPE_LLAMA3, /* those with fewer than low_factor waves in original_length divided by factor, those with more
                        * than high_factor kept, those between blended (Llama 3.1) */
+    KILN_ROPE_YARN,   /* the same by number of the pair: linear from the pair with high_factor waves, which is kept, to
+                       * the one with low_factor, which is divided (YaRN: Peng et al., arXiv 2309.00071) */
 } kiln_rope_scaling_kind;
 
 typedef struct kiln_rope_scaling {
     int32_t kind;            /* kiln_rope_scaling_kind */
     int32_t reserved;        /* must be 0 */
     double factor;           /* from 1 to 1e6 */
-    double low_factor;       /* positive; it and the next two are of KILN_ROPE_LLAMA3 alone */
-    double high_factor;      /* greater than low_factor, up to 1e6 */
+    double low_factor;       /* positive; it and the next two are of KILN_ROPE_LLAMA3 and KILN_ROPE_YARN alone. YaRN: 0
+                              * is 1; what Hugging Face calls beta_slow */
+    double high_factor;      /* greater than low_factor, up to 1e6. YaRN: 0 is 32; beta_fast */
     int64_t original_length; /* positions */
+    double mscale; /* this and the next are YaRN's, of DeepSeek's models: from 0 to 1e6; both 0: as the paper */
+    double mscale_all_dim;
+    int32_t untruncated; /* YaRN: not 0: the two pairs' numbers are not rounded outwards to whole ones */
+    int32_t reserved_2;  /* must be 0 */
 } kiln_rope_scaling;
 
 /* Writes the frequencies theta^(-i / pairs) radians, i from 0 on, in the units of kiln_rope_params, into host memory of
@@ -446,6 +466,11 @@ typedef struct kiln_rope_scaling {
  * be NULL. After an error nothing is written. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT. */
 KILN_API kiln_status kiln_rope_frequencies(double theta, const kiln_rope_scaling *scaling, int64_t pairs,
                                            int64_t *out_frequencies);
+
+/* What a scaling multiplies cosines and sines with: the scale of kiln_rope_params. For YaRN 0.1 ln(factor) + 1, or with
+ * mscale and mscale_all_dim (0.1 mscale ln(factor) + 1) / (0.1 mscale_all_dim ln(factor) + 1); else 1. After an error
+ * *out_factor is 0. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT. */
+KILN_API kiln_status kiln_rope_attention_factor(const kiln_rope_scaling *scaling, float *out_factor);
 
 /* ---- rope3d: rope on three axes, for the tokens of a video ------------------------------------------------------- */
 
@@ -596,6 +621,7 @@ typedef struct kiln_field {
     const char *choices; /* options: "erf,tanh,quick", in the order of their numbers; else "" */
     int64_t typical;     /* sizes: what a bench takes; 0: as much as makes the tensors as large as is asked for */
     const char *text;    /* one line for help */
+    const char *instead; /* tensors: the optional tensor that is needed where this one is NULL; else NULL */
 } kiln_field;
 
 typedef kiln_status (*kiln_operator_call)(kiln_stream *stream, const void *params, size_t params_size);

@@ -5,6 +5,7 @@
 
 #include "kernels/common/cpu.h"
 #include "kernels/common/place.h"
+#include "kernels/common/turn_source.h"
 
 enum { KILN_TILE_PAIRS = KILN_TILE / 2 };
 
@@ -21,6 +22,9 @@ typedef struct kiln_heads {
     uint32_t pairs;
     uint32_t step; /* from the first to the second of a pair: 1, or pairs */
     const uint64_t *frequencies;
+    const void *cosines, *sines; /* the position's row of the table */
+    float scale;                 /* of directions */
+    uint32_t source;             /* kiln_turn_source */
     bool stream;
 } kiln_heads;
 
@@ -64,16 +68,40 @@ KILN_INLINE void kiln_turn_neighbours(const kiln_directions *d, float *tile, voi
     kiln_store(y, tile, 2 * count, part, stream);
 }
 
+KILN_INLINE void kiln_take_row(float *to, const void *row, uint32_t first, size_t count, kiln_cpu_part part) {
+    const float *values = kiln_tile_read(to, kiln_at(row, first, part), count, part);
+    if (values != to) memcpy(to, values, count * sizeof *to);
+}
+
+/* The directions of count pairs from the first on. */
+KILN_INLINE void kiln_take_directions(kiln_directions *d, const kiln_heads *heads, const kiln_place *place,
+                                      uint32_t first, size_t count, kiln_cpu_part part) {
+    if (heads->source == KILN_TURN_BY_TABLE || heads->source == KILN_TURN_BY_TABLE_F32) {
+        kiln_cpu_part of_table = heads->source == KILN_TURN_BY_TABLE ? part : KILN_CPU_f32;
+        kiln_take_row(d->cosines, heads->cosines, first, count, of_table);
+        kiln_take_row(d->sines, heads->sines, first, count, of_table);
+    } else {
+        for (size_t i = 0; i < count; i++) {
+            kiln_direction direction = {1.0f, 0.0f};
+            if (heads->source == KILN_TURN_BY_FREQUENCY)
+                direction = kiln_direction_of(kiln_angle(place, heads->frequencies, first + (uint32_t)i));
+            d->cosines[i] = direction.cosine;
+            d->sines[i] = direction.sine;
+        }
+    }
+    KILN_INDEPENDENT
+    for (size_t i = 0; i < count; i++) {
+        d->cosines[i] *= heads->scale;
+        d->sines[i] *= heads->scale;
+    }
+}
+
 KILN_INLINE void kiln_turn_heads(const kiln_heads *heads, const kiln_place *place, kiln_cpu_part part) {
     kiln_directions d;
     float tile[KILN_TILE];
     for (uint32_t pair = 0; pair < heads->pairs; pair += KILN_TILE_PAIRS) {
         size_t count = kiln_min(heads->pairs - pair, KILN_TILE_PAIRS);
-        for (size_t i = 0; i < count; i++) {
-            kiln_direction direction = kiln_direction_of(kiln_angle(place, heads->frequencies, pair + (uint32_t)i));
-            d.cosines[i] = direction.cosine;
-            d.sines[i] = direction.sine;
-        }
+        kiln_take_directions(&d, heads, place, pair, count, part);
         uint64_t begin = heads->step == 1 ? 2 * (uint64_t)pair : pair;
         for (uint32_t head = heads->first; head < heads->end; head++) {
             const void *x = kiln_at(heads->x, head * (uint64_t)heads->x_head_stride + begin, part);

@@ -9,17 +9,36 @@
 
 #include "kernels/common/device.h"
 #include "kernels/common/place.h"
+#include "kernels/common/turn_source.h"
 
-/* The pairs of a head, and how they lie. */
+/* The pairs of a head, how they lie, and where their directions come from. */
 typedef struct kiln_pairs {
     const uint64_t *frequencies;
+    const void *cosines, *sines; /* the position's row of the table */
+    float scale;                 /* of directions */
+    uint32_t source;             /* kiln_turn_source */
     uint32_t count;
     uint32_t step; /* from the first to the second of a pair: 1, or count */
     uint32_t wide; /* non-zero: heads and their halves are 16-byte aligned */
 } kiln_pairs;
 
-KILN_INLINE void kiln_turn(float *a, float *b, uint64_t angle) {
-    kiln_direction d = kiln_direction_of(angle);
+KILN_INLINE kiln_direction kiln_pair_direction(const kiln_pairs *pairs, const kiln_place *place, uint32_t pair) {
+    kiln_direction d = {1.0f, 0.0f};
+    if (pairs->source == KILN_TURN_BY_FREQUENCY) {
+        d = kiln_direction_of(kiln_angle(place, pairs->frequencies, pair));
+    } else if (pairs->source == KILN_TURN_BY_TABLE) {
+        d.cosine = kiln_element_to_f32(((const kiln_element *)pairs->cosines)[pair]);
+        d.sine = kiln_element_to_f32(((const kiln_element *)pairs->sines)[pair]);
+    } else if (pairs->source == KILN_TURN_BY_TABLE_F32) {
+        d.cosine = ((const float *)pairs->cosines)[pair];
+        d.sine = ((const float *)pairs->sines)[pair];
+    }
+    d.cosine *= pairs->scale;
+    d.sine *= pairs->scale;
+    return d;
+}
+
+KILN_INLINE void kiln_turn(float *a, float *b, kiln_direction d) {
     float first = *a, second = *b;
     *a = KILN_FMA(first, d.cosine, -(second * d.sine));
     *b = KILN_FMA(first, d.sine, second * d.cosine);
@@ -29,22 +48,36 @@ KILN_INLINE void kiln_turn(float *a, float *b, uint64_t angle) {
 KILN_INLINE void kiln_turn_vectors(const kiln_pairs *pairs, const kiln_place *place, kiln_element *y,
                                    const kiln_element *x, uint32_t first, uint32_t second) {
     kiln_vector va = kiln_vector_load(x + first), vb = kiln_vector_load(x + second);
+    uint32_t left = first, right = first + 2; /* the numbers of the pairs that two of a and two of b are of */
+    if (pairs->step == 1) {
+        left = first / 2;
+        right = second / 2;
+    }
     float a[4], b[4];
+    kiln_direction d[4];
     KILN_LOOP
     for (uint32_t quad = 0; quad < KILN_QUADS; quad++) {
         kiln_quad_take(&va, a);
         kiln_quad_take(&vb, b);
+        KILN_UNROLL
+        for (uint32_t i = 0; i < 2; i++) {
+            d[i] = kiln_pair_direction(pairs, place, left + i);
+            d[2 + i] = kiln_pair_direction(pairs, place, right + i);
+        }
         if (pairs->step != 1) {
             KILN_UNROLL
             for (uint32_t i = 0; i < 4; i++)
-                kiln_turn(&a[i], &b[i], kiln_angle(place, pairs->frequencies, first + 4 * quad + i));
+                kiln_turn(&a[i], &b[i], d[i]);
+            left += 4;
+            right += 4;
         } else {
             KILN_UNROLL
             for (uint32_t i = 0; i < 2; i++) {
-                uint32_t number = 2 * quad + i;
-                kiln_turn(&a[2 * i], &a[2 * i + 1], kiln_angle(place, pairs->frequencies, first / 2 + number));
-                kiln_turn(&b[2 * i], &b[2 * i + 1], kiln_angle(place, pairs->frequencies, second / 2 + number));
+                kiln_turn(&a[2 * i], &a[2 * i + 1], d[i]);
+                kiln_turn(&b[2 * i], &b[2 * i + 1], d[2 + i]);
             }
+            left += 2;
+            right += 2;
         }
         kiln_quad_give(&va, a);
         kiln_quad_give(&vb, b);
@@ -74,7 +107,7 @@ KILN_INLINE void kiln_turn_head(const kiln_pairs *pairs, const kiln_place *place
     for (uint32_t pair = lane; pair < pairs->count; pair += lanes) {
         uint64_t first = (uint64_t)pair * stride, second = first + pairs->step;
         float a = kiln_element_to_f32(x[first]), b = kiln_element_to_f32(x[second]);
-        kiln_turn(&a, &b, kiln_angle(place, pairs->frequencies, pair));
+        kiln_turn(&a, &b, kiln_pair_direction(pairs, place, pair));
         y[first] = kiln_element_from_f32(a);
         y[second] = kiln_element_from_f32(b);
     }

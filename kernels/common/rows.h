@@ -14,6 +14,7 @@
  *                                            factors and additions, "2*cols", "batch+1"
  * KILN_TENSOR_IN(name, dtype, shape, text)
  * KILN_TENSOR_OPTIONAL(name, dtype, shape, text)      an input that may be NULL
+ * KILN_TENSOR_OR(name, other, dtype, shape, text)     an input that may be NULL where the optional `other` is given
  * KILN_TENSOR_OUT_OPTIONAL(name, dtype, shape, text)  an output that may be NULL
  * KILN_TENSOR_UPDATE(name, dtype, shape, text)        a part of it is written, the rest stays
  * KILN_SIZE(name, typical, text)             int64_t, taken from the shapes; typical is for benches, 0 for the size
@@ -48,6 +49,9 @@
 #endif
 #ifndef KILN_TENSOR_OPTIONAL
 #define KILN_TENSOR_OPTIONAL(name, dtype, shape, text)
+#endif
+#ifndef KILN_TENSOR_OR
+#define KILN_TENSOR_OR(name, other, dtype, shape, text)
 #endif
 #ifndef KILN_TENSOR_OUT_OPTIONAL
 #define KILN_TENSOR_OUT_OPTIONAL(name, dtype, shape, text)

@@ -9,6 +9,21 @@ enum {
 #include "kernels/rope/rope.def"
 };
 
+/* Checks the table. Gives its stride in place of 0. */
+static kiln_status table_check(const char *name, const kiln_rope_params *params, unsigned size_log2, int64_t *stride) {
+    KILN__TRY(kiln__size_check(name, "table_rows", params->table_rows, INT64_MAX >> 8));
+    KILN__REQUIRE(params->cosines && params->sines, "%s: %s is NULL: must be frequencies, or cosines and sines", name,
+                  params->cosines ? "sines"
+                  : params->sines ? "cosines"
+                                  : "frequencies");
+    if (!*stride) *stride = params->pairs;
+    KILN__REQUIRE(*stride >= params->pairs, "%s: table_stride is %lld: must be 0 or at least the %lld pairs", name,
+                  (long long)*stride, (long long)params->pairs);
+    int64_t rows = params->table_rows ? params->table_rows : 1;
+    KILN__TRY(kiln__tensor_check(name, "cosines", params->cosines, rows, params->pairs, *stride, size_log2));
+    return kiln__tensor_check(name, "sines", params->sines, rows, params->pairs, *stride, size_log2);
+}
+
 KILN__HOST_SIDE kiln_status rope(kiln_stream *stream, const kiln_rope_params *params, size_t params_size, unsigned part,
                                  const char *name) {
     kiln_rope_params copy;
@@ -20,7 +35,10 @@ KILN__HOST_SIDE kiln_status rope(kiln_stream *stream, const kiln_rope_params *pa
     KILN__TRY(kiln__size_check(name, "pairs", pairs, KILN__ROTATE_MOST));
     KILN__REQUIRE((uint32_t)params->layout <= KILN_ROPE_HALF, "%s: layout is %d: must be interleaved (0) or half (1)",
                   name, params->layout);
-    KILN__REQUIRE(params->reserved == 0, "%s: reserved is %d: must be 0", name, params->reserved);
+    KILN__REQUIRE((uint32_t)params->table_type <= KILN_ROPE_TABLE_F32,
+                  "%s: table_type is %d: must be part (0) or f32 (1)", name, params->table_type);
+    KILN__REQUIRE(__builtin_isfinite(params->scale), "%s: scale is %g: must be finite", name, (double)params->scale);
+    KILN__TRY(kiln__index_type_check(name, params->index_type));
     if (KILN__UNLIKELY(!tokens || !heads || !pairs)) return KILN_OK;
 
     unsigned size_log2 = kiln__part_size_log2(part);
@@ -28,8 +46,14 @@ KILN__HOST_SIDE kiln_status rope(kiln_stream *stream, const kiln_rope_params *pa
     kiln__rotated x = {"x", params->x, params->x_stride, params->x_head_stride};
     KILN__TRY(kiln__rotated_check(name, &y, tokens, heads, pairs, size_log2));
     KILN__TRY(kiln__rotated_check(name, &x, tokens, heads, pairs, size_log2));
-    KILN__TRY(kiln__tensor_check(name, "positions", params->positions, 1, tokens, tokens, 2));
-    KILN__TRY(kiln__tensor_check(name, "frequencies", params->frequencies, 1, pairs, pairs, 3));
+    bool wide_positions = params->index_type == KILN_INDEX_I64, is_f32 = params->table_type == KILN_ROPE_TABLE_F32;
+    int64_t table_stride = params->table_stride;
+    if (params->positions)
+        KILN__TRY(kiln__tensor_check(name, "positions", params->positions, 1, tokens, tokens, wide_positions ? 3 : 2));
+    if (params->frequencies)
+        KILN__TRY(kiln__tensor_check(name, "frequencies", params->frequencies, 1, pairs, pairs, 3));
+    if (!params->frequencies || params->cosines || params->sines)
+        KILN__TRY(table_check(name, params, is_f32 ? 2 : size_log2, &table_stride));
     KILN__TRY(kiln__rotated_in_place_check(name, &y, &x));
 
     const kiln_module *module;
@@ -40,16 +64,25 @@ KILN__HOST_SIDE kiln_status rope(kiln_stream *stream, const kiln_rope_params *pa
         .x = params->x,
         .positions = params->positions,
         .frequencies = (const uint64_t *)params->frequencies,
+        .cosines = params->cosines,
+        .sines = params->sines,
         .tokens = tokens,
         .y_stride = y.stride,
         .y_head_stride = y.head_stride,
         .x_stride = x.stride,
         .x_head_stride = x.head_stride,
+        .table_rows = params->table_rows,
+        .table_stride = table_stride,
         .heads = (uint32_t)heads,
         .pairs = (uint32_t)pairs,
         .lanes_log2 = lanes_log2,
         .step = params->layout == KILN_ROPE_HALF ? (uint32_t)pairs : 1,
         .wide = kiln__rotated_wide(&y, &x, tokens, heads, pairs, size_log2),
+        .wide_positions = wide_positions,
+        .source = params->frequencies ? KILN_TURN_BY_FREQUENCY
+                  : is_f32            ? KILN_TURN_BY_TABLE_F32
+                                      : KILN_TURN_BY_TABLE,
+        .scale = params->scale == 0.0f ? 1.0f : params->scale,
     };
     kiln_launch_config config;
     KILN__TRY(kiln__grid(name, kiln__blocks(heads, lanes_log2), (uint64_t)tokens, &config));
@@ -102,19 +135,79 @@ static long double llama3(const kiln_rope_scaling *scaling, long double frequenc
     return (1 - blend) * frequency / scaling->factor + blend * frequency;
 }
 
-static kiln_status scaling_check(const kiln_rope_scaling *scaling) {
-    const char *name = "kiln_rope_frequencies";
-    KILN__REQUIRE((uint32_t)scaling->kind <= KILN_ROPE_LLAMA3,
-                  "%s: scaling kind is %d: must be none (0), linear (1) or llama3 (2)", name, scaling->kind);
+/* YaRN's beta_slow and beta_fast. */
+static double slow_waves(const kiln_rope_scaling *scaling) {
+    return scaling->low_factor == 0 ? 1 : scaling->low_factor;
+}
+static double fast_waves(const kiln_rope_scaling *scaling) {
+    return scaling->high_factor == 0 ? 32 : scaling->high_factor;
+}
+
+static long double floor_of(long double x) {
+    if (x > 1e15L || x < -1e15L) return x;
+    long double whole = (long double)(int64_t)x;
+    return whole > x ? whole - 1 : whole;
+}
+
+/* The pairs between which YaRN blends: the first is kept, the second divided. */
+typedef struct pair_range {
+    long double first, second;
+} pair_range;
+
+/* The number of the pair, not rounded, that has so many waves in the original context; rate is ln theta / pairs. */
+static long double pair_with(const kiln_rope_scaling *scaling, long double waves, long double rate) {
+    long double ratio = (long double)scaling->original_length / (waves * TURN);
+    long double logarithm = ratio >= 1 ? log_of(ratio) : -log_of(1 / ratio);
+    return logarithm / rate;
+}
+
+static pair_range yarn_range(const kiln_rope_scaling *scaling, long double rate, int64_t pairs) {
+    /* With a theta of 1 all pairs are alike. */
+    long double first = rate > 0 ? pair_with(scaling, fast_waves(scaling), rate) : 0;
+    long double second = rate > 0 ? pair_with(scaling, slow_waves(scaling), rate) : 0;
+    const long double most = 2 * (long double)pairs - 1;
+    if (!scaling->untruncated) {
+        first = floor_of(first);
+        second = -floor_of(-second);
+    }
+    if (first < 0) first = 0;
+    if (second > most) second = most;
+    if (second == first) second += 0.001L;
+    return (pair_range){first, second};
+}
+
+static long double yarn(const kiln_rope_scaling *scaling, const pair_range *range, long double frequency,
+                        int64_t pair) {
+    long double blend = ((long double)pair - range->first) / (range->second - range->first);
+    blend = blend < 0 ? 0 : blend > 1 ? 1 : blend;
+    return frequency * (1 - blend) + frequency / scaling->factor * blend;
+}
+
+static kiln_status yarn_check(const char *name, const kiln_rope_scaling *scaling) {
+    KILN__REQUIRE(scaling->mscale >= 0 && scaling->mscale <= 1e6, "%s: scaling mscale is %g: must be from 0 to 1e6",
+                  name, scaling->mscale);
+    KILN__REQUIRE(scaling->mscale_all_dim >= 0 && scaling->mscale_all_dim <= 1e6,
+                  "%s: scaling mscale_all_dim is %g: must be from 0 to 1e6", name, scaling->mscale_all_dim);
+    return KILN_OK;
+}
+
+static kiln_status scaling_check(const char *name, const kiln_rope_scaling *scaling) {
+    KILN__REQUIRE((uint32_t)scaling->kind <= KILN_ROPE_YARN,
+                  "%s: scaling kind is %d: must be none (0), linear (1), llama3 (2) or yarn (3)", name, scaling->kind);
     KILN__REQUIRE(scaling->reserved == 0, "%s: scaling reserved is %d: must be 0", name, scaling->reserved);
+    KILN__REQUIRE(scaling->reserved_2 == 0, "%s: scaling reserved_2 is %d: must be 0", name, scaling->reserved_2);
     if (scaling->kind == KILN_ROPE_UNSCALED) return KILN_OK;
     KILN__REQUIRE(scaling->factor >= 1 && scaling->factor <= 1e6, "%s: scaling factor is %g: must be from 1 to 1e6",
                   name, scaling->factor);
     if (scaling->kind == KILN_ROPE_LINEAR) return KILN_OK;
+    bool is_yarn = scaling->kind == KILN_ROPE_YARN;
+    double low = is_yarn ? slow_waves(scaling) : scaling->low_factor;
+    double high = is_yarn ? fast_waves(scaling) : scaling->high_factor;
     KILN__REQUIRE(
-        scaling->low_factor > 0 && scaling->high_factor > scaling->low_factor && scaling->high_factor <= 1e6,
+        low > 0 && high > low && high <= 1e6,
         "%s: scaling low_factor is %g and high_factor %g: must be positive, the second larger and at most 1e6", name,
-        scaling->low_factor, scaling->high_factor);
+        low, high);
+    if (is_yarn) KILN__TRY(yarn_check(name, scaling));
     KILN__REQUIRE(scaling->original_length > 0, "%s: scaling original_length is %lld: must be positive", name,
                   (long long)scaling->original_length);
     return KILN_OK;
@@ -127,15 +220,39 @@ kiln_status kiln_rope_frequencies(double theta, const kiln_rope_scaling *scaling
                   theta);
     KILN__REQUIRE(pairs >= 0 && pairs <= 1 << 20, "%s: pairs is %lld: is negative or too large: at most 2^20", name,
                   (long long)pairs);
-    if (scaling) KILN__TRY(scaling_check(scaling));
+    if (scaling) KILN__TRY(scaling_check(name, scaling));
     if (!pairs) return KILN_OK;
     KILN__REQUIRE(out_frequencies, "%s: out_frequencies is NULL", name);
-    long double rate = -log_of(theta == 0 ? 10000 : (long double)theta) / (long double)pairs;
+    const long double rate = log_of(theta == 0 ? 10000 : (long double)theta) / (long double)pairs;
+    const bool is_yarn = scaling && scaling->kind == KILN_ROPE_YARN;
+    const pair_range blended = is_yarn ? yarn_range(scaling, rate, pairs) : (pair_range){0, 0};
     for (int64_t i = 0; i < pairs; i++) {
-        long double frequency = exp_of(rate * (long double)i); /* radians */
+        long double frequency = exp_of(-rate * (long double)i); /* radians */
         if (scaling && scaling->kind == KILN_ROPE_LINEAR) frequency /= scaling->factor;
         if (scaling && scaling->kind == KILN_ROPE_LLAMA3) frequency = llama3(scaling, frequency);
+        if (is_yarn) frequency = yarn(scaling, &blended, frequency, i);
         out_frequencies[i] = (int64_t)(frequency / TURN * 0x1p64L + 0.5L);
     }
+    return KILN_OK;
+}
+
+/* YaRN's mscale of a factor. */
+static long double attention_scale(long double factor, long double weight) {
+    return 0.1L * weight * log_of(factor) + 1;
+}
+
+kiln_status kiln_rope_attention_factor(const kiln_rope_scaling *scaling, float *out_factor) {
+    const char *name = "kiln_rope_attention_factor";
+    KILN__REQUIRE(out_factor, "%s: out_factor is NULL", name);
+    *out_factor = 0;
+    if (scaling) KILN__TRY(scaling_check(name, scaling));
+    long double factor = 1;
+    if (scaling && scaling->kind == KILN_ROPE_YARN) {
+        /* As Hugging Face's models: the two weights count only together. */
+        bool weighted = scaling->mscale != 0 && scaling->mscale_all_dim != 0;
+        factor = attention_scale(scaling->factor, weighted ? scaling->mscale : 1);
+        if (weighted) factor /= attention_scale(scaling->factor, scaling->mscale_all_dim);
+    }
+    *out_factor = (float)factor;
     return KILN_OK;
 }

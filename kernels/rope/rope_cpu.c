@@ -5,6 +5,12 @@
 #include "kernels/common/rotate_cpu.h"
 #include "kernels/rope/rope_args.h"
 
+KILN_INLINE uint64_t position_of(const kiln_rope_args *args, uint64_t token) {
+    if (!args->positions) return token;
+    if (args->wide_positions) return (uint64_t)((const int64_t *)args->positions)[token];
+    return (uint64_t)((const int32_t *)args->positions)[token];
+}
+
 KILN_INLINE void rope(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
     const kiln_rope_args args = *(const kiln_rope_args *)arguments; /* what no store can change */
     uint32_t count = KILN_BLOCK >> args.lanes_log2;
@@ -12,6 +18,10 @@ KILN_INLINE void rope(const void *arguments, const kiln_cpu_span *span, kiln_cpu
     for (uint64_t block = span->begin; block < span->end; block++) {
         uint64_t token = block / span->grid[0], first = block % span->grid[0] * count;
         if (token >= (uint64_t)args.tokens) break;
+        uint64_t position = position_of(&args, token);
+        bool inside = args.source == KILN_TURN_BY_FREQUENCY || position < (uint64_t)args.table_rows;
+        uint64_t row = inside ? position * (uint64_t)args.table_stride : 0;
+        kiln_cpu_part of_table = args.source == KILN_TURN_BY_TABLE_F32 ? KILN_CPU_f32 : part;
         const kiln_heads heads = {
             .y = kiln_at_mut(args.y, token * (uint64_t)args.y_stride, part),
             .x = kiln_at(args.x, token * (uint64_t)args.x_stride, part),
@@ -22,9 +32,13 @@ KILN_INLINE void rope(const void *arguments, const kiln_cpu_span *span, kiln_cpu
             .pairs = args.pairs,
             .step = args.step,
             .frequencies = args.frequencies,
+            .cosines = kiln_at(args.cosines, row, of_table),
+            .sines = kiln_at(args.sines, row, of_table),
+            .scale = args.scale,
+            .source = inside ? args.source : KILN_TURN_BY_NOTHING,
             .stream = stream,
         };
-        const kiln_place place = {{(uint64_t)args.positions[token]}, args.pairs, args.pairs};
+        const kiln_place place = {{position}, args.pairs, args.pairs};
         kiln_turn_heads(&heads, &place, part);
     }
     if (stream) kiln_stream_fence();

@@ -1,4 +1,5 @@
-/* rope: each pair of a head's elements is turned by the token's position times the pair's frequency; see rotate_gpu.h.
+/* rope: each pair of a head's elements is turned by the token's position times the pair's frequency, or as a table
+ * says; see rotate_gpu.h.
  *
  * A block does some of one token's heads: 1 << lanes_log2 threads share a head, so that small ones leave none idle.
  *
@@ -7,15 +8,32 @@
 #include "kernels/common/rotate_gpu.h"
 #include "kernels/rope/rope_args.h"
 
+KILN_INLINE uint64_t position_of(const kiln_rope_args *args, uint64_t token) {
+    if (!args->positions) return token;
+    if (args->wide_positions) return (uint64_t)((const int64_t *)args->positions)[token];
+    return (uint64_t)((const int32_t *)args->positions)[token];
+}
+
 KILN_ENTRY(rope, kiln_rope_args) {
     uint32_t lanes = 1u << args.lanes_log2, lane = kiln_thread() & (lanes - 1);
     uint32_t head = kiln_tile() * (KILN_BLOCK >> args.lanes_log2) + (kiln_thread() >> args.lanes_log2);
     uint64_t token = kiln_block();
     if (head >= args.heads || token >= (uint64_t)args.tokens) return;
-    kiln_pairs pairs = {args.frequencies, args.pairs, args.step, args.wide};
-    kiln_place place = {{(uint64_t)args.positions[token], 0, 0}, args.pairs, args.pairs};
+    uint64_t position = position_of(&args, token);
     const kiln_element *x = (const kiln_element *)args.x + token * (uint64_t)args.x_stride;
     kiln_element *y = (kiln_element *)args.y + token * (uint64_t)args.y_stride;
-    kiln_turn_head(&pairs, &place, y + head * (uint64_t)args.y_head_stride, x + head * (uint64_t)args.x_head_stride,
-                   lane, lanes);
+    x += head * (uint64_t)args.x_head_stride;
+    y += head * (uint64_t)args.y_head_stride;
+    kiln_pairs pairs = {args.frequencies, args.cosines, args.sines, args.scale,
+                        args.source,      args.pairs,   args.step,  args.wide};
+    kiln_place place = {{position, 0, 0}, args.pairs, args.pairs};
+    if (args.source != KILN_TURN_BY_FREQUENCY) {
+        bool inside = position < (uint64_t)args.table_rows;
+        uint64_t row = inside ? position * (uint64_t)args.table_stride : 0;
+        row *= args.source == KILN_TURN_BY_TABLE_F32 ? sizeof(float) : sizeof(kiln_element);
+        pairs.cosines = (const char *)args.cosines + row;
+        pairs.sines = (const char *)args.sines + row;
+        if (!inside) pairs.source = KILN_TURN_BY_NOTHING;
+    }
+    kiln_turn_head(&pairs, &place, y, x, lane, lanes);
 }

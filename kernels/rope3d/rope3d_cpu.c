@@ -30,6 +30,8 @@ KILN_INLINE void rope3d(const void *arguments, const kiln_cpu_span *span, kiln_c
             .pairs = args.pairs,
             .step = args.step,
             .frequencies = args.frequencies,
+            .scale = 1.0f,
+            .source = KILN_TURN_BY_FREQUENCY,
             .stream = stream,
         };
         kiln_place place = {.first = args.first, .second = args.second};

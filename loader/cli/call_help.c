@@ -13,11 +13,13 @@ static void print_field(const operator_call *call, const kiln_field *field) {
         snprintf(left, sizeof left, "--%s %s=FILE", field->role == KILN_FIELD_OUTPUT ? "out" : "in", field->name);
         bar = strchr(field->shape, '|');
         dtypes = call_dtype_names(call, field);
-        snprintf(kind, sizeof kind, "%s [%.*s]%s%s%s%s", dtypes, (int)strcspn(field->shape, "|"), field->shape,
+        snprintf(kind, sizeof kind, "%s [%.*s]%s%s%s%s%s", dtypes, (int)strcspn(field->shape, "|"), field->shape,
                  bar ? " or [" : "", bar ? bar + 1 : "", bar ? "]" : "",
-                 field->optional                    ? ", optional"
+                 field->instead                     ? ", or "
+                 : field->optional                  ? ", optional"
                  : field->role == KILN_FIELD_UPDATE ? ", also as --out"
-                                                    : "");
+                                                    : "",
+                 field->instead ? field->instead : "");
         free(dtypes);
         break;
     case KILN_FIELD_OPTION:
