@@ -5,7 +5,7 @@
 . tests/gpu/gpu.sh
 find_gpus cuda
 programs=${KILN_GPU_INSTRUCTIONS-ptx_integer ptx_bits ptx_convert ptx_float ptx_float_sm100 ptx_special ptx_memory ptx_async
-    ptx_warp ptx_flow ptx_register ptx_matrix_move ptx_matrix ptx_matrix_sum ptx_wmma}
+    ptx_video ptx_warp ptx_flow ptx_register ptx_matrix_move ptx_matrix ptx_matrix_sum ptx_wmma}
 mkdir -p "$KILN_BUILD/gpu"
 
 # The program's log keeps all of it; what is shown if it fails is what matters.

@@ -1,4 +1,4 @@
-/* Sums of products and differences: sad, vabsdiff2, vabsdiff4, dp2a, dp4a, mul24, mad24. */
+/* Sums of products and differences: sad, dp2a, dp4a, mul24, mad24. */
 #include "tests/sim/ptx/decode/ptx_decode.h"
 #include "tests/sim/ptx/warp/ptx_lanes.h"
 #include <string.h>
@@ -78,42 +78,6 @@ static void decode_dot(ptx_decoder *decoder, bool halves) {
         op->s[i] = ptx_source(decoder, &operands[i + 1], PTX_b32);
 }
 
-/* ---- vabsdiff2, vabsdiff4: differences of halves or bytes, side by side in place of c, or added to it ---- */
-
-enum { RESULT_SIGNED = 8, SATURATES = 16, SUMS = 32 };
-
-static inline uint32_t differences(uint32_t a, uint32_t b, uint32_t c, uint32_t mode, uint32_t bits) {
-    uint32_t sum = c, word = 0, most = mode & RESULT_SIGNED ? (1u << (bits - 1)) - 1 : (1u << bits) - 1;
-    for (uint32_t i = 0; i < 32 / bits; i++) {
-        int64_t x = bits == 8 ? byte_of(a, i, mode & A_SIGNED) : half_of(a, i, mode & A_SIGNED);
-        int64_t y = bits == 8 ? byte_of(b, i, mode & B_SIGNED) : half_of(b, i, mode & B_SIGNED);
-        uint32_t apart = (uint32_t)(x < y ? y - x : x - y);
-        if (mode & SATURATES && apart > most) apart = most;
-        sum += apart;
-        word |= (apart & ((1u << bits) - 1)) << i * bits;
-    }
-    return mode & SUMS ? sum : word;
-}
-
-PTX_TERNARY(run_differences_2, uint32_t, differences(a, b, c, op->mode, 16))
-PTX_TERNARY(run_differences_4, uint32_t, differences(a, b, c, op->mode, 8))
-
-static void decode_differences(ptx_decoder *decoder, bool halves) {
-    static const uint32_t bits[] = {RESULT_SIGNED, A_SIGNED, B_SIGNED};
-    ptx_op *op = decoder->op;
-    ptx_expect_types(decoder, 3);
-    for (uint32_t i = 0; i < 3; i++) {
-        ptx_type type = ptx_type_at(decoder, i);
-        if (type != PTX_u32 && type != PTX_s32) ptx_refuse(decoder, "it has no type %s", ptx_type_name(type));
-        if (type == PTX_s32) op->mode |= bits[i];
-    }
-    if (ptx_take(decoder, PTX_M_SAT)) op->mode |= SATURATES;
-    if (ptx_take(decoder, PTX_M_ADD)) op->mode |= SUMS;
-    if (op->mode & SATURATES && op->mode & SUMS) ptx_refuse(decoder, ".sat excludes .add");
-    op->run = halves ? run_differences_2 : run_differences_4;
-    ptx_decode_same(decoder, PTX_b32, 3);
-}
-
 /* ---- mul24, mad24: the upper or lower 32 bits of a product of 48 ---- */
 
 static inline uint64_t product_u24(uint32_t a, uint32_t b) {
@@ -152,8 +116,6 @@ static void decode_24(ptx_decoder *decoder, bool adds) {
 void ptx_decode_dot(ptx_decoder *decoder) {
     const char *opcode = decoder->statement->opcode;
     if (strcmp(opcode, "sad") == 0) decode_sad(decoder);
-    if (strcmp(opcode, "vabsdiff2") == 0) decode_differences(decoder, true);
-    if (strcmp(opcode, "vabsdiff4") == 0) decode_differences(decoder, false);
     if (strcmp(opcode, "dp4a") == 0) decode_dot(decoder, false);
     if (strcmp(opcode, "dp2a") == 0) decode_dot(decoder, true);
     if (strcmp(opcode, "mul24") == 0) decode_24(decoder, false);

@@ -11,6 +11,7 @@
 typedef struct ptx_warp ptx_warp;
 typedef struct ptx_op ptx_op;
 typedef struct ptx_matrix ptx_matrix; /* ptx_matrix.h */
+typedef struct ptx_video ptx_video;   /* ptx_video.c */
 typedef struct ptx_watch ptx_watch;
 
 /* Runs one instruction for the lanes of mask. */
@@ -54,6 +55,7 @@ struct ptx_op {
     const uint32_t *list; /* targets or places, in the arena */
     const ptx_variable *variable;
     const ptx_matrix *matrix;
+    const ptx_video *video;
     const ptx_function *signature; /* of a call through the register of source 0 */
     ptx_watch *watch;              /* for mutants, or NULL */
 };

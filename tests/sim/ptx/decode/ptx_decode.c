@@ -181,6 +181,7 @@ uint32_t ptx_source_wide(ptx_decoder *decoder, const ptx_operand *operand, ptx_t
     uint32_t bits = ptx_type_bits(type);
     *out_bits = (uint8_t)bits;
     if (operand->negated) ptx_refuse(decoder, "a negated operand is not simulated here");
+    if (operand->selector) ptx_refuse(decoder, "it has no part .%s of %s", operand->selector, operand->name);
     switch (operand->kind) {
     case PTX_OPERAND_REGISTER: {
         uint32_t place = register_place(decoder, operand, out_bits);

@@ -70,7 +70,14 @@ static ptx_operand parse_word(ptx_parser *parser) {
         return operand;
     }
     if (name && name->lanes > 1) return parse_vector(parser, word, number, name->lanes);
-    if (name) return (ptx_operand){.kind = PTX_OPERAND_REGISTER, .number = number, .name = word};
+    if (name) {
+        ptx_operand operand = {.kind = PTX_OPERAND_REGISTER, .number = number, .name = word};
+        if (parser->token.kind == PTX_TOKEN_DOT && !parser->token.spaced) {
+            operand.selector = ptx_token_text(parser);
+            ptx_advance(parser);
+        }
+        return operand;
+    }
     if (*word == '%') return (ptx_operand){.kind = PTX_OPERAND_SPECIAL, .name = special_name(parser, word)};
     return (ptx_operand){.kind = PTX_OPERAND_WORD, .name = word}; /* a label or a function */
 }

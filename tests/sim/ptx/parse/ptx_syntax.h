@@ -102,6 +102,7 @@ typedef struct ptx_operand {
     uint32_t number;
     int64_t value;
     const char *name;
+    const char *selector; /* "h10" behind a register, of video instructions; or NULL */
     const ptx_variable *variable;
     const struct ptx_function *function;
     struct ptx_operand *elements;

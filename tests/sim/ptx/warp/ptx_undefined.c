@@ -27,6 +27,7 @@ enum {
     FAMILY_count = USE_SPREAD,
     FAMILY_field = USE_SPREAD,
     FAMILY_dot = USE_SPREAD,
+    FAMILY_video = USE_SPREAD,
     FAMILY_special = USE_SPREAD,
     FAMILY_convert = USE_SPREAD,
     FAMILY_address = USE_SPREAD,
