@@ -99,6 +99,10 @@ $(OUT)/libkiln.a: $(LOADER_OBJECTS) $(OPERATOR_OBJECTS) $(COMMON_OBJECTS) $(DESC
 	@rm -f $@
 	$(AR) rcs $@ $(filter %.o,$^)
 
+$(OBJ)/ptx/libkiln.a: $(LOADER_OBJECTS) $(OPERATORS:%=$(OBJ)/ptx/operators/%.o) $(COMMON_OBJECTS) $(DESCRIPTIONS) $(OBJECTS)
+	@rm -f $@
+	$(AR) rcs $@ $(filter %.o,$^)
+
 # nodelete: the HSA runtime keeps kiln's event handler and cannot be told to forget it; dlclose must leave it mapped.
 $(OUT)/libkiln.so.0: $(SHARED_OBJECTS) scripts/libkiln.map $(OBJECTS)
 	$(CC) -shared -Wl,-soname,libkiln.so.0 -Wl,-z,nodelete -Wl,--version-script=scripts/libkiln.map -o $@ $(filter %.o,$^) \
@@ -142,18 +146,20 @@ $(OBJ)/kernels/describe/%.o: kernels/describe.c $(FLAGS)
 	@mkdir -p $(@D)
 	$(CC) $(KILN_CFLAGS) -DKILN_DESCRIBE=$* -MMD -MP -c -o $@ $<
 
-# The bundle table and the images as C, from the manifest: $(OBJ)/embedded/<op>/*.c
+# The bundle table and the images as C, from the manifest: $(OBJ)/embedded/<op>/*.c. Arguments: operator, a folder of
+# $(OBJ), and the kind of image that is left out. In ptx/ are no cubins, so that a CUDA driver compiles the PTX: for tests.
 define OPERATOR_RULE
-$(OBJ)/embedded/$(1)/bundle.c: embedded/$(1)/manifest $(wildcard embedded/$(1)/*) loader/targets.def loader/operators.h kernels/$(1)/$(1).def scripts/embed.sh scripts/embed.awk scripts/targets.sh
+$(OBJ)/$(2)embedded/$(1)/bundle.c: embedded/$(1)/manifest $(wildcard embedded/$(1)/*) loader/targets.def loader/operators.h kernels/$(1)/$(1).def scripts/embed.sh scripts/embed.awk scripts/targets.sh
 	@mkdir -p $$(@D)
-	scripts/embed.sh $(1) $(HOST) $$(@D)
-$(OBJ)/operators/$(1).o: $(OBJ)/kernels/$(1)/$(1).o $(CPU_LEVELS:%=$(OBJ)/kernels/$(1)/%.o) $(OBJ)/embedded/$(1)/bundle.o
+	scripts/embed.sh $(1) $(HOST) $$(@D) $(3)
+$(OBJ)/$(2)operators/$(1).o: $(OBJ)/kernels/$(1)/$(1).o $(CPU_LEVELS:%=$(OBJ)/kernels/$(1)/%.o) $(OBJ)/$(2)embedded/$(1)/bundle.o
 	@mkdir -p $$(@D)
 	$(LD) -r -o $$@ $$^
 endef
-$(foreach op,$(OPERATORS),$(eval $(call OPERATOR_RULE,$(op))))
+$(foreach op,$(OPERATORS),$(eval $(call OPERATOR_RULE,$(op),,)))
+$(foreach op,$(OPERATORS),$(eval $(call OPERATOR_RULE,$(op),ptx/,cubin)))
 
-$(OBJ)/embedded/%/bundle.o: $(OBJ)/embedded/%/bundle.c $(FLAGS)
+$(OBJ)/%/bundle.o: $(OBJ)/%/bundle.c $(FLAGS)
 	$(CC) $(KILN_CFLAGS) -MMD -MP -c -o $@ $<
 
 # ---- What each folder builds --------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ package=$work/kiln-gpu
 mkdir -p "$package"/{build,lib,models}
 
 # What is under the build's folder is under build there, without symbols.
-(cd "$build" && cp --parents kiln tests/run examples/llama bench/gpu_copy tests/ops/*_test tests/sim/tests/ptx/*_test "$package/build")
+(cd "$build" && cp --parents kiln tests/run examples/llama bench/gpu_copy tests/ops/*_test tests/ops-ptx/*_test tests/sim/tests/ptx/*_test "$package/build")
 find "$package/build" -type f -exec strip {} +
 cp --parents tests/tap.sh tests/gpu/* tests/sim/tests/operators/operators.sh scripts/story.sh scripts/bench_{gpu,torch}.py \
     docs/examples/llama/story.txt "$package"

@@ -20,6 +20,12 @@ $(OUT)/tests/$(1)/%_test: $(OBJ)/tests/$(1)/%_test.o $(call room_objects,$(1)) $
 endef
 $(foreach room,$(ROOMS),$(eval $(call ROOM_RULE,$(room))))
 
+# The operators' tests once more, from bundles without cubins: build/tests/ops-ptx.
+PTX_PROGRAMS := $(patsubst tests/ops/%.c,$(OUT)/tests/ops-ptx/%,$(filter-out %/arguments_test.c %/images_test.c %/small_stack_test.c,$(wildcard tests/ops/*_test.c)))
+$(OUT)/tests/ops-ptx/%_test: $(OBJ)/tests/ops/%_test.o $(call room_objects,ops) $(OBJ)/ptx/libkiln.a
+	@mkdir -p $(@D)
+	$(CC) -o $@ $^ $(KILN_LDFLAGS) -lcmocka -lm
+
 # Refuses allocations one by one, so the library's must come to it.
 $(OUT)/tests/unit/allocation_faults_test: KILN_LDFLAGS += \
 	-Wl,--wrap=malloc,--wrap=calloc,--wrap=strdup,--wrap=posix_memalign,--wrap=free
@@ -40,7 +46,7 @@ $(OUT)/tests/run: $(OBJ)/tests/run.o
 	$(CC) -o $@ $^ $(KILN_LDFLAGS)
 
 .PHONY: test-programs
-test-programs: $(TEST_PROGRAMS) $(OUT)/tests/run ## build what check runs, and run nothing
+test-programs: $(TEST_PROGRAMS) $(OUT)/tests/ops-ptx/argmax_test $(OUT)/tests/run ## build what check runs, and run nothing
 
 .PHONY: check
 check: ## build everything and run every test; installs what is missing when run as root on Debian
@@ -59,15 +65,18 @@ GPU_TESTS := $(patsubst %,tests/gpu/%_test.sh,operators story instructions sanit
 .PHONY: check-gpu run-gpu-tests
 check-gpu: ## operators, story and single instructions on this machine's GPUs, by its own drivers: docs/real-gpu.md
 	@scripts/deps.sh gpu
-	@$(SUBMAKE) all examples test-programs
+	@$(SUBMAKE) all examples test-programs ptx-programs
 	@$(SUBMAKE) run-gpu-tests
 run-gpu-tests: $(OUT)/tests/run ## check-gpu on what is built; builds nothing but the runner
 	@KILN_BUILD=$(CURDIR)/$(OUT) $(OUT)/tests/run -t 3600 -d $(OUT)/gpu/log $(TESTS:%=-o %) $(GPU_TESTS)
 
+.PHONY: ptx-programs
+ptx-programs: $(PTX_PROGRAMS) ## the operators' tests with bundles that have no cubins, in build/tests/ops-ptx: docs/real-gpu.md
+
 .PHONY: gpu-package
 gpu-package: ## check-gpu and bench-gpu as built, for a machine without compilers: build/kiln-gpu.tar.xz
 	@scripts/deps.sh gpu
-	@$(SUBMAKE) all examples test-programs
+	@$(SUBMAKE) all examples test-programs ptx-programs
 	@scripts/gpu_package.sh $(OUT) $(MODEL_DIR)
 
 # The unit and operator tests on other processors: those of the GPU backends need drivers and headers of this machine.
