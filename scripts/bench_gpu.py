@@ -29,12 +29,12 @@ OTHERS = ("kv_store", "kv_copy_blocks", "sample")
 
 GEMM = [dict(m=m, n=n, k=k) for m, n, k in ((1, 8192, 8192), (8, 8192, 8192), (1024, 1024, 1024), (4096, 4096, 4096),
                                             (8192, 8192, 8192))]
-PREFILL = dict(tokens=4096, kv_tokens=4096, batch=1, heads=32, kv_heads=32, head_size=128, causal="yes")
-MHA = [PREFILL, dict(PREFILL, kv_heads=8), dict(PREFILL, tokens=8192, kv_tokens=8192, batch=4, head_size=64),
+PREFILL = dict(tokens=4096, kv_tokens=4096, batch=1, heads=32, kv_heads=32, head_dim=128, causal="yes")
+MHA = [PREFILL, dict(PREFILL, kv_heads=8), dict(PREFILL, tokens=8192, kv_tokens=8192, batch=4, head_dim=64),
        dict(PREFILL, tokens=16, kv_tokens=16 * 8192, batch=16, kv_heads=8)]
 GEMM_DRY = [dict(m=3, n=33, k=40)]
-MHA_DRY = [dict(tokens=32, kv_tokens=32, batch=2, heads=4, kv_heads=2, head_size=32, causal="yes")]
-WITHOUT = {"gemm": ("c", "bias"), "mha": ("lse", "q_ends", "kv_ends", "kv_lengths")}
+MHA_DRY = [dict(tokens=32, kv_tokens=32, batch=2, heads=4, kv_heads=2, head_dim=32, causal="yes")]
+WITHOUT = {"gemm": ("c", "bias"), "mha": ("lse", "cu_seqlens_q", "cu_seqlens_k", "seqlens_k")}
 
 
 class Failed(Exception):
@@ -121,7 +121,7 @@ def rate(case):
         pairs = s["tokens"] * s["kv_tokens"] / s["batch"]
         if s["causal"] and s["tokens"] > s["batch"]:
             pairs *= 1 - (s["tokens"] / s["batch"] - 1) / (2 * s["kv_tokens"] / s["batch"])
-        return f"{4e-3 * pairs * s['heads'] * s['head_size'] / ns:.1f} TFLOP/s"
+        return f"{4e-3 * pairs * s['heads'] * s['head_dim'] / ns:.1f} TFLOP/s"
     return f"{case['kiln']['moved_bytes'] / ns:.0f} GB/s"
 
 

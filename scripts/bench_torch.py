@@ -122,7 +122,7 @@ def gemm(s, r, _):
 
 
 def mha(s, r, _):
-    batch, size = s["batch"], s["head_size"]
+    batch, size = s["batch"], s["head_dim"]
     q = r(batch, s["tokens"] // batch, s["heads"], size).transpose(1, 2)
     k, v = (r(batch, s["kv_tokens"] // batch, s["kv_heads"], size).transpose(1, 2) for _ in range(2))
     causal = s["causal"] and s["tokens"] > batch  # a single query sees all keys

@@ -143,15 +143,17 @@ KILN_WORKSPACE_FUNCTION(argmax_bf16, kiln_argmax_params)
 /* ---- embedding: y = the rows of a table that ids name ------------------------------------------------------------ */
 
 typedef struct kiln_embedding_params {
-    void *y;            /* [rows, cols] */
-    const void *table;  /* [vocabulary, cols]; may be NULL if vocabulary is 0 */
-    const int32_t *ids; /* [rows] */
+    void *y;           /* [rows, cols] */
+    const void *table; /* [vocabulary, cols]; may be NULL if vocabulary is 0 */
+    const void *ids;   /* [rows], of index_type */
     int64_t rows;
     int64_t cols;
     int64_t vocabulary;
     int64_t y_stride;     /* 0: cols */
     int64_t table_stride; /* 0: cols */
     int64_t first;        /* id of the table's first row: the table may be a part of a larger one */
+    int32_t index_type;   /* kiln_index_type of ids */
+    int32_t reserved;     /* must be 0 */
 } kiln_embedding_params;
 
 /* Rows are copied bit by bit; an id outside of [first, first + vocabulary) gives a row of zeros. */
@@ -223,12 +225,14 @@ KILN_WORKSPACE_FUNCTION(gemm_bf16, kiln_gemm_params)
 /* ---- kv_copy_blocks: blocks of a cache, copied within it --------------------------------------------------------- */
 
 typedef struct kiln_kv_copy_blocks_params {
-    void *key_cache;      /* [blocks, cols]: cols is block size * kv heads * head size */
-    void *value_cache;    /* [blocks, cols] */
-    const int32_t *pairs; /* [count, 2]: from which block to which */
+    void *key_cache;   /* [blocks, cols]: cols is block size * kv heads * head_dim */
+    void *value_cache; /* [blocks, cols] */
+    const void *pairs; /* [count, 2], of index_type: from which block to which */
     int64_t count;
     int64_t blocks;
     int64_t cols;
+    int32_t index_type; /* kiln_index_type of pairs */
+    int32_t reserved;   /* must be 0 */
 } kiln_kv_copy_blocks_params;
 
 /* Copy-on-write of paged caches (Kwon et al., arXiv 2309.06180): a sequence that is about to write into a block that
@@ -241,11 +245,12 @@ KILN_OPERATOR_FUNCTION(kv_copy_blocks_bf16, kiln_kv_copy_blocks_params)
 /* ---- kv_store: the keys and values of tokens into the slots of a cache ------------------------------------------- */
 
 typedef struct kiln_kv_store_params {
-    void *key_cache;      /* [capacity, cols]: a paged cache is [blocks * block size, kv heads * head size] */
-    void *value_cache;    /* [capacity, cols] */
-    const void *key;      /* [tokens, cols] */
-    const void *value;    /* [tokens, cols] */
-    const int32_t *slots; /* [tokens]: row of the caches; one outside of them, as -1, skips its token */
+    void *key_cache;   /* [capacity, cols]: a paged cache is [blocks * block size, kv heads * head_dim] */
+    void *value_cache; /* [capacity, cols] */
+    const void *key;   /* [tokens, cols] */
+    const void *value; /* [tokens, cols] */
+    const void
+        *slot_mapping; /* [tokens], of index_type: row of the caches; one outside of them, as -1, skips its token */
     int64_t tokens;
     int64_t cols;
     int64_t capacity;
@@ -253,6 +258,8 @@ typedef struct kiln_kv_store_params {
     int64_t value_stride;       /* 0: cols */
     int64_t key_cache_stride;   /* 0: cols */
     int64_t value_cache_stride; /* 0: cols */
+    int32_t index_type;         /* kiln_index_type of slot_mapping */
+    int32_t reserved;           /* must be 0 */
 } kiln_kv_store_params;
 
 /* Copied bit by bit; rows of the caches that no slot names stay. Which of two tokens with the same slot stays is not
@@ -264,34 +271,37 @@ KILN_OPERATOR_FUNCTION(kv_store_bf16, kiln_kv_store_params)
 /* ---- mha: out = softmax(mask(scale * q k^T)) v, attention of several heads --------------------------------------- */
 
 typedef struct kiln_mha_params {
-    void *out;                 /* [tokens, heads, head_size] */
-    float *lse;                /* [heads, tokens]: ln of the sum of exp of each query's scores; NULL: not wanted */
-    const void *q;             /* [tokens, heads, head_size] */
-    const void *k;             /* [kv_tokens, kv_heads, head_size]; may be NULL if kv_tokens is 0, as v */
-    const void *v;             /* [kv_tokens, kv_heads, head_size] */
-    const int32_t *q_ends;     /* [batch]: row of q behind each sequence's last; NULL: tokens / batch for each */
-    const int32_t *kv_ends;    /* [batch]: the same of k and v; NULL: kv_tokens / batch for each */
-    const int32_t *kv_lengths; /* [batch]: how many keys of its room each sequence has; NULL: all */
-    int64_t tokens;            /* at most 2^31 - 1, as kv_tokens */
+    void *out;                   /* [tokens, heads, head_dim] */
+    float *lse;                  /* [heads, tokens]: ln of the sum of exp of each query's scores; NULL: not wanted */
+    const void *q;               /* [tokens, heads, head_dim] */
+    const void *k;               /* [kv_tokens, kv_heads, head_dim]; may be NULL if kv_tokens is 0, as v */
+    const void *v;               /* [kv_tokens, kv_heads, head_dim] */
+    const int32_t *cu_seqlens_q; /* [batch + 1], from 0: row of q with which each sequence begins, and the end of the
+                                  * last; NULL: tokens / batch rows for each */
+    const int32_t *cu_seqlens_k; /* [batch + 1], from 0: the same of k and v; NULL: kv_tokens / batch rows for each */
+    const int32_t *seqlens_k;    /* [batch]: how many keys of its room each sequence has; NULL: all */
+    int64_t tokens;              /* at most 2^31 - 1, as kv_tokens */
     int64_t kv_tokens;
     int64_t batch; /* sequences, at most 2^24 */
     int64_t heads; /* a multiple of kv_heads, at most 2^16: head h has the keys of head h / (heads / kv_heads) */
     int64_t kv_heads;
-    int64_t head_size;  /* at most 256 */
+    int64_t head_dim;   /* at most 256 */
     int64_t out_stride; /* between tokens; 0: packed. Heads are packed within a token */
     int64_t q_stride;
     int64_t k_stride;
     int64_t v_stride;
-    int64_t q_length;      /* with q_ends the most queries of a sequence, 0: tokens; without them 0. Times heads /
+    int64_t max_seqlen_q;  /* with cu_seqlens_q the most queries of a sequence, 0: tokens; without them 0. Times heads /
                             * kv_heads at most 2^31 - 1 */
-    int64_t kv_length;     /* with kv_ends the most keys of a sequence, 0: kv_tokens; without them 0 */
-    int64_t left_window;   /* a query sees so many keys up to its own place, which counts; 0: all. At most 2^31 - 1 */
-    int64_t right_window;  /* a query sees so many keys from its own place on, which counts; 0: all. At most 2^31 - 1 */
+    int64_t max_seqlen_k;  /* with cu_seqlens_k the most keys of a sequence, 0: kv_tokens; without them 0 */
+    int64_t window_left;   /* a query sees so many keys up to its own place, which counts; 0: all. At most 2^31 - 1.
+                            * FlashAttention's w of window_size, which does not count it, is w + 1; its -1 is 0 */
+    int64_t window_right;  /* a query sees so many keys from its own place on, which counts; 0: all. At most 2^31 - 1.
+                            * FlashAttention's w is w + 1, its -1 is 0 */
     void *workspace;       /* of the device, 16-byte aligned; NULL if workspace_size is 0 */
     size_t workspace_size; /* 0, or at least kiln_mha_<precision>_workspace_size() */
-    float scale;           /* finite; 0: 1 / sqrt(head_size) */
+    float scale;           /* finite; 0: 1 / sqrt(head_dim) */
     float softcap;         /* scores become softcap * tanh(score / softcap) before the mask; 1e-6 to 1e6. 0: off */
-    int32_t causal;        /* 0, or 1: right_window 1 */
+    int32_t causal;        /* 0, or 1: window_right 1 */
     int32_t reserved;      /* must be 0 */
 } kiln_mha_params;
 
@@ -299,16 +309,16 @@ typedef struct kiln_mha_params {
  * the keys (Milakov and Gimelshein, arXiv 1805.02867; Dao et al., arXiv 2205.14135). A query's own place is counted
  * from the end: the last query of a sequence stands at its last key. A query that sees no key gives zeros, and -inf in
  * lse. A NaN or an infinity in v may reach queries of its sequence that do not see its key, as 0 times it; one in k
- * does not. Ends, which never descend, and lengths are read on the device: they may change between replays of a graph;
- * what they say beyond the sizes here is cut. What stands in out and lse for queries that no sequence has, or that were
- * cut, stays as it is. */
+ * does not. cu_seqlens, which never descend, and seqlens_k are read on the device: they may change between replays of a
+ * graph; what they say beyond the sizes here is cut. What stands in out and lse for queries that no sequence has, or
+ * that were cut, stays as it is. */
 KILN_OPERATOR_FUNCTION(mha_f32, kiln_mha_params)
 KILN_OPERATOR_FUNCTION(mha_f16, kiln_mha_params)
 KILN_OPERATOR_FUNCTION(mha_bf16, kiln_mha_params)
 
 /* The bytes of workspace with which mha divides the keys among blocks where queries are few, as when tokens are
- * generated (of the pointers only q_ends and kv_ends are looked at, whether they are NULL); 0 where that does not pay.
- * Without workspace keys are not divided: slower, and other in the last bits. Returns KILN_OK,
+ * generated (of the pointers only cu_seqlens_q and cu_seqlens_k are looked at, whether they are NULL); 0 where that
+ * does not pay. Without workspace keys are not divided: slower, and other in the last bits. Returns KILN_OK,
  * KILN_ERROR_INVALID_ARGUMENT. */
 KILN_WORKSPACE_FUNCTION(mha_f32, kiln_mha_params)
 KILN_WORKSPACE_FUNCTION(mha_f16, kiln_mha_params)
@@ -317,30 +327,32 @@ KILN_WORKSPACE_FUNCTION(mha_bf16, kiln_mha_params)
 /* ---- mha_paged: mha with keys and values in the blocks of a cache ------------------------------------------------ */
 
 typedef struct kiln_mha_paged_params {
-    void *out;                 /* [tokens, heads, head_size] */
-    float *lse;                /* [heads, tokens]; NULL: not wanted */
-    const void *q;             /* [tokens, heads, head_size] */
-    const void *k_cache;       /* [blocks, block_size, kv_heads, head_size], as kv_store writes it */
-    const void *v_cache;       /* [blocks, block_size, kv_heads, head_size] */
-    const int32_t *tables;     /* [batch, table_size]: blocks of each sequence, in order; only as many as its keys
-                                * need are read, and a block that the cache does not have counts as its last one */
-    const int32_t *kv_lengths; /* [batch]: keys of each sequence */
-    const int32_t *q_ends;     /* [batch]: row of q behind each sequence's last; NULL: tokens / batch for each */
-    int64_t tokens;            /* it, batch, heads, kv_heads and head_size as in kiln_mha_params */
-    int64_t blocks;            /* at most 2^31 - 1 */
-    int64_t block_size;        /* a power of two, at most 2^20 */
+    void *out;                   /* [tokens, heads, head_dim] */
+    float *lse;                  /* [heads, tokens]; NULL: not wanted */
+    const void *q;               /* [tokens, heads, head_dim] */
+    const void *k_cache;         /* [blocks, block_size, kv_heads, head_dim], as kv_store writes it */
+    const void *v_cache;         /* [blocks, block_size, kv_heads, head_dim] */
+    const int32_t *block_table;  /* [batch, max_blocks_per_seq]: blocks of each sequence, in order; only as many as
+                                  * its keys need are read, and a block that the cache does not have counts as its
+                                  * last one */
+    const int32_t *seqlens_k;    /* [batch]: keys of each sequence */
+    const int32_t *cu_seqlens_q; /* [batch + 1], from 0: row of q with which each sequence begins, and the end of the
+                                  * last; NULL: tokens / batch rows for each */
+    int64_t tokens;              /* it, batch, heads, kv_heads and head_dim as in kiln_mha_params */
+    int64_t blocks;              /* at most 2^31 - 1 */
+    int64_t block_size;          /* a power of two, at most 2^20 */
     int64_t batch;
-    int64_t table_size; /* the most blocks of a sequence; their keys are at most 2^31 - 1 */
+    int64_t max_blocks_per_seq; /* the most blocks of a sequence; their keys are at most 2^31 - 1 */
     int64_t heads;
     int64_t kv_heads;
-    int64_t head_size;  /* at most 256 */
+    int64_t head_dim;   /* at most 256 */
     int64_t out_stride; /* between tokens; 0: packed */
     int64_t q_stride;
     int64_t k_cache_stride; /* between keys; 0: packed. A block is block_size of them */
     int64_t v_cache_stride;
-    int64_t q_length;    /* with q_ends the most queries of a sequence, 0: tokens; without them 0 */
-    int64_t left_window; /* from here on as in kiln_mha_params */
-    int64_t right_window;
+    int64_t max_seqlen_q; /* with cu_seqlens_q the most queries of a sequence, 0: tokens; without them 0 */
+    int64_t window_left;  /* from here on as in kiln_mha_params */
+    int64_t window_right;
     void *workspace;
     size_t workspace_size; /* 0, or at least kiln_mha_paged_<precision>_workspace_size() */
     float scale;

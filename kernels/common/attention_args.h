@@ -8,12 +8,12 @@ enum {
     KILN_ATTENTION_KEYS = KILN_SUBGROUP, /* of a tile: one for each thread of a subgroup */
     KILN_ATTENTION_SUBGROUPS = KILN_BLOCK / KILN_SUBGROUP,
     KILN_ATTENTION_ROWS = 4,        /* the most that a subgroup does */
-    KILN_ATTENTION_SIZE = 256,      /* the most elements of a head */
+    KILN_ATTENTION_DIM = 256,       /* the most elements of a head */
     KILN_ATTENTION_ANY = 0x7fffffff /* a window without an end */
 };
 
 /* From row to row in shared memory: floats. */
-#define KILN_ATTENTION_STRIDE(head_size) (((head_size) + KILN_SUBGROUP - 1) / KILN_SUBGROUP * KILN_SUBGROUP + 4)
+#define KILN_ATTENTION_STRIDE(head_dim) (((head_dim) + KILN_SUBGROUP - 1) / KILN_SUBGROUP * KILN_SUBGROUP + 4)
 
 /* A row is a query of one head. Those heads that share keys and values, group of them, are neighbours: row r of a
  * sequence is query r / group of head r % group. */
@@ -22,12 +22,12 @@ typedef struct kiln_attention_args {
     const void *q;
     const void *k;
     const void *v;
-    float *lse;                /* [heads, tokens]; NULL: not wanted */
-    const int32_t *q_ends;     /* [batch]; NULL: sequences of q_length */
-    const int32_t *kv_ends;    /* [batch]; NULL: sequences of kv_length */
-    const int32_t *kv_lengths; /* [batch]; NULL: whole sequences */
-    const int32_t *tables;     /* [batch, table_stride]: blocks of the sequences, where they are paged */
-    float *partials;           /* [splits, tokens, heads, head_size], and their maximum and sum; NULL with one split */
+    float *lse;                  /* [heads, tokens]; NULL: not wanted */
+    const int32_t *cu_seqlens_q; /* [batch + 1]; NULL: sequences of max_seqlen_q */
+    const int32_t *cu_seqlens_k; /* [batch + 1]; NULL: sequences of max_seqlen_k */
+    const int32_t *seqlens_k;    /* [batch]; NULL: whole sequences */
+    const int32_t *block_table;  /* [batch, max_blocks_per_seq]: blocks of the sequences, where they are paged */
+    float *partials;             /* [splits, tokens, heads, head_dim], and their maximum and sum; NULL with one split */
     int64_t tokens;
     int64_t out_stride; /* between tokens */
     int64_t q_stride;
@@ -36,16 +36,16 @@ typedef struct kiln_attention_args {
     uint32_t batch;
     uint32_t kv_heads;
     uint32_t group; /* heads of q for each of k and v */
-    uint32_t head_size;
-    uint32_t q_length; /* of the longest sequence */
-    uint32_t kv_length;
+    uint32_t head_dim;
+    uint32_t max_seqlen_q; /* of the longest sequence */
+    uint32_t max_seqlen_k;
     uint32_t row_tiles; /* of the longest sequence, KILN_ATTENTION_SUBGROUPS * rows rows each */
     uint32_t rows;      /* that a subgroup does */
     uint32_t splits;    /* how many groups share the keys of a tile */
     uint32_t split;     /* keys of each */
     uint32_t blocks;    /* of the cache, and a block's size; contiguous keys are blocks of one */
     uint32_t block_log2;
-    uint32_t table_stride;
+    uint32_t max_blocks_per_seq;
     uint32_t left; /* keys that are seen from the query's own place backwards, and forwards: both count its own */
     uint32_t right;
     uint32_t wide; /* non-zero: heads of k and v are 16-byte aligned */
@@ -59,10 +59,10 @@ KILN_ARGS_OFFSET(kiln_attention_args, q, 8);
 KILN_ARGS_OFFSET(kiln_attention_args, k, 16);
 KILN_ARGS_OFFSET(kiln_attention_args, v, 24);
 KILN_ARGS_OFFSET(kiln_attention_args, lse, 32);
-KILN_ARGS_OFFSET(kiln_attention_args, q_ends, 40);
-KILN_ARGS_OFFSET(kiln_attention_args, kv_ends, 48);
-KILN_ARGS_OFFSET(kiln_attention_args, kv_lengths, 56);
-KILN_ARGS_OFFSET(kiln_attention_args, tables, 64);
+KILN_ARGS_OFFSET(kiln_attention_args, cu_seqlens_q, 40);
+KILN_ARGS_OFFSET(kiln_attention_args, cu_seqlens_k, 48);
+KILN_ARGS_OFFSET(kiln_attention_args, seqlens_k, 56);
+KILN_ARGS_OFFSET(kiln_attention_args, block_table, 64);
 KILN_ARGS_OFFSET(kiln_attention_args, partials, 72);
 KILN_ARGS_OFFSET(kiln_attention_args, tokens, 80);
 KILN_ARGS_OFFSET(kiln_attention_args, out_stride, 88);
@@ -72,16 +72,16 @@ KILN_ARGS_OFFSET(kiln_attention_args, v_stride, 112);
 KILN_ARGS_OFFSET(kiln_attention_args, batch, 120);
 KILN_ARGS_OFFSET(kiln_attention_args, kv_heads, 124);
 KILN_ARGS_OFFSET(kiln_attention_args, group, 128);
-KILN_ARGS_OFFSET(kiln_attention_args, head_size, 132);
-KILN_ARGS_OFFSET(kiln_attention_args, q_length, 136);
-KILN_ARGS_OFFSET(kiln_attention_args, kv_length, 140);
+KILN_ARGS_OFFSET(kiln_attention_args, head_dim, 132);
+KILN_ARGS_OFFSET(kiln_attention_args, max_seqlen_q, 136);
+KILN_ARGS_OFFSET(kiln_attention_args, max_seqlen_k, 140);
 KILN_ARGS_OFFSET(kiln_attention_args, row_tiles, 144);
 KILN_ARGS_OFFSET(kiln_attention_args, rows, 148);
 KILN_ARGS_OFFSET(kiln_attention_args, splits, 152);
 KILN_ARGS_OFFSET(kiln_attention_args, split, 156);
 KILN_ARGS_OFFSET(kiln_attention_args, blocks, 160);
 KILN_ARGS_OFFSET(kiln_attention_args, block_log2, 164);
-KILN_ARGS_OFFSET(kiln_attention_args, table_stride, 168);
+KILN_ARGS_OFFSET(kiln_attention_args, max_blocks_per_seq, 168);
 KILN_ARGS_OFFSET(kiln_attention_args, left, 172);
 KILN_ARGS_OFFSET(kiln_attention_args, right, 176);
 KILN_ARGS_OFFSET(kiln_attention_args, wide, 180);

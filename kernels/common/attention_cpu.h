@@ -4,7 +4,7 @@
  * keys; then replaced by the tile of v, whose rows are added up with the weights in vectors along a head. Includers
  * define ATTEND and JOIN, the entries' names, and whether keys are PAGED.
  *
- * Floor: one read of k and v at memory bandwidth when tokens are generated, 4 * rows * keys * head_size operations for
+ * Floor: one read of k and v at memory bandwidth when tokens are generated, 4 * rows * keys * head_dim operations for
  * prompts.
  * Test: build/tests/ops/mha_test. Bench: build/kiln bench mha --device cpu */
 #include "kernels/common/cpu.h"
@@ -13,7 +13,7 @@
 
 enum {
     KEYS = KILN_ATTENTION_KEYS,
-    SIZE = KILN_ATTENTION_SIZE, /* of a row in the tiles; a multiple of KILN_VEC */
+    SIZE = KILN_ATTENTION_DIM, /* of a row in the tiles; a multiple of KILN_VEC */
     TILE_ROWS = KILN_ATTENTION_ROWS * KILN_ATTENTION_SUBGROUPS,
     BLOCK = 4, /* rows that are multiplied at a time */
     VECS = 2   /* with vectors of keys */
@@ -42,7 +42,7 @@ KILN_INLINE void load_row(float *to, const void *from, uint32_t size, kiln_cpu_p
 KILN_INLINE const void *key_head(const kiln_attention_args *args, const kiln_sequence *s, const void *tensor,
                                  int64_t stride, uint32_t kv_head, uint32_t key, kiln_cpu_part part) {
     uint64_t row = kiln_key_row(args, s, key) * (uint64_t)stride;
-    return kiln_at(tensor, row + (uint64_t)kv_head * args->head_size, part);
+    return kiln_at(tensor, row + (uint64_t)kv_head * args->head_dim, part);
 }
 
 /* Brings the tile's keys, each as a column; zeros from end on. */
@@ -53,12 +53,12 @@ KILN_INLINE void load_keys(state *held, const kiln_attention_args *args, const k
         uint32_t count = (uint32_t)kiln_min(end > key + first ? end - key - first : 0, KILN_VEC);
         for (uint32_t i = 0; i < count; i++)
             heads[i] = key_head(args, s, args->k, args->k_stride, kv_head, key + first + i, part);
-        for (uint32_t d = 0; d < args->head_size; d += KILN_VEC) {
+        for (uint32_t d = 0; d < args->head_dim; d += KILN_VEC) {
             kiln_vec block[KILN_VEC];
             KILN_UNROLL
             for (uint32_t i = 0; i < KILN_VEC; i++)
                 block[i] =
-                    i < count ? kiln_vec_load(kiln_at(heads[i], d, part), args->head_size - d, part) : KILN_VEC_ZERO();
+                    i < count ? kiln_vec_load(kiln_at(heads[i], d, part), args->head_dim - d, part) : KILN_VEC_ZERO();
             kiln_vec_transpose(block);
             KILN_UNROLL
             for (uint32_t i = 0; i < KILN_VEC; i++)
@@ -72,7 +72,7 @@ KILN_INLINE void load_values(state *held, const kiln_attention_args *args, const
     for (uint32_t i = 0; i < KEYS; i++) {
         if (key + i < end)
             load_row(held->values[i], key_head(args, s, args->v, args->v_stride, kv_head, key + i, part),
-                     args->head_size, part);
+                     args->head_dim, part);
         else
             memset(held->values[i], 0, held->padded * sizeof(float));
     }
@@ -164,20 +164,20 @@ KILN_INLINE void begin_rows(state *held, const kiln_attention_args *args, const 
         memset(held->queries[r], 0, held->padded * sizeof(float));
         if (r >= held->rows) continue;
         place at = place_of(args, s, work->kv_head, work->row + r);
-        uint64_t q = at.token * (uint64_t)args->q_stride + (uint64_t)at.head * args->head_size;
-        load_row(held->queries[r], kiln_at(args->q, q, part), args->head_size, part);
+        uint64_t q = at.token * (uint64_t)args->q_stride + (uint64_t)at.head * args->head_dim;
+        load_row(held->queries[r], kiln_at(args->q, q, part), args->head_dim, part);
         held->windows[r] = kiln_window_of(args, s, (work->row + r) / args->group);
     }
 }
 
 /* Writes n elements of a result. */
 KILN_INLINE void put(const kiln_attention_args *args, place at, const float *result, kiln_cpu_part part) {
-    uint64_t index = at.token * (uint64_t)args->out_stride + (uint64_t)at.head * args->head_size;
+    uint64_t index = at.token * (uint64_t)args->out_stride + (uint64_t)at.head * args->head_dim;
     void *out = kiln_at_mut(args->out, index, part);
     if (part == KILN_CPU_f32)
-        memcpy(out, result, args->head_size * sizeof *result);
+        memcpy(out, result, args->head_dim * sizeof *result);
     else
-        kiln_tile_write(out, result, args->head_size, part, false);
+        kiln_tile_write(out, result, args->head_dim, part, false);
 }
 
 KILN_INLINE void put_lse(const kiln_attention_args *args, place at, float max, float sum) {
@@ -191,7 +191,7 @@ KILN_INLINE void end_rows(state *held, const kiln_attention_args *args, const ki
         place at = place_of(args, s, work->kv_head, work->row + r);
         if (args->partials) {
             uint64_t row = kiln_partial_row(args, work->split, at.token, at.head);
-            memcpy(args->partials + row * args->head_size, held->results[r], args->head_size * sizeof(float));
+            memcpy(args->partials + row * args->head_dim, held->results[r], args->head_dim * sizeof(float));
             kiln_partial_scales(args)[2 * row] = held->max[r];
             kiln_partial_scales(args)[2 * row + 1] = held->sum[r];
             continue;
@@ -207,13 +207,13 @@ KILN_INLINE void end_rows(state *held, const kiln_attention_args *args, const ki
 KILN_INLINE void ATTEND(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
     const kiln_attention_args args = *(const kiln_attention_args *)arguments; /* what no store can change */
     state *held = span->scratch;
-    held->padded = (args.head_size + KILN_VEC - 1) / KILN_VEC * KILN_VEC;
+    held->padded = (args.head_dim + KILN_VEC - 1) / KILN_VEC * KILN_VEC;
     for (uint64_t group = span->begin; group < span->end; group++) {
         uint32_t tile = (uint32_t)(group % span->grid[0]), block = (uint32_t)(group / span->grid[0]);
         kiln_attention_work work = kiln_attention_work_of(&args, tile, block);
         if (work.batch >= args.batch) break;
         kiln_sequence s = kiln_sequence_of(&args, work.batch);
-        uint32_t end = s.q_length * args.group;
+        uint32_t end = s.seqlen_q * args.group;
         if (work.row >= end) continue;
         held->rows = (uint32_t)kiln_min(end - work.row, args.rows * KILN_ATTENTION_SUBGROUPS);
         kiln_attention_trim(&args, &s, work.row + held->rows, &work);
@@ -221,7 +221,7 @@ KILN_INLINE void ATTEND(const void *arguments, const kiln_cpu_span *span, kiln_c
         for (uint32_t key = work.key; key < work.key_end; key += KEYS) {
             load_keys(held, &args, &s, work.kv_head, key, work.key_end, part);
             for (uint32_t r = 0; r < held->rows; r += BLOCK)
-                score(held, r, args.head_size);
+                score(held, r, args.head_dim);
             for (uint32_t r = 0; r < held->rows; r++)
                 weigh(held, &args, r, key);
             load_values(held, &args, &s, work.kv_head, key, work.key_end, part);
@@ -251,14 +251,14 @@ KILN_INLINE void JOIN(const void *arguments, const kiln_cpu_span *span, kiln_cpu
             float origin = max == -KILN_INFINITY ? 0.0f : max;
             for (uint32_t split = 0; split < args.splits; split++) {
                 uint64_t row = kiln_partial_row(&args, split, at.token, at.head);
-                const float *partial = args.partials + row * args.head_size;
+                const float *partial = args.partials + row * args.head_dim;
                 float keep = kiln_exp(scales[2 * row] - origin);
                 sum = KILN_FMA(scales[2 * row + 1], keep, sum);
-                for (uint32_t d = 0; d < args.head_size; d++)
+                for (uint32_t d = 0; d < args.head_dim; d++)
                     result[d] = KILN_FMA(partial[d], keep, result[d]);
             }
             float scale = sum == 0.0f ? 0.0f : kiln_reciprocal(sum);
-            for (uint32_t d = 0; d < args.head_size; d++)
+            for (uint32_t d = 0; d < args.head_dim; d++)
                 result[d] *= scale;
             put(&args, at, result, part);
             put_lse(&args, at, max, sum);

@@ -15,7 +15,7 @@
  * Where there are few rows, as when tokens are generated one by one, groups share a sequence's keys: each leaves its
  * result with its maximum and sum in the workspace, and a second launch joins them.
  *
- * Floor: one read of k and v at memory bandwidth when tokens are generated, 4 * rows * keys * head_size operations for
+ * Floor: one read of k and v at memory bandwidth when tokens are generated, 4 * rows * keys * head_dim operations for
  * prompts. Includers define ATTEND and JOIN, the entries' names, and whether keys are PAGED.
  * Test: build/tests/ops/mha_test. Bench: build/kiln bench mha */
 #include "kernels/common/device.h"
@@ -25,8 +25,8 @@ enum {
     KEYS = KILN_ATTENTION_KEYS,
     SUBGROUPS = KILN_ATTENTION_SUBGROUPS,
     ROWS = KILN_ATTENTION_ROWS,
-    SLICES = KILN_ATTENTION_SIZE / KILN_SUBGROUP, /* elements of a head that a thread adds up */
-    LOADERS = KILN_BLOCK / KEYS                   /* threads that load a key */
+    SLICES = KILN_ATTENTION_DIM / KILN_SUBGROUP, /* elements of a head that a thread adds up */
+    LOADERS = KILN_BLOCK / KEYS                  /* threads that load a key */
 };
 
 typedef struct quad {
@@ -47,7 +47,7 @@ KILN_INLINE bool has_row(const kiln_attention_args *args, uint32_t r) {
     return r == 0 || args->rows > (r == 1 ? 1u : 2u);
 }
 KILN_INLINE bool has_slice(const kiln_attention_args *args, uint32_t i) {
-    return i < 2 || args->head_size > (i < 4 ? 2u : 4u) * KILN_SUBGROUP;
+    return i < 2 || args->head_dim > (i < 4 ? 2u : 4u) * KILN_SUBGROUP;
 }
 
 KILN_INLINE float reduce(float value, bool sums) {
@@ -63,8 +63,8 @@ KILN_INLINE float reduce(float value, bool sums) {
 KILN_INLINE void load_tile(const kiln_attention_args *args, const kiln_sequence *s, float *tile, uint32_t stride,
                            const void *tensor, int64_t tensor_stride, uint32_t kv_head, uint32_t key, uint32_t end) {
     uint32_t number = kiln_thread() / LOADERS, lane = kiln_thread() % LOADERS, last = end - 1 - key;
-    uint32_t size = number <= last ? args->head_size : 0, whole = args->wide ? size / KILN_VECTOR * KILN_VECTOR : 0;
-    const kiln_element *from = (const kiln_element *)tensor + kv_head * args->head_size;
+    uint32_t size = number <= last ? args->head_dim : 0, whole = args->wide ? size / KILN_VECTOR * KILN_VECTOR : 0;
+    const kiln_element *from = (const kiln_element *)tensor + kv_head * args->head_dim;
     from += kiln_key_row(args, s, key + (number <= last ? number : last)) * (uint64_t)tensor_stride;
     float *to = tile + number * stride;
     KILN_LOOP
@@ -89,7 +89,7 @@ KILN_INLINE void score_tile(const kiln_attention_args *args, row *rows, const fl
     uint32_t subgroup = kiln_thread() / KILN_SUBGROUP, lane = kiln_thread() % KILN_SUBGROUP;
     float dots[ROWS] = {0.0f};
     KILN_LOOP
-    for (uint32_t d = 0; d < args->head_size; d += 4) {
+    for (uint32_t d = 0; d < args->head_dim; d += 4) {
         quad right = *(const quad *)(tile + lane * stride + d);
         KILN_UNROLL
         for (uint32_t r = 0; r < ROWS; r++) {
@@ -143,7 +143,7 @@ KILN_INLINE void add_tile(const kiln_attention_args *args, row *rows, const floa
 /* Writes a row's result, or its share of it. */
 KILN_INLINE void write_row(const kiln_attention_args *args, const row *r, uint32_t split, uint64_t token,
                            uint32_t head) {
-    uint32_t lane = kiln_thread() % KILN_SUBGROUP, size = args->head_size;
+    uint32_t lane = kiln_thread() % KILN_SUBGROUP, size = args->head_dim;
     uint64_t place = kiln_partial_row(args, split, token, head);
     kiln_element *out = (kiln_element *)args->out + token * (uint64_t)args->out_stride + head * size;
     float scale = r->sum == 0.0f ? 0.0f : kiln_reciprocal(r->sum);
@@ -169,12 +169,12 @@ KILN_INLINE void write_row(const kiln_attention_args *args, const row *r, uint32
 KILN_ENTRY(ATTEND, kiln_attention_args) {
     KILN_DYNAMIC_SHARED(float, shared);
     uint32_t subgroup = kiln_thread() / KILN_SUBGROUP, lane = kiln_thread() % KILN_SUBGROUP;
-    uint32_t stride = KILN_ATTENTION_STRIDE(args.head_size), count = args.rows * SUBGROUPS;
+    uint32_t stride = KILN_ATTENTION_STRIDE(args.head_dim), count = args.rows * SUBGROUPS;
     float *tile = shared, *queries = tile + KEYS * stride, *weights = queries + count * stride;
     kiln_attention_work work = kiln_attention_work_of(&args, kiln_tile(), (uint32_t)kiln_block());
     if (work.batch >= args.batch) return; /* the whole group */
     kiln_sequence s = kiln_sequence_of(&args, work.batch);
-    uint32_t end = s.q_length * args.group; /* of the rows */
+    uint32_t end = s.seqlen_q * args.group; /* of the rows */
     if (work.row >= end) return;            /* the whole group */
     kiln_attention_trim(&args, &s, work.row + count < end ? work.row + count : end, &work);
 
@@ -188,9 +188,9 @@ KILN_ENTRY(ATTEND, kiln_attention_args) {
         const kiln_element *q = (const kiln_element *)args.q + (s.q_first + query) * (uint64_t)args.q_stride;
         KILN_LOOP
         for (uint32_t d = lane; d < stride; d += KILN_SUBGROUP) {
-            bool inside = number < end && d < args.head_size;
+            bool inside = number < end && d < args.head_dim;
             queries[(subgroup + r * SUBGROUPS) * stride + d] =
-                inside ? kiln_element_to_f32(q[head * args.head_size + d]) : 0.0f;
+                inside ? kiln_element_to_f32(q[head * args.head_dim + d]) : 0.0f;
         }
         rows[r].window = kiln_window_of(&args, &s, number < end ? query : 0);
         rows[r].max = -KILN_INFINITY;
@@ -223,7 +223,7 @@ KILN_ENTRY(ATTEND, kiln_attention_args) {
 
 /* A subgroup joins the shares of one row. */
 KILN_ENTRY(JOIN, kiln_attention_args) {
-    uint32_t lane = kiln_thread() % KILN_SUBGROUP, heads = args.kv_heads * args.group, size = args.head_size;
+    uint32_t lane = kiln_thread() % KILN_SUBGROUP, heads = args.kv_heads * args.group, size = args.head_dim;
     uint32_t head = kiln_tile() * SUBGROUPS + kiln_thread() / KILN_SUBGROUP;
     uint64_t token = kiln_block();
     if (head >= heads || token >= (uint64_t)args.tokens) return;

@@ -16,10 +16,10 @@ enum {
 
 /* A call of either. */
 typedef struct kiln__attention {
-    int64_t tokens, batch, heads, kv_heads, head_size;
-    int64_t q_length, kv_length; /* of the longest sequence */
-    int64_t kv_rows;             /* of k and v */
-    int64_t left, right;         /* windows; 0: no end */
+    int64_t tokens, batch, heads, kv_heads, head_dim;
+    int64_t max_seqlen_q, max_seqlen_k; /* of the longest sequence */
+    int64_t kv_rows;                    /* of k and v */
+    int64_t left, right;                /* windows; 0: no end */
     int32_t causal, reserved;
     float scale, softcap;
     bool paged;
@@ -31,13 +31,13 @@ typedef struct kiln__attention {
 /* What has the same name in the params of both: initialisers of a call, and of its args. */
 #define KILN__ATTENTION_OF(params)                                                                                  \
     .tokens = (params)->tokens, .batch = (params)->batch, .heads = (params)->heads, .kv_heads = (params)->kv_heads, \
-    .head_size = (params)->head_size, .q_length = (params)->q_length, .left = (params)->left_window,                \
-    .right = (params)->right_window, .causal = (params)->causal, .reserved = (params)->reserved,                    \
+    .head_dim = (params)->head_dim, .max_seqlen_q = (params)->max_seqlen_q, .left = (params)->window_left,          \
+    .right = (params)->window_right, .causal = (params)->causal, .reserved = (params)->reserved,                    \
     .scale = (params)->scale, .softcap = (params)->softcap, .workspace = (params)->workspace,                       \
     .workspace_size = (params)->workspace_size
-#define KILN__ATTENTION_ARGS_OF(params)                                                       \
-    .out = (params)->out, .lse = (params)->lse, .q = (params)->q, .q_ends = (params)->q_ends, \
-    .kv_lengths = (params)->kv_lengths, .out_stride = (params)->out_stride, .q_stride = (params)->q_stride
+#define KILN__ATTENTION_ARGS_OF(params)                                                                   \
+    .out = (params)->out, .lse = (params)->lse, .q = (params)->q, .cu_seqlens_q = (params)->cu_seqlens_q, \
+    .seqlens_k = (params)->seqlens_k, .out_stride = (params)->out_stride, .q_stride = (params)->q_stride
 
 /* An operator of this kind. */
 typedef struct kiln__attention_operator {
@@ -53,52 +53,52 @@ static inline kiln_status kiln__attention_sizes_check(const char *name, const ki
     KILN__TRY(kiln__size_check(name, "batch", p->batch, 1 << 24));
     KILN__TRY(kiln__size_check(name, "heads", p->heads, 1 << 16));
     KILN__TRY(kiln__size_check(name, "kv_heads", p->kv_heads, 1 << 16));
-    KILN__TRY(kiln__size_check(name, "head_size", p->head_size, KILN_ATTENTION_SIZE));
+    KILN__TRY(kiln__size_check(name, "head_dim", p->head_dim, KILN_ATTENTION_DIM));
     return KILN_OK;
 }
 
 /* Whether there is nothing to write. */
 static inline bool kiln__attention_is_empty(const kiln__attention *p) {
-    return !p->tokens || !p->heads || !p->head_size;
+    return !p->tokens || !p->heads || !p->head_dim;
 }
 
 /* The most tokens of a sequence, of `tokens` in all. side is "q" or "kv", and names <side>_ends and <side>_length;
  * *length is the latter. */
 static inline kiln_status kiln__attention_length(const char *name, const char *side, const char *tensor, int64_t tokens,
-                                                 int64_t batch, const int32_t *ends, int64_t *length) {
+                                                 int64_t batch, const int32_t *cu_seqlens, int64_t *length) {
     KILN__REQUIRE(batch > 0, "%s: batch is 0: must be positive where there are tokens", name);
-    if (!ends) {
+    if (!cu_seqlens) {
         int64_t each = tokens / batch;
-        KILN__REQUIRE(each * batch == tokens, "%s: %s is %lld: must be a multiple of batch without %s_ends", name,
+        KILN__REQUIRE(each * batch == tokens, "%s: %s is %lld: must be a multiple of batch without cu_seqlens_%s", name,
                       tensor, (long long)tokens, side);
-        KILN__REQUIRE(!*length, "%s: %s_length is %lld: must be 0 without %s_ends", name, side, (long long)*length,
-                      side);
+        KILN__REQUIRE(!*length, "%s: max_seqlen_%s is %lld: must be 0 without cu_seqlens_%s", name, side,
+                      (long long)*length, side);
         *length = each;
         return KILN_OK;
     }
-    KILN__REQUIRE(*length >= 0 && *length <= tokens, "%s: %s_length is %lld: must be from 0 to %s, which is %lld", name,
-                  side, (long long)*length, tensor, (long long)tokens);
+    KILN__REQUIRE(*length >= 0 && *length <= tokens, "%s: max_seqlen_%s is %lld: must be from 0 to %s, which is %lld",
+                  name, side, (long long)*length, tensor, (long long)tokens);
     if (!*length) *length = tokens;
     return KILN_OK;
 }
 
-/* The rules of a call that has something to do, its q_length, and how many heads share keys. */
+/* The rules of a call that has something to do, its max_seqlen_q, and how many heads share keys. */
 static inline kiln_status kiln__attention_check(const char *name, kiln__attention *p) {
-    KILN__TRY(kiln__attention_length(name, "q", "tokens", p->tokens, p->batch, p->args.q_ends, &p->q_length));
+    KILN__TRY(kiln__attention_length(name, "q", "tokens", p->tokens, p->batch, p->args.cu_seqlens_q, &p->max_seqlen_q));
     uint32_t heads = (uint32_t)p->heads, kv_heads = (uint32_t)p->kv_heads;
     KILN__REQUIRE(kv_heads && heads % kv_heads == 0,
                   "%s: heads is %lld and kv_heads %lld: the first must be a multiple of the second", name,
                   (long long)p->heads, (long long)p->kv_heads);
     p->args.group = heads / kv_heads;
-    KILN__REQUIRE(p->q_length * p->args.group <= INT32_MAX,
+    KILN__REQUIRE(p->max_seqlen_q * p->args.group <= INT32_MAX,
                   "%s: tokens is %lld: is too large with %u heads to each of k: at most 2^31 - 1 together", name,
                   (long long)p->tokens, p->args.group);
-    KILN__REQUIRE(p->left >= 0 && p->left <= INT32_MAX, "%s: left_window is %lld: must be from 0 to 2^31 - 1", name,
+    KILN__REQUIRE(p->left >= 0 && p->left <= INT32_MAX, "%s: window_left is %lld: must be from 0 to 2^31 - 1", name,
                   (long long)p->left);
-    KILN__REQUIRE(p->right >= 0 && p->right <= INT32_MAX, "%s: right_window is %lld: must be from 0 to 2^31 - 1", name,
+    KILN__REQUIRE(p->right >= 0 && p->right <= INT32_MAX, "%s: window_right is %lld: must be from 0 to 2^31 - 1", name,
                   (long long)p->right);
     KILN__REQUIRE((uint32_t)p->causal <= 1, "%s: causal is %d: must be no (0) or yes (1)", name, p->causal);
-    KILN__REQUIRE(!p->causal || p->right <= 1, "%s: right_window is %lld: must be 0 or 1 with causal", name,
+    KILN__REQUIRE(!p->causal || p->right <= 1, "%s: window_right is %lld: must be 0 or 1 with causal", name,
                   (long long)p->right);
     KILN__REQUIRE(__builtin_isfinite(p->scale), "%s: scale is %g: must be finite", name, (double)p->scale);
     KILN__REQUIRE(p->softcap == 0.0f || (p->softcap >= 1e-6f && p->softcap <= 1e6f),
@@ -108,9 +108,9 @@ static inline kiln_status kiln__attention_check(const char *name, kiln__attentio
 
 /* A tensor of heads, packed within each of its rows. Gives its stride in place of 0. */
 static inline kiln_status kiln__heads_check(const char *name, const char *tensor, const void *data, int64_t rows,
-                                            int64_t heads, int64_t head_size, int64_t *stride, unsigned size_log2) {
-    if (!*stride) *stride = heads * head_size;
-    return kiln__tensor_check(name, tensor, data, rows, heads * head_size, *stride, size_log2);
+                                            int64_t heads, int64_t head_dim, int64_t *stride, unsigned size_log2) {
+    if (!*stride) *stride = heads * head_dim;
+    return kiln__tensor_check(name, tensor, data, rows, heads * head_dim, *stride, size_log2);
 }
 
 /* A tensor of 4-byte elements, packed, where it is needed or there. */
@@ -122,7 +122,7 @@ static inline kiln_status kiln__packed_check(const char *name, const char *tenso
 static inline kiln_status kiln__attention_tensors_check(const char *name, kiln__attention *p, unsigned size_log2) {
     kiln_attention_args *args = &p->args;
     const char *k = p->paged ? "k_cache" : "k", *v = p->paged ? "v_cache" : "v";
-    int64_t size = p->head_size;
+    int64_t size = p->head_dim;
     KILN__TRY(kiln__heads_check(name, "out", args->out, p->tokens, p->heads, size, &args->out_stride, size_log2));
     KILN__TRY(kiln__heads_check(name, "q", args->q, p->tokens, p->heads, size, &args->q_stride, size_log2));
     if (p->kv_rows) {
@@ -130,11 +130,11 @@ static inline kiln_status kiln__attention_tensors_check(const char *name, kiln__
         KILN__TRY(kiln__heads_check(name, v, args->v, p->kv_rows, p->kv_heads, size, &args->v_stride, size_log2));
     }
     KILN__TRY(kiln__packed_check(name, "lse", args->lse, false, p->heads, p->tokens));
-    KILN__TRY(kiln__packed_check(name, "q_ends", args->q_ends, false, 1, p->batch));
-    KILN__TRY(kiln__packed_check(name, "kv_ends", args->kv_ends, false, 1, p->batch));
-    KILN__TRY(kiln__packed_check(name, "kv_lengths", args->kv_lengths, p->paged, 1, p->batch));
-    if (p->paged && p->kv_length)
-        KILN__TRY(kiln__packed_check(name, "tables", args->tables, true, p->batch, args->table_stride));
+    KILN__TRY(kiln__packed_check(name, "cu_seqlens_q", args->cu_seqlens_q, false, 1, p->batch + 1));
+    KILN__TRY(kiln__packed_check(name, "cu_seqlens_k", args->cu_seqlens_k, false, 1, p->batch + 1));
+    KILN__TRY(kiln__packed_check(name, "seqlens_k", args->seqlens_k, p->paged, 1, p->batch));
+    if (p->paged && p->max_seqlen_k)
+        KILN__TRY(kiln__packed_check(name, "block_table", args->block_table, true, p->batch, args->max_blocks_per_seq));
     args->wide = kiln__rows_wide((uintptr_t)args->k | (uintptr_t)args->v, p->kv_rows, args->k_stride | args->v_stride,
                                  size_log2) &
                  kiln__rows_wide(0, p->kv_heads, size, size_log2);
@@ -146,21 +146,21 @@ static inline kiln_status kiln__attention_tensors_check(const char *name, kiln__
 /* How rows are divided; the checks have passed. */
 static inline void kiln__attention_divide_rows(kiln__attention *p) {
     kiln_attention_args *args = &p->args;
-    uint32_t rows = (uint32_t)p->q_length * args->group;
-    uint32_t most = p->head_size > KILN__ATTENTION_WIDE_SIZE ? KILN_ATTENTION_ROWS / 2 : KILN_ATTENTION_ROWS;
+    uint32_t rows = (uint32_t)p->max_seqlen_q * args->group;
+    uint32_t most = p->head_dim > KILN__ATTENTION_WIDE_SIZE ? KILN_ATTENTION_ROWS / 2 : KILN_ATTENTION_ROWS;
     uint32_t each = 1;
     while (each < most && each * KILN_ATTENTION_SUBGROUPS < rows)
         each *= 2;
     uint32_t tile = each * KILN_ATTENTION_SUBGROUPS;
     args->batch = (uint32_t)p->batch;
     args->kv_heads = (uint32_t)p->kv_heads;
-    args->head_size = (uint32_t)p->head_size;
-    args->q_length = (uint32_t)p->q_length;
-    args->kv_length = (uint32_t)p->kv_length;
+    args->head_dim = (uint32_t)p->head_dim;
+    args->max_seqlen_q = (uint32_t)p->max_seqlen_q;
+    args->max_seqlen_k = (uint32_t)p->max_seqlen_k;
     args->rows = each;
     args->row_tiles = (rows + tile - 1) / tile;
     args->splits = 1;
-    args->split = args->kv_length;
+    args->split = args->max_seqlen_k;
 }
 
 /* How keys are, where that pays; rows are divided. Returns the bytes of the partial results, 0 where they are not. */
@@ -168,16 +168,16 @@ static inline uint64_t kiln__attention_divide_keys(kiln__attention *p) {
     kiln_attention_args *args = &p->args;
     uint64_t groups = (uint64_t)args->row_tiles * args->batch * args->kv_heads;
     uint64_t splits = groups && groups < KILN__ATTENTION_GROUPS ? KILN__ATTENTION_GROUPS / groups : 1;
-    uint64_t enough = (uint64_t)p->kv_length / KILN__ATTENTION_SPLIT_LEAST;
+    uint64_t enough = (uint64_t)p->max_seqlen_k / KILN__ATTENTION_SPLIT_LEAST;
     if (splits > enough) splits = enough;
     if (splits > KILN__ATTENTION_SPLITS_MOST) splits = KILN__ATTENTION_SPLITS_MOST;
     if (splits <= 1) return 0;
-    uint64_t split = ((uint64_t)p->kv_length + splits - 1) / splits;
+    uint64_t split = ((uint64_t)p->max_seqlen_k + splits - 1) / splits;
     split = (split + KILN_ATTENTION_KEYS - 1) / KILN_ATTENTION_KEYS * KILN_ATTENTION_KEYS;
     args->split = (uint32_t)split;
-    args->splits = (uint32_t)(((uint64_t)p->kv_length + split - 1) / split);
+    args->splits = (uint32_t)(((uint64_t)p->max_seqlen_k + split - 1) / split);
     uint64_t rows = args->splits * (uint64_t)p->tokens * (uint64_t)p->heads;
-    return rows * ((uint64_t)p->head_size + 2) * sizeof(float);
+    return rows * ((uint64_t)p->head_dim + 2) * sizeof(float);
 }
 
 /* With a workspace for that, keys are divided. */
@@ -204,7 +204,7 @@ static inline uint64_t kiln__attention_workspace(kiln__attention *p) {
 static inline kiln_status kiln__attention_launch(kiln_stream *stream, const char *name, const kiln__attention *p,
                                                  const kiln_kernel *attend, const kiln_kernel *join) {
     const kiln_attention_args *args = &p->args;
-    uint32_t row = KILN_ATTENTION_STRIDE(args->head_size), rows = args->rows * KILN_ATTENTION_SUBGROUPS;
+    uint32_t row = KILN_ATTENTION_STRIDE(args->head_dim), rows = args->rows * KILN_ATTENTION_SUBGROUPS;
     kiln_launch_config config;
     KILN__TRY(kiln__grid(name, args->row_tiles, (uint64_t)args->batch * args->kv_heads * args->splits, &config));
     config.dynamic_shared_bytes =
@@ -228,7 +228,7 @@ static inline kiln_status kiln__attention_call(kiln_stream *stream, const char *
     args->tokens = p->tokens;
     args->left = p->left ? (uint32_t)p->left : KILN_ATTENTION_ANY;
     args->right = p->causal ? 1 : p->right ? (uint32_t)p->right : KILN_ATTENTION_ANY;
-    args->scale = p->scale == 0.0f ? (float)(1 / __builtin_sqrt((double)p->head_size)) : p->scale;
+    args->scale = p->scale == 0.0f ? (float)(1 / __builtin_sqrt((double)p->head_dim)) : p->scale;
     args->softcap = p->softcap;
     const kiln_module *module;
     KILN__TRY(kiln__operator_require(stream, op->number, part, op->bundle, &module));

@@ -178,6 +178,10 @@ static inline kiln_status kiln__index_type_check(const char *name, int32_t index
     return KILN_OK;
 }
 
+static inline unsigned kiln__index_size_log2(int32_t index_type) {
+    return index_type == KILN_INDEX_I64 ? 3 : 2;
+}
+
 /* Checks what every call on rows has. */
 static inline kiln_status kiln__sizes_check(const char *name, const kiln_stream *stream, int64_t rows, int64_t cols) {
     KILN__TRY(kiln__stream_check(name, stream));

@@ -8,13 +8,14 @@
 #include "kernels/common/logarithm.h"
 
 /* A sequence of the batch: where its queries begin in q, its keys in k and v (unless they are paged), and how many
- * there are. Ends beyond the rows that there are, and lengths beyond the longest that the caller told of, are cut. */
+ * there are. What cu_seqlens have beyond the rows that there are, and lengths beyond the longest that the caller told
+ * of, are cut. */
 typedef struct kiln_sequence {
     uint32_t q_first;
     uint32_t kv_first;
-    uint64_t table; /* where its blocks begin in tables, if they are paged */
-    uint32_t q_length;
-    uint32_t kv_length;
+    uint64_t table; /* where its blocks begin in block_table, if they are paged */
+    uint32_t seqlen_q;
+    uint32_t seqlen_k;
 } kiln_sequence;
 
 KILN_INLINE uint32_t kiln_clipped(int32_t length, uint32_t most) {
@@ -22,49 +23,50 @@ KILN_INLINE uint32_t kiln_clipped(int32_t length, uint32_t most) {
     return positive < most ? positive : most;
 }
 
-/* The first of a sequence's rows, which end where ends says, of all rows; and how many they are, at most so many. */
-KILN_INLINE uint32_t kiln_sequence_rows(const int32_t *ends, uint32_t batch, uint32_t rows, uint32_t most,
+/* The first of a sequence's rows, of all rows, and how many they are, at most so many. */
+KILN_INLINE uint32_t kiln_sequence_rows(const int32_t *cu_seqlens, uint32_t batch, uint32_t rows, uint32_t most,
                                         uint32_t *out_length) {
-    uint32_t begin = batch ? kiln_clipped(ends[batch - 1], rows) : 0;
-    *out_length = kiln_clipped((int32_t)(kiln_clipped(ends[batch], rows) - begin), most);
+    uint32_t begin = kiln_clipped(cu_seqlens[batch], rows);
+    *out_length = kiln_clipped((int32_t)(kiln_clipped(cu_seqlens[batch + 1], rows) - begin), most);
     return begin;
 }
 
 KILN_INLINE kiln_sequence kiln_sequence_of(const kiln_attention_args *args, uint32_t batch) {
     kiln_sequence s;
-    s.q_first = batch * args->q_length;
-    s.q_length = args->q_length;
-    if (args->q_ends)
-        s.q_first = kiln_sequence_rows(args->q_ends, batch, (uint32_t)args->tokens, args->q_length, &s.q_length);
-    s.kv_first = batch * args->kv_length;
-    s.kv_length = args->kv_length;
-    if (args->kv_ends)
-        s.kv_first = kiln_sequence_rows(args->kv_ends, batch, args->blocks, args->kv_length, &s.kv_length);
-    if (args->kv_lengths) s.kv_length = kiln_clipped(args->kv_lengths[batch], s.kv_length);
-    s.table = (uint64_t)batch * args->table_stride;
+    s.q_first = batch * args->max_seqlen_q;
+    s.seqlen_q = args->max_seqlen_q;
+    if (args->cu_seqlens_q)
+        s.q_first =
+            kiln_sequence_rows(args->cu_seqlens_q, batch, (uint32_t)args->tokens, args->max_seqlen_q, &s.seqlen_q);
+    s.kv_first = batch * args->max_seqlen_k;
+    s.seqlen_k = args->max_seqlen_k;
+    if (args->cu_seqlens_k)
+        s.kv_first = kiln_sequence_rows(args->cu_seqlens_k, batch, args->blocks, args->max_seqlen_k, &s.seqlen_k);
+    if (args->seqlens_k) s.seqlen_k = kiln_clipped(args->seqlens_k[batch], s.seqlen_k);
+    s.table = (uint64_t)batch * args->max_blocks_per_seq;
     return s;
 }
 
-/* Whether a sequence has this row of q: the first that ends behind it, if it is not cut before. */
+/* Whether a sequence has this row of q: the first that ends behind it, if it begins before and is not cut. */
 KILN_INLINE bool kiln_sequence_has(const kiln_attention_args *args, uint32_t token) {
-    if (!args->q_ends) return true;
+    if (!args->cu_seqlens_q) return true;
     uint32_t batch = 0, end = args->batch, first, length;
     while (batch < end) {
         uint32_t middle = batch + (end - batch) / 2;
-        if (kiln_clipped(args->q_ends[middle], (uint32_t)args->tokens) > token)
+        if (kiln_clipped(args->cu_seqlens_q[middle + 1], (uint32_t)args->tokens) > token)
             end = middle;
         else
             batch = middle + 1;
     }
     if (batch == args->batch) return false;
-    first = kiln_sequence_rows(args->q_ends, batch, (uint32_t)args->tokens, args->q_length, &length);
+    first = kiln_sequence_rows(args->cu_seqlens_q, batch, (uint32_t)args->tokens, args->max_seqlen_q, &length);
     return token - first < length;
 }
 
 /* The row of k and v that has a key of the sequence. A block that the cache does not have is taken for its last one. */
 KILN_INLINE uint64_t kiln_key_row(const kiln_attention_args *args, const kiln_sequence *s, uint32_t key) {
     if (!PAGED) return s->kv_first + key;
-    uint32_t block = (uint32_t)args->tables[s->table + (key >> args->block_log2)];
+    uint32_t block = (uint32_t)args->block_table[s->table + (key >> args->block_log2)];
     uint32_t inside = key & ((1u << args->block_log2) - 1);
     block = block < args->blocks ? block : args->blocks - 1;
     return ((uint64_t)block << args->block_log2) + inside;
@@ -76,7 +78,7 @@ typedef struct kiln_window {
 } kiln_window;
 
 KILN_INLINE kiln_window kiln_window_of(const kiln_attention_args *args, const kiln_sequence *s, uint32_t query) {
-    int64_t own = (int64_t)query + s->kv_length - s->q_length, length = s->kv_length;
+    int64_t own = (int64_t)query + s->seqlen_k - s->seqlen_q, length = s->seqlen_k;
     int64_t begin = args->left == KILN_ATTENTION_ANY ? 0 : own - args->left + 1;
     int64_t end = args->right == KILN_ATTENTION_ANY ? length : own + args->right;
     begin = begin < 0 ? 0 : begin;
@@ -134,7 +136,7 @@ KILN_INLINE uint64_t kiln_partial_row(const kiln_attention_args *args, uint32_t 
 }
 KILN_INLINE float *kiln_partial_scales(const kiln_attention_args *args) {
     uint64_t rows = kiln_partial_row(args, args->splits, 0, 0);
-    return args->partials + rows * args->head_size;
+    return args->partials + rows * args->head_dim;
 }
 
 #endif

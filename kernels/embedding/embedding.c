@@ -17,13 +17,15 @@ KILN__HOST_SIDE kiln_status embedding(kiln_stream *stream, const kiln_embedding_
     KILN__TRY(kiln__sizes_check(name, stream, rows, cols));
     KILN__REQUIRE(params->vocabulary >= 0, "%s: vocabulary is %lld: must not be negative", name,
                   (long long)params->vocabulary);
+    KILN__TRY(kiln__index_type_check(name, params->index_type));
+    KILN__REQUIRE(params->reserved == 0, "%s: reserved is %d: must be 0", name, params->reserved);
     if (KILN__UNLIKELY(!rows || !cols)) return KILN_OK;
 
     unsigned size_log2 = kiln__part_size_log2(part);
     int64_t y_stride = params->y_stride ? params->y_stride : cols;
     int64_t table_stride = params->table_stride ? params->table_stride : cols;
     KILN__TRY(kiln__tensor_check(name, "y", params->y, rows, cols, y_stride, size_log2));
-    KILN__TRY(kiln__tensor_check(name, "ids", params->ids, 1, rows, rows, 2));
+    KILN__TRY(kiln__tensor_check(name, "ids", params->ids, 1, rows, rows, kiln__index_size_log2(params->index_type)));
     if (params->vocabulary)
         KILN__TRY(kiln__tensor_check(name, "table", params->table, params->vocabulary, cols, table_stride, size_log2));
 
@@ -37,6 +39,7 @@ KILN__HOST_SIDE kiln_status embedding(kiln_stream *stream, const kiln_embedding_
         .table_stride = table_stride,
         .vocabulary = params->vocabulary,
         .first = params->first,
+        .wide_ids = params->index_type == KILN_INDEX_I64,
     };
     uint32_t wide = kiln__rows_wide((uintptr_t)params->y, rows, y_stride, size_log2) &
                     kiln__rows_wide((uintptr_t)params->table, params->vocabulary, table_stride, size_log2);

@@ -3,6 +3,8 @@
  * Floor: one read and one write of the result at memory bandwidth.
  * Test: build/tests/ops/embedding_test. Bench: build/kiln bench embedding --device cpu */
 #include "kernels/common/cpu.h"
+
+#include "kernels/common/index.h"
 #include "kernels/embedding/embedding_args.h"
 
 KILN_INLINE void embedding(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
@@ -12,7 +14,7 @@ KILN_INLINE void embedding(const void *arguments, const kiln_cpu_span *span, kil
         for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++) {
             void *y = kiln_at_mut(args.y, work.row * (uint64_t)args.y_stride + work.col, part);
             size_t size = (work.col_end - work.col) * kiln_part_size(part);
-            uint64_t row = (uint64_t)args.ids[work.row] - (uint64_t)args.first;
+            uint64_t row = kiln_index(args.ids, args.wide_ids, work.row) - (uint64_t)args.first;
             if (row < (uint64_t)args.vocabulary)
                 kiln_row_copy(y, kiln_at(args.table, row * (uint64_t)args.table_stride + work.col, part), size, stream);
             else

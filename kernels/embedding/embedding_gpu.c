@@ -7,12 +7,14 @@
  * Floor: one read and one write of the result at memory bandwidth.
  * Test: build/tests/ops/embedding_test. Bench: build/kiln bench embedding */
 #include "kernels/common/span.h"
+
+#include "kernels/common/index.h"
 #include "kernels/embedding/embedding_args.h"
 
 KILN_ENTRY(embedding, kiln_embedding_args) {
     kiln_span s = kiln_span_of(&args.shape);
     if (!s.count) return;
-    uint64_t row = (uint64_t)args.ids[s.row] - (uint64_t)args.first;
+    uint64_t row = kiln_index(args.ids, args.wide_ids, s.row) - (uint64_t)args.first;
     bool inside = row < (uint64_t)args.vocabulary;
     const kiln_element *source = (const kiln_element *)args.table;
     if (inside) source += row * (uint64_t)args.table_stride + s.start;

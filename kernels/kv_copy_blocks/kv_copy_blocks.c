@@ -18,12 +18,14 @@ static kiln_status kv_copy_blocks(kiln_stream *stream, const kiln_kv_copy_blocks
     KILN__TRY(kiln__size_check(name, "count", count, INT64_MAX >> 4));
     KILN__REQUIRE(blocks >= 0, "%s: blocks is %lld: must not be negative", name, (long long)blocks);
     KILN__REQUIRE(cols >= 0, "%s: cols is %lld: must not be negative", name, (long long)cols);
+    KILN__TRY(kiln__index_type_check(name, params->index_type));
+    KILN__REQUIRE(params->reserved == 0, "%s: reserved is %d: must be 0", name, params->reserved);
     if (KILN__UNLIKELY(!count || !blocks || !cols)) return KILN_OK;
 
     unsigned size_log2 = kiln__part_size_log2(part);
     KILN__TRY(kiln__tensor_check(name, "key_cache", params->key_cache, blocks, cols, cols, size_log2));
     KILN__TRY(kiln__tensor_check(name, "value_cache", params->value_cache, blocks, cols, cols, size_log2));
-    KILN__TRY(kiln__tensor_check(name, "pairs", params->pairs, count, 2, 2, 2));
+    KILN__TRY(kiln__tensor_check(name, "pairs", params->pairs, count, 2, 2, kiln__index_size_log2(params->index_type)));
 
     const kiln_module *module;
     KILN__TRY(
@@ -33,6 +35,7 @@ static kiln_status kv_copy_blocks(kiln_stream *stream, const kiln_kv_copy_blocks
         .value_cache = params->value_cache,
         .pairs = params->pairs,
         .blocks = blocks,
+        .wide_pairs = params->index_type == KILN_INDEX_I64,
     };
     uint32_t wide =
         kiln__rows_wide((uintptr_t)params->key_cache | (uintptr_t)params->value_cache, blocks, cols, size_log2);

@@ -3,13 +3,16 @@
  * Floor: one read and one write of both caches' blocks at memory bandwidth.
  * Test: build/tests/ops/kv_copy_blocks_test. Bench: build/kiln bench kv_copy_blocks --device cpu */
 #include "kernels/common/cpu.h"
+
+#include "kernels/common/index.h"
 #include "kernels/kv_copy_blocks/kv_copy_blocks_args.h"
 
 KILN_INLINE void kv_copy_blocks(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
     const kiln_kv_copy_blocks_args args = *(const kiln_kv_copy_blocks_args *)arguments; /* what no store can change */
     for (uint64_t block = span->begin; block < span->end; block++)
         for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++) {
-            uint64_t from = (uint64_t)args.pairs[2 * work.row], to = (uint64_t)args.pairs[2 * work.row + 1];
+            uint64_t from = kiln_index(args.pairs, args.wide_pairs, 2 * work.row);
+            uint64_t to = kiln_index(args.pairs, args.wide_pairs, 2 * work.row + 1);
             if (from >= (uint64_t)args.blocks || to >= (uint64_t)args.blocks) continue;
             from = from * (uint64_t)args.shape.cols + work.col;
             to = to * (uint64_t)args.shape.cols + work.col;

@@ -6,6 +6,8 @@
  * Floor: one read and one write of both caches' blocks at memory bandwidth.
  * Test: build/tests/ops/kv_copy_blocks_test. Bench: build/kiln bench kv_copy_blocks */
 #include "kernels/common/span.h"
+
+#include "kernels/common/index.h"
 #include "kernels/kv_copy_blocks/kv_copy_blocks_args.h"
 
 KILN_INLINE void copy(kiln_span s, void *cache, uint64_t from, uint64_t to, int64_t cols) {
@@ -22,7 +24,8 @@ KILN_INLINE void copy(kiln_span s, void *cache, uint64_t from, uint64_t to, int6
 KILN_ENTRY(kv_copy_blocks, kiln_kv_copy_blocks_args) {
     kiln_span s = kiln_span_of(&args.shape);
     if (!s.count) return;
-    uint64_t from = (uint64_t)args.pairs[2 * s.row], to = (uint64_t)args.pairs[2 * s.row + 1];
+    uint64_t from = kiln_index(args.pairs, args.wide_pairs, 2 * s.row);
+    uint64_t to = kiln_index(args.pairs, args.wide_pairs, 2 * s.row + 1);
     if (from >= (uint64_t)args.blocks || to >= (uint64_t)args.blocks) return;
     copy(s, args.key_cache, from, to, args.shape.cols);
     copy(s, args.value_cache, from, to, args.shape.cols);

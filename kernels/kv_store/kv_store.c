@@ -18,6 +18,8 @@ KILN__HOST_SIDE kiln_status kv_store(kiln_stream *stream, const kiln_kv_store_pa
     KILN__REQUIRE(tokens >= 0, "%s: tokens is %lld: must not be negative", name, (long long)tokens);
     KILN__REQUIRE(cols >= 0, "%s: cols is %lld: must not be negative", name, (long long)cols);
     KILN__REQUIRE(capacity >= 0, "%s: capacity is %lld: must not be negative", name, (long long)capacity);
+    KILN__TRY(kiln__index_type_check(name, params->index_type));
+    KILN__REQUIRE(params->reserved == 0, "%s: reserved is %d: must be 0", name, params->reserved);
     if (KILN__UNLIKELY(!tokens || !cols || !capacity)) return KILN_OK;
 
     unsigned size_log2 = kiln__part_size_log2(part);
@@ -26,19 +28,21 @@ KILN__HOST_SIDE kiln_status kv_store(kiln_stream *stream, const kiln_kv_store_pa
         .value_cache = params->value_cache,
         .key = params->key,
         .value = params->value,
-        .slots = params->slots,
+        .slot_mapping = params->slot_mapping,
         .key_stride = params->key_stride ? params->key_stride : cols,
         .value_stride = params->value_stride ? params->value_stride : cols,
         .key_cache_stride = params->key_cache_stride ? params->key_cache_stride : cols,
         .value_cache_stride = params->value_cache_stride ? params->value_cache_stride : cols,
         .capacity = capacity,
+        .wide_slots = params->index_type == KILN_INDEX_I64,
     };
     KILN__TRY(kiln__tensor_check(name, "key_cache", args.key_cache, capacity, cols, args.key_cache_stride, size_log2));
     KILN__TRY(
         kiln__tensor_check(name, "value_cache", args.value_cache, capacity, cols, args.value_cache_stride, size_log2));
     KILN__TRY(kiln__tensor_check(name, "key", args.key, tokens, cols, args.key_stride, size_log2));
     KILN__TRY(kiln__tensor_check(name, "value", args.value, tokens, cols, args.value_stride, size_log2));
-    KILN__TRY(kiln__tensor_check(name, "slots", args.slots, 1, tokens, tokens, 2));
+    KILN__TRY(kiln__tensor_check(name, "slot_mapping", args.slot_mapping, 1, tokens, tokens,
+                                 kiln__index_size_log2(params->index_type)));
 
     const kiln_module *module;
     KILN__TRY(kiln__operator_require(stream, KILN__OPERATOR_kv_store, part, &kiln__bundle_kv_store, &module));

@@ -3,6 +3,8 @@
  * Floor: one read and one write of both tensors at memory bandwidth.
  * Test: build/tests/ops/kv_store_test. Bench: build/kiln bench kv_store --device cpu */
 #include "kernels/common/cpu.h"
+
+#include "kernels/common/index.h"
 #include "kernels/kv_store/kv_store_args.h"
 
 KILN_INLINE void kv_store(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
@@ -10,7 +12,7 @@ KILN_INLINE void kv_store(const void *arguments, const kiln_cpu_span *span, kiln
     bool stream = kiln_streams(&args.shape, part);
     for (uint64_t block = span->begin; block < span->end; block++)
         for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++) {
-            uint64_t slot = (uint64_t)args.slots[work.row];
+            uint64_t slot = kiln_index(args.slot_mapping, args.wide_slots, work.row);
             size_t size = (work.col_end - work.col) * kiln_part_size(part);
             if (slot >= (uint64_t)args.capacity) continue;
             kiln_row_copy(kiln_at_mut(args.key_cache, slot * (uint64_t)args.key_cache_stride + work.col, part),

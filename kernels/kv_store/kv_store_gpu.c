@@ -1,4 +1,4 @@
-/* kv_store: the keys and values of tokens, copied bit by bit into the rows of a cache that their slots name.
+/* kv_store: the keys and values of tokens, copied bit by bit into the rows of a cache that slot_mapping names.
  *
  * A block does a tile of some tokens, as in add_gelu: a token has 1 to 256 threads, each with up to four vectors
  * of 16 bytes. Without 16-byte alignment, and at a row's end, threads go by elements, side by side. A slot outside of
@@ -7,6 +7,8 @@
  * Floor: one read and one write of both tensors at memory bandwidth.
  * Test: build/tests/ops/kv_store_test. Bench: build/kiln bench kv_store */
 #include "kernels/common/span.h"
+
+#include "kernels/common/index.h"
 #include "kernels/kv_store/kv_store_args.h"
 
 KILN_INLINE void copy(kiln_span s, kiln_element *target, const kiln_element *source) {
@@ -21,7 +23,7 @@ KILN_INLINE void copy(kiln_span s, kiln_element *target, const kiln_element *sou
 KILN_ENTRY(kv_store, kiln_kv_store_args) {
     kiln_span s = kiln_span_of(&args.shape);
     if (!s.count) return;
-    uint64_t slot = (uint64_t)args.slots[s.row];
+    uint64_t slot = kiln_index(args.slot_mapping, args.wide_slots, s.row);
     if (slot >= (uint64_t)args.capacity) return;
     kiln_element *keys = (kiln_element *)args.key_cache + slot * (uint64_t)args.key_cache_stride + s.start;
     kiln_element *values = (kiln_element *)args.value_cache + slot * (uint64_t)args.value_cache_stride + s.start;

@@ -16,15 +16,16 @@ static kiln_status read_params(const char *name, const kiln_mha_params *params, 
     *p = (kiln__attention){
         KILN__ATTENTION_OF(params),
         .kv_rows = params->kv_tokens,
-        .kv_length = params->kv_length,
-        .args = {KILN__ATTENTION_ARGS_OF(params), .k = params->k, .v = params->v, .kv_ends = params->kv_ends,
+        .max_seqlen_k = params->max_seqlen_k,
+        .args = {KILN__ATTENTION_ARGS_OF(params), .k = params->k, .v = params->v, .cu_seqlens_k = params->cu_seqlens_k,
                  .k_stride = params->k_stride, .v_stride = params->v_stride, .blocks = (uint32_t)params->kv_tokens},
     };
     KILN__TRY(kiln__attention_sizes_check(name, p));
     KILN__TRY(kiln__size_check(name, "kv_tokens", params->kv_tokens, INT32_MAX));
     if (kiln__attention_is_empty(p)) return KILN_OK;
     KILN__TRY(kiln__attention_check(name, p));
-    return kiln__attention_length(name, "kv", "kv_tokens", params->kv_tokens, p->batch, params->kv_ends, &p->kv_length);
+    return kiln__attention_length(name, "k", "kv_tokens", params->kv_tokens, p->batch, params->cu_seqlens_k,
+                                  &p->max_seqlen_k);
 }
 
 static kiln_status mha(kiln_stream *stream, const kiln_mha_params *params, size_t params_size, unsigned part,

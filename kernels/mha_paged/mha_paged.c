@@ -11,19 +11,20 @@ enum {
 static const kiln__attention_operator operator_mha_paged = {KILN__OPERATOR_mha_paged, &kiln__bundle_mha_paged,
                                                             KERNEL_mha_paged_attend, KERNEL_mha_paged_join};
 
-/* What the cache and the tables say. */
+/* What the cache and block_table say. */
 static kiln_status read_blocks(const char *name, const kiln_mha_paged_params *params, kiln__attention *p) {
     int64_t capacity;
     KILN__REQUIRE(params->block_size && !(params->block_size & (params->block_size - 1)),
                   "%s: block_size is %lld: must be a power of two", name, (long long)params->block_size);
-    bool overflow = __builtin_mul_overflow(params->table_size, params->block_size, &capacity) || capacity > INT32_MAX;
-    KILN__REQUIRE(!overflow, "%s: table_size is %lld: is too large for blocks of %lld keys", name,
-                  (long long)params->table_size, (long long)params->block_size);
+    bool overflow =
+        __builtin_mul_overflow(params->max_blocks_per_seq, params->block_size, &capacity) || capacity > INT32_MAX;
+    KILN__REQUIRE(!overflow, "%s: max_blocks_per_seq is %lld: is too large for blocks of %lld keys", name,
+                  (long long)params->max_blocks_per_seq, (long long)params->block_size);
     p->kv_rows = params->blocks * params->block_size;
-    p->kv_length = params->blocks ? capacity : 0;
+    p->max_seqlen_k = params->blocks ? capacity : 0;
     p->args.blocks = (uint32_t)params->blocks;
     p->args.block_log2 = (uint32_t)__builtin_ctzll((uint64_t)params->block_size);
-    p->args.table_stride = (uint32_t)params->table_size;
+    p->args.max_blocks_per_seq = (uint32_t)params->max_blocks_per_seq;
     return KILN_OK;
 }
 
@@ -32,13 +33,14 @@ static kiln_status read_params(const char *name, const kiln_mha_paged_params *pa
     *p = (kiln__attention){
         KILN__ATTENTION_OF(params),
         .paged = true,
-        .args = {KILN__ATTENTION_ARGS_OF(params), .k = params->k_cache, .v = params->v_cache, .tables = params->tables,
-                 .k_stride = params->k_cache_stride, .v_stride = params->v_cache_stride},
+        .args = {KILN__ATTENTION_ARGS_OF(params), .k = params->k_cache, .v = params->v_cache,
+                 .block_table = params->block_table, .k_stride = params->k_cache_stride,
+                 .v_stride = params->v_cache_stride},
     };
     KILN__TRY(kiln__attention_sizes_check(name, p));
     KILN__TRY(kiln__size_check(name, "blocks", params->blocks, INT32_MAX));
     KILN__TRY(kiln__size_check(name, "block_size", params->block_size, 1 << 20));
-    KILN__TRY(kiln__size_check(name, "table_size", params->table_size, INT32_MAX));
+    KILN__TRY(kiln__size_check(name, "max_blocks_per_seq", params->max_blocks_per_seq, INT32_MAX));
     if (kiln__attention_is_empty(p)) return KILN_OK;
     KILN__TRY(kiln__attention_check(name, p));
     return read_blocks(name, params, p);

@@ -3,13 +3,9 @@
  * Floor: one read and one write of the tensor at memory bandwidth.
  * Test: build/tests/ops/rope_test. Bench: build/kiln bench rope --device cpu */
 #include "kernels/common/rotate_cpu.h"
-#include "kernels/rope/rope_args.h"
 
-KILN_INLINE uint64_t position_of(const kiln_rope_args *args, uint64_t token) {
-    if (!args->positions) return token;
-    if (args->wide_positions) return (uint64_t)((const int64_t *)args->positions)[token];
-    return (uint64_t)((const int32_t *)args->positions)[token];
-}
+#include "kernels/common/index.h"
+#include "kernels/rope/rope_args.h"
 
 KILN_INLINE void rope(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
     const kiln_rope_args args = *(const kiln_rope_args *)arguments; /* what no store can change */
@@ -18,7 +14,7 @@ KILN_INLINE void rope(const void *arguments, const kiln_cpu_span *span, kiln_cpu
     for (uint64_t block = span->begin; block < span->end; block++) {
         uint64_t token = block / span->grid[0], first = block % span->grid[0] * count;
         if (token >= (uint64_t)args.tokens) break;
-        uint64_t position = position_of(&args, token);
+        uint64_t position = args.positions ? kiln_index(args.positions, args.wide_positions, token) : token;
         bool inside = args.source == KILN_TURN_BY_FREQUENCY || position < (uint64_t)args.table_rows;
         uint64_t row = inside ? position * (uint64_t)args.table_stride : 0;
         kiln_cpu_part of_table = args.source == KILN_TURN_BY_TABLE_F32 ? KILN_CPU_f32 : part;

@@ -6,20 +6,16 @@
  * Floor: one read and one write of the tensor at memory bandwidth.
  * Test: build/tests/ops/rope_test. Bench: build/kiln bench rope */
 #include "kernels/common/rotate_gpu.h"
-#include "kernels/rope/rope_args.h"
 
-KILN_INLINE uint64_t position_of(const kiln_rope_args *args, uint64_t token) {
-    if (!args->positions) return token;
-    if (args->wide_positions) return (uint64_t)((const int64_t *)args->positions)[token];
-    return (uint64_t)((const int32_t *)args->positions)[token];
-}
+#include "kernels/common/index.h"
+#include "kernels/rope/rope_args.h"
 
 KILN_ENTRY(rope, kiln_rope_args) {
     uint32_t lanes = 1u << args.lanes_log2, lane = kiln_thread() & (lanes - 1);
     uint32_t head = kiln_tile() * (KILN_BLOCK >> args.lanes_log2) + (kiln_thread() >> args.lanes_log2);
     uint64_t token = kiln_block();
     if (head >= args.heads || token >= (uint64_t)args.tokens) return;
-    uint64_t position = position_of(&args, token);
+    uint64_t position = args.positions ? kiln_index(args.positions, args.wide_positions, token) : token;
     const kiln_element *x = (const kiln_element *)args.x + token * (uint64_t)args.x_stride;
     kiln_element *y = (kiln_element *)args.y + token * (uint64_t)args.y_stride;
     x += head * (uint64_t)args.x_head_stride;

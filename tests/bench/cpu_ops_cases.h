@@ -101,7 +101,7 @@ typedef kiln_status (*operation)(kiln_stream *stream, const tensors *t, int64_t 
                                                                     .value_cache = t->sum,      \
                                                                     .key = t->a,                \
                                                                     .value = t->b,              \
-                                                                    .slots = t->numbers,        \
+                                                                    .slot_mapping = t->numbers, \
                                                                     .tokens = count / COLS,     \
                                                                     .cols = COLS,               \
                                                                     .capacity = count / COLS}); \

@@ -195,12 +195,13 @@ static void __attribute__((noinline)) run_launch(long count) {
     CALL(rope, rope, .y = bench.tensor, .x = bench.tensor, .positions = bench.numbers,                                 \
          .frequencies = bench.frequencies, .tokens = 4, .heads = 8, .pairs = 64)                                       \
     CALL(kv_store, kv_store, .key_cache = bench.tensor, .value_cache = bench.other, .key = bench.tensor,               \
-         .value = bench.other, .slots = bench.numbers, .tokens = 4, .cols = 1024, .capacity = 65536)                   \
+         .value = bench.other, .slot_mapping = bench.numbers, .tokens = 4, .cols = 1024, .capacity = 65536)            \
     CALL(mha, mha, .out = bench.other, .q = bench.tensor, .k = bench.tensor, .v = bench.tensor, .tokens = 4,           \
-         .kv_tokens = 1024, .batch = 4, .heads = 8, .kv_heads = 8, .head_size = 128, .causal = 1)                      \
+         .kv_tokens = 1024, .batch = 4, .heads = 8, .kv_heads = 8, .head_dim = 128, .causal = 1)                       \
     CALL(mha_paged, mha_paged, .out = bench.other, .q = bench.tensor, .k_cache = bench.tensor,                         \
-         .v_cache = bench.tensor, .tables = bench.numbers, .kv_lengths = bench.numbers, .tokens = 4, .blocks = 4096,   \
-         .block_size = 16, .batch = 4, .table_size = 64, .heads = 8, .kv_heads = 8, .head_size = 128, .causal = 1)     \
+         .v_cache = bench.tensor, .block_table = bench.numbers, .seqlens_k = bench.numbers, .tokens = 4,               \
+         .blocks = 4096, .block_size = 16, .batch = 4, .max_blocks_per_seq = 64, .heads = 8, .kv_heads = 8,            \
+         .head_dim = 128, .causal = 1)                                                                                 \
     CALL(gemm, gemm, .d = bench.other, .a = bench.tensor, .b = bench.tensor, .batch = 1, .m = 4, .n = 1024, .k = 1024) \
     CALL(gemm_tiles, gemm, .d = bench.other, .a = bench.tensor, .b = bench.tensor, .batch = 1, .m = 512, .n = 1024,    \
          .k = 1024)                                                                                                    \

@@ -26,9 +26,9 @@ static void norm(float *y, const float *x, const float *weights, int32_t count) 
         y[i] = weights[i] * (scale * x[i]);
 }
 
-static void rotate(float *x, int32_t count, int32_t head_size, int32_t position) {
+static void rotate(float *x, int32_t count, int32_t head_dim, int32_t position) {
     for (int32_t i = 0; i < count; i += 2) {
-        float angle = (float)position * powf(10000.0f, -(float)(i % head_size) / (float)head_size);
+        float angle = (float)position * powf(10000.0f, -(float)(i % head_dim) / (float)head_dim);
         float cosine = cosf(angle), sine = sinf(angle), first = x[i], second = x[i + 1];
         x[i] = first * cosine - second * sine;
         x[i + 1] = first * sine + second * cosine;
@@ -47,28 +47,28 @@ static void softmax(float *x, int32_t count) {
 
 static void attend(plain_llama *l, int32_t layer, int32_t position) {
     const llama_config *c = &l->checkpoint->config;
-    int32_t head_size = llama_head_size(c), kv_size = llama_kv_size(c), group = c->heads / c->kv_heads;
+    int32_t head_dim = llama_head_dim(c), kv_size = llama_kv_size(c), group = c->heads / c->kv_heads;
     float *keys = l->keys + layer * c->length * kv_size, *values = l->values + layer * c->length * kv_size;
     float *key = keys + position * kv_size, *value = values + position * kv_size;
     multiply(l->query, l->normed, weight(l, LLAMA_query, layer), c->size, c->size);
     multiply(key, l->normed, weight(l, LLAMA_key, layer), kv_size, c->size);
     multiply(value, l->normed, weight(l, LLAMA_value, layer), kv_size, c->size);
-    rotate(l->query, c->size, head_size, position);
-    rotate(key, kv_size, head_size, position);
+    rotate(l->query, c->size, head_dim, position);
+    rotate(key, kv_size, head_dim, position);
     for (int32_t head = 0; head < c->heads; head++) {
-        const float *query = l->query + head * head_size;
-        float *out = l->attended + head * head_size;
-        int32_t place = head / group * head_size;
+        const float *query = l->query + head * head_dim;
+        float *out = l->attended + head * head_dim;
+        int32_t place = head / group * head_dim;
         for (int32_t i = 0; i <= position; i++) {
             float sum = 0.0f;
-            for (int32_t d = 0; d < head_size; d++)
+            for (int32_t d = 0; d < head_dim; d++)
                 sum += query[d] * keys[i * kv_size + place + d];
-            l->scores[i] = sum / sqrtf((float)head_size);
+            l->scores[i] = sum / sqrtf((float)head_dim);
         }
         softmax(l->scores, position + 1);
-        memset(out, 0, (size_t)head_size * sizeof *out);
+        memset(out, 0, (size_t)head_dim * sizeof *out);
         for (int32_t i = 0; i <= position; i++)
-            for (int32_t d = 0; d < head_size; d++)
+            for (int32_t d = 0; d < head_dim; d++)
                 out[d] += l->scores[i] * values[i * kv_size + place + d];
     }
     multiply(l->branch, l->attended, weight(l, LLAMA_out, layer), c->size, c->size);

@@ -23,19 +23,20 @@ int64_t attention_longest(const int64_t lengths[ATTENTION_BATCH], int64_t batch)
 void attention_describe(const char *name, precision p, attention_shape s) {
     harness_describe("%s_%s batch %lld of %lld.. queries and %lld.. keys, %lld heads on %lld, size %lld, padding %lld, "
                      "at %lld%s%s%s, windows %lld %lld%s, scale %g, softcap %g",
-                     name, precision_name(p), (long long)s.batch, (long long)s.q_lengths[0], (long long)s.kv_lengths[0],
+                     name, precision_name(p), (long long)s.batch, (long long)s.seqlens_q[0], (long long)s.seqlens_k[0],
                      (long long)s.heads, (long long)s.kv_heads, (long long)s.size, (long long)s.padding,
-                     (long long)s.place, s.ends ? ", ends" : "", s.lse ? ", lse" : "", s.workspace ? ", workspace" : "",
-                     (long long)s.left, (long long)s.right, s.causal ? ", causal" : "", s.scale, s.softcap);
+                     (long long)s.place, s.varlen ? ", varlen" : "", s.lse ? ", lse" : "",
+                     s.workspace ? ", workspace" : "", (long long)s.left, (long long)s.right,
+                     s.causal ? ", causal" : "", s.scale, s.softcap);
 }
 
 void attention_query(const attention_shape *s, const double *q, const double *k, const double *v, int64_t stride,
-                     int64_t query, int64_t q_length, int64_t kv_length, double *out, double *allowed, double *lse) {
-    double *scores = malloc(sizeof *scores * (size_t)(kv_length + 1)), max = -INFINITY, sum = 0, loss = 0;
+                     int64_t query, int64_t seqlen_q, int64_t seqlen_k, double *out, double *allowed, double *lse) {
+    double *scores = malloc(sizeof *scores * (size_t)(seqlen_k + 1)), max = -INFINITY, sum = 0, loss = 0;
     assert_non_null(scores);
-    int64_t own = query + kv_length - q_length, right = s->causal ? 1 : s->right;
+    int64_t own = query + seqlen_k - seqlen_q, right = s->causal ? 1 : s->right;
     double scale = s->scale == 0 ? 1 / sqrt((double)s->size) : (double)(float)s->scale;
-    for (int64_t key = 0; key < kv_length; key++) {
+    for (int64_t key = 0; key < seqlen_k; key++) {
         double dot = 0, magnitude = 0;
         for (int64_t d = 0; d < s->size; d++) {
             dot += q[d] * k[key * stride + d];
@@ -50,9 +51,9 @@ void attention_query(const attention_shape *s, const double *q, const double *k,
     }
     for (int64_t d = 0; d < s->size; d++)
         out[d] = allowed[d] = 0;
-    for (int64_t key = 0; key < kv_length; key++)
+    for (int64_t key = 0; key < seqlen_k; key++)
         sum += scores[key] == -INFINITY ? 0 : exp(scores[key] - max);
-    for (int64_t key = 0; key < kv_length; key++) {
+    for (int64_t key = 0; key < seqlen_k; key++) {
         if (scores[key] == -INFINITY) continue;
         double weight = exp(scores[key] - max) / sum;
         for (int64_t d = 0; d < s->size; d++) {
@@ -68,26 +69,26 @@ void attention_query(const attention_shape *s, const double *q, const double *k,
 
 attention_tensors attention_create(kiln_stream *stream, precision p, attention_shape s) {
     attention_tensors t;
-    int64_t tokens = attention_total(s.q_lengths, s.batch), keys = attention_total(s.kv_lengths, s.batch);
+    int64_t tokens = attention_total(s.seqlens_q, s.batch), keys = attention_total(s.seqlens_k, s.batch);
     int64_t width = s.heads * s.size, kv_width = s.kv_heads * s.size;
     t.q = matrix_create(stream, p, tokens, width, width + s.padding, s.place);
     t.out = matrix_create(stream, p, tokens, width, width + s.padding, s.place);
     t.k = matrix_create(stream, p, keys, kv_width, kv_width + s.padding, s.place);
     t.v = matrix_create(stream, p, keys, kv_width, kv_width + s.padding, s.place);
     t.lse = matrix_create(stream, F32, s.heads, tokens, 0, 0);
-    t.q_ends = matrix_create(stream, I32, 1, s.batch, 0, AT_END);
-    t.kv_ends = matrix_create(stream, I32, 1, s.batch, 0, AT_END);
+    t.cu_seqlens_q = matrix_create(stream, I32, 1, s.batch + 1, 0, AT_END);
+    t.cu_seqlens_k = matrix_create(stream, I32, 1, s.batch + 1, 0, AT_END);
     matrix_fill(&t.q, attention_number);
     matrix_fill(&t.k, attention_number);
     for (int64_t i = 0; i < keys * kv_width; i++)
         t.v.values[i] = s.v != 0 ? s.v : attention_number();
     matrix_set(&t.v, t.v.values);
-    for (int64_t i = 0; i < s.batch; i++) {
-        t.q_ends.values[i] = (double)attention_total(s.q_lengths, i + 1);
-        t.kv_ends.values[i] = (double)attention_total(s.kv_lengths, i + 1);
+    for (int64_t i = 0; i <= s.batch; i++) {
+        t.cu_seqlens_q.values[i] = (double)attention_total(s.seqlens_q, i);
+        t.cu_seqlens_k.values[i] = (double)attention_total(s.seqlens_k, i);
     }
-    matrix_set(&t.q_ends, t.q_ends.values);
-    matrix_set(&t.kv_ends, t.kv_ends.values);
+    matrix_set(&t.cu_seqlens_q, t.cu_seqlens_q.values);
+    matrix_set(&t.cu_seqlens_k, t.cu_seqlens_k.values);
     t.expected = malloc(sizeof(double) * (size_t)(tokens * width + 1));
     t.allowed = malloc(sizeof(double) * (size_t)(tokens * width + 1));
     t.lses = malloc(sizeof(double) * (size_t)(tokens * s.heads + 1));
@@ -97,7 +98,7 @@ attention_tensors attention_create(kiln_stream *stream, precision p, attention_s
 }
 
 void attention_destroy(attention_tensors *t) {
-    matrix *all[] = {&t->q, &t->k, &t->v, &t->out, &t->lse, &t->q_ends, &t->kv_ends};
+    matrix *all[] = {&t->q, &t->k, &t->v, &t->out, &t->lse, &t->cu_seqlens_q, &t->cu_seqlens_k};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         matrix_destroy(all[i]);
     free(t->expected);
@@ -107,16 +108,16 @@ void attention_destroy(attention_tensors *t) {
 }
 
 void attention_reference(const attention_shape *s, attention_tensors *t) {
-    int64_t tokens = attention_total(s->q_lengths, s->batch);
+    int64_t tokens = attention_total(s->seqlens_q, s->batch);
     for (int64_t b = 0; b < s->batch; b++) {
-        int64_t first = attention_total(s->q_lengths, b), kv_first = attention_total(s->kv_lengths, b);
-        for (int64_t query = 0; query < s->q_lengths[b]; query++) {
+        int64_t first = attention_total(s->seqlens_q, b), kv_first = attention_total(s->seqlens_k, b);
+        for (int64_t query = 0; query < s->seqlens_q[b]; query++) {
             for (int64_t head = 0; head < s->heads; head++) {
                 int64_t kv_head = head / (s->heads / s->kv_heads), token = first + query;
                 int64_t place = token * t->q.cols + head * s->size;
                 int64_t key = kv_first * t->k.cols + kv_head * s->size;
                 attention_query(s, t->q.values + place, t->k.values + key, t->v.values + key, t->k.cols, query,
-                                s->q_lengths[b], s->kv_lengths[b], t->expected + place, t->allowed + place,
+                                s->seqlens_q[b], s->seqlens_k[b], t->expected + place, t->allowed + place,
                                 &t->lses[head * tokens + token]);
                 t->lses_allowed[head * tokens + token] = 1e-5;
             }
@@ -130,34 +131,34 @@ kiln_mha_params attention_mha_params(const attention_tensors *t, attention_shape
                              .q = t->q.data,
                              .k = t->k.data,
                              .v = t->v.data,
-                             .q_ends = s.ends ? t->q_ends.data : NULL,
-                             .kv_ends = s.ends ? t->kv_ends.data : NULL,
+                             .cu_seqlens_q = s.varlen ? t->cu_seqlens_q.data : NULL,
+                             .cu_seqlens_k = s.varlen ? t->cu_seqlens_k.data : NULL,
                              .tokens = t->q.rows,
                              .kv_tokens = t->k.rows,
                              .batch = s.batch,
                              .heads = s.heads,
                              .kv_heads = s.kv_heads,
-                             .head_size = s.size,
+                             .head_dim = s.size,
                              .out_stride = s.padding ? t->out.stride : 0,
                              .q_stride = s.padding ? t->q.stride : 0,
                              .k_stride = s.padding ? t->k.stride : 0,
                              .v_stride = s.padding ? t->v.stride : 0,
-                             .q_length = s.ends ? attention_longest(s.q_lengths, s.batch) : 0,
-                             .kv_length = s.ends ? attention_longest(s.kv_lengths, s.batch) : 0,
-                             .left_window = s.left,
-                             .right_window = s.right,
+                             .max_seqlen_q = s.varlen ? attention_longest(s.seqlens_q, s.batch) : 0,
+                             .max_seqlen_k = s.varlen ? attention_longest(s.seqlens_k, s.batch) : 0,
+                             .window_left = s.left,
+                             .window_right = s.right,
                              .scale = (float)s.scale,
                              .softcap = (float)s.softcap,
                              .causal = s.causal};
 }
 
-attention_shape attention_plain(int64_t q_length, int64_t kv_length, int64_t heads, int64_t kv_heads, int64_t size) {
+attention_shape attention_plain(int64_t seqlen_q, int64_t seqlen_k, int64_t heads, int64_t kv_heads, int64_t size) {
     return (attention_shape){.batch = 1,
                              .heads = heads,
                              .kv_heads = kv_heads,
                              .size = size,
-                             .q_lengths = {q_length},
-                             .kv_lengths = {kv_length}};
+                             .seqlens_q = {seqlen_q},
+                             .seqlens_k = {seqlen_k}};
 }
 
 attention_shape attention_random_shape(void) {
@@ -167,7 +168,7 @@ attention_shape attention_random_shape(void) {
                          .size = random_integer(1, 12) * 8,
                          .padding = random_integer(0, 1) * random_integer(1, 17),
                          .place = places[random_integer(0, 5)],
-                         .ends = random_integer(0, 1),
+                         .varlen = random_integer(0, 1),
                          .lse = random_integer(0, 1),
                          .left = random_integer(0, 2) ? 0 : random_integer(1, 40),
                          .right = random_integer(0, 2) ? 0 : random_integer(1, 20),
@@ -177,10 +178,10 @@ attention_shape attention_random_shape(void) {
     if (s.causal) s.right = 0;
     s.heads = s.kv_heads * random_integer(1, 4);
     for (int64_t i = 0; i < s.batch; i++) {
-        s.q_lengths[i] = i && !s.ends ? s.q_lengths[0] : random_integer(s.ends ? 0 : 1, 12);
-        s.kv_lengths[i] = i && !s.ends ? s.kv_lengths[0] : random_integer(0, 90);
+        s.seqlens_q[i] = i && !s.varlen ? s.seqlens_q[0] : random_integer(s.varlen ? 0 : 1, 12);
+        s.seqlens_k[i] = i && !s.varlen ? s.seqlens_k[0] : random_integer(0, 90);
     }
-    if (!attention_total(s.q_lengths, s.batch)) s.q_lengths[0] = 3;
+    if (!attention_total(s.seqlens_q, s.batch)) s.seqlens_q[0] = 3;
     return s;
 }
 
@@ -197,10 +198,10 @@ static void window_edges(kiln_stream *stream, precision p, shape_body body) {
                           .heads = 1,
                           .kv_heads = 1,
                           .size = 8,
-                          .q_lengths = {1, 40},
-                          .kv_lengths = {33, 1},
+                          .seqlens_q = {1, 40},
+                          .seqlens_k = {33, 1},
                           .place = AT_END,
-                          .ends = true,
+                          .varlen = true,
                           .left = 3,
                           .causal = true};
     body(stream, p, s);
@@ -216,12 +217,12 @@ static void window_edges(kiln_stream *stream, precision p, shape_body body) {
 }
 
 /* Queries of one sequence with so few keys that only another one's, which has no queries, make groups share keys. */
-static attention_shape among_many(int64_t q_length, int64_t kv_length, int64_t heads, int64_t size) {
+static attention_shape among_many(int64_t seqlen_q, int64_t seqlen_k, int64_t heads, int64_t size) {
     attention_shape s = attention_plain(0, 520, heads, 1, size);
     s.batch = 2;
-    s.q_lengths[1] = q_length;
-    s.kv_lengths[1] = kv_length;
-    s.ends = s.workspace = true;
+    s.seqlens_q[1] = seqlen_q;
+    s.seqlens_k[1] = seqlen_k;
+    s.varlen = s.workspace = true;
     return s;
 }
 
@@ -242,18 +243,18 @@ static void share_edges(kiln_stream *stream, precision p, shape_body body) {
     attention_shape s = attention_plain(1, 800 + (int64_t)p, 4, 2, 64);
     s.workspace = s.lse = true;
     body(stream, p, s);
-    s.kv_lengths[0] = 600;
-    s.q_lengths[0] = 3;
+    s.seqlens_k[0] = 600;
+    s.seqlens_q[0] = 3;
     s.causal = true;
     s.left = 500;
     body(stream, p, s);
     s.workspace = false;
     body(stream, p, s);
     /* Some groups find no keys, and one sequence has none at all. */
-    s = (attention_shape){.batch = 3, .heads = 4, .kv_heads = 2, .size = 40, .q_lengths = {1, 2, 1}};
-    s.kv_lengths[0] = 800;
-    s.kv_lengths[1] = 3;
-    s.ends = s.lse = s.workspace = true;
+    s = (attention_shape){.batch = 3, .heads = 4, .kv_heads = 2, .size = 40, .seqlens_q = {1, 2, 1}};
+    s.seqlens_k[0] = 800;
+    s.seqlens_k[1] = 3;
+    s.varlen = s.lse = s.workspace = true;
     body(stream, p, s);
     /* As many rows as a group can have, and as large ones. */
     s = attention_plain(1, 520, 32, 1, 128);
@@ -297,15 +298,15 @@ attention_shape attention_unowned(bool workspace) {
                              .heads = 4,
                              .kv_heads = 2,
                              .size = 40,
-                             .q_lengths = {2, 2, 2},
-                             .kv_lengths = {40, 520, 30},
-                             .ends = true,
+                             .seqlens_q = {2, 2, 2},
+                             .seqlens_k = {40, 520, 30},
+                             .varlen = true,
                              .lse = true,
                              .workspace = workspace};
 }
 
 void attention_unowned_set(attention_tensors *t) {
-    matrix_set(&t->q_ends, (const double[]){1, 4, 4}); /* the second has three, of which two are done */
+    matrix_set(&t->cu_seqlens_q, (const double[]){0, 1, 4, 4}); /* the second has three, of which two are done */
     for (int64_t i = 0; i < t->out.rows * t->out.cols; i++)
         t->expected[i] = untouched;
     matrix_set(&t->out, t->expected);

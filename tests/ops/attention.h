@@ -9,9 +9,9 @@ enum { ATTENTION_BATCH = 4 }; /* sequences at most */
 
 typedef struct attention_shape {
     int64_t batch, heads, kv_heads, size;
-    int64_t q_lengths[ATTENTION_BATCH], kv_lengths[ATTENTION_BATCH]; /* of each sequence */
-    int64_t padding, place;                                          /* of tokens; of all tensors */
-    bool ends;                                                       /* lengths differ, and q_ends and kv_ends say so */
+    int64_t seqlens_q[ATTENTION_BATCH], seqlens_k[ATTENTION_BATCH]; /* of each sequence */
+    int64_t padding, place;                                         /* of tokens; of all tensors */
+    bool varlen; /* lengths differ, and cu_seqlens_q and cu_seqlens_k say so */
     bool lse, workspace;
     int64_t left, right;
     bool causal;
@@ -20,7 +20,7 @@ typedef struct attention_shape {
 } attention_shape;
 
 /* One sequence. */
-attention_shape attention_plain(int64_t q_length, int64_t kv_length, int64_t heads, int64_t kv_heads, int64_t size);
+attention_shape attention_plain(int64_t seqlen_q, int64_t seqlen_k, int64_t heads, int64_t kv_heads, int64_t size);
 
 /* Anything that is allowed, and small. */
 attention_shape attention_random_shape(void);
@@ -37,10 +37,10 @@ void attention_describe(const char *name, precision p, attention_shape s);
 
 /* One query of one head: what it adds up to, what f32 may lose of it, and its lse. Keys are stride numbers apart. */
 void attention_query(const attention_shape *s, const double *q, const double *k, const double *v, int64_t stride,
-                     int64_t query, int64_t q_length, int64_t kv_length, double *out, double *allowed, double *lse);
+                     int64_t query, int64_t seqlen_q, int64_t seqlen_k, double *out, double *allowed, double *lse);
 
 typedef struct attention_tensors {
-    matrix q, k, v, out, lse, q_ends, kv_ends;
+    matrix q, k, v, out, lse, cu_seqlens_q, cu_seqlens_k;
     double *expected, *allowed, *lses, *lses_allowed; /* out and lse, after attention_reference */
 } attention_tensors;
 

@@ -24,7 +24,8 @@ static void run(kiln_stream *stream, precision p, shape s, double (*value)(void)
                      (long long)s.table_place);
     matrix y = matrix_create(stream, p, s.rows, s.cols, s.cols + s.y_padding, s.y_place);
     matrix table = matrix_create(stream, p, s.vocabulary, s.cols, s.cols + s.table_padding, s.table_place);
-    matrix ids = matrix_create(stream, I32, 1, s.rows, 0, AT_END);
+    const precision index = random_integer(0, 1) ? I64 : I32;
+    matrix ids = matrix_create(stream, index, 1, s.rows, 0, AT_END);
     double *expected = malloc(sizeof(double) * (size_t)(s.rows * s.cols));
     assert_non_null(expected);
     matrix_fill(&table, value);
@@ -32,6 +33,8 @@ static void run(kiln_stream *stream, precision p, shape s, double (*value)(void)
         int64_t id = random_integer(s.first - 2, s.first + s.vocabulary + 1);
         if (row == 1) id = INT32_MIN;
         if (row == 2) id = INT32_MAX;
+        if (row == 3 && index == I64) id = s.first + ((int64_t)1 << 32);
+        if (row == 4 && index == I64) id = INT64_MIN;
         ids.values[row] = (double)id;
         bool inside = id >= s.first && id < s.first + s.vocabulary;
         for (int64_t col = 0; col < s.cols; col++) {
@@ -42,6 +45,7 @@ static void run(kiln_stream *stream, precision p, shape s, double (*value)(void)
     kiln_embedding_params params = {.y = y.data,
                                     .table = table.data,
                                     .ids = ids.data,
+                                    .index_type = index == I64 ? KILN_INDEX_I64 : KILN_INDEX_I32,
                                     .rows = s.rows,
                                     .cols = s.cols,
                                     .vocabulary = s.vocabulary,

@@ -203,7 +203,8 @@ static const struct {
 } precisions[] = {[F32] = {"f32", 4, 23, -126, 127},
                   [F16] = {"f16", 2, 10, -14, 15},
                   [BF16] = {"bf16", 2, 7, -126, 127},
-                  [I32] = {"i32", 4, 31, 0, 31}};
+                  [I32] = {"i32", 4, 31, 0, 31},
+                  [I64] = {"i64", 8, 63, 0, 63}};
 
 /* The one that KILN_TEST_PRECISION names, or all_of_them. */
 static precision precision_wanted(precision all_of_them) {
@@ -239,7 +240,7 @@ static int last_bit(precision p, double value) {
 }
 
 double precision_round(precision p, double value) {
-    if (!isfinite(value) || value == 0 || p == I32) return value;
+    if (!isfinite(value) || value == 0 || p >= I32) return value;
     if (p == F32) return (float)value;
     int last = last_bit(p, value);
     double rounded = ldexp(nearbyint(ldexp(value, -last)), last);
@@ -256,7 +257,8 @@ typedef union float_bits {
 } float_bits;
 
 /* The bits of a number that p can hold. */
-static uint32_t encode(precision p, double value) {
+static uint64_t encode(precision p, double value) {
+    if (p == I64) return (uint64_t)(int64_t)value;
     if (p == F32) return (float_bits){.number = (float)value}.bits;
     if (p == I32) return (uint32_t)(int32_t)value;
     int fraction = precisions[p].fraction, bias = precisions[p].largest;
@@ -276,7 +278,9 @@ static uint32_t encode(precision p, double value) {
     return sign | (uint32_t)(exponent + bias) << fraction | mantissa;
 }
 
-static double decode(precision p, uint32_t word) {
+static double decode(precision p, uint64_t bits_of) {
+    const uint32_t word = (uint32_t)bits_of;
+    if (p == I64) return (double)(int64_t)bits_of;
     if (p == F32) return (float_bits){.bits = word}.number;
     if (p == I32) return (int32_t)word;
     int fraction = precisions[p].fraction, bias = precisions[p].largest;
@@ -361,7 +365,7 @@ void matrix_set(matrix *m, const double *values) {
     for (int64_t row = 0; row < m->rows; row++) {
         for (int64_t col = 0; col < m->cols; col++) {
             double rounded = precision_round(m->p, values[row * m->cols + col]);
-            uint32_t word = encode(m->p, rounded);
+            uint64_t word = encode(m->p, rounded);
             m->values[row * m->cols + col] = rounded;
             memcpy(element(m, row, col), &word, precision_size(m->p)); /* little-endian */
         }
@@ -396,7 +400,7 @@ void matrix_get(matrix *m) {
     m->mirror = found;
     for (int64_t row = 0; row < m->rows; row++) {
         for (int64_t col = 0; col < m->cols; col++) {
-            uint32_t word = 0;
+            uint64_t word = 0;
             unsigned char *bytes = element(m, row, col);
             memcpy(&word, bytes, precision_size(m->p));
             m->values[row * m->cols + col] = decode(m->p, word);

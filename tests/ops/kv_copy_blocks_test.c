@@ -11,7 +11,8 @@ static double any_number(void) {
 static void run(kiln_stream *stream, precision p, int64_t count, int64_t blocks, int64_t cols, int64_t place) {
     harness_describe("kv_copy_blocks_%s %lld of %lld x %lld at %lld", precision_name(p), (long long)count,
                      (long long)blocks, (long long)cols, (long long)place);
-    matrix caches[2], pairs = matrix_create(stream, I32, count, 2, 0, AT_END);
+    const precision index = random_integer(0, 1) ? I64 : I32;
+    matrix caches[2], pairs = matrix_create(stream, index, count, 2, 0, AT_END);
     double *expected[2];
     for (int i = 0; i < 2; i++) {
         caches[i] = matrix_create(stream, p, blocks, cols, 0, i ? place : 0);
@@ -26,6 +27,7 @@ static void run(kiln_stream *stream, precision p, int64_t count, int64_t blocks,
         bool skipped = to >= blocks || random_integer(0, 4) == 0;
         if (to >= blocks) to = blocks + i;
         if (skipped && to < blocks) from = random_integer(0, 1) ? -1 : blocks;
+        if (skipped && to < blocks && index == I64) from = (int64_t)1 << 32;
         pairs.values[2 * i] = (double)from;
         pairs.values[2 * i + 1] = (double)to;
         for (int c = 0; c < 2 && !skipped; c++)
@@ -35,6 +37,7 @@ static void run(kiln_stream *stream, precision p, int64_t count, int64_t blocks,
     kiln_kv_copy_blocks_params params = {.key_cache = caches[0].data,
                                          .value_cache = caches[1].data,
                                          .pairs = pairs.data,
+                                         .index_type = index == I64 ? KILN_INDEX_I64 : KILN_INDEX_I32,
                                          .count = count,
                                          .blocks = blocks,
                                          .cols = cols};

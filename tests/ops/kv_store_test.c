@@ -1,4 +1,4 @@
-/* kv_store: rows are copied bit for bit where slots say, and every other row stays. */
+/* kv_store: rows are copied bit for bit where slot_mapping says, and every other row stays. */
 #include "tests/ops/harness.h"
 #include <math.h>
 #include <stdlib.h>
@@ -14,28 +14,30 @@ static double any_number(void) {
 enum { KEY_CACHE, VALUE_CACHE, KEY, VALUE, TENSORS };
 
 /* Slots that are all different where they are in the cache; some are not. */
-static void choose_slots(matrix *slots, int64_t capacity) {
+static void choose_slots(matrix *slot_mapping, int64_t capacity) {
     int64_t *order = malloc(sizeof *order * (size_t)capacity);
     assert_non_null(order);
     for (int64_t i = 0; i < capacity; i++)
         order[i] = i;
-    for (int64_t i = 0; i < slots->cols; i++) {
-        static const double outside[] = {-1, INT32_MIN, INT32_MAX};
-        slots->values[i] = i == 0 ? (double)capacity : outside[random_integer(0, 2)];
+    for (int64_t i = 0; i < slot_mapping->cols; i++) {
+        static const double outside[] = {-1, INT32_MIN, INT32_MAX, 0x1p32, -0x1p63}; /* the last two of I64 alone */
+        slot_mapping->values[i] =
+            i == 0 ? (double)capacity : outside[random_integer(0, slot_mapping->p == I64 ? 4 : 2)];
         if (i >= capacity || (i && random_integer(0, 4) == 0)) continue;
         int64_t other = random_integer(i, capacity - 1), slot = order[other];
         order[other] = order[i];
         order[i] = slot;
-        if (i || random_integer(0, 1)) slots->values[i] = (double)slot;
+        if (i || random_integer(0, 1)) slot_mapping->values[i] = (double)slot;
     }
-    matrix_set(slots, slots->values);
+    matrix_set(slot_mapping, slot_mapping->values);
     free(order);
 }
 
 static void run(kiln_stream *stream, precision p, shape s) {
     harness_describe("kv_store_%s %lld x %lld of %lld, padding %lld, at %lld", precision_name(p), (long long)s.tokens,
                      (long long)s.cols, (long long)s.capacity, (long long)s.padding, (long long)s.place);
-    matrix tensors[TENSORS], slots = matrix_create(stream, I32, 1, s.tokens, 0, AT_END);
+    const precision index = random_integer(0, 1) ? I64 : I32;
+    matrix tensors[TENSORS], slot_mapping = matrix_create(stream, index, 1, s.tokens, 0, AT_END);
     double *expected[2];
     for (int i = 0; i < TENSORS; i++) {
         int64_t padding = s.padding ? s.padding + i : 0;
@@ -43,7 +45,7 @@ static void run(kiln_stream *stream, precision p, shape s) {
             matrix_create(stream, p, i < KEY ? s.capacity : s.tokens, s.cols, s.cols + padding, i % 2 ? s.place : 0);
         matrix_fill(&tensors[i], any_number);
     }
-    choose_slots(&slots, s.capacity);
+    choose_slots(&slot_mapping, s.capacity);
     for (int i = 0; i < 2; i++) {
         const matrix *cache = &tensors[i], *source = &tensors[KEY + i];
         expected[i] = malloc(sizeof(double) * (size_t)(s.capacity * s.cols));
@@ -51,7 +53,7 @@ static void run(kiln_stream *stream, precision p, shape s) {
         for (int64_t at = 0; at < s.capacity * s.cols; at++)
             expected[i][at] = cache->values[at];
         for (int64_t token = 0; token < s.tokens; token++) {
-            double slot = slots.values[token];
+            double slot = slot_mapping.values[token];
             if (slot < 0 || slot >= (double)s.capacity) continue;
             for (int64_t col = 0; col < s.cols; col++)
                 expected[i][(int64_t)slot * s.cols + col] = source->values[token * s.cols + col];
@@ -61,7 +63,8 @@ static void run(kiln_stream *stream, precision p, shape s) {
                                    .value_cache = tensors[VALUE_CACHE].data,
                                    .key = tensors[KEY].data,
                                    .value = tensors[VALUE].data,
-                                   .slots = slots.data,
+                                   .slot_mapping = slot_mapping.data,
+                                   .index_type = index == I64 ? KILN_INDEX_I64 : KILN_INDEX_I32,
                                    .tokens = s.tokens,
                                    .cols = s.cols,
                                    .capacity = s.capacity,
@@ -75,10 +78,10 @@ static void run(kiln_stream *stream, precision p, shape s) {
         matrix_expect_unchanged(&tensors[KEY + i]);
         free(expected[i]);
     }
-    matrix_expect_unchanged(&slots);
+    matrix_expect_unchanged(&slot_mapping);
     for (int i = 0; i < TENSORS; i++)
         matrix_destroy(&tensors[i]);
-    matrix_destroy(&slots);
+    matrix_destroy(&slot_mapping);
 }
 
 static void test_shapes(kiln_stream *stream) {

@@ -6,8 +6,8 @@
 
 /* A cache that has the keys and values of some sequences in blocks that lie anywhere in it. */
 typedef struct paged {
-    int64_t block_size, blocks, table_size;
-    matrix caches[2], tables, lengths;
+    int64_t block_size, blocks, max_blocks_per_seq;
+    matrix caches[2], block_table, lengths;
     matrix workspace; /* if there is one */
     size_t workspace_size;
 } paged;
@@ -29,23 +29,23 @@ static int64_t *shuffled(int64_t count) {
 /* Copies a sequence's key of this number and its value into a row of the caches. */
 static void cache_key(paged *c, attention_shape s, const attention_tensors *t, int64_t sequence, int64_t key,
                       int64_t row) {
-    int64_t cols = t->k.cols, from = (attention_total(s.kv_lengths, sequence) + key) * cols;
+    int64_t cols = t->k.cols, from = (attention_total(s.seqlens_k, sequence) + key) * cols;
     memcpy(c->caches[0].values + row * cols, t->k.values + from, sizeof(double) * (size_t)cols);
     memcpy(c->caches[1].values + row * cols, t->v.values + from, sizeof(double) * (size_t)cols);
 }
 
-/* What no sequence owns is NaN, and entries of tables that no key needs are anything. */
+/* What no sequence owns is NaN, and entries of block_table that no key needs are anything. */
 static void paged_fill(paged *c, attention_shape s, const attention_tensors *t) {
     int64_t *order = shuffled(c->blocks), used = 0;
     for (int64_t i = 0; i < c->blocks * c->block_size * t->k.cols; i++)
         c->caches[0].values[i] = c->caches[1].values[i] = NAN;
     for (int64_t b = 0; b < s.batch; b++) {
-        c->lengths.values[b] = (double)s.kv_lengths[b];
-        for (int64_t i = 0; i < c->table_size; i++) {
-            bool needed = i * c->block_size < s.kv_lengths[b];
+        c->lengths.values[b] = (double)s.seqlens_k[b];
+        for (int64_t i = 0; i < c->max_blocks_per_seq; i++) {
+            bool needed = i * c->block_size < s.seqlens_k[b];
             int64_t block = needed ? order[used++] : random_integer(-9, 1 << 20);
-            c->tables.values[b * c->table_size + i] = (double)block;
-            for (int64_t j = i * c->block_size; needed && j < (i + 1) * c->block_size && j < s.kv_lengths[b]; j++)
+            c->block_table.values[b * c->max_blocks_per_seq + i] = (double)block;
+            for (int64_t j = i * c->block_size; needed && j < (i + 1) * c->block_size && j < s.seqlens_k[b]; j++)
                 cache_key(c, s, t, b, j, block * c->block_size + j % c->block_size);
         }
     }
@@ -58,24 +58,24 @@ static kiln_mha_paged_params paged_params(const paged *c, const attention_tensor
                                    .q = t->q.data,
                                    .k_cache = c->caches[0].data,
                                    .v_cache = c->caches[1].data,
-                                   .tables = c->tables.data,
-                                   .kv_lengths = c->lengths.data,
-                                   .q_ends = s.ends ? t->q_ends.data : NULL,
+                                   .block_table = c->block_table.data,
+                                   .seqlens_k = c->lengths.data,
+                                   .cu_seqlens_q = s.varlen ? t->cu_seqlens_q.data : NULL,
                                    .tokens = t->q.rows,
                                    .blocks = c->blocks,
                                    .block_size = c->block_size,
                                    .batch = s.batch,
-                                   .table_size = c->table_size,
-                                   .q_length = s.ends ? attention_longest(s.q_lengths, s.batch) : 0,
+                                   .max_blocks_per_seq = c->max_blocks_per_seq,
+                                   .max_seqlen_q = s.varlen ? attention_longest(s.seqlens_q, s.batch) : 0,
                                    .heads = s.heads,
                                    .kv_heads = s.kv_heads,
-                                   .head_size = s.size,
+                                   .head_dim = s.size,
                                    .out_stride = t->out.stride,
                                    .q_stride = t->q.stride,
                                    .k_cache_stride = c->caches[0].stride,
                                    .v_cache_stride = c->caches[1].stride,
-                                   .left_window = s.left,
-                                   .right_window = s.right,
+                                   .window_left = s.left,
+                                   .window_right = s.right,
                                    .scale = (float)s.scale,
                                    .softcap = (float)s.softcap,
                                    .workspace = c->workspace_size ? c->workspace.data : NULL,
@@ -87,14 +87,15 @@ static paged paged_create(kiln_stream *stream, precision p, attention_shape s, c
                           int64_t block_size) {
     paged c = {.block_size = block_size};
     /* Keys are divided as mha divides them only if the table has room for the longest sequence and no more. */
-    c.table_size = (attention_longest(s.kv_lengths, s.batch) + block_size - 1) / block_size + (s.workspace ? 0 : 1);
-    c.blocks = s.batch * c.table_size + 3;
+    c.max_blocks_per_seq =
+        (attention_longest(s.seqlens_k, s.batch) + block_size - 1) / block_size + (s.workspace ? 0 : 1);
+    c.blocks = s.batch * c.max_blocks_per_seq + 3;
     for (int i = 0; i < 2; i++)
         c.caches[i] = matrix_create(stream, p, c.blocks * block_size, t->k.cols, t->k.cols + s.padding, s.place);
-    c.tables = matrix_create(stream, I32, s.batch, c.table_size, 0, 0);
+    c.block_table = matrix_create(stream, I32, s.batch, c.max_blocks_per_seq, 0, 0);
     c.lengths = matrix_create(stream, I32, 1, s.batch, 0, 0);
     paged_fill(&c, s, t);
-    matrix *all[] = {&c.caches[0], &c.caches[1], &c.tables, &c.lengths};
+    matrix *all[] = {&c.caches[0], &c.caches[1], &c.block_table, &c.lengths};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         matrix_set(all[i], all[i]->values);
     if (s.workspace) {
@@ -109,7 +110,7 @@ static paged paged_create(kiln_stream *stream, precision p, attention_shape s, c
 static void paged_destroy(paged *c, attention_shape s) {
     matrix_destroy(&c->caches[0]);
     matrix_destroy(&c->caches[1]);
-    matrix_destroy(&c->tables);
+    matrix_destroy(&c->block_table);
     matrix_destroy(&c->lengths);
     if (!s.workspace) return;
     matrix_get(&c->workspace); /* nothing around it is written */
@@ -139,8 +140,8 @@ static void run_both(kiln_stream *stream, precision p, attention_shape s, int64_
     paged c = paged_create(stream, p, s, &t, block_size);
     kiln_mha_paged_params params = paged_params(&c, &t, s);
     kiln_mha_params contiguous = attention_mha_params(&t, s);
-    contiguous.kv_ends = t.kv_ends.data; /* whatever q_ends are */
-    contiguous.kv_length = attention_longest(s.kv_lengths, s.batch);
+    contiguous.cu_seqlens_k = t.cu_seqlens_k.data; /* whatever cu_seqlens_q are */
+    contiguous.max_seqlen_k = attention_longest(s.seqlens_k, s.batch);
     contiguous.lse = NULL;
     contiguous.workspace = params.workspace;
     contiguous.workspace_size = params.workspace_size;
@@ -171,7 +172,7 @@ static void test_like_mha(kiln_stream *stream) {
     for (precision p = precision_first(); p < precision_end(); p++)
         for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
             attention_shape s = attention_random_shape();
-            s.ends = true;
+            s.varlen = true;
             run_both(stream, p, s, blocks[i]);
         }
 }
@@ -179,16 +180,16 @@ static void test_like_mha(kiln_stream *stream) {
 /* A token each, as when tokens are generated: one sequence is long, and groups share its keys. */
 static void test_decode(kiln_stream *stream) {
     for (precision p = precision_first(); p < precision_end(); p++) {
-        attention_shape s = {.batch = 3, .heads = 4, .kv_heads = 1, .size = 64, .q_lengths = {1, 1, 1}};
-        s.kv_lengths[0] = 37;
-        s.kv_lengths[1] = 1024;
-        s.kv_lengths[2] = 300;
+        attention_shape s = {.batch = 3, .heads = 4, .kv_heads = 1, .size = 64, .seqlens_q = {1, 1, 1}};
+        s.seqlens_k[0] = 37;
+        s.seqlens_k[1] = 1024;
+        s.seqlens_k[2] = 300;
         s.lse = true;
         s.workspace = true;
         for (int64_t block_size = 16; block_size <= 256; block_size *= 2)
             if (harness_on_cpu(stream) || block_size == 64) run_both(stream, p, s, block_size);
         s.workspace = false;
-        s.kv_lengths[1] = 0;
+        s.seqlens_k[1] = 0;
         run_both(stream, p, s, 16);
     }
 }
@@ -209,7 +210,7 @@ static void test_queries_of_no_sequence(kiln_stream *stream) {
         }
 }
 
-/* Blocks that the cache does not have, and lengths beyond the tables or below zero: whatever is computed, nothing
+/* Blocks that the cache does not have, and lengths beyond the block_table or below zero: whatever is computed, nothing
  * outside of the caches is read. */
 static void test_wrong_tables(kiln_stream *stream) {
     static const double wrong[] = {-1, INT32_MIN, INT32_MAX, 1 << 20}, lengths[] = {1 << 30, -3, INT32_MAX};
@@ -217,17 +218,17 @@ static void test_wrong_tables(kiln_stream *stream) {
                          .heads = 2,
                          .kv_heads = 1,
                          .size = 16,
-                         .q_lengths = {1, 1, 1},
-                         .kv_lengths = {20, 3, 40},
+                         .seqlens_q = {1, 1, 1},
+                         .seqlens_k = {20, 3, 40},
                          .place = AT_END};
     for (precision p = precision_first(); p < precision_end(); p++) {
-        harness_describe("mha_paged_%s with wrong tables", precision_name(p));
+        harness_describe("mha_paged_%s with wrong block_table", precision_name(p));
         attention_tensors t = attention_create(stream, p, s);
         paged c = paged_create(stream, p, s, &t, 16);
         kiln_mha_paged_params params = paged_params(&c, &t, s);
-        for (int64_t i = 0; i < s.batch * c.table_size; i++)
-            c.tables.values[i] = wrong[i % 4];
-        matrix_set(&c.tables, c.tables.values);
+        for (int64_t i = 0; i < s.batch * c.max_blocks_per_seq; i++)
+            c.block_table.values[i] = wrong[i % 4];
+        matrix_set(&c.block_table, c.block_table.values);
         matrix_set(&c.lengths, lengths);
         harness_ok(operator_function("mha_paged", p)->call(stream, &params, sizeof params));
         matrix_get(&t.out);
@@ -245,26 +246,26 @@ static void test_refusals(kiln_stream *stream) {
                                     .q = x.data,
                                     .k_cache = x.data,
                                     .v_cache = x.data,
-                                    .tables = x.data,
-                                    .kv_lengths = x.data,
+                                    .block_table = x.data,
+                                    .seqlens_k = x.data,
                                     .tokens = 1,
                                     .blocks = 4,
                                     .block_size = 12,
                                     .batch = 1,
-                                    .table_size = 2,
+                                    .max_blocks_per_seq = 2,
                                     .heads = 1,
                                     .kv_heads = 1,
-                                    .head_size = 8};
+                                    .head_dim = 8};
     expect_refusal(stream, function, &params, sizeof params, "block_size");
     params.block_size = 16;
-    params.q_length = 1;
-    expect_refusal(stream, function, &params, sizeof params, "q_length");
-    params.q_length = 0;
-    params.left_window = -1;
-    expect_refusal(stream, function, &params, sizeof params, "left_window");
-    params.left_window = 0;
-    params.table_size = INT32_MAX / 8;
-    expect_refusal(stream, function, &params, sizeof params, "table_size");
+    params.max_seqlen_q = 1;
+    expect_refusal(stream, function, &params, sizeof params, "max_seqlen_q");
+    params.max_seqlen_q = 0;
+    params.window_left = -1;
+    expect_refusal(stream, function, &params, sizeof params, "window_left");
+    params.window_left = 0;
+    params.max_blocks_per_seq = INT32_MAX / 8;
+    expect_refusal(stream, function, &params, sizeof params, "max_blocks_per_seq");
     matrix_expect_unchanged(&x);
     matrix_destroy(&x);
 }

@@ -73,11 +73,11 @@ static void test_edges(kiln_stream *stream) {
 }
 
 /* A device tells how many of its keys each sequence has; more than there is room for are cut. Where its queries and its
- * keys end is told as well, or not. */
+ * keys begin is told as well, or not. */
 static void test_lengths(kiln_stream *stream) {
     enum { BATCH = 5, ROOM = 50, HEADS = 4, KV_HEADS = 2, SIZE = 32 };
-    static const double lengths[BATCH] = {17, 0, ROOM, ROOM + 9, -3}, q_ends[BATCH] = {1, 2, 3, 4, 5};
-    static const double kv_ends[BATCH] = {ROOM, ROOM, 2 * ROOM, 3 * ROOM, 3 * ROOM};
+    static const double lengths[BATCH] = {17, 0, ROOM, ROOM + 9, -3}, cu_seqlens_q[BATCH + 1] = {0, 1, 2, 3, 4, 5};
+    static const double cu_seqlens_k[BATCH + 1] = {0, ROOM, ROOM, 2 * ROOM, 3 * ROOM, 3 * ROOM};
     static const int64_t counted[BATCH] = {17, 0, ROOM, ROOM, 0}, kv_first[BATCH] = {0, ROOM, ROOM, 2 * ROOM, 3 * ROOM};
     for (precision p = precision_first(); p < precision_end(); p++) {
         attention_shape s = {.batch = 1, .heads = HEADS, .kv_heads = KV_HEADS, .size = SIZE};
@@ -90,12 +90,12 @@ static void test_lengths(kiln_stream *stream) {
         matrix_fill(&k, attention_number);
         matrix_fill(&v, attention_number);
         for (int i = 0; i < 3; i++) {
-            numbers[i] = matrix_create(stream, I32, 1, BATCH, 0, 0);
-            matrix_set(&numbers[i], i == 0 ? lengths : i == 1 ? q_ends : kv_ends);
+            numbers[i] = matrix_create(stream, I32, 1, i == 0 ? BATCH : BATCH + 1, 0, 0);
+            matrix_set(&numbers[i], i == 0 ? lengths : i == 1 ? cu_seqlens_q : cu_seqlens_k);
         }
         for (int ends = 0; ends < 4; ends++) {
-            harness_describe("mha_%s with lengths%s%s", precision_name(p), ends & 1 ? ", q_ends" : "",
-                             ends & 2 ? ", kv_ends" : "");
+            harness_describe("mha_%s with lengths%s%s", precision_name(p), ends & 1 ? ", cu_seqlens_q" : "",
+                             ends & 2 ? ", cu_seqlens_k" : "");
             for (int64_t b = 0; b < BATCH; b++)
                 for (int64_t head = 0; head < HEADS; head++) {
                     int64_t place = (b * HEADS + head) * SIZE, row = ends & 2 ? kv_first[b] : b * ROOM;
@@ -107,17 +107,17 @@ static void test_lengths(kiln_stream *stream) {
                                       .q = q.data,
                                       .k = k.data,
                                       .v = v.data,
-                                      .kv_lengths = numbers[0].data,
-                                      .q_ends = ends & 1 ? numbers[1].data : NULL,
-                                      .kv_ends = ends & 2 ? numbers[2].data : NULL,
+                                      .seqlens_k = numbers[0].data,
+                                      .cu_seqlens_q = ends & 1 ? numbers[1].data : NULL,
+                                      .cu_seqlens_k = ends & 2 ? numbers[2].data : NULL,
                                       .tokens = BATCH,
                                       .kv_tokens = BATCH * ROOM,
                                       .batch = BATCH,
                                       .heads = HEADS,
                                       .kv_heads = KV_HEADS,
-                                      .head_size = SIZE,
-                                      .q_length = ends & 1 ? 1 : 0,
-                                      .kv_length = ends & 2 ? ROOM : 0};
+                                      .head_dim = SIZE,
+                                      .max_seqlen_q = ends & 1 ? 1 : 0,
+                                      .max_seqlen_k = ends & 2 ? ROOM : 0};
             matrix_poison(&out);
             harness_ok(operator_function("mha", p)->call(stream, &params, sizeof params));
             matrix_expect(&out, expected, allowed);
@@ -128,38 +128,42 @@ static void test_lengths(kiln_stream *stream) {
     }
 }
 
-/* Ends beyond the rows that there are, and lengths below zero, as a caller's mistake or a stale buffer has them:
+/* Sequences beyond the rows that there are, and lengths below zero, as a caller's mistake or a stale buffer has them:
  * whatever is computed, nothing outside of the tensors is read or written. */
-static void test_wrong_ends(kiln_stream *stream) {
+static void test_wrong_cu_seqlens(kiln_stream *stream) {
     enum { BATCH = 3, SIZE = 16 };
-    static const double ends[][BATCH] = {
-        {4, 9, 5}, {-3, 2, 1 << 30}, {INT32_MAX, INT32_MIN, -1}, {1 << 30, 1 << 30, 2}, {INT32_MIN, INT32_MAX, 5}};
+    static const double wrong[][BATCH + 1] = {{0, 4, 9, 5},
+                                              {-7, -3, 2, 1 << 30},
+                                              {4, INT32_MAX, INT32_MIN, -1},
+                                              {1 << 30, 1 << 30, 1 << 30, 2},
+                                              {INT32_MAX, INT32_MIN, INT32_MAX, 5}};
     for (precision p = precision_first(); p < precision_end(); p++)
-        for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
-            harness_describe("mha_%s with ends %.0f %.0f %.0f", precision_name(p), ends[i][0], ends[i][1], ends[i][2]);
+        for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+            harness_describe("mha_%s with cu_seqlens %.0f %.0f %.0f %.0f", precision_name(p), wrong[i][0], wrong[i][1],
+                             wrong[i][2], wrong[i][3]);
             attention_shape s = {.batch = BATCH,
                                  .heads = 2,
                                  .kv_heads = 1,
                                  .size = SIZE,
-                                 .q_lengths = {1, 2, 2},
-                                 .kv_lengths = {3, 1, 1},
+                                 .seqlens_q = {1, 2, 2},
+                                 .seqlens_k = {3, 1, 1},
                                  .place = i % 2 ? AT_END : 0};
             attention_tensors t = attention_create(stream, p, s);
-            matrix_set(&t.q_ends, ends[i]);
-            matrix_set(&t.kv_ends, ends[i]);
+            matrix_set(&t.cu_seqlens_q, wrong[i]);
+            matrix_set(&t.cu_seqlens_k, wrong[i]);
             kiln_mha_params params = {.out = t.out.data,
                                       .lse = t.lse.data,
                                       .q = t.q.data,
                                       .k = t.k.data,
                                       .v = t.v.data,
-                                      .q_ends = t.q_ends.data,
-                                      .kv_ends = t.kv_ends.data,
+                                      .cu_seqlens_q = t.cu_seqlens_q.data,
+                                      .cu_seqlens_k = t.cu_seqlens_k.data,
                                       .tokens = t.q.rows,
                                       .kv_tokens = t.k.rows,
                                       .batch = BATCH,
                                       .heads = s.heads,
                                       .kv_heads = s.kv_heads,
-                                      .head_size = SIZE};
+                                      .head_dim = SIZE};
             harness_ok(operator_function("mha", p)->call(stream, &params, sizeof params));
             matrix_get(&t.out);
             matrix_get(&t.lse);
@@ -217,7 +221,7 @@ static void test_special_values(kiln_stream *stream) {
                                   .batch = 1,
                                   .heads = HEADS,
                                   .kv_heads = 1,
-                                  .head_size = SIZE,
+                                  .head_dim = SIZE,
                                   .causal = 1};
         const kiln_operator_function *function = operator_function("mha", p);
         harness_ok(function->call(stream, &params, sizeof params));
@@ -263,14 +267,14 @@ static void refuse_numbers(kiln_stream *stream, const kiln_mha_params *good) {
     } wrong[] = {
         {"heads", offsetof(kiln_mha_params, heads), 7},
         {"kv_heads", offsetof(kiln_mha_params, kv_heads), 0},
-        {"head_size", offsetof(kiln_mha_params, head_size), 257},
+        {"head_dim", offsetof(kiln_mha_params, head_dim), 257},
         {"tokens", offsetof(kiln_mha_params, tokens), 5},
         {"kv_tokens", offsetof(kiln_mha_params, kv_tokens), 5},
         {"batch", offsetof(kiln_mha_params, batch), 0},
-        {"q_length", offsetof(kiln_mha_params, q_length), 2},
-        {"kv_length", offsetof(kiln_mha_params, kv_length), 2},
-        {"left_window", offsetof(kiln_mha_params, left_window), -1},
-        {"right_window", offsetof(kiln_mha_params, right_window), -1},
+        {"max_seqlen_q", offsetof(kiln_mha_params, max_seqlen_q), 2},
+        {"max_seqlen_k", offsetof(kiln_mha_params, max_seqlen_k), 2},
+        {"window_left", offsetof(kiln_mha_params, window_left), -1},
+        {"window_right", offsetof(kiln_mha_params, window_right), -1},
     };
     const kiln_operator_function *function = operator_function("mha", F32);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -280,8 +284,8 @@ static void refuse_numbers(kiln_stream *stream, const kiln_mha_params *good) {
     }
     kiln_mha_params params = *good;
     params.causal = 1;
-    params.right_window = 2;
-    expect_refusal(stream, function, &params, sizeof params, "right_window");
+    params.window_right = 2;
+    expect_refusal(stream, function, &params, sizeof params, "window_right");
     params = *good;
     params.softcap = -1;
     expect_refusal(stream, function, &params, sizeof params, "softcap");
@@ -319,7 +323,7 @@ static void test_refusals(kiln_stream *stream) {
                                   .batch = 2,
                                   .heads = 6,
                                   .kv_heads = 3,
-                                  .head_size = 8};
+                                  .head_dim = 8};
     refuse_numbers(stream, &good);
     refuse_workspaces(stream, &good);
     matrix_expect_unchanged(&x);
@@ -328,10 +332,14 @@ static void test_refusals(kiln_stream *stream) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        on_each_device(test_special_values), on_each_device(test_lengths),
-        on_each_device(test_wrong_ends),     on_each_device(test_queries_of_no_sequence),
-        on_each_device(test_random),         on_each_device(test_plain),
-        on_each_device(test_edges),          on_one_device(test_refusals),
+        on_each_device(test_special_values),
+        on_each_device(test_lengths),
+        on_each_device(test_wrong_cu_seqlens),
+        on_each_device(test_queries_of_no_sequence),
+        on_each_device(test_random),
+        on_each_device(test_plain),
+        on_each_device(test_edges),
+        on_one_device(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

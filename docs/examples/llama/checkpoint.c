@@ -17,8 +17,8 @@ static const char *wrong_config(const llama_config *c) {
     const int32_t sizes[] = {c->size, c->hidden_size, c->layers, c->heads, c->kv_heads, c->vocabulary_size, c->length};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         if (sizes[i] < 1 || sizes[i] > 1 << 20) return "its header has a size that is not from 1 to 2^20: no model";
-    if (c->size % c->heads || llama_head_size(c) % 2) return "its size is not an even multiple of its heads";
-    if (llama_head_size(c) > 256) return "its heads have more than 256 elements";
+    if (c->size % c->heads || llama_head_dim(c) % 2) return "its size is not an even multiple of its heads";
+    if (llama_head_dim(c) > 256) return "its heads have more than 256 elements";
     if (c->heads % c->kv_heads) return "its heads are not a multiple of its key heads";
     return NULL;
 }

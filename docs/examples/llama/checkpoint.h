@@ -18,28 +18,28 @@ typedef struct llama_config {
 } llama_config;
 
 /* Elements of a head, and of the keys of a token. */
-static inline int32_t llama_head_size(const llama_config *config) {
+static inline int32_t llama_head_dim(const llama_config *config) {
     return config->size / config->heads;
 }
 static inline int32_t llama_kv_size(const llama_config *config) {
-    return llama_head_size(config) * config->kv_heads;
+    return llama_head_dim(config) * config->kv_heads;
 }
 
 /* The arrays in the order of the file, all layers of each: (name, rows, columns of a layer's matrix, layers).
  * Matrices are [out, in]. */
-#define LLAMA_WEIGHTS(WEIGHT)                                                  \
-    WEIGHT(embedding, c->vocabulary_size, c->size, 1)                          \
-    WEIGHT(attention_norm, 1, c->size, c->layers)                              \
-    WEIGHT(query, c->size, c->size, c->layers)                                 \
-    WEIGHT(key, llama_kv_size(c), c->size, c->layers)                          \
-    WEIGHT(value, llama_kv_size(c), c->size, c->layers)                        \
-    WEIGHT(out, c->size, c->size, c->layers)                                   \
-    WEIGHT(hidden_norm, 1, c->size, c->layers)                                 \
-    WEIGHT(gate, c->hidden_size, c->size, c->layers)                           \
-    WEIGHT(down, c->size, c->hidden_size, c->layers)                           \
-    WEIGHT(up, c->hidden_size, c->size, c->layers)                             \
-    WEIGHT(final_norm, 1, c->size, 1)                                          \
-    WEIGHT(old_rope, c->length, llama_head_size(c), 1) /* not used any more */ \
+#define LLAMA_WEIGHTS(WEIGHT)                                                 \
+    WEIGHT(embedding, c->vocabulary_size, c->size, 1)                         \
+    WEIGHT(attention_norm, 1, c->size, c->layers)                             \
+    WEIGHT(query, c->size, c->size, c->layers)                                \
+    WEIGHT(key, llama_kv_size(c), c->size, c->layers)                         \
+    WEIGHT(value, llama_kv_size(c), c->size, c->layers)                       \
+    WEIGHT(out, c->size, c->size, c->layers)                                  \
+    WEIGHT(hidden_norm, 1, c->size, c->layers)                                \
+    WEIGHT(gate, c->hidden_size, c->size, c->layers)                          \
+    WEIGHT(down, c->size, c->hidden_size, c->layers)                          \
+    WEIGHT(up, c->hidden_size, c->size, c->layers)                            \
+    WEIGHT(final_norm, 1, c->size, 1)                                         \
+    WEIGHT(old_rope, c->length, llama_head_dim(c), 1) /* not used any more */ \
     WEIGHT(classifier, c->vocabulary_size, c->size, own_classifier ? 1 : 0)
 
 enum {

@@ -123,7 +123,7 @@ static kiln_status upload_weights(llama_decoder *d, const llama_checkpoint *chec
 
 static kiln_status upload_frequencies(llama_decoder *d) {
     kiln_device *device = d->stream->device;
-    int64_t pairs = llama_head_size(&d->config) / 2;
+    int64_t pairs = llama_head_dim(&d->config) / 2;
     size_t size = (size_t)pairs * sizeof *d->frequencies;
     void *memory, *host;
     TRY(kiln_memory_alloc(device, size, &memory));
@@ -180,7 +180,7 @@ static kiln_status rotate(llama_decoder *d, void *x, int64_t heads) {
                                .frequencies = d->frequencies,
                                .tokens = 1,
                                .heads = heads,
-                               .pairs = llama_head_size(&d->config) / 2,
+                               .pairs = llama_head_dim(&d->config) / 2,
                                .layout = KILN_ROPE_INTERLEAVED};
     return d->run->rope(d->stream, &params, sizeof params);
 }
@@ -190,7 +190,7 @@ static kiln_status store(llama_decoder *d, int32_t layer) {
                                    .value_cache = cache(d, d->value_cache, layer),
                                    .key = d->key,
                                    .value = d->value,
-                                   .slots = &d->state->slot,
+                                   .slot_mapping = &d->state->slot,
                                    .tokens = 1,
                                    .cols = llama_kv_size(&d->config),
                                    .capacity = d->config.length};
@@ -202,13 +202,13 @@ static kiln_mha_params attention(const llama_decoder *d, int32_t layer) {
                              .q = d->query,
                              .k = cache(d, d->key_cache, layer),
                              .v = cache(d, d->value_cache, layer),
-                             .kv_lengths = &d->state->length,
+                             .seqlens_k = &d->state->length,
                              .tokens = 1,
                              .kv_tokens = d->config.length,
                              .batch = 1,
                              .heads = d->config.heads,
                              .kv_heads = d->config.kv_heads,
-                             .head_size = llama_head_size(&d->config),
+                             .head_dim = llama_head_dim(&d->config),
                              .workspace = d->workspace,
                              .workspace_size = d->workspace_size};
 }

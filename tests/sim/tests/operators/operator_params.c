@@ -121,7 +121,7 @@ void params_kv_store(params *p, const call *c, const tensors *t) {
                                          .value_cache = t->output[1],
                                          .key = t->input[0],
                                          .value = t->input[1],
-                                         .slots = t->numbers,
+                                         .slot_mapping = t->numbers,
                                          .tokens = c->rows,
                                          .cols = c->cols,
                                          .capacity = c->rows};
@@ -137,14 +137,14 @@ void params_mha(params *p, const call *c, const tensors *t) {
                                .batch = 1,
                                .heads = 1,
                                .kv_heads = 1,
-                               .head_size = c->cols,
+                               .head_dim = c->cols,
                                .workspace = t->workspace,
                                .workspace_size = t->workspace_size};
 }
 
 void params_mha_windowed(params *p, const call *c, const tensors *t) {
     params_mha(p, c, t);
-    p->mha.left_window = SEEN;
+    p->mha.window_left = SEEN;
 }
 
 void params_mha_causal(params *p, const call *c, const tensors *t) {
@@ -170,16 +170,16 @@ void params_mha_paged(params *p, const call *c, const tensors *t) {
                                            .q = t->input[0],
                                            .k_cache = t->input[1],
                                            .v_cache = t->input[2],
-                                           .tables = t->numbers,
-                                           .kv_lengths = t->numbers + c->rows,
+                                           .block_table = t->numbers,
+                                           .seqlens_k = t->numbers + c->rows,
                                            .tokens = 1,
                                            .blocks = c->rows / KEYS,
                                            .block_size = KEYS,
                                            .batch = 1,
-                                           .table_size = c->rows / KEYS,
+                                           .max_blocks_per_seq = c->rows / KEYS,
                                            .heads = 1,
                                            .kv_heads = 1,
-                                           .head_size = c->cols,
+                                           .head_dim = c->cols,
                                            .workspace = t->workspace,
                                            .workspace_size = t->workspace_size};
 }
