@@ -1,18 +1,21 @@
 # Single instructions of PTX on each NVIDIA GPU of this machine against the interpreter: the kernels of
 # tests/sim/tests/ptx/*_test.c run on both, and every difference beyond what the ISA leaves open is a failure. The table of them
-# all is written to build/gpu/instructions-cuda-0.md. KILN_GPU_INSTRUCTIONS names some of the programs only.
+# all is written to build/gpu/instructions-cuda-0.md, what the device made of some operands of each to build/gpu/recorded.
+# KILN_GPU_INSTRUCTIONS names some of the programs only.
 . tests/tap.sh
 . tests/gpu/gpu.sh
 find_gpus cuda
 programs=${KILN_GPU_INSTRUCTIONS-ptx_integer ptx_bits ptx_convert ptx_float ptx_float_sm100 ptx_special ptx_memory ptx_async
     ptx_video ptx_warp ptx_flow ptx_register ptx_matrix_move ptx_matrix ptx_matrix_sum ptx_wmma}
-mkdir -p "$KILN_BUILD/gpu"
+mkdir -p "$KILN_BUILD/gpu/recorded"
 
 # The program's log keeps all of it; what is shown if it fails is what matters.
 agrees() { # DEVICE PROGRAM
     local library log=$KILN_SCRATCH/$2.log status
     library=$(gpu_info "$1" driver)
-    KILN_TEST_REAL_CUDA=${library%%,*} KILN_TEST_REAL_DEVICE=${1#*:} CMOCKA_MESSAGE_OUTPUT=TAP \
+    local record=$KILN_BUILD/gpu/recorded/${1/:/-}-$2.kernels
+    rm -f "$record"
+    KILN_TEST_RECORD=$record KILN_TEST_REAL_CUDA=${library%%,*} KILN_TEST_REAL_DEVICE=${1#*:} CMOCKA_MESSAGE_OUTPUT=TAP \
         "$KILN_BUILD/tests/sim/tests/ptx/$2_test" >"$log" 2>"$log.errors"
     status=$?
     cat "$log.errors" >>"$log"

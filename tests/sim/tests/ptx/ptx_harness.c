@@ -1,6 +1,7 @@
 #include "tests/sim/tests/ptx/ptx_harness.h"
 #include "tests/sim/ptx/warp/ptx_warp.h"
 #include "tests/sim/tests/ptx/ptx_device.h"
+#include "tests/sim/tests/ptx/ptx_record.h"
 #include "tests/sim/tests/ptx/ptx_verdict.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -149,6 +150,24 @@ static void judge_all(const harness_case *test, size_t count, const arrays *want
         verdict_count(test->named ? test->named : test->code, (verdict)v, counts[v]);
 }
 
+/* Records what the device made of a text. */
+static void keep(const harness_case *test, const char *kernel, size_t count, const void *const sources[HARNESS_SOURCES],
+                 const device_array *after) {
+    arrays before = arrays_new(test, count, sources);
+    record_kernel record = {.text = kernel,
+                            .code = test->code,
+                            .blocks = blocks_of(test, &before),
+                            .threads = 32,
+                            .result_bits = test->result_bits,
+                            .count = HARNESS_SOURCES + 1};
+    for (int i = 0; i <= HARNESS_SOURCES; i++) {
+        record.before[i] = (device_array){before.memory[i], before.size[i]};
+        record.after[i] = after[i];
+    }
+    record_write(&record);
+    arrays_free(&before);
+}
+
 /* The same text, for the device's target, on the interpreter and on the device. */
 static void compare(const harness_case *test, size_t count, const void *const sources[HARNESS_SOURCES]) {
     static char text[TEXT_SIZE];
@@ -168,10 +187,12 @@ static void compare(const harness_case *test, size_t count, const void *const so
         passed[i] = (device_array){got.memory[i], got.size[i]};
     simulate(&here, program, &wanted);
     write_text(&here, text, sizeof text);
-    if (device_run(text, blocks_of(&here, &got), 32, passed, HARNESS_SOURCES + 1, why, sizeof why))
+    if (device_run(text, blocks_of(&here, &got), 32, passed, HARNESS_SOURCES + 1, why, sizeof why)) {
+        keep(&here, text, count, sources, passed);
         judge_all(&here, count, &wanted, &got);
-    else
+    } else {
         verdict_on_kernel(named, VERDICT_FAILED, why);
+    }
     arrays_free(&wanted);
     arrays_free(&got);
     ptx_program_free(program);

@@ -1,5 +1,6 @@
 #include "tests/sim/tests/ptx/ptx_matrix_harness.h"
 #include "tests/sim/tests/ptx/ptx_device.h"
+#include "tests/sim/tests/ptx/ptx_record.h"
 #include "tests/sim/tests/ptx/ptx_verdict.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -107,10 +108,25 @@ bool matrix_run_there(const matrix_case *test, uint32_t *in, uint32_t *out) {
     char why[512] = "";
     const device_array passed[] = {{in, words_of(test, test->in) * 4},
                                    {test->out ? out : NULL, words_of(test, test->out) * 4}};
+    uint32_t *in_before = aligned_alloc(64, (passed[0].size + passed[1].size + 63) / 64 * 64);
+    assert_non_null(in_before);
+    memcpy(in_before, in, passed[0].size);
     memset(out, 0xb5, passed[1].size);
+    memset((uint8_t *)in_before + passed[0].size, 0xb5, passed[1].size);
     write_text(test, text, sizeof text);
     bool ok = device_run(text, test->blocks, test->threads, passed, 2, why, sizeof why);
     if (!ok) verdict_on_kernel(test->code, VERDICT_FAILED, why);
+    const record_kernel record = {
+        .text = text,
+        .code = test->code,
+        .blocks = test->blocks,
+        .threads = test->threads,
+        .count = 2,
+        .before = {{in_before, passed[0].size},
+                   {test->out ? (uint8_t *)in_before + passed[0].size : NULL, passed[1].size}},
+        .after = {passed[0], passed[1]}};
+    if (ok) record_write(&record);
+    free(in_before);
     return ok;
 }
 

@@ -170,3 +170,14 @@ uint64_t verdict_total(verdict which) {
         total += rows[i].counts[which];
     return total;
 }
+
+uint64_t verdict_kinds(void) {
+    return row_count;
+}
+
+uint64_t verdict_kinds_with(verdict which) {
+    uint64_t kinds = 0;
+    for (size_t i = 0; i < row_count; i++)
+        kinds += rows[i].counts[which] != 0;
+    return kinds;
+}

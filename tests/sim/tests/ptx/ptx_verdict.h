@@ -38,5 +38,8 @@ void verdict_count_sum(const char *code, const bool matches[SIM_SUM_MODES]);
 
 /* So far, of all instructions. */
 uint64_t verdict_total(verdict which);
+/* How many kinds of instructions there were, and how many of them with that verdict on any result. */
+uint64_t verdict_kinds(void);
+uint64_t verdict_kinds_with(verdict which);
 
 #endif

@@ -59,6 +59,10 @@ typedef struct truth_verdict {
     char wrong[256]; /* the first element that is neither that nor equal; "" */
 } truth_verdict;
 
+/* Compares the results of one instruction, "ex2.approx.f32", and the first operands of which they were made. */
+void truth_compare_results(const char *name, const uint8_t *operands, const uint8_t *wanted, const uint8_t *got,
+                           uint64_t size, truth_verdict *verdict);
+
 /* Compares what a kernel left in a buffer with what the device left. Where the comment of the kernel's text names the
  * instructions whose results stand one after the other, and they are approximations, twice the error that the ISA
  * states is allowed, since both sides have it; where it states none, anything. operands: their first ones. */

@@ -55,8 +55,8 @@ typedef struct number_type {
 } number_type;
 
 static const number_type *type_of(const char *name) {
-    static const number_type types[] = {
-        {"bf16x2", 16, SIM_bf16}, {"f16x2", 16, SIM_f16}, {"f64", 64, SIM_f32}, {"f32", 32, SIM_f32}};
+    static const number_type types[] = {{"bf16x2", 16, SIM_bf16}, {"f16x2", 16, SIM_f16}, {"bf16", 16, SIM_bf16},
+                                        {"f16", 16, SIM_f16},     {"f64", 64, SIM_f32},   {"f32", 32, SIM_f32}};
     const char *dot = strchr(name, '.');
     for (; dot; dot = strchr(dot + 1, '.'))
         for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
@@ -120,28 +120,31 @@ static bool near(const bound *b, const number_type *type, double operand, double
     }
 }
 
+void truth_compare_results(const char *name, const uint8_t *operands, const uint8_t *wanted, const uint8_t *got,
+                           uint64_t size, truth_verdict *verdict) {
+    const number_type *type = type_of(name);
+    const bound *b = type ? bound_of(name, type) : NULL;
+    uint32_t bits = type ? type->bits : 32;
+    for (uint64_t i = 0; i < size * 8 / bits && !*verdict->wrong; i++) {
+        uint64_t one = element(wanted, i, bits), other = element(got, i, bits);
+        if (one == other) continue;
+        /* Which NaN an instruction of f64 gives is left open. */
+        if (bits == 64 && isnan(number(type, one)) && isnan(number(type, other))) continue;
+        if (b && near(b, type, number(type, element(operands, i, bits)), number(type, one), number(type, other)))
+            verdict->within++;
+        else
+            snprintf(verdict->wrong, sizeof verdict->wrong, "%s, element %llu: 0x%llx, recorded 0x%llx", name,
+                     (unsigned long long)i, (unsigned long long)other, (unsigned long long)one);
+    }
+    if (size * 8 % bits && !*verdict->wrong && memcmp(wanted, got, size) != 0)
+        snprintf(verdict->wrong, sizeof verdict->wrong, "the last bytes differ");
+}
+
 void truth_compare(const char *text, const uint8_t *operands, const uint8_t *recorded, const uint8_t *simulated,
                    uint64_t size, truth_verdict *verdict) {
     const outputs all = outputs_of(text);
     uint64_t each = size / all.count;
-    for (uint32_t output = 0; output < all.count; output++) {
-        const char *name = all.names[output];
-        const uint8_t *wanted = recorded + output * each, *got = simulated + output * each;
-        const number_type *type = type_of(name);
-        const bound *b = type ? bound_of(name, type) : NULL;
-        uint32_t bits = type ? type->bits : 32;
-        for (uint64_t i = 0; i < each * 8 / bits && !*verdict->wrong; i++) {
-            uint64_t one = element(wanted, i, bits), other = element(got, i, bits);
-            if (one == other) continue;
-            /* Which NaN an instruction of f64 gives is left open. */
-            if (bits == 64 && isnan(number(type, one)) && isnan(number(type, other))) continue;
-            if (b && near(b, type, number(type, element(operands, i, bits)), number(type, one), number(type, other)))
-                verdict->within++;
-            else
-                snprintf(verdict->wrong, sizeof verdict->wrong, "%s, element %llu: 0x%llx, recorded 0x%llx", name,
-                         (unsigned long long)i, (unsigned long long)other, (unsigned long long)one);
-        }
-        if (each * 8 % bits && !*verdict->wrong && memcmp(wanted, got, each) != 0)
-            snprintf(verdict->wrong, sizeof verdict->wrong, "the last bytes differ");
-    }
+    for (uint32_t output = 0; output < all.count; output++)
+        truth_compare_results(all.names[output], operands, recorded + output * each, simulated + output * each, each,
+                              verdict);
 }
