@@ -73,6 +73,9 @@ int cli_fail(kiln_status status, const char *format, ...) {
     char *what = format_list(format, list);
     va_end(list);
     const char *why = *kiln_last_error() ? kiln_last_error() : kiln_status_text(status);
+    /* An operator's own text begins with the function's name, as this one may. */
+    size_t named = strlen(what);
+    if (!strncmp(why, what, named) && !strncmp(why + named, ": ", 2)) why += named + 2;
     size_t first = strcspn(why, "\n");
     cli_error(0, "%s: %.*s", what, (int)first, why);
     if (why[first]) cli_put_lines(stderr, 2, why + first + 1);

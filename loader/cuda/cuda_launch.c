@@ -1,6 +1,30 @@
 #include "loader/cuda/cuda_backend.h"
 #include <string.h>
 
+static inline unsigned at_least_one(unsigned count) {
+    return count + (count == 0);
+}
+
+/* Which part of a launch is beyond what the device or the kernel takes, as a sentence; empty if none is known to be. */
+static void explain_shape(const kiln_kernel *kernel, const kiln_launch_config *config, kiln__text *out) {
+    static const char *const axes[] = {"x", "y", "z"};
+    static const uint32_t grid_most[] = {INT32_MAX, 65535, 65535}, block_most[] = {1024, 1024, 64};
+    uint64_t threads = 1;
+    for (int i = 0; i < 3; i++) {
+        threads *= config->block[i] ? config->block[i] : 1;
+        if (config->grid[i] > grid_most[i])
+            kiln__text_add(out, ": grid %s is %u, at most %u", axes[i], config->grid[i], grid_most[i]);
+        if (config->block[i] > block_most[i])
+            kiln__text_add(out, ": block %s is %u, at most %u", axes[i], config->block[i], block_most[i]);
+    }
+    if (kernel->max_threads && threads > kernel->max_threads)
+        kiln__text_add(out, ": a block has %llu threads, at most %u", (unsigned long long)threads, kernel->max_threads);
+    const uint32_t most = (uint32_t)kernel->device->info.max_shared_bytes;
+    const uint32_t room = kernel->info.shared_bytes < most ? most - kernel->info.shared_bytes : 0;
+    if (config->dynamic_shared_bytes > room)
+        kiln__text_add(out, ": dynamic shared memory is %u bytes, at most %u", config->dynamic_shared_bytes, room);
+}
+
 static kiln_status __attribute__((cold, noinline))
 launch_failed(const kiln_kernel *kernel, const kiln_launch_config *config, const char *call, kiln__cu_result result) {
     kiln_status status = kiln__cuda_fail(kernel->device, call, result);
@@ -8,13 +32,14 @@ launch_failed(const kiln_kernel *kernel, const kiln_launch_config *config, const
     if (result == KILN__CU_ERROR_INVALID_VALUE) status = KILN_ERROR_INVALID_ARGUMENT;
     /* The image was chosen and found when it was loaded; what the driver makes of that now is its own. */
     if (status == KILN_ERROR_NO_IMAGE || status == KILN_ERROR_NOT_FOUND) status = KILN_ERROR_DRIVER;
-    return kiln__fail_within(status, "kernel %s, grid %ux%ux%u, group %ux%ux%u, %u bytes of dynamic shared memory",
-                             kernel->name, config->grid[0], config->grid[1], config->grid[2], config->block[0],
-                             config->block[1], config->block[2], config->dynamic_shared_bytes);
-}
-
-static inline unsigned at_least_one(unsigned count) {
-    return count + (count == 0);
+    char bytes[256] = "";
+    kiln__text shape = {bytes, sizeof bytes, 0};
+    explain_shape(kernel, config, &shape);
+    return kiln__fail_within(status, "kernel %s, grid %ux%ux%u, block %ux%ux%u, %u bytes of dynamic shared memory%s",
+                             kernel->name, at_least_one(config->grid[0]), at_least_one(config->grid[1]),
+                             at_least_one(config->grid[2]), at_least_one(config->block[0]),
+                             at_least_one(config->block[1]), at_least_one(config->block[2]),
+                             config->dynamic_shared_bytes, bytes);
 }
 
 static kiln_status check_clusters(const kiln_kernel *kernel) {

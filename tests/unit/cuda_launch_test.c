@@ -50,7 +50,9 @@ static void test_a_whole_shape_is_passed_as_it_is(void **state) {
     }
     config.block[0] = 40;
     assert_status(kiln_launch(&stream, kernel, &config, &arguments, sizeof arguments), KILN_ERROR_INVALID_ARGUMENT);
-    assert_told("kernel scale, grid 7x256x256, group 40x5x6, 0 bytes of dynamic shared memory: cuLaunchKernel: "
+    assert_told("kernel scale, grid 7x256x256, block 40x5x6, 0 bytes of dynamic shared memory: a block has 1200 "
+                "threads, at most "
+                "256: cuLaunchKernel: "
                 "CUDA_ERROR_INVALID_VALUE (1)");
     assert_int_equal(cuda.cuCtxSetCurrent(NULL), 0);
     assert_int_equal(cuda.cuDevicePrimaryCtxRelease(0), 0);
@@ -89,10 +91,17 @@ static void test_default_streams_keep_their_numbers(void **state) {
 
 static void test_shapes_beyond_the_device_are_invalid(void **state) {
     (void)state;
-    static const kiln_launch_config shapes[] = {
-        {.grid = {1, 65536}, .block = {1}}, {.grid = {1}, .block = {1025}},
-        {.grid = {1}, .block = {512}}, /* the kernel was built for 256 */
-        {.grid = {1}, .block = {1, 1, 65}}, {.grid = {1}, .block = {1}, .dynamic_shared_bytes = 1 << 20},
+    static const struct {
+        kiln_launch_config config;
+        const char *told;
+    } shapes[] = {
+        {{.grid = {1, 65536}, .block = {1}},
+         "grid 1x65536x1, block 1x1x1, 0 bytes of dynamic shared memory: grid y is 65536, at most 65535"},
+        {{.grid = {1}, .block = {1025}}, ": block x is 1025, at most 1024"},
+        {{.grid = {1}, .block = {512}}, ": a block has 512 threads, at most 256"}, /* what the kernel was built for */
+        {{.grid = {1}, .block = {1, 1, 65}}, ": block z is 65, at most 64"},
+        {{.grid = {1}, .block = {1}, .dynamic_shared_bytes = 1 << 20},
+         ": dynamic shared memory is 1048576 bytes, at most 232448"},
     };
     kiln_device *device = fixture_open(0);
     const kiln_kernel *kernel = fixture_kernel(device, "scale");
@@ -100,9 +109,10 @@ static void test_shapes_beyond_the_device_are_invalid(void **state) {
     assert_ok(kiln_stream_borrow(device, NULL, &stream));
     scale_arguments arguments = {0};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-        assert_status(kiln_launch(&stream, kernel, &shapes[i], &arguments, sizeof arguments),
+        assert_status(kiln_launch(&stream, kernel, &shapes[i].config, &arguments, sizeof arguments),
                       KILN_ERROR_INVALID_ARGUMENT);
         assert_told("kernel scale, grid 1x");
+        assert_told(shapes[i].told);
         assert_told("CUDA_ERROR_");
     }
     assert_ok(kiln_launch(&stream, kernel, &one_group, &arguments, sizeof arguments));

@@ -19,6 +19,7 @@ try kiln run softmax_f32 --in x=x.npy --out y=y.npy --set x_stride=2
 try kiln run softmax_f32 --in x=x.npy --out y=y.npy --set approx=tanh
 try kiln run add_gelu_f32 --in x=x.npy --in bias=three.npy --out y=y.npy
 try kiln run add_gelu_f32 --in x=x.npy --out y=y.npy --set approx=sigmoid
+try kiln run rmsnorm_f32 --device cpu --in x=x.npy --out y=y.npy --set eps=-1
 try kiln run mul_add_f32 --in a=x.npy --in b=tall.npy --in c=x.npy --out y=y.npy
 try kiln run silu_mul_f32 --in gate=three.npy --out y=y.npy
 try kiln run softmax_f32 --device cpu --in x=x.npy --out y=folder
