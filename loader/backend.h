@@ -13,12 +13,13 @@ struct kiln__backend {
     kiln_backend_id id;
     const char *name;
 
-    /* Finds the driver (once per process, thread safe) and counts its devices. *out_count = 0 with the reason in
-     * this thread's error text and KILN_OK if there is none; a failure only for KILN_ERROR_FORKED, OUT_OF_MEMORY. */
+    /* Finds the driver (once per process, thread safe) and counts its devices. *out_count = 0 with the reason in this
+     * thread's error text and KILN_OK if it is absent (no library, a stub, no device); a driver that is there and does
+     * not work is a failure. No lock of the registry's is held, here and below: a driver may fork. */
     kiln_status (*count)(int32_t *out_count);
 
-    /* Opens device->info.ordinal: sets device->native, ->key_context and ->info. options has its full size. Called
-     * under the registry's lock. On failure nothing is kept. */
+    /* Opens device->info.ordinal: sets device->native, ->key_context and ->info. options has its full size. One
+     * call at a time. On failure nothing is kept. */
     kiln_status (*device_open)(kiln_device *device, const kiln_device_options *options);
     /* Releases device->native. Never fails; quiet on a driver that is shutting down. Not called in a forked child. */
     void (*device_close)(kiln_device *device);

@@ -7,8 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The open devices. The lock also keeps a fork from seeing the list half changed. */
+/* The open devices. The lock also keeps a fork from seeing the list half changed, so no driver is called under it: one
+ * may fork (nvidia-modprobe), or be at work while another thread forks. Openings take turns by a lock of their own,
+ * which is taken first and which a child makes anew. */
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t registry_once = PTHREAD_ONCE_INIT;
 static kiln_device *registry;
 
@@ -44,6 +47,7 @@ static void after_fork_in_child(void) {
         pthread_mutex_init(&device->load_lock, NULL);
         pthread_mutex_init(&device->trace_lock, NULL);
     }
+    pthread_mutex_init(&open_lock, NULL);
     pthread_mutex_unlock(&registry_lock);
 }
 
@@ -124,7 +128,23 @@ static kiln_status device_create(const kiln__backend *backend, const kiln_device
     return KILN_OK;
 }
 
-/* Opens or finds one backend's device. Under the registry's lock. *out_absent: the backend has no device at all. */
+/* The open device of a backend, ordinal and context, with a reference more; NULL if there is none, or if it cannot be
+ * used, with the status. */
+static kiln_status find_open(const kiln__backend *backend, int32_t ordinal, const void *context,
+                             kiln_device **out_device) {
+    kiln_status status = KILN_OK;
+    pthread_mutex_lock(&registry_lock);
+    kiln_device *device = registry;
+    while (device && (device->backend != backend || device->info.ordinal != ordinal || device->key_context != context))
+        device = device->next;
+    if (device) status = kiln__device_check(device);
+    if (device && status == KILN_OK) device->references++;
+    pthread_mutex_unlock(&registry_lock);
+    *out_device = status == KILN_OK ? device : NULL;
+    return status;
+}
+
+/* Opens or finds one backend's device. Under open_lock. *out_absent: the backend has no device at all. */
 static kiln_status open_on(const kiln__backend *backend, const kiln_device_options *options, kiln_device **out_device,
                            bool *out_absent) {
     int32_t count;
@@ -138,18 +158,18 @@ static kiln_status open_on(const kiln__backend *backend, const kiln_device_optio
         return kiln__fail(KILN_ERROR_NOT_FOUND, "kiln_device_open: ordinal is %d, %s has %d device%s", options->ordinal,
                           backend->name, count, count == 1 ? "" : "s");
     void *context = backend->id == KILN_BACKEND_CUDA ? options->context : NULL;
-    for (kiln_device *device = registry; device; device = device->next) {
-        if (device->backend != backend || device->info.ordinal != options->ordinal || device->key_context != context)
-            continue;
-        KILN__TRY(kiln__device_check(device));
-        device->references++;
-        *out_device = device;
-        return KILN_OK;
-    }
-    KILN__TRY(device_create(backend, options, out_device));
-    (*out_device)->next = registry;
-    registry = *out_device;
-    return KILN_OK;
+    KILN__TRY(find_open(backend, options->ordinal, context, out_device));
+    return *out_device ? KILN_OK : device_create(backend, options, out_device);
+}
+
+/* Puts a device that was opened first on the list, with the story of its opening. */
+static void registry_add(kiln_device *device, const char *why) {
+    device->why = strdup(why);
+    pthread_mutex_lock(&registry_lock);
+    device->next = registry;
+    registry = device;
+    device->listed = true;
+    pthread_mutex_unlock(&registry_lock);
 }
 
 /* Tries the backends that the options allow, in the order of preference, and tells the story in why. */
@@ -187,13 +207,11 @@ kiln_status kiln_device_open_sized(const kiln_device_options *options, size_t op
     char bytes[WHY_SIZE] = "";
     kiln__text why = {bytes, sizeof bytes, 0};
     pthread_once(&registry_once, registry_prepare);
-    pthread_mutex_lock(&registry_lock);
+    pthread_mutex_lock(&open_lock);
     kiln_device *device = NULL;
     kiln_status status = open_first(&wanted, &why, &device);
-    if (status == KILN_OK && !device->why) {
-        device->why = strdup(bytes);
-    }
-    pthread_mutex_unlock(&registry_lock);
+    if (status == KILN_OK && !device->listed) registry_add(device, bytes);
+    pthread_mutex_unlock(&open_lock);
     if (status == KILN_OK) {
         kiln__log(KILN_LOG_INFO, "opened %s:%d (%s)\n%s", device->backend->name, device->info.ordinal,
                   device->info.name, bytes);

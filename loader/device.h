@@ -33,6 +33,7 @@ struct kiln_device {
     kiln_device_info info;
     char *why;
     uint32_t references;       /* under the registry's lock */
+    bool listed;               /* in the registry; set once, while it is opened */
     pthread_mutex_t load_lock; /* guards modules */
     kiln_module *modules;      /* every load, those that found no image included */
     kiln__trace *trace;        /* set while the state has TRACING, or being drained */

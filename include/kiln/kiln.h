@@ -141,20 +141,22 @@ typedef struct kiln_device_options {
 } kiln_device_options;
 
 /* How many devices a backend has. A driver that is absent, a stub or without a device counts as 0, with the reason in
- * kiln_last_error(); that is not a failure. Loads the backend's driver.
- * Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT (unknown backend, KILN_BACKEND_ANY, NULL), KILN_ERROR_OUT_OF_MEMORY,
- * KILN_ERROR_FORKED (the driver was initialised before a fork). */
+ * kiln_last_error(); that is not a failure. A driver that is there and does not work is one. Loads the backend's
+ * driver. Returns KILN_OK; KILN_ERROR_INVALID_ARGUMENT (unknown backend, KILN_BACKEND_ANY, NULL);
+ * KILN_ERROR_DRIVER_TOO_OLD (it lacks a function that kiln needs, or does not fit the kernel's module or the device);
+ * KILN_ERROR_OUT_OF_MEMORY; KILN_ERROR_FORKED (the driver was initialised, or was about to be, before a fork);
+ * KILN_ERROR_DEVICE_LOST; KILN_ERROR_DRIVER. */
 KILN_API kiln_status kiln_device_count(kiln_backend_id backend, int32_t *out_count);
 
 /* Opens a device, or adds a reference to it if it is open already (options other than backend, ordinal and context are
  * those of the first open). options may be NULL: the best device there is. Release with kiln_device_close.
- * Falling back is for machines that lack a driver or a device. A GPU that is present and cannot be opened is an error,
- * which is returned; the next backend is not asked.
- * Returns KILN_OK; KILN_ERROR_INVALID_ARGUMENT; KILN_ERROR_NO_DRIVER (no driver, or no device, of the asked kind: the
- * error text lists what was tried); KILN_ERROR_NOT_FOUND (ordinal beyond the last device, unknown cpu_level);
- * KILN_ERROR_UNSUPPORTED (a cpu_level above this machine's); KILN_ERROR_DRIVER_TOO_OLD; KILN_ERROR_OUT_OF_MEMORY;
- * KILN_ERROR_FORKED (the driver was initialised before a fork); KILN_ERROR_DEVICE_LOST (it is open and lost, or the
- * driver says so of it); KILN_ERROR_DRIVER. */
+ * Falling back is for machines that lack a driver or a device: no library, the toolkit's stub, no device. A GPU, or a
+ * driver, that is present and cannot be used is an error, which is returned; the next backend is not asked. To run on
+ * the CPU all the same, ask for it. Returns KILN_OK; KILN_ERROR_INVALID_ARGUMENT; KILN_ERROR_NO_DRIVER (no driver, or
+ * no device, of the asked kind: the error text lists what was tried); KILN_ERROR_NOT_FOUND (ordinal beyond the last
+ * device, unknown cpu_level); KILN_ERROR_UNSUPPORTED (a cpu_level above this machine's); KILN_ERROR_DRIVER_TOO_OLD;
+ * KILN_ERROR_OUT_OF_MEMORY; KILN_ERROR_FORKED (the driver was initialised before a fork); KILN_ERROR_DEVICE_LOST (it is
+ * open and lost, or the driver says so of it); KILN_ERROR_DRIVER. */
 KILN_API kiln_status kiln_device_open_sized(const kiln_device_options *options, size_t options_size,
                                             kiln_device **out_device);
 static inline kiln_status kiln_device_open(const kiln_device_options *options, kiln_device **out_device) {

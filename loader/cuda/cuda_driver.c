@@ -3,6 +3,7 @@
 #include "loader/dl.h"
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <unistd.h>
 
 kiln__cuda_table kiln__cuda;
@@ -20,10 +21,22 @@ static const kiln__symbol symbols[] = {
 
 static struct {
     pthread_mutex_t lock;
-    _Atomic pid_t process; /* that initialised it; 0: not ready */
+    _Atomic pid_t process; /* that initialised it, or is about to; 0: none */
+    _Atomic bool ready;
     const char *library;
     int version;
 } driver = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* The thread that held it is not in the child. */
+static void after_fork_in_child(void) {
+    pthread_mutex_init(&driver.lock, NULL);
+}
+
+static void prepare(void) {
+    pthread_atfork(NULL, NULL, after_fork_in_child);
+}
 
 static kiln_status find(void) {
     char bytes[512] = "";
@@ -53,23 +66,30 @@ static kiln_status initialise(void) {
     return KILN_OK;
 }
 
+/* From before the driver's first call on, a child that is forked by any thread, or by the driver itself, is told so:
+ * half of an initialisation is of no use to it. */
+static kiln_status start(void) {
+    KILN__TRY(find());
+    atomic_store(&driver.process, getpid());
+    kiln_status status = initialise();
+    if (status == KILN_OK)
+        atomic_store_explicit(&driver.ready, true, memory_order_release);
+    else
+        atomic_store(&driver.process, 0);
+    return status;
+}
+
 kiln_status kiln__cuda_driver_ready(void) {
-    pid_t process = atomic_load_explicit(&driver.process, memory_order_acquire);
-    if (!process) {
-        pthread_mutex_lock(&driver.lock);
-        kiln_status status = KILN_OK;
-        process = atomic_load_explicit(&driver.process, memory_order_relaxed);
-        if (!process) {
-            status = find();
-            if (status == KILN_OK) status = initialise();
-            process = getpid();
-            if (status == KILN_OK) atomic_store_explicit(&driver.process, process, memory_order_release);
-        }
-        pthread_mutex_unlock(&driver.lock);
-        if (status != KILN_OK) return status;
-    }
-    if (process == getpid()) return KILN_OK;
-    return kiln__fail(KILN_ERROR_FORKED, "the CUDA driver was initialised before this process was forked");
+    kiln_status status = KILN_OK;
+    pthread_once(&once, prepare);
+    pid_t process = atomic_load(&driver.process);
+    if (process && process != getpid())
+        return kiln__fail(KILN_ERROR_FORKED, "the CUDA driver was initialised before this process was forked");
+    if (atomic_load_explicit(&driver.ready, memory_order_acquire)) return KILN_OK;
+    pthread_mutex_lock(&driver.lock);
+    if (!atomic_load_explicit(&driver.ready, memory_order_relaxed)) status = start();
+    pthread_mutex_unlock(&driver.lock);
+    return status;
 }
 
 int32_t kiln__cuda_driver_version(void) {

@@ -17,9 +17,11 @@ typedef struct kiln__cuda_table {
 extern kiln__cuda_table kiln__cuda __attribute__((visibility("hidden")));
 
 /* Finds, opens and initialises the driver on the first call that succeeds; a failure is not kept, so that a later call
- * tries again. Thread safe. The library is never closed.
- * Returns KILN_OK; KILN_ERROR_NO_DRIVER (absent, a stub, no device); KILN_ERROR_DRIVER_TOO_OLD; KILN_ERROR_FORKED (it
- * was initialised before a fork, by kiln or by the application); KILN_ERROR_OUT_OF_MEMORY; KILN_ERROR_DRIVER. */
+ * tries again. Thread safe, and a fork at any moment leaves no lock behind in the child. The library is never closed.
+ * Returns KILN_OK; KILN_ERROR_NO_DRIVER (absent, a stub, no device: these alone let another backend be asked);
+ * KILN_ERROR_DRIVER_TOO_OLD (it lacks a function, or does not fit the kernel's module or the device);
+ * KILN_ERROR_FORKED (its initialisation began before a fork, by kiln or by the application); KILN_ERROR_OUT_OF_MEMORY;
+ * KILN_ERROR_DEVICE_LOST; KILN_ERROR_DRIVER. */
 kiln_status kiln__cuda_driver_ready(void);
 
 /* The driver's CUDA version, major * 1000 + minor * 10, and the name that it was opened by. After readiness. */

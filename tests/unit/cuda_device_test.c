@@ -1,5 +1,6 @@
 /* Finding the CUDA driver, opening its devices, borrowing contexts, and every way in which they can go. */
 #include "tests/unit/cuda_fixture.h"
+#include <pthread.h>
 #include <sys/wait.h>
 
 static int32_t count_devices(void) {
@@ -51,10 +52,89 @@ static void test_no_memory_to_initialise(void **state) {
     assert_status(kiln_device_count(KILN_BACKEND_CUDA, &count), KILN_ERROR_OUT_OF_MEMORY);
 }
 
+/* A driver that is there and does not work: neither zero devices nor another backend. */
+static void test_a_broken_driver_is_no_fallback(void **state) {
+    (void)state;
+    static const struct {
+        int32_t error;
+        kiln_status status;
+        const char *name;
+    } errors[] = {{46, KILN_ERROR_DRIVER, "CUDA_ERROR_DEVICE_UNAVAILABLE (46)"},
+                  {101, KILN_ERROR_DRIVER, "CUDA_ERROR_INVALID_DEVICE (101)"},
+                  {802, KILN_ERROR_DRIVER, "CUDA_ERROR_SYSTEM_NOT_READY (802)"},
+                  {803, KILN_ERROR_DRIVER_TOO_OLD, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (803)"},
+                  {804, KILN_ERROR_DRIVER_TOO_OLD, "CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE (804)"},
+                  {805, KILN_ERROR_DRIVER, "CUDA_ERROR_MPS_CONNECTION_FAILED (805)"},
+                  {806, KILN_ERROR_DRIVER, "CUDA_ERROR_MPS_RPC_FAILURE (806)"},
+                  {807, KILN_ERROR_DRIVER, "CUDA_ERROR_MPS_SERVER_NOT_READY (807)"},
+                  {808, KILN_ERROR_DRIVER, "CUDA_ERROR_MPS_MAX_CLIENTS_REACHED (808)"},
+                  {809, KILN_ERROR_DRIVER, "CUDA_ERROR_MPS_MAX_CONNECTIONS_REACHED (809)"},
+                  {999, KILN_ERROR_DRIVER, "CUDA_ERROR_UNKNOWN (999)"}};
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
+        kiln_device *device;
+        int32_t count;
+        sim.fault("cuInit", 1, errors[i].error);
+        assert_status(kiln_device_count(KILN_BACKEND_CUDA, &count), errors[i].status);
+        assert_told(errors[i].name);
+        sim.fault("cuInit", 1, errors[i].error);
+        assert_status(kiln_device_open(NULL, &device), errors[i].status);
+        assert_told(errors[i].name);
+        assert_null(device);
+    }
+}
+
+static void test_an_absent_driver_is_a_fallback(void **state) {
+    (void)state;
+    static const int32_t errors[] = {34, 100};
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
+        kiln_device *device;
+        kiln_device_info info;
+        sim.fault("cuInit", 1, errors[i]);
+        assert_ok(kiln_device_open(NULL, &device));
+        assert_ok(kiln_device_get_info(device, &info));
+        assert_int_equal(info.backend, KILN_BACKEND_CPU);
+        kiln_device_close(device);
+    }
+}
+
+/* ---- A fork while the driver is initialised, by the driver itself: what a child forked by another thread meanwhile
+ * finds is the same. ---- */
+
+static bool during_initialisation;
+
+/* Runs in the child that cuInit forks, behind kiln's own handlers. Each call must come back. */
+static void child_of_initialisation(void) {
+    kiln_device *device;
+    if (!during_initialisation) return;
+    if (kiln_device_open(&(kiln_device_options){.backend = KILN_BACKEND_CUDA}, &device) != KILN_ERROR_FORKED) _exit(1);
+    if (kiln_device_open(NULL, &device) != KILN_ERROR_FORKED) _exit(2);
+    if (kiln_device_open(&(kiln_device_options){.backend = KILN_BACKEND_CPU}, &device) != KILN_OK) _exit(3);
+    kiln_device_close(device);
+    _exit(0);
+}
+
+static void test_a_driver_that_forks_to_initialise(void **state) {
+    (void)state;
+    kiln_device *cpu;
+    assert_ok(kiln_device_open(&(kiln_device_options){.backend = KILN_BACKEND_CPU}, &cpu));
+    assert_int_equal(pthread_atfork(NULL, NULL, child_of_initialisation), 0);
+    sim.configure("KILN_SIM_INIT_FORKS", "1");
+    sim.fault("cuInit", 1, 999); /* so that the driver stays uninitialised for the next test */
+    during_initialisation = true;
+    kiln_device *device;
+    assert_status(kiln_device_open(&(kiln_device_options){.backend = KILN_BACKEND_CUDA}, &device), KILN_ERROR_DRIVER);
+    during_initialisation = false;
+    assert_int_equal(sim.calls("cuInit"), 1);
+    sim.configure("KILN_SIM_INIT_FORKS", NULL);
+    kiln_device_close(cpu);
+}
+
 static void test_a_driver_without_a_version(void **state) {
     (void)state;
+    int32_t count;
     sim.fault("cuDriverGetVersion", 1, SIM_LIE);
-    assert_int_equal(count_devices(), 0);
+    assert_status(kiln_device_count(KILN_BACKEND_CUDA, &count), KILN_ERROR_DRIVER);
+    assert_int_equal(count, 0);
     assert_told("cuDriverGetVersion: the version is 0");
 }
 
@@ -70,8 +150,10 @@ static void test_devices_that_cannot_be_counted(void **state) {
     (void)state;
     int32_t count;
     sim.fault("cuDeviceGetCount", 1, 999);
-    assert_int_equal(count_devices(), 0);
+    assert_status(kiln_device_count(KILN_BACKEND_CUDA, &count), KILN_ERROR_DRIVER);
     assert_told("cuDeviceGetCount: CUDA_ERROR_UNKNOWN (999)");
+    sim.fault("cuDeviceGetCount", 1, 100);
+    assert_int_equal(count_devices(), 0);
     sim.fault("cuDeviceGetCount", 1, 2);
     assert_status(kiln_device_count(KILN_BACKEND_CUDA, &count), KILN_ERROR_OUT_OF_MEMORY);
 }
@@ -128,8 +210,9 @@ static void test_opening_twice_retains_once(void **state) {
 
 static void test_a_million_devices_are_not_believed(void **state) {
     (void)state;
+    int32_t count;
     sim.fault("cuDeviceGetCount", 1, SIM_LIE);
-    assert_int_equal(count_devices(), 0);
+    assert_status(kiln_device_count(KILN_BACKEND_CUDA, &count), KILN_ERROR_DRIVER);
     assert_told("1000000 devices: not believed");
 }
 
@@ -309,6 +392,9 @@ int main(int argc, char **argv) {
         fixture_test(test_no_device_is_not_a_failure),
         fixture_test(test_a_driver_initialised_before_a_fork_is_told),
         fixture_test(test_no_memory_to_initialise),
+        fixture_test(test_a_broken_driver_is_no_fallback),
+        fixture_test(test_an_absent_driver_is_a_fallback),
+        fixture_test(test_a_driver_that_forks_to_initialise),
         fixture_test(test_a_driver_without_a_version),
         fixture_test(test_a_failure_is_not_kept),
         fixture_test(test_devices_that_cannot_be_counted),

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { STACK_ROOM = 16, DEVICE_ROOM = 64, MILLION = 1000000 };
@@ -62,7 +63,19 @@ const sim_processor *sim_cuda_processor(kiln__cu_device device) {
 
 /* ---- Initialisation and devices ---- */
 
+/* As drivers before 555 do where device files are missing: nvidia-modprobe, which makes them, is a child of whoever
+ * initialises. Here it only ends, once the program's atfork handlers are through, and well. */
+static void fork_as_for_device_files(void) {
+    int status = -1;
+    if (!sim_setting_number("KILN_SIM_INIT_FORKS", 0)) return;
+    pid_t child = fork();
+    if (!child) _exit(0);
+    if (child < 0 || waitpid(child, &status, 0) != child || status)
+        sim_violation("cuInit: the child of KILN_SIM_INIT_FORKS ended with %d", status);
+}
+
 kiln__cu_result cuInit(unsigned int flags) {
+    fork_as_for_device_files();
     int32_t planned = sim_enter(__func__);
     if (planned) return planned == SIM_LIE ? SIM_CUDA_SUCCESS : (kiln__cu_result)planned;
     SIM_CUDA_RULE(flags == 0, SIM_CUDA_INVALID_VALUE, "cuInit: flags is %u: must be 0", flags);
