@@ -157,6 +157,20 @@ static uint32_t sum_of_bytes(const ptx_matrix_unit *unit, sim_format result, ptx
     return ptx_narrow_store(result, sim_add_odd(sum.value, c.value), SIM_ROUND_NEAREST_EVEN, 0);
 }
 
+/* mma of m8n8k4, which no unit has since sm_75: the code that ptxas 13 puts in its place adds in f32, an f32 result as
+ * c + (((p0 + p1) + p2) + p3) of fused multiply-adds, an f16 one as (c + (p0 + p1)) + (p2 + p3). */
+static uint32_t sum_of_four(sim_format result, ptx_matrix_number c, const ptx_matrix_number *a,
+                            const ptx_matrix_number *b) {
+    float x[4], y[4], first = (float)c.value;
+    for (int i = 0; i < 4; i++) {
+        x[i] = (float)a[i].value;
+        y[i] = (float)b[i].value;
+    }
+    float low = fmaf(x[1], y[1], x[0] * y[0]), sum = first + fmaf(x[3], y[3], fmaf(x[2], y[2], low));
+    if (result == SIM_f16) sum = (first + low) + fmaf(x[3], y[3], x[2] * y[2]);
+    return isnan(sum) ? ptx_narrow_nan(result) : ptx_narrow_store(result, (double)sum, SIM_ROUND_NEAREST_EVEN, 0);
+}
+
 static bool is_bytes(const ptx_matrix_unit *unit) {
     return unit->type == PTX_e4m3 || unit->type == PTX_e5m2;
 }
@@ -185,6 +199,7 @@ static double sum_exact(sim_format result, ptx_matrix_number c, const ptx_matrix
 uint32_t ptx_matrix_sum(sim_sum_mode mode, const ptx_matrix_unit *unit, sim_format result, ptx_matrix_number c,
                         const ptx_matrix_number *a, const ptx_matrix_number *b, uint32_t count) {
     bool recorded = mode == SIM_SUM_HOPPER && unit->capability >= 90;
+    if (recorded && unit->type == PTX_f16 && count == 4) return sum_of_four(result, c, a, b);
     if (recorded && is_bytes(unit)) return sum_of_bytes(unit, result, c, a, b, count);
     if (recorded || mode == SIM_SUM_TRUNCATING) return sum_truncating(unit, result, c, a, b, count);
     double sum = mode == SIM_SUM_SEQUENTIAL ? sum_sequential(c, a, b, count) : sum_exact(result, c, a, b, count);
