@@ -151,7 +151,8 @@ typedef struct kiln_embedding_params {
     int64_t vocabulary;
     int64_t y_stride;     /* 0: cols */
     int64_t table_stride; /* 0: cols */
-    int64_t first;        /* id of the table's first row: the table may be a part of a larger one */
+    int64_t first;        /* id of the table's first row: the table may be a part of a larger one. first + vocabulary is
+                           * at most 2^63 - 1 */
     int32_t index_type;   /* kiln_index_type of ids */
     int32_t reserved;     /* must be 0 */
 } kiln_embedding_params;
@@ -245,12 +246,11 @@ KILN_OPERATOR_FUNCTION(kv_copy_blocks_bf16, kiln_kv_copy_blocks_params)
 /* ---- kv_store: the keys and values of tokens into the slots of a cache ------------------------------------------- */
 
 typedef struct kiln_kv_store_params {
-    void *key_cache;   /* [capacity, cols]: a paged cache is [blocks * block size, kv heads * head_dim] */
-    void *value_cache; /* [capacity, cols] */
-    const void *key;   /* [tokens, cols] */
-    const void *value; /* [tokens, cols] */
-    const void
-        *slot_mapping; /* [tokens], of index_type: row of the caches; one outside of them, as -1, skips its token */
+    void *key_cache;          /* [capacity, cols]: a paged cache is [blocks * block size, kv heads * head_dim] */
+    void *value_cache;        /* [capacity, cols] */
+    const void *key;          /* [tokens, cols] */
+    const void *value;        /* [tokens, cols] */
+    const void *slot_mapping; /* [tokens], of index_type: row of the caches; one outside, as -1, skips its token */
     int64_t tokens;
     int64_t cols;
     int64_t capacity;

@@ -62,8 +62,8 @@ static inline bool kiln__attention_is_empty(const kiln__attention *p) {
     return !p->tokens || !p->heads || !p->head_dim;
 }
 
-/* The most tokens of a sequence, of `tokens` in all. side is "q" or "kv", and names <side>_ends and <side>_length;
- * *length is the latter. */
+/* The most tokens of a sequence, of `tokens` in all. side is "q" or "k", and names cu_seqlens_<side> and
+ * max_seqlen_<side>; *length is the latter. */
 static inline kiln_status kiln__attention_length(const char *name, const char *side, const char *tensor, int64_t tokens,
                                                  int64_t batch, const int32_t *cu_seqlens, int64_t *length) {
     KILN__REQUIRE(batch > 0, "%s: batch is 0: must be positive where there are tokens", name);

@@ -13,10 +13,13 @@ KILN__HOST_SIDE kiln_status embedding(kiln_stream *stream, const kiln_embedding_
                                       unsigned part, const char *name) {
     kiln_embedding_params copy;
     KILN__PARAMS(name, params, params_size, &copy);
-    int64_t rows = params->rows, cols = params->cols;
+    int64_t rows = params->rows, cols = params->cols, end;
     KILN__TRY(kiln__sizes_check(name, stream, rows, cols));
     KILN__REQUIRE(params->vocabulary >= 0, "%s: vocabulary is %lld: must not be negative", name,
                   (long long)params->vocabulary);
+    KILN__REQUIRE(!__builtin_add_overflow(params->first, params->vocabulary, &end),
+                  "%s: first is %lld: is too large with a vocabulary of %lld: at most 2^63 - 1 together", name,
+                  (long long)params->first, (long long)params->vocabulary);
     KILN__TRY(kiln__index_type_check(name, params->index_type));
     KILN__REQUIRE(params->reserved == 0, "%s: reserved is %d: must be 0", name, params->reserved);
     if (KILN__UNLIKELY(!rows || !cols)) return KILN_OK;

@@ -24,7 +24,7 @@ static void run(kiln_stream *stream, precision p, shape s, double (*value)(void)
                      (long long)s.table_place);
     matrix y = matrix_create(stream, p, s.rows, s.cols, s.cols + s.y_padding, s.y_place);
     matrix table = matrix_create(stream, p, s.vocabulary, s.cols, s.cols + s.table_padding, s.table_place);
-    const precision index = random_integer(0, 1) ? I64 : I32;
+    const precision index = s.first > INT32_MAX || random_integer(0, 1) ? I64 : I32;
     matrix ids = matrix_create(stream, index, 1, s.rows, 0, AT_END);
     double *expected = malloc(sizeof(double) * (size_t)(s.rows * s.cols));
     assert_non_null(expected);
@@ -81,6 +81,32 @@ static void test_many_rows(kiln_stream *stream) {
     run(stream, F16, (shape){.rows = 100000, .cols = 3, .vocabulary = 1000, .first = 500}, any_number);
 }
 
+/* A part of a table with more rows than 32 bits count. */
+static void test_far_rows(kiln_stream *stream) {
+    for (precision p = precision_first(); p < precision_end(); p++)
+        run(stream, p, (shape){.rows = 20, .cols = 40, .vocabulary = 9, .first = (int64_t)1 << 40}, any_number);
+}
+
+static void test_bad_params(kiln_stream *stream) {
+    double memory[4];
+    const kiln_embedding_params good = {
+        .y = memory, .table = memory, .ids = memory, .rows = 1, .cols = 1, .vocabulary = 2};
+    const kiln_operator_function *function = operator_function("embedding", F32);
+    kiln_embedding_params params = good;
+    params.index_type = 2;
+    expect_refusal(stream, function, &params, sizeof params, "index_type");
+    params = good;
+    params.reserved = 1;
+    expect_refusal(stream, function, &params, sizeof params, "reserved");
+    params = good;
+    params.first = INT64_MAX;
+    expect_refusal(stream, function, &params, sizeof params, "first");
+    params = good;
+    params.index_type = KILN_INDEX_I64;
+    params.ids = (const char *)memory + 4; /* aligned for 32 bits alone */
+    expect_refusal(stream, function, &params, sizeof params, "ids");
+}
+
 /* Written past the caches. */
 static void test_large(kiln_stream *stream) {
     if (!harness_on_cpu(stream)) return;
@@ -102,10 +128,8 @@ static void test_empty_table(kiln_stream *stream) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        on_each_device(test_shapes),
-        on_one_device(test_many_rows),
-        on_each_device(test_large),
-        on_each_device(test_empty_table),
+        on_each_device(test_shapes), on_one_device(test_many_rows),    on_each_device(test_far_rows),
+        on_each_device(test_large),  on_each_device(test_empty_table), on_one_device(test_bad_params),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

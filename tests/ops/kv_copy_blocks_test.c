@@ -61,9 +61,27 @@ static void test_shapes(kiln_stream *stream) {
     }
 }
 
+static void test_bad_params(kiln_stream *stream) {
+    double memory[4];
+    const kiln_kv_copy_blocks_params good = {
+        .key_cache = memory, .value_cache = memory + 2, .pairs = memory, .count = 1, .blocks = 1, .cols = 1};
+    const kiln_operator_function *function = operator_function("kv_copy_blocks", F32);
+    kiln_kv_copy_blocks_params params = good;
+    params.index_type = 2;
+    expect_refusal(stream, function, &params, sizeof params, "index_type");
+    params = good;
+    params.reserved = 1;
+    expect_refusal(stream, function, &params, sizeof params, "reserved");
+    params = good;
+    params.index_type = KILN_INDEX_I64;
+    params.pairs = (const char *)memory + 4; /* aligned for 32 bits alone */
+    expect_refusal(stream, function, &params, sizeof params, "pairs");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         on_each_device(test_shapes),
+        on_one_device(test_bad_params),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -104,10 +104,34 @@ static void test_large(kiln_stream *stream) {
     run(stream, F32, (shape){.tokens = 501, .cols = 4201, .capacity = 510, .padding = 3, .place = AT_END});
 }
 
+static void test_bad_params(kiln_stream *stream) {
+    double memory[4];
+    const kiln_kv_store_params good = {.key_cache = memory,
+                                       .value_cache = memory + 1,
+                                       .key = memory + 2,
+                                       .value = memory + 3,
+                                       .slot_mapping = memory,
+                                       .tokens = 1,
+                                       .cols = 1,
+                                       .capacity = 1};
+    const kiln_operator_function *function = operator_function("kv_store", F32);
+    kiln_kv_store_params params = good;
+    params.index_type = -1;
+    expect_refusal(stream, function, &params, sizeof params, "index_type");
+    params = good;
+    params.reserved = 1;
+    expect_refusal(stream, function, &params, sizeof params, "reserved");
+    params = good;
+    params.index_type = KILN_INDEX_I64;
+    params.slot_mapping = (const char *)memory + 4; /* aligned for 32 bits alone */
+    expect_refusal(stream, function, &params, sizeof params, "slot_mapping");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         on_each_device(test_shapes),
         on_one_device(test_large),
+        on_one_device(test_bad_params),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
