@@ -203,7 +203,6 @@ kiln_status kiln_device_open_sized(const kiln_device_options *options, size_t op
     KILN__REQUIRE(wanted.backend == KILN_BACKEND_ANY || kiln__backend_find(wanted.backend),
                   "kiln_device_open: backend is %d: not a kiln_backend_id", (int)wanted.backend);
     KILN__REQUIRE(wanted.ordinal >= 0, "kiln_device_open: ordinal is %d: must not be negative", wanted.ordinal);
-    KILN__REQUIRE(!wanted.reserved, "kiln_device_open: reserved is %d: must be 0", wanted.reserved);
     char bytes[WHY_SIZE] = "";
     kiln__text why = {bytes, sizeof bytes, 0};
     pthread_once(&registry_once, registry_prepare);

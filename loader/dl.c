@@ -23,6 +23,11 @@ void *kiln__dl_open(const char *const *names, kiln__text *tried, const char **ou
     return NULL;
 }
 
+void kiln__dl_stay(const void *address) {
+    Dl_info info;
+    if (dladdr(address, &info) && info.dli_fname) dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
 kiln_status kiln__dl_symbols(void *handle, const char *library, const kiln__symbol *symbols, size_t count,
                              void *table) {
     for (size_t i = 0; i < count; i++) {

@@ -16,6 +16,9 @@ typedef struct kiln__symbol {
  * closed: drivers have threads and exit handlers. Returns NULL if none opened; *out_name is the name that did. */
 void *kiln__dl_open(const char *const *names, kiln__text *tried, const char **out_name);
 
+/* Keeps the shared object that address is in loaded for good, whoever closes it. Nothing for the program itself. */
+void kiln__dl_stay(const void *address);
+
 /* Fills a table of function pointers by dlsym on the handle. Missing optional functions become NULL.
  * Returns KILN_OK, or KILN_ERROR_DRIVER_TOO_OLD naming the first missing required function. */
 kiln_status kiln__dl_symbols(void *handle, const char *library, const kiln__symbol *symbols, size_t count, void *table);

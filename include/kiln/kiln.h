@@ -126,7 +126,14 @@ typedef void (*kiln_parallel_for)(void *user, size_t count, void (*body)(void *c
 /* Zero in each field is the default. Fields that do not concern the backend that is opened are ignored.
  * CPU: a launch's caller works alone for 20 microseconds before it calls the device's other threads, which the first
  * such launch starts. Each of them, once it has nothing more to do, looks out for the next job for 50 microseconds, at
- * its processor's cost, and then sleeps. */
+ * its processor's cost, and then sleeps.
+ * ROCm: the HSA runtime aborts the process on a page fault (a hardware exception, a memory error) unless an event
+ * handler takes it, and cannot tell a handler whose kernel it was. So by default kiln registers none: a fault ends the
+ * process, or is told to the application's handler, which is to call kiln_device_mark_lost. With take_faults kiln
+ * registers one, which takes every fault of this device's agent, also one by kernels that another library runs there,
+ * such as HIP: set it only where kiln alone uses that GPU. The runtime tells of one fault in a process and then of
+ * none, so the first loses every ROCm device that is open, and none can be opened after it. The runtime keeps the
+ * handler for good: the library that has this copy of kiln in it stays loaded, even if it is closed by dlclose. */
 typedef struct kiln_device_options {
     kiln_backend_id backend; /* KILN_BACKEND_ANY: the first of CUDA, ROCm, CPU that has a device */
     int32_t ordinal;         /* which device of the backend, in the driver's order */
@@ -135,7 +142,7 @@ typedef struct kiln_device_options {
     void *context;           /* CUDA: a CUcontext to borrow; must outlive the device. NULL: the primary context */
     const char *cpu_level;   /* CPU: the highest level to use ("x86-64-v2"). NULL: the best one of the machine */
     int32_t threads;         /* CPU: threads to use, at most 1024. 0: what affinity and cgroup quota allow */
-    int32_t reserved;        /* must be 0 */
+    int32_t take_faults;     /* ROCm: non-zero: a page fault is the loss of the device, and not the process's end */
     kiln_parallel_for parallel_for; /* CPU: the host's own pool instead of kiln's. NULL: kiln's */
     void *parallel_user;            /* CPU: passed to parallel_for */
 } kiln_device_options;
@@ -154,9 +161,10 @@ KILN_API kiln_status kiln_device_count(kiln_backend_id backend, int32_t *out_cou
  * driver, that is present and cannot be used is an error, which is returned; the next backend is not asked. To run on
  * the CPU all the same, ask for it. Returns KILN_OK; KILN_ERROR_INVALID_ARGUMENT; KILN_ERROR_NO_DRIVER (no driver, or
  * no device, of the asked kind: the error text lists what was tried); KILN_ERROR_NOT_FOUND (ordinal beyond the last
- * device, unknown cpu_level); KILN_ERROR_UNSUPPORTED (a cpu_level above this machine's); KILN_ERROR_DRIVER_TOO_OLD;
- * KILN_ERROR_OUT_OF_MEMORY; KILN_ERROR_FORKED (the driver was initialised before a fork); KILN_ERROR_DEVICE_LOST (it is
- * open and lost, or the driver says so of it); KILN_ERROR_DRIVER. */
+ * device, unknown cpu_level); KILN_ERROR_UNSUPPORTED (a cpu_level above this machine's; take_faults of a runtime without event
+ * handlers); KILN_ERROR_DRIVER_TOO_OLD; KILN_ERROR_OUT_OF_MEMORY; KILN_ERROR_FORKED (the driver was initialised before a
+ * fork); KILN_ERROR_DEVICE_LOST (it is open and lost, or the driver says so of it; ROCm: the runtime has told of a
+ * fault); KILN_ERROR_DRIVER. */
 KILN_API kiln_status kiln_device_open_sized(const kiln_device_options *options, size_t options_size,
                                             kiln_device **out_device);
 static inline kiln_status kiln_device_open(const kiln_device_options *options, kiln_device **out_device) {

@@ -21,7 +21,7 @@ static bool parse(const char *name, kiln_backend_id *out_backend, int32_t *out_o
 }
 
 int device_open(const char *command, const char *name, kiln_device **out_device) {
-    kiln_device_options options = {0};
+    kiln_device_options options = {.take_faults = 1}; /* the process is the command's own */
     if (name && !parse(name, &options.backend, &options.ordinal))
         return cli_error(CLI_USAGE, "%s: --device %s: must be cpu, cuda:N or rocm:N with N from 0 to %d", command, name,
                          ORDINAL_LAST);

@@ -1,6 +1,5 @@
 #include "loader/rocm/hsa_driver.h"
 #include "loader/dl.h"
-#include "loader/rocm/rocm.h"
 #include <errno.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -48,10 +47,6 @@ static kiln_status start(void) {
                                  errno == EACCES ? "/dev/kfd may not be opened by this user" : "/dev/kfd is absent");
     }
     driver.process = getpid();
-    /* Without a handler the runtime aborts the process on a page fault. It calls each that was registered; one that
-     * takes a single handler and has the application's refuses kiln's, and then the application alone is told of
-     * faults. */
-    if (kiln__hsa.register_event_handler) kiln__hsa.register_event_handler(kiln__rocm_on_event, NULL);
     return KILN_OK;
 }
 

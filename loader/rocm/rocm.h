@@ -45,6 +45,7 @@ typedef struct kiln__rocm_device {
     pthread_mutex_t queue_lock; /* guards queues */
     kiln__rocm_queue queues[KILN__ROCM_QUEUES];
     kiln_device *device;
+    bool takes_faults;
     struct kiln__rocm_device *next; /* open devices, for the fault handler */
 } kiln__rocm_device;
 
@@ -88,9 +89,12 @@ kiln_status kiln__rocm_device_open(kiln_device *device, const kiln_device_option
 void kiln__rocm_device_close(kiln_device *device);
 /* Marks the device lost by the status that the error callback of one of its queues was told. */
 void kiln__rocm_device_lose(kiln_device *device, uint32_t status);
-/* The runtime's handler of page faults: marks the device lost; an error for agents that are no open device. On a thread
- * of the runtime's. */
-kiln__hsa_status kiln__rocm_on_event(const kiln__hsa_event *event, void *data);
+
+/* rocm_fault.c: page faults and the runtime's other events, of which it tells once. */
+/* Adds an open device, which with takes_faults answers for its agent's. Returns KILN_OK, KILN_ERROR_UNSUPPORTED,
+ * KILN_ERROR_DRIVER, KILN_ERROR_DEVICE_LOST (the runtime has told of a fault, and will tell of no other). */
+kiln_status kiln__rocm_faults_join(kiln__rocm_device *rocm);
+void kiln__rocm_faults_leave(kiln__rocm_device *rocm);
 
 /* rocm_agent.c: what the runtime says of an agent. */
 /* Finds the ordinal'th GPU; *out_count is how many there are, *out_agent has handle 0 if the ordinal is beyond them. */

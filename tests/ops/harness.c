@@ -112,7 +112,8 @@ static void add_named_devices(const char *names) {
             backend++;
         }
         if (backend > KILN_BACKEND_CPU) harness_fail("KILN_TEST_DEVICES: %s is no device", name);
-        add_device((kiln_device_options){.backend = backend, .ordinal = ordinal}, 1000 + device_count, "%s", name);
+        add_device((kiln_device_options){.backend = backend, .ordinal = ordinal, .take_faults = 1}, 1000 + device_count,
+                   "%s", name);
     }
 }
 

@@ -76,7 +76,6 @@ static void bad_options_are_named(void **state) {
         {{.ordinal = -1}, KILN_ERROR_INVALID_ARGUMENT, "ordinal"},
         {{.backend = KILN_BACKEND_CPU, .threads = -2}, KILN_ERROR_INVALID_ARGUMENT, "threads"},
         {{.backend = KILN_BACKEND_CPU, .threads = 100000}, KILN_ERROR_INVALID_ARGUMENT, "threads"},
-        {{.backend = KILN_BACKEND_CPU, .reserved = 1}, KILN_ERROR_INVALID_ARGUMENT, "reserved"},
         {{.backend = KILN_BACKEND_CPU, .ordinal = 1}, KILN_ERROR_NOT_FOUND, "ordinal"},
         {{.backend = KILN_BACKEND_CPU, .cpu_level = "x86-64-v9"}, KILN_ERROR_NOT_FOUND, "x86-64-v9"},
     };

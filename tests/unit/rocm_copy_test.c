@@ -229,14 +229,6 @@ static void assert_lost(fixture *f) {
     assert_error(kiln_stream_open(f->device, 0, &stream), KILN_ERROR_DEVICE_LOST, "rocm:0 is lost");
 }
 
-static void a_page_fault_loses_the_device(void **state) {
-    fixture *f = *state;
-    sim_rocm.hold(1);
-    launch(f, &f->stream, 1);
-    sim_rocm.page_fault(0);
-    assert_lost(f);
-}
-
 static void a_queue_error_loses_the_device(void **state) {
     fixture *f = *state;
     sim_rocm.hold(1);
@@ -258,7 +250,7 @@ static void a_failed_copy_loses_the_device(void **state) {
 static void *lose_the_device(void *data) {
     while (sim_rocm.copies() <= *(const uint64_t *)data)
         sched_yield();
-    sim_rocm.page_fault(0);
+    sim_rocm.queue_error(0, 41);
     return NULL;
 }
 
@@ -315,7 +307,6 @@ int main(int argc, char **argv) {
         TEST(signals_are_used_again),
         TEST(elapsed_is_the_devices_time),
         TEST(after_an_error_nothing_is_in_flight),
-        TEST(a_page_fault_loses_the_device),
         TEST(a_queue_error_loses_the_device),
         TEST(a_failed_copy_loses_the_device),
         cmocka_unit_test(what_a_stuck_copy_uses_stays),

@@ -213,18 +213,18 @@ static void start(void **state) {
         survived++;
         covered[i] = true;
     }
-    for (size_t i = 0; i < ERROR_COUNT; i++)
-        if (!strcmp(errors[i].function, "hsa_amd_register_system_event_handler")) {
-            /* An application's handler is kept: the start succeeds. Only one start can show it. */
-            sim.reset();
-            sim.fault(errors[i].function, 1, errors[i].error);
-            assert_ok(run(scenario_open));
-            assert_int_equal(sim.faulted(), 1);
-            injected++;
-            survived++;
-            covered[i] = true;
-            break;
-        }
+    for (size_t i = 0; i < ERROR_COUNT; i++) {
+        if (strcmp(errors[i].function, "hsa_amd_register_system_event_handler") != 0) continue;
+        kiln_device *device;
+        const kiln_device_options options = {.backend = KILN_BACKEND_ROCM, .take_faults = 1};
+        sim.reset();
+        sim.fault(errors[i].function, 1, errors[i].error);
+        assert_error(kiln_device_open(&options, &device), KILN_ERROR_DRIVER, errors[i].function);
+        assert_int_equal(sim.faulted(), 1);
+        injected++;
+        survived++;
+        covered[i] = true;
+    }
 }
 
 #define SCENARIO_TEST(name)                      \

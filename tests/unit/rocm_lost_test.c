@@ -211,20 +211,6 @@ static void kilns_own_queues_stop_with_their_device(void **state) {
     rocm_assert_clean();
 }
 
-/* The runtime tells every handler of a page fault, and so kiln. */
-static void a_page_fault_needs_no_telling(void **state) {
-    (void)state;
-    world w;
-    world_make(&w, 64);
-    sim_rocm.hold(1);
-    assert_ok(launch(&w.stream));
-    sim_rocm.page_fault(0);
-    assert_error(kiln_stream_sync(&w.stream), KILN_ERROR_DEVICE_LOST,
-                 "rocm:0 is lost: a page fault at 0xdead0000 (HSA's reasons 0x1)");
-    world_free(&w, 0);
-    rocm_assert_clean();
-}
-
 static void the_first_reason_counts(void **state) {
     (void)state;
     kiln_device *device = rocm_open(0);
@@ -248,7 +234,6 @@ int main(int argc, char **argv) {
         cmocka_unit_test_setup(a_refused_packet_is_what_each_call_names, rocm_reset),
         cmocka_unit_test_setup(events_of_a_lost_device_leave_nothing, rocm_reset),
         cmocka_unit_test_setup(kilns_own_queues_stop_with_their_device, rocm_reset),
-        cmocka_unit_test_setup(a_page_fault_needs_no_telling, rocm_reset),
         cmocka_unit_test_setup(the_first_reason_counts, rocm_reset),
         cmocka_unit_test_setup(each_wait_on_a_stopped_borrowed_queue_ends, rocm_reset), /* last: a copy's things stay */
     };

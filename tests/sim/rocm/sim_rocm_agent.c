@@ -22,6 +22,7 @@ static struct {
     void *data;
 } handlers[HANDLER_ROOM];
 static uint32_t handler_count;
+static bool fault_told; /* once: then they are forgotten, as by the real runtime, which aborts no more either */
 
 /* ---- Lock, clock, chance ---- */
 
@@ -138,10 +139,15 @@ void sim_rocm_page_fault(int32_t device, uint64_t address) {
     const kiln__hsa_event event = {
         .agent = {SIM_GPU_AGENT + (uint64_t)device}, .virtual_address = address, .fault_reason_mask = 1};
     sim_rocm_stop_queues(device, 0);
+    if (fault_told) return;
     bool handled = false;
     for (uint32_t i = 0; i < handler_count; i++)
         handled |= handlers[i].callback(&event, handlers[i].data) == KILN__HSA_STATUS_SUCCESS;
-    if (!handled) sim_violation("a page fault that no event handler took: the runtime would abort the process");
+    fault_told = true;
+    if (handled) return;
+    sim_violation("a page fault of GPU %d at 0x%llx that no event handler took: the runtime aborts the process", device,
+                  (unsigned long long)address);
+    abort();
 }
 
 /* ---- Targets ---- */

@@ -11,7 +11,8 @@
 
 /* start       the application has started the runtime itself, so that kiln's start is the second
  * hold        1: packets are taken from the queues and not completed; 0: they are completed again
- * page_fault  the device (an index) faults: its queues stop and the event handler is called
+ * page_fault  the device (an index) faults: its queues stop; the process's first is told to the event handlers, and if
+ *             none takes it the process aborts
  * queue_error all queues of a device stop, and their error callbacks get the status
  * copy_error  the next copies to run fail: their completion signals become -1
  * copies      copies that wait or run
