@@ -161,10 +161,10 @@ KILN_API kiln_status kiln_device_count(kiln_backend_id backend, int32_t *out_cou
  * driver, that is present and cannot be used is an error, which is returned; the next backend is not asked. To run on
  * the CPU all the same, ask for it. Returns KILN_OK; KILN_ERROR_INVALID_ARGUMENT; KILN_ERROR_NO_DRIVER (no driver, or
  * no device, of the asked kind: the error text lists what was tried); KILN_ERROR_NOT_FOUND (ordinal beyond the last
- * device, unknown cpu_level); KILN_ERROR_UNSUPPORTED (a cpu_level above this machine's; take_faults of a runtime without event
- * handlers); KILN_ERROR_DRIVER_TOO_OLD; KILN_ERROR_OUT_OF_MEMORY; KILN_ERROR_FORKED (the driver was initialised before a
- * fork); KILN_ERROR_DEVICE_LOST (it is open and lost, or the driver says so of it; ROCm: the runtime has told of a
- * fault); KILN_ERROR_DRIVER. */
+ * device, unknown cpu_level); KILN_ERROR_UNSUPPORTED (a cpu_level above this machine's; take_faults of a runtime
+ * without event handlers); KILN_ERROR_DRIVER_TOO_OLD; KILN_ERROR_OUT_OF_MEMORY; KILN_ERROR_FORKED (the driver was
+ * initialised before a fork); KILN_ERROR_DEVICE_LOST (it is open and lost, or the driver says so of it; ROCm: the
+ * runtime has told of a fault); KILN_ERROR_DRIVER. */
 KILN_API kiln_status kiln_device_open_sized(const kiln_device_options *options, size_t options_size,
                                             kiln_device **out_device);
 static inline kiln_status kiln_device_open(const kiln_device_options *options, kiln_device **out_device) {
@@ -260,8 +260,8 @@ KILN_API kiln_status kiln_memory_alloc(kiln_device *device, size_t size, void **
 /* Frees memory of kiln_memory_alloc; no work in flight may use it. NULL memory is accepted. */
 KILN_API void kiln_memory_free(kiln_device *device, void *memory);
 
-/* The same for host memory that the device can read and write directly (pinned). Release with kiln_host_free. Returns
- * as kiln_memory_alloc. */
+/* The same for host memory that the device and its backend's other GPUs can read and write directly (pinned). Release
+ * with kiln_host_free. Returns as kiln_memory_alloc. */
 KILN_API kiln_status kiln_host_alloc(kiln_device *device, size_t size, void **out_memory);
 
 /* Frees memory of kiln_host_alloc; no work in flight may use it. NULL memory is accepted. */

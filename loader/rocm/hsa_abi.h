@@ -14,6 +14,7 @@
     X(STATUS_ERROR, 0x1000)                                   \
     X(SYSTEM_INFO_VERSION_MAJOR, 0)                           \
     X(SYSTEM_INFO_VERSION_MINOR, 1)                           \
+    X(SYSTEM_INFO_TIMESTAMP, 2)                               \
     X(SYSTEM_INFO_TIMESTAMP_FREQUENCY, 3)                     \
     X(DEVICE_TYPE_CPU, 0)                                     \
     X(DEVICE_TYPE_GPU, 1)                                     \
@@ -52,6 +53,7 @@
     X(PACKET_HEADER_SCACQUIRE_FENCE_SCOPE, 9)                 \
     X(PACKET_HEADER_SCRELEASE_FENCE_SCOPE, 11)                \
     X(KERNEL_DISPATCH_PACKET_SETUP_DIMENSIONS, 0)             \
+    X(FENCE_SCOPE_AGENT, 1)                                   \
     X(FENCE_SCOPE_SYSTEM, 2)                                  \
     X(AMD_SEGMENT_GLOBAL, 0)                                  \
     X(AMD_SEGMENT_GROUP, 3)                                   \

@@ -12,6 +12,7 @@ enum {
     KILN__ROCM_SLOT_BYTES = 512,
     KILN__ROCM_RING_PARTS = 16,
     KILN__ROCM_PART_SLOTS = KILN__ROCM_RING_SLOTS / KILN__ROCM_RING_PARTS,
+    KILN__ROCM_GPUS = 128,         /* that pinned memory is granted to */
     KILN__ROCM_SCRATCH_BYTES = 64, /* behind the ring: what a small fill copies from */
 };
 
@@ -32,6 +33,8 @@ typedef struct kiln__rocm_device {
     uint32_t line_max; /* work-items of a grid of one dimension */
 
     kiln__hsa_agent agent;
+    kiln__hsa_agent gpus[KILN__ROCM_GPUS]; /* every GPU of the runtime's, as far as there is room */
+    int32_t gpu_count;
     kiln__hsa_agent host; /* the CPU agent that owns the two host pools */
     kiln__hsa_pool device_pool;
     kiln__hsa_pool host_pool;
@@ -68,8 +71,10 @@ typedef struct kiln__rocm_kernel {
 /* stream->state */
 typedef struct kiln__rocm_stream {
     /* What a launch touches, first. */
-    uint64_t launches; /* the ring's slot is this count */
-    uint8_t *ring;     /* kernargs */
+    uint64_t launches;      /* the ring's slot is this count */
+    uint32_t header;        /* of the next launch: behind a wait of the host's it acquires at system scope */
+    uint32_t header_behind; /* of a launch behind another */
+    uint8_t *ring;          /* kernargs */
     kiln__hsa_queue *queue;
     kiln__hsa_dispatch_packet *packets;
     uint64_t packet_mask;
@@ -97,8 +102,8 @@ kiln_status kiln__rocm_faults_join(kiln__rocm_device *rocm);
 void kiln__rocm_faults_leave(kiln__rocm_device *rocm);
 
 /* rocm_agent.c: what the runtime says of an agent. */
-/* Finds the ordinal'th GPU; *out_count is how many there are, *out_agent has handle 0 if the ordinal is beyond them. */
-kiln_status kiln__rocm_agents(int32_t ordinal, kiln__hsa_agent *out_agent, int32_t *out_count);
+/* Lists the GPUs that can run code, as far as there is room; *out_count is how many there are. */
+kiln_status kiln__rocm_agents(kiln__hsa_agent *agents, int32_t room, int32_t *out_count);
 /* Finds the CPU agent with the pools for host memory and kernargs, and the GPU's pools and limits. */
 kiln_status kiln__rocm_agent_describe(kiln__rocm_device *rocm, kiln_device_info *info);
 
@@ -125,7 +130,9 @@ kiln_status kiln__rocm_memory_alloc(kiln_device *device, size_t size, void **out
 void kiln__rocm_memory_free(kiln_device *device, void *memory);
 kiln_status kiln__rocm_host_alloc(kiln_device *device, size_t size, void **out_memory);
 void kiln__rocm_host_free(kiln_device *device, void *memory);
-kiln_status kiln__rocm_pool_alloc(kiln__rocm_device *rocm, kiln__hsa_pool pool, size_t size, void **out_memory);
+/* Memory of a pool that the device can reach, or if portable every GPU. */
+kiln_status kiln__rocm_pool_alloc(const kiln__rocm_device *rocm, kiln__hsa_pool pool, bool portable, size_t size,
+                                  void **out_memory);
 kiln_status kiln__rocm_copy(kiln_stream *stream, void *destination, const void *source, size_t size,
                             kiln_copy_direction direction);
 kiln_status kiln__rocm_fill(kiln_stream *stream, void *destination, uint8_t value, size_t size);

@@ -17,8 +17,8 @@ static bool failed(kiln__hsa_status status) {
 /* ---- Finding the GPU ---- */
 
 typedef struct gpu_search {
-    int32_t ordinal, count;
-    kiln__hsa_agent found;
+    kiln__hsa_agent *agents;
+    int32_t room, count;
 } gpu_search;
 
 /* GPUs count if they have an instruction set: others (display only, too new) cannot run code objects. */
@@ -32,17 +32,16 @@ static kiln__hsa_status visit_gpu(kiln__hsa_agent agent, void *data) {
     status = kiln__hsa.agent_iterate_isas(agent, stop_at_first, &isa);
     if (failed(status)) return status;
     if (!isa.handle) return KILN__HSA_STATUS_SUCCESS;
-    if (search->count++ == search->ordinal) search->found = agent;
+    if (search->count < search->room) search->agents[search->count] = agent;
+    search->count++;
     return KILN__HSA_STATUS_SUCCESS;
 }
 
-kiln_status kiln__rocm_agents(int32_t ordinal, kiln__hsa_agent *out_agent, int32_t *out_count) {
-    gpu_search search = {.ordinal = ordinal};
-    *out_agent = (kiln__hsa_agent){0};
+kiln_status kiln__rocm_agents(kiln__hsa_agent *agents, int32_t room, int32_t *out_count) {
+    gpu_search search = {.agents = agents, .room = room};
     *out_count = 0;
     kiln__hsa_status status = kiln__hsa.iterate_agents(visit_gpu, &search);
     if (failed(status)) return kiln__hsa_fail(status, kiln__hsa_names.iterate_agents);
-    *out_agent = search.found;
     *out_count = search.count;
     return KILN_OK;
 }

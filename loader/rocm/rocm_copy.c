@@ -3,6 +3,7 @@
  * The runtime's copy engines know nothing of queues: a copy waits for the signal of a barrier packet, and a second
  * barrier packet, behind which the stream goes on, waits for the copy's. */
 #include "loader/rocm/rocm_queue.h"
+#include <stdlib.h>
 #include <string.h>
 
 enum { STAGING_BYTES = 1 << 20 };
@@ -79,13 +80,28 @@ static kiln_status copy_ordered(kiln__rocm_stream *stream, void *destination, co
     return status;
 }
 
-/* True if the runtime allocated all of the range, so that the device can reach it as it is. */
-static kiln_status is_pinned(const void *host, size_t size, bool *out_pinned) {
+/* How the device comes to a range of host memory. */
+typedef enum host_kind {
+    HOST_PAGEABLE,
+    HOST_PINNED,  /* of the runtime's, and granted to the device */
+    HOST_FOREIGN, /* of the runtime's, and granted to other devices alone: it cannot be locked */
+} host_kind;
+
+static kiln_status host_kind_of(const kiln__rocm_device *rocm, const void *host, size_t size, host_kind *out_kind) {
     kiln__hsa_pointer_info info = {.size = sizeof info};
-    KILN__HSA_TRY(pointer_info, host, &info, NULL, NULL, NULL);
+    kiln__hsa_agent *agents = NULL;
+    uint32_t count = 0;
+    *out_kind = HOST_PAGEABLE;
+    KILN__HSA_TRY(pointer_info, host, &info, malloc, &count, &agents);
     const uintptr_t begin = (uintptr_t)host, base = (uintptr_t)info.host_base_address;
-    *out_pinned = info.type == KILN__HSA_EXT_POINTER_TYPE_HSA && begin >= base && size <= info.size_in_bytes &&
-                  begin - base <= info.size_in_bytes - size;
+    if (info.type == KILN__HSA_EXT_POINTER_TYPE_HSA && begin >= base && size <= info.size_in_bytes &&
+        begin - base <= info.size_in_bytes - size)
+        *out_kind = HOST_FOREIGN;
+    for (int32_t i = 0; i < rocm->gpu_count && *out_kind == HOST_FOREIGN; i++)
+        if (rocm->gpus[i].handle == info.agent_owner.handle) *out_kind = HOST_PINNED; /* the engine judges it */
+    for (uint32_t i = 0; agents && i < count && *out_kind == HOST_FOREIGN; i++)
+        if (agents[i].handle == rocm->agent.handle) *out_kind = HOST_PINNED;
+    free(agents);
     return KILN_OK;
 }
 
@@ -108,12 +124,12 @@ static kiln_status copy_waited(kiln_stream *stream, const copy_piece *piece, kil
     return status;
 }
 
-/* Through a pinned buffer: for memory that cannot be locked, such as a file mapped for reading. */
+/* Through a pinned buffer: for memory that cannot be locked, such as a file mapped for reading, or another device's. */
 static kiln_status copy_staged(kiln_stream *stream, const copy_piece *whole, kiln_copy_direction direction) {
     kiln__rocm_device *rocm = stream->device->native;
     const size_t staging_size = whole->size < STAGING_BYTES ? whole->size : STAGING_BYTES;
     void *staging;
-    KILN__TRY(kiln__rocm_pool_alloc(rocm, rocm->host_pool, staging_size, &staging));
+    KILN__TRY(kiln__rocm_pool_alloc(rocm, rocm->host_pool, false, staging_size, &staging));
     kiln_status status = KILN_OK;
     bool ended = true;
     for (size_t done = 0; status == KILN_OK && done < whole->size; done += staging_size) {
@@ -149,10 +165,10 @@ kiln_status kiln__rocm_copy(kiln_stream *stream, void *destination, const void *
     const bool to_device = direction == KILN_COPY_TO_DEVICE;
     const copy_piece whole = {to_device ? (char *)(uintptr_t)source : destination,
                               to_device ? destination : (char *)(uintptr_t)source, size};
-    bool pinned = false;
-    KILN__TRY(is_pinned(whole.host, size, &pinned));
-    if (pinned) return copy_ordered(stream->state, destination, source, size, direction);
-    return copy_pageable(stream, &whole, direction);
+    host_kind kind;
+    KILN__TRY(host_kind_of(stream->device->native, whole.host, size, &kind));
+    if (kind == HOST_PINNED) return copy_ordered(stream->state, destination, source, size, direction);
+    return kind == HOST_FOREIGN ? copy_staged(stream, &whole, direction) : copy_pageable(stream, &whole, direction);
 }
 
 /* The runtime fills whole words at once and outside every queue: so the stream is waited for first, and the up to three

@@ -8,11 +8,10 @@ void kiln__rocm_device_lose(kiln_device *device, uint32_t status) {
 
 kiln_status kiln__rocm_count(int32_t *out_count) {
     const char *library;
-    kiln__hsa_agent agent;
     *out_count = 0;
     KILN__TRY(kiln__hsa_open(&library));
     if (!library) return KILN_OK;
-    kiln_status status = kiln__rocm_agents(-1, &agent, out_count);
+    kiln_status status = kiln__rocm_agents(NULL, 0, out_count);
     if (status == KILN_ERROR_OUT_OF_MEMORY) return status;
     if (status == KILN_OK && !*out_count) kiln__fail(KILN_ERROR_NO_DRIVER, "no device: %s lists no GPU", library);
     return KILN_OK;
@@ -31,7 +30,9 @@ static kiln_status open_agent(kiln__rocm_device *rocm, kiln_device *device) {
     int32_t count;
     KILN__TRY(kiln__hsa_open(&library));
     if (!library) return KILN_ERROR_NO_DRIVER; /* the text says why */
-    KILN__TRY(kiln__rocm_agents(device->info.ordinal, &rocm->agent, &count));
+    KILN__TRY(kiln__rocm_agents(rocm->gpus, KILN__ROCM_GPUS, &count));
+    rocm->gpu_count = count < KILN__ROCM_GPUS ? count : KILN__ROCM_GPUS;
+    if (device->info.ordinal < rocm->gpu_count) rocm->agent = rocm->gpus[device->info.ordinal];
     if (!rocm->agent.handle)
         return kiln__fail(KILN_ERROR_NOT_FOUND, "rocm: ordinal is %d: the runtime lists %d GPUs", device->info.ordinal,
                           count);

@@ -1,7 +1,8 @@
 /* Events are barrier packets with pooled signals. An event's time is the end of its barrier packet's processing, which
  * the packet processor writes into the completion signal on a queue with profiling. The runtime's manual promises these
  * times for dispatches; HIP takes its events' times from barrier packets in the same way. Where the hardware left none,
- * elapsed says so instead of making one up. */
+ * the runtime translates 0 into a time, which lies before the event was recorded: elapsed says so instead of making up
+ * a duration of it. */
 #include "loader/rocm/rocm_queue.h"
 
 static kiln__rocm_signals *pool_of(const kiln_event *event) {
@@ -21,6 +22,8 @@ void kiln__rocm_event_destroy(kiln_event *event) {
 kiln_status kiln__rocm_event_record(kiln_event *event, kiln_stream *stream) {
     kiln__rocm_stream *state = stream->state;
     kiln__rocm_signal *signal;
+    uint64_t recorded = 0;
+    if (state->timing) KILN__HSA_TRY(system_get_info, KILN__HSA_SYSTEM_INFO_TIMESTAMP, &recorded);
     KILN__TRY(kiln__rocm_signal_take(pool_of(event), NULL, &signal));
     kiln_status status = kiln__rocm_barrier(state, (kiln__hsa_signal){0}, signal->handle);
     if (status != KILN_OK) {
@@ -29,7 +32,7 @@ kiln_status kiln__rocm_event_record(kiln_event *event, kiln_stream *stream) {
     }
     kiln__rocm_signal_drop(pool_of(event), event->native);
     event->native = signal;
-    event->stamp = state->timing;
+    event->stamp = recorded;
     return KILN_OK;
 }
 
@@ -58,7 +61,9 @@ static kiln_status event_time(const kiln_event *event, const char *name, uint64_
     KILN__REQUIRE(kiln__hsa.signal_load(signal->handle) <= 0, "kiln_event_elapsed: %s has not happened yet", name);
     kiln__hsa_dispatch_time time = {0};
     KILN__HSA_TRY(get_dispatch_time, rocm->agent, signal->handle, &time);
-    if (!time.end) return kiln__fail(KILN_ERROR_DRIVER, "kiln_event_elapsed: the device recorded no time for %s", name);
+    /* The device's clock is translated to within a small part of a second. */
+    if (!time.end || time.end + rocm->ticks_per_second < event->stamp)
+        return kiln__fail(KILN_ERROR_DRIVER, "kiln_event_elapsed: the device recorded no time for %s", name);
     *out_ticks = time.end;
     return KILN_OK;
 }

@@ -141,6 +141,7 @@ kiln_status kiln__rocm_launch(kiln_stream *stream, const kiln_kernel *kernel, co
     packet->completion_signal = (kiln__hsa_signal){0};
     if (KILN__UNLIKELY(place == KILN__ROCM_PART_SLOTS - 1))
         packet->completion_signal = leave_part(state, slot / KILN__ROCM_PART_SLOTS);
-    kiln__rocm_publish(state, index, packet, KILN__ROCM_DISPATCH_HEADER);
+    kiln__rocm_publish(state, index, packet, state->header);
+    state->header = state->header_behind;
     return KILN_OK;
 }

@@ -1,11 +1,12 @@
 #include "loader/rocm/rocm.h"
 
-/* Memory of a pool that the GPU can reach. */
-kiln_status kiln__rocm_pool_alloc(kiln__rocm_device *rocm, kiln__hsa_pool pool, size_t size, void **out_memory) {
+kiln_status kiln__rocm_pool_alloc(const kiln__rocm_device *rocm, kiln__hsa_pool pool, bool portable, size_t size,
+                                  void **out_memory) {
     void *memory = NULL;
     KILN__HSA_TRY(pool_allocate, pool, size, 0, &memory);
     if (!memory) return kiln__hsa_fail_empty(kiln__hsa_names.pool_allocate);
-    kiln__hsa_status status = kiln__hsa.agents_allow_access(1, &rocm->agent, NULL, memory);
+    kiln__hsa_status status = kiln__hsa.agents_allow_access(portable ? (uint32_t)rocm->gpu_count : 1,
+                                                            portable ? rocm->gpus : &rocm->agent, NULL, memory);
     if (status != KILN__HSA_STATUS_SUCCESS) {
         kiln__hsa.pool_free(memory);
         return kiln__hsa_fail(status, kiln__hsa_names.agents_allow_access);
@@ -16,7 +17,7 @@ kiln_status kiln__rocm_pool_alloc(kiln__rocm_device *rocm, kiln__hsa_pool pool, 
 
 kiln_status kiln__rocm_memory_alloc(kiln_device *device, size_t size, void **out_memory) {
     kiln__rocm_device *rocm = device->native;
-    return kiln__rocm_pool_alloc(rocm, rocm->device_pool, size, out_memory);
+    return kiln__rocm_pool_alloc(rocm, rocm->device_pool, false, size, out_memory);
 }
 
 void kiln__rocm_memory_free(kiln_device *device, void *memory) {
@@ -26,7 +27,7 @@ void kiln__rocm_memory_free(kiln_device *device, void *memory) {
 
 kiln_status kiln__rocm_host_alloc(kiln_device *device, size_t size, void **out_memory) {
     kiln__rocm_device *rocm = device->native;
-    return kiln__rocm_pool_alloc(rocm, rocm->host_pool, size, out_memory);
+    return kiln__rocm_pool_alloc(rocm, rocm->host_pool, true, size, out_memory);
 }
 
 void kiln__rocm_host_free(kiln_device *device, void *memory) {

@@ -1,21 +1,28 @@
 /* Queues and packets.
  *
- * Every packet has the barrier bit, so that a stream's work runs in order even when streams share a queue, and acquires
- * and releases at system scope. The order of publishing one: take what can fail first (a kernarg slot, a signal), then
- * reserve the packet index, wait while the queue is full, write all but the first 32 bits, store those with release,
- * ring the doorbell. Between reserving and publishing nothing fails unless the device is lost: an index that were
- * reserved and never published would stop the queue for ever. */
+ * Every packet has the barrier bit, so that a stream's work runs in order even when streams share a queue. A scope of
+ * the system writes the L2 cache back or drops what it holds, so between two launches of a queue of kiln's it is the
+ * agent's. The host and the other devices look only behind a barrier packet (a wait, a copy, an event), which has
+ * system scope on both sides; behind one that the host has waited for, the next launch acquires at system scope what
+ * the host wrote. On a borrowed queue the application may look behind each launch, whose scope is then the system's.
+ * The order of publishing one: take what can fail first (a kernarg slot, a signal), then reserve the packet index, wait
+ * while the queue is full, write all but the first 32 bits, store those with release, ring the doorbell. Between
+ * reserving and publishing nothing fails unless the device is lost: an index that were reserved and never published
+ * would stop the queue for ever. */
 #ifndef KILN_LOADER_ROCM_ROCM_QUEUE_H
 #define KILN_LOADER_ROCM_ROCM_QUEUE_H
 
 #include "loader/rocm/rocm.h"
 
 enum {
-    KILN__ROCM_HEADER = 1 << KILN__HSA_PACKET_HEADER_BARRIER |
-                        KILN__HSA_FENCE_SCOPE_SYSTEM << KILN__HSA_PACKET_HEADER_SCACQUIRE_FENCE_SCOPE |
-                        KILN__HSA_FENCE_SCOPE_SYSTEM << KILN__HSA_PACKET_HEADER_SCRELEASE_FENCE_SCOPE,
-    KILN__ROCM_DISPATCH_HEADER = KILN__ROCM_HEADER | KILN__HSA_PACKET_TYPE_KERNEL_DISPATCH |
-                                 3 << (16 + KILN__HSA_KERNEL_DISPATCH_PACKET_SETUP_DIMENSIONS),
+    KILN__ROCM_ORDERED = 1 << KILN__HSA_PACKET_HEADER_BARRIER,
+    KILN__ROCM_AGENT_ACQUIRE = KILN__HSA_FENCE_SCOPE_AGENT << KILN__HSA_PACKET_HEADER_SCACQUIRE_FENCE_SCOPE,
+    KILN__ROCM_AGENT_RELEASE = KILN__HSA_FENCE_SCOPE_AGENT << KILN__HSA_PACKET_HEADER_SCRELEASE_FENCE_SCOPE,
+    KILN__ROCM_SYSTEM_ACQUIRE = KILN__HSA_FENCE_SCOPE_SYSTEM << KILN__HSA_PACKET_HEADER_SCACQUIRE_FENCE_SCOPE,
+    KILN__ROCM_SYSTEM_RELEASE = KILN__HSA_FENCE_SCOPE_SYSTEM << KILN__HSA_PACKET_HEADER_SCRELEASE_FENCE_SCOPE,
+    KILN__ROCM_HEADER = KILN__ROCM_ORDERED | KILN__ROCM_SYSTEM_ACQUIRE | KILN__ROCM_SYSTEM_RELEASE,
+    KILN__ROCM_DISPATCH = KILN__ROCM_ORDERED | KILN__HSA_PACKET_TYPE_KERNEL_DISPATCH |
+                          3 << (16 + KILN__HSA_KERNEL_DISPATCH_PACKET_SETUP_DIMENSIONS),
     KILN__ROCM_BARRIER_HEADER = KILN__ROCM_HEADER | KILN__HSA_PACKET_TYPE_BARRIER_AND,
 };
 

@@ -13,12 +13,17 @@ static void stream_free(kiln__rocm_stream *stream) {
 /* The ring and its signals. What was made stays in the stream for stream_free. */
 static kiln_status stream_fill(kiln__rocm_stream *stream) {
     void *ring;
-    KILN__TRY(kiln__rocm_pool_alloc(stream->rocm, stream->rocm->kernarg_pool,
+    KILN__TRY(kiln__rocm_pool_alloc(stream->rocm, stream->rocm->kernarg_pool, false,
                                     KILN__ROCM_RING_SLOTS * KILN__ROCM_SLOT_BYTES + KILN__ROCM_SCRATCH_BYTES, &ring));
     stream->ring = ring;
     for (int i = 0; i < KILN__ROCM_RING_PARTS; i++)
         KILN__TRY(kiln__rocm_signal_create(0, &stream->parts[i]));
     return kiln__rocm_signal_create(0, &stream->idle);
+}
+
+/* The host may have written what the next launch reads. */
+static void acquire_from_host(kiln__rocm_stream *stream) {
+    stream->header = (stream->header_behind & ~(uint32_t)KILN__ROCM_AGENT_ACQUIRE) | KILN__ROCM_SYSTEM_ACQUIRE;
 }
 
 /* Makes a stream on a queue: own, or borrowed if own is NULL. own's count passes to the stream. */
@@ -34,6 +39,9 @@ static kiln_status stream_create(kiln_device *device, kiln__hsa_queue *queue, ki
     stream->queue = queue;
     stream->own = own;
     stream->timing = timing;
+    stream->header_behind = own ? KILN__ROCM_DISPATCH | KILN__ROCM_AGENT_ACQUIRE | KILN__ROCM_AGENT_RELEASE
+                                : KILN__ROCM_DISPATCH | KILN__ROCM_SYSTEM_ACQUIRE | KILN__ROCM_SYSTEM_RELEASE;
+    acquire_from_host(stream);
     stream->packets = queue->base_address;
     stream->packet_mask = queue->size - 1;
     stream->read_seen = kiln__hsa.queue_load_read_index(queue);
@@ -81,6 +89,7 @@ kiln_status kiln__rocm_stream_sync(kiln_stream *stream) {
     kiln__rocm_stream *state = stream->state;
     kiln__hsa.signal_store_relaxed(state->idle, 1);
     KILN__TRY(kiln__rocm_barrier(state, (kiln__hsa_signal){0}, state->idle));
+    acquire_from_host(state);
     return kiln__rocm_wait(state->rocm, state->idle);
 }
 

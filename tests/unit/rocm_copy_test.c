@@ -190,6 +190,11 @@ static void elapsed_is_the_devices_time(void **state) {
     sim_rocm.hold(0);
     sim.fault("hsa_amd_profiling_get_dispatch_time", 1, SIM_LIE);
     assert_error(kiln_event_elapsed(start, start, &nanoseconds), KILN_ERROR_DRIVER, "recorded no time for start");
+    assert_ok(kiln_stream_sync(&f->stream));
+    sim_rocm.untimed(1);
+    assert_ok(kiln_event_record(end, &f->stream));
+    assert_ok(kiln_event_sync(end));
+    assert_error(kiln_event_elapsed(start, end, &nanoseconds), KILN_ERROR_DRIVER, "recorded no time for end");
     kiln_event_destroy(start);
     kiln_event_destroy(end);
     kiln_event_destroy(plain);

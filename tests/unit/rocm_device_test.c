@@ -280,6 +280,36 @@ static void lying_drivers_are_seen_through(void **state) {
     rocm_assert_clean();
 }
 
+/* Also memory of the runtime's that the application has granted to another GPU alone is copied, through a buffer. */
+static void pinned_memory_is_every_gpus(void **state) {
+    (void)state;
+    kiln_device *owner = rocm_open(GFX90A), *other = rocm_open(GFX1030);
+    const kiln__rocm_device *rocm = owner->native;
+    kiln_stream stream = rocm_stream(other, 0);
+    uint32_t *host;
+    void *memory;
+    assert_ok(kiln_host_alloc(owner, 64, (void **)&host));
+    assert_ok(kiln_memory_alloc(other, 64, &memory));
+    for (uint32_t staged = 0; staged < 2; staged++) {
+        if (staged) assert_int_equal(kiln__hsa.agents_allow_access(1, &rocm->agent, NULL, host), 0);
+        sim.reset();
+        host[0] = 7 + staged;
+        host[1] = 0;
+        assert_ok(kiln_copy(&stream, memory, host, 4, KILN_COPY_TO_DEVICE));
+        assert_ok(kiln_copy(&stream, host + 1, memory, 4, KILN_COPY_TO_HOST));
+        assert_ok(kiln_stream_sync(&stream));
+        assert_int_equal(host[1], 7 + staged);
+        assert_int_equal(sim.calls("hsa_amd_memory_lock"), 0);
+        assert_int_equal(sim.calls("hsa_amd_memory_pool_allocate"), 2 * staged);
+    }
+    kiln_host_free(owner, host);
+    kiln_memory_free(other, memory);
+    kiln_stream_close(&stream);
+    kiln_device_close(other);
+    kiln_device_close(owner);
+    rocm_assert_clean();
+}
+
 /* The child may not touch the runtime, which would say so, and the parent goes on. */
 static void a_forked_child_gets_a_status(void **state) {
     (void)state;
@@ -341,6 +371,7 @@ int main(int argc, char **argv) {
         TEST(a_bundle_that_disagrees_with_its_image_is_refused),
         TEST(devices_load_and_launch_at_once),
         TEST(lying_drivers_are_seen_through),
+        TEST(pinned_memory_is_every_gpus),
         TEST(a_forked_child_gets_a_status),
         TEST(any_order_of_teardown_is_clean),
     };

@@ -26,7 +26,9 @@ static const struct {
     WRONG(header, 0, 0, NULL),
     WRONG(header, (uint64_t)-0x100, FORMAT, "no barrier bit"),
     WRONG(header, 0x2000, FORMAT, "unknown bits"),
-    WRONG(header, (uint64_t)-0x200, FORMAT, "system scope"),
+    WRONG(header, (uint64_t)-0x200, 0, NULL), /* acquires at the agent's scope */
+    WRONG(header, (uint64_t)-0x400, FORMAT, "agent or system scope"),
+    WRONG(header, (uint64_t)-0x1000, FORMAT, "agent or system scope"),
     WRONG(header, 2, FORMAT, "type 4"),
     WRONG(header, 5, FORMAT, "type 7"),
     WRONG(setup, 4, INCOMPATIBLE, "setup is"),
@@ -126,7 +128,7 @@ static void each_wrong_packet_is_named_and_its_queue_told(void **state) {
 
 static void a_wrong_packet_in_its_own_queue_loses_the_device(void **state) {
     (void)state;
-    enum { TYPE_4 = 4 }; /* the row */
+    enum { TYPE_4 = 6 }; /* the row */
     world w;
     world_make(&w);
     kiln_event *event;
@@ -141,11 +143,90 @@ static void a_wrong_packet_in_its_own_queue_loses_the_device(void **state) {
     world_free(&w);
 }
 
+/* ---- Scopes ---- */
+
+enum { AGENT = KILN__HSA_FENCE_SCOPE_AGENT, SYSTEM = KILN__HSA_FENCE_SCOPE_SYSTEM };
+enum { DISPATCH = KILN__HSA_PACKET_TYPE_KERNEL_DISPATCH, BARRIER = KILN__HSA_PACKET_TYPE_BARRIER_AND };
+
+/* Of the packet that was taken so many before the last. */
+static void assert_packet(uint32_t back, uint32_t type, uint32_t acquire, uint32_t release) {
+    const uint32_t header = sim_rocm.header(back);
+    assert_int_equal(header & 0xff, type);
+    assert_int_equal(header >> KILN__HSA_PACKET_HEADER_SCACQUIRE_FENCE_SCOPE & 3, acquire);
+    assert_int_equal(header >> KILN__HSA_PACKET_HEADER_SCRELEASE_FENCE_SCOPE & 3, release);
+}
+
+static void launch(kiln_stream *stream) {
+    const kiln_launch_config config = {.grid = {1}, .block = {THREADS}};
+    const scale_arguments arguments = {.count = 1};
+    assert_ok(kiln_launch(stream, rocm_kernel(stream->device, "scale"), &config, &arguments, sizeof arguments));
+}
+
+/* What the host or another device sees lies behind a barrier packet of system scope, and the first launch behind a wait
+ * sees what the host wrote meanwhile; from launch to launch the L2 cache is kept. */
+static void launches_are_of_agent_scope_up_to_what_others_see(void **state) {
+    (void)state;
+    kiln_device *device = rocm_open(0);
+    kiln_stream stream = rocm_stream(device, 0);
+    kiln_event *event;
+    void *host, *memory;
+    assert_ok(kiln_event_create(device, &event));
+    assert_ok(kiln_host_alloc(device, 64, &host));
+    assert_ok(kiln_memory_alloc(device, 64, &memory));
+    for (int round = 0; round < 2; round++) {
+        launch(&stream);
+        launch(&stream);
+        assert_ok(kiln_stream_sync(&stream));
+        assert_packet(2, DISPATCH, SYSTEM, AGENT);
+        assert_packet(1, DISPATCH, AGENT, AGENT);
+        assert_packet(0, BARRIER, SYSTEM, SYSTEM);
+    }
+    launch(&stream);
+    assert_ok(kiln_event_record(event, &stream));
+    launch(&stream);
+    assert_ok(kiln_stream_wait_event(&stream, event));
+    launch(&stream);
+    assert_ok(kiln_copy(&stream, host, memory, 64, KILN_COPY_TO_HOST));
+    assert_ok(kiln_stream_sync(&stream));
+    const uint32_t types[] = {BARRIER, BARRIER, BARRIER, DISPATCH, BARRIER, DISPATCH, BARRIER};
+    for (uint32_t back = 0; back < sizeof types / sizeof *types; back++)
+        assert_packet(back, types[back], types[back] == BARRIER ? SYSTEM : AGENT,
+                      types[back] == BARRIER ? SYSTEM : AGENT);
+    kiln_event_destroy(event);
+    kiln_host_free(device, host);
+    kiln_memory_free(device, memory);
+    kiln_stream_close(&stream);
+    kiln_device_close(device);
+    rocm_assert_clean();
+}
+
+/* The application may look behind each launch by means of its own. */
+static void launches_on_a_borrowed_queue_are_of_system_scope(void **state) {
+    (void)state;
+    kiln_device *device = rocm_open(0);
+    const kiln__rocm_device *rocm = device->native;
+    kiln__hsa_queue *queue;
+    kiln_stream stream;
+    assert_int_equal(kiln__hsa.queue_create(rocm->agent, QUEUE_SIZE, 0, NULL, NULL, UINT32_MAX, UINT32_MAX, &queue), 0);
+    assert_ok(kiln_stream_borrow(device, queue, &stream));
+    launch(&stream);
+    launch(&stream);
+    assert_ok(kiln_stream_sync(&stream));
+    for (uint32_t back = 1; back <= 2; back++)
+        assert_packet(back, DISPATCH, SYSTEM, SYSTEM);
+    kiln_stream_close(&stream);
+    kiln_device_close(device);
+    assert_int_equal(kiln__hsa.queue_destroy(queue), 0);
+    rocm_assert_clean();
+}
+
 int main(int argc, char **argv) {
     (void)argc;
     rocm_sim_start(argv, "gfx90a");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(each_wrong_packet_is_named_and_its_queue_told, rocm_reset),
+        cmocka_unit_test_setup(launches_are_of_agent_scope_up_to_what_others_see, rocm_reset),
+        cmocka_unit_test_setup(launches_on_a_borrowed_queue_are_of_system_scope, rocm_reset),
         cmocka_unit_test_setup(a_wrong_packet_in_its_own_queue_loses_the_device, rocm_reset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -127,6 +127,7 @@ static inline int rocm_reset(void **state) {
     (void)state;
     sim_rocm.hold(0);
     sim_rocm.copy_error(0);
+    sim_rocm.untimed(0);
     sim.configure("KILN_SIM_DELAY", NULL);
     sim.reset();
     return 0;

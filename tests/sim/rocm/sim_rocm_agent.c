@@ -113,6 +113,9 @@ kiln__hsa_status hsa_system_get_info(uint32_t attribute, void *value) {
     case KILN__HSA_SYSTEM_INFO_VERSION_MINOR:
         memcpy(value, &(uint16_t){1}, sizeof(uint16_t));
         return KILN__HSA_STATUS_SUCCESS;
+    case KILN__HSA_SYSTEM_INFO_TIMESTAMP:
+        memcpy(value, &(uint64_t){sim_rocm_ticks()}, sizeof(uint64_t));
+        return KILN__HSA_STATUS_SUCCESS;
     case KILN__HSA_SYSTEM_INFO_TIMESTAMP_FREQUENCY:
         memcpy(value, &(uint64_t){1000000000 / SIM_TICK_NANOSECONDS}, sizeof(uint64_t));
         return KILN__HSA_STATUS_SUCCESS;

@@ -16,7 +16,9 @@
  * queue_error all queues of a device stop, and their error callbacks get the status
  * copy_error  the next copies to run fail: their completion signals become -1
  * copies      copies that wait or run
- * completed   packets completed since the start */
+ * header      of the packet that was taken so many packets before the last one; 0 beyond the 64 that are kept
+ * untimed     1: the processors leave no times in signals; what is told of such a signal is the clock's translation of
+ * 0 completed   packets completed since the start */
 #define SIM_ROCM_CONTROL_MAP(X)                             \
     X(void, start, (void))                                  \
     X(void, hold, (int on))                                 \
@@ -24,6 +26,8 @@
     X(void, queue_error, (int32_t device, uint32_t status)) \
     X(void, copy_error, (int on))                           \
     X(uint64_t, copies, (void))                             \
+    X(uint32_t, header, (uint32_t back))                    \
+    X(void, untimed, (int on))                              \
     X(uint64_t, completed, (void))
 
 typedef struct sim_rocm_control {

@@ -1,5 +1,6 @@
 /* What a packet must be when its doorbell rings. kiln's rules are stricter than the standard's: every packet has the
- * barrier bit and system scope on both sides. Each rule has the status that the runtime would give for a packet that
+ * barrier bit, a barrier packet system scope on both sides, since the host and other devices look behind it, and a
+ * dispatch the agent's at least. Each rule has the status that the runtime would give for a packet that
  * breaks it, or INVALID_PACKET_FORMAT if its hardware would not notice. */
 #include "tests/sim/rocm/sim_rocm.h"
 #include <string.h>
@@ -89,11 +90,14 @@ kiln__hsa_status sim_rocm_packet_check(const kiln__hsa_dispatch_packet *packet, 
     *out_kernarg_size = 0;
     PACKET_RULE(!(header >> 13), "header 0x%x has unknown bits", header);
     PACKET_RULE(header >> KILN__HSA_PACKET_HEADER_BARRIER & 1, "header 0x%x has no barrier bit", header);
-    PACKET_RULE(acquire == KILN__HSA_FENCE_SCOPE_SYSTEM && release == KILN__HSA_FENCE_SCOPE_SYSTEM,
-                "header 0x%x is not of system scope", header);
+    const bool dispatch = type == KILN__HSA_PACKET_TYPE_KERNEL_DISPATCH;
+    const uint32_t scope = dispatch ? KILN__HSA_FENCE_SCOPE_AGENT : KILN__HSA_FENCE_SCOPE_SYSTEM;
+    PACKET_RULE(acquire >= scope && acquire <= KILN__HSA_FENCE_SCOPE_SYSTEM && release >= scope &&
+                    release <= KILN__HSA_FENCE_SCOPE_SYSTEM,
+                "header 0x%x is not of %s scope", header, dispatch ? "agent or system" : "system");
     if (type == KILN__HSA_PACKET_TYPE_BARRIER_AND || type == SIM_PACKET_BARRIER_OR)
         return barrier_check((const void *)packet);
-    PACKET_RULE(type == KILN__HSA_PACKET_TYPE_KERNEL_DISPATCH, "type %u", type);
+    PACKET_RULE(dispatch, "type %u", type);
     return dispatch_check(packet, device, out_kernarg_size);
 }
 

@@ -41,8 +41,15 @@ typedef struct sim_queue {
     pthread_t thread;
 } sim_queue;
 
-static bool held;
+/* What the runtime makes of a time that is 0: long ago, and not 0. */
+enum { UNTIMED_TICKS = 1000 };
+static bool held, untimed;
 static uint64_t completed;
+
+/* The headers of the last packets that were taken, of all queues. */
+enum { HEADERS_KEPT = 64 };
+static uint16_t headers[HEADERS_KEPT];
+static uint64_t headers_count;
 
 static uint64_t checksum(const void *bytes, size_t size) {
     uint64_t sum = 0xcbf29ce484222325u;
@@ -95,6 +102,7 @@ static void take_ready(sim_queue *queue) {
         sim_taken *taken = &queue->taken[(queue->taken_first + queue->taken_count++) % TAKEN_AHEAD];
         *taken = (sim_taken){*packet, rung->kernarg_size, rung->checksum};
         rung->rung = false;
+        headers[headers_count++ % HEADERS_KEPT] = packet->header;
         __atomic_store_n((uint32_t *)(void *)packet, KILN__HSA_PACKET_TYPE_INVALID, __ATOMIC_RELEASE);
         queue->read_index++;
     }
@@ -169,8 +177,8 @@ static void complete(sim_queue *queue, uint64_t begin) {
     if (packet->completion_signal.handle) {
         sim_signal *signal = sim_rocm_signal(packet->completion_signal);
         if (signal && queue->profiled) {
-            signal->start = begin;
-            signal->end = sim_rocm_ticks();
+            signal->start = untimed ? UNTIMED_TICKS : begin;
+            signal->end = untimed ? UNTIMED_TICKS : sim_rocm_ticks();
             signal->device = queue->device;
         }
         sim_rocm_signal_add(packet->completion_signal, -1);
@@ -433,6 +441,16 @@ void kiln_sim_rocm_hold(int on) {
     SIM_HSA_LOCK();
     held = on;
     sim_rocm_changed();
+}
+
+void kiln_sim_rocm_untimed(int on) {
+    SIM_HSA_LOCK();
+    untimed = on;
+}
+
+uint32_t kiln_sim_rocm_header(uint32_t back) {
+    SIM_HSA_LOCK();
+    return back < HEADERS_KEPT && back < headers_count ? headers[(headers_count - 1 - back) % HEADERS_KEPT] : 0;
 }
 
 uint64_t kiln_sim_rocm_completed(void) {
