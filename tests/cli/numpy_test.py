@@ -7,6 +7,7 @@ Inputs are random (the seed is printed), in three dimensions, with an odd number
 import json
 import math
 import random
+import re
 import subprocess
 import sys
 
@@ -80,6 +81,71 @@ CASES.append(("gemm", {"a": (2, 9, 129), "b": (2, 33, 129), "bias": (33,)}, {}, 
 CASES.append(("mha", {"q": (5, 3, 40), "k": (11, 3, 40), "v": (11, 3, 40)}, {"causal": "yes", "batch": "1"},
               lambda q, k, v: {"out": attention(q, k, v)}))
 
+
+def stored(key_cache, value_cache, key, value, slots):
+    caches = {"key_cache": key_cache.copy(), "value_cache": value_cache.copy()}
+    for token, slot in enumerate(slots.astype(int)):
+        if 0 <= slot < len(key_cache):
+            caches["key_cache"][slot], caches["value_cache"][slot] = key[token], value[token]
+    return caches
+
+
+def copied(key_cache, value_cache, pairs):
+    caches = {"key_cache": key_cache.copy(), "value_cache": value_cache.copy()}
+    for source, target in pairs.astype(int).reshape(-1, 2):
+        if 0 <= source < len(key_cache):
+            caches["key_cache"][target], caches["value_cache"][target] = key_cache[source], value_cache[source]
+    return caches
+
+
+def paged(q, k_cache, v_cache, block_table, seqlens_k):
+    """A query for each sequence."""
+    results = []
+    for query, blocks, count in zip(q, block_table.astype(int), seqlens_k.astype(int)):
+        k, v = (cache[blocks].reshape(-1, *cache.shape[2:])[:count] for cache in (k_cache, v_cache))
+        results.append(attention(query[None], k, v))
+    return np.concatenate(results)
+
+
+def turned(x, angles):
+    """Pairs of neighbours, [..., heads, 2 * pairs], by angles [..., pairs]."""
+    cos, sin = np.cos(angles)[..., None, :], np.sin(angles)[..., None, :]
+    first, second = x[..., 0::2], x[..., 1::2]
+    return np.stack((first * cos - second * sin, first * sin + second * cos), -1).reshape(x.shape)
+
+
+def angle(positions, frequencies):
+    return positions * (frequencies * (2 * math.pi / 2.0**64))
+
+
+def turned_in_grids(x, grids, frequencies):
+    """A third of the pairs, rounded down, for rows and columns each."""
+    pairs = len(frequencies)
+    axis = np.repeat((0, 1, 2), (pairs - pairs // 3 * 2, pairs // 3, pairs // 3))
+    places = np.array([list(np.ndindex(*grid)) for grid in grids.astype(int).reshape(-1, 3)])
+    return turned(x, angle(places[..., axis], frequencies))
+
+
+PAIRS = 32
+FREQUENCIES = (10000.0 ** (-np.arange(PAIRS) / PAIRS) / (2 * math.pi) * 2.0**64).astype(np.int64)
+CASES.append(("embedding", {"table": (50, 129), "ids": ids(7, 50).astype(np.int64)}, {},
+              lambda table, ids: table[ids.astype(int)]))
+for wide in (np.int32, np.int64):
+    CASES.append(("kv_store", {"key_cache": (9, 129), "value_cache": (9, 129), "key": (5, 129), "value": (5, 129),
+                               "slot_mapping": np.array((8, -1, 0, 9, 3), wide)}, {}, stored))
+    CASES.append(("kv_copy_blocks", {"key_cache": (9, 129), "value_cache": (9, 129),
+                                     "pairs": np.array((0, 4, -1, 5, 3, 8), wide)}, {}, copied))
+    CASES.append(("rope", {"x": (5, 3, 2 * PAIRS), "positions": np.array((0, 1, 7, 100, 4000), wide),
+                           "frequencies": FREQUENCIES}, {},
+                  lambda x, positions, frequencies: turned(x, angle(positions[:, None], frequencies))))
+CASES.append(("mha_paged", {"q": (2, 3, 40), "k_cache": (6, 16, 3, 40), "v_cache": (6, 16, 3, 40),
+                            "block_table": np.array(((4, 1, 0), (5, 2, 3)), np.int32),
+                            "seqlens_k": np.array((20, 33), np.int32)}, {}, lambda *inputs: {"out": paged(*inputs)}))
+CASES.append(("rope3d", {"x": (2, 12, 3, 2 * PAIRS), "grids": np.array((2, 2, 3, 1, 3, 4), np.int32),
+                         "frequencies": FREQUENCIES}, {}, turned_in_grids))
+CASES.append(("sample", {"x": (7, 129)}, {}, lambda x: x.argmax(-1)))  # without a temperature the greatest
+
+
 def encode(values, part):
     """The array to write and the float64 values that it holds."""
     if part == "bf16":
@@ -132,7 +198,9 @@ def differs(operator, inputs, found, expected, part):
         scale = scale + np.abs(inputs[0] * inputs[1])
     if operator in ("add", "add_rmsnorm"):
         scale = scale + np.abs(inputs[0])
-    if operator == "mha":  # scores of some 50 lose as many parts in 2^24
+    if operator in ("rope", "rope3d"):
+        scale = scale + np.abs(inputs[0]).max()
+    if operator in ("mha", "mha_paged"):  # scores of some 50 lose as many parts in 2^24
         scale = scale + 5 * np.abs(inputs[2]).max()
     if operator == "gemm":
         scale = scale + np.einsum("bmk,bnk->bmn", np.abs(inputs[0]), np.abs(inputs[1]))
@@ -141,6 +209,14 @@ def differs(operator, inputs, found, expected, part):
     if not error[worst] <= 0:
         return f"at {tuple(map(int, worst))}: {result[worst]}, expected {expected[worst]}"
     return None
+
+
+def all_are_compared():
+    """Names the operators that have no case here."""
+    with open("kernels/ops.def", encoding="utf-8") as file:
+        operators = re.findall(r"^KILN_OPERATOR\((\w+)\)", file.read(), re.MULTILINE)
+    lacking = sorted(set(operators) ^ {case[0] for case in CASES})
+    return f"not of both kernels/ops.def and CASES: {' '.join(lacking)}" if lacking or not operators else None
 
 
 def json_is_valid(kiln, folder):
@@ -200,6 +276,7 @@ def main():
         for part in TOLERANCES:
             name = f"{case[0]}_{part} {' '.join(case[1])} {' '.join('='.join(o) for o in case[2].items())}".strip()
             tests.append((name, lambda case=case, part=part: run(kiln, folder, case, part, generator)))
+    tests.append(("every operator of kernels/ops.def has a case", all_are_compared))
     tests.append(("every listing writes JSON", lambda: json_is_valid(kiln, folder)))
     tests.append(("a trace is Chrome's JSON", lambda: trace_is_valid(kiln, folder)))
     tests.append(("kiln bench is consistent", lambda: bench_is_consistent(kiln, folder)))
