@@ -4,7 +4,7 @@
 # tests/<room>/<noun>_test.sh is a script. tests/run.c says what both must print. The rooms of the tests of the simulators
 # share their harnesses.
 SIM_ROOMS     := $(sort $(patsubst tests/%/,%,$(dir $(wildcard tests/sim/tests/*/*_test.*))))
-ROOMS         := unit ops cli fuzz deploy $(SIM_ROOMS)
+ROOMS         := unit ops cli fuzz deploy bindings $(SIM_ROOMS)
 TEST_SOURCES  := $(sort $(wildcard $(ROOMS:%=tests/%/*_test.c)))
 TEST_PROGRAMS := $(TEST_SOURCES:%.c=$(OUT)/%)
 TEST_SCRIPTS  := $(sort $(wildcard $(ROOMS:%=tests/%/*_test.sh)))

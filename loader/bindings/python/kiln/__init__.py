@@ -1,0 +1,13 @@
+"""kiln: LLM-inference operators for NVIDIA GPUs, AMD GPUs and the CPU, from one library without a toolkit.
+
+>>> import kiln, numpy
+>>> kiln.ops.softmax(numpy.ones((2, 4), numpy.float32))
+
+``kiln.ops`` has every operator, on arrays of NumPy, PyTorch, CuPy, JAX and whatever else speaks DLPack.
+"""
+from kiln import ops
+from kiln._device import Device, device
+from kiln._library import Error, version
+
+__all__ = ["Device", "Error", "device", "ops", "version"]
+__version__ = version()

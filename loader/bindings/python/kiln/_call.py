@@ -1,0 +1,234 @@
+"""One call: arrays and options in, the params struct filled, the operator called on the arrays' own stream."""
+import ctypes
+import struct
+from math import prod
+from typing import Any
+
+from kiln import _describe as describe
+from kiln._describe import Field, Operator, Term
+from kiln._device import device
+from kiln._library import check
+from kiln._tensor import SIZES, Tensor, empty, native_stream, packed, view
+
+_FORMATS = {describe.SIZE: "q", describe.STRIDE: "q", describe.OPTION: "i", describe.INTEGER: "q", describe.REAL: "f"}
+
+
+class Call:
+    def __init__(self, operator: Operator, part: str | None, arguments: tuple, options: dict[str, Any]) -> None:
+        self.operator = operator
+        self.name = f"{operator.name}_{part}" if part else operator.name
+        self.part = part
+        self.given = self._assign(arguments, options)
+        self.arrays: dict[str, Any] = {}
+        self.tensors: dict[str, Tensor] = {}
+        self.sizes: dict[str, int] = {}
+        self.leading: dict[str, tuple[int, ...]] = {}
+        self.had: set[str] = set()  # sizes that an array has a dimension for
+        self.params = bytearray(operator.params_size)
+
+    def run(self) -> Any:
+        self._view_inputs()
+        self._take_sizes()
+        for field in self.operator.fields:
+            if field.role in _FORMATS:
+                self._put_value(field)
+        outputs = self._outputs()
+        for field in self.operator.tensors:
+            if field.name in self.tensors:
+                self._put_tensor(field, self.tensors[field.name])
+        self._launch()
+        return outputs[0] if len(outputs) == 1 else tuple(outputs) or None
+
+    # ---- What the caller gave
+
+    def _assign(self, arguments: tuple, options: dict[str, Any]) -> dict[str, Any]:
+        inputs = self.operator.inputs
+        if len(arguments) > len(inputs):
+            raise TypeError(f"{self.name} takes {len(inputs)} arrays by place, not {len(arguments)}")
+        given = {field.name: value for field, value in zip(inputs, arguments)}
+        known = {field.name for field in self.operator.fields
+                 if field.role not in (describe.SIZE, describe.STRIDE, describe.WORKSPACE, describe.WORKSPACE_SIZE)}
+        for name, value in options.items():
+            if name not in known:
+                raise TypeError(f"{self.name} has no argument {name!r}; it has {', '.join(sorted(known))}")
+            if name in given:
+                raise TypeError(f"{self.name}: {name} is given twice")
+            if value is not None:
+                given[name] = value
+        for field in inputs:
+            if given.get(field.name) is None:
+                raise TypeError(f"{self.name}: {field.name} is missing")
+        return given
+
+    def _view_inputs(self) -> None:
+        for field in self.operator.tensors:
+            array = self.given.get(field.name)
+            if array is None or array is True:
+                continue
+            self.arrays[field.name] = array
+            self.tensors[field.name] = view(f"{self.name}: {field.name}", array)
+        if not self.tensors:
+            raise TypeError(f"{self.name}: no array is given")
+        if self.part is None:
+            for field in self.operator.tensors:
+                if field.dtype == "part" and field.name in self.tensors:
+                    self.part = self.tensors[field.name].dtype
+                    break
+        if self.part not in self.operator.calls:
+            raise TypeError(f"{self.name} is for {', '.join(self.operator.calls)}, not for {self.part}")
+        self._check_places()
+
+    def _check_places(self) -> None:
+        first_name, first = next(iter(self.tensors.items()))
+        for name, tensor in self.tensors.items():
+            if (tensor.backend, tensor.ordinal) != (first.backend, first.ordinal):
+                raise ValueError(f"{self.name}: {name} is on {tensor.backend}:{tensor.ordinal}, {first_name} on "
+                                 f"{first.backend}:{first.ordinal}: must be on one device")
+
+    # ---- Shapes
+
+    def _terms(self, field: Field) -> list[Term]:
+        left_out = any(f.role == describe.INPUT and f.optional and f.name not in self.tensors
+                       for f in self.operator.fields)
+        return field.terms(left_out)
+
+    def _take_sizes(self) -> None:
+        for field in self.operator.tensors:
+            if field.name in self.tensors and field.role != describe.OUTPUT:
+                self._match(field, self.tensors[field.name].shape)
+        for field in self.operator.fields:
+            if field.role == describe.SIZE:
+                self.sizes.setdefault(field.name, self._leading_size(field))
+
+    def _leading_size(self, field: Field) -> int:
+        """Of a size that no shape has: the first of several leading dimensions of its tensor, else 1; or 0."""
+        if not field.shape:
+            return 0
+        tensor = self.operator.fields[[f.name for f in self.operator.fields].index(field.shape)]
+        leading = self.leading.get(self._terms(tensor)[0].size, ())
+        return leading[0] if len(leading) > 1 else 1
+
+    def _match(self, field: Field, shape: tuple[int, ...]) -> None:
+        terms = self._terms(field)
+        lead = len(shape) - len(terms) + 1
+        dimensions = [prod(shape[:lead])] + list(shape[lead:]) if lead > 0 else [1] * (1 - lead) + list(shape)
+        self.had.update(term.size for term in terms[max(0, 1 - lead):])
+        for term, dimension in zip(terms, dimensions):
+            size, rest = divmod(dimension - term.more, term.factor)
+            if rest or size < 0:
+                raise ValueError(f"{self.name}: {field.name} is {list(shape)}: {dimension} must be {term.factor} * "
+                                 f"{term.size} + {term.more}")
+            if self.sizes.setdefault(term.size, size) != size:
+                raise ValueError(f"{self.name}: {field.name} is {list(shape)}, so {term.size} is {size}, but it is "
+                                 f"{self.sizes[term.size]}")
+        if lead > 0 and terms[0].factor == 1 and not terms[0].more:
+            self.leading.setdefault(terms[0].size, shape[:lead])
+
+    def _shape(self, field: Field) -> tuple[int, ...]:
+        terms = self._terms(field)
+        shape = [term.factor * self.sizes[term.size] + term.more for term in terms]
+        first = terms[0]
+        if first.factor == 1 and not first.more and prod(self.leading.get(first.size, (0,))) == shape[0]:
+            return (*self.leading[first.size], *shape[1:])
+        return tuple(shape) if first.size in self.had else tuple(shape[1:])
+
+    # ---- Types
+
+    def _dtype(self, field: Field) -> str:
+        """The dtype that a tensor must have; an option that decides it and is not given follows the array."""
+        option = next((f for f in self.operator.fields if f.name == field.dtype), None)
+        if not option:
+            return self.part if field.dtype == "part" else field.dtype
+        names = [self.part if choice == "part" else choice for choice in option.choices]
+        if option.name in self.given:
+            return names[self._choice(option, self.given[option.name])]
+        tensor = self.tensors.get(field.name)
+        if tensor and tensor.dtype in names:
+            struct.pack_into("i", self.params, option.offset, names.index(tensor.dtype))
+            return tensor.dtype
+        return names[0]
+
+    def _choice(self, field: Field, value: Any) -> int:
+        if isinstance(value, str):
+            if value not in field.choices:
+                raise ValueError(f"{self.name}: {field.name} is {value!r}: must be one of {', '.join(field.choices)}")
+            return field.choices.index(value)
+        return int(value)
+
+    # ---- The struct
+
+    def _put_value(self, field: Field) -> None:
+        if field.role == describe.SIZE:
+            value = self.sizes[field.name]
+        elif field.name not in self.given:
+            return
+        else:
+            value = self.given[field.name]
+            value = self._choice(field, value) if field.role == describe.OPTION else value
+        struct.pack_into(_FORMATS[field.role], self.params, field.offset, value)
+
+    def _put_tensor(self, field: Field, tensor: Tensor) -> None:
+        wanted = self._dtype(field)
+        if tensor.dtype != wanted:
+            raise TypeError(f"{self.name}: {field.name} is {tensor.dtype}: must be {wanted}")
+        if tensor.strides != packed(tensor.shape) and 0 not in tensor.shape:
+            self._put_stride(field, tensor)
+        struct.pack_into("Q", self.params, field.offset, tensor.data)
+
+    def _put_stride(self, field: Field, tensor: Tensor) -> None:
+        """Rows that are packed in themselves may lie apart where the operator takes their stride."""
+        strides = [f for f in self.operator.fields if f.role == describe.STRIDE and f.shape == field.name]
+        whole = packed(tensor.shape)
+        ordinary = all(stride == step for size, stride, step in zip(tensor.shape, tensor.strides, whole) if size != 1)
+        if ordinary:
+            return
+        rows = len(tensor.shape) == len(self._terms(field)) and len(strides) == 1
+        if not rows or packed(tensor.shape)[1:] != tensor.strides[1:] or tensor.strides[0] < whole[0]:
+            raise ValueError(f"{self.name}: {field.name} has strides {list(tensor.strides)}: must be contiguous"
+                             + (", or in all but its rows" if strides else ""))
+        struct.pack_into("q", self.params, strides[0].offset, tensor.strides[0])
+
+    def _outputs(self) -> list[Any]:
+        like = next(iter(self.arrays.values()))
+        found = []
+        for field in self.operator.tensors:
+            if field.role != describe.OUTPUT:
+                continue
+            shape = self._shape(field)
+            if field.name in self.tensors:
+                if self.tensors[field.name].shape != shape:
+                    raise ValueError(f"{self.name}: {field.name} is {list(self.tensors[field.name].shape)}: must be "
+                                     f"{list(shape)}")
+            elif not field.optional or self.given.get(field.name) is True:
+                self.arrays[field.name] = empty(like, shape, self._dtype(field))
+                self.tensors[field.name] = view(f"{self.name}: {field.name}", self.arrays[field.name])
+            else:
+                continue
+            found.append(self.arrays[field.name])
+        return found
+
+    # ---- The call
+
+    def _launch(self) -> None:
+        like, tensor = next(iter(self.arrays.values())), next(iter(self.tensors.values()))
+        stream = device(tensor.backend, tensor.ordinal).stream(native_stream(like))
+        params = (ctypes.c_char * len(self.params)).from_buffer(self.params)
+        workspace = self._workspace(like, stream, params)
+        check(self.operator.calls[self.part](ctypes.byref(stream), params, len(params)))
+        del workspace  # the library's allocator orders what it is used for next behind this call
+
+    def _workspace(self, like: Any, stream: Any, params: Any) -> Any:
+        query = self.operator.workspace_sizes.get(self.part)
+        if not query:
+            return None
+        size = ctypes.c_size_t()
+        check(query(ctypes.byref(stream), params, len(params), ctypes.byref(size)))
+        if not size.value:
+            return None
+        memory = empty(like, (-(-size.value // SIZES["i64"]),), "i64")
+        for field in self.operator.fields:
+            if field.role == describe.WORKSPACE:
+                struct.pack_into("Q", self.params, field.offset, view("workspace", memory).data)
+            if field.role == describe.WORKSPACE_SIZE:
+                struct.pack_into("Q", self.params, field.offset, size.value)
+        return memory

@@ -1,0 +1,97 @@
+"""The operators as the library describes them (ops.h: kiln_operator): a new one appears here by itself."""
+import ctypes
+from dataclasses import dataclass
+from functools import cached_property
+
+from kiln._library import check, lib
+
+INPUT, OUTPUT, UPDATE, SIZE, STRIDE, OPTION, INTEGER, REAL, WORKSPACE, WORKSPACE_SIZE = range(10)
+TENSORS = (INPUT, OUTPUT, UPDATE)
+
+
+class _Field(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("role", ctypes.c_int), ("offset", ctypes.c_uint32),
+                ("size", ctypes.c_uint32), ("optional", ctypes.c_uint32), ("dtype", ctypes.c_char_p),
+                ("shape", ctypes.c_char_p), ("choices", ctypes.c_char_p), ("typical", ctypes.c_int64),
+                ("text", ctypes.c_char_p), ("instead", ctypes.c_char_p)]
+
+
+class _Function(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("part", ctypes.c_char_p), ("call", ctypes.c_void_p),
+                ("workspace_size", ctypes.c_void_p)]
+
+
+class _Operator(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("summary", ctypes.c_char_p), ("bundle", ctypes.c_void_p),
+                ("fields", ctypes.POINTER(_Field)), ("functions", ctypes.POINTER(_Function)),
+                ("field_count", ctypes.c_uint32), ("function_count", ctypes.c_uint32),
+                ("params_size", ctypes.c_uint32), ("reserved", ctypes.c_uint32)]
+
+
+@dataclass(frozen=True)
+class Term:
+    """A dimension: factor * size + more."""
+
+    factor: int
+    size: str
+    more: int
+
+
+def _term(text: str) -> Term:
+    factor, _, rest = text.rpartition("*")
+    size, _, more = rest.partition("+")
+    return Term(int(factor or 1), size, int(more or 0))
+
+
+@dataclass(frozen=True)
+class Field:
+    name: str
+    role: int
+    offset: int
+    optional: bool
+    dtype: str
+    shape: str
+    choices: tuple[str, ...]
+    text: str
+    instead: str
+
+    def terms(self, alternative: bool) -> list[Term]:
+        """The shape; the one behind the bar where an optional input is left out."""
+        first, _, second = self.shape.partition("|")
+        return [_term(text) for text in (second if alternative and second else first).split(",")]
+
+
+_CALL = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+_WORKSPACE_SIZE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
+
+
+class Operator:
+    def __init__(self, raw: _Operator) -> None:
+        self.name = raw.name.decode()
+        self.summary = raw.summary.decode()
+        self.params_size = raw.params_size
+        self.fields = [_field(raw.fields[i]) for i in range(raw.field_count)]
+        functions = [raw.functions[i] for i in range(raw.function_count)]
+        self.calls = {f.part.decode(): _CALL(f.call) for f in functions}
+        self.workspace_sizes = {f.part.decode(): _WORKSPACE_SIZE(f.workspace_size) for f in functions if f.workspace_size}
+
+    @cached_property
+    def tensors(self) -> list[Field]:
+        return [field for field in self.fields if field.role in TENSORS]
+
+    @cached_property
+    def inputs(self) -> list[Field]:
+        """What a call takes by place: tensors that must be given."""
+        return [field for field in self.tensors if field.role != OUTPUT and not field.optional]
+
+
+def _field(raw: _Field) -> Field:
+    return Field(raw.name.decode(), raw.role, raw.offset, bool(raw.optional), raw.dtype.decode(), raw.shape.decode(),
+                 tuple(raw.choices.decode().split(",")) if raw.choices else (), raw.text.decode(),
+                 raw.instead.decode() if raw.instead else "")
+
+
+def operators() -> list[Operator]:
+    table, count = ctypes.POINTER(ctypes.POINTER(_Operator))(), ctypes.c_size_t()
+    check(lib.kiln_all_operators(ctypes.byref(table), ctypes.byref(count)))
+    return [Operator(table[i].contents) for i in range(count.value)]

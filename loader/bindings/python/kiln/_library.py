@@ -1,0 +1,50 @@
+"""The shared library: its functions, and its statuses as exceptions."""
+import ctypes
+import os
+from pathlib import Path
+
+NAME = "libkiln.so.0"
+
+
+class Error(RuntimeError):
+    """A call of kiln's that failed. ``status`` is the kiln_status; the text is kiln_last_error()'s."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+def _load() -> ctypes.CDLL:
+    """KILN_LIBRARY names another library than the one beside this file."""
+    path = os.environ.get("KILN_LIBRARY") or Path(__file__).with_name(NAME)
+    return ctypes.CDLL(str(path))
+
+
+lib = _load()
+for _name, _result, _arguments in (
+    ("kiln_version", ctypes.c_uint32, ()),
+    ("kiln_last_error", ctypes.c_char_p, ()),
+    ("kiln_status_text", ctypes.c_char_p, (ctypes.c_int,)),
+    ("kiln_all_operators", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
+    ("kiln_device_open_sized", ctypes.c_int, (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)),
+    ("kiln_device_get_info", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
+    ("kiln_device_selection_log", ctypes.c_char_p, (ctypes.c_void_p,)),
+    ("kiln_stream_borrow", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)),
+    ("kiln_stream_sync", ctypes.c_int, (ctypes.c_void_p,)),
+    ("kiln_memory_alloc", ctypes.c_int, (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)),
+    ("kiln_memory_free", None, (ctypes.c_void_p, ctypes.c_void_p)),
+):
+    _function = getattr(lib, _name)
+    _function.restype = _result
+    _function.argtypes = _arguments
+
+
+def check(status: int) -> None:
+    if status:
+        text = lib.kiln_last_error() or lib.kiln_status_text(status)
+        raise Error(status, text.decode(errors="replace"))
+
+
+def version() -> str:
+    number = lib.kiln_version()
+    return f"{number // 10000}.{number // 100 % 100}.{number % 100}"

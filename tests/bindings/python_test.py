@@ -1,0 +1,182 @@
+"""The Python package: python_test.py CASE BACKEND runs a case on cpu or cuda; --list prints the cases."""
+import ctypes
+import sys
+
+import numpy as np
+
+CASES = {}
+
+
+def case(function):
+    CASES[function.__name__] = function
+    return function
+
+
+class DeviceArray:
+    """Memory of the device, as CuPy and others show it."""
+
+    def __init__(self, place, array):
+        from kiln import _library
+        self.place, self.shape, self.dtype = place, array.shape, array.dtype
+        self.lib, self.check = _library.lib, _library.check
+        self.lib.kiln_copy.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+        self.memory = ctypes.c_void_p()
+        self.check(self.lib.kiln_memory_alloc(place.handle, max(array.nbytes, 1), ctypes.byref(self.memory)))
+        self._copy(self.memory.value, array.ctypes.data, array.nbytes, 0)
+
+    def _copy(self, target, source, size, direction):
+        stream = self.place.stream(0)
+        self.check(self.lib.kiln_copy(ctypes.byref(stream), target, source, size, direction))
+        self.check(self.lib.kiln_stream_sync(ctypes.byref(stream)))
+
+    @property
+    def __cuda_array_interface__(self):
+        return {"shape": self.shape, "typestr": self.dtype.str, "data": (self.memory.value, False), "version": 3}
+
+    def numpy(self):
+        array = np.empty(self.shape, self.dtype)
+        self._copy(array.ctypes.data, self.memory.value, array.nbytes, 1)
+        return array
+
+    def __del__(self):
+        self.lib.kiln_memory_free(self.place.handle, self.memory)
+
+
+class Runner:
+    """Calls an operator on the backend's arrays, whatever it is; what is given and what comes are NumPy's."""
+
+    def __init__(self, backend):
+        import kiln
+        self.kiln, self.place = kiln, kiln.device(backend)
+        assert self.place.backend == backend, self.place.selection_log
+
+    def __call__(self, name, *arrays, outputs=None, **options):
+        function = getattr(self.kiln.ops, name)
+        if self.place.backend == "cpu":
+            return function(*arrays, **options)
+        arrays = [DeviceArray(self.place, a) for a in arrays]
+        made = {n: DeviceArray(self.place, np.full(shape, 7, dtype)) for n, (shape, dtype) in outputs.items()}
+        options = {n: DeviceArray(self.place, v) if isinstance(v, np.ndarray) else v for n, v in options.items()}
+        function(*arrays, **options, **made)
+        found = [array.numpy() for array in made.values()]
+        return found[0] if len(found) == 1 else tuple(found)
+
+
+random = np.random.default_rng()
+
+
+@case
+def softmax(run):
+    """Rows of several leading dimensions; the precision is the array's."""
+    for dtype, tolerance in ((np.float32, 1e-6), (np.float16, 1e-3)):
+        x = random.standard_normal((3, 5, 40)).astype(dtype)
+        y = run("softmax", x, outputs={"y": (x.shape, dtype)})
+        e = np.exp(x.astype(float) - x.max(-1, keepdims=True))
+        assert y.dtype == dtype and y.shape == x.shape
+        np.testing.assert_allclose(y, e / e.sum(-1, keepdims=True), atol=tolerance)
+
+
+@case
+def gemm(run):
+    """Matrices without a batch, an optional tensor, and an option by its name."""
+    a, b = random.standard_normal((20, 64)).astype(np.float32), random.standard_normal((30, 64)).astype(np.float32)
+    bias = random.standard_normal(30).astype(np.float32)
+    d = run("gemm_f32", a, b, bias=bias, activation="silu", outputs={"d": ((20, 30), np.float32)})
+    t = a.astype(float) @ b.T + bias
+    assert d.shape == (20, 30)
+    np.testing.assert_allclose(d, t / (1 + np.exp(-t)), atol=1e-4)
+
+
+@case
+def embedding(run):
+    """Ids of 32 and of 64 bits, by the array alone."""
+    table = random.standard_normal((9, 12)).astype(np.float32)
+    for dtype in (np.int32, np.int64):
+        ids = np.array([1, 8, 0, 3], dtype)
+        y = run("embedding", table, ids, outputs={"y": ((4, 12), np.float32)})
+        np.testing.assert_array_equal(y, table[ids])
+
+
+@case
+def attention(run):
+    """Two outputs, of which one is wanted by name."""
+    q = random.standard_normal((1, 4, 16)).astype(np.float32)
+    k, v = (random.standard_normal((9, 2, 16)).astype(np.float32) for _ in range(2))
+    lse = {} if run.place.backend != "cpu" else {"lse": True}
+    out, total = run("mha_f32", q, k, v, outputs={"out": (q.shape, np.float32), "lse": ((4, 1), np.float32)}, **lse)
+    for head in range(4):
+        s = k[:, head // 2].astype(float) @ q[0, head] / 4
+        p = np.exp(s - s.max())
+        np.testing.assert_allclose(out[0, head], p / p.sum() @ v[:, head // 2], atol=1e-5)
+        np.testing.assert_allclose(total[head, 0], np.log(np.exp(s).sum()), atol=1e-5)
+
+
+@case
+def workspace(run):
+    """Long rows of argmax need one, which the arrays' library makes."""
+    if run.place.backend != "cpu":
+        return  # of a library that makes none
+    x = random.standard_normal((2, 20000)).astype(np.float32)
+    np.testing.assert_array_equal(run("argmax", x), x.argmax(-1))
+
+
+@case
+def rows_apart(run):
+    """Rows that lie apart are taken where the operator has their stride, others are refused."""
+    if run.place.backend != "cpu":
+        return
+    whole = random.standard_normal((6, 50)).astype(np.float32)
+    np.testing.assert_array_equal(run("softmax", whole[:, :20]), run("softmax", whole[:, :20].copy()))
+    refused(ValueError, "must be contiguous", lambda: run("softmax", whole.T))
+
+
+def refused(kind, text, call):
+    try:
+        call()
+    except kind as error:
+        assert text in str(error), error
+        return
+    raise AssertionError(f"not refused: {text}")
+
+
+@case
+def wrong_arguments(run):
+    """What is wrong is named, before anything is called or by kiln itself."""
+    ops, x = run.kiln.ops, np.zeros((2, 4), np.float32)
+    refused(TypeError, "softmax: x is missing", lambda: ops.softmax())
+    refused(TypeError, "softmax has no argument 'z'", lambda: ops.softmax(x, z=1))
+    refused(TypeError, "softmax takes 1 arrays by place, not 2", lambda: ops.softmax(x, x))
+    refused(TypeError, "softmax: x is a list", lambda: ops.softmax([1.0]))
+    refused(TypeError, "softmax: x: dtype <f8", lambda: ops.softmax(x.astype(np.float64)))
+    refused(TypeError, "softmax_f16: x is f32: must be f16", lambda: ops.softmax_f16(x))
+    refused(ValueError, "add: b is [2, 3], so count is 6, but it is 8", lambda: ops.add(x, np.zeros((2, 3), np.float32)))
+    refused(ValueError, "must be one of none, gelu_erf", lambda: ops.gemm(x, x, activation="relu"))
+    refused(run.kiln.Error, "rmsnorm_f32: eps is -1", lambda: ops.rmsnorm(x, eps=-1.0))
+    refused(ValueError, "backend is 'tpu'", lambda: run.kiln.device("tpu"))
+
+
+@case
+def every_operator_is_there(run):
+    from kiln import _describe
+    for operator in _describe.operators():
+        for name in (operator.name, *(f"{operator.name}_{part}" for part in operator.calls)):
+            assert operator.summary in getattr(run.kiln.ops, name).__doc__, name
+
+
+@case
+def torch(run):
+    """Tensors of PyTorch, where it is installed: the result is a tensor, and gradients are refused."""
+    try:
+        import torch
+    except ImportError:
+        print("no PyTorch here")
+        return
+    x = torch.randn(3, 40)
+    torch.testing.assert_close(run.kiln.ops.softmax(x), torch.softmax(x, -1))
+    refused(RuntimeError, "inference", lambda: run.kiln.ops.softmax(x.requires_grad_()))
+
+
+if sys.argv[1] == "--list":
+    print(*CASES)
+else:
+    CASES[sys.argv[1]](Runner(sys.argv[2]))

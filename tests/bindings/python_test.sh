@@ -1,0 +1,42 @@
+#!/bin/bash
+# The Python package: from its wheel, installed as pip installs it, on the CPU and on a simulated GPU.
+cd "$(dirname "$0")/../.." || exit 1
+. tests/tap.sh
+case $KILN_CONFIG in sanitize | thread | coverage | fuzz) skip_all "config=$KILN_CONFIG needs its runtime loaded before Python" ;; esac
+find_numpy "the Python package is not tested"
+build=$(realpath "${KILN_BUILD:-build}")
+version=$("$build/kiln" --version | grep -oE '[0-9]+\.[0-9]+\.[0-9]+' | head -n 1)
+
+# A wheel is an archive of what is to stand in the folder of packages: unpacking it is installing it.
+installs() {
+    "$python" scripts/wheel.py "$build/libkiln.so.0" "$version" "$KILN_SCRATCH/wheel" &&
+        "$python" -m zipfile -e "$KILN_SCRATCH"/wheel/*.whl "$KILN_SCRATCH/packages"
+}
+
+same_again() {
+    "$python" scripts/wheel.py "$build/libkiln.so.0" "$version" "$KILN_SCRATCH/again" &&
+        cmp "$KILN_SCRATCH"/wheel/*.whl "$KILN_SCRATCH"/again/*.whl
+}
+
+recorded() {
+    (cd "$KILN_SCRATCH/packages" && "$python" -c '
+import base64, csv, glob, hashlib
+for name, digest, size in csv.reader(open(glob.glob("*.dist-info/RECORD")[0])):
+    data = open(name, "rb").read()
+    made = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+    assert not digest or (digest, size) == ("sha256=" + made, str(len(data))), name')
+}
+
+on() { # NAME ARGUMENT...: python_test.py, whose line of failures is the test's output
+    PYTHONPATH=$KILN_SCRATCH/packages KILN_LIBRARY='' "$python" tests/bindings/python_test.py "$@"
+}
+
+check "the wheel is written and unpacked" installs
+check "the wheel is the same when it is written again" same_again
+check "the wheel's record has every file" recorded
+for case in $("$python" tests/bindings/python_test.py --list); do
+    check "python: $case, on the CPU" on "$case" cpu
+    check "python: $case, on a simulated sm_90" env KILN_SIM_DEVICES=sm_90 LD_LIBRARY_PATH="$build/sim" \
+        PYTHONPATH="$KILN_SCRATCH/packages" "$python" tests/bindings/python_test.py "$case" cuda
+done
+finish
