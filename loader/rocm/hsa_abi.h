@@ -31,6 +31,7 @@
     X(AMD_AGENT_INFO_PRODUCT_NAME, 0xA009)                    \
     X(AMD_AGENT_INFO_MAX_WAVES_PER_CU, 0xA00A)                \
     X(AMD_AGENT_INFO_NUM_SIMDS_PER_CU, 0xA00B)                \
+    X(AMD_AGENT_INFO_NEAREST_CPU, 0xA113)                     \
     X(ISA_INFO_NAME_LENGTH, 0)                                \
     X(ISA_INFO_NAME, 1)                                       \
     X(PROFILE_FULL, 1)                                        \

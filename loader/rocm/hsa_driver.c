@@ -40,14 +40,15 @@ static kiln_status find_functions(void) {
 /* The runtime says "out of resources" where the kernel driver is absent or closed to this user. */
 static kiln_status start(void) {
     kiln__hsa_status status = kiln__hsa.init();
-    if (status != KILN__HSA_STATUS_SUCCESS) {
-        kiln__hsa_fail(status, kiln__hsa_names.init);
-        if (access("/dev/kfd", R_OK | W_OK) == 0) return kiln__fail_within(KILN_ERROR_NO_DRIVER, "no device");
-        return kiln__fail_within(KILN_ERROR_NO_DRIVER, "no device: %s",
-                                 errno == EACCES ? "/dev/kfd may not be opened by this user" : "/dev/kfd is absent");
+    if (status == KILN__HSA_STATUS_SUCCESS) {
+        driver.process = getpid();
+        return KILN_OK;
     }
-    driver.process = getpid();
-    return KILN_OK;
+    kiln__hsa_fail(status, kiln__hsa_names.init);
+    if (access("/dev/kfd", R_OK | W_OK) == 0)
+        return kiln__fail_within(KILN_ERROR_DRIVER, "rocm: the HSA runtime does not start");
+    if (errno == ENOENT) return kiln__fail_within(KILN_ERROR_NO_DRIVER, "no device: /dev/kfd is absent");
+    return kiln__fail_within(KILN_ERROR_DRIVER, "rocm: /dev/kfd may not be opened by this user");
 }
 
 static kiln_status open_locked(void) {
@@ -63,7 +64,6 @@ kiln_status kiln__hsa_open(const char **out_library) {
     pthread_mutex_lock(&driver.lock);
     kiln_status status = open_locked();
     pthread_mutex_unlock(&driver.lock);
-    if (status == KILN_ERROR_FORKED) return status;
     if (status == KILN_OK) *out_library = driver.library;
-    return KILN_OK;
+    return status == KILN_ERROR_NO_DRIVER ? KILN_OK : status;
 }

@@ -15,9 +15,11 @@ typedef struct kiln__hsa_functions {
 extern kiln__hsa_functions kiln__hsa;
 
 /* Finds and starts the runtime. *out_library is the name it was opened by, of static storage, or NULL with the reason
- * in the error text if there is no runtime or no driver below it; that is KILN_OK and asked again by the next call.
- * hsa_init is called once in a process that has a GPU, and hsa_shut_down never: the application may use the same copy.
- * Any thread may call it. Returns KILN_OK, or KILN_ERROR_FORKED in a child of a process that started the runtime. */
+ * in the error text if there is no runtime or no kernel driver (/dev/kfd) below it; that is KILN_OK and asked again by
+ * the next call. hsa_init is called once in a process that has a GPU, and hsa_shut_down never: the application may use
+ * the same copy. Any thread may call it. Returns KILN_OK; KILN_ERROR_DRIVER_TOO_OLD (the runtime lacks a function);
+ * KILN_ERROR_DRIVER (/dev/kfd is there, and the user may not open it or the runtime does not start); KILN_ERROR_FORKED
+ * in a child of a process that started the runtime. */
 kiln_status kiln__hsa_open(const char **out_library);
 
 /* "HSA_STATUS_ERROR", or "unknown HSA status". Static storage. */

@@ -82,7 +82,8 @@ static kiln__hsa_status pool_find(kiln__hsa_agent agent, pool_search *search) {
     return kiln__hsa.agent_iterate_pools(agent, visit_pool, search);
 }
 
-/* The first CPU agent with memory that a GPU can reach: fine-grained for the host, and for kernargs. */
+/* A CPU agent with memory that a GPU can reach, the nearest one or else the first: fine-grained for the host, and for
+ * kernargs. */
 static kiln__hsa_status visit_host(kiln__hsa_agent agent, void *data) {
     kiln__rocm_device *rocm = data;
     uint32_t type = KILN__HSA_DEVICE_TYPE_GPU;
@@ -107,7 +108,14 @@ static kiln__hsa_status visit_host(kiln__hsa_agent agent, void *data) {
 }
 
 static kiln_status describe_memory(kiln__rocm_device *rocm, kiln_device_info *info) {
-    kiln__hsa_status status = kiln__hsa.iterate_agents(visit_host, rocm);
+    kiln__hsa_agent nearest = {0};
+    kiln__hsa_status status = KILN__HSA_STATUS_SUCCESS;
+    /* Older runtimes do not know which that is. */
+    if (kiln__hsa.agent_get_info(rocm->agent, KILN__HSA_AMD_AGENT_INFO_NEAREST_CPU, &nearest) !=
+        KILN__HSA_STATUS_SUCCESS)
+        nearest.handle = 0;
+    if (nearest.handle) visit_host(nearest, rocm);
+    if (!rocm->host.handle) status = kiln__hsa.iterate_agents(visit_host, rocm);
     if (failed(status)) return kiln__hsa_fail(status, kiln__hsa_names.iterate_agents);
     pool_search device = {.segment = KILN__HSA_AMD_SEGMENT_GLOBAL,
                           .with = KILN__HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_COARSE_GRAINED};

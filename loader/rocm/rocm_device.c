@@ -11,9 +11,8 @@ kiln_status kiln__rocm_count(int32_t *out_count) {
     *out_count = 0;
     KILN__TRY(kiln__hsa_open(&library));
     if (!library) return KILN_OK;
-    kiln_status status = kiln__rocm_agents(NULL, 0, out_count);
-    if (status == KILN_ERROR_OUT_OF_MEMORY) return status;
-    if (status == KILN_OK && !*out_count) kiln__fail(KILN_ERROR_NO_DRIVER, "no device: %s lists no GPU", library);
+    KILN__TRY(kiln__rocm_agents(NULL, 0, out_count));
+    if (!*out_count) kiln__fail(KILN_ERROR_NO_DRIVER, "no device: %s lists no GPU", library);
     return KILN_OK;
 }
 

@@ -13,7 +13,7 @@
 
 /* Headers before version 1.5 lack what symbols.def calls optional: here it is as the later ones have it. */
 #if HSA_AMD_INTERFACE_VERSION_MAJOR == 1 && HSA_AMD_INTERFACE_VERSION_MINOR < 5
-enum { HSA_AMD_QUEUE_INFO_AGENT };
+enum { HSA_AMD_QUEUE_INFO_AGENT, HSA_AMD_AGENT_INFO_NEAREST_CPU = 0xA113 };
 hsa_status_t hsa_amd_queue_get_info(hsa_queue_t *queue, uint32_t attribute, void *value);
 #endif
 /* And those before version 1.1 a status. */

@@ -212,8 +212,16 @@ int32_t sim_rocm_device(kiln__hsa_agent agent) {
     return index < sim_device_count("gfx") ? (int32_t)index : -1;
 }
 
+static uint64_t host_count(void) {
+    return sim_setting_number("KILN_SIM_HOSTS", 1);
+}
+
+static bool is_host(kiln__hsa_agent agent) {
+    return agent.handle - SIM_CPU_AGENT < host_count();
+}
+
 bool sim_rocm_is_agent(kiln__hsa_agent agent) {
-    return agent.handle == SIM_CPU_AGENT || sim_rocm_device(agent) >= 0;
+    return is_host(agent) || sim_rocm_device(agent) >= 0;
 }
 
 /* A lie: a million agents, none of which is one. */
@@ -234,7 +242,9 @@ kiln__hsa_status hsa_iterate_agents(kiln__hsa_agent_callback callback, void *dat
     const size_t gpus = sim_device_count("gfx");
     sim_rocm_unlock();
     if (!started) return SIM_HSA_ERROR_NOT_INITIALIZED;
-    kiln__hsa_status status = callback((kiln__hsa_agent){SIM_CPU_AGENT}, data);
+    kiln__hsa_status status = KILN__HSA_STATUS_SUCCESS;
+    for (uint64_t i = 0; i < host_count() && status == KILN__HSA_STATUS_SUCCESS; i++)
+        status = callback((kiln__hsa_agent){SIM_CPU_AGENT + i}, data);
     for (size_t i = 0; i < gpus && status == KILN__HSA_STATUS_SUCCESS; i++)
         status = callback((kiln__hsa_agent){SIM_GPU_AGENT + i}, data);
     return status;
@@ -300,6 +310,8 @@ static bool place_info(uint32_t device, uint32_t attribute, void *value) {
         return GIVE(uint32_t, device + 1) == KILN__HSA_STATUS_SUCCESS; /* the host is node 0 */
     case AGENT_LOCATION:
         return GIVE(uint32_t, (device + FIRST_BUS) << 8) == KILN__HSA_STATUS_SUCCESS; /* bus, device and function */
+    case KILN__HSA_AMD_AGENT_INFO_NEAREST_CPU:
+        return GIVE(kiln__hsa_agent, SIM_CPU_AGENT + device % host_count()) == KILN__HSA_STATUS_SUCCESS;
     case AGENT_DOMAIN:
         return GIVE(uint32_t, 0) == KILN__HSA_STATUS_SUCCESS;
     case AGENT_ISA:
@@ -370,9 +382,11 @@ kiln__hsa_status hsa_agent_get_info(kiln__hsa_agent agent, uint32_t attribute, v
     SIM_HSA_ENTER();
     sim_target target;
     if (attribute == KILN__HSA_AGENT_INFO_DEVICE && sim_rocm_is_agent(agent))
-        return GIVE(uint32_t, agent.handle == SIM_CPU_AGENT ? KILN__HSA_DEVICE_TYPE_CPU : KILN__HSA_DEVICE_TYPE_GPU);
-    if (agent.handle == SIM_CPU_AGENT) return cpu_info(attribute, value);
+        return GIVE(uint32_t, is_host(agent) ? KILN__HSA_DEVICE_TYPE_CPU : KILN__HSA_DEVICE_TYPE_GPU);
+    if (is_host(agent)) return cpu_info(attribute, value);
     if (!sim_rocm_target(sim_rocm_device(agent), &target)) return SIM_HSA_ERROR_INVALID_AGENT;
+    if (attribute == KILN__HSA_AMD_AGENT_INFO_NEAREST_CPU && !sim_setting_number("KILN_SIM_NEAREST", 1))
+        return SIM_HSA_ERROR_INVALID_ARGUMENT;
     if (place_info((uint32_t)sim_rocm_device(agent), attribute, value)) return KILN__HSA_STATUS_SUCCESS;
     return gpu_info(&target, attribute, value);
 }
@@ -421,7 +435,7 @@ kiln__hsa_status hsa_amd_agent_iterate_memory_pools(kiln__hsa_agent agent, kiln_
     const bool known = sim_rocm_is_agent(agent);
     sim_rocm_unlock();
     if (!known) return SIM_HSA_ERROR_INVALID_AGENT;
-    const bool cpu = agent.handle == SIM_CPU_AGENT;
+    const bool cpu = is_host(agent);
     kiln__hsa_status status = callback(pool_of(agent, cpu ? SIM_POOL_HOST : SIM_POOL_DEVICE), data);
     if (status == KILN__HSA_STATUS_SUCCESS)
         status = callback(pool_of(agent, cpu ? SIM_POOL_KERNARG : SIM_POOL_LDS), data);
