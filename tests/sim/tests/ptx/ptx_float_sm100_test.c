@@ -44,6 +44,10 @@ static uint64_t wanted_of(const char *opcode, const uint32_t *x, exact_rounding 
     uint64_t result = fused || strcmp(opcode, "mul") == 0
                           ? float_multiply_add(&float_f32, a, b, &float_f32, c, rounding, fused)
                           : float_multiply_add(&float_f32, a, one, &float_f32, b, rounding, true);
+    /* As of f32 alone: what is below the least normal number before it is rounded is flushed. */
+    bool multiplies = fused || strcmp(opcode, "mul") == 0;
+    uint64_t cut = multiplies ? float_multiply_add(&float_f32, a, b, &float_f32, c, EXACT_RZ, fused) : result;
+    if (flags & FLOAT_FTZ && float_flushed(&float_f32, cut) != cut) result = float_flushed(&float_f32, cut);
     return float_finish(&float_f32, result, flags);
 }
 
