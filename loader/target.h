@@ -48,8 +48,8 @@ bool kiln__amd_parse(const char *isa, kiln_target *out_target);
 bool kiln__amd_features(const char *text, int32_t *out_xnack, int32_t *out_sramecc);
 
 /* The lowest CUDA driver (12040 is 12.4) that reads a PTX ISA version (84 is 8.4), and the highest PTX version that a
- * driver reads, of those in targets.def. A later PTX 9.x is taken to need CUDA 13.x; of 10.0 and later nothing is known:
- * INT32_MAX. */
+ * driver reads, of those in targets.def. A later PTX 9.x is taken to need CUDA 13.x; of 10.0 and later nothing is
+ * known: INT32_MAX. */
 int32_t kiln__ptx_driver(int32_t ptx_version);
 int32_t kiln__driver_ptx(int32_t driver_version);
 

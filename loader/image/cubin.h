@@ -26,8 +26,8 @@ enum { KILN__CUBIN_KERNELS_MAX = 4096 };
 kiln_status kiln__cubin_read(const void *bytes, size_t size, kiln__cubin *out_cubin);
 
 /* Reads the next kernel from *cursor on, which starts at 0; kernel_count calls read all. The ABI keeps no count of
- * spills. Returns KILN_OK, KILN_ERROR_CORRUPT_IMAGE, KILN_ERROR_NOT_FOUND (there are no more), KILN_ERROR_UNSUPPORTED (a
- * parameter aligned to more than 16 bytes). */
+ * spills. Returns KILN_OK, KILN_ERROR_CORRUPT_IMAGE, KILN_ERROR_NOT_FOUND (there are no more), KILN_ERROR_UNSUPPORTED
+ * (a parameter aligned to more than 16 bytes). */
 kiln_status kiln__cubin_kernel_next(const kiln__cubin *cubin, size_t *cursor, kiln_kernel_facts *out_kernel);
 
 #endif
