@@ -22,10 +22,10 @@ MIB, MIB_DRY = 512, 1  # of the largest tensor of an operator that memory bounds
 GOAL = 0.9             # of the copy
 
 # Each element of these is read once and written once: they are held against the copy.
-BOUND_BY_MEMORY = ("add", "mul_add", "silu_mul", "add_gelu", "softmax", "rmsnorm", "add_rmsnorm", "rope", "embedding",
-                   "argmax")
+BOUND_BY_MEMORY = ("add", "mul_add", "silu_mul", "add_gelu", "softmax", "rmsnorm", "add_rmsnorm", "rope", "rope3d",
+                   "embedding", "argmax")
 # These touch parts of their tensors only.
-OTHERS = ("kv_store", "kv_copy_blocks", "sample")
+OTHERS = ("kv_store", "kv_copy_blocks", "mha_paged", "sample")
 
 GEMM = [dict(m=m, n=n, k=k) for m, n, k in ((1, 8192, 8192), (8, 8192, 8192), (1024, 1024, 1024), (4096, 4096, 4096),
                                             (8192, 8192, 8192))]
@@ -34,7 +34,8 @@ MHA = [PREFILL, dict(PREFILL, kv_heads=8), dict(PREFILL, tokens=8192, kv_tokens=
        dict(PREFILL, tokens=16, kv_tokens=16 * 8192, batch=16, kv_heads=8)]
 GEMM_DRY = [dict(m=3, n=33, k=40)]
 MHA_DRY = [dict(tokens=32, kv_tokens=32, batch=2, heads=4, kv_heads=2, head_dim=32, causal="yes")]
-WITHOUT = {"gemm": ("c", "bias"), "mha": ("lse", "cu_seqlens_q", "cu_seqlens_k", "seqlens_k")}
+WITHOUT = {"gemm": ("c", "bias"), "mha": ("lse", "cu_seqlens_q", "cu_seqlens_k", "seqlens_k"),
+           "mha_paged": ("lse", "cu_seqlens_q")}
 
 
 class Failed(Exception):

@@ -9,13 +9,15 @@ enum {
     LARGE = 64 << 20, /* bytes of a tensor */
     COLS = 4096,
     PAIRS = 64, /* of a head that is turned */
+    HEAD_DIM = 2 * PAIRS,
+    BLOCK = 8, /* keys of a paged cache's block: what is in cache has so many rows */
     ROWS = LARGE / 2 / COLS
 };
 
 typedef struct tensors {
     void *y, *sum;
     const void *a, *b, *c;
-    int32_t numbers[ROWS]; /* from 0 on: positions, ids, slots */
+    int32_t numbers[ROWS]; /* from 0 on: positions, ids, slots, blocks */
     int64_t frequencies[PAIRS];
 } tensors;
 
@@ -106,6 +108,45 @@ typedef kiln_status (*operation)(kiln_stream *stream, const tensors *t, int64_t 
                                                                     .cols = COLS,               \
                                                                     .capacity = count / COLS}); \
     }
+#define KV_COPY_BLOCKS(part)                                                                               \
+    static kiln_status kv_copy_blocks_##part(kiln_stream *stream, const tensors *t, int64_t count) {       \
+        return kiln_kv_copy_blocks_##part(stream, &(kiln_kv_copy_blocks_params){.key_cache = t->y,         \
+                                                                                .value_cache = t->sum,     \
+                                                                                .pairs = t->numbers,       \
+                                                                                .count = count / COLS / 2, \
+                                                                                .blocks = count / COLS,    \
+                                                                                .cols = COLS});            \
+    }
+#define MHA(part)                                                                         \
+    static kiln_status mha_##part(kiln_stream *stream, const tensors *t, int64_t count) { \
+        return kiln_mha_##part(stream, &(kiln_mha_params){.out = t->y,                    \
+                                                          .q = t->c,                      \
+                                                          .k = t->a,                      \
+                                                          .v = t->b,                      \
+                                                          .tokens = 1,                    \
+                                                          .kv_tokens = count / COLS,      \
+                                                          .batch = 1,                     \
+                                                          .heads = COLS / HEAD_DIM,       \
+                                                          .kv_heads = COLS / HEAD_DIM,    \
+                                                          .head_dim = HEAD_DIM});         \
+    }
+#define MHA_PAGED(part)                                                                                           \
+    static kiln_status mha_paged_##part(kiln_stream *stream, const tensors *t, int64_t count) {                   \
+        return kiln_mha_paged_##part(stream, &(kiln_mha_paged_params){.out = t->y,                                \
+                                                                      .q = t->c,                                  \
+                                                                      .k_cache = t->a,                            \
+                                                                      .v_cache = t->b,                            \
+                                                                      .block_table = t->numbers,                  \
+                                                                      .seqlens_k = &t->numbers[count / COLS - 1], \
+                                                                      .tokens = 1,                                \
+                                                                      .blocks = count / COLS / BLOCK,             \
+                                                                      .block_size = BLOCK,                        \
+                                                                      .batch = 1,                                 \
+                                                                      .max_blocks_per_seq = count / COLS / BLOCK, \
+                                                                      .heads = COLS / HEAD_DIM,                   \
+                                                                      .kv_heads = COLS / HEAD_DIM,                \
+                                                                      .head_dim = HEAD_DIM});                     \
+    }
 #define ARGMAX(part)                                                                                                \
     static kiln_status argmax_##part(kiln_stream *stream, const tensors *t, int64_t count) {                        \
         return kiln_argmax_##part(stream,                                                                           \
@@ -143,6 +184,9 @@ typedef kiln_status (*operation)(kiln_stream *stream, const tensors *t, int64_t 
     ROPE3D(part)                                   \
     EMBEDDING(part)                                \
     KV_STORE(part)                                 \
+    KV_COPY_BLOCKS(part)                           \
+    MHA(part)                                      \
+    MHA_PAGED(part)                                \
     ARGMAX(part)                                   \
     SAMPLE(part)                                   \
     GEMM(part, 1)                                  \
@@ -171,6 +215,9 @@ typedef struct bench_case {
         {"rope interleaved " #part, rope_interleaved_##part, size, 2, false},                                         \
         {"rope half " #part, rope_half_##part, size, 2, false}, {"rope3d " #part, rope3d_##part, size, 2, false},     \
         {"embedding " #part, embedding_##part, size, 2, false}, {"kv_store " #part, kv_store_##part, size, 4, false}, \
+        {"kv_copy_blocks " #part, kv_copy_blocks_##part, size, 2, false},                                             \
+        {"mha 1 query " #part, mha_##part, size, 2, true},                                                            \
+        {"mha_paged 1 query " #part, mha_paged_##part, size, 2, true},                                                \
         {"argmax " #part, argmax_##part, size, 1, true}, {"sample " #part, sample_##part, size, 1, true},             \
         {"gemm 1 row " #part, gemm_1_##part, size, 1, true}, {"gemm 4 rows " #part, gemm_4_##part, size, 1, true},    \
         {"gemm 8 rows " #part, gemm_8_##part, size, 1, true},

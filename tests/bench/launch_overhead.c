@@ -196,6 +196,10 @@ static void __attribute__((noinline)) run_launch(long count) {
          .frequencies = bench.frequencies, .tokens = 4, .heads = 8, .pairs = 64)                                       \
     CALL(kv_store, kv_store, .key_cache = bench.tensor, .value_cache = bench.other, .key = bench.tensor,               \
          .value = bench.other, .slot_mapping = bench.numbers, .tokens = 4, .cols = 1024, .capacity = 65536)            \
+    CALL(rope3d, rope3d, .y = bench.tensor, .x = bench.tensor, .grids = bench.numbers + 1,                             \
+         .frequencies = bench.frequencies, .batch = 1, .tokens = 4, .heads = 8, .pairs = 64)                           \
+    CALL(kv_copy_blocks, kv_copy_blocks, .key_cache = bench.tensor, .value_cache = bench.other,                        \
+         .pairs = bench.numbers, .count = 4, .blocks = 64, .cols = 16384)                                              \
     CALL(mha, mha, .out = bench.other, .q = bench.tensor, .k = bench.tensor, .v = bench.tensor, .tokens = 4,           \
          .kv_tokens = 1024, .batch = 4, .heads = 8, .kv_heads = 8, .head_dim = 128, .causal = 1)                       \
     CALL(mha_paged, mha_paged, .out = bench.other, .q = bench.tensor, .k_cache = bench.tensor,                         \
