@@ -2,6 +2,7 @@
 #include "tests/sim/amdgcn/decode/amd_code.h"
 #include "tests/sim/amdgcn/decode/amd_llvm.h"
 #include "tests/sim/amdgcn/decode/amd_metadata.h"
+#include "tests/sim/amdgcn/decode/amd_modifiers.h"
 #include "tests/sim/amdgcn/decode/amd_registers.h"
 #include "tests/sim/amdgcn/matrix/amd_dot.h"
 #include "tests/sim/amdgcn/wave/amd_hazard.h"
@@ -195,6 +196,9 @@ static bool op_decode(loader *l, amd_op *op, char *text, uint32_t *dual_count) {
     program->hazards |= amd_hazard_has(program->target, op);
     uint32_t word = word_at(program->image + address);
     op->immediate = word & 0xffff;
+    const char *odd = amd_modifiers_halves(op, word);
+    if (odd)
+        return refuse(l, "instruction at 0x%x: %s: its encoding has %s, which it does not heed", address, text, odd);
     if (op->dual) {
         second->address = address;
         second->size = (uint8_t)size;

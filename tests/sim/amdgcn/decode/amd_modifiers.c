@@ -146,3 +146,20 @@ const char *amd_modifiers_check(const amd_op *op) {
         if (alu_rows[i].run == op->run) return vector_check(op, &alu_rows[i]);
     return NULL;
 }
+
+const char *amd_modifiers_halves(amd_op *op, uint32_t word) {
+    enum { VOP3 = 0x35, OP_SEL = 11, RESULT = 3 };
+    const uint32_t bits = word >> OP_SEL & 0xf;
+    if (word >> 26 != VOP3 || !bits || op->op_sel || op->dual || op->class != AMD_CLASS_VECTOR) return NULL;
+    for (size_t i = 0; i < sizeof alu_rows / sizeof *alu_rows; i++) {
+        const alu_row *row = &alu_rows[i];
+        if (row->run != op->run) continue;
+        if (row->marks || row->parts) return NULL; /* the bits are of the mask's register, or select bytes */
+        uint32_t sources = 0;
+        while (sources < 3 && row->source[sources] != AMD_ALU_none)
+            sources++;
+        op->op_sel = (uint8_t)((bits & ((1u << sources) - 1)) | (bits >> RESULT & 1) << sources);
+        return halves_check(op, row);
+    }
+    return NULL;
+}

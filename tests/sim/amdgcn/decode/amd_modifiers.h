@@ -8,4 +8,8 @@
  * neither scalar, nor of memory, nor of the tables of the vector ALU look after themselves. */
 const char *amd_modifiers_check(const amd_op *op);
 
+/* Sets op_sel of an instruction of VOP3 by the bits of its first word, where its text has none: LLVM 19 leaves it out
+ * of 16-bit instructions of gfx11 and gfx12. Returns as amd_modifiers_check. */
+const char *amd_modifiers_halves(amd_op *op, uint32_t word);
+
 #endif

@@ -176,6 +176,26 @@ static void test_seed_perturbs(void **state) {
     amd_program_free(program);
 }
 
+/* ---- Halves that the text does not name ---- */
+
+/* LLVM 19 writes v_add_f16 of gfx11 and gfx12 without op_sel: here the first source's upper half, 2, and the second's
+ * lower, 1. An instruction that has no halves is refused with the bit. */
+static void test_halves_of_the_encoding(void **state) {
+    (void)state;
+    static const char *const targets[] = {"gfx1100", "gfx1201"};
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+        amd_program *program = amdgcn_load(targets[i], false, ".long 0xd5320801, 0x00020100");
+        amdgcn_registers_fill(&before, program, &random_state);
+        before.v[0][0] = 0x40003c00;
+        before.v[1][0] = 0;
+        run(program, 1);
+        assert_int_equal(registers.v[1][0], 0x4200);
+        amd_program_free(program);
+        const char *refusal = amdgcn_refusal(targets[i], false, ".long 0xd5030801, 0x00020100"); /* v_add_f32 */
+        if (!refusal || !strstr(refusal, "its encoding has op_sel")) fail_msg("%s: %s", targets[i], refusal);
+    }
+}
+
 /* ---- Mixed sums ---- */
 
 /* 1 * (1 + 2^-11) + 2^-40 is above the middle of two f16; as an f32 it is the middle. The instruction rounds to f32, by
@@ -441,10 +461,15 @@ static void test_narrowing_with_noise(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_approximations),         cmocka_unit_test(test_scalar_approximations),
-        cmocka_unit_test(test_seed_perturbs),          cmocka_unit_test(test_division),
-        cmocka_unit_test(test_widening_of_8_bits),     cmocka_unit_test(test_widening_of_pairs),
-        cmocka_unit_test(test_narrowing_to_8_bits),    cmocka_unit_test(test_narrowing_with_noise),
+        cmocka_unit_test(test_halves_of_the_encoding),
+        cmocka_unit_test(test_approximations),
+        cmocka_unit_test(test_scalar_approximations),
+        cmocka_unit_test(test_seed_perturbs),
+        cmocka_unit_test(test_division),
+        cmocka_unit_test(test_widening_of_8_bits),
+        cmocka_unit_test(test_widening_of_pairs),
+        cmocka_unit_test(test_narrowing_to_8_bits),
+        cmocka_unit_test(test_narrowing_with_noise),
         cmocka_unit_test(test_mixed_sums_round_twice),
     };
     if (!amdgcn_harness_ready()) return 0;
