@@ -50,6 +50,7 @@ char *call_dtype_names(const operator_call *call, const kiln_field *field) {
     int length;
     for (int64_t i = 0; (name = choice(option->description->choices, i, &length)); i++) {
         const char *one = npy_dtype_name(dtype_of(call, name, length));
+        if (names && strcmp(names, one) == 0) continue; /* "part" of f32 and f32 */
         char *longer = names ? cli_format("%s or %s", names, one) : cli_format("%s", one);
         free(names);
         names = longer;
