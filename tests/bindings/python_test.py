@@ -150,6 +150,13 @@ def wrong_arguments(run):
     refused(TypeError, "softmax: x: dtype <f8", lambda: ops.softmax(x.astype(np.float64)))
     refused(TypeError, "softmax_f16: x is f32: must be f16", lambda: ops.softmax_f16(x))
     refused(ValueError, "add: b is [2, 3], so count is 6, but it is 8", lambda: ops.add(x, np.zeros((2, 3), np.float32)))
+    refused(ValueError, "b is [4, 2]: its leading dimensions must be [2, 4]",
+            lambda: ops.add(x, np.zeros((4, 2), np.float32)))
+    frozen = np.zeros_like(x)
+    frozen.flags.writeable = False
+    refused(ValueError, "softmax: y is read-only", lambda: ops.softmax(x, y=frozen))
+    pairs = np.zeros(8, [("a", "<f4"), ("b", "<f2")])
+    refused(ValueError, "must be multiples of an element's 4", lambda: ops.softmax(pairs["a"]))
     refused(ValueError, "must be one of none, gelu_erf", lambda: ops.gemm(x, x, activation="relu"))
     refused(run.kiln.Error, "rmsnorm_f32: eps is -1", lambda: ops.rmsnorm(x, eps=-1.0))
     refused(ValueError, "backend is 'tpu'", lambda: run.kiln.device("tpu"))

@@ -66,7 +66,7 @@ class Call:
             if array is None or array is True:
                 continue
             self.arrays[field.name] = array
-            self.tensors[field.name] = view(f"{self.name}: {field.name}", array)
+            self.tensors[field.name] = view(f"{self.name}: {field.name}", array, field.role != describe.INPUT)
         if not self.tensors:
             raise TypeError(f"{self.name}: no array is given")
         if self.part is None:
@@ -122,7 +122,10 @@ class Call:
                 raise ValueError(f"{self.name}: {field.name} is {list(shape)}, so {term.size} is {size}, but it is "
                                  f"{self.sizes[term.size]}")
         if lead > 0 and terms[0].factor == 1 and not terms[0].more:
-            self.leading.setdefault(terms[0].size, shape[:lead])
+            leading = self.leading.setdefault(terms[0].size, shape[:lead])
+            if leading != shape[:lead]:
+                raise ValueError(f"{self.name}: {field.name} is {list(shape)}: its leading dimensions must be "
+                                 f"{list(leading)}, as another array's are")
 
     def _shape(self, field: Field) -> tuple[int, ...]:
         terms = self._terms(field)

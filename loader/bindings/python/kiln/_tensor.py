@@ -34,15 +34,20 @@ def _module(array: Any) -> str:
 _TYPESTRINGS = {"<f4": "f32", "<f2": "f16", "<i4": "i32", "<i8": "i64"}
 
 
-def _from_interface(name: str, array: Any, interface: dict, backend: str, ordinal: int) -> Tensor:
+def _from_interface(name: str, array: Any, interface: dict, backend: str, ordinal: int, written: bool) -> Tensor:
+    data, read_only = interface["data"]
+    if written and read_only:
+        raise ValueError(f"{name} is read-only: it is written")
     typestr = interface["typestr"]
     dtype = "bf16" if getattr(getattr(array, "dtype", None), "name", "") == "bfloat16" else _TYPESTRINGS.get(typestr)
     if dtype is None:
         raise TypeError(f"{name}: dtype {typestr} is none of {', '.join(SIZES)}")
     shape = tuple(interface["shape"])
     steps = interface.get("strides")
+    if any(step % SIZES[dtype] for step in steps or ()):
+        raise ValueError(f"{name} has strides of {list(steps)} bytes: must be multiples of an element's {SIZES[dtype]}")
     strides = packed(shape) if steps is None else tuple(step // SIZES[dtype] for step in steps)
-    return Tensor(interface["data"][0], shape, strides, dtype, backend, ordinal, array)
+    return Tensor(data, shape, strides, dtype, backend, ordinal, array)
 
 
 def _from_torch(name: str, array: Any) -> Tensor:
@@ -99,15 +104,17 @@ def _from_dlpack(name: str, array: Any) -> Tensor:
     return Tensor(data, shape, strides, dtype, _DLPACK_DEVICES[kind], ordinal, (array, capsule))
 
 
-def view(name: str, array: Any) -> Tensor:
-    """The array, which an error calls `name`."""
+def view(name: str, array: Any, written: bool = False) -> Tensor:
+    """The array, which an error calls `name`; one that is written must not be read-only."""
+    if written and _module(array) in ("jax", "jaxlib"):
+        raise ValueError(f"{name} is an array of JAX, which is read-only: it is written")
     if _module(array) == "torch":
         return _from_torch(name, array)
     if hasattr(array, "__cuda_array_interface__"):
         ordinal = getattr(getattr(array, "device", None), "id", 0)
-        return _from_interface(name, array, array.__cuda_array_interface__, "cuda", ordinal)
+        return _from_interface(name, array, array.__cuda_array_interface__, "cuda", ordinal, written)
     if hasattr(array, "__array_interface__"):
-        return _from_interface(name, array, array.__array_interface__, "cpu", 0)
+        return _from_interface(name, array, array.__array_interface__, "cpu", 0, written)
     if hasattr(array, "__dlpack__"):
         return _from_dlpack(name, array)
     raise TypeError(f"{name} is a {type(array).__name__}: must be an array of NumPy, PyTorch, CuPy, JAX or DLPack")
