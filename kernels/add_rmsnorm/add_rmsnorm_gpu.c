@@ -1,39 +1,41 @@
 /* add_rmsnorm: sum = x + residual, rounded to the part where it is stored; y = sum / sqrt(mean of sum^2 + eps) * weight
  * over each row, of the sum in f32 before that rounding, and itself with one rounding.
  *
- * Rows are shared and read as in rmsnorm: twice, the second time from a cache. What the second reading finds is still
- * the inputs, since nothing of a row is written before; so the sum of it is the same, and outputs may replace inputs.
+ * Rows are shared and kept as in rmsnorm: the sums, in f32. What is read twice is still the inputs the second time,
+ * since nothing of a row is written before; so the sum of it is the same, and outputs may replace inputs.
  *
- * Floor: two reads and two writes of the tensor at memory bandwidth.
+ * Floor: two reads and two writes of the tensor at memory bandwidth, 16 bytes an element of f32, 8 of 16 bits;
+ * docs/kernel-report.md has the instructions counted, and their time beside it.
  * Test: build/tests/ops/rmsnorm_test. Bench: build/kiln bench add_rmsnorm */
 #include "kernels/add_rmsnorm/add_rmsnorm_args.h"
+#include "kernels/common/kept.h"
 #include "kernels/common/reduce.h"
 #include "kernels/common/root.h"
-#include "kernels/common/span.h"
 
-/* Takes a quad of x and of residual, and gives their sums. */
-KILN_INLINE void take_sums(kiln_vector *x, kiln_vector *residual, float *sums) {
-    float addends[4];
-    kiln_quad_take(x, sums);
-    kiln_quad_take(residual, addends);
+KILN_INLINE void sums_of(float *sums, kiln_vector x, kiln_vector residual) {
+    float addends[KILN_VECTOR];
+    kiln_vector_values(sums, x);
+    kiln_vector_values(addends, residual);
     KILN_UNROLL
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < KILN_VECTOR; i++)
         sums[i] += addends[i];
 }
 
-KILN_INLINE float squares_of(kiln_span s, const kiln_element *x, const kiln_element *residual) {
-    float sum = 0.0f, values[4];
-    KILN_LOOP
-    KILN_FOR_WHOLE(s, vector) {
-        kiln_vector xs = kiln_vector_load(x + vector * KILN_VECTOR);
-        kiln_vector residuals = kiln_vector_load(residual + vector * KILN_VECTOR);
-        KILN_LOOP
-        for (int quad = 0; quad < KILN_QUADS; quad++) {
-            take_sums(&xs, &residuals, values);
-            KILN_UNROLL
-            for (int i = 0; i < 4; i++)
-                sum = KILN_FMA(values[i], values[i], sum);
+KILN_INLINE float squares_of(kiln_span s, const kiln_element *x, const kiln_element *residual, kiln_kept kept) {
+    float sum = 0.0f, values[KILN_VECTOR];
+    KILN_FOR_KEPT(s, vector, k) {
+        kiln_vector xs = {{0}}, residuals = {{0}};
+        if (vector < s.whole) {
+            xs = kiln_vector_load(x + vector * KILN_VECTOR);
+            residuals = kiln_vector_load(residual + vector * KILN_VECTOR);
         }
+        sums_of(kept[k], xs, residuals);
+        sum = kiln_add_squares(sum, kept[k]);
+    }
+    KILN_LOOP
+    KILN_FOR_BEYOND(s, vector) {
+        sums_of(values, kiln_vector_load(x + vector * KILN_VECTOR), kiln_vector_load(residual + vector * KILN_VECTOR));
+        sum = kiln_add_squares(sum, values);
     }
     KILN_LOOP
     KILN_FOR_REST(s, i) {
@@ -54,27 +56,23 @@ KILN_ENTRY(add_rmsnorm, kiln_add_rmsnorm_args) {
     kiln_element *y = kiln_span_in(s, args.y, args.y_stride), *sum = kiln_span_in(s, args.sum, args.sum_stride);
 
     /* A row beyond the last takes part, empty: reductions are of all threads. */
-    float squares = kiln_reduce(squares_of(s, x, residual), lanes_log2, exchange, KILN_REDUCE_SUM);
+    kiln_kept kept;
+    float squares = kiln_reduce(squares_of(s, x, residual, kept), lanes_log2, exchange, KILN_REDUCE_SUM);
     float scale = kiln_rsqrt(KILN_FMA(squares, args.mean, args.eps));
 
-    float values[4], weights[4] = {1.0f, 1.0f, 1.0f, 1.0f};
+    KILN_FOR_KEPT(s, vector, k) {
+        if (vector >= s.whole) break;
+        const kiln_element *weights = weight ? weight + vector * KILN_VECTOR : 0;
+        kiln_vector_store(sum + vector * KILN_VECTOR, kiln_vector_of(kept[k]));
+        kiln_vector_store(y + vector * KILN_VECTOR, kiln_weighted(kept[k], scale, weights));
+    }
+    float values[KILN_VECTOR];
     KILN_LOOP
-    KILN_FOR_WHOLE(s, vector) {
-        kiln_vector xs = kiln_vector_load(x + vector * KILN_VECTOR), factors = xs;
-        kiln_vector residuals = kiln_vector_load(residual + vector * KILN_VECTOR), sums = xs;
-        if (weight) factors = kiln_vector_load(weight + vector * KILN_VECTOR);
-        KILN_LOOP
-        for (int quad = 0; quad < KILN_QUADS; quad++) {
-            take_sums(&xs, &residuals, values);
-            kiln_quad_give(&sums, values);
-            if (weight) kiln_quad_take(&factors, weights);
-            KILN_UNROLL
-            for (int i = 0; i < 4; i++)
-                values[i] = values[i] * scale * weights[i];
-            kiln_quad_give(&xs, values);
-        }
-        kiln_vector_store(sum + vector * KILN_VECTOR, sums);
-        kiln_vector_store(y + vector * KILN_VECTOR, xs);
+    KILN_FOR_BEYOND(s, vector) {
+        const kiln_element *weights = weight ? weight + vector * KILN_VECTOR : 0;
+        sums_of(values, kiln_vector_load(x + vector * KILN_VECTOR), kiln_vector_load(residual + vector * KILN_VECTOR));
+        kiln_vector_store(sum + vector * KILN_VECTOR, kiln_vector_of(values));
+        kiln_vector_store(y + vector * KILN_VECTOR, kiln_weighted(values, scale, weights));
     }
     KILN_LOOP
     KILN_FOR_REST(s, i) {

@@ -1,88 +1,139 @@
 /* argmax: the column of each row's greatest element, of equal ones the first; a NaN counts as greater than all.
  *
- * Elements are compared as integer keys (total_order.h), so that the answer is the same whatever the order in which
- * threads meet. Narrow rows take 1 to 32 threads each and reduce by shuffles alone; others take the block. Rows of more
- * than a chunk, of which a decoding step has one or a few, are launched twice: KILN_ARGMAX_PARTIAL writes the best of
- * each chunk into the workspace, KILN_ARGMAX_FINISH the best of these.
+ * A row's threads find its greatest element; those that have it look up where, in what the caches still hold, and the
+ * first column stays: a column carried beside each maximum would take longer than the bytes. Threads compare their
+ * results as integer keys (total_order.h), so that the answer is the same whatever the order in which they meet. Narrow
+ * rows take 1 to 32 threads each; others take the block. Rows of more than a chunk, of which a decoding step has one or
+ * a few, are launched twice: KILN_ARGMAX_PARTIAL writes the best of each chunk into the workspace, KILN_ARGMAX_FINISH
+ * the best of these.
  *
- * Floor: one read of the tensor at memory bandwidth.
+ * Floor: one read of the tensor at memory bandwidth, 4 bytes an element of f32, 2 of 16 bits; docs/kernel-report.md has
+ * the instructions counted, and their time beside it.
  * Test: build/tests/ops/argmax_test. Bench: build/kiln bench argmax */
 #include "kernels/argmax/argmax_args.h"
+#include "kernels/common/atomic.h"
 #include "kernels/common/reduce.h"
 #include "kernels/common/span.h"
 #include "kernels/common/total_order.h"
+#include "kernels/common/values.h"
 
-/* Without && and ||, of which nvcc makes branches for some targets. */
-KILN_INLINE void consider(kiln_argmax_best *best, uint32_t key, uint32_t col) {
-    bool better = (key > best->key) | ((key == best->key) & (col < best->col));
-    best->key = better ? key : best->key;
-    best->col = better ? col : best->col;
+#define NOWHERE 0xffffffffu
+
+KILN_INLINE uint32_t greater(uint32_t a, uint32_t b) {
+    return a > b ? a : b;
 }
 
-KILN_INLINE kiln_argmax_best best_of(kiln_span s, const kiln_element *x) {
-    kiln_argmax_best best = {0, 0xffffffffu};
-    float values[4];
+/* The greatest key of the thread's elements; of none that of -inf. NaN, which maxima pass over, is looked for in twos.
+ */
+KILN_INLINE uint32_t greatest_of(kiln_span s, const kiln_element *x) {
+    float max = -KILN_INFINITY, values[KILN_VECTOR];
+    uint32_t nan = 0;
     KILN_LOOP
     KILN_FOR_WHOLE(s, vector) {
-        kiln_vector held = kiln_vector_load(x + vector * KILN_VECTOR);
-        uint32_t col = (uint32_t)s.start + vector * KILN_VECTOR;
-        KILN_LOOP
-        for (int quad = 0; quad < KILN_QUADS; quad++, col += 4) {
-            kiln_quad_take(&held, values);
-            KILN_UNROLL
-            for (uint32_t i = 0; i < 4; i++)
-                consider(&best, kiln_order_key(values[i]), col + i);
+        kiln_vector_values(values, kiln_vector_load(x + vector * KILN_VECTOR));
+        KILN_UNROLL
+        for (int i = 0; i < KILN_VECTOR; i++)
+            max = kiln_fast_max(values[i], max);
+        KILN_UNROLL
+        for (int i = 0; i < KILN_VECTOR; i += 2) {
+            bool unordered = (values[i] != values[i]) | (values[i + 1] != values[i + 1]);
+            nan = unordered ? 1 : nan;
         }
     }
     KILN_LOOP
-    KILN_FOR_REST(s, i)
-    consider(&best, kiln_order_key(kiln_element_to_f32(x[i])), (uint32_t)s.start + i);
-    return best;
+    KILN_FOR_REST(s, i) {
+        float value = kiln_element_to_f32(x[i]);
+        max = kiln_fast_max(value, max);
+        nan = value != value ? 1 : nan;
+    }
+    return kiln_order_key(nan ? __builtin_nanf("") : max);
 }
 
-/* The thread's share of a row's chunks. */
-KILN_INLINE kiln_argmax_best best_of_partials(const kiln_argmax_best *partials, uint32_t chunks) {
-    kiln_argmax_best best = {0, 0xffffffffu};
+/* What all numbers below a key's are at most, and none of the key is: of NaN's infinity, and 0 is -0 too. */
+KILN_INLINE float bound_below(uint32_t key) {
+    return key == kiln_order_key(__builtin_nanf("")) ? KILN_INFINITY
+                                                     : kiln_order_value(key - (key == kiln_order_key(0.0f) ? 2 : 1));
+}
+
+/* The column of the thread's first element that has the key, which no element exceeds; NOWHERE if none has. */
+KILN_INLINE uint32_t first_with(uint32_t key, kiln_span s, const kiln_element *x) {
+    float below = bound_below(key);
+    float values[KILN_VECTOR];
+    KILN_LOOP
+    KILN_FOR_WHOLE(s, vector) {
+        kiln_vector_values(values, kiln_vector_load(x + vector * KILN_VECTOR));
+        uint32_t first = KILN_VECTOR;
+        KILN_UNROLL
+        for (uint32_t i = KILN_VECTOR; i-- > 0;)
+            first = values[i] <= below ? first : i;
+        if (first < KILN_VECTOR) return (uint32_t)s.start + vector * KILN_VECTOR + first;
+    }
+    KILN_LOOP
+    KILN_FOR_REST(s, i) {
+        if (!(kiln_element_to_f32(x[i]) <= below)) return (uint32_t)s.start + i;
+    }
+    return NOWHERE;
+}
+
+/* The same of the thread's share of a row's chunks. */
+KILN_INLINE uint32_t greatest_of_partials(const kiln_argmax_best *partials, uint32_t chunks) {
+    uint32_t greatest = 0;
     KILN_LOOP
     for (uint32_t i = kiln_thread(); i < chunks; i += KILN_BLOCK)
-        consider(&best, partials[i].key, partials[i].col);
-    return best;
+        greatest = greater(greatest, partials[i].key);
+    return greatest;
 }
 
-/* The best of the threads that share a row; exchange is shared memory of KILN_SUBGROUPS. */
-KILN_INLINE kiln_argmax_best reduce(kiln_argmax_best best, uint32_t lanes_log2, kiln_argmax_best *exchange) {
-    uint32_t lanes = lanes_log2 < KILN_SUBGROUP_LOG2 ? 1u << lanes_log2 : KILN_SUBGROUP;
+KILN_INLINE uint32_t first_partial_with(uint32_t key, const kiln_argmax_best *partials, uint32_t chunks) {
     KILN_LOOP
-    for (uint32_t mask = 1; mask < lanes; mask *= 2) {
-        uint32_t key = kiln_bits(kiln_shuffle_xor(kiln_float(best.key), mask));
-        uint32_t col = kiln_bits(kiln_shuffle_xor(kiln_float(best.col), mask));
-        consider(&best, key, col);
-    }
-    if (lanes_log2 <= KILN_SUBGROUP_LOG2) return best;
+    for (uint32_t i = kiln_thread(); i < chunks; i += KILN_BLOCK)
+        if (partials[i].key == key) return partials[i].col;
+    return NOWHERE;
+}
 
-    if (kiln_thread() % KILN_SUBGROUP == 0) exchange[kiln_thread() / KILN_SUBGROUP] = best;
+/* The greatest key of the threads that share a row; exchange is shared memory of KILN_SUBGROUPS. */
+KILN_INLINE uint32_t reduce(uint32_t key, uint32_t lanes_log2, uint32_t *exchange) {
+    if (lanes_log2 <= KILN_SUBGROUP_LOG2) {
+        KILN_LOOP
+        for (uint32_t mask = 1; mask < 1u << lanes_log2; mask *= 2)
+            key = greater(key, kiln_bits(kiln_shuffle_xor(kiln_float(key), mask)));
+        return key;
+    }
+    KILN_UNROLL
+    for (uint32_t mask = 1; mask < KILN_SUBGROUP; mask *= 2)
+        key = greater(key, kiln_bits(kiln_shuffle_xor(kiln_float(key), mask)));
+
+    if (kiln_thread() % KILN_SUBGROUP == 0) exchange[kiln_thread() / KILN_SUBGROUP] = key;
     kiln_barrier();
-    KILN_LOOP
+    KILN_UNROLL
     for (int i = 0; i < KILN_SUBGROUPS; i++)
-        consider(&best, exchange[i].key, exchange[i].col);
-    return best;
+        key = greater(key, exchange[i]);
+    return key;
 }
 
 KILN_ENTRY(argmax, kiln_argmax_args) {
-    KILN_SHARED kiln_argmax_best exchange[KILN_SUBGROUPS];
+    KILN_SHARED uint32_t exchange[KILN_SUBGROUPS];
+    KILN_SHARED uint32_t firsts[KILN_BLOCK]; /* of the block's rows */
     kiln_span s = kiln_span_of(&args.shape);
     uint32_t lanes_log2 = args.shape.lanes_log2;
     if (s.row - (kiln_thread() >> lanes_log2) >= (uint64_t)args.shape.rows) return; /* the whole block */
+    const kiln_element *x = kiln_span_of_input(s, args.x, args.x_stride);
     kiln_argmax_best *partials = args.partials + s.row * args.chunks;
+    uint32_t *first = &firsts[kiln_thread() >> lanes_log2];
+    bool finish = args.phase == KILN_ARGMAX_FINISH;
 
     /* A row beyond the last takes part, empty: reductions are of all threads. */
-    kiln_argmax_best best = args.phase == KILN_ARGMAX_FINISH ? best_of_partials(partials, args.chunks)
-                                                             : best_of(s, kiln_span_of_input(s, args.x, args.x_stride));
-    best = reduce(best, lanes_log2, exchange);
+    firsts[kiln_thread()] = NOWHERE;
+    uint32_t key = finish ? greatest_of_partials(partials, args.chunks) : greatest_of(s, x);
+    uint32_t greatest = reduce(key, lanes_log2, exchange);
+    kiln_barrier();
+    if (key == greatest)
+        kiln_shared_min(first, finish ? first_partial_with(key, partials, args.chunks) : first_with(key, s, x));
+    kiln_barrier();
 
     if ((kiln_thread() & (s.lanes - 1)) != 0 || s.row >= (uint64_t)args.shape.rows) return;
     if (args.phase == KILN_ARGMAX_PARTIAL)
-        partials[kiln_tile()] = best;
+        partials[kiln_tile()] = (kiln_argmax_best){greatest, *first};
     else
-        args.y[s.row] = (int32_t)best.col;
+        args.y[s.row] = (int32_t)*first;
 }

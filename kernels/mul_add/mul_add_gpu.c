@@ -3,9 +3,11 @@
  * The tensors are one row. A block does a tile of it: each of its threads up to four vectors of 16 bytes, 4 KiB apart.
  * Without 16-byte alignment, and at the end, threads go by elements, side by side.
  *
- * Floor: three reads and one write of the tensor at memory bandwidth.
+ * Floor: three reads and one write of the tensor at memory bandwidth, 16 bytes an element of f32, 8 of 16 bits;
+ * docs/kernel-report.md has the instructions counted, and their time beside it.
  * Test: build/tests/ops/mul_add_test. Bench: build/kiln bench mul_add */
 #include "kernels/common/span.h"
+#include "kernels/common/values.h"
 #include "kernels/mul_add/mul_add_args.h"
 
 KILN_ENTRY(mul_add, kiln_mul_add_args) {
@@ -18,21 +20,14 @@ KILN_ENTRY(mul_add, kiln_mul_add_args) {
 
     KILN_LOOP
     KILN_FOR_WHOLE(s, vector) {
-        kiln_vector av = kiln_vector_load(a + vector * KILN_VECTOR);
-        kiln_vector bv = kiln_vector_load(b + vector * KILN_VECTOR);
-        kiln_vector cv = kiln_vector_load(c + vector * KILN_VECTOR);
-        float af[4], bf[4], cf[4];
-        KILN_LOOP
-        for (int quad = 0; quad < KILN_QUADS; quad++) {
-            kiln_quad_take(&av, af);
-            kiln_quad_take(&bv, bf);
-            kiln_quad_take(&cv, cf);
-            KILN_UNROLL
-            for (int i = 0; i < 4; i++)
-                cf[i] = KILN_FMA(af[i], bf[i], cf[i]);
-            kiln_quad_give(&cv, cf);
-        }
-        kiln_vector_store(y + vector * KILN_VECTOR, cv);
+        float af[KILN_VECTOR], bf[KILN_VECTOR], cf[KILN_VECTOR];
+        kiln_vector_values(af, kiln_vector_load(a + vector * KILN_VECTOR));
+        kiln_vector_values(bf, kiln_vector_load(b + vector * KILN_VECTOR));
+        kiln_vector_values(cf, kiln_vector_load(c + vector * KILN_VECTOR));
+        KILN_UNROLL
+        for (int i = 0; i < KILN_VECTOR; i++)
+            cf[i] = KILN_FMA(af[i], bf[i], cf[i]);
+        kiln_vector_store(y + vector * KILN_VECTOR, kiln_vector_of(cf));
     }
     KILN_LOOP
     KILN_FOR_REST(s, i)

@@ -1,28 +1,30 @@
 /* rmsnorm: y = x / sqrt(mean of x^2 + eps) * weight over each row, in f32, with one rounding.
  *
- * Narrow rows take 1 to 32 threads each and reduce by shuffles alone; others take the block. A row is read twice, once
- * for the sum of its squares and once for the result; the second time it comes from a cache, which holds the rows that
- * are under way. So a row may be of any length, and nothing is kept.
+ * Narrow rows take 1 to 32 threads each and reduce by shuffles alone; others take the block. Each thread keeps what it
+ * reads first in registers (kept.h). What a longer row has beyond, and what is not read in vectors, is read twice, the
+ * second time from a cache: a row may be of any length.
  *
- * Floor: one read and one write of the tensor at memory bandwidth.
+ * Floor: one read and one write of the tensor at memory bandwidth, 8 bytes an element of f32, 4 of 16 bits;
+ * docs/kernel-report.md has the instructions counted, and their time beside it.
  * Test: build/tests/ops/rmsnorm_test. Bench: build/kiln bench rmsnorm */
+#include "kernels/common/kept.h"
 #include "kernels/common/reduce.h"
 #include "kernels/common/root.h"
-#include "kernels/common/span.h"
 #include "kernels/rmsnorm/rmsnorm_args.h"
 
-KILN_INLINE float squares_of(kiln_span s, const kiln_element *x) {
-    float sum = 0.0f, values[4];
+KILN_INLINE float squares_of(kiln_span s, const kiln_element *x, kiln_kept kept) {
+    float sum = 0.0f, values[KILN_VECTOR];
+    KILN_FOR_KEPT(s, vector, k) {
+        kiln_vector held = {{0}};
+        if (vector < s.whole) held = kiln_vector_load(x + vector * KILN_VECTOR);
+        kiln_vector_values(kept[k], held);
+    }
+    KILN_FOR_KEPT(s, unused, k)
+    sum = kiln_add_squares(sum, kept[k]);
     KILN_LOOP
-    KILN_FOR_WHOLE(s, vector) {
-        kiln_vector held = kiln_vector_load(x + vector * KILN_VECTOR);
-        KILN_LOOP
-        for (int quad = 0; quad < KILN_QUADS; quad++) {
-            kiln_quad_take(&held, values);
-            KILN_UNROLL
-            for (int i = 0; i < 4; i++)
-                sum = KILN_FMA(values[i], values[i], sum);
-        }
+    KILN_FOR_BEYOND(s, vector) {
+        kiln_vector_values(values, kiln_vector_load(x + vector * KILN_VECTOR));
+        sum = kiln_add_squares(sum, values);
     }
     KILN_LOOP
     KILN_FOR_REST(s, i) {
@@ -32,22 +34,19 @@ KILN_INLINE float squares_of(kiln_span s, const kiln_element *x) {
     return sum;
 }
 
-KILN_INLINE void put(kiln_span s, kiln_element *y, const kiln_element *x, const kiln_element *weight, float scale) {
-    float values[4], weights[4] = {1.0f, 1.0f, 1.0f, 1.0f};
+KILN_INLINE void put(kiln_span s, kiln_element *y, const kiln_element *x, kiln_kept kept, const kiln_element *weight,
+                     float scale) {
+    float values[KILN_VECTOR];
+    KILN_FOR_KEPT(s, vector, k) {
+        if (vector >= s.whole) break;
+        const kiln_element *weights = weight ? weight + vector * KILN_VECTOR : 0;
+        kiln_vector_store(y + vector * KILN_VECTOR, kiln_weighted(kept[k], scale, weights));
+    }
     KILN_LOOP
-    KILN_FOR_WHOLE(s, vector) {
-        kiln_vector held = kiln_vector_load(x + vector * KILN_VECTOR), factors = held;
-        if (weight) factors = kiln_vector_load(weight + vector * KILN_VECTOR);
-        KILN_LOOP
-        for (int quad = 0; quad < KILN_QUADS; quad++) {
-            kiln_quad_take(&held, values);
-            if (weight) kiln_quad_take(&factors, weights);
-            KILN_UNROLL
-            for (int i = 0; i < 4; i++)
-                values[i] = values[i] * scale * weights[i];
-            kiln_quad_give(&held, values);
-        }
-        kiln_vector_store(y + vector * KILN_VECTOR, held);
+    KILN_FOR_BEYOND(s, vector) {
+        const kiln_element *weights = weight ? weight + vector * KILN_VECTOR : 0;
+        kiln_vector_values(values, kiln_vector_load(x + vector * KILN_VECTOR));
+        kiln_vector_store(y + vector * KILN_VECTOR, kiln_weighted(values, scale, weights));
     }
     KILN_LOOP
     KILN_FOR_REST(s, i) {
@@ -64,7 +63,8 @@ KILN_ENTRY(rmsnorm, kiln_rmsnorm_args) {
     const kiln_element *x = kiln_span_of_input(s, args.x, args.x_stride);
 
     /* A row beyond the last takes part, empty: reductions are of all threads. */
-    float sum = kiln_reduce(squares_of(s, x), lanes_log2, exchange, KILN_REDUCE_SUM);
+    kiln_kept kept;
+    float sum = kiln_reduce(squares_of(s, x, kept), lanes_log2, exchange, KILN_REDUCE_SUM);
     float scale = kiln_rsqrt(KILN_FMA(sum, args.mean, args.eps));
-    put(s, kiln_span_in(s, args.y, args.y_stride), x, (const kiln_element *)args.weight, scale);
+    put(s, kiln_span_in(s, args.y, args.y_stride), x, kept, (const kiln_element *)args.weight, scale);
 }

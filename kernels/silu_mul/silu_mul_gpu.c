@@ -5,14 +5,12 @@
  *
  * Both activations are t sigmoid(t P(t^2)), whose coefficients come with the arguments.
  *
- * Floor: two reads and one write of the tensor at memory bandwidth.
+ * Floor: two reads and one write of the tensor at memory bandwidth, 12 bytes an element of f32, 6 of 16 bits;
+ * docs/kernel-report.md has the instructions counted, and their time beside it.
  * Test: build/tests/ops/silu_mul_test. Bench: build/kiln bench silu_mul */
 #include "kernels/common/span.h"
+#include "kernels/common/values.h"
 #include "kernels/silu_mul/silu_mul_args.h"
-
-KILN_INLINE float activation(const kiln_silu_mul_args *args, float gate) {
-    return kiln_gated(gate, args->bound, args->coefficients, KILN_SILU_MUL_COEFFICIENTS);
-}
 
 KILN_ENTRY(silu_mul, kiln_silu_mul_args) {
     kiln_span s = kiln_span_of(&args.shape);
@@ -21,25 +19,22 @@ KILN_ENTRY(silu_mul, kiln_silu_mul_args) {
     const kiln_element *up = kiln_span_of_input(s, args.up, args.up_stride);
     kiln_element *y = kiln_span_in(s, args.y, args.y_stride);
 
+    float powers[KILN_SILU_MUL_COEFFICIENTS];
+    kiln_powers_of(powers, args.coefficients, KILN_SILU_MUL_COEFFICIENTS);
+
     KILN_LOOP
     KILN_FOR_WHOLE(s, vector) {
-        kiln_vector gates = kiln_vector_load(gate + vector * KILN_VECTOR);
-        kiln_vector ups = kiln_vector_load(up + vector * KILN_VECTOR);
-        float values[4], factors[4];
-        KILN_LOOP
-        for (int quad = 0; quad < KILN_QUADS; quad++) {
-            kiln_quad_take(&gates, values);
-            kiln_quad_take(&ups, factors);
-            KILN_UNROLL
-            for (int i = 0; i < 4; i++)
-                values[i] = activation(&args, values[i]) * factors[i];
-            kiln_quad_give(&gates, values);
-        }
-        kiln_vector_store(y + vector * KILN_VECTOR, gates);
+        float values[KILN_VECTOR], factors[KILN_VECTOR];
+        kiln_vector_values(values, kiln_vector_load(gate + vector * KILN_VECTOR));
+        kiln_vector_values(factors, kiln_vector_load(up + vector * KILN_VECTOR));
+        KILN_UNROLL
+        for (int i = 0; i < KILN_VECTOR; i++)
+            values[i] = kiln_fast_gated(values[i], args.bound, powers, KILN_SILU_MUL_COEFFICIENTS) * factors[i];
+        kiln_vector_store(y + vector * KILN_VECTOR, kiln_vector_of(values));
     }
     KILN_LOOP
     KILN_FOR_REST(s, i) {
-        float value = activation(&args, kiln_element_to_f32(gate[i]));
+        float value = kiln_fast_gated(kiln_element_to_f32(gate[i]), args.bound, powers, KILN_SILU_MUL_COEFFICIENTS);
         y[i] = kiln_element_from_f32(value * kiln_element_to_f32(up[i]));
     }
 }
