@@ -43,6 +43,7 @@ struct kiln__backend {
     kiln_status (*stream_open)(kiln_device *device, uint32_t flags, kiln_stream *out_stream);
     kiln_status (*stream_borrow)(kiln_device *device, void *native, kiln_stream *out_stream);
     kiln_status (*stream_sync)(kiln_stream *stream);
+    kiln_status (*stream_query)(kiln_stream *stream, bool *out_done);
     void (*stream_close)(kiln_stream *stream);
     kiln_status (*stream_wait_event)(kiln_stream *stream, kiln_event *event);
 
@@ -50,6 +51,7 @@ struct kiln__backend {
     void (*memory_free)(kiln_device *device, void *memory);
     kiln_status (*host_alloc)(kiln_device *device, size_t size, void **out_memory);
     void (*host_free)(kiln_device *device, void *memory);
+    kiln_status (*memory_info)(kiln_device *device, uint64_t *out_free, uint64_t *out_total);
     kiln_status (*copy)(kiln_stream *stream, void *destination, const void *source, size_t size,
                         kiln_copy_direction direction);
     kiln_status (*fill)(kiln_stream *stream, void *destination, uint8_t value, size_t size);
@@ -59,12 +61,19 @@ struct kiln__backend {
     void (*event_destroy)(kiln_event *event);
     kiln_status (*event_record)(kiln_event *event, kiln_stream *stream);
     kiln_status (*event_sync)(kiln_event *event);
+    kiln_status (*event_query)(kiln_event *event, bool *out_done);
     kiln_status (*event_elapsed)(kiln_event *start, kiln_event *end, double *out_nanoseconds);
 };
 
 /* device->launch of arguments of the size given: a kernel whose image does not say its size takes any. */
 kiln_status kiln__launch(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config,
                          const void *arguments, size_t arguments_size) __attribute__((cold));
+
+/* Refuses a launch's flags: unknown ones, and all of a backend that has none. KILN_OK without flags. */
+kiln_status kiln__launch_flags_refuse(const kiln_kernel *kernel, const kiln_launch_config *config)
+    __attribute__((cold));
+/* The same for unknown ones alone. */
+kiln_status kiln__launch_flags_check(const kiln_kernel *kernel, const kiln_launch_config *config) __attribute__((cold));
 
 struct kiln_event {
     kiln_device *device;

@@ -115,6 +115,8 @@ static kiln_status device_create(const kiln__backend *backend, const kiln_device
     device->references = 1;
     device->info.backend = backend->id;
     device->info.ordinal = options->ordinal;
+    device->info.pci_domain = device->info.pci_bus = device->info.pci_device = device->info.pci_function = -1;
+    device->info.numa_node = -1;
     device->state = kiln__fork_word_alloc(backend->id != KILN_BACKEND_CPU);
     kiln_status status = device->state
                              ? backend->device_open(device, options)

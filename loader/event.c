@@ -41,6 +41,16 @@ kiln_status kiln_event_sync(kiln_event *event) {
     return event->recorded ? event->device->backend->event_sync(event) : KILN_OK;
 }
 
+kiln_status kiln_event_query(kiln_event *event, int32_t *out_done) {
+    KILN__REQUIRE(out_done, "kiln_event_query: out_done is NULL");
+    *out_done = 0;
+    KILN__TRY(event_check(event, "kiln_event_query", "event"));
+    bool done = true;
+    if (event->recorded) KILN__TRY(event->device->backend->event_query(event, &done));
+    *out_done = done;
+    return KILN_OK;
+}
+
 kiln_status kiln_event_elapsed(kiln_event *start, kiln_event *end, double *out_nanoseconds) {
     KILN__REQUIRE(out_nanoseconds, "kiln_event_elapsed: out_nanoseconds is NULL");
     *out_nanoseconds = 0;

@@ -8,6 +8,32 @@ kiln_status kiln__launch(kiln_stream *stream, const kiln_kernel *kernel, const k
     return stream->device->launch(stream, &sized, config, arguments);
 }
 
+static const struct {
+    uint32_t flag;
+    const char *text;
+} flags[] = {
+#define LAUNCH_FLAG(name, bit, text) {KILN_LAUNCH_##name, text},
+    KILN_LAUNCH_FLAG_MAP(LAUNCH_FLAG)
+#undef LAUNCH_FLAG
+};
+
+kiln_status kiln__launch_flags_check(const kiln_kernel *kernel, const kiln_launch_config *config) {
+    uint32_t unknown = config->flags;
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        unknown &= ~flags[i].flag;
+    KILN__REQUIRE(!unknown, "kiln_launch: kernel %s: flags is 0x%x: has unknown bits", kernel->name, config->flags);
+    return KILN_OK;
+}
+
+kiln_status kiln__launch_flags_refuse(const kiln_kernel *kernel, const kiln_launch_config *config) {
+    KILN__TRY(kiln__launch_flags_check(kernel, config));
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        if (config->flags & flags[i].flag)
+            return kiln__fail(KILN_ERROR_UNSUPPORTED, "kiln_launch: kernel %s: %s has no %s", kernel->name,
+                              kernel->device->backend->name, flags[i].text);
+    return KILN_OK;
+}
+
 /* Whether a size is that of the struct of a kernel's parameters: with the padding behind its last member, which the
  * parameters do not have. */
 static bool is_padded(size_t size, size_t parameters) {

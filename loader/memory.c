@@ -24,6 +24,13 @@ void kiln_memory_free(kiln_device *device, void *memory) {
     if (can_release(device, memory)) device->backend->memory_free(device, memory);
 }
 
+kiln_status kiln_memory_get_info(kiln_device *device, uint64_t *out_free, uint64_t *out_total) {
+    KILN__REQUIRE(out_free && out_total, "kiln_memory_get_info: %s is NULL", out_free ? "out_total" : "out_free");
+    *out_free = *out_total = 0;
+    KILN__TRY(kiln__device_check(device));
+    return device->backend->memory_info(device, out_free, out_total);
+}
+
 kiln_status kiln_host_alloc(kiln_device *device, size_t size, void **out_memory) {
     KILN__REQUIRE(out_memory, "kiln_host_alloc: out_memory is NULL");
     *out_memory = NULL;

@@ -27,6 +27,16 @@ kiln_status kiln_stream_sync(kiln_stream *stream) {
     return stream->device->backend->stream_sync(stream);
 }
 
+kiln_status kiln_stream_query(kiln_stream *stream, int32_t *out_done) {
+    KILN__REQUIRE(out_done, "kiln_stream_query: out_done is NULL");
+    *out_done = 0;
+    KILN__TRY(stream_check(stream, "kiln_stream_query"));
+    bool done = false;
+    KILN__TRY(stream->device->backend->stream_query(stream, &done));
+    *out_done = done;
+    return KILN_OK;
+}
+
 void kiln_stream_close(kiln_stream *stream) {
     if (!stream || !stream->device) return;
     /* In a forked child the driver must not be called, and what the stream holds is the parent's. */

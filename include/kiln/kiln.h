@@ -32,6 +32,13 @@
  * - Loss: once a kernel or the hardware has failed, every wait ends, and every call on the device returns
  *   KILN_ERROR_DEVICE_LOST with what it was lost by. Releasing works as ever; a device that was closed may be opened
  *   again, if its driver can still use it.
+ * - Structs grow. One that the caller fills is cleared first, by a designated initialiser or memset: a field that is 0
+ *   asks for nothing. One passed with its size may be longer or shorter than kiln's own. kiln_launch_config is passed
+ *   without, and what stands behind its flags is read only if a flag says so. kiln_device_info and
+ *   kiln_kernel_attributes end with reserved fields, which are 0 until a later version gives them a name.
+ * - The host keeps alive what kiln's handles stand on. After cuDevicePrimaryCtxReset (cudaDeviceReset), or once a
+ *   borrowed context, stream or queue is destroyed, every handle of kiln's on it dangles as the driver's own do: the
+ *   next call with it, a release included, may crash in the driver. Close them first.
  * - kiln never prints, exits or aborts, and reads no environment variable and no configuration file.
  */
 #ifndef KILN_KILN_H
@@ -202,6 +209,12 @@ typedef struct kiln_device_info {
     int32_t wave_size;        /* threads that run in lock step: 32 or 64; CPU: 1 */
     int32_t max_threads;      /* per block */
     int32_t max_shared_bytes; /* per block, with opt-in; CPU: 0 */
+    /* Which device it is, whatever order an environment gives (CUDA_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES). Known on
+     * CUDA; elsewhere the UUID is all 0 and the others are -1. */
+    uint8_t uuid[16]; /* as nvidia-smi -L and torch.cuda.get_device_properties(i).uuid write it */
+    int32_t pci_domain, pci_bus, pci_device, pci_function;
+    int32_t numa_node; /* of the host's memory next to it; -1: not known */
+    int32_t reserved[15];
 } kiln_device_info;
 
 /* Describes an open device. Returns KILN_OK or KILN_ERROR_INVALID_ARGUMENT. */
@@ -246,6 +259,10 @@ KILN_API void kiln_device_mark_lost(kiln_device *device, uint32_t error);
  * KILN_ERROR_DRIVER (which may stem from earlier work). */
 KILN_API kiln_status kiln_stream_sync(kiln_stream *stream);
 
+/* Whether all work of the stream is done: *out_done is 1 or 0. Does not wait. CPU: always 1.
+ * Returns as kiln_stream_sync; KILN_ERROR_UNSUPPORTED (ROCm: record an event and ask kiln_event_query). */
+KILN_API kiln_status kiln_stream_query(kiln_stream *stream, int32_t *out_done);
+
 /* Closes an owned stream after its work is done, or gives back what a borrowed one holds; zeroes *stream. NULL and a
  * zeroed stream are accepted. */
 KILN_API void kiln_stream_close(kiln_stream *stream);
@@ -267,14 +284,21 @@ KILN_API kiln_status kiln_host_alloc(kiln_device *device, size_t size, void **ou
 /* Frees memory of kiln_host_alloc; no work in flight may use it. NULL memory is accepted. */
 KILN_API void kiln_host_free(kiln_device *device, void *memory);
 
+/* The device memory that is free now, to this process and all others, and all there is, in bytes. CPU: the machine's.
+ * Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT, KILN_ERROR_UNSUPPORTED (ROCm), KILN_ERROR_OUT_OF_MEMORY,
+ * KILN_ERROR_FORKED, KILN_ERROR_DEVICE_LOST, KILN_ERROR_DRIVER. */
+KILN_API kiln_status kiln_memory_get_info(kiln_device *device, uint64_t *out_free, uint64_t *out_total);
+
 typedef enum kiln_copy_direction { KILN_COPY_TO_DEVICE, KILN_COPY_TO_HOST, KILN_COPY_ON_DEVICE } kiln_copy_direction;
 
 /* Copies size bytes in stream order. The host side may be any memory; if it is from kiln_host_alloc the copy is
- * asynchronous, and the bytes must stay until the stream is done; otherwise the call may wait for the copy. Ranges must
- * not overlap. size 0 does nothing. After an error nothing of this call is in flight; only if the device was lost with
- * the copy under way, and it did not end within a second, does the call return without it: what kiln allocated or
- * locked for the copy then stays so for good. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT, KILN_ERROR_OUT_OF_MEMORY,
- * KILN_ERROR_CAPTURING, KILN_ERROR_FORKED, KILN_ERROR_DEVICE_LOST, KILN_ERROR_DRIVER. */
+ * asynchronous, and the bytes must stay until the stream is done; otherwise the call may wait for the copy. While a
+ * stream is captured (CUDA), host memory is read or written when the graph runs, and not at the call: it must stay
+ * until then, whatever memory it is. Ranges must not overlap. size 0 does nothing. After an error nothing of this call
+ * is in flight; only if the device was lost with the copy under way, and it did not end within a second, does the call
+ * return without it: what kiln allocated or locked for the copy then stays so for good. Returns KILN_OK,
+ * KILN_ERROR_INVALID_ARGUMENT, KILN_ERROR_OUT_OF_MEMORY, KILN_ERROR_CAPTURING, KILN_ERROR_FORKED,
+ * KILN_ERROR_DEVICE_LOST, KILN_ERROR_DRIVER. */
 KILN_API kiln_status kiln_copy(kiln_stream *stream, void *destination, const void *source, size_t size,
                                kiln_copy_direction direction);
 
@@ -483,6 +507,7 @@ typedef struct kiln_kernel_attributes {
     uint32_t shared_bytes; /* static, per block */
     uint32_t max_threads;  /* per block */
     uint32_t max_dynamic_shared_bytes;
+    uint32_t reserved[10];
 } kiln_kernel_attributes;
 
 /* What the driver says of a loaded kernel. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT, KILN_ERROR_FORKED,
@@ -494,6 +519,20 @@ KILN_API kiln_status kiln_kernel_get_attributes(const kiln_kernel *kernel, kiln_
 KILN_API kiln_status kiln_kernel_get_occupancy(const kiln_kernel *kernel, uint32_t threads,
                                                uint32_t dynamic_shared_bytes, uint32_t *out_blocks);
 
+/* What a launch can ask for beside its shape: (name, bit number, in words). CUDA from driver 11.8 on; elsewhere
+ * KILN_ERROR_UNSUPPORTED. */
+#define KILN_LAUNCH_FLAG_MAP(X)                                                                            \
+    X(COOPERATIVE, 0, "cooperative launch") /* all blocks run at once and may wait for each other */       \
+    X(PROGRAMMATIC, 1,                                                                                     \
+      "programmatic dependent launch")    /* sm_90 and later: may begin before the kernel in front ends */ \
+    X(PRIORITY, 2, "a launch's priority") /* priority is the launch's own instead of its stream's */
+
+enum {
+#define KILN_LAUNCH_FLAG_ENUM(name, bit, text) KILN_LAUNCH_##name = 1 << (bit),
+    KILN_LAUNCH_FLAG_MAP(KILN_LAUNCH_FLAG_ENUM)
+#undef KILN_LAUNCH_FLAG_ENUM
+};
+
 /* The shape of a launch. Zero in a dimension of grid or block means 1. A block of
  * threads is what HSA and OpenCL call a work-group; an HSA grid counts threads, this one counts blocks. */
 typedef struct kiln_launch_config {
@@ -501,6 +540,8 @@ typedef struct kiln_launch_config {
     uint32_t block[3];             /* threads per block; the CPU ignores it */
     uint32_t dynamic_shared_bytes; /* beside the static; above 48 KB the opt-in is made */
     uint32_t cluster[3];           /* CUDA, sm_90 and later: blocks per cluster. All 0: none */
+    uint32_t flags;                /* KILN_LAUNCH_ bits */
+    int32_t priority; /* with KILN_LAUNCH_PRIORITY: as cuStreamCreateWithPriority takes it, less is sooner */
 } kiln_launch_config;
 
 /* Launches a kernel on a stream. arguments points to the kernel's one argument struct, which is copied; its size must
@@ -508,10 +549,11 @@ typedef struct kiln_launch_config {
  * is that without the padding behind the last member, or sizeof. It may be NULL for a kernel without arguments, whose
  * size is 0. Allocates nothing and takes no lock;
  * waits only when the queue is full. The kernel must be of the stream's device.
- * Returns KILN_OK; KILN_ERROR_INVALID_ARGUMENT (NULL, wrong size, a shape beyond the device's limits, a kernel of
- * another device); KILN_ERROR_OUT_OF_MEMORY (the driver's, for the kernel's stack); KILN_ERROR_UNSUPPORTED (clusters
- * where there are none); KILN_ERROR_CAPTURING (the stream's capture cannot go on); KILN_ERROR_FORKED;
- * KILN_ERROR_DEVICE_LOST; KILN_ERROR_DRIVER. */
+ * Returns KILN_OK; KILN_ERROR_INVALID_ARGUMENT (NULL, wrong size, a shape beyond the device's limits, more blocks
+ * than a cooperative launch can have, unknown flags, a kernel of another device); KILN_ERROR_OUT_OF_MEMORY (the
+ * driver's, for the kernel's stack); KILN_ERROR_UNSUPPORTED (clusters or flags where there are none);
+ * KILN_ERROR_CAPTURING (the stream's capture cannot go on); KILN_ERROR_FORKED; KILN_ERROR_DEVICE_LOST;
+ * KILN_ERROR_DRIVER. */
 KILN_API kiln_status kiln_launch(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config,
                                  const void *arguments, size_t arguments_size);
 
@@ -533,6 +575,10 @@ KILN_API kiln_status kiln_event_record(kiln_event *event, kiln_stream *stream);
 
 /* Waits on the host until the event has happened; an event never recorded has. Returns as kiln_stream_sync. */
 KILN_API kiln_status kiln_event_sync(kiln_event *event);
+
+/* Whether the event has happened: *out_done is 1 or 0. Does not wait. An event never recorded has; one of the CPU
+ * always. Returns as kiln_event_sync. */
+KILN_API kiln_status kiln_event_query(kiln_event *event, int32_t *out_done);
 
 /* Makes later work of the stream wait for the event, without the host. Returns as kiln_launch. */
 KILN_API kiln_status kiln_stream_wait_event(kiln_stream *stream, kiln_event *event);

@@ -3,6 +3,7 @@
 #include "loader/cli/device.h"
 #include "loader/cli/json.h"
 #include <getopt.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { CHECK, JSON };
@@ -101,6 +102,8 @@ static void close_devices(machine_view *machine) {
     kiln_device_close(machine->best);
 }
 
+enum { UUID_TEXT_SIZE = 64, PCI_TEXT_SIZE = 48 };
+
 /* ---- What was found ---------------------------------------------------------------------------------------------- */
 
 static void print_devices(const machine_view *machine) {
@@ -142,6 +145,27 @@ static void print_machine(const machine_view *machine) {
     print_left_out(machine);
 }
 
+/* "GPU-" and the UUID as NVIDIA's tools write it; "" if there is none. */
+static const char *uuid_text(const kiln_device_info *info, char text[UUID_TEXT_SIZE]) {
+    static const uint8_t none[sizeof info->uuid];
+    char *at = text;
+    *at = 0;
+    if (!memcmp(info->uuid, none, sizeof none)) return text;
+    at += sprintf(at, "GPU-");
+    for (size_t i = 0; i < sizeof info->uuid; i++)
+        at += sprintf(at, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", info->uuid[i]);
+    return text;
+}
+
+/* "0000:02:00.0"; "" if it is not known. */
+static const char *pci_text(const kiln_device_info *info, char text[PCI_TEXT_SIZE]) {
+    *text = 0;
+    if (info->pci_bus >= 0)
+        snprintf(text, PCI_TEXT_SIZE, "%04x:%02x:%02x.%x", (unsigned)info->pci_domain, (unsigned)info->pci_bus,
+                 (unsigned)info->pci_device, (unsigned)info->pci_function);
+    return text;
+}
+
 static void write_machine(json_writer *json, const machine_view *machine) {
     char version[CLI_VERSION_SIZE];
     json_string(json, "version", cli_kiln_version(version));
@@ -149,6 +173,9 @@ static void write_machine(json_writer *json, const machine_view *machine) {
     for (size_t i = 0; i < machine->count; i++) {
         const kiln_device_info *info = &machine->infos[i];
         char name[DEVICE_NAME_SIZE], target[TARGET_NAME_SIZE], driver[CLI_VERSION_SIZE];
+        char uuid[UUID_TEXT_SIZE], pci[PCI_TEXT_SIZE];
+        uuid_text(info, uuid);
+        pci_text(info, pci);
         cli_driver(info->target.driver_version, driver);
         json_object(json, NULL);
         json_string(json, "device", device_name(info, name));
@@ -157,6 +184,8 @@ static void write_machine(json_writer *json, const machine_view *machine) {
         json_string(json, "name", info->name);
         json_string(json, "driver", info->driver);
         json_string(json, "cuda", *driver ? driver : NULL);
+        json_string(json, "uuid", *uuid ? uuid : NULL);
+        json_string(json, "pci", *pci ? pci : NULL);
         json_integer(json, "memory_bytes", (int64_t)info->memory_bytes);
         json_integer(json, "multiprocessors", info->multiprocessors);
         json_integer(json, "wave_size", info->wave_size);

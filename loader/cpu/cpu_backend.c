@@ -4,6 +4,7 @@
 #include "loader/cpu/cpu_device.h"
 #include "loader/cpu/cpu_scratch.h"
 #include <stdlib.h>
+#include <sys/sysinfo.h>
 #include <time.h>
 
 /* The loader has set what the table says of each kernel. */
@@ -68,6 +69,12 @@ static kiln_status stream_sync(kiln_stream *stream) {
     return KILN_OK;
 }
 
+static kiln_status stream_query(kiln_stream *stream, bool *out_done) {
+    (void)stream;
+    *out_done = true;
+    return KILN_OK;
+}
+
 static void stream_close(kiln_stream *stream) {
     free(stream->state);
 }
@@ -75,6 +82,15 @@ static void stream_close(kiln_stream *stream) {
 static kiln_status stream_wait_event(kiln_stream *stream, kiln_event *event) {
     (void)stream;
     (void)event;
+    return KILN_OK;
+}
+
+static kiln_status memory_info(kiln_device *device, uint64_t *out_free, uint64_t *out_total) {
+    (void)device;
+    struct sysinfo machine;
+    if (sysinfo(&machine) != 0) return kiln__fail(KILN_ERROR_DRIVER, "sysinfo: the memory of the machine is not told");
+    *out_free = (uint64_t)machine.freeram * machine.mem_unit;
+    *out_total = (uint64_t)machine.totalram * machine.mem_unit;
     return KILN_OK;
 }
 
@@ -100,6 +116,12 @@ static kiln_status event_sync(kiln_event *event) {
     return KILN_OK;
 }
 
+static kiln_status event_query(kiln_event *event, bool *out_done) {
+    (void)event;
+    *out_done = true;
+    return KILN_OK;
+}
+
 static kiln_status event_elapsed(kiln_event *start, kiln_event *end, double *out_nanoseconds) {
     *out_nanoseconds = (double)(int64_t)(end->stamp - start->stamp);
     return KILN_OK;
@@ -122,17 +144,20 @@ const kiln__backend kiln__backend_cpu = {
     .stream_open = stream_open,
     .stream_borrow = stream_borrow,
     .stream_sync = stream_sync,
+    .stream_query = stream_query,
     .stream_close = stream_close,
     .stream_wait_event = stream_wait_event,
     .memory_alloc = kiln__cpu_memory_alloc,
     .memory_free = kiln__cpu_memory_free,
     .host_alloc = kiln__cpu_memory_alloc,
     .host_free = kiln__cpu_memory_free,
+    .memory_info = memory_info,
     .copy = kiln__cpu_copy,
     .fill = kiln__cpu_fill,
     .event_create = event_create,
     .event_destroy = event_destroy,
     .event_record = event_record,
     .event_sync = event_sync,
+    .event_query = event_query,
     .event_elapsed = event_elapsed,
 };

@@ -21,6 +21,7 @@ kiln_status kiln__cpu_launch(kiln_stream *stream, const kiln_kernel *kernel, con
     if (config->cluster[0] || config->cluster[1] || config->cluster[2])
         return kiln__fail(KILN_ERROR_UNSUPPORTED, "kiln_launch: kernel %s has a cluster: the CPU has no clusters",
                           kernel->name);
+    if (config->flags) KILN__TRY(kiln__launch_flags_refuse(kernel, config));
     cpu_launch launch = {(kiln_cpu_function)kernel->function, arguments, {0}};
     uint64_t groups = 1;
     for (int i = 0; i < 3; i++) {

@@ -18,12 +18,16 @@ typedef struct CUmod_st *kiln__cu_module;
 typedef struct CUfunc_st *kiln__cu_function;
 typedef struct CUstream_st *kiln__cu_stream;
 typedef struct CUevent_st *kiln__cu_event;
+struct CUuuid_st; /* 16 bytes */
 
 /* Every number of the driver's that kiln uses: (name without CU_, value). */
 #define KILN__CU_NUMBER_MAP(X)                                \
     X(DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1)              \
     X(DEVICE_ATTRIBUTE_WARP_SIZE, 10)                         \
     X(DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 16)              \
+    X(DEVICE_ATTRIBUTE_PCI_BUS_ID, 33)                        \
+    X(DEVICE_ATTRIBUTE_PCI_DEVICE_ID, 34)                     \
+    X(DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, 50)                     \
     X(DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 75)          \
     X(DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 76)          \
     X(DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 97) \
@@ -34,7 +38,10 @@ typedef struct CUevent_st *kiln__cu_event;
     X(FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 8)        \
     X(JIT_ERROR_LOG_BUFFER, 5)                                \
     X(JIT_ERROR_LOG_BUFFER_SIZE_BYTES, 6)                     \
+    X(LAUNCH_ATTRIBUTE_COOPERATIVE, 2)                        \
     X(LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, 4)                  \
+    X(LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, 6)  \
+    X(LAUNCH_ATTRIBUTE_PRIORITY, 8)                           \
     X(STREAM_CAPTURE_MODE_RELAXED, 2)                         \
     X(STREAM_CAPTURE_STATUS_NONE, 0)                          \
     X(STREAM_NON_BLOCKING, 1)                                 \
@@ -58,6 +65,7 @@ typedef struct kiln__cu_launch_attribute {
     uint32_t pad;
     union {
         uint64_t bytes[8];
+        int number; /* cooperative, programmatic, priority */
         struct {
             unsigned int x, y, z;
         } cluster;

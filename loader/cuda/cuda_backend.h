@@ -70,11 +70,13 @@ kiln_status kiln__cuda_stream_open(kiln_device *device, uint32_t flags, kiln_str
 kiln_status kiln__cuda_stream_borrow(kiln_device *device, void *native, kiln_stream *out_stream);
 kiln_status kiln__cuda_stream_capturing(kiln_stream *stream, bool *out_capturing);
 kiln_status kiln__cuda_stream_sync(kiln_stream *stream);
+kiln_status kiln__cuda_stream_query(kiln_stream *stream, bool *out_done);
 void kiln__cuda_stream_close(kiln_stream *stream);
 kiln_status kiln__cuda_stream_wait_event(kiln_stream *stream, kiln_event *event);
 
 kiln_status kiln__cuda_memory_alloc(kiln_device *device, size_t size, void **out_memory);
 void kiln__cuda_memory_free(kiln_device *device, void *memory);
+kiln_status kiln__cuda_memory_info(kiln_device *device, uint64_t *out_free, uint64_t *out_total);
 kiln_status kiln__cuda_host_alloc(kiln_device *device, size_t size, void **out_memory);
 void kiln__cuda_host_free(kiln_device *device, void *memory);
 kiln_status kiln__cuda_copy(kiln_stream *stream, void *destination, const void *source, size_t size,
@@ -85,6 +87,7 @@ kiln_status kiln__cuda_event_create(kiln_event *event);
 void kiln__cuda_event_destroy(kiln_event *event);
 kiln_status kiln__cuda_event_record(kiln_event *event, kiln_stream *stream);
 kiln_status kiln__cuda_event_sync(kiln_event *event);
+kiln_status kiln__cuda_event_query(kiln_event *event, bool *out_done);
 kiln_status kiln__cuda_event_elapsed(kiln_event *start, kiln_event *end, double *out_nanoseconds);
 
 #endif

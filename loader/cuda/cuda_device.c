@@ -55,6 +55,21 @@ static kiln_status get_attribute(kiln__cu_device number, kiln__cu_enum attribute
     return KILN_OK;
 }
 
+/* Which device it is, among those of the machine. */
+static kiln_status get_identity(kiln__cu_device number, kiln_device_info *info) {
+    struct CUuuid_st *uuid = (struct CUuuid_st *)info->uuid;
+    /* Of a part of a device (MIG) the older call gives the whole one's. */
+    if (kiln__cuda.cuDeviceGetUuid_v2)
+        KILN__CUDA_TRY(NULL, cuDeviceGetUuid_v2, uuid, number);
+    else
+        KILN__CUDA_TRY(NULL, cuDeviceGetUuid, uuid, number);
+    KILN__TRY(get_attribute(number, KILN__CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, &info->pci_domain));
+    KILN__TRY(get_attribute(number, KILN__CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, &info->pci_bus));
+    KILN__TRY(get_attribute(number, KILN__CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID, &info->pci_device));
+    info->pci_function = 0; /* a GPU's first, as the driver's own text of the address has it */
+    return KILN_OK;
+}
+
 static kiln_status get_info(kiln__cu_device number, kiln_device_info *info) {
     size_t memory = 0;
     int32_t major = 0, minor = 0;
@@ -72,6 +87,7 @@ static kiln_status get_info(kiln__cu_device number, kiln_device_info *info) {
     if (major <= 0 || major > 99 || minor < 0 || minor > 9)
         return kiln__fail(KILN_ERROR_DRIVER, "cuDeviceGetAttribute: compute capability %d.%d: not believed", major,
                           minor);
+    KILN__TRY(get_identity(number, info));
     info->memory_bytes = memory;
     info->target = (kiln_target){
         .backend = KILN_BACKEND_CUDA, .compute_capability = major * 10 + minor, .driver_version = version};

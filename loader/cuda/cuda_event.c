@@ -22,6 +22,16 @@ kiln_status kiln__cuda_event_sync(kiln_event *event) {
     return KILN_OK;
 }
 
+kiln_status kiln__cuda_event_query(kiln_event *event, bool *out_done) {
+    kiln__cuda_scope here;
+    KILN__TRY(kiln__cuda_enter(event->device, &here));
+    kiln__cu_result result = kiln__cuda.cuEventQuery(event->native);
+    kiln__cuda_leave(&here);
+    *out_done = !result;
+    return !result || result == KILN__CU_ERROR_NOT_READY ? KILN_OK
+                                                         : kiln__cuda_fail(event->device, "cuEventQuery", result);
+}
+
 kiln_status kiln__cuda_event_elapsed(kiln_event *start, kiln_event *end, double *out_nanoseconds) {
     float milliseconds = 0;
     KILN__CUDA_CALL(start->device, cuEventElapsedTime, &milliseconds, start->native, end->native);

@@ -42,28 +42,59 @@ launch_failed(const kiln_kernel *kernel, const kiln_launch_config *config, const
                              config->dynamic_shared_bytes, bytes);
 }
 
-static kiln_status check_clusters(const kiln_kernel *kernel) {
+/* What needs the driver's newer call, in words, and whether the device and the driver have it. */
+static kiln_status check_extended(const kiln_kernel *kernel, const char *what, int32_t capability) {
     const kiln_device_info *info = &kernel->device->info;
-    if (info->target.compute_capability < 90)
-        return kiln__fail(KILN_ERROR_UNSUPPORTED,
-                          "kernel %s: clusters need compute capability 9.0, the device has %d.%d", kernel->name,
-                          info->target.compute_capability / 10, info->target.compute_capability % 10);
+    if (info->target.compute_capability < capability)
+        return kiln__fail(KILN_ERROR_UNSUPPORTED, "kernel %s: %s need compute capability 9.0, the device has %d.%d",
+                          kernel->name, what, info->target.compute_capability / 10,
+                          info->target.compute_capability % 10);
     if (!kiln__cuda.cuLaunchKernelEx)
-        return kiln__fail(KILN_ERROR_UNSUPPORTED, "kernel %s: clusters need a driver of CUDA 11.8, this is %s",
-                          kernel->name, info->driver);
+        return kiln__fail(KILN_ERROR_UNSUPPORTED, "kernel %s: %s need a driver of CUDA 11.8, this is %s", kernel->name,
+                          what, info->driver);
     return KILN_OK;
 }
 
-/* A launch of clusters, or one some of whose dimensions are zero, which mean one. */
+enum { ATTRIBUTES_MAX = 4 };
+
+/* The attributes that a launch's cluster and flags ask for. */
+static kiln_status list_attributes(const kiln_kernel *kernel, const kiln_launch_config *config,
+                                   kiln__cu_launch_attribute out_attributes[ATTRIBUTES_MAX], unsigned *out_count) {
+    const uint32_t *cluster = config->cluster;
+    unsigned count = 0;
+    *out_count = 0;
+    KILN__TRY(kiln__launch_flags_check(kernel, config));
+    if (cluster[0] || cluster[1] || cluster[2]) {
+        KILN__TRY(check_extended(kernel, "clusters", 90));
+        out_attributes[count++] = (kiln__cu_launch_attribute){
+            .id = KILN__CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+            .value.cluster = {at_least_one(cluster[0]), at_least_one(cluster[1]), at_least_one(cluster[2])}};
+    }
+    if (config->flags & KILN_LAUNCH_COOPERATIVE) {
+        KILN__TRY(check_extended(kernel, "cooperative launches", 0));
+        out_attributes[count++] =
+            (kiln__cu_launch_attribute){.id = KILN__CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.number = 1};
+    }
+    if (config->flags & KILN_LAUNCH_PROGRAMMATIC) {
+        KILN__TRY(check_extended(kernel, "programmatic dependent launches", 90));
+        out_attributes[count++] = (kiln__cu_launch_attribute){
+            .id = KILN__CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, .value.number = 1};
+    }
+    if (config->flags & KILN_LAUNCH_PRIORITY) {
+        KILN__TRY(check_extended(kernel, "launches with a priority", 0));
+        out_attributes[count++] =
+            (kiln__cu_launch_attribute){.id = KILN__CU_LAUNCH_ATTRIBUTE_PRIORITY, .value.number = config->priority};
+    }
+    *out_count = count;
+    return KILN_OK;
+}
+
+/* A launch of clusters or with flags, or one some of whose dimensions are zero, which mean one. */
 static kiln_status __attribute__((cold, noinline))
 launch_any(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config, const void *arguments) {
-    const bool clusters = config->cluster[0] || config->cluster[1] || config->cluster[2];
-    if (clusters) KILN__TRY(check_clusters(kernel));
-    kiln__cu_launch_attribute cluster = {
-        .id = KILN__CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
-        .value.cluster = {at_least_one(config->cluster[0]), at_least_one(config->cluster[1]),
-                          at_least_one(config->cluster[2])},
-    };
+    kiln__cu_launch_attribute attributes[ATTRIBUTES_MAX];
+    unsigned count;
+    KILN__TRY(list_attributes(kernel, config, attributes, &count));
     const kiln__cu_launch_config shape = {
         .grid_x = at_least_one(config->grid[0]),
         .grid_y = at_least_one(config->grid[1]),
@@ -73,8 +104,8 @@ launch_any(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_con
         .block_z = at_least_one(config->block[2]),
         .shared_bytes = config->dynamic_shared_bytes,
         .stream = stream->native,
-        .attributes = &cluster,
-        .attribute_count = 1,
+        .attributes = attributes,
+        .attribute_count = count,
     };
     size_t arguments_size = kernel->arguments_size;
     void *extra[] = {KILN__CU_LAUNCH_PARAM_BUFFER_POINTER, (void *)(uintptr_t)arguments,
@@ -82,22 +113,23 @@ launch_any(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_con
     kiln__cuda_scope here;
     KILN__TRY(kiln__cuda_enter(kernel->device, &here));
     kiln__cu_result result =
-        clusters
-            ? kiln__cuda.cuLaunchKernelEx(&shape, kernel->function, NULL, extra)
-            : kiln__cuda.cuLaunchKernel(kernel->function, shape.grid_x, shape.grid_y, shape.grid_z, shape.block_x,
-                                        shape.block_y, shape.block_z, shape.shared_bytes, shape.stream, NULL, extra);
+        count ? kiln__cuda.cuLaunchKernelEx(&shape, kernel->function, NULL, extra)
+              : kiln__cuda.cuLaunchKernel(kernel->function, shape.grid_x, shape.grid_y, shape.grid_z, shape.block_x,
+                                          shape.block_y, shape.block_z, shape.shared_bytes, shape.stream, NULL, extra);
     kiln__cuda_leave(&here);
     if (!result) return KILN_OK;
-    return launch_failed(kernel, config, clusters ? "cuLaunchKernelEx" : "cuLaunchKernel", result);
+    return launch_failed(kernel, config, count ? "cuLaunchKernelEx" : "cuLaunchKernel", result);
 }
 
-/* No cluster and no dimension of zero: what most launches are. Two of the cluster's three are read as one word. A
- * product that overflows to zero is not plain either, which changes nothing. */
+/* No cluster, no flag and no dimension of zero: what most launches are. The cluster's three and the flags are read as
+ * two words. A product that overflows to zero is not plain either, which changes nothing. */
 static inline bool is_plain(const kiln_launch_config *config) {
     const uint32_t *grid = config->grid, *group = config->block;
-    uint64_t cluster;
-    memcpy(&cluster, config->cluster, sizeof cluster);
-    return (cluster | config->cluster[2]) == 0 && grid[0] * grid[1] * grid[2] * group[0] * group[1] * group[2] != 0;
+    uint64_t extended[2];
+    _Static_assert(offsetof(kiln_launch_config, flags) == offsetof(kiln_launch_config, cluster) + 12,
+                   "one behind the other");
+    memcpy(extended, (const char *)config + offsetof(kiln_launch_config, cluster), sizeof extended);
+    return (extended[0] | extended[1]) == 0 && grid[0] * grid[1] * grid[2] * group[0] * group[1] * group[2] != 0;
 }
 
 /* What a launch needs after a call of the driver. The driver has pointers into it, so the compiler leaves it in memory

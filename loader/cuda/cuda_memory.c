@@ -12,6 +12,14 @@ void kiln__cuda_memory_free(kiln_device *device, void *memory) {
     KILN__CUDA_RELEASE(device, cuMemFree, (uintptr_t)memory);
 }
 
+kiln_status kiln__cuda_memory_info(kiln_device *device, uint64_t *out_free, uint64_t *out_total) {
+    size_t available = 0, total = 0;
+    KILN__CUDA_CALL(device, cuMemGetInfo, &available, &total);
+    *out_free = available;
+    *out_total = total;
+    return KILN_OK;
+}
+
 kiln_status kiln__cuda_host_alloc(kiln_device *device, size_t size, void **out_memory) {
     void *memory = NULL;
     KILN__CUDA_CALL(device, cuMemHostAlloc, &memory, size, KILN__CU_MEMHOSTALLOC_PORTABLE);

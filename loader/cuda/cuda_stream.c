@@ -36,6 +36,16 @@ kiln_status kiln__cuda_stream_sync(kiln_stream *stream) {
     return KILN_OK;
 }
 
+kiln_status kiln__cuda_stream_query(kiln_stream *stream, bool *out_done) {
+    kiln__cuda_scope here;
+    KILN__TRY(kiln__cuda_enter(stream->device, &here));
+    kiln__cu_result result = kiln__cuda.cuStreamQuery(stream->native);
+    kiln__cuda_leave(&here);
+    *out_done = !result;
+    return !result || result == KILN__CU_ERROR_NOT_READY ? KILN_OK
+                                                         : kiln__cuda_fail(stream->device, "cuStreamQuery", result);
+}
+
 void kiln__cuda_stream_close(kiln_stream *stream) {
     if (!stream->state) return;
     KILN__CUDA_RELEASE(stream->device, cuStreamSynchronize, stream->native);

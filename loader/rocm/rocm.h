@@ -122,12 +122,14 @@ kiln_status kiln__rocm_launch(kiln_stream *stream, const kiln_kernel *kernel, co
 kiln_status kiln__rocm_stream_open(kiln_device *device, uint32_t flags, kiln_stream *out_stream);
 kiln_status kiln__rocm_stream_borrow(kiln_device *device, void *native, kiln_stream *out_stream);
 kiln_status kiln__rocm_stream_sync(kiln_stream *stream);
+kiln_status kiln__rocm_stream_query(kiln_stream *stream, bool *out_done);
 void kiln__rocm_stream_close(kiln_stream *stream);
 kiln_status kiln__rocm_stream_capturing(kiln_stream *stream, bool *out_capturing);
 
 /* rocm_memory.c, rocm_copy.c */
 kiln_status kiln__rocm_memory_alloc(kiln_device *device, size_t size, void **out_memory);
 void kiln__rocm_memory_free(kiln_device *device, void *memory);
+kiln_status kiln__rocm_memory_info(kiln_device *device, uint64_t *out_free, uint64_t *out_total);
 kiln_status kiln__rocm_host_alloc(kiln_device *device, size_t size, void **out_memory);
 void kiln__rocm_host_free(kiln_device *device, void *memory);
 /* Memory of a pool that the device can reach, or if portable every GPU. */
@@ -142,6 +144,7 @@ kiln_status kiln__rocm_event_create(kiln_event *event);
 void kiln__rocm_event_destroy(kiln_event *event);
 kiln_status kiln__rocm_event_record(kiln_event *event, kiln_stream *stream);
 kiln_status kiln__rocm_event_sync(kiln_event *event);
+kiln_status kiln__rocm_event_query(kiln_event *event, bool *out_done);
 kiln_status kiln__rocm_event_elapsed(kiln_event *start, kiln_event *end, double *out_nanoseconds);
 kiln_status kiln__rocm_stream_wait_event(kiln_stream *stream, kiln_event *event);
 

@@ -41,6 +41,12 @@ kiln_status kiln__rocm_event_sync(kiln_event *event) {
     return kiln__rocm_wait(event->device->native, signal->handle);
 }
 
+kiln_status kiln__rocm_event_query(kiln_event *event, bool *out_done) {
+    const kiln__rocm_signal *signal = event->native;
+    *out_done = kiln__hsa.signal_load(signal->handle) <= 0;
+    return KILN_OK;
+}
+
 kiln_status kiln__rocm_stream_wait_event(kiln_stream *stream, kiln_event *event) {
     kiln__rocm_signal *recorded = event->native, *waiter;
     KILN__TRY(kiln__rocm_signal_take(pool_of(event), recorded, &waiter));

@@ -19,11 +19,12 @@ static launch_shape shape_of(const kiln_launch_config *config) {
                            (uint64_t)at_least_one(config->grid[2]) * z}};
 }
 
-/* One dimension, no clusters and within the limits: what most launches are. A zero size is not, and wraps. */
+/* One dimension, no clusters, no flags (bit 0 is one, and is moved up) and within the limits: what most launches are. A
+ * zero size is not, and wraps. */
 static inline bool is_plain(const kiln__rocm_device *rocm, const kiln__rocm_kernel *function,
                             const kiln_launch_config *config) {
     const uint32_t ones = config->grid[1] | config->grid[2] | config->block[1] | config->block[2] | config->cluster[0] |
-                          config->cluster[1] | config->cluster[2];
+                          config->cluster[1] | config->cluster[2] | config->flags | config->flags << 1;
     return ones <= 1 && config->block[0] - 1 < function->line_max &&
            (uint64_t)config->grid[0] * config->block[0] - 1 < rocm->line_max &&
            config->dynamic_shared_bytes <= function->dynamic_max;
@@ -34,6 +35,7 @@ static kiln_status __attribute__((cold, noinline))
 check_shape(const kiln__rocm_device *rocm, const kiln_kernel *kernel, const kiln_launch_config *config) {
     const kiln__rocm_kernel *function = kernel->function;
     const launch_shape shape = shape_of(config);
+    if (config->flags) KILN__TRY(kiln__launch_flags_refuse(kernel, config));
     KILN__REQUIRE(config->dynamic_shared_bytes <= function->dynamic_max,
                   "kiln_launch: dynamic_shared_bytes is %u: kernel %s may have at most %u",
                   config->dynamic_shared_bytes, kernel->name, function->dynamic_max);

@@ -25,6 +25,13 @@ void kiln__rocm_memory_free(kiln_device *device, void *memory) {
     kiln__hsa.pool_free(memory);
 }
 
+kiln_status kiln__rocm_memory_info(kiln_device *device, uint64_t *out_free, uint64_t *out_total) {
+    (void)device;
+    (void)out_free;
+    (void)out_total;
+    return kiln__fail(KILN_ERROR_UNSUPPORTED, "kiln_memory_get_info: not on rocm");
+}
+
 kiln_status kiln__rocm_host_alloc(kiln_device *device, size_t size, void **out_memory) {
     kiln__rocm_device *rocm = device->native;
     return kiln__rocm_pool_alloc(rocm, rocm->host_pool, true, size, out_memory);

@@ -93,6 +93,14 @@ kiln_status kiln__rocm_stream_sync(kiln_stream *stream) {
     return kiln__rocm_wait(state->rocm, state->idle);
 }
 
+/* A queue says which packets were read, not which are done. */
+kiln_status kiln__rocm_stream_query(kiln_stream *stream, bool *out_done) {
+    (void)stream;
+    (void)out_done;
+    return kiln__fail(KILN_ERROR_UNSUPPORTED,
+                      "kiln_stream_query: rocm's queues do not say: record an event and ask kiln_event_query");
+}
+
 /* What is left of a lost device's work is not waited for, since it may never be done. It must not begin either, once
  * its arguments are freed; to see to that on a borrowed queue is the application's. */
 void kiln__rocm_stream_close(kiln_stream *stream) {

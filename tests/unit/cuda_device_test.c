@@ -172,6 +172,12 @@ static void test_info_is_the_drivers(void **state) {
     assert_string_equal(info.name, "kiln simulated sm_120");
     assert_string_equal(info.driver, "libcuda.so.1, CUDA 13.0");
     assert_int_equal(info.memory_bytes, 1 << 30);
+    assert_memory_equal(info.uuid, "kiln simulated \1", sizeof info.uuid);
+    assert_int_equal(info.pci_domain, 0);
+    assert_int_equal(info.pci_bus, 2);
+    assert_int_equal(info.pci_device, 0);
+    assert_int_equal(info.pci_function, 0);
+    assert_int_equal(info.numa_node, -1);
     assert_int_equal(info.wave_size, 32);
     assert_int_equal(info.max_threads, 1024);
     assert_int_equal(info.max_shared_bytes, 99 << 10);

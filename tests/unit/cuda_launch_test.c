@@ -27,6 +27,71 @@ static void test_launch_passes_shape_and_arguments(void **state) {
     kiln_device_close(device);
 }
 
+static void test_flags_reach_the_driver(void **state) {
+    (void)state;
+    kiln_device *device = fixture_open(0);
+    const kiln_kernel *kernel = fixture_kernel(device, "scale");
+    kiln_stream stream;
+    sim_launch seen;
+    scale_arguments arguments = {.n = 79};
+    assert_ok(kiln_stream_open(device, 0, &stream));
+    kiln_launch_config config = {.grid = {2}, .block = {32}, .flags = KILN_LAUNCH_COOPERATIVE};
+    assert_ok(kiln_launch(&stream, kernel, &config, &arguments, sizeof arguments));
+    assert_true(sim.launch(0, &seen));
+    assert_int_equal(seen.cooperative, 1);
+    assert_int_equal(seen.overlap, 0);
+    config = (kiln_launch_config){.grid = {2, 1, 1},
+                                  .block = {32, 1, 1},
+                                  .cluster = {2},
+                                  .flags = KILN_LAUNCH_PROGRAMMATIC | KILN_LAUNCH_PRIORITY,
+                                  .priority = -1};
+    assert_ok(kiln_launch(&stream, kernel, &config, &arguments, sizeof arguments));
+    assert_true(sim.launch(1, &seen));
+    assert_int_equal(seen.cooperative, 0);
+    assert_int_equal(seen.overlap, 1);
+    assert_int_equal(seen.cluster[0], 2);
+    assert_memory_equal(seen.arguments, &arguments, sizeof arguments);
+    config = (kiln_launch_config){.grid = {1, 1, 1}, .block = {32, 1, 1}, .flags = 8};
+    assert_status(kiln_launch(&stream, kernel, &config, &arguments, sizeof arguments), KILN_ERROR_INVALID_ARGUMENT);
+    assert_told("flags is 0x8: has unknown bits");
+    config = (kiln_launch_config){.grid = {1 << 20, 1, 1}, .block = {32, 1, 1}, .flags = KILN_LAUNCH_COOPERATIVE};
+    assert_status(kiln_launch(&stream, kernel, &config, &arguments, sizeof arguments), KILN_ERROR_INVALID_ARGUMENT);
+    assert_told("CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE (720)");
+    kiln_stream_close(&stream);
+    kiln_device_close(device);
+}
+
+static void test_queries_do_not_wait(void **state) {
+    (void)state;
+    kiln_device *device = fixture_open(0);
+    kiln_stream stream;
+    kiln_event *event;
+    int32_t done = 0;
+    uint64_t available, total;
+    assert_ok(kiln_stream_open(device, 0, &stream));
+    assert_ok(kiln_event_create(device, &event));
+    assert_ok(kiln_event_query(event, &done));
+    assert_int_equal(done, 1); /* never recorded */
+    assert_ok(kiln_event_record(event, &stream));
+    sim.fault("cuStreamQuery", 1, 600);
+    assert_ok(kiln_stream_query(&stream, &done));
+    assert_int_equal(done, 0);
+    sim.fault("cuEventQuery", 1, 600);
+    assert_ok(kiln_event_query(event, &done));
+    assert_int_equal(done, 0);
+    assert_ok(kiln_stream_sync(&stream));
+    assert_ok(kiln_stream_query(&stream, &done));
+    assert_int_equal(done, 1);
+    assert_ok(kiln_event_query(event, &done));
+    assert_int_equal(done, 1);
+    assert_ok(kiln_memory_get_info(device, &available, &total));
+    assert_int_equal(total, 1 << 30);
+    assert_true(available <= total);
+    kiln_event_destroy(event);
+    kiln_stream_close(&stream);
+    kiln_device_close(device);
+}
+
 static void test_a_whole_shape_is_passed_as_it_is(void **state) {
     (void)state;
     kiln_device *device = fixture_open(0);
@@ -375,6 +440,8 @@ int main(int argc, char **argv) {
     fixture_start(argv, "sm_90,sm_120,sm_80,gfx942");
     const struct CMUnitTest tests[] = {
         fixture_test(test_launch_passes_shape_and_arguments),
+        fixture_test(test_flags_reach_the_driver),
+        fixture_test(test_queries_do_not_wait),
         fixture_test(test_a_whole_shape_is_passed_as_it_is),
         fixture_test(test_launch_wants_the_kernels_size),
         fixture_test(test_default_streams_keep_their_numbers),
