@@ -210,7 +210,7 @@ typedef struct kiln_device_info {
     int32_t max_threads;      /* per block */
     int32_t max_shared_bytes; /* per block, with opt-in; CPU: 0 */
     /* Which device it is, whatever order an environment gives (CUDA_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES). Known on
-     * CUDA; elsewhere the UUID is all 0 and the others are -1. */
+     * CUDA; elsewhere the UUID is all 0 and the others are -1. A UUID: drivers of CUDA 11.4 on. */
     uint8_t uuid[16]; /* as nvidia-smi -L and torch.cuda.get_device_properties(i).uuid write it */
     int32_t pci_domain, pci_bus, pci_device, pci_function;
     int32_t numa_node; /* of the host's memory next to it; -1: not known */
@@ -521,11 +521,11 @@ KILN_API kiln_status kiln_kernel_get_occupancy(const kiln_kernel *kernel, uint32
 
 /* What a launch can ask for beside its shape: (name, bit number, in words). CUDA from driver 11.8 on; elsewhere
  * KILN_ERROR_UNSUPPORTED. */
-#define KILN_LAUNCH_FLAG_MAP(X)                                                                            \
-    X(COOPERATIVE, 0, "cooperative launch") /* all blocks run at once and may wait for each other */       \
-    X(PROGRAMMATIC, 1,                                                                                     \
-      "programmatic dependent launch")    /* sm_90 and later: may begin before the kernel in front ends */ \
-    X(PRIORITY, 2, "a launch's priority") /* priority is the launch's own instead of its stream's */
+#define KILN_LAUNCH_FLAG_MAP(X)                                                                             \
+    X(COOPERATIVE, 0, "cooperative launch") /* all blocks run at once and may wait for each other */        \
+    X(PROGRAMMATIC, 1,                                                                                      \
+      "programmatic dependent launch")     /* sm_90 and later: may begin before the kernel in front ends */ \
+    X(PRIORITY, 2, "priority of a launch") /* priority is the launch's own instead of its stream's */
 
 enum {
 #define KILN_LAUNCH_FLAG_ENUM(name, bit, text) KILN_LAUNCH_##name = 1 << (bit),

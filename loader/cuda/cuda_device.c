@@ -57,12 +57,7 @@ static kiln_status get_attribute(kiln__cu_device number, kiln__cu_enum attribute
 
 /* Which device it is, among those of the machine. */
 static kiln_status get_identity(kiln__cu_device number, kiln_device_info *info) {
-    struct CUuuid_st *uuid = (struct CUuuid_st *)info->uuid;
-    /* Of a part of a device (MIG) the older call gives the whole one's. */
-    if (kiln__cuda.cuDeviceGetUuid_v2)
-        KILN__CUDA_TRY(NULL, cuDeviceGetUuid_v2, uuid, number);
-    else
-        KILN__CUDA_TRY(NULL, cuDeviceGetUuid, uuid, number);
+    if (kiln__cuda.cuDeviceGetUuid_v2) KILN__CUDA_TRY(NULL, cuDeviceGetUuid_v2, (struct CUuuid_st *)info->uuid, number);
     KILN__TRY(get_attribute(number, KILN__CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, &info->pci_domain));
     KILN__TRY(get_attribute(number, KILN__CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, &info->pci_bus));
     KILN__TRY(get_attribute(number, KILN__CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID, &info->pci_device));

@@ -2,6 +2,7 @@
 #include "loader/dl.h"
 #include <errno.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <unistd.h>
 
 kiln__hsa_functions kiln__hsa;
@@ -22,8 +23,20 @@ static const kiln__symbol symbols[] = {
 static struct {
     pthread_mutex_t lock;
     const char *library; /* NULL until its functions are found */
-    pid_t process;       /* that started the runtime; 0 before */
+    pid_t process;       /* that started the runtime, or is about to; 0 before */
+    bool ready;
 } driver = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* The thread that held it is not in the child. */
+static void after_fork_in_child(void) {
+    pthread_mutex_init(&driver.lock, NULL);
+}
+
+static void prepare(void) {
+    pthread_atfork(NULL, NULL, after_fork_in_child);
+}
 
 static kiln_status find_functions(void) {
     static const char *const names[] = {"libhsa-runtime64.so.1", "libhsa-runtime64.so", NULL};
@@ -39,11 +52,13 @@ static kiln_status find_functions(void) {
 
 /* The runtime says "out of resources" where the kernel driver is absent or closed to this user. */
 static kiln_status start(void) {
+    driver.process = getpid(); /* a child forked from here on is told so: half of a start is of no use to it */
     kiln__hsa_status status = kiln__hsa.init();
     if (status == KILN__HSA_STATUS_SUCCESS) {
-        driver.process = getpid();
+        driver.ready = true;
         return KILN_OK;
     }
+    driver.process = 0;
     kiln__hsa_fail(status, kiln__hsa_names.init);
     if (access("/dev/kfd", R_OK | W_OK) == 0)
         return kiln__fail_within(KILN_ERROR_DRIVER, "rocm: the HSA runtime does not start");
@@ -55,12 +70,13 @@ static kiln_status open_locked(void) {
     if (driver.process && driver.process != getpid())
         return kiln__fail(KILN_ERROR_FORKED, "rocm: the HSA runtime was started before a fork");
     if (!driver.library) KILN__TRY(find_functions());
-    if (!driver.process) KILN__TRY(start());
+    if (!driver.ready) KILN__TRY(start());
     return KILN_OK;
 }
 
 kiln_status kiln__hsa_open(const char **out_library) {
     *out_library = NULL;
+    pthread_once(&once, prepare);
     pthread_mutex_lock(&driver.lock);
     kiln_status status = open_locked();
     pthread_mutex_unlock(&driver.lock);

@@ -243,6 +243,10 @@ static void test_launch_refuses(void **state) {
     assert_int_equal(kiln_launch(&cpu.stream, cpu.count, &clusters, &arguments, sizeof arguments),
                      KILN_ERROR_UNSUPPORTED);
     assert_non_null(strstr(kiln_last_error(), "cluster"));
+    const kiln_launch_config flagged = {.flags = KILN_LAUNCH_PROGRAMMATIC};
+    assert_int_equal(kiln_launch(&cpu.stream, cpu.count, &flagged, &arguments, sizeof arguments),
+                     KILN_ERROR_UNSUPPORTED);
+    assert_non_null(strstr(kiln_last_error(), "cpu has no programmatic dependent launch"));
     assert_int_equal(kiln_launch(&cpu.stream, cpu.count, &huge, &arguments, sizeof arguments),
                      KILN_ERROR_INVALID_ARGUMENT);
     assert_non_null(strstr(kiln_last_error(), "grid"));
@@ -434,6 +438,25 @@ static void test_out_of_memory(void **state) {
     close_cpu(&cpu);
 }
 
+static void test_queries(void **state) {
+    (void)state;
+    fixture cpu = open_cpu((kiln_device_options){0});
+    int32_t done = 0;
+    uint64_t available = 0, total = 0;
+    kiln_event *event;
+    assert_ok(kiln_stream_query(&cpu.stream, &done));
+    assert_int_equal(done, 1);
+    done = 0;
+    assert_ok(kiln_event_create(cpu.device, &event));
+    assert_ok(kiln_event_record(event, &cpu.stream));
+    assert_ok(kiln_event_query(event, &done));
+    assert_int_equal(done, 1);
+    assert_ok(kiln_memory_get_info(cpu.device, &available, &total));
+    assert_true(available && available <= total);
+    kiln_event_destroy(event);
+    close_cpu(&cpu);
+}
+
 static void test_events_are_in_order(void **state) {
     (void)state;
     fixture cpu = open_cpu((kiln_device_options){0});
@@ -558,6 +581,7 @@ int main(void) {
         cmocka_unit_test(test_no_driver_to_be_lost_by),
         cmocka_unit_test(test_copy_and_fill),
         cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_queries),
         cmocka_unit_test(test_events_are_in_order),
         cmocka_unit_test(test_attributes),
         cmocka_unit_test(test_child_goes_on_with_the_device),

@@ -128,6 +128,8 @@ static kiln_status launch(session *held) {
 }
 
 static kiln_status copy(session *held) {
+    uint64_t available, total;
+    TRY(kiln_memory_get_info(held->device, &available, &total));
     TRY(kiln_memory_alloc(held->device, 256, &held->memory));
     TRY(kiln_memory_alloc(held->device, 256, &held->other));
     TRY(kiln_host_alloc(held->device, 256, &held->host));
@@ -140,11 +142,14 @@ static kiln_status copy(session *held) {
 
 static kiln_status event(session *held) {
     double nanoseconds;
+    int32_t done;
     TRY(kiln_event_create(held->device, &held->start));
     TRY(kiln_event_create(held->device, &held->end));
     TRY(kiln_event_record(held->start, &held->stream));
     TRY(kiln_event_record(held->end, &held->stream));
     TRY(kiln_stream_wait_event(&held->stream, held->end));
+    TRY(kiln_event_query(held->end, &done));
+    TRY(kiln_stream_query(&held->stream, &done));
     TRY(kiln_event_sync(held->end));
     return kiln_event_elapsed(held->start, held->end, &nanoseconds);
 }

@@ -98,6 +98,9 @@ static void shapes_beyond_the_limits_are_refused(void **state) {
         {{.grid = {INT32_MAX, 65535, 65535}}, KILN_ERROR_INVALID_ARGUMENT, "too large: at most 4294967295 work-items"},
         {{.dynamic_shared_bytes = 65537}, KILN_ERROR_INVALID_ARGUMENT, "dynamic_shared_bytes is 65537"},
         {{.cluster = {2, 1, 1}}, KILN_ERROR_UNSUPPORTED, "cluster[0] is 2: rocm has no clusters"},
+        {{.flags = KILN_LAUNCH_COOPERATIVE}, KILN_ERROR_UNSUPPORTED, "rocm has no cooperative launch"},
+        {{.flags = KILN_LAUNCH_PRIORITY}, KILN_ERROR_UNSUPPORTED, "rocm has no priority of a launch"},
+        {{.flags = 8}, KILN_ERROR_INVALID_ARGUMENT, "flags is 0x8: has unknown bits"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         assert_error(kiln_launch(&stream, scale, &cases[i].config, &arguments, sizeof arguments), cases[i].status,
