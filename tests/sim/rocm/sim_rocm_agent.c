@@ -134,6 +134,11 @@ kiln__hsa_status hsa_amd_register_system_event_handler(kiln__hsa_event_callback 
     return KILN__HSA_STATUS_SUCCESS;
 }
 
+void kiln_sim_rocm_rearm(void) {
+    SIM_HSA_LOCK();
+    fault_told = false;
+}
+
 void kiln_sim_rocm_page_fault(int32_t device) {
     sim_rocm_page_fault(device, 0xdead0000);
 }

@@ -15,6 +15,7 @@
  * hold        1: packets are taken from the queues and not completed; 0: they are completed again
  * page_fault  the device (an index) faults: its queues stop; the process's first is told to the event handlers, and if
  *             none takes it the process aborts
+ * rearm       the next page fault is told, as the first of another process is
  * queue_error all queues of a device stop, and their error callbacks get the status
  * copy_error  the next copies to run fail: their completion signals become -1
  * copies      copies that wait or run
@@ -27,6 +28,7 @@
     X(void, page_fault, (int32_t device))                   \
     X(void, queue_error, (int32_t device, uint32_t status)) \
     X(void, copy_error, (int on))                           \
+    X(void, rearm, (void))                                  \
     X(uint64_t, copies, (void))                             \
     X(uint32_t, header, (uint32_t back))                    \
     X(void, untimed, (int on))                              \

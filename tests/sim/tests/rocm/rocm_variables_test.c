@@ -63,6 +63,7 @@ static kiln__hsa_status take_pool(kiln__hsa_pool pool, void *data) {
     return KILN__HSA_STATUS_SUCCESS;
 }
 
+static void (*rearm)(void); /* the runtime tells of one fault, and here each is a process's first */
 static _Atomic uint32_t faults;
 
 static kiln__hsa_status on_fault(const kiln__hsa_event *event, void *data) {
@@ -224,6 +225,7 @@ static void run_into_fault(module *m, const char *kernel, const void *first, uin
     assert_true(faults_when_run(m, kernel, first, second));
     if (!strstr(sim.violation(), says)) fail_msg("expected \"%s\", got \"%s\"", says, sim.violation());
     sim.reset();
+    rearm();
     module_close(m);
 }
 
@@ -509,6 +511,7 @@ int main(int argc, char **argv) {
     sim_client_start(argv, "gfx942,gfx1100");
     if (!amdgcn_harness_ready()) return 0;
     void *library = sim_client_open("libhsa-runtime64.so.1", &sim);
+    *(void **)&rearm = dlsym(library, "kiln_sim_rocm_rearm");
 #define KILN_HSA(field, exported, required, result, parameters) *(void **)&hsa.field = dlsym(library, #exported);
 #include "loader/rocm/symbols.def"
 #include "tests/sim/rocm/extra_symbols.def"
