@@ -158,7 +158,8 @@ def wrong_arguments(run):
     pairs = np.zeros(8, [("a", "<f4"), ("b", "<f2")])
     refused(ValueError, "must be multiples of an element's 4", lambda: ops.softmax(pairs["a"]))
     refused(ValueError, "must be one of none, gelu_erf", lambda: ops.gemm(x, x, activation="relu"))
-    refused(run.kiln.Error, "rmsnorm_f32: eps is -1", lambda: ops.rmsnorm(x, eps=-1.0))
+    refused(run.kiln.InvalidArgumentError, "rmsnorm_f32: eps is -1", lambda: ops.rmsnorm(x, eps=-1.0))
+    refused(run.kiln.NotFoundError, "", lambda: run.kiln.device(run.place.backend, 999))
     refused(ValueError, "backend is 'tpu'", lambda: run.kiln.device("tpu"))
 
 

@@ -7,7 +7,8 @@
 """
 from kiln import ops
 from kiln._device import Device, device
-from kiln._library import Error, version
+from kiln._library import Error, errors, version
 
-__all__ = ["Device", "Error", "device", "ops", "version"]
+globals().update(errors)
+__all__ = ["Device", "Error", "device", "ops", "version", *errors]
 __version__ = version()

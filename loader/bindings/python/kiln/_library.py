@@ -14,6 +14,15 @@ class Error(RuntimeError):
         self.status = status
 
 
+# The class of each status, in the order of kiln_status after KILN_OK.
+_CLASSES = [type(name, (Error,), {"__module__": "kiln", "__doc__": f"KILN_ERROR_{status}."}) for name, status in (
+    ("InvalidArgumentError", "INVALID_ARGUMENT"), ("OutOfMemoryError", "OUT_OF_MEMORY"), ("NotFoundError", "NOT_FOUND"),
+    ("NoDriverError", "NO_DRIVER"), ("NoImageError", "NO_IMAGE"), ("CorruptImageError", "CORRUPT_IMAGE"),
+    ("UnsupportedError", "UNSUPPORTED"), ("DriverTooOldError", "DRIVER_TOO_OLD"), ("DriverError", "DRIVER"),
+    ("ForkedError", "FORKED"), ("CapturingError", "CAPTURING"), ("DeviceLostError", "DEVICE_LOST"))]
+errors = {error.__name__: error for error in _CLASSES}
+
+
 def _load() -> ctypes.CDLL:
     """KILN_LIBRARY names another library than the one beside this file."""
     path = os.environ.get("KILN_LIBRARY") or Path(__file__).with_name(NAME)
@@ -42,7 +51,8 @@ for _name, _result, _arguments in (
 def check(status: int) -> None:
     if status:
         text = lib.kiln_last_error() or lib.kiln_status_text(status)
-        raise Error(status, text.decode(errors="replace"))
+        error = _CLASSES[status - 1] if status <= len(_CLASSES) else Error
+        raise error(status, text.decode(errors="replace"))
 
 
 def version() -> str:
