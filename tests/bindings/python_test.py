@@ -164,6 +164,16 @@ def wrong_arguments(run):
 
 
 @case
+def names(run):
+    """The names that others use are those operators; a precision that there is not is refused with those there are."""
+    kiln, q = run.kiln, np.ones((1, 4, 2, 64), np.float16)
+    if run.place.backend == "cpu":
+        assert np.array_equal(kiln.attention(q, q, q, precision="f16"), kiln.ops.mha(q, q, q))
+        assert np.array_equal(kiln.element_wise_mul_add(q, q, q), q + q)
+    refused(ValueError, "must be one of f32, f16, bf16", lambda: kiln.attention(q, q, q, precision="fp4"))
+
+
+@case
 def every_operator_is_there(run):
     from kiln import _describe
     for operator in _describe.operators():

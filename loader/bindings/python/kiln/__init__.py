@@ -8,7 +8,9 @@
 from kiln import ops
 from kiln._device import Device, device
 from kiln._library import Error, errors, version
+from kiln._names import attention, element_wise_mul_add, fused_add_gelu, gemm
 
 globals().update(errors)
-__all__ = ["Device", "Error", "device", "ops", "version", *errors]
+__all__ = ["Device", "Error", "attention", "device", "element_wise_mul_add", "fused_add_gelu", "gemm", "ops", "version",
+           *errors]
 __version__ = version()

@@ -1,0 +1,18 @@
+"""Operators by the names that users of other libraries know them by."""
+from typing import Any
+
+from kiln import ops
+
+
+def attention(q: Any, k: Any, v: Any, precision: str | None = None, **options: Any) -> Any:
+    """kiln.ops.mha of a precision ("f16"); without one, that of the arrays."""
+    there = [name[len("mha_"):] for name in ops.__all__ if name.startswith("mha_") and not name.startswith("mha_paged")]
+    if precision is not None and precision not in there:
+        raise ValueError(f"attention: precision is {precision!r}: must be one of {', '.join(there)}")
+    function = getattr(ops, f"mha_{precision}" if precision else "mha")
+    return function(q, k, v, **options)
+
+
+gemm = ops.gemm
+fused_add_gelu = ops.add_gelu
+element_wise_mul_add = ops.mul_add
