@@ -87,12 +87,21 @@ typedef enum host_kind {
     HOST_FOREIGN, /* of the runtime's, and granted to other devices alone: it cannot be locked */
 } host_kind;
 
+/* Where the runtime leaves the list of agents that it is asked for: in the thread's own memory, since a copy allocates
+ * nothing. */
+enum { AGENTS_MOST = 64 };
+static _Thread_local kiln__hsa_agent told_agents[AGENTS_MOST];
+
+static void *agents_room(size_t size) {
+    return size <= sizeof told_agents ? told_agents : NULL;
+}
+
 static kiln_status host_kind_of(const kiln__rocm_device *rocm, const void *host, size_t size, host_kind *out_kind) {
     kiln__hsa_pointer_info info = {.size = sizeof info};
     kiln__hsa_agent *agents = NULL;
     uint32_t count = 0;
     *out_kind = HOST_PAGEABLE;
-    KILN__HSA_TRY(pointer_info, host, &info, malloc, &count, &agents);
+    KILN__HSA_TRY(pointer_info, host, &info, agents_room, &count, &agents);
     const uintptr_t begin = (uintptr_t)host, base = (uintptr_t)info.host_base_address;
     if (info.type == KILN__HSA_EXT_POINTER_TYPE_HSA && begin >= base && size <= info.size_in_bytes &&
         begin - base <= info.size_in_bytes - size)
@@ -101,7 +110,6 @@ static kiln_status host_kind_of(const kiln__rocm_device *rocm, const void *host,
         if (rocm->gpus[i].handle == info.agent_owner.handle) *out_kind = HOST_PINNED; /* the engine judges it */
     for (uint32_t i = 0; agents && i < count && *out_kind == HOST_FOREIGN; i++)
         if (agents[i].handle == rocm->agent.handle) *out_kind = HOST_PINNED;
-    free(agents);
     return KILN_OK;
 }
 

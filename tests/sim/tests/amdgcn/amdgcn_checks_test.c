@@ -335,12 +335,19 @@ static void test_lds_write_not_awaited(void **state) {
     (void)state;
     world w;
     world_make(&w, &pairs[0]);
-    /* The wait in front of the barrier. */
+    /* The wait in front of the first barrier that awaits a write and no read. */
     amd_program *program = world_load(&w);
     unsigned nth = 0;
-    for (uint32_t i = 0; i + 1 < program->op_count && strcmp(program->ops[i + 1].text, "s_barrier") != 0; i++)
-        nth += !strncmp(program->ops[i].text, "s_waitcnt lgkmcnt(0)", 20);
+    bool written = false, found = false;
+    for (uint32_t i = 0; i + 1 < program->op_count && !found; i++) {
+        const char *text = program->ops[i].text;
+        const bool waits = !strncmp(text, "s_waitcnt lgkmcnt(0)", 20);
+        if (!strncmp(text, "ds_", 3)) written = !strncmp(text, "ds_write", 8);
+        found = waits && written && strcmp(program->ops[i + 1].text, "s_barrier") == 0;
+        nth += waits && !found;
+    }
     amd_program_free(program);
+    assert_true(found);
     overwrite(instruction(&w, "s_waitcnt lgkmcnt(0)", nth), NOP_9);
     expect(&w, SIM_FAULT_RACE, "is not waited for before the barrier");
 }
