@@ -16,8 +16,8 @@ flags=$(fire_flags "$part" "$target" ptx "$floor")
 $(command -v ccache || true) nvcc $flags -o "$work/raw.ptx" "$source"
 
 # nvcc names what is local to a file after the process that compiled it: the bytes would not come again.
-! grep -q _INTERNAL_ "$work/raw.ptx" || {
-    echo "$name: a variable of a function with internal linkage: declare it in the kernel" >&2
+! grep -qE "_INTERNAL_|_GLOBAL__N_" "$work/raw.ptx" || {
+    echo "$name: something of internal linkage has a name of its own: declare it in the kernel, and not in an unnamed namespace" >&2
     exit 1
 }
 

@@ -19,8 +19,6 @@ KILN_TUNED_PARTS(f16 bf16)
 KILN_SHAPE(gemm_mma_large, 128, 256, 64, 49152, 100)
 KILN_SHAPE(gemm_mma_small, 64, 128, 64, 24576, 70)
 
-namespace {
-
 enum : uint32_t {
     STAGE_DEPTH = 64,
     ROW_VECTORS = STAGE_DEPTH / KILN_VECTOR, /* of a stage */
@@ -189,8 +187,6 @@ KILN_INLINE void gemm_mma(const kiln_gemm_args &args) {
     float *slice = (float *)stages + warp * SLICE * (WARP_COLS + 8);
     write_sums<WARP_ROWS, WARP_COLS>(&args, partials, sums, slice, batch, first_row + warp_row, first_col + warp_col);
 }
-
-} // namespace
 
 KILN_ENTRY(gemm_mma_large, kiln_gemm_args) {
     gemm_mma<128, 256, 64, 64>(args);
