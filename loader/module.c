@@ -226,11 +226,11 @@ kiln_status kiln_kernel_get_attributes(const kiln_kernel *kernel, kiln_kernel_at
 }
 
 kiln_status kiln_kernel_get_occupancy(const kiln_kernel *kernel, uint32_t threads, uint32_t dynamic_shared_bytes,
-                                      uint32_t *out_groups) {
-    KILN__REQUIRE(out_groups, "kiln_kernel_get_occupancy: out_groups is NULL");
-    *out_groups = 0;
+                                      uint32_t *out_blocks) {
+    KILN__REQUIRE(out_blocks, "kiln_kernel_get_occupancy: out_blocks is NULL");
+    *out_blocks = 0;
     KILN__REQUIRE(kernel, "kiln_kernel_get_occupancy: kernel is NULL");
     KILN__REQUIRE(threads, "kiln_kernel_get_occupancy: threads is 0");
     KILN__TRY(kiln__device_check(kernel->device));
-    return kernel->device->backend->kernel_occupancy(kernel, threads, dynamic_shared_bytes, out_groups);
+    return kernel->device->backend->kernel_occupancy(kernel, threads, dynamic_shared_bytes, out_blocks);
 }

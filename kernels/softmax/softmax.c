@@ -28,7 +28,7 @@ static kiln_status launch_long(kiln_stream *stream, const kiln_softmax_params *p
     unsigned size_log2 = kiln__part_size_log2(part);
     uint64_t needed = partials_size(params->rows, params->cols, size_log2);
     KILN__TRY(kiln__workspace_check(name, params->workspace, params->workspace_size, needed));
-    kiln_launch_config config;
+    kiln_launch_config config = {0};
     KILN__TRY(kiln__grid(name, chunks_of(params->cols, size_log2), (uint64_t)params->rows, &config));
     config.dynamic_shared_bytes = 1 << CHUNK_BYTES_LOG2;
     args->partials = params->workspace;

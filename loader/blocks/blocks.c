@@ -225,148 +225,148 @@ kiln_status kiln_blocks_begin(kiln_blocks *blocks, const int32_t *tokens, int64_
     return KILN_OK;
 }
 
-kiln_status kiln_blocks_fork(kiln_blocks *blocks, kiln_sequence number, kiln_sequence *out_sequence) {
+kiln_status kiln_blocks_fork(kiln_blocks *blocks, kiln_sequence sequence, kiln_sequence *out_sequence) {
     static const char name[] = "kiln_blocks_fork";
     KILN__REQUIRE(out_sequence, "%s: out_sequence is NULL", name);
     *out_sequence = 0;
-    kiln__sequence *sequence = NULL, *child = NULL;
-    KILN__TRY(get(name, blocks, number, &sequence));
+    kiln__sequence *held = NULL, *child = NULL;
+    KILN__TRY(get(name, blocks, sequence, &held));
     KILN__TRY(find_place(name, blocks, &child));
-    const int32_t *from = table_of(blocks, sequence);
+    const int32_t *from = table_of(blocks, held);
     int32_t *table = table_of(blocks, child);
-    for (int32_t i = 0; i < sequence->block_count; i++)
+    for (int32_t i = 0; i < held->block_count; i++)
         kiln__pool_hold(blocks, table[i] = from[i]);
-    *out_sequence = claim(blocks, child, *sequence);
+    *out_sequence = claim(blocks, child, *held);
     return KILN_OK;
 }
 
 /* Lets a sequence write into its last block, which is partly full. Another's gets a copy. */
-static void own_last_block(kiln_blocks *blocks, kiln__sequence *sequence, kiln_block_copy *copy) {
-    int32_t *last = &table_of(blocks, sequence)[sequence->block_count - 1];
+static void own_last_block(kiln_blocks *blocks, kiln__sequence *held, kiln_block_copy *copy) {
+    int32_t *last = &table_of(blocks, held)[held->block_count - 1];
     if (blocks->blocks[*last].holders == 1) {
         kiln__prefix_remove(blocks, *last);
         return;
     }
     *copy = (kiln_block_copy){*last, kiln__pool_take(blocks)};
-    int64_t filled = sequence->length % blocks->options.block_size;
+    int64_t filled = held->length % blocks->options.block_size;
     memcpy(block_tokens(blocks, copy->to), block_tokens(blocks, copy->from), (size_t)filled * sizeof(int32_t));
     kiln__pool_release(blocks, copy->from);
     *last = copy->to;
 }
 
-kiln_status kiln_blocks_append(kiln_blocks *blocks, kiln_sequence number, const int32_t *tokens, int64_t count,
+kiln_status kiln_blocks_append(kiln_blocks *blocks, kiln_sequence sequence, const int32_t *tokens, int64_t count,
                                kiln_block_copy *out_copy) {
     static const char name[] = "kiln_blocks_append";
     KILN__REQUIRE(out_copy, "%s: out_copy is NULL", name);
     *out_copy = (kiln_block_copy){KILN__NO_BLOCK, KILN__NO_BLOCK};
-    kiln__sequence *sequence = NULL;
-    KILN__TRY(get(name, blocks, number, &sequence));
+    kiln__sequence *held = NULL;
+    KILN__TRY(get(name, blocks, sequence, &held));
     KILN__REQUIRE(count >= 0, "%s: count is %lld: must not be negative", name, (long long)count);
     KILN__REQUIRE(tokens || !count, "%s: tokens is NULL", name);
     if (!count) return KILN_OK;
     int64_t length;
-    KILN__REQUIRE(!__builtin_add_overflow(sequence->length, count, &length), "%s: count is %lld: is too large", name,
+    KILN__REQUIRE(!__builtin_add_overflow(held->length, count, &length), "%s: count is %lld: is too large", name,
                   (long long)count);
     int32_t wanted = 0;
     KILN__TRY(count_blocks(name, blocks, length, &wanted));
-    int32_t *table = table_of(blocks, sequence);
-    bool partial = sequence->length % blocks->options.block_size;
-    bool shared = partial && blocks->blocks[table[sequence->block_count - 1]].holders > 1;
-    KILN__TRY(check_free(name, blocks, wanted - sequence->block_count + shared, blocks->info.free_blocks));
+    int32_t *table = table_of(blocks, held);
+    bool partial = held->length % blocks->options.block_size;
+    bool shared = partial && blocks->blocks[table[held->block_count - 1]].holders > 1;
+    KILN__TRY(check_free(name, blocks, wanted - held->block_count + shared, blocks->info.free_blocks));
 
-    if (partial) own_last_block(blocks, sequence, out_copy);
-    while (sequence->block_count < wanted)
-        table[sequence->block_count++] = kiln__pool_take(blocks);
-    write_tokens(blocks, sequence, tokens, count);
+    if (partial) own_last_block(blocks, held, out_copy);
+    while (held->block_count < wanted)
+        table[held->block_count++] = kiln__pool_take(blocks);
+    write_tokens(blocks, held, tokens, count);
     return KILN_OK;
 }
 
-kiln_status kiln_blocks_publish(kiln_blocks *blocks, kiln_sequence number, int64_t count) {
+kiln_status kiln_blocks_publish(kiln_blocks *blocks, kiln_sequence sequence, int64_t count) {
     static const char name[] = "kiln_blocks_publish";
-    kiln__sequence *sequence = NULL;
-    KILN__TRY(get(name, blocks, number, &sequence));
-    KILN__REQUIRE(count >= 0 && count <= sequence->length, "%s: count is %lld: the sequence has %lld tokens", name,
-                  (long long)count, (long long)sequence->length);
-    if (blocks->options.no_reuse || sequence->epoch != blocks->epoch) return KILN_OK;
+    kiln__sequence *held = NULL;
+    KILN__TRY(get(name, blocks, sequence, &held));
+    KILN__REQUIRE(count >= 0 && count <= held->length, "%s: count is %lld: the sequence has %lld tokens", name,
+                  (long long)count, (long long)held->length);
+    if (blocks->options.no_reuse || held->epoch != blocks->epoch) return KILN_OK;
     int32_t whole = (int32_t)(count / blocks->options.block_size);
-    if (whole <= sequence->published) return KILN_OK;
-    if (!kiln__prefix_holds(blocks, sequence->last)) { /* another's equal block, taken meanwhile: from the beginning */
-        sequence->published = 0;
-        sequence->last = beginning(sequence->salt);
+    if (whole <= held->published) return KILN_OK;
+    if (!kiln__prefix_holds(blocks, held->last)) { /* another's equal block, taken meanwhile: from the beginning */
+        held->published = 0;
+        held->last = beginning(held->salt);
     }
-    const int32_t *table = table_of(blocks, sequence);
-    for (; sequence->published < whole; sequence->published++) {
-        int32_t own = table[sequence->published];
-        int32_t block = kiln__prefix_find(blocks, sequence->last, block_tokens(blocks, own));
+    const int32_t *table = table_of(blocks, held);
+    for (; held->published < whole; held->published++) {
+        int32_t own = table[held->published];
+        int32_t block = kiln__prefix_find(blocks, held->last, block_tokens(blocks, own));
         if (block == KILN__NO_BLOCK) {
             kiln__prefix_remove(blocks, own); /* it may stand behind a block that is gone */
-            kiln__prefix_add(blocks, sequence->last, own);
+            kiln__prefix_add(blocks, held->last, own);
             block = own;
         }
-        sequence->last = kiln__prefix_of(blocks, block);
+        held->last = kiln__prefix_of(blocks, block);
     }
     return KILN_OK;
 }
 
 /* Gives back the blocks of a table from its end down to count. */
-static void shrink(kiln_blocks *blocks, kiln__sequence *sequence, int32_t count) {
-    const int32_t *table = table_of(blocks, sequence);
-    while (sequence->block_count > count)
-        kiln__pool_release(blocks, table[--sequence->block_count]);
+static void shrink(kiln_blocks *blocks, kiln__sequence *held, int32_t count) {
+    const int32_t *table = table_of(blocks, held);
+    while (held->block_count > count)
+        kiln__pool_release(blocks, table[--held->block_count]);
 }
 
-kiln_status kiln_blocks_truncate(kiln_blocks *blocks, kiln_sequence number, int64_t count) {
+kiln_status kiln_blocks_truncate(kiln_blocks *blocks, kiln_sequence sequence, int64_t count) {
     static const char name[] = "kiln_blocks_truncate";
-    kiln__sequence *sequence = NULL;
-    KILN__TRY(get(name, blocks, number, &sequence));
-    KILN__REQUIRE(count >= 0 && count <= sequence->length, "%s: count is %lld: the sequence has %lld tokens", name,
-                  (long long)count, (long long)sequence->length);
+    kiln__sequence *held = NULL;
+    KILN__TRY(get(name, blocks, sequence, &held));
+    KILN__REQUIRE(count >= 0 && count <= held->length, "%s: count is %lld: the sequence has %lld tokens", name,
+                  (long long)count, (long long)held->length);
     int64_t size = blocks->options.block_size;
-    shrink(blocks, sequence, (int32_t)((count + size - 1) / size));
-    sequence->length = count;
-    if (count / size < sequence->published) { /* the last one published is not known: publishing finds it again */
-        sequence->published = 0;
-        sequence->last = beginning(sequence->salt);
+    shrink(blocks, held, (int32_t)((count + size - 1) / size));
+    held->length = count;
+    if (count / size < held->published) { /* the last one published is not known: publishing finds it again */
+        held->published = 0;
+        held->last = beginning(held->salt);
     }
     return KILN_OK;
 }
 
-void kiln_blocks_end(kiln_blocks *blocks, kiln_sequence number) {
-    kiln__sequence *sequence = find(blocks, number);
-    if (!sequence) return;
-    shrink(blocks, sequence, 0);
-    sequence->used = false;
-    sequence->next = blocks->sequence_free;
-    blocks->sequence_free = (int32_t)(sequence - blocks->sequences);
+void kiln_blocks_end(kiln_blocks *blocks, kiln_sequence sequence) {
+    kiln__sequence *held = find(blocks, sequence);
+    if (!held) return;
+    shrink(blocks, held, 0);
+    held->used = false;
+    held->next = blocks->sequence_free;
+    blocks->sequence_free = (int32_t)(held - blocks->sequences);
     blocks->info.sequences--;
 }
 
 /* ---- What operators and the model ask ---------------------------------------------------------------------------- */
 
-kiln_status kiln_blocks_get_length(const kiln_blocks *blocks, kiln_sequence number, int64_t *out_length) {
+kiln_status kiln_blocks_get_length(const kiln_blocks *blocks, kiln_sequence sequence, int64_t *out_length) {
     KILN__REQUIRE(out_length, "kiln_blocks_get_length: out_length is NULL");
     *out_length = 0;
-    kiln__sequence *sequence = NULL;
-    KILN__TRY(get("kiln_blocks_get_length", blocks, number, &sequence));
-    *out_length = sequence->length;
+    kiln__sequence *held = NULL;
+    KILN__TRY(get("kiln_blocks_get_length", blocks, sequence, &held));
+    *out_length = held->length;
     return KILN_OK;
 }
 
-static kiln_status check_span(const char *name, const kiln__sequence *sequence, int64_t first, int64_t count) {
-    KILN__REQUIRE(first >= 0 && count >= 0 && first <= sequence->length && count <= sequence->length - first,
+static kiln_status check_span(const char *name, const kiln__sequence *held, int64_t first, int64_t count) {
+    KILN__REQUIRE(first >= 0 && count >= 0 && first <= held->length && count <= held->length - first,
                   "%s: tokens [%lld, + %lld): the sequence has %lld", name, (long long)first, (long long)count,
-                  (long long)sequence->length);
+                  (long long)held->length);
     return KILN_OK;
 }
 
-kiln_status kiln_blocks_get_tokens(const kiln_blocks *blocks, kiln_sequence number, int64_t first, int64_t count,
+kiln_status kiln_blocks_get_tokens(const kiln_blocks *blocks, kiln_sequence sequence, int64_t first, int64_t count,
                                    int32_t *out_tokens) {
     static const char name[] = "kiln_blocks_get_tokens";
-    kiln__sequence *sequence = NULL;
-    KILN__TRY(get(name, blocks, number, &sequence));
-    KILN__TRY(check_span(name, sequence, first, count));
+    kiln__sequence *held = NULL;
+    KILN__TRY(get(name, blocks, sequence, &held));
+    KILN__TRY(check_span(name, held, first, count));
     KILN__REQUIRE(out_tokens || !count, "%s: out_tokens is NULL", name);
-    const int32_t *table = table_of(blocks, sequence);
+    const int32_t *table = table_of(blocks, held);
     for (int64_t i = 0; i < count; i++) {
         int64_t place = first + i, size = blocks->options.block_size;
         out_tokens[i] = block_tokens(blocks, table[place / size])[place % size];
@@ -374,14 +374,14 @@ kiln_status kiln_blocks_get_tokens(const kiln_blocks *blocks, kiln_sequence numb
     return KILN_OK;
 }
 
-kiln_status kiln_blocks_get_slots(const kiln_blocks *blocks, kiln_sequence number, int64_t first, int64_t count,
+kiln_status kiln_blocks_get_slots(const kiln_blocks *blocks, kiln_sequence sequence, int64_t first, int64_t count,
                                   int64_t *out_slots) {
     static const char name[] = "kiln_blocks_get_slots";
-    kiln__sequence *sequence = NULL;
-    KILN__TRY(get(name, blocks, number, &sequence));
-    KILN__TRY(check_span(name, sequence, first, count));
+    kiln__sequence *held = NULL;
+    KILN__TRY(get(name, blocks, sequence, &held));
+    KILN__TRY(check_span(name, held, first, count));
     KILN__REQUIRE(out_slots || !count, "%s: out_slots is NULL", name);
-    const int32_t *table = table_of(blocks, sequence);
+    const int32_t *table = table_of(blocks, held);
     for (int64_t i = 0; i < count; i++) {
         int64_t place = first + i, size = blocks->options.block_size;
         out_slots[i] = table[place / size] * size + place % size;
@@ -396,19 +396,18 @@ kiln_status kiln_blocks_get_tables(const kiln_blocks *blocks, const kiln_sequenc
     KILN__REQUIRE(count >= 0, "%s: count is %lld: must not be negative", name, (long long)count);
     KILN__REQUIRE((sequences && out_table) || !count, "%s: %s is NULL", name, sequences ? "out_table" : "sequences");
     for (int64_t i = 0; i < count; i++) {
-        kiln__sequence *sequence = NULL;
-        KILN__TRY(get(name, blocks, sequences[i], &sequence));
-        KILN__REQUIRE(table_stride >= sequence->block_count, "%s: table_stride is %lld: sequence %lld has %d blocks",
-                      name, (long long)table_stride, (long long)sequences[i], sequence->block_count);
-        KILN__REQUIRE(sequence->length <= INT32_MAX || !out_lengths, "%s: sequence %lld has %lld tokens: too many",
-                      name, (long long)sequences[i], (long long)sequence->length);
+        kiln__sequence *held = NULL;
+        KILN__TRY(get(name, blocks, sequences[i], &held));
+        KILN__REQUIRE(table_stride >= held->block_count, "%s: table_stride is %lld: sequence %lld has %d blocks", name,
+                      (long long)table_stride, (long long)sequences[i], held->block_count);
+        KILN__REQUIRE(held->length <= INT32_MAX || !out_lengths, "%s: sequence %lld has %lld tokens: too many", name,
+                      (long long)sequences[i], (long long)held->length);
     }
     for (int64_t i = 0; i < count; i++) {
-        const kiln__sequence *sequence = find(blocks, sequences[i]);
-        if (sequence->block_count)
-            memcpy(out_table + i * table_stride, table_of(blocks, sequence),
-                   (size_t)sequence->block_count * sizeof *out_table);
-        if (out_lengths) out_lengths[i] = (int32_t)sequence->length;
+        const kiln__sequence *held = find(blocks, sequences[i]);
+        if (held->block_count)
+            memcpy(out_table + i * table_stride, table_of(blocks, held), (size_t)held->block_count * sizeof *out_table);
+        if (out_lengths) out_lengths[i] = (int32_t)held->length;
     }
     return KILN_OK;
 }
