@@ -200,13 +200,14 @@ static void read_output(tally *t, const char *test, const char *path) {
     fclose(file);
 }
 
-/* The first lines of an output; the file has them all. */
+/* The first lines of an output but for the tests that passed; the file has them all. */
 static void show_output(const char *path) {
     char line[LINE_MAX_BYTES];
     FILE *file = fopen(path, "r");
     if (!file) return;
-    for (int shown = 0; fgets(line, sizeof line, file); shown++) {
-        if (shown == LINES_SHOWN) {
+    for (int shown = 0; fgets(line, sizeof line, file);) {
+        if (strncmp(line, "ok ", 3) == 0) continue;
+        if (shown++ == LINES_SHOWN) {
             printf("    ... more in %s\n", path);
             break;
         }

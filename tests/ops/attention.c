@@ -31,7 +31,8 @@ void attention_describe(const char *name, precision p, attention_shape s) {
 }
 
 void attention_query(const attention_shape *s, const double *q, const double *k, const double *v, int64_t stride,
-                     int64_t query, int64_t seqlen_q, int64_t seqlen_k, double *out, double *allowed, double *lse) {
+                     int64_t query, int64_t seqlen_q, int64_t seqlen_k, double *out, double *allowed, double *lse,
+                     double *lse_allowed) {
     double *scores = malloc(sizeof *scores * (size_t)(seqlen_k + 1)), max = -INFINITY, sum = 0, loss = 0;
     assert_non_null(scores);
     int64_t own = query + seqlen_k - seqlen_q, right = s->causal ? 1 : s->right;
@@ -64,6 +65,7 @@ void attention_query(const attention_shape *s, const double *q, const double *k,
     for (int64_t d = 0; d < s->size; d++)
         allowed[d] *= 2 * loss + 4e-6;
     *lse = sum == 0 ? -INFINITY : max + log(sum);
+    *lse_allowed = loss + 4e-6;
     free(scores);
 }
 
@@ -118,8 +120,7 @@ void attention_reference(const attention_shape *s, attention_tensors *t) {
                 int64_t key = kv_first * t->k.cols + kv_head * s->size;
                 attention_query(s, t->q.values + place, t->k.values + key, t->v.values + key, t->k.cols, query,
                                 s->seqlens_q[b], s->seqlens_k[b], t->expected + place, t->allowed + place,
-                                &t->lses[head * tokens + token]);
-                t->lses_allowed[head * tokens + token] = 1e-5;
+                                &t->lses[head * tokens + token], &t->lses_allowed[head * tokens + token]);
             }
         }
     }

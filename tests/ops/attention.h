@@ -35,9 +35,11 @@ int64_t attention_longest(const int64_t lengths[ATTENTION_BATCH], int64_t batch)
 /* harness_describe of a call of the operator. */
 void attention_describe(const char *name, precision p, attention_shape s);
 
-/* One query of one head: what it adds up to, what f32 may lose of it, and its lse. Keys are stride numbers apart. */
+/* One query of one head: what it adds up to, what f32 may lose of it, its lse, and what that may lose: as much as a
+ * score. Keys are stride numbers apart. */
 void attention_query(const attention_shape *s, const double *q, const double *k, const double *v, int64_t stride,
-                     int64_t query, int64_t seqlen_q, int64_t seqlen_k, double *out, double *allowed, double *lse);
+                     int64_t query, int64_t seqlen_q, int64_t seqlen_k, double *out, double *allowed, double *lse,
+                     double *lse_allowed);
 
 typedef struct attention_tensors {
     matrix q, k, v, out, lse, cu_seqlens_q, cu_seqlens_k;

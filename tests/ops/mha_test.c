@@ -85,7 +85,7 @@ static void test_lengths(kiln_stream *stream) {
         matrix k = matrix_create(stream, p, BATCH * ROOM, KV_HEADS * SIZE, 0, 0);
         matrix v = matrix_create(stream, p, BATCH * ROOM, KV_HEADS * SIZE, 0, 0);
         matrix out = matrix_create(stream, p, BATCH, HEADS * SIZE, 0, 0), numbers[3];
-        double expected[BATCH * HEADS * SIZE], allowed[BATCH * HEADS * SIZE], lse;
+        double expected[BATCH * HEADS * SIZE], allowed[BATCH * HEADS * SIZE], lse, lse_allowed;
         matrix_fill(&q, attention_number);
         matrix_fill(&k, attention_number);
         matrix_fill(&v, attention_number);
@@ -101,7 +101,7 @@ static void test_lengths(kiln_stream *stream) {
                     int64_t place = (b * HEADS + head) * SIZE, row = ends & 2 ? kv_first[b] : b * ROOM;
                     int64_t key = (row * KV_HEADS + head / 2) * SIZE;
                     attention_query(&s, q.values + place, k.values + key, v.values + key, KV_HEADS * SIZE, 0, 1,
-                                    counted[b], expected + place, allowed + place, &lse);
+                                    counted[b], expected + place, allowed + place, &lse, &lse_allowed);
                 }
             kiln_mha_params params = {.out = out.data,
                                       .q = q.data,
