@@ -18,6 +18,9 @@ struct kiln__backend {
      * not work is a failure. No lock of the registry's is held, here and below: a driver may fork. */
     kiln_status (*count)(int32_t *out_count);
 
+    /* Sets the UUID, PCI address and NUMA node in info of the device of its ordinal, as far as the driver tells; the
+     * others stay. The device need not be open. */
+    kiln_status (*identify)(kiln_device_info *info);
     /* Opens device->info.ordinal: sets device->native, ->key_context and ->info. options has its full size. One
      * call at a time. On failure nothing is kept. */
     kiln_status (*device_open)(kiln_device *device, const kiln_device_options *options);

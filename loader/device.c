@@ -1,6 +1,7 @@
 #include "loader/device.h"
 #include "loader/backend.h"
 #include "loader/fork.h"
+#include "loader/identity.h"
 #include "loader/operator.h"
 #include "loader/trace.h"
 #include <stdio.h>
@@ -15,7 +16,7 @@ static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t registry_once = PTHREAD_ONCE_INIT;
 static kiln_device *registry;
 
-enum { WHY_SIZE = 2048 };
+enum { WHY_SIZE = 2048, SEEN_SIZE = 1024 };
 
 static const kiln__backend *const backends[] = {
 #define KILN_BACKEND(id, name) [id] = &kiln__backend_##name,
@@ -103,6 +104,17 @@ static void device_free(kiln_device *device) {
     free(device);
 }
 
+/* Of a device of which nothing is known yet. */
+static kiln_device_info info_of(const kiln__backend *backend, int32_t ordinal) {
+    return (kiln_device_info){.backend = backend->id,
+                              .ordinal = ordinal,
+                              .pci_domain = -1,
+                              .pci_bus = -1,
+                              .pci_device = -1,
+                              .pci_function = -1,
+                              .numa_node = -1};
+}
+
 static kiln_status device_create(const kiln__backend *backend, const kiln_device_options *options,
                                  kiln_device **out_device) {
     kiln_device *device = calloc(1, sizeof *device);
@@ -113,10 +125,7 @@ static kiln_status device_create(const kiln__backend *backend, const kiln_device
     device->launch = backend->launch;
     device->launch_plain = backend->launch_plain;
     device->references = 1;
-    device->info.backend = backend->id;
-    device->info.ordinal = options->ordinal;
-    device->info.pci_domain = device->info.pci_bus = device->info.pci_device = device->info.pci_function = -1;
-    device->info.numa_node = -1;
+    device->info = info_of(backend, options->ordinal);
     device->state = kiln__fork_word_alloc(backend->id != KILN_BACKEND_CPU);
     kiln_status status = device->state
                              ? backend->device_open(device, options)
@@ -146,7 +155,33 @@ static kiln_status find_open(const kiln__backend *backend, int32_t ordinal, cons
     return status;
 }
 
-/* Opens or finds one backend's device. Under open_lock. *out_absent: the backend has no device at all. */
+/* The ordinal of the GPU that is called id; -1 if none of the backend's is, with what they are called in the text. */
+static kiln_status find_id(const kiln__backend *backend, int32_t count, const char *id, int32_t *out_ordinal) {
+    char bytes[SEEN_SIZE] = "";
+    kiln__text seen = {bytes, sizeof bytes, 0};
+    *out_ordinal = -1;
+    for (int32_t ordinal = 0; ordinal < count; ordinal++) {
+        kiln_device_info info = info_of(backend, ordinal);
+        char uuid[KILN__IDENTITY_SIZE], pci[KILN__IDENTITY_SIZE];
+        KILN__TRY(backend->identify(&info));
+        if (kiln__identity_is(&info, id)) {
+            *out_ordinal = ordinal;
+            return KILN_OK;
+        }
+        kiln_device_uuid_text(&info, uuid, sizeof uuid);
+        kiln_device_pci_text(&info, pci, sizeof pci);
+        kiln__text_add(&seen, "%s%s:%d is %s%s%s", ordinal ? ", " : "", backend->name, ordinal, uuid,
+                       *uuid && *pci   ? " at "
+                       : *uuid || *pci ? ""
+                                       : "not told",
+                       pci);
+    }
+    kiln__fail(KILN_ERROR_NOT_FOUND, "kiln_device_open: no device is %s: %s", id, bytes);
+    return KILN_OK;
+}
+
+/* Opens or finds one backend's device. Under open_lock. *out_absent: the backend has no device at all, or none that is
+ * asked for by its id. */
 static kiln_status open_on(const kiln__backend *backend, const kiln_device_options *options, kiln_device **out_device,
                            bool *out_absent) {
     int32_t count;
@@ -156,12 +191,18 @@ static kiln_status open_on(const kiln__backend *backend, const kiln_device_optio
         *out_absent = true;
         return KILN_ERROR_NO_DRIVER; /* the text is the backend's */
     }
-    if (options->ordinal >= count)
-        return kiln__fail(KILN_ERROR_NOT_FOUND, "kiln_device_open: ordinal is %d, %s has %d device%s", options->ordinal,
+    kiln_device_options wanted = *options;
+    if (options->id) KILN__TRY(find_id(backend, count, options->id, &wanted.ordinal));
+    if (wanted.ordinal < 0) {
+        *out_absent = true;
+        return KILN_ERROR_NOT_FOUND; /* the text has what there is */
+    }
+    if (wanted.ordinal >= count)
+        return kiln__fail(KILN_ERROR_NOT_FOUND, "kiln_device_open: ordinal is %d, %s has %d device%s", wanted.ordinal,
                           backend->name, count, count == 1 ? "" : "s");
-    void *context = backend->id == KILN_BACKEND_CUDA ? options->context : NULL;
-    KILN__TRY(find_open(backend, options->ordinal, context, out_device));
-    return *out_device ? KILN_OK : device_create(backend, options, out_device);
+    void *context = backend->id == KILN_BACKEND_CUDA ? wanted.context : NULL;
+    KILN__TRY(find_open(backend, wanted.ordinal, context, out_device));
+    return *out_device ? KILN_OK : device_create(backend, &wanted, out_device);
 }
 
 /* Puts a device that was opened first on the list, with the story of its opening. */
@@ -176,12 +217,12 @@ static void registry_add(kiln_device *device, const char *why) {
 
 /* Tries the backends that the options allow, in the order of preference, and tells the story in why. */
 static kiln_status open_first(const kiln_device_options *options, kiln__text *why, kiln_device **out_device) {
-    kiln_status status = KILN_OK;
+    kiln_status status = KILN_OK, absence = KILN_ERROR_NO_DRIVER;
     for (unsigned id = KILN_BACKEND_ANY + 1; id < BACKEND_END; id++) {
         const kiln__backend *backend = backends[id];
         bool absent;
         if (options->backend != KILN_BACKEND_ANY && options->backend != backend->id) continue;
-        if (options->require_gpu && backend->id == KILN_BACKEND_CPU) {
+        if ((options->require_gpu || options->id) && backend->id == KILN_BACKEND_CPU) {
             kiln__text_add(why, "%scpu: left, a GPU is required", why->length ? "\n" : "");
             continue;
         }
@@ -192,8 +233,9 @@ static kiln_status open_first(const kiln_device_options *options, kiln__text *wh
         }
         kiln__text_add(why, "%s%s: left, %s", why->length ? "\n" : "", backend->name, kiln_last_error());
         if (!absent) return status;
+        if (status == KILN_ERROR_NOT_FOUND) absence = status;
     }
-    return kiln__fail(KILN_ERROR_NO_DRIVER, "no device: %s", why->bytes);
+    return kiln__fail(absence, "no device: %s", why->bytes);
 }
 
 kiln_status kiln_device_open_sized(const kiln_device_options *options, size_t options_size, kiln_device **out_device) {
@@ -205,6 +247,10 @@ kiln_status kiln_device_open_sized(const kiln_device_options *options, size_t op
     KILN__REQUIRE(wanted.backend == KILN_BACKEND_ANY || kiln__backend_find(wanted.backend),
                   "kiln_device_open: backend is %d: not a kiln_backend_id", (int)wanted.backend);
     KILN__REQUIRE(wanted.ordinal >= 0, "kiln_device_open: ordinal is %d: must not be negative", wanted.ordinal);
+    KILN__REQUIRE(!wanted.id || wanted.ordinal == 0, "kiln_device_open: ordinal is %d: must be 0 beside id %s",
+                  wanted.ordinal, wanted.id);
+    KILN__REQUIRE(!wanted.id || wanted.backend != KILN_BACKEND_CPU, "kiln_device_open: id is %s: the CPU has none",
+                  wanted.id);
     char bytes[WHY_SIZE] = "";
     kiln__text why = {bytes, sizeof bytes, 0};
     pthread_once(&registry_once, registry_prepare);

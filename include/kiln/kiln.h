@@ -140,7 +140,11 @@ typedef void (*kiln_parallel_for)(void *user, size_t count, void (*body)(void *c
  * registers one, which takes every fault of this device's agent, also one by kernels that another library runs there,
  * such as HIP: set it only where kiln alone uses that GPU. The runtime tells of one fault in a process and then of
  * none, so the first loses every ROCm device that is open, and none can be opened after it. The runtime keeps the
- * handler for good: the library that has this copy of kiln in it stays loaded, even if it is closed by dlclose. */
+ * handler for good: the library that has this copy of kiln in it stays loaded, even if it is closed by dlclose.
+ * id: an ordinal names another GPU to each library when CUDA_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES is set, since the
+ * HSA runtime does not read the latter. An id names one device to all of them: its UUID as nvidia-smi -L
+ * ("GPU-8f8c...", or "MIG-..."), rocminfo ("GPU-4d1b...") or PyTorch (without the prefix) writes it, or its PCI address
+ * as lspci ("41:00.0", "0000:41:00.0") or nvidia-smi ("00000000:41:00.0") does. Letters of either case. */
 typedef struct kiln_device_options {
     kiln_backend_id backend; /* KILN_BACKEND_ANY: the first of CUDA, ROCm, CPU that has a device */
     int32_t ordinal;         /* which device of the backend, in the driver's order */
@@ -152,6 +156,7 @@ typedef struct kiln_device_options {
     int32_t take_faults;     /* ROCm: non-zero: a page fault is the loss of the device, and not the process's end */
     kiln_parallel_for parallel_for; /* CPU: the host's own pool instead of kiln's. NULL: kiln's */
     void *parallel_user;            /* CPU: passed to parallel_for */
+    const char *id; /* open the GPU of this UUID or PCI address; ordinal must be 0 then. NULL: by ordinal */
 } kiln_device_options;
 
 /* How many devices a backend has. A driver that is absent, a stub or without a device counts as 0, with the reason in
@@ -168,10 +173,10 @@ KILN_API kiln_status kiln_device_count(kiln_backend_id backend, int32_t *out_cou
  * driver, that is present and cannot be used is an error, which is returned; the next backend is not asked. To run on
  * the CPU all the same, ask for it. Returns KILN_OK; KILN_ERROR_INVALID_ARGUMENT; KILN_ERROR_NO_DRIVER (no driver, or
  * no device, of the asked kind: the error text lists what was tried); KILN_ERROR_NOT_FOUND (ordinal beyond the last
- * device, unknown cpu_level); KILN_ERROR_UNSUPPORTED (a cpu_level above this machine's; take_faults of a runtime
- * without event handlers); KILN_ERROR_DRIVER_TOO_OLD; KILN_ERROR_OUT_OF_MEMORY; KILN_ERROR_FORKED (the driver was
- * initialised before a fork); KILN_ERROR_DEVICE_LOST (it is open and lost, or the driver says so of it; ROCm: the
- * runtime has told of a fault); KILN_ERROR_DRIVER. */
+ * device, no GPU of that id, unknown cpu_level); KILN_ERROR_UNSUPPORTED (a cpu_level above this machine's; take_faults
+ * of a runtime without event handlers); KILN_ERROR_DRIVER_TOO_OLD; KILN_ERROR_OUT_OF_MEMORY; KILN_ERROR_FORKED (the
+ * driver was initialised before a fork); KILN_ERROR_DEVICE_LOST (it is open and lost, or the driver says so of it;
+ * ROCm: the runtime has told of a fault); KILN_ERROR_DRIVER. */
 KILN_API kiln_status kiln_device_open_sized(const kiln_device_options *options, size_t options_size,
                                             kiln_device **out_device);
 static inline kiln_status kiln_device_open(const kiln_device_options *options, kiln_device **out_device) {
@@ -209,16 +214,24 @@ typedef struct kiln_device_info {
     int32_t wave_size;        /* threads that run in lock step: 32 or 64; CPU: 1 */
     int32_t max_threads;      /* per block */
     int32_t max_shared_bytes; /* per block, with opt-in; CPU: 0 */
-    /* Which device it is, whatever order an environment gives (CUDA_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES). Known on
-     * CUDA; elsewhere the UUID is all 0 and the others are -1. A UUID: drivers of CUDA 11.4 on. */
-    uint8_t uuid[16]; /* as nvidia-smi -L and torch.cuda.get_device_properties(i).uuid write it */
+    /* Which device it is, whatever order an environment gives (CUDA_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES). What the
+     * driver does not tell is 0 in the UUID and -1 in the others: the CPU's, drivers before CUDA 11.4 (UUID), 12.3
+     * (NUMA node), runtimes before ROCm 4.0. */
+    uint8_t uuid[16]; /* as cuDeviceGetUuid_v2 or hipDeviceGetUuid gives it; kiln_device_uuid_text writes it out */
     int32_t pci_domain, pci_bus, pci_device, pci_function;
-    int32_t numa_node; /* of the host's memory next to it; -1: not known */
+    int32_t numa_node; /* of the host's memory next to it */
     int32_t reserved[15];
 } kiln_device_info;
 
 /* Describes an open device. Returns KILN_OK or KILN_ERROR_INVALID_ARGUMENT. */
 KILN_API kiln_status kiln_device_get_info(const kiln_device *device, kiln_device_info *out_info);
+
+/* Writes a device's UUID as its vendor's tools do: "GPU-8f8c1b5e-..." (CUDA), "GPU-4d1b2e..." (ROCm), or "" if it has
+ * none. NUL-terminated and cut to size bytes; returns the length without cutting, as snprintf does; 0 for NULL. */
+KILN_API size_t kiln_device_uuid_text(const kiln_device_info *info, char *text, size_t size);
+
+/* The same for its PCI address, "0000:41:00.0". */
+KILN_API size_t kiln_device_pci_text(const kiln_device_info *info, char *text, size_t size);
 
 /* ---- 3. Streams -------------------------------------------------------------------------------------------------- */
 

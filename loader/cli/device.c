@@ -1,7 +1,15 @@
 #include "loader/cli/device.h"
 #include <string.h>
+#include <strings.h>
 
 enum { ORDINAL_LAST = 9999 };
+
+/* A GPU's UUID, with its prefix or without, or its PCI address. */
+static bool is_id(const char *name) {
+    size_t digits = strspn(name, "0123456789abcdefABCDEF");
+    return (digits && (name[digits] == '-' || name[digits] == ':')) || strncasecmp(name, "GPU-", 4) == 0 ||
+           strncasecmp(name, "MIG-", 4) == 0;
+}
 
 /* Reads "BACKEND" or "BACKEND:ORDINAL". */
 static bool parse(const char *name, kiln_backend_id *out_backend, int32_t *out_ordinal) {
@@ -22,9 +30,13 @@ static bool parse(const char *name, kiln_backend_id *out_backend, int32_t *out_o
 
 int device_open(const char *command, const char *name, kiln_device **out_device) {
     kiln_device_options options = {.take_faults = 1}; /* the process is the command's own */
-    if (name && !parse(name, &options.backend, &options.ordinal))
-        return cli_error(CLI_USAGE, "%s: --device %s: must be cpu, cuda:N or rocm:N with N from 0 to %d", command, name,
-                         ORDINAL_LAST);
+    if (name && is_id(name))
+        options.id = name;
+    else if (name && !parse(name, &options.backend, &options.ordinal))
+        return cli_error(
+            CLI_USAGE,
+            "%s: --device %s: must be cpu, cuda:N or rocm:N with N from 0 to %d, or a GPU's UUID or PCI address",
+            command, name, ORDINAL_LAST);
     kiln_status status = kiln_device_open(&options, out_device);
     if (status == KILN_OK) return CLI_OK;
     int code = name ? cli_fail(status, "%s: --device %s", command, name) : cli_fail(status, "%s: no device", command);

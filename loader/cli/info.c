@@ -102,7 +102,7 @@ static void close_devices(machine_view *machine) {
     kiln_device_close(machine->best);
 }
 
-enum { UUID_TEXT_SIZE = 64, PCI_TEXT_SIZE = 48 };
+enum { ID_SIZE = 64 };
 
 /* ---- What was found ---------------------------------------------------------------------------------------------- */
 
@@ -123,6 +123,29 @@ static void print_devices(const machine_view *machine) {
     cli_table_print(&table);
 }
 
+/* By what each GPU can be opened whatever order the environment gives them. */
+static void print_ids(const machine_view *machine) {
+    static const char *const titles[] = {"device", "PCI address", "NUMA node", "UUID"};
+    cli_table table = {0};
+    cli_titles(&table, titles, CLI_COUNT(titles));
+    size_t gpus = 0;
+    for (size_t i = 0; i < machine->count; i++) {
+        const kiln_device_info *info = &machine->infos[i];
+        char name[DEVICE_NAME_SIZE], uuid[ID_SIZE], pci[ID_SIZE];
+        if (info->backend == KILN_BACKEND_CPU) continue;
+        gpus++;
+        cli_cell(&table, "%s", device_name(info, name));
+        cli_cell(&table, "%s", kiln_device_pci_text(info, pci, sizeof pci) ? pci : "-");
+        if (info->numa_node >= 0)
+            cli_cell(&table, "%d", info->numa_node);
+        else
+            cli_cell(&table, "-");
+        cli_cell(&table, "%s", kiln_device_uuid_text(info, uuid, sizeof uuid) ? uuid : "-");
+    }
+    if (gpus) putchar('\n');
+    if (gpus) cli_table_print(&table);
+}
+
 /* What the story of the default device does not tell already. */
 static void print_left_out(const machine_view *machine) {
     bool titled = false;
@@ -140,30 +163,10 @@ static void print_machine(const machine_view *machine) {
     char version[CLI_VERSION_SIZE];
     printf("kiln %s\n\n", cli_kiln_version(version));
     print_devices(machine);
+    print_ids(machine);
     if (machine->best) printf("\ndefault device:\n");
     cli_put_lines(stdout, 2, kiln_device_selection_log(machine->best));
     print_left_out(machine);
-}
-
-/* "GPU-" and the UUID as NVIDIA's tools write it; "" if there is none. */
-static const char *uuid_text(const kiln_device_info *info, char text[UUID_TEXT_SIZE]) {
-    static const uint8_t none[sizeof info->uuid];
-    char *at = text;
-    *at = 0;
-    if (!memcmp(info->uuid, none, sizeof none)) return text;
-    at += sprintf(at, "GPU-");
-    for (size_t i = 0; i < sizeof info->uuid; i++)
-        at += sprintf(at, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", info->uuid[i]);
-    return text;
-}
-
-/* "0000:02:00.0"; "" if it is not known. */
-static const char *pci_text(const kiln_device_info *info, char text[PCI_TEXT_SIZE]) {
-    *text = 0;
-    if (info->pci_bus >= 0)
-        snprintf(text, PCI_TEXT_SIZE, "%04x:%02x:%02x.%x", (unsigned)info->pci_domain, (unsigned)info->pci_bus,
-                 (unsigned)info->pci_device, (unsigned)info->pci_function);
-    return text;
 }
 
 static void write_machine(json_writer *json, const machine_view *machine) {
@@ -173,9 +176,9 @@ static void write_machine(json_writer *json, const machine_view *machine) {
     for (size_t i = 0; i < machine->count; i++) {
         const kiln_device_info *info = &machine->infos[i];
         char name[DEVICE_NAME_SIZE], target[TARGET_NAME_SIZE], driver[CLI_VERSION_SIZE];
-        char uuid[UUID_TEXT_SIZE], pci[PCI_TEXT_SIZE];
-        uuid_text(info, uuid);
-        pci_text(info, pci);
+        char uuid[ID_SIZE], pci[ID_SIZE];
+        kiln_device_uuid_text(info, uuid, sizeof uuid);
+        kiln_device_pci_text(info, pci, sizeof pci);
         cli_driver(info->target.driver_version, driver);
         json_object(json, NULL);
         json_string(json, "device", device_name(info, name));
@@ -186,6 +189,7 @@ static void write_machine(json_writer *json, const machine_view *machine) {
         json_string(json, "cuda", *driver ? driver : NULL);
         json_string(json, "uuid", *uuid ? uuid : NULL);
         json_string(json, "pci", *pci ? pci : NULL);
+        if (info->numa_node >= 0) json_integer(json, "numa_node", info->numa_node);
         json_integer(json, "memory_bytes", (int64_t)info->memory_bytes);
         json_integer(json, "multiprocessors", info->multiprocessors);
         json_integer(json, "wave_size", info->wave_size);

@@ -131,6 +131,7 @@ const kiln__backend kiln__backend_cpu = {
     .id = KILN_BACKEND_CPU,
     .name = "cpu",
     .count = kiln__cpu_device_count,
+    .identify = kiln__cpu_identify,
     .device_open = kiln__cpu_device_open,
     .device_close = kiln__cpu_device_close,
     .device_lose = device_lose,

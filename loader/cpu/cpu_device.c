@@ -14,6 +14,12 @@ kiln_status kiln__cpu_device_count(int32_t *out_count) {
     return KILN_OK;
 }
 
+/* Nothing tells a machine's CPU from others. */
+kiln_status kiln__cpu_identify(kiln_device_info *info) {
+    (void)info;
+    return KILN_OK;
+}
+
 /* The row of the level asked for, if the machine has it. */
 static kiln_status find_level(const char *name, const kiln__cpu_features *features, const kiln__cpu_target **out_row) {
     const kiln__cpu_target *row = kiln__cpu_target_find(name);

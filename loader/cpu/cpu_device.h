@@ -11,6 +11,7 @@ typedef struct kiln__cpu_device {
 } kiln__cpu_device;
 
 kiln_status kiln__cpu_device_count(int32_t *out_count);
+kiln_status kiln__cpu_identify(kiln_device_info *info);
 kiln_status kiln__cpu_device_open(kiln_device *device, const kiln_device_options *options);
 void kiln__cpu_device_close(kiln_device *device);
 

@@ -4,6 +4,7 @@ const kiln__backend kiln__backend_cuda = {
     .id = KILN_BACKEND_CUDA,
     .name = "cuda",
     .count = kiln__cuda_count,
+    .identify = kiln__cuda_identify,
     .device_open = kiln__cuda_device_open,
     .device_close = kiln__cuda_device_close,
     .device_lose = kiln__cuda_device_lose,

@@ -52,6 +52,7 @@ void kiln__cuda_leave(kiln__cuda_scope *scope);
     } while (0)
 
 kiln_status kiln__cuda_count(int32_t *out_count);
+kiln_status kiln__cuda_identify(kiln_device_info *info);
 kiln_status kiln__cuda_device_open(kiln_device *device, const kiln_device_options *options);
 void kiln__cuda_device_close(kiln_device *device);
 

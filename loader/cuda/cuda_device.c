@@ -62,7 +62,15 @@ static kiln_status get_identity(kiln__cu_device number, kiln_device_info *info) 
     KILN__TRY(get_attribute(number, KILN__CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, &info->pci_bus));
     KILN__TRY(get_attribute(number, KILN__CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID, &info->pci_device));
     info->pci_function = 0; /* a GPU's first, as the driver's own text of the address has it */
+    if (kiln__cuda_driver_version() >= 12030)
+        KILN__TRY(get_attribute(number, KILN__CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, &info->numa_node));
     return KILN_OK;
+}
+
+kiln_status kiln__cuda_identify(kiln_device_info *info) {
+    kiln__cu_device number = -1;
+    KILN__CUDA_TRY(NULL, cuDeviceGet, &number, info->ordinal);
+    return get_identity(number, info);
 }
 
 static kiln_status get_info(kiln__cu_device number, kiln_device_info *info) {

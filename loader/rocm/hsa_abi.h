@@ -26,11 +26,15 @@
     X(AGENT_INFO_GRID_MAX_SIZE, 10)                           \
     X(AGENT_INFO_QUEUE_MIN_SIZE, 13)                          \
     X(AGENT_INFO_QUEUE_MAX_SIZE, 14)                          \
+    X(AGENT_INFO_NODE, 16)                                    \
     X(AGENT_INFO_DEVICE, 17)                                  \
     X(AMD_AGENT_INFO_COMPUTE_UNIT_COUNT, 0xA002)              \
+    X(AMD_AGENT_INFO_BDFID, 0xA006)                           \
     X(AMD_AGENT_INFO_PRODUCT_NAME, 0xA009)                    \
     X(AMD_AGENT_INFO_MAX_WAVES_PER_CU, 0xA00A)                \
     X(AMD_AGENT_INFO_NUM_SIMDS_PER_CU, 0xA00B)                \
+    X(AMD_AGENT_INFO_DOMAIN, 0xA00F)                          \
+    X(AMD_AGENT_INFO_UUID, 0xA011)                            \
     X(AMD_AGENT_INFO_NEAREST_CPU, 0xA113)                     \
     X(ISA_INFO_NAME_LENGTH, 0)                                \
     X(ISA_INFO_NAME, 1)                                       \

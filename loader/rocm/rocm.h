@@ -90,6 +90,7 @@ typedef struct kiln__rocm_stream {
 
 /* rocm_device.c */
 kiln_status kiln__rocm_count(int32_t *out_count);
+kiln_status kiln__rocm_identify(kiln_device_info *info);
 kiln_status kiln__rocm_device_open(kiln_device *device, const kiln_device_options *options);
 void kiln__rocm_device_close(kiln_device *device);
 /* Marks the device lost by the status that the error callback of one of its queues was told. */
@@ -104,6 +105,8 @@ void kiln__rocm_faults_leave(kiln__rocm_device *rocm);
 /* rocm_agent.c: what the runtime says of an agent. */
 /* Lists the GPUs that can run code, as far as there is room; *out_count is how many there are. */
 kiln_status kiln__rocm_agents(kiln__hsa_agent *agents, int32_t room, int32_t *out_count);
+/* Sets the UUID, PCI address and NUMA node, as far as the runtime tells them. */
+void kiln__rocm_agent_identify(kiln__hsa_agent agent, kiln_device_info *info);
 /* Finds the CPU agent with the pools for host memory and kernargs, and the GPU's pools and limits. */
 kiln_status kiln__rocm_agent_describe(kiln__rocm_device *rocm, kiln_device_info *info);
 

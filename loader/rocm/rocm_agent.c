@@ -219,6 +219,27 @@ static kiln_status describe_limits(kiln__rocm_device *rocm, kiln_device_info *in
     return KILN_OK;
 }
 
+/* Which device it is, among those of the machine. A runtime that does not know an attribute leaves what there was. */
+void kiln__rocm_agent_identify(kiln__hsa_agent agent, kiln_device_info *info) {
+    enum { PREFIX = sizeof "GPU-" - 1 };
+    char uuid[TEXT_MAX] = "";
+    uint32_t location = 0, domain = 0, node = 0;
+    kiln__hsa_agent nearest = {0};
+    if (!kiln__hsa.agent_get_info(agent, KILN__HSA_AMD_AGENT_INFO_UUID, uuid) &&
+        strlen(uuid) == PREFIX + sizeof info->uuid) /* "GPU-XX": it has none */
+        memcpy(info->uuid, uuid + PREFIX, sizeof info->uuid);
+    if (!kiln__hsa.agent_get_info(agent, KILN__HSA_AMD_AGENT_INFO_BDFID, &location) &&
+        !kiln__hsa.agent_get_info(agent, KILN__HSA_AMD_AGENT_INFO_DOMAIN, &domain)) {
+        info->pci_domain = (int32_t)domain;
+        info->pci_bus = (int32_t)(location >> 8 & 0xff);
+        info->pci_device = (int32_t)(location >> 3 & 0x1f);
+        info->pci_function = (int32_t)(location & 7);
+    }
+    if (!kiln__hsa.agent_get_info(agent, KILN__HSA_AMD_AGENT_INFO_NEAREST_CPU, &nearest) && nearest.handle &&
+        !kiln__hsa.agent_get_info(nearest, KILN__HSA_AGENT_INFO_NODE, &node))
+        info->numa_node = (int32_t)node;
+}
+
 kiln_status kiln__rocm_agent_describe(kiln__rocm_device *rocm, kiln_device_info *info) {
     KILN__TRY(describe_isas(rocm, info));
     KILN__TRY(describe_limits(rocm, info));

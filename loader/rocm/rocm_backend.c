@@ -4,6 +4,7 @@ const kiln__backend kiln__backend_rocm = {
     .id = KILN_BACKEND_ROCM,
     .name = "rocm",
     .count = kiln__rocm_count,
+    .identify = kiln__rocm_identify,
     .device_open = kiln__rocm_device_open,
     .device_close = kiln__rocm_device_close,
     .device_lose = kiln__rocm_device_lose,

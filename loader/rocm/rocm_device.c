@@ -24,19 +24,33 @@ static kiln_status describe_driver(const char *library, kiln_device_info *info) 
     return KILN_OK;
 }
 
-static kiln_status open_agent(kiln__rocm_device *rocm, kiln_device *device) {
-    const char *library;
+/* The agents of all GPUs into rocm, and the one of the ordinal. */
+static kiln_status find_agent(kiln__rocm_device *rocm, int32_t ordinal) {
     int32_t count;
-    KILN__TRY(kiln__hsa_open(&library));
-    if (!library) return KILN_ERROR_NO_DRIVER; /* the text says why */
     KILN__TRY(kiln__rocm_agents(rocm->gpus, KILN__ROCM_GPUS, &count));
     rocm->gpu_count = count < KILN__ROCM_GPUS ? count : KILN__ROCM_GPUS;
-    if (device->info.ordinal < rocm->gpu_count) rocm->agent = rocm->gpus[device->info.ordinal];
+    if (ordinal < rocm->gpu_count) rocm->agent = rocm->gpus[ordinal];
     if (!rocm->agent.handle)
-        return kiln__fail(KILN_ERROR_NOT_FOUND, "rocm: ordinal is %d: the runtime lists %d GPUs", device->info.ordinal,
-                          count);
+        return kiln__fail(KILN_ERROR_NOT_FOUND, "rocm: ordinal is %d: the runtime lists %d GPUs", ordinal, count);
+    return KILN_OK;
+}
+
+kiln_status kiln__rocm_identify(kiln_device_info *info) {
+    kiln__rocm_device found = {0};
+    KILN__TRY(find_agent(&found, info->ordinal));
+    kiln__rocm_agent_identify(found.agent, info);
+    return KILN_OK;
+}
+
+static kiln_status open_agent(kiln__rocm_device *rocm, kiln_device *device) {
+    const char *library;
+    KILN__TRY(kiln__hsa_open(&library));
+    if (!library) return KILN_ERROR_NO_DRIVER; /* the text says why */
+    KILN__TRY(find_agent(rocm, device->info.ordinal));
     KILN__TRY(describe_driver(library, &device->info));
-    return kiln__rocm_agent_describe(rocm, &device->info);
+    KILN__TRY(kiln__rocm_agent_describe(rocm, &device->info));
+    kiln__rocm_agent_identify(rocm->agent, &device->info);
+    return KILN_OK;
 }
 
 kiln_status kiln__rocm_device_open(kiln_device *device, const kiln_device_options *options) {

@@ -177,12 +177,58 @@ static void test_info_is_the_drivers(void **state) {
     assert_int_equal(info.pci_bus, 2);
     assert_int_equal(info.pci_device, 0);
     assert_int_equal(info.pci_function, 0);
-    assert_int_equal(info.numa_node, -1);
+    assert_int_equal(info.numa_node, 1);
     assert_int_equal(info.wave_size, 32);
     assert_int_equal(info.max_threads, 1024);
     assert_int_equal(info.max_shared_bytes, 99 << 10);
     assert_non_null(strstr(kiln_device_selection_log(device), "cuda: chosen"));
     kiln_device_close(device);
+}
+
+/* The simulated UUID is "kiln simulated " and the device's number. */
+static void test_a_gpu_opens_by_its_id(void **state) {
+    static const char *const ids[] = {"GPU-6b696c6e-2073-696d-756c-617465642001",
+                                      "6B696C6E-2073-696D-756C-617465642001",
+                                      "0000:02:00.0",
+                                      "00000000:02:00.0",
+                                      "02:00.0",
+                                      "2:0"};
+    (void)state;
+    kiln_device *second = fixture_open(1), *device;
+    kiln_device_info info;
+    char text[64], cut[5];
+    assert_ok(kiln_device_get_info(second, &info));
+    assert_int_equal(kiln_device_uuid_text(&info, text, sizeof text), strlen(ids[0]));
+    assert_string_equal(text, ids[0]);
+    assert_int_equal(kiln_device_uuid_text(&info, cut, sizeof cut), strlen(ids[0]));
+    assert_string_equal(cut, "GPU-");
+    assert_int_equal(kiln_device_pci_text(&info, text, sizeof text), strlen(ids[2]));
+    assert_string_equal(text, ids[2]);
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
+        const kiln_device_options options = {.id = ids[i], .backend = i % 2 ? KILN_BACKEND_ANY : KILN_BACKEND_CUDA};
+        assert_ok(kiln_device_open(&options, &device));
+        assert_ptr_equal(device, second);
+        kiln_device_close(device);
+    }
+    kiln_device_close(second);
+}
+
+static void test_an_id_of_no_gpu_is_not_found(void **state) {
+    static const char *const ids[] = {"",      "GPU-", "GPU-6b696c6e", "1:02:00.0", "02:00.1",   "02:00.", "02:00.0 ",
+                                      ":00.0", "02:",  "02:00.0.0",    "-2:00.0",   "0x02:00.0", "cuda:1"};
+    (void)state;
+    kiln_device *device;
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
+        const kiln_device_options options = {.id = ids[i], .backend = i % 2 ? KILN_BACKEND_ANY : KILN_BACKEND_CUDA};
+        assert_status(kiln_device_open(&options, &device), KILN_ERROR_NOT_FOUND);
+        assert_told("cuda:1 is GPU-6b696c6e-2073-696d-756c-617465642001 at 0000:02:00.0");
+    }
+    assert_status(kiln_device_open(&(kiln_device_options){.id = "02:00.0", .ordinal = 1}, &device),
+                  KILN_ERROR_INVALID_ARGUMENT);
+    assert_told("ordinal is 1: must be 0 beside id 02:00.0");
+    assert_status(kiln_device_open(&(kiln_device_options){.id = "02:00.0", .backend = KILN_BACKEND_CPU}, &device),
+                  KILN_ERROR_INVALID_ARGUMENT);
+    assert_told("id is 02:00.0: the CPU has none");
 }
 
 static void test_options_of_the_cpu_are_ignored(void **state) {
@@ -405,6 +451,8 @@ int main(int argc, char **argv) {
         fixture_test(test_a_failure_is_not_kept),
         fixture_test(test_devices_that_cannot_be_counted),
         fixture_test(test_info_is_the_drivers),
+        fixture_test(test_a_gpu_opens_by_its_id),
+        fixture_test(test_an_id_of_no_gpu_is_not_found),
         fixture_test(test_options_of_the_cpu_are_ignored),
         fixture_test(test_an_ordinal_beyond_the_last),
         fixture_test(test_opening_twice_retains_once),

@@ -92,6 +92,20 @@ static void devices_are_what_the_runtime_says(void **state) {
         assert_int_equal(info.multiprocessors, 110);
         assert_non_null(strstr(info.name, expected[i].processor));
         assert_string_equal(info.driver, "libhsa-runtime64.so.1, HSA 1.1");
+        char uuid[64], pci[64], expected_uuid[64], expected_pci[64];
+        snprintf(expected_uuid, sizeof expected_uuid, "GPU-51a000000000000%d", i);
+        snprintf(expected_pci, sizeof expected_pci, "0000:%02x:00.0", (unsigned)i + 3);
+        kiln_device_uuid_text(&info, uuid, sizeof uuid);
+        kiln_device_pci_text(&info, pci, sizeof pci);
+        assert_string_equal(uuid, expected_uuid);
+        assert_string_equal(pci, expected_pci);
+        assert_int_equal(info.numa_node, 0);
+        for (int by_pci = 0; by_pci < 2; by_pci++) {
+            kiln_device *same;
+            assert_ok(kiln_device_open(&(kiln_device_options){.id = by_pci ? pci : uuid}, &same));
+            assert_ptr_equal(same, device);
+            kiln_device_close(same);
+        }
         kiln_device_close(device);
     }
     kiln_device *device;

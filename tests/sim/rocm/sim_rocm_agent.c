@@ -270,22 +270,19 @@ enum {
     AGENT_ROUNDING = 5,
     AGENT_QUEUES_MAX = 12,
     AGENT_QUEUE_TYPE = 15,
-    AGENT_NODE = 16,
     AGENT_ISA = 19,
     AGENT_EXTENSIONS = 20,
     AGENT_VERSION_MAJOR = 21,
     AGENT_VERSION_MINOR = 22,
     AGENT_FAST_F16 = 24,
     AGENT_DRIVER_NODE = 0xa004,
-    AGENT_LOCATION = 0xa006,
-    AGENT_DOMAIN = 0xa00f,
     FEATURE_DISPATCHES = 1,
     MODEL_LARGE = 1,
     ROUNDING_NEAR = 2,
     QUEUES_MAX = 128
 };
 
-static kiln__hsa_status cpu_info(uint32_t attribute, void *value) {
+static kiln__hsa_status cpu_info(uint32_t host, uint32_t attribute, void *value) {
     char name[64] = "kiln simulated host";
     switch (attribute) {
     case KILN__HSA_AGENT_INFO_NAME:
@@ -297,9 +294,10 @@ static kiln__hsa_status cpu_info(uint32_t attribute, void *value) {
     case KILN__HSA_AGENT_INFO_QUEUE_MAX_SIZE:
     case KILN__HSA_AGENT_INFO_WAVEFRONT_SIZE:
     case KILN__HSA_AGENT_INFO_WORKGROUP_MAX_SIZE:
-    case AGENT_NODE:
-    case AGENT_DRIVER_NODE:
         return GIVE(uint32_t, 0);
+    case KILN__HSA_AGENT_INFO_NODE:
+    case AGENT_DRIVER_NODE:
+        return GIVE(uint32_t, host);
     default:
         sim_violation("hsa_agent_get_info: attribute 0x%x of the host's agent", attribute);
         return SIM_HSA_ERROR_INVALID_ARGUMENT;
@@ -308,17 +306,21 @@ static kiln__hsa_status cpu_info(uint32_t attribute, void *value) {
 
 /* What depends on which GPU it is; false: the attribute does not. */
 static bool place_info(uint32_t device, uint32_t attribute, void *value) {
-    enum { FIRST_BUS = 3 };
+    enum { FIRST_BUS = 3, UUID_SIZE = 21 }; /* with its prefix and the NUL byte */
+    char uuid[UUID_SIZE];
     switch (attribute) {
-    case AGENT_NODE:
+    case KILN__HSA_AGENT_INFO_NODE:
     case AGENT_DRIVER_NODE:
-        return GIVE(uint32_t, device + 1) == KILN__HSA_STATUS_SUCCESS; /* the host is node 0 */
-    case AGENT_LOCATION:
+        return GIVE(uint32_t, device + (uint32_t)host_count()) == KILN__HSA_STATUS_SUCCESS; /* behind the hosts */
+    case KILN__HSA_AMD_AGENT_INFO_BDFID:
         return GIVE(uint32_t, (device + FIRST_BUS) << 8) == KILN__HSA_STATUS_SUCCESS; /* bus, device and function */
     case KILN__HSA_AMD_AGENT_INFO_NEAREST_CPU:
         return GIVE(kiln__hsa_agent, SIM_CPU_AGENT + device % host_count()) == KILN__HSA_STATUS_SUCCESS;
-    case AGENT_DOMAIN:
+    case KILN__HSA_AMD_AGENT_INFO_DOMAIN:
         return GIVE(uint32_t, 0) == KILN__HSA_STATUS_SUCCESS;
+    case KILN__HSA_AMD_AGENT_INFO_UUID:
+        snprintf(uuid, sizeof uuid, "GPU-51a0000000000%03x", device & 0xfff);
+        return give(value, uuid, sizeof uuid) == KILN__HSA_STATUS_SUCCESS;
     case AGENT_ISA:
         return GIVE(kiln__hsa_isa, SIM_ISA + 2 * (uint64_t)device) == KILN__HSA_STATUS_SUCCESS;
     default:
@@ -388,7 +390,7 @@ kiln__hsa_status hsa_agent_get_info(kiln__hsa_agent agent, uint32_t attribute, v
     sim_target target;
     if (attribute == KILN__HSA_AGENT_INFO_DEVICE && sim_rocm_is_agent(agent))
         return GIVE(uint32_t, is_host(agent) ? KILN__HSA_DEVICE_TYPE_CPU : KILN__HSA_DEVICE_TYPE_GPU);
-    if (is_host(agent)) return cpu_info(attribute, value);
+    if (is_host(agent)) return cpu_info((uint32_t)(agent.handle - SIM_CPU_AGENT), attribute, value);
     if (!sim_rocm_target(sim_rocm_device(agent), &target)) return SIM_HSA_ERROR_INVALID_AGENT;
     if (attribute == KILN__HSA_AMD_AGENT_INFO_NEAREST_CPU && !sim_setting_number("KILN_SIM_NEAREST", 1))
         return SIM_HSA_ERROR_INVALID_ARGUMENT;
