@@ -273,7 +273,8 @@ KILN_API void kiln_device_mark_lost(kiln_device *device, uint32_t error);
 KILN_API kiln_status kiln_stream_sync(kiln_stream *stream);
 
 /* Whether all work of the stream is done: *out_done is 1 or 0. Does not wait. CPU: always 1.
- * Returns as kiln_stream_sync; KILN_ERROR_UNSUPPORTED (ROCm: record an event and ask kiln_event_query). */
+ * ROCm: a queue does not say what is done, so the first call behind new work puts a packet there, and may answer 0
+ * though the work is done; ask again. Returns as kiln_stream_sync. */
 KILN_API kiln_status kiln_stream_query(kiln_stream *stream, int32_t *out_done);
 
 /* Closes an owned stream after its work is done, or gives back what a borrowed one holds; zeroes *stream. NULL and a
@@ -298,8 +299,8 @@ KILN_API kiln_status kiln_host_alloc(kiln_device *device, size_t size, void **ou
 KILN_API void kiln_host_free(kiln_device *device, void *memory);
 
 /* The device memory that is free now, to this process and all others, and all there is, in bytes. CPU: the machine's.
- * Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT, KILN_ERROR_UNSUPPORTED (ROCm), KILN_ERROR_OUT_OF_MEMORY,
- * KILN_ERROR_FORKED, KILN_ERROR_DEVICE_LOST, KILN_ERROR_DRIVER. */
+ * Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT, KILN_ERROR_UNSUPPORTED (ROCm: older runtimes and kernel
+ * drivers do not tell), KILN_ERROR_OUT_OF_MEMORY, KILN_ERROR_FORKED, KILN_ERROR_DEVICE_LOST, KILN_ERROR_DRIVER. */
 KILN_API kiln_status kiln_memory_get_info(kiln_device *device, uint64_t *out_free, uint64_t *out_total);
 
 typedef enum kiln_copy_direction { KILN_COPY_TO_DEVICE, KILN_COPY_TO_HOST, KILN_COPY_ON_DEVICE } kiln_copy_direction;

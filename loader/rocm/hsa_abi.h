@@ -12,6 +12,7 @@
     X(STATUS_SUCCESS, 0)                                      \
     X(STATUS_INFO_BREAK, 1)                                   \
     X(STATUS_ERROR, 0x1000)                                   \
+    X(STATUS_ERROR_INVALID_ARGUMENT, 0x1001)                  \
     X(SYSTEM_INFO_VERSION_MAJOR, 0)                           \
     X(SYSTEM_INFO_VERSION_MINOR, 1)                           \
     X(SYSTEM_INFO_TIMESTAMP, 2)                               \
@@ -35,6 +36,7 @@
     X(AMD_AGENT_INFO_NUM_SIMDS_PER_CU, 0xA00B)                \
     X(AMD_AGENT_INFO_DOMAIN, 0xA00F)                          \
     X(AMD_AGENT_INFO_UUID, 0xA011)                            \
+    X(AMD_AGENT_INFO_MEMORY_AVAIL, 0xA015)                    \
     X(AMD_AGENT_INFO_NEAREST_CPU, 0xA113)                     \
     X(ISA_INFO_NAME_LENGTH, 0)                                \
     X(ISA_INFO_NAME, 1)                                       \

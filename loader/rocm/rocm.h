@@ -84,6 +84,9 @@ typedef struct kiln__rocm_stream {
 
     kiln__hsa_signal parts[KILN__ROCM_RING_PARTS]; /* 0 when the part's last launch of the lap before is done */
     kiln__hsa_signal idle;                         /* what sync waits for */
+    kiln__hsa_signal mark;                         /* what query looks at: 0 when the marked work is done */
+    uint64_t marked;                               /* the work up to there, as kiln__rocm_queue_work counts it */
+    uint64_t barriers;                             /* barrier packets; with the launches, the stream's work */
     kiln__rocm_queue *own;                         /* NULL: the queue is borrowed */
     bool timing;
 } kiln__rocm_stream;

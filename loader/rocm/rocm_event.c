@@ -43,8 +43,7 @@ kiln_status kiln__rocm_event_sync(kiln_event *event) {
 
 kiln_status kiln__rocm_event_query(kiln_event *event, bool *out_done) {
     const kiln__rocm_signal *signal = event->native;
-    *out_done = kiln__hsa.signal_load(signal->handle) <= 0;
-    return KILN_OK;
+    return kiln__rocm_poll(event->device->native, signal->handle, out_done);
 }
 
 kiln_status kiln__rocm_stream_wait_event(kiln_stream *stream, kiln_event *event) {

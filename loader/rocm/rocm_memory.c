@@ -25,11 +25,23 @@ void kiln__rocm_memory_free(kiln_device *device, void *memory) {
     kiln__hsa.pool_free(memory);
 }
 
+/* Older runtimes do not know the attribute, and newer ones have no number of an older kernel driver. */
 kiln_status kiln__rocm_memory_info(kiln_device *device, uint64_t *out_free, uint64_t *out_total) {
-    (void)device;
-    (void)out_free;
-    (void)out_total;
-    return kiln__fail(KILN_ERROR_UNSUPPORTED, "kiln_memory_get_info: not on rocm");
+    const kiln__rocm_device *rocm = device->native;
+    const uint64_t total = device->info.memory_bytes;
+    uint64_t available = UINT64_MAX;
+    const kiln__hsa_status status =
+        kiln__hsa.agent_get_info(rocm->agent, KILN__HSA_AMD_AGENT_INFO_MEMORY_AVAIL, &available);
+    if (status == KILN__HSA_STATUS_ERROR_INVALID_ARGUMENT)
+        return kiln__fail(KILN_ERROR_UNSUPPORTED,
+                          "kiln_memory_get_info: %s: this runtime or its kernel driver does "
+                          "not tell how much memory is available",
+                          kiln__hsa_names.agent_get_info);
+    if (status != KILN__HSA_STATUS_SUCCESS) return kiln__hsa_fail(status, kiln__hsa_names.agent_get_info);
+    if (available == UINT64_MAX) return kiln__hsa_fail_empty(kiln__hsa_names.agent_get_info);
+    *out_free = available < total ? available : total; /* what the runtime keeps for itself counts, too */
+    *out_total = total;
+    return KILN_OK;
 }
 
 kiln_status kiln__rocm_host_alloc(kiln_device *device, size_t size, void **out_memory) {

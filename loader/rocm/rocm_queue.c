@@ -70,20 +70,30 @@ kiln_status kiln__rocm_queue_wait(kiln__rocm_stream *stream, uint64_t index) {
     }
 }
 
+/* A signal that is not done yet never will be on a lost device, or behind a copy that failed. */
+static kiln_status check_progress(kiln__rocm_device *rocm) {
+    KILN__TRY(kiln__device_check(rocm->device));
+    if (!kiln__rocm_signals_failed(&rocm->signals)) return KILN_OK;
+    kiln__device_lose(rocm->device, "%s: a copy failed on the device", kiln__hsa_names.async_copy);
+    return kiln__fail(KILN_ERROR_DRIVER, "%s: a copy failed on the device", kiln__hsa_names.async_copy);
+}
+
 kiln_status kiln__rocm_wait(kiln__rocm_device *rocm, kiln__hsa_signal signal) {
     const uint64_t timeout = rocm->ticks_per_second / 16;
-    while (kiln__hsa.signal_wait(signal, KILN__HSA_SIGNAL_CONDITION_LT, 1, timeout, KILN__HSA_WAIT_STATE_BLOCKED) > 0) {
-        KILN__TRY(kiln__device_check(rocm->device));
-        if (!kiln__rocm_signals_failed(&rocm->signals)) continue;
-        kiln__device_lose(rocm->device, "%s: a copy failed on the device", kiln__hsa_names.async_copy);
-        return kiln__fail(KILN_ERROR_DRIVER, "%s: a copy failed on the device", kiln__hsa_names.async_copy);
-    }
+    while (kiln__hsa.signal_wait(signal, KILN__HSA_SIGNAL_CONDITION_LT, 1, timeout, KILN__HSA_WAIT_STATE_BLOCKED) > 0)
+        KILN__TRY(check_progress(rocm));
     return kiln__device_check(rocm->device);
+}
+
+kiln_status kiln__rocm_poll(kiln__rocm_device *rocm, kiln__hsa_signal signal, bool *out_done) {
+    *out_done = kiln__hsa.signal_load(signal) <= 0;
+    return *out_done ? kiln__device_check(rocm->device) : check_progress(rocm);
 }
 
 kiln_status kiln__rocm_barrier(kiln__rocm_stream *stream, kiln__hsa_signal dependency, kiln__hsa_signal completion) {
     uint64_t index;
     KILN__TRY(kiln__rocm_reserve(stream, &index));
+    stream->barriers++;
     kiln__hsa_barrier_packet *packet = (kiln__hsa_barrier_packet *)(void *)kiln__rocm_packet(stream, index);
     packet->reserved1 = 0;
     packet->dep_signal[0] = dependency;

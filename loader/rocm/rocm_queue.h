@@ -41,6 +41,14 @@ kiln_status kiln__rocm_wait(kiln__rocm_device *rocm, kiln__hsa_signal signal) __
  * Returns KILN_OK or KILN_ERROR_DEVICE_LOST. */
 kiln_status kiln__rocm_barrier(kiln__rocm_stream *stream, kiln__hsa_signal dependency, kiln__hsa_signal completion);
 
+/* Whether a signal is 0, as kiln__rocm_wait without waiting. */
+kiln_status kiln__rocm_poll(kiln__rocm_device *rocm, kiln__hsa_signal signal, bool *out_done);
+
+/* Counts the stream's packets; on a borrowed queue all of them, since the application's are the stream's work, too. */
+static inline uint64_t kiln__rocm_queue_work(const kiln__rocm_stream *stream) {
+    return stream->own ? stream->launches + stream->barriers : kiln__hsa.queue_load_write_index(stream->queue);
+}
+
 /* Reserves a packet. It must be published next. Returns KILN_OK or KILN_ERROR_DEVICE_LOST. */
 static inline kiln_status kiln__rocm_reserve(kiln__rocm_stream *stream, uint64_t *out_index) {
     *out_index = kiln__hsa.queue_add_write_index(stream->queue, 1);

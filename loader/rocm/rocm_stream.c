@@ -5,6 +5,7 @@ static void stream_free(kiln__rocm_stream *stream) {
     for (int i = 0; i < KILN__ROCM_RING_PARTS; i++)
         if (stream->parts[i].handle) kiln__hsa.signal_destroy(stream->parts[i]);
     if (stream->idle.handle) kiln__hsa.signal_destroy(stream->idle);
+    if (stream->mark.handle) kiln__hsa.signal_destroy(stream->mark);
     if (stream->ring) kiln__hsa.pool_free(stream->ring);
     if (stream->own) kiln__rocm_queue_release(stream->rocm, stream->own);
     free(stream);
@@ -18,7 +19,8 @@ static kiln_status stream_fill(kiln__rocm_stream *stream) {
     stream->ring = ring;
     for (int i = 0; i < KILN__ROCM_RING_PARTS; i++)
         KILN__TRY(kiln__rocm_signal_create(0, &stream->parts[i]));
-    return kiln__rocm_signal_create(0, &stream->idle);
+    KILN__TRY(kiln__rocm_signal_create(0, &stream->idle));
+    return kiln__rocm_signal_create(0, &stream->mark);
 }
 
 /* The host may have written what the next launch reads. */
@@ -87,18 +89,42 @@ kiln_status kiln__rocm_stream_borrow(kiln_device *device, void *native, kiln_str
 
 kiln_status kiln__rocm_stream_sync(kiln_stream *stream) {
     kiln__rocm_stream *state = stream->state;
+    const uint64_t work = kiln__rocm_queue_work(state);
     kiln__hsa.signal_store_relaxed(state->idle, 1);
     KILN__TRY(kiln__rocm_barrier(state, (kiln__hsa_signal){0}, state->idle));
     acquire_from_host(state);
-    return kiln__rocm_wait(state->rocm, state->idle);
+    KILN__TRY(kiln__rocm_wait(state->rocm, state->idle));
+    state->marked = work + 1; /* with the barrier packet; the mark in front of it is done, too */
+    return KILN_OK;
 }
 
-/* A queue says which packets were read, not which are done. */
+/* A barrier packet behind the work that there is. */
+static kiln_status put_mark(kiln__rocm_stream *state, uint64_t work) {
+    kiln__hsa.signal_store_relaxed(state->mark, 1);
+    KILN__TRY(kiln__rocm_barrier(state, (kiln__hsa_signal){0}, state->mark));
+    state->marked = work + 1;
+    return KILN_OK;
+}
+
+static bool is_full(const kiln__rocm_stream *state) {
+    return kiln__hsa.queue_load_write_index(state->queue) - kiln__hsa.queue_load_read_index(state->queue) >
+           state->packet_mask;
+}
+
+/* A queue says which packets were read, not which are done: so a mark is put behind new work, once the one before is
+ * done. A queue without room for it has work to do. */
 kiln_status kiln__rocm_stream_query(kiln_stream *stream, bool *out_done) {
-    (void)stream;
-    (void)out_done;
-    return kiln__fail(KILN_ERROR_UNSUPPORTED,
-                      "kiln_stream_query: rocm's queues do not say: record an event and ask kiln_event_query");
+    kiln__rocm_stream *state = stream->state;
+    const uint64_t work = kiln__rocm_queue_work(state);
+    KILN__TRY(kiln__rocm_poll(state->rocm, state->mark, out_done));
+    if (*out_done && work != state->marked) {
+        *out_done = false;
+        if (is_full(state)) return KILN_OK;
+        KILN__TRY(put_mark(state, work));
+        KILN__TRY(kiln__rocm_poll(state->rocm, state->mark, out_done));
+    }
+    if (*out_done) acquire_from_host(state);
+    return KILN_OK;
 }
 
 /* What is left of a lost device's work is not waited for, since it may never be done. It must not begin either, once

@@ -16,9 +16,9 @@
 enum { HSA_AMD_QUEUE_INFO_AGENT, HSA_AMD_AGENT_INFO_NEAREST_CPU = 0xA113 };
 hsa_status_t hsa_amd_queue_get_info(hsa_queue_t *queue, uint32_t attribute, void *value);
 #endif
-/* And those before version 1.1 a status. */
+/* And those before version 1.1 a status and an attribute. */
 #if HSA_AMD_INTERFACE_VERSION_MAJOR == 1 && HSA_AMD_INTERFACE_VERSION_MINOR < 1
-enum { HSA_STATUS_ERROR_OUT_OF_REGISTERS = 45 };
+enum { HSA_STATUS_ERROR_OUT_OF_REGISTERS = 45, HSA_AMD_AGENT_INFO_MEMORY_AVAIL = 0xA015 };
 #endif
 
 #define CONSTANT(name, value) _Static_assert((int)HSA_##name == (value), "HSA_" #name);

@@ -394,6 +394,8 @@ kiln__hsa_status hsa_agent_get_info(kiln__hsa_agent agent, uint32_t attribute, v
     if (!sim_rocm_target(sim_rocm_device(agent), &target)) return SIM_HSA_ERROR_INVALID_AGENT;
     if (attribute == KILN__HSA_AMD_AGENT_INFO_NEAREST_CPU && !sim_setting_number("KILN_SIM_NEAREST", 1))
         return SIM_HSA_ERROR_INVALID_ARGUMENT;
+    if (attribute == KILN__HSA_AMD_AGENT_INFO_MEMORY_AVAIL)
+        return GIVE(uint64_t, sim_memory_bytes() - sim_memory_used(SIM_DEVICE_MEMORY, sim_rocm_device(agent)));
     if (place_info((uint32_t)sim_rocm_device(agent), attribute, value)) return KILN__HSA_STATUS_SUCCESS;
     return gpu_info(&target, attribute, value);
 }
