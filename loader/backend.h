@@ -34,6 +34,7 @@ struct kiln__backend {
      */
     kiln_status (*module_load)(kiln_module *module);
     void (*module_unload)(kiln_module *module);
+    kiln_status (*module_variable)(const kiln_module *module, const char *name, void **out_address, size_t *out_size);
     /* NO to loading on a stream that is being captured: sets *out_capturing. */
     kiln_status (*stream_capturing)(kiln_stream *stream, bool *out_capturing);
 
@@ -52,15 +53,20 @@ struct kiln__backend {
 
     kiln_status (*memory_alloc)(kiln_device *device, size_t size, void **out_memory);
     void (*memory_free)(kiln_device *device, void *memory);
+    kiln_status (*memory_alloc_async)(kiln_stream *stream, size_t size, void **out_memory);
+    kiln_status (*memory_free_async)(kiln_stream *stream, void *memory);
     kiln_status (*host_alloc)(kiln_device *device, size_t size, void **out_memory);
     void (*host_free)(kiln_device *device, void *memory);
+    kiln_status (*host_register)(kiln_device *device, void *memory, size_t size, void **out_device_memory);
+    void (*host_unregister)(kiln_device *device, void *memory);
     kiln_status (*memory_info)(kiln_device *device, uint64_t *out_free, uint64_t *out_total);
     kiln_status (*copy)(kiln_stream *stream, void *destination, const void *source, size_t size,
                         kiln_copy_direction direction);
     kiln_status (*fill)(kiln_stream *stream, void *destination, uint8_t value, size_t size);
 
-    /* event->device is set; the backend keeps its own in event->native. */
+    /* event->device and ->flags are set; the backend keeps its own in event->native. */
     kiln_status (*event_create)(kiln_event *event);
+    kiln_status (*event_borrow)(kiln_event *event, void *native);
     void (*event_destroy)(kiln_event *event);
     kiln_status (*event_record)(kiln_event *event, kiln_stream *stream);
     kiln_status (*event_sync)(kiln_event *event);
@@ -82,7 +88,9 @@ struct kiln_event {
     kiln_device *device;
     void *native;
     uint64_t stamp; /* free for the backend */
-    bool recorded;  /* kept by the loader */
+    uint32_t flags; /* KILN_EVENT_ bits */
+    bool borrowed;  /* by event_borrow; this and the next are kept by the loader */
+    bool recorded;
 };
 
 #define KILN_BACKEND(id, name) extern const kiln__backend kiln__backend_##name;

@@ -6,19 +6,33 @@ static kiln_status event_check(const kiln_event *event, const char *function, co
     return kiln__device_check(event->device);
 }
 
-kiln_status kiln_event_create(kiln_device *device, kiln_event **out_event) {
-    KILN__REQUIRE(out_event, "kiln_event_create: out_event is NULL");
-    *out_event = NULL;
+/* An event of the backend's own, or if it is borrowed on native. */
+static kiln_status event_new(const char *function, kiln_device *device, uint32_t flags, bool borrowed, void *native,
+                             kiln_event **out_event) {
     KILN__TRY(kiln__device_check(device));
     kiln_event *event = calloc(1, sizeof *event);
-    if (!event) return kiln__fail(KILN_ERROR_OUT_OF_MEMORY, "kiln_event_create: no memory for the event");
-    event->device = device;
-    kiln_status status = device->backend->event_create(event);
+    if (!event) return kiln__fail(KILN_ERROR_OUT_OF_MEMORY, "%s: no memory for the event", function);
+    *event = (kiln_event){.device = device, .flags = flags, .borrowed = borrowed, .recorded = borrowed};
+    kiln_status status = borrowed ? device->backend->event_borrow(event, native) : device->backend->event_create(event);
     if (status == KILN_OK)
         *out_event = event;
     else
         free(event);
     return status;
+}
+
+kiln_status kiln_event_create(kiln_device *device, uint32_t flags, kiln_event **out_event) {
+    KILN__REQUIRE(out_event, "kiln_event_create: out_event is NULL");
+    *out_event = NULL;
+    KILN__REQUIRE(!(flags & ~(uint32_t)KILN_EVENT_NO_TIMING), "kiln_event_create: flags is 0x%x: has unknown bits",
+                  flags);
+    return event_new("kiln_event_create", device, flags, false, NULL, out_event);
+}
+
+kiln_status kiln_event_borrow(kiln_device *device, void *native, kiln_event **out_event) {
+    KILN__REQUIRE(out_event, "kiln_event_borrow: out_event is NULL");
+    *out_event = NULL;
+    return event_new("kiln_event_borrow", device, 0, true, native, out_event);
 }
 
 void kiln_event_destroy(kiln_event *event) {
@@ -59,5 +73,8 @@ kiln_status kiln_event_elapsed(kiln_event *start, kiln_event *end, double *out_n
     KILN__REQUIRE(start->device == end->device, "kiln_event_elapsed: start and end are of different devices");
     KILN__REQUIRE(start->recorded && end->recorded, "kiln_event_elapsed: %s was never recorded",
                   start->recorded ? "end" : "start");
+    KILN__REQUIRE(!(start->flags & KILN_EVENT_NO_TIMING) && !(end->flags & KILN_EVENT_NO_TIMING),
+                  "kiln_event_elapsed: %s was created with KILN_EVENT_NO_TIMING",
+                  start->flags & KILN_EVENT_NO_TIMING ? "start" : "end");
     return start->device->backend->event_elapsed(start, end, out_nanoseconds);
 }

@@ -24,6 +24,36 @@ void kiln_memory_free(kiln_device *device, void *memory) {
     if (can_release(device, memory)) device->backend->memory_free(device, memory);
 }
 
+kiln_status kiln_memory_alloc_async(kiln_stream *stream, size_t size, void **out_memory) {
+    KILN__REQUIRE(out_memory, "kiln_memory_alloc_async: out_memory is NULL");
+    *out_memory = NULL;
+    KILN__REQUIRE(stream && stream->device, "kiln_memory_alloc_async: stream is NULL or closed");
+    KILN__TRY(size_check(stream->device, "kiln_memory_alloc_async", size));
+    return size ? stream->device->backend->memory_alloc_async(stream, size, out_memory) : KILN_OK;
+}
+
+kiln_status kiln_memory_free_async(kiln_stream *stream, void *memory) {
+    KILN__REQUIRE(stream && stream->device, "kiln_memory_free_async: stream is NULL or closed");
+    KILN__TRY(kiln__device_check(stream->device));
+    return memory ? stream->device->backend->memory_free_async(stream, memory) : KILN_OK;
+}
+
+kiln_status kiln_host_register(kiln_device *device, void *memory, size_t size, void **out_device_memory) {
+    void *seen = NULL;
+    if (out_device_memory) *out_device_memory = NULL;
+    KILN__TRY(kiln__device_check(device));
+    KILN__REQUIRE(memory, "kiln_host_register: memory is NULL");
+    KILN__REQUIRE(size, "kiln_host_register: size is 0");
+    KILN__REQUIRE((uintptr_t)memory <= UINTPTR_MAX - size, "kiln_host_register: size %zu is beyond memory's end", size);
+    KILN__TRY(device->backend->host_register(device, memory, size, &seen));
+    if (out_device_memory) *out_device_memory = seen;
+    return KILN_OK;
+}
+
+void kiln_host_unregister(kiln_device *device, void *memory) {
+    if (can_release(device, memory)) device->backend->host_unregister(device, memory);
+}
+
 kiln_status kiln_memory_get_info(kiln_device *device, uint64_t *out_free, uint64_t *out_total) {
     KILN__REQUIRE(out_free && out_total, "kiln_memory_get_info: %s is NULL", out_free ? "out_total" : "out_free");
     *out_free = *out_total = 0;

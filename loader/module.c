@@ -199,6 +199,17 @@ kiln_status kiln_module_get_image(const kiln_module *module, kiln_image *out_ima
     return KILN_OK;
 }
 
+kiln_status kiln_module_find_variable(const kiln_module *module, const char *name, void **out_address,
+                                      size_t *out_size) {
+    KILN__REQUIRE(out_address && out_size, "kiln_module_find_variable: %s is NULL",
+                  out_address ? "out_size" : "out_address");
+    *out_address = NULL;
+    *out_size = 0;
+    KILN__REQUIRE(module && name, "kiln_module_find_variable: %s is NULL", module ? "name" : "module");
+    KILN__TRY(kiln__device_check(module->device));
+    return module->device->backend->module_variable(module, name, out_address, out_size);
+}
+
 kiln_status kiln_module_find_kernel(const kiln_module *module, const char *name, const kiln_kernel **out_kernel) {
     KILN__REQUIRE(out_kernel, "kiln_module_find_kernel: out_kernel is NULL");
     *out_kernel = NULL;

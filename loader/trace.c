@@ -60,7 +60,7 @@ static kiln_event *mark(kiln_stream *stream) {
     kiln_event *event;
     bool capturing = true;
     if (stream->device->backend->stream_capturing(stream, &capturing) != KILN_OK || capturing) return NULL;
-    if (kiln_event_create(stream->device, &event) != KILN_OK) return NULL;
+    if (kiln_event_create(stream->device, 0, &event) != KILN_OK) return NULL;
     if (kiln_event_record(event, stream) == KILN_OK) return event;
     kiln_event_destroy(event);
     return NULL;

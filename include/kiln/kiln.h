@@ -291,12 +291,31 @@ KILN_API kiln_status kiln_memory_alloc(kiln_device *device, size_t size, void **
 /* Frees memory of kiln_memory_alloc; no work in flight may use it. NULL memory is accepted. */
 KILN_API void kiln_memory_free(kiln_device *device, void *memory);
 
-/* The same for host memory that the device and its backend's other GPUs can read and write directly (pinned). Release
- * with kiln_host_free. Returns as kiln_memory_alloc. */
+/* Allocates in stream order: the memory may be used by work that the stream is given after this call, and by other
+ * streams once they wait for it. Does not wait, and can be called while the stream is captured where the driver allows
+ * it. Release with kiln_memory_free_async, or with kiln_memory_free once its work is done. CPU: as kiln_memory_alloc.
+ * Returns as kiln_memory_alloc; KILN_ERROR_UNSUPPORTED (a CUDA driver before 11.2; a device without memory pools; ROCm,
+ * whose runtime has no allocation in a queue's order). */
+KILN_API kiln_status kiln_memory_alloc_async(kiln_stream *stream, size_t size, void **out_memory);
+
+/* Frees memory of kiln_memory_alloc_async or kiln_memory_alloc in stream order: after all work that the stream has been
+ * given. NULL memory is accepted. Returns as kiln_memory_alloc_async. */
+KILN_API kiln_status kiln_memory_free_async(kiln_stream *stream, void *memory);
+
+/* Allocates host memory that the device and its backend's other GPUs can read and write directly (pinned). Release with
+ * kiln_host_free. Returns as kiln_memory_alloc. */
 KILN_API kiln_status kiln_host_alloc(kiln_device *device, size_t size, void **out_memory);
 
 /* Frees memory of kiln_host_alloc; no work in flight may use it. NULL memory is accepted. */
 KILN_API void kiln_host_free(kiln_device *device, void *memory);
+
+/* Pins memory of the application's, so that it serves as that of kiln_host_alloc does. *out_device_memory (NULL: not
+ * asked) is where kernels find it, which need not be memory. Release with kiln_host_unregister before the memory is
+ * freed. CPU: nothing is done. Returns as kiln_memory_alloc; KILN_ERROR_UNSUPPORTED (the driver cannot pin it). */
+KILN_API kiln_status kiln_host_register(kiln_device *device, void *memory, size_t size, void **out_device_memory);
+
+/* Ends kiln_host_register; memory is the address that it was given. No work in flight may use it. NULL is accepted. */
+KILN_API void kiln_host_unregister(kiln_device *device, void *memory);
 
 /* The device memory that is free now, to this process and all others, and all there is, in bytes. CPU: the machine's.
  * Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT, KILN_ERROR_UNSUPPORTED (ROCm: older runtimes and kernel
@@ -513,6 +532,13 @@ KILN_API kiln_status kiln_module_get_image(const kiln_module *module, kiln_image
 KILN_API kiln_status kiln_module_find_kernel(const kiln_module *module, const char *name,
                                              const kiln_kernel **out_kernel);
 
+/* Finds a variable of the module's image (__device__ or __constant__) by its name in the image, which a C++ compiler
+ * may have changed: its address in device memory and its size in bytes. It lives as long as the module. Returns
+ * KILN_OK; KILN_ERROR_INVALID_ARGUMENT; KILN_ERROR_NOT_FOUND; KILN_ERROR_UNSUPPORTED (CPU: link to it by name);
+ * KILN_ERROR_FORKED; KILN_ERROR_DEVICE_LOST; KILN_ERROR_DRIVER. */
+KILN_API kiln_status kiln_module_find_variable(const kiln_module *module, const char *name, void **out_address,
+                                               size_t *out_size);
+
 /* What a loaded kernel takes. */
 typedef struct kiln_kernel_attributes {
     uint32_t arguments_size; /* bytes of the argument struct; 0: the image does not say, any size is taken */
@@ -576,10 +602,19 @@ KILN_API kiln_status kiln_launch(kiln_stream *stream, const kiln_kernel *kernel,
 /* A point in a stream's work. */
 typedef struct kiln_event kiln_event;
 
-/* Creates an event for streams of the device. Release with kiln_event_destroy.
+enum { KILN_EVENT_NO_TIMING = 1 }; /* it orders work and is not for kiln_event_elapsed: cheaper to record on CUDA */
+
+/* Creates an event for streams of the device. flags: 0 or KILN_EVENT_NO_TIMING. Release with kiln_event_destroy.
  * Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT, KILN_ERROR_OUT_OF_MEMORY, KILN_ERROR_FORKED, KILN_ERROR_DEVICE_LOST,
  * KILN_ERROR_DRIVER. */
-KILN_API kiln_status kiln_event_create(kiln_device *device, kiln_event **out_event);
+KILN_API kiln_status kiln_event_create(kiln_device *device, uint32_t flags, kiln_event **out_event);
+
+/* Makes an event of one of the application's, which must outlive it: work of kiln's can wait for the application's, and
+ * the other way round. native is a CUevent of the device's context; ROCm: the handle of an hsa_signal_t, which has
+ * happened when its value is 0 or less, which kiln_event_record sets to 1 first, and which must live until all that
+ * waits for it has ended; CPU: must be NULL. It counts as recorded. ROCm: kiln_event_elapsed does not take it. Release
+ * with kiln_event_destroy, which leaves native as it is. Returns as kiln_event_create. */
+KILN_API kiln_status kiln_event_borrow(kiln_device *device, void *native, kiln_event **out_event);
 
 /* Releases an event. NULL is accepted. */
 KILN_API void kiln_event_destroy(kiln_event *event);
@@ -598,8 +633,9 @@ KILN_API kiln_status kiln_event_query(kiln_event *event, int32_t *out_done);
 KILN_API kiln_status kiln_stream_wait_event(kiln_stream *stream, kiln_event *event);
 
 /* Nanoseconds on the device from one event to another; both must have happened and be of one device.
- * Returns KILN_OK; KILN_ERROR_INVALID_ARGUMENT (not recorded, of different devices, recorded on a ROCm stream opened
- * without KILN_STREAM_TIMING); KILN_ERROR_FORKED; KILN_ERROR_DEVICE_LOST; KILN_ERROR_DRIVER. */
+ * Returns KILN_OK; KILN_ERROR_INVALID_ARGUMENT (not recorded, of different devices, created with
+ * KILN_EVENT_NO_TIMING, recorded on a ROCm stream opened without KILN_STREAM_TIMING, borrowed on ROCm);
+ * KILN_ERROR_FORKED; KILN_ERROR_DEVICE_LOST; KILN_ERROR_DRIVER. */
 KILN_API kiln_status kiln_event_elapsed(kiln_event *start, kiln_event *end, double *out_nanoseconds);
 
 /* ---- 8. Start-up check ------------------------------------------------------------------------------------------- */

@@ -18,7 +18,9 @@
  * - Any thread may call, but one stream is used by one thread at a time.
  * - On the CPU, too, no frame reaches 4 KB: what a kernel works with lies in memory of the stream and of the device.
  * - The exported functions carry the suffix _sized and take sizeof(params), so that structs can grow: a shorter struct
- *   of an older caller has a zero tail; a longer one with a non-zero tail is refused.
+ *   of an older caller has a zero tail; a longer one with a non-zero tail is refused. A foreign-function interface
+ *   calls those, as kiln_add_f16_sized(stream, params, size): the functions without the suffix are inline, and in no
+ *   library. docs/foreign-functions.md lists every exported name.
  *
  * Each function returns KILN_OK; KILN_ERROR_INVALID_ARGUMENT before anything is launched, with the parameter and the
  * rule in kiln_last_error(); what loading can return on first use (see kiln_module_get), KILN_ERROR_CAPTURING if that

@@ -41,8 +41,8 @@ kiln_status measure(kiln_stream *stream, measured_operation operation, void *use
     double total = 0;
     unsigned runs = 0, calls = 1;
     *out_measurement = (measurement){0};
-    kiln_status status = kiln_event_create(stream->device, &start);
-    if (status == KILN_OK) status = kiln_event_create(stream->device, &end);
+    kiln_status status = kiln_event_create(stream->device, 0, &start);
+    if (status == KILN_OK) status = kiln_event_create(stream->device, 0, &end);
     for (int i = 0; i < WARM_UP && status == KILN_OK; i++)
         status = run_once(stream, start, end, operation, user, 1, &times[0]);
     if (status == KILN_OK) calls = calls_of_a_run(times[0]);

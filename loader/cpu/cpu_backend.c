@@ -23,6 +23,14 @@ static void module_unload(kiln_module *module) {
     (void)module;
 }
 
+static kiln_status module_variable(const kiln_module *module, const char *name, void **out_address, size_t *out_size) {
+    (void)module;
+    (void)out_address;
+    (void)out_size;
+    return kiln__fail(KILN_ERROR_UNSUPPORTED,
+                      "kiln_module_find_variable: %s: CPU images are linked in, where it is found by its name", name);
+}
+
 /* No driver stands below a CPU that could fail. */
 static void device_lose(kiln_device *device, uint32_t error) {
     (void)device;
@@ -85,6 +93,27 @@ static kiln_status stream_wait_event(kiln_stream *stream, kiln_event *event) {
     return KILN_OK;
 }
 
+static kiln_status memory_alloc_async(kiln_stream *stream, size_t size, void **out_memory) {
+    return kiln__cpu_memory_alloc(stream->device, size, out_memory);
+}
+
+static kiln_status memory_free_async(kiln_stream *stream, void *memory) {
+    kiln__cpu_memory_free(stream->device, memory);
+    return KILN_OK;
+}
+
+static kiln_status host_register(kiln_device *device, void *memory, size_t size, void **out_device_memory) {
+    (void)device;
+    (void)size;
+    *out_device_memory = memory;
+    return KILN_OK;
+}
+
+static void host_unregister(kiln_device *device, void *memory) {
+    (void)device;
+    (void)memory;
+}
+
 static kiln_status memory_info(kiln_device *device, uint64_t *out_free, uint64_t *out_total) {
     (void)device;
     struct sysinfo machine;
@@ -96,6 +125,12 @@ static kiln_status memory_info(kiln_device *device, uint64_t *out_free, uint64_t
 
 static kiln_status event_create(kiln_event *event) {
     (void)event;
+    return KILN_OK;
+}
+
+static kiln_status event_borrow(kiln_event *event, void *native) {
+    (void)event;
+    KILN__REQUIRE(!native, "kiln_event_borrow: native is %p: must be NULL, since the CPU has no events", native);
     return KILN_OK;
 }
 
@@ -137,6 +172,7 @@ const kiln__backend kiln__backend_cpu = {
     .device_lose = device_lose,
     .module_load = module_load,
     .module_unload = module_unload,
+    .module_variable = module_variable,
     .stream_capturing = stream_capturing,
     .launch = kiln__cpu_launch,
     .launch_plain = kiln__cpu_launch,
@@ -150,12 +186,17 @@ const kiln__backend kiln__backend_cpu = {
     .stream_wait_event = stream_wait_event,
     .memory_alloc = kiln__cpu_memory_alloc,
     .memory_free = kiln__cpu_memory_free,
+    .memory_alloc_async = memory_alloc_async,
+    .memory_free_async = memory_free_async,
     .host_alloc = kiln__cpu_memory_alloc,
     .host_free = kiln__cpu_memory_free,
+    .host_register = host_register,
+    .host_unregister = host_unregister,
     .memory_info = memory_info,
     .copy = kiln__cpu_copy,
     .fill = kiln__cpu_fill,
     .event_create = event_create,
+    .event_borrow = event_borrow,
     .event_destroy = event_destroy,
     .event_record = event_record,
     .event_sync = event_sync,

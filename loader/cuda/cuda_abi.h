@@ -47,7 +47,9 @@ struct CUuuid_st; /* 16 bytes */
     X(STREAM_CAPTURE_STATUS_NONE, 0)                          \
     X(STREAM_NON_BLOCKING, 1)                                 \
     X(EVENT_DEFAULT, 0)                                       \
-    X(MEMHOSTALLOC_PORTABLE, 1)
+    X(EVENT_DISABLE_TIMING, 2)                                \
+    X(MEMHOSTALLOC_PORTABLE, 1)                               \
+    X(MEMHOSTREGISTER_PORTABLE, 1)
 
 enum {
 #define KILN__CU_NUMBER(name, value) KILN__CU_##name = value,

@@ -58,6 +58,8 @@ void kiln__cuda_device_close(kiln_device *device);
 
 kiln_status kiln__cuda_module_load(kiln_module *module);
 void kiln__cuda_module_unload(kiln_module *module);
+kiln_status kiln__cuda_module_variable(const kiln_module *module, const char *name, void **out_address,
+                                       size_t *out_size);
 
 kiln_status kiln__cuda_launch_plain(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config,
                                     const void *arguments);
@@ -77,14 +79,19 @@ kiln_status kiln__cuda_stream_wait_event(kiln_stream *stream, kiln_event *event)
 
 kiln_status kiln__cuda_memory_alloc(kiln_device *device, size_t size, void **out_memory);
 void kiln__cuda_memory_free(kiln_device *device, void *memory);
+kiln_status kiln__cuda_memory_alloc_async(kiln_stream *stream, size_t size, void **out_memory);
+kiln_status kiln__cuda_memory_free_async(kiln_stream *stream, void *memory);
 kiln_status kiln__cuda_memory_info(kiln_device *device, uint64_t *out_free, uint64_t *out_total);
 kiln_status kiln__cuda_host_alloc(kiln_device *device, size_t size, void **out_memory);
 void kiln__cuda_host_free(kiln_device *device, void *memory);
+kiln_status kiln__cuda_host_register(kiln_device *device, void *memory, size_t size, void **out_device_memory);
+void kiln__cuda_host_unregister(kiln_device *device, void *memory);
 kiln_status kiln__cuda_copy(kiln_stream *stream, void *destination, const void *source, size_t size,
                             kiln_copy_direction direction);
 kiln_status kiln__cuda_fill(kiln_stream *stream, void *destination, uint8_t value, size_t size);
 
 kiln_status kiln__cuda_event_create(kiln_event *event);
+kiln_status kiln__cuda_event_borrow(kiln_event *event, void *native);
 void kiln__cuda_event_destroy(kiln_event *event);
 kiln_status kiln__cuda_event_record(kiln_event *event, kiln_stream *stream);
 kiln_status kiln__cuda_event_sync(kiln_event *event);

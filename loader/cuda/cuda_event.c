@@ -2,13 +2,22 @@
 
 kiln_status kiln__cuda_event_create(kiln_event *event) {
     kiln__cu_event native = NULL;
-    KILN__CUDA_CALL(event->device, cuEventCreate, &native, KILN__CU_EVENT_DEFAULT);
+    const unsigned int flags =
+        event->flags & KILN_EVENT_NO_TIMING ? KILN__CU_EVENT_DISABLE_TIMING : KILN__CU_EVENT_DEFAULT;
+    KILN__CUDA_CALL(event->device, cuEventCreate, &native, flags);
     if (!native) return kiln__cuda_fail_empty("cuEventCreate");
     event->native = native;
     return KILN_OK;
 }
 
+kiln_status kiln__cuda_event_borrow(kiln_event *event, void *native) {
+    KILN__REQUIRE(native, "kiln_event_borrow: native is NULL: must be a CUevent of the device's context");
+    event->native = native;
+    return KILN_OK;
+}
+
 void kiln__cuda_event_destroy(kiln_event *event) {
+    if (event->borrowed) return;
     KILN__CUDA_RELEASE(event->device, cuEventDestroy, event->native);
 }
 

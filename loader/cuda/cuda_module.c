@@ -162,3 +162,18 @@ kiln_status kiln__cuda_kernel_occupancy(const kiln_kernel *kernel, uint32_t thre
     *out_groups = (uint32_t)blocks;
     return KILN_OK;
 }
+
+kiln_status kiln__cuda_module_variable(const kiln_module *module, const char *name, void **out_address,
+                                       size_t *out_size) {
+    kiln__cu_address address = 0;
+    kiln__cuda_scope here;
+    KILN__TRY(kiln__cuda_enter(module->device, &here));
+    kiln__cu_result result = kiln__cuda.cuModuleGetGlobal(&address, out_size, module->native, name);
+    kiln__cuda_leave(&here);
+    if (result)
+        return kiln__fail_within(kiln__cuda_fail(module->device, "cuModuleGetGlobal", result),
+                                 "kiln_module_find_variable: %s", name);
+    if (!address) return kiln__cuda_fail_empty("cuModuleGetGlobal");
+    *out_address = (void *)(uintptr_t)address;
+    return KILN_OK;
+}

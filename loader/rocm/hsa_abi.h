@@ -42,6 +42,10 @@
     X(ISA_INFO_NAME, 1)                                       \
     X(PROFILE_FULL, 1)                                        \
     X(DEFAULT_FLOAT_ROUNDING_MODE_DEFAULT, 0)                 \
+    X(SYMBOL_KIND_VARIABLE, 0)                                \
+    X(EXECUTABLE_SYMBOL_INFO_TYPE, 0)                         \
+    X(EXECUTABLE_SYMBOL_INFO_VARIABLE_SIZE, 9)                \
+    X(EXECUTABLE_SYMBOL_INFO_VARIABLE_ADDRESS, 21)            \
     X(EXECUTABLE_SYMBOL_INFO_KERNEL_KERNARG_SEGMENT_SIZE, 11) \
     X(EXECUTABLE_SYMBOL_INFO_KERNEL_GROUP_SEGMENT_SIZE, 13)   \
     X(EXECUTABLE_SYMBOL_INFO_KERNEL_PRIVATE_SEGMENT_SIZE, 14) \

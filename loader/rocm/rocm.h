@@ -116,6 +116,8 @@ kiln_status kiln__rocm_agent_describe(kiln__rocm_device *rocm, kiln_device_info 
 /* rocm_module.c, rocm_occupancy.c */
 kiln_status kiln__rocm_module_load(kiln_module *module);
 void kiln__rocm_module_unload(kiln_module *module);
+kiln_status kiln__rocm_module_variable(const kiln_module *module, const char *name, void **out_address,
+                                       size_t *out_size);
 kiln_status kiln__rocm_kernel_attributes(const kiln_kernel *kernel, kiln_kernel_attributes *out_attributes);
 kiln_status kiln__rocm_kernel_occupancy(const kiln_kernel *kernel, uint32_t threads, uint32_t dynamic_shared_bytes,
                                         uint32_t *out_groups);
@@ -135,9 +137,13 @@ kiln_status kiln__rocm_stream_capturing(kiln_stream *stream, bool *out_capturing
 /* rocm_memory.c, rocm_copy.c */
 kiln_status kiln__rocm_memory_alloc(kiln_device *device, size_t size, void **out_memory);
 void kiln__rocm_memory_free(kiln_device *device, void *memory);
+kiln_status kiln__rocm_memory_alloc_async(kiln_stream *stream, size_t size, void **out_memory);
+kiln_status kiln__rocm_memory_free_async(kiln_stream *stream, void *memory);
 kiln_status kiln__rocm_memory_info(kiln_device *device, uint64_t *out_free, uint64_t *out_total);
 kiln_status kiln__rocm_host_alloc(kiln_device *device, size_t size, void **out_memory);
 void kiln__rocm_host_free(kiln_device *device, void *memory);
+kiln_status kiln__rocm_host_register(kiln_device *device, void *memory, size_t size, void **out_device_memory);
+void kiln__rocm_host_unregister(kiln_device *device, void *memory);
 /* Memory of a pool that the device can reach, or if portable every GPU. */
 kiln_status kiln__rocm_pool_alloc(const kiln__rocm_device *rocm, kiln__hsa_pool pool, bool portable, size_t size,
                                   void **out_memory);
@@ -147,6 +153,7 @@ kiln_status kiln__rocm_fill(kiln_stream *stream, void *destination, uint8_t valu
 
 /* rocm_event.c */
 kiln_status kiln__rocm_event_create(kiln_event *event);
+kiln_status kiln__rocm_event_borrow(kiln_event *event, void *native);
 void kiln__rocm_event_destroy(kiln_event *event);
 kiln_status kiln__rocm_event_record(kiln_event *event, kiln_stream *stream);
 kiln_status kiln__rocm_event_sync(kiln_event *event);

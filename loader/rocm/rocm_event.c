@@ -4,6 +4,7 @@
  * the runtime translates 0 into a time, which lies before the event was recorded: elapsed says so instead of making up
  * a duration of it. */
 #include "loader/rocm/rocm_queue.h"
+#include <stdlib.h>
 
 static kiln__rocm_signals *pool_of(const kiln_event *event) {
     return &((kiln__rocm_device *)event->device->native)->signals;
@@ -15,15 +16,36 @@ kiln_status kiln__rocm_event_create(kiln_event *event) {
     return KILN_OK;
 }
 
+/* The application's signal is in no pool. */
+kiln_status kiln__rocm_event_borrow(kiln_event *event, void *native) {
+    KILN__REQUIRE(native, "kiln_event_borrow: native is NULL: must be the handle of an hsa_signal_t");
+    kiln__rocm_signal *signal = calloc(1, sizeof *signal);
+    if (!signal) return kiln__fail(KILN_ERROR_OUT_OF_MEMORY, "kiln_event_borrow: no memory for the event");
+    signal->handle.handle = (uintptr_t)native;
+    event->native = signal;
+    return KILN_OK;
+}
+
 void kiln__rocm_event_destroy(kiln_event *event) {
-    kiln__rocm_signal_drop(pool_of(event), event->native);
+    if (event->borrowed)
+        free(event->native);
+    else
+        kiln__rocm_signal_drop(pool_of(event), event->native);
+}
+
+static kiln_status record_borrowed(const kiln_event *event, kiln__rocm_stream *state) {
+    const kiln__rocm_signal *signal = event->native;
+    kiln__hsa.signal_store_relaxed(signal->handle, 1);
+    return kiln__rocm_barrier(state, (kiln__hsa_signal){0}, signal->handle);
 }
 
 kiln_status kiln__rocm_event_record(kiln_event *event, kiln_stream *stream) {
     kiln__rocm_stream *state = stream->state;
     kiln__rocm_signal *signal;
     uint64_t recorded = 0;
-    if (state->timing) KILN__HSA_TRY(system_get_info, KILN__HSA_SYSTEM_INFO_TIMESTAMP, &recorded);
+    if (event->borrowed) return record_borrowed(event, state);
+    if (state->timing && !(event->flags & KILN_EVENT_NO_TIMING))
+        KILN__HSA_TRY(system_get_info, KILN__HSA_SYSTEM_INFO_TIMESTAMP, &recorded);
     KILN__TRY(kiln__rocm_signal_take(pool_of(event), NULL, &signal));
     kiln_status status = kiln__rocm_barrier(state, (kiln__hsa_signal){0}, signal->handle);
     if (status != KILN_OK) {
@@ -48,7 +70,7 @@ kiln_status kiln__rocm_event_query(kiln_event *event, bool *out_done) {
 
 kiln_status kiln__rocm_stream_wait_event(kiln_stream *stream, kiln_event *event) {
     kiln__rocm_signal *recorded = event->native, *waiter;
-    KILN__TRY(kiln__rocm_signal_take(pool_of(event), recorded, &waiter));
+    KILN__TRY(kiln__rocm_signal_take(pool_of(event), event->borrowed ? NULL : recorded, &waiter));
     kiln_status status = kiln__rocm_barrier(stream->state, recorded->handle, waiter->handle);
     if (status == KILN_OK)
         kiln__rocm_signal_drop(pool_of(event), waiter);
@@ -61,6 +83,7 @@ kiln_status kiln__rocm_stream_wait_event(kiln_stream *stream, kiln_event *event)
 static kiln_status event_time(const kiln_event *event, const char *name, uint64_t *out_ticks) {
     const kiln__rocm_device *rocm = event->device->native;
     const kiln__rocm_signal *signal = event->native;
+    KILN__REQUIRE(!event->borrowed, "kiln_event_elapsed: %s is borrowed", name);
     KILN__REQUIRE(event->stamp, "kiln_event_elapsed: %s was recorded on a stream opened without KILN_STREAM_TIMING",
                   name);
     KILN__REQUIRE(kiln__hsa.signal_load(signal->handle) <= 0, "kiln_event_elapsed: %s has not happened yet", name);

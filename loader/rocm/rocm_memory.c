@@ -25,6 +25,23 @@ void kiln__rocm_memory_free(kiln_device *device, void *memory) {
     kiln__hsa.pool_free(memory);
 }
 
+static kiln_status no_stream_order(const char *function) {
+    return kiln__fail(KILN_ERROR_UNSUPPORTED, "%s: the HSA runtime has no allocation in a queue's order", function);
+}
+
+kiln_status kiln__rocm_memory_alloc_async(kiln_stream *stream, size_t size, void **out_memory) {
+    (void)stream;
+    (void)size;
+    (void)out_memory;
+    return no_stream_order("kiln_memory_alloc_async");
+}
+
+kiln_status kiln__rocm_memory_free_async(kiln_stream *stream, void *memory) {
+    (void)stream;
+    (void)memory;
+    return no_stream_order("kiln_memory_free_async");
+}
+
 /* Older runtimes do not know the attribute, and newer ones have no number of an older kernel driver. */
 kiln_status kiln__rocm_memory_info(kiln_device *device, uint64_t *out_free, uint64_t *out_total) {
     const kiln__rocm_device *rocm = device->native;
@@ -51,4 +68,15 @@ kiln_status kiln__rocm_host_alloc(kiln_device *device, size_t size, void **out_m
 
 void kiln__rocm_host_free(kiln_device *device, void *memory) {
     kiln__rocm_memory_free(device, memory);
+}
+
+kiln_status kiln__rocm_host_register(kiln_device *device, void *memory, size_t size, void **out_device_memory) {
+    kiln__rocm_device *rocm = device->native;
+    KILN__HSA_TRY(memory_lock, memory, size, rocm->gpus, rocm->gpu_count, out_device_memory);
+    return *out_device_memory ? KILN_OK : kiln__hsa_fail_empty(kiln__hsa_names.memory_lock);
+}
+
+void kiln__rocm_host_unregister(kiln_device *device, void *memory) {
+    (void)device;
+    kiln__hsa.memory_unlock(memory);
 }

@@ -185,3 +185,26 @@ kiln_status kiln__rocm_kernel_attributes(const kiln_kernel *kernel, kiln_kernel_
     };
     return KILN_OK;
 }
+
+kiln_status kiln__rocm_module_variable(const kiln_module *module, const char *name, void **out_address,
+                                       size_t *out_size) {
+    const kiln__rocm_device *rocm = module->device->native;
+    const rocm_module *native = module->native;
+    kiln__hsa_symbol symbol = {0};
+    uint32_t kind = 0, size = 0;
+    uint64_t address = 0;
+    kiln__hsa_status status = kiln__hsa.executable_get_symbol(native->executable, name, &rocm->agent, &symbol);
+    if (status != KILN__HSA_STATUS_SUCCESS)
+        return kiln__fail_within(kiln__hsa_fail(status, kiln__hsa_names.executable_get_symbol),
+                                 "kiln_module_find_variable: %s", name);
+    if (!symbol.handle) return kiln__hsa_fail_empty(kiln__hsa_names.executable_get_symbol);
+    KILN__HSA_TRY(symbol_get_info, symbol, KILN__HSA_EXECUTABLE_SYMBOL_INFO_TYPE, &kind);
+    if (kind != KILN__HSA_SYMBOL_KIND_VARIABLE)
+        return kiln__fail(KILN_ERROR_NOT_FOUND, "kiln_module_find_variable: %s: is no variable", name);
+    KILN__HSA_TRY(symbol_get_info, symbol, KILN__HSA_EXECUTABLE_SYMBOL_INFO_VARIABLE_ADDRESS, &address);
+    KILN__HSA_TRY(symbol_get_info, symbol, KILN__HSA_EXECUTABLE_SYMBOL_INFO_VARIABLE_SIZE, &size);
+    if (!address) return kiln__hsa_fail_empty(kiln__hsa_names.symbol_get_info);
+    *out_address = (void *)(uintptr_t)address;
+    *out_size = size;
+    return KILN_OK;
+}

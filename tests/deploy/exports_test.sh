@@ -31,6 +31,14 @@ cc_declared() {
     done
 }
 
+# What is not an operator's function stands in the page by its name; an operator's is one of those that the headers have.
+listed_in_docs() {
+    nm -D --defined-only "$KILN_BUILD/libkiln.so" | awk '{ print $3 }' | sed 's/@@.*//' | grep '^kiln_' |
+        grep -vE '_(f32|f16|bf16)(_workspace_size)?_sized$' | sort >"$KILN_SCRATCH/exported"
+    sed -n '/^```text$/,/^```$/p' docs/foreign-functions.md | grep -oE 'kiln_[a-z0-9_]+' | sort |
+        diff "$KILN_SCRATCH/exported" -
+}
+
 soname() {
     readelf -d "$KILN_BUILD/libkiln.so" | grep -q 'SONAME.*\[libkiln\.so\.0\]'
 }
@@ -61,6 +69,7 @@ hidden_in_archive() {
 
 check "libkiln.so exports kiln_ names alone" exports_only_kiln
 check "libkiln.so exports every function of the headers" exports_all
+check "docs/foreign-functions.md lists every other exported name" listed_in_docs
 check "the SONAME of libkiln.so is libkiln.so.0" soname
 check "libkiln.so stays mapped after dlclose" stays_mapped
 check "libkiln.so needs the C library alone" needs_libc_alone

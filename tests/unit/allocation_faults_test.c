@@ -84,7 +84,7 @@ static kiln_status life(void) {
     kiln_status status = kiln_device_open(&options, &device);
     TRY(kiln_trace_start(device, 16));
     TRY(kiln_stream_open(device, 0, &stream));
-    TRY(kiln_event_create(device, &event));
+    TRY(kiln_event_create(device, 0, &event));
     TRY(kiln_memory_alloc(device, 100, &memory));
     TRY(kiln_host_alloc(device, 100, &pinned));
     TRY(kiln_module_get(device, &cpu_bundle, "f32", &module));

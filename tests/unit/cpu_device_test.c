@@ -447,7 +447,7 @@ static void test_queries(void **state) {
     assert_ok(kiln_stream_query(&cpu.stream, &done));
     assert_int_equal(done, 1);
     done = 0;
-    assert_ok(kiln_event_create(cpu.device, &event));
+    assert_ok(kiln_event_create(cpu.device, 0, &event));
     assert_ok(kiln_event_record(event, &cpu.stream));
     assert_ok(kiln_event_query(event, &done));
     assert_int_equal(done, 1);
@@ -457,13 +457,36 @@ static void test_queries(void **state) {
     close_cpu(&cpu);
 }
 
+/* What is a driver's on a GPU is nothing here, or the same as without a stream. */
+static void test_memory_and_events_of_a_synchronous_stream(void **state) {
+    (void)state;
+    fixture cpu = open_cpu((kiln_device_options){0});
+    void *memory, *seen;
+    char own[8];
+    kiln_event *event;
+    assert_ok(kiln_memory_alloc_async(&cpu.stream, 64, &memory));
+    assert_ok(kiln_fill(&cpu.stream, memory, 1, 64));
+    assert_ok(kiln_memory_free_async(&cpu.stream, memory));
+    assert_ok(kiln_host_register(cpu.device, own, sizeof own, &seen));
+    assert_ptr_equal(seen, own);
+    kiln_host_unregister(cpu.device, own);
+    assert_ok(kiln_event_borrow(cpu.device, NULL, &event));
+    assert_ok(kiln_stream_wait_event(&cpu.stream, event));
+    assert_ok(kiln_event_sync(event));
+    kiln_event_destroy(event);
+    assert_int_equal(kiln_event_borrow(cpu.device, own, &event), KILN_ERROR_INVALID_ARGUMENT);
+    assert_non_null(strstr(kiln_last_error(), "must be NULL, since the CPU has no events"));
+    assert_null(event);
+    close_cpu(&cpu);
+}
+
 static void test_events_are_in_order(void **state) {
     (void)state;
     fixture cpu = open_cpu((kiln_device_options){0});
     kiln_event *start, *end;
     double forwards, backwards;
-    assert_int_equal(kiln_event_create(cpu.device, &start), KILN_OK);
-    assert_int_equal(kiln_event_create(cpu.device, &end), KILN_OK);
+    assert_int_equal(kiln_event_create(cpu.device, 0, &start), KILN_OK);
+    assert_int_equal(kiln_event_create(cpu.device, 0, &end), KILN_OK);
     assert_int_equal(kiln_event_record(start, &cpu.stream), KILN_OK);
     usleep(2000);
     assert_int_equal(kiln_event_record(end, &cpu.stream), KILN_OK);
@@ -582,6 +605,7 @@ int main(void) {
         cmocka_unit_test(test_copy_and_fill),
         cmocka_unit_test(test_out_of_memory),
         cmocka_unit_test(test_queries),
+        cmocka_unit_test(test_memory_and_events_of_a_synchronous_stream),
         cmocka_unit_test(test_events_are_in_order),
         cmocka_unit_test(test_attributes),
         cmocka_unit_test(test_child_goes_on_with_the_device),

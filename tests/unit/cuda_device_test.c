@@ -231,6 +231,91 @@ static void test_an_id_of_no_gpu_is_not_found(void **state) {
     assert_told("id is 02:00.0: the CPU has none");
 }
 
+/* ---- Memory and events ---- */
+
+static void test_memory_comes_and_goes_in_stream_order(void **state) {
+    (void)state;
+    kiln_device *device = fixture_open(0);
+    kiln_stream stream;
+    void *memory = &stream;
+    char bytes[64];
+    assert_ok(kiln_stream_open(device, 0, &stream));
+    assert_ok(kiln_memory_alloc_async(&stream, 0, &memory));
+    assert_null(memory);
+    assert_ok(kiln_memory_alloc_async(&stream, sizeof bytes, &memory));
+    assert_ok(kiln_fill(&stream, memory, 7, sizeof bytes));
+    assert_ok(kiln_copy(&stream, bytes, memory, sizeof bytes, KILN_COPY_TO_HOST));
+    assert_ok(kiln_memory_free_async(&stream, memory));
+    assert_ok(kiln_memory_free_async(&stream, NULL));
+    assert_ok(kiln_stream_sync(&stream));
+    assert_int_equal(bytes[63], 7);
+    assert_int_equal(sim.live("device memory"), 0);
+    assert_status(kiln_memory_alloc_async(&stream, SIZE_MAX, &memory), KILN_ERROR_OUT_OF_MEMORY);
+    assert_status(kiln_memory_alloc_async(NULL, 1, &memory), KILN_ERROR_INVALID_ARGUMENT);
+    assert_status(kiln_memory_alloc_async(&stream, 1, NULL), KILN_ERROR_INVALID_ARGUMENT);
+    assert_status(kiln_memory_free_async(NULL, bytes), KILN_ERROR_INVALID_ARGUMENT);
+    kiln_stream_close(&stream);
+    kiln_device_close(device);
+}
+
+static void test_the_applications_memory_is_pinned(void **state) {
+    (void)state;
+    kiln_device *device = fixture_open(0);
+    char bytes[100];
+    void *seen;
+    assert_ok(kiln_host_register(device, bytes, sizeof bytes, &seen));
+    assert_ptr_equal(seen, bytes);
+    assert_status(kiln_host_register(device, bytes, sizeof bytes, &seen), KILN_ERROR_DRIVER);
+    assert_told("CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED (712)");
+    assert_null(seen);
+    kiln_host_unregister(device, bytes);
+    kiln_host_unregister(device, NULL);
+    assert_int_equal(sim.live("registered host memory"), 0);
+    assert_status(kiln_host_register(device, NULL, 1, NULL), KILN_ERROR_INVALID_ARGUMENT);
+    assert_status(kiln_host_register(device, bytes, 0, NULL), KILN_ERROR_INVALID_ARGUMENT);
+    assert_status(kiln_host_register(device, bytes, SIZE_MAX, NULL), KILN_ERROR_INVALID_ARGUMENT);
+    kiln_device_close(device);
+}
+
+static void test_an_event_of_the_applications(void **state) {
+    (void)state;
+    kiln_device *device = fixture_open(0);
+    kiln_stream stream;
+    kiln_event *event, *untimed;
+    kiln__cu_event native;
+    kiln__cu_context context;
+    double nanoseconds;
+    int32_t done;
+    assert_ok(kiln_stream_open(device, 0, &stream));
+    assert_int_equal(cuda.cuDevicePrimaryCtxRetain(&context, 0), 0);
+    assert_int_equal(cuda.cuCtxSetCurrent(context), 0);
+    assert_int_equal(cuda.cuEventCreate(&native, 0), 0);
+    assert_ok(kiln_event_borrow(device, native, &event));
+    assert_ok(kiln_stream_wait_event(&stream, event));
+    assert_ok(kiln_event_record(event, &stream));
+    assert_ok(kiln_event_sync(event));
+    assert_ok(kiln_event_query(event, &done));
+    assert_int_equal(done, 1);
+    assert_ok(kiln_event_elapsed(event, event, &nanoseconds));
+    assert_ok(kiln_event_create(device, KILN_EVENT_NO_TIMING, &untimed));
+    assert_ok(kiln_event_record(untimed, &stream));
+    assert_ok(kiln_event_sync(untimed));
+    assert_status(kiln_event_elapsed(event, untimed, &nanoseconds), KILN_ERROR_INVALID_ARGUMENT);
+    assert_told("end was created with KILN_EVENT_NO_TIMING");
+    kiln_event_destroy(untimed);
+    kiln_event_destroy(event);
+    assert_int_equal(cuda.cuEventDestroy(native), 0);
+    assert_status(kiln_event_borrow(device, NULL, &event), KILN_ERROR_INVALID_ARGUMENT);
+    assert_told("native is NULL: must be a CUevent of the device's context");
+    assert_null(event);
+    assert_status(kiln_event_create(device, 2, &event), KILN_ERROR_INVALID_ARGUMENT);
+    assert_told("flags is 0x2: has unknown bits");
+    assert_int_equal(cuda.cuCtxSetCurrent(NULL), 0);
+    assert_int_equal(cuda.cuDevicePrimaryCtxRelease(0), 0);
+    kiln_stream_close(&stream);
+    kiln_device_close(device);
+}
+
 static void test_options_of_the_cpu_are_ignored(void **state) {
     (void)state;
     kiln_device *device;
@@ -286,7 +371,7 @@ static void test_success_with_nothing_is_not_believed(void **state) {
     sim.fault("cuStreamCreate", 1, SIM_LIE);
     assert_status(kiln_stream_open(device, 0, &stream), KILN_ERROR_DRIVER);
     sim.fault("cuEventCreate", 1, SIM_LIE);
-    assert_status(kiln_event_create(device, &event), KILN_ERROR_DRIVER);
+    assert_status(kiln_event_create(device, 0, &event), KILN_ERROR_DRIVER);
     sim.fault("cuMemAlloc_v2", 1, SIM_LIE);
     assert_status(kiln_memory_alloc(device, 16, &memory), KILN_ERROR_DRIVER);
     sim.fault("cuMemHostAlloc", 1, SIM_LIE);
@@ -349,7 +434,7 @@ static things make_things(kiln_device *device) {
     things made;
     fixture_kernel(device, "scale");
     assert_ok(kiln_stream_open(device, 0, &made.stream));
-    assert_ok(kiln_event_create(device, &made.event));
+    assert_ok(kiln_event_create(device, 0, &made.event));
     assert_ok(kiln_event_record(made.event, &made.stream));
     assert_ok(kiln_memory_alloc(device, 64, &made.memory));
     assert_ok(kiln_host_alloc(device, 64, &made.host));
@@ -452,6 +537,9 @@ int main(int argc, char **argv) {
         fixture_test(test_devices_that_cannot_be_counted),
         fixture_test(test_info_is_the_drivers),
         fixture_test(test_a_gpu_opens_by_its_id),
+        fixture_test(test_memory_comes_and_goes_in_stream_order),
+        fixture_test(test_the_applications_memory_is_pinned),
+        fixture_test(test_an_event_of_the_applications),
         fixture_test(test_an_id_of_no_gpu_is_not_found),
         fixture_test(test_options_of_the_cpu_are_ignored),
         fixture_test(test_an_ordinal_beyond_the_last),

@@ -66,8 +66,9 @@ typedef struct session {
     kiln_device *device;
     kiln_stream stream;
     kiln_event *start, *end;
-    void *memory, *other, *host;
+    void *memory, *other, *host, *registered;
     const kiln_kernel *kernel;
+    const kiln_module *text;
 } session;
 
 #define TRY(expression)                               \
@@ -109,6 +110,33 @@ static kiln_status load(session *held) {
     return kiln_module_find_kernel(module, "scale", &held->kernel);
 }
 
+static kiln_status open_and_load_text(session *held) {
+    TRY(open_device(held));
+    return fixture_load_text(held->device, &held->text);
+}
+
+static kiln_status find_variable(session *held) {
+    void *address;
+    size_t size;
+    return kiln_module_find_variable(held->text, "tally", &address, &size);
+}
+
+/* In stream order, and the application's own. */
+static kiln_status allocate(session *held) {
+    static char pages[4][256]; /* what could not be unregistered stays so */
+    static unsigned runs;
+    char *own = pages[runs++ % 4];
+    void *memory;
+    TRY(kiln_memory_alloc_async(&held->stream, 256, &memory));
+    held->memory = memory;
+    TRY(kiln_fill(&held->stream, memory, 3, 256));
+    TRY(kiln_host_register(held->device, own, sizeof *pages, NULL));
+    held->registered = own;
+    TRY(kiln_memory_free_async(&held->stream, memory));
+    held->memory = NULL;
+    return kiln_stream_sync(&held->stream);
+}
+
 static kiln_status open_and_load(session *held) {
     TRY(open_device(held));
     return load(held);
@@ -143,8 +171,8 @@ static kiln_status copy(session *held) {
 static kiln_status event(session *held) {
     double nanoseconds;
     int32_t done;
-    TRY(kiln_event_create(held->device, &held->start));
-    TRY(kiln_event_create(held->device, &held->end));
+    TRY(kiln_event_create(held->device, 0, &held->start));
+    TRY(kiln_event_create(held->device, 0, &held->end));
     TRY(kiln_event_record(held->start, &held->stream));
     TRY(kiln_event_record(held->end, &held->stream));
     TRY(kiln_stream_wait_event(&held->stream, held->end));
@@ -161,6 +189,7 @@ static kiln_status everything(session *held) {
 }
 
 static void release(session *held) {
+    kiln_host_unregister(held->device, held->registered);
     kiln_host_free(held->device, held->host);
     kiln_memory_free(held->device, held->other);
     kiln_memory_free(held->device, held->memory);
@@ -176,9 +205,11 @@ static const struct scenario {
     const char *name;
     step prepare, work;
 } scenarios[] = {
-    {"open", nothing, open_device}, {"load", open_device, load},   {"launch", open_and_load, launch},
-    {"copy", open_device, copy},    {"event", open_device, event}, {"borrow", create_context, borrow},
-    {"close", everything, nothing},
+    {"open", nothing, open_device},      {"load", open_device, load},
+    {"launch", open_and_load, launch},   {"copy", open_device, copy},
+    {"event", open_device, event},       {"borrow", create_context, borrow},
+    {"close", everything, nothing},      {"variable", open_and_load_text, find_variable},
+    {"allocate", open_device, allocate},
 };
 enum { SCENARIO_COUNT = sizeof scenarios / sizeof *scenarios, CALL_ROOM = 512 };
 

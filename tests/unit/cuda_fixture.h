@@ -57,7 +57,7 @@ typedef struct scale_arguments {
 } scale_arguments;
 
 #define FIXTURE_KERNELS                                                                   \
-    ".address_size 64\n"                                                                  \
+    ".address_size 64\n.visible .global .align 4 .u32 tally[3];\n"                        \
     ".visible .entry scale(\n.param .align 8 .b8 scale_p[48]\n)\n.maxntid 256, 1, 1\n{\n" \
     ".shared .align 4 .b8 scale_s[128];\nret;\n}\n"                                       \
     ".visible .entry pair(\n.param .u64 pair_p0,\n.param .u32 pair_p1\n)\n{\nret;\n}\n"
@@ -159,6 +159,23 @@ static inline const kiln_bundle *fixture_whole(void) {
     images[3] = fixture_image("sm_120", KILN_IMAGE_CUBIN, &cubins[2], sizeof cubins[2]);
     fixture_bundle_init(&made, images, 4);
     return &made.bundle;
+}
+
+/* The PTX alone, which has a variable too. */
+static inline const kiln_bundle *fixture_text(void) {
+    static kiln_image image;
+    static fixture_bundle made;
+    image = fixture_image("sm_75", KILN_IMAGE_PTX, fixture_ptx, sizeof fixture_ptx - 1);
+    fixture_bundle_init(&made, &image, 1);
+    return &made.bundle;
+}
+
+/* Loads it as a driver that executes does: one that only records has no variables. */
+static inline kiln_status fixture_load_text(kiln_device *device, const kiln_module **out_module) {
+    sim.configure("KILN_SIM_RECORD", "0");
+    kiln_status status = kiln_module_get(device, fixture_text(), "f32", out_module);
+    sim.configure("KILN_SIM_RECORD", "1");
+    return status;
 }
 
 /* ---- What every test begins and ends with ---- */

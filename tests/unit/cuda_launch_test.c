@@ -69,7 +69,7 @@ static void test_queries_do_not_wait(void **state) {
     int32_t done = 0;
     uint64_t available, total;
     assert_ok(kiln_stream_open(device, 0, &stream));
-    assert_ok(kiln_event_create(device, &event));
+    assert_ok(kiln_event_create(device, 0, &event));
     assert_ok(kiln_event_query(event, &done));
     assert_int_equal(done, 1); /* never recorded */
     assert_ok(kiln_event_record(event, &stream));
@@ -335,8 +335,8 @@ static void test_events_order_and_time(void **state) {
     double nanoseconds;
     assert_ok(kiln_stream_open(device, 0, &stream));
     assert_ok(kiln_stream_open(device, 0, &other));
-    assert_ok(kiln_event_create(device, &start));
-    assert_ok(kiln_event_create(device, &end));
+    assert_ok(kiln_event_create(device, 0, &start));
+    assert_ok(kiln_event_create(device, 0, &end));
     assert_status(kiln_event_elapsed(start, end, &nanoseconds), KILN_ERROR_INVALID_ARGUMENT);
     assert_ok(kiln_event_record(start, &stream));
     assert_ok(kiln_event_record(end, &stream));

@@ -17,7 +17,7 @@ static world world_make(void) {
     world made = {.device = fixture_open(0)};
     made.kernel = fixture_kernel(made.device, "scale");
     assert_ok(kiln_stream_open(made.device, 0, &made.stream));
-    assert_ok(kiln_event_create(made.device, &made.event));
+    assert_ok(kiln_event_create(made.device, 0, &made.event));
     assert_ok(kiln_event_record(made.event, &made.stream));
     assert_ok(kiln_memory_alloc(made.device, BYTES, &made.memory));
     assert_ok(kiln_host_alloc(made.device, BYTES, &made.host));
@@ -76,7 +76,7 @@ static kiln_status open_stream(world *w) {
 }
 static kiln_status create_event(world *w) {
     kiln_event *event;
-    return kiln_event_create(w->device, &event);
+    return kiln_event_create(w->device, 0, &event);
 }
 static kiln_status attributes(world *w) {
     kiln_kernel_attributes found;

@@ -166,6 +166,31 @@ static void test_a_cut_cubin_never_reaches_the_driver(void **state) {
     kiln_device_close(device);
 }
 
+static void test_a_variable_is_found_by_its_name(void **state) {
+    (void)state;
+    kiln_device *device = fixture_open(0);
+    const kiln_module *module;
+    kiln_stream stream;
+    void *address;
+    size_t size;
+    uint32_t values[3] = {3, 1, 4};
+    assert_ok(fixture_load_text(device, &module));
+    assert_ok(kiln_module_find_variable(module, "tally", &address, &size));
+    assert_int_equal(size, sizeof values);
+    assert_ok(kiln_stream_open(device, 0, &stream));
+    assert_ok(kiln_copy(&stream, address, values, size, KILN_COPY_TO_DEVICE));
+    assert_ok(kiln_stream_sync(&stream));
+    kiln_stream_close(&stream);
+    assert_status(kiln_module_find_variable(module, "scale", &address, &size), KILN_ERROR_NOT_FOUND);
+    assert_told("kiln_module_find_variable: scale: cuModuleGetGlobal: CUDA_ERROR_NOT_FOUND (500)");
+    assert_null(address);
+    assert_int_equal(size, 0);
+    assert_status(kiln_module_find_variable(NULL, "tally", &address, &size), KILN_ERROR_INVALID_ARGUMENT);
+    assert_status(kiln_module_find_variable(module, NULL, &address, &size), KILN_ERROR_INVALID_ARGUMENT);
+    assert_status(kiln_module_find_variable(module, "tally", &address, NULL), KILN_ERROR_INVALID_ARGUMENT);
+    kiln_device_close(device);
+}
+
 static void test_a_kernel_that_is_missing(void **state) {
     (void)state;
     static const char one[] = ".version 6.3\n.target sm_75\n.address_size 64\n.visible .entry pair(\n.param .u64 p0,\n"
@@ -265,7 +290,7 @@ static void test_releases_leave_captures_alone(void **state) {
     void *memory, *host;
     fixture_kernel(device, "scale");
     assert_ok(kiln_stream_open(device, 0, &stream));
-    assert_ok(kiln_event_create(device, &event));
+    assert_ok(kiln_event_create(device, 0, &event));
     assert_ok(kiln_memory_alloc(device, 64, &memory));
     assert_ok(kiln_host_alloc(device, 64, &host));
     capture begun = begin_capture();
@@ -351,6 +376,7 @@ int main(int argc, char **argv) {
         fixture_test(test_a_refusal_by_all_is_told_for_each_and_kept),
         fixture_test(test_ptx_must_end_with_its_only_nul),
         fixture_test(test_a_cut_cubin_never_reaches_the_driver),
+        fixture_test(test_a_variable_is_found_by_its_name),
         fixture_test(test_a_kernel_that_is_missing),
         fixture_test(test_a_table_that_is_wrong_about_the_arguments),
         fixture_test(test_loaded_means_resident),

@@ -251,8 +251,8 @@ static void events_happen_in_order(void **state) {
     fixture *f = *state;
     kiln_event *start, *end;
     double nanoseconds = -1;
-    assert_int_equal(kiln_event_create(f->device, &start), KILN_OK);
-    assert_int_equal(kiln_event_create(f->device, &end), KILN_OK);
+    assert_int_equal(kiln_event_create(f->device, 0, &start), KILN_OK);
+    assert_int_equal(kiln_event_create(f->device, 0, &end), KILN_OK);
     assert_int_equal(kiln_event_elapsed(start, end, &nanoseconds), KILN_ERROR_INVALID_ARGUMENT);
     assert_non_null(strstr(kiln_last_error(), "never recorded"));
     assert_int_equal(kiln_event_elapsed(NULL, end, &nanoseconds), KILN_ERROR_INVALID_ARGUMENT);

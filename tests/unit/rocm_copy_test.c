@@ -122,8 +122,8 @@ static void events_order_two_streams(void **state) {
     fixture *f = *state;
     kiln_stream other = rocm_stream(f->device, 0);
     kiln_event *filled, *read;
-    assert_ok(kiln_event_create(f->device, &filled));
-    assert_ok(kiln_event_create(f->device, &read));
+    assert_ok(kiln_event_create(f->device, 0, &filled));
+    assert_ok(kiln_event_create(f->device, 0, &read));
     assert_ok(kiln_event_sync(filled)); /* never recorded: has happened */
     for (uint32_t round = 1; round <= 50; round++) {
         uint32_t *answer = f->host + 1;
@@ -144,13 +144,69 @@ static void events_order_two_streams(void **state) {
     kiln_stream_close(&other);
 }
 
+/* The application's signal takes the place of each event in turn: once it tells of the application's work, once of
+ * kiln's. */
+static void a_signal_of_the_applications_orders_both(void **state) {
+    fixture *f = *state;
+    kiln__hsa_status (*create)(kiln__hsa_signal_value, uint32_t, const kiln__hsa_agent *, kiln__hsa_signal *);
+    kiln__hsa_status (*destroy)(kiln__hsa_signal);
+    void (*store)(kiln__hsa_signal, kiln__hsa_signal_value);
+    *(void **)&create = dlsym(sim_library, "hsa_signal_create");
+    *(void **)&destroy = dlsym(sim_library, "hsa_signal_destroy");
+    *(void **)&store = dlsym(sim_library, "hsa_signal_store_screlease");
+    kiln__hsa_signal native = {0};
+    kiln_event *event, *untimed;
+    double nanoseconds;
+    int32_t done;
+    assert_int_equal(create(1, 0, NULL, &native), KILN__HSA_STATUS_SUCCESS);
+    assert_ok(kiln_event_borrow(f->device, (void *)(uintptr_t)native.handle, &event));
+    assert_ok(kiln_event_query(event, &done));
+    assert_int_equal(done, 0);
+    f->host[0] = 5;
+    assert_ok(kiln_stream_wait_event(&f->stream, event));
+    assert_ok(kiln_copy(&f->stream, f->near, f->host, 4, KILN_COPY_TO_DEVICE));
+    f->host[0] = 6; /* the copy has not begun */
+    store(native, 0);
+    assert_ok(kiln_stream_sync(&f->stream));
+    assert_ok(kiln_copy(&f->stream, f->host + 1, f->near, 4, KILN_COPY_TO_HOST));
+    assert_ok(kiln_event_record(event, &f->stream));
+    assert_ok(kiln_event_sync(event));
+    assert_int_equal(f->host[1], 6);
+    assert_ok(kiln_event_create(f->device, KILN_EVENT_NO_TIMING, &untimed));
+    assert_ok(kiln_event_record(untimed, &f->stream));
+    assert_ok(kiln_event_sync(untimed));
+    assert_error(kiln_event_elapsed(untimed, untimed, &nanoseconds), KILN_ERROR_INVALID_ARGUMENT,
+                 "start was created with KILN_EVENT_NO_TIMING");
+    assert_error(kiln_event_elapsed(event, event, &nanoseconds), KILN_ERROR_INVALID_ARGUMENT, "start is borrowed");
+    kiln_event_destroy(untimed);
+    kiln_event_destroy(event);
+    assert_int_equal(destroy(native), KILN__HSA_STATUS_SUCCESS);
+    assert_error(kiln_event_borrow(f->device, NULL, &event), KILN_ERROR_INVALID_ARGUMENT,
+                 "native is NULL: must be the handle of an hsa_signal_t");
+}
+
+static void the_applications_memory_is_locked(void **state) {
+    fixture *f = *state;
+    static uint32_t own[WORDS];
+    void *seen = NULL, *memory = f;
+    assert_ok(kiln_host_register(f->device, own, sizeof own, &seen));
+    assert_non_null(seen);
+    kiln_host_unregister(f->device, own);
+    assert_int_equal(sim.live("lock"), 0);
+    assert_error(kiln_memory_alloc_async(&f->stream, 1, &memory), KILN_ERROR_UNSUPPORTED,
+                 "the HSA runtime has no allocation in a queue's order");
+    assert_null(memory);
+    assert_error(kiln_memory_free_async(&f->stream, f->near), KILN_ERROR_UNSUPPORTED,
+                 "the HSA runtime has no allocation in a queue's order");
+}
+
 /* Signals come back into use: thousands of events do not need thousands of them. */
 static void signals_are_used_again(void **state) {
     fixture *f = *state;
     kiln_stream other = rocm_stream(f->device, 0);
     kiln_event *event;
     sim.configure("KILN_SIM_DELAY", NULL);
-    assert_ok(kiln_event_create(f->device, &event));
+    assert_ok(kiln_event_create(f->device, 0, &event));
     for (int i = 0; i < 2000; i++) {
         assert_ok(kiln_event_record(event, &f->stream));
         assert_ok(kiln_stream_wait_event(&other, event));
@@ -167,9 +223,9 @@ static void elapsed_is_the_devices_time(void **state) {
     kiln_stream untimed = rocm_stream(f->device, 0);
     kiln_event *start, *end, *plain;
     double nanoseconds;
-    assert_ok(kiln_event_create(f->device, &start));
-    assert_ok(kiln_event_create(f->device, &end));
-    assert_ok(kiln_event_create(f->device, &plain));
+    assert_ok(kiln_event_create(f->device, 0, &start));
+    assert_ok(kiln_event_create(f->device, 0, &end));
+    assert_ok(kiln_event_create(f->device, 0, &plain));
     assert_ok(kiln_event_record(start, &f->stream));
     for (uint32_t i = 0; i < 20; i++)
         launch(f, &f->stream, i);
@@ -309,6 +365,8 @@ int main(int argc, char **argv) {
         TEST(pageable_memory_is_copied_both_ways),
         TEST(fills_of_any_size_and_alignment_touch_their_bytes_alone),
         TEST(events_order_two_streams),
+        TEST(a_signal_of_the_applications_orders_both),
+        TEST(the_applications_memory_is_locked),
         TEST(signals_are_used_again),
         TEST(elapsed_is_the_devices_time),
         TEST(after_an_error_nothing_is_in_flight),

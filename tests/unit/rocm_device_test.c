@@ -392,7 +392,7 @@ static void any_order_of_teardown_is_clean(void **state) {
         kiln_stream stream = rocm_stream(device, 0);
         kiln_event *event;
         assert_ptr_equal(device, again);
-        assert_ok(kiln_event_create(device, &event));
+        assert_ok(kiln_event_create(device, 0, &event));
         assert_ok(kiln_event_record(event, &stream));
         if (order) kiln_event_destroy(event);
         kiln_stream_close(&stream);

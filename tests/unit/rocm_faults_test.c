@@ -91,7 +91,7 @@ static kiln_status scenario_launch(resources *r) {
 }
 
 static kiln_status scenario_copy(resources *r) {
-    static char pageable[1000];
+    static char pageable[1000], registered[1000];
     kiln_status status = KILN_OK;
     STEP(open_device(r));
     STEP(kiln_stream_open(r->device, 0, &r->stream));
@@ -100,6 +100,8 @@ static kiln_status scenario_copy(resources *r) {
     STEP(kiln_copy(&r->stream, r->memory, r->host, sizeof pageable, KILN_COPY_TO_DEVICE));
     STEP(kiln_copy(&r->stream, r->memory, pageable, sizeof pageable, KILN_COPY_TO_DEVICE));
     STEP(kiln_fill(&r->stream, (char *)r->memory + 1, 3, 98));
+    STEP(kiln_host_register(r->device, registered, sizeof registered, NULL));
+    kiln_host_unregister(r->device, registered);
     STEP(kiln_copy(&r->stream, pageable, r->memory, sizeof pageable, KILN_COPY_TO_HOST));
     STEP(kiln_stream_sync(&r->stream));
 end:
@@ -112,8 +114,8 @@ static kiln_status scenario_event(resources *r) {
     STEP(open_device(r));
     STEP(kiln_stream_open(r->device, KILN_STREAM_TIMING, &r->stream));
     STEP(kiln_stream_open(r->device, 0, &r->other));
-    STEP(kiln_event_create(r->device, &r->start));
-    STEP(kiln_event_create(r->device, &r->end));
+    STEP(kiln_event_create(r->device, 0, &r->start));
+    STEP(kiln_event_create(r->device, 0, &r->end));
     STEP(kiln_event_record(r->start, &r->stream));
     STEP(kiln_stream_wait_event(&r->other, r->start));
     STEP(kiln_event_record(r->end, &r->stream));

@@ -149,7 +149,7 @@ static void a_full_queue_is_waited_for(void **state) {
     kiln_stream stream = rocm_stream(device, 0);
     kiln_event *event;
     const uint32_t packets = ((kiln__hsa_queue *)stream.native)->size;
-    assert_ok(kiln_event_create(device, &event));
+    assert_ok(kiln_event_create(device, 0, &event));
     for (uint32_t i = 0; i < 3 * packets; i++)
         assert_ok(kiln_event_record(event, &stream));
     assert_ok(kiln_event_sync(event));

@@ -30,7 +30,7 @@ static void world_make(world *w, uint32_t queue_size) {
     assert_int_equal(kiln__hsa.queue_create(rocm->agent, queue_size, 0, on_error, w, UINT32_MAX, UINT32_MAX, &w->queue),
                      0);
     assert_ok(kiln_stream_borrow(w->device, w->queue, &w->stream));
-    assert_ok(kiln_event_create(w->device, &w->event));
+    assert_ok(kiln_event_create(w->device, 0, &w->event));
     assert_ok(kiln_memory_alloc(w->device, BYTES, &w->memory));
 }
 
@@ -147,7 +147,7 @@ static void assert_each_call_says_so(const world *w) {
                  lost);
     assert_error(kiln_fill(used, w->memory, 1, BYTES), KILN_ERROR_DEVICE_LOST, lost);
     assert_error(kiln_module_get(w->device, &rocm_bundle, "f32", &module), KILN_ERROR_DEVICE_LOST, lost);
-    assert_error(kiln_event_create(w->device, &event), KILN_ERROR_DEVICE_LOST, lost);
+    assert_error(kiln_event_create(w->device, 0, &event), KILN_ERROR_DEVICE_LOST, lost);
     assert_error(kiln_event_record(w->event, used), KILN_ERROR_DEVICE_LOST, lost);
     assert_error(kiln_event_sync(w->event), KILN_ERROR_DEVICE_LOST, lost);
     assert_error(kiln_stream_wait_event(used, w->event), KILN_ERROR_DEVICE_LOST, lost);

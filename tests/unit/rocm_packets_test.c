@@ -132,7 +132,7 @@ static void a_wrong_packet_in_its_own_queue_loses_the_device(void **state) {
     world w;
     world_make(&w);
     kiln_event *event;
-    assert_ok(kiln_event_create(w.device, &event));
+    assert_ok(kiln_event_create(w.device, 0, &event));
     submit(&w, w.stream.native, TYPE_4);
     /* It waits for what is never done, until the callback comes: perhaps it has come already. */
     const kiln_status status = kiln_event_record(event, &w.stream);
@@ -170,7 +170,7 @@ static void launches_are_of_agent_scope_up_to_what_others_see(void **state) {
     kiln_stream stream = rocm_stream(device, 0);
     kiln_event *event;
     void *host, *memory;
-    assert_ok(kiln_event_create(device, &event));
+    assert_ok(kiln_event_create(device, 0, &event));
     assert_ok(kiln_host_alloc(device, 64, &host));
     assert_ok(kiln_memory_alloc(device, 64, &memory));
     for (int round = 0; round < 2; round++) {

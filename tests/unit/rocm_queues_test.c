@@ -77,7 +77,7 @@ static int first_was_first(bool with_event) {
         kiln_stream streams[] = {rocm_stream(device, 0), rocm_stream(device, 0)};
         kiln_event *event;
         sim_launch launch = {0};
-        assert_ok(kiln_event_create(device, &event));
+        assert_ok(kiln_event_create(device, 0, &event));
         sim.reset();
         assert_ok(kiln_launch(&streams[0], scale, &config, &arguments, sizeof arguments));
         if (with_event) {

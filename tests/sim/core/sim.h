@@ -88,6 +88,9 @@ typedef struct sim_memory {
 
 /* NULL if there is no memory, or if the live allocations of this kind and device would exceed sim_memory_bytes(). */
 void *sim_memory_new(const char *kind, int32_t device, size_t size, size_t alignment, uint64_t owner);
+/* The same for size bytes that are the application's, which are not poisoned, guarded or freed; false without memory.
+ */
+bool sim_memory_adopt(const char *kind, int32_t device, void *bytes, size_t size, uint64_t owner);
 /* From now on the allocation at bytes knows which of its bytes were written; before, none was. */
 void sim_memory_track(void *bytes);
 /* From now on kernels may access only the parts that were added of the allocation at bytes, which is not tracked. false

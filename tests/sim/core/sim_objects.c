@@ -123,6 +123,16 @@ void *sim_memory_new(const char *kind, int32_t device, size_t size, size_t align
     return bytes;
 }
 
+bool sim_memory_adopt(const char *kind, int32_t device, void *bytes, size_t size, uint64_t owner) {
+    allocation *created = calloc(1, sizeof *created);
+    if (!created) return false;
+    sim_lock();
+    *created = (allocation){allocations, {kind, device, size, bytes, owner, NULL, false, false}, NULL, NULL, 0};
+    allocations = created;
+    sim_unlock();
+    return true;
+}
+
 const sim_memory *sim_memory_find(const void *address, size_t size) {
     const sim_memory *found = NULL;
     uintptr_t wanted = (uintptr_t)address;
@@ -241,6 +251,7 @@ bool sim_regions_find(void *context, uint64_t address, sim_region *out_region) {
 
 static bool guards_whole(const allocation *checked) {
     const uint8_t *bytes = checked->memory.bytes;
+    if (!checked->block) return true; /* the application's */
     for (size_t i = 0; i < GUARD_SIZE; i++) {
         if (bytes[checked->memory.size + i] != GUARD_BYTE || bytes[-(ptrdiff_t)i - 1] != GUARD_BYTE) return false;
     }

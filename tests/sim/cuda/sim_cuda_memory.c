@@ -4,15 +4,16 @@
 
 static const char device_memory[] = "device memory";
 static const char host_memory[] = "host memory";
+static const char registered_memory[] = "registered host memory";
 
 const sim_memory *sim_cuda_on_device(kiln__cu_address address, size_t size) {
     const sim_memory *found = sim_memory_find(sim_cuda_pointer(address), size);
-    return found && strcmp(found->kind, host_memory) ? found : NULL;
+    return found && !strstr(found->kind, host_memory) ? found : NULL;
 }
 
 bool sim_cuda_on_host(const void *address) {
     const sim_memory *found = sim_memory_find(address, 1);
-    return address && (!found || !strcmp(found->kind, host_memory));
+    return address && (!found || strstr(found->kind, host_memory));
 }
 
 /* ---- At once ---- */
@@ -69,6 +70,31 @@ kiln__cu_result cuMemFreeHost(void *memory) {
     if (!result) result = sim_cuda_finish_all(context);
     if (result) return result;
     return sim_memory_delete(host_memory, memory) ? SIM_CUDA_SUCCESS : SIM_CUDA_INVALID_VALUE;
+}
+
+kiln__cu_result cuMemHostRegister_v2(void *memory, size_t size, unsigned int flags) {
+    SIM_CUDA_ENTER_CONTEXT(context);
+    SIM_CUDA_RULE(memory && size && flags < 16, SIM_CUDA_INVALID_VALUE, "cuMemHostRegister: size %zu at %p, flags %u",
+                  size, memory, flags);
+    kiln__cu_result result = sim_cuda_unsafe();
+    if (result) return result;
+    if (sim_memory_find(memory, 1) || sim_memory_find((char *)memory + size - 1, 1))
+        return SIM_CUDA_HOST_MEMORY_ALREADY_REGISTERED;
+    return sim_memory_adopt(registered_memory, context->device, memory, size, (uintptr_t)context)
+               ? SIM_CUDA_SUCCESS
+               : SIM_CUDA_OUT_OF_MEMORY;
+}
+
+kiln__cu_result cuMemHostUnregister(void *memory) {
+    SIM_CUDA_ENTER_CONTEXT(context);
+    kiln__cu_result result = sim_cuda_unsafe();
+    if (!result) result = sim_cuda_finish_all(context);
+    if (result) return result;
+    const sim_memory *found = sim_memory_find(memory, 1);
+    if (!found || found->kind != registered_memory || found->bytes != memory)
+        return SIM_CUDA_HOST_MEMORY_NOT_REGISTERED;
+    sim_memory_delete(registered_memory, memory);
+    return SIM_CUDA_SUCCESS;
 }
 
 /* Rows of a width, each at a multiple of the pitch. */
@@ -174,4 +200,5 @@ void sim_cuda_memory_turn(const sim_node *node) {
 void sim_cuda_memory_sweep(const sim_context *context) {
     sim_memory_sweep(device_memory, (uintptr_t)context);
     sim_memory_sweep(host_memory, (uintptr_t)context);
+    sim_memory_sweep(registered_memory, (uintptr_t)context);
 }

@@ -115,7 +115,7 @@ static void a_context_at_fault_is_closed_without_a_leak(void **state) {
         const kiln_launch_config config = {.grid = {1}, .block = {64}};
         assert_ok(kiln_stream_open(device, 0, &stream));
         assert_ok(kiln_stream_open(device, 0, &other));
-        assert_ok(kiln_event_create(device, &event));
+        assert_ok(kiln_event_create(device, 0, &event));
         assert_ok(kiln_memory_alloc(device, 256, &memory));
         assert_ok(kiln_host_alloc(device, 256, &host));
         assert_ok(kernel_bundle_load(&bundle, device, &kernel));

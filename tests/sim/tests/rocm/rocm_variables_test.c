@@ -1,6 +1,7 @@
 /* Variables of code objects, as a program that calls nothing of kiln finds them in the simulated HSA driver: their
  * symbols, what they hold, who may access them. */
 #include "loader/rocm/hsa_abi.h"
+#include "tests/assert_ok.h"
 #include "tests/sim/core/sim_client.h"
 #include "tests/sim/tests/amdgcn/amdgcn_harness.h"
 #include "tests/sim/tests/common/programs_host.h"
@@ -505,6 +506,51 @@ static void a_variable_outlives_its_copies(void **state) {
     assert_int_equal(kept, 3);
 }
 
+/* Before the device is lost: the same by kiln's own call. */
+static void kiln_finds_variables(void **state) {
+    (void)state;
+    static const kiln_kernel_info kernels[] = {{.name = "use", .arguments_size = 12}};
+    static const char *const names[] = {"use"};
+    size_t size, found_size;
+    char *bytes = programs_read("tests/sim/tests/programs/variables.gfx942.hsaco", &size);
+    const kiln_image image = {.target = "gfx942",
+                              .data = bytes,
+                              .size = size,
+                              .kind = KILN_IMAGE_HSACO,
+                              .format_version = 6,
+                              .kernel_size = sizeof *kernels,
+                              .kernels = kernels};
+    const kiln_part part = {.name = "all",
+                            .images = &image,
+                            .kernel_names = names,
+                            .image_count = 1,
+                            .image_size = sizeof image,
+                            .kernel_count = 1};
+    const kiln_bundle bundle = {
+        .version = KILN_BUNDLE_VERSION, .part_size = sizeof part, .name = "variables", .parts = &part, .part_count = 1};
+    kiln_device *device;
+    const kiln_module *found;
+    kiln_stream stream;
+    void *address;
+    uint32_t table[5];
+    assert_ok(kiln_device_open(&(kiln_device_options){.backend = KILN_BACKEND_ROCM}, &device));
+    assert_ok(kiln_stream_open(device, 0, &stream));
+    assert_ok(kiln_module_get(device, &bundle, "all", &found));
+    assert_ok(kiln_module_find_variable(found, "table", &address, &found_size));
+    assert_int_equal(found_size, sizeof table);
+    assert_ok(kiln_copy(&stream, table, address, sizeof table, KILN_COPY_TO_HOST));
+    assert_ok(kiln_stream_sync(&stream));
+    assert_int_equal(table[4], 50);
+    assert_int_equal(kiln_module_find_variable(found, "use.kd", &address, &found_size), KILN_ERROR_NOT_FOUND);
+    assert_non_null(strstr(kiln_last_error(), "use.kd: is no variable"));
+    assert_int_equal(kiln_module_find_variable(found, "none", &address, &found_size), KILN_ERROR_NOT_FOUND);
+    assert_non_null(strstr(kiln_last_error(), "none: hsa_executable_get_symbol_by_name"));
+    assert_null(address);
+    kiln_stream_close(&stream);
+    kiln_device_close(device);
+    free(bytes);
+}
+
 int main(int argc, char **argv) {
     (void)argc;
     setenv("KILN_SIM_RECORD", "0", 1);
@@ -520,6 +566,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(variables_and_kernels_are_the_symbols),
         cmocka_unit_test(symbols_say_what_variables_are),
         cmocka_unit_test(kernels_and_the_host_share_variables),
+        cmocka_unit_test(kiln_finds_variables),
         cmocka_unit_test(a_variable_is_reached_from_another_module),
         cmocka_unit_test(accesses_beyond_a_variable_are_faults),
         cmocka_unit_test(copies_beyond_a_variable_are_refused),
