@@ -137,7 +137,7 @@ static void asking_behind_a_failed_copy_ends(void **state) {
         void *host, *memory;
         int32_t done = 0;
         kiln_status status = KILN_OK;
-        assert_ok(kiln_event_create(device, &event));
+        assert_ok(kiln_event_create(device, 0, &event));
         assert_ok(kiln_host_alloc(device, 64, &host));
         assert_ok(kiln_memory_alloc(device, 64, &memory));
         sim_rocm.copy_error(1);
