@@ -335,7 +335,8 @@ typedef enum kiln_copy_direction { KILN_COPY_TO_DEVICE, KILN_COPY_TO_HOST, KILN_
 KILN_API kiln_status kiln_copy(kiln_stream *stream, void *destination, const void *source, size_t size,
                                kiln_copy_direction direction);
 
-/* Sets size bytes of device memory to value in stream order. Returns as kiln_copy. */
+/* Sets size bytes of device memory to value in stream order, without waiting. ROCm: a run of copies, of 4 KiB and then
+ * what is filled already. Returns as kiln_copy. */
 KILN_API kiln_status kiln_fill(kiln_stream *stream, void *destination, uint8_t value, size_t size);
 
 /* ---- 5. Bundles and selection ------------------------------------------------------------------------------------ */

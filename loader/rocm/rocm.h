@@ -12,8 +12,7 @@ enum {
     KILN__ROCM_SLOT_BYTES = 512,
     KILN__ROCM_RING_PARTS = 16,
     KILN__ROCM_PART_SLOTS = KILN__ROCM_RING_SLOTS / KILN__ROCM_RING_PARTS,
-    KILN__ROCM_GPUS = 128,         /* that pinned memory is granted to */
-    KILN__ROCM_SCRATCH_BYTES = 64, /* behind the ring: what a small fill copies from */
+    KILN__ROCM_GPUS = 128, /* that pinned memory is granted to */
 };
 
 /* A queue of kiln's. */
@@ -47,6 +46,8 @@ typedef struct kiln__rocm_device {
     kiln__rocm_signals signals;
     pthread_mutex_t queue_lock; /* guards queues */
     kiln__rocm_queue queues[KILN__ROCM_QUEUES];
+    pthread_mutex_t pages_lock; /* guards pages */
+    void *pages;                /* what fills copy from; NULL before the first */
     kiln_device *device;
     bool takes_faults;
     struct kiln__rocm_device *next; /* open devices, for the fault handler */
@@ -87,6 +88,7 @@ typedef struct kiln__rocm_stream {
     kiln__hsa_signal mark;                         /* what query looks at: 0 when the marked work is done */
     uint64_t marked;                               /* the work up to there, as kiln__rocm_queue_work counts it */
     uint64_t barriers;                             /* barrier packets; with the launches, the stream's work */
+    void *staging;                                 /* pinned, for pageable memory; NULL before the first such copy */
     kiln__rocm_queue *own;                         /* NULL: the queue is borrowed */
     bool timing;
 } kiln__rocm_stream;
@@ -134,7 +136,7 @@ kiln_status kiln__rocm_stream_query(kiln_stream *stream, bool *out_done);
 void kiln__rocm_stream_close(kiln_stream *stream);
 kiln_status kiln__rocm_stream_capturing(kiln_stream *stream, bool *out_capturing);
 
-/* rocm_memory.c, rocm_copy.c */
+/* rocm_memory.c, rocm_copy.c, rocm_fill.c */
 kiln_status kiln__rocm_memory_alloc(kiln_device *device, size_t size, void **out_memory);
 void kiln__rocm_memory_free(kiln_device *device, void *memory);
 kiln_status kiln__rocm_memory_alloc_async(kiln_stream *stream, size_t size, void **out_memory);

@@ -1,69 +1,84 @@
-/* Copies and fills.
+/* Copies.
  *
  * The runtime's copy engines know nothing of queues: a copy waits for the signal of a barrier packet, and a second
  * barrier packet, behind which the stream goes on, waits for the copy's. */
+#include "loader/rocm/rocm_copy.h"
 #include "loader/rocm/rocm_queue.h"
-#include <stdlib.h>
 #include <string.h>
 
-enum { STAGING_BYTES = 1 << 20 };
+enum { STAGING_BYTES = 1 << 20, STAGED_MOST = 64 << 10 };
 
-/* The three signals of a copy: before it, its own, and that of the packet that waits for it. */
+/* The signals of a run of copies: before them, each one's own, and that of the packet that waits for the last. Each
+ * waits for the one in front of it. */
 typedef struct copy_signals {
-    kiln__rocm_signal *before, *copied, *after;
+    kiln__rocm_signal *list[KILN__ROCM_RUN_MOST + 2];
+    uint32_t count;
 } copy_signals;
 
-static void cancel(kiln__rocm_signals *pool, const copy_signals *signals) {
-    kiln__rocm_signal_cancel(pool, signals->copied);
-    kiln__rocm_signal_cancel(pool, signals->after);
+static void cancel(kiln__rocm_signals *pool, const copy_signals *signals, uint32_t from) {
+    for (uint32_t i = signals->count; i > from; i--)
+        kiln__rocm_signal_cancel(pool, signals->list[i - 1]);
 }
 
-static kiln_status take(kiln__rocm_signals *pool, copy_signals *signals) {
-    kiln_status status = kiln__rocm_signal_take(pool, NULL, &signals->before);
-    if (status == KILN_OK) status = kiln__rocm_signal_take(pool, signals->before, &signals->copied);
-    if (status == KILN_OK) status = kiln__rocm_signal_take(pool, signals->copied, &signals->after);
-    if (status == KILN_OK) return KILN_OK;
-    cancel(pool, signals);
-    kiln__rocm_signal_cancel(pool, signals->before);
-    return status;
+static kiln_status take(kiln__rocm_signals *pool, uint32_t copies, copy_signals *signals) {
+    kiln__rocm_signal *target = NULL;
+    for (signals->count = 0; signals->count < copies + 2; signals->count++) {
+        const kiln_status status = kiln__rocm_signal_take(pool, target, &signals->list[signals->count]);
+        if (status != KILN_OK) {
+            cancel(pool, signals, 0);
+            return status;
+        }
+        target = signals->list[signals->count];
+    }
+    return KILN_OK;
 }
 
-/* Hands a copy to the engine, in stream order, between memory that the device can reach. *out_copied is the copy's
- * signal with a hold for the caller, NULL if the engine was given nothing. Behind a copy that the engine has, only the
- * loss of the device is an error. */
-static kiln_status copy_begin(kiln__rocm_stream *stream, void *destination, const void *source, size_t size,
-                              kiln_copy_direction direction, kiln__rocm_signal **out_copied) {
-    kiln__rocm_device *rocm = stream->rocm;
-    kiln__rocm_signals *pool = &rocm->signals;
+/* Hands copies to the engine; *out_given is how many it has. */
+static kiln__hsa_status give(const kiln__rocm_copy_piece *pieces, uint32_t count, const copy_signals *signals,
+                             uint32_t *out_given) {
+    for (*out_given = 0; *out_given < count; ++*out_given) {
+        const kiln__rocm_copy_piece *piece = &pieces[*out_given];
+        kiln__rocm_signal *copied = signals->list[*out_given + 1];
+        const kiln__hsa_status status =
+            kiln__hsa.async_copy(piece->to, piece->to_agent, piece->from, piece->from_agent, piece->size, 1,
+                                 &signals->list[*out_given]->handle, copied->handle);
+        if (status != KILN__HSA_STATUS_SUCCESS) return status;
+        copied->copies = true;
+    }
+    return KILN__HSA_STATUS_SUCCESS;
+}
+
+kiln_status kiln__rocm_copies_begin(kiln__rocm_stream *stream, const kiln__rocm_copy_piece *pieces, uint32_t count,
+                                    kiln__rocm_signal **out_copied) {
+    kiln__rocm_signals *pool = &stream->rocm->signals;
     copy_signals signals = {0};
+    uint32_t given;
     *out_copied = NULL;
-    KILN__TRY(take(pool, &signals));
-    kiln_status status = kiln__rocm_barrier(stream, (kiln__hsa_signal){0}, signals.before->handle);
+    KILN__TRY(take(pool, count, &signals));
+    kiln_status status = kiln__rocm_barrier(stream, (kiln__hsa_signal){0}, signals.list[0]->handle);
     if (status != KILN_OK) {
-        cancel(pool, &signals);
-        kiln__rocm_signal_cancel(pool, signals.before);
+        cancel(pool, &signals, 0);
         return status;
     }
-    kiln__hsa_status copied =
-        kiln__hsa.async_copy(destination, direction == KILN_COPY_TO_HOST ? rocm->host : rocm->agent, source,
-                             direction == KILN_COPY_TO_DEVICE ? rocm->host : rocm->agent, size, 1,
-                             &signals.before->handle, signals.copied->handle);
-    if (copied != KILN__HSA_STATUS_SUCCESS) {
-        cancel(pool, &signals);
-        kiln__rocm_signal_drop(pool, signals.before);
-        return kiln__hsa_fail(copied, kiln__hsa_names.async_copy);
+    const kiln__hsa_status refused = give(pieces, count, &signals, &given);
+    if (refused != KILN__HSA_STATUS_SUCCESS) {
+        cancel(pool, &signals, given + 1);
+        if (given) kiln__rocm_wait(stream->rocm, signals.list[given]->handle);
+        status = kiln__hsa_fail(refused, kiln__hsa_names.async_copy);
+    } else {
+        status = kiln__rocm_barrier(stream, signals.list[count]->handle, signals.list[count + 1]->handle);
+        kiln__rocm_signal_drop(pool, signals.list[count + 1]);
     }
-    signals.copied->copies = true;
-    status = kiln__rocm_barrier(stream, signals.copied->handle, signals.after->handle);
-    kiln__rocm_signal_drop(pool, signals.before);
-    kiln__rocm_signal_drop(pool, signals.after);
-    *out_copied = signals.copied;
+    for (uint32_t i = 0; i < given; i++)
+        kiln__rocm_signal_drop(pool, signals.list[i]);
+    if (given)
+        *out_copied = signals.list[given];
+    else
+        kiln__rocm_signal_drop(pool, signals.list[0]);
     return status;
 }
 
-/* Gives up a copy's signal. After an error the engine has a second to be done with the copy, since it may outlive the
- * device's queues; false if it is not: then it may read and write its memory at any time. */
-static bool copy_end(kiln__rocm_device *rocm, kiln__rocm_signal *copied, kiln_status status) {
+bool kiln__rocm_copies_end(kiln__rocm_device *rocm, kiln__rocm_signal *copied, kiln_status status) {
     const bool ended = status == KILN_OK || !copied ||
                        kiln__hsa.signal_wait(copied->handle, KILN__HSA_SIGNAL_CONDITION_LT, 1, rocm->ticks_per_second,
                                              KILN__HSA_WAIT_STATE_BLOCKED) < 1;
@@ -71,12 +86,20 @@ static bool copy_end(kiln__rocm_device *rocm, kiln__rocm_signal *copied, kiln_st
     return ended;
 }
 
+static kiln_status copy_begin(kiln__rocm_stream *stream, void *destination, const void *source, size_t size,
+                              kiln_copy_direction direction, kiln__rocm_signal **out_copied) {
+    const kiln__rocm_device *rocm = stream->rocm;
+    const kiln__rocm_copy_piece piece = {destination, direction == KILN_COPY_TO_HOST ? rocm->host : rocm->agent, source,
+                                         direction == KILN_COPY_TO_DEVICE ? rocm->host : rocm->agent, size};
+    return kiln__rocm_copies_begin(stream, &piece, 1, out_copied);
+}
+
 /* The same without waiting for the copy, unless it cannot be waited for later. */
 static kiln_status copy_ordered(kiln__rocm_stream *stream, void *destination, const void *source, size_t size,
                                 kiln_copy_direction direction) {
     kiln__rocm_signal *copied;
     const kiln_status status = copy_begin(stream, destination, source, size, direction, &copied);
-    copy_end(stream->rocm, copied, status);
+    kiln__rocm_copies_end(stream->rocm, copied, status);
     return status;
 }
 
@@ -128,34 +151,40 @@ static kiln_status copy_waited(kiln_stream *stream, const copy_piece *piece, kil
                              ? copy_begin(state, piece->device, piece->host, piece->size, direction, &copied)
                              : copy_begin(state, piece->host, piece->device, piece->size, direction, &copied);
     if (status == KILN_OK) status = kiln__rocm_stream_sync(stream);
-    *out_ended = copy_end(state->rocm, copied, status);
+    *out_ended = kiln__rocm_copies_end(state->rocm, copied, status);
     return status;
 }
 
-/* Through a pinned buffer: for memory that cannot be locked, such as a file mapped for reading, or another device's. */
+/* The stream's pinned buffer, made by the first copy that needs it. One that a copy may still use is left for good. */
+static kiln_status staging_get(kiln__rocm_stream *stream) {
+    if (stream->staging) return KILN_OK;
+    return kiln__rocm_pool_alloc(stream->rocm, stream->rocm->host_pool, false, STAGING_BYTES, &stream->staging);
+}
+
+/* Through a pinned buffer: for little, and for memory that cannot be locked, such as a file mapped for reading, or
+ * another device's. */
 static kiln_status copy_staged(kiln_stream *stream, const copy_piece *whole, kiln_copy_direction direction) {
-    kiln__rocm_device *rocm = stream->device->native;
-    const size_t staging_size = whole->size < STAGING_BYTES ? whole->size : STAGING_BYTES;
-    void *staging;
-    KILN__TRY(kiln__rocm_pool_alloc(rocm, rocm->host_pool, false, staging_size, &staging));
-    kiln_status status = KILN_OK;
+    kiln__rocm_stream *state = stream->state;
     bool ended = true;
-    for (size_t done = 0; status == KILN_OK && done < whole->size; done += staging_size) {
+    KILN__TRY(staging_get(state));
+    for (size_t done = 0; done < whole->size; done += STAGING_BYTES) {
         const size_t left = whole->size - done;
-        const copy_piece piece = {staging, whole->device + done, left < staging_size ? left : staging_size};
-        if (direction == KILN_COPY_TO_DEVICE) memcpy(staging, whole->host + done, piece.size);
-        status = copy_waited(stream, &piece, direction, &ended);
-        if (status == KILN_OK && direction == KILN_COPY_TO_HOST) memcpy(whole->host + done, staging, piece.size);
+        const copy_piece piece = {state->staging, whole->device + done, left < STAGING_BYTES ? left : STAGING_BYTES};
+        if (direction == KILN_COPY_TO_DEVICE) memcpy(piece.host, whole->host + done, piece.size);
+        const kiln_status status = copy_waited(stream, &piece, direction, &ended);
+        if (!ended) state->staging = NULL;
+        if (status != KILN_OK) return status;
+        if (direction == KILN_COPY_TO_HOST) memcpy(whole->host + done, piece.host, piece.size);
     }
-    if (ended) kiln__hsa.pool_free(staging);
-    return status;
+    return KILN_OK;
 }
 
-/* Pageable host memory is locked for the time of the copy. */
+/* Pageable host memory is locked for the time of the copy, unless to move the bytes costs less. */
 static kiln_status copy_pageable(kiln_stream *stream, const copy_piece *whole, kiln_copy_direction direction) {
     kiln__rocm_device *rocm = stream->device->native;
     void *reachable = NULL;
-    if (kiln__hsa.memory_lock(whole->host, whole->size, &rocm->agent, 1, &reachable) != KILN__HSA_STATUS_SUCCESS)
+    if (whole->size <= STAGED_MOST ||
+        kiln__hsa.memory_lock(whole->host, whole->size, &rocm->agent, 1, &reachable) != KILN__HSA_STATUS_SUCCESS)
         return copy_staged(stream, whole, direction);
     kiln_status status = KILN_OK;
     bool ended = true;
@@ -177,24 +206,4 @@ kiln_status kiln__rocm_copy(kiln_stream *stream, void *destination, const void *
     KILN__TRY(host_kind_of(stream->device->native, whole.host, size, &kind));
     if (kind == HOST_PINNED) return copy_ordered(stream->state, destination, source, size, direction);
     return kind == HOST_FOREIGN ? copy_staged(stream, &whole, direction) : copy_pageable(stream, &whole, direction);
-}
-
-/* The runtime fills whole words at once and outside every queue: so the stream is waited for first, and the up to three
- * bytes before and behind the words are copied from the stream's scratch bytes, and waited for. */
-kiln_status kiln__rocm_fill(kiln_stream *stream, void *destination, uint8_t value, size_t size) {
-    kiln__rocm_stream *state = stream->state;
-    uint8_t *bytes = destination;
-    size_t head = (size_t)(-(uintptr_t)destination & 3);
-    if (head > size) head = size;
-    const size_t words = (size - head) / 4, tail = (size - head) % 4;
-    KILN__TRY(kiln__rocm_stream_sync(stream));
-    if (words) KILN__HSA_TRY(memory_fill, bytes + head, value * UINT32_C(0x01010101), words);
-    uint8_t *scratch = state->ring + KILN__ROCM_RING_SLOTS * KILN__ROCM_SLOT_BYTES;
-    memset(scratch, value, KILN__ROCM_SCRATCH_BYTES);
-    const copy_piece pieces[] = {{(char *)scratch, (char *)bytes, head},
-                                 {(char *)scratch, (char *)bytes + head + words * 4, tail}};
-    bool ended;
-    for (int i = 0; i < 2; i++)
-        if (pieces[i].size) KILN__TRY(copy_waited(stream, &pieces[i], KILN_COPY_TO_DEVICE, &ended));
-    return KILN_OK;
 }

@@ -66,6 +66,7 @@ kiln_status kiln__rocm_device_open(kiln_device *device, const kiln_device_option
     }
     kiln__rocm_signals_open(&rocm->signals);
     pthread_mutex_init(&rocm->queue_lock, NULL);
+    pthread_mutex_init(&rocm->pages_lock, NULL);
     device->native = rocm;
     return KILN_OK;
 }
@@ -73,7 +74,9 @@ kiln_status kiln__rocm_device_open(kiln_device *device, const kiln_device_option
 void kiln__rocm_device_close(kiln_device *device) {
     kiln__rocm_device *rocm = device->native;
     kiln__rocm_faults_leave(rocm);
-    kiln__rocm_signals_close(&rocm->signals);
+    /* What a copy may still read stays, as its signals do. */
+    if (!kiln__rocm_signals_close(&rocm->signals) && rocm->pages) kiln__hsa.pool_free(rocm->pages);
+    pthread_mutex_destroy(&rocm->pages_lock);
     pthread_mutex_destroy(&rocm->queue_lock);
     free(rocm);
 }

@@ -9,18 +9,23 @@ void kiln__rocm_signals_open(kiln__rocm_signals *pool) {
     pool->last = NULL;
 }
 
-/* Leaves holds on the signals alone that belong to a copy under way. */
-static void hold_copies(kiln__rocm_signal *first) {
+/* Leaves holds on the signals alone that belong to a copy under way. True if there is one. */
+static bool hold_copies(kiln__rocm_signal *first) {
+    bool any = false;
     for (kiln__rocm_signal *signal = first; signal; signal = signal->next)
         signal->holds = 0;
-    for (kiln__rocm_signal *signal = first; signal; signal = signal->next)
-        if (signal->copies && kiln__hsa.signal_load(signal->handle) > 0) signal->holds = signal->target->holds = 1;
+    for (kiln__rocm_signal *signal = first; signal; signal = signal->next) {
+        if (!signal->copies || kiln__hsa.signal_load(signal->handle) <= 0) continue;
+        signal->holds = signal->target->holds = 1;
+        any = true;
+    }
+    return any;
 }
 
-void kiln__rocm_signals_close(kiln__rocm_signals *pool) {
+bool kiln__rocm_signals_close(kiln__rocm_signals *pool) {
     kiln__rocm_signal *first = pool->last ? pool->last->next : NULL;
     if (first) pool->last->next = NULL;
-    hold_copies(first);
+    const bool any = hold_copies(first);
     while (first) {
         kiln__rocm_signal *next = first->next;
         if (!first->holds) kiln__hsa.signal_destroy(first->handle);
@@ -29,6 +34,7 @@ void kiln__rocm_signals_close(kiln__rocm_signals *pool) {
     }
     pool->last = NULL;
     pthread_mutex_destroy(&pool->lock);
+    return any;
 }
 
 kiln_status kiln__rocm_signal_create(kiln__hsa_signal_value initial, kiln__hsa_signal *out_handle) {

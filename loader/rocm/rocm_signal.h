@@ -26,8 +26,8 @@ typedef struct kiln__rocm_signals {
 void kiln__rocm_signals_open(kiln__rocm_signals *pool);
 
 /* Destroys every signal. None may be in use, unless the device is lost: the two of a copy that was left under way then
- * stay with the runtime for good, since its engine may still look at them. */
-void kiln__rocm_signals_close(kiln__rocm_signals *pool);
+ * stay with the runtime for good, since its engine may still look at them; true if there are any. */
+bool kiln__rocm_signals_close(kiln__rocm_signals *pool);
 
 /* Creates a signal outside the pool. Returns KILN_OK, KILN_ERROR_OUT_OF_MEMORY, KILN_ERROR_DRIVER. */
 kiln_status kiln__rocm_signal_create(kiln__hsa_signal_value initial, kiln__hsa_signal *out_handle);

@@ -6,6 +6,7 @@ static void stream_free(kiln__rocm_stream *stream) {
         if (stream->parts[i].handle) kiln__hsa.signal_destroy(stream->parts[i]);
     if (stream->idle.handle) kiln__hsa.signal_destroy(stream->idle);
     if (stream->mark.handle) kiln__hsa.signal_destroy(stream->mark);
+    if (stream->staging) kiln__hsa.pool_free(stream->staging);
     if (stream->ring) kiln__hsa.pool_free(stream->ring);
     if (stream->own) kiln__rocm_queue_release(stream->rocm, stream->own);
     free(stream);
@@ -15,7 +16,7 @@ static void stream_free(kiln__rocm_stream *stream) {
 static kiln_status stream_fill(kiln__rocm_stream *stream) {
     void *ring;
     KILN__TRY(kiln__rocm_pool_alloc(stream->rocm, stream->rocm->kernarg_pool, false,
-                                    KILN__ROCM_RING_SLOTS * KILN__ROCM_SLOT_BYTES + KILN__ROCM_SCRATCH_BYTES, &ring));
+                                    KILN__ROCM_RING_SLOTS * KILN__ROCM_SLOT_BYTES, &ring));
     stream->ring = ring;
     for (int i = 0; i < KILN__ROCM_RING_PARTS; i++)
         KILN__TRY(kiln__rocm_signal_create(0, &stream->parts[i]));

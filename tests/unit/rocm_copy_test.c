@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-enum { WORDS = 5000 };
+enum { WORDS = 20000 }; /* more bytes than go through a stream's buffer */
 
 typedef struct fixture {
     kiln_device *device;
@@ -75,7 +75,23 @@ static void a_copy_of_pinned_memory_does_not_wait(void **state) {
     assert_int_equal(sim.calls("hsa_amd_memory_lock"), 0);
 }
 
-/* Locked for the time of the copy, or through a pinned buffer where locking is refused. */
+/* Little goes through the stream's pinned buffer, which is made once. */
+static void a_small_pageable_copy_locks_nothing(void **state) {
+    fixture *f = *state;
+    char there[1000], back[1000] = "";
+    memset(there, 5, sizeof there);
+    sim.reset();
+    for (int i = 0; i < 5; i++) {
+        there[i] = (char)i;
+        assert_ok(kiln_copy(&f->stream, f->near, there, sizeof there, KILN_COPY_TO_DEVICE));
+        assert_ok(kiln_copy(&f->stream, back, f->near, sizeof back, KILN_COPY_TO_HOST));
+        assert_memory_equal(there, back, sizeof back);
+    }
+    assert_int_equal(sim.calls("hsa_amd_memory_lock"), 0);
+    assert_int_equal(sim.calls("hsa_amd_memory_pool_allocate"), 1);
+}
+
+/* Locked for the time of the copy, or through the pinned buffer where locking is refused. */
 static void pageable_memory_is_copied_both_ways(void **state) {
     fixture *f = *state;
     enum { BYTES = (3 << 20) + 5 };
@@ -97,6 +113,7 @@ static void pageable_memory_is_copied_both_ways(void **state) {
         assert_int_equal(sim.live("lock"), 0);
         assert_ok(kiln_fill(&f->stream, memory, 0xee, BYTES));
     }
+    assert_ok(kiln_stream_sync(&f->stream));
     kiln_memory_free(f->device, memory);
     free(there);
     free(back);
@@ -115,6 +132,34 @@ static void fills_of_any_size_and_alignment_touch_their_bytes_alone(void **state
             memset(expected + at, 0xab, size);
             assert_memory_equal(bytes, expected, sizeof expected);
         }
+}
+
+/* The engine copies a page, and then what is filled behind itself. */
+static void fills_of_many_pages_are_whole(void **state) {
+    fixture *f = *state;
+    static const size_t sizes[] = {4095, 4096, 4097, 8192, 3 * 4096 + 5, WORDS * 4 - 2};
+    uint8_t *bytes = (uint8_t *)f->near;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        assert_ok(kiln_fill(&f->stream, bytes, 0, WORDS * 4));
+        assert_ok(kiln_fill(&f->stream, bytes + 1, (uint8_t)(0xa0 + i), sizes[i]));
+        assert_ok(kiln_stream_sync(&f->stream));
+        for (size_t at = 0; at < WORDS * 4; at++)
+            assert_int_equal(bytes[at], at >= 1 && at < 1 + sizes[i] ? 0xa0 + i : 0);
+    }
+}
+
+static void a_fill_does_not_wait(void **state) {
+    fixture *f = *state;
+    memset(f->near, 1, WORDS * 4);
+    sim_rocm.hold(1);
+    launch(f, &f->stream, 1);
+    assert_ok(kiln_fill(&f->stream, f->near, 9, WORDS * 4));
+    assert_ok(kiln_fill(&f->stream, f->near, 7, 4));
+    assert_int_equal(f->near[0], 0x01010101);
+    sim_rocm.hold(0);
+    assert_ok(kiln_stream_sync(&f->stream));
+    assert_int_equal(f->near[0], 0x07070707);
+    assert_int_equal(f->near[1], 0x09090909);
 }
 
 /* The second stream's copy may not start before the first's event, and the other way round. */
@@ -257,7 +302,7 @@ static void elapsed_is_the_devices_time(void **state) {
     kiln_stream_close(&untimed);
 }
 
-/* The engine is slow and the second piece is refused, once by the engine and once by the runtime's memory. */
+/* The engine is slow and refuses the second copy of a fill, or the only one of a copy. */
 static void after_an_error_nothing_is_in_flight(void **state) {
     fixture *f = *state;
     enum { BYTES = (1 << 20) + 8 };
@@ -268,10 +313,14 @@ static void after_an_error_nothing_is_in_flight(void **state) {
     sim.configure("KILN_SIM_DELAY", "20000");
     for (int round = 0; round < 5; round++) {
         sim.fault("hsa_amd_memory_async_copy", 2, 0x1000);
-        assert_error(kiln_fill(&f->stream, (char *)memory + 1, 7, 6), KILN_ERROR_DRIVER, "hsa_amd_memory_async_copy");
+        assert_error(kiln_fill(&f->stream, (char *)memory + 1, 7, BYTES - 1), KILN_ERROR_DRIVER,
+                     "hsa_amd_memory_async_copy");
         assert_int_equal(sim.faulted(), 1);
         assert_int_equal(sim_rocm.copies(), 0);
     }
+    assert_ok(kiln_fill(&f->stream, memory, 9, BYTES));
+    assert_ok(kiln_stream_sync(&f->stream));
+    assert_int_equal(((const char *)memory)[BYTES - 1], 9);
     sim.configure("KILN_SIM_DELAY", "300");
     sim.fault("hsa_amd_memory_async_copy", 1, 0x1000);
     assert_error(kiln_copy(&f->stream, memory, pageable, BYTES, KILN_COPY_TO_DEVICE), KILN_ERROR_DRIVER,
@@ -315,7 +364,7 @@ static void *lose_the_device(void *data) {
     return NULL;
 }
 
-static void lose_during_copy(fixture *f, kiln_copy_direction direction) {
+static void lose_during_copy(fixture *f, kiln_copy_direction direction, size_t size) {
     static char pageable[WORDS * 4];
     uint64_t copies = sim_rocm.copies();
     pthread_t thread;
@@ -323,7 +372,7 @@ static void lose_during_copy(fixture *f, kiln_copy_direction direction) {
     sim_rocm.hold(1);
     assert_int_equal(pthread_create(&thread, NULL, lose_the_device, &copies), 0);
     assert_error(
-        kiln_copy(&f->stream, out ? (void *)f->near : pageable, out ? pageable : (void *)f->near, WORDS * 4, direction),
+        kiln_copy(&f->stream, out ? (void *)f->near : pageable, out ? pageable : (void *)f->near, size, direction),
         KILN_ERROR_DEVICE_LOST, "rocm:0 is lost");
     pthread_join(thread, NULL);
 }
@@ -338,20 +387,27 @@ static void close_lost(fixture *f) {
 }
 
 /* The device is lost while the caller waits for a copy, which is never done then: what the engine may still touch
- * stays, be it locked pages, the pinned buffer or the two signals that each copy looks at. Last, since it stays. */
+ * stays, be it locked pages, the pinned buffer, the pages that fills copy from, or the two signals that each copy looks
+ * at. Last, since it stays. */
 static void what_a_stuck_copy_uses_stays(void **state) {
     (void)state;
-    for (int staged = 0; staged < 2; staged++) {
+    enum { LOCKED, STAGED, FILL, KINDS };
+    for (int kind = 0; kind < KINDS; kind++) {
         void *opened;
         setup(&opened);
         fixture *f = opened;
-        if (staged) sim.fault("hsa_amd_memory_lock", 1, 0x1008);
-        lose_during_copy(f, staged ? KILN_COPY_TO_HOST : KILN_COPY_TO_DEVICE);
+        if (kind == LOCKED) lose_during_copy(f, KILN_COPY_TO_DEVICE, WORDS * 4);
+        if (kind == STAGED) lose_during_copy(f, KILN_COPY_TO_HOST, WORDS);
+        if (kind == FILL) {
+            sim_rocm.hold(1);
+            assert_ok(kiln_fill(&f->stream, f->near, 1, 4));
+            sim_rocm.queue_error(0, 41);
+        }
         close_lost(f);
         assert_int_equal(sim.live("lock"), 1);
-        assert_int_equal(sim.live("host memory"), staged);
-        assert_int_equal(sim.live("signal"), 2 * (staged + 1));
-        assert_int_equal(sim.live("*"), 1 + staged + 2 * (staged + 1));
+        assert_int_equal(sim.live("host memory"), kind);
+        assert_int_equal(sim.live("signal"), 2 * (kind + 1));
+        assert_int_equal(sim.live("*"), 1 + kind + 2 * (kind + 1));
     }
 }
 
@@ -362,8 +418,11 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(copies_run_in_stream_order),
         TEST(a_copy_of_pinned_memory_does_not_wait),
+        TEST(a_small_pageable_copy_locks_nothing),
         TEST(pageable_memory_is_copied_both_ways),
         TEST(fills_of_any_size_and_alignment_touch_their_bytes_alone),
+        TEST(fills_of_many_pages_are_whole),
+        TEST(a_fill_does_not_wait),
         TEST(events_order_two_streams),
         TEST(a_signal_of_the_applications_orders_both),
         TEST(the_applications_memory_is_locked),

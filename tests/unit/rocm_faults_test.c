@@ -91,15 +91,17 @@ static kiln_status scenario_launch(resources *r) {
 }
 
 static kiln_status scenario_copy(resources *r) {
-    static char pageable[1000], registered[1000];
+    enum { SMALL = 1000, FILLED = 9000 };
+    static char pageable[100000]; /* more than goes through the stream's buffer */
+    static char registered[SMALL];
     kiln_status status = KILN_OK;
     STEP(open_device(r));
     STEP(kiln_stream_open(r->device, 0, &r->stream));
     STEP(kiln_memory_alloc(r->device, sizeof pageable, &r->memory));
-    STEP(kiln_host_alloc(r->device, sizeof pageable, &r->host));
-    STEP(kiln_copy(&r->stream, r->memory, r->host, sizeof pageable, KILN_COPY_TO_DEVICE));
-    STEP(kiln_copy(&r->stream, r->memory, pageable, sizeof pageable, KILN_COPY_TO_DEVICE));
-    STEP(kiln_fill(&r->stream, (char *)r->memory + 1, 3, 98));
+    STEP(kiln_host_alloc(r->device, SMALL, &r->host));
+    STEP(kiln_copy(&r->stream, r->memory, r->host, SMALL, KILN_COPY_TO_DEVICE));
+    STEP(kiln_copy(&r->stream, r->memory, pageable, SMALL, KILN_COPY_TO_DEVICE));
+    STEP(kiln_fill(&r->stream, (char *)r->memory + 1, 3, FILLED));
     STEP(kiln_host_register(r->device, registered, sizeof registered, NULL));
     kiln_host_unregister(r->device, registered);
     STEP(kiln_copy(&r->stream, pageable, r->memory, sizeof pageable, KILN_COPY_TO_HOST));

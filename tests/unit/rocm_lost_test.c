@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <time.h>
 
-enum { BYTES = 4096, NO_TYPE = 4 /* of packets */, FORMAT = 0x1009 };
+enum { BYTES = 128 << 10, NO_TYPE = 4 /* of packets */, FORMAT = 0x1009 };
 static const char lost[] = "rocm:0 is lost: HSA_STATUS_ERROR_INVALID_PACKET_FORMAT (0x1009)";
 
 /* ---- The application, with a queue that kiln borrows ---- */
@@ -85,10 +85,6 @@ static kiln_status wait_for_room(world *w) {
     return status;
 }
 
-static kiln_status wait_for_fill(world *w) {
-    return kiln_fill(&w->stream, w->memory, 1, BYTES);
-}
-
 static kiln_status wait_for_copy(world *w) {
     static char pageable[BYTES];
     return kiln_copy(&w->stream, w->memory, pageable, BYTES, KILN_COPY_TO_DEVICE);
@@ -100,7 +96,7 @@ static const struct {
     uint64_t left; /* of the copy: a lock, and two signals that its engine looks at */
 } waits[] = {
     {wait_for_stream, 64, 0}, {wait_for_event, 64, 0}, {wait_for_room, 64, 0},
-    {wait_for_room, 2048, 0}, {wait_for_fill, 64, 0},  {wait_for_copy, 64, 3},
+    {wait_for_room, 2048, 0}, {wait_for_copy, 64, 3},
 };
 
 /* A while later, so that the wait is under way. */
