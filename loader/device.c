@@ -124,6 +124,7 @@ static kiln_status device_create(const kiln__backend *backend, const kiln_device
     device->backend = backend;
     device->launch = backend->launch;
     device->launch_plain = backend->launch_plain;
+    device->threads_most = UINT64_MAX;
     device->references = 1;
     device->info = info_of(backend, options->ordinal);
     device->state = kiln__fork_word_alloc(backend->id != KILN_BACKEND_CPU);

@@ -31,6 +31,7 @@ struct kiln_device {
 
     const kiln__backend *backend;
     kiln_device_info info;
+    uint64_t threads_most; /* of a launch's blocks together; UINT64_MAX: no such limit */
     char *why;
     uint32_t references;       /* under the registry's lock */
     bool listed;               /* in the registry; set once, while it is opened */

@@ -25,6 +25,20 @@ static inline kiln_status kiln__operator_launch(kiln_stream *stream, const kiln_
     return kiln_launch(stream, kernel, config, arguments, arguments_size);
 }
 
+/* Whether the device takes a launch of this shape, else KILN_ERROR_INVALID_ARGUMENT under the function's name: for the
+ * second launch of a call, before the first one goes out. */
+static inline kiln_status kiln__operator_fits(const kiln_stream *stream, const char *name,
+                                              const kiln_launch_config *config) {
+    const uint64_t columns = (uint64_t)config->grid[0] * config->block[0];
+    uint64_t threads;
+    const bool overflow = __builtin_mul_overflow(columns, (uint64_t)config->grid[1] * config->grid[2], &threads);
+    KILN__REQUIRE(!overflow && threads <= stream->device->threads_most,
+                  "%s: its sizes are too large for one launch: %u x %u x %u blocks of %u threads, at most %llu threads",
+                  name, config->grid[0], config->grid[1], config->grid[2], config->block[0],
+                  (unsigned long long)stream->device->threads_most);
+    return KILN_OK;
+}
+
 /* Copies params of a caller that was compiled against another version: a short struct gets a zero tail, a long one must
  * have one. name is the function's and argument what it calls the struct, for the text. */
 kiln_status kiln__params_copy(const char *name, const char *argument, void *copy, size_t size, const void *params,

@@ -205,15 +205,18 @@ static inline kiln_status kiln__attention_launch(kiln_stream *stream, const char
                                                  const kiln_kernel *attend, const kiln_kernel *join) {
     const kiln_attention_args *args = &p->args;
     uint32_t row = KILN_ATTENTION_STRIDE(args->head_dim), rows = args->rows * KILN_ATTENTION_SUBGROUPS;
-    kiln_launch_config config;
+    const uint64_t tiles = ((uint64_t)p->heads + KILN_ATTENTION_SUBGROUPS - 1) / KILN_ATTENTION_SUBGROUPS;
+    kiln_launch_config config, joining;
+    if (args->partials) {
+        KILN__TRY(kiln__grid(name, tiles, (uint64_t)p->tokens, &joining));
+        KILN__TRY(kiln__operator_fits(stream, name, &joining));
+    }
     KILN__TRY(kiln__grid(name, args->row_tiles, (uint64_t)args->batch * args->kv_heads * args->splits, &config));
     config.dynamic_shared_bytes =
         (uint32_t)sizeof(float) * ((KILN_ATTENTION_KEYS + rows) * row + rows * KILN_ATTENTION_KEYS);
     KILN__TRY(kiln__operator_launch(stream, attend, &config, args, sizeof *args));
     if (!args->partials) return KILN_OK;
-    uint64_t tiles = ((uint64_t)p->heads + KILN_ATTENTION_SUBGROUPS - 1) / KILN_ATTENTION_SUBGROUPS;
-    KILN__TRY(kiln__grid(name, tiles, (uint64_t)p->tokens, &config));
-    return kiln__operator_launch(stream, join, &config, args, sizeof *args);
+    return kiln__operator_launch(stream, join, &joining, args, sizeof *args);
 }
 
 /* The rest of the checks, the rest of the arguments, and the launches. */

@@ -179,15 +179,18 @@ static kiln_status launch_rows(kiln_stream *stream, const kiln_kernel *kernels, 
 
 static kiln_status launch_tiles(kiln_stream *stream, const kiln_kernel *kernels, const kiln_gemm_args *args,
                                 const plan *way, const char *name) {
-    kiln_launch_config config;
+    kiln_launch_config config, joining;
+    const uint64_t columns = ((uint64_t)args->n + KILN_BLOCK - 1) >> KILN_BLOCK_LOG2;
+    if (args->splits > 1) {
+        KILN__TRY(kiln__grid(name, columns, (uint64_t)args->m * args->batch, &joining));
+        KILN__TRY(kiln__operator_fits(stream, name, &joining));
+    }
     uint64_t blocks = (uint64_t)args->tile_rows * args->splits * args->batch;
     KILN__TRY(kiln__grid(name, tiles_of(args->n, way->cols), blocks, &config));
     config.dynamic_shared_bytes = way->stages * way->stage_bytes;
     KILN__TRY(kiln__operator_launch(stream, &kernels[way->kernel], &config, args, sizeof *args));
     if (args->splits == 1) return KILN_OK;
-    uint64_t columns = ((uint64_t)args->n + KILN_BLOCK - 1) >> KILN_BLOCK_LOG2;
-    KILN__TRY(kiln__grid(name, columns, (uint64_t)args->m * args->batch, &config));
-    return kiln__operator_launch(stream, &kernels[KERNEL_gemm_join], &config, args, sizeof *args);
+    return kiln__operator_launch(stream, &kernels[KERNEL_gemm_join], &joining, args, sizeof *args);
 }
 
 /* Plans the product, divided if the workspace is there for it, and writes the plan into the arguments. */

@@ -7,11 +7,13 @@
 #include "loader/rocm/rocm_signal.h"
 
 enum {
-    KILN__ROCM_QUEUES = 4,        /* per device; further streams share */
-    KILN__ROCM_RING_SLOTS = 1024, /* launches of a stream whose arguments are kept */
+    KILN__ROCM_QUEUES = 4, /* per device; further streams share */
+    KILN__ROCM_RING_SLOTS =
+        1024, /* of kernargs that are kept: a launch of a stream takes one, or as many as it needs */
     KILN__ROCM_SLOT_BYTES = 512,
     KILN__ROCM_RING_PARTS = 16,
     KILN__ROCM_PART_SLOTS = KILN__ROCM_RING_SLOTS / KILN__ROCM_RING_PARTS,
+    KILN__ROCM_KERNARG_MOST = KILN__ROCM_PART_SLOTS * KILN__ROCM_SLOT_BYTES,
     KILN__ROCM_GPUS = 128, /* that pinned memory is granted to */
 };
 
@@ -63,6 +65,7 @@ typedef struct kiln__rocm_kernel {
     uint32_t line_max;    /* threads of a group of one dimension */
     uint32_t dynamic_max; /* bytes of LDS left for the launch */
     uint32_t arguments_bytes;
+    uint32_t slots; /* of the ring, that its kernargs take */
     uint32_t vgprs;
     uint32_t wave_size;
     uint32_t hidden_count; /* 0 for most: the launch pays nothing then */
@@ -72,7 +75,7 @@ typedef struct kiln__rocm_kernel {
 /* stream->state */
 typedef struct kiln__rocm_stream {
     /* What a launch touches, first. */
-    uint64_t launches;      /* the ring's slot is this count */
+    uint64_t slots;         /* taken so far: the ring's next one is this count */
     uint32_t header;        /* of the next launch: behind a wait of the host's it acquires at system scope */
     uint32_t header_behind; /* of a launch behind another */
     uint8_t *ring;          /* kernargs */
@@ -87,7 +90,7 @@ typedef struct kiln__rocm_stream {
     kiln__hsa_signal idle;                         /* what sync waits for */
     kiln__hsa_signal mark;                         /* what query looks at: 0 when the marked work is done */
     uint64_t marked;                               /* the work up to there, as kiln__rocm_queue_work counts it */
-    uint64_t barriers;                             /* barrier packets; with the launches, the stream's work */
+    uint64_t barriers;                             /* barrier packets; with the slots, the stream's work */
     void *staging;                                 /* pinned, for pageable memory; NULL before the first such copy */
     kiln__rocm_queue *own;                         /* NULL: the queue is borrowed */
     bool timing;

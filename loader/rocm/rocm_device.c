@@ -68,6 +68,7 @@ kiln_status kiln__rocm_device_open(kiln_device *device, const kiln_device_option
     pthread_mutex_init(&rocm->queue_lock, NULL);
     pthread_mutex_init(&rocm->pages_lock, NULL);
     device->native = rocm;
+    device->threads_most = rocm->grid_size_max;
     return KILN_OK;
 }
 

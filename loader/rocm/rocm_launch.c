@@ -106,6 +106,15 @@ static kiln__hsa_signal __attribute__((cold, noinline)) leave_part(kiln__rocm_st
     return stream->parts[part];
 }
 
+/* Kernargs that do not fit behind the slots that are taken in a sixteenth begin the next one. A barrier packet is the
+ * last of the one that they leave. */
+static kiln_status __attribute__((cold, noinline)) skip_part(kiln__rocm_stream *stream) {
+    const uint32_t part = (uint32_t)(stream->slots % KILN__ROCM_RING_SLOTS) / KILN__ROCM_PART_SLOTS;
+    KILN__TRY(kiln__rocm_barrier(stream, (kiln__hsa_signal){0}, leave_part(stream, part)));
+    stream->slots += KILN__ROCM_PART_SLOTS - stream->slots % KILN__ROCM_PART_SLOTS;
+    return KILN_OK;
+}
+
 kiln_status kiln__rocm_launch(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config,
                               const void *arguments) {
     kiln__rocm_stream *state = stream->state;
@@ -113,7 +122,9 @@ kiln_status kiln__rocm_launch(kiln_stream *stream, const kiln_kernel *kernel, co
     const bool plain = is_plain(state->rocm, function, config);
     if (KILN__UNLIKELY(!plain)) KILN__TRY(check_shape(state->rocm, kernel, config));
 
-    const uint32_t slot = (uint32_t)(state->launches % KILN__ROCM_RING_SLOTS);
+    if (KILN__UNLIKELY(state->slots % KILN__ROCM_PART_SLOTS + function->slots > KILN__ROCM_PART_SLOTS))
+        KILN__TRY(skip_part(state));
+    const uint32_t slot = (uint32_t)(state->slots % KILN__ROCM_RING_SLOTS);
     const uint32_t place = slot % KILN__ROCM_PART_SLOTS;
     if (KILN__UNLIKELY(place == 0)) KILN__TRY(enter_part(state, slot / KILN__ROCM_PART_SLOTS));
     uint8_t *kernarg = state->ring + (size_t)slot * KILN__ROCM_SLOT_BYTES;
@@ -122,7 +133,7 @@ kiln_status kiln__rocm_launch(kiln_stream *stream, const kiln_kernel *kernel, co
 
     uint64_t index;
     KILN__TRY(kiln__rocm_reserve(state, &index));
-    state->launches++;
+    state->slots += function->slots;
     kiln__hsa_dispatch_packet *packet = kiln__rocm_packet(state, index);
     if (KILN__LIKELY(plain)) {
         packet->workgroup_size_x = (uint16_t)config->block[0];
@@ -141,7 +152,7 @@ kiln_status kiln__rocm_launch(kiln_stream *stream, const kiln_kernel *kernel, co
     packet->kernarg_address = kernarg;
     packet->reserved2 = 0;
     packet->completion_signal = (kiln__hsa_signal){0};
-    if (KILN__UNLIKELY(place == KILN__ROCM_PART_SLOTS - 1))
+    if (KILN__UNLIKELY(place + function->slots == KILN__ROCM_PART_SLOTS))
         packet->completion_signal = leave_part(state, slot / KILN__ROCM_PART_SLOTS);
     kiln__rocm_publish(state, index, packet, state->header);
     state->header = state->header_behind;

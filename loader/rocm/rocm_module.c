@@ -52,9 +52,9 @@ static kiln_status set_hidden(const kiln_kernel *kernel, kiln__rocm_kernel *func
 static kiln_status set_facts(kiln_kernel *kernel, kiln__rocm_kernel *function, const kiln__hsaco_kernel *facts) {
     const kiln_device_info *device = &kernel->device->info;
     const kiln__rocm_device *rocm = kernel->device->native;
-    if (facts->kernarg_size > KILN__ROCM_SLOT_BYTES)
+    if (facts->kernarg_size > KILN__ROCM_KERNARG_MOST)
         return kiln__fail(KILN_ERROR_UNSUPPORTED, "kernel %s takes %u bytes of arguments: at most %d", kernel->name,
-                          facts->kernarg_size, KILN__ROCM_SLOT_BYTES);
+                          facts->kernarg_size, KILN__ROCM_KERNARG_MOST);
     if (facts->dynamic_stack)
         return kiln__fail(KILN_ERROR_UNSUPPORTED,
                           "kernel %s has a stack of unknown size (recursion or calls by pointer)", kernel->name);
@@ -68,6 +68,8 @@ static kiln_status set_facts(kiln_kernel *kernel, kiln__rocm_kernel *function, c
     KILN__TRY(set_hidden(kernel, function, facts));
     function->kernarg_bytes = facts->kernarg_size;
     function->arguments_bytes = facts->arguments_size;
+    function->slots = (facts->kernarg_size + KILN__ROCM_SLOT_BYTES - 1) / KILN__ROCM_SLOT_BYTES;
+    if (!function->slots) function->slots = 1;
     function->vgprs = facts->vgprs;
     function->wave_size = facts->wave_size ? facts->wave_size : (uint32_t)device->wave_size;
     function->threads_max = (uint32_t)device->max_threads;
@@ -106,10 +108,10 @@ static kiln_status resolve(kiln_kernel *kernel, kiln__rocm_kernel *function, kil
         KILN__HSA_TRY(symbol_get_info, symbol, facts[i].attribute, facts[i].value);
     if (!function->object) return kiln__hsa_fail_empty(kiln__hsa_names.symbol_get_info);
     if (dynamic_stack) return kiln__fail(KILN_ERROR_UNSUPPORTED, "kernel %s has a stack of unknown size", kernel->name);
-    if (kernarg_bytes > KILN__ROCM_SLOT_BYTES || function->group_bytes > lds)
+    if (kernarg_bytes > function->slots * KILN__ROCM_SLOT_BYTES || function->group_bytes > lds)
         return kiln__fail(KILN_ERROR_UNSUPPORTED,
-                          "kernel %s takes %u bytes of arguments and %u of LDS: at most %d and %u", kernel->name,
-                          kernarg_bytes, function->group_bytes, KILN__ROCM_SLOT_BYTES, lds);
+                          "kernel %s takes %u bytes of arguments and %u of LDS: at most %u and %u", kernel->name,
+                          kernarg_bytes, function->group_bytes, function->slots * KILN__ROCM_SLOT_BYTES, lds);
     function->dynamic_max = lds - function->group_bytes;
     return KILN_OK;
 }

@@ -46,7 +46,7 @@ kiln_status kiln__rocm_poll(kiln__rocm_device *rocm, kiln__hsa_signal signal, bo
 
 /* Counts the stream's packets; on a borrowed queue all of them, since the application's are the stream's work, too. */
 static inline uint64_t kiln__rocm_queue_work(const kiln__rocm_stream *stream) {
-    return stream->own ? stream->launches + stream->barriers : kiln__hsa.queue_load_write_index(stream->queue);
+    return stream->own ? stream->slots + stream->barriers : kiln__hsa.queue_load_write_index(stream->queue);
 }
 
 /* Reserves a packet. It must be published next. Returns KILN_OK or KILN_ERROR_DEVICE_LOST. */
