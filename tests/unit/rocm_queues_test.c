@@ -153,6 +153,46 @@ static void a_barrier_or_on_nothing_is_a_violation(void **state) {
     close_queues();
 }
 
+/* ---- Copies ------------------------------------------------------------------------------------------------------ */
+
+enum { COPIES = 3, BYTES = 64, WRONG_TYPE = 4 };
+
+static bool unlock_is_a_violation(void *host) {
+    sim.reset();
+    assert_int_equal(kiln__hsa.memory_unlock(host), 0);
+    return sim.violations();
+}
+
+/* A queue that was stopped takes with it what waits for its packets, and what waits for that. A copy that another queue
+ * releases is in flight until it has run. */
+static void copies_that_a_stopped_queue_has_nothing_to_do_with_run(void **state) {
+    (void)state;
+    static uint8_t host[COPIES][BYTES];
+    const kiln__rocm_device *rocm = device->native;
+    const kiln__hsa_signal released = signal_of(1), never = signal_of(1);
+    kiln__hsa_signal copied[COPIES];
+    void *memory, *locked[COPIES];
+    assert_ok(kiln_memory_alloc(device, BYTES, &memory));
+    for (int i = 0; i < COPIES; i++) {
+        copied[i] = signal_of(1);
+        assert_int_equal(kiln__hsa.memory_lock(host[i], BYTES, (kiln__hsa_agent *)&rocm->agent, 1, &locked[i]), 0);
+    }
+    submit(queues[0], WRONG_TYPE, NULL, 0, (kiln__hsa_signal){0});
+    submit(queues[0], BARRIER_AND, NULL, 0, never);
+    const kiln__hsa_signal waits_for[COPIES] = {released, never, copied[1]};
+    for (int i = 0; i < COPIES; i++)
+        assert_int_equal(
+            kiln__hsa.async_copy(locked[i], rocm->host, memory, rocm->agent, BYTES, 1, &waits_for[i], copied[i]), 0);
+    for (int i = COPIES - 1; i > 0; i--)
+        assert_false(unlock_is_a_violation(host[i]));
+    assert_true(unlock_is_a_violation(host[0]));
+    submit(queues[1], BARRIER_AND, NULL, 0, released);
+    assert_int_equal(wait_for_zero(copied[0], FOR_EVER), 0);
+    assert_int_equal(wait_for_zero(copied[1], A_WHILE), 1);
+    kiln_memory_free(device, memory);
+    close_queues();
+}
+
 /* ---- Signals ----------------------------------------------------------------------------------------------------- */
 
 static void *store_later(void *signal) {
@@ -209,6 +249,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test_setup(a_barrier_or_on_nothing_is_a_violation, open_queues),
         cmocka_unit_test_setup(a_wait_ends_with_its_condition_or_its_time, open_queues),
         cmocka_unit_test_setup(a_signal_that_is_gone_is_a_violation, open_queues),
+        cmocka_unit_test_setup(copies_that_a_stopped_queue_has_nothing_to_do_with_run,
+                               open_queues), /* what waits stays */
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

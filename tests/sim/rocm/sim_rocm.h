@@ -251,10 +251,11 @@ void sim_rocm_page_fault(int32_t device, uint64_t address);
 void sim_rocm_doorbell(struct sim_queue *queue, uint64_t index);
 /* True if a copy runs in the range or is going to. */
 bool sim_rocm_copy_uses(const void *memory, size_t size);
-/* The device's copies that wait are never going to run: a fault stopped the queues that they wait for. */
-void sim_rocm_strand_copies(int32_t device);
-/* True if a fault stopped a queue of the device. */
-bool sim_rocm_is_stopped(int32_t device);
+/* Finds the copies that are never going to run, since a packet that they wait for is in a queue that was stopped. The
+ * others of its device go on: the engine knows nothing of queues. */
+void sim_rocm_strand_copies(void);
+/* True if a packet of a stopped queue, which is never done, was to complete the signal. */
+bool sim_rocm_never_completes(kiln__hsa_signal signal);
 /* True if packets in flight have kernargs in the range. */
 bool sim_rocm_kernargs_in_flight(const void *memory, size_t size);
 /* Stops all queues of a device and calls their error callbacks with status, unless it is 0. Takes the lock itself. */

@@ -14,8 +14,7 @@ typedef struct sim_copy {
     kiln__hsa_signal dependencies[DEPENDENCY_MAX];
     uint32_t dependency_count;
     kiln__hsa_signal completion;
-    int32_t device;
-    bool stranded; /* waits for a packet of a device that was stopped, and so for ever */
+    bool stranded; /* waits for ever */
 } sim_copy;
 
 static sim_copy copies[COPY_ROOM]; /* those that wait, in no order */
@@ -105,8 +104,6 @@ kiln__hsa_status hsa_amd_memory_async_copy(void *destination, kiln__hsa_agent de
         .size = size,
         .dependency_count = dependency_count,
         .completion = completion,
-        .device = device,
-        .stranded = sim_rocm_is_stopped(device),
     };
     SIM_HSA_RULE(copy.destination && copy.source, SIM_HSA_ERROR_INVALID_ARGUMENT,
                  "hsa_amd_memory_async_copy: the device cannot reach %zu bytes at %p", size,
@@ -120,6 +117,7 @@ kiln__hsa_status hsa_amd_memory_async_copy(void *destination, kiln__hsa_agent de
         copy.dependencies[i] = dependencies[i];
     }
     copies[copy_count++] = copy;
+    sim_rocm_strand_copies();
     engine_start();
     sim_rocm_handed_over();
     return KILN__HSA_STATUS_SUCCESS;
@@ -141,9 +139,25 @@ bool sim_rocm_copy_uses(const void *memory, size_t size) {
     return false;
 }
 
-void sim_rocm_strand_copies(int32_t device) {
+/* True if a copy that is stranded itself was to complete the signal. */
+static bool is_of_stranded(kiln__hsa_signal signal) {
     for (uint32_t i = 0; i < copy_count; i++)
-        if (copies[i].device == device) copies[i].stranded = true;
+        if (copies[i].stranded && copies[i].completion.handle == signal.handle) return true;
+    return false;
+}
+
+static bool waits_for_ever(const sim_copy *copy) {
+    for (uint32_t i = 0; i < copy->dependency_count; i++)
+        if (sim_rocm_never_completes(copy->dependencies[i]) || is_of_stranded(copy->dependencies[i])) return true;
+    return false;
+}
+
+void sim_rocm_strand_copies(void) {
+    for (uint32_t i = 0; i < copy_count; i++) {
+        if (copies[i].stranded || !waits_for_ever(&copies[i])) continue;
+        copies[i].stranded = true;
+        i = UINT32_MAX; /* others may wait for this one: from the first again */
+    }
 }
 
 uint64_t kiln_sim_rocm_copies(void) {

@@ -70,7 +70,7 @@ static uint32_t header_of(const kiln__hsa_dispatch_packet *packet) {
 
 static void stop(sim_queue *queue) {
     queue->stopped = true;
-    sim_rocm_strand_copies(queue->device);
+    sim_rocm_strand_copies();
     sim_rocm_changed();
 }
 
@@ -118,6 +118,7 @@ void sim_rocm_doorbell(sim_queue *queue, uint64_t index) {
     if (!queue->rung[index & (queue->native.size - 1)].rung)
         sim_violation("doorbell of packet %llu, whose header is still INVALID", (unsigned long long)index);
     take_ready(queue);
+    if (queue->stopped) sim_rocm_strand_copies();
     sim_rocm_handed_over();
 }
 
@@ -424,13 +425,23 @@ void sim_rocm_stop_queues(int32_t device, kiln__hsa_status status) {
     sim_rocm_unlock();
 }
 
-static bool is_stopped_on(const void *object, const void *context) {
+/* Of a stopped queue: packets that were taken, and those that were handed over since. */
+static bool has_undone(const void *object, const void *context) {
     const sim_queue *queue = object;
-    return queue->device == *(const int32_t *)context && queue->stopped;
+    const kiln__hsa_signal *signal = context;
+    if (!queue->stopped) return false;
+    for (uint32_t i = 0; i < queue->taken_count; i++)
+        if (queue->taken[(queue->taken_first + i) % TAKEN_AHEAD].packet.completion_signal.handle == signal->handle)
+            return true;
+    for (uint64_t index = queue->read_index; index < queue->write_index; index++)
+        if (queue->rung[index & (queue->native.size - 1)].rung &&
+            packet_at(queue, index)->completion_signal.handle == signal->handle)
+            return true;
+    return false;
 }
 
-bool sim_rocm_is_stopped(int32_t device) {
-    return sim_object_find("queue", is_stopped_on, &device);
+bool sim_rocm_never_completes(kiln__hsa_signal signal) {
+    return sim_object_find("queue", has_undone, &signal);
 }
 
 void kiln_sim_rocm_queue_error(int32_t device, uint32_t status) {
