@@ -26,6 +26,8 @@ struct kiln__backend {
     kiln_status (*device_open)(kiln_device *device, const kiln_device_options *options);
     /* Releases device->native. Never fails; quiet on a driver that is shutting down. Not called in a forked child. */
     void (*device_close)(kiln_device *device);
+    /* peer is another device of this backend. */
+    kiln_status (*device_enable_peer)(kiln_device *device, kiln_device *peer);
     /* The driver told the application of an error, by its number, which is not 0. */
     void (*device_lose)(kiln_device *device, uint32_t error);
 

@@ -294,6 +294,15 @@ const char *kiln_device_selection_log(const kiln_device *device) {
     return device && device->why ? device->why : "";
 }
 
+kiln_status kiln_device_enable_peer(kiln_device *device, kiln_device *peer) {
+    KILN__REQUIRE(device && peer, "kiln_device_enable_peer: %s is NULL", device ? "peer" : "device");
+    KILN__TRY(kiln__device_check(device));
+    KILN__TRY(kiln__device_check(peer));
+    KILN__REQUIRE(device->backend == peer->backend, "kiln_device_enable_peer: device is of %s, peer of %s",
+                  device->backend->name, peer->backend->name);
+    return device == peer ? KILN_OK : device->backend->device_enable_peer(device, peer);
+}
+
 kiln_status kiln_device_get_info(const kiln_device *device, kiln_device_info *out_info) {
     KILN__REQUIRE(out_info, "kiln_device_get_info: out_info is NULL");
     memset(out_info, 0, sizeof *out_info);

@@ -200,6 +200,7 @@ typedef struct kiln_target {
     int32_t sramecc;            /* ROCm: the same */
     char processor[32];         /* ROCm: "gfx942"; CPU: "x86-64-v3" */
     char generic[32];           /* ROCm: the processor's generic family ("gfx11-generic"), or "" */
+    int32_t reserved[7];        /* 0 */
 } kiln_target;
 
 /* What a device is, as its driver says. */
@@ -232,6 +233,14 @@ KILN_API size_t kiln_device_uuid_text(const kiln_device_info *info, char *text, 
 
 /* The same for its PCI address, "0000:41:00.0". */
 KILN_API size_t kiln_device_pci_text(const kiln_device_info *info, char *text, size_t size);
+
+/* Lets kernels on device read and write the memory of peer, another GPU of the same backend, and
+ * copies go directly between the two; the other direction is a call of its own. It lasts until either context ends. A
+ * device reaches its own memory, and the CPU the CPU's, without. Returns KILN_OK; KILN_ERROR_INVALID_ARGUMENT (of
+ * another backend); KILN_ERROR_UNSUPPORTED (the two cannot reach each other, or there are too many peers; ROCm: the HSA
+ * runtime grants access to each allocation, and to no device's memory as a whole); KILN_ERROR_FORKED;
+ * KILN_ERROR_DEVICE_LOST; KILN_ERROR_DRIVER. */
+KILN_API kiln_status kiln_device_enable_peer(kiln_device *device, kiln_device *peer);
 
 /* ---- 3. Streams -------------------------------------------------------------------------------------------------- */
 
@@ -580,9 +589,10 @@ typedef struct kiln_launch_config {
     uint32_t grid[3];              /* blocks */
     uint32_t block[3];             /* threads per block; the CPU ignores it */
     uint32_t dynamic_shared_bytes; /* beside the static; above 48 KB the opt-in is made */
-    uint32_t cluster[3];           /* CUDA, sm_90 and later: blocks per cluster. All 0: none */
-    uint32_t flags;                /* KILN_LAUNCH_ bits */
-    int32_t priority; /* with KILN_LAUNCH_PRIORITY: as cuStreamCreateWithPriority takes it, less is sooner */
+    uint32_t cluster[3]; /* CUDA, sm_90 and later: blocks per cluster, at most 8 in all, or 16 where the device
+                          * has room for those (non-portable). All 0: none */
+    uint32_t flags;      /* KILN_LAUNCH_ bits */
+    int32_t priority;    /* with KILN_LAUNCH_PRIORITY: as cuStreamCreateWithPriority takes it, less is sooner */
 } kiln_launch_config;
 
 /* Launches a kernel on a stream. arguments points to the kernel's one argument struct, which is copied; its size must

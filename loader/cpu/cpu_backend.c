@@ -31,6 +31,13 @@ static kiln_status module_variable(const kiln_module *module, const char *name, 
                       "kiln_module_find_variable: %s: CPU images are linked in, where it is found by its name", name);
 }
 
+/* All memory is the host's. */
+static kiln_status device_enable_peer(kiln_device *device, kiln_device *peer) {
+    (void)device;
+    (void)peer;
+    return KILN_OK;
+}
+
 /* No driver stands below a CPU that could fail. */
 static void device_lose(kiln_device *device, uint32_t error) {
     (void)device;
@@ -169,6 +176,7 @@ const kiln__backend kiln__backend_cpu = {
     .identify = kiln__cpu_identify,
     .device_open = kiln__cpu_device_open,
     .device_close = kiln__cpu_device_close,
+    .device_enable_peer = device_enable_peer,
     .device_lose = device_lose,
     .module_load = module_load,
     .module_unload = module_unload,

@@ -37,6 +37,7 @@ struct CUuuid_st; /* 16 bytes */
     X(FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, 3)                     \
     X(FUNC_ATTRIBUTE_NUM_REGS, 4)                             \
     X(FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 8)        \
+    X(FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 14)   \
     X(JIT_ERROR_LOG_BUFFER, 5)                                \
     X(JIT_ERROR_LOG_BUFFER_SIZE_BYTES, 6)                     \
     X(LAUNCH_ATTRIBUTE_COOPERATIVE, 2)                        \

@@ -7,6 +7,7 @@ const kiln__backend kiln__backend_cuda = {
     .identify = kiln__cuda_identify,
     .device_open = kiln__cuda_device_open,
     .device_close = kiln__cuda_device_close,
+    .device_enable_peer = kiln__cuda_device_enable_peer,
     .device_lose = kiln__cuda_device_lose,
     .module_load = kiln__cuda_module_load,
     .module_unload = kiln__cuda_module_unload,

@@ -55,6 +55,7 @@ kiln_status kiln__cuda_count(int32_t *out_count);
 kiln_status kiln__cuda_identify(kiln_device_info *info);
 kiln_status kiln__cuda_device_open(kiln_device *device, const kiln_device_options *options);
 void kiln__cuda_device_close(kiln_device *device);
+kiln_status kiln__cuda_device_enable_peer(kiln_device *device, kiln_device *peer);
 
 kiln_status kiln__cuda_module_load(kiln_module *module);
 void kiln__cuda_module_unload(kiln_module *module);

@@ -130,3 +130,22 @@ void kiln__cuda_device_close(kiln_device *device) {
     if (device->key_context || kiln__cuda.cuDeviceGet(&number, device->info.ordinal)) return;
     (void)kiln__cuda.cuDevicePrimaryCtxRelease(number);
 }
+
+kiln_status kiln__cuda_device_enable_peer(kiln_device *device, kiln_device *peer) {
+    kiln__cu_device from = -1, to = -1;
+    int can = 0;
+    KILN__CUDA_TRY(device, cuDeviceGet, &from, device->info.ordinal);
+    KILN__CUDA_TRY(device, cuDeviceGet, &to, peer->info.ordinal);
+    KILN__CUDA_TRY(device, cuDeviceCanAccessPeer, &can, from, to);
+    if (!can)
+        return kiln__fail(KILN_ERROR_UNSUPPORTED, "kiln_device_enable_peer: cuda:%d cannot reach cuda:%d's memory",
+                          device->info.ordinal, peer->info.ordinal);
+    kiln__cuda_scope here;
+    KILN__TRY(kiln__cuda_enter(device, &here));
+    kiln__cu_result result = kiln__cuda.cuCtxEnablePeerAccess(peer->native, 0);
+    kiln__cuda_leave(&here);
+    /* The application may have enabled it before. */
+    return !result || result == KILN__CU_ERROR_PEER_ACCESS_ALREADY_ENABLED
+               ? KILN_OK
+               : kiln__cuda_fail(device, "cuCtxEnablePeerAccess", result);
+}

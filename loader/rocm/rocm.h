@@ -101,6 +101,7 @@ kiln_status kiln__rocm_count(int32_t *out_count);
 kiln_status kiln__rocm_identify(kiln_device_info *info);
 kiln_status kiln__rocm_device_open(kiln_device *device, const kiln_device_options *options);
 void kiln__rocm_device_close(kiln_device *device);
+kiln_status kiln__rocm_device_enable_peer(kiln_device *device, kiln_device *peer);
 /* Marks the device lost by the status that the error callback of one of its queues was told. */
 void kiln__rocm_device_lose(kiln_device *device, uint32_t status);
 

@@ -7,6 +7,7 @@ const kiln__backend kiln__backend_rocm = {
     .identify = kiln__rocm_identify,
     .device_open = kiln__rocm_device_open,
     .device_close = kiln__rocm_device_close,
+    .device_enable_peer = kiln__rocm_device_enable_peer,
     .device_lose = kiln__rocm_device_lose,
     .module_load = kiln__rocm_module_load,
     .module_unload = kiln__rocm_module_unload,

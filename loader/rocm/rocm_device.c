@@ -81,3 +81,11 @@ void kiln__rocm_device_close(kiln_device *device) {
     pthread_mutex_destroy(&rocm->queue_lock);
     free(rocm);
 }
+
+kiln_status kiln__rocm_device_enable_peer(kiln_device *device, kiln_device *peer) {
+    return kiln__fail(
+        KILN_ERROR_UNSUPPORTED,
+        "kiln_device_enable_peer: rocm:%d on rocm:%d: the HSA runtime grants access to an allocation, and "
+        "to no device's memory as a whole",
+        device->info.ordinal, peer->info.ordinal);
+}

@@ -231,6 +231,27 @@ static void test_an_id_of_no_gpu_is_not_found(void **state) {
     assert_told("id is 02:00.0: the CPU has none");
 }
 
+static void test_a_device_reaches_its_peer(void **state) {
+    (void)state;
+    kiln_device *device = fixture_open(0), *peer = fixture_open(1), *cpu;
+    assert_status(kiln_device_enable_peer(device, peer), KILN_ERROR_UNSUPPORTED);
+    assert_told("cuda:0 cannot reach cuda:1's memory");
+    sim.configure("KILN_SIM_PEERS", "1");
+    for (int i = 0; i < 2; i++) /* the second time it is so already */
+        assert_ok(kiln_device_enable_peer(device, peer));
+    assert_int_equal(sim.calls("cuCtxEnablePeerAccess"), 2);
+    assert_ok(kiln_device_enable_peer(device, device));
+    sim.configure("KILN_SIM_PEERS", NULL);
+    assert_ok(kiln_device_open(&(kiln_device_options){.backend = KILN_BACKEND_CPU}, &cpu));
+    assert_status(kiln_device_enable_peer(device, cpu), KILN_ERROR_INVALID_ARGUMENT);
+    assert_told("device is of cuda, peer of cpu");
+    assert_status(kiln_device_enable_peer(device, NULL), KILN_ERROR_INVALID_ARGUMENT);
+    assert_ok(kiln_device_enable_peer(cpu, cpu));
+    kiln_device_close(cpu);
+    kiln_device_close(peer);
+    kiln_device_close(device);
+}
+
 /* ---- Memory and events ---- */
 
 static void test_memory_comes_and_goes_in_stream_order(void **state) {
@@ -537,6 +558,7 @@ int main(int argc, char **argv) {
         fixture_test(test_devices_that_cannot_be_counted),
         fixture_test(test_info_is_the_drivers),
         fixture_test(test_a_gpu_opens_by_its_id),
+        fixture_test(test_a_device_reaches_its_peer),
         fixture_test(test_memory_comes_and_goes_in_stream_order),
         fixture_test(test_the_applications_memory_is_pinned),
         fixture_test(test_an_event_of_the_applications),

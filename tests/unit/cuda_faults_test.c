@@ -63,7 +63,7 @@ static size_t function_number(const char *name) {
 /* All that a scenario may hold; what is NULL is not held. */
 typedef struct session {
     kiln__cu_context context; /* the application's */
-    kiln_device *device;
+    kiln_device *device, *peer;
     kiln_stream stream;
     kiln_event *start, *end;
     void *memory, *other, *host, *registered;
@@ -108,6 +108,11 @@ static kiln_status load(session *held) {
     const kiln_module *module;
     TRY(kiln__module_get_on(&held->stream, fixture_whole(), "f32", &module));
     return kiln_module_find_kernel(module, "scale", &held->kernel);
+}
+
+static kiln_status enable_peer(session *held) {
+    TRY(kiln_device_open(&(kiln_device_options){.backend = KILN_BACKEND_CUDA, .ordinal = 1}, &held->peer));
+    return kiln_device_enable_peer(held->device, held->peer);
 }
 
 static kiln_status open_and_load_text(session *held) {
@@ -196,6 +201,7 @@ static void release(session *held) {
     kiln_event_destroy(held->end);
     kiln_event_destroy(held->start);
     kiln_stream_close(&held->stream);
+    kiln_device_close(held->peer);
     kiln_device_close(held->device);
 }
 
@@ -209,7 +215,7 @@ static const struct scenario {
     {"launch", open_and_load, launch},   {"copy", open_device, copy},
     {"event", open_device, event},       {"borrow", create_context, borrow},
     {"close", everything, nothing},      {"variable", open_and_load_text, find_variable},
-    {"allocate", open_device, allocate},
+    {"allocate", open_device, allocate}, {"peer", open_device, enable_peer},
 };
 enum { SCENARIO_COUNT = sizeof scenarios / sizeof *scenarios, CALL_ROOM = 512 };
 
@@ -351,7 +357,8 @@ static void test_every_function_was_made_to_fail(void **state) {
 
 int main(int argc, char **argv) {
     (void)argc;
-    fixture_start(argv, "sm_90");
+    setenv("KILN_SIM_PEERS", "1", 0);
+    fixture_start(argv, "sm_90,sm_90");
     struct CMUnitTest tests[SCENARIO_COUNT + 1];
     for (size_t i = 0; i < SCENARIO_COUNT; i++)
         tests[i] = (struct CMUnitTest){scenarios[i].name, sweep, NULL, NULL, (void *)(uintptr_t)&scenarios[i]};

@@ -223,6 +223,23 @@ static void test_clusters_go_through_the_extended_launch(void **state) {
     kiln_device_close(device);
 }
 
+/* 8 blocks a cluster are every device's, 16 are a non-portable size, which loading has asked for. */
+static void test_clusters_of_non_portable_size(void **state) {
+    (void)state;
+    kiln_device *device = fixture_open(0);
+    const kiln_kernel *kernel = fixture_kernel(device, "scale");
+    scale_arguments arguments = {0};
+    kiln_stream stream;
+    kiln_launch_config config = {.grid = {34}, .block = {64}, .cluster = {17}};
+    assert_ok(kiln_stream_open(device, 0, &stream));
+    assert_status(kiln_launch(&stream, kernel, &config, &arguments, sizeof arguments), KILN_ERROR_INVALID_ARGUMENT);
+    assert_told("CUDA_ERROR_INVALID_CLUSTER_SIZE (912)");
+    config = (kiln_launch_config){.grid = {8, 4}, .block = {64}, .cluster = {8, 2}};
+    assert_ok(kiln_launch(&stream, kernel, &config, &arguments, sizeof arguments));
+    kiln_stream_close(&stream);
+    kiln_device_close(device);
+}
+
 static void test_clusters_need_compute_capability_9(void **state) {
     (void)state;
     kiln_device *device = fixture_open(2);
@@ -448,6 +465,7 @@ int main(int argc, char **argv) {
         fixture_test(test_shapes_beyond_the_device_are_invalid),
         fixture_test(test_dynamic_shared_memory_is_opted_in_when_loaded),
         fixture_test(test_clusters_go_through_the_extended_launch),
+        fixture_test(test_clusters_of_non_portable_size),
         fixture_test(test_clusters_need_compute_capability_9),
         fixture_test(test_occupancy),
         fixture_test(test_launch_leaves_the_current_context),

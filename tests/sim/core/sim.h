@@ -111,8 +111,7 @@ bool sim_memory_delete(const char *kind, void *bytes);
 /* Frees all of a kind that have this owner, which goes. */
 void sim_memory_sweep(const char *kind, uint64_t owner);
 
-/* The live memory of a device, and host memory, as a kernel may access it; to be freed. owner: of the device's memory,
- * only what this one allocated; 0: all of it. Stays valid while nothing is
+/* The live memory of owners, and host memory, as a kernel may access it; to be freed. Stays valid while nothing is
  * freed, which the simulator's lock ensures. */
 typedef struct sim_regions {
     sim_region *regions; /* by address */
@@ -120,7 +119,7 @@ typedef struct sim_regions {
     bool host; /* some are the host's */
 } sim_regions;
 
-bool sim_regions_take(int32_t device, uint64_t owner, sim_regions *out_regions);
+bool sim_regions_take(const uint64_t *owners, size_t owner_count, sim_regions *out_regions);
 /* A sim_region_find with a sim_regions as its context. */
 bool sim_regions_find(void *regions, uint64_t address, sim_region *out_region);
 

@@ -207,7 +207,13 @@ static int by_address(const void *a, const void *b) {
     return x->base < y->base ? -1 : x->base > y->base;
 }
 
-bool sim_regions_take(int32_t device, uint64_t owner, sim_regions *out_regions) {
+static bool is_one_of(const uint64_t *owners, size_t count, uint64_t owner) {
+    for (size_t i = 0; i < count; i++)
+        if (owners[i] == owner) return true;
+    return false;
+}
+
+bool sim_regions_take(const uint64_t *owners, size_t owner_count, sim_regions *out_regions) {
     *out_regions = (sim_regions){0};
     sim_lock();
     size_t count = 0;
@@ -216,8 +222,7 @@ bool sim_regions_take(int32_t device, uint64_t owner, sim_regions *out_regions) 
     sim_region *regions = calloc(count + 1, sizeof *regions);
     for (const allocation *at = allocations; regions && at; at = at->next) {
         bool host = strstr(at->memory.kind, "host") != NULL;
-        if (at->memory.absent || (!host && at->memory.device != device)) continue;
-        if (!host && owner && at->memory.owner != owner) continue;
+        if (at->memory.absent || (!host && !is_one_of(owners, owner_count, at->memory.owner))) continue;
         sim_region whole = {(uintptr_t)at->memory.bytes, at->memory.size, at->memory.written, false};
         size_t parts = at->part_count ? at->part_count : 1;
         out_regions->host |= host;

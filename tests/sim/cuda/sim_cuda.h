@@ -44,13 +44,16 @@ typedef struct sim_processor {
 
 /* ---- Objects. Handles point to them; the kind is the name of the type. ---- */
 
+enum { SIM_CUDA_PEERS = 8 };
+
 typedef struct CUctx_st {
     int32_t device;
     int32_t references; /* of a primary context */
     bool primary;
-    uint32_t flags;              /* how the host waits: no difference here */
-    int32_t fault;               /* the error that a kernel left behind: every later call returns it */
-    struct sim_runtime *runtime; /* what its kernels use; NULL: nothing yet */
+    uint32_t flags;                         /* how the host waits: no difference here */
+    struct CUctx_st *peers[SIM_CUDA_PEERS]; /* whose memory its kernels reach, too; NULL: none */
+    int32_t fault;                          /* the error that a kernel left behind: every later call returns it */
+    struct sim_runtime *runtime;            /* what its kernels use; NULL: nothing yet */
 } sim_context;
 
 typedef struct sim_parameter {
@@ -87,8 +90,9 @@ typedef struct CUfunc_st {
     sim_module *module;
     const sim_entry *entry;
     uint32_t max_dynamic_shared;
-    int32_t carveout; /* a wish that has no effect here */
-    bool loaded;      /* resident: a lazy driver loads at the first use otherwise */
+    int32_t carveout;    /* a wish that has no effect here */
+    bool large_clusters; /* of more than 8 blocks */
+    bool loaded;         /* resident: a lazy driver loads at the first use otherwise */
 } sim_function;
 
 /* A point that a stream's work reaches: what an event stands for from one cuEventRecord to the next. */

@@ -1,4 +1,5 @@
-/* What tells devices apart, and what they are to each other: each has its own memory, and reaches no other's. */
+/* What tells devices apart, and what they are to each other: each has its own memory, and reaches another's where
+ * KILN_SIM_PEERS=1 lets it and its context asked for it. */
 #include "tests/sim/cuda/sim_cuda.h"
 #include <stdio.h>
 #include <string.h>
@@ -42,8 +43,16 @@ kiln__cu_result cuDeviceCanAccessPeer(int *out_can, kiln__cu_device device, kiln
     SIM_CUDA_RULE(out_can, SIM_CUDA_INVALID_VALUE, "cuDeviceCanAccessPeer: the result is NULL");
     SIM_CUDA_RULE(sim_cuda_capability(device) && sim_cuda_capability(peer), SIM_CUDA_INVALID_DEVICE,
                   "cuDeviceCanAccessPeer: no device %d, or no device %d", device, peer);
-    *out_can = 0;
+    *out_can = device != peer && sim_setting_number("KILN_SIM_PEERS", 0);
     return SIM_CUDA_SUCCESS;
+}
+
+/* Where a context has its peer; where the first free place is, without one. SIM_CUDA_PEERS: nowhere. */
+static int place_of(const sim_context *context, const sim_context *peer) {
+    int place = 0;
+    while (place < SIM_CUDA_PEERS && context->peers[place] != peer)
+        place++;
+    return place;
 }
 
 kiln__cu_result cuCtxEnablePeerAccess(kiln__cu_context peer, unsigned int flags) {
@@ -51,12 +60,21 @@ kiln__cu_result cuCtxEnablePeerAccess(kiln__cu_context peer, unsigned int flags)
     SIM_CUDA_RULE(!flags, SIM_CUDA_INVALID_VALUE, "cuCtxEnablePeerAccess: flags is %u: must be 0", flags);
     SIM_CUDA_RULE(sim_object_live("context", peer) && peer != context, SIM_CUDA_INVALID_CONTEXT,
                   "cuCtxEnablePeerAccess: %p is no other context", (void *)peer);
-    return SIM_CUDA_PEER_ACCESS_UNSUPPORTED;
+    if (peer->device == context->device || !sim_setting_number("KILN_SIM_PEERS", 0))
+        return SIM_CUDA_PEER_ACCESS_UNSUPPORTED;
+    if (place_of(context, peer) < SIM_CUDA_PEERS) return SIM_CUDA_PEER_ACCESS_ALREADY_ENABLED;
+    const int free_place = place_of(context, NULL);
+    if (free_place == SIM_CUDA_PEERS) return SIM_CUDA_TOO_MANY_PEERS;
+    context->peers[free_place] = peer;
+    return SIM_CUDA_SUCCESS;
 }
 
 kiln__cu_result cuCtxDisablePeerAccess(kiln__cu_context peer) {
     SIM_CUDA_ENTER_CONTEXT(context);
     SIM_CUDA_RULE(sim_object_live("context", peer) && peer != context, SIM_CUDA_INVALID_CONTEXT,
                   "cuCtxDisablePeerAccess: %p is no other context", (void *)peer);
-    return SIM_CUDA_PEER_ACCESS_NOT_ENABLED;
+    const int place = place_of(context, peer);
+    if (place == SIM_CUDA_PEERS) return SIM_CUDA_PEER_ACCESS_NOT_ENABLED;
+    context->peers[place] = NULL;
+    return SIM_CUDA_SUCCESS;
 }

@@ -126,7 +126,10 @@ void sim_cuda_execute(sim_context *context, const sim_function *function, const 
     const ptx_program *program = function->module->program;
     sim_regions regions;
     sim_report report;
-    if (!program || !sim_regions_take(context->device, (uintptr_t)context, &regions)) return;
+    uint64_t owners[1 + SIM_CUDA_PEERS] = {(uintptr_t)context};
+    for (int i = 0; i < SIM_CUDA_PEERS; i++) /* no peer: the context once more */
+        owners[1 + i] = (uintptr_t)(context->peers[i] ? context->peers[i] : context);
+    if (!program || !sim_regions_take(owners, 1 + SIM_CUDA_PEERS, &regions)) return;
     ptx_launch run = {
         .program = program,
         .code = ptx_program_find(program, function->entry->name),

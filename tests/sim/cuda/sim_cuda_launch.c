@@ -13,7 +13,8 @@ enum {
     ATTRIBUTE_COOPERATIVE = 2,
     ATTRIBUTE_OVERLAP = 6,
     ATTRIBUTE_PRIORITY = 8, /* a wish, which no order here is bound by */
-    CLUSTER_MAX = 8
+    CLUSTER_MAX = 8,
+    CLUSTER_NON_PORTABLE_MAX = 16
 };
 
 uint64_t sim_cuda_blocks_together(const sim_function *function, uint64_t threads, uint32_t shared_bytes) {
@@ -45,7 +46,9 @@ static kiln__cu_result check_shape(const sim_function *function, const sim_launc
                   "cuLaunchKernelEx: clusters (attribute 4) need compute capability 9.0");
     for (int i = 0; i < 3; i++)
         if (launch->cluster[i] && launch->grid[i] % launch->cluster[i]) return SIM_CUDA_INVALID_CLUSTER_SIZE;
-    return cluster <= CLUSTER_MAX ? SIM_CUDA_SUCCESS : SIM_CUDA_INVALID_CLUSTER_SIZE;
+    return cluster <= (function->large_clusters ? CLUSTER_NON_PORTABLE_MAX : CLUSTER_MAX)
+               ? SIM_CUDA_SUCCESS
+               : SIM_CUDA_INVALID_CLUSTER_SIZE;
 }
 
 /* The packed arguments of a launch. */

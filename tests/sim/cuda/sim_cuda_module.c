@@ -127,7 +127,7 @@ kiln__cu_result cuModuleGetFunction(kiln__cu_function *out_function, kiln__cu_mo
             sim_function *created = sim_object_new(function_kind, sizeof *created);
             if (!created) return SIM_CUDA_OUT_OF_MEMORY;
             const sim_entry *entry = &module->image.entries[i];
-            *created = (sim_function){module, entry, SHARED_WITHOUT_OPT_IN, CARVEOUT_DEFAULT, false};
+            *created = (sim_function){module, entry, SHARED_WITHOUT_OPT_IN, CARVEOUT_DEFAULT, false, false};
             if (entry->shared_bytes <= SHARED_WITHOUT_OPT_IN) created->max_dynamic_shared -= entry->shared_bytes;
             module->functions[i] = created;
         }
@@ -215,6 +215,12 @@ kiln__cu_result cuFuncSetAttribute(kiln__cu_function function, kiln__cu_enum att
         SIM_CUDA_RULE(value >= CARVEOUT_DEFAULT && value <= CARVEOUT_MAX, SIM_CUDA_INVALID_VALUE,
                       "cuFuncSetAttribute: a carveout of %d", value);
         function->carveout = value;
+        return SIM_CUDA_SUCCESS;
+    }
+    if (attribute == KILN__CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED) {
+        SIM_CUDA_RULE(value == 0 || value == 1, SIM_CUDA_INVALID_VALUE,
+                      "cuFuncSetAttribute: clusters of non-portable size are allowed or not, and not %d", value);
+        function->large_clusters = value;
         return SIM_CUDA_SUCCESS;
     }
     SIM_CUDA_RULE(attribute == KILN__CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, SIM_CUDA_INVALID_VALUE,

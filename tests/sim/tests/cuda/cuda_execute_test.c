@@ -192,6 +192,40 @@ static void cubins_are_known_or_refused(void **state) {
     sim.configure("KILN_SIM_NO_CUBIN", NULL);
 }
 
+/* A kernel of the first device writes into the second one's memory, which is a fault before it may. */
+static void a_kernel_reaches_its_peer_s_memory(void **state) {
+    (void)state;
+    for (int enabled = 0; enabled < 2; enabled++) {
+        kiln_device *device = device_open(), *peer;
+        kiln_stream stream, of_peer;
+        const kiln_kernel *kernel;
+        uint32_t *memory, out[64] = {0};
+        const kiln_launch_config config = {.grid = {1}, .block = {64}};
+        assert_ok(kiln_device_open(&(kiln_device_options){.backend = KILN_BACKEND_CUDA, .ordinal = 1}, &peer));
+        assert_ok(kiln_stream_open(device, 0, &stream));
+        assert_ok(kiln_stream_open(peer, 0, &of_peer));
+        assert_ok(kiln_memory_alloc(peer, sizeof out, (void **)&memory));
+        assert_ok(kernel_bundle_load(&bundle, device, &kernel));
+        sim.configure("KILN_SIM_PEERS", "1");
+        if (enabled) assert_ok(kiln_device_enable_peer(device, peer));
+        sim.configure("KILN_SIM_PEERS", NULL);
+        const work_args args = {memory, 0, 0};
+        kiln_status status = kiln_launch(&stream, kernel, &config, &args, sizeof args);
+        if (!status) status = kiln_stream_sync(&stream);
+        assert_int_equal(status, enabled ? KILN_OK : KILN_ERROR_DEVICE_LOST);
+        if (enabled) {
+            assert_ok(kiln_copy(&of_peer, out, memory, sizeof out, KILN_COPY_TO_HOST));
+            assert_ok(kiln_stream_sync(&of_peer));
+            assert_int_equal(out[63], 3 * 63 + 40);
+        }
+        kiln_memory_free(peer, memory);
+        kiln_stream_close(&of_peer);
+        kiln_stream_close(&stream);
+        kiln_device_close(peer);
+        kiln_device_close(device);
+    }
+}
+
 static void an_operator_links_and_runs(void **state) {
     (void)state;
     kiln_device *device = device_open();
@@ -270,7 +304,7 @@ static void operators_are_captured_and_replayed(void **state) {
 
 int main(int argc, char **argv) {
     (void)argc;
-    cuda_driver_start(argv, "sm_90", &sim, &driver);
+    cuda_driver_start(argv, "sm_90,sm_90", &sim, &driver);
     kernel_bundle_make(
         &bundle, (kiln_kernel_info){.name = "work", .arguments_size = sizeof(work_args)},
         (kiln_image){
@@ -281,6 +315,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_context_at_fault_is_closed_without_a_leak),
         cmocka_unit_test(matrices_are_multiplied_as_the_variable_says),
         cmocka_unit_test(cubins_are_known_or_refused),
+        cmocka_unit_test(a_kernel_reaches_its_peer_s_memory),
         cmocka_unit_test(an_operator_links_and_runs),
         cmocka_unit_test(operators_are_captured_and_replayed),
     };
