@@ -149,7 +149,7 @@ $(OBJ)/kernels/describe/%.o: kernels/describe.c $(FLAGS)
 # The bundle table and the images as C, from the manifest: $(OBJ)/embedded/<op>/*.c. Arguments: operator, a folder of
 # $(OBJ), and the kind of image that is left out. In ptx/ are no cubins, so that a CUDA driver compiles the PTX: for tests.
 define OPERATOR_RULE
-$(OBJ)/$(2)embedded/$(1)/bundle.c: embedded/$(1)/manifest $(wildcard embedded/$(1)/*) loader/targets.def loader/operators.h kernels/$(1)/$(1).def scripts/embed.sh scripts/embed.awk scripts/targets.sh
+$(OBJ)/$(2)embedded/$(1)/bundle.c: embedded/$(1)/manifest $(wildcard embedded/$(1)/*) loader/targets.def kernels/common/operators.h kernels/$(1)/$(1).def scripts/embed.sh scripts/embed.awk scripts/targets.sh
 	@mkdir -p $$(@D)
 	scripts/embed.sh $(1) $(HOST) $$(@D) $(3)
 $(OBJ)/$(2)operators/$(1).o: $(OBJ)/kernels/$(1)/$(1).o $(CPU_LEVELS:%=$(OBJ)/kernels/$(1)/%.o) $(OBJ)/$(2)embedded/$(1)/bundle.o

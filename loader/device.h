@@ -2,13 +2,14 @@
 #ifndef KILN_LOADER_DEVICE_H
 #define KILN_LOADER_DEVICE_H
 
-#include "loader/operators.h"
 #include "loader/status.h"
 #include <pthread.h>
 #include <stdatomic.h>
 
 typedef struct kiln__backend kiln__backend;
 typedef struct kiln__trace kiln__trace;
+
+enum { KILN__OPERATOR_SLOTS = 256 }; /* whose each is the operators know */
 
 /* The state word. Exactly READY is the fast path. A GPU device's word lies on a page that the kernel wipes in a forked
  * child (or that an atfork handler zeroes), so that a child finds 0. */
@@ -26,8 +27,8 @@ struct kiln_device {
     void *native;                       /* the backend's own */
     void *key_context;                  /* the borrowed context, or NULL: part of the identity */
 
-    /* A loaded operator part, or NULL: published with release, read with acquire. */
-    _Atomic(const kiln_module *) operators[KILN__OPERATOR_COUNT][KILN__PART_COUNT];
+    /* What operators loaded, each in a slot of its own, or NULL: published with release, read with acquire. */
+    _Atomic(const kiln_module *) operators[KILN__OPERATOR_SLOTS];
 
     const kiln__backend *backend;
     kiln_device_info info;

@@ -1,16 +1,10 @@
 #include "loader/operator.h"
 #include <string.h>
 
-kiln_status kiln__operator_load(kiln_stream *stream, unsigned operator_number, unsigned part,
-                                const kiln_bundle *bundle) {
+kiln_status kiln__operator_load(kiln_stream *stream, unsigned slot, const kiln_bundle *bundle, const char *part) {
     const kiln_module *module;
-    static const char *const parts[] = {
-#define PART_NAME(name, size) #name,
-        KILN__FLOAT_PARTS(PART_NAME)
-#undef PART_NAME
-    };
-    KILN__TRY(kiln__module_get_on(stream, bundle, parts[part], &module));
-    atomic_store_explicit(&stream->device->operators[operator_number][part], module, memory_order_release);
+    KILN__TRY(kiln__module_get_on(stream, bundle, part, &module));
+    atomic_store_explicit(&stream->device->operators[slot], module, memory_order_release);
     return KILN_OK;
 }
 

@@ -3,15 +3,14 @@
 #define KILN_LOADER_OPERATOR_H
 
 #include "loader/module.h"
-#include <kiln/ops.h>
 
-/* Loads an operator on the stream's device and publishes it for kiln__operator_get. */
-kiln_status kiln__operator_load(kiln_stream *stream, unsigned operator_number, unsigned part, const kiln_bundle *bundle)
+/* Loads a part of an operator's bundle on the stream's device and publishes it in the slot for kiln__operator_get. */
+kiln_status kiln__operator_load(kiln_stream *stream, unsigned slot, const kiln_bundle *bundle, const char *part)
     __attribute__((cold));
 
-/* The operator on the stream's device, its kernels in the part's order; NULL before it is loaded. */
-static inline const kiln_module *kiln__operator_get(kiln_stream *stream, unsigned operator_number, unsigned part) {
-    return atomic_load_explicit(&stream->device->operators[operator_number][part], memory_order_acquire);
+/* What is loaded in the slot on the stream's device, its kernels in the part's order; NULL before. */
+static inline const kiln_module *kiln__operator_get(kiln_stream *stream, unsigned slot) {
+    return atomic_load_explicit(&stream->device->operators[slot], memory_order_acquire);
 }
 
 /* kiln_launch for an operator's own kernel on its own stream, in a plain shape: of the launch's checks only the

@@ -1,6 +1,6 @@
 #!/bin/sh
 # What the scripts ask of the lists: loader/targets.def (architectures), kernels/ops.def (operators) and
-# loader/operators.h (parts). Needs sh and sed alone.
+# kernels/common/operators.h (parts). Needs sh and sed alone.
 #
 #   targets.sh nvidia            name, lowest PTX version, what a portable source ships (ptx, cubin, both, none), assembler
 #   targets.sh amd               name, code object version; rows that are fired
@@ -42,7 +42,7 @@ kernels() { # OP
 }
 
 parts() {
-    sed -n '/^#define KILN__FLOAT_PARTS/,/[^\\]$/s/^ *X(\([a-z0-9]*\),.*/\1/p' loader/operators.h
+    sed -n '/^#define KILN__FLOAT_PARTS/,/[^\\]$/s/^ *X(\([a-z0-9]*\),.*/\1/p' kernels/common/operators.h
 }
 
 # The source of an operator for a target. A tuned source carries the target in its name, without the underscore of sm_

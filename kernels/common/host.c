@@ -1,5 +1,11 @@
 #include "kernels/common/host.h"
 
+const char *const kiln__part_names[KILN__PART_COUNT] = {
+#define PART_NAME(name, size) #name,
+    KILN__FLOAT_PARTS(PART_NAME)
+#undef PART_NAME
+};
+
 kiln_status kiln__tensor_explain(const char *name, const char *tensor, const void *data, int64_t rows, int64_t cols,
                                  int64_t stride, unsigned size_log2) {
     KILN__REQUIRE(data, "%s: %s is NULL", name, tensor);

@@ -3,7 +3,9 @@
 #define KILN_KERNELS_COMMON_HOST_H
 
 #include "kernels/common/geometry.h"
+#include "kernels/common/operators.h"
 #include "loader/operator.h"
+#include <kiln/ops.h>
 #include <string.h>
 
 /* Makes *params point to a struct of this version's size: itself, or *copy for a caller of another version. */
@@ -32,12 +34,15 @@ static inline unsigned kiln__part_size_log2(unsigned part) {
     return part == KILN__PART_f32 ? 2 : 1;
 }
 
+extern const char *const kiln__part_names[KILN__PART_COUNT];
+
 /* The operator on the stream's device, which is loaded if it is not yet. */
 static inline kiln_status kiln__operator_require(kiln_stream *stream, unsigned operator_number, unsigned part,
                                                  const kiln_bundle *bundle, const kiln_module **out_module) {
-    if (!kiln__operator_get(stream, operator_number, part))
-        KILN__TRY(kiln__operator_load(stream, operator_number, part, bundle));
-    *out_module = kiln__operator_get(stream, operator_number, part);
+    _Static_assert((int)KILN__OPERATOR_COUNT * (int)KILN__PART_COUNT <= (int)KILN__OPERATOR_SLOTS, "a slot for each");
+    const unsigned slot = kiln__operator_slot(operator_number, part);
+    if (!kiln__operator_get(stream, slot)) KILN__TRY(kiln__operator_load(stream, slot, bundle, kiln__part_names[part]));
+    *out_module = kiln__operator_get(stream, slot);
     return KILN_OK;
 }
 

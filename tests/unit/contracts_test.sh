@@ -16,6 +16,14 @@ calls_nothing_forbidden() {
     [ -z "$found" ] || { echo "refers to: $found"; return 1; }
 }
 
+# Beneath the command and the bindings, nothing of the loader's knows an operator.
+knows_no_operator() {
+    local found
+    found=$(grep -rlE '#include ("kernels/|<kiln/ops.h>)' loader --include='*.[ch]' --exclude-dir=cli --exclude-dir=bindings)
+    [ -z "$found" ] || { echo "include operators: $found"; return 1; }
+}
+check "the loader knows no operator" knows_no_operator
+
 # The objects know what they refer to only without a sanitizer's own calls.
 if [ "$KILN_CONFIG" = release ] || [ "$KILN_CONFIG" = debug ]; then
     check "the library calls nothing that prints, exits or reads the environment" calls_nothing_forbidden

@@ -8,9 +8,10 @@ done
 
 # A tree with one operator, probe.
 plant() { # FOLDER
-    mkdir -p "$1/kernels/probe" "$1/loader"
+    mkdir -p "$1/kernels/probe" "$1/kernels/common" "$1/loader"
     cp -r scripts "$1/"
-    cp loader/targets.def loader/operators.h "$1/loader/"
+    cp loader/targets.def "$1/loader/"
+    cp kernels/common/operators.h "$1/kernels/common/"
     echo 'KILN_OPERATOR(probe)' >"$1/kernels/ops.def"
     echo 'KILN_KERNEL(probe)' >"$1/kernels/probe/probe.def"
     echo 'typedef struct probe_args { float *y; unsigned long long count; } probe_args;' >"$1/kernels/probe/probe_args.h"

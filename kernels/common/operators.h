@@ -1,6 +1,6 @@
-/* The numbers of operators and parts: what indexes a device's table of loaded operators. */
-#ifndef KILN_LOADER_OPERATORS_H
-#define KILN_LOADER_OPERATORS_H
+/* The numbers of operators and parts, and of the two together an operator's slot in a device's table. */
+#ifndef KILN_KERNELS_COMMON_OPERATORS_H
+#define KILN_KERNELS_COMMON_OPERATORS_H
 
 enum {
 #define KILN_OPERATOR(name) KILN__OPERATOR_##name,
@@ -21,5 +21,9 @@ enum {
 #undef KILN__PART_ENUM
         KILN__PART_COUNT
 };
+
+static inline unsigned kiln__operator_slot(unsigned operator_number, unsigned part) {
+    return operator_number * KILN__PART_COUNT + part;
+}
 
 #endif
