@@ -127,7 +127,7 @@ run_test() { # IMAGE TEST FILE
     [ -s "$mutants" ] || return 0
     LD_PRELOAD=$build/tests/sim/mutants/one_process.so \
         KILN_SIM_MUTANTS=$mutants KILN_SIM_VERDICTS=$3 KILN_SIM_DEVICES=$(device_of "$1") KILN_SIM_SEED=1 KILN_SIM_THREADS=0 \
-        KILN_SIM_BUDGET=$(budget_of "${part%_*}") KILN_SIM_UNALIGNED=0 KILN_TEST_DEVICES=$ordinal KILN_TEST_SEED=1 \
+        KILN_SIM_BUDGET=$(budget_of "${part%_*}") KILN_SIM_UNALIGNED=0 KILN_SIM_SAME_STORE=0 KILN_TEST_DEVICES=$ordinal KILN_TEST_SEED=1 \
         KILN_TEST_PRECISION=${part##*_} KILN_TEST_OPERATOR=${part%_*} LD_LIBRARY_PATH=$build/sim CMOCKA_TEST_ABORT=1 \
         CMOCKA_MESSAGE_OUTPUT=TAP "$build/tests/$2" >/dev/null ||
         sed "s|.*|broken\t&\t$2 failed without a mutant|" "$mutants" >>"$3"

@@ -126,6 +126,7 @@ void sim_cuda_execute(sim_context *context, const sim_function *function, const 
     const ptx_program *program = function->module->program;
     sim_regions regions;
     sim_report report;
+    _Atomic uint32_t same_store = 0;
     uint64_t owners[1 + SIM_CUDA_PEERS] = {(uintptr_t)context};
     for (int i = 0; i < SIM_CUDA_PEERS; i++) /* no peer: the context once more */
         owners[1 + i] = (uintptr_t)(context->peers[i] ? context->peers[i] : context);
@@ -154,6 +155,7 @@ void sim_cuda_execute(sim_context *context, const sim_function *function, const 
         .threads = sim_threads(),
         .sum_mode = sim_setting_matrix(sim_cuda_capability(context->device) == 90 ? SIM_SUM_HOPPER : SIM_SUM_EXACT),
     };
+    if (sim_setting_number("KILN_SIM_SAME_STORE", 1)) run.same_store = &same_store;
     if (launch->cooperative) run.workspace = workspace;
     launch->executed = 1;
     if (!sim_cuda_runtime_begin(context, &run)) {
@@ -163,5 +165,8 @@ void sim_cuda_execute(sim_context *context, const sim_function *function, const 
         fprintf(stderr, "sim: %s (KILN_SIM_SEED=%llu)\n", report.text, (unsigned long long)run.seed);
         sim_noticed();
     }
+    if (same_store)
+        fprintf(stderr, "sim note: kernel %s, PTX line %u: warps store the same value to one place of shared memory\n",
+                function->entry->name, same_store);
     free(regions.regions);
 }

@@ -5,6 +5,7 @@
 #include "tests/sim/ptx/memory/ptx_written.h"
 #include "tests/sim/ptx/warp/ptx_lanes.h"
 #include "tests/sim/ptx/warp/ptx_undefined.h"
+#include <stdatomic.h>
 #include <string.h>
 
 /* What .const reads, which nothing but it can be. */
@@ -256,13 +257,29 @@ static int32_t repeated(const ptx_warp *warp, const ptx_op *op, const uint64_t *
     return -1;
 }
 
+/* Whether the bytes are what a lane stores. */
+static bool holds(const ptx_warp *warp, const ptx_op *op, uint32_t lane, const uint8_t *bytes, uint32_t size) {
+    uint32_t element = size / op->count;
+    bool same = true;
+    for (uint32_t e = 0; same && e < op->count; e++)
+        same = !memcmp(bytes + e * element, element_at(warp->frame, op, e, lane), element);
+    return same;
+}
+
 /* The bytes of shared memory to which lanes of this warp that went another way have stored the same: that makes no
  * difference either, and whether they are together is the seed's. NULL: they have not. */
 static uint8_t *stored_before(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size) {
     uint8_t *bytes = ptx_shared_written(warp, op, address & ~PTX_WINDOW_MASK, size);
-    uint32_t element = size / op->count;
-    for (uint32_t e = 0; bytes && e < op->count; e++)
-        if (memcmp(bytes + e * element, element_at(warp->frame, op, e, lane), element)) return NULL;
+    return bytes && holds(warp, op, lane, bytes, size) ? bytes : NULL;
+}
+
+/* The same of another warp, where the launch lets them. */
+static uint8_t *stored_by_another(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size) {
+    _Atomic uint32_t *line = warp->block->launch->same_store;
+    if (!line) return NULL;
+    uint8_t *bytes = ptx_shared_contested(warp, op, lane, address & ~PTX_WINDOW_MASK, size);
+    if (!bytes || !holds(warp, op, lane, bytes, size)) return NULL;
+    atomic_store(line, op->line);
     return bytes;
 }
 
@@ -280,6 +297,7 @@ static bool lanes_bytes(ptx_warp *warp, const ptx_op *op, const uint64_t *addres
             continue;
         }
         out_bytes[l] = apart ? stored_before(warp, op, l, addresses[l], size) : NULL;
+        if (!out_bytes[l] && shared) out_bytes[l] = stored_by_another(warp, op, l, addresses[l], size);
         if (out_bytes[l]) continue;
         out_bytes[l] = ptx_memory_bytes(warp, op, l, op->space, addresses[l], size, !write, write);
         if (!out_bytes[l]) return false;

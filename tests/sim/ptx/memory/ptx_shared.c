@@ -171,6 +171,20 @@ uint8_t *ptx_shared_written(const ptx_warp *warp, const ptx_op *op, uint64_t add
     return block->shared + address;
 }
 
+uint8_t *ptx_shared_contested(const ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size) {
+    const ptx_block *block = warp->block;
+    if (address % size || address + size > block->shared_bytes) return NULL;
+    for (uint32_t i = 0; i < size; i++) {
+        const ptx_shadow *shadow = byte_at(block, address + i);
+        ptx_shadow unread = *shadow;
+        unread.writes = (ptx_touches){0};
+        const uint16_t thread = thread_of(warp, lane);
+        if (shadow->in_flight || conflict(warp, op, shadow, thread, true) != &shadow->writes) return NULL;
+        if (conflict(warp, op, &unread, thread, true)) return NULL;
+    }
+    return block->shared + address;
+}
+
 void ptx_shared_undefined(const ptx_block *block, uint64_t address, uint32_t size, uint8_t *out_bits) {
     for (uint32_t i = 0; i < size; i++)
         out_bits[i] = byte_at(block, address + i)->written ? 0 : 0xff;

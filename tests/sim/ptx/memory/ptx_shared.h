@@ -42,6 +42,10 @@ uint8_t *ptx_shared_bytes(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint6
  * not, or not all of them. */
 uint8_t *ptx_shared_written(const ptx_warp *warp, const ptx_op *op, uint64_t address, uint32_t size);
 
+/* Bytes that another warp has written since the last barrier, and of which nothing else is wrong but that a write of
+ * the thread would race with that one. NULL: it is not so of all of them. */
+uint8_t *ptx_shared_contested(const ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size);
+
 /* Which of these bytes were never written: 0xff of those, else 0. */
 void ptx_shared_undefined(const ptx_block *block, uint64_t address, uint32_t size, uint8_t *out_bits);
 

@@ -46,11 +46,13 @@ typedef struct ptx_launch {
     sim_region_find find;
     void *find_context;
     uint64_t seed;
-    uint64_t budget;       /* warp instructions of one block */
-    bool host_writes;      /* the host may write what blocks wait for */
-    uint64_t room;         /* for blocks of it on the device at once; 0: for all */
-    uint32_t threads;      /* of the host */
-    sim_sum_mode sum_mode; /* of matrix instructions */
+    uint64_t budget;              /* warp instructions of one block */
+    bool host_writes;             /* the host may write what blocks wait for */
+    uint64_t room;                /* for blocks of it on the device at once; 0: for all */
+    uint32_t threads;             /* of the host */
+    sim_sum_mode sum_mode;        /* of matrix instructions */
+    _Atomic uint32_t *same_store; /* gets the line of a store of what another warp stored to the same place of shared
+                                   * memory, which then is no race; NULL: it is one */
 } ptx_launch;
 
 /* Runs a launch to its end. Adds to counters. Returns false with a report if it ended early; what was written until

@@ -13,7 +13,7 @@ done
 
 # One program under one seed. A simulator that complains has found something, whatever the test thought of the result.
 operator_passes() { # ORDINAL DEVICE SEED PROGRAM
-    KILN_SIM_DEVICES=$2 KILN_SIM_SEED=$3 KILN_SIM_UNALIGNED=0 KILN_TEST_DEVICES=$1 \
+    KILN_SIM_DEVICES=$2 KILN_SIM_SEED=$3 KILN_SIM_UNALIGNED=0 KILN_SIM_SAME_STORE=0 KILN_TEST_DEVICES=$1 \
         LD_LIBRARY_PATH=$KILN_BUILD/sim CMOCKA_MESSAGE_OUTPUT=TAP "$KILN_BUILD/tests/ops/$4_test" >"$KILN_SCRATCH/out" 2>&1
     local status=$?
     cat "$KILN_SCRATCH/out"

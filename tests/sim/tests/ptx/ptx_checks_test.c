@@ -3,6 +3,7 @@
 #include "tests/sim/ptx/warp/ptx_warp.h"
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,6 +45,9 @@ static bool find(void *context, uint64_t address, sim_region *out_region) {
 #define GROW "{ .param .b64 r; call (r), grow; ld.param.b64 %rd5, [r]; }\n"
 #define LEND "{ .param .b64 r; call (r), lend; ld.param.b64 %rd5, [r]; }\n"
 
+static bool let_same_stores;
+static _Atomic uint32_t same_store;
+
 static sim_report run_text(const char *body, uint32_t threads, uint64_t seed, world *w, sim_counters *counters) {
     static char text[8192];
     char why[256] = "";
@@ -69,6 +73,7 @@ static sim_report run_text(const char *body, uint32_t threads, uint64_t seed, wo
                          .find = find,
                          .find_context = w,
                          .seed = seed,
+                         .same_store = let_same_stores ? &same_store : NULL,
                          .budget = 100000,
                          .reserved_shared_bytes = 1024,
                          .threads = 1};
@@ -534,6 +539,37 @@ static void each_planted_bug_is_reported(void **state) {
     }
 }
 
+/* Two warps' stores of the same value to one place are no race where the launch lets them; stores of other values, and
+ * reads of the other warp's, are. */
+static void stores_of_the_same_may_be_let(void **state) {
+    (void)state;
+    static const struct {
+        const char *body;
+        bool race, told;
+    } cases[] = {
+        {"st.shared.u32 [tile], 7;", false, true},
+        {"st.shared.v2.u32 [tile], {7, %r1};", true, false},
+        {"st.shared.u32 [tile], %r1;", true, false},
+        {"st.shared.u32 [tile], 7;\nld.shared.u32 %r4, [tile];", true, true},
+        {"st.shared.u32 [tile], 7;\nbar.sync 0;\nld.shared.u32 %r4, [tile];\nst.shared.u32 [tile], 7;", true, true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        for (uint64_t seed = 1; seed <= 8; seed++) {
+            world w = world_new();
+            sim_counters counters = {0};
+            atomic_store(&same_store, 0);
+            let_same_stores = true;
+            sim_report report = run_text(cases[i].body, 64, seed, &w, &counters);
+            let_same_stores = false;
+            free(w.memory);
+            if (cases[i].race != (report.kind == SIM_FAULT_RACE))
+                fail_msg("%s, seed %llu: %s", cases[i].body, (unsigned long long)seed,
+                         report.kind ? report.text : "no race");
+            if (!cases[i].race) assert_true(cases[i].told == (atomic_load(&same_store) != 0));
+        }
+    }
+}
+
 /* Lanes that took different ways meet at a shuffle with all members, whatever the order. */
 static void lanes_meet_at_a_sync(void **state) {
     (void)state;
@@ -616,6 +652,7 @@ static void what_is_not_simulated_is_refused_by_name(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_planted_bug_is_reported),
+        cmocka_unit_test(stores_of_the_same_may_be_let),
         cmocka_unit_test(lanes_meet_at_a_sync),
         cmocka_unit_test(counters_count),
         cmocka_unit_test(what_is_not_simulated_is_refused_by_name),
