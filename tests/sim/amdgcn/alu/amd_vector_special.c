@@ -109,14 +109,20 @@ static bool amd_div_is_far(amd_format format, uint64_t b, uint64_t c) {
 }
 
 static uint64_t scaled(amd_format format, uint32_t mode, uint64_t a, int by) {
-    uint32_t kept = mode | 15u << AMD_MODE_DENORMAL_32; /* it is there for denormals */
+    uint32_t kept = mode | 15u << AMD_MODE_DENORMAL_32; /* a denormal that it makes is kept */
     if (exponent_of(format, a) == divisions[format].top)
         return amd_is_nan(format, a) && mode & AMD_MODE_NUMBERS ? a | amd_quiet(format) : a;
     return amd_ldexp(format, kept, a, by);
 }
 
+/* Of denormals that are flushed it is known for f32 alone that they count as zeros. */
 static uint64_t amd_div_scale(amd_format format, uint32_t mode, uint64_t a, uint64_t b, uint64_t c) {
     const division *d = &divisions[format];
+    if (format == AMD_SINGLE) {
+        a = amd_input(format, mode, a);
+        b = amd_input(format, mode, b);
+        c = amd_input(format, mode, c);
+    }
     int exponent_b = exponent_of(format, b), exponent_c = exponent_of(format, c);
     int distance = exponent_c - exponent_b, by = 0;
     if (is_zero(format, b) || is_zero(format, c)) return amd_sign(format) | amd_infinity(format) | amd_quiet(format);

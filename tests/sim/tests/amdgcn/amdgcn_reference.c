@@ -390,6 +390,11 @@ bool ref_div_far(const ref_format *f, uint64_t b, uint64_t c) {
 
 uint64_t ref_div_scale(const ref_format *f, ref_mode mode, uint64_t a, uint64_t b, uint64_t c) {
     division d = division_of(f);
+    if (f->mantissa == 23) {
+        a = ref_in(f, mode, a);
+        b = ref_in(f, mode, b);
+        c = ref_in(f, mode, c);
+    }
     int distance = field_of(f, c) - field_of(f, b), top = (1 << f->exponent) - 1, by = 0;
     mode.bits |= 0xf0;
     if (ref_is_zero(f, b) || ref_is_zero(f, c)) return ref_default_nan(f);
