@@ -202,7 +202,8 @@ static bool constant_parse(const char *text, amd_operand *operand) {
     operand->kind = AMD_OPERAND_CONSTANT;
     if (strchr(text, '.')) return real_parse(text, operand);
     operand->literal = !strncmp(text, "0x", 2);
-    operand->value = operand->literal ? strtoull(text, &end, 16) : (uint64_t)strtoll(text, &end, 10);
+    const int base = !strncmp(text, "-0x", 3) ? 16 : 10; /* an offset below 0 */
+    operand->value = operand->literal ? strtoull(text, &end, 16) : (uint64_t)strtoll(text, &end, base);
     operand->value_32 = (uint32_t)operand->value;
     operand->value_16 = (uint16_t)operand->value;
     return *text && !*end;

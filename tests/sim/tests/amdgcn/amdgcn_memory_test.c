@@ -275,6 +275,8 @@ static void test_scalar_loads(void **state) {
         append(text, "s_load_%s s[32:%u], s[4:5], 0x20\n", name, 32 + count - 1);
         append(text, "s_buffer_load_%s s[64:%u], s[8:11], 0x10\n", name, 64 + count - 1);
         append(text, "s_load_%s s[16:%u], s[4:5], s12\n", m->major >= 11 ? "b32" : "dword", 16);
+        append(text, "s_load_%s s17, s[6:7], -0x8\n", m->major >= 11 ? "b32" : "dword");
+        append(text, "s_load_%s s18, s[6:7], s12 offset:-0x10\n", m->major >= 11 ? "b32" : "dword");
         if (m->major >= 12) append(text, "s_load_i16 s20, s[4:5], 0x6\ns_load_u8 s21, s[4:5], 0x3\n");
         append_wait(text, m);
         amd_program *program = amdgcn_load(m->processor, m->wave64, text);
@@ -284,6 +286,7 @@ static void test_scalar_loads(void **state) {
         memset(written, 0xff, sizeof written);
         memory[7] |= 0x80;
         memcpy(&before.s[4], &(uint64_t){(uintptr_t)memory}, 8);
+        memcpy(&before.s[6], &(uint64_t){(uintptr_t)memory + 64}, 8);
         memcpy(&before.s[8], &(uint64_t){(uintptr_t)memory & 0xffffffffffff}, 8);
         before.s[10] = 32; /* only the first 16 of these bytes are in the buffer */
         before.s[11] = 0;
@@ -299,6 +302,8 @@ static void test_scalar_loads(void **state) {
             assert_memory_equal(&registers.s[32], memory + 0x20, count * 4);
             assert_memory_equal(&registers.s[64], memory + 0x10, count * 4);
             assert_memory_equal(&registers.s[16], memory + 12, 4);
+            assert_memory_equal(&registers.s[17], memory + 64 - 8, 4);
+            assert_memory_equal(&registers.s[18], memory + 64 + 12 - 16, 4);
             if (m->major >= 12) assert_int_equal(registers.s[20], 0xffff0000 | (uint32_t)memory[7] << 8 | memory[6]);
             if (m->major >= 12) assert_int_equal(registers.s[21], memory[3]);
         }
