@@ -60,7 +60,7 @@ static void bound_print(const approximation *a) {
 }
 
 static bool is_matrix(const char *opcode) {
-    return !strcmp(opcode, "mma") || !strcmp(opcode, "wmma");
+    return !strcmp(opcode, "mma") || !strcmp(opcode, "wmma") || !strcmp(opcode, "wgmma");
 }
 
 static void ptx_row(const char *opcode) {

@@ -12,6 +12,8 @@ typedef struct ptx_warp ptx_warp;
 typedef struct ptx_op ptx_op;
 typedef struct ptx_matrix ptx_matrix; /* ptx_matrix.h */
 typedef struct ptx_video ptx_video;   /* ptx_video.c */
+typedef struct ptx_wgmma ptx_wgmma;   /* ptx_wgmma.h */
+typedef struct ptx_wgmma_touched ptx_wgmma_touched;
 typedef struct ptx_watch ptx_watch;
 
 /* Runs one instruction for the lanes of mask. */
@@ -55,6 +57,8 @@ struct ptx_op {
     const uint32_t *list; /* targets or places, in the arena */
     const ptx_variable *variable;
     const ptx_matrix *matrix;
+    const ptx_wgmma *product;
+    const ptx_wgmma_touched *touched; /* registers of products that it accesses; NULL: none */
     const ptx_video *video;
     const ptx_function *signature; /* of a call through the register of source 0 */
     ptx_watch *watch;              /* for mutants, or NULL */

@@ -1,4 +1,5 @@
 #include "tests/sim/ptx/decode/ptx_decode.h"
+#include "tests/sim/ptx/matrix/ptx_wgmma.h"
 #include "tests/sim/ptx/warp/ptx_undefined.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -42,7 +43,9 @@ static void read_suffixes(ptx_decoder *decoder) {
             decoder->types[decoder->type_count++] = type;
             continue;
         }
-        while (modifier < PTX_MODIFIER_COUNT && strcmp(modifier_names[modifier], suffix) != 0)
+        bool shape = ptx_wgmma_shape(suffix, decoder->shape);
+        if (shape) modifier = PTX_M_WARPGROUP_SHAPE;
+        while (!shape && modifier < PTX_MODIFIER_COUNT && strcmp(modifier_names[modifier], suffix) != 0)
             modifier++;
         if (modifier == PTX_MODIFIER_COUNT) ptx_refuse(decoder, ".%s is not simulated", suffix);
         uint64_t bit = 1ull << modifier % 64;
@@ -356,6 +359,7 @@ static void decode_function_body(ptx_decoder *decoder, ptx_code *code) {
     ptx_arena *arena = decoder->program->module->arena;
     const ptx_function *function = code->function;
     decoder->code = code;
+    decoder->has_products = false;
     decoder->constant_room = decoder->special_room = decoder->address_room = 0;
     lay_out_local(code);
     decoder->places = code->places = register_places(arena, code);
@@ -366,6 +370,7 @@ static void decode_function_body(ptx_decoder *decoder, ptx_code *code) {
     code->ops[function->statement_count] = (ptx_op){
         .guard = PTX_NOWHERE, .flow = function->is_entry ? PTX_FLOW_EXIT : PTX_FLOW_RETURN, .line = function->line};
     code->op_count = function->statement_count + 1;
+    if (decoder->has_products) ptx_wgmma_note(decoder);
     code->frame_bytes = align_up(code->frame_bytes, 64);
 }
 

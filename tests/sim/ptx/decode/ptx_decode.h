@@ -29,6 +29,8 @@ struct ptx_decoder {
     uint64_t modifiers[(PTX_MODIFIER_COUNT + 63) / 64];
     ptx_type types[4];
     uint32_t type_count;
+    uint32_t shape[3];      /* of PTX_M_WARPGROUP_SHAPE */
+    bool has_products;      /* the function has wgmma.mma_async */
     const uint32_t *places; /* of the function's registers */
     uint32_t constant_room, special_room, address_room;
     char *why;
@@ -127,6 +129,8 @@ PTX_FAMILY(warp)
 PTX_FAMILY(matrix_multiply)
 PTX_FAMILY(matrix_warp)
 PTX_FAMILY(matrix_move)
+PTX_FAMILY(warpgroup)
+PTX_FAMILY(registers)
 #undef PTX_FAMILY
 
 #endif

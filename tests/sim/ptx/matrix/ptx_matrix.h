@@ -109,9 +109,12 @@ typedef struct ptx_matrix_number {
 sim_format ptx_matrix_format(ptx_type type);
 ptx_matrix_number ptx_matrix_number_of(sim_format format, uint32_t bits);
 
-/* c + a[0] * b[0] + ... as the bits of result: f32 or f16. */
+/* c + a[0] * b[0] + ... as the bits of result, f32 or f16, as mma.sync adds. */
 uint32_t ptx_matrix_sum(sim_sum_mode mode, const ptx_matrix_unit *unit, sim_format result, ptx_matrix_number c,
                         const ptx_matrix_number *a, const ptx_matrix_number *b, uint32_t count);
+/* The same as the unit adds by itself, which an H100 does not of all types in mma.sync. */
+uint32_t ptx_matrix_sum_at_once(sim_sum_mode mode, const ptx_matrix_unit *unit, sim_format result, ptx_matrix_number c,
+                                const ptx_matrix_number *a, const ptx_matrix_number *b, uint32_t count);
 
 /* ---- What an instruction of a decoded kernel holds ---- */
 

@@ -196,11 +196,9 @@ static double sum_exact(sim_format result, ptx_matrix_number c, const ptx_matrix
     return sim_decode(result, sim_sum(SIM_SUM_EXACT, result, c.value, x, y, (int)count));
 }
 
-uint32_t ptx_matrix_sum(sim_sum_mode mode, const ptx_matrix_unit *unit, sim_format result, ptx_matrix_number c,
-                        const ptx_matrix_number *a, const ptx_matrix_number *b, uint32_t count) {
+uint32_t ptx_matrix_sum_at_once(sim_sum_mode mode, const ptx_matrix_unit *unit, sim_format result, ptx_matrix_number c,
+                                const ptx_matrix_number *a, const ptx_matrix_number *b, uint32_t count) {
     bool recorded = mode == SIM_SUM_HOPPER && unit->capability >= 90;
-    if (recorded && unit->type == PTX_f16 && count == 4) return sum_of_four(result, c, a, b);
-    if (recorded && is_bytes(unit)) return sum_of_bytes(unit, result, c, a, b, count);
     if (recorded || mode == SIM_SUM_TRUNCATING) return sum_truncating(unit, result, c, a, b, count);
     double sum = mode == SIM_SUM_SEQUENTIAL ? sum_sequential(c, a, b, count) : sum_exact(result, c, a, b, count);
     float narrow = (float)sum;
@@ -208,4 +206,12 @@ uint32_t ptx_matrix_sum(sim_sum_mode mode, const ptx_matrix_unit *unit, sim_form
     memcpy(&bits, &narrow, sizeof bits);
     if (isnan(sum)) return ptx_narrow_nan(result);
     return result == SIM_f32 ? bits : ptx_narrow_store(result, sum, SIM_ROUND_NEAREST_EVEN, 0);
+}
+
+uint32_t ptx_matrix_sum(sim_sum_mode mode, const ptx_matrix_unit *unit, sim_format result, ptx_matrix_number c,
+                        const ptx_matrix_number *a, const ptx_matrix_number *b, uint32_t count) {
+    bool recorded = mode == SIM_SUM_HOPPER && unit->capability >= 90;
+    if (recorded && unit->type == PTX_f16 && count == 4) return sum_of_four(result, c, a, b);
+    if (recorded && is_bytes(unit)) return sum_of_bytes(unit, result, c, a, b, count);
+    return ptx_matrix_sum_at_once(mode, unit, result, c, a, b, count);
 }

@@ -1,5 +1,6 @@
 /* Accesses to shared memory, with every check: bounds, what was never written or is in flight, races. */
 #include "tests/sim/ptx/memory/ptx_shared.h"
+#include "tests/sim/ptx/matrix/ptx_wgmma_run.h"
 #include "tests/sim/ptx/warp/ptx_undefined.h"
 #include <string.h>
 
@@ -118,6 +119,11 @@ static bool check(ptx_warp *warp, const ptx_op *op, const ptx_shadow *shadow, ui
     if (shadow->in_flight) {
         ptx_fault(warp, op, SIM_FAULT_IN_FLIGHT, lane, address, "thread %u %s what thread %u copies", thread,
                   write ? "writes" : "reads", shadow->writes.thread);
+        return false;
+    }
+    if (write && ptx_wgmma_reads(warp->block, address)) {
+        ptx_fault(warp, op, SIM_FAULT_IN_FLIGHT, lane, address, "thread %u writes what a wgmma.mma_async reads",
+                  thread);
         return false;
     }
     bool known = shadow->written || address >= warp->block->shared_bytes; /* the system's code knows of its own */

@@ -5,12 +5,14 @@
 
 static ptx_operand parse_operand(ptx_parser *parser);
 
+enum { ELEMENTS = 128 };
+
 /* The elements of a vector or list up to its end, into the arena. */
 static void parse_elements(ptx_parser *parser, ptx_operand *operand, char end) {
-    ptx_operand elements[64];
+    ptx_operand elements[ELEMENTS];
     uint32_t count = 0;
     while (!ptx_accept(parser, end)) {
-        if (count == 64) ptx_fail(parser, "more than 64 elements");
+        if (count == ELEMENTS) ptx_fail(parser, "more than %d elements", ELEMENTS);
         elements[count++] = parse_operand(parser);
         if (elements[count - 1].kind == PTX_OPERAND_REGISTER && elements[count - 1].value)
             ptx_fail(parser, "an element may not be a sum");

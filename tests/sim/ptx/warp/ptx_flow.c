@@ -175,7 +175,13 @@ void ptx_decode_fence(ptx_decoder *decoder) {
     ptx_expect_operands(decoder, 0, 0);
     decoder->op->run = ptx_run_nothing;
     if (ptx_take(decoder, PTX_M_PROXY)) {
-        if (!ptx_take(decoder, PTX_M_ALIAS)) ptx_refuse(decoder, "only .proxy.alias is simulated");
+        static const int spaces[] = {PTX_M_GLOBAL, PTX_M_SHARED_CTA, PTX_M_SHARED_CLUSTER};
+        if (ptx_take(decoder, PTX_M_ASYNC)) {
+            ptx_need(decoder, 90, 80);
+            ptx_take_one(decoder, spaces, 3);
+            return;
+        }
+        if (!ptx_take(decoder, PTX_M_ALIAS)) ptx_refuse(decoder, "only .proxy.alias and .proxy.async are simulated");
         ptx_need(decoder, 70, 75);
         return;
     }

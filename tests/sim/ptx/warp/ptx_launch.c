@@ -2,6 +2,7 @@
  * way. No more have begun and not ended than the device has room for. The order is the seed's, within windows of so
  * many blocks: hardware begins them in about the order of their numbers, and scans that look back rely on it. The
  * blocks of a cooperative launch all begin, and take turns. */
+#include "tests/sim/ptx/matrix/ptx_wgmma_run.h"
 #include "tests/sim/ptx/memory/ptx_overlap.h"
 #include "tests/sim/ptx/memory/ptx_shared.h"
 #include <pthread.h>
@@ -152,7 +153,10 @@ static bool block_step(ptx_block *block) {
         left |= warp->group_count != 0;
         if (block->report->kind != SIM_FAULT_NONE) return false;
     }
-    if (!left) return false;
+    if (!left) {
+        ptx_wgmma_check(block);
+        return false;
+    }
     if (block->instructions > budget) {
         report_endless(block, budget, "instructions of warps in one block");
         return false;
@@ -167,6 +171,7 @@ static void block_end(ptx_block *block) {
         waited |= block->warps[w].waited != 0;
         ptx_warp_end(&block->warps[w]);
     }
+    ptx_wgmma_end(block);
     if (waited && !block->triggered && block->launch->writes) ptx_writes_waited(block->launch->writes);
 }
 

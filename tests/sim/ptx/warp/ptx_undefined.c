@@ -47,7 +47,9 @@ enum {
     FAMILY_warp = USE_STRICT,
     FAMILY_matrix_multiply = USE_STRICT,
     FAMILY_matrix_warp = USE_STRICT,
-    FAMILY_matrix_move = USE_STRICT
+    FAMILY_matrix_move = USE_STRICT,
+    FAMILY_warpgroup = USE_STRICT,
+    FAMILY_registers = USE_STRICT
 };
 
 /* Before it: (opcode, use, sources of a MOVE that are moved). */
@@ -173,7 +175,7 @@ static void fault(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint32_t numb
 
 /* ---- The registers of a statement ---- */
 
-enum { USES = 80 };
+enum { USES = 144 };
 
 typedef struct registers {
     uint32_t numbers[USES];

@@ -1,5 +1,6 @@
 #include "tests/sim/ptx/warp/ptx_warp.h"
 #include "tests/sim/ptx/decode/ptx_decode.h"
+#include "tests/sim/ptx/matrix/ptx_wgmma_run.h"
 #include "tests/sim/ptx/warp/ptx_undefined.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -77,6 +78,7 @@ void ptx_frame_release(ptx_frame *frame) {
     while (frame && --frame->references == 0) {
         ptx_frame *parent = frame->parent;
         ptx_undefined_free(frame);
+        free(frame->uses);
         free(frame);
         frame = parent;
     }
@@ -441,6 +443,7 @@ bool ptx_warp_run(ptx_warp *warp, uint32_t quantum) {
         warp->group = group;
         uint32_t mask = guard_mask(warp, op, group->mask);
         if (group->frame->undefined && !ptx_undefined_step(warp, op, mask)) break;
+        if (op->touched && mask && !ptx_wgmma_touch(warp, op)) break;
         block->instructions++;
         block->counters.instructions++;
         block->counters.lane_instructions += mask == ~0u ? PTX_WARP : (uint32_t)__builtin_popcount(mask);

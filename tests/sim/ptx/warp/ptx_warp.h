@@ -59,6 +59,8 @@ typedef struct ptx_launch {
  * then stays written. */
 bool ptx_launch_run(const ptx_launch *launch, sim_counters *counters, sim_report *report);
 
+typedef struct ptx_wgmma_use ptx_wgmma_use; /* ptx_wgmma_register.c */
+
 typedef struct ptx_frame {
     const ptx_code *code;
     struct ptx_frame *parent;
@@ -66,6 +68,7 @@ typedef struct ptx_frame {
     uint32_t local_base;             /* of its local bytes in each lane's stack */
     uint32_t references;             /* groups in it, and frames above it */
     uint32_t stack[PTX_WARP];        /* of the lanes when they came */
+    ptx_wgmma_use *uses;             /* of its registers by products; NULL: none yet */
     struct ptx_undefined *undefined; /* NULL: all that its registers hold is defined, as far as that is tracked */
     _Alignas(64) uint8_t bytes[];
 } ptx_frame;
@@ -121,6 +124,7 @@ struct ptx_block {
     struct ptx_flag *flags;    /* words of shared memory that were released: ptx_flag.c */
     struct ptx_touches *reads; /* of each shadow by each warp, but those of its last reader; NULL: no flags */
     uint32_t flag_count, flag_room;
+    struct ptx_products *products;  /* of warpgroups, in flight: ptx_wgmma.c; NULL: none yet */
     uint32_t copies_in_flight;      /* of all warps */
     uint32_t arrived[PTX_BARRIERS]; /* threads that passed a bar.arrive of a barrier not complete yet */
     uint64_t random;

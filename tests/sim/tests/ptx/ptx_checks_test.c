@@ -616,7 +616,7 @@ static void what_is_not_simulated_is_refused_by_name(void **state) {
     static const struct {
         const char *line, *word;
     } refused[] = {
-        {"wgmma.fence.sync.aligned;", "wgmma"},
+        {"tcgen05.wait::ld.sync.aligned;", "tcgen05"},
         {"tex.2d.v4.f32.f32 {%f1, %f1, %f1, %f1}, [t, {%f1, %f1}];", "not simulated"},
         {"ld.global.colour.u32 %r1, [%rd1];", ".colour"},
         {"add.u32.u32 %r1, %r1, %r1;", "types"},
