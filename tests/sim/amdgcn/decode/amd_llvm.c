@@ -84,6 +84,23 @@ void amd_llvm_close(amd_llvm *closed) {
     free(closed);
 }
 
+/* Later versions of LLVM fill the sources that a VOP3 or VOP3P instruction does not have with the constant 0, and the
+ * one here knows them empty. Empties the last one that is still filled; false if none is. */
+static bool field_empty(uint8_t *bytes) {
+    enum { FIELDS = 3, FIELD_BITS = 9, FIELD_MASK = (1 << FIELD_BITS) - 1, CONSTANT_0 = 0x80 };
+    uint32_t fields;
+    if (bytes[3] >> 2 != 0x35 && bytes[3] != 0xcc) return false;
+    memcpy(&fields, bytes + 4, sizeof fields);
+    for (int field = FIELDS - 1; field >= 0; field--) {
+        const int shift = field * FIELD_BITS;
+        if ((fields >> shift & FIELD_MASK) != CONSTANT_0) continue;
+        fields &= ~((uint32_t)FIELD_MASK << shift);
+        memcpy(bytes + 4, &fields, sizeof fields);
+        return true;
+    }
+    return false;
+}
+
 size_t amd_llvm_text(amd_llvm *opened, const uint8_t *bytes, size_t size, uint64_t address, char *text,
                      size_t text_size) {
     uint8_t copy[16] = {0}; /* LLVM's parameter is not const */
@@ -91,6 +108,8 @@ size_t amd_llvm_text(amd_llvm *opened, const uint8_t *bytes, size_t size, uint64
     char buffer[512];
     memcpy(copy, bytes, given);
     size_t length = llvm.DisasmInstruction(opened->context, copy, given, address, buffer, sizeof buffer);
+    while (!length && given >= 8 && field_empty(copy))
+        length = llvm.DisasmInstruction(opened->context, copy, given, address, buffer, sizeof buffer);
     if (!length) return 0;
     const char *begin = buffer + strspn(buffer, " \t");
     snprintf(text, text_size, "%s", begin);
