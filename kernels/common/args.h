@@ -11,14 +11,4 @@
 #define KILN_ARGS_BEGIN _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic error \"-Wpadded\"")
 #define KILN_ARGS_END   _Pragma("GCC diagnostic pop")
 
-#ifdef __cplusplus
-#define KILN_ARGS_ASSERT(rule, text) static_assert(rule, text)
-#else
-#define KILN_ARGS_ASSERT(rule, text) _Static_assert(rule, text)
-#endif
-
-#define KILN_ARGS_SIZE(type, size) KILN_ARGS_ASSERT(sizeof(type) == (size), #type ": size")
-#define KILN_ARGS_OFFSET(type, field, offset) \
-    KILN_ARGS_ASSERT(offsetof(type, field) == (offset), #type ": offset of " #field)
-
 #endif

@@ -17,6 +17,7 @@ enum {
 
 /* A row is a query of one head. Those heads that share keys and values, group of them, are neighbours: row r of a
  * sequence is query r / group of head r % group. */
+KILN_ARGS_BEGIN
 typedef struct kiln_attention_args {
     void *out;
     const void *q;
@@ -52,40 +53,6 @@ typedef struct kiln_attention_args {
     float scale;
     float softcap; /* 0: none */
 } kiln_attention_args;
-
-KILN_ARGS_SIZE(kiln_attention_args, 192);
-KILN_ARGS_OFFSET(kiln_attention_args, out, 0);
-KILN_ARGS_OFFSET(kiln_attention_args, q, 8);
-KILN_ARGS_OFFSET(kiln_attention_args, k, 16);
-KILN_ARGS_OFFSET(kiln_attention_args, v, 24);
-KILN_ARGS_OFFSET(kiln_attention_args, lse, 32);
-KILN_ARGS_OFFSET(kiln_attention_args, cu_seqlens_q, 40);
-KILN_ARGS_OFFSET(kiln_attention_args, cu_seqlens_k, 48);
-KILN_ARGS_OFFSET(kiln_attention_args, seqlens_k, 56);
-KILN_ARGS_OFFSET(kiln_attention_args, block_table, 64);
-KILN_ARGS_OFFSET(kiln_attention_args, partials, 72);
-KILN_ARGS_OFFSET(kiln_attention_args, tokens, 80);
-KILN_ARGS_OFFSET(kiln_attention_args, out_stride, 88);
-KILN_ARGS_OFFSET(kiln_attention_args, q_stride, 96);
-KILN_ARGS_OFFSET(kiln_attention_args, k_stride, 104);
-KILN_ARGS_OFFSET(kiln_attention_args, v_stride, 112);
-KILN_ARGS_OFFSET(kiln_attention_args, batch, 120);
-KILN_ARGS_OFFSET(kiln_attention_args, kv_heads, 124);
-KILN_ARGS_OFFSET(kiln_attention_args, group, 128);
-KILN_ARGS_OFFSET(kiln_attention_args, head_dim, 132);
-KILN_ARGS_OFFSET(kiln_attention_args, max_seqlen_q, 136);
-KILN_ARGS_OFFSET(kiln_attention_args, max_seqlen_k, 140);
-KILN_ARGS_OFFSET(kiln_attention_args, row_tiles, 144);
-KILN_ARGS_OFFSET(kiln_attention_args, rows, 148);
-KILN_ARGS_OFFSET(kiln_attention_args, splits, 152);
-KILN_ARGS_OFFSET(kiln_attention_args, split, 156);
-KILN_ARGS_OFFSET(kiln_attention_args, blocks, 160);
-KILN_ARGS_OFFSET(kiln_attention_args, block_log2, 164);
-KILN_ARGS_OFFSET(kiln_attention_args, max_blocks_per_seq, 168);
-KILN_ARGS_OFFSET(kiln_attention_args, left, 172);
-KILN_ARGS_OFFSET(kiln_attention_args, right, 176);
-KILN_ARGS_OFFSET(kiln_attention_args, wide, 180);
-KILN_ARGS_OFFSET(kiln_attention_args, scale, 184);
-KILN_ARGS_OFFSET(kiln_attention_args, softcap, 188);
+KILN_ARGS_END
 
 #endif

@@ -13,6 +13,7 @@ enum {
     KILN_GEMM_DEPTH = 32 /* elements of a row that are in shared memory at a time: a split is a multiple of it */
 };
 
+KILN_ARGS_BEGIN
 typedef struct kiln_gemm_args {
     void *d;
     const void *a;
@@ -42,34 +43,6 @@ typedef struct kiln_gemm_args {
     float coefficients[KILN_GEMM_COEFFICIENTS];
     uint32_t stages; /* of k in shared memory: gemm_mma_* */
 } kiln_gemm_args;
-
-KILN_ARGS_SIZE(kiln_gemm_args, 208);
-KILN_ARGS_OFFSET(kiln_gemm_args, d, 0);
-KILN_ARGS_OFFSET(kiln_gemm_args, a, 8);
-KILN_ARGS_OFFSET(kiln_gemm_args, b, 16);
-KILN_ARGS_OFFSET(kiln_gemm_args, c, 24);
-KILN_ARGS_OFFSET(kiln_gemm_args, bias, 32);
-KILN_ARGS_OFFSET(kiln_gemm_args, partials, 40);
-KILN_ARGS_OFFSET(kiln_gemm_args, m, 48);
-KILN_ARGS_OFFSET(kiln_gemm_args, n, 56);
-KILN_ARGS_OFFSET(kiln_gemm_args, k, 64);
-KILN_ARGS_OFFSET(kiln_gemm_args, d_stride, 72);
-KILN_ARGS_OFFSET(kiln_gemm_args, a_stride, 80);
-KILN_ARGS_OFFSET(kiln_gemm_args, b_stride, 88);
-KILN_ARGS_OFFSET(kiln_gemm_args, c_stride, 96);
-KILN_ARGS_OFFSET(kiln_gemm_args, d_batch_stride, 104);
-KILN_ARGS_OFFSET(kiln_gemm_args, a_batch_stride, 112);
-KILN_ARGS_OFFSET(kiln_gemm_args, b_batch_stride, 120);
-KILN_ARGS_OFFSET(kiln_gemm_args, c_batch_stride, 128);
-KILN_ARGS_OFFSET(kiln_gemm_args, batch, 136);
-KILN_ARGS_OFFSET(kiln_gemm_args, splits, 140);
-KILN_ARGS_OFFSET(kiln_gemm_args, split, 144);
-KILN_ARGS_OFFSET(kiln_gemm_args, tile_rows, 148);
-KILN_ARGS_OFFSET(kiln_gemm_args, wide, 152);
-KILN_ARGS_OFFSET(kiln_gemm_args, scale, 156);
-KILN_ARGS_OFFSET(kiln_gemm_args, gated, 160);
-KILN_ARGS_OFFSET(kiln_gemm_args, bound, 164);
-KILN_ARGS_OFFSET(kiln_gemm_args, coefficients, 168);
-KILN_ARGS_OFFSET(kiln_gemm_args, stages, 204);
+KILN_ARGS_END
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "kernels/common/geometry.h"
 
+KILN_ARGS_BEGIN
 typedef struct kiln_kv_copy_blocks_args {
     void *key_cache;
     void *value_cache;
@@ -13,14 +14,6 @@ typedef struct kiln_kv_copy_blocks_args {
     uint32_t wide_pairs; /* non-zero: pairs are of 64 bits, else of 32 */
     uint32_t padding;
 } kiln_kv_copy_blocks_args;
-
-KILN_ARGS_SIZE(kiln_kv_copy_blocks_args, 72);
-KILN_ARGS_OFFSET(kiln_kv_copy_blocks_args, key_cache, 0);
-KILN_ARGS_OFFSET(kiln_kv_copy_blocks_args, value_cache, 8);
-KILN_ARGS_OFFSET(kiln_kv_copy_blocks_args, pairs, 16);
-KILN_ARGS_OFFSET(kiln_kv_copy_blocks_args, shape, 24);
-KILN_ARGS_OFFSET(kiln_kv_copy_blocks_args, blocks, 56);
-KILN_ARGS_OFFSET(kiln_kv_copy_blocks_args, wide_pairs, 64);
-KILN_ARGS_OFFSET(kiln_kv_copy_blocks_args, padding, 68);
+KILN_ARGS_END
 
 #endif

@@ -5,6 +5,7 @@
 #include "kernels/common/geometry.h"
 #include "kernels/common/turn_source.h"
 
+KILN_ARGS_BEGIN
 typedef struct kiln_rope_args {
     void *y;
     const void *x;
@@ -28,28 +29,6 @@ typedef struct kiln_rope_args {
     uint32_t source;         /* kiln_turn_source */
     float scale;
 } kiln_rope_args;
-
-KILN_ARGS_SIZE(kiln_rope_args, 136);
-KILN_ARGS_OFFSET(kiln_rope_args, y, 0);
-KILN_ARGS_OFFSET(kiln_rope_args, x, 8);
-KILN_ARGS_OFFSET(kiln_rope_args, positions, 16);
-KILN_ARGS_OFFSET(kiln_rope_args, frequencies, 24);
-KILN_ARGS_OFFSET(kiln_rope_args, cosines, 32);
-KILN_ARGS_OFFSET(kiln_rope_args, sines, 40);
-KILN_ARGS_OFFSET(kiln_rope_args, tokens, 48);
-KILN_ARGS_OFFSET(kiln_rope_args, y_stride, 56);
-KILN_ARGS_OFFSET(kiln_rope_args, y_head_stride, 64);
-KILN_ARGS_OFFSET(kiln_rope_args, x_stride, 72);
-KILN_ARGS_OFFSET(kiln_rope_args, x_head_stride, 80);
-KILN_ARGS_OFFSET(kiln_rope_args, table_rows, 88);
-KILN_ARGS_OFFSET(kiln_rope_args, table_stride, 96);
-KILN_ARGS_OFFSET(kiln_rope_args, heads, 104);
-KILN_ARGS_OFFSET(kiln_rope_args, pairs, 108);
-KILN_ARGS_OFFSET(kiln_rope_args, lanes_log2, 112);
-KILN_ARGS_OFFSET(kiln_rope_args, step, 116);
-KILN_ARGS_OFFSET(kiln_rope_args, wide, 120);
-KILN_ARGS_OFFSET(kiln_rope_args, wide_positions, 124);
-KILN_ARGS_OFFSET(kiln_rope_args, source, 128);
-KILN_ARGS_OFFSET(kiln_rope_args, scale, 132);
+KILN_ARGS_END
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "kernels/common/geometry.h"
 
+KILN_ARGS_BEGIN
 typedef struct kiln_rope3d_args {
     void *y;
     const void *x;
@@ -24,25 +25,6 @@ typedef struct kiln_rope3d_args {
     uint32_t wide; /* non-zero: heads and their halves are 16-byte aligned */
     uint32_t padding;
 } kiln_rope3d_args;
-
-KILN_ARGS_SIZE(kiln_rope3d_args, 104);
-KILN_ARGS_OFFSET(kiln_rope3d_args, y, 0);
-KILN_ARGS_OFFSET(kiln_rope3d_args, x, 8);
-KILN_ARGS_OFFSET(kiln_rope3d_args, grids, 16);
-KILN_ARGS_OFFSET(kiln_rope3d_args, frequencies, 24);
-KILN_ARGS_OFFSET(kiln_rope3d_args, y_stride, 32);
-KILN_ARGS_OFFSET(kiln_rope3d_args, y_head_stride, 40);
-KILN_ARGS_OFFSET(kiln_rope3d_args, x_stride, 48);
-KILN_ARGS_OFFSET(kiln_rope3d_args, x_head_stride, 56);
-KILN_ARGS_OFFSET(kiln_rope3d_args, batch, 64);
-KILN_ARGS_OFFSET(kiln_rope3d_args, tokens, 68);
-KILN_ARGS_OFFSET(kiln_rope3d_args, heads, 72);
-KILN_ARGS_OFFSET(kiln_rope3d_args, pairs, 76);
-KILN_ARGS_OFFSET(kiln_rope3d_args, first, 80);
-KILN_ARGS_OFFSET(kiln_rope3d_args, second, 84);
-KILN_ARGS_OFFSET(kiln_rope3d_args, lanes_log2, 88);
-KILN_ARGS_OFFSET(kiln_rope3d_args, step, 92);
-KILN_ARGS_OFFSET(kiln_rope3d_args, wide, 96);
-KILN_ARGS_OFFSET(kiln_rope3d_args, padding, 100);
+KILN_ARGS_END
 
 #endif

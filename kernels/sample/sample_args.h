@@ -4,6 +4,7 @@
 
 #include "kernels/common/geometry.h"
 
+KILN_ARGS_BEGIN
 typedef struct kiln_sample_args {
     int32_t *y;
     const void *x;
@@ -25,25 +26,6 @@ typedef struct kiln_sample_args {
     float min_p;
     uint32_t wide_positions; /* non-zero: row_position is of 64 bits, else of 32 */
 } kiln_sample_args;
-
-KILN_ARGS_SIZE(kiln_sample_args, 120);
-KILN_ARGS_OFFSET(kiln_sample_args, y, 0);
-KILN_ARGS_OFFSET(kiln_sample_args, x, 8);
-KILN_ARGS_OFFSET(kiln_sample_args, row_temperature, 16);
-KILN_ARGS_OFFSET(kiln_sample_args, row_top_k, 24);
-KILN_ARGS_OFFSET(kiln_sample_args, row_top_p, 32);
-KILN_ARGS_OFFSET(kiln_sample_args, row_min_p, 40);
-KILN_ARGS_OFFSET(kiln_sample_args, row_seed, 48);
-KILN_ARGS_OFFSET(kiln_sample_args, row_position, 56);
-KILN_ARGS_OFFSET(kiln_sample_args, rows, 64);
-KILN_ARGS_OFFSET(kiln_sample_args, x_stride, 72);
-KILN_ARGS_OFFSET(kiln_sample_args, seed, 80);
-KILN_ARGS_OFFSET(kiln_sample_args, position, 88);
-KILN_ARGS_OFFSET(kiln_sample_args, cols, 96);
-KILN_ARGS_OFFSET(kiln_sample_args, top_k, 100);
-KILN_ARGS_OFFSET(kiln_sample_args, temperature, 104);
-KILN_ARGS_OFFSET(kiln_sample_args, top_p, 108);
-KILN_ARGS_OFFSET(kiln_sample_args, min_p, 112);
-KILN_ARGS_OFFSET(kiln_sample_args, wide_positions, 116);
+KILN_ARGS_END
 
 #endif

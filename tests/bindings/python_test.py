@@ -163,6 +163,10 @@ def wrong_arguments(run):
     refused(run.kiln.InvalidArgumentError, "rmsnorm_f32: eps is -1", lambda: ops.rmsnorm(x, eps=-1.0))
     refused(run.kiln.NotFoundError, "", lambda: run.kiln.device(run.place.backend, 999))
     refused(ValueError, "backend is 'tpu'", lambda: run.kiln.device("tpu"))
+    if run.place.backend == "cuda":
+        assert run.kiln.device(id="0000:01:00.0") is run.place, "another device than the one at its PCI address"
+    refused(run.kiln.NotFoundError if run.place.backend == "cuda" else run.kiln.NoDriverError, "no device",
+            lambda: run.kiln.device(id="ff:1f.0"))
 
 
 @case

@@ -24,6 +24,16 @@ knows_no_operator() {
 }
 check "the loader knows no operator" knows_no_operator
 
+# Each header that kernels share has its place on their page.
+page_has_every_header() {
+    local header status=0
+    for header in kernels/common/*.h; do
+        grep -q "(${header##*/})" kernels/common/README.md || { echo "$header is not on the page"; status=1; }
+    done
+    return $status
+}
+check "kernels/common/README.md has every header" page_has_every_header
+
 # The objects know what they refer to only without a sanitizer's own calls.
 if [ "$KILN_CONFIG" = release ] || [ "$KILN_CONFIG" = debug ]; then
     check "the library calls nothing that prints, exits or reads the environment" calls_nothing_forbidden

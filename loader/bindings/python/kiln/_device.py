@@ -8,10 +8,12 @@ BACKENDS = {"any": 0, "cuda": 1, "rocm": 2, "cpu": 3}
 
 
 class _Options(ctypes.Structure):
-    """The beginning of kiln_device_options: what is not passed is zero."""
+    """kiln_device_options: what is not passed is zero."""
 
     _fields_ = [("backend", ctypes.c_int), ("ordinal", ctypes.c_int32), ("require_gpu", ctypes.c_int32),
-                ("allow_amx", ctypes.c_int32)]
+                ("allow_amx", ctypes.c_int32), ("context", ctypes.c_void_p), ("cpu_level", ctypes.c_char_p),
+                ("threads", ctypes.c_int32), ("take_faults", ctypes.c_int32), ("parallel_for", ctypes.c_void_p),
+                ("parallel_user", ctypes.c_void_p), ("id", ctypes.c_char_p)]
 
 
 class _Stream(ctypes.Structure):
@@ -21,10 +23,10 @@ class _Stream(ctypes.Structure):
 class Device:
     """A device of kiln's. Get one from ``device()``: each is opened once, for the life of the process."""
 
-    def __init__(self, backend: str, ordinal: int) -> None:
+    def __init__(self, backend: str, ordinal: int, id: str | None) -> None:
         if backend not in BACKENDS:
             raise ValueError(f"backend is {backend!r}: must be one of {', '.join(BACKENDS)}")
-        options = _Options(backend=BACKENDS[backend], ordinal=ordinal)
+        options = _Options(backend=BACKENDS[backend], ordinal=ordinal, id=id.encode() if id is not None else None)
         handle = ctypes.c_void_p()
         check(lib.kiln_device_open_sized(ctypes.byref(options), ctypes.sizeof(options), ctypes.byref(handle)))
         self.handle = handle
@@ -52,15 +54,17 @@ class Device:
         return f"kiln.Device({self.backend}:{self.ordinal})"
 
 
-_devices: dict[tuple[str, int], Device] = {}
+_devices: dict[tuple[str, int, str | None], Device] = {}
 _lock = threading.Lock()
 
 
-def device(backend: str = "any", ordinal: int = 0) -> Device:
-    """The device of a backend: "cuda", "rocm", "cpu", or "any" for the best there is."""
+def device(backend: str = "any", ordinal: int = 0, id: str | None = None) -> Device:
+    """The device of a backend: "cuda", "rocm", "cpu", or "any" for the best there is; or the GPU whose UUID or PCI
+    address is `id`, as ``str(torch.cuda.get_device_properties(0).uuid)`` or ``nvidia-smi -L`` writes it."""
     with _lock:
-        found = _devices.get((backend, ordinal))
+        found = _devices.get((backend, ordinal, id))
         if not found:
-            found = _devices[backend, ordinal] = Device(backend, ordinal)
-            _devices.setdefault((found.backend, found.ordinal), found)
+            opened = Device(backend, ordinal, id)
+            found = _devices.setdefault((opened.backend, opened.ordinal, None), opened)
+            _devices[backend, ordinal, id] = found
         return found
