@@ -44,19 +44,24 @@ static void a_driver_that_is_there_and_does_not_start_is_an_error(void **state) 
     assert_int_equal(count, GPUS);
 }
 
-/* Of the two CPUs; a runtime that does not know the attribute gets the first. */
+/* Of the two CPUs; a runtime that does not know the attribute gets the first, and tells of no NUMA node. */
 static void host_memory_is_the_nearest_cpus(void **state) {
     (void)state;
     enum { FIRST_CPU = 0x1000 };
+    kiln_device_info info;
     sim.configure("KILN_SIM_HOSTS", "2");
     for (int32_t i = 0; i < 2; i++) {
         kiln_device *device = rocm_open(i);
         assert_int_equal(((const kiln__rocm_device *)device->native)->host.handle, FIRST_CPU + i);
+        assert_ok(kiln_device_get_info(device, &info));
+        assert_int_equal(info.numa_node, i);
         kiln_device_close(device);
     }
     sim.configure("KILN_SIM_NEAREST", "0");
     kiln_device *device = rocm_open(1);
     assert_int_equal(((const kiln__rocm_device *)device->native)->host.handle, FIRST_CPU);
+    assert_ok(kiln_device_get_info(device, &info));
+    assert_int_equal(info.numa_node, -1);
     kiln_device_close(device);
     sim.configure("KILN_SIM_NEAREST", NULL);
     sim.configure("KILN_SIM_HOSTS", NULL);
