@@ -318,9 +318,10 @@ KILN_API kiln_status kiln_host_alloc(kiln_device *device, size_t size, void **ou
 /* Frees memory of kiln_host_alloc; no work in flight may use it. NULL memory is accepted. */
 KILN_API void kiln_host_free(kiln_device *device, void *memory);
 
-/* Pins memory of the application's, so that it serves as that of kiln_host_alloc does. *out_device_memory (NULL: not
- * asked) is where kernels find it, which need not be memory. Release with kiln_host_unregister before the memory is
- * freed. CPU: nothing is done. Returns as kiln_memory_alloc; KILN_ERROR_UNSUPPORTED (the driver cannot pin it). */
+/* Pins memory of the application's, so that it serves as that of kiln_host_alloc does; ROCm: for kernels, while a copy
+ * of it may wait, as of any memory. *out_device_memory (NULL: not asked) is where kernels find it, which need not be
+ * memory. Release with kiln_host_unregister before the memory is freed. CPU: nothing is done. Returns as
+ * kiln_memory_alloc; KILN_ERROR_UNSUPPORTED (the driver cannot pin it). */
 KILN_API kiln_status kiln_host_register(kiln_device *device, void *memory, size_t size, void **out_device_memory);
 
 /* Ends kiln_host_register; memory is the address that it was given. No work in flight may use it. NULL is accepted. */

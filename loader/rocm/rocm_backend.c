@@ -1,4 +1,4 @@
-#include "loader/rocm/rocm.h"
+#include "loader/rocm/rocm_backend.h"
 
 const kiln__backend kiln__backend_rocm = {
     .id = KILN_BACKEND_ROCM,

@@ -2,7 +2,7 @@
 #ifndef KILN_LOADER_ROCM_COPY_H
 #define KILN_LOADER_ROCM_COPY_H
 
-#include "loader/rocm/rocm.h"
+#include "loader/rocm/rocm_backend.h"
 
 enum { KILN__ROCM_RUN_MOST = 64 }; /* copies of a run */
 

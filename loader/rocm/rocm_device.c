@@ -1,4 +1,4 @@
-#include "loader/rocm/rocm.h"
+#include "loader/rocm/rocm_backend.h"
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -2,7 +2,7 @@
  * its own, and aborts the process unless one of them answers with success; it cannot be told whose kernel it was. Then
  * it forgets them: whatever happens after the first such event, nobody is told. */
 #include "loader/dl.h"
-#include "loader/rocm/rocm.h"
+#include "loader/rocm/rocm_backend.h"
 
 static struct {
     pthread_mutex_t lock;

@@ -1,4 +1,4 @@
-#include "loader/rocm/rocm.h"
+#include "loader/rocm/rocm_backend.h"
 
 kiln_status kiln__rocm_pool_alloc(const kiln__rocm_device *rocm, kiln__hsa_pool pool, bool portable, size_t size,
                                   void **out_memory) {

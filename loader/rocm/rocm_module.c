@@ -1,5 +1,5 @@
 #include "loader/image/descriptor.h"
-#include "loader/rocm/rocm.h"
+#include "loader/rocm/rocm_backend.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* How many groups fit on a compute unit. The runtime has no call for it; it follows from wave slots, vector registers
  * and LDS. (LLVM, "User Guide for AMDGPU Backend", and the sizes that its register allocator goes by.) */
-#include "loader/rocm/rocm.h"
+#include "loader/rocm/rocm_backend.h"
 #include <string.h>
 
 /* Vector registers of a SIMD for each lane, and the granule that they are handed out in, for waves of 32; waves of 64

@@ -9,10 +9,10 @@
  * while the queue is full, write all but the first 32 bits, store those with release, ring the doorbell. Between
  * reserving and publishing nothing fails unless the device is lost: an index that were reserved and never published
  * would stop the queue for ever. */
-#ifndef KILN_LOADER_ROCM_ROCM_QUEUE_H
-#define KILN_LOADER_ROCM_ROCM_QUEUE_H
+#ifndef KILN_LOADER_ROCM_QUEUE_H
+#define KILN_LOADER_ROCM_QUEUE_H
 
-#include "loader/rocm/rocm.h"
+#include "loader/rocm/rocm_backend.h"
 
 enum {
     KILN__ROCM_ORDERED = 1 << KILN__HSA_PACKET_HEADER_BARRIER,

@@ -6,7 +6,7 @@
 #ifndef KILN_LOADER_ROCM_SIGNAL_H
 #define KILN_LOADER_ROCM_SIGNAL_H
 
-#include "loader/rocm/hsa_driver.h"
+#include "loader/rocm/rocm_driver.h"
 #include <pthread.h>
 #include <stdbool.h>
 

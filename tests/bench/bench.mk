@@ -8,7 +8,7 @@ BENCHES      := $(OUT)/bench/launch_overhead $(OUT)/bench/first_use $(OUT)/bench
 
 $(OUT)/bench/null/libcuda.so.1: tests/bench/null_cuda.c loader/cuda/symbols.def loader/cuda/cuda_abi.h
 $(OUT)/bench/null/libcuda.so.1: NULL := -DNULL_CUDA
-$(OUT)/bench/null/libhsa-runtime64.so.1: tests/bench/null_hsa.c loader/rocm/symbols.def loader/rocm/hsa_abi.h
+$(OUT)/bench/null/libhsa-runtime64.so.1: tests/bench/null_hsa.c loader/rocm/symbols.def loader/rocm/rocm_abi.h
 $(OUT)/bench/null/libhsa-runtime64.so.1: NULL := -DNULL_HSA
 $(NULL_DRIVERS): tests/bench/null_others.c $(FLAGS)
 	@mkdir -p $(@D)

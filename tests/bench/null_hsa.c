@@ -1,6 +1,6 @@
 /* A libhsa-runtime64.so.1 that does nothing, for counting what a dispatch costs before the device: a host, four GPUs
  * that are always done, and queues whose packets nobody reads. null_others.c has the functions that just return 0. */
-#include "loader/rocm/hsa_abi.h"
+#include "loader/rocm/rocm_abi.h"
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #if defined(NULL_CUDA)
 #include "loader/cuda/cuda_abi.h"
 #elif defined(NULL_HSA)
-#include "loader/rocm/hsa_abi.h"
+#include "loader/rocm/rocm_abi.h"
 #include <stdbool.h>
 #endif
 

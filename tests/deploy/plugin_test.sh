@@ -34,7 +34,7 @@ END
 
 cat >main.c <<'END'
 #define _GNU_SOURCE
-#include "loader/rocm/hsa_abi.h"
+#include "loader/rocm/rocm_abi.h"
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* loader/rocm/hsa_abi.h and symbols.def against the vendor's headers, where they are installed (libhsa-runtime-dev):
+/* loader/rocm/rocm_abi.h and symbols.def against the vendor's headers, where they are installed (libhsa-runtime-dev):
  * every constant, layout, signature and status. The comparison is made by the compiler. */
-#include "loader/rocm/hsa_driver.h"
+#include "loader/rocm/rocm_driver.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +26,7 @@ KILN__HSA_CONSTANTS(CONSTANT)
 #undef CONSTANT
 
 #define KILN_HSA_STATUS(name, number, status) _Static_assert((int)HSA_STATUS_##name == (number), #name);
-#include "loader/rocm/statuses.def"
+#include "loader/rocm/rocm_errors.def"
 #undef KILN_HSA_STATUS
 
 #define SAME_SIZE(ours, theirs) \

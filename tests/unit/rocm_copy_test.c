@@ -1,6 +1,6 @@
 /* Copies, fills and events through HSA: their order with launches and across streams, pageable memory, timing, and what
  * is left of a device whose copy, queue or memory access failed. */
-#include "loader/rocm/hsa_abi.h"
+#include "loader/rocm/rocm_abi.h"
 #include "tests/unit/rocm_sim.h"
 #include <pthread.h>
 #include <sched.h>

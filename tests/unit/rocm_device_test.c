@@ -1,6 +1,6 @@
 /* Detection through HSA: what devices there are, none, drivers that lie, forks, orders of teardown; and modules: which
  * image is loaded, which is refused, and what a kernel may not need. */
-#include "loader/rocm/rocm.h"
+#include "loader/rocm/rocm_backend.h"
 #include "tests/unit/rocm_sim.h"
 #include <pthread.h>
 #include <sys/wait.h>

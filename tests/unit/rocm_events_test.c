@@ -1,6 +1,6 @@
 /* The runtime's system events, page faults above all: kiln's handler beside the application's own, registered before or
  * after it. A process has one runtime and a handler stays registered, so each case is a process of its own. */
-#include "loader/rocm/hsa_abi.h"
+#include "loader/rocm/rocm_abi.h"
 #include "tests/unit/rocm_sim.h"
 #include <sys/wait.h>
 #include <unistd.h>

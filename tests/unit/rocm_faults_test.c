@@ -1,12 +1,12 @@
 /* Every call that a scenario makes to the HSA runtime fails in turn, with each error that the runtime's manual names
  * for it (tests/sim/rocm/errors.def). After each fault: a status with a text came back or the scenario did not need the
  * call, nothing leaked, no rule of the runtime's was broken, and the whole scenario succeeds the next time. */
-#include "loader/rocm/hsa_abi.h"
+#include "loader/rocm/rocm_abi.h"
 #include "tests/unit/rocm_sim.h"
 
 enum {
 #define KILN_HSA_STATUS(name, number, status) NUMBER_##name = (number),
-#include "loader/rocm/statuses.def"
+#include "loader/rocm/rocm_errors.def"
 #undef KILN_HSA_STATUS
 };
 

@@ -1,6 +1,6 @@
 /* Launches through HSA: packets, kernargs, hidden arguments, limits, the ring's laps, shared and borrowed queues. */
-#include "loader/rocm/hsa_abi.h"
-#include "loader/rocm/rocm.h"
+#include "loader/rocm/rocm_abi.h"
+#include "loader/rocm/rocm_backend.h"
 #include "tests/unit/rocm_sim.h"
 #include <pthread.h>
 

@@ -1,6 +1,6 @@
 /* What a kernel may ask of the ROCm backend: 32 KiB of arguments, a stack of known size, and not too many threads. The
  * images are what the compiler makes of tests/unit/images/limits.hip. */
-#include "loader/rocm/rocm.h"
+#include "loader/rocm/rocm_backend.h"
 #include "tests/kernel_bundle.h"
 #include "tests/unit/rocm_sim.h"
 #include <kiln/ops.h>

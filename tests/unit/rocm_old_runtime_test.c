@@ -1,5 +1,5 @@
 /* A runtime of ROCm 5, which has none of the optional functions that came later. */
-#include "loader/rocm/rocm.h"
+#include "loader/rocm/rocm_backend.h"
 #include "tests/unit/rocm_sim.h"
 
 /* It cannot say whose a queue is: the device's own is borrowed as ever. */

@@ -1,7 +1,7 @@
 /* Dispatch packets that break a rule: the simulated runtime names it, stops the queue and tells the queue's error
  * callback, which for kiln's own queues is the loss of the device. */
-#include "loader/rocm/hsa_driver.h"
-#include "loader/rocm/rocm.h"
+#include "loader/rocm/rocm_backend.h"
+#include "loader/rocm/rocm_driver.h"
 #include "tests/unit/rocm_sim.h"
 
 enum { QUEUE_SIZE = 64, THREADS = 64, SIGNAL_EQUALS = 0, SIGNAL_DIFFERS = 1 };

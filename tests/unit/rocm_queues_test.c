@@ -1,7 +1,7 @@
 /* Queues and signals of the simulated runtime as an application meets them: queues are drained in an order of the
  * seed's, which events and barrier packets bind; barrier packets wait for all or for any of their signals. */
-#include "loader/rocm/hsa_driver.h"
-#include "loader/rocm/rocm.h"
+#include "loader/rocm/rocm_backend.h"
+#include "loader/rocm/rocm_driver.h"
 #include "tests/unit/rocm_sim.h"
 #include <pthread.h>
 

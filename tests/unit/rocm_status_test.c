@@ -1,6 +1,6 @@
 /* What the HSA runtime answers, at the border: the vendor's name and number stay in the text, and what a caller can act
  * upon has a status of its own. */
-#include "loader/rocm/hsa_driver.h"
+#include "loader/rocm/rocm_driver.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -73,7 +73,7 @@ static void every_status_of_the_list_is_expected(void **state) {
     (void)state;
     static const uint32_t listed[] = {
 #define KILN_HSA_STATUS(name, number, status) number,
-#include "loader/rocm/statuses.def"
+#include "loader/rocm/rocm_errors.def"
 #undef KILN_HSA_STATUS
     };
     assert_int_equal(sizeof listed / sizeof *listed, sizeof statuses / sizeof *statuses);

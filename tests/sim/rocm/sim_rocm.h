@@ -10,13 +10,13 @@
 #ifndef KILN_TESTS_SIM_ROCM_H
 #define KILN_TESTS_SIM_ROCM_H
 
-#include "loader/rocm/hsa_abi.h"
+#include "loader/rocm/rocm_abi.h"
 #include "tests/sim/core/sim.h"
 #include "tests/sim/rocm/sim_rocm_control.h"
 
 enum {
 #define KILN_HSA_STATUS(name, number, status) SIM_HSA_##name = number,
-#include "loader/rocm/statuses.def"
+#include "loader/rocm/rocm_errors.def"
 #undef KILN_HSA_STATUS
 };
 

@@ -528,7 +528,7 @@ kiln__hsa_status hsa_status_string(kiln__hsa_status status, const char **out_tex
     } texts[] = {
         {KILN__HSA_STATUS_SUCCESS, "HSA_STATUS_SUCCESS"},
 #define KILN_HSA_STATUS(name, number, status) {number, "HSA_STATUS_" #name},
-#include "loader/rocm/statuses.def"
+#include "loader/rocm/rocm_errors.def"
 #undef KILN_HSA_STATUS
     };
     int32_t planned = sim_enter(__func__);

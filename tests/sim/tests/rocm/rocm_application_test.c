@@ -1,6 +1,6 @@
 /* The simulated HSA driver as a program of its own meets it, which calls nothing of kiln: what it is told of agents,
  * pools, addresses and symbols, who reaches what, and signals that count more than one thing. */
-#include "loader/rocm/hsa_abi.h"
+#include "loader/rocm/rocm_abi.h"
 #include "tests/sim/core/sim_client.h"
 #include "tests/sim/tests/amdgcn/amdgcn_harness.h"
 #include "tests/sim/tests/common/programs_host.h"

@@ -1,5 +1,5 @@
 /* The simulated HSA driver as a program meets it through kiln: queues and copies go on while a kernel runs. */
-#include "loader/rocm/hsa_abi.h"
+#include "loader/rocm/rocm_abi.h"
 #include "tests/assert_ok.h"
 #include "tests/kernel_bundle.h"
 #include "tests/sim/core/sim_client.h"

@@ -1,6 +1,6 @@
 /* Variables of code objects, as a program that calls nothing of kiln finds them in the simulated HSA driver: their
  * symbols, what they hold, who may access them. */
-#include "loader/rocm/hsa_abi.h"
+#include "loader/rocm/rocm_abi.h"
 #include "tests/assert_ok.h"
 #include "tests/sim/core/sim_client.h"
 #include "tests/sim/tests/amdgcn/amdgcn_harness.h"

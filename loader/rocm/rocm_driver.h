@@ -1,8 +1,8 @@
 /* The HSA runtime (ROCr), found with dlopen and started once per process. */
-#ifndef KILN_LOADER_ROCM_HSA_DRIVER_H
-#define KILN_LOADER_ROCM_HSA_DRIVER_H
+#ifndef KILN_LOADER_ROCM_DRIVER_H
+#define KILN_LOADER_ROCM_DRIVER_H
 
-#include "loader/rocm/hsa_abi.h"
+#include "loader/rocm/rocm_abi.h"
 #include "loader/status.h"
 
 /* The runtime's functions. Filled by the first kiln__hsa_open that finds one, constant from then on. */

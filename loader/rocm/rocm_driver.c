@@ -1,4 +1,4 @@
-#include "loader/rocm/hsa_driver.h"
+#include "loader/rocm/rocm_driver.h"
 #include "loader/dl.h"
 #include <errno.h>
 #include <pthread.h>

@@ -1,4 +1,4 @@
-#include "loader/rocm/hsa_driver.h"
+#include "loader/rocm/rocm_driver.h"
 
 typedef struct hsa_status {
     const char *name;
@@ -8,7 +8,7 @@ typedef struct hsa_status {
 
 static const hsa_status statuses[] = {
 #define KILN_HSA_STATUS(name, number, kiln) {"HSA_STATUS_" #name, number, KILN_ERROR_##kiln},
-#include "loader/rocm/statuses.def"
+#include "loader/rocm/rocm_errors.def"
 #undef KILN_HSA_STATUS
 };
 

@@ -1,6 +1,6 @@
 /* The ROCm backend's own structures, and its functions of kiln__backend. */
-#ifndef KILN_LOADER_ROCM_ROCM_H
-#define KILN_LOADER_ROCM_ROCM_H
+#ifndef KILN_LOADER_ROCM_BACKEND_H
+#define KILN_LOADER_ROCM_BACKEND_H
 
 #include "loader/backend.h"
 #include "loader/image/hsaco.h"
