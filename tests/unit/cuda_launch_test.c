@@ -49,6 +49,7 @@ static void test_flags_reach_the_driver(void **state) {
     assert_true(sim.launch(1, &seen));
     assert_int_equal(seen.cooperative, 0);
     assert_int_equal(seen.overlap, 1);
+    assert_int_equal(seen.priority, -1);
     assert_int_equal(seen.cluster[0], 2);
     assert_memory_equal(seen.arguments, &arguments, sizeof arguments);
     config = (kiln_launch_config){.grid = {1, 1, 1}, .block = {32, 1, 1}, .flags = 8};

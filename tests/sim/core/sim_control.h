@@ -18,6 +18,7 @@ typedef struct sim_launch {
     uint32_t cluster[3]; /* zeros: none */
     int32_t cooperative; /* its groups may wait for each other */
     int32_t overlap;     /* it may begin before the one in front of it has ended */
+    int32_t priority;    /* of the launch's own; it changes nothing here */
     uint32_t shared_bytes;
     uint64_t stream;  /* the handle of the stream or queue */
     int32_t device;   /* index in the list of devices of this driver */

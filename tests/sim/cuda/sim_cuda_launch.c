@@ -170,7 +170,11 @@ kiln__cu_result cuLaunchKernelEx(const kiln__cu_launch_config *config, kiln__cu_
                         .shared_bytes = config->shared_bytes};
     for (unsigned int i = 0; i < config->attribute_count; i++) {
         const kiln__cu_launch_attribute *attribute = &config->attributes[i];
-        if (attribute->id == ATTRIBUTE_IGNORE || attribute->id == ATTRIBUTE_PRIORITY) continue;
+        if (attribute->id == ATTRIBUTE_IGNORE) continue;
+        if (attribute->id == ATTRIBUTE_PRIORITY) {
+            memcpy(&shape.priority, attribute->value.bytes, sizeof shape.priority);
+            continue;
+        }
         if (attribute->id == ATTRIBUTE_COOPERATIVE) {
             shape.cooperative = (int32_t)(uint32_t)attribute->value.bytes[0];
             continue;
