@@ -93,6 +93,9 @@ void ptx_run_nothing(ptx_warp *warp, const ptx_op *op, uint32_t mask);
 /* A call of a function without a body; its arguments are decoded. */
 void ptx_decode_system_call(ptx_decoder *decoder, const ptx_function *function);
 
+/* cp.async.mbarrier.arrive. */
+void ptx_decode_arrive_on_copies(ptx_decoder *decoder);
+
 /* cvt.pack. */
 void ptx_decode_pack(ptx_decoder *decoder);
 
@@ -117,6 +120,7 @@ PTX_FAMILY(select)
 PTX_FAMILY(move)
 PTX_FAMILY(memory)
 PTX_FAMILY(async)
+PTX_FAMILY(mbarrier)
 PTX_FAMILY(hint)
 PTX_FAMILY(atomic)
 PTX_FAMILY(branch)

@@ -108,6 +108,17 @@ static void run_wait_group(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
     }
 }
 
+void ptx_async_land(ptx_warp *warp, const ptx_op *op, uint32_t lane) {
+    for (uint32_t i = 0; i < warp->copy_count;) {
+        if (warp->copies[i].lane == lane) {
+            land(warp, op, &warp->copies[i]);
+            warp->copies[i] = warp->copies[--warp->copy_count];
+        } else {
+            i++;
+        }
+    }
+}
+
 static void run_wait_all(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
     run_commit(warp, op, mask);
     run_wait_group(warp, op, mask);
@@ -167,6 +178,10 @@ void ptx_decode_async(ptx_decoder *decoder) {
     ptx_op *op = decoder->op;
     if (!ptx_take(decoder, PTX_M_ASYNC)) ptx_refuse(decoder, "is not simulated");
     ptx_need(decoder, 80, 70);
+    if (ptx_take(decoder, PTX_M_MBARRIER)) {
+        ptx_decode_arrive_on_copies(decoder);
+        return;
+    }
     ptx_expect_types(decoder, 0);
     int kind = ptx_take_one(decoder, kinds, 3);
     if (kind < 0) {

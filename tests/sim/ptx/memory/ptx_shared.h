@@ -54,6 +54,9 @@ bool ptx_shared_send(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t a
 /* That copy lands: a write of the lane, to the bytes that are returned. */
 uint8_t *ptx_shared_land(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size);
 
+/* All asynchronous copies of a lane land: ptx_async.c. */
+void ptx_async_land(ptx_warp *warp, const ptx_op *op, uint32_t lane);
+
 /* Order by flags, of programs that release words: ptx_flag.c. */
 void ptx_flag_prepare(ptx_block *block);
 /* No word was released yet. */

@@ -185,6 +185,12 @@ void ptx_decode_fence(ptx_decoder *decoder) {
         ptx_need(decoder, 70, 75);
         return;
     }
+    if (fence && ptx_take(decoder, PTX_M_MBARRIER_INIT)) {
+        ptx_need(decoder, 90, 80);
+        if (!ptx_take(decoder, PTX_M_RELEASE) || !ptx_take(decoder, PTX_M_CLUSTER))
+            ptx_refuse(decoder, ".mbarrier_init goes with .release.cluster");
+        return;
+    }
     int scope = fence ? ptx_take_one(decoder, scopes, 4) : ptx_take_one(decoder, levels, 3);
     if (scope < 0) ptx_refuse(decoder, "it has no scope");
     if (fence) ptx_take_one(decoder, orders, 4);

@@ -36,6 +36,7 @@ enum {
     FAMILY_move = USE_SPREAD,
     FAMILY_memory = USE_LOAD,
     FAMILY_async = USE_STRICT,
+    FAMILY_mbarrier = USE_STRICT,
     FAMILY_hint = USE_STRICT,
     FAMILY_atomic = USE_STRICT,
     FAMILY_branch = USE_STRICT,
