@@ -216,7 +216,7 @@ typedef struct kiln_device_info {
     int32_t max_threads;      /* per block */
     int32_t max_shared_bytes; /* per block, with opt-in; CPU: 0 */
     /* Which device it is, whatever order an environment gives (CUDA_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES). What the
-     * driver does not tell is 0 in the UUID and -1 in the others: the CPU's, drivers before CUDA 11.4 (UUID), 12.3
+     * driver does not tell is 0 in the UUID and -1 in the others: the CPU's, drivers before CUDA 11.4 (UUID), 12
      * (NUMA node), runtimes before ROCm 4.0. */
     uint8_t uuid[16]; /* as cuDeviceGetUuid_v2 or hipDeviceGetUuid gives it; kiln_device_uuid_text writes it out */
     int32_t pci_domain, pci_bus, pci_device, pci_function;

@@ -62,8 +62,11 @@ static kiln_status get_identity(kiln__cu_device number, kiln_device_info *info) 
     KILN__TRY(get_attribute(number, KILN__CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, &info->pci_bus));
     KILN__TRY(get_attribute(number, KILN__CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID, &info->pci_device));
     info->pci_function = 0; /* a GPU's first, as the driver's own text of the address has it */
-    if (kiln__cuda_driver_version() >= 12030)
-        KILN__TRY(get_attribute(number, KILN__CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, &info->numa_node));
+    int node = -1;
+    kiln__cu_result result = kiln__cuda.cuDeviceGetAttribute(&node, KILN__CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, number);
+    /* Drivers before CUDA 12 do not know the attribute. */
+    if (result && result != KILN__CU_ERROR_INVALID_VALUE) return kiln__cuda_fail(NULL, "cuDeviceGetAttribute", result);
+    info->numa_node = result ? -1 : node;
     return KILN_OK;
 }
 

@@ -55,7 +55,7 @@ static kiln_status check_extended(const kiln_kernel *kernel, const char *what, i
     return KILN_OK;
 }
 
-enum { ATTRIBUTES_MAX = 4 };
+enum { ATTRIBUTES_MAX = 4, PORTABLE_CLUSTER = 8 };
 
 /* The attributes that a launch's cluster and flags ask for. */
 static kiln_status list_attributes(const kiln_kernel *kernel, const kiln_launch_config *config,
@@ -89,6 +89,15 @@ static kiln_status list_attributes(const kiln_kernel *kernel, const kiln_launch_
     return KILN_OK;
 }
 
+/* A cluster of more than 8 blocks, which not every device has room for, must be allowed for its kernel. */
+static kiln_status allow_cluster(const kiln_kernel *kernel, const uint32_t cluster[3]) {
+    uint64_t blocks = (uint64_t)at_least_one(cluster[0]) * at_least_one(cluster[1]) * at_least_one(cluster[2]);
+    if (blocks > PORTABLE_CLUSTER)
+        KILN__CUDA_CALL(kernel->device, cuFuncSetAttribute, kernel->function,
+                        KILN__CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1);
+    return KILN_OK;
+}
+
 /* A launch of clusters or with flags, or one some of whose dimensions are zero, which mean one. */
 static kiln_status __attribute__((cold, noinline))
 launch_any(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config, const void *arguments) {
@@ -110,6 +119,7 @@ launch_any(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_con
     size_t arguments_size = kernel->arguments_size;
     void *extra[] = {KILN__CU_LAUNCH_PARAM_BUFFER_POINTER, (void *)(uintptr_t)arguments,
                      KILN__CU_LAUNCH_PARAM_BUFFER_SIZE, &arguments_size, KILN__CU_LAUNCH_PARAM_END};
+    KILN__TRY(allow_cluster(kernel, config->cluster));
     kiln__cuda_scope here;
     KILN__TRY(kiln__cuda_enter(kernel->device, &here));
     kiln__cu_result result =

@@ -85,15 +85,6 @@ static kiln_status opt_in_shared(kiln_kernel *kernel, kiln__cu_function function
     return KILN_OK;
 }
 
-/* Lets a kernel have clusters of more than 8 blocks, so that no launch has to ask: where the device has room for none,
- * the launch says so. Drivers from CUDA 11.8 on. */
-static kiln_status opt_in_clusters(kiln_kernel *kernel, kiln__cu_function function) {
-    if (kernel->device->info.target.compute_capability < 90 || !kiln__cuda.cuLaunchKernelEx) return KILN_OK;
-    KILN__CUDA_TRY(kernel->device, cuFuncSetAttribute, function,
-                   KILN__CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1);
-    return KILN_OK;
-}
-
 /* Resolves a kernel and makes it resident: a driver that loads lazily would otherwise load it at its first launch,
  * which may be inside a capture. Before CUDA 12.4 asking for its attributes does it. */
 static kiln_status resolve(kiln_module *module, kiln_kernel *kernel) {
@@ -113,7 +104,6 @@ static kiln_status resolve(kiln_module *module, kiln_kernel *kernel) {
     KILN__CUDA_TRY(device, cuFuncGetAttribute, &threads, KILN__CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function);
     KILN__TRY(set_arguments_size(kernel, function));
     KILN__TRY(opt_in_shared(kernel, function));
-    KILN__TRY(opt_in_clusters(kernel, function));
     kernel->function = function;
     kernel->max_threads = (uint32_t)threads;
     return KILN_OK;

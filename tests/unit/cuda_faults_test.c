@@ -300,14 +300,23 @@ static uint32_t calls_before(const call_list *calls, uint32_t index) {
     return count;
 }
 
+static bool is_last_of_its_kind(const call_list *calls, uint32_t index) {
+    for (uint32_t i = index + 1; i < calls->total; i++)
+        if (calls->function[i] == calls->function[index]) return false;
+    return true;
+}
+
 /* Faults of the work that need not end it: going back to the thread's own context or capture mode, every second call of
- * its kind; an image that gives way to the next; and the end of a kernel's parameters, which is an invalid value. */
+ * its kind; an image that gives way to the next; the end of a kernel's parameters, which is an invalid value, and so is
+ * the last attribute to an older driver, which does not know it. */
 static bool may_pass(const call_list *calls, uint32_t index, int32_t error) {
     static const int32_t refusals[] = {200, 209, 218, 221, 222, 223};
     const char *function = functions[calls->function[index]].name;
     if (!strcmp(function, "cuCtxSetCurrent") || !strcmp(function, "cuThreadExchangeStreamCaptureMode"))
         return calls_before(calls, index) % 2;
     if (!strcmp(function, "cuFuncGetParamInfo")) return error == ERROR_INVALID_VALUE;
+    if (!strcmp(function, "cuDeviceGetAttribute"))
+        return error == ERROR_INVALID_VALUE && is_last_of_its_kind(calls, index);
     if (strncmp(function, "cuModule", 8) && strcmp(function, "cuFuncLoad")) return false;
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++)
         if (refusals[i] == error) return true;

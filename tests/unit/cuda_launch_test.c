@@ -224,7 +224,7 @@ static void test_clusters_go_through_the_extended_launch(void **state) {
     kiln_device_close(device);
 }
 
-/* 8 blocks a cluster are every device's, 16 are a non-portable size, which loading has asked for. */
+/* 8 blocks a cluster are every device's, 16 are a non-portable size, which the launch asks for. */
 static void test_clusters_of_non_portable_size(void **state) {
     (void)state;
     kiln_device *device = fixture_open(0);
