@@ -37,7 +37,7 @@ tables() {
     for op in $operators; do echo "$op | $(ships "$op")"; done | awk '
         { op = "`" $1 "`"; $1 = "" }
         !($0 in sharing) { rows[++count] = $0 }
-        { sharing[$0] = ($0 in sharing ? sharing[$0] ", " : "") op }
+        { sharing[$0] = sharing[$0] (sharing[$0] == "" ? "" : ", ") op }
         END { for (i = 1; i <= count; i++) print "| " (count == 1 ? "all" : sharing[rows[i]]) rows[i] " |" }'
 }
 

@@ -11,7 +11,7 @@ static const char devices[] = "sm_75,sm_80,sm_86,sm_87,sm_89,sm_90,sm_100,sm_103
 enum { DEVICE_COUNT = 10 };
 
 /* The portable images' targets, by device. */
-static const char *const expected[DEVICE_COUNT] = {"sm_75", "sm_80",  "sm_86",  "sm_86",  "sm_89",
+static const char *const expected[DEVICE_COUNT] = {"sm_75", "sm_80",  "sm_86",  "sm_86",  "sm_86",
                                                    "sm_90", "sm_100", "sm_100", "sm_120", "sm_120"};
 
 typedef struct tally {

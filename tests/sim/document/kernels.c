@@ -9,8 +9,8 @@
 #include "tests/sim/core/sim_client.h"
 #include <kiln/ops.h>
 
-#define DEVICES                                                                                                \
-    "sm_75,sm_80,sm_86,sm_89,sm_90,sm_100,sm_110,sm_120,gfx90a,gfx942,gfx1030,gfx1100,gfx1201,gfx906,gfx1010," \
+#define DEVICES                                                                                          \
+    "sm_75,sm_80,sm_86,sm_90,sm_100,sm_110,sm_120,gfx90a,gfx942,gfx1030,gfx1100,gfx1201,gfx906,gfx1010," \
     "gfx1032,gfx1102,gfx1200"
 
 enum { DEVICE_ROOM = 32, WARP = 32 };
