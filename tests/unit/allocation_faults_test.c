@@ -1,6 +1,7 @@
 /* Out of memory at every allocation in turn: a status comes back, nothing leaks, and the next try works. The Makefile
  * links this program with --wrap, so that the library's calls of malloc and its kin come here. */
 #include "tests/unit/cpu_bundle.h"
+#include <kiln/blocks.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -103,6 +104,11 @@ static kiln_status life(void) {
     kiln_host_free(device, pinned);
     kiln_stream_close(&stream);
     kiln_device_close(device);
+
+    kiln_blocks *blocks = NULL;
+    TRY(kiln_blocks_create(
+        &(kiln_blocks_options){.block_count = 2, .block_size = 2, .max_sequences = 2, .max_blocks = 2}, &blocks));
+    kiln_blocks_destroy(blocks);
     return status;
 }
 

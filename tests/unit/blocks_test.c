@@ -189,6 +189,30 @@ static void truncated_tokens_are_not_reused(void **state) {
     kiln_blocks_destroy(blocks);
 }
 
+static void null_arguments_are_named(kiln_blocks *blocks, kiln_sequence sequence) {
+    kiln_sequence other = 5;
+    int64_t number;
+    int32_t words[1];
+    kiln_block_copy copy;
+    kiln_blocks_info info;
+    assert_fails(kiln_blocks_get_info(blocks, NULL), KILN_ERROR_INVALID_ARGUMENT, "out_info is NULL");
+    assert_fails(kiln_blocks_get_info(NULL, &info), KILN_ERROR_INVALID_ARGUMENT, "blocks is NULL");
+    assert_fails(kiln_blocks_begin(NULL, story, 1, 0, &other, &number), KILN_ERROR_INVALID_ARGUMENT, "blocks is NULL");
+    assert_fails(kiln_blocks_fork(blocks, sequence, NULL), KILN_ERROR_INVALID_ARGUMENT, "out_sequence is NULL");
+    assert_fails(kiln_blocks_fork(NULL, sequence, &other), KILN_ERROR_INVALID_ARGUMENT, "blocks is NULL");
+    assert_fails(kiln_blocks_append(blocks, sequence, story, 1, NULL), KILN_ERROR_INVALID_ARGUMENT, "out_copy is NULL");
+    assert_fails(kiln_blocks_append(NULL, sequence, story, 1, &copy), KILN_ERROR_INVALID_ARGUMENT, "blocks is NULL");
+    assert_fails(kiln_blocks_publish(NULL, sequence, 1), KILN_ERROR_INVALID_ARGUMENT, "blocks is NULL");
+    assert_fails(kiln_blocks_truncate(NULL, sequence, 1), KILN_ERROR_INVALID_ARGUMENT, "blocks is NULL");
+    assert_fails(kiln_blocks_get_length(blocks, sequence, NULL), KILN_ERROR_INVALID_ARGUMENT, "out_length is NULL");
+    assert_fails(kiln_blocks_get_length(NULL, sequence, &number), KILN_ERROR_INVALID_ARGUMENT, "blocks is NULL");
+    assert_fails(kiln_blocks_get_tokens(blocks, sequence, 0, 1, NULL), KILN_ERROR_INVALID_ARGUMENT, "out_tokens is");
+    assert_fails(kiln_blocks_get_slots(blocks, sequence, 0, 1, NULL), KILN_ERROR_INVALID_ARGUMENT, "out_slots is NULL");
+    assert_fails(kiln_blocks_get_tables(NULL, &sequence, 1, 1, words, NULL), KILN_ERROR_INVALID_ARGUMENT, "blocks is");
+    assert_fails(kiln_blocks_get_tables(blocks, NULL, 1, 1, words, NULL), KILN_ERROR_INVALID_ARGUMENT, "sequences is");
+    assert_fails(kiln_blocks_get_tables(blocks, &sequence, 1, 1, NULL, NULL), KILN_ERROR_INVALID_ARGUMENT, "out_table");
+}
+
 static void wrong_arguments_are_named(void **state) {
     (void)state;
     kiln_blocks *blocks = (kiln_blocks *)&blocks;
@@ -201,6 +225,10 @@ static void wrong_arguments_are_named(void **state) {
     assert_fails(kiln_blocks_create(&wrong, &blocks), KILN_ERROR_INVALID_ARGUMENT, "block_count is 0");
     wrong = good, wrong.block_size = -1;
     assert_fails(kiln_blocks_create(&wrong, &blocks), KILN_ERROR_INVALID_ARGUMENT, "block_size is -1");
+    wrong = good, wrong.max_sequences = (1 << 24) + 1;
+    assert_fails(kiln_blocks_create(&wrong, &blocks), KILN_ERROR_INVALID_ARGUMENT, "from 1 to 16777216");
+    wrong = good, wrong.max_blocks = 0;
+    assert_fails(kiln_blocks_create(&wrong, &blocks), KILN_ERROR_INVALID_ARGUMENT, "max_blocks is 0");
     wrong = good, wrong.max_sequences = wrong.max_blocks = 1 << 24;
     assert_fails(kiln_blocks_create(&wrong, &blocks), KILN_ERROR_INVALID_ARGUMENT, "at most 2^32");
     wrong = good, wrong.reserved = 1;
@@ -214,13 +242,22 @@ static void wrong_arguments_are_named(void **state) {
     assert_fails(kiln_blocks_begin(blocks, story, -1, 0, &sequence, &number), KILN_ERROR_INVALID_ARGUMENT, "count");
     assert_fails(kiln_blocks_begin(blocks, story, 9, 0, &sequence, &number), KILN_ERROR_INVALID_ARGUMENT, "max_blocks");
     assert_fails(kiln_blocks_begin(blocks, story, 1, 0, &sequence, NULL), KILN_ERROR_INVALID_ARGUMENT, "out_reused");
+    assert_fails(kiln_blocks_begin(blocks, story, 1, 0, NULL, &number), KILN_ERROR_INVALID_ARGUMENT, "out_sequence");
     assert_fails(kiln_blocks_append(blocks, 0, story, 1, &copy), KILN_ERROR_NOT_FOUND, "no sequence 0");
     sequence = begin(blocks, story, 4, 0);
+    assert_fails(kiln_blocks_append(blocks, sequence, NULL, 1, &copy), KILN_ERROR_INVALID_ARGUMENT, "tokens is NULL");
+    assert_fails(kiln_blocks_append(blocks, sequence, story, -1, &copy), KILN_ERROR_INVALID_ARGUMENT, "count is -1");
+    assert_fails(kiln_blocks_append(blocks, sequence, story, 5, &copy), KILN_ERROR_INVALID_ARGUMENT, "max_blocks");
     assert_fails(kiln_blocks_append(blocks, sequence, story, INT64_MAX, &copy), KILN_ERROR_INVALID_ARGUMENT, "count");
     assert_fails(kiln_blocks_publish(blocks, sequence, 5), KILN_ERROR_INVALID_ARGUMENT, "has 4 tokens");
     assert_fails(kiln_blocks_truncate(blocks, sequence, 5), KILN_ERROR_INVALID_ARGUMENT, "has 4 tokens");
     assert_fails(kiln_blocks_get_slots(blocks, sequence, 1, 4, &number), KILN_ERROR_INVALID_ARGUMENT, "has 4");
+    assert_fails(kiln_blocks_get_slots(blocks, sequence, -1, 1, &number), KILN_ERROR_INVALID_ARGUMENT, "[-1, + 1)");
     int32_t table[1];
+    assert_fails(kiln_blocks_get_tokens(blocks, sequence, 0, 5, table), KILN_ERROR_INVALID_ARGUMENT, "has 4");
+    assert_fails(kiln_blocks_get_tables(blocks, &sequence, -1, 1, table, NULL), KILN_ERROR_INVALID_ARGUMENT,
+                 "count is -1");
+    null_arguments_are_named(blocks, sequence);
     kiln_sequence last = begin(blocks, story, 8, 0);
     assert_fails(kiln_blocks_get_tables(blocks, &last, 1, 1, table, NULL), KILN_ERROR_INVALID_ARGUMENT, "table_stride");
     assert_fails(kiln_blocks_fork(blocks, last, &sequence), KILN_ERROR_OUT_OF_MEMORY, "max_sequences");
