@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes kiln's wheel: wheel.py LIBRARY VERSION FOLDER.
 
-The package of loader/bindings/python with the shared library in it, for any Python 3 on the library's platform, whose
-glibc is the newest that a symbol of the library asks for. The same inputs give the same bytes.
+The package of loader/bindings/python with its type stubs and the shared library in it, for any Python 3 on the library's
+platform, whose glibc is the newest that a symbol of the library asks for. The same inputs give the same bytes.
 """
 import base64
 import hashlib
@@ -11,6 +11,8 @@ import re
 import sys
 import zipfile
 from pathlib import Path
+
+import stubs
 
 SOURCES = Path(__file__).parent.parent / "loader/bindings/python/kiln"
 LICENSE = Path(__file__).parent.parent / "LICENSE"
@@ -27,6 +29,7 @@ def main() -> None:
     tag = f"py3-none-{platform_tag(library)}"
     info = f"kiln-{version}.dist-info"
     files = {f"kiln/{source.name}": source.read_bytes() for source in sorted(SOURCES.glob("*.py"))}
+    files |= {f"kiln/{name}": text.encode() for name, text in stubs.files(Path(sys.argv[1]).resolve()).items()}
     files["kiln/libkiln.so.0"] = library
     files[f"{info}/licenses/LICENSE"] = LICENSE.read_bytes()
     files[f"{info}/METADATA"] = (

@@ -1,6 +1,11 @@
 """The Python package: python_test.py CASE BACKEND runs a case on cpu or cuda; --list prints the cases."""
+import ast
 import ctypes
+import os
+import pathlib
+import subprocess
 import sys
+import tempfile
 
 import numpy as np
 
@@ -185,6 +190,59 @@ def every_operator_is_there(run):
     for operator in _describe.operators():
         for name in (operator.name, *(f"{operator.name}_{part}" for part in operator.calls)):
             assert operator.summary in getattr(run.kiln.ops, name).__doc__, name
+
+
+@cpu_case
+def stubs(run):
+    """The type stubs have every function, with the arguments that it takes."""
+    folder = pathlib.Path(run.kiln.__file__).parent
+    assert (folder / "py.typed").exists()
+    functions, aliases = {}, {}
+    for node in ast.parse((folder / "ops.pyi").read_text()).body:
+        if isinstance(node, ast.FunctionDef):
+            functions[node.name] = {argument.arg for argument in node.args.args + node.args.kwonlyargs}
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Name):
+            aliases[node.targets[0].id] = functions[node.value.id]
+    assert {*functions, *aliases} == set(run.kiln.ops.__all__)
+    for name, arguments in (functions | aliases).items():
+        refused(TypeError, f"it has {', '.join(sorted(arguments))}", lambda: getattr(run.kiln.ops, name)(none_such=1))
+    errors = {node.name for node in ast.parse((folder / "__init__.pyi").read_text()).body
+              if isinstance(node, ast.ClassDef)}
+    assert errors == {name for name in dir(run.kiln) if name.endswith("Error")} - {"Error"}
+
+
+TYPED = """import kiln
+import numpy as np
+x = np.zeros((2, 4), np.float32)
+d = kiln.ops.gemm(x, x, activation="silu")
+reveal_type(kiln.ops.argmax(x))
+reveal_type(kiln.ops.add_rmsnorm_f32(1, 2))
+out, lse = kiln.ops.mha(d, d, d, causal="yes", lse=True)
+kiln.ops.gemm(x, x, activation="relu")
+kiln.ops.softmax()
+kiln.ops.softmax(x, z=1)
+try:
+    kiln.device("cpu", "0")
+except kiln.OutOfMemoryError as error:
+    reveal_type(error.status)
+"""
+
+
+@cpu_case
+def mypy(run):
+    """The type checker takes what is right and names what is wrong, from the package's stubs."""
+    with tempfile.TemporaryDirectory() as folder:
+        program = pathlib.Path(folder, "program.py")
+        program.write_text(TYPED)
+        told = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--follow-imports=silent",
+                               "--cache-dir", folder, program], capture_output=True, text=True,
+                              env=dict(os.environ, MYPYPATH=os.environ["PYTHONPATH"])).stdout
+    wanted = ('program.py:5: note: Revealed type is "Any"', ':6: note: Revealed type is "tuple[int, int]"',
+              ':8: error: Argument "activation" to "gemm"', ":9: error: Missing positional argument",
+              ':10: error: Unexpected keyword argument "z"', ':12: error: Argument 2 to "device"',
+              ':14: note: Revealed type is "int"')
+    lines = [line for line in told.splitlines() if "defined " not in line]
+    assert len(lines) == len(wanted) and all(text in line for text, line in zip(wanted, lines)), told
 
 
 @cpu_case

@@ -46,8 +46,7 @@ class Call:
         if len(arguments) > len(inputs):
             raise TypeError(f"{self.name} takes {len(inputs)} arrays by place, not {len(arguments)}")
         given = {field.name: value for field, value in zip(inputs, arguments)}
-        known = {field.name for field in self.operator.fields
-                 if field.role not in (describe.SIZE, describe.STRIDE, describe.WORKSPACE, describe.WORKSPACE_SIZE)}
+        known = {field.name for field in self.operator.options}
         for name, value in options.items():
             if name not in known:
                 raise TypeError(f"{self.name} has no argument {name!r}; it has {', '.join(sorted(known))}")

@@ -84,6 +84,11 @@ class Operator:
         """What a call takes by place: tensors that must be given."""
         return [field for field in self.tensors if field.role != OUTPUT and not field.optional]
 
+    @cached_property
+    def options(self) -> list[Field]:
+        """What a call takes by name: all but what follows from the arrays."""
+        return [field for field in self.fields if field.role not in (SIZE, STRIDE, WORKSPACE, WORKSPACE_SIZE)]
+
 
 def _field(raw: _Field) -> Field:
     return Field(raw.name.decode(), raw.role, raw.offset, bool(raw.optional), raw.dtype.decode(), raw.shape.decode(),
