@@ -272,6 +272,12 @@ KILN_OPERATOR_FUNCTION(kv_store_bf16, kiln_kv_store_params)
 
 /* ---- mha: out = softmax(mask(scale * q k^T)) v, attention of several heads --------------------------------------- */
 
+/* By which kernel a call is done. */
+typedef enum kiln_mha_kernel {
+    KILN_MHA_KERNEL_AUTO,     /* matrix units (tensor cores) where the image has kernels of them for the call */
+    KILN_MHA_KERNEL_PORTABLE, /* f32 arithmetic, with one rounding: every image has it */
+} kiln_mha_kernel;
+
 typedef struct kiln_mha_params {
     void *out;                   /* [tokens, heads, head_dim] */
     float *lse;                  /* [heads, tokens]: ln of the sum of exp of each query's scores; NULL: not wanted */
@@ -304,7 +310,7 @@ typedef struct kiln_mha_params {
     float scale;           /* finite; 0: 1 / sqrt(head_dim) */
     float softcap;         /* scores become softcap * tanh(score / softcap) before the mask; 1e-6 to 1e6. 0: off */
     int32_t causal;        /* 0, or 1: window_right 1 */
-    int32_t reserved;      /* must be 0 */
+    int32_t kernel;        /* kiln_mha_kernel */
 } kiln_mha_params;
 
 /* Attention (Vaswani et al., arXiv 1706.03762) with grouped heads (Ainslie et al., arXiv 2305.13245), in one pass over
@@ -313,15 +319,21 @@ typedef struct kiln_mha_params {
  * lse. A NaN or an infinity in v may reach queries of its sequence that do not see its key, as 0 times it; one in k
  * does not. cu_seqlens, which never descend, and seqlens_k are read on the device: they may change between replays of a
  * graph; what they say beyond the sizes here is cut. What stands in out and lse for queries that no sequence has, or
- * that were cut, stays as it is. */
+ * that were cut, stays as it is.
+ *
+ * In f16 and bf16 images of sm_80 and later use matrix units, if head_dim is a multiple of 8, q, k, v and out and their
+ * strides are on 16 bytes, and scale is positive or there is a softcap: products and sums in f32, but each weight, exp
+ * of a score less the row's maximum so far, is rounded to the precision before it is multiplied with v, as in
+ * FlashAttention. All others, and KILN_MHA_KERNEL_PORTABLE, compute in f32 with one rounding. */
 KILN_OPERATOR_FUNCTION(mha_f32, kiln_mha_params)
 KILN_OPERATOR_FUNCTION(mha_f16, kiln_mha_params)
 KILN_OPERATOR_FUNCTION(mha_bf16, kiln_mha_params)
 
 /* The bytes of workspace with which mha divides the keys among blocks where queries are few, as when tokens are
  * generated (of the pointers only cu_seqlens_q and cu_seqlens_k are looked at, whether they are NULL); 0 where that
- * does not pay. Without workspace keys are not divided: slower, and other in the last bits. Returns KILN_OK,
- * KILN_ERROR_INVALID_ARGUMENT. */
+ * does not pay. It depends on the kernels of the image for the stream's device, which is loaded if no call has done so.
+ * Without workspace keys are not divided: slower, and other in the last bits. Returns KILN_OK,
+ * KILN_ERROR_INVALID_ARGUMENT, and what loading can return. */
 KILN_WORKSPACE_FUNCTION(mha_f32, kiln_mha_params)
 KILN_WORKSPACE_FUNCTION(mha_f16, kiln_mha_params)
 KILN_WORKSPACE_FUNCTION(mha_bf16, kiln_mha_params)
@@ -360,7 +372,7 @@ typedef struct kiln_mha_paged_params {
     float scale;
     float softcap;
     int32_t causal;
-    int32_t reserved; /* must be 0 */
+    int32_t kernel; /* kiln_mha_kernel */
 } kiln_mha_paged_params;
 
 /* The same as mha on the keys and values gathered from the cache (Kwon et al., arXiv 2309.06180), bit for bit where

@@ -31,6 +31,14 @@ static __device__ __forceinline__ void kiln_sm80_ldmatrix_x4(uint32_t *words, ui
                  : "memory");
 }
 
+/* The same, each matrix transposed. */
+static __device__ __forceinline__ void kiln_sm80_ldmatrix_x4_trans(uint32_t *words, uint32_t shared) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+                 : "r"(shared)
+                 : "memory");
+}
+
 /* sums[16 x 8] += a[16 x 16] b[16 x 8]. */
 static __device__ __forceinline__ void kiln_sm80_mma_f16(float *sums, const uint32_t *a, const uint32_t *b) {
     asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "

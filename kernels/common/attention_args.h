@@ -7,9 +7,10 @@
 enum {
     KILN_ATTENTION_KEYS = KILN_SUBGROUP, /* of a tile: one for each thread of a subgroup */
     KILN_ATTENTION_SUBGROUPS = KILN_BLOCK / KILN_SUBGROUP,
-    KILN_ATTENTION_ROWS = 4,        /* the most that a subgroup does */
-    KILN_ATTENTION_DIM = 256,       /* the most elements of a head */
-    KILN_ATTENTION_ANY = 0x7fffffff /* a window without an end */
+    KILN_ATTENTION_ROWS = 4,         /* the most that a subgroup does */
+    KILN_ATTENTION_DIM = 256,        /* the most elements of a head */
+    KILN_ATTENTION_DECODE_ROWS = 16, /* the most of a tuned kernel whose warps all have the same ones */
+    KILN_ATTENTION_ANY = 0x7fffffff  /* a window without an end */
 };
 
 /* From row to row in shared memory: floats. */
@@ -51,7 +52,9 @@ typedef struct kiln_attention_args {
     uint32_t right;
     uint32_t wide; /* non-zero: heads of k and v are 16-byte aligned */
     float scale;
-    float softcap; /* 0: none */
+    float softcap;   /* 0: none */
+    uint32_t stages; /* of a warp's ring of tiles in shared memory: decode */
+    uint32_t padding;
 } kiln_attention_args;
 KILN_ARGS_END
 

@@ -5,13 +5,14 @@
 #include "kernels/common/attention_args.h"
 #include "kernels/common/host.h"
 
-/* Keys are shared where there are fewer groups than GROUPS, among as many as make them so, as long as each has
- * SPLIT_LEAST of them. */
+/* Keys are shared where there are fewer blocks than the plan wants, among as many as make them so, as long as each has
+ * SPLIT_LEAST of them. The portable kernels want BLOCKS on every device, tuned ones one for each multiprocessor. */
 enum {
-    KILN__ATTENTION_GROUPS = 128,
+    KILN__ATTENTION_BLOCKS = 128,
     KILN__ATTENTION_SPLIT_LEAST = 256,
     KILN__ATTENTION_SPLITS_MOST = 64,
-    KILN__ATTENTION_WIDE_SIZE = 128 /* heads beyond it leave shared memory for half as many rows */
+    KILN__ATTENTION_WIDE_SIZE = 128, /* heads beyond it leave shared memory for half as many rows */
+    KILN__ATTENTION_STAGES_MOST = 3
 };
 
 /* A call of either. */
@@ -20,21 +21,21 @@ typedef struct kiln__attention {
     int64_t max_seqlen_q, max_seqlen_k; /* of the longest sequence */
     int64_t kv_rows;                    /* of k and v */
     int64_t left, right;                /* windows; 0: no end */
-    int32_t causal, reserved;
+    int32_t causal, kernel;
     float scale, softcap;
     bool paged;
+    bool aligned; /* all heads are on 16 bytes, those of q and out as well */
     void *workspace;
     size_t workspace_size;
     kiln_attention_args args; /* tensors and strides as they are in params, and the cache's blocks */
 } kiln__attention;
 
 /* What has the same name in the params of both: initialisers of a call, and of its args. */
-#define KILN__ATTENTION_OF(params)                                                                                  \
-    .tokens = (params)->tokens, .batch = (params)->batch, .heads = (params)->heads, .kv_heads = (params)->kv_heads, \
-    .head_dim = (params)->head_dim, .max_seqlen_q = (params)->max_seqlen_q, .left = (params)->window_left,          \
-    .right = (params)->window_right, .causal = (params)->causal, .reserved = (params)->reserved,                    \
-    .scale = (params)->scale, .softcap = (params)->softcap, .workspace = (params)->workspace,                       \
-    .workspace_size = (params)->workspace_size
+#define KILN__ATTENTION_OF(params)                                                                                     \
+    .tokens = (params)->tokens, .batch = (params)->batch, .heads = (params)->heads, .kv_heads = (params)->kv_heads,    \
+    .head_dim = (params)->head_dim, .max_seqlen_q = (params)->max_seqlen_q, .left = (params)->window_left,             \
+    .right = (params)->window_right, .causal = (params)->causal, .kernel = (params)->kernel, .scale = (params)->scale, \
+    .softcap = (params)->softcap, .workspace = (params)->workspace, .workspace_size = (params)->workspace_size
 #define KILN__ATTENTION_ARGS_OF(params)                                                                   \
     .out = (params)->out, .lse = (params)->lse, .q = (params)->q, .cu_seqlens_q = (params)->cu_seqlens_q, \
     .seqlens_k = (params)->seqlens_k, .out_stride = (params)->out_stride, .q_stride = (params)->q_stride
@@ -43,8 +44,17 @@ typedef struct kiln__attention {
 typedef struct kiln__attention_operator {
     unsigned number;
     const kiln_bundle *bundle;
-    unsigned attend, join; /* numbers of its kernels */
+    unsigned attend, join;       /* numbers of its kernels */
+    unsigned tuned, tuned_count; /* the first of those that only tuned images have */
 } kiln__attention_operator;
+
+/* How a call is done. */
+typedef struct kiln__attention_plan {
+    const kiln_kernel *kernel;
+    uint32_t rows;   /* of a block */
+    uint32_t blocks; /* as many as are wanted */
+    uint32_t shared_bytes;
+} kiln__attention_plan;
 
 /* ---- Checks ---- */
 
@@ -103,6 +113,8 @@ static inline kiln_status kiln__attention_check(const char *name, kiln__attentio
     KILN__REQUIRE(__builtin_isfinite(p->scale), "%s: scale is %g: must be finite", name, (double)p->scale);
     KILN__REQUIRE(p->softcap == 0.0f || (p->softcap >= 1e-6f && p->softcap <= 1e6f),
                   "%s: softcap is %g: must be 0 or from 1e-6 to 1e6", name, (double)p->softcap);
+    KILN__REQUIRE((uint32_t)p->kernel <= KILN_MHA_KERNEL_PORTABLE, "%s: kernel is %d: must be auto (0) or portable (1)",
+                  name, p->kernel);
     return KILN_OK;
 }
 
@@ -138,36 +150,85 @@ static inline kiln_status kiln__attention_tensors_check(const char *name, kiln__
     args->wide = kiln__rows_wide((uintptr_t)args->k | (uintptr_t)args->v, p->kv_rows, args->k_stride | args->v_stride,
                                  size_log2) &
                  kiln__rows_wide(0, p->kv_heads, size, size_log2);
+    p->aligned = args->wide && kiln__rows_wide((uintptr_t)args->q | (uintptr_t)args->out, p->tokens,
+                                               args->q_stride | args->out_stride, size_log2);
     return KILN_OK;
 }
 
 /* ---- The division of the work ---- */
 
-/* How rows are divided; the checks have passed. */
-static inline void kiln__attention_divide_rows(kiln__attention *p) {
+/* What of the arguments the plan does not decide; the checks have passed. */
+static inline void kiln__attention_arguments(kiln__attention *p) {
     kiln_attention_args *args = &p->args;
-    uint32_t rows = (uint32_t)p->max_seqlen_q * args->group;
-    uint32_t most = p->head_dim > KILN__ATTENTION_WIDE_SIZE ? KILN_ATTENTION_ROWS / 2 : KILN_ATTENTION_ROWS;
-    uint32_t each = 1;
-    while (each < most && each * KILN_ATTENTION_SUBGROUPS < rows)
-        each *= 2;
-    uint32_t tile = each * KILN_ATTENTION_SUBGROUPS;
+    args->tokens = p->tokens;
     args->batch = (uint32_t)p->batch;
     args->kv_heads = (uint32_t)p->kv_heads;
     args->head_dim = (uint32_t)p->head_dim;
     args->max_seqlen_q = (uint32_t)p->max_seqlen_q;
     args->max_seqlen_k = (uint32_t)p->max_seqlen_k;
-    args->rows = each;
-    args->row_tiles = (rows + tile - 1) / tile;
+    args->left = p->left ? (uint32_t)p->left : KILN_ATTENTION_ANY;
+    args->right = p->causal ? 1 : p->right ? (uint32_t)p->right : KILN_ATTENTION_ANY;
+    args->scale = p->scale == 0.0f ? (float)(1 / __builtin_sqrt((double)p->head_dim)) : p->scale;
+    args->softcap = p->softcap;
+}
+
+static inline uint32_t kiln__attention_rows(const kiln__attention *p) {
+    return (uint32_t)p->max_seqlen_q * p->args.group;
+}
+
+static inline kiln__attention_plan kiln__attention_portable(kiln__attention *p, const kiln_kernel *attend) {
+    uint32_t most = p->head_dim > KILN__ATTENTION_WIDE_SIZE ? KILN_ATTENTION_ROWS / 2 : KILN_ATTENTION_ROWS, each = 1;
+    while (each < most && each * KILN_ATTENTION_SUBGROUPS < kiln__attention_rows(p))
+        each *= 2;
+    uint32_t rows = each * KILN_ATTENTION_SUBGROUPS, row = KILN_ATTENTION_STRIDE(p->args.head_dim);
+    p->args.rows = each;
+    return (kiln__attention_plan){attend, rows, KILN__ATTENTION_BLOCKS,
+                                  (uint32_t)sizeof(float) *
+                                      ((KILN_ATTENTION_KEYS + rows) * row + rows * KILN_ATTENTION_KEYS)};
+}
+
+/* Of the tuned kernels that take heads this large the one with the fewest tiles of rows, and of those the one with the
+ * smallest tile; the portable one where there is none, or where the call is not for them. */
+static inline kiln__attention_plan kiln__attention_plan_of(kiln__attention *p, const kiln__attention_operator *op,
+                                                           const kiln_module *module, bool aligned) {
+    const kiln_device_info *device = &module->device->info;
+    const kiln_kernel *best = NULL;
+    uint32_t best_tiles = 0, best_area = 0, rows = kiln__attention_rows(p);
+    bool tuned = aligned && p->head_dim % 8 == 0 && p->kv_rows && p->kernel == KILN_MHA_KERNEL_AUTO &&
+                 (p->softcap != 0.0f || p->args.scale > 0x1p-100f);
+    for (unsigned i = op->tuned; tuned && i < op->tuned + op->tuned_count; i++) {
+        const kiln_kernel_info *info = &module->kernels[i].info;
+        if (info->absent || info->tile[1] < p->args.head_dim || info->stage_bytes > (uint32_t)device->max_shared_bytes)
+            continue;
+        uint32_t tiles = (rows + info->tile[0] - 1) / info->tile[0], area = info->tile[0] * info->tile[1];
+        if (best && (tiles > best_tiles || (tiles == best_tiles && area >= best_area))) continue;
+        best = &module->kernels[i];
+        best_tiles = tiles;
+        best_area = area;
+    }
+    if (!best) return kiln__attention_portable(p, &module->kernels[op->attend]);
+    const kiln_kernel_info *info = &best->info;
+    p->args.stages = 1;
+    if (info->tile[0] <= KILN_ATTENTION_DECODE_ROWS) {
+        p->args.stages = (uint32_t)device->max_shared_bytes / info->stage_bytes;
+        if (p->args.stages > KILN__ATTENTION_STAGES_MOST) p->args.stages = KILN__ATTENTION_STAGES_MOST;
+    }
+    return (kiln__attention_plan){best, info->tile[0], (uint32_t)device->multiprocessors,
+                                  p->args.stages * info->stage_bytes};
+}
+
+static inline void kiln__attention_divide_rows(kiln__attention *p, const kiln__attention_plan *way) {
+    kiln_attention_args *args = &p->args;
+    args->row_tiles = (kiln__attention_rows(p) + way->rows - 1) / way->rows;
     args->splits = 1;
     args->split = args->max_seqlen_k;
 }
 
 /* How keys are, where that pays; rows are divided. Returns the bytes of the partial results, 0 where they are not. */
-static inline uint64_t kiln__attention_divide_keys(kiln__attention *p) {
+static inline uint64_t kiln__attention_divide_keys(kiln__attention *p, const kiln__attention_plan *way) {
     kiln_attention_args *args = &p->args;
-    uint64_t groups = (uint64_t)args->row_tiles * args->batch * args->kv_heads;
-    uint64_t splits = groups && groups < KILN__ATTENTION_GROUPS ? KILN__ATTENTION_GROUPS / groups : 1;
+    uint64_t blocks = (uint64_t)args->row_tiles * args->batch * args->kv_heads;
+    uint64_t splits = blocks && blocks < way->blocks ? way->blocks / blocks : 1;
     uint64_t enough = (uint64_t)p->max_seqlen_k / KILN__ATTENTION_SPLIT_LEAST;
     if (splits > enough) splits = enough;
     if (splits > KILN__ATTENTION_SPLITS_MOST) splits = KILN__ATTENTION_SPLITS_MOST;
@@ -181,8 +242,9 @@ static inline uint64_t kiln__attention_divide_keys(kiln__attention *p) {
 }
 
 /* With a workspace for that, keys are divided. */
-static inline kiln_status kiln__attention_divide_keys_in(const char *name, kiln__attention *p) {
-    uint64_t needed = kiln__attention_divide_keys(p);
+static inline kiln_status kiln__attention_divide_keys_in(const char *name, kiln__attention *p,
+                                                         const kiln__attention_plan *way) {
+    uint64_t needed = kiln__attention_divide_keys(p, way);
     if (!needed) return KILN_OK;
     KILN__REQUIRE(p->workspace_size >= needed,
                   "%s: workspace_size is %zu: must be at least %llu, or 0 without a workspace", name, p->workspace_size,
@@ -193,18 +255,27 @@ static inline kiln_status kiln__attention_divide_keys_in(const char *name, kiln_
     return KILN_OK;
 }
 
-static inline uint64_t kiln__attention_workspace(kiln__attention *p) {
-    if (kiln__attention_is_empty(p)) return 0;
-    kiln__attention_divide_rows(p);
-    return kiln__attention_divide_keys(p);
+/* Enough for the call whether its tensors are aligned or not. */
+static inline kiln_status kiln__attention_workspace(kiln_stream *stream, kiln__attention *p, unsigned part,
+                                                    const kiln__attention_operator *op, size_t *out_size) {
+    if (kiln__attention_is_empty(p)) return KILN_OK;
+    const kiln_module *module;
+    KILN__TRY(kiln__operator_require(stream, op->number, part, op->bundle, &module));
+    kiln__attention_arguments(p);
+    for (int aligned = 0; aligned <= 1; aligned++) {
+        kiln__attention_plan way = kiln__attention_plan_of(p, op, module, aligned);
+        kiln__attention_divide_rows(p, &way);
+        uint64_t size = kiln__attention_divide_keys(p, &way);
+        if (size > *out_size) *out_size = size;
+    }
+    return KILN_OK;
 }
 
 /* ---- The call ---- */
 
 static inline kiln_status kiln__attention_launch(kiln_stream *stream, const char *name, const kiln__attention *p,
-                                                 const kiln_kernel *attend, const kiln_kernel *join) {
+                                                 const kiln__attention_plan *way, const kiln_kernel *join) {
     const kiln_attention_args *args = &p->args;
-    uint32_t row = KILN_ATTENTION_STRIDE(args->head_dim), rows = args->rows * KILN_ATTENTION_SUBGROUPS;
     const uint64_t tiles = ((uint64_t)p->heads + KILN_ATTENTION_SUBGROUPS - 1) / KILN_ATTENTION_SUBGROUPS;
     kiln_launch_config config, joining;
     if (args->partials) {
@@ -212,9 +283,8 @@ static inline kiln_status kiln__attention_launch(kiln_stream *stream, const char
         KILN__TRY(kiln__operator_fits(stream, name, &joining));
     }
     KILN__TRY(kiln__grid(name, args->row_tiles, (uint64_t)args->batch * args->kv_heads * args->splits, &config));
-    config.dynamic_shared_bytes =
-        (uint32_t)sizeof(float) * ((KILN_ATTENTION_KEYS + rows) * row + rows * KILN_ATTENTION_KEYS);
-    KILN__TRY(kiln__operator_launch(stream, attend, &config, args, sizeof *args));
+    config.dynamic_shared_bytes = way->shared_bytes;
+    KILN__TRY(kiln__operator_launch(stream, way->kernel, &config, args, sizeof *args));
     if (!args->partials) return KILN_OK;
     return kiln__operator_launch(stream, join, &joining, args, sizeof *args);
 }
@@ -222,20 +292,15 @@ static inline kiln_status kiln__attention_launch(kiln_stream *stream, const char
 /* The rest of the checks, the rest of the arguments, and the launches. */
 static inline kiln_status kiln__attention_call(kiln_stream *stream, const char *name, kiln__attention *p, unsigned part,
                                                const kiln__attention_operator *op) {
-    kiln_attention_args *args = &p->args;
-    KILN__REQUIRE(p->reserved == 0, "%s: reserved is %d: must be 0", name, p->reserved);
     if (KILN__UNLIKELY(kiln__attention_is_empty(p))) return KILN_OK;
     KILN__TRY(kiln__attention_tensors_check(name, p, kiln__part_size_log2(part)));
-    kiln__attention_divide_rows(p);
-    if (p->workspace || p->workspace_size) KILN__TRY(kiln__attention_divide_keys_in(name, p));
-    args->tokens = p->tokens;
-    args->left = p->left ? (uint32_t)p->left : KILN_ATTENTION_ANY;
-    args->right = p->causal ? 1 : p->right ? (uint32_t)p->right : KILN_ATTENTION_ANY;
-    args->scale = p->scale == 0.0f ? (float)(1 / __builtin_sqrt((double)p->head_dim)) : p->scale;
-    args->softcap = p->softcap;
     const kiln_module *module;
     KILN__TRY(kiln__operator_require(stream, op->number, part, op->bundle, &module));
-    return kiln__attention_launch(stream, name, p, &module->kernels[op->attend], &module->kernels[op->join]);
+    kiln__attention_arguments(p);
+    kiln__attention_plan way = kiln__attention_plan_of(p, op, module, p->aligned);
+    kiln__attention_divide_rows(p, &way);
+    if (p->workspace || p->workspace_size) KILN__TRY(kiln__attention_divide_keys_in(name, p, &way));
+    return kiln__attention_launch(stream, name, p, &way, &module->kernels[op->join]);
 }
 
 #endif

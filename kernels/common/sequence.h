@@ -63,13 +63,22 @@ KILN_INLINE bool kiln_sequence_has(const kiln_attention_args *args, uint32_t tok
     return token - first < length;
 }
 
-/* The row of k and v that has a key of the sequence. A block that the cache does not have is taken for its last one. */
-KILN_INLINE uint64_t kiln_key_row(const kiln_attention_args *args, const kiln_sequence *s, uint32_t key) {
-    if (!PAGED) return s->kv_first + key;
+/* The block of the cache that has a key of the sequence, if it is paged. One that the cache does not have is taken for
+ * its last one. */
+KILN_INLINE uint32_t kiln_key_block(const kiln_attention_args *args, const kiln_sequence *s, uint32_t key) {
+    if (!PAGED) return 0;
     uint32_t block = (uint32_t)args->block_table[s->table + (key >> args->block_log2)];
-    uint32_t inside = key & ((1u << args->block_log2) - 1);
-    block = block < args->blocks ? block : args->blocks - 1;
-    return ((uint64_t)block << args->block_log2) + inside;
+    return block < args->blocks ? block : args->blocks - 1;
+}
+
+/* The row of k and v that has a key of the sequence, which is in this block. */
+KILN_INLINE uint64_t kiln_block_row(const kiln_attention_args *args, const kiln_sequence *s, uint32_t block,
+                                    uint32_t key) {
+    if (!PAGED) return s->kv_first + key;
+    return ((uint64_t)block << args->block_log2) + (key & ((1u << args->block_log2) - 1));
+}
+KILN_INLINE uint64_t kiln_key_row(const kiln_attention_args *args, const kiln_sequence *s, uint32_t key) {
+    return kiln_block_row(args, s, kiln_key_block(args, s, key), key);
 }
 
 /* The keys that a query sees: from begin on, before end. The last query stands at the last key. */

@@ -8,8 +8,14 @@ enum {
 #include "kernels/mha/mha.def"
 };
 
-static const kiln__attention_operator operator_mha = {KILN__OPERATOR_mha, &kiln__bundle_mha, KERNEL_mha_attend,
-                                                      KERNEL_mha_join};
+static const kiln__attention_operator operator_mha = {
+    .number = KILN__OPERATOR_mha,
+    .bundle = &kiln__bundle_mha,
+    .attend = KERNEL_mha_attend,
+    .join = KERNEL_mha_join,
+    .tuned = KERNEL_mha_prefill_64,
+    .tuned_count = KERNEL_mha_decode_256 - KERNEL_mha_prefill_64 + 1,
+};
 
 /* The call that params stand for; all but the tensors is checked. */
 static kiln_status read_params(const char *name, const kiln_mha_params *params, kiln__attention *p) {
@@ -38,7 +44,7 @@ static kiln_status mha(kiln_stream *stream, const kiln_mha_params *params, size_
     return kiln__attention_call(stream, name, &p, part, &operator_mha);
 }
 
-static kiln_status mha_workspace(kiln_stream *stream, const kiln_mha_params *params, size_t params_size,
+static kiln_status mha_workspace(kiln_stream *stream, const kiln_mha_params *params, size_t params_size, unsigned part,
                                  size_t *out_size, const char *name) {
     KILN__REQUIRE(out_size, "%s_workspace_size: out_size is NULL", name);
     *out_size = 0;
@@ -47,14 +53,13 @@ static kiln_status mha_workspace(kiln_stream *stream, const kiln_mha_params *par
     KILN__PARAMS(name, params, params_size, &copy);
     KILN__TRY(kiln__stream_check(name, stream));
     KILN__TRY(read_params(name, params, &p));
-    *out_size = kiln__attention_workspace(&p);
-    return KILN_OK;
+    return kiln__attention_workspace(stream, &p, part, &operator_mha, out_size);
 }
 
 #define MHA(part, size)                                                                                    \
     KILN__OPERATOR_FUNCTION(mha, part)                                                                     \
     kiln_status kiln_mha_##part##_workspace_size_sized(kiln_stream *stream, const kiln_mha_params *params, \
                                                        size_t params_size, size_t *out_size) {             \
-        return mha_workspace(stream, params, params_size, out_size, "mha_" #part);                         \
+        return mha_workspace(stream, params, params_size, KILN__PART_##part, out_size, "mha_" #part);      \
     }
 KILN__FLOAT_PARTS(MHA)

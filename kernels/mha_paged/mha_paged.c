@@ -8,8 +8,14 @@ enum {
 #include "kernels/mha_paged/mha_paged.def"
 };
 
-static const kiln__attention_operator operator_mha_paged = {KILN__OPERATOR_mha_paged, &kiln__bundle_mha_paged,
-                                                            KERNEL_mha_paged_attend, KERNEL_mha_paged_join};
+static const kiln__attention_operator operator_mha_paged = {
+    .number = KILN__OPERATOR_mha_paged,
+    .bundle = &kiln__bundle_mha_paged,
+    .attend = KERNEL_mha_paged_attend,
+    .join = KERNEL_mha_paged_join,
+    .tuned = KERNEL_mha_paged_prefill_64,
+    .tuned_count = KERNEL_mha_paged_decode_256 - KERNEL_mha_paged_prefill_64 + 1,
+};
 
 /* What the cache and block_table say. */
 static kiln_status read_blocks(const char *name, const kiln_mha_paged_params *params, kiln__attention *p) {
@@ -57,7 +63,7 @@ static kiln_status mha_paged(kiln_stream *stream, const kiln_mha_paged_params *p
 }
 
 static kiln_status mha_paged_workspace(kiln_stream *stream, const kiln_mha_paged_params *params, size_t params_size,
-                                       size_t *out_size, const char *name) {
+                                       unsigned part, size_t *out_size, const char *name) {
     KILN__REQUIRE(out_size, "%s_workspace_size: out_size is NULL", name);
     *out_size = 0;
     kiln_mha_paged_params copy;
@@ -65,14 +71,13 @@ static kiln_status mha_paged_workspace(kiln_stream *stream, const kiln_mha_paged
     KILN__PARAMS(name, params, params_size, &copy);
     KILN__TRY(kiln__stream_check(name, stream));
     KILN__TRY(read_params(name, params, &p));
-    *out_size = kiln__attention_workspace(&p);
-    return KILN_OK;
+    return kiln__attention_workspace(stream, &p, part, &operator_mha_paged, out_size);
 }
 
 #define MHA_PAGED(part, size)                                                                                          \
     KILN__OPERATOR_FUNCTION(mha_paged, part)                                                                           \
     kiln_status kiln_mha_paged_##part##_workspace_size_sized(kiln_stream *stream, const kiln_mha_paged_params *params, \
                                                              size_t params_size, size_t *out_size) {                   \
-        return mha_paged_workspace(stream, params, params_size, out_size, "mha_paged_" #part);                         \
+        return mha_paged_workspace(stream, params, params_size, KILN__PART_##part, out_size, "mha_paged_" #part);      \
     }
 KILN__FLOAT_PARTS(MHA_PAGED)

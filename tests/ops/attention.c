@@ -2,6 +2,22 @@
 #include <math.h>
 #include <stdlib.h>
 
+double attention_rounding(const kiln_stream *stream, precision p, bool portable) {
+    extern const kiln_bundle kiln__bundle_mha;
+    kiln_part part;
+    kiln_image image;
+    const kiln_module *module;
+    if (portable || p == F32) return 0;
+    harness_ok(kiln_bundle_find_part(&kiln__bundle_mha, precision_name(p), &part));
+    harness_ok(kiln_module_get(stream->device, &kiln__bundle_mha, precision_name(p), &module));
+    harness_ok(kiln_module_get_image(module, &image));
+    for (uint32_t i = 0; i < part.kernel_count; i++) {
+        const kiln_kernel_info kernel = kiln_image_kernel(&part, &image, i);
+        if (kernel.stage_bytes && !kernel.absent) return p == F16 ? 0x1p-11 : 0x1p-8;
+    }
+    return 0;
+}
+
 double attention_number(void) {
     return random_number(-2, 2);
 }
@@ -22,12 +38,12 @@ int64_t attention_longest(const int64_t lengths[ATTENTION_BATCH], int64_t batch)
 
 void attention_describe(const char *name, precision p, attention_shape s) {
     harness_describe("%s_%s batch %lld of %lld.. queries and %lld.. keys, %lld heads on %lld, size %lld, padding %lld, "
-                     "at %lld%s%s%s, windows %lld %lld%s, scale %g, softcap %g",
+                     "at %lld%s%s%s%s, windows %lld %lld%s, scale %g, softcap %g",
                      name, precision_name(p), (long long)s.batch, (long long)s.seqlens_q[0], (long long)s.seqlens_k[0],
                      (long long)s.heads, (long long)s.kv_heads, (long long)s.size, (long long)s.padding,
                      (long long)s.place, s.varlen ? ", varlen" : "", s.lse ? ", lse" : "",
-                     s.workspace ? ", workspace" : "", (long long)s.left, (long long)s.right,
-                     s.causal ? ", causal" : "", s.scale, s.softcap);
+                     s.workspace ? ", workspace" : "", s.portable ? ", portable" : "", (long long)s.left,
+                     (long long)s.right, s.causal ? ", causal" : "", s.scale, s.softcap);
 }
 
 void attention_query(const attention_shape *s, const double *q, const double *k, const double *v, int64_t stride,
@@ -62,8 +78,12 @@ void attention_query(const attention_shape *s, const double *q, const double *k,
             allowed[d] += weight * fabs(v[key * stride + d]);
         }
     }
-    for (int64_t d = 0; d < s->size; d++)
-        allowed[d] *= 2 * loss + 4e-6;
+    /* A weight that f16 has no normal number for is rounded to a multiple of 2^-24. */
+    for (int64_t d = 0; d < s->size; d++) {
+        allowed[d] *= 2 * loss + 4e-6 + s->rounding;
+        for (int64_t key = 0; s->rounding != 0 && key < seqlen_k; key++)
+            if (scores[key] != -INFINITY) allowed[d] += 0x1p-25 * fabs(v[key * stride + d]);
+    }
     *lse = sum == 0 ? -INFINITY : max + log(sum);
     *lse_allowed = loss + 4e-6;
     free(scores);
@@ -150,7 +170,8 @@ kiln_mha_params attention_mha_params(const attention_tensors *t, attention_shape
                              .window_right = s.right,
                              .scale = (float)s.scale,
                              .softcap = (float)s.softcap,
-                             .causal = s.causal};
+                             .causal = s.causal,
+                             .kernel = s.portable ? KILN_MHA_KERNEL_PORTABLE : KILN_MHA_KERNEL_AUTO};
 }
 
 attention_shape attention_plain(int64_t seqlen_q, int64_t seqlen_k, int64_t heads, int64_t kv_heads, int64_t size) {
@@ -175,7 +196,8 @@ attention_shape attention_random_shape(void) {
                          .right = random_integer(0, 2) ? 0 : random_integer(1, 20),
                          .causal = random_integer(0, 1),
                          .scale = random_integer(0, 1) ? 0 : random_number(0.05, 0.5),
-                         .softcap = random_integer(0, 2) ? 0 : random_number(1, 20)};
+                         .softcap = random_integer(0, 2) ? 0 : random_number(1, 20),
+                         .portable = !random_integer(0, 3)};
     if (s.causal) s.right = 0;
     s.heads = s.kv_heads * random_integer(1, 4);
     for (int64_t i = 0; i < s.batch; i++) {

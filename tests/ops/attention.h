@@ -16,8 +16,13 @@ typedef struct attention_shape {
     int64_t left, right;
     bool causal;
     double scale, softcap;
-    double v; /* what all of v is; 0: any numbers */
+    double v;        /* what all of v is; 0: any numbers */
+    bool portable;   /* by the portable kernel, whatever the image has */
+    double rounding; /* the most that a weight loses, relative to it: attention_rounding() */
 } attention_shape;
+
+/* By how much a device's image rounds weights: not at all without kernels of matrix units, or by the portable one. */
+double attention_rounding(const kiln_stream *stream, precision p, bool portable);
 
 /* One sequence. */
 attention_shape attention_plain(int64_t seqlen_q, int64_t seqlen_k, int64_t heads, int64_t kv_heads, int64_t size);

@@ -80,7 +80,8 @@ static kiln_mha_paged_params paged_params(const paged *c, const attention_tensor
                                    .softcap = (float)s.softcap,
                                    .workspace = c->workspace_size ? c->workspace.data : NULL,
                                    .workspace_size = c->workspace_size,
-                                   .causal = s.causal};
+                                   .causal = s.causal,
+                                   .kernel = s.portable ? KILN_MHA_KERNEL_PORTABLE : KILN_MHA_KERNEL_AUTO};
 }
 
 static paged paged_create(kiln_stream *stream, precision p, attention_shape s, const attention_tensors *t,
@@ -120,6 +121,7 @@ static void paged_destroy(paged *c, attention_shape s) {
 static void run(kiln_stream *stream, precision p, attention_shape s) {
     attention_describe("mha_paged", p, s);
     attention_tensors t = attention_create(stream, p, s);
+    s.rounding = attention_rounding(stream, p, s.portable);
     attention_reference(&s, &t);
     paged c = paged_create(stream, p, s, &t, 16);
     kiln_mha_paged_params params = paged_params(&c, &t, s);
@@ -154,6 +156,7 @@ static void run_both(kiln_stream *stream, precision p, attention_shape s, int64_
     harness_ok(operator_function("mha_paged", p)->call(stream, &params, sizeof params));
     matrix_expect_exact(&t.out, gathered);
     if (s.lse) {
+        s.rounding = attention_rounding(stream, p, s.portable);
         attention_reference(&s, &t);
         matrix_expect(&t.lse, t.lses, t.lses_allowed);
     }

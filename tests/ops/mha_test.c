@@ -26,6 +26,7 @@ static void call(kiln_stream *stream, precision p, attention_shape s, attention_
 static void run(kiln_stream *stream, precision p, attention_shape s) {
     attention_describe("mha", p, s);
     attention_tensors t = attention_create(stream, p, s);
+    s.rounding = attention_rounding(stream, p, s.portable);
     attention_reference(&s, &t);
     call(stream, p, s, &t);
     matrix_expect(&t.out, t.expected, t.allowed);
@@ -67,6 +68,31 @@ static void test_random(kiln_stream *stream) {
             run(stream, p, attention_random_shape());
 }
 
+/* Several tiles of rows and of keys, and of keys as many as go round the rings of tuned kernels, by heads of each size
+ * that those have. */
+static void test_tiles(kiln_stream *stream) {
+    static const int64_t sizes[] = {64, 72, 96, 128, 200, 256};
+    for (precision p = F16; p < precision_end(); p++) {
+        if (!harness_on_cpu(stream) && attention_rounding(stream, p, false) == 0) continue;
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+            attention_shape s = attention_plain(random_integer(129, 150), random_integer(190, 210), 1, 1, sizes[i]);
+            s.causal = i % 2;
+            s.lse = true;
+            run(stream, p, s);
+            s = attention_plain(random_integer(43, 50), random_integer(130, 200), 3, 1, sizes[i]);
+            s.left = 70;
+            s.right = 20;
+            s.softcap = i % 2 ? 15 : 0;
+            run(stream, p, s);
+            s = attention_plain(1, random_integer(900, 1100), 4, 1, sizes[i]);
+            s.left = i % 2 ? 800 : 0;
+            run(stream, p, s);
+            s.workspace = s.lse = true;
+            run(stream, p, s);
+        }
+    }
+}
+
 static void test_edges(kiln_stream *stream) {
     for (precision p = precision_first(); p < precision_end(); p++)
         attention_edges(stream, p, run);
@@ -81,6 +107,7 @@ static void test_lengths(kiln_stream *stream) {
     static const int64_t counted[BATCH] = {17, 0, ROOM, ROOM, 0}, kv_first[BATCH] = {0, ROOM, ROOM, 2 * ROOM, 3 * ROOM};
     for (precision p = precision_first(); p < precision_end(); p++) {
         attention_shape s = {.batch = 1, .heads = HEADS, .kv_heads = KV_HEADS, .size = SIZE};
+        s.rounding = attention_rounding(stream, p, false);
         matrix q = matrix_create(stream, p, BATCH, HEADS * SIZE, 0, 0);
         matrix k = matrix_create(stream, p, BATCH * ROOM, KV_HEADS * SIZE, 0, 0);
         matrix v = matrix_create(stream, p, BATCH * ROOM, KV_HEADS * SIZE, 0, 0);
@@ -338,6 +365,7 @@ int main(void) {
         on_each_device(test_queries_of_no_sequence),
         on_each_device(test_random),
         on_each_device(test_plain),
+        on_each_device(test_tiles),
         on_each_device(test_edges),
         on_one_device(test_refusals),
     };

@@ -1,0 +1,574 @@
+/* Attention for sm_80 and later, f16 and bf16: the device source of mha and mha_paged by matrix instructions, beside
+ * the portable kernels (attention_gpu.h) for heads and rows that are not on 16 bytes.
+ *
+ * Both multiply by mma.sync m16n8k16 with sums in f32 (Dao, FlashAttention-2, arXiv 2307.08691): q k^T, whose sums are,
+ * element for element, the fragments that the product of the weights with v wants, so that weights stay in registers;
+ * they are rounded to the part's precision, their sums are of what they were before. Results are scaled anew only where
+ * some row's maximum rose. Rows of shared memory are 16 bytes longer than a head, whereby neither copies nor ldmatrix
+ * meet a bank twice. Heads are filled up to 64, 96, 128 or 256 elements with zeros that are not read from memory.
+ *
+ * prefill: a block does 128 rows, 16 by a warp, over tiles of 64 keys (16 where a head has 256 elements, whose queries
+ * stay in shared memory). cp.async fetches the next tile of k and v while one is at work: one barrier a tile. The rows
+ * with the most keys to see, the last, go first.
+ * decode: up to 16 rows, as when tokens are generated: the 8 warps of a block (4 where a head has 256 elements) share
+ * its keys, 16 at a time in turn, each with a ring of up to 3 tiles of its own, so that nothing waits for another warp
+ * until the end, where they add up their results in shared memory.
+ *
+ * Floor: 4 * rows * keys * head_dim operations, of which mma.sync does 0.6 of an H100's; for decode one read of k and
+ * v. Prototypes of these structures on an H100: prefill 330 to 360 TFLOP/s at 4096 and 16384 keys (head_dim 128, on a
+ * par with FlashAttention-2); decode 94 to 97 % of the read bandwidth above 0.5 GB. Tiles of 32 keys were 15 to 20 %
+ * slower. These kernels are not measured.
+ * Includers define what attention_gpu.h asks for. Test: build/tests/ops/mha_test. Bench: build/kiln bench mha */
+#ifndef KILN_KERNELS_COMMON_ATTENTION_SM80_H
+#define KILN_KERNELS_COMMON_ATTENTION_SM80_H
+
+#include "kernels/arch/sm80.h"
+#include "kernels/common/attention_gpu.h"
+#include "kernels/common/special.h"
+#include "kernels/common/tuned.h"
+
+enum : uint32_t {
+    LANES = 32,
+    WARPS = KILN_BLOCK / LANES,
+    WARP_ROWS = 16,
+    PREFILL_ROWS = WARPS * WARP_ROWS,
+    DECODE_KEYS = 16 /* of a warp's tile */
+};
+
+/* Heads of DIM elements, in shared memory. */
+template <uint32_t DIM> struct heads {
+    enum : uint32_t { VECTORS = DIM / KILN_VECTOR, PITCH = DIM * (uint32_t)sizeof(kiln_element) + KILN_VECTOR_BYTES };
+};
+
+/* Where a row stands in q and out, and among partial results. */
+struct row_place {
+    uint32_t token, head;
+};
+
+KILN_INLINE row_place row_place_of(const kiln_attention_args &args, const kiln_sequence &s, uint32_t kv_head,
+                                   uint32_t row) {
+    return {s.q_first + row / args.group, kv_head * args.group + row % args.group};
+}
+
+/* What a warp has of its 16 rows. A lane has 2 of them, lane / 4 and 8 more, and of each every fourth pair of
+ * neighbouring elements. */
+template <uint32_t DIM> struct rows_of_warp {
+    row_place at[2];
+    bool has[2]; /* rows from the last on, which nobody has, are taken for the last one and not written */
+    kiln_window window[2];
+    float max[2], sum[2]; /* of scores before their scale; of this lane's keys */
+    float result[DIM / 8][4];
+};
+
+/* How scores become exponents of 2: times a factor, and those that are capped have it already. `unit` makes natural
+ * ones of them. */
+struct score_scale {
+    float factor, unit;
+};
+
+KILN_INLINE score_scale score_scale_of(const kiln_attention_args &args) {
+    if (args.softcap != 0.0f) return {1.0f, 0x1.62e430p-1f};
+    return {args.scale * KILN_LOG2_E, args.scale};
+}
+
+/* kiln_score of a score that is capped, times log2 e. */
+KILN_INLINE float capped(float dot, float twice, float softcap) {
+    float power = kiln_fast_exp2(dot * twice);
+    return KILN_FMA(kiln_fast_reciprocal(1.0f + power), -2.0f * softcap, softcap);
+}
+
+KILN_INLINE uint32_t pack(float low, float high) {
+    const float values[2] = {low, high};
+#ifdef KILN_PART_bf16
+    return kiln_ptx_cvt_rn_bf16x2_f32(values);
+#else
+    return kiln_ptx_cvt_rn_f16x2_f32(values);
+#endif
+}
+
+KILN_INLINE void mma(float *sums, const uint32_t *a, const uint32_t *b) {
+#ifdef KILN_PART_bf16
+    kiln_sm80_mma_bf16(sums, a, b);
+#else
+    kiln_sm80_mma_f16(sums, a, b);
+#endif
+}
+
+template <uint32_t DIM> KILN_INLINE uint32_t vector_at(uint32_t shared, uint32_t row, uint32_t vector) {
+    return shared + row * heads<DIM>::PITCH + vector * KILN_VECTOR_BYTES;
+}
+
+/* A fragment of 16 rows and 16 elements as the first factor: the queries. */
+template <uint32_t DIM> KILN_INLINE void load_queries(uint32_t *fragment, uint32_t shared, uint32_t step) {
+    uint32_t lane = kiln_thread() % LANES;
+    kiln_sm80_ldmatrix_x4(fragment, vector_at<DIM>(shared, lane % 16, 2 * step + lane / 16));
+}
+
+/* ---- Copies ---- */
+
+/* What a thread copies of tiles of keys and values, one tile after the other: of one key STEP elements and again. The
+ * lanes of a warp have 8 keys and 4 vectors of each, so that memory is read by 64 bytes and no bank is met twice. The
+ * block of the cache is looked up a tile ahead. */
+struct copier {
+    const kiln_element *k, *v; /* this thread's first element of row 0 */
+    uint32_t key, end;         /* of the next tile, its own key, and the last */
+    uint32_t block;
+    uint32_t left; /* elements of a head from this thread's first one on */
+};
+
+enum : uint32_t { COPY_KEYS = 8, COPY_VECTORS = LANES / COPY_KEYS };
+
+KILN_INLINE void look_up(const kiln_attention_args &args, const kiln_sequence &s, copier *c) {
+    if (c->key < c->end) c->block = kiln_key_block(&args, &s, c->key);
+}
+
+KILN_INLINE copier copier_of(const kiln_attention_args &args, const kiln_sequence &s, const kiln_attention_work &work,
+                             uint32_t row, uint32_t vector) {
+    uint32_t first = vector * KILN_VECTOR;
+    uint64_t offset = work.kv_head * args.head_dim + first;
+    copier c = {(const kiln_element *)args.k + offset,
+                (const kiln_element *)args.v + offset,
+                work.key + row,
+                work.key_end,
+                0,
+                first < args.head_dim ? args.head_dim - first : 0};
+    look_up(args, s, &c);
+    return c;
+}
+
+/* Copies COUNT vectors of a key and of its value into shared memory at `k_to` and `v_to`, STEP vectors apart; zeros
+ * behind the last key and behind a head's last element. Then it goes on to the key of the next tile, STRIDE keys on. */
+template <uint32_t COUNT, uint32_t STEP, uint32_t STRIDE>
+KILN_INLINE void copy_key(const kiln_attention_args &args, const kiln_sequence &s, copier *c, uint32_t k_to,
+                          uint32_t v_to) {
+    bool present = c->key < c->end;
+    uint64_t row = present ? kiln_block_row(&args, &s, c->block, c->key) : 0;
+    const kiln_element *k = c->k + row * (uint64_t)args.k_stride, *v = c->v + row * (uint64_t)args.v_stride;
+    KILN_UNROLL
+    for (uint32_t i = 0; i < COUNT; i++) {
+        uint32_t first = i * STEP * KILN_VECTOR;
+        bool copied = present && first < c->left;
+        uint32_t bytes = copied ? KILN_VECTOR_BYTES : 0;
+        kiln_sm80_cp_async(k_to + first * (uint32_t)sizeof(kiln_element), copied ? k + first : args.k, bytes);
+        kiln_sm80_cp_async(v_to + first * (uint32_t)sizeof(kiln_element), copied ? v + first : args.v, bytes);
+    }
+    c->key += STRIDE;
+    look_up(args, s, c);
+}
+
+/* ---- A warp and a tile ---- */
+
+/* Adds a tile of KEYS keys, the first of which is `key`, to a warp's rows. queries are fragments, or in shared memory
+ * where they are too many for registers. All lanes come here. */
+template <uint32_t DIM, uint32_t KEYS, bool QUERIES_SHARED>
+KILN_INLINE void add_keys(const kiln_attention_args &args, const score_scale &scale, rows_of_warp<DIM> *rows,
+                          const uint32_t (*queries)[4], uint32_t shared_queries, uint32_t k_shared, uint32_t v_shared,
+                          uint32_t key) {
+    uint32_t lane = kiln_thread() % LANES;
+    bool sees = false, whole = true;
+    KILN_UNROLL
+    for (uint32_t r = 0; r < 2; r++) {
+        kiln_window window = rows->window[r];
+        sees |= key < window.end && key + KEYS > window.begin;
+        whole &= key >= window.begin && key + KEYS <= window.end;
+    }
+    if (!__any_sync(0xffffffffu, sees)) return;
+    whole = __all_sync(0xffffffffu, whole);
+
+    float scores[KEYS / 8][4] = {};
+    KILN_UNROLL
+    for (uint32_t step = 0; step < DIM / 16; step++) {
+        uint32_t from_shared[4];
+        const uint32_t *a = from_shared;
+        if (QUERIES_SHARED)
+            load_queries<DIM>(from_shared, shared_queries, step);
+        else
+            a = queries[step];
+        KILN_UNROLL
+        for (uint32_t n = 0; n < KEYS / 16; n++) {
+            uint32_t b[4], row = 16 * n + lane % 8 + lane / 16 * 8;
+            kiln_sm80_ldmatrix_x4(b, vector_at<DIM>(k_shared, row, 2 * step + lane / 8 % 2));
+            mma(scores[2 * n], a, b);
+            mma(scores[2 * n + 1], a, b + 2);
+        }
+    }
+
+    if (args.softcap != 0.0f) {
+        float twice = args.scale * 2.0f * KILN_LOG2_E * kiln_fast_reciprocal(args.softcap);
+        KILN_UNROLL
+        for (uint32_t i = 0; i < KEYS / 2; i++)
+            scores[i / 4][i % 4] = capped(scores[i / 4][i % 4], twice, args.softcap * KILN_LOG2_E);
+    }
+    if (!whole) {
+        KILN_UNROLL
+        for (uint32_t i = 0; i < KEYS / 2; i++) {
+            kiln_window window = rows->window[i / 2 % 2];
+            uint32_t at = key + i / 4 * 8 + lane % 4 * 2 + i % 2;
+            if (at - window.begin >= window.end - window.begin) scores[i / 4][i % 4] = -KILN_INFINITY;
+        }
+    }
+
+    float origin[2], keep[2];
+    bool rose = false;
+    KILN_UNROLL
+    for (uint32_t r = 0; r < 2; r++) {
+        float max = rows->max[r];
+        KILN_UNROLL
+        for (uint32_t n = 0; n < KEYS / 8; n++)
+            max = fmaxf(max, fmaxf(scores[n][2 * r], scores[n][2 * r + 1]));
+        max = fmaxf(max, kiln_shuffle_xor(max, 1));
+        max = fmaxf(max, kiln_shuffle_xor(max, 2));
+        origin[r] = max == -KILN_INFINITY ? 0.0f : max;
+        keep[r] = kiln_fast_exp2((rows->max[r] - origin[r]) * scale.factor);
+        rose |= max > rows->max[r];
+        rows->max[r] = max;
+    }
+    if (__any_sync(0xffffffffu, rose)) {
+        KILN_UNROLL
+        for (uint32_t i = 0; i < DIM / 2; i++)
+            rows->result[i / 4][i % 4] *= keep[i / 2 % 2];
+        rows->sum[0] *= keep[0];
+        rows->sum[1] *= keep[1];
+    }
+    KILN_UNROLL
+    for (uint32_t i = 0; i < KEYS / 2; i++) {
+        float weight = kiln_fast_exp2((scores[i / 4][i % 4] - origin[i / 2 % 2]) * scale.factor);
+        rows->sum[i / 2 % 2] += weight;
+        scores[i / 4][i % 4] = weight;
+    }
+
+    KILN_UNROLL
+    for (uint32_t n = 0; n < KEYS / 16; n++) {
+        const float *left = scores[2 * n], *right = scores[2 * n + 1];
+        const uint32_t a[4] = {pack(left[0], left[1]), pack(left[2], left[3]), pack(right[0], right[1]),
+                               pack(right[2], right[3])};
+        KILN_UNROLL
+        for (uint32_t d = 0; d < DIM / 16; d++) {
+            uint32_t b[4];
+            kiln_sm80_ldmatrix_x4_trans(b, vector_at<DIM>(v_shared, 16 * n + lane % 16, 2 * d + lane / 16));
+            mma(rows->result[2 * d], a, b);
+            mma(rows->result[2 * d + 1], a, b + 2);
+        }
+    }
+}
+
+/* A warp's rows before the first key. Of what they see the block has the keys before work.key_end. */
+template <uint32_t DIM>
+KILN_INLINE void start_rows(const kiln_attention_args &args, const kiln_sequence &s, const kiln_attention_work &work,
+                            uint32_t row, uint32_t end, rows_of_warp<DIM> *rows) {
+    KILN_UNROLL
+    for (uint32_t r = 0; r < 2; r++) {
+        uint32_t number = row + kiln_thread() % LANES / 4 + 8 * r;
+        rows->has[r] = number < end;
+        rows->at[r] = row_place_of(args, s, work.kv_head, number < end ? number : end - 1);
+        kiln_window window = kiln_window_of(&args, &s, rows->at[r].token - s.q_first);
+        window.end = min(window.end, max(work.key_end, window.begin));
+        rows->window[r] = window;
+        rows->max[r] = -KILN_INFINITY;
+        rows->sum[r] = 0.0f;
+    }
+    KILN_UNROLL
+    for (uint32_t i = 0; i < DIM / 2; i++)
+        rows->result[i / 4][i % 4] = 0.0f;
+}
+
+/* The maximum and the sum of a row, where blocks share its keys, or lse. */
+KILN_INLINE void write_scales(const kiln_attention_args &args, const row_place &at, uint32_t split, float max,
+                              float sum) {
+    if (args.partials) {
+        uint64_t place = kiln_partial_row(&args, split, at.token, at.head);
+        kiln_partial_scales(&args)[2 * place] = max;
+        kiln_partial_scales(&args)[2 * place + 1] = sum;
+    } else if (args.lse) {
+        args.lse[at.head * (uint64_t)args.tokens + at.token] = sum == 0.0f ? -KILN_INFINITY : max + kiln_log(sum);
+    }
+}
+
+KILN_INLINE float quad_sum(float value) {
+    value += kiln_shuffle_xor(value, 1);
+    return value + kiln_shuffle_xor(value, 2);
+}
+
+/* ---- prefill ---- */
+
+template <uint32_t DIM>
+KILN_INLINE void copy_queries(const kiln_attention_args &args, const kiln_sequence &s, uint32_t kv_head, uint32_t row,
+                              uint32_t end, uint32_t shared) {
+    KILN_LOOP
+    for (uint32_t i = kiln_thread(); i < PREFILL_ROWS * heads<DIM>::VECTORS; i += KILN_BLOCK) {
+        uint32_t place = i / heads<DIM>::VECTORS, vector = i % heads<DIM>::VECTORS, number = row + place;
+        row_place at = row_place_of(args, s, kv_head, number < end ? number : end - 1);
+        const kiln_element *q = (const kiln_element *)args.q + at.token * (uint64_t)args.q_stride;
+        bool present = vector * KILN_VECTOR < args.head_dim;
+        kiln_sm80_cp_async(vector_at<DIM>(shared, place, vector),
+                           present ? q + at.head * args.head_dim + vector * KILN_VECTOR : args.q,
+                           present ? KILN_VECTOR_BYTES : 0);
+    }
+}
+
+/* Writes one of a lane's two rows where blocks share its keys. */
+template <uint32_t DIM>
+KILN_INLINE void write_partial(const kiln_attention_args &args, const row_place &at, uint32_t split,
+                               const rows_of_warp<DIM> &rows, uint32_t r) {
+    float *partial = args.partials + kiln_partial_row(&args, split, at.token, at.head) * args.head_dim;
+    partial += kiln_thread() % 4 * 2;
+    KILN_UNROLL
+    for (uint32_t n = 0; n < DIM / 8; n++)
+        if (8 * n < args.head_dim)
+            *(float2 *)(partial + 8 * n) = make_float2(rows.result[n][2 * r], rows.result[n][2 * r + 1]);
+}
+
+/* Writes a warp's rows, by its part of shared memory, so that vectors go out. */
+template <uint32_t DIM>
+KILN_INLINE void write_rows(const kiln_attention_args &args, const kiln_sequence &s, const kiln_attention_work &work,
+                            uint32_t row, uint32_t end, float unit, const rows_of_warp<DIM> &rows, char *shared) {
+    uint32_t lane = kiln_thread() % LANES;
+    KILN_UNROLL
+    for (uint32_t r = 0; r < 2; r++) {
+        uint32_t place = lane / 4 + 8 * r;
+        float sum = quad_sum(rows.sum[r]);
+        if (rows.has[r] && lane % 4 == 0) write_scales(args, rows.at[r], work.split, rows.max[r] * unit, sum);
+        if (rows.has[r] && args.partials) write_partial(args, rows.at[r], work.split, rows, r);
+        float scale = sum == 0.0f ? 0.0f : kiln_reciprocal(sum);
+        uint32_t *to = (uint32_t *)(shared + place * heads<DIM>::PITCH) + lane % 4;
+        KILN_UNROLL
+        for (uint32_t n = 0; n < DIM / 8; n++)
+            to[4 * n] = pack(rows.result[n][2 * r] * scale, rows.result[n][2 * r + 1] * scale);
+    }
+    if (args.partials) return;
+    __syncwarp();
+    KILN_LOOP
+    for (uint32_t i = lane; i < WARP_ROWS * heads<DIM>::VECTORS; i += LANES) {
+        uint32_t place = i / heads<DIM>::VECTORS, d = i % heads<DIM>::VECTORS * KILN_VECTOR;
+        if (row + place >= end || d >= args.head_dim) continue;
+        row_place at = row_place_of(args, s, work.kv_head, row + place);
+        kiln_element *out = (kiln_element *)args.out + at.token * (uint64_t)args.out_stride;
+        const kiln_element *from = (const kiln_element *)(shared + place * heads<DIM>::PITCH) + d;
+        kiln_vector_store(out + at.head * args.head_dim + d, *(const kiln_vector *)from);
+    }
+}
+
+template <uint32_t DIM, uint32_t KEYS> KILN_INLINE void prefill(const kiln_attention_args &args) {
+    enum : uint32_t {
+        PITCH = heads<DIM>::PITCH,
+        TILE_BYTES = KEYS * PITCH,
+        STAGE_BYTES = 2 * TILE_BYTES, /* k, then v */
+        KEY_WARPS = KEYS / COPY_KEYS, /* that copy different keys */
+        QUERIES_SHARED = DIM > 128,   /* registers are too few for them */
+        STEP = COPY_VECTORS * WARPS / KEY_WARPS,
+        COUNT = heads<DIM>::VECTORS / STEP
+    };
+    KILN_DYNAMIC_SHARED(kiln_vector, memory);
+    uint32_t shared = kiln_sm80_shared(memory), warp = kiln_thread() / LANES, lane = kiln_thread() % LANES;
+    kiln_attention_work work = kiln_attention_work_of(&args, 0, (uint32_t)kiln_block());
+    work.row = (args.row_tiles - 1 - kiln_tile()) * PREFILL_ROWS; /* the last rows first: with causal they see most */
+    if (work.batch >= args.batch) return;                         /* the whole block */
+    kiln_sequence s = kiln_sequence_of(&args, work.batch);
+    uint32_t end = s.seqlen_q * args.group; /* of the rows */
+    if (work.row >= end) return;            /* the whole block */
+    kiln_attention_trim(&args, &s, work.row + PREFILL_ROWS < end ? work.row + PREFILL_ROWS : end, &work);
+
+    uint32_t copy_row = warp % KEY_WARPS * COPY_KEYS + lane % COPY_KEYS;
+    uint32_t copy_vector = warp / KEY_WARPS * COPY_VECTORS + lane / COPY_KEYS;
+    uint32_t copy_to = vector_at<DIM>(shared, copy_row, copy_vector);
+    copier c = copier_of(args, s, work, copy_row, copy_vector);
+    auto copy_stage = [&](uint32_t stage) {
+        uint32_t to = copy_to + stage * STAGE_BYTES;
+        copy_key<COUNT, STEP, KEYS>(args, s, &c, to, to + TILE_BYTES);
+        kiln_sm80_cp_async_commit();
+    };
+    copy_stage(0);
+
+    /* Queries that registers take have the place of the second stage, others a place of their own. */
+    uint32_t queries_shared = shared + (QUERIES_SHARED ? 2 : 1) * STAGE_BYTES;
+    copy_queries<DIM>(args, s, work.kv_head, work.row, end, queries_shared);
+    kiln_sm80_cp_async_commit();
+    queries_shared += warp * WARP_ROWS * PITCH;
+    kiln_sm80_cp_async_wait<0>();
+    kiln_barrier();
+    uint32_t queries[QUERIES_SHARED ? 1 : DIM / 16][4];
+    if (!QUERIES_SHARED) {
+        KILN_UNROLL
+        for (uint32_t step = 0; step < DIM / 16; step++)
+            load_queries<DIM>(queries[step], queries_shared, step);
+    }
+
+    uint32_t row = work.row + warp * WARP_ROWS;
+    score_scale scale = score_scale_of(args);
+    rows_of_warp<DIM> rows;
+    start_rows(args, s, work, row, end, &rows);
+    KILN_LOOP
+    for (uint32_t key = work.key, stage = 0; key < work.key_end; key += KEYS, stage ^= 1) {
+        kiln_sm80_cp_async_wait<0>();
+        kiln_barrier();
+        copy_stage(stage ^ 1);
+        uint32_t tile = shared + stage * STAGE_BYTES;
+        if (row < end)
+            add_keys<DIM, KEYS, QUERIES_SHARED>(args, scale, &rows, queries, queries_shared, tile, tile + TILE_BYTES,
+                                                key);
+    }
+    kiln_sm80_cp_async_wait<0>();
+    kiln_barrier();
+    if (row < end) write_rows(args, s, work, row, end, scale.unit, rows, (char *)memory + warp * WARP_ROWS * PITCH);
+}
+
+/* ---- decode ---- */
+
+/* Waits for the oldest of `stages` tiles. */
+KILN_INLINE void wait_keys(uint32_t stages) {
+    if (stages == 1)
+        kiln_sm80_cp_async_wait<0>();
+    else if (stages == 2)
+        kiln_sm80_cp_async_wait<1>();
+    else
+        kiln_sm80_cp_async_wait<2>();
+    __syncwarp();
+}
+
+/* The queries as fragments, from memory: all warps have the same. */
+template <uint32_t DIM>
+KILN_INLINE void read_queries(const kiln_attention_args &args, const rows_of_warp<DIM> &rows, uint32_t (*queries)[4]) {
+    KILN_UNROLL
+    for (uint32_t r = 0; r < 2; r++) {
+        const kiln_element *q = (const kiln_element *)args.q + rows.at[r].token * (uint64_t)args.q_stride;
+        q += rows.at[r].head * args.head_dim + kiln_thread() % 4 * 2;
+        KILN_UNROLL
+        for (uint32_t i = 0; i < DIM / 8; i++)
+            queries[i / 2][i % 2 * 2 + r] = 8 * i < args.head_dim ? *(const uint32_t *)(q + 8 * i) : 0;
+    }
+}
+
+/* The maxima and the sums of the rows of all warps, in shared memory. */
+struct warp_scales {
+    float maxima[WARPS][WARP_ROWS], sums[WARPS][WARP_ROWS];
+};
+
+/* A block's share of the work: the first KEY_WARPS warps have keys, as many as a stage in shared memory has room for.
+ */
+template <uint32_t DIM, uint32_t KEY_WARPS> struct decoding {
+    enum : uint32_t {
+        TILE_BYTES = DECODE_KEYS * heads<DIM>::PITCH,
+        WARP_BYTES = 2 * TILE_BYTES, /* k, then v */
+        STAGE_BYTES = KEY_WARPS * WARP_BYTES,
+        STRIDE = KEY_WARPS * DECODE_KEYS,
+        SUMS = DIM + 8 /* floats of a row of partial sums: no bank is met twice */
+    };
+};
+
+/* A warp's tiles, from work.key on. The ring is filled first; then each tile gives its place to the one that is copied
+ * next. */
+template <uint32_t DIM, uint32_t KEY_WARPS>
+KILN_INLINE void add_tiles(const kiln_attention_args &args, const kiln_sequence &s, const kiln_attention_work &work,
+                           const score_scale &scale, rows_of_warp<DIM> *rows, uint32_t shared) {
+    typedef decoding<DIM, KEY_WARPS> block;
+    enum : uint32_t { COUNT = heads<DIM>::VECTORS / COPY_VECTORS };
+    uint32_t lane = kiln_thread() % LANES, limit = shared + args.stages * block::STAGE_BYTES;
+    uint32_t to = vector_at<DIM>(0, lane % COPY_KEYS, lane / COPY_KEYS), stage = shared, ahead = args.stages;
+    copier low = copier_of(args, s, work, lane % COPY_KEYS, lane / COPY_KEYS);
+    copier high = copier_of(args, s, work, lane % COPY_KEYS + COPY_KEYS, lane / COPY_KEYS);
+    uint32_t queries[DIM / 16][4];
+    read_queries(args, *rows, queries);
+    KILN_LOOP
+    for (uint32_t key = work.key; key < work.key_end;) {
+        if (ahead) {
+            ahead--;
+        } else {
+            wait_keys(args.stages);
+            add_keys<DIM, DECODE_KEYS, false>(args, scale, rows, queries, 0, stage, stage + block::TILE_BYTES, key);
+            __syncwarp();
+            key += block::STRIDE;
+        }
+        uint32_t low_to = stage + to, high_to = low_to + COPY_KEYS * heads<DIM>::PITCH;
+        copy_key<COUNT, COPY_VECTORS, block::STRIDE>(args, s, &low, low_to, low_to + block::TILE_BYTES);
+        copy_key<COUNT, COPY_VECTORS, block::STRIDE>(args, s, &high, high_to, high_to + block::TILE_BYTES);
+        kiln_sm80_cp_async_commit();
+        stage = stage + block::STAGE_BYTES == limit ? shared : stage + block::STAGE_BYTES;
+    }
+    kiln_sm80_cp_async_wait<0>();
+}
+
+/* Puts a warp's results into shared memory, scaled to the maximum of all warps. */
+template <uint32_t DIM, uint32_t KEY_WARPS>
+KILN_INLINE void share_results(const rows_of_warp<DIM> &rows, float factor, warp_scales *scales, float *results) {
+    uint32_t warp = kiln_thread() / LANES, lane = kiln_thread() % LANES;
+    KILN_UNROLL
+    for (uint32_t r = 0; r < 2; r++) {
+        uint32_t place = lane / 4 + 8 * r;
+        float max = scales->maxima[0][place], sum = quad_sum(rows.sum[r]);
+        KILN_UNROLL
+        for (uint32_t w = 1; w < KEY_WARPS; w++)
+            max = fmaxf(max, scales->maxima[w][place]);
+        float keep = rows.max[r] == -KILN_INFINITY ? 0.0f : kiln_fast_exp2((rows.max[r] - max) * factor);
+        if (lane % 4 == 0) scales->sums[warp][place] = sum * keep;
+        float *to = results + (warp * WARP_ROWS + place) * decoding<DIM, KEY_WARPS>::SUMS + lane % 4 * 2;
+        KILN_UNROLL
+        for (uint32_t n = 0; n < DIM / 8; n++)
+            *(float2 *)(to + 8 * n) = make_float2(rows.result[n][2 * r] * keep, rows.result[n][2 * r + 1] * keep);
+    }
+}
+
+/* Adds up the warps' results and writes four elements of a row. */
+template <uint32_t DIM, uint32_t KEY_WARPS>
+KILN_INLINE void write_results(const kiln_attention_args &args, const row_place &at, uint32_t split, float unit,
+                               const warp_scales &scales, const float *results, uint32_t place, uint32_t d) {
+    float max = -KILN_INFINITY, sum = 0.0f, result[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+    KILN_LOOP
+    for (uint32_t w = 0; w < KEY_WARPS; w++) {
+        quad share = *(const quad *)(results + (w * WARP_ROWS + place) * decoding<DIM, KEY_WARPS>::SUMS + d);
+        max = fmaxf(max, scales.maxima[w][place]);
+        sum += scales.sums[w][place];
+        KILN_UNROLL
+        for (uint32_t j = 0; j < 4; j++)
+            result[j] += share.values[j];
+    }
+    if (args.partials) {
+        uint64_t to = kiln_partial_row(&args, split, at.token, at.head) * args.head_dim + d;
+        *(float4 *)(args.partials + to) = make_float4(result[0], result[1], result[2], result[3]);
+    } else {
+        kiln_element *out = (kiln_element *)args.out + at.token * (uint64_t)args.out_stride;
+        float inverse = sum == 0.0f ? 0.0f : kiln_reciprocal(sum);
+        *(uint2 *)(out + at.head * args.head_dim + d) =
+            make_uint2(pack(result[0] * inverse, result[1] * inverse), pack(result[2] * inverse, result[3] * inverse));
+    }
+    if (d == 0) write_scales(args, at, split, max * unit, sum);
+}
+
+template <uint32_t DIM, uint32_t KEY_WARPS>
+KILN_INLINE void decode(const kiln_attention_args &args, warp_scales *scales) {
+    KILN_DYNAMIC_SHARED(kiln_vector, memory);
+    uint32_t warp = kiln_thread() / LANES, lane = kiln_thread() % LANES;
+    kiln_attention_work work = kiln_attention_work_of(&args, 0, (uint32_t)kiln_block());
+    if (work.batch >= args.batch) return; /* the whole block */
+    kiln_sequence s = kiln_sequence_of(&args, work.batch);
+    work.row = kiln_tile() * WARP_ROWS;
+    uint32_t end = s.seqlen_q * args.group; /* of the rows */
+    if (work.row >= end) return;            /* the whole block */
+    if (end > work.row + WARP_ROWS) end = work.row + WARP_ROWS;
+    kiln_attention_trim(&args, &s, end, &work);
+    work.key += warp * DECODE_KEYS;
+
+    score_scale scale = score_scale_of(args);
+    rows_of_warp<DIM> rows;
+    if (warp < KEY_WARPS) {
+        start_rows(args, s, work, work.row, end, &rows);
+        add_tiles<DIM, KEY_WARPS>(args, s, work, scale, &rows,
+                                  kiln_sm80_shared(memory) + warp * decoding<DIM, KEY_WARPS>::WARP_BYTES);
+        if (lane % 4 == 0) {
+            scales->maxima[warp][lane / 4] = rows.max[0];
+            scales->maxima[warp][lane / 4 + 8] = rows.max[1];
+        }
+    }
+    kiln_barrier();
+    float *results = (float *)memory;
+    if (warp < KEY_WARPS) share_results<DIM, KEY_WARPS>(rows, scale.factor, scales, results);
+    kiln_barrier();
+    KILN_LOOP
+    for (uint32_t i = kiln_thread(); i < WARP_ROWS * DIM / 4; i += KILN_BLOCK) {
+        uint32_t place = i / (DIM / 4), d = i % (DIM / 4) * 4;
+        if (work.row + place >= end || d >= args.head_dim) continue;
+        row_place at = row_place_of(args, s, work.kv_head, work.row + place);
+        write_results<DIM, KEY_WARPS>(args, at, work.split, scale.unit, *scales, results, place, d);
+    }
+}
+
+#endif
