@@ -31,6 +31,7 @@ verdicts=$build/mutants
 tests_of() { # OP
     case $1 in
     gemm) echo ops/gemm_test sim/tests/operators/counters_test sim/tests/operators/gemm_counters_test ;;
+    mha) echo ops/mha_test sim/tests/operators/counters_test sim/tests/operators/mha_counters_test ;;
     add_rmsnorm) echo ops/rmsnorm_test sim/tests/operators/counters_test ;;
     *) echo "ops/$1_test sim/tests/operators/counters_test" ;;
     esac

@@ -139,7 +139,8 @@ void params_mha(params *p, const call *c, const tensors *t) {
                                .kv_heads = 1,
                                .head_dim = c->cols,
                                .workspace = t->workspace,
-                               .workspace_size = t->workspace_size};
+                               .workspace_size = t->workspace_size,
+                               .kernel = KILN_MHA_KERNEL_PORTABLE};
 }
 
 void params_mha_windowed(params *p, const call *c, const tensors *t) {
@@ -181,7 +182,8 @@ void params_mha_paged(params *p, const call *c, const tensors *t) {
                                            .kv_heads = 1,
                                            .head_dim = c->cols,
                                            .workspace = t->workspace,
-                                           .workspace_size = t->workspace_size};
+                                           .workspace_size = t->workspace_size,
+                                           .kernel = KILN_MHA_KERNEL_PORTABLE};
 }
 
 void params_mha_paged_causal(params *p, const call *c, const tensors *t) {

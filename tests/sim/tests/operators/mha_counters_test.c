@@ -1,0 +1,116 @@
+/* What mha's tuned kernels touch, counted, on simulated devices: a block reads its queries and each tile of keys and
+ * values once, and no tile of keys adds to the conflicts: copies and ldmatrix have none. counters_test has the portable
+ * kernel.
+ *
+ * KILN_SIM_DEVICES names the devices; unset, some that have such kernels. KILN_TEST_PRECISION limits the tests to one
+ * precision. */
+#include "tests/assert_ok.h"
+#include "tests/sim/tests/operators/each_device.h"
+
+enum { ELEMENT = 2, ROWS = 128 /* of a block of prefill */ };
+
+typedef struct precision {
+    const char *name;
+    kiln_status (*mha)(kiln_stream *stream, const kiln_mha_params *params);
+} precision;
+
+static const precision precisions[] = {{"f16", kiln_mha_f16}, {"bf16", kiln_mha_bf16}};
+enum { PRECISIONS = sizeof precisions / sizeof *precisions };
+
+static bool wanted(const precision *p) {
+    const char *name = getenv("KILN_TEST_PRECISION");
+    return !name || !strcmp(p->name, name);
+}
+
+static void *zeros(uint64_t size) {
+    void *memory;
+    assert_ok(kiln_memory_alloc(device, size, &memory));
+    assert_ok(kiln_fill(&stream, memory, 0, size));
+    return memory;
+}
+
+/* Counts one call on zeros, of one head of k and v, which must launch this kernel. */
+static sim_counters attend(const precision *p, const char *kernel, uint64_t tokens, uint64_t heads, uint64_t keys,
+                           uint64_t head_dim) {
+    static sim_launch launch;
+    char name[64];
+    void *q = zeros(tokens * heads * head_dim * ELEMENT), *out = zeros(tokens * heads * head_dim * ELEMENT);
+    void *k = zeros(keys * head_dim * ELEMENT), *v = zeros(keys * head_dim * ELEMENT);
+    kiln_mha_params params = {.out = out,
+                              .q = q,
+                              .k = k,
+                              .v = v,
+                              .tokens = (int64_t)tokens,
+                              .kv_tokens = (int64_t)keys,
+                              .batch = 1,
+                              .heads = (int64_t)heads,
+                              .kv_heads = 1,
+                              .head_dim = (int64_t)head_dim};
+    assert_ok(p->mha(&stream, &params)); /* the first use loads */
+    assert_ok(kiln_stream_sync(&stream));
+    sim.reset();
+    assert_ok(p->mha(&stream, &params));
+    assert_ok(kiln_stream_sync(&stream));
+    assert_int_equal(sim.launches(), 1);
+    assert_true(sim.launch(0, &launch));
+    snprintf(name, sizeof name, "kiln_%s_%s", kernel, p->name);
+    assert_string_equal(launch.kernel, name);
+    assert_true(launch.executed);
+    kiln_memory_free(device, q);
+    kiln_memory_free(device, k);
+    kiln_memory_free(device, v);
+    kiln_memory_free(device, out);
+    return launch.counters;
+}
+
+static void prefill_reads_each_tile_once(void **state) {
+    (void)state;
+    static const struct {
+        const char *kernel;
+        uint64_t head_dim;
+    } cases[] = {{"mha_prefill_64", 64}, {"mha_prefill_96", 80}, {"mha_prefill_128", 128}, {"mha_prefill_256", 136}};
+    enum { KEYS = 256 };
+    for (size_t i = 0; i < PRECISIONS * sizeof cases / sizeof *cases; i++) {
+        const precision *p = &precisions[i % PRECISIONS];
+        const uint64_t size = cases[i / PRECISIONS].head_dim, rows = 2 * ROWS;
+        if (!wanted(p)) continue;
+        const sim_counters c = attend(p, cases[i / PRECISIONS].kernel, rows, 1, KEYS, size);
+        assert_int_equal(c.global_read_bytes, ELEMENT * size * (rows + 2 * 2 * KEYS));
+        assert_int_equal(c.global_written_bytes, ELEMENT * size * rows);
+        const sim_counters twice = attend(p, cases[i / PRECISIONS].kernel, rows, 1, 2 * KEYS, size);
+        assert_true(twice.shared_conflicts <= c.shared_conflicts);
+    }
+}
+
+/* The queries are read by each warp that has keys, those of rows that do not exist as well. */
+static void decode_reads_each_key_once(void **state) {
+    (void)state;
+    static const struct {
+        const char *kernel;
+        uint64_t head_dim, warps;
+    } cases[] = {{"mha_decode_128", 64, 8}, {"mha_decode_128", 128, 8}, {"mha_decode_256", 256, 4}};
+    enum { KEYS = 1024, HEADS = 4, FRAGMENT_ROWS = 16 };
+    for (size_t i = 0; i < PRECISIONS * sizeof cases / sizeof *cases; i++) {
+        const precision *p = &precisions[i % PRECISIONS];
+        const uint64_t size = cases[i / PRECISIONS].head_dim, queries = cases[i / PRECISIONS].warps * FRAGMENT_ROWS;
+        if (!wanted(p)) continue;
+        const sim_counters c = attend(p, cases[i / PRECISIONS].kernel, 1, HEADS, KEYS, size);
+        assert_int_equal(c.global_read_bytes, ELEMENT * size * (queries + 2 * KEYS));
+        assert_int_equal(c.global_written_bytes, ELEMENT * size * HEADS);
+        const sim_counters twice = attend(p, cases[i / PRECISIONS].kernel, 1, HEADS, 2 * KEYS, size);
+        assert_true(twice.shared_conflicts <= c.shared_conflicts);
+    }
+}
+
+static int run_group(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(prefill_reads_each_tile_once),
+        cmocka_unit_test(decode_reads_each_key_once),
+    };
+    return cmocka_run_group_tests_name(info.name, tests, each_device_setup, each_device_teardown);
+}
+
+int main(int argc, char **argv) {
+    (void)argc;
+    return each_device(argv, "sm_80,sm_120", run_group);
+}
