@@ -28,7 +28,8 @@ def main() -> None:
     library, version, folder = Path(sys.argv[1]).read_bytes(), sys.argv[2], Path(sys.argv[3])
     tag = f"py3-none-{platform_tag(library)}"
     info = f"kiln-{version}.dist-info"
-    files = {f"kiln/{source.name}": source.read_bytes() for source in sorted(SOURCES.glob("*.py"))}
+    files = {f"kiln/{source.relative_to(SOURCES).as_posix()}": source.read_bytes()
+             for source in sorted(SOURCES.rglob("*.py"))}
     files |= {f"kiln/{name}": text.encode() for name, text in stubs.files(Path(sys.argv[1]).resolve()).items()}
     files["kiln/libkiln.so.0"] = library
     files[f"{info}/licenses/LICENSE"] = LICENSE.read_bytes()

@@ -48,4 +48,12 @@ for line in $("$python" tests/bindings/python_test.py --list); do
     check "python: $case, on a simulated sm_90" env KILN_SIM_DEVICES=sm_90 LD_LIBRARY_PATH="$build/sim" \
         PYTHONPATH="$KILN_SCRATCH/packages" "$python" tests/bindings/python_test.py "$case" cuda
 done
+for line in $("$python" tests/bindings/torch_test.py --list); do
+    if "$python" -c "import torch, ${line#*:}" 2>/dev/null; then
+        check "python: torch: ${line%:*}" env PYTHONPATH="$KILN_SCRATCH/packages" KILN_LIBRARY='' \
+            "$python" tests/bindings/torch_test.py "${line%:*}"
+    else
+        skip "python: torch: ${line%:*}" "${line#*:} is not installed"
+    fi
+done
 finish

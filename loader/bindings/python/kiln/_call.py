@@ -27,17 +27,24 @@ class Call:
         self.params = bytearray(operator.params_size)
 
     def run(self) -> Any:
-        self._view_inputs()
-        self._take_sizes()
+        outputs = self.allocate()
         for field in self.operator.fields:
             if field.role in _FORMATS:
                 self._put_value(field)
-        outputs = self._outputs()
         for field in self.operator.tensors:
             if field.name in self.tensors:
                 self._put_tensor(field, self.tensors[field.name])
         self._launch()
+        return outputs
+
+    def allocate(self) -> Any:
+        """The outputs, before anything is in them: one, several, or None."""
+        self._view_inputs()
+        self._take_sizes()
+        outputs = self._outputs()
         return outputs[0] if len(outputs) == 1 else tuple(outputs) or None
+
+    view = staticmethod(view)
 
     # ---- What the caller gave
 
@@ -65,7 +72,7 @@ class Call:
             if array is None or array is True:
                 continue
             self.arrays[field.name] = array
-            self.tensors[field.name] = view(f"{self.name}: {field.name}", array, field.role != describe.INPUT)
+            self.tensors[field.name] = self.view(f"{self.name}: {field.name}", array, field.role != describe.INPUT)
         if not self.tensors:
             raise TypeError(f"{self.name}: no array is given")
         if self.part is None:
@@ -113,8 +120,8 @@ class Call:
         dimensions = [prod(shape[:lead])] + list(shape[lead:]) if lead > 0 else [1] * (1 - lead) + list(shape)
         self.had.update(term.size for term in terms[max(0, 1 - lead):])
         for term, dimension in zip(terms, dimensions):
-            size, rest = divmod(dimension - term.more, term.factor)
-            if rest or size < 0:
+            size = (dimension - term.more) // term.factor
+            if size < 0 or size * term.factor != dimension - term.more:
                 raise ValueError(f"{self.name}: {field.name} is {list(shape)}: {dimension} must be {term.factor} * "
                                  f"{term.size} + {term.more}")
             if self.sizes.setdefault(term.size, size) != size:
@@ -203,7 +210,7 @@ class Call:
                                      f"{list(shape)}")
             elif not field.optional or self.given.get(field.name) is True:
                 self.arrays[field.name] = empty(like, shape, self._dtype(field))
-                self.tensors[field.name] = view(f"{self.name}: {field.name}", self.arrays[field.name])
+                self.tensors[field.name] = self.view(f"{self.name}: {field.name}", self.arrays[field.name])
             else:
                 continue
             found.append(self.arrays[field.name])

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import Any, Sequence
 
 SIZES = {"f32": 4, "f16": 2, "bf16": 2, "i32": 4, "i64": 8}
+LONG_NAMES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "i32": "int32", "i64": "int64"}
+SHORT_NAMES = {long: short for short, long in LONG_NAMES.items()}
 
 
 @dataclass
@@ -50,11 +52,15 @@ def _from_interface(name: str, array: Any, interface: dict, backend: str, ordina
     return Tensor(data, shape, strides, dtype, backend, ordinal, array)
 
 
-def _from_torch(name: str, array: Any) -> Tensor:
-    dtype = {"float32": "f32", "float16": "f16", "bfloat16": "bf16", "int32": "i32", "int64": "i64"}.get(
-        str(array.dtype).rpartition(".")[2])
+def torch_dtype(name: str, array: Any) -> str:
+    dtype = SHORT_NAMES.get(str(array.dtype).rpartition(".")[2])
     if dtype is None:
         raise TypeError(f"{name}: dtype {array.dtype} is none of {', '.join(SIZES)}")
+    return dtype
+
+
+def _from_torch(name: str, array: Any) -> Tensor:
+    dtype = torch_dtype(name, array)
     if array.requires_grad and _grad_enabled():
         raise RuntimeError(f"{name} requires a gradient: kiln is for inference; call it under torch.no_grad()")
     kind = array.device.type
@@ -126,7 +132,7 @@ def _numpy_dtype(dtype: str) -> Any:
     if dtype == "bf16":
         import ml_dtypes
         return ml_dtypes.bfloat16
-    return {"f32": "float32", "f16": "float16", "i32": "int32", "i64": "int64"}[dtype]
+    return LONG_NAMES[dtype]
 
 
 def empty(like: Any, shape: tuple[int, ...], dtype: str) -> Any:
@@ -134,8 +140,7 @@ def empty(like: Any, shape: tuple[int, ...], dtype: str) -> Any:
     module = _module(like)
     if module == "torch":
         import torch
-        names = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "i32": "int32", "i64": "int64"}
-        return torch.empty(shape, dtype=getattr(torch, names[dtype]), device=like.device)
+        return torch.empty(shape, dtype=getattr(torch, LONG_NAMES[dtype]), device=like.device)
     if module == "cupy":
         import cupy
         return cupy.empty(shape, dtype=_numpy_dtype(dtype))
