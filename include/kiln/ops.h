@@ -211,7 +211,8 @@ typedef struct kiln_gemm_params {
 } kiln_gemm_params;
 
 /* Products are added in f32: one by one, or as the chip's matrix units add them. Up to 8 rows of a are done by a kernel
- * that reads b once. */
+ * that reads b once; up to 16 where the image has matrix units, rows of a and b are on 16 bytes and k is a multiple of
+ * 8. */
 KILN_OPERATOR_FUNCTION(gemm_f32, kiln_gemm_params)
 KILN_OPERATOR_FUNCTION(gemm_f16, kiln_gemm_params)
 KILN_OPERATOR_FUNCTION(gemm_bf16, kiln_gemm_params)

@@ -14,6 +14,14 @@ static __device__ __forceinline__ void kiln_sm80_cp_async(uint32_t shared, const
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared), "l"(global), "r"(bytes) : "memory");
 }
 
+/* Loads 16 bytes where `present`, zeros elsewhere. Volatile: loads stay before what was written behind them. */
+static __device__ __forceinline__ void kiln_sm80_load_v4(uint32_t *words, const void *global, bool present) {
+    asm volatile("{.reg .pred present; setp.ne.u32 present, %5, 0; mov.b32 %0, 0; mov.b32 %1, 0; mov.b32 %2, 0; "
+                 "mov.b32 %3, 0; @present ld.global.v4.b32 {%0, %1, %2, %3}, [%4];}"
+                 : "=&r"(words[0]), "=&r"(words[1]), "=&r"(words[2]), "=&r"(words[3])
+                 : "l"(global), "r"((uint32_t)present));
+}
+
 static __device__ __forceinline__ void kiln_sm80_cp_async_commit(void) {
     asm volatile("cp.async.commit_group;" ::: "memory");
 }

@@ -72,7 +72,7 @@ static uint32_t wide(const matrices *a, const matrices *b, int64_t batch, unsign
 
 /* ---- Plans ---- */
 
-/* How a product of more than KILN_GEMM_ROWS rows is done. */
+/* How a product is done that no kernel for few rows does. */
 typedef struct plan {
     unsigned kernel;
     uint32_t rows, cols;          /* of a tile */
@@ -169,12 +169,25 @@ static kiln_status partials_size(const char *name, const kiln_gemm_params *param
 
 /* ---- Launches ---- */
 
-static kiln_status launch_rows(kiln_stream *stream, const kiln_kernel *kernels, const kiln_gemm_args *args,
-                               const char *name) {
+/* The kernel for products of few rows, where there is one for so many: that of matrix units for more than one row. Its
+ * columns go into *out_columns. */
+static const kiln_kernel *rows_kernel(const kiln_gemm_params *params, const kiln_module *module, uint32_t wide,
+                                      uint32_t *out_columns) {
+    bool tuned = wide && params->tile == KILN_GEMM_TILE_AUTO && params->k % (KILN_VECTOR_BYTES / 2) == 0;
+    for (unsigned i = KERNEL_gemm_mma_rows_8; tuned && params->m > 1 && i <= KERNEL_gemm_mma_rows_16; i++) {
+        const kiln_kernel_info *info = &module->kernels[i].info;
+        *out_columns = info->tile[1];
+        if (!info->absent && params->m <= (int64_t)info->tile[0]) return &module->kernels[i];
+    }
+    *out_columns = KILN_GEMM_BLOCK_COLUMNS;
+    return params->m <= KILN_GEMM_ROWS ? &module->kernels[KERNEL_gemm_rows] : NULL;
+}
+
+static kiln_status launch_rows(kiln_stream *stream, const kiln_kernel *kernel, uint32_t columns,
+                               const kiln_gemm_args *args, const char *name) {
     kiln_launch_config config;
-    uint64_t tiles = ((uint64_t)args->n + KILN_GEMM_BLOCK_COLUMNS - 1) / KILN_GEMM_BLOCK_COLUMNS;
-    KILN__TRY(kiln__grid(name, tiles, args->batch, &config));
-    return kiln__operator_launch(stream, &kernels[KERNEL_gemm_rows], &config, args, sizeof *args);
+    KILN__TRY(kiln__grid(name, tiles_of(args->n, columns), args->batch, &config));
+    return kiln__operator_launch(stream, kernel, &config, args, sizeof *args);
 }
 
 static kiln_status launch_tiles(kiln_stream *stream, const kiln_kernel *kernels, const kiln_gemm_args *args,
@@ -270,7 +283,9 @@ static kiln_status gemm(kiln_stream *stream, const kiln_gemm_params *params, siz
     const kiln_module *module;
     plan way;
     KILN__TRY(kiln__operator_require(stream, KILN__OPERATOR_gemm, part, &kiln__bundle_gemm, &module));
-    if (m <= KILN_GEMM_ROWS) return launch_rows(stream, module->kernels, &args, name);
+    uint32_t columns;
+    const kiln_kernel *few = rows_kernel(params, module, args.wide, &columns);
+    if (few) return launch_rows(stream, few, columns, &args, name);
     KILN__TRY(choose_plan(&args, params, module, name, &way));
     return launch_tiles(stream, module->kernels, &args, &way, name);
 }

@@ -269,6 +269,24 @@ static void test_matrix_units(kiln_stream *stream) {
 }
 
 /* Products whose k groups share. */
+/* Few rows, by matrix units where the image has them: each number of rows, columns beyond the last block's, k that ends
+ * in each part of what the warps of a block take in turn. */
+static void test_few_rows(kiln_stream *stream) {
+    static const int64_t depths[] = {8, 24, 40, 120, 136, 1016, 1024, 1048, 2056};
+    for (precision p = F16; p < precision_end(); p++) {
+        for (int64_t m = 1; m <= 17; m++) {
+            int64_t k = depths[(size_t)(m + p) % (sizeof depths / sizeof *depths)];
+            shape s = {.batch = 1 + m % 2, .m = m, .n = random_integer(1, 50), .k = k, .bias = m % 3, .c = m % 4};
+            s.padding = m % 5 ? 0 : 8;
+            s.activation = m % 3 ? KILN_GEMM_NONE : KILN_GEMM_SILU;
+            run(stream, p, s, any_number);
+        }
+        run(stream, p, (shape){.batch = 1, .m = 16, .n = 17, .k = 4104, .exact = true}, small_integer);
+        run(stream, p, (shape){.batch = 1, .m = 5, .n = 33, .k = 3000, .exact = true}, small_integer);
+        run(stream, p, (shape){.batch = 1, .m = 12, .n = 20, .k = 1024, .place = 1}, any_number);
+    }
+}
+
 static void test_split(kiln_stream *stream) {
     for (precision p = precision_first(); p < precision_end(); p++) {
         shape s = {.batch = 1, .m = 20, .n = 70, .k = 2000 + 7 * (int64_t)p, .bias = true, .workspace = true};
@@ -402,7 +420,8 @@ int main(void) {
         on_each_device(test_special_values), on_each_device(test_nan),     on_each_device(test_no_products),
         on_each_device(test_aligned),        on_each_device(test_random),  on_each_device(test_plain),
         on_each_device(test_exact),          on_each_device(test_endings), on_each_device(test_split),
-        on_each_device(test_matrix_units),   on_each_device(test_tall),    on_one_device(test_refusals),
+        on_each_device(test_matrix_units),   on_each_device(test_tall),    on_each_device(test_few_rows),
+        on_one_device(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
