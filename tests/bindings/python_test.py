@@ -147,6 +147,46 @@ def refused(kind, text, call):
 
 
 @case
+def benchmark(run):
+    """Every call is made and timed, on the stream of its result or of an array that is given."""
+    x = np.ones((2, 40), np.float32)
+    y = np.zeros_like(x)
+    if run.place.backend != "cpu":
+        x, y = DeviceArray(run.place, x), DeviceArray(run.place, y)
+    calls = []
+
+    def softmax():
+        calls.append(1)
+        return run.kiln.ops.softmax(x, y=y)
+
+    for options, made in (({"iters": 20}, 30), ({"warmup": 0, "iters": 3}, 4),
+                          ({"warmup": 2, "iters": 1, "like": x}, 3)):
+        calls.clear()
+        found = run.kiln.benchmark(softmax, **options)
+        assert len(calls) == made and len(found.times) == options["iters"]
+        assert 0 <= min(found.times) <= found.low <= found.median <= found.high <= max(found.times), found
+        assert f"of {len(found.times)} calls" in str(found)
+    refused(TypeError, "fn returns nothing", lambda: run.kiln.benchmark(lambda: None))
+    refused(ValueError, "iters is 0", lambda: run.kiln.benchmark(softmax, iters=0))
+
+
+@cpu_case
+def gated_mlp(run):
+    """Weights apart and together, rows of several leading dimensions, and weights that do not fit."""
+    gate, up = (random.standard_normal((24, 16)).astype(np.float32) for _ in range(2))
+    down, x = (random.standard_normal(shape).astype(np.float32) for shape in ((5, 24), (2, 3, 16)))
+    g = x.astype(float) @ gate.T
+    wanted = g / (1 + np.exp(-g)) * (x @ up.T) @ down.T
+    mlp = run.kiln.GatedMLP
+    np.testing.assert_allclose(mlp(gate, down, up)(x), wanted, atol=1e-3)
+    np.testing.assert_allclose(mlp(np.concatenate((gate, up)), down)(x), wanted, atol=1e-3)
+    assert np.abs(mlp(gate, down, up, activation="gelu_tanh")(x) - wanted).max() > 0.1
+    refused(ValueError, "up is [5, 24]: must be [24, 16]", lambda: mlp(gate, down, down))
+    refused(ValueError, "without up its rows must be those of both", lambda: mlp(down, gate))
+    refused(ValueError, "must have 12 columns", lambda: mlp(gate, down))
+
+
+@case
 def wrong_arguments(run):
     """What is wrong is named, before anything is called or by kiln itself."""
     ops, x = run.kiln.ops, np.zeros((2, 4), np.float32)
@@ -234,8 +274,8 @@ def mypy(run):
     with tempfile.TemporaryDirectory() as folder:
         program = pathlib.Path(folder, "program.py")
         program.write_text(TYPED)
-        told = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--follow-imports=silent",
-                               "--cache-dir", folder, program], capture_output=True, text=True,
+        command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--follow-imports=silent"]
+        told = subprocess.run([*command, "--cache-dir", folder, program], capture_output=True, text=True,
                               env=dict(os.environ, MYPYPATH=os.environ["PYTHONPATH"])).stdout
     wanted = ('program.py:5: note: Revealed type is "Any"', ':6: note: Revealed type is "tuple[int, int]"',
               ':8: error: Argument "activation" to "gemm"', ":9: error: Missing positional argument",

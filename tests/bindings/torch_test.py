@@ -149,7 +149,8 @@ def patched_and_compiled():
     mask[1, :3] = 0
     with torch.no_grad():
         wanted = model(ids, attention_mask=mask, use_cache=False).logits
-        got = torch.compile(model, fullgraph=True, backend="aot_eager")(ids, attention_mask=mask, use_cache=False).logits
+        whole = torch.compile(model, fullgraph=True, backend="aot_eager")
+        got = whole(ids, attention_mask=mask, use_cache=False).logits
     torch.testing.assert_close(got[mask.bool()], wanted[mask.bool()])
 
 

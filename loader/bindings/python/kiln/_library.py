@@ -40,6 +40,11 @@ for _name, _result, _arguments in (
     ("kiln_device_selection_log", ctypes.c_char_p, (ctypes.c_void_p,)),
     ("kiln_stream_borrow", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)),
     ("kiln_stream_sync", ctypes.c_int, (ctypes.c_void_p,)),
+    ("kiln_event_create", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p)),
+    ("kiln_event_destroy", None, (ctypes.c_void_p,)),
+    ("kiln_event_record", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
+    ("kiln_event_sync", ctypes.c_int, (ctypes.c_void_p,)),
+    ("kiln_event_elapsed", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)),
     ("kiln_memory_alloc", ctypes.c_int, (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)),
     ("kiln_memory_free", None, (ctypes.c_void_p, ctypes.c_void_p)),
 ):

@@ -15,8 +15,8 @@ def _runs(batch_size: int, q_length: int, kv_length: int, q_offset: Any = 0, kv_
           attention_mask: torch.Tensor | None = None, config: Any = None, allow_is_causal_skip: bool = True,
           use_vmap: bool = False, device: Any = "cpu", **_: Any) -> torch.Tensor | None:
     """The mask of ``attn_implementation="kiln"``: cu_seqlens_q and cu_seqlens_k, [1, 1, 2, 3 * batch * kv_heads + 1],
-    where each sequence is three of kiln's: padding before its tokens, its tokens, padding behind them. None: no padding.
-    It has four dimensions because transformers makes no mask of one that has."""
+    where each sequence is three of kiln's: padding before its tokens, its tokens, padding behind them. None: no
+    padding. It has four dimensions because transformers makes no mask of one that has."""
     if use_vmap or not (allow_is_causal_skip or q_length == 1):
         raise ValueError("kiln attends causally, with padding and windows: not by other mask functions, nor to packed "
                          "sequences (with an attention_mask of ones their positions are not looked at)")
@@ -119,8 +119,8 @@ _FORWARDS = {"Attention": _attention, "RotaryEmbedding": _rotary, "RMSNorm": _rm
 
 def patch(model: Any) -> Any:
     """Puts RMSNorm, rotary embedding, gated activation and attention of a Llama, Mistral, Qwen2 or Qwen3 model of
-    transformers on kiln, in place, and returns it. It computes the same, for inference: causally, with padding on either
-    side and with sliding windows. Projections stay PyTorch's."""
+    transformers on kiln, in place, and returns it. It computes the same, for inference: causally, with padding on
+    either side and with sliding windows. Projections stay PyTorch's."""
     from transformers import AttentionInterface, AttentionMaskInterface
 
     config = model.config
