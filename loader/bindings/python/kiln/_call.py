@@ -23,6 +23,7 @@ class Call:
         self.tensors: dict[str, Tensor] = {}
         self.sizes: dict[str, int] = {}
         self.leading: dict[str, tuple[int, ...]] = {}
+        self.left_out = False  # an optional input
         self.had: set[str] = set()  # sizes that an array has a dimension for
         self.params = bytearray(operator.params_size)
 
@@ -94,11 +95,10 @@ class Call:
     # ---- Shapes
 
     def _terms(self, field: Field) -> list[Term]:
-        left_out = any(f.role == describe.INPUT and f.optional and f.name not in self.tensors
-                       for f in self.operator.fields)
-        return field.terms(left_out)
+        return field.terms[self.left_out]
 
     def _take_sizes(self) -> None:
+        self.left_out = any(field.name not in self.tensors for field in self.operator.optional_inputs)
         for field in self.operator.tensors:
             if field.name in self.tensors and field.role != describe.OUTPUT:
                 self._match(field, self.tensors[field.name].shape)
@@ -110,8 +110,7 @@ class Call:
         """Of a size that no shape has: the first of several leading dimensions of its tensor, else 1; or 0."""
         if not field.shape:
             return 0
-        tensor = self.operator.fields[[f.name for f in self.operator.fields].index(field.shape)]
-        leading = self.leading.get(self._terms(tensor)[0].size, ())
+        leading = self.leading.get(self._terms(self.operator.by_name[field.shape])[0].size, ())
         return leading[0] if len(leading) > 1 else 1
 
     def _match(self, field: Field, shape: tuple[int, ...]) -> None:
@@ -145,7 +144,7 @@ class Call:
 
     def _dtype(self, field: Field) -> str:
         """The dtype that a tensor must have; an option that decides it and is not given follows the array."""
-        option = next((f for f in self.operator.fields if f.name == field.dtype), None)
+        option = self.operator.by_name.get(field.dtype)
         if not option:
             return self.part if field.dtype == "part" else field.dtype
         names = [self.part if choice == "part" else choice for choice in option.choices]

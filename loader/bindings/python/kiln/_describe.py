@@ -54,11 +54,7 @@ class Field:
     choices: tuple[str, ...]
     text: str
     instead: str
-
-    def terms(self, alternative: bool) -> list[Term]:
-        """The shape; the one behind the bar where an optional input is left out."""
-        first, _, second = self.shape.partition("|")
-        return [_term(text) for text in (second if alternative and second else first).split(",")]
+    terms: tuple[list[Term], list[Term]]  # the shape's, and what it is where an optional input is left out
 
 
 _CALL = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
@@ -76,6 +72,10 @@ class Operator:
         self.workspace_sizes = {f.part.decode(): _WORKSPACE_SIZE(f.workspace_size) for f in functions if f.workspace_size}
 
     @cached_property
+    def by_name(self) -> dict[str, Field]:
+        return {field.name: field for field in self.fields}
+
+    @cached_property
     def tensors(self) -> list[Field]:
         return [field for field in self.fields if field.role in TENSORS]
 
@@ -85,15 +85,22 @@ class Operator:
         return [field for field in self.tensors if field.role != OUTPUT and not field.optional]
 
     @cached_property
+    def optional_inputs(self) -> list[Field]:
+        return [field for field in self.fields if field.role == INPUT and field.optional]
+
+    @cached_property
     def options(self) -> list[Field]:
         """What a call takes by name: all but what follows from the arrays."""
         return [field for field in self.fields if field.role not in (SIZE, STRIDE, WORKSPACE, WORKSPACE_SIZE)]
 
 
 def _field(raw: _Field) -> Field:
-    return Field(raw.name.decode(), raw.role, raw.offset, bool(raw.optional), raw.dtype.decode(), raw.shape.decode(),
+    shape = raw.shape.decode()
+    first, _, second = shape.partition("|")
+    terms = tuple([_term(text) for text in dimensions.split(",")] for dimensions in (first, second or first))
+    return Field(raw.name.decode(), raw.role, raw.offset, bool(raw.optional), raw.dtype.decode(), shape,
                  tuple(raw.choices.decode().split(",")) if raw.choices else (), raw.text.decode(),
-                 raw.instead.decode() if raw.instead else "")
+                 raw.instead.decode() if raw.instead else "", terms)
 
 
 def operators() -> list[Operator]:
