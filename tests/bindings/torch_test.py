@@ -1,6 +1,7 @@
 """kiln.torch: torch_test.py CASE runs a case on the CPU; --list prints the cases and the module that each needs."""
 import copy
 import sys
+import unittest.mock
 
 CASES = {}
 
@@ -162,6 +163,8 @@ def patch_refuses():
     import kiln.torch
     other = transformers.GPT2LMHeadModel(transformers.GPT2Config(n_embd=16, n_layer=1, n_head=2, vocab_size=11))
     refused(ValueError, "model_type is 'gpt2': must be one of llama", lambda: kiln.torch.patch(other))
+    with unittest.mock.patch("transformers.__version__", "5.9.1"):
+        refused(ImportError, "transformers is 5.9.1: must be 5.17 or later", lambda: kiln.torch.patch(other))
     refused(ValueError, "hidden_act is 'relu': must be one of silu",
             lambda: kiln.torch.patch(model_of("Llama", hidden_act="relu")))
     model, ids = kiln.torch.patch(model_of("Llama")), torch.randint(2, 97, (1, 4))
@@ -170,6 +173,10 @@ def patch_refuses():
         refused(RuntimeError, "must stand together", lambda: model(ids, attention_mask=torch.tensor([[1, 0, 1, 1]])))
         refused(ValueError, "nor to packed sequences",
                 lambda: model(ids, position_ids=torch.tensor([[0, 1, 0, 1]]), use_cache=False))
+        chunked = transformers.masking_utils.create_chunked_causal_mask
+        model.config.attention_chunk_size, model.config.sliding_window = 2, None
+        refused(ValueError, "not by other mask functions", lambda: chunked(
+            config=model.config, inputs_embeds=torch.zeros(1, 4, 64), attention_mask=None, past_key_values=None))
         refused(ValueError, "attention_mask is [1, 1, 4, 4]: kiln takes those of [batch, tokens]",
                 lambda: model(ids, attention_mask=torch.ones(1, 1, 4, 4)))
 

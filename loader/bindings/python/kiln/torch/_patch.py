@@ -5,6 +5,7 @@ from typing import Any
 import torch
 
 _ops = torch.ops.kiln
+_OLDEST = 5, 17  # transformers whose masks are asked for as _runs takes it
 _PREFIXES = {"llama": "Llama", "mistral": "Mistral", "qwen2": "Qwen2", "qwen3": "Qwen3"}
 _ACTIVATIONS = {"silu": "silu", "swish": "silu", "gelu_pytorch_tanh": "gelu_tanh"}
 
@@ -12,18 +13,22 @@ _ACTIVATIONS = {"silu": "silu", "swish": "silu", "gelu_pytorch_tanh": "gelu_tanh
 # ---- What padding means: runs of queries and keys that belong together
 
 def _runs(batch_size: int, q_length: int, kv_length: int, q_offset: Any = 0, kv_offset: Any = 0,
-          attention_mask: torch.Tensor | None = None, config: Any = None, allow_is_causal_skip: bool = True,
-          use_vmap: bool = False, device: Any = "cpu", **_: Any) -> torch.Tensor | None:
+          mask_function: Any = None, attention_mask: torch.Tensor | None = None, local_size: int | None = None,
+          config: Any = None, allow_is_causal_skip: bool = True, use_vmap: bool = False, device: Any = "cpu",
+          **_: Any) -> torch.Tensor | None:
     """The mask of ``attn_implementation="kiln"``: cu_seqlens_q and cu_seqlens_k, [1, 1, 2, 3 * batch * kv_heads + 1],
     where each sequence is three of kiln's: padding before its tokens, its tokens, padding behind them. None: no
     padding. It has four dimensions because transformers makes no mask of one that has."""
-    if use_vmap or not (allow_is_causal_skip or q_length == 1):
+    from transformers.masking_utils import causal_mask_function
+
+    altered = use_vmap or not (allow_is_causal_skip or q_length == 1)  # a static cache allows one query no skip
+    known = mask_function is causal_mask_function if local_size is None else local_size == config.sliding_window
+    if altered or not known:
         raise ValueError("kiln attends causally, with padding and windows: not by other mask functions, nor to packed "
                          "sequences (with an attention_mask of ones their positions are not looked at)")
     end = q_offset + q_length - kv_offset  # keys that are there; a static cache has room for more
-    known = not isinstance(end, torch.Tensor)
     if attention_mask is None or (not torch.compiler.is_compiling() and bool(attention_mask.all())):
-        if known and end == kv_length:
+        if not isinstance(end, torch.Tensor) and end == kv_length:
             return None
         first = torch.zeros(batch_size, dtype=torch.int32, device=device)
         last = first + end
@@ -121,8 +126,10 @@ def patch(model: Any) -> Any:
     """Puts RMSNorm, rotary embedding, gated activation and attention of a Llama, Mistral, Qwen2 or Qwen3 model of
     transformers on kiln, in place, and returns it. It computes the same, for inference: causally, with padding on
     either side and with sliding windows. Projections stay PyTorch's."""
-    from transformers import AttentionInterface, AttentionMaskInterface
+    from transformers import AttentionInterface, AttentionMaskInterface, __version__
 
+    if tuple(map(int, __version__.split(".")[:2])) < _OLDEST:
+        raise ImportError(f"transformers is {__version__}: must be {'.'.join(map(str, _OLDEST))} or later")
     config = model.config
     if config.model_type not in _PREFIXES:
         raise ValueError(f"model_type is {config.model_type!r}: must be one of {', '.join(_PREFIXES)}")
