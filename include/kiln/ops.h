@@ -180,8 +180,8 @@ typedef enum kiln_gemm_activation {
 typedef enum kiln_gemm_tile {
     KILN_GEMM_TILE_AUTO,     /* by their predicted times */
     KILN_GEMM_TILE_PORTABLE, /* 64 x 64, in f32 arithmetic: every image has it */
-    KILN_GEMM_TILE_SMALL,    /* on sm_80 and later 64 x 128 */
-    KILN_GEMM_TILE_LARGE,    /* on sm_80 and later 128 x 256 */
+    KILN_GEMM_TILE_SMALL,    /* on sm_80 and later 64 x 128, on gfx90a and gfx942 64 x 64 */
+    KILN_GEMM_TILE_LARGE,    /* on sm_80 and later 128 x 256, on gfx90a and gfx942 256 x 128 */
 } kiln_gemm_tile;
 
 typedef struct kiln_gemm_params {
@@ -212,7 +212,7 @@ typedef struct kiln_gemm_params {
 
 /* Products are added in f32: one by one, or as the chip's matrix units add them. Up to 8 rows of a are done by a kernel
  * that reads b once; up to 16 where the image has matrix units, rows of a and b are on 16 bytes and k is a multiple of
- * 8. */
+ * 8. The matrix units of gfx90a take subnormal numbers of f16 and bf16 for zeros. */
 KILN_OPERATOR_FUNCTION(gemm_f32, kiln_gemm_params)
 KILN_OPERATOR_FUNCTION(gemm_f16, kiln_gemm_params)
 KILN_OPERATOR_FUNCTION(gemm_bf16, kiln_gemm_params)

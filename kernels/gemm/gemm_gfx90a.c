@@ -1,0 +1,7 @@
+/* gemm for gfx90a, f16 and bf16: gemm_mfma.h tells the tiles and the floor. */
+#define XCDS 1u
+#include "kernels/gemm/gemm_mfma.h"
+
+KILN_TUNED_PARTS(f16 bf16)
+KILN_SHAPE(gemm_mma_large, 256, 128, 32, 30720, 100)
+KILN_SHAPE(gemm_mma_small, 64, 64, 32, 10240, 50)
