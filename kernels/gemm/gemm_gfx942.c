@@ -1,5 +1,5 @@
-/* gemm for gfx942, f16 and bf16: gemm_mfma.h tells the tiles and the floor. */
-#define XCDS 8u
+/* gemm for gfx942, f16 and bf16: gemm_mfma.h tells the tiles. */
+#define MFMA_DIES 8
 #include "kernels/gemm/gemm_mfma.h"
 
 KILN_TUNED_PARTS(f16 bf16)

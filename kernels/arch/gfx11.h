@@ -1,0 +1,28 @@
+/* Raw instructions of gfx11: matrix products by waves of 32. */
+#ifndef KILN_KERNELS_ARCH_GFX11_H
+#define KILN_KERNELS_ARCH_GFX11_H
+
+#include <stdint.h>
+
+/* A lane's sums of a tile of 16 x 16: element i is of row 2 i + lane / 16 and of column lane % 16. */
+typedef float kiln_gfx11_sums __attribute__((ext_vector_type(8)));
+
+/* 16 elements of 16 bits: row lane % 16 of a, or column lane % 16 of b. Lanes 16 to 31 have the same as 0 to 15. */
+typedef uint32_t kiln_gfx11_row __attribute__((ext_vector_type(8)));
+
+/* sums[16 x 16] += a[16 x 16] b[16 x 16]. */
+static __attribute__((device, always_inline)) inline kiln_gfx11_sums
+kiln_gfx11_wmma_f16(kiln_gfx11_row a, kiln_gfx11_row b, kiln_gfx11_sums sums) {
+    typedef _Float16 half16 __attribute__((ext_vector_type(16)));
+    return __builtin_amdgcn_wmma_f32_16x16x16_f16_w32(__builtin_bit_cast(half16, a), __builtin_bit_cast(half16, b),
+                                                      sums);
+}
+
+static __attribute__((device, always_inline)) inline kiln_gfx11_sums
+kiln_gfx11_wmma_bf16(kiln_gfx11_row a, kiln_gfx11_row b, kiln_gfx11_sums sums) {
+    typedef short short16 __attribute__((ext_vector_type(16)));
+    return __builtin_amdgcn_wmma_f32_16x16x16_bf16_w32(__builtin_bit_cast(short16, a), __builtin_bit_cast(short16, b),
+                                                       sums);
+}
+
+#endif
