@@ -94,6 +94,8 @@ def gradients():
     refused(RuntimeError, "rmsnorm: weight requires a gradient: kiln is for inference",
             lambda: torch.ops.kiln.rmsnorm(x, weight=weight))
     refused(RuntimeError, "softmax: x requires a gradient", lambda: torch.ops.kiln.softmax(weight[None]))
+    whole = torch.compile(torch.ops.kiln.softmax, backend="aot_eager", fullgraph=True)
+    refused(RuntimeError, "softmax: x requires a gradient", lambda: whole(weight[None]))
     with torch.no_grad():
         assert not torch.ops.kiln.rmsnorm(x, weight=weight).requires_grad
 
