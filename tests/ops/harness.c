@@ -240,16 +240,25 @@ static int last_bit(precision p, double value) {
     return exponent - 1 - precisions[p].fraction;
 }
 
+/* value * 2^exponent, as ldexp has it, where 2^exponent is a normal number. */
+static double scaled(double value, int exponent) {
+    union {
+        uint64_t bits;
+        double number;
+    } power = {.bits = (uint64_t)(exponent + 1023) << 52};
+    return value * power.number;
+}
+
 double precision_round(precision p, double value) {
     if (!isfinite(value) || value == 0 || p >= I32) return value;
     if (p == F32) return (float)value;
     int last = last_bit(p, value);
-    double rounded = ldexp(nearbyint(ldexp(value, -last)), last);
-    return fabs(rounded) >= ldexp(1, precisions[p].largest + 1) ? copysign(INFINITY, value) : rounded;
+    double rounded = scaled(nearbyint(scaled(value, -last)), last);
+    return fabs(rounded) >= scaled(1, precisions[p].largest + 1) ? copysign(INFINITY, value) : rounded;
 }
 
 double precision_half_ulp(precision p, double value) {
-    return isfinite(value) && value != 0 ? ldexp(0.5, last_bit(p, value)) : 0;
+    return isfinite(value) && value != 0 ? scaled(0.5, last_bit(p, value)) : 0;
 }
 
 typedef union float_bits {
@@ -273,9 +282,9 @@ static uint64_t encode(precision p, double value) {
     frexp(value, &exponent);
     exponent--;
     if (exponent < precisions[p].smallest) { /* a denormal counts units of the last place */
-        return sign | (uint32_t)ldexp(fabs(value), fraction - precisions[p].smallest);
+        return sign | (uint32_t)scaled(fabs(value), fraction - precisions[p].smallest);
     }
-    uint32_t mantissa = (uint32_t)ldexp(fabs(value), fraction - exponent) - (1u << fraction);
+    uint32_t mantissa = (uint32_t)scaled(fabs(value), fraction - exponent) - (1u << fraction);
     return sign | (uint32_t)(exponent + bias) << fraction | mantissa;
 }
 
@@ -290,8 +299,8 @@ static double decode(precision p, uint64_t bits_of) {
     int exponent = (int)(word >> fraction) & (2 * bias + 1);
     uint32_t mantissa = word & ((1u << fraction) - 1);
     if (exponent == 2 * bias + 1) return mantissa ? (double)NAN : sign * (double)INFINITY;
-    if (exponent == 0) return sign * ldexp(mantissa, precisions[p].smallest - fraction);
-    return sign * ldexp(mantissa + (1u << fraction), exponent - bias - fraction);
+    if (exponent == 0) return sign * scaled(mantissa, precisions[p].smallest - fraction);
+    return sign * scaled(mantissa + (1u << fraction), exponent - bias - fraction);
 }
 
 /* ---- Matrices ---------------------------------------------------------------------------------------------------- */
@@ -428,7 +437,7 @@ static void expect_elements(matrix *m, const double *expected, const double *all
         if (allowed && got == want) continue;
         double most = allowed ? allowed[i] + 1.01 * precision_half_ulp(m->p, want) : 0;
         double nearest = allowed ? want : precision_round(m->p, want);
-        bool overflow = allowed && isinf(got) && fabs(want) + most >= ldexp(1, precisions[m->p].largest + 1);
+        bool overflow = allowed && isinf(got) && fabs(want) + most >= scaled(1, precisions[m->p].largest + 1);
         bool right =
             isnan(want) ? isnan(got) != 0 : got == nearest || fabs(got - want) <= most || (overflow && got * want > 0);
         if (!right) {

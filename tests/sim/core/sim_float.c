@@ -1,6 +1,4 @@
 #include "tests/sim/core/sim_float.h"
-#include <math.h>
-#include <string.h>
 
 typedef enum specials { IEEE, FN, FNUZ, FINITE } specials;
 
@@ -25,11 +23,6 @@ static double double_of(uint64_t bits) {
     double value;
     memcpy(&value, &bits, sizeof value);
     return value;
-}
-
-/* 2^exponent, a normal number. What ldexp would do, without its checks. */
-static double power_of_two(int exponent) {
-    return double_of((uint64_t)(exponent + 1023) << 52);
 }
 
 static uint32_t sign_bit(const layout *l) {
@@ -77,8 +70,8 @@ double sim_decode(sim_format format, uint32_t bits) {
         if (!mantissa) return negative ? -INFINITY : INFINITY;
         return double_of((uint64_t)negative << 63 | 0x7ffull << 52 | (uint64_t)mantissa << (52 - l->mantissa));
     }
-    double value = exponent ? (mantissa | 1u << l->mantissa) * power_of_two((int)exponent - l->bias - l->mantissa)
-                            : mantissa * power_of_two(1 - l->bias - l->mantissa);
+    double value = exponent ? (mantissa | 1u << l->mantissa) * sim_power_of_two((int)exponent - l->bias - l->mantissa)
+                            : mantissa * sim_power_of_two(1 - l->bias - l->mantissa);
     return negative ? -value : value;
 }
 
@@ -127,7 +120,7 @@ uint32_t sim_encode(sim_format format, double value, sim_rounding rounding, bool
         int exponent = (int)(bits_of(magnitude) >> 52) - 1023; /* of f64's own denormals too low, which no format has */
         int lowest = 1 - l->bias;
         int scale = (exponent > lowest ? exponent : lowest) - l->mantissa;
-        double whole = round_magnitude(magnitude * power_of_two(-scale), rounding, negative);
+        double whole = round_magnitude(magnitude * sim_power_of_two(-scale), rounding, negative);
         /* whole has up to mantissa + 1 bits; a carry moves on into the exponent by itself. */
         uint64_t biased = (uint64_t)(scale + l->mantissa + l->bias - 1);
         uint64_t wide = (biased << l->mantissa) + (uint64_t)whole;
@@ -165,7 +158,7 @@ double sim_sqrt_odd(double a) {
 }
 
 double sim_ue8m0_decode(uint8_t bits) {
-    return bits == 0xff ? NAN : ldexp(1.0, bits - 127);
+    return bits == 0xff ? NAN : sim_power_of_two(bits - 127);
 }
 
 uint8_t sim_ue8m0_encode(double value, sim_rounding rounding) {

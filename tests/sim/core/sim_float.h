@@ -6,8 +6,10 @@
 #ifndef KILN_TESTS_SIM_FLOAT_H
 #define KILN_TESTS_SIM_FLOAT_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 /* SIM_FORMAT(name, exponent bits, mantissa bits, bias, specials). specials: IEEE (inf and NaN in the top exponent), FN
  * (no inf; NaN is all ones), FNUZ (no inf, no -0; NaN is the sign bit alone), FINITE (neither). */
@@ -38,6 +40,15 @@ typedef enum sim_rounding {
     SIM_ROUND_DOWN,
     SIM_ROUND_UP
 } sim_rounding;
+
+/* 2^exponent: what ldexp(1, exponent) is, without its checks where that is a normal number. */
+static inline double sim_power_of_two(int exponent) {
+    if (exponent < -1022 || exponent > 1023) return ldexp(1, exponent);
+    uint64_t bits = (uint64_t)(exponent + 1023) << 52;
+    double power;
+    memcpy(&power, &bits, sizeof power);
+    return power;
+}
 
 /* The value of the bits; a NaN's payload stands in the upper mantissa bits, as a widening conversion has it. */
 double sim_decode(sim_format format, uint32_t bits);

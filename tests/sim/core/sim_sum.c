@@ -118,7 +118,7 @@ static double sum_units(int bits, double addend, const double *a, const double *
         if (exponent > most) most = exponent;
     }
     int scale = bits - most;
-    double factor = abs(scale) < 1000 ? ldexp(1, scale) : 0, sum = units(addend, 1, scale, factor);
+    double factor = abs(scale) < 1000 ? sim_power_of_two(scale) : 0, sum = units(addend, 1, scale, factor);
     for (int i = 0; i < count; i++)
         sum += units(a[i], b[i], scale, factor);
     *out_scale = -scale;

@@ -184,13 +184,14 @@ uint64_t amd_mad(amd_format format, uint32_t mode, uint64_t a, uint64_t b, uint6
 }
 
 /* Orders numbers with -0 below +0. */
-static bool below(amd_format format, uint64_t a, uint64_t b) {
+static inline bool below(amd_format format, uint64_t a, uint64_t b) {
     double x = amd_value(format, a), y = amd_value(format, b);
     return x < y || (x == y && (a & amd_sign(format)) && !(b & amd_sign(format)));
 }
 
 /* The common part of the four: what comes of NaN operands, or the lower (upper) of two numbers. */
-static uint64_t extreme(amd_format format, uint32_t mode, uint64_t a, uint64_t b, bool upper, bool any_nan) {
+static inline __attribute__((always_inline)) uint64_t extreme_of(amd_format format, uint32_t mode, uint64_t a,
+                                                                 uint64_t b, bool upper, bool any_nan) {
     a = amd_input(format, mode, a);
     b = amd_input(format, mode, b);
     if (any_nan || ((mode & AMD_MODE_IEEE) && !(mode & AMD_MODE_NUMBERS))) {
@@ -205,6 +206,12 @@ static uint64_t extreme(amd_format format, uint32_t mode, uint64_t a, uint64_t b
     if (amd_is_nan(format, b)) first = !any_nan;
     if (amd_is_nan(format, a)) first = any_nan;
     return amd_output(format, mode, first ? a : b);
+}
+
+/* Compiled once more for f32, which kernels have most of. */
+static inline uint64_t extreme(amd_format format, uint32_t mode, uint64_t a, uint64_t b, bool upper, bool any_nan) {
+    if (format == AMD_SINGLE) return extreme_of(AMD_SINGLE, mode, a, b, upper, any_nan);
+    return extreme_of(format, mode, a, b, upper, any_nan);
 }
 
 uint64_t amd_min(amd_format format, uint32_t mode, uint64_t a, uint64_t b) {
@@ -250,12 +257,16 @@ uint64_t amd_mad_legacy(uint32_t mode, uint64_t a, uint64_t b, uint64_t c) {
     return has_zero(mode & ~(3u << AMD_MODE_DENORMAL_32), a, b) ? c : amd_mad(AMD_SINGLE, mode, a, b, c);
 }
 
-int amd_compare(amd_format format, uint32_t mode, uint64_t a, uint64_t b) {
+static inline __attribute__((always_inline)) int compare(amd_format format, uint32_t mode, uint64_t a, uint64_t b) {
     a = amd_input(format, mode, a);
     b = amd_input(format, mode, b);
     if (amd_is_nan(format, a) || amd_is_nan(format, b)) return AMD_UNORDERED;
     double x = amd_value(format, a), y = amd_value(format, b);
     return x < y ? AMD_LESS : x > y ? AMD_GREATER : AMD_EQUAL;
+}
+
+int amd_compare(amd_format format, uint32_t mode, uint64_t a, uint64_t b) {
+    return format == AMD_SINGLE ? compare(AMD_SINGLE, mode, a, b) : compare(format, mode, a, b);
 }
 
 int amd_float_class(amd_format format, uint64_t a) {

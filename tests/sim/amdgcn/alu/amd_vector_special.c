@@ -43,7 +43,7 @@ static double last_place(amd_format format, double value) {
     static const int least[] = {[AMD_HALF] = -13, [AMD_SINGLE] = -125, [AMD_DOUBLE] = -1021};
     int exponent = least[format];
     if (value != 0) frexp(value, &exponent);
-    return ldexp(1, (exponent > least[format] ? exponent : least[format]) - digits[format]);
+    return sim_power_of_two((exponent > least[format] ? exponent : least[format]) - digits[format]);
 }
 
 /* A number in [-1, 1) that the seed, the instruction and the operand decide. */

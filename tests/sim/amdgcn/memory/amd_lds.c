@@ -129,6 +129,18 @@ static bool is_regular(const amd_wave *wave, const uint32_t *addresses, uint32_t
     return !wrong && amd_exec(wave) == wave->all;
 }
 
+/* Whether each lane of a phase has the address of the one before it or the next: no two words are then in one bank. */
+static bool are_neighbours(const uint32_t *addresses, uint64_t lanes, uint32_t size) {
+    if (!lanes) return true;
+    uint32_t last = addresses[__builtin_ctzll(lanes)];
+    for (uint64_t rest = lanes & (lanes - 1); rest; rest &= rest - 1) {
+        uint32_t address = addresses[__builtin_ctzll(rest)];
+        if (address != last && address != last + size) return false;
+        last = address;
+    }
+    return true;
+}
+
 /* Cycles beyond the first: 32 banks of 4 bytes, a cycle serves as many lanes as fill them, and the same word once. */
 static void conflicts_count(amd_wave *wave, const amd_op *op, const uint32_t *addresses) {
     uint64_t exec = amd_exec(wave);
@@ -137,6 +149,7 @@ static void conflicts_count(amd_wave *wave, const amd_op *op, const uint32_t *ad
     counters->shared_requests++;
     if (addresses[0] % 4 == 0 && (is_regular(wave, addresses, size) || is_regular(wave, addresses, 0))) return;
     for (uint32_t first = 0; first < wave->lanes; first += together) {
+        if (are_neighbours(addresses, exec & ((1ull << together) - 1) << first, size)) continue;
         uint32_t seen[BANKS][BANKS], counts[BANKS] = {0}, most = 1;
         for (uint32_t l = first; l < first + together && l < wave->lanes; l++) {
             for (uint32_t i = 0; i < words && exec >> l & 1; i++) {
@@ -158,6 +171,29 @@ static void addresses_make(const amd_wave *wave, const amd_operand *vector, int3
 
 /* ---- Loads and stores ---- */
 
+/* The elements of all lanes of exec: whole dwords a register at a time. */
+static void lanes_move(amd_wave *wave, const amd_op *op, uint64_t exec, const amd_operand *registers,
+                       uint8_t *const *bytes, bool store) {
+    const uint32_t dwords = amd_memory_bytes(op) / 4;
+    for (uint32_t i = 0; i < dwords; i++) {
+        uint32_t *row = wave->v[registers->index + i];
+        for (uint64_t rest = exec; rest; rest &= rest - 1) {
+            const uint32_t l = (uint32_t)__builtin_ctzll(rest);
+            if (store)
+                memcpy(bytes[l] + i * 4, &row[l], 4);
+            else
+                memcpy(&row[l], bytes[l] + i * 4, 4);
+        }
+    }
+    for (uint64_t rest = dwords ? 0 : exec; rest; rest &= rest - 1) {
+        const uint32_t l = (uint32_t)__builtin_ctzll(rest);
+        if (store)
+            amd_lane_get(wave, op, registers, l, bytes[l]);
+        else
+            amd_lane_put(wave, op, registers, l, bytes[l]);
+    }
+}
+
 /* One element for each lane, from or to registers. False after a fault. */
 static bool move(amd_wave *wave, const amd_op *op, const amd_operand *vector, int32_t offset,
                  const amd_operand *registers, bool store) {
@@ -173,13 +209,7 @@ static bool move(amd_wave *wave, const amd_op *op, const amd_operand *vector, in
         if (!bytes[l]) return false;
         before = l;
     }
-    for (uint64_t rest = amd_exec(wave); rest; rest &= rest - 1) {
-        uint32_t l = (uint32_t)__builtin_ctzll(rest);
-        if (store)
-            amd_lane_get(wave, op, registers, l, bytes[l]);
-        else
-            amd_lane_put(wave, op, registers, l, bytes[l]);
-    }
+    lanes_move(wave, op, amd_exec(wave), registers, bytes, store);
     return true;
 }
 

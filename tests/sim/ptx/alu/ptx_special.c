@@ -98,7 +98,7 @@ static double half_place(ptx_type type, double value) {
     int exponent, digits = type == PTX_f32 ? 24 : type == PTX_f16 ? 11 : type == PTX_bf16 ? 8 : 21;
     frexp(value, &exponent);
     int least = type == PTX_f32 || type == PTX_bf16 ? -125 : type == PTX_f16 ? -13 : -1021;
-    return ldexp(1, (exponent > least ? exponent : least) - digits - 1);
+    return sim_power_of_two((exponent > least ? exponent : least) - digits - 1);
 }
 
 /* How far from the exact value the approximation may be. */

@@ -108,6 +108,8 @@ typedef struct ptx_matrix_number {
 
 sim_format ptx_matrix_format(ptx_type type);
 ptx_matrix_number ptx_matrix_number_of(sim_format format, uint32_t bits);
+/* The same of count of them. */
+void ptx_matrix_numbers_of(sim_format format, const uint64_t *bits, ptx_matrix_number *numbers, uint32_t count);
 
 /* c + a[0] * b[0] + ... as the bits of result, f32 or f16, as mma.sync adds. */
 uint32_t ptx_matrix_sum(sim_sum_mode mode, const ptx_matrix_unit *unit, sim_format result, ptx_matrix_number c,

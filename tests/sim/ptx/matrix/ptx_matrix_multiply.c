@@ -7,8 +7,7 @@
 /* ---- Running ---- */
 
 static void numbers_of(ptx_type type, const uint64_t *bits, ptx_matrix_number *numbers, uint32_t count) {
-    for (uint32_t i = 0; i < count; i++)
-        numbers[i] = ptx_matrix_number_of(ptx_matrix_format(type), (uint32_t)bits[i]);
+    ptx_matrix_numbers_of(ptx_matrix_format(type), bits, numbers, count);
 }
 
 static void run_floats(ptx_warp *warp, const ptx_op *op, uint32_t mask) {

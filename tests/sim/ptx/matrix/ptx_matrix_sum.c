@@ -70,13 +70,37 @@ static float value_of(sim_format format, uint32_t bits) {
     }
 }
 
-ptx_matrix_number ptx_matrix_number_of(sim_format format, uint32_t bits) {
+static inline __attribute__((always_inline)) ptx_matrix_number number_of(sim_format format, uint32_t bits) {
     ptx_matrix_number number = {.value = (double)value_of(format, bits)};
     uint64_t wide;
     memcpy(&wide, &number.value, sizeof wide);
     number.exponent = (int)(wide >> 52 & 0x7ff) - 1023;
     if (number.exponent < least_exponent(format)) number.exponent = least_exponent(format);
     return number;
+}
+
+ptx_matrix_number ptx_matrix_number_of(sim_format format, uint32_t bits) {
+    return number_of(format, bits);
+}
+
+void ptx_matrix_numbers_of(sim_format format, const uint64_t *bits, ptx_matrix_number *numbers, uint32_t count) {
+    switch (format) { /* a loop for each of those that operators multiply */
+    case SIM_f16:
+        for (uint32_t i = 0; i < count; i++)
+            numbers[i] = number_of(SIM_f16, (uint32_t)bits[i]);
+        break;
+    case SIM_bf16:
+        for (uint32_t i = 0; i < count; i++)
+            numbers[i] = number_of(SIM_bf16, (uint32_t)bits[i]);
+        break;
+    case SIM_f32:
+        for (uint32_t i = 0; i < count; i++)
+            numbers[i] = number_of(SIM_f32, (uint32_t)bits[i]);
+        break;
+    default:
+        for (uint32_t i = 0; i < count; i++)
+            numbers[i] = number_of(format, (uint32_t)bits[i]);
+    }
 }
 
 /* The number in f16, where its exponent may be less than its own format's least. */
@@ -112,11 +136,11 @@ static double aligned_sum(const ptx_matrix_unit *unit, ptx_matrix_number c, cons
         any = true;
     }
     /* In units of the last bit that is kept. A product is below 4 times the power of its exponent. */
-    double per_unit = ldexp(1, unit->fraction - most);
+    double per_unit = sim_power_of_two(unit->fraction - most);
     int64_t sum = (int64_t)(c.value * per_unit);
     for (uint32_t i = 0; i < count; i++)
         sum += (int64_t)(a[i].value * b[i].value * per_unit);
-    return ldexp((double)sum, most - unit->fraction);
+    return (double)sum * sim_power_of_two(most - unit->fraction);
 }
 
 static uint32_t sum_truncating(const ptx_matrix_unit *unit, sim_format result, ptx_matrix_number c,

@@ -87,6 +87,18 @@ static bool regular(const uint64_t *addresses, uint32_t mask, uint32_t step) {
     return !wrong;
 }
 
+/* Whether each lane of a phase has the address of the one before it or the next: no two words are then in one bank. */
+static bool are_neighbours(const uint64_t *addresses, uint32_t lanes, uint32_t size) {
+    if (!lanes) return true;
+    uint64_t last = addresses[__builtin_ctz(lanes)];
+    for (uint32_t rest = lanes & (lanes - 1); rest; rest &= rest - 1) {
+        uint64_t address = addresses[__builtin_ctz(rest)];
+        if (address != last && address != last + size) return false;
+        last = address;
+    }
+    return true;
+}
+
 /* A request is done in phases of as many lanes as 128 bytes serve; in a phase each bank gives one word at a time. */
 static void count_shared(ptx_warp *warp, const uint64_t *addresses, uint32_t mask, uint32_t size) {
     enum { BANKS = 32 };
@@ -95,6 +107,7 @@ static void count_shared(ptx_warp *warp, const uint64_t *addresses, uint32_t mas
     counters->shared_requests++;
     if (regular(addresses, mask, size) || regular(addresses, mask, 0)) return;
     for (uint32_t first = 0; first < PTX_WARP; first += lanes) {
+        if (are_neighbours(addresses, mask & (uint32_t)((1ull << lanes) - 1) << first, size)) continue;
         uint64_t seen[BANKS][BANKS];
         uint32_t depth[BANKS] = {0}, deepest = 1;
         for (uint32_t l = first; l < first + lanes; l++) {
@@ -305,6 +318,44 @@ static bool lanes_bytes(ptx_warp *warp, const ptx_op *op, const uint64_t *addres
     return true;
 }
 
+/* Element e of each lane, from its bytes into its register and back: copies of a size that compilers know, where it is
+ * the register's. */
+static void load_element(ptx_warp *warp, const ptx_op *op, uint32_t mask, uint32_t e, uint8_t *const *bytes) {
+    uint32_t size = ptx_type_bits(op->type) / 8;
+    uint8_t *to = warp->frame + op->d[e];
+    switch (size * 8 == op->bits[PTX_SOURCES] ? size : 0) {
+    case 2:
+        PTX_LANES(memcpy(to + l * 2, bytes[l] + e * 2, 2));
+        break;
+    case 4:
+        PTX_LANES(memcpy(to + l * 4, bytes[l] + e * 4, 4));
+        break;
+    case 8:
+        PTX_LANES(memcpy(to + l * 8, bytes[l] + e * 8, 8));
+        break;
+    default:
+        PTX_LANES(put_element(warp->frame, op, e, (uint32_t)l, bytes[l] + e * size));
+    }
+}
+
+static void store_element(ptx_warp *warp, const ptx_op *op, uint32_t mask, uint32_t e, uint8_t *const *bytes) {
+    uint32_t size = ptx_type_bits(op->type) / 8;
+    const uint8_t *from = warp->frame + op->d[e];
+    switch (size * 8 == op->bits[PTX_SOURCES] ? size : 0) {
+    case 2:
+        PTX_LANES(memcpy(bytes[l] + e * 2, from + l * 2, 2));
+        break;
+    case 4:
+        PTX_LANES(memcpy(bytes[l] + e * 4, from + l * 4, 4));
+        break;
+    case 8:
+        PTX_LANES(memcpy(bytes[l] + e * 8, from + l * 8, 8));
+        break;
+    default:
+        PTX_LANES(memcpy(bytes[l] + e * size, element_at(warp->frame, op, e, (uint32_t)l), size));
+    }
+}
+
 static void run_load(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
     uint64_t addresses[PTX_WARP];
     uint8_t *bytes[PTX_WARP];
@@ -312,15 +363,9 @@ static void run_load(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
     ptx_addresses(warp, op->s[0], op->bits[0], op->offset, addresses);
     if (run_bulk(warp, op, addresses, mask, false)) return;
     uint32_t element = ptx_type_bits(op->type) / 8;
-    bool words = element == 4 && op->bits[PTX_SOURCES] == 32;
     if (!lanes_bytes(warp, op, addresses, mask, element * op->count, false, bytes)) return;
-    for (uint32_t e = 0; e < op->count; e++) {
-        uint32_t *to = PTX_ARRAY(uint32_t, op->d[e]);
-        if (words)
-            PTX_LANES(memcpy(&to[l], bytes[l] + e * 4, 4));
-        else
-            PTX_LANES(put_element(warp->frame, op, e, (uint32_t)l, bytes[l] + e * element));
-    }
+    for (uint32_t e = 0; e < op->count; e++)
+        load_element(warp, op, mask, e, bytes);
     for (uint32_t rest = warp->unwritten | local_lanes(op, addresses, mask); rest; rest &= rest - 1) {
         uint32_t l = (uint32_t)__builtin_ctz(rest);
         load_undefined(warp, op, l, addresses[l]);
@@ -335,15 +380,9 @@ static void run_store(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
     bool undefined = warp->group->frame->undefined;
     if (!undefined && run_bulk(warp, op, addresses, mask, true)) return;
     uint32_t element = ptx_type_bits(op->type) / 8;
-    bool words = element == 4 && op->bits[PTX_SOURCES] == 32;
     if (!lanes_bytes(warp, op, addresses, mask, element * op->count, true, bytes)) return;
-    for (uint32_t e = 0; e < op->count; e++) {
-        const uint32_t *from = PTX_ARRAY(const uint32_t, op->d[e]);
-        if (words)
-            PTX_LANES(memcpy(bytes[l] + e * 4, &from[l], 4));
-        else
-            PTX_LANES(memcpy(bytes[l] + e * element, element_at(warp->frame, op, e, (uint32_t)l), element));
-    }
+    for (uint32_t e = 0; e < op->count; e++)
+        store_element(warp, op, mask, e, bytes);
     for (uint32_t rest = undefined ? mask : 0; rest; rest &= rest - 1) {
         uint32_t l = (uint32_t)__builtin_ctz(rest);
         if (!store_undefined(warp, op, l, addresses[l])) return;
