@@ -23,6 +23,16 @@ uint64_t sim_cuda_blocks_together(const sim_function *function, uint64_t threads
            (uint32_t)sim_cuda_processor(device)->count;
 }
 
+/* The cluster that a launch or its kernel asks for; 0: neither. false: both do, and differ. */
+static bool cluster_of(const sim_function *function, const sim_launch *launch, uint32_t out_size[3]) {
+    const ptx_program *program = function->module->program;
+    const ptx_code *code = program ? ptx_program_find(program, function->entry->name) : NULL;
+    memcpy(out_size, launch->cluster, sizeof launch->cluster);
+    if (!code || !code->function->cluster[0]) return true;
+    memcpy(out_size, code->function->cluster, sizeof code->function->cluster);
+    return !launch->cluster[0] || memcmp(out_size, launch->cluster, sizeof launch->cluster) == 0;
+}
+
 /* A shape that the device cannot launch is an error of the caller's data, which the driver reports and forgives. */
 static kiln__cu_result check_shape(const sim_function *function, const sim_launch *launch) {
     uint64_t threads = (uint64_t)launch->group[0] * launch->group[1] * launch->group[2];
@@ -41,11 +51,13 @@ static kiln__cu_result check_shape(const sim_function *function, const sim_launc
     uint64_t blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
     if (launch->cooperative && blocks > sim_cuda_blocks_together(function, threads, launch->shared_bytes))
         return SIM_CUDA_COOPERATIVE_LAUNCH_TOO_LARGE;
-    const uint64_t cluster = (uint64_t)launch->cluster[0] * launch->cluster[1] * launch->cluster[2];
+    uint32_t size[3];
+    if (!cluster_of(function, launch, size)) return SIM_CUDA_INVALID_CLUSTER_SIZE;
+    const uint64_t cluster = (uint64_t)size[0] * size[1] * size[2];
     SIM_CUDA_RULE(cluster <= 1 || sim_cuda_capability(function->module->context->device) >= 90, SIM_CUDA_NOT_SUPPORTED,
                   "cuLaunchKernelEx: clusters (attribute 4) need compute capability 9.0");
     for (int i = 0; i < 3; i++)
-        if (launch->cluster[i] && launch->grid[i] % launch->cluster[i]) return SIM_CUDA_INVALID_CLUSTER_SIZE;
+        if (size[i] && launch->grid[i] % size[i]) return SIM_CUDA_INVALID_CLUSTER_SIZE;
     return cluster <= (function->large_clusters ? CLUSTER_NON_PORTABLE_MAX : CLUSTER_MAX)
                ? SIM_CUDA_SUCCESS
                : SIM_CUDA_INVALID_CLUSTER_SIZE;

@@ -31,7 +31,8 @@ typedef enum ptx_flow {
     PTX_FLOW_EXIT,
     PTX_FLOW_WARP,    /* the lanes of the member mask (source 0) run it together */
     PTX_FLOW_ALIGNED, /* all lanes of the warp run it together; orders no memory */
-    PTX_FLOW_BARRIER  /* of the block: number in source 0, threads in source 1 or PTX_NOWHERE, predicate in source 2 */
+    PTX_FLOW_BARRIER, /* of the block: number in source 0, threads in source 1 or PTX_NOWHERE, predicate in source 2 */
+    PTX_FLOW_CLUSTER  /* barrier of the cluster: ptx_cluster.c */
 } ptx_flow;
 
 struct ptx_op {
@@ -128,6 +129,7 @@ typedef struct ptx_program {
     uint32_t global_bytes; /* of the module's .global and .const variables, laid out from 0 */
     int32_t capability;    /* of the device that it was decoded for */
     bool uses_heap;        /* calls malloc or free */
+    bool uses_clusters;    /* has barriers of clusters */
     bool uses_flags;       /* releases words that may be in shared memory */
     bool uses_reserved;    /* asks where the system's own shared memory is */
 } ptx_program;

@@ -96,6 +96,13 @@ void ptx_decode_system_call(ptx_decoder *decoder, const ptx_function *function);
 /* cp.async.mbarrier.arrive. */
 void ptx_decode_arrive_on_copies(ptx_decoder *decoder);
 
+/* barrier.cluster. */
+void ptx_decode_cluster_barrier(ptx_decoder *decoder);
+
+/* st.async and red.async: ptx_store_async.c. */
+void ptx_decode_store_async(ptx_decoder *decoder);
+void ptx_decode_reduce_async(ptx_decoder *decoder);
+
 /* cvt.pack. */
 void ptx_decode_pack(ptx_decoder *decoder);
 
@@ -115,6 +122,7 @@ PTX_FAMILY(video)
 PTX_FAMILY(special)
 PTX_FAMILY(convert)
 PTX_FAMILY(address)
+PTX_FAMILY(rank)
 PTX_FAMILY(compare)
 PTX_FAMILY(select)
 PTX_FAMILY(move)

@@ -35,7 +35,8 @@ static int take_order(ptx_decoder *decoder, ptx_access access, ptx_space space) 
     }
     if (atomic) return order;
     if ((order > VOLATILE) != (scope >= 0)) ptx_refuse(decoder, "an order and a scope go together");
-    if (order > WEAK && !is_global(space) && space != PTX_SPACE_SHARED) ptx_refuse(decoder, "this memory has no order");
+    bool shared = space == PTX_SPACE_SHARED || space == PTX_SPACE_CLUSTER;
+    if (order > WEAK && !is_global(space) && !shared) ptx_refuse(decoder, "this memory has no order");
     return order;
 }
 

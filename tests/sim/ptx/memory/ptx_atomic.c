@@ -1,5 +1,6 @@
 /* atom and red: one lane after the other, from a lane that the seed picks, by compare and swap on the host's memory,
  * since blocks run in parallel. */
+#include "tests/sim/ptx/memory/ptx_atomic.h"
 #include "tests/sim/ptx/alu/ptx_float.h"
 #include <math.h>
 #include <pthread.h>
@@ -163,7 +164,7 @@ static void run_atomic(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
             run_lane_wide(warp, op, lane, memory);
             continue;
         }
-        bool shared = op->space == PTX_SPACE_SHARED ||
+        bool shared = op->space == PTX_SPACE_SHARED || op->space == PTX_SPACE_CLUSTER ||
                       (op->space == PTX_SPACE_GENERIC && ptx_generic_space(address) == PTX_SPACE_SHARED);
         uint64_t b = op->mode == ATOMIC_CAS ? source(warp, op, 2, lane) : 0;
         uint64_t old = exchange(op, memory, !shared, source(warp, op, 1, lane), b);
@@ -214,19 +215,41 @@ static void check_type(ptx_decoder *decoder) {
     if (op->type == PTX_b128) ptx_need(decoder, 90, 83);
 }
 
-void ptx_decode_atomic(ptx_decoder *decoder) {
+void ptx_take_atomic(ptx_decoder *decoder) {
     static const int functions[] = {PTX_M_ADD, PTX_M_MIN,  PTX_M_MAX, PTX_M_AND, PTX_M_OR,
                                     PTX_M_XOR, PTX_M_EXCH, PTX_M_CAS, PTX_M_INC, PTX_M_DEC};
+    const int function = ptx_take_one(decoder, functions, 10);
+    if (function < 0) ptx_refuse(decoder, "it has no operation");
+    decoder->op->mode = (uint32_t)function;
+}
+
+/* .inc and .dec of u32; .min and .max of 32 bits; .add of those and of u64; .and, .or and .xor of b32. */
+bool ptx_atomic_async_fits(const ptx_op *op) {
+    if (op->mode == ATOMIC_ADD && op->type == PTX_u64) return true;
+    const ptx_type_class class = ptx_type_class_of(op->type);
+    return type_fits(op, false) && ptx_type_bits(op->type) == 32 && class != PTX_CLASS_FLOAT;
+}
+
+void ptx_atomic_apply(const ptx_op *op, void *memory, uint64_t value) {
+    exchange(op, memory, false, value, 0);
+}
+
+void ptx_decode_atomic(ptx_decoder *decoder) {
     static const int words[] = {PTX_M_GLOBAL, PTX_M_SHARED, PTX_M_SHARED_CTA, PTX_M_SHARED_CLUSTER};
     ptx_op *op = decoder->op;
     const ptx_operand *operands = decoder->statement->operands;
     bool result = strcmp(decoder->statement->opcode, "atom") == 0;
-    int function = ptx_take_one(decoder, functions, 10), space = ptx_take_one(decoder, words, 4);
-    if (function < 0) ptx_refuse(decoder, "it has no operation");
-    op->mode = (uint32_t)function;
+    if (!result && ptx_take(decoder, PTX_M_ASYNC)) {
+        ptx_decode_reduce_async(decoder);
+        return;
+    }
+    ptx_take_atomic(decoder);
+    const uint32_t function = op->mode;
+    int space = ptx_take_one(decoder, words, 4);
     op->space = space < 0 ? PTX_SPACE_GENERIC : space == 0 ? PTX_SPACE_GLOBAL : PTX_SPACE_SHARED;
     if (space == 2) ptx_need(decoder, 0, 78);
     if (space == 3) ptx_need(decoder, 90, 78);
+    if (space == 3) op->space = PTX_SPACE_CLUSTER;
     op->polls = ptx_take_access(decoder, result ? PTX_ACCESS_ATOMIC : PTX_ACCESS_REDUCTION, op->space);
     ptx_expect_types(decoder, 1);
     op->type = ptx_type_at(decoder, 0);

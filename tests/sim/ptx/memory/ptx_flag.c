@@ -27,12 +27,12 @@ static void join(ptx_known *to, const ptx_known *from) {
 }
 
 static void join_all(const ptx_block *block, ptx_known *to, const ptx_known *from) {
-    for (uint32_t w = 0; w < block->warp_count; w++)
+    for (uint32_t w = 0; w < block->known_count; w++)
         join(&to[w], &from[w]);
 }
 
 static ptx_known *known_new(const ptx_block *block) {
-    ptx_known *known = calloc(block->warp_count, sizeof *known);
+    ptx_known *known = calloc(block->known_count, sizeof *known);
     if (!known) abort();
     return known;
 }
@@ -57,44 +57,103 @@ static ptx_flag *flag_add(ptx_block *block, uint64_t address) {
 void ptx_flag_prepare(ptx_block *block) {
     block->reads = calloc(ptx_shadow_count(block) * block->warp_count, sizeof *block->reads);
     if (!block->reads) abort();
-    for (uint32_t w = 0; w < block->warp_count; w++)
+    for (uint32_t w = 0; w < block->warp_count; w++) {
         block->warps[w].known = known_new(block);
+        if (!block->cluster) continue;
+        block->warps[w].fenced = known_new(block);
+        block->warps[w].read = known_new(block);
+    }
+}
+
+void ptx_flag_clear(const ptx_block *block, ptx_known *known) {
+    memset(known, 0, block->known_count * sizeof *known);
 }
 
 void ptx_flag_start(ptx_block *block) {
     while (block->flag_count)
         free(block->flags[--block->flag_count].known);
-    for (uint32_t w = 0; w < block->warp_count && block->reads; w++)
-        memset(block->warps[w].known, 0, block->warp_count * sizeof *block->warps[w].known);
+    for (uint32_t w = 0; w < block->warp_count && block->reads; w++) {
+        memset(block->warps[w].known, 0, block->known_count * sizeof *block->warps[w].known);
+        if (!block->cluster) continue;
+        ptx_flag_clear(block, block->warps[w].fenced);
+        ptx_flag_clear(block, block->warps[w].read);
+    }
 }
 
 void ptx_flag_end(ptx_block *block) {
     while (block->flag_count)
         free(block->flags[--block->flag_count].known);
-    for (uint32_t w = 0; w < block->warp_count; w++)
+    for (uint32_t w = 0; w < block->warp_count; w++) {
         free(block->warps[w].known);
+        free(block->warps[w].fenced);
+        free(block->warps[w].read);
+    }
     free(block->flags);
     free(block->reads);
 }
 
-void ptx_flag_release(ptx_warp *warp, uint32_t lane, uint64_t address) {
-    ptx_block *block = warp->block;
+/* What the lanes hand on now goes into known. */
+static void give(ptx_warp *warp, uint32_t lanes, ptx_known *known) {
+    join_all(warp->block, known, warp->known);
+    ++warp->moment;
+    const bool all = lanes == (warp->lanes & ~warp->exited);
+    if (all) warp->synced = warp->moment;
+    join(&known[warp->place], &(ptx_known){warp->synced, warp->moment, lanes});
+}
+
+void ptx_flag_release(ptx_block *block, ptx_warp *warp, uint32_t lane, uint64_t address) {
     ptx_flag *flag = flag_at(block, address);
     if (!flag) flag = flag_add(block, address);
-    flag->warp = warp->number;
+    flag->warp = warp->place;
     join_all(block, flag->known, warp->known);
-    join(&flag->known[warp->number], &(ptx_known){warp->synced, ++warp->moment, 1u << lane});
+    join(&flag->known[warp->place], &(ptx_known){warp->synced, ++warp->moment, 1u << lane});
 }
 
-void ptx_flag_acquire(ptx_warp *warp, uint64_t address) {
-    const ptx_flag *flag = flag_at(warp->block, address);
-    if (flag) join_all(warp->block, warp->known, flag->known);
+void ptx_flag_acquire(ptx_block *block, ptx_warp *warp, uint64_t address) {
+    const ptx_flag *flag = flag_at(block, address);
+    if (flag) join_all(block, warp->known, flag->known);
 }
 
-void ptx_flag_forget(const ptx_warp *warp, uint64_t address, uint32_t size) {
-    ptx_block *block = warp->block;
+void ptx_flag_fence(ptx_warp *warp, uint32_t lanes) {
+    if (warp->fenced) give(warp, lanes, warp->fenced);
+}
+
+void ptx_flag_arrive(ptx_warp *warp, uint32_t lanes, bool relaxed, ptx_known *known, ptx_known *reading) {
+    give(warp, lanes, reading);
+    if (relaxed)
+        join_all(warp->block, known, warp->fenced);
+    else
+        give(warp, lanes, known);
+}
+
+void ptx_flag_take(ptx_warp *warp, const ptx_known *known, const ptx_known *read) {
+    join_all(warp->block, warp->known, known);
+    join_all(warp->block, warp->read, read);
+}
+
+ptx_known *ptx_flag_known(const ptx_block *block) {
+    return known_new(block);
+}
+
+void ptx_flag_move(const ptx_block *block, ptx_known *to, ptx_known *from) {
+    memcpy(to, from, block->known_count * sizeof *to);
+    ptx_flag_clear(block, from);
+}
+
+void ptx_flag_meet(ptx_block *block) {
+    ptx_known *all = known_new(block);
+    for (uint32_t w = 0; w < block->warp_count; w++) {
+        ptx_warp *warp = &block->warps[w];
+        give(warp, warp->lanes & ~warp->exited, all);
+    }
+    for (uint32_t w = 0; w < block->warp_count; w++)
+        join_all(block, block->warps[w].known, all);
+    free(all);
+}
+
+void ptx_flag_forget(ptx_block *block, const ptx_warp *warp, uint64_t address, uint32_t size) {
     for (uint32_t i = 0; i < block->flag_count;) {
-        if (block->flags[i].address - address < size && block->flags[i].warp != warp->number) {
+        if (block->flags[i].address - address < size && block->flags[i].warp != warp->place) {
             free(block->flags[i].known);
             block->flags[i] = block->flags[--block->flag_count];
         } else {
@@ -103,7 +162,14 @@ void ptx_flag_forget(const ptx_warp *warp, uint64_t address, uint32_t size) {
     }
 }
 
-bool ptx_flag_orders(const ptx_warp *warp, uint32_t thread, uint32_t moment) {
-    const ptx_known *known = &warp->known[thread / PTX_WARP];
+static bool orders(const ptx_known *known, uint32_t thread, uint32_t moment) {
     return moment < known->all || (moment < known->some && known->lanes >> thread % PTX_WARP & 1);
+}
+
+bool ptx_flag_orders(const ptx_warp *warp, uint32_t thread, uint32_t moment) {
+    return orders(&warp->known[thread / PTX_WARP], thread, moment);
+}
+
+bool ptx_flag_orders_read(const ptx_warp *warp, uint32_t thread, uint32_t moment) {
+    return warp->read && orders(&warp->read[thread / PTX_WARP], thread, moment);
 }

@@ -1,6 +1,7 @@
 /* Generic addresses: the windows that shared memory, local memory and a kernel's parameters have among them; cvta and
  * isspacep. */
 #include "tests/sim/ptx/decode/ptx_decode.h"
+#include "tests/sim/ptx/warp/ptx_cluster.h"
 #include "tests/sim/ptx/warp/ptx_lanes.h"
 #include <string.h>
 
@@ -20,6 +21,7 @@ ptx_space ptx_generic_space(uint64_t address) {
 uint64_t ptx_to_generic(ptx_space space, uint64_t address) {
     switch (space) {
     case PTX_SPACE_SHARED:
+    case PTX_SPACE_CLUSTER:
         return PTX_WINDOW_SHARED | address;
     case PTX_SPACE_LOCAL:
         return PTX_WINDOW_LOCAL | address;
@@ -31,7 +33,7 @@ uint64_t ptx_to_generic(ptx_space space, uint64_t address) {
 static void run_from_generic(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
     uint64_t *d = PTX_ARRAY(uint64_t, op->d[0]);
     const uint64_t *a = PTX_ARRAY(uint64_t, op->s[0]);
-    bool window = op->space == PTX_SPACE_SHARED || op->space == PTX_SPACE_LOCAL;
+    bool window = op->space == PTX_SPACE_SHARED || op->space == PTX_SPACE_CLUSTER || op->space == PTX_SPACE_LOCAL;
     PTX_LANES(d[l] = window ? a[l] & ~PTX_WINDOW_MASK : a[l]);
 }
 
@@ -50,10 +52,18 @@ static ptx_space space_of(const ptx_warp *warp, uint64_t address) {
     return constant ? PTX_SPACE_CONST : space;
 }
 
+/* The block's own shared memory is of its cluster's. */
+static bool is_in(const ptx_warp *warp, uint64_t address, ptx_space space) {
+    const ptx_space is = space_of(warp, address);
+    if (is != PTX_SPACE_SHARED) return is == space;
+    return space == PTX_SPACE_CLUSTER ||
+           (space == PTX_SPACE_SHARED && ptx_address_rank(warp->block, address) == warp->block->rank);
+}
+
 static void run_is_space(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
     const uint64_t *a = PTX_ARRAY(uint64_t, op->s[0]);
     uint32_t result = 0;
-    PTX_LANES(result |= (uint32_t)(space_of(warp, a[l]) == op->space) << l);
+    PTX_LANES(result |= (uint32_t)is_in(warp, a[l], op->space) << l);
     PTX_MASK(op->d[0]) = (PTX_MASK(op->d[0]) & ~mask) | result;
 }
 

@@ -2,12 +2,15 @@
  * .try_wait and .pending_count, and cp.async.mbarrier.arrive. (PTX ISA, "Parallel Synchronization and Communication
  * Instructions: mbarrier"; what it leaves open is as an H100 recorded it.)
  *
- * A phase ends when no arrival is pending and as many bytes were completed as were expected; both may come first. A
- * state is the object as it was before the arrival, so its pending count is the one before, and a test of a state of
- * any age looks at its parity alone. Who has seen a phase end comes after what those did who arrived in it. An arrival
- * on copies takes them as done when it is made: nothing may touch them before the phase has ended all the same. */
+ * Arrivals and counts of bytes reach barriers of other blocks of the cluster, and give no state then. A phase ends when
+ * no arrival is pending and as many bytes were completed as were expected; both may come first. A state is the object
+ * as it was before the arrival, so its pending count is the one before, and a test of a state of any age looks at its
+ * parity alone. Who has seen a phase end comes after what those did who arrived in it. An arrival on copies takes them
+ * as done when it is made: nothing may touch them before the phase has ended all the same. */
 #include "tests/sim/ptx/decode/ptx_decode.h"
+#include "tests/sim/ptx/memory/ptx_landing.h"
 #include "tests/sim/ptx/memory/ptx_shared.h"
+#include "tests/sim/ptx/warp/ptx_cluster.h"
 #include "tests/sim/ptx/warp/ptx_lanes.h"
 #include <string.h>
 
@@ -44,6 +47,8 @@ typedef struct visit {
     const ptx_op *op;
     uint32_t lane;
     uint64_t address;
+    ptx_block *block; /* that has the barrier, */
+    uint64_t offset;  /* and where */
 } visit;
 
 static bool is_wrong(const visit *v, const char *what, uint32_t number) {
@@ -51,10 +56,11 @@ static bool is_wrong(const visit *v, const char *what, uint32_t number) {
     return false;
 }
 
-static void end_phase(mbarrier *b) {
+static void end_phase(const visit *v, mbarrier *b) {
     if (b->pending || b->tx) return;
     b->phase = !b->phase;
     b->pending = b->expected;
+    ptx_landing_end_phase(v->block, v->offset);
 }
 
 static bool add_bytes(const visit *v, mbarrier *b, int64_t bytes) {
@@ -71,7 +77,7 @@ static bool arrive(const visit *v, mbarrier *b, uint32_t count) {
         return is_wrong(v, "%u arrivals that are to end no phase end it", count);
     b->pending -= count;
     if (v->op->mode == ARRIVE_DROP) b->expected -= count;
-    end_phase(b);
+    end_phase(v, b);
     return true;
 }
 
@@ -112,7 +118,7 @@ static bool change(const visit *v, mbarrier *b) {
         return add_bytes(v, b, word(v, 1, 0));
     default:
         if (!add_bytes(v, b, -(int64_t)word(v, 1, 0))) return false;
-        end_phase(b);
+        end_phase(v, b);
         return true;
     }
 }
@@ -146,7 +152,8 @@ static bool test(const visit *v, const mbarrier *b) {
     bool done = false;
     if (!ended(v, b, &done)) return false;
     give_predicate(v, done);
-    if (done && v->op->count & ACQUIRES && v->warp->known) ptx_flag_acquire(v->warp, v->address & ~PTX_WINDOW_MASK);
+    if (done) ptx_landing_land(v->block, v->offset);
+    if (done && v->op->count & ACQUIRES) ptx_flag_acquire(v->block, v->warp, v->offset);
     return true;
 }
 
@@ -154,9 +161,14 @@ static bool test(const visit *v, const mbarrier *b) {
 static bool run_lane(ptx_warp *warp, const ptx_op *op, uint32_t lane) {
     const uint64_t address = op->bits[0] == 64 ? PTX_ARRAY(uint64_t, op->s[0])[lane] + (uint64_t)op->offset
                                                : PTX_ARRAY(uint32_t, op->s[0])[lane] + (uint32_t)op->offset;
-    const visit v = {warp, op, lane, address};
+    visit v = {warp, op, lane, address, NULL, 0};
     if (op->space == PTX_SPACE_GENERIC && ptx_generic_space(address) != PTX_SPACE_SHARED)
         return is_wrong(&v, "a barrier that is not in shared memory", 0);
+    v.block = ptx_cluster_block(warp, op, lane, op->space == PTX_SPACE_GENERIC ? address & ~PTX_WINDOW_MASK : address,
+                                &v.offset);
+    if (!v.block) return false;
+    if (v.block != warp->block && op->space != PTX_SPACE_CLUSTER)
+        return is_wrong(&v, "a barrier of block %u of the cluster, which .shared::cluster reaches", v.block->rank);
     if (op->mode == ARRIVE_ON_COPIES) ptx_async_land(warp, op, lane); /* before what it releases */
     uint8_t *memory = ptx_memory_bytes(warp, op, lane, op->space, address, sizeof(uint64_t), op->mode != INIT, true);
     if (!memory) return false;
@@ -170,6 +182,28 @@ static bool run_lane(ptx_warp *warp, const ptx_op *op, uint32_t lane) {
     memcpy(memory, &after, sizeof after);
     warp->block->moved = true;
     if (op->d[0] != PTX_NOWHERE) PTX_ARRAY(uint64_t, op->d[0])[lane] = before;
+    return true;
+}
+
+bool ptx_mbarrier_complete(ptx_block *block, ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t barrier,
+                           uint32_t bytes) {
+    ptx_op complete = {.mode = COMPLETE_TX, .line = op->line, .flags = PTX_F_STRONG};
+    const visit v = {warp, &complete, lane, barrier, block, barrier};
+    uint64_t bits;
+    if (barrier % sizeof bits) {
+        ptx_fault(warp, op, SIM_FAULT_MISALIGNED, lane, barrier, "a barrier");
+        return false;
+    }
+    uint8_t *memory = ptx_shared_bytes_of(block, warp, &complete, lane, barrier, sizeof bits, true, true);
+    if (!memory) return false;
+    memcpy(&bits, memory, sizeof bits);
+    mbarrier b = unpack(bits);
+    if (!b.valid) return is_wrong(&v, "no barrier was initialised there", 0);
+    if (!add_bytes(&v, &b, -(int64_t)bytes)) return false;
+    end_phase(&v, &b);
+    bits = pack(&b);
+    memcpy(memory, &bits, sizeof bits);
+    warp->block->moved = true;
     return true;
 }
 
@@ -194,8 +228,11 @@ static void take_space(ptx_decoder *decoder) {
     static const int words[] = {PTX_M_SHARED, PTX_M_SHARED_CTA, PTX_M_SHARED_CLUSTER};
     const int space = ptx_take_one(decoder, words, 3);
     if (space == 1) ptx_need(decoder, 0, 78);
-    if (space == 2) ptx_refuse(decoder, "barriers of other blocks of a cluster are not simulated");
-    decoder->op->space = space < 0 ? PTX_SPACE_GENERIC : PTX_SPACE_SHARED;
+    const bool reaches = decoder->op->mode == ARRIVE || decoder->op->mode == ARRIVE_DROP ||
+                         decoder->op->mode == EXPECT_TX || decoder->op->mode == COMPLETE_TX;
+    if (space == 2) ptx_need(decoder, 90, 80);
+    if (space == 2 && !reaches) ptx_refuse(decoder, "it reaches no barrier of another block");
+    decoder->op->space = space < 0 ? PTX_SPACE_GENERIC : space == 2 ? PTX_SPACE_CLUSTER : PTX_SPACE_SHARED;
 }
 
 /* The order that is written, or the default of an arrival and of a wait. */
@@ -242,6 +279,8 @@ static void decode_arrive(ptx_decoder *decoder, const ptx_operand *operands, uin
         ptx_need(decoder, 80, 71);
     else
         op->d[0] = ptx_result(decoder, &operands[0], PTX_b64);
+    if (op->space == PTX_SPACE_CLUSTER && (no_complete || operands[0].kind != PTX_OPERAND_NONE))
+        ptx_refuse(decoder, "a barrier of another block gives no state");
     ptx_decode_pointer(decoder, &operands[1]);
     if (count == 3) op->s[1] = ptx_source(decoder, &operands[2], PTX_u32);
 }
@@ -303,8 +342,8 @@ void ptx_decode_arrive_on_copies(ptx_decoder *decoder) {
     ptx_expect_types(decoder, 1);
     if (ptx_type_at(decoder, 0) != PTX_b64) ptx_refuse(decoder, "a barrier is of .b64");
     ptx_expect_operands(decoder, 1, 1);
-    take_space(decoder);
     op->mode = ARRIVE_ON_COPIES;
+    take_space(decoder);
     op->run = run_mbarrier;
     op->d[0] = op->s[1] = op->s[2] = PTX_NOWHERE;
     op->flags |= PTX_F_STRONG | PTX_F_RELEASE;

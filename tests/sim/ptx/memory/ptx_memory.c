@@ -3,6 +3,7 @@
 #include "tests/sim/ptx/decode/ptx_decode.h"
 #include "tests/sim/ptx/memory/ptx_shared.h"
 #include "tests/sim/ptx/memory/ptx_written.h"
+#include "tests/sim/ptx/warp/ptx_cluster.h"
 #include "tests/sim/ptx/warp/ptx_lanes.h"
 #include "tests/sim/ptx/warp/ptx_undefined.h"
 #include <stdatomic.h>
@@ -32,11 +33,20 @@ static uint8_t *param_bytes(ptx_warp *warp, const ptx_op *op, uint32_t lane, uin
     return (uint8_t *)(uintptr_t)(launch->parameters + address);
 }
 
+/* Of the block's own shared memory, or of another's of its cluster. */
+static uint8_t *cluster_bytes(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size,
+                              bool read, bool write) {
+    uint64_t offset;
+    ptx_block *block = ptx_cluster_block(warp, op, lane, address, &offset);
+    return block ? ptx_shared_bytes_of(block, warp, op, lane, offset, size, read, write) : NULL;
+}
+
 uint8_t *ptx_memory_bytes(ptx_warp *warp, const ptx_op *op, uint32_t lane, ptx_space space, uint64_t address,
                           uint32_t size, bool read, bool write) {
     if (space == PTX_SPACE_GENERIC) {
         space = ptx_generic_space(address);
         if (space == PTX_SPACE_SHARED || space == PTX_SPACE_LOCAL) address &= ~PTX_WINDOW_MASK;
+        if (space == PTX_SPACE_SHARED) space = PTX_SPACE_CLUSTER;
     }
     if (address & (size - 1)) {
         ptx_fault(warp, op, SIM_FAULT_MISALIGNED, lane, address, "access of %u bytes", size);
@@ -45,6 +55,8 @@ uint8_t *ptx_memory_bytes(ptx_warp *warp, const ptx_op *op, uint32_t lane, ptx_s
     switch (space) {
     case PTX_SPACE_SHARED:
         return ptx_shared_bytes(warp, op, lane, address, size, read, write);
+    case PTX_SPACE_CLUSTER:
+        return cluster_bytes(warp, op, lane, address, size, read, write);
     case PTX_SPACE_LOCAL:
         return ptx_local_bytes(warp, op, lane, address, size, write);
     case PTX_SPACE_PARAM:
@@ -167,7 +179,8 @@ static bool is_global(ptx_space space, uint64_t address) {
 }
 
 static bool is_shared(ptx_space space, uint64_t address) {
-    return space == PTX_SPACE_SHARED || (space == PTX_SPACE_GENERIC && ptx_generic_space(address) == PTX_SPACE_SHARED);
+    return space == PTX_SPACE_SHARED || space == PTX_SPACE_CLUSTER ||
+           (space == PTX_SPACE_GENERIC && ptx_generic_space(address) == PTX_SPACE_SHARED);
 }
 
 void ptx_count_request(ptx_warp *warp, ptx_space space, const uint64_t *addresses, uint32_t mask, uint32_t size,
@@ -211,7 +224,7 @@ static bool is_local(ptx_space space, uint64_t address) {
 
 static uint32_t local_lanes(const ptx_op *op, const uint64_t *addresses, uint32_t mask) {
     uint32_t lanes = 0;
-    if (op->space == PTX_SPACE_GLOBAL || op->space == PTX_SPACE_SHARED) return 0;
+    if (op->space == PTX_SPACE_GLOBAL || is_shared(op->space, 0)) return 0;
     PTX_LANES(lanes |= (uint32_t)is_local(op->space, addresses[l]) << l);
     return lanes;
 }
@@ -390,13 +403,12 @@ static void run_store(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
 }
 
 ptx_space ptx_take_space(ptx_decoder *decoder) {
-    /* A block without a cluster is one by itself. */
     static const struct {
         ptx_space space;
         uint32_t target, version;
     } spaces[] = {{PTX_SPACE_GLOBAL, 0, 0}, {PTX_SPACE_SHARED, 0, 0}, {PTX_SPACE_SHARED, 0, 78},
                   {PTX_SPACE_LOCAL, 0, 0},  {PTX_SPACE_CONST, 0, 0},  {PTX_SPACE_PARAM, 0, 0},
-                  {PTX_SPACE_PARAM, 0, 83}, {PTX_SPACE_PARAM, 0, 83}, {PTX_SPACE_SHARED, 90, 78}};
+                  {PTX_SPACE_PARAM, 0, 83}, {PTX_SPACE_PARAM, 0, 83}, {PTX_SPACE_CLUSTER, 90, 78}};
     static const int words[] = {PTX_M_GLOBAL, PTX_M_SHARED,      PTX_M_SHARED_CTA, PTX_M_LOCAL,         PTX_M_CONST,
                                 PTX_M_PARAM,  PTX_M_PARAM_ENTRY, PTX_M_PARAM_FUNC, PTX_M_SHARED_CLUSTER};
     int word = ptx_take_one(decoder, words, sizeof words / sizeof *words);
@@ -471,6 +483,10 @@ void ptx_decode_memory(ptx_decoder *decoder) {
     ptx_op *op = decoder->op;
     const ptx_operand *operands = decoder->statement->operands;
     bool load = strcmp(decoder->statement->opcode, "st") != 0;
+    if (!load && ptx_take(decoder, PTX_M_ASYNC)) {
+        ptx_decode_store_async(decoder);
+        return;
+    }
     op->space = ptx_take_space(decoder);
     int vector = ptx_take_one(decoder, vectors, 3);
     op->count = vector < 0 ? 1 : 2u << vector;

@@ -7,14 +7,14 @@
 /* Whether all of them come before what the thread does now. */
 static bool come_before(const ptx_warp *warp, const ptx_touches *touches, uint16_t thread) {
     if (!touches->count || (touches->count == 1 && touches->thread == thread)) return true;
-    bool same_warp = touches->count < 3 && touches->thread / PTX_WARP == warp->number;
+    bool same_warp = touches->count < 3 && touches->thread / PTX_WARP == warp->place;
     if (same_warp && touches->moment < warp->synced) return true;
     return warp->known && ptx_flag_orders(warp, touches->thread, touches->moment);
 }
 
 /* Returns whether there were none that still count for the warp. Where flags order, only the last are kept. */
 static inline bool touches_add(const ptx_warp *warp, const ptx_op *op, ptx_touches *touches, uint16_t thread) {
-    bool same_warp = touches->count < 3 && touches->thread / PTX_WARP == warp->number;
+    bool same_warp = touches->count < 3 && touches->thread / PTX_WARP == warp->place;
     bool first = !touches->count || (same_warp && touches->moment < warp->synced) || (!same_warp && warp->known);
     if (first)
         touches->count = 1;
@@ -28,19 +28,20 @@ static inline bool touches_add(const ptx_warp *warp, const ptx_op *op, ptx_touch
     return first;
 }
 
-/* The reads of a warp that are not the last, where flags order. */
+/* The reads of a warp that are not the last, where flags order. Warps of the same number in their blocks of a cluster
+ * share a place, which has the last of them. */
 static ptx_touches *reads_of(const ptx_block *block, const ptx_shadow *shadow, uint32_t warp) {
-    return &block->reads[(size_t)(shadow - block->shadow) * block->warp_count + warp];
+    return &block->reads[(size_t)(shadow - block->shadow) * block->warp_count + warp % block->warp_count];
 }
 
 /* Makes the warp's reads the last. */
-static void turn_reads(const ptx_warp *warp, ptx_shadow *shadow) {
+static void turn_reads(const ptx_block *block, const ptx_warp *warp, ptx_shadow *shadow) {
     uint32_t last = shadow->reads.thread / PTX_WARP;
-    if (!shadow->reads.count || last == warp->number) return;
-    *reads_of(warp->block, shadow, last) = shadow->reads;
-    shadow->readers |= 1u << last;
+    if (!shadow->reads.count || last == warp->place) return;
+    *reads_of(block, shadow, last) = shadow->reads;
+    shadow->readers |= 1u << last % block->warp_count;
     bool read = shadow->readers >> warp->number & 1;
-    shadow->reads = read ? *reads_of(warp->block, shadow, warp->number) : (ptx_touches){0};
+    shadow->reads = read ? *reads_of(block, shadow, warp->number) : (ptx_touches){0};
     shadow->readers &= ~(1u << warp->number);
 }
 
@@ -52,26 +53,31 @@ static bool may_meet(const ptx_warp *warp, const ptx_op *op, const ptx_touches *
     return (is_strong(op) && touches->strong) || come_before(warp, touches, thread);
 }
 
+/* The same of reads, before a write. */
+static bool may_pass(const ptx_warp *warp, const ptx_op *op, const ptx_touches *reads, uint16_t thread) {
+    return may_meet(warp, op, reads, thread) ||
+           (reads->count < 3 && ptx_flag_orders_read(warp, reads->thread, reads->moment));
+}
+
 /* What the access must not meet: the writes of others and, unless it only reads, their reads; but for those that are
  * all strong, if it is. NULL: none. */
-static const ptx_touches *conflict(const ptx_warp *warp, const ptx_op *op, const ptx_shadow *shadow, uint16_t thread,
-                                   bool write) {
-    const ptx_block *block = warp->block;
+static const ptx_touches *conflict(const ptx_block *block, const ptx_warp *warp, const ptx_op *op,
+                                   const ptx_shadow *shadow, uint16_t thread, bool write) {
     if (shadow->epoch != block->epoch) return NULL;
     if (!may_meet(warp, op, &shadow->writes, thread)) return &shadow->writes;
     if (!write) return NULL;
-    if (!may_meet(warp, op, &shadow->reads, thread)) return &shadow->reads;
+    if (!may_pass(warp, op, &shadow->reads, thread)) return &shadow->reads;
     for (uint32_t rest = shadow->readers; rest; rest &= rest - 1) {
         const ptx_touches *reads = reads_of(block, shadow, (uint32_t)__builtin_ctz(rest));
-        if (!may_meet(warp, op, reads, thread)) return reads;
+        if (!may_pass(warp, op, reads, thread)) return reads;
     }
     return NULL;
 }
 
-static inline void touch(const ptx_warp *warp, const ptx_op *op, ptx_shadow *shadow, uint16_t thread, bool write) {
-    if (shadow->epoch != warp->block->epoch)
-        *shadow = (ptx_shadow){.epoch = warp->block->epoch, .written = shadow->written};
-    if (!write && warp->known) turn_reads(warp, shadow);
+static inline void touch(const ptx_block *block, const ptx_warp *warp, const ptx_op *op, ptx_shadow *shadow,
+                         uint16_t thread, bool write) {
+    if (shadow->epoch != block->epoch) *shadow = (ptx_shadow){.epoch = block->epoch, .written = shadow->written};
+    if (!write && warp->known) turn_reads(block, warp, shadow);
     ptx_touches *touches = write ? &shadow->writes : &shadow->reads;
     bool first = touches_add(warp, op, touches, thread);
     touches->strong = is_strong(op) && (first || touches->strong);
@@ -95,45 +101,46 @@ static inline ptx_shadow *shadow_at(ptx_block *block, uint64_t address, uint64_t
     return &bytes[address % 4];
 }
 
-static bool in_bounds(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size) {
-    uint32_t has = warp->block->shared_bytes, room = warp->block->shared_room;
+static bool in_bounds(const ptx_block *block, ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address,
+                      uint32_t size) {
+    uint32_t has = block->shared_bytes, room = block->shared_room;
     if (address < has && size <= has - address) return true;
-    if (room > has && address >= ptx_shared_total(warp->block) && address < room && size <= room - address) return true;
+    if (room > has && address >= ptx_shared_total(block) && address < room && size <= room - address) return true;
     ptx_fault(warp, op, SIM_FAULT_OUT_OF_BOUNDS, lane, address, "%u bytes of shared memory, which has %u", size, has);
     return false;
 }
 
 static uint16_t thread_of(const ptx_warp *warp, uint32_t lane) {
-    return (uint16_t)(warp->number * PTX_WARP + lane);
+    return (uint16_t)(warp->place * PTX_WARP + lane);
 }
 
 /* Whether a read meets nothing that could be wrong, which is most of what kernels do to shared memory. */
-static inline bool is_quiet(const ptx_warp *warp, const ptx_shadow *shadow) {
-    return shadow->written && !shadow->in_flight && (shadow->epoch != warp->block->epoch || !shadow->writes.count);
+static inline bool is_quiet(const ptx_block *block, const ptx_shadow *shadow) {
+    return shadow->written && !shadow->in_flight && (shadow->epoch != block->epoch || !shadow->writes.count);
 }
 
 /* Whether a thread may touch what is at address now. An atomic reads and writes. */
-static bool check(ptx_warp *warp, const ptx_op *op, const ptx_shadow *shadow, uint32_t lane, uint64_t address,
-                  bool read, bool write) {
+static bool check(const ptx_block *block, ptx_warp *warp, const ptx_op *op, const ptx_shadow *shadow, uint32_t lane,
+                  uint64_t address, bool read, bool write) {
     uint16_t thread = thread_of(warp, lane);
     if (shadow->in_flight) {
         ptx_fault(warp, op, SIM_FAULT_IN_FLIGHT, lane, address, "thread %u %s what thread %u copies", thread,
                   write ? "writes" : "reads", shadow->writes.thread);
         return false;
     }
-    if (write && ptx_wgmma_reads(warp->block, address)) {
+    if (write && ptx_wgmma_reads(block, address)) {
         ptx_fault(warp, op, SIM_FAULT_IN_FLIGHT, lane, address, "thread %u writes what a wgmma.mma_async reads",
                   thread);
         return false;
     }
-    bool known = shadow->written || address >= warp->block->shared_bytes; /* the system's code knows of its own */
-    if (read && !known && ptx_undefined_loads(op)) {
+    bool known = shadow->written || address >= block->shared_bytes; /* the system's code knows of its own */
+    if (read && !known && block == warp->block && ptx_undefined_loads(op)) {
         warp->unwritten |= 1u << lane;
     } else if (read && !known) {
         ptx_fault(warp, op, SIM_FAULT_UNINITIALISED, lane, address, "shared memory");
         return false;
     }
-    const ptx_touches *others = conflict(warp, op, shadow, thread, write);
+    const ptx_touches *others = conflict(block, warp, op, shadow, thread, write);
     if (others) {
         ptx_fault(warp, op, SIM_FAULT_RACE, lane, address, "thread %u %s what thread %u %s in line %u", thread,
                   write ? "writes" : "reads", others->thread, others == &shadow->writes ? "wrote" : "read",
@@ -143,20 +150,25 @@ static bool check(ptx_warp *warp, const ptx_op *op, const ptx_shadow *shadow, ui
     return true;
 }
 
-uint8_t *ptx_shared_bytes(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size, bool read,
-                          bool write) {
-    if (!in_bounds(warp, op, lane, address, size)) return NULL;
-    if (op->flags & PTX_F_ACQUIRE) ptx_flag_acquire(warp, address);
+uint8_t *ptx_shared_bytes_of(ptx_block *block, ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address,
+                             uint32_t size, bool read, bool write) {
+    if (!in_bounds(block, warp, op, lane, address, size)) return NULL;
+    if (op->flags & PTX_F_ACQUIRE) ptx_flag_acquire(block, warp, address);
     for (uint32_t i = 0, step; i < size; i += step) {
-        ptx_shadow *shadow = shadow_at(warp->block, address + i, size - i, &step);
-        bool quiet = !write && is_quiet(warp, shadow);
-        if (!quiet && !check(warp, op, shadow, lane, address + i, read, write)) return NULL;
-        touch(warp, op, shadow, thread_of(warp, lane), write);
+        ptx_shadow *shadow = shadow_at(block, address + i, size - i, &step);
+        bool quiet = !write && is_quiet(block, shadow);
+        if (!quiet && !check(block, warp, op, shadow, lane, address + i, read, write)) return NULL;
+        touch(block, warp, op, shadow, thread_of(warp, lane), write);
     }
     warp->block->moved |= write && !read;
-    if (write && !read && warp->block->flag_count) ptx_flag_forget(warp, address, size);
-    if (op->flags & PTX_F_RELEASE) ptx_flag_release(warp, lane, address);
-    return warp->block->shared + address;
+    if (write && !read && block->flag_count) ptx_flag_forget(block, warp, address, size);
+    if (op->flags & PTX_F_RELEASE) ptx_flag_release(block, warp, lane, address);
+    return block->shared + address;
+}
+
+uint8_t *ptx_shared_bytes(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size, bool read,
+                          bool write) {
+    return ptx_shared_bytes_of(warp->block, warp, op, lane, address, size, read, write);
 }
 
 static const ptx_shadow *byte_at(const ptx_block *block, uint64_t address) {
@@ -170,7 +182,7 @@ uint8_t *ptx_shared_written(const ptx_warp *warp, const ptx_op *op, uint64_t add
     for (uint32_t i = 0; i < size; i++) {
         const ptx_shadow *shadow = byte_at(block, address + i);
         const ptx_touches *writes = &shadow->writes;
-        bool own = writes->count && writes->count < 3 && writes->thread / PTX_WARP == warp->number;
+        bool own = writes->count && writes->count < 3 && writes->thread / PTX_WARP == warp->place;
         bool now = shadow->epoch == block->epoch && writes->moment >= warp->synced;
         if (!own || !now || writes->line != op->line) return NULL;
     }
@@ -185,8 +197,8 @@ uint8_t *ptx_shared_contested(const ptx_warp *warp, const ptx_op *op, uint32_t l
         ptx_shadow unread = *shadow;
         unread.writes = (ptx_touches){0};
         const uint16_t thread = thread_of(warp, lane);
-        if (shadow->in_flight || conflict(warp, op, shadow, thread, true) != &shadow->writes) return NULL;
-        if (conflict(warp, op, &unread, thread, true)) return NULL;
+        if (shadow->in_flight || conflict(block, warp, op, shadow, thread, true) != &shadow->writes) return NULL;
+        if (conflict(block, warp, op, &unread, thread, true)) return NULL;
     }
     return block->shared + address;
 }
@@ -197,10 +209,10 @@ void ptx_shared_undefined(const ptx_block *block, uint64_t address, uint32_t siz
 }
 
 bool ptx_shared_send(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size) {
-    if (!in_bounds(warp, op, lane, address, size)) return false;
+    if (!in_bounds(warp->block, warp, op, lane, address, size)) return false;
     for (uint32_t i = 0, step; i < size; i += step) {
         ptx_shadow *shadow = shadow_at(warp->block, address + i, size - i, &step);
-        if (!check(warp, op, shadow, lane, address + i, false, true)) return false;
+        if (!check(warp->block, warp, op, shadow, lane, address + i, false, true)) return false;
         shadow->writes.thread = thread_of(warp, lane);
         shadow->in_flight = true;
     }
@@ -210,8 +222,27 @@ bool ptx_shared_send(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t a
 uint8_t *ptx_shared_land(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size) {
     for (uint32_t i = 0, step; i < size; i += step) {
         ptx_shadow *shadow = shadow_at(warp->block, address + i, size - i, &step);
-        touch(warp, op, shadow, thread_of(warp, lane), true);
+        touch(warp->block, warp, op, shadow, thread_of(warp, lane), true);
         shadow->in_flight = false;
     }
     return warp->block->shared + address;
+}
+
+bool ptx_shared_send_to(ptx_block *block, ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address,
+                        uint32_t size) {
+    if (!in_bounds(block, warp, op, lane, address, size)) return false;
+    for (uint32_t i = 0, step; i < size; i += step) {
+        ptx_shadow *shadow = shadow_at(block, address + i, size - i, &step);
+        if (!check(block, warp, op, shadow, lane, address + i, false, true)) return false;
+        touch(block, warp, op, shadow, thread_of(warp, lane), true);
+        shadow->in_flight = true;
+    }
+    warp->block->moved = true;
+    return true;
+}
+
+uint8_t *ptx_shared_arrive(ptx_block *block, uint64_t address, uint32_t size) {
+    for (uint32_t i = 0, step; i < size; i += step)
+        shadow_at(block, address + i, size - i, &step)->in_flight = false;
+    return block->shared + address;
 }

@@ -37,6 +37,9 @@ static inline size_t ptx_shadow_count(const ptx_block *block) {
  * become undefined leaves a bit in warp->unwritten for a lane that reads what was never written. */
 uint8_t *ptx_shared_bytes(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size, bool read,
                           bool write);
+/* The same of another block of the cluster. */
+uint8_t *ptx_shared_bytes_of(ptx_block *block, ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address,
+                             uint32_t size, bool read, bool write);
 
 /* Bytes that other lanes of the warp wrote last, by the same instruction, after the warp's last .sync. NULL: they were
  * not, or not all of them. */
@@ -54,6 +57,12 @@ bool ptx_shared_send(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t a
 /* That copy lands: a write of the lane, to the bytes that are returned. */
 uint8_t *ptx_shared_land(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size);
 
+/* A lane sends these bytes of a block's memory, which nothing may touch before they arrive. false after a fault. */
+bool ptx_shared_send_to(ptx_block *block, ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address,
+                        uint32_t size);
+/* They arrive: where they are to be put. */
+uint8_t *ptx_shared_arrive(ptx_block *block, uint64_t address, uint32_t size);
+
 /* All asynchronous copies of a lane land: ptx_async.c. */
 void ptx_async_land(ptx_warp *warp, const ptx_op *op, uint32_t lane);
 
@@ -62,12 +71,26 @@ void ptx_flag_prepare(ptx_block *block);
 /* No word was released yet. */
 void ptx_flag_start(ptx_block *block);
 void ptx_flag_end(ptx_block *block);
-void ptx_flag_release(ptx_warp *warp, uint32_t lane, uint64_t address);
+/* A lane of a warp releases a word of a block of its cluster. */
+void ptx_flag_release(ptx_block *block, ptx_warp *warp, uint32_t lane, uint64_t address);
 /* A lane acquires a word: its warp comes after what was handed on by it. */
-void ptx_flag_acquire(ptx_warp *warp, uint64_t address);
+void ptx_flag_acquire(ptx_block *block, ptx_warp *warp, uint64_t address);
 /* Something else was written there: what other warps released is gone. */
-void ptx_flag_forget(const ptx_warp *warp, uint64_t address, uint32_t size);
+void ptx_flag_forget(ptx_block *block, const ptx_warp *warp, uint64_t address, uint32_t size);
+/* Lanes fence: what they did until now is handed on by relaxed arrivals at the cluster's barrier. */
+void ptx_flag_fence(ptx_warp *warp, uint32_t lanes);
+/* Lanes arrive at the cluster's barrier: known gets what they hand on, and reading what they have read. */
+void ptx_flag_arrive(ptx_warp *warp, uint32_t lanes, bool relaxed, struct ptx_known *known, struct ptx_known *reading);
+/* A warp comes after what is known, and after those reads. */
+void ptx_flag_take(ptx_warp *warp, const struct ptx_known *known, const struct ptx_known *read);
+/* What nobody knows anything of yet, for the warps of a block's cluster: to be freed. */
+struct ptx_known *ptx_flag_known(const ptx_block *block);
+void ptx_flag_clear(const ptx_block *block, struct ptx_known *known);
+/* Moves it, and clears what it was moved from. */
+void ptx_flag_move(const ptx_block *block, struct ptx_known *to, struct ptx_known *from);
 /* Whether what a thread did at a moment of its warp was handed on to this warp. */
 bool ptx_flag_orders(const ptx_warp *warp, uint32_t thread, uint32_t moment);
+/* The same of what a thread read, which the cluster's barrier orders too. */
+bool ptx_flag_orders_read(const ptx_warp *warp, uint32_t thread, uint32_t moment);
 
 #endif

@@ -106,6 +106,23 @@ static ptx_function *function_get(ptx_parser *parser, const char *name) {
     return function;
 }
 
+static void need_clusters(ptx_parser *parser) {
+    const ptx_module *module = parser->module;
+    if (module->version < 78 || strtoul(module->target + 3, NULL, 10) < 90)
+        ptx_fail(parser, "directive .%.*s needs sm_90 and PTX 7.8", (int)parser->token.length, parser->token.bytes);
+}
+
+/* Behind .reqnctapercluster: "4", "2, 2" or "2, 2, 1". */
+static void parse_cluster(ptx_parser *parser, uint32_t cluster[3]) {
+    int count = 0;
+    cluster[1] = cluster[2] = 1;
+    do {
+        if (count == 3) ptx_fail(parser, "a cluster of more than 3 dimensions");
+        cluster[count] = (uint32_t)ptx_expect_integer(parser);
+        if (!cluster[count++]) ptx_fail(parser, "a cluster of no blocks");
+    } while (ptx_accept(parser, ','));
+}
+
 /* .maxntid 256, 1, 1 and its kin, between a function's head and its body. */
 static void parse_performance(ptx_parser *parser) {
     while (parser->token.kind == PTX_TOKEN_DOT) {
@@ -113,16 +130,21 @@ static void parse_performance(ptx_parser *parser) {
         bool known = exact || most || ptx_is_dot(parser, "minnctapersm") || ptx_is_dot(parser, "maxnreg") ||
                      ptx_is_dot(parser, "maxnctapersm") || ptx_is_dot(parser, "noreturn") ||
                      ptx_is_dot(parser, "pragma");
-        bool clusters = ptx_is_dot(parser, "explicitcluster") || ptx_is_dot(parser, "reqnctapercluster") ||
-                        ptx_is_dot(parser, "blocksareclusters") || ptx_is_dot(parser, "maxclusterrank");
-        if (clusters)
-            ptx_fail(parser, "directive .%.*s: is not simulated: clusters", (int)parser->token.length,
-                     parser->token.bytes);
+        bool size = ptx_is_dot(parser, "reqnctapercluster");
+        bool clusters = size || ptx_is_dot(parser, "explicitcluster") || ptx_is_dot(parser, "maxclusterrank");
+        if (ptx_is_dot(parser, "blocksareclusters"))
+            ptx_fail(parser, "directive .blocksareclusters: is not simulated: grids that count clusters");
+        known = known || clusters;
+        if (clusters) need_clusters(parser);
         if (!known) ptx_fail(parser, "directive .%.*s is not known", (int)parser->token.length, parser->token.bytes);
         if (skip_debug(parser)) continue;
-        bool plain = ptx_is_dot(parser, "noreturn");
+        bool plain = ptx_is_dot(parser, "noreturn") || ptx_is_dot(parser, "explicitcluster");
         ptx_advance(parser);
         if (plain) continue;
+        if (size) {
+            parse_cluster(parser, parser->function->cluster);
+            continue;
+        }
         uint64_t product = 1;
         do {
             product *= ptx_expect_integer(parser);

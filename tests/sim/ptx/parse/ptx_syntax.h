@@ -41,7 +41,8 @@ typedef enum ptx_space {
     PTX_SPACE_CONST,
     PTX_SPACE_GLOBAL,
     PTX_SPACE_LOCAL,
-    PTX_SPACE_SHARED
+    PTX_SPACE_SHARED,
+    PTX_SPACE_CLUSTER /* shared memory of any block of the cluster */
 } ptx_space;
 
 /* Where an initialiser holds the address of another variable: 8 bytes at offset are symbol + addend. */
@@ -137,6 +138,7 @@ typedef struct ptx_function {
     uint32_t statement_count;
     uint32_t max_threads; /* product of .maxntid or .reqntid; 0: not stated */
     bool exact_threads;   /* .reqntid */
+    uint32_t cluster[3];  /* .reqnctapercluster; 0: not stated */
     uint32_t line;
     struct ptx_function *next;
 } ptx_function;

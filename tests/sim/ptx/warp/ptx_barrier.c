@@ -121,7 +121,10 @@ static void release(ptx_block *block, uint32_t number) {
     }
     pass_on_wait(block);
     block->arrived[number] = 0;
-    block->epoch++;
+    if (block->cluster)
+        ptx_flag_meet(block); /* what other blocks do to its memory is ordered otherwise */
+    else
+        block->epoch++;
     block->counters.barriers++;
 }
 

@@ -1,5 +1,6 @@
 /* Branches, calls, returns, barriers and fences. The executor moves groups; here their statements get their meaning. */
 #include "tests/sim/ptx/decode/ptx_decode.h"
+#include "tests/sim/ptx/memory/ptx_shared.h"
 #include "tests/sim/ptx/warp/ptx_lanes.h"
 #include <string.h>
 
@@ -122,6 +123,11 @@ void ptx_decode_barrier(ptx_decoder *decoder) {
     ptx_op *op = decoder->op;
     const ptx_statement *statement = decoder->statement;
     const ptx_operand *operands = statement->operands;
+    if (ptx_take(decoder, PTX_M_CLUSTER)) {
+        if (strcmp(statement->opcode, "barrier") != 0) ptx_refuse(decoder, "a barrier of clusters is barrier.cluster");
+        ptx_decode_cluster_barrier(decoder);
+        return;
+    }
     if (ptx_take(decoder, PTX_M_CTA)) ptx_need(decoder, 0, 78);
     bool aligned = ptx_take(decoder, PTX_M_ALIGNED) || strcmp(statement->opcode, "bar") == 0;
     if (aligned) op->flags |= PTX_F_ALIGNED;
@@ -164,7 +170,13 @@ void ptx_decode_barrier(ptx_decoder *decoder) {
     if (count > first + 1) op->s[1] = ptx_source(decoder, &operands[first + 1], PTX_u32);
 }
 
-/* Memory is sequentially consistent here, so that a fence has nothing to do. membar.{cta,gl,sys}; fence{.sc, .acq_rel,
+static void run_fence(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
+    (void)op;
+    ptx_flag_fence(warp, mask);
+}
+
+/* Memory is sequentially consistent here, so that a fence has nothing to do but for relaxed arrivals at the cluster's
+ * barrier behind it. membar.{cta,gl,sys}; fence{.sc, .acq_rel,
  * .acquire, .release}.{cta,cluster,gpu,sys}; either .proxy.alias. */
 void ptx_decode_fence(ptx_decoder *decoder) {
     static const int levels[] = {PTX_M_CTA, PTX_M_GL, PTX_M_SYS};
@@ -185,6 +197,7 @@ void ptx_decode_fence(ptx_decoder *decoder) {
         ptx_need(decoder, 70, 75);
         return;
     }
+    decoder->op->run = run_fence;
     if (fence && ptx_take(decoder, PTX_M_MBARRIER_INIT)) {
         ptx_need(decoder, 90, 80);
         if (!ptx_take(decoder, PTX_M_RELEASE) || !ptx_take(decoder, PTX_M_CLUSTER))
@@ -193,6 +206,7 @@ void ptx_decode_fence(ptx_decoder *decoder) {
     }
     int scope = fence ? ptx_take_one(decoder, scopes, 4) : ptx_take_one(decoder, levels, 3);
     if (scope < 0) ptx_refuse(decoder, "it has no scope");
-    if (fence) ptx_take_one(decoder, orders, 4);
+    const int order = fence ? ptx_take_one(decoder, orders, 4) : 0;
+    if (scope == 0 || order == 2) decoder->op->run = ptx_run_nothing; /* it hands on nothing to other blocks */
     if (fence && scope == 1) ptx_need(decoder, 90, 78);
 }

@@ -1,10 +1,13 @@
 /* A launch: its blocks, over the host's threads. One runs to its end unless it seems to wait for another; then it gives
  * way. No more have begun and not ended than the device has room for. The order is the seed's, within windows of so
  * many blocks: hardware begins them in about the order of their numbers, and scans that look back rely on it. The
- * blocks of a cooperative launch all begin, and take turns. */
+ * blocks of a cooperative launch all begin, and take turns. The blocks of a cluster begin together and take turns, as a
+ * team; a block without one is a team by itself. */
 #include "tests/sim/ptx/matrix/ptx_wgmma_run.h"
+#include "tests/sim/ptx/memory/ptx_landing.h"
 #include "tests/sim/ptx/memory/ptx_overlap.h"
 #include "tests/sim/ptx/memory/ptx_shared.h"
+#include "tests/sim/ptx/warp/ptx_cluster.h"
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -12,13 +15,14 @@
 
 typedef struct run {
     const ptx_launch *launch;
-    uint64_t blocks;
-    uint64_t next;  /* atomic: the next block to take */
-    uint64_t begun; /* atomic: blocks that have begun and not ended */
+    uint32_t each; /* blocks of a team */
+    uint64_t teams;
+    uint64_t next;  /* atomic: the next team to take */
+    uint64_t begun; /* atomic: teams that have begun and not ended */
     uint64_t room;  /* for so many of them */
     bool stopped;   /* atomic: a block failed */
-    uint64_t moves; /* turns in which a block did more than to ask, or ended */
-    uint64_t waits; /* blocks that have asked long enough since the last of them */
+    uint64_t moves; /* turns in which a team did more than to ask, or ended */
+    uint64_t waits; /* teams that have asked long enough since the last of them */
     pthread_mutex_t lock;
     sim_counters *counters;
     sim_report *report; /* the first block's that failed */
@@ -33,11 +37,11 @@ static uint64_t gcd(uint64_t a, uint64_t b) {
     return a;
 }
 
-/* The number of the block that is taken as the i-th: within each window of as many as there is room for, the order is
+/* The number of the team that is taken as the i-th: within each window of as many as there is room for, the order is
  * first + i * stride, with a stride coprime to the window. */
-static uint64_t block_number(const run *shared, uint64_t i) {
+static uint64_t team_number(const run *shared, uint64_t i) {
     uint64_t window = i / shared->room, random = shared->launch->seed ^ window,
-             left = shared->blocks - window * shared->room;
+             left = shared->teams - window * shared->room;
     uint64_t size = left < shared->room ? left : shared->room;
     uint64_t first = sim_random(&random) % size, stride = sim_random(&random) % size;
     while (stride == 0 || gcd(stride, size) != 1)
@@ -52,11 +56,12 @@ static void add_counters(sim_counters *sum, const sim_counters *one) {
         to[i] += from[i];
 }
 
-static void block_prepare(ptx_block *block, const ptx_launch *launch) {
+static void block_prepare(ptx_block *block, const ptx_launch *launch, ptx_cluster *cluster) {
     uint32_t threads = launch->block[0] * launch->block[1] * launch->block[2];
     uint32_t align = launch->program->shared_align, fixed = (launch->code->shared_bytes + align - 1) / align * align;
-    *block = (ptx_block){.launch = launch, .thread_count = threads};
+    *block = (ptx_block){.launch = launch, .thread_count = threads, .cluster = cluster};
     block->warp_count = (threads + PTX_WARP - 1) / PTX_WARP;
+    block->known_count = block->warp_count * (cluster ? cluster->count : 1);
     block->dynamic_offset = fixed;
     block->shared_bytes = fixed + launch->dynamic_shared_bytes;
     block->warps = calloc(block->warp_count, sizeof *block->warps);
@@ -65,7 +70,7 @@ static void block_prepare(ptx_block *block, const ptx_launch *launch) {
     block->shared = malloc(block->shared_room + 1);
     block->shadow = malloc((ptx_shadow_count(block) + 1) * sizeof *block->shadow);
     if (!block->warps || !block->shared || !block->shadow) abort();
-    if (launch->program->uses_flags) ptx_flag_prepare(block);
+    if (launch->program->uses_flags || cluster) ptx_flag_prepare(block);
 }
 
 static void block_free(ptx_block *block) {
@@ -74,23 +79,69 @@ static void block_free(ptx_block *block) {
         ptx_local_end(&block->warps[w]);
         free(block->warps[w].copies);
     }
+    ptx_landing_free(block);
     free(block->warps);
     free(block->shared);
     free(block->shadow);
 }
 
-static void block_start(ptx_block *block, uint64_t number, sim_report *report) {
+/* The blocks of a team, prepared to be started any number of times. */
+static ptx_block *team_new(const run *shared) {
+    const uint32_t count = shared->each;
+    ptx_cluster *cluster = NULL;
+    ptx_block *blocks = malloc(count * sizeof *blocks);
+    if (count > 1) cluster = calloc(1, sizeof *cluster);
+    if (!blocks || (count > 1 && !cluster)) abort();
+    if (cluster) *cluster = (ptx_cluster){.blocks = blocks, .count = count};
+    for (uint32_t i = 0; i < count; i++)
+        block_prepare(&blocks[i], shared->launch, cluster);
+    if (!cluster) return blocks;
+    cluster->given = ptx_flag_known(blocks);
+    cluster->known = ptx_flag_known(blocks);
+    cluster->reading = ptx_flag_known(blocks);
+    cluster->read = ptx_flag_known(blocks);
+    return blocks;
+}
+
+static void team_free(const run *shared, ptx_block *blocks) {
+    ptx_cluster *cluster = blocks ? blocks->cluster : NULL;
+    for (uint32_t i = 0; blocks && i < shared->each; i++)
+        block_free(&blocks[i]);
+    if (cluster) {
+        free(cluster->given);
+        free(cluster->known);
+        free(cluster->reading);
+        free(cluster->read);
+    }
+    free(cluster);
+    free(blocks);
+}
+
+/* Where in the grid the block of a rank in the cluster of a number is. */
+static void place_block(ptx_block *block, uint64_t number, uint32_t rank) {
     const ptx_launch *launch = block->launch;
-    block->id[0] = (uint32_t)(number % launch->grid[0]);
-    block->id[1] = (uint32_t)(number / launch->grid[0] % launch->grid[1]);
-    block->id[2] = (uint32_t)(number / launch->grid[0] / launch->grid[1]);
+    for (int i = 0; i < 3; i++) {
+        const uint32_t size = launch->cluster[i] ? launch->cluster[i] : 1, count = launch->grid[i] / size;
+        block->id[i] = (uint32_t)(number % count) * size + rank % size;
+        number /= count;
+        rank /= size;
+    }
+}
+
+static void block_start(ptx_block *block, uint64_t number, uint32_t rank, sim_report *report) {
+    const ptx_launch *launch = block->launch;
+    const uint32_t count = block->cluster ? block->cluster->count : 1;
+    place_block(block, number, rank);
+    block->rank = rank;
+    block->ended = false;
     block->epoch = 1;
     ptx_flag_start(block);
-    block->random = launch->seed ^ (number + 1) * 0x9e3779b97f4a7c15u;
+    block->random = launch->seed ^ (number * count + rank + 1) * 0x9e3779b97f4a7c15u;
     block->instructions = 0;
     block->report = report;
     *report = (sim_report){.kind = SIM_FAULT_NONE};
     block->copies_in_flight = 0;
+    ptx_landing_clear(block);
     block->triggered = false;
     block->moves = 0;
     block->asked = 0;
@@ -104,6 +155,8 @@ static void block_start(ptx_block *block, uint64_t number, sim_report *report) {
         uint32_t left = block->thread_count - w * PTX_WARP;
         warp->block = block;
         warp->number = w;
+        warp->place = rank * block->warp_count + w;
+        warp->arrived = warp->passed = 0;
         warp->lanes = left >= PTX_WARP ? 0xffffffffu : (1u << left) - 1;
         warp->moment = 0;
         warp->synced = 0;
@@ -123,7 +176,7 @@ static void report_stuck(ptx_block *block) {
         for (uint32_t g = 0; g < warp->group_count; g++) {
             const ptx_group *group = &warp->groups[g];
             const ptx_op *op = &group->frame->code->ops[group->op];
-            bool barrier = group->state == PTX_AT_BARRIER;
+            bool barrier = group->state == PTX_AT_BARRIER || group->state == PTX_AT_CLUSTER;
             ptx_fault(warp, op, barrier ? SIM_FAULT_BARRIER : SIM_FAULT_SYNC, (uint32_t)__builtin_ctz(group->mask), 0,
                       "lanes 0x%x wait for ever", group->mask);
             return;
@@ -141,8 +194,10 @@ static void report_endless(ptx_block *block, uint64_t count, const char *of) {
               "%llu %s", (unsigned long long)count, of);
 }
 
-/* Each warp has a turn. false when the block has ended, with a fault or without. */
-static bool block_step(ptx_block *block) {
+typedef enum step { STEP_ENDED, STEP_WAITS, STEP_MOVED } step;
+
+/* Each warp has a turn. STEP_ENDED: with a fault or without; STEP_WAITS: nothing of it can run. */
+static step block_step(ptx_block *block) {
     enum { QUANTUM = 256 };
     uint64_t budget = block->launch->budget;
     bool any = false, left = false;
@@ -151,18 +206,36 @@ static bool block_step(ptx_block *block) {
         ptx_warp *warp = &block->warps[(first + i) % block->warp_count];
         any |= ptx_warp_run(warp, 1 + (uint32_t)(sim_random(&block->random) % QUANTUM));
         left |= warp->group_count != 0;
-        if (block->report->kind != SIM_FAULT_NONE) return false;
+        if (block->report->kind != SIM_FAULT_NONE) return STEP_ENDED;
     }
     if (!left) {
         ptx_wgmma_check(block);
-        return false;
+        block->ended = true;
+        return STEP_ENDED;
     }
     if (block->instructions > budget) {
         report_endless(block, budget, "instructions of warps in one block");
-        return false;
+        return STEP_ENDED;
     }
-    if (!any && !ptx_barriers_release(block)) report_stuck(block);
-    return block->report->kind == SIM_FAULT_NONE;
+    const bool clusters = block->launch->program->uses_clusters && ptx_cluster_release(block);
+    if (!any && !clusters && !ptx_barriers_release(block)) return STEP_WAITS;
+    return block->report->kind == SIM_FAULT_NONE ? STEP_MOVED : STEP_ENDED;
+}
+
+/* Each block of a team has a turn. false when all have ended, or one with a fault. */
+static bool team_step(ptx_block *blocks, uint32_t count) {
+    bool any = false;
+    ptx_block *waits = NULL;
+    for (uint32_t i = 0; i < count; i++) {
+        ptx_block *block = &blocks[i];
+        if (block->ended) continue;
+        const step did = block_step(block);
+        if (block->report->kind != SIM_FAULT_NONE) return false;
+        any |= did == STEP_MOVED || (did == STEP_ENDED && count > 1);
+        if (did == STEP_WAITS) waits = block;
+    }
+    if (waits && !any) report_stuck(waits);
+    return any && blocks->report->kind == SIM_FAULT_NONE;
 }
 
 static void block_end(ptx_block *block) {
@@ -175,7 +248,22 @@ static void block_end(ptx_block *block) {
     if (waited && !block->triggered && block->launch->writes) ptx_writes_waited(block->launch->writes);
 }
 
-/* The blocks that a thread of the host has. */
+static void team_start(const run *shared, ptx_block *blocks, uint64_t number, sim_report *report) {
+    if (blocks->cluster) ptx_cluster_start(blocks->cluster);
+    for (uint32_t i = 0; i < shared->each; i++)
+        block_start(&blocks[i], number, i, report);
+}
+
+/* Adds what the blocks of a team counted. */
+static void team_end(run *shared, ptx_block *blocks) {
+    for (uint32_t i = 0; i < shared->each; i++) {
+        block_end(&blocks[i]);
+        add_counters(shared->counters, &blocks[i].counters);
+        blocks[i].counters = (sim_counters){0};
+    }
+}
+
+/* The teams that a thread of the host has, by their first blocks. */
 typedef struct share {
     run *shared;
     ptx_block *first, *last; /* that have begun and wait for their turn */
@@ -183,25 +271,20 @@ typedef struct share {
     sim_report report;
 } share;
 
-/* Begins another block, while there is one and room for it; NULL if not. */
+/* Begins another team, while there is one and room for it; NULL if not. */
 static ptx_block *begin_next(share *own) {
     run *shared = own->shared;
-    uint64_t taken = shared->blocks;
+    uint64_t taken = shared->teams;
     if (__atomic_fetch_add(&shared->begun, 1, __ATOMIC_RELAXED) < shared->room)
         taken = __atomic_fetch_add(&shared->next, 1, __ATOMIC_RELAXED);
-    if (taken >= shared->blocks) {
+    if (taken >= shared->teams) {
         __atomic_fetch_sub(&shared->begun, 1, __ATOMIC_RELAXED);
         return NULL;
     }
-    ptx_block *block = own->spare;
+    ptx_block *blocks = own->spare ? own->spare : team_new(shared);
     own->spare = NULL;
-    if (!block) {
-        block = malloc(sizeof *block);
-        if (!block) abort();
-        block_prepare(block, shared->launch);
-    }
-    block_start(block, block_number(shared, taken), &own->report);
-    return block;
+    team_start(shared, blocks, team_number(shared, taken), &own->report);
+    return blocks;
 }
 
 static void push(share *own, ptx_block *block) {
@@ -219,40 +302,48 @@ static ptx_block *pop(share *own) {
     return block;
 }
 
-/* Adds what a block counted, and keeps one for the next. */
-static void retire(share *own, ptx_block *block) {
-    block_end(block);
+/* Ends a team, and keeps one for the next. */
+static void retire(share *own, ptx_block *blocks) {
     pthread_mutex_lock(&own->shared->lock);
-    add_counters(own->shared->counters, &block->counters);
+    team_end(own->shared, blocks);
     own->shared->moves++;
     own->shared->waits = 0;
     pthread_mutex_unlock(&own->shared->lock);
-    block->counters = (sim_counters){0};
     __atomic_fetch_sub(&own->shared->begun, 1, __ATOMIC_RELAXED);
-    if (!own->spare) {
-        own->spare = block;
-        return;
-    }
-    block_free(block);
-    free(block);
+    if (own->spare)
+        team_free(own->shared, blocks);
+    else
+        own->spare = blocks;
 }
 
-/* Runs a block until it has ended, or has asked so often for what another may write that it seems to wait. */
-static bool take_turn(ptx_block *block) {
+/* How often the blocks of a team asked in this turn. */
+static uint64_t team_polls(const ptx_block *blocks, uint32_t count) {
+    uint64_t polls = 0;
+    for (uint32_t i = 0; i < count; i++)
+        polls += blocks[i].polls;
+    return polls;
+}
+
+/* Runs a team until it has ended, or has asked so often for what another may write that it seems to wait. */
+static bool take_turn(ptx_block *blocks, uint32_t count) {
     enum { PATIENCE = 256 };
-    block->polls = 0;
+    for (uint32_t i = 0; i < count; i++)
+        blocks[i].polls = 0;
     bool runs = true;
-    while (runs && block->polls < PATIENCE)
-        runs = block_step(block);
+    while (runs && team_polls(blocks, count) < PATIENCE)
+        runs = team_step(blocks, count);
     return runs;
 }
 
-/* Reports blocks that wait for each other in vain: all that have begun have asked so often since one of them last did
+/* Reports teams that wait for each other in vain: all that have begun have asked so often since one of them last did
  * something else, and no other can begin. */
 static void judge_wait(run *shared, ptx_block *block) {
     uint64_t enough = shared->launch->budget / 1024;
     if (shared->launch->host_writes) return;
-    bool moved = ptx_wait_moved(block);
+    const uint64_t polls = team_polls(block, shared->each);
+    bool moved = false;
+    for (uint32_t i = 0; i < shared->each; i++)
+        moved |= ptx_wait_moved(&block[i]);
     pthread_mutex_lock(&shared->lock);
     if (moved) {
         shared->moves++;
@@ -261,13 +352,15 @@ static void judge_wait(run *shared, ptx_block *block) {
         block->moves = shared->moves;
         block->asked = 0;
     } else {
-        shared->waits += block->asked < enough && block->asked + block->polls >= enough;
-        block->asked += block->polls;
+        shared->waits += block->asked < enough && block->asked + polls >= enough;
+        block->asked += polls;
     }
     uint64_t begun = __atomic_load_n(&shared->begun, __ATOMIC_RELAXED);
-    bool all = begun == shared->room || __atomic_load_n(&shared->next, __ATOMIC_RELAXED) >= shared->blocks;
+    bool all = begun == shared->room || __atomic_load_n(&shared->next, __ATOMIC_RELAXED) >= shared->teams;
     bool vain = all && shared->waits == begun;
     pthread_mutex_unlock(&shared->lock);
+    while (vain && block->ended)
+        block++;
     if (vain) report_endless(block, enough, "times each block has asked in vain for what another is to write");
 }
 
@@ -278,7 +371,7 @@ static void *worker(void *context) {
         ptx_block *block = begin_next(&own);
         if (!block) block = pop(&own);
         if (!block) break;
-        if (take_turn(block)) {
+        if (take_turn(block, shared->each)) {
             judge_wait(shared, block);
             push(&own, block);
             sched_yield(); /* what it waits for may be another thread's */
@@ -292,63 +385,72 @@ static void *worker(void *context) {
     pthread_mutex_lock(&shared->lock);
     if (own.report.kind != SIM_FAULT_NONE && shared->report->kind == SIM_FAULT_NONE) *shared->report = own.report;
     pthread_mutex_unlock(&shared->lock);
-    if (own.spare) block_free(own.spare);
-    free(own.spare);
+    team_free(shared, own.spare);
     return NULL;
 }
 
 /* All blocks take turns, so that they can wait for each other. */
 static void run_together(run *shared) {
     enum { TURN = 256 };
-    ptx_block *blocks = calloc(shared->blocks, sizeof *blocks);
-    bool *runs = calloc(shared->blocks, sizeof *runs);
-    if (!blocks || !runs) abort();
-    for (uint64_t i = 0; i < shared->blocks; i++) {
-        block_prepare(&blocks[i], shared->launch);
-        block_start(&blocks[i], block_number(shared, i), shared->report);
+    ptx_block **teams = calloc(shared->teams, sizeof *teams);
+    bool *runs = calloc(shared->teams, sizeof *runs);
+    if (!teams || !runs) abort();
+    for (uint64_t i = 0; i < shared->teams; i++) {
+        teams[i] = team_new(shared);
+        team_start(shared, teams[i], team_number(shared, i), shared->report);
         runs[i] = true;
     }
-    shared->next = shared->begun = shared->blocks;
+    shared->next = shared->begun = shared->teams;
     for (uint64_t round = 1; shared->begun && shared->report->kind == SIM_FAULT_NONE; round++) {
-        for (uint64_t i = 0; i < shared->blocks && shared->report->kind == SIM_FAULT_NONE; i++) {
-            ptx_block *block = &blocks[i];
+        for (uint64_t i = 0; i < shared->teams && shared->report->kind == SIM_FAULT_NONE; i++) {
             if (!runs[i]) continue;
-            runs[i] = block_step(block);
+            runs[i] = team_step(teams[i], shared->each);
             if (!runs[i]) {
                 shared->begun--;
                 shared->moves++;
                 shared->waits = 0;
             } else if (round % TURN == 0) {
-                judge_wait(shared, block);
-                block->polls = 0;
+                judge_wait(shared, teams[i]);
+                for (uint32_t b = 0; b < shared->each; b++)
+                    teams[i][b].polls = 0;
             }
         }
     }
-    for (uint64_t i = 0; i < shared->blocks; i++) {
-        block_end(&blocks[i]);
-        add_counters(shared->counters, &blocks[i].counters);
-        block_free(&blocks[i]);
+    for (uint64_t i = 0; i < shared->teams; i++) {
+        team_end(shared, teams[i]);
+        team_free(shared, teams[i]);
     }
-    free(blocks);
+    free(teams);
     free(runs);
 }
 
-bool ptx_launch_run(const ptx_launch *launch, sim_counters *counters, sim_report *report) {
+/* The launch with the cluster that its kernel asks for. */
+static ptx_launch with_cluster(const ptx_launch *launch) {
+    ptx_launch whole = *launch;
+    if (!whole.cluster[0]) memcpy(whole.cluster, launch->code->function->cluster, sizeof whole.cluster);
+    return whole;
+}
+
+bool ptx_launch_run(const ptx_launch *asked, sim_counters *counters, sim_report *report) {
     enum { THREADS_MAX = 64 };
+    const ptx_launch whole = with_cluster(asked), *const launch = &whole;
+    const uint32_t *cluster = whole.cluster, each = cluster[0] ? cluster[0] * cluster[1] * cluster[2] : 1;
     *report = (sim_report){.kind = SIM_FAULT_NONE};
     run shared = {.launch = launch,
-                  .blocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2],
+                  .each = each,
+                  .teams = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2] / each,
                   .lock = PTHREAD_MUTEX_INITIALIZER,
                   .counters = counters,
                   .report = report};
-    shared.room = launch->room && launch->room < shared.blocks ? launch->room : shared.blocks;
+    const uint64_t room = launch->room && launch->room < each ? 1 : launch->room / each;
+    shared.room = room && room < shared.teams ? room : shared.teams;
     if (launch->workspace) {
         run_together(&shared);
         return report->kind == SIM_FAULT_NONE;
     }
     pthread_t threads[THREADS_MAX];
     uint32_t wanted = launch->threads < 1 ? 1 : launch->threads > THREADS_MAX ? THREADS_MAX : launch->threads;
-    if (wanted > shared.blocks) wanted = (uint32_t)shared.blocks;
+    if (wanted > shared.teams) wanted = (uint32_t)shared.teams;
     uint32_t started = 0;
     while (started + 1 < wanted && pthread_create(&threads[started], NULL, worker, &shared) == 0)
         started++;

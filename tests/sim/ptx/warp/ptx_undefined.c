@@ -31,6 +31,7 @@ enum {
     FAMILY_special = USE_SPREAD,
     FAMILY_convert = USE_SPREAD,
     FAMILY_address = USE_SPREAD,
+    FAMILY_rank = USE_STRICT,
     FAMILY_compare = USE_SPREAD,
     FAMILY_select = USE_SPREAD,
     FAMILY_move = USE_SPREAD,

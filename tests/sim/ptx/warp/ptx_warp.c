@@ -395,6 +395,7 @@ static bool step_flow(ptx_warp *warp, ptx_group *group, const ptx_op *op, uint32
     case PTX_FLOW_WARP:
     case PTX_FLOW_ALIGNED:
     case PTX_FLOW_BARRIER:
+    case PTX_FLOW_CLUSTER:
         if (!mask) {
             group->op++;
             return true;
@@ -402,6 +403,8 @@ static bool step_flow(ptx_warp *warp, ptx_group *group, const ptx_op *op, uint32
         leave_behind(warp, group, mask);
         if (op->flow == PTX_FLOW_BARRIER)
             group->state = PTX_AT_BARRIER;
+        else if (op->flow == PTX_FLOW_CLUSTER)
+            group->state = PTX_AT_CLUSTER;
         else
             flow_sync(warp, group, op);
         return false;

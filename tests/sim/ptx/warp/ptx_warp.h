@@ -31,7 +31,7 @@ typedef struct ptx_launch {
     const ptx_program *program;
     const ptx_code *code;
     uint32_t grid[3], block[3];
-    uint32_t cluster[3]; /* 0: none was asked for */
+    uint32_t cluster[3]; /* 0: none was asked for, but by the kernel itself */
     uint64_t number;     /* of all launches */
     uint32_t multiprocessors;
     uint32_t dynamic_shared_bytes, reserved_shared_bytes;        /* the latter are the system's */
@@ -73,7 +73,7 @@ typedef struct ptx_frame {
     _Alignas(64) uint8_t bytes[];
 } ptx_frame;
 
-typedef enum ptx_state { PTX_READY, PTX_AT_WARP, PTX_AT_BARRIER } ptx_state;
+typedef enum ptx_state { PTX_READY, PTX_AT_WARP, PTX_AT_BARRIER, PTX_AT_CLUSTER } ptx_state;
 
 typedef struct ptx_group {
     uint32_t mask;
@@ -83,13 +83,15 @@ typedef struct ptx_group {
 } ptx_group;
 
 typedef struct ptx_block ptx_block;
-typedef struct ptx_shadow ptx_shadow; /* of a byte of shared memory: ptx_shared.h */
+typedef struct ptx_cluster ptx_cluster; /* ptx_cluster.h */
+typedef struct ptx_shadow ptx_shadow;   /* of a byte of shared memory: ptx_shared.h */
 
 struct ptx_warp {
     uint8_t *frame; /* bytes of the running group's frame */
     ptx_block *block;
     ptx_group *group; /* the running one */
     uint32_t number;
+    uint32_t place; /* among the warps of the cluster */
     uint32_t lanes; /* that exist */
     uint32_t exited;
     uint32_t targets[PTX_WARP];   /* set by an indexed branch: for each lane, the op to go to */
@@ -99,6 +101,9 @@ struct ptx_warp {
     struct ptx_known *known;      /* what it knows by flags of each warp; NULL: the program has none: ptx_flag.c */
     uint64_t asked_in[PTX_ASKED]; /* states in which it asked for what others may write: ptx_wait.c */
     uint64_t unasked;             /* instructions of turns in which it did not */
+    uint32_t arrived, passed;     /* lanes at the cluster's barrier: before and after it went */
+    struct ptx_known *fenced;     /* what a relaxed arrival at it hands on; NULL: no cluster of several blocks */
+    struct ptx_known *read;       /* by whom before it last went: even relaxed, it lets nothing overtake that */
     uint32_t waited;              /* lanes that come after a griddepcontrol.wait */
     uint32_t unwritten;           /* lanes of a load that met shared memory that was never written */
     uint8_t *local;               /* PTX_LOCAL_BYTES for each lane, and what was written of them; NULL until used */
@@ -113,6 +118,9 @@ struct ptx_warp {
 struct ptx_block {
     const ptx_launch *launch;
     uint32_t id[3];
+    ptx_cluster *cluster; /* NULL: of this block alone */
+    uint32_t rank;        /* in it */
+    bool ended;
     uint32_t thread_count, warp_count;
     ptx_warp *warps;
     uint8_t *shared;
@@ -124,6 +132,9 @@ struct ptx_block {
     struct ptx_flag *flags;    /* words of shared memory that were released: ptx_flag.c */
     struct ptx_touches *reads; /* of each shadow by each warp, but those of its last reader; NULL: no flags */
     uint32_t flag_count, flag_room;
+    struct ptx_landing *landings; /* what is on its way into shared memory: ptx_landing.h */
+    uint32_t landing_count, landing_room;
+    uint32_t known_count;           /* warps that flags order: the cluster's */
     struct ptx_products *products;  /* of warpgroups, in flight: ptx_wgmma.c; NULL: none yet */
     uint32_t copies_in_flight;      /* of all warps */
     uint32_t arrived[PTX_BARRIERS]; /* threads that passed a bar.arrive of a barrier not complete yet */
@@ -207,6 +218,9 @@ bool ptx_wait_moved(ptx_block *block);
 
 /* Asynchronous copies: ptx_async.c. Whether one that has not landed yet reads any of these bytes. */
 bool ptx_async_reads(const ptx_block *block, uint64_t address, uint64_t size);
+
+/* All warps of a block come after what each of them did. */
+void ptx_flag_meet(ptx_block *block);
 
 /* Lets the barriers go that are complete: ptx_barrier.c. true if one was. */
 bool ptx_barriers_release(ptx_block *block);

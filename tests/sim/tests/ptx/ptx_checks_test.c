@@ -643,9 +643,9 @@ static void what_is_not_simulated_is_refused_by_name(void **state) {
     }
     char why[256] = "";
     static const char clusters[] = ".version 7.8\n.target sm_90\n.address_size 64\n"
-                                   ".visible .entry k()\n.explicitcluster\n.reqnctapercluster 2, 1, 1\n{\nret;\n}\n";
+                                   ".visible .entry k()\n.blocksareclusters\n{\nret;\n}\n";
     assert_null(ptx_program_load(clusters, strlen(clusters), 90, why, sizeof why));
-    assert_non_null(strstr(why, ".explicitcluster: is not simulated: clusters"));
+    assert_non_null(strstr(why, ".blocksareclusters: is not simulated: grids that count clusters"));
 }
 
 int main(void) {

@@ -1,0 +1,60 @@
+#include "tests/sim/ptx/memory/ptx_landing.h"
+#include "tests/sim/ptx/memory/ptx_shared.h"
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct ptx_landing {
+    uint64_t barrier, to;
+    uint32_t size;
+    bool ended; /* the phase in which it came */
+    uint8_t *bytes;
+} ptx_landing;
+
+static ptx_landing *landing_new(ptx_block *block) {
+    if (block->landing_count == block->landing_room) {
+        block->landing_room = block->landing_room ? block->landing_room * 2 : 64;
+        block->landings = realloc(block->landings, block->landing_room * sizeof *block->landings);
+        if (!block->landings) abort();
+    }
+    return &block->landings[block->landing_count++];
+}
+
+bool ptx_landing_send(ptx_block *block, ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t barrier, uint64_t to,
+                      const void *bytes, uint32_t size) {
+    if (!size) return true;
+    if (!ptx_shared_send_to(block, warp, op, lane, to, size)) return false;
+    uint8_t *copy = malloc(size);
+    if (!copy) abort();
+    memcpy(copy, bytes, size);
+    *landing_new(block) = (ptx_landing){.barrier = barrier, .to = to, .size = size, .bytes = copy};
+    ptx_flag_release(block, warp, lane, barrier); /* who waits for the barrier comes after it */
+    return true;
+}
+
+void ptx_landing_end_phase(ptx_block *block, uint64_t barrier) {
+    for (uint32_t i = 0; i < block->landing_count; i++)
+        if (block->landings[i].barrier == barrier) block->landings[i].ended = true;
+}
+
+void ptx_landing_land(ptx_block *block, uint64_t barrier) {
+    for (uint32_t i = 0; i < block->landing_count;) {
+        ptx_landing *landing = &block->landings[i];
+        if (landing->barrier != barrier || !landing->ended) {
+            i++;
+            continue;
+        }
+        memcpy(ptx_shared_arrive(block, landing->to, landing->size), landing->bytes, landing->size);
+        free(landing->bytes);
+        *landing = block->landings[--block->landing_count];
+    }
+}
+
+void ptx_landing_clear(ptx_block *block) {
+    while (block->landing_count)
+        free(block->landings[--block->landing_count].bytes);
+}
+
+void ptx_landing_free(ptx_block *block) {
+    ptx_landing_clear(block);
+    free(block->landings);
+}
