@@ -87,12 +87,13 @@ static void reference(shape s, const tensor *a, const tensor *b, const tensor *c
     for (int64_t batch = 0; batch < s.batch; batch++)
         for (int64_t row = 0; row < s.m; row++)
             for (int64_t col = 0; col < s.n; col++) {
+                const double *left = at(a, a->all.values, batch, row, 0), *right = at(b, b->all.values, batch, col, 0);
                 double sum = 0, magnitude = 0, lost = 0;
                 for (int64_t k = 0; k < s.k; k++) {
-                    double left = *at(a, a->all.values, batch, row, k), right = *at(b, b->all.values, batch, col, k);
-                    sum += left * right;
-                    magnitude += fabs(left * right);
-                    if (fmin(fabs(left), fabs(right)) < s.smallest) lost += fabs(left * right);
+                    double product = left[k] * right[k];
+                    sum += product;
+                    magnitude += fabs(product);
+                    if (fabs(left[k]) < s.smallest || fabs(right[k]) < s.smallest) lost += fabs(product);
                 }
                 double scale = s.scale == 0 ? 1 : (double)(float)s.scale, value = scale * sum;
                 magnitude *= fabs(scale);

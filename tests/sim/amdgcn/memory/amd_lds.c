@@ -201,13 +201,16 @@ static bool move(amd_wave *wave, const amd_op *op, const amd_operand *vector, in
     uint8_t *bytes[AMD_LANES];
     addresses_make(wave, vector, offset, addresses);
     conflicts_count(wave, op, addresses);
-    uint32_t before = AMD_LANES;
+    uint8_t last[AMD_LANES] = {0}; /* by address: the lane, + 1, that loaded last from one such */
+    const uint32_t shift = (uint32_t)__builtin_ctz(size);
     for (uint64_t rest = amd_exec(wave); rest; rest &= rest - 1) {
         uint32_t l = (uint32_t)__builtin_ctzll(rest);
-        bool again = !store && before < AMD_LANES && addresses[l] == addresses[before]; /* checks know waves alone */
-        bytes[l] = again ? bytes[before] : amd_shared_at(wave, op, l, addresses[l], size, store ? AMD_WRITE : AMD_READ);
+        uint8_t *other = &last[(addresses[l] >> shift) % AMD_LANES];
+        bool again = !store && *other && addresses[l] == addresses[*other - 1]; /* checks know waves alone */
+        bytes[l] =
+            again ? bytes[*other - 1] : amd_shared_at(wave, op, l, addresses[l], size, store ? AMD_WRITE : AMD_READ);
         if (!bytes[l]) return false;
-        before = l;
+        *other = (uint8_t)(l + 1);
     }
     lanes_move(wave, op, amd_exec(wave), registers, bytes, store);
     return true;

@@ -100,6 +100,9 @@ typedef struct ptx_matrix_unit {
 
 const ptx_matrix_unit *ptx_matrix_unit_find(int32_t capability, ptx_type type);
 
+/* The exponent of a zero: no sum with another reaches that of a number. */
+enum { PTX_MATRIX_NO_EXPONENT = -10000, PTX_MATRIX_LEAST_EXPONENT = -5000 };
+
 /* A number, and its exponent as a matrix unit sees it: of a subnormal one the least of its format. */
 typedef struct ptx_matrix_number {
     double value;

@@ -76,6 +76,7 @@ static inline __attribute__((always_inline)) ptx_matrix_number number_of(sim_for
     memcpy(&wide, &number.value, sizeof wide);
     number.exponent = (int)(wide >> 52 & 0x7ff) - 1023;
     if (number.exponent < least_exponent(format)) number.exponent = least_exponent(format);
+    if (number.value == 0) number.exponent = PTX_MATRIX_NO_EXPONENT;
     return number;
 }
 
@@ -105,6 +106,7 @@ void ptx_matrix_numbers_of(sim_format format, const uint64_t *bits, ptx_matrix_n
 
 /* The number in f16, where its exponent may be less than its own format's least. */
 static ptx_matrix_number widened_exponent(ptx_matrix_number number) {
+    if (number.value == 0) return number;
     uint64_t wide;
     memcpy(&wide, &number.value, sizeof wide);
     int exponent = (int)(wide >> 52 & 0x7ff) - 1023;
@@ -127,14 +129,12 @@ static uint32_t cut(const ptx_matrix_unit *unit, sim_format result, double value
 /* The accumulator and products, aligned to the largest exponent, cut off, and added. */
 static double aligned_sum(const ptx_matrix_unit *unit, ptx_matrix_number c, const ptx_matrix_number *a,
                           const ptx_matrix_number *b, uint32_t count) {
-    bool any = c.value != 0;
     int most = c.exponent;
     for (uint32_t i = 0; i < count; i++) {
         int exponent = a[i].exponent + b[i].exponent;
-        if (a[i].value == 0 || b[i].value == 0 || (any && exponent <= most)) continue;
-        most = exponent;
-        any = true;
+        most = exponent > most ? exponent : most;
     }
+    if (most < PTX_MATRIX_LEAST_EXPONENT) return 0;
     /* In units of the last bit that is kept. A product is below 4 times the power of its exponent. */
     double per_unit = sim_power_of_two(unit->fraction - most);
     int64_t sum = (int64_t)(c.value * per_unit);

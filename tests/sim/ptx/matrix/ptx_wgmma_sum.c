@@ -35,9 +35,6 @@ static uint16_t *half_at(const ptx_warp *warp, const ptx_wgmma *x, uint32_t row,
 
 /* ---- Floating point ---- */
 
-/* The exponent of a zero: no sum with another reaches that of a number. */
-enum { NO_EXPONENT = -10000, LEAST_EXPONENT = -5000 };
-
 /* Numbers of eight columns (or rows, of A): the k-th of each. */
 typedef struct eight {
     double values[BYTES][EIGHT];
@@ -59,7 +56,7 @@ static void numbers_of(ptx_type type, bool negated, uint32_t k_count, const ptx_
         for (uint32_t k = 0; k < k_count; k++) {
             ptx_matrix_number number = ptx_matrix_number_of(format, element_at(lines[i], bits, k));
             out->values[k][i] = negated ? -number.value : number.value;
-            out->exponents[k][i] = (int16_t)(number.value == 0 ? NO_EXPONENT : number.exponent);
+            out->exponents[k][i] = (int16_t)number.exponent;
             out->special[i] |= !isfinite(number.value);
         }
     }
@@ -93,7 +90,7 @@ static void sum_eight(const ptx_matrix_unit *unit, uint32_t k_count, const doubl
     int32_t units[EIGHT] = {0};
     double per_unit[EIGHT];
     for (uint32_t j = 0; j < EIGHT; j++)
-        most[j] = (int16_t)(c[j].value == 0 ? NO_EXPONENT : c[j].exponent);
+        most[j] = (int16_t)c[j].exponent;
     for (uint32_t k = 0; k < k_count; k++) {
         for (uint32_t j = 0; j < EIGHT; j++) {
             int16_t exponent = (int16_t)(a_exponents[k] + b->exponents[k][j]);
@@ -101,7 +98,7 @@ static void sum_eight(const ptx_matrix_unit *unit, uint32_t k_count, const doubl
         }
     }
     for (uint32_t j = 0; j < EIGHT; j++) {
-        if (most[j] < LEAST_EXPONENT) most[j] = 0;
+        if (most[j] < PTX_MATRIX_LEAST_EXPONENT) most[j] = 0;
         per_unit[j] = power(unit->fraction - most[j]);
     }
     for (uint32_t k = 0; k < k_count; k++)

@@ -8,8 +8,8 @@
  */
 typedef struct ptx_touches {
     uint32_t moment; /* of its warp at the last of them */
-    uint16_t thread; /* that did it */
     uint32_t line;   /* of the instruction */
+    uint16_t thread; /* that did it */
     uint8_t count;   /* 0, 1, 2: several threads of that warp; 3: of several warps */
     bool strong;     /* all of them were (PTX_F_STRONG) */
 } ptx_touches;
