@@ -193,27 +193,48 @@ static uint64_t constant_of(const amd_operand *operand, uint32_t bits) {
     return bits == 64 ? operand->value : bits == 32 ? operand->value_32 : operand->value_16;
 }
 
-static void results_make(const work *w) {
-    static _Thread_local uint64_t results[OUTPUTS_MAX];
+/* Where the elements of D are, by (block, row, column). */
+typedef struct targets {
+    uint32_t count;
+    uint8_t lane[OUTPUTS_MAX], element[OUTPUTS_MAX];
+} targets;
+
+static void targets_find(const work *w, targets *to) {
     const amd_matrix *m = w->matrix;
-    const amd_operand *d = &w->op->operand[0], *addend = &w->op->operand[C];
-    uint32_t bits = amd_matrix_types[m->d].bits, rows = m->rows, count = rows * rows * m->blocks;
     bool halves = amd_matrix_halves(m, w->variant);
-    uint32_t scale = halves ? 2 : 1, offset = halves && (w->op->op_sel & 4) ? 1 : 0;
+    uint32_t scale = halves ? 2 : 1, offset = halves && (w->op->op_sel & 4) ? 1 : 0, n = 0;
     amd_places places;
     amd_places_of((amd_layout)m->out[w->variant], &places);
-#define PLACE(of) ((uint32_t)places.of[0][n / rows % rows] | places.of[1][n % rows] | places.of[2][n / (rows * rows)])
-    for (uint32_t n = 0; n < count; n++) {
-        uint32_t block = n / (rows * rows), row = n / rows % rows, column = n % rows;
+    for (uint32_t block = 0; block < m->blocks; block++) {
+        for (uint32_t row = 0; row < m->rows; row++) {
+            for (uint32_t column = 0; column < m->rows; column++, n++) {
+                uint32_t element =
+                    (uint32_t)places.element[0][row] | places.element[1][column] | places.element[2][block];
+                to->lane[n] = (uint8_t)(places.lane[0][row] | places.lane[1][column] | places.lane[2][block]);
+                to->element[n] = (uint8_t)(element * scale + offset);
+            }
+        }
+    }
+    to->count = n;
+}
+
+static void results_make(const work *w) {
+    static _Thread_local uint64_t results[OUTPUTS_MAX];
+    static _Thread_local targets to;
+    const amd_matrix *m = w->matrix;
+    const amd_operand *d = &w->op->operand[0], *addend = &w->op->operand[C];
+    const uint32_t bits = amd_matrix_types[m->d].bits, rows = m->rows;
+    targets_find(w, &to);
+    for (uint32_t n = 0; n < to.count; n++) {
+        uint32_t line = n / rows, first = line / rows * rows; /* of A, and of its block's in B */
         uint64_t before = addend->kind == AMD_OPERAND_CONSTANT
                               ? constant_of(addend, bits)
-                              : element_read(w->wave, addend, PLACE(lane), PLACE(element) * scale + offset, bits);
-        results[n] = sum(w, before, (block * rows + row) * m->k, (block * rows + column) * m->k);
+                              : element_read(w->wave, addend, to.lane[n], to.element[n], bits);
+        results[n] = sum(w, before, line * m->k, (first + n % rows) * m->k);
     }
-    if (halves) halves_poison(w);
-    for (uint32_t n = 0; n < count; n++)
-        element_write(w->wave, d, PLACE(lane), PLACE(element) * scale + offset, bits, results[n]);
-#undef PLACE
+    if (amd_matrix_halves(m, w->variant)) halves_poison(w);
+    for (uint32_t n = 0; n < to.count; n++)
+        element_write(w->wave, d, to.lane[n], to.element[n], bits, results[n]);
 }
 
 /* WMMA goes by MODE. MFMA keeps all, but for those of f16 and bf16 on gfx90a, which keep none. */
