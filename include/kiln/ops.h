@@ -402,6 +402,66 @@ KILN_OPERATOR_FUNCTION(mul_add_f32, kiln_mul_add_params)
 KILN_OPERATOR_FUNCTION(mul_add_f16, kiln_mul_add_params)
 KILN_OPERATOR_FUNCTION(mul_add_bf16, kiln_mul_add_params)
 
+/* ---- quantize_fp8: x as E4M3 with decode scales ------------------------------------------------------------------ */
+
+typedef struct kiln_quantize_fp8_params {
+    uint8_t *codes;     /* [rows, cols], OCP E4M3 on every device */
+    float *scales;      /* [scale_rows, scale_cols], written; NULL: not wanted */
+    const void *x;      /* [rows, cols] */
+    const float *given; /* [scale_rows, scale_cols], the scales; NULL: amax / smax */
+    const float *amax;  /* [scale_rows, scale_cols], the greatest magnitudes; NULL: found in x. Not read if given is not
+                         * NULL */
+    int64_t rows;
+    int64_t cols;         /* at most 2^31 - 1 */
+    int64_t scale_rows;   /* 1, rows / 128 rounded up, or rows, as 0: how many rows share a scale */
+    int64_t scale_cols;   /* 1, as 0, or cols / 128 rounded up: how many columns do */
+    int64_t codes_stride; /* 0: cols */
+    int64_t x_stride;     /* 0: cols */
+    float smax;           /* what the greatest magnitude becomes: from 1 to 448; 0: 448 */
+    int32_t reserved;     /* must be 0 */
+} kiln_quantize_fp8_params;
+
+/* The numbers of scales say which elements share one: 1 x 1 the tensor, rows x 1 each row (a token), rows x cols / 128
+ * each group of 1 x 128, rows / 128 x cols / 128 each block of 128 x 128. Groups at the ends may be smaller. Scales of
+ * more than one row and of more than 128 x 128 elements, as a tensor's, need given or amax, which is on the device:
+ * nothing is read back.
+ *
+ *     scale = amax / smax     where that is at least 2^-126, else 1
+ *     code = E4M3(x * (1 / scale))
+ *
+ * in IEEE arithmetic, each operation rounded once: codes and scales are the same bits on every device, and those of a
+ * call with the scales given. E4M3() rounds to nearest even and bounds magnitudes by smax. So zeros have the scale 1
+ * and codes 0 with their signs. amax passes over NaN, whose code is 0x7f; of infinities it is the greatest f32, and
+ * their codes are +-smax. A given scale below 2^-126, as 0, or NaN is taken for 1. */
+KILN_OPERATOR_FUNCTION(quantize_fp8_f32, kiln_quantize_fp8_params)
+KILN_OPERATOR_FUNCTION(quantize_fp8_f16, kiln_quantize_fp8_params)
+KILN_OPERATOR_FUNCTION(quantize_fp8_bf16, kiln_quantize_fp8_params)
+
+/* ---- quantize_int8: x as int8 with decode scales ----------------------------------------------------------------- */
+
+typedef struct kiln_quantize_int8_params {
+    int8_t *codes;      /* [rows, cols], from -127 to 127 */
+    float *scales;      /* [scale_rows, scale_cols], written; NULL: not wanted */
+    const void *x;      /* [rows, cols] */
+    const float *given; /* [scale_rows, scale_cols], the scales; NULL: amax / smax */
+    const float *amax;  /* [scale_rows, scale_cols], the greatest magnitudes; NULL: found in x. Not read if given is not
+                         * NULL */
+    int64_t rows;
+    int64_t cols;         /* at most 2^31 - 1 */
+    int64_t scale_rows;   /* 1, rows / 128 rounded up, or rows, as 0: how many rows share a scale */
+    int64_t scale_cols;   /* 1, as 0, or cols / 128 rounded up: how many columns do */
+    int64_t codes_stride; /* 0: cols */
+    int64_t x_stride;     /* 0: cols */
+    float smax;           /* what the greatest magnitude becomes: from 1 to 127; 0: 127 */
+    int32_t reserved;     /* must be 0 */
+} kiln_quantize_int8_params;
+
+/* As quantize_fp8, with code = the integer nearest to x * (1 / scale), of two the even one, bounded by smax. The code
+ * of NaN is 0. */
+KILN_OPERATOR_FUNCTION(quantize_int8_f32, kiln_quantize_int8_params)
+KILN_OPERATOR_FUNCTION(quantize_int8_f16, kiln_quantize_int8_params)
+KILN_OPERATOR_FUNCTION(quantize_int8_bf16, kiln_quantize_int8_params)
+
 /* ---- rmsnorm: y = x / sqrt(mean of x^2 + eps) * weight over each row --------------------------------------------- */
 
 typedef struct kiln_rmsnorm_params {

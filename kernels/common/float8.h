@@ -17,10 +17,15 @@
 #define KILN_E4M3_FNUZ_GREATEST 240.0f
 #define KILN_E5M2_GREATEST      57344.0f
 
-KILN_INLINE uint8_t kiln_e4m3_of(float value) {
+/* The same with a bound of at most 448 in place of the greatest number: what is beyond it is rounded as it is. */
+KILN_INLINE uint8_t kiln_e4m3_within(float value, float bound) {
     uint32_t bits = kiln_bits(value), magnitude = bits & 0x7fffffffu;
-    uint32_t code = kiln_small_float_encode(magnitude, 3, 7, KILN_E4M3_GREATEST) | (bits >> 24 & 0x80u);
+    uint32_t code = kiln_small_float_encode(magnitude, 3, 7, bound) | (bits >> 24 & 0x80u);
     return (uint8_t)(magnitude > 0x7f800000u ? 0x7fu : code);
+}
+
+KILN_INLINE uint8_t kiln_e4m3_of(float value) {
+    return kiln_e4m3_within(value, KILN_E4M3_GREATEST);
 }
 
 KILN_INLINE float kiln_e4m3_value(uint8_t code) {

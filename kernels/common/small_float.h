@@ -8,7 +8,7 @@
 #include "kernels/common/float16.h"
 
 /* The code, without its sign, of an f32 whose bits without the sign are magnitude, rounded to nearest even. What is
- * beyond `greatest`, an f32 that the format has, becomes it, infinities and NaN too. */
+ * beyond `greatest`, at most the format's greatest number, is rounded as it is, infinities and NaN too. */
 KILN_INLINE uint32_t kiln_small_float_encode(uint32_t magnitude, uint32_t fraction_bits, uint32_t bias,
                                              float greatest) {
     uint32_t dropped = 23 - fraction_bits, most = kiln_bits(greatest);

@@ -17,8 +17,13 @@ KILN_INLINE int32_t kiln_small_integer_of(float value, float least, float greate
     return (int32_t)(kiln_bits(bounded + anchor) - kiln_bits(anchor));
 }
 
+/* bound: at most 127. */
+KILN_INLINE int8_t kiln_int8_within(float value, float bound) {
+    return (int8_t)kiln_small_integer_of(value, -bound, bound);
+}
+
 KILN_INLINE int8_t kiln_int8_of(float value) {
-    return (int8_t)kiln_small_integer_of(value, -127.0f, 127.0f);
+    return kiln_int8_within(value, 127.0f);
 }
 
 KILN_INLINE uint8_t kiln_int4_pair_of(float first, float second) {

@@ -162,6 +162,26 @@ typedef kiln_status (*operation)(kiln_stream *stream, const tensors *t, int64_t 
                                                                 .temperature = 1,            \
                                                                 .top_p = 0.9f});             \
     }
+#define QUANTIZE_FP8(part)                                                                              \
+    static kiln_status quantize_fp8_##part(kiln_stream *stream, const tensors *t, int64_t count) {      \
+        return kiln_quantize_fp8_##part(stream, &(kiln_quantize_fp8_params){.codes = t->y,              \
+                                                                            .scales = t->sum,           \
+                                                                            .x = t->a,                  \
+                                                                            .rows = count / COLS,       \
+                                                                            .cols = COLS,               \
+                                                                            .scale_rows = count / COLS, \
+                                                                            .scale_cols = 1});          \
+    }
+#define QUANTIZE_INT8(part)                                                                               \
+    static kiln_status quantize_int8_##part(kiln_stream *stream, const tensors *t, int64_t count) {       \
+        return kiln_quantize_int8_##part(stream, &(kiln_quantize_int8_params){.codes = t->y,              \
+                                                                              .scales = t->sum,           \
+                                                                              .x = t->a,                  \
+                                                                              .rows = count / COLS,       \
+                                                                              .cols = COLS,               \
+                                                                              .scale_rows = count / COLS, \
+                                                                              .scale_cols = 1});          \
+    }
 /* The tensor is b: few rows of a, as when tokens are generated. */
 #define GEMM(part, few)                                                                                                \
     static kiln_status gemm_##few##_##part(kiln_stream *stream, const tensors *t, int64_t count) {                     \
@@ -188,6 +208,8 @@ typedef kiln_status (*operation)(kiln_stream *stream, const tensors *t, int64_t 
     MHA(part)                                      \
     MHA_PAGED(part)                                \
     ARGMAX(part)                                   \
+    QUANTIZE_FP8(part)                             \
+    QUANTIZE_INT8(part)                            \
     SAMPLE(part)                                   \
     GEMM(part, 1)                                  \
     GEMM(part, 4)                                  \
@@ -218,6 +240,8 @@ typedef struct bench_case {
         {"kv_copy_blocks " #part, kv_copy_blocks_##part, size, 2, false},                                             \
         {"mha 1 query " #part, mha_##part, size, 2, true},                                                            \
         {"mha_paged 1 query " #part, mha_paged_##part, size, 2, true},                                                \
+        {"quantize_fp8 " #part, quantize_fp8_##part, size, 1, true},                                                  \
+        {"quantize_int8 " #part, quantize_int8_##part, size, 1, true},                                                \
         {"argmax " #part, argmax_##part, size, 1, true}, {"sample " #part, sample_##part, size, 1, true},             \
         {"gemm 1 row " #part, gemm_1_##part, size, 1, true}, {"gemm 4 rows " #part, gemm_4_##part, size, 1, true},    \
         {"gemm 8 rows " #part, gemm_8_##part, size, 1, true},

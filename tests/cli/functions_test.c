@@ -78,7 +78,7 @@ static void read_help(function *f) {
     assert_int_equal(pclose(help), 0);
     assert_true(f->tensor_count >= 2);
     for (size_t i = 0; i < f->size_count; i++)
-        f->sizes[i].value = INT64_C(1) << (f->size_count - i);
+        f->sizes[i].value = strncmp(f->sizes[i].name, "scale_", 6) == 0 ? 1 : INT64_C(1) << (f->size_count - i);
 }
 
 /* ---- Arrays ------------------------------------------------------------------------------------------------------ */

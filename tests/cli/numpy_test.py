@@ -143,6 +143,34 @@ CASES.append(("mha_paged", {"q": (2, 3, 40), "k_cache": (6, 16, 3, 40), "v_cache
                             "seqlens_k": np.array((20, 33), np.int32)}, {}, lambda *inputs: {"out": paged(*inputs)}))
 CASES.append(("rope3d", {"x": (2, 12, 3, 2 * PAIRS), "grids": np.array((2, 2, 3, 1, 3, 4), np.int32),
                          "frequencies": FREQUENCIES}, {}, turned_in_grids))
+E4M3 = np.array([(8 + code % 8 if code >= 8 else code) * 2.0 ** (max(code // 8, 1) - 10) for code in range(127)])
+
+
+def e4m3(values):
+    """The codes of the nearest numbers; of two as near the even one."""
+    distances = np.abs(np.minimum(np.abs(values), 448)[..., None] - E4M3)
+    nearest = distances.argmin(-1)  # the lower of two
+    tie = (distances == distances.min(-1, keepdims=True)).sum(-1) == 2
+    return nearest + (tie & (nearest % 2 == 1)) + 128 * np.signbit(values)
+
+
+def int8(values):
+    return np.clip(np.rint(values), -127, 127)
+
+
+def quantized(x, code, greatest):
+    """With a computed scale for every 128 columns of a row."""
+    scales = np.stack([np.abs(x[:, at:at + 128]).max(-1) for at in range(0, x.shape[-1], 128)], -1)
+    scales = scales.astype(np.float32) / np.float32(greatest)
+    factors = np.repeat(np.float32(1) / scales, 128, -1)[:, :x.shape[-1]]
+    return {"codes": code((x.astype(np.float32) * factors).astype(np.float64)), "scales": scales}
+
+
+SCALE = np.full((1, 1), 0.0625, np.float32)
+for operator, code, greatest in (("quantize_fp8", e4m3, 448), ("quantize_int8", int8, 127)):
+    CASES.append((operator, {"x": (15, 129)}, {"scale_rows": "15", "scale_cols": "2"},
+                  lambda x, code=code, greatest=greatest: quantized(x, code, greatest)))
+    CASES.append((operator, {"x": (15, 129), "given": SCALE}, {}, lambda x, given, code=code: {"codes": code(x / given)}))
 CASES.append(("sample", {"x": (7, 129)}, {}, lambda x: x.argmax(-1)))  # without a temperature the greatest
 
 
@@ -191,7 +219,8 @@ def run(kiln, folder, case, part, generator):
 def differs(operator, inputs, found, expected, part):
     if found.shape != expected.shape:
         return f"has shape {found.shape}, expected {expected.shape}"
-    result = found.astype(np.float64) if found.dtype == np.int32 else decode(found, part)
+    as_it_is = found.dtype in (np.float32, np.int32, np.uint8, np.int8)
+    result = found.astype(np.float64) if as_it_is else decode(found, part)
     relative, absolute = TOLERANCES[part]
     scale = np.abs(expected)
     if operator == "mul_add":  # cancellation: the product's rounding counts

@@ -7,7 +7,7 @@
 
 enum { ROOM = 8192, SIDE = 4, PARAMS_MAX = 512, TENSORS_MAX = 16, TAIL = 16 };
 
-/* Valid params: every size is SIDE, every tensor has memory of its own, the rest is 0. */
+/* Valid params: every size is SIDE, or 1 where that is typical, every tensor has memory of its own, the rest is 0. */
 typedef struct call {
     const kiln_operator *op;
     const kiln_operator_function *function;
@@ -46,7 +46,7 @@ static void prepare(call *c) {
             set_field(c, field, &memory);
             break;
         case KILN_FIELD_SIZE:
-            set_number(c, field, SIDE);
+            set_number(c, field, field->typical == 1 ? 1 : SIDE);
             break;
         case KILN_FIELD_WORKSPACE_SIZE:
             set_number(c, field, ROOM);
@@ -110,7 +110,7 @@ static void refuse_field(call *c, const kiln_field *field) {
     case KILN_FIELD_UPDATE:
         if (!field->optional) refuse_numbers(c, field, (int64_t[]){0}, 1);
         c->params[field->offset]++; /* an odd address */
-        refuse(c, field->name);
+        if (strcmp(field->dtype, "u8") != 0 && strcmp(field->dtype, "i8") != 0) refuse(c, field->name);
         break;
     case KILN_FIELD_SIZE:
         refuse_numbers(c, field, (int64_t[]){-1, INT64_MIN}, 2);

@@ -201,11 +201,10 @@ static const struct {
     const char *name;
     size_t size;
     int fraction, smallest, largest;
-} precisions[] = {[F32] = {"f32", 4, 23, -126, 127},
-                  [F16] = {"f16", 2, 10, -14, 15},
-                  [BF16] = {"bf16", 2, 7, -126, 127},
-                  [I32] = {"i32", 4, 31, 0, 31},
-                  [I64] = {"i64", 8, 63, 0, 63}};
+} precisions[] = {
+    [F32] = {"f32", 4, 23, -126, 127}, [F16] = {"f16", 2, 10, -14, 15}, [BF16] = {"bf16", 2, 7, -126, 127},
+    [I32] = {"i32", 4, 31, 0, 31},     [I64] = {"i64", 8, 63, 0, 63},   [U8] = {"u8", 1, 8, 0, 7},
+    [I8] = {"i8", 1, 7, 0, 7}};
 
 /* The one that KILN_TEST_PRECISION names, or all_of_them. */
 static precision precision_wanted(precision all_of_them) {
@@ -269,6 +268,7 @@ typedef union float_bits {
 /* The bits of a number that p can hold. */
 static uint64_t encode(precision p, double value) {
     if (p == I64) return (uint64_t)(int64_t)value;
+    if (p == U8 || p == I8) return (uint8_t)(int)value;
     if (p == F32) return (float_bits){.number = (float)value}.bits;
     if (p == I32) return (uint32_t)(int32_t)value;
     int fraction = precisions[p].fraction, bias = precisions[p].largest;
@@ -291,6 +291,8 @@ static uint64_t encode(precision p, double value) {
 static double decode(precision p, uint64_t bits_of) {
     const uint32_t word = (uint32_t)bits_of;
     if (p == I64) return (double)(int64_t)bits_of;
+    if (p == U8) return (uint8_t)word;
+    if (p == I8) return (int8_t)word;
     if (p == F32) return (float_bits){.bits = word}.number;
     if (p == I32) return (int32_t)word;
     int fraction = precisions[p].fraction, bias = precisions[p].largest;

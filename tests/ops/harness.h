@@ -70,8 +70,8 @@ double random_number(double low, double high);
 
 /* ---- Precisions -------------------------------------------------------------------------------------------------- */
 
-/* I32 and I64, which are none, are for matrices of integers. */
-typedef enum precision { F32, F16, BF16, PRECISION_COUNT, I32 = PRECISION_COUNT, I64 } precision;
+/* I32, I64, U8 and I8, which are none, are for matrices of integers. */
+typedef enum precision { F32, F16, BF16, PRECISION_COUNT, I32 = PRECISION_COUNT, I64, U8, I8 } precision;
 
 /* What a test runs through, from the first to before the end: all, or the one that KILN_TEST_PRECISION names. */
 precision precision_first(void);

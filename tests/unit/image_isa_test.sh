@@ -16,11 +16,11 @@ holds() {
 }
 
 # What must be there, 16 bytes at a time: gemm and attention write single elements of tiles, argmax and sample a number for
-# each row, and sample goes over rows that are in a cache by elements.
+# each row, quantize_fp8 and quantize_int8 bytes, and sample goes over rows that are in a cache by elements.
 vectors_of() { # OP LOAD STORE
     case $1 in
     sample) ;;
-    argmax | gemm | mha | mha_paged) echo "$2" ;;
+    argmax | gemm | mha | mha_paged | quantize_fp8 | quantize_int8) echo "$2" ;;
     *) echo "$2 $3" ;;
     esac
 }

@@ -3,8 +3,9 @@ import ctypes
 from dataclasses import dataclass
 from typing import Any, Sequence
 
-SIZES = {"f32": 4, "f16": 2, "bf16": 2, "i32": 4, "i64": 8}
-LONG_NAMES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "i32": "int32", "i64": "int64"}
+SIZES = {"f32": 4, "f16": 2, "bf16": 2, "i32": 4, "i64": 8, "u8": 1, "i8": 1}
+LONG_NAMES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "i32": "int32", "i64": "int64", "u8": "uint8",
+              "i8": "int8"}
 SHORT_NAMES = {long: short for short, long in LONG_NAMES.items()}
 
 
@@ -33,7 +34,7 @@ def _module(array: Any) -> str:
 
 # ---- NumPy, and what has its interfaces
 
-_TYPESTRINGS = {"<f4": "f32", "<f2": "f16", "<i4": "i32", "<i8": "i64"}
+_TYPESTRINGS = {"<f4": "f32", "<f2": "f16", "<i4": "i32", "<i8": "i64", "|u1": "u8", "|i1": "i8"}
 
 
 def _from_interface(name: str, array: Any, interface: dict, backend: str, ordinal: int, written: bool) -> Tensor:
@@ -88,7 +89,8 @@ class _DLTensor(ctypes.Structure):
                 ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64)]
 
 
-_DLPACK_DTYPES = {(2, 32): "f32", (2, 16): "f16", (4, 16): "bf16", (0, 32): "i32", (0, 64): "i64"}
+_DLPACK_DTYPES = {(2, 32): "f32", (2, 16): "f16", (4, 16): "bf16", (0, 32): "i32", (0, 64): "i64", (1, 8): "u8",
+                  (0, 8): "i8"}
 _DLPACK_DEVICES = {1: "cpu", 2: "cuda", 3: "cpu", 10: "rocm"}
 _pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
 _pointer_of.restype = ctypes.c_void_p

@@ -30,43 +30,46 @@ static void ok(kiln_status status) {
  * frequencies of its pairs. */
 typedef enum extra { NOTHING, NUMBERS, FREQUENCIES } extra;
 
-/* How often a tensor of rows x cols is read and written, and results of 4 bytes for each row. What a kernel keeps of a
- * row, or looks up again, decides how often it reads between the two numbers. */
+/* How often a tensor of rows x cols is read and written, as bytes where it is of codes, and results of 4 bytes for each
+ * row. What a kernel keeps of a row, or looks up again, decides how often it reads between the two numbers. */
 typedef struct operation {
     const char *name;
     void (*fill)(params *p, const call *c, const tensors *t);
     uint64_t reads, most_reads, writes, results;
     extra extra;
+    bool codes;
 } operation;
 
 static const operation operations[] = {
-    {"add", params_add, 2, 2, 1, 0, NOTHING},
-    {"add_gelu", params_add_gelu, 1, 1, 1, 0, NOTHING},
-    {"add_rmsnorm", params_add_rmsnorm, 2, 4, 2, 0, NOTHING},
-    {"argmax", params_argmax, 1, 2, 0, 1, NOTHING},
-    {"embedding", params_embedding, 1, 1, 1, 0, NUMBERS},
-    {"kv_copy_blocks", params_kv_copy_blocks, 2, 2, 2, 0, NUMBERS},
-    {"kv_store", params_kv_store, 2, 2, 2, 0, NUMBERS},
-    {"mul_add", params_mul_add, 3, 3, 1, 0, NOTHING},
-    {"rmsnorm", params_rmsnorm, 1, 2, 1, 0, NOTHING},
-    {"rope", params_rope, 1, 1, 1, 0, FREQUENCIES},
-    {"rope3d", params_rope3d, 1, 1, 1, 0, FREQUENCIES},
-    {"silu_mul", params_silu_mul, 2, 2, 1, 0, NOTHING},
-    {"softmax", params_softmax, 1, 1, 1, 0, NOTHING},
+    {"add", params_add, 2, 2, 1, 0, NOTHING, false},
+    {"add_gelu", params_add_gelu, 1, 1, 1, 0, NOTHING, false},
+    {"add_rmsnorm", params_add_rmsnorm, 2, 4, 2, 0, NOTHING, false},
+    {"argmax", params_argmax, 1, 2, 0, 1, NOTHING, false},
+    {"embedding", params_embedding, 1, 1, 1, 0, NUMBERS, false},
+    {"kv_copy_blocks", params_kv_copy_blocks, 2, 2, 2, 0, NUMBERS, false},
+    {"kv_store", params_kv_store, 2, 2, 2, 0, NUMBERS, false},
+    {"mul_add", params_mul_add, 3, 3, 1, 0, NOTHING, false},
+    {"quantize_fp8", params_quantize_fp8, 1, 2, 1, 1, NOTHING, true},
+    {"quantize_int8", params_quantize_int8, 1, 2, 1, 1, NOTHING, true},
+    {"rmsnorm", params_rmsnorm, 1, 2, 1, 0, NOTHING, false},
+    {"rope", params_rope, 1, 1, 1, 0, FREQUENCIES, false},
+    {"rope3d", params_rope3d, 1, 1, 1, 0, FREQUENCIES, false},
+    {"silu_mul", params_silu_mul, 2, 2, 1, 0, NOTHING, false},
+    {"softmax", params_softmax, 1, 1, 1, 0, NOTHING, false},
 };
 enum { OPERATIONS = sizeof operations / sizeof *operations };
 
-static const operation product = {"gemm", params_gemm, 2, 2, 1, 0, NOTHING};
-static const operation attentions[] = {{"mha", params_mha, 0, 0, 0, 0, NOTHING},
-                                       {"mha_paged", params_mha_paged, 0, 0, 0, 0, NOTHING}};
-static const operation windowed = {"mha", params_mha_windowed, 0, 0, 0, 0, NOTHING};
-static const operation causal[] = {{"mha", params_mha_causal, 0, 0, 0, 0, NOTHING},
-                                   {"mha_paged", params_mha_paged_causal, 0, 0, 0, 0, NOTHING}};
-static const operation late = {"mha", params_mha_late, 0, 0, 0, 0, NOTHING};
-static const operation shared[] = {{"mha", params_mha_shared, 0, 0, 0, 0, NOTHING},
-                                   {"mha_paged", params_mha_paged_shared, 0, 0, 0, 0, NOTHING}};
+static const operation product = {"gemm", params_gemm, 2, 2, 1, 0, NOTHING, false};
+static const operation attentions[] = {{"mha", params_mha, 0, 0, 0, 0, NOTHING, false},
+                                       {"mha_paged", params_mha_paged, 0, 0, 0, 0, NOTHING, false}};
+static const operation windowed = {"mha", params_mha_windowed, 0, 0, 0, 0, NOTHING, false};
+static const operation causal[] = {{"mha", params_mha_causal, 0, 0, 0, 0, NOTHING, false},
+                                   {"mha_paged", params_mha_paged_causal, 0, 0, 0, 0, NOTHING, false}};
+static const operation late = {"mha", params_mha_late, 0, 0, 0, 0, NOTHING, false};
+static const operation shared[] = {{"mha", params_mha_shared, 0, 0, 0, 0, NOTHING, false},
+                                   {"mha_paged", params_mha_paged_shared, 0, 0, 0, 0, NOTHING, false}};
 /* It reads a row as often as it needs to. */
-static const operation sampling = {"sample", params_sample, 1, 1, 0, 1, NUMBERS};
+static const operation sampling = {"sample", params_sample, 1, 1, 0, 1, NUMBERS, false};
 
 static bool named(const char *variable, const char *name) {
     const char *wanted = getenv(variable);
@@ -162,7 +165,8 @@ static void expect_bytes(const call *c, const count *n) {
     if (c->op->extra == NOTHING)
         assert_in_range(n->sum.global_read_bytes, c->op->reads * bytes, c->op->most_reads * bytes);
     assert_true(n->sum.global_read_bytes >= c->op->reads * bytes);
-    expect(n->sum.global_written_bytes, c->op->writes * bytes + c->op->results * (uint64_t)c->rows * RESULT);
+    uint64_t written = c->op->codes ? bytes / call_element(c) : c->op->writes * bytes;
+    expect(n->sum.global_written_bytes, written + c->op->results * (uint64_t)c->rows * RESULT);
 }
 
 /* Elements side by side, of any number and at any address. */
@@ -206,6 +210,7 @@ static void aligned_rows_are_moved_in_whole_vectors(void **state) {
         uint64_t bytes = n.sum.global_read_bytes + c.op->writes * elements * call_element(&c);
         if (c.op->extra != NOTHING) bytes = (c.op->reads + c.op->writes) * elements * call_element(&c);
         uint64_t requests = bytes / VECTOR / (uint64_t)info.wave_size + results, sectors = bytes / SECTOR + results;
+        if (c.op->codes) sectors = (n.sum.global_read_bytes + elements) / SECTOR + results;
         expect(n.sum.shared_conflicts, 0);
         if (c.op == operation_of("argmax")) continue; /* looks elements up one by one */
         if (c.op->extra == FREQUENCIES) {

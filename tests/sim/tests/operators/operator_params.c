@@ -204,6 +204,26 @@ void params_mul_add(params *p, const call *c, const tensors *t) {
         .y = t->output[0], .a = t->input[0], .b = t->input[1], .c = t->input[2], .count = c->rows * c->cols};
 }
 
+void params_quantize_fp8(params *p, const call *c, const tensors *t) {
+    p->quantize_fp8 = (kiln_quantize_fp8_params){.codes = (void *)t->output[0],
+                                                 .scales = (void *)t->numbers,
+                                                 .x = t->input[0],
+                                                 .rows = c->rows,
+                                                 .cols = c->cols,
+                                                 .scale_rows = c->rows,
+                                                 .scale_cols = 1};
+}
+
+void params_quantize_int8(params *p, const call *c, const tensors *t) {
+    p->quantize_int8 = (kiln_quantize_int8_params){.codes = (void *)t->output[0],
+                                                   .scales = (void *)t->numbers,
+                                                   .x = t->input[0],
+                                                   .rows = c->rows,
+                                                   .cols = c->cols,
+                                                   .scale_rows = c->rows,
+                                                   .scale_cols = 1};
+}
+
 void params_rmsnorm(params *p, const call *c, const tensors *t) {
     p->rmsnorm = (kiln_rmsnorm_params){.y = t->output[0], .x = t->input[0], .rows = c->rows, .cols = c->cols};
 }

@@ -52,6 +52,8 @@ typedef union params {
     kiln_mha_params mha;
     kiln_mha_paged_params mha_paged;
     kiln_mul_add_params mul_add;
+    kiln_quantize_fp8_params quantize_fp8;
+    kiln_quantize_int8_params quantize_int8;
     kiln_rmsnorm_params rmsnorm;
     kiln_rope_params rope;
     kiln_rope3d_params rope3d;
@@ -89,6 +91,9 @@ void params_mha_paged(params *p, const call *c, const tensors *t);
 void params_mha_paged_causal(params *p, const call *c, const tensors *t);
 void params_mha_paged_shared(params *p, const call *c, const tensors *t);
 void params_mul_add(params *p, const call *c, const tensors *t);
+/* A scale for each row. */
+void params_quantize_fp8(params *p, const call *c, const tensors *t);
+void params_quantize_int8(params *p, const call *c, const tensors *t);
 void params_rmsnorm(params *p, const call *c, const tensors *t);
 void params_rope(params *p, const call *c, const tensors *t);
 /* The first tokens are in a grid of 1 x 2 x 3. */

@@ -1,0 +1,93 @@
+/* The kernel of quantize_fp8 and quantize_int8 on devices. The includer defines KILN_QUANTIZE_CODE(value, bound), the
+ * byte of a number, and its entry point over kiln_quantize. */
+#ifndef KILN_KERNELS_COMMON_QUANTIZE_GPU_H
+#define KILN_KERNELS_COMMON_QUANTIZE_GPU_H
+
+#include "kernels/common/quantize_scale.h"
+#include "kernels/common/reduce.h"
+#include "kernels/common/span.h"
+#include "kernels/common/values.h"
+
+/* The codes of a vector of elements. */
+typedef struct kiln_quantize_codes {
+    uint32_t words[KILN_QUADS];
+} __attribute__((aligned(KILN_VECTOR))) kiln_quantize_codes;
+
+KILN_INLINE float kiln_quantize_greater(float greatest, const float *values) {
+    KILN_UNROLL
+    for (int i = 0; i < KILN_VECTOR; i++) /* NaN is not greater */
+        greatest = kiln_max(kiln_float(kiln_bits(values[i]) & 0x7fffffffu), greatest);
+    return greatest;
+}
+
+KILN_INLINE void kiln_quantize_put(uint8_t *codes, const float *values, float factor, float smax) {
+    kiln_quantize_codes vector;
+    KILN_UNROLL
+    for (int word = 0; word < KILN_QUADS; word++) {
+        vector.words[word] = 0;
+        KILN_UNROLL
+        for (int i = 0; i < 4; i++) {
+            uint8_t code = (uint8_t)KILN_QUANTIZE_CODE(values[4 * word + i] * factor, smax);
+            vector.words[word] |= (uint32_t)code << 8 * i;
+        }
+    }
+    *(kiln_quantize_codes *)codes = vector;
+}
+
+/* What the threads of a block do: its rows' tile, which has one scale or one for each row, or whose scales are known
+ * before. The first vector of a thread stays in a register between the two passes; the others are in a cache. */
+KILN_INLINE void kiln_quantize(const kiln_quantize_args *args, float *exchange) {
+    kiln_span s = kiln_span_of(&args->shape);
+    uint32_t lanes_log2 = args->shape.lanes_log2, step = KILN_BLOCK >> lanes_log2;
+    uint64_t rows = (uint64_t)args->shape.rows, first = kiln_block() * args->block_rows;
+    if (first >= rows) return; /* the whole block */
+    uint64_t end = first + args->block_rows < rows ? first + args->block_rows : rows;
+    uint64_t left = (uint64_t)args->shape.cols - s.start;
+    s.count = left < args->shape.tile ? (uint32_t)left : args->shape.tile;
+    s.whole = args->shape.wide ? s.count / KILN_VECTOR : 0;
+    first += kiln_thread() >> lanes_log2;
+    s.row = first;
+    const kiln_element *x = kiln_span_of_input(s, args->x, args->x_stride);
+    kiln_vector kept = {{0}};
+    if (first < end && s.first < s.whole) kept = kiln_vector_load(x + s.first * KILN_VECTOR);
+
+    float value = 0.0f, values[KILN_VECTOR];
+    if (args->source == KILN_QUANTIZE_COMPUTED) { /* by all threads, also those without a row */
+        KILN_LOOP
+        for (; s.row < end; s.row += step) {
+            x = kiln_span_of_input(s, args->x, args->x_stride);
+            KILN_LOOP
+            KILN_FOR_WHOLE(s, vector) {
+                kiln_vector held = kept;
+                if (vector != s.first || s.row != first) held = kiln_vector_load(x + vector * KILN_VECTOR);
+                kiln_vector_values(values, held);
+                value = kiln_quantize_greater(value, values);
+            }
+            KILN_LOOP
+            KILN_FOR_REST(s, i)
+            value = kiln_max(kiln_float(kiln_bits(kiln_element_to_f32(x[i])) & 0x7fffffffu), value);
+        }
+        value = kiln_reduce(value, args->scale_lanes_log2, exchange, KILN_REDUCE_MAX);
+    }
+    KILN_LOOP
+    for (s.row = first; s.row < end; s.row += step) {
+        uint64_t at = kiln_quantize_scale_at(args, s.row, kiln_tile());
+        if (args->source != KILN_QUANTIZE_COMPUTED) value = args->values[at];
+        float scale = kiln_quantize_scale(args, value), factor = 1.0f / scale;
+        x = kiln_span_of_input(s, args->x, args->x_stride);
+        uint8_t *codes = (uint8_t *)args->codes + s.row * (uint64_t)args->codes_stride + s.start;
+        KILN_LOOP
+        KILN_FOR_WHOLE(s, vector) {
+            kiln_vector held = kept;
+            if (vector != s.first || s.row != first) held = kiln_vector_load(x + vector * KILN_VECTOR);
+            kiln_vector_values(values, held);
+            kiln_quantize_put(codes + vector * KILN_VECTOR, values, factor, args->smax);
+        }
+        KILN_LOOP
+        KILN_FOR_REST(s, i)
+        codes[i] = (uint8_t)KILN_QUANTIZE_CODE(kiln_element_to_f32(x[i]) * factor, args->smax);
+        if (args->scales && s.first == 0 && kiln_quantize_is_first(args, s.row, kiln_tile())) args->scales[at] = scale;
+    }
+}
+
+#endif

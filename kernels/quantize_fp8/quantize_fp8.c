@@ -1,0 +1,29 @@
+/* quantize_fp8, host side. */
+#include "kernels/common/quantize_host.h"
+#define KILN_HOST quantize_fp8
+#include "kernels/common/operator.h"
+
+static kiln_status quantize_fp8(kiln_stream *stream, const kiln_quantize_fp8_params *params, unsigned part,
+                                const char *name) {
+    kiln__quantize_call call = {
+        .codes = params->codes,
+        .scales = params->scales,
+        .x = params->x,
+        .given = params->given,
+        .amax = params->amax,
+        .rows = params->rows,
+        .cols = params->cols,
+        .scale_rows = params->scale_rows,
+        .scale_cols = params->scale_cols,
+        .codes_stride = params->codes_stride,
+        .x_stride = params->x_stride,
+        .smax = params->smax,
+        .greatest = 448.0f,
+    };
+    kiln_quantize_args args;
+    kiln_launch_config config;
+    KILN__REQUIRE(params->reserved == 0, "%s: reserved is %d: must be 0", name, params->reserved);
+    KILN__TRY(kiln__quantize_prepare(name, &call, kiln__part_size_log2(part), &args, &config));
+    if (KILN__UNLIKELY(!config.grid[0])) return KILN_OK;
+    return launch(stream, part, KERNEL_quantize_fp8, &config, &args, sizeof args);
+}

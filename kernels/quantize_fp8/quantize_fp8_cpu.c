@@ -1,0 +1,13 @@
+/* quantize_fp8 on the CPU, and its definition: see quantize_fp8_gpu.c for the meaning of its blocks.
+ *
+ * Floor: one read of the tensor and one write of its codes at memory bandwidth.
+ * Test: build/tests/ops/quantize_test. Bench: build/kiln bench quantize_fp8 --device cpu */
+#include "kernels/common/cpu.h"
+#include "kernels/common/float8.h"
+#define KILN_QUANTIZE_CODE(value, bound) kiln_e4m3_within(value, bound)
+#include "kernels/common/quantize_cpu.h"
+
+KILN_INLINE void quantize_fp8(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+    kiln_quantize(arguments, span, part);
+}
+KILN_CPU_KERNEL(quantize_fp8)

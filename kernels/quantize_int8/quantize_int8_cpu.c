@@ -1,0 +1,13 @@
+/* quantize_int8 on the CPU, and its definition: see quantize_int8_gpu.c for the meaning of its blocks.
+ *
+ * Floor: one read of the tensor and one write of its codes at memory bandwidth.
+ * Test: build/tests/ops/quantize_test. Bench: build/kiln bench quantize_int8 --device cpu */
+#include "kernels/common/cpu.h"
+#include "kernels/common/small_integer.h"
+#define KILN_QUANTIZE_CODE(value, bound) kiln_int8_within(value, bound)
+#include "kernels/common/quantize_cpu.h"
+
+KILN_INLINE void quantize_int8(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+    kiln_quantize(arguments, span, part);
+}
+KILN_CPU_KERNEL(quantize_int8)
