@@ -61,6 +61,7 @@ struct ptx_op {
     const ptx_wgmma *product;
     const ptx_wgmma_touched *touched; /* registers of products that it accesses; NULL: none */
     const ptx_video *video;
+    const struct ptx_bulk *bulk;   /* ptx_bulk.c */
     const ptx_function *signature; /* of a call through the register of source 0 */
     ptx_watch *watch;              /* for mutants, or NULL */
 };

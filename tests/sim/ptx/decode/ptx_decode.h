@@ -103,6 +103,9 @@ void ptx_decode_cluster_barrier(ptx_decoder *decoder);
 void ptx_decode_store_async(ptx_decoder *decoder);
 void ptx_decode_reduce_async(ptx_decoder *decoder);
 
+/* cp.async.bulk, and cp.reduce.async.bulk: ptx_bulk.c. */
+void ptx_decode_bulk(ptx_decoder *decoder, bool reduces);
+
 /* cvt.pack. */
 void ptx_decode_pack(ptx_decoder *decoder);
 

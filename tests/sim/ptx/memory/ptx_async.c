@@ -176,7 +176,13 @@ void ptx_decode_async(ptx_decoder *decoder) {
     static const int kinds[] = {PTX_M_COMMIT_GROUP, PTX_M_WAIT_GROUP, PTX_M_WAIT_ALL};
     static const ptx_run runs[] = {run_commit, run_wait_group, run_wait_all};
     ptx_op *op = decoder->op;
+    const bool reduces = ptx_take(decoder, PTX_M_REDUCE);
     if (!ptx_take(decoder, PTX_M_ASYNC)) ptx_refuse(decoder, "is not simulated");
+    if (ptx_take(decoder, PTX_M_BULK)) {
+        ptx_decode_bulk(decoder, reduces);
+        return;
+    }
+    if (reduces) ptx_refuse(decoder, "a reduction is .bulk");
     ptx_need(decoder, 80, 70);
     if (ptx_take(decoder, PTX_M_MBARRIER)) {
         ptx_decode_arrive_on_copies(decoder);

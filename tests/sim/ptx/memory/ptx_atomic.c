@@ -122,6 +122,25 @@ static uint64_t exchange(const ptx_op *op, void *memory, bool flushes, uint64_t 
     return old;
 }
 
+/* Whether an element still had its old value, and has the new one now; if not, *old is what it has. */
+static bool replaced(void *memory, uint32_t bytes, uint64_t *old, uint64_t value) {
+    if (bytes == 8) {
+        return __atomic_compare_exchange_n((uint64_t *)memory, old, value, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+    }
+    if (bytes == 4) {
+        uint32_t before = (uint32_t)*old;
+        const bool same = __atomic_compare_exchange_n((uint32_t *)memory, &before, (uint32_t)value, false,
+                                                      __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+        *old = before;
+        return same;
+    }
+    uint16_t before = (uint16_t)*old;
+    const bool same = __atomic_compare_exchange_n((uint16_t *)memory, &before, (uint16_t)value, false, __ATOMIC_SEQ_CST,
+                                                  __ATOMIC_RELAXED);
+    *old = before;
+    return same;
+}
+
 /* exch and cas of 128 bits, one at a time, since not every host has such an instruction. */
 static unsigned __int128 exchange_wide(const ptx_op *op, unsigned __int128 *at, unsigned __int128 a,
                                        unsigned __int128 b) {
@@ -228,6 +247,52 @@ bool ptx_atomic_async_fits(const ptx_op *op) {
     if (op->mode == ATOMIC_ADD && op->type == PTX_u64) return true;
     const ptx_type_class class = ptx_type_class_of(op->type);
     return type_fits(op, false) && ptx_type_bits(op->type) == 32 && class != PTX_CLASS_FLOAT;
+}
+
+bool ptx_atomic_tensor_fits(const ptx_op *op) {
+    return op->mode != ATOMIC_EXCH && op->mode != ATOMIC_CAS;
+}
+
+bool ptx_atomic_bulk_fits(const ptx_op *op) {
+    const ptx_type_class class = ptx_type_class_of(op->type);
+    const bool narrow = op->type == PTX_f16 || op->type == PTX_bf16;
+    if (!ptx_atomic_tensor_fits(op) || class == PTX_CLASS_PACKED) return false;
+    return type_fits(op, false) || (narrow && (op->mode == ATOMIC_MIN || op->mode == ATOMIC_MAX));
+}
+
+/* The lesser or greater of two, the number where one is NaN; -0 is less than 0. */
+static uint64_t pick_narrow(const ptx_op *op, uint64_t old, uint64_t a) {
+    const sim_format format = ptx_format_of(op->type);
+    const double x = ptx_narrow_load(format, (uint32_t)old & 0xffff, 0);
+    const double y = ptx_narrow_load(format, (uint32_t)a & 0xffff, 0);
+    if (isnan(x) && isnan(y)) return 0x7fff;
+    if (isnan(x) || isnan(y)) return isnan(x) ? a : old;
+    const bool lesser = x < y || (x == y && signbit(x) && !signbit(y));
+    return lesser == (op->mode == ATOMIC_MIN) ? old : a;
+}
+
+/* One element, of which NaN has all bits but the sign's. */
+static uint64_t reduced(const ptx_op *op, bool flushes, uint64_t old, uint64_t a) {
+    if (is_narrow_float(op) && op->mode != ATOMIC_ADD) return pick_narrow(op, old, a);
+    const uint64_t result = combine(op, flushes, old, a, 0);
+    const bool nan = op->type == PTX_f64 && (result & ~(1ull << 63)) > 0x7ffull << 52;
+    return nan ? ~(1ull << 63) : result;
+}
+
+void ptx_atomic_reduce(const ptx_op *op, ptx_type type, bool flushes, void *memory, const uint8_t *bytes,
+                       uint32_t size) {
+    const uint32_t element = ptx_type_bits(type) / 8;
+    ptx_op one = *op;
+    one.type = type;
+    for (uint32_t at = 0; at < size; at += element) {
+        uint64_t a = 0, old = 0;
+        memcpy(&a, bytes + at, element);
+        memcpy(&old, (uint8_t *)memory + at, element);
+        uint64_t result;
+        do
+            result = reduced(&one, flushes, old, a);
+        while (!replaced((uint8_t *)memory + at, element, &old, result));
+    }
 }
 
 void ptx_atomic_apply(const ptx_op *op, void *memory, uint64_t value) {

@@ -24,9 +24,23 @@ static void decode_line(ptx_decoder *decoder) {
 
 /* ---- prefetch{.global,.local}.{L1,L2}, prefetchu.L1, prefetch.global.L2::evict_{last,normal} ---- */
 
+/* prefetch{.param,.const}.tensormap */
+static void decode_prefetch_map(ptx_decoder *decoder) {
+    static const int spaces[] = {PTX_M_PARAM, PTX_M_CONST};
+    ptx_need(decoder, 90, 80);
+    ptx_take_one(decoder, spaces, 2);
+    ptx_expect_operands(decoder, 1, 1);
+    ptx_decode_pointer(decoder, &decoder->statement->operands[0]);
+    decoder->op->run = ptx_run_nothing;
+}
+
 static void decode_prefetch(ptx_decoder *decoder) {
     static const int levels[] = {PTX_M_L1, PTX_M_L2, PTX_M_L2_EVICT_LAST, PTX_M_L2_EVICT_NORMAL};
     bool uniform = strcmp(decoder->statement->opcode, "prefetchu") == 0;
+    if (!uniform && ptx_take(decoder, PTX_M_TENSORMAP)) {
+        decode_prefetch_map(decoder);
+        return;
+    }
     ptx_expect_operands(decoder, 1, 1);
     bool local = !uniform && ptx_take(decoder, PTX_M_LOCAL);
     if (uniform)

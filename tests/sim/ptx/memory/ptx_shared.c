@@ -1,6 +1,7 @@
 /* Accesses to shared memory, with every check: bounds, what was never written or is in flight, races. */
 #include "tests/sim/ptx/memory/ptx_shared.h"
 #include "tests/sim/ptx/matrix/ptx_wgmma_run.h"
+#include "tests/sim/ptx/memory/ptx_bulk.h"
 #include "tests/sim/ptx/warp/ptx_undefined.h"
 #include <string.h>
 
@@ -76,12 +77,22 @@ static const ptx_touches *conflict(const ptx_block *block, const ptx_warp *warp,
 
 static inline void touch(const ptx_block *block, const ptx_warp *warp, const ptx_op *op, ptx_shadow *shadow,
                          uint16_t thread, bool write) {
-    if (shadow->epoch != block->epoch) *shadow = (ptx_shadow){.epoch = block->epoch, .written = shadow->written};
+    if (shadow->epoch != block->epoch) {
+        shadow->epoch = block->epoch;
+        shadow->reads = shadow->writes = (ptx_touches){0};
+        shadow->readers = 0;
+        shadow->in_flight = false;
+    }
     if (!write && warp->known) turn_reads(block, warp, shadow);
     ptx_touches *touches = write ? &shadow->writes : &shadow->reads;
     bool first = touches_add(warp, op, touches, thread);
     touches->strong = is_strong(op) && (first || touches->strong);
-    shadow->written |= write;
+    if (!write) return;
+    shadow->written = true;
+    shadow->generic = true;
+    shadow->writer = thread;
+    shadow->wrote = warp->moment;
+    shadow->wrote_epoch = block->epoch;
 }
 
 /* The shadow of the bytes from address on, of at most size, and how many they are: a word, or a byte of one that this
@@ -133,6 +144,10 @@ static bool check(const ptx_block *block, ptx_warp *warp, const ptx_op *op, cons
                   thread);
         return false;
     }
+    if (write && block->source_count && ptx_bulk_reads(block, address)) {
+        ptx_fault(warp, op, SIM_FAULT_IN_FLIGHT, lane, address, "thread %u writes what a bulk copy reads", thread);
+        return false;
+    }
     bool known = shadow->written || address >= block->shared_bytes; /* the system's code knows of its own */
     if (read && !known && block == warp->block && ptx_undefined_loads(op)) {
         warp->unwritten |= 1u << lane;
@@ -169,6 +184,16 @@ uint8_t *ptx_shared_bytes_of(ptx_block *block, ptx_warp *warp, const ptx_op *op,
 uint8_t *ptx_shared_bytes(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size, bool read,
                           bool write) {
     return ptx_shared_bytes_of(warp->block, warp, op, lane, address, size, read, write);
+}
+
+static bool is_fenced(const ptx_warp *warp, uint32_t lane, const ptx_shadow *shadow) {
+    const ptx_block *block = warp->block;
+    const uint32_t place = shadow->writer / PTX_WARP, first = block->rank * block->warp_count;
+    if (!shadow->generic || place < first || place >= first + block->warp_count) return true;
+    if (block->warps[place - first].proxied[shadow->writer % PTX_WARP].moment > shadow->wrote) return true;
+    if (!warp->proxied[lane].moment) return false;
+    return warp->proxied[lane].epoch > shadow->wrote_epoch ||
+           (warp->known && ptx_flag_orders(warp, shadow->writer, shadow->wrote));
 }
 
 static const ptx_shadow *byte_at(const ptx_block *block, uint64_t address) {
@@ -236,6 +261,7 @@ bool ptx_shared_send_to(ptx_block *block, ptx_warp *warp, const ptx_op *op, uint
         if (!check(block, warp, op, shadow, lane, address + i, false, true)) return false;
         touch(block, warp, op, shadow, thread_of(warp, lane), true);
         shadow->in_flight = true;
+        shadow->generic = false;
     }
     warp->block->moved = true;
     return true;
@@ -245,4 +271,17 @@ uint8_t *ptx_shared_arrive(ptx_block *block, uint64_t address, uint32_t size) {
     for (uint32_t i = 0, step; i < size; i += step)
         shadow_at(block, address + i, size - i, &step)->in_flight = false;
     return block->shared + address;
+}
+
+bool ptx_shared_fenced(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size) {
+    for (uint32_t i = 0; i < size; i++) {
+        const ptx_shadow *shadow = byte_at(warp->block, address + i);
+        if (is_fenced(warp, lane, shadow)) continue;
+        ptx_fault(warp, op, SIM_FAULT_RACE, lane, address + i,
+                  "the async proxy reads what thread %u stored without "
+                  "fence.proxy.async",
+                  shadow->writer);
+        return false;
+    }
+    return true;
 }

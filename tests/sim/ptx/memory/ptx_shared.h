@@ -21,7 +21,10 @@ struct ptx_shadow {
     uint32_t readers; /* warps with reads before those, which are behind: ptx_block.reads */
     bool written;     /* ever */
     bool in_flight;   /* an asynchronous copy fills it: no access before that lands */
-    bool split;       /* of a word: its bytes have shadows of their own */
+    bool generic;     /* last written by the generic proxy: by this thread, then */
+    uint16_t writer;
+    uint32_t wrote, wrote_epoch;
+    bool split; /* of a word: its bytes have shadows of their own */
 };
 
 /* A block's shadows: of its words, then of its bytes, which mean nothing before their word is split. */
@@ -56,6 +59,10 @@ void ptx_shared_undefined(const ptx_block *block, uint64_t address, uint32_t siz
 bool ptx_shared_send(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size);
 /* That copy lands: a write of the lane, to the bytes that are returned. */
 uint8_t *ptx_shared_land(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size);
+
+/* Whether a lane may read these bytes of its block by the async proxy: no generic store to them comes without a proxy
+ * fence behind it. false after a fault. */
+bool ptx_shared_fenced(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size);
 
 /* A lane sends these bytes of a block's memory, which nothing may touch before they arrive. false after a fault. */
 bool ptx_shared_send_to(ptx_block *block, ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address,

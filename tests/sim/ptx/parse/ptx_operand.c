@@ -117,8 +117,11 @@ static ptx_operand parse_address(ptx_parser *parser) {
         ptx_fail(parser, "this form of address is not simulated");
     }
     while (ptx_accept(parser, ',')) {
-        parse_operand(parser);
+        const ptx_operand next = parse_operand(parser);
         address.kind = PTX_OPERAND_TUPLE;
+        if (address.element_count++) continue;
+        address.elements = ptx_arena_take(parser->arena, sizeof next);
+        *address.elements = next;
     }
     ptx_expect(parser, ']');
     return address;

@@ -84,7 +84,7 @@ typedef enum ptx_operand_kind {
     PTX_OPERAND_SPECIAL,  /* name: "%tid.x" */
     PTX_OPERAND_VARIABLE, /* variable + value: its address */
     PTX_OPERAND_ADDRESS,  /* [register + value], [variable + value] or [value] */
-    PTX_OPERAND_TUPLE,    /* [a, b, ...] of textures and tensors, which are not simulated */
+    PTX_OPERAND_TUPLE,    /* [a, b, ...] of textures and tensors: an address, and the first of elements */
     PTX_OPERAND_VECTOR,   /* {a, b, ...}: elements */
     PTX_OPERAND_WORD,     /* name: of nothing that is known yet */
     PTX_OPERAND_LABEL,    /* number: the instruction that it stands before */

@@ -170,6 +170,15 @@ void ptx_decode_barrier(ptx_decoder *decoder) {
     if (count > first + 1) op->s[1] = ptx_source(decoder, &operands[first + 1], PTX_u32);
 }
 
+static void run_fence_proxy(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
+    (void)op;
+    warp->moment++;
+    for (uint32_t rest = mask; rest; rest &= rest - 1) {
+        warp->proxied[__builtin_ctz(rest)].moment = warp->moment;
+        warp->proxied[__builtin_ctz(rest)].epoch = warp->block->epoch;
+    }
+}
+
 static void run_fence(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
     (void)op;
     ptx_flag_fence(warp, mask);
@@ -191,6 +200,7 @@ void ptx_decode_fence(ptx_decoder *decoder) {
         if (ptx_take(decoder, PTX_M_ASYNC)) {
             ptx_need(decoder, 90, 80);
             ptx_take_one(decoder, spaces, 3);
+            decoder->op->run = run_fence_proxy;
             return;
         }
         if (!ptx_take(decoder, PTX_M_ALIAS)) ptx_refuse(decoder, "only .proxy.alias and .proxy.async are simulated");

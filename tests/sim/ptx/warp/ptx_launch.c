@@ -4,6 +4,7 @@
  * blocks of a cooperative launch all begin, and take turns. The blocks of a cluster begin together and take turns, as a
  * team; a block without one is a team by itself. */
 #include "tests/sim/ptx/matrix/ptx_wgmma_run.h"
+#include "tests/sim/ptx/memory/ptx_bulk.h"
 #include "tests/sim/ptx/memory/ptx_landing.h"
 #include "tests/sim/ptx/memory/ptx_overlap.h"
 #include "tests/sim/ptx/memory/ptx_shared.h"
@@ -80,6 +81,7 @@ static void block_free(ptx_block *block) {
         free(block->warps[w].copies);
     }
     ptx_landing_free(block);
+    ptx_bulk_free(block);
     free(block->warps);
     free(block->shared);
     free(block->shadow);
@@ -142,6 +144,7 @@ static void block_start(ptx_block *block, uint64_t number, uint32_t rank, sim_re
     *report = (sim_report){.kind = SIM_FAULT_NONE};
     block->copies_in_flight = 0;
     ptx_landing_clear(block);
+    ptx_bulk_clear(block);
     block->triggered = false;
     block->moves = 0;
     block->asked = 0;
@@ -165,6 +168,8 @@ static void block_start(ptx_block *block, uint64_t number, uint32_t rank, sim_re
         warp->unwritten = 0;
         warp->copy_count = 0;
         memset(warp->committed, 0, sizeof warp->committed);
+        memset(warp->bulk_committed, 0, sizeof warp->bulk_committed);
+        memset(warp->proxied, 0, sizeof warp->proxied);
         ptx_warp_start(warp);
     }
 }
@@ -210,6 +215,7 @@ static step block_step(ptx_block *block) {
     }
     if (!left) {
         ptx_wgmma_check(block);
+        ptx_bulk_check(block);
         block->ended = true;
         return STEP_ENDED;
     }

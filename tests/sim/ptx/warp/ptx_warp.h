@@ -113,6 +113,10 @@ struct ptx_warp {
     struct ptx_copy *copies; /* asynchronous ones that have not landed: ptx_async.c */
     uint32_t copy_count, copy_room;
     uint32_t committed[PTX_WARP]; /* groups of copies of each lane so far */
+    uint32_t bulk_committed[PTX_WARP];
+    struct {
+        uint32_t moment, epoch;
+    } proxied[PTX_WARP]; /* each lane's last proxy fence; 0: none */
 };
 
 struct ptx_block {
@@ -134,6 +138,8 @@ struct ptx_block {
     uint32_t flag_count, flag_room;
     struct ptx_landing *landings; /* what is on its way into shared memory: ptx_landing.h */
     uint32_t landing_count, landing_room;
+    struct ptx_bulk_source *sources; /* that bulk copies read: ptx_bulk.c */
+    uint32_t source_count, source_room;
     uint32_t known_count;           /* warps that flags order: the cluster's */
     struct ptx_products *products;  /* of warpgroups, in flight: ptx_wgmma.c; NULL: none yet */
     uint32_t copies_in_flight;      /* of all warps */

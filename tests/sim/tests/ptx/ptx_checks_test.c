@@ -624,7 +624,7 @@ static void what_is_not_simulated_is_refused_by_name(void **state) {
         {"bra NOWHERE;", "NOWHERE"},
         {"mov.u32 %r1, %unknown;", "%unknown"},
         {"vote.all.pred %p1, %p1;", "sm_70"},
-        {"cp.async.bulk.commit_group;", ".bulk"},
+        {"cp.async.bulk.commit_group;", "sm_90"},
         {"mapa.u64 %rd1, %rd2, %r1;", "mapa"},
         {"cp.async.wait_group %r1;", "constant"},
         {"cp.async.ca.shared.global [%r1], [%rd1], 2;", "2 bytes"},

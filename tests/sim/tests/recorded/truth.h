@@ -38,6 +38,16 @@ typedef struct truth_field {
     uint64_t zero;
 } truth_field;
 
+/* A tensor map that a field asks for; im2col: lower to pixels, else box. */
+typedef struct truth_map {
+    uint32_t im2col, type, rank, interleave, swizzle, promotion, fill, zero;
+    uint64_t dims[5], strides[4];
+    uint32_t box[5], steps[5];
+    int32_t lower[3], upper[3];
+    uint32_t channels, pixels;
+    uint64_t offset;
+} truth_map;
+
 typedef struct truth_case {
     uint8_t *bytes; /* of the file; the other pointers point into it */
     size_t size;

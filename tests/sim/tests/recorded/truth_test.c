@@ -1,7 +1,7 @@
 /* Kernels whose results were recorded on an H100, replayed on the interpreter: what comes out must be what the H100
  * left behind, to the bit, or within the error that the ISA states for approximations. Kernels with instructions that
  * are not simulated are named with the reason. */
-#include "tests/sim/ptx/warp/ptx_warp.h"
+#include "tests/sim/ptx/memory/ptx_tensor.h"
 #include "tests/sim/tests/common/programs_host.h"
 #include "tests/sim/tests/recorded/truth.h"
 #include <setjmp.h>
@@ -14,7 +14,7 @@
 
 enum {
     CASES = 979,
-    REPLAYED = 556, /* of them; the instructions of the others are not simulated */
+    REPLAYED = 977, /* of them; the others are not simulated, or an error here */
     CAPABILITY = 90,
     BUFFERS = 64,
     PARAMETER_BYTES = 4096
@@ -54,7 +54,33 @@ static void memory_free(memory *all) {
         free(all->bytes[i]);
 }
 
-/* The parameters where the interpreter wants them. false: one is a tensor map. */
+/* The tensor map of a field. false: it is of a kind that is not simulated. */
+static bool map_of(const truth_case *x, const truth_field *field, const memory *all, ptx_tensor_map *out) {
+    const truth_map *m = (const truth_map *)(const void *)(x->bytes + field->value);
+    if (m->interleave) return false;
+    *out = (ptx_tensor_map){.magic = PTX_TENSOR_MAGIC,
+                            .type = (uint8_t)m->type,
+                            .rank = (uint8_t)m->rank,
+                            .swizzle = (uint8_t)m->swizzle,
+                            .fill = (uint8_t)m->fill,
+                            .address = (uintptr_t)all->bytes[field->buffer] + m->offset,
+                            .by_pixels = (uint8_t)m->im2col,
+                            .channels = (uint16_t)m->channels,
+                            .pixels = (uint16_t)m->pixels};
+    for (uint32_t i = 0; i < m->rank; i++) {
+        out->dims[i] = (uint32_t)m->dims[i];
+        out->box[i] = (uint16_t)m->box[i];
+        out->steps[i] = (uint8_t)m->steps[i];
+        if (i) out->strides[i - 1] = m->strides[i - 1];
+    }
+    for (uint32_t i = 0; i < 3; i++) {
+        out->lower[i] = (int16_t)m->lower[i];
+        out->upper[i] = (int16_t)m->upper[i];
+    }
+    return true;
+}
+
+/* The parameters where the interpreter wants them. false: one is a tensor map that is not simulated. */
 static bool parameters_of(const truth_case *x, const memory *all, const ptx_function *kernel, uint8_t *bytes) {
     for (const truth_field *f = x->fields; f < x->fields + x->head->field_count; f++) {
         const ptx_variable *parameter = kernel->parameters;
@@ -63,7 +89,12 @@ static bool parameters_of(const truth_case *x, const memory *all, const ptx_func
             parameter = parameter->next;
         assert_non_null(parameter);
         assert_true(f->inner + f->size <= parameter->size && kernel->parameter_bytes <= PARAMETER_BYTES);
-        if (f->kind == TRUTH_MAP) return false;
+        if (f->kind == TRUTH_MAP) {
+            ptx_tensor_map map;
+            if (!map_of(x, f, all, &map)) return false;
+            memcpy(bytes + parameter->offset + f->inner, &map, sizeof map);
+            continue;
+        }
         if (f->kind == TRUTH_ADDRESS) value += (uintptr_t)all->bytes[f->buffer];
         memcpy(bytes + parameter->offset + f->inner, &value, f->size);
     }
@@ -154,7 +185,7 @@ static outcome replay(const char *name, const char *ptx, char *why, size_t size)
         launch(&x, text, program, parameters, &all, why, size);
         result = *why ? DIFFERENT : EQUAL;
     } else {
-        snprintf(why, size, "takes a tensor map, which is not simulated");
+        snprintf(why, size, "takes an interleaved tensor map, which is not simulated");
     }
     memory_free(&all);
     truth_free(&x);
@@ -164,6 +195,16 @@ static outcome replay(const char *name, const char *ptx, char *why, size_t size)
 }
 
 /* ---- All of them ---- */
+
+/* What the device forgives and the interpreter reports: a copy of 24 bytes, which the ISA does not allow, counts 16. */
+static const char *const stricter[] = {"tma/bulk_g2s_size_24"};
+
+static bool is_stricter(const char *name) {
+    bool listed = false;
+    for (size_t i = 0; i < sizeof stricter / sizeof *stricter; i++)
+        listed |= strcmp(stricter[i], name) == 0;
+    return listed;
+}
 
 static void what_is_simulated_is_what_was_recorded(void **state) {
     size_t size;
@@ -175,6 +216,10 @@ static void what_is_simulated_is_what_was_recorded(void **state) {
         if (*line == '#') continue;
         assert_int_equal(sscanf(line, "%127s %63s", name, ptx), 2);
         outcome result = replay(name, ptx, why, sizeof why);
+        if (is_stricter(name)) {
+            assert_int_equal(result, DIFFERENT);
+            result = REFUSED;
+        }
         counts[result]++;
         if (result != EQUAL) printf("# %s %s: %s\n", result == REFUSED ? "not simulated:" : "different:", name, why);
     }
