@@ -382,7 +382,7 @@ static void test_special_values(kiln_stream *stream) {
             for (int64_t i = 0; i < N * K; i++)
                 b[i] = i == 34 * K + 18 ? (double)INFINITY : 1;
             for (int64_t i = 0; i < m * N; i++)
-                d[i] = i / N == 2 ? (double)NAN : i % N == 34 ? (double)INFINITY : K;
+                d[i] = i / N == 2 ? (double)NAN : i % N == 34 ? (double)INFINITY : (double)K;
             expect_product(stream, p, m, N, K, a, b, d);
         }
     }
