@@ -18,6 +18,7 @@ typedef struct CUmod_st *kiln__cu_module;
 typedef struct CUfunc_st *kiln__cu_function;
 typedef struct CUstream_st *kiln__cu_stream;
 typedef struct CUevent_st *kiln__cu_event;
+struct CUtensorMap_st;
 struct CUuuid_st; /* 16 bytes */
 
 /* Every number of the driver's that kiln uses: (name without CU_, value). */

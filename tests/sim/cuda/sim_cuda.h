@@ -26,6 +26,7 @@ struct CUgraphExec_st;
 struct CUctxCreateParams_st;
 struct CUgraphExecUpdateResultInfo_st;
 struct CUDA_MEMCPY2D_st;
+struct CUtensorMap_st;
 struct CUuuid_st;
 struct CUmemPoolHandle_st;
 

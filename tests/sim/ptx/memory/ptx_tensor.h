@@ -21,7 +21,7 @@ typedef struct ptx_tensor_map {
     uint8_t type, rank, swizzle, fill; /* swizzle: 0, or 1 to 3 for spans of 32, 64, 128 bytes; fill 1: with NaN */
     uint64_t address;
     uint64_t strides[PTX_TENSOR_RANK - 1];
-    uint32_t dims[PTX_TENSOR_RANK];
+    uint64_t dims[PTX_TENSOR_RANK];
     uint16_t box[PTX_TENSOR_RANK];
     uint8_t steps[PTX_TENSOR_RANK]; /* elementStrides */
     uint8_t by_pixels;              /* im2col: a box of channels and pixels */

@@ -187,13 +187,48 @@ static int teardown(void **state) {
     return cuda_driver_leave(&driver) || sim.violations() || sim.live("*");
 }
 
+/* As a driver did on an H100. */
+static void tensor_maps_are_taken_or_refused(void **state) {
+    (void)state;
+    static const struct {
+        kiln__cu_result refused;
+        kiln__cu_enum type;
+        uint32_t rank, offset;
+        uint64_t dims[5], strides[5];
+        uint32_t box[5], steps[5];
+        kiln__cu_enum swizzle, promotion, fill;
+    } rows[] = {
+#define ONLY(...) \
+    { __VA_ARGS__ }
+#define SIM_TENSOR(refused, type, rank, offset, dims, strides, box, steps, swizzle, promotion, fill) \
+    {refused, type, rank, offset, ONLY dims, ONLY strides, ONLY box, ONLY steps, swizzle, promotion, fill},
+#include "tests/sim/recorded/tensor_maps.def"
+#undef SIM_TENSOR
+    };
+    _Alignas(64) uint8_t bytes[128];
+    struct CUtensorMap_st *map = (struct CUtensorMap_st *)(void *)bytes;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        void *address = (void *)(uintptr_t)(4096 + rows[i].offset);
+        const kiln__cu_result result = driver.cuTensorMapEncodeTiled(
+            map, rows[i].type, rows[i].rank, address, rows[i].dims, rows[i].strides, rows[i].box, rows[i].steps, 0,
+            rows[i].swizzle, rows[i].promotion, rows[i].fill);
+        if (result != rows[i].refused) fail_msg("row %zu: %u, must be %u", i, result, rows[i].refused);
+    }
+    expect_cu(CU_OK, driver.cuTensorMapReplaceAddress(map, (void *)(uintptr_t)8192));
+    expect_cu(CU_INVALID_VALUE, driver.cuTensorMapReplaceAddress(map, (void *)(uintptr_t)8200));
+}
+
 int main(int argc, char **argv) {
     (void)argc;
     cuda_driver_start(argv, "sm_90", &sim, &driver);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(devices_have_attributes),           cmocka_unit_test(errors_have_names),
-        cmocka_unit_test(addresses_tell_what_they_are_of),   cmocka_unit_test(functions_have_attributes),
-        cmocka_unit_test(the_best_size_of_a_block_is_found), cmocka_unit_test(profilers_may_be_told),
+        cmocka_unit_test(tensor_maps_are_taken_or_refused),
+        cmocka_unit_test(devices_have_attributes),
+        cmocka_unit_test(errors_have_names),
+        cmocka_unit_test(addresses_tell_what_they_are_of),
+        cmocka_unit_test(functions_have_attributes),
+        cmocka_unit_test(the_best_size_of_a_block_is_found),
+        cmocka_unit_test(profilers_may_be_told),
     };
     return cmocka_run_group_tests_name("cuda_queries", tests, setup, teardown);
 }

@@ -68,7 +68,7 @@ static bool map_of(const truth_case *x, const truth_field *field, const memory *
                             .channels = (uint16_t)m->channels,
                             .pixels = (uint16_t)m->pixels};
     for (uint32_t i = 0; i < m->rank; i++) {
-        out->dims[i] = (uint32_t)m->dims[i];
+        out->dims[i] = m->dims[i];
         out->box[i] = (uint16_t)m->box[i];
         out->steps[i] = (uint8_t)m->steps[i];
         if (i) out->strides[i - 1] = m->strides[i - 1];
