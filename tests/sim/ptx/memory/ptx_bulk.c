@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GRANULE = 16, TENSOR_ALIGN = 128, PARAMETERS_AT = 0x210 /* in the constant bank */ };
+enum { GRANULE = 16, TENSOR_ALIGN = 128 };
 
 typedef enum direction { LOAD, STORE, SEND, PREFETCH } direction;
 
@@ -129,7 +129,8 @@ static bool aligned(const copy *c, uint64_t address, uint32_t align) {
 static bool read_map(const copy *c, uint64_t address, ptx_tensor_map *map) {
     uint8_t bytes[PTX_TENSOR_MAP_BYTES];
     const bool parameter = (address & PTX_WINDOW_MASK) == PTX_WINDOW_PARAM;
-    const uint64_t place = parameter ? (address & ~PTX_WINDOW_MASK) + PARAMETERS_AT : address;
+    const uint64_t bank = ptx_parameters_address(c->warp->block->launch->program->capability);
+    const uint64_t place = parameter ? (address & ~PTX_WINDOW_MASK) + bank : address;
     if (place % PTX_TENSOR_MAP_ALIGN) return fault(c, SIM_FAULT_MISALIGNED, address, "a tensor map");
     for (uint32_t i = 0; i < sizeof bytes; i += 8) {
         const uint8_t *from = ptx_memory_bytes(c->warp, c->op, c->lane, PTX_SPACE_GENERIC, address + i, 8, true, false);

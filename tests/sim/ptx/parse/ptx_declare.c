@@ -289,8 +289,12 @@ static uint32_t place(ptx_variable *list, uint64_t address) {
     return (uint32_t)(end - address);
 }
 
+uint64_t ptx_parameters_address(int32_t capability) {
+    return capability >= 100 ? 0x380 : capability >= 90 ? 0x210 : 0x160; /* as ptxas 13 has them */
+}
+
 void ptx_module_place_parameters(ptx_module *module, int32_t capability) {
-    const uint64_t address = capability >= 100 ? 0x380 : capability >= 90 ? 0x210 : 0x160; /* as ptxas 13 has them */
+    const uint64_t address = ptx_parameters_address(capability);
     for (ptx_function *f = module->functions; f; f = f->next)
         if (f->is_entry) f->parameter_bytes = place(f->parameters, address);
 }

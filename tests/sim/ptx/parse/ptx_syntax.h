@@ -162,6 +162,9 @@ bool ptx_module_head(const char *text, size_t size, uint32_t *out_version, char 
  * constant memory that the driver copies them to. Until then they are as a C struct has them. */
 void ptx_module_place_parameters(ptx_module *module, int32_t capability);
 
+/* Where parameters begin in the constant bank. */
+uint64_t ptx_parameters_address(int32_t capability);
+
 ptx_function *ptx_function_find(const ptx_module *module, const char *name);
 
 #endif
