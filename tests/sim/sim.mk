@@ -15,7 +15,7 @@ SIM_EXECUTES_rocm := $(AMDGCN_SOURCES)
 
 # Interpreters are always optimised: their tests would take minutes otherwise. Clang would complain of each loop that
 # calls a function and so stays scalar, though it may be vectorised.
-$(OBJ)/tests/sim/ptx/%.o $(OBJ)/tests/sim/amdgcn/%.o: KILN_CFLAGS += $(if $(filter release,$(config)),-O3) -fno-math-errno -Wno-pass-failed
+$(OBJ)/tests/sim/ptx/%.o $(OBJ)/tests/sim/amdgcn/%.o: KILN_CFLAGS += $(if $(filter release,$(config)),-O3,-O2) -fno-math-errno -Wno-pass-failed
 
 # The PTX of every committed cubin.
 $(OBJ)/tests/sim/cuda/parents.S: $(wildcard embedded/*/manifest embedded/*/*.ptx) scripts/sim_parents.sh
