@@ -52,13 +52,14 @@ static void test_every_operator_loads_on_every_architecture(void **state) {
 
 enum { SIZE_VALUE = 128, TENSOR_BYTES = 1 << 20, TENSOR_STEP = 256, PARAMS_MAX = 512 };
 
-/* Fills an operator's params from its description: tensors one after the other from a place on, every size the same. */
+/* Fills an operator's params from its description: tensors one after the other from a place on, every size the same, or
+ * 1 where that is typical. */
 static void fill_params(const kiln_operator *described, uint8_t *params, void *tensor) {
     const char *place = tensor;
     memset(params, 0, PARAMS_MAX);
     for (uint32_t i = 0; i < described->field_count; i++) {
         const kiln_field *field = &described->fields[i];
-        int64_t size = SIZE_VALUE;
+        int64_t size = field->typical == 1 ? 1 : SIZE_VALUE;
         if (field->role == KILN_FIELD_INPUT || field->role == KILN_FIELD_OUTPUT || field->role == KILN_FIELD_UPDATE) {
             memcpy(params + field->offset, &place, sizeof place);
             place += TENSOR_STEP;

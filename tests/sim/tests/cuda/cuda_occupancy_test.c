@@ -55,8 +55,8 @@ static uint32_t check_part(kiln_device *device, const limits *of, const kiln_bun
 static void kernels_are_as_the_manifest_says(void **state) {
     (void)state;
     static const limits devices[] = {
-        {"sm_80", 64, 164 << 10}, {"sm_86", 48, 100 << 10},  {"sm_89", 48, 100 << 10},
-        {"sm_90", 64, 228 << 10}, {"sm_100", 64, 228 << 10}, {"sm_120", 48, 100 << 10},
+        {"sm_80", 64, 164 << 10},  {"sm_86", 48, 100 << 10},  {"sm_90", 64, 228 << 10},
+        {"sm_100", 64, 228 << 10}, {"sm_120", 48, 100 << 10},
     };
     const kiln_operator *const *operators;
     size_t count;
@@ -75,7 +75,7 @@ static void kernels_are_as_the_manifest_says(void **state) {
 
 int main(int argc, char **argv) {
     (void)argc;
-    sim_client_start(argv, "sm_80,sm_86,sm_89,sm_90,sm_100,sm_120");
+    sim_client_start(argv, "sm_80,sm_86,sm_90,sm_100,sm_120");
     const struct CMUnitTest tests[] = {cmocka_unit_test(kernels_are_as_the_manifest_says)};
     return cmocka_run_group_tests_name("cuda_occupancy", tests, NULL, NULL);
 }
