@@ -4,18 +4,8 @@
 
 double attention_rounding(const kiln_stream *stream, precision p, bool portable) {
     extern const kiln_bundle kiln__bundle_mha;
-    kiln_part part;
-    kiln_image image;
-    const kiln_module *module;
-    if (portable || p == F32) return 0;
-    harness_ok(kiln_bundle_find_part(&kiln__bundle_mha, precision_name(p), &part));
-    harness_ok(kiln_module_get(stream->device, &kiln__bundle_mha, precision_name(p), &module));
-    harness_ok(kiln_module_get_image(module, &image));
-    for (uint32_t i = 0; i < part.kernel_count; i++) {
-        const kiln_kernel_info kernel = kiln_image_kernel(&part, &image, i);
-        if (kernel.stage_bytes && !kernel.absent) return p == F16 ? 0x1p-11 : 0x1p-8;
-    }
-    return 0;
+    if (portable || p == F32 || !harness_has_tuned(stream, &kiln__bundle_mha, p)) return 0;
+    return p == F16 ? 0x1p-11 : 0x1p-8;
 }
 
 double attention_number(void) {

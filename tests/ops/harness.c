@@ -313,6 +313,20 @@ bool harness_on_cpu(const kiln_stream *stream) {
     return info.backend == KILN_BACKEND_CPU;
 }
 
+bool harness_has_tuned(const kiln_stream *stream, const kiln_bundle *bundle, precision p) {
+    kiln_part part;
+    kiln_image image;
+    const kiln_module *module;
+    harness_ok(kiln_bundle_find_part(bundle, precision_name(p), &part));
+    harness_ok(kiln_module_get(stream->device, bundle, precision_name(p), &module));
+    harness_ok(kiln_module_get_image(module, &image));
+    for (uint32_t i = 0; i < part.kernel_count; i++) {
+        const kiln_kernel_info kernel = kiln_image_kernel(&part, &image, i);
+        if (kernel.stage_bytes && !kernel.absent) return true;
+    }
+    return false;
+}
+
 int harness_rounds(const kiln_stream *stream, int many) {
     return harness_on_cpu(stream) ? many : (many + 3) / 4;
 }

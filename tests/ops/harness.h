@@ -73,6 +73,9 @@ double random_number(double low, double high);
 /* I32, I64, U8 and I8, which are none, are for matrices of integers. */
 typedef enum precision { F32, F16, BF16, PRECISION_COUNT, I32 = PRECISION_COUNT, I64, U8, I8 } precision;
 
+/* Whether the image of a bundle that the stream's device chose has tuned kernels of this precision. */
+bool harness_has_tuned(const kiln_stream *stream, const kiln_bundle *bundle, precision p);
+
 /* What a test runs through, from the first to before the end: all, or the one that KILN_TEST_PRECISION names. */
 precision precision_first(void);
 precision precision_end(void);
