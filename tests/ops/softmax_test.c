@@ -141,7 +141,8 @@ static void run_largest_last(kiln_stream *stream, precision p, int64_t cols) {
 static void test_longest_row(kiln_stream *stream) {
     for (precision p = precision_first(); p < precision_end(); p++) {
         run_largest_last(stream, p, 8000);
-        if (!harness_on_cpu(stream)) run_largest_last(stream, p, 257 * (32768 / (int64_t)precision_size(p)));
+        if (!harness_on_cpu(stream) && p == precision_first())
+            run_largest_last(stream, p, 257 * (32768 / (int64_t)precision_size(p)));
     }
     if (harness_on_cpu(stream)) run_largest_last(stream, F32, 1 << 24);
 }

@@ -20,11 +20,11 @@ operator_passes() { # ORDINAL DEVICE SEED PROGRAM
     [ $status -eq 0 ] && ! grep -q '^sim:' "$KILN_SCRATCH/out"
 }
 
-operators_pass() { # ORDINAL DEVICE SEED...
-    local program seed
+# Every program, in all precisions or in one.
+operators_pass() { # ORDINAL DEVICE SEED [PRECISION]
+    local program
+    [ $# -lt 4 ] || local -x KILN_TEST_PRECISION=$4
     for program in $operator_programs; do
-        for seed in "${@:3}"; do
-            check "$program on simulated $2, seed $seed" operator_passes "$1" "$2" "$seed" $program
-        done
+        check "$program on simulated $2, seed $3${4:+, $4}" operator_passes "$1" "$2" "$3" "$program"
     done
 }

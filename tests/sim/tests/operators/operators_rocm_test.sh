@@ -1,6 +1,7 @@
 # The operators' own tests, unchanged, on a simulated device of every AMD target: the machine code that ships is executed
 # and compared with the f64 reference. gfx906, gfx1010, gfx1032, gfx1102 and gfx1200 run the images of their generic
-# families. Seeds order the groups and waves: three of them on one target, and on the others each in its turn. Needs LLVM 19's disassembler, which the simulated driver opens.
+# families, which come from the sources of the targets above them, and share the precisions among them. Seeds order the
+# groups and waves. Needs LLVM 19's disassembler, which the simulated driver opens.
 . tests/tap.sh
 . tests/sim/tests/operators/operators.sh
 
@@ -8,13 +9,13 @@ ldconfig -p | grep -q 'libLLVM\.so\.19\.1' ||
     skip_all "there is no libLLVM.so.19.1 here (Debian's libllvm19): no AMD code can be executed"
 
 operators_pass rocm:0 gfx90a 1
-operators_pass rocm:0 gfx942 1 2 3
-operators_pass rocm:0 gfx1030 2
-operators_pass rocm:0 gfx1100 3
-operators_pass rocm:0 gfx1201 1
-operators_pass rocm:0 gfx906 2
-operators_pass rocm:0 gfx1010 3
-operators_pass rocm:0 gfx1032 1
-operators_pass rocm:0 gfx1102 2
-operators_pass rocm:0 gfx1200 3
+operators_pass rocm:0 gfx942 2
+operators_pass rocm:0 gfx1030 3
+operators_pass rocm:0 gfx1100 1
+operators_pass rocm:0 gfx1201 2
+operators_pass rocm:0 gfx906 3 f16
+operators_pass rocm:0 gfx1010 1 bf16
+operators_pass rocm:0 gfx1032 2 f32
+operators_pass rocm:0 gfx1102 3 bf16
+operators_pass rocm:0 gfx1200 1 f16
 finish
