@@ -1,7 +1,7 @@
 #!/bin/sh
 # Sees to it that what a goal needs is on this machine:
 #
-#   scripts/deps.sh [--list] GOAL...     goals: build check gpu lint docs coverage bench images ci
+#   scripts/deps.sh [--list] GOAL...     goals: build check gpu lint docs coverage bench images oci ci
 #
 # What is there already is left alone, wherever it came from. As root on Debian the rest is installed; otherwise the one
 # apt-get line is printed and the exit status is 1. --list only names what is missing: a line "package<TAB>for what" each.
@@ -11,10 +11,10 @@ set -eu
 # A probe is a command's name or the path of a file, in which * stands for the architecture.
 rows() {
     cat <<'END'
-build check gpu lint coverage bench ci|gcc|cc|the C compiler
-build check gpu coverage bench ci|libc6-dev|/usr/include/stdio.h|the C library's headers
-build check gpu coverage bench ci|make|make|the build
-build check gpu coverage bench ci|xxd|xxd|embedding images
+build check gpu lint coverage bench oci ci|gcc|cc|the C compiler
+build check gpu coverage bench oci ci|libc6-dev|/usr/include/stdio.h|the C library's headers
+build check gpu coverage bench oci ci|make|make|the build
+build check gpu coverage bench oci ci|xxd|xxd|embedding images
 check gpu coverage ci|libcmocka-dev|/usr/include/cmocka.h|unit tests
 check coverage ci|g++|c++|the headers in C++
 check coverage ci|pkg-config|pkg-config|the installed package's test
@@ -27,6 +27,7 @@ check ci|libllvm19|/usr/lib/*-linux-gnu/libLLVM.so.19.1|executing AMD code on th
 lint ci|clang-format|clang-format|the shape of the sources
 lint ci|clang-tidy|clang-tidy|static checks
 lint ci|shellcheck|shellcheck|checking the scripts
+oci ci|umoci|umoci|container images
 docs|doxygen|doxygen|the API reference
 coverage|lcov|lcov|counting lines
 bench|valgrind|valgrind|counting instructions

@@ -1,0 +1,13 @@
+# Container images from scratch: docs/containers.md.
+
+# The example with the shared library, which is in the image anyway.
+$(OBJ)/oci/llama: $(LLAMA_SOURCES:%.c=$(OBJ)/%.o) $(OUT)/libkiln.so.0
+	@mkdir -p $(@D)
+	$(CC) -o $@ $^ $(KILN_LDFLAGS) -ldl -lm
+
+.PHONY: oci oci-layout
+oci: ## container images from scratch, kiln and kiln-softmax, into build/oci; installs umoci when run as root on Debian
+	@scripts/deps.sh oci
+	@$(SUBMAKE) oci-layout
+oci-layout: $(OUT)/kiln $(OUT)/libkiln.so.0 $(OBJ)/oci/llama $(OUT)/examples/quickstart
+	scripts/oci.sh $(OUT) $(VERSION)
