@@ -235,11 +235,11 @@ KILN_API size_t kiln_device_uuid_text(const kiln_device_info *info, char *text, 
 KILN_API size_t kiln_device_pci_text(const kiln_device_info *info, char *text, size_t size);
 
 /* Lets kernels on device read and write the memory of peer, another GPU of the same backend, and
- * copies go directly between the two; the other direction is a call of its own. It lasts until either context ends. A
- * device reaches its own memory, and the CPU the CPU's, without. Returns KILN_OK; KILN_ERROR_INVALID_ARGUMENT (of
- * another backend); KILN_ERROR_UNSUPPORTED (the two cannot reach each other, or there are too many peers; ROCm: the HSA
- * runtime grants access to each allocation, and to no device's memory as a whole); KILN_ERROR_FORKED;
- * KILN_ERROR_DEVICE_LOST; KILN_ERROR_DRIVER. */
+ * copies go directly between the two; the other direction is a call of its own. It lasts until either context ends.
+ * ROCm, whose runtime grants access to each allocation: the memory is what peer allocates from then on by kiln, until
+ * peer is closed. A device reaches its own memory, and the CPU the CPU's, without. Returns KILN_OK;
+ * KILN_ERROR_INVALID_ARGUMENT (of another backend); KILN_ERROR_UNSUPPORTED (the two cannot reach each other, or there
+ * are too many peers); KILN_ERROR_FORKED; KILN_ERROR_DEVICE_LOST; KILN_ERROR_DRIVER. */
 KILN_API kiln_status kiln_device_enable_peer(kiln_device *device, kiln_device *peer);
 
 /* ---- 3. Streams -------------------------------------------------------------------------------------------------- */
@@ -303,12 +303,14 @@ KILN_API void kiln_memory_free(kiln_device *device, void *memory);
 /* Allocates in stream order: the memory may be used by work that the stream is given after this call, and by other
  * streams once they wait for it. Does not wait, and can be called while the stream is captured where the driver allows
  * it. Release with kiln_memory_free_async, or with kiln_memory_free once its work is done. CPU: as kiln_memory_alloc.
- * Returns as kiln_memory_alloc; KILN_ERROR_UNSUPPORTED (a CUDA driver before 11.2; a device without memory pools; ROCm,
- * whose runtime has no allocation in a queue's order). */
+ * ROCm, whose runtime has no such allocation: kiln keeps what kiln_memory_free_async frees, and gives it out again,
+ * until kiln_memory_alloc lacks memory or the device is closed. Returns as kiln_memory_alloc; KILN_ERROR_UNSUPPORTED (a
+ * CUDA driver before 11.2; a device without memory pools). */
 KILN_API kiln_status kiln_memory_alloc_async(kiln_stream *stream, size_t size, void **out_memory);
 
 /* Frees memory of kiln_memory_alloc_async or kiln_memory_alloc in stream order: after all work that the stream has been
- * given. NULL memory is accepted. Returns as kiln_memory_alloc_async. */
+ * given. NULL memory is accepted. Returns as kiln_memory_alloc_async; KILN_ERROR_INVALID_ARGUMENT
+ * (ROCm: memory is not the beginning of an allocation of the device's, or is freed already). */
 KILN_API kiln_status kiln_memory_free_async(kiln_stream *stream, void *memory);
 
 /* Allocates host memory that the device and its backend's other GPUs can read and write directly (pinned). Release with

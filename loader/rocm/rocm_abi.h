@@ -75,6 +75,8 @@
     X(AMD_MEMORY_POOL_INFO_GLOBAL_FLAGS, 1)                   \
     X(AMD_MEMORY_POOL_INFO_SIZE, 2)                           \
     X(AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_ALLOWED, 5)          \
+    X(AMD_AGENT_MEMORY_POOL_INFO_ACCESS, 0)                   \
+    X(AMD_MEMORY_POOL_ACCESS_NEVER_ALLOWED, 0)                \
     X(EXT_POINTER_TYPE_HSA, 1)                                \
     X(AMD_GPU_MEMORY_FAULT_EVENT, 0)
 

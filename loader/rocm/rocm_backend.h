@@ -24,6 +24,8 @@ typedef struct kiln__rocm_queue {
     bool profiled;
 } kiln__rocm_queue;
 
+typedef struct kiln__rocm_freed kiln__rocm_freed;
+
 /* device->native */
 typedef struct kiln__rocm_device {
     /* What a launch may not exceed. Grids are in work-items. */
@@ -50,6 +52,11 @@ typedef struct kiln__rocm_device {
     kiln__rocm_queue queues[KILN__ROCM_QUEUES];
     pthread_mutex_t pages_lock; /* guards pages */
     void *pages;                /* what fills copy from; NULL before the first */
+    pthread_mutex_t freed_lock; /* guards freed */
+    kiln__rocm_freed *freed;    /* memory that streams have freed and that the runtime still has as allocated */
+    pthread_mutex_t peers_lock; /* guards peers */
+    kiln__hsa_agent peers[KILN__ROCM_GPUS]; /* that device memory is granted to, the device's own agent first */
+    uint32_t peer_count;
     kiln_device *device;
     bool takes_faults;
     struct kiln__rocm_device *next; /* open devices, for the fault handler */
@@ -140,7 +147,7 @@ kiln_status kiln__rocm_stream_query(kiln_stream *stream, bool *out_done);
 void kiln__rocm_stream_close(kiln_stream *stream);
 kiln_status kiln__rocm_stream_capturing(kiln_stream *stream, bool *out_capturing);
 
-/* rocm_memory.c, rocm_copy.c, rocm_fill.c */
+/* rocm_memory.c, rocm_order.c, rocm_copy.c, rocm_fill.c */
 kiln_status kiln__rocm_memory_alloc(kiln_device *device, size_t size, void **out_memory);
 void kiln__rocm_memory_free(kiln_device *device, void *memory);
 kiln_status kiln__rocm_memory_alloc_async(kiln_stream *stream, size_t size, void **out_memory);
@@ -150,9 +157,13 @@ kiln_status kiln__rocm_host_alloc(kiln_device *device, size_t size, void **out_m
 void kiln__rocm_host_free(kiln_device *device, void *memory);
 kiln_status kiln__rocm_host_register(kiln_device *device, void *memory, size_t size, void **out_device_memory);
 void kiln__rocm_host_unregister(kiln_device *device, void *memory);
-/* Memory of a pool that the device can reach, or if portable every GPU. */
-kiln_status kiln__rocm_pool_alloc(const kiln__rocm_device *rocm, kiln__hsa_pool pool, bool portable, size_t size,
+/* Memory of a pool that count agents can reach. */
+kiln_status kiln__rocm_pool_alloc(kiln__hsa_pool pool, const kiln__hsa_agent *agents, uint32_t count, size_t size,
                                   void **out_memory);
+/* rocm_order.c: frees the memory that streams have freed and are done with; true if there was any. */
+bool kiln__rocm_freed_release(kiln__rocm_device *rocm);
+/* Frees all of it. No stream is open. */
+void kiln__rocm_freed_close(kiln__rocm_device *rocm);
 kiln_status kiln__rocm_copy(kiln_stream *stream, void *destination, const void *source, size_t size,
                             kiln_copy_direction direction);
 kiln_status kiln__rocm_fill(kiln_stream *stream, void *destination, uint8_t value, size_t size);

@@ -158,7 +158,7 @@ static kiln_status copy_waited(kiln_stream *stream, const copy_piece *piece, kil
 /* The stream's pinned buffer, made by the first copy that needs it. One that a copy may still use is left for good. */
 static kiln_status staging_get(kiln__rocm_stream *stream) {
     if (stream->staging) return KILN_OK;
-    return kiln__rocm_pool_alloc(stream->rocm, stream->rocm->host_pool, false, STAGING_BYTES, &stream->staging);
+    return kiln__rocm_pool_alloc(stream->rocm->host_pool, &stream->rocm->agent, 1, STAGING_BYTES, &stream->staging);
 }
 
 /* Through a pinned buffer: for little, and for memory that cannot be locked, such as a file mapped for reading, or

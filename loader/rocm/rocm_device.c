@@ -67,6 +67,9 @@ kiln_status kiln__rocm_device_open(kiln_device *device, const kiln_device_option
     kiln__rocm_signals_open(&rocm->signals);
     pthread_mutex_init(&rocm->queue_lock, NULL);
     pthread_mutex_init(&rocm->pages_lock, NULL);
+    pthread_mutex_init(&rocm->freed_lock, NULL);
+    pthread_mutex_init(&rocm->peers_lock, NULL);
+    rocm->peers[rocm->peer_count++] = rocm->agent;
     device->native = rocm;
     device->threads_most = rocm->grid_size_max;
     return KILN_OK;
@@ -75,6 +78,8 @@ kiln_status kiln__rocm_device_open(kiln_device *device, const kiln_device_option
 void kiln__rocm_device_close(kiln_device *device) {
     kiln__rocm_device *rocm = device->native;
     kiln__rocm_faults_leave(rocm);
+    kiln__rocm_freed_close(rocm);
+    pthread_mutex_destroy(&rocm->peers_lock);
     /* What a copy may still read stays, as its signals do. */
     if (!kiln__rocm_signals_close(&rocm->signals) && rocm->pages) kiln__hsa.pool_free(rocm->pages);
     pthread_mutex_destroy(&rocm->pages_lock);
@@ -82,10 +87,28 @@ void kiln__rocm_device_close(kiln_device *device) {
     free(rocm);
 }
 
+static kiln_status peer_add(kiln__rocm_device *peer, kiln__hsa_agent agent) {
+    for (uint32_t i = 0; i < peer->peer_count; i++)
+        if (peer->peers[i].handle == agent.handle) return KILN_OK;
+    if (peer->peer_count == KILN__ROCM_GPUS)
+        return kiln__fail(KILN_ERROR_UNSUPPORTED, "kiln_device_enable_peer: rocm:%d has %d peers: at most as many",
+                          peer->device->info.ordinal, KILN__ROCM_GPUS);
+    peer->peers[peer->peer_count++] = agent;
+    return KILN_OK;
+}
+
+/* The runtime grants an allocation, so that it is those to come that the device reaches. */
 kiln_status kiln__rocm_device_enable_peer(kiln_device *device, kiln_device *peer) {
-    return kiln__fail(
-        KILN_ERROR_UNSUPPORTED,
-        "kiln_device_enable_peer: rocm:%d on rocm:%d: the HSA runtime grants access to an allocation, and "
-        "to no device's memory as a whole",
-        device->info.ordinal, peer->info.ordinal);
+    const kiln__rocm_device *rocm = device->native;
+    kiln__rocm_device *other = peer->native;
+    uint32_t access = KILN__HSA_AMD_MEMORY_POOL_ACCESS_NEVER_ALLOWED;
+    KILN__HSA_TRY(agent_pool_get_info, rocm->agent, other->device_pool, KILN__HSA_AMD_AGENT_MEMORY_POOL_INFO_ACCESS,
+                  &access);
+    if (access == KILN__HSA_AMD_MEMORY_POOL_ACCESS_NEVER_ALLOWED)
+        return kiln__fail(KILN_ERROR_UNSUPPORTED, "kiln_device_enable_peer: rocm:%d cannot reach the memory of rocm:%d",
+                          device->info.ordinal, peer->info.ordinal);
+    pthread_mutex_lock(&other->peers_lock);
+    const kiln_status status = peer_add(other, rocm->agent);
+    pthread_mutex_unlock(&other->peers_lock);
+    return status;
 }

@@ -1,12 +1,11 @@
 #include "loader/rocm/rocm_backend.h"
 
-kiln_status kiln__rocm_pool_alloc(const kiln__rocm_device *rocm, kiln__hsa_pool pool, bool portable, size_t size,
+kiln_status kiln__rocm_pool_alloc(kiln__hsa_pool pool, const kiln__hsa_agent *agents, uint32_t count, size_t size,
                                   void **out_memory) {
     void *memory = NULL;
     KILN__HSA_TRY(pool_allocate, pool, size, 0, &memory);
     if (!memory) return kiln__hsa_fail_empty(kiln__hsa_names.pool_allocate);
-    kiln__hsa_status status = kiln__hsa.agents_allow_access(portable ? (uint32_t)rocm->gpu_count : 1,
-                                                            portable ? rocm->gpus : &rocm->agent, NULL, memory);
+    kiln__hsa_status status = kiln__hsa.agents_allow_access(count, agents, NULL, memory);
     if (status != KILN__HSA_STATUS_SUCCESS) {
         kiln__hsa.pool_free(memory);
         return kiln__hsa_fail(status, kiln__hsa_names.agents_allow_access);
@@ -15,31 +14,25 @@ kiln_status kiln__rocm_pool_alloc(const kiln__rocm_device *rocm, kiln__hsa_pool 
     return KILN_OK;
 }
 
+/* Granted to the device and to those that it is a peer of. */
+static kiln_status device_alloc(kiln__rocm_device *rocm, size_t size, void **out_memory) {
+    pthread_mutex_lock(&rocm->peers_lock);
+    const kiln_status status =
+        kiln__rocm_pool_alloc(rocm->device_pool, rocm->peers, rocm->peer_count, size, out_memory);
+    pthread_mutex_unlock(&rocm->peers_lock);
+    return status;
+}
+
 kiln_status kiln__rocm_memory_alloc(kiln_device *device, size_t size, void **out_memory) {
     kiln__rocm_device *rocm = device->native;
-    return kiln__rocm_pool_alloc(rocm, rocm->device_pool, false, size, out_memory);
+    const kiln_status status = device_alloc(rocm, size, out_memory);
+    if (status != KILN_ERROR_OUT_OF_MEMORY || !kiln__rocm_freed_release(rocm)) return status;
+    return device_alloc(rocm, size, out_memory);
 }
 
 void kiln__rocm_memory_free(kiln_device *device, void *memory) {
     (void)device;
     kiln__hsa.pool_free(memory);
-}
-
-static kiln_status no_stream_order(const char *function) {
-    return kiln__fail(KILN_ERROR_UNSUPPORTED, "%s: the HSA runtime has no allocation in a queue's order", function);
-}
-
-kiln_status kiln__rocm_memory_alloc_async(kiln_stream *stream, size_t size, void **out_memory) {
-    (void)stream;
-    (void)size;
-    (void)out_memory;
-    return no_stream_order("kiln_memory_alloc_async");
-}
-
-kiln_status kiln__rocm_memory_free_async(kiln_stream *stream, void *memory) {
-    (void)stream;
-    (void)memory;
-    return no_stream_order("kiln_memory_free_async");
 }
 
 /* Older runtimes do not know the attribute, and newer ones have no number of an older kernel driver. */
@@ -63,7 +56,7 @@ kiln_status kiln__rocm_memory_info(kiln_device *device, uint64_t *out_free, uint
 
 kiln_status kiln__rocm_host_alloc(kiln_device *device, size_t size, void **out_memory) {
     kiln__rocm_device *rocm = device->native;
-    return kiln__rocm_pool_alloc(rocm, rocm->host_pool, true, size, out_memory);
+    return kiln__rocm_pool_alloc(rocm->host_pool, rocm->gpus, (uint32_t)rocm->gpu_count, size, out_memory);
 }
 
 void kiln__rocm_host_free(kiln_device *device, void *memory) {

@@ -15,7 +15,7 @@ static void stream_free(kiln__rocm_stream *stream) {
 /* The ring and its signals. What was made stays in the stream for stream_free. */
 static kiln_status stream_fill(kiln__rocm_stream *stream) {
     void *ring;
-    KILN__TRY(kiln__rocm_pool_alloc(stream->rocm, stream->rocm->kernarg_pool, false,
+    KILN__TRY(kiln__rocm_pool_alloc(stream->rocm->kernarg_pool, &stream->rocm->agent, 1,
                                     KILN__ROCM_RING_SLOTS * KILN__ROCM_SLOT_BYTES, &ring));
     stream->ring = ring;
     for (int i = 0; i < KILN__ROCM_RING_PARTS; i++)

@@ -31,7 +31,7 @@ static uint32_t injected, survived;
     } while (0)
 
 typedef struct resources {
-    kiln_device *device;
+    kiln_device *device, *peer;
     kiln_stream stream, other;
     kiln_event *start, *end;
     void *memory, *host;
@@ -51,6 +51,7 @@ static void release(resources *r) {
         *(void **)&destroy = dlsym(sim_library, "hsa_queue_destroy");
         destroy(r->queue);
     }
+    kiln_device_close(r->peer);
     kiln_device_close(r->device);
 }
 
@@ -106,6 +107,20 @@ static kiln_status scenario_copy(resources *r) {
     kiln_host_unregister(r->device, registered);
     STEP(kiln_copy(&r->stream, pageable, r->memory, sizeof pageable, KILN_COPY_TO_HOST));
     STEP(kiln_stream_sync(&r->stream));
+end:
+    return status;
+}
+
+static kiln_status scenario_order(resources *r) {
+    kiln_status status = KILN_OK;
+    STEP(open_device(r));
+    STEP(kiln_device_open(&(kiln_device_options){.backend = KILN_BACKEND_ROCM, .ordinal = 1}, &r->peer));
+    STEP(kiln_device_enable_peer(r->peer, r->device));
+    STEP(kiln_stream_open(r->device, 0, &r->stream));
+    STEP(kiln_memory_alloc_async(&r->stream, 64, &r->memory));
+    STEP(kiln_memory_free_async(&r->stream, r->memory));
+    r->memory = NULL;
+    STEP(kiln_memory_alloc_async(&r->stream, 1024, &r->memory));
 end:
     return status;
 }
@@ -240,6 +255,7 @@ SCENARIO_TEST(open)
 SCENARIO_TEST(load)
 SCENARIO_TEST(launch)
 SCENARIO_TEST(copy)
+SCENARIO_TEST(order)
 SCENARIO_TEST(event)
 SCENARIO_TEST(borrow)
 SCENARIO_TEST(close)
@@ -266,13 +282,14 @@ static void every_function_failed(void **state) {
 
 int main(int argc, char **argv) {
     (void)argc;
-    rocm_sim_start(argv, "gfx90a");
+    rocm_sim_start(argv, "gfx90a,gfx942");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(start),
         cmocka_unit_test(faults_of_open),
         cmocka_unit_test(faults_of_load),
         cmocka_unit_test(faults_of_launch),
         cmocka_unit_test(faults_of_copy),
+        cmocka_unit_test(faults_of_order),
         cmocka_unit_test(faults_of_event),
         cmocka_unit_test(faults_of_borrow),
         cmocka_unit_test(faults_of_close),
