@@ -93,19 +93,14 @@ static bool is_freed(const kiln__rocm_device *rocm, const void *memory) {
     return freed;
 }
 
-/* Puts an entry into the list, whose signal is that of a packet behind the stream's work. */
-static kiln_status put(kiln__rocm_stream *stream, kiln__rocm_freed *freed) {
+/* Gives an entry the signal of a packet behind the stream's work. */
+static kiln_status put_signal(kiln__rocm_stream *stream, kiln__rocm_freed *freed) {
     kiln__rocm_device *rocm = stream->rocm;
     KILN__REQUIRE(!is_freed(rocm, freed->memory), "kiln_memory_free_async: memory %p is freed already", freed->memory);
     KILN__TRY(kiln__rocm_signal_take(&rocm->signals, NULL, &freed->done));
     const kiln_status status = kiln__rocm_barrier(stream, (kiln__hsa_signal){0}, freed->done->handle);
-    if (status != KILN_OK) {
-        kiln__rocm_signal_cancel(&rocm->signals, freed->done);
-        return status;
-    }
-    freed->next = rocm->freed;
-    rocm->freed = freed;
-    return KILN_OK;
+    if (status != KILN_OK) kiln__rocm_signal_cancel(&rocm->signals, freed->done);
+    return status;
 }
 
 kiln_status kiln__rocm_memory_free_async(kiln_stream *stream, void *memory) {
@@ -116,7 +111,11 @@ kiln_status kiln__rocm_memory_free_async(kiln_stream *stream, void *memory) {
     if (!freed) return kiln__fail(KILN_ERROR_OUT_OF_MEMORY, "kiln_memory_free_async: no memory for an entry");
     *freed = (kiln__rocm_freed){.memory = memory, .size = size, .stream = stream->state};
     pthread_mutex_lock(&rocm->freed_lock);
-    const kiln_status status = put(stream->state, freed);
+    const kiln_status status = put_signal(stream->state, freed);
+    if (status == KILN_OK) {
+        freed->next = rocm->freed;
+        rocm->freed = freed;
+    }
     pthread_mutex_unlock(&rocm->freed_lock);
     if (status != KILN_OK) free(freed);
     return status;
