@@ -65,6 +65,23 @@ KILN_INLINE kiln_vec kiln_vec_load(const void *source, size_t count, kiln_cpu_pa
     return KILN_VEC_LOAD(tile);
 }
 
+/* A whole vector of elements as f32. */
+KILN_INLINE kiln_vec kiln_vec_widen(const void *source, kiln_cpu_part part) {
+    if (part == KILN_CPU_f32) return KILN_VEC_LOAD(source);
+#if defined(__AVX512F__)
+    const __m256i halves = _mm256_loadu_si256(source);
+    if (part == KILN_CPU_f16) return _mm512_cvtph_ps(halves);
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
+#elif defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
+    const __m128i halves = _mm_loadu_si128(source);
+    if (part == KILN_CPU_f16) return _mm256_cvtph_ps(halves);
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16));
+#else
+    float tile[KILN_VEC];
+    return KILN_VEC_LOAD(kiln_tile_load(tile, source, KILN_VEC, part));
+#endif
+}
+
 /* Makes rows of columns. A round of zips takes the upper half of the rows between the lower: after as many as a lane's
  * number has bits, each element has changed its row for its lane. */
 KILN_INLINE void kiln_vec_transpose(kiln_vec *rows) {
@@ -92,28 +109,6 @@ KILN_INLINE kiln_vec kiln_vec_sums(kiln_vec *rows) {
                 KILN_VEC_ADD(KILN_VEC_ZIP_LOW(rows[i], rows[i + half]), KILN_VEC_ZIP_HIGH(rows[i], rows[i + half]));
     }
     return rows[0];
-}
-
-/* The dot products of n elements with as many rows as a vector has elements. */
-KILN_INLINE kiln_vec kiln_vec_dots(const float *a, const float *const *rows, size_t n) {
-    kiln_vec sums[KILN_VEC];
-    size_t k = 0;
-    KILN_UNROLL
-    for (size_t i = 0; i < KILN_VEC; i++)
-        sums[i] = KILN_VEC_ZERO();
-    for (; k + KILN_VEC <= n; k += KILN_VEC) {
-        kiln_vec factor = KILN_VEC_LOAD(a + k);
-        KILN_UNROLL
-        for (size_t i = 0; i < KILN_VEC; i++)
-            sums[i] = KILN_VEC_FMA(factor, KILN_VEC_LOAD(rows[i] + k), sums[i]);
-    }
-    if (k < n) {
-        kiln_vec factor = kiln_vec_load(a + k, n - k, KILN_CPU_f32);
-        KILN_UNROLL
-        for (size_t i = 0; i < KILN_VEC; i++)
-            sums[i] = KILN_VEC_FMA(factor, kiln_vec_load(rows[i] + k, n - k, KILN_CPU_f32), sums[i]);
-    }
-    return kiln_vec_sums(sums);
 }
 
 #endif

@@ -6,7 +6,8 @@
  * of it, their sums in registers: an element of a is one factor for all of a vector. Transposing is paid for once in 64
  * times STRIP rows of a, which are read where they are, and asked for one step of the loop ahead.
  *
- * gemm_rows: dot products of few rows of a with rows of b, in vectors along k.
+ * gemm_rows: dot products of few rows of a with rows of b, in vectors along k: up to four rows of b at a time, each
+ * from its first byte to its last, as memory gives them fastest, and converted in registers.
  *
  * Floor: 2 m n k operations for gemm_tiles, one read of b at memory bandwidth for gemm_rows.
  * Test: build/tests/ops/gemm_test. Bench: build/bench/cpu_gemm_bench */
@@ -253,55 +254,159 @@ KILN_CPU_KERNEL(gemm_join)
 
 /* ---- gemm_rows ---- */
 
+enum {
+    KEPT = 1 << 12,    /* elements of a's rows that are kept as f32 */
+    AHEAD_BYTES = 1024 /* of a row of b, asked for while the bytes before them are multiplied */
+};
+
 /* What the rows are worked on with. */
 typedef struct rows_scratch {
-    float b_rows[KILN_VEC][KILN_TILE], a_row[KILN_TILE];
+    float a[KEPT];
+    float products[KILN_GEMM_ROWS][KILN_VEC][KILN_VEC]; /* of a row of a with a row of b, by their place in a vector */
     finish_tiles tiles;
 } rows_scratch;
 _Static_assert(sizeof(rows_scratch) <= KILN_CPU_SCRATCH, "fits");
 
-/* Adds to sums, from column col on, the products of all rows of a with count rows of b, at most a vector's elements,
- * over n elements. What is multiplied next lies ahead elements behind; 0: in a cache, not to be asked for. */
-KILN_INLINE void multiply_rows(rows_scratch *scratch, float (*sums)[COLUMNS], const kiln_gemm_args *args, size_t col,
-                               const void *a, const void *b, size_t count, size_t n, uint64_t ahead,
-                               kiln_cpu_part part) {
-    size_t size = n * kiln_part_size(part), m = (size_t)args->m, asked = 0;
-    const void *places[KILN_VEC];
-    const float *rows[KILN_VEC];
-    for (size_t i = 0; i < KILN_VEC; i++) { /* the last row several times, if there are no more */
-        places[i] = kiln_at(b, kiln_min(i, count - 1) * (uint64_t)args->b_stride, part);
-        rows[i] = kiln_tile_load(scratch->b_rows[i], places[i], n, part);
+/* Rows of b that are multiplied at a time with m rows of a. */
+KILN_INLINE size_t rows_at_a_time(size_t m) {
+    size_t most = KILN_VEC_REGISTERS / 2 / m;
+    return most > 4 ? 4 : most;
+}
+
+/* Some elements of rows of a, as f32, and of a row of b and those behind it. */
+typedef struct rows_piece {
+    const float *a[KILN_GEMM_ROWS];
+    const void *b;
+    size_t stride, rows; /* of b */
+    size_t n;
+    bool cached; /* b need not be asked for */
+} rows_piece;
+
+/* Adds products of count elements from k on: a vector's, or fewer. */
+KILN_INLINE void rows_step(kiln_vec (*products)[4], const rows_piece *piece, const void *const *rows, size_t m,
+                           size_t k, size_t count, kiln_cpu_part part) {
+    kiln_vec factors[4];
+    const size_t group = rows_at_a_time(m);
+    KILN_UNROLL
+    for (size_t i = 0; i < group; i++) {
+        const void *source = kiln_at(rows[i], k, part);
+        factors[i] = count == KILN_VEC ? kiln_vec_widen(source, part) : kiln_vec_load(source, count, part);
     }
+    KILN_UNROLL
     for (size_t r = 0; r < m; r++) {
-        for (; ahead && asked * m < (r + 1) * KILN_VEC; asked++) /* a share of what is multiplied next */
-            kiln_prefetch(kiln_at(places[asked], ahead, part), size, 0);
-        const float *row = kiln_tile_load(scratch->a_row, kiln_at(a, r * (uint64_t)args->a_stride, part), n, part);
-        float *sum = &sums[r][col];
-        KILN_VEC_STORE(sum, KILN_VEC_ADD(KILN_VEC_LOAD(sum), kiln_vec_dots(row, rows, n)));
+        const float *source = piece->a[r] + k;
+        kiln_vec element = count == KILN_VEC ? KILN_VEC_LOAD(source) : kiln_vec_load(source, count, KILN_CPU_f32);
+        KILN_UNROLL
+        for (size_t i = 0; i < group; i++)
+            products[r][i] = KILN_VEC_FMA(element, factors[i], products[r][i]);
+    }
+}
+
+/* Multiplies m rows of a with a few of b, from a column on, each from its first byte to its last. */
+KILN_INLINE void multiply_group(rows_scratch *scratch, const rows_piece *piece, size_t m, size_t col,
+                                kiln_cpu_part part) {
+    const size_t group = rows_at_a_time(m), line = 64 / kiln_part_size(part),
+                 ahead = AHEAD_BYTES / kiln_part_size(part);
+    const void *rows[4];
+    kiln_vec products[KILN_GEMM_ROWS][4];
+    size_t k = 0;
+    KILN_UNROLL
+    for (size_t i = 0; i < group; i++) /* the last row several times, if there are no more */
+        rows[i] = kiln_at(piece->b, kiln_min(col + i, piece->rows - 1) * piece->stride, part);
+    KILN_UNROLL
+    for (size_t r = 0; r < m; r++) {
+        KILN_UNROLL
+        for (size_t i = 0; i < group; i++)
+            products[r][i] = KILN_VEC_ZERO();
+    }
+    for (; k + line <= piece->n; k += line) {
+        size_t next = k + ahead < piece->n ? k + ahead : k + ahead - piece->n + group * piece->stride;
+        KILN_UNROLL
+        for (size_t i = 0; i < group; i++)
+            if (!piece->cached) __builtin_prefetch(kiln_at(rows[i], next, part), 0, 2);
+        KILN_UNROLL
+        for (size_t i = 0; i < line; i += KILN_VEC)
+            rows_step(products, piece, rows, m, k + i, KILN_VEC, part);
+    }
+    for (; k + KILN_VEC <= piece->n; k += KILN_VEC)
+        rows_step(products, piece, rows, m, k, KILN_VEC, part);
+    if (k < piece->n) rows_step(products, piece, rows, m, k, piece->n - k, part);
+    KILN_UNROLL
+    for (size_t r = 0; r < m; r++) {
+        KILN_UNROLL
+        for (size_t i = 0; i < group; i++)
+            KILN_VEC_STORE(scratch->products[r][(col + i) % KILN_VEC], products[r][i]);
+    }
+}
+
+/* Adds to sums the products of m rows of a with all rows of b that the piece has. */
+KILN_INLINE void multiply_piece(rows_scratch *scratch, float (*sums)[COLUMNS], const rows_piece *piece, size_t m,
+                                kiln_cpu_part part) {
+    const size_t group = rows_at_a_time(m);
+    if (piece->rows < COLUMNS) memset(scratch->products, 0, sizeof scratch->products); /* some are not multiplied */
+    for (size_t col = 0; col < piece->rows; col += KILN_VEC) {
+        for (size_t i = 0; i < KILN_VEC && col + i < piece->rows; i += group)
+            multiply_group(scratch, piece, m, col + i, part);
+        for (size_t r = 0; r < m; r++) {
+            kiln_vec products[KILN_VEC];
+            KILN_UNROLL
+            for (size_t i = 0; i < KILN_VEC; i++)
+                products[i] = KILN_VEC_LOAD(scratch->products[r][i]);
+            float *sum = &sums[r][col];
+            KILN_VEC_STORE(sum, KILN_VEC_ADD(KILN_VEC_LOAD(sum), kiln_vec_sums(products)));
+        }
+    }
+}
+
+/* Takes n elements of the rows of a, of the last several times if there are fewer than m. */
+KILN_INLINE void take_rows(rows_scratch *scratch, rows_piece *piece, const void *a, uint64_t stride, size_t rows,
+                           size_t m, kiln_cpu_part part) {
+    for (size_t r = 0; r < m; r++) {
+        const void *source = kiln_at(a, kiln_min(r, rows - 1) * stride, part);
+        float *kept = scratch->a + r * (KEPT / m);
+        piece->a[r] = part == KILN_CPU_f32 ? source : kept;
+        for (size_t k = 0; part != KILN_CPU_f32 && k < piece->n; k += KILN_TILE)
+            kiln_tile_load(kept + k, kiln_at(source, k, part), kiln_min(piece->n - k, KILN_TILE), part);
+    }
+}
+
+/* A block's columns of d, by m rows at least as many as a has. */
+KILN_INLINE void rows_block(rows_scratch *scratch, float (*sums)[COLUMNS], const kiln_gemm_args *args, uint64_t batch,
+                            uint64_t first, size_t m, kiln_cpu_part part) {
+    const uint64_t k_end = (uint64_t)args->k, most = KEPT / m;
+    rows_piece piece = {.stride = (size_t)args->b_stride,
+                        .rows = kiln_min((uint64_t)args->n - first, COLUMNS),
+                        /* after its first product */
+                        .cached = (uint64_t)args->n * k_end * kiln_part_size(part) <= CACHED};
+    for (uint64_t k = 0; k < k_end; k += most) {
+        uint64_t a = batch * (uint64_t)args->a_batch_stride + k;
+        uint64_t b = batch * (uint64_t)args->b_batch_stride + first * piece.stride + k;
+        piece.n = kiln_min(k_end - k, most);
+        piece.b = kiln_at(args->b, b, part);
+        take_rows(scratch, &piece, kiln_at(args->a, a, part), (uint64_t)args->a_stride, (size_t)args->m, m, part);
+        multiply_piece(scratch, sums, &piece, m, part);
     }
 }
 
 KILN_INLINE void gemm_rows(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
     const kiln_gemm_args args = *(const kiln_gemm_args *)arguments; /* what no store can change */
     rows_scratch *scratch = span->scratch;
-    bool cached = (uint64_t)args.n * (uint64_t)args.k * kiln_part_size(part) <= CACHED; /* b, after its first product */
     for (uint64_t block = span->begin; block < span->end; block++) {
         uint32_t batch = (uint32_t)(block / span->grid[0]);
         uint64_t first = block % span->grid[0] * COLUMNS;
         if (batch >= args.batch) break;
-        size_t columns = kiln_min((uint64_t)args.n - first, COLUMNS);
         float sums[KILN_GEMM_ROWS][COLUMNS] = {{0}};
-        for (size_t col = 0; col < columns; col += KILN_VEC)
-            for (uint64_t k = 0; k < (uint64_t)args.k; k += KILN_TILE) {
-                uint64_t a = batch * (uint64_t)args.a_batch_stride + k;
-                uint64_t b = batch * (uint64_t)args.b_batch_stride + (first + col) * (uint64_t)args.b_stride + k;
-                size_t count = kiln_min(columns - col, KILN_VEC), n = kiln_min((uint64_t)args.k - k, KILN_TILE);
-                uint64_t ahead = k + n < (uint64_t)args.k ? n : KILN_VEC * (uint64_t)args.b_stride - k;
-                multiply_rows(scratch, sums, &args, col, kiln_at(args.a, a, part), kiln_at(args.b, b, part), count, n,
-                              cached ? 0 : ahead, part);
-            }
+        if (args.m == 1)
+            rows_block(scratch, sums, &args, batch, first, 1, part);
+        else if (args.m == 2)
+            rows_block(scratch, sums, &args, batch, first, 2, part);
+        else if (args.m <= 4)
+            rows_block(scratch, sums, &args, batch, first, 4, part);
+        else
+            rows_block(scratch, sums, &args, batch, first, KILN_GEMM_ROWS, part);
         for (uint64_t row = 0; row < (uint64_t)args.m; row++)
-            finish(&scratch->tiles, &args, sums[row], batch, row, first, columns, part);
+            finish(&scratch->tiles, &args, sums[row], batch, row, first, kiln_min((uint64_t)args.n - first, COLUMNS),
+                   part);
     }
 }
 KILN_CPU_KERNEL(gemm_rows)
