@@ -1,8 +1,10 @@
 /* Attention on the CPU, for mha and mha_paged, and its definition: see attention_gpu.h for the meaning of its groups.
  *
  * A tile of k is brought to one place as f32, transposed, and multiplied with the rows a few at a time, in vectors of
- * keys; then replaced by the tile of v, whose rows are added up with the weights in vectors along a head. Includers
- * define ATTEND and JOIN, the entries' names, and whether keys are PAGED.
+ * keys; then replaced by the tile of v, whose rows are added up with the weights in vectors along a head. Where there
+ * are few rows to share that work, as when tokens are generated, keys are not transposed and f32 is read where it lies,
+ * the next tile is asked for ahead, and blocks go over all heads of a share of the keys before the next share, since
+ * these heads lie in the same pages. Includers define ATTEND and JOIN, the entries' names, and whether keys are PAGED.
  *
  * Floor: one read of k and v at memory bandwidth when tokens are generated, 4 * rows * keys * head_dim operations for
  * prompts.
@@ -16,7 +18,9 @@ enum {
     SIZE = KILN_ATTENTION_DIM, /* of a row in the tiles; a multiple of KILN_VEC */
     TILE_ROWS = KILN_ATTENTION_ROWS * KILN_ATTENTION_SUBGROUPS,
     BLOCK = 4, /* rows that are multiplied at a time */
-    VECS = 2   /* with vectors of keys */
+    VECS = 2,  /* with vectors of keys */
+    FEW = 8,   /* rows for which keys are not transposed */
+    LINE = 64  /* bytes */
 };
 
 /* What a group holds of its rows: some BLOCK of them are worked on together, and those beyond the last are zeros. */
@@ -27,15 +31,18 @@ typedef struct state {
     kiln_window windows[TILE_ROWS];
     union {
         float keys[SIZE][KEYS];   /* a tile of k, transposed, and */
-        float values[KEYS][SIZE]; /* the tile of v after it */
+        float values[KEYS][SIZE]; /* the tile of v after it; for few rows that of k too */
     };
-    uint32_t rows, padded; /* elements of a head, up to whole vectors */
+    const float *rows_at[KEYS]; /* of a tile of k or v, for few rows */
+    uint32_t rows, padded;      /* elements of a head, up to whole vectors */
 } state;
 _Static_assert(sizeof(state) <= KILN_CPU_SCRATCH, "fits");
 
 KILN_INLINE void load_row(float *to, const void *from, uint32_t size, kiln_cpu_part part) {
-    for (uint32_t d = 0; d < size; d += KILN_VEC)
-        KILN_VEC_STORE(to + d, kiln_vec_load(kiln_at(from, d, part), size - d, part));
+    uint32_t d = 0;
+    for (; d + KILN_VEC <= size; d += KILN_VEC)
+        KILN_VEC_STORE(to + d, kiln_vec_widen(kiln_at(from, d, part), part));
+    if (d < size) KILN_VEC_STORE(to + d, kiln_vec_load(kiln_at(from, d, part), size - d, part));
 }
 
 /* The head of a key, of k or v. */
@@ -77,6 +84,91 @@ KILN_INLINE void load_values(state *held, const kiln_attention_args *args, const
             memset(held->values[i], 0, held->padded * sizeof(float));
     }
 }
+
+/* ---- Few rows ---- */
+
+/* One of k and v. */
+typedef struct tensor {
+    const void *data;
+    int64_t stride;
+} tensor;
+
+/* Finds the rows of a tile from key on, before end, as f32, and zeros for those behind; asks for the same of the other
+ * tensor from ahead on, which is read next. */
+KILN_INLINE void find_rows(state *held, const kiln_attention_args *args, const kiln_sequence *s, uint32_t kv_head,
+                           tensor from, uint32_t key, tensor next, uint32_t ahead, uint32_t end, kiln_cpu_part part) {
+    const uint32_t bytes = args->head_dim * (part == KILN_CPU_f32 ? 4 : 2);
+    for (uint32_t i = 0; i < KEYS; i++) {
+        if (ahead + i < end) {
+            const char *row = key_head(args, s, next.data, next.stride, kv_head, ahead + i, part);
+            for (uint32_t byte = 0; byte < bytes; byte += LINE)
+                __builtin_prefetch(row + byte);
+        }
+        held->rows_at[i] = held->values[i];
+        if (key + i >= end) {
+            memset(held->values[i], 0, held->padded * sizeof(float));
+            continue;
+        }
+        const void *row = key_head(args, s, from.data, from.stride, kv_head, key + i, part);
+        if (part == KILN_CPU_f32 && held->rows == 1 && args->head_dim % KILN_VEC == 0)
+            held->rows_at[i] = row; /* more rows would meet in few sets of the cache: they are a power of 2 apart */
+        else
+            load_row(held->values[i], row, args->head_dim, part);
+    }
+}
+
+/* The scores of one row. */
+KILN_INLINE void score_row(state *held, uint32_t r) {
+    for (uint32_t first = 0; first < KEYS; first += KILN_VEC) {
+        kiln_vec sums[KILN_VEC];
+        KILN_UNROLL
+        for (uint32_t i = 0; i < KILN_VEC; i++)
+            sums[i] = KILN_VEC_ZERO();
+        for (uint32_t d = 0; d < held->padded; d += KILN_VEC) {
+            kiln_vec query = KILN_VEC_LOAD(held->queries[r] + d);
+            KILN_UNROLL
+            for (uint32_t i = 0; i < KILN_VEC; i++)
+                sums[i] = KILN_VEC_FMA(query, KILN_VEC_LOAD(held->rows_at[first + i] + d), sums[i]);
+        }
+        KILN_VEC_STORE(&held->weights[r][first], kiln_vec_sums(sums));
+    }
+}
+
+/* Adds `vecs` vectors of the tile's rows from d on, each row with its weight, to the results of `rows` rows. */
+KILN_INLINE void add_vectors(state *held, uint32_t first, uint32_t rows, uint32_t d, uint32_t vecs) {
+    kiln_vec sums[BLOCK][BLOCK];
+    KILN_UNROLL
+    for (uint32_t r = 0; r < rows; r++) {
+        KILN_UNROLL
+        for (uint32_t v = 0; v < vecs; v++)
+            sums[r][v] = KILN_VEC_LOAD(held->results[first + r] + d + v * KILN_VEC);
+    }
+    for (uint32_t k = 0; k < KEYS; k++) {
+        KILN_UNROLL
+        for (uint32_t v = 0; v < vecs; v++) {
+            kiln_vec values = KILN_VEC_LOAD(held->rows_at[k] + d + v * KILN_VEC);
+            KILN_UNROLL
+            for (uint32_t r = 0; r < rows; r++)
+                sums[r][v] = KILN_VEC_FMA(KILN_VEC_SET(held->weights[first + r][k]), values, sums[r][v]);
+        }
+    }
+    KILN_UNROLL
+    for (uint32_t r = 0; r < rows; r++) {
+        KILN_UNROLL
+        for (uint32_t v = 0; v < vecs; v++)
+            KILN_VEC_STORE(held->results[first + r] + d + v * KILN_VEC, sums[r][v]);
+    }
+}
+
+KILN_INLINE void add_rows(state *held, uint32_t first, uint32_t rows, uint32_t vecs) {
+    uint32_t d = 0;
+    for (; d + vecs * KILN_VEC <= held->padded; d += vecs * KILN_VEC)
+        add_vectors(held, first, rows, d, vecs);
+    for (; d < held->padded; d += KILN_VEC)
+        add_vectors(held, first, rows, d, 1);
+}
+
+/* ---- All rows ---- */
 
 /* A row's scores become its weights; its old result is scaled to the new maximum. */
 KILN_INLINE void weigh(state *held, const kiln_attention_args *args, uint32_t r, uint32_t key) {
@@ -204,13 +296,53 @@ KILN_INLINE void end_rows(state *held, const kiln_attention_args *args, const ki
     }
 }
 
+/* The tiles of a block's few rows. */
+KILN_INLINE void add_tiles_few(state *held, const kiln_attention_args *args, const kiln_sequence *s,
+                               const kiln_attention_work *work, kiln_cpu_part part) {
+    const tensor k = {args->k, args->k_stride}, v = {args->v, args->v_stride};
+    for (uint32_t key = work->key; key < work->key_end; key += KEYS) {
+        find_rows(held, args, s, work->kv_head, k, key, v, key, work->key_end, part);
+        for (uint32_t r = 0; r < held->rows; r++)
+            score_row(held, r);
+        for (uint32_t r = 0; r < held->rows; r++)
+            weigh(held, args, r, key);
+        find_rows(held, args, s, work->kv_head, v, key, k, key + KEYS, work->key_end, part);
+        uint32_t r = 0;
+        for (; r + 4 <= held->rows; r += 4)
+            add_rows(held, r, 4, 2);
+        for (; r + 2 <= held->rows; r += 2)
+            add_rows(held, r, 2, 4);
+        if (r < held->rows) add_rows(held, r, 1, 4);
+    }
+}
+
+KILN_INLINE void add_tiles(state *held, const kiln_attention_args *args, const kiln_sequence *s,
+                           const kiln_attention_work *work, kiln_cpu_part part) {
+    for (uint32_t key = work->key; key < work->key_end; key += KEYS) {
+        load_keys(held, args, s, work->kv_head, key, work->key_end, part);
+        for (uint32_t r = 0; r < held->rows; r += BLOCK)
+            score(held, r, args->head_dim);
+        for (uint32_t r = 0; r < held->rows; r++)
+            weigh(held, args, r, key);
+        load_values(held, args, s, work->kv_head, key, work->key_end, part);
+        for (uint32_t r = 0; r < held->rows; r += BLOCK)
+            add_values(held, r);
+    }
+}
+
+/* Heads before shares of the keys. */
+KILN_INLINE uint32_t head_first(const kiln_attention_args *args, uint32_t block) {
+    const uint32_t kv_head = block % args->kv_heads, rest = block / args->kv_heads;
+    return (rest / args->splits * args->kv_heads + kv_head) * args->splits + rest % args->splits;
+}
+
 KILN_INLINE void ATTEND(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
     const kiln_attention_args args = *(const kiln_attention_args *)arguments; /* what no store can change */
     state *held = span->scratch;
     held->padded = (args.head_dim + KILN_VEC - 1) / KILN_VEC * KILN_VEC;
     for (uint64_t group = span->begin; group < span->end; group++) {
         uint32_t tile = (uint32_t)(group % span->grid[0]), block = (uint32_t)(group / span->grid[0]);
-        kiln_attention_work work = kiln_attention_work_of(&args, tile, block);
+        kiln_attention_work work = kiln_attention_work_of(&args, tile, head_first(&args, block));
         if (work.batch >= args.batch) break;
         kiln_sequence s = kiln_sequence_of(&args, work.batch);
         uint32_t end = s.seqlen_q * args.group;
@@ -218,16 +350,10 @@ KILN_INLINE void ATTEND(const void *arguments, const kiln_cpu_span *span, kiln_c
         held->rows = (uint32_t)kiln_min(end - work.row, args.rows * KILN_ATTENTION_SUBGROUPS);
         kiln_attention_trim(&args, &s, work.row + held->rows, &work);
         begin_rows(held, &args, &s, &work, part);
-        for (uint32_t key = work.key; key < work.key_end; key += KEYS) {
-            load_keys(held, &args, &s, work.kv_head, key, work.key_end, part);
-            for (uint32_t r = 0; r < held->rows; r += BLOCK)
-                score(held, r, args.head_dim);
-            for (uint32_t r = 0; r < held->rows; r++)
-                weigh(held, &args, r, key);
-            load_values(held, &args, &s, work.kv_head, key, work.key_end, part);
-            for (uint32_t r = 0; r < held->rows; r += BLOCK)
-                add_values(held, r);
-        }
+        if (held->rows <= FEW)
+            add_tiles_few(held, &args, &s, &work, part);
+        else
+            add_tiles(held, &args, &s, &work, part);
         end_rows(held, &args, &s, &work, part);
     }
 }
