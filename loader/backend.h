@@ -8,6 +8,7 @@
 
 #include "loader/device.h"
 #include "loader/module.h"
+#include "loader/tensor_map.h"
 
 struct kiln__backend {
     kiln_backend_id id;
@@ -45,6 +46,9 @@ struct kiln__backend {
     kiln_status (*kernel_attributes)(const kiln_kernel *kernel, kiln_kernel_attributes *out_attributes);
     kiln_status (*kernel_occupancy)(const kiln_kernel *kernel, uint32_t threads, uint32_t dynamic_shared_bytes,
                                     uint32_t *out_groups);
+    /* Writes the map of a tensor and a box of it, of so many elements in each dimension: 128 bytes aligned to 64. */
+    kiln_status (*tensor_map_encode)(const kiln_kernel *kernel, const kiln__tensor_layout *tensor, const uint16_t *box,
+                                     void *out_map);
 
     kiln_status (*stream_open)(kiln_device *device, uint32_t flags, kiln_stream *out_stream);
     kiln_status (*stream_borrow)(kiln_device *device, void *native, kiln_stream *out_stream);
@@ -85,6 +89,10 @@ kiln_status kiln__launch_flags_refuse(const kiln_kernel *kernel, const kiln_laun
     __attribute__((cold));
 /* The same for unknown ones alone. */
 kiln_status kiln__launch_flags_check(const kiln_kernel *kernel, const kiln_launch_config *config) __attribute__((cold));
+
+/* tensor_map_encode of a backend that has none. */
+kiln_status kiln__tensor_map_refuse(const kiln_kernel *kernel, const kiln__tensor_layout *tensor, const uint16_t *box,
+                                    void *out_map) __attribute__((cold));
 
 struct kiln_event {
     kiln_device *device;

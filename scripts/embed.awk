@@ -21,11 +21,20 @@ function bytes_of(hex,    i, list) {
     return list
 }
 
-# What a tuned kernel says of its shape.
-function shape_of(tile, stage, rate,    sizes) {
-    if (!tile) return ""
-    split(tile, sizes, "x")
-    return sprintf(",\n     .tile = {%d, %d, %d}, .stage_bytes = %d, .rate = %d", sizes[1], sizes[2], sizes[3], stage, rate)
+# What a tuned kernel says of its shape; maps: "240:64x128:64x128", the offset and the boxes.
+function shape_of(kernel,    sizes, boxes, count, i, text) {
+    if (!("tile" in kernel)) return ""
+    split(kernel["tile"], sizes, "x")
+    text = sprintf(",\n     .tile = {%d, %d, %d}, .stage_bytes = %d, .rate = %d, .stages = %d, .cluster = %d", sizes[1], sizes[2],
+        sizes[3], kernel["stage"], kernel["rate"], kernel["stages"], kernel["cluster"])
+    if (!("maps" in kernel)) return text
+    count = split(kernel["maps"], boxes, ":")
+    text = text sprintf(",\n     .map_offset = %d, .boxes = {", boxes[1])
+    for (i = 2; i <= count; i++) {
+        gsub(/x/, ", ", boxes[i])
+        text = text (i > 2 ? ", " : "") "{" boxes[i] "}"
+    }
+    return text "}"
 }
 
 # A kernel that an image does not have.
@@ -54,7 +63,7 @@ BEGIN {
         read_fields($i, ",", kernel)
         rows[kernel["kernel"]] = sprintf("    {.name = \"%s\", .arguments_size = %d, .registers = %d, .spill_bytes = %d, " \
             ".shared_bytes = %d, .max_threads = %d%s},\n", kernel["kernel"], kernel["arguments"], kernel["registers"],
-            kernel["spills"], kernel["shared"], kernel["threads"], shape_of(kernel["tile"], kernel["stage"], kernel["rate"]))
+            kernel["spills"], kernel["shared"], kernel["threads"], shape_of(kernel))
         arguments[kernel["kernel"]] = kernel["arguments"]
     }
     printf "\nstatic const kiln_kernel_info %s_kernels[] = {\n", identifier

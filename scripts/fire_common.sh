@@ -73,7 +73,8 @@ fire_line() { # DIR FILE FIELDS SOURCE FLAGS VERSION KERNELS
 }
 
 # Of each entry of a text: arguments and threads from the text; registers and shared memory from the assembler's report (the
-# text itself has no register count). Fails on a spill.
+# text itself has no register count). Fails on a spill, and where the assembler serialises matrix products or ignores
+# setmaxnreg.
 fire_cuda_kernels() { # NAME TEXT REPORT
     awk -v name="$1" '
         /\.entry / { kernel = $0; sub(/.*\.entry */, "", kernel); sub(/[( ].*/, "", kernel) }
@@ -81,6 +82,7 @@ fire_cuda_kernels() { # NAME TEXT REPORT
         /^\.maxntid / { gsub(/,/, ""); threads[kernel] = $2 * ($3 ? $3 : 1) * ($4 ? $4 : 1) }
         /Function properties for / { kernel = $NF }
         /bytes stack frame/ { local[kernel] = $1 + $5 + $9 }
+        /Potential Performance Loss/ { fault = $0 }
         /: Used / { registers[kernel] = $5; for (i = 6; i < NF; i++) if ($(i + 1) == "bytes" && $(i + 2) ~ /^smem/) shared[kernel] = $i }
         END {
             for (kernel in parameters) {
@@ -98,9 +100,17 @@ fire_cuda_kernels() { # NAME TEXT REPORT
 fire_shapes() { # SOURCE PART
     awk -v part="$2" '
         NR == FNR {
-            if (/^KILN_SHAPE\(/) {
-                gsub(/^KILN_SHAPE\(|\)$|,/, "")
-                shape["kiln_" $1 "_" part] = sprintf(",tile=%dx%dx%d,stage=%d,rate=%d", $2, $3, $4, $5, $6)
+            if (!/^KILN_(SHAPE|STAGES|CLUSTER|TENSOR_MAPS)\(/) next
+            row = $0
+            gsub(/^KILN_|\(.*/, "", row)
+            gsub(/^[^(]*\(|\)$|,/, "")
+            kernel = "kiln_" $1 "_" part
+            if (row == "SHAPE") shape[kernel] = sprintf(",tile=%dx%dx%d,stage=%d,rate=%d", $2, $3, $4, $5, $6) shape[kernel]
+            if (row == "STAGES") shape[kernel] = shape[kernel] ",stages=" $2
+            if (row == "CLUSTER") shape[kernel] = shape[kernel] ",cluster=" $2
+            if (row == "TENSOR_MAPS") {
+                shape[kernel] = shape[kernel] ",maps=" $2
+                for (i = 3; i <= NF; i++) shape[kernel] = shape[kernel] ":" $i
             }
             next
         }

@@ -374,6 +374,8 @@ typedef struct kiln_cpu_span {
  * disjoint spans that together are the grid. */
 typedef void (*kiln_cpu_function)(const void *arguments, const kiln_cpu_span *span);
 
+enum { KILN_KERNEL_MAPS = 4, KILN_KERNEL_MAP_RANK = 4 };
+
 /* One kernel as one image has it. 0 means not known (PTX has no register count). */
 typedef struct kiln_kernel_info {
     const char *name;
@@ -389,7 +391,12 @@ typedef struct kiln_kernel_info {
                            * memory at a time */
     uint32_t stage_bytes; /* dynamic shared memory of one such depth */
     uint32_t rate;        /* work that a multiprocessor does in the same time, relative to the image's other kernels */
-    uint32_t reserved;
+    uint32_t stages;      /* such depths that it has at a time; 0: what the host side chooses */
+    uint32_t cluster;     /* blocks of a cluster, which the image fixes itself; 0: none */
+    uint32_t map_offset;  /* of its tensor maps among its arguments, of 128 bytes each */
+    /* Of each tensor map, in the order of the operator's tensors, what one copy takes: elements of each dimension from
+     * the innermost on; 0 behind the last dimension, and behind the last map. */
+    uint16_t boxes[KILN_KERNEL_MAPS][KILN_KERNEL_MAP_RANK];
 } kiln_kernel_info;
 
 /* The bundle table: constant data that `kiln pack` and kiln's own build write. Every level carries the size of its

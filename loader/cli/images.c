@@ -32,6 +32,18 @@ typedef struct image_listing {
     uint64_t bytes;
 } image_listing;
 
+enum { MAPS_SIZE = 128 };
+
+/* The offset of a kernel's tensor maps and their boxes: "240:64x128:64x64". */
+static const char *write_maps(const kiln_kernel_info *kernel, char *bytes) {
+    int length = snprintf(bytes, MAPS_SIZE, "%u", kernel->map_offset);
+    for (int i = 0; i < KILN_KERNEL_MAPS && kernel->boxes[i][0]; i++)
+        for (int dimension = 0; dimension < KILN_KERNEL_MAP_RANK && kernel->boxes[i][dimension]; dimension++)
+            length += snprintf(bytes + length, MAPS_SIZE - (size_t)length, "%c%u", dimension ? 'x' : ':',
+                               kernel->boxes[i][dimension]);
+    return bytes;
+}
+
 static void list_json(json_writer *json, const kiln_bundle *bundle, const kiln_part *part, const kiln_image *image) {
     char version[CLI_VERSION_SIZE], digest[65];
     for (size_t i = 0; i < sizeof image->sha256; i++)
@@ -48,6 +60,7 @@ static void list_json(json_writer *json, const kiln_bundle *bundle, const kiln_p
     json_array(json, "kernels");
     for (uint32_t i = 0; i < part->kernel_count; i++) {
         kiln_kernel_info kernel = kiln_image_kernel(part, image, i);
+        char maps[MAPS_SIZE];
         if (kernel.absent) continue;
         json_object(json, NULL);
         json_string(json, "name", kernel.name);
@@ -61,6 +74,9 @@ static void list_json(json_writer *json, const kiln_bundle *bundle, const kiln_p
         json_integer(json, "tile_depth", kernel.tile[2]);
         json_integer(json, "stage_bytes", kernel.stage_bytes);
         json_integer(json, "rate", kernel.rate);
+        json_integer(json, "stages", kernel.stages);
+        json_integer(json, "cluster", kernel.cluster);
+        json_string(json, "tensor_maps", kernel.boxes[0][0] ? write_maps(&kernel, maps) : NULL);
         json_close(json);
     }
     json_close(json);

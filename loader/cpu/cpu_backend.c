@@ -186,6 +186,7 @@ const kiln__backend kiln__backend_cpu = {
     .launch_plain = kiln__cpu_launch,
     .kernel_attributes = kernel_attributes,
     .kernel_occupancy = kernel_occupancy,
+    .tensor_map_encode = kiln__tensor_map_refuse,
     .stream_open = stream_open,
     .stream_borrow = stream_borrow,
     .stream_sync = stream_sync,

@@ -18,8 +18,8 @@ typedef struct CUmod_st *kiln__cu_module;
 typedef struct CUfunc_st *kiln__cu_function;
 typedef struct CUstream_st *kiln__cu_stream;
 typedef struct CUevent_st *kiln__cu_event;
-struct CUtensorMap_st;
-struct CUuuid_st; /* 16 bytes */
+struct CUtensorMap_st; /* 128 bytes, aligned to 64 */
+struct CUuuid_st;      /* 16 bytes */
 
 /* Every number of the driver's that kiln uses: (name without CU_, value). */
 #define KILN__CU_NUMBER_MAP(X)                                \
@@ -51,7 +51,17 @@ struct CUuuid_st; /* 16 bytes */
     X(EVENT_DEFAULT, 0)                                       \
     X(EVENT_DISABLE_TIMING, 2)                                \
     X(MEMHOSTALLOC_PORTABLE, 1)                               \
-    X(MEMHOSTREGISTER_PORTABLE, 1)
+    X(MEMHOSTREGISTER_PORTABLE, 1)                            \
+    X(TENSOR_MAP_DATA_TYPE_UINT8, 0)                          \
+    X(TENSOR_MAP_DATA_TYPE_UINT16, 1)                         \
+    X(TENSOR_MAP_DATA_TYPE_UINT32, 2)                         \
+    X(TENSOR_MAP_INTERLEAVE_NONE, 0)                          \
+    X(TENSOR_MAP_SWIZZLE_NONE, 0)                             \
+    X(TENSOR_MAP_SWIZZLE_32B, 1)                              \
+    X(TENSOR_MAP_SWIZZLE_64B, 2)                              \
+    X(TENSOR_MAP_SWIZZLE_128B, 3)                             \
+    X(TENSOR_MAP_L2_PROMOTION_L2_256B, 3)                     \
+    X(TENSOR_MAP_FLOAT_OOB_FILL_NONE, 0)
 
 enum {
 #define KILN__CU_NUMBER(name, value) KILN__CU_##name = value,

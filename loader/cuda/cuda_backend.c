@@ -17,6 +17,7 @@ const kiln__backend kiln__backend_cuda = {
     .launch_plain = kiln__cuda_launch_plain,
     .kernel_attributes = kiln__cuda_kernel_attributes,
     .kernel_occupancy = kiln__cuda_kernel_occupancy,
+    .tensor_map_encode = kiln__cuda_tensor_map_encode,
     .stream_open = kiln__cuda_stream_open,
     .stream_borrow = kiln__cuda_stream_borrow,
     .stream_sync = kiln__cuda_stream_sync,

@@ -70,6 +70,9 @@ kiln_status kiln__cuda_kernel_attributes(const kiln_kernel *kernel, kiln_kernel_
 kiln_status kiln__cuda_kernel_occupancy(const kiln_kernel *kernel, uint32_t threads, uint32_t dynamic_shared_bytes,
                                         uint32_t *out_groups);
 
+kiln_status kiln__cuda_tensor_map_encode(const kiln_kernel *kernel, const kiln__tensor_layout *tensor,
+                                         const uint16_t *box, void *out_map);
+
 kiln_status kiln__cuda_stream_open(kiln_device *device, uint32_t flags, kiln_stream *out_stream);
 kiln_status kiln__cuda_stream_borrow(kiln_device *device, void *native, kiln_stream *out_stream);
 kiln_status kiln__cuda_stream_capturing(kiln_stream *stream, bool *out_capturing);

@@ -112,8 +112,12 @@ static kiln_status resolve(kiln_module *module, kiln_kernel *kernel) {
 static kiln_status load(kiln_module *module) {
     KILN__TRY(load_image(module));
     kiln_status status = KILN_OK;
-    for (uint32_t i = 0; i < module->part.kernel_count && status == KILN_OK; i++)
-        if (!module->kernels[i].info.absent) status = resolve(module, &module->kernels[i]);
+    for (uint32_t i = 0; i < module->part.kernel_count && status == KILN_OK; i++) {
+        kiln_kernel_info *info = &module->kernels[i].info;
+        /* Without the maps that it takes a kernel is of no use: drivers before CUDA 12 encode none. */
+        if (kiln__tensor_map_count(info) && !kiln__cuda.cuTensorMapEncodeTiled) info->absent = 1;
+        if (!info->absent) status = resolve(module, &module->kernels[i]);
+    }
     if (status == KILN_OK) return KILN_OK;
     (void)kiln__cuda.cuModuleUnload(module->native);
     module->native = NULL;

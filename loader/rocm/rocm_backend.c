@@ -17,6 +17,7 @@ const kiln__backend kiln__backend_rocm = {
     .launch_plain = kiln__rocm_launch,
     .kernel_attributes = kiln__rocm_kernel_attributes,
     .kernel_occupancy = kiln__rocm_kernel_occupancy,
+    .tensor_map_encode = kiln__tensor_map_refuse,
     .stream_open = kiln__rocm_stream_open,
     .stream_borrow = kiln__rocm_stream_borrow,
     .stream_sync = kiln__rocm_stream_sync,

@@ -8,7 +8,7 @@ import sys
 KERNEL_KEYS = {"arguments_bytes": "arguments", "registers": "registers", "spill_bytes": "spills",
                "shared_bytes": "shared", "max_threads": "threads"}
 # Of tuned kernels alone; 0 of others.
-SHAPE_KEYS = {"stage_bytes": "stage", "rate": "rate"}
+SHAPE_KEYS = {"stage_bytes": "stage", "rate": "rate", "stages": "stages", "cluster": "cluster"}
 TILE_KEYS = ("tile_rows", "tile_columns", "tile_depth")
 
 
@@ -26,6 +26,7 @@ def manifest_image(line):
             kernels.append({"name": kernel["kernel"]}
                            | {key: int(kernel[ours]) for key, ours in KERNEL_KEYS.items()}
                            | {key: int(kernel.get(ours, 0)) for key, ours in SHAPE_KEYS.items()}
+                           | {"tensor_maps": kernel.get("maps")}
                            | dict(zip(TILE_KEYS, map(int, kernel.get("tile", "0x0x0").split("x")))))
     version = values["ptx"].replace(".", "") if "ptx" in values else values.get("code_object", "0")
     return {"operator": values["file"].removesuffix("." + values["target"] + "." + values["kind"])

@@ -6,7 +6,7 @@
  * the driver's may be broken, and the same scenario must pass. */
 #include "tests/unit/cuda_fixture.h"
 
-#include "loader/module.h"
+#include "loader/tensor_map.h"
 #include <sys/mman.h>
 #include <sys/wait.h>
 
@@ -160,6 +160,14 @@ static kiln_status launch(session *held) {
     return kiln_stream_sync(&held->stream);
 }
 
+static kiln_status encode(session *held) {
+    const kiln__tensor_layout tensor = {.data = (void *)4096, .element_bytes = 2, .rank = 2, .sizes = {8, 1}};
+    char map[KILN__TENSOR_MAP_BYTES];
+    kiln_kernel kernel = *held->kernel;
+    kernel.info.boxes[0][0] = kernel.info.boxes[0][1] = 8;
+    return kiln__tensor_maps_encode(&kernel, &tensor, map);
+}
+
 static kiln_status copy(session *held) {
     uint64_t available, total;
     TRY(kiln_memory_get_info(held->device, &available, &total));
@@ -211,11 +219,12 @@ static const struct scenario {
     const char *name;
     step prepare, work;
 } scenarios[] = {
-    {"open", nothing, open_device},      {"load", open_device, load},
-    {"launch", open_and_load, launch},   {"copy", open_device, copy},
-    {"event", open_device, event},       {"borrow", create_context, borrow},
-    {"close", everything, nothing},      {"variable", open_and_load_text, find_variable},
-    {"allocate", open_device, allocate}, {"peer", open_device, enable_peer},
+    {"open", nothing, open_device},        {"load", open_device, load},
+    {"launch", open_and_load, launch},     {"copy", open_device, copy},
+    {"event", open_device, event},         {"borrow", create_context, borrow},
+    {"close", everything, nothing},        {"variable", open_and_load_text, find_variable},
+    {"allocate", open_device, allocate},   {"peer", open_device, enable_peer},
+    {"tensor map", open_and_load, encode},
 };
 enum { SCENARIO_COUNT = sizeof scenarios / sizeof *scenarios, CALL_ROOM = 512 };
 

@@ -1,7 +1,7 @@
 /* Loading on CUDA: which image the driver is given, what follows a refusal, residency, and captures left in peace. */
 #include "tests/unit/cuda_fixture.h"
 
-#include "loader/module.h"
+#include "loader/tensor_map.h"
 #include <pthread.h>
 
 static kiln_status load(kiln_device *device, const kiln_image *images, uint32_t count, kiln_image *out_image) {
@@ -217,6 +217,46 @@ static void test_a_table_that_is_wrong_about_the_arguments(void **state) {
 
 /* ---- Residency and captures ---- */
 
+/* ---- Tensor maps ---- */
+
+/* Each tensor with its box, at the offset that the table says; swizzled by the length of a box's rows. */
+static void test_tensor_maps_are_encoded_into_the_arguments(void **state) {
+    (void)state;
+    enum { OFFSET = 48, UINT8 = 0, UINT16 = 1, SWIZZLE_32 = 1, SWIZZLE_128 = 3, PROMOTE_256 = 3 };
+    kiln_device *device = fixture_open(0);
+    kiln_kernel kernel = *fixture_kernel(device, "scale");
+    kernel.info.map_offset = OFFSET;
+    const uint16_t boxes[2][KILN_KERNEL_MAP_RANK] = {{64, 128}, {32, 1, 16}};
+    memcpy(kernel.info.boxes, boxes, sizeof boxes);
+    const kiln__tensor_layout tensors[] = {
+        {.data = (void *)4096, .element_bytes = 2, .rank = 2, .sizes = {100, 7}, .strides = {0, 208}},
+        {.data = (void *)8192, .element_bytes = 1, .rank = 3, .sizes = {40, 1, 9}, .strides = {1, 3, 48}}};
+    unsigned char arguments[OFFSET + 2 * KILN__TENSOR_MAP_BYTES + 1];
+    memset(arguments, 0xee, sizeof arguments);
+    assert_ok(kiln__tensor_maps_encode(&kernel, tensors, arguments));
+    _Alignas(64) unsigned char expected[2][KILN__TENSOR_MAP_BYTES];
+    kiln__cu_context context;
+    assert_int_equal(cuda.cuDevicePrimaryCtxRetain(&context, 0), 0);
+    assert_int_equal(cuda.cuCtxSetCurrent(context), 0);
+    assert_int_equal(cuda.cuTensorMapEncodeTiled((void *)expected[0], UINT16, 2, (void *)4096, (uint64_t[]){100, 7},
+                                                 (uint64_t[]){208}, (uint32_t[]){64, 128}, (uint32_t[]){1, 1}, 0,
+                                                 SWIZZLE_128, PROMOTE_256, 0),
+                     0);
+    assert_int_equal(cuda.cuTensorMapEncodeTiled((void *)expected[1], UINT8, 3, (void *)8192, (uint64_t[]){40, 1, 9},
+                                                 (uint64_t[]){16, 48}, (uint32_t[]){32, 1, 16}, (uint32_t[]){1, 1, 1},
+                                                 0, SWIZZLE_32, PROMOTE_256, 0),
+                     0);
+    assert_int_equal(cuda.cuCtxSetCurrent(NULL), 0);
+    assert_int_equal(cuda.cuDevicePrimaryCtxRelease(0), 0);
+    assert_memory_equal(arguments + OFFSET, expected, sizeof expected);
+    assert_int_equal(arguments[OFFSET - 1], 0xee);
+    assert_int_equal(arguments[sizeof arguments - 1], 0xee);
+    const kiln__tensor_layout unaligned = {.data = (void *)4100, .element_bytes = 2, .rank = 2, .sizes = {100, 7}};
+    assert_status(kiln__tensor_maps_encode(&kernel, &unaligned, arguments), KILN_ERROR_DRIVER);
+    assert_told("cuTensorMapEncodeTiled: CUDA_ERROR_INVALID_VALUE");
+    kiln_device_close(device);
+}
+
 static void test_loaded_means_resident(void **state) {
     (void)state;
     kiln_device *device = fixture_open(0);
@@ -379,6 +419,7 @@ int main(int argc, char **argv) {
         fixture_test(test_a_variable_is_found_by_its_name),
         fixture_test(test_a_kernel_that_is_missing),
         fixture_test(test_a_table_that_is_wrong_about_the_arguments),
+        fixture_test(test_tensor_maps_are_encoded_into_the_arguments),
         fixture_test(test_loaded_means_resident),
         fixture_test(test_a_load_leaves_captures_alone),
         fixture_test(test_releases_leave_captures_alone),

@@ -58,6 +58,24 @@ static void test_clusters_need_a_newer_driver(void **state) {
     kiln_device_close(device);
 }
 
+/* It encodes no tensor maps: a kernel that takes some is as one that the image does not have. */
+static void test_kernels_with_tensor_maps_are_absent(void **state) {
+    (void)state;
+    kiln_device *device = fixture_open(1);
+    kiln_kernel_info kernels[] = {fixture_kernels[0], fixture_kernels[1]};
+    kernels[1].boxes[0][0] = 64;
+    kiln_image image = fixture_image("sm_75", KILN_IMAGE_PTX, fixture_ptx, sizeof fixture_ptx - 1);
+    image.kernels = kernels;
+    fixture_bundle made;
+    const kiln_module *module;
+    const kiln_kernel *kernel;
+    fixture_bundle_init(&made, &image, 1);
+    assert_ok(kiln_module_get(device, &made.bundle, "f32", &module));
+    assert_ok(kiln_module_find_kernel(module, "scale", &kernel));
+    assert_status(kiln_module_find_kernel(module, "pair", &kernel), KILN_ERROR_NOT_FOUND);
+    kiln_device_close(device);
+}
+
 int main(int argc, char **argv) {
     (void)argc;
     setenv("KILN_SIM_DRIVER_VERSION", "10010", 1);
@@ -66,6 +84,7 @@ int main(int argc, char **argv) {
         fixture_test(test_an_old_driver_is_enough),
         fixture_test(test_loaded_means_resident),
         fixture_test(test_clusters_need_a_newer_driver),
+        fixture_test(test_kernels_with_tensor_maps_are_absent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
