@@ -103,6 +103,11 @@ def argmax(s, r, _):
     return {"argmax": lambda: torch.argmax(x, -1)}
 
 
+def top_k(s, r, _):
+    x = r(s["rows"], s["cols"])
+    return {"topk": lambda: torch.topk(x, s["k"])}
+
+
 def gemm(s, r, _):
     a, b = r(s["batch"], s["m"], s["k"]), r(s["batch"], s["n"], s["k"])
     d = r(s["batch"], s["m"], s["n"])
@@ -133,7 +138,7 @@ def mha(s, r, _):
 
 
 WAYS = {f.__name__: f for f in (add, mul_add, silu_mul, add_gelu, softmax, rmsnorm, add_rmsnorm, rope, embedding, argmax,
-                                gemm, mha)}
+                                top_k, gemm, mha)}
 # PyTorch has no call that does the same.
 LACKING = ("kv_copy_blocks", "kv_store", "mha_paged", "quantize_fp8", "quantize_int8", "rope3d", "sample")
 FUSED = {"mul_add", "silu_mul", "add_gelu", "softmax", "rmsnorm", "add_rmsnorm", "rope"}  # worth torch.compile

@@ -680,6 +680,34 @@ KILN_WORKSPACE_FUNCTION(softmax_f32, kiln_softmax_params)
 KILN_WORKSPACE_FUNCTION(softmax_f16, kiln_softmax_params)
 KILN_WORKSPACE_FUNCTION(softmax_bf16, kiln_softmax_params)
 
+/* ---- top_k: the k greatest elements of each row ------------------------------------------------------------------ */
+
+enum { KILN_TOP_K_MOST = 1024 };
+
+typedef struct kiln_top_k_params {
+    void *values;     /* [rows, k], the greatest first; NULL: not wanted */
+    int32_t *indices; /* [rows, k], their columns */
+    const void *x;    /* [rows, cols] */
+    int64_t rows;
+    int64_t cols;          /* at most 2^31 - 1, as rows */
+    int64_t k;             /* at most cols and KILN_TOP_K_MOST */
+    int64_t x_stride;      /* 0: cols */
+    void *workspace;       /* of the device, 16-byte aligned; NULL if workspace_size is 0 */
+    size_t workspace_size; /* at least kiln_top_k_<precision>_workspace_size() */
+} kiln_top_k_params;
+
+/* Of equal elements the lower column comes first, and where not all of them are among the k the lower columns are; 0 and
+ * -0 are equal. NaN comes before all numbers. Values are copied bit by bit. With rows or k 0 nothing is written. */
+KILN_OPERATOR_FUNCTION(top_k_f32, kiln_top_k_params)
+KILN_OPERATOR_FUNCTION(top_k_f16, kiln_top_k_params)
+KILN_OPERATOR_FUNCTION(top_k_bf16, kiln_top_k_params)
+
+/* The bytes of workspace that top_k needs for rows, cols and k (the pointers are not looked at): 0 for rows of up to
+ * 4096 elements. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT. */
+KILN_WORKSPACE_FUNCTION(top_k_f32, kiln_top_k_params)
+KILN_WORKSPACE_FUNCTION(top_k_f16, kiln_top_k_params)
+KILN_WORKSPACE_FUNCTION(top_k_bf16, kiln_top_k_params)
+
 /* ---- Descriptions: the operators as data, for tools and bindings ------------------------------------------------- */
 
 typedef enum kiln_field_role {

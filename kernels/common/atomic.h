@@ -13,4 +13,13 @@ KILN_INLINE void kiln_shared_min(uint32_t *word, uint32_t value) {
 #endif
 }
 
+/* Adds value to the word there, and returns what it was. */
+KILN_INLINE uint32_t kiln_shared_add(uint32_t *word, uint32_t value) {
+#if defined(__CUDACC__)
+    return atomicAdd(word, value);
+#elif defined(__HIP__)
+    return __hip_atomic_fetch_add(word, value, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);
+#endif
+}
+
 #endif

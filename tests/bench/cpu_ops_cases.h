@@ -162,6 +162,11 @@ typedef kiln_status (*operation)(kiln_stream *stream, const tensors *t, int64_t 
                                                                 .temperature = 1,            \
                                                                 .top_p = 0.9f});             \
     }
+#define TOP_K(part)                                                                                                \
+    static kiln_status top_k_##part(kiln_stream *stream, const tensors *t, int64_t count) {                        \
+        return kiln_top_k_##part(                                                                                  \
+            stream, &(kiln_top_k_params){.indices = t->y, .x = t->a, .rows = count / COLS, .cols = COLS, .k = 8}); \
+    }
 #define QUANTIZE_FP8(part)                                                                              \
     static kiln_status quantize_fp8_##part(kiln_stream *stream, const tensors *t, int64_t count) {      \
         return kiln_quantize_fp8_##part(stream, &(kiln_quantize_fp8_params){.codes = t->y,              \
@@ -211,6 +216,7 @@ typedef kiln_status (*operation)(kiln_stream *stream, const tensors *t, int64_t 
     QUANTIZE_FP8(part)                             \
     QUANTIZE_INT8(part)                            \
     SAMPLE(part)                                   \
+    TOP_K(part)                                    \
     GEMM(part, 1)                                  \
     GEMM(part, 4)                                  \
     GEMM(part, 8)
@@ -243,8 +249,8 @@ typedef struct bench_case {
         {"quantize_fp8 " #part, quantize_fp8_##part, size, 1, true},                                                  \
         {"quantize_int8 " #part, quantize_int8_##part, size, 1, true},                                                \
         {"argmax " #part, argmax_##part, size, 1, true}, {"sample " #part, sample_##part, size, 1, true},             \
-        {"gemm 1 row " #part, gemm_1_##part, size, 1, true}, {"gemm 4 rows " #part, gemm_4_##part, size, 1, true},    \
-        {"gemm 8 rows " #part, gemm_8_##part, size, 1, true},
+        {"top_k " #part, top_k_##part, size, 1, true}, {"gemm 1 row " #part, gemm_1_##part, size, 1, true},           \
+        {"gemm 4 rows " #part, gemm_4_##part, size, 1, true}, {"gemm 8 rows " #part, gemm_8_##part, size, 1, true},
 static const bench_case cases[] = {CASES(f32, 4) CASES(f16, 2) CASES(bf16, 2)};
 
 #endif

@@ -214,6 +214,8 @@ static void __attribute__((noinline)) run_launch(long count) {
     CALL(quantize_int8, quantize_int8, .codes = (void *)bench.other, .scales = (void *)bench.numbers,                  \
          .x = bench.tensor, .rows = 4, .cols = 1024, .scale_rows = 4, .scale_cols = 1)                                 \
     CALL(argmax, argmax, .y = bench.numbers, .x = bench.tensor, .rows = 4, .cols = 1024)                               \
+    CALL(top_k, top_k, .values = bench.other, .indices = bench.numbers, .x = bench.tensor, .rows = 4, .cols = 1024,    \
+         .k = 8)                                                                                                       \
     CALL(sample, sample, .y = bench.numbers, .x = bench.tensor, .row_seed = bench.frequencies, .rows = 4,              \
          .cols = 32000, .temperature = 0.8f, .top_p = 0.9f)
 

@@ -61,6 +61,19 @@ static void read_tensor(function *f, const char *direction, const char *name, co
     if (second) assert_int_equal(sscanf(second, "] or [%63[^]]]", t->without), 1);
 }
 
+/* Whether inputs have a size in their shapes, from which it is taken; one that none has is to be set. */
+static bool inputs_have(const function *f, const char *size) {
+    for (size_t i = 0; i < f->tensor_count; i++) {
+        const tensor *t = &f->tensors[i];
+        for (const char *at = t->output ? "" : t->shape; *at; at += strspn(at, ",*+")) {
+            const size_t length = strcspn(at, ",*+");
+            if (strlen(size) == length && memcmp(at, size, length) == 0) return true;
+            at += length;
+        }
+    }
+    return false;
+}
+
 static void read_help(function *f) {
     char command[COMMAND], line[1024], direction[8], name[NAME], kind[512];
     snprintf(command, sizeof command, "%s run --help %s", program, f->name);
@@ -78,7 +91,9 @@ static void read_help(function *f) {
     assert_int_equal(pclose(help), 0);
     assert_true(f->tensor_count >= 2);
     for (size_t i = 0; i < f->size_count; i++)
-        f->sizes[i].value = strncmp(f->sizes[i].name, "scale_", 6) == 0 ? 1 : INT64_C(1) << (f->size_count - i);
+        f->sizes[i].value = strncmp(f->sizes[i].name, "scale_", 6) == 0 || !inputs_have(f, f->sizes[i].name)
+                                ? 1
+                                : INT64_C(1) << (f->size_count - i);
 }
 
 /* ---- Arrays ------------------------------------------------------------------------------------------------------ */
@@ -191,6 +206,9 @@ static void call(const function *f, const char *command_name, mode m) {
         if (t->output || t->update)
             length += snprintf(command + length, sizeof command - (size_t)length, " --out %s=%s", t->name, path[1]);
     }
+    for (size_t i = 0; i < f->size_count; i++)
+        if (!inputs_have(f, f->sizes[i].name))
+            length += snprintf(command + length, sizeof command - (size_t)length, " --set %s=1", f->sizes[i].name);
     length += snprintf(command + length, sizeof command - (size_t)length, " --device cpu >/dev/null");
     assert_true((size_t)length < sizeof command);
     if (system(command) != 0) fail_msg("%s, %s: failed: %s", f->name, m.name, command);

@@ -15,12 +15,12 @@ holds() {
     done
 }
 
-# What must be there, 16 bytes at a time: gemm and attention write single elements of tiles, argmax and sample a number for
+# What must be there, 16 bytes at a time: gemm and attention write single elements of tiles, argmax, sample and top_k numbers for
 # each row, quantize_fp8 and quantize_int8 bytes, and sample goes over rows that are in a cache by elements.
 vectors_of() { # OP LOAD STORE
     case $1 in
     sample) ;;
-    argmax | gemm | mha | mha_paged | quantize_fp8 | quantize_int8) echo "$2" ;;
+    argmax | gemm | mha | mha_paged | quantize_fp8 | quantize_int8 | top_k) echo "$2" ;;
     *) echo "$2 $3" ;;
     esac
 }

@@ -9,7 +9,16 @@
 #define CUDA_DEVICES "sm_75,sm_80,sm_90"
 #define ROCM_DEVICES "gfx90a,gfx1030,gfx1100,gfx1201,gfx906"
 
-enum { SECTOR = 32, VECTOR = 16, CHUNK = 32768, SEARCHED = 8192, PARTIAL = 8, RESULT = 4, FREQUENCY = 8 };
+enum {
+    SECTOR = 32,
+    VECTOR = 16,
+    CHUNK = 32768,
+    SEARCHED = 8192,
+    CHOSEN_FROM = 4096,
+    PARTIAL = 8,
+    RESULT = 4,
+    FREQUENCY = 8
+};
 enum { FEW = 100 }; /* of so many pairs one sector of the position, which each thread reads */
 
 /* A device's own words for a failure. */
@@ -69,6 +78,8 @@ static const operation late = {"mha", params_mha_late, 0, 0, 0, 0, NOTHING, fals
 static const operation shared[] = {{"mha", params_mha_shared, 0, 0, 0, 0, NOTHING, false},
                                    {"mha_paged", params_mha_paged_shared, 0, 0, 0, 0, NOTHING, false}};
 /* It reads a row as often as it needs to. */
+/* One of each row is chosen. */
+static const operation choosing = {"top_k", params_top_k, 1, 1, 0, 1, NOTHING, false};
 static const operation sampling = {"sample", params_sample, 1, 1, 0, 1, NUMBERS, false};
 
 static bool named(const char *variable, const char *name) {
@@ -299,6 +310,23 @@ static void long_rows_are_searched_by_many_groups(void **state) {
     }
 }
 
+/* A chunk is read once, and what was chosen of it once more; the candidates of several are read by a second launch. */
+static void rows_are_chosen_from_by_chunks(void **state) {
+    (void)state;
+    for (size_t i = 0; i < 2 * PARTS; i++) {
+        uint64_t chunks = i % 2 ? 3 : 1;
+        call c = {&choosing, parts[i / 2], 2, (int64_t)chunks * CHOSEN_FROM - 100, 0, false};
+        if (!wanted(&c)) continue;
+        count n = run(&c);
+        uint64_t bytes = (uint64_t)(c.rows * c.cols) * call_element(&c);
+        uint64_t candidates = (uint64_t)c.rows * chunks, partials = chunks > 1 ? candidates * PARTIAL : 0;
+        expect(n.launches, chunks > 1 ? 2 : 1);
+        expect(n.sum.global_written_bytes, partials + (uint64_t)c.rows * RESULT);
+        uint64_t most = bytes + partials + candidates * call_element(&c) + (uint64_t)c.rows * 2 * PARTIAL;
+        assert_in_range(n.sum.global_read_bytes, bytes + partials, most);
+    }
+}
+
 /* Launches again what was recorded, over more rows than there are: the grid is longer along the axis. */
 static void launch_beyond(const call *c, const sim_launch *launch, int axis) {
     const kiln_module *module;
@@ -392,6 +420,10 @@ static void groups_beyond_the_last_row_touch_nothing(void **state) {
         call c = {&sampling, parts[i], 3, 500, 0, false};
         expect_nothing_beyond(&c, 1);
     }
+    for (size_t i = 0; i < PARTS; i++) {
+        call c = {&choosing, parts[i], 3, 500, 0, false};
+        expect_nothing_beyond(&c, 1);
+    }
     /* Few rows; a tile of rows; a tile whose k groups share. */
     static const int64_t products[][2] = {{3, 40}, {20, 40}, {20, 2000}};
     for (size_t i = 0; i < sizeof products / sizeof *products * PARTS; i++) {
@@ -418,6 +450,7 @@ static int run_group(void) {
         cmocka_unit_test(a_bias_is_read_with_each_row),
         cmocka_unit_test(long_rows_are_read_twice_by_many_groups),
         cmocka_unit_test(long_rows_are_searched_by_many_groups),
+        cmocka_unit_test(rows_are_chosen_from_by_chunks),
         cmocka_unit_test(tiles_of_keys_that_no_query_sees_are_not_read),
         cmocka_unit_test(each_row_of_attention_is_written_once),
         cmocka_unit_test(groups_beyond_the_last_row_touch_nothing),

@@ -266,3 +266,13 @@ void params_softmax(params *p, const call *c, const tensors *t) {
                                        .workspace = t->workspace,
                                        .workspace_size = t->workspace_size};
 }
+
+void params_top_k(params *p, const call *c, const tensors *t) {
+    p->top_k = (kiln_top_k_params){.indices = t->numbers,
+                                   .x = t->input[0],
+                                   .rows = c->rows,
+                                   .cols = c->cols,
+                                   .k = 1,
+                                   .workspace = t->workspace,
+                                   .workspace_size = t->workspace_size};
+}

@@ -58,6 +58,7 @@ typedef union params {
     kiln_rope_params rope;
     kiln_rope3d_params rope3d;
     kiln_sample_params sample;
+    kiln_top_k_params top_k;
     kiln_silu_mul_params silu_mul;
     kiln_softmax_params softmax;
 } params;
@@ -100,6 +101,8 @@ void params_rope(params *p, const call *c, const tensors *t);
 void params_rope3d(params *p, const call *c, const tensors *t);
 /* At temperature 0. */
 void params_sample(params *p, const call *c, const tensors *t);
+/* Of one element of each row. */
+void params_top_k(params *p, const call *c, const tensors *t);
 void params_silu_mul(params *p, const call *c, const tensors *t);
 void params_softmax(params *p, const call *c, const tensors *t);
 

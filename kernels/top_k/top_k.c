@@ -1,0 +1,92 @@
+/* top_k, host side: a launch leaves k of each chunk of a row, until a row is one chunk. */
+#include "kernels/top_k/top_k_args.h"
+#define KILN_HOST top_k
+#include "kernels/common/operator.h"
+
+_Static_assert((int)KILN_TOP_K_MOST == (int)KILN_TOP_K_RANKS, "ops.h says what kernels have room for");
+
+static uint64_t chunks_of(uint64_t count) {
+    return (count + KILN_TOP_K_CHUNK - 1) / KILN_TOP_K_CHUNK;
+}
+
+/* How many candidates the chunks of count elements leave: k each, the last no more than it has. */
+static uint64_t left_of(uint64_t count, uint64_t k) {
+    uint64_t whole = chunks_of(count) - 1, last = count - whole * KILN_TOP_K_CHUNK;
+    return whole * k + (last < k ? last : k);
+}
+
+static uint64_t candidates_size(uint64_t rows, uint64_t count) {
+    uint64_t size = rows * count * sizeof(kiln_top_k_candidate);
+    return (size + KILN_VECTOR_BYTES - 1) / KILN_VECTOR_BYTES * KILN_VECTOR_BYTES;
+}
+
+/* Candidates are read from one half of the workspace and left in the other: the first launch leaves the most. */
+static uint64_t workspace_needed(int64_t rows, int64_t cols, int64_t k) {
+    if (cols <= KILN_TOP_K_CHUNK || !rows || !k) return 0;
+    uint64_t first = left_of((uint64_t)cols, (uint64_t)k);
+    uint64_t size = candidates_size((uint64_t)rows, first);
+    if (first > KILN_TOP_K_CHUNK) size += candidates_size((uint64_t)rows, left_of(first, (uint64_t)k));
+    return size;
+}
+
+static kiln_status check_sizes(const char *name, const kiln_top_k_params *params) {
+    KILN__TRY(kiln__size_check(name, "rows", params->rows, INT32_MAX));
+    KILN__TRY(kiln__size_check(name, "cols", params->cols, INT32_MAX));
+    KILN__TRY(kiln__size_check(name, "k", params->k, KILN_TOP_K_MOST));
+    KILN__REQUIRE(params->k <= params->cols, "%s: k is %lld: must be at most the %lld cols", name, (long long)params->k,
+                  (long long)params->cols);
+    return KILN_OK;
+}
+
+/* One launch: chooses from shape.cols elements or candidates of each row. */
+static kiln_status launch_choice(kiln_stream *stream, unsigned part, const kiln_top_k_args *args, const char *name) {
+    kiln_launch_config config;
+    KILN__TRY(kiln__grid(name, chunks_of((uint64_t)args->shape.cols), (uint64_t)args->shape.rows, &config));
+    return launch(stream, part, KERNEL_top_k, &config, args, sizeof *args);
+}
+
+static kiln_status top_k(kiln_stream *stream, const kiln_top_k_params *params, unsigned part, const char *name) {
+    KILN__TRY(check_sizes(name, params));
+    int64_t rows = params->rows, cols = params->cols, k = params->k;
+    if (KILN__UNLIKELY(!rows || !k)) return KILN_OK;
+
+    unsigned size_log2 = kiln__part_size_log2(part);
+    kiln__tensor x = kiln__tensor_of("x", params->x, params->x_stride);
+    uint32_t wide;
+    if (params->values) KILN__TRY(kiln__tensor_check(name, "values", params->values, rows, k, k, size_log2));
+    KILN__TRY(kiln__tensor_check(name, "indices", params->indices, rows, k, k, 2));
+    KILN__TRY(kiln__tensors_check(name, &x, 1, rows, cols, size_log2, &wide));
+    kiln_top_k_args args = {
+        .values = params->values,
+        .indices = params->indices,
+        .x = params->x,
+        .shape = {.rows = rows, .cols = cols, .tile = KILN_TOP_K_CHUNK, .lanes_log2 = KILN_BLOCK_LOG2, .wide = wide},
+        .x_stride = x.stride,
+        .k = (uint32_t)k,
+    };
+    if (cols <= KILN_TOP_K_CHUNK) return launch_choice(stream, part, &args, name);
+
+    KILN__TRY(kiln__workspace_check(name, params->workspace, params->workspace_size, workspace_needed(rows, cols, k)));
+    kiln_top_k_candidate *here = params->workspace, *there = NULL;
+    while (args.shape.cols > KILN_TOP_K_CHUNK) {
+        args.to_count = (uint32_t)left_of((uint64_t)args.shape.cols, (uint64_t)k);
+        args.to = here;
+        if (!there) there = here + candidates_size((uint64_t)rows, args.to_count) / sizeof *here;
+        KILN__TRY(launch_choice(stream, part, &args, name));
+        args.from = args.to;
+        args.shape.cols = args.to_count;
+        here = there;
+        there = args.to;
+    }
+    args.to = NULL;
+    return launch_choice(stream, part, &args, name);
+}
+
+static kiln_status top_k_workspace_size(kiln_stream *stream, const kiln_top_k_params *params, unsigned part,
+                                        const char *name, size_t *out_size) {
+    (void)stream;
+    (void)part;
+    KILN__TRY(check_sizes(name, params));
+    *out_size = workspace_needed(params->rows, params->cols, params->k);
+    return KILN_OK;
+}
