@@ -205,6 +205,7 @@ typedef enum step { STEP_ENDED, STEP_WAITS, STEP_MOVED } step;
 static step block_step(ptx_block *block) {
     enum { QUANTUM = 256 };
     uint64_t budget = block->launch->budget;
+    const uint32_t polls = block->polls;
     bool any = false, left = false;
     uint32_t first = (uint32_t)(sim_random(&block->random) % block->warp_count);
     for (uint32_t i = 0; i < block->warp_count; i++) {
@@ -224,7 +225,10 @@ static step block_step(ptx_block *block) {
         return STEP_ENDED;
     }
     const bool clusters = block->launch->program->uses_clusters && ptx_cluster_release(block);
-    if (!any && !clusters && !ptx_barriers_release(block)) return STEP_WAITS;
+    /* Warps that ask may wait for what others do behind a barrier of theirs. */
+    const bool asked = block->polls != polls;
+    const bool barriers = ((!any && !clusters) || asked) && ptx_barriers_release(block);
+    if (!any && !clusters && !barriers) return STEP_WAITS;
     return block->report->kind == SIM_FAULT_NONE ? STEP_MOVED : STEP_ENDED;
 }
 

@@ -83,6 +83,13 @@ static const struct {
     {"a wait for one's own state",
      INIT(64) STORE ARRIVE UNTIL("mbarrier.test_wait.shared.b64 %p2, [mb], %rd3;") "ld.shared.u32 %r5, [%r4];",
      SIM_FAULT_NONE, ""},
+    {"an arrival behind a barrier of one warp, for which the other one asks",
+     INIT(32) "setp.lt.u32 %p3, %r1, 32;\n@!%p3 bra ASKS;\nbar.sync 1, 32;\n" STORE ARRIVE
+              "bra END;\nASKS:\n" WAIT(0) "ld.shared.u32 %r5, [%r4];\nEND:",
+     SIM_FAULT_NONE, ""},
+    {"a barrier of a warp that asks, in vain, for what is behind it",
+     INIT(64) "setp.lt.u32 %p3, %r1, 32;\n@!%p3 bra ASKS;\nbar.sync 1, 64;\n" ARRIVE "ASKS:\n" WAIT(0),
+     SIM_FAULT_ENDLESS, ""},
     {"an arrival too few", INIT(65) ARRIVE WAIT(0), SIM_FAULT_ENDLESS, ""},
     {"an arrival too many", INIT(63) ARRIVE "bar.sync 0;\n" ARRIVE "mbarrier.arrive.shared.b64 %rd3, [mb], 63;",
      SIM_FAULT_ILLEGAL, "more than are pending"},
