@@ -1,8 +1,8 @@
 #!/bin/sh
 # Writes OUTDIR/bundle.c: the linked images of an operator as const arrays, and its bundle table (include/kiln/kiln.h,
 # section 5), from embedded/OP/manifest, the kernels of kernels/OP/OP.def and the CPU rows of loader/targets.def.
-# LEFT_OUT: a kind of image (cubin) that the bundle goes without. Needs sh, sed, awk and xxd alone: this is a part of every
-# build.
+# LEFT_OUT: a kind of image (cubin) that the bundle goes without; their parents are linked then. Needs sh, sed, awk and
+# xxd alone: this is a part of every build.
 set -eu
 [ $# = 3 ] || [ $# = 4 ] || {
     echo "usage: embed.sh OP HOST OUTDIR [LEFT_OUT]" >&2
@@ -13,7 +13,10 @@ cd "$(dirname "$0")/.."
 manifest=embedded/$op/manifest
 
 rows() {
-    awk -v kind="$left_out" '!(kind && index($0, " kind=" kind " "))' "$manifest"
+    awk -v kind="$left_out" '
+        kind && index($0, " kind=" kind " ") { next }
+        kind { sub(/ role=parent /, " role=linked ") }
+        { print }' "$manifest"
 }
 
 # The C compiler takes about 105 MB of memory for each MB of image: a larger set has to be split into several files.

@@ -39,6 +39,8 @@ done < <(scripts/targets.sh ptx | sed -n "/^$floor /,\$p")
     exit 1
 }
 
+# The text of one chip, or of its family, runs where its cubin does, and nowhere else.
+case $target in *[af]) role=parent ;; *) role=linked ;; esac
 kernels=$(fire_cuda_kernels "$name" "$dir/$name.ptx" "$work/log" | sed 's/registers=[0-9]*/registers=0/g' | fire_shapes "$source" "$part")
-fire_line "$dir" "$name.ptx" "target=$target kind=ptx part=$part role=linked ptx=$version driver=$driver" "$source" "$flags" - \
+fire_line "$dir" "$name.ptx" "target=$target kind=ptx part=$part role=$role ptx=$version driver=$driver" "$source" "$flags" - \
     "$kernels"

@@ -54,7 +54,8 @@ tuned() { # OP TARGET EXTENSION PART
     [ -f "$file" ] && grep -q "^KILN_TUNED_PARTS(.*\<$4\>.*)" "$file" && echo "$file"
 }
 
-# A plain target takes the text of the nearest row above: a tuned one where there is any, else a portable one.
+# A plain target takes the text of the nearest row above: a tuned one where there is any, else a portable one. It ships
+# nothing where its chip has a tuned source of its own (sm_90 beside sm_90a): that one's cubin is taken before.
 images_cuda() { # OP
     for part in $(parts); do
         nvidia | {
@@ -69,6 +70,7 @@ images_cuda() { # OP
                     continue
                 fi
                 [ "$portable" != none ] || continue
+                ! tuned "$1" "${target}a" cu "$part" >/dev/null || continue
                 case $portable:$is_tuned in
                 ptx: | both:)
                     text=$target text_source=kernels/$1/$1_gpu.c
