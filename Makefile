@@ -70,7 +70,7 @@ OPERATORS := $(shell sed -n 's/^KILN_OPERATOR.\([a-z0-9_]*\).*/\1/p' kernels/ops
 CPU_LEVELS := $(shell sed -n 's/^KILN_CPU."\([^"]*\)", $(HOST),.*/\1/p' loader/targets.def)
 cpu_flags = $(shell sed -n 's/^KILN_CPU."$(1)", $(HOST), [0-9]*, "\([^"]*\)".*/\1/p' loader/targets.def)
 
-LOADER_SOURCES := $(sort $(wildcard loader/*.c loader/blocks/*.c loader/image/*.c loader/cuda/*.c loader/rocm/*.c loader/cpu/*.c))
+LOADER_SOURCES := $(sort $(wildcard loader/*.c loader/blocks/*.c loader/tree/*.c loader/image/*.c loader/cuda/*.c loader/rocm/*.c loader/cpu/*.c))
 CLI_SOURCES    := $(sort $(wildcard loader/cli/*.c))
 LOADER_OBJECTS := $(LOADER_SOURCES:%.c=$(OBJ)/%.o)
 CLI_OBJECTS    := $(CLI_SOURCES:%.c=$(OBJ)/%.o)

@@ -696,8 +696,8 @@ typedef struct kiln_top_k_params {
     size_t workspace_size; /* at least kiln_top_k_<precision>_workspace_size() */
 } kiln_top_k_params;
 
-/* Of equal elements the lower column comes first, and where not all of them are among the k the lower columns are; 0 and
- * -0 are equal. NaN comes before all numbers. Values are copied bit by bit. With rows or k 0 nothing is written. */
+/* Of equal elements the lower column comes first, and where not all of them are among the k the lower columns are; 0
+ * and -0 are equal. NaN comes before all numbers. Values are copied bit by bit. With rows or k 0 nothing is written. */
 KILN_OPERATOR_FUNCTION(top_k_f32, kiln_top_k_params)
 KILN_OPERATOR_FUNCTION(top_k_f16, kiln_top_k_params)
 KILN_OPERATOR_FUNCTION(top_k_bf16, kiln_top_k_params)

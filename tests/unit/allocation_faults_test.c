@@ -2,6 +2,7 @@
  * links this program with --wrap, so that the library's calls of malloc and its kin come here. */
 #include "tests/unit/cpu_bundle.h"
 #include <kiln/blocks.h>
+#include <kiln/tree.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -109,6 +110,10 @@ static kiln_status life(void) {
     TRY(kiln_blocks_create(
         &(kiln_blocks_options){.block_count = 2, .block_size = 2, .max_sequences = 2, .max_blocks = 2}, &blocks));
     kiln_blocks_destroy(blocks);
+
+    const kiln_tree *tree = NULL;
+    TRY(kiln_tree_create_from_choices((const int32_t[]){0, 0, 1}, (const int32_t[]){1, 2}, 2, 2, &tree));
+    kiln_tree_destroy(tree);
     return status;
 }
 
