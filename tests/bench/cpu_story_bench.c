@@ -120,6 +120,7 @@ static void measure_on(const instruction_level *level, int threads, const llama_
 int main(int argc, char **argv) {
     bool json = argc == 3 && !strcmp(argv[1], "--json");
     llama_checkpoint checkpoint;
+    char reason[LLAMA_REASON_SIZE];
     if (argc != 2 + json) {
         fprintf(stderr, "usage: cpu_story_bench [--json] MODEL\n");
         return 2;
@@ -128,7 +129,10 @@ int main(int argc, char **argv) {
         fprintf(stderr, "cpu-story: there is no %s: nothing is measured\n", argv[1 + json]);
         return 0;
     }
-    if (!llama_checkpoint_open(argv[1 + json], &checkpoint)) return 1;
+    if (!llama_checkpoint_open(argv[1 + json], &checkpoint, reason)) {
+        fprintf(stderr, "cpu_story_bench: %s\n", reason);
+        return 1;
+    }
     const llama_config *c = &checkpoint.config;
     plain_llama llama = {.checkpoint = &checkpoint};
 #define BUFFER(name, count) \

@@ -1,16 +1,10 @@
 #include "checkpoint.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static bool refuse(const char *path, const char *why) {
-    fprintf(stderr, "llama: %s: %s\n", path, why);
-    return false;
-}
 
 /* Sizes that a model may have; their products then fit in 64 bits. */
 static const char *wrong_config(const llama_config *c) {
@@ -24,7 +18,7 @@ static const char *wrong_config(const llama_config *c) {
 }
 
 /* Where each array lies. */
-static bool place_weights(const char *path, llama_checkpoint *checkpoint) {
+static bool place_weights(const char *path, llama_checkpoint *checkpoint, char *reason) {
     const llama_config *c = &checkpoint->config;
     bool own_classifier = checkpoint->own_classifier;
     const struct {
@@ -45,46 +39,46 @@ static bool place_weights(const char *path, llama_checkpoint *checkpoint) {
                                  .layers = (size_t)shapes[i].layers};
         size_t size = weight->rows * weight->cols * weight->layers * sizeof(float);
         if (size > checkpoint->mapping_size - offset) {
-            fprintf(stderr, "llama: %s: ends within %s: truncated, or no model\n", path, weight->name);
+            snprintf(reason, LLAMA_REASON_SIZE, "%s: ends within %s: truncated, or no model", path, weight->name);
             return false;
         }
         weight->values = (const float *)(const void *)(file + offset);
         offset += size;
     }
     if (offset == checkpoint->mapping_size) return true;
-    fprintf(stderr, "llama: %s: has %zu bytes behind its weights: no model of version 0\n", path,
-            checkpoint->mapping_size - offset);
+    snprintf(reason, LLAMA_REASON_SIZE, "%s: has %zu bytes behind its weights: no model of version 0", path,
+             checkpoint->mapping_size - offset);
     return false;
 }
 
-static bool read_checkpoint(const char *path, llama_checkpoint *checkpoint) {
+static bool read_checkpoint(const char *path, llama_checkpoint *checkpoint, char *reason) {
     llama_config *config = &checkpoint->config;
-    if (checkpoint->mapping_size < sizeof *config) return refuse(path, "is shorter than a header");
+    if (checkpoint->mapping_size < sizeof *config) return llama_refuse(reason, path, "is shorter than a header");
     memcpy(config, checkpoint->mapping, sizeof *config);
     checkpoint->own_classifier = config->vocabulary_size < 0;
     if (config->vocabulary_size < 0 && config->vocabulary_size > INT32_MIN)
         config->vocabulary_size = -config->vocabulary_size;
     const char *why = wrong_config(config);
-    return why ? refuse(path, why) : place_weights(path, checkpoint);
+    return why ? llama_refuse(reason, path, why) : place_weights(path, checkpoint, reason);
 }
 
-bool llama_checkpoint_open(const char *path, llama_checkpoint *out) {
+bool llama_checkpoint_open(const char *path, llama_checkpoint *out, char reason[LLAMA_REASON_SIZE]) {
     struct stat status;
     *out = (llama_checkpoint){0};
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* or a FIFO would wait for who writes it */
-    if (file < 0) return refuse(path, strerror(errno));
+    if (file < 0) return llama_refuse(reason, path, strerror(errno));
     if (fstat(file, &status) || !S_ISREG(status.st_mode) || status.st_size < 1) {
         close(file);
-        return refuse(path, "is empty, or no regular file");
+        return llama_refuse(reason, path, "is empty, or no regular file");
     }
     out->mapping_size = (size_t)status.st_size;
     out->mapping = mmap(NULL, out->mapping_size, PROT_READ, MAP_PRIVATE, file, 0);
     close(file);
     if (out->mapping == MAP_FAILED) {
         out->mapping = NULL;
-        return refuse(path, strerror(errno));
+        return llama_refuse(reason, path, strerror(errno));
     }
-    if (read_checkpoint(path, out)) return true;
+    if (read_checkpoint(path, out, reason)) return true;
     llama_checkpoint_close(out);
     return false;
 }

@@ -2,6 +2,7 @@
 #ifndef LLAMA_CHECKPOINT_H
 #define LLAMA_CHECKPOINT_H
 
+#include "reason.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -64,8 +65,8 @@ typedef struct llama_checkpoint {
     size_t mapping_size;
 } llama_checkpoint;
 
-/* Maps a file. Returns false after a line on standard error that names the file and what is wrong with it. */
-bool llama_checkpoint_open(const char *path, llama_checkpoint *out);
+/* Maps a file. Returns false with a reason that names the file and what is wrong with it. */
+bool llama_checkpoint_open(const char *path, llama_checkpoint *out, char reason[LLAMA_REASON_SIZE]);
 
 /* Unmaps the file; the weights are gone with it. A zeroed checkpoint is accepted. */
 void llama_checkpoint_close(llama_checkpoint *checkpoint);

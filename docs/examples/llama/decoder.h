@@ -4,10 +4,7 @@
 #ifndef LLAMA_DECODER_H
 #define LLAMA_DECODER_H
 
-#include "checkpoint.h"
-#include <kiln/kiln.h>
-
-typedef enum llama_precision { LLAMA_F32, LLAMA_F16, LLAMA_BF16 } llama_precision;
+#include "weights.h"
 
 typedef struct llama_options {
     llama_precision precision; /* of weights, activations and cache */

@@ -256,6 +256,24 @@ static bool open_logits(const request *r, FILE **out) {
     return *out != NULL;
 }
 
+static bool wrong_prompt(int32_t why) {
+    fprintf(stderr, "llama: --prompt: %s\n",
+            why == LLAMA_TOO_LONG   ? "has more tokens than --steps and the model's length leave room for"
+            : why == LLAMA_NO_TOKEN ? "has a byte that no token has"
+                                    : "there is no memory for it");
+    return false;
+}
+
+/* The model and the tokenizer. */
+static bool open_files(const request *r, llama_checkpoint *checkpoint, llama_tokenizer *tokenizer) {
+    char reason[LLAMA_REASON_SIZE];
+    if (llama_checkpoint_open(r->model, checkpoint, reason) &&
+        llama_tokenizer_open(r->tokenizer, checkpoint->config.vocabulary_size, tokenizer, reason))
+        return true;
+    fprintf(stderr, "llama: %s\n", reason);
+    return false;
+}
+
 /* Everything that needs no device. */
 static bool prepare(const request *r, const llama_checkpoint *checkpoint, teller *t) {
     const int32_t length = checkpoint->config.length;
@@ -267,7 +285,7 @@ static bool prepare(const request *r, const llama_checkpoint *checkpoint, teller
         return false;
     }
     t->prompt_count = llama_encode(t->tokenizer, r->prompt, t->prompt, t->steps + 1);
-    if (t->prompt_count < 0) return false;
+    if (t->prompt_count < 0) return wrong_prompt(t->prompt_count);
     return !r->logits || open_logits(r, &t->logits_file);
 }
 
@@ -292,9 +310,7 @@ int main(int argc, char **argv) {
     teller t = {.tokenizer = &tokenizer};
     int status = EXIT_WRONG_INPUT;
     hold_standard_streams();
-    if (read_arguments(argc, argv, &r) && llama_checkpoint_open(r.model, &checkpoint) &&
-        llama_tokenizer_open(r.tokenizer, checkpoint.config.vocabulary_size, &tokenizer) &&
-        prepare(&r, &checkpoint, &t)) {
+    if (read_arguments(argc, argv, &r) && open_files(&r, &checkpoint, &tokenizer) && prepare(&r, &checkpoint, &t)) {
         bool good = open_and_tell(&r, &checkpoint, &t);
         status = close_logits(t.logits_file, good) ? EXIT_SUCCESS : EXIT_FAILURE;
     }

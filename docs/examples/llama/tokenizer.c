@@ -4,11 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool refuse(const char *path, const char *why) {
-    fprintf(stderr, "llama: %s: %s\n", path, why);
-    return false;
-}
-
 static int compare_bytes(const char *a, size_t a_size, const char *b, size_t b_size) {
     int order = memcmp(a, b, a_size < b_size ? a_size : b_size);
     return order ? order : (a_size > b_size) - (a_size < b_size);
@@ -46,16 +41,18 @@ static char *read_all(FILE *file, size_t *out_size) {
 }
 
 /* Each token is a score, a length and as many bytes; they are copied, each with a NUL. */
-static bool read_tokens(const char *path, const char *file, size_t size, llama_tokenizer *t) {
+static bool read_tokens(const char *path, const char *file, size_t size, llama_tokenizer *t, char *reason) {
     const size_t head = sizeof(float) + sizeof(int32_t);
     size_t offset = sizeof(int32_t), used = 0;
     for (int32_t i = 0; i < t->count; i++) {
         int32_t length;
-        if (size - offset < head) return refuse(path, "has fewer tokens than the model: truncated, or another model's");
+        if (size - offset < head)
+            return llama_refuse(reason, path, "has fewer tokens than the model: truncated, or another model's");
         memcpy(&t->tokens[i].score, file + offset, sizeof t->tokens[i].score);
         memcpy(&length, file + offset + sizeof(float), sizeof length);
         offset += head;
-        if (length < 0 || (size_t)length > size - offset) return refuse(path, "ends within a token: truncated");
+        if (length < 0 || (size_t)length > size - offset)
+            return llama_refuse(reason, path, "ends within a token: truncated");
         t->tokens[i].bytes = t->storage + used;
         t->tokens[i].size = (uint32_t)length;
         if (t->longest < (uint32_t)length) t->longest = (uint32_t)length;
@@ -65,27 +62,28 @@ static bool read_tokens(const char *path, const char *file, size_t size, llama_t
         offset += (size_t)length;
         t->order[i] = &t->tokens[i];
     }
-    if (offset != size) return refuse(path, "has more tokens than the model: another model's");
+    if (offset != size) return llama_refuse(reason, path, "has more tokens than the model: another model's");
     qsort(t->order, (size_t)t->count, sizeof *t->order, compare_tokens);
     return true;
 }
 
-bool llama_tokenizer_open(const char *path, int32_t count, llama_tokenizer *out) {
+bool llama_tokenizer_open(const char *path, int32_t count, llama_tokenizer *out, char reason[LLAMA_REASON_SIZE]) {
     *out = (llama_tokenizer){.count = count};
     FILE *stream = fopen(path, "rb");
-    if (!stream) return refuse(path, strerror(errno));
+    if (!stream) return llama_refuse(reason, path, strerror(errno));
     size_t size;
     char *file = read_all(stream, &size);
-    if (!file) refuse(path, strerror(errno));
+    if (!file) llama_refuse(reason, path, strerror(errno));
     fclose(stream);
     if (!file) return false;
     out->tokens = calloc((size_t)count, sizeof *out->tokens);
     out->order = calloc((size_t)count, sizeof *out->order);
     out->storage = malloc(size + (size_t)count);
-    bool good = size >= sizeof(int32_t) || refuse(path, "is no tokenizer");
-    if (good && count <= LLAMA_END) good = refuse(path, "has no tokens to begin and end a text");
-    if (good && !(out->tokens && out->order && out->storage)) good = refuse(path, "there is no memory for it");
-    good = good && read_tokens(path, file, size, out);
+    bool good = size >= sizeof(int32_t) || llama_refuse(reason, path, "is no tokenizer");
+    if (good && count <= LLAMA_END) good = llama_refuse(reason, path, "has no tokens to begin and end a text");
+    if (good && !(out->tokens && out->order && out->storage))
+        good = llama_refuse(reason, path, "there is no memory for it");
+    good = good && read_tokens(path, file, size, out, reason);
     free(file);
     if (!good) llama_tokenizer_close(out);
     return good;
@@ -122,12 +120,7 @@ static size_t character_size(const char *text) {
     return size;
 }
 
-static int32_t refuse_prompt(const char *why) {
-    fprintf(stderr, "llama: --prompt: %s\n", why);
-    return -1;
-}
-
-/* Appends a character's token, or those of its bytes. Returns the new count, or -1. */
+/* Appends a character's token, or those of its bytes. Returns the new count, or LLAMA_NO_TOKEN. */
 static int32_t append_character(const llama_tokenizer *t, const char *text, size_t size, int32_t *tokens,
                                 int32_t count) {
     int32_t token = find(t, text, size);
@@ -136,12 +129,12 @@ static int32_t append_character(const llama_tokenizer *t, const char *text, size
         char name[8];
         int length = snprintf(name, sizeof name, "<0x%02X>", (unsigned char)text[i]);
         tokens[count] = find(t, name, (size_t)length);
-        if (tokens[count++] < 0) return refuse_prompt("has a byte that no token has");
+        if (tokens[count++] < 0) return LLAMA_NO_TOKEN;
     }
     return count;
 }
 
-/* Appends the tokens of a text's characters. Returns the new count, or -1. */
+/* Appends the tokens of a text's characters. Returns the new count, or LLAMA_NO_TOKEN. */
 static int32_t append_characters(const llama_tokenizer *t, const char *text, int32_t *tokens, int32_t count) {
     for (size_t size; *text && count >= 0; text += size) {
         size = character_size(text);
@@ -181,17 +174,16 @@ static int32_t merge_all(const llama_tokenizer *t, int32_t *tokens, int32_t *pai
 }
 
 int32_t llama_encode(const llama_tokenizer *t, const char *text, int32_t *tokens, int32_t most) {
-    static const char too_long[] = "has more tokens than --steps and the model's length leave room for";
     const size_t size = strlen(text);
     tokens[0] = LLAMA_BEGIN;
     if (!size) return 1;
-    if (size > (size_t)most * t->longest) return refuse_prompt(too_long); /* not worth the merging */
+    if (size > (size_t)most * t->longest) return LLAMA_TOO_LONG; /* not worth the merging */
     int32_t *all = malloc(2 * (size + 1) * sizeof *all);
-    if (!all) return refuse_prompt("there is no memory for it");
+    if (!all) return LLAMA_NO_MEMORY;
     int32_t count = append_character(t, " ", 1, all, 0); /* as the model was trained */
     if (count >= 0) count = append_characters(t, text, all, count);
     if (count >= 0) count = merge_all(t, all, all + size + 1, count);
-    if (count > most - 1) count = refuse_prompt(too_long);
+    if (count > most - 1) count = LLAMA_TOO_LONG;
     if (count >= 0) memcpy(tokens + 1, all, sizeof *all * (size_t)count);
     free(all);
     return count < 0 ? count : count + 1;

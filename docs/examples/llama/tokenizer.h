@@ -2,6 +2,7 @@
 #ifndef LLAMA_TOKENIZER_H
 #define LLAMA_TOKENIZER_H
 
+#include "reason.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -22,14 +23,20 @@ typedef struct llama_tokenizer {
     char *storage;
 } llama_tokenizer;
 
-/* Reads the tokens of a model with so many. Returns false after a line on standard error. */
-bool llama_tokenizer_open(const char *path, int32_t count, llama_tokenizer *out);
+/* Reads the tokens of a model with so many. Returns false with a reason that names the file. */
+bool llama_tokenizer_open(const char *path, int32_t count, llama_tokenizer *out, char reason[LLAMA_REASON_SIZE]);
 
 /* A zeroed tokenizer is accepted. */
 void llama_tokenizer_close(llama_tokenizer *tokenizer);
 
-/* The tokens of a prompt, LLAMA_BEGIN first, at most `most` of them. Returns how many, or -1 after a line on standard
- * error: there are more, or the prompt has a byte that no token has. */
+/* Why a prompt has no tokens. */
+enum {
+    LLAMA_TOO_LONG = -1,  /* it has more */
+    LLAMA_NO_TOKEN = -2,  /* it has a byte that no token has */
+    LLAMA_NO_MEMORY = -3, /* there is none for its characters */
+};
+
+/* The tokens of a prompt, LLAMA_BEGIN first, at most `most` of them. Returns how many, or one of the above. */
 int32_t llama_encode(const llama_tokenizer *tokenizer, const char *text, int32_t *tokens, int32_t most);
 
 /* Some bytes of a text. */

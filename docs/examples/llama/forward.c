@@ -1,0 +1,163 @@
+#include "forward.h"
+#include "try.h"
+#include <kiln/ops.h>
+
+static const float EPSILON = 1e-5f;
+
+/* The operators of one precision. */
+#define OPERATIONS(OPERATION) \
+    OPERATION(embedding)      \
+    OPERATION(rmsnorm)        \
+    OPERATION(add_rmsnorm)    \
+    OPERATION(gemm)           \
+    OPERATION(rope)           \
+    OPERATION(kv_store)       \
+    OPERATION(silu_mul)
+
+typedef struct operations {
+#define OPERATION(name) kiln_status (*name)(kiln_stream * stream, const kiln_##name##_params *params, size_t size);
+    OPERATIONS(OPERATION)
+#undef OPERATION
+} operations;
+
+#define OPERATION_f32(name)  .name = kiln_##name##_f32_sized,
+#define OPERATION_f16(name)  .name = kiln_##name##_f16_sized,
+#define OPERATION_bf16(name) .name = kiln_##name##_bf16_sized,
+static const operations precisions[] = {
+    [LLAMA_F32] = {OPERATIONS(OPERATION_f32)},
+    [LLAMA_F16] = {OPERATIONS(OPERATION_f16)},
+    [LLAMA_BF16] = {OPERATIONS(OPERATION_bf16)},
+};
+
+static const operations *run(const llama_forward *f) {
+    return &precisions[f->weights->precision];
+}
+
+kiln_status llama_forward_allocate(llama_forward *f, kiln_device *device, int64_t rows) {
+    const llama_config *c = &f->weights->config;
+#define ACTIVATION(name, count) \
+    TRY(kiln_memory_alloc(device, (size_t)(rows * (count)) * f->weights->element, &f->name));
+    LLAMA_ACTIVATIONS(ACTIVATION)
+#undef ACTIVATION
+    return KILN_OK;
+}
+
+void llama_forward_free(llama_forward *f, kiln_device *device) {
+#define ACTIVATION(name, count)        \
+    kiln_memory_free(device, f->name); \
+    f->name = NULL;
+    LLAMA_ACTIVATIONS(ACTIVATION)
+#undef ACTIVATION
+}
+
+void *llama_layer_cache(const llama_forward *f, void *cache, int32_t layer) {
+    int64_t size = f->capacity * llama_kv_size(&f->weights->config);
+    return (char *)cache + (size_t)(layer * size) * f->weights->element;
+}
+
+/* y = x times the matrix, [out, in], transposed. */
+static kiln_status multiply(const llama_forward *f, kiln_stream *stream, void *y, const void *x, const void *matrix,
+                            int64_t rows, int64_t out, int64_t in) {
+    kiln_gemm_params params = {.d = y, .a = x, .b = matrix, .batch = 1, .m = rows, .n = out, .k = in};
+    return run(f)->gemm(stream, &params, sizeof params);
+}
+
+static kiln_status norm(const llama_forward *f, kiln_stream *stream, const void *weights) {
+    kiln_rmsnorm_params params = {.y = f->normed,
+                                  .x = f->residual,
+                                  .weight = weights,
+                                  .rows = f->rows,
+                                  .cols = f->weights->config.size,
+                                  .eps = EPSILON};
+    return run(f)->rmsnorm(stream, &params, sizeof params);
+}
+
+/* Adds the branch to the residual stream, and norms the sum. */
+static kiln_status add_and_norm(const llama_forward *f, kiln_stream *stream, const void *weights) {
+    kiln_add_rmsnorm_params params = {.y = f->normed,
+                                      .sum = f->residual,
+                                      .x = f->branch,
+                                      .residual = f->residual,
+                                      .weight = weights,
+                                      .rows = f->rows,
+                                      .cols = f->weights->config.size,
+                                      .eps = EPSILON};
+    return run(f)->add_rmsnorm(stream, &params, sizeof params);
+}
+
+static kiln_status rotate(const llama_forward *f, kiln_stream *stream, void *x, int64_t heads) {
+    kiln_rope_params params = {.y = x,
+                               .x = x,
+                               .positions = f->positions,
+                               .frequencies = f->weights->frequencies,
+                               .tokens = f->rows,
+                               .heads = heads,
+                               .pairs = llama_head_dim(&f->weights->config) / 2,
+                               .layout = KILN_ROPE_INTERLEAVED};
+    return run(f)->rope(stream, &params, sizeof params);
+}
+
+static kiln_status store(const llama_forward *f, kiln_stream *stream, int32_t layer) {
+    kiln_kv_store_params params = {.key_cache = llama_layer_cache(f, f->key_cache, layer),
+                                   .value_cache = llama_layer_cache(f, f->value_cache, layer),
+                                   .key = f->key,
+                                   .value = f->value,
+                                   .slot_mapping = f->slots,
+                                   .tokens = f->rows,
+                                   .cols = llama_kv_size(&f->weights->config),
+                                   .capacity = f->capacity,
+                                   .index_type = KILN_INDEX_I64};
+    return run(f)->kv_store(stream, &params, sizeof params);
+}
+
+static kiln_status attend(const llama_forward *f, kiln_stream *stream, int32_t layer) {
+    const llama_weights *w = f->weights;
+    const llama_config *c = &w->config;
+    int64_t rows = f->rows, size = c->size, kv_size = llama_kv_size(c);
+    TRY(multiply(f, stream, f->query, f->normed, llama_layer_weight(w, LLAMA_query, layer), rows, size, size));
+    TRY(multiply(f, stream, f->key, f->normed, llama_layer_weight(w, LLAMA_key, layer), rows, kv_size, size));
+    TRY(multiply(f, stream, f->value, f->normed, llama_layer_weight(w, LLAMA_value, layer), rows, kv_size, size));
+    TRY(rotate(f, stream, f->query, c->heads));
+    TRY(rotate(f, stream, f->key, c->kv_heads));
+    TRY(store(f, stream, layer));
+    TRY(f->attend(f->user, stream, layer));
+    return multiply(f, stream, f->branch, f->attended, llama_layer_weight(w, LLAMA_out, layer), rows, size, size);
+}
+
+static kiln_status feed_forward(const llama_forward *f, kiln_stream *stream, int32_t layer) {
+    const llama_weights *w = f->weights;
+    int64_t rows = f->rows, size = w->config.size, hidden = w->config.hidden_size;
+    TRY(multiply(f, stream, f->gate, f->normed, llama_layer_weight(w, LLAMA_gate, layer), rows, hidden, size));
+    TRY(multiply(f, stream, f->up, f->normed, llama_layer_weight(w, LLAMA_up, layer), rows, hidden, size));
+    kiln_silu_mul_params params = {.y = f->gate, .gate = f->gate, .up = f->up, .rows = rows, .cols = hidden};
+    TRY(run(f)->silu_mul(stream, &params, sizeof params));
+    return multiply(f, stream, f->branch, f->gate, llama_layer_weight(w, LLAMA_down, layer), rows, size, hidden);
+}
+
+kiln_status llama_forward_layers(const llama_forward *f, kiln_stream *stream) {
+    const llama_weights *w = f->weights;
+    const llama_config *c = &w->config;
+    kiln_embedding_params params = {.y = f->residual,
+                                    .table = w->arrays[LLAMA_embedding],
+                                    .ids = f->tokens,
+                                    .rows = f->rows,
+                                    .cols = c->size,
+                                    .vocabulary = c->vocabulary_size};
+    TRY(run(f)->embedding(stream, &params, sizeof params));
+    TRY(norm(f, stream, llama_layer_weight(w, LLAMA_attention_norm, 0)));
+    for (int32_t layer = 0; layer < c->layers; layer++) {
+        TRY(attend(f, stream, layer));
+        TRY(add_and_norm(f, stream, llama_layer_weight(w, LLAMA_hidden_norm, layer)));
+        TRY(feed_forward(f, stream, layer));
+        bool last = layer + 1 == c->layers;
+        TRY(add_and_norm(f, stream,
+                         last ? w->arrays[LLAMA_final_norm] : llama_layer_weight(w, LLAMA_attention_norm, layer + 1)));
+    }
+    return KILN_OK;
+}
+
+kiln_status llama_forward_logits(const llama_forward *f, kiln_stream *stream, const void *normed, int64_t rows,
+                                 void *logits) {
+    const llama_config *c = &f->weights->config;
+    return multiply(f, stream, logits, normed, f->weights->arrays[LLAMA_classifier], rows, c->vocabulary_size, c->size);
+}
