@@ -6,3 +6,14 @@ TRITON_SCHEDULER := $(patsubst %,$(OBJ)/loader/bindings/triton/%.o,engine paged_
 
 # The scheduler beside the example's decoder.
 $(OUT)/tests/bindings/scheduler_test: $(TRITON_SCHEDULER) $(TRITON_LLAMA) $(patsubst %,$(OBJ)/docs/examples/llama/%.o,decoder graph)
+
+TRITON_SOURCES := $(sort $(wildcard loader/bindings/triton/*.c))
+TRITON_BACKEND := $(OUT)/triton/backends/kiln/libtriton_kiln.so
+
+# nodelete: as libkiln.so.0. What the server has is found in its process when the backend is loaded.
+$(TRITON_BACKEND): $(TRITON_SOURCES:%.c=$(OBJ)/%.o) $(TRITON_LLAMA) $(OBJ)/loader/cli/json.o $(OUT)/libkiln.a
+	@mkdir -p $(@D)
+	$(CC) -shared -Wl,-z,nodelete -o $@ $(filter %.o,$^) $(filter %.a,$^) $(KILN_LDFLAGS) -lm
+
+.PHONY: triton
+triton: $(TRITON_BACKEND) ## the backend for NVIDIA Triton Inference Server, in build/triton/backends: docs/serving.md
