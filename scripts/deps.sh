@@ -1,7 +1,7 @@
 #!/bin/sh
 # Sees to it that what a goal needs is on this machine:
 #
-#   scripts/deps.sh [--list] GOAL...     goals: build check gpu lint docs coverage bench images oci ci
+#   scripts/deps.sh [--list] GOAL...     goals: build check gpu lint docs coverage bench images oci triton ci
 #
 # What is there already is left alone, wherever it came from. As root on Debian the rest is installed; otherwise the one
 # apt-get line is printed and the exit status is 1. --list only names what is missing: a line "package<TAB>for what" each.
@@ -24,6 +24,7 @@ check coverage ci|python3-numpy|/usr/lib/python3/dist-packages/numpy/__init__.py
 check ci|strace|strace|seeing which files the library opens
 check gpu ci|libmpfr6|/usr/lib/*-linux-gnu/libmpfr.so.6|comparing approximate instructions with exact functions
 check ci|libllvm19|/usr/lib/*-linux-gnu/libLLVM.so.19.1|executing AMD code on the simulated driver
+lint triton ci|libjsmn-dev|/usr/include/jsmn.h|reading a model's configuration
 lint ci|clang-format|clang-format|the shape of the sources
 lint ci|clang-tidy|clang-tidy|static checks
 lint ci|shellcheck|shellcheck|checking the scripts

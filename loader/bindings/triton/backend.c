@@ -1,10 +1,11 @@
 /* The functions that the server calls: docs/serving.md. */
 #include "metrics.h"
+#include "operator_model.h"
 #include "text_model.h"
 #include <stdlib.h>
 
-/* The interface that this was compiled for and run with; a later minor version has all of it. */
-enum { API_MAJOR = 1, API_MINOR = 15 };
+/* The interface of the server that this was run with; a later minor version has all of it. */
+enum { API_MAJOR = 1, API_MINOR = 19 };
 
 static void log_line(void *user, kiln_log_level level, const char *text) {
     static const TRITONSERVER_LogLevel levels[] = {[KILN_LOG_INFO] = TRITONSERVER_LOG_INFO,
@@ -35,36 +36,72 @@ TRITONSERVER_Error *TRITONBACKEND_Finalize(TRITONBACKEND_Backend *backend) {
     return NULL;
 }
 
+/* A model, or an instance of one: of an operator, or of text. */
+typedef struct model_state {
+    operator_model *of_operator;
+    text_model *of_text;
+} model_state;
+
+typedef struct instance_state {
+    operator_instance *of_operator;
+    text_instance *of_text;
+} instance_state;
+
+static void close_model(model_state *m) {
+    if (m->of_operator) operator_model_close(m->of_operator);
+    if (m->of_text) text_model_close(m->of_text);
+    free(m);
+}
+
+static void close_instance(instance_state *i) {
+    if (i->of_operator) operator_instance_close(i->of_operator);
+    if (i->of_text) text_instance_close(i->of_text);
+    free(i);
+}
+
 TRITONSERVER_Error *TRITONBACKEND_ModelInitialize(TRITONBACKEND_Model *model) {
     model_config config;
-    text_model *opened = NULL;
     TRITON_TRY(model_config_read(model, &config));
-    TRITONSERVER_Error *error = text_model_open(model, &config, &opened);
+    model_state *m = calloc(1, sizeof *m);
+    TRITONSERVER_Error *error;
+    if (!m)
+        error = triton_error(TRITONSERVER_ERROR_INTERNAL, "no memory for the model");
+    else if (model_config_find(&config, "function"))
+        error = operator_model_open(model, &config, &m->of_operator);
+    else
+        error = text_model_open(model, &config, &m->of_text);
     model_config_free(&config);
-    return error ? error : TRITONBACKEND_ModelSetState(model, opened);
+    if (!error) error = TRITONBACKEND_ModelSetState(model, m);
+    if (error && m) close_model(m);
+    return error;
 }
 
 TRITONSERVER_Error *TRITONBACKEND_ModelFinalize(TRITONBACKEND_Model *model) {
     void *state;
     TRITON_TRY(TRITONBACKEND_ModelState(model, &state));
-    if (state) text_model_close(state);
+    if (state) close_model(state);
     return NULL;
 }
 
 TRITONSERVER_Error *TRITONBACKEND_ModelInstanceInitialize(TRITONBACKEND_ModelInstance *instance) {
     TRITONBACKEND_Model *model;
-    text_instance *opened = NULL;
     void *state;
     TRITON_TRY(TRITONBACKEND_ModelInstanceModel(instance, &model));
     TRITON_TRY(TRITONBACKEND_ModelState(model, &state));
-    TRITON_TRY(text_instance_open(state, instance, &opened));
-    return TRITONBACKEND_ModelInstanceSetState(instance, opened);
+    const model_state *m = state;
+    instance_state *i = calloc(1, sizeof *i);
+    if (!i) return triton_error(TRITONSERVER_ERROR_INTERNAL, "no memory for the instance");
+    TRITONSERVER_Error *error = m->of_operator ? operator_instance_open(m->of_operator, instance, &i->of_operator)
+                                               : text_instance_open(m->of_text, instance, &i->of_text);
+    if (!error) error = TRITONBACKEND_ModelInstanceSetState(instance, i);
+    if (error) close_instance(i);
+    return error;
 }
 
 TRITONSERVER_Error *TRITONBACKEND_ModelInstanceFinalize(TRITONBACKEND_ModelInstance *instance) {
     void *state;
     TRITON_TRY(TRITONBACKEND_ModelInstanceState(instance, &state));
-    if (state) text_instance_close(state);
+    if (state) close_instance(state);
     return NULL;
 }
 
@@ -72,7 +109,12 @@ TRITONSERVER_Error *TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstan
                                                        TRITONBACKEND_Request **requests, uint32_t count) {
     void *state;
     TRITON_TRY(TRITONBACKEND_ModelInstanceState(instance, &state));
-    for (uint32_t i = 0; i < count; i++)
-        text_instance_execute(state, requests[i]);
+    const instance_state *i = state;
+    for (uint32_t r = 0; r < count; r++) {
+        if (i->of_operator)
+            operator_instance_execute(i->of_operator, requests[r]);
+        else
+            text_instance_execute(i->of_text, requests[r]);
+    }
     return NULL;
 }

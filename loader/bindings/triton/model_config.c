@@ -91,7 +91,7 @@ static TRITONSERVER_Error *read_config(const json_text *json, model_config *out)
     return read_parameters(json, out);
 }
 
-TRITONSERVER_Error *model_config_parse(const char *text, size_t size, model_config *out) {
+static TRITONSERVER_Error *parse(const char *text, size_t size, model_config *out) {
     jsmn_parser parser;
     json_text json = {.text = text};
     *out = (model_config){0};
@@ -113,7 +113,7 @@ TRITONSERVER_Error *model_config_read(TRITONBACKEND_Model *model, model_config *
     size_t size;
     TRITON_TRY(TRITONBACKEND_ModelConfig(model, 1, &message));
     TRITONSERVER_Error *error = TRITONSERVER_MessageSerializeToJson(message, &json, &size);
-    if (!error) error = model_config_parse(json, size, out);
+    if (!error) error = parse(json, size, out);
     triton_log_error(TRITONSERVER_MessageDelete(message), "a configuration");
     return error;
 }

@@ -19,9 +19,6 @@ typedef struct model_config {
 /* Reads a model's configuration. */
 TRITONSERVER_Error *model_config_read(TRITONBACKEND_Model *model, model_config *out);
 
-/* The same of a text. */
-TRITONSERVER_Error *model_config_parse(const char *json, size_t size, model_config *out);
-
 /* A zeroed one is accepted. */
 void model_config_free(model_config *config);
 

@@ -1,5 +1,10 @@
 # NVIDIA Triton Inference Server's backend: docs/serving.md.
 
+## TRITON_DIR: where check-triton keeps the server, 0.2 GB
+TRITON_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kiln/triton-$(TRITON_WHEEL)
+# The release of PyPI's nvidia-pytriton that has the server: 2.51.
+TRITON_WHEEL := 0.7.0
+
 # What the backend has of the Llama example, and the scheduler, which needs no server.
 TRITON_LLAMA     := $(patsubst %,$(OBJ)/docs/examples/llama/%.o,checkpoint forward tokenizer weights)
 TRITON_SCHEDULER := $(patsubst %,$(OBJ)/loader/bindings/triton/%.o,engine paged_llama scheduler)
@@ -17,3 +22,10 @@ $(TRITON_BACKEND): $(TRITON_SOURCES:%.c=$(OBJ)/%.o) $(TRITON_LLAMA) $(OBJ)/loade
 
 .PHONY: triton
 triton: $(TRITON_BACKEND) ## the backend for NVIDIA Triton Inference Server, in build/triton/backends: docs/serving.md
+
+.PHONY: check-triton
+check-triton: ## the backend in the real server, which is downloaded the first time; not in check
+	@scripts/deps.sh build triton
+	@$(SUBMAKE) triton sim
+	@loader/bindings/triton/install.sh $(TRITON_WHEEL) '$(TRITON_DIR)' || { status=$$?; [ $$status -eq 77 ]; exit; }; \
+		KILN_BUILD=$(OUT) TRITON_DIR='$(TRITON_DIR)' tests/bindings/triton.sh

@@ -1,7 +1,8 @@
 /* The part of Triton Inference Server's C interface that the backend uses, in our own words: no header of the server is
  * needed. The server's process has the TRITONBACKEND_ and TRITONSERVER_ functions that are declared here, and calls
  * those of backend.c. Handles point to the server's own incomplete structs. A function returns NULL, or an error that
- * is its caller's. tests/bindings/triton_abi.py holds names, numbers and parameters against the server's headers. */
+ * is its caller's. Checked against tritonbackend.h and tritonserver.h of triton-inference-server/core, interface 1.19.
+ */
 #ifndef KILN_TRITON_ABI_H
 #define KILN_TRITON_ABI_H
 
