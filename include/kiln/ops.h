@@ -226,6 +226,34 @@ KILN_WORKSPACE_FUNCTION(gemm_f32, kiln_gemm_params)
 KILN_WORKSPACE_FUNCTION(gemm_f16, kiln_gemm_params)
 KILN_WORKSPACE_FUNCTION(gemm_bf16, kiln_gemm_params)
 
+/* ---- kv_compact: the accepted tokens of draft trees, moved together in a cache -------------------------------------
+ */
+
+typedef struct kiln_kv_compact_params {
+    void *key_cache;          /* [capacity, cols], all blocks one behind the other: block * block size + offset */
+    void *value_cache;        /* [capacity, cols] */
+    const void *slot_mapping; /* [batch, nodes], of index_type: as kiln_kv_store had it when it stored the trees */
+    const int32_t *path;      /* [batch, depth], ascending nodes: the root, 0, and those that were accepted behind it */
+    const int32_t *accepted;  /* [batch], how many of a path count, the root included; at most depth and nodes */
+    int64_t batch;
+    int64_t nodes;
+    int64_t depth;
+    int64_t cols; /* kv heads * head_dim */
+    int64_t capacity;
+    int64_t key_cache_stride;   /* 0: cols */
+    int64_t value_cache_stride; /* 0: cols */
+    int32_t index_type;         /* kiln_index_type of slot_mapping */
+    int32_t reserved;           /* must be 0 */
+} kiln_kv_compact_params;
+
+/* For each sequence and each i below its accepted: the rows of node path[i] are copied, bit by bit, to those of node i,
+ * so that what was accepted stands where the next tokens of the sequence belong, and kiln_blocks_truncate takes back
+ * the rest. A node or a slot that is not there is skipped. <kiln/tree.h> makes trees and finds paths. Slots of one call
+ * are different from each other. */
+KILN_OPERATOR_FUNCTION(kv_compact_f32, kiln_kv_compact_params)
+KILN_OPERATOR_FUNCTION(kv_compact_f16, kiln_kv_compact_params)
+KILN_OPERATOR_FUNCTION(kv_compact_bf16, kiln_kv_compact_params)
+
 /* ---- kv_copy_blocks: blocks of a cache, copied within it --------------------------------------------------------- */
 
 typedef struct kiln_kv_copy_blocks_params {

@@ -117,6 +117,20 @@ typedef kiln_status (*operation)(kiln_stream *stream, const tensors *t, int64_t 
                                                                                 .blocks = count / COLS,    \
                                                                                 .cols = COLS});            \
     }
+#define KV_COMPACT(part)                                                                               \
+    static kiln_status kv_compact_##part(kiln_stream *stream, const tensors *t, int64_t count) {       \
+        const int64_t half = count / COLS / 2;                                                         \
+        return kiln_kv_compact_##part(stream, &(kiln_kv_compact_params){.key_cache = t->y,             \
+                                                                        .value_cache = t->sum,         \
+                                                                        .slot_mapping = t->numbers,    \
+                                                                        .path = &t->numbers[half],     \
+                                                                        .accepted = &t->numbers[half], \
+                                                                        .batch = 1,                    \
+                                                                        .nodes = 2 * half,             \
+                                                                        .depth = half,                 \
+                                                                        .cols = COLS,                  \
+                                                                        .capacity = 2 * half});        \
+    }
 #define MHA(part)                                                                         \
     static kiln_status mha_##part(kiln_stream *stream, const tensors *t, int64_t count) { \
         return kiln_mha_##part(stream, &(kiln_mha_params){.out = t->y,                    \
@@ -209,6 +223,7 @@ typedef kiln_status (*operation)(kiln_stream *stream, const tensors *t, int64_t 
     ROPE3D(part)                                   \
     EMBEDDING(part)                                \
     KV_STORE(part)                                 \
+    KV_COMPACT(part)                               \
     KV_COPY_BLOCKS(part)                           \
     MHA(part)                                      \
     MHA_PAGED(part)                                \
@@ -243,6 +258,7 @@ typedef struct bench_case {
         {"rope interleaved " #part, rope_interleaved_##part, size, 2, false},                                         \
         {"rope half " #part, rope_half_##part, size, 2, false}, {"rope3d " #part, rope3d_##part, size, 2, false},     \
         {"embedding " #part, embedding_##part, size, 2, false}, {"kv_store " #part, kv_store_##part, size, 4, false}, \
+        {"kv_compact " #part, kv_compact_##part, size, 2, false},                                                     \
         {"kv_copy_blocks " #part, kv_copy_blocks_##part, size, 2, false},                                             \
         {"mha 1 query " #part, mha_##part, size, 2, true},                                                            \
         {"mha_paged 1 query " #part, mha_paged_##part, size, 2, true},                                                \

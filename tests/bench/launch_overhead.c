@@ -198,6 +198,9 @@ static void __attribute__((noinline)) run_launch(long count) {
          .value = bench.other, .slot_mapping = bench.numbers, .tokens = 4, .cols = 1024, .capacity = 65536)            \
     CALL(rope3d, rope3d, .y = bench.tensor, .x = bench.tensor, .grids = bench.numbers + 1,                             \
          .frequencies = bench.frequencies, .batch = 1, .tokens = 4, .heads = 8, .pairs = 64)                           \
+    CALL(kv_compact, kv_compact, .key_cache = bench.tensor, .value_cache = bench.other, .slot_mapping = bench.numbers, \
+         .path = bench.numbers, .accepted = bench.numbers, .batch = 4, .nodes = 4, .depth = 2, .cols = 1024,           \
+         .capacity = 64)                                                                                               \
     CALL(kv_copy_blocks, kv_copy_blocks, .key_cache = bench.tensor, .value_cache = bench.other,                        \
          .pairs = bench.numbers, .count = 4, .blocks = 64, .cols = 16384)                                              \
     CALL(mha, mha, .out = bench.other, .q = bench.tensor, .k = bench.tensor, .v = bench.tensor, .tokens = 4,           \

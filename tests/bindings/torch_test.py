@@ -34,6 +34,7 @@ def samples():
         "add_rmsnorm": ((x, y), {"weight": torch.randn(8), "eps": 1e-5}), "argmax": ((x,), {}),
         "embedding": ((x[:, 0].contiguous(), torch.tensor([2, 0, 1, 1])), {}),
         "gemm": ((x, torch.randn(3, 5, 8)), {"bias": torch.randn(5), "activation": "silu"}),
+        "kv_compact": ((torch.randn(6, 8), torch.randn(6, 8), i32([5, 1, 0]), i32([0, 2]), i32(2)), {}),
         "kv_copy_blocks": ((torch.randn(4, 16), torch.randn(4, 16), i32([0, 2])), {}),
         "kv_store": ((torch.randn(6, 8), torch.randn(6, 8), x[0], y[0], i32(5, 0)), {}),
         "mha": ((q, k, v), {"causal": "yes", "scale": 0.3}),

@@ -128,6 +128,15 @@ def turned_in_grids(x, grids, frequencies):
     return turned(x, angle(places[..., axis], frequencies))
 
 
+def compacted(key_cache, value_cache, slots, path, accepted):
+    caches = {"key_cache": key_cache.copy(), "value_cache": value_cache.copy()}
+    for sequence, count in enumerate(accepted):
+        for i, node in enumerate(path[sequence, :count]):
+            for cache in caches.values():
+                cache[slots[sequence, i]] = cache[slots[sequence, node]]
+    return caches
+
+
 PAIRS = 32
 FREQUENCIES = (10000.0 ** (-np.arange(PAIRS) / PAIRS) / (2 * math.pi) * 2.0**64).astype(np.int64)
 CASES.append(("embedding", {"table": (50, 129), "ids": ids(7, 50).astype(np.int64)}, {},
@@ -135,6 +144,11 @@ CASES.append(("embedding", {"table": (50, 129), "ids": ids(7, 50).astype(np.int6
 for wide in (np.int32, np.int64):
     CASES.append(("kv_store", {"key_cache": (9, 129), "value_cache": (9, 129), "key": (5, 129), "value": (5, 129),
                                "slot_mapping": np.array((8, -1, 0, 9, 3), wide)}, {}, stored))
+    CASES.append(("kv_compact", {"key_cache": (9, 129), "value_cache": (9, 129),
+                                 "slot_mapping": np.array(((8, 1, 4, 2), (0, 6, 7, 5)), wide),
+                                 "path": np.array(((0, 2, 3), (0, 3, 3)), np.int32),
+                                 "accepted": np.array((3, 2), np.int32)}, {}, lambda *inputs: compacted(
+                                     *inputs[:2], *(values.astype(int) for values in inputs[2:]))))
     CASES.append(("kv_copy_blocks", {"key_cache": (9, 129), "value_cache": (9, 129),
                                      "pairs": np.array((0, 4, -1, 5, 3, 8), wide)}, {}, copied))
     CASES.append(("rope", {"x": (5, 3, 2 * PAIRS), "positions": np.array((0, 1, 7, 100, 4000), wide),

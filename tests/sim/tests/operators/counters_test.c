@@ -55,6 +55,7 @@ static const operation operations[] = {
     {"add_rmsnorm", params_add_rmsnorm, 2, 4, 2, 0, NOTHING, false},
     {"argmax", params_argmax, 1, 2, 0, 1, NOTHING, false},
     {"embedding", params_embedding, 1, 1, 1, 0, NUMBERS, false},
+    {"kv_compact", params_kv_compact, 2, 2, 2, 0, NUMBERS, false},
     {"kv_copy_blocks", params_kv_copy_blocks, 2, 2, 2, 0, NUMBERS, false},
     {"kv_store", params_kv_store, 2, 2, 2, 0, NUMBERS, false},
     {"mul_add", params_mul_add, 3, 3, 1, 0, NOTHING, false},

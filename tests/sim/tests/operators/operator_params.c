@@ -107,6 +107,19 @@ void params_gemm(params *p, const call *c, const tensors *t) {
                                  .workspace_size = t->workspace_size};
 }
 
+void params_kv_compact(params *p, const call *c, const tensors *t) {
+    p->kv_compact = (kiln_kv_compact_params){.key_cache = t->output[0],
+                                             .value_cache = t->output[1],
+                                             .slot_mapping = t->numbers,
+                                             .path = t->numbers + c->rows,
+                                             .accepted = t->numbers + c->rows,
+                                             .batch = 1,
+                                             .nodes = 2 * c->rows,
+                                             .depth = c->rows,
+                                             .cols = c->cols,
+                                             .capacity = 2 * c->rows};
+}
+
 void params_kv_copy_blocks(params *p, const call *c, const tensors *t) {
     p->kv_copy_blocks = (kiln_kv_copy_blocks_params){.key_cache = t->output[0],
                                                      .value_cache = t->output[1],
