@@ -7,7 +7,10 @@
  *
  *   kiln_tree_create               a tree by the parents of its nodes, as EAGLE's dynamic trees are
  *   kiln_tree_create_from_choices  a tree by its paths, as Medusa's fixed ones are
+ *   kiln_tree_verify_greedy        the nodes that greedy decoding would have come to
  *   kiln_tree_destroy
+ *
+ * The keys and values of the nodes that are accepted are moved together by kiln_kv_compact.
  *
  * This is host code alone: it knows no device. A tree does not change once it is made: any number of threads may read
  * it.
@@ -54,6 +57,16 @@ KILN_API kiln_status kiln_tree_create(const int32_t *parents, int32_t nodes, con
  * with kiln_tree_destroy. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT, KILN_ERROR_OUT_OF_MEMORY. */
 KILN_API kiln_status kiln_tree_create_from_choices(const int32_t *choices, const int32_t *lengths, int32_t count,
                                                    int32_t top_k, const kiln_tree **out_tree);
+
+/* Finds the path that greedy decoding takes through a tree: tokens [nodes] are those of the nodes, and targets [nodes]
+ * what the model chose behind each, the greatest of its logits. A node is accepted if its parent is and its token is
+ * the parent's target; of siblings with the same token the first. out_path [tree->depth] gets the accepted nodes,
+ * ascending from the root, then -1; *out_accepted how many they are, at least 1; *out_next the last one's target. Then
+ * the sequence goes on by the tokens of out_path[1] and on, and *out_next is the root of the next tree: just the tokens
+ * that decoding one by one would have given. On an error *out_accepted and *out_next are 0. Returns KILN_OK,
+ * KILN_ERROR_INVALID_ARGUMENT. */
+KILN_API kiln_status kiln_tree_verify_greedy(const kiln_tree *tree, const int32_t *tokens, const int32_t *targets,
+                                             int32_t *out_path, int32_t *out_accepted, int32_t *out_next);
 
 /* Releases a tree. NULL is accepted. */
 KILN_API void kiln_tree_destroy(const kiln_tree *tree);

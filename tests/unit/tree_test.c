@@ -205,6 +205,43 @@ static void any_tree_of_choices(void **unused) {
     }
 }
 
+/* ---- Verification ---- */
+
+/* Nodes of few tokens and targets: against the accepted nodes as they are defined, one by one. */
+static void greedy_decoding_is_followed(void **unused) {
+    (void)unused;
+    for (int round = 0; round < 500; round++) {
+        int32_t parents[MOST] = {-1}, tokens[MOST], targets[MOST], path[MOST], nodes = 1 + draw(40);
+        const int32_t vocabulary = 1 + draw(3);
+        for (int32_t i = 0; i < nodes; i++) {
+            if (i) parents[i] = draw(i);
+            tokens[i] = draw(vocabulary);
+            targets[i] = draw(vocabulary);
+        }
+        const kiln_tree *tree;
+        assert_ok(kiln_tree_create(parents, nodes, &tree));
+        int32_t accepted, next, node = 0;
+        assert_ok(kiln_tree_verify_greedy(tree, tokens, targets, path, &accepted, &next));
+        assert_in_range(accepted, 1, tree->depth);
+        for (int32_t i = 0; i < tree->depth; i++) {
+            if (i >= accepted) {
+                assert_int_equal(path[i], -1);
+                continue;
+            }
+            assert_int_equal(path[i], node);
+            const int32_t parent = node;
+            node = -1;
+            for (int32_t j = nodes - 1; j > 0; j--)
+                if (parents[j] == parent && tokens[j] == targets[parent]) node = j;
+            if (i == accepted - 1) {
+                assert_int_equal(node, -1);
+                assert_int_equal(next, targets[parent]);
+            }
+        }
+        kiln_tree_destroy(tree);
+    }
+}
+
 /* ---- Refusals ---- */
 
 static void expect_refused(kiln_status status, const kiln_tree *const *tree, const char *text) {
@@ -236,6 +273,19 @@ static void bad_trees_are_refused(void **unused) {
     expect_refused(kiln_tree_create_from_choices(choices, ones, -1, 1, &tree), &tree, "count is -1");
     expect_refused(kiln_tree_create_from_choices(choices, ones, 1024, 1, &tree), &tree, "count is 1024");
     expect_refused(kiln_tree_create_from_choices(choices, ones, 2, 0, &tree), &tree, "top_k is 0");
+
+    const kiln_tree *root;
+    int32_t path[1], accepted = 7, next = 7;
+    assert_ok(kiln_tree_create_from_choices(NULL, NULL, 0, 1, &root));
+    assert_int_equal(kiln_tree_verify_greedy(root, NULL, ones, path, &accepted, &next), KILN_ERROR_INVALID_ARGUMENT);
+    assert_non_null(strstr(kiln_last_error(), "tokens is NULL"));
+    assert_int_equal(accepted | next, 0);
+    assert_int_equal(kiln_tree_verify_greedy(NULL, ones, ones, path, &accepted, &next), KILN_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(kiln_tree_verify_greedy(root, ones, NULL, path, &accepted, &next), KILN_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(kiln_tree_verify_greedy(root, ones, ones, NULL, &accepted, &next), KILN_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(kiln_tree_verify_greedy(root, ones, ones, path, NULL, &next), KILN_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(kiln_tree_verify_greedy(root, ones, ones, path, &accepted, NULL), KILN_ERROR_INVALID_ARGUMENT);
+    kiln_tree_destroy(root);
     kiln_tree_destroy(NULL);
 }
 
@@ -245,9 +295,9 @@ int main(void) {
     if (given) state = strtoull(given, NULL, 10);
     printf("# KILN_TEST_SEED=%llu\n", (unsigned long long)state);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(arrays_are_as_parents_say), cmocka_unit_test(the_largest_trees_are_made),
-        cmocka_unit_test(medusas_published_tree),    cmocka_unit_test(any_tree_of_choices),
-        cmocka_unit_test(bad_trees_are_refused),
+        cmocka_unit_test(arrays_are_as_parents_say),   cmocka_unit_test(the_largest_trees_are_made),
+        cmocka_unit_test(medusas_published_tree),      cmocka_unit_test(any_tree_of_choices),
+        cmocka_unit_test(greedy_decoding_is_followed), cmocka_unit_test(bad_trees_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
