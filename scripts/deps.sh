@@ -1,7 +1,7 @@
 #!/bin/sh
 # Sees to it that what a goal needs is on this machine:
 #
-#   scripts/deps.sh [--list] GOAL...     goals: build check gpu lint docs coverage bench images oci triton ci
+#   scripts/deps.sh [--list] GOAL...     goals: build check gpu lint docs coverage bench images oci triton ggml ci
 #
 # What is there already is left alone, wherever it came from. As root on Debian the rest is installed; otherwise the one
 # apt-get line is printed and the exit status is 1. --list only names what is missing: a line "package<TAB>for what" each.
@@ -11,24 +11,26 @@ set -eu
 # A probe is a command's name or the path of a file, in which * stands for the architecture.
 rows() {
     cat <<'END'
-build check gpu lint coverage bench oci ci|gcc|cc|the C compiler
-build check gpu coverage bench oci ci|libc6-dev|/usr/include/stdio.h|the C library's headers
-build check gpu coverage bench oci ci|make|make|the build
-build check gpu coverage bench oci ci|xxd|xxd|embedding images
+build check gpu lint coverage bench oci ggml ci|gcc|cc|the C compiler
+build check gpu coverage bench oci ggml ci|libc6-dev|/usr/include/stdio.h|the C library's headers
+build check gpu coverage bench oci ggml ci|make|make|the build
+build check gpu coverage bench oci ggml ci|xxd|xxd|embedding images
 check gpu coverage ci|libcmocka-dev|/usr/include/cmocka.h|unit tests
-check coverage ci|g++|c++|the headers in C++
+check coverage ggml ci|g++|c++|C++: the headers, llama.cpp
 check coverage ci|pkg-config|pkg-config|the installed package's test
-check coverage ci|cmake|cmake|the installed package's test
+check coverage ggml ci|cmake|cmake|the installed package's test, llama.cpp
 check coverage ci|libhsa-runtime-dev|/usr/include/hsa/hsa.h|comparing kiln's HSA declarations with AMD's
 check coverage ci|python3-numpy|/usr/lib/python3/dist-packages/numpy/__init__.py|NumPy files
 check ci|strace|strace|seeing which files the library opens
 check gpu ci|libmpfr6|/usr/lib/*-linux-gnu/libmpfr.so.6|comparing approximate instructions with exact functions
-check ci|libllvm19|/usr/lib/*-linux-gnu/libLLVM.so.19.1|executing AMD code on the simulated driver
+check ggml ci|libllvm19|/usr/lib/*-linux-gnu/libLLVM.so.19.1|executing AMD code on the simulated driver
 lint triton ci|libjsmn-dev|/usr/include/jsmn.h|reading a model's configuration
 lint ci|clang-format|clang-format|the shape of the sources
 lint ci|clang-tidy|clang-tidy|static checks
 lint ci|shellcheck|shellcheck|checking the scripts
 oci ci|umoci|umoci|container images
+ggml|ninja-build|ninja|building llama.cpp
+ggml|python3-pip|pip3|fetching llama.cpp
 docs|doxygen|doxygen|the API reference
 coverage|lcov|lcov|counting lines
 bench|valgrind|valgrind|counting instructions

@@ -3,7 +3,7 @@
 # Needs what scripts/deps.sh lists for lint. Exit status 1 if anything is found.
 set -eu
 c_files=$(find include kernels loader tests docs/examples \( -name '*.c' -o -name '*.h' \) | sort)
-scripts=$(find scripts tests .ci -name '*.sh' | sort)
+scripts=$(find scripts loader tests .ci -name '*.sh' | sort)
 
 if [ "${1-}" = --format ]; then
     # shellcheck disable=SC2086
@@ -25,11 +25,18 @@ report() { # NAME STATUS
 clang-format --dry-run -Werror $c_files && status=0 || status=1
 report clang-format $status
 
-# Device sources are for device compilers.
+# Device sources are for device compilers. The binding of llama.cpp is read where its headers are: make check-ggml.
+for ggml in "${GGML_DIR:-}" "${XDG_CACHE_HOME:-$HOME/.cache}"/kiln/llama.cpp-*; do
+    ggml=$ggml/source/ggml
+    [ ! -d "$ggml" ] || break
+done
+export ggml
 tidied=$(find loader kernels -name '*.c' ! -name '*_gpu.c' ! -name '*_gfx*.c' | sort)
+[ -d "$ggml" ] || tidied=$(printf '%s\n' "$tidied" | grep -v '^loader/bindings/ggml/')
 printf '%s\n' "$tidied" | xargs -P "$(nproc)" -n 4 sh -c '
     clang-tidy --quiet --config-file=scripts/clang-tidy --warnings-as-errors="*" "$@" -- -std=c11 -D_GNU_SOURCE -I. \
-        -Iinclude -DKILN_CPU_LEVEL=lint -DKILN_DESCRIBE=softmax 2>/dev/null' tidy && status=0 || status=1
+        -Iinclude -isystem "$ggml/include" -isystem "$ggml/src" -DGGML_BACKEND_DL -DKILN_CPU_LEVEL=lint \
+        -DKILN_DESCRIBE=softmax 2>/dev/null' tidy && status=0 || status=1
 report clang-tidy $status
 
 # shellcheck disable=SC2086

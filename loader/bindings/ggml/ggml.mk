@@ -1,0 +1,40 @@
+# llama.cpp's backend, libggml-kiln.so: docs/llama.cpp.md.
+
+## GGML_DIR: where check-ggml keeps llama.cpp, its sources and its programs, 0.9 GB
+GGML_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kiln/llama.cpp-$(GGML_SDIST)
+# The release of PyPI's llama-cpp-python whose source distribution has the llama.cpp that is built against.
+GGML_SDIST := 0.3.36
+
+GGML_BINDING := loader/bindings/ggml
+GGML_OBJECTS := $(patsubst %.c,$(OBJ)/%.o,$(filter-out %/map_cpu.c %/map_gpu.c,$(sort $(wildcard $(GGML_BINDING)/*.c)))) \
+	$(CPU_LEVELS:%=$(OBJ)/$(GGML_BINDING)/map_%.o) $(OBJ)/$(GGML_BINDING)/bundle.o
+
+$(GGML_OBJECTS): KILN_CFLAGS += -isystem $(GGML_DIR)/source/ggml/include -isystem $(GGML_DIR)/source/ggml/src \
+	-DGGML_BACKEND_DL -DGGML_BACKEND_SHARED -DGGML_SHARED
+
+define GGML_LEVEL_RULE
+$(OBJ)/$(GGML_BINDING)/map_$(1).o: KILN_CFLAGS += $(call level_flags,$(1))
+$(OBJ)/$(GGML_BINDING)/map_$(1).o: $(GGML_BINDING)/map_cpu.c $(FLAGS) loader/targets.def
+	@mkdir -p $$(@D)
+	$$(CC) $$(KILN_CFLAGS) -MMD -MP -c -o $$@ $$<
+endef
+$(foreach level,$(CPU_LEVELS),$(eval $(call GGML_LEVEL_RULE,$(level))))
+
+GGML_IMAGES := $(wildcard $(GGML_BINDING)/images/*.ptx $(GGML_BINDING)/images/*.hsaco)
+# The target of an image by its name: map_f32.gfx942.hsaco.
+ggml_target = $(subst map_f32.,,$(basename $(notdir $(1))))
+$(OBJ)/$(GGML_BINDING)/bundle.c: $(OUT)/kiln $(GGML_IMAGES)
+	@mkdir -p $(@D)
+	$(OUT)/kiln pack --name ggml_kiln --out $@ $(foreach image,$(GGML_IMAGES),$(call ggml_target,$(image))=$(image)) \
+		$(foreach level,$(CPU_LEVELS),$(level):ggml_kiln_map=ggml_kiln_map_$(subst -,_,$(level)))
+
+# nodelete: as of libkiln.so.
+$(OUT)/libggml-kiln.so: $(GGML_OBJECTS) $(OUT)/libkiln.a
+	$(CC) -shared -Wl,-z,nodelete -Wl,--no-undefined -o $@ $^ -L$(GGML_DIR)/build/bin -lggml-base $(KILN_LDFLAGS) -lm
+
+.PHONY: check-ggml
+check-ggml: ## llama.cpp on kiln: builds it, the first time for ten minutes, and runs its tests and a model; not in check
+	@scripts/deps.sh ggml
+	@$(GGML_BINDING)/build.sh $(GGML_SDIST) '$(GGML_DIR)'
+	@$(SUBMAKE) all sim $(OUT)/libggml-kiln.so GGML_DIR='$(GGML_DIR)'
+	@KILN_BUILD=$(OUT) GGML_DIR='$(GGML_DIR)' tests/bindings/ggml.sh

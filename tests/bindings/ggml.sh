@@ -1,0 +1,133 @@
+#!/bin/bash
+# llama.cpp on libggml-kiln.so, as TAP: its own test of operators on the CPU, all of it, and a sample on simulated GPUs;
+# a model's text; the same from another process, by RPC. KILN_BUILD has the library and the simulated drivers, GGML_DIR
+# what loader/bindings/ggml/build.sh made, MODEL_DIR the model.
+cd "$(dirname "$0")/../.." || exit 1
+. tests/tap.sh
+build=$(realpath "$KILN_BUILD")
+programs=$GGML_DIR/build/bin
+work=$(mktemp -d)
+server=
+trap '[ -z "$server" ] || kill $server; rm -rf "$work"' EXIT
+export GGML_BACKEND_PATH=$build/libggml-kiln.so LD_LIBRARY_PATH=$programs
+
+# ---- Operators ----
+
+# The cases with this result, a line each, and how many they are.
+results() { # RESULT
+    sed 's/\x1b\[[0-9;]*m//g' "$work/cases" | grep -E "^  [A-Z0-9_]+\(.*\): $1\$"
+}
+cases() { # RESULT
+    results "$1" | wc -l
+}
+
+# Runs ggml's test on the first device of kiln's and prints what came of it. A simulator that complains has found something;
+# ggml closes no device, and what is left of those at the end is no fault.
+operators() { # WHERE ARGUMENT...
+    local where=$1 passed status
+    shift
+    "$programs/test-backend-ops" test -b kiln0 "$@" >"$work/cases" 2>&1
+    status=$?
+    passed=$(cases OK)
+    [ $status -eq 0 ] && [ "$passed" -gt 0 ] && [ "$(cases FAIL)" -eq 0 ] && grep -q 'Backend kiln0: .*OK' "$work/cases" &&
+        ! grep -v '^sim: leak: ' "$work/cases" | grep '^sim:'
+    tap_result $? "$where: $passed cases pass, $(cases 'not supported.*') are left to others" \
+        "$(grep -aE 'FAIL|^sim:' "$work/cases") (status $status)"
+}
+
+# The cases of the sample, each of which kiln does.
+sample() { # DEVICE
+    local -x LD_LIBRARY_PATH=$build/sim:$programs KILN_SIM_DEVICES=$1 KILN_SIM_SEED=1 KILN_SIM_UNALIGNED=0 KILN_SIM_SAME_STORE=0
+    grep -v '^#' tests/bindings/ggml_sample | sort >"$work/sample"
+    operators "simulated $1" -o "$(paste -sd, "$work/sample")"
+    results OK | sed 's/^  \(.*\): OK$/\1/' | sort -u >"$work/passed"
+    check "simulated $1 did all of the sample" diff "$work/sample" "$work/passed"
+}
+
+check "map's images are those of its source" loader/bindings/ggml/fire.sh fresh
+operators "the CPU"
+for device in sm_80 sm_90 gfx942 gfx1100; do
+    case $device in
+    gfx*)
+        ldconfig -p | grep -q 'libLLVM\.so\.19\.1' || {
+            skip "simulated $device" "there is no libLLVM.so.19.1 here (Debian's libllvm19)"
+            continue
+        }
+        ;;
+    esac
+    sample $device
+done
+
+# ---- A model ----
+
+if ! [ -r "$MODEL_DIR/stories260K.bin" ]; then
+    skip "the model" "there is none in $MODEL_DIR"
+    finish
+fi
+check "the model becomes a GGUF" "$programs/llama-convert-llama2c-to-ggml" --copy-vocab-from-model "$MODEL_DIR/tok512.bin" \
+    --llama2c-model "$MODEL_DIR/stories260K.bin" --llama2c-output-model "$work/story.gguf"
+
+# Writes the greedy text of so many tokens into a file, and what llama.cpp said beside it.
+tell() { # FILE TOKENS ARGUMENT...
+    "$programs/llama-completion" -m "$work/story.gguf" -no-cnv -p Once -n "$2" --temp 0 -t 2 --no-warmup -v "${@:3}" \
+        >"$work/$1" 2>"$work/$1.log"
+}
+
+told_alike() { # FILE EXPECTED TOKENS ARGUMENT...
+    tell "$1" "${@:3}" && cmp "$work/$1" "$work/$2"
+}
+
+# Every node of a token's graph is on kiln: one split, and layers offloaded to it.
+wholly_on_kiln() { # FILE
+    grep 'sched_reserve: graph.*splits = 1,' "$work/$1.log" && grep 'offloaded 6/6 layers' "$work/$1.log"
+}
+
+tells_the_story() {
+    tell cpu 190 -dev none && grep -qF "$(head -n 1 docs/examples/llama/story.txt)" "$work/cpu"
+}
+
+told_alike_on_simulated() { # DEVICE
+    local -x LD_LIBRARY_PATH=$build/sim:$programs KILN_SIM_DEVICES=$1
+    told_alike "$1" begin 6 -dev kiln0 -ngl 99
+}
+
+check "ggml's CPU tells the story" tells_the_story
+check "kiln on the CPU tells the same" told_alike kiln cpu 190 -dev kiln0 -ngl 99
+check "with nothing left to ggml's CPU" wholly_on_kiln kiln
+check "ggml's CPU begins it" tell begin 6 -dev none
+for device in sm_80 gfx942; do
+    check "kiln on simulated $device begins it the same" told_alike_on_simulated $device
+done
+
+# ---- Another process ----
+
+# Starts a server on a port of loopback that is free, or says why it cannot.
+serve() {
+    local port
+    while [ "$(wc -l 2>/dev/null <"$work/ports" || echo 0)" -lt 5 ]; do
+        port=$((20000 + RANDOM % 10000))
+        echo $port >>"$work/ports"
+        "$programs/ggml-rpc-server" -H 127.0.0.1 -p $port -d kiln0 >"$work/server.log" 2>&1 &
+        server=$!
+        while kill -0 $server 2>/dev/null; do
+            sleep 0.1
+            grep -q '^Starting RPC server' "$work/server.log" && (echo >/dev/tcp/127.0.0.1/$port) 2>/dev/null || continue
+            address=127.0.0.1:$port
+            return 0
+        done
+    done
+    server=
+    return 1
+}
+
+# From a process that has no kiln. Without flash attention, which it would not ask the server about.
+told_alike_by_rpc() (
+    unset GGML_BACKEND_PATH
+    told_alike rpc cpu 190 --rpc "$address" -dev RPC0 -ngl 99 -fa off && grep 'offloaded 6/6 layers' "$work/rpc.log"
+)
+
+serve
+tap_result $? "llama.cpp's RPC server serves kiln0" "$(cat "$work/server.log")"
+check "another process tells the same through it" told_alike_by_rpc
+check "the server is alive" kill -0 "$server"
+finish
