@@ -91,9 +91,23 @@ told_alike_on_simulated() { # DEVICE
     told_alike "$1" begin 6 -dev kiln0 -ngl 99
 }
 
+# A long run allocates device memory no more often than a short one: with the allocation refused that the short one does
+# not come to, it ends as well. Launches are recorded and not executed, which is fast.
+allocates_once() {
+    local -x LD_LIBRARY_PATH=$build/sim:$programs KILN_SIM_DEVICES=sm_90 KILN_SIM_RECORD=1 KILN_SIM_FAULT=cuMemAlloc_v2,1,2
+    local nth=1
+    until tell short 2 -dev kiln0 -ngl 99; do
+        nth=$((nth + 1))
+        [ $nth -lt 40 ] || return 1
+        KILN_SIM_FAULT=cuMemAlloc_v2,$nth,2
+    done
+    [ $nth -gt 1 ] && tell long 40 -dev kiln0 -ngl 99 --ignore-eos
+}
+
 check "ggml's CPU tells the story" tells_the_story
 check "kiln on the CPU tells the same" told_alike kiln cpu 190 -dev kiln0 -ngl 99
 check "with nothing left to ggml's CPU" wholly_on_kiln kiln
+check "a graph like one before allocates nothing" allocates_once
 check "ggml's CPU begins it" tell begin 6 -dev none
 for device in sm_80 gfx942; do
     check "kiln on simulated $device begins it the same" told_alike_on_simulated $device

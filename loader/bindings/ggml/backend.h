@@ -77,6 +77,9 @@ bool ggml_kiln_on_cpu(const ggml_kiln_device *device);
 
 void ggml_kiln_buffers_describe(ggml_kiln_device *device);
 
+/* On the CPU alone. */
+ggml_backend_buffer_t ggml_kiln_buffer_from_host(ggml_kiln_device *device, void *memory, size_t size);
+
 /* Whether a buffer is memory of the device. */
 bool ggml_kiln_buffer_is_of(const struct ggml_backend_buffer *buffer, const ggml_kiln_device *device);
 

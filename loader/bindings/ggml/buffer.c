@@ -124,6 +124,13 @@ static ggml_backend_buffer_t alloc_host(ggml_backend_buffer_type_t type, size_t 
     return buffer;
 }
 
+/* The host's own memory, as a mapped file of weights; it is not freed. */
+ggml_backend_buffer_t ggml_kiln_buffer_from_host(ggml_kiln_device *device, void *memory, size_t size) {
+    struct ggml_backend_buffer_i interface = memory_buffer;
+    interface.free_buffer = NULL;
+    return ggml_backend_buffer_init(&device->memory, interface, memory, size);
+}
+
 void ggml_kiln_buffers_describe(ggml_kiln_device *device) {
     device->memory = (struct ggml_backend_buffer_type){
         .iface = {.get_name = memory_name,

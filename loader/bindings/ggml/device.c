@@ -42,7 +42,11 @@ static void get_props(ggml_backend_dev_t base, struct ggml_backend_dev_props *pr
         .description = get_description(base),
         .type = get_type(base),
         .device_id = of(base)->id[0] ? of(base)->id : NULL,
-        .caps = {.async = on_gpu, .host_buffer = on_gpu, .events = on_gpu, .mmap_support = true},
+        .caps = {.async = on_gpu,
+                 .host_buffer = on_gpu,
+                 .buffer_from_host_ptr = !on_gpu,
+                 .events = on_gpu,
+                 .mmap_support = true},
     };
     get_memory(base, &props->memory_free, &props->memory_total);
 }
@@ -60,6 +64,12 @@ static ggml_backend_buffer_type_t get_buffer_type(ggml_backend_dev_t base) {
 
 static ggml_backend_buffer_type_t get_host_buffer_type(ggml_backend_dev_t base) {
     return ggml_kiln_on_cpu(of(base)) ? NULL : &of(base)->host;
+}
+
+static ggml_backend_buffer_t buffer_from_host_ptr(ggml_backend_dev_t base, void *memory, size_t size,
+                                                  size_t max_tensor_size) {
+    GGML_UNUSED(max_tensor_size);
+    return ggml_kiln_on_cpu(of(base)) ? ggml_kiln_buffer_from_host(of(base), memory, size) : NULL;
 }
 
 static ggml_backend_event_t event_new(ggml_backend_dev_t base) {
@@ -113,6 +123,7 @@ static const struct ggml_backend_device_i device_interface = {
     .init_backend = init_backend,
     .get_buffer_type = get_buffer_type,
     .get_host_buffer_type = get_host_buffer_type,
+    .buffer_from_host_ptr = buffer_from_host_ptr,
     .supports_op = supports_op,
     .supports_buft = supports_buft,
     .offload_op = offload_op,
