@@ -1,10 +1,10 @@
 /* kiln: a fat-binary GPU kernel loader.
  *
- * kiln finds the GPU driver with dlopen, picks from each embedded bundle the image that fits the device, loads it once
- * and launches from it. There is no run-time compilation and no toolkit to install; on a machine without a GPU the
- * same calls run on the CPU.
+ * kiln finds the GPU driver with dlopen, picks the image in each embedded bundle that fits the device, loads it once
+ * and launches kernels from it. Nothing is compiled at run time and no toolkit need be installed; on a machine without
+ * a GPU the same calls run on the CPU.
  *
- * Read this header from top to bottom; it is written in order of need:
+ * This header is meant to be read from top to bottom; its sections stand in the order in which a program needs them:
  *
  *   1. Status and errors        what every call returns
  *   2. Devices                  find and open one
@@ -13,32 +13,33 @@
  *   5. Bundles and selection    which image fits which device, and why the others do not
  *   6. Modules and kernels      load an image, find a kernel, launch it
  *   7. Events                   order and time
- *   8. Start-up check           fail when the server starts, not at its first request
- *   9. Tracing                  every launch, on a time line
+ *   8. Start-up check           fail when the server starts rather than at its first request
+ *   9. Tracing                  every launch on a timeline
  *  10. Image inspection         read a PTX, cubin or HSACO file
  *
- * Conventions, which hold for every function unless it says otherwise:
+ * Unless a function says otherwise, these conventions hold:
  *
- * - A function returns a kiln_status; KILN_OK is zero. On failure its outputs are zero, nothing is half done, and
- *   kiln_last_error() has a sentence that names the argument and the rule, or the driver's call and error.
- * - Results come back through out_ parameters, which stand last and are zeroed on entry. A NULL out_ parameter is
- *   KILN_ERROR_INVALID_ARGUMENT.
- * - open, create and alloc give ownership, to be released with the matching close, destroy and free. get and find
- *   borrow. Functions that release return nothing and accept NULL.
- * - Threads: every function may be called from any thread at any time, except that one kiln_stream or kiln_event is
- *   used by one thread at a time, and that releasing an object must not race with its use.
- * - Fork: a child process that inherits an open GPU device gets KILN_ERROR_FORKED from every call on it. CPU devices go
- *   on working.
- * - Loss: once a kernel or the hardware has failed, every wait ends, and every call on the device returns
- *   KILN_ERROR_DEVICE_LOST with what it was lost by. Releasing works as ever; a device that was closed may be opened
- *   again, if its driver can still use it.
- * - Structs grow. One that the caller fills is cleared first, by a designated initialiser or memset: a field that is 0
- *   asks for nothing. One passed with its size may be longer or shorter than kiln's own. kiln_launch_config is passed
- *   without, and what stands behind its flags is read only if a flag says so. kiln_device_info and
- *   kiln_kernel_attributes end with reserved fields, which are 0 until a later version gives them a name.
- * - The host keeps alive what kiln's handles stand on. After cuDevicePrimaryCtxReset (cudaDeviceReset), or once a
- *   borrowed context, stream or queue is destroyed, every handle of kiln's on it dangles as the driver's own do: the
- *   next call with it, a release included, may crash in the driver. Close them first.
+ * - A function returns a kiln_status; KILN_OK is zero. After a failure its outputs are zero, nothing is left half done,
+ *   and kiln_last_error() returns a sentence that names the argument and the rule that it breaks, or the driver's call
+ *   and its error.
+ * - Results are returned through out_ parameters, which come last and are zeroed on entry. Passing NULL for an out_
+ *   parameter is KILN_ERROR_INVALID_ARGUMENT.
+ * - open, create and alloc functions give ownership to the caller, who releases it with the matching close, destroy or
+ *   free. get and find functions return borrowed objects. Functions that release return nothing and accept NULL.
+ * - Threads: every function may be called from any thread at any time, except that a kiln_stream or kiln_event may be
+ *   used by only one thread at a time, and that an object must not be released while it is in use.
+ * - Fork: in a child process, every call on a GPU device that was opened before the fork returns KILN_ERROR_FORKED. CPU
+ *   devices keep working.
+ * - Device loss: once a kernel or the hardware has failed, every pending wait ends, and every call on the device
+ * returns KILN_ERROR_DEVICE_LOST with the cause in its error text. Releasing still works; once the device is closed it
+ * may be opened again, if its driver can still use it.
+ * - Structs may grow in later versions. Clear a struct before filling it, with a designated initialiser or memset: a
+ *   field of 0 asks for nothing. A struct that is passed with its size may be longer or shorter than kiln's own.
+ *   kiln_launch_config is passed without a size, and the fields after its flags are read only if a flag says so.
+ *   kiln_device_info and kiln_kernel_attributes end with reserved fields, which are 0 until a later version names them.
+ * - The application keeps alive whatever kiln's handles are built on. After cuDevicePrimaryCtxReset (cudaDeviceReset),
+ *   or once a borrowed context, stream or queue is destroyed, kiln's handles on it dangle just as the driver's own do:
+ *   the next call that uses one, even to release it, may crash in the driver. Close them first.
  * - kiln never prints, exits or aborts, and reads no environment variable and no configuration file.
  */
 #ifndef KILN_KILN_H
@@ -55,20 +56,20 @@ extern "C" {
 #define KILN_VERSION_MINOR 1
 #define KILN_VERSION_PATCH 0
 
-/* Marks what libkiln.so exports. In libkiln.a everything is hidden, so that a shared object can hold a copy of its own
- * that no other one in the process sees. */
+/* Marks the functions that libkiln.so exports. In libkiln.a everything is hidden, so that a shared object can contain a
+ * private copy that no other object in the process sees. */
 #if defined(KILN_BUILD_SHARED) && defined(__GNUC__)
 #define KILN_API __attribute__((visibility("default")))
 #else
 #define KILN_API
 #endif
 
-/* The version of the library linked in, as major * 10000 + minor * 100 + patch. Never fails. */
+/* Returns the version of the linked library, as major * 10000 + minor * 100 + patch. Never fails. */
 KILN_API uint32_t kiln_version(void);
 
 /* ---- 1. Status and errors ---------------------------------------------------------------------------------------- */
 
-/* Every status, in one list: (name, text). */
+/* The list of all statuses: (name, text). */
 #define KILN_STATUS_MAP(X)                                             \
     X(OK, "ok")                                                        \
     X(ERROR_INVALID_ARGUMENT, "invalid argument")                      \
@@ -90,29 +91,32 @@ typedef enum kiln_status {
 #undef KILN_STATUS_ENUM
 } kiln_status;
 
-/* The text of a status ("no image for this device"); "unknown status" for a number that is none. Static storage. */
+/* Returns the text of a status ("no image for this device"), or "unknown status" for any other number. The string is in
+ * static storage. */
 KILN_API const char *kiln_status_text(kiln_status status);
 
-/* The text of the calling thread's last failure, at most 2047 bytes, with the vendor's error name and number where a
- * driver was involved. Empty if nothing failed yet. The bytes are the thread's own and live until its next failure. */
+/* Returns the text of the calling thread's last failure, at most 2047 bytes, with the vendor's error name and number
+ * where a driver was involved; empty if nothing has failed yet. The string belongs to the thread and lives until its
+ * next failure. */
 KILN_API const char *kiln_last_error(void);
 
 typedef enum kiln_log_level {
-    KILN_LOG_INFO,    /* devices opened, with why others were left, and images chosen */
-    KILN_LOG_WARNING, /* images that fit and that the driver refused */
-    KILN_LOG_ERROR,   /* bundle parts that no image serves, with why */
+    KILN_LOG_INFO,    /* devices opened, with the reasons why others were passed over, and images chosen */
+    KILN_LOG_WARNING, /* images that fit but were refused by the driver */
+    KILN_LOG_ERROR,   /* bundle parts without an image for the device, with the reasons */
 } kiln_log_level;
 
-/* Receives one line of text without a newline. Called from any thread that calls kiln, never under a lock of kiln's. */
+/* Receives one line of text, without a newline. May be called from any thread that calls kiln, but never while kiln
+ * holds a lock. */
 typedef void (*kiln_log_callback)(void *user, kiln_log_level level, const char *text);
 
-/* Sets the process's log callback. NULL (the initial state) turns logging off. Set it before devices are opened: a call
- * in flight may still use the previous callback, with either user. */
+/* Sets the process's log callback. NULL, the initial state, turns logging off. Set it before opening devices: a call in
+ * progress may still use the previous callback, with either the old or the new user pointer. */
 KILN_API void kiln_set_log(kiln_log_callback callback, void *user);
 
 /* ---- 2. Devices -------------------------------------------------------------------------------------------------- */
 
-/* How a device is driven. The order is the order of preference. */
+/* How a device is driven, in order of preference. */
 typedef enum kiln_backend_id {
     KILN_BACKEND_ANY,
     KILN_BACKEND_CUDA,
@@ -120,160 +124,171 @@ typedef enum kiln_backend_id {
     KILN_BACKEND_CPU
 } kiln_backend_id;
 
-/* "cuda", "rocm", "cpu", or "any". Static storage. */
+/* Returns "cuda", "rocm", "cpu" or "any", in static storage. */
 KILN_API const char *kiln_backend_name(kiln_backend_id backend);
 
-/* One GPU or the CPU, opened. Unique for (backend, ordinal, context) and counted: opening it again gives the same
- * pointer. */
+/* An open device: one GPU, or the CPU. There is one for each (backend, ordinal, context), and it is reference-counted:
+ * opening it again returns the same pointer. */
 typedef struct kiln_device kiln_device;
 
-/* Runs body(context, i) for every i in [0, count), in any order and on any threads, and returns when all are done. */
+/* Calls body(context, i) for every i in [0, count), in any order and on any threads, and returns when all calls have.
+ */
 typedef void (*kiln_parallel_for)(void *user, size_t count, void (*body)(void *context, size_t index), void *context);
 
-/* Zero in each field is the default. Fields that do not concern the backend that is opened are ignored.
- * CPU: a launch's caller works alone for 20 microseconds before it calls the device's other threads, which the first
- * such launch starts. Each of them, once it has nothing more to do, looks out for the next job for 50 microseconds, at
- * its processor's cost, and then sleeps.
- * ROCm: the HSA runtime aborts the process on a page fault (a hardware exception, a memory error) unless an event
- * handler takes it, and cannot tell a handler whose kernel it was. So by default kiln registers none: a fault ends the
- * process, or is told to the application's handler, which is to call kiln_device_mark_lost. With take_faults kiln
- * registers one, which takes every fault of this device's agent, also one by kernels that another library runs there,
- * such as HIP: set it only where kiln alone uses that GPU. The runtime tells of one fault in a process and then of
- * none, so the first loses every ROCm device that is open, and none can be opened after it. The runtime keeps the
- * handler for good: the library that has this copy of kiln in it stays loaded, even if it is closed by dlclose.
- * id: an ordinal names another GPU to each library when CUDA_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES is set, since the
- * HSA runtime does not read the latter. An id names one device to all of them: its UUID as nvidia-smi -L
- * ("GPU-8f8c...", or "MIG-..."), rocminfo ("GPU-4d1b...") or PyTorch (without the prefix) writes it, or its PCI address
- * as lspci ("41:00.0", "0000:41:00.0") or nvidia-smi ("00000000:41:00.0") does. Letters of either case. */
+/* How to open a device. Zero in a field is the default. Fields of other backends are ignored.
+ *
+ * CPU: the thread that launches works alone for 20 microseconds before it wakes the device's worker threads, which the
+ * first such launch starts. A worker that has run out of work spins for 50 microseconds, waiting for the next job, and
+ * then sleeps.
+ *
+ * ROCm, take_faults: the HSA runtime aborts the process on a page fault (a hardware exception, a memory error) unless
+ * an event handler takes it, and it cannot tell a handler whose kernel caused it. So by default kiln registers no
+ * handler: a fault ends the process, or goes to the application's handler, which should call kiln_device_mark_lost.
+ * With take_faults kiln registers a handler that takes every fault of this device's agent, including those of kernels
+ * that another library, such as HIP, runs there: set it only where kiln alone uses the GPU. The runtime reports a
+ * single fault per process, so that one loses every open ROCm device, and none can be opened afterwards. The runtime
+ * never releases a handler, so the library that contains this copy of kiln stays loaded even after dlclose.
+ *
+ * id: when CUDA_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES is set, one ordinal names different GPUs to different libraries,
+ * since the HSA runtime does not read the latter. An id names the same device to all of them. It is the device's UUID
+ * as written by nvidia-smi -L ("GPU-8f8c...", or "MIG-..."), rocminfo ("GPU-4d1b...") or PyTorch (no prefix), or its
+ * PCI address as written by lspci ("41:00.0", "0000:41:00.0") or nvidia-smi ("00000000:41:00.0"). Case does not matter.
+ */
 typedef struct kiln_device_options {
     kiln_backend_id backend; /* KILN_BACKEND_ANY: the first of CUDA, ROCm, CPU that has a device */
     int32_t ordinal;         /* which device of the backend, in the driver's order */
     int32_t require_gpu;     /* non-zero: never fall back to the CPU */
-    int32_t allow_amx;       /* CPU: non-zero lets kiln ask the kernel for AMX state, which changes the process */
+    int32_t allow_amx;       /* CPU: non-zero: kiln may ask the kernel for AMX state, which changes the process */
     void *context;           /* CUDA: a CUcontext to borrow; must outlive the device. NULL: the primary context */
-    const char *cpu_level;   /* CPU: the highest level to use ("x86-64-v2"). NULL: the best one of the machine */
-    int32_t threads;         /* CPU: threads to use, at most 1024. 0: what affinity and cgroup quota allow */
-    int32_t take_faults;     /* ROCm: non-zero: a page fault is the loss of the device, and not the process's end */
-    kiln_parallel_for parallel_for; /* CPU: the host's own pool instead of kiln's. NULL: kiln's */
+    const char *cpu_level;   /* CPU: the highest level to use ("x86-64-v2"). NULL: the machine's best */
+    int32_t threads;         /* CPU: threads to use, at most 1024. 0: as many as affinity and cgroup quota allow */
+    int32_t take_faults;     /* ROCm: non-zero: a page fault loses the device instead of ending the process */
+    kiln_parallel_for parallel_for; /* CPU: the application's thread pool. NULL: kiln's own */
     void *parallel_user;            /* CPU: passed to parallel_for */
     const char *id; /* open the GPU of this UUID or PCI address; ordinal must be 0 then. NULL: by ordinal */
 } kiln_device_options;
 
-/* How many devices a backend has. A driver that is absent, a stub or without a device counts as 0, with the reason in
- * kiln_last_error(); that is not a failure. A driver that is there and does not work is one. Loads the backend's
- * driver. Returns KILN_OK; KILN_ERROR_INVALID_ARGUMENT (unknown backend, KILN_BACKEND_ANY, NULL);
- * KILN_ERROR_DRIVER_TOO_OLD (it lacks a function that kiln needs, or does not fit the kernel's module or the device);
+/* Counts the devices of a backend, loading its driver. A driver that is absent, is a stub or has no device counts as 0,
+ * with the reason in kiln_last_error(), and is not a failure; a driver that is present and does not work is. Returns
+ * KILN_OK; KILN_ERROR_INVALID_ARGUMENT (unknown backend, KILN_BACKEND_ANY, NULL);
+ * KILN_ERROR_DRIVER_TOO_OLD (it lacks a function that kiln needs, or does not match the kernel module or the device);
  * KILN_ERROR_OUT_OF_MEMORY; KILN_ERROR_FORKED (the driver was initialised, or was about to be, before a fork);
  * KILN_ERROR_DEVICE_LOST; KILN_ERROR_DRIVER. */
 KILN_API kiln_status kiln_device_count(kiln_backend_id backend, int32_t *out_count);
 
-/* Opens a device, or adds a reference to it if it is open already (options other than backend, ordinal and context are
- * those of the first open). options may be NULL: the best device there is. Release with kiln_device_close.
- * Falling back is for machines that lack a driver or a device: no library, the toolkit's stub, no device. A GPU, or a
- * driver, that is present and cannot be used is an error, which is returned; the next backend is not asked. To run on
- * the CPU all the same, ask for it. Returns KILN_OK; KILN_ERROR_INVALID_ARGUMENT; KILN_ERROR_NO_DRIVER (no driver, or
- * no device, of the asked kind: the error text lists what was tried); KILN_ERROR_NOT_FOUND (ordinal beyond the last
- * device, no GPU of that id, unknown cpu_level); KILN_ERROR_UNSUPPORTED (a cpu_level above this machine's; take_faults
- * of a runtime without event handlers); KILN_ERROR_DRIVER_TOO_OLD; KILN_ERROR_OUT_OF_MEMORY; KILN_ERROR_FORKED (the
- * driver was initialised before a fork); KILN_ERROR_DEVICE_LOST (it is open and lost, or the driver says so of it;
- * ROCm: the runtime has told of a fault); KILN_ERROR_DRIVER. */
+/* Opens a device, or adds a reference to it if it is already open; in that case options other than backend, ordinal and
+ * context are those of the first open. NULL options open the best device there is. Release with kiln_device_close.
+ *
+ * kiln falls back to the next backend only on a machine that lacks a driver or a device: no library, the toolkit's
+ * stub, no device. If a GPU or its driver is present but cannot be used, that is an error, and no other backend is
+ * tried. To run on the CPU anyway, ask for it.
+ *
+ * Returns KILN_OK; KILN_ERROR_INVALID_ARGUMENT; KILN_ERROR_NO_DRIVER (no driver or no device of the requested kind; the
+ * error text lists what was tried); KILN_ERROR_NOT_FOUND (ordinal beyond the last device, no GPU with that id, unknown
+ * cpu_level); KILN_ERROR_UNSUPPORTED (a cpu_level above this machine's; take_faults with a runtime that has no event
+ * handlers); KILN_ERROR_DRIVER_TOO_OLD; KILN_ERROR_OUT_OF_MEMORY; KILN_ERROR_FORKED (the driver was initialised before
+ * a fork); KILN_ERROR_DEVICE_LOST (the device is open and lost, or the driver reports it lost; ROCm: the runtime has
+ * reported a fault); KILN_ERROR_DRIVER. */
 KILN_API kiln_status kiln_device_open_sized(const kiln_device_options *options, size_t options_size,
                                             kiln_device **out_device);
 static inline kiln_status kiln_device_open(const kiln_device_options *options, kiln_device **out_device) {
     return kiln_device_open_sized(options, options ? sizeof *options : 0, out_device);
 }
 
-/* Drops a reference; the last one unloads the device's modules and releases what kiln owns there. Streams and events of
- * the device must be closed, and memory freed, before. NULL is accepted. Quiet whatever the state of the driver. */
+/* Drops a reference. Dropping the last one unloads the device's modules and releases everything that kiln owns there.
+ * Close the device's streams and events and free its memory first. NULL is accepted. Driver errors are ignored. */
 KILN_API void kiln_device_close(kiln_device *device);
 
-/* One line for each backend that was considered when the device was opened: why it was left, or that it was chosen.
- * Lives as long as the device. NULL device: "". */
+/* Returns one line for each backend that was considered when the device was opened: that it was chosen, or why it was
+ * not. The string lives as long as the device. For a NULL device it is "". */
 KILN_API const char *kiln_device_selection_log(const kiln_device *device);
 
-/* What selection needs to know about a device. Filled by kiln_device_get_target or kiln_target_parse. */
+/* The properties of a device by which its images are selected. */
 typedef struct kiln_target {
     kiln_backend_id backend;
     int32_t compute_capability; /* CUDA: major * 10 + minor (sm_90 is 90, sm_120 is 120) */
-    int32_t driver_version;     /* CUDA: major * 1000 + minor * 10, as the driver says it (12040 is 12.4) */
+    int32_t driver_version;     /* CUDA: major * 1000 + minor * 10, as the driver reports it (12040 is 12.4) */
     int32_t xnack;              /* ROCm: 0 not supported, 1 off, 2 on */
-    int32_t sramecc;            /* ROCm: the same */
+    int32_t sramecc;            /* ROCm: likewise */
     char processor[32];         /* ROCm: "gfx942"; CPU: "x86-64-v3" */
     char generic[32];           /* ROCm: the processor's generic family ("gfx11-generic"), or "" */
     int32_t reserved[7];        /* 0 */
 } kiln_target;
 
-/* What a device is, as its driver says. */
+/* A device as its driver describes it. */
 typedef struct kiln_device_info {
     kiln_backend_id backend;
     int32_t ordinal;
     kiln_target target;
     char name[128];           /* as the driver gives it */
-    char driver[128];         /* library opened and its version, in words */
+    char driver[128];         /* the library that was opened, and its version */
     uint64_t memory_bytes;    /* device memory; CPU: the machine's */
     int32_t multiprocessors;  /* SMs, compute units, or CPU threads used */
     int32_t wave_size;        /* threads that run in lock step: 32 or 64; CPU: 1 */
     int32_t max_threads;      /* per block */
     int32_t max_shared_bytes; /* per block, with opt-in; CPU: 0 */
-    /* Which device it is, whatever order an environment gives (CUDA_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES). What the
-     * driver does not tell is 0 in the UUID and -1 in the others: the CPU's, drivers before CUDA 11.4 (UUID), 12
-     * (NUMA node), runtimes before ROCm 4.0. */
-    uint8_t uuid[16]; /* as cuDeviceGetUuid_v2 or hipDeviceGetUuid gives it; kiln_device_uuid_text writes it out */
+    /* The device's identity, independent of CUDA_VISIBLE_DEVICES and HIP_VISIBLE_DEVICES. What the driver does not
+     * report is 0 in the UUID and -1 in the other fields: on the CPU, with drivers before CUDA 11.4 (UUID) or 12 (NUMA
+     * node), and with runtimes before ROCm 4.0. */
+    uint8_t uuid[16]; /* as from cuDeviceGetUuid_v2 or hipDeviceGetUuid; kiln_device_uuid_text formats it */
     int32_t pci_domain, pci_bus, pci_device, pci_function;
-    int32_t numa_node; /* of the host's memory next to it */
+    int32_t numa_node; /* nearest to the device */
     int32_t reserved[15];
 } kiln_device_info;
 
 /* Describes an open device. Returns KILN_OK or KILN_ERROR_INVALID_ARGUMENT. */
 KILN_API kiln_status kiln_device_get_info(const kiln_device *device, kiln_device_info *out_info);
 
-/* Writes a device's UUID as its vendor's tools do: "GPU-8f8c1b5e-..." (CUDA), "GPU-4d1b2e..." (ROCm), or "" if it has
- * none. NUL-terminated and cut to size bytes; returns the length without cutting, as snprintf does; 0 for NULL. */
+/* Formats a device's UUID as its vendor's tools do: "GPU-8f8c1b5e-..." (CUDA), "GPU-4d1b2e..." (ROCm), or "" if it has
+ * none. The text is NUL-terminated and truncated to size bytes. Returns the untruncated length, as snprintf does; 0 for
+ * NULL. */
 KILN_API size_t kiln_device_uuid_text(const kiln_device_info *info, char *text, size_t size);
 
-/* The same for its PCI address, "0000:41:00.0". */
+/* Formats a device's PCI address, "0000:41:00.0", in the same way. */
 KILN_API size_t kiln_device_pci_text(const kiln_device_info *info, char *text, size_t size);
 
-/* Lets kernels on device read and write the memory of peer, another GPU of the same backend, and
- * copies go directly between the two; the other direction is a call of its own. It lasts until either context ends.
- * ROCm, whose runtime grants access to each allocation: the memory is what peer allocates from then on by kiln, until
- * peer is closed. A device reaches its own memory, and the CPU the CPU's, without. Returns KILN_OK;
- * KILN_ERROR_INVALID_ARGUMENT (of another backend); KILN_ERROR_UNSUPPORTED (the two cannot reach each other, or there
- * are too many peers); KILN_ERROR_FORKED; KILN_ERROR_DEVICE_LOST; KILN_ERROR_DRIVER. */
+/* Lets kernels on device read and write the memory of peer, another GPU of the same backend, and lets copies go
+ * directly between the two. Access in the other direction takes a second call. It lasts until either context ends.
+ * ROCm, whose runtime grants access allocation by allocation: device can access what kiln allocates on peer from then
+ * on, until peer is closed. A device needs no call for its own memory, nor the CPU for the CPU's. Returns KILN_OK;
+ * KILN_ERROR_INVALID_ARGUMENT (a device of another backend); KILN_ERROR_UNSUPPORTED (the two cannot access each other,
+ * or there are too many peers); KILN_ERROR_FORKED; KILN_ERROR_DEVICE_LOST; KILN_ERROR_DRIVER. */
 KILN_API kiln_status kiln_device_enable_peer(kiln_device *device, kiln_device *peer);
 
 /* ---- 3. Streams -------------------------------------------------------------------------------------------------- */
 
-/* An ordered queue of work. The storage is the caller's and may be copied while no call uses it; the fields are kiln's.
- * CPU streams are synchronous: each call has finished its work when it returns. Each holds KILN_CPU_SCRATCH bytes for
- * the thread that uses it, whose stack may be small. */
+/* An ordered queue of work. The caller provides the storage, which may be copied while no call uses it; the fields are
+ * private to kiln. CPU streams are synchronous: a call has finished its work when it returns. A CPU stream holds
+ * KILN_CPU_SCRATCH bytes for the thread that uses it, whose stack may be small. */
 typedef struct kiln_stream {
     kiln_device *device;
     void *native; /* CUstream; ROCm: kiln's or the application's hsa_queue_t */
     void *state;  /* kiln's own */
 } kiln_stream;
 
-enum { KILN_STREAM_TIMING = 1 }; /* events on this stream can be timed (ROCm profiling; CUDA and CPU always can) */
+enum { KILN_STREAM_TIMING = 1 }; /* ROCm: events on this stream can be timed, by profiling; elsewhere they always can */
 
 /* Opens a stream of the device. flags: 0 or KILN_STREAM_TIMING. Release with kiln_stream_close.
  * Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT, KILN_ERROR_OUT_OF_MEMORY, KILN_ERROR_FORKED, KILN_ERROR_DEVICE_LOST,
  * KILN_ERROR_DRIVER. */
 KILN_API kiln_status kiln_stream_open(kiln_device *device, uint32_t flags, kiln_stream *out_stream);
 
-/* Uses a queue of the application's. CUDA: native is a CUstream of the device's context; 0, 1 and 2 mean what they mean
- * to the driver; nothing is allocated and nothing need be released. ROCm: native is an hsa_queue_t * of the device's
- * agent, which must outlive the stream; kiln_stream_close releases kiln's kernarg ring after its last packet is done
- * and leaves the queue. CPU: native must be NULL; the same as kiln_stream_open. Returns as kiln_stream_open.
- * ROCm: have the queue's error callback call kiln_device_mark_lost, or kiln may wait for ever. */
+/* Makes a stream of one of the application's queues. CUDA: native is a CUstream of the device's context, where 0, 1 and
+ * 2 mean what they mean to the driver; nothing is allocated and nothing need be released. ROCm: native is an
+ * hsa_queue_t * of the device's agent, which must outlive the stream; kiln_stream_close waits for kiln's last packet
+ * and releases kiln's kernarg ring, but not the queue. The queue's error callback must call kiln_device_mark_lost, or
+ * kiln may wait forever. CPU: native must be NULL; the same as kiln_stream_open. Returns the same statuses as
+ * kiln_stream_open. */
 KILN_API kiln_status kiln_stream_borrow(kiln_device *device, void *native, kiln_stream *out_stream);
 
-/* Tells kiln that the driver has told the application of an error: the device is lost by it. error is the driver's
- * number; 0 (success), a NULL device and one of the CPU are left as they are. May be called while other threads wait.
- * ROCm: when the device refuses a packet of a borrowed queue, or stops a kernel there for anything but a page fault,
- * the runtime stops that queue for good and calls the error callback that the application gave to hsa_queue_create, and
- * nobody else; kiln cannot ask. Call this from there, with the hsa_status_t, and every call that waits ends. Nothing
- * waits for a lost device any more, so stop its other borrowed queues (hsa_queue_inactivate) before their streams are
- * closed. */
+/* Marks a device as lost, because the driver has reported an error to the application. error is the driver's error
+ * number; with 0 (success), a NULL device or the CPU the call does nothing. May be called while other threads wait.
+ *
+ * ROCm: when the device refuses a packet of a borrowed queue, or stops a kernel there for any reason but a page fault,
+ * the runtime stops that queue for good. It reports this only to the error callback that the application gave to
+ * hsa_queue_create; kiln cannot find out. Call this function from that callback, with the hsa_status_t, and every
+ * pending wait ends. Since nothing waits for a lost device, stop its other borrowed queues (hsa_queue_inactivate)
+ * before closing their streams. */
 KILN_API void kiln_device_mark_lost(kiln_device *device, uint32_t error);
 
 /* Waits until all work of the stream is done.
@@ -281,88 +296,88 @@ KILN_API void kiln_device_mark_lost(kiln_device *device, uint32_t error);
  * KILN_ERROR_DRIVER (which may stem from earlier work). */
 KILN_API kiln_status kiln_stream_sync(kiln_stream *stream);
 
-/* Whether all work of the stream is done: *out_done is 1 or 0. Does not wait. CPU: always 1.
- * ROCm: a queue does not say what is done, so the first call behind new work puts a packet there, and may answer 0
- * though the work is done; ask again. Returns as kiln_stream_sync. */
+/* Asks, without waiting, whether all work of the stream is done: *out_done is 1 or 0. CPU: always 1. ROCm: a queue does
+ * not show what is done, so the first call after new work enqueues a packet to find out, and may answer 0 even if the
+ * work is done; ask again. Returns the same statuses as kiln_stream_sync. */
 KILN_API kiln_status kiln_stream_query(kiln_stream *stream, int32_t *out_done);
 
-/* Closes an owned stream after its work is done, or gives back what a borrowed one holds; zeroes *stream. NULL and a
- * zeroed stream are accepted. */
+/* Waits for the work of an owned stream and closes it, or releases what kiln holds for a borrowed one; zeroes *stream.
+ * NULL and a zeroed stream are accepted. */
 KILN_API void kiln_stream_close(kiln_stream *stream);
 
 /* ---- 4. Memory --------------------------------------------------------------------------------------------------- */
 
-/* Allocates size bytes on the device, aligned to 256 bytes at least, contents undefined. size 0 gives NULL. Release
- * with kiln_memory_free. On the CPU this is host memory. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT,
+/* Allocates size bytes on the device, aligned to at least 256 bytes, with undefined contents; for the CPU this is host
+ * memory. A size of 0 gives NULL. Release with kiln_memory_free. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT,
  * KILN_ERROR_OUT_OF_MEMORY, KILN_ERROR_CAPTURING, KILN_ERROR_FORKED, KILN_ERROR_DEVICE_LOST, KILN_ERROR_DRIVER. */
 KILN_API kiln_status kiln_memory_alloc(kiln_device *device, size_t size, void **out_memory);
 
-/* Frees memory of kiln_memory_alloc; no work in flight may use it. NULL memory is accepted. */
+/* Frees memory from kiln_memory_alloc, which no work in flight may use. NULL memory is accepted. */
 KILN_API void kiln_memory_free(kiln_device *device, void *memory);
 
-/* Allocates in stream order: the memory may be used by work that the stream is given after this call, and by other
- * streams once they wait for it. Does not wait, and can be called while the stream is captured where the driver allows
- * it. Release with kiln_memory_free_async, or with kiln_memory_free once its work is done. CPU: as kiln_memory_alloc.
- * ROCm, whose runtime has no such allocation: kiln keeps what kiln_memory_free_async frees, and gives it out again,
- * until kiln_memory_alloc lacks memory or the device is closed. Returns as kiln_memory_alloc; KILN_ERROR_UNSUPPORTED (a
- * CUDA driver before 11.2; a device without memory pools). */
+/* Allocates memory in stream order: work that is enqueued on the stream after this call may use it, and so may other
+ * streams once they wait for this one. Does not wait, and may be called while the stream is being captured if the
+ * driver allows it. Release with kiln_memory_free_async, or with kiln_memory_free once no work uses it. CPU: the same
+ * as kiln_memory_alloc. ROCm, whose runtime has no such allocation: kiln caches and reuses what kiln_memory_free_async
+ * frees, until kiln_memory_alloc runs short of memory or the device is closed. Returns the same statuses as
+ * kiln_memory_alloc, and KILN_ERROR_UNSUPPORTED (a CUDA driver before 11.2; a device without memory pools). */
 KILN_API kiln_status kiln_memory_alloc_async(kiln_stream *stream, size_t size, void **out_memory);
 
-/* Frees memory of kiln_memory_alloc_async or kiln_memory_alloc in stream order: after all work that the stream has been
- * given. NULL memory is accepted. Returns as kiln_memory_alloc_async; KILN_ERROR_INVALID_ARGUMENT
- * (ROCm: memory is not the beginning of an allocation of the device's, or is freed already). */
+/* Frees memory from kiln_memory_alloc_async or kiln_memory_alloc in stream order: after all work enqueued so far. NULL
+ * memory is accepted. Returns the same statuses as kiln_memory_alloc_async, among them KILN_ERROR_INVALID_ARGUMENT
+ * (ROCm: memory is not the start of an allocation on the device, or is already freed). */
 KILN_API kiln_status kiln_memory_free_async(kiln_stream *stream, void *memory);
 
-/* Allocates host memory that the device and its backend's other GPUs can read and write directly (pinned). Release with
- * kiln_host_free. Returns as kiln_memory_alloc. */
+/* Allocates pinned host memory, which the device and the other GPUs of its backend can read and write directly. Release
+ * with kiln_host_free. Returns the same statuses as kiln_memory_alloc. */
 KILN_API kiln_status kiln_host_alloc(kiln_device *device, size_t size, void **out_memory);
 
-/* Frees memory of kiln_host_alloc; no work in flight may use it. NULL memory is accepted. */
+/* Frees memory from kiln_host_alloc, which no work in flight may use. NULL memory is accepted. */
 KILN_API void kiln_host_free(kiln_device *device, void *memory);
 
-/* Pins memory of the application's, so that it serves as that of kiln_host_alloc does; ROCm: for kernels, while a copy
- * of it may wait, as of any memory. *out_device_memory (NULL: not asked) is where kernels find it, which need not be
- * memory. Release with kiln_host_unregister before the memory is freed. CPU: nothing is done. Returns as
- * kiln_memory_alloc; KILN_ERROR_UNSUPPORTED (the driver cannot pin it). */
+/* Pins memory of the application's, so that it can be used like that of kiln_host_alloc. ROCm: that holds for kernels;
+ * a copy of it may wait, as of any other host memory. *out_device_memory receives the address at which kernels find it,
+ * which may differ from memory; it may be NULL. Release with kiln_host_unregister before the memory is freed. CPU: does
+ * nothing. Returns the same statuses as kiln_memory_alloc, and KILN_ERROR_UNSUPPORTED (the driver cannot pin it). */
 KILN_API kiln_status kiln_host_register(kiln_device *device, void *memory, size_t size, void **out_device_memory);
 
-/* Ends kiln_host_register; memory is the address that it was given. No work in flight may use it. NULL is accepted. */
+/* Unpins memory, the address that was passed to kiln_host_register. No work in flight may use it. NULL is accepted. */
 KILN_API void kiln_host_unregister(kiln_device *device, void *memory);
 
-/* The device memory that is free now, to this process and all others, and all there is, in bytes. CPU: the machine's.
+/* Gets the device's free and total memory in bytes; free is what all processes together have left. CPU: the machine's.
  * Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT, KILN_ERROR_UNSUPPORTED (ROCm: older runtimes and kernel
- * drivers do not tell), KILN_ERROR_OUT_OF_MEMORY, KILN_ERROR_FORKED, KILN_ERROR_DEVICE_LOST, KILN_ERROR_DRIVER. */
+ * drivers do not report it), KILN_ERROR_OUT_OF_MEMORY, KILN_ERROR_FORKED, KILN_ERROR_DEVICE_LOST, KILN_ERROR_DRIVER. */
 KILN_API kiln_status kiln_memory_get_info(kiln_device *device, uint64_t *out_free, uint64_t *out_total);
 
 typedef enum kiln_copy_direction { KILN_COPY_TO_DEVICE, KILN_COPY_TO_HOST, KILN_COPY_ON_DEVICE } kiln_copy_direction;
 
-/* Copies size bytes in stream order. The host side may be any memory; if it is from kiln_host_alloc the copy is
- * asynchronous, and the bytes must stay until the stream is done; otherwise the call may wait for the copy. While a
- * stream is captured (CUDA), host memory is read or written when the graph runs, and not at the call: it must stay
- * until then, whatever memory it is. Ranges must not overlap. size 0 does nothing. After an error nothing of this call
- * is in flight; only if the device was lost with the copy under way, and it did not end within a second, does the call
- * return without it: what kiln allocated or locked for the copy then stays so for good. Returns KILN_OK,
+/* Copies size bytes in stream order. The ranges must not overlap. The host side may be any memory. If it is from
+ * kiln_host_alloc the copy is asynchronous, and the memory must stay valid until the stream is done; otherwise the call
+ * may wait for the copy. While a stream is being captured (CUDA), host memory of either kind is read or written when
+ * the graph runs, not at the call, and must stay valid until then. A size of 0 does nothing. After an error no part of
+ * the copy is in flight, with one exception: if the device is lost during the copy, and the copy does not end within a
+ * second, the call returns, and what kiln allocated or pinned for it is never released. Returns KILN_OK,
  * KILN_ERROR_INVALID_ARGUMENT, KILN_ERROR_OUT_OF_MEMORY, KILN_ERROR_CAPTURING, KILN_ERROR_FORKED,
  * KILN_ERROR_DEVICE_LOST, KILN_ERROR_DRIVER. */
 KILN_API kiln_status kiln_copy(kiln_stream *stream, void *destination, const void *source, size_t size,
                                kiln_copy_direction direction);
 
-/* Sets size bytes of device memory to value in stream order, without waiting. ROCm: a run of copies, of 4 KiB and then
- * what is filled already. Returns as kiln_copy. */
+/* Sets size bytes of device memory to value in stream order, without waiting. ROCm: done by copies of 4 KiB, and then
+ * of what is already filled. Returns the same statuses as kiln_copy. */
 KILN_API kiln_status kiln_fill(kiln_stream *stream, void *destination, uint8_t value, size_t size);
 
 /* ---- 5. Bundles and selection ------------------------------------------------------------------------------------ */
 
 typedef enum kiln_image_kind { KILN_IMAGE_PTX = 1, KILN_IMAGE_CUBIN, KILN_IMAGE_HSACO, KILN_IMAGE_CPU } kiln_image_kind;
 
-/* "ptx", "cubin", "hsaco", "cpu", or "unknown". Static storage. */
+/* Returns "ptx", "cubin", "hsaco", "cpu" or "unknown", in static storage. */
 KILN_API const char *kiln_image_kind_name(kiln_image_kind kind);
 
 enum { KILN_CPU_SCRATCH = 128 << 10 }; /* a later version may have more */
 
-/* The share of a CPU launch that one call does: blocks [begin, end) of grid x*y*z, x fastest. The stack of the thread
- * that calls may be small; so there are KILN_CPU_SCRATCH bytes of the call's own, their contents undefined. A function
- * that launches on the stream that it runs on loses them. */
+/* The share of a CPU launch that one call computes: blocks [begin, end) of the x * y * z of the grid, x varying
+ * fastest. Since the calling thread may have a small stack, the call has KILN_CPU_SCRATCH bytes of scratch memory, with
+ * undefined contents. A function that launches on its own stream loses them. */
 typedef struct kiln_cpu_span {
     uint64_t begin, end;
     uint32_t grid[3];
@@ -370,13 +385,13 @@ typedef struct kiln_cpu_span {
     void *scratch; /* aligned to 64 bytes */
 } kiln_cpu_span;
 
-/* A kernel on the CPU. arguments is the launch's argument struct. May be called from several threads at once, with
- * disjoint spans that together are the grid. */
+/* A kernel on the CPU. arguments is the launch's argument struct. It may be called from several threads at once, with
+ * disjoint spans that together cover the grid. */
 typedef void (*kiln_cpu_function)(const void *arguments, const kiln_cpu_span *span);
 
 enum { KILN_KERNEL_MAPS = 4, KILN_KERNEL_MAP_RANK = 4 };
 
-/* One kernel as one image has it. 0 means not known (PTX has no register count). */
+/* A kernel in an image. 0 means unknown; PTX, for example, has no register count. */
 typedef struct kiln_kernel_info {
     const char *name;
     uint32_t arguments_size; /* bytes of its one argument struct */
@@ -384,29 +399,28 @@ typedef struct kiln_kernel_info {
     uint32_t spill_bytes;
     uint32_t shared_bytes; /* static shared memory (LDS) per block */
     uint32_t max_threads;  /* per block */
-    uint32_t absent;       /* non-zero: only other images of the part have it, as tuned ones do beside the portable */
+    uint32_t absent;       /* non-zero: this image does not have it. Some tuned images have kernels that others lack */
     kiln_cpu_function function; /* CPU images only */
     /* Of a tuned kernel, for the host side that shapes its launches; 0 of others: */
-    uint32_t tile[3];     /* rows and columns of the result that a block does, and the depth that it has in shared
-                           * memory at a time */
-    uint32_t stage_bytes; /* dynamic shared memory of one such depth */
-    uint32_t rate;        /* work that a multiprocessor does in the same time, relative to the image's other kernels */
-    uint32_t stages;      /* such depths that it has at a time; 0: what the host side chooses */
-    uint32_t cluster;     /* blocks of a cluster, which the image fixes itself; 0: none */
-    uint32_t map_offset;  /* of its tensor maps among its arguments, of 128 bytes each */
-    /* Of each tensor map, in the order of the operator's tensors, what one copy takes: elements of each dimension from
-     * the innermost on; 0 behind the last dimension, and behind the last map. */
+    uint32_t tile[3];     /* rows and columns of the result that a block computes, and the depth of one stage */
+    uint32_t stage_bytes; /* dynamic shared memory of a stage */
+    uint32_t rate;        /* throughput of a multiprocessor, relative to the image's other kernels */
+    uint32_t stages;      /* stages in shared memory at a time; 0: the host side chooses */
+    uint32_t cluster;     /* blocks per cluster, which the image fixes itself; 0: no clusters */
+    uint32_t map_offset;  /* offset of its tensor maps, 128 bytes each, in its argument struct */
+    /* The box of each tensor map, in the order of the operator's tensors: the elements that one copy takes in each
+     * dimension, innermost first; 0 after the last dimension, and for maps that it does not have. */
     uint16_t boxes[KILN_KERNEL_MAPS][KILN_KERNEL_MAP_RANK];
 } kiln_kernel_info;
 
-/* The bundle table: constant data that `kiln pack` and kiln's own build write. Every level carries the size of its
- * entries, so that tables compiled against one version of kiln go on working with later ones. */
+/* The bundle table: constant data, written by `kiln pack` and by kiln's own build. Every level states the size of its
+ * entries, so that tables compiled against one version of kiln keep working with later ones. */
 
 enum { KILN_BUNDLE_VERSION = 1 };
 
-/* One precompiled binary for one target. */
+/* A precompiled binary for one target. */
 typedef struct kiln_image {
-    const char *target; /* exactly as it was asked for when fired: "sm_90a", "gfx942:xnack-", "x86-64-v3" */
+    const char *target; /* exactly what it was compiled for: "sm_90a", "gfx942:xnack-", "x86-64-v3" */
     const void *data;   /* PTX ends with a NUL byte, not counted in size. NULL for CPU */
     uint64_t size;
     kiln_image_kind kind;
@@ -417,7 +431,7 @@ typedef struct kiln_image {
     uint8_t sha256[32];              /* of data; integrity, not authenticity */
 } kiln_image;
 
-/* What is loaded together: normally one precision. All its images hold the same kernels. */
+/* The images of a bundle that hold the same kernels, one of which is loaded: normally those of one precision. */
 typedef struct kiln_part {
     const char *name; /* "f16" */
     const kiln_image *images;
@@ -438,8 +452,8 @@ typedef struct kiln_bundle {
     uint32_t reserved;
 } kiln_bundle;
 
-/* Puts a bundle on the list of kiln_linked_bundles; stands behind its definition. retain, where the compiler has it,
- * keeps the entry when a linker collects unused sections. */
+/* Adds a bundle to the list of kiln_linked_bundles; to be written after its definition. retain, if the compiler has it,
+ * keeps the entry when the linker collects unused sections. */
 #ifdef __has_attribute
 #if __has_attribute(retain)
 #define KILN_RETAIN , retain
@@ -451,17 +465,17 @@ typedef struct kiln_bundle {
 #define KILN_LINK_BUNDLE(bundle) \
     static const kiln_bundle *const bundle##_linked __attribute__((section("kiln_bundles"), used KILN_RETAIN)) = &bundle
 
-/* The bundles in the program or shared object that libkiln.a was linked into: every operator of kiln's that it calls
- * and every packed bundle. libkiln.so has every operator, and not what its users pack: they have that by name.
- * *out_bundles points to static storage. Returns KILN_OK or KILN_ERROR_INVALID_ARGUMENT. */
+/* Lists the bundles in the program or shared object that libkiln.a is linked into: each of kiln's operators that it
+ * calls and each packed bundle. libkiln.so lists every operator, but not the bundles that its users pack, which they
+ * refer to by name. *out_bundles points to static storage. Returns KILN_OK or KILN_ERROR_INVALID_ARGUMENT. */
 KILN_API kiln_status kiln_linked_bundles(const kiln_bundle *const **out_bundles, size_t *out_count);
 
-/* Every operator's bundle. Referring to this function links all images; only tools want that. Returns as
- * kiln_linked_bundles. */
+/* Lists the bundles of all operators. A program that calls this function links all images, which only tools want.
+ * Returns the same statuses as kiln_linked_bundles. */
 KILN_API kiln_status kiln_all_bundles(const kiln_bundle *const **out_bundles, size_t *out_count);
 
-/* Why an image does not fit a device: one list of (name, bit number, sentence). The sentence is completed with the
- * image's and the device's properties by kiln_reason_text. */
+/* The reasons why an image does not fit a device: (name, bit number, sentence). kiln_reason_text completes the sentence
+ * with the properties of the image and the device. */
 #define KILN_REASON_MAP(X)                                          \
     X(BACKEND, 0, "is for another backend")                         \
     X(TARGET, 1, "its target is not known to this version of kiln") \
@@ -484,43 +498,45 @@ enum {
 #undef KILN_REASON_ENUM
 };
 
-/* The judgement on one image of a part. */
+/* The verdict on one image of a part. */
 typedef struct kiln_candidate {
     uint32_t image;   /* index in the part */
     uint32_t reasons; /* KILN_REASON_ bits; 0: it fits */
-    uint32_t rank;    /* among those that fit: higher is better. 0: does not fit */
+    uint32_t rank;    /* among the images that fit: higher is better. 0: it does not fit */
 } kiln_candidate;
 
-/* Judges every image of a part for a target: a pure function, which touches no driver, allocates nothing and is the one
- * that loading uses. candidates has room for part->image_count entries; on return the images that fit stand first, best
- * first, then the others in the part's order. *out_fitting is how many fit.
+/* Judges every image of a part for a target. This is the function by which loading selects; it is pure, touches no
+ * driver and allocates nothing. candidates has room for part->image_count entries. On return the images that fit come
+ * first, best first, followed by the others in the part's order; *out_fitting is how many fit.
  * Returns KILN_OK (even if none fits), or KILN_ERROR_INVALID_ARGUMENT (NULL, a table of an unknown version). */
 KILN_API kiln_status kiln_select(const kiln_bundle *bundle, const kiln_part *part, const kiln_target *target,
                                  kiln_candidate *candidates, uint32_t *out_fitting);
 
-/* Writes the sentence for one judgement, like "sm_90a cubin: needs exactly sm_90a, device is sm_120", NUL-terminated
- * and cut to size bytes. Returns the length without cutting, as snprintf does; 0 for NULL arguments. */
+/* Formats a verdict as a sentence like "sm_90a cubin: needs exactly sm_90a, device is sm_120". The text is
+ * NUL-terminated and truncated to size bytes. Returns the untruncated length, as snprintf does; 0 for NULL arguments.
+ */
 KILN_API size_t kiln_reason_text(const kiln_image *image, const kiln_target *target, uint32_t reasons, char *text,
                                  size_t size);
 
-/* Reads a target's name, so that selection can be asked about machines that are not here: "sm_90", "gfx942:xnack-",
- * "x86-64-v3". A suffix a or f of an sm_ name is accepted and names the same chip. driver_version (CUDA) as in
- * kiln_target; 0 means the newest that kiln knows. Unstated ROCm features that the processor supports are taken as off
- * (xnack) and on (sramecc), the driver's defaults.
- * Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT, KILN_ERROR_NOT_FOUND (the error text lists the names). */
+/* Parses the name of a target, "sm_90", "gfx942:xnack-" or "x86-64-v3", so that selection can be tried for machines
+ * that are not at hand. The suffix a or f of an sm_ name is accepted and names the same chip. driver_version (CUDA) is
+ * as in kiln_target; 0 is the newest that kiln knows. ROCm features that the name leaves out and the processor supports
+ * take the driver's defaults: xnack off, sramecc on. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT, KILN_ERROR_NOT_FOUND
+ * (the error text lists the names). */
 KILN_API kiln_status kiln_target_parse(const char *name, int32_t driver_version, kiln_target *out_target);
 
-/* The name of a target ("sm_90", "gfx942:sramecc+:xnack-", "x86-64-v3"), as kiln_reason_text. */
+/* Formats the name of a target ("sm_90", "gfx942:sramecc+:xnack-", "x86-64-v3"). text, size and the result are as for
+ * kiln_reason_text. */
 KILN_API size_t kiln_target_text(const kiln_target *target, char *text, size_t size);
 
-/* Entries of a table, by number, as this version of kiln sees them: fields that an older table lacks are zero. bundle
- * or part must be valid; a number out of range gives a zeroed entry. */
+/* Returns a part of a bundle by index, in the layout of this version of kiln: fields that an older table lacks are
+ * zero. bundle must be valid; an index out of range gives a zeroed entry. */
 KILN_API kiln_part kiln_bundle_part(const kiln_bundle *bundle, uint32_t index);
 
-/* The same for an image of a part. */
+/* Returns an image of a part in the same way. */
 KILN_API kiln_image kiln_part_image(const kiln_part *part, uint32_t index);
 
-/* The same for what an image's manifest says of a kernel: index is that of the part's kernel names. */
+/* Returns a kernel of an image in the same way. index is that of the kernel's name in the part. */
 KILN_API kiln_kernel_info kiln_image_kernel(const kiln_part *part, const kiln_image *image, uint32_t index);
 
 /* Finds a part by name. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT, KILN_ERROR_NOT_FOUND (the text lists the parts).
@@ -529,39 +545,40 @@ KILN_API kiln_status kiln_bundle_find_part(const kiln_bundle *bundle, const char
 
 /* ---- 6. Modules and kernels -------------------------------------------------------------------------------------- */
 
-/* A bundle part loaded on a device. */
+/* A bundle part that is loaded on a device. */
 typedef struct kiln_module kiln_module;
 
-/* One entry point, resolved. Lives as long as its module. */
+/* A kernel of a module, ready to launch. Lives as long as its module. */
 typedef struct kiln_kernel kiln_kernel;
 
-/* The module of a bundle part on a device. The first call loads it: judges the images, loads the best that the driver
- * accepts and resolves all its kernels; later calls give the same module. The bundle must outlive the device. Loads on
- * one device wait for each other. A load inside a capture does not disturb it. The module is the device's and is
- * unloaded when the device closes. Returns KILN_OK; KILN_ERROR_INVALID_ARGUMENT; KILN_ERROR_NOT_FOUND (no such part, or
- * the chosen image lacks a kernel that it promises); KILN_ERROR_NO_IMAGE (the error text says why for each image);
- * KILN_ERROR_CORRUPT_IMAGE; KILN_ERROR_UNSUPPORTED (a kernel needs what kiln does not provide); KILN_ERROR_CAPTURING;
- * KILN_ERROR_OUT_OF_MEMORY; KILN_ERROR_FORKED; KILN_ERROR_DEVICE_LOST; KILN_ERROR_DRIVER. */
+/* Gets the module of a bundle part on a device. The first call loads it: it selects among the images, loads the best
+ * one that the driver accepts and looks up all its kernels. Later calls return the same module. The bundle must outlive
+ * the device. Loads on one device are serialised. A load does not disturb another thread's capture. The module belongs
+ * to the device and is unloaded when the device is closed. Returns KILN_OK; KILN_ERROR_INVALID_ARGUMENT;
+ * KILN_ERROR_NOT_FOUND (no such part, or the chosen image lacks a kernel that its table lists); KILN_ERROR_NO_IMAGE
+ * (the error text gives the reason for each image); KILN_ERROR_CORRUPT_IMAGE; KILN_ERROR_UNSUPPORTED (a kernel needs
+ * something that kiln does not provide); KILN_ERROR_CAPTURING; KILN_ERROR_OUT_OF_MEMORY; KILN_ERROR_FORKED;
+ * KILN_ERROR_DEVICE_LOST; KILN_ERROR_DRIVER. */
 KILN_API kiln_status kiln_module_get(kiln_device *device, const kiln_bundle *bundle, const char *part,
                                      const kiln_module **out_module);
 
-/* The image that was chosen. Returns KILN_OK or KILN_ERROR_INVALID_ARGUMENT. */
+/* Gets the image that a module was loaded from. Returns KILN_OK or KILN_ERROR_INVALID_ARGUMENT. */
 KILN_API kiln_status kiln_module_get_image(const kiln_module *module, kiln_image *out_image);
 
 /* Finds a kernel by name. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT, KILN_ERROR_NOT_FOUND (the text lists them). */
 KILN_API kiln_status kiln_module_find_kernel(const kiln_module *module, const char *name,
                                              const kiln_kernel **out_kernel);
 
-/* Finds a variable of the module's image (__device__ or __constant__) by its name in the image, which a C++ compiler
- * may have changed: its address in device memory and its size in bytes. It lives as long as the module. Returns
- * KILN_OK; KILN_ERROR_INVALID_ARGUMENT; KILN_ERROR_NOT_FOUND; KILN_ERROR_UNSUPPORTED (CPU: link to it by name);
+/* Finds a variable (__device__ or __constant__) of the module's image: its address in device memory and its size in
+ * bytes. name is the one in the image, which for C++ is the mangled name. The variable lives as long as the module.
+ * Returns KILN_OK; KILN_ERROR_INVALID_ARGUMENT; KILN_ERROR_NOT_FOUND; KILN_ERROR_UNSUPPORTED (CPU: link to it by name);
  * KILN_ERROR_FORKED; KILN_ERROR_DEVICE_LOST; KILN_ERROR_DRIVER. */
 KILN_API kiln_status kiln_module_find_variable(const kiln_module *module, const char *name, void **out_address,
                                                size_t *out_size);
 
-/* What a loaded kernel takes. */
+/* The resources of a loaded kernel. */
 typedef struct kiln_kernel_attributes {
-    uint32_t arguments_size; /* bytes of the argument struct; 0: the image does not say, any size is taken */
+    uint32_t arguments_size; /* bytes of the argument struct; 0: the image does not say, and any size is accepted */
     uint32_t registers;
     uint32_t local_bytes;  /* per thread: spills and stack */
     uint32_t shared_bytes; /* static, per block */
@@ -570,22 +587,22 @@ typedef struct kiln_kernel_attributes {
     uint32_t reserved[10];
 } kiln_kernel_attributes;
 
-/* What the driver says of a loaded kernel. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT, KILN_ERROR_FORKED,
+/* Gets what the driver reports of a loaded kernel. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT, KILN_ERROR_FORKED,
  * KILN_ERROR_DEVICE_LOST, KILN_ERROR_DRIVER. */
 KILN_API kiln_status kiln_kernel_get_attributes(const kiln_kernel *kernel, kiln_kernel_attributes *out_attributes);
 
-/* How many blocks of so many threads and bytes of dynamic shared memory can be resident on one multiprocessor.
- * Returns as kiln_kernel_get_attributes. */
+/* Gets how many blocks of the given threads and dynamic shared memory can be resident on one multiprocessor. Returns
+ * the same statuses as kiln_kernel_get_attributes. */
 KILN_API kiln_status kiln_kernel_get_occupancy(const kiln_kernel *kernel, uint32_t threads,
                                                uint32_t dynamic_shared_bytes, uint32_t *out_blocks);
 
-/* What a launch can ask for beside its shape: (name, bit number, in words). CUDA from driver 11.8 on; elsewhere
- * KILN_ERROR_UNSUPPORTED. */
-#define KILN_LAUNCH_FLAG_MAP(X)                                                                             \
-    X(COOPERATIVE, 0, "cooperative launch") /* all blocks run at once and may wait for each other */        \
-    X(PROGRAMMATIC, 1,                                                                                      \
-      "programmatic dependent launch")     /* sm_90 and later: may begin before the kernel in front ends */ \
-    X(PRIORITY, 2, "priority of a launch") /* priority is the launch's own instead of its stream's */
+/* What a launch can ask for besides its shape: (name, bit number, text). Supported by CUDA drivers from 11.8 on;
+ * KILN_ERROR_UNSUPPORTED elsewhere. */
+#define KILN_LAUNCH_FLAG_MAP(X)                                                                              \
+    X(COOPERATIVE, 0, "cooperative launch") /* all blocks run at once and may wait for each other */         \
+    X(PROGRAMMATIC, 1,                                                                                       \
+      "programmatic dependent launch")     /* sm_90 and later: may start before the preceding kernel ends */ \
+    X(PRIORITY, 2, "priority of a launch") /* priority replaces that of the stream */
 
 enum {
 #define KILN_LAUNCH_FLAG_ENUM(name, bit, text) KILN_LAUNCH_##name = 1 << (bit),
@@ -593,27 +610,26 @@ enum {
 #undef KILN_LAUNCH_FLAG_ENUM
 };
 
-/* The shape of a launch. Zero in a dimension of grid or block means 1. A block of
- * threads is what HSA and OpenCL call a work-group; an HSA grid counts threads, this one counts blocks. */
+/* The shape of a launch. Zero in a dimension of grid or block means 1. A block is what HSA and OpenCL call a
+ * work-group; an HSA grid counts work-items, this one counts blocks. */
 typedef struct kiln_launch_config {
     uint32_t grid[3];              /* blocks */
     uint32_t block[3];             /* threads per block; the CPU ignores it */
-    uint32_t dynamic_shared_bytes; /* beside the static; above 48 KB the opt-in is made */
-    uint32_t cluster[3]; /* CUDA, sm_90 and later: blocks per cluster, at most 8 in all, or 16 where the device
-                          * has room for those (non-portable). All 0: none */
+    uint32_t dynamic_shared_bytes; /* in addition to the static; above 48 KB kiln opts in for the kernel */
+    uint32_t cluster[3]; /* CUDA, sm_90 and later: blocks per cluster, at most 8 in all, or 16 (non-portable) if the
+                          * device has room for them. All 0: no clusters */
     uint32_t flags;      /* KILN_LAUNCH_ bits */
-    int32_t priority;    /* with KILN_LAUNCH_PRIORITY: as cuStreamCreateWithPriority takes it, less is sooner */
+    int32_t priority;    /* with KILN_LAUNCH_PRIORITY: as for cuStreamCreateWithPriority; lower is more urgent */
 } kiln_launch_config;
 
-/* Launches a kernel on a stream. arguments points to the kernel's one argument struct, which is copied; its size must
- * be the kernel's. For a kernel of several parameters that is a struct with a member for each, in their order; its size
- * is that without the padding behind the last member, or sizeof. It may be NULL for a kernel without arguments, whose
- * size is 0. Allocates nothing and takes no lock;
- * waits only when the queue is full. The kernel must be of the stream's device.
+/* Launches a kernel on a stream of its device. arguments points to the kernel's argument struct, which is copied;
+ * arguments_size must be the size that the kernel takes. For a kernel with several parameters the struct has a member
+ * for each, in order, and its size is sizeof, with or without the padding after the last member. A kernel without
+ * parameters takes NULL and 0. The call allocates nothing, takes no lock, and waits only if the queue is full.
  * Returns KILN_OK; KILN_ERROR_INVALID_ARGUMENT (NULL, wrong size, a shape beyond the device's limits, more blocks
  * than a cooperative launch can have, unknown flags, a kernel of another device); KILN_ERROR_OUT_OF_MEMORY (the
- * driver's, for the kernel's stack); KILN_ERROR_UNSUPPORTED (clusters or flags where there are none);
- * KILN_ERROR_CAPTURING (the stream's capture cannot go on); KILN_ERROR_FORKED; KILN_ERROR_DEVICE_LOST;
+ * driver's, for the kernel's stack); KILN_ERROR_UNSUPPORTED (clusters or flags that the device does not have);
+ * KILN_ERROR_CAPTURING (the launch invalidated the stream's capture); KILN_ERROR_FORKED; KILN_ERROR_DEVICE_LOST;
  * KILN_ERROR_DRIVER. */
 KILN_API kiln_status kiln_launch(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config,
                                  const void *arguments, size_t arguments_size);
@@ -623,37 +639,41 @@ KILN_API kiln_status kiln_launch(kiln_stream *stream, const kiln_kernel *kernel,
 /* A point in a stream's work. */
 typedef struct kiln_event kiln_event;
 
-enum { KILN_EVENT_NO_TIMING = 1 }; /* it orders work and is not for kiln_event_elapsed: cheaper to record on CUDA */
+enum { KILN_EVENT_NO_TIMING = 1 }; /* not for kiln_event_elapsed; cheaper to record on CUDA */
 
 /* Creates an event for streams of the device. flags: 0 or KILN_EVENT_NO_TIMING. Release with kiln_event_destroy.
  * Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT, KILN_ERROR_OUT_OF_MEMORY, KILN_ERROR_FORKED, KILN_ERROR_DEVICE_LOST,
  * KILN_ERROR_DRIVER. */
 KILN_API kiln_status kiln_event_create(kiln_device *device, uint32_t flags, kiln_event **out_event);
 
-/* Makes an event of one of the application's, which must outlive it: work of kiln's can wait for the application's, and
- * the other way round. native is a CUevent of the device's context; ROCm: the handle of an hsa_signal_t, which has
- * happened when its value is 0 or less, which kiln_event_record sets to 1 first, and which must live until all that
- * waits for it has ended; CPU: must be NULL. It counts as recorded. ROCm: kiln_event_elapsed does not take it. Release
- * with kiln_event_destroy, which leaves native as it is. Returns as kiln_event_create. */
+/* Makes an event of one of the application's, which must outlive it, so that kiln's work can wait for the application's
+ * and the other way round. The event counts as recorded. CUDA: native is a CUevent of the device's context. ROCm:
+ * native is the handle of an hsa_signal_t, which has happened when its value is 0 or less and which kiln_event_record
+ * first sets to 1; it must live until everything that waits for it has ended, and kiln_event_elapsed does not accept
+ * the event. CPU: native must be NULL. Release with kiln_event_destroy, which leaves native alone. Returns the same
+ * statuses as kiln_event_create. */
 KILN_API kiln_status kiln_event_borrow(kiln_device *device, void *native, kiln_event **out_event);
 
 /* Releases an event. NULL is accepted. */
 KILN_API void kiln_event_destroy(kiln_event *event);
 
-/* Records the event after all work of the stream so far; recording again moves it. Returns as kiln_launch. */
+/* Records the event after all work enqueued on the stream so far. Recording it again moves it. Returns the same
+ * statuses as kiln_launch. */
 KILN_API kiln_status kiln_event_record(kiln_event *event, kiln_stream *stream);
 
-/* Waits on the host until the event has happened; an event never recorded has. Returns as kiln_stream_sync. */
+/* Waits on the host until the event has happened. An event that was never recorded counts as happened. Returns the same
+ * statuses as kiln_stream_sync. */
 KILN_API kiln_status kiln_event_sync(kiln_event *event);
 
-/* Whether the event has happened: *out_done is 1 or 0. Does not wait. An event never recorded has; one of the CPU
- * always. Returns as kiln_event_sync. */
+/* Asks, without waiting, whether the event has happened: *out_done is 1 or 0. An event that was never recorded counts
+ * as happened, as does every event of the CPU. Returns the same statuses as kiln_event_sync. */
 KILN_API kiln_status kiln_event_query(kiln_event *event, int32_t *out_done);
 
-/* Makes later work of the stream wait for the event, without the host. Returns as kiln_launch. */
+/* Makes work that is enqueued on the stream from now on wait for the event; the host does not wait. Returns the same
+ * statuses as kiln_launch. */
 KILN_API kiln_status kiln_stream_wait_event(kiln_stream *stream, kiln_event *event);
 
-/* Nanoseconds on the device from one event to another; both must have happened and be of one device.
+/* Gets the nanoseconds between two events of one device, by the device's clock. Both must have happened.
  * Returns KILN_OK; KILN_ERROR_INVALID_ARGUMENT (not recorded, of different devices, created with
  * KILN_EVENT_NO_TIMING, recorded on a ROCm stream opened without KILN_STREAM_TIMING, borrowed on ROCm);
  * KILN_ERROR_FORKED; KILN_ERROR_DEVICE_LOST; KILN_ERROR_DRIVER. */
@@ -661,78 +681,80 @@ KILN_API kiln_status kiln_event_elapsed(kiln_event *start, kiln_event *end, doub
 
 /* ---- 8. Start-up check ------------------------------------------------------------------------------------------- */
 
-/* The outcome for one bundle part on one device. The strings live during the callback. */
+/* The outcome for one bundle part on one device. The strings live until the callback returns. */
 typedef struct kiln_preload_result {
     kiln_device *device;
     const kiln_bundle *bundle;
     const char *part;
     kiln_status status;
-    const char *target; /* of the image that was picked; NULL if none */
+    const char *target; /* of the image that was chosen; NULL if none */
     kiln_image_kind kind;
     uint32_t reserved;
-    const char *text; /* "sm_90 cubin", or why each image did not fit, a line each */
+    const char *text; /* "sm_90 cubin", or the reason why each image did not fit, a line each */
 } kiln_preload_result;
 
 typedef void (*kiln_preload_callback)(void *user, const kiln_preload_result *result);
 
-/* Loads every part of the given bundles on the given devices and reports each outcome to report (which may be NULL).
- * After KILN_OK no later call loads anything for them. Tries everything, then returns the first failure, whose text
- * kiln_last_error has, as kiln_module_get, or KILN_OK. */
+/* Loads every part of the given bundles on the given devices and passes each outcome to report, which may be NULL. All
+ * parts are tried even if some fail. If all succeed, no later call has to load anything. Returns KILN_OK, or the status
+ * of the first failure, as from kiln_module_get; kiln_last_error() then returns its text. */
 KILN_API kiln_status kiln_preload(kiln_device *const *devices, size_t device_count, const kiln_bundle *const *bundles,
                                   size_t bundle_count, kiln_preload_callback report, void *user);
 
 /* ---- 9. Tracing -------------------------------------------------------------------------------------------------- */
 
 /* Starts recording every launch, copy and load on a device, with host times and, where events can be timed, device
- * times. At most capacity records are kept (0: 65536); later ones are counted and dropped. Off, tracing costs nothing.
+ * times. At most capacity records are kept (0: 65536); further ones are counted and dropped. While off, tracing costs
+ * nothing.
  * Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT (already tracing, a capacity above 2^24), KILN_ERROR_OUT_OF_MEMORY,
  * KILN_ERROR_FORKED, KILN_ERROR_DEVICE_LOST. */
 KILN_API kiln_status kiln_trace_start(kiln_device *device, size_t capacity);
 
 typedef enum kiln_trace_format { KILN_TRACE_CHROME_JSON, KILN_TRACE_TEXT } kiln_trace_format;
 
-/* Receives a piece of the trace. Returns 0 to go on; anything else ends the writing. */
+/* Receives a piece of the trace. Returns 0 to continue; anything else stops the writing. */
 typedef int (*kiln_write_callback)(void *user, const char *bytes, size_t size);
 
-/* Stops recording, writes what was recorded and forgets it. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT (not tracing),
- * KILN_ERROR_FORKED, KILN_ERROR_DEVICE_LOST (nothing is written then), KILN_ERROR_DRIVER (the callback ended the
+/* Stops recording, writes the records and discards them. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT (not tracing),
+ * KILN_ERROR_FORKED, KILN_ERROR_DEVICE_LOST (nothing is written then), KILN_ERROR_DRIVER (the callback stopped the
  * writing). */
 KILN_API kiln_status kiln_trace_stop(kiln_device *device, kiln_trace_format format, kiln_write_callback write,
                                      void *user);
 
 /* ---- 10. Image inspection ---------------------------------------------------------------------------------------- */
 
-/* What a file of device code says of itself. Strings point into the inspected bytes or static storage unless an array.
- */
+/* What a file of device code states about itself. */
 typedef struct kiln_image_facts {
     kiln_image_kind kind;
-    char target[32];         /* as far as the file can tell: a cubin of sm_90a says sm_90 and exact */
-    uint32_t exact;          /* cubin: non-zero if it says that it is an 'a' image */
+    char target[32];         /* as far as the file states it: a cubin for sm_90a states sm_90 and exact */
+    uint32_t exact;          /* cubin: non-zero if it states that it is an 'a' image */
     uint32_t format_version; /* PTX ISA * 10, code object version, cubin ELF ABI version */
     uint32_t driver_version; /* as in kiln_image */
     uint32_t kernel_count;   /* may exceed the room given */
 } kiln_image_facts;
 
-/* One kernel of an inspected file. Its name is of any length; no NUL byte is in it, and none need stand behind it. */
+/* A kernel of an inspected file. Its name may be of any length; it contains no NUL byte and need not be followed by
+ * one.
+ */
 typedef struct kiln_kernel_facts {
     const char *name; /* in the inspected bytes */
     size_t name_size;
     kiln_kernel_info info; /* info.name is NULL */
 } kiln_kernel_facts;
 
-/* Reads the bytes of a PTX, cubin or HSACO file, trusting none of them, and lists its kernels; kernels has room for
- * kernel_room entries and may be NULL if that is 0.
- * Returns KILN_OK; KILN_ERROR_INVALID_ARGUMENT; KILN_ERROR_CORRUPT_IMAGE (the text says what is wrong where);
- * KILN_ERROR_UNSUPPORTED (device code of a kind or version that kiln does not read). */
+/* Reads a PTX, cubin or HSACO file from memory and lists its kernels. The bytes need not be trusted. kernels has room
+ * for kernel_room entries and may be NULL if that is 0.
+ * Returns KILN_OK; KILN_ERROR_INVALID_ARGUMENT; KILN_ERROR_CORRUPT_IMAGE (the error text says what is wrong, and
+ * where); KILN_ERROR_UNSUPPORTED (device code of a kind or version that kiln does not read). */
 KILN_API kiln_status kiln_image_inspect(const void *bytes, size_t size, kiln_image_facts *out_facts,
                                         kiln_kernel_facts *kernels, size_t kernel_room);
 
-/* Checks an image of a bundle: its sha256, its structure, and that it is for the target and holds the kernels that the
- * table says. CPU images: that every function is there.
+/* Checks an image of a bundle: that its SHA-256 matches, that its structure is valid, and that it is for the target and
+ * has the kernels that the table states; for a CPU image, that every function is present.
  * Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT, KILN_ERROR_CORRUPT_IMAGE, KILN_ERROR_UNSUPPORTED. */
 KILN_API kiln_status kiln_image_verify(const kiln_part *part, const kiln_image *image);
 
-/* The sha256 of size bytes (FIPS 180-4). Never fails. */
+/* Computes the SHA-256 of size bytes (FIPS 180-4). Never fails. */
 KILN_API void kiln_sha256(const void *bytes, size_t size, uint8_t out_digest[32]);
 
 #ifdef __cplusplus
