@@ -45,7 +45,7 @@ struct kiln__backend {
     kiln__launch_function launch_plain; /* need not look for zero dimensions and clusters: there are none */
     kiln_status (*kernel_attributes)(const kiln_kernel *kernel, kiln_kernel_attributes *out_attributes);
     kiln_status (*kernel_occupancy)(const kiln_kernel *kernel, uint32_t threads, uint32_t dynamic_shared_bytes,
-                                    uint32_t *out_groups);
+                                    uint32_t *out_blocks);
     /* Writes the map of a tensor and a box of it, of so many elements in each dimension: 128 bytes aligned to 64. */
     kiln_status (*tensor_map_encode)(const kiln_kernel *kernel, const kiln__tensor_layout *tensor, const uint16_t *box,
                                      void *out_map);

@@ -9,7 +9,7 @@ struct kiln_kernel {
     size_t arguments_size; /* 0: any (the image does not say). First: CUDA takes its address */
     kiln_device *device;
     void *function;       /* CUfunction; kiln_cpu_function; ROCm: the backend's own struct */
-    uint32_t max_threads; /* per group; 0: not known */
+    uint32_t max_threads; /* per block; 0: not known */
     const kiln_module *module;
     const char *name;
     kiln_kernel_info info; /* as the bundle table has it */

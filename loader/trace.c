@@ -133,6 +133,10 @@ kiln_status kiln__trace_launch(kiln_stream *stream, const kiln_kernel *kernel, c
     record.kernel = kernel;
     record.module = kernel->module;
     record.config = *config;
+    for (int i = 0; i < 3; i++) { /* zero means 1 */
+        record.config.grid[i] += !config->grid[i];
+        record.config.block[i] += !config->block[i];
+    }
     record.bytes = arguments_size;
     return record_end(stream, &record, kiln__launch(stream, kernel, config, arguments, arguments_size));
 }

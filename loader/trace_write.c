@@ -66,14 +66,14 @@ static const char *kind_name(kiln__trace_kind kind) {
 
 static void put_details(writer *out, const kiln__trace_record *record) {
     char target[64];
-    const uint32_t *grid = record->config.grid, *group = record->config.block;
+    const uint32_t *grid = record->config.grid, *block = record->config.block;
     put_line(out, "\"args\":{\"status\":\"%s\"", kiln_status_text(record->status));
     if (record->module)
         put_line(out, ",\"image\":\"%s %s\"", escape(record->module->image.target, target, sizeof target),
                  kiln_image_kind_name(record->module->image.kind));
     if (record->kind == KILN__TRACE_LAUNCH)
-        put_line(out, ",\"grid\":[%u,%u,%u],\"group\":[%u,%u,%u],\"dynamic_shared_bytes\":%u,\"arguments_size\":%llu",
-                 grid[0], grid[1], grid[2], group[0], group[1], group[2], record->config.dynamic_shared_bytes,
+        put_line(out, ",\"grid\":[%u,%u,%u],\"block\":[%u,%u,%u],\"dynamic_shared_bytes\":%u,\"arguments_size\":%llu",
+                 grid[0], grid[1], grid[2], block[0], block[1], block[2], record->config.dynamic_shared_bytes,
                  (unsigned long long)record->bytes);
     else
         put_line(out, ",\"bytes\":%llu", (unsigned long long)record->bytes);
@@ -110,14 +110,14 @@ static void write_text(writer *out, const kiln_device *device, const kiln__trace
     put_line(out, "%s:%d %s: %zu records, %zu dropped\n", device->backend->name, device->info.ordinal,
              escape(device->info.name, name, sizeof name), trace->count, trace->dropped);
     put_line(out, "%12s %12s %12s %-6s %-40s %-20s %s\n", "start us", "host us", "device us", "kind", "name",
-             "grid x group", "status");
+             "grid x block", "status");
     for (size_t i = 0; i < trace->count; i++) {
         const kiln__trace_record *record = &trace->records[i];
-        const uint32_t *grid = record->config.grid, *group = record->config.block;
+        const uint32_t *grid = record->config.grid, *block = record->config.block;
         char shape[96] = "";
         kiln__text text = {shape, sizeof shape, 0};
         if (record->kind == KILN__TRACE_LAUNCH)
-            kiln__text_add(&text, "%u,%u,%u x %u,%u,%u", grid[0], grid[1], grid[2], group[0], group[1], group[2]);
+            kiln__text_add(&text, "%u,%u,%u x %u,%u,%u", grid[0], grid[1], grid[2], block[0], block[1], block[2]);
         else
             kiln__text_add(&text, "%llu bytes", (unsigned long long)record->bytes);
         char device_time[32] = "-";

@@ -56,13 +56,13 @@ static kiln_status kernel_attributes(const kiln_kernel *kernel, kiln_kernel_attr
     return KILN_OK;
 }
 
-/* A thread runs one group at a time. */
+/* A thread runs one block at a time. */
 static kiln_status kernel_occupancy(const kiln_kernel *kernel, uint32_t threads, uint32_t dynamic_shared_bytes,
-                                    uint32_t *out_groups) {
+                                    uint32_t *out_blocks) {
     (void)kernel;
     (void)threads;
     (void)dynamic_shared_bytes;
-    *out_groups = 1;
+    *out_blocks = 1;
     return KILN_OK;
 }
 

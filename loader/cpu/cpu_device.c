@@ -82,7 +82,7 @@ kiln_status kiln__cpu_device_open(kiln_device *device, const kiln_device_options
     info->memory_bytes = machine_memory();
     info->multiprocessors = (int32_t)threads;
     info->wave_size = 1;
-    info->max_threads = 1024; /* group shapes are the GPUs' business: any that some GPU takes will do */
+    info->max_threads = 1024; /* block shapes are the GPUs' business: any that some GPU takes will do */
     return KILN_OK;
 }
 

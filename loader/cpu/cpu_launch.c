@@ -15,7 +15,7 @@ static void run_span(void *context, void *scratch, uint64_t begin, uint64_t end)
     kiln__cpu_float_leave(before);
 }
 
-/* The group's shape and its shared memory are the GPUs' business. */
+/* The block's shape and its shared memory are the GPUs' business. */
 kiln_status kiln__cpu_launch(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config,
                              const void *arguments) {
     if (config->cluster[0] || config->cluster[1] || config->cluster[2])
@@ -23,14 +23,14 @@ kiln_status kiln__cpu_launch(kiln_stream *stream, const kiln_kernel *kernel, con
                           kernel->name);
     if (config->flags) KILN__TRY(kiln__launch_flags_refuse(kernel, config));
     cpu_launch launch = {(kiln_cpu_function)kernel->function, arguments, {0}};
-    uint64_t groups = 1;
+    uint64_t blocks = 1;
     for (int i = 0; i < 3; i++) {
         launch.grid[i] = config->grid[i] ? config->grid[i] : 1;
-        KILN__REQUIRE(!__builtin_mul_overflow(groups, launch.grid[i], &groups),
-                      "%s: grid is %u x %u x %u: must have fewer than 2^64 groups", kernel->name, config->grid[0],
+        KILN__REQUIRE(!__builtin_mul_overflow(blocks, launch.grid[i], &blocks),
+                      "%s: grid is %u x %u x %u: must have fewer than 2^64 blocks", kernel->name, config->grid[0],
                       config->grid[1], config->grid[2]);
     }
     const kiln__cpu_device *native = stream->device->native;
-    kiln__cpu_pool_run(native->pool, groups, run_span, &launch, stream->state);
+    kiln__cpu_pool_run(native->pool, blocks, run_span, &launch, stream->state);
     return KILN_OK;
 }

@@ -18,9 +18,9 @@ typedef struct pool_job {
     kiln__cpu_pool *pool;
     kiln__cpu_body body;
     void *context;
-    uint64_t groups;
+    uint64_t blocks;
     int cpu;               /* where the caller ran when it asked for help */
-    _Atomic uint64_t next; /* group that nobody took yet */
+    _Atomic uint64_t next; /* block that nobody took yet */
 } pool_job;
 
 /* The pool's threads and what they share. A forked child finds one without threads and leaves it. */
@@ -81,17 +81,17 @@ static void give_back(_Atomic uint32_t *holder) {
 
 /* ---- Jobs -------------------------------------------------------------------------------------------------------- */
 
-/* How many groups nobody took yet. */
+/* How many blocks nobody took yet. */
 static uint64_t job_left(const pool_job *job) {
-    return job->groups - atomic_load_explicit(&job->next, memory_order_relaxed);
+    return job->blocks - atomic_load_explicit(&job->next, memory_order_relaxed);
 }
 
-/* Runs the next groups, so many or what is left of them; 0: a share of what is left. false if nothing was. Shares
- * become smaller, down to one group, so that threads of unequal speed end together. */
+/* Runs the next blocks, so many or what is left of them; 0: a share of what is left. false if nothing was. Shares
+ * become smaller, down to one block, so that threads of unequal speed end together. */
 static bool job_step(pool_job *job, void *scratch, uint64_t count) {
     uint64_t begin = atomic_load_explicit(&job->next, memory_order_relaxed), end;
     do {
-        uint64_t left = job->groups - begin, share = left / (2 * (uint64_t)job->pool->threads);
+        uint64_t left = job->blocks - begin, share = left / (2 * (uint64_t)job->pool->threads);
         if (left == 0) return false;
         uint64_t most = count ? count : share ? share : 1;
         end = begin + (most < left ? most : left);
@@ -211,7 +211,7 @@ static void workers_stop(pool_workers *workers) {
     free(workers);
 }
 
-/* Shares the job with the workers until its last group is done. */
+/* Shares the job with the workers until its last block is done. */
 static void workers_run(pool_workers *workers, pool_job *job, void *scratch) {
     pthread_mutex_lock(&workers->lock);
     job->cpu = sched_getcpu();
@@ -264,16 +264,16 @@ static pool_workers *pool_hold(kiln__cpu_pool *pool) {
     return pool->workers;
 }
 
-void kiln__cpu_pool_run(kiln__cpu_pool *pool, uint64_t groups, kiln__cpu_body body, void *context, void *scratch) {
-    if (groups <= 1 || pool->threads == 1) {
-        if (groups > 0) body(context, scratch, 0, groups);
+void kiln__cpu_pool_run(kiln__cpu_pool *pool, uint64_t blocks, kiln__cpu_body body, void *context, void *scratch) {
+    if (blocks <= 1 || pool->threads == 1) {
+        if (blocks > 0) body(context, scratch, 0, blocks);
         return;
     }
-    pool_job job = {.pool = pool, .body = body, .context = context, .groups = groups};
+    pool_job job = {.pool = pool, .body = body, .context = context, .blocks = blocks};
     uint64_t start = now_ns(), spent = 0, count = 1;
     while (spent < PATIENCE_NS && job_step(&job, scratch, count)) {
         spent = now_ns() - start;
-        count = spent < PATIENCE_NS / 2 ? 2 * count : 1; /* a short job is not worth as many steps as it has groups */
+        count = spent < PATIENCE_NS / 2 ? 2 * count : 1; /* a short job is not worth as many steps as it has blocks */
     }
     uint64_t left = job_left(&job);
     if (left == 0) return;

@@ -68,7 +68,7 @@ kiln_status kiln__cuda_launch(kiln_stream *stream, const kiln_kernel *kernel, co
                               const void *arguments);
 kiln_status kiln__cuda_kernel_attributes(const kiln_kernel *kernel, kiln_kernel_attributes *out_attributes);
 kiln_status kiln__cuda_kernel_occupancy(const kiln_kernel *kernel, uint32_t threads, uint32_t dynamic_shared_bytes,
-                                        uint32_t *out_groups);
+                                        uint32_t *out_blocks);
 
 kiln_status kiln__cuda_tensor_map_encode(const kiln_kernel *kernel, const kiln__tensor_layout *tensor,
                                          const uint16_t *box, void *out_map);

@@ -134,12 +134,12 @@ launch_any(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_con
 /* No cluster, no flag and no dimension of zero: what most launches are. The cluster's three and the flags are read as
  * two words. A product that overflows to zero is not plain either, which changes nothing. */
 static inline bool is_plain(const kiln_launch_config *config) {
-    const uint32_t *grid = config->grid, *group = config->block;
+    const uint32_t *grid = config->grid, *block = config->block;
     uint64_t extended[2];
     _Static_assert(offsetof(kiln_launch_config, flags) == offsetof(kiln_launch_config, cluster) + 12,
                    "one behind the other");
     memcpy(extended, (const char *)config + offsetof(kiln_launch_config, cluster), sizeof extended);
-    return (extended[0] | extended[1]) == 0 && grid[0] * grid[1] * grid[2] * group[0] * group[1] * group[2] != 0;
+    return (extended[0] | extended[1]) == 0 && grid[0] * grid[1] * grid[2] * block[0] * block[1] * block[2] != 0;
 }
 
 /* What a launch needs after a call of the driver. The driver has pointers into it, so the compiler leaves it in memory
@@ -160,10 +160,10 @@ static inline const kiln_kernel *frame_kernel(const launch_frame *frame) {
 /* With the device's context current. */
 static inline kiln_status launch_here(launch_frame *frame) {
     const kiln_launch_config *config = frame->config;
-    const uint32_t *grid = config->grid, *group = config->block;
+    const uint32_t *grid = config->grid, *block = config->block;
     kiln__cu_result result =
-        kiln__cuda.cuLaunchKernel(frame_kernel(frame)->function, grid[0], grid[1], grid[2], group[0], group[1],
-                                  group[2], config->dynamic_shared_bytes, frame->native, NULL, frame->extra);
+        kiln__cuda.cuLaunchKernel(frame_kernel(frame)->function, grid[0], grid[1], grid[2], block[0], block[1],
+                                  block[2], config->dynamic_shared_bytes, frame->native, NULL, frame->extra);
     return KILN__LIKELY(!result) ? KILN_OK
                                  : launch_failed(frame_kernel(frame), frame->config, "cuLaunchKernel", result);
 }

@@ -158,12 +158,12 @@ kiln_status kiln__cuda_kernel_attributes(const kiln_kernel *kernel, kiln_kernel_
 }
 
 kiln_status kiln__cuda_kernel_occupancy(const kiln_kernel *kernel, uint32_t threads, uint32_t dynamic_shared_bytes,
-                                        uint32_t *out_groups) {
+                                        uint32_t *out_blocks) {
     int blocks = 0;
     KILN__REQUIRE(threads <= INT32_MAX, "kiln_kernel_get_occupancy: threads is %u: beyond any device", threads);
     KILN__CUDA_CALL(kernel->device, cuOccupancyMaxActiveBlocksPerMultiprocessor, &blocks, kernel->function,
                     (int)threads, dynamic_shared_bytes);
-    *out_groups = (uint32_t)blocks;
+    *out_blocks = (uint32_t)blocks;
     return KILN_OK;
 }
 

@@ -80,7 +80,7 @@ static uint32_t find_registers(kiln__bytes attributes, size_t symbol) {
     return 0;
 }
 
-/* x * y * z, or 0 (not known) if no group can be so large. */
+/* x * y * z, or 0 (not known) if no block can be so large. */
 static uint32_t read_threads(const uint8_t *at) {
     uint64_t threads = (uint64_t)kiln__read_u32(at) * kiln__read_u32(at + 4);
     uint32_t depth = kiln__read_u32(at + 8);

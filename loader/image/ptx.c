@@ -306,7 +306,7 @@ static kiln_status read_threads(kiln__ptx_place *place, uint32_t *out_threads) {
         uint32_t count = 0;
         KILN__TRY(expect_number(place, &count));
         threads *= count;
-        if (threads > UINT32_MAX) return corrupt(place, "a group has more than 2^32 threads");
+        if (threads > UINT32_MAX) return corrupt(place, "a block has more than 2^32 threads");
         KILN__TRY(take(place, ",", &more));
     }
     *out_threads = (uint32_t)threads;

@@ -177,7 +177,7 @@ static kiln_status describe_isas(const kiln__rocm_device *rocm, kiln_device_info
 
 static kiln_status describe_limits(kiln__rocm_device *rocm, kiln_device_info *info) {
     enum { QUEUE_PACKETS = 2 * KILN__ROCM_RING_SLOTS }; /* room for events and copies between a ring's launches */
-    uint16_t group_max[3] = {0};
+    uint16_t block_max[3] = {0};
     uint32_t wave_size = 0, units = 0, queue_min = 0, queue_max = 0;
     kiln__hsa_dim3 grid_max = {0};
     char name[TEXT_MAX] = "";
@@ -185,8 +185,8 @@ static kiln_status describe_limits(kiln__rocm_device *rocm, kiln_device_info *in
         uint32_t attribute;
         void *value;
     } facts[] = {
-        {KILN__HSA_AGENT_INFO_WORKGROUP_MAX_DIM, group_max},
-        {KILN__HSA_AGENT_INFO_WORKGROUP_MAX_SIZE, &rocm->group_size_max},
+        {KILN__HSA_AGENT_INFO_WORKGROUP_MAX_DIM, block_max},
+        {KILN__HSA_AGENT_INFO_WORKGROUP_MAX_SIZE, &rocm->block_size_max},
         {KILN__HSA_AGENT_INFO_GRID_MAX_DIM, &grid_max},
         {KILN__HSA_AGENT_INFO_GRID_MAX_SIZE, &rocm->grid_size_max},
         {KILN__HSA_AGENT_INFO_WAVEFRONT_SIZE, &wave_size},
@@ -200,12 +200,12 @@ static kiln_status describe_limits(kiln__rocm_device *rocm, kiln_device_info *in
     for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
         KILN__HSA_TRY(agent_get_info, rocm->agent, facts[i].attribute, facts[i].value);
     KILN__HSA_TRY(system_get_info, KILN__HSA_SYSTEM_INFO_TIMESTAMP_FREQUENCY, &rocm->ticks_per_second);
-    if (!rocm->group_size_max || !rocm->grid_size_max || !wave_size || !queue_max || !rocm->simds_per_unit)
+    if (!rocm->block_size_max || !rocm->grid_size_max || !wave_size || !queue_max || !rocm->simds_per_unit)
         return kiln__hsa_fail_empty(kiln__hsa_names.agent_get_info);
     if (!rocm->ticks_per_second) return kiln__hsa_fail_empty(kiln__hsa_names.system_get_info);
     if (!name[0]) KILN__HSA_TRY(agent_get_info, rocm->agent, KILN__HSA_AGENT_INFO_NAME, name);
     for (int i = 0; i < 3; i++)
-        rocm->group_max[i] = group_max[i];
+        rocm->block_max[i] = block_max[i];
     rocm->grid_max[0] = grid_max.x;
     rocm->grid_max[1] = grid_max.y;
     rocm->grid_max[2] = grid_max.z;
@@ -215,7 +215,7 @@ static kiln_status describe_limits(kiln__rocm_device *rocm, kiln_device_info *in
     memcpy(info->name, name, sizeof name);
     info->multiprocessors = (int32_t)units;
     info->wave_size = (int32_t)wave_size;
-    info->max_threads = (int32_t)rocm->group_size_max;
+    info->max_threads = (int32_t)rocm->block_size_max;
     return KILN_OK;
 }
 

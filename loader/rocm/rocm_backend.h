@@ -11,9 +11,9 @@ enum {
     KILN__ROCM_RING_SLOTS =
         1024, /* of kernargs that are kept: a launch of a stream takes one, or as many as it needs */
     KILN__ROCM_SLOT_BYTES = 512,
-    KILN__ROCM_RING_PARTS = 16,
-    KILN__ROCM_PART_SLOTS = KILN__ROCM_RING_SLOTS / KILN__ROCM_RING_PARTS,
-    KILN__ROCM_KERNARG_MOST = KILN__ROCM_PART_SLOTS * KILN__ROCM_SLOT_BYTES,
+    KILN__ROCM_RING_SECTIONS = 16,
+    KILN__ROCM_SECTION_SLOTS = KILN__ROCM_RING_SLOTS / KILN__ROCM_RING_SECTIONS,
+    KILN__ROCM_KERNARG_MOST = KILN__ROCM_SECTION_SLOTS * KILN__ROCM_SLOT_BYTES,
     KILN__ROCM_GPUS = 128, /* that pinned memory is granted to */
 };
 
@@ -29,8 +29,8 @@ typedef struct kiln__rocm_freed kiln__rocm_freed;
 /* device->native */
 typedef struct kiln__rocm_device {
     /* What a launch may not exceed. Grids are in work-items. */
-    uint32_t group_max[3];
-    uint32_t group_size_max;
+    uint32_t block_max[3];
+    uint32_t block_size_max;
     uint32_t grid_max[3];
     uint32_t grid_size_max;
     uint32_t line_max; /* work-items of a grid of one dimension */
@@ -65,11 +65,11 @@ typedef struct kiln__rocm_device {
 /* kernel->function */
 typedef struct kiln__rocm_kernel {
     uint64_t object;
-    uint32_t group_bytes; /* static LDS */
+    uint32_t lds_bytes; /* static LDS */
     uint32_t private_bytes;
     uint32_t kernarg_bytes;
-    uint32_t threads_max; /* per group: the smaller of the kernel's and the device's limit */
-    uint32_t line_max;    /* threads of a group of one dimension */
+    uint32_t threads_max; /* per block: the smaller of the kernel's and the device's limit */
+    uint32_t line_max;    /* threads of a block of one dimension */
     uint32_t dynamic_max; /* bytes of LDS left for the launch */
     uint32_t arguments_bytes;
     uint32_t slots; /* of the ring, that its kernargs take */
@@ -93,13 +93,14 @@ typedef struct kiln__rocm_stream {
     kiln__hsa_signal doorbell;
     kiln__rocm_device *rocm;
 
-    kiln__hsa_signal parts[KILN__ROCM_RING_PARTS]; /* 0 when the part's last launch of the lap before is done */
-    kiln__hsa_signal idle;                         /* what sync waits for */
-    kiln__hsa_signal mark;                         /* what query looks at: 0 when the marked work is done */
-    uint64_t marked;                               /* the work up to there, as kiln__rocm_queue_work counts it */
-    uint64_t barriers;                             /* barrier packets; with the slots, the stream's work */
-    void *staging;                                 /* pinned, for pageable memory; NULL before the first such copy */
-    kiln__rocm_queue *own;                         /* NULL: the queue is borrowed */
+    kiln__hsa_signal
+        sections[KILN__ROCM_RING_SECTIONS]; /* 0 once the section's last launch of the previous lap is done */
+    kiln__hsa_signal idle;                  /* what sync waits for */
+    kiln__hsa_signal mark;                  /* what query looks at: 0 when the marked work is done */
+    uint64_t marked;                        /* the work up to there, as kiln__rocm_queue_work counts it */
+    uint64_t barriers;                      /* barrier packets; with the slots, the stream's work */
+    void *staging;                          /* pinned, for pageable memory; NULL before the first such copy */
+    kiln__rocm_queue *own;                  /* NULL: the queue is borrowed */
     bool timing;
 } kiln__rocm_stream;
 
@@ -133,7 +134,7 @@ kiln_status kiln__rocm_module_variable(const kiln_module *module, const char *na
                                        size_t *out_size);
 kiln_status kiln__rocm_kernel_attributes(const kiln_kernel *kernel, kiln_kernel_attributes *out_attributes);
 kiln_status kiln__rocm_kernel_occupancy(const kiln_kernel *kernel, uint32_t threads, uint32_t dynamic_shared_bytes,
-                                        uint32_t *out_groups);
+                                        uint32_t *out_blocks);
 
 /* rocm_launch.c */
 kiln_status kiln__rocm_launch(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config,

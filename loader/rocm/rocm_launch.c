@@ -1,9 +1,9 @@
 #include "loader/rocm/rocm_queue.h"
 #include <string.h>
 
-/* A launch's shape with zeros made ones: threads of a group, and work-items of the grid. */
+/* The shape of a launch, with zeros replaced by ones: threads of a block, and work-items of the grid. */
 typedef struct launch_shape {
-    uint32_t group[3];
+    uint32_t block[3];
     uint64_t grid[3];
 } launch_shape;
 
@@ -43,19 +43,19 @@ check_shape(const kiln__rocm_device *rocm, const kiln_kernel *kernel, const kiln
         if (config->cluster[i] > 1)
             return kiln__fail(KILN_ERROR_UNSUPPORTED, "kiln_launch: cluster[%d] is %u: rocm has no clusters", i,
                               config->cluster[i]);
-        KILN__REQUIRE(shape.group[i] <= rocm->group_max[i], "kiln_launch: group[%d] is %u: at most %u", i,
-                      shape.group[i], rocm->group_max[i]);
+        KILN__REQUIRE(shape.block[i] <= rocm->block_max[i], "kiln_launch: block[%d] is %u: at most %u", i,
+                      shape.block[i], rocm->block_max[i]);
         KILN__REQUIRE(shape.grid[i] <= rocm->grid_max[i],
-                      "kiln_launch: grid[%d] of %u groups is %llu work-items: at most %u", i, config->grid[i],
+                      "kiln_launch: grid[%d] of %u blocks is %llu work-items: at most %u", i, config->grid[i],
                       (unsigned long long)shape.grid[i], rocm->grid_max[i]);
     }
-    const uint64_t threads = (uint64_t)shape.group[0] * shape.group[1] * shape.group[2];
-    KILN__REQUIRE(threads <= function->threads_max, "kiln_launch: group has %llu threads: kernel %s takes at most %u",
+    const uint64_t threads = (uint64_t)shape.block[0] * shape.block[1] * shape.block[2];
+    KILN__REQUIRE(threads <= function->threads_max, "kiln_launch: block has %llu threads: kernel %s takes at most %u",
                   (unsigned long long)threads, kernel->name, function->threads_max);
     uint64_t items;
     KILN__REQUIRE(!__builtin_mul_overflow(shape.grid[0] * shape.grid[1], shape.grid[2], &items) &&
                       items <= rocm->grid_size_max,
-                  "kiln_launch: grid is %u x %u x %u groups of kernel %s: too large: at most %u work-items",
+                  "kiln_launch: grid is %u x %u x %u blocks of kernel %s: too large: at most %u work-items",
                   config->grid[0], config->grid[1], config->grid[2], kernel->name, rocm->grid_size_max);
     return KILN_OK;
 }
@@ -63,9 +63,9 @@ check_shape(const kiln__rocm_device *rocm, const kiln_kernel *kernel, const kiln
 static void __attribute__((cold, noinline))
 write_shape(kiln__hsa_dispatch_packet *packet, const kiln_launch_config *config) {
     const launch_shape shape = shape_of(config);
-    packet->workgroup_size_x = (uint16_t)shape.group[0];
-    packet->workgroup_size_y = (uint16_t)shape.group[1];
-    packet->workgroup_size_z = (uint16_t)shape.group[2];
+    packet->workgroup_size_x = (uint16_t)shape.block[0];
+    packet->workgroup_size_y = (uint16_t)shape.block[1];
+    packet->workgroup_size_z = (uint16_t)shape.block[2];
     packet->reserved0 = 0;
     packet->grid_size_x = (uint32_t)shape.grid[0];
     packet->grid_size_y = (uint32_t)shape.grid[1];
@@ -76,14 +76,14 @@ write_shape(kiln__hsa_dispatch_packet *packet, const kiln_launch_config *config)
 static void __attribute__((noinline))
 write_hidden(const kiln__rocm_kernel *function, const kiln_launch_config *config, uint8_t *kernarg) {
     const launch_shape shape = shape_of(config);
-    const uint32_t *group = shape.group;
+    const uint32_t *block = shape.block;
     const uint64_t values[KILN__HIDDEN_KIND_COUNT] = {
         [KILN__HIDDEN_BLOCK_COUNT_X] = at_least_one(config->grid[0]),
         [KILN__HIDDEN_BLOCK_COUNT_Y] = at_least_one(config->grid[1]),
         [KILN__HIDDEN_BLOCK_COUNT_Z] = at_least_one(config->grid[2]),
-        [KILN__HIDDEN_GROUP_SIZE_X] = group[0],
-        [KILN__HIDDEN_GROUP_SIZE_Y] = group[1],
-        [KILN__HIDDEN_GROUP_SIZE_Z] = group[2],
+        [KILN__HIDDEN_GROUP_SIZE_X] = block[0],
+        [KILN__HIDDEN_GROUP_SIZE_Y] = block[1],
+        [KILN__HIDDEN_GROUP_SIZE_Z] = block[2],
         [KILN__HIDDEN_GRID_DIMS] = shape.grid[2] > 1   ? 3
                                    : shape.grid[1] > 1 ? 2
                                                        : 1,
@@ -94,24 +94,24 @@ write_hidden(const kiln__rocm_kernel *function, const kiln_launch_config *config
         memcpy(kernarg + function->hidden[i].offset, &values[function->hidden[i].kind], function->hidden[i].size);
 }
 
-/* Enters a sixteenth of the ring: its slots are free when its last launch of the lap before is done. */
-static kiln_status __attribute__((cold, noinline)) enter_part(kiln__rocm_stream *stream, uint32_t part) {
-    if (kiln__hsa.signal_load(stream->parts[part]) == 0) return KILN_OK;
-    return kiln__rocm_wait(stream->rocm, stream->parts[part]);
+/* Enters a section of the ring. Its slots are free once its last launch of the previous lap is done. */
+static kiln_status __attribute__((cold, noinline)) enter_section(kiln__rocm_stream *stream, uint32_t section) {
+    if (kiln__hsa.signal_load(stream->sections[section]) == 0) return KILN_OK;
+    return kiln__rocm_wait(stream->rocm, stream->sections[section]);
 }
 
-/* The completion signal of a sixteenth's last launch. */
-static kiln__hsa_signal __attribute__((cold, noinline)) leave_part(kiln__rocm_stream *stream, uint32_t part) {
-    kiln__hsa.signal_store_relaxed(stream->parts[part], 1);
-    return stream->parts[part];
+/* The completion signal for the last launch of a section. */
+static kiln__hsa_signal __attribute__((cold, noinline)) leave_section(kiln__rocm_stream *stream, uint32_t section) {
+    kiln__hsa.signal_store_relaxed(stream->sections[section], 1);
+    return stream->sections[section];
 }
 
-/* Kernargs that do not fit behind the slots that are taken in a sixteenth begin the next one. A barrier packet is the
- * last of the one that they leave. */
-static kiln_status __attribute__((cold, noinline)) skip_part(kiln__rocm_stream *stream) {
-    const uint32_t part = (uint32_t)(stream->slots % KILN__ROCM_RING_SLOTS) / KILN__ROCM_PART_SLOTS;
-    KILN__TRY(kiln__rocm_barrier(stream, (kiln__hsa_signal){0}, leave_part(stream, part)));
-    stream->slots += KILN__ROCM_PART_SLOTS - stream->slots % KILN__ROCM_PART_SLOTS;
+/* Kernargs that do not fit in what is left of a section start the next one. A barrier packet then completes the section
+ * that they skip. */
+static kiln_status __attribute__((cold, noinline)) skip_section(kiln__rocm_stream *stream) {
+    const uint32_t section = (uint32_t)(stream->slots % KILN__ROCM_RING_SLOTS) / KILN__ROCM_SECTION_SLOTS;
+    KILN__TRY(kiln__rocm_barrier(stream, (kiln__hsa_signal){0}, leave_section(stream, section)));
+    stream->slots += KILN__ROCM_SECTION_SLOTS - stream->slots % KILN__ROCM_SECTION_SLOTS;
     return KILN_OK;
 }
 
@@ -122,11 +122,11 @@ kiln_status kiln__rocm_launch(kiln_stream *stream, const kiln_kernel *kernel, co
     const bool plain = is_plain(state->rocm, function, config);
     if (KILN__UNLIKELY(!plain)) KILN__TRY(check_shape(state->rocm, kernel, config));
 
-    if (KILN__UNLIKELY(state->slots % KILN__ROCM_PART_SLOTS + function->slots > KILN__ROCM_PART_SLOTS))
-        KILN__TRY(skip_part(state));
+    if (KILN__UNLIKELY(state->slots % KILN__ROCM_SECTION_SLOTS + function->slots > KILN__ROCM_SECTION_SLOTS))
+        KILN__TRY(skip_section(state));
     const uint32_t slot = (uint32_t)(state->slots % KILN__ROCM_RING_SLOTS);
-    const uint32_t place = slot % KILN__ROCM_PART_SLOTS;
-    if (KILN__UNLIKELY(place == 0)) KILN__TRY(enter_part(state, slot / KILN__ROCM_PART_SLOTS));
+    const uint32_t place = slot % KILN__ROCM_SECTION_SLOTS;
+    if (KILN__UNLIKELY(place == 0)) KILN__TRY(enter_section(state, slot / KILN__ROCM_SECTION_SLOTS));
     uint8_t *kernarg = state->ring + (size_t)slot * KILN__ROCM_SLOT_BYTES;
     memcpy(kernarg, arguments, function->arguments_bytes);
     if (KILN__UNLIKELY(function->hidden_count)) write_hidden(function, config, kernarg);
@@ -147,13 +147,13 @@ kiln_status kiln__rocm_launch(kiln_stream *stream, const kiln_kernel *kernel, co
         write_shape(packet, config);
     }
     packet->private_segment_size = function->private_bytes;
-    packet->group_segment_size = function->group_bytes + config->dynamic_shared_bytes;
+    packet->group_segment_size = function->lds_bytes + config->dynamic_shared_bytes;
     packet->kernel_object = function->object;
     packet->kernarg_address = kernarg;
     packet->reserved2 = 0;
     packet->completion_signal = (kiln__hsa_signal){0};
-    if (KILN__UNLIKELY(place + function->slots == KILN__ROCM_PART_SLOTS))
-        packet->completion_signal = leave_part(state, slot / KILN__ROCM_PART_SLOTS);
+    if (KILN__UNLIKELY(place + function->slots == KILN__ROCM_SECTION_SLOTS))
+        packet->completion_signal = leave_section(state, slot / KILN__ROCM_SECTION_SLOTS);
     kiln__rocm_publish(state, index, packet, state->header);
     state->header = state->header_behind;
     return KILN_OK;

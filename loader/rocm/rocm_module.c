@@ -74,7 +74,7 @@ static kiln_status set_facts(kiln_kernel *kernel, kiln__rocm_kernel *function, c
     function->wave_size = facts->wave_size ? facts->wave_size : (uint32_t)device->wave_size;
     function->threads_max = (uint32_t)device->max_threads;
     if (facts->max_threads && facts->max_threads < function->threads_max) function->threads_max = facts->max_threads;
-    function->line_max = rocm->group_max[0] < function->threads_max ? rocm->group_max[0] : function->threads_max;
+    function->line_max = rocm->block_max[0] < function->threads_max ? rocm->block_max[0] : function->threads_max;
     kernel->function = function;
     kernel->arguments_size = facts->arguments_size;
     kernel->max_threads = function->threads_max;
@@ -100,7 +100,7 @@ static kiln_status resolve(kiln_kernel *kernel, kiln__rocm_kernel *function, kil
     } facts[] = {
         {KILN__HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_OBJECT, &function->object},
         {KILN__HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_KERNARG_SEGMENT_SIZE, &kernarg_bytes},
-        {KILN__HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_GROUP_SEGMENT_SIZE, &function->group_bytes},
+        {KILN__HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_GROUP_SEGMENT_SIZE, &function->lds_bytes},
         {KILN__HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_PRIVATE_SEGMENT_SIZE, &function->private_bytes},
         {KILN__HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_DYNAMIC_CALLSTACK, &dynamic_stack},
     };
@@ -108,11 +108,11 @@ static kiln_status resolve(kiln_kernel *kernel, kiln__rocm_kernel *function, kil
         KILN__HSA_TRY(symbol_get_info, symbol, facts[i].attribute, facts[i].value);
     if (!function->object) return kiln__hsa_fail_empty(kiln__hsa_names.symbol_get_info);
     if (dynamic_stack) return kiln__fail(KILN_ERROR_UNSUPPORTED, "kernel %s has a stack of unknown size", kernel->name);
-    if (kernarg_bytes > function->slots * KILN__ROCM_SLOT_BYTES || function->group_bytes > lds)
+    if (kernarg_bytes > function->slots * KILN__ROCM_SLOT_BYTES || function->lds_bytes > lds)
         return kiln__fail(KILN_ERROR_UNSUPPORTED,
                           "kernel %s takes %u bytes of arguments and %u of LDS: at most %u and %u", kernel->name,
-                          kernarg_bytes, function->group_bytes, function->slots * KILN__ROCM_SLOT_BYTES, lds);
-    function->dynamic_max = lds - function->group_bytes;
+                          kernarg_bytes, function->lds_bytes, function->slots * KILN__ROCM_SLOT_BYTES, lds);
+    function->dynamic_max = lds - function->lds_bytes;
     return KILN_OK;
 }
 
@@ -181,7 +181,7 @@ kiln_status kiln__rocm_kernel_attributes(const kiln_kernel *kernel, kiln_kernel_
         .arguments_size = function->arguments_bytes,
         .registers = function->vgprs,
         .local_bytes = function->private_bytes,
-        .shared_bytes = function->group_bytes,
+        .shared_bytes = function->lds_bytes,
         .max_threads = function->threads_max,
         .max_dynamic_shared_bytes = function->dynamic_max,
     };

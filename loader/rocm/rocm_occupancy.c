@@ -1,4 +1,4 @@
-/* How many groups fit on a compute unit. The runtime has no call for it; it follows from wave slots, vector registers
+/* How many blocks fit on a compute unit. The runtime has no call for it; it follows from wave slots, vector registers
  * and LDS. (LLVM, "User Guide for AMDGPU Backend", and the sizes that its register allocator goes by.) */
 #include "loader/rocm/rocm_backend.h"
 #include <string.h>
@@ -27,19 +27,19 @@ static uint32_t waves_by_registers(const char *processor, const kiln__rocm_kerne
 }
 
 kiln_status kiln__rocm_kernel_occupancy(const kiln_kernel *kernel, uint32_t threads, uint32_t dynamic_shared_bytes,
-                                        uint32_t *out_groups) {
+                                        uint32_t *out_blocks) {
     const kiln__rocm_device *rocm = kernel->device->native;
     const kiln__rocm_kernel *function = kernel->function;
-    *out_groups = 0;
+    *out_blocks = 0;
     if (threads > function->threads_max || dynamic_shared_bytes > function->dynamic_max) return KILN_OK;
-    const uint32_t group_waves = (threads + function->wave_size - 1) / function->wave_size;
+    const uint32_t block_waves = (threads + function->wave_size - 1) / function->wave_size;
     uint32_t simd_waves = rocm->waves_per_unit / rocm->simds_per_unit;
     const uint32_t register_waves = waves_by_registers(kernel->device->info.target.processor, function);
     if (register_waves < simd_waves) simd_waves = register_waves;
-    uint32_t groups = simd_waves * rocm->simds_per_unit / group_waves;
-    const uint32_t lds = function->group_bytes + dynamic_shared_bytes;
-    if (lds && (uint32_t)kernel->device->info.max_shared_bytes / lds < groups)
-        groups = (uint32_t)kernel->device->info.max_shared_bytes / lds;
-    *out_groups = groups;
+    uint32_t blocks = simd_waves * rocm->simds_per_unit / block_waves;
+    const uint32_t lds = function->lds_bytes + dynamic_shared_bytes;
+    if (lds && (uint32_t)kernel->device->info.max_shared_bytes / lds < blocks)
+        blocks = (uint32_t)kernel->device->info.max_shared_bytes / lds;
+    *out_blocks = blocks;
     return KILN_OK;
 }

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 
 static void stream_free(kiln__rocm_stream *stream) {
-    for (int i = 0; i < KILN__ROCM_RING_PARTS; i++)
-        if (stream->parts[i].handle) kiln__hsa.signal_destroy(stream->parts[i]);
+    for (int i = 0; i < KILN__ROCM_RING_SECTIONS; i++)
+        if (stream->sections[i].handle) kiln__hsa.signal_destroy(stream->sections[i]);
     if (stream->idle.handle) kiln__hsa.signal_destroy(stream->idle);
     if (stream->mark.handle) kiln__hsa.signal_destroy(stream->mark);
     if (stream->staging) kiln__hsa.pool_free(stream->staging);
@@ -18,8 +18,8 @@ static kiln_status stream_fill(kiln__rocm_stream *stream) {
     KILN__TRY(kiln__rocm_pool_alloc(stream->rocm->kernarg_pool, &stream->rocm->agent, 1,
                                     KILN__ROCM_RING_SLOTS * KILN__ROCM_SLOT_BYTES, &ring));
     stream->ring = ring;
-    for (int i = 0; i < KILN__ROCM_RING_PARTS; i++)
-        KILN__TRY(kiln__rocm_signal_create(0, &stream->parts[i]));
+    for (int i = 0; i < KILN__ROCM_RING_SECTIONS; i++)
+        KILN__TRY(kiln__rocm_signal_create(0, &stream->sections[i]));
     KILN__TRY(kiln__rocm_signal_create(0, &stream->idle));
     return kiln__rocm_signal_create(0, &stream->mark);
 }

@@ -86,14 +86,14 @@ static void shapes_beyond_the_limits_are_refused(void **state) {
         kiln_status status;
         const char *text;
     } cases[] = {
-        {{.block = {512}}, KILN_ERROR_INVALID_ARGUMENT, "group has 512 threads: kernel scale takes at most 256"},
-        {{.block = {16, 16, 2}}, KILN_ERROR_INVALID_ARGUMENT, "group has 512 threads"},
-        {{.block = {1, 2048}}, KILN_ERROR_INVALID_ARGUMENT, "group[1] is 2048: at most 1024"},
-        {{.block = {UINT32_MAX, UINT32_MAX, UINT32_MAX}}, KILN_ERROR_INVALID_ARGUMENT, "group[0] is 4294967295"},
-        {{.grid = {1u << 24}, .block = {256}}, KILN_ERROR_INVALID_ARGUMENT, "grid[0] of 16777216 groups is 4294967296"},
+        {{.block = {512}}, KILN_ERROR_INVALID_ARGUMENT, "block has 512 threads: kernel scale takes at most 256"},
+        {{.block = {16, 16, 2}}, KILN_ERROR_INVALID_ARGUMENT, "block has 512 threads"},
+        {{.block = {1, 2048}}, KILN_ERROR_INVALID_ARGUMENT, "block[1] is 2048: at most 1024"},
+        {{.block = {UINT32_MAX, UINT32_MAX, UINT32_MAX}}, KILN_ERROR_INVALID_ARGUMENT, "block[0] is 4294967295"},
+        {{.grid = {1u << 24}, .block = {256}}, KILN_ERROR_INVALID_ARGUMENT, "grid[0] of 16777216 blocks is 4294967296"},
         {{.grid = {1, 65536}},
          KILN_ERROR_INVALID_ARGUMENT,
-         "grid[1] of 65536 groups is 65536 work-items: at most 65535"},
+         "grid[1] of 65536 blocks is 65536 work-items: at most 65535"},
         {{.grid = {UINT32_MAX, UINT32_MAX, UINT32_MAX}}, KILN_ERROR_INVALID_ARGUMENT, "grid[0]"},
         {{.grid = {INT32_MAX, 65535, 65535}}, KILN_ERROR_INVALID_ARGUMENT, "too large: at most 4294967295 work-items"},
         {{.dynamic_shared_bytes = 65537}, KILN_ERROR_INVALID_ARGUMENT, "dynamic_shared_bytes is 65537"},

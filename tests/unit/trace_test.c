@@ -94,6 +94,7 @@ static void chrome_json_has_every_call_and_no_raw_bytes_of_names(void **state) {
     assert_true(count(f->out.bytes, "\"cat\":\"launch\"") >= 2);
     assert_true(count(f->out.bytes, "\"cat\":\"fill\"") >= 1);
     assert_true(count(f->out.bytes, "copy to host") >= 1);
+    assert_true(count(f->out.bytes, "\"grid\":[4,1,1],\"block\":[32,1,1]") >= 2);
     assert_true(count(f->out.bytes, "\\u0022};\\u001b[2J\\u005c") >= 2);
     assert_int_equal(count(f->out.bytes, "\x1b"), 0);
     assert_int_equal(count(f->out.bytes, "{"), count(f->out.bytes, "}") - count(f->out.bytes, "\\u0022};"));
