@@ -697,7 +697,7 @@ typedef void (*kiln_preload_callback)(void *user, const kiln_preload_result *res
 
 /* Loads every part of the given bundles on the given devices and passes each outcome to report, which may be NULL. All
  * parts are tried even if some fail. If all succeed, no later call has to load anything. Returns KILN_OK, or the status
- * of the first failure, as from kiln_module_get; kiln_last_error() then returns its text. */
+ * of the first failure, as kiln_module_get does; kiln_last_error() then returns its text. */
 KILN_API kiln_status kiln_preload(kiln_device *const *devices, size_t device_count, const kiln_bundle *const *bundles,
                                   size_t bundle_count, kiln_preload_callback report, void *user);
 
