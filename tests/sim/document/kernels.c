@@ -183,7 +183,7 @@ typedef struct row {
     const report *of;
     char kernel[64], image[64];
     bool text, executed; /* registers and spills, or counts, are not known */
-    uint32_t registers, spills, shared, groups, occupancy;
+    uint32_t registers, spills, shared, blocks, occupancy;
     double read, written, sectors, instructions; /* for each element */
     uint64_t conflicts;
     double memory, issue; /* picoseconds for each element */
@@ -264,14 +264,14 @@ static bool make_row(row *out, const kiln_operator_function *function, const kil
     uint32_t dynamic = counted.launch.shared_bytes;
     if (at->info.backend == KILN_BACKEND_ROCM) dynamic -= told.shared_bytes;
     const uint32_t lanes = (uint32_t)at->info.wave_size, waves = (counted.launch.group[0] + lanes - 1) / lanes;
-    ok(kiln_kernel_get_occupancy(kernel, counted.launch.group[0], dynamic, &out->groups));
+    ok(kiln_kernel_get_occupancy(kernel, counted.launch.group[0], dynamic, &out->blocks));
     snprintf(out->kernel, sizeof out->kernel, "%s_%s", out->of->kernel, function->part);
     snprintf(out->image, sizeof out->image, "%s", image.target);
     out->text = image.kind == KILN_IMAGE_PTX;
     out->registers = told.registers;
     out->spills = told.spill_bytes;
     out->shared = told.shared_bytes + dynamic;
-    out->occupancy = 100 * out->groups * waves / at->waves;
+    out->occupancy = 100 * out->blocks * waves / at->waves;
     return true;
 }
 
@@ -307,9 +307,9 @@ static void print_head(void) {
         "What each kernel takes of each target, and what a call of it does there. `make kernel-report` writes it,\n"
         "and a test says when it is stale. Simulated is not measured: its times are predicted.\n\n"
         "The first columns are of the images: what the assembler reported of registers (PTX has none yet: a\n"
-        "dash), the bytes that spilled registers and a stack take, and the shared memory of a group, static and\n"
+        "dash), the bytes that spilled registers and a stack take, and the shared memory of a block, static and\n"
         "of the launch that is counted.\n\n"
-        "**Groups** is how many groups of this launch a multiprocessor or compute unit has room for, as\n"
+        "**Blocks** is how many blocks of this launch a multiprocessor or compute unit has room for, as\n"
         "`kiln_kernel_get_occupancy` says, and **occupancy** the part of its warps or waves that they fill. It is\n"
         "the least of what these allow:\n\n"
         "- NVIDIA (CUDA C++ Programming Guide, \"Technical Specifications per Compute Capability\"; the limits\n"
@@ -384,7 +384,7 @@ static void print_row(const row *r) {
         printf(" - | - |");
     else
         printf(" %u | %u |", r->registers, r->spills);
-    printf(" %u | %u | %u%% |", r->shared, r->groups, r->occupancy);
+    printf(" %u | %u | %u%% |", r->shared, r->blocks, r->occupancy);
     if (r->executed)
         printf(" %.2f | %.2f | %.3f | %llu | %.1f | %.2f | %.2f | %s |\n", r->read, r->written, r->sectors,
                (unsigned long long)r->conflicts, r->instructions, r->memory, r->issue, bound_of(r));
@@ -396,7 +396,7 @@ static void print_section(const report *first) {
     printf("\n## %s\n\n", first->op);
     for (const report *r = first; r < reports + REPORTS && !strcmp(r->op, first->op); r++)
         printf("- `%s`: %s; for each element of `%s`\n", r->kernel, r->settings, r->tensor);
-    printf("\n| kernel | image | registers | spills | shared | groups | occupancy | bytes read | written | sectors |"
+    printf("\n| kernel | image | registers | spills | shared | blocks | occupancy | bytes read | written | sectors |"
            " conflicts | instructions | memory | issue | bound |\n"
            "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n");
 }

@@ -64,7 +64,7 @@ listed() {
 
 export KILN_SIM_DIR=$KILN_BUILD/sim
 check 'each kernel of each image has its row, with its registers and spills' complete
-check 'the groups that each has room for are current' resident
+check 'the blocks that each has room for are current' resident
 check 'operators on rows are bound by memory, but for those on the list' listed
 if ! ldconfig -p | grep -q 'libLLVM\.so\.19\.1'; then
     check 'what is counted is current: sm_75, sm_90' current 'sm_75 sm_90'
