@@ -14,7 +14,7 @@ static kiln_status launch(kiln_stream *stream, float *y, const float *x, float a
     if (!status) status = kiln_module_find_kernel(module, "saxpy", &kernel);
     if (status) return status;
     saxpy_args args = {.y = y, .x = x, .count = COUNT, .a = a};
-    kiln_launch_config config = {.grid = {(COUNT + SAXPY_GROUP - 1) / SAXPY_GROUP}, .block = {SAXPY_GROUP}};
+    kiln_launch_config config = {.grid = {(COUNT + SAXPY_BLOCK - 1) / SAXPY_BLOCK}, .block = {SAXPY_BLOCK}};
     return kiln_launch(stream, kernel, &config, &args, sizeof args);
 }
 

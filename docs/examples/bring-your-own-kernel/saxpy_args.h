@@ -12,6 +12,6 @@ typedef struct saxpy_args {
     uint32_t reserved;
 } saxpy_args;
 
-enum { SAXPY_GROUP = 256 }; /* threads of a group; each does one element */
+enum { SAXPY_BLOCK = 256 }; /* threads of a block; each computes one element */
 
 #endif
