@@ -11,7 +11,9 @@
  * Fields of kiln_<op>_params, in the order of help:
  * KILN_TENSOR_OUT(name, dtype, shape, text)  dtype "part", fixed ("i32"), or the option whose choice it is
  *                                            ("index_type"); shape: names of sizes, "rows,cols", with
- *                                            factors and additions, "2*cols", "batch+1"
+ *                                            factors, additions and divisors, "2*cols", "batch+1", "k/2",
+ *                                            "k/group" (a field of which 0 means k); "a|b": b where an optional
+ *                                            input is left out; "option:a|b": a for the option's first choice
  * KILN_TENSOR_IN(name, dtype, shape, text)
  * KILN_TENSOR_OPTIONAL(name, dtype, shape, text)      an input that may be NULL
  * KILN_TENSOR_OR(name, other, dtype, shape, text)     an input that may be NULL where the optional `other` is given

@@ -4,7 +4,7 @@
 
 static void print_field(const operator_call *call, const kiln_field *field) {
     char left[96] = "", kind[128] = "";
-    const char *bar;
+    const char *bar, *colon, *first;
     char *dtypes;
     switch (field->role) {
     case KILN_FIELD_INPUT:
@@ -12,9 +12,12 @@ static void print_field(const operator_call *call, const kiln_field *field) {
     case KILN_FIELD_UPDATE:
         snprintf(left, sizeof left, "--%s %s=FILE", field->role == KILN_FIELD_OUTPUT ? "out" : "in", field->name);
         bar = strchr(field->shape, '|');
+        colon = strchr(field->shape, ':');
+        first = colon ? colon + 1 : field->shape;
         dtypes = call_dtype_names(call, field);
-        snprintf(kind, sizeof kind, "%s [%.*s]%s%s%s%s%s", dtypes, (int)strcspn(field->shape, "|"), field->shape,
-                 bar ? " or [" : "", bar ? bar + 1 : "", bar ? "]" : "",
+        snprintf(kind, sizeof kind, "%s [%.*s]%s%.*s%s%s%s%s%s", dtypes, (int)strcspn(first, "|"), first,
+                 colon ? ", by " : "", colon ? (int)(colon - field->shape) : 0, field->shape, bar ? " or [" : "",
+                 bar ? bar + 1 : "", bar ? "]" : "",
                  field->instead                     ? ", or "
                  : field->optional                  ? ", optional"
                  : field->role == KILN_FIELD_UPDATE ? ", also as --out"

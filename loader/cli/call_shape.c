@@ -13,18 +13,34 @@ const char *shape_text(const npy_header *array, char text[SHAPE_TEXT_SIZE]) {
     return text;
 }
 
-/* One name of a shape, with its factor, "2*cols", or with what is added to it, "batch+1". */
+/* One name of a shape, with its factor, "2*cols", what is added to it, "batch+1", or what it is divided by: a number,
+ * "k/2", or a field, "k/group", which says 0 for the size itself. */
 typedef struct shape_term {
-    int64_t factor, more;
+    int64_t factor, more, divisor;
     call_field *size;
+    const call_field *by; /* NULL: the divisor is a number */
 } shape_term;
 
 enum { TERMS = 8 };
 
-/* The description's "rows,cols|rows,2*cols": the shape after the bar holds if an optional input is not given. */
+/* The field whose name is the first `length` characters, or NULL. */
+static call_field *find_named(const operator_call *call, const char *name, size_t length) {
+    for (uint32_t i = 0; i < call->op->field_count; i++) {
+        const char *candidate = call->op->fields[i].name;
+        if (strlen(candidate) == length && memcmp(candidate, name, length) == 0) return &call->fields[i];
+    }
+    return NULL;
+}
+
+/* The description's "rows,cols|rows,2*cols": the shape after the bar holds if an optional input is not given. Of
+ * "layout:n,k|k,n" it holds if that option is not its first choice. */
 static const char *shape_of(const operator_call *call, const kiln_field *field) {
-    const char *bar = strchr(field->shape, '|');
+    const char *bar = strchr(field->shape, '|'), *colon = strchr(field->shape, ':');
     if (!bar) return field->shape;
+    if (colon) {
+        const call_field *option = find_named(call, field->shape, (size_t)(colon - field->shape));
+        return option && option->value ? bar + 1 : colon + 1;
+    }
     for (uint32_t i = 0; i < call->op->field_count; i++) {
         const kiln_field *other = &call->op->fields[i];
         if (other->role == KILN_FIELD_INPUT && other->optional && !call->fields[i].given) return bar + 1;
@@ -43,17 +59,20 @@ static size_t parse_shape(operator_call *call, const kiln_field *field, shape_te
             at = name + 1;
         else
             term.factor = 1;
-        size_t length = strcspn(at, "+,|");
-        for (uint32_t i = 0; i < call->op->field_count; i++) {
-            const char *candidate = call->op->fields[i].name;
-            if (strlen(candidate) == length && memcmp(candidate, at, length) == 0) term.size = &call->fields[i];
-        }
+        size_t length = strcspn(at, "+/,|");
+        term.divisor = 1;
+        term.size = find_named(call, at, length);
         at += length;
         if (*at == '+') {
             term.more = strtoll(at + 1, &name, 10);
             at = name;
+        } else if (*at == '/') {
+            length = strcspn(at + 1, ",|");
+            term.by = find_named(call, at + 1, length);
+            if (!term.by) term.divisor = strtoll(at + 1, NULL, 10);
+            at += 1 + length;
         }
-        if (!term.size || term.factor < 1 || term.more < 0 || !strchr(",|", *at))
+        if (!term.size || term.factor < 1 || term.more < 0 || term.divisor < 1 || !strchr(",|", *at))
             exit(cli_error(CLI_SYSTEM, "%s: the description of %s has an unknown shape %s", call->op->name, field->name,
                            field->shape));
         terms[count++] = term;
@@ -69,13 +88,31 @@ static uint32_t folded(const npy_header *array, size_t terms) {
 
 /* Whether the dimension that arrays have there is the size itself. */
 static bool is_plain(const shape_term *term) {
-    return term->factor == 1 && term->more == 0;
+    return term->factor == 1 && term->more == 0 && term->divisor == 1 && !term->by;
 }
 
-/* The dimension that a size makes; true if it is beyond int64_t. */
+/* The dimension that a size makes; true if it is beyond int64_t. What is divided is rounded up. */
 static bool dimension_of(const shape_term *term, int64_t *out_dimension) {
-    return __builtin_mul_overflow(term->size->value, term->factor, out_dimension) ||
+    const int64_t size = term->size->value;
+    int64_t divisor = term->by ? term->by->value : term->divisor;
+    if (divisor < 1) divisor = size > 0 ? size : 1;
+    return __builtin_mul_overflow(size / divisor + (size % divisor > 0), term->factor, out_dimension) ||
            __builtin_add_overflow(*out_dimension, term->more, out_dimension);
+}
+
+/* Checks a dimension that a size makes by division, which therefore is known from another array or by --set. */
+static int check_quotient(const operator_call *call, const call_field *tensor, const shape_term *term,
+                          int64_t dimension) {
+    const char *function = call->function->name, *name = tensor->description->name;
+    const char *size = term->size->description->name;
+    char shape[SHAPE_TEXT_SIZE], divisor[32];
+    int64_t expected;
+    shape_text(&tensor->array, shape);
+    if (!term->size->given) return cli_error(CLI_USAGE, "%s: no input before %s says what %s is", function, name, size);
+    if (!dimension_of(term, &expected) && expected == dimension) return CLI_OK;
+    snprintf(divisor, sizeof divisor, "%" PRId64, term->divisor);
+    return cli_error(CLI_USAGE, "%s: %s is %s: %" PRId64 " must be %s / %s, %" PRId64, function, name, shape, dimension,
+                     size, term->by ? term->by->description->name : divisor, expected);
 }
 
 /* Takes a size from a dimension, or checks it against what is known. */
@@ -83,6 +120,7 @@ static int take_size(operator_call *call, const call_field *tensor, const shape_
     const char *function = call->function->name, *name = tensor->description->name;
     const char *size = term->size->description->name;
     char shape[SHAPE_TEXT_SIZE];
+    if (term->by || term->divisor > 1) return check_quotient(call, tensor, term, dimension);
     shape_text(&tensor->array, shape);
     if (dimension < term->more)
         return cli_error(CLI_USAGE, "%s: %s is %s: %" PRId64 " must be %s + %" PRId64, function, name, shape, dimension,

@@ -208,6 +208,18 @@ typedef kiln_status (*operation)(kiln_stream *stream, const tensors *t, int64_t 
             stream,                                                                                                    \
             &(kiln_gemm_params){.d = t->y, .a = t->a, .b = t->b, .batch = 1, .m = few, .n = count / COLS, .k = COLS}); \
     }
+/* count bytes of weights. */
+#define GEMM_W4A16(part, few)                                                                            \
+    static kiln_status gemm_w4a16_##few##_##part(kiln_stream *stream, const tensors *t, int64_t count) { \
+        return kiln_gemm_w4a16_##part(stream, &(kiln_gemm_w4a16_params){.d = t->y,                       \
+                                                                        .a = t->a,                       \
+                                                                        .weights = t->b,                 \
+                                                                        .scales = t->c,                  \
+                                                                        .m = few,                        \
+                                                                        .n = count * 2 / COLS,           \
+                                                                        .k = COLS,                       \
+                                                                        .group = 128});                  \
+    }
 #define FUNCTIONS(part)                            \
     MUL_ADD(part)                                  \
     ADD(part)                                      \
@@ -234,7 +246,9 @@ typedef kiln_status (*operation)(kiln_stream *stream, const tensors *t, int64_t 
     TOP_K(part)                                    \
     GEMM(part, 1)                                  \
     GEMM(part, 4)                                  \
-    GEMM(part, 8)
+    GEMM(part, 8)                                  \
+    GEMM_W4A16(part, 1)                            \
+    GEMM_W4A16(part, 8)
 FUNCTIONS(f32)
 FUNCTIONS(f16)
 FUNCTIONS(bf16)
@@ -266,7 +280,9 @@ typedef struct bench_case {
         {"quantize_int8 " #part, quantize_int8_##part, size, 1, true},                                                \
         {"argmax " #part, argmax_##part, size, 1, true}, {"sample " #part, sample_##part, size, 1, true},             \
         {"top_k " #part, top_k_##part, size, 1, true}, {"gemm 1 row " #part, gemm_1_##part, size, 1, true},           \
-        {"gemm 4 rows " #part, gemm_4_##part, size, 1, true}, {"gemm 8 rows " #part, gemm_8_##part, size, 1, true},
+        {"gemm 4 rows " #part, gemm_4_##part, size, 1, true}, {"gemm 8 rows " #part, gemm_8_##part, size, 1, true},   \
+        {"gemm_w4a16 1 row " #part, gemm_w4a16_1_##part, 1, 1, true},                                                 \
+        {"gemm_w4a16 8 rows " #part, gemm_w4a16_8_##part, 1, 1, true},
 static const bench_case cases[] = {CASES(f32, 4) CASES(f16, 2) CASES(bf16, 2)};
 
 #endif

@@ -212,6 +212,8 @@ static void __attribute__((noinline)) run_launch(long count) {
     CALL(gemm, gemm, .d = bench.other, .a = bench.tensor, .b = bench.tensor, .batch = 1, .m = 4, .n = 1024, .k = 1024) \
     CALL(gemm_tiles, gemm, .d = bench.other, .a = bench.tensor, .b = bench.tensor, .batch = 1, .m = 512, .n = 1024,    \
          .k = 1024)                                                                                                    \
+    CALL(gemm_w4a16, gemm_w4a16, .d = bench.other, .a = bench.tensor, .weights = (void *)bench.tensor,                 \
+         .scales = bench.tensor, .m = 4, .n = 1024, .k = 1024, .group = 128)                                           \
     CALL(quantize_fp8, quantize_fp8, .codes = (void *)bench.other, .scales = (void *)bench.numbers, .x = bench.tensor, \
          .rows = 4, .cols = 1024, .scale_rows = 4, .scale_cols = 1)                                                    \
     CALL(quantize_int8, quantize_int8, .codes = (void *)bench.other, .scales = (void *)bench.numbers,                  \

@@ -58,7 +58,7 @@ static void read_tensor(function *f, const char *direction, const char *name, co
     const char *open = strchr(kind, '['), *second = open ? strstr(open, "] or [") : NULL;
     assert_non_null(open);
     assert_int_equal(sscanf(open, "[%63[^]]]", t->shape), 1);
-    if (second) assert_int_equal(sscanf(second, "] or [%63[^]]]", t->without), 1);
+    if (second) assert_int_equal(sscanf(second, "] or [%63[^]]]", t->without), 1); /* not of "], by layout or [" */
 }
 
 /* Whether inputs have a size in their shapes, from which it is taken; one that none has is to be set. */
@@ -105,7 +105,7 @@ static int64_t value_of(const function *f, const char *name, size_t length) {
     return 0;
 }
 
-/* The dimensions of "rows,2*cols,batch+1". */
+/* The dimensions of "rows,2*cols,batch+1,k/2"; "k/group" is 1, since no group is set. */
 static uint32_t shape_of(const function *f, const char *text, int64_t shape[TERMS]) {
     uint32_t count = 0;
     for (const char *at = text; *at;) {
@@ -115,10 +115,15 @@ static uint32_t shape_of(const function *f, const char *text, int64_t shape[TERM
             at = name + 1;
         else
             factor = 1;
-        const size_t length = strcspn(at, ",+");
+        const size_t length = strcspn(at, ",+/");
         assert_true(count < TERMS);
         shape[count] = factor * value_of(f, at, length);
         at += length;
+        if (*at == '/') {
+            const int64_t divisor = strtoll(at + 1, &name, 10);
+            shape[count] = divisor > 1 ? shape[count] / divisor : 1;
+            at += strcspn(at, ",");
+        }
         if (*at == '+') shape[count] += strtoll(at + 1, &name, 10), at = name;
         count++;
         at += *at == ',';
@@ -137,7 +142,7 @@ static bool is_leading(const function *f, const char *text, mode m) {
         const tensor *t = &f->tensors[i];
         const char *other = text_of(t, m);
         if (!t->output && (m.all || !t->optional) && strcspn(other, ",") == length && memcmp(other, text, length) == 0)
-            return strcspn(text, "*+") >= length;
+            return strcspn(text, "*+/") >= length;
     }
     return false;
 }

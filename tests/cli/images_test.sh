@@ -76,11 +76,11 @@ small() {
 }
 
 # Those that read their operands once; the others compute, or choose over many readings.
-mapfile -t streaming < <(scripts/targets.sh operators | grep -vxE 'gemm|mha|mha_paged|sample|top_k')
+mapfile -t streaming < <(scripts/targets.sh operators | grep -vxE 'gemm|gemm_w4a16|mha|mha_paged|sample|top_k')
 
 check "every PTX text can be read by the first driver of its target" at_their_floor
 check "640 KiB of images at most for an operator that memory bounds" small $((640 * 1024)) "${streaming[@]}"
-check "16 MiB at most for any" small $((16 * 1024 * 1024)) gemm mha mha_paged sample top_k
+check "16 MiB at most for any" small $((16 * 1024 * 1024)) gemm gemm_w4a16 mha mha_paged sample top_k
 check "every image of every operator" same "$(expected)" "$(listed)"
 check "the images of one operator" same "$(expected kind=ptx part=f16 | grep '^softmax|')" \
     "$(listed softmax | grep '|f16|.*|ptx|')"

@@ -187,6 +187,21 @@ for operator, code, greatest in (("quantize_fp8", e4m3, 448), ("quantize_int8", 
     CASES.append((operator, {"x": (15, 129)}, {"scale_rows": "15", "scale_cols": "2"},
                   lambda x, code=code, greatest=greatest: quantized(x, code, greatest)))
     CASES.append((operator, {"x": (15, 129), "given": SCALE}, {}, lambda x, given, code=code: {"codes": code(x / given)}))
+
+
+def unpacked(weights):
+    """Integers of 4 bits, two in a byte, the first in its low half."""
+    pairs = np.stack((weights.astype(int) & 15, weights.astype(int) >> 4), -1).reshape(len(weights), -1)
+    return np.where(pairs < 8, pairs, pairs - 16)
+
+
+BYTES = np.random.default_rng(4).integers(0, 256, (33, 64), np.uint8)
+CASES.append(("gemm_w4a16", {"a": (9, 128), "weights": BYTES, "scales": (33, 4), "zeros": (33, 4), "bias": (33,)},
+              {"group": "32"}, lambda a, w, scales, zeros, bias: {
+                  "d": a @ (unpacked(w) * np.repeat(scales, 32, -1) + np.repeat(zeros, 32, -1)).T + bias}))
+CASES.append(("gemm_w4a16", {"a": (3, 128), "weights": BYTES, "scales": (2, 33), "pre_scale": (128,)},
+              {"group": "64", "scale_layout": "k_n"}, lambda a, w, scales, factors: {
+                  "d": (a * factors) @ (unpacked(w).T * np.repeat(scales, 64, 0))}))
 CASES.append(("sample", {"x": (7, 129)}, {}, lambda x: x.argmax(-1)))  # without a temperature the greatest
 
 
@@ -247,6 +262,8 @@ def differs(operator, inputs, found, expected, part):
         scale = scale + np.abs(inputs[0]).max()
     if operator in ("mha", "mha_paged"):  # scores of some 50 lose as many parts in 2^24
         scale = scale + 5 * np.abs(inputs[2]).max()
+    if operator == "gemm_w4a16":  # each weight and each sum is rounded
+        scale = scale + 200 * np.abs(inputs[0]).max() * np.abs(inputs[2]).max()
     if operator == "gemm":
         scale = scale + np.einsum("bmk,bnk->bmn", np.abs(inputs[0]), np.abs(inputs[1]))
     error = np.abs(result - expected) - (relative * scale + absolute)

@@ -20,7 +20,7 @@ holds() {
 vectors_of() { # OP LOAD STORE
     case $1 in
     sample) ;;
-    argmax | gemm | mha | mha_paged | quantize_fp8 | quantize_int8 | top_k) echo "$2" ;;
+    argmax | gemm | gemm_w4a16 | mha | mha_paged | quantize_fp8 | quantize_int8 | top_k) echo "$2" ;;
     *) echo "$2 $3" ;;
     esac
 }

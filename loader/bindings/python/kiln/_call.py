@@ -95,7 +95,16 @@ class Call:
     # ---- Shapes
 
     def _terms(self, field: Field) -> list[Term]:
+        if field.by:
+            return field.terms[self._choice(self.operator.by_name[field.by], self.given.get(field.by, 0)) > 0]
         return field.terms[self.left_out]
+
+    def _dimension(self, term: Term) -> int:
+        size = self.sizes[term.size]
+        if not term.divisor:
+            return term.factor * size + term.more
+        divisor = int(term.divisor) if term.divisor.isdecimal() else int(self.given.get(term.divisor, 0))
+        return -(-size // (divisor if divisor > 0 else max(size, 1)))
 
     def _take_sizes(self) -> None:
         self.left_out = any(field.name not in self.tensors for field in self.operator.optional_inputs)
@@ -119,6 +128,13 @@ class Call:
         dimensions = [prod(shape[:lead])] + list(shape[lead:]) if lead > 0 else [1] * (1 - lead) + list(shape)
         self.had.update(term.size for term in terms[max(0, 1 - lead):])
         for term, dimension in zip(terms, dimensions):
+            if term.divisor:
+                if term.size not in self.sizes:
+                    raise ValueError(f"{self.name}: no array before {field.name} says what {term.size} is")
+                if dimension != self._dimension(term):
+                    raise ValueError(f"{self.name}: {field.name} is {list(shape)}: {dimension} must be {term.size} / "
+                                     f"{term.divisor}, {self._dimension(term)}")
+                continue
             size = (dimension - term.more) // term.factor
             if size < 0 or size * term.factor != dimension - term.more:
                 raise ValueError(f"{self.name}: {field.name} is {list(shape)}: {dimension} must be {term.factor} * "
@@ -126,7 +142,7 @@ class Call:
             if self.sizes.setdefault(term.size, size) != size:
                 raise ValueError(f"{self.name}: {field.name} is {list(shape)}, so {term.size} is {size}, but it is "
                                  f"{self.sizes[term.size]}")
-        if lead > 0 and terms[0].factor == 1 and not terms[0].more:
+        if lead > 0 and terms[0].plain:
             leading = self.leading.setdefault(terms[0].size, shape[:lead])
             if leading != shape[:lead]:
                 raise ValueError(f"{self.name}: {field.name} is {list(shape)}: its leading dimensions must be "
@@ -134,9 +150,9 @@ class Call:
 
     def _shape(self, field: Field) -> tuple[int, ...]:
         terms = self._terms(field)
-        shape = [term.factor * self.sizes[term.size] + term.more for term in terms]
+        shape = [self._dimension(term) for term in terms]
         first = terms[0]
-        if first.factor == 1 and not first.more and prod(self.leading.get(first.size, (0,))) == shape[0]:
+        if first.plain and prod(self.leading.get(first.size, (0,))) == shape[0]:
             return (*self.leading[first.size], *shape[1:])
         return tuple(shape) if first.size in self.had else tuple(shape[1:])
 

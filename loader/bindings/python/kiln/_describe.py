@@ -30,17 +30,23 @@ class _Operator(ctypes.Structure):
 
 @dataclass(frozen=True)
 class Term:
-    """A dimension: factor * size + more."""
+    """A dimension: factor * size + more, or a size divided by a number or by a field, which says 0 for the size."""
 
     factor: int
     size: str
     more: int
+    divisor: str = ""
+
+    @property
+    def plain(self) -> bool:
+        return self.factor == 1 and not self.more and not self.divisor
 
 
 def _term(text: str) -> Term:
     factor, _, rest = text.rpartition("*")
+    rest, _, divisor = rest.partition("/")
     size, _, more = rest.partition("+")
-    return Term(int(factor or 1), size, int(more or 0))
+    return Term(int(factor or 1), size, int(more or 0), divisor)
 
 
 @dataclass(frozen=True)
@@ -54,7 +60,8 @@ class Field:
     choices: tuple[str, ...]
     text: str
     instead: str
-    terms: tuple[list[Term], list[Term]]  # the shape's, and what it is where an optional input is left out
+    terms: tuple[list[Term], list[Term]]  # the shape's, and what it is otherwise:
+    by: str  # the option that decides it by its first choice; "": it is otherwise where an optional input is left out
 
 
 _CALL = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
@@ -96,11 +103,12 @@ class Operator:
 
 def _field(raw: _Field) -> Field:
     shape = raw.shape.decode()
-    first, _, second = shape.partition("|")
+    by, _, shapes = shape.rpartition(":")
+    first, _, second = shapes.partition("|")
     terms = tuple([_term(text) for text in dimensions.split(",")] for dimensions in (first, second or first))
     return Field(raw.name.decode(), raw.role, raw.offset, bool(raw.optional), raw.dtype.decode(), shape,
                  tuple(raw.choices.decode().split(",")) if raw.choices else (), raw.text.decode(),
-                 raw.instead.decode() if raw.instead else "", terms)
+                 raw.instead.decode() if raw.instead else "", terms, by)
 
 
 def operators() -> list[Operator]:

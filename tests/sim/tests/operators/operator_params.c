@@ -107,6 +107,18 @@ void params_gemm(params *p, const call *c, const tensors *t) {
                                  .workspace_size = t->workspace_size};
 }
 
+void params_gemm_w4a16(params *p, const call *c, const tensors *t) {
+    p->gemm_w4a16 = (kiln_gemm_w4a16_params){.d = t->output[0],
+                                             .a = t->input[0],
+                                             .weights = (void *)t->input[1],
+                                             .scales = t->input[2],
+                                             .m = c->rows,
+                                             .n = c->rows,
+                                             .k = c->cols,
+                                             .workspace = t->workspace,
+                                             .workspace_size = t->workspace_size};
+}
+
 void params_kv_compact(params *p, const call *c, const tensors *t) {
     p->kv_compact = (kiln_kv_compact_params){.key_cache = t->output[0],
                                              .value_cache = t->output[1],

@@ -47,6 +47,7 @@ typedef union params {
     kiln_argmax_params argmax;
     kiln_embedding_params embedding;
     kiln_gemm_params gemm;
+    kiln_gemm_w4a16_params gemm_w4a16;
     kiln_kv_compact_params kv_compact;
     kiln_kv_copy_blocks_params kv_copy_blocks;
     kiln_kv_store_params kv_store;
@@ -74,6 +75,7 @@ void params_argmax(params *p, const call *c, const tensors *t);
 void params_embedding(params *p, const call *c, const tensors *t);
 /* The product of two square matrices. */
 void params_gemm(params *p, const call *c, const tensors *t);
+void params_gemm_w4a16(params *p, const call *c, const tensors *t);
 /* Each even block to the one behind it. */
 /* A path of the last half of a tree's nodes. */
 void params_kv_compact(params *p, const call *c, const tensors *t);

@@ -1,0 +1,180 @@
+/* gemm_w4a16, host side: which kernel does a product, and whether blocks share its k. */
+#define KILN_HOST gemm_w4a16
+#include "kernels/common/operator.h"
+#include "kernels/gemm_w4a16/gemm_w4a16_args.h"
+
+/* k is divided where d alone would not occupy the device, into pieces of at least SPLIT_LEAST and a multiple of
+ * SPLIT_STEP. There are then about TILES_BLOCKS blocks of gemm_w4a16_tiles, on every device. */
+enum { TILES_BLOCKS = 128, SPLIT_LEAST = 512, SPLIT_STEP = 64, SPLITS_MOST = 32 };
+
+/* ---- Checks ---- */
+
+static kiln_status check_sizes(const char *name, const kiln_gemm_w4a16_params *params) {
+    KILN__TRY(kiln__size_check(name, "m", params->m, INT32_MAX));
+    KILN__TRY(kiln__size_check(name, "n", params->n, INT32_MAX));
+    KILN__TRY(kiln__size_check(name, "k", params->k, INT32_MAX));
+    int64_t k = params->k, group = params->group;
+    KILN__REQUIRE(k % 2 == 0, "%s: k is %lld: must be even", name, (long long)k);
+    KILN__REQUIRE(group == 0 || group == 32 || group == 64 || group == 128 || group == 256 || group == k,
+                  "%s: group is %lld: must be 32, 64, 128, 256 or k, as 0", name, (long long)group);
+    KILN__REQUIRE(group == 0 || k % group == 0, "%s: k is %lld: must be a multiple of group, %lld", name, (long long)k,
+                  (long long)group);
+    return KILN_OK;
+}
+
+static kiln_status check_options(const char *name, const kiln_gemm_w4a16_params *params) {
+    KILN__REQUIRE((uint32_t)params->scale_layout <= KILN_W4A16_SCALES_K_N,
+                  "%s: scale_layout is %d: must be n_k (0) or k_n (1)", name, params->scale_layout);
+    KILN__REQUIRE((uint32_t)params->weight_layout <= KILN_W4A16_SM80_V1,
+                  "%s: weight_layout is %d: must be canonical (0) or sm80_v1 (1)", name, params->weight_layout);
+    KILN__REQUIRE(params->weight_layout == KILN_W4A16_CANONICAL,
+                  "%s: weight_layout is sm80_v1 (1): the image for this device takes canonical ones (0)", name);
+    KILN__REQUIRE((uint32_t)params->tile <= KILN_W4A16_TILE_128,
+                  "%s: tile is %d: must be auto (0), portable (1), 64 (2) or 128 (3)", name, params->tile);
+    KILN__REQUIRE(__builtin_isfinite(params->scale), "%s: scale is %g: must be finite", name, (double)params->scale);
+    return KILN_OK;
+}
+
+static int64_t groups_of(const kiln_gemm_w4a16_params *params) {
+    return params->group ? params->k / params->group : 1;
+}
+
+/* Checks the factors of a product with k, and gives whether they are aligned. */
+static kiln_status check_factors(const char *name, const kiln_gemm_w4a16_params *params, int64_t a_stride,
+                                 unsigned size_log2, uint32_t *out_wide) {
+    const bool groups_first = params->scale_layout == KILN_W4A16_SCALES_K_N;
+    int64_t k = params->k, n = params->n, groups = groups_of(params);
+    int64_t rows = groups_first ? groups : n, cols = groups_first ? n : groups;
+    KILN__TRY(kiln__tensor_check(name, "a", params->a, params->m, k, a_stride, size_log2));
+    KILN__TRY(kiln__tensor_check(name, "weights", params->weights, n, k / 2, k / 2, 0));
+    KILN__TRY(kiln__tensor_check(name, "scales", params->scales, rows, cols, cols, size_log2));
+    if (params->zeros) KILN__TRY(kiln__tensor_check(name, "zeros", params->zeros, rows, cols, cols, size_log2));
+    if (params->pre_scale) KILN__TRY(kiln__tensor_check(name, "pre_scale", params->pre_scale, 1, k, k, size_log2));
+    uintptr_t addresses = (uintptr_t)params->a | (uintptr_t)params->weights | (uintptr_t)params->pre_scale;
+    *out_wide = kiln__rows_wide(addresses, params->m, a_stride, size_log2) & (k % KILN_W4A16_CHUNK == 0);
+    return KILN_OK;
+}
+
+/* ---- Plans ---- */
+
+/* How a product is done. */
+typedef struct plan {
+    unsigned kernel;
+    uint32_t rows, cols;    /* of a tile; rows 0: all of a */
+    uint32_t splits, split; /* how many blocks share the k of a tile, and how much of it each has */
+} plan;
+
+static uint64_t tiles_of(int64_t count, uint32_t tile) {
+    return ((uint64_t)count + tile - 1) / tile;
+}
+
+/* Divides k into as many pieces as make `blocks` blocks. */
+static void divide(const kiln_gemm_w4a16_params *params, double blocks, plan *way) {
+    uint64_t k = (uint64_t)params->k, most = k / SPLIT_LEAST;
+    double wanted = blocks / ((double)tiles_of(params->m, way->rows) * (double)tiles_of(params->n, way->cols));
+    uint64_t splits = wanted < SPLITS_MOST ? (uint64_t)wanted : SPLITS_MOST;
+    if (splits > most) splits = most;
+    if (splits <= 1) return;
+    uint64_t each = ((k + splits - 1) / splits + SPLIT_STEP - 1) / SPLIT_STEP * SPLIT_STEP;
+    way->split = (uint32_t)each;
+    way->splits = (uint32_t)((k + each - 1) / each);
+}
+
+static plan plan_of(const kiln_gemm_w4a16_params *params, bool may_split) {
+    plan way = {.kernel = KERNEL_gemm_w4a16_tiles,
+                .rows = KILN_W4A16_TILE,
+                .cols = KILN_W4A16_TILE,
+                .splits = 1,
+                .split = (uint32_t)params->k};
+    if (params->m <= KILN_W4A16_ROWS)
+        return (plan){KERNEL_gemm_w4a16_rows, 0, KILN_W4A16_BLOCK_COLUMNS, 1, (uint32_t)params->k};
+    if (may_split) divide(params, TILES_BLOCKS, &way);
+    return way;
+}
+
+/* The bytes of a plan's partial sums. */
+static kiln_status partials_size(const char *name, const kiln_gemm_w4a16_params *params, const plan *way,
+                                 size_t *out_size) {
+    uint64_t count = (uint64_t)params->m * (uint64_t)params->n;
+    bool overflow = __builtin_mul_overflow(count, way->splits * sizeof(float), &count) || count > INT64_MAX;
+    KILN__REQUIRE(!overflow, "%s: d is too large: %lld x %lld", name, (long long)params->m, (long long)params->n);
+    *out_size = way->splits > 1 ? count : 0;
+    return KILN_OK;
+}
+
+/* ---- Launches ---- */
+
+static kiln_status launch_plan(kiln_stream *stream, const kiln_kernel *kernels, const kiln_gemm_w4a16_args *args,
+                               const plan *way, const char *name) {
+    kiln_launch_config config, joining;
+    uint64_t blocks = (uint64_t)args->tile_rows * args->splits;
+    if (args->splits > 1) {
+        KILN__TRY(kiln__grid(name, tiles_of(args->n, KILN_BLOCK), (uint64_t)args->m, &joining));
+        KILN__TRY(kiln__operator_fits(stream, name, &joining));
+    }
+    KILN__TRY(kiln__grid(name, tiles_of(args->n, way->cols), blocks, &config));
+    KILN__TRY(kiln__operator_launch(stream, &kernels[way->kernel], &config, args, sizeof *args));
+    if (args->splits == 1) return KILN_OK;
+    return kiln__operator_launch(stream, &kernels[KERNEL_gemm_w4a16_join], &joining, args, sizeof *args);
+}
+
+static kiln_status gemm_w4a16(kiln_stream *stream, const kiln_gemm_w4a16_params *params, unsigned part,
+                              const char *name) {
+    const int64_t m = params->m, n = params->n, k = params->k;
+    KILN__TRY(check_sizes(name, params));
+    KILN__TRY(check_options(name, params));
+    if (KILN__UNLIKELY(!m || !n)) return KILN_OK;
+
+    const bool groups_first = params->scale_layout == KILN_W4A16_SCALES_K_N;
+    const int64_t group = params->group, groups = groups_of(params);
+    unsigned size_log2 = kiln__part_size_log2(part);
+    kiln_gemm_w4a16_args args = {
+        .d = params->d,
+        .a = params->a,
+        .weights = params->weights,
+        .scales = params->scales,
+        .zeros = params->zeros,
+        .bias = params->bias,
+        .pre_scale = params->pre_scale,
+        .m = m,
+        .n = n,
+        .k = k,
+        .d_stride = params->d_stride ? params->d_stride : n,
+        .a_stride = params->a_stride ? params->a_stride : k,
+        .scale_row_step = groups_first ? 1 : groups,
+        .scale_group_step = groups_first ? n : 1,
+        .group_log2 = groups > 1 ? (uint32_t)__builtin_ctzll((unsigned long long)group) : KILN_W4A16_ONE_GROUP,
+        .scale = params->scale == 0.0f ? 1.0f : params->scale,
+    };
+    KILN__TRY(kiln__tensor_check(name, "d", params->d, m, n, args.d_stride, size_log2));
+    if (k) KILN__TRY(check_factors(name, params, args.a_stride, size_log2, &args.wide));
+    if (params->bias) KILN__TRY(kiln__tensor_check(name, "bias", params->bias, 1, n, n, size_log2));
+
+    const kiln_module *module;
+    KILN__TRY(kiln__operator_require(stream, KILN__OPERATOR_gemm_w4a16, part, &kiln__bundle_gemm_w4a16, &module));
+    size_t needed = 0;
+    plan way = plan_of(params, params->workspace || params->workspace_size);
+    KILN__TRY(partials_size(name, params, &way, &needed));
+    if (needed) {
+        KILN__REQUIRE(params->workspace_size >= needed,
+                      "%s: workspace_size is %zu: must be at least %zu, or 0 without a workspace", name,
+                      params->workspace_size, needed);
+        KILN__TRY(kiln__workspace_check(name, params->workspace, params->workspace_size, needed));
+        args.partials = params->workspace;
+    }
+    args.splits = way.splits;
+    args.split = way.split;
+    args.tile_rows = way.rows ? (uint32_t)tiles_of(m, way.rows) : 1;
+    return launch_plan(stream, module->kernels, &args, &way, name);
+}
+
+static kiln_status gemm_w4a16_workspace_size(kiln_stream *stream, const kiln_gemm_w4a16_params *params, unsigned part,
+                                             const char *name, size_t *out_size) {
+    (void)stream;
+    (void)part;
+    KILN__TRY(check_sizes(name, params));
+    KILN__TRY(check_options(name, params));
+    if (!params->m || !params->n) return KILN_OK;
+    plan way = plan_of(params, true);
+    return partials_size(name, params, &way, out_size);
+}

@@ -1,0 +1,308 @@
+/* gemm_w4a16 against f64: all shapes, groups, both orders of the scales, zeros, bias and pre_scale or none of them. */
+#include "tests/ops/harness.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct shape {
+    int64_t m, n, k, group;
+    int64_t padding, place; /* of rows; of all tensors */
+    bool zeros, bias, pre_scale, groups_first, workspace;
+    double scale;
+} shape;
+
+/* The tensors of a product; those that the shape does not want are there and are not passed. */
+typedef struct product {
+    matrix d, a, weights, scales, zeros, bias, pre_scale;
+    int64_t groups;
+} product;
+
+static double any_number(void) {
+    return random_number(-1, 1);
+}
+
+static double any_scale(void) {
+    return random_number(0.01, 0.1);
+}
+
+static double any_byte(void) {
+    return (double)random_integer(0, 255);
+}
+
+static product product_create(kiln_stream *stream, precision p, shape s) {
+    product t = {.groups = s.group ? s.k / s.group : 1};
+    int64_t rows = s.groups_first ? t.groups : s.n, cols = s.groups_first ? s.n : t.groups;
+    t.d = matrix_create(stream, p, s.m, s.n, s.n + s.padding, s.place);
+    t.a = matrix_create(stream, p, s.m, s.k, s.k + s.padding, s.place);
+    t.weights = matrix_create(stream, U8, s.n, s.k / 2, 0, s.place);
+    t.scales = matrix_create(stream, p, rows, cols, 0, s.place);
+    t.zeros = matrix_create(stream, p, rows, cols, 0, s.place);
+    t.bias = matrix_create(stream, p, 1, s.n, 0, s.place);
+    t.pre_scale = matrix_create(stream, p, 1, s.k, 0, s.place);
+    matrix_fill(&t.a, any_number);
+    matrix_fill(&t.weights, any_byte);
+    matrix_fill(&t.scales, any_scale);
+    matrix_fill(&t.zeros, any_number);
+    matrix_fill(&t.bias, any_number);
+    matrix_fill(&t.pre_scale, any_number);
+    return t;
+}
+
+static kiln_gemm_w4a16_params params_of(const product *t, shape s) {
+    return (kiln_gemm_w4a16_params){.d = t->d.data,
+                                    .a = t->a.data,
+                                    .weights = t->weights.data,
+                                    .scales = t->scales.data,
+                                    .zeros = s.zeros ? t->zeros.data : NULL,
+                                    .bias = s.bias ? t->bias.data : NULL,
+                                    .pre_scale = s.pre_scale ? t->pre_scale.data : NULL,
+                                    .m = s.m,
+                                    .n = s.n,
+                                    .k = s.k,
+                                    .group = s.group,
+                                    .d_stride = s.padding ? t->d.stride : 0,
+                                    .a_stride = s.padding ? t->a.stride : 0,
+                                    .scale = (float)s.scale,
+                                    .scale_layout = s.groups_first ? KILN_W4A16_SCALES_K_N : KILN_W4A16_SCALES_N_K};
+}
+
+/* The weight of row j and element k, and the magnitude of what it is made of. */
+static double weight(const product *t, shape s, int64_t j, int64_t k, double *magnitude) {
+    int64_t g = s.group ? k / s.group : 0;
+    int64_t at = s.groups_first ? g * s.n + j : j * t->groups + g;
+    int code = (int)t->weights.values[j * (s.k / 2) + k / 2] >> (k % 2 ? 4 : 0) & 15;
+    double scaled = (code < 8 ? code : code - 16) * t->scales.values[at], zero = s.zeros ? t->zeros.values[at] : 0;
+    *magnitude = fabs(scaled) + fabs(zero);
+    return scaled + zero;
+}
+
+/* What f32 may lose: each weight, each product and each sum is rounded, in whatever order. */
+static void reference(const product *t, shape s, double *expected, double *allowed) {
+    double scale = s.scale == 0 ? 1 : (double)(float)s.scale;
+    for (int64_t i = 0; i < s.m; i++)
+        for (int64_t j = 0; j < s.n; j++) {
+            double sum = 0, magnitude = 0;
+            for (int64_t k = 0; k < s.k; k++) {
+                double size, a = t->a.values[i * s.k + k] * (s.pre_scale ? t->pre_scale.values[k] : 1);
+                sum += a * weight(t, s, j, k, &size);
+                magnitude += fabs(a) * size;
+            }
+            double bias = s.bias ? t->bias.values[j] : 0;
+            expected[i * s.n + j] = scale * sum + bias;
+            magnitude = fabs(scale) * magnitude + fabs(bias);
+            allowed[i * s.n + j] = 1.2 * magnitude * sqrt((double)s.k + 16) * 0x1p-23;
+        }
+}
+
+static void run(kiln_stream *stream, precision p, shape s) {
+    harness_describe("gemm_w4a16_%s %lld x %lld x %lld, groups of %lld%s, padding %lld, at %lld%s%s%s%s, scale %g",
+                     precision_name(p), (long long)s.m, (long long)s.n, (long long)s.k, (long long)s.group,
+                     s.groups_first ? " before n" : "", (long long)s.padding, (long long)s.place,
+                     s.zeros ? ", zeros" : "", s.bias ? ", bias" : "", s.pre_scale ? ", pre_scale" : "",
+                     s.workspace ? ", workspace" : "", s.scale);
+    product t = product_create(stream, p, s);
+    size_t bytes = sizeof(double) * (size_t)(s.m * s.n);
+    double *expected = malloc(bytes), *allowed = malloc(bytes);
+    assert_true(expected && allowed);
+    reference(&t, s, expected, allowed);
+    kiln_gemm_w4a16_params params = params_of(&t, s);
+    const kiln_operator_function *function = operator_function("gemm_w4a16", p);
+    matrix workspace = {0};
+    if (s.workspace) {
+        harness_ok(function->workspace_size(stream, &params, sizeof params, &params.workspace_size));
+        workspace = matrix_create(stream, F32, 1, (int64_t)params.workspace_size / 4, 0, 0);
+        if (params.workspace_size) params.workspace = workspace.data;
+    }
+    harness_ok(function->call(stream, &params, sizeof params));
+    matrix_expect(&t.d, expected, allowed);
+    matrix *inputs[] = {&t.a, &t.weights, &t.scales, &t.zeros, &t.bias, &t.pre_scale};
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
+        matrix_expect_unchanged(inputs[i]);
+        matrix_destroy(inputs[i]);
+    }
+    matrix_destroy(&t.d);
+    if (s.workspace) {
+        matrix_get(&workspace); /* nothing around it is written */
+        matrix_destroy(&workspace);
+    }
+    free(expected);
+    free(allowed);
+}
+
+static void test_plain(kiln_stream *stream) {
+    static const int64_t shapes[][3] = {{1, 1, 2},    {1, 64, 64},  {1, 33, 258}, {2, 5, 30},
+                                        {8, 40, 128}, {7, 129, 62}, {9, 9, 10},   {64, 64, 64},
+                                        {65, 63, 34}, {70, 66, 96}, {16, 1, 100}, {12, 67, 16}};
+    for (precision p = precision_first(); p < precision_end(); p++)
+        for (size_t i = 0; i < 2 * sizeof shapes / sizeof *shapes; i++) {
+            const int64_t *sizes = shapes[i / 2];
+            run(stream, p, (shape){.m = sizes[0], .n = sizes[1], .k = sizes[2], .place = i % 2 ? AT_END : 0});
+        }
+}
+
+/* Every size of group, in both orders, with and without zeros: few rows and tiles, k of several groups. */
+static void test_groups(kiln_stream *stream) {
+    static const int64_t groups[] = {32, 64, 128, 256, 0};
+    for (precision p = precision_first(); p < precision_end(); p++)
+        for (size_t i = 0; i < 4 * sizeof groups / sizeof *groups; i++) {
+            int64_t group = groups[i / 4];
+            shape s = {.m = i % 3 ? random_integer(1, 8) : 11, .n = 37, .k = group ? 3 * group : 544, .group = group};
+            s.groups_first = i & 1;
+            s.zeros = i & 2;
+            run(stream, p, s);
+        }
+}
+
+static void test_random(kiln_stream *stream) {
+    static const int64_t places[] = {0, 0, 1, 3, 8, AT_END}, groups[] = {0, 0, 32, 64, 128, 256};
+    for (precision p = precision_first(); p < precision_end(); p++) {
+        for (int i = 0; i < harness_rounds(stream, 24); i++) {
+            shape s = {.m = random_integer(1, i % 2 ? 8 : 90),
+                       .n = random_integer(1, 90),
+                       .group = groups[random_integer(0, 5)],
+                       .padding = random_integer(0, 1) * random_integer(1, 17),
+                       .place = places[random_integer(0, 5)],
+                       .zeros = random_integer(0, 1),
+                       .bias = random_integer(0, 1),
+                       .pre_scale = random_integer(0, 1),
+                       .groups_first = random_integer(0, 1),
+                       .scale = random_integer(0, 1) ? random_number(-2, 2) : 0};
+            s.k = s.group ? s.group * random_integer(1, 320 / s.group) : 2 * random_integer(1, 80);
+            run(stream, p, s);
+        }
+    }
+}
+
+/* Each way of ending a product, of tiles and of rows. */
+static void test_endings(kiln_stream *stream) {
+    for (precision p = precision_first(); p < precision_end(); p++)
+        for (int i = 0; i < 8; i++) {
+            shape s = {.m = i & 1 ? 66 : 6, .n = 65, .k = 32, .padding = 8, .bias = i & 2, .pre_scale = i & 4};
+            run(stream, p, s);
+        }
+}
+
+/* Products whose k blocks share, in pieces that begin within a group. */
+static void test_split(kiln_stream *stream) {
+    for (precision p = precision_first(); p < precision_end(); p++) {
+        shape s = {.m = 20, .n = 70, .k = 1790, .bias = true, .workspace = true, .zeros = true};
+        run(stream, p, s);
+        s = (shape){.m = 9, .n = 3, .k = 1792, .group = 256, .zeros = true, .groups_first = true, .scale = 0.5};
+        s.workspace = true;
+        run(stream, p, s);
+        run(stream, p, (shape){.m = 9, .n = 3, .k = 1056, .group = 32});
+    }
+}
+
+/* More of k than the CPU keeps of few rows of a, and more of each than it does at a time. */
+static void test_long(kiln_stream *stream) {
+    if (!harness_on_cpu(stream)) return;
+    for (precision p = precision_first(); p < precision_end(); p++) {
+        run(stream, p, (shape){.m = 1, .n = 9, .k = 16640, .group = 256, .zeros = true});
+        run(stream, p, (shape){.m = 8, .n = 34, .k = 4100});
+        run(stream, p, (shape){.m = 130, .n = 65, .k = 2112, .group = 64, .groups_first = true});
+    }
+}
+
+/* Sums that must be exact: one integer among zeros, which shows a misplaced one, and all of them in turn. */
+static void test_exact(kiln_stream *stream) {
+    enum { M = 66, N = 67, K = 64, GROUP = 32 };
+    for (precision p = precision_first(); p < precision_end(); p++)
+        for (int i = 0; i < 8; i++) {
+            shape s = {.m = i % 2 ? M : 5, .n = N, .k = K, .group = GROUP};
+            int64_t row = random_integer(0, s.m - 1), col = random_integer(0, N - 1), k = random_integer(0, K - 1);
+            int integer = (int)random_integer(-8, 7);
+            harness_describe("gemm_w4a16_%s with %d in row %lld, column %lld, at %lld", precision_name(p), integer,
+                             (long long)row, (long long)col, (long long)k);
+            product t = product_create(stream, p, s);
+            static double a[M * K], codes[N * K / 2], scales[N * K / GROUP], d[M * N];
+            memset(codes, 0, sizeof codes);
+            memset(d, 0, sizeof d);
+            for (int64_t j = 0; j < M * K; j++)
+                a[j] = j == row * K + k ? 3 : 0;
+            for (int64_t j = 0; j < N * K / GROUP; j++)
+                scales[j] = j == col * (K / GROUP) + k / GROUP ? 0.5 : 8;
+            codes[col * (K / 2) + k / 2] = (integer & 15) << (k % 2 ? 4 : 0);
+            d[row * N + col] = 1.5 * integer;
+            matrix_set(&t.a, a);
+            matrix_set(&t.weights, codes);
+            matrix_set(&t.scales, scales);
+            kiln_gemm_w4a16_params params = params_of(&t, s);
+            harness_ok(operator_function("gemm_w4a16", p)->call(stream, &params, sizeof params));
+            matrix_expect_exact(&t.d, d);
+            matrix *all[] = {&t.d, &t.a, &t.weights, &t.scales, &t.zeros, &t.bias, &t.pre_scale};
+            for (size_t j = 0; j < sizeof all / sizeof *all; j++)
+                matrix_destroy(all[j]);
+        }
+}
+
+/* Without products there are no factors, and the bias is left. */
+static void test_no_products(kiln_stream *stream) {
+    enum { N = 5 };
+    for (precision p = precision_first(); p < precision_end(); p++)
+        for (int64_t m = 3; m <= 66; m += 63) {
+            harness_describe("gemm_w4a16_%s of %lld rows without products", precision_name(p), (long long)m);
+            matrix d = matrix_create(stream, p, m, N, 0, 0), bias = matrix_create(stream, p, 1, N, 0, 0);
+            double expected[66 * N];
+            matrix_fill(&bias, any_number);
+            for (int64_t i = 0; i < m * N; i++)
+                expected[i] = bias.values[i % N];
+            kiln_gemm_w4a16_params params = {.d = d.data, .bias = bias.data, .m = m, .n = N};
+            harness_ok(operator_function("gemm_w4a16", p)->call(stream, &params, sizeof params));
+            matrix_expect_exact(&d, expected);
+            matrix_destroy(&d);
+            matrix_destroy(&bias);
+        }
+}
+
+static void test_refusals(kiln_stream *stream) {
+    harness_describe("gemm_w4a16 refused");
+    matrix x = matrix_create(stream, F32, 1, 8192, 0, 0);
+    const kiln_operator_function *function = operator_function("gemm_w4a16", F32);
+    const kiln_gemm_w4a16_params good = {
+        .d = x.data, .a = x.data, .weights = x.data, .scales = x.data, .m = 9, .n = 4, .k = 2048};
+    kiln_gemm_w4a16_params params = good;
+    size_t size;
+    harness_ok(function->workspace_size(stream, &params, sizeof params, &size));
+    assert_true(size > 0);
+    params.workspace_size = size;
+    expect_refusal(stream, function, &params, sizeof params, "workspace");
+    params.workspace = x.data;
+    params.workspace_size = size - 1;
+    expect_refusal(stream, function, &params, sizeof params, "workspace_size");
+    params.workspace_size = 0;
+    expect_refusal(stream, function, &params, sizeof params, "or 0 without a workspace");
+    /* So many partial sums that their number is beyond 64 bits. */
+    params = (kiln_gemm_w4a16_params){.m = INT32_MAX, .n = INT32_MAX, .k = 4096};
+    assert_int_equal(function->workspace_size(stream, &params, sizeof params, &size), KILN_ERROR_INVALID_ARGUMENT);
+    assert_int_equal(size, 0);
+    params = good;
+    params.k = 2047;
+    expect_refusal(stream, function, &params, sizeof params, "k is 2047: must be even");
+    params = good;
+    params.group = 48;
+    expect_refusal(stream, function, &params, sizeof params, "group is 48: must be 32, 64, 128, 256 or k");
+    params.group = 128;
+    params.k = 2000;
+    expect_refusal(stream, function, &params, sizeof params, "k is 2000: must be a multiple of group, 128");
+    params = good;
+    params.group = -32;
+    expect_refusal(stream, function, &params, sizeof params, "group is -32");
+    params = good;
+    params.weights = NULL;
+    expect_refusal(stream, function, &params, sizeof params, "weights is NULL");
+    params = good;
+    params.scales = (char *)x.data + 2;
+    expect_refusal(stream, function, &params, sizeof params, "scales is");
+    matrix_expect_unchanged(&x);
+    matrix_destroy(&x);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        on_each_device(test_plain),   on_each_device(test_groups),      on_each_device(test_random),
+        on_each_device(test_endings), on_each_device(test_split),       on_each_device(test_long),
+        on_each_device(test_exact),   on_each_device(test_no_products), on_one_device(test_refusals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
