@@ -226,7 +226,7 @@ KILN_WORKSPACE_FUNCTION(gemm_f32, kiln_gemm_params)
 KILN_WORKSPACE_FUNCTION(gemm_f16, kiln_gemm_params)
 KILN_WORKSPACE_FUNCTION(gemm_bf16, kiln_gemm_params)
 
-/* ---- gemm_w4a16: d = scale * (a * pre_scale) * w^T + bias, w of 4-bit integers ------------------------------------- */
+/* ---- gemm_w4a16: d = scale * (a * pre_scale) * w^T + bias, w of 4-bit integers ----------------------------------- */
 
 /* How scales and zeros lie. */
 typedef enum kiln_w4a16_scales {
