@@ -1,8 +1,8 @@
-/* What a backend does for the loader: one table of functions, no optional slots.
+/* The interface between the loader and a backend: one table of functions, none of them optional.
  *
- * The loader has checked arguments for NULL, sizes and states before it calls; a backend checks what only it can know.
- * Each function returns a status with the error text set. Vendor errors are mapped once, in <name>_status.c, keeping
- * the call, the vendor's name and its number in the text. */
+ * The loader checks arguments for NULL, sizes and states before it calls; a backend checks what only it can know. Each
+ * function returns a status and sets the error text. Vendor errors are mapped once, in <name>_status.c; the text keeps
+ * the call, the vendor's name of the error and its number. */
 #ifndef KILN_LOADER_BACKEND_H
 #define KILN_LOADER_BACKEND_H
 

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The open devices. The lock also keeps a fork from seeing the list half changed, so no driver is called under it: one
- * may fork (nvidia-modprobe), or be at work while another thread forks. Openings take turns by a lock of their own,
- * which is taken first and which a child makes anew. */
+/* The open devices. The lock also keeps a fork from seeing the list half changed. No driver is called under it, because
+ * a driver may itself fork (nvidia-modprobe), or be busy while another thread forks. Opens are serialised by a lock of
+ * their own, which is taken first and which a child process initialises anew. */
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t registry_once = PTHREAD_ONCE_INIT;

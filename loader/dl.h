@@ -1,4 +1,4 @@
-/* dlopen, with the whole story of what was tried. */
+/* dlopen, with a record of everything that was tried. */
 #ifndef KILN_LOADER_DL_H
 #define KILN_LOADER_DL_H
 

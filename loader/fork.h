@@ -1,4 +1,4 @@
-/* What a forked child may know of its parent's devices. */
+/* The state of a parent's devices in a forked child. */
 #ifndef KILN_LOADER_FORK_H
 #define KILN_LOADER_FORK_H
 

@@ -32,7 +32,7 @@ size_t kiln_device_pci_text(const kiln_device_info *info, char *text, size_t siz
     return all.length;
 }
 
-/* Frameworks leave the prefix out. */
+/* Frameworks omit the prefix. */
 static const char *without_prefix(const char *uuid) {
     return strncasecmp(uuid, "GPU-", 4) == 0 || strncasecmp(uuid, "MIG-", 4) == 0 ? uuid + 4 : uuid;
 }

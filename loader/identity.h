@@ -1,4 +1,4 @@
-/* Which GPU it is, among those of the machine, by its UUID or its PCI address. */
+/* Identifying one of the machine's GPUs by its UUID or its PCI address. */
 #ifndef KILN_LOADER_IDENTITY_H
 #define KILN_LOADER_IDENTITY_H
 

@@ -1,7 +1,7 @@
 #include "loader/backend.h"
 #include "loader/trace.h"
 
-/* No object is larger than PTRDIFF_MAX; a driver's own arithmetic need not be tried on it. */
+/* No object is larger than PTRDIFF_MAX; such sizes are refused before a driver's own arithmetic can overflow. */
 static kiln_status size_check(const kiln_device *device, const char *function, size_t size) {
     KILN__TRY(kiln__device_check(device));
     if (size <= PTRDIFF_MAX) return KILN_OK;

@@ -27,7 +27,7 @@ static kiln_module *module_create(kiln_device *device, const kiln_bundle *bundle
     return NULL;
 }
 
-/* Sets the image and what the table says of its kernels; the backend sets the rest. */
+/* Sets the image and what the table states about its kernels; the backend sets the rest. */
 static void module_set_image(kiln_module *module, const kiln_image *image) {
     module->image = *image;
     for (uint32_t i = 0; i < module->part.kernel_count; i++) {

@@ -1,4 +1,5 @@
-/* What every operator's host side shares: its loaded kernels in one acquire load, and params that may grow. */
+/* What the host sides of all operators share: finding their loaded kernels with one acquire load, and params that may
+ * grow. */
 #ifndef KILN_LOADER_OPERATOR_H
 #define KILN_LOADER_OPERATOR_H
 

@@ -2,7 +2,7 @@
 #include "loader/bundle.h"
 #include <stdio.h>
 
-/* The first failure, whose text later ones and the callback's own calls replace. */
+/* The first failure. Its text is kept, since later failures and calls made by the callback overwrite the thread's. */
 typedef struct failure {
     kiln_status status;
     char text[KILN__ERROR_TEXT_SIZE];

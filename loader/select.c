@@ -1,5 +1,5 @@
-/* Selection: a pure function from (images, device facts) to (candidates in order, reasons). The rules are those of the
- * vendors: NVIDIA's CUDA C++ Programming Guide, "Binary Compatibility", "PTX Compatibility" and "Family-Specific
+/* Selection: a pure function from (images, device properties) to (candidates in order, reasons). The rules are those of
+ * the vendors: NVIDIA's CUDA C++ Programming Guide, "Binary Compatibility", "PTX Compatibility" and "Family-Specific
  * Compute Capabilities"; LLVM's "User Guide for AMDGPU Backend", target IDs and generic processors. */
 #include "loader/bundle.h"
 #include "loader/target.h"

@@ -1,4 +1,4 @@
-/* Tensor maps: what a kernel's asynchronous copies need to know of a tensor in global memory. */
+/* Tensor maps: descriptions of tensors in global memory for a kernel's asynchronous copies. */
 #ifndef KILN_LOADER_TENSOR_MAP_H
 #define KILN_LOADER_TENSOR_MAP_H
 

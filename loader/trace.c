@@ -11,7 +11,7 @@ int64_t kiln__trace_now(void) {
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* A small number for the calling thread, in the order in which threads were first recorded. */
+/* A small number that identifies the calling thread, in the order in which threads were first recorded. */
 static uint64_t thread_number(void) {
     static _Atomic uint64_t last;
     static _Thread_local uint64_t number;

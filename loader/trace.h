@@ -1,4 +1,5 @@
-/* Recording what a device is asked to do. Off, a launch pays for it with the state word that it tests anyway. */
+/* Recording what a device is asked to do. While it is off it costs a launch nothing beyond the state word, which every
+ * launch tests anyway. */
 #ifndef KILN_LOADER_TRACE_H
 #define KILN_LOADER_TRACE_H
 

@@ -1,4 +1,4 @@
-/* The records of a trace, for what writes them. */
+/* The records of a trace, for the code that writes them. */
 #ifndef KILN_LOADER_TRACE_RECORD_H
 #define KILN_LOADER_TRACE_RECORD_H
 

@@ -1,5 +1,5 @@
-/* Holders of blocks, and the list of those without: a published block waits at its end, for reuse as long as possible.
- */
+/* How many sequences hold each block, and the list of blocks that none holds. Published blocks are added at its end, to
+ * stay reusable as long as possible. */
 #include "loader/blocks/manager.h"
 
 static void insert(kiln_blocks *blocks, int32_t block, bool at_end) {

@@ -1,5 +1,5 @@
-/* Published blocks, in a hash table of lists. The key is the block before, by number and serial, and the tokens: so a
- * chain of them is a prompt, compared token by token. */
+/* Published blocks, in a hash table of lists. The key consists of the preceding block, by number and serial number, and
+ * the tokens. A chain of blocks is thus a prompt, which is compared token by token. */
 #include "loader/blocks/manager.h"
 #include <string.h>
 

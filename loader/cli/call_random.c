@@ -1,4 +1,4 @@
-/* A call without files: sizes and inputs made up, for measuring. */
+/* A call without files, for measuring: its sizes and inputs are generated. */
 #include "loader/cli/call.h"
 
 /* Fills with numbers of magnitude 0.125 to 4 in either sign, made of their bits; integers with 0 to 4095, which most

@@ -1,5 +1,5 @@
-/* A file that appears under its name only when it is complete: it is written under a temporary name in the same folder,
- * synced and renamed. */
+/* A file that appears under its name only once it is complete: it is written under a temporary name in the same folder,
+ * synced, and then renamed. */
 #ifndef KILN_CLI_OUTPUT_H
 #define KILN_CLI_OUTPUT_H
 

@@ -1,4 +1,4 @@
-/* kiln pack: GPU images and CPU functions of one's own as a bundle in C. */
+/* kiln pack: writes a user's GPU images and CPU functions as a bundle in C. */
 #include "loader/cli/pack.h"
 #include "loader/cli/output.h"
 #include <getopt.h>

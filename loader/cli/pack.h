@@ -1,4 +1,4 @@
-/* What kiln pack gathers, checks and writes. */
+/* The data that kiln pack collects, checks and writes. */
 #ifndef KILN_CLI_PACK_H
 #define KILN_CLI_PACK_H
 

@@ -1,4 +1,4 @@
-/* Is each image what it claims to be, and do all images of a package go together? */
+/* Checks that each image is what it claims to be, and that all images of a package fit together. */
 #include "loader/cli/pack.h"
 #include <errno.h>
 #include <fcntl.h>

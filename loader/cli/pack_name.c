@@ -1,4 +1,4 @@
-/* Names that C and C++ let a program give to a function or a variable. */
+/* Names that are valid for a function or a variable in C and C++. */
 #include "loader/cli/pack.h"
 #include <dlfcn.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* The CPU as a backend. Streams are synchronous: every call has done its work when it returns, so waiting is nothing,
- * nothing is ever being captured, and an event is the time at which it was recorded. */
+/* The CPU as a backend. Streams are synchronous: every call has done its work when it returns. So there is nothing to
+ * wait for, nothing is ever captured, and an event is the time at which it was recorded. */
 #include "loader/backend.h"
 #include "loader/cpu/cpu_device.h"
 #include "loader/cpu/cpu_scratch.h"

@@ -14,7 +14,7 @@ kiln_status kiln__cpu_device_count(int32_t *out_count) {
     return KILN_OK;
 }
 
-/* Nothing tells a machine's CPU from others. */
+/* A CPU has no UUID and no PCI address. */
 kiln_status kiln__cpu_identify(kiln_device_info *info) {
     (void)info;
     return KILN_OK;
@@ -82,7 +82,7 @@ kiln_status kiln__cpu_device_open(kiln_device *device, const kiln_device_options
     info->memory_bytes = machine_memory();
     info->multiprocessors = (int32_t)threads;
     info->wave_size = 1;
-    info->max_threads = 1024; /* block shapes are the GPUs' business: any that some GPU takes will do */
+    info->max_threads = 1024; /* the CPU ignores the shape of a block; this is what every GPU takes */
     return KILN_OK;
 }
 

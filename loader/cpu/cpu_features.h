@@ -1,4 +1,4 @@
-/* What the machine's instruction set has, and which CPU level that makes. */
+/* The machine's instruction-set features, and the CPU level that they amount to. */
 #ifndef KILN_LOADER_CPU_FEATURES_H
 #define KILN_LOADER_CPU_FEATURES_H
 

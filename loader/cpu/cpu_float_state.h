@@ -1,8 +1,8 @@
-/* The floating-point control state that kernels run under: round to nearest even, denormals kept, no traps.
+/* The floating-point control state in which kernels run: round to nearest even, subnormals kept, no traps.
  *
- * Host applications set flush-to-zero or another rounding, per thread; results must not depend on it, nor may the host
- * find its own setting or its sticky exception flags changed. Each thread enters before it runs a kernel and leaves
- * after it. */
+ * An application may have set flush-to-zero or another rounding mode in a thread. Results must not depend on that, and
+ * the application must find its settings and its sticky exception flags unchanged. Each thread enters this state before
+ * it runs a kernel and leaves it afterwards. */
 #ifndef KILN_LOADER_CPU_FLOAT_STATE_H
 #define KILN_LOADER_CPU_FLOAT_STATE_H
 

@@ -15,7 +15,7 @@ static void run_span(void *context, void *scratch, uint64_t begin, uint64_t end)
     kiln__cpu_float_leave(before);
 }
 
-/* The block's shape and its shared memory are the GPUs' business. */
+/* The shape of a block and its shared memory matter to GPUs only. */
 kiln_status kiln__cpu_launch(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config,
                              const void *arguments) {
     if (config->cluster[0] || config->cluster[1] || config->cluster[2])

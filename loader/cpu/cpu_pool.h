@@ -1,15 +1,16 @@
 /* The threads that share a launch.
  *
- * A job is a number of independent blocks. Threads take them off a counter, each time a share of what is left: which
- * thread runs a block, and with which others in one call, is open. Nobody can tell from a grid how long a block takes,
- * so the caller starts on the blocks alone and calls for help only if it is still at work after some microseconds:
- * small jobs never wake a thread, and a process that has only such jobs never starts one. A thread looks out for the
- * next job for 50 microseconds before it sleeps, and moves if it was woken where its caller runs.
+ * A job is a number of independent blocks. Threads take them from a shared counter, each time a share of those that are
+ * left, so it is undefined which thread runs a block and which other blocks are in the same call. The duration of a
+ * block cannot be predicted from the grid. So the caller starts alone, and wakes other threads only if it is still
+ * working after some microseconds: small jobs never wake a thread, and a process that has only small jobs never starts
+ * one. A thread without work spins for 50 microseconds, waiting for the next job, before it sleeps. If it is woken on
+ * the processor on which its caller runs, it moves to another.
  *
- * A thread that helps takes scratch of the pool's while it does. If a host's pool brings more threads than kiln's has,
- * those that find none left go without helping, and the caller does what is left.
+ * A thread that helps uses scratch memory of the pool's meanwhile. If an application's pool brings more threads than
+ * there are scratch areas, the surplus threads return without helping, and the caller does what is left.
  *
- * A block should take microseconds rather than milliseconds: the first is always the caller's alone. */
+ * A block should take microseconds rather than milliseconds, because the caller always runs the first one alone. */
 #ifndef KILN_LOADER_CPU_POOL_H
 #define KILN_LOADER_CPU_POOL_H
 

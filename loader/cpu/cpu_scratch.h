@@ -1,7 +1,8 @@
-/* Memory for what a CPU kernel works with at a time, too large for the stacks of threads that are not kiln's.
+/* Scratch memory of CPU kernels, which is too large for the stacks of threads that are not kiln's.
  *
- * Each thread that runs a kernel needs its own, and no launch may allocate. So it has an owner already: one thread at a
- * time uses a stream, hence a stream owns its caller's; the pool owns that of the threads that help callers. */
+ * Each thread that runs a kernel needs its own, and no launch may allocate, so the memory must exist beforehand. A
+ * stream is used by one thread at a time and therefore owns its caller's; the pool owns that of the threads that help.
+ */
 #ifndef KILN_LOADER_CPU_SCRATCH_H
 #define KILN_LOADER_CPU_SCRATCH_H
 

@@ -1,7 +1,7 @@
-/* The part of the CUDA driver's binary interface that kiln calls, in our own words: no toolkit header is needed.
+/* The subset of the CUDA driver's binary interface that kiln calls, declared here so that no toolkit header is needed.
  *
- * Handles point to the driver's own incomplete structs, so that a CUstream of an application's is a kiln__cu_stream.
- * tests/unit/cuda_abi_test.c holds every line of this file and of symbols.def against a toolkit's cuda.h. */
+ * Handles point to the driver's own incomplete structs, so an application's CUstream is a kiln__cu_stream.
+ * tests/unit/cuda_abi_test.c compares every line of this file and of symbols.def with a toolkit's cuda.h. */
 #ifndef KILN_LOADER_CUDA_ABI_H
 #define KILN_LOADER_CUDA_ABI_H
 

@@ -1,9 +1,9 @@
-/* The CUDA backend's parts, one file a noun; cuda_backend.c makes the table of them. What each function does is said in
- * loader/backend.h.
+/* The functions of the CUDA backend, one file per noun; cuda_backend.c has the table of them, and loader/backend.h says
+ * what each does.
  *
- * A device's native is its CUcontext itself, so that a launch compares it with one load: the device's primary context,
- * retained, or the application's, borrowed (then key_context is the same). A stream's native is the CUstream; its state
- * is that pointer again if kiln owns it and NULL if it is borrowed. */
+ * A device's native is its CUcontext itself, so that a launch can compare it with one load. It is the device's primary
+ * context, retained, or the application's, borrowed (key_context is then the same). A stream's native is the CUstream;
+ * its state is that pointer again if kiln owns it, and NULL if it is borrowed. */
 #ifndef KILN_LOADER_CUDA_BACKEND_H
 #define KILN_LOADER_CUDA_BACKEND_H
 

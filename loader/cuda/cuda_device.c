@@ -1,7 +1,7 @@
 #include "loader/cuda/cuda_backend.h"
 #include <stdio.h>
 
-/* More devices than any machine has: a driver that counts more is not believed. */
+/* More devices than any machine has. A driver that reports more is broken. */
 enum { DEVICE_MAX = 1024 };
 
 kiln_status kiln__cuda_enter(kiln_device *device, kiln__cuda_scope *out_scope) {

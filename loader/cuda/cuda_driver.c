@@ -8,7 +8,8 @@
 
 kiln__cuda_table kiln__cuda;
 
-/* The plain name is tried because some hosts load the driver by it; the last is where WSL keeps it, off the path. */
+/* The plain name is tried because some applications load the driver by it; the last is where WSL keeps it, outside the
+ * search path. */
 static const char *const library_names[] = {"libcuda.so.1", "libcuda.so", "/usr/lib/wsl/lib/libcuda.so.1", NULL};
 
 enum { required = 1, optional = 0 };

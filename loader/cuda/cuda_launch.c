@@ -5,7 +5,8 @@ static inline unsigned at_least_one(unsigned count) {
     return count + (count == 0);
 }
 
-/* Which part of a launch is beyond what the device or the kernel takes, as a sentence; empty if none is known to be. */
+/* Which property of a launch exceeds the limits of the device or the kernel, as a sentence; empty if none is known to.
+ */
 static void explain_shape(const kiln_kernel *kernel, const kiln_launch_config *config, kiln__text *out) {
     static const char *const axes[] = {"x", "y", "z"};
     static const uint32_t grid_most[] = {INT32_MAX, 65535, 65535}, block_most[] = {1024, 1024, 64};

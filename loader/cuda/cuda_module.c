@@ -2,7 +2,7 @@
 #include "loader/image/elf.h"
 #include <string.h>
 
-/* Dynamic shared memory that a kernel may use without asking. */
+/* Dynamic shared memory that a kernel may use without opting in. */
 enum { SHARED_WITHOUT_OPT_IN = 48 * 1024 };
 
 /* Room for the JIT compiler's messages: what of them fits into an error text. */

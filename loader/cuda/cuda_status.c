@@ -12,7 +12,7 @@ static const cuda_error errors[] = {
 #undef KILN_CUDA_ERROR
 };
 
-/* A number that is newer than the list is still told. */
+/* An error that is not on the list is reported by its number. */
 static const cuda_error unlisted = {"an error that kiln does not know", 0, KILN_ERROR_DRIVER};
 
 static const cuda_error *find(kiln__cu_result result) {

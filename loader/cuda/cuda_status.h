@@ -1,4 +1,4 @@
-/* The one border where a CUresult becomes a kiln_status. */
+/* The one place where a CUresult becomes a kiln_status. */
 #ifndef KILN_LOADER_CUDA_STATUS_H
 #define KILN_LOADER_CUDA_STATUS_H
 

@@ -1,6 +1,6 @@
 #include "loader/cuda/cuda_backend.h"
 
-/* The swizzle of a box whose rows have so many bytes. */
+/* The swizzle for a box whose rows have the given number of bytes. */
 static kiln__cu_enum swizzle_of(uint32_t row_bytes) {
     switch (row_bytes) {
     case 32:

@@ -1,8 +1,9 @@
-/* What a cubin, NVIDIA's ELF image, says of itself.
+/* What a cubin, NVIDIA's ELF image, states about itself.
  *
- * Its format is documented nowhere; what is read here was seen in the files of the assembler and agrees with LLVM's
- * notes on them. So the ELF structure is checked strictly, but the rest is advice: a layout that is not known leaves
- * facts at 0 ("not known") and does not refuse the image, since the driver may well take it. */
+ * The format is not documented; what is read here was found in files that the assembler writes, and agrees with LLVM's
+ * notes on them. So the ELF structure is checked strictly, but the rest is advisory: an unknown layout leaves facts at
+ * 0
+ * ("not known") and does not refuse the image, since the driver may well accept it. */
 #ifndef KILN_LOADER_IMAGE_CUBIN_H
 #define KILN_LOADER_IMAGE_CUBIN_H
 

@@ -1,6 +1,6 @@
-/* The kernel descriptors of an AMD code object: what the hardware is told of a kernel, where the metadata is what the
- * host is told. (LLVM, "User Guide for AMDGPU Backend", Kernel Descriptor.) The two must agree, and code must stand
- * behind them: a kernel that is listed and has no code would be found at its launch. */
+/* The kernel descriptors of an AMD code object: what they say is for the hardware, as the metadata is for the host.
+ * (LLVM, "User Guide for AMDGPU Backend", Kernel Descriptor.) The two must agree, and there must be code for each
+ * kernel: otherwise a listed kernel without code would be noticed only when it is launched. */
 #ifndef KILN_LOADER_IMAGE_DESCRIPTOR_H
 #define KILN_LOADER_IMAGE_DESCRIPTOR_H
 

@@ -1,9 +1,9 @@
 /* A bounded reader of ELF files: 64-bit, little-endian, as GPU images are. (System V ABI, chapters 4 and 5.)
  *
- * kiln__elf_read checks the header and both tables completely: every offset, size, alignment and name. What it let
- * pass is then read without further doubt; the other functions rely on an index below its count. Nothing is copied or
- * allocated: strings and bytes point into the file, which must outlive their use. Drivers take images without a
- * length, so the extents are checked here or nowhere. */
+ * kiln__elf_read checks the header and both tables completely: every offset, size, alignment and name. What it
+ * accepts can then be read without further checks; the other functions rely on an index below its count. Nothing is
+ * copied or allocated: strings and bytes point into the file, which must outlive their use. Drivers take images without
+ * a length, so the extents are checked here or nowhere. */
 #ifndef KILN_LOADER_IMAGE_ELF_H
 #define KILN_LOADER_IMAGE_ELF_H
 

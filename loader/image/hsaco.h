@@ -1,5 +1,5 @@
-/* The metadata of an AMD code object: what its kernels take and need. (LLVM, "User Guide for AMDGPU Backend", Code
- * Object V3 to V6 Metadata.) The bytes are hostile: everything is bounded. */
+/* The metadata of an AMD code object: the arguments and resources of its kernels. (LLVM, "User Guide for AMDGPU
+ * Backend", Code Object V3 to V6 Metadata.) The bytes are not trusted: everything is bounded. */
 #ifndef KILN_LOADER_IMAGE_HSACO_H
 #define KILN_LOADER_IMAGE_HSACO_H
 

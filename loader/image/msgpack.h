@@ -1,8 +1,8 @@
 /* A bounded reader of MessagePack, the encoding of AMD's metadata. (github.com/msgpack/msgpack, spec.md.)
  *
- * A reader walks over the bytes value by value. An array or a map is its head alone: the values in it follow, and the
- * caller reads or skips as many as the head says (a map's count is of pairs). Nothing is copied or allocated, and
- * nesting takes no stack: depth is bounded by the bytes alone. */
+ * A reader walks over the bytes value by value. For an array or a map it returns only the head: the elements follow,
+ * and the caller reads or skips as many as the head states (pairs, for a map). Nothing is copied or allocated, and
+ * nesting uses no stack, so only the number of bytes limits its depth. */
 #ifndef KILN_LOADER_IMAGE_MSGPACK_H
 #define KILN_LOADER_IMAGE_MSGPACK_H
 

@@ -1,7 +1,8 @@
-/* What a PTX text says of itself: its header and its entry points. (NVIDIA, "Parallel Thread Execution ISA".)
+/* What a PTX text states about itself: its header and its entry points. (NVIDIA, "Parallel Thread Execution ISA".)
  *
- * A tokenizer and a reader of declarations, in one pass over the text: instructions are stepped over, not understood.
- * The text is hostile; it need not end with NUL, and a NUL byte in it is refused, because a driver would stop there. */
+ * A tokenizer and a reader of declarations, in one pass over the text: instructions are skipped.
+ * The text is not trusted; it need not end with NUL, and a NUL byte in it is refused, because a driver would stop
+ * there. */
 #ifndef KILN_LOADER_IMAGE_PTX_H
 #define KILN_LOADER_IMAGE_PTX_H
 

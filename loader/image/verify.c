@@ -20,7 +20,7 @@ static kiln_status verify_digest(const kiln_image *image) {
     return KILN_OK;
 }
 
-/* 'a' is told by every cubin of the second ABI version, and by some of the first; 'f' by none. */
+/* Every cubin of the second ABI version states 'a', and some of the first do; none states 'f'. */
 static bool cubin_agrees(const kiln_image_facts *facts, const char *name) {
     enum { ABI_2 = 8 };
     int32_t capability = 0, file_capability = 0;

@@ -1,4 +1,5 @@
-/* The ROCm backend's own structures, and its functions of kiln__backend. */
+/* The structures of the ROCm backend, and its functions, one file per noun; rocm_backend.c has the table of them, and
+ * loader/backend.h says what each does. */
 #ifndef KILN_LOADER_ROCM_BACKEND_H
 #define KILN_LOADER_ROCM_BACKEND_H
 
@@ -113,7 +114,7 @@ kiln_status kiln__rocm_device_enable_peer(kiln_device *device, kiln_device *peer
 /* Marks the device lost by the status that the error callback of one of its queues was told. */
 void kiln__rocm_device_lose(kiln_device *device, uint32_t status);
 
-/* rocm_fault.c: page faults and the runtime's other events, of which it tells once. */
+/* rocm_fault.c: page faults and the runtime's other events, of which it reports one per process. */
 /* Adds an open device, which with takes_faults answers for its agent's. Returns KILN_OK, KILN_ERROR_UNSUPPORTED,
  * KILN_ERROR_DRIVER, KILN_ERROR_DEVICE_LOST (the runtime has told of a fault, and will tell of no other). */
 kiln_status kiln__rocm_faults_join(kiln__rocm_device *rocm);

@@ -1,7 +1,7 @@
 /* Copies.
  *
- * The runtime's copy engines know nothing of queues: a copy waits for the signal of a barrier packet, and a second
- * barrier packet, behind which the stream goes on, waits for the copy's. */
+ * The runtime's copy engines are independent of queues. So a copy waits for the signal of a barrier packet, and a
+ * second barrier packet, after which the stream continues, waits for the signal of the copy. */
 #include "loader/rocm/rocm_copy.h"
 #include "loader/rocm/rocm_queue.h"
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Copies of the runtime's engines in the order of a stream. */
+/* Copies by the runtime's copy engines, in stream order. */
 #ifndef KILN_LOADER_ROCM_COPY_H
 #define KILN_LOADER_ROCM_COPY_H
 

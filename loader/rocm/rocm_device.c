@@ -24,7 +24,7 @@ static kiln_status describe_driver(const char *library, kiln_device_info *info) 
     return KILN_OK;
 }
 
-/* The agents of all GPUs into rocm, and the one of the ordinal. */
+/* Stores the agents of all GPUs, and the one of the ordinal, in rocm. */
 static kiln_status find_agent(kiln__rocm_device *rocm, int32_t ordinal) {
     int32_t count;
     KILN__TRY(kiln__rocm_agents(rocm->gpus, KILN__ROCM_GPUS, &count));

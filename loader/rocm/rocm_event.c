@@ -1,8 +1,8 @@
-/* Events are barrier packets with pooled signals. An event's time is the end of its barrier packet's processing, which
- * the packet processor writes into the completion signal on a queue with profiling. The runtime's manual promises these
- * times for dispatches; HIP takes its events' times from barrier packets in the same way. Where the hardware left none,
- * the runtime translates 0 into a time, which lies before the event was recorded: elapsed says so instead of making up
- * a duration of it. */
+/* Events are barrier packets with pooled signals. An event's time is when its barrier packet was processed, which the
+ * packet processor writes into the completion signal on a queue with profiling. The runtime's manual guarantees these
+ * times for dispatches only, but HIP takes its events' times from barrier packets in the same way. If the hardware
+ * wrote none, the runtime translates 0 into a time, which is before the event was recorded: kiln_event_elapsed then
+ * reports an error instead of a made-up duration. */
 #include "loader/rocm/rocm_queue.h"
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
-/* Page faults, hardware exceptions and memory errors. The runtime asks each handler that was registered, on a thread of
- * its own, and aborts the process unless one of them answers with success; it cannot be told whose kernel it was. Then
- * it forgets them: whatever happens after the first such event, nobody is told. */
+/* Page faults, hardware exceptions and memory errors. The runtime calls each registered handler, on a thread of its
+ * own, and aborts the process unless one of them returns success; whose kernel caused the event is not known. It then
+ * drops the handlers, so nothing that happens after the first such event is reported. */
 #include "loader/dl.h"
 #include "loader/rocm/rocm_backend.h"
 

@@ -1,5 +1,5 @@
-/* Fills. The runtime's own fill is outside of every queue and waits, so one is a run of copies: a page of the value,
- * and then what is filled behind itself, twice as much each time. */
+/* Fills. The runtime's own fill is independent of queues and makes the host wait. So a fill is a series of copies:
+ * first a page of the value, then what is already filled, twice as much each time. */
 #include "loader/rocm/rocm_copy.h"
 #include <string.h>
 

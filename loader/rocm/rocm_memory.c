@@ -14,7 +14,7 @@ kiln_status kiln__rocm_pool_alloc(kiln__hsa_pool pool, const kiln__hsa_agent *ag
     return KILN_OK;
 }
 
-/* Granted to the device and to those that it is a peer of. */
+/* Grants access to the device and to the devices that have it as a peer. */
 static kiln_status device_alloc(kiln__rocm_device *rocm, size_t size, void **out_memory) {
     pthread_mutex_lock(&rocm->peers_lock);
     const kiln_status status =

@@ -1,5 +1,5 @@
-/* How many blocks fit on a compute unit. The runtime has no call for it; it follows from wave slots, vector registers
- * and LDS. (LLVM, "User Guide for AMDGPU Backend", and the sizes that its register allocator goes by.) */
+/* How many blocks fit on a compute unit. The runtime has no call for this; it follows from wave slots, vector registers
+ * and LDS. (LLVM, "User Guide for AMDGPU Backend", and the sizes that its register allocator uses.) */
 #include "loader/rocm/rocm_backend.h"
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* Memory in stream order.
  *
- * The runtime frees memory at once, whatever runs. So what a stream frees is kept, with the signal of a barrier packet
- * behind the work that the stream has, and is what an allocation takes first: what the same stream freed, which is done
- * with it before its next work begins, or what is done. The rest goes back to the runtime when an allocation finds
- * nothing that suits it, and when the device is closed. */
+ * The runtime frees memory at once, whatever is running. So memory that a stream frees is kept, with the signal of a
+ * barrier packet after the work that the stream has so far, and allocations take such memory first: either what the
+ * same stream freed, since its earlier work ends before its next begins, or what is no longer in use. The rest is
+ * returned to the runtime when an allocation finds nothing suitable, and when the device is closed. */
 #include "loader/rocm/rocm_queue.h"
 #include <stdlib.h>
 

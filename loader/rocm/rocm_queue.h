@@ -1,14 +1,16 @@
 /* Queues and packets.
  *
- * Every packet has the barrier bit, so that a stream's work runs in order even when streams share a queue. A scope of
- * the system writes the L2 cache back or drops what it holds, so between two launches of a queue of kiln's it is the
- * agent's. The host and the other devices look only behind a barrier packet (a wait, a copy, an event), which has
- * system scope on both sides; behind one that the host has waited for, the next launch acquires at system scope what
- * the host wrote. On a borrowed queue the application may look behind each launch, whose scope is then the system's.
- * The order of publishing one: take what can fail first (a kernarg slot, a signal), then reserve the packet index, wait
- * while the queue is full, write all but the first 32 bits, store those with release, ring the doorbell. Between
- * reserving and publishing nothing fails unless the device is lost: an index that were reserved and never published
- * would stop the queue for ever. */
+ * Every packet has the barrier bit, so that a stream's work runs in order even if streams share a queue.
+ *
+ * System scope writes back or invalidates the L2 cache, so launches on kiln's own queues have agent scope. The host and
+ * other devices read results only after a barrier packet (a wait, a copy, an event), which has system scope on both
+ * sides; after one that the host has waited for, the next launch acquires at system scope, to see what the host wrote.
+ * On a borrowed queue the application may read results after any launch, so there each has system scope.
+ *
+ * A packet is published in this order: first take everything that can fail (a kernarg slot, a signal), then reserve the
+ * packet index, wait while the queue is full, write all but the first 32 bits, store those with release, and ring the
+ * doorbell. Between reserving and publishing nothing fails unless the device is lost, since an index that is reserved
+ * and never published would stop the queue forever. */
 #ifndef KILN_LOADER_ROCM_QUEUE_H
 #define KILN_LOADER_ROCM_QUEUE_H
 

@@ -1,7 +1,7 @@
 #include "loader/rocm/rocm_signal.h"
 #include <stdlib.h>
 
-/* How many signals are looked at before a new one is created: few, so that many held events do not make taking slow. */
+/* How many signals are examined before a new one is created: few, so that many held events do not slow this down. */
 enum { PROBES = 8 };
 
 void kiln__rocm_signals_open(kiln__rocm_signals *pool) {

@@ -1,8 +1,8 @@
 /* Completion signals, pooled per device.
  *
- * A signal must not be used again while a packet or copy may still look at it. A finished waiter is the only proof that
- * it no longer does, so each signal remembers the one that its packet or copy waits for and holds it until it is done
- * itself. A signal is free when it is done and nobody holds it. */
+ * A signal must not be reused while a packet or copy may still read it. The only proof that none does is that the
+ * waiter has finished. So each signal records the one that its packet or copy waits for, and holds it until it is done
+ * itself. A signal is free when it is done and not held. */
 #ifndef KILN_LOADER_ROCM_SIGNAL_H
 #define KILN_LOADER_ROCM_SIGNAL_H
 

@@ -12,7 +12,7 @@ static const hsa_status statuses[] = {
 #undef KILN_HSA_STATUS
 };
 
-/* A number that is newer than the list is still told. */
+/* An error that is not on the list is reported by its number. */
 static const hsa_status unlisted = {"unknown HSA status", 0, KILN_ERROR_DRIVER};
 
 static const hsa_status *find(kiln__hsa_status status) {

@@ -12,7 +12,7 @@ static void stream_free(kiln__rocm_stream *stream) {
     free(stream);
 }
 
-/* The ring and its signals. What was made stays in the stream for stream_free. */
+/* Creates the ring and its signals. After a failure, what was created stays in the stream for stream_free. */
 static kiln_status stream_fill(kiln__rocm_stream *stream) {
     void *ring;
     KILN__TRY(kiln__rocm_pool_alloc(stream->rocm->kernarg_pool, &stream->rocm->agent, 1,
