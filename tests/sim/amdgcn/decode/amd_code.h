@@ -75,6 +75,7 @@ typedef struct amd_operand {
     uint16_t index; /* of the first */
     bool negate, absolute;
     bool extend;        /* SDWA's sext */
+    bool upper;         /* a register's upper half by its name, v1.h */
     bool real, literal; /* a constant written as a floating-point number, as a hexadecimal one */
     uint8_t select;     /* SDWA: amd_select */
     uint16_t value_16;  /* to 16 bits, and to 32: of 1.0 the bits of an f16, and of an f32 */

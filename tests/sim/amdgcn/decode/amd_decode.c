@@ -209,6 +209,15 @@ static bool constant_parse(const char *text, amd_operand *operand) {
     return *text && !*end;
 }
 
+/* "v1.l" and "v1.h": a register by one of its halves. */
+static void half_parse(char *text, amd_operand *operand) {
+    size_t length = strlen(text);
+    if (length < 4 || text[0] != 'v' || !isdigit((unsigned char)text[1]) || text[length - 2] != '.') return;
+    if (text[length - 1] != 'l' && text[length - 1] != 'h') return;
+    operand->upper = text[length - 1] == 'h';
+    text[length - 2] = 0;
+}
+
 static bool operand_parse(char *text, amd_operand *operand) {
     size_t length = strlen(text);
     *operand = (amd_operand){0};
@@ -230,6 +239,7 @@ static bool operand_parse(char *text, amd_operand *operand) {
         text[length - 1] = 0;
         text++;
     }
+    half_parse(text, operand);
     return register_parse(text, operand) || aperture_parse(text, operand) || hardware_register_parse(text, operand) ||
            message_parse(text, operand) || constant_parse(text, operand);
 }

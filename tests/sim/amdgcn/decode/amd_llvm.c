@@ -1,4 +1,5 @@
 #include "tests/sim/amdgcn/decode/amd_llvm.h"
+#include <ctype.h>
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -32,6 +33,7 @@ static pthread_once_t found = PTHREAD_ONCE_INIT;
 
 struct amd_llvm {
     disassembler context;
+    bool halves; /* 16-bit operands of 32-bit encodings are halves of registers */
 };
 
 static void find(void) {
@@ -70,6 +72,7 @@ amd_llvm *amd_llvm_open(const char *processor, bool wave64) {
     amd_llvm *created = amd_llvm_present(&why) ? calloc(1, sizeof *created) : NULL;
     if (!created) return NULL;
     const char *features = amd_llvm_features(processor, wave64);
+    created->halves = !strncmp(processor, "gfx11", 5) || !strncmp(processor, "gfx12", 5);
     created->context = llvm.CreateDisasmCPUFeatures(AMD_LLVM_TRIPLE, processor, features, NULL, 0, NULL, NULL);
     if (!created->context) {
         free(created);
@@ -101,6 +104,53 @@ static bool field_empty(uint8_t *bytes) {
     return false;
 }
 
+/* In VOP1, VOP2 and VOPC of gfx11 and later, 16-bit operands are halves of v0 to v127: the number of an upper half is
+ * 128 above its register's. LLVM 19 takes it for a register that may not be there, and says so behind its name. Names
+ * the half instead: "v129" with such a comment is "v1.h". */
+static void halves_name(char *text) {
+    static const char begin[] = "/*Invalid register, operand has '";
+    for (char *at; (at = strstr(text, begin));) {
+        char *class = at + sizeof begin - 1, *end = strstr(class, "*/"), *number = at;
+        const char *limited = strstr(class, "_Lo128'");
+        while (number > text && isdigit((unsigned char)number[-1]))
+            number--;
+        const unsigned long encoded = strtoul(number, NULL, 10);
+        if (!end || !limited || limited > end || number == text || number[-1] != 'v' || encoded < 128) return;
+        const int length = sprintf(number, "%lu.h", encoded - 128);
+        memmove(number + length, end + 2, strlen(end + 2) + 1);
+    }
+}
+
+/* Writes ".h" behind an operand that is a vector register. */
+static bool half_append(char *text, unsigned operand) {
+    char *at = strchr(text + strspn(text, " \t"), ' ');
+    for (; at && operand; operand--)
+        at = strchr(at + 1, ' ');
+    if (!at || at[1] != 'v' || !isdigit((unsigned char)at[2])) return false;
+    at += 2 + strspn(at + 2, "0123456789");
+    memmove(at + 2, at, strlen(at) + 1);
+    memcpy(at, ".h", 2);
+    return true;
+}
+
+/* Of the result and the second source LLVM 19 takes no number above 127. Decodes the instruction with their lower
+ * halves and names the upper ones. Returns its size, or 0. */
+static size_t halves_decode(amd_llvm *opened, uint8_t *bytes, size_t size, uint64_t address, char *text,
+                            size_t text_size) {
+    enum { VOPC = 0x3e, VOP1 = 0x3f };
+    const uint32_t result = 1u << 24, second = 1u << 16;
+    uint32_t word;
+    memcpy(&word, bytes, sizeof word);
+    const uint32_t kind = word >> 25, upper = word & ((kind == VOPC ? 0 : result) | (kind == VOP1 ? 0 : second));
+    if (!opened->halves || kind > VOP1 || !upper) return 0;
+    word &= ~upper;
+    memcpy(bytes, &word, sizeof word);
+    const size_t length = llvm.DisasmInstruction(opened->context, bytes, size, address, text, text_size);
+    if (!length || (upper & result && !half_append(text, 0))) return 0;
+    const bool maskless = kind == VOPC && strstr(text, "v_cmpx_");
+    return upper & second && !half_append(text, maskless ? 1 : 2) ? 0 : length;
+}
+
 size_t amd_llvm_text(amd_llvm *opened, const uint8_t *bytes, size_t size, uint64_t address, char *text,
                      size_t text_size) {
     uint8_t copy[16] = {0}; /* LLVM's parameter is not const */
@@ -110,7 +160,12 @@ size_t amd_llvm_text(amd_llvm *opened, const uint8_t *bytes, size_t size, uint64
     size_t length = llvm.DisasmInstruction(opened->context, copy, given, address, buffer, sizeof buffer);
     while (!length && given >= 8 && field_empty(copy))
         length = llvm.DisasmInstruction(opened->context, copy, given, address, buffer, sizeof buffer);
+    if (!length && given >= 4) {
+        memcpy(copy, bytes, given);
+        length = halves_decode(opened, copy, given, address, buffer, sizeof buffer - 8);
+    }
     if (!length) return 0;
+    halves_name(buffer);
     const char *begin = buffer + strspn(buffer, " \t");
     snprintf(text, text_size, "%s", begin);
     for (size_t end = strlen(text); end && (text[end - 1] == ' ' || text[end - 1] == '\n'); end--)

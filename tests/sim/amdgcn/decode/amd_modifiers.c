@@ -149,17 +149,28 @@ const char *amd_modifiers_check(const amd_op *op) {
 
 const char *amd_modifiers_halves(amd_op *op, uint32_t word) {
     enum { VOP3 = 0x35, OP_SEL = 11, RESULT = 3 };
-    const uint32_t bits = word >> OP_SEL & 0xf;
-    if (word >> 26 != VOP3 || !bits || op->op_sel || op->dual || op->class != AMD_CLASS_VECTOR) return NULL;
+    const char *unheeded = NULL;
+    const uint32_t bits = word >> 26 == VOP3 ? word >> OP_SEL & 0xf : 0;
+    uint32_t uppers = 0;
+    for (uint32_t i = 0; i < op->operand_count; i++)
+        uppers |= (uint32_t)op->operand[i].upper << i;
+    if (uppers) unheeded = "an upper half";
+    if ((!bits && !uppers) || op->op_sel) return NULL;
+    if (op->dual || op->class != AMD_CLASS_VECTOR) return unheeded;
     for (size_t i = 0; i < sizeof alu_rows / sizeof *alu_rows; i++) {
         const alu_row *row = &alu_rows[i];
         if (row->run != op->run) continue;
-        if (row->marks || row->parts) return NULL; /* the bits are of the mask's register, or select bytes */
+        if (row->marks || row->parts) return unheeded; /* the bits are of the mask's register, or select bytes */
         uint32_t sources = 0;
         while (sources < 3 && row->source[sources] != AMD_ALU_none)
             sources++;
-        op->op_sel = (uint8_t)((bits & ((1u << sources) - 1)) | (bits >> RESULT & 1) << sources);
+        uint32_t of_sources = bits, of_result = bits >> RESULT;
+        if (uppers) {
+            of_sources = uppers >> (row->result == AMD_ALU_none ? op->operand_count - sources : 1);
+            of_result = row->result == AMD_ALU_none ? 0 : uppers;
+        }
+        op->op_sel = (uint8_t)((of_sources & ((1u << sources) - 1)) | (of_result & 1) << sources);
         return halves_check(op, row);
     }
-    return NULL;
+    return unheeded;
 }

@@ -196,6 +196,39 @@ static void test_halves_of_the_encoding(void **state) {
     }
 }
 
+/* The code of compilers that know real true16, with upper halves in 32-bit encodings: the first source, the second and
+ * the result, the source of a conversion, and those of moves. */
+static void test_halves_of_registers(void **state) {
+    (void)state;
+    static const struct {
+        const char *text; /* of v1 = {1, 2} and v2 = {1, 4}, the lower half first, to v0 = {-1, -1} */
+        uint32_t result;
+    } rows[] = {
+        {".long 0x64000581", 0xbc004200}, /* v_add_f16_e32 v0.l, v1.h, v2.l */
+        {".long 0x65010501", 0x4500bc00}, /* v_add_f16_e32 v0.h, v1.l, v2.h */
+        {".long 0x7e001781", 0x40000000}, /* v_cvt_f32_f16_e32 v0, v1.h */
+        {".long 0x7f003901", 0x3c00bc00}, /* v_mov_b16_e32 v0.h, v1.l */
+        {".long 0x7e003981", 0xbc004000}, /* v_mov_b16_e32 v0.l, v1.h */
+    };
+    static const char *const targets[] = {"gfx1100", "gfx1201"};
+    for (size_t t = 0; t < sizeof targets / sizeof *targets; t++) {
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+            amd_program *program = amdgcn_load(targets[t], false, rows[i].text);
+            amdgcn_registers_fill(&before, program, &random_state);
+            before.v[0][0] = 0xbc00bc00;
+            before.v[1][0] = 0x40003c00;
+            before.v[2][0] = 0x44003c00;
+            run(program, 1);
+            if (registers.v[0][0] != rows[i].result)
+                fail_msg("%s: %s: 0x%08x", targets[t], rows[i].text, registers.v[0][0]);
+            amd_program_free(program);
+        }
+        const char *refusal =
+            amdgcn_refusal(targets[t], false, ".long 0x6d000501"); /* v_fmac_f16_e32 v0.h, v1.l, v2.l */
+        if (!refusal || !strstr(refusal, "its encoding has op_sel")) fail_msg("%s: %s", targets[t], refusal);
+    }
+}
+
 /* ---- Mixed sums ---- */
 
 /* 1 * (1 + 2^-11) + 2^-40 is above the middle of two f16; as an f32 it is the middle. The instruction rounds to f32, by
@@ -461,15 +494,11 @@ static void test_narrowing_with_noise(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_halves_of_the_encoding),
-        cmocka_unit_test(test_approximations),
-        cmocka_unit_test(test_scalar_approximations),
-        cmocka_unit_test(test_seed_perturbs),
-        cmocka_unit_test(test_division),
-        cmocka_unit_test(test_widening_of_8_bits),
-        cmocka_unit_test(test_widening_of_pairs),
-        cmocka_unit_test(test_narrowing_to_8_bits),
-        cmocka_unit_test(test_narrowing_with_noise),
+        cmocka_unit_test(test_halves_of_the_encoding), cmocka_unit_test(test_halves_of_registers),
+        cmocka_unit_test(test_approximations),         cmocka_unit_test(test_scalar_approximations),
+        cmocka_unit_test(test_seed_perturbs),          cmocka_unit_test(test_division),
+        cmocka_unit_test(test_widening_of_8_bits),     cmocka_unit_test(test_widening_of_pairs),
+        cmocka_unit_test(test_narrowing_to_8_bits),    cmocka_unit_test(test_narrowing_with_noise),
         cmocka_unit_test(test_mixed_sums_round_twice),
     };
     if (!amdgcn_harness_ready()) return 0;
