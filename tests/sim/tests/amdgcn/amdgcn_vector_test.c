@@ -207,9 +207,9 @@ static const char *const mnemonics[] = {
 };
 /* Those have tests of their own. */
 static const char *const elsewhere[] = {
-    "v_accvgpr_read_b32", "v_accvgpr_write_b32", "v_accvgpr_mov_b32", "v_pk_mov_b32",
-    "v_cvt_f32_fp8",      "v_cvt_f32_bf8",       "v_cvt_pk_f32_fp8",  "v_cvt_pk_f32_bf8",
-    "v_cvt_pk_fp8_f32",   "v_cvt_pk_bf8_f32",    "v_cvt_sr_fp8_f32",  "v_cvt_sr_bf8_f32",
+    "v_accvgpr_read_b32", "v_accvgpr_write_b32", "v_accvgpr_mov_b32", "v_pk_mov_b32",     "v_mov_b16",
+    "v_cvt_f32_fp8",      "v_cvt_f32_bf8",       "v_cvt_pk_f32_fp8",  "v_cvt_pk_f32_bf8", "v_cvt_pk_fp8_f32",
+    "v_cvt_pk_bf8_f32",   "v_cvt_sr_fp8_f32",    "v_cvt_sr_bf8_f32",
 #define AMD_APPROXIMATE(mnemonic, type, function, unit, bound)        #mnemonic,
 #define AMD_APPROXIMATE_SCALAR(mnemonic, type, function, unit, bound) #mnemonic,
 #include "tests/sim/amdgcn/alu/amd_approximations.def"
