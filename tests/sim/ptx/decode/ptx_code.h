@@ -78,7 +78,8 @@ enum {
     PTX_F_ALIGNED = 256, /* of a barrier: all lanes come to it together */
     PTX_F_STRONG = 512,  /* an access that may meet others of its kind: an atomic, or one that is relaxed or ordered */
     PTX_F_ACQUIRE = 1024,
-    PTX_F_RELEASE = 2048
+    PTX_F_RELEASE = 2048,
+    PTX_F_TOGETHER = 4096 /* what it reads, all lanes read, and know it read when they have waited */
 };
 
 typedef struct ptx_constant {

@@ -98,6 +98,7 @@ static void decode_product(ptx_decoder *decoder) {
         x->transposed[i + 2 - layouts] = decode_choice(decoder, &operands[6 + i], "imm-trans", 0, 1);
     op->product = x;
     op->run = ptx_wgmma_run_product;
+    op->flags |= PTX_F_TOGETHER;
     decoder->has_products = true;
 }
 

@@ -231,6 +231,7 @@ static bool to_global(const copy *c) {
     const uint64_t to = address_of(c, &c->bulk->to);
     uint8_t *memory = ptx_global_bytes(c->warp, c->op, c->lane, to, c->size, c->bulk->reduces, true);
     if (!memory) return false;
+    ptx_memory_count_span(c->warp, to, c->size, true);
     if (c->bulk->reduces)
         ptx_atomic_reduce(c->op, c->op->type, false, memory, c->bytes, c->size);
     else
@@ -252,10 +253,12 @@ static bool from_shared(const copy *c) {
 
 static bool from_global(const copy *c) {
     if (c->bulk->tensor) return ptx_tensor_load(c->warp, c->op, c->lane, &c->box, c->bytes);
-    const uint8_t *memory =
-        ptx_global_bytes(c->warp, c->op, c->lane, address_of(c, &c->bulk->from), c->size, true, false);
-    if (memory) memcpy(c->bytes, memory, c->size);
-    return memory;
+    const uint64_t from = address_of(c, &c->bulk->from);
+    const uint8_t *memory = ptx_global_bytes(c->warp, c->op, c->lane, from, c->size, true, false);
+    if (!memory) return false;
+    ptx_memory_count_span(c->warp, from, c->size, false);
+    memcpy(c->bytes, memory, c->size);
+    return true;
 }
 
 static bool run_lane(copy *c) {
@@ -268,6 +271,7 @@ static bool run_lane(copy *c) {
         return false;
     if (!bulk->tensor && bulk->direction == STORE && !aligned(c, address_of(c, &bulk->to), GRANULE)) return false;
     if (bulk->direction == PREFETCH) return true;
+    c->warp->block->counters.global_requests += bulk->direction == LOAD || bulk->direction == STORE;
     c->bytes = malloc(c->size + 1);
     if (!c->bytes) abort();
     bool ok = true;

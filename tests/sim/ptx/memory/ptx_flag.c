@@ -162,14 +162,16 @@ void ptx_flag_forget(ptx_block *block, const ptx_warp *warp, uint64_t address, u
     }
 }
 
-static bool orders(const ptx_known *known, uint32_t thread, uint32_t moment) {
-    return moment < known->all || (moment < known->some && known->lanes >> thread % PTX_WARP & 1);
+static bool orders(const ptx_known *of_warps, const ptx_touches *touches) {
+    const ptx_known *known = &of_warps[touches->thread / PTX_WARP];
+    const bool by_some = touches->together || known->lanes >> touches->thread % PTX_WARP & 1;
+    return touches->moment < known->all || (touches->moment < known->some && by_some);
 }
 
-bool ptx_flag_orders(const ptx_warp *warp, uint32_t thread, uint32_t moment) {
-    return orders(&warp->known[thread / PTX_WARP], thread, moment);
+bool ptx_flag_orders(const ptx_warp *warp, const ptx_touches *touches) {
+    return orders(warp->known, touches);
 }
 
-bool ptx_flag_orders_read(const ptx_warp *warp, uint32_t thread, uint32_t moment) {
-    return warp->read && orders(&warp->read[thread / PTX_WARP], thread, moment);
+bool ptx_flag_orders_read(const ptx_warp *warp, const ptx_touches *reads) {
+    return warp->read && orders(warp->read, reads);
 }

@@ -90,6 +90,12 @@ static void count_global(ptx_warp *warp, const uint64_t *addresses, uint32_t mas
     *(write ? &counters->global_written_bytes : &counters->global_read_bytes) += bytes;
 }
 
+void ptx_memory_count_span(ptx_warp *warp, uint64_t address, uint64_t size, bool write) {
+    sim_counters *counters = &warp->block->counters;
+    counters->global_sectors += (address % 32 + size + 31) / 32;
+    *(write ? &counters->global_written_bytes : &counters->global_read_bytes) += size;
+}
+
 /* Whether all lanes take part, with addresses that are step apart. */
 static bool regular(const uint64_t *addresses, uint32_t mask, uint32_t step) {
     if (mask != 0xffffffffu) return false;
@@ -210,10 +216,8 @@ static bool run_bulk(ptx_warp *warp, const ptx_op *op, const uint64_t *addresses
     memcpy(write ? memory : registers, write ? registers : memory, bytes);
     if (write) ptx_written_mark(region, address, bytes);
     warp->block->moved |= write;
-    sim_counters *counters = &warp->block->counters;
-    counters->global_requests++;
-    counters->global_sectors += (address % 32 + bytes + 31) / 32;
-    *(write ? &counters->global_written_bytes : &counters->global_read_bytes) += bytes;
+    warp->block->counters.global_requests++;
+    ptx_memory_count_span(warp, address, bytes, write);
     return true;
 }
 

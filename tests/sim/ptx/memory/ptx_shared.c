@@ -9,8 +9,8 @@
 static bool come_before(const ptx_warp *warp, const ptx_touches *touches, uint16_t thread) {
     if (!touches->count || (touches->count == 1 && touches->thread == thread)) return true;
     bool same_warp = touches->count < 3 && touches->thread / PTX_WARP == warp->place;
-    if (same_warp && touches->moment < warp->synced) return true;
-    return warp->known && ptx_flag_orders(warp, touches->thread, touches->moment);
+    if (same_warp && (touches->moment < warp->synced || touches->together)) return true;
+    return warp->known && ptx_flag_orders(warp, touches);
 }
 
 /* Returns whether there were none that still count for the warp. Where flags order, only the last are kept. */
@@ -56,8 +56,7 @@ static bool may_meet(const ptx_warp *warp, const ptx_op *op, const ptx_touches *
 
 /* The same of reads, before a write. */
 static bool may_pass(const ptx_warp *warp, const ptx_op *op, const ptx_touches *reads, uint16_t thread) {
-    return may_meet(warp, op, reads, thread) ||
-           (reads->count < 3 && ptx_flag_orders_read(warp, reads->thread, reads->moment));
+    return may_meet(warp, op, reads, thread) || (reads->count < 3 && ptx_flag_orders_read(warp, reads));
 }
 
 /* What the access must not meet: the writes of others and, unless it only reads, their reads; but for those that are
@@ -87,6 +86,7 @@ static inline void touch(const ptx_block *block, const ptx_warp *warp, const ptx
     ptx_touches *touches = write ? &shadow->writes : &shadow->reads;
     bool first = touches_add(warp, op, touches, thread);
     touches->strong = is_strong(op) && (first || touches->strong);
+    touches->together = (op->flags & PTX_F_TOGETHER) && (first || touches->together);
     if (!write) return;
     shadow->written = true;
     shadow->generic = true;
@@ -193,7 +193,7 @@ static bool is_fenced(const ptx_warp *warp, uint32_t lane, const ptx_shadow *sha
     if (block->warps[place - first].proxied[shadow->writer % PTX_WARP].moment > shadow->wrote) return true;
     if (!warp->proxied[lane].moment) return false;
     return warp->proxied[lane].epoch > shadow->wrote_epoch ||
-           (warp->known && ptx_flag_orders(warp, shadow->writer, shadow->wrote));
+           (warp->known && ptx_flag_orders(warp, &(ptx_touches){.thread = shadow->writer, .moment = shadow->wrote}));
 }
 
 static const ptx_shadow *byte_at(const ptx_block *block, uint64_t address) {

@@ -7,11 +7,12 @@
 /* Who read, or wrote, a byte in an epoch. What a warp did before it last synchronised counts for the other warps alone.
  */
 typedef struct ptx_touches {
-    uint32_t moment; /* of its warp at the last of them */
-    uint32_t line;   /* of the instruction */
-    uint16_t thread; /* that did it */
-    uint8_t count;   /* 0, 1, 2: several threads of that warp; 3: of several warps */
-    bool strong;     /* all of them were (PTX_F_STRONG) */
+    uint32_t moment;   /* of its warp at the last of them */
+    uint32_t line;     /* of the instruction */
+    uint16_t thread;   /* that did it */
+    uint8_t count;     /* 0, 1, 2: several threads of that warp; 3: of several warps */
+    bool strong : 1;   /* all of them were (PTX_F_STRONG) */
+    bool together : 1; /* they are of all lanes of that warp (PTX_F_TOGETHER) */
 } ptx_touches;
 
 /* One byte of shared memory, or a word of four that no access has told apart. */
@@ -95,9 +96,9 @@ struct ptx_known *ptx_flag_known(const ptx_block *block);
 void ptx_flag_clear(const ptx_block *block, struct ptx_known *known);
 /* Moves it, and clears what it was moved from. */
 void ptx_flag_move(const ptx_block *block, struct ptx_known *to, struct ptx_known *from);
-/* Whether what a thread did at a moment of its warp was handed on to this warp. */
-bool ptx_flag_orders(const ptx_warp *warp, uint32_t thread, uint32_t moment);
+/* Whether what a thread did, or a warp together, was handed on to this warp. */
+bool ptx_flag_orders(const ptx_warp *warp, const ptx_touches *touches);
 /* The same of what a thread read, which the cluster's barrier orders too. */
-bool ptx_flag_orders_read(const ptx_warp *warp, uint32_t thread, uint32_t moment);
+bool ptx_flag_orders_read(const ptx_warp *warp, const ptx_touches *reads);
 
 #endif

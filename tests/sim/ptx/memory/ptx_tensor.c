@@ -128,6 +128,7 @@ bool ptx_tensor_load(ptx_warp *warp, const ptx_op *op, uint32_t lane, const ptx_
         if (!inside || !count) continue;
         const uint8_t *from = ptx_global_bytes(warp, op, lane, at, count * element, true, false);
         if (!from) return false;
+        ptx_memory_count_span(warp, at, count * element, false);
         memcpy(to, from, count * element);
         for (uint32_t i = 0; i < count && (map->type == PTX_TENSOR_TF32 || map->type == PTX_TENSOR_TF32_FTZ); i++) {
             uint32_t value;
@@ -167,6 +168,7 @@ bool ptx_tensor_store(ptx_warp *warp, const ptx_op *op, uint32_t lane, const ptx
         if (!inside || !size) continue;
         uint8_t *to = ptx_global_bytes(warp, op, lane, at, size, reduces, true);
         if (!to) return false;
+        ptx_memory_count_span(warp, at, size, true);
         if (reduces)
             ptx_atomic_reduce(op, type_of(map), map->type == PTX_TENSOR_F32_FTZ, to, bytes + r * row, size);
         else

@@ -170,6 +170,8 @@ void *ptx_memory_at(ptx_warp *warp, const ptx_op *op, uint32_t lane, ptx_space s
 
 /* Global memory: ptx_global.c. What holds an address of it; false if nothing does. */
 bool ptx_region_find(const ptx_launch *launch, uint64_t address, sim_region *out_region);
+/* Counts bytes of global memory that lie side by side, as a part of one request. */
+void ptx_memory_count_span(ptx_warp *warp, uint64_t address, uint64_t size, bool write);
 /* Bytes that a lane reads or writes, of any size and alignment. NULL after a fault. */
 uint8_t *ptx_global_bytes(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint64_t size, bool read,
                           bool write);

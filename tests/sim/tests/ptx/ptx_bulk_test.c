@@ -23,7 +23,7 @@ static bool find(void *context, uint64_t address, sim_region *out_region) {
 
 /* 64 words of memory are copied to tile and from there to the 64 behind them: %r1 the thread, [%r3] its word of tile,
  * %rd1 memory, %rd2 its second half, %rd5 and %rd6 maps of the halves as a tensor of 8 rows, %p1 the first thread. */
-static sim_report run(const char *body, uint64_t seed) {
+static sim_report run(const char *body, uint64_t seed, sim_counters *counters) {
     static char text[8192];
     char why[256] = "";
     snprintf(text, sizeof text,
@@ -56,7 +56,6 @@ static sim_report run(const char *body, uint64_t seed) {
     const uint64_t pointer = (uintptr_t)memory;
     memcpy(parameters + parameter->offset, &pointer, sizeof pointer);
     sim_report report = {0};
-    sim_counters counters = {0};
     const ptx_launch launch = {.program = program,
                                .code = code,
                                .grid = {1, 1, 1},
@@ -69,7 +68,7 @@ static sim_report run(const char *body, uint64_t seed) {
                                .threads = 1};
     for (uint32_t i = 0; i < WORDS; i++)
         memory[i] = i < THREADS ? 1000 + i : 0;
-    ptx_launch_run(&launch, &counters, &report);
+    ptx_launch_run(&launch, counters, &report);
     ptx_program_free(program);
     return report;
 }
@@ -143,7 +142,8 @@ static void each_mistake_is_reported(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-            const sim_report report = run(rows[i].body, seed);
+            sim_counters counters = {0};
+            const sim_report report = run(rows[i].body, seed, &counters);
             if (report.kind != rows[i].kind || (report.kind && !strstr(report.text, rows[i].word)))
                 fail_msg("%s, seed %llu: %s (%s)", rows[i].name, (unsigned long long)seed, sim_fault_text(report.kind),
                          report.kind ? report.text : "");
@@ -153,7 +153,30 @@ static void each_mistake_is_reported(void **state) {
     }
 }
 
+/* Of a tensor that is what lies within it. */
+static void bytes_are_counted(void **state) {
+    (void)state;
+    static const struct {
+        const char *body;
+        uint32_t read, written; /* bytes */
+    } copies[] = {
+        {INIT EXPECT LOAD AWAIT, 256, 0},
+        {INIT EXPECT TENSOR AWAIT, 256, 0},
+        {INIT EXPECT "mov.u32 %r7, 4;\n" TENSOR AWAIT, 64, 0},
+        {FILL FENCE SYNC STORE WAIT, 0, 256},
+        {FILL FENCE SYNC BOX WAIT, 0, 256},
+    };
+    for (size_t i = 0; i < sizeof copies / sizeof *copies; i++) {
+        sim_counters counters = {0};
+        assert_int_equal(run(copies[i].body, 1, &counters).kind, SIM_FAULT_NONE);
+        assert_int_equal(counters.global_read_bytes, copies[i].read);
+        assert_int_equal(counters.global_written_bytes, copies[i].written);
+        assert_int_equal(counters.global_sectors, (copies[i].read == 64 ? 128 : 256) / 32);
+        assert_int_equal(counters.global_requests, 1);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(each_mistake_is_reported)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(each_mistake_is_reported), cmocka_unit_test(bytes_are_counted)};
     return cmocka_run_group_tests_name("ptx_bulk", tests, NULL, NULL);
 }

@@ -227,6 +227,14 @@ static void whole_numbers_are_summed_in_every_form(void **state) {
     "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%" d "0, %" d "1, %" d "2, %" d "3}, {%a0, %a1, %a2, %a3}" \
     ", %rd3, %p1, 1, 1, 0;\n"
 #define READ "add.f32 %g0, %f1, %f1;\n"
+/* One lane of each warp arrives; when all have, a thread of another warp writes what was read. */
+#define READY                                                                                                      \
+    ".shared .align 8 .b64 bar;\nsetp.eq.u32 %p2, %r1, 0;\n@%p2 mbarrier.init.shared.b64 [bar], 4;\nbar.sync 0;\n" \
+    "and.b32 %r4, %r1, 31;\nsetp.eq.u32 %p2, %r4, 7;\n"
+#define ARRIVE "@%p2 mbarrier.arrive.shared.b64 _, [bar];\n"
+#define FILL                                                                                                       \
+    "setp.ne.u32 %p2, %r1, 33;\n@%p2 bra OUT;\nPOLL:\nmbarrier.test_wait.parity.shared.b64 %p3, [bar], 0;\n@!%p3 " \
+    "bra POLL;\nst.shared.b32 [%r2+2048], 0;\nOUT:\n"
 
 typedef struct row {
     const char *name, *body;
@@ -271,6 +279,12 @@ static const row rows[] = {
      128, SIM_FAULT_IN_FLIGHT, "wgmma.mma_async reads"},
     {"shared memory is written behind the wait", FENCE PRODUCT COMMIT WAIT(0) "bar.sync 0;\nst.shared.b32 [%r3], 0;\n",
      128, SIM_FAULT_NONE, ""},
+    {"a lane of each warp arrives behind the wait", READY FENCE PRODUCT COMMIT WAIT(0) ARRIVE FILL, 128, SIM_FAULT_NONE,
+     ""},
+    {"a lane of each warp arrives before the wait", READY FENCE PRODUCT COMMIT ARRIVE FILL WAIT(0), 128,
+     SIM_FAULT_IN_FLIGHT, "wgmma.mma_async reads"},
+    {"another lane read by itself", READY "ld.shared.b32 %r5, [%r2+2048];\n" FENCE PRODUCT COMMIT WAIT(0) ARRIVE FILL,
+     128, SIM_FAULT_RACE, "writes what thread"},
     {"shared memory is written without a barrier", "st.shared.b32 [%r3], 0;\n" FENCE PRODUCT COMMIT WAIT(0), 128,
      SIM_FAULT_RACE, "reads what thread"},
     {"shared memory that was never written", "add.u64 %rd3, %rd3, 512;\n" FENCE PRODUCT COMMIT WAIT(0), 128,
