@@ -6,6 +6,8 @@
 
 enum { KILN__TENSOR_MAP_BYTES = 128, KILN__TENSOR_MAP_ALIGN = 64 };
 
+#define KILN__TENSOR_MAP_STRIDE_MOST ((int64_t)1 << 40) /* bytes, and less than these */
+
 /* A tensor whose innermost dimension, the first, is without gaps. Elements beyond it are zeros to a copy. */
 typedef struct kiln__tensor_layout {
     const void *data;       /* 16-byte aligned */

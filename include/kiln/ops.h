@@ -180,8 +180,9 @@ typedef enum kiln_gemm_activation {
 typedef enum kiln_gemm_tile {
     KILN_GEMM_TILE_AUTO,     /* the tile with the shortest predicted time */
     KILN_GEMM_TILE_PORTABLE, /* 64 x 64, in f32 arithmetic; every image has it */
-    KILN_GEMM_TILE_SMALL,    /* on sm_80 and later 64 x 128, on gfx90a and gfx942 64 x 64 */
+    KILN_GEMM_TILE_SMALL,    /* on sm_80 and later 64 x 128, on sm_90 128 x 64, on gfx90a and gfx942 64 x 64 */
     KILN_GEMM_TILE_LARGE,    /* on sm_80 and later 128 x 256, on gfx90a and gfx942 256 x 128 */
+    KILN_GEMM_TILE_MEDIUM,   /* on sm_90 128 x 128; other images have none and use the portable tile */
 } kiln_gemm_tile;
 
 typedef struct kiln_gemm_params {

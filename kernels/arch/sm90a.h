@@ -37,11 +37,11 @@ KILN_SM90A void kiln_sm90a_mbarrier_arrive_expect_tx(uint32_t barrier, uint32_t 
 /* Arrives at the barrier that has this address in another block of the cluster, where `present`: as a predicate, since
  * prototypes lost a quarter of their speed to a branch here. */
 KILN_SM90A void kiln_sm90a_mbarrier_arrive_remote(uint32_t barrier, uint32_t rank, bool present) {
-    asm volatile(
-        "{.reg .pred present; .reg .b32 remote; setp.ne.u32 present, %2, 0; mapa.shared::cluster.u32 remote, %0, "
-        "%1; @present mbarrier.arrive.shared::cluster.b64 _, [remote];}" ::"r"(barrier),
-        "r"(rank), "r"((uint32_t)present)
-        : "memory");
+    asm volatile("{.reg .pred present; .reg .b32 remote; setp.ne.u32 present, %2, 0; @present mapa.shared::cluster.u32 "
+                 "remote, %0, "
+                 "%1; @present mbarrier.arrive.shared::cluster.b64 _, [remote];}" ::"r"(barrier),
+                 "r"(rank), "r"((uint32_t)present)
+                 : "memory");
 }
 
 /* Waits until the phase of that parity is over. */

@@ -1,7 +1,7 @@
 /* gemm, host side: which kernel does a product, and whether blocks share its k. */
 #include "kernels/common/gates.h"
 #include "kernels/common/host.h"
-#include "kernels/gemm/gemm_args.h"
+#include "kernels/gemm/gemm_mapped_args.h"
 
 extern const kiln_bundle kiln__bundle_gemm;
 
@@ -77,6 +77,7 @@ typedef struct plan {
     unsigned kernel;
     uint32_t rows, cols;          /* of a tile */
     uint32_t stages, stage_bytes; /* of k in dynamic shared memory */
+    uint32_t cluster;             /* blocks that do tiles below each other together */
     uint32_t splits, split;       /* how many blocks share the k of a tile, and how much of it each has */
     double cost;                  /* relative to that of other plans */
 } plan;
@@ -86,7 +87,8 @@ static uint64_t tiles_of(int64_t count, uint32_t tile) {
 }
 
 static double tile_count(const kiln_gemm_params *params, const plan *way) {
-    return (double)tiles_of(params->m, way->rows) * (double)tiles_of(params->n, way->cols) * (double)params->batch;
+    uint64_t down = (tiles_of(params->m, way->rows) + way->cluster - 1) / way->cluster * way->cluster;
+    return (double)down * (double)tiles_of(params->n, way->cols) * (double)params->batch;
 }
 
 /* Divides k into as many pieces as make `blocks` blocks. */
@@ -107,11 +109,21 @@ static void divide(const kiln_gemm_params *params, double blocks, uint32_t depth
 static double cost_of(const kiln_gemm_params *params, const plan *way, uint32_t multiprocessors, uint32_t rate) {
     /* Of an H100, whose multiprocessors do 1.9e12 such a second: 2 us, and 8 bytes at 3 TB/s. */
     const double join = 4e6, partial = 5;
+    /* The end of the last tile, beside which nothing is multiplied, in elements of k at a rate of 100. */
+    const double last = 6;
     double rounds = __builtin_ceil(tile_count(params, way) * way->splits / multiprocessors);
-    double cost = rounds * way->rows * way->cols * way->split / rate;
+    double cost = way->rows * way->cols * (rounds * way->split / rate + last);
     if (way->splits == 1) return cost;
     double elements = (double)params->m * (double)params->n * (double)params->batch;
     return cost + (join + partial * elements * way->splits) / 100;
+}
+
+/* Whether tensor maps reach all of a and b, and 32 bits count the tiles: for kernels whose blocks do many of them. */
+static bool is_mapped(const kiln_gemm_params *params, const plan *way) {
+    const int64_t strides = params->a_stride | params->b_stride | params->a_batch_stride | params->b_batch_stride;
+    const double a = (double)params->m * (double)params->k, b = (double)params->n * (double)params->k;
+    return strides < KILN__TENSOR_MAP_STRIDE_MOST / 2 && a < (double)(KILN__TENSOR_MAP_STRIDE_MOST / 2) &&
+           b < (double)(KILN__TENSOR_MAP_STRIDE_MOST / 2) && tile_count(params, way) * SPLITS_MOST < INT32_MAX;
 }
 
 static void consider(const kiln_gemm_params *params, const kiln_module *module, unsigned kernel, bool may_split,
@@ -120,15 +132,18 @@ static void consider(const kiln_gemm_params *params, const kiln_module *module, 
     const kiln_device_info *device = &module->device->info;
     if (info->absent || !info->stage_bytes) return;
     uint32_t stages = (uint32_t)device->max_shared_bytes / info->stage_bytes;
-    if (stages < STAGES_LEAST) return;
+    if (stages < (info->stages ? info->stages : STAGES_LEAST)) return;
+    uint32_t stages_most = info->stages ? info->stages : STAGES_MOST;
     plan way = {.kernel = kernel,
                 .rows = info->tile[0],
                 .cols = info->tile[1],
-                .stages = stages < STAGES_MOST ? stages : STAGES_MOST,
+                .stages = stages < stages_most ? stages : stages_most,
                 .stage_bytes = info->stage_bytes,
+                .cluster = info->cluster ? info->cluster : 1,
                 .splits = 1,
                 .split = (uint32_t)params->k};
-    uint32_t multiprocessors = (uint32_t)device->multiprocessors;
+    uint32_t multiprocessors = (uint32_t)device->multiprocessors / way.cluster * way.cluster;
+    if (!multiprocessors || (kiln__tensor_map_count(info) && !is_mapped(params, &way))) return;
     for (int divided = 0; divided <= may_split; divided++) {
         if (divided) divide(params, multiprocessors, info->tile[2], &way);
         way.cost = cost_of(params, &way, multiprocessors, info->rate);
@@ -141,12 +156,17 @@ static plan plan_of(const kiln_gemm_params *params, const kiln_module *module, u
     plan best = {.kernel = KERNEL_gemm_tiles,
                  .rows = KILN_GEMM_TILE,
                  .cols = KILN_GEMM_TILE,
+                 .cluster = 1,
                  .splits = 1,
                  .split = (uint32_t)params->k};
     static const struct {
         unsigned kernel;
         kiln_gemm_tile tile;
-    } tuned[] = {{KERNEL_gemm_mma_large, KILN_GEMM_TILE_LARGE}, {KERNEL_gemm_mma_small, KILN_GEMM_TILE_SMALL}};
+    } tuned[] = {{KERNEL_gemm_wgmma_large, KILN_GEMM_TILE_LARGE},
+                 {KERNEL_gemm_wgmma_small, KILN_GEMM_TILE_SMALL},
+                 {KERNEL_gemm_wgmma_medium, KILN_GEMM_TILE_MEDIUM},
+                 {KERNEL_gemm_mma_large, KILN_GEMM_TILE_LARGE},
+                 {KERNEL_gemm_mma_small, KILN_GEMM_TILE_SMALL}};
     for (size_t i = 0; wide && params->k && i < sizeof tuned / sizeof *tuned; i++)
         if (params->tile == KILN_GEMM_TILE_AUTO || params->tile == (int32_t)tuned[i].tile)
             consider(params, module, tuned[i].kernel, may_split, &best);
@@ -190,9 +210,39 @@ static kiln_status launch_rows(kiln_stream *stream, const kiln_kernel *kernel, u
     return kiln__operator_launch(stream, kernel, &config, args, sizeof *args);
 }
 
+/* A factor of so many rows, as a tensor map has it. */
+static kiln__tensor_layout layout_of(const void *data, int64_t rows, int64_t stride, int64_t batch_stride,
+                                     const kiln_gemm_args *args, unsigned size_log2) {
+    return (kiln__tensor_layout){
+        .data = data,
+        .element_bytes = 1u << size_log2,
+        .rank = 3,
+        .sizes = {(uint64_t)args->k, (uint64_t)rows, args->batch},
+        .strides = {0, (uint64_t)stride << size_log2, (uint64_t)batch_stride << size_log2},
+    };
+}
+
+/* A kernel that copies by tensor maps: a block for each multiprocessor does one tile after the other. */
+static kiln_status launch_mapped(kiln_stream *stream, const kiln_kernel *kernel, const kiln_gemm_args *args,
+                                 const plan *way, const kiln_launch_config *tiles, unsigned size_log2) {
+    const kiln__tensor_layout factors[] = {
+        layout_of(args->a, args->m, args->a_stride, args->a_batch_stride, args, size_log2),
+        layout_of(args->b, args->n, args->b_stride, args->b_batch_stride, args, size_log2)};
+    const uint32_t down = (args->tile_rows + way->cluster - 1) / way->cluster * way->cluster;
+    const uint64_t all = (uint64_t)tiles->grid[0] * down * args->splits * args->batch;
+    const uint32_t most = (uint32_t)stream->device->info.multiprocessors / way->cluster * way->cluster;
+    const kiln_launch_config config = {.grid = {all < most ? (uint32_t)all : most, 1, 1},
+                                       .block = {kernel->info.max_threads, 1, 1},
+                                       .dynamic_shared_bytes = tiles->dynamic_shared_bytes};
+    kiln_gemm_mapped_args mapped = {.plain = *args};
+    KILN__TRY(kiln__tensor_maps_encode(kernel, factors, &mapped));
+    return kiln__operator_launch(stream, kernel, &config, &mapped, sizeof mapped);
+}
+
 static kiln_status launch_tiles(kiln_stream *stream, const kiln_kernel *kernels, const kiln_gemm_args *args,
-                                const plan *way, const char *name) {
+                                const plan *way, unsigned size_log2, const char *name) {
     kiln_launch_config config, joining;
+    const kiln_kernel *kernel = &kernels[way->kernel];
     const uint64_t columns = ((uint64_t)args->n + KILN_BLOCK - 1) >> KILN_BLOCK_LOG2;
     if (args->splits > 1) {
         KILN__TRY(kiln__grid(name, columns, (uint64_t)args->m * args->batch, &joining));
@@ -201,7 +251,9 @@ static kiln_status launch_tiles(kiln_stream *stream, const kiln_kernel *kernels,
     uint64_t blocks = (uint64_t)args->tile_rows * args->splits * args->batch;
     KILN__TRY(kiln__grid(name, tiles_of(args->n, way->cols), blocks, &config));
     config.dynamic_shared_bytes = way->stages * way->stage_bytes;
-    KILN__TRY(kiln__operator_launch(stream, &kernels[way->kernel], &config, args, sizeof *args));
+    KILN__TRY(kiln__tensor_map_count(&kernel->info)
+                  ? launch_mapped(stream, kernel, args, way, &config, size_log2)
+                  : kiln__operator_launch(stream, kernel, &config, args, sizeof *args));
     if (args->splits == 1) return KILN_OK;
     return kiln__operator_launch(stream, &kernels[KERNEL_gemm_join], &joining, args, sizeof *args);
 }
@@ -236,8 +288,9 @@ static kiln_status gemm(kiln_stream *stream, const kiln_gemm_params *params, siz
     KILN__REQUIRE((uint32_t)params->activation < GATES,
                   "%s: activation is %d: must be none (0), gelu_erf (1), gelu_tanh (2), gelu_quick (3) or silu (4)",
                   name, params->activation);
-    KILN__REQUIRE((uint32_t)params->tile <= KILN_GEMM_TILE_LARGE,
-                  "%s: tile is %d: must be auto (0), portable (1), small (2) or large (3)", name, params->tile);
+    KILN__REQUIRE((uint32_t)params->tile <= KILN_GEMM_TILE_MEDIUM,
+                  "%s: tile is %d: must be auto (0), portable (1), small (2), large (3) or medium (4)", name,
+                  params->tile);
     KILN__REQUIRE(params->reserved == 0, "%s: reserved is %d: must be 0", name, params->reserved);
     KILN__REQUIRE(__builtin_isfinite(params->scale), "%s: scale is %g: must be finite", name, (double)params->scale);
     int64_t batch = params->batch, m = params->m, n = params->n, k = params->k;
@@ -287,7 +340,7 @@ static kiln_status gemm(kiln_stream *stream, const kiln_gemm_params *params, siz
     const kiln_kernel *few = rows_kernel(params, module, args.wide, &columns);
     if (few) return launch_rows(stream, few, columns, &args, name);
     KILN__TRY(choose_plan(&args, params, module, name, &way));
-    return launch_tiles(stream, module->kernels, &args, &way, name);
+    return launch_tiles(stream, module->kernels, &args, &way, size_log2, name);
 }
 
 /* Whether rows of a and b can be on 16 bytes, going by their strides. */

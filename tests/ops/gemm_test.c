@@ -1,6 +1,7 @@
 /* gemm against f64: all shapes, strides, batches, epilogues; with and without workspace. */
 #include "tests/ops/harness.h"
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -255,19 +256,33 @@ static void test_endings(kiln_stream *stream) {
         }
 }
 
+/* The kernel for a tile in the image that the device has; without a name where it has none. */
+static kiln_kernel_info kernel_of(kiln_stream *stream, precision p, kiln_gemm_tile tile) {
+    extern const kiln_bundle kiln__bundle_gemm;
+    static const char *const sizes[] = {
+        [KILN_GEMM_TILE_SMALL] = "small", [KILN_GEMM_TILE_LARGE] = "large", [KILN_GEMM_TILE_MEDIUM] = "medium"};
+    static const char *const units[] = {"wgmma", "mma"};
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        char name[64];
+        kiln_kernel_info info;
+        snprintf(name, sizeof name, "kiln_gemm_%s_%s_%s", units[i], sizes[tile], precision_name(p));
+        if (harness_find_kernel(stream, &kiln__bundle_gemm, p, name, &info)) return info;
+    }
+    return (kiln_kernel_info){0};
+}
+
 /* The tiles of matrix units, whole ones and those that end within one: several of them in each direction, stages of k
  * that are less, as many and more than shared memory holds, rows that end within a vector, and blocks that share k. */
 static void test_matrix_units(kiln_stream *stream) {
     static const int64_t shapes[][3] = {{9, 70, 8},     {64, 128, 64},  {65, 129, 72},  {128, 256, 192},
                                         {130, 257, 40}, {200, 40, 203}, {20, 300, 333}, {600, 17, 64}};
-    extern const kiln_bundle kiln__bundle_gemm;
     for (precision p = precision_first(); p < precision_end(); p++)
-        for (int tile = KILN_GEMM_TILE_SMALL; tile <= KILN_GEMM_TILE_LARGE; tile++) {
+        for (kiln_gemm_tile tile = KILN_GEMM_TILE_SMALL; tile <= KILN_GEMM_TILE_MEDIUM; tile++) {
             /* Images without such kernels take the portable one, of which other tests ask more. */
-            bool tuned = harness_has_tuned(stream, &kiln__bundle_gemm, p);
+            bool tuned = kernel_of(stream, p, tile).name;
             for (size_t i = 0; i < (tuned ? sizeof shapes / sizeof *shapes : 1); i++) {
                 const int64_t *sizes = shapes[i];
-                shape s = {.batch = 1, .m = sizes[0], .n = sizes[1], .k = sizes[2], .tile = (kiln_gemm_tile)tile};
+                shape s = {.batch = 1, .m = sizes[0], .n = sizes[1], .k = sizes[2], .tile = tile};
                 s.padding = (8 - sizes[2] % 8) % 8;
                 s.bias = i % 2;
                 run(stream, p, s, any_number);
@@ -275,15 +290,41 @@ static void test_matrix_units(kiln_stream *stream) {
             if (!tuned) continue;
             shape s = {.batch = 1, .m = 70, .n = 131, .k = 1100, .padding = 4, .workspace = true, .c = true};
             s.batch += tile == KILN_GEMM_TILE_SMALL; /* a large tile takes simulated devices long */
-            s.tile = (kiln_gemm_tile)tile;
+            s.tile = tile;
             s.activation = KILN_GEMM_SILU;
             s.scale = 0.5;
             run(stream, p, s, any_number);
-            run(stream, p, (shape){.batch = 1, .m = 70, .n = 66, .k = 104, .exact = true, .tile = s.tile},
-                small_integer);
+            run(stream, p, (shape){.batch = 1, .m = 70, .n = 66, .k = 104, .exact = true, .tile = tile}, small_integer);
             run(stream, p,
-                (shape){.batch = 1, .m = 9, .n = 33, .k = 1032, .workspace = true, .exact = true, .tile = s.tile},
+                (shape){.batch = 1, .m = 9, .n = 33, .k = 1032, .workspace = true, .exact = true, .tile = tile},
                 small_integer);
+        }
+}
+
+/* Kernels whose blocks do one tile after the other: more stages than shared memory holds; whole tiles, which end by
+ * vectors, without anything to add and with all of it; more tiles than blocks and groups of them that are cut off,
+ * which take simulated devices long and are asked of one tile in each precision. */
+static void test_persistent(kiln_stream *stream) {
+    kiln_device_info device;
+    harness_ok(kiln_device_get_info(stream->device, &device));
+    for (precision p = precision_first(); p < precision_end(); p++)
+        for (kiln_gemm_tile tile = KILN_GEMM_TILE_SMALL; tile <= KILN_GEMM_TILE_MEDIUM; tile++) {
+            const kiln_kernel_info kernel = kernel_of(stream, p, tile);
+            if (!kernel.stages) continue;
+            shape s = {
+                .batch = 1, .m = 20, .n = kernel.tile[1], .k = (kernel.stages + 2) * kernel.tile[2], .tile = tile};
+            run(stream, p, s, any_number);
+            s = (shape){.batch = 2, .m = 70, .n = kernel.tile[1] + 40, .k = 64, .c = true, .bias = true, .tile = tile};
+            s.scale = -1.5;
+            s.activation = KILN_GEMM_GELU_TANH;
+            run(stream, p, s, any_number);
+            if (tile != (p == F16 ? KILN_GEMM_TILE_LARGE : KILN_GEMM_TILE_SMALL)) continue;
+            s = (shape){.m = 17, .n = 24, .k = 72, .bias = true, .tile = tile};
+            s.batch = device.multiprocessors / (kernel.cluster ? (int64_t)kernel.cluster : 1) + 3;
+            run(stream, p, s, any_number);
+            s = (shape){.batch = 1, .m = 17 * kernel.tile[0], .n = 2 * kernel.tile[1], .k = 16, .exact = true};
+            s.tile = tile;
+            run(stream, p, s, small_integer);
         }
 }
 
@@ -441,7 +482,7 @@ int main(void) {
         on_each_device(test_aligned),        on_each_device(test_random),  on_each_device(test_plain),
         on_each_device(test_exact),          on_each_device(test_endings), on_each_device(test_split),
         on_each_device(test_matrix_units),   on_each_device(test_tall),    on_each_device(test_few_rows),
-        on_one_device(test_refusals),
+        on_each_device(test_persistent),     on_one_device(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

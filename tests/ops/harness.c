@@ -313,16 +313,34 @@ bool harness_on_cpu(const kiln_stream *stream) {
     return info.backend == KILN_BACKEND_CPU;
 }
 
+/* The part of a bundle and its image that the stream's device has. */
+static void find_image(const kiln_stream *stream, const kiln_bundle *bundle, precision p, kiln_part *out_part,
+                       kiln_image *out_image) {
+    const kiln_module *module;
+    harness_ok(kiln_bundle_find_part(bundle, precision_name(p), out_part));
+    harness_ok(kiln_module_get(stream->device, bundle, precision_name(p), &module));
+    harness_ok(kiln_module_get_image(module, out_image));
+}
+
 bool harness_has_tuned(const kiln_stream *stream, const kiln_bundle *bundle, precision p) {
     kiln_part part;
     kiln_image image;
-    const kiln_module *module;
-    harness_ok(kiln_bundle_find_part(bundle, precision_name(p), &part));
-    harness_ok(kiln_module_get(stream->device, bundle, precision_name(p), &module));
-    harness_ok(kiln_module_get_image(module, &image));
+    find_image(stream, bundle, p, &part, &image);
     for (uint32_t i = 0; i < part.kernel_count; i++) {
         const kiln_kernel_info kernel = kiln_image_kernel(&part, &image, i);
         if (kernel.stage_bytes && !kernel.absent) return true;
+    }
+    return false;
+}
+
+bool harness_find_kernel(const kiln_stream *stream, const kiln_bundle *bundle, precision p, const char *name,
+                         kiln_kernel_info *out_info) {
+    kiln_part part;
+    kiln_image image;
+    find_image(stream, bundle, p, &part, &image);
+    for (uint32_t i = 0; i < part.kernel_count; i++) {
+        *out_info = kiln_image_kernel(&part, &image, i);
+        if (strcmp(part.kernel_names[i], name) == 0 && !out_info->absent) return true;
     }
     return false;
 }

@@ -75,6 +75,9 @@ typedef enum precision { F32, F16, BF16, PRECISION_COUNT, I32 = PRECISION_COUNT,
 
 /* Whether the image of a bundle that the stream's device chose has tuned kernels of this precision. */
 bool harness_has_tuned(const kiln_stream *stream, const kiln_bundle *bundle, precision p);
+/* What that image's table says of a kernel; false where the image does not have it. */
+bool harness_find_kernel(const kiln_stream *stream, const kiln_bundle *bundle, precision p, const char *name,
+                         kiln_kernel_info *out_info);
 
 /* What a test runs through, from the first to before the end: all, or the one that KILN_TEST_PRECISION names. */
 precision precision_first(void);

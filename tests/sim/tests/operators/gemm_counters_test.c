@@ -79,8 +79,8 @@ static void tiles_meet_no_bank_twice(void **state) {
         assert_int_equal(product(p, 2 * TILE, TILE, 256).shared_conflicts, 0);
 }
 
-/* The tile of gemm_mma_large or gemm_mma_small in the image that was chosen; false where it has none. */
-static bool matrix_tile(const precision *p, const char *kernel, uint32_t *out_tile) {
+/* What the table says of a kernel in the image that was chosen; false where it has none. */
+static bool find_kernel(const precision *p, const char *kernel, kiln_kernel_info *out_info) {
     extern const kiln_bundle kiln__bundle_gemm;
     kiln_part part;
     kiln_image image;
@@ -93,7 +93,7 @@ static bool matrix_tile(const precision *p, const char *kernel, uint32_t *out_ti
     for (uint32_t i = 0; i < part.kernel_count; i++) {
         const kiln_kernel_info told = kiln_image_kernel(&part, &image, i);
         if (strcmp(told.name, name) != 0 || told.absent) continue;
-        memcpy(out_tile, told.tile, sizeof told.tile);
+        *out_info = told;
         return true;
     }
     return false;
@@ -102,8 +102,9 @@ static bool matrix_tile(const precision *p, const char *kernel, uint32_t *out_ti
 /* Each tile of d reads its rows of a and of b, and no step of k adds to the conflicts: copies and ldmatrix have none.
  */
 static void matrix_tiles(const precision *p, const char *kernel, kiln_gemm_tile by) {
-    uint32_t tile[3];
-    if (!matrix_tile(p, kernel, tile)) return;
+    kiln_kernel_info told;
+    if (!find_kernel(p, kernel, &told)) return;
+    const uint32_t *tile = told.tile;
     const uint64_t m = 2 * tile[0], n = 2 * tile[1], k = 4 * tile[2];
     const sim_counters c = product_by(p, by, m, n, k);
     assert_int_equal(c.global_read_bytes, p->element * k * 4 * (tile[0] + tile[1]));
@@ -111,11 +112,27 @@ static void matrix_tiles(const precision *p, const char *kernel, kiln_gemm_tile 
     assert_int_equal(product_by(p, by, m, n, 2 * k).shared_conflicts, c.shared_conflicts);
 }
 
+/* The same of kernels that copy by tensor maps: a cluster reads its rows of b once, and shared memory, which copies
+ * fill and products read, is otherwise left alone. */
+static void mapped_tiles(const precision *p, const char *kernel, kiln_gemm_tile by) {
+    kiln_kernel_info told;
+    if (!find_kernel(p, kernel, &told)) return;
+    const uint32_t *tile = told.tile, cluster = told.cluster ? told.cluster : 1;
+    const uint64_t m = 2 * tile[0], n = 2 * tile[1], k = 4 * tile[2];
+    const sim_counters c = product_by(p, by, m, n, k);
+    assert_int_equal(c.global_read_bytes, p->element * k * 4 * (tile[0] + tile[1] / cluster));
+    assert_int_equal(c.global_written_bytes, p->element * m * n);
+    assert_int_equal(c.shared_conflicts, 0);
+}
+
 static void matrix_tiles_read_each_factor_once(void **state) {
     (void)state;
     for (const precision *p = tested(precisions); p < precisions_end; p = tested(p + 1)) {
         matrix_tiles(p, "gemm_mma_large", KILN_GEMM_TILE_LARGE);
         matrix_tiles(p, "gemm_mma_small", KILN_GEMM_TILE_SMALL);
+        mapped_tiles(p, "gemm_wgmma_large", KILN_GEMM_TILE_LARGE);
+        mapped_tiles(p, "gemm_wgmma_medium", KILN_GEMM_TILE_MEDIUM);
+        mapped_tiles(p, "gemm_wgmma_small", KILN_GEMM_TILE_SMALL);
     }
 }
 
