@@ -106,13 +106,16 @@ static kiln__hsa_signal __attribute__((cold, noinline)) leave_section(kiln__rocm
     return stream->sections[section];
 }
 
-/* Kernargs that do not fit in what is left of a section start the next one. A barrier packet then completes the section
- * that they skip. */
-static kiln_status __attribute__((cold, noinline)) skip_section(kiln__rocm_stream *stream) {
-    const uint32_t section = (uint32_t)(stream->slots % KILN__ROCM_RING_SLOTS) / KILN__ROCM_SECTION_SLOTS;
-    KILN__TRY(kiln__rocm_barrier(stream, (kiln__hsa_signal){0}, leave_section(stream, section)));
-    stream->slots += KILN__ROCM_SECTION_SLOTS - stream->slots % KILN__ROCM_SECTION_SLOTS;
-    return KILN_OK;
+/* Starts the next section: the ring has come to its first slot, or the kernargs do not fit in what is left of the one
+ * before, which a barrier packet then completes in place of a launch. */
+static kiln_status __attribute__((cold, noinline)) start_section(kiln__rocm_stream *stream) {
+    const uint32_t slot = (uint32_t)(stream->slots % KILN__ROCM_RING_SLOTS), place = slot % KILN__ROCM_SECTION_SLOTS;
+    if (place) {
+        const kiln__hsa_signal done = leave_section(stream, slot / KILN__ROCM_SECTION_SLOTS);
+        KILN__TRY(kiln__rocm_barrier(stream, (kiln__hsa_signal){0}, done));
+        stream->slots += KILN__ROCM_SECTION_SLOTS - place;
+    }
+    return enter_section(stream, (uint32_t)(stream->slots % KILN__ROCM_RING_SLOTS) / KILN__ROCM_SECTION_SLOTS);
 }
 
 kiln_status kiln__rocm_launch(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config,
@@ -122,11 +125,13 @@ kiln_status kiln__rocm_launch(kiln_stream *stream, const kiln_kernel *kernel, co
     const bool plain = is_plain(state->rocm, function, config);
     if (KILN__UNLIKELY(!plain)) KILN__TRY(check_shape(state->rocm, kernel, config));
 
-    if (KILN__UNLIKELY(state->slots % KILN__ROCM_SECTION_SLOTS + function->slots > KILN__ROCM_SECTION_SLOTS))
-        KILN__TRY(skip_section(state));
-    const uint32_t slot = (uint32_t)(state->slots % KILN__ROCM_RING_SLOTS);
-    const uint32_t place = slot % KILN__ROCM_SECTION_SLOTS;
-    if (KILN__UNLIKELY(place == 0)) KILN__TRY(enter_section(state, slot / KILN__ROCM_SECTION_SLOTS));
+    /* At a section's first slot, where place - 1 wraps, and where the kernargs do not fit behind place. */
+    uint32_t slot = (uint32_t)(state->slots % KILN__ROCM_RING_SLOTS), place = slot % KILN__ROCM_SECTION_SLOTS;
+    if (KILN__UNLIKELY(place - 1 >= KILN__ROCM_SECTION_SLOTS - function->slots)) {
+        KILN__TRY(start_section(state));
+        slot = (uint32_t)(state->slots % KILN__ROCM_RING_SLOTS);
+        place = 0;
+    }
     uint8_t *kernarg = state->ring + (size_t)slot * KILN__ROCM_SLOT_BYTES;
     memcpy(kernarg, arguments, function->arguments_bytes);
     if (KILN__UNLIKELY(function->hidden_count)) write_hidden(function, config, kernarg);

@@ -20,6 +20,6 @@ check "each has a case of the CPU's bench" complete tests/bench/cpu_ops_cases.h 
 check "each call's overhead is counted" complete tests/bench/launch_overhead.c '^    CALL\([a-z0-9_]*, OP,'
 check "what is counted is reported" complete tests/bench/launch_overhead.sh '^(operators=|others=| ).*[" ]OP[" ]'
 check "each is in the GPUs' bench" complete scripts/bench_gpu.py '[("]OP"'
-check "PyTorch has each, or it is said" complete scripts/bench_torch.py '(^def OP\(|^LACKING = .*"OP")'
+check "PyTorch has each, or it is said" complete scripts/bench_torch.py '(^def OP\(|^(LACKING = \(| {11}).*"OP")'
 check "a list that lacks one is found" eval '! complete tests/bench/launch_overhead.sh "no OP" >/dev/null'
 finish
