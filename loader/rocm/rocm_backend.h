@@ -73,7 +73,8 @@ typedef struct kiln__rocm_kernel {
     uint32_t line_max;    /* threads of a block of one dimension */
     uint32_t dynamic_max; /* bytes of LDS left for the launch */
     uint32_t arguments_bytes;
-    uint32_t slots; /* of the ring, that its kernargs take */
+    uint32_t slots;      /* of the ring, that its kernargs take */
+    uint32_t last_place; /* in a section, from which they fit */
     uint32_t vgprs;
     uint32_t wave_size;
     uint32_t hidden_count; /* 0 for most: the launch pays nothing then */

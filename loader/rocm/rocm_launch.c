@@ -94,6 +94,11 @@ write_hidden(const kiln__rocm_kernel *function, const kiln_launch_config *config
         memcpy(kernarg + function->hidden[i].offset, &values[function->hidden[i].kind], function->hidden[i].size);
 }
 
+/* The section that a slot is in, of all slots that were ever taken. */
+static inline uint32_t section_of(uint64_t slot) {
+    return (uint32_t)(slot % KILN__ROCM_RING_SLOTS) / KILN__ROCM_SECTION_SLOTS;
+}
+
 /* Enters a section of the ring. Its slots are free once its last launch of the previous lap is done. */
 static kiln_status __attribute__((cold, noinline)) enter_section(kiln__rocm_stream *stream, uint32_t section) {
     if (kiln__hsa.signal_load(stream->sections[section]) == 0) return KILN_OK;
@@ -109,30 +114,28 @@ static kiln__hsa_signal __attribute__((cold, noinline)) leave_section(kiln__rocm
 /* Starts the next section: the ring has come to its first slot, or the kernargs do not fit in what is left of the one
  * before, which a barrier packet then completes in place of a launch. */
 static kiln_status __attribute__((cold, noinline)) start_section(kiln__rocm_stream *stream) {
-    const uint32_t slot = (uint32_t)(stream->slots % KILN__ROCM_RING_SLOTS), place = slot % KILN__ROCM_SECTION_SLOTS;
+    const uint32_t place = (uint32_t)(stream->slots % KILN__ROCM_SECTION_SLOTS);
     if (place) {
-        const kiln__hsa_signal done = leave_section(stream, slot / KILN__ROCM_SECTION_SLOTS);
+        const kiln__hsa_signal done = leave_section(stream, section_of(stream->slots));
         KILN__TRY(kiln__rocm_barrier(stream, (kiln__hsa_signal){0}, done));
         stream->slots += KILN__ROCM_SECTION_SLOTS - place;
     }
-    return enter_section(stream, (uint32_t)(stream->slots % KILN__ROCM_RING_SLOTS) / KILN__ROCM_SECTION_SLOTS);
+    return enter_section(stream, section_of(stream->slots));
 }
 
-kiln_status kiln__rocm_launch(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config,
-                              const void *arguments) {
-    kiln__rocm_stream *state = stream->state;
-    const kiln__rocm_kernel *function = kernel->function;
-    const bool plain = is_plain(state->rocm, function, config);
-    if (KILN__UNLIKELY(!plain)) KILN__TRY(check_shape(state->rocm, kernel, config));
-
+/* Launches a kernel whose shape is within the limits. plain is a constant, so that what most launches are has no branch
+ * for others. */
+static inline __attribute__((always_inline)) kiln_status dispatch(kiln__rocm_stream *state,
+                                                                  const kiln__rocm_kernel *function,
+                                                                  const kiln_launch_config *config,
+                                                                  const void *arguments, bool plain) {
     /* At a section's first slot, where place - 1 wraps, and where the kernargs do not fit behind place. */
-    uint32_t slot = (uint32_t)(state->slots % KILN__ROCM_RING_SLOTS), place = slot % KILN__ROCM_SECTION_SLOTS;
-    if (KILN__UNLIKELY(place - 1 >= KILN__ROCM_SECTION_SLOTS - function->slots)) {
+    uint32_t place = (uint32_t)(state->slots % KILN__ROCM_SECTION_SLOTS);
+    if (KILN__UNLIKELY(place - 1 >= function->last_place)) {
         KILN__TRY(start_section(state));
-        slot = (uint32_t)(state->slots % KILN__ROCM_RING_SLOTS);
         place = 0;
     }
-    uint8_t *kernarg = state->ring + (size_t)slot * KILN__ROCM_SLOT_BYTES;
+    uint8_t *kernarg = state->ring + state->slots % KILN__ROCM_RING_SLOTS * KILN__ROCM_SLOT_BYTES;
     memcpy(kernarg, arguments, function->arguments_bytes);
     if (KILN__UNLIKELY(function->hidden_count)) write_hidden(function, config, kernarg);
 
@@ -140,7 +143,7 @@ kiln_status kiln__rocm_launch(kiln_stream *stream, const kiln_kernel *kernel, co
     KILN__TRY(kiln__rocm_reserve(state, &index));
     state->slots += function->slots;
     kiln__hsa_dispatch_packet *packet = kiln__rocm_packet(state, index);
-    if (KILN__LIKELY(plain)) {
+    if (plain) {
         packet->workgroup_size_x = (uint16_t)config->block[0];
         packet->workgroup_size_y = 1;
         packet->workgroup_size_z = 1;
@@ -157,9 +160,25 @@ kiln_status kiln__rocm_launch(kiln_stream *stream, const kiln_kernel *kernel, co
     packet->kernarg_address = kernarg;
     packet->reserved2 = 0;
     packet->completion_signal = (kiln__hsa_signal){0};
-    if (KILN__UNLIKELY(place + function->slots == KILN__ROCM_SECTION_SLOTS))
-        packet->completion_signal = leave_section(state, slot / KILN__ROCM_SECTION_SLOTS);
+    if (KILN__UNLIKELY(place == function->last_place))
+        packet->completion_signal = leave_section(state, section_of(state->slots - 1));
     kiln__rocm_publish(state, index, packet, state->header);
     state->header = state->header_behind;
     return KILN_OK;
+}
+
+static kiln_status __attribute__((cold, noinline))
+launch_shaped(kiln__rocm_stream *state, const kiln_kernel *kernel, const kiln_launch_config *config,
+              const void *arguments) {
+    KILN__TRY(check_shape(state->rocm, kernel, config));
+    return dispatch(state, kernel->function, config, arguments, false);
+}
+
+kiln_status kiln__rocm_launch(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config,
+                              const void *arguments) {
+    kiln__rocm_stream *state = stream->state;
+    const kiln__rocm_kernel *function = kernel->function;
+    if (KILN__UNLIKELY(!is_plain(state->rocm, function, config)))
+        return launch_shaped(state, kernel, config, arguments);
+    return dispatch(state, function, config, arguments, true);
 }

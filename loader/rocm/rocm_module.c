@@ -70,6 +70,7 @@ static kiln_status set_facts(kiln_kernel *kernel, kiln__rocm_kernel *function, c
     function->arguments_bytes = facts->arguments_size;
     function->slots = (facts->kernarg_size + KILN__ROCM_SLOT_BYTES - 1) / KILN__ROCM_SLOT_BYTES;
     if (!function->slots) function->slots = 1;
+    function->last_place = KILN__ROCM_SECTION_SLOTS - function->slots;
     function->vgprs = facts->vgprs;
     function->wave_size = facts->wave_size ? facts->wave_size : (uint32_t)device->wave_size;
     function->threads_max = (uint32_t)device->max_threads;
