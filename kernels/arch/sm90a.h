@@ -160,6 +160,21 @@ template <int PENDING> KILN_SM90A void kiln_sm90a_wgmma_wait(void) {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
 }
 
+/* Keeps the compiler from moving what is done with these sums to the other side of here, since products that are under
+ * way take and give them behind its back: before wgmma_fence, and after wgmma_wait. */
+template <int COUNT> KILN_SM90A void kiln_sm90a_wgmma_hold(float *sums) {
+#pragma unroll
+    for (int i = 0; i < COUNT; i++)
+        asm volatile("" : "+f"(sums[i])::"memory");
+}
+
+/* The same number, though the compiler does not know it: what follows from it is computed anew, and not kept in
+ * registers over a loop that has none to spare. */
+KILN_SM90A uint32_t kiln_sm90a_anew(uint32_t number) {
+    asm volatile("" : "+r"(number));
+    return number;
+}
+
 /* What describes a factor in shared memory whose rows are swizzled over 128 bytes and which begins at a multiple of
  * 1024 bytes, or so many whole steps of k into it. K-major: `stride` bytes from 8 rows to the next 8 (1024 where they
  * lie close), `leading` of no account. MN-major, of 64 columns a row: `stride` from 8 rows of k to the next 8,
@@ -174,10 +189,12 @@ KILN_SM90A uint64_t kiln_sm90a_swizzled_128(uint32_t shared, uint32_t leading, u
         "+f"((d)[(i) + 6]), "+f"((d)[(i) + 7])
 #define KILN__D32(d, i)  KILN__D8(d, i), KILN__D8(d, (i) + 8), KILN__D8(d, (i) + 16), KILN__D8(d, (i) + 24)
 #define KILN__D64(d, i)  KILN__D32(d, i), KILN__D32(d, (i) + 32)
+#define KILN__D48(d, i)  KILN__D32(d, i), KILN__D8(d, (i) + 32), KILN__D8(d, (i) + 40)
 #define KILN__D128(d, i) KILN__D64(d, i), KILN__D64(d, (i) + 64)
 #define KILN__T32                                                                                                    \
     "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, " \
     "%24, %25, %26, %27, %28, %29, %30, %31"
+#define KILN__T48 KILN__T32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
 #define KILN__T64                                                                                                      \
     KILN__T32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, " \
               "%52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
@@ -208,18 +225,22 @@ KILN_SM90A uint64_t kiln_sm90a_swizzled_128(uint32_t shared, uint32_t leading, u
                      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((uint32_t)add), "n"(MN_MAJOR));  \
     }
 KILN__WGMMA(f16, 64, 32, "%32", "%33", "%34", "%35", "%36", "%37", "%38")
+KILN__WGMMA(f16, 96, 48, "%48", "%49", "%50", "%51", "%52", "%53", "%54")
 KILN__WGMMA(f16, 128, 64, "%64", "%65", "%66", "%67", "%68", "%69", "%70")
 KILN__WGMMA(f16, 256, 128, "%128", "%129", "%130", "%131", "%132", "%133", "%134")
 KILN__WGMMA(bf16, 64, 32, "%32", "%33", "%34", "%35", "%36", "%37", "%38")
+KILN__WGMMA(bf16, 96, 48, "%48", "%49", "%50", "%51", "%52", "%53", "%54")
 KILN__WGMMA(bf16, 128, 64, "%64", "%65", "%66", "%67", "%68", "%69", "%70")
 KILN__WGMMA(bf16, 256, 128, "%128", "%129", "%130", "%131", "%132", "%133", "%134")
 
 #undef KILN__WGMMA
 #undef KILN__T128
 #undef KILN__T64
+#undef KILN__T48
 #undef KILN__T32
 #undef KILN__D128
 #undef KILN__D64
+#undef KILN__D48
 #undef KILN__D32
 #undef KILN__D8
 

@@ -2,7 +2,7 @@
 #ifndef KILN_KERNELS_COMMON_ATTENTION_HOST_H
 #define KILN_KERNELS_COMMON_ATTENTION_HOST_H
 
-#include "kernels/common/attention_args.h"
+#include "kernels/common/attention_mapped_args.h"
 #include "kernels/common/host.h"
 
 /* Keys are shared where there are fewer blocks than the plan wants, among as many as make them so, as long as each has
@@ -12,8 +12,12 @@ enum {
     KILN__ATTENTION_SPLIT_LEAST = 256,
     KILN__ATTENTION_SPLITS_MOST = 64,
     KILN__ATTENTION_WIDE_SIZE = 128, /* heads beyond it leave shared memory for half as many rows */
-    KILN__ATTENTION_STAGES_MOST = 3
+    KILN__ATTENTION_STAGES_MOST = 3,
+    KILN__ATTENTION_TUNED_BYTES = 2 /* of an element of the parts that have tuned kernels */
 };
+
+/* Elements from row to row of k and v that tensor maps cannot have. */
+#define KILN__ATTENTION_STRIDE_LIMIT ((int64_t)1 << 39)
 
 /* A call of either. */
 typedef struct kiln__attention {
@@ -54,6 +58,7 @@ typedef struct kiln__attention_plan {
     uint32_t rows;   /* of a block */
     uint32_t blocks; /* as many as are wanted */
     uint32_t shared_bytes;
+    uint32_t threads; /* of a block */
 } kiln__attention_plan;
 
 /* ---- Checks ---- */
@@ -182,9 +187,9 @@ static inline kiln__attention_plan kiln__attention_portable(kiln__attention *p, 
         each *= 2;
     uint32_t rows = each * KILN_ATTENTION_SUBGROUPS, row = KILN_ATTENTION_STRIDE(p->args.head_dim);
     p->args.rows = each;
-    return (kiln__attention_plan){attend, rows, KILN__ATTENTION_BLOCKS,
-                                  (uint32_t)sizeof(float) *
-                                      ((KILN_ATTENTION_KEYS + rows) * row + rows * KILN_ATTENTION_KEYS)};
+    return (kiln__attention_plan){
+        attend, rows, KILN__ATTENTION_BLOCKS,
+        (uint32_t)sizeof(float) * ((KILN_ATTENTION_KEYS + rows) * row + rows * KILN_ATTENTION_KEYS), KILN_BLOCK};
 }
 
 /* Of the tuned kernels that take heads this large the one with the fewest tiles of rows, and of those the one with the
@@ -196,8 +201,10 @@ static inline kiln__attention_plan kiln__attention_plan_of(kiln__attention *p, c
     uint32_t best_tiles = 0, best_area = 0, rows = kiln__attention_rows(p);
     bool tuned = aligned && p->head_dim % 8 == 0 && p->kv_rows && p->kernel == KILN_MHA_KERNEL_AUTO &&
                  (p->softcap != 0.0f || p->args.scale > 0x1p-100f);
+    bool mapped = p->kv_rows == 1 || (p->args.k_stride | p->args.v_stride) < KILN__ATTENTION_STRIDE_LIMIT;
     for (unsigned i = op->tuned; tuned && i < op->tuned + op->tuned_count; i++) {
         const kiln_kernel_info *info = &module->kernels[i].info;
+        if (!mapped && kiln__tensor_map_count(info)) continue;
         if (info->absent || info->tile[1] < p->args.head_dim || info->stage_bytes > (uint32_t)device->max_shared_bytes)
             continue;
         uint32_t tiles = (rows + info->tile[0] - 1) / info->tile[0], area = info->tile[0] * info->tile[1];
@@ -214,7 +221,7 @@ static inline kiln__attention_plan kiln__attention_plan_of(kiln__attention *p, c
         if (p->args.stages > KILN__ATTENTION_STAGES_MOST) p->args.stages = KILN__ATTENTION_STAGES_MOST;
     }
     return (kiln__attention_plan){best, info->tile[0], (uint32_t)device->multiprocessors,
-                                  p->args.stages * info->stage_bytes};
+                                  p->args.stages * info->stage_bytes, info->max_threads};
 }
 
 static inline void kiln__attention_divide_rows(kiln__attention *p, const kiln__attention_plan *way) {
@@ -273,9 +280,33 @@ static inline kiln_status kiln__attention_workspace(kiln_stream *stream, kiln__a
 
 /* ---- The call ---- */
 
+/* Heads of k or of v, as a tensor map has them. */
+static inline kiln__tensor_layout kiln__attention_layout(const kiln__attention *p, const void *data, int64_t stride,
+                                                         uint32_t element_bytes) {
+    return (kiln__tensor_layout){
+        .data = data,
+        .element_bytes = element_bytes,
+        .rank = 3,
+        .sizes = {(uint64_t)p->head_dim, (uint64_t)p->kv_heads, (uint64_t)p->kv_rows},
+        .strides = {0, (uint64_t)p->head_dim * element_bytes, (uint64_t)stride * element_bytes},
+    };
+}
+
+/* A kernel that copies k and v by tensor maps. */
+static inline kiln_status kiln__attention_launch_mapped(kiln_stream *stream, const kiln_kernel *kernel,
+                                                        const kiln_launch_config *config, const kiln__attention *p) {
+    const kiln__tensor_layout layouts[] = {
+        kiln__attention_layout(p, p->args.k, p->args.k_stride, KILN__ATTENTION_TUNED_BYTES),
+        kiln__attention_layout(p, p->args.v, p->args.v_stride, KILN__ATTENTION_TUNED_BYTES)};
+    kiln_attention_mapped_args args = {.plain = p->args};
+    KILN__TRY(kiln__tensor_maps_encode(kernel, layouts, &args));
+    return kiln__operator_launch(stream, kernel, config, &args, sizeof args);
+}
+
 static inline kiln_status kiln__attention_launch(kiln_stream *stream, const char *name, const kiln__attention *p,
                                                  const kiln__attention_plan *way, const kiln_kernel *join) {
     const kiln_attention_args *args = &p->args;
+    const kiln_kernel *attend = way->kernel;
     const uint64_t tiles = ((uint64_t)p->heads + KILN_ATTENTION_SUBGROUPS - 1) / KILN_ATTENTION_SUBGROUPS;
     kiln_launch_config config, joining;
     if (args->partials) {
@@ -283,8 +314,12 @@ static inline kiln_status kiln__attention_launch(kiln_stream *stream, const char
         KILN__TRY(kiln__operator_fits(stream, name, &joining));
     }
     KILN__TRY(kiln__grid(name, args->row_tiles, (uint64_t)args->batch * args->kv_heads * args->splits, &config));
+    config.block[0] = way->threads;
     config.dynamic_shared_bytes = way->shared_bytes;
-    KILN__TRY(kiln__operator_launch(stream, way->kernel, &config, args, sizeof *args));
+    if (kiln__tensor_map_count(&attend->info))
+        KILN__TRY(kiln__attention_launch_mapped(stream, attend, &config, p));
+    else
+        KILN__TRY(kiln__operator_launch(stream, attend, &config, args, sizeof *args));
     if (!args->partials) return KILN_OK;
     return kiln__operator_launch(stream, join, &joining, args, sizeof *args);
 }

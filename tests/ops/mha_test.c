@@ -84,6 +84,11 @@ static void test_tiles(kiln_stream *stream) {
             s.right = 20;
             s.softcap = i % 2 ? 15 : 0;
             run(stream, p, s);
+            /* Tiles that all rows see, between some that windows cut at either side. */
+            s = attention_plain(random_integer(20, 24), random_integer(500, 530), 3, 1, sizes[i]);
+            s.left = random_integer(280, 350);
+            s.right = random_integer(0, 2);
+            run(stream, p, s);
             s = attention_plain(1, random_integer(900, 1100), 4, 1, sizes[i]);
             s.left = i % 2 ? 800 : 0;
             run(stream, p, s);

@@ -1,6 +1,6 @@
 /* What mha's tuned kernels touch, counted, on simulated devices: a block reads its queries and each tile of keys and
- * values once, and no tile of keys adds to the conflicts: copies and ldmatrix have none. counters_test has the portable
- * kernel.
+ * values once, and no tile of keys adds to the conflicts: copies, ldmatrix and products have none. counters_test has
+ * the portable kernel.
  *
  * KILN_SIM_DEVICES names the devices; unset, some that have such kernels. KILN_TEST_PRECISION limits the tests to one
  * precision. */
@@ -27,6 +27,11 @@ static void *zeros(uint64_t size) {
     assert_ok(kiln_memory_alloc(device, size, &memory));
     assert_ok(kiln_fill(&stream, memory, 0, size));
     return memory;
+}
+
+/* Whether the device multiplies by warpgroups. */
+static bool has_wgmma(void) {
+    return info.target.compute_capability == 90;
 }
 
 /* Counts one call on zeros, of one head of k and v, which must launch this kernel. */
@@ -66,18 +71,22 @@ static sim_counters attend(const precision *p, const char *kernel, uint64_t toke
 static void prefill_reads_each_tile_once(void **state) {
     (void)state;
     static const struct {
-        const char *kernel;
+        const char *kernel, *wgmma;
         uint64_t head_dim;
-    } cases[] = {{"mha_prefill_64", 64}, {"mha_prefill_96", 80}, {"mha_prefill_128", 128}, {"mha_prefill_256", 136}};
+    } cases[] = {{"mha_prefill_64", "mha_wgmma_64", 64},
+                 {"mha_prefill_96", "mha_wgmma_96", 80},
+                 {"mha_prefill_128", "mha_wgmma_128", 128},
+                 {"mha_prefill_256", "mha_wgmma_256", 136}};
     enum { KEYS = 256 };
     for (size_t i = 0; i < PRECISIONS * sizeof cases / sizeof *cases; i++) {
         const precision *p = &precisions[i % PRECISIONS];
         const uint64_t size = cases[i / PRECISIONS].head_dim, rows = 2 * ROWS;
+        const char *kernel = has_wgmma() ? cases[i / PRECISIONS].wgmma : cases[i / PRECISIONS].kernel;
         if (!wanted(p)) continue;
-        const sim_counters c = attend(p, cases[i / PRECISIONS].kernel, rows, 1, KEYS, size);
+        const sim_counters c = attend(p, kernel, rows, 1, KEYS, size);
         assert_int_equal(c.global_read_bytes, ELEMENT * size * (rows + 2 * 2 * KEYS));
         assert_int_equal(c.global_written_bytes, ELEMENT * size * rows);
-        const sim_counters twice = attend(p, cases[i / PRECISIONS].kernel, rows, 1, 2 * KEYS, size);
+        const sim_counters twice = attend(p, kernel, rows, 1, 2 * KEYS, size);
         assert_true(twice.shared_conflicts <= c.shared_conflicts);
     }
 }
@@ -112,5 +121,5 @@ static int run_group(void) {
 
 int main(int argc, char **argv) {
     (void)argc;
-    return each_device(argv, "sm_80,sm_120", run_group);
+    return each_device(argv, "sm_80,sm_90,sm_120", run_group);
 }

@@ -1,0 +1,38 @@
+/* mha_paged for sm_90a, f16 and bf16: attention_sm90a.h tells the tiles and the floor. Heads of
+ * 65 to 96 elements go with those of 128: a kernel of their own would be one image too many. */
+#define ATTEND mha_paged_attend
+#define JOIN   mha_paged_join
+#define PAGED  1
+#include "kernels/common/attention_sm90a.h"
+
+KILN_TUNED_PARTS(f16 bf16)
+KILN_SHAPE(mha_paged_wgmma_64, 128, 64, 128, 84032, 100)
+KILN_SHAPE(mha_paged_wgmma_128, 128, 128, 128, 165952, 100)
+KILN_SHAPE(mha_paged_wgmma_256, 128, 256, 64, 198720, 100)
+KILN_SHAPE(mha_paged_decode_128, 16, 128, 128, 69632, 100)
+KILN_SHAPE(mha_paged_decode_256, 16, 256, 64, 67584, 100)
+
+static_assert(layout<64, 128>::BYTES == 84032 && layout<128, 128>::BYTES == 165952 && layout<256, 64>::BYTES == 198720,
+              "shared memory");
+
+ATTENTION_ENTRY(mha_paged_wgmma_64, kiln_attention_args) {
+    attend_tiles<64, 128>(args, nullptr);
+}
+
+ATTENTION_ENTRY(mha_paged_wgmma_128, kiln_attention_args) {
+    attend_tiles<128, 128>(args, nullptr);
+}
+
+ATTENTION_ENTRY(mha_paged_wgmma_256, kiln_attention_args) {
+    attend_tiles<256, 64>(args, nullptr);
+}
+
+KILN_ENTRY(mha_paged_decode_128, kiln_attention_args) {
+    KILN_SHARED warp_scales scales;
+    decode<128, 8>(args, &scales);
+}
+
+KILN_ENTRY(mha_paged_decode_256, kiln_attention_args) {
+    KILN_SHARED warp_scales scales;
+    decode<256, 4>(args, &scales);
+}
