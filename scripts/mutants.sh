@@ -33,6 +33,7 @@ tests_of() { # OP
     gemm) echo ops/gemm_test sim/tests/operators/counters_test sim/tests/operators/gemm_counters_test ;;
     mha) echo ops/mha_test sim/tests/operators/counters_test sim/tests/operators/mha_counters_test ;;
     add_rmsnorm) echo ops/rmsnorm_test sim/tests/operators/counters_test ;;
+    dequantize_*) echo ops/dequantize_test sim/tests/operators/counters_test ;;
     quantize_fp8 | quantize_int8) echo ops/quantize_test sim/tests/operators/counters_test ;;
     *) echo "ops/$1_test sim/tests/operators/counters_test" ;;
     esac

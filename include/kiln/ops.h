@@ -56,6 +56,13 @@ extern "C" {
 /* The type of a tensor of ids, positions or slots. Operators that accept both types have a field index_type. */
 typedef enum kiln_index_type { KILN_INDEX_I32, KILN_INDEX_I64 } kiln_index_type;
 
+/* The order of NVFP4's scales of E4M3, one for each 16 columns. */
+typedef enum kiln_scale_layout {
+    KILN_SCALES_LINEAR, /* row by row */
+    KILN_SCALES_128X4   /* tiles of 128 rows by 4 scales, 512 bytes each, row by row; scale c of row r of a tile is byte
+                         * (r % 32) * 16 + (r / 32) * 4 + c of it: what block-scaled matrix units read */
+} kiln_scale_layout;
+
 /* ---- add: y = a + b ---------------------------------------------------------------------------------------------- */
 
 typedef struct kiln_add_params {
@@ -141,6 +148,69 @@ KILN_OPERATOR_FUNCTION(argmax_bf16, kiln_argmax_params)
 KILN_WORKSPACE_FUNCTION(argmax_f32, kiln_argmax_params)
 KILN_WORKSPACE_FUNCTION(argmax_f16, kiln_argmax_params)
 KILN_WORKSPACE_FUNCTION(argmax_bf16, kiln_argmax_params)
+
+/* ---- dequantize_fp8: y = codes * scales -------------------------------------------------------------------------- */
+
+typedef struct kiln_dequantize_fp8_params {
+    void *y;              /* [rows, cols] */
+    const uint8_t *codes; /* [rows, cols], OCP E4M3 on every device */
+    const float *scales;  /* [scale_rows, scale_cols] */
+    int64_t rows;
+    int64_t cols;         /* at most 2^31 - 1 */
+    int64_t scale_rows;   /* 1, rows / 128 rounded up, or rows, as 0: how many rows share a scale */
+    int64_t scale_cols;   /* 1, as 0, or cols / 128 rounded up: how many columns do */
+    int64_t y_stride;     /* 0: cols */
+    int64_t codes_stride; /* 0: cols */
+} kiln_dequantize_fp8_params;
+
+/* What kiln_quantize_fp8_* made, back: the product of the code's number and its scale in f32, rounded to y. The same
+ * bits on every device, but for those of NaN, which the codes 0x7f and 0xff give. */
+KILN_OPERATOR_FUNCTION(dequantize_fp8_f32, kiln_dequantize_fp8_params)
+KILN_OPERATOR_FUNCTION(dequantize_fp8_f16, kiln_dequantize_fp8_params)
+KILN_OPERATOR_FUNCTION(dequantize_fp8_bf16, kiln_dequantize_fp8_params)
+
+/* ---- dequantize_int8: y = codes * scales ------------------------------------------------------------------------- */
+
+typedef struct kiln_dequantize_int8_params {
+    void *y;             /* [rows, cols] */
+    const int8_t *codes; /* [rows, cols] */
+    const float *scales; /* [scale_rows, scale_cols] */
+    int64_t rows;
+    int64_t cols;         /* at most 2^31 - 1 */
+    int64_t scale_rows;   /* 1, rows / 128 rounded up, or rows, as 0: how many rows share a scale */
+    int64_t scale_cols;   /* 1, as 0, or cols / 128 rounded up: how many columns do */
+    int64_t y_stride;     /* 0: cols */
+    int64_t codes_stride; /* 0: cols */
+} kiln_dequantize_int8_params;
+
+/* What kiln_quantize_int8_* made, back, as dequantize_fp8. */
+KILN_OPERATOR_FUNCTION(dequantize_int8_f32, kiln_dequantize_int8_params)
+KILN_OPERATOR_FUNCTION(dequantize_int8_f16, kiln_dequantize_int8_params)
+KILN_OPERATOR_FUNCTION(dequantize_int8_bf16, kiln_dequantize_int8_params)
+
+/* ---- dequantize_nvfp4: y = codes * scales * global_scale --------------------------------------------------------- */
+
+typedef struct kiln_dequantize_nvfp4_params {
+    void *y;                   /* [rows, cols] */
+    const uint8_t *codes;      /* [rows, 8 * scale_cols], two columns to a byte, the first of them in its low half */
+    const uint8_t *scales;     /* [scale_rows, scale_cols], OCP E4M3 on every device, in the order of scale_layout */
+    const float *global_scale; /* [global_rows] */
+    int64_t rows;
+    int64_t cols;         /* at most 2^31 - 1 */
+    int64_t scale_rows;   /* at least rows; of KILN_SCALES_128X4 a multiple of 128 */
+    int64_t scale_cols;   /* at least cols / 16 rounded up; of KILN_SCALES_128X4 a multiple of 4 */
+    int64_t global_rows;  /* 1: a global scale for the tensor; rows: one for each row */
+    int64_t y_stride;     /* 0: cols */
+    int64_t codes_stride; /* in bytes; 0: 8 * scale_cols */
+    int32_t scale_layout; /* kiln_scale_layout */
+    int32_t reserved;     /* must be 0 */
+} kiln_dequantize_nvfp4_params;
+
+/* What kiln_quantize_nvfp4_* made, back: (E2M1 * E4M3) * global_scale, of which the first product is exact and the
+ * second is rounded to f32, then to y. The same bits on every device, but for those of NaN, which a scale may be. */
+KILN_OPERATOR_FUNCTION(dequantize_nvfp4_f32, kiln_dequantize_nvfp4_params)
+KILN_OPERATOR_FUNCTION(dequantize_nvfp4_f16, kiln_dequantize_nvfp4_params)
+KILN_OPERATOR_FUNCTION(dequantize_nvfp4_bf16, kiln_dequantize_nvfp4_params)
 
 /* ---- embedding: y = table[ids] ----------------------------------------------------------------------------------- */
 
@@ -552,6 +622,43 @@ typedef struct kiln_quantize_int8_params {
 KILN_OPERATOR_FUNCTION(quantize_int8_f32, kiln_quantize_int8_params)
 KILN_OPERATOR_FUNCTION(quantize_int8_f16, kiln_quantize_int8_params)
 KILN_OPERATOR_FUNCTION(quantize_int8_bf16, kiln_quantize_int8_params)
+
+/* ---- quantize_nvfp4: x as E2M1 with scales of E4M3 and f32 ------------------------------------------------------- */
+
+typedef struct kiln_quantize_nvfp4_params {
+    uint8_t *codes;      /* [rows, 8 * scale_cols], two columns to a byte, the first of them in its low half */
+    uint8_t *scales;     /* [scale_rows, scale_cols], OCP E4M3 on every device, in the order of scale_layout */
+    float *global_scale; /* [global_rows], written; NULL: not wanted */
+    const void *x;       /* [rows, cols] */
+    const float *given;  /* [global_rows], the global scales; NULL: amax / 2688 */
+    const float *amax;   /* [global_rows], the greatest magnitudes; not read, and may be NULL, if given is not NULL */
+    int64_t rows;
+    int64_t cols;         /* at most 2^31 - 1 */
+    int64_t scale_rows;   /* at least rows; of KILN_SCALES_128X4 a multiple of 128 */
+    int64_t scale_cols;   /* at least cols / 16 rounded up; of KILN_SCALES_128X4 a multiple of 4 */
+    int64_t global_rows;  /* 1: a global scale for the tensor; rows: one for each row */
+    int64_t codes_stride; /* in bytes; 0: 8 * scale_cols */
+    int64_t x_stride;     /* 0: cols */
+    int32_t scale_layout; /* kiln_scale_layout */
+    int32_t reserved;     /* must be 0 */
+} kiln_quantize_nvfp4_params;
+
+/* NVFP4 (NVIDIA, "Pretraining Large Language Models with NVFP4", arXiv 2509.25149): an element is the product of its
+ * code, an E2M1 of the Open Compute Project's Microscaling Formats; of the scale that it shares with 15 neighbours; and
+ * of the global scale g, the *decode* scale, whose reciprocal other libraries take.
+ *
+ *     g = amax / 2688                     where that is at least 2^-116, else 1
+ *     scale = E4M3((greatest magnitude of the 16 / 6) * (1 / g))
+ *     code = E2M1(x * ((1 / g) / scale)), or of x * 0 where scale is 0
+ *
+ * in IEEE arithmetic, each operation rounded once: codes and scales are the same bits on every device. E4M3() and
+ * E2M1() round to nearest even and saturate, at 448 and at 6. So a tensor of zeros has g = 1, and blocks that are small
+ * beside the tensor have the scale 0 and codes of zero, with their signs. The greatest magnitude passes over NaN, whose
+ * code is that of 6; infinities have the codes of +-6, and an infinite amax is the greatest f32. A given scale below
+ * 2^-116, as 0, or NaN is taken for 1. Codes beyond cols, up to 16 * scale_cols, and scales beyond x are 0. */
+KILN_OPERATOR_FUNCTION(quantize_nvfp4_f32, kiln_quantize_nvfp4_params)
+KILN_OPERATOR_FUNCTION(quantize_nvfp4_f16, kiln_quantize_nvfp4_params)
+KILN_OPERATOR_FUNCTION(quantize_nvfp4_bf16, kiln_quantize_nvfp4_params)
 
 /* ---- rmsnorm: y = x / sqrt(mean of x^2 + eps) * weight over each row --------------------------------------------- */
 

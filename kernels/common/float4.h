@@ -2,7 +2,7 @@
  * There is neither infinity nor NaN: conversions round to nearest even and saturate at 6, and NaN becomes +6, as in
  * PTX. A byte has two codes, the first in its low half.
  *
- * The includer (device.h, cpu.h) defines KILN_INLINE. */
+ * The includer (device.h, cpu.h) defines KILN_INLINE, and KILN_FMA(a, b, c): a * b + c. */
 #ifndef KILN_KERNELS_COMMON_FLOAT4_H
 #define KILN_KERNELS_COMMON_FLOAT4_H
 
@@ -10,11 +10,28 @@
 
 #define KILN_E2M1_GREATEST 6.0f
 
-/* 0 to 15. */
+/* Of a and a constant b, which is that of NaN and b, in one instruction: vectors of the CPU and NVIDIA have the choice
+ * as it is written, AMD the functions of C. */
+#if defined(__HIP__)
+#define KILN_E2M1_MIN(a, b) __builtin_fminf(a, b)
+#define KILN_E2M1_MAX(a, b) __builtin_fmaxf(a, b)
+#else
+#define KILN_E2M1_MIN(a, b) ((a) < (b) ? (a) : (b))
+#define KILN_E2M1_MAX(a, b) ((a) > (b) ? (a) : (b))
+#endif
+
+/* 0 to 15. Adding a power of two whose ulp is the distance of the format's numbers around a magnitude rounds it to
+ * that: the sum's bits are then how many such distances it is, of which each power has two more than the one before. */
 KILN_INLINE uint8_t kiln_e2m1_of(float value) {
-    uint32_t bits = kiln_bits(value), magnitude = bits & 0x7fffffffu;
-    uint32_t code = kiln_small_float_encode(magnitude, 1, 1, KILN_E2M1_GREATEST) | (bits >> 28 & 8u);
-    return (uint8_t)(magnitude > 0x7f800000u ? 7u : code);
+    float below = KILN_E2M1_MIN(value, KILN_E2M1_GREATEST); /* NaN too */
+    float bounded = KILN_E2M1_MAX(below, -KILN_E2M1_GREATEST);
+    float magnitude = __builtin_fabsf(bounded);
+    float normal = KILN_E2M1_MAX(magnitude, 1.0f); /* below 1 the distances are those above it */
+    uint32_t power = kiln_bits(normal) & 0x7f800000u;
+    float sum =
+        KILN_FMA(kiln_float(power), 0x1.000004p22f, magnitude); /* 2 distances more are for the exponent's bias */
+    uint32_t code = kiln_bits(sum) + (power >> 22);
+    return (uint8_t)((code & 7u) | (kiln_bits(bounded) >> 28 & 8u));
 }
 
 KILN_INLINE float kiln_e2m1_value(uint8_t code) {

@@ -1,5 +1,5 @@
-/* What the host sides of quantize_fp8 and quantize_int8 share: which elements have a scale in common follows from how
- * many scales there are. */
+/* What the host sides of quantize_fp8 and quantize_int8 share, and of dequantize_fp8 and dequantize_int8: which
+ * elements have a scale in common follows from how many scales there are. */
 #ifndef KILN_KERNELS_COMMON_QUANTIZE_HOST_H
 #define KILN_KERNELS_COMMON_QUANTIZE_HOST_H
 
@@ -20,21 +20,28 @@ static inline int64_t kiln__quantize_groups(int64_t count) {
     return (count >> KILN_QUANTIZE_GROUP_LOG2) + ((count & (KILN_QUANTIZE_GROUP - 1)) != 0);
 }
 
-/* Checks how many scales there are. rows and cols are positive. */
+/* Checks how many scales there are of rows x cols, which are positive. *out_rows_log2 as in kiln_quantize_args. */
+static inline kiln_status kiln__quantize_scales_check(const char *name, int64_t rows, int64_t cols, int64_t scale_rows,
+                                                      int64_t scale_cols, uint32_t *out_rows_log2) {
+    int64_t row_groups = kiln__quantize_groups(rows), col_groups = kiln__quantize_groups(cols);
+    KILN__TRY(kiln__size_check(name, "scale_rows", scale_rows, rows));
+    KILN__TRY(kiln__size_check(name, "scale_cols", scale_cols, col_groups));
+    KILN__REQUIRE(scale_rows == rows || scale_rows == row_groups || scale_rows == 1,
+                  "%s: scale_rows is %lld: must be 1, %lld (for every 128 rows) or %lld (for each)", name,
+                  (long long)scale_rows, (long long)row_groups, (long long)rows);
+    KILN__REQUIRE(scale_cols == col_groups || scale_cols == 1,
+                  "%s: scale_cols is %lld: must be 1 or %lld (for every 128 columns)", name, (long long)scale_cols,
+                  (long long)col_groups);
+    *out_rows_log2 = scale_rows == rows ? 0 : scale_rows == row_groups ? KILN_QUANTIZE_GROUP_LOG2 : 63;
+    return KILN_OK;
+}
+
+/* The same of a call, whose scales may have to be given. */
 static inline kiln_status kiln__quantize_cut(const char *name, const kiln__quantize_call *call,
                                              kiln_quantize_args *args) {
-    int64_t row_groups = kiln__quantize_groups(call->rows), col_groups = kiln__quantize_groups(call->cols);
-    KILN__TRY(kiln__size_check(name, "scale_rows", call->scale_rows, call->rows));
-    KILN__TRY(kiln__size_check(name, "scale_cols", call->scale_cols, col_groups));
-    KILN__REQUIRE(call->scale_rows == call->rows || call->scale_rows == row_groups || call->scale_rows == 1,
-                  "%s: scale_rows is %lld: must be 1, %lld (for every 128 rows) or %lld (for each)", name,
-                  (long long)call->scale_rows, (long long)row_groups, (long long)call->rows);
-    KILN__REQUIRE(call->scale_cols == col_groups || call->scale_cols == 1,
-                  "%s: scale_cols is %lld: must be 1 or %lld (for every 128 columns)", name,
-                  (long long)call->scale_cols, (long long)col_groups);
-    args->rows_log2 = call->scale_rows == call->rows   ? 0
-                      : call->scale_rows == row_groups ? KILN_QUANTIZE_GROUP_LOG2
-                                                       : 63;
+    int64_t col_groups = kiln__quantize_groups(call->cols);
+    KILN__TRY(kiln__quantize_scales_check(name, call->rows, call->cols, call->scale_rows, call->scale_cols,
+                                          &args->rows_log2));
     args->grouped = call->scale_cols > 1;
     args->scale_cols = call->scale_cols;
     if (args->source != KILN_QUANTIZE_COMPUTED || !args->rows_log2) return KILN_OK;

@@ -19,8 +19,8 @@
  * KILN_TENSOR_OR(name, other, dtype, shape, text)     an input that may be NULL where the optional `other` is given
  * KILN_TENSOR_OUT_OPTIONAL(name, dtype, shape, text)  an output that may be NULL
  * KILN_TENSOR_UPDATE(name, dtype, shape, text)        a part of it is written, the rest stays
- * KILN_SIZE(name, typical, text)             int64_t, taken from the shapes; typical is for benches, 0 for the size
- *                                            that makes the tensors as large as is asked for
+ * KILN_SIZE(name, typical, text)             int64_t, taken from the shapes; typical is for benches, 0 for those,
+ *                                            all equal, that make the tensors as large as is asked for
  * KILN_SIZE_LEADING(name, typical, tensor, text)      the same; where no tensor's shape has it, the first of the
  *                                            leading dimensions of that tensor, of which there must be several: else 1
  * KILN_STRIDE(name, tensor, text)            int64_t, elements between rows of the tensor

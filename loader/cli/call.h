@@ -21,6 +21,7 @@ struct call_field {
     bool given;    /* tensor: bound, or an output that is wanted; size: known; else: set */
     bool wanted;   /* tensor: to be downloaded */
     bool left_out; /* optional tensor: of a random call */
+    bool scaling;  /* size: of a random call, without a typical value */
     int64_t value; /* size, option, integer; of a real its bits */
 
     npy_header array; /* tensor: dtype and shape; data_offset is unused */

@@ -17,15 +17,27 @@ static void fill_random(void *bytes, npy_dtype dtype, uint64_t size, uint64_t *s
     }
 }
 
-/* The bytes of the largest of the tensors whose size depends on `scaling`, for each unit of that. */
-static int unit_bytes(operator_call *call, call_field *scaling, uint64_t *out_unit) {
+/* Sets the sizes without a typical value, which are all the same. Says whether there is one. */
+static bool scale(operator_call *call, int64_t value) {
+    bool found = false;
+    for (uint32_t i = 0; i < call->op->field_count; i++) {
+        call_field *field = &call->fields[i];
+        if (!field->scaling) continue;
+        field->value = value;
+        found = true;
+    }
+    return found;
+}
+
+/* The bytes of the largest of the tensors whose size depends on such sizes, for each unit of them. */
+static int unit_bytes(operator_call *call, uint64_t *out_unit) {
     *out_unit = 1;
     for (uint32_t i = 0; i < call->op->field_count; i++) {
         uint64_t bytes[2];
         if (!call_is_tensor(call->fields[i].description)) continue;
         for (int value = 1; value <= 2; value++) {
             call_field copy = call->fields[i];
-            scaling->value = value;
+            scale(call, value);
             int code = call_shape(call, &copy);
             if (code != CLI_OK) return code;
             bytes[value - 1] = copy.array.data_size;
@@ -35,21 +47,20 @@ static int unit_bytes(operator_call *call, call_field *scaling, uint64_t *out_un
     return CLI_OK;
 }
 
-/* The sizes that --set leaves open: what is typical, and as much of the one without such a value as makes the largest
+/* The sizes that --set leaves open: what is typical, and as much of those without such a value as makes the largest
  * tensor about size bytes. */
 static int choose_sizes(operator_call *call, uint64_t size) {
-    call_field *scaling = NULL;
     uint64_t unit;
     for (uint32_t i = 0; i < call->op->field_count; i++) {
         call_field *field = &call->fields[i];
         if (field->description->role != KILN_FIELD_SIZE || field->given) continue;
         field->given = true;
         field->value = field->description->typical;
-        if (!field->value) scaling = field;
+        field->scaling = !field->value;
     }
-    if (!scaling) return CLI_OK;
-    int code = unit_bytes(call, scaling, &unit);
-    scaling->value = size < unit ? 1 : (int64_t)(size / unit);
+    if (!scale(call, 1)) return CLI_OK;
+    int code = unit_bytes(call, &unit);
+    scale(call, size < unit ? 1 : (int64_t)(size / unit));
     return code;
 }
 

@@ -201,6 +201,41 @@ typedef kiln_status (*operation)(kiln_stream *stream, const tensors *t, int64_t 
                                                                               .scale_rows = count / COLS, \
                                                                               .scale_cols = 1});          \
     }
+#define QUANTIZE_NVFP4(part)                                                                                \
+    static kiln_status quantize_nvfp4_##part(kiln_stream *stream, const tensors *t, int64_t count) {        \
+        return kiln_quantize_nvfp4_##part(stream, &(kiln_quantize_nvfp4_params){.codes = t->y,              \
+                                                                                .scales = (void *)t->sum,   \
+                                                                                .x = t->a,                  \
+                                                                                .amax = t->b,               \
+                                                                                .rows = count / COLS,       \
+                                                                                .cols = COLS,               \
+                                                                                .scale_rows = count / COLS, \
+                                                                                .scale_cols = COLS / 16,    \
+                                                                                .global_rows = 1});         \
+    }
+/* The tensor is y; codes and scales are some bytes of a and b. */
+#define DEQUANTIZE(part, op)                                                                                      \
+    static kiln_status dequantize_##op##_##part(kiln_stream *stream, const tensors *t, int64_t count) {           \
+        return kiln_dequantize_##op##_##part(stream, &(kiln_dequantize_##op##_params){.y = t->y,                  \
+                                                                                      .codes = t->a,              \
+                                                                                      .scales = t->b,             \
+                                                                                      .rows = count / COLS,       \
+                                                                                      .cols = COLS,               \
+                                                                                      .scale_rows = count / COLS, \
+                                                                                      .scale_cols = 1});          \
+    }
+#define DEQUANTIZE_NVFP4(part)                                                                                  \
+    static kiln_status dequantize_nvfp4_##part(kiln_stream *stream, const tensors *t, int64_t count) {          \
+        return kiln_dequantize_nvfp4_##part(stream, &(kiln_dequantize_nvfp4_params){.y = t->y,                  \
+                                                                                    .codes = t->a,              \
+                                                                                    .scales = t->b,             \
+                                                                                    .global_scale = t->b,       \
+                                                                                    .rows = count / COLS,       \
+                                                                                    .cols = COLS,               \
+                                                                                    .scale_rows = count / COLS, \
+                                                                                    .scale_cols = COLS / 16,    \
+                                                                                    .global_rows = 1});         \
+    }
 /* The tensor is b: few rows of a, as when tokens are generated. */
 #define GEMM(part, few)                                                                                                \
     static kiln_status gemm_##few##_##part(kiln_stream *stream, const tensors *t, int64_t count) {                     \
@@ -242,6 +277,10 @@ typedef kiln_status (*operation)(kiln_stream *stream, const tensors *t, int64_t 
     ARGMAX(part)                                   \
     QUANTIZE_FP8(part)                             \
     QUANTIZE_INT8(part)                            \
+    QUANTIZE_NVFP4(part)                           \
+    DEQUANTIZE(part, fp8)                          \
+    DEQUANTIZE(part, int8)                         \
+    DEQUANTIZE_NVFP4(part)                         \
     SAMPLE(part)                                   \
     TOP_K(part)                                    \
     GEMM(part, 1)                                  \
@@ -278,6 +317,10 @@ typedef struct bench_case {
         {"mha_paged 1 query " #part, mha_paged_##part, size, 2, true},                                                \
         {"quantize_fp8 " #part, quantize_fp8_##part, size, 1, true},                                                  \
         {"quantize_int8 " #part, quantize_int8_##part, size, 1, true},                                                \
+        {"quantize_nvfp4 " #part, quantize_nvfp4_##part, size, 1, true},                                              \
+        {"dequantize_fp8 " #part, dequantize_fp8_##part, size, 1, false},                                             \
+        {"dequantize_int8 " #part, dequantize_int8_##part, size, 1, false},                                           \
+        {"dequantize_nvfp4 " #part, dequantize_nvfp4_##part, size, 1, false},                                         \
         {"argmax " #part, argmax_##part, size, 1, true}, {"sample " #part, sample_##part, size, 1, true},             \
         {"top_k " #part, top_k_##part, size, 1, true}, {"gemm 1 row " #part, gemm_1_##part, size, 1, true},           \
         {"gemm 4 rows " #part, gemm_4_##part, size, 1, true}, {"gemm 8 rows " #part, gemm_8_##part, size, 1, true},   \

@@ -218,6 +218,16 @@ static void __attribute__((noinline)) run_launch(long count) {
          .rows = 4, .cols = 1024, .scale_rows = 4, .scale_cols = 1)                                                    \
     CALL(quantize_int8, quantize_int8, .codes = (void *)bench.other, .scales = (void *)bench.numbers,                  \
          .x = bench.tensor, .rows = 4, .cols = 1024, .scale_rows = 4, .scale_cols = 1)                                 \
+    CALL(quantize_nvfp4, quantize_nvfp4, .codes = (void *)bench.other, .scales = (void *)bench.numbers,                \
+         .x = bench.tensor, .given = (void *)bench.numbers, .rows = 4, .cols = 1024, .scale_rows = 4,                  \
+         .scale_cols = 64, .global_rows = 1)                                                                           \
+    CALL(dequantize_fp8, dequantize_fp8, .y = bench.tensor, .codes = (void *)bench.other,                              \
+         .scales = (void *)bench.numbers, .rows = 4, .cols = 1024)                                                     \
+    CALL(dequantize_int8, dequantize_int8, .y = bench.tensor, .codes = (void *)bench.other,                            \
+         .scales = (void *)bench.numbers, .rows = 4, .cols = 1024)                                                     \
+    CALL(dequantize_nvfp4, dequantize_nvfp4, .y = bench.tensor, .codes = (void *)bench.other,                          \
+         .scales = (void *)bench.numbers, .global_scale = (void *)bench.numbers, .rows = 4, .cols = 1024,              \
+         .scale_rows = 4, .scale_cols = 64, .global_rows = 1)                                                          \
     CALL(argmax, argmax, .y = bench.numbers, .x = bench.tensor, .rows = 4, .cols = 1024)                               \
     CALL(top_k, top_k, .values = bench.other, .indices = bench.numbers, .x = bench.tensor, .rows = 4, .cols = 1024,    \
          .k = 8)                                                                                                       \

@@ -74,6 +74,14 @@ static bool inputs_have(const function *f, const char *size) {
     return false;
 }
 
+/* Scales are for each row of 16 columns or fewer, and for the tensor. */
+static int64_t value_for(const function *f, size_t size) {
+    const char *name = f->sizes[size].name;
+    if (strcmp(name, "scale_rows") == 0) return f->sizes[0].value;
+    if (strcmp(name, "scale_cols") == 0 || strcmp(name, "global_rows") == 0 || !inputs_have(f, name)) return 1;
+    return INT64_C(1) << (f->size_count - size);
+}
+
 static void read_help(function *f) {
     char command[COMMAND], line[1024], direction[8], name[NAME], kind[512];
     snprintf(command, sizeof command, "%s run --help %s", program, f->name);
@@ -91,9 +99,7 @@ static void read_help(function *f) {
     assert_int_equal(pclose(help), 0);
     assert_true(f->tensor_count >= 2);
     for (size_t i = 0; i < f->size_count; i++)
-        f->sizes[i].value = strncmp(f->sizes[i].name, "scale_", 6) == 0 || !inputs_have(f, f->sizes[i].name)
-                                ? 1
-                                : INT64_C(1) << (f->size_count - i);
+        f->sizes[i].value = value_for(f, i);
 }
 
 /* ---- Arrays ------------------------------------------------------------------------------------------------------ */
@@ -213,7 +219,8 @@ static void call(const function *f, const char *command_name, mode m) {
     }
     for (size_t i = 0; i < f->size_count; i++)
         if (!inputs_have(f, f->sizes[i].name))
-            length += snprintf(command + length, sizeof command - (size_t)length, " --set %s=1", f->sizes[i].name);
+            length += snprintf(command + length, sizeof command - (size_t)length, " --set %s=%lld", f->sizes[i].name,
+                               (long long)f->sizes[i].value);
     length += snprintf(command + length, sizeof command - (size_t)length, " --device cpu >/dev/null");
     assert_true((size_t)length < sizeof command);
     if (system(command) != 0) fail_msg("%s, %s: failed: %s", f->name, m.name, command);

@@ -202,6 +202,51 @@ CASES.append(("gemm_w4a16", {"a": (9, 128), "weights": BYTES, "scales": (33, 4),
 CASES.append(("gemm_w4a16", {"a": (3, 128), "weights": BYTES, "scales": (2, 33), "pre_scale": (128,)},
               {"group": "64", "scale_layout": "k_n"}, lambda a, w, scales, factors: {
                   "d": (a * factors) @ (unpacked(w).T * np.repeat(scales, 64, 0))}))
+E2M1 = np.array((0, 0.5, 1, 1.5, 2, 3, 4, 6))
+
+
+def pairs(values):
+    """The nearest E2M1, two to a byte."""
+    distances = np.abs(np.minimum(np.abs(values), 6)[..., None] - E2M1)
+    nearest = distances.argmin(-1)
+    tie = (distances == distances.min(-1, keepdims=True)).sum(-1) == 2
+    codes = nearest + (tie & (nearest % 2 == 1)) + 8 * np.signbit(values)
+    return codes[..., 0::2] + 16 * codes[..., 1::2]
+
+
+def nvfp4(x, scale):
+    """With scales of E4M3 for every 16 columns; scale is that of the tensor."""
+    rows, blocks = len(x), -(-x.shape[-1] // 16)
+    x = np.pad(x.astype(np.float32), ((0, 0), (0, 16 * blocks - x.shape[-1]))).reshape(rows, blocks, 16)
+    encode = np.float32(1) / scale
+    scales = e4m3((np.abs(x).max(-1) / np.float32(6) * encode).astype(np.float64))
+    factors = encode / E4M3[scales].astype(np.float32)
+    return {"codes": pairs((x * factors[..., None]).astype(np.float64)).reshape(rows, 8 * blocks), "scales": scales}
+
+
+def swizzled(x, amax):
+    found = nvfp4(x, np.float32(amax[0]) / np.float32(2688))
+    tiles = np.pad(found["scales"], ((0, 128 - len(x)), (0, 12 - found["scales"].shape[1]))).reshape(4, 32, 3, 4)
+    return {"codes": np.pad(found["codes"], ((0, 0), (0, 96 - found["codes"].shape[1]))),
+            "scales": tiles.transpose(2, 1, 0, 3).reshape(128, 12),
+            "global_scale": np.array((np.float32(amax[0]) / np.float32(2688),))}
+
+
+CASES.append(("quantize_nvfp4", {"x": (15, 129), "given": np.full(1, 0.004, np.float32)},
+              {"scale_rows": "15", "scale_cols": "9"}, lambda x, given: nvfp4(x, np.float32(given[0]))))
+CASES.append(("quantize_nvfp4", {"x": (15, 129), "amax": np.full(1, 11, np.float32)},
+              {"scale_rows": "128", "scale_cols": "12", "scale_layout": "128x4"}, swizzled))
+SCALES = np.random.default_rng(2).uniform(0.01, 0.02, (15, 2)).astype(np.float32)
+CODES = np.random.default_rng(3).integers(0, 127, (15, 129), np.uint8)
+FOURS = np.random.default_rng(4).integers(0, 256, (15, 72), np.uint8)
+CASES.append(("dequantize_fp8", {"codes": CODES, "scales": SCALES}, {}, lambda codes, scales: E4M3[codes.astype(int)] *
+              np.repeat(scales, 128, -1)[:, :129]))
+CASES.append(("dequantize_int8", {"codes": CODES.astype(np.int8), "scales": SCALES}, {},
+              lambda codes, scales: codes * np.repeat(scales, 128, -1)[:, :129]))
+CASES.append(("dequantize_nvfp4", {"codes": FOURS, "scales": CODES[:, :9].copy(), "global_scale": SCALES[0, :1].copy()},
+              {"cols": "129"}, lambda codes, scales, global_scale: np.concatenate((E2M1, -E2M1))[
+                  np.stack((codes % 16, codes // 16), -1).astype(int)].reshape(15, 144)[:, :129] *
+              np.repeat(E4M3[scales.astype(int)], 16, -1)[:, :129] * global_scale))
 CASES.append(("sample", {"x": (7, 129)}, {}, lambda x: x.argmax(-1)))  # without a temperature the greatest
 
 
@@ -217,7 +262,7 @@ def encode(values, part):
 
 def decode(array, part):
     if part == "bf16":
-        return (array.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+        return (array.view(np.uint16).astype(np.uint32) << 16).view(np.float32).astype(np.float64)
     return array.astype(np.float64)
 
 

@@ -9,7 +9,8 @@
 
 #include <cmocka.h>
 
-#define KILN_INLINE static inline
+#define KILN_INLINE       static inline
+#define KILN_FMA(a, b, c) ((a) * (b) + (c))
 #include "kernels/common/exponent8.h"
 #include "kernels/common/float4.h"
 #include "kernels/common/float8.h"

@@ -14,6 +14,7 @@ enum {
     VECTOR = 16,
     CHUNK = 32768,
     SEARCHED = 8192,
+    SIXTEEN = 16,
     CHOSEN_FROM = 4096,
     PARTIAL = 8,
     RESULT = 4,
@@ -39,50 +40,58 @@ static void ok(kiln_status status) {
  * frequencies of its pairs. */
 typedef enum extra { NOTHING, NUMBERS, FREQUENCIES } extra;
 
-/* How often a tensor of rows x cols is read and written, as bytes where it is of codes, and results of 4 bytes for each
- * row. What a kernel keeps of a row, or looks up again, decides how often it reads between the two numbers. */
+/* What is written: elements, a byte for each, or a byte for two and a scale for sixteen. Or what is read in place of
+ * elements, which are written. */
+typedef enum stored { ELEMENTS, BYTES, PAIRS, OF_BYTES, OF_PAIRS } stored;
+
+/* How often a tensor of rows x cols is read and written, and results of 4 bytes for each row. What a kernel keeps of a
+ * row, or looks up again, decides how often it reads between the two numbers. */
 typedef struct operation {
     const char *name;
     void (*fill)(params *p, const call *c, const tensors *t);
     uint64_t reads, most_reads, writes, results;
     extra extra;
-    bool codes;
+    stored stored;
 } operation;
 
 static const operation operations[] = {
-    {"add", params_add, 2, 2, 1, 0, NOTHING, false},
-    {"add_gelu", params_add_gelu, 1, 1, 1, 0, NOTHING, false},
-    {"add_rmsnorm", params_add_rmsnorm, 2, 4, 2, 0, NOTHING, false},
-    {"argmax", params_argmax, 1, 2, 0, 1, NOTHING, false},
-    {"embedding", params_embedding, 1, 1, 1, 0, NUMBERS, false},
-    {"kv_compact", params_kv_compact, 2, 2, 2, 0, NUMBERS, false},
-    {"kv_copy_blocks", params_kv_copy_blocks, 2, 2, 2, 0, NUMBERS, false},
-    {"kv_store", params_kv_store, 2, 2, 2, 0, NUMBERS, false},
-    {"mul_add", params_mul_add, 3, 3, 1, 0, NOTHING, false},
-    {"quantize_fp8", params_quantize_fp8, 1, 2, 1, 1, NOTHING, true},
-    {"quantize_int8", params_quantize_int8, 1, 2, 1, 1, NOTHING, true},
-    {"rmsnorm", params_rmsnorm, 1, 2, 1, 0, NOTHING, false},
-    {"rope", params_rope, 1, 1, 1, 0, FREQUENCIES, false},
-    {"rope3d", params_rope3d, 1, 1, 1, 0, FREQUENCIES, false},
-    {"silu_mul", params_silu_mul, 2, 2, 1, 0, NOTHING, false},
-    {"softmax", params_softmax, 1, 1, 1, 0, NOTHING, false},
+    {"add", params_add, 2, 2, 1, 0, NOTHING, ELEMENTS},
+    {"add_gelu", params_add_gelu, 1, 1, 1, 0, NOTHING, ELEMENTS},
+    {"add_rmsnorm", params_add_rmsnorm, 2, 4, 2, 0, NOTHING, ELEMENTS},
+    {"argmax", params_argmax, 1, 2, 0, 1, NOTHING, ELEMENTS},
+    {"dequantize_fp8", params_dequantize_fp8, 0, 0, 1, 0, NUMBERS, OF_BYTES},
+    {"dequantize_int8", params_dequantize_int8, 0, 0, 1, 0, NUMBERS, OF_BYTES},
+    {"dequantize_nvfp4", params_dequantize_nvfp4, 0, 0, 1, 0, NUMBERS, OF_PAIRS},
+    {"embedding", params_embedding, 1, 1, 1, 0, NUMBERS, ELEMENTS},
+    {"kv_compact", params_kv_compact, 2, 2, 2, 0, NUMBERS, ELEMENTS},
+    {"kv_copy_blocks", params_kv_copy_blocks, 2, 2, 2, 0, NUMBERS, ELEMENTS},
+    {"kv_store", params_kv_store, 2, 2, 2, 0, NUMBERS, ELEMENTS},
+    {"mul_add", params_mul_add, 3, 3, 1, 0, NOTHING, ELEMENTS},
+    {"quantize_fp8", params_quantize_fp8, 1, 2, 1, 1, NOTHING, BYTES},
+    {"quantize_int8", params_quantize_int8, 1, 2, 1, 1, NOTHING, BYTES},
+    {"quantize_nvfp4", params_quantize_nvfp4, 1, 2, 0, 0, NUMBERS, PAIRS},
+    {"rmsnorm", params_rmsnorm, 1, 2, 1, 0, NOTHING, ELEMENTS},
+    {"rope", params_rope, 1, 1, 1, 0, FREQUENCIES, ELEMENTS},
+    {"rope3d", params_rope3d, 1, 1, 1, 0, FREQUENCIES, ELEMENTS},
+    {"silu_mul", params_silu_mul, 2, 2, 1, 0, NOTHING, ELEMENTS},
+    {"softmax", params_softmax, 1, 1, 1, 0, NOTHING, ELEMENTS},
 };
 enum { OPERATIONS = sizeof operations / sizeof *operations };
 
-static const operation product = {"gemm", params_gemm, 2, 2, 1, 0, NOTHING, false};
-static const operation dequantising = {"gemm_w4a16", params_gemm_w4a16, 2, 2, 1, 0, NOTHING, false};
-static const operation attentions[] = {{"mha", params_mha, 0, 0, 0, 0, NOTHING, false},
-                                       {"mha_paged", params_mha_paged, 0, 0, 0, 0, NOTHING, false}};
-static const operation windowed = {"mha", params_mha_windowed, 0, 0, 0, 0, NOTHING, false};
-static const operation causal[] = {{"mha", params_mha_causal, 0, 0, 0, 0, NOTHING, false},
-                                   {"mha_paged", params_mha_paged_causal, 0, 0, 0, 0, NOTHING, false}};
-static const operation late = {"mha", params_mha_late, 0, 0, 0, 0, NOTHING, false};
-static const operation shared[] = {{"mha", params_mha_shared, 0, 0, 0, 0, NOTHING, false},
-                                   {"mha_paged", params_mha_paged_shared, 0, 0, 0, 0, NOTHING, false}};
+static const operation product = {"gemm", params_gemm, 2, 2, 1, 0, NOTHING, ELEMENTS};
+static const operation dequantising = {"gemm_w4a16", params_gemm_w4a16, 2, 2, 1, 0, NOTHING, ELEMENTS};
+static const operation attentions[] = {{"mha", params_mha, 0, 0, 0, 0, NOTHING, ELEMENTS},
+                                       {"mha_paged", params_mha_paged, 0, 0, 0, 0, NOTHING, ELEMENTS}};
+static const operation windowed = {"mha", params_mha_windowed, 0, 0, 0, 0, NOTHING, ELEMENTS};
+static const operation causal[] = {{"mha", params_mha_causal, 0, 0, 0, 0, NOTHING, ELEMENTS},
+                                   {"mha_paged", params_mha_paged_causal, 0, 0, 0, 0, NOTHING, ELEMENTS}};
+static const operation late = {"mha", params_mha_late, 0, 0, 0, 0, NOTHING, ELEMENTS};
+static const operation shared[] = {{"mha", params_mha_shared, 0, 0, 0, 0, NOTHING, ELEMENTS},
+                                   {"mha_paged", params_mha_paged_shared, 0, 0, 0, 0, NOTHING, ELEMENTS}};
 /* It reads a row as often as it needs to. */
 /* One of each row is chosen. */
-static const operation choosing = {"top_k", params_top_k, 1, 1, 0, 1, NOTHING, false};
-static const operation sampling = {"sample", params_sample, 1, 1, 0, 1, NUMBERS, false};
+static const operation choosing = {"top_k", params_top_k, 1, 1, 0, 1, NOTHING, ELEMENTS};
+static const operation sampling = {"sample", params_sample, 1, 1, 0, 1, NUMBERS, ELEMENTS};
 
 static bool named(const char *variable, const char *name) {
     const char *wanted = getenv(variable);
@@ -178,7 +187,8 @@ static void expect_bytes(const call *c, const count *n) {
     if (c->op->extra == NOTHING)
         assert_in_range(n->sum.global_read_bytes, c->op->reads * bytes, c->op->most_reads * bytes);
     assert_true(n->sum.global_read_bytes >= c->op->reads * bytes);
-    uint64_t written = c->op->codes ? bytes / call_element(c) : c->op->writes * bytes;
+    uint64_t written = c->op->stored == BYTES ? bytes / call_element(c) : c->op->writes * bytes;
+    if (c->op->stored == PAIRS) written = (uint64_t)(c->rows * ((c->cols + SIXTEEN - 1) / SIXTEEN)) * (SIXTEEN / 2 + 1);
     expect(n->sum.global_written_bytes, written + c->op->results * (uint64_t)c->rows * RESULT);
 }
 
@@ -223,9 +233,19 @@ static void aligned_rows_are_moved_in_whole_vectors(void **state) {
         uint64_t bytes = n.sum.global_read_bytes + c.op->writes * elements * call_element(&c);
         if (c.op->extra != NOTHING) bytes = (c.op->reads + c.op->writes) * elements * call_element(&c);
         uint64_t requests = bytes / VECTOR / (uint64_t)info.wave_size + results, sectors = bytes / SECTOR + results;
-        if (c.op->codes) sectors = (n.sum.global_read_bytes + elements) / SECTOR + results;
+        if (c.op->stored == BYTES) sectors = (n.sum.global_read_bytes + elements) / SECTOR + results;
         expect(n.sum.shared_conflicts, 0);
         if (c.op == operation_of("argmax")) continue; /* looks elements up one by one */
+        const uint64_t vectors = elements * call_element(&c) / VECTOR / (uint64_t)info.wave_size;
+        const uint64_t blocks = elements / SIXTEEN / (uint64_t)info.wave_size;
+        if (c.op->stored == PAIRS) { /* codes and scales; a number for four blocks */
+            expect(n.sum.global_requests, vectors + 2 * blocks + blocks / 4);
+            continue;
+        }
+        if (c.op->stored >= OF_BYTES) { /* a vector, its codes, and of pairs its scale; a number for four vectors */
+            expect(n.sum.global_requests, vectors * (c.op->stored == OF_PAIRS ? 3 : 2) + vectors / 4);
+            continue;
+        }
         if (c.op->extra == FREQUENCIES) {
             uint64_t pairs = elements / 2, again = VECTOR / call_element(&c) / 2;
             sectors += pairs * FREQUENCY / SECTOR * again;

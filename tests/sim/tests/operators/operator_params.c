@@ -86,6 +86,38 @@ void params_argmax(params *p, const call *c, const tensors *t) {
                                      .workspace_size = t->workspace_size};
 }
 
+void params_dequantize_fp8(params *p, const call *c, const tensors *t) {
+    p->dequantize_fp8 = (kiln_dequantize_fp8_params){.y = t->output[0],
+                                                     .codes = (void *)t->input[0],
+                                                     .scales = (void *)t->numbers,
+                                                     .rows = c->rows,
+                                                     .cols = c->cols,
+                                                     .scale_rows = 1,
+                                                     .scale_cols = 1};
+}
+
+void params_dequantize_int8(params *p, const call *c, const tensors *t) {
+    p->dequantize_int8 = (kiln_dequantize_int8_params){.y = t->output[0],
+                                                       .codes = (void *)t->input[0],
+                                                       .scales = (void *)t->numbers,
+                                                       .rows = c->rows,
+                                                       .cols = c->cols,
+                                                       .scale_rows = 1,
+                                                       .scale_cols = 1};
+}
+
+void params_dequantize_nvfp4(params *p, const call *c, const tensors *t) {
+    p->dequantize_nvfp4 = (kiln_dequantize_nvfp4_params){.y = t->output[0],
+                                                         .codes = (void *)t->input[0],
+                                                         .scales = (void *)t->input[1],
+                                                         .global_scale = (void *)t->numbers,
+                                                         .rows = c->rows,
+                                                         .cols = c->cols,
+                                                         .scale_rows = c->rows,
+                                                         .scale_cols = (c->cols + 15) / 16,
+                                                         .global_rows = 1};
+}
+
 void params_embedding(params *p, const call *c, const tensors *t) {
     p->embedding = (kiln_embedding_params){.y = t->output[0],
                                            .table = t->input[0],
@@ -247,6 +279,18 @@ void params_quantize_int8(params *p, const call *c, const tensors *t) {
                                                    .cols = c->cols,
                                                    .scale_rows = c->rows,
                                                    .scale_cols = 1};
+}
+
+void params_quantize_nvfp4(params *p, const call *c, const tensors *t) {
+    p->quantize_nvfp4 = (kiln_quantize_nvfp4_params){.codes = (void *)t->output[0],
+                                                     .scales = (void *)t->output[1],
+                                                     .x = t->input[0],
+                                                     .amax = (void *)t->numbers,
+                                                     .rows = c->rows,
+                                                     .cols = c->cols,
+                                                     .scale_rows = c->rows,
+                                                     .scale_cols = (c->cols + 15) / 16,
+                                                     .global_rows = 1};
 }
 
 void params_rmsnorm(params *p, const call *c, const tensors *t) {

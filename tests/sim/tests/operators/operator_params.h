@@ -45,6 +45,9 @@ typedef union params {
     kiln_add_gelu_params add_gelu;
     kiln_add_rmsnorm_params add_rmsnorm;
     kiln_argmax_params argmax;
+    kiln_dequantize_fp8_params dequantize_fp8;
+    kiln_dequantize_int8_params dequantize_int8;
+    kiln_dequantize_nvfp4_params dequantize_nvfp4;
     kiln_embedding_params embedding;
     kiln_gemm_params gemm;
     kiln_gemm_w4a16_params gemm_w4a16;
@@ -56,6 +59,7 @@ typedef union params {
     kiln_mul_add_params mul_add;
     kiln_quantize_fp8_params quantize_fp8;
     kiln_quantize_int8_params quantize_int8;
+    kiln_quantize_nvfp4_params quantize_nvfp4;
     kiln_rmsnorm_params rmsnorm;
     kiln_rope_params rope;
     kiln_rope3d_params rope3d;
@@ -72,6 +76,10 @@ void params_add(params *p, const call *c, const tensors *t);
 void params_add_gelu(params *p, const call *c, const tensors *t);
 void params_add_rmsnorm(params *p, const call *c, const tensors *t);
 void params_argmax(params *p, const call *c, const tensors *t);
+/* A scale for the tensor. */
+void params_dequantize_fp8(params *p, const call *c, const tensors *t);
+void params_dequantize_int8(params *p, const call *c, const tensors *t);
+void params_dequantize_nvfp4(params *p, const call *c, const tensors *t);
 void params_embedding(params *p, const call *c, const tensors *t);
 /* The product of two square matrices. */
 void params_gemm(params *p, const call *c, const tensors *t);
@@ -100,6 +108,8 @@ void params_mul_add(params *p, const call *c, const tensors *t);
 /* A scale for each row. */
 void params_quantize_fp8(params *p, const call *c, const tensors *t);
 void params_quantize_int8(params *p, const call *c, const tensors *t);
+/* The greatest magnitude is given. */
+void params_quantize_nvfp4(params *p, const call *c, const tensors *t);
 void params_rmsnorm(params *p, const call *c, const tensors *t);
 void params_rope(params *p, const call *c, const tensors *t);
 /* The first tokens are in a grid of 1 x 2 x 3. */

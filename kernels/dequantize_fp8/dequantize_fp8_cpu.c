@@ -1,0 +1,13 @@
+/* dequantize_fp8 on the CPU, and its definition: see dequantize_fp8_gpu.c for the meaning of its blocks.
+ *
+ * Floor: one read of the codes and one write of the tensor at memory bandwidth.
+ * Test: build/tests/ops/dequantize_test. Bench: build/kiln bench dequantize_fp8 --device cpu */
+#include "kernels/common/cpu.h"
+#include "kernels/common/float8.h"
+#define KILN_DEQUANTIZE_VALUE(code) kiln_e4m3_value(code)
+#include "kernels/common/dequantize_cpu.h"
+
+KILN_INLINE void dequantize_fp8(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+    kiln_dequantize(arguments, span, part);
+}
+KILN_CPU_KERNEL(dequantize_fp8)

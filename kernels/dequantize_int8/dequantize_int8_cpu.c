@@ -1,0 +1,12 @@
+/* dequantize_int8 on the CPU, and its definition: see dequantize_int8_gpu.c for the meaning of its blocks.
+ *
+ * Floor: one read of the codes and one write of the tensor at memory bandwidth.
+ * Test: build/tests/ops/dequantize_test. Bench: build/kiln bench dequantize_int8 --device cpu */
+#include "kernels/common/cpu.h"
+#define KILN_DEQUANTIZE_VALUE(code) (float)(int8_t)(code)
+#include "kernels/common/dequantize_cpu.h"
+
+KILN_INLINE void dequantize_int8(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+    kiln_dequantize(arguments, span, part);
+}
+KILN_CPU_KERNEL(dequantize_int8)

@@ -1,0 +1,49 @@
+/* dequantize_nvfp4 on the CPU, and its definition: see dequantize_nvfp4_gpu.c for the meaning of its blocks.
+ *
+ * Floor: one read of the codes and one write of the tensor at memory bandwidth.
+ * Test: build/tests/ops/dequantize_test. Bench: build/kiln bench dequantize_nvfp4 --device cpu */
+#include "kernels/common/cpu.h"
+#include "kernels/common/nvfp4_scale.h"
+#include "kernels/dequantize_nvfp4/dequantize_nvfp4_args.h"
+
+enum { BLOCKS = KILN_TILE / KILN_NVFP4_BLOCK };
+
+/* Elements of a row from col on, of which those of a tile have their blocks' scales already. */
+KILN_INLINE void dequantize_tile(float *target, const uint8_t *codes, const float *scales, float global_scale,
+                                 size_t count) {
+    float each[KILN_TILE];
+    KILN_INDEPENDENT
+    for (size_t i = 0; i < (count + 1) / 2; i++)
+        kiln_e2m1_pair_values(&each[2 * i], codes[i]);
+    KILN_INDEPENDENT
+    for (size_t i = 0; i < count; i++)
+        target[i] = each[i] * scales[i / KILN_NVFP4_BLOCK] * global_scale;
+}
+
+KILN_INLINE void dequantize_nvfp4(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+    const kiln_dequantize_nvfp4_args args =
+        *(const kiln_dequantize_nvfp4_args *)arguments; /* what no store can change */
+    const bool stream = kiln_streams(&args.shape, part);
+    const uint64_t scale_cols = (uint64_t)args.scale_cols;
+    float tile[KILN_TILE], scales[BLOCKS];
+    for (uint64_t block = span->begin; block < span->end; block++)
+        for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++) {
+            const float global_scale = args.global_scale[args.each ? work.row : 0];
+            for (uint64_t col = work.col, count; col < work.col_end; col += count) {
+                count = kiln_min(work.col_end - col, KILN_TILE);
+                const uint64_t first = col / KILN_NVFP4_BLOCK;
+                const uint8_t *codes = args.codes + work.row * (uint64_t)args.codes_stride + col / 2;
+                void *y = kiln_at_mut(args.y, work.row * (uint64_t)args.y_stride + col, part);
+                float *target = kiln_tile_target(tile, y, part, stream);
+                for (uint64_t i = 0; i < (count + KILN_NVFP4_BLOCK - 1) / KILN_NVFP4_BLOCK; i++)
+                    scales[i] =
+                        kiln_e4m3_value(args.scales[args.swizzled ? kiln_nvfp4_swizzled(work.row, first + i, scale_cols)
+                                                                  : work.row * scale_cols + first + i]);
+                kiln_prefetch(codes, count / 2, KILN_PREFETCH_BYTES);
+                dequantize_tile(target, codes, scales, global_scale, count);
+                kiln_tile_write(y, target, count, part, stream);
+            }
+        }
+    if (stream) kiln_stream_fence();
+}
+KILN_CPU_KERNEL(dequantize_nvfp4)

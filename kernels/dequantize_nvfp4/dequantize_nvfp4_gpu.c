@@ -1,0 +1,48 @@
+/* dequantize_nvfp4: y = codes * scales * g: E2M1, E4M3 of each 16 elements, and f32 of the tensor or the row.
+ *
+ * Element by element, a vector of y and its codes at a time, so that stores are side by side; the two or four vectors
+ * of a block read its scale each.
+ *
+ * Floor: one read of half a byte for each element and of a byte for each 16, and one write of an element of y at memory
+ * bandwidth, 4.56 bytes an element of f32, 2.56 of 16 bits; docs/kernel-report.md has the instructions counted, and
+ * their time beside it. Not measured.
+ * Test: build/tests/ops/dequantize_test. Bench: build/kiln bench dequantize_nvfp4 */
+#include "kernels/common/device.h"
+#include "kernels/common/nvfp4_scale.h"
+#include "kernels/common/small_float_gpu.h"
+#include "kernels/common/span.h"
+#include "kernels/common/values.h"
+#include "kernels/dequantize_nvfp4/dequantize_nvfp4_args.h"
+
+#if defined(KILN_PART_f32)
+typedef uint16_t codes_of_vector;
+#else
+typedef uint32_t codes_of_vector;
+#endif
+
+KILN_INLINE float scale_of(const kiln_dequantize_nvfp4_args *args, uint64_t row, uint64_t col) {
+    uint64_t cols = (uint64_t)args->scale_cols, block = col / KILN_NVFP4_BLOCK;
+    return kiln_e4m3_number(args->scales[args->swizzled ? kiln_nvfp4_swizzled(row, block, cols) : row * cols + block]);
+}
+
+KILN_ENTRY(dequantize_nvfp4, kiln_dequantize_nvfp4_args) {
+    kiln_span s = kiln_span_of(&args.shape);
+    if (!s.count) return;
+    const uint8_t *codes = args.codes + s.row * (uint64_t)args.codes_stride + s.start / 2;
+    kiln_element *y = kiln_span_in(s, args.y, args.y_stride);
+    float global_scale = args.global_scale[args.each ? s.row : 0];
+    KILN_LOOP
+    KILN_FOR_WHOLE(s, vector) {
+        codes_of_vector held = *(const codes_of_vector *)(codes + vector * KILN_VECTOR / 2);
+        float scale = scale_of(&args, s.row, s.start + vector * KILN_VECTOR), values[KILN_VECTOR];
+        KILN_UNROLL
+        for (int i = 0; i < KILN_VECTOR; i++)
+            values[i] = kiln_product(kiln_e2m1_number((uint32_t)held >> 4 * i) * scale, global_scale);
+        kiln_vector_store(y + vector * KILN_VECTOR, kiln_vector_of(values));
+    }
+    KILN_LOOP
+    KILN_FOR_REST(s, i) {
+        float value = kiln_e2m1_number((uint32_t)codes[i / 2] >> i % 2 * 4) * scale_of(&args, s.row, s.start + i);
+        y[i] = kiln_element_from_f32(kiln_product(value, global_scale));
+    }
+}

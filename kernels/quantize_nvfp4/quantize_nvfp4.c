@@ -1,0 +1,69 @@
+/* quantize_nvfp4, host side. */
+#include "kernels/common/nvfp4_host.h"
+#include "kernels/quantize_nvfp4/quantize_nvfp4_args.h"
+#define KILN_HOST quantize_nvfp4
+#include "kernels/common/operator.h"
+
+static kiln_status check_global(const char *name, const char *tensor, const float *data, int64_t rows) {
+    return data ? kiln__tensor_check(name, tensor, data, 1, rows, rows, 2) : KILN_OK;
+}
+
+/* Checks the tensors and makes the arguments, but for the shape. */
+static kiln_status take_tensors(const char *name, const kiln_quantize_nvfp4_params *params,
+                                const kiln__nvfp4_sizes *sizes, unsigned size_log2, kiln_quantize_nvfp4_args *args) {
+    const int64_t code_cols = KILN__NVFP4_BLOCK_BYTES * params->scale_cols;
+    kiln__tensor x = kiln__tensor_of("x", params->x, params->x_stride);
+    uint32_t wide;
+    *args = (kiln_quantize_nvfp4_args){
+        .codes = params->codes,
+        .scales = params->scales,
+        .global_scale = params->global_scale,
+        .x = params->x,
+        .values = params->given ? params->given : params->amax,
+        .rows = params->rows,
+        .cols = params->cols,
+        .codes_stride = params->codes_stride ? params->codes_stride : code_cols,
+        .given = params->given != NULL,
+        .swizzled = params->scale_layout == KILN_SCALES_128X4,
+        .each = params->global_rows > 1,
+    };
+    KILN__TRY(kiln__tensors_check(name, &x, 1, params->rows, params->cols, size_log2, &wide));
+    KILN__TRY(kiln__nvfp4_scales_check(name, sizes));
+    KILN__TRY(kiln__tensor_check(name, "codes", params->codes, params->rows, code_cols, args->codes_stride, 0));
+    KILN__TRY(kiln__tensor_check(name, "scales", params->scales, params->scale_rows, params->scale_cols,
+                                 params->scale_cols, 0));
+    KILN__TRY(check_global(name, "global_scale", params->global_scale, params->global_rows));
+    KILN__TRY(check_global(name, "given", params->given, params->global_rows));
+    KILN__TRY(check_global(name, "amax", params->amax, params->global_rows));
+    KILN__REQUIRE(args->values, "%s: amax is NULL: must be given where given is NULL", name);
+    const uintptr_t places = (uintptr_t)params->codes | (params->rows > 1 ? (uintptr_t)args->codes_stride : 0);
+    args->shape.wide = wide && places % KILN__NVFP4_BLOCK_BYTES == 0;
+    args->x_stride = x.stride;
+    return KILN_OK;
+}
+
+static kiln_status quantize_nvfp4(kiln_stream *stream, const kiln_quantize_nvfp4_params *params, unsigned part,
+                                  const char *name) {
+    kiln_quantize_nvfp4_args args;
+    kiln_launch_config config;
+    const kiln__nvfp4_sizes sizes = {.rows = params->rows,
+                                     .cols = params->cols,
+                                     .scale_rows = params->scale_rows,
+                                     .scale_cols = params->scale_cols,
+                                     .global_rows = params->global_rows,
+                                     .scale_layout = params->scale_layout};
+    KILN__TRY(kiln__nvfp4_limits_check(name, &sizes));
+    KILN__REQUIRE(params->reserved == 0, "%s: reserved is %d: must be 0", name, params->reserved);
+    if (KILN__UNLIKELY(!params->rows || !params->cols)) return KILN_OK;
+    KILN__TRY(take_tensors(name, params, &sizes, kiln__part_size_log2(part), &args));
+
+    const unsigned lanes_log2 = kiln__lanes_log2((uint64_t)params->scale_cols);
+    const uint32_t tile = KILN_THREAD_VECTORS << lanes_log2;
+    args.shape.rows = params->scale_rows;
+    args.shape.cols = params->scale_cols;
+    args.shape.tile = tile;
+    args.shape.lanes_log2 = lanes_log2;
+    KILN__TRY(kiln__grid(name, ((uint64_t)params->scale_cols + tile - 1) / tile,
+                         kiln__blocks(params->scale_rows, lanes_log2), &config));
+    return launch(stream, part, KERNEL_quantize_nvfp4, &config, &args, sizeof args);
+}

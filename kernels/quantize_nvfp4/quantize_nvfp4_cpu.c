@@ -1,0 +1,73 @@
+/* quantize_nvfp4 on the CPU, and its definition: see quantize_nvfp4_gpu.c for the meaning of its blocks.
+ *
+ * Floor: one read of the tensor and one write of its codes at memory bandwidth.
+ * Test: build/tests/ops/quantize_nvfp4_test. Bench: build/kiln bench quantize_nvfp4 --device cpu */
+#include "kernels/common/cpu.h"
+#include "kernels/common/nvfp4_scale.h"
+#include "kernels/common/quantize_scale.h"
+#include "kernels/quantize_nvfp4/quantize_nvfp4_args.h"
+
+enum { BLOCKS = KILN_TILE / KILN_NVFP4_BLOCK }; /* of a tile */
+
+/* The codes and the scales of a tile of whole blocks. */
+KILN_INLINE void quantize_tile(uint8_t *codes, uint8_t *scales, const float *values, float encode) {
+    float factors[BLOCKS];
+    uint8_t each[KILN_TILE];
+    for (size_t block = 0; block < BLOCKS; block++) {
+        uint32_t greatest = 0;
+        for (size_t i = 0; i < KILN_NVFP4_BLOCK; i++) {
+            uint32_t magnitude = kiln_quantize_magnitude(values[block * KILN_NVFP4_BLOCK + i]);
+            greatest = magnitude > greatest ? magnitude : greatest;
+        }
+        uint32_t scale = kiln_nvfp4_scale(greatest, encode);
+        scales[block] = (uint8_t)scale;
+        factors[block] = kiln_nvfp4_factor(scale, encode);
+    }
+    for (size_t block = 0; block < BLOCKS; block++)
+        for (size_t i = 0; i < KILN_NVFP4_BLOCK; i++)
+            each[block * KILN_NVFP4_BLOCK + i] = kiln_e2m1_of(values[block * KILN_NVFP4_BLOCK + i] * factors[block]);
+    KILN_INDEPENDENT
+    for (size_t i = 0; i < KILN_TILE / 2; i++)
+        codes[i] = (uint8_t)(each[2 * i] | each[2 * i + 1] << 4);
+}
+
+/* What blocks of a row from `first` to before `end` become. Beyond the row are zeros. */
+KILN_INLINE void quantize_blocks(const kiln_quantize_nvfp4_args *args, uint64_t row, uint64_t first, uint64_t end,
+                                 kiln_cpu_part part) {
+    const bool inside = row < (uint64_t)args->rows;
+    float encode = 1.0f, tile[KILN_TILE];
+    uint8_t codes[KILN_TILE / 2], scales[BLOCKS];
+    if (inside) {
+        float global_scale = kiln_nvfp4_global(args->values[args->each ? row : 0], args->given);
+        if (args->global_scale && first == 0 && (args->each || row == 0)) args->global_scale[row] = global_scale;
+        encode = 1.0f / global_scale;
+    }
+    for (uint64_t block = first; block < end; block += BLOCKS) {
+        uint64_t col = block * KILN_NVFP4_BLOCK, blocks = kiln_min(end - block, BLOCKS), count = 0;
+        if (inside && col < (uint64_t)args->cols)
+            count = kiln_min((uint64_t)args->cols - col, blocks * KILN_NVFP4_BLOCK);
+        const void *x = kiln_at(args->x, row * (uint64_t)args->x_stride + col, part);
+        const float *values = kiln_tile_read(tile, x, count, part);
+        if (count < KILN_TILE) {
+            if (values != tile) memcpy(tile, values, count * sizeof *tile);
+            memset(tile + count, 0, (KILN_TILE - count) * sizeof *tile);
+            values = tile;
+        }
+        quantize_tile(codes, scales, values, encode);
+        if (inside)
+            memcpy(args->codes + row * (uint64_t)args->codes_stride + block * KILN_NVFP4_BLOCK_BYTES, codes,
+                   blocks * KILN_NVFP4_BLOCK_BYTES);
+        const uint64_t cols = (uint64_t)args->shape.cols;
+        if (!args->swizzled) memcpy(args->scales + row * cols + block, scales, blocks);
+        for (uint64_t i = 0; args->swizzled && i < blocks; i++)
+            args->scales[kiln_nvfp4_swizzled(row, block + i, cols)] = scales[i];
+    }
+}
+
+KILN_INLINE void quantize_nvfp4(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+    const kiln_quantize_nvfp4_args args = *(const kiln_quantize_nvfp4_args *)arguments; /* what no store can change */
+    for (uint64_t block = span->begin; block < span->end; block++)
+        for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++)
+            quantize_blocks(&args, work.row, work.col, work.col_end, part);
+}
+KILN_CPU_KERNEL(quantize_nvfp4)
