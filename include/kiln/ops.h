@@ -299,38 +299,38 @@ KILN_WORKSPACE_FUNCTION(gemm_bf16, kiln_gemm_params)
 
 /* ---- gemm_w4a16: d = scale * (a * pre_scale) * w^T + bias, w of 4-bit integers ----------------------------------- */
 
-/* How scales and zeros lie. */
+/* The order of the scales, and of the zeros. */
 typedef enum kiln_w4a16_scales {
     KILN_W4A16_SCALES_N_K, /* [n, k / group] */
     KILN_W4A16_SCALES_K_N, /* [k / group, n] */
 } kiln_w4a16_scales;
 
-/* How weights lie: kiln/w4a16.h makes one of the other. */
+/* The order of the weights' bytes; kiln/w4a16.h converts between layouts. */
 typedef enum kiln_w4a16_layout {
     KILN_W4A16_CANONICAL, /* [n, k / 2]: the element of even k in the low half of a byte */
-    KILN_W4A16_SM80_V1,   /* tiles of 16 x 64 as the matrix units of sm_80 and later take them */
+    KILN_W4A16_SM80_V1,   /* tiles of 16 x 64, in the order that the matrix units of sm_80 and later read */
 } kiln_w4a16_layout;
 
-/* The tile of d that a block does, where the image has kernels for several. */
+/* The tile of d that a block computes, if the image has kernels for several. */
 typedef enum kiln_w4a16_tile {
     KILN_W4A16_TILE_AUTO,     /* by their predicted times */
-    KILN_W4A16_TILE_PORTABLE, /* 64 x 64, in f32 arithmetic: every image has it; of canonical weights */
-    KILN_W4A16_TILE_64,       /* 64 x 64 by matrix units; of weights in sm80_v1 */
+    KILN_W4A16_TILE_PORTABLE, /* 64 x 64, in f32 arithmetic: in every image; canonical weights only */
+    KILN_W4A16_TILE_64,       /* 64 x 64 by matrix units; weights in sm80_v1 only */
     KILN_W4A16_TILE_128,      /* 128 x 128, the same */
 } kiln_w4a16_tile;
 
 typedef struct kiln_gemm_w4a16_params {
     void *d;                /* [m, n] */
     const void *a;          /* [m, k] */
-    const uint8_t *weights; /* [n, k / 2] bytes of two integers q from -8 to 7: the layout says how */
-    const void *scales;     /* [n, k / group], or as scale_layout says; of the type of a, like what follows */
-    const void *zeros;      /* the same shape: what is added to q * scale; NULL: 0 */
+    const uint8_t *weights; /* [n, k / 2]: two integers q from -8 to 7 per byte, in weight_layout */
+    const void *scales;     /* [n, k / group], or [k / group, n] by scale_layout */
+    const void *zeros;      /* the shape of scales: added to q * scale; NULL: 0 */
     const void *bias;       /* [n]; NULL: 0 */
-    const void *pre_scale;  /* [k]: what the columns of a are multiplied with; NULL: 1 */
+    const void *pre_scale;  /* [k]: factors of the columns of a; NULL: 1 */
     int64_t m;              /* as n and k at most 2^31 - 1 */
     int64_t n;
     int64_t k;             /* even. 0: the product is 0, and its factors may be NULL */
-    int64_t group;         /* elements of a row of weights that share a scale: 32, 64, 128, 256 or k; 0: k. Divides k */
+    int64_t group;         /* elements of a row that share a scale: 32, 64, 128, 256 or k; divides k; 0: k */
     int64_t d_stride;      /* 0: n */
     int64_t a_stride;      /* 0: k */
     void *workspace;       /* of the device, 16-byte aligned; NULL if workspace_size is 0 */
@@ -338,18 +338,19 @@ typedef struct kiln_gemm_w4a16_params {
     float scale;           /* finite; 0: 1 */
     int32_t scale_layout;  /* kiln_w4a16_scales */
     int32_t weight_layout; /* kiln_w4a16_layout */
-    int32_t tile;          /* kiln_w4a16_tile; the portable one where the image or the weights do not allow it */
+    int32_t tile;          /* kiln_w4a16_tile; canonical weights always take the portable one */
 } kiln_gemm_w4a16_params;
 
 /* d[i][j] = scale * sum over k of a[i][k] * pre_scale[k] * (q[j][k] * scales[j][k / group] + zeros[j][k / group])
- * + bias[j], the precision that of all but the weights. Zeros are in units of the result, not integers: those of AWQ
- * (Lin et al., arXiv 2306.00978) and GPTQ (Frantar et al., arXiv 2210.17323) become such by kiln/w4a16.h.
+ * + bias[j]. All tensors but the weights have the precision of the function. Zeros are added after scaling: the integer
+ * zero points of AWQ (Lin et al., arXiv 2306.00978) and GPTQ (Frantar et al., arXiv 2210.17323) are converted by
+ * kiln/w4a16.h.
  *
- * Products are added in f32. Up to 8 rows of a are done by a kernel that reads the weights once. Canonical weights are
- * taken by every image. Those in sm80_v1 are the fast path of images that have matrix units for them, are refused by
- * the others, and need rows of a, and pre_scale, on 16 bytes; there up to 16 rows read the weights once, and a *
- * pre_scale and, in products of more than 16 rows, q * scale + zero are rounded to the precision before they are
- * multiplied. */
+ * Products are added in f32. A product of at most 8 rows of a reads the weights once. Every image takes canonical
+ * weights. An image with matrix units for sm80_v1 is faster with weights in that layout; other images refuse them. In
+ * sm80_v1, n must be a multiple of 16 and k of 64, and rows of a, the weights and pre_scale must be 16-byte aligned; up
+ * to 16 rows then read the weights once. There, a * pre_scale is rounded to the precision before it is multiplied, and
+ * so is q * scale + zero in a product of more than 16 rows. */
 KILN_OPERATOR_FUNCTION(gemm_w4a16_f32, kiln_gemm_w4a16_params)
 KILN_OPERATOR_FUNCTION(gemm_w4a16_f16, kiln_gemm_w4a16_params)
 KILN_OPERATOR_FUNCTION(gemm_w4a16_bf16, kiln_gemm_w4a16_params)

@@ -2,6 +2,8 @@
 #define KILN_HOST gemm_w4a16
 #include "kernels/common/operator.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_args.h"
+#include "kernels/gemm_w4a16/gemm_w4a16_layout.h"
+#include <kiln/w4a16.h>
 
 /* k is divided where d alone would not occupy the device, into pieces of at least SPLIT_LEAST and a multiple of
  * SPLIT_STEP. There are then about TILES_BLOCKS blocks of gemm_w4a16_tiles, on every device. */
@@ -27,8 +29,6 @@ static kiln_status check_options(const char *name, const kiln_gemm_w4a16_params 
                   "%s: scale_layout is %d: must be n_k (0) or k_n (1)", name, params->scale_layout);
     KILN__REQUIRE((uint32_t)params->weight_layout <= KILN_W4A16_SM80_V1,
                   "%s: weight_layout is %d: must be canonical (0) or sm80_v1 (1)", name, params->weight_layout);
-    KILN__REQUIRE(params->weight_layout == KILN_W4A16_CANONICAL,
-                  "%s: weight_layout is sm80_v1 (1): the image for this device takes canonical ones (0)", name);
     KILN__REQUIRE((uint32_t)params->tile <= KILN_W4A16_TILE_128,
                   "%s: tile is %d: must be auto (0), portable (1), 64 (2) or 128 (3)", name, params->tile);
     KILN__REQUIRE(__builtin_isfinite(params->scale), "%s: scale is %g: must be finite", name, (double)params->scale);
@@ -55,6 +55,34 @@ static kiln_status check_factors(const char *name, const kiln_gemm_w4a16_params 
     return KILN_OK;
 }
 
+/* Whether the image has kernels for weights in sm80_v1. */
+static bool takes_packed(const kiln_module *module) {
+    return !module->kernels[KERNEL_gemm_w4a16_mma_rows_8].info.absent;
+}
+
+/* Checks that a product of weights in sm80_v1 is one that the image has kernels for. */
+static kiln_status check_packed(const char *name, const kiln_gemm_w4a16_params *params, const kiln_module *module,
+                                int64_t a_stride, unsigned size_log2) {
+    const int64_t n = params->n, k = params->k;
+    KILN__REQUIRE(takes_packed(module),
+                  "%s: weight_layout is sm80_v1 (1), which this device's image does not take: must be canonical (0)",
+                  name);
+    KILN__REQUIRE(n % KILN_W4A16_TILE_ROWS == 0, "%s: n is %lld: must be a multiple of 16 in sm80_v1", name,
+                  (long long)n);
+    KILN__REQUIRE(k % KILN_W4A16_TILE_DEPTH == 0, "%s: k is %lld: must be a multiple of 64 in sm80_v1", name,
+                  (long long)k);
+    KILN__REQUIRE(params->tile != KILN_W4A16_TILE_PORTABLE,
+                  "%s: tile is portable (1): must be auto (0), 64 (2) or 128 (3) in sm80_v1", name);
+    KILN__REQUIRE(kiln__rows_wide((uintptr_t)params->a, params->m, a_stride, size_log2),
+                  "%s: a is %p with rows of %lld elements: must have its rows on 16 bytes in sm80_v1", name, params->a,
+                  (long long)a_stride);
+    KILN__REQUIRE(kiln__rows_wide((uintptr_t)params->weights, 1, 0, 0),
+                  "%s: weights is %p: must be on 16 bytes in sm80_v1", name, (const void *)params->weights);
+    KILN__REQUIRE(kiln__rows_wide((uintptr_t)params->pre_scale, 1, 0, 0),
+                  "%s: pre_scale is %p: must be on 16 bytes in sm80_v1", name, params->pre_scale);
+    return KILN_OK;
+}
+
 /* ---- Plans ---- */
 
 /* How a product is done. */
@@ -62,6 +90,8 @@ typedef struct plan {
     unsigned kernel;
     uint32_t rows, cols;    /* of a tile; rows 0: all of a */
     uint32_t splits, split; /* how many blocks share the k of a tile, and how much of it each has */
+    uint32_t shared_bytes;  /* dynamic shared memory */
+    double cost;            /* relative to that of other plans */
 } plan;
 
 static uint64_t tiles_of(int64_t count, uint32_t tile) {
@@ -80,14 +110,54 @@ static void divide(const kiln_gemm_w4a16_params *params, double blocks, plan *wa
     way->splits = (uint32_t)((k + each - 1) / each);
 }
 
-static plan plan_of(const kiln_gemm_w4a16_params *params, bool may_split) {
+/* The time of a plan, in elements of d times elements of k that a multiprocessor does at a rate of 1: rounds of blocks,
+ * and where k is divided a second launch that reads the partial sums. */
+static double cost_of(const kiln_gemm_w4a16_params *params, const plan *way, uint32_t multiprocessors, uint32_t rate) {
+    /* Of an H100, whose multiprocessors do 1.9e12 such a second: 2 us, and 8 bytes at 3 TB/s. */
+    const double join = 4e6, partial = 5;
+    double tiles = (double)tiles_of(params->m, way->rows) * (double)tiles_of(params->n, way->cols);
+    double cost = __builtin_ceil(tiles * way->splits / multiprocessors) * way->rows * way->cols * way->split / rate;
+    if (way->splits == 1) return cost;
+    return cost + (join + partial * (double)params->m * (double)params->n * way->splits) / 100;
+}
+
+/* The plan for weights in sm80_v1. */
+static plan packed_plan_of(const kiln_gemm_w4a16_params *params, const kiln_module *module, bool may_split) {
+    const uint32_t multiprocessors = (uint32_t)module->device->info.multiprocessors;
+    plan best = {.cost = 0};
+    for (unsigned i = KERNEL_gemm_w4a16_mma_rows_8; i <= KERNEL_gemm_w4a16_mma_rows_16; i++) {
+        const uint32_t *tile = module->kernels[i].info.tile;
+        if (params->tile == KILN_W4A16_TILE_AUTO && params->m <= (int64_t)tile[0])
+            return (plan){.kernel = i, .cols = tile[1], .splits = 1, .split = (uint32_t)params->k};
+    }
+    for (unsigned i = KERNEL_gemm_w4a16_mma_64; i <= KERNEL_gemm_w4a16_mma_128; i++) {
+        const kiln_kernel_info *info = &module->kernels[i].info;
+        const int32_t tile = i == KERNEL_gemm_w4a16_mma_64 ? KILN_W4A16_TILE_64 : KILN_W4A16_TILE_128;
+        plan way = {.kernel = i,
+                    .rows = info->tile[0],
+                    .cols = info->tile[1],
+                    .splits = 1,
+                    .split = (uint32_t)params->k,
+                    .shared_bytes = KILN_W4A16_STAGES * info->stage_bytes};
+        if (params->tile != KILN_W4A16_TILE_AUTO && params->tile != tile) continue;
+        for (int divided = 0; divided <= may_split; divided++) {
+            if (divided) divide(params, multiprocessors, &way);
+            way.cost = cost_of(params, &way, multiprocessors, info->rate);
+            if (best.cost == 0 || way.cost < best.cost) best = way;
+        }
+    }
+    return best;
+}
+
+static plan plan_of(const kiln_gemm_w4a16_params *params, const kiln_module *module, bool may_split) {
     plan way = {.kernel = KERNEL_gemm_w4a16_tiles,
                 .rows = KILN_W4A16_TILE,
                 .cols = KILN_W4A16_TILE,
                 .splits = 1,
                 .split = (uint32_t)params->k};
+    if (params->weight_layout == KILN_W4A16_SM80_V1 && params->k) return packed_plan_of(params, module, may_split);
     if (params->m <= KILN_W4A16_ROWS)
-        return (plan){KERNEL_gemm_w4a16_rows, 0, KILN_W4A16_BLOCK_COLUMNS, 1, (uint32_t)params->k};
+        return (plan){.kernel = KERNEL_gemm_w4a16_rows, .cols = KILN_W4A16_BLOCK_COLUMNS, .splits = 1};
     if (may_split) divide(params, TILES_BLOCKS, &way);
     return way;
 }
@@ -113,6 +183,7 @@ static kiln_status launch_plan(kiln_stream *stream, const kiln_kernel *kernels, 
         KILN__TRY(kiln__operator_fits(stream, name, &joining));
     }
     KILN__TRY(kiln__grid(name, tiles_of(args->n, way->cols), blocks, &config));
+    config.dynamic_shared_bytes = way->shared_bytes;
     KILN__TRY(kiln__operator_launch(stream, &kernels[way->kernel], &config, args, sizeof *args));
     if (args->splits == 1) return KILN_OK;
     return kiln__operator_launch(stream, &kernels[KERNEL_gemm_w4a16_join], &joining, args, sizeof *args);
@@ -152,8 +223,10 @@ static kiln_status gemm_w4a16(kiln_stream *stream, const kiln_gemm_w4a16_params 
 
     const kiln_module *module;
     KILN__TRY(kiln__operator_require(stream, KILN__OPERATOR_gemm_w4a16, part, &kiln__bundle_gemm_w4a16, &module));
+    if (params->weight_layout == KILN_W4A16_SM80_V1 && k)
+        KILN__TRY(check_packed(name, params, module, args.a_stride, size_log2));
     size_t needed = 0;
-    plan way = plan_of(params, params->workspace || params->workspace_size);
+    plan way = plan_of(params, module, params->workspace || params->workspace_size);
     KILN__TRY(partials_size(name, params, &way, &needed));
     if (needed) {
         KILN__REQUIRE(params->workspace_size >= needed,
@@ -170,11 +243,25 @@ static kiln_status gemm_w4a16(kiln_stream *stream, const kiln_gemm_w4a16_params 
 
 static kiln_status gemm_w4a16_workspace_size(kiln_stream *stream, const kiln_gemm_w4a16_params *params, unsigned part,
                                              const char *name, size_t *out_size) {
-    (void)stream;
-    (void)part;
+    const kiln_module *module;
     KILN__TRY(check_sizes(name, params));
     KILN__TRY(check_options(name, params));
     if (!params->m || !params->n) return KILN_OK;
-    plan way = plan_of(params, true);
+    KILN__TRY(kiln__operator_require(stream, KILN__OPERATOR_gemm_w4a16, part, &kiln__bundle_gemm_w4a16, &module));
+    KILN__REQUIRE(params->weight_layout == KILN_W4A16_CANONICAL || takes_packed(module),
+                  "%s: weight_layout is sm80_v1 (1), which this device's image does not take: must be canonical (0)",
+                  name);
+    plan way = plan_of(params, module, true);
     return partials_size(name, params, &way, out_size);
+}
+
+kiln_status kiln_w4a16_layout_of(kiln_stream *stream, kiln_w4a16_layout *out_layout) {
+    const kiln_module *module;
+    KILN__REQUIRE(out_layout, "w4a16_layout_of: out_layout is NULL");
+    *out_layout = KILN_W4A16_CANONICAL;
+    KILN__TRY(kiln__stream_check("w4a16_layout_of", stream));
+    KILN__TRY(
+        kiln__operator_require(stream, KILN__OPERATOR_gemm_w4a16, KILN__PART_f16, &kiln__bundle_gemm_w4a16, &module));
+    if (takes_packed(module)) *out_layout = KILN_W4A16_SM80_V1;
+    return KILN_OK;
 }

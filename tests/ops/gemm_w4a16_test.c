@@ -1,5 +1,7 @@
-/* gemm_w4a16 against f64: all shapes, groups, both orders of the scales, zeros, bias and pre_scale or none of them. */
+/* gemm_w4a16 against f64: all shapes, groups, both orders of the scales, zeros, bias and pre_scale or none of them; of
+ * canonical weights, and of repacked ones where the image takes them. */
 #include "tests/ops/harness.h"
+#include <kiln/w4a16.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,11 +11,13 @@ typedef struct shape {
     int64_t padding, place; /* of rows; of all tensors */
     bool zeros, bias, pre_scale, groups_first, workspace;
     double scale;
+    kiln_w4a16_layout layout;
+    kiln_w4a16_tile tile;
 } shape;
 
 /* The tensors of a product; those that the shape does not want are there and are not passed. */
 typedef struct product {
-    matrix d, a, weights, scales, zeros, bias, pre_scale;
+    matrix d, a, weights, packed, scales, zeros, bias, pre_scale;
     int64_t groups;
 } product;
 
@@ -27,6 +31,22 @@ static double any_scale(void) {
 
 static double any_byte(void) {
     return (double)random_integer(0, 255);
+}
+
+/* Makes the packed weights of the others. */
+static void pack(product *t, shape s) {
+    const size_t size = (size_t)(s.n * s.k / 2);
+    uint8_t *bytes = malloc(2 * size);
+    double *values = malloc(size * sizeof *values);
+    assert_true(bytes && values);
+    for (size_t i = 0; i < size; i++)
+        bytes[i] = (uint8_t)t->weights.values[i];
+    harness_ok(kiln_w4a16_repack(s.layout, s.n, s.k, bytes, bytes + size));
+    for (size_t i = 0; i < size; i++)
+        values[i] = bytes[size + i];
+    matrix_set(&t->packed, values);
+    free(bytes);
+    free(values);
 }
 
 static product product_create(kiln_stream *stream, precision p, shape s) {
@@ -45,13 +65,15 @@ static product product_create(kiln_stream *stream, precision p, shape s) {
     matrix_fill(&t.zeros, any_number);
     matrix_fill(&t.bias, any_number);
     matrix_fill(&t.pre_scale, any_number);
+    t.packed = matrix_create(stream, U8, s.n, s.k / 2, 0, s.place);
+    if (s.layout) pack(&t, s);
     return t;
 }
 
 static kiln_gemm_w4a16_params params_of(const product *t, shape s) {
     return (kiln_gemm_w4a16_params){.d = t->d.data,
                                     .a = t->a.data,
-                                    .weights = t->weights.data,
+                                    .weights = s.layout ? t->packed.data : t->weights.data,
                                     .scales = t->scales.data,
                                     .zeros = s.zeros ? t->zeros.data : NULL,
                                     .bias = s.bias ? t->bias.data : NULL,
@@ -63,7 +85,9 @@ static kiln_gemm_w4a16_params params_of(const product *t, shape s) {
                                     .d_stride = s.padding ? t->d.stride : 0,
                                     .a_stride = s.padding ? t->a.stride : 0,
                                     .scale = (float)s.scale,
-                                    .scale_layout = s.groups_first ? KILN_W4A16_SCALES_K_N : KILN_W4A16_SCALES_N_K};
+                                    .scale_layout = s.groups_first ? KILN_W4A16_SCALES_K_N : KILN_W4A16_SCALES_N_K,
+                                    .weight_layout = (int32_t)s.layout,
+                                    .tile = (int32_t)s.tile};
 }
 
 /* The weight of row j and element k, and the magnitude of what it is made of. */
@@ -76,35 +100,43 @@ static double weight(const product *t, shape s, int64_t j, int64_t k, double *ma
     return scaled + zero;
 }
 
-/* What f32 may lose: each weight, each product and each sum is rounded, in whatever order. */
-static void reference(const product *t, shape s, double *expected, double *allowed) {
+/* What f32 may lose: each weight, each product and each sum is rounded, in whatever order. Of repacked weights those of
+ * more than 16 rows are rounded to the precision, and so is what pre_scale makes of a: half a unit in the last place.
+ */
+static void reference(const product *t, shape s, precision p, double *expected, double *allowed) {
     double scale = s.scale == 0 ? 1 : (double)(float)s.scale;
+    double unit = p == F16 ? 0x1p-11 : 0x1p-8, rounding = s.layout && (s.m > 16 || s.tile) ? 1.1 * unit : 0;
+    if (s.layout && s.pre_scale) rounding += 1.1 * unit;
     for (int64_t i = 0; i < s.m; i++)
         for (int64_t j = 0; j < s.n; j++) {
-            double sum = 0, magnitude = 0;
+            double sum = 0, magnitude = 0, rounded = 0;
             for (int64_t k = 0; k < s.k; k++) {
-                double size, a = t->a.values[i * s.k + k] * (s.pre_scale ? t->pre_scale.values[k] : 1);
-                sum += a * weight(t, s, j, k, &size);
+                double size, factor, a = t->a.values[i * s.k + k] * (s.pre_scale ? t->pre_scale.values[k] : 1);
+                factor = weight(t, s, j, k, &size);
+                sum += a * factor;
+                rounded += fabs(a * factor);
                 magnitude += fabs(a) * size;
             }
             double bias = s.bias ? t->bias.values[j] : 0;
             expected[i * s.n + j] = scale * sum + bias;
             magnitude = fabs(scale) * magnitude + fabs(bias);
-            allowed[i * s.n + j] = 1.2 * magnitude * sqrt((double)s.k + 16) * 0x1p-23;
+            allowed[i * s.n + j] =
+                1.2 * magnitude * sqrt((double)s.k + 16) * 0x1p-23 + fabs(scale) * rounding * (rounded + 0x1p-13);
         }
 }
 
 static void run(kiln_stream *stream, precision p, shape s) {
-    harness_describe("gemm_w4a16_%s %lld x %lld x %lld, groups of %lld%s, padding %lld, at %lld%s%s%s%s, scale %g",
+    harness_describe("gemm_w4a16_%s %lld x %lld x %lld, groups of %lld%s, padding %lld, at %lld%s%s%s%s%s, tile %d, "
+                     "scale %g",
                      precision_name(p), (long long)s.m, (long long)s.n, (long long)s.k, (long long)s.group,
                      s.groups_first ? " before n" : "", (long long)s.padding, (long long)s.place,
                      s.zeros ? ", zeros" : "", s.bias ? ", bias" : "", s.pre_scale ? ", pre_scale" : "",
-                     s.workspace ? ", workspace" : "", s.scale);
+                     s.workspace ? ", workspace" : "", s.layout ? ", repacked" : "", (int)s.tile, s.scale);
     product t = product_create(stream, p, s);
     size_t bytes = sizeof(double) * (size_t)(s.m * s.n);
     double *expected = malloc(bytes), *allowed = malloc(bytes);
     assert_true(expected && allowed);
-    reference(&t, s, expected, allowed);
+    reference(&t, s, p, expected, allowed);
     kiln_gemm_w4a16_params params = params_of(&t, s);
     const kiln_operator_function *function = operator_function("gemm_w4a16", p);
     matrix workspace = {0};
@@ -115,7 +147,7 @@ static void run(kiln_stream *stream, precision p, shape s) {
     }
     harness_ok(function->call(stream, &params, sizeof params));
     matrix_expect(&t.d, expected, allowed);
-    matrix *inputs[] = {&t.a, &t.weights, &t.scales, &t.zeros, &t.bias, &t.pre_scale};
+    matrix *inputs[] = {&t.a, &t.weights, &t.packed, &t.scales, &t.zeros, &t.bias, &t.pre_scale};
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
         matrix_expect_unchanged(inputs[i]);
         matrix_destroy(inputs[i]);
@@ -200,7 +232,7 @@ static void test_long(kiln_stream *stream) {
     for (precision p = precision_first(); p < precision_end(); p++) {
         run(stream, p, (shape){.m = 1, .n = 9, .k = 16640, .group = 256, .zeros = true});
         run(stream, p, (shape){.m = 8, .n = 34, .k = 4100});
-        run(stream, p, (shape){.m = 130, .n = 65, .k = 2112, .group = 64, .groups_first = true});
+        run(stream, p, (shape){.m = 73, .n = 65, .k = 576, .group = 64, .groups_first = true});
     }
 }
 
@@ -230,10 +262,100 @@ static void test_exact(kiln_stream *stream) {
             kiln_gemm_w4a16_params params = params_of(&t, s);
             harness_ok(operator_function("gemm_w4a16", p)->call(stream, &params, sizeof params));
             matrix_expect_exact(&t.d, d);
-            matrix *all[] = {&t.d, &t.a, &t.weights, &t.scales, &t.zeros, &t.bias, &t.pre_scale};
+            matrix *all[] = {&t.d, &t.a, &t.weights, &t.packed, &t.scales, &t.zeros, &t.bias, &t.pre_scale};
             for (size_t j = 0; j < sizeof all / sizeof *all; j++)
                 matrix_destroy(all[j]);
         }
+}
+
+static bool takes_packed(const kiln_stream *stream, precision p) {
+    extern const kiln_bundle kiln__bundle_gemm_w4a16;
+    return harness_has_tuned(stream, &kiln__bundle_gemm_w4a16, p);
+}
+
+/* Repacked weights of few rows: steps of k that are not whole and more than a warp's, a last block of half the columns,
+ * groups within a chunk's step and over several, each with zeros and without. */
+static void test_packed_rows(kiln_stream *stream) {
+    static const int64_t groups[] = {32, 64, 128, 256, 0}, depths[] = {1088, 64, 1280, 2304, 192};
+    for (precision p = F16; p < precision_end(); p++) {
+        if (!takes_packed(stream, p)) continue;
+        for (int64_t m = 1; m <= 16; m += m % 8 == 1 ? 4 : 3) {
+            int i = (int)(m + (int64_t)p) % 5;
+            int64_t group = groups[i], k = group ? (depths[i] + group - 1) / group * group : depths[i];
+            shape s = {.m = m, .n = 16 * random_integer(1, 4), .k = k, .group = group, .zeros = m % 2, .bias = m % 3};
+            s.layout = KILN_W4A16_SM80_V1;
+            s.groups_first = m % 4 == 1;
+            s.pre_scale = m % 5 == 3;
+            s.padding = m % 3 ? 0 : 8;
+            run(stream, p, s);
+        }
+        for (int i = 0; i < 4; i++) {
+            shape s = {.m = i % 2 ? 13 : 3, .n = 48, .k = 1408, .group = i / 2 ? 128 : 64, .zeros = true};
+            s.layout = KILN_W4A16_SM80_V1;
+            s.scale = i % 2 ? 0.5 : 0;
+            run(stream, p, s);
+        }
+    }
+}
+
+/* Repacked weights in both tiles: several in each direction and parts of some, fewer and more stages of k than are in
+ * shared memory, blocks that share k. */
+static void test_packed_tiles(kiln_stream *stream) {
+    for (precision p = F16; p < precision_end(); p++) {
+        if (!takes_packed(stream, p)) continue;
+        for (int tile = KILN_W4A16_TILE_64; tile <= KILN_W4A16_TILE_128; tile++) {
+            shape s = {.m = 17, .n = 80, .k = 64, .layout = KILN_W4A16_SM80_V1, .tile = (kiln_w4a16_tile)tile};
+            run(stream, p, s);
+            s.m = 130, s.n = 144, s.k = 448, s.group = 64, s.zeros = s.bias = true, s.padding = 8;
+            run(stream, p, s);
+            s.m = 70, s.n = 16, s.k = 320, s.group = 32, s.groups_first = s.pre_scale = true, s.padding = 0;
+            run(stream, p, s);
+            s = (shape){.m = 33, .n = 64, .k = 1280, .group = 256, .workspace = true, .bias = true, .scale = -0.5};
+            s.layout = KILN_W4A16_SM80_V1;
+            s.tile = (kiln_w4a16_tile)tile;
+            run(stream, p, s);
+        }
+        shape s = {.m = 40, .n = 48, .k = 128, .layout = KILN_W4A16_SM80_V1};
+        run(stream, p, s);
+    }
+}
+
+/* What is refused of repacked weights; where the image takes none, all. */
+static void test_packed_refusals(kiln_stream *stream) {
+    harness_describe("gemm_w4a16 of repacked weights refused");
+    kiln_w4a16_layout layout;
+    harness_ok(kiln_w4a16_layout_of(stream, &layout));
+    assert_int_equal(layout, takes_packed(stream, F16) ? KILN_W4A16_SM80_V1 : KILN_W4A16_CANONICAL);
+    matrix x = matrix_create(stream, F32, 1, 8192, 0, 0);
+    const kiln_operator_function *function = operator_function("gemm_w4a16", F16);
+    const kiln_gemm_w4a16_params good = {
+        .d = x.data, .a = x.data, .weights = x.data, .scales = x.data, .m = 3, .n = 16, .k = 64, .weight_layout = 1};
+    kiln_gemm_w4a16_params params = good;
+    const kiln_operator_function *without = operator_function("gemm_w4a16", takes_packed(stream, F16) ? F32 : F16);
+    expect_refusal(stream, without, &params, sizeof params, "which this device's image does not take");
+    size_t size;
+    assert_int_equal(without->workspace_size(stream, &params, sizeof params, &size), KILN_ERROR_INVALID_ARGUMENT);
+    if (takes_packed(stream, F16)) {
+        params.n = 24;
+        expect_refusal(stream, function, &params, sizeof params, "n is 24: must be a multiple of 16");
+        params = good;
+        params.k = 96;
+        expect_refusal(stream, function, &params, sizeof params, "k is 96: must be a multiple of 64");
+        params = good;
+        params.tile = KILN_W4A16_TILE_PORTABLE;
+        expect_refusal(stream, function, &params, sizeof params, "tile is portable");
+        params = good;
+        params.a_stride = 68;
+        expect_refusal(stream, function, &params, sizeof params, "a is");
+        params = good;
+        params.weights++;
+        expect_refusal(stream, function, &params, sizeof params, "weights is");
+        params = good;
+        params.pre_scale = (char *)x.data + 2;
+        expect_refusal(stream, function, &params, sizeof params, "pre_scale is");
+    }
+    matrix_expect_unchanged(&x);
+    matrix_destroy(&x);
 }
 
 /* Without products there are no factors, and the bias is left. */
@@ -300,9 +422,10 @@ static void test_refusals(kiln_stream *stream) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        on_each_device(test_plain),   on_each_device(test_groups),      on_each_device(test_random),
-        on_each_device(test_endings), on_each_device(test_split),       on_each_device(test_long),
-        on_each_device(test_exact),   on_each_device(test_no_products), on_one_device(test_refusals),
+        on_each_device(test_plain),        on_each_device(test_groups),      on_each_device(test_random),
+        on_each_device(test_endings),      on_each_device(test_split),       on_each_device(test_long),
+        on_each_device(test_exact),        on_each_device(test_no_products), on_each_device(test_packed_rows),
+        on_each_device(test_packed_tiles), on_one_device(test_refusals),     on_one_device(test_packed_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

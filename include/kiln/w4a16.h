@@ -1,0 +1,100 @@
+/* 4-bit weights on the host: from the tensors of AWQ, GPTQ and GGUF to the canonical form that kiln_gemm_w4a16_*
+ * (ops.h) takes, and from there to the layout in which a device's kernels are fastest.
+ *
+ *   kiln_w4a16_from_awq       from the tensors of an AWQ layer
+ *   kiln_w4a16_from_gptq      from the tensors of a GPTQ layer
+ *   kiln_w4a16_from_q4_0      from blocks of GGUF's Q4_0
+ *   kiln_w4a16_from_q4_1      from blocks of GGUF's Q4_1
+ *   kiln_w4a16_layout_of      the fastest layout on a stream's device
+ *   kiln_w4a16_repack         canonical weights to that layout
+ *   kiln_w4a16_unpack         and back
+ *   kiln_w4a16_layout_name    a layout's name, for files
+ *   kiln_w4a16_layout_find    and back
+ *
+ * All memory is the caller's, on the host; nothing is allocated. Any thread may call these functions. For wrong
+ * arguments they return KILN_ERROR_INVALID_ARGUMENT, with the argument and the rule in kiln_last_error(), and write
+ * nothing.
+ */
+#ifndef KILN_W4A16_H
+#define KILN_W4A16_H
+
+#include <kiln/ops.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Layouts ----------------------------------------------------------------------------------------------------- */
+
+/* The layout of weights in which kiln_gemm_w4a16_f16 and _bf16 are fastest on the stream's device. It depends on the
+ * image for the device: the f16 part is loaded if no call has loaded it. Canonical if the image takes no other layout.
+ * Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT (stream is not open, out_layout is NULL), and what loading can return.
+ */
+KILN_API kiln_status kiln_w4a16_layout_of(kiln_stream *stream, kiln_w4a16_layout *out_layout);
+
+/* Converts canonical weights [n, k / 2] to a layout. packed has n * k / 2 bytes, too, and must not overlap weights. A
+ * layout identifies a target and a version: kernels for other targets or versions refuse it. For sm80_v1, n must be a
+ * multiple of 16 and k of 64; canonical copies.
+ * Returns KILN_OK or KILN_ERROR_INVALID_ARGUMENT. */
+KILN_API kiln_status kiln_w4a16_repack(kiln_w4a16_layout layout, int64_t n, int64_t k, const uint8_t *weights,
+                                       uint8_t *packed);
+
+/* The reverse of kiln_w4a16_repack, to the bit. */
+KILN_API kiln_status kiln_w4a16_unpack(kiln_w4a16_layout layout, int64_t n, int64_t k, const uint8_t *packed,
+                                       uint8_t *weights);
+
+/* The name of a layout, as "sm80_v1", to store with weights in a file. Static; NULL for an unknown layout. */
+KILN_API const char *kiln_w4a16_layout_name(kiln_w4a16_layout layout);
+
+/* The layout of that name. Returns KILN_OK, or KILN_ERROR_INVALID_ARGUMENT with the names that this library knows: for
+ * example for weights that were packed for a target or a version that it does not know. */
+KILN_API kiln_status kiln_w4a16_layout_find(const char *name, kiln_w4a16_layout *out_layout);
+
+/* ---- From other systems ------------------------------------------------------------------------------------------ */
+
+/* The type of scales and zeros. */
+typedef enum kiln_w4a16_type { KILN_W4A16_F32, KILN_W4A16_F16, KILN_W4A16_BF16 } kiln_w4a16_type;
+
+/* The result: fields of kiln_gemm_w4a16_params with the same names, on the host. */
+typedef struct kiln_w4a16_target {
+    uint8_t *weights; /* [n, k / 2] */
+    void *scales;     /* [n, k / group] */
+    void *zeros;      /* the same; not used by kiln_w4a16_from_q4_0 */
+    int64_t n;        /* at most 2^31 - 1, as k */
+    int64_t k;
+    int64_t group; /* 32, 64, 128, 256 or k, as 0; divides k */
+    int32_t type;  /* kiln_w4a16_type, of scales and zeros: they are rounded to it once, to nearest even */
+    int32_t reserved;
+} kiln_w4a16_target;
+
+/* Converts a layer of AWQ (Lin et al., arXiv 2306.00978) in the format of AutoAWQ's GEMM kernels. qweight [k, n / 8] is
+ * words of eight integers u from 0 to 15: bits 4 i to 4 i + 3 have column {0, 2, 4, 6, 1, 3, 5, 7}[i] of the eight.
+ * qzeros [k / group, n / 8] has the same form, scales [k / group, n] are of scales_type. An element is
+ * (u - zero) * scale, so that q = u - 8 and zeros = (8 - zero) * scale. n must be a multiple of 8.
+ * Returns KILN_OK or KILN_ERROR_INVALID_ARGUMENT. */
+KILN_API kiln_status kiln_w4a16_from_awq(const kiln_w4a16_target *target, const uint32_t *qweight,
+                                         const uint32_t *qzeros, const void *scales, kiln_w4a16_type scales_type);
+
+/* Converts a layer of GPTQ (Frantar et al., arXiv 2210.17323) in AutoGPTQ's format "gptq". qweight [k / 8, n] is words
+ * of eight integers along k: bits 4 i to 4 i + 3 have row i of the eight. qzeros [k / group, n / 8] is words along n,
+ * of zeros less 1. scales [k / group, n] are of scales_type. Elements are those of AWQ. g_idx [k] has the group of each
+ * row, NULL for k / group: any other order (desc_act) is refused with an error that names g_idx, since the columns of a
+ * would have to be reordered. n and k must be multiples of 8. Returns KILN_OK or KILN_ERROR_INVALID_ARGUMENT. */
+KILN_API kiln_status kiln_w4a16_from_gptq(const kiln_w4a16_target *target, const uint32_t *qweight,
+                                          const uint32_t *qzeros, const void *scales, kiln_w4a16_type scales_type,
+                                          const int32_t *g_idx);
+
+/* Converts blocks [n, k / 32] of GGUF's Q4_0, as ggml defines them: 18 bytes, an f16 d and 16 bytes with elements 0 to
+ * 15 in the lower halves and 16 to 31 in the upper ones. An element is (u - 8) * d. group must be 32; zeros is not
+ * written. Returns KILN_OK or KILN_ERROR_INVALID_ARGUMENT. */
+KILN_API kiln_status kiln_w4a16_from_q4_0(const kiln_w4a16_target *target, const void *blocks);
+
+/* The same for Q4_1: 20 bytes, with f16 d and f16 m before the 16 bytes. An element is u * d + m, so that zeros are
+ * 8 * d + m. Returns KILN_OK or KILN_ERROR_INVALID_ARGUMENT. */
+KILN_API kiln_status kiln_w4a16_from_q4_1(const kiln_w4a16_target *target, const void *blocks);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
