@@ -23,7 +23,9 @@ const cli_command cli_explain = {
     .operands = "[OP]",
     .summary = "show which image a device would get and why not the others",
     .details =
-        "With --target no device and no driver is needed. The exit code is 1 if an operator has no image there.\n",
+        "With --target no device and no driver is needed. The exit code is 1 if an operator has no image there.\n"
+        "Of the image that is picked, the kernels of matrix units are listed: the tile of the result that a block\n"
+        "does and the depth that it has in shared memory, and their relative rates, by which a call chooses.\n",
     .options = options,
     .option_count = CLI_COUNT(options),
     .run = run,
@@ -79,6 +81,23 @@ typedef struct part_verdict {
 
 enum { SENTENCE_SIZE = 512 };
 
+/* The kernels that say how they divide the work: a call takes one of them by its sizes, or one of those that say
+ * nothing. */
+static void print_tuned(const kiln_part *part, const kiln_image *image) {
+    for (uint32_t i = 0; i < part->kernel_count; i++) {
+        const kiln_kernel_info kernel = kiln_image_kernel(part, image, i);
+        if (kernel.absent || !kernel.tile[0]) continue;
+        fputs("      ", stdout);
+        cli_put(stdout, part->kernel_names[i]);
+        printf(": tile %u x %u x %u", kernel.tile[0], kernel.tile[1], kernel.tile[2]);
+        if (kernel.stages) printf(", %u stages", kernel.stages);
+        if (kernel.stage_bytes) printf(", %u bytes a stage", kernel.stage_bytes);
+        if (kernel.cluster) printf(", clusters of %u", kernel.cluster);
+        if (kernel.boxes[0][0]) printf(", tensor maps");
+        printf(", %u threads, rate %u\n", kernel.max_threads, kernel.rate);
+    }
+}
+
 static void print_verdict(const part_verdict *verdict) {
     cli_put(stdout, verdict->bundle->name);
     putchar(' ');
@@ -96,6 +115,7 @@ static void print_verdict(const part_verdict *verdict) {
         fputs(candidate->reasons ? "  - " : i == 0 ? "  > " : "  + ", stdout);
         cli_put(stdout, sentence);
         putchar('\n');
+        if (!candidate->reasons && i == 0) print_tuned(verdict->part, &image);
     }
 }
 

@@ -10,4 +10,8 @@ for target in sm_70 gfx950 gfx908; do
     kiln explain --target "$target" --all | tail -1 | sed "s/^[1-9][0-9]*/N/" # one for each precision of each operator
     echo "exit ${PIPESTATUS[0]}"
 done
+echo
+for target in sm_90a sm_80 gfx942; do
+    kiln explain --target "$target" gemm | sed -n '/^gemm bf16/,${/^  [>]/p;/^      /p}'
+done
 try kiln explain --target gfx90a:xnack
