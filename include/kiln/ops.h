@@ -297,6 +297,93 @@ KILN_WORKSPACE_FUNCTION(gemm_f32, kiln_gemm_params)
 KILN_WORKSPACE_FUNCTION(gemm_f16, kiln_gemm_params)
 KILN_WORKSPACE_FUNCTION(gemm_bf16, kiln_gemm_params)
 
+/* ---- gemm_fp8: d = activation(scale * (a * a_scales) (b * b_scales)^T + bias), a and b E4M3 ---------------------- */
+
+typedef struct kiln_gemm_fp8_params {
+    void *d;               /* [m, n], of the precision */
+    const uint8_t *a;      /* [m, k], OCP E4M3 on every device */
+    const uint8_t *b;      /* [n, k]: the weights of a linear layer as they are stored, [out, in] */
+    const float *a_scales; /* [a_scale_rows, a_scale_cols] */
+    const float *b_scales; /* [b_scale_rows, b_scale_cols] */
+    const void *bias;      /* [n], of the precision; NULL: 0 */
+    int64_t m;             /* at most 2^31 - 1, as n and k */
+    int64_t n;
+    int64_t k;             /* 0: the product is 0, and a, b and their scales may be NULL */
+    int64_t a_scale_rows;  /* 1, m / 128 rounded up, or m, as 0: how many rows share a scale */
+    int64_t a_scale_cols;  /* 1, as 0, or k / 128 rounded up: how many columns do */
+    int64_t b_scale_rows;  /* 1, n / 128 rounded up, or n, as 0 */
+    int64_t b_scale_cols;  /* 1, as 0, or k / 128 rounded up */
+    int64_t d_stride;      /* 0: n */
+    int64_t a_stride;      /* 0: k */
+    int64_t b_stride;      /* 0: k */
+    void *workspace;       /* of the device, 16-byte aligned; NULL if workspace_size is 0 */
+    size_t workspace_size; /* 0, or at least kiln_gemm_fp8_<precision>_workspace_size() */
+    float scale;           /* finite; 0: 1 */
+    int32_t activation;    /* kiln_gemm_activation */
+    int32_t tile;          /* kiln_gemm_tile; the portable one where the image or the tensors do not allow it */
+    int32_t reserved;      /* must be 0 */
+} kiln_gemm_fp8_params;
+
+/* The product of tensors that quantize_fp8 made: codes and scales are as it writes them, with the same numbers of
+ * scales, so that a scale is of the tensor, of a row (a token of a, a channel of b), of a row's 128 columns or of a
+ * block of 128 x 128. a and b need not have the same. With p the products of the codes of 128 columns of k, added up,
+ *
+ *     d = activation(scale * (the sum over k's groups of 128 of a_scale * b_scale * p) + bias)
+ *
+ * in f32, with one rounding to the precision at the end. p is added one by one, or as the chip's matrix units add it,
+ * of which each result is of 128 columns at most before f32 arithmetic takes it over (two-level accumulation: what such
+ * units drop is a bias toward 0 that grows with k where all products have one sign). A code that is NaN makes its row
+ * or column of d NaN. Up to 16 rows of a are done by kernels that read b once, or twice where the image has no matrix
+ * units for them. */
+KILN_OPERATOR_FUNCTION(gemm_fp8_f32, kiln_gemm_fp8_params)
+KILN_OPERATOR_FUNCTION(gemm_fp8_f16, kiln_gemm_fp8_params)
+KILN_OPERATOR_FUNCTION(gemm_fp8_bf16, kiln_gemm_fp8_params)
+
+/* The bytes of workspace with which a long k is divided among blocks where d alone would occupy few of them, as gemm's:
+ * 0 where that does not pay. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT, and what loading can return. */
+KILN_WORKSPACE_FUNCTION(gemm_fp8_f32, kiln_gemm_fp8_params)
+KILN_WORKSPACE_FUNCTION(gemm_fp8_f16, kiln_gemm_fp8_params)
+KILN_WORKSPACE_FUNCTION(gemm_fp8_bf16, kiln_gemm_fp8_params)
+
+/* ---- gemm_int8: d = activation(scale * (a * a_scales) (b * b_scales)^T + bias), a and b int8 --------------------- */
+
+typedef struct kiln_gemm_int8_params {
+    void *d;               /* [m, n], of the precision */
+    const int8_t *a;       /* [m, k] */
+    const int8_t *b;       /* [n, k]: the weights of a linear layer as they are stored, [out, in] */
+    const float *a_scales; /* [a_scale_rows, a_scale_cols] */
+    const float *b_scales; /* [b_scale_rows, b_scale_cols] */
+    const void *bias;      /* [n], of the precision; NULL: 0 */
+    int64_t m;             /* at most 2^31 - 1, as n and k */
+    int64_t n;
+    int64_t k;             /* 0: the product is 0, and a, b and their scales may be NULL */
+    int64_t a_scale_rows;  /* 1, m / 128 rounded up, or m, as 0: how many rows share a scale */
+    int64_t a_scale_cols;  /* 1, as 0, or k / 128 rounded up: how many columns do */
+    int64_t b_scale_rows;  /* 1, n / 128 rounded up, or n, as 0 */
+    int64_t b_scale_cols;  /* 1, as 0, or k / 128 rounded up */
+    int64_t d_stride;      /* 0: n */
+    int64_t a_stride;      /* 0: k */
+    int64_t b_stride;      /* 0: k */
+    void *workspace;       /* of the device, 16-byte aligned; NULL if workspace_size is 0 */
+    size_t workspace_size; /* 0, or at least kiln_gemm_int8_<precision>_workspace_size() */
+    float scale;           /* finite; 0: 1 */
+    int32_t activation;    /* kiln_gemm_activation */
+    int32_t tile;          /* kiln_gemm_tile; the portable one where the image or the tensors do not allow it */
+    int32_t reserved;      /* must be 0 */
+} kiln_gemm_int8_params;
+
+/* As gemm_fp8, of tensors that quantize_int8 made; -128 is a code as any other. Products of codes are added in int32,
+ * exactly: those of 128 columns where a or b has scales for these or k is more than 2^16, else all of them (of a
+ * block's part of k where it is divided), before they become f32 and are multiplied with the scales. */
+KILN_OPERATOR_FUNCTION(gemm_int8_f32, kiln_gemm_int8_params)
+KILN_OPERATOR_FUNCTION(gemm_int8_f16, kiln_gemm_int8_params)
+KILN_OPERATOR_FUNCTION(gemm_int8_bf16, kiln_gemm_int8_params)
+
+/* As gemm_fp8's. */
+KILN_WORKSPACE_FUNCTION(gemm_int8_f32, kiln_gemm_int8_params)
+KILN_WORKSPACE_FUNCTION(gemm_int8_f16, kiln_gemm_int8_params)
+KILN_WORKSPACE_FUNCTION(gemm_int8_bf16, kiln_gemm_int8_params)
+
 /* ---- gemm_w4a16: d = scale * (a * pre_scale) * w^T + bias, w of 4-bit integers ----------------------------------- */
 
 /* The order of the scales, and of the zeros. */

@@ -255,6 +255,19 @@ typedef kiln_status (*operation)(kiln_stream *stream, const tensors *t, int64_t 
                                                                         .k = COLS,                       \
                                                                         .group = 128});                  \
     }
+#define GEMM_W8A8(part, op, few)                                                                   \
+    static kiln_status op##_##few##_##part(kiln_stream *stream, const tensors *t, int64_t count) { \
+        return kiln_##op##_##part(stream, &(kiln_##op##_params){.d = t->y,                         \
+                                                                .a = t->a,                         \
+                                                                .b = t->b,                         \
+                                                                .a_scales = t->c,                  \
+                                                                .b_scales = t->c,                  \
+                                                                .m = few,                          \
+                                                                .n = count / COLS,                 \
+                                                                .k = COLS,                         \
+                                                                .a_scale_rows = 1,                 \
+                                                                .b_scale_rows = 1});               \
+    }
 #define FUNCTIONS(part)                            \
     MUL_ADD(part)                                  \
     ADD(part)                                      \
@@ -286,6 +299,10 @@ typedef kiln_status (*operation)(kiln_stream *stream, const tensors *t, int64_t 
     GEMM(part, 1)                                  \
     GEMM(part, 4)                                  \
     GEMM(part, 8)                                  \
+    GEMM_W8A8(part, gemm_fp8, 1)                   \
+    GEMM_W8A8(part, gemm_fp8, 8)                   \
+    GEMM_W8A8(part, gemm_int8, 1)                  \
+    GEMM_W8A8(part, gemm_int8, 8)                  \
     GEMM_W4A16(part, 1)                            \
     GEMM_W4A16(part, 8)
 FUNCTIONS(f32)
@@ -324,6 +341,10 @@ typedef struct bench_case {
         {"argmax " #part, argmax_##part, size, 1, true}, {"sample " #part, sample_##part, size, 1, true},             \
         {"top_k " #part, top_k_##part, size, 1, true}, {"gemm 1 row " #part, gemm_1_##part, size, 1, true},           \
         {"gemm 4 rows " #part, gemm_4_##part, size, 1, true}, {"gemm 8 rows " #part, gemm_8_##part, size, 1, true},   \
+        {"gemm_fp8 1 row " #part, gemm_fp8_1_##part, 1, 1, true},                                                     \
+        {"gemm_fp8 8 rows " #part, gemm_fp8_8_##part, 1, 1, true},                                                    \
+        {"gemm_int8 1 row " #part, gemm_int8_1_##part, 1, 1, true},                                                   \
+        {"gemm_int8 8 rows " #part, gemm_int8_8_##part, 1, 1, true},                                                  \
         {"gemm_w4a16 1 row " #part, gemm_w4a16_1_##part, 1, 1, true},                                                 \
         {"gemm_w4a16 8 rows " #part, gemm_w4a16_8_##part, 1, 1, true},
 static const bench_case cases[] = {CASES(f32, 4) CASES(f16, 2) CASES(bf16, 2)};

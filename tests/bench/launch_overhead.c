@@ -214,6 +214,10 @@ static void __attribute__((noinline)) run_launch(long count) {
          .k = 1024)                                                                                                    \
     CALL(gemm_w4a16, gemm_w4a16, .d = bench.other, .a = bench.tensor, .weights = (void *)bench.tensor,                 \
          .scales = bench.tensor, .m = 4, .n = 1024, .k = 1024, .group = 128)                                           \
+    CALL(gemm_fp8, gemm_fp8, .d = bench.other, .a = (void *)bench.tensor, .b = (void *)bench.tensor,                   \
+         .a_scales = (void *)bench.numbers, .b_scales = (void *)bench.numbers, .m = 4, .n = 1024, .k = 1024)           \
+    CALL(gemm_int8, gemm_int8, .d = bench.other, .a = (void *)bench.tensor, .b = (void *)bench.tensor,                 \
+         .a_scales = (void *)bench.numbers, .b_scales = (void *)bench.numbers, .m = 4, .n = 1024, .k = 1024)           \
     CALL(quantize_fp8, quantize_fp8, .codes = (void *)bench.other, .scales = (void *)bench.numbers, .x = bench.tensor, \
          .rows = 4, .cols = 1024, .scale_rows = 4, .scale_cols = 1)                                                    \
     CALL(quantize_int8, quantize_int8, .codes = (void *)bench.other, .scales = (void *)bench.numbers,                  \

@@ -78,6 +78,7 @@ static bool inputs_have(const function *f, const char *size) {
 static int64_t value_for(const function *f, size_t size) {
     const char *name = f->sizes[size].name;
     if (strcmp(name, "scale_rows") == 0) return f->sizes[0].value;
+    if (strstr(name, "_scale_")) return 1; /* of a factor of a product */
     if (strcmp(name, "scale_cols") == 0 || strcmp(name, "global_rows") == 0 || !inputs_have(f, name)) return 1;
     return INT64_C(1) << (f->size_count - size);
 }

@@ -247,6 +247,33 @@ CASES.append(("dequantize_nvfp4", {"codes": FOURS, "scales": CODES[:, :9].copy()
               {"cols": "129"}, lambda codes, scales, global_scale: np.concatenate((E2M1, -E2M1))[
                   np.stack((codes % 16, codes // 16), -1).astype(int)].reshape(15, 144)[:, :129] *
               np.repeat(E4M3[scales.astype(int)], 16, -1)[:, :129] * global_scale))
+
+
+def codes(count, kind):
+    """An input of codes: finite numbers of E4M3 as uint8, or int8."""
+    generator = np.random.default_rng(count[0])
+    return generator.integers(0, 0x7F, count, np.uint8) | generator.integers(0, 2, count, np.uint8) << 7 if kind == "fp8" \
+        else generator.integers(-128, 128, count, np.int8)
+
+
+def values_of(codes, kind):
+    return np.where(codes < 128, 1, -1) * E4M3[codes.astype(int) % 128] if kind == "fp8" else codes
+
+
+def product_of_codes(a, b, a_scales, b_scales, kind):
+    """A scale for every 128 columns of a row of a and of 128 rows of b."""
+    left = values_of(a, kind) * np.repeat(a_scales, 128, -1)[:, :a.shape[-1]]
+    right = values_of(b, kind) * np.repeat(np.repeat(b_scales, 128, -1), 128, 0)[:b.shape[0], :b.shape[-1]]
+    return {"d": left @ right.T}
+
+
+for kind in ("fp8", "int8"):
+    for rows in (5, 20):
+        CASES.append((f"gemm_{kind}",
+                      {"a": codes((rows, 160), kind), "b": codes((130, 160), kind),
+                       "a_scales": np.linspace(0.001, 0.002, 2 * rows, dtype=np.float32).reshape(rows, 2),
+                       "b_scales": np.linspace(0.003, 0.001, 4, dtype=np.float32).reshape(2, 2)}, {},
+                      lambda *inputs, kind=kind: product_of_codes(*inputs, kind)))
 CASES.append(("sample", {"x": (7, 129)}, {}, lambda x: x.argmax(-1)))  # without a temperature the greatest
 
 
@@ -309,6 +336,10 @@ def differs(operator, inputs, found, expected, part):
         scale = scale + 5 * np.abs(inputs[2]).max()
     if operator == "gemm_w4a16":  # each weight and each sum is rounded
         scale = scale + 200 * np.abs(inputs[0]).max() * np.abs(inputs[2]).max()
+    if operator in ("gemm_fp8", "gemm_int8"):
+        kind = operator[5:]
+        magnitudes = [np.abs(values_of(codes, kind)) for codes in inputs[:2]]
+        scale = scale + magnitudes[0] @ magnitudes[1].T * 6e-6
     if operator == "gemm":
         scale = scale + np.einsum("bmk,bnk->bmn", np.abs(inputs[0]), np.abs(inputs[1]))
     error = np.abs(result - expected) - (relative * scale + absolute)

@@ -32,6 +32,10 @@ static void *add_tensor(call *c, int64_t bytes) {
     return m->data;
 }
 
+static int64_t size_of(const kiln_field *field) {
+    return field->typical == 1 ? 1 : SIDE;
+}
+
 static void prepare(call *c) {
     assert_true(c->op->params_size + TAIL <= PARAMS_MAX);
     for (uint32_t i = 0; i < c->op->field_count; i++) {
@@ -46,7 +50,7 @@ static void prepare(call *c) {
             set_field(c, field, &memory);
             break;
         case KILN_FIELD_SIZE:
-            set_number(c, field, field->typical == 1 ? 1 : SIDE);
+            set_number(c, field, size_of(field));
             break;
         case KILN_FIELD_WORKSPACE_SIZE:
             set_number(c, field, ROOM);
@@ -195,7 +199,7 @@ static void refuse_workspace_sizes(call *c) {
         if (field->role != KILN_FIELD_SIZE) continue;
         set_number(c, field, -1);
         refuse_workspace_size(c, c->params, params_size, &size, field->name);
-        set_number(c, field, SIDE);
+        set_number(c, field, size_of(field));
     }
 }
 

@@ -80,6 +80,9 @@ enum { OPERATIONS = sizeof operations / sizeof *operations };
 
 static const operation product = {"gemm", params_gemm, 2, 2, 1, 0, NOTHING, ELEMENTS};
 static const operation dequantising = {"gemm_w4a16", params_gemm_w4a16, 2, 2, 1, 0, NOTHING, ELEMENTS};
+/* Of codes of one byte, with scales. */
+static const operation products_of_codes[] = {{"gemm_fp8", params_gemm_fp8, 2, 2, 1, 0, NOTHING, ELEMENTS},
+                                              {"gemm_int8", params_gemm_int8, 2, 2, 1, 0, NOTHING, ELEMENTS}};
 static const operation attentions[] = {{"mha", params_mha, 0, 0, 0, 0, NOTHING, ELEMENTS},
                                        {"mha_paged", params_mha_paged, 0, 0, 0, 0, NOTHING, ELEMENTS}};
 static const operation windowed = {"mha", params_mha_windowed, 0, 0, 0, 0, NOTHING, ELEMENTS};
@@ -278,6 +281,21 @@ static void factors_of_a_product_are_moved_in_whole_vectors(void **state) {
     }
 }
 
+/* Codes of a tile are read once, and beside them at most a scale of its row and of its column for each element and
+ * thread. */
+static void codes_of_a_product_are_read_once(void **state) {
+    (void)state;
+    for (size_t i = 0; i < 2 * PARTS; i++) {
+        call c = {&products_of_codes[i % 2], parts[i / 2], 64, 128, 0, false};
+        if (!wanted(&c)) continue;
+        count n = run(&c);
+        uint64_t codes = 2 * (uint64_t)(c.rows * c.cols), results = (uint64_t)(c.rows * c.rows);
+        expect(n.launches, 1);
+        assert_in_range(n.sum.global_read_bytes, codes, codes + 2 * results * sizeof(float));
+        expect(n.sum.global_written_bytes, results * call_element(&c));
+    }
+}
+
 /* So are keys and values of aligned heads: in fewer requests than it would take for either element by element, and for
  * the other in vectors. */
 static void aligned_keys_are_moved_in_whole_vectors(void **state) {
@@ -470,6 +488,7 @@ static int run_group(void) {
         cmocka_unit_test(each_tile_of_a_row_is_done_once),
         cmocka_unit_test(aligned_rows_are_moved_in_whole_vectors),
         cmocka_unit_test(factors_of_a_product_are_moved_in_whole_vectors),
+        cmocka_unit_test(codes_of_a_product_are_read_once),
         cmocka_unit_test(aligned_keys_are_moved_in_whole_vectors),
         cmocka_unit_test(a_bias_is_read_with_each_row),
         cmocka_unit_test(long_rows_are_read_twice_by_many_groups),

@@ -151,6 +151,32 @@ void params_gemm_w4a16(params *p, const call *c, const tensors *t) {
                                              .workspace_size = t->workspace_size};
 }
 
+void params_gemm_fp8(params *p, const call *c, const tensors *t) {
+    p->gemm_fp8 = (kiln_gemm_fp8_params){.d = t->output[0],
+                                         .a = (const uint8_t *)t->input[0],
+                                         .b = (const uint8_t *)t->input[1],
+                                         .a_scales = (const float *)t->input[2],
+                                         .b_scales = (const float *)t->input[2],
+                                         .m = c->rows,
+                                         .n = c->rows,
+                                         .k = c->cols,
+                                         .workspace = t->workspace,
+                                         .workspace_size = t->workspace_size};
+}
+
+void params_gemm_int8(params *p, const call *c, const tensors *t) {
+    p->gemm_int8 = (kiln_gemm_int8_params){.d = t->output[0],
+                                           .a = (const int8_t *)t->input[0],
+                                           .b = (const int8_t *)t->input[1],
+                                           .a_scales = (const float *)t->input[2],
+                                           .b_scales = (const float *)t->input[2],
+                                           .m = c->rows,
+                                           .n = c->rows,
+                                           .k = c->cols,
+                                           .workspace = t->workspace,
+                                           .workspace_size = t->workspace_size};
+}
+
 void params_kv_compact(params *p, const call *c, const tensors *t) {
     p->kv_compact = (kiln_kv_compact_params){.key_cache = t->output[0],
                                              .value_cache = t->output[1],

@@ -1,0 +1,371 @@
+/* gemm_fp8 and gemm_int8 on the CPU, and their definition: gemm_fp8_gpu.c and gemm_int8_gpu.c have the meaning of their
+ * kernels and blocks. The includer defines W8A8_INTEGERS, whether codes are integers, and codes_load(tile, codes,
+ * count), which gives codes as f32, and its kernels over those of this header.
+ *
+ * Codes become f32 in the first-level cache, a group of 128 columns at a time. The products of a group are added in
+ * f32, which is exact for integers: they are below 2^21. Groups are then scaled and added in f32; where there are no
+ * scales for groups, those of integers are added in int32.
+ *
+ * Tiles: blocks that follow each other do tiles of d below each other, and up to STRIP of them are done together. A
+ * group of 64 rows of b is transposed, so that a row there has what one step of k needs of them; then ROWS rows of a at
+ * a time are multiplied with VECS vectors of it, their sums in registers.
+ *
+ * Rows: dot products of few rows of a with rows of b, in vectors along k, each row of b from its first byte to its
+ * last. */
+#ifndef KILN_KERNELS_COMMON_W8A8_CPU_H
+#define KILN_KERNELS_COMMON_W8A8_CPU_H
+
+#include "kernels/common/vec.h"
+#include "kernels/common/w8a8_scales.h"
+
+enum {
+    TILE = KILN_W8A8_TILE,
+    GROUP = KILN_W8A8_GROUP,
+    STRIP = 4,                                /* tiles */
+    VECS = KILN_VEC_REGISTERS >= 32 ? 4 : 2,  /* of a transposed row, multiplied at a time */
+    ROWS = 6,                                 /* with rows of a: their sums fill most of the registers */
+    STEPS = KILN_VEC_REGISTERS >= 32 ? 8 : 2, /* of k without a branch: with few registers more would spill */
+    STRIP_ROWS = (STRIP * TILE + ROWS - 1) / ROWS * ROWS,
+    COLUMNS = KILN_W8A8_BLOCK_COLUMNS /* of d, in rows */
+};
+
+/* A sum of products: of groups that are scaled already, or as they are. */
+typedef union w8a8_sum {
+    float scaled;
+    int32_t exact;
+} w8a8_sum;
+
+typedef int32_t w8a8_integers __attribute__((vector_size(sizeof(kiln_vec))));
+
+/* The sum with the products of a group added: those of a vector, whose factors are the scales. */
+KILN_INLINE kiln_vec w8a8_add(kiln_vec sums, kiln_vec products, kiln_vec factors, bool grouped) {
+    if (grouped) return KILN_VEC_FMA(products, factors, sums);
+    if (!W8A8_INTEGERS) return KILN_VEC_ADD(sums, products);
+    return (kiln_vec)((w8a8_integers)sums + __builtin_convertvector(products, w8a8_integers));
+}
+
+/* ---- The end: from the sums of products to d ---- */
+
+typedef struct finish_tiles {
+    float sums[KILN_TILE], results[KILN_TILE], biases[KILN_TILE];
+} finish_tiles;
+
+/* Writes count elements of a row of d, at most a tile, from sums that are scaled. */
+KILN_INLINE void finish(finish_tiles *tiles, const kiln_w8a8_args *args, const float *sums, uint64_t row, uint64_t col,
+                        size_t count, kiln_cpu_part part) {
+    void *d = kiln_at_mut(args->d, row * (uint64_t)args->d_stride + col, part);
+    float *results = kiln_tile_target(tiles->results, d, part, false);
+    KILN_INDEPENDENT
+    for (size_t i = 0; i < count; i++)
+        results[i] = sums[i] * args->scale;
+    if (args->bias) {
+        const float *biases = kiln_tile_load(tiles->biases, kiln_at(args->bias, col, part), count, part);
+        KILN_INDEPENDENT
+        for (size_t i = 0; i < count; i++)
+            results[i] += biases[i];
+    }
+    if (args->gated) {
+        KILN_INDEPENDENT
+        for (size_t i = 0; i < count; i++)
+            results[i] = kiln_gated(results[i], args->bound, args->coefficients, KILN_W8A8_COEFFICIENTS);
+    }
+    kiln_tile_write(d, results, count, part, false);
+}
+
+/* Gives sums of a row of d their scales, where they have none yet. */
+KILN_INLINE const float *scaled(finish_tiles *tiles, const kiln_w8a8_args *args, const w8a8_sum *sums, uint64_t row,
+                                uint64_t col, size_t count) {
+    const bool unscaled = args->k && !args->grouped; /* without k there may be no scales */
+    const float left = unscaled ? kiln_w8a8_scale(&args->a_scales, row, 0) : 1.0f;
+    for (size_t i = 0; i < count; i++) {
+        float right = unscaled ? kiln_w8a8_scale(&args->b_scales, col + i, 0) : 1.0f;
+        float value = W8A8_INTEGERS && !args->grouped ? (float)sums[i].exact : sums[i].scaled;
+        tiles->sums[i] = value * (left * right);
+    }
+    return tiles->sums;
+}
+
+/* ---- Tiles ---- */
+
+/* What a strip is worked on with. */
+typedef struct strip_scratch {
+    w8a8_sum sums[STRIP_ROWS][TILE];
+    float columns[GROUP][TILE];
+    float b[KILN_VEC][GROUP];
+    float a[ROWS][GROUP];
+    float b_scales[TILE];
+    finish_tiles tiles;
+} strip_scratch;
+_Static_assert(sizeof(strip_scratch) <= KILN_CPU_SCRATCH, "fits");
+
+/* What some blocks, one after the other, do. */
+typedef struct strip {
+    uint32_t split;
+    uint64_t row, col, k, k_end;
+    size_t rows, cols;
+    size_t blocks;
+} strip;
+
+/* The strip that begins with a block. Here blocks go down a column of tiles before they go on to the next. */
+KILN_INLINE strip strip_of(const kiln_w8a8_args *args, const kiln_cpu_span *span, uint64_t block) {
+    uint64_t tiles = args->tile_rows * (uint64_t)span->grid[0], tile = block % tiles;
+    uint64_t tile_row = tile % args->tile_rows;
+    strip s = {.split = (uint32_t)(block / tiles), .row = tile_row * TILE, .col = tile / args->tile_rows * TILE};
+    s.blocks = kiln_min(kiln_min(args->tile_rows - tile_row, span->end - block), STRIP);
+    s.rows = kiln_min((uint64_t)args->m - s.row, s.blocks * TILE);
+    s.cols = kiln_min((uint64_t)args->n - s.col, TILE);
+    s.k = (uint64_t)s.split * args->split;
+    s.k_end = kiln_min(s.k + args->split, (uint64_t)args->k);
+    return s;
+}
+
+/* Takes n codes of each of b's rows as columns. Vectors that need more rows get the last one again, and of the rest of
+ * a group's codes what was there: what is made of either is not used. */
+KILN_INLINE void transpose(strip_scratch *scratch, const uint8_t *b, uint64_t stride, size_t rows, size_t n) {
+    size_t end = (rows + VECS * KILN_VEC - 1) / (VECS * KILN_VEC) * (VECS * KILN_VEC);
+    for (size_t row = 0; row < end; row += KILN_VEC) {
+        for (size_t i = 0; i < KILN_VEC; i++)
+            codes_load(scratch->b[i], b + kiln_min(row + i, rows - 1) * stride, n);
+        for (size_t k = 0; k < n; k += KILN_VEC) {
+            kiln_vec block[KILN_VEC];
+            KILN_UNROLL
+            for (size_t i = 0; i < KILN_VEC; i++)
+                block[i] = KILN_VEC_LOAD(&scratch->b[i][k]);
+            kiln_vec_transpose(block);
+            KILN_UNROLL
+            for (size_t i = 0; i < KILN_VEC; i++)
+                KILN_VEC_STORE(&scratch->columns[k + i][row], block[i]);
+        }
+    }
+}
+
+/* Adds the products of one code of ROWS rows with VECS vectors of columns. */
+KILN_INLINE void multiply_step(kiln_vec (*products)[VECS], const float (*a)[GROUP], const float *columns, size_t k) {
+    kiln_vec factors[VECS];
+    KILN_UNROLL
+    for (size_t v = 0; v < VECS; v++)
+        factors[v] = KILN_VEC_LOAD(columns + k * TILE + v * KILN_VEC);
+    KILN_UNROLL
+    for (size_t r = 0; r < ROWS; r++) {
+        kiln_vec element = KILN_VEC_SET(a[r][k]);
+        KILN_UNROLL
+        for (size_t v = 0; v < VECS; v++)
+            products[r][v] = KILN_VEC_FMA(element, factors[v], products[r][v]);
+    }
+}
+
+/* Adds to sums the products of n codes of ROWS rows with VECS vectors of columns. */
+KILN_INLINE void multiply(w8a8_sum *sums, const float (*a)[GROUP], const float *columns, size_t n,
+                          const float *a_scales, const float *b_scales, bool grouped) {
+    kiln_vec products[ROWS][VECS];
+    size_t k = 0;
+    KILN_UNROLL
+    for (size_t r = 0; r < ROWS; r++) { /* one loop over both is too long to be unrolled, and products then in memory */
+        KILN_UNROLL
+        for (size_t v = 0; v < VECS; v++)
+            products[r][v] = KILN_VEC_ZERO();
+    }
+    for (; k + STEPS <= n; k += STEPS) {
+        KILN_UNROLL
+        for (size_t step = 0; step < STEPS; step++)
+            multiply_step(products, a, columns, k + step);
+    }
+    for (; k < n; k++)
+        multiply_step(products, a, columns, k);
+    KILN_UNROLL
+    for (size_t r = 0; r < ROWS; r++) {
+        kiln_vec left = KILN_VEC_SET(a_scales[r]);
+        KILN_UNROLL
+        for (size_t v = 0; v < VECS; v++) {
+            float *sum = &sums[r * TILE + v * KILN_VEC].scaled;
+            kiln_vec factors = KILN_VEC_MUL(left, KILN_VEC_LOAD(b_scales + v * KILN_VEC));
+            KILN_VEC_STORE(sum, w8a8_add(KILN_VEC_LOAD(sum), products[r][v], factors, grouped));
+        }
+    }
+}
+
+/* Adds to the sums what n codes of k from k on give. */
+KILN_INLINE void multiply_strip(strip_scratch *scratch, const kiln_w8a8_args *args, const strip *s, uint64_t k,
+                                size_t n) {
+    transpose(scratch, args->b + s->col * (uint64_t)args->b_stride + k, (uint64_t)args->b_stride, s->cols, n);
+    for (size_t i = 0; args->grouped && i < s->cols; i++)
+        scratch->b_scales[i] = kiln_w8a8_scale(&args->b_scales, s->col + i, k / GROUP);
+    for (size_t row = 0; row < s->rows; row += ROWS) {
+        float a_scales[ROWS] = {0};
+        for (size_t r = 0; r < ROWS; r++) { /* of the last row several, if there are no more */
+            uint64_t place = s->row + kiln_min(row + r, s->rows - 1);
+            codes_load(scratch->a[r], args->a + place * (uint64_t)args->a_stride + k, n);
+            if (args->grouped) a_scales[r] = kiln_w8a8_scale(&args->a_scales, place, k / GROUP);
+        }
+        for (size_t col = 0; col < s->cols; col += VECS * KILN_VEC)
+            if (args->grouped)
+                multiply(&scratch->sums[row][col], scratch->a, &scratch->columns[0][col], n, a_scales,
+                         scratch->b_scales + col, true);
+            else
+                multiply(&scratch->sums[row][col], scratch->a, &scratch->columns[0][col], n, a_scales,
+                         scratch->b_scales + col, false);
+    }
+}
+
+KILN_INLINE void w8a8_tiles(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+    const kiln_w8a8_args args = *(const kiln_w8a8_args *)arguments; /* what no store can change */
+    strip_scratch *scratch = span->scratch;
+    strip s;
+    memset(scratch->b_scales, 0, sizeof scratch->b_scales);
+    for (uint64_t block = span->begin; block < span->end; block += s.blocks) {
+        s = strip_of(&args, span, block);
+        if (s.split >= args.splits) break;
+        memset(scratch->sums, 0, (s.rows + ROWS - 1) / ROWS * ROWS * sizeof *scratch->sums);
+        for (uint64_t k = s.k; k < s.k_end; k += GROUP)
+            multiply_strip(scratch, &args, &s, k, kiln_min(s.k_end - k, GROUP));
+        for (size_t row = 0; row < s.rows; row++) {
+            const float *sums = scaled(&scratch->tiles, &args, scratch->sums[row], s.row + row, s.col, s.cols);
+            uint64_t place = ((uint64_t)s.split * (uint64_t)args.m + s.row + row) * (uint64_t)args.n + s.col;
+            if (args.partials)
+                memcpy(args.partials + place, sums, s.cols * sizeof *sums);
+            else
+                finish(&scratch->tiles, &args, sums, s.row + row, s.col, s.cols, part);
+        }
+    }
+}
+
+/* ---- What blocks that share k have added up, together ---- */
+
+KILN_INLINE void w8a8_join(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+    const kiln_w8a8_args args = *(const kiln_w8a8_args *)arguments; /* what no store can change */
+    uint64_t step = (uint64_t)args.m * (uint64_t)args.n;
+    finish_tiles *tiles = span->scratch;
+    float *sums = tiles->sums;
+    _Static_assert((int)KILN_TILE == (int)KILN_BLOCK, "a block's columns are a tile");
+    for (uint64_t block = span->begin; block < span->end; block++) {
+        uint64_t col = block % span->grid[0] * KILN_BLOCK, row = block / span->grid[0];
+        if (row >= (uint64_t)args.m) break;
+        size_t count = kiln_min((uint64_t)args.n - col, KILN_BLOCK);
+        const float *partial = args.partials + row * (uint64_t)args.n + col;
+        memset(sums, 0, sizeof tiles->sums);
+        for (uint32_t split = 0; split < args.splits; split++, partial += step)
+            for (size_t i = 0; i < count; i++)
+                sums[i] += partial[i];
+        finish(tiles, &args, sums, row, col, count, part);
+    }
+}
+
+/* ---- Few rows ---- */
+
+enum { KEPT = 1 << 12 /* codes of a's rows that are kept as f32: whole groups of each row */ };
+
+/* What the rows are worked on with. */
+typedef struct rows_scratch {
+    float a[KEPT];
+    float b[GROUP];
+    w8a8_sum sums[KILN_W8A8_ROWS][COLUMNS][KILN_VEC]; /* of each place in a vector */
+    w8a8_sum totals[COLUMNS];
+    finish_tiles tiles;
+} rows_scratch;
+_Static_assert(sizeof(rows_scratch) <= KILN_CPU_SCRATCH, "fits");
+
+/* Some columns of k. */
+typedef struct rows_piece {
+    uint64_t row, col; /* the block's first */
+    uint64_t k, n;
+    size_t rows;
+} rows_piece;
+
+/* Takes a group of codes, and zeros behind the last. */
+KILN_INLINE void take_group(float *values, const uint8_t *codes, size_t count) {
+    codes_load(values, codes, count);
+    if (count < GROUP) memset(values + count, 0, (GROUP - count) * sizeof *values);
+}
+
+/* Adds to the sums of column `col` the products of its row of b with m rows of a. */
+KILN_INLINE void multiply_row(rows_scratch *scratch, const kiln_w8a8_args *args, const rows_piece *piece, size_t col,
+                              size_t m, bool grouped) {
+    const uint8_t *b = args->b + (piece->col + col) * (uint64_t)args->b_stride + piece->k;
+    kiln_vec sums[KILN_W8A8_ROWS];
+    KILN_UNROLL
+    for (size_t r = 0; r < m; r++)
+        sums[r] = KILN_VEC_LOAD(&scratch->sums[r][col][0].scaled);
+    for (size_t k = 0; k < piece->n; k += GROUP) {
+        const uint64_t group = (piece->k + k) / GROUP;
+        const float right = grouped ? kiln_w8a8_scale(&args->b_scales, piece->col + col, group) : 0.0f;
+        kiln_vec products[KILN_W8A8_ROWS];
+        take_group(scratch->b, b + k, kiln_min(piece->n - k, GROUP));
+        KILN_UNROLL
+        for (size_t r = 0; r < m; r++)
+            products[r] = KILN_VEC_ZERO();
+        for (size_t i = 0; i < GROUP; i += KILN_VEC) {
+            kiln_vec factors = KILN_VEC_LOAD(scratch->b + i);
+            KILN_UNROLL
+            for (size_t r = 0; r < m; r++)
+                products[r] = KILN_VEC_FMA(KILN_VEC_LOAD(scratch->a + r * (KEPT / m) + k + i), factors, products[r]);
+        }
+        KILN_UNROLL
+        for (size_t r = 0; r < m; r++) {
+            uint64_t row = piece->row + kiln_min(r, piece->rows - 1);
+            float left = grouped ? kiln_w8a8_scale(&args->a_scales, row, group) : 0.0f;
+            sums[r] = w8a8_add(sums[r], products[r], KILN_VEC_SET(left * right), grouped);
+        }
+    }
+    KILN_UNROLL
+    for (size_t r = 0; r < m; r++)
+        KILN_VEC_STORE(&scratch->sums[r][col][0].scaled, sums[r]);
+}
+
+/* A block's columns of d, by m rows at least as many as a has: the last of them several times. */
+KILN_INLINE void rows_block(rows_scratch *scratch, const kiln_w8a8_args *args, rows_piece piece, size_t cols,
+                            size_t m) {
+    const uint64_t most = KEPT / m;
+    for (; piece.k < (uint64_t)args->k; piece.k += most) {
+        piece.n = kiln_min((uint64_t)args->k - piece.k, most);
+        for (size_t r = 0; r < m; r++) {
+            uint64_t row = piece.row + kiln_min(r, piece.rows - 1);
+            const uint8_t *a = args->a + row * (uint64_t)args->a_stride + piece.k;
+            for (size_t k = 0; k < piece.n; k += GROUP)
+                take_group(scratch->a + r * most + k, a + k, kiln_min(piece.n - k, GROUP));
+        }
+        for (size_t col = 0; col < cols; col++)
+            if (args->grouped)
+                multiply_row(scratch, args, &piece, col, m, true);
+            else
+                multiply_row(scratch, args, &piece, col, m, false);
+    }
+}
+
+/* The sum of a vector's sums. */
+KILN_INLINE w8a8_sum total(const w8a8_sum *sums, bool integers) {
+    w8a8_sum all = sums[0];
+    for (size_t i = 1; i < KILN_VEC; i++)
+        if (integers)
+            all.exact += sums[i].exact;
+        else
+            all.scaled += sums[i].scaled;
+    return all;
+}
+
+KILN_INLINE void w8a8_rows(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+    const kiln_w8a8_args args = *(const kiln_w8a8_args *)arguments; /* what no store can change */
+    rows_scratch *scratch = span->scratch;
+    for (uint64_t block = span->begin; block < span->end; block++) {
+        rows_piece piece = {.row = block / span->grid[0] * KILN_W8A8_ROWS, .col = block % span->grid[0] * COLUMNS};
+        if (piece.row >= (uint64_t)args.m) break;
+        const size_t cols = kiln_min((uint64_t)args.n - piece.col, COLUMNS);
+        piece.rows = kiln_min((uint64_t)args.m - piece.row, KILN_W8A8_ROWS);
+        memset(scratch->sums, 0, sizeof scratch->sums);
+        if (piece.rows == 1)
+            rows_block(scratch, &args, piece, cols, 1);
+        else if (piece.rows == 2)
+            rows_block(scratch, &args, piece, cols, 2);
+        else if (piece.rows <= 4)
+            rows_block(scratch, &args, piece, cols, 4);
+        else
+            rows_block(scratch, &args, piece, cols, KILN_W8A8_ROWS);
+        for (size_t row = 0; row < piece.rows; row++) {
+            for (size_t col = 0; col < cols; col++)
+                scratch->totals[col] = total(scratch->sums[row][col], W8A8_INTEGERS && !args.grouped);
+            const float *sums = scaled(&scratch->tiles, &args, scratch->totals, piece.row + row, piece.col, cols);
+            finish(&scratch->tiles, &args, sums, piece.row + row, piece.col, cols, part);
+        }
+    }
+}
+
+#endif

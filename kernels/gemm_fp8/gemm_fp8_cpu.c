@@ -1,0 +1,31 @@
+/* gemm_fp8 on the CPU, and its definition: w8a8_cpu.h tells how.
+ *
+ * Floor: 2 m n k operations for gemm_fp8_tiles, one read of b at memory bandwidth for gemm_fp8_rows.
+ * Test: build/tests/ops/w8a8_test. Bench: build/kiln bench gemm_fp8 --device cpu */
+#include "kernels/common/cpu.h"
+#include "kernels/common/float8.h"
+
+#define W8A8_INTEGERS 0
+
+KILN_INLINE void codes_load(float *tile, const uint8_t *codes, size_t count) {
+    KILN_INDEPENDENT
+    for (size_t i = 0; i < count; i++)
+        tile[i] = kiln_e4m3_value(codes[i]);
+}
+
+#include "kernels/common/w8a8_cpu.h"
+
+KILN_INLINE void gemm_fp8_tiles(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+    w8a8_tiles(arguments, span, part);
+}
+KILN_CPU_KERNEL(gemm_fp8_tiles)
+
+KILN_INLINE void gemm_fp8_rows(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+    w8a8_rows(arguments, span, part);
+}
+KILN_CPU_KERNEL(gemm_fp8_rows)
+
+KILN_INLINE void gemm_fp8_join(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+    w8a8_join(arguments, span, part);
+}
+KILN_CPU_KERNEL(gemm_fp8_join)

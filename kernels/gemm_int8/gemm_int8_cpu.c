@@ -1,0 +1,30 @@
+/* gemm_int8 on the CPU, and its definition: w8a8_cpu.h tells how.
+ *
+ * Floor: 2 m n k operations for gemm_int8_tiles, one read of b at memory bandwidth for gemm_int8_rows.
+ * Test: build/tests/ops/w8a8_test. Bench: build/kiln bench gemm_int8 --device cpu */
+#include "kernels/common/cpu.h"
+
+#define W8A8_INTEGERS 1
+
+KILN_INLINE void codes_load(float *tile, const uint8_t *codes, size_t count) {
+    KILN_INDEPENDENT
+    for (size_t i = 0; i < count; i++)
+        tile[i] = (float)(int8_t)codes[i];
+}
+
+#include "kernels/common/w8a8_cpu.h"
+
+KILN_INLINE void gemm_int8_tiles(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+    w8a8_tiles(arguments, span, part);
+}
+KILN_CPU_KERNEL(gemm_int8_tiles)
+
+KILN_INLINE void gemm_int8_rows(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+    w8a8_rows(arguments, span, part);
+}
+KILN_CPU_KERNEL(gemm_int8_rows)
+
+KILN_INLINE void gemm_int8_join(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+    w8a8_join(arguments, span, part);
+}
+KILN_CPU_KERNEL(gemm_int8_join)
