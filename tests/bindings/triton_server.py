@@ -156,12 +156,14 @@ class Server:
                 instances.setdefault(instance, {})[name] = float(value)
         return total, instances
 
-    def wait_for_metric(self, model, name, value):
+    def wait_for_metrics(self, model, **expected):
+        """A request is answered before it is counted."""
         for _ in range(100):
-            if self.metrics(model)[0][name] == value:
+            total, _ = self.metrics(model)
+            if all(total[name] == value for name, value in expected.items()):
                 return
             time.sleep(0.1)
-        raise AssertionError(f"{name} is {self.metrics(model)[0][name]} and does not become {value}")
+        raise AssertionError(f"{total} does not become {expected}")
 
 
 def tokens_of(answer):

@@ -8,15 +8,14 @@
 /* ---- Dtypes ---- */
 
 static const struct dtype {
-    const char *name; /* kiln's */
+    const char *name, *type_name; /* kiln's, and the configuration's */
     TRITONSERVER_DataType type;
-    const char *type_name; /* of the configuration */
     uint32_t size;
 } dtypes[] = {
-    {"f32", TRITONSERVER_TYPE_FP32, "TYPE_FP32", 4},   {"f16", TRITONSERVER_TYPE_FP16, "TYPE_FP16", 2},
-    {"bf16", TRITONSERVER_TYPE_BF16, "TYPE_BF16", 2},  {"i32", TRITONSERVER_TYPE_INT32, "TYPE_INT32", 4},
-    {"i64", TRITONSERVER_TYPE_INT64, "TYPE_INT64", 8}, {"u8", TRITONSERVER_TYPE_UINT8, "TYPE_UINT8", 1},
-    {"i8", TRITONSERVER_TYPE_INT8, "TYPE_INT8", 1},
+    {"f32", "TYPE_FP32", TRITONSERVER_TYPE_FP32, 4},   {"f16", "TYPE_FP16", TRITONSERVER_TYPE_FP16, 2},
+    {"bf16", "TYPE_BF16", TRITONSERVER_TYPE_BF16, 2},  {"i32", "TYPE_INT32", TRITONSERVER_TYPE_INT32, 4},
+    {"i64", "TYPE_INT64", TRITONSERVER_TYPE_INT64, 8}, {"u8", "TYPE_UINT8", TRITONSERVER_TYPE_UINT8, 1},
+    {"i8", "TYPE_INT8", TRITONSERVER_TYPE_INT8, 1},
 };
 
 static const struct dtype *find_dtype(const char *name, size_t length) {

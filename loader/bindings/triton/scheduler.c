@@ -142,11 +142,18 @@ static bool is_open(scheduler *s) {
     return !s->lost_at;
 }
 
-/* Lets those that wait run as far as there is room. One that does not fit keeps those behind it waiting. */
+/* Lets those that wait run as far as there is room. One that does not fit keeps those behind it waiting, unless nothing
+ * runs whose end it could wait for. */
 static void admit(scheduler *s) {
-    while (s->waiting.first && engine_admit(&s->engine, s->waiting.first)) {
-        take(&s->waiting, &s->waiting.first);
-        change_waiting(s, -1);
+    while (s->waiting.first) {
+        if (engine_admit(&s->engine, s->waiting.first)) {
+            take(&s->waiting, &s->waiting.first);
+            change_waiting(s, -1);
+        } else if (s->engine.running_count) {
+            return;
+        } else {
+            end_waiting(s, &s->waiting.first, GENERATION_FAILED, kiln_last_error());
+        }
     }
 }
 

@@ -10,7 +10,7 @@ TRITON_LLAMA     := $(patsubst %,$(OBJ)/docs/examples/llama/%.o,checkpoint forwa
 TRITON_SCHEDULER := $(patsubst %,$(OBJ)/loader/bindings/triton/%.o,engine paged_llama scheduler)
 
 # The scheduler beside the example's decoder.
-$(OUT)/tests/bindings/scheduler_test: $(TRITON_SCHEDULER) $(TRITON_LLAMA) $(patsubst %,$(OBJ)/docs/examples/llama/%.o,decoder graph)
+$(OUT)/tests/bindings/scheduler_test $(OUT)/tests/bindings/scheduler_devices_test: $(TRITON_SCHEDULER) $(TRITON_LLAMA) $(patsubst %,$(OBJ)/docs/examples/llama/%.o,decoder graph)
 
 TRITON_SOURCES := $(sort $(wildcard loader/bindings/triton/*.c))
 TRITON_BACKEND := $(OUT)/triton/backends/kiln/libtriton_kiln.so
@@ -21,11 +21,13 @@ $(TRITON_BACKEND): $(TRITON_SOURCES:%.c=$(OBJ)/%.o) $(TRITON_LLAMA) $(OBJ)/loade
 	$(CC) -shared -Wl,-z,nodelete -o $@ $(filter %.o,$^) $(filter %.a,$^) $(KILN_LDFLAGS) -lm
 
 .PHONY: triton
-triton: $(TRITON_BACKEND) ## the backend for NVIDIA Triton Inference Server, in build/triton/backends: docs/serving.md
+triton: ## the backend for NVIDIA Triton Inference Server, in build/triton/backends: docs/serving.md
+	@scripts/deps.sh build triton
+	@$(SUBMAKE) $(TRITON_BACKEND)
 
 .PHONY: check-triton
 check-triton: ## the backend in the real server, which is downloaded the first time; not in check
 	@scripts/deps.sh build triton
-	@$(SUBMAKE) triton sim
+	@$(SUBMAKE) $(TRITON_BACKEND) sim
 	@loader/bindings/triton/install.sh $(TRITON_WHEEL) '$(TRITON_DIR)' || { status=$$?; [ $$status -eq 77 ]; exit; }; \
 		KILN_BUILD=$(OUT) TRITON_DIR='$(TRITON_DIR)' tests/bindings/triton.sh
