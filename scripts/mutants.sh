@@ -59,6 +59,7 @@ device_of() { # IMAGE
     gfx10-3-generic) echo gfx1032 ;;
     gfx11-generic) echo gfx1102 ;;
     gfx12-generic) echo gfx1200 ;;
+    sm_*a) echo "${target%a}" ;;
     *) echo "$target" ;;
     esac
 }

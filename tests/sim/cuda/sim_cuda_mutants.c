@@ -71,7 +71,7 @@ static void run_removed(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
 }
 
 static bool is_removable(const ptx_statement *statement) {
-    static const char *const opcodes[] = {"bar", "barrier", "membar", "fence"};
+    static const char *const opcodes[] = {"bar", "barrier", "membar", "fence", "wgmma"};
     for (size_t i = 0; i < sizeof opcodes / sizeof *opcodes; i++)
         if (!strcmp(statement->opcode, opcodes[i])) return true;
     return false;

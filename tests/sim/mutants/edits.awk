@@ -34,7 +34,9 @@ function is_integer(type) {
 
 vendor == "ptx" && text ~ /^(@!?%p[0-9]+ )?(bar|barrier)\./ { remove("barrier") }
 
-vendor == "ptx" && text ~ /^(@!?%p[0-9]+ )?(membar|fence)\./ { remove("fence") }
+vendor == "ptx" && text ~ /^(@!?%p[0-9]+ )?(membar|fence|wgmma\.fence)\./ { remove("fence") }
+
+vendor == "ptx" && text ~ /^(@!?%p[0-9]+ )?wgmma\.wait_group/ { remove("wait") }
 
 vendor == "ptx" && text ~ /^(@!?%p[0-9]+ )?setp\./ {
     guard = match(text, /^@!?%p[0-9]+ /) ? substr(text, 1, RLENGTH) : ""
