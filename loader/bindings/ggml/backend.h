@@ -97,6 +97,10 @@ typedef struct ggml_kiln_operator {
 /* NULL: kiln does not do it with these shapes, types, strides and parameters. */
 const ggml_kiln_operator *ggml_kiln_operator_of(const struct ggml_tensor *op);
 
+/* Does the RMS norm, alone or behind a sum, that begins at a node of the graph together with the product by a weight
+ * behind it, in one call. *out_count is how many nodes were done: 0 where there is no such thing. */
+kiln_status ggml_kiln_norm_fused(ggml_kiln_backend *backend, struct ggml_cgraph *graph, int node, int *out_count);
+
 /* Does the tensor have an element to compute, and is it no view of another? */
 bool ggml_kiln_computes(const struct ggml_tensor *op);
 
@@ -117,6 +121,18 @@ bool ggml_kiln_is_matrix(const struct ggml_tensor *t);
 int64_t ggml_kiln_row_stride(const struct ggml_tensor *t);
 
 float ggml_kiln_param(const struct ggml_tensor *op, int number);
+
+/* Whether the result is such a matrix, of a tensor of its type. */
+bool ggml_kiln_is_row_operator(const struct ggml_tensor *op);
+
+/* A matrix that a call reads. */
+typedef struct ggml_kiln_rows {
+    void *data;
+    int64_t stride;
+} ggml_kiln_rows;
+
+/* The source of a row operator: where it is no matrix it is copied to the result, and done in place. */
+kiln_status ggml_kiln_source_rows(ggml_kiln_backend *backend, const struct ggml_tensor *op, ggml_kiln_rows *out_x);
 
 /* ---- map --------------------------------------------------------------------------------------------------------- */
 

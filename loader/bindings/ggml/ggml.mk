@@ -9,11 +9,11 @@ GGML_BINDING := loader/bindings/ggml
 GGML_OBJECTS := $(patsubst %.c,$(OBJ)/%.o,$(filter-out %/map_cpu.c %/map_gpu.c,$(sort $(wildcard $(GGML_BINDING)/*.c)))) \
 	$(CPU_LEVELS:%=$(OBJ)/$(GGML_BINDING)/map_%.o) $(OBJ)/$(GGML_BINDING)/bundle.o
 
-$(GGML_OBJECTS): KILN_CFLAGS += -isystem $(GGML_DIR)/source/ggml/include -isystem $(GGML_DIR)/source/ggml/src \
+$(GGML_OBJECTS): private KILN_CFLAGS += -isystem $(GGML_DIR)/source/ggml/include -isystem $(GGML_DIR)/source/ggml/src \
 	-DGGML_BACKEND_DL -DGGML_BACKEND_SHARED -DGGML_SHARED
 
 define GGML_LEVEL_RULE
-$(OBJ)/$(GGML_BINDING)/map_$(1).o: KILN_CFLAGS += $(call level_flags,$(1))
+$(OBJ)/$(GGML_BINDING)/map_$(1).o: private KILN_CFLAGS += $(call level_flags,$(1))
 $(OBJ)/$(GGML_BINDING)/map_$(1).o: $(GGML_BINDING)/map_cpu.c $(FLAGS) loader/targets.def
 	@mkdir -p $$(@D)
 	$$(CC) $$(KILN_CFLAGS) -MMD -MP -c -o $$@ $$<

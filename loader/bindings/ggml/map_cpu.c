@@ -6,39 +6,62 @@
 #define ggml_kiln_half kiln_f16_to_f32_soft
 #include "loader/bindings/ggml/map_index.h"
 
-/* count elements of an operand's row from i on, as f32: those of the tensor itself, or in tile. An operand that is
- * absent has one value everywhere. */
-KILN_INLINE const float *read_tile(float *tile, const ggml_kiln_operand *o, const char *row, uint32_t i, uint32_t count,
-                                   float value) {
-    bool whole = o->type == GGML_KILN_F32 ? o->stride[0] == 4 : o->type <= GGML_KILN_BF16 && o->stride[0] == 2;
-    if (!o->data) {
-        for (uint32_t n = 0; n < count; n++)
-            tile[n] = value;
-    } else if (whole && i + count <= o->size[0]) {
+/* Whether the elements of a row of floats lie side by side. */
+KILN_INLINE bool is_dense(const ggml_kiln_operand *o) {
+    return o->type == GGML_KILN_F32 ? o->stride[0] == 4 : o->type <= GGML_KILN_BF16 && o->stride[0] == 2;
+}
+
+/* count elements of an operand's row from i on, as f32: those of the tensor itself, or in tile; NULL where it is
+ * absent.
+ */
+KILN_INLINE const float *read_tile(float *tile, const ggml_kiln_operand *o, const char *row, uint32_t i,
+                                   uint32_t count) {
+    if (!o->data) return NULL;
+    if (is_dense(o) && i + count <= o->size[0]) {
         if (o->type == GGML_KILN_F32) return kiln_tile_load(tile, row + i * 4, count, KILN_CPU_f32);
         if (o->type == GGML_KILN_F16) return kiln_tile_load(tile, row + i * 2, count, KILN_CPU_f16);
         return kiln_tile_load(tile, row + i * 2, count, KILN_CPU_bf16);
-    } else {
-        for (uint32_t n = 0; n < count; n++)
-            tile[n] = ggml_kiln_read(o, row, i + n);
     }
+    for (uint32_t n = 0; n < count; n++)
+        tile[n] = ggml_kiln_read(o, row, i + n);
     return tile;
 }
 
+/* Takes results to y; f32 that lie side by side are there already. */
 KILN_INLINE void write_tile(const ggml_kiln_operand *o, char *target, const float *tile, uint32_t count) {
-    if (o->type == GGML_KILN_F32 && o->stride[0] == 4) {
-        memcpy(target, tile, count * sizeof *tile);
-    } else if (o->type == GGML_KILN_F16 && o->stride[0] == 2) {
-        kiln_f16_store((uint16_t *)(void *)target, tile, count);
-    } else {
-        for (uint32_t n = 0; n < count; n++, target += o->stride[0]) {
-            uint16_t half = o->type == GGML_KILN_F16 ? kiln_f32_to_f16_soft(tile[n]) : kiln_f32_to_bf16(tile[n]);
-            if (o->type == GGML_KILN_F32) {
-                memcpy(target, &tile[n], sizeof *tile);
-            } else {
-                memcpy(target, &half, sizeof half);
-            }
+    if (is_dense(o)) {
+        if (o->type == GGML_KILN_F16) kiln_tile_write(target, tile, count, KILN_CPU_f16, false);
+        if (o->type == GGML_KILN_BF16) kiln_tile_write(target, tile, count, KILN_CPU_bf16, false);
+        return;
+    }
+    for (uint32_t n = 0; n < count; n++, target += o->stride[0]) {
+        uint16_t half = o->type == GGML_KILN_F16 ? kiln_f32_to_f16_soft(tile[n]) : kiln_f32_to_bf16(tile[n]);
+        if (o->type == GGML_KILN_F32) {
+            memcpy(target, &tile[n], sizeof *tile);
+        } else {
+            memcpy(target, &half, sizeof half);
         }
+    }
+}
+
+KILN_INLINE void combine(float *y, const float *x, const float *factors, const float *addends, uint32_t count,
+                         float scale, float offset) {
+    if (factors && addends) {
+        KILN_INDEPENDENT
+        for (uint32_t n = 0; n < count; n++)
+            y[n] = kiln_fused(x[n], factors[n], addends[n]);
+    } else if (factors) {
+        KILN_INDEPENDENT
+        for (uint32_t n = 0; n < count; n++)
+            y[n] = kiln_fused(x[n], factors[n], offset);
+    } else if (addends) {
+        KILN_INDEPENDENT
+        for (uint32_t n = 0; n < count; n++)
+            y[n] = kiln_fused(x[n], scale, addends[n]);
+    } else {
+        KILN_INDEPENDENT
+        for (uint32_t n = 0; n < count; n++)
+            y[n] = kiln_fused(x[n], scale, offset);
     }
 }
 
@@ -48,16 +71,17 @@ KILN_INLINE void do_row(const ggml_kiln_map_args *args, uint32_t row, uint32_t c
     char *y = ggml_kiln_at(&args->y, args->scatter ? r.named : r.index[0], &r);
     const char *a = ggml_kiln_at(&args->a, args->scatter ? r.index[0] : r.named, &r);
     const char *b = ggml_kiln_at(&args->b, r.index[0], &r), *c = ggml_kiln_at(&args->c, r.index[0], &r);
+    const bool in_y = args->y.type == GGML_KILN_F32 && is_dense(&args->y);
     float a_tile[KILN_TILE], b_tile[KILN_TILE], c_tile[KILN_TILE];
     for (uint32_t count; col < col_end; col += count) {
         count = (uint32_t)kiln_min(col_end - col, KILN_TILE);
-        const float *x = read_tile(a_tile, &args->a, a, col, count, 0);
-        const float *factor = read_tile(b_tile, &args->b, b, col, count, args->scale);
-        const float *addend = read_tile(c_tile, &args->c, c, col, count, args->offset);
-        KILN_INDEPENDENT
-        for (uint32_t n = 0; n < count; n++)
-            a_tile[n] = kiln_fused(x[n], factor[n], addend[n]);
-        write_tile(&args->y, y + col * args->y.stride[0], a_tile, count);
+        char *target = y + col * args->y.stride[0];
+        const float *x = read_tile(a_tile, &args->a, a, col, count);
+        const float *factors = read_tile(b_tile, &args->b, b, col, count);
+        const float *addends = read_tile(c_tile, &args->c, c, col, count);
+        float *result = in_y ? (float *)(void *)target : a_tile;
+        combine(result, x, factors, addends, count, args->scale, args->offset);
+        write_tile(&args->y, target, result, count);
     }
 }
 

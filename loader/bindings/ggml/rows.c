@@ -1,53 +1,13 @@
-/* ggml's operators on rows: norms, softmax, activations and the greatest element, by kiln's. Where kiln wants rows of
- * one stride and the tensor has not, it is copied to its result first, and done in place. */
+/* ggml's operators on rows: softmax, activations and the greatest element, by kiln's. */
 #include "loader/bindings/ggml/operators.h"
-
-/* A result that is a matrix, of a tensor of its type. */
-static bool is_row_operator(const struct ggml_tensor *op) {
-    return ggml_kiln_is_written(op->type) && op->type == op->src[0]->type && ggml_kiln_is_matrix(op) &&
-           ggml_kiln_is_operand(op) && ggml_kiln_is_operand(op->src[0]);
-}
-
-/* A matrix that a call reads. */
-typedef struct rows {
-    void *data;
-    int64_t stride;
-} rows;
-
-static kiln_status source_rows(ggml_kiln_backend *backend, const struct ggml_tensor *op, rows *out_x) {
-    const struct ggml_tensor *x = op->src[0];
-    *out_x = (rows){.data = x->data, .stride = ggml_kiln_row_stride(x)};
-    if (ggml_kiln_is_matrix(x) && (x->data != op->data || x->nb[1] == op->nb[1])) return KILN_OK;
-    *out_x = (rows){.data = op->data, .stride = ggml_kiln_row_stride(op)};
-    return ggml_kiln_copy(backend, ggml_kiln_operand_of(op), ggml_kiln_operand_of(x));
-}
-
-/* ---- RMS norm ---------------------------------------------------------------------------------------------------- */
-
-bool ggml_kiln_rms_norm_supports(const struct ggml_tensor *op) {
-    float eps = ggml_kiln_param(op, 0);
-    return op->type == GGML_TYPE_F32 && is_row_operator(op) && eps >= 1e-30F && eps <= 1e30F;
-}
-
-kiln_status ggml_kiln_rms_norm_run(ggml_kiln_backend *backend, const struct ggml_tensor *op) {
-    rows x;
-    GGML_KILN_TRY(source_rows(backend, op, &x));
-    kiln_rmsnorm_params params = {.y = op->data,
-                                  .x = x.data,
-                                  .rows = ggml_nrows(op),
-                                  .cols = op->ne[0],
-                                  .y_stride = ggml_kiln_row_stride(op),
-                                  .x_stride = x.stride,
-                                  .eps = ggml_kiln_param(op, 0)};
-    return kiln_rmsnorm_f32(&backend->stream, &params);
-}
 
 /* ---- Softmax ----------------------------------------------------------------------------------------------------- */
 
 /* Without sinks, and without ALiBi's slopes, which differ from head to head. */
 bool ggml_kiln_soft_max_supports(const struct ggml_tensor *op) {
     const struct ggml_tensor *mask = op->src[1];
-    if (op->type != GGML_TYPE_F32 || !is_row_operator(op) || op->src[2] || ggml_kiln_param(op, 1) > 0) return false;
+    if (op->type != GGML_TYPE_F32 || !ggml_kiln_is_row_operator(op) || op->src[2] || ggml_kiln_param(op, 1) > 0)
+        return false;
     return !mask || (ggml_kiln_is_written(mask->type) && ggml_kiln_is_operand(mask));
 }
 
@@ -78,8 +38,8 @@ kiln_status ggml_kiln_soft_max_run(ggml_kiln_backend *backend, const struct ggml
         if (op->src[1]) args.c = ggml_kiln_operand_of(op->src[1]);
         GGML_KILN_TRY(ggml_kiln_map(backend, &args));
     } else {
-        rows x;
-        GGML_KILN_TRY(source_rows(backend, op, &x));
+        ggml_kiln_rows x;
+        GGML_KILN_TRY(ggml_kiln_source_rows(backend, op, &x));
         params.x = x.data;
         params.x_stride = x.stride;
     }
@@ -89,7 +49,7 @@ kiln_status ggml_kiln_soft_max_run(ggml_kiln_backend *backend, const struct ggml
 /* ---- Activations ------------------------------------------------------------------------------------------------- */
 
 /* y = gelu(x), by rows. */
-static kiln_status gelu(ggml_kiln_backend *backend, const struct ggml_tensor *op, rows x, kiln_gelu approx) {
+static kiln_status gelu(ggml_kiln_backend *backend, const struct ggml_tensor *op, ggml_kiln_rows x, kiln_gelu approx) {
     kiln_add_gelu_params params = {.y = op->data,
                                    .x = x.data,
                                    .rows = ggml_nrows(op),
@@ -119,7 +79,7 @@ static bool unary_gelu(enum ggml_unary_op op, kiln_gelu *out_approx) {
 
 bool ggml_kiln_unary_supports(const struct ggml_tensor *op) {
     kiln_gelu approx;
-    return unary_gelu(ggml_get_unary_op(op), &approx) && is_row_operator(op);
+    return unary_gelu(ggml_get_unary_op(op), &approx) && ggml_kiln_is_row_operator(op);
 }
 
 /* silu(x) is x sigmoid(x), and the quick gelu t sigmoid(1.702 t): with t = x / 1.702 that is silu(x) / 1.702. Between
@@ -152,10 +112,10 @@ kiln_status ggml_kiln_unary_prepare(ggml_kiln_backend *backend, const struct ggm
 
 kiln_status ggml_kiln_unary_run(ggml_kiln_backend *backend, const struct ggml_tensor *op) {
     kiln_gelu approx = KILN_GELU_ERF;
-    rows x;
+    ggml_kiln_rows x;
     if (ggml_get_unary_op(op) == GGML_UNARY_OP_SILU) return silu(backend, op);
     unary_gelu(ggml_get_unary_op(op), &approx);
-    GGML_KILN_TRY(source_rows(backend, op, &x));
+    GGML_KILN_TRY(ggml_kiln_source_rows(backend, op, &x));
     return gelu(backend, op, x, approx);
 }
 
@@ -190,7 +150,8 @@ static kiln_status gated(ggml_kiln_backend *backend, const struct ggml_tensor *o
 static kiln_status gated_gelu(ggml_kiln_backend *backend, const struct ggml_tensor *op, kiln_gelu approx) {
     char *gate, *up;
     gate_and_up(op, &gate, &up);
-    GGML_KILN_TRY(gelu(backend, op, (rows){.data = gate, .stride = ggml_kiln_row_stride(op->src[0])}, approx));
+    GGML_KILN_TRY(
+        gelu(backend, op, (ggml_kiln_rows){.data = gate, .stride = ggml_kiln_row_stride(op->src[0])}, approx));
     ggml_kiln_operand y = ggml_kiln_operand_of(op), factor = ggml_kiln_operand_of(op->src[op->src[1] ? 1 : 0]);
     factor.data = up;
     factor.size[0] = y.size[0];
@@ -207,7 +168,7 @@ bool ggml_kiln_glu_supports(const struct ggml_tensor *op) {
     default:
         return false;
     }
-    return is_row_operator(op) && ggml_kiln_is_matrix(op->src[0]) &&
+    return ggml_kiln_is_row_operator(op) && ggml_kiln_is_matrix(op->src[0]) &&
            (!op->src[1] || (op->src[1]->type == op->type && ggml_kiln_is_matrix(op->src[1])));
 }
 

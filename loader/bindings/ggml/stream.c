@@ -134,9 +134,12 @@ static enum ggml_status graph_compute(ggml_backend_t base, struct ggml_cgraph *g
     if (prepared != GGML_STATUS_SUCCESS) return prepared;
     for (int i = 0; i < ggml_graph_n_nodes(graph); i++) {
         const struct ggml_tensor *node = ggml_graph_node(graph, i);
+        int fused;
         if (!is_to_compute(node)) continue;
-        kiln_status status = ggml_kiln_operator_of(node)->run(backend, node);
+        kiln_status status = ggml_kiln_norm_fused(backend, graph, i, &fused);
+        if (!status && !fused) status = ggml_kiln_operator_of(node)->run(backend, node);
         if (status) return failed(backend, node, status);
+        if (fused) i += fused - 1;
     }
     return GGML_STATUS_SUCCESS;
 }

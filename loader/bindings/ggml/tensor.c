@@ -19,3 +19,16 @@ float ggml_kiln_param(const struct ggml_tensor *op, int number) {
     memcpy(&value, &op->op_params[number], sizeof value);
     return value;
 }
+
+bool ggml_kiln_is_row_operator(const struct ggml_tensor *op) {
+    return ggml_kiln_is_written(op->type) && op->type == op->src[0]->type && ggml_kiln_is_matrix(op) &&
+           ggml_kiln_is_operand(op) && ggml_kiln_is_operand(op->src[0]);
+}
+
+kiln_status ggml_kiln_source_rows(ggml_kiln_backend *backend, const struct ggml_tensor *op, ggml_kiln_rows *out_x) {
+    const struct ggml_tensor *x = op->src[0];
+    *out_x = (ggml_kiln_rows){.data = x->data, .stride = ggml_kiln_row_stride(x)};
+    if (ggml_kiln_is_matrix(x) && (x->data != op->data || x->nb[1] == op->nb[1])) return KILN_OK;
+    *out_x = (ggml_kiln_rows){.data = op->data, .stride = ggml_kiln_row_stride(op)};
+    return ggml_kiln_copy(backend, ggml_kiln_operand_of(op), ggml_kiln_operand_of(x));
+}
