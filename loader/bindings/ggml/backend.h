@@ -97,6 +97,9 @@ typedef struct ggml_kiln_operator {
 /* NULL: kiln does not do it with these shapes, types, strides and parameters. */
 const ggml_kiln_operator *ggml_kiln_operator_of(const struct ggml_tensor *op);
 
+/* Does the calls of an operator that kiln does. */
+kiln_status ggml_kiln_run(ggml_kiln_backend *backend, const struct ggml_tensor *op);
+
 /* Does the RMS norm, alone or behind a sum, that begins at a node of the graph together with the product by a weight
  * behind it, in one call. *out_count is how many nodes were done: 0 where there is no such thing. */
 kiln_status ggml_kiln_norm_fused(ggml_kiln_backend *backend, struct ggml_cgraph *graph, int node, int *out_count);

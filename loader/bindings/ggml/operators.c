@@ -13,6 +13,10 @@ const ggml_kiln_operator *ggml_kiln_operator_of(const struct ggml_tensor *op) {
     return entry->supports && entry->supports(op) ? entry : NULL;
 }
 
+kiln_status ggml_kiln_run(ggml_kiln_backend *backend, const struct ggml_tensor *op) {
+    return operators[op->op].run(backend, op);
+}
+
 bool ggml_kiln_computes(const struct ggml_tensor *op) {
     switch (op->op) {
     case GGML_OP_NONE:

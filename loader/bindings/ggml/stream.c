@@ -137,7 +137,7 @@ static enum ggml_status graph_compute(ggml_backend_t base, struct ggml_cgraph *g
         int fused;
         if (!is_to_compute(node)) continue;
         kiln_status status = ggml_kiln_norm_fused(backend, graph, i, &fused);
-        if (!status && !fused) status = ggml_kiln_operator_of(node)->run(backend, node);
+        if (!status && !fused) status = ggml_kiln_run(backend, node);
         if (status) return failed(backend, node, status);
         if (fused) i += fused - 1;
     }
