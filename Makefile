@@ -187,8 +187,10 @@ OP   ?=
 images: ## fire the kernels into embedded/; needs nvcc, clang-19, lld-19 and llvm-19
 	@scripts/deps.sh images
 	@scripts/fire.sh embedded '$(OP)' '$(ARCH)'
+	@[ -n '$(OP)$(ARCH)' ] || loader/bindings/ggml/fire.sh
 images-check: ## are the images those of the sources? Fires them again where the very compilers are here
 	@scripts/images_check.sh
+	@loader/bindings/ggml/fire.sh fresh
 
 # ---- Documentation and order --------------------------------------------------------------------------------------
 

@@ -4,14 +4,12 @@
 
 enum { PARAM_SCALE, PARAM_SLOPES, PARAM_SOFTCAP };
 
-/* A call: its type, and where in workspace what lies; SIZE_MAX: it is used as it is. */
+/* A call: its type, and where in workspace what lies; or that it is used as it is. */
 typedef struct attention {
     ggml_kiln_type type;
     size_t q, k, v, out;
     size_t mha, mha_size, size;
 } attention;
-
-static const size_t IN_PLACE = SIZE_MAX;
 
 /* ggml's [head_dim, tokens, heads, batch] as [head_dim, heads, tokens, batch], kiln's order. */
 static ggml_kiln_operand by_token(ggml_kiln_operand operand) {
@@ -48,16 +46,9 @@ bool ggml_kiln_flash_attn_supports(const struct ggml_tensor *op) {
            (softcap == 0 || (softcap >= 1e-6F && softcap <= 1e6F)) && ggml_kiln_param(op, PARAM_SCALE) != 0;
 }
 
-static size_t place(size_t *size, const struct ggml_tensor *t, ggml_kiln_type type, bool direct) {
-    size_t at = *size;
-    if (direct) return IN_PLACE;
-    *size += ((size_t)ggml_nelements(t) * (type == GGML_KILN_F32 ? 4 : 2) + 255) & ~(size_t)255;
-    return at;
-}
-
 static ggml_kiln_operand placed(const ggml_kiln_backend *backend, size_t at, ggml_kiln_type type,
                                 const struct ggml_tensor *t) {
-    return at == IN_PLACE ? by_token(ggml_kiln_operand_of(t)) : packed_by_token(backend, at, type, t);
+    return at == GGML_KILN_IN_PLACE ? by_token(ggml_kiln_operand_of(t)) : packed_by_token(backend, at, type, t);
 }
 
 static int64_t token_stride(const ggml_kiln_operand *o) {
@@ -89,10 +80,10 @@ static kiln_status plan(ggml_kiln_backend *backend, const struct ggml_tensor *op
     const struct ggml_tensor *q = op->src[0], *k = op->src[1], *v = op->src[2];
     ggml_kiln_type type = ggml_kiln_type_of(k->type);
     *p = (attention){.type = type};
-    p->q = place(&p->size, q, type, is_direct(q, type));
-    p->k = place(&p->size, k, type, is_direct(k, type));
-    p->v = place(&p->size, v, type, is_direct(v, type));
-    p->out = place(&p->size, op, type, type == GGML_KILN_F32);
+    p->q = ggml_kiln_place(&p->size, q, type, is_direct(q, type));
+    p->k = ggml_kiln_place(&p->size, k, type, is_direct(k, type));
+    p->v = ggml_kiln_place(&p->size, v, type, is_direct(v, type));
+    p->out = ggml_kiln_place(&p->size, op, type, type == GGML_KILN_F32);
     ggml_kiln_operand q_rows = placed(backend, p->q, type, q), k_rows = placed(backend, p->k, type, k);
     ggml_kiln_operand v_rows = placed(backend, p->v, type, v);
     *out_params = params_of(op, &q_rows, &k_rows, &v_rows);
@@ -113,7 +104,7 @@ kiln_status ggml_kiln_flash_attn_prepare(ggml_kiln_backend *backend, const struc
 }
 
 static kiln_status pack(ggml_kiln_backend *backend, size_t at, ggml_kiln_type type, const struct ggml_tensor *t) {
-    if (at == IN_PLACE) return KILN_OK;
+    if (at == GGML_KILN_IN_PLACE) return KILN_OK;
     return ggml_kiln_copy(backend, packed_by_token(backend, at, type, t), by_token(ggml_kiln_operand_of(t)));
 }
 
@@ -126,9 +117,9 @@ kiln_status ggml_kiln_flash_attn_run(ggml_kiln_backend *backend, const struct gg
     GGML_KILN_TRY(pack(backend, p.v, p.type, op->src[2]));
     params.workspace = p.mha_size ? backend->workspace + p.mha : NULL;
     params.workspace_size = p.mha_size;
-    params.out = p.out == IN_PLACE ? op->data : backend->workspace + p.out;
+    params.out = p.out == GGML_KILN_IN_PLACE ? op->data : backend->workspace + p.out;
     GGML_KILN_TRY(GGML_KILN_CALL(mha, p.type, &backend->stream, &params));
-    if (p.out == IN_PLACE) return KILN_OK;
+    if (p.out == GGML_KILN_IN_PLACE) return KILN_OK;
     /* ggml's result has kiln's order. */
     return ggml_kiln_copy(backend, ggml_kiln_operand_of(op), ggml_kiln_packed(params.out, p.type, op));
 }

@@ -144,6 +144,11 @@ ggml_kiln_operand ggml_kiln_operand_of(const struct ggml_tensor *t);
 /* A packed tensor of a type that is written, of the shape of t. */
 ggml_kiln_operand ggml_kiln_packed(void *data, ggml_kiln_type type, const struct ggml_tensor *t);
 
+/* Finds a place in workspace, of which *size is taken, for a tensor of a type that is written; GGML_KILN_IN_PLACE where
+ * a call reads or writes the tensor itself. */
+#define GGML_KILN_IN_PLACE SIZE_MAX
+size_t ggml_kiln_place(size_t *size, const struct ggml_tensor *t, ggml_kiln_type type, bool in_place);
+
 /* Exchanges two dimensions. */
 ggml_kiln_operand ggml_kiln_permuted(ggml_kiln_operand operand, int one, int other);
 

@@ -53,6 +53,13 @@ ggml_kiln_operand ggml_kiln_packed(void *data, ggml_kiln_type type, const struct
     return operand;
 }
 
+size_t ggml_kiln_place(size_t *size, const struct ggml_tensor *t, ggml_kiln_type type, bool in_place) {
+    const size_t alignment = 256, at = *size;
+    if (in_place) return GGML_KILN_IN_PLACE;
+    *size += ((size_t)ggml_nelements(t) * types[type].bytes + alignment - 1) & ~(alignment - 1);
+    return at;
+}
+
 ggml_kiln_operand ggml_kiln_permuted(ggml_kiln_operand operand, int one, int other) {
     ggml_kiln_operand result = operand;
     result.size[one] = operand.size[other];

@@ -5,18 +5,12 @@
  * be converted, or lies so that gemm cannot read it, is packed in workspace first. */
 #include "loader/bindings/ggml/operators.h"
 
-static size_t aligned(size_t size) {
-    return (size + 255) & ~(size_t)255;
-}
-
-/* A call: the type that it is multiplied in, and where in workspace what lies; SIZE_MAX: it is used as it is. */
+/* A call: the type that it is multiplied in, and where in workspace what lies; or that it is used as it is. */
 typedef struct product {
     ggml_kiln_type type;
     size_t a, b, d; /* src1, src0, dst */
     size_t gemm, gemm_size, size;
 } product;
-
-static const size_t IN_PLACE = SIZE_MAX;
 
 /* Whether gemm can read the matrices where they are. */
 static bool is_direct(const struct ggml_tensor *t, ggml_kiln_type type) {
@@ -93,24 +87,17 @@ static kiln_status multiply(ggml_kiln_backend *backend, const struct ggml_tensor
 
 /* ---- Workspace --------------------------------------------------------------------------------------------------- */
 
-static size_t place(size_t *size, const struct ggml_tensor *t, ggml_kiln_type type, bool direct) {
-    size_t at = *size;
-    if (direct) return IN_PLACE;
-    *size += aligned((size_t)ggml_nelements(t) * (type == GGML_KILN_F32 ? 4 : 2));
-    return at;
-}
-
 static ggml_kiln_operand placed(const ggml_kiln_backend *backend, size_t at, const struct ggml_tensor *t,
                                 ggml_kiln_type type) {
-    return at == IN_PLACE ? ggml_kiln_operand_of(t) : ggml_kiln_packed(backend->workspace + at, type, t);
+    return at == GGML_KILN_IN_PLACE ? ggml_kiln_operand_of(t) : ggml_kiln_packed(backend->workspace + at, type, t);
 }
 
 static kiln_status plan(ggml_kiln_backend *backend, const struct ggml_tensor *op, product *p) {
     int64_t shared;
     *p = (product){.type = type_of(op)};
-    p->a = place(&p->size, op->src[1], p->type, is_direct(op->src[1], p->type));
-    p->b = place(&p->size, op->src[0], p->type, is_direct(op->src[0], p->type));
-    p->d = place(&p->size, op, p->type, p->type == GGML_KILN_F32);
+    p->a = ggml_kiln_place(&p->size, op->src[1], p->type, is_direct(op->src[1], p->type));
+    p->b = ggml_kiln_place(&p->size, op->src[0], p->type, is_direct(op->src[0], p->type));
+    p->d = ggml_kiln_place(&p->size, op, p->type, p->type == GGML_KILN_F32);
     ggml_kiln_operand a = placed(backend, p->a, op->src[1], p->type), b = placed(backend, p->b, op->src[0], p->type);
     ggml_kiln_operand d = placed(backend, p->d, op, p->type);
     kiln_gemm_params params = shape(op, p->type, &a, &b, &d, &shared);
@@ -133,8 +120,8 @@ kiln_status ggml_kiln_mul_mat_run(ggml_kiln_backend *backend, const struct ggml_
     GGML_KILN_TRY(plan(backend, op, &p));
     ggml_kiln_operand a = placed(backend, p.a, op->src[1], p.type), b = placed(backend, p.b, op->src[0], p.type);
     ggml_kiln_operand d = placed(backend, p.d, op, p.type);
-    if (p.a != IN_PLACE) GGML_KILN_TRY(ggml_kiln_copy(backend, a, ggml_kiln_operand_of(op->src[1])));
-    if (p.b != IN_PLACE) GGML_KILN_TRY(ggml_kiln_copy(backend, b, ggml_kiln_operand_of(op->src[0])));
+    if (p.a != GGML_KILN_IN_PLACE) GGML_KILN_TRY(ggml_kiln_copy(backend, a, ggml_kiln_operand_of(op->src[1])));
+    if (p.b != GGML_KILN_IN_PLACE) GGML_KILN_TRY(ggml_kiln_copy(backend, b, ggml_kiln_operand_of(op->src[0])));
     GGML_KILN_TRY(multiply(backend, op, &p, &a, &b, &d));
-    return p.d == IN_PLACE ? KILN_OK : ggml_kiln_copy(backend, ggml_kiln_operand_of(op), d);
+    return p.d == GGML_KILN_IN_PLACE ? KILN_OK : ggml_kiln_copy(backend, ggml_kiln_operand_of(op), d);
 }
