@@ -23,7 +23,7 @@ GOAL = 0.9             # of the copy
 
 # Each element of these is read once and written once: they are held against the copy.
 BOUND_BY_MEMORY = ("add", "mul_add", "silu_mul", "add_gelu", "softmax", "rmsnorm", "add_rmsnorm", "rope", "rope3d",
-                   "embedding", "argmax")
+                   "embedding", "argmax", "log_softmax")
 # These touch parts of their tensors only, or write less or more than they read.
 OTHERS = ("gemm_fp8", "gemm_int8", "dequantize_fp8", "dequantize_int8", "dequantize_nvfp4", "gemm_w4a16", "kv_store",
           "kv_compact", "kv_copy_blocks", "mha_paged", "quantize_fp8", "quantize_int8", "quantize_nvfp4", "sample",

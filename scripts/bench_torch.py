@@ -103,6 +103,11 @@ def argmax(s, r, _):
     return {"argmax": lambda: torch.argmax(x, -1)}
 
 
+def log_softmax(s, r, _):
+    x = r(s["rows"], s["cols"])
+    return {"log_softmax": lambda: F.log_softmax(x, -1)}
+
+
 def top_k(s, r, _):
     x = r(s["rows"], s["cols"])
     return {"topk": lambda: torch.topk(x, s["k"])}
@@ -138,10 +143,13 @@ def mha(s, r, _):
 
 
 WAYS = {f.__name__: f for f in (add, mul_add, silu_mul, add_gelu, softmax, rmsnorm, add_rmsnorm, rope, embedding, argmax,
-                                top_k, gemm, mha)}
+                                log_softmax, top_k, gemm, mha)}
 # PyTorch has no call that does the same.
-LACKING = ("gemm_fp8", "gemm_int8", "dequantize_fp8", "dequantize_int8", "dequantize_nvfp4", "gemm_w4a16", "kv_compact", "kv_copy_blocks", "kv_store", "mha_paged", "quantize_fp8", "quantize_int8", "quantize_nvfp4", "rope3d", "sample")
-FUSED = {"mul_add", "silu_mul", "add_gelu", "softmax", "rmsnorm", "add_rmsnorm", "rope"}  # worth torch.compile
+LACKING = ("dequantize_fp8", "dequantize_int8", "dequantize_nvfp4", "gemm_fp8", "gemm_int8", "gemm_w4a16", "kv_compact",
+           "kv_copy_blocks", "kv_store", "mha_paged", "quantize_fp8", "quantize_int8", "quantize_nvfp4", "rope3d",
+           "sample")
+FUSED = {"mul_add", "silu_mul", "add_gelu", "softmax", "rmsnorm", "add_rmsnorm", "rope",
+         "log_softmax"}  # worth torch.compile
 
 
 def ways_of(operator, precision, sizes, device):

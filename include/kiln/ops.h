@@ -521,6 +521,33 @@ KILN_OPERATOR_FUNCTION(kv_store_f32, kiln_kv_store_params)
 KILN_OPERATOR_FUNCTION(kv_store_f16, kiln_kv_store_params)
 KILN_OPERATOR_FUNCTION(kv_store_bf16, kiln_kv_store_params)
 
+/* ---- log_softmax: y = x - lse, lse = log sum exp(x) over each row ----------------------------------------------- */
+
+typedef struct kiln_log_softmax_params {
+    void *y;       /* [rows, cols]; may be x, with the same stride; NULL: not wanted */
+    float *lse;    /* [rows] */
+    const void *x; /* [rows, cols] */
+    int64_t rows;
+    int64_t cols;          /* at most 2^31 - 1, as rows */
+    int64_t y_stride;      /* 0: cols */
+    int64_t x_stride;      /* 0: cols */
+    void *workspace;       /* of the device, 16-byte aligned; NULL if workspace_size is 0 */
+    size_t workspace_size; /* at least kiln_log_softmax_<precision>_workspace_size() */
+} kiln_log_softmax_params;
+
+/* The logarithms of softmax, or with y NULL the logarithms of the sums alone (logsumexp). A row of -inf has an lse of
+ * -inf, and its y is -inf; a row with +inf has an lse of +inf and NaN for y; one with NaN is NaN. Logarithms are
+ * natural. The result does not depend on the device's size. */
+KILN_OPERATOR_FUNCTION(log_softmax_f32, kiln_log_softmax_params)
+KILN_OPERATOR_FUNCTION(log_softmax_f16, kiln_log_softmax_params)
+KILN_OPERATOR_FUNCTION(log_softmax_bf16, kiln_log_softmax_params)
+
+/* The bytes of workspace that log_softmax needs for rows and cols (the pointers are not looked at): 0 for rows of up to
+ * 32 KiB. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT. */
+KILN_WORKSPACE_FUNCTION(log_softmax_f32, kiln_log_softmax_params)
+KILN_WORKSPACE_FUNCTION(log_softmax_f16, kiln_log_softmax_params)
+KILN_WORKSPACE_FUNCTION(log_softmax_bf16, kiln_log_softmax_params)
+
 /* ---- mha: out = softmax(mask(scale * q k^T)) v, multi-head attention --------------------------------------------- */
 
 /* The kernel that a call uses. */

@@ -176,6 +176,12 @@ typedef kiln_status (*operation)(kiln_stream *stream, const tensors *t, int64_t 
                                                                 .temperature = 1,            \
                                                                 .top_p = 0.9f});             \
     }
+#define LOG_SOFTMAX(part)                                                                                         \
+    static kiln_status log_softmax_##part(kiln_stream *stream, const tensors *t, int64_t count) {                 \
+        return kiln_log_softmax_##part(                                                                           \
+            stream,                                                                                               \
+            &(kiln_log_softmax_params){.y = t->y, .lse = t->sum, .x = t->a, .rows = count / COLS, .cols = COLS}); \
+    }
 #define TOP_K(part)                                                                                                \
     static kiln_status top_k_##part(kiln_stream *stream, const tensors *t, int64_t count) {                        \
         return kiln_top_k_##part(                                                                                  \
@@ -295,6 +301,7 @@ typedef kiln_status (*operation)(kiln_stream *stream, const tensors *t, int64_t 
     DEQUANTIZE(part, int8)                         \
     DEQUANTIZE_NVFP4(part)                         \
     SAMPLE(part)                                   \
+    LOG_SOFTMAX(part)                              \
     TOP_K(part)                                    \
     GEMM(part, 1)                                  \
     GEMM(part, 4)                                  \
@@ -339,6 +346,7 @@ typedef struct bench_case {
         {"dequantize_int8 " #part, dequantize_int8_##part, size, 1, false},                                           \
         {"dequantize_nvfp4 " #part, dequantize_nvfp4_##part, size, 1, false},                                         \
         {"argmax " #part, argmax_##part, size, 1, true}, {"sample " #part, sample_##part, size, 1, true},             \
+        {"log_softmax " #part, log_softmax_##part, size, 2, false},                                                   \
         {"top_k " #part, top_k_##part, size, 1, true}, {"gemm 1 row " #part, gemm_1_##part, size, 1, true},           \
         {"gemm 4 rows " #part, gemm_4_##part, size, 1, true}, {"gemm 8 rows " #part, gemm_8_##part, size, 1, true},   \
         {"gemm_fp8 1 row " #part, gemm_fp8_1_##part, 1, 1, true},                                                     \

@@ -233,6 +233,8 @@ static void __attribute__((noinline)) run_launch(long count) {
          .scales = (void *)bench.numbers, .global_scale = (void *)bench.numbers, .rows = 4, .cols = 1024,              \
          .scale_rows = 4, .scale_cols = 64, .global_rows = 1)                                                          \
     CALL(argmax, argmax, .y = bench.numbers, .x = bench.tensor, .rows = 4, .cols = 1024)                               \
+    CALL(log_softmax, log_softmax, .y = bench.other, .lse = (void *)bench.numbers, .x = bench.tensor, .rows = 4,       \
+         .cols = 1024)                                                                                                 \
     CALL(top_k, top_k, .values = bench.other, .indices = bench.numbers, .x = bench.tensor, .rows = 4, .cols = 1024,    \
          .k = 8)                                                                                                       \
     CALL(sample, sample, .y = bench.numbers, .x = bench.tensor, .row_seed = bench.frequencies, .rows = 4,              \

@@ -43,7 +43,7 @@ def samples():
         "rope": ((q,), {"frequencies": torch.tensor([1 << 60, 1 << 50, 1 << 40, 1])}),
         "rope3d": ((q, i32([1, 2, 2])), {"frequencies": torch.tensor([1 << 60, 1 << 50, 1 << 40, 1])}),
         "sample": ((x[0],), {"temperature": 0.7, "seed": 3, "top_k": 4}), "silu_mul": ((x,), {"up": y}),
-        "softmax": ((x,), {}), "top_k": ((x,), {"k": 3}),
+        "softmax": ((x,), {}), "top_k": ((x,), {"k": 3}), "log_softmax": ((x,), {}),
     }
 
 

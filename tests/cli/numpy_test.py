@@ -76,6 +76,8 @@ CASES.append(("add_rmsnorm", {"x": SHAPE, "residual": SHAPE}, {}, lambda x, resi
     "y": rms(x + residual), "sum": x + residual}))
 CASES.append(("embedding", {"table": (50, 129), "ids": ids(7, 50)}, {}, lambda table, ids: table[ids.astype(int)]))
 CASES.append(("argmax", {"x": (7, 129)}, {}, lambda x: x.argmax(-1)))
+CASES.append(("log_softmax", {"x": SHAPE}, {}, lambda x: {
+    "y": np.log(softmax(x)), "lse": np.log(np.exp(x).sum(-1))}))
 CASES.append(("top_k", {"x": (7, 129)}, {"k": "5"}, lambda x: {
     "values": -np.sort(-x, kind="stable")[:, :5], "indices": np.argsort(-x, kind="stable")[:, :5]}))
 CASES.append(("gemm", {"a": (2, 9, 129), "b": (2, 33, 129), "bias": (33,)}, {}, lambda a, b, bias: {

@@ -66,6 +66,7 @@ static const operation operations[] = {
     {"kv_compact", params_kv_compact, 2, 2, 2, 0, NUMBERS, ELEMENTS},
     {"kv_copy_blocks", params_kv_copy_blocks, 2, 2, 2, 0, NUMBERS, ELEMENTS},
     {"kv_store", params_kv_store, 2, 2, 2, 0, NUMBERS, ELEMENTS},
+    {"log_softmax", params_log_softmax, 1, 2, 1, 1, NOTHING, ELEMENTS},
     {"mul_add", params_mul_add, 3, 3, 1, 0, NOTHING, ELEMENTS},
     {"quantize_fp8", params_quantize_fp8, 1, 2, 1, 1, NOTHING, BYTES},
     {"quantize_int8", params_quantize_int8, 1, 2, 1, 1, NOTHING, BYTES},

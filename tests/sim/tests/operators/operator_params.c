@@ -282,6 +282,16 @@ void params_mha_paged_shared(params *p, const call *c, const tensors *t) {
     p->mha_paged.lse = (float *)t->output[1];
 }
 
+void params_log_softmax(params *p, const call *c, const tensors *t) {
+    p->log_softmax = (kiln_log_softmax_params){.y = t->output[0],
+                                               .lse = (void *)t->numbers,
+                                               .x = t->input[0],
+                                               .rows = c->rows,
+                                               .cols = c->cols,
+                                               .workspace = t->workspace,
+                                               .workspace_size = t->workspace_size};
+}
+
 void params_mul_add(params *p, const call *c, const tensors *t) {
     p->mul_add = (kiln_mul_add_params){
         .y = t->output[0], .a = t->input[0], .b = t->input[1], .c = t->input[2], .count = c->rows * c->cols};

@@ -58,6 +58,7 @@ typedef union params {
     kiln_kv_store_params kv_store;
     kiln_mha_params mha;
     kiln_mha_paged_params mha_paged;
+    kiln_log_softmax_params log_softmax;
     kiln_mul_add_params mul_add;
     kiln_quantize_fp8_params quantize_fp8;
     kiln_quantize_int8_params quantize_int8;
@@ -109,6 +110,7 @@ void params_mha_paged(params *p, const call *c, const tensors *t);
 /* As with mha. */
 void params_mha_paged_causal(params *p, const call *c, const tensors *t);
 void params_mha_paged_shared(params *p, const call *c, const tensors *t);
+void params_log_softmax(params *p, const call *c, const tensors *t);
 void params_mul_add(params *p, const call *c, const tensors *t);
 /* A scale for each row. */
 void params_quantize_fp8(params *p, const call *c, const tensors *t);

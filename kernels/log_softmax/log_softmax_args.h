@@ -1,0 +1,36 @@
+/* log_softmax: the one argument of its kernel, on every backend. */
+#ifndef KILN_KERNELS_LOG_SOFTMAX_ARGS_H
+#define KILN_KERNELS_LOG_SOFTMAX_ARGS_H
+
+#include "kernels/common/geometry.h"
+
+enum { KILN_LOG_SOFTMAX_CHUNK_BYTES_LOG2 = 15 /* of a row that a block does */ };
+
+/* The sum of exp(x - origin) of one chunk of a row; the origin is its maximum where that is finite, else 0. */
+typedef struct kiln_log_softmax_partial {
+    float origin;
+    float sum;
+} kiln_log_softmax_partial;
+
+/* What a launch does: short rows whole, or chunks of long rows in two launches. */
+typedef enum kiln_log_softmax_phase {
+    KILN_LOG_SOFTMAX_ROWS,
+    KILN_LOG_SOFTMAX_PARTIAL,
+    KILN_LOG_SOFTMAX_FINISH
+} kiln_log_softmax_phase;
+
+KILN_ARGS_BEGIN
+typedef struct kiln_log_softmax_args {
+    void *y; /* NULL: not wanted */
+    float *lse;
+    const void *x;
+    kiln_log_softmax_partial *partials; /* [rows, chunks]; NULL if rows are short */
+    kiln_shape shape;                   /* rows of up to a tile, which is a chunk, are short */
+    int64_t y_stride;
+    int64_t x_stride;
+    uint32_t chunks; /* of a row */
+    uint32_t phase;  /* kiln_log_softmax_phase */
+} kiln_log_softmax_args;
+KILN_ARGS_END
+
+#endif

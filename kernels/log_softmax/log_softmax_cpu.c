@@ -1,0 +1,124 @@
+/* log_softmax on the CPU, and its definition: see log_softmax_gpu.c for the meaning of its blocks.
+ *
+ * A row, or a chunk of a long one, which is at most 32 KiB and stays in a cache, is passed over three times, a tile at
+ * a time: its maximum, the sum of exp(x - origin), the result. Sums run in KILN_LANES accumulators, on every level
+ * alike.
+ *
+ * Floor: one read and one write of the tensor at memory bandwidth; long rows two reads and one write.
+ * Test: build/tests/ops/log_softmax_test. Bench: build/kiln bench log_softmax --device cpu */
+#include "kernels/common/cpu.h"
+
+#include "kernels/common/logarithm.h"
+#include "kernels/log_softmax/log_softmax_args.h"
+
+KILN_INLINE float origin_of(float max) {
+    return max < KILN_INFINITY && max > -KILN_INFINITY ? max : 0.0f;
+}
+
+/* e^(x - origin); infinity where x is greater than the origin, as in a row that has an infinite element. */
+KILN_INLINE float exp_of(float x, float origin) {
+    float y = kiln_exp_difference(x > origin ? origin : x, origin);
+    return x > origin ? KILN_INFINITY : y;
+}
+
+/* The sum as it is with another origin: nothing, infinity and NaN stay what they are. */
+KILN_INLINE float moved(float sum, float from, float origin) {
+    return sum > 0.0f && sum < KILN_INFINITY ? sum * exp_of(from, origin) : sum;
+}
+
+KILN_INLINE float max_of(const void *x, size_t count, kiln_cpu_part part) {
+    float tile[KILN_TILE], max[KILN_LANES];
+    for (size_t lane = 0; lane < KILN_LANES; lane++)
+        max[lane] = -KILN_INFINITY;
+    for (size_t start = 0; start < count; start += KILN_TILE) {
+        size_t n = kiln_min(count - start, KILN_TILE), whole = n / KILN_LANES * KILN_LANES;
+        const float *values = kiln_tile_read(tile, kiln_at(x, start, part), n, part);
+        for (size_t i = 0; i < whole; i += KILN_LANES)
+            for (size_t lane = 0; lane < KILN_LANES; lane++)
+                max[lane] = kiln_max(values[i + lane], max[lane]);
+        for (size_t i = whole; i < n; i++)
+            max[i - whole] = kiln_max(values[i], max[i - whole]);
+    }
+    for (size_t lane = 1; lane < KILN_LANES; lane++)
+        max[0] = kiln_max(max[lane], max[0]);
+    return max[0];
+}
+
+KILN_INLINE float sum_of(const void *x, size_t count, float origin, kiln_cpu_part part) {
+    float tile[KILN_TILE], exps[KILN_TILE], sum[KILN_LANES] = {0};
+    for (size_t start = 0; start < count; start += KILN_TILE) {
+        size_t n = kiln_min(count - start, KILN_TILE), whole = n / KILN_LANES * KILN_LANES;
+        const float *values = kiln_tile_load(tile, kiln_at(x, start, part), n, part);
+        KILN_INDEPENDENT
+        for (size_t i = 0; i < n; i++)
+            exps[i] = exp_of(values[i], origin);
+        for (size_t i = 0; i < whole; i += KILN_LANES)
+            for (size_t lane = 0; lane < KILN_LANES; lane++)
+                sum[lane] += exps[i + lane]; /* set above, since whole <= n: NOLINT(clang-analyzer-core.*) */
+        for (size_t i = whole; i < n; i++)
+            sum[i - whole] += exps[i]; /* NOLINT(clang-analyzer-core.*) */
+    }
+    for (size_t half = KILN_LANES / 2; half; half /= 2)
+        for (size_t lane = 0; lane < half; lane++)
+            sum[lane] += sum[lane + half];
+    return sum[0];
+}
+
+KILN_INLINE kiln_log_softmax_partial partial_of(const void *x, size_t count, kiln_cpu_part part) {
+    float origin = origin_of(max_of(x, count, part));
+    return (kiln_log_softmax_partial){origin, sum_of(x, count, origin, part)};
+}
+
+/* The origin and the sum of a row from those of its chunks: a chunk whose sum is infinite has the origin 0. */
+KILN_INLINE kiln_log_softmax_partial total_of(const kiln_log_softmax_partial *partials, uint32_t count) {
+    kiln_log_softmax_partial total = {-KILN_INFINITY, 0.0f};
+    for (uint32_t i = 0; i < count; i++)
+        if (partials[i].sum != 0.0f) total.origin = kiln_max(partials[i].origin, total.origin);
+    total.origin = origin_of(total.origin);
+    for (uint32_t i = 0; i < count; i++)
+        total.sum += moved(partials[i].sum, partials[i].origin, total.origin);
+    return total;
+}
+
+KILN_INLINE void put(void *y, const void *x, size_t count, float origin, float log_sum, kiln_cpu_part part,
+                     bool stream) {
+    float tile[KILN_TILE], results[KILN_TILE];
+    for (size_t start = 0; start < count; start += KILN_TILE) {
+        size_t n = kiln_min(count - start, KILN_TILE);
+        const float *values = kiln_tile_load(tile, kiln_at(x, start, part), n, part);
+        void *target_at = kiln_at_mut(y, start, part);
+        float *target = kiln_tile_target(results, target_at, part, stream);
+        KILN_INDEPENDENT
+        for (size_t i = 0; i < n; i++)
+            target[i] = values[i] - origin - log_sum;
+        kiln_tile_write(target_at, target, n, part, stream);
+    }
+}
+
+KILN_INLINE void log_softmax(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+    const kiln_log_softmax_args args = *(const kiln_log_softmax_args *)arguments; /* what no store can change */
+    bool stream = args.y && kiln_streams(&args.shape, part);
+    for (uint64_t block = span->begin; block < span->end; block++)
+        for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++) {
+            const void *x = kiln_at(args.x, work.row * (uint64_t)args.x_stride + work.col, part);
+            size_t count = work.col_end - work.col;
+            kiln_log_softmax_partial *partials = args.partials + work.row * args.chunks;
+            if (args.phase == KILN_LOG_SOFTMAX_PARTIAL) {
+                partials[work.tile] = partial_of(x, count, part);
+                continue;
+            }
+            kiln_log_softmax_partial total =
+                args.phase == KILN_LOG_SOFTMAX_FINISH ? total_of(partials, args.chunks) : partial_of(x, count, part);
+            float log_sum = total.sum < KILN_INFINITY && total.sum > 0.0f ? kiln_log(total.sum)
+                            : total.sum == 0.0f                           ? -KILN_INFINITY
+                                                                          : total.sum;
+            if (work.tile == 0) args.lse[work.row] = total.origin + log_sum;
+            if (total.sum == 0.0f) log_sum = 0.0f;
+            if (total.sum == KILN_INFINITY) log_sum = __builtin_nanf("");
+            if (args.y)
+                put(kiln_at_mut(args.y, work.row * (uint64_t)args.y_stride + work.col, part), x, count, total.origin,
+                    log_sum, part, stream);
+        }
+    if (stream) kiln_stream_fence();
+}
+KILN_CPU_KERNEL(log_softmax)
