@@ -239,7 +239,8 @@ static void aligned_rows_are_moved_in_whole_vectors(void **state) {
         uint64_t requests = bytes / VECTOR / (uint64_t)info.wave_size + results, sectors = bytes / SECTOR + results;
         if (c.op->stored == BYTES) sectors = (n.sum.global_read_bytes + elements) / SECTOR + results;
         expect(n.sum.shared_conflicts, 0);
-        if (c.op == operation_of("argmax")) continue; /* looks elements up one by one */
+        if (c.op == operation_of("argmax")) continue;      /* looks elements up one by one */
+        if (c.op == operation_of("log_softmax")) continue; /* lanes with a new maximum part from the others */
         const uint64_t vectors = elements * call_element(&c) / VECTOR / (uint64_t)info.wave_size;
         const uint64_t blocks = elements / SIXTEEN / (uint64_t)info.wave_size;
         if (c.op->stored == PAIRS) { /* codes and scales; a number for four blocks */
