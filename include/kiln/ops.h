@@ -125,6 +125,33 @@ KILN_OPERATOR_FUNCTION(add_rmsnorm_f32, kiln_add_rmsnorm_params)
 KILN_OPERATOR_FUNCTION(add_rmsnorm_f16, kiln_add_rmsnorm_params)
 KILN_OPERATOR_FUNCTION(add_rmsnorm_bf16, kiln_add_rmsnorm_params)
 
+/* ---- amax: the greatest magnitudes of x, by tensor, row, group or block ------------------------------------------ */
+
+typedef struct kiln_amax_params {
+    float *y;      /* [scale_rows, scale_cols], written */
+    const void *x; /* [rows, cols] */
+    int64_t rows;
+    int64_t cols;       /* at most 2^31 - 1 */
+    int64_t scale_rows; /* 1, rows / 128 rounded up, or rows: how many rows share a result */
+    int64_t scale_cols; /* 1, or cols / 128 rounded up: how many columns do */
+    int64_t x_stride;   /* 0: cols */
+    void *workspace;    /* 16-byte aligned; may be NULL where its size is 0 */
+    size_t workspace_size;
+} kiln_amax_params;
+
+/* The greatest magnitudes that the quantising operators take as amax, on the device: nothing is read back, so that a
+ * captured graph may find them and quantise. NaN is passed over; of nothing but NaN the result is 0, and with an
+ * infinity it is infinite. Results do not depend on how the work is divided: they are the same bits on every device.
+ *
+ * Rows of more than 8192 elements, and rows that share a result, take two launches and workspace, the exact size of
+ * which kiln_amax_*_workspace_size says. */
+KILN_OPERATOR_FUNCTION(amax_f32, kiln_amax_params)
+KILN_OPERATOR_FUNCTION(amax_f16, kiln_amax_params)
+KILN_OPERATOR_FUNCTION(amax_bf16, kiln_amax_params)
+KILN_WORKSPACE_FUNCTION(amax_f32, kiln_amax_params)
+KILN_WORKSPACE_FUNCTION(amax_f16, kiln_amax_params)
+KILN_WORKSPACE_FUNCTION(amax_bf16, kiln_amax_params)
+
 /* ---- argmax: the column of each row's greatest element ----------------------------------------------------------- */
 
 typedef struct kiln_argmax_params {

@@ -161,6 +161,15 @@ typedef kiln_status (*operation)(kiln_stream *stream, const tensors *t, int64_t 
                                                                       .kv_heads = COLS / HEAD_DIM,                \
                                                                       .head_dim = HEAD_DIM});                     \
     }
+#define AMAX(part)                                                                         \
+    static kiln_status amax_##part(kiln_stream *stream, const tensors *t, int64_t count) { \
+        return kiln_amax_##part(stream, &(kiln_amax_params){.y = t->y,                     \
+                                                            .x = t->a,                     \
+                                                            .rows = count / COLS,          \
+                                                            .cols = COLS,                  \
+                                                            .scale_rows = count / COLS,    \
+                                                            .scale_cols = 1});             \
+    }
 #define ARGMAX(part)                                                                                                \
     static kiln_status argmax_##part(kiln_stream *stream, const tensors *t, int64_t count) {                        \
         return kiln_argmax_##part(stream,                                                                           \
@@ -293,6 +302,7 @@ typedef kiln_status (*operation)(kiln_stream *stream, const tensors *t, int64_t 
     KV_COPY_BLOCKS(part)                           \
     MHA(part)                                      \
     MHA_PAGED(part)                                \
+    AMAX(part)                                     \
     ARGMAX(part)                                   \
     QUANTIZE_FP8(part)                             \
     QUANTIZE_INT8(part)                            \
@@ -345,6 +355,7 @@ typedef struct bench_case {
         {"dequantize_fp8 " #part, dequantize_fp8_##part, size, 1, false},                                             \
         {"dequantize_int8 " #part, dequantize_int8_##part, size, 1, false},                                           \
         {"dequantize_nvfp4 " #part, dequantize_nvfp4_##part, size, 1, false},                                         \
+        {"amax " #part, amax_##part, size, 1, true},                                                                  \
         {"argmax " #part, argmax_##part, size, 1, true}, {"sample " #part, sample_##part, size, 1, true},             \
         {"log_softmax " #part, log_softmax_##part, size, 2, false},                                                   \
         {"top_k " #part, top_k_##part, size, 1, true}, {"gemm 1 row " #part, gemm_1_##part, size, 1, true},           \

@@ -232,6 +232,8 @@ static void __attribute__((noinline)) run_launch(long count) {
     CALL(dequantize_nvfp4, dequantize_nvfp4, .y = bench.tensor, .codes = (void *)bench.other,                          \
          .scales = (void *)bench.numbers, .global_scale = (void *)bench.numbers, .rows = 4, .cols = 1024,              \
          .scale_rows = 4, .scale_cols = 64, .global_rows = 1)                                                          \
+    CALL(amax, amax, .y = (void *)bench.numbers, .x = bench.tensor, .rows = 4, .cols = 1024, .scale_rows = 4,          \
+         .scale_cols = 1)                                                                                              \
     CALL(argmax, argmax, .y = bench.numbers, .x = bench.tensor, .rows = 4, .cols = 1024)                               \
     CALL(log_softmax, log_softmax, .y = bench.other, .lse = (void *)bench.numbers, .x = bench.tensor, .rows = 4,       \
          .cols = 1024)                                                                                                 \

@@ -75,6 +75,8 @@ CASES.append(("rmsnorm", {"x": SHAPE, "weight": SHAPE[-1:]}, {}, lambda x, weigh
 CASES.append(("add_rmsnorm", {"x": SHAPE, "residual": SHAPE}, {}, lambda x, residual: {
     "y": rms(x + residual), "sum": x + residual}))
 CASES.append(("embedding", {"table": (50, 129), "ids": ids(7, 50)}, {}, lambda table, ids: table[ids.astype(int)]))
+CASES.append(("amax", {"x": (15, 129)}, {"scale_rows": "1", "scale_cols": "2"}, lambda x: np.array(
+    [[np.abs(x[:, :128]).max(), np.abs(x[:, 128:]).max()]])))
 CASES.append(("argmax", {"x": (7, 129)}, {}, lambda x: x.argmax(-1)))
 CASES.append(("log_softmax", {"x": SHAPE}, {}, lambda x: {
     "y": np.log(softmax(x)), "lse": np.log(np.exp(x).sum(-1))}))

@@ -58,6 +58,7 @@ static const operation operations[] = {
     {"add", params_add, 2, 2, 1, 0, NOTHING, ELEMENTS},
     {"add_gelu", params_add_gelu, 1, 1, 1, 0, NOTHING, ELEMENTS},
     {"add_rmsnorm", params_add_rmsnorm, 2, 4, 2, 0, NOTHING, ELEMENTS},
+    {"amax", params_amax, 1, 1, 0, 1, NOTHING, ELEMENTS},
     {"argmax", params_argmax, 1, 2, 0, 1, NOTHING, ELEMENTS},
     {"dequantize_fp8", params_dequantize_fp8, 0, 0, 1, 0, NUMBERS, OF_BYTES},
     {"dequantize_int8", params_dequantize_int8, 0, 0, 1, 0, NUMBERS, OF_BYTES},

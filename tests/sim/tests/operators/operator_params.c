@@ -77,6 +77,17 @@ void params_add_rmsnorm(params *p, const call *c, const tensors *t) {
                                                .cols = c->cols};
 }
 
+void params_amax(params *p, const call *c, const tensors *t) {
+    p->amax = (kiln_amax_params){.y = (void *)t->numbers,
+                                 .x = t->input[0],
+                                 .rows = c->rows,
+                                 .cols = c->cols,
+                                 .scale_rows = c->rows,
+                                 .scale_cols = 1,
+                                 .workspace = t->workspace,
+                                 .workspace_size = t->workspace_size};
+}
+
 void params_argmax(params *p, const call *c, const tensors *t) {
     p->argmax = (kiln_argmax_params){.y = t->numbers,
                                      .x = t->input[0],

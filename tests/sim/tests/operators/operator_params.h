@@ -44,6 +44,7 @@ typedef union params {
     kiln_add_params add;
     kiln_add_gelu_params add_gelu;
     kiln_add_rmsnorm_params add_rmsnorm;
+    kiln_amax_params amax;
     kiln_argmax_params argmax;
     kiln_dequantize_fp8_params dequantize_fp8;
     kiln_dequantize_int8_params dequantize_int8;
@@ -78,6 +79,8 @@ enum { SEEN = 40, TILE = 32, KEYS = 16 };
 void params_add(params *p, const call *c, const tensors *t);
 void params_add_gelu(params *p, const call *c, const tensors *t);
 void params_add_rmsnorm(params *p, const call *c, const tensors *t);
+/* Of each row. */
+void params_amax(params *p, const call *c, const tensors *t);
 void params_argmax(params *p, const call *c, const tensors *t);
 /* A scale for the tensor. */
 void params_dequantize_fp8(params *p, const call *c, const tensors *t);

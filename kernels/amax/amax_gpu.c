@@ -1,0 +1,76 @@
+/* amax: the greatest magnitudes of x, as the quantising operators take them.
+ *
+ * Rows, and groups of 128 of their columns, are reduced by the threads that share one: by shuffles alone, or by the
+ * block. Where rows share a result a block does some of them, 8 of whole rows and 128 of groups, and where a row is
+ * longer than 8192 elements a block does so many of it: a second launch then makes results of the partials, which the
+ * workspace holds. A maximum does not depend on the order in which it is found.
+ *
+ * Floor: one read of the tensor at memory bandwidth, 4 bytes an element of f32, 2 of 16 bits; docs/kernel-report.md has
+ * the instructions counted, and their time beside it. Not measured.
+ * Test: build/tests/ops/amax_test. Bench: build/kiln bench amax */
+#include "kernels/amax/amax_args.h"
+#include "kernels/common/reduce.h"
+#include "kernels/common/span.h"
+#include "kernels/common/values.h"
+
+KILN_INLINE float greater(float greatest, float value) {
+    return kiln_fast_max(__builtin_fabsf(value), greatest); /* NaN is passed over */
+}
+
+/* A block's partial, or those of its rows. */
+KILN_INLINE void find(const kiln_amax_args *args, float *exchange) {
+    kiln_span s = kiln_span_of(&args->shape);
+    uint32_t lanes_log2 = args->shape.lanes_log2, step = KILN_BLOCK >> lanes_log2;
+    uint64_t rows = (uint64_t)args->shape.rows, first = kiln_block() * args->block_rows;
+    if (first >= rows) return; /* the whole block */
+    uint64_t end = first + args->block_rows < rows ? first + args->block_rows : rows;
+    uint64_t left = (uint64_t)args->shape.cols - s.start;
+    s.count = left < args->shape.tile ? (uint32_t)left : args->shape.tile;
+    s.whole = args->shape.wide ? s.count / KILN_VECTOR : 0;
+    float greatest = 0.0f, values[KILN_VECTOR];
+    KILN_LOOP
+    for (s.row = first + (kiln_thread() >> lanes_log2); s.row < end; s.row += step) {
+        const kiln_element *x = kiln_span_of_input(s, args->x, args->x_stride);
+        KILN_LOOP
+        KILN_FOR_WHOLE(s, vector) {
+            kiln_vector_values(values, kiln_vector_load(x + vector * KILN_VECTOR));
+            KILN_UNROLL
+            for (int i = 0; i < KILN_VECTOR; i++)
+                greatest = greater(greatest, values[i]);
+        }
+        KILN_LOOP
+        KILN_FOR_REST(s, i)
+        greatest = greater(greatest, kiln_element_to_f32(x[i]));
+    }
+    greatest = kiln_reduce(greatest, args->shared ? KILN_BLOCK_LOG2 : lanes_log2, exchange, KILN_REDUCE_MAX);
+    uint64_t row = args->shared ? kiln_block() : first + (kiln_thread() >> lanes_log2);
+    bool writes = args->shared ? kiln_thread() == 0 : s.first == 0 && row < end;
+    if (writes) args->partials[row * (uint64_t)args->partial_cols + kiln_tile()] = greatest;
+}
+
+/* The block's result. */
+KILN_INLINE void join(const kiln_amax_args *args, float *exchange) {
+    uint64_t first = kiln_block() * (uint64_t)args->join_rows, rows = (uint64_t)args->partial_rows;
+    if (first >= rows) return; /* the whole block */
+    uint64_t end = first + (uint64_t)args->join_rows < rows ? first + (uint64_t)args->join_rows : rows;
+    const float *partials = args->partials + kiln_tile() * (uint64_t)args->join_cols;
+    float greatest = 0.0f;
+    /* Of several columns the threads go along rows, of one down its rows. */
+    uint64_t along = args->join_cols > 1 ? KILN_BLOCK : 1, down = args->join_cols > 1 ? 1 : KILN_BLOCK;
+    KILN_LOOP
+    for (uint64_t row = first + (down > 1 ? kiln_thread() : 0); row < end; row += down) {
+        KILN_LOOP
+        for (uint64_t i = along > 1 ? kiln_thread() : 0; i < (uint64_t)args->join_cols; i += along)
+            greatest = kiln_max(partials[row * (uint64_t)args->partial_cols + i], greatest);
+    }
+    greatest = kiln_reduce(greatest, KILN_BLOCK_LOG2, exchange, KILN_REDUCE_MAX);
+    if (kiln_thread() == 0) args->y[kiln_block() * (uint64_t)args->scale_cols + kiln_tile()] = greatest;
+}
+
+KILN_ENTRY(amax, kiln_amax_args) {
+    KILN_SHARED float exchange[KILN_SUBGROUPS];
+    if (args.joining)
+        join(&args, exchange);
+    else
+        find(&args, exchange);
+}
