@@ -355,9 +355,8 @@ typedef struct bench_case {
         {"dequantize_fp8 " #part, dequantize_fp8_##part, size, 1, false},                                             \
         {"dequantize_int8 " #part, dequantize_int8_##part, size, 1, false},                                           \
         {"dequantize_nvfp4 " #part, dequantize_nvfp4_##part, size, 1, false},                                         \
-        {"amax " #part, amax_##part, size, 1, true},                                                                  \
-        {"argmax " #part, argmax_##part, size, 1, true}, {"sample " #part, sample_##part, size, 1, true},             \
-        {"log_softmax " #part, log_softmax_##part, size, 2, false},                                                   \
+        {"amax " #part, amax_##part, size, 1, true}, {"argmax " #part, argmax_##part, size, 1, true},                 \
+        {"sample " #part, sample_##part, size, 1, true}, {"log_softmax " #part, log_softmax_##part, size, 2, false},  \
         {"top_k " #part, top_k_##part, size, 1, true}, {"gemm 1 row " #part, gemm_1_##part, size, 1, true},           \
         {"gemm 4 rows " #part, gemm_4_##part, size, 1, true}, {"gemm 8 rows " #part, gemm_8_##part, size, 1, true},   \
         {"gemm_fp8 1 row " #part, gemm_fp8_1_##part, 1, 1, true},                                                     \
