@@ -1,6 +1,6 @@
 # llama.cpp's backend, libggml-kiln.so: docs/llama.cpp.md.
 
-## GGML_DIR: where check-ggml keeps llama.cpp, its sources and its programs, 0.9 GB
+## GGML_DIR: where check-ggml keeps llama.cpp, its sources and its programs, 0.2 GB
 GGML_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kiln/llama.cpp-$(GGML_SDIST)
 # The release of PyPI's llama-cpp-python whose source distribution has the llama.cpp that is built against.
 GGML_SDIST := 0.3.36
