@@ -2,7 +2,8 @@
  *
  * - on every architecture the image that selection picks is one that loads, and the driver agrees on its kernels and
  * the size of their arguments;
- * - every operator can be captured in a graph: a call that is loaded makes launches, and no other call. */
+ * - every operator can be captured in a graph: a call that is loaded makes launches, and no other call;
+ * - gemm chooses among an image's kernels by the sizes of the product. */
 #include "tests/unit/cuda_fixture.h"
 
 #include <kiln/ops.h>
@@ -124,10 +125,71 @@ static void test_every_operator_can_be_captured(void **state) {
     kiln_device_close(device);
 }
 
+/* ---- Choices ---- */
+
+enum { ON_SM_90 = 5, MULTIPROCESSORS = 132 };
+
+/* gemm's kernels on sm_90 by the sizes of a product: few rows by their own kernels; else the tile that was the fastest
+ * for prototypes of these kernels on an H100; blocks that share k, where d has few tiles; and by what is asked for. */
+static void test_gemm_chooses_by_sizes(void **state) {
+    (void)state;
+    static const struct {
+        int64_t m, n, k, a_stride;
+        kiln_gemm_tile tile;
+        const char *kernel;
+        uint32_t blocks, launches; /* blocks 0: of no account */
+    } rows[] = {
+        {1, 8192, 8192, 0, 0, "kiln_gemm_rows_bf16", 0, 1},
+        {8, 8192, 8192, 0, 0, "kiln_gemm_mma_rows_8_bf16", 0, 1},
+        {16, 8192, 8192, 0, 0, "kiln_gemm_mma_rows_16_bf16", 0, 1},
+        {128, 8192, 8192, 0, 0, "kiln_gemm_wgmma_small_bf16", 128, 1},
+        {1024, 1024, 1024, 0, 0, "kiln_gemm_wgmma_small_bf16", 128, 1},
+        {2048, 2048, 2048, 0, 0, "kiln_gemm_wgmma_medium_bf16", MULTIPROCESSORS, 1},
+        {512, 8192, 8192, 0, 0, "kiln_gemm_wgmma_large_bf16", 128, 1},
+        {4096, 4096, 4096, 0, 0, "kiln_gemm_wgmma_large_bf16", MULTIPROCESSORS, 1},
+        {8192, 8192, 8192, 0, 0, "kiln_gemm_wgmma_large_bf16", MULTIPROCESSORS, 1},
+        {64, 512, 8192, 0, 0, "kiln_gemm_wgmma_small_bf16", 128, 2},
+        {4096, 4096, 4096, 4097, 0, "kiln_gemm_tiles_bf16", 0, 1},
+        {4096, 4096, 4096, 0, KILN_GEMM_TILE_PORTABLE, "kiln_gemm_tiles_bf16", 0, 1},
+        {4096, 4096, 4096, 0, KILN_GEMM_TILE_SMALL, "kiln_gemm_wgmma_small_bf16", MULTIPROCESSORS, 1},
+        {130, 256, 4096, 0, KILN_GEMM_TILE_LARGE, "kiln_gemm_wgmma_large_bf16", 16, 2},
+        {16384, 64, (int64_t)1 << 28, (int64_t)1 << 39, 0, "kiln_gemm_tiles_bf16", 0, 1},
+    };
+    kiln_device *device = fixture_open(ON_SM_90);
+    kiln_stream stream;
+    void *memory;
+    assert_ok(kiln_stream_open(device, 0, &stream));
+    assert_ok(kiln_memory_alloc(device, TENSOR_BYTES, &memory));
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        kiln_gemm_params params = {.d = memory, .a = memory, .b = memory, .batch = 1};
+        params.m = rows[i].m;
+        params.n = rows[i].n;
+        params.k = rows[i].k;
+        params.a_stride = rows[i].a_stride;
+        params.tile = (int32_t)rows[i].tile;
+        if (rows[i].launches > 1) {
+            params.workspace = memory;
+            assert_ok(kiln_gemm_bf16_workspace_size(&stream, &params, &params.workspace_size));
+        }
+        sim.reset();
+        assert_ok(kiln_gemm_bf16(&stream, &params));
+        static sim_launch seen;
+        assert_int_equal(sim.launches(), rows[i].launches);
+        assert_true(sim.launch(0, &seen));
+        if (strcmp(seen.kernel, rows[i].kernel) != 0) fail_msg("row %zu: %s", i, seen.kernel);
+        if (rows[i].blocks) assert_int_equal(seen.grid[0] * seen.grid[1] * seen.grid[2], rows[i].blocks);
+        if (strstr(seen.kernel, "wgmma")) assert_int_equal(seen.group[0], 384);
+    }
+    kiln_memory_free(device, memory);
+    kiln_stream_close(&stream);
+    kiln_device_close(device);
+}
+
 int main(int argc, char **argv) {
     (void)argc;
     fixture_start(argv, devices);
     const struct CMUnitTest tests[] = {fixture_test(test_every_operator_loads_on_every_architecture),
-                                       fixture_test(test_every_operator_can_be_captured)};
+                                       fixture_test(test_every_operator_can_be_captured),
+                                       fixture_test(test_gemm_chooses_by_sizes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
