@@ -25,9 +25,9 @@ GOAL = 0.9             # of the copy
 BOUND_BY_MEMORY = ("add", "mul_add", "silu_mul", "add_gelu", "softmax", "rmsnorm", "add_rmsnorm", "rope", "rope3d",
                    "embedding", "argmax", "log_softmax")
 # These touch parts of their tensors only, or write less or more than they read.
-OTHERS = ("amax", "gemm_fp8", "gemm_int8", "dequantize_fp8", "dequantize_int8", "dequantize_nvfp4", "gemm_w4a16",
-          "kv_store", "kv_compact", "kv_copy_blocks", "mha_paged", "quantize_fp8", "quantize_int8", "quantize_nvfp4", "sample",
-          "top_k")
+OTHERS = ("amax", "gemm_fp8", "gemm_int8", "dequantize_fp8", "dequantize_int8", "dequantize_nvfp4",
+          "dequantize_w4a16", "gemm_w4a16", "kv_store", "kv_compact", "kv_copy_blocks", "mha_paged", "quantize_fp8",
+          "quantize_int8", "quantize_nvfp4", "sample", "top_k")
 
 GEMM = [dict(m=m, n=n, k=k) for m, n, k in ((1, 8192, 8192), (8, 8192, 8192), (1024, 1024, 1024), (4096, 4096, 4096),
                                             (8192, 8192, 8192))]

@@ -475,6 +475,27 @@ KILN_WORKSPACE_FUNCTION(gemm_w4a16_f32, kiln_gemm_w4a16_params)
 KILN_WORKSPACE_FUNCTION(gemm_w4a16_f16, kiln_gemm_w4a16_params)
 KILN_WORKSPACE_FUNCTION(gemm_w4a16_bf16, kiln_gemm_w4a16_params)
 
+/* ---- dequantize_w4a16: y = weights * scales + zeros, of 4-bit integers ------------------------------------------- */
+
+typedef struct kiln_dequantize_w4a16_params {
+    void *y;                /* [n, k] */
+    const uint8_t *weights; /* [n, k / 2]: kiln_gemm_w4a16_params has the meaning of this and what follows */
+    const void *scales;     /* [n, k / group], or [k / group, n] by scale_layout */
+    const void *zeros;      /* the shape of scales; NULL: 0 */
+    int64_t n;              /* at most 2^31 - 1, as k */
+    int64_t k;              /* even */
+    int64_t group;          /* elements of a row that share a scale: 32, 64, 128, 256 or k; divides k; 0: k */
+    int64_t y_stride;       /* 0: k */
+    int32_t scale_layout;   /* kiln_w4a16_scales */
+    int32_t reserved;       /* must be 0 */
+} kiln_dequantize_w4a16_params;
+
+/* y = q * scale + zero of canonical weights, the elements that kiln_gemm_w4a16 multiplies with, rounded once to the
+ * precision. Without a fused multiply-add (x86-64-v2), q * scale is rounded first, which only f32 shows. */
+KILN_OPERATOR_FUNCTION(dequantize_w4a16_f32, kiln_dequantize_w4a16_params)
+KILN_OPERATOR_FUNCTION(dequantize_w4a16_f16, kiln_dequantize_w4a16_params)
+KILN_OPERATOR_FUNCTION(dequantize_w4a16_bf16, kiln_dequantize_w4a16_params)
+
 /* ---- kv_compact: moves the accepted tokens of draft trees together in a cache ------------------------------------ */
 
 typedef struct kiln_kv_compact_params {

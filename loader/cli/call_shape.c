@@ -100,15 +100,23 @@ static bool dimension_of(const shape_term *term, int64_t *out_dimension) {
            __builtin_add_overflow(*out_dimension, term->more, out_dimension);
 }
 
-/* Checks a dimension that a size makes by division, which therefore is known from another array or by --set. */
-static int check_quotient(const operator_call *call, const call_field *tensor, const shape_term *term,
-                          int64_t dimension) {
+/* Checks a dimension that a size makes by division, and takes the size from it if the divisor is a number and no other
+ * array says it. */
+static int take_quotient(const operator_call *call, const call_field *tensor, const shape_term *term,
+                         int64_t dimension) {
     const char *function = call->function->name, *name = tensor->description->name;
     const char *size = term->size->description->name;
     char shape[SHAPE_TEXT_SIZE], divisor[32];
     int64_t expected;
     shape_text(&tensor->array, shape);
-    if (!term->size->given) return cli_error(CLI_USAGE, "%s: no input before %s says what %s is", function, name, size);
+    if (!term->size->given && term->by)
+        return cli_error(CLI_USAGE, "%s: no input before %s says what %s is", function, name, size);
+    if (!term->size->given && !__builtin_mul_overflow(dimension, term->divisor, &expected)) {
+        term->size->given = true;
+        term->size->value = expected;
+        term->size->source = tensor;
+        return CLI_OK;
+    }
     if (!dimension_of(term, &expected) && expected == dimension) return CLI_OK;
     snprintf(divisor, sizeof divisor, "%" PRId64, term->divisor);
     return cli_error(CLI_USAGE, "%s: %s is %s: %" PRId64 " must be %s / %s, %" PRId64, function, name, shape, dimension,
@@ -120,7 +128,7 @@ static int take_size(operator_call *call, const call_field *tensor, const shape_
     const char *function = call->function->name, *name = tensor->description->name;
     const char *size = term->size->description->name;
     char shape[SHAPE_TEXT_SIZE];
-    if (term->by || term->divisor > 1) return check_quotient(call, tensor, term, dimension);
+    if (term->by || term->divisor > 1) return take_quotient(call, tensor, term, dimension);
     shape_text(&tensor->array, shape);
     if (dimension < term->more)
         return cli_error(CLI_USAGE, "%s: %s is %s: %" PRId64 " must be %s + %" PRId64, function, name, shape, dimension,

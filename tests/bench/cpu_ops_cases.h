@@ -251,6 +251,12 @@ typedef kiln_status (*operation)(kiln_stream *stream, const tensors *t, int64_t 
                                                                                     .scale_cols = COLS / 16,    \
                                                                                     .global_rows = 1});         \
     }
+#define DEQUANTIZE_W4A16(part)                                                                                    \
+    static kiln_status dequantize_w4a16_##part(kiln_stream *stream, const tensors *t, int64_t count) {            \
+        return kiln_dequantize_w4a16_##part(                                                                      \
+            stream, &(kiln_dequantize_w4a16_params){                                                              \
+                        .y = t->y, .weights = t->a, .scales = t->b, .n = count / COLS, .k = COLS, .group = 128}); \
+    }
 /* The tensor is b: few rows of a, as when tokens are generated. */
 #define GEMM(part, few)                                                                                                \
     static kiln_status gemm_##few##_##part(kiln_stream *stream, const tensors *t, int64_t count) {                     \
@@ -310,6 +316,7 @@ typedef kiln_status (*operation)(kiln_stream *stream, const tensors *t, int64_t 
     DEQUANTIZE(part, fp8)                          \
     DEQUANTIZE(part, int8)                         \
     DEQUANTIZE_NVFP4(part)                         \
+    DEQUANTIZE_W4A16(part)                         \
     SAMPLE(part)                                   \
     LOG_SOFTMAX(part)                              \
     TOP_K(part)                                    \
@@ -355,6 +362,7 @@ typedef struct bench_case {
         {"dequantize_fp8 " #part, dequantize_fp8_##part, size, 1, false},                                             \
         {"dequantize_int8 " #part, dequantize_int8_##part, size, 1, false},                                           \
         {"dequantize_nvfp4 " #part, dequantize_nvfp4_##part, size, 1, false},                                         \
+        {"dequantize_w4a16 " #part, dequantize_w4a16_##part, size, 1, false},                                         \
         {"amax " #part, amax_##part, size, 1, true}, {"argmax " #part, argmax_##part, size, 1, true},                 \
         {"sample " #part, sample_##part, size, 1, true}, {"log_softmax " #part, log_softmax_##part, size, 2, false},  \
         {"top_k " #part, top_k_##part, size, 1, true}, {"gemm 1 row " #part, gemm_1_##part, size, 1, true},           \

@@ -229,6 +229,8 @@ static void __attribute__((noinline)) run_launch(long count) {
          .scales = (void *)bench.numbers, .rows = 4, .cols = 1024)                                                     \
     CALL(dequantize_int8, dequantize_int8, .y = bench.tensor, .codes = (void *)bench.other,                            \
          .scales = (void *)bench.numbers, .rows = 4, .cols = 1024)                                                     \
+    CALL(dequantize_w4a16, dequantize_w4a16, .y = bench.tensor, .weights = (void *)bench.other, .scales = bench.other, \
+         .n = 4, .k = 1024, .group = 128)                                                                              \
     CALL(dequantize_nvfp4, dequantize_nvfp4, .y = bench.tensor, .codes = (void *)bench.other,                          \
          .scales = (void *)bench.numbers, .global_scale = (void *)bench.numbers, .rows = 4, .cols = 1024,              \
          .scale_rows = 4, .scale_cols = 64, .global_rows = 1)                                                          \

@@ -65,8 +65,8 @@ static void read_tensor(function *f, const char *direction, const char *name, co
 static bool inputs_have(const function *f, const char *size) {
     for (size_t i = 0; i < f->tensor_count; i++) {
         const tensor *t = &f->tensors[i];
-        for (const char *at = t->output ? "" : t->shape; *at; at += strspn(at, ",*+")) {
-            const size_t length = strcspn(at, ",*+");
+        for (const char *at = t->output ? "" : t->shape; *at; at += strspn(at, ",*+/")) {
+            const size_t length = strcspn(at, ",*+/");
             if (strlen(size) == length && memcmp(at, size, length) == 0) return true;
             at += length;
         }

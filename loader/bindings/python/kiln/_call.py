@@ -129,6 +129,8 @@ class Call:
         self.had.update(term.size for term in terms[max(0, 1 - lead):])
         for term, dimension in zip(terms, dimensions):
             if term.divisor:
+                if term.divisor.isdecimal():
+                    self.sizes.setdefault(term.size, dimension * int(term.divisor))
                 if term.size not in self.sizes:
                     raise ValueError(f"{self.name}: no array before {field.name} says what {term.size} is")
                 if dimension != self._dimension(term):

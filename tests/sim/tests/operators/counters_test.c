@@ -82,6 +82,7 @@ enum { OPERATIONS = sizeof operations / sizeof *operations };
 
 static const operation product = {"gemm", params_gemm, 2, 2, 1, 0, NOTHING, ELEMENTS};
 static const operation dequantising = {"gemm_w4a16", params_gemm_w4a16, 2, 2, 1, 0, NOTHING, ELEMENTS};
+static const operation spreading = {"dequantize_w4a16", params_dequantize_w4a16, 0, 0, 1, 0, NOTHING, ELEMENTS};
 /* Of codes of one byte, with scales. */
 static const operation products_of_codes[] = {{"gemm_fp8", params_gemm_fp8, 2, 2, 1, 0, NOTHING, ELEMENTS},
                                               {"gemm_int8", params_gemm_int8, 2, 2, 1, 0, NOTHING, ELEMENTS}};
@@ -473,6 +474,8 @@ static void groups_beyond_the_last_row_touch_nothing(void **state) {
         call c = {&product, parts[i % PARTS], products[i / PARTS][0], products[i / PARTS][1], 0, false};
         expect_nothing_beyond(&c, 1);
         c.op = &dequantising;
+        expect_nothing_beyond(&c, 1);
+        c.op = &spreading;
         expect_nothing_beyond(&c, 1);
     }
     /* Few keys; keys that groups share. */

@@ -129,6 +129,11 @@ void params_dequantize_nvfp4(params *p, const call *c, const tensors *t) {
                                                          .global_rows = 1};
 }
 
+void params_dequantize_w4a16(params *p, const call *c, const tensors *t) {
+    p->dequantize_w4a16 = (kiln_dequantize_w4a16_params){
+        .y = t->output[0], .weights = (void *)t->input[0], .scales = t->input[1], .n = c->rows, .k = c->cols};
+}
+
 void params_embedding(params *p, const call *c, const tensors *t) {
     p->embedding = (kiln_embedding_params){.y = t->output[0],
                                            .table = t->input[0],

@@ -49,6 +49,7 @@ typedef union params {
     kiln_dequantize_fp8_params dequantize_fp8;
     kiln_dequantize_int8_params dequantize_int8;
     kiln_dequantize_nvfp4_params dequantize_nvfp4;
+    kiln_dequantize_w4a16_params dequantize_w4a16;
     kiln_embedding_params embedding;
     kiln_gemm_params gemm;
     kiln_gemm_fp8_params gemm_fp8;
@@ -86,6 +87,7 @@ void params_argmax(params *p, const call *c, const tensors *t);
 void params_dequantize_fp8(params *p, const call *c, const tensors *t);
 void params_dequantize_int8(params *p, const call *c, const tensors *t);
 void params_dequantize_nvfp4(params *p, const call *c, const tensors *t);
+void params_dequantize_w4a16(params *p, const call *c, const tensors *t);
 void params_embedding(params *p, const call *c, const tensors *t);
 /* The product of two square matrices. */
 void params_gemm(params *p, const call *c, const tensors *t);

@@ -1,0 +1,54 @@
+/* dequantize_w4a16: y = q * scale + zero, of 4-bit integers q and the scale and zero of their group of k.
+ *
+ * Element by element, a vector of y and its integers at a time, so that stores are side by side; each vector reads its
+ * scale. An integer becomes f32 as the low bits of 2^23 + q + 8.
+ *
+ * Floor: one read of half a byte for each element, and one write of an element of y at memory bandwidth, 4.5 bytes an
+ * element of f32, 2.5 of 16 bits; docs/kernel-report.md has the instructions counted, and their time beside it. Not
+ * measured. Test: build/tests/ops/dequantize_w4a16_test. Bench: build/kiln bench dequantize_w4a16 */
+#include "kernels/common/device.h"
+#include "kernels/common/span.h"
+#include "kernels/common/values.h"
+#include "kernels/dequantize_w4a16/dequantize_w4a16_args.h"
+
+#if defined(KILN_PART_f32)
+typedef uint16_t codes_of_vector;
+#else
+typedef uint32_t codes_of_vector;
+#endif
+
+typedef struct group {
+    float scale, zero;
+} group;
+
+KILN_INLINE group group_of(const kiln_dequantize_w4a16_args *args, uint64_t row, uint64_t col) {
+    uint64_t at = row * (uint64_t)args->scale_row_step + (col >> args->group_log2) * (uint64_t)args->scale_group_step;
+    group g = {kiln_element_to_f32(((const kiln_element *)args->scales)[at]), 0.0f};
+    if (args->zeros) g.zero = kiln_element_to_f32(((const kiln_element *)args->zeros)[at]);
+    return g;
+}
+
+/* The element whose integer is the lowest of a word. */
+KILN_INLINE float weight_of(uint32_t word, group g) {
+    return KILN_FMA(kiln_float(0x4b000000u | ((word & 15u) ^ 8u)) - 8388616.0f, g.scale, g.zero);
+}
+
+KILN_ENTRY(dequantize_w4a16, kiln_dequantize_w4a16_args) {
+    kiln_span s = kiln_span_of(&args.shape);
+    if (!s.count) return;
+    const uint8_t *codes = args.weights + s.row * ((uint64_t)args.shape.cols / 2) + s.start / 2;
+    kiln_element *y = kiln_span_in(s, args.y, args.y_stride);
+    KILN_LOOP
+    KILN_FOR_WHOLE(s, vector) {
+        uint32_t held = *(const codes_of_vector *)(codes + vector * KILN_VECTOR / 2);
+        group g = group_of(&args, s.row, s.start + vector * KILN_VECTOR);
+        float values[KILN_VECTOR];
+        KILN_UNROLL
+        for (int i = 0; i < KILN_VECTOR; i++)
+            values[i] = weight_of(held >> 4 * i, g);
+        kiln_vector_store(y + vector * KILN_VECTOR, kiln_vector_of(values));
+    }
+    KILN_LOOP
+    KILN_FOR_REST(s, i)
+    y[i] = kiln_element_from_f32(weight_of((uint32_t)codes[i / 2] >> i % 2 * 4, group_of(&args, s.row, s.start + i)));
+}
