@@ -9,9 +9,14 @@
  * Everything is waited for in the iteration that began it: assemblers make all products wait for each other where a
  * group stays under way around the loop.
  *
+ * Keys and values that are contiguous come by tensor maps, a box of 64 elements of each row at a time; the last tile,
+ * where its end is a sequence's or a share's, and those of a cache's blocks by cp.async, which leaves zeros behind the
+ * last key, since what stands there may be no number at all.
+ *
  * Tiles are taken from the last to the first, and the rows with the most keys to see, the last, go first. Only tiles
- * that an end of some row's window cuts are masked, those at the diagonal and at windows' ends: they have a loop of
- * their own, since a test in the other one costs a fifth of its speed. With a softcap all tiles go through it.
+ * that an end of some row's window cuts are masked, those at the diagonal and at windows' ends, in a loop of their own.
+ * With a softcap all tiles go through it. The first tile, beside which nothing is multiplied, stands before both: as a
+ * branch in the loop it made ptxas 12.0 let all products wait for each other.
  *
  * Weights are exponents of 2 by one multiplication and addition for each score, exact enough up to 2048; beyond that
  * the maximum is taken off first, so that a row's largest weight is 1.
@@ -19,14 +24,14 @@
  * Rows of shared memory are 64 elements, 128 bytes, whose vectors are swizzled, so that neither copies nor products
  * meet a bank twice; longer heads have more such spans. Shared memory: 82, 162 and 194 KB by heads of 64, up to 128,
  * and up to 256 elements. Registers: 168 a thread at the launch; then 232 of a consumer and 40 of a producer, 224 and
- * 56 where blocks of a cache are looked up. None spills.
+ * 56 where blocks of a cache are looked up, or heads have more than 128 elements. None spills.
  *
  * Floor: 4 * rows * keys * head_dim operations; wgmma does 989 TFLOP/s on an H100 at most, and the exponents of 2 take
- * half of the time of heads of 128. A prototype of this structure, copying by TMA, had 694 to 711 TFLOP/s there at 4096
- * and 16384 keys (head_dim 128), 593 to 700 with causal, which taking the diagonal out of the loop raised by 4 %: 1.02
- * to 1.09 of cuDNN. Ordering the two consumers by named barriers was 0 to 16 % slower from 4096 keys on. These kernels
- * are not measured.
- * Includers define what attention_gpu.h asks for. Test: build/tests/ops/mha_test. Bench: build/kiln bench mha */
+ * half of the time of heads of 128. A prototype of this structure, copying by TMA, had 658 to 711 TFLOP/s there at 4096
+ * and 16384 keys (head_dim 128), 1.02 to 1.09 of cuDNN; with causal 593 to 700, and 4 % more where the diagonal's tiles
+ * had a loop of their own. Ordering the two consumers by named barriers was 0 to 16 % slower from 4096 keys on. These
+ * kernels are not measured. Includers define what attention_gpu.h asks for. Test: build/tests/ops/mha_test. Bench:
+ * build/kiln bench mha */
 #ifndef KILN_KERNELS_COMMON_ATTENTION_SM90A_H
 #define KILN_KERNELS_COMMON_ATTENTION_SM90A_H
 
