@@ -54,19 +54,30 @@ tuned() { # OP TARGET EXTENSION PART
     [ -f "$file" ] && grep -q "^KILN_TUNED_PARTS(.*\<$4\>.*)" "$file" && echo "$file"
 }
 
+# The assembler that a tuned source names (kernels/arch/sm89.h), or nothing.
+asked() { # SOURCE
+    sed -n 's/^KILN_TUNED_ASSEMBLER(\(.*\))$/\1/p' "$1"
+}
+
+newer() { # VERSION VERSION
+    printf '%s\n' "$@" | sort -V | tail -n 1
+}
+
 # A plain target takes the text of the nearest row above: a tuned one where there is any, else a portable one. It ships
 # nothing where its chip has a tuned source of its own (sm_90 beside sm_90a): that one's cubin is taken before.
 images_cuda() { # OP
     for part in $(parts); do
         nvidia | {
-            text='' text_source='' is_tuned=
+            text='' text_source='' is_tuned='' needed=''
             while read -r target floor portable assembler; do
                 plain=1
                 case $target in *[af]) plain= ;; esac
                 if source=$(tuned "$1" "$target" cu "$part"); then
+                    own=$(asked "$source")
+                    assembler=$(newer "$assembler" "$own")
                     echo "$target ptx $part $floor $source -"
                     echo "$target cubin $part $assembler $source $target"
-                    [ -z "$plain" ] || { text=$target text_source=$source is_tuned=1; }
+                    [ -z "$plain" ] || { text=$target text_source=$source is_tuned=1 needed=$own; }
                     continue
                 fi
                 [ "$portable" != none ] || continue
@@ -77,7 +88,7 @@ images_cuda() { # OP
                     echo "$target ptx $part $floor $text_source -"
                     ;;
                 esac
-                [ "$portable" = ptx ] || echo "$target cubin $part $assembler $text_source $text"
+                [ "$portable" = ptx ] || echo "$target cubin $part $(newer "$assembler" "$needed") $text_source $text"
             done
         }
     done

@@ -4,15 +4,22 @@
 
 #include "kernels/common/device.h"
 #include "kernels/common/float8.h"
+#if defined(__CUDACC__) && __CUDA_ARCH__ >= 890
+#include "kernels/arch/sm89.h"
+#endif
 
 #define CODE_WORD 1
 typedef float code_sum;
 typedef float code_word;
 
 KILN_INLINE void codes_take(code_word *words, uint32_t codes) {
+#if defined(__CUDACC__) && __CUDA_ARCH__ >= 890
+    kiln_sm89_cvt_f32_e4m3x4(words, codes);
+#else
     KILN_UNROLL
     for (int i = 0; i < 4; i++)
         words[i] = kiln_e4m3_value((uint8_t)(codes >> 8 * i));
+#endif
 }
 KILN_INLINE code_sum codes_multiply(code_word a, code_word b, code_sum sum) {
     return KILN_FMA(a, b, sum);
