@@ -26,6 +26,7 @@ typedef struct product_scratch {
     float even[KEPT / 2], odd[KEPT / 2];
     float scales[STRIP][GROUPS], zeros[STRIP][GROUPS];
     float sums[ROWS][TILE], results[TILE], addends[TILE];
+    float tile[KILN_TILE], factors[KILN_TILE]; /* of a row of a */
 } product_scratch;
 _Static_assert(sizeof(product_scratch) <= KILN_CPU_SCRATCH, "fits");
 
@@ -89,7 +90,7 @@ KILN_INLINE size_t kept_at(size_t r, size_t m) {
 /* Takes the rows of a apart; of the last several if there are fewer than m. Zeros fill up the last vector. */
 KILN_INLINE void take_rows(product_scratch *scratch, const kiln_gemm_w4a16_args *args, const piece *p, size_t m,
                            kiln_cpu_part part) {
-    float tile[KILN_TILE] = {0}, factors[KILN_TILE];
+    float *tile = scratch->tile;
     for (size_t r = 0; r < m; r++) {
         uint64_t row = (p->row + kiln_min(r, p->rows - 1)) * (uint64_t)args->a_stride;
         float *even = scratch->even + kept_at(r, m), *odd = scratch->odd + kept_at(r, m);
@@ -99,7 +100,7 @@ KILN_INLINE void take_rows(product_scratch *scratch, const kiln_gemm_w4a16_args 
             uint64_t k = p->k + 2 * at;
             const float *values = kiln_tile_load(tile, kiln_at(args->a, row + k, part), 2 * n, part);
             if (args->pre_scale) {
-                const float *by = kiln_tile_load(factors, kiln_at(args->pre_scale, k, part), 2 * n, part);
+                const float *by = kiln_tile_load(scratch->factors, kiln_at(args->pre_scale, k, part), 2 * n, part);
                 KILN_INDEPENDENT
                 for (size_t i = 0; i < 2 * n; i++)
                     tile[i] = values[i] * by[i];
@@ -232,9 +233,12 @@ KILN_INLINE void multiply_strip(product_scratch *scratch, const kiln_gemm_w4a16_
         }
         multiply_group(products, scratch, decoders, rows, (size_t)(k - p->k) / 2, (size_t)(end - p->k) / 2, m);
     }
-    for (size_t r = 0; r < m; r++)
-        for (size_t c = 0; c < count; c++)
-            scratch->sums[r][col + c] += total(products[r][c]);
+    KILN_UNROLL
+    for (size_t r = 0; r < m; r++) {
+        KILN_UNROLL
+        for (size_t c = 0; c < strip; c++)
+            if (c < count) scratch->sums[r][col + c] += total(products[r][c]);
+    }
 }
 
 /* Makes the sums of up to m rows of a with all rows of weights of `all`. */

@@ -80,7 +80,8 @@ $(REPORT): $(OBJ)/tests/sim/document/kernels.o $(filter-out %/main.o,$(CLI_OBJEC
 
 .PHONY: kernel-report
 kernel-report: $(REPORT) sim ## write docs/kernel-report.md: what each kernel takes and does on each target; needs libllvm19
-	KILN_SIM_DIR=$(OUT)/sim $(REPORT) >docs/kernel-report.md
+	KILN_SIM_DIR=$(OUT)/sim $(REPORT) >$(OUT)/kernel-report.md
+	mv $(OUT)/kernel-report.md docs/kernel-report.md
 
 test-programs: $(INSTRUCTIONS) $(ONE_PROCESS) $(DOCUMENT) $(REPORT)
 
