@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 enum {
-    SIDE = 9,     /* every size but one, or 1: beyond gemm's few rows */
+    SIDE = 17,    /* every size but one, or 1: beyond what products have kernels for few rows for */
     LONG = 17000, /* that one: beyond the rows and sums that one group does */
     TENSOR_BYTES = 64 << 20,
     TENSORS_MAX = 16,
@@ -113,6 +113,7 @@ static bool fill_params(operator_call *call, const kiln_operator *op, uint32_t b
             break;
         case KILN_FIELD_SIZE:
             if (sizes++ == big) size = LONG, found = true;
+            if (strstr(field->name, "scale_")) size = 1; /* one scale goes with every size */
             memcpy(call->params + field->offset, &size, sizeof size);
             break;
         case KILN_FIELD_WORKSPACE_SIZE:

@@ -30,7 +30,9 @@ static void count_result(void *user, const kiln_preload_result *result) {
     kiln_device_info info;
     counted->results++;
     kiln_device_get_info(result->device, &info);
-    if (result->status == KILN_OK && is_of(result->target, expected[info.ordinal])) return;
+    const char *own = strrchr(info.name, ' ') + 1; /* "kiln simulated sm_89", of which some operators have images */
+    if (result->status == KILN_OK && (is_of(result->target, expected[info.ordinal]) || is_of(result->target, own)))
+        return;
     print_error("%s %s on %s: %s\n", result->bundle->name, result->part, info.name, result->text);
     counted->wrong++;
 }
@@ -75,6 +77,21 @@ static void fill_params(const kiln_operator *described, uint8_t *params, void *t
     }
 }
 
+/* Gives the call the workspace that it needs, in the second half of the tensors' memory. */
+static void give_workspace(kiln_stream *stream, const kiln_operator *described, const kiln_operator_function *function,
+                           uint8_t *params, void *tensor) {
+    size_t size = 0;
+    void *workspace = (char *)tensor + TENSOR_BYTES / 2;
+    if (!function->workspace_size) return;
+    assert_ok(function->workspace_size(stream, params, described->params_size, &size));
+    assert_in_range(size, 0, TENSOR_BYTES / 2);
+    for (uint32_t i = 0; size && i < described->field_count; i++) {
+        const kiln_field *field = &described->fields[i];
+        if (field->role == KILN_FIELD_WORKSPACE) memcpy(params + field->offset, &workspace, sizeof workspace);
+        if (field->role == KILN_FIELD_WORKSPACE_SIZE) memcpy(params + field->offset, &size, sizeof size);
+    }
+}
+
 static void capture_function(kiln_stream *stream, const kiln_operator *described,
                              const kiln_operator_function *function, void *tensor) {
     enum { CAPTURE_GLOBAL = 0 };
@@ -83,6 +100,7 @@ static void capture_function(kiln_stream *stream, const kiln_operator *described
     sim_launch seen;
     assert_in_range(described->params_size, 1, PARAMS_MAX);
     fill_params(described, params, tensor);
+    give_workspace(stream, described, function, params, tensor);
     assert_ok(function->call(stream, params, described->params_size)); /* the first use loads */
     assert_int_equal(cuda.cuStreamBeginCapture(stream->native, CAPTURE_GLOBAL), 0);
     sim.reset();

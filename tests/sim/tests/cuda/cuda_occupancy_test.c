@@ -27,14 +27,12 @@ static bool fits(const limits *of, const kiln_kernel_info *kernel, uint32_t dyna
 
 static uint32_t check_part(kiln_device *device, const limits *of, const kiln_bundle *bundle, const kiln_part *part) {
     const kiln_module *module;
-    const kiln_image *image = NULL;
-    for (uint32_t i = 0; i < part->image_count; i++)
-        if (part->images[i].kind == KILN_IMAGE_CUBIN && !strcmp(part->images[i].target, of->target))
-            image = &part->images[i];
-    assert_non_null(image);
+    kiln_image image;
     assert_ok(kiln_module_get(device, bundle, part->name, &module));
+    assert_ok(kiln_module_get_image(module, &image));
+    if (image.kind != KILN_IMAGE_CUBIN) return 0; /* a text has no registers yet */
     for (uint32_t i = 0; i < part->kernel_count; i++) {
-        const kiln_kernel_info told = kiln_image_kernel(part, image, i);
+        const kiln_kernel_info told = kiln_image_kernel(part, &image, i);
         const kiln_kernel *kernel;
         kiln_kernel_attributes found;
         if (told.absent) continue;

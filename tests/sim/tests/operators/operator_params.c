@@ -151,6 +151,7 @@ void params_gemm(params *p, const call *c, const tensors *t) {
                                  .m = c->rows,
                                  .n = c->rows,
                                  .k = c->cols,
+                                 .tile = KILN_GEMM_TILE_PORTABLE,
                                  .workspace = t->workspace,
                                  .workspace_size = t->workspace_size};
 }
