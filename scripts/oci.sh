@@ -68,7 +68,7 @@ umoci init --layout "$layout"
 root=$scratch/kiln
 c_library "$root"
 library=$(dirname "$(find "$root" -name libm.so.6)")
-program "$root" "$build/kiln" /usr/bin/kiln
+program "$root" "$build/obj/oci/kiln" /usr/bin/kiln
 program "$root" "$build/obj/oci/llama" /usr/bin/llama
 install -D -m 755 "$build/libkiln.so.0" "$library/libkiln.so.0"
 strip --strip-unneeded "$library/libkiln.so.0"
