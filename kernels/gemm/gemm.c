@@ -122,8 +122,9 @@ static double cost_of(const kiln_gemm_params *params, const plan *way, uint32_t 
 static bool is_mapped(const kiln_gemm_params *params, const plan *way) {
     const int64_t strides = params->a_stride | params->b_stride | params->a_batch_stride | params->b_batch_stride;
     const double a = (double)params->m * (double)params->k, b = (double)params->n * (double)params->k;
-    return strides < KILN__TENSOR_MAP_STRIDE_MOST / 2 && a < (double)(KILN__TENSOR_MAP_STRIDE_MOST / 2) &&
-           b < (double)(KILN__TENSOR_MAP_STRIDE_MOST / 2) && tile_count(params, way) * SPLITS_MOST < INT32_MAX;
+    const double most = (double)KILN__TENSOR_MAP_STRIDE_MOST / 2;
+    return strides < KILN__TENSOR_MAP_STRIDE_MOST / 2 && a < most && b < most &&
+           tile_count(params, way) * SPLITS_MOST < INT32_MAX;
 }
 
 static void consider(const kiln_gemm_params *params, const kiln_module *module, unsigned kernel, bool may_split,

@@ -2,8 +2,9 @@
  *
  * [n / 16][k / 64] tiles of 512 bytes: 32 lanes of 16 bytes, four words, a word for each product of a tile. The lane's
  * word 2 c + h has, of the rows r = lane / 4 and r + 8 of the tile, four neighbours from k = 32 c + 8 (lane % 4) + 4 h
- * on. Half a byte is q + 8; from the lowest on: row r at k, row r + 8 at k, row r at k + 2, row r + 8 at k + 2; then the
- * same at k + 1 and k + 3. So a shift by 4 i leaves pair i of the fragment in the low halves of the word's halves. */
+ * on. Half a byte is q + 8; from the lowest on: row r at k, row r + 8 at k, row r at k + 2, row r + 8 at k + 2; then
+ * the same at k + 1 and k + 3. So a shift by 4 i leaves pair i of the fragment in the low halves of the word's halves.
+ */
 #ifndef KILN_KERNELS_GEMM_W4A16_LAYOUT_H
 #define KILN_KERNELS_GEMM_W4A16_LAYOUT_H
 
