@@ -82,7 +82,7 @@ mapfile -t streaming < <(scripts/targets.sh operators | grep -vxE '(gemm|mha)(_.
 
 check "every PTX text can be read by the first driver of its target" at_their_floor
 check "640 KiB of images at most for an operator that memory bounds" small $((640 * 1024)) "${streaming[@]}"
-check "16 MiB at most for any" small $((16 * 1024 * 1024)) gemm gemm_fp8 gemm_int8 gemm_w4a16 mha mha_paged sample top_k
+check "5.5 MiB at most for any" small $((11 * 512 * 1024)) gemm gemm_fp8 gemm_int8 gemm_w4a16 mha mha_paged sample top_k
 check "every image of every operator" same "$(expected)" "$(listed)"
 check "the images of one operator" same "$(expected kind=ptx part=f16 | grep '^softmax|')" \
     "$(listed softmax | grep '|f16|.*|ptx|')"
