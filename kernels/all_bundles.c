@@ -1,6 +1,6 @@
 /* Every operator's bundle. An object of its own: only what refers to it links all images. */
 #include "loader/status.h"
-#include <kiln/ops.h>
+#include <kiln/ops/describe.h>
 
 #define KILN_OPERATOR(name) extern const kiln_bundle kiln__bundle_##name;
 #include "kernels/ops.def"

@@ -1,6 +1,6 @@
 /* Every operator's description (describe.c). An object of its own: only what refers to it links all images. */
 #include "loader/status.h"
-#include <kiln/ops.h>
+#include <kiln/ops/describe.h>
 
 #define KILN_OPERATOR(name) extern const kiln_operator kiln__operator_##name;
 #include "kernels/ops.def"

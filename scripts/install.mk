@@ -2,7 +2,7 @@
 
 VERSION = $(shell awk '/define KILN_VERSION_(MAJOR|MINOR|PATCH)/ {v = v dot $$3; dot = "."} END {print v}' include/kiln/kiln.h)
 FILL    = sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@VERSION@|$(VERSION)|g'
-INSTALLED = $(patsubst include/%,$(PREFIX)/include/%,$(wildcard include/kiln/*.h)) $(LIBDIR)/libkiln.a \
+INSTALLED = $(patsubst include/%,$(PREFIX)/include/%,$(wildcard include/kiln/*.h include/kiln/ops/*.h)) $(LIBDIR)/libkiln.a \
 	$(LIBDIR)/libkiln.so.0 $(LIBDIR)/libkiln.so $(LIBDIR)/pkgconfig/kiln.pc $(LIBDIR)/cmake/kiln/kilnConfig.cmake \
 	$(LIBDIR)/cmake/kiln/kilnConfigVersion.cmake $(PREFIX)/bin/kiln $(PREFIX)/share/man/man1/kiln.1
 
@@ -10,6 +10,7 @@ INSTALLED = $(patsubst include/%,$(PREFIX)/include/%,$(wildcard include/kiln/*.h
 install: all ## headers, libraries, kiln.pc, a CMake package, the program and its manual page
 	install -d $(sort $(dir $(INSTALLED:%=$(DESTDIR)%)))
 	install -m 644 include/kiln/*.h $(DESTDIR)$(PREFIX)/include/kiln/
+	install -m 644 include/kiln/ops/*.h $(DESTDIR)$(PREFIX)/include/kiln/ops/
 	install -m 644 $(OUT)/libkiln.a $(DESTDIR)$(LIBDIR)/
 	install -m 755 $(OUT)/libkiln.so.0 $(DESTDIR)$(LIBDIR)/
 	ln -sf libkiln.so.0 $(DESTDIR)$(LIBDIR)/libkiln.so

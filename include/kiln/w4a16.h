@@ -1,5 +1,5 @@
 /* 4-bit weights on the host: from the tensors of AWQ, GPTQ and GGUF to the canonical form that kiln_gemm_w4a16_*
- * (ops.h) takes, and from there to the layout in which a device's kernels are fastest.
+ * (ops/gemm.h) takes, and from there to the layout in which a device's kernels are fastest.
  *
  *   kiln_w4a16_from_awq       from the tensors of an AWQ layer
  *   kiln_w4a16_from_gptq      from the tensors of a GPTQ layer
@@ -18,7 +18,7 @@
 #ifndef KILN_W4A16_H
 #define KILN_W4A16_H
 
-#include <kiln/ops.h>
+#include <kiln/ops/gemm.h>
 
 #ifdef __cplusplus
 extern "C" {

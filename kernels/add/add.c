@@ -1,5 +1,6 @@
 /* add, host side: the tensors are one row. */
 #include "kernels/add/add_args.h"
+#include <kiln/ops/elementwise.h>
 #define KILN_HOST add
 #include "kernels/common/operator.h"
 

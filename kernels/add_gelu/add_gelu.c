@@ -1,6 +1,7 @@
 /* add_gelu, host side. */
 #include "kernels/add_gelu/add_gelu_args.h"
 #include "kernels/common/gates.h"
+#include <kiln/ops/elementwise.h>
 #define KILN_HOST add_gelu
 #include "kernels/common/operator.h"
 

@@ -1,6 +1,7 @@
 /* add_rmsnorm, host side. */
 #include "kernels/add_rmsnorm/add_rmsnorm_args.h"
 #include "kernels/common/rms.h"
+#include <kiln/ops/norm.h>
 #define KILN_HOST add_rmsnorm
 #include "kernels/common/operator.h"
 

@@ -2,6 +2,7 @@
  * the workspace. */
 #include "kernels/amax/amax_args.h"
 #include "kernels/common/quantize_host.h"
+#include <kiln/ops/quantize.h>
 #define KILN_HOST amax
 #include "kernels/common/operator.h"
 

@@ -1,5 +1,6 @@
 /* argmax, host side: rows of up to a chunk in one launch, longer ones in two with partials in the workspace. */
 #include "kernels/argmax/argmax_args.h"
+#include <kiln/ops/sample.h>
 #define KILN_HOST argmax
 #include "kernels/common/operator.h"
 

@@ -4,6 +4,7 @@
 
 #include "kernels/common/attention_mapped_args.h"
 #include "kernels/common/host.h"
+#include <kiln/ops/attention.h>
 
 /* Keys are shared where there are fewer blocks than the plan wants, among as many as make them so, as long as each has
  * SPLIT_LEAST of them. The portable kernels want BLOCKS on every device, tuned ones one for each multiprocessor. */

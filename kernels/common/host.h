@@ -6,7 +6,7 @@
 #include "kernels/common/operators.h"
 #include "loader/operator.h"
 #include "loader/tensor_map.h"
-#include <kiln/ops.h>
+#include <kiln/ops/operator.h>
 #include <string.h>
 
 /* Makes *params point to a struct of this version's size: itself, or *copy for a caller of another version. */

@@ -1,5 +1,6 @@
 /* dequantize_w4a16, host side. */
 #include "kernels/dequantize_w4a16/dequantize_w4a16_args.h"
+#include <kiln/ops/gemm.h>
 #define KILN_HOST dequantize_w4a16
 #include "kernels/common/operator.h"
 

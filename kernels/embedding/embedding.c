@@ -1,6 +1,7 @@
 /* embedding, host side. */
 #include "kernels/common/host.h"
 #include "kernels/embedding/embedding_args.h"
+#include <kiln/ops/embedding.h>
 
 extern const kiln_bundle kiln__bundle_embedding;
 

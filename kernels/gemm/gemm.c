@@ -2,6 +2,7 @@
 #include "kernels/common/gates.h"
 #include "kernels/common/host.h"
 #include "kernels/gemm/gemm_mapped_args.h"
+#include <kiln/ops/gemm.h>
 
 extern const kiln_bundle kiln__bundle_gemm;
 

@@ -1,4 +1,5 @@
 /* gemm_w4a16, host side: which kernel does a product, and whether blocks share its k. */
+#include <kiln/ops/gemm.h>
 #define KILN_HOST gemm_w4a16
 #include "kernels/common/operator.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_args.h"

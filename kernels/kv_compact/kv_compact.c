@@ -1,5 +1,6 @@
 /* kv_compact, host side. */
 #include "kernels/kv_compact/kv_compact_args.h"
+#include <kiln/ops/cache.h>
 #define KILN_HOST kv_compact
 #include "kernels/common/operator.h"
 

@@ -1,6 +1,7 @@
 /* kv_copy_blocks, host side. */
 #include "kernels/common/host.h"
 #include "kernels/kv_copy_blocks/kv_copy_blocks_args.h"
+#include <kiln/ops/cache.h>
 
 extern const kiln_bundle kiln__bundle_kv_copy_blocks;
 

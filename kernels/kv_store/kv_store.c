@@ -1,6 +1,7 @@
 /* kv_store, host side. */
 #include "kernels/common/host.h"
 #include "kernels/kv_store/kv_store_args.h"
+#include <kiln/ops/cache.h>
 
 extern const kiln_bundle kiln__bundle_kv_store;
 

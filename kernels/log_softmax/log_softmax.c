@@ -1,5 +1,6 @@
 /* log_softmax, host side: rows of up to a chunk in one launch, longer ones in two with partials in the workspace. */
 #include "kernels/log_softmax/log_softmax_args.h"
+#include <kiln/ops/softmax.h>
 #define KILN_HOST log_softmax
 #include "kernels/common/operator.h"
 

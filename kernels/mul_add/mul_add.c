@@ -1,5 +1,6 @@
 /* mul_add, host side: the tensors are one row. */
 #include "kernels/mul_add/mul_add_args.h"
+#include <kiln/ops/elementwise.h>
 #define KILN_HOST mul_add
 #include "kernels/common/operator.h"
 

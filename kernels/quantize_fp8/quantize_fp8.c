@@ -1,5 +1,6 @@
 /* quantize_fp8, host side. */
 #include "kernels/common/quantize_host.h"
+#include <kiln/ops/quantize.h>
 #define KILN_HOST quantize_fp8
 #include "kernels/common/operator.h"
 

@@ -1,6 +1,7 @@
 /* quantize_nvfp4, host side. */
 #include "kernels/common/nvfp4_host.h"
 #include "kernels/quantize_nvfp4/quantize_nvfp4_args.h"
+#include <kiln/ops/quantize.h>
 #define KILN_HOST quantize_nvfp4
 #include "kernels/common/operator.h"
 

@@ -1,6 +1,7 @@
 /* rmsnorm, host side. */
 #include "kernels/common/rms.h"
 #include "kernels/rmsnorm/rmsnorm_args.h"
+#include <kiln/ops/norm.h>
 #define KILN_HOST rmsnorm
 #include "kernels/common/operator.h"
 

@@ -1,6 +1,7 @@
 /* rope, host side, and the frequencies. */
 #include "kernels/common/rotate_host.h"
 #include "kernels/rope/rope_args.h"
+#include <kiln/ops/rope.h>
 
 extern const kiln_bundle kiln__bundle_rope;
 

@@ -1,6 +1,7 @@
 /* rope3d, host side. */
 #include "kernels/common/rotate_host.h"
 #include "kernels/rope3d/rope3d_args.h"
+#include <kiln/ops/rope.h>
 
 extern const kiln_bundle kiln__bundle_rope3d;
 

@@ -1,6 +1,7 @@
 /* sample, host side. */
 #include "kernels/common/host.h"
 #include "kernels/sample/sample_args.h"
+#include <kiln/ops/sample.h>
 
 extern const kiln_bundle kiln__bundle_sample;
 

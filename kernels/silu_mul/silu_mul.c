@@ -1,6 +1,7 @@
 /* silu_mul, host side: without up, gate has both halves of each row. */
 #include "kernels/common/gates.h"
 #include "kernels/silu_mul/silu_mul_args.h"
+#include <kiln/ops/elementwise.h>
 #define KILN_HOST silu_mul
 #include "kernels/common/operator.h"
 

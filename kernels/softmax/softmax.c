@@ -1,5 +1,6 @@
 /* softmax, host side: rows of up to a chunk in one launch, longer ones in two with partials in the workspace. */
 #include "kernels/softmax/softmax_args.h"
+#include <kiln/ops/softmax.h>
 #define KILN_HOST softmax
 #include "kernels/common/operator.h"
 

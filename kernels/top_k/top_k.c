@@ -1,9 +1,10 @@
 /* top_k, host side: a launch leaves k of each chunk of a row, until a row is one chunk. */
 #include "kernels/top_k/top_k_args.h"
+#include <kiln/ops/sample.h>
 #define KILN_HOST top_k
 #include "kernels/common/operator.h"
 
-_Static_assert((int)KILN_TOP_K_MOST == (int)KILN_TOP_K_RANKS, "ops.h says what kernels have room for");
+_Static_assert((int)KILN_TOP_K_MOST == (int)KILN_TOP_K_RANKS, "ops/sample.h says what kernels have room for");
 
 static uint64_t chunks_of(uint64_t count) {
     return (count + KILN_TOP_K_CHUNK - 1) / KILN_TOP_K_CHUNK;

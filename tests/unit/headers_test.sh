@@ -6,8 +6,8 @@ compile() { # COMPILER LANGUAGE STANDARD HEADER
         "$1" -x "$2" "-std=$3" -Iinclude -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror -fsyntax-only -
 }
 
-for header in include/kiln/*.h; do
-    name=${header##*/}
+for header in include/kiln/*.h include/kiln/ops/*.h; do
+    name=${header#include/kiln/}
     check "$name in C11" compile "${CC:-cc}" c c11 "$name"
     if command -v c++ >/dev/null; then
         check "$name in C++11" compile c++ c++ c++11 "$name"

@@ -1,0 +1,88 @@
+/* Caches of keys and values: storing, copying and compacting. ops.h has the rules for every operator. */
+#ifndef KILN_OPS_CACHE_H
+#define KILN_OPS_CACHE_H
+
+#include <kiln/ops/operator.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- kv_store: writes the keys and values of tokens into slots of a cache ---------------------------------------- */
+
+typedef struct kiln_kv_store_params {
+    void *key_cache;          /* [capacity, cols]: a paged cache is [blocks * block size, kv heads * head_dim] */
+    void *value_cache;        /* [capacity, cols] */
+    const void *key;          /* [tokens, cols] */
+    const void *value;        /* [tokens, cols] */
+    const void *slot_mapping; /* [tokens], of index_type: row of the caches; a token whose slot is outside them, such
+                               * as -1, is skipped */
+    int64_t tokens;
+    int64_t cols;
+    int64_t capacity;
+    int64_t key_stride;         /* 0: cols */
+    int64_t value_stride;       /* 0: cols */
+    int64_t key_cache_stride;   /* 0: cols */
+    int64_t value_cache_stride; /* 0: cols */
+    int32_t index_type;         /* kiln_index_type of slot_mapping */
+    int32_t reserved;           /* must be 0 */
+} kiln_kv_store_params;
+
+/* Rows are copied bit for bit; other rows of the caches are left unchanged. If two tokens have the same slot, either
+ * may end up in it. */
+KILN_OPERATOR_FUNCTION(kv_store_f32, kiln_kv_store_params)
+KILN_OPERATOR_FUNCTION(kv_store_f16, kiln_kv_store_params)
+KILN_OPERATOR_FUNCTION(kv_store_bf16, kiln_kv_store_params)
+
+/* ---- kv_copy_blocks: copies blocks within a paged cache ---------------------------------------------------------- */
+
+typedef struct kiln_kv_copy_blocks_params {
+    void *key_cache;   /* [blocks, cols]: cols is block size * kv heads * head_dim */
+    void *value_cache; /* [blocks, cols] */
+    const void *pairs; /* [count, 2], of index_type: source block, destination block */
+    int64_t count;
+    int64_t blocks;
+    int64_t cols;
+    int32_t index_type; /* kiln_index_type of pairs */
+    int32_t reserved;   /* must be 0 */
+} kiln_kv_copy_blocks_params;
+
+/* Copy-on-write of paged caches (Kwon et al., arXiv 2309.06180): a sequence that is about to write into a block shared
+ * with others gets a copy of its own. Pairs with a block outside the cache are skipped. A destination must not be the
+ * source or the destination of another pair. */
+KILN_OPERATOR_FUNCTION(kv_copy_blocks_f32, kiln_kv_copy_blocks_params)
+KILN_OPERATOR_FUNCTION(kv_copy_blocks_f16, kiln_kv_copy_blocks_params)
+KILN_OPERATOR_FUNCTION(kv_copy_blocks_bf16, kiln_kv_copy_blocks_params)
+
+/* ---- kv_compact: moves the accepted tokens of draft trees together in a cache ------------------------------------ */
+
+typedef struct kiln_kv_compact_params {
+    void *key_cache;          /* [capacity, cols]: row block * block size + offset */
+    void *value_cache;        /* [capacity, cols] */
+    const void *slot_mapping; /* [batch, nodes], of index_type: as passed to kiln_kv_store for the trees */
+    const int32_t *path;      /* [batch, depth], ascending nodes: the root, 0, and the accepted ones after it */
+    const int32_t *accepted;  /* [batch]: accepted nodes of each path, including the root; at most depth and nodes */
+    int64_t batch;
+    int64_t nodes;
+    int64_t depth;
+    int64_t cols; /* kv heads * head_dim */
+    int64_t capacity;
+    int64_t key_cache_stride;   /* 0: cols */
+    int64_t value_cache_stride; /* 0: cols */
+    int32_t index_type;         /* kiln_index_type of slot_mapping */
+    int32_t reserved;           /* must be 0 */
+} kiln_kv_compact_params;
+
+/* For each sequence and each i below its accepted, the rows of node path[i] are copied, bit for bit, to those of node
+ * i. The accepted tokens are then where the next tokens of the sequence belong, and kiln_blocks_truncate removes the
+ * rest. Nodes and slots that do not exist are skipped. The slots of one call must differ. <kiln/tree.h> makes trees and
+ * finds paths. */
+KILN_OPERATOR_FUNCTION(kv_compact_f32, kiln_kv_compact_params)
+KILN_OPERATOR_FUNCTION(kv_compact_f16, kiln_kv_compact_params)
+KILN_OPERATOR_FUNCTION(kv_compact_bf16, kiln_kv_compact_params)
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

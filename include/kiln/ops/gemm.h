@@ -1,0 +1,250 @@
+/* Matrix products, and the 4-bit weights of one of them. ops.h has the rules for every operator. */
+#ifndef KILN_OPS_GEMM_H
+#define KILN_OPS_GEMM_H
+
+#include <kiln/ops/operator.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- gemm: d = activation(scale * a * b^T + c + bias) ------------------------------------------------------------ */
+
+/* The function applied to each element of the result. */
+typedef enum kiln_gemm_activation {
+    KILN_GEMM_NONE,
+    KILN_GEMM_GELU_ERF,
+    KILN_GEMM_GELU_TANH,
+    KILN_GEMM_GELU_QUICK,
+    KILN_GEMM_SILU,
+} kiln_gemm_activation;
+
+/* The tile of d that a block computes, where the image has kernels for several tiles. Those that use matrix units
+ * (tensor cores) need the rows of a and b aligned to 16 bytes. */
+typedef enum kiln_gemm_tile {
+    KILN_GEMM_TILE_AUTO,     /* the tile with the shortest predicted time */
+    KILN_GEMM_TILE_PORTABLE, /* 64 x 64, in f32 arithmetic; every image has it */
+    KILN_GEMM_TILE_SMALL,    /* on sm_80 and later 64 x 128, on sm_90 128 x 64, on gfx90a and gfx942 64 x 64 */
+    KILN_GEMM_TILE_LARGE,    /* on sm_80 and later 128 x 256, on gfx90a and gfx942 256 x 128 */
+    KILN_GEMM_TILE_MEDIUM,   /* on sm_90 128 x 128; other images have none and use the portable tile */
+} kiln_gemm_tile;
+
+typedef struct kiln_gemm_params {
+    void *d;          /* [batch, m, n]; may be c, with the same strides */
+    const void *a;    /* [batch, m, k] */
+    const void *b;    /* [batch, n, k]: the layout in which a linear layer stores its weights, [out, in] */
+    const void *c;    /* [batch, m, n]; NULL: 0 */
+    const void *bias; /* [n]; NULL: 0 */
+    int64_t batch;    /* 1 for a single product; batch, m, n and k are at most 2^31 - 1 */
+    int64_t m;
+    int64_t n;
+    int64_t k;              /* 0: the product is 0, and a and b may be NULL */
+    int64_t d_stride;       /* 0: n */
+    int64_t a_stride;       /* 0: k */
+    int64_t b_stride;       /* 0: k */
+    int64_t c_stride;       /* 0: n */
+    int64_t d_batch_stride; /* between matrices; 0: packed. At least a row: matrices may be interleaved */
+    int64_t a_batch_stride;
+    int64_t b_batch_stride;
+    int64_t c_batch_stride;
+    void *workspace;       /* of the device, 16-byte aligned; NULL if workspace_size is 0 */
+    size_t workspace_size; /* 0, or at least kiln_gemm_<precision>_workspace_size() */
+    float scale;           /* finite; 0: 1. What BLAS calls alpha */
+    int32_t activation;    /* kiln_gemm_activation */
+    int32_t tile;          /* kiln_gemm_tile; the portable one where the image or the tensors do not allow it */
+    int32_t reserved;      /* must be 0 */
+} kiln_gemm_params;
+
+/* Products are accumulated in f32, one by one or in the order of the chip's matrix units. For up to 8 rows of a there
+ * is a kernel that reads b only once; for up to 16 if the image uses matrix units, the rows of a and b are aligned to
+ * 16 bytes and k is a multiple of 8. The matrix units of gfx90a treat subnormal f16 and bf16 numbers as zeros. */
+KILN_OPERATOR_FUNCTION(gemm_f32, kiln_gemm_params)
+KILN_OPERATOR_FUNCTION(gemm_f16, kiln_gemm_params)
+KILN_OPERATOR_FUNCTION(gemm_bf16, kiln_gemm_params)
+
+/* The bytes of workspace that let gemm divide a long k among several blocks where d has too few tiles to occupy the
+ * device; 0 where that does not pay. The pointers are ignored: the size is sufficient whatever their alignment. It
+ * depends on the kernels of the image for the stream's device, which this function loads unless it is already loaded.
+ * Without workspace k is not divided: the product is slower and may differ in the last bits. Returns KILN_OK,
+ * KILN_ERROR_INVALID_ARGUMENT, and what loading can return. */
+KILN_WORKSPACE_FUNCTION(gemm_f32, kiln_gemm_params)
+KILN_WORKSPACE_FUNCTION(gemm_f16, kiln_gemm_params)
+KILN_WORKSPACE_FUNCTION(gemm_bf16, kiln_gemm_params)
+
+/* ---- gemm_fp8: d = activation(scale * (a * a_scales) (b * b_scales)^T + bias), a and b E4M3 ---------------------- */
+
+typedef struct kiln_gemm_fp8_params {
+    void *d;               /* [m, n], of the precision */
+    const uint8_t *a;      /* [m, k], OCP E4M3 on every device */
+    const uint8_t *b;      /* [n, k]: the weights of a linear layer as they are stored, [out, in] */
+    const float *a_scales; /* [a_scale_rows, a_scale_cols] */
+    const float *b_scales; /* [b_scale_rows, b_scale_cols] */
+    const void *bias;      /* [n], of the precision; NULL: 0 */
+    int64_t m;             /* at most 2^31 - 1, as n and k */
+    int64_t n;
+    int64_t k;             /* 0: the product is 0, and a, b and their scales may be NULL */
+    int64_t a_scale_rows;  /* 1, m / 128 rounded up, or m, as 0: how many rows share a scale */
+    int64_t a_scale_cols;  /* 1, as 0, or k / 128 rounded up: how many columns do */
+    int64_t b_scale_rows;  /* 1, n / 128 rounded up, or n, as 0 */
+    int64_t b_scale_cols;  /* 1, as 0, or k / 128 rounded up */
+    int64_t d_stride;      /* 0: n */
+    int64_t a_stride;      /* 0: k */
+    int64_t b_stride;      /* 0: k */
+    void *workspace;       /* of the device, 16-byte aligned; NULL if workspace_size is 0 */
+    size_t workspace_size; /* 0, or at least kiln_gemm_fp8_<precision>_workspace_size() */
+    float scale;           /* finite; 0: 1 */
+    int32_t activation;    /* kiln_gemm_activation */
+    int32_t tile;          /* kiln_gemm_tile; the portable one where the image or the tensors do not allow it */
+    int32_t reserved;      /* must be 0 */
+} kiln_gemm_fp8_params;
+
+/* The product of tensors that quantize_fp8 made: codes and scales are as it writes them, with the same numbers of
+ * scales, so that a scale is of the tensor, of a row (a token of a, a channel of b), of a row's 128 columns or of a
+ * block of 128 x 128. a and b need not have the same. With p the products of the codes of 128 columns of k, added up,
+ *
+ *     d = activation(scale * (the sum over k's groups of 128 of a_scale * b_scale * p) + bias)
+ *
+ * in f32, with one rounding to the precision at the end. p is added one by one, or as the chip's matrix units add it,
+ * of which each result is of 128 columns at most before f32 arithmetic takes it over (two-level accumulation: what such
+ * units drop is a bias toward 0 that grows with k where all products have one sign). A code that is NaN makes its row
+ * or column of d NaN. Up to 16 rows of a are done by kernels that read b once, or twice where the image has no matrix
+ * units for them. */
+KILN_OPERATOR_FUNCTION(gemm_fp8_f32, kiln_gemm_fp8_params)
+KILN_OPERATOR_FUNCTION(gemm_fp8_f16, kiln_gemm_fp8_params)
+KILN_OPERATOR_FUNCTION(gemm_fp8_bf16, kiln_gemm_fp8_params)
+
+/* The bytes of workspace with which a long k is divided among blocks where d alone would occupy few of them, as gemm's:
+ * 0 where that does not pay. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT, and what loading can return. */
+KILN_WORKSPACE_FUNCTION(gemm_fp8_f32, kiln_gemm_fp8_params)
+KILN_WORKSPACE_FUNCTION(gemm_fp8_f16, kiln_gemm_fp8_params)
+KILN_WORKSPACE_FUNCTION(gemm_fp8_bf16, kiln_gemm_fp8_params)
+
+/* ---- gemm_int8: d = activation(scale * (a * a_scales) (b * b_scales)^T + bias), a and b int8 --------------------- */
+
+typedef struct kiln_gemm_int8_params {
+    void *d;               /* [m, n], of the precision */
+    const int8_t *a;       /* [m, k] */
+    const int8_t *b;       /* [n, k]: the weights of a linear layer as they are stored, [out, in] */
+    const float *a_scales; /* [a_scale_rows, a_scale_cols] */
+    const float *b_scales; /* [b_scale_rows, b_scale_cols] */
+    const void *bias;      /* [n], of the precision; NULL: 0 */
+    int64_t m;             /* at most 2^31 - 1, as n and k */
+    int64_t n;
+    int64_t k;             /* 0: the product is 0, and a, b and their scales may be NULL */
+    int64_t a_scale_rows;  /* 1, m / 128 rounded up, or m, as 0: how many rows share a scale */
+    int64_t a_scale_cols;  /* 1, as 0, or k / 128 rounded up: how many columns do */
+    int64_t b_scale_rows;  /* 1, n / 128 rounded up, or n, as 0 */
+    int64_t b_scale_cols;  /* 1, as 0, or k / 128 rounded up */
+    int64_t d_stride;      /* 0: n */
+    int64_t a_stride;      /* 0: k */
+    int64_t b_stride;      /* 0: k */
+    void *workspace;       /* of the device, 16-byte aligned; NULL if workspace_size is 0 */
+    size_t workspace_size; /* 0, or at least kiln_gemm_int8_<precision>_workspace_size() */
+    float scale;           /* finite; 0: 1 */
+    int32_t activation;    /* kiln_gemm_activation */
+    int32_t tile;          /* kiln_gemm_tile; the portable one where the image or the tensors do not allow it */
+    int32_t reserved;      /* must be 0 */
+} kiln_gemm_int8_params;
+
+/* As gemm_fp8, of tensors that quantize_int8 made; -128 is a code as any other. Products of codes are added in int32,
+ * exactly: those of 128 columns where a or b has scales for these or k is more than 2^16, else all of them (of a
+ * block's part of k where it is divided), before they become f32 and are multiplied with the scales. */
+KILN_OPERATOR_FUNCTION(gemm_int8_f32, kiln_gemm_int8_params)
+KILN_OPERATOR_FUNCTION(gemm_int8_f16, kiln_gemm_int8_params)
+KILN_OPERATOR_FUNCTION(gemm_int8_bf16, kiln_gemm_int8_params)
+
+/* As gemm_fp8's. */
+KILN_WORKSPACE_FUNCTION(gemm_int8_f32, kiln_gemm_int8_params)
+KILN_WORKSPACE_FUNCTION(gemm_int8_f16, kiln_gemm_int8_params)
+KILN_WORKSPACE_FUNCTION(gemm_int8_bf16, kiln_gemm_int8_params)
+
+/* ---- gemm_w4a16: d = scale * (a * pre_scale) * w^T + bias, w of 4-bit integers ----------------------------------- */
+
+/* The order of the scales, and of the zeros. */
+typedef enum kiln_w4a16_scales {
+    KILN_W4A16_SCALES_N_K, /* [n, k / group] */
+    KILN_W4A16_SCALES_K_N, /* [k / group, n] */
+} kiln_w4a16_scales;
+
+/* The order of the weights' bytes; kiln/w4a16.h converts between layouts. */
+typedef enum kiln_w4a16_layout {
+    KILN_W4A16_CANONICAL, /* [n, k / 2]: the element of even k in the low half of a byte */
+    KILN_W4A16_SM80_V1,   /* tiles of 16 x 64, in the order that the matrix units of sm_80 and later read */
+} kiln_w4a16_layout;
+
+/* The tile of d that a block computes, if the image has kernels for several. */
+typedef enum kiln_w4a16_tile {
+    KILN_W4A16_TILE_AUTO,     /* by their predicted times */
+    KILN_W4A16_TILE_PORTABLE, /* 64 x 64, in f32 arithmetic: in every image; canonical weights only */
+    KILN_W4A16_TILE_64,       /* 64 x 64 by matrix units; weights in sm80_v1 only */
+    KILN_W4A16_TILE_128,      /* 128 x 128, the same */
+} kiln_w4a16_tile;
+
+typedef struct kiln_gemm_w4a16_params {
+    void *d;                /* [m, n] */
+    const void *a;          /* [m, k] */
+    const uint8_t *weights; /* [n, k / 2]: two integers q from -8 to 7 per byte, in weight_layout */
+    const void *scales;     /* [n, k / group], or [k / group, n] by scale_layout */
+    const void *zeros;      /* the shape of scales: added to q * scale; NULL: 0 */
+    const void *bias;       /* [n]; NULL: 0 */
+    const void *pre_scale;  /* [k]: factors of the columns of a; NULL: 1 */
+    int64_t m;              /* as n and k at most 2^31 - 1 */
+    int64_t n;
+    int64_t k;             /* even. 0: the product is 0, and its factors may be NULL */
+    int64_t group;         /* elements of a row that share a scale: 32, 64, 128, 256 or k; divides k; 0: k */
+    int64_t d_stride;      /* 0: n */
+    int64_t a_stride;      /* 0: k */
+    void *workspace;       /* of the device, 16-byte aligned; NULL if workspace_size is 0 */
+    size_t workspace_size; /* 0, or at least kiln_gemm_w4a16_<precision>_workspace_size() */
+    float scale;           /* finite; 0: 1 */
+    int32_t scale_layout;  /* kiln_w4a16_scales */
+    int32_t weight_layout; /* kiln_w4a16_layout */
+    int32_t tile;          /* kiln_w4a16_tile; canonical weights always take the portable one */
+} kiln_gemm_w4a16_params;
+
+/* d[i][j] = scale * sum over k of a[i][k] * pre_scale[k] * (q[j][k] * scales[j][k / group] + zeros[j][k / group])
+ * + bias[j]. All tensors but the weights have the precision of the function. Zeros are added after scaling: the integer
+ * zero points of AWQ (Lin et al., arXiv 2306.00978) and GPTQ (Frantar et al., arXiv 2210.17323) are converted by
+ * kiln/w4a16.h.
+ *
+ * Products are added in f32. A product of at most 8 rows of a reads the weights once. Every image takes canonical
+ * weights. An image with matrix units for sm80_v1 is faster with weights in that layout; other images refuse them. In
+ * sm80_v1, n must be a multiple of 16 and k of 64, and rows of a, the weights and pre_scale must be 16-byte aligned; up
+ * to 16 rows then read the weights once. There, a * pre_scale is rounded to the precision before it is multiplied, and
+ * so is q * scale + zero in a product of more than 16 rows. */
+KILN_OPERATOR_FUNCTION(gemm_w4a16_f32, kiln_gemm_w4a16_params)
+KILN_OPERATOR_FUNCTION(gemm_w4a16_f16, kiln_gemm_w4a16_params)
+KILN_OPERATOR_FUNCTION(gemm_w4a16_bf16, kiln_gemm_w4a16_params)
+
+/* The bytes of workspace with which gemm_w4a16 divides a long k among blocks where d alone would occupy few of them
+ * (the pointers are not looked at); 0 where that does not pay. As for gemm. */
+KILN_WORKSPACE_FUNCTION(gemm_w4a16_f32, kiln_gemm_w4a16_params)
+KILN_WORKSPACE_FUNCTION(gemm_w4a16_f16, kiln_gemm_w4a16_params)
+KILN_WORKSPACE_FUNCTION(gemm_w4a16_bf16, kiln_gemm_w4a16_params)
+
+/* ---- dequantize_w4a16: y = weights * scales + zeros, of 4-bit integers ------------------------------------------- */
+
+typedef struct kiln_dequantize_w4a16_params {
+    void *y;                /* [n, k] */
+    const uint8_t *weights; /* [n, k / 2]: kiln_gemm_w4a16_params has the meaning of this and what follows */
+    const void *scales;     /* [n, k / group], or [k / group, n] by scale_layout */
+    const void *zeros;      /* the shape of scales; NULL: 0 */
+    int64_t n;              /* at most 2^31 - 1, as k */
+    int64_t k;              /* even */
+    int64_t group;          /* elements of a row that share a scale: 32, 64, 128, 256 or k; divides k; 0: k */
+    int64_t y_stride;       /* 0: k */
+    int32_t scale_layout;   /* kiln_w4a16_scales */
+    int32_t reserved;       /* must be 0 */
+} kiln_dequantize_w4a16_params;
+
+/* y = q * scale + zero of canonical weights, the elements that kiln_gemm_w4a16 multiplies with, rounded once to the
+ * precision. Without a fused multiply-add (x86-64-v2), q * scale is rounded first, which only f32 shows. */
+KILN_OPERATOR_FUNCTION(dequantize_w4a16_f32, kiln_dequantize_w4a16_params)
+KILN_OPERATOR_FUNCTION(dequantize_w4a16_f16, kiln_dequantize_w4a16_params)
+KILN_OPERATOR_FUNCTION(dequantize_w4a16_bf16, kiln_dequantize_w4a16_params)
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

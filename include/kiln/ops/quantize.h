@@ -1,0 +1,202 @@
+/* Quantising to FP8, INT8 and NVFP4, and back. ops.h has the rules for every operator. */
+#ifndef KILN_OPS_QUANTIZE_H
+#define KILN_OPS_QUANTIZE_H
+
+#include <kiln/ops/operator.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- amax: the greatest magnitudes of x, by tensor, row, group or block ------------------------------------------ */
+
+typedef struct kiln_amax_params {
+    float *y;      /* [scale_rows, scale_cols], written */
+    const void *x; /* [rows, cols] */
+    int64_t rows;
+    int64_t cols;       /* at most 2^31 - 1 */
+    int64_t scale_rows; /* 1, rows / 128 rounded up, or rows: how many rows share a result */
+    int64_t scale_cols; /* 1, or cols / 128 rounded up: how many columns do */
+    int64_t x_stride;   /* 0: cols */
+    void *workspace;    /* 16-byte aligned; may be NULL where its size is 0 */
+    size_t workspace_size;
+} kiln_amax_params;
+
+/* The greatest magnitudes that the quantising operators take as amax, on the device: nothing is read back, so that a
+ * captured graph may find them and quantise. NaN is passed over; of nothing but NaN the result is 0, and with an
+ * infinity it is infinite. Results do not depend on how the work is divided: they are the same bits on every device.
+ *
+ * Rows of more than 8192 elements, and rows that share a result, take two launches and workspace, the exact size of
+ * which kiln_amax_*_workspace_size says. */
+KILN_OPERATOR_FUNCTION(amax_f32, kiln_amax_params)
+KILN_OPERATOR_FUNCTION(amax_f16, kiln_amax_params)
+KILN_OPERATOR_FUNCTION(amax_bf16, kiln_amax_params)
+KILN_WORKSPACE_FUNCTION(amax_f32, kiln_amax_params)
+KILN_WORKSPACE_FUNCTION(amax_f16, kiln_amax_params)
+KILN_WORKSPACE_FUNCTION(amax_bf16, kiln_amax_params)
+
+/* ---- quantize_fp8: codes * scales = x, with codes in E4M3 -------------------------------------------------------- */
+
+typedef struct kiln_quantize_fp8_params {
+    uint8_t *codes;     /* [rows, cols], OCP E4M3 on every device */
+    float *scales;      /* [scale_rows, scale_cols], written; NULL: not wanted */
+    const void *x;      /* [rows, cols] */
+    const float *given; /* [scale_rows, scale_cols]: the scales to use; NULL: amax / smax */
+    const float *amax; /* [scale_rows, scale_cols]: the greatest magnitudes; NULL: computed from x. Not read if given is
+                        * set */
+    int64_t rows;
+    int64_t cols;         /* at most 2^31 - 1 */
+    int64_t scale_rows;   /* 1; rows / 128, rounded up; or rows, which is also what 0 means */
+    int64_t scale_cols;   /* 1, which is also what 0 means; or cols / 128, rounded up */
+    int64_t codes_stride; /* 0: cols */
+    int64_t x_stride;     /* 0: cols */
+    float smax;           /* what the greatest magnitude becomes: from 1 to 448; 0: 448 */
+    int32_t reserved;     /* must be 0 */
+} kiln_quantize_fp8_params;
+
+/* The shape of scales determines which elements share one: 1 x 1 the whole tensor; rows x 1 each row (a token);
+ * rows x cols / 128 each group of 1 x 128; rows / 128 x cols / 128 each block of 128 x 128. Groups at the edges may be
+ * smaller. A scale that spans both several rows and more than 128 x 128 elements, such as a tensor's, needs given or
+ * amax, which are on the device: nothing is read back.
+ *
+ *     scale = amax / smax     where that is at least 2^-126, else 1
+ *     code = E4M3(x * (1 / scale))
+ *
+ * in IEEE arithmetic, each operation rounded once: codes and scales are bit-identical on every device, and to those of
+ * a call that is given the scales. E4M3() rounds to nearest even and clamps magnitudes to smax. A group of zeros has
+ * the scale 1 and codes of 0 with the elements' signs. amax ignores NaN, whose code is 0x7f; an infinity makes it the
+ * greatest f32, and has the code +-smax. A given scale that is below 2^-126, 0 for example, or NaN is taken as 1. */
+KILN_OPERATOR_FUNCTION(quantize_fp8_f32, kiln_quantize_fp8_params)
+KILN_OPERATOR_FUNCTION(quantize_fp8_f16, kiln_quantize_fp8_params)
+KILN_OPERATOR_FUNCTION(quantize_fp8_bf16, kiln_quantize_fp8_params)
+
+/* ---- quantize_int8: codes * scales = x, with codes in int8 ------------------------------------------------------- */
+
+typedef struct kiln_quantize_int8_params {
+    int8_t *codes;      /* [rows, cols], from -127 to 127 */
+    float *scales;      /* [scale_rows, scale_cols], written; NULL: not wanted */
+    const void *x;      /* [rows, cols] */
+    const float *given; /* [scale_rows, scale_cols]: the scales to use; NULL: amax / smax */
+    const float *amax; /* [scale_rows, scale_cols]: the greatest magnitudes; NULL: computed from x. Not read if given is
+                        * set */
+    int64_t rows;
+    int64_t cols;         /* at most 2^31 - 1 */
+    int64_t scale_rows;   /* 1; rows / 128, rounded up; or rows, which is also what 0 means */
+    int64_t scale_cols;   /* 1, which is also what 0 means; or cols / 128, rounded up */
+    int64_t codes_stride; /* 0: cols */
+    int64_t x_stride;     /* 0: cols */
+    float smax;           /* what the greatest magnitude becomes: from 1 to 127; 0: 127 */
+    int32_t reserved;     /* must be 0 */
+} kiln_quantize_int8_params;
+
+/* The same as quantize_fp8, except that code is x * (1 / scale) rounded to the nearest integer, ties to even, and
+ * clamped to smax. The code of NaN is 0. */
+KILN_OPERATOR_FUNCTION(quantize_int8_f32, kiln_quantize_int8_params)
+KILN_OPERATOR_FUNCTION(quantize_int8_f16, kiln_quantize_int8_params)
+KILN_OPERATOR_FUNCTION(quantize_int8_bf16, kiln_quantize_int8_params)
+
+/* ---- quantize_nvfp4: x as E2M1 with scales of E4M3 and f32 ------------------------------------------------------- */
+
+typedef struct kiln_quantize_nvfp4_params {
+    uint8_t *codes;      /* [rows, 8 * scale_cols], two columns to a byte, the first of them in its low half */
+    uint8_t *scales;     /* [scale_rows, scale_cols], OCP E4M3 on every device, in the order of scale_layout */
+    float *global_scale; /* [global_rows], written; NULL: not wanted */
+    const void *x;       /* [rows, cols] */
+    const float *given;  /* [global_rows], the global scales; NULL: amax / 2688 */
+    const float *amax;   /* [global_rows], the greatest magnitudes; not read, and may be NULL, if given is not NULL */
+    int64_t rows;
+    int64_t cols;         /* at most 2^31 - 1 */
+    int64_t scale_rows;   /* at least rows; of KILN_SCALES_128X4 a multiple of 128 */
+    int64_t scale_cols;   /* at least cols / 16 rounded up; of KILN_SCALES_128X4 a multiple of 4 */
+    int64_t global_rows;  /* 1: a global scale for the tensor; rows: one for each row */
+    int64_t codes_stride; /* in bytes; 0: 8 * scale_cols */
+    int64_t x_stride;     /* 0: cols */
+    int32_t scale_layout; /* kiln_scale_layout */
+    int32_t reserved;     /* must be 0 */
+} kiln_quantize_nvfp4_params;
+
+/* NVFP4 (NVIDIA, "Pretraining Large Language Models with NVFP4", arXiv 2509.25149): an element is the product of its
+ * code, an E2M1 of the Open Compute Project's Microscaling Formats; of the scale that it shares with 15 neighbours; and
+ * of the global scale g, the *decode* scale, whose reciprocal other libraries take.
+ *
+ *     g = amax / 2688                     where that is at least 2^-116, else 1
+ *     scale = E4M3((greatest magnitude of the 16 / 6) * (1 / g))
+ *     code = E2M1(x * ((1 / g) / scale)), or of x * 0 where scale is 0
+ *
+ * in IEEE arithmetic, each operation rounded once: codes and scales are the same bits on every device. E4M3() and
+ * E2M1() round to nearest even and saturate, at 448 and at 6. So a tensor of zeros has g = 1, and blocks that are small
+ * beside the tensor have the scale 0 and codes of zero, with their signs. The greatest magnitude passes over NaN, whose
+ * code is that of 6; infinities have the codes of +-6, and an infinite amax is the greatest f32. A given scale below
+ * 2^-116, as 0, or NaN is taken for 1. Codes beyond cols, up to 16 * scale_cols, and scales beyond x are 0. */
+KILN_OPERATOR_FUNCTION(quantize_nvfp4_f32, kiln_quantize_nvfp4_params)
+KILN_OPERATOR_FUNCTION(quantize_nvfp4_f16, kiln_quantize_nvfp4_params)
+KILN_OPERATOR_FUNCTION(quantize_nvfp4_bf16, kiln_quantize_nvfp4_params)
+
+/* ---- dequantize_fp8: y = codes * scales -------------------------------------------------------------------------- */
+
+typedef struct kiln_dequantize_fp8_params {
+    void *y;              /* [rows, cols] */
+    const uint8_t *codes; /* [rows, cols], OCP E4M3 on every device */
+    const float *scales;  /* [scale_rows, scale_cols] */
+    int64_t rows;
+    int64_t cols;         /* at most 2^31 - 1 */
+    int64_t scale_rows;   /* 1, rows / 128 rounded up, or rows, as 0: how many rows share a scale */
+    int64_t scale_cols;   /* 1, as 0, or cols / 128 rounded up: how many columns do */
+    int64_t y_stride;     /* 0: cols */
+    int64_t codes_stride; /* 0: cols */
+} kiln_dequantize_fp8_params;
+
+/* What kiln_quantize_fp8_* made, back: the product of the code's number and its scale in f32, rounded to y. The same
+ * bits on every device, but for those of NaN, which the codes 0x7f and 0xff give. */
+KILN_OPERATOR_FUNCTION(dequantize_fp8_f32, kiln_dequantize_fp8_params)
+KILN_OPERATOR_FUNCTION(dequantize_fp8_f16, kiln_dequantize_fp8_params)
+KILN_OPERATOR_FUNCTION(dequantize_fp8_bf16, kiln_dequantize_fp8_params)
+
+/* ---- dequantize_int8: y = codes * scales ------------------------------------------------------------------------- */
+
+typedef struct kiln_dequantize_int8_params {
+    void *y;             /* [rows, cols] */
+    const int8_t *codes; /* [rows, cols] */
+    const float *scales; /* [scale_rows, scale_cols] */
+    int64_t rows;
+    int64_t cols;         /* at most 2^31 - 1 */
+    int64_t scale_rows;   /* 1, rows / 128 rounded up, or rows, as 0: how many rows share a scale */
+    int64_t scale_cols;   /* 1, as 0, or cols / 128 rounded up: how many columns do */
+    int64_t y_stride;     /* 0: cols */
+    int64_t codes_stride; /* 0: cols */
+} kiln_dequantize_int8_params;
+
+/* What kiln_quantize_int8_* made, back, as dequantize_fp8. */
+KILN_OPERATOR_FUNCTION(dequantize_int8_f32, kiln_dequantize_int8_params)
+KILN_OPERATOR_FUNCTION(dequantize_int8_f16, kiln_dequantize_int8_params)
+KILN_OPERATOR_FUNCTION(dequantize_int8_bf16, kiln_dequantize_int8_params)
+
+/* ---- dequantize_nvfp4: y = codes * scales * global_scale --------------------------------------------------------- */
+
+typedef struct kiln_dequantize_nvfp4_params {
+    void *y;                   /* [rows, cols] */
+    const uint8_t *codes;      /* [rows, 8 * scale_cols], two columns to a byte, the first of them in its low half */
+    const uint8_t *scales;     /* [scale_rows, scale_cols], OCP E4M3 on every device, in the order of scale_layout */
+    const float *global_scale; /* [global_rows] */
+    int64_t rows;
+    int64_t cols;         /* at most 2^31 - 1 */
+    int64_t scale_rows;   /* at least rows; of KILN_SCALES_128X4 a multiple of 128 */
+    int64_t scale_cols;   /* at least cols / 16 rounded up; of KILN_SCALES_128X4 a multiple of 4 */
+    int64_t global_rows;  /* 1: a global scale for the tensor; rows: one for each row */
+    int64_t y_stride;     /* 0: cols */
+    int64_t codes_stride; /* in bytes; 0: 8 * scale_cols */
+    int32_t scale_layout; /* kiln_scale_layout */
+    int32_t reserved;     /* must be 0 */
+} kiln_dequantize_nvfp4_params;
+
+/* What kiln_quantize_nvfp4_* made, back: (E2M1 * E4M3) * global_scale, of which the first product is exact and the
+ * second is rounded to f32, then to y. The same bits on every device, but for those of NaN, which a scale may be. */
+KILN_OPERATOR_FUNCTION(dequantize_nvfp4_f32, kiln_dequantize_nvfp4_params)
+KILN_OPERATOR_FUNCTION(dequantize_nvfp4_f16, kiln_dequantize_nvfp4_params)
+KILN_OPERATOR_FUNCTION(dequantize_nvfp4_bf16, kiln_dequantize_nvfp4_params)
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,108 @@
+/* From logits to tokens: the greatest elements of rows, and random draws. ops.h has the rules for every operator. */
+#ifndef KILN_OPS_SAMPLE_H
+#define KILN_OPS_SAMPLE_H
+
+#include <kiln/ops/operator.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- argmax: the column of each row's greatest element ----------------------------------------------------------- */
+
+typedef struct kiln_argmax_params {
+    int32_t *y;    /* [rows] */
+    const void *x; /* [rows, cols] */
+    int64_t rows;
+    int64_t cols;          /* rows and cols are at most 2^31 - 1 */
+    int64_t x_stride;      /* 0: cols */
+    void *workspace;       /* of the device, 16-byte aligned; NULL if workspace_size is 0 */
+    size_t workspace_size; /* at least kiln_argmax_<precision>_workspace_size() */
+} kiln_argmax_params;
+
+/* Of equal elements the first is taken; 0 and -0 are equal. If a row has NaNs, the first NaN is taken. If cols is 0,
+ * nothing is written. */
+KILN_OPERATOR_FUNCTION(argmax_f32, kiln_argmax_params)
+KILN_OPERATOR_FUNCTION(argmax_f16, kiln_argmax_params)
+KILN_OPERATOR_FUNCTION(argmax_bf16, kiln_argmax_params)
+
+/* The bytes of workspace that argmax needs for rows and cols, whatever the pointers: 0 for rows of up to 8192 elements.
+ * Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT. */
+KILN_WORKSPACE_FUNCTION(argmax_f32, kiln_argmax_params)
+KILN_WORKSPACE_FUNCTION(argmax_f16, kiln_argmax_params)
+KILN_WORKSPACE_FUNCTION(argmax_bf16, kiln_argmax_params)
+
+/* ---- top_k: the k greatest elements of each row ------------------------------------------------------------------ */
+
+enum { KILN_TOP_K_MOST = 1024 };
+
+typedef struct kiln_top_k_params {
+    void *values;     /* [rows, k], the greatest first; NULL: not wanted */
+    int32_t *indices; /* [rows, k], their columns */
+    const void *x;    /* [rows, cols] */
+    int64_t rows;
+    int64_t cols;          /* rows and cols are at most 2^31 - 1 */
+    int64_t k;             /* at most cols and KILN_TOP_K_MOST */
+    int64_t x_stride;      /* 0: cols */
+    void *workspace;       /* of the device, 16-byte aligned; NULL if workspace_size is 0 */
+    size_t workspace_size; /* at least kiln_top_k_<precision>_workspace_size() */
+} kiln_top_k_params;
+
+/* Of equal elements the one in the lower column comes first, and is chosen where not all fit among the k; 0 and -0 are
+ * equal. NaN ranks above all numbers. Values are copied bit for bit. If rows or k is 0, nothing is written. */
+KILN_OPERATOR_FUNCTION(top_k_f32, kiln_top_k_params)
+KILN_OPERATOR_FUNCTION(top_k_f16, kiln_top_k_params)
+KILN_OPERATOR_FUNCTION(top_k_bf16, kiln_top_k_params)
+
+/* The bytes of workspace that top_k needs for rows, cols and k, whatever the pointers: 0 for rows of up to 4096
+ * elements. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT. */
+KILN_WORKSPACE_FUNCTION(top_k_f32, kiln_top_k_params)
+KILN_WORKSPACE_FUNCTION(top_k_f16, kiln_top_k_params)
+KILN_WORKSPACE_FUNCTION(top_k_bf16, kiln_top_k_params)
+
+/* ---- sample: draws a column of each row of logits ---------------------------------------------------------------- */
+
+typedef struct kiln_sample_params {
+    int32_t *y;    /* [rows]; -1 for a row of nothing but -inf and NaN */
+    const void *x; /* [rows, cols] */
+    /* One value per row, [rows] on the device, read when the kernel runs; NULL: the field of that name below applies to
+     * all rows */
+    const float *row_temperature;
+    const int32_t *row_top_k;
+    const float *row_top_p;
+    const float *row_min_p;
+    const int64_t *row_seed;
+    const void *row_position; /* of index_type */
+    int64_t rows;
+    int64_t cols;       /* at most 2^22 */
+    int64_t x_stride;   /* 0: cols */
+    int64_t seed;       /* of the random numbers */
+    int64_t position;   /* how many numbers have been drawn with the seed so far, such as the token's position */
+    int64_t top_k;      /* keeps the top_k greatest logits; 0: all */
+    float temperature;  /* divides the logits, 1e-6 to 1e6; 0: takes the greatest logit, of equals the first */
+    float top_p;        /* from 0 to 1: keeps the most likely that together have at least this probability; 0, 1: all */
+    float min_p;        /* from 0 to 1: keeps those of at least this fraction of the greatest probability; 0: all */
+    int32_t index_type; /* kiln_index_type of row_position */
+} kiln_sample_params;
+
+/* Temperature is applied first, then top_k and min_p (Nguyen et al., arXiv 2407.01082), then top_p (Holtzman et al.,
+ * arXiv 1904.09751) to what these keep. A column is drawn with its softmax probability among those that remain. Equal
+ * logits are ranked by column. -inf and NaN are never drawn; if there is a +inf, it is. Every backend draws the same
+ * column.
+ *
+ * Random numbers come from Philox (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011). With
+ * row_seed a row's number depends only on its seed and its position, so a request gets the same tokens in any row of
+ * any batch. With one seed for all rows it also depends on the row's index.
+ *
+ * Values that are read on the device cannot be refused. There a temperature that is NaN or below 1e-6 takes the
+ * greatest logit, and one above 1e6 counts as 1e6; a top_k of 0 or less, a top_p that is NaN, 0 or less, or 1 or more,
+ * and a min_p that is NaN, 0 or less keep all; a min_p above 1 counts as 1. */
+KILN_OPERATOR_FUNCTION(sample_f32, kiln_sample_params)
+KILN_OPERATOR_FUNCTION(sample_f16, kiln_sample_params)
+KILN_OPERATOR_FUNCTION(sample_bf16, kiln_sample_params)
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

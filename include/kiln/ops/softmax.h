@@ -1,0 +1,68 @@
+/* Softmax of rows, and its logarithm. ops.h has the rules for every operator. */
+#ifndef KILN_OPS_SOFTMAX_H
+#define KILN_OPS_SOFTMAX_H
+
+#include <kiln/ops/operator.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- softmax: y = exp(x - max x) / sum exp(x - max x) over each row ---------------------------------------------- */
+
+typedef struct kiln_softmax_params {
+    void *y;       /* [rows, cols]; may be x, with the same stride */
+    const void *x; /* [rows, cols] */
+    int64_t rows;
+    int64_t cols;
+    int64_t y_stride;      /* 0: cols */
+    int64_t x_stride;      /* 0: cols */
+    void *workspace;       /* of the device, 16-byte aligned; NULL if workspace_size is 0 */
+    size_t workspace_size; /* at least kiln_softmax_<precision>_workspace_size() */
+} kiln_softmax_params;
+
+/* Rows of up to 32 KiB are read once and need no workspace; longer rows are read twice, by many blocks. A row of -inf
+ * gives zeros; a +inf or NaN makes its row NaN. Results below the smallest normal f32, 1.2e-38, are 0, even in bf16,
+ * which has subnormals of that size. The result does not depend on the size of the device. */
+KILN_OPERATOR_FUNCTION(softmax_f32, kiln_softmax_params)
+KILN_OPERATOR_FUNCTION(softmax_f16, kiln_softmax_params)
+KILN_OPERATOR_FUNCTION(softmax_bf16, kiln_softmax_params)
+
+/* The bytes of workspace that softmax needs for rows and cols, whatever the pointers: 0 for rows of up to 32 KiB.
+ * Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT. */
+KILN_WORKSPACE_FUNCTION(softmax_f32, kiln_softmax_params)
+KILN_WORKSPACE_FUNCTION(softmax_f16, kiln_softmax_params)
+KILN_WORKSPACE_FUNCTION(softmax_bf16, kiln_softmax_params)
+
+/* ---- log_softmax: y = x - lse, lse = log sum exp(x) over each row ----------------------------------------------- */
+
+typedef struct kiln_log_softmax_params {
+    void *y;       /* [rows, cols]; may be x, with the same stride; NULL: not wanted */
+    float *lse;    /* [rows] */
+    const void *x; /* [rows, cols] */
+    int64_t rows;
+    int64_t cols;          /* at most 2^31 - 1, as rows */
+    int64_t y_stride;      /* 0: cols */
+    int64_t x_stride;      /* 0: cols */
+    void *workspace;       /* of the device, 16-byte aligned; NULL if workspace_size is 0 */
+    size_t workspace_size; /* at least kiln_log_softmax_<precision>_workspace_size() */
+} kiln_log_softmax_params;
+
+/* The logarithms of softmax, or with y NULL the logarithms of the sums alone (logsumexp). A row of -inf has an lse of
+ * -inf, and its y is -inf; a row with +inf has an lse of +inf and NaN for y; one with NaN is NaN. Logarithms are
+ * natural. The result does not depend on the device's size. */
+KILN_OPERATOR_FUNCTION(log_softmax_f32, kiln_log_softmax_params)
+KILN_OPERATOR_FUNCTION(log_softmax_f16, kiln_log_softmax_params)
+KILN_OPERATOR_FUNCTION(log_softmax_bf16, kiln_log_softmax_params)
+
+/* The bytes of workspace that log_softmax needs for rows and cols (the pointers are not looked at): 0 for rows of up to
+ * 32 KiB. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT. */
+KILN_WORKSPACE_FUNCTION(log_softmax_f32, kiln_log_softmax_params)
+KILN_WORKSPACE_FUNCTION(log_softmax_f16, kiln_log_softmax_params)
+KILN_WORKSPACE_FUNCTION(log_softmax_bf16, kiln_log_softmax_params)
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
