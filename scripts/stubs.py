@@ -15,7 +15,7 @@ def _annotation(field, describe) -> str:
         return f"{array} | None" if field.optional or field.role == describe.OUTPUT else array
     if field.role == describe.OPTION:
         return f"Literal[{', '.join(repr(choice) for choice in field.choices)}] | int | None"
-    return "int | None" if field.role == describe.INTEGER else "float | None"
+    return "int | None" if field.role in (describe.INTEGER, describe.SIZE) else "float | None"
 
 
 def _result(operator, describe) -> str:

@@ -9,6 +9,8 @@ import tempfile
 
 import numpy as np
 
+from samples import samples
+
 CASES = {}
 
 
@@ -205,6 +207,12 @@ def wrong_arguments(run):
     pairs = np.zeros(8, [("a", "<f4"), ("b", "<f2")])
     refused(ValueError, "must be multiples of an element's 4", lambda: ops.softmax(pairs["a"]))
     refused(ValueError, "must be one of none, gelu_erf", lambda: ops.gemm(x, x, activation="relu"))
+    refused(TypeError, "top_k: k is missing: no array that is given has it", lambda: ops.top_k(x))
+    codes, scales = np.zeros((2, 4), np.uint8), np.ones((1, 1), np.float32)
+    refused(TypeError, "dequantize_fp8: precision is missing", lambda: ops.dequantize_fp8(codes, scales))
+    refused(ValueError, "must be one of f32, f16, bf16", lambda: ops.dequantize_fp8(codes, scales, precision="f8"))
+    refused(ValueError, "precision is f16: must be f32, or be left out",
+            lambda: ops.dequantize_fp8_f32(codes, scales, precision="f16"))
     refused(run.kiln.InvalidArgumentError, "rmsnorm_f32: eps is -1", lambda: ops.rmsnorm(x, eps=-1.0))
     refused(run.kiln.NotFoundError, "", lambda: run.kiln.device(run.place.backend, 999))
     refused(ValueError, "backend is 'tpu'", lambda: run.kiln.device("tpu"))
@@ -230,6 +238,32 @@ def every_operator_is_there(run):
     for operator in _describe.operators():
         for name in (operator.name, *(f"{operator.name}_{part}" for part in operator.calls)):
             assert operator.summary in getattr(run.kiln.ops, name).__doc__, name
+
+
+@cpu_case
+def every_operator_has_a_sample(run):
+    """Which the tests of all bindings call: it writes the same outputs again, whatever was in them."""
+    from kiln import _describe
+    given, operators = samples(), _describe.operators()
+    missing = {operator.name for operator in operators} ^ set(given)
+    assert not missing, f"tests/bindings/samples.py must have: {', '.join(sorted(missing))}"
+    for operator in operators:
+        arrays, options = given[operator.name]
+        found = []
+        for filling in (np.nan, 77.0):
+            mine = [array.copy() for array in arrays]
+            made = getattr(run.kiln.ops, operator.name)(*mine, **options)
+            outputs = made if isinstance(made, tuple) else () if made is None else (made,)
+            named = [field.name for field in operator.tensors if field.role == _describe.OUTPUT and not field.optional]
+            assert len(named) == len(outputs), operator.name
+            with np.errstate(invalid="ignore"):
+                into = {name: np.full_like(output, filling) for name, output in zip(named, outputs)}
+            getattr(run.kiln.ops, operator.name)(*(array.copy() for array in arrays), **options, **into)
+            for output, again in zip(outputs, into.values()):
+                np.testing.assert_array_equal(output, again, operator.name)
+            found.append([*mine, *outputs])
+        for first, second in zip(*found):
+            np.testing.assert_array_equal(first, second, operator.name)
 
 
 @cpu_case

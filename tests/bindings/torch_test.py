@@ -3,6 +3,8 @@ import copy
 import sys
 import unittest.mock
 
+from samples import samples as numpy_samples
+
 CASES = {}
 
 
@@ -24,27 +26,11 @@ def refused(kind, text, call):
 
 def samples():
     """A call of each operator: name, arrays, options."""
+    import numpy
     import torch
-    x, y = torch.randn(3, 2, 8), torch.randn(3, 2, 8)
-    q, k, v = torch.randn(1, 5, 4, 8), torch.randn(1, 5, 2, 8), torch.randn(1, 5, 2, 8)
-    cache, table = torch.randn(6, 16, 2, 8), torch.tensor([[4, 1]], dtype=torch.int32)
-    i32 = lambda *values: torch.tensor(values, dtype=torch.int32)
-    return {
-        "add": ((x, y), {}), "add_gelu": ((x,), {"bias": torch.randn(8), "approx": "tanh"}),
-        "add_rmsnorm": ((x, y), {"weight": torch.randn(8), "eps": 1e-5}), "argmax": ((x,), {}),
-        "embedding": ((x[:, 0].contiguous(), torch.tensor([2, 0, 1, 1])), {}),
-        "gemm": ((x, torch.randn(3, 5, 8)), {"bias": torch.randn(5), "activation": "silu"}),
-        "kv_compact": ((torch.randn(6, 8), torch.randn(6, 8), i32([5, 1, 0]), i32([0, 2]), i32(2)), {}),
-        "kv_copy_blocks": ((torch.randn(4, 16), torch.randn(4, 16), i32([0, 2])), {}),
-        "kv_store": ((torch.randn(6, 8), torch.randn(6, 8), x[0], y[0], i32(5, 0)), {}),
-        "mha": ((q, k, v), {"causal": "yes", "scale": 0.3}),
-        "mha_paged": ((q, cache, cache, table, i32(20)), {"causal": "yes"}),
-        "mul_add": ((x, y, x), {}), "rmsnorm": ((x,), {"weight": torch.randn(8)}),
-        "rope": ((q,), {"frequencies": torch.tensor([1 << 60, 1 << 50, 1 << 40, 1])}),
-        "rope3d": ((q, i32([1, 2, 2])), {"frequencies": torch.tensor([1 << 60, 1 << 50, 1 << 40, 1])}),
-        "sample": ((x[0],), {"temperature": 0.7, "seed": 3, "top_k": 4}), "silu_mul": ((x,), {"up": y}),
-        "softmax": ((x,), {}), "top_k": ((x,), {"k": 3}), "log_softmax": ((x,), {}),
-    }
+    tensor = lambda value: torch.from_numpy(value) if isinstance(value, numpy.ndarray) else value
+    return {name: (tuple(map(tensor, arrays)), {key: tensor(value) for key, value in options.items()})
+            for name, (arrays, options) in numpy_samples().items()}
 
 
 @case("torch")
@@ -178,8 +164,8 @@ def patch_refuses():
                 lambda: model(ids, position_ids=torch.tensor([[0, 1, 0, 1]]), use_cache=False))
         chunked = transformers.masking_utils.create_chunked_causal_mask
         model.config.attention_chunk_size, model.config.sliding_window = 2, None
-        refused(ValueError, "not by other mask functions", lambda: chunked(
-            config=model.config, inputs_embeds=torch.zeros(1, 4, 64), attention_mask=None, past_key_values=None))
+        refused(ValueError, "not by other mask functions",
+                lambda: chunked(model.config, torch.zeros(1, 4, 64), None, None))
         refused(ValueError, "attention_mask is [1, 1, 4, 4]: kiln takes those of [batch, tokens]",
                 lambda: model(ids, attention_mask=torch.ones(1, 1, 4, 4)))
 

@@ -24,7 +24,7 @@ class Call:
         self.sizes: dict[str, int] = {}
         self.leading: dict[str, tuple[int, ...]] = {}
         self.left_out = False  # an optional input
-        self.had: set[str] = set()  # sizes that an array has a dimension for
+        self.had: set[str] = set()  # sizes that an array has a dimension for, or that are given
         self.params = bytearray(operator.params_size)
 
     def run(self) -> Any:
@@ -76,14 +76,22 @@ class Call:
             self.tensors[field.name] = self.view(f"{self.name}: {field.name}", array, field.role != describe.INPUT)
         if not self.tensors:
             raise TypeError(f"{self.name}: no array is given")
-        if self.part is None:
-            for field in self.operator.tensors:
-                if field.dtype == "part" and field.name in self.tensors:
-                    self.part = self.tensors[field.name].dtype
-                    break
+        if self.part is None or "precision" in self.given:
+            wanted = self._precision()
+            if self.part not in (None, wanted):
+                raise ValueError(f"{self.name}: precision is {wanted}: must be {self.part}, or be left out")
+            self.part = wanted
         if self.part not in self.operator.calls:
             raise TypeError(f"{self.name} is for {', '.join(self.operator.calls)}, not for {self.part}")
         self._check_places()
+
+    def _precision(self) -> str:
+        if "precision" in self.given:
+            return self.operator.precision.choices[self._choice(self.operator.precision, self.given["precision"])]
+        for field in self.operator.tensors:
+            if field.dtype == "part" and field.name in self.tensors:
+                return self.tensors[field.name].dtype
+        raise TypeError(f"{self.name}: precision is missing: no array that is given has it")
 
     def _check_places(self) -> None:
         first_name, first = next(iter(self.tensors.items()))
@@ -100,6 +108,8 @@ class Call:
         return field.terms[self.left_out]
 
     def _dimension(self, term: Term) -> int:
+        if term.size not in self.sizes:
+            raise TypeError(f"{self.name}: {term.size} is missing: no array that is given has it")
         size = self.sizes[term.size]
         if not term.divisor:
             return term.factor * size + term.more
@@ -108,12 +118,27 @@ class Call:
 
     def _take_sizes(self) -> None:
         self.left_out = any(field.name not in self.tensors for field in self.operator.optional_inputs)
+        for field in self.operator.named_sizes:
+            if field.name in self.given:
+                self.sizes[field.name] = int(self.given[field.name])
+                self.had.add(field.name)
         for field in self.operator.tensors:
             if field.name in self.tensors and field.role != describe.OUTPUT:
                 self._match(field, self.tensors[field.name].shape)
+        for field in self.operator.tensors:
+            if field.name in self.tensors and field.role == describe.OUTPUT:
+                self._take_named_sizes(field, self.tensors[field.name].shape)
         for field in self.operator.fields:
-            if field.role == describe.SIZE:
+            if field.role == describe.SIZE and field not in self.operator.named_sizes:
                 self.sizes.setdefault(field.name, self._leading_size(field))
+
+    def _take_named_sizes(self, field: Field, shape: tuple[int, ...]) -> None:
+        """Of an output that is given, where nothing else says them."""
+        terms = self._terms(field)
+        for term, size in zip(terms, shape if len(shape) == len(terms) else ()):
+            if term.plain and term.size not in self.sizes:
+                self.sizes[term.size] = size
+                self.had.add(term.size)
 
     def _leading_size(self, field: Field) -> int:
         """Of a size that no shape has: the first of several leading dimensions of its tensor, else 1; or 0."""
@@ -185,7 +210,7 @@ class Call:
 
     def _put_value(self, field: Field) -> None:
         if field.role == describe.SIZE:
-            value = self.sizes[field.name]
+            value = self.sizes.get(field.name, 0)
         elif field.name not in self.given:
             return
         else:

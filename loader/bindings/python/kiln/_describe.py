@@ -96,9 +96,24 @@ class Operator:
         return [field for field in self.fields if field.role == INPUT and field.optional]
 
     @cached_property
+    def named_sizes(self) -> list[Field]:
+        """Sizes of outputs that no array must have which is given: top_k's k."""
+        given = {term.size for field in self.inputs for terms in field.terms for term in terms}
+        made = {term.size for field in self.tensors if field.role == OUTPUT for terms in field.terms for term in terms}
+        return [field for field in self.fields if field.role == SIZE and field.name in made - given and not field.shape]
+
+    @cached_property
     def options(self) -> list[Field]:
         """What a call takes by name: all but what follows from the arrays."""
-        return [field for field in self.fields if field.role not in (SIZE, STRIDE, WORKSPACE, WORKSPACE_SIZE)]
+        follow = (SIZE, STRIDE, WORKSPACE, WORKSPACE_SIZE)
+        named = [field for field in self.fields if field.role not in follow or field in self.named_sizes]
+        return named if any(field.dtype == "part" for field in self.inputs) else [*named, self.precision]
+
+    @cached_property
+    def precision(self) -> Field:
+        """What a call takes where no array that must be given has the precision; no field of the struct."""
+        return Field("precision", OPTION, 0, True, "", "", tuple(self.calls), "of the result, where no array has it", "",
+                     ([], []), "")
 
 
 def _field(raw: _Field) -> Field:

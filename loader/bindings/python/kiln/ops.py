@@ -14,14 +14,14 @@ from kiln._describe import Operator
 
 def _documentation(operator: Operator) -> str:
     lines = [operator.summary, ""]
-    for field in operator.fields:
+    for field in (*operator.fields, *(option for option in operator.options if option not in operator.fields)):
         if field.role in describe.TENSORS:
             kind = {describe.INPUT: "in", describe.OUTPUT: "out", describe.UPDATE: "updated"}[field.role]
             lines.append(f"{field.name} [{field.shape}], {field.dtype}, {kind}{', optional' if field.optional else ''}: "
                          f"{field.text}")
         elif field.role == describe.OPTION:
             lines.append(f"{field.name}, one of {', '.join(field.choices)}: {field.text}")
-        elif field.role in (describe.INTEGER, describe.REAL):
+        elif field.role in (describe.INTEGER, describe.REAL) or field in operator.named_sizes:
             lines.append(f"{field.name}: {field.text}")
     return "\n".join(lines)
 

@@ -12,7 +12,7 @@ from kiln._describe import Field, Operator
 from kiln._tensor import Tensor, torch_dtype
 
 _library = torch.library.Library("kiln", "DEF")
-_TYPES = {describe.OPTION: "str?", describe.INTEGER: "int?", describe.REAL: "float?"}
+_TYPES = {describe.OPTION: "str?", describe.INTEGER: "int?", describe.SIZE: "SymInt?", describe.REAL: "float?"}
 
 
 def _argument(field: Field, alias: str) -> str:

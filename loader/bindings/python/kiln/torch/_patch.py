@@ -88,7 +88,8 @@ def _attend(module: torch.nn.Module, query: torch.Tensor, key: torch.Tensor, val
 
 
 def _attention(self: Any, hidden_states: torch.Tensor, position_embeddings: Any, attention_mask: Any = None,
-               past_key_values: Any = None, **options: Any) -> tuple[torch.Tensor, None]:
+               cache: Any = None, past_key_values: Any = None, **options: Any) -> tuple[torch.Tensor, None]:
+    cache = past_key_values if cache is None else cache  # its name up to transformers 5.23
     shape = (*hidden_states.shape[:-1], -1, self.head_dim)
     query, key, value = (project(hidden_states).view(shape) for project in (self.q_proj, self.k_proj, self.v_proj))
     if hasattr(self, "q_norm"):
@@ -96,8 +97,8 @@ def _attention(self: Any, hidden_states: torch.Tensor, position_embeddings: Any,
     cosines, sines = position_embeddings
     query, key = (_ops.rope(x, cosines=cosines, sines=sines, layout="half") for x in (query, key))
     query, key, value = (x.transpose(1, 2) for x in (query, key, value))
-    if past_key_values is not None:
-        key, value = past_key_values.update(key, value, self.layer_idx)
+    if cache is not None:
+        key, value = cache.update(key, value, self.layer_idx)
     window = self.sliding_window if hasattr(self, "sliding_window") else getattr(self.config, "sliding_window", None)
     out, _ = _attend(self, query, key, value, attention_mask, scaling=self.scaling, sliding_window=window)
     return self.o_proj(out.flatten(-2)), None

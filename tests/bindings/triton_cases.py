@@ -1,5 +1,5 @@
-"""kiln's backend in the real Triton Inference Server, over HTTP. `triton.py CASE FOLDER` runs a case in an empty folder;
-`triton.py --list` prints their names. MODEL_DIR, KILN_BUILD and TRITON_DIR say where things are."""
+"""kiln's backend in the real Triton Inference Server, over HTTP. `triton_cases.py CASE FOLDER` runs a case in an empty folder;
+`triton_cases.py --list` prints their names. MODEL_DIR, KILN_BUILD and TRITON_DIR say where things are."""
 
 import concurrent.futures
 import json

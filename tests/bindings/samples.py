@@ -1,0 +1,59 @@
+"""A call of each operator, for the tests of every binding: samples() gives its arrays by place and its options, arrays of
+NumPy in f32 where the operator has a choice. An operator that has no call here fails python_test.py, with its name."""
+import numpy as np
+
+
+def samples(seed=None):
+    """{operator: (arrays, options)}, of random numbers that a seed makes the same again."""
+    random = np.random.default_rng(seed)
+
+    def real(*shape):
+        return random.standard_normal(shape).astype(np.float32)
+
+    def integers(*values):
+        return np.array(values, np.int32)
+
+    def codes(dtype, *shape):
+        """Of int8, or of E4M3 and two of E2M1 without NaN."""
+        return random.integers(0, 0x78, shape).astype(dtype)
+
+    x, y = real(3, 2, 8), real(3, 2, 8)
+    q, k, v = real(1, 5, 4, 8), real(1, 5, 2, 8), real(1, 5, 2, 8)
+    cache, table = real(6, 16, 2, 8), integers([4, 1])
+    frequencies = np.array([1 << 60, 1 << 50, 1 << 40, 1])
+    scales, group_scales = abs(real(1, 1)), abs(real(5, 2))
+    row = {"bias": real(5), "activation": "silu"}
+    return {
+        "add": ((x, y), {}),
+        "add_gelu": ((x,), {"bias": real(8), "approx": "tanh"}),
+        "add_rmsnorm": ((x, y), {"weight": real(8), "eps": 1e-5}),
+        "amax": ((real(4, 130),), {"scale_rows": 4, "scale_cols": 2}),
+        "argmax": ((x,), {}),
+        "dequantize_fp8": ((codes(np.uint8, 4, 9), scales), {"precision": "f32"}),
+        "dequantize_int8": ((codes(np.int8, 4, 9), scales), {"precision": "f32"}),
+        "dequantize_nvfp4": ((codes(np.uint8, 4, 16), codes(np.uint8, 4, 2), abs(real(1))), {
+            "precision": "f32", "cols": 32}),
+        "dequantize_w4a16": ((codes(np.uint8, 5, 32), group_scales), {"zeros": real(5, 2), "group": 32}),
+        "embedding": ((real(3, 8), np.array([2, 0, 1, 1])), {}),
+        "gemm": ((x, real(3, 5, 8)), row),
+        "gemm_fp8": ((codes(np.uint8, 3, 32), codes(np.uint8, 5, 32), scales, scales), row),
+        "gemm_int8": ((codes(np.int8, 3, 32), codes(np.int8, 5, 32), scales, scales), row),
+        "gemm_w4a16": ((real(3, 64), codes(np.uint8, 5, 32), group_scales), {"zeros": real(5, 2), "group": 32}),
+        "kv_compact": ((real(6, 8), real(6, 8), integers([5, 1, 0]), integers([0, 2]), integers(2)), {}),
+        "kv_copy_blocks": ((real(4, 16), real(4, 16), integers([0, 2])), {}),
+        "kv_store": ((real(6, 8), real(6, 8), real(2, 8), real(2, 8), integers(5, 0)), {}),
+        "log_softmax": ((x,), {}),
+        "mha": ((q, k, v), {"causal": "yes", "scale": 0.3}),
+        "mha_paged": ((q, cache, cache, table, integers(20)), {"causal": "yes"}),
+        "mul_add": ((x, y, x), {}),
+        "quantize_fp8": ((x,), {"amax": abs(real(1, 1))}),
+        "quantize_int8": ((x,), {"given": abs(real(1, 1))}),
+        "quantize_nvfp4": ((real(4, 32),), {"given": abs(real(1)), "scale_rows": 4, "scale_cols": 2}),
+        "rmsnorm": ((x,), {"weight": real(8)}),
+        "rope": ((q,), {"frequencies": frequencies}),
+        "rope3d": ((q, integers([1, 2, 2])), {"frequencies": frequencies}),
+        "sample": ((real(2, 8),), {"temperature": 0.7, "seed": 3, "top_k": 4}),
+        "silu_mul": ((x,), {"up": y}),
+        "softmax": ((x,), {}),
+        "top_k": ((x,), {"k": 3}),
+    }
