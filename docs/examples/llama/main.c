@@ -1,10 +1,12 @@
 /* llama: a Llama model in the format of llama2.c tells a story, on any backend. The story is on standard output, what
  * it took on standard error. */
 #include "decoder.h"
+#include "speculate.h"
 #include "tokenizer.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +23,7 @@ typedef struct request {
     long steps;
     kiln_device_options device;
     llama_options options;
+    llama_speculation_options speculation;
 } request;
 
 static const char usage[] =
@@ -34,6 +37,11 @@ static const char usage[] =
     "  --cpu-level L      the highest level of instructions on the CPU (x86-64-v2, ...)\n"
     "  --threads N        on the CPU (default: all)\n"
     "  --logits FILE      writes what each step thinks of each token, as float32\n"
+    "  --draft D          guesses tokens, which the model looks at in one pass: ngram, what followed in the\n"
+    "                     story so far, or the file of a smaller model with the same vocabulary. The story\n"
+    "                     is the same\n"
+    "  --draft-layers N   how many of the smaller model's layers draft (default: all)\n"
+    "  --draft-tokens N   how many tokens are guessed for a pass, 1 to 63 (default 4)\n"
     "The exit status is 0 when the story is told, 1 when the device or the output failed, and\n"
     "2 when an option, the model, the tokenizer or the prompt is wrong.\n";
 
@@ -103,6 +111,15 @@ static bool read_option(const char *name, const char *value, request *r) {
         if (!read_number(value, 1, 1024, &number)) return wrong(name, value, "a number from 1 to 1024");
         r->device.threads = (int32_t)number;
     }
+    if (!strcmp(name, "draft")) r->speculation.draft = value;
+    if (!strcmp(name, "draft-layers")) {
+        if (!read_number(value, 1, 1 << 20, &number)) return wrong(name, value, "a number from 1 to 2^20");
+        r->speculation.layers = (int32_t)number;
+    }
+    if (!strcmp(name, "draft-tokens")) {
+        if (!read_number(value, 1, LLAMA_NODES_MOST - 1, &number)) return wrong(name, value, "a number from 1 to 63");
+        r->speculation.tokens = (int32_t)number;
+    }
     if (!strcmp(name, "temperature") && !read_temperature(value, &r->options.temperature))
         return wrong(name, value, "0, or a number from 1e-6 to 100");
     return true;
@@ -115,7 +132,7 @@ static bool written(void) {
     return false;
 }
 
-enum { LONG = 256, HELP = LONG + 9 }; /* behind all letters */
+enum { LONG = 256, HELP = LONG + 12 }; /* behind all letters */
 
 /* No two have the same number: getopt would take the beginning of both for the first. */
 static const struct option options[] = {
@@ -128,6 +145,9 @@ static const struct option options[] = {
     {"cpu-level", required_argument, NULL, LONG + 6},
     {"threads", required_argument, NULL, LONG + 7},
     {"logits", required_argument, NULL, LONG + 8},
+    {"draft", required_argument, NULL, LONG + 9},
+    {"draft-layers", required_argument, NULL, LONG + 10},
+    {"draft-tokens", required_argument, NULL, LONG + 11},
     {"help", no_argument, NULL, HELP},
     {NULL, 0, NULL, 0},
 };
@@ -139,6 +159,18 @@ static bool refuse_option(const char *argument, const char *why) {
     else
         fprintf(stderr, "llama: %s: %s\n", argument, why);
     return false;
+}
+
+/* Options that do not go together. */
+static bool agree(request *r) {
+    const llama_speculation_options *s = &r->speculation;
+    const char *why = NULL;
+    if (!s->draft && s->layers) why = "--draft-layers: wants --draft";
+    if (!s->draft && s->tokens) why = "--draft-tokens: wants --draft";
+    if (s->draft && r->logits) why = "--draft: cannot go with --logits, which are of each step";
+    if (why) fprintf(stderr, "llama: %s\n", why);
+    if (!s->tokens) r->speculation.tokens = 4;
+    return !why;
 }
 
 static bool read_arguments(int argc, char **argv, request *r) {
@@ -157,7 +189,7 @@ static bool read_arguments(int argc, char **argv, request *r) {
     }
     r->model = argv[optind];
     r->tokenizer = argv[optind + 1];
-    return true;
+    return agree(r);
 }
 
 /* ---- The story ---- */
@@ -188,7 +220,8 @@ static bool write_logits(llama_decoder *decoder, size_t count, float *logits, FI
 
 /* What a story is told with. */
 typedef struct teller {
-    llama_decoder *decoder;
+    llama_decoder *decoder;        /* NULL where there is a draft */
+    llama_speculation speculation; /* zeroed where there is none */
     const llama_tokenizer *tokenizer;
     int32_t *prompt; /* tokens */
     int32_t prompt_count, steps;
@@ -196,11 +229,27 @@ typedef struct teller {
     float *logits;
 } teller;
 
-static bool tell(const teller *t) {
+static kiln_status take_step(teller *t, int32_t token, int32_t position, int32_t *out_next) {
+    return t->decoder ? llama_decoder_step(t->decoder, token, position, out_next)
+                      : llama_speculate(&t->speculation, position + 1, out_next);
+}
+
+static void show_speculation(const llama_speculation *s, int32_t tokens) {
+    double rate = s->drafted ? 100.0 * (double)s->accepted / (double)s->drafted : 0;
+    fprintf(stderr,
+            "%" PRId64 " passes for %d tokens, %" PRId64 " steps saved: %.1f%% of %" PRId64 " draft tokens accepted\n",
+            s->passes, tokens, tokens - s->passes, rate, s->drafted);
+}
+
+static bool has_graph(const teller *t) {
+    return t->decoder ? llama_decoder_has_graph(t->decoder) : llama_tree_decoder_has_graph(t->speculation.decoder);
+}
+
+static bool tell(teller *t) {
     int32_t token = t->prompt[0], next, position = 0;
     double begin = 0;
     while (position < t->steps) {
-        if (failed(llama_decoder_step(t->decoder, token, position, &next), "step")) return false;
+        if (failed(take_step(t, token, position, &next), "step")) return false;
         if (t->logits_file && !write_logits(t->decoder, (size_t)t->tokenizer->count, t->logits, t->logits_file))
             return false;
         if (++position < t->prompt_count) next = t->prompt[position];
@@ -220,15 +269,19 @@ static bool tell(const teller *t) {
     if (!written()) return false;
     if (position > 1)
         fprintf(stderr, "%.1f tokens per second%s\n", (position - 1) / (seconds() - begin),
-                llama_decoder_has_graph(t->decoder) ? ", as a graph" : "");
+                has_graph(t) ? ", as a graph" : "");
+    if (!t->decoder) show_speculation(&t->speculation, t->speculation.count - t->prompt_count);
     return true;
 }
 
 static bool tell_on(kiln_stream *stream, const request *r, const llama_checkpoint *checkpoint, teller *t) {
-    kiln_status status = llama_decoder_create(stream, checkpoint, &r->options, show_progress, &t->decoder);
+    kiln_status status = r->speculation.draft
+                             ? llama_speculation_create(&t->speculation, stream, checkpoint, &r->options, show_progress)
+                             : llama_decoder_create(stream, checkpoint, &r->options, show_progress, &t->decoder);
     if (status != KILN_OK) show_progress(1, 1); /* the error has a line of its own */
     bool good = !failed(status, "loading") && tell(t);
     llama_decoder_destroy(t->decoder);
+    llama_speculation_destroy(&t->speculation);
     return good;
 }
 
@@ -274,6 +327,16 @@ static bool open_files(const request *r, llama_checkpoint *checkpoint, llama_tok
     return false;
 }
 
+/* The draft, as far as it needs no device. */
+static bool prepare_draft(const request *r, const llama_checkpoint *checkpoint, teller *t) {
+    char reason[LLAMA_REASON_SIZE];
+    if (!r->speculation.draft || llama_speculation_prepare(&t->speculation, &r->speculation, &checkpoint->config,
+                                                           t->prompt, t->prompt_count, t->steps + 1, reason))
+        return true;
+    fprintf(stderr, "llama: %s\n", reason);
+    return false;
+}
+
 /* Everything that needs no device. */
 static bool prepare(const request *r, const llama_checkpoint *checkpoint, teller *t) {
     const int32_t length = checkpoint->config.length;
@@ -286,6 +349,7 @@ static bool prepare(const request *r, const llama_checkpoint *checkpoint, teller
     }
     t->prompt_count = llama_encode(t->tokenizer, r->prompt, t->prompt, t->steps + 1);
     if (t->prompt_count < 0) return wrong_prompt(t->prompt_count);
+    if (!prepare_draft(r, checkpoint, t)) return false;
     return !r->logits || open_logits(r, &t->logits_file);
 }
 
@@ -314,6 +378,7 @@ int main(int argc, char **argv) {
         bool good = open_and_tell(&r, &checkpoint, &t);
         status = close_logits(t.logits_file, good) ? EXIT_SUCCESS : EXIT_FAILURE;
     }
+    llama_speculation_destroy(&t.speculation);
     free(t.logits);
     free(t.prompt);
     llama_tokenizer_close(&tokenizer);
