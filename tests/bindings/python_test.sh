@@ -48,12 +48,21 @@ for line in $("$python" tests/bindings/python_test.py --list); do
     check "python: $case, on a simulated sm_90" env KILN_SIM_DEVICES=sm_90 LD_LIBRARY_PATH="$build/sim" \
         PYTHONPATH="$KILN_SCRATCH/packages" "$python" tests/bindings/python_test.py "$case" cuda
 done
-for line in $("$python" tests/bindings/torch_test.py --list); do
-    if "$python" -c "import torch, ${line#*:}" 2>/dev/null; then
-        check "python: torch: ${line%:*}" env PYTHONPATH="$KILN_SCRATCH/packages" KILN_LIBRARY='' \
-            "$python" tests/bindings/torch_test.py "${line%:*}"
-    else
-        skip "python: torch: ${line%:*}" "${line#*:} is not installed"
-    fi
+installed() { # MODULE,MODULE...
+    "$python" -c 'import importlib.util, sys
+sys.exit(not all(importlib.util.find_spec(name) for name in sys.argv[1].split(",")))' "$1"
+}
+
+# What needs other packages: a case names those that it needs.
+for test in convert torch; do
+    for line in $("$python" "tests/bindings/${test}_test.py" --list); do
+        case=${line%%:*} modules=${line#*:}
+        if installed "$modules"; then
+            check "python: $test: $case" env PYTHONPATH="$KILN_SCRATCH/packages" KILN_LIBRARY='' \
+                "$python" "tests/bindings/${test}_test.py" "$case"
+        else
+            skip "python: $test: $case" "not all of $modules are installed"
+        fi
+    done
 done
 finish

@@ -1,4 +1,4 @@
-"""kiln.torch: torch_test.py CASE runs a case on the CPU; --list prints the cases and the module that each needs."""
+"""kiln.torch: torch_test.py CASE runs a case on the CPU; --list prints the cases and the modules that each needs."""
 import copy
 import sys
 import unittest.mock
@@ -8,9 +8,9 @@ from samples import samples as numpy_samples
 CASES = {}
 
 
-def case(module):
+def case(modules):
     def register(function):
-        CASES[function.__name__] = (function, module)
+        CASES[function.__name__] = (function, modules)
         return function
     return register
 
@@ -125,11 +125,11 @@ def models(kind):
 
 
 for _kind in ("Llama", "Mistral", "Qwen2", "Qwen3"):
-    case("transformers")(lambda kind=_kind: models(kind))
+    case("torch,transformers")(lambda kind=_kind: models(kind))
     CASES[f"patched_{_kind}"] = CASES.pop("<lambda>")
 
 
-@case("transformers")
+@case("torch,transformers")
 def patched_and_compiled():
     """A patched model is one graph."""
     import torch
@@ -144,7 +144,7 @@ def patched_and_compiled():
     torch.testing.assert_close(got[mask.bool()], wanted[mask.bool()])
 
 
-@case("transformers")
+@case("torch,transformers")
 def patch_refuses():
     """What kiln has not is named."""
     import torch
@@ -171,6 +171,6 @@ def patch_refuses():
 
 
 if sys.argv[1] == "--list":
-    print(*(f"{name}:{module}" for name, (_, module) in CASES.items()))
+    print(*(f"{name}:{modules}" for name, (_, modules) in CASES.items()))
 else:
     CASES[sys.argv[1]][0]()

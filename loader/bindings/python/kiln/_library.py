@@ -21,6 +21,7 @@ _CLASSES = [type(name, (Error,), {"__module__": "kiln", "__doc__": f"KILN_ERROR_
     ("UnsupportedError", "UNSUPPORTED"), ("DriverTooOldError", "DRIVER_TOO_OLD"), ("DriverError", "DRIVER"),
     ("ForkedError", "FORKED"), ("CapturingError", "CAPTURING"), ("DeviceLostError", "DEVICE_LOST"))]
 errors = {error.__name__: error for error in _CLASSES}
+InvalidArgument = errors["InvalidArgumentError"]
 
 
 def _load() -> ctypes.CDLL:
@@ -47,6 +48,13 @@ for _name, _result, _arguments in (
     ("kiln_event_elapsed", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)),
     ("kiln_memory_alloc", ctypes.c_int, (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)),
     ("kiln_memory_free", None, (ctypes.c_void_p, ctypes.c_void_p)),
+    ("kiln_w4a16_from_awq", ctypes.c_int, (*[ctypes.c_void_p] * 4, ctypes.c_int)),
+    ("kiln_w4a16_from_gptq", ctypes.c_int, (*[ctypes.c_void_p] * 4, ctypes.c_int, ctypes.c_void_p)),
+    ("kiln_w4a16_from_q4_0", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
+    ("kiln_w4a16_from_q4_1", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
+    ("kiln_w4a16_layout_find", ctypes.c_int, (ctypes.c_char_p, ctypes.c_void_p)),
+    ("kiln_w4a16_repack", ctypes.c_int, (ctypes.c_int, *[ctypes.c_int64] * 2, *[ctypes.c_void_p] * 2)),
+    ("kiln_w4a16_unpack", ctypes.c_int, (ctypes.c_int, *[ctypes.c_int64] * 2, *[ctypes.c_void_p] * 2)),
 ):
     _function = getattr(lib, _name)
     _function.restype = _result

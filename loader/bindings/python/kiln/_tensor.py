@@ -130,7 +130,7 @@ def view(name: str, array: Any, written: bool = False) -> Tensor:
 
 # ---- Results
 
-def _numpy_dtype(dtype: str) -> Any:
+def numpy_dtype(dtype: str) -> Any:
     if dtype == "bf16":
         import ml_dtypes
         return ml_dtypes.bfloat16
@@ -145,10 +145,10 @@ def empty(like: Any, shape: tuple[int, ...], dtype: str) -> Any:
         return torch.empty(shape, dtype=getattr(torch, LONG_NAMES[dtype]), device=like.device)
     if module == "cupy":
         import cupy
-        return cupy.empty(shape, dtype=_numpy_dtype(dtype))
+        return cupy.empty(shape, dtype=numpy_dtype(dtype))
     if module == "numpy":
         import numpy
-        return numpy.empty(shape, dtype=_numpy_dtype(dtype))
+        return numpy.empty(shape, dtype=numpy_dtype(dtype))
     raise TypeError(f"a {type(like).__name__} cannot be made here: give the outputs")
 
 
