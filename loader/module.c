@@ -1,6 +1,7 @@
 #include "loader/module.h"
 #include "loader/backend.h"
 #include "loader/bundle.h"
+#include "loader/image/inflate.h"
 #include "loader/operator.h"
 #include "loader/trace.h"
 #include <stdlib.h>
@@ -12,6 +13,7 @@ static void module_free(kiln_module *module) {
     if (!module) return;
     free(module->kernels);
     free(module->reasons);
+    free(module->image_memory);
     free(module);
 }
 
@@ -60,9 +62,12 @@ static kiln_status load_best(kiln_module *module, const kiln_candidate *candidat
             add_reason(reasons, &image, target, candidates[i].reasons);
             continue;
         }
+        KILN__TRY(kiln__image_unpack(&image, &module->image_memory));
         module_set_image(module, &image);
         kiln_status status = module->device->backend->module_load(module);
         if (status != KILN_ERROR_NO_IMAGE) return status;
+        free(module->image_memory);
+        module->image_memory = NULL;
         add_reason(reasons, &image, target, KILN_REASON_REFUSED);
         kiln__text_add(reasons, " (%s)", kiln_last_error());
     }

@@ -19,7 +19,8 @@ struct kiln_module {
     kiln_device *device;
     const kiln_bundle *bundle;
     kiln_part part;
-    kiln_image image;     /* the one chosen */
+    kiln_image image;     /* the one chosen, not compressed */
+    void *image_memory;   /* malloc'd, what image.data lies in if the bundle has it compressed; else NULL */
     void *native;         /* the backend's own */
     kiln_kernel *kernels; /* part.kernel_count, in the part's order */
     kiln_status status;   /* KILN_OK, or NO_IMAGE: kept with its reasons, so that it is judged once */

@@ -75,10 +75,12 @@ BEGIN {
 
     images[image["part"]] = images[image["part"]] sprintf("    {.target = \"%s\",\n     .data = %s,\n     .size = %d,\n" \
         "     .kind = %s,\n     .format_version = %d,\n     .driver_version = %d,\n" \
-        "     .kernel_size = sizeof(kiln_kernel_info),\n     .kernels = %s_kernels,\n     .sha256 = {%s}},\n",
+        "     .kernel_size = sizeof(kiln_kernel_info),\n     .kernels = %s_kernels,\n     .sha256 = {%s},\n" \
+        "     .packed_size = sizeof %s - 1},\n",
         image["target"], identifier, image["size"], kind[image["kind"]],
         ("ptx" in image) ? version(image["ptx"], 10) : image["code_object"],
-        ("driver" in image) ? version(image["driver"], 1000) : 0, identifier, bytes_of(image["sha256"]))
+        ("driver" in image) ? version(image["driver"], 1000) : 0, identifier, bytes_of(image["sha256"]),
+        identifier)
 }
 
 END {

@@ -1,12 +1,11 @@
 #!/bin/sh
-# Writes OUTDIR/bundle.c: the linked images of an operator as const arrays, and its bundle table (include/kiln/kiln.h,
-# section 5), from embedded/OP/manifest, the kernels of kernels/OP/OP.def and the CPU rows of loader/targets.def.
-# LEFT_OUT: a kind of image (cubin) that the bundle goes without; their parents are linked then. Needs sh, sed, awk and
-# xxd alone: this is a part of every build.
+# Writes OUTDIR/bundle.c: the linked images of an operator, compressed, as const arrays, and its bundle table
+# (include/kiln/kiln.h, section 5), from embedded/OP/manifest, the kernels of kernels/OP/OP.def and the CPU rows of
+# loader/targets.def. LEFT_OUT: a kind of image (cubin) that the bundle goes without; their parents are linked then. Needs
+# sh, sed, awk, gzip and xxd alone: this is a part of every build.
 #
 # An array is initialised by string literals, \x7f\x45: C compilers read them some twenty times as fast as lists of
-# numbers, 0x7f, 0x45, and take a fifth of the memory. The NUL behind the last byte ends PTX, of which a driver takes no
-# length.
+# numbers, 0x7f, 0x45, and take a fifth of the memory.
 set -eu
 [ $# = 3 ] || [ $# = 4 ] || {
     echo "usage: embed.sh OP HOST OUTDIR [LEFT_OUT]" >&2
@@ -33,7 +32,7 @@ fi
 arrays() {
     rows | sed -n 's/^file=\([^ ]*\) .* role=linked .*/\1/p' | while read -r file; do
         printf '\nstatic const unsigned char %s[] __attribute__((aligned(64))) =\n' "$(echo "$file" | tr .- __)"
-        xxd -p -c 32 <"embedded/$op/$file" | awk '{ gsub(/../, "\\x&"); print "    \"" $0 "\"" }'
+        gzip -9 -n <"embedded/$op/$file" | xxd -p -c 32 | awk '{ gsub(/../, "\\x&"); print "    \"" $0 "\"" }'
         echo ';'
     done
 }

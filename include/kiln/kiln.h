@@ -421,14 +421,15 @@ enum { KILN_BUNDLE_VERSION = 1 };
 /* A precompiled binary for one target. */
 typedef struct kiln_image {
     const char *target; /* exactly what it was compiled for: "sm_90a", "gfx942:xnack-", "x86-64-v3" */
-    const void *data;   /* PTX ends with a NUL byte, not counted in size. NULL for CPU */
-    uint64_t size;
+    const void *data;   /* NULL for CPU. Compressed if packed_size is not 0; else PTX ends with a NUL byte */
+    uint64_t size;      /* of the image, not compressed and without that byte */
     kiln_image_kind kind;
     uint32_t format_version;         /* PTX: ISA version * 10 (63 is 6.3); HSACO: code object version; else 0 */
     uint32_t driver_version;         /* lowest CUDA driver that reads it, major * 1000 + minor * 10; else 0 */
     uint32_t kernel_size;            /* sizeof(kiln_kernel_info) where the table was compiled */
     const kiln_kernel_info *kernels; /* in the order of the part's kernel_names */
-    uint8_t sha256[32];              /* of data; integrity, not authenticity */
+    uint8_t sha256[32];              /* of the image, not compressed; integrity, not authenticity */
+    uint64_t packed_size;            /* bytes of data if it is compressed: one gzip member (RFC 1952), without a name */
 } kiln_image;
 
 /* The images of a bundle that hold the same kernels, one of which is loaded: normally those of one precision. */
@@ -562,7 +563,8 @@ typedef struct kiln_kernel kiln_kernel;
 KILN_API kiln_status kiln_module_get(kiln_device *device, const kiln_bundle *bundle, const char *part,
                                      const kiln_module **out_module);
 
-/* Gets the image that a module was loaded from. Returns KILN_OK or KILN_ERROR_INVALID_ARGUMENT. */
+/* Gets the image that a module was loaded from. Its data is not compressed, and valid until the device is closed.
+ * Returns KILN_OK or KILN_ERROR_INVALID_ARGUMENT. */
 KILN_API kiln_status kiln_module_get_image(const kiln_module *module, kiln_image *out_image);
 
 /* Finds a kernel by name. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT, KILN_ERROR_NOT_FOUND (the text lists them). */
@@ -751,7 +753,8 @@ KILN_API kiln_status kiln_image_inspect(const void *bytes, size_t size, kiln_ima
 
 /* Checks an image of a bundle: that its SHA-256 matches, that its structure is valid, and that it is for the target and
  * has the kernels that the table states; for a CPU image, that every function is present.
- * Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT, KILN_ERROR_CORRUPT_IMAGE, KILN_ERROR_UNSUPPORTED. */
+ * Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT, KILN_ERROR_CORRUPT_IMAGE, KILN_ERROR_UNSUPPORTED,
+ * KILN_ERROR_OUT_OF_MEMORY. */
 KILN_API kiln_status kiln_image_verify(const kiln_part *part, const kiln_image *image);
 
 /* Computes the SHA-256 of size bytes (FIPS 180-4). Never fails. */

@@ -29,7 +29,7 @@ typedef struct image_listing {
     json_writer *json;  /* NULL: a table */
     cli_table table;
     unsigned images;
-    uint64_t bytes;
+    uint64_t bytes, linked_bytes;
 } image_listing;
 
 enum { MAPS_SIZE = 128 };
@@ -44,6 +44,11 @@ static const char *write_maps(const kiln_kernel_info *kernel, char *bytes) {
     return bytes;
 }
 
+/* What an image takes of the program, where it may be compressed. */
+static uint64_t linked_bytes(const kiln_image *image) {
+    return image->packed_size ? image->packed_size : image->size;
+}
+
 static void list_json(json_writer *json, const kiln_bundle *bundle, const kiln_part *part, const kiln_image *image) {
     char version[CLI_VERSION_SIZE], digest[65];
     for (size_t i = 0; i < sizeof image->sha256; i++)
@@ -54,6 +59,7 @@ static void list_json(json_writer *json, const kiln_bundle *bundle, const kiln_p
     json_string(json, "target", image->target);
     json_string(json, "kind", kiln_image_kind_name(image->kind));
     json_integer(json, "bytes", (int64_t)image->size);
+    json_integer(json, "linked_bytes", (int64_t)linked_bytes(image));
     json_integer(json, "format_version", image->format_version);
     json_string(json, "driver", image->driver_version ? cli_driver(image->driver_version, version) : NULL);
     json_string(json, "sha256", image->data ? digest : NULL);
@@ -112,6 +118,7 @@ static int list(void *user, const kiln_bundle *bundle, const kiln_part *part, co
     if (listing->target && strcmp(listing->target, image->target) != 0) return CLI_OK;
     listing->images++;
     listing->bytes += image->size;
+    listing->linked_bytes += linked_bytes(image);
     if (listing->json)
         list_json(listing->json, bundle, part, image);
     else
@@ -127,16 +134,18 @@ static void print_json(const bundle_list *bundles, image_listing *listing) {
     bundles_each_image(bundles, list, listing);
     json_close(&json);
     json_integer(&json, "bytes", (int64_t)listing->bytes);
+    json_integer(&json, "linked_bytes", (int64_t)listing->linked_bytes);
     json_close(&json);
 }
 
 static void print_table(const bundle_list *bundles, image_listing *listing) {
     static const char *const titles[] = {"operator", "part", "target", "kind", "size", "driver", "registers", "spills"};
-    char bytes[CLI_BYTES_SIZE];
+    char bytes[CLI_BYTES_SIZE], linked[CLI_BYTES_SIZE];
     cli_titles(&listing->table, titles, CLI_COUNT(titles));
     bundles_each_image(bundles, list, listing);
     cli_table_print(&listing->table);
-    printf("%u images, %s\n", listing->images, cli_bytes(listing->bytes, bytes));
+    printf("%u images, %s, %s as linked\n", listing->images, cli_bytes(listing->bytes, bytes),
+           cli_bytes(listing->linked_bytes, linked));
 }
 
 static int run(int argc, char **argv) {

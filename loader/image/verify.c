@@ -1,6 +1,8 @@
+#include "loader/image/inflate.h"
 #include "loader/image/inspect.h"
 #include "loader/target.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static kiln_status verify_cpu(const kiln_part *part, const kiln_image *image) {
@@ -90,9 +92,7 @@ static kiln_status verify_kernel(const kiln_image *image, const char *name, cons
     return kiln__fail(KILN_ERROR_CORRUPT_IMAGE, "it is not in the file");
 }
 
-static kiln_status verify_gpu(const kiln_part *part, const kiln_image *image) {
-    if (!image->data || image->size == 0 || image->size > SIZE_MAX)
-        return kiln__fail(KILN_ERROR_CORRUPT_IMAGE, "it has no data");
+static kiln_status verify_bytes(const kiln_part *part, const kiln_image *image) {
     KILN__TRY(verify_digest(image));
     if (image->kind == KILN_IMAGE_PTX && ((const char *)image->data)[image->size] != '\0')
         return kiln__fail(KILN_ERROR_CORRUPT_IMAGE, "no NUL byte follows the PTX text");
@@ -106,6 +106,17 @@ static kiln_status verify_gpu(const kiln_part *part, const kiln_image *image) {
         if (status) return kiln__fail_within(status, "kernel %u", i);
     }
     return KILN_OK;
+}
+
+static kiln_status verify_gpu(const kiln_part *part, const kiln_image *image) {
+    if (!image->data || image->size == 0 || image->size > SIZE_MAX)
+        return kiln__fail(KILN_ERROR_CORRUPT_IMAGE, "it has no data");
+    kiln_image unpacked = *image;
+    void *memory = NULL;
+    KILN__TRY(kiln__image_unpack(&unpacked, &memory));
+    kiln_status status = verify_bytes(part, &unpacked);
+    free(memory);
+    return status;
 }
 
 kiln_status kiln_image_verify(const kiln_part *part, const kiln_image *image) {

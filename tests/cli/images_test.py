@@ -47,9 +47,12 @@ with open(sys.argv[1], encoding="utf-8") as file:
 listed = by_image([image for image in document["images"] if image["kind"] != "cpu"])
 expected = by_image([manifest_image(line) for path in sys.argv[2:] for line in open(path, encoding="utf-8")
                      if " role=linked " in line])
+linked = [image.pop("linked_bytes") for image in listed.values()]
 different = [key for key in sorted(listed.keys() | expected.keys()) if listed.get(key) != expected.get(key)]
 for key in different:
     print("listed", listed.get(key), "expected", expected.get(key), sep="\n")
 if document["bytes"] != sum(image["bytes"] for image in expected.values()):
     sys.exit(f"bytes is {document['bytes']}")
+if document["linked_bytes"] != sum(linked) or min(linked) <= 0 or sum(linked) >= document["bytes"]:
+    sys.exit(f"linked_bytes is {document['linked_bytes']}")
 sys.exit(1 if different or not expected else 0)

@@ -65,7 +65,7 @@ bare_build() {
     for tool in cc as ld ar make xxd; do
         ln -s "$(command -v "$tool")" "$bin/$tool" || return 1
     done
-    for package in coreutils sed mawk grep findutils diffutils dash; do
+    for package in coreutils sed mawk grep gzip findutils diffutils dash; do
         dpkg -L "$package" 2>/dev/null | grep -E '^(/usr)?/bin/' | while read -r tool; do
             [ -x "$tool" ] && ln -sf "$tool" "$bin/${tool##*/}"
         done

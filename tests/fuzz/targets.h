@@ -13,6 +13,7 @@
 
 #define FUZZ_TARGETS(X)                  \
     X(elf, "loader/image/elf.c")         \
+    X(inflate, "loader/image/inflate.c") \
     X(msgpack, "loader/image/msgpack.c") \
     X(hsaco, "loader/image/hsaco.c")     \
     X(cubin, "loader/image/cubin.c")     \

@@ -1,0 +1,19 @@
+/* Decompression of what gzip writes. */
+#ifndef KILN_LOADER_IMAGE_INFLATE_H
+#define KILN_LOADER_IMAGE_INFLATE_H
+
+#include "loader/image/bytes.h"
+#include <kiln/kiln.h>
+
+/* Decompresses one gzip member (RFC 1952) without optional fields, of method DEFLATE (RFC 1951), to exactly size bytes.
+ * The bytes need not be trusted. The CRC is not checked: who wants to know of damage has a SHA-256. Allocates a few KB,
+ * and frees them.
+ * Returns KILN_OK, KILN_ERROR_CORRUPT_IMAGE (out may then have been written), KILN_ERROR_OUT_OF_MEMORY. */
+kiln_status kiln__inflate(kiln__bytes packed, uint8_t *out, size_t size);
+
+/* The image with its data decompressed: *image itself if it is not compressed. *out_memory, which the caller frees, is
+ * what the data lies in then, or NULL.
+ * Returns KILN_OK, KILN_ERROR_CORRUPT_IMAGE, KILN_ERROR_OUT_OF_MEMORY; after an error *image is as it was. */
+kiln_status kiln__image_unpack(kiln_image *image, void **out_memory);
+
+#endif
