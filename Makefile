@@ -168,7 +168,7 @@ $(OBJ)/%/bundle.o: $(OBJ)/%/bundle.c $(FLAGS)
 # A make of the parts that a goal needs after scripts/deps.sh has had its say: as parallel as asked for, or as can be.
 SUBMAKE = $(MAKE) --no-print-directory config=$(config) $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 
-include docs/examples/examples.mk loader/bindings/triton/triton.mk loader/bindings/ggml/ggml.mk tests/tests.mk tests/fuzz/fuzz.mk \
+include docs/examples/examples.mk loader/bindings/python/python.mk loader/bindings/triton/triton.mk loader/bindings/ggml/ggml.mk tests/tests.mk tests/fuzz/fuzz.mk \
 	tests/sim/sim.mk tests/bench/bench.mk scripts/install.mk scripts/oci.mk
 
 .PHONY: demo

@@ -25,10 +25,6 @@ install-sim: sim ## the simulated drivers, into libexec/kiln/sim, where no linke
 	install -d $(DESTDIR)$(PREFIX)/libexec/kiln/sim
 	install -m 755 $(OUT)/sim/libcuda.so.1 $(OUT)/sim/libhsa-runtime64.so.1 $(DESTDIR)$(PREFIX)/libexec/kiln/sim/
 
-.PHONY: wheel
-wheel: $(OUT)/libkiln.so.0 ## the Python package with the shared library in it, into build/wheel; needs Python 3
-	scripts/wheel.py $< $(VERSION) $(OUT)/wheel
-
 .PHONY: uninstall
 uninstall: ## remove what install put there
 	rm -f $(INSTALLED:%=$(DESTDIR)%)

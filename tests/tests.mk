@@ -46,7 +46,7 @@ $(OUT)/tests/run: $(OBJ)/tests/run.o
 	$(CC) -o $@ $^ $(KILN_LDFLAGS)
 
 .PHONY: test-programs
-test-programs: $(TEST_PROGRAMS) $(OUT)/tests/ops-ptx/argmax_test $(OUT)/tests/ops-ptx/add_test $(OUT)/tests/run ## build what check runs, and run nothing
+test-programs: $(TEST_PROGRAMS) $(PYTHON_OBJECTS) $(OUT)/tests/ops-ptx/argmax_test $(OUT)/tests/ops-ptx/add_test $(OUT)/tests/run ## build what check runs, and run nothing
 
 .PHONY: check
 check: ## build everything and run every test; installs what is missing when run as root on Debian

@@ -9,12 +9,12 @@ version=$("$build/kiln" --version | grep -oE '[0-9]+\.[0-9]+\.[0-9]+' | head -n 
 
 # A wheel is an archive of what is to stand in the folder of packages: unpacking it is installing it.
 installs() {
-    "$python" scripts/wheel.py "$build/libkiln.so.0" "$version" "$KILN_SCRATCH/wheel" &&
+    "$python" scripts/wheel.py "$KILN_SCRATCH/wheel" "$version" "$build/libkiln.so.0" "$build"/python/*.so &&
         "$python" -m zipfile -e "$KILN_SCRATCH"/wheel/*.whl "$KILN_SCRATCH/packages"
 }
 
 same_again() {
-    "$python" scripts/wheel.py "$build/libkiln.so.0" "$version" "$KILN_SCRATCH/again" &&
+    "$python" scripts/wheel.py "$KILN_SCRATCH/again" "$version" "$build/libkiln.so.0" "$build"/python/*.so &&
         cmp "$KILN_SCRATCH"/wheel/*.whl "$KILN_SCRATCH"/again/*.whl
 }
 
@@ -54,7 +54,7 @@ sys.exit(not all(importlib.util.find_spec(name) for name in sys.argv[1].split(",
 }
 
 # What needs other packages: a case names those that it needs.
-for test in convert torch; do
+for test in convert jax torch; do
     for line in $("$python" "tests/bindings/${test}_test.py" --list); do
         case=${line%%:*} modules=${line#*:}
         if installed "$modules"; then

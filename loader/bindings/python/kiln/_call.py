@@ -29,12 +29,7 @@ class Call:
 
     def run(self) -> Any:
         outputs = self.allocate()
-        for field in self.operator.fields:
-            if field.role in _FORMATS:
-                self._put_value(field)
-        for field in self.operator.tensors:
-            if field.name in self.tensors:
-                self._put_tensor(field, self.tensors[field.name])
+        self.fill()
         self._launch()
         return outputs
 
@@ -45,7 +40,17 @@ class Call:
         outputs = self._outputs()
         return outputs[0] if len(outputs) == 1 else tuple(outputs) or None
 
+    def fill(self) -> None:
+        """The struct, all but the workspace."""
+        for field in self.operator.fields:
+            if field.role in _FORMATS:
+                self._put_value(field)
+        for field in self.operator.tensors:
+            if field.name in self.tensors:
+                self._put_tensor(field, self.tensors[field.name])
+
     view = staticmethod(view)
+    empty = staticmethod(empty)
 
     # ---- What the caller gave
 
@@ -251,7 +256,7 @@ class Call:
                     raise ValueError(f"{self.name}: {field.name} is {list(self.tensors[field.name].shape)}: must be "
                                      f"{list(shape)}")
             elif not field.optional or self.given.get(field.name) is True:
-                self.arrays[field.name] = empty(like, shape, self._dtype(field))
+                self.arrays[field.name] = self.empty(like, shape, self._dtype(field))
                 self.tensors[field.name] = self.view(f"{self.name}: {field.name}", self.arrays[field.name])
             else:
                 continue
@@ -276,7 +281,7 @@ class Call:
         check(query(ctypes.byref(stream), params, len(params), ctypes.byref(size)))
         if not size.value:
             return None
-        memory = empty(like, (-(-size.value // SIZES["i64"]),), "i64")
+        memory = self.empty(like, (-(-size.value // SIZES["i64"]),), "i64")
         for field in self.operator.fields:
             if field.role == describe.WORKSPACE:
                 struct.pack_into("Q", self.params, field.offset, view("workspace", memory).data)

@@ -12,7 +12,7 @@ from kiln._call import Call
 from kiln._describe import Operator
 
 
-def _documentation(operator: Operator) -> str:
+def documentation(operator: Operator) -> str:
     lines = [operator.summary, ""]
     for field in (*operator.fields, *(option for option in operator.options if option not in operator.fields)):
         if field.role in describe.TENSORS:
@@ -31,7 +31,7 @@ def _function(operator: Operator, part: str | None) -> Callable[..., Any]:
         return Call(operator, part, arrays, options).run()
 
     function.__name__ = function.__qualname__ = f"{operator.name}_{part}" if part else operator.name
-    function.__doc__ = _documentation(operator)
+    function.__doc__ = documentation(operator)
     return function
 
 
