@@ -26,7 +26,7 @@ BOUND_BY_MEMORY = ("add", "mul_add", "silu_mul", "add_gelu", "softmax", "rmsnorm
                    "embedding", "argmax", "log_softmax")
 # These touch parts of their tensors only, or write less or more than they read.
 OTHERS = ("amax", "gemm_fp8", "gemm_int8", "dequantize_fp8", "dequantize_int8", "dequantize_nvfp4",
-          "dequantize_w4a16", "gemm_w4a16", "kv_store", "kv_compact", "kv_copy_blocks", "mha_paged", "quantize_fp8",
+          "dequantize_w4a16", "gemm_nvfp4", "gemm_w4a16", "kv_store", "kv_compact", "kv_copy_blocks", "mha_paged", "quantize_fp8",
           "quantize_int8", "quantize_nvfp4", "sample", "top_k")
 
 GEMM = [dict(m=m, n=n, k=k) for m, n, k in ((1, 8192, 8192), (8, 8192, 8192), (1024, 1024, 1024), (4096, 4096, 4096),
@@ -36,7 +36,7 @@ MHA = [PREFILL, dict(PREFILL, kv_heads=8), dict(PREFILL, tokens=8192, kv_tokens=
        dict(PREFILL, tokens=16, kv_tokens=16 * 8192, batch=16, kv_heads=8)]
 GEMM_DRY = [dict(m=3, n=33, k=40)]
 MHA_DRY = [dict(tokens=32, kv_tokens=32, batch=2, heads=4, kv_heads=2, head_dim=32, causal="yes")]
-WITHOUT = {"gemm": ("c", "bias"), "gemm_fp8": ("bias",), "gemm_int8": ("bias",),
+WITHOUT = {"gemm": ("c", "bias"), "gemm_fp8": ("bias",), "gemm_int8": ("bias",), "gemm_nvfp4": ("bias",),
            "mha": ("lse", "cu_seqlens_q", "cu_seqlens_k", "seqlens_k"),
            "mha_paged": ("lse", "cu_seqlens_q")}
 

@@ -289,6 +289,25 @@ typedef kiln_status (*operation)(kiln_stream *stream, const tensors *t, int64_t 
                                                                 .a_scale_rows = 1,                 \
                                                                 .b_scale_rows = 1});               \
     }
+#define GEMM_NVFP4(part, few)                                                                             \
+    static kiln_status gemm_nvfp4_##few##_##part(kiln_stream *stream, const tensors *t, int64_t count) {  \
+        return kiln_gemm_nvfp4_##part(stream, &(kiln_gemm_nvfp4_params){.d = t->y,                        \
+                                                                        .a = t->a,                        \
+                                                                        .b = t->b,                        \
+                                                                        .a_scales = t->c,                 \
+                                                                        .b_scales = t->c,                 \
+                                                                        .a_global_scale = t->c,           \
+                                                                        .b_global_scale = t->c,           \
+                                                                        .m = few,                         \
+                                                                        .n = count * 2 / COLS,            \
+                                                                        .k = COLS,                        \
+                                                                        .a_scale_rows = few,              \
+                                                                        .a_scale_cols = COLS / 16,        \
+                                                                        .b_scale_rows = count * 2 / COLS, \
+                                                                        .b_scale_cols = COLS / 16,        \
+                                                                        .a_global_rows = 1,               \
+                                                                        .b_global_rows = 1});             \
+    }
 #define FUNCTIONS(part)                            \
     MUL_ADD(part)                                  \
     ADD(part)                                      \
@@ -327,6 +346,8 @@ typedef kiln_status (*operation)(kiln_stream *stream, const tensors *t, int64_t 
     GEMM_W8A8(part, gemm_fp8, 8)                   \
     GEMM_W8A8(part, gemm_int8, 1)                  \
     GEMM_W8A8(part, gemm_int8, 8)                  \
+    GEMM_NVFP4(part, 1)                            \
+    GEMM_NVFP4(part, 8)                            \
     GEMM_W4A16(part, 1)                            \
     GEMM_W4A16(part, 8)
 FUNCTIONS(f32)
@@ -371,6 +392,8 @@ typedef struct bench_case {
         {"gemm_fp8 8 rows " #part, gemm_fp8_8_##part, 1, 1, true},                                                    \
         {"gemm_int8 1 row " #part, gemm_int8_1_##part, 1, 1, true},                                                   \
         {"gemm_int8 8 rows " #part, gemm_int8_8_##part, 1, 1, true},                                                  \
+        {"gemm_nvfp4 1 row " #part, gemm_nvfp4_1_##part, 1, 1, true},                                                 \
+        {"gemm_nvfp4 8 rows " #part, gemm_nvfp4_8_##part, 1, 1, true},                                                \
         {"gemm_w4a16 1 row " #part, gemm_w4a16_1_##part, 1, 1, true},                                                 \
         {"gemm_w4a16 8 rows " #part, gemm_w4a16_8_##part, 1, 1, true},
 static const bench_case cases[] = {CASES(f32, 4) CASES(f16, 2) CASES(bf16, 2)};

@@ -218,6 +218,11 @@ static void __attribute__((noinline)) run_launch(long count) {
          .a_scales = (void *)bench.numbers, .b_scales = (void *)bench.numbers, .m = 4, .n = 1024, .k = 1024)           \
     CALL(gemm_int8, gemm_int8, .d = bench.other, .a = (void *)bench.tensor, .b = (void *)bench.tensor,                 \
          .a_scales = (void *)bench.numbers, .b_scales = (void *)bench.numbers, .m = 4, .n = 1024, .k = 1024)           \
+    CALL(gemm_nvfp4, gemm_nvfp4, .d = bench.other, .a = (void *)bench.tensor, .b = (void *)bench.tensor,               \
+         .a_scales = (void *)bench.numbers, .b_scales = (void *)bench.numbers,                                         \
+         .a_global_scale = (void *)bench.numbers, .b_global_scale = (void *)bench.numbers, .m = 4, .n = 1024,          \
+         .k = 1024, .a_scale_rows = 4, .a_scale_cols = 64, .b_scale_rows = 1024, .b_scale_cols = 64,                   \
+         .a_global_rows = 1, .b_global_rows = 1)                                                                       \
     CALL(quantize_fp8, quantize_fp8, .codes = (void *)bench.other, .scales = (void *)bench.numbers, .x = bench.tensor, \
          .rows = 4, .cols = 1024, .scale_rows = 4, .scale_cols = 1)                                                    \
     CALL(quantize_int8, quantize_int8, .codes = (void *)bench.other, .scales = (void *)bench.numbers,                  \

@@ -74,11 +74,13 @@ static bool inputs_have(const function *f, const char *size) {
     return false;
 }
 
-/* Scales are for each row of 16 columns or fewer, and for the tensor. */
+/* Scales are for each row of 16 columns or fewer, and for the tensor; k, which no shape has, is 1. */
 static int64_t value_for(const function *f, size_t size) {
     const char *name = f->sizes[size].name;
     if (strcmp(name, "scale_rows") == 0) return f->sizes[0].value;
-    if (strstr(name, "_scale_")) return 1; /* of a factor of a product */
+    /* Of factors of a product, whose rows come first: a scale for each row, and those of all columns. */
+    if (strcmp(name, "a_scale_rows") == 0 || strcmp(name, "b_scale_rows") == 0) return f->sizes[*name == 'b'].value;
+    if (strstr(name, "_scale_") || strstr(name, "_global_")) return 1;
     if (strcmp(name, "scale_cols") == 0 || strcmp(name, "global_rows") == 0 || !inputs_have(f, name)) return 1;
     return INT64_C(1) << (f->size_count - size);
 }

@@ -256,6 +256,21 @@ CASES.append(("dequantize_nvfp4", {"codes": FOURS, "scales": CODES[:, :9].copy()
               np.repeat(E4M3[scales.astype(int)], 16, -1)[:, :129] * global_scale))
 
 
+def of_nvfp4(codes, scales):
+    """The numbers of NVFP4 codes with the scales of 16 each, in whatever order these were."""
+    pairs = np.stack((codes % 16, codes // 16), -1).astype(int).reshape(len(codes), -1)
+    return np.concatenate((E2M1, -E2M1))[pairs] * np.repeat(E4M3[scales.astype(int)], 16, -1)
+
+
+for rows in (3, 15):
+    CASES.append(("gemm_nvfp4", {"a": FOURS[:rows].copy(), "b": FOURS, "a_scales": CODES[:rows, :9].copy(),
+                                 "b_scales": CODES[:, 100:109].copy(), "a_global_scale": SCALES[:rows, 0].copy(),
+                                 "b_global_scale": SCALES[0, :1].copy()}, {"k": "140"},
+                  lambda a, b, a_scales, b_scales, a_global, b_global: {
+                      "d": of_nvfp4(a, a_scales)[:, :140] @ of_nvfp4(b, b_scales)[:, :140].T *
+                      a_global[:, None] * b_global}))
+
+
 def codes(count, kind):
     """An input of codes: finite numbers of E4M3 as uint8, or int8."""
     generator = np.random.default_rng(count[0])
@@ -349,6 +364,9 @@ def differs(operator, inputs, found, expected, part):
         kind = operator[5:]
         magnitudes = [np.abs(values_of(codes, kind)) for codes in inputs[:2]]
         scale = scale + magnitudes[0] @ magnitudes[1].T * 6e-6
+    if operator == "gemm_nvfp4":
+        magnitudes = [np.abs(of_nvfp4(codes, scales)) for codes, scales in zip(inputs[:2], inputs[2:4])]
+        scale = scale + magnitudes[0] @ magnitudes[1].T * 0.02 ** 2
     if operator == "gemm":
         scale = scale + np.einsum("bmk,bnk->bmn", np.abs(inputs[0]), np.abs(inputs[1]))
     error = np.abs(result - expected) - (relative * scale + absolute)

@@ -158,6 +158,58 @@ KILN_WORKSPACE_FUNCTION(gemm_int8_f32, kiln_gemm_int8_params)
 KILN_WORKSPACE_FUNCTION(gemm_int8_f16, kiln_gemm_int8_params)
 KILN_WORKSPACE_FUNCTION(gemm_int8_bf16, kiln_gemm_int8_params)
 
+/* ---- gemm_nvfp4: d = activation(scale * a * b^T + bias), a and b in NVFP4 ---------------------------------------- */
+
+typedef struct kiln_gemm_nvfp4_params {
+    void *d;                 /* [m, n], of the precision */
+    const uint8_t *a;        /* [m, 8 * a_scale_cols], two columns to a byte, the first of them in its low half */
+    const uint8_t *b;        /* [n, 8 * b_scale_cols]: the weights of a linear layer as they are stored, [out, in] */
+    const uint8_t *a_scales; /* [a_scale_rows, a_scale_cols], OCP E4M3 on every device, not negative, in the order
+                                of a_scale_layout */
+    const uint8_t *b_scales; /* [b_scale_rows, b_scale_cols] */
+    const float *a_global_scale; /* [a_global_rows], decode scales */
+    const float *b_global_scale; /* [b_global_rows] */
+    const void *bias;            /* [n], of the precision; NULL: 0 */
+    int64_t m;                   /* at most 2^31 - 1, as n and k */
+    int64_t n;
+    int64_t k;              /* 0: the product is 0, and a, b and all scales may be NULL */
+    int64_t a_scale_rows;   /* at least m, as 0; of KILN_SCALES_128X4 a multiple of 128 */
+    int64_t a_scale_cols;   /* at least k / 16 rounded up, as 0; of KILN_SCALES_128X4 a multiple of 4 */
+    int64_t b_scale_rows;   /* at least n, as 0; of KILN_SCALES_128X4 a multiple of 128 */
+    int64_t b_scale_cols;   /* at least k / 16 rounded up, as 0; of KILN_SCALES_128X4 a multiple of 4 */
+    int64_t a_global_rows;  /* 1, as 0: a global scale for the matrix; m: one for each row */
+    int64_t b_global_rows;  /* 1, as 0: a global scale for the matrix; n: one for each row */
+    int64_t d_stride;       /* 0: n */
+    int64_t a_stride;       /* in bytes; 0: 8 * a_scale_cols */
+    int64_t b_stride;       /* in bytes; 0: 8 * b_scale_cols */
+    void *workspace;        /* of the device, 16-byte aligned; NULL if workspace_size is 0 */
+    size_t workspace_size;  /* 0, or at least kiln_gemm_nvfp4_<precision>_workspace_size() */
+    float scale;            /* finite; 0: 1 */
+    int32_t a_scale_layout; /* kiln_scale_layout */
+    int32_t b_scale_layout; /* kiln_scale_layout */
+    int32_t activation;     /* kiln_gemm_activation */
+    int32_t tile;           /* kiln_gemm_tile; the portable one where the image or the tensors do not allow it */
+    int32_t reserved;       /* must be 0 */
+} kiln_gemm_nvfp4_params;
+
+/* The product of matrices that quantize_nvfp4 made: codes and scales are as it writes them, in either order of scales.
+ * With an element of a or b the product of its code, E2M1, and of its block's scale, E4M3, which is exact,
+ *
+ *     d = activation(scale * ((the sum over k of a * b) * a_global_scale * b_global_scale) + bias)
+ *
+ * in f32, with one rounding to the precision at the end. Products are added one by one, or as the chip's matrix units
+ * add them. Codes and scales beyond k are not read as numbers, whatever they are. A scale that is NaN makes its row or
+ * column of d NaN. Up to 16 rows of a are done by kernels that read b once, or twice where the image has no matrix
+ * units for them. */
+KILN_OPERATOR_FUNCTION(gemm_nvfp4_f32, kiln_gemm_nvfp4_params)
+KILN_OPERATOR_FUNCTION(gemm_nvfp4_f16, kiln_gemm_nvfp4_params)
+KILN_OPERATOR_FUNCTION(gemm_nvfp4_bf16, kiln_gemm_nvfp4_params)
+
+/* As gemm_fp8's. */
+KILN_WORKSPACE_FUNCTION(gemm_nvfp4_f32, kiln_gemm_nvfp4_params)
+KILN_WORKSPACE_FUNCTION(gemm_nvfp4_f16, kiln_gemm_nvfp4_params)
+KILN_WORKSPACE_FUNCTION(gemm_nvfp4_bf16, kiln_gemm_nvfp4_params)
+
 /* ---- gemm_w4a16: d = scale * (a * pre_scale) * w^T + bias, w of 4-bit integers ----------------------------------- */
 
 /* The order of the scales, and of the zeros. */

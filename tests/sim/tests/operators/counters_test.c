@@ -86,6 +86,8 @@ static const operation spreading = {"dequantize_w4a16", params_dequantize_w4a16,
 /* Of codes of one byte, with scales. */
 static const operation products_of_codes[] = {{"gemm_fp8", params_gemm_fp8, 2, 2, 1, 0, NOTHING, ELEMENTS},
                                               {"gemm_int8", params_gemm_int8, 2, 2, 1, 0, NOTHING, ELEMENTS}};
+/* Of codes of half a byte: with scales of 16 of them. */
+static const operation product_of_pairs = {"gemm_nvfp4", params_gemm_nvfp4, 2, 2, 1, 0, NOTHING, ELEMENTS};
 static const operation attentions[] = {{"mha", params_mha, 0, 0, 0, 0, NOTHING, ELEMENTS},
                                        {"mha_paged", params_mha_paged, 0, 0, 0, 0, NOTHING, ELEMENTS}};
 static const operation windowed = {"mha", params_mha_windowed, 0, 0, 0, 0, NOTHING, ELEMENTS};
@@ -300,6 +302,20 @@ static void codes_of_a_product_are_read_once(void **state) {
     }
 }
 
+/* So are pairs of codes, and beside them for each 8 codes a scale at most, and two global scales for each element. */
+static void pairs_of_a_product_are_read_once(void **state) {
+    (void)state;
+    for (size_t i = 0; i < PARTS; i++) {
+        call c = {&product_of_pairs, parts[i], 64, 128, 0, false};
+        if (!wanted(&c)) continue;
+        count n = run(&c);
+        uint64_t pairs = (uint64_t)(c.rows * c.cols), results = (uint64_t)(c.rows * c.rows);
+        expect(n.launches, 1);
+        assert_in_range(n.sum.global_read_bytes, pairs, pairs + pairs / 4 + 2 * results * sizeof(float));
+        expect(n.sum.global_written_bytes, results * call_element(&c));
+    }
+}
+
 /* So are keys and values of aligned heads: in fewer requests than it would take for either element by element, and for
  * the other in vectors. */
 static void aligned_keys_are_moved_in_whole_vectors(void **state) {
@@ -475,6 +491,8 @@ static void groups_beyond_the_last_row_touch_nothing(void **state) {
         expect_nothing_beyond(&c, 1);
         c.op = &dequantising;
         expect_nothing_beyond(&c, 1);
+        c.op = &product_of_pairs;
+        expect_nothing_beyond(&c, 1);
         c.op = &spreading;
         expect_nothing_beyond(&c, 1);
     }
@@ -495,6 +513,7 @@ static int run_group(void) {
         cmocka_unit_test(aligned_rows_are_moved_in_whole_vectors),
         cmocka_unit_test(factors_of_a_product_are_moved_in_whole_vectors),
         cmocka_unit_test(codes_of_a_product_are_read_once),
+        cmocka_unit_test(pairs_of_a_product_are_read_once),
         cmocka_unit_test(aligned_keys_are_moved_in_whole_vectors),
         cmocka_unit_test(a_bias_is_read_with_each_row),
         cmocka_unit_test(long_rows_are_read_twice_by_many_groups),

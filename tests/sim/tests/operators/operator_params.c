@@ -194,6 +194,28 @@ void params_gemm_int8(params *p, const call *c, const tensors *t) {
                                            .workspace_size = t->workspace_size};
 }
 
+void params_gemm_nvfp4(params *p, const call *c, const tensors *t) {
+    const int64_t blocks = (c->cols + 15) / 16;
+    p->gemm_nvfp4 = (kiln_gemm_nvfp4_params){.d = t->output[0],
+                                             .a = (const uint8_t *)t->input[0],
+                                             .b = (const uint8_t *)t->input[1],
+                                             .a_scales = (const uint8_t *)t->input[2],
+                                             .b_scales = (const uint8_t *)t->input[2],
+                                             .a_global_scale = (const float *)t->input[2],
+                                             .b_global_scale = (const float *)t->input[2],
+                                             .m = c->rows,
+                                             .n = c->rows,
+                                             .k = c->cols,
+                                             .a_scale_rows = c->rows,
+                                             .a_scale_cols = blocks,
+                                             .b_scale_rows = c->rows,
+                                             .b_scale_cols = blocks,
+                                             .a_global_rows = 1,
+                                             .b_global_rows = 1,
+                                             .workspace = t->workspace,
+                                             .workspace_size = t->workspace_size};
+}
+
 void params_kv_compact(params *p, const call *c, const tensors *t) {
     p->kv_compact = (kiln_kv_compact_params){.key_cache = t->output[0],
                                              .value_cache = t->output[1],

@@ -54,6 +54,7 @@ typedef union params {
     kiln_gemm_params gemm;
     kiln_gemm_fp8_params gemm_fp8;
     kiln_gemm_int8_params gemm_int8;
+    kiln_gemm_nvfp4_params gemm_nvfp4;
     kiln_gemm_w4a16_params gemm_w4a16;
     kiln_kv_compact_params kv_compact;
     kiln_kv_copy_blocks_params kv_copy_blocks;
@@ -94,6 +95,7 @@ void params_gemm(params *p, const call *c, const tensors *t);
 /* The same of codes, with a scale for each row. */
 void params_gemm_fp8(params *p, const call *c, const tensors *t);
 void params_gemm_int8(params *p, const call *c, const tensors *t);
+void params_gemm_nvfp4(params *p, const call *c, const tensors *t);
 void params_gemm_w4a16(params *p, const call *c, const tensors *t);
 /* Each even block to the one behind it. */
 /* A path of the last half of a tree's nodes. */
