@@ -59,7 +59,8 @@ static void registry_prepare(void) {
 kiln_status kiln__device_check(const kiln_device *device) {
     KILN__REQUIRE(device, "device is NULL");
     uint32_t state = atomic_load_explicit(device->state, memory_order_acquire);
-    if (KILN__LIKELY((state & (KILN__READY | KILN__LOST | KILN__CLOSING)) == KILN__READY)) return KILN_OK;
+    if (KILN__LIKELY((state & (KILN__READY | KILN__LOST | KILN__CLOSING | KILN__PLANNING)) == KILN__READY))
+        return KILN_OK;
     if (!(state & KILN__READY))
         return kiln__fail(KILN_ERROR_FORKED,
                           "%s:%d was opened before this process was forked: open the device in the child, before the "
@@ -68,6 +69,8 @@ kiln_status kiln__device_check(const kiln_device *device) {
     if (state & KILN__LOST)
         return kiln__fail(KILN_ERROR_DEVICE_LOST, "%s:%d is lost: %s", device->backend->name, device->info.ordinal,
                           device->lost);
+    if (state & KILN__PLANNING)
+        return kiln__fail(KILN_ERROR_UNSUPPORTED, "a stream of kiln_plan_open is for operators' functions alone");
     return kiln__fail(KILN_ERROR_INVALID_ARGUMENT, "%s:%d is being closed", device->backend->name,
                       device->info.ordinal);
 }
@@ -95,7 +98,7 @@ kiln_status kiln_device_count(kiln_backend_id backend, int32_t *out_count) {
     return found->count(out_count);
 }
 
-static void device_free(kiln_device *device) {
+void kiln__device_free(kiln_device *device) {
     if (!device) return;
     kiln__fork_word_free(device->state);
     pthread_mutex_destroy(&device->load_lock);
@@ -115,10 +118,9 @@ static kiln_device_info info_of(const kiln__backend *backend, int32_t ordinal) {
                               .numa_node = -1};
 }
 
-static kiln_status device_create(const kiln__backend *backend, const kiln_device_options *options,
-                                 kiln_device **out_device) {
+kiln_device *kiln__device_new(const kiln__backend *backend, int32_t ordinal) {
     kiln_device *device = calloc(1, sizeof *device);
-    if (!device) return kiln__fail(KILN_ERROR_OUT_OF_MEMORY, "kiln_device_open: no memory for the device");
+    if (!device) return NULL;
     pthread_mutex_init(&device->load_lock, NULL);
     pthread_mutex_init(&device->trace_lock, NULL);
     device->backend = backend;
@@ -126,13 +128,20 @@ static kiln_status device_create(const kiln__backend *backend, const kiln_device
     device->launch_plain = backend->launch_plain;
     device->threads_most = UINT64_MAX;
     device->references = 1;
-    device->info = info_of(backend, options->ordinal);
+    device->info = info_of(backend, ordinal);
     device->state = kiln__fork_word_alloc(backend->id != KILN_BACKEND_CPU);
-    kiln_status status = device->state
-                             ? backend->device_open(device, options)
-                             : kiln__fail(KILN_ERROR_OUT_OF_MEMORY, "kiln_device_open: no memory for the device");
+    if (device->state) return device;
+    kiln__device_free(device);
+    return NULL;
+}
+
+static kiln_status device_create(const kiln__backend *backend, const kiln_device_options *options,
+                                 kiln_device **out_device) {
+    kiln_device *device = kiln__device_new(backend, options->ordinal);
+    if (!device) return kiln__fail(KILN_ERROR_OUT_OF_MEMORY, "kiln_device_open: no memory for the device");
+    kiln_status status = backend->device_open(device, options);
     if (status != KILN_OK) {
-        device_free(device);
+        kiln__device_free(device);
         return status;
     }
     atomic_store(device->state, KILN__READY);
@@ -287,7 +296,7 @@ void kiln_device_close(kiln_device *device) {
     kiln__trace_discard(device);
     kiln__modules_close(device, forked);
     if (!forked) device->backend->device_close(device);
-    device_free(device);
+    kiln__device_free(device);
 }
 
 const char *kiln_device_selection_log(const kiln_device *device) {

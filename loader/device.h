@@ -8,12 +8,13 @@
 
 typedef struct kiln__backend kiln__backend;
 typedef struct kiln__trace kiln__trace;
+typedef struct kiln__plan kiln__plan;
 
 enum { KILN__OPERATOR_SLOTS = 256 }; /* whose each is the operators know */
 
 /* The state word. Exactly READY is the fast path. A GPU device's word lies on a page that the kernel wipes in a forked
  * child (or that an atfork handler zeroes), so that a child finds 0. */
-enum { KILN__READY = 1, KILN__TRACING = 2, KILN__LOSING = 4, KILN__LOST = 8, KILN__CLOSING = 16 };
+enum { KILN__READY = 1, KILN__TRACING = 2, KILN__LOSING = 4, KILN__LOST = 8, KILN__CLOSING = 16, KILN__PLANNING = 32 };
 
 /* arguments has kernel->arguments_size bytes. */
 typedef kiln_status (*kiln__launch_function)(kiln_stream *stream, const kiln_kernel *kernel,
@@ -38,13 +39,19 @@ struct kiln_device {
     bool listed;               /* in the registry; set once, while it is opened */
     pthread_mutex_t load_lock; /* guards modules */
     kiln_module *modules;      /* every load, those that found no image included */
+    kiln__plan *plan;          /* of a device that plans: kiln_plan_open. NULL: it is there */
     kiln__trace *trace;        /* set while the state has TRACING, or being drained */
     pthread_mutex_t trace_lock;
     char lost[128];    /* by what: written under LOSING, constant from LOST on */
     kiln_device *next; /* registry */
 };
 
-/* KILN_OK if the device can be used; else FORKED, DEVICE_LOST or INVALID_ARGUMENT (closing), with the text. */
+/* A device with one reference that is neither open nor listed, its state 0; NULL without memory. */
+kiln_device *kiln__device_new(const kiln__backend *backend, int32_t ordinal);
+void kiln__device_free(kiln_device *device);
+
+/* KILN_OK if the device can be used; else FORKED, DEVICE_LOST, UNSUPPORTED (it only plans) or INVALID_ARGUMENT
+ * (closing), with the text. */
 kiln_status kiln__device_check(const kiln_device *device);
 
 /* Marks the device lost by what the text says: every later call on it repeats that. The first reason counts. For

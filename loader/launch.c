@@ -1,4 +1,5 @@
 #include "loader/backend.h"
+#include "loader/plan.h"
 #include "loader/trace.h"
 
 kiln_status kiln__launch(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config,
@@ -57,6 +58,7 @@ launch_slowly(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_
     KILN__REQUIRE(!kernel->arguments_size || arguments_size == kernel->arguments_size,
                   "kiln_launch: arguments_size is %zu, kernel %s takes %zu bytes", arguments_size, kernel->name,
                   kernel->arguments_size);
+    if (stream->device->plan) return kiln__plan_launch(kernel, config);
     KILN__TRY(kiln__device_check(stream->device));
     if (!arguments) arguments = ""; /* of a kernel without any, which a backend may copy and hand on */
     if (atomic_load_explicit(stream->device->state, memory_order_relaxed) & KILN__TRACING)

@@ -64,6 +64,7 @@ static kiln_status load_best(kiln_module *module, const kiln_candidate *candidat
         }
         KILN__TRY(kiln__image_unpack(&image, &module->image_memory));
         module_set_image(module, &image);
+        if (module->device->plan) return KILN_OK;
         kiln_status status = module->device->backend->module_load(module);
         if (status != KILN_ERROR_NO_IMAGE) return status;
         free(module->image_memory);
@@ -117,7 +118,7 @@ static kiln_status module_get(kiln_device *device, kiln_stream *stream, const ki
         return module->status != KILN_OK ? no_image(module) : KILN_OK;
     }
     bool capturing = false;
-    if (stream) KILN__TRY(device->backend->stream_capturing(stream, &capturing));
+    if (stream && !device->plan) KILN__TRY(device->backend->stream_capturing(stream, &capturing));
     if (capturing)
         return kiln__fail(KILN_ERROR_CAPTURING,
                           "%s %s is not loaded and the stream is being captured: load it before "
@@ -159,7 +160,7 @@ static void log_load(const kiln_module *module) {
 
 static kiln_status get_locked(kiln_device *device, kiln_stream *stream, const kiln_bundle *bundle, const char *part,
                               const kiln_module **out_module) {
-    KILN__TRY(kiln__device_check(device));
+    if (!device || !device->plan) KILN__TRY(kiln__device_check(device));
     KILN__REQUIRE(bundle && bundle->name, "kiln_module_get: bundle is NULL");
     KILN__REQUIRE(part, "kiln_module_get: part is NULL");
     kiln_module *module = NULL;
@@ -187,11 +188,11 @@ kiln_status kiln_module_get(kiln_device *device, const kiln_bundle *bundle, cons
     return get_locked(device, NULL, bundle, part, out_module);
 }
 
-void kiln__modules_close(kiln_device *device, bool forked) {
+void kiln__modules_close(kiln_device *device, bool without_driver) {
     while (device->modules) {
         kiln_module *module = device->modules;
         device->modules = module->next;
-        if (module->status == KILN_OK && !forked) device->backend->module_unload(module);
+        if (module->status == KILN_OK && !without_driver) device->backend->module_unload(module);
         module_free(module);
     }
 }

@@ -32,8 +32,8 @@ struct kiln_module {
 kiln_status kiln__module_get_on(kiln_stream *stream, const kiln_bundle *bundle, const char *part,
                                 const kiln_module **out_module);
 
-/* Unloads all modules of a device that closes; in a forked child, where the driver must not be called, only frees them.
- */
-void kiln__modules_close(kiln_device *device, bool forked);
+/* Unloads all modules of a device that closes; where the driver must not be called, in a forked child or of a device
+ * that plans, only frees them. */
+void kiln__modules_close(kiln_device *device, bool without_driver);
 
 #endif

@@ -1,4 +1,5 @@
 #include "loader/backend.h"
+#include "loader/plan.h"
 #include <string.h>
 
 /* The stream is open and its device usable. */
@@ -39,6 +40,11 @@ kiln_status kiln_stream_query(kiln_stream *stream, int32_t *out_done) {
 
 void kiln_stream_close(kiln_stream *stream) {
     if (!stream || !stream->device) return;
+    if (stream->device->plan) {
+        kiln__plan_close(stream);
+        memset(stream, 0, sizeof *stream);
+        return;
+    }
     /* In a forked child the driver must not be called, and what the stream holds is the parent's. */
     if (atomic_load(stream->device->state) & KILN__READY) stream->device->backend->stream_close(stream);
     memset(stream, 0, sizeof *stream);

@@ -206,14 +206,21 @@ static inline kiln__attention_plan kiln__attention_plan_of(kiln__attention *p, c
     for (unsigned i = op->tuned; tuned && i < op->tuned + op->tuned_count; i++) {
         const kiln_kernel_info *info = &module->kernels[i].info;
         if (!mapped && kiln__tensor_map_count(info)) continue;
-        if (info->absent || info->tile[1] < p->args.head_dim || info->stage_bytes > (uint32_t)device->max_shared_bytes)
+        if (info->absent || info->tile[1] < p->args.head_dim) continue;
+        if (info->stage_bytes > (uint32_t)device->max_shared_bytes) {
+            kiln__plan_leave(&module->kernels[i], "the device has no shared memory for its keys");
             continue;
+        }
         uint32_t tiles = (rows + info->tile[0] - 1) / info->tile[0], area = info->tile[0] * info->tile[1];
         if (best && (tiles > best_tiles || (tiles == best_tiles && area >= best_area))) continue;
         best = &module->kernels[i];
         best_tiles = tiles;
         best_area = area;
     }
+    kiln__plan_take(best ? best : &module->kernels[op->attend],
+                    best    ? "covers the rows with the fewest tiles, and is the smallest of those that do"
+                    : tuned ? "no tuned kernel of this image is for such heads"
+                            : "no tuned kernel is for this call");
     if (!best) return kiln__attention_portable(p, &module->kernels[op->attend]);
     const kiln_kernel_info *info = &best->info;
     p->args.stages = 1;

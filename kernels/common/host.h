@@ -5,6 +5,7 @@
 #include "kernels/common/geometry.h"
 #include "kernels/common/operators.h"
 #include "loader/operator.h"
+#include "loader/plan.h"
 #include "loader/tensor_map.h"
 #include <kiln/ops/operator.h>
 #include <string.h>

@@ -153,7 +153,10 @@ static void consider(const KILN__HOST_PARAMS *params, const kiln_module *module,
     const kiln_device_info *device = &module->device->info;
     if (info->absent || !info->stage_bytes) return;
     uint32_t stages = (uint32_t)device->max_shared_bytes / info->stage_bytes;
-    if (stages < STAGES_LEAST) return;
+    if (stages < STAGES_LEAST) {
+        kiln__plan_leave(&module->kernels[kernel], "the device has no shared memory for its stages");
+        return;
+    }
     plan way = {.kernel = kernel,
                 .rows = info->tile[0],
                 .cols = info->tile[1],
@@ -165,6 +168,7 @@ static void consider(const KILN__HOST_PARAMS *params, const kiln_module *module,
     for (int divided = 0; divided <= may_split; divided++) {
         if (divided) divide(params, multiprocessors, &way);
         way.cost = cost_of(params, &way, multiprocessors, info->rate);
+        kiln__plan_weigh(&module->kernels[kernel], way.cost, way.splits);
         if (!best->cost || way.cost < best->cost) *best = way;
     }
 }
@@ -183,6 +187,9 @@ static plan plan_of(const KILN__HOST_PARAMS *params, const kiln_module *module, 
     for (size_t i = 0; wide && params->k && i < sizeof tuned / sizeof *tuned; i++)
         if (params->tile == KILN_GEMM_TILE_AUTO || params->tile == (int32_t)tuned[i].tile)
             consider(params, module, tuned[i].kernel, may_split, &best);
+    if (!best.cost)
+        kiln__plan_take(&module->kernels[best.kernel],
+                        wide ? "no tuned kernel is for this call" : "rows of a or b do not begin on 16 bytes");
     if (!best.cost && may_split) divide(params, TILES_BLOCKS, &best);
     return best;
 }
@@ -273,6 +280,7 @@ static kiln_status KILN_HOST(kiln_stream *stream, const KILN__HOST_PARAMS *param
     const kiln_kernel *few = rows_kernel(params, module, args.wide, &columns, &rows);
     if (few) {
         kiln_launch_config config;
+        kiln__plan_take(few, "is for so few rows");
         KILN__TRY(kiln__grid(name, tiles_of(args.n, columns), tiles_of(args.m, rows), &config));
         return kiln__operator_launch(stream, few, &config, &args, sizeof args);
     }

@@ -134,7 +134,10 @@ static void consider(const kiln_gemm_params *params, const kiln_module *module, 
     const kiln_device_info *device = &module->device->info;
     if (info->absent || !info->stage_bytes) return;
     uint32_t stages = (uint32_t)device->max_shared_bytes / info->stage_bytes;
-    if (stages < (info->stages ? info->stages : STAGES_LEAST)) return;
+    if (stages < (info->stages ? info->stages : STAGES_LEAST)) {
+        kiln__plan_leave(&module->kernels[kernel], "the device has no shared memory for its stages");
+        return;
+    }
     uint32_t stages_most = info->stages ? info->stages : STAGES_MOST;
     plan way = {.kernel = kernel,
                 .rows = info->tile[0],
@@ -149,6 +152,7 @@ static void consider(const kiln_gemm_params *params, const kiln_module *module, 
     for (int divided = 0; divided <= may_split; divided++) {
         if (divided) divide(params, multiprocessors, info->tile[2], &way);
         way.cost = cost_of(params, &way, multiprocessors, info->rate);
+        kiln__plan_weigh(&module->kernels[kernel], way.cost, way.splits);
         if (!best->cost || way.cost < best->cost) *best = way;
     }
 }
@@ -172,6 +176,9 @@ static plan plan_of(const kiln_gemm_params *params, const kiln_module *module, u
     for (size_t i = 0; wide && params->k && i < sizeof tuned / sizeof *tuned; i++)
         if (params->tile == KILN_GEMM_TILE_AUTO || params->tile == (int32_t)tuned[i].tile)
             consider(params, module, tuned[i].kernel, may_split, &best);
+    if (!best.cost)
+        kiln__plan_take(&module->kernels[best.kernel],
+                        wide ? "no tuned kernel is for this call" : "rows of a or b do not begin on 16 bytes");
     if (!best.cost && may_split) divide(params, TILES_BLOCKS, KILN_GEMM_DEPTH, &best);
     return best;
 }
@@ -340,6 +347,7 @@ static kiln_status gemm(kiln_stream *stream, const kiln_gemm_params *params, siz
     KILN__TRY(kiln__operator_require(stream, KILN__OPERATOR_gemm, part, &kiln__bundle_gemm, &module));
     uint32_t columns;
     const kiln_kernel *few = rows_kernel(params, module, args.wide, &columns);
+    if (few) kiln__plan_take(few, "is for so few rows");
     if (few) return launch_rows(stream, few, columns, &args, name);
     KILN__TRY(choose_plan(&args, params, module, name, &way));
     return launch_tiles(stream, module->kernels, &args, &way, size_log2, name);

@@ -128,8 +128,9 @@ static plan packed_plan_of(const kiln_gemm_w4a16_params *params, const kiln_modu
     plan best = {.cost = 0};
     for (unsigned i = KERNEL_gemm_w4a16_mma_rows_8; i <= KERNEL_gemm_w4a16_mma_rows_16; i++) {
         const uint32_t *tile = module->kernels[i].info.tile;
-        if (params->tile == KILN_W4A16_TILE_AUTO && params->m <= (int64_t)tile[0])
-            return (plan){.kernel = i, .cols = tile[1], .splits = 1, .split = (uint32_t)params->k};
+        if (params->tile != KILN_W4A16_TILE_AUTO || params->m > (int64_t)tile[0]) continue;
+        kiln__plan_take(&module->kernels[i], "is for so few rows");
+        return (plan){.kernel = i, .cols = tile[1], .splits = 1, .split = (uint32_t)params->k};
     }
     for (unsigned i = KERNEL_gemm_w4a16_mma_64; i <= KERNEL_gemm_w4a16_mma_128; i++) {
         const kiln_kernel_info *info = &module->kernels[i].info;
@@ -144,6 +145,7 @@ static plan packed_plan_of(const kiln_gemm_w4a16_params *params, const kiln_modu
         for (int divided = 0; divided <= may_split; divided++) {
             if (divided) divide(params, multiprocessors, &way);
             way.cost = cost_of(params, &way, multiprocessors, info->rate);
+            kiln__plan_weigh(&module->kernels[i], way.cost, way.splits);
             if (best.cost == 0 || way.cost < best.cost) best = way;
         }
     }
@@ -158,8 +160,10 @@ static plan plan_of(const kiln_gemm_w4a16_params *params, const kiln_module *mod
                 .split = (uint32_t)params->k};
     if (params->weight_layout == KILN_W4A16_SM80_V1 && params->k) return packed_plan_of(params, module, may_split);
     if (params->m <= KILN_W4A16_ROWS)
-        return (plan){.kernel = KERNEL_gemm_w4a16_rows, .cols = KILN_W4A16_BLOCK_COLUMNS, .splits = 1};
-    if (may_split) divide(params, TILES_BLOCKS, &way);
+        way = (plan){.kernel = KERNEL_gemm_w4a16_rows, .cols = KILN_W4A16_BLOCK_COLUMNS, .splits = 1};
+    kiln__plan_take(&module->kernels[way.kernel], way.rows ? "is for weights that are not repacked"
+                                                           : "is for so few rows of weights that are not repacked");
+    if (way.rows && may_split) divide(params, TILES_BLOCKS, &way);
     return way;
 }
 

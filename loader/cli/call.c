@@ -286,6 +286,44 @@ int call_upload(operator_call *call, kiln_stream *stream) {
     return status == KILN_OK ? CLI_OK : cli_fail(status, "%s", call->function->name);
 }
 
+/* What is typical; a size of optional tensors alone is 0 without them. */
+static int plan_sizes(operator_call *call) {
+    for (uint32_t i = 0; i < call->op->field_count; i++) {
+        call_field *field = &call->fields[i];
+        if (field->description->role != KILN_FIELD_SIZE || field->given) continue;
+        field->given = true;
+        if (!*field->description->shape && call_size_is_optional(call, field)) continue;
+        field->value = field->description->typical;
+        if (!field->value)
+            return cli_error(CLI_USAGE, "%s: %s is missing: %s=NUMBER", call->function->name, field->description->name,
+                             field->description->name);
+    }
+    return CLI_OK;
+}
+
+int call_plan(operator_call *call, kiln_stream *stream) {
+    /* Each tensor has its own quarter of a terabyte, so that no two overlap. */
+    const uint64_t step = (uint64_t)1 << 38;
+    uint64_t address = step;
+    int code = plan_sizes(call);
+    if (code != CLI_OK) return code;
+    for (uint32_t i = 0; i < call->op->field_count; i++, address += step) {
+        const call_field *field = &call->fields[i];
+        const kiln_field *description = field->description;
+        if (call_is_tensor(description) && !description->optional) put(call, description, &address);
+        if (has_role(description, SETTABLE)) put(call, description, &field->value);
+    }
+    kiln_status status = KILN_OK;
+    if (call->function->workspace_size)
+        status = call->function->workspace_size(stream, call->params, call->op->params_size, &call->workspace_size);
+    for (uint32_t i = 0; i < call->op->field_count && call->workspace_size; i++) {
+        const kiln_field *field = &call->op->fields[i];
+        if (field->role == KILN_FIELD_WORKSPACE) put(call, field, &address);
+        if (field->role == KILN_FIELD_WORKSPACE_SIZE) put(call, field, &call->workspace_size);
+    }
+    return status == KILN_OK ? CLI_OK : cli_fail(status, "%s", call->function->name);
+}
+
 kiln_status call_launch(operator_call *call, kiln_stream *stream) {
     return call->function->call(stream, call->params, call->op->params_size);
 }

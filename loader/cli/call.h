@@ -37,7 +37,7 @@ typedef struct operator_call {
     const kiln_operator_function *function;
     call_field *fields; /* op->field_count of them */
     void *params;
-    void *workspace;
+    void *workspace; /* after call_upload */
     size_t workspace_size;
     npy_dtype bf16; /* how bf16 outputs are written: as the inputs are */
 } operator_call;
@@ -70,6 +70,13 @@ int call_shape(operator_call *call, call_field *tensor);
 /* Instead of binding and resolving: gives the sizes that are not set values with which the largest tensor has about
  * size bytes, and every input random numbers, always the same; optional tensors too, unless they are left out. */
 int call_randomise(operator_call *call, uint64_t size);
+
+/* Whether a size is of optional tensors alone: without them it is 0. */
+bool call_size_is_optional(operator_call *call, const call_field *size);
+
+/* Instead of binding, resolving and uploading, for a stream of kiln_plan_open: gives the sizes that are not set their
+ * typical values, and every tensor but the optional ones, and the workspace, an address at which nothing is. */
+int call_plan(operator_call *call, kiln_stream *stream);
 
 /* Allocates all tensors and the workspace on the stream's device, copies the inputs there and fills the params. */
 int call_upload(operator_call *call, kiln_stream *stream);

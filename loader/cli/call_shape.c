@@ -215,8 +215,7 @@ int call_shape(operator_call *call, call_field *tensor) {
     return CLI_OK;
 }
 
-/* Whether a size is of optional tensors alone: without them it is 0. */
-static bool is_optional(operator_call *call, const call_field *size) {
+bool call_size_is_optional(operator_call *call, const call_field *size) {
     shape_term terms[TERMS];
     bool optional = false;
     for (uint32_t i = 0; i < call->op->field_count; i++) {
@@ -261,7 +260,7 @@ int call_resolve(operator_call *call) {
     for (uint32_t i = 0; i < call->op->field_count; i++) {
         call_field *field = &call->fields[i];
         if (field->description->role == KILN_FIELD_SIZE) take_leading(call, field);
-        if (field->description->role == KILN_FIELD_SIZE && !field->given && !is_optional(call, field))
+        if (field->description->role == KILN_FIELD_SIZE && !field->given && !call_size_is_optional(call, field))
             return cli_error(CLI_USAGE, "%s: no input says what %s is", function, field->description->name);
     }
     for (uint32_t i = 0; i < call->op->field_count; i++) {

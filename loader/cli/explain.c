@@ -1,6 +1,7 @@
-/* kiln explain: which image a device would get, and why not the others. */
+/* kiln explain: which image a device would get, and why not the others; and what a call would launch there. */
 #include "loader/cli/bundles.h"
 #include "loader/cli/device.h"
+#include "loader/cli/explain_call.h"
 #include "loader/cli/json.h"
 #include <getopt.h>
 #include <string.h>
@@ -20,12 +21,15 @@ static int run(int argc, char **argv);
 
 const cli_command cli_explain = {
     .name = "explain",
-    .operands = "[OP]",
-    .summary = "show which image a device would get and why not the others",
+    .operands = "[OP | FUNCTION [NAME=VALUE ...]]",
+    .summary = "show which image a device would get, or which kernel a call would take, and why",
     .details =
         "With --target no device and no driver is needed. The exit code is 1 if an operator has no image there.\n"
         "Of the image that is picked, the kernels of matrix units are listed: the tile of the result that a block\n"
-        "does and the depth that it has in shared memory, and their relative rates, by which a call chooses.\n",
+        "does and the depth that it has in shared memory, and their relative rates, by which a call chooses.\n"
+        "Of a function, like `gemm_bf16 m=1 n=8192 k=8192`, nothing is called: the operator is asked for its plan.\n"
+        "Sizes that are not given are typical, optional tensors are left out, and all are aligned. Times are\n"
+        "predicted, relative to the shortest. A --target's multiprocessors and shared memory are those of one card.\n",
     .options = options,
     .option_count = CLI_COUNT(options),
     .run = run,
@@ -47,25 +51,27 @@ static bool parse_driver(const char *text, int32_t *out_version) {
     return major > 0;
 }
 
-static int find_target(const explain_request *request, kiln_target *out_target) {
-    if (request->target) {
-        int32_t driver = 0;
-        if (request->driver && !parse_driver(request->driver, &driver))
-            return cli_error(CLI_USAGE, "explain: --driver %s: must be a CUDA version like 12.4, from 1.0 to 999.99",
-                             request->driver);
-        kiln_status status = kiln_target_parse(request->target, driver, out_target);
-        if (status == KILN_OK && driver && out_target->backend != KILN_BACKEND_CUDA)
-            return cli_error(CLI_USAGE, "explain: --driver %s: only an sm_ target has a CUDA driver", request->driver);
-        if (status == KILN_OK) return CLI_OK;
-        cli_fail(status, "explain: --target %s", request->target);
-        return CLI_USAGE;
-    }
+static int parse_target(const explain_request *request, kiln_target *out_target) {
+    int32_t driver = 0;
+    if (request->driver && !parse_driver(request->driver, &driver))
+        return cli_error(CLI_USAGE, "explain: --driver %s: must be a CUDA version like 12.4, from 1.0 to 999.99",
+                         request->driver);
+    kiln_status status = kiln_target_parse(request->target, driver, out_target);
+    if (status == KILN_OK && driver && out_target->backend != KILN_BACKEND_CUDA)
+        return cli_error(CLI_USAGE, "explain: --driver %s: only an sm_ target has a CUDA driver", request->driver);
+    if (status == KILN_OK) return CLI_OK;
+    cli_fail(status, "explain: --target %s", request->target);
+    return CLI_USAGE;
+}
+
+/* The device that is asked for; with --target its target alone. */
+static int find_device(const explain_request *request, kiln_device_info *out_info) {
+    *out_info = (kiln_device_info){0};
+    if (request->target) return parse_target(request, &out_info->target);
     kiln_device *device;
-    kiln_device_info info;
     int code = device_open("explain", request->device, &device);
     if (code != CLI_OK) return code;
-    kiln_status status = kiln_device_get_info(device, &info);
-    *out_target = info.target;
+    kiln_status status = kiln_device_get_info(device, out_info);
     kiln_device_close(device);
     return status == KILN_OK ? CLI_OK : cli_fail(status, "explain");
 }
@@ -224,10 +230,15 @@ static int run(int argc, char **argv) {
             return cli_stop(&cli_explain, option);
         }
     }
-    bundle_list list;
-    kiln_target target;
+    kiln_device_info info;
     int code = check_request(&request, optind < argc);
+    if (code == CLI_OK && optind < argc && explain_is_function(argv[optind])) {
+        code = find_device(&request, &info);
+        if (code == CLI_OK && request.target) code = explain_card(&info.target, &info);
+        return code == CLI_OK ? explain_call(&info, argc - optind, argv + optind, request.as_json) : code;
+    }
+    bundle_list list;
     if (code == CLI_OK) code = bundles_find(argc, argv, &list);
-    if (code == CLI_OK) code = find_target(&request, &target);
-    return code == CLI_OK ? explain(&list, &target, request.as_json) : code;
+    if (code == CLI_OK) code = find_device(&request, &info);
+    return code == CLI_OK ? explain(&list, &info.target, request.as_json) : code;
 }
