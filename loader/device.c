@@ -70,7 +70,7 @@ kiln_status kiln__device_check(const kiln_device *device) {
         return kiln__fail(KILN_ERROR_DEVICE_LOST, "%s:%d is lost: %s", device->backend->name, device->info.ordinal,
                           device->lost);
     if (state & KILN__PLANNING)
-        return kiln__fail(KILN_ERROR_UNSUPPORTED, "a stream of kiln_plan_open is for operators' functions alone");
+        return kiln__fail(KILN_ERROR_INVALID_ARGUMENT, "a stream of kiln_plan_open is for operators' functions alone");
     return kiln__fail(KILN_ERROR_INVALID_ARGUMENT, "%s:%d is being closed", device->backend->name,
                       device->info.ordinal);
 }

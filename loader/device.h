@@ -50,8 +50,8 @@ struct kiln_device {
 kiln_device *kiln__device_new(const kiln__backend *backend, int32_t ordinal);
 void kiln__device_free(kiln_device *device);
 
-/* KILN_OK if the device can be used; else FORKED, DEVICE_LOST, UNSUPPORTED (it only plans) or INVALID_ARGUMENT
- * (closing), with the text. */
+/* KILN_OK if the device can be used; else FORKED, DEVICE_LOST or INVALID_ARGUMENT (closing, or it only plans), with the
+ * text. */
 kiln_status kiln__device_check(const kiln_device *device);
 
 /* Marks the device lost by what the text says: every later call on it repeats that. The first reason counts. For

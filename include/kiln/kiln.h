@@ -753,8 +753,8 @@ typedef void (*kiln_plan_callback)(void *user, const kiln_plan_step *step);
  * and sizes in info which kernel is chosen (multiprocessors and max_shared_bytes above all); kiln_device_get_info
  * gives those of an open device. Tensors and workspaces are not accessed, but their addresses are checked: any that are
  * not NULL and aligned as on the device will do. Functions that give a workspace's size may be called too, and report
- * what they weigh. Every other function refuses the stream with KILN_ERROR_UNSUPPORTED. One thread at a time uses the
- * stream; report is called by that thread, and must not use the stream itself. Release with kiln_stream_close.
+ * what they weigh. Every other function refuses the stream with KILN_ERROR_INVALID_ARGUMENT. One thread at a time uses
+ * the stream; report is called by that thread, and must not use the stream itself. Release with kiln_stream_close.
  * Returns KILN_OK; KILN_ERROR_INVALID_ARGUMENT (NULL, no backend in info->target, no multiprocessors);
  * KILN_ERROR_OUT_OF_MEMORY. */
 KILN_API kiln_status kiln_plan_open_sized(const kiln_device_info *info, size_t info_size, kiln_plan_callback report,

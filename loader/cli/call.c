@@ -73,6 +73,12 @@ static void choose_dtype(operator_call *call, const kiln_field *field, const npy
     }
 }
 
+char *call_choice(const call_field *option) {
+    int length;
+    const char *name = choice(option->description->choices, option->value, &length);
+    return name ? cli_format("%.*s", length, name) : NULL;
+}
+
 /* ---- What is given ----------------------------------------------------------------------------------------------- */
 
 /* A field's roles, as bits. */

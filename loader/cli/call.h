@@ -96,6 +96,9 @@ npy_dtype call_dtype(const operator_call *call, const kiln_field *field);
 /* All that it may be, by an option of the call: "i32 or i64". The caller frees it. */
 char *call_dtype_names(const operator_call *call, const kiln_field *field);
 
+/* The name of the choice that an option has, which the caller frees. */
+char *call_choice(const call_field *option);
+
 bool call_is_tensor(const kiln_field *field);
 
 /* "[2, 3, 64]" */

@@ -69,10 +69,36 @@ static bool is_taken(const call_plan_record *record, const weighed_kernel *kerne
     return is_launched(record, kernel->name) && (kernel->why || kernel->time == shortest(record));
 }
 
-/* The sizes and options of the call that are not zero, in the order of its description. */
+/* The sizes, and the options that are not their first choice. */
 static bool is_shown(const call_field *field) {
     const kiln_field_role role = field->description->role;
     return role == KILN_FIELD_SIZE || (role == KILN_FIELD_OPTION && field->value);
+}
+
+static char *value_of(const call_field *field) {
+    return field->description->role == KILN_FIELD_SIZE ? cli_format("%" PRId64, field->value) : call_choice(field);
+}
+
+static void print_parameters(const operator_call *call) {
+    for (uint32_t i = 0; i < call->op->field_count; i++) {
+        if (!is_shown(&call->fields[i])) continue;
+        char *value = value_of(&call->fields[i]);
+        printf(" %s=%s", call->op->fields[i].name, value);
+        free(value);
+    }
+}
+
+static void write_parameters(json_writer *json, const operator_call *call) {
+    json_object(json, "parameters");
+    for (uint32_t i = 0; i < call->op->field_count; i++) {
+        const call_field *field = &call->fields[i];
+        if (!is_shown(field)) continue;
+        char *value = value_of(field);
+        if (field->description->role == KILN_FIELD_SIZE) json_integer(json, field->description->name, field->value);
+        if (field->description->role == KILN_FIELD_OPTION) json_string(json, field->description->name, value);
+        free(value);
+    }
+    json_close(json);
 }
 
 static void print_kernel(const call_plan_record *record, const weighed_kernel *kernel) {
@@ -104,11 +130,12 @@ static void print_plan(const kiln_device_info *info, const operator_call *call, 
     cli_put(stdout, target);
     printf("%s%s, ", *version ? ", driver " : "", version);
     cli_put(stdout, info->name);
-    printf(": %d multiprocessors, %d bytes of shared memory for a block\n", info->multiprocessors,
-           info->max_shared_bytes);
+    if (info->max_shared_bytes)
+        printf(": %d multiprocessors, %d bytes of shared memory for a block", info->multiprocessors,
+               info->max_shared_bytes);
+    putchar('\n');
     printf("%s", call->function->name);
-    for (uint32_t i = 0; i < call->op->field_count; i++)
-        if (is_shown(&call->fields[i])) printf(" %s=%" PRId64, call->op->fields[i].name, call->fields[i].value);
+    print_parameters(call);
     printf(": %s, workspace %zu bytes\n", record->launch_count ? record->image : "nothing to launch",
            call->workspace_size);
     for (size_t i = 0; i < record->kernel_count; i++)
@@ -149,10 +176,7 @@ static void write_plan(const kiln_device_info *info, const operator_call *call, 
     json_integer(&json, "multiprocessors", info->multiprocessors);
     json_integer(&json, "shared_bytes", info->max_shared_bytes);
     json_string(&json, "function", call->function->name);
-    json_object(&json, "parameters");
-    for (uint32_t i = 0; i < call->op->field_count; i++)
-        if (is_shown(&call->fields[i])) json_integer(&json, call->op->fields[i].name, call->fields[i].value);
-    json_close(&json);
+    write_parameters(&json, call);
     json_string(&json, "image", record->launch_count ? record->image : NULL);
     json_integer(&json, "workspace_bytes", (int64_t)call->workspace_size);
     json_array(&json, "kernels");

@@ -137,6 +137,7 @@ static inline kiln_status documented(const char *function, kiln_status status) {
 #define kiln_stream_wait_event(...)    documented("kiln_stream_wait_event", (kiln_stream_wait_event)(__VA_ARGS__))
 #define kiln_event_elapsed(...)        documented("kiln_event_elapsed", (kiln_event_elapsed)(__VA_ARGS__))
 #define kiln_preload(...)              documented("kiln_preload", (kiln_preload)(__VA_ARGS__))
+#define kiln_plan_open(...)            documented("kiln_plan_open", (kiln_plan_open)(__VA_ARGS__))
 #define kiln_trace_start(...)          documented("kiln_trace_start", (kiln_trace_start)(__VA_ARGS__))
 #define kiln_trace_stop(...)           documented("kiln_trace_stop", (kiln_trace_stop)(__VA_ARGS__))
 #define kiln_image_inspect(...)        documented("kiln_image_inspect", (kiln_image_inspect)(__VA_ARGS__))
