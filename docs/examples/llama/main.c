@@ -1,5 +1,7 @@
 /* llama: a Llama model in the format of llama2.c tells a story, on any backend. The story is on standard output, what
  * it took on standard error. */
+#include "arguments.h"
+#include "bench.h"
 #include "decoder.h"
 #include "speculate.h"
 #include "tokenizer.h"
@@ -28,6 +30,7 @@ typedef struct request {
 
 static const char usage[] =
     "usage: llama MODEL TOKENIZER [OPTION...]\n"
+    "       llama --bench --shape SHAPE [OPTION...]: measures a model of random weights; --bench --help\n"
     "  --device D         cpu, cuda:N or rocm:N (default: the best there is)\n"
     "  --precision P      f32 (default), f16 or bf16\n"
     "  --prompt TEXT      how the story begins\n"
@@ -47,43 +50,6 @@ static const char usage[] =
 
 /* ---- Arguments ---- */
 
-static bool wrong(const char *option, const char *value, const char *rule) {
-    fprintf(stderr, "llama: --%s %s: must be %s\n", option, value, rule);
-    return false;
-}
-
-static bool read_number(const char *text, long least, long most, long *out) {
-    char *end;
-    errno = 0;
-    *out = strtol(text, &end, 10);
-    return end != text && !*end && !errno && *out >= least && *out <= most;
-}
-
-static bool read_precision(const char *text, llama_precision *out) {
-    static const char *const names[] = {[LLAMA_F32] = "f32", [LLAMA_F16] = "f16", [LLAMA_BF16] = "bf16"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        *out = (llama_precision)i;
-        if (!strcmp(text, names[i])) return true;
-    }
-    return false;
-}
-
-/* "cpu", "cuda:0" */
-static bool read_device(const char *text, kiln_device_options *out) {
-    static const kiln_backend_id backends[] = {KILN_BACKEND_CUDA, KILN_BACKEND_ROCM, KILN_BACKEND_CPU};
-    for (size_t i = 0; i < sizeof backends / sizeof *backends; i++) {
-        const char *name = kiln_backend_name(backends[i]);
-        size_t length = strlen(name);
-        long ordinal = 0;
-        if (strncmp(text, name, length) != 0) continue;
-        if (text[length] && (text[length] != ':' || !read_number(text + length + 1, 0, 1023, &ordinal))) continue;
-        out->backend = backends[i];
-        out->ordinal = (int32_t)ordinal;
-        return true;
-    }
-    return false;
-}
-
 /* 0, or what `sample` takes. */
 static bool read_temperature(const char *text, float *out) {
     char *end;
@@ -97,39 +63,34 @@ static bool read_option(const char *name, const char *value, request *r) {
     if (!strcmp(name, "prompt")) r->prompt = value;
     if (!strcmp(name, "logits")) r->logits = value;
     if (!strcmp(name, "cpu-level")) r->device.cpu_level = value;
-    if (!strcmp(name, "device") && !read_device(value, &r->device))
-        return wrong(name, value, "cpu, cuda:N or rocm:N with N from 0 to 1023");
-    if (!strcmp(name, "precision") && !read_precision(value, &r->options.precision))
-        return wrong(name, value, "f32, f16 or bf16");
-    if (!strcmp(name, "steps") && !read_number(value, 1, 1 << 20, &r->steps))
-        return wrong(name, value, "a number from 1 to 2^20");
+    if (!strcmp(name, "device") && !llama_read_device(value, &r->device))
+        return llama_wrong(name, value, "cpu, cuda:N or rocm:N with N from 0 to 1023");
+    if (!strcmp(name, "precision") && !llama_read_precision(value, &r->options.precision))
+        return llama_wrong(name, value, "f32, f16 or bf16");
+    if (!strcmp(name, "steps") && !llama_read_number(value, 1, 1 << 20, &r->steps))
+        return llama_wrong(name, value, "a number from 1 to 2^20");
     if (!strcmp(name, "seed")) {
-        if (!read_number(value, 0, LONG_MAX, &number)) return wrong(name, value, "a number from 0 to 2^63 - 1");
+        if (!llama_read_number(value, 0, LONG_MAX, &number))
+            return llama_wrong(name, value, "a number from 0 to 2^63 - 1");
         r->options.seed = (uint64_t)number;
     }
     if (!strcmp(name, "threads")) {
-        if (!read_number(value, 1, 1024, &number)) return wrong(name, value, "a number from 1 to 1024");
+        if (!llama_read_number(value, 1, 1024, &number)) return llama_wrong(name, value, "a number from 1 to 1024");
         r->device.threads = (int32_t)number;
     }
     if (!strcmp(name, "draft")) r->speculation.draft = value;
     if (!strcmp(name, "draft-layers")) {
-        if (!read_number(value, 1, 1 << 20, &number)) return wrong(name, value, "a number from 1 to 2^20");
+        if (!llama_read_number(value, 1, 1 << 20, &number)) return llama_wrong(name, value, "a number from 1 to 2^20");
         r->speculation.layers = (int32_t)number;
     }
     if (!strcmp(name, "draft-tokens")) {
-        if (!read_number(value, 1, LLAMA_NODES_MOST - 1, &number)) return wrong(name, value, "a number from 1 to 63");
+        if (!llama_read_number(value, 1, LLAMA_NODES_MOST - 1, &number))
+            return llama_wrong(name, value, "a number from 1 to 63");
         r->speculation.tokens = (int32_t)number;
     }
     if (!strcmp(name, "temperature") && !read_temperature(value, &r->options.temperature))
-        return wrong(name, value, "0, or a number from 1e-6 to 100");
+        return llama_wrong(name, value, "0, or a number from 1e-6 to 100");
     return true;
-}
-
-/* Whether all that was printed has left: a full disk or a closed descriptor shows only now. */
-static bool written(void) {
-    if (fflush(stdout) == 0 && !ferror(stdout)) return true;
-    fprintf(stderr, "llama: standard output: %s\n", strerror(errno));
-    return false;
 }
 
 enum { LONG = 256, HELP = LONG + 12 }; /* behind all letters */
@@ -178,7 +139,7 @@ static bool read_arguments(int argc, char **argv, request *r) {
     for (int found; (found = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
         if (found == 'h' || found == HELP) {
             fputs(usage, stdout);
-            exit(written() ? EXIT_SUCCESS : EXIT_FAILURE);
+            exit(llama_written() ? EXIT_SUCCESS : EXIT_FAILURE);
         }
         if (found < LONG) return refuse_option(argv[optind - 1], found == ':' ? "wants a value" : "is no option");
         if (!read_option(options[found - LONG].name, optarg, r)) return false;
@@ -262,11 +223,11 @@ static bool tell(teller *t) {
         llama_piece piece;
         llama_decode(t->tokenizer, token, next, &piece);
         fwrite(piece.bytes, 1, piece.size, stdout);
-        if (!written()) return false;
+        if (!llama_written()) return false;
         token = next;
     }
     printf("\n");
-    if (!written()) return false;
+    if (!llama_written()) return false;
     if (position > 1)
         fprintf(stderr, "%.1f tokens per second%s\n", (position - 1) / (seconds() - begin),
                 has_graph(t) ? ", as a graph" : "");
@@ -303,7 +264,7 @@ static bool is_same_file(const char *one, const char *other) {
 
 static bool open_logits(const request *r, FILE **out) {
     if (is_same_file(r->logits, r->model) || is_same_file(r->logits, r->tokenizer))
-        return wrong("logits", r->logits, "another file than the model and the tokenizer");
+        return llama_wrong("logits", r->logits, "another file than the model and the tokenizer");
     *out = fopen(r->logits, "wb");
     if (!*out) fprintf(stderr, "llama: --logits %s: %s\n", r->logits, strerror(errno));
     return *out != NULL;
@@ -374,6 +335,7 @@ int main(int argc, char **argv) {
     teller t = {.tokenizer = &tokenizer};
     int status = EXIT_WRONG_INPUT;
     hold_standard_streams();
+    if (llama_bench_is_wanted(argc, argv)) return llama_bench(argc, argv);
     if (read_arguments(argc, argv, &r) && open_files(&r, &checkpoint, &tokenizer) && prepare(&r, &checkpoint, &t)) {
         bool good = open_and_tell(&r, &checkpoint, &t);
         status = close_logits(t.logits_file, good) ? EXIT_SUCCESS : EXIT_FAILURE;
