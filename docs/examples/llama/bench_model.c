@@ -2,11 +2,12 @@
 #include "half.h"
 #include "try.h"
 #include <kiln/ops.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const double THETA = 500000;
-static const float EPSILON = 1e-5f, LARGEST = 0.03f; /* weight */
+static const float EPSILON = 1e-5f;
 
 struct bench_operations {
 #define OPERATION(name) kiln_status (*name)(kiln_stream * stream, const kiln_##name##_params *params, size_t size);
@@ -77,7 +78,9 @@ static int64_t key_size(const bench_shape *s) {
 
 /* ---- Weights ---- */
 
-enum { PATTERN = (8 << 20) - 8 }; /* elements: no matrix of a power of two repeats itself in its rows */
+/* Elements: of the pattern of which all weights are, so that no matrix of a power of two repeats itself in its rows,
+ * and between the places in it at which one kind of matrix and the next begin. */
+enum { PATTERN = (8 << 20) - 8, BEGIN_STEP = 4096, PATTERN_ROOM = PATTERN + 8 * BEGIN_STEP };
 
 static void put_element(void *to, size_t index, float value, llama_precision precision) {
     if (precision == LLAMA_F32) ((float *)to)[index] = value;
@@ -85,11 +88,13 @@ static void put_element(void *to, size_t index, float value, llama_precision pre
     if (precision == LLAMA_BF16) ((uint16_t *)to)[index] = to_bf16(value);
 }
 
-static void make_pattern(void *pattern, llama_precision precision) {
+/* Uniform numbers with which products of normed rows have a variance of about 1. */
+static void make_pattern(void *pattern, int32_t size, llama_precision precision) {
+    const float largest = sqrtf(3 / (float)size);
     uint64_t state = 1;
-    for (size_t i = 0; i < PATTERN; i++) {
+    for (size_t i = 0; i < PATTERN_ROOM; i++) {
         state = state * 6364136223846793005u + 1442695040888963407u;
-        put_element(pattern, i, LARGEST * ((float)(uint32_t)(state >> 40) * 0x1p-23f - 1), precision);
+        put_element(pattern, i, largest * ((float)(uint32_t)(state >> 40) * 0x1p-23f - 1), precision);
     }
 }
 
@@ -97,17 +102,18 @@ static void make_pattern(void *pattern, llama_precision precision) {
 static kiln_status make_matrices(bench_model *m, const void *pattern, int64_t layers, int64_t rows, int64_t cols,
                                  void **out) {
     const uint64_t size = bytes_of(m, layers * rows, cols), all = PATTERN * m->element;
+    const char *begin = (const char *)pattern + m->memory.count % 8 * BEGIN_STEP * m->element;
     TRY(bench_allocate(&m->memory, size, out));
     for (uint64_t done = 0; done < size; done += all) {
         const uint64_t some = size - done < all ? size - done : all;
-        TRY(kiln_copy(m->stream, (char *)*out + done, pattern, some, KILN_COPY_TO_DEVICE));
+        TRY(kiln_copy(m->stream, (char *)*out + done, begin, some, KILN_COPY_TO_DEVICE));
     }
     return KILN_OK;
 }
 
 static kiln_status make_weights(bench_model *m, void *pattern) {
     const bench_shape *s = m->shape;
-    make_pattern(pattern, m->precision);
+    make_pattern(pattern, s->size, m->precision);
     TRY(make_matrices(m, pattern, 1, s->vocabulary, s->size, &m->embedding));
     m->classifier = m->embedding;
     if (!s->tied) TRY(make_matrices(m, pattern, 1, s->vocabulary, s->size, &m->classifier));
@@ -116,7 +122,7 @@ static kiln_status make_weights(bench_model *m, void *pattern) {
     TRY(make_matrices(m, pattern, s->layers, 2 * (int64_t)s->hidden, s->size, &m->gate_up));
     TRY(make_matrices(m, pattern, s->layers, s->size, s->hidden, &m->down));
     TRY(kiln_stream_sync(m->stream));
-    for (size_t i = 0; i < (size_t)s->size; i++)
+    for (size_t i = 0; i < PATTERN_ROOM; i++)
         put_element(pattern, i, 1, m->precision);
     TRY(make_matrices(m, pattern, 1, 1, s->size, &m->ones));
     return kiln_stream_sync(m->stream);
@@ -165,7 +171,7 @@ kiln_status bench_model_open(kiln_stream *stream, const bench_shape *shape, llam
     void *pattern;
     TRY(load_kernels(out));
     TRY(make_frequencies(out));
-    TRY(kiln_host_alloc(stream->device, PATTERN * out->element, &pattern));
+    TRY(kiln_host_alloc(stream->device, PATTERN_ROOM * out->element, &pattern));
     const kiln_status status = make_weights(out, pattern);
     if (status != KILN_OK) kiln_stream_sync(stream); /* a copy may still read the pattern */
     kiln_host_free(stream->device, pattern);
