@@ -12,7 +12,7 @@ tokens() { # STEPS BATCH OPTION...: after so many steps
 
 # Greedy tokens of random weights hardly repeat: the caches of all steps have a part in them.
 goes_on() {
-    local steps seen
+    local steps
     for steps in 1 2 3 5 9; do
         tokens $steps 1 --device cpu --precision f32
     done >seen
