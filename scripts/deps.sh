@@ -21,6 +21,7 @@ check coverage ci|pkg-config|pkg-config|the installed package's test
 check coverage ggml ci|cmake|cmake|the installed package's test, llama.cpp
 check coverage ci|libhsa-runtime-dev|/usr/include/hsa/hsa.h|comparing kiln's HSA declarations with AMD's
 check coverage ci|python3-numpy|/usr/lib/python3/dist-packages/numpy/__init__.py|NumPy files
+ci|libpython3-dev|/usr/include/python3*/Python.h|fast calls of the Python package
 check ci|strace|strace|seeing which files the library opens
 check gpu ci|libmpfr6|/usr/lib/*-linux-gnu/libmpfr.so.6|comparing approximate instructions with exact functions
 check ggml ci|libllvm19|/usr/lib/*-linux-gnu/libLLVM.so.19.1|executing AMD code on the simulated driver

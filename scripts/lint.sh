@@ -25,17 +25,19 @@ report() { # NAME STATUS
 clang-format --dry-run -Werror $c_files && status=0 || status=1
 report clang-format $status
 
-# Device sources are for device compilers. The binding of llama.cpp is read where its headers are: make check-ggml.
+# Device sources are for device compilers. The bindings of llama.cpp and Python are read where their headers are.
 for ggml in "${GGML_DIR:-}" "${XDG_CACHE_HOME:-$HOME/.cache}"/kiln/llama.cpp-*; do
     ggml=$ggml/source/ggml
     [ ! -d "$ggml" ] || break
 done
-export ggml
+python=$(python3 -c 'import sysconfig; print(sysconfig.get_path("include"))' 2>/dev/null || true)
+export ggml python
 tidied=$(find loader kernels -name '*.c' ! -name '*_gpu.c' ! -name '*_gfx*.c' | sort)
 [ -d "$ggml" ] || tidied=$(printf '%s\n' "$tidied" | grep -v '^loader/bindings/ggml/')
+[ -e "$python/Python.h" ] || tidied=$(printf '%s\n' "$tidied" | grep -v '^loader/bindings/python/fast')
 printf '%s\n' "$tidied" | xargs -P "$(nproc)" -n 4 sh -c '
     clang-tidy --quiet --config-file=scripts/clang-tidy --warnings-as-errors="*" "$@" -- -std=c11 -D_GNU_SOURCE -I. \
-        -Iinclude -isystem "$ggml/include" -isystem "$ggml/src" -DGGML_BACKEND_DL -DKILN_CPU_LEVEL=lint \
+        -Iinclude -isystem "$ggml/include" -isystem "$ggml/src" -isystem "$python" -DGGML_BACKEND_DL -DKILN_CPU_LEVEL=lint \
         -DKILN_DESCRIBE=softmax 2>/dev/null' tidy && status=0 || status=1
 report clang-tidy $status
 

@@ -6,6 +6,8 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import threading
+import unittest.mock
 
 import numpy as np
 
@@ -264,6 +266,74 @@ def every_operator_has_a_sample(run):
             found.append([*mine, *outputs])
         for first, second in zip(*found):
             np.testing.assert_array_equal(first, second, operator.name)
+
+
+@cpu_case
+def fast_calls(run):
+    """A call like one before runs without Python's part, and gives the same; one that differs in anything does not."""
+    from kiln import _call
+    ops = run.kiln.ops
+
+    def again(name, *arrays, **options):
+        with unittest.mock.patch.object(_call.Call, "run", side_effect=AssertionError("went through Python")):
+            return getattr(ops, name)(*arrays, **options)
+
+    for name, (arrays, options) in samples().items():
+        mine, theirs = ([array.copy() for array in arrays] for _ in range(2))
+        wanted = getattr(ops, name)(*theirs, **options)
+        found = again(name, *mine, **options)
+        assert type(found) is type(wanted), name
+        for one, other in zip(mine + [found], theirs + [wanted]):
+            for part, right in zip(*((x if isinstance(x, tuple) else (x,)) for x in (one, other))):
+                if right is not None:
+                    np.testing.assert_array_equal(part, right, name)
+    x = random.standard_normal((4, 6)).astype(np.float32)
+    y, frozen = np.empty_like(x), np.empty_like(x)
+    frozen.flags.writeable = False
+    ops.add(x, x, y=y)
+    assert again("add", x, x, y=y) is y
+    np.testing.assert_array_equal(y, x + x)
+    values, columns = ops.top_k(x, k=2, values=True)
+    np.testing.assert_array_equal(again("top_k", x, k=2, values=True)[0], values)
+    np.testing.assert_array_equal(ops.top_k(x, k=2), columns)
+    refused(ValueError, "y is read-only", lambda: ops.add(x, x, y=frozen))
+    refused(ValueError, "must be contiguous", lambda: ops.add(x, x.reshape(6, 4).T))
+    for other in (x[:, :3].copy(), x[:2], x.astype(np.float16), np.asfortranarray(x)[:, :1].copy()):
+        np.testing.assert_array_equal(ops.add(other, other), other + other)
+        np.testing.assert_array_equal(again("add", other, other), other + other)
+    refused(run.kiln.InvalidArgumentError, "eps is -1", lambda: ops.rmsnorm(x, eps=-1.0))
+    long = random.standard_normal((2, 20000)).astype(np.float32)
+    np.testing.assert_array_equal(ops.argmax(long), again("argmax", long))
+    for rows in range(1, 600):  # more than are remembered
+        np.testing.assert_array_equal(ops.argmax(long[:, :rows].copy()), long[:, :rows].argmax(-1))
+
+
+@cpu_case
+def fast_threads(run):
+    """Threads that call one function with arrays of different shapes, while plans take each other's places."""
+    def work(columns):
+        x = random.standard_normal((3, columns)).astype(np.float32)
+        for size in list(range(1, columns)) * 3:
+            np.testing.assert_array_equal(run.kiln.ops.add(x[:, :size].copy(), x[:, :size].copy()), 2 * x[:, :size])
+        done.append(columns)
+
+    done = []
+    workers = [threading.Thread(target=work, args=(columns,)) for columns in (300, 301, 302, 303)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert len(done) == 4
+
+
+@cpu_case
+def without_fast_calls(run):
+    """Where the extension is missing, as on another Python than it is for, calls go through ctypes."""
+    program = ("import runpy, sys; sys.modules['kiln._fast'] = None; import kiln; assert not kiln._plan._fast; "
+               "sys.path.insert(0, sys.argv.pop(1)); sys.argv[0] = 'python_test.py'; "
+               "runpy.run_path(sys.path[0] + '/python_test.py', run_name='__main__')")
+    for name in ("every_operator_has_a_sample", "wrong_arguments", "every_operator_is_there"):
+        subprocess.run([sys.executable, "-c", program, str(pathlib.Path(__file__).parent), name, "cpu"], check=True)
 
 
 @cpu_case

@@ -42,6 +42,12 @@ for line in $("$python" tests/bindings/python_test.py --list); do
             continue
         fi
         ;;
+    fast_*)
+        if ! PYTHONPATH=$KILN_SCRATCH/packages "$python" -c 'import kiln; assert kiln._plan._fast' 2>/dev/null; then
+            skip "python: $case, on the CPU" "the wheel has no extension for this Python"
+            continue
+        fi
+        ;;
     esac
     check "python: $case, on the CPU" on "$case" cpu
     [ "${line#*:}" = any ] || continue

@@ -57,6 +57,28 @@ def results():
 
 
 @case("torch")
+def fast_calls():
+    """The second call of each runs without Python's part; a parameter's gradient is refused only where it is recorded."""
+    import torch
+    import kiln.torch
+    from kiln import _call
+    for name, (arrays, options) in samples().items():
+        mine, theirs = copy.deepcopy(arrays), copy.deepcopy(arrays)
+        wanted = getattr(kiln.ops, name)(*theirs, **options)
+        with unittest.mock.patch.object(_call.Call, "run", side_effect=AssertionError(f"{name} went through Python")):
+            found = getattr(kiln.ops, name)(*mine, **options)
+        torch.testing.assert_close((mine, found), (theirs, wanted), rtol=0, atol=0)
+    x, weight = torch.randn(2, 8), torch.nn.Parameter(torch.ones(8))
+    with torch.no_grad():
+        kiln.ops.rmsnorm(x, weight=weight)
+        with unittest.mock.patch.object(_call.Call, "run", side_effect=AssertionError("went through Python")):
+            assert not kiln.ops.rmsnorm(x, weight=weight).requires_grad
+    refused(RuntimeError, "rmsnorm: weight requires a gradient", lambda: kiln.ops.rmsnorm(x, weight=weight))
+    half = torch.randn(3, 8, dtype=torch.bfloat16)
+    assert kiln.ops.softmax(half).equal(kiln.ops.softmax(half)) and kiln.ops.softmax(half).dtype == torch.bfloat16
+
+
+@case("torch")
 def compiled():
     """torch.compile takes a function whole, with sizes that change."""
     import torch

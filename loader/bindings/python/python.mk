@@ -1,12 +1,22 @@
 # The Python package: docs/python.md. What it has besides Python and libkiln.so.0.
 
 PYTHON_BINDING := loader/bindings/python
-PYTHON_OBJECTS := $(OUT)/python/_jax.so
+## PYTHON: a Python whose headers fast calls are compiled with, for any from 3.11 on; without headers there are none
+PYTHON ?= python3
+PYTHON_INCLUDE := $(shell $(PYTHON) -c 'import os, sys, sysconfig; path = sysconfig.get_path("include"); \
+	print(path if sys.version_info >= (3, 11) and os.path.exists(path + "/Python.h") else "")' 2>/dev/null)
+PYTHON_OBJECTS := $(OUT)/python/_jax.so $(if $(PYTHON_INCLUDE),$(OUT)/python/_fast.abi3.so)
+PYTHON_FAST    := $(patsubst %.c,$(OBJ)/%.o,$(sort $(wildcard $(PYTHON_BINDING)/fast*.c)))
 
-# As the package has them, side by side.
+$(PYTHON_FAST): private KILN_CFLAGS += -isystem $(PYTHON_INCLUDE)
+
+# As the package has them, side by side. What is of Python is found in its process.
 $(OUT)/python/_jax.so: $(OBJ)/$(PYTHON_BINDING)/jax.o $(OUT)/libkiln.so.0
 	@mkdir -p $(@D)
 	$(CC) -shared -Wl,-z,nodelete -Wl,--no-undefined -Wl,-rpath,'$$ORIGIN' -o $@ $^ $(KILN_LDFLAGS)
+$(OUT)/python/_fast.abi3.so: $(PYTHON_FAST) $(OUT)/libkiln.so.0
+	@mkdir -p $(@D)
+	$(CC) -shared -Wl,-z,nodelete -Wl,-rpath,'$$ORIGIN' -o $@ $^ $(KILN_LDFLAGS)
 
 .PHONY: python-objects
 python-objects: $(PYTHON_OBJECTS)
@@ -14,3 +24,13 @@ python-objects: $(PYTHON_OBJECTS)
 .PHONY: wheel
 wheel: $(OUT)/libkiln.so.0 $(PYTHON_OBJECTS) ## the Python package with the shared library in it, into build/wheel; needs Python 3
 	scripts/wheel.py $(OUT)/wheel $(VERSION) $^
+
+# Unpacking a wheel is installing it.
+.PHONY: bench-python
+bench-python: wheel $(OUT)/bench/c_call.so ## what a call costs from Python, beside NumPy's and PyTorch's, if PYTHON has them
+	@rm -rf $(OUT)/python/packages
+	@$(PYTHON) -m zipfile -e $(OUT)/wheel/*.whl $(OUT)/python/packages
+	@PYTHONPATH=$(OUT)/python/packages $(PYTHON) tests/bench/python_calls.py $(OUT)/bench/c_call.so
+$(OUT)/bench/c_call.so: $(OBJ)/tests/bench/c_call.o $(OUT)/libkiln.so.0
+	@mkdir -p $(@D)
+	$(CC) -shared -o $@ $^ $(KILN_LDFLAGS)

@@ -10,6 +10,7 @@ from typing import Any, Callable
 from kiln import _describe as describe
 from kiln._call import Call
 from kiln._describe import Operator
+from kiln._plan import function
 
 
 def documentation(operator: Operator) -> str:
@@ -27,12 +28,8 @@ def documentation(operator: Operator) -> str:
 
 
 def _function(operator: Operator, part: str | None) -> Callable[..., Any]:
-    def function(*arrays: Any, **options: Any) -> Any:
-        return Call(operator, part, arrays, options).run()
-
-    function.__name__ = function.__qualname__ = f"{operator.name}_{part}" if part else operator.name
-    function.__doc__ = documentation(operator)
-    return function
+    name = f"{operator.name}_{part}" if part else operator.name
+    return function(name, documentation(operator), lambda arrays, options: Call(operator, part, arrays, options))
 
 
 __all__ = []

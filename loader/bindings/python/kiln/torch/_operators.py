@@ -7,6 +7,7 @@ from typing import Any, Callable
 import torch
 
 from kiln import _describe as describe
+from kiln import ops
 from kiln._call import Call
 from kiln._describe import Field, Operator
 from kiln._tensor import Tensor, torch_dtype
@@ -41,7 +42,7 @@ class _Shapes(Call):
 
 
 def _kernel(operator: Operator) -> Callable[..., Any]:
-    return lambda *arrays, **options: Call(operator, None, arrays, options).run()
+    return getattr(ops, operator.name)
 
 
 def _fake(operator: Operator) -> Callable[..., Any]:
