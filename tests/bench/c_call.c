@@ -1,4 +1,5 @@
-/* What a call costs C: a shared object for tests/bench/python_calls.py, which times the same call from Python beside it. */
+/* What a call costs C: a shared object for tests/bench/python_calls.py, which times the same call from Python beside
+ * it. */
 #include <kiln/ops.h>
 
 #include <time.h>

@@ -38,6 +38,8 @@ def samples(seed=None):
         "gemm": ((x, real(3, 5, 8)), row),
         "gemm_fp8": ((codes(np.uint8, 3, 32), codes(np.uint8, 5, 32), scales, scales), row),
         "gemm_int8": ((codes(np.int8, 3, 32), codes(np.int8, 5, 32), scales, scales), row),
+        "gemm_nvfp4": ((codes(np.uint8, 3, 16), codes(np.uint8, 5, 16), codes(np.uint8, 3, 2), codes(np.uint8, 5, 2),
+                        abs(real(1)), abs(real(1))), row | {"k": 32}),
         "gemm_w4a16": ((real(3, 64), codes(np.uint8, 5, 32), group_scales), {"zeros": real(5, 2), "group": 32}),
         "kv_compact": ((real(6, 8), real(6, 8), integers([5, 1, 0]), integers([0, 2]), integers(2)), {}),
         "kv_copy_blocks": ((real(4, 16), real(4, 16), integers([0, 2])), {}),

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Every operator of kernels/ops.def is on each list that is written by hand, where what is missing would not be noticed:
-# the counters' tests, the benches, and the page of the kernels. A list without one is named with it.
+# the counters' tests, the benches, the page of the kernels, and the bindings' samples. A list without one is named with it.
 . tests/tap.sh
 
 # Says which operators no line of the file names.
@@ -21,5 +21,6 @@ check "each call's overhead is counted" complete tests/bench/launch_overhead.c '
 check "what is counted is reported" complete tests/bench/launch_overhead.sh '^(operators=|others=| ).*[" ]OP[" ]'
 check "each is in the GPUs' bench" complete scripts/bench_gpu.py '[("]OP"'
 check "PyTorch has each, or it is said" complete scripts/bench_torch.py '(^def OP\(|^(LACKING = \(| {11}).*"OP")'
+check "each has a call for the bindings" complete tests/bindings/samples.py '^        "OP": '
 check "a list that lacks one is found" eval '! complete tests/bench/launch_overhead.sh "no OP" >/dev/null'
 finish

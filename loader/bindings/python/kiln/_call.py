@@ -127,6 +127,8 @@ class Call:
             if field.name in self.given:
                 self.sizes[field.name] = int(self.given[field.name])
                 self.had.add(field.name)
+            elif field in self.operator.shapeless_sizes:
+                raise TypeError(f"{self.name}: {field.name} is missing: no array has it")
         for field in self.operator.tensors:
             if field.name in self.tensors and field.role != describe.OUTPUT:
                 self._match(field, self.tensors[field.name].shape)

@@ -97,10 +97,17 @@ class Operator:
 
     @cached_property
     def named_sizes(self) -> list[Field]:
-        """Sizes of outputs that no array must have which is given: top_k's k."""
+        """Sizes that no array has which must be given: of outputs, as top_k's k, and shapeless ones."""
         given = {term.size for field in self.inputs for terms in field.terms for term in terms}
         made = {term.size for field in self.tensors if field.role == OUTPUT for terms in field.terms for term in terms}
-        return [field for field in self.fields if field.role == SIZE and field.name in made - given and not field.shape]
+        named = made - given | {field.name for field in self.shapeless_sizes}
+        return [field for field in self.fields if field.role == SIZE and field.name in named and not field.shape]
+
+    @cached_property
+    def shapeless_sizes(self) -> list[Field]:
+        """Sizes that no array has: gemm_nvfp4's k, since its codes have columns of padding."""
+        shaped = {term.size for field in self.tensors for terms in field.terms for term in terms}
+        return [field for field in self.fields if field.role == SIZE and field.name not in shaped and not field.shape]
 
     @cached_property
     def options(self) -> list[Field]:
