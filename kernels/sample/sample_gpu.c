@@ -6,15 +6,13 @@
  *
  * Floor: one read of the row at memory bandwidth, and some 40 readings more from a cache for each of top-k and top-p.
  * Test: build/tests/ops/sample_test. Bench: build/kiln bench sample */
-#include "kernels/common/device.h"
+#include "kernels/common/combine.h"
 #include "kernels/sample/choice.h"
-
-enum { SUBGROUPS = KILN_BLOCK / KILN_SUBGROUP };
 
 /* What threads tell each other: their own values, and those of their subgroups. */
 typedef struct exchange {
     uint64_t threads[KILN_BLOCK];
-    uint64_t subgroups[SUBGROUPS];
+    uint64_t subgroups[KILN_SUBGROUPS];
 } exchange;
 
 /* A row, and where its group talks of it. */
@@ -29,31 +27,6 @@ KILN_INLINE exchange *shared_of(const kiln_row *row) {
 
 KILN_INLINE float value_at(const kiln_row *row, uint32_t col) {
     return kiln_element_to_f32(((const kiln_element *)row->x)[col]);
-}
-
-KILN_INLINE uint64_t shuffle_xor(uint64_t value, uint32_t mask) {
-    uint32_t low = kiln_bits(kiln_shuffle_xor(kiln_float((uint32_t)value), mask));
-    uint32_t high = kiln_bits(kiln_shuffle_xor(kiln_float((uint32_t)(value >> 32)), mask));
-    return (uint64_t)high << 32 | low;
-}
-
-KILN_INLINE uint64_t join(uint64_t a, uint64_t b, bool sum) {
-    return sum ? a + b : a > b ? a : b;
-}
-
-/* Of all threads' values the sum, or the greatest. Leaves those of the subgroups in shared memory. */
-KILN_INLINE uint64_t combine(exchange *shared, uint64_t value, bool sum) {
-    KILN_LOOP
-    for (uint32_t mask = 1; mask < KILN_SUBGROUP; mask *= 2)
-        value = join(value, shuffle_xor(value, mask), sum);
-    kiln_barrier(); /* the last values have been read by all */
-    if (kiln_thread() % KILN_SUBGROUP == 0) shared->subgroups[kiln_thread() / KILN_SUBGROUP] = value;
-    kiln_barrier();
-    uint64_t result = 0;
-    KILN_LOOP
-    for (uint32_t i = 0; i < SUBGROUPS; i++)
-        result = join(result, shared->subgroups[i], sum);
-    return result;
 }
 
 /* Skips the parts that measure no more than *rest together, all but the last of them; their measures leave *rest. */
@@ -72,7 +45,7 @@ KILN_INLINE uint32_t kiln_row_greatest(const kiln_row *row) {
         uint32_t key = kiln_sample_key(value_at(row, col));
         greatest = key > greatest ? key : greatest;
     }
-    return (uint32_t)combine(shared_of(row), greatest, false);
+    return (uint32_t)kiln_combine_wide(shared_of(row)->subgroups, greatest, KILN_REDUCE_MAX);
 }
 
 KILN_INLINE uint64_t kiln_row_sum(const kiln_row *row, kiln_choice choice, kiln_measure measure) {
@@ -80,7 +53,7 @@ KILN_INLINE uint64_t kiln_row_sum(const kiln_row *row, kiln_choice choice, kiln_
     KILN_LOOP
     for (uint32_t col = kiln_thread(); col < row->cols; col += KILN_BLOCK)
         sum += kiln_sample_measure(row, choice, measure, value_at(row, col), col);
-    return combine(shared_of(row), sum, true);
+    return kiln_combine_wide(shared_of(row)->subgroups, sum, KILN_REDUCE_SUM);
 }
 
 KILN_INLINE uint32_t kiln_row_key(const kiln_row *row, kiln_choice choice, kiln_measure measure, uint64_t need) {
@@ -104,8 +77,8 @@ KILN_INLINE uint32_t kiln_row_find(const kiln_row *row, kiln_choice choice, kiln
             sum += kiln_sample_measure(row, choice, measure, value_at(row, col), col);
         kiln_barrier(); /* the last values have been read by all */
         shared->threads[kiln_thread()] = sum;
-        combine(shared, sum, true);
-        uint32_t found = skip(shared->subgroups, SUBGROUPS, &rest) * KILN_SUBGROUP;
+        kiln_combine_wide(shared->subgroups, sum, KILN_REDUCE_SUM);
+        uint32_t found = skip(shared->subgroups, KILN_SUBGROUPS, &rest) * KILN_SUBGROUP;
         found += skip(shared->threads + found, KILN_SUBGROUP, &rest);
         begin += found * part;
         end = begin + part < end ? begin + part : end;

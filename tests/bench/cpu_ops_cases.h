@@ -196,6 +196,20 @@ typedef kiln_status (*operation)(kiln_stream *stream, const tensors *t, int64_t 
         return kiln_top_k_##part(                                                                                  \
             stream, &(kiln_top_k_params){.indices = t->y, .x = t->a, .rows = count / COLS, .cols = COLS, .k = 8}); \
     }
+#define TREE_ACCEPT(part) /* the likeliest token of each row: trees of a root */                                      \
+    static kiln_status tree_accept_##part(kiln_stream *stream, const tensors *t, int64_t count) {                     \
+        return kiln_tree_accept_##part(stream, &(kiln_tree_accept_params){.path = t->y,                               \
+                                                                          .accepted = (int32_t *)t->y + count / COLS, \
+                                                                          .next = t->sum,                             \
+                                                                          .logits = t->a,                             \
+                                                                          .tokens = t->numbers,                       \
+                                                                          .parents = t->numbers,                      \
+                                                                          .batch = count / COLS,                      \
+                                                                          .nodes = 1,                                 \
+                                                                          .depth = 1,                                 \
+                                                                          .vocabulary = COLS,                         \
+                                                                          .trees = 1});                               \
+    }
 #define QUANTIZE_FP8(part)                                                                              \
     static kiln_status quantize_fp8_##part(kiln_stream *stream, const tensors *t, int64_t count) {      \
         return kiln_quantize_fp8_##part(stream, &(kiln_quantize_fp8_params){.codes = t->y,              \
@@ -339,6 +353,7 @@ typedef kiln_status (*operation)(kiln_stream *stream, const tensors *t, int64_t 
     SAMPLE(part)                                   \
     LOG_SOFTMAX(part)                              \
     TOP_K(part)                                    \
+    TREE_ACCEPT(part)                              \
     GEMM(part, 1)                                  \
     GEMM(part, 4)                                  \
     GEMM(part, 8)                                  \
@@ -386,8 +401,9 @@ typedef struct bench_case {
         {"dequantize_w4a16 " #part, dequantize_w4a16_##part, size, 1, false},                                         \
         {"amax " #part, amax_##part, size, 1, true}, {"argmax " #part, argmax_##part, size, 1, true},                 \
         {"sample " #part, sample_##part, size, 1, true}, {"log_softmax " #part, log_softmax_##part, size, 2, false},  \
-        {"top_k " #part, top_k_##part, size, 1, true}, {"gemm 1 row " #part, gemm_1_##part, size, 1, true},           \
-        {"gemm 4 rows " #part, gemm_4_##part, size, 1, true}, {"gemm 8 rows " #part, gemm_8_##part, size, 1, true},   \
+        {"top_k " #part, top_k_##part, size, 1, true}, {"tree_accept " #part, tree_accept_##part, size, 1, true},     \
+        {"gemm 1 row " #part, gemm_1_##part, size, 1, true}, {"gemm 4 rows " #part, gemm_4_##part, size, 1, true},    \
+        {"gemm 8 rows " #part, gemm_8_##part, size, 1, true},                                                         \
         {"gemm_fp8 1 row " #part, gemm_fp8_1_##part, 1, 1, true},                                                     \
         {"gemm_fp8 8 rows " #part, gemm_fp8_8_##part, 1, 1, true},                                                    \
         {"gemm_int8 1 row " #part, gemm_int8_1_##part, 1, 1, true},                                                   \

@@ -247,7 +247,10 @@ static void __attribute__((noinline)) run_launch(long count) {
     CALL(top_k, top_k, .values = bench.other, .indices = bench.numbers, .x = bench.tensor, .rows = 4, .cols = 1024,    \
          .k = 8)                                                                                                       \
     CALL(sample, sample, .y = bench.numbers, .x = bench.tensor, .row_seed = bench.frequencies, .rows = 4,              \
-         .cols = 32000, .temperature = 0.8f, .top_p = 0.9f)
+         .cols = 32000, .temperature = 0.8f, .top_p = 0.9f)                                                            \
+    CALL(tree_accept, tree_accept, .path = bench.numbers, .accepted = bench.numbers, .next = bench.numbers,            \
+         .targets = bench.numbers, .tokens = bench.numbers, .parents = bench.numbers, .batch = 1, .nodes = 4,          \
+         .depth = 2, .trees = 1)
 
 #define OPERATOR_LOOP(mode, op, ...)                                \
     static void __attribute__((noinline)) run_##mode(long count) {  \

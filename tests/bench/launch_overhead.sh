@@ -42,7 +42,7 @@ row() { # NAME INSTRUCTIONS LIMIT WHAT
 }
 
 operators="mul_add add softmax silu_mul silu_mul_packed silu_mul_long add_gelu add_gelu_long rmsnorm add_rmsnorm \
-    embedding rope rope3d kv_store kv_compact kv_copy_blocks argmax sample top_k log_softmax \
+    embedding rope rope3d kv_store kv_compact kv_copy_blocks argmax sample top_k tree_accept log_softmax \
     quantize_fp8 quantize_int8 quantize_nvfp4 amax dequantize_fp8 dequantize_int8 dequantize_nvfp4 \
     dequantize_w4a16"
 # These have twenty parameters to check, and no limit.

@@ -58,4 +58,5 @@ def samples(seed=None):
         "silu_mul": ((x,), {"up": y}),
         "softmax": ((x,), {}),
         "top_k": ((x,), {"k": 3}),
+        "tree_accept": ((integers([7, 2, 3]), integers([-1, 0, 0])), {"logits": real(1, 3, 8), "depth": 2}),
     }

@@ -141,6 +141,44 @@ def compacted(key_cache, value_cache, slots, path, accepted):
     return caches
 
 
+def followed(tokens, parents, targets):
+    """The nodes of one tree for all whose tokens are their parents' targets, the first of each parent's."""
+    results = {"path": np.full((len(tokens), 3), -1), "accepted": np.zeros(len(tokens)), "next": np.zeros(len(tokens))}
+    for sequence, chosen in enumerate(targets.astype(int)):
+        path = [0]
+        while found := [i for i, parent in enumerate(parents[0].astype(int))
+                        if i and parent == path[-1] and tokens[sequence, i] == chosen[parent]]:
+            path.append(found[0])
+        results["path"][sequence, :len(path)] = path
+        results["accepted"][sequence], results["next"][sequence] = len(path), chosen[path[-1]]
+    return results
+
+
+def likeliest(logits, tokens, parents):
+    """The longest paths and, of these, the likeliest."""
+    chances = np.log(softmax(logits))
+    results = {"path": [], "accepted": [], "next": []}
+    for sequence, ancestors in enumerate(parents.astype(int)):
+        paths, scores = [[0]], [0]
+        for i in range(1, len(ancestors)):
+            paths.append([*paths[ancestors[i]], i])
+            scores.append(scores[ancestors[i]] + chances[sequence, ancestors[i], int(tokens[sequence, i])])
+        best = max(range(len(paths)), key=lambda i: (len(paths[i]), scores[i]))
+        results["path"].append(paths[best] + [-1] * (4 - len(paths[best])))
+        results["accepted"].append(len(paths[best]))
+        results["next"].append(logits[sequence, paths[best][-1]].argmax())
+    return {name: np.array(values) for name, values in results.items()}
+
+
+TREE = np.array(((-1, 0, 0, 1, 2),), np.int32)
+TREES = np.array(((-1, 0, 0, 1, 1, 2), (-1, 0, 1, 0, 3, 4)), np.int32)
+CASES.append(("tree_accept", {"tokens": np.array(((9, 4, 5, 6, 7), (9, 5, 4, 6, 7), (9, 5, 5, 6, 7)), np.int32),
+                              "parents": TREE,
+                              "targets": np.array(((5, 1, 7, 3, 8), (2, 1, 7, 3, 8), (5, 6, 7, 3, 8)), np.int32)},
+              {"depth": "3"}, lambda *inputs: followed(*inputs)))
+CASES.append(("tree_accept", {"logits": (2, 6, 129), "tokens": np.array((range(6), range(6, 12)), np.int32),
+                              "parents": TREES}, {"depth": "4", "rule": "typical", "epsilon": "1e-9"},
+              lambda *inputs: likeliest(*inputs)))
 PAIRS = 32
 FREQUENCIES = (10000.0 ** (-np.arange(PAIRS) / PAIRS) / (2 * math.pi) * 2.0**64).astype(np.int64)
 CASES.append(("embedding", {"table": (50, 129), "ids": ids(7, 50).astype(np.int64)}, {},

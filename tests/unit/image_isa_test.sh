@@ -15,14 +15,14 @@ holds() {
     done
 }
 
-# What must be there, 16 bytes at a time: gemm and attention write single elements of tiles, argmax, sample and top_k numbers for
-# each row, quantize_fp8 and its like bytes, which dequantize_fp8 and its like read, and sample goes over rows that are in a
-# cache by elements.
+# What must be there, 16 bytes at a time: gemm and attention write single elements of tiles, argmax, sample, top_k and
+# tree_accept numbers for each row, quantize_fp8 and its like bytes, which dequantize_fp8 and its like read, and sample goes
+# over rows that are in a cache by elements.
 vectors_of() { # OP LOAD STORE
     case $1 in
     sample) ;;
     dequantize_*) echo "$3" ;;
-    amax | argmax | gemm | gemm_fp8 | gemm_int8 | gemm_nvfp4 | gemm_w4a16 | mha | mha_paged | quantize_fp8 | quantize_int8 | quantize_nvfp4 | top_k) echo "$2" ;;
+    amax | argmax | gemm | gemm_fp8 | gemm_int8 | gemm_nvfp4 | gemm_w4a16 | mha | mha_paged | quantize_fp8 | quantize_int8 | quantize_nvfp4 | top_k | tree_accept) echo "$2" ;;
     *) echo "$2 $3" ;;
     esac
 }

@@ -101,6 +101,60 @@ KILN_OPERATOR_FUNCTION(sample_f32, kiln_sample_params)
 KILN_OPERATOR_FUNCTION(sample_f16, kiln_sample_params)
 KILN_OPERATOR_FUNCTION(sample_bf16, kiln_sample_params)
 
+/* ---- tree_accept: the nodes of draft trees that the model accepts ------------------------------------------------ */
+
+/* Which draft tokens are accepted, of those whose parent is. */
+typedef enum kiln_tree_rule {
+    KILN_TREE_EXACT,   /* the one that the model takes itself: the target of its parent */
+    KILN_TREE_TYPICAL, /* those that the model finds likely enough */
+} kiln_tree_rule;
+
+typedef struct kiln_tree_accept_params {
+    int32_t *path;      /* [batch, depth]: the accepted nodes, ascending from the root, 0, then -1 */
+    int32_t *accepted;  /* [batch]: how many they are, at least 1 */
+    int32_t *next;      /* [batch]: the token behind the last of them, its target */
+    const void *logits; /* [batch, nodes, vocabulary], the model's behind each node; NULL, where the rule is exact and
+                         * targets are given: not needed */
+    const int32_t *targets; /* [batch, nodes]: the token that the model takes behind each node; NULL: the one with the
+                             * greatest logit, of equal ones the first, -1 where all are -inf or NaN */
+    const int32_t *tokens;  /* [batch, nodes], of the nodes; one that is negative is none, and not accepted */
+    const int32_t *parents; /* [trees, nodes], as in <kiln/tree.h>; the root's is not looked at, and a node whose parent
+                             * is not from 0 to its own number - 1 is not accepted */
+    int64_t batch;
+    int64_t nodes;         /* at most KILN_TREE_NODES_MOST, 1024 */
+    int64_t depth;         /* nodes of a path: those that are deeper are not accepted */
+    int64_t vocabulary;    /* at most 2^22; 0 without logits */
+    int64_t trees;         /* sequences beyond the last tree have the last: of one tree all have it */
+    int64_t logits_stride; /* between nodes; 0: vocabulary */
+    float temperature;     /* divides the logits where the rule is typical, 1e-6 to 1e6; 0: 1 */
+    float epsilon;         /* of the rule typical, 1e-9 to 1; 0: 0.09 */
+    float delta;           /* of the rule typical, 1e-9 to 1; 0: 0.3 */
+    int32_t rule;          /* kiln_tree_rule */
+} kiln_tree_accept_params;
+
+/* Verifies a tree of draft tokens for each sequence of a batch, on the device: path and accepted are what
+ * kiln_kv_compact takes, and next is the root of the next tree.
+ *
+ * EXACT does what kiln_tree_verify_greedy does; of siblings with the same token it accepts the first. The tokens that
+ * result are just those of decoding one by one. With the greatest logits as targets that is greedy decoding. With
+ * targets that kiln_sample drew of each node's logits it is sampling, and the distribution is the model's, whatever
+ * was drafted: a child is accepted with the probability that the model gives its token, the highest that there is for
+ * draft tokens that are chosen and not drawn, as EAGLE's and Medusa's are (Li et al., arXiv 2503.01840). If each node
+ * is drawn for with its sequence's row_seed and its token's row_position, they are the very tokens that kiln_sample
+ * would give one by one.
+ *
+ * TYPICAL accepts a token if its probability p after the temperature is above min(epsilon, delta exp(-H)), H being the
+ * entropy of that distribution, and keeps the longest path, of equally long ones the likeliest, of these the last node
+ * with the lowest number (Cai et al., "Medusa", arXiv 2401.10774). It decodes faster, and other tokens than the
+ * model's own. Tokens that are not below the vocabulary are not accepted. Of a +inf logit the probability is that of
+ * the infinite ones alone. Sums of probabilities are exact to 2^-40 of the greatest, and every backend decides the
+ * same, but for x86-64-v2, which has no fused multiply-add, where a probability is within 1e-6 of the threshold.
+ *
+ * Of the logits only the rows of accepted nodes are read. */
+KILN_OPERATOR_FUNCTION(tree_accept_f32, kiln_tree_accept_params)
+KILN_OPERATOR_FUNCTION(tree_accept_f16, kiln_tree_accept_params)
+KILN_OPERATOR_FUNCTION(tree_accept_bf16, kiln_tree_accept_params)
+
 #ifdef __cplusplus
 }
 #endif

@@ -100,6 +100,7 @@ static const operation shared[] = {{"mha", params_mha_shared, 0, 0, 0, 0, NOTHIN
 /* One of each row is chosen. */
 static const operation choosing = {"top_k", params_top_k, 1, 1, 0, 1, NOTHING, ELEMENTS};
 static const operation sampling = {"sample", params_sample, 1, 1, 0, 1, NUMBERS, ELEMENTS};
+static const operation accepting = {"tree_accept", params_tree_accept, 1, 1, 0, 1, NUMBERS, ELEMENTS};
 
 static bool named(const char *variable, const char *name) {
     const char *wanted = getenv(variable);
@@ -387,6 +388,21 @@ static void rows_are_chosen_from_by_chunks(void **state) {
     }
 }
 
+/* Of a tree only the rows of accepted nodes are read, here the root's; to find where its greatest is every thread looks
+ * at an element once more. */
+static void a_tree_is_read_as_far_as_it_is_accepted(void **state) {
+    (void)state;
+    for (size_t i = 0; i < PARTS; i++) {
+        call c = {&accepting, parts[i], 5, 3000, 0, false};
+        if (!wanted(&c)) continue;
+        count n = run(&c);
+        uint64_t bytes = (uint64_t)c.cols * call_element(&c), numbers = (uint64_t)c.rows * sizeof(int32_t);
+        expect(n.launches, 1);
+        expect(n.sum.global_written_bytes, 3 * RESULT);
+        assert_in_range(n.sum.global_read_bytes, bytes, bytes + 256 * call_element(&c) + 2 * numbers);
+    }
+}
+
 /* Launches again what was recorded, over more rows than there are: the grid is longer along the axis. */
 static void launch_beyond(const call *c, const sim_launch *launch, int axis) {
     const kiln_module *module;
@@ -483,6 +499,8 @@ static void groups_beyond_the_last_row_touch_nothing(void **state) {
     for (size_t i = 0; i < PARTS; i++) {
         call c = {&choosing, parts[i], 3, 500, 0, false};
         expect_nothing_beyond(&c, 1);
+        c.op = &accepting;
+        expect_nothing_beyond(&c, 1);
     }
     /* Few rows; a tile of rows; a tile whose k groups share. */
     static const int64_t products[][2] = {{3, 40}, {20, 40}, {20, 2000}};
@@ -519,6 +537,7 @@ static int run_group(void) {
         cmocka_unit_test(long_rows_are_read_twice_by_many_groups),
         cmocka_unit_test(long_rows_are_searched_by_many_groups),
         cmocka_unit_test(rows_are_chosen_from_by_chunks),
+        cmocka_unit_test(a_tree_is_read_as_far_as_it_is_accepted),
         cmocka_unit_test(tiles_of_keys_that_no_query_sees_are_not_read),
         cmocka_unit_test(each_row_of_attention_is_written_once),
         cmocka_unit_test(groups_beyond_the_last_row_touch_nothing),

@@ -420,3 +420,18 @@ void params_top_k(params *p, const call *c, const tensors *t) {
                                    .workspace = t->workspace,
                                    .workspace_size = t->workspace_size};
 }
+
+/* Of the tree's nodes the root alone has a parent that it may have: only its row is looked at. */
+void params_tree_accept(params *p, const call *c, const tensors *t) {
+    p->tree_accept = (kiln_tree_accept_params){.path = (void *)t->output[0],
+                                               .accepted = (void *)t->output[0],
+                                               .next = (void *)t->output[0],
+                                               .logits = t->input[0],
+                                               .tokens = t->numbers,
+                                               .parents = t->numbers,
+                                               .batch = 1,
+                                               .nodes = c->rows,
+                                               .depth = 1,
+                                               .vocabulary = c->cols,
+                                               .trees = 1};
+}

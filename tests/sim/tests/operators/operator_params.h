@@ -71,6 +71,7 @@ typedef union params {
     kiln_rope3d_params rope3d;
     kiln_sample_params sample;
     kiln_top_k_params top_k;
+    kiln_tree_accept_params tree_accept;
     kiln_silu_mul_params silu_mul;
     kiln_softmax_params softmax;
 } params;
@@ -132,6 +133,7 @@ void params_rope3d(params *p, const call *c, const tensors *t);
 void params_sample(params *p, const call *c, const tensors *t);
 /* Of one element of each row. */
 void params_top_k(params *p, const call *c, const tensors *t);
+void params_tree_accept(params *p, const call *c, const tensors *t);
 void params_silu_mul(params *p, const call *c, const tensors *t);
 void params_softmax(params *p, const call *c, const tensors *t);
 

@@ -1,0 +1,207 @@
+/* tree_accept: which nodes of draft trees the model accepts; acceptance.h says by what.
+ *
+ * A block does a sequence. It goes over the nodes in their order, in which parents come first, and at each that is
+ * accepted and has children it decides which of these are: one after the other, so that of the logits only the rows of
+ * accepted nodes are read. Its threads share a row, and the children. By target a row is read for its greatest element,
+ * and where that is from a cache; by probability once more for the sums. Sums are of integers and the choice between
+ * paths is by rank, so that the result does not depend on the order of the threads.
+ *
+ * Where the targets are known, from argmax or sample, no logits are read: what is left is the walk, four barriers for
+ * each accepted node that has children.
+ *
+ * Floor: one read of the accepted nodes' rows by one block for each sequence; with targets, the launch. Not measured.
+ * Test: build/tests/ops/tree_accept_test. Bench: build/kiln bench tree_accept */
+#include "kernels/common/atomic.h"
+#include "kernels/common/combine.h"
+#include "kernels/common/span.h"
+#include "kernels/common/values.h"
+#include "kernels/tree_accept/acceptance.h"
+
+#define NOTHING 0xffffffffu
+
+typedef struct tree_state {
+    uint64_t exchange[KILN_SUBGROUPS];
+    uint32_t levels[KILN_TREE_ACCEPT_NODES];    /* nodes of the path to each, with it; 0: not accepted */
+    float scores[KILN_TREE_ACCEPT_NODES];       /* ln of the path's probability */
+    uint32_t childless[KILN_TREE_ACCEPT_NODES]; /* 0 or 1 */
+    uint32_t first;                             /* column or node that threads look for */
+} tree_state;
+
+/* ---- What a sequence has: found anew at each use, since registers are dearer ---- */
+
+KILN_INLINE uint64_t first_node(const kiln_tree_accept_args *args, uint32_t sequence) {
+    return (uint64_t)sequence * args->nodes;
+}
+
+KILN_INLINE const int32_t *tokens_of(const kiln_tree_accept_args *args, uint32_t sequence) {
+    return args->tokens + first_node(args, sequence);
+}
+
+KILN_INLINE bool is_child(const int32_t *tokens, const int32_t *parents, uint32_t node, uint32_t i) {
+    return kiln_is_draft(tokens, parents, i) && (uint32_t)parents[i] == node;
+}
+
+/* ---- A row of logits ---- */
+
+KILN_INLINE const kiln_element *row_of(const kiln_tree_accept_args *args, uint32_t sequence, uint32_t node) {
+    return (const kiln_element *)args->logits + (first_node(args, sequence) + node) * (uint64_t)args->logits_stride;
+}
+
+/* A row is the block's. */
+KILN_INLINE kiln_span span_of(const kiln_tree_accept_args *args) {
+    kiln_span span = {0,         0, args->vocabulary, args->wide ? args->vocabulary / KILN_VECTOR : 0, kiln_thread(),
+                      KILN_BLOCK};
+    return span;
+}
+
+/* The greatest key; 0 if there is none. Maxima pass over NaN. */
+KILN_INLINE uint32_t greatest_of(kiln_span span, const kiln_element *row, tree_state *state) {
+    float values[KILN_VECTOR], max = -KILN_INFINITY;
+    KILN_LOOP
+    KILN_FOR_WHOLE(span, vector) {
+        kiln_vector_values(values, kiln_vector_load(row + vector * KILN_VECTOR));
+        KILN_UNROLL
+        for (int i = 0; i < KILN_VECTOR; i++)
+            max = kiln_fast_max(values[i], max);
+    }
+    KILN_LOOP
+    KILN_FOR_REST(span, i)
+    max = kiln_fast_max(kiln_element_to_f32(row[i]), max);
+    return (uint32_t)kiln_combine_wide(state->exchange, kiln_logit_key(max), KILN_REDUCE_MAX);
+}
+
+/* What `first` holds when all threads have left theirs there. */
+KILN_INLINE uint32_t meet_at_first(tree_state *state, uint32_t mine) {
+    kiln_barrier(); /* what was there has been read by all */
+    if (kiln_thread() == 0) state->first = NOTHING;
+    kiln_barrier();
+    if (mine != NOTHING) kiln_shared_min(&state->first, mine);
+    kiln_barrier();
+    return state->first;
+}
+
+/* The first column with a key, which some column has. */
+KILN_INLINE uint32_t first_with(kiln_span span, const kiln_element *row, uint32_t key, tree_state *state) {
+    uint32_t first = NOTHING;
+    KILN_LOOP
+    for (uint32_t i = span.first; i < span.count && first == NOTHING; i += span.lanes)
+        first = kiln_logit_key(kiln_element_to_f32(row[i])) == key ? i : NOTHING;
+    return meet_at_first(state, first);
+}
+
+/* Element by element, from a cache: a vector's exponentials at once would take more registers than there are. */
+KILN_INLINE kiln_row_sums sums_of(kiln_span span, const kiln_element *row, float max, float inverse_temperature,
+                                  tree_state *state) {
+    kiln_row_sums sums = {0, 0};
+    KILN_LOOP
+    for (uint32_t i = span.first; i < span.count; i += span.lanes) {
+        float exponent = kiln_logit_exponent(kiln_element_to_f32(row[i]), max, inverse_temperature);
+        float weight = kiln_exponent_weight(exponent);
+        sums.weight += (uint64_t)weight;
+        sums.spread += (uint64_t)(weight * -exponent);
+    }
+    sums.weight = kiln_combine_wide(state->exchange, sums.weight, KILN_REDUCE_SUM);
+    sums.spread = kiln_combine_wide(state->exchange, sums.spread, KILN_REDUCE_SUM);
+    return sums;
+}
+
+/* ---- A node ---- */
+
+/* Accepts the first child that has the target. */
+KILN_INLINE void accept_target(const kiln_tree_accept_args *args, uint32_t sequence, uint32_t node, int32_t target,
+                               tree_state *state) {
+    const int32_t *tokens = tokens_of(args, sequence), *parents = kiln_parents_of(args, sequence);
+    uint32_t mine = NOTHING;
+    KILN_LOOP
+    for (uint32_t i = kiln_thread(); i < args->nodes && mine == NOTHING; i += KILN_BLOCK)
+        mine = is_child(tokens, parents, node, i) && tokens[i] == target ? i : NOTHING;
+    uint32_t child = meet_at_first(state, mine);
+    if (child != NOTHING && kiln_thread() == 0) state->levels[child] = state->levels[node] + 1;
+    kiln_barrier();
+}
+
+/* Accepts the children whose probability is above the threshold, the row's greatest logit being max. */
+KILN_INLINE void accept_typical(const kiln_tree_accept_args *args, uint32_t sequence, uint32_t node, float max,
+                                tree_state *state) {
+    const int32_t *tokens = tokens_of(args, sequence), *parents = kiln_parents_of(args, sequence);
+    const kiln_element *row = row_of(args, sequence, node);
+    kiln_row_sums sums = sums_of(span_of(args), row, max, args->inverse_temperature, state);
+    kiln_typical typical = kiln_typical_of(sums, args->epsilon, args->delta);
+    KILN_LOOP
+    for (uint32_t i = kiln_thread(); i < args->nodes; i += KILN_BLOCK) {
+        if (!is_child(tokens, parents, node, i) || (uint32_t)tokens[i] >= args->vocabulary) continue;
+        float logit = kiln_element_to_f32(row[tokens[i]]);
+        float log_chance = kiln_logit_exponent(logit, max, args->inverse_temperature) - typical.log_total;
+        if (!(log_chance > typical.threshold)) continue;
+        state->levels[i] = state->levels[node] + 1;
+        state->scores[i] = state->scores[node] + log_chance;
+    }
+    kiln_barrier();
+}
+
+/* ---- A tree ---- */
+
+KILN_INLINE void begin(const kiln_tree_accept_args *args, uint32_t sequence, tree_state *state) {
+    const int32_t *tokens = tokens_of(args, sequence), *parents = kiln_parents_of(args, sequence);
+    KILN_LOOP
+    for (uint32_t i = kiln_thread(); i < args->nodes; i += KILN_BLOCK) {
+        state->levels[i] = i == 0;
+        state->scores[i] = 0.0f;
+        state->childless[i] = 1;
+    }
+    kiln_barrier();
+    KILN_LOOP
+    for (uint32_t i = kiln_thread(); i < args->nodes; i += KILN_BLOCK)
+        if (kiln_is_draft(tokens, parents, i)) kiln_shared_min(&state->childless[parents[i]], 0);
+    kiln_barrier();
+}
+
+/* The last node of the path that is accepted. */
+KILN_INLINE uint32_t best_of(const kiln_tree_accept_args *args, tree_state *state) {
+    uint64_t best = 0;
+    KILN_LOOP
+    for (uint32_t i = kiln_thread(); i < args->nodes; i += KILN_BLOCK) {
+        uint64_t rank = state->levels[i] ? kiln_node_rank(state->levels[i], state->scores[i], i) : 0;
+        best = rank > best ? rank : best;
+    }
+    return kiln_ranked_node(kiln_combine_wide(state->exchange, best, KILN_REDUCE_MAX));
+}
+
+KILN_INLINE void put(const kiln_tree_accept_args *args, uint32_t sequence, uint32_t accepted, uint32_t node,
+                     int32_t next) {
+    int32_t *path = args->path + (uint64_t)sequence * args->depth;
+    KILN_LOOP
+    for (uint32_t i = accepted + kiln_thread(); i < args->depth; i += KILN_BLOCK)
+        path[i] = -1;
+    if (kiln_thread() != 0) return;
+    args->accepted[sequence] = (int32_t)accepted;
+    args->next[sequence] = next;
+    KILN_LOOP
+    for (uint32_t i = accepted; i-- > 0; node = (uint32_t)kiln_parents_of(args, sequence)[node])
+        path[i] = (int32_t)node;
+}
+
+/* The last step of the loop looks at the last accepted node once more, for the token behind it: so that the code that
+ * reads a row is there once. */
+KILN_ENTRY(tree_accept, kiln_tree_accept_args) {
+    KILN_SHARED tree_state state;
+    uint32_t sequence = (uint32_t)kiln_block();
+    if (sequence >= (uint64_t)args.batch) return; /* the whole block */
+    begin(&args, sequence, &state);
+    KILN_LOOP
+    for (uint32_t step = 0; step <= args.nodes; step++) {
+        bool last = step == args.nodes, by_target = last || !args.typical;
+        uint32_t node = last ? best_of(&args, &state) : step, level = state.levels[node], key = 0;
+        if (!last && (!level || level >= args.depth || state.childless[node])) continue;
+        const kiln_element *row = row_of(&args, sequence, node);
+        int32_t target = by_target && args.targets ? args.targets[first_node(&args, sequence) + node] : -1;
+        if (!by_target || !args.targets) key = greatest_of(span_of(&args), row, &state);
+        if (by_target && key) target = (int32_t)first_with(span_of(&args), row, key, &state);
+        if (last)
+            put(&args, sequence, level, node, target);
+        else if (by_target)
+            accept_target(&args, sequence, node, target, &state);
+        else if (key)
+            accept_typical(&args, sequence, node, kiln_order_value(key), &state);
+    }
+}
