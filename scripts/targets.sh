@@ -47,10 +47,11 @@ parts() {
 
 # The source of an operator for a target. A tuned source carries the target in its name, without the underscore of sm_
 # and with that of a generic's dashes: softmax_sm90a.cu, softmax_gfx942.c, softmax_gfx9_generic.c; it says for which parts
-# it is (kernels/common/tuned.h).
+# it is (kernels/common/tuned.h). One that is for a part alone may carry its name too: gemm_sm90a_f32.cu.
 tuned() { # OP TARGET EXTENSION PART
     case $2 in sm_*) name=sm${2#sm_} ;; *) name=$(echo "$2" | tr - _) ;; esac
-    file=kernels/$1/$1_$name.$3
+    file=kernels/$1/${1}_${name}_$4.$3
+    [ -f "$file" ] || file=kernels/$1/$1_$name.$3
     [ -f "$file" ] && grep -q "^KILN_TUNED_PARTS(.*\<$4\>.*)" "$file" && echo "$file"
 }
 
