@@ -382,7 +382,7 @@ static void test_matrix_units(kiln_stream *stream) {
                 s.a.swizzled = (j + (size_t)i) % 2;
                 s.b.swizzled = j % 2;
                 s.b.each = s.a.each = j % 2;
-                s.b.more = j % 3 == 2 ? 2 : 0;
+                s.a.more = s.b.more = (64 - s.k % 64) % 64 / BLOCK; /* scales on 4 bytes */
                 run(stream, p, s);
             }
         }
@@ -396,6 +396,7 @@ static void test_shared_k(kiln_stream *stream) {
             s.activation = KILN_GEMM_SILU;
             s.b.swizzled = i;
             s.a.each = i;
+            s.a.more = i ? 2 : 0;
             run(stream, p, s);
         }
 }
@@ -411,6 +412,7 @@ static void test_few_rows(kiln_stream *stream) {
             s.a.swizzled = m % 2;
             s.b.swizzled = m % 4 > 1;
             s.b.padding = m % 5 ? 0 : 16;
+            s.a.more = s.b.more = m % 7 ? (64 - s.k % 64) % 64 / BLOCK : 0;
             run(stream, p, s);
         }
     }
