@@ -2,10 +2,11 @@
  * tiles leave.
  *
  * A code is four bits of an f16, the sign and three that stand at the lower end of its exponent and the upper of its
- * fraction: the number times 2^-14, with no more than moving them. Times the E4M3 of its block it is still exact, as
- * both have six bits together and the least of them is f16's least, 2^-24: so are products, and only f32 sums of them
- * are rounded. They get 2^28 at the end. Which of a word's codes make a pair is the same for both factors, and so it
- * does not matter.
+ * fraction: the number times 2^-14, with no more than moving them. Times the E4M3 of its block and 2^7, the most with
+ * which f16 holds that, it is the element times 2^-7, still exactly, as code and scale have six bits together: so are
+ * products, and only f32 sums of them are rounded. They get 2^14 at the end. Elements below 2^-7 (the greatest that
+ * there are is 2688) are subnormal there: still exact, but matrix units align them as if they were greater. Which of a
+ * word's codes make a pair is the same for both factors, and so it does not matter.
  *
  * gemm_nvfp4_mma_rows: up to 16 rows of a, as when tokens are generated. A block does 32 rows of b, read once, straight
  * into registers; its 8 warps share k, 128 elements at a time, and add up their sums in shared memory. Rows of b are
@@ -33,14 +34,14 @@ KILN_INLINE uint32_t product_of(uint32_t a, uint32_t b) {
     return kiln_sm80_fma_f16x2(a, b, 0x80008000u); /* -0: a product of 0 keeps its sign */
 }
 
-/* The E4M3 in the lowest byte, which is not negative, as f16 twice. */
+/* The E4M3 in the lowest byte, which is not negative, times 2^7 as f16, twice. */
 KILN_INLINE uint32_t scale_pair(uint32_t code) {
     code &= 0x7fu;
-    const uint32_t pair = product_of(code * 0x00800080u, 0x5c005c00u); /* times 2^8 */
+    const uint32_t pair = product_of(code * 0x00800080u, 0x78007800u); /* times 2^15 */
     return code == 0x7fu ? 0x7e007e00u : pair;
 }
 
-/* The numbers of a word's codes, times the scale and 2^-14: code i and code i + 4 in pair i. */
+/* The elements of a word's codes, times 2^-7: those of code i and of code i + 4 in pair i. */
 KILN_INLINE void pairs_of(uint32_t *pairs, uint32_t word, uint32_t scale) {
     KILN_UNROLL
     for (uint32_t i = 0; i < PAIRS; i++) {
@@ -49,7 +50,7 @@ KILN_INLINE void pairs_of(uint32_t *pairs, uint32_t word, uint32_t scale) {
     }
 }
 
-#define F16_FACTOR 0x1p28f /* of sums of products of two of them */
+#define F16_FACTOR 0x1p14f /* of sums of products of two of them */
 
 /* ---- Tiles ---- */
 

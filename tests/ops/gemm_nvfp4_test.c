@@ -156,7 +156,7 @@ static void factor_destroy(factor *f) {
 
 /* What the additions of k products may lose of their magnitudes: rounding, or what a matrix unit drops each time. */
 static double loss_of(kiln_stream *stream, int64_t k) {
-    return harness_on_cpu(stream) ? 0x1p-23 * sqrt((double)k + 16) : 0x1p-23 * (4 + (double)k / 16);
+    return harness_on_cpu(stream) ? 0x1p-23 * sqrt((double)k + 16) : 0x1p-23 * (8 + (double)k / 16);
 }
 
 static void reference(kiln_stream *stream, shape s, const factor *a, const factor *b, const matrix *bias,
