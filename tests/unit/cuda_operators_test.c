@@ -19,10 +19,11 @@ typedef struct tally {
     int results, wrong;
 } tally;
 
-/* Whether an image's target is the expected one or that chip's own, with an a. */
+/* Whether an image's target is the expected one, that chip's own, with an a, or its family's, with an f. */
 static bool is_of(const char *target, const char *chip) {
     const size_t length = strlen(chip);
-    return !strncmp(target, chip, length) && (!target[length] || !strcmp(target + length, "a"));
+    const char *end = target + length;
+    return !strncmp(target, chip, length) && (!*end || !strcmp(end, "a") || !strcmp(end, "f"));
 }
 
 static void count_result(void *user, const kiln_preload_result *result) {
