@@ -34,7 +34,7 @@ KILN_INLINE uint32_t product_of(uint32_t a, uint32_t b) {
     return kiln_sm80_fma_f16x2(a, b, 0x80008000u); /* -0: a product of 0 keeps its sign */
 }
 
-/* The E4M3 in the lowest byte, which is not negative, times 2^7 as f16, twice. */
+/* The E4M3 in the lowest byte, without its sign, times 2^7 as f16, twice. */
 KILN_INLINE uint32_t scale_pair(uint32_t code) {
     code &= 0x7fu;
     const uint32_t pair = product_of(code * 0x00800080u, 0x78007800u); /* times 2^15 */

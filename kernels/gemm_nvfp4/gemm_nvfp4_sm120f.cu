@@ -32,6 +32,7 @@ enum : uint32_t {
     ROW_VECTORS = STAGE_DEPTH / VECTOR_CODES,
     ROW_BYTES = ROW_VECTORS * KILN_VECTOR_BYTES,
     SCALE_WORD = 4,                      /* blocks: bytes, of a row's 64 columns */
+    UNSIGNED = 0x7f7f7f7fu,              /* ue4m3 is E4M3 without its sign */
     LOAD_ROWS = KILN_BLOCK / ROW_VECTORS /* that a block copies at once */
 };
 
@@ -83,10 +84,10 @@ KILN_INLINE void multiply_stage(float (*sums)[COLS / 8][4], uint32_t a_shared, u
         uint32_t a[ROWS / 16][4], b[COLS / 16][4], a_scales[A_WORDS], b_scales[B_WORDS];
         KILN_UNROLL
         for (uint32_t i = 0; i < A_WORDS; i++)
-            a_scales[i] = a_words[step * next + 32 * i + row % ROWS];
+            a_scales[i] = a_words[step * next + 32 * i + row % ROWS] & UNSIGNED;
         KILN_UNROLL
         for (uint32_t i = 0; i < B_WORDS; i++)
-            b_scales[i] = b_words[step * next + 32 * i + row % COLS];
+            b_scales[i] = b_words[step * next + 32 * i + row % COLS] & UNSIGNED;
         KILN_UNROLL
         for (uint32_t i = 0; i < ROWS / 16; i++)
             kiln_sm80_ldmatrix_x4(a[i], vector_at(a_shared, 16 * i + lane % 16, k + lane / 16));

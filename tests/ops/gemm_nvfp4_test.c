@@ -34,8 +34,8 @@ static const kiln_bundle *bundle(void) {
 /* ---- Numbers ---- */
 
 static double e4m3_value(int code) {
-    int exponent = code >> 3 & 15, fraction = code & 7;
-    if (code == 0x7f) return NAN;
+    int exponent = code >> 3 & 15, fraction = code & 7; /* a sign does not count */
+    if ((code & 0x7f) == 0x7f) return NAN;
     return exponent ? ldexp(8 + fraction, exponent - 10) : ldexp(fraction, -9);
 }
 
@@ -55,7 +55,7 @@ static double small_pair(void) { /* 0, 1, 2, 3 and their negatives */
     return (double)(codes[random_integer(0, 7)] | codes[random_integer(0, 7)] << 4);
 }
 static double any_block_scale(void) {
-    return (double)random_integer(0, 0x7e);
+    return (double)(random_integer(0, 0x7e) + (random_integer(0, 9) ? 0 : 0x80));
 }
 static double even_block_scale(void) { /* 1, 2, 4 */
     return (double)(0x38 + 8 * random_integer(0, 2));

@@ -179,7 +179,7 @@ typedef struct kiln_gemm_nvfp4_params {
     void *d;                 /* [m, n], of the precision */
     const uint8_t *a;        /* [m, 8 * a_scale_cols], two columns to a byte, the first of them in its low half */
     const uint8_t *b;        /* [n, 8 * b_scale_cols]: the weights of a linear layer as they are stored, [out, in] */
-    const uint8_t *a_scales; /* [a_scale_rows, a_scale_cols], OCP E4M3 on every device, not negative, in the order
+    const uint8_t *a_scales; /* [a_scale_rows, a_scale_cols], OCP E4M3 on every device, its sign not read, in the order
                                 of a_scale_layout */
     const uint8_t *b_scales; /* [b_scale_rows, b_scale_cols] */
     const float *a_global_scale; /* [a_global_rows], decode scales */
