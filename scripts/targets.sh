@@ -65,7 +65,8 @@ newer() { # VERSION VERSION
 }
 
 # A plain target takes the text of the nearest row above: a tuned one where there is any, else a portable one. It ships
-# nothing where its chip has a tuned source of its own (sm_90 beside sm_90a): that one's cubin is taken before.
+# nothing where its chip or its family has a tuned source of its own (sm_90 beside sm_90a, sm_120 beside sm_120f): that
+# one's cubin is taken before, and drivers that are too old for it compile a text.
 images_cuda() { # OP
     for part in $(parts); do
         nvidia | {
@@ -83,6 +84,7 @@ images_cuda() { # OP
                 fi
                 [ "$portable" != none ] || continue
                 ! tuned "$1" "${target}a" cu "$part" >/dev/null || continue
+                ! tuned "$1" "${target}f" cu "$part" >/dev/null || continue
                 case $portable:$is_tuned in
                 ptx: | both:)
                     text=$target text_source=kernels/$1/$1_gpu.c
