@@ -26,8 +26,9 @@ BOUND_BY_MEMORY = ("add", "mul_add", "silu_mul", "add_gelu", "softmax", "rmsnorm
                    "embedding", "argmax", "log_softmax")
 # These touch parts of their tensors only, or write less or more than they read.
 OTHERS = ("amax", "gemm_fp8", "gemm_int8", "dequantize_fp8", "dequantize_int8", "dequantize_nvfp4",
-          "dequantize_w4a16", "gemm_nvfp4", "gemm_w4a16", "kv_store", "kv_compact", "kv_copy_blocks", "mha_paged", "quantize_fp8",
-          "quantize_int8", "quantize_nvfp4", "sample", "top_k", "tree_accept")
+          "dequantize_w4a16", "gemm_nvfp4", "gemm_w4a16", "kv_store", "kv_compact", "kv_copy_blocks", "mha_fp8_fwd",
+          "mha_int8_x_fp8_fwd", "mha_paged", "mha_quantize", "quantize_fp8", "quantize_int8", "quantize_nvfp4", "sample",
+          "top_k", "tree_accept")
 
 GEMM = [dict(m=m, n=n, k=k) for m, n, k in ((1, 8192, 8192), (8, 8192, 8192), (1024, 1024, 1024), (4096, 4096, 4096),
                                             (8192, 8192, 8192))]
@@ -38,7 +39,9 @@ GEMM_DRY = [dict(m=3, n=33, k=40)]
 MHA_DRY = [dict(tokens=32, kv_tokens=32, batch=2, heads=4, kv_heads=2, head_dim=32, causal="yes")]
 WITHOUT = {"gemm": ("c", "bias"), "gemm_fp8": ("bias",), "gemm_int8": ("bias",), "gemm_nvfp4": ("bias",),
            "mha": ("lse", "cu_seqlens_q", "cu_seqlens_k", "seqlens_k"),
-           "mha_paged": ("lse", "cu_seqlens_q")}
+           "mha_paged": ("lse", "cu_seqlens_q"), "mha_quantize": ("cu_seqlens_k", "seqlens_k")}
+for on_codes in ("mha_fp8_fwd", "mha_int8_x_fp8_fwd"):
+    WITHOUT[on_codes] = (*WITHOUT["mha"], "k_means", "v_means")
 
 
 class Failed(Exception):

@@ -34,6 +34,7 @@ tests_of() { # OP
     gemm_w4a16) echo ops/gemm_w4a16_test sim/tests/operators/counters_test sim/tests/operators/gemm_w4a16_counters_test ;;
     gemm_fp8 | gemm_int8) echo ops/w8a8_test sim/tests/operators/counters_test ;;
     mha) echo ops/mha_test sim/tests/operators/counters_test sim/tests/operators/mha_counters_test ;;
+    mha_*_fwd) echo ops/mha_codes_test sim/tests/operators/counters_test ;;
     add_rmsnorm) echo ops/rmsnorm_test sim/tests/operators/counters_test ;;
     dequantize_*) echo ops/dequantize_test sim/tests/operators/counters_test ;;
     quantize_fp8 | quantize_int8) echo ops/quantize_test sim/tests/operators/counters_test ;;
@@ -44,7 +45,7 @@ tests_of() { # OP
 # Instructions of a block after which it is endless: more than its tests' blocks take.
 budget_of() { # OP
     case $1 in
-    sample | mha | mha_paged) echo 5000000 ;;
+    sample | mha | mha_*_fwd | mha_paged) echo 5000000 ;;
     *) echo 1000000 ;;
     esac
 }

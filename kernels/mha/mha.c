@@ -1,5 +1,6 @@
 /* mha, host side. */
 #include "kernels/common/attention_host.h"
+#include "kernels/mha/mha_on_codes.h"
 
 extern const kiln_bundle kiln__bundle_mha;
 
@@ -26,6 +27,11 @@ static kiln_status read_params(const char *name, const kiln_mha_params *params, 
         .args = {KILN__ATTENTION_ARGS_OF(params), .k = params->k, .v = params->v, .cu_seqlens_k = params->cu_seqlens_k,
                  .k_stride = params->k_stride, .v_stride = params->v_stride, .blocks = (uint32_t)params->kv_tokens},
     };
+    KILN__REQUIRE((uint32_t)params->compute <= KILN_MHA_COMPUTE_FP8,
+                  "%s: compute is %d: must be part (0), int8_x_fp8 (1) or fp8 (2)", name, params->compute);
+    KILN__REQUIRE(params->reserved == 0, "%s: reserved is %d: must be 0", name, params->reserved);
+    KILN__REQUIRE(!params->compute || params->softcap == 0.0f, "%s: softcap is %g: must be 0 with compute", name,
+                  (double)params->softcap);
     KILN__TRY(kiln__attention_sizes_check(name, p));
     KILN__TRY(kiln__size_check(name, "kv_tokens", params->kv_tokens, INT32_MAX));
     if (kiln__attention_is_empty(p)) return KILN_OK;
@@ -41,6 +47,10 @@ static kiln_status mha(kiln_stream *stream, const kiln_mha_params *params, size_
     KILN__PARAMS(name, params, params_size, &copy);
     KILN__TRY(kiln__stream_check(name, stream));
     KILN__TRY(read_params(name, params, &p));
+    if (params->compute && !kiln__attention_is_empty(&p)) {
+        KILN__TRY(kiln__attention_tensors_check(name, &p, kiln__part_size_log2(part)));
+        return on_codes_run(stream, name, params, part);
+    }
     return kiln__attention_call(stream, name, &p, part, &operator_mha);
 }
 
@@ -53,6 +63,7 @@ static kiln_status mha_workspace(kiln_stream *stream, const kiln_mha_params *par
     KILN__PARAMS(name, params, params_size, &copy);
     KILN__TRY(kiln__stream_check(name, stream));
     KILN__TRY(read_params(name, params, &p));
+    if (params->compute && !kiln__attention_is_empty(&p)) return on_codes_workspace(stream, params, part, out_size);
     return kiln__attention_workspace(stream, &p, part, &operator_mha, out_size);
 }
 

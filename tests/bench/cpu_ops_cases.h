@@ -161,6 +161,48 @@ typedef kiln_status (*operation)(kiln_stream *stream, const tensors *t, int64_t 
                                                                       .kv_heads = COLS / HEAD_DIM,                \
                                                                       .head_dim = HEAD_DIM});                     \
     }
+#define MHA_FP8_FWD(part)                                                                                  \
+    static kiln_status mha_fp8_fwd_##part(kiln_stream *stream, const tensors *t, int64_t count) {          \
+        return kiln_mha_fp8_fwd_##part(stream, &(kiln_mha_fp8_fwd_params){.out = t->y,                     \
+                                                                          .q = (const uint8_t *)t->c,      \
+                                                                          .k = (const uint8_t *)t->a,      \
+                                                                          .v = (const uint8_t *)t->b,      \
+                                                                          .q_scales = (const float *)t->c, \
+                                                                          .k_scales = (const float *)t->c, \
+                                                                          .v_scales = (const float *)t->c, \
+                                                                          .tokens = 1,                     \
+                                                                          .kv_tokens = count / COLS,       \
+                                                                          .batch = 1,                      \
+                                                                          .heads = COLS / HEAD_DIM,        \
+                                                                          .kv_heads = COLS / HEAD_DIM,     \
+                                                                          .head_dim = HEAD_DIM});          \
+    }
+#define MHA_INT8_X_FP8_FWD(part)                                                                                 \
+    static kiln_status mha_int8_x_fp8_fwd_##part(kiln_stream *stream, const tensors *t, int64_t count) {         \
+        return kiln_mha_int8_x_fp8_fwd_##part(stream,                                                            \
+                                              &(kiln_mha_int8_x_fp8_fwd_params){.out = t->y,                     \
+                                                                                .q = (const int8_t *)t->c,       \
+                                                                                .k = (const int8_t *)t->a,       \
+                                                                                .v = (const uint8_t *)t->b,      \
+                                                                                .q_scales = (const float *)t->c, \
+                                                                                .k_scales = (const float *)t->c, \
+                                                                                .v_scales = (const float *)t->c, \
+                                                                                .tokens = 1,                     \
+                                                                                .kv_tokens = count / COLS,       \
+                                                                                .batch = 1,                      \
+                                                                                .heads = COLS / HEAD_DIM,        \
+                                                                                .kv_heads = COLS / HEAD_DIM,     \
+                                                                                .head_dim = HEAD_DIM});          \
+    }
+#define MHA_QUANTIZE(part)                                                                               \
+    static kiln_status mha_quantize_##part(kiln_stream *stream, const tensors *t, int64_t count) {       \
+        return kiln_mha_quantize_##part(stream, &(kiln_mha_quantize_params){.q_codes = t->y,             \
+                                                                            .q_scales = (float *)t->sum, \
+                                                                            .q = t->a,                   \
+                                                                            .tokens = count / COLS,      \
+                                                                            .heads = COLS / HEAD_DIM,    \
+                                                                            .head_dim = HEAD_DIM});      \
+    }
 #define AMAX(part)                                                                         \
     static kiln_status amax_##part(kiln_stream *stream, const tensors *t, int64_t count) { \
         return kiln_amax_##part(stream, &(kiln_amax_params){.y = t->y,                     \
@@ -340,7 +382,10 @@ typedef kiln_status (*operation)(kiln_stream *stream, const tensors *t, int64_t 
     KV_COMPACT(part)                               \
     KV_COPY_BLOCKS(part)                           \
     MHA(part)                                      \
+    MHA_FP8_FWD(part)                              \
+    MHA_INT8_X_FP8_FWD(part)                       \
     MHA_PAGED(part)                                \
+    MHA_QUANTIZE(part)                             \
     AMAX(part)                                     \
     ARGMAX(part)                                   \
     QUANTIZE_FP8(part)                             \
@@ -392,6 +437,9 @@ typedef struct bench_case {
         {"kv_copy_blocks " #part, kv_copy_blocks_##part, size, 2, false},                                             \
         {"mha 1 query " #part, mha_##part, size, 2, true},                                                            \
         {"mha_paged 1 query " #part, mha_paged_##part, size, 2, true},                                                \
+        {"mha_fp8_fwd 1 query " #part, mha_fp8_fwd_##part, size, 1, true},                                            \
+        {"mha_int8_x_fp8_fwd 1 query " #part, mha_int8_x_fp8_fwd_##part, size, 1, true},                              \
+        {"mha_quantize " #part, mha_quantize_##part, size, 1, true},                                                  \
         {"quantize_fp8 " #part, quantize_fp8_##part, size, 1, true},                                                  \
         {"quantize_int8 " #part, quantize_int8_##part, size, 1, true},                                                \
         {"quantize_nvfp4 " #part, quantize_nvfp4_##part, size, 1, true},                                              \

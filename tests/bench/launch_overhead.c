@@ -209,6 +209,16 @@ static void __attribute__((noinline)) run_launch(long count) {
          .v_cache = bench.tensor, .block_table = bench.numbers, .seqlens_k = bench.numbers, .tokens = 4,               \
          .blocks = 4096, .block_size = 16, .batch = 4, .max_blocks_per_seq = 64, .heads = 8, .kv_heads = 8,            \
          .head_dim = 128, .causal = 1)                                                                                 \
+    CALL(mha_fp8_fwd, mha_fp8_fwd, .out = bench.other, .q = (void *)bench.tensor, .k = (void *)bench.tensor,           \
+         .v = (void *)bench.tensor, .q_scales = (void *)bench.tensor, .k_scales = (void *)bench.tensor,                \
+         .v_scales = (void *)bench.tensor, .tokens = 4, .kv_tokens = 1024, .batch = 4, .heads = 8, .kv_heads = 8,      \
+         .head_dim = 128, .causal = 1)                                                                                 \
+    CALL(mha_int8_x_fp8_fwd, mha_int8_x_fp8_fwd, .out = bench.other, .q = (void *)bench.tensor,                        \
+         .k = (void *)bench.tensor, .v = (void *)bench.tensor, .q_scales = (void *)bench.tensor,                       \
+         .k_scales = (void *)bench.tensor, .v_scales = (void *)bench.tensor, .tokens = 4, .kv_tokens = 1024,           \
+         .batch = 4, .heads = 8, .kv_heads = 8, .head_dim = 128, .causal = 1)                                          \
+    CALL(mha_quantize, mha_quantize, .q_codes = bench.other, .q_scales = (void *)bench.numbers, .q = bench.tensor,     \
+         .tokens = 4, .heads = 8, .head_dim = 128)                                                                     \
     CALL(gemm, gemm, .d = bench.other, .a = bench.tensor, .b = bench.tensor, .batch = 1, .m = 4, .n = 1024, .k = 1024) \
     CALL(gemm_tiles, gemm, .d = bench.other, .a = bench.tensor, .b = bench.tensor, .batch = 1, .m = 512, .n = 1024,    \
          .k = 1024)                                                                                                    \

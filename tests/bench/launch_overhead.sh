@@ -46,7 +46,7 @@ operators="mul_add add softmax silu_mul silu_mul_packed silu_mul_long add_gelu a
     quantize_fp8 quantize_int8 quantize_nvfp4 amax dequantize_fp8 dequantize_int8 dequantize_nvfp4 \
     dequantize_w4a16"
 # These have twenty parameters to check, and no limit.
-others="mha mha_paged gemm gemm_tiles gemm_fp8 gemm_int8 gemm_nvfp4 gemm_w4a16"
+others="mha mha_fp8_fwd mha_int8_x_fp8_fwd mha_paged mha_quantize gemm gemm_tiles gemm_fp8 gemm_int8 gemm_nvfp4 gemm_w4a16"
 
 # The launch and each operator on so many devices in turn, above a direct launch.
 rows() { # DEVICES DIRECT-INSTRUCTIONS WHERE

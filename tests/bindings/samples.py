@@ -46,7 +46,13 @@ def samples(seed=None):
         "kv_store": ((real(6, 8), real(6, 8), real(2, 8), real(2, 8), integers(5, 0)), {}),
         "log_softmax": ((x,), {}),
         "mha": ((q, k, v), {"causal": "yes", "scale": 0.3}),
+        "mha_fp8_fwd": ((codes(np.uint8, 5, 4, 8), codes(np.uint8, 5, 2, 8), codes(np.uint8, 5, 2, 8), abs(real(4, 5)),
+                         abs(real(2, 5)), abs(real(1, 2, 8))), {"precision": "f32", "scale": 1e-5}),
+        "mha_int8_x_fp8_fwd": ((codes(np.int8, 5, 4, 8), codes(np.int8, 5, 2, 8), codes(np.uint8, 5, 2, 8),
+                                abs(real(4, 5)), abs(real(2, 5)), abs(real(1, 2, 8))), {
+                                    "precision": "f32", "scale": 1e-5, "causal": "yes"}),
         "mha_paged": ((q, cache, cache, table, integers(20)), {"causal": "yes"}),
+        "mha_quantize": ((q, k, v), {"q_scale_rows": 5, "k_scale_rows": 5}),
         "mul_add": ((x, y, x), {}),
         "quantize_fp8": ((x,), {"amax": abs(real(1, 1))}),
         "quantize_int8": ((x,), {"given": abs(real(1, 1))}),

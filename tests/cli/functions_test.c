@@ -61,11 +61,12 @@ static void read_tensor(function *f, const char *direction, const char *name, co
     if (second) assert_int_equal(sscanf(second, "] or [%63[^]]]", t->without), 1); /* not of "], by layout or [" */
 }
 
-/* Whether inputs have a size in their shapes, from which it is taken; one that none has is to be set. */
+/* Whether inputs that must be given have a size in their shapes, from which it is taken; one that none has is to be
+ * set. */
 static bool inputs_have(const function *f, const char *size) {
     for (size_t i = 0; i < f->tensor_count; i++) {
         const tensor *t = &f->tensors[i];
-        for (const char *at = t->output ? "" : t->shape; *at; at += strspn(at, ",*+/")) {
+        for (const char *at = t->output || t->optional ? "" : t->shape; *at; at += strspn(at, ",*+/")) {
             const size_t length = strcspn(at, ",*+/");
             if (strlen(size) == length && memcmp(at, size, length) == 0) return true;
             at += length;
@@ -78,6 +79,8 @@ static bool inputs_have(const function *f, const char *size) {
 static int64_t value_for(const function *f, size_t size) {
     const char *name = f->sizes[size].name;
     if (strcmp(name, "scale_rows") == 0) return f->sizes[0].value;
+    if (strcmp(name, "q_scale_rows") == 0) return f->sizes[0].value; /* one for each token */
+    if (strcmp(name, "k_scale_rows") == 0) return f->sizes[1].value;
     /* Of factors of a product, whose rows come first: a scale for each row, and those of all columns. */
     if (strcmp(name, "a_scale_rows") == 0 || strcmp(name, "b_scale_rows") == 0) return f->sizes[*name == 'b'].value;
     if (strstr(name, "_scale_") || strstr(name, "_global_")) return 1;

@@ -334,6 +334,45 @@ for kind in ("fp8", "int8"):
                        "a_scales": np.linspace(0.001, 0.002, 2 * rows, dtype=np.float32).reshape(rows, 2),
                        "b_scales": np.linspace(0.003, 0.001, 4, dtype=np.float32).reshape(2, 2)}, {},
                       lambda *inputs, kind=kind: product_of_codes(*inputs, kind)))
+
+
+def attention_on_codes(kind, q, k, v, q_scales, k_scales, v_scales, v_means):
+    """Of one sequence, with weights rounded to E4M3 from the next power of two."""
+    q, k = (values_of(codes, kind) * scales.T[..., None] for codes, scales in ((q, q_scales), (k, k_scales)))
+    scores = np.einsum("ihd,jhd->hij", q, k) / math.sqrt(q.shape[-1])
+    origins = np.ceil(scores.max(-1, keepdims=True) / math.log(2))
+    weights = E4M3[e4m3(256 * np.exp(scores - origins * math.log(2))).astype(int)]
+    sums = np.einsum("hij,jhd->ihd", weights, values_of(v, "fp8")) / weights.sum(-1).T[..., None]
+    return {"out": sums * v_scales[0] + v_means[0]}
+
+
+def tokens_coded(x, kind):
+    """With a scale for each token of each head."""
+    scales = (np.abs(x.astype(np.float32)).max(-1) / np.float32(448 if kind == "fp8" else 127)).astype(np.float32)
+    product = x.astype(np.float32) * (np.float32(1) / scales)[..., None]
+    return (e4m3 if kind == "fp8" else int8)(product.astype(np.float64)), scales.T
+
+
+def attention_coded(q, k, v, kind):
+    """k is the same for all tokens: less its mean it is 0, and its scales are 1."""
+    q_codes, q_scales = tokens_coded(q, kind)
+    v_scales = np.abs(v).max(0).astype(np.float32) / np.float32(448)
+    v_codes = e4m3((v.astype(np.float32) * (np.float32(1) / v_scales)).astype(np.float64))
+    return {"q_codes": q_codes, "q_scales": q_scales, "v_codes": v_codes, "v_scales": v_scales[None],
+            "k_codes": np.zeros(k.shape), "k_scales": np.ones(k.shape[1::-1]), "k_means": k[:1]}
+
+
+
+for kind, operator in (("int8", "mha_int8_x_fp8_fwd"), ("fp8", "mha_fp8_fwd")):
+    CASES.append((operator, {"q": codes((5, 3, 40), kind), "k": codes((11, 3, 40), kind), "v": codes((11, 3, 40), "fp8"),
+                             "q_scales": np.linspace(0.004, 0.006, 15, dtype=np.float32).reshape(3, 5),
+                             "k_scales": np.linspace(0.006, 0.004, 33, dtype=np.float32).reshape(3, 11),
+                             "v_scales": np.linspace(0.01, 0.02, 120, dtype=np.float32).reshape(1, 3, 40),
+                             "v_means": np.linspace(-1, 1, 120, dtype=np.float32).reshape(1, 3, 40)}, {},
+                  lambda *inputs, kind=kind: attention_on_codes(kind, *inputs)))
+    CASES.append(("mha_quantize", {"q": (5, 3, 40), "k": (1, 2, 40), "v": (1, 2, 40)},
+                  {"code_type": "i8" if kind == "int8" else "u8", "q_scale_rows": "5", "k_scale_rows": "1"},
+                  lambda q, k, v, kind=kind: attention_coded(q, k, v, kind)))
 CASES.append(("sample", {"x": (7, 129)}, {}, lambda x: x.argmax(-1)))  # without a temperature the greatest
 
 
@@ -394,6 +433,8 @@ def differs(operator, inputs, found, expected, part):
         scale = scale + np.abs(inputs[0]).max()
     if operator in ("mha", "mha_paged"):  # scores of some 50 lose as many parts in 2^24
         scale = scale + 5 * np.abs(inputs[2]).max()
+    if operator in ("mha_fp8_fwd", "mha_int8_x_fp8_fwd"):  # so do these
+        scale = scale + 5 * 448 * 0.02
     if operator == "dequantize_w4a16":  # cancellation: an f32 product's rounding counts
         scale = scale + 8 * np.abs(inputs[1]).max()
     if operator == "gemm_w4a16":  # each weight and each sum is rounded

@@ -105,6 +105,14 @@ static int64_t count_choices(const char *choices) {
     return count;
 }
 
+/* Whether a tensor's elements are bytes, which lie at any address. */
+static bool has_bytes(const call *c, const kiln_field *field) {
+    const char *dtype = field->dtype;
+    for (uint32_t i = 0; i < c->op->field_count; i++)
+        if (strcmp(c->op->fields[i].name, dtype) == 0) dtype = c->op->fields[i].choices; /* an option says so */
+    return strncmp(dtype, "u8", 2) == 0 || strncmp(dtype, "i8", 2) == 0;
+}
+
 static void refuse_field(call *c, const kiln_field *field) {
     unsigned char old[PARAMS_MAX];
     memcpy(old, c->params, sizeof old);
@@ -114,7 +122,7 @@ static void refuse_field(call *c, const kiln_field *field) {
     case KILN_FIELD_UPDATE:
         if (!field->optional) refuse_numbers(c, field, (int64_t[]){0}, 1);
         c->params[field->offset]++; /* an odd address */
-        if (strcmp(field->dtype, "u8") != 0 && strcmp(field->dtype, "i8") != 0) refuse(c, field->name);
+        if (!has_bytes(c, field)) refuse(c, field->name);
         break;
     case KILN_FIELD_SIZE:
         refuse_numbers(c, field, (int64_t[]){-1, INT64_MIN}, 2);

@@ -96,6 +96,11 @@ static const operation causal[] = {{"mha", params_mha_causal, 0, 0, 0, 0, NOTHIN
 static const operation late = {"mha", params_mha_late, 0, 0, 0, 0, NOTHING, ELEMENTS};
 static const operation shared[] = {{"mha", params_mha_shared, 0, 0, 0, 0, NOTHING, ELEMENTS},
                                    {"mha_paged", params_mha_paged_shared, 0, 0, 0, 0, NOTHING, ELEMENTS}};
+/* Of codes of one byte, with scales; and what makes the codes. */
+static const operation attentions_on_codes[] = {
+    {"mha_fp8_fwd", params_mha_fp8_fwd, 0, 0, 0, 0, NOTHING, ELEMENTS},
+    {"mha_int8_x_fp8_fwd", params_mha_int8_x_fp8_fwd, 0, 0, 0, 0, NOTHING, ELEMENTS}};
+static const operation coding = {"mha_quantize", params_mha_quantize, 4, 5, 1, 0, NOTHING, BYTES};
 /* It reads a row as often as it needs to. */
 /* One of each row is chosen. */
 static const operation choosing = {"top_k", params_top_k, 1, 1, 0, 1, NOTHING, ELEMENTS};
@@ -330,6 +335,38 @@ static void aligned_keys_are_moved_in_whole_vectors(void **state) {
     }
 }
 
+/* A query meets codes of keys and of values once, and reads with each key its scale. */
+static void codes_of_keys_are_read_once(void **state) {
+    (void)state;
+    for (size_t i = 0; i < 2 * PARTS; i++) {
+        call c = {&attentions_on_codes[i % 2], parts[i / 2], 2 * TILE, 64, 0, false};
+        if (!wanted(&c)) continue;
+        count n = run(&c);
+        uint64_t codes = (uint64_t)(c.rows * c.cols), scales = sizeof(float) * (uint64_t)c.cols;
+        expect(n.launches, 1);
+        assert_in_range(n.sum.global_read_bytes, 2 * codes + scales, 3 * codes + 2 * scales);
+        assert_true(n.sum.global_requests < codes / (uint64_t)info.wave_size);
+        expect(n.sum.global_written_bytes, (uint64_t)c.cols * call_element(&c));
+    }
+}
+
+/* Keys and values are read for what is known of their channels and for their codes, queries and keys for their tokens'
+ * greatest as well, the second time from a cache. */
+static void tokens_are_read_twice_for_their_codes(void **state) {
+    (void)state;
+    for (size_t i = 0; i < PARTS; i++) {
+        call c = {&coding, parts[i], 64, 64, 0, false};
+        if (!wanted(&c)) continue;
+        count n = run(&c);
+        uint64_t elements = (uint64_t)(c.rows * c.cols), bytes = elements * call_element(&c);
+        uint64_t channels = sizeof(float) * (uint64_t)c.cols, facts = 3 * channels;
+        expect(n.launches, 3);
+        assert_in_range(n.sum.global_read_bytes, 7 * bytes + 2 * facts, 7 * bytes + 2 * facts + 64 * channels);
+        expect(n.sum.global_written_bytes,
+               3 * elements + 2 * sizeof(float) * (uint64_t)c.rows + 2 * (channels + facts));
+    }
+}
+
 /* A bias is read once for each row. */
 static void a_bias_is_read_with_each_row(void **state) {
     (void)state;
@@ -533,6 +570,8 @@ static int run_group(void) {
         cmocka_unit_test(codes_of_a_product_are_read_once),
         cmocka_unit_test(pairs_of_a_product_are_read_once),
         cmocka_unit_test(aligned_keys_are_moved_in_whole_vectors),
+        cmocka_unit_test(codes_of_keys_are_read_once),
+        cmocka_unit_test(tokens_are_read_twice_for_their_codes),
         cmocka_unit_test(a_bias_is_read_with_each_row),
         cmocka_unit_test(long_rows_are_read_twice_by_many_groups),
         cmocka_unit_test(long_rows_are_searched_by_many_groups),

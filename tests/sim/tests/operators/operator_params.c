@@ -265,6 +265,66 @@ void params_mha(params *p, const call *c, const tensors *t) {
                                .kernel = KILN_MHA_KERNEL_PORTABLE};
 }
 
+void params_mha_fp8_fwd(params *p, const call *c, const tensors *t) {
+    p->mha_fp8_fwd = (kiln_mha_fp8_fwd_params){.out = t->output[0],
+                                               .q = (const uint8_t *)t->input[0],
+                                               .k = (const uint8_t *)t->input[1],
+                                               .v = (const uint8_t *)t->input[2],
+                                               .q_scales = (const float *)t->input[1],
+                                               .k_scales = (const float *)t->input[1],
+                                               .v_scales = (const float *)t->input[1],
+                                               .tokens = 1,
+                                               .kv_tokens = c->rows,
+                                               .batch = 1,
+                                               .heads = 1,
+                                               .kv_heads = 1,
+                                               .head_dim = c->cols,
+                                               .workspace = t->workspace,
+                                               .workspace_size = t->workspace_size,
+                                               .kernel = KILN_MHA_KERNEL_PORTABLE};
+}
+
+void params_mha_int8_x_fp8_fwd(params *p, const call *c, const tensors *t) {
+    p->mha_int8_x_fp8_fwd = (kiln_mha_int8_x_fp8_fwd_params){.out = t->output[0],
+                                                             .q = (const int8_t *)t->input[0],
+                                                             .k = (const int8_t *)t->input[1],
+                                                             .v = (const uint8_t *)t->input[2],
+                                                             .q_scales = (const float *)t->input[1],
+                                                             .k_scales = (const float *)t->input[1],
+                                                             .v_scales = (const float *)t->input[1],
+                                                             .tokens = 1,
+                                                             .kv_tokens = c->rows,
+                                                             .batch = 1,
+                                                             .heads = 1,
+                                                             .kv_heads = 1,
+                                                             .head_dim = c->cols,
+                                                             .workspace = t->workspace,
+                                                             .workspace_size = t->workspace_size,
+                                                             .kernel = KILN_MHA_KERNEL_PORTABLE};
+}
+
+void params_mha_quantize(params *p, const call *c, const tensors *t) {
+    p->mha_quantize =
+        (kiln_mha_quantize_params){.q_codes = t->output[0],
+                                   .k_codes = t->output[0] + c->rows * c->cols / 2,
+                                   .v_codes = (uint8_t *)t->output[1],
+                                   .q_scales = (float *)t->output[1] + c->rows * c->cols / 4,
+                                   .k_scales = (float *)t->output[1] + c->rows * c->cols / 4 + c->rows,
+                                   .v_scales = (float *)t->output[1] + c->rows * c->cols / 4 + 2 * c->rows,
+                                   .k_means = (float *)t->output[1] + c->rows * c->cols / 4 + 2 * c->rows + c->cols,
+                                   .q = t->input[0],
+                                   .k = t->input[1],
+                                   .v = t->input[2],
+                                   .tokens = c->rows,
+                                   .kv_tokens = c->rows,
+                                   .batch = 1,
+                                   .heads = 1,
+                                   .kv_heads = 1,
+                                   .head_dim = c->cols,
+                                   .workspace = t->workspace,
+                                   .workspace_size = t->workspace_size};
+}
+
 void params_mha_windowed(params *p, const call *c, const tensors *t) {
     params_mha(p, c, t);
     p->mha.window_left = SEEN;

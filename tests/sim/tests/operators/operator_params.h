@@ -60,7 +60,10 @@ typedef union params {
     kiln_kv_copy_blocks_params kv_copy_blocks;
     kiln_kv_store_params kv_store;
     kiln_mha_params mha;
+    kiln_mha_fp8_fwd_params mha_fp8_fwd;
+    kiln_mha_int8_x_fp8_fwd_params mha_int8_x_fp8_fwd;
     kiln_mha_paged_params mha_paged;
+    kiln_mha_quantize_params mha_quantize;
     kiln_log_softmax_params log_softmax;
     kiln_mul_add_params mul_add;
     kiln_quantize_fp8_params quantize_fp8;
@@ -105,6 +108,9 @@ void params_kv_copy_blocks(params *p, const call *c, const tensors *t);
 void params_kv_store(params *p, const call *c, const tensors *t);
 /* One query and a key in each row. */
 void params_mha(params *p, const call *c, const tensors *t);
+void params_mha_fp8_fwd(params *p, const call *c, const tensors *t);
+void params_mha_int8_x_fp8_fwd(params *p, const call *c, const tensors *t);
+void params_mha_quantize(params *p, const call *c, const tensors *t);
 /* The same, and it sees the last SEEN keys. */
 void params_mha_windowed(params *p, const call *c, const tensors *t);
 /* A query at each key, which sees none behind it. */

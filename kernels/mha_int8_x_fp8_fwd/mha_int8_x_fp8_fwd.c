@@ -1,0 +1,7 @@
+/* mha_int8_x_fp8_fwd, host side. */
+#include <kiln/ops/attention.h>
+
+#define KILN_HOST mha_int8_x_fp8_fwd
+#include "kernels/common/operator.h"
+
+#include "kernels/common/attention_codes_host.h"

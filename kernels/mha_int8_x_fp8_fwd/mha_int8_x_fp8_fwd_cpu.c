@@ -1,0 +1,14 @@
+/* mha_int8_x_fp8_fwd on the CPU, and its definition: attention on q and k of int8 and v of E4M3. attention_codes_cpu.h
+ * is the whole of it.
+ *
+ * Test: build/tests/ops/mha_codes_test. Bench: build/kiln bench mha_int8_x_fp8_fwd --device cpu */
+#include "kernels/common/cpu.h"
+#include "kernels/common/float8.h"
+
+KILN_INLINE float code_number(uint8_t code) {
+    return (float)(int8_t)code;
+}
+
+#define ATTEND mha_int8_x_fp8_fwd_attend
+#define JOIN   mha_int8_x_fp8_fwd_join
+#include "kernels/common/attention_codes_cpu.h"

@@ -1,0 +1,209 @@
+/* mha_quantize on the CPU, and its definition: see mha_quantize_gpu.c for the meaning of its blocks. Sums are added in
+ * the order in which a block's threads add them.
+ *
+ * Floor: k with means and v are read twice, q once, and a byte is written for each element, at memory bandwidth.
+ * Test: build/tests/ops/mha_quantize_test. Bench: build/kiln bench mha_quantize --device cpu */
+#include "kernels/common/cpu.h"
+#include "kernels/mha_quantize/mha_quantize_scale.h"
+
+enum {
+    PIECE = KILN_MHA_QUANTIZE_PIECE,
+    TOKENS = KILN_MHA_QUANTIZE_TOKENS,
+    SIZE = KILN_ATTENTION_DIM,
+    SUMS = KILN_BLOCK * PIECE /* of a block's threads */
+};
+
+/* ---- Channels ---- */
+
+/* What a block's threads have: lanes times as many elements as their columns. */
+typedef struct sums {
+    float facts[KILN_CHANNEL_FACTS][SUMS], tile[SIZE];
+} sums;
+_Static_assert(sizeof(sums) <= KILN_CPU_SCRATCH, "fits");
+
+/* Adds the facts of lanes `half` further on. */
+KILN_INLINE void halve(sums *held, size_t count) {
+    float *sum = held->facts[KILN_CHANNEL_SUM], *high = held->facts[KILN_CHANNEL_HIGH],
+          *low = held->facts[KILN_CHANNEL_LOW];
+    KILN_INDEPENDENT
+    for (size_t i = 0; i < count; i++) {
+        sum[i] += sum[i + count];
+        high[i] = kiln_max(high[i + count], high[i]);
+        low[i] = kiln_max(low[i + count], low[i]);
+    }
+}
+
+KILN_INLINE void mha_quantize_channels(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+    const kiln_mha_quantize_args args = *(const kiln_mha_quantize_args *)arguments; /* what no store can change */
+    const uint32_t size = args.head_dim, lanes = KILN_BLOCK >> args.columns_log2;
+    const size_t width = (size_t)PIECE << args.columns_log2; /* from lane to lane */
+    sums *held = span->scratch;
+    for (uint64_t block = span->begin; block < span->end; block++) {
+        uint32_t chunk = (uint32_t)(block % span->grid[0]), work = (uint32_t)(block / span->grid[0]);
+        uint32_t tensor = work % 2, kv_head = work / 2 % args.kv_heads, batch = work / 2 / args.kv_heads;
+        if (batch >= args.batch || !needs_channels(&args, tensor)) continue;
+        keys k = keys_of(&args, batch);
+        uint32_t begin = chunk * args.chunk, end = (uint32_t)kiln_min(begin + args.chunk, k.count);
+        uint64_t stride = (uint64_t)(tensor ? args.v_stride : args.k_stride);
+        for (size_t i = 0; i < SUMS; i++) {
+            held->facts[KILN_CHANNEL_SUM][i] = 0.0f;
+            held->facts[KILN_CHANNEL_HIGH][i] = held->facts[KILN_CHANNEL_LOW][i] = -KILN_INFINITY;
+        }
+        for (uint32_t key = begin; key < end; key++) {
+            uint64_t at = (k.first + (uint64_t)key) * stride + kv_head * size;
+            const float *values = kiln_tile_load(held->tile, kiln_at(tensor ? args.v : args.k, at, part), size, part);
+            size_t lane = (key - begin) % lanes * width;
+            float *sum = held->facts[KILN_CHANNEL_SUM] + lane, *high = held->facts[KILN_CHANNEL_HIGH] + lane,
+                  *low = held->facts[KILN_CHANNEL_LOW] + lane;
+            KILN_INDEPENDENT
+            for (uint32_t d = 0; d < size; d++) {
+                sum[d] += values[d];
+                high[d] = kiln_max(values[d], high[d]);
+                low[d] = kiln_max(-values[d], low[d]);
+            }
+        }
+        for (uint32_t half = lanes / 2; half; half /= 2)
+            halve(held, half * width);
+        float *to = facts_of(&args, tensor, batch, kv_head, chunk);
+        for (uint32_t fact = 0; fact < KILN_CHANNEL_FACTS; fact++)
+            memcpy(to + fact * size, held->facts[fact], size * sizeof *to);
+    }
+}
+KILN_CPU_KERNEL(mha_quantize_channels)
+
+KILN_INLINE void mha_quantize_join(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+    const kiln_mha_quantize_args args = *(const kiln_mha_quantize_args *)arguments; /* what no store can change */
+    const uint32_t size = args.head_dim;
+    (void)part; /* the same for all */
+    for (uint64_t block = span->begin; block < span->end; block++) {
+        uint32_t work = (uint32_t)(block / span->grid[0]), tensor = work % 2, kv_head = work / 2 % args.kv_heads;
+        uint32_t batch = work / 2 / args.kv_heads;
+        if (batch >= args.batch || !needs_channels(&args, tensor)) continue;
+        uint32_t count = keys_of(&args, batch).count;
+        uint64_t channel = ((uint64_t)batch * args.kv_heads + kv_head) * size;
+        for (uint32_t d = 0; d < size; d++) {
+            float sum = 0.0f, high = -KILN_INFINITY, low = -KILN_INFINITY;
+            for (uint32_t chunk = 0; chunk < args.chunks; chunk++) {
+                const float *facts = facts_of(&args, tensor, batch, kv_head, chunk) + d;
+                sum += facts[KILN_CHANNEL_SUM * size];
+                high = kiln_max(facts[KILN_CHANNEL_HIGH * size], high);
+                low = kiln_max(facts[KILN_CHANNEL_LOW * size], low);
+            }
+            finish_channel(&args, tensor, channel + d, sum, high, low, count);
+        }
+    }
+}
+KILN_CPU_KERNEL(mha_quantize_join)
+
+/* ---- Codes ---- */
+
+/* A block's tokens of one head. */
+typedef struct head {
+    const void *from;
+    uint8_t *to;
+    const float *means; /* [batch, kv_heads, head_dim], from the head on; NULL: none */
+    uint64_t stride, codes_stride, offset;
+    uint32_t first, end;
+    uint32_t size, kv_size; /* of a head, and of all heads of k: from sequence to sequence of means */
+} head;
+
+/* A token's numbers less their mean; zeros where it belongs to no sequence. Returns the sequence. */
+KILN_INLINE uint32_t token_load(const kiln_mha_quantize_args *args, const head *h, uint32_t token, bool is_key,
+                                float *values, kiln_cpu_part part) {
+    uint32_t sequence = is_key ? sequence_of_key(args, token) : 0;
+    if (is_key && sequence == args->batch) {
+        memset(values, 0, h->size * sizeof *values);
+        return sequence;
+    }
+    const float *from = kiln_tile_load(values, kiln_at(h->from, token * h->stride + h->offset, part), h->size, part);
+    if (from != values) memcpy(values, from, h->size * sizeof *values);
+    for (uint32_t d = 0; h->means && d < h->size; d++)
+        values[d] -= h->means[(uint64_t)sequence * h->kv_size + d];
+    return sequence;
+}
+
+KILN_INLINE void store(uint8_t *codes, const float *values, float factor, uint32_t size, bool e4m3) {
+    KILN_INDEPENDENT
+    for (uint32_t d = 0; d < size; d++)
+        codes[d] = code_of(values[d] * factor, e4m3);
+}
+
+KILN_INLINE void tokens_codes(const kiln_mha_quantize_args *args, const head *h, bool is_key, kiln_scale_index index,
+                              float *scales, kiln_cpu_part part) {
+    float amax[TOKENS] = {0}, values[SIZE];
+    const uint32_t count = (uint32_t)kiln_min(h->end - h->first, TOKENS);
+    for (uint32_t t = 0; t < count; t++) {
+        token_load(args, h, h->first + t, is_key, values, part);
+        for (uint32_t d = 0; d < h->size; d++) /* NaN is not greater */
+            amax[t] = kiln_max(kiln_float(kiln_bits(values[d]) & 0x7fffffffu), amax[t]);
+    }
+    for (uint32_t t = 0; t < count; t++) {
+        uint64_t place = kiln_scale_at(index, h->first + t);
+        float greatest = amax[t];
+        for (uint32_t other = 0; index.high && other < count; other++)
+            if (kiln_scale_at(index, h->first + other) == place) greatest = kiln_max(amax[other], greatest);
+        float scale = scale_of(greatest, greatest_code(args));
+        scales[place] = scale;
+        token_load(args, h, h->first + t, is_key, values, part);
+        uint8_t *to = h->to + (h->first + t) * h->codes_stride + h->offset;
+        if (args->e4m3)
+            store(to, values, 1.0f / scale, h->size, true);
+        else
+            store(to, values, 1.0f / scale, h->size, false);
+    }
+}
+
+KILN_INLINE void values_codes(const kiln_mha_quantize_args *args, const head *h, const float *scales,
+                              kiln_cpu_part part) {
+    float values[SIZE];
+    for (uint32_t t = h->first; t < kiln_min(h->first + TOKENS, h->end); t++) {
+        uint32_t sequence = token_load(args, h, t, true, values, part);
+        uint8_t *to = h->to + t * h->codes_stride + h->offset;
+        if (sequence == args->batch) {
+            memset(to, 0, h->size);
+            continue;
+        }
+        const float *own = scales + (uint64_t)sequence * h->kv_size;
+        KILN_INDEPENDENT
+        for (uint32_t d = 0; d < h->size; d++)
+            to[d] = kiln_e4m3_of(values[d] * (1.0f / own[d]));
+    }
+}
+
+KILN_INLINE void mha_quantize_codes(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+    const kiln_mha_quantize_args args = *(const kiln_mha_quantize_args *)arguments; /* what no store can change */
+    const uint32_t size = args.head_dim, kv_size = args.kv_heads * size;
+    for (uint64_t block = span->begin; block < span->end; block++) {
+        uint32_t number = (uint32_t)(block / span->grid[0]);
+        head h = {.first = (uint32_t)(block % span->grid[0]) * TOKENS, .size = size, .kv_size = kv_size};
+        if (number < args.heads) {
+            h.from = args.q;
+            h.to = args.q_codes;
+            h.stride = (uint64_t)args.q_stride;
+            h.codes_stride = args.heads * (uint64_t)size;
+            h.offset = (uint64_t)number * size;
+            h.end = args.tokens;
+            if (h.to && h.first < h.end)
+                tokens_codes(&args, &h, false, args.q_index, args.q_scales + number * (uint64_t)args.q_scale_rows,
+                             part);
+            continue;
+        }
+        number -= args.heads;
+        uint32_t tensor = number >= args.kv_heads, kv_head = number - (tensor ? args.kv_heads : 0);
+        if (kv_head >= args.kv_heads) break;
+        const float *means = tensor ? args.v_means : args.k_means;
+        h.from = tensor ? args.v : args.k;
+        h.to = tensor ? args.v_codes : args.k_codes;
+        h.offset = (uint64_t)kv_head * size;
+        h.means = means ? means + h.offset : NULL;
+        h.stride = (uint64_t)(tensor ? args.v_stride : args.k_stride);
+        h.codes_stride = kv_size;
+        h.end = args.kv_tokens;
+        if (!h.to || h.first >= h.end) continue;
+        if (tensor)
+            values_codes(&args, &h, args.v_scales + h.offset, part);
+        else
+            tokens_codes(&args, &h, true, args.k_index, args.k_scales + kv_head * (uint64_t)args.k_scale_rows, part);
+    }
+}
+KILN_CPU_KERNEL(mha_quantize_codes)
