@@ -12,6 +12,7 @@ typedef struct shape {
     int64_t batch, nodes, depth, vocabulary, padding, place;
     int64_t trees;
     bool with_logits, with_targets, typical;
+    bool bushy; /* few nodes have many children, few of which have their parent's target */
     float temperature, epsilon, delta;
 } shape;
 
@@ -66,6 +67,12 @@ static int64_t parent_of(const trees *t, int64_t sequence, int64_t node) {
     return parent < node ? parent : -1;
 }
 
+/* What a probability must be above. */
+static double threshold_of(const shape *s, double entropy) {
+    double delta = s->delta != 0 ? (double)s->delta : 0.3, epsilon = s->epsilon != 0 ? (double)s->epsilon : 0.09;
+    return fmin(epsilon, delta * exp(-entropy));
+}
+
 /* Whether a child's token is taken behind its parent; ln of its probability. *out_near: it is within rounding. */
 static bool takes(const trees *t, int64_t sequence, int64_t parent, int64_t token, double *out_log, bool *out_near) {
     const shape *s = &t->s;
@@ -77,8 +84,7 @@ static bool takes(const trees *t, int64_t sequence, int64_t parent, int64_t toke
     double *chances = malloc(sizeof *chances * (size_t)s->vocabulary);
     assert_non_null(chances);
     double entropy = soften(row_of(t, sequence, parent), s, chances), chance = chances[token];
-    double delta = s->delta != 0 ? (double)s->delta : 0.3, epsilon = s->epsilon != 0 ? (double)s->epsilon : 0.09;
-    double threshold = fmin(epsilon, delta * exp(-entropy));
+    double threshold = threshold_of(s, entropy);
     free(chances);
     *out_log = log(chance);
     *out_near = *out_near || fabs(chance - threshold) <= 1e-4 * threshold;
@@ -131,20 +137,41 @@ static double any_logit(void) {
     return kind == 0 ? -INFINITY : kind == 1 ? (double)NAN : random_number(-6, 6);
 }
 
+/* The token whose probability behind a node is nearest to the threshold, but not within rounding of it: whether it is
+ * taken hangs on every element of the row. */
+static int64_t doubtful(const trees *t, int64_t sequence, int64_t node) {
+    double *chances = malloc(sizeof *chances * (size_t)t->s.vocabulary), nearest = INFINITY;
+    assert_non_null(chances);
+    double threshold = threshold_of(&t->s, soften(row_of(t, sequence, node), &t->s, chances));
+    int64_t token = 0;
+    for (int64_t i = 0; i < t->s.vocabulary; i++) {
+        double distance = fabs(log(chances[i] / threshold));
+        if (distance > 1e-3 && distance < nearest) {
+            nearest = distance;
+            token = i;
+        }
+    }
+    free(chances);
+    return token;
+}
+
 /* Few likely tokens, so that drafts are accepted at times. */
 static int64_t draw_token(const trees *t, int64_t sequence, int64_t node) {
     int64_t kind = random_integer(0, 9), parent = parent_of(t, sequence, node);
     if (kind == 0) return -random_integer(1, 3);
     if (kind == 1) return t->s.vocabulary + random_integer(0, 2);
-    if (kind < 7 && parent >= 0) return target_of(t, sequence, parent);
+    if (t->s.typical && kind < 5 && parent >= 0) return doubtful(t, sequence, parent);
+    bool likely = !t->s.bushy || random_integer(0, t->s.nodes / 12) == 0;
+    if (kind < 7 && parent >= 0 && likely) return target_of(t, sequence, parent);
     return random_integer(0, t->s.vocabulary ? t->s.vocabulary - 1 : 3);
 }
 
-static void draw_parents(matrix *parents) {
+static void draw_parents(matrix *parents, bool bushy) {
     for (int64_t row = 0; row < parents->rows; row++)
         for (int64_t i = 0; i < parents->cols; i++) {
             int64_t parent = random_integer(-2, i + 3); /* at times one that it cannot have */
-            if (i > 0 && random_integer(0, 19)) parent = random_integer(i > 5 ? i - 5 : 0, i - 1);
+            if (i > 0 && random_integer(0, 19))
+                parent = random_integer(i > 5 && !bushy ? i - 5 : 0, bushy && i > 3 ? 3 : i - 1);
             parents->values[row * parents->cols + i] = (double)parent;
         }
     matrix_set(parents, parents->values);
@@ -196,7 +223,7 @@ static void draw(trees *t) {
     bool clear;
     do {
         clear = true;
-        draw_parents(&t->parents);
+        draw_parents(&t->parents, t->s.bushy);
         matrix_fill(&t->logits, any_logit);
         if (t->s.with_logits) peak(&t->logits);
         draw_numbers(t);
@@ -269,9 +296,11 @@ static void test_targets(kiln_stream *stream) {
     static const int64_t nodes[] = {1, 2, 7, 26, 64, 255, 300, 1024};
     for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++)
         for (int round = harness_rounds(stream, 8); round > 0; round--) {
-            shape s = random_shape(nodes[i], 4);
+            shape s = random_shape(nodes[i], round % 2 ? 4 : 400);
+            s.bushy = round % 2 == 0;
+            if (s.bushy) s.batch = 4;
             s.with_targets = true;
-            s.with_logits = random_integer(0, 1);
+            s.with_logits = s.vocabulary == 4 && random_integer(0, 1);
             run(stream, F32, s);
         }
 }
@@ -290,7 +319,7 @@ static void test_typical(kiln_stream *stream) {
     static const int64_t vocabularies[] = {1, 3, 8, 40, 257, 1500};
     for (precision p = precision_first(); p < precision_end(); p++)
         for (size_t i = 0; i < sizeof vocabularies / sizeof *vocabularies; i++)
-            for (int round = harness_rounds(stream, 4); round > 0; round--) {
+            for (int round = harness_rounds(stream, 16); round > 0; round--) {
                 shape s = random_shape(random_integer(2, 26), vocabularies[i]);
                 s.with_logits = s.typical = true;
                 s.with_targets = random_integer(0, 1);
@@ -299,6 +328,12 @@ static void test_typical(kiln_stream *stream) {
                 s.delta = random_integer(0, 1) ? (float)random_number(0.01, 1) : 0;
                 run(stream, p, s);
             }
+    for (precision p = precision_first(); p < precision_end(); p++) {
+        shape s = {.batch = 2, .nodes = 600, .depth = 5, .vocabulary = 64, .trees = 2, .bushy = true};
+        s.with_logits = s.typical = true;
+        s.epsilon = 0.02f;
+        run(stream, p, s);
+    }
 }
 
 /* Trees made by tree.h: the same as its own verification, of Medusa's choices and of random parents. */
