@@ -12,6 +12,7 @@ enum { KILN__TENSOR_MAP_BYTES = 128, KILN__TENSOR_MAP_ALIGN = 64 };
 typedef struct kiln__tensor_layout {
     const void *data;       /* 16-byte aligned */
     uint32_t element_bytes; /* 1, 2 or 4 */
+    bool tf32;              /* elements are f32, which copies round to TF32, to nearest even */
     uint32_t rank;          /* 1 to KILN_KERNEL_MAP_RANK */
     uint64_t sizes[KILN_KERNEL_MAP_RANK];
     uint64_t strides[KILN_KERNEL_MAP_RANK]; /* in bytes, multiples of 16; that of the innermost dimension and those of

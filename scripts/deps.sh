@@ -1,7 +1,7 @@
 #!/bin/sh
 # Sees to it that what a goal needs is on this machine:
 #
-#   scripts/deps.sh [--list] GOAL...     goals: build check gpu lint docs coverage bench images oci triton ggml ci
+#   scripts/deps.sh [--list] GOAL...     goals: build check gpu lint docs coverage bench images oci triton ggml python ci
 #
 # What is there already is left alone, wherever it came from. As root on Debian the rest is installed; otherwise the one
 # apt-get line is printed and the exit status is 1. --list only names what is missing: a line "package<TAB>for what" each.
@@ -30,6 +30,7 @@ lint ci|clang-format|clang-format|the shape of the sources
 lint ci|clang-tidy|clang-tidy|static checks
 lint ci|shellcheck|shellcheck|checking the scripts
 oci ci|umoci|umoci|container images
+python ci|python3-venv|/usr/lib/python3*/ensurepip/__init__.py|fetching the Python package's hosts
 ggml|ninja-build|ninja|building llama.cpp
 ggml|python3-pip|pip3|fetching llama.cpp
 docs|doxygen|doxygen|the API reference

@@ -1,6 +1,7 @@
 #!/bin/bash
-# Packs what `make check-gpu` and `make bench-gpu` run, as it was built, for a machine with a GPU and without compilers:
-# BUILD/kiln-gpu.tar.xz, with the scripts check-gpu and bench-gpu in it. The processor and the C library must be such as
+# Packs what `make check-gpu` and `make bench-gpu` run, as it was built, and the bench of a model and the tuning of kernels, for
+# a machine with a GPU and without compilers: BUILD/kiln-gpu.tar.xz, with the scripts check-gpu, bench-gpu, bench-llama and
+# tune-gpu in it. The processor and the C library must be such as
 # here or newer. docs/real-gpu.md
 #   gpu_package.sh BUILD MODEL_DIR
 set -euo pipefail
@@ -14,8 +15,8 @@ mkdir -p "$package"/{build,lib,models}
 # What is under the build's folder is under build there, without symbols.
 (cd "$build" && cp --parents kiln tests/run examples/llama bench/gpu_copy tests/ops/*_test tests/ops-ptx/*_test tests/sim/tests/ptx/*_test "$package/build")
 find "$package/build" -type f -exec strip {} +
-cp --parents tests/tap.sh tests/gpu/* tests/sim/tests/operators/operators.sh scripts/story.sh scripts/bench_{gpu,torch}.py \
-    docs/examples/llama/story.txt "$package"
+cp --parents tests/tap.sh tests/gpu/* tests/sim/tests/operators/operators.sh scripts/story.sh scripts/bench_{gpu,torch,llama_torch}.py \
+    scripts/{llama_shapes,tune_gpu}.py docs/examples/llama/{story.txt,bench_shapes.def} "$package"
 cp "$models"/{stories260K.bin,tok512.bin} "$package/models" 2>/dev/null || echo "gpu_package: no model in $models: no story" >&2
 
 for library in libcmocka.so.0 libmpfr.so.6 libgmp.so.10; do
@@ -36,7 +37,23 @@ cat >"$package/bench-gpu" <<'END'
 # scripts/bench_gpu.py with its options: ./bench-gpu --device cuda:0 --out h200.json
 cd "$(dirname "$0")" && exec python3 scripts/bench_gpu.py build "$@"
 END
-chmod +x "$package"/{check,bench}-gpu
+cat >"$package/bench-llama" <<'END'
+#!/bin/bash
+# A model of random weights, beside the same in PyTorch where python3 has it: ./bench-llama --shape llama3-8b --batch 1,16,64 --out
+# llama.json (scripts/bench_llama_torch.py has the options). With --kiln-alone those of build/examples/llama --bench.
+cd "$(dirname "$0")" || exit 1
+if [ "${1:-}" = --kiln-alone ]; then
+    shift
+    exec build/examples/llama --bench "$@"
+fi
+exec python3 scripts/bench_llama_torch.py --llama build/examples/llama "$@"
+END
+cat >"$package/tune-gpu" <<'END'
+#!/bin/bash
+# scripts/tune_gpu.py with its options, at most nine minutes; again, it goes on: ./tune-gpu --device cuda:0 --out tune.json
+cd "$(dirname "$0")" && exec python3 scripts/tune_gpu.py build "$@"
+END
+chmod +x "$package"/{check,bench,tune}-gpu "$package/bench-llama"
 
 XZ_OPT='-T1 -3 --lzma2=preset=3,dict=64MiB' tar -C "$work" -cJf "$build/kiln-gpu.tar.xz" kiln-gpu
 echo "$build/kiln-gpu.tar.xz: $(du -h "$build/kiln-gpu.tar.xz" | cut -f1)"

@@ -47,10 +47,11 @@ parts() {
 
 # The source of an operator for a target. A tuned source carries the target in its name, without the underscore of sm_
 # and with that of a generic's dashes: softmax_sm90a.cu, softmax_gfx942.c, softmax_gfx9_generic.c; it says for which parts
-# it is (kernels/common/tuned.h).
+# it is (kernels/common/tuned.h). One that is for a part alone may carry its name too: gemm_sm90a_f32.cu.
 tuned() { # OP TARGET EXTENSION PART
     case $2 in sm_*) name=sm${2#sm_} ;; *) name=$(echo "$2" | tr - _) ;; esac
-    file=kernels/$1/$1_$name.$3
+    file=kernels/$1/${1}_${name}_$4.$3
+    [ -f "$file" ] || file=kernels/$1/$1_$name.$3
     [ -f "$file" ] && grep -q "^KILN_TUNED_PARTS(.*\<$4\>.*)" "$file" && echo "$file"
 }
 
@@ -64,7 +65,8 @@ newer() { # VERSION VERSION
 }
 
 # A plain target takes the text of the nearest row above: a tuned one where there is any, else a portable one. It ships
-# nothing where its chip has a tuned source of its own (sm_90 beside sm_90a): that one's cubin is taken before.
+# nothing where its chip or its family has a tuned source of its own (sm_90 beside sm_90a, sm_120 beside sm_120f): that
+# one's cubin is taken before, and drivers that are too old for it compile a text.
 images_cuda() { # OP
     for part in $(parts); do
         nvidia | {
@@ -82,6 +84,7 @@ images_cuda() { # OP
                 fi
                 [ "$portable" != none ] || continue
                 ! tuned "$1" "${target}a" cu "$part" >/dev/null || continue
+                ! tuned "$1" "${target}f" cu "$part" >/dev/null || continue
                 case $portable:$is_tuned in
                 ptx: | both:)
                     text=$target text_source=kernels/$1/$1_gpu.c

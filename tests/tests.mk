@@ -74,7 +74,7 @@ run-gpu-tests: $(OUT)/tests/run ## check-gpu on what is built; builds nothing bu
 ptx-programs: $(PTX_PROGRAMS) ## the operators' tests with bundles that have no cubins, in build/tests/ops-ptx: docs/real-gpu.md
 
 .PHONY: gpu-package
-gpu-package: ## check-gpu and bench-gpu as built, for a machine without compilers: build/kiln-gpu.tar.xz
+gpu-package: ## check-gpu, bench-gpu, bench-llama and tune-gpu as built, for a machine without compilers: build/kiln-gpu.tar.xz
 	@scripts/deps.sh gpu
 	@$(SUBMAKE) all examples test-programs ptx-programs
 	@scripts/gpu_package.sh $(OUT) $(MODEL_DIR)

@@ -48,22 +48,35 @@ KILN_INLINE void w8a8_finish(const kiln_w8a8_args *args, float sum, uint64_t row
 
 /* ---- Tiles ---- */
 
-/* The 4 codes of a row at column k of it; zeros from its end on. */
+/* The 4 codes of a row at column k of it, zeros from its end on, which is not 0: without a branch. */
 KILN_INLINE uint32_t w8a8_fetch_word(const uint8_t *row, uint32_t k, uint32_t end) {
     uint32_t word = 0;
     KILN_UNROLL
-    for (uint32_t i = 0; i < 4; i++)
-        if (k + i < end) word |= (uint32_t)row[k + i] << 8 * i;
+    for (uint32_t i = 0; i < 4; i++) {
+        const uint32_t at = k + i < end ? k + i : end - 1, code = row[at];
+        word |= (k + i < end ? code : 0) << 8 * i;
+    }
     return word;
 }
 
 /* The piece of a row at column k of it; zeros from its end on. */
 KILN_INLINE w8a8_piece w8a8_fetch(const uint8_t *row, uint32_t k, uint32_t end, bool wide) {
     if (wide && k + W8A8_PIECE <= end) return *(const w8a8_piece *)(const void *)(row + k);
+    uint32_t words[W8A8_PIECE / 4] = {0};
     w8a8_piece piece;
+    if (k < end) {
+        KILN_LOOP
+        for (uint32_t i = 0; i < W8A8_PIECE; i += 8) { /* registers have no index: those of a piece move up */
+            KILN_UNROLL
+            for (uint32_t w = 2; w < W8A8_PIECE / 4; w++)
+                words[w - 2] = words[w];
+            words[W8A8_PIECE / 4 - 2] = w8a8_fetch_word(row, k + i, end);
+            words[W8A8_PIECE / 4 - 1] = w8a8_fetch_word(row, k + i + 4, end);
+        }
+    }
     KILN_UNROLL
     for (uint32_t w = 0; w < W8A8_PIECE / 4; w++)
-        piece.words[w] = w8a8_fetch_word(row, k + 4 * w, end);
+        piece.words[w] = words[w];
     return piece;
 }
 
@@ -105,11 +118,11 @@ KILN_INLINE void w8a8_multiply(const code_word (*a)[W8A8_TILE], const code_word 
 /* Takes products of a group into the sums, and begins those of the next. Rows and columns beyond the last have the
  * scales of the last, for nothing. */
 KILN_INLINE void w8a8_promote(const kiln_w8a8_args *args, float (*sums)[W8A8_SIDE], code_sum (*products)[W8A8_SIDE],
-                              uint64_t row, uint64_t col, uint32_t group) {
+                              uint32_t row, uint32_t col, uint32_t group) {
     float left[W8A8_SIDE], right[W8A8_SIDE];
     KILN_UNROLL
     for (uint32_t i = 0; i < W8A8_SIDE; i++) {
-        uint64_t last_row = (uint64_t)args->m - 1, last_col = (uint64_t)args->n - 1;
+        uint32_t last_row = (uint32_t)args->m - 1, last_col = (uint32_t)args->n - 1;
         left[i] = kiln_w8a8_scale(&args->a_scales, row + i < last_row ? row + i : last_row, group);
         right[i] = kiln_w8a8_scale(&args->b_scales, col + i < last_col ? col + i : last_col, group);
     }
@@ -120,19 +133,6 @@ KILN_INLINE void w8a8_promote(const kiln_w8a8_args *args, float (*sums)[W8A8_SID
             sums[r][c] = KILN_FMA((float)products[r][c], left[r] * right[c], sums[r][c]);
             products[r][c] = 0;
         }
-    }
-}
-
-/* Writes SIDE elements of a row of d, or of the partial sums where blocks share k. */
-KILN_INLINE void w8a8_write_quad(const kiln_w8a8_args *args, float *partials, const float *sums, uint64_t row,
-                                 uint64_t col) {
-    KILN_UNROLL
-    for (uint32_t i = 0; i < W8A8_SIDE; i++) {
-        if (col + i >= (uint64_t)args->n) continue;
-        if (args->splits > 1)
-            partials[row * (uint64_t)args->n + col + i] = sums[i];
-        else
-            w8a8_finish(args, sums[i], row, col + i);
     }
 }
 
@@ -149,8 +149,8 @@ KILN_INLINE void w8a8_tiles(const kiln_w8a8_args *args, code_word (*a_tile)[W8A8
     uint64_t a_row = first_row + row < (uint64_t)args->m ? first_row + row : (uint64_t)args->m - 1;
     uint64_t b_row = first_col + row < (uint64_t)args->n ? first_col + row : (uint64_t)args->n - 1;
     const uint8_t *a = args->a + a_row * (uint64_t)args->a_stride, *b = args->b + b_row * (uint64_t)args->b_stride;
-    uint64_t d_row = first_row + kiln_thread() / (W8A8_TILE / W8A8_SIDE) * W8A8_SIDE;
-    uint64_t d_col = first_col + kiln_thread() % (W8A8_TILE / W8A8_SIDE) * W8A8_SIDE;
+    uint32_t d_row = (uint32_t)first_row + kiln_thread() / (W8A8_TILE / W8A8_SIDE) * W8A8_SIDE;
+    uint32_t d_col = (uint32_t)first_col + kiln_thread() % (W8A8_TILE / W8A8_SIDE) * W8A8_SIDE;
 
     uint32_t k = begin + part * W8A8_PIECE;
     code_sum products[W8A8_SIDE][W8A8_SIDE] = {{0}};
@@ -173,9 +173,19 @@ KILN_INLINE void w8a8_tiles(const kiln_w8a8_args *args, code_word (*a_tile)[W8A8
 
     float *partials = args->partials;
     partials += (uint64_t)split * (uint64_t)args->m * (uint64_t)args->n;
-    KILN_UNROLL
-    for (uint32_t r = 0; r < W8A8_SIDE; r++)
-        if (d_row + r < (uint64_t)args->m) w8a8_write_quad(args, partials, sums[r], d_row + r, d_col);
+    KILN_LOOP
+    for (uint32_t i = 0; i < W8A8_SIDE * W8A8_SIDE; i++) { /* registers have no index: the sums move up */
+        const uint32_t at_row = d_row + i / W8A8_SIDE, at_col = d_col + i % W8A8_SIDE;
+        const float sum = sums[0][0];
+        KILN_UNROLL
+        for (uint32_t j = 1; j < W8A8_SIDE * W8A8_SIDE; j++)
+            sums[(j - 1) / W8A8_SIDE][(j - 1) % W8A8_SIDE] = sums[j / W8A8_SIDE][j % W8A8_SIDE];
+        if (at_row >= (uint32_t)args->m || at_col >= (uint32_t)args->n) continue;
+        if (args->splits > 1)
+            partials[at_row * (uint64_t)args->n + at_col] = sum;
+        else
+            w8a8_finish(args, sum, at_row, at_col);
+    }
 }
 
 /* ---- What blocks that share k have added up, together ---- */

@@ -1,31 +1,17 @@
 /* The host sides of gemm_fp8 and gemm_int8: which kernel does a product, and whether blocks share its k. Included after
- * operator.h; the includer defines W8A8_EXACT, the most columns whose products may be added up before they are scaled,
- * or 0 where there is no such number. Both operators' params have the same fields, and both have the same kernels. */
-#include "kernels/common/gates.h"
-#include "kernels/common/w8a8_args.h"
+ * operator.h and matmul_host.h; the includer defines W8A8_EXACT, the most columns whose products may be added up before
+ * they are scaled, or 0 where there is no such number, and the functions check_own_option and asks_fast for the one
+ * field that only one operator's params have. Otherwise both have the same fields and the same kernels. */
+#include "kernels/common/matmul_host.h"
+#include "kernels/common/w8a8_mapped_args.h"
 
 #define W8A8_KERNEL(kernel) KILN__JOIN(KERNEL_, KILN_HOST, _##kernel)
 
-/* k is divided where d alone would not occupy the device, into pieces of at least SPLIT_LEAST. By portable tiles there
- * are then about TILES_BLOCKS blocks, on every device. */
-enum { TILES_BLOCKS = 128, SPLIT_LEAST = 1024, SPLITS_MOST = 32, STAGES_LEAST = 2, STAGES_MOST = 3 };
+_Static_assert(offsetof(kiln_w8a8_args, gated) + sizeof(matmul_gate) == offsetof(kiln_w8a8_args, stages),
+               "activations are copied as they are");
 
-/* The end of the argument struct, copied as it is. */
-typedef struct gate {
-    uint32_t gated;
-    float bound;
-    float coefficients[KILN_W8A8_COEFFICIENTS];
-    uint32_t stages;
-} gate;
-
-static const gate gates[] = {
-    [KILN_GEMM_NONE] = {0},
-    [KILN_GEMM_GELU_ERF] = {1, KILN__GATE_GELU_ERF, 0},
-    [KILN_GEMM_GELU_TANH] = {1, KILN__GATE_GELU_TANH, 0},
-    [KILN_GEMM_GELU_QUICK] = {1, KILN__GATE_GELU_QUICK, 0},
-    [KILN_GEMM_SILU] = {1, KILN__GATE_SILU, 0},
-};
-enum { GATES = sizeof gates / sizeof *gates };
+/* Of an H100, whose multiprocessors do 3.8e12 products a second: 2 us for a launch, and 8 bytes at 3 TB/s. */
+static const matmul_times times = {.split_least = 1024, .last = 1200, .join = 8e6, .partial = 10};
 
 /* ---- Checks ---- */
 
@@ -69,18 +55,6 @@ static kiln_status check_sizes(const char *name, const KILN__HOST_PARAMS *params
     return kiln__size_check(name, "b_scale_cols", params->b_scale_cols, INT32_MAX);
 }
 
-static kiln_status check_options(const char *name, const KILN__HOST_PARAMS *params) {
-    KILN__REQUIRE((uint32_t)params->activation < GATES,
-                  "%s: activation is %d: must be none (0), gelu_erf (1), gelu_tanh (2), gelu_quick (3) or silu (4)",
-                  name, params->activation);
-    KILN__REQUIRE((uint32_t)params->tile <= KILN_GEMM_TILE_MEDIUM,
-                  "%s: tile is %d: must be auto (0), portable (1), small (2), large (3) or medium (4)", name,
-                  params->tile);
-    KILN__REQUIRE(params->reserved == 0, "%s: reserved is %d: must be 0", name, params->reserved);
-    KILN__REQUIRE(__builtin_isfinite(params->scale), "%s: scale is %g: must be finite", name, (double)params->scale);
-    return KILN_OK;
-}
-
 /* Checks the tensors and gives their strides in place of 0. */
 static kiln_status check_tensors(const char *name, const KILN__HOST_PARAMS *params, unsigned size_log2,
                                  kiln_w8a8_args *args) {
@@ -106,104 +80,32 @@ static kiln_status check_tensors(const char *name, const KILN__HOST_PARAMS *para
 
 /* ---- Plans ---- */
 
-/* How a product is done that no kernel for few rows does. */
-typedef struct plan {
-    unsigned kernel;
-    uint32_t rows, cols;          /* of a tile */
-    uint32_t stages, stage_bytes; /* of k in dynamic shared memory */
-    uint32_t splits, split;       /* how many blocks share the k of a tile, and how much of it each has */
-    double cost;                  /* relative to that of other plans */
-} plan;
-
-static uint64_t tiles_of(int64_t count, uint32_t tile) {
-    return ((uint64_t)count + tile - 1) / tile;
-}
-
-static double tile_count(const KILN__HOST_PARAMS *params, const plan *way) {
-    return (double)tiles_of(params->m, way->rows) * (double)tiles_of(params->n, way->cols);
-}
-
-/* Divides k into as many pieces of whole groups as make `blocks` blocks. */
-static void divide(const KILN__HOST_PARAMS *params, double blocks, plan *way) {
-    uint64_t k = (uint64_t)params->k, most = k / SPLIT_LEAST;
-    double wanted = blocks / tile_count(params, way);
-    uint64_t splits = wanted < SPLITS_MOST ? (uint64_t)wanted : SPLITS_MOST;
-    if (splits > most) splits = most;
-    if (splits <= 1) return;
-    uint64_t each = (k + splits - 1) / splits;
-    each = (each + KILN_W8A8_GROUP - 1) / KILN_W8A8_GROUP * KILN_W8A8_GROUP;
-    way->split = (uint32_t)each;
-    way->splits = (uint32_t)((k + each - 1) / each);
-}
-
-/* The time of a plan, in elements of d times elements of k that a multiprocessor does at a rate of 1: rounds of blocks,
- * and where k is divided a second launch that reads the partial sums. */
-static double cost_of(const KILN__HOST_PARAMS *params, const plan *way, uint32_t multiprocessors, uint32_t rate) {
-    /* Of an H100, whose multiprocessors do 3.8e12 such a second: 2 us, and 8 bytes at 3 TB/s. */
-    const double join = 8e6, partial = 10;
-    double rounds = __builtin_ceil(tile_count(params, way) * way->splits / multiprocessors);
-    double cost = rounds * way->rows * way->cols * way->split / rate;
-    if (way->splits == 1) return cost;
-    return cost + (join + partial * (double)params->m * (double)params->n * way->splits) / 100;
-}
-
-static void consider(const KILN__HOST_PARAMS *params, const kiln_module *module, unsigned kernel, bool may_split,
-                     plan *best) {
-    const kiln_kernel_info *info = &module->kernels[kernel].info;
-    const kiln_device_info *device = &module->device->info;
-    if (info->absent || !info->stage_bytes) return;
-    uint32_t stages = (uint32_t)device->max_shared_bytes / info->stage_bytes;
-    if (stages < STAGES_LEAST) {
-        kiln__plan_leave(&module->kernels[kernel], "the device has no shared memory for its stages");
-        return;
-    }
-    plan way = {.kernel = kernel,
-                .rows = info->tile[0],
-                .cols = info->tile[1],
-                .stages = stages < STAGES_MOST ? stages : STAGES_MOST,
-                .stage_bytes = info->stage_bytes,
-                .splits = 1,
-                .split = (uint32_t)params->k};
-    uint32_t multiprocessors = (uint32_t)device->multiprocessors;
-    for (int divided = 0; divided <= may_split; divided++) {
-        if (divided) divide(params, multiprocessors, &way);
-        way.cost = cost_of(params, &way, multiprocessors, info->rate);
-        kiln__plan_weigh(&module->kernels[kernel], way.cost, way.splits);
-        if (!best->cost || way.cost < best->cost) *best = way;
-    }
+static matmul_sizes sizes_of(const KILN__HOST_PARAMS *params) {
+    return (matmul_sizes){1, params->m, params->n, params->k};
 }
 
 /* The kernels of matrix instructions need rows on 16 bytes. */
-static plan plan_of(const KILN__HOST_PARAMS *params, const kiln_module *module, uint32_t wide, bool may_split) {
-    plan best = {.kernel = W8A8_KERNEL(tiles),
-                 .rows = KILN_W8A8_TILE,
-                 .cols = KILN_W8A8_TILE,
-                 .splits = 1,
-                 .split = (uint32_t)params->k};
-    static const struct {
-        unsigned kernel;
-        kiln_gemm_tile tile;
-    } tuned[] = {{W8A8_KERNEL(mma_large), KILN_GEMM_TILE_LARGE}, {W8A8_KERNEL(mma_small), KILN_GEMM_TILE_SMALL}};
+static matmul_plan plan_of(const KILN__HOST_PARAMS *params, const kiln_module *module, uint32_t wide, bool may_split) {
+    static const matmul_kernel tuned[] = {{W8A8_KERNEL(wgmma_large), KILN_GEMM_TILE_LARGE},
+                                          {W8A8_KERNEL(wgmma_small), KILN_GEMM_TILE_SMALL},
+                                          {W8A8_KERNEL(wgmma_medium), KILN_GEMM_TILE_MEDIUM},
+                                          {W8A8_KERNEL(mma_large), KILN_GEMM_TILE_LARGE},
+                                          {W8A8_KERNEL(mma_small), KILN_GEMM_TILE_SMALL}};
+    const matmul_sizes sizes = sizes_of(params);
+    matmul_plan best = {.kernel = W8A8_KERNEL(tiles),
+                        .rows = KILN_W8A8_TILE,
+                        .cols = KILN_W8A8_TILE,
+                        .cluster = 1,
+                        .splits = 1,
+                        .split = (uint32_t)params->k};
     for (size_t i = 0; wide && params->k && i < sizeof tuned / sizeof *tuned; i++)
         if (params->tile == KILN_GEMM_TILE_AUTO || params->tile == (int32_t)tuned[i].tile)
-            consider(params, module, tuned[i].kernel, may_split, &best);
-    if (!best.cost)
+            consider(&sizes, params->a_stride | params->b_stride, &times, module, tuned[i].kernel, may_split, &best);
+    if (best.cost == 0)
         kiln__plan_take(&module->kernels[best.kernel],
                         wide ? "no tuned kernel is for this call" : "rows of a or b do not begin on 16 bytes");
-    if (!best.cost && may_split) divide(params, TILES_BLOCKS, &best);
+    if (best.cost == 0 && may_split) divide(&sizes, &times, TILES_BLOCKS, KILN_W8A8_GROUP, &best);
     return best;
-}
-
-/* The bytes of a plan's partial sums. */
-static kiln_status partials_size(const char *name, const KILN__HOST_PARAMS *params, const plan *way, size_t *out_size) {
-    uint64_t count;
-    *out_size = 0;
-    bool overflow =
-        __builtin_mul_overflow((uint64_t)params->m * (uint64_t)params->n, way->splits * sizeof(float), &count) ||
-        count > INT64_MAX;
-    KILN__REQUIRE(!overflow, "%s: d is too large: %lld x %lld", name, (long long)params->m, (long long)params->n);
-    if (way->splits > 1) *out_size = count;
-    return KILN_OK;
 }
 
 /* ---- Launches ---- */
@@ -226,25 +128,34 @@ static const kiln_kernel *rows_kernel(const KILN__HOST_PARAMS *params, const kil
 }
 
 static kiln_status launch_tiles(kiln_stream *stream, const kiln_kernel *kernels, const kiln_w8a8_args *args,
-                                const plan *way, const char *name) {
+                                const matmul_sizes *sizes, const matmul_plan *way, bool fast, const char *name) {
     kiln_launch_config config, joining;
+    const kiln_kernel *kernel = &kernels[way->kernel];
     if (args->splits > 1) {
         KILN__TRY(kiln__grid(name, tiles_of(args->n, KILN_BLOCK), (uint64_t)args->m, &joining));
         KILN__TRY(kiln__operator_fits(stream, name, &joining));
     }
-    KILN__TRY(kiln__grid(name, tiles_of(args->n, way->cols), (uint64_t)args->tile_rows * args->splits, &config));
-    config.dynamic_shared_bytes = way->stages * way->stage_bytes;
-    KILN__TRY(kiln__operator_launch(stream, &kernels[way->kernel], &config, args, sizeof *args));
+    if (kiln__tensor_map_count(&kernel->info)) {
+        const kiln__tensor_layout factors[] = {layout_of(args->a, args->m, args->a_stride, 0, sizes, 0),
+                                               layout_of(args->b, args->n, args->b_stride, 0, sizes, 0)};
+        kiln_w8a8_mapped_args mapped = {.plain = *args, .fast = fast};
+        KILN__TRY(launch_mapped(stream, kernel, sizes, way, factors, &mapped, sizeof mapped));
+    } else {
+        KILN__TRY(kiln__grid(name, tiles_of(args->n, way->cols), (uint64_t)args->tile_rows * args->splits, &config));
+        config.dynamic_shared_bytes = way->stages * way->stage_bytes;
+        KILN__TRY(kiln__operator_launch(stream, kernel, &config, args, sizeof *args));
+    }
     if (args->splits == 1) return KILN_OK;
     return kiln__operator_launch(stream, &kernels[W8A8_KERNEL(join)], &joining, args, sizeof *args);
 }
 
 /* Plans the product, divided if the workspace is there for it, and writes the plan into the arguments. */
 static kiln_status choose_plan(kiln_w8a8_args *args, const KILN__HOST_PARAMS *params, const kiln_module *module,
-                               const char *name, plan *out_plan) {
+                               const char *name, matmul_plan *out_plan) {
+    const matmul_sizes sizes = sizes_of(params);
     size_t needed;
     *out_plan = plan_of(params, module, args->wide, params->workspace || params->workspace_size);
-    KILN__TRY(partials_size(name, params, out_plan, &needed));
+    KILN__TRY(partials_size(name, &sizes, out_plan, &needed));
     if (needed) {
         KILN__TRY(kiln__workspace_check(name, params->workspace, params->workspace_size, needed));
         args->partials = params->workspace;
@@ -258,7 +169,8 @@ static kiln_status choose_plan(kiln_w8a8_args *args, const KILN__HOST_PARAMS *pa
 
 static kiln_status KILN_HOST(kiln_stream *stream, const KILN__HOST_PARAMS *params, unsigned part, const char *name) {
     KILN__TRY(check_sizes(name, params));
-    KILN__TRY(check_options(name, params));
+    KILN__TRY(matmul_options_check(name, params->activation, params->tile, params->scale));
+    KILN__TRY(check_own_option(name, params));
     if (KILN__UNLIKELY(!params->m || !params->n)) return KILN_OK;
     kiln_w8a8_args args = {
         .d = params->d,
@@ -272,7 +184,7 @@ static kiln_status KILN_HOST(kiln_stream *stream, const KILN__HOST_PARAMS *param
     };
     KILN__TRY(check_tensors(name, params, kiln__part_size_log2(part), &args));
     args.grouped = args.a_scales.step || args.b_scales.step || (W8A8_EXACT && params->k > W8A8_EXACT);
-    memcpy((char *)&args + offsetof(kiln_w8a8_args, gated), &gates[(uint32_t)params->activation], sizeof(gate));
+    memcpy((char *)&args + offsetof(kiln_w8a8_args, gated), &matmul_gates[params->activation], sizeof(matmul_gate));
     const kiln_module *module;
     KILN__TRY(kiln__operator_require(stream, KILN__JOIN(KILN__OPERATOR_, KILN_HOST, ), part,
                                      &KILN__JOIN(kiln__bundle_, KILN_HOST, ), &module));
@@ -284,9 +196,10 @@ static kiln_status KILN_HOST(kiln_stream *stream, const KILN__HOST_PARAMS *param
         KILN__TRY(kiln__grid(name, tiles_of(args.n, columns), tiles_of(args.m, rows), &config));
         return kiln__operator_launch(stream, few, &config, &args, sizeof args);
     }
-    plan way;
+    matmul_plan way;
+    const matmul_sizes sizes = sizes_of(params);
     KILN__TRY(choose_plan(&args, params, module, name, &way));
-    return launch_tiles(stream, module->kernels, &args, &way, name);
+    return launch_tiles(stream, module->kernels, &args, &sizes, &way, asks_fast(params), name);
 }
 
 /* Enough for the call whether its tensors are aligned or not. */
@@ -301,10 +214,11 @@ static kiln_status KILN__JOIN(, KILN_HOST, _workspace_size)(kiln_stream *stream,
     const kiln_module *module;
     KILN__TRY(kiln__operator_require(stream, KILN__JOIN(KILN__OPERATOR_, KILN_HOST, ), part,
                                      &KILN__JOIN(kiln__bundle_, KILN_HOST, ), &module));
+    const matmul_sizes sizes = sizes_of(params);
     for (uint32_t wide = 0; wide <= aligned; wide++) {
-        plan way = plan_of(params, module, wide, true);
+        matmul_plan way = plan_of(params, module, wide, true);
         size_t size;
-        KILN__TRY(partials_size(name, params, &way, &size));
+        KILN__TRY(partials_size(name, &sizes, &way, &size));
         if (size > *out_size) *out_size = size;
     }
     return KILN_OK;

@@ -41,8 +41,7 @@ typedef struct kiln_gemm_nvfp4_args {
     uint32_t splits;    /* how many blocks share k */
     uint32_t split;     /* of k, of each: a multiple of 128 */
     uint32_t tile_rows; /* tiles of d's height */
-    uint32_t wide;      /* non-zero: rows of codes are 16-byte aligned, k is of whole chunks, and the two scales of a
-                           chunk are 2-byte aligned */
+    uint32_t wide;      /* non-zero: rows of codes are 16-byte aligned, their scales 4-byte, k is of whole chunks */
     float scale;
     uint32_t gated; /* non-zero: there is an activation, kiln_gated with these: */
     float bound;

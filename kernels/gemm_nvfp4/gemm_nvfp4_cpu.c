@@ -59,11 +59,11 @@ KILN_INLINE void decode(const uint8_t *bytes, kiln_vec *low, kiln_vec *high) {
 #endif
 }
 
-/* The scale of a row's block. */
+/* The scale of a row's block; its sign is not read. */
 KILN_INLINE float scale_of(const kiln_nvfp4_operand *factor, uint64_t row, uint64_t block) {
     const uint64_t blocks = (uint64_t)factor->scale_cols;
-    return kiln_e4m3_value(
-        factor->scales[factor->swizzled ? kiln_nvfp4_swizzled(row, block, blocks) : row * blocks + block]);
+    const uint64_t place = factor->swizzled ? kiln_nvfp4_swizzled(row, block, blocks) : row * blocks + block;
+    return kiln_e4m3_value(factor->scales[place] & 0x7fu);
 }
 
 /* ---- Dot products ---- */

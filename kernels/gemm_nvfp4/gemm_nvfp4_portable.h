@@ -40,8 +40,9 @@ KILN_INLINE uint64_t scale_place(const kiln_nvfp4_operand *factor, uint64_t row,
     return factor->swizzled ? kiln_nvfp4_swizzled(row, block, blocks) : row * blocks + block;
 }
 
+/* A scale; its sign is not read. */
 KILN_INLINE float scale_of(const kiln_nvfp4_operand *factor, uint64_t row, uint32_t k) {
-    return kiln_e4m3_number(factor->scales[scale_place(factor, row, k / KILN_NVFP4_BLOCK)]);
+    return kiln_e4m3_number(factor->scales[scale_place(factor, row, k / KILN_NVFP4_BLOCK)] & 0x7fu);
 }
 
 KILN_INLINE const uint8_t *codes_of(const kiln_nvfp4_operand *factor, uint64_t row) {
@@ -231,7 +232,7 @@ KILN_INLINE void multiply_chunk(const kiln_gemm_nvfp4_args *args, const few *of,
             uint32_t *held = chunks[c].words;
             words[c] = held[0];
             held[0] = held[1], held[1] = held[2], held[2] = held[3]; /* registers have no index */
-            numbers[c] = kiln_e4m3_number(scales[c] >> i / KILN_NVFP4_BLOCK * 8);
+            numbers[c] = kiln_e4m3_number(scales[c] >> i / KILN_NVFP4_BLOCK * 8 & 0x7fu);
         }
         multiply_word(args, of, words, numbers, k + i, true, sums);
     }

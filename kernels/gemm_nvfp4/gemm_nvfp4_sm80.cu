@@ -1,11 +1,6 @@
 /* gemm_nvfp4 for sm_80 and later, by products of f16: gemm_nvfp4_mma_large, _small and _rows where rows of codes are
- * 16-byte aligned, beside the portable kernels (gemm_nvfp4_gpu.c) for the rest.
- *
- * A code is four bits of an f16, the sign and three that stand at the lower end of its exponent and the upper of its
- * fraction: the number times 2^-14, with no more than moving them. Times the E4M3 of its block it is still exact, as
- * both have six bits together and the least of them is f16's least, 2^-24: so are products, and only f32 sums of them
- * are rounded. They get 2^28 at the end. Which of a word's codes make a pair is the same for both factors, and so it
- * does not matter.
+ * 16-byte aligned, beside the portable kernels (gemm_nvfp4_gpu.c) for the rest. gemm_nvfp4_mma.h has what a number is
+ * there, and the kernel for few rows.
  *
  * gemm_nvfp4_mma_large and _small: a block does a tile of 128 x 128 or 64 x 64 elements of d, each of its 8 warps 64 x
  * 32 or 32 x 16 of them by mma.sync m16n8k16. 64 elements of k are a stage, of which there are two. Codes come into
@@ -15,17 +10,10 @@
  * ldmatrix meets a bank twice. Blocks go over d in groups of 8 rows of tiles, so that what they read stays in L2. The
  * sums leave through shared memory, 16 rows of a warp at a time, so that rows of d are written whole.
  *
- * gemm_nvfp4_mma_rows: up to 16 rows of a, as when tokens are generated. A block does 32 rows of b, read once, straight
- * into registers; its 8 warps share k, 128 elements at a time, and add up their sums in shared memory. Rows of b are
- * the first factor of mma.sync and those of a the second. The next 128 elements of both, with their scales, are on
- * their way while these are multiplied. The second 8 rows of a are passed over where there are none.
- *
  * Floor: 2 m n k operations, or for few rows one read of b, 0.5625 bytes an element. Not measured.
  * Test: build/tests/ops/gemm_nvfp4_test. Bench: build/kiln bench gemm_nvfp4 */
-#include "kernels/arch/sm80.h"
-#include "kernels/arch/sm80_pairs.h"
 #include "kernels/common/tuned.h"
-#include "kernels/gemm_nvfp4/gemm_nvfp4_portable.h"
+#include "kernels/gemm_nvfp4/gemm_nvfp4_mma.h"
 
 KILN_TUNED_PARTS(f32 f16 bf16)
 KILN_SHAPE(gemm_nvfp4_mma_large, 128, 128, 64, 32768, 100)
@@ -35,46 +23,11 @@ KILN_STAGES(gemm_nvfp4_mma_small, 2)
 KILN_SHAPE(gemm_nvfp4_mma_rows, 16, 32, 1024, 0, 100)
 
 enum : uint32_t {
-    WARPS = KILN_BLOCK / 32,
-    CHUNK = KILN_NVFP4_CHUNK, /* codes of a row that a thread has at a time */
-    CHUNK_WORDS = CHUNK / WORD,
-    PAIRS = WORD / 2 /* of a word's codes */
-};
-
-/* ---- Numbers ---- */
-
-KILN_INLINE uint32_t product_of(uint32_t a, uint32_t b) {
-    return kiln_sm80_fma_f16x2(a, b, 0x80008000u); /* -0: a product of 0 keeps its sign */
-}
-
-/* The E4M3 in the lowest byte, which is not negative, as f16 twice. */
-KILN_INLINE uint32_t scale_pair(uint32_t code) {
-    code &= 0x7fu;
-    const uint32_t pair = product_of(code * 0x00800080u, 0x5c005c00u); /* times 2^8 */
-    return code == 0x7fu ? 0x7e007e00u : pair;
-}
-
-/* The numbers of a word's codes, times the scale and 2^-14: code i and code i + 4 in pair i. */
-KILN_INLINE void pairs_of(uint32_t *pairs, uint32_t word, uint32_t scale) {
-    KILN_UNROLL
-    for (uint32_t i = 0; i < PAIRS; i++) {
-        const uint32_t moved = word << (12 - 4 * i);
-        pairs[i] = product_of((moved & 0x80008000u) | (moved >> 3 & 0x0e000e00u), scale);
-    }
-}
-
-#define SUM_SCALE 0x1p28f
-
-/* ---- gemm_nvfp4_mma_large and _small ---- */
-
-enum : uint32_t {
     STAGE_DEPTH = 64,
     ROW_CHUNKS = STAGE_DEPTH / CHUNK, /* of a stage */
     ROW_VECTORS = STAGE_DEPTH * 2 / KILN_VECTOR_BYTES,
     ROW_BYTES = ROW_VECTORS * KILN_VECTOR_BYTES,
-    STAGE_BLOCKS = STAGE_DEPTH / KILN_NVFP4_BLOCK,
-    RASTER = 8, /* rows of tiles that neighbouring blocks go over together */
-    SLICE = 16  /* rows of a warp's sums that leave at once */
+    STAGE_BLOCKS = STAGE_DEPTH / KILN_NVFP4_BLOCK
 };
 
 /* What a thread takes from one row to each stage. */
@@ -144,48 +97,6 @@ KILN_INLINE void multiply_stage(float (*sums)[COLS / 8][4], uint32_t a_shared, u
     }
 }
 
-/* Writes a warp's sums to d, or to the partial sums where blocks share k: SLICE rows at a time, by its part of shared
- * memory, so that a row is written by neighbouring lanes. */
-template <uint32_t ROWS, uint32_t COLS>
-KILN_INLINE void write_sums(const kiln_gemm_nvfp4_args *args, float *partials, const float (*sums)[COLS / 8][4],
-                            float *slice, uint64_t row, uint64_t col) {
-    enum : uint32_t { PITCH = COLS + 8 }; /* no two rows that are written at once meet a bank */
-    const uint32_t lane = kiln_thread() % 32;
-    float *place = slice + lane / 4 * PITCH + lane % 4 * 2;
-    KILN_LOOP
-    for (uint32_t part = 0; part < ROWS / SLICE; part++, row += SLICE) {
-        __syncwarp();
-        KILN_UNROLL
-        for (uint32_t i = 0; i < ROWS / SLICE; i++) { /* registers have no index */
-            if (i != part) continue;
-            KILN_UNROLL
-            for (uint32_t j = 0; j < COLS / 8; j++) {
-                *(float2 *)(place + j * 8) = make_float2(sums[i][j][0], sums[i][j][1]);
-                *(float2 *)(place + j * 8 + 8 * PITCH) = make_float2(sums[i][j][2], sums[i][j][3]);
-            }
-        }
-        __syncwarp();
-        KILN_LOOP
-        for (uint32_t i = lane; i < SLICE * COLS; i += 32) {
-            const uint64_t d_row = row + i / COLS, d_col = col + i % COLS;
-            if (d_row >= (uint64_t)args->m || d_col >= (uint64_t)args->n) continue;
-            const float sum = slice[i / COLS * PITCH + i % COLS] * SUM_SCALE;
-            if (args->splits > 1)
-                partials[d_row * (uint64_t)args->n + d_col] = sum;
-            else
-                finish(args, sum, d_row, d_col);
-        }
-    }
-}
-
-/* Which tile a block does: they go down RASTER rows of tiles before they go on to the next column. */
-KILN_INLINE void raster(uint32_t *row, uint32_t *col, uint32_t rows, uint32_t cols) {
-    const uint32_t group = *row / RASTER, place = *row % RASTER * cols + *col;
-    const uint32_t height = rows - group * RASTER < RASTER ? rows - group * RASTER : RASTER;
-    *row = group * RASTER + place % height;
-    *col = place / height;
-}
-
 /* A tile of SIDE_ROWS x SIDE_ROWS of d; a warp does WARP_ROWS x WARP_COLS of it. */
 template <uint32_t SIDE_ROWS, uint32_t WARP_ROWS, uint32_t WARP_COLS>
 KILN_INLINE void gemm_nvfp4_mma(const kiln_gemm_nvfp4_args &args) {
@@ -238,7 +149,8 @@ KILN_INLINE void gemm_nvfp4_mma(const kiln_gemm_nvfp4_args &args) {
 
     float *partials = args.partials + (uint64_t)split * (uint64_t)args.m * (uint64_t)args.n;
     float *slice = (float *)stages + warp * SLICE * (WARP_COLS + 8);
-    write_sums<WARP_ROWS, WARP_COLS>(&args, partials, sums, slice, first_row + warp_row, first_col + warp_col);
+    write_sums<WARP_ROWS, WARP_COLS>(&args, partials, sums, slice, F16_FACTOR, first_row + warp_row,
+                                     first_col + warp_col);
 }
 
 KILN_ENTRY(gemm_nvfp4_mma_large, kiln_gemm_nvfp4_args) {
@@ -247,106 +159,4 @@ KILN_ENTRY(gemm_nvfp4_mma_large, kiln_gemm_nvfp4_args) {
 
 KILN_ENTRY(gemm_nvfp4_mma_small, kiln_gemm_nvfp4_args) {
     gemm_nvfp4_mma<64, 32, 16>(args);
-}
-
-/* ---- gemm_nvfp4_mma_rows ---- */
-
-enum : uint32_t {
-    STEP = 4 * CHUNK, /* of k, that a warp does at a time: four lanes share a row */
-    TILES = 2,        /* of 8 rows of a */
-    BLOCKS = 2,       /* of 16 rows of b */
-    COLS = 16 * BLOCKS
-};
-
-/* A lane's share of a step: its chunk of a row of each 8. */
-template <uint32_t COUNT> struct lane_chunks {
-    chunk of[COUNT];
-    uint32_t scales[COUNT];
-};
-
-/* Chunks from k on; zeros where k is not there, or the row is not wanted. */
-template <uint32_t COUNT>
-KILN_INLINE void load_chunks(lane_chunks<COUNT> *to, const kiln_nvfp4_operand &operand, const uint64_t *rows,
-                             uint32_t k, bool there, uint32_t wanted) {
-    KILN_UNROLL
-    for (uint32_t i = 0; i < COUNT; i++) {
-        const bool present = there && i < wanted;
-        kiln_sm80_load_v4(to->of[i].words, codes_of(&operand, rows[i]) + k / 2, present);
-        to->scales[i] =
-            kiln_sm80_load_u16(operand.scales + scale_place(&operand, rows[i], k / KILN_NVFP4_BLOCK), present);
-    }
-}
-
-KILN_ENTRY(gemm_nvfp4_mma_rows, kiln_gemm_nvfp4_args) {
-    KILN_SHARED float shared[WARPS][TILES][COLS][8];
-    const uint32_t lane = kiln_thread() % 32, warp = kiln_thread() / 32, end = (uint32_t)args.k;
-    const uint32_t tiles_wanted = args.m > 8 ? 2 : 1;
-    const uint64_t first = (uint64_t)kiln_tile() * COLS, last_row = (uint64_t)args.m - 1,
-                   last_col = (uint64_t)args.n - 1;
-    if (kiln_block()) return; /* the whole block */
-    uint64_t a_rows[TILES], b_rows[2 * BLOCKS];
-    KILN_UNROLL
-    for (uint32_t i = 0; i < 2 * BLOCKS; i++) { /* beyond the last one: that once more, for nothing; of a as well */
-        const uint64_t col = first + lane / 4 + 8 * i;
-        b_rows[i] = col < last_col ? col : last_col;
-    }
-    KILN_UNROLL
-    for (uint32_t i = 0; i < TILES; i++) {
-        const uint64_t row = lane / 4 + 8 * i;
-        a_rows[i] = row < last_row ? row : last_row;
-    }
-
-    float sums[BLOCKS][TILES][4] = {};
-    lane_chunks<TILES> a, next_a;
-    lane_chunks<2 * BLOCKS> b, next_b;
-    uint32_t k = warp * STEP + lane % 4 * CHUNK;
-    load_chunks(&next_a, args.a, a_rows, k, k < end, tiles_wanted);
-    load_chunks(&next_b, args.b, b_rows, k, k < end, 2 * BLOCKS);
-    KILN_LOOP
-    for (uint32_t step = warp * STEP; step < end; step += WARPS * STEP) {
-        a = next_a, b = next_b;
-        k += WARPS * STEP;
-        load_chunks(&next_a, args.a, a_rows, k, k < end, tiles_wanted);
-        load_chunks(&next_b, args.b, b_rows, k, k < end, 2 * BLOCKS);
-        KILN_UNROLL
-        for (uint32_t w = 0; w < CHUNK_WORDS; w++) {
-            uint32_t left[2 * BLOCKS][PAIRS], right[PAIRS];
-            KILN_UNROLL
-            for (uint32_t i = 0; i < 2 * BLOCKS; i++)
-                pairs_of(left[i], b.of[i].words[w], scale_pair(b.scales[i] >> w / 2 * 8));
-            KILN_UNROLL
-            for (uint32_t i = 0; i < TILES; i++) {
-                if (i >= tiles_wanted) continue;
-                pairs_of(right, a.of[i].words[w], scale_pair(a.scales[i] >> w / 2 * 8));
-                KILN_UNROLL
-                for (uint32_t p = 0; p < PAIRS; p += 2) {
-                    KILN_UNROLL
-                    for (uint32_t j = 0; j < BLOCKS; j++) {
-                        const uint32_t fragment[4] = {left[2 * j][p], left[2 * j + 1][p], left[2 * j][p + 1],
-                                                      left[2 * j + 1][p + 1]};
-                        kiln_sm80_mma_f16(sums[j][i], fragment, right + p);
-                    }
-                }
-            }
-        }
-    }
-
-    KILN_UNROLL
-    for (uint32_t i = 0; i < BLOCKS * TILES; i++) {
-        const float *sum = sums[i / TILES][i % TILES];
-        float(*to)[8] = &shared[warp][i % TILES][i / TILES * 16 + lane / 4];
-        *(float2 *)&to[0][lane % 4 * 2] = make_float2(sum[0], sum[1]);
-        *(float2 *)&to[8][lane % 4 * 2] = make_float2(sum[2], sum[3]);
-    }
-    kiln_barrier();
-    KILN_LOOP
-    for (uint32_t i = kiln_thread(); i < COLS * TILES * 8; i += KILN_BLOCK) {
-        const uint64_t row = i / COLS, col = first + i % COLS;
-        if (row >= (uint64_t)args.m || col >= (uint64_t)args.n) continue;
-        float sum = 0.0f;
-        KILN_UNROLL
-        for (uint32_t w = 0; w < WARPS; w++)
-            sum += shared[w][row / 8][i % COLS][row % 8];
-        finish(&args, sum * SUM_SCALE, row, col);
-    }
 }

@@ -40,24 +40,14 @@ static kiln_status check_options(const char *name, const kiln_tree_accept_params
 }
 
 /* The tensors of numbers, of 32 bits. */
-static kiln_status check_numbers(const char *name, const kiln_tree_accept_params *params) {
-    const struct {
-        const char *name;
-        const void *data;
-        int64_t rows, cols;
-    } tensors[] = {
-        {"path", params->path, params->batch, params->depth},
-        {"accepted", params->accepted, 1, params->batch},
-        {"next", params->next, 1, params->batch},
-        {"tokens", params->tokens, params->batch, params->nodes},
-        {"parents", params->parents, params->trees, params->nodes},
-        {"targets", params->targets, params->batch, params->nodes},
-    };
-    size_t count = sizeof tensors / sizeof *tensors;
-    for (size_t i = 0; i < (params->targets ? count : count - 1); i++)
-        KILN__TRY(kiln__tensor_check(name, tensors[i].name, tensors[i].data, tensors[i].rows, tensors[i].cols,
-                                     tensors[i].cols, 2));
-    return KILN_OK;
+static inline kiln_status check_numbers(const char *name, const kiln_tree_accept_params *params) {
+    int64_t batch = params->batch, nodes = params->nodes;
+    KILN__TRY(kiln__tensor_check(name, "path", params->path, batch, params->depth, params->depth, 2));
+    KILN__TRY(kiln__tensor_check(name, "accepted", params->accepted, 1, batch, batch, 2));
+    KILN__TRY(kiln__tensor_check(name, "next", params->next, 1, batch, batch, 2));
+    KILN__TRY(kiln__tensor_check(name, "tokens", params->tokens, batch, nodes, nodes, 2));
+    KILN__TRY(kiln__tensor_check(name, "parents", params->parents, params->trees, nodes, nodes, 2));
+    return params->targets ? kiln__tensor_check(name, "targets", params->targets, batch, nodes, nodes, 2) : KILN_OK;
 }
 
 static kiln_status tree_accept(kiln_stream *stream, const kiln_tree_accept_params *params, unsigned part,

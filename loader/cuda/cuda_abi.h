@@ -55,6 +55,7 @@ struct CUuuid_st;      /* 16 bytes */
     X(TENSOR_MAP_DATA_TYPE_UINT8, 0)                          \
     X(TENSOR_MAP_DATA_TYPE_UINT16, 1)                         \
     X(TENSOR_MAP_DATA_TYPE_UINT32, 2)                         \
+    X(TENSOR_MAP_DATA_TYPE_TFLOAT32, 11)                      \
     X(TENSOR_MAP_INTERLEAVE_NONE, 0)                          \
     X(TENSOR_MAP_SWIZZLE_NONE, 0)                             \
     X(TENSOR_MAP_SWIZZLE_32B, 1)                              \

@@ -1,4 +1,4 @@
-"""What a call costs the host from Python: python_calls.py C_CALL, with kiln, NumPy and, if it can be, PyTorch installed.
+"""What a call costs the host from Python: python_calls.py C_CALL, with kiln, NumPy and, if it can be, PyTorch and JAX.
 
 The sum of two arrays of 32 floats on the CPU, where the work itself takes some nanoseconds: as a call of C, by kiln's
 extension, by its way through ctypes, and by the arrays' own library; with outputs made and given. All take turns for so many
@@ -38,6 +38,14 @@ def cases(library, sum_of, a, b, y):
     yield f"{library}, kiln through ctypes, output given", lambda: by_ctypes(a, b, y=y), SLOW_CALLS
 
 
+def jax_cases(a, b):
+    import jax
+    import kiln.jax
+    a, b = jax.numpy.asarray(a), jax.numpy.asarray(b)
+    yield "JAX, its own", lambda: jax.numpy.add(a, b).block_until_ready(), SLOW_CALLS
+    yield "JAX, kiln", lambda: kiln.jax.add_f32(a, b).block_until_ready(), SLOW_CALLS
+
+
 def main():
     a, b, y = (np.ones((4, 8), np.float32) for _ in range(3))
     all_cases, versions = [*cases("NumPy", np.add, a, b, y)], f"NumPy {np.__version__}"
@@ -47,6 +55,11 @@ def main():
         versions += f", PyTorch {torch.__version__}"
     except ImportError:
         versions += ", without PyTorch"
+    try:
+        all_cases += jax_cases(a, b)
+        versions += f", JAX {sys.modules['jax'].__version__}"
+    except ImportError:
+        versions += ", without JAX"
     native = ctypes.CDLL(sys.argv[1]).c_call_nanoseconds
     native.restype = ctypes.c_double
     best = {"C": float("inf")} | {name: float("inf") for name, _, _ in all_cases}

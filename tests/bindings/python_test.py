@@ -1,6 +1,7 @@
 """The Python package: python_test.py CASE BACKEND runs a case on cpu or cuda; --list prints the cases."""
 import ast
 import ctypes
+import json
 import os
 import pathlib
 import subprocess
@@ -237,6 +238,56 @@ def names(run):
             assert 0 < np.abs(got.astype(np.float32) - kiln.ops.mha(x, x, x)).max() < 0.05, quantised
         assert np.array_equal(kiln.element_wise_mul_add(q, q, q), q + q)
     refused(ValueError, "must be one of f32, f16, bf16", lambda: kiln.attention(q, q, q, precision="fp4"))
+
+
+@cpu_case
+def quantize(run):
+    """What is quantised is nearly the same again, by whatever shares a scale; codes go into products."""
+    kiln, ops = run.kiln, run.kiln.ops
+    x = random.standard_normal((2, 65, 160)).astype(np.float32)
+    rows = x.reshape(-1, 160)
+    shapes = {"tensor": (1, 1), "row": (130, 1), "group": (130, 2), "block": (2, 2)}
+    for to, error in (("fp8", 2.0**-4), ("int8", 1 / 127)):
+        for sharer, shape in shapes.items():
+            codes, scales = kiln.quantize(x, to, sharer)
+            assert codes.shape == x.shape and scales.shape == shape
+            again = getattr(ops, f"dequantize_{to}")(codes.reshape(-1, 160), scales, precision="f32")
+            np.testing.assert_allclose(again, rows, rtol=error, atol=np.abs(rows).max() * error / 2)
+    for sharer, count in (("tensor", 1), ("row", 130)):
+        codes, scales, whole = kiln.quantize(x, "nvfp4", sharer)
+        assert codes.shape == (2, 65, 80) and scales.shape == (130, 10) and whole.shape == (count,)
+        again = ops.dequantize_nvfp4(codes.reshape(-1, 80), scales, whole, cols=160, precision="f32")
+        assert np.abs(again - rows).max() < np.abs(rows).max() / 4
+    (a, a_scales), (b, b_scales) = kiln.quantize(rows), kiln.quantize(rows[:7], scales="tensor")
+    d = ops.gemm_fp8(a, b, a_scales, b_scales, precision="f32")
+    np.testing.assert_allclose(d, rows @ rows[:7].T, atol=2)
+    refused(ValueError, "to is 'fp4': must be one of fp8, int8, nvfp4", lambda: kiln.quantize(x, "fp4"))
+    refused(ValueError, "scales is 'block': must be one of tensor, row", lambda: kiln.quantize(x, "nvfp4", "block"))
+
+
+@cpu_case
+def trace(run):
+    """Calls meanwhile are in the file, in either format, also where they fail."""
+    x = np.ones((2, 4), np.float32)
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "calls.json")
+        with run.kiln.trace(path, run.place):
+            run.kiln.ops.softmax(x)
+        events = json.loads(path.read_text())["traceEvents"]
+        assert any("softmax" in event["name"] for event in events), events
+
+        def fails():
+            with run.kiln.trace(path.with_suffix(".txt"), run.place):
+                run.kiln.ops.add(x, x)
+                raise KeyError("mine")
+
+        refused(KeyError, "mine", fails)
+        assert "add" in path.with_suffix(".txt").read_text()
+        refused(ValueError, "must end in .json or .txt", lambda: run.kiln.trace("calls.bin").__enter__())
+        run.kiln.ops.add(x, x)
+        with run.kiln.trace(path, run.place):
+            pass
+        assert not any("add" in event["name"] for event in json.loads(path.read_text())["traceEvents"])
 
 
 @case

@@ -11,6 +11,7 @@ typedef struct shape {
     bool interleaved;       /* the matrices of a batch lie side by side, row by row */
     bool c, bias, in_place, workspace;
     bool exact;      /* sums that f32 holds, in whatever order */
+    double tf32;     /* what products lose where factors may be rounded to TF32; 0: they may not */
     double smallest; /* what is below it may be taken for 0 */
     double scale;
     kiln_gemm_activation activation;
@@ -27,6 +28,10 @@ static double smallest_of(const kiln_stream *stream, precision p) {
 
 static double any_number(void) {
     return random_number(-1, 1);
+}
+
+static double positive_number(void) {
+    return random_number(1, 2);
 }
 
 static double one(void) {
@@ -82,7 +87,7 @@ static double *at(const tensor *t, double *values, int64_t batch, int64_t row, i
                           : values + (batch * t->rows + row) * t->cols + col;
 }
 
-/* What f32 may lose: each product and each sum is rounded, in whatever order. */
+/* What f32 may lose: each product and each sum is rounded, in whatever order; before that TF32 rounds factors. */
 static void reference(shape s, const tensor *a, const tensor *b, const tensor *c, const matrix *bias, const tensor *d,
                       double *expected, double *allowed) {
     for (int64_t batch = 0; batch < s.batch; batch++)
@@ -110,8 +115,8 @@ static void reference(shape s, const tensor *a, const tensor *b, const tensor *c
                 double result = activate(s.activation, value);
                 *at(d, expected, batch, row, col) = result;
                 if (s.exact) continue;
-                *at(d, allowed, batch, row, col) = 1.2 * magnitude * sqrt((double)s.k + 16) * 0x1p-23 + lost +
-                                                   (s.activation ? 2e-6 + 2e-6 * fabs(result) : 0);
+                *at(d, allowed, batch, row, col) = 1.2 * magnitude * (sqrt((double)s.k + 16) * 0x1p-23 + s.tf32) +
+                                                   lost + (s.activation ? 2e-6 + 2e-6 * fabs(result) : 0);
             }
 }
 
@@ -137,15 +142,17 @@ static kiln_gemm_params params_of(shape s, const tensor *d, const tensor *a, con
                               .c_batch_stride = packed ? 0 : c->batch_stride,
                               .scale = (float)s.scale,
                               .activation = (int32_t)s.activation,
-                              .tile = (int32_t)s.tile};
+                              .tile = (int32_t)s.tile,
+                              .compute = s.tf32 > 0 ? KILN_GEMM_COMPUTE_TF32 : KILN_GEMM_COMPUTE_F32};
 }
 
 static void run(kiln_stream *stream, precision p, shape s, double (*value)(void)) {
     harness_describe(
-        "gemm_%s %lld of %lld x %lld x %lld, padding %lld, at %lld%s%s%s%s%s, scale %g, activation %d, tile %d",
+        "gemm_%s %lld of %lld x %lld x %lld, padding %lld, at %lld%s%s%s%s%s, scale %g, activation %d, tile %d%s",
         precision_name(p), (long long)s.batch, (long long)s.m, (long long)s.n, (long long)s.k, (long long)s.padding,
         (long long)s.place, s.interleaved ? ", interleaved" : "", s.c ? ", c" : "", s.in_place ? " in place" : "",
-        s.bias ? ", bias" : "", s.workspace ? ", workspace" : "", s.scale, s.activation, (int)s.tile);
+        s.bias ? ", bias" : "", s.workspace ? ", workspace" : "", s.scale, s.activation, (int)s.tile,
+        s.tf32 > 0 ? ", TF32" : "");
     tensor a = tensor_create(stream, p, s, s.m, s.k), b = tensor_create(stream, p, s, s.n, s.k);
     tensor c = tensor_create(stream, p, s, s.m, s.n), own = tensor_create(stream, p, s, s.m, s.n);
     tensor *d = s.in_place ? &c : &own;
@@ -271,6 +278,11 @@ static kiln_kernel_info kernel_of(kiln_stream *stream, precision p, kiln_gemm_ti
     return (kiln_kernel_info){0};
 }
 
+/* What products of a precision lose by matrix units besides: two factors of f32 are rounded to 11 bits. */
+static double tf32_of(precision p) {
+    return p == F32 ? 0x1p-10 : 0;
+}
+
 /* The tiles of matrix units, whole ones and those that end within one: several of them in each direction, stages of k
  * that are less, as many and more than shared memory holds, rows that end within a vector, and blocks that share k. */
 static void test_matrix_units(kiln_stream *stream) {
@@ -280,9 +292,10 @@ static void test_matrix_units(kiln_stream *stream) {
         for (kiln_gemm_tile tile = KILN_GEMM_TILE_SMALL; tile <= KILN_GEMM_TILE_MEDIUM; tile++) {
             /* Images without such kernels take the portable one, of which other tests ask more. */
             bool tuned = kernel_of(stream, p, tile).name;
+            const double tf32 = tf32_of(p);
             for (size_t i = 0; i < (tuned ? sizeof shapes / sizeof *shapes : 1); i++) {
                 const int64_t *sizes = shapes[i];
-                shape s = {.batch = 1, .m = sizes[0], .n = sizes[1], .k = sizes[2], .tile = tile};
+                shape s = {.batch = 1, .m = sizes[0], .n = sizes[1], .k = sizes[2], .tf32 = tf32, .tile = tile};
                 s.padding = (8 - sizes[2] % 8) % 8;
                 s.bias = i % 2;
                 run(stream, p, s, any_number);
@@ -290,14 +303,16 @@ static void test_matrix_units(kiln_stream *stream) {
             if (!tuned) continue;
             shape s = {.batch = 1, .m = 70, .n = 131, .k = 1100, .padding = 4, .workspace = true, .c = true};
             s.batch += tile == KILN_GEMM_TILE_SMALL; /* a large tile takes simulated devices long */
+            s.tf32 = tf32;
             s.tile = tile;
             s.activation = KILN_GEMM_SILU;
             s.scale = 0.5;
             run(stream, p, s, any_number);
-            run(stream, p, (shape){.batch = 1, .m = 70, .n = 66, .k = 104, .exact = true, .tile = tile}, small_integer);
-            run(stream, p,
-                (shape){.batch = 1, .m = 9, .n = 33, .k = 1032, .workspace = true, .exact = true, .tile = tile},
-                small_integer);
+            s = (shape){.batch = 1, .m = 70, .n = 66, .k = 104, .exact = true, .tf32 = tf32, .tile = tile};
+            run(stream, p, s, small_integer);
+            s = (shape){.batch = 1, .m = 9, .n = 33, .k = 1032, .workspace = true, .exact = true, .tf32 = tf32};
+            s.tile = tile;
+            run(stream, p, s, small_integer);
         }
 }
 
@@ -311,24 +326,35 @@ static void test_persistent(kiln_stream *stream) {
         for (kiln_gemm_tile tile = KILN_GEMM_TILE_SMALL; tile <= KILN_GEMM_TILE_MEDIUM; tile++) {
             const kiln_kernel_info kernel = kernel_of(stream, p, tile);
             if (!kernel.stages) continue;
+            const double tf32 = tf32_of(p);
             shape s = {
                 .batch = 1, .m = 20, .n = kernel.tile[1], .k = (kernel.stages + 2) * kernel.tile[2], .tile = tile};
+            s.tf32 = tf32;
             run(stream, p, s, any_number);
             s = (shape){.batch = 2, .m = 70, .n = kernel.tile[1] + 40, .k = 64, .c = true, .bias = true, .tile = tile};
             s.scale = -1.5;
             s.activation = KILN_GEMM_GELU_TANH;
+            s.tf32 = tf32;
             run(stream, p, s, any_number);
             if (tile != (p == F16 ? KILN_GEMM_TILE_LARGE : KILN_GEMM_TILE_SMALL)) continue;
             s = (shape){.m = 17, .n = 24, .k = 72, .bias = true, .tile = tile};
             s.batch = device.multiprocessors / (kernel.cluster ? (int64_t)kernel.cluster : 1) + 3;
+            s.tf32 = tf32;
             run(stream, p, s, any_number);
             s = (shape){.batch = 1, .m = 17 * kernel.tile[0], .n = 2 * kernel.tile[1], .k = 16, .exact = true};
             s.tile = tile;
+            s.tf32 = tf32;
             run(stream, p, s, small_integer);
         }
 }
 
 /* Products whose k groups share. */
+/* TF32 is rounded to, and not cut: the errors of numbers of one sign cancel. */
+static void test_rounding(kiln_stream *stream) {
+    if (precision_first() != F32) return;
+    run(stream, F32, (shape){.batch = 1, .m = 20, .n = 24, .k = 520, .tf32 = 0x1p-12}, positive_number);
+}
+
 /* Few rows, by matrix units where the image has them: each number of rows, columns beyond the last block's, k that ends
  * in each part of what the warps of a block take in turn. */
 static void test_few_rows(kiln_stream *stream) {
@@ -478,11 +504,11 @@ static void test_refusals(kiln_stream *stream) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        on_each_device(test_special_values), on_each_device(test_nan),     on_each_device(test_no_products),
-        on_each_device(test_aligned),        on_each_device(test_random),  on_each_device(test_plain),
-        on_each_device(test_exact),          on_each_device(test_endings), on_each_device(test_split),
-        on_each_device(test_matrix_units),   on_each_device(test_tall),    on_each_device(test_few_rows),
-        on_each_device(test_persistent),     on_one_device(test_refusals),
+        on_each_device(test_special_values), on_each_device(test_nan),      on_each_device(test_no_products),
+        on_each_device(test_aligned),        on_each_device(test_random),   on_each_device(test_plain),
+        on_each_device(test_exact),          on_each_device(test_endings),  on_each_device(test_split),
+        on_each_device(test_matrix_units),   on_each_device(test_tall),     on_each_device(test_few_rows),
+        on_each_device(test_persistent),     on_each_device(test_rounding), on_one_device(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
  * exact; tensors that quantize_fp8 and quantize_int8 made. */
 #include "tests/ops/harness.h"
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +24,7 @@ typedef struct shape {
     double scale;
     kiln_gemm_activation activation;
     kiln_gemm_tile tile;
+    bool fast; /* accumulation */
 } shape;
 
 static const kiln_bundle *bundle_of(bool fp8) {
@@ -32,6 +34,20 @@ static const kiln_bundle *bundle_of(bool fp8) {
 
 static const char *name_of(bool fp8) {
     return fp8 ? "gemm_fp8" : "gemm_int8";
+}
+
+/* The kernel of matrix units for the tile, or one without a name where the image has none. */
+static kiln_kernel_info kernel_of(kiln_stream *stream, bool fp8, precision p, kiln_gemm_tile tile) {
+    static const char *const tiles[] = {
+        [KILN_GEMM_TILE_SMALL] = "small", [KILN_GEMM_TILE_LARGE] = "large", [KILN_GEMM_TILE_MEDIUM] = "medium"};
+    static const char *const units[] = {"wgmma", "mma"};
+    kiln_kernel_info info = {0};
+    char name[64];
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        snprintf(name, sizeof name, "kiln_%s_%s_%s_%s", name_of(fp8), units[i], tiles[tile], precision_name(p));
+        if (harness_find_kernel(stream, bundle_of(fp8), p, name, &info)) return info;
+    }
+    return (kiln_kernel_info){0};
 }
 
 /* ---- Numbers ---- */
@@ -147,14 +163,16 @@ static void factor_destroy(factor *f) {
 
 /* ---- One product ---- */
 
-/* What one addition of a product of codes may lose of those that it is added to: matrix units of E4M3 add 16 or 32
- * products at once and drop what is 13 bits below the greatest (sm_89), and only groups of them are added in f32. */
+/* What one addition of a product of codes may lose of those that it is added to. Matrix units of E4M3 add 16 or 32
+ * products at once and drop of each what is 13 bits below the greatest: sm_89 once for those of a group of columns,
+ * sm_90 with every 32 of them; only groups are added in f32, unless fast accumulation is asked for. */
 static double loss_of(kiln_stream *stream, shape s) {
     kiln_device_info info;
     harness_ok(kiln_device_get_info(stream->device, &info));
     if (!s.fp8) return 0;
-    bool coarse = info.target.backend == KILN_BACKEND_CUDA && info.target.compute_capability >= 89;
-    return coarse ? 0x1p-11 : 0x1p-23 * sqrt((double)s.k + 16);
+    const bool cuda = info.target.backend == KILN_BACKEND_CUDA;
+    if (cuda && info.target.compute_capability == 90) return s.fast ? 0x1p-10 * (double)(s.k / 32 + 4) : 0x1p-9;
+    return cuda && info.target.compute_capability >= 89 ? 0x1p-11 : 0x1p-23 * sqrt((double)s.k + 16);
 }
 
 static void reference(kiln_stream *stream, shape s, const factor *a, const factor *b, const matrix *bias,
@@ -201,6 +219,7 @@ static void call(kiln_stream *stream, precision p, shape s, const factor *a, con
                                    .scale = (float)s.scale,
                                    .activation = (int32_t)s.activation,
                                    .tile = (int32_t)s.tile};
+    if (s.fast) params.accumulation = KILN_GEMM_ACCUMULATION_FAST;
     const kiln_operator_function *function = operator_function(name_of(s.fp8), p);
     matrix workspace = {0};
     if (s.workspace) {
@@ -216,10 +235,10 @@ static void call(kiln_stream *stream, precision p, shape s, const factor *a, con
 
 static void run_with(kiln_stream *stream, precision p, shape s, double (*code)(void), double (*scale)(void)) {
     harness_describe("%s_%s %lld x %lld x %lld, scales %d and %d, padding %lld, at %lld%s%s, scale %g, activation %d, "
-                     "tile %d",
+                     "tile %d%s",
                      name_of(s.fp8), precision_name(p), (long long)s.m, (long long)s.n, (long long)s.k, (int)s.a,
                      (int)s.b, (long long)s.padding, (long long)s.place, s.bias ? ", bias" : "",
-                     s.workspace ? ", workspace" : "", s.scale, s.activation, (int)s.tile);
+                     s.workspace ? ", workspace" : "", s.scale, s.activation, (int)s.tile, s.fast ? ", fast" : "");
     factor a = factor_create(stream, s, s.m, s.a, code, scale), b = factor_create(stream, s, s.n, s.b, code, scale);
     matrix d = matrix_create(stream, p, s.m, s.n, s.n + s.padding, s.place);
     matrix bias = matrix_create(stream, p, 1, s.n, 0, s.place);
@@ -330,24 +349,56 @@ static void test_nan(kiln_stream *stream) {
         }
 }
 
-/* The tiles of matrix units, whole ones and those that end within one, and blocks that share k. */
+/* The tiles of matrix units: whole ones and those that end within one, d that lies so that vectors can be written and
+ * so that they cannot, more stages than there are in shared memory, and blocks that share k. */
 static void test_matrix_units(kiln_stream *stream) {
-    static const int64_t shapes[][3] = {{17, 70, 16}, {64, 128, 128}, {65, 129, 144}, {129, 40, 300}, {20, 300, 528}};
+    static const int64_t shapes[][3] = {{17, 72, 16}, {64, 128, 128}, {65, 129, 144}, {129, 40, 300}, {20, 304, 1168}};
+    enum { SHAPES = sizeof shapes / sizeof *shapes };
     for (precision p = precision_first(); p < precision_end(); p++)
-        for (int i = 0; i < 4; i++) {
-            shape base = {.fp8 = i % 2, .tile = i < 2 ? KILN_GEMM_TILE_SMALL : KILN_GEMM_TILE_LARGE};
-            /* Images without such kernels take the portable one, of which other tests ask more. */
-            bool tuned = harness_has_tuned(stream, bundle_of(base.fp8), p);
-            for (size_t j = 0; j < (tuned ? sizeof shapes / sizeof *shapes : 1); j++) {
-                shape s = base;
-                s.m = shapes[j][0], s.n = shapes[j][1], s.k = shapes[j][2];
-                s.padding = (16 - s.k % 16) % 16;
-                s.bias = j % 2;
-                s.a = (int)j % 3 == 0 ? EACH_ROW : GROUPS;
-                s.b = (int)j % 3 == 0 ? EACH_ROW : (int)j % 3 == 1 ? BLOCKS : GROUPS;
+        for (int fp8 = 0; fp8 < 2; fp8++)
+            for (kiln_gemm_tile tile = KILN_GEMM_TILE_SMALL; tile <= KILN_GEMM_TILE_MEDIUM; tile++) {
+                /* Images without such kernels take the portable one, of which other tests ask more. */
+                bool tuned = kernel_of(stream, fp8, p, tile).name;
+                for (int j = 0; j < (tuned ? SHAPES : 1); j++) {
+                    if (tuned && p != F16 && j != 1 && j != 2) continue; /* simulated devices take long */
+                    shape s = {.fp8 = fp8, .m = shapes[j][0], .n = shapes[j][1], .k = shapes[j][2], .tile = tile};
+                    s.padding = (16 - s.k % 16) % 16;
+                    s.bias = j % 2;
+                    s.a = j % 3 == 0 ? EACH_ROW : GROUPS;
+                    s.b = j % 3 == 0 ? EACH_ROW : j % 3 == 1 ? BLOCKS : GROUPS;
+                    s.activation = j == 2 ? KILN_GEMM_SILU : KILN_GEMM_NONE;
+                    run(stream, p, s);
+                }
+                if (!tuned) continue;
+                shape s = {.fp8 = fp8, .m = 70, .n = 131, .k = 2064, .workspace = true, .tile = tile};
+                s.a = EACH_ROW;
+                s.b = ROW_BLOCKS;
+                run(stream, p, s);
+                s = (shape){.fp8 = fp8, .m = 40, .n = 264, .k = 528, .a = EACH_ROW, .tile = tile};
+                s.fast = fp8;
+                s.activation = (kiln_gemm_activation)(fp8 * KILN_GEMM_SILU);
+                run(stream, p, s);
+                s = (shape){.fp8 = fp8, .m = 130, .n = 66, .k = 208, .exact = true, .tile = tile};
+                s.a = s.b = fp8 ? GROUPS : TENSOR;
+                run_with(stream, p, s, s.fp8 ? small_e4m3 : small_int8, power_of_two);
+            }
+}
+
+/* More tiles than there are multiprocessors, for kernels whose blocks do several: few columns of many rows. */
+static void test_many_tiles(kiln_stream *stream) {
+    kiln_device_info device;
+    harness_ok(kiln_device_get_info(stream->device, &device));
+    for (precision p = precision_first(); p < precision_end(); p++)
+        for (int fp8 = 0; fp8 < 2; fp8++)
+            for (kiln_gemm_tile tile = KILN_GEMM_TILE_SMALL; tile <= KILN_GEMM_TILE_MEDIUM; tile++) {
+                const kiln_kernel_info kernel = kernel_of(stream, fp8, p, tile);
+                if (!kernel.name || !kernel.boxes[0][0]) continue;
+                if (tile != (p == F16 ? KILN_GEMM_TILE_LARGE : KILN_GEMM_TILE_SMALL))
+                    continue; /* simulated ones take long */
+                shape s = {.fp8 = fp8, .n = 3, .k = 144, .tile = tile, .a = fp8 ? GROUPS : EACH_ROW, .b = EACH_ROW};
+                s.m = (device.multiprocessors + 3) * (int64_t)kernel.tile[0];
                 run(stream, p, s);
             }
-        }
 }
 
 /* Products whose k blocks share. */
@@ -488,7 +539,7 @@ static void test_refusals(kiln_stream *stream) {
         REFUSED(scale, (float)INFINITY, "scale");
         REFUSED(activation, 5, "activation");
         REFUSED(tile, 5, "tile");
-        REFUSED(reserved, 1, "reserved");
+        REFUSED(accumulation, fp8 ? 2 : 1, fp8 ? "accumulation" : "reserved");
         bad = good;
         bad.m = 18;
         bad.n = 2;
@@ -509,10 +560,10 @@ static void test_refusals(kiln_stream *stream) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        on_each_device(test_plain),        on_each_device(test_scales),   on_each_device(test_random),
-        on_each_device(test_exact),        on_each_device(test_positive), on_each_device(test_nan),
-        on_each_device(test_matrix_units), on_each_device(test_shared_k), on_each_device(test_few_rows),
-        on_each_device(test_composition),  on_one_device(test_refusals),
+        on_each_device(test_plain),        on_each_device(test_scales),      on_each_device(test_random),
+        on_each_device(test_exact),        on_each_device(test_positive),    on_each_device(test_nan),
+        on_each_device(test_matrix_units), on_each_device(test_many_tiles),  on_each_device(test_shared_k),
+        on_each_device(test_few_rows),     on_each_device(test_composition), on_one_device(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,10 +19,11 @@ typedef struct tally {
     int results, wrong;
 } tally;
 
-/* Whether an image's target is the expected one or that chip's own, with an a. */
+/* Whether an image's target is the expected one, that chip's own, with an a, or its family's, with an f. */
 static bool is_of(const char *target, const char *chip) {
     const size_t length = strlen(chip);
-    return !strncmp(target, chip, length) && (!target[length] || !strcmp(target + length, "a"));
+    const char *end = target + length;
+    return !strncmp(target, chip, length) && (!*end || !strcmp(end, "a") || !strcmp(end, "f"));
 }
 
 static void count_result(void *user, const kiln_preload_result *result) {
@@ -203,11 +204,62 @@ static void test_gemm_chooses_by_sizes(void **state) {
     kiln_device_close(device);
 }
 
+/* gemm_fp8's in the same way; gemm_int8 has the same host side. */
+static void test_gemm_fp8_chooses_by_sizes(void **state) {
+    (void)state;
+    static const struct {
+        int64_t m, n, k, a_stride;
+        kiln_gemm_tile tile;
+        const char *kernel;
+        uint32_t blocks, launches;
+    } rows[] = {
+        {1, 8192, 8192, 0, 0, "kiln_gemm_fp8_mma_rows_8_bf16", 0, 1},
+        {16, 8192, 8192, 0, 0, "kiln_gemm_fp8_mma_rows_16_bf16", 0, 1},
+        {17, 8192, 8192, 0, 0, "kiln_gemm_fp8_wgmma_small_bf16", 128, 1},
+        {1024, 1024, 1024, 0, 0, "kiln_gemm_fp8_wgmma_small_bf16", 128, 1},
+        {2048, 2048, 2048, 0, 0, "kiln_gemm_fp8_wgmma_medium_bf16", MULTIPROCESSORS, 1},
+        {512, 8192, 8192, 0, 0, "kiln_gemm_fp8_wgmma_large_bf16", 128, 1},
+        {8192, 8192, 8192, 0, 0, "kiln_gemm_fp8_wgmma_large_bf16", MULTIPROCESSORS, 1},
+        {64, 512, 16384, 0, 0, "kiln_gemm_fp8_wgmma_small_bf16", 128, 2},
+        {4096, 4096, 4096, 4097, 0, "kiln_gemm_fp8_tiles_bf16", 0, 1},
+        {130, 256, 4096, 0, KILN_GEMM_TILE_LARGE, "kiln_gemm_fp8_wgmma_large_bf16", 8, 2},
+    };
+    kiln_device *device = fixture_open(ON_SM_90);
+    kiln_stream stream;
+    void *memory;
+    assert_ok(kiln_stream_open(device, 0, &stream));
+    assert_ok(kiln_memory_alloc(device, TENSOR_BYTES, &memory));
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        kiln_gemm_fp8_params params = {.d = memory, .a = memory, .b = memory, .a_scales = memory, .b_scales = memory};
+        params.m = rows[i].m;
+        params.n = rows[i].n;
+        params.k = rows[i].k;
+        params.a_stride = rows[i].a_stride;
+        params.tile = (int32_t)rows[i].tile;
+        if (rows[i].launches > 1) {
+            params.workspace = memory;
+            assert_ok(kiln_gemm_fp8_bf16_workspace_size(&stream, &params, &params.workspace_size));
+        }
+        sim.reset();
+        assert_ok(kiln_gemm_fp8_bf16(&stream, &params));
+        static sim_launch seen;
+        assert_int_equal(sim.launches(), rows[i].launches);
+        assert_true(sim.launch(0, &seen));
+        if (strcmp(seen.kernel, rows[i].kernel) != 0) fail_msg("row %zu: %s", i, seen.kernel);
+        uint32_t blocks = seen.grid[0] * seen.grid[1] * seen.grid[2];
+        if (rows[i].blocks && blocks != rows[i].blocks) fail_msg("row %zu: %u blocks", i, blocks);
+    }
+    kiln_memory_free(device, memory);
+    kiln_stream_close(&stream);
+    kiln_device_close(device);
+}
+
 int main(int argc, char **argv) {
     (void)argc;
     fixture_start(argv, devices);
     const struct CMUnitTest tests[] = {fixture_test(test_every_operator_loads_on_every_architecture),
                                        fixture_test(test_every_operator_can_be_captured),
-                                       fixture_test(test_gemm_chooses_by_sizes)};
+                                       fixture_test(test_gemm_chooses_by_sizes),
+                                       fixture_test(test_gemm_fp8_chooses_by_sizes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -82,14 +82,22 @@ typedef struct matrix_form {
     double target, version;
 } matrix_form;
 
+#define scaled_MXF4_X2     "`.kind::mxf4.block_scale`, two scales"
+#define scaled_MXF4NVF4_X2 "`.kind::mxf4nvf4.block_scale.scale_vec::2X`, two scales"
+#define scaled_MXF4NVF4_X4 "`.kind::mxf4nvf4.block_scale.scale_vec::4X`, four scales"
+#define scaled_MXF8F6F4_X1 "`.kind::mxf8f6f4.block_scale`, a scale"
+
 static const matrix_form matrix_forms[] = {
 #define PTX_MMA(m, n, k, layouts, d, a, b, c, takes, target, version) \
     {"mma", #layouts, #d, #a, #b, #c, #takes, m, n, k, target, (version) / 10.0},
 #define PTX_WMMA(m, n, k, layouts, d, type, c, takes, registers_a, registers_b, target, version) \
     {"wmma", #layouts, #d, #type, #type, #c, #takes, m, n, k, target, (version) / 10.0},
+#define PTX_MMA_SCALED(m, n, k, kind, vector, a, b, scale, version) \
+    {"mma", "ROW_COLUMN", "f32", #a, #b, "f32", scaled_##kind##_##vector " of " #scale, m, n, k, 120, (version) / 10.0},
 #include "tests/sim/ptx/matrix/ptx_matrix_forms.def"
 #undef PTX_MMA
 #undef PTX_WMMA
+#undef PTX_MMA_SCALED
 };
 
 /* "f16", or "s8 or u8". */
@@ -103,16 +111,17 @@ static const char *taken(const char *takes) {
            : !strcmp(takes, "ROUNDING") ? "a rounding"
            : !strcmp(takes, "XOR")      ? "`.xor.popc`"
            : !strcmp(takes, "AND")      ? "`.and.popc`"
-                                        : "";
+           : !strcmp(takes, "NOTHING")  ? ""
+                                        : takes; /* of scales */
 }
 
 static void matrix_form_print(const matrix_form *f) {
     bool wmma = !strcmp(f->instruction, "wmma");
     char multiplicands[32], d[32], c[32];
-    printf("| %s | m%dn%dk%d | %s | %s | %s | %s | %s | sm_%g | %.1f |\n", f->instruction, f->m, f->n, f->k,
+    printf("| %s | m%dn%dk%d | %s | %s | %s | %s | %s | sm_%g%s | %.1f |\n", f->instruction, f->m, f->n, f->k,
            strcmp(f->layouts, "ANY") != 0 ? "row, col" : "any", either(f->a, f->b, multiplicands),
            either(f->d, wmma ? f->c : f->d, d), either(wmma ? f->d : f->c, f->c, c), taken(f->takes), f->target,
-           f->version);
+           strstr(f->takes, "block_scale") ? "a, sm_120f" : "", f->version);
 }
 
 static void matrix_forms_print(void) {

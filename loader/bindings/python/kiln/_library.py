@@ -46,6 +46,8 @@ for _name, _result, _arguments in (
     ("kiln_event_record", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
     ("kiln_event_sync", ctypes.c_int, (ctypes.c_void_p,)),
     ("kiln_event_elapsed", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)),
+    ("kiln_trace_start", ctypes.c_int, (ctypes.c_void_p, ctypes.c_size_t)),
+    ("kiln_trace_stop", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)),
     ("kiln_memory_alloc", ctypes.c_int, (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)),
     ("kiln_memory_free", None, (ctypes.c_void_p, ctypes.c_void_p)),
     ("kiln_w4a16_from_awq", ctypes.c_int, (*[ctypes.c_void_p] * 4, ctypes.c_int)),

@@ -63,13 +63,14 @@ def _custom_call(operator: Operator, part: str | None, names: tuple[str, ...], o
 
 def _folds(operator: Operator, names: tuple[str, ...], batched: list[bool]) -> bool:
     """Whether a call with one more leading dimension computes what many calls do: all outputs are of rows, and an array
-    has another dimension in front exactly if it is of rows. Not where the number of a row means something: where groups
-    of rows share a scale, or an array of one number a row, as positions, is left out."""
+    has another dimension in front exactly if it is of rows. Not where the number of a row may mean something: where an
+    array of one number a row, as positions, is left out, or another than of rows or columns is given, as of groups."""
     outputs = [field for field in operator.tensors if field.role == describe.OUTPUT]
     fields = [operator.by_name[name] for name in names]
     rows = outputs[0].terms[0][0] if outputs else None
     if rows is None or not rows.plain or operator.by_name[rows.size].shape:
         return False
+    columns = {term.size for field in outputs for term in field.terms[0][1:]}
     for field in operator.tensors:
         first, *others = field.terms[0]
         left_out = field.role == describe.INPUT and field not in fields
@@ -77,7 +78,7 @@ def _folds(operator: Operator, names: tuple[str, ...], batched: list[bool]) -> b
             return False
         if field.role == describe.OUTPUT and first != rows or any(term.size == rows.size for term in others):
             return False
-        if field in fields and first.size.endswith("_rows"):
+        if field in fields and first != rows and first.size not in columns:
             return False
     return [field.terms[0][0] == rows for field in fields] == batched
 

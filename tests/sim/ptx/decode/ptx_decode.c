@@ -39,7 +39,7 @@ static void read_suffixes(ptx_decoder *decoder) {
         ptx_type type = ptx_type_find(suffix, strlen(suffix));
         int modifier = 0;
         if (type) {
-            if (decoder->type_count == 4) ptx_refuse(decoder, "more than 4 types");
+            if (decoder->type_count == PTX_TYPES_MAX) ptx_refuse(decoder, "more than %d types", PTX_TYPES_MAX);
             decoder->types[decoder->type_count++] = type;
             continue;
         }

@@ -20,6 +20,8 @@ enum {
     PTX_SPECIAL_COUNT
 };
 
+enum { PTX_TYPES_MAX = 5 }; /* of an instruction */
+
 typedef struct ptx_decoder ptx_decoder;
 struct ptx_decoder {
     ptx_program *program;
@@ -27,7 +29,7 @@ struct ptx_decoder {
     const ptx_statement *statement;
     ptx_op *op;
     uint64_t modifiers[(PTX_MODIFIER_COUNT + 63) / 64];
-    ptx_type types[4];
+    ptx_type types[PTX_TYPES_MAX];
     uint32_t type_count;
     uint32_t shape[3];      /* of PTX_M_WARPGROUP_SHAPE */
     bool has_products;      /* the function has wgmma.mma_async */

@@ -4,6 +4,7 @@
  *   ptx_matrix_fragment.c  where the elements of a matrix lie, and how they get there and back (ptx_fragments.def)
  *   ptx_matrix_form.c      which forms there are, and what the decoders share (ptx_matrix_forms.def)
  *   ptx_matrix_multiply.c  d = a b + c, for mma and wmma.mma
+ *   ptx_matrix_scaled.c    the same of mma whose matrices have scales
  *   ptx_matrix_sum.c       the sums of floating-point products (ptx_matrix_units.def)
  *   ptx_matrix_warp.c      wmma.load and wmma.store
  *   ptx_matrix_move.c      ldmatrix, stmatrix, movmatrix */
@@ -123,12 +124,21 @@ uint32_t ptx_matrix_sum_at_once(sim_sum_mode mode, const ptx_matrix_unit *unit, 
 
 /* ---- What an instruction of a decoded kernel holds ---- */
 
+/* The scales of rows of A or columns of B. */
+typedef struct ptx_scales {
+    ptx_type type;
+    uint32_t count; /* of a row */
+    uint32_t place; /* of their register */
+    uint32_t byte, thread;
+} ptx_scales;
+
 struct ptx_matrix {
     uint32_t m, n, k;
     ptx_fragment a, b, c, d; /* of a load or store only a */
     ptx_matrix_takes operation;
     sim_rounding rounding; /* of f64 */
     const ptx_matrix_unit *unit;
+    ptx_scales scales[2];   /* of A and B, where they have scales */
     bool along_lines;       /* of a load or store: the elements of a line are neighbours in memory */
     uint32_t stride_place;  /* of a register with the elements from a line to the next, or PTX_NOWHERE */
     uint32_t stride_length; /* if it is PTX_NOWHERE */
@@ -139,5 +149,7 @@ void ptx_matrix_start(ptx_decoder *decoder, const ptx_matrix *matrix, ptx_run ru
 
 /* The part of the families wmma and mma that multiplies. */
 void ptx_decode_matrix_product(ptx_decoder *decoder, bool wmma);
+/* That of mma with .block_scale. */
+void ptx_decode_matrix_scaled(ptx_decoder *decoder);
 
 #endif

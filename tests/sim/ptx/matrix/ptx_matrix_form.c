@@ -21,9 +21,11 @@ const ptx_matrix_form ptx_matrix_forms[] = {
      {registers_a, registers_b},                                                                 \
      target,                                                                                     \
      version},
+#define PTX_MMA_SCALED(m, n, k, kind, vector, a, b, scale, version)
 #include "tests/sim/ptx/matrix/ptx_matrix_forms.def"
 #undef PTX_MMA
 #undef PTX_WMMA
+#undef PTX_MMA_SCALED
 };
 const size_t ptx_matrix_form_count = sizeof ptx_matrix_forms / sizeof *ptx_matrix_forms;
 

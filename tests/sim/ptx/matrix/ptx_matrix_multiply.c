@@ -188,5 +188,8 @@ void ptx_decode_matrix_product(ptx_decoder *decoder, bool wmma) {
 }
 
 void ptx_decode_matrix_multiply(ptx_decoder *decoder) {
-    ptx_decode_matrix_product(decoder, false);
+    if (ptx_take(decoder, PTX_M_BLOCK_SCALE))
+        ptx_decode_matrix_scaled(decoder);
+    else
+        ptx_decode_matrix_product(decoder, false);
 }

@@ -178,7 +178,7 @@ static void what_is_no_form_is_refused_by_name(void **state) {
              "w") ", " FOUR("w") ", %w0, 0;",
          ".sp::ordered_metadata"},
         {F16("m16n8k32.row.col.kind::f8f6f4.f32.e4m3.e4m3.f32"), ".kind::f8f6f4"},
-        {F16("m16n8k32.row.col.kind::mxf8f6f4.block_scale.f32.e4m3.e4m3.f32.ue8m0"), ".kind::mxf8f6f4"},
+        {F16("m16n8k32.row.col.kind::mxf8f6f4.block_scale.f32.e4m3.e4m3.f32.ue8m0"), "sm_120a"},
         {F16("m16n8k32.row.col.f32.e3m2.e2m3.f32"), ".e3m2"},
         {F16("m16n8k24.row.col.f32.f16.f16.f32"), ".m16n8k24"},
         {F16("m16n16k16.row.col.f32.f16.f16.f32"), "shape"},

@@ -1,0 +1,74 @@
+/* gemm_int8 for sm_90a: gemm_int8_wgmma_large, _medium and _small where the rows of a and b are 16-byte aligned, tiles
+ * of 128 x 256, 128 x 128 and 128 x 64 of d (w8a8_sm90a.h); beside them the kernels of mma.sync for few rows
+ * (w8a8_mma_rows.h) and the portable ones (gemm_int8_gpu.c) for the rest.
+ *
+ * Where no scale is of a group, wgmma adds up the products of all of k in int32. Where one is, those of a group are
+ * converted, scaled and added to the sums in f32.
+ *
+ * Floor: 2 m n k operations. Not measured, and no prototype either: wgmma of int8 is as fast as of e4m3, and what
+ * gemm_fp8's prototypes did is in gemm_fp8_sm90a.cu. Test: build/tests/ops/w8a8_test. Bench: build/kiln bench gemm_int8
+ */
+#include "kernels/arch/sm90a_products.h"
+#include "kernels/common/tuned.h"
+#include "kernels/gemm_int8/gemm_int8_portable.h"
+
+#include "kernels/common/w8a8_mma_rows.h"
+#include "kernels/common/w8a8_sm90a.h"
+
+KILN_TUNED_PARTS(f32 f16 bf16)
+KILN_SHAPE(gemm_int8_wgmma_large, 128, 256, 128, 50704, 100)
+KILN_STAGES(gemm_int8_wgmma_large, 4)
+KILN_CLUSTER(gemm_int8_wgmma_large, 2)
+KILN_TENSOR_MAPS(gemm_int8_wgmma_large, 240, 128x128x1, 128x128x1)
+KILN_SHAPE(gemm_int8_wgmma_medium, 128, 128, 128, 33808, 88)
+KILN_STAGES(gemm_int8_wgmma_medium, 6)
+KILN_TENSOR_MAPS(gemm_int8_wgmma_medium, 240, 128x128x1, 128x128x1)
+KILN_SHAPE(gemm_int8_wgmma_small, 128, 64, 128, 25360, 44)
+KILN_STAGES(gemm_int8_wgmma_small, 8)
+KILN_TENSOR_MAPS(gemm_int8_wgmma_small, 240, 128x128x1, 128x64x1)
+KILN_SHAPE(gemm_int8_mma_rows_8, 8, 16, 2048, 0, 100)
+KILN_SHAPE(gemm_int8_mma_rows_16, 16, 32, 1024, 0, 100)
+
+struct unit {
+    typedef int32_t sums;
+    enum : bool { TWO_LEVEL = false };
+    KILN_INLINE void mma(int32_t *sums, const uint32_t *a, const uint32_t *b) { kiln_sm80_mma_s8(sums, a, b); }
+    KILN_INLINE int32_t first(void) { return 0; }
+    KILN_INLINE float value(int32_t products) { return (float)products; }
+};
+
+struct group_unit {
+    typedef int32_t sums;
+    KILN_INLINE bool whole(const kiln_w8a8_mapped_args &args) { return !args.plain.grouped; }
+    KILN_INLINE float value(int32_t products) { return (float)products; }
+    template <uint32_t COLS> KILN_INLINE void multiply(int32_t *sums, uint64_t a, uint64_t b, bool add) {
+        if constexpr (COLS == 256)
+            kiln_sm90a_wgmma_s8_n256(sums, a, b, add);
+        else if constexpr (COLS == 128)
+            kiln_sm90a_wgmma_s8_n128(sums, a, b, add);
+        else
+            kiln_sm90a_wgmma_s8_n64(sums, a, b, add);
+    }
+};
+
+MATMUL_ENTRY(gemm_int8_wgmma_large, kiln_w8a8_mapped_args, 2) {
+    w8a8_wgmma<w8a8_shape<256, 4, 2>, group_unit>(args);
+}
+
+MATMUL_ENTRY(gemm_int8_wgmma_medium, kiln_w8a8_mapped_args, 1) {
+    w8a8_wgmma<w8a8_shape<128, 6, 1>, group_unit>(args);
+}
+
+MATMUL_ENTRY(gemm_int8_wgmma_small, kiln_w8a8_mapped_args, 1) {
+    w8a8_wgmma<w8a8_shape<64, 8, 1>, group_unit>(args);
+}
+
+KILN_ENTRY(gemm_int8_mma_rows_8, kiln_w8a8_args) {
+    KILN_SHARED few_rows<1, 1, 4>::sums sums;
+    w8a8_mma_rows<unit, 1, 1, 4>(args, &sums);
+}
+
+KILN_ENTRY(gemm_int8_mma_rows_16, kiln_w8a8_args) {
+    KILN_SHARED few_rows<2, 2, 2>::sums sums;
+    w8a8_mma_rows<unit, 2, 2, 2>(args, &sums);
+}

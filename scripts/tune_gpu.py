@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""Measures every tile that the chosen images of the products have, over shapes of real models, on a GPU of this machine:
+what scripts/tuning.py makes the kernels' rates of.
+
+    scripts/tune_gpu.py BUILD [--device cuda:0] [--out tune.json] [--seconds 540] [--only WORD] [--dry-run]
+
+What FILE has already is not measured again: a run that was cut short, or ended after its seconds, goes on where it stopped.
+Simulated devices have no times: --dry-run runs small shapes, on any device, and writes no time."""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True  # beside the sources
+
+PRECISIONS = ("f16", "bf16")
+# Operators and what of them has several tiles: the choices of `tile`, and further settings.
+OPERATORS = {
+    "gemm": (("large", "medium", "small", "portable"), {}),
+    "gemm_fp8": (("large", "small", "portable"), {}),
+    "gemm_int8": (("large", "small", "portable"), {}),
+    "gemm_nvfp4": (("large", "small", "portable"), {}),
+    "gemm_w4a16": (("128", "64"), {"weight_layout": "sm80_v1"}),
+}
+# n and k of the products of Llama 3: 8B's, and a shard's of 70B; and squares, which fill every device.
+LAYERS = ((6144, 4096), (4096, 4096), (28672, 4096), (4096, 14336), (1280, 8192), (8192, 1024), (7168, 8192), (8192, 3584))
+ROWS = (17, 32, 64, 128, 256, 512, 1024, 4096)
+SQUARES = (1024, 2048, 4096, 8192)
+DRY_SHAPES = ((48, 128, 128), (64, 192, 64))
+
+
+class Failed(Exception):
+    pass
+
+
+def run(*command):
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise Failed(f"{' '.join(command)}: {done.stderr.strip() or done.returncode}")
+    return done.stdout
+
+
+def shapes_of(dry):
+    """(m, n, k): the large ones first, from which rates follow; a run that ends early has those."""
+    if dry:
+        return DRY_SHAPES
+    squares = [(size, size, size) for size in reversed(SQUARES)]
+    return squares + [(m, n, k) for m in reversed(ROWS) for n, k in LAYERS]
+
+
+def cases_of(dry, only):
+    for shape in shapes_of(dry):
+        for operator, (tiles, settings) in OPERATORS.items():
+            for precision in PRECISIONS:
+                for tile in tiles:
+                    function = f"{operator}_{precision}"
+                    if not only or only in function:
+                        yield function, dict(zip("mnk", shape), tile=tile, **settings)
+
+
+def key_of(case):
+    return case["function"], tuple(sorted(case["settings"].items()))
+
+
+def plan_of(kiln, device, function, settings):
+    """What the call would launch; the operator itself is asked."""
+    words = [f"{name}={value}" for name, value in settings.items()]
+    return json.loads(run(kiln, "explain", "--device", device, "--json", function, *words))
+
+
+def first_launch(plan):
+    return plan["launches"][0]["kernel"] if plan["launches"] else None
+
+
+def is_of_tile(plan, tile):
+    """Whether the image has that tile: else the call takes another kernel."""
+    name = first_launch(plan) or ""
+    return ("_tiles_" in name) if tile == "portable" else (f"_{tile}_" in name)
+
+
+def splits_of(plan):
+    return next((kernel["splits"] for kernel in plan["kernels"] if kernel["taken"] and "splits" in kernel), 1)
+
+
+def bench(kiln, device, function, settings):
+    command = [kiln, "bench", "--device", device, "--json", "--size", "1"]
+    for name, value in settings.items():
+        command += ["--set", f"{name}={value}"]
+    for name in ("c", "bias"):
+        if name == "bias" or function.startswith("gemm_f16") or function.startswith("gemm_bf16"):
+            command += ["--without", name]
+    return json.loads(run(*command, function))["functions"][0].get("median_ns")  # a simulated device has none
+
+
+def write(path, report):
+    with open(path + ".part", "w", encoding="utf-8") as file:
+        json.dump(report, file, indent=1)
+    os.replace(path + ".part", path)
+
+
+def device_of(kiln, name):
+    devices = json.loads(run(kiln, "info", "--json"))["devices"]
+    found = next((device for device in devices if device["device"] == name), None)
+    if not found:
+        raise Failed(f"there is no device {name}: " + ", ".join(device["device"] for device in devices))
+    return found
+
+
+def read(path, device, dry):
+    try:
+        with open(path, encoding="utf-8") as file:
+            report = json.load(file)
+    except FileNotFoundError:
+        return {"device": device, "dry_run": dry, "cases": []}
+    if report["device"].get("name") != device.get("name") or report["dry_run"] != dry:
+        raise Failed(f"{path} is of {report['device'].get('name')}{' as a dry run' * report['dry_run']}: another --out")
+    return report
+
+
+def measure(arguments, report, end):
+    """Gives how many cases were measured and how many are left."""
+    kiln, done, fresh, left = f"{arguments.build}/kiln", {key_of(case) for case in report["cases"]}, 0, 0
+    for function, settings in cases_of(arguments.dry_run, arguments.only):
+        case = {"function": function, "settings": settings}
+        if key_of(case) in done:
+            continue
+        if time.monotonic() > end:
+            left += 1
+            continue
+        plan = plan_of(kiln, arguments.device, function, settings)
+        case["image"], case["kernel"] = plan["image"], first_launch(plan)
+        if is_of_tile(plan, settings["tile"]):
+            case["multiprocessors"], case["splits"] = plan["multiprocessors"], splits_of(plan)
+            case["tile"] = next((kernel["tile"] for kernel in plan["kernels"] if kernel["taken"] and "tile" in kernel), None)
+            automatic = {name: value for name, value in settings.items() if name != "tile"}
+            case["automatic"] = first_launch(plan_of(kiln, arguments.device, function, automatic))
+            time_of_call = bench(kiln, arguments.device, function, settings)
+            case["nanoseconds"] = None if arguments.dry_run else time_of_call
+        report["cases"].append(case)
+        write(arguments.out, report)
+        fresh += 1
+    return fresh, left
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build")
+    parser.add_argument("--device", default="cuda:0")
+    parser.add_argument("--out", default="tune.json")
+    parser.add_argument("--seconds", type=float, default=540)
+    parser.add_argument("--only", help="functions with this in their names")
+    parser.add_argument("--dry-run", action="store_true")
+    arguments = parser.parse_args()
+    end = time.monotonic() + arguments.seconds
+    try:
+        device = device_of(f"{arguments.build}/kiln", arguments.device)
+        if device.get("name", "").startswith("kiln simulated") and not arguments.dry_run:
+            raise Failed("a simulated device has no times: --dry-run")
+        fresh, left = measure(arguments, read(arguments.out, device, arguments.dry_run), end)
+    except Failed as failure:
+        sys.exit(f"tune_gpu.py: {failure}")
+    print(f"{arguments.out}: {fresh} cases measured{f', {left} left: run it again' if left else ', none left'}")
+
+
+if __name__ == "__main__":
+    main()
