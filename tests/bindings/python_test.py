@@ -260,7 +260,7 @@ def quantize(run):
         assert np.abs(again - rows).max() < np.abs(rows).max() / 4
     (a, a_scales), (b, b_scales) = kiln.quantize(rows), kiln.quantize(rows[:7], scales="tensor")
     d = ops.gemm_fp8(a, b, a_scales, b_scales, precision="f32")
-    np.testing.assert_allclose(d, rows @ rows[:7].T, atol=2)
+    np.testing.assert_allclose(d, rows @ rows[:7].T, rtol=0.05, atol=5)
     refused(ValueError, "to is 'fp4': must be one of fp8, int8, nvfp4", lambda: kiln.quantize(x, "fp4"))
     refused(ValueError, "scales is 'block': must be one of tensor, row", lambda: kiln.quantize(x, "nvfp4", "block"))
 
