@@ -34,6 +34,7 @@
 #include <kiln/ops/describe.h>
 #include <kiln/ops/elementwise.h>
 #include <kiln/ops/embedding.h>
+#include <kiln/ops/fused.h>
 #include <kiln/ops/gemm.h>
 #include <kiln/ops/norm.h>
 #include <kiln/ops/quantize.h>

@@ -284,6 +284,49 @@ typedef kiln_status (*operation)(kiln_stream *stream, const tensors *t, int64_t 
                                                                                 .scale_cols = COLS / 16,    \
                                                                                 .global_rows = 1});         \
     }
+/* Codes are some bytes of y, and scales some of sum. */
+#define RMSNORM_CODES(part, op)                                                                       \
+    static kiln_status rmsnorm_##op##_##part(kiln_stream *stream, const tensors *t, int64_t count) {  \
+        return kiln_rmsnorm_##op##_##part(stream, &(kiln_rmsnorm_##op##_params){.codes = t->y,        \
+                                                                                .scales = t->sum,     \
+                                                                                .x = t->a,            \
+                                                                                .weight = t->b,       \
+                                                                                .rows = count / COLS, \
+                                                                                .cols = COLS,         \
+                                                                                .scale_cols = 1});    \
+    }
+#define RMSNORM_NVFP4(part)                                                                               \
+    static kiln_status rmsnorm_nvfp4_##part(kiln_stream *stream, const tensors *t, int64_t count) {       \
+        return kiln_rmsnorm_nvfp4_##part(stream, &(kiln_rmsnorm_nvfp4_params){.codes = t->y,              \
+                                                                              .scales = (void *)t->sum,   \
+                                                                              .x = t->a,                  \
+                                                                              .weight = t->b,             \
+                                                                              .rows = count / COLS,       \
+                                                                              .cols = COLS,               \
+                                                                              .scale_rows = count / COLS, \
+                                                                              .scale_cols = COLS / 16});  \
+    }
+#define SILU_MUL_CODES(part, op)                                                                        \
+    static kiln_status silu_mul_##op##_##part(kiln_stream *stream, const tensors *t, int64_t count) {   \
+        return kiln_silu_mul_##op##_##part(stream, &(kiln_silu_mul_##op##_params){.codes = t->y,        \
+                                                                                  .scales = t->sum,     \
+                                                                                  .gate = t->a,         \
+                                                                                  .up = t->b,           \
+                                                                                  .rows = count / COLS, \
+                                                                                  .cols = COLS,         \
+                                                                                  .scale_cols = 1});    \
+    }
+#define SILU_MUL_NVFP4(part)                                                                                \
+    static kiln_status silu_mul_nvfp4_##part(kiln_stream *stream, const tensors *t, int64_t count) {        \
+        return kiln_silu_mul_nvfp4_##part(stream, &(kiln_silu_mul_nvfp4_params){.codes = t->y,              \
+                                                                                .scales = (void *)t->sum,   \
+                                                                                .gate = t->a,               \
+                                                                                .up = t->b,                 \
+                                                                                .rows = count / COLS,       \
+                                                                                .cols = COLS,               \
+                                                                                .scale_rows = count / COLS, \
+                                                                                .scale_cols = COLS / 16});  \
+    }
 /* The tensor is y; codes and scales are some bytes of a and b. */
 #define DEQUANTIZE(part, op)                                                                                      \
     static kiln_status dequantize_##op##_##part(kiln_stream *stream, const tensors *t, int64_t count) {           \
@@ -388,6 +431,12 @@ typedef kiln_status (*operation)(kiln_stream *stream, const tensors *t, int64_t 
     MHA_QUANTIZE(part)                             \
     AMAX(part)                                     \
     ARGMAX(part)                                   \
+    RMSNORM_CODES(part, fp8)                       \
+    RMSNORM_CODES(part, int8)                      \
+    RMSNORM_NVFP4(part)                            \
+    SILU_MUL_CODES(part, fp8)                      \
+    SILU_MUL_CODES(part, int8)                     \
+    SILU_MUL_NVFP4(part)                           \
     QUANTIZE_FP8(part)                             \
     QUANTIZE_INT8(part)                            \
     QUANTIZE_NVFP4(part)                           \
@@ -443,6 +492,12 @@ typedef struct bench_case {
         {"quantize_fp8 " #part, quantize_fp8_##part, size, 1, true},                                                  \
         {"quantize_int8 " #part, quantize_int8_##part, size, 1, true},                                                \
         {"quantize_nvfp4 " #part, quantize_nvfp4_##part, size, 1, true},                                              \
+        {"rmsnorm_fp8 " #part, rmsnorm_fp8_##part, size, 1, true},                                                    \
+        {"rmsnorm_int8 " #part, rmsnorm_int8_##part, size, 1, true},                                                  \
+        {"rmsnorm_nvfp4 " #part, rmsnorm_nvfp4_##part, size, 1, true},                                                \
+        {"silu_mul_fp8 " #part, silu_mul_fp8_##part, size, 2, true},                                                  \
+        {"silu_mul_int8 " #part, silu_mul_int8_##part, size, 2, true},                                                \
+        {"silu_mul_nvfp4 " #part, silu_mul_nvfp4_##part, size, 2, true},                                              \
         {"dequantize_fp8 " #part, dequantize_fp8_##part, size, 1, false},                                             \
         {"dequantize_int8 " #part, dequantize_int8_##part, size, 1, false},                                           \
         {"dequantize_nvfp4 " #part, dequantize_nvfp4_##part, size, 1, false},                                         \

@@ -240,6 +240,18 @@ static void __attribute__((noinline)) run_launch(long count) {
     CALL(quantize_nvfp4, quantize_nvfp4, .codes = (void *)bench.other, .scales = (void *)bench.numbers,                \
          .x = bench.tensor, .given = (void *)bench.numbers, .rows = 4, .cols = 1024, .scale_rows = 4,                  \
          .scale_cols = 64, .global_rows = 1)                                                                           \
+    CALL(rmsnorm_fp8, rmsnorm_fp8, .codes = (void *)bench.tensor, .scales = (void *)bench.numbers, .sum = bench.other, \
+         .x = bench.tensor, .residual = bench.other, .weight = bench.tensor, .rows = 4, .cols = 1024)                  \
+    CALL(rmsnorm_int8, rmsnorm_int8, .codes = (void *)bench.tensor, .scales = (void *)bench.numbers,                   \
+         .x = bench.tensor, .weight = bench.tensor, .rows = 4, .cols = 1024)                                           \
+    CALL(rmsnorm_nvfp4, rmsnorm_nvfp4, .codes = (void *)bench.tensor, .scales = (void *)bench.other,                   \
+         .x = bench.tensor, .weight = bench.tensor, .rows = 4, .cols = 1024, .scale_rows = 4, .scale_cols = 64)        \
+    CALL(silu_mul_fp8, silu_mul_fp8, .codes = (void *)bench.other, .scales = (void *)bench.numbers,                    \
+         .gate = bench.tensor, .up = bench.tensor, .rows = 4, .cols = 1024)                                            \
+    CALL(silu_mul_int8, silu_mul_int8, .codes = (void *)bench.other, .scales = (void *)bench.numbers,                  \
+         .gate = bench.tensor, .rows = 4, .cols = 1024)                                                                \
+    CALL(silu_mul_nvfp4, silu_mul_nvfp4, .codes = (void *)bench.other, .scales = (void *)bench.numbers,                \
+         .gate = bench.tensor, .up = bench.tensor, .rows = 4, .cols = 1024, .scale_rows = 4, .scale_cols = 64)         \
     CALL(dequantize_fp8, dequantize_fp8, .y = bench.tensor, .codes = (void *)bench.other,                              \
          .scales = (void *)bench.numbers, .rows = 4, .cols = 1024)                                                     \
     CALL(dequantize_int8, dequantize_int8, .y = bench.tensor, .codes = (void *)bench.other,                            \

@@ -281,6 +281,18 @@ CASES.append(("quantize_nvfp4", {"x": (15, 129), "given": np.full(1, 0.004, np.f
               {"scale_rows": "15", "scale_cols": "9"}, lambda x, given: nvfp4(x, np.float32(given[0]))))
 CASES.append(("quantize_nvfp4", {"x": (15, 129), "amax": np.full(1, 11, np.float32)},
               {"scale_rows": "128", "scale_cols": "12", "scale_layout": "128x4"}, swizzled))
+FUSED = []
+for operator, code, greatest in (("fp8", e4m3, 448), ("int8", int8, 127)):
+    FUSED.append((f"rmsnorm_{operator}", {"x": (15, 129), "residual": (15, 129), "weight": (129,)}, {"scale_cols": "2"},
+                  lambda x, residual, weight, code=code, greatest=greatest: {
+                      **quantized(rms(x + residual) * weight, code, greatest), "sum": x + residual}))
+    FUSED.append((f"silu_mul_{operator}", {"gate": (15, 129), "up": (15, 129)}, {"scale_cols": "2"},
+                  lambda gate, up, code=code, greatest=greatest: quantized(gate * sigmoid(gate) * up, code, greatest)))
+STATIC = {"scale_rows": "15", "scale_cols": "9", "static_scale": "0.00390625"}
+FUSED.append(("rmsnorm_nvfp4", {"x": (15, 129)}, STATIC, lambda x: nvfp4(rms(x), np.float32(2**-8))))
+FUSED.append(("silu_mul_nvfp4", {"gate": (15, 258)}, STATIC, lambda gate: nvfp4(
+    gate[:, :129] * sigmoid(gate[:, :129]) * gate[:, 129:], np.float32(2**-8))))
+CASES.extend(FUSED)
 SCALES = np.random.default_rng(2).uniform(0.01, 0.02, (15, 2)).astype(np.float32)
 CODES = np.random.default_rng(3).integers(0, 127, (15, 129), np.uint8)
 FOURS = np.random.default_rng(4).integers(0, 256, (15, 72), np.uint8)
@@ -421,6 +433,9 @@ def run(kiln, folder, case, part, generator):
 def differs(operator, inputs, found, expected, part):
     if found.shape != expected.shape:
         return f"has shape {found.shape}, expected {expected.shape}"
+    if operator in {case[0] for case in FUSED} and found.itemsize == 1:  # a result beside a tie may be its neighbour
+        others = (found.astype(int) != expected).sum()
+        return f"has {others} other codes of {found.size}" if 100 * others > found.size else None
     as_it_is = found.dtype in (np.float32, np.int32, np.uint8, np.int8)
     result = found.astype(np.float64) if as_it_is else decode(found, part)
     relative, absolute = TOLERANCES[part]

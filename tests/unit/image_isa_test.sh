@@ -22,7 +22,7 @@ vectors_of() { # OP LOAD STORE
     case $1 in
     sample) ;;
     dequantize_*) echo "$3" ;;
-    amax | argmax | gemm | gemm_fp8 | gemm_int8 | gemm_nvfp4 | gemm_w4a16 | mha | mha_*_fwd | mha_paged | mha_quantize | quantize_fp8 | quantize_int8 | quantize_nvfp4 | top_k | tree_accept) echo "$2" ;;
+    amax | argmax | gemm | gemm_fp8 | gemm_int8 | gemm_nvfp4 | gemm_w4a16 | mha | mha_*_fwd | mha_paged | mha_quantize | quantize_fp8 | quantize_int8 | quantize_nvfp4 | silu_mul_* | top_k | tree_accept) echo "$2" ;;
     *) echo "$2 $3" ;;
     esac
 }

@@ -14,6 +14,7 @@ enum {
     VECTOR = 16,
     CHUNK = 32768,
     SEARCHED = 8192,
+    EIGHT = 8,
     SIXTEEN = 16,
     CHOSEN_FROM = 4096,
     PARTIAL = 8,
@@ -40,9 +41,11 @@ static void ok(kiln_status status) {
  * frequencies of its pairs. */
 typedef enum extra { NOTHING, NUMBERS, FREQUENCIES } extra;
 
-/* What is written: elements, a byte for each, or a byte for two and a scale for sixteen. Or what is read in place of
- * elements, which are written. */
-typedef enum stored { ELEMENTS, BYTES, PAIRS, OF_BYTES, OF_PAIRS } stored;
+/* What is written: elements, a byte for each, or a byte for two and a scale for sixteen; either of these also by
+ * threads that have eight elements at a time, whatever the precision. Or what is read in place of elements, which are
+ * written.
+ */
+typedef enum stored { ELEMENTS, BYTES, PAIRS, BYTES_OF_EIGHTS, PAIRS_OF_EIGHTS, OF_BYTES, OF_PAIRS } stored;
 
 /* How often a tensor of rows x cols is read and written, and results of 4 bytes for each row. What a kernel keeps of a
  * row, or looks up again, decides how often it reads between the two numbers. */
@@ -73,9 +76,15 @@ static const operation operations[] = {
     {"quantize_int8", params_quantize_int8, 1, 2, 1, 1, NOTHING, BYTES},
     {"quantize_nvfp4", params_quantize_nvfp4, 1, 2, 0, 0, NUMBERS, PAIRS},
     {"rmsnorm", params_rmsnorm, 1, 2, 1, 0, NOTHING, ELEMENTS},
+    {"rmsnorm_fp8", params_rmsnorm_fp8, 1, 3, 0, 1, NOTHING, BYTES_OF_EIGHTS},
+    {"rmsnorm_int8", params_rmsnorm_int8, 1, 3, 0, 1, NOTHING, BYTES_OF_EIGHTS},
+    {"rmsnorm_nvfp4", params_rmsnorm_nvfp4, 1, 3, 0, 1, NOTHING, PAIRS_OF_EIGHTS},
     {"rope", params_rope, 1, 1, 1, 0, FREQUENCIES, ELEMENTS},
     {"rope3d", params_rope3d, 1, 1, 1, 0, FREQUENCIES, ELEMENTS},
     {"silu_mul", params_silu_mul, 2, 2, 1, 0, NOTHING, ELEMENTS},
+    {"silu_mul_fp8", params_silu_mul_fp8, 2, 4, 0, 1, NOTHING, BYTES_OF_EIGHTS},
+    {"silu_mul_int8", params_silu_mul_int8, 2, 4, 0, 1, NOTHING, BYTES_OF_EIGHTS},
+    {"silu_mul_nvfp4", params_silu_mul_nvfp4, 2, 4, 0, 1, NOTHING, PAIRS_OF_EIGHTS},
     {"softmax", params_softmax, 1, 1, 1, 0, NOTHING, ELEMENTS},
 };
 enum { OPERATIONS = sizeof operations / sizeof *operations };
@@ -201,8 +210,10 @@ static void expect_bytes(const call *c, const count *n) {
     if (c->op->extra == NOTHING)
         assert_in_range(n->sum.global_read_bytes, c->op->reads * bytes, c->op->most_reads * bytes);
     assert_true(n->sum.global_read_bytes >= c->op->reads * bytes);
-    uint64_t written = c->op->stored == BYTES ? bytes / call_element(c) : c->op->writes * bytes;
-    if (c->op->stored == PAIRS) written = (uint64_t)(c->rows * ((c->cols + SIXTEEN - 1) / SIXTEEN)) * (SIXTEEN / 2 + 1);
+    const bool bytes_stored = c->op->stored == BYTES || c->op->stored == BYTES_OF_EIGHTS;
+    uint64_t written = bytes_stored ? bytes / call_element(c) : c->op->writes * bytes;
+    if (c->op->stored == PAIRS || c->op->stored == PAIRS_OF_EIGHTS)
+        written = (uint64_t)(c->rows * ((c->cols + SIXTEEN - 1) / SIXTEEN)) * (SIXTEEN / 2 + 1);
     expect(n->sum.global_written_bytes, written + c->op->results * (uint64_t)c->rows * RESULT);
 }
 
@@ -255,6 +266,12 @@ static void aligned_rows_are_moved_in_whole_vectors(void **state) {
         const uint64_t blocks = elements / SIXTEEN / (uint64_t)info.wave_size;
         if (c.op->stored == PAIRS) { /* codes and scales; a number for four blocks */
             expect(n.sum.global_requests, vectors + 2 * blocks + blocks / 4);
+            continue;
+        }
+        if (c.op->stored == BYTES_OF_EIGHTS || c.op->stored == PAIRS_OF_EIGHTS) { /* codes, and of pairs the scales */
+            const uint64_t eights = elements / EIGHT / (uint64_t)info.wave_size;
+            expect(n.sum.global_requests, n.sum.global_read_bytes / VECTOR / (uint64_t)info.wave_size + results +
+                                              eights * (c.op->stored == PAIRS_OF_EIGHTS ? 2 : 1));
             continue;
         }
         if (c.op->stored >= OF_BYTES) { /* a vector, its codes, and of pairs its scale; a number for four vectors */

@@ -432,6 +432,35 @@ void params_rmsnorm(params *p, const call *c, const tensors *t) {
     p->rmsnorm = (kiln_rmsnorm_params){.y = t->output[0], .x = t->input[0], .rows = c->rows, .cols = c->cols};
 }
 
+void params_rmsnorm_fp8(params *p, const call *c, const tensors *t) {
+    p->rmsnorm_fp8 = (kiln_rmsnorm_fp8_params){.codes = (void *)t->output[0],
+                                               .scales = (void *)t->numbers,
+                                               .x = t->input[0],
+                                               .rows = c->rows,
+                                               .cols = c->cols,
+                                               .scale_cols = 1};
+}
+
+void params_rmsnorm_int8(params *p, const call *c, const tensors *t) {
+    p->rmsnorm_int8 = (kiln_rmsnorm_int8_params){.codes = (void *)t->output[0],
+                                                 .scales = (void *)t->numbers,
+                                                 .x = t->input[0],
+                                                 .rows = c->rows,
+                                                 .cols = c->cols,
+                                                 .scale_cols = 1};
+}
+
+void params_rmsnorm_nvfp4(params *p, const call *c, const tensors *t) {
+    p->rmsnorm_nvfp4 = (kiln_rmsnorm_nvfp4_params){.codes = (void *)t->output[0],
+                                                   .scales = (void *)t->output[1],
+                                                   .global_scale = (void *)t->numbers,
+                                                   .x = t->input[0],
+                                                   .rows = c->rows,
+                                                   .cols = c->cols,
+                                                   .scale_rows = c->rows,
+                                                   .scale_cols = (c->cols + 15) / 16};
+}
+
 void params_rope(params *p, const call *c, const tensors *t) {
     p->rope = (kiln_rope_params){.y = t->output[0],
                                  .x = t->input[0],
@@ -460,6 +489,38 @@ void params_sample(params *p, const call *c, const tensors *t) {
 void params_silu_mul(params *p, const call *c, const tensors *t) {
     p->silu_mul = (kiln_silu_mul_params){
         .y = t->output[0], .gate = t->input[0], .up = t->input[1], .rows = c->rows, .cols = c->cols};
+}
+
+void params_silu_mul_fp8(params *p, const call *c, const tensors *t) {
+    p->silu_mul_fp8 = (kiln_silu_mul_fp8_params){.codes = (void *)t->output[0],
+                                                 .scales = (void *)t->numbers,
+                                                 .gate = t->input[0],
+                                                 .up = t->input[1],
+                                                 .rows = c->rows,
+                                                 .cols = c->cols,
+                                                 .scale_cols = 1};
+}
+
+void params_silu_mul_int8(params *p, const call *c, const tensors *t) {
+    p->silu_mul_int8 = (kiln_silu_mul_int8_params){.codes = (void *)t->output[0],
+                                                   .scales = (void *)t->numbers,
+                                                   .gate = t->input[0],
+                                                   .up = t->input[1],
+                                                   .rows = c->rows,
+                                                   .cols = c->cols,
+                                                   .scale_cols = 1};
+}
+
+void params_silu_mul_nvfp4(params *p, const call *c, const tensors *t) {
+    p->silu_mul_nvfp4 = (kiln_silu_mul_nvfp4_params){.codes = (void *)t->output[0],
+                                                     .scales = (void *)t->output[1],
+                                                     .global_scale = (void *)t->numbers,
+                                                     .gate = t->input[0],
+                                                     .up = t->input[1],
+                                                     .rows = c->rows,
+                                                     .cols = c->cols,
+                                                     .scale_rows = c->rows,
+                                                     .scale_cols = (c->cols + 15) / 16};
 }
 
 void params_softmax(params *p, const call *c, const tensors *t) {

@@ -70,12 +70,18 @@ typedef union params {
     kiln_quantize_int8_params quantize_int8;
     kiln_quantize_nvfp4_params quantize_nvfp4;
     kiln_rmsnorm_params rmsnorm;
+    kiln_rmsnorm_fp8_params rmsnorm_fp8;
+    kiln_rmsnorm_int8_params rmsnorm_int8;
+    kiln_rmsnorm_nvfp4_params rmsnorm_nvfp4;
     kiln_rope_params rope;
     kiln_rope3d_params rope3d;
     kiln_sample_params sample;
     kiln_top_k_params top_k;
     kiln_tree_accept_params tree_accept;
     kiln_silu_mul_params silu_mul;
+    kiln_silu_mul_fp8_params silu_mul_fp8;
+    kiln_silu_mul_int8_params silu_mul_int8;
+    kiln_silu_mul_nvfp4_params silu_mul_nvfp4;
     kiln_softmax_params softmax;
 } params;
 
@@ -132,6 +138,10 @@ void params_quantize_int8(params *p, const call *c, const tensors *t);
 /* The greatest magnitude is given. */
 void params_quantize_nvfp4(params *p, const call *c, const tensors *t);
 void params_rmsnorm(params *p, const call *c, const tensors *t);
+/* A scale for each row; so do the others that quantise. */
+void params_rmsnorm_fp8(params *p, const call *c, const tensors *t);
+void params_rmsnorm_int8(params *p, const call *c, const tensors *t);
+void params_rmsnorm_nvfp4(params *p, const call *c, const tensors *t);
 void params_rope(params *p, const call *c, const tensors *t);
 /* The first tokens are in a grid of 1 x 2 x 3. */
 void params_rope3d(params *p, const call *c, const tensors *t);
@@ -141,6 +151,9 @@ void params_sample(params *p, const call *c, const tensors *t);
 void params_top_k(params *p, const call *c, const tensors *t);
 void params_tree_accept(params *p, const call *c, const tensors *t);
 void params_silu_mul(params *p, const call *c, const tensors *t);
+void params_silu_mul_fp8(params *p, const call *c, const tensors *t);
+void params_silu_mul_int8(params *p, const call *c, const tensors *t);
+void params_silu_mul_nvfp4(params *p, const call *c, const tensors *t);
 void params_softmax(params *p, const call *c, const tensors *t);
 
 #endif

@@ -1,0 +1,190 @@
+/* Operators that quantise their result, of which nothing else is stored: what serving launches before its products of
+ * codes. ops.h has the rules for every operator.
+ *
+ * The result r, in f32 as it is before an operator without codes would round and store it, becomes codes and scales by
+ * the formulas of quantize_fp8, quantize_int8 and quantize_nvfp4 (quantize.h), special values included. So from f32
+ * these operators give what the pair of the operator and the quantising one gives, and from 16 bits what that pair
+ * would give if the tensor between them were f32; but the operators without codes have hardware's functions and sum in
+ * an order of their own, and so may differ from these in the last bits of r.
+ *
+ * Here every operation is defined to the bit: codes and scales are the same bits on every device that has fused
+ * multiply-add (all but x86-64-v2, whose r differs in the last bits), whatever the alignment. */
+#ifndef KILN_OPS_FUSED_H
+#define KILN_OPS_FUSED_H
+
+#include <kiln/ops/elementwise.h>
+#include <kiln/ops/operator.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- rmsnorm_fp8: rmsnorm or add_rmsnorm, and quantize_fp8 ------------------------------------------------------- */
+
+typedef struct kiln_rmsnorm_fp8_params {
+    uint8_t *codes; /* [rows, cols], OCP E4M3 on every device */
+    float *scales;  /* [rows, scale_cols], written; NULL: not wanted */
+    void *sum; /* [rows, cols]: x + residual, written; may be x or residual, with the same stride; NULL: not wanted */
+    const void *x;        /* [rows, cols] */
+    const void *residual; /* [rows, cols]; NULL: none is added */
+    const void *weight;   /* [cols]; NULL: 1 */
+    int64_t rows;
+    int64_t cols;            /* at most 2^31 - 2^13 */
+    int64_t scale_cols;      /* 1, which is also what 0 means: a scale for each row; or cols / 128, rounded up */
+    int64_t codes_stride;    /* 0: cols */
+    int64_t sum_stride;      /* 0: cols; must be 0 without sum */
+    int64_t x_stride;        /* 0: cols */
+    int64_t residual_stride; /* 0: cols; must be 0 without residual */
+    float smax;              /* what the greatest magnitude becomes: from 1 to 448; 0: 448 */
+    float eps;               /* 0: 1e-6; else from 1e-30 to 1e30 */
+    float static_scale;      /* of all elements, a normal number; 0: amax / smax */
+    int32_t reserved;        /* must be 0 */
+} kiln_rmsnorm_fp8_params;
+
+/* s = x + residual, or x without residual; r = s * (1 / sqrt(mean of s^2 + eps)) * weight over each row; codes and
+ * scales are those of r.
+ *
+ * s is not rounded to the precision before it is normalised; sum is. The squares of each 8 columns are added by halves:
+ * those of columns i and i + 4, then sums i and i + 2, then both. Eights go to 16 sums in turn (rows of up to 128
+ * columns), 32 (up to 512) or 256, which are added pairwise within 32, and those of 32 in their order. 1 / sqrt is two
+ * cubic steps of Newton's method, with a relative error of 7.5e-8. */
+KILN_OPERATOR_FUNCTION(rmsnorm_fp8_f32, kiln_rmsnorm_fp8_params)
+KILN_OPERATOR_FUNCTION(rmsnorm_fp8_f16, kiln_rmsnorm_fp8_params)
+KILN_OPERATOR_FUNCTION(rmsnorm_fp8_bf16, kiln_rmsnorm_fp8_params)
+
+/* ---- rmsnorm_int8: rmsnorm or add_rmsnorm, and quantize_int8 ----------------------------------------------------- */
+
+typedef struct kiln_rmsnorm_int8_params {
+    int8_t *codes; /* [rows, cols], from -127 to 127 */
+    float *scales; /* [rows, scale_cols], written; NULL: not wanted */
+    void *sum; /* [rows, cols]: x + residual, written; may be x or residual, with the same stride; NULL: not wanted */
+    const void *x;        /* [rows, cols] */
+    const void *residual; /* [rows, cols]; NULL: none is added */
+    const void *weight;   /* [cols]; NULL: 1 */
+    int64_t rows;
+    int64_t cols;            /* at most 2^31 - 2^13 */
+    int64_t scale_cols;      /* 1, which is also what 0 means: a scale for each row; or cols / 128, rounded up */
+    int64_t codes_stride;    /* 0: cols */
+    int64_t sum_stride;      /* 0: cols; must be 0 without sum */
+    int64_t x_stride;        /* 0: cols */
+    int64_t residual_stride; /* 0: cols; must be 0 without residual */
+    float smax;              /* what the greatest magnitude becomes: from 1 to 127; 0: 127 */
+    float eps;               /* 0: 1e-6; else from 1e-30 to 1e30 */
+    float static_scale;      /* of all elements, a normal number; 0: amax / smax */
+    int32_t reserved;        /* must be 0 */
+} kiln_rmsnorm_int8_params;
+
+/* r as in rmsnorm_fp8. */
+KILN_OPERATOR_FUNCTION(rmsnorm_int8_f32, kiln_rmsnorm_int8_params)
+KILN_OPERATOR_FUNCTION(rmsnorm_int8_f16, kiln_rmsnorm_int8_params)
+KILN_OPERATOR_FUNCTION(rmsnorm_int8_bf16, kiln_rmsnorm_int8_params)
+
+/* ---- rmsnorm_nvfp4: rmsnorm or add_rmsnorm, and quantize_nvfp4 --------------------------------------------------- */
+
+typedef struct kiln_rmsnorm_nvfp4_params {
+    uint8_t *codes;      /* [rows, 8 * scale_cols], two columns to a byte, the first of them in its low half */
+    uint8_t *scales;     /* [scale_rows, scale_cols], OCP E4M3 on every device, in the order of scale_layout */
+    float *global_scale; /* [rows], written; NULL: not wanted */
+    void *sum; /* [rows, cols]: x + residual, written; may be x or residual, with the same stride; NULL: not wanted */
+    const void *x;        /* [rows, cols] */
+    const void *residual; /* [rows, cols]; NULL: none is added */
+    const void *weight;   /* [cols]; NULL: 1 */
+    int64_t rows;
+    int64_t cols;            /* at most 2^31 - 2^13 */
+    int64_t scale_rows;      /* at least rows; of KILN_SCALES_128X4 a multiple of 128 */
+    int64_t scale_cols;      /* at least cols / 16 rounded up; of KILN_SCALES_128X4 a multiple of 4 */
+    int64_t codes_stride;    /* in bytes; 0: 8 * scale_cols */
+    int64_t sum_stride;      /* 0: cols; must be 0 without sum */
+    int64_t x_stride;        /* 0: cols */
+    int64_t residual_stride; /* 0: cols; must be 0 without residual */
+    int32_t scale_layout;    /* kiln_scale_layout */
+    float eps;               /* 0: 1e-6; else from 1e-30 to 1e30 */
+    float static_scale;      /* the global scale of all rows, at least 2^-116; 0: each row has its amax / 2688 */
+    int32_t reserved;        /* must be 0 */
+} kiln_rmsnorm_nvfp4_params;
+
+/* r as in rmsnorm_fp8. Codes beyond cols, up to 16 * scale_cols, and scales beyond the rows and columns are 0. */
+KILN_OPERATOR_FUNCTION(rmsnorm_nvfp4_f32, kiln_rmsnorm_nvfp4_params)
+KILN_OPERATOR_FUNCTION(rmsnorm_nvfp4_f16, kiln_rmsnorm_nvfp4_params)
+KILN_OPERATOR_FUNCTION(rmsnorm_nvfp4_bf16, kiln_rmsnorm_nvfp4_params)
+
+/* ---- silu_mul_fp8: silu_mul and quantize_fp8 --------------------------------------------------------------------- */
+
+typedef struct kiln_silu_mul_fp8_params {
+    uint8_t *codes;   /* [rows, cols], OCP E4M3 on every device */
+    float *scales;    /* [rows, scale_cols], written; NULL: not wanted */
+    const void *gate; /* [rows, cols]; if up is NULL, [rows, 2 * cols]: each row has gate, then up */
+    const void *up;   /* [rows, cols] or NULL */
+    int64_t rows;
+    int64_t cols;         /* of codes; at most 2^31 - 2^13 */
+    int64_t scale_cols;   /* 1, which is also what 0 means: a scale for each row; or cols / 128, rounded up */
+    int64_t codes_stride; /* 0: cols */
+    int64_t gate_stride;  /* 0: packed */
+    int64_t up_stride;    /* 0: cols; must be 0 if up is NULL */
+    float smax;           /* what the greatest magnitude becomes: from 1 to 448; 0: 448 */
+    int32_t activation;   /* kiln_glu */
+    float static_scale;   /* of all elements, a normal number; 0: amax / smax */
+    int32_t reserved;     /* must be 0 */
+} kiln_silu_mul_fp8_params;
+
+/* r = act(gate) * up; codes and scales are those of r. The activation is computed by polynomials alone, as silu_mul
+ * does on the CPU, with an error of 3e-7 in the sigmoid. */
+KILN_OPERATOR_FUNCTION(silu_mul_fp8_f32, kiln_silu_mul_fp8_params)
+KILN_OPERATOR_FUNCTION(silu_mul_fp8_f16, kiln_silu_mul_fp8_params)
+KILN_OPERATOR_FUNCTION(silu_mul_fp8_bf16, kiln_silu_mul_fp8_params)
+
+/* ---- silu_mul_int8: silu_mul and quantize_int8 ------------------------------------------------------------------- */
+
+typedef struct kiln_silu_mul_int8_params {
+    int8_t *codes;    /* [rows, cols], from -127 to 127 */
+    float *scales;    /* [rows, scale_cols], written; NULL: not wanted */
+    const void *gate; /* [rows, cols]; if up is NULL, [rows, 2 * cols]: each row has gate, then up */
+    const void *up;   /* [rows, cols] or NULL */
+    int64_t rows;
+    int64_t cols;         /* of codes; at most 2^31 - 2^13 */
+    int64_t scale_cols;   /* 1, which is also what 0 means: a scale for each row; or cols / 128, rounded up */
+    int64_t codes_stride; /* 0: cols */
+    int64_t gate_stride;  /* 0: packed */
+    int64_t up_stride;    /* 0: cols; must be 0 if up is NULL */
+    float smax;           /* what the greatest magnitude becomes: from 1 to 127; 0: 127 */
+    int32_t activation;   /* kiln_glu */
+    float static_scale;   /* of all elements, a normal number; 0: amax / smax */
+    int32_t reserved;     /* must be 0 */
+} kiln_silu_mul_int8_params;
+
+/* r as in silu_mul_fp8. */
+KILN_OPERATOR_FUNCTION(silu_mul_int8_f32, kiln_silu_mul_int8_params)
+KILN_OPERATOR_FUNCTION(silu_mul_int8_f16, kiln_silu_mul_int8_params)
+KILN_OPERATOR_FUNCTION(silu_mul_int8_bf16, kiln_silu_mul_int8_params)
+
+/* ---- silu_mul_nvfp4: silu_mul and quantize_nvfp4 ----------------------------------------------------------------- */
+
+typedef struct kiln_silu_mul_nvfp4_params {
+    uint8_t *codes;      /* [rows, 8 * scale_cols], two columns to a byte, the first of them in its low half */
+    uint8_t *scales;     /* [scale_rows, scale_cols], OCP E4M3 on every device, in the order of scale_layout */
+    float *global_scale; /* [rows], written; NULL: not wanted */
+    const void *gate;    /* [rows, cols]; if up is NULL, [rows, 2 * cols]: each row has gate, then up */
+    const void *up;      /* [rows, cols] or NULL */
+    int64_t rows;
+    int64_t cols;         /* of the result; at most 2^31 - 2^13 */
+    int64_t scale_rows;   /* at least rows; of KILN_SCALES_128X4 a multiple of 128 */
+    int64_t scale_cols;   /* at least cols / 16 rounded up; of KILN_SCALES_128X4 a multiple of 4 */
+    int64_t codes_stride; /* in bytes; 0: 8 * scale_cols */
+    int64_t gate_stride;  /* 0: packed */
+    int64_t up_stride;    /* 0: cols; must be 0 if up is NULL */
+    int32_t scale_layout; /* kiln_scale_layout */
+    int32_t activation;   /* kiln_glu */
+    float static_scale;   /* the global scale of all rows, at least 2^-116; 0: each row has its amax / 2688 */
+    int32_t reserved;     /* must be 0 */
+} kiln_silu_mul_nvfp4_params;
+
+/* r as in silu_mul_fp8. Codes beyond cols, up to 16 * scale_cols, and scales beyond the rows and columns are 0. */
+KILN_OPERATOR_FUNCTION(silu_mul_nvfp4_f32, kiln_silu_mul_nvfp4_params)
+KILN_OPERATOR_FUNCTION(silu_mul_nvfp4_f16, kiln_silu_mul_nvfp4_params)
+KILN_OPERATOR_FUNCTION(silu_mul_nvfp4_bf16, kiln_silu_mul_nvfp4_params)
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,188 @@
+/* What the devices' kernels share that quantise their own result: a thread's place, and its eights read, written and
+ * made codes. Rows that are not aligned are read and written element by element, by the same threads, so that results
+ * do not depend on it. */
+#ifndef KILN_KERNELS_COMMON_CODES_GPU_H
+#define KILN_KERNELS_COMMON_CODES_GPU_H
+
+#include "kernels/common/device.h"
+
+#include "kernels/common/codes_scale.h"
+#include "kernels/common/reduce.h"
+#include "kernels/common/values.h"
+
+/* A thread's part of a row: every lanes-th eight from lane on. */
+typedef struct kiln_codes_place {
+    uint64_t row;
+    uint32_t lane, lanes;
+    uint32_t inside; /* whether the result has the row */
+    uint32_t beyond; /* whether the whole block is beyond the last row */
+} kiln_codes_place;
+
+KILN_INLINE kiln_codes_place kiln_codes_place_of(const kiln_codes_args *args) {
+    kiln_codes_place p;
+    uint32_t lanes_log2 = args->shape.lanes_log2;
+    uint64_t first = kiln_block() << (KILN_BLOCK_LOG2 - lanes_log2);
+    p.lanes = 1u << lanes_log2;
+    p.lane = kiln_thread() & (p.lanes - 1);
+    p.row = first + (kiln_thread() >> lanes_log2);
+    p.inside = p.row < (uint64_t)args->rows;
+    p.beyond = first >= (uint64_t)args->shape.rows;
+    return p;
+}
+
+/* How many elements of an eight the thread's row has. */
+KILN_INLINE uint32_t kiln_eight_count(const kiln_codes_args *args, kiln_codes_place p, uint32_t eight) {
+    uint32_t cols = p.inside ? (uint32_t)args->shape.cols : 0u, col = eight * KILN_EIGHT;
+    uint32_t left = col < cols ? cols - col : 0u;
+    return left < KILN_EIGHT ? left : KILN_EIGHT;
+}
+
+/* An eight, of which count elements are the row's and the others are zeros. What is not indexed by constants would not
+ * stay in registers: element by element it goes through the last place. */
+KILN_INLINE void kiln_eight_load(float *values, const kiln_element *source, uint32_t count, uint32_t wide) {
+    if (wide && count == KILN_EIGHT) {
+        KILN_UNROLL
+        for (int i = 0; i < KILN_EIGHT; i += KILN_VECTOR)
+            kiln_vector_values(values + i, kiln_vector_load(source + i));
+        return;
+    }
+    KILN_UNROLL
+    for (int i = 0; i < KILN_EIGHT; i++)
+        values[i] = 0.0f;
+    KILN_LOOP
+    for (uint32_t i = 0; i < KILN_EIGHT; i++) {
+        KILN_UNROLL
+        for (int j = 0; j + 1 < KILN_EIGHT; j++)
+            values[j] = values[j + 1];
+        values[KILN_EIGHT - 1] = i < count ? kiln_element_to_f32(source[i]) : 0.0f;
+    }
+}
+
+/* Stores count of an eight, which is turned once round where it goes element by element. */
+KILN_INLINE void kiln_eight_store(kiln_element *target, float *values, uint32_t count, uint32_t wide) {
+    if (wide && count == KILN_EIGHT) {
+        KILN_UNROLL
+        for (int i = 0; i < KILN_EIGHT; i += KILN_VECTOR)
+            kiln_vector_store(target + i, kiln_vector_of(values + i));
+        return;
+    }
+    KILN_LOOP
+    for (uint32_t i = 0; i < KILN_EIGHT; i++) {
+        float first = values[0];
+        if (i < count) target[i] = kiln_element_from_f32(first);
+        KILN_UNROLL
+        for (int j = 0; j + 1 < KILN_EIGHT; j++)
+            values[j] = values[j + 1];
+        values[KILN_EIGHT - 1] = first;
+    }
+}
+
+KILN_INLINE float kiln_eight_greatest(const float *values, float greatest) {
+    KILN_UNROLL
+    for (int i = 0; i < KILN_EIGHT; i++) /* NaN is not greater */
+        greatest = kiln_fast_max(__builtin_fabsf(values[i]), greatest);
+    return greatest;
+}
+
+/* The greatest of so many threads, a power of two, side by side. */
+KILN_INLINE float kiln_eights_greatest(float greatest, uint32_t threads) {
+    KILN_LOOP
+    for (uint32_t mask = 1; mask < threads; mask *= 2)
+        greatest = kiln_max(greatest, kiln_shuffle_xor(greatest, mask));
+    return greatest;
+}
+
+typedef struct kiln_eight_bytes {
+    uint32_t words[2];
+} __attribute__((aligned(8))) kiln_eight_bytes;
+
+/* Bytes, of which count are the row's. */
+KILN_INLINE void kiln_eight_put_bytes(uint8_t *codes, kiln_eight_bytes bytes, uint32_t count, uint32_t wide) {
+    if (wide && count == KILN_EIGHT) {
+        *(kiln_eight_bytes *)codes = bytes;
+        return;
+    }
+    KILN_LOOP
+    for (uint32_t i = 0; i < count; i++) {
+        codes[i] = (uint8_t)bytes.words[0];
+        bytes.words[0] = bytes.words[0] >> 8 | bytes.words[1] << 24;
+        bytes.words[1] >>= 8;
+    }
+}
+
+/* The state of a row's codes by its greatest magnitude, where that makes a scale: of NVFP4 1 / g, and g is written. */
+KILN_INLINE float kiln_codes_state(const kiln_codes_args *args, kiln_codes_place p, float greatest,
+                                   kiln_codes_format format) {
+    if (format != KILN_CODES_NVFP4) return greatest;
+    float global_scale = kiln_codes_global(args, greatest);
+    if (args->global_scale && p.inside && p.lane == 0) args->global_scale[p.row] = global_scale;
+    return 1.0f / global_scale;
+}
+
+/* Writes an eight's codes of 8 bits, and its scale where that is its row's or its group's first. From a thread's first
+ * eight on *state is the elements' factor, unless groups have one each. The values are of no use behind. */
+KILN_INLINE void kiln_eight_put_8(const kiln_codes_args *args, kiln_codes_place p, uint32_t eight, float *values,
+                                  uint32_t count, float *state, kiln_codes_format format) {
+    if (args->grouped || eight < p.lanes) {
+        uint32_t others = args->grouped ? KILN_EIGHTS_GROUP - 1 : ~0u;
+        float greatest = *state;
+        if (args->grouped) greatest = kiln_eights_greatest(kiln_eight_greatest(values, 0.0f), KILN_EIGHTS_GROUP);
+        float scale = kiln_codes_scale(args, greatest);
+        *state = 1.0f / scale;
+        if (args->scales && count && (eight & others) == 0)
+            ((float *)args->scales)[p.row * (uint64_t)args->scale_cols + eight / KILN_EIGHTS_GROUP] = scale;
+    }
+    float factor = *state;
+    kiln_eight_bytes bytes = {{0, 0}};
+    KILN_LOOP
+    for (int half = 0; half < 2; half++) { /* always of the first four values: half the code, and fewer registers */
+        bytes.words[0] = bytes.words[1];
+        bytes.words[1] = 0;
+        KILN_UNROLL
+        for (int i = 0; i < KILN_EIGHT / 2; i++) {
+            bytes.words[1] |= (uint32_t)kiln_codes_byte(values[i] * factor, args->smax, format) << i * 8;
+            values[i] = values[i + KILN_EIGHT / 2];
+        }
+    }
+    uint8_t *codes = args->codes + p.row * (uint64_t)args->codes_stride + (uint64_t)eight * KILN_EIGHT;
+    kiln_eight_put_bytes(codes, bytes, count, args->shape.wide);
+}
+
+/* Writes half a block of NVFP4, and the scale that it shares with the thread beside it. */
+KILN_INLINE void kiln_eight_put_4(const kiln_codes_args *args, kiln_codes_place p, uint32_t eight, const float *values,
+                                  uint32_t count, float encode) {
+    float greatest = kiln_eights_greatest(kiln_eight_greatest(values, 0.0f), 2);
+    uint32_t scale = p.inside ? kiln_nvfp4_scale(kiln_bits(greatest), encode) : 0u, word = 0;
+    float factor = kiln_nvfp4_factor(scale, encode);
+    KILN_UNROLL
+    for (int i = 0; i < KILN_EIGHT; i++)
+        word |= (uint32_t)kiln_e2m1_of(values[i] * factor) << i * 4;
+    if (count < KILN_EIGHT) word &= (1u << 4 * count) - 1; /* behind a row of NaN are zeros, too */
+    if (eight >= args->eights || p.row >= (uint64_t)args->shape.rows) return;
+    uint64_t cols = (uint64_t)args->scale_cols, block = eight / 2, at = p.row * cols + block;
+    uint8_t *codes = args->codes + p.row * (uint64_t)args->codes_stride + (uint64_t)eight * (KILN_EIGHT / 2);
+    if (args->swizzled) at = kiln_nvfp4_swizzled(p.row, block, cols);
+    if (eight % 2 == 0) ((uint8_t *)args->scales)[at] = (uint8_t)scale;
+    if (!p.inside) return;
+    if (args->shape.wide) {
+        *(uint32_t *)codes = word;
+        return;
+    }
+    KILN_LOOP
+    for (uint32_t i = 0; i < args->eight_bytes; i++) {
+        codes[i] = (uint8_t)word;
+        word >>= 8;
+    }
+}
+
+/* Writes an eight's codes and scales, by all threads: those of a scale find its greatest magnitude together. *state is
+ * what kiln_codes_state gave before a thread's first eight. */
+KILN_INLINE void kiln_eight_put(const kiln_codes_args *args, kiln_codes_place p, uint32_t eight, float *values,
+                                uint32_t count, float *state, kiln_codes_format format) {
+    if (format == KILN_CODES_NVFP4)
+        kiln_eight_put_4(args, p, eight, values, count, *state);
+    else
+        kiln_eight_put_8(args, p, eight, values, count, state, format);
+}
+
+#endif

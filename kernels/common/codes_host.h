@@ -1,0 +1,116 @@
+/* What the host sides of operators share that quantise their own result: the checks of what they write and the launch
+ * of its rows. */
+#ifndef KILN_KERNELS_COMMON_CODES_HOST_H
+#define KILN_KERNELS_COMMON_CODES_HOST_H
+
+#include "kernels/common/codes_args.h"
+#include "kernels/common/nvfp4_host.h"
+#include "kernels/common/quantize_host.h"
+
+/* The fields of a call's params that say where its codes go, under the names that all such operators give them. Those
+ * of the other formats are 0. */
+typedef struct kiln__codes_call {
+    void *codes, *scales;
+    float *global_scale;
+    int64_t rows, cols, scale_rows, scale_cols, codes_stride;
+    int32_t scale_layout;
+    float smax, static_scale;
+    float greatest; /* number of the code; 0: NVFP4 */
+} kiln__codes_call;
+
+/* So that the threads of a row, after one another, stay within 32 bits. */
+enum { KILN__CODES_COLS_MAX = INT32_MAX - (1 << 13) + 1 };
+
+/* Checks what is the same for empty results. */
+static inline kiln_status kiln__codes_limits_check(const char *name, const kiln__codes_call *call) {
+    const bool nvfp4 = call->greatest == 0;
+    const float least = nvfp4 ? 0x1p-116f : 0x1p-126f;
+    KILN__TRY(kiln__size_check(name, "rows", call->rows, INT64_MAX));
+    KILN__TRY(kiln__size_check(name, "cols", call->cols, KILN__CODES_COLS_MAX));
+    KILN__REQUIRE(call->static_scale == 0 || (call->static_scale >= least && call->static_scale <= 0x1.fffffep127f),
+                  "%s: static_scale is %g: must be 0 or a finite number of at least %g", name,
+                  (double)call->static_scale, (double)least);
+    if (nvfp4) {
+        const kiln__nvfp4_sizes sizes = {.rows = call->rows,
+                                         .cols = call->cols,
+                                         .scale_rows = call->scale_rows,
+                                         .scale_cols = call->scale_cols,
+                                         .scale_layout = call->scale_layout};
+        KILN__TRY(kiln__size_check(name, "scale_cols", call->scale_cols, KILN__CODES_COLS_MAX >> 4));
+        return kiln__nvfp4_limits_check(name, &sizes);
+    }
+    KILN__TRY(kiln__size_check(name, "scale_cols", call->scale_cols, INT64_MAX));
+    KILN__REQUIRE(call->smax == 0 || (call->smax >= 1 && call->smax <= call->greatest),
+                  "%s: smax is %g: must be 0 or from 1 to %g", name, (double)call->smax, (double)call->greatest);
+    return KILN_OK;
+}
+
+static inline kiln_status kiln__codes_8_check(const char *name, const kiln__codes_call *call, kiln_codes_args *args) {
+    const int64_t groups = kiln__quantize_groups(call->cols), scale_cols = call->scale_cols ? call->scale_cols : 1;
+    KILN__REQUIRE(scale_cols == 1 || scale_cols == groups,
+                  "%s: scale_cols is %lld: must be 1 or %lld (for every 128 columns)", name, (long long)scale_cols,
+                  (long long)groups);
+    KILN__REQUIRE(scale_cols == 1 || call->static_scale == 0, "%s: scale_cols is %lld: must be 1 with a static_scale",
+                  name, (long long)scale_cols);
+    args->codes_stride = call->codes_stride ? call->codes_stride : call->cols;
+    KILN__TRY(kiln__tensor_check(name, "codes", call->codes, call->rows, call->cols, args->codes_stride, 0));
+    if (call->scales)
+        KILN__TRY(kiln__tensor_check(name, "scales", call->scales, call->rows, scale_cols, scale_cols, 2));
+    args->smax = call->smax == 0 ? call->greatest : call->smax;
+    args->scale_cols = scale_cols;
+    args->grouped = scale_cols > 1;
+    args->eights = ((uint32_t)call->cols + KILN_EIGHT - 1) / KILN_EIGHT;
+    args->shape.rows = call->rows;
+    return KILN_OK;
+}
+
+static inline kiln_status kiln__codes_nvfp4_check(const char *name, const kiln__codes_call *call,
+                                                  kiln_codes_args *args) {
+    const kiln__nvfp4_sizes sizes = {.rows = call->rows,
+                                     .cols = call->cols,
+                                     .scale_rows = call->scale_rows,
+                                     .scale_cols = call->scale_cols,
+                                     .global_rows = call->rows,
+                                     .scale_layout = call->scale_layout};
+    const int64_t code_cols = KILN__NVFP4_BLOCK_BYTES * call->scale_cols;
+    KILN__TRY(kiln__nvfp4_scales_check(name, &sizes));
+    args->codes_stride = call->codes_stride ? call->codes_stride : code_cols;
+    KILN__TRY(kiln__tensor_check(name, "codes", call->codes, call->rows, code_cols, args->codes_stride, 0));
+    KILN__TRY(
+        kiln__tensor_check(name, "scales", call->scales, call->scale_rows, call->scale_cols, call->scale_cols, 0));
+    if (call->global_scale)
+        KILN__TRY(kiln__tensor_check(name, "global_scale", call->global_scale, 1, call->rows, call->rows, 2));
+    args->scale_cols = call->scale_cols;
+    args->swizzled = call->scale_layout == KILN_SCALES_128X4;
+    args->eights = 2 * (uint32_t)call->scale_cols;
+    args->shape.rows = call->scale_rows;
+    return KILN_OK;
+}
+
+/* Checks where codes and scales go, of a result that is not empty, and makes the arguments and the launch. wide:
+ * whether the rows of what is read, and of what else is written, are aligned. */
+static inline kiln_status kiln__codes_prepare(const char *name, const kiln__codes_call *call, uint32_t wide,
+                                              kiln_codes_args *args, kiln_launch_config *config) {
+    const bool nvfp4 = call->greatest == 0;
+    *args = (kiln_codes_args){
+        .codes = call->codes,
+        .scales = call->scales,
+        .global_scale = call->global_scale,
+        .rows = call->rows,
+        .static_scale = call->static_scale,
+        .eight_bytes = nvfp4 ? KILN_EIGHT / 2 : KILN_EIGHT,
+    };
+    KILN__TRY(nvfp4 ? kiln__codes_nvfp4_check(name, call, args) : kiln__codes_8_check(name, call, args));
+    const uintptr_t places = (uintptr_t)call->codes | (call->rows > 1 ? (uintptr_t)args->codes_stride : 0);
+    const int64_t groups = kiln__quantize_groups(call->cols);
+    const unsigned lanes_log2 = groups == 1   ? KILN_EIGHTS_GROUP_LOG2
+                                : groups <= 4 ? KILN_SUBGROUP_LOG2
+                                              : KILN_BLOCK_LOG2;
+    args->shape.cols = call->cols;
+    args->shape.tile = (uint32_t)call->cols;
+    args->shape.lanes_log2 = lanes_log2;
+    args->shape.wide = wide && places % (nvfp4 ? KILN_EIGHT / 2 : KILN_EIGHT) == 0;
+    return kiln__grid(name, 1, kiln__blocks(args->shape.rows, lanes_log2), config);
+}
+
+#endif

@@ -1,0 +1,22 @@
+/* silu_mul_fp8, silu_mul_int8 and silu_mul_nvfp4: the one argument of their kernels, on every backend. */
+#ifndef KILN_KERNELS_COMMON_SILU_MUL_CODES_ARGS_H
+#define KILN_KERNELS_COMMON_SILU_MUL_CODES_ARGS_H
+
+#include "kernels/common/codes_args.h"
+
+enum { KILN_SILU_MUL_CODES_COEFFICIENTS = 2 };
+
+KILN_ARGS_BEGIN
+typedef struct kiln_silu_mul_codes_args {
+    kiln_codes_args out;
+    const void *gate;
+    const void *up;
+    int64_t gate_stride;
+    int64_t up_stride;
+    float bound; /* of kiln_gated, and its coefficients */
+    float coefficients[KILN_SILU_MUL_CODES_COEFFICIENTS];
+    uint32_t padding;
+} kiln_silu_mul_codes_args;
+KILN_ARGS_END
+
+#endif

@@ -1,0 +1,74 @@
+/* What the host sides of silu_mul_fp8, silu_mul_int8 and silu_mul_nvfp4 share. */
+#ifndef KILN_KERNELS_COMMON_SILU_MUL_CODES_HOST_H
+#define KILN_KERNELS_COMMON_SILU_MUL_CODES_HOST_H
+
+#include "kernels/common/codes_host.h"
+#include "kernels/common/gates.h"
+#include "kernels/common/silu_mul_codes_args.h"
+#include <kiln/ops/elementwise.h>
+
+/* A call's params, under the names that all three operators give them. */
+typedef struct kiln__silu_mul_codes_call {
+    kiln__codes_call out;
+    const void *gate, *up;
+    int64_t gate_stride, up_stride;
+    int32_t activation, reserved;
+} kiln__silu_mul_codes_call;
+
+/* Those of an operator's params. */
+#define KILN__SILU_MUL_CODES_CALL(params)                                             \
+    .gate = (params)->gate, .up = (params)->up, .gate_stride = (params)->gate_stride, \
+    .up_stride = (params)->up_stride, .activation = (params)->activation, .reserved = (params)->reserved
+
+/* A part of the argument struct, copied as it is. */
+typedef struct kiln__silu_mul_activation {
+    float bound;
+    float coefficients[KILN_SILU_MUL_CODES_COEFFICIENTS];
+} kiln__silu_mul_activation;
+
+/* Checks the tensors that are read: without up, gate has both halves of each row. */
+static inline kiln_status kiln__silu_mul_codes_tensors(const char *name, const kiln__silu_mul_codes_call *call,
+                                                       unsigned size_log2, uint32_t *out_wide,
+                                                       kiln_silu_mul_codes_args *args) {
+    const int64_t rows = call->out.rows, cols = call->out.cols;
+    kiln__tensor gate = kiln__tensor_of("gate", call->gate, call->gate_stride);
+    kiln__tensor up = kiln__tensor_of("up", call->up, call->up_stride);
+    uint32_t gate_wide, up_wide;
+    KILN__TRY(kiln__tensors_check(name, &gate, 1, rows, call->up ? cols : 2 * cols, size_log2, &gate_wide));
+    if (!call->up) {
+        up.data = (const char *)call->gate + ((size_t)cols << size_log2);
+        up.stride = gate.stride;
+    }
+    KILN__TRY(kiln__tensors_check(name, &up, 1, rows, cols, size_log2, &up_wide));
+    args->gate = gate.data;
+    args->up = up.data;
+    args->gate_stride = gate.stride;
+    args->up_stride = up.stride;
+    *out_wide = gate_wide & up_wide;
+    return KILN_OK;
+}
+
+/* Checks a call and makes its arguments and its launch. Nothing is to be launched where the grid is empty. */
+static inline kiln_status kiln__silu_mul_codes_prepare(const char *name, const kiln__silu_mul_codes_call *call,
+                                                       unsigned size_log2, kiln_silu_mul_codes_args *args,
+                                                       kiln_launch_config *config) {
+    static const kiln__silu_mul_activation activations[] = {
+        [KILN_GLU_SILU] = {KILN__GATE_SILU},
+        [KILN_GLU_GELU_TANH] = {KILN__GATE_GELU_TANH},
+    };
+    uint32_t wide;
+    *config = (kiln_launch_config){0};
+    KILN__TRY(kiln__codes_limits_check(name, &call->out));
+    KILN__REQUIRE((uint32_t)call->activation < sizeof activations / sizeof *activations,
+                  "%s: activation is %d: must be silu (0) or gelu_tanh (1)", name, call->activation);
+    KILN__REQUIRE(call->reserved == 0, "%s: reserved is %d: must be 0", name, call->reserved);
+    KILN__REQUIRE(call->up || !call->up_stride, "%s: up_stride is %lld: must be 0 without up", name,
+                  (long long)call->up_stride);
+    if (KILN__UNLIKELY(!call->out.rows || !call->out.cols)) return KILN_OK;
+    KILN__TRY(kiln__silu_mul_codes_tensors(name, call, size_log2, &wide, args));
+    memcpy(&args->bound, &activations[call->activation], sizeof *activations);
+    args->padding = 0;
+    return kiln__codes_prepare(name, &call->out, wide, &args->out, config);
+}
+
+#endif

@@ -1,0 +1,10 @@
+/* rmsnorm_fp8 on the CPU, and its definition: see rmsnorm_fp8_gpu.c for the meaning of its blocks.
+ *
+ * Floor: the tensors that are given read and written once, at memory bandwidth.
+ * Test: build/tests/ops/codes_test. Bench: build/kiln bench rmsnorm_fp8 --device cpu */
+#include "kernels/common/rmsnorm_codes_cpu.h"
+
+KILN_INLINE void rmsnorm_fp8(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+    kiln_rmsnorm_codes(arguments, span, KILN_CODES_E4M3, part);
+}
+KILN_CPU_KERNEL(rmsnorm_fp8)

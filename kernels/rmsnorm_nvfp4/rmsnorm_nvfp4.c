@@ -1,0 +1,30 @@
+/* rmsnorm_nvfp4, host side. */
+#include "kernels/common/rmsnorm_codes_host.h"
+#include <kiln/ops/fused.h>
+#define KILN_HOST rmsnorm_nvfp4
+#include "kernels/common/operator.h"
+
+static kiln_status rmsnorm_nvfp4(kiln_stream *stream, const kiln_rmsnorm_nvfp4_params *params, unsigned part,
+                                 const char *name) {
+    const kiln__rmsnorm_codes_call call = {
+        .out =
+            {
+                .codes = params->codes,
+                .scales = params->scales,
+                .global_scale = params->global_scale,
+                .rows = params->rows,
+                .cols = params->cols,
+                .scale_rows = params->scale_rows,
+                .scale_cols = params->scale_cols,
+                .codes_stride = params->codes_stride,
+                .scale_layout = params->scale_layout,
+                .static_scale = params->static_scale,
+            },
+        KILN__RMSNORM_CODES_CALL(params),
+    };
+    kiln_rmsnorm_codes_args args;
+    kiln_launch_config config;
+    KILN__TRY(kiln__rmsnorm_codes_prepare(name, &call, kiln__part_size_log2(part), &args, &config));
+    if (KILN__UNLIKELY(!config.grid[0])) return KILN_OK;
+    return launch(stream, part, KERNEL_rmsnorm_nvfp4, &config, &args, sizeof args);
+}
