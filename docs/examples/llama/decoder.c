@@ -36,6 +36,7 @@ struct llama_decoder {
     llama_options options;
     const operations *run;
     llama_weights weights;
+    struct llama_quantised *quantised;
     llama_forward forward; /* of one row */
     void *logits;
     void *workspace;
@@ -176,8 +177,11 @@ static kiln_status load_kernels(const llama_decoder *d) {
 static kiln_status create(llama_decoder *d, const llama_checkpoint *checkpoint,
                           void (*progress)(size_t done, size_t all)) {
     TRY(load_kernels(d));
-    TRY(llama_weights_upload(d->stream, checkpoint, d->options.precision, progress, &d->weights));
+    TRY(llama_weights_upload_without(d->stream, checkpoint, d->options.precision,
+                                     llama_quantised_set(d->options.quantisation), progress, &d->weights));
+    TRY(llama_quantised_create(d->stream, checkpoint, d->options.quantisation, &d->weights, 1, &d->quantised));
     d->forward.weights = &d->weights;
+    d->forward.quantised = d->quantised;
     d->forward.capacity = d->weights.config.length;
     TRY(allocate(d));
     connect(d);
@@ -205,6 +209,7 @@ void llama_decoder_destroy(llama_decoder *d) {
     kiln_device *device = d->stream->device;
     kiln_stream_sync(d->stream);
     llama_graph_destroy(d->graph);
+    llama_quantised_destroy(device, d->quantised);
     llama_weights_free(device, &d->weights);
     llama_forward_free(&d->forward, device);
 #define BUFFER(name, count) kiln_memory_free(device, d->name);

@@ -4,11 +4,12 @@
 #ifndef LLAMA_DECODER_H
 #define LLAMA_DECODER_H
 
-#include "weights.h"
+#include "quantised.h"
 
 typedef struct llama_options {
-    llama_precision precision; /* of weights, activations and cache */
-    float temperature;         /* 0: the most likely token */
+    llama_precision precision;       /* of weights, activations and cache */
+    llama_quantisation quantisation; /* of the layers' matrices */
+    float temperature;               /* 0: the most likely token */
     uint64_t seed;
 } llama_options;
 

@@ -1,8 +1,7 @@
 #include "forward.h"
+#include "quantised.h"
 #include "try.h"
 #include <kiln/ops.h>
-
-static const float EPSILON = 1e-5f;
 
 /* The operators of one precision. */
 #define OPERATIONS(OPERATION) \
@@ -62,18 +61,28 @@ static kiln_status multiply(const llama_forward *f, kiln_stream *stream, void *y
     return run(f)->gemm(stream, &params, sizeof params);
 }
 
+/* The same with a layer's matrix, which may be quantised. */
+static kiln_status project(const llama_forward *f, kiln_stream *stream, void *y, const void *x, size_t number,
+                           int32_t layer, int64_t out, int64_t in) {
+    if (f->quantised) return f->quantised->multiply(f, stream, y, x, number, layer, out, in);
+    return multiply(f, stream, y, x, llama_layer_weight(f->weights, number, layer), f->rows, out, in);
+}
+
 static kiln_status norm(const llama_forward *f, kiln_stream *stream, const void *weights) {
+    if (f->quantised && f->quantised->norm) return f->quantised->norm(f, stream, weights, false);
     kiln_rmsnorm_params params = {.y = f->normed,
                                   .x = f->residual,
                                   .weight = weights,
                                   .rows = f->rows,
                                   .cols = f->weights->config.size,
-                                  .eps = EPSILON};
+                                  .eps = LLAMA_EPSILON};
     return run(f)->rmsnorm(stream, &params, sizeof params);
 }
 
-/* Adds the branch to the residual stream, and norms the sum. */
-static kiln_status add_and_norm(const llama_forward *f, kiln_stream *stream, const void *weights) {
+/* Adds the branch to the residual stream, and norms the sum; the last one for the classifier, which is not quantised.
+ */
+static kiln_status add_and_norm(const llama_forward *f, kiln_stream *stream, const void *weights, bool last) {
+    if (f->quantised && f->quantised->norm && !last) return f->quantised->norm(f, stream, weights, true);
     kiln_add_rmsnorm_params params = {.y = f->normed,
                                       .sum = f->residual,
                                       .x = f->branch,
@@ -81,7 +90,7 @@ static kiln_status add_and_norm(const llama_forward *f, kiln_stream *stream, con
                                       .weight = weights,
                                       .rows = f->rows,
                                       .cols = f->weights->config.size,
-                                      .eps = EPSILON};
+                                      .eps = LLAMA_EPSILON};
     return run(f)->add_rmsnorm(stream, &params, sizeof params);
 }
 
@@ -111,27 +120,33 @@ static kiln_status store(const llama_forward *f, kiln_stream *stream, int32_t la
 }
 
 static kiln_status attend(const llama_forward *f, kiln_stream *stream, int32_t layer) {
-    const llama_weights *w = f->weights;
-    const llama_config *c = &w->config;
-    int64_t rows = f->rows, size = c->size, kv_size = llama_kv_size(c);
-    TRY(multiply(f, stream, f->query, f->normed, llama_layer_weight(w, LLAMA_query, layer), rows, size, size));
-    TRY(multiply(f, stream, f->key, f->normed, llama_layer_weight(w, LLAMA_key, layer), rows, kv_size, size));
-    TRY(multiply(f, stream, f->value, f->normed, llama_layer_weight(w, LLAMA_value, layer), rows, kv_size, size));
+    const llama_config *c = &f->weights->config;
+    int64_t size = c->size, kv_size = llama_kv_size(c);
+    TRY(project(f, stream, f->query, f->normed, LLAMA_query, layer, size, size));
+    TRY(project(f, stream, f->key, f->normed, LLAMA_key, layer, kv_size, size));
+    TRY(project(f, stream, f->value, f->normed, LLAMA_value, layer, kv_size, size));
     TRY(rotate(f, stream, f->query, c->heads));
     TRY(rotate(f, stream, f->key, c->kv_heads));
     TRY(store(f, stream, layer));
     TRY(f->attend(f->user, stream, layer));
-    return multiply(f, stream, f->branch, f->attended, llama_layer_weight(w, LLAMA_out, layer), rows, size, size);
+    if (f->quantised && f->quantised->attended) TRY(f->quantised->attended(f, stream));
+    return project(f, stream, f->branch, f->attended, LLAMA_out, layer, size, size);
+}
+
+/* The gate's activation times up, in the gate's place. */
+static kiln_status activate(const llama_forward *f, kiln_stream *stream) {
+    if (f->quantised && f->quantised->gate) return f->quantised->gate(f, stream);
+    kiln_silu_mul_params params = {
+        .y = f->gate, .gate = f->gate, .up = f->up, .rows = f->rows, .cols = f->weights->config.hidden_size};
+    return run(f)->silu_mul(stream, &params, sizeof params);
 }
 
 static kiln_status feed_forward(const llama_forward *f, kiln_stream *stream, int32_t layer) {
-    const llama_weights *w = f->weights;
-    int64_t rows = f->rows, size = w->config.size, hidden = w->config.hidden_size;
-    TRY(multiply(f, stream, f->gate, f->normed, llama_layer_weight(w, LLAMA_gate, layer), rows, hidden, size));
-    TRY(multiply(f, stream, f->up, f->normed, llama_layer_weight(w, LLAMA_up, layer), rows, hidden, size));
-    kiln_silu_mul_params params = {.y = f->gate, .gate = f->gate, .up = f->up, .rows = rows, .cols = hidden};
-    TRY(run(f)->silu_mul(stream, &params, sizeof params));
-    return multiply(f, stream, f->branch, f->gate, llama_layer_weight(w, LLAMA_down, layer), rows, size, hidden);
+    int64_t size = f->weights->config.size, hidden = f->weights->config.hidden_size;
+    TRY(project(f, stream, f->gate, f->normed, LLAMA_gate, layer, hidden, size));
+    TRY(project(f, stream, f->up, f->normed, LLAMA_up, layer, hidden, size));
+    TRY(activate(f, stream));
+    return project(f, stream, f->branch, f->gate, LLAMA_down, layer, size, hidden);
 }
 
 kiln_status llama_forward_layers(const llama_forward *f, kiln_stream *stream) {
@@ -147,11 +162,12 @@ kiln_status llama_forward_layers(const llama_forward *f, kiln_stream *stream) {
     TRY(norm(f, stream, llama_layer_weight(w, LLAMA_attention_norm, 0)));
     for (int32_t layer = 0; layer < c->layers; layer++) {
         TRY(attend(f, stream, layer));
-        TRY(add_and_norm(f, stream, llama_layer_weight(w, LLAMA_hidden_norm, layer)));
+        TRY(add_and_norm(f, stream, llama_layer_weight(w, LLAMA_hidden_norm, layer), false));
         TRY(feed_forward(f, stream, layer));
         bool last = layer + 1 == c->layers;
         TRY(add_and_norm(f, stream,
-                         last ? w->arrays[LLAMA_final_norm] : llama_layer_weight(w, LLAMA_attention_norm, layer + 1)));
+                         last ? w->arrays[LLAMA_final_norm] : llama_layer_weight(w, LLAMA_attention_norm, layer + 1),
+                         last));
     }
     return KILN_OK;
 }

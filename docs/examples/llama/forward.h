@@ -5,6 +5,8 @@
 
 #include "weights.h"
 
+#define LLAMA_EPSILON 1e-5f /* of the norms */
+
 /* Activations: (name, elements of a row). */
 #define LLAMA_ACTIVATIONS(ACTIVATION)   \
     ACTIVATION(residual, c->size)       \
@@ -17,8 +19,11 @@
     ACTIVATION(gate, c->hidden_size)    \
     ACTIVATION(up, c->hidden_size)
 
+struct llama_quantised;
+
 typedef struct llama_forward {
     const llama_weights *weights;
+    const struct llama_quantised *quantised; /* NULL: the weights are as they are */
     int64_t rows;
 
     /* On the device, [rows], read when the kernels run: */

@@ -3,6 +3,7 @@
 #include "arguments.h"
 #include "bench.h"
 #include "decoder.h"
+#include "perplexity.h"
 #include "speculate.h"
 #include "tokenizer.h"
 #include <errno.h>
@@ -22,6 +23,7 @@ enum { EXIT_WRONG_INPUT = 2 }; /* EXIT_FAILURE: the device or the output failed 
 typedef struct request {
     const char *model, *tokenizer, *prompt;
     const char *logits; /* a file for the logits of each step, float32; NULL: none */
+    bool perplexity;    /* is wanted */
     long steps;
     kiln_device_options device;
     llama_options options;
@@ -33,6 +35,8 @@ static const char usage[] =
     "       llama --bench --shape SHAPE [OPTION...]: measures a model of random weights; --bench --help\n"
     "  --device D         cpu, cuda:N or rocm:N (default: the best there is)\n"
     "  --precision P      f32 (default), f16 or bf16\n"
+    "  --weights W        the layers' matrices in fewer bits, quantised as they are loaded: w4a16 (4 bits in\n"
+    "                     groups), or fp8 or int8, with activations quantised too (default: as P)\n"
     "  --prompt TEXT      how the story begins\n"
     "  --steps N          how many tokens, the prompt's among them (default 200); at most the model's length\n"
     "  --temperature T    0 (default): the most likely token; 1: as the model thinks\n"
@@ -40,6 +44,7 @@ static const char usage[] =
     "  --cpu-level L      the highest level of instructions on the CPU (x86-64-v2, ...)\n"
     "  --threads N        on the CPU (default: all)\n"
     "  --logits FILE      writes what each step thinks of each token, as float32\n"
+    "  --perplexity       says how well the model foresees the story, the prompt's part too\n"
     "  --draft D          guesses tokens, which the model looks at in one pass: ngram, what followed in the\n"
     "                     story so far, or the file of a smaller model with the same vocabulary. The story\n"
     "                     is the same\n"
@@ -49,6 +54,15 @@ static const char usage[] =
     "2 when an option, the model, the tokenizer or the prompt is wrong.\n";
 
 /* ---- Arguments ---- */
+
+static bool read_weights(const char *text, llama_quantisation *out) {
+    static const char *const names[] = {[LLAMA_W4A16] = "w4a16", [LLAMA_FP8] = "fp8", [LLAMA_INT8] = "int8"};
+    for (size_t i = LLAMA_W4A16; i < sizeof names / sizeof *names; i++) {
+        *out = (llama_quantisation)i;
+        if (!strcmp(text, names[i])) return true;
+    }
+    return false;
+}
 
 /* 0, or what `sample` takes. */
 static bool read_temperature(const char *text, float *out) {
@@ -67,6 +81,9 @@ static bool read_option(const char *name, const char *value, request *r) {
         return llama_wrong(name, value, "cpu, cuda:N or rocm:N with N from 0 to 1023");
     if (!strcmp(name, "precision") && !llama_read_precision(value, &r->options.precision))
         return llama_wrong(name, value, "f32, f16 or bf16");
+    if (!strcmp(name, "weights") && !read_weights(value, &r->options.quantisation))
+        return llama_wrong(name, value, "w4a16, fp8 or int8");
+    if (!strcmp(name, "perplexity")) r->perplexity = true;
     if (!strcmp(name, "steps") && !llama_read_number(value, 1, 1 << 20, &r->steps))
         return llama_wrong(name, value, "a number from 1 to 2^20");
     if (!strcmp(name, "seed")) {
@@ -93,7 +110,7 @@ static bool read_option(const char *name, const char *value, request *r) {
     return true;
 }
 
-enum { LONG = 256, HELP = LONG + 12 }; /* behind all letters */
+enum { LONG = 256, HELP = LONG + 14 }; /* behind all letters */
 
 /* No two have the same number: getopt would take the beginning of both for the first. */
 static const struct option options[] = {
@@ -109,6 +126,8 @@ static const struct option options[] = {
     {"draft", required_argument, NULL, LONG + 9},
     {"draft-layers", required_argument, NULL, LONG + 10},
     {"draft-tokens", required_argument, NULL, LONG + 11},
+    {"weights", required_argument, NULL, LONG + 12},
+    {"perplexity", no_argument, NULL, LONG + 13},
     {"help", no_argument, NULL, HELP},
     {NULL, 0, NULL, 0},
 };
@@ -129,6 +148,7 @@ static bool agree(request *r) {
     if (!s->draft && s->layers) why = "--draft-layers: wants --draft";
     if (!s->draft && s->tokens) why = "--draft-tokens: wants --draft";
     if (s->draft && r->logits) why = "--draft: cannot go with --logits, which are of each step";
+    if (s->draft && r->perplexity) why = "--draft: cannot go with --perplexity, which is of each step";
     if (why) fprintf(stderr, "llama: %s\n", why);
     if (!s->tokens) r->speculation.tokens = 4;
     return !why;
@@ -172,8 +192,7 @@ static double seconds(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-static bool write_logits(llama_decoder *decoder, size_t count, float *logits, FILE *file) {
-    if (failed(llama_decoder_logits(decoder, logits), "logits")) return false;
+static bool write_logits(const float *logits, size_t count, FILE *file) {
     if (fwrite(logits, sizeof *logits, count, file) == count) return true;
     fprintf(stderr, "llama: --logits: %s\n", strerror(errno));
     return false;
@@ -186,13 +205,25 @@ typedef struct teller {
     const llama_tokenizer *tokenizer;
     int32_t *prompt; /* tokens */
     int32_t prompt_count, steps;
-    FILE *logits_file; /* NULL: none is wanted */
+    FILE *logits_file;         /* NULL: none is wanted */
+    bool perplexity;           /* is wanted */
+    llama_perplexity foreseen; /* of the tokens so far */
     float *logits;
 } teller;
 
 static kiln_status take_step(teller *t, int32_t token, int32_t position, int32_t *out_next) {
     return t->decoder ? llama_decoder_step(t->decoder, token, position, out_next)
                       : llama_speculate(&t->speculation, position + 1, out_next);
+}
+
+/* What is wanted of a step's logits, after which `next` comes. */
+static bool take_logits(teller *t, int32_t next) {
+    const size_t count = (size_t)t->tokenizer->count;
+    if (!t->logits_file && !t->perplexity) return true;
+    if (failed(llama_decoder_logits(t->decoder, t->logits), "logits")) return false;
+    if (t->perplexity && next >= 0 && next < t->tokenizer->count)
+        llama_perplexity_add(&t->foreseen, t->logits, count, next);
+    return !t->logits_file || write_logits(t->logits, count, t->logits_file);
 }
 
 static void show_speculation(const llama_speculation *s, int32_t tokens) {
@@ -211,9 +242,8 @@ static bool tell(teller *t) {
     double begin = 0;
     while (position < t->steps) {
         if (failed(take_step(t, token, position, &next), "step")) return false;
-        if (t->logits_file && !write_logits(t->decoder, (size_t)t->tokenizer->count, t->logits, t->logits_file))
-            return false;
         if (++position < t->prompt_count) next = t->prompt[position];
+        if (!take_logits(t, next)) return false;
         if (position == 1) begin = seconds(); /* the first step finds all memory cold */
         if (next < 0 || next >= t->tokenizer->count) {
             fprintf(stderr, "llama: the model gave token %d, which is none\n", next);
@@ -231,6 +261,9 @@ static bool tell(teller *t) {
     if (position > 1)
         fprintf(stderr, "%.1f tokens per second%s\n", (position - 1) / (seconds() - begin),
                 has_graph(t) ? ", as a graph" : "");
+    if (t->perplexity)
+        fprintf(stderr, "perplexity %.3f over %" PRId64 " tokens\n", llama_perplexity_value(&t->foreseen),
+                t->foreseen.tokens);
     if (!t->decoder) show_speculation(&t->speculation, t->speculation.count - t->prompt_count);
     return true;
 }
@@ -301,6 +334,7 @@ static bool prepare_draft(const request *r, const llama_checkpoint *checkpoint, 
 /* Everything that needs no device. */
 static bool prepare(const request *r, const llama_checkpoint *checkpoint, teller *t) {
     const int32_t length = checkpoint->config.length;
+    t->perplexity = r->perplexity;
     t->steps = r->steps < length ? (int32_t)r->steps : length;
     t->prompt = malloc(sizeof *t->prompt * ((size_t)t->steps + 1));
     t->logits = malloc(sizeof *t->logits * (size_t)t->tokenizer->count);

@@ -37,6 +37,7 @@ struct llama_tree_decoder {
     const operations *run;
     llama_options options;
     llama_weights weights;
+    struct llama_quantised *quantised;
     llama_forward forward; /* of all nodes */
     int32_t nodes, cached; /* of a pass; tokens in the cache */
     const kiln_tree *chain;
@@ -231,8 +232,11 @@ static kiln_status create(llama_tree_decoder *d, const llama_checkpoint *checkpo
                           void (*progress)(size_t done, size_t all)) {
     kiln_status status;
     TRY(make_chain(d->nodes, &d->chain));
-    TRY(llama_weights_upload(d->stream, checkpoint, d->options.precision, progress, &d->weights));
+    TRY(llama_weights_upload_without(d->stream, checkpoint, d->options.precision,
+                                     llama_quantised_set(d->options.quantisation), progress, &d->weights));
+    TRY(llama_quantised_create(d->stream, checkpoint, d->options.quantisation, &d->weights, d->nodes, &d->quantised));
     d->forward.weights = &d->weights;
+    d->forward.quantised = d->quantised;
     TRY(allocate(d));
     connect(d);
     *d->host_state = (pass_state){0};
@@ -263,6 +267,7 @@ void llama_tree_decoder_destroy(llama_tree_decoder *d) {
     kiln_device *device = d->stream->device;
     kiln_stream_sync(d->stream);
     llama_graph_destroy(d->graph);
+    llama_quantised_destroy(device, d->quantised);
     llama_weights_free(device, &d->weights);
     llama_forward_free(&d->forward, device);
     kiln_memory_free(device, d->forward.key_cache);

@@ -18,7 +18,7 @@ static void convert(void *to, const float *from, size_t count, llama_precision p
         halves[i] = precision == LLAMA_F16 ? to_f16(from[i]) : to_bf16(from[i]);
 }
 
-static kiln_status upload(kiln_stream *stream, const llama_weights *w, void *to, const float *from, size_t count) {
+kiln_status llama_weights_put(kiln_stream *stream, const llama_weights *w, void *to, const float *from, size_t count) {
     enum { CHUNK = 1 << 20 }; /* elements */
     void *staging = NULL;
     TRY(kiln_host_alloc(stream->device, CHUNK * w->element, &staging));
@@ -33,17 +33,17 @@ static kiln_status upload(kiln_stream *stream, const llama_weights *w, void *to,
     return status;
 }
 
-static kiln_status upload_arrays(kiln_stream *stream, const llama_checkpoint *checkpoint,
+static kiln_status upload_arrays(kiln_stream *stream, const llama_checkpoint *checkpoint, uint32_t left_out,
                                  void (*progress)(size_t done, size_t all), llama_weights *w) {
     for (size_t i = 0; i < LLAMA_WEIGHT_COUNT; i++) {
         const llama_weight *weight = &checkpoint->weights[i];
         size_t count = weight->rows * weight->cols;
         if (progress) progress(i, LLAMA_WEIGHT_COUNT);
-        if (i == LLAMA_old_rope) continue;
+        if (i == LLAMA_old_rope || left_out >> i & 1) continue;
         w->layer_size[i] = count * w->element;
         count *= weight->layers;
         TRY(kiln_memory_alloc(stream->device, count * w->element, &w->arrays[i]));
-        TRY(upload(stream, w, w->arrays[i], weight->values, count));
+        TRY(llama_weights_put(stream, w, w->arrays[i], weight->values, count));
     }
     if (!checkpoint->own_classifier) w->arrays[LLAMA_classifier] = w->arrays[LLAMA_embedding];
     if (progress) progress(LLAMA_WEIGHT_COUNT, LLAMA_WEIGHT_COUNT);
@@ -66,11 +66,17 @@ static kiln_status upload_frequencies(kiln_stream *stream, llama_weights *w) {
 
 kiln_status llama_weights_upload(kiln_stream *stream, const llama_checkpoint *checkpoint, llama_precision precision,
                                  void (*progress)(size_t done, size_t all), llama_weights *out) {
+    return llama_weights_upload_without(stream, checkpoint, precision, 0, progress, out);
+}
+
+kiln_status llama_weights_upload_without(kiln_stream *stream, const llama_checkpoint *checkpoint,
+                                         llama_precision precision, uint32_t left_out,
+                                         void (*progress)(size_t done, size_t all), llama_weights *out) {
     *out = (llama_weights){.config = checkpoint->config,
                            .precision = precision,
                            .element = precision == LLAMA_F32 ? sizeof(float) : sizeof(uint16_t)};
     TRY(upload_frequencies(stream, out));
-    return upload_arrays(stream, checkpoint, progress, out);
+    return upload_arrays(stream, checkpoint, left_out, progress, out);
 }
 
 void llama_weights_free(kiln_device *device, llama_weights *w) {

@@ -25,6 +25,15 @@ typedef struct llama_weights {
 kiln_status llama_weights_upload(kiln_stream *stream, const llama_checkpoint *checkpoint, llama_precision precision,
                                  void (*progress)(size_t done, size_t all), llama_weights *out);
 
+/* The same without a set of arrays, of which the bits are LLAMA_WEIGHT_COUNT numbers: they stay NULL. */
+kiln_status llama_weights_upload_without(kiln_stream *stream, const llama_checkpoint *checkpoint,
+                                         llama_precision precision, uint32_t left_out,
+                                         void (*progress)(size_t done, size_t all), llama_weights *out);
+
+/* Converts values to the weights' precision in the device's memory, and waits until they are there. */
+kiln_status llama_weights_put(kiln_stream *stream, const llama_weights *weights, void *to, const float *from,
+                              size_t count);
+
 /* No work in flight may use them. Zeroed weights are accepted. */
 void llama_weights_free(kiln_device *device, llama_weights *weights);
 
