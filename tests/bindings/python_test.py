@@ -237,7 +237,7 @@ def names(run):
             assert np.array_equal(got, kiln.ops.mha(x, x, x, compute=quantised))
             assert 0 < np.abs(got.astype(np.float32) - kiln.ops.mha(x, x, x)).max() < 0.05, quantised
         assert np.array_equal(kiln.element_wise_mul_add(q, q, q), q + q)
-    refused(ValueError, "must be one of f32, f16, bf16", lambda: kiln.attention(q, q, q, precision="fp4"))
+    refused(ValueError, "must be one of f32, f16, bf16, int8_x_fp8, fp8", lambda: kiln.attention(q, q, q, precision="fp4"))
 
 
 @cpu_case

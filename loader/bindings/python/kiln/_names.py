@@ -12,8 +12,7 @@ def attention(q: Any, k: Any, v: Any, precision: str | None = None, **options: A
     that precision: q, k and v are quantised on the way."""
     if precision in QUANTISED:
         return ops.mha(q, k, v, compute=precision, **options)
-    there = [name[len("mha_"):] for name in ops.__all__ if name.count("_") == 1 and name.startswith("mha_")]
-    there.remove("paged")
+    there = [part for part in ("f32", "f16", "bf16") if f"mha_{part}" in ops.__all__]
     if precision is not None and precision not in there:
         raise ValueError(f"attention: precision is {precision!r}: must be one of {', '.join((*there, *QUANTISED))}")
     function = getattr(ops, f"mha_{precision}" if precision else "mha")
