@@ -47,6 +47,7 @@ static inline kiln_status kiln__codes_limits_check(const char *name, const kiln_
 
 static inline kiln_status kiln__codes_8_check(const char *name, const kiln__codes_call *call, kiln_codes_args *args) {
     const int64_t groups = kiln__quantize_groups(call->cols), scale_cols = call->scale_cols ? call->scale_cols : 1;
+    KILN__TRY(kiln__size_check(name, "scale_cols", scale_cols, groups));
     KILN__REQUIRE(scale_cols == 1 || scale_cols == groups,
                   "%s: scale_cols is %lld: must be 1 or %lld (for every 128 columns)", name, (long long)scale_cols,
                   (long long)groups);

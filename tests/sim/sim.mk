@@ -46,7 +46,7 @@ $(eval $(call SIM_RULE,rocm,rocm-5/libhsa-runtime64.so.1,libhsa-5.map))
 $(filter $(OUT)/tests/sim/%,$(TEST_PROGRAMS)): $(patsubst %.c,$(OBJ)/%.o,$(PTX_SOURCES) $(AMDGCN_SOURCES) $(SIM_ARITHMETIC))
 
 # Counts what a step of the example's model asks for: its own calls and the library's must come to it.
-$(OUT)/tests/sim/tests/operators/llama_steps_test: $(patsubst %,$(OBJ)/docs/examples/llama/%.o,decoder forward graph weights)
+$(OUT)/tests/sim/tests/operators/llama_steps_test: $(patsubst %,$(OBJ)/docs/examples/llama/%.o,decoder forward graph groups quantised weights)
 $(OUT)/tests/sim/tests/operators/llama_steps_test: KILN_LDFLAGS += \
 	$(addprefix -Wl$(comma)--wrap=,malloc calloc strdup posix_memalign kiln_stream_sync)
 
