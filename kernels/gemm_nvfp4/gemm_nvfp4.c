@@ -142,11 +142,10 @@ static kiln_nvfp4_operand argument_of(const factor *f) {
                                 .each = f->globals > 1};
 }
 
-/* Whether rows of codes begin on 16 bytes and their scales on 4; the addresses may be left out. */
+/* Whether rows of codes begin on 16 bytes and scales of two blocks on 2; the addresses may be left out. */
 static uint32_t is_wide(const factor *f, uintptr_t codes, uintptr_t scales) {
-    const int64_t steps = f->rows > 1 ? f->scale_cols : 0;
-    return kiln__rows_wide(codes, f->rows, f->stride, 0) & (((scales | (uintptr_t)steps) & 3) == 0) &
-           (f->k % KILN_NVFP4_CHUNK == 0);
+    const bool even = f->rows <= 1 || f->scale_cols % 2 == 0;
+    return kiln__rows_wide(codes, f->rows, f->stride, 0) & even & (scales % 2 == 0) & (f->k % KILN_NVFP4_CHUNK == 0);
 }
 
 static kiln_status check_options(const char *name, const kiln_gemm_nvfp4_params *params) {
@@ -212,7 +211,11 @@ static void consider(const kiln_gemm_nvfp4_params *params, const kiln_module *mo
     const kiln_kernel_info *info = &module->kernels[kernel].info;
     const kiln_device_info *device = &module->device->info;
     const uint32_t shared_bytes = info->stages * info->stage_bytes;
-    if (info->absent || !shared_bytes || shared_bytes > (uint32_t)device->max_shared_bytes) return;
+    if (info->absent || !shared_bytes) return;
+    if (shared_bytes > (uint32_t)device->max_shared_bytes) {
+        kiln__plan_leave(&module->kernels[kernel], "the device has no shared memory for its stages");
+        return;
+    }
     plan way = {.kernel = kernel,
                 .rows = info->tile[0],
                 .cols = info->tile[1],
@@ -223,6 +226,7 @@ static void consider(const kiln_gemm_nvfp4_params *params, const kiln_module *mo
     for (int divided = 0; divided <= may_split; divided++) {
         if (divided) divide(params, multiprocessors, &way);
         way.cost = cost_of(params, &way, multiprocessors, info->rate);
+        kiln__plan_weigh(&module->kernels[kernel], way.cost, way.splits);
         if (!best->cost || way.cost < best->cost) *best = way;
     }
 }
@@ -247,7 +251,10 @@ static bool plan_rows(const kiln_gemm_nvfp4_params *params, const kiln_module *m
 
 static plan plan_of(const kiln_gemm_nvfp4_params *params, const kiln_module *module, uint32_t wide, bool may_split) {
     plan best;
-    if (plan_rows(params, module, wide, &best)) return best;
+    if (plan_rows(params, module, wide, &best)) {
+        kiln__plan_take(&module->kernels[best.kernel], "is for so few rows");
+        return best;
+    }
     best = (plan){.kernel = KERNEL_gemm_nvfp4_tiles,
                   .rows = KILN_NVFP4_TILE,
                   .cols = KILN_NVFP4_TILE,
@@ -261,6 +268,9 @@ static plan plan_of(const kiln_gemm_nvfp4_params *params, const kiln_module *mod
     for (size_t i = 0; wide && params->k && i < sizeof tuned / sizeof *tuned; i++)
         if (params->tile == KILN_GEMM_TILE_AUTO || params->tile == (int32_t)tuned[i].tile)
             consider(params, module, tuned[i].kernel, may_split, &best);
+    if (!best.cost)
+        kiln__plan_take(&module->kernels[best.kernel],
+                        wide ? "no tuned kernel is for this call" : "rows of a or b do not begin on 16 bytes");
     if (!best.cost && may_split) divide(params, TILES_BLOCKS, &best);
     return best;
 }

@@ -7,6 +7,7 @@ kiln explain --target sm_80 gemm_bf16 m=64 n=4096
 kiln explain --target gfx942 gemm_f16 m=4096 n=4096
 kiln explain --target sm_89 gemm_fp8_bf16 m=100 n=4096
 kiln explain --target sm_80 gemm_int8_f16 m=8 n=4096
+kiln explain --target sm_80 gemm_nvfp4_f16 m=64 n=4096 a_scale_rows=64 b_scale_rows=4096
 kiln explain --target sm_80 gemm_w4a16_f16 m=64 n=4096
 kiln explain --target sm_80 gemm_w4a16_f16 m=64 n=4096 weight_layout=sm80_v1
 kiln explain --target sm_90a mha_bf16 tokens=4096 kv_tokens=4096
