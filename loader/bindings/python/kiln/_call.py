@@ -252,16 +252,15 @@ class Call:
         for field in self.operator.tensors:
             if field.role != describe.OUTPUT:
                 continue
+            if field.optional and field.name not in self.tensors and self.given.get(field.name) is not True:
+                continue
             shape = self._shape(field)
-            if field.name in self.tensors:
-                if self.tensors[field.name].shape != shape:
-                    raise ValueError(f"{self.name}: {field.name} is {list(self.tensors[field.name].shape)}: must be "
-                                     f"{list(shape)}")
-            elif not field.optional or self.given.get(field.name) is True:
+            if field.name not in self.tensors:
                 self.arrays[field.name] = self.empty(like, shape, self._dtype(field))
                 self.tensors[field.name] = self.view(f"{self.name}: {field.name}", self.arrays[field.name])
-            else:
-                continue
+            elif self.tensors[field.name].shape != shape:
+                raise ValueError(f"{self.name}: {field.name} is {list(self.tensors[field.name].shape)}: must be "
+                                 f"{list(shape)}")
             found.append(self.arrays[field.name])
         return found
 
