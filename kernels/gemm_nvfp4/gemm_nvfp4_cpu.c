@@ -19,13 +19,16 @@ enum {
     KEPT = 1 << 13,                           /* elements of a's rows that are kept as f32 */
     STRIP = KILN_VEC_REGISTERS >= 32 ? 4 : 2, /* rows of b at a time, at most */
     BYTES = KILN_NVFP4_BLOCK_BYTES,
-    LEAST = 16, /* bytes: whole vectors on each level, and whole blocks */
-    AHEAD = 512 /* bytes of a row of b, asked for before they are needed */
+    BLOCKS = KEPT / KILN_NVFP4_BLOCK + 2, /* of a row, and zeros for a vector's end */
+    E4M3_NUMBERS = 128,                   /* that are not negative */
+    LEAST = 16,                           /* bytes: whole vectors on each level, and whole blocks */
+    AHEAD = 512                           /* bytes of a row of b, asked for before they are needed */
 };
 
 typedef struct product_scratch {
     float even[KEPT / 2], odd[KEPT / 2];
-    float scales[STRIP][KEPT / 2]; /* of b, one for each byte of codes */
+    float e4m3[E4M3_NUMBERS];
+    float a_scales[BLOCKS], scales[STRIP][BLOCKS]; /* of a row of a, of rows of b */
     float sums[ROWS][TILE], results[TILE], addends[TILE];
 } product_scratch;
 _Static_assert(sizeof(product_scratch) <= KILN_CPU_SCRATCH, "fits");
@@ -59,11 +62,37 @@ KILN_INLINE void decode(const uint8_t *bytes, kiln_vec *low, kiln_vec *high) {
 #endif
 }
 
-/* The scale of a row's block; its sign is not read. */
-KILN_INLINE float scale_of(const kiln_nvfp4_operand *factor, uint64_t row, uint64_t block) {
-    const uint64_t blocks = (uint64_t)factor->scale_cols;
-    const uint64_t place = factor->swizzled ? kiln_nvfp4_swizzled(row, block, blocks) : row * blocks + block;
-    return kiln_e4m3_value(factor->scales[place] & 0x7fu);
+/* Makes a table of E4M3, which is looked up. */
+KILN_INLINE void make_table(product_scratch *scratch) {
+    KILN_INDEPENDENT
+    for (uint32_t code = 0; code < E4M3_NUMBERS; code++)
+        scratch->e4m3[code] = kiln_e4m3_value((uint8_t)code);
+}
+
+/* The scales of count blocks of a row from `first` on, a multiple of 4; their signs are not read. */
+KILN_INLINE void take_scales(const product_scratch *scratch, float *to, const kiln_nvfp4_operand *operand, uint64_t row,
+                             uint64_t first, size_t count) {
+    const uint64_t blocks = (uint64_t)operand->scale_cols;
+    if (operand->swizzled) {
+        const uint8_t *from = operand->scales + kiln_nvfp4_swizzled(row, first, blocks);
+        for (size_t i = 0; i < count; i++)
+            to[i] = scratch->e4m3[from[i / 4 * 512 + i % 4] & 0x7fu];
+    } else {
+        const uint8_t *from = operand->scales + row * blocks + first;
+        for (size_t i = 0; i < count; i++)
+            to[i] = scratch->e4m3[from[i] & 0x7fu];
+    }
+    to[count] = 0;
+}
+
+/* The scales of a vector of bytes from `at` on, of one block or two. */
+KILN_INLINE kiln_vec scales_at(const float *scales, size_t at) {
+#if defined(__AVX512F__)
+    const float *two = scales + at / BYTES;
+    return _mm512_mask_broadcastss_ps(KILN_VEC_SET(two[0]), 0xff00, _mm_set_ss(two[1]));
+#else
+    return KILN_VEC_SET(scales[at / BYTES]);
+#endif
 }
 
 /* ---- Dot products ---- */
@@ -93,32 +122,20 @@ KILN_INLINE void take_rows(product_scratch *scratch, const kiln_gemm_nvfp4_args 
         const uint64_t row = p->row + kiln_min(r, p->rows - 1);
         const uint8_t *codes = args->a.codes + row * (uint64_t)args->a.stride + p->k / 2;
         float *even = scratch->even + kept_at(r, m), *odd = scratch->odd + kept_at(r, m);
-        for (size_t at = 0; at < bytes; at += BYTES) {
-            const float scale = scale_of(&args->a, row, p->k / KILN_NVFP4_BLOCK + at / BYTES);
-            const size_t n = kiln_min(bytes - at, BYTES);
-            KILN_INDEPENDENT
-            for (size_t i = 0; i < n; i++) {
-                even[at + i] = kiln_e2m1_value(codes[at + i] & 15u) * scale;
-                odd[at + i] = kiln_e2m1_value(codes[at + i] >> 4) * scale;
-            }
+        take_scales(scratch, scratch->a_scales, &args->a, row, p->k / KILN_NVFP4_BLOCK, (bytes + BYTES - 1) / BYTES);
+        for (size_t at = 0; at < bytes; at += KILN_VEC) {
+            uint8_t last[KILN_VEC] = {0};
+            const uint8_t *from = codes + at;
+            kiln_vec low, high, scales = scales_at(scratch->a_scales, at);
+            if (bytes - at < KILN_VEC) from = memcpy(last, from, bytes - at);
+            decode(from, &low, &high);
+            KILN_VEC_STORE(even + at, KILN_VEC_MUL(low, scales));
+            KILN_VEC_STORE(odd + at, KILN_VEC_MUL(high, scales));
         }
         if ((p->k_end - p->k) % 2) odd[bytes - 1] = 0;
         for (size_t i = bytes; i % LEAST; i++)
             even[i] = odd[i] = 0;
     }
-}
-
-/* The scales of count rows of b from a row on, as many times as a block has bytes; of the bytes beyond the last 0. */
-KILN_INLINE void take_scales(product_scratch *scratch, const kiln_gemm_nvfp4_args *args, uint64_t col, size_t count,
-                             const piece *p) {
-    const size_t bytes = bytes_of(p), end = (bytes + LEAST - 1) / LEAST * LEAST;
-    for (size_t c = 0; c < count; c++)
-        for (size_t at = 0; at < end; at += BYTES) {
-            const float scale = at < bytes ? scale_of(&args->b, col + c, p->k / KILN_NVFP4_BLOCK + at / BYTES) : 0;
-            KILN_INDEPENDENT
-            for (size_t i = 0; i < BYTES; i++)
-                scratch->scales[c][at + i] = scale;
-        }
 }
 
 /* How many rows of b are multiplied at a time with m rows of a. */
@@ -133,7 +150,7 @@ KILN_INLINE void step(kiln_vec (*products)[STRIP], const product_scratch *scratc
     kiln_vec low[STRIP], high[STRIP];
     KILN_UNROLL
     for (size_t c = 0; c < strip; c++) {
-        const kiln_vec scales = KILN_VEC_LOAD(&scratch->scales[c][at]);
+        const kiln_vec scales = scales_at(scratch->scales[c], at);
         decode(bytes[c], &low[c], &high[c]);
         low[c] = KILN_VEC_MUL(low[c], scales);
         high[c] = KILN_VEC_MUL(high[c], scales);
@@ -165,7 +182,9 @@ KILN_INLINE void multiply_strip(product_scratch *scratch, const kiln_gemm_nvfp4_
     const uint8_t *rows[STRIP], *from[STRIP];
     kiln_vec products[ROWS][STRIP];
     size_t at = 0;
-    take_scales(scratch, args, p->col + col, count, p);
+    for (size_t c = 0; c < count; c++)
+        take_scales(scratch, scratch->scales[c], &args->b, p->col + col + c, p->k / KILN_NVFP4_BLOCK,
+                    (bytes + BYTES - 1) / BYTES);
     KILN_UNROLL
     for (size_t c = 0; c < strip; c++) /* of what is not there, the last row with scales that were: not used */
         rows[c] = args->b.codes + (p->col + col + kiln_min(c, count - 1)) * (uint64_t)args->b.stride + p->k / 2;
@@ -241,6 +260,7 @@ KILN_INLINE void finish(product_scratch *scratch, const kiln_gemm_nvfp4_args *ar
 KILN_INLINE void gemm_nvfp4_rows(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
     const kiln_gemm_nvfp4_args args = *(const kiln_gemm_nvfp4_args *)arguments; /* what no store can change */
     product_scratch *scratch = span->scratch;
+    make_table(scratch);
     for (uint64_t block = span->begin; block < span->end; block++) {
         piece p = {.row = block / span->grid[0] * ROWS, .col = block % span->grid[0] * COLUMNS};
         if (p.row >= (uint64_t)args.m) break;
@@ -264,6 +284,7 @@ KILN_CPU_KERNEL(gemm_nvfp4_rows)
 KILN_INLINE void gemm_nvfp4_tiles(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
     const kiln_gemm_nvfp4_args args = *(const kiln_gemm_nvfp4_args *)arguments; /* what no store can change */
     product_scratch *scratch = span->scratch;
+    make_table(scratch);
     for (uint64_t block = span->begin; block < span->end; block++) {
         uint64_t down = block / span->grid[0], split = down / args.tile_rows;
         uint64_t row = down % args.tile_rows * TILE, row_end = kiln_min(row + TILE, (uint64_t)args.m);
