@@ -144,8 +144,9 @@ def vmap():
         same(name, found, [np.stack(each) for each in zip(*rights)])
         if "scan" not in str(jax.make_jaxpr(jax.vmap(call))(*many)):
             whole.add(name)
-    assert whole == {"add", "add_gelu", "add_rmsnorm", "argmax", "gemm", "log_softmax", "mul_add", "rmsnorm", "softmax",
-                     "top_k"}, whole
+    rows = {"add", "add_gelu", "add_rmsnorm", "argmax", "gemm", "log_softmax", "mul_add", "rmsnorm", "softmax", "top_k"}
+    others = {"amax", "dequantize_fp8", "kv_store", "mha", "rope", "sample", "tree_accept"}
+    assert rows <= whole and not others & whole, whole
     x = jnp.ones((3, 2, 5, 8), jnp.float32)
     assert "scan" not in str(jax.make_jaxpr(jax.vmap(lambda x: kiln.jax.gemm(x, x)))(x))
     table, ids = jnp.arange(12, dtype=jnp.float32).reshape(6, 2), jnp.array([[1, 5], [0, 2]])
