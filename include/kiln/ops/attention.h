@@ -258,9 +258,13 @@ typedef struct kiln_mha_int8_x_fp8_fwd_params {
  * values that are all equal, or where one key has all the weight, nothing is lost. lse is that of the weights before
  * they are rounded, plus scale * (q * q_scale) . k_mean, by which the scores of keys less their mean are too small.
  *
- * Against attention on the tensors before mha_quantize the cosine is 0.999 on Gaussian data (relative error 0.038,
- * nearly all of it from E4M3 in v and in the weights). Masks, lengths and what is clamped are as for mha. A NaN in
- * k_scales or q_scales makes the results of its scores' queries NaN. */
+ * Against attention on the tensors before mha_quantize the cosine is 0.999 on Gaussian data (relative error 0.034 to
+ * 0.038, nearly all of it from E4M3 in v and in the weights). Masks, lengths and what is clamped are as for mha. Scales
+ * are not negative; a NaN among those of q or k makes the results of its scores' queries NaN.
+ *
+ * In f16 and bf16, images for sm_89 and later use matrix units if head_dim is a multiple of 16 up to 128, q, k, v and
+ * out and their strides are aligned to 16 bytes, scale is positive, and a head of k has more than 16 rows: queries
+ * times heads that share it. Their sums of 32 products keep 13 bits below the greatest, and are added up in f32. */
 KILN_OPERATOR_FUNCTION(mha_int8_x_fp8_fwd_f32, kiln_mha_int8_x_fp8_fwd_params)
 KILN_OPERATOR_FUNCTION(mha_int8_x_fp8_fwd_f16, kiln_mha_int8_x_fp8_fwd_params)
 KILN_OPERATOR_FUNCTION(mha_int8_x_fp8_fwd_bf16, kiln_mha_int8_x_fp8_fwd_params)
