@@ -10,6 +10,8 @@
  * prompts.
  * Test: build/tests/ops/mha_test. Bench: build/kiln bench mha --device cpu */
 #include "kernels/common/cpu.h"
+
+#include "kernels/common/float8.h"
 #include "kernels/common/sequence.h"
 #include "kernels/common/vec.h"
 
@@ -29,6 +31,8 @@ typedef struct state {
     float weights[TILE_ROWS][KEYS];
     float max[TILE_ROWS], sum[TILE_ROWS];
     kiln_window windows[TILE_ROWS];
+    uint64_t tokens[TILE_ROWS]; /* rows of q */
+    int32_t tree;               /* kiln_tree_begin() */
     union {
         float keys[SIZE][KEYS];   /* a tile of k, transposed, and */
         float values[KEYS][SIZE]; /* the tile of v after it; for few rows that of k too */
@@ -45,11 +49,41 @@ KILN_INLINE void load_row(float *to, const void *from, uint32_t size, kiln_cpu_p
     if (d < size) KILN_VEC_STORE(to + d, kiln_vec_load(kiln_at(from, d, part), size - d, part));
 }
 
+/* Whether k and v are codes of E4M3. */
+KILN_INLINE bool has_codes(const kiln_attention_args *args) {
+    return PAGED && args->codes;
+}
+
 /* The head of a key, of k or v. */
 KILN_INLINE const void *key_head(const kiln_attention_args *args, const kiln_sequence *s, const void *tensor,
                                  int64_t stride, uint32_t kv_head, uint32_t key, kiln_cpu_part part) {
-    uint64_t row = kiln_key_row(args, s, key) * (uint64_t)stride;
-    return kiln_at(tensor, row + (uint64_t)kv_head * args->head_dim, part);
+    uint64_t index = kiln_key_row(args, s, key) * (uint64_t)stride + (uint64_t)kv_head * args->head_dim;
+    return has_codes(args) ? (const char *)tensor + index : kiln_at(tensor, index, part);
+}
+
+/* The numbers of a head's codes, and zeros up to whole vectors. */
+KILN_INLINE void load_codes(float *to, const uint8_t *codes, uint32_t size) {
+    for (uint32_t d = 0; d < size; d++)
+        to[d] = kiln_e4m3_value(codes[d]);
+    for (uint32_t d = size; d % KILN_VEC; d++)
+        to[d] = 0.0f;
+}
+
+/* A head of k or v as f32, and zeros up to whole vectors. */
+KILN_INLINE void load_head(float *to, const kiln_attention_args *args, const void *head, kiln_cpu_part part) {
+    if (has_codes(args))
+        load_codes(to, head, args->head_dim);
+    else
+        load_row(to, head, args->head_dim, part);
+}
+
+/* A vector of a head from d on, and zeros behind its last element. */
+KILN_INLINE kiln_vec load_vec(const kiln_attention_args *args, const void *head, uint32_t d, kiln_cpu_part part) {
+    uint32_t left = args->head_dim - d;
+    if (!has_codes(args)) return kiln_vec_load(kiln_at(head, d, part), left, part);
+    float tile[KILN_VEC] = {0};
+    load_codes(tile, (const uint8_t *)head + d, left < KILN_VEC ? left : KILN_VEC);
+    return KILN_VEC_LOAD(tile);
 }
 
 /* Brings the tile's keys, each as a column; zeros from end on. */
@@ -64,8 +98,7 @@ KILN_INLINE void load_keys(state *held, const kiln_attention_args *args, const k
             kiln_vec block[KILN_VEC];
             KILN_UNROLL
             for (uint32_t i = 0; i < KILN_VEC; i++)
-                block[i] =
-                    i < count ? kiln_vec_load(kiln_at(heads[i], d, part), args->head_dim - d, part) : KILN_VEC_ZERO();
+                block[i] = i < count ? load_vec(args, heads[i], d, part) : KILN_VEC_ZERO();
             kiln_vec_transpose(block);
             KILN_UNROLL
             for (uint32_t i = 0; i < KILN_VEC; i++)
@@ -78,8 +111,7 @@ KILN_INLINE void load_values(state *held, const kiln_attention_args *args, const
                              uint32_t key, uint32_t end, kiln_cpu_part part) {
     for (uint32_t i = 0; i < KEYS; i++) {
         if (key + i < end)
-            load_row(held->values[i], key_head(args, s, args->v, args->v_stride, kv_head, key + i, part),
-                     args->head_dim, part);
+            load_head(held->values[i], args, key_head(args, s, args->v, args->v_stride, kv_head, key + i, part), part);
         else
             memset(held->values[i], 0, held->padded * sizeof(float));
     }
@@ -97,7 +129,8 @@ typedef struct tensor {
  * tensor from ahead on, which is read next. */
 KILN_INLINE void find_rows(state *held, const kiln_attention_args *args, const kiln_sequence *s, uint32_t kv_head,
                            tensor from, uint32_t key, tensor next, uint32_t ahead, uint32_t end, kiln_cpu_part part) {
-    const uint32_t bytes = args->head_dim * (part == KILN_CPU_f32 ? 4 : 2);
+    const bool codes = has_codes(args);
+    const uint32_t bytes = args->head_dim * (codes ? 1 : part == KILN_CPU_f32 ? 4 : 2);
     for (uint32_t i = 0; i < KEYS; i++) {
         if (ahead + i < end) {
             const char *row = key_head(args, s, next.data, next.stride, kv_head, ahead + i, part);
@@ -110,10 +143,10 @@ KILN_INLINE void find_rows(state *held, const kiln_attention_args *args, const k
             continue;
         }
         const void *row = key_head(args, s, from.data, from.stride, kv_head, key + i, part);
-        if (part == KILN_CPU_f32 && held->rows == 1 && args->head_dim % KILN_VEC == 0)
+        if (part == KILN_CPU_f32 && !codes && held->rows == 1 && args->head_dim % KILN_VEC == 0)
             held->rows_at[i] = row; /* more rows would meet in few sets of the cache: they are a power of 2 apart */
         else
-            load_row(held->values[i], row, args->head_dim, part);
+            load_head(held->values[i], args, row, part);
     }
 }
 
@@ -174,8 +207,9 @@ KILN_INLINE void add_rows(state *held, uint32_t first, uint32_t rows, uint32_t v
 KILN_INLINE void weigh(state *held, const kiln_attention_args *args, uint32_t r, uint32_t key) {
     float *weights = held->weights[r], max = held->max[r], sum = 0.0f, lanes[KEYS];
     kiln_window window = held->windows[r];
+    uint32_t bits = kiln_tree_bits(args, held->tree, held->tokens[r], key);
     for (uint32_t i = 0; i < KEYS; i++) {
-        bool seen = key + i >= window.begin && key + i < window.end;
+        bool seen = key + i >= window.begin && key + i < window.end && (bits >> i & 1u);
         weights[i] = seen ? kiln_score(args, weights[i]) : -KILN_INFINITY;
         max = kiln_max(weights[i], max);
     }
@@ -248,16 +282,22 @@ KILN_INLINE place place_of(const kiln_attention_args *args, const kiln_sequence 
 
 KILN_INLINE void begin_rows(state *held, const kiln_attention_args *args, const kiln_sequence *s,
                             const kiln_attention_work *work, kiln_cpu_part part) {
+    const float k_scale = kiln_cache_scale(args, args->k_scale, work->kv_head);
+    held->tree = kiln_tree_begin(args, s);
     for (uint32_t r = 0; r < (held->rows + BLOCK - 1) / BLOCK * BLOCK; r++) {
         held->max[r] = -KILN_INFINITY;
         held->sum[r] = 0.0f;
         held->windows[r] = (kiln_window){0, 0};
+        held->tokens[r] = 0;
         memset(held->results[r], 0, held->padded * sizeof(float));
         memset(held->queries[r], 0, held->padded * sizeof(float));
         if (r >= held->rows) continue;
         place at = place_of(args, s, work->kv_head, work->row + r);
         uint64_t q = at.token * (uint64_t)args->q_stride + (uint64_t)at.head * args->head_dim;
         load_row(held->queries[r], kiln_at(args->q, q, part), args->head_dim, part);
+        for (uint32_t d = 0; PAGED && d < held->padded; d++)
+            held->queries[r][d] *= k_scale;
+        held->tokens[r] = at.token;
         held->windows[r] = kiln_window_of(args, s, (work->row + r) / args->group);
     }
 }
@@ -279,8 +319,11 @@ KILN_INLINE void put_lse(const kiln_attention_args *args, place at, float max, f
 
 KILN_INLINE void end_rows(state *held, const kiln_attention_args *args, const kiln_sequence *s,
                           const kiln_attention_work *work, kiln_cpu_part part) {
+    const float v_scale = kiln_cache_scale(args, args->v_scale, work->kv_head);
     for (uint32_t r = 0; r < held->rows; r++) {
         place at = place_of(args, s, work->kv_head, work->row + r);
+        for (uint32_t d = 0; PAGED && d < held->padded; d++)
+            held->results[r][d] *= v_scale;
         if (args->partials) {
             uint64_t row = kiln_partial_row(args, work->split, at.token, at.head);
             memcpy(args->partials + row * args->head_dim, held->results[r], args->head_dim * sizeof(float));

@@ -15,11 +15,18 @@
  * Where there are few rows, as when tokens are generated one by one, groups share a sequence's keys: each leaves its
  * result with its maximum and sum in the workspace, and a second launch joins them.
  *
+ * Codes of a cache of E4M3 become f32, times their scale, on their way into shared memory. Masks of trees are there
+ * too, a word for each row and tile. A wave of 64 has hardly a register left for what all its threads have in common.
+ *
  * Floor: one read of k and v at memory bandwidth when tokens are generated, 4 * rows * keys * head_dim operations for
  * prompts. Includers define ATTEND and JOIN, the entries' names, and whether keys are PAGED.
  * Test: build/tests/ops/mha_test. Bench: build/kiln bench mha */
-#include "kernels/common/device.h"
+#include "kernels/common/late_args.h"
 #include "kernels/common/sequence.h"
+#include "kernels/common/small_float_gpu.h"
+#if defined(__CUDACC__) && __CUDA_ARCH__ >= 1000 /* whose texts are of a version that has it */
+#include "kernels/arch/sm89.h"
+#endif
 
 enum {
     KEYS = KILN_ATTENTION_KEYS,
@@ -59,14 +66,26 @@ KILN_INLINE float reduce(float value, bool sums) {
     return value;
 }
 
-/* Puts a tile of keys into shared memory as f32, zeros behind the last key and behind a head's last element. */
-KILN_INLINE void load_tile(const kiln_attention_args *args, const kiln_sequence *s, float *tile, uint32_t stride,
-                           const void *tensor, int64_t tensor_stride, uint32_t kv_head, uint32_t key, uint32_t end) {
-    uint32_t number = kiln_thread() / LOADERS, lane = kiln_thread() % LOADERS, last = end - 1 - key;
-    uint32_t size = number <= last ? args->head_dim : 0, whole = args->wide ? size / KILN_VECTOR * KILN_VECTOR : 0;
-    const kiln_element *from = (const kiln_element *)tensor + kv_head * args->head_dim;
-    from += kiln_key_row(args, s, key + (number <= last ? number : last)) * (uint64_t)tensor_stride;
-    float *to = tile + number * stride;
+/* The numbers of 4 codes of E4M3, times a scale. */
+KILN_INLINE quad numbers_of(uint32_t codes, float scale) {
+    quad numbers;
+#if defined(__CUDACC__) && __CUDA_ARCH__ >= 1000
+    kiln_sm89_cvt_f32_e4m3x4(numbers.values, codes);
+#else
+    KILN_UNROLL
+    for (uint32_t i = 0; i < 4; i++)
+        numbers.values[i] = kiln_e4m3_number(codes >> 8 * i);
+#endif
+    KILN_UNROLL
+    for (uint32_t i = 0; i < 4; i++)
+        numbers.values[i] *= scale;
+    return numbers;
+}
+
+/* Puts a key of `size` elements, by LOADERS threads, into its row of shared memory as f32, zeros behind its last. */
+KILN_INLINE void load_row(const kiln_attention_args *args, float *to, const kiln_element *from, uint32_t size,
+                          uint32_t stride) {
+    uint32_t lane = kiln_thread() % LOADERS, whole = args->wide ? size / KILN_VECTOR * KILN_VECTOR : 0;
     KILN_LOOP
     for (uint32_t d = lane * KILN_VECTOR; d < whole; d += LOADERS * KILN_VECTOR) {
         kiln_vector vector = kiln_vector_load(from + d);
@@ -82,10 +101,46 @@ KILN_INLINE void load_tile(const kiln_attention_args *args, const kiln_sequence 
         to[d] = d < size ? kiln_element_to_f32(from[d]) : 0.0f;
 }
 
+/* The same of a key's codes. */
+KILN_INLINE void load_codes(const kiln_attention_args *args, float *to, const uint8_t *codes, float scale,
+                            uint32_t size, uint32_t stride) {
+    uint32_t lane = kiln_thread() % LOADERS, whole = args->wide ? size / KILN_VECTOR_BYTES * KILN_VECTOR_BYTES : 0;
+    KILN_LOOP
+    for (uint32_t d = lane * KILN_VECTOR_BYTES; d < whole; d += LOADERS * KILN_VECTOR_BYTES) {
+        kiln_vector vector = *(const kiln_vector *)(codes + d);
+        KILN_LOOP
+        for (uint32_t q = 0; q < KILN_VECTOR_BYTES / 4; q++) {
+            *(quad *)(to + d + 4 * q) = numbers_of(vector.words[0], scale);
+            KILN_UNROLL
+            for (uint32_t i = 0; i < 3; i++)
+                vector.words[i] = vector.words[i + 1];
+        }
+    }
+    KILN_LOOP
+    for (uint32_t d = whole + lane; d < stride; d += LOADERS)
+        to[d] = d < size ? kiln_e4m3_number(codes[d]) * scale : 0.0f;
+}
+
+/* Puts a tile of keys, or of values, into shared memory as f32, zeros behind the last and behind a head's last element.
+ */
+KILN_INLINE void load_tile(const kiln_attention_args *args, const kiln_sequence *s, float *tile, uint32_t stride,
+                           bool values, uint32_t kv_head, uint32_t key, uint32_t end) {
+    uint32_t number = kiln_thread() / LOADERS, last = end - 1 - key, size = number <= last ? args->head_dim : 0;
+    const void *tensor = values ? args->v : args->k;
+    uint64_t first = kiln_key_row(args, s, key + (number <= last ? number : last));
+    float *to = tile + number * stride;
+    first = first * (uint64_t)(values ? args->v_stride : args->k_stride) + kv_head * args->head_dim;
+    if (PAGED && args->codes)
+        load_codes(args, to, (const uint8_t *)tensor + first,
+                   kiln_cache_scale(args, values ? args->v_scale : args->k_scale, kv_head), size, stride);
+    else
+        load_row(args, to, (const kiln_element *)tensor + first, size, stride);
+}
+
 /* The scores of the subgroup's rows with the thread's key, -inf where it is not seen; the rows' maxima and sums with
  * them; what is left of the old results is scaled to the new maxima. Leaves the weights in shared memory. */
 KILN_INLINE void score_tile(const kiln_attention_args *args, row *rows, const float *queries, const float *tile,
-                            float *weights, uint32_t stride, uint32_t key) {
+                            const uint32_t *masks, float *weights, uint32_t stride, uint32_t key) {
     uint32_t subgroup = kiln_thread() / KILN_SUBGROUP, lane = kiln_thread() % KILN_SUBGROUP;
     float dots[ROWS] = {0.0f};
     KILN_LOOP
@@ -104,6 +159,7 @@ KILN_INLINE void score_tile(const kiln_attention_args *args, row *rows, const fl
     for (uint32_t r = 0; r < ROWS; r++) {
         if (!has_row(args, r)) continue;
         bool seen = key + lane >= rows[r].window.begin && key + lane < rows[r].window.end;
+        if (PAGED) seen = seen && (masks[subgroup + r * SUBGROUPS] >> lane & 1u);
         float score = seen ? kiln_score(args, dots[r]) : -KILN_INFINITY;
         float max = kiln_max(reduce(score, false), rows[r].max);
         float origin = max == -KILN_INFINITY ? 0.0f : max;
@@ -116,6 +172,15 @@ KILN_INLINE void score_tile(const kiln_attention_args *args, row *rows, const fl
             rows[r].result[i] *= keep;
         weights[(subgroup + r * SUBGROUPS) * KEYS + lane] = weight;
     }
+}
+
+/* Puts into shared memory which of the tile's keys each of `count` rows sees by its tree mask, a bit each, a thread for
+ * each row; behind these are the rows' tokens. */
+KILN_INLINE void put_masks(const kiln_attention_args *args, const kiln_sequence *s, uint32_t *masks, uint32_t count,
+                           uint32_t key) {
+    uint32_t row = kiln_thread();
+    if (args->tree_mask && row < count)
+        masks[row] = kiln_tree_bits(args, kiln_tree_begin(args, s), masks[count + row], key);
 }
 
 /* Adds the tile's values, each with its weight, to the results. */
@@ -171,6 +236,7 @@ KILN_ENTRY(ATTEND, kiln_attention_args) {
     uint32_t subgroup = kiln_thread() / KILN_SUBGROUP, lane = kiln_thread() % KILN_SUBGROUP;
     uint32_t stride = KILN_ATTENTION_STRIDE(args.head_dim), count = args.rows * SUBGROUPS;
     float *tile = shared, *queries = tile + KEYS * stride, *weights = queries + count * stride;
+    uint32_t *masks = (uint32_t *)(weights + count * KEYS); /* and tokens, of rows; only where keys are paged */
     kiln_attention_work work = kiln_attention_work_of(&args, kiln_tile(), (uint32_t)kiln_block());
     if (work.batch >= args.batch) return; /* the whole group */
     kiln_sequence s = kiln_sequence_of(&args, work.batch);
@@ -192,6 +258,10 @@ KILN_ENTRY(ATTEND, kiln_attention_args) {
             queries[(subgroup + r * SUBGROUPS) * stride + d] =
                 inside ? kiln_element_to_f32(q[head * args.head_dim + d]) : 0.0f;
         }
+        if (PAGED && lane == 0) {
+            masks[subgroup + r * SUBGROUPS] = 0xffffffffu;
+            masks[count + subgroup + r * SUBGROUPS] = s.q_first + (number < end ? query : 0);
+        }
         rows[r].window = kiln_window_of(&args, &s, number < end ? query : 0);
         rows[r].max = -KILN_INFINITY;
         rows[r].sum = 0.0f;
@@ -200,24 +270,27 @@ KILN_ENTRY(ATTEND, kiln_attention_args) {
             rows[r].result[i] = 0.0f;
     }
 
+    if (PAGED) kiln_barrier();
     KILN_LOOP
     for (uint32_t key = work.key; key < work.key_end; key += KEYS) {
-        load_tile(&args, &s, tile, stride, args.k, args.k_stride, work.kv_head, key, work.key_end);
+        if (PAGED) put_masks(KILN_LATE_ARGS(kiln_attention_args, args), &s, masks, count, key);
+        load_tile(KILN_LATE_ARGS(kiln_attention_args, args), &s, tile, stride, false, work.kv_head, key, work.key_end);
         kiln_barrier();
-        score_tile(&args, rows, queries, tile, weights, stride, key);
+        score_tile(&args, rows, queries, tile, masks, weights, stride, key);
         kiln_barrier();
-        load_tile(&args, &s, tile, stride, args.v, args.v_stride, work.kv_head, key, work.key_end);
+        load_tile(KILN_LATE_ARGS(kiln_attention_args, args), &s, tile, stride, true, work.kv_head, key, work.key_end);
         kiln_barrier();
         add_tile(&args, rows, tile, weights, stride);
         kiln_barrier();
     }
 
+    const kiln_attention_args *late = KILN_LATE_ARGS(kiln_attention_args, args);
     KILN_UNROLL
     for (uint32_t r = 0; r < ROWS; r++) {
         uint32_t number = work.row + subgroup + r * SUBGROUPS;
         if (!has_row(&args, r) || number >= end) continue;
         uint32_t head = work.kv_head * args.group + number % args.group;
-        write_row(&args, &rows[r], work.split, s.q_first + number / args.group, head);
+        write_row(late, &rows[r], work.split, s.q_first + number / args.group, head);
     }
 }
 

@@ -51,6 +51,9 @@ typedef struct kiln__attention_operator {
     const kiln_bundle *bundle;
     unsigned attend, join;       /* numbers of its kernels */
     unsigned tuned, tuned_count; /* the first of those that only tuned images have */
+    uint64_t no_codes;           /* of these, those that take no codes of E4M3, a bit each, */
+    uint64_t only_codes;         /* those that take nothing else, */
+    uint64_t no_trees;           /* and those that take no masks */
 } kiln__attention_operator;
 
 /* How a call is done. */
@@ -139,13 +142,14 @@ static inline kiln_status kiln__packed_check(const char *name, const char *tenso
 
 static inline kiln_status kiln__attention_tensors_check(const char *name, kiln__attention *p, unsigned size_log2) {
     kiln_attention_args *args = &p->args;
+    const unsigned kv_size_log2 = args->codes ? 0 : size_log2;
     const char *k = p->paged ? "k_cache" : "k", *v = p->paged ? "v_cache" : "v";
     int64_t size = p->head_dim;
     KILN__TRY(kiln__heads_check(name, "out", args->out, p->tokens, p->heads, size, &args->out_stride, size_log2));
     KILN__TRY(kiln__heads_check(name, "q", args->q, p->tokens, p->heads, size, &args->q_stride, size_log2));
     if (p->kv_rows) {
-        KILN__TRY(kiln__heads_check(name, k, args->k, p->kv_rows, p->kv_heads, size, &args->k_stride, size_log2));
-        KILN__TRY(kiln__heads_check(name, v, args->v, p->kv_rows, p->kv_heads, size, &args->v_stride, size_log2));
+        KILN__TRY(kiln__heads_check(name, k, args->k, p->kv_rows, p->kv_heads, size, &args->k_stride, kv_size_log2));
+        KILN__TRY(kiln__heads_check(name, v, args->v, p->kv_rows, p->kv_heads, size, &args->v_stride, kv_size_log2));
     }
     KILN__TRY(kiln__packed_check(name, "lse", args->lse, false, p->heads, p->tokens));
     KILN__TRY(kiln__packed_check(name, "cu_seqlens_q", args->cu_seqlens_q, false, 1, p->batch + 1));
@@ -154,8 +158,8 @@ static inline kiln_status kiln__attention_tensors_check(const char *name, kiln__
     if (p->paged && p->max_seqlen_k)
         KILN__TRY(kiln__packed_check(name, "block_table", args->block_table, true, p->batch, args->max_blocks_per_seq));
     args->wide = kiln__rows_wide((uintptr_t)args->k | (uintptr_t)args->v, p->kv_rows, args->k_stride | args->v_stride,
-                                 size_log2) &
-                 kiln__rows_wide(0, p->kv_heads, size, size_log2);
+                                 kv_size_log2) &
+                 kiln__rows_wide(0, p->kv_heads, size, kv_size_log2);
     p->aligned = args->wide && kiln__rows_wide((uintptr_t)args->q | (uintptr_t)args->out, p->tokens,
                                                args->q_stride | args->out_stride, size_log2);
     return KILN_OK;
@@ -188,9 +192,10 @@ static inline kiln__attention_plan kiln__attention_portable(kiln__attention *p, 
         each *= 2;
     uint32_t rows = each * KILN_ATTENTION_SUBGROUPS, row = KILN_ATTENTION_STRIDE(p->args.head_dim);
     p->args.rows = each;
-    return (kiln__attention_plan){
-        attend, rows, KILN__ATTENTION_BLOCKS,
-        (uint32_t)sizeof(float) * ((KILN_ATTENTION_KEYS + rows) * row + rows * KILN_ATTENTION_KEYS), KILN_BLOCK};
+    return (kiln__attention_plan){attend, rows, KILN__ATTENTION_BLOCKS,
+                                  (uint32_t)sizeof(float) * ((KILN_ATTENTION_KEYS + rows) * row +
+                                                             rows * (KILN_ATTENTION_KEYS + (p->paged ? 2u : 0u))),
+                                  KILN_BLOCK};
 }
 
 /* Of the tuned kernels that take heads this large the one with the fewest tiles of rows, and of those the one with the
@@ -200,13 +205,18 @@ static inline kiln__attention_plan kiln__attention_plan_of(kiln__attention *p, c
     const kiln_device_info *device = &module->device->info;
     const kiln_kernel *best = NULL;
     uint32_t best_tiles = 0, best_area = 0, rows = kiln__attention_rows(p);
-    bool tuned = aligned && p->head_dim % 8 == 0 && p->kv_rows && p->kernel == KILN_MHA_KERNEL_AUTO &&
-                 (p->softcap != 0.0f || p->args.scale > 0x1p-100f);
+    bool tuned = aligned && p->head_dim % (p->args.codes ? 16 : 8) == 0 && p->kv_rows &&
+                 p->kernel == KILN_MHA_KERNEL_AUTO && (p->softcap != 0.0f || p->args.scale > 0x1p-100f);
+    uint64_t unfit = (p->args.codes ? op->no_codes : op->only_codes) | (p->args.tree_mask ? op->no_trees : 0);
     bool mapped = p->kv_rows == 1 || (p->args.k_stride | p->args.v_stride) < KILN__ATTENTION_STRIDE_LIMIT;
     for (unsigned i = op->tuned; tuned && i < op->tuned + op->tuned_count; i++) {
         const kiln_kernel_info *info = &module->kernels[i].info;
         if (!mapped && kiln__tensor_map_count(info)) continue;
         if (info->absent || info->tile[1] < p->args.head_dim) continue;
+        if (unfit >> i & 1) {
+            kiln__plan_leave(&module->kernels[i], "is not for keys of this type, or not for masks of trees");
+            continue;
+        }
         if (info->stage_bytes > (uint32_t)device->max_shared_bytes) {
             kiln__plan_leave(&module->kernels[i], "the device has no shared memory for its keys");
             continue;

@@ -8,7 +8,6 @@
 KILN_ARGS_BEGIN
 typedef struct kiln_attention_mapped_args {
     kiln_attention_args plain;
-    uint64_t padding[5];
     kiln_tensor_map maps[2]; /* [kv_tokens, kv_heads, head_dim], of keys and of values */
 } kiln_attention_mapped_args;
 KILN_ARGS_END

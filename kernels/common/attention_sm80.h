@@ -22,22 +22,21 @@
 #ifndef KILN_KERNELS_COMMON_ATTENTION_SM80_H
 #define KILN_KERNELS_COMMON_ATTENTION_SM80_H
 
-#include "kernels/arch/sm80.h"
+#include "kernels/arch/sm80_e4m3.h"
 #include "kernels/common/attention_gpu.h"
+#include "kernels/common/attention_sm80_codes.h"
 #include "kernels/common/special.h"
 #include "kernels/common/tuned.h"
 
-enum : uint32_t {
-    LANES = 32,
-    WARPS = KILN_BLOCK / LANES,
-    WARP_ROWS = 16,
-    PREFILL_ROWS = WARPS * WARP_ROWS,
-    DECODE_KEYS = 16 /* of a warp's tile */
-};
+enum : uint32_t { LANES = 32, WARPS = KILN_BLOCK / LANES, WARP_ROWS = 16, PREFILL_ROWS = WARPS * WARP_ROWS };
 
-/* Heads of DIM elements, in shared memory. */
-template <uint32_t DIM> struct heads {
-    enum : uint32_t { VECTORS = DIM / KILN_VECTOR, PITCH = DIM * (uint32_t)sizeof(kiln_element) + KILN_VECTOR_BYTES };
+/* Heads of DIM elements, in shared memory: as they are, or as codes of a byte. */
+template <uint32_t DIM, bool CODES = false> struct heads {
+    enum : uint32_t {
+        ELEMENTS = CODES ? KILN_VECTOR_BYTES : KILN_VECTOR, /* of a vector */
+        VECTORS = DIM / ELEMENTS,
+        PITCH = (VECTORS + 1) * KILN_VECTOR_BYTES
+    };
 };
 
 /* Where a row stands in q and out, and among partial results. */
@@ -61,14 +60,43 @@ template <uint32_t DIM> struct rows_of_warp {
 };
 
 /* How scores become exponents of 2: times a factor, and those that are capped have it already. `unit` makes natural
- * ones of them. */
+ * ones of them, `twice` those of the cap's tanh of products. */
 struct score_scale {
-    float factor, unit;
+    float factor, unit, twice;
 };
 
-KILN_INLINE score_scale score_scale_of(const kiln_attention_args &args) {
-    if (args.softcap != 0.0f) return {1.0f, 0x1.62e430p-1f};
-    return {args.scale * KILN_LOG2_E, args.scale};
+template <bool CODES = true> KILN_INLINE score_scale score_scale_of(const kiln_attention_args &args, uint32_t kv_head) {
+    float scale = args.scale * (CODES ? kiln_cache_scale(&args, args.k_scale, kv_head) : 1.0f);
+    if (args.softcap == 0.0f) return {scale * KILN_LOG2_E, scale, 0.0f};
+    return {1.0f, 0x1.62e430p-1f, scale * 2.0f * KILN_LOG2_E * kiln_fast_reciprocal(args.softcap)};
+}
+
+/* The first key with a mask, and whether there are such before `end`. */
+KILN_INLINE int32_t masked_from(const kiln_attention_args &args, const kiln_sequence &s) {
+    return PAGED && args.tree_mask ? kiln_tree_begin(&args, &s) : INT32_MAX;
+}
+KILN_INLINE bool has_mask(int32_t tree, uint32_t end) {
+    return PAGED && (int32_t)end > tree;
+}
+
+/* Takes the scores of a lane's rows with the keys from `key` on that the rows' masks leave out. tokens: the rows of q.
+ */
+template <uint32_t KEYS>
+KILN_INLINE void mask_tree(const kiln_attention_args &args, int32_t tree, float (*scores)[4], const uint32_t *tokens,
+                           uint32_t key) {
+    KILN_UNROLL
+    for (uint32_t r = 0; r < 2; r++) {
+        KILN_UNROLL
+        for (uint32_t first = 0; first < KEYS; first += 32) {
+            uint32_t bits = kiln_tree_bits(&args, tree, tokens[r], key + first) >> kiln_thread() % 4 * 2;
+            KILN_UNROLL
+            for (uint32_t n = 0; n < 4 && first + 8 * n < KEYS; n++) {
+                float *two = scores[first / 8 + n] + 2 * r;
+                if (!(bits >> 8 * n & 1)) two[0] = -KILN_INFINITY;
+                if (!(bits >> 8 * n & 2)) two[1] = -KILN_INFINITY;
+            }
+        }
+    }
 }
 
 /* kiln_score of a score that is capped, times log2 e. */
@@ -94,8 +122,9 @@ KILN_INLINE void mma(float *sums, const uint32_t *a, const uint32_t *b) {
 #endif
 }
 
-template <uint32_t DIM> KILN_INLINE uint32_t vector_at(uint32_t shared, uint32_t row, uint32_t vector) {
-    return shared + row * heads<DIM>::PITCH + vector * KILN_VECTOR_BYTES;
+template <uint32_t DIM, bool CODES = false>
+KILN_INLINE uint32_t vector_at(uint32_t shared, uint32_t row, uint32_t vector) {
+    return shared + row * heads<DIM, CODES>::PITCH + vector * KILN_VECTOR_BYTES;
 }
 
 /* A fragment of 16 rows and 16 elements as the first factor: the queries. */
@@ -110,8 +139,8 @@ template <uint32_t DIM> KILN_INLINE void load_queries(uint32_t *fragment, uint32
  * lanes of a warp have 8 keys and 4 vectors of each, so that memory is read by 64 bytes and no bank is met twice. The
  * block of the cache is looked up a tile ahead. */
 struct copier {
-    const kiln_element *k, *v; /* this thread's first element of row 0 */
-    uint32_t key, end;         /* of the next tile, its own key, and the last */
+    const char *k, *v; /* this thread's first element of row 0 */
+    uint32_t key, end; /* of the next tile, its own key, and the last */
     uint32_t block;
     uint32_t left; /* elements of a head from this thread's first one on */
 };
@@ -122,12 +151,12 @@ KILN_INLINE void look_up(const kiln_attention_args &args, const kiln_sequence &s
     if (c->key < c->end) c->block = kiln_key_block(&args, &s, c->key);
 }
 
+/* first: the thread's first element, of so many bytes. */
 KILN_INLINE copier copier_of(const kiln_attention_args &args, const kiln_sequence &s, const kiln_attention_work &work,
-                             uint32_t row, uint32_t vector) {
-    uint32_t first = vector * KILN_VECTOR;
-    uint64_t offset = work.kv_head * args.head_dim + first;
-    copier c = {(const kiln_element *)args.k + offset,
-                (const kiln_element *)args.v + offset,
+                             uint32_t row, uint32_t first, uint32_t bytes) {
+    uint64_t offset = (uint64_t)(work.kv_head * args.head_dim + first) * bytes;
+    copier c = {(const char *)args.k + offset,
+                (const char *)args.v + offset,
                 work.key + row,
                 work.key_end,
                 0,
@@ -137,20 +166,39 @@ KILN_INLINE copier copier_of(const kiln_attention_args &args, const kiln_sequenc
 }
 
 /* Copies COUNT vectors of a key and of its value into shared memory at `k_to` and `v_to`, STEP vectors apart; zeros
- * behind the last key and behind a head's last element. Then it goes on to the key of the next tile, STRIDE keys on. */
-template <uint32_t COUNT, uint32_t STEP, uint32_t STRIDE>
+ * behind the last key and behind a head's last element, of which a vector has ELEMENTS. Then it goes on to the key of
+ * the next tile, STRIDE keys on. */
+template <uint32_t COUNT, uint32_t STEP, uint32_t STRIDE, uint32_t ELEMENTS>
 KILN_INLINE void copy_key(const kiln_attention_args &args, const kiln_sequence &s, copier *c, uint32_t k_to,
                           uint32_t v_to) {
     bool present = c->key < c->end;
+    uint64_t row = present ? kiln_block_row(&args, &s, c->block, c->key) * (KILN_VECTOR_BYTES / ELEMENTS) : 0;
+    const char *k = c->k + row * (uint64_t)args.k_stride, *v = c->v + row * (uint64_t)args.v_stride;
+    KILN_UNROLL
+    for (uint32_t i = 0; i < COUNT; i++) {
+        uint32_t first = i * STEP * KILN_VECTOR_BYTES;
+        bool copied = present && i * STEP * ELEMENTS < c->left;
+        uint32_t bytes = copied ? KILN_VECTOR_BYTES : 0;
+        kiln_sm80_cp_async(k_to + first, copied ? k + first : args.k, bytes);
+        kiln_sm80_cp_async(v_to + first, copied ? v + first : args.v, bytes);
+    }
+    c->key += STRIDE;
+    look_up(args, s, c);
+}
+
+/* The same of a key and a value of codes, which become elements on their way. */
+template <uint32_t COUNT, uint32_t STEP, uint32_t STRIDE>
+KILN_INLINE void convert_key(const kiln_attention_args &args, const kiln_sequence &s, copier *c, uint32_t k_to,
+                             uint32_t v_to) {
+    bool present = c->key < c->end;
     uint64_t row = present ? kiln_block_row(&args, &s, c->block, c->key) : 0;
-    const kiln_element *k = c->k + row * (uint64_t)args.k_stride, *v = c->v + row * (uint64_t)args.v_stride;
+    const char *k = c->k + row * (uint64_t)args.k_stride, *v = c->v + row * (uint64_t)args.v_stride;
     KILN_UNROLL
     for (uint32_t i = 0; i < COUNT; i++) {
         uint32_t first = i * STEP * KILN_VECTOR;
         bool copied = present && first < c->left;
-        uint32_t bytes = copied ? KILN_VECTOR_BYTES : 0;
-        kiln_sm80_cp_async(k_to + first * (uint32_t)sizeof(kiln_element), copied ? k + first : args.k, bytes);
-        kiln_sm80_cp_async(v_to + first * (uint32_t)sizeof(kiln_element), copied ? v + first : args.v, bytes);
+        kiln_sm80_shared_store_v4(k_to + 2 * first, vector_of_codes(k + first, copied).words);
+        kiln_sm80_shared_store_v4(v_to + 2 * first, vector_of_codes(v + first, copied).words);
     }
     c->key += STRIDE;
     look_up(args, s, c);
@@ -159,11 +207,11 @@ KILN_INLINE void copy_key(const kiln_attention_args &args, const kiln_sequence &
 /* ---- A warp and a tile ---- */
 
 /* Adds a tile of KEYS keys, the first of which is `key`, to a warp's rows. queries are fragments, or in shared memory
- * where they are too many for registers. All lanes come here. */
-template <uint32_t DIM, uint32_t KEYS, bool QUERIES_SHARED>
-KILN_INLINE void add_keys(const kiln_attention_args &args, const score_scale &scale, rows_of_warp<DIM> *rows,
-                          const uint32_t (*queries)[4], uint32_t shared_queries, uint32_t k_shared, uint32_t v_shared,
-                          uint32_t key) {
+ * where they are too many for registers; keys and values may be CODES. All lanes come here. */
+template <uint32_t DIM, uint32_t KEYS, bool QUERIES_SHARED, bool CODES>
+KILN_INLINE void add_keys(const kiln_attention_args &args, const score_scale &scale, int32_t tree,
+                          rows_of_warp<DIM> *rows, const uint32_t (*queries)[4], uint32_t shared_queries,
+                          uint32_t k_shared, uint32_t v_shared, uint32_t key) {
     uint32_t lane = kiln_thread() % LANES;
     bool sees = false, whole = true;
     KILN_UNROLL
@@ -174,6 +222,7 @@ KILN_INLINE void add_keys(const kiln_attention_args &args, const score_scale &sc
     }
     if (!__any_sync(0xffffffffu, sees)) return;
     whole = __all_sync(0xffffffffu, whole);
+    bool masked = has_mask(tree, key + KEYS);
 
     float scores[KEYS / 8][4] = {};
     KILN_UNROLL
@@ -187,17 +236,20 @@ KILN_INLINE void add_keys(const kiln_attention_args &args, const score_scale &sc
         KILN_UNROLL
         for (uint32_t n = 0; n < KEYS / 16; n++) {
             uint32_t b[4], row = 16 * n + lane % 8 + lane / 16 * 8;
-            kiln_sm80_ldmatrix_x4(b, vector_at<DIM>(k_shared, row, 2 * step + lane / 8 % 2));
+            if (CODES)
+                load_key_codes<heads<DIM, CODES>::PITCH>(b, vector_at<DIM, CODES>(k_shared, 16 * n + lane / 4, step) +
+                                                                lane % 4 * 4);
+            else
+                kiln_sm80_ldmatrix_x4(b, vector_at<DIM>(k_shared, row, 2 * step + lane / 8 % 2));
             mma(scores[2 * n], a, b);
             mma(scores[2 * n + 1], a, b + 2);
         }
     }
 
     if (args.softcap != 0.0f) {
-        float twice = args.scale * 2.0f * KILN_LOG2_E * kiln_fast_reciprocal(args.softcap);
         KILN_UNROLL
         for (uint32_t i = 0; i < KEYS / 2; i++)
-            scores[i / 4][i % 4] = capped(scores[i / 4][i % 4], twice, args.softcap * KILN_LOG2_E);
+            scores[i / 4][i % 4] = capped(scores[i / 4][i % 4], scale.twice, args.softcap * KILN_LOG2_E);
     }
     if (!whole) {
         KILN_UNROLL
@@ -206,6 +258,10 @@ KILN_INLINE void add_keys(const kiln_attention_args &args, const score_scale &sc
             uint32_t at = key + i / 4 * 8 + lane % 4 * 2 + i % 2;
             if (at - window.begin >= window.end - window.begin) scores[i / 4][i % 4] = -KILN_INFINITY;
         }
+    }
+    if (masked) {
+        const uint32_t tokens[2] = {rows->at[0].token, rows->at[1].token};
+        mask_tree<KEYS>(args, tree, scores, tokens, key);
     }
 
     float origin[2], keep[2];
@@ -243,11 +299,19 @@ KILN_INLINE void add_keys(const kiln_attention_args &args, const score_scale &sc
         const uint32_t a[4] = {pack(left[0], left[1]), pack(left[2], left[3]), pack(right[0], right[1]),
                                pack(right[2], right[3])};
         KILN_UNROLL
-        for (uint32_t d = 0; d < DIM / 16; d++) {
+        for (uint32_t d = 0; !CODES && d < DIM / 16; d++) {
             uint32_t b[4];
             kiln_sm80_ldmatrix_x4_trans(b, vector_at<DIM>(v_shared, 16 * n + lane % 16, 2 * d + lane / 16));
             mma(rows->result[2 * d], a, b);
             mma(rows->result[2 * d + 1], a, b + 2);
+        }
+        KILN_UNROLL
+        for (uint32_t d = 0; CODES && d < DIM / 32; d++) {
+            uint32_t b[8];
+            load_value_codes(b, vector_at<DIM, CODES>(v_shared, 16 * n + lane % 16, 2 * d + lane / 16));
+            KILN_UNROLL
+            for (uint32_t i = 0; i < 4; i++)
+                mma(rows->result[4 * d + i], a, b + 2 * i);
         }
     }
 }
@@ -309,13 +373,14 @@ KILN_INLINE void copy_queries(const kiln_attention_args &args, const kiln_sequen
 /* Writes one of a lane's two rows where blocks share its keys. */
 template <uint32_t DIM>
 KILN_INLINE void write_partial(const kiln_attention_args &args, const row_place &at, uint32_t split,
-                               const rows_of_warp<DIM> &rows, uint32_t r) {
+                               const rows_of_warp<DIM> &rows, uint32_t r, float v_scale) {
     float *partial = args.partials + kiln_partial_row(&args, split, at.token, at.head) * args.head_dim;
     partial += kiln_thread() % 4 * 2;
     KILN_UNROLL
     for (uint32_t n = 0; n < DIM / 8; n++)
         if (8 * n < args.head_dim)
-            *(float2 *)(partial + 8 * n) = make_float2(rows.result[n][2 * r], rows.result[n][2 * r + 1]);
+            *(float2 *)(partial + 8 * n) =
+                make_float2(rows.result[n][2 * r] * v_scale, rows.result[n][2 * r + 1] * v_scale);
 }
 
 /* Writes a warp's rows, by its part of shared memory, so that vectors go out. */
@@ -323,13 +388,14 @@ template <uint32_t DIM>
 KILN_INLINE void write_rows(const kiln_attention_args &args, const kiln_sequence &s, const kiln_attention_work &work,
                             uint32_t row, uint32_t end, float unit, const rows_of_warp<DIM> &rows, char *shared) {
     uint32_t lane = kiln_thread() % LANES;
+    float v_scale = kiln_cache_scale(&args, args.v_scale, work.kv_head);
     KILN_UNROLL
     for (uint32_t r = 0; r < 2; r++) {
         uint32_t place = lane / 4 + 8 * r;
         float sum = quad_sum(rows.sum[r]);
         if (rows.has[r] && lane % 4 == 0) write_scales(args, rows.at[r], work.split, rows.max[r] * unit, sum);
-        if (rows.has[r] && args.partials) write_partial(args, rows.at[r], work.split, rows, r);
-        float scale = sum == 0.0f ? 0.0f : kiln_reciprocal(sum);
+        if (rows.has[r] && args.partials) write_partial(args, rows.at[r], work.split, rows, r, v_scale);
+        float scale = sum == 0.0f ? 0.0f : v_scale * kiln_reciprocal(sum);
         uint32_t *to = (uint32_t *)(shared + place * heads<DIM>::PITCH) + lane % 4;
         KILN_UNROLL
         for (uint32_t n = 0; n < DIM / 8; n++)
@@ -371,10 +437,14 @@ template <uint32_t DIM, uint32_t KEYS> KILN_INLINE void prefill(const kiln_atten
     uint32_t copy_row = warp % KEY_WARPS * COPY_KEYS + lane % COPY_KEYS;
     uint32_t copy_vector = warp / KEY_WARPS * COPY_VECTORS + lane / COPY_KEYS;
     uint32_t copy_to = vector_at<DIM>(shared, copy_row, copy_vector);
-    copier c = copier_of(args, s, work, copy_row, copy_vector);
+    bool codes = PAGED && args.codes;
+    copier c = copier_of(args, s, work, copy_row, copy_vector * KILN_VECTOR, codes ? 1 : sizeof(kiln_element));
     auto copy_stage = [&](uint32_t stage) {
         uint32_t to = copy_to + stage * STAGE_BYTES;
-        copy_key<COUNT, STEP, KEYS>(args, s, &c, to, to + TILE_BYTES);
+        if (codes)
+            convert_key<COUNT, STEP, KEYS>(args, s, &c, to, to + TILE_BYTES);
+        else
+            copy_key<COUNT, STEP, KEYS, KILN_VECTOR>(args, s, &c, to, to + TILE_BYTES);
         kiln_sm80_cp_async_commit();
     };
     copy_stage(0);
@@ -394,7 +464,8 @@ template <uint32_t DIM, uint32_t KEYS> KILN_INLINE void prefill(const kiln_atten
     }
 
     uint32_t row = work.row + warp * WARP_ROWS;
-    score_scale scale = score_scale_of(args);
+    score_scale scale = score_scale_of(args, work.kv_head);
+    int32_t tree = masked_from(args, s);
     rows_of_warp<DIM> rows;
     start_rows(args, s, work, row, end, &rows);
     KILN_LOOP
@@ -404,8 +475,8 @@ template <uint32_t DIM, uint32_t KEYS> KILN_INLINE void prefill(const kiln_atten
         copy_stage(stage ^ 1);
         uint32_t tile = shared + stage * STAGE_BYTES;
         if (row < end)
-            add_keys<DIM, KEYS, QUERIES_SHARED>(args, scale, &rows, queries, queries_shared, tile, tile + TILE_BYTES,
-                                                key);
+            add_keys<DIM, KEYS, QUERIES_SHARED, false>(args, scale, tree, &rows, queries, queries_shared, tile,
+                                                       tile + TILE_BYTES, key);
     }
     kiln_sm80_cp_async_wait<0>();
     kiln_barrier();
@@ -426,15 +497,19 @@ KILN_INLINE void wait_keys(uint32_t stages) {
 }
 
 /* The queries as fragments, from memory: all warps have the same. */
-template <uint32_t DIM>
+template <uint32_t DIM, bool CODES>
 KILN_INLINE void read_queries(const kiln_attention_args &args, const rows_of_warp<DIM> &rows, uint32_t (*queries)[4]) {
     KILN_UNROLL
     for (uint32_t r = 0; r < 2; r++) {
         const kiln_element *q = (const kiln_element *)args.q + rows.at[r].token * (uint64_t)args.q_stride;
-        q += rows.at[r].head * args.head_dim + kiln_thread() % 4 * 2;
+        q += rows.at[r].head * args.head_dim + kiln_thread() % 4 * (CODES ? 4 : 2);
         KILN_UNROLL
-        for (uint32_t i = 0; i < DIM / 8; i++)
+        for (uint32_t i = 0; !CODES && i < DIM / 8; i++)
             queries[i / 2][i % 2 * 2 + r] = 8 * i < args.head_dim ? *(const uint32_t *)(q + 8 * i) : 0;
+        KILN_UNROLL
+        for (uint32_t i = 0; CODES && i < DIM / 16; i++)
+            query_for_codes(&queries[i][r], &queries[i][2 + r],
+                            16 * i < args.head_dim ? *(const uint2 *)(q + 16 * i) : make_uint2(0, 0));
     }
 }
 
@@ -445,42 +520,52 @@ struct warp_scales {
 
 /* A block's share of the work: the first KEY_WARPS warps have keys, as many as a stage in shared memory has room for.
  */
-template <uint32_t DIM, uint32_t KEY_WARPS> struct decoding {
+template <uint32_t DIM, uint32_t KEY_WARPS, bool CODES> struct decoding {
     enum : uint32_t {
-        TILE_BYTES = DECODE_KEYS * heads<DIM>::PITCH,
+        KEYS = CODES ? 32 : 16, /* of a warp's tile */
+        TILE_BYTES = KEYS * heads<DIM, CODES>::PITCH,
         WARP_BYTES = 2 * TILE_BYTES, /* k, then v */
         STAGE_BYTES = KEY_WARPS * WARP_BYTES,
-        STRIDE = KEY_WARPS * DECODE_KEYS,
-        SUMS = DIM + 8 /* floats of a row of partial sums: no bank is met twice */
+        STRIDE = KEY_WARPS * KEYS,
+        SUMS = DIM + (CODES ? 16 : 8) /* floats of a row of partial sums: no bank is met twice */
     };
+    static_assert((uint32_t)STAGE_BYTES >= KEY_WARPS * WARP_ROWS * SUMS * sizeof(float), "which take a stage's place");
 };
 
 /* A warp's tiles, from work.key on. The ring is filled first; then each tile gives its place to the one that is copied
  * next. */
-template <uint32_t DIM, uint32_t KEY_WARPS>
+template <uint32_t DIM, uint32_t KEY_WARPS, bool CODES>
 KILN_INLINE void add_tiles(const kiln_attention_args &args, const kiln_sequence &s, const kiln_attention_work &work,
-                           const score_scale &scale, rows_of_warp<DIM> *rows, uint32_t shared) {
-    typedef decoding<DIM, KEY_WARPS> block;
-    enum : uint32_t { COUNT = heads<DIM>::VECTORS / COPY_VECTORS };
+                           const score_scale &scale, int32_t tree, rows_of_warp<DIM> *rows, uint32_t shared) {
+    typedef decoding<DIM, KEY_WARPS, CODES> block;
+    typedef heads<DIM, CODES> held;
+    enum : uint32_t { COUNT = held::VECTORS / COPY_VECTORS, COPIED = block::KEYS / COPY_KEYS };
     uint32_t lane = kiln_thread() % LANES, limit = shared + args.stages * block::STAGE_BYTES;
-    uint32_t to = vector_at<DIM>(0, lane % COPY_KEYS, lane / COPY_KEYS), stage = shared, ahead = args.stages;
-    copier low = copier_of(args, s, work, lane % COPY_KEYS, lane / COPY_KEYS);
-    copier high = copier_of(args, s, work, lane % COPY_KEYS + COPY_KEYS, lane / COPY_KEYS);
+    uint32_t to = vector_at<DIM, CODES>(0, lane % COPY_KEYS, lane / COPY_KEYS), stage = shared, ahead = args.stages;
+    copier copiers[COPIED];
+    KILN_UNROLL
+    for (uint32_t i = 0; i < COPIED; i++)
+        copiers[i] = copier_of(args, s, work, lane % COPY_KEYS + i * COPY_KEYS, lane / COPY_KEYS * held::ELEMENTS,
+                               KILN_VECTOR_BYTES / held::ELEMENTS);
     uint32_t queries[DIM / 16][4];
-    read_queries(args, *rows, queries);
+    read_queries<DIM, CODES>(args, *rows, queries);
     KILN_LOOP
     for (uint32_t key = work.key; key < work.key_end;) {
         if (ahead) {
             ahead--;
         } else {
             wait_keys(args.stages);
-            add_keys<DIM, DECODE_KEYS, false>(args, scale, rows, queries, 0, stage, stage + block::TILE_BYTES, key);
+            add_keys<DIM, block::KEYS, false, CODES>(args, scale, tree, rows, queries, 0, stage,
+                                                     stage + block::TILE_BYTES, key);
             __syncwarp();
             key += block::STRIDE;
         }
-        uint32_t low_to = stage + to, high_to = low_to + COPY_KEYS * heads<DIM>::PITCH;
-        copy_key<COUNT, COPY_VECTORS, block::STRIDE>(args, s, &low, low_to, low_to + block::TILE_BYTES);
-        copy_key<COUNT, COPY_VECTORS, block::STRIDE>(args, s, &high, high_to, high_to + block::TILE_BYTES);
+        KILN_UNROLL
+        for (uint32_t i = 0; i < COPIED; i++) {
+            uint32_t key_to = stage + to + i * COPY_KEYS * held::PITCH;
+            copy_key<COUNT, COPY_VECTORS, block::STRIDE, held::ELEMENTS>(args, s, &copiers[i], key_to,
+                                                                         key_to + block::TILE_BYTES);
+        }
         kiln_sm80_cp_async_commit();
         stage = stage + block::STAGE_BYTES == limit ? shared : stage + block::STAGE_BYTES;
     }
@@ -488,7 +573,7 @@ KILN_INLINE void add_tiles(const kiln_attention_args &args, const kiln_sequence 
 }
 
 /* Puts a warp's results into shared memory, scaled to the maximum of all warps. */
-template <uint32_t DIM, uint32_t KEY_WARPS>
+template <uint32_t DIM, uint32_t KEY_WARPS, bool CODES>
 KILN_INLINE void share_results(const rows_of_warp<DIM> &rows, float factor, warp_scales *scales, float *results) {
     uint32_t warp = kiln_thread() / LANES, lane = kiln_thread() % LANES;
     KILN_UNROLL
@@ -500,27 +585,37 @@ KILN_INLINE void share_results(const rows_of_warp<DIM> &rows, float factor, warp
             max = fmaxf(max, scales->maxima[w][place]);
         float keep = rows.max[r] == -KILN_INFINITY ? 0.0f : kiln_fast_exp2((rows.max[r] - max) * factor);
         if (lane % 4 == 0) scales->sums[warp][place] = sum * keep;
-        float *to = results + (warp * WARP_ROWS + place) * decoding<DIM, KEY_WARPS>::SUMS + lane % 4 * 2;
+        float *to = results + (warp * WARP_ROWS + place) * decoding<DIM, KEY_WARPS, CODES>::SUMS;
+        to += lane % 4 * (CODES ? 4 : 2);
         KILN_UNROLL
-        for (uint32_t n = 0; n < DIM / 8; n++)
+        for (uint32_t n = 0; !CODES && n < DIM / 8; n++)
             *(float2 *)(to + 8 * n) = make_float2(rows.result[n][2 * r] * keep, rows.result[n][2 * r + 1] * keep);
+        KILN_UNROLL
+        for (uint32_t n = 0; CODES && n < DIM / 8; n += 2) {
+            const float *even = rows.result[n] + 2 * r, *odd = rows.result[n + 1] + 2 * r;
+            *(float4 *)(to + 8 * n) = make_float4(even[0] * keep, odd[0] * keep, even[1] * keep, odd[1] * keep);
+        }
     }
 }
 
 /* Adds up the warps' results and writes four elements of a row. */
-template <uint32_t DIM, uint32_t KEY_WARPS>
+template <uint32_t DIM, uint32_t KEY_WARPS, bool CODES>
 KILN_INLINE void write_results(const kiln_attention_args &args, const row_place &at, uint32_t split, float unit,
-                               const warp_scales &scales, const float *results, uint32_t place, uint32_t d) {
+                               float v_scale, const warp_scales &scales, const float *results, uint32_t place,
+                               uint32_t d) {
     float max = -KILN_INFINITY, sum = 0.0f, result[4] = {0.0f, 0.0f, 0.0f, 0.0f};
     KILN_LOOP
     for (uint32_t w = 0; w < KEY_WARPS; w++) {
-        quad share = *(const quad *)(results + (w * WARP_ROWS + place) * decoding<DIM, KEY_WARPS>::SUMS + d);
+        quad share = *(const quad *)(results + (w * WARP_ROWS + place) * decoding<DIM, KEY_WARPS, CODES>::SUMS + d);
         max = fmaxf(max, scales.maxima[w][place]);
         sum += scales.sums[w][place];
         KILN_UNROLL
         for (uint32_t j = 0; j < 4; j++)
             result[j] += share.values[j];
     }
+    KILN_UNROLL
+    for (uint32_t j = 0; j < 4; j++)
+        result[j] *= v_scale;
     if (args.partials) {
         uint64_t to = kiln_partial_row(&args, split, at.token, at.head) * args.head_dim + d;
         *(float4 *)(args.partials + to) = make_float4(result[0], result[1], result[2], result[3]);
@@ -533,7 +628,7 @@ KILN_INLINE void write_results(const kiln_attention_args &args, const row_place 
     if (d == 0) write_scales(args, at, split, max * unit, sum);
 }
 
-template <uint32_t DIM, uint32_t KEY_WARPS>
+template <uint32_t DIM, uint32_t KEY_WARPS, bool CODES>
 KILN_INLINE void decode(const kiln_attention_args &args, warp_scales *scales) {
     KILN_DYNAMIC_SHARED(kiln_vector, memory);
     uint32_t warp = kiln_thread() / LANES, lane = kiln_thread() % LANES;
@@ -545,14 +640,16 @@ KILN_INLINE void decode(const kiln_attention_args &args, warp_scales *scales) {
     if (work.row >= end) return;            /* the whole block */
     if (end > work.row + WARP_ROWS) end = work.row + WARP_ROWS;
     kiln_attention_trim(&args, &s, end, &work);
-    work.key += warp * DECODE_KEYS;
+    typedef decoding<DIM, KEY_WARPS, CODES> block;
+    work.key += warp * block::KEYS;
 
-    score_scale scale = score_scale_of(args);
+    score_scale scale = score_scale_of(args, work.kv_head);
+    int32_t tree = masked_from(args, s);
     rows_of_warp<DIM> rows;
     if (warp < KEY_WARPS) {
         start_rows(args, s, work, work.row, end, &rows);
-        add_tiles<DIM, KEY_WARPS>(args, s, work, scale, &rows,
-                                  kiln_sm80_shared(memory) + warp * decoding<DIM, KEY_WARPS>::WARP_BYTES);
+        add_tiles<DIM, KEY_WARPS, CODES>(args, s, work, scale, tree, &rows,
+                                         kiln_sm80_shared(memory) + warp * block::WARP_BYTES);
         if (lane % 4 == 0) {
             scales->maxima[warp][lane / 4] = rows.max[0];
             scales->maxima[warp][lane / 4 + 8] = rows.max[1];
@@ -560,14 +657,15 @@ KILN_INLINE void decode(const kiln_attention_args &args, warp_scales *scales) {
     }
     kiln_barrier();
     float *results = (float *)memory;
-    if (warp < KEY_WARPS) share_results<DIM, KEY_WARPS>(rows, scale.factor, scales, results);
+    if (warp < KEY_WARPS) share_results<DIM, KEY_WARPS, CODES>(rows, scale.factor, scales, results);
     kiln_barrier();
+    float v_scale = kiln_cache_scale(&args, args.v_scale, work.kv_head);
     KILN_LOOP
     for (uint32_t i = kiln_thread(); i < WARP_ROWS * DIM / 4; i += KILN_BLOCK) {
         uint32_t place = i / (DIM / 4), d = i % (DIM / 4) * 4;
         if (work.row + place >= end || d >= args.head_dim) continue;
         row_place at = row_place_of(args, s, work.kv_head, work.row + place);
-        write_results<DIM, KEY_WARPS>(args, at, work.split, scale.unit, *scales, results, place, d);
+        write_results<DIM, KEY_WARPS, CODES>(args, at, work.split, scale.unit, v_scale, *scales, results, place, d);
     }
 }
 

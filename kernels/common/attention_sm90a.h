@@ -66,7 +66,8 @@ template <uint32_t DIM, uint32_t KEYS> struct layout {
         BYTES = BARRIERS + 2 * 2 * TILE_STAGES * 8,
         /* of a thread; a producer needs more where it looks blocks up, or has many spans */
         PRODUCER_REGISTERS = PAGED || DIM > 128 ? 56 : 40,
-        CONSUMER_REGISTERS = PAGED || DIM > 128 ? 224 : 232
+        CONSUMER_REGISTERS = PAGED || DIM > 128 ? 224 : 232,
+        EXTENDED = PAGED && DIM <= 128 /* takes codes and trees: for more a thread has no registers */
     };
 };
 
@@ -123,8 +124,8 @@ enum : uint32_t { COPIERS = WARPGROUP / 2 };
 
 /* A thread's part of a tile: a vector of each span, eight threads beside each other. */
 struct tile_copier {
-    const kiln_element *from;
-    uint64_t stride;
+    const char *from;
+    uint64_t stride; /* bytes */
     uint32_t row, vector;
 };
 
@@ -144,19 +145,42 @@ KILN_INLINE void copy_rows(const kiln_attention_args &args, const kiln_sequence 
         if (!done) ring_wait_empty(to, n);
         KILN_UNROLL
         for (uint32_t i = 0; i < AT_ONCE; i++, key += STEP, place += STEP * SPAN) {
-            const kiln_element *source = c.from + kiln_block_row(&args, &s, blocks[i], key) * c.stride;
+            const char *source = c.from + kiln_block_row(&args, &s, blocks[i], key) * c.stride;
             KILN_UNROLL
             for (uint32_t span = 0; span < SPANS; span++) {
                 uint32_t d = span * SPAN_ELEMENTS + c.vector * KILN_VECTOR;
                 if (d >= DIM) continue;
                 bool copied = key < tiles.end && d < args.head_dim;
-                kiln_sm80_cp_async(place + span * KEYS * SPAN, copied ? source + span * SPAN_ELEMENTS : args.k,
+                kiln_sm80_cp_async(place + span * KEYS * SPAN, copied ? source + span * SPAN : args.k,
                                    copied ? KILN_VECTOR_BYTES : 0);
             }
         }
     }
     kiln_sm80_cp_async_commit();
     kiln_sm80_cp_async_wait<0>();
+    kiln_sm90a_fence_proxy_async();
+    kiln_sm90a_mbarrier_arrive(ring_full(to, n));
+}
+
+/* The same of codes, which become elements on their way. */
+template <uint32_t DIM, uint32_t KEYS>
+KILN_INLINE void convert_rows(const kiln_attention_args &args, const kiln_sequence &s, const tile_copier &c,
+                              const key_tiles &tiles, const ring &to, uint32_t n) {
+    enum : uint32_t { SPANS = layout<DIM, KEYS>::SPANS, STEP = COPIERS / SPAN_VECTORS };
+    uint32_t key = tile_key<KEYS>(tiles, n) + c.row, place = ring_tile(to, n) + swizzled<KEYS>(c.row, c.vector);
+    ring_wait_empty(to, n);
+    KILN_LOOP
+    for (uint32_t done = 0; done < KEYS; done += STEP, key += STEP, place += STEP * SPAN) {
+        uint32_t block = key < tiles.end ? kiln_key_block(&args, &s, key) : 0;
+        const char *source = c.from + kiln_block_row(&args, &s, block, key) * c.stride;
+        KILN_UNROLL
+        for (uint32_t span = 0; span < SPANS; span++) {
+            uint32_t d = span * SPAN_ELEMENTS + c.vector * KILN_VECTOR;
+            bool present = key < tiles.end && d < args.head_dim;
+            kiln_sm80_shared_store_v4(place + span * KEYS * SPAN,
+                                      vector_of_codes(source + span * SPAN_ELEMENTS, present).words);
+        }
+    }
     kiln_sm90a_fence_proxy_async();
     kiln_sm90a_mbarrier_arrive(ring_full(to, n));
 }
@@ -184,13 +208,17 @@ KILN_INLINE void produce(const kiln_attention_args &args, const kiln_tensor_map 
     uint32_t thread = kiln_thread() % COPIERS;
     bool values = kiln_thread() >= COPIERS;
     ring to = ring_of<DIM, KEYS>(shared, values);
-    tile_copier c = {(const kiln_element *)(values ? args.v : args.k),
-                     (uint64_t)(values ? args.v_stride : args.k_stride), thread / SPAN_VECTORS, thread % SPAN_VECTORS};
-    c.from += work.kv_head * args.head_dim + c.vector * KILN_VECTOR;
+    const uint32_t bytes = layout<DIM, KEYS>::EXTENDED && args.codes ? 1 : sizeof(kiln_element);
+    tile_copier c = {(const char *)(values ? args.v : args.k),
+                     (uint64_t)(values ? args.v_stride : args.k_stride) * bytes, thread / SPAN_VECTORS,
+                     thread % SPAN_VECTORS};
+    c.from += (uint64_t)(work.kv_head * args.head_dim + c.vector * KILN_VECTOR) * bytes;
     KILN_LOOP
     for (uint32_t n = 0; n < tiles.count; n++) {
         if (!PAGED && (n || tile_key<KEYS>(tiles, n) + KEYS <= tiles.end))
             copy_box<DIM, KEYS>(maps + values, work.kv_head, s.kv_first + tile_key<KEYS>(tiles, n), to, n);
+        else if (layout<DIM, KEYS>::EXTENDED && args.codes)
+            convert_rows<DIM, KEYS>(args, s, c, tiles, to, n);
         else
             copy_rows<DIM, KEYS>(args, s, c, tiles, to, n);
     }
@@ -270,13 +298,37 @@ KILN_INLINE void begin_results(float (*results)[4], const uint32_t (*weights)[4]
     kiln_sm90a_wgmma_commit();
 }
 
+/* What a consumer needs rarely of its head and of its rows is computed anew: the loop has no registers to keep it in.
+ */
+KILN_INLINE kiln_attention_work work_anew(const kiln_attention_args &args) {
+    return kiln_attention_work_of(&args, 0, kiln_sm90a_anew((uint32_t)kiln_block()));
+}
+template <bool CODES> KILN_INLINE score_scale scale_anew(const kiln_attention_args &args) {
+    return score_scale_of<CODES>(args, CODES && args.k_scale ? work_anew(args).kv_head : 0);
+}
+
+/* mask_tree of a consumer's warp. */
+template <uint32_t KEYS>
+KILN_INLINE void mask_tree_anew(const kiln_attention_args &args, float (*scores)[4], uint32_t key) {
+    kiln_sequence s = kiln_sequence_of(&args, work_anew(args).batch);
+    int32_t tree = kiln_tree_begin(&args, &s);
+    if ((int32_t)(key + KEYS) <= tree) return;
+    uint32_t row = (args.row_tiles - 1 - kiln_tile()) * TILE_ROWS - GROUP_ROWS, tokens[2];
+    row += kiln_thread() / WARPGROUP * GROUP_ROWS + kiln_thread() % WARPGROUP / LANES * WARP_ROWS;
+    row += kiln_thread() % LANES / 4;
+    KILN_UNROLL
+    for (uint32_t r = 0; r < 2; r++)
+        tokens[r] = s.q_first + min(row + 8 * r, s.seqlen_q * args.group - 1) / args.group;
+    mask_tree<KEYS>(args, tree, scores, tokens, key);
+}
+
 /* Scores become weights. */
 template <uint32_t DIM, uint32_t KEYS, bool GENERAL>
-KILN_INLINE bool weigh(const kiln_attention_args &args, const score_scale &scale, rows_of_warp<DIM> *rows,
-                       float (*scores)[4], uint32_t key, float *keep) {
+KILN_INLINE bool weigh(const kiln_attention_args &args, float factor, rows_of_warp<DIM> *rows, float (*scores)[4],
+                       uint32_t key, float *keep) {
     if (GENERAL) {
         if (args.softcap != 0.0f) {
-            float twice = args.scale * 2.0f * KILN_LOG2_E * kiln_fast_reciprocal(args.softcap);
+            float twice = scale_anew<layout<DIM, KEYS>::EXTENDED>(args).twice;
             KILN_UNROLL
             for (uint32_t i = 0; i < KEYS / 2; i++)
                 scores[i / 4][i % 4] = capped(scores[i / 4][i % 4], twice, args.softcap * KILN_LOG2_E);
@@ -287,6 +339,7 @@ KILN_INLINE bool weigh(const kiln_attention_args &args, const score_scale &scale
             uint32_t at = key + i / 4 * 8 + kiln_thread() % 4 * 2 + i % 2;
             if (at - window.begin >= window.end - window.begin) scores[i / 4][i % 4] = -KILN_INFINITY;
         }
+        if (layout<DIM, KEYS>::EXTENDED && args.tree_mask) mask_tree_anew<KEYS>(args, scores, key);
     }
     float origin[2], offset[2];
     bool rose = false;
@@ -299,8 +352,8 @@ KILN_INLINE bool weigh(const kiln_attention_args &args, const score_scale &scale
         max = fmaxf(max, kiln_shuffle_xor(max, 1));
         max = fmaxf(max, kiln_shuffle_xor(max, 2));
         origin[r] = max == -KILN_INFINITY ? 0.0f : max;
-        offset[r] = origin[r] * scale.factor;
-        keep[r] = kiln_fast_exp2((rows->max[r] - origin[r]) * scale.factor);
+        offset[r] = origin[r] * factor;
+        keep[r] = kiln_fast_exp2((rows->max[r] - origin[r]) * factor);
         rose |= max > rows->max[r];
         rows->max[r] = max;
     }
@@ -317,7 +370,7 @@ KILN_INLINE bool weigh(const kiln_attention_args &args, const score_scale &scale
     }
     KILN_UNROLL
     for (uint32_t i = 0; i < KEYS / 2; i++) {
-        float weight = kiln_fast_exp2(KILN_FMA(scores[i / 4][i % 4], scale.factor, -offset[i / 2 % 2]));
+        float weight = kiln_fast_exp2(KILN_FMA(scores[i / 4][i % 4], factor, -offset[i / 2 % 2]));
         rows->sum[i / 2 % 2] += weight;
         scores[i / 4][i % 4] = weight;
     }
@@ -351,7 +404,8 @@ KILN_INLINE void consume(const kiln_attention_args &args, const kiln_sequence &s
     uint32_t queries = shared + at::QUERIES + group * at::QUERY_BYTES;
     copy_group_queries<DIM, KEYS>(args, s, work.kv_head, group_row, end, queries);
     ring k = ring_of<DIM, KEYS>(shared, false), v = ring_of<DIM, KEYS>(shared, true);
-    score_scale scale = score_scale_of(args);
+    float factor = score_scale_of<at::EXTENDED>(args, work.kv_head).factor;
+    int32_t tree = masked_from(args, s);
     tile_state<DIM, KEYS> t;
     start_rows(args, s, work, row, end, &t.rows);
 
@@ -360,6 +414,7 @@ KILN_INLINE void consume(const kiln_attention_args &args, const kiln_sequence &s
     kiln_window first_window = kiln_window_of(&args, &s, first / args.group);
     kiln_window last_window = kiln_window_of(&args, &s, last / args.group);
     uint32_t seen_end = min(first_window.end, tiles.end);
+    if (layout<DIM, KEYS>::EXTENDED && has_mask(tree, seen_end)) seen_end = (uint32_t)max(tree, 0);
     uint32_t low = last_window.begin > tiles.key ? (last_window.begin - tiles.key + KEYS - 1) / KEYS : 0;
     uint32_t high = seen_end > tiles.key ? (seen_end - tiles.key) / KEYS : 0;
     high = args.softcap != 0.0f ? 0 : uniform(high);
@@ -379,7 +434,7 @@ KILN_INLINE void consume(const kiln_attention_args &args, const kiln_sequence &s
         kiln_sm90a_wgmma_hold<KEYS / 2>(t.scores[0]);
         ring_release(k, 0);
         uint32_t next = tiles.count - 1;
-        weigh<DIM, KEYS, true>(args, scale, &t.rows, t.scores, tiles.key + next * KEYS, keep);
+        weigh<DIM, KEYS, true>(args, factor, &t.rows, t.scores, tiles.key + next * KEYS, keep);
         pack_weights<KEYS>(t.scores, t.weights);
 
         auto step = [&](auto general) {
@@ -395,7 +450,7 @@ KILN_INLINE void consume(const kiln_attention_args &args, const kiln_sequence &s
             kiln_sm90a_wgmma_wait<1>();
             kiln_sm90a_wgmma_hold<KEYS / 2>(t.scores[0]);
             ring_release(k, n);
-            bool rose = weigh<DIM, KEYS, decltype(general)::value>(args, scale, &t.rows, t.scores,
+            bool rose = weigh<DIM, KEYS, decltype(general)::value>(args, factor, &t.rows, t.scores,
                                                                    tiles.key + next * KEYS, keep);
             kiln_sm90a_wgmma_wait<0>();
             kiln_sm90a_wgmma_hold<DIM / 2>(t.rows.result[0]);
@@ -427,7 +482,7 @@ KILN_INLINE void consume(const kiln_attention_args &args, const kiln_sequence &s
     kiln_sm90a_barrier_sync(1 + group, WARPGROUP); /* no warp reads queries any more */
     place_rows(args, s, work.kv_head, row, end, &t.rows);
     if (row < end)
-        write_rows(args, s, work, row, end, scale.unit, t.rows,
+        write_rows(args, s, work, row, end, scale_anew<at::EXTENDED>(args).unit, t.rows,
                    memory + at::QUERIES + group * at::QUERY_BYTES + warp * WARP_ROWS * heads<DIM>::PITCH);
 }
 

@@ -185,6 +185,22 @@ static inline kiln_status kiln__index_type_check(const char *name, int32_t index
     return KILN_OK;
 }
 
+static inline kiln_status kiln__cache_type_check(const char *name, int32_t cache_type) {
+    KILN__REQUIRE(cache_type == KILN_CACHE_OF_PRECISION || cache_type == KILN_CACHE_E4M3,
+                  "%s: cache_type is %d: must be part (0) or u8 (1)", name, cache_type);
+    return KILN_OK;
+}
+
+/* Makes elements of the precision of a size or a stride of a cache, which counts codes where it has them. */
+static inline kiln_status kiln__cache_size(const char *name, const char *size, int32_t cache_type, unsigned size_log2,
+                                           int64_t *value) {
+    if (cache_type != KILN_CACHE_E4M3) return KILN_OK;
+    KILN__REQUIRE(!(*value & ((1 << size_log2) - 1)), "%s: %s is %lld: must be a multiple of %d with cache_type u8",
+                  name, size, (long long)*value, 1 << size_log2);
+    *value >>= size_log2;
+    return KILN_OK;
+}
+
 static inline unsigned kiln__index_size_log2(int32_t index_type) {
     return index_type == KILN_INDEX_I64 ? 3 : 2;
 }

@@ -98,6 +98,31 @@ KILN_INLINE kiln_window kiln_window_of(const kiln_attention_args *args, const ki
     return window;
 }
 
+/* The first key of the sequence that is of its tree, where queries have a tree mask. It may be negative. */
+KILN_INLINE int32_t kiln_tree_begin(const kiln_attention_args *args, const kiln_sequence *s) {
+    return (int32_t)(s->seqlen_k - (args->tree_nodes ? args->tree_nodes : s->seqlen_q));
+}
+
+/* Which of 32 keys from this one on the query in this row of q sees by its tree mask, a bit each: all that are not of
+ * the tree. tree: kiln_tree_begin(). */
+KILN_INLINE uint32_t kiln_tree_bits(const kiln_attention_args *args, int32_t tree, uint64_t token, uint32_t key) {
+    if (!PAGED || !args->tree_mask) return 0xffffffffu;
+    int32_t node = (int32_t)(key - (uint32_t)tree), words = (int32_t)args->tree_words;
+    const uint32_t *row = args->tree_mask + token * args->tree_words;
+    int32_t word = node >> 5, next = word + 1; /* both are read somewhere in the row: no branches */
+    uint32_t low = row[word < 0 ? 0 : word < words ? word : words - 1];
+    uint32_t high = row[next < 0 ? 0 : next < words ? next : words - 1];
+    low = word < 0 ? 0xffffffffu : word < words ? low : 0;
+    high = next < 0 ? 0xffffffffu : next < words ? high : 0;
+    return low >> (node & 31) | high << 1 << (31 - (node & 31));
+}
+
+/* What the codes of a head of k or of v are multiplied with. */
+KILN_INLINE float kiln_cache_scale(const kiln_attention_args *args, const float *scales, uint32_t kv_head) {
+    if (!PAGED || !scales) return 1.0f;
+    return scales[args->cache_scales > 1 ? kv_head : 0];
+}
+
 /* What a group does: some rows of a sequence that share a head of k and v, and a share of their keys. */
 typedef struct kiln_attention_work {
     uint32_t batch, kv_head, split;

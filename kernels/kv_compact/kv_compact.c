@@ -11,8 +11,7 @@ static kiln_status check_sizes(const char *name, const kiln_kv_compact_params *p
     KILN__TRY(kiln__size_check(name, "cols", params->cols, INT64_MAX));
     KILN__TRY(kiln__size_check(name, "capacity", params->capacity, INT64_MAX));
     KILN__TRY(kiln__index_type_check(name, params->index_type));
-    KILN__REQUIRE(params->reserved == 0, "%s: reserved is %d: must be 0", name, params->reserved);
-    return KILN_OK;
+    return kiln__cache_type_check(name, params->cache_type);
 }
 
 static kiln_status kv_compact(kiln_stream *stream, const kiln_kv_compact_params *params, unsigned part,
@@ -22,8 +21,12 @@ static kiln_status kv_compact(kiln_stream *stream, const kiln_kv_compact_params 
     if (KILN__UNLIKELY(!batch || !params->nodes || !params->depth || !cols || !capacity)) return KILN_OK;
 
     unsigned size_log2 = kiln__part_size_log2(part);
-    kiln__tensor caches[] = {kiln__tensor_of("key_cache", params->key_cache, params->key_cache_stride),
-                             kiln__tensor_of("value_cache", params->value_cache, params->value_cache_stride)};
+    int64_t strides[] = {params->key_cache_stride, params->value_cache_stride};
+    KILN__TRY(kiln__cache_size(name, "cols", params->cache_type, size_log2, &cols));
+    KILN__TRY(kiln__cache_size(name, "key_cache_stride", params->cache_type, size_log2, &strides[0]));
+    KILN__TRY(kiln__cache_size(name, "value_cache_stride", params->cache_type, size_log2, &strides[1]));
+    kiln__tensor caches[] = {kiln__tensor_of("key_cache", params->key_cache, strides[0]),
+                             kiln__tensor_of("value_cache", params->value_cache, strides[1])};
     uint32_t wide;
     KILN__TRY(kiln__tensors_check(name, caches, 2, capacity, cols, size_log2, &wide));
     KILN__TRY(kiln__tensor_check(name, "slot_mapping", params->slot_mapping, batch, params->nodes, params->nodes,

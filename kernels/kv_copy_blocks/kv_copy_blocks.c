@@ -20,10 +20,11 @@ static kiln_status kv_copy_blocks(kiln_stream *stream, const kiln_kv_copy_blocks
     KILN__REQUIRE(blocks >= 0, "%s: blocks is %lld: must not be negative", name, (long long)blocks);
     KILN__REQUIRE(cols >= 0, "%s: cols is %lld: must not be negative", name, (long long)cols);
     KILN__TRY(kiln__index_type_check(name, params->index_type));
-    KILN__REQUIRE(params->reserved == 0, "%s: reserved is %d: must be 0", name, params->reserved);
+    KILN__TRY(kiln__cache_type_check(name, params->cache_type));
     if (KILN__UNLIKELY(!count || !blocks || !cols)) return KILN_OK;
 
     unsigned size_log2 = kiln__part_size_log2(part);
+    KILN__TRY(kiln__cache_size(name, "cols", params->cache_type, size_log2, &cols));
     KILN__TRY(kiln__tensor_check(name, "key_cache", params->key_cache, blocks, cols, cols, size_log2));
     KILN__TRY(kiln__tensor_check(name, "value_cache", params->value_cache, blocks, cols, cols, size_log2));
     KILN__TRY(kiln__tensor_check(name, "pairs", params->pairs, count, 2, 2, kiln__index_size_log2(params->index_type)));

@@ -1,11 +1,11 @@
 /* kv_store on the CPU, and its definition: see kv_store_gpu.c for the meaning of its blocks.
  *
- * Floor: one read and one write of both tensors at memory bandwidth.
+ * Floor: one read and one write of both tensors at memory bandwidth, of a byte an element where they become codes.
  * Test: build/tests/ops/kv_store_test. Bench: build/kiln bench kv_store --device cpu */
 #include "kernels/common/cpu.h"
 
 #include "kernels/common/index.h"
-#include "kernels/kv_store/kv_store_args.h"
+#include "kernels/kv_store/store_scale.h"
 
 KILN_INLINE void kv_store(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
     const kiln_kv_store_args args = *(const kiln_kv_store_args *)arguments; /* what no store can change */
@@ -23,3 +23,33 @@ KILN_INLINE void kv_store(const void *arguments, const kiln_cpu_span *span, kiln
     if (stream) kiln_stream_fence();
 }
 KILN_CPU_KERNEL(kv_store)
+
+/* The codes of some elements. */
+KILN_INLINE void encode(uint8_t *codes, const void *source, size_t count, float factor, kiln_cpu_part part) {
+    float tile[KILN_TILE];
+    for (size_t done = 0; done < count; done += KILN_TILE) {
+        size_t some = kiln_min(count - done, KILN_TILE);
+        const float *values = kiln_tile_load(tile, kiln_at(source, done, part), some, part);
+        for (size_t i = 0; i < some; i++)
+            codes[done + i] = kiln_e4m3_of(values[i] * factor);
+    }
+}
+
+KILN_INLINE void kv_store_e4m3(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+    const kiln_kv_store_args args = *(const kiln_kv_store_args *)arguments; /* what no store can change */
+    for (uint64_t block = span->begin; block < span->end; block++)
+        for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++) {
+            uint64_t token = work.row / args.heads, head = work.row % args.heads;
+            uint64_t slot = kiln_index(args.slot_mapping, args.wide_slots, token);
+            uint64_t col = head * (uint64_t)args.shape.cols + work.col;
+            size_t count = work.col_end - work.col;
+            if (slot >= (uint64_t)args.capacity) continue;
+            encode((uint8_t *)args.key_cache + slot * (uint64_t)args.key_cache_stride + col,
+                   kiln_at(args.key, token * (uint64_t)args.key_stride + col, part), count,
+                   kiln_store_factor(args.k_scale, head), part);
+            encode((uint8_t *)args.value_cache + slot * (uint64_t)args.value_cache_stride + col,
+                   kiln_at(args.value, token * (uint64_t)args.value_stride + col, part), count,
+                   kiln_store_factor(args.v_scale, head), part);
+        }
+}
+KILN_CPU_KERNEL(kv_store_e4m3)

@@ -30,10 +30,10 @@ KILN_ENTRY(mha_prefill_256, kiln_attention_args) {
 
 KILN_ENTRY(mha_decode_128, kiln_attention_args) {
     KILN_SHARED warp_scales scales;
-    decode<128, 8>(args, &scales);
+    decode<128, 8, false>(args, &scales);
 }
 
 KILN_ENTRY(mha_decode_256, kiln_attention_args) {
     KILN_SHARED warp_scales scales;
-    decode<256, 4>(args, &scales);
+    decode<256, 4, false>(args, &scales);
 }

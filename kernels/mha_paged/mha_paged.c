@@ -14,7 +14,11 @@ static const kiln__attention_operator operator_mha_paged = {
     .attend = KERNEL_mha_paged_attend,
     .join = KERNEL_mha_paged_join,
     .tuned = KERNEL_mha_paged_prefill_64,
-    .tuned_count = KERNEL_mha_paged_decode_256 - KERNEL_mha_paged_prefill_64 + 1,
+    .tuned_count = KERNEL_mha_paged_decode_e4m3_128 - KERNEL_mha_paged_prefill_64 + 1,
+    .no_codes =
+        1u << KERNEL_mha_paged_wgmma_256 | 1u << KERNEL_mha_paged_decode_128 | 1u << KERNEL_mha_paged_decode_256,
+    .only_codes = 1u << KERNEL_mha_paged_decode_e4m3_128,
+    .no_trees = 1u << KERNEL_mha_paged_wgmma_256,
 };
 
 /* What the cache and block_table say. */
@@ -34,6 +38,39 @@ static kiln_status read_blocks(const char *name, const kiln_mha_paged_params *pa
     return KILN_OK;
 }
 
+/* What the cache's elements are, and their scales. */
+static kiln_status read_codes(const char *name, const kiln_mha_paged_params *params, kiln__attention *p) {
+    const float *const scales[] = {params->k_scale, params->v_scale};
+    KILN__TRY(kiln__cache_type_check(name, params->cache_type));
+    KILN__REQUIRE(params->reserved == 0, "%s: reserved is %d: must be 0", name, params->reserved);
+    p->args.codes = params->cache_type == KILN_CACHE_E4M3;
+    KILN__REQUIRE(params->cache_scales == 0 || params->cache_scales == 1 || params->cache_scales == params->kv_heads,
+                  "%s: cache_scales is %lld: must be 1, as 0, or kv_heads, which is %lld", name,
+                  (long long)params->cache_scales, (long long)params->kv_heads);
+    p->args.cache_scales = params->cache_scales ? (uint32_t)params->cache_scales : 1;
+    for (int i = 0; i < 2; i++) {
+        const char *tensor = i ? "v_scale" : "k_scale";
+        KILN__REQUIRE(!scales[i] || p->args.codes, "%s: %s is %p: must be NULL unless cache_type is u8 (1)", name,
+                      tensor, (const void *)scales[i]);
+        KILN__TRY(kiln__packed_check(name, tensor, scales[i], false, 1, p->args.cache_scales));
+    }
+    return KILN_OK;
+}
+
+/* The mask of the queries' trees. */
+static kiln_status read_tree(const char *name, const kiln_mha_paged_params *params, kiln__attention *p) {
+    int64_t words = params->tree_words, nodes = params->tree_nodes;
+    KILN__TRY(kiln__size_check(name, "tree_words", words, 1 << 20));
+    KILN__TRY(kiln__size_check(name, "tree_nodes", nodes, 32 << 20));
+    if (!params->tree_mask) return KILN_OK;
+    KILN__REQUIRE((nodes ? nodes : p->max_seqlen_q) <= 32 * words,
+                  "%s: tree_words is %lld: must be at least 1 for each 32 of %s, which is %lld", name, (long long)words,
+                  nodes ? "tree_nodes" : "a sequence's queries", (long long)(nodes ? nodes : p->max_seqlen_q));
+    p->args.tree_words = (uint32_t)words;
+    p->args.tree_nodes = (uint32_t)nodes;
+    return kiln__packed_check(name, "tree_mask", params->tree_mask, true, p->tokens, words);
+}
+
 /* The call that params stand for; all but the tensors is checked. */
 static kiln_status read_params(const char *name, const kiln_mha_paged_params *params, kiln__attention *p) {
     *p = (kiln__attention){
@@ -41,7 +78,8 @@ static kiln_status read_params(const char *name, const kiln_mha_paged_params *pa
         .paged = true,
         .args = {KILN__ATTENTION_ARGS_OF(params), .k = params->k_cache, .v = params->v_cache,
                  .block_table = params->block_table, .k_stride = params->k_cache_stride,
-                 .v_stride = params->v_cache_stride},
+                 .v_stride = params->v_cache_stride, .k_scale = params->k_scale, .v_scale = params->v_scale,
+                 .tree_mask = params->tree_mask},
     };
     KILN__TRY(kiln__attention_sizes_check(name, p));
     KILN__TRY(kiln__size_check(name, "blocks", params->blocks, INT32_MAX));
@@ -49,6 +87,8 @@ static kiln_status read_params(const char *name, const kiln_mha_paged_params *pa
     KILN__TRY(kiln__size_check(name, "max_blocks_per_seq", params->max_blocks_per_seq, INT32_MAX));
     if (kiln__attention_is_empty(p)) return KILN_OK;
     KILN__TRY(kiln__attention_check(name, p));
+    KILN__TRY(read_codes(name, params, p));
+    KILN__TRY(read_tree(name, params, p));
     return read_blocks(name, params, p);
 }
 

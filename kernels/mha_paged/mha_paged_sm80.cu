@@ -11,6 +11,7 @@ KILN_SHAPE(mha_paged_prefill_128, 128, 128, 64, 69632, 100)
 KILN_SHAPE(mha_paged_prefill_256, 128, 256, 16, 101376, 100)
 KILN_SHAPE(mha_paged_decode_128, 16, 128, 128, 69632, 100)
 KILN_SHAPE(mha_paged_decode_256, 16, 256, 64, 67584, 100)
+KILN_SHAPE(mha_paged_decode_e4m3_128, 16, 128, 256, 73728, 100)
 
 KILN_ENTRY(mha_paged_prefill_64, kiln_attention_args) {
     prefill<64, 64>(args);
@@ -30,10 +31,15 @@ KILN_ENTRY(mha_paged_prefill_256, kiln_attention_args) {
 
 KILN_ENTRY(mha_paged_decode_128, kiln_attention_args) {
     KILN_SHARED warp_scales scales;
-    decode<128, 8>(args, &scales);
+    decode<128, 8, false>(args, &scales);
 }
 
 KILN_ENTRY(mha_paged_decode_256, kiln_attention_args) {
     KILN_SHARED warp_scales scales;
-    decode<256, 4>(args, &scales);
+    decode<256, 4, false>(args, &scales);
+}
+
+KILN_ENTRY(mha_paged_decode_e4m3_128, kiln_attention_args) {
+    KILN_SHARED warp_scales scales;
+    decode<128, 8, true>(args, &scales);
 }

@@ -11,6 +11,7 @@ KILN_SHAPE(mha_paged_wgmma_128, 128, 128, 128, 165952, 100)
 KILN_SHAPE(mha_paged_wgmma_256, 128, 256, 64, 198720, 100)
 KILN_SHAPE(mha_paged_decode_128, 16, 128, 128, 69632, 100)
 KILN_SHAPE(mha_paged_decode_256, 16, 256, 64, 67584, 100)
+KILN_SHAPE(mha_paged_decode_e4m3_128, 16, 128, 256, 73728, 100)
 
 static_assert(layout<64, 128>::BYTES == 84032 && layout<128, 128>::BYTES == 165952 && layout<256, 64>::BYTES == 198720,
               "shared memory");
@@ -29,10 +30,15 @@ ATTENTION_ENTRY(mha_paged_wgmma_256, kiln_attention_args) {
 
 KILN_ENTRY(mha_paged_decode_128, kiln_attention_args) {
     KILN_SHARED warp_scales scales;
-    decode<128, 8>(args, &scales);
+    decode<128, 8, false>(args, &scales);
 }
 
 KILN_ENTRY(mha_paged_decode_256, kiln_attention_args) {
     KILN_SHARED warp_scales scales;
-    decode<256, 4>(args, &scales);
+    decode<256, 4, false>(args, &scales);
+}
+
+KILN_ENTRY(mha_paged_decode_e4m3_128, kiln_attention_args) {
+    KILN_SHARED warp_scales scales;
+    decode<128, 8, true>(args, &scales);
 }

@@ -212,6 +212,26 @@ def e4m3(values):
     return nearest + (tie & (nearest % 2 == 1)) + 128 * np.signbit(values)
 
 
+def cached(codes, scales):
+    """The numbers of a cache of codes, with a scale for each head."""
+    codes = codes.astype(int)
+    return np.where(codes < 128, 1, -1) * E4M3[codes & 127] * scales[:, None]
+
+
+CODES = np.random.default_rng(5).integers(0, 0x48, (2, 6, 16, 3, 40), np.uint8)
+HEAD_SCALES = {"k_scale": np.array((0.5, 2, 0.25), np.float32), "v_scale": np.array((1, 0.125, 4), np.float32)}
+CASES.append(("kv_store", {"key_cache": CODES[0, 0, :9].reshape(9, 120), "value_cache": CODES[1, 0, :9].reshape(9, 120),
+                           "key": (5, 120), "value": (5, 120), "slot_mapping": np.array((8, -1, 0, 9, 3), np.int32),
+                           **HEAD_SCALES}, {}, lambda key_cache, value_cache, key, value, slots, k_scale, v_scale: stored(
+                               key_cache, value_cache, e4m3(key / np.repeat(k_scale, 40)),
+                               e4m3(value / np.repeat(v_scale, 40)), slots)))
+CASES.append(("mha_paged", {"q": (2, 3, 40), "k_cache": CODES[0], "v_cache": CODES[1] | CODES[0] << 7,
+                            "block_table": np.array(((4, 1, 0), (5, 2, 3)), np.int32),
+                            "seqlens_k": np.array((20, 33), np.int32), **HEAD_SCALES}, {},
+              lambda q, k, v, table, lengths, k_scale, v_scale: {
+                  "out": paged(q, cached(k, k_scale), cached(v, v_scale), table, lengths)}))
+
+
 def int8(values):
     return np.clip(np.rint(values), -127, 127)
 

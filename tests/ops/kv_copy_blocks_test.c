@@ -70,8 +70,8 @@ static void test_bad_params(kiln_stream *stream) {
     params.index_type = 2;
     expect_refusal(stream, function, &params, sizeof params, "index_type");
     params = good;
-    params.reserved = 1;
-    expect_refusal(stream, function, &params, sizeof params, "reserved");
+    params.cache_type = 2;
+    expect_refusal(stream, function, &params, sizeof params, "cache_type");
     params = good;
     params.index_type = KILN_INDEX_I64;
     params.pairs = (const char *)memory + 4; /* aligned for 32 bits alone */

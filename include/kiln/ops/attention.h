@@ -123,11 +123,33 @@ typedef struct kiln_mha_paged_params {
     float scale;
     float softcap;
     int32_t causal;
-    int32_t kernel; /* kiln_mha_kernel */
+    int32_t kernel;            /* kiln_mha_kernel */
+    int32_t cache_type;        /* kiln_cache_type of k_cache and v_cache */
+    int32_t reserved;          /* must be 0 */
+    const float *k_scale;      /* [cache_scales], of the device: what the codes of k_cache are multiplied with, from
+                                * 2^-60 to 2^60; NULL: 1. NULL with KILN_CACHE_OF_PRECISION */
+    const float *v_scale;      /* [cache_scales]: the same of v_cache */
+    int64_t cache_scales;      /* 0 or 1: one for all heads; kv_heads: one for each */
+    const uint32_t *tree_mask; /* [tokens, tree_words]: bit j % 32 of word j / 32 of a query's row says whether it sees
+                                * key j of its sequence's tree; NULL: there are no trees */
+    int64_t tree_words;        /* at least 1 for each 32 nodes of a tree; with tree_mask */
+    int64_t tree_nodes;        /* how many keys at the end of each sequence are its tree; 0: as many as its queries */
 } kiln_mha_paged_params;
 
 /* Equals mha on the keys and values gathered from the cache (Kwon et al., arXiv 2309.06180), bit for bit if both divide
- * the keys in the same way. */
+ * the keys in the same way.
+ *
+ * A cache of E4M3, as kiln_kv_store writes it, is attended to by code * scale: scores are multiplied by the scale of
+ * keys and results by that of values, and codes, which are exact in every precision, by queries and weights. Matrix
+ * units take it if head_dim is a multiple of 16 and the rest is as for mha, with 16 bytes of codes.
+ *
+ * Trees of draft tokens are verified in one call (Miao et al., "SpecInfer", arXiv 2305.09781): the keys and values of a
+ * sequence's tree are the last ones in its cache, in the order of the nodes, and its queries are those of all nodes, or
+ * of some with tree_nodes. All keys before the tree's are seen by all of the sequence's queries, those of the tree by
+ * the ones whose bit is set. A row of kiln_tree's mask (<kiln/tree.h>), which has mask_words words, is a query's row
+ * here; sequences may have different trees, a sequence without one the rows of a chain, bits 0 to i in row i. The
+ * window, or causal, leaves out keys besides; it takes nodes for tokens one behind the other. Every kernel knows the
+ * mask. */
 KILN_OPERATOR_FUNCTION(mha_paged_f32, kiln_mha_paged_params)
 KILN_OPERATOR_FUNCTION(mha_paged_f16, kiln_mha_paged_params)
 KILN_OPERATOR_FUNCTION(mha_paged_bf16, kiln_mha_paged_params)

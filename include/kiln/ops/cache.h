@@ -25,11 +25,20 @@ typedef struct kiln_kv_store_params {
     int64_t key_cache_stride;   /* 0: cols */
     int64_t value_cache_stride; /* 0: cols */
     int32_t index_type;         /* kiln_index_type of slot_mapping */
-    int32_t reserved;           /* must be 0 */
+    int32_t cache_type;         /* kiln_cache_type of the caches */
+    const float *k_scale;       /* [cache_scales], of the device: what key's numbers are codes times; NULL: 1. NULL with
+                                 * KILN_CACHE_OF_PRECISION */
+    const float *v_scale;       /* [cache_scales]: the same of value */
+    int64_t cache_scales;       /* 0 or 1: one for all of a token; more: one for each cols / cache_scales columns, that
+                                 * is for each kv head. Must divide cols */
 } kiln_kv_store_params;
 
 /* Rows are copied bit for bit; other rows of the caches are left unchanged. If two tokens have the same slot, either
- * may end up in it. */
+ * may end up in it.
+ *
+ * A cache of E4M3 gets the codes of x * (1 / scale), rounded to nearest even, as kiln_quantize_fp8 has them for a given
+ * scale: what is beyond 448, infinities too, becomes 448 with its sign, NaN becomes 0x7f. A scale that is no positive
+ * normal number counts as 1. The codes are the same on every device. */
 KILN_OPERATOR_FUNCTION(kv_store_f32, kiln_kv_store_params)
 KILN_OPERATOR_FUNCTION(kv_store_f16, kiln_kv_store_params)
 KILN_OPERATOR_FUNCTION(kv_store_bf16, kiln_kv_store_params)
@@ -44,7 +53,8 @@ typedef struct kiln_kv_copy_blocks_params {
     int64_t blocks;
     int64_t cols;
     int32_t index_type; /* kiln_index_type of pairs */
-    int32_t reserved;   /* must be 0 */
+    int32_t cache_type; /* kiln_cache_type of the caches. Codes are moved as elements of the precision: cols and the
+                         * caches' addresses must be multiples of its size, 4 of f32, 2 of the others */
 } kiln_kv_copy_blocks_params;
 
 /* Copy-on-write of paged caches (Kwon et al., arXiv 2309.06180): a sequence that is about to write into a block shared
@@ -70,7 +80,9 @@ typedef struct kiln_kv_compact_params {
     int64_t key_cache_stride;   /* 0: cols */
     int64_t value_cache_stride; /* 0: cols */
     int32_t index_type;         /* kiln_index_type of slot_mapping */
-    int32_t reserved;           /* must be 0 */
+    int32_t cache_type;         /* kiln_cache_type of the caches. Codes are moved as elements of the precision: cols,
+                                 * the strides and the caches' addresses must be multiples of its size, 4 of f32, 2 of
+                                 * the others */
 } kiln_kv_compact_params;
 
 /* For each sequence and each i below its accepted, the rows of node path[i] are copied, bit for bit, to those of node

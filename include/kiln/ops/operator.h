@@ -29,6 +29,13 @@ extern "C" {
 /* The type of a tensor of ids, positions or slots. Operators that accept both types have a field index_type. */
 typedef enum kiln_index_type { KILN_INDEX_I32, KILN_INDEX_I64 } kiln_index_type;
 
+/* What the elements of a cache of keys and values are. Operators on caches have a field cache_type. */
+typedef enum kiln_cache_type {
+    KILN_CACHE_OF_PRECISION, /* of the function's precision */
+    KILN_CACHE_E4M3          /* codes of E4M3 (Open Compute Project, OFP8), a byte each: a number is its code's times a
+                              * scale. Strides and sizes count elements as ever */
+} kiln_cache_type;
+
 /* The order of NVFP4's scales of E4M3, one for each 16 columns. */
 typedef enum kiln_scale_layout {
     KILN_SCALES_LINEAR, /* row by row */
