@@ -121,6 +121,9 @@ check "an argument too many" says 'llama: wants MODEL and TOKENIZER, and was giv
 check "more steps than the model's length" ends_at_length "$story $story"
 check "a wrong device" says '--device gpu: must be' "$model" "$tokenizer" --device gpu
 check "a wrong precision" says '--precision f8: must be' "$model" "$tokenizer" --precision f8
+check "a wrong cache" says '--cache f16: must be same or fp8' "$model" "$tokenizer" --cache f16
+check "a draft with a cache of codes" says '--draft: cannot go with --cache fp8' "$model" "$tokenizer" --draft ngram \
+    --cache fp8
 for steps in 0 -1 99999999999999999999 1e3 ''; do
     check "--steps '$steps'" says "--steps $steps: must be a number" "$model" "$tokenizer" --steps "$steps"
 done

@@ -10,26 +10,35 @@
 typedef struct operations {
     kiln_status (*mha)(kiln_stream *stream, const kiln_mha_params *params, size_t size);
     kiln_status (*mha_workspace)(kiln_stream *stream, const kiln_mha_params *params, size_t size, size_t *out_size);
+    kiln_status (*mha_paged)(kiln_stream *stream, const kiln_mha_paged_params *params, size_t size);
+    kiln_status (*mha_paged_workspace)(kiln_stream *stream, const kiln_mha_paged_params *params, size_t size,
+                                       size_t *out_size);
     kiln_status (*sample)(kiln_stream *stream, const kiln_sample_params *params, size_t size);
 } operations;
 
+#define OPERATIONS(part)                                                                                \
+    {                                                                                                   \
+        kiln_mha_##part##_sized, kiln_mha_##part##_workspace_size_sized, kiln_mha_paged_##part##_sized, \
+            kiln_mha_paged_##part##_workspace_size_sized, kiln_sample_##part##_sized                    \
+    }
 static const operations precisions[] = {
-    [LLAMA_F32] = {kiln_mha_f32_sized, kiln_mha_f32_workspace_size_sized, kiln_sample_f32_sized},
-    [LLAMA_F16] = {kiln_mha_f16_sized, kiln_mha_f16_workspace_size_sized, kiln_sample_f16_sized},
-    [LLAMA_BF16] = {kiln_mha_bf16_sized, kiln_mha_bf16_workspace_size_sized, kiln_sample_bf16_sized},
+    [LLAMA_F32] = OPERATIONS(f32),
+    [LLAMA_F16] = OPERATIONS(f16),
+    [LLAMA_BF16] = OPERATIONS(bf16),
 };
 
 /* What a step is told: a copy in pinned memory, and one on the device, which the kernels read. */
 typedef struct step_state {
     int64_t slot;
-    int32_t token, position, length, reserved;
+    int32_t token, position, length;
+    int32_t block; /* 0: the one of an fp8 cache, which is paged, that has all slots */
 } step_state;
 
-/* Memory beside the activations: (name, elements). */
-#define BUFFERS(BUFFER)                                                          \
-    BUFFER(logits, c->vocabulary_size)                                           \
-    BUFFER(forward.key_cache, (int64_t)c->layers * c->length * llama_kv_size(c)) \
-    BUFFER(forward.value_cache, (int64_t)c->layers * c->length * llama_kv_size(c))
+/* Memory beside the activations: (name, bytes). */
+#define BUFFERS(BUFFER)                                             \
+    BUFFER(logits, (size_t)c->vocabulary_size * d->weights.element) \
+    BUFFER(forward.key_cache, llama_cache_size(&d->forward))        \
+    BUFFER(forward.value_cache, llama_cache_size(&d->forward))
 
 struct llama_decoder {
     kiln_stream *stream;
@@ -67,10 +76,47 @@ static kiln_mha_params attention(const llama_decoder *d, int32_t layer) {
                              .workspace_size = d->workspace_size};
 }
 
+/* The same of an fp8 cache. */
+static kiln_mha_paged_params paged_attention(const llama_decoder *d, int32_t layer) {
+    const llama_forward *f = &d->forward;
+    const llama_config *c = &d->weights.config;
+    return (kiln_mha_paged_params){.out = f->attended,
+                                   .q = f->query,
+                                   .k_cache = llama_layer_cache(f, f->key_cache, layer),
+                                   .v_cache = llama_layer_cache(f, f->value_cache, layer),
+                                   .block_table = &d->state->block,
+                                   .seqlens_k = &d->state->length,
+                                   .tokens = 1,
+                                   .blocks = 1,
+                                   .block_size = f->capacity,
+                                   .batch = 1,
+                                   .max_blocks_per_seq = 1,
+                                   .heads = c->heads,
+                                   .kv_heads = c->kv_heads,
+                                   .head_dim = llama_head_dim(c),
+                                   .workspace = d->workspace,
+                                   .workspace_size = d->workspace_size,
+                                   .cache_type = f->cache_type};
+}
+
 static kiln_status attend(void *decoder, kiln_stream *stream, int32_t layer) {
     const llama_decoder *d = decoder;
+    if (d->options.fp8_cache) {
+        kiln_mha_paged_params params = paged_attention(d, layer);
+        return d->run->mha_paged(stream, &params, sizeof params);
+    }
     kiln_mha_params params = attention(d, layer);
     return d->run->mha(stream, &params, sizeof params);
+}
+
+/* How much workspace that needs. */
+static kiln_status find_workspace(llama_decoder *d) {
+    if (d->options.fp8_cache) {
+        kiln_mha_paged_params params = paged_attention(d, 0);
+        return d->run->mha_paged_workspace(d->stream, &params, sizeof params, &d->workspace_size);
+    }
+    kiln_mha_params params = attention(d, 0);
+    return d->run->mha_workspace(d->stream, &params, sizeof params, &d->workspace_size);
 }
 
 static kiln_status choose(llama_decoder *d) {
@@ -131,7 +177,7 @@ static kiln_status allocate(llama_decoder *d) {
     const llama_config *c = &d->weights.config;
     void *memory; /* of fields that are no void pointers */
     TRY(llama_forward_allocate(&d->forward, device, 1));
-#define BUFFER(name, count) TRY(kiln_memory_alloc(device, (size_t)(count)*d->weights.element, &d->name));
+#define BUFFER(name, size) TRY(kiln_memory_alloc(device, size, &d->name));
     BUFFERS(BUFFER)
 #undef BUFFER
     TRY(kiln_memory_alloc(device, sizeof *d->state, &memory));
@@ -143,8 +189,7 @@ static kiln_status allocate(llama_decoder *d) {
     TRY(kiln_host_alloc(device, sizeof *d->host_next, &memory));
     d->host_next = memory;
     TRY(kiln_host_alloc(device, (size_t)c->vocabulary_size * d->weights.element, &d->host_logits));
-    kiln_mha_params params = attention(d, 0);
-    TRY(d->run->mha_workspace(d->stream, &params, sizeof params, &d->workspace_size));
+    TRY(find_workspace(d));
     return kiln_memory_alloc(device, d->workspace_size, &d->workspace);
 }
 
@@ -183,6 +228,11 @@ static kiln_status create(llama_decoder *d, const llama_checkpoint *checkpoint,
     d->forward.weights = &d->weights;
     d->forward.quantised = d->quantised;
     d->forward.capacity = d->weights.config.length;
+    if (d->options.fp8_cache) { /* a block has a power of two of slots */
+        d->forward.cache_type = KILN_CACHE_E4M3;
+        for (d->forward.capacity = 1; d->forward.capacity < d->weights.config.length;)
+            d->forward.capacity *= 2;
+    }
     TRY(allocate(d));
     connect(d);
     kiln_status status;
@@ -212,7 +262,7 @@ void llama_decoder_destroy(llama_decoder *d) {
     llama_quantised_destroy(device, d->quantised);
     llama_weights_free(device, &d->weights);
     llama_forward_free(&d->forward, device);
-#define BUFFER(name, count) kiln_memory_free(device, d->name);
+#define BUFFER(name, size) kiln_memory_free(device, d->name);
     BUFFERS(BUFFER)
 #undef BUFFER
     kiln_memory_free(device, d->workspace);

@@ -7,8 +7,9 @@
 #include "quantised.h"
 
 typedef struct llama_options {
-    llama_precision precision;       /* of weights, activations and cache */
+    llama_precision precision;       /* of weights and activations, and of the cache unless it is fp8 */
     llama_quantisation quantisation; /* of the layers' matrices */
+    bool fp8_cache;                  /* of E4M3, a byte for each element */
     float temperature;               /* 0: the most likely token */
     uint64_t seed;
 } llama_options;

@@ -49,9 +49,18 @@ void llama_forward_free(llama_forward *f, kiln_device *device) {
 #undef ACTIVATION
 }
 
+/* Bytes of a layer's part of a cache. */
+static size_t layer_size(const llama_forward *f) {
+    size_t element = f->cache_type == KILN_CACHE_E4M3 ? 1 : f->weights->element;
+    return (size_t)(f->capacity * llama_kv_size(&f->weights->config)) * element;
+}
+
+size_t llama_cache_size(const llama_forward *f) {
+    return (size_t)f->weights->config.layers * layer_size(f);
+}
+
 void *llama_layer_cache(const llama_forward *f, void *cache, int32_t layer) {
-    int64_t size = f->capacity * llama_kv_size(&f->weights->config);
-    return (char *)cache + (size_t)(layer * size) * f->weights->element;
+    return (char *)cache + (size_t)layer * layer_size(f);
 }
 
 /* y = x times the matrix, [out, in], transposed. */
@@ -115,7 +124,8 @@ static kiln_status store(const llama_forward *f, kiln_stream *stream, int32_t la
                                    .tokens = f->rows,
                                    .cols = llama_kv_size(&f->weights->config),
                                    .capacity = f->capacity,
-                                   .index_type = KILN_INDEX_I64};
+                                   .index_type = KILN_INDEX_I64,
+                                   .cache_type = f->cache_type};
     return run(f)->kv_store(stream, &params, sizeof params);
 }
 

@@ -33,6 +33,7 @@ typedef struct llama_forward {
 
     void *key_cache, *value_cache; /* [layers, slots of a layer, kv_heads * head_dim] */
     int64_t capacity;              /* slots of a layer */
+    int32_t cache_type;            /* kiln_cache_type of both */
 
     /* Puts on the stream what makes `attended` of `query` and of a layer's cache. */
     kiln_status (*attend)(void *user, kiln_stream *stream, int32_t layer);
@@ -49,7 +50,8 @@ kiln_status llama_forward_allocate(llama_forward *forward, kiln_device *device, 
 /* Frees the activations. */
 void llama_forward_free(llama_forward *forward, kiln_device *device);
 
-/* A layer's part of a cache. */
+/* Bytes of a cache, and a layer's part of it. */
+size_t llama_cache_size(const llama_forward *forward);
 void *llama_layer_cache(const llama_forward *forward, void *cache, int32_t layer);
 
 /* Puts the layers on the stream. `normed` is then what the classifier reads. */

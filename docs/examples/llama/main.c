@@ -37,6 +37,7 @@ static const char usage[] =
     "  --precision P      f32 (default), f16 or bf16\n"
     "  --weights W        the layers' matrices in fewer bits, quantised as they are loaded: w4a16 (4 bits in\n"
     "                     groups), or fp8 or int8, with activations quantised too (default: as P)\n"
+    "  --cache C          same (default): of the precision; fp8: a byte for each element\n"
     "  --prompt TEXT      how the story begins\n"
     "  --steps N          how many tokens, the prompt's among them (default 200); at most the model's length\n"
     "  --temperature T    0 (default): the most likely token; 1: as the model thinks\n"
@@ -84,6 +85,10 @@ static bool read_option(const char *name, const char *value, request *r) {
     if (!strcmp(name, "weights") && !read_weights(value, &r->options.quantisation))
         return llama_wrong(name, value, "w4a16, fp8 or int8");
     if (!strcmp(name, "perplexity")) r->perplexity = true;
+    if (!strcmp(name, "cache")) {
+        r->options.fp8_cache = !strcmp(value, "fp8");
+        if (!r->options.fp8_cache && strcmp(value, "same") != 0) return llama_wrong(name, value, "same or fp8");
+    }
     if (!strcmp(name, "steps") && !llama_read_number(value, 1, 1 << 20, &r->steps))
         return llama_wrong(name, value, "a number from 1 to 2^20");
     if (!strcmp(name, "seed")) {
@@ -110,7 +115,7 @@ static bool read_option(const char *name, const char *value, request *r) {
     return true;
 }
 
-enum { LONG = 256, HELP = LONG + 14 }; /* behind all letters */
+enum { LONG = 256, HELP = LONG + 15 }; /* behind all letters */
 
 /* No two have the same number: getopt would take the beginning of both for the first. */
 static const struct option options[] = {
@@ -128,6 +133,7 @@ static const struct option options[] = {
     {"draft-tokens", required_argument, NULL, LONG + 11},
     {"weights", required_argument, NULL, LONG + 12},
     {"perplexity", no_argument, NULL, LONG + 13},
+    {"cache", required_argument, NULL, LONG + 14},
     {"help", no_argument, NULL, HELP},
     {NULL, 0, NULL, 0},
 };
@@ -149,6 +155,7 @@ static bool agree(request *r) {
     if (!s->draft && s->tokens) why = "--draft-tokens: wants --draft";
     if (s->draft && r->logits) why = "--draft: cannot go with --logits, which are of each step";
     if (s->draft && r->perplexity) why = "--draft: cannot go with --perplexity, which is of each step";
+    if (s->draft && r->options.fp8_cache) why = "--draft: cannot go with --cache fp8";
     if (why) fprintf(stderr, "llama: %s\n", why);
     if (!s->tokens) r->speculation.tokens = 4;
     return !why;
