@@ -171,7 +171,7 @@ static double loss_of(kiln_stream *stream, shape s) {
     harness_ok(kiln_device_get_info(stream->device, &info));
     if (!s.fp8) return 0;
     const bool cuda = info.target.backend == KILN_BACKEND_CUDA;
-    if (cuda && info.target.compute_capability == 90) return s.fast ? 0x1p-10 * (double)(s.k / 32 + 4) : 0x1p-9;
+    if (cuda && info.target.compute_capability == 90) return s.fast ? 0x1p-10 * ((double)s.k / 32 + 4) : 0x1p-9;
     return cuda && info.target.compute_capability >= 89 ? 0x1p-11 : 0x1p-23 * sqrt((double)s.k + 16);
 }
 
