@@ -280,7 +280,8 @@ def operators_are_models(folder):
 
 
 def every_operator_has_a_model(folder):
-    """Each function that updates nothing in place loads, with the inputs and outputs of its description."""
+    """Each function loads, with the inputs and outputs of its description, unless it updates a tensor in place or has a shape
+    that the server has not, of parts of a size; and is refused for that."""
     lines = subprocess.run([os.path.join(os.environ["KILN_BUILD"], "kiln"), "run", "--help"], capture_output=True,
                            text=True, check=True).stdout
     functions = sorted(set(re.findall(r"\b[a-z0-9_]+_(?:f32|f16|bf16)\b", lines)))
@@ -289,9 +290,11 @@ def every_operator_has_a_model(folder):
     with Server(folder, folder + "/log", ["--exit-on-error=false", "--strict-readiness=false"]) as server:
         loaded = [function for function in functions if server.get(f"/v2/models/{function}/ready", server.port)[0] == 200]
         log = server.log_text()
+        parts = {f"{name}_{part}" for name in ("dequantize_w4a16", "gemm_w4a16") for part in ("f32", "f16", "bf16")}
         for function in set(functions) - set(loaded):
-            assert f"function {function} updates " in log, function
-        print(f"# {len(loaded)} of {len(functions)} functions are models; the others update a tensor in place")
+            assert f"function {function} updates " in log or function in parts and re.search(
+                f"function {function}: [a-z_]* has a type or a shape that the server has not", log), function
+        print(f"# {len(loaded)} of {len(functions)} functions are models")
         assert len(loaded) > 40 and "softmax_f16" in loaded
 
 
