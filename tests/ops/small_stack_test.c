@@ -14,7 +14,7 @@
 enum {
     SIDE = 17,    /* every size but one, or 1: beyond what products have kernels for few rows for */
     LONG = 17000, /* that one: beyond the rows and sums that one group does */
-    TENSOR_BYTES = 64 << 20,
+    TENSOR_BYTES = 128 << 20,
     TENSORS_MAX = 16,
     PARAMS_MAX = 512,
     TRACE_BYTES = 1 << 20
