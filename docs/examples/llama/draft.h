@@ -4,6 +4,13 @@
 
 #include "tree_decoder.h"
 
+enum { LLAMA_RANKS = 10 }; /* how many tokens behind a node a tree may choose between */
+
+/* Which of the draft's candidates behind its parent a node of a tree of choices is, 0 being the likeliest. */
+static inline int32_t llama_node_rank(const kiln_tree *tree, int32_t node) {
+    return (tree->tokens[node] - 1) % LLAMA_RANKS;
+}
+
 typedef struct llama_draft llama_draft;
 
 struct llama_draft {
@@ -18,15 +25,16 @@ struct llama_draft {
     void (*destroy)(llama_draft *draft);
 };
 
-/* Prompt lookup: a token that followed before, in this very sequence, on the last tokens of it: the last three where
- * they stood before, else two, else one (Saxena, "Prompt Lookup Decoding", 2023). It needs no device. `length` is the
- * most tokens of a sequence. */
+/* Prompt lookup: tokens that followed before, in this very sequence, on the last tokens of it: the last three where
+ * they stood before, then two, then one, and of these what followed last (Saxena, "Prompt Lookup Decoding", 2023). It
+ * needs no device. `length` is the most tokens of a sequence. */
 kiln_status llama_draft_ngram_create(int32_t length, llama_draft **out);
 
 /* A small model with the vocabulary of the large one: what it would take itself (Leviathan et al., arXiv 2211.17192),
  * drawn with the random numbers that the large one draws with. The arguments are those of llama_tree_decoder_create,
  * which it is made with. */
 kiln_status llama_draft_model_create(kiln_stream *stream, const llama_checkpoint *checkpoint,
-                                     const llama_options *options, int32_t length, int32_t nodes, llama_draft **out);
+                                     const llama_options *options, int32_t length, int32_t nodes, int32_t candidates,
+                                     llama_draft **out);
 
 #endif

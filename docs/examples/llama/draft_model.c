@@ -5,12 +5,14 @@
 typedef struct model_draft {
     llama_draft draft;
     llama_tree_decoder *decoder;
+    int32_t candidates;
 } model_draft;
 
 /* Level by level: a pass over the nodes that are known gives the tokens of their children. */
 static kiln_status propose(llama_draft *draft, const kiln_tree *tree, const int32_t *tokens, int32_t count,
                            int32_t *nodes) {
     llama_tree_decoder *decoder = ((model_draft *)draft)->decoder;
+    const int32_t candidates = ((model_draft *)draft)->candidates;
     TRY(llama_tree_decoder_fill(decoder, tokens, count - 1));
     for (int32_t i = 1; i < tree->nodes; i++)
         nodes[i] = LLAMA_NO_DRAFT;
@@ -18,7 +20,7 @@ static kiln_status propose(llama_draft *draft, const kiln_tree *tree, const int3
         const int32_t *next;
         TRY(llama_tree_decoder_pass(decoder, tree, nodes, &next));
         for (int32_t i = 1; i < tree->nodes; i++)
-            if (tree->positions[i] == level) nodes[i] = next[tree->parents[i]];
+            if (tree->positions[i] == level) nodes[i] = next[tree->parents[i] * candidates + llama_node_rank(tree, i)];
     }
     return KILN_OK;
 }
@@ -35,12 +37,15 @@ static void destroy(llama_draft *draft) {
 }
 
 kiln_status llama_draft_model_create(kiln_stream *stream, const llama_checkpoint *checkpoint,
-                                     const llama_options *options, int32_t length, int32_t nodes, llama_draft **out) {
+                                     const llama_options *options, int32_t length, int32_t nodes, int32_t candidates,
+                                     llama_draft **out) {
     model_draft *made = calloc(1, sizeof *made);
     *out = NULL;
     if (!made) return KILN_ERROR_OUT_OF_MEMORY;
     made->draft = (llama_draft){propose, keep, destroy};
-    kiln_status status = llama_tree_decoder_create(stream, checkpoint, options, length, nodes, NULL, &made->decoder);
+    made->candidates = candidates;
+    kiln_status status =
+        llama_tree_decoder_create(stream, checkpoint, options, length, nodes, candidates, NULL, &made->decoder);
     if (status == KILN_OK)
         *out = &made->draft;
     else

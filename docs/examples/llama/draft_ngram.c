@@ -9,19 +9,27 @@ typedef struct ngram_draft {
     int32_t *sequence; /* the tokens and, behind them, those of a path */
 } ngram_draft;
 
-/* What followed last on these tokens' last n, before them. */
-static int32_t find(const int32_t *tokens, int32_t count, int32_t n) {
-    const size_t size = (size_t)n * sizeof *tokens;
-    for (int32_t begin = count - n - 1; begin >= 0; begin--)
-        if (!memcmp(tokens + begin, tokens + count - n, size)) return tokens[begin + n];
-    return LLAMA_NO_DRAFT;
+static bool is_among(const int32_t *tokens, int32_t count, int32_t token) {
+    for (int32_t i = 0; i < count; i++)
+        if (tokens[i] == token) return true;
+    return false;
 }
 
-static int32_t guess(const int32_t *tokens, int32_t count) {
-    int32_t token = LLAMA_NO_DRAFT;
-    for (int32_t n = LONGEST; n > 0 && token == LLAMA_NO_DRAFT; n--)
-        token = find(tokens, count, n);
-    return token;
+/* Adds what followed on these tokens' last n, before them, to the candidates, until there are `most`; what followed
+ * last first, and each token once. */
+static int32_t find(const int32_t *tokens, int32_t count, int32_t n, int32_t *candidates, int32_t found, int32_t most) {
+    const size_t size = (size_t)n * sizeof *tokens;
+    for (int32_t begin = count - n - 1; begin >= 0 && found < most; begin--)
+        if (!memcmp(tokens + begin, tokens + count - n, size) && !is_among(candidates, found, tokens[begin + n]))
+            candidates[found++] = tokens[begin + n];
+    return found;
+}
+
+static int32_t guess(const int32_t *tokens, int32_t count, int32_t rank) {
+    int32_t candidates[LLAMA_RANKS], found = 0;
+    for (int32_t n = LONGEST; n > 0; n--)
+        found = find(tokens, count, n, candidates, found, rank + 1);
+    return found > rank ? candidates[rank] : LLAMA_NO_DRAFT;
 }
 
 static kiln_status propose(llama_draft *draft, const kiln_tree *tree, const int32_t *tokens, int32_t count,
@@ -32,7 +40,8 @@ static kiln_status propose(llama_draft *draft, const kiln_tree *tree, const int3
         int32_t known = count + tree->positions[tree->parents[i]];
         for (int32_t node = tree->parents[i]; node > 0; node = tree->parents[node])
             sequence[count + tree->positions[node] - 1] = nodes[node];
-        nodes[i] = nodes[tree->parents[i]] == LLAMA_NO_DRAFT ? LLAMA_NO_DRAFT : guess(sequence, known);
+        bool follows = nodes[tree->parents[i]] != LLAMA_NO_DRAFT;
+        nodes[i] = follows ? guess(sequence, known, llama_node_rank(tree, i)) : LLAMA_NO_DRAFT;
     }
     return KILN_OK;
 }

@@ -51,6 +51,8 @@ static const char usage[] =
     "                     is the same\n"
     "  --draft-layers N   how many of the smaller model's layers draft (default: all)\n"
     "  --draft-tokens N   how many tokens are guessed for a pass, 1 to 63 (default 4)\n"
+    "  --tree PATHS       instead a tree of them: 0,1,00,01 are two tokens and two behind the first; a\n"
+    "                     digit says which of the draft's candidates it is, 0 being the likeliest\n"
     "The exit status is 0 when the story is told, 1 when the device or the output failed, and\n"
     "2 when an option, the model, the tokenizer or the prompt is wrong.\n";
 
@@ -105,6 +107,7 @@ static bool read_option(const char *name, const char *value, request *r) {
         if (!llama_read_number(value, 1, 1 << 20, &number)) return llama_wrong(name, value, "a number from 1 to 2^20");
         r->speculation.layers = (int32_t)number;
     }
+    if (!strcmp(name, "tree")) r->speculation.tree = value;
     if (!strcmp(name, "draft-tokens")) {
         if (!llama_read_number(value, 1, LLAMA_NODES_MOST - 1, &number))
             return llama_wrong(name, value, "a number from 1 to 63");
@@ -115,7 +118,7 @@ static bool read_option(const char *name, const char *value, request *r) {
     return true;
 }
 
-enum { LONG = 256, HELP = LONG + 15 }; /* behind all letters */
+enum { LONG = 256, HELP = LONG + 16 }; /* behind all letters */
 
 /* No two have the same number: getopt would take the beginning of both for the first. */
 static const struct option options[] = {
@@ -134,6 +137,7 @@ static const struct option options[] = {
     {"weights", required_argument, NULL, LONG + 12},
     {"perplexity", no_argument, NULL, LONG + 13},
     {"cache", required_argument, NULL, LONG + 14},
+    {"tree", required_argument, NULL, LONG + 15},
     {"help", no_argument, NULL, HELP},
     {NULL, 0, NULL, 0},
 };
@@ -153,6 +157,8 @@ static bool agree(request *r) {
     const char *why = NULL;
     if (!s->draft && s->layers) why = "--draft-layers: wants --draft";
     if (!s->draft && s->tokens) why = "--draft-tokens: wants --draft";
+    if (!s->draft && s->tree) why = "--tree: wants --draft";
+    if (s->tree && s->tokens) why = "--tree: cannot go with --draft-tokens, which are a tree without branches";
     if (s->draft && r->logits) why = "--draft: cannot go with --logits, which are of each step";
     if (s->draft && r->perplexity) why = "--draft: cannot go with --perplexity, which is of each step";
     if (s->draft && r->options.fp8_cache) why = "--draft: cannot go with --cache fp8";

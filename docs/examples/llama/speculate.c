@@ -30,11 +30,51 @@ static bool is_ngram(const llama_speculation *s) {
     return !strcmp(s->options.draft, "ngram");
 }
 
-static kiln_status make_chain(int32_t nodes, const kiln_tree **out) {
-    int32_t parents[LLAMA_NODES_MOST];
-    for (int32_t i = 0; i < nodes; i++)
-        parents[i] = i - 1;
-    return kiln_tree_create(parents, nodes, out);
+/* The numbers of all paths, one behind the other, and how many each has. */
+typedef struct choices {
+    int32_t numbers[LLAMA_NODES_MOST * LLAMA_NODES_MOST], lengths[LLAMA_NODES_MOST];
+    int32_t count;
+} choices;
+
+static bool read_choices(const char *text, choices *out, char *reason) {
+    int32_t *number = out->numbers;
+    const char *path = text;
+    for (bool last = false; !last; path++) {
+        size_t length = strspn(path, "0123456789");
+        if (!length || length >= LLAMA_NODES_MOST || !strchr(",", path[length]))
+            return llama_refuse(reason, "--tree", "must be paths of digits with commas between them, as 0,1,00,01");
+        if (out->count == LLAMA_NODES_MOST - 1) return llama_refuse(reason, "--tree", "has more than 63 paths");
+        out->lengths[out->count++] = (int32_t)length;
+        for (size_t i = 0; i < length; i++)
+            *number++ = path[i] - '0';
+        path += length;
+        last = !*path;
+    }
+    return true;
+}
+
+static void make_chain(int32_t tokens, choices *out) {
+    for (out->count = 0; out->count < tokens; out->count++)
+        out->lengths[out->count] = out->count + 1;
+}
+
+static bool make_tree(llama_speculation *s, char *reason) {
+    choices *made = calloc(1, sizeof *made);
+    if (!made) return llama_refuse(reason, "--draft", "there is no memory for it");
+    bool good = !s->options.tree || read_choices(s->options.tree, made, reason);
+    if (!s->options.tree) make_chain(s->options.tokens, made);
+    if (good && kiln_tree_create_from_choices(made->numbers, made->lengths, made->count, LLAMA_RANKS, &s->tree))
+        good = llama_refuse(reason, "--tree", kiln_last_error());
+    free(made);
+    return good;
+}
+
+/* How many candidates behind a node the tree chooses between. */
+static int32_t candidates_of(const kiln_tree *tree) {
+    int32_t most = 0;
+    for (int32_t i = 1; i < tree->nodes; i++)
+        if (llama_node_rank(tree, i) > most) most = llama_node_rank(tree, i);
+    return most + 1;
 }
 
 bool llama_speculation_prepare(llama_speculation *s, const llama_speculation_options *options,
@@ -44,8 +84,8 @@ bool llama_speculation_prepare(llama_speculation *s, const llama_speculation_opt
     if (options->layers && is_ngram(s)) return llama_refuse(reason, "--draft-layers", "wants a model as --draft");
     if (!is_ngram(s) && !open_model(s, config, reason)) return false;
     s->tokens = malloc(((size_t)length + LLAMA_NODES_MOST) * sizeof *s->tokens);
-    if (!s->tokens || make_chain(options->tokens + 1, &s->tree) != KILN_OK)
-        return llama_refuse(reason, "--draft", "there is no memory for it");
+    if (!s->tokens) return llama_refuse(reason, "--draft", "there is no memory for it");
+    if (!make_tree(s, reason)) return false;
     memcpy(s->tokens, prompt, (size_t)prompt_count * sizeof *prompt);
     return true;
 }
@@ -55,9 +95,10 @@ bool llama_speculation_prepare(llama_speculation *s, const llama_speculation_opt
 kiln_status llama_speculation_create(llama_speculation *s, kiln_stream *stream, const llama_checkpoint *checkpoint,
                                      const llama_options *options, void (*progress)(size_t done, size_t all)) {
     const int32_t length = checkpoint->config.length, nodes = s->tree->nodes;
-    TRY(llama_tree_decoder_create(stream, checkpoint, options, length, nodes, progress, &s->decoder));
+    TRY(llama_tree_decoder_create(stream, checkpoint, options, length, nodes, 1, progress, &s->decoder));
     return is_ngram(s) ? llama_draft_ngram_create(length, &s->draft)
-                       : llama_draft_model_create(stream, &s->checkpoint, options, length, nodes, &s->draft);
+                       : llama_draft_model_create(stream, &s->checkpoint, options, length, nodes,
+                                                  candidates_of(s->tree), &s->draft);
 }
 
 void llama_speculation_destroy(llama_speculation *s) {

@@ -10,7 +10,9 @@
 typedef struct llama_speculation_options {
     const char *draft; /* "ngram", or the path of a small model; NULL: there is no draft */
     int32_t layers;    /* of the small model, its first; 0: all */
-    int32_t tokens;    /* that are guessed for a pass, at most LLAMA_NODES_MOST - 1 */
+    int32_t tokens;    /* that are guessed for a pass, at most LLAMA_NODES_MOST - 1, one behind the other */
+    const char *tree;  /* instead: "0,1,00,01,000", the paths of a tree; each digit says which of the draft's candidates
+                        * comes next, 0 being the likeliest; NULL: none */
 } llama_speculation_options;
 
 /* All fields are to be read only. */

@@ -7,20 +7,24 @@
 
 /* The operators of one precision that see a sequence. */
 typedef struct operations {
-    kiln_status (*mha)(kiln_stream *stream, const kiln_mha_params *params, size_t size);
-    kiln_status (*mha_workspace)(kiln_stream *stream, const kiln_mha_params *params, size_t size, size_t *out_size);
+    kiln_status (*mha)(kiln_stream *stream, const kiln_mha_paged_params *params, size_t size);
+    kiln_status (*mha_workspace)(kiln_stream *stream, const kiln_mha_paged_params *params, size_t size,
+                                 size_t *out_size);
     kiln_status (*sample)(kiln_stream *stream, const kiln_sample_params *params, size_t size);
+    kiln_status (*top_k)(kiln_stream *stream, const kiln_top_k_params *params, size_t size);
+    kiln_status (*top_k_workspace)(kiln_stream *stream, const kiln_top_k_params *params, size_t size, size_t *out_size);
     kiln_status (*compact)(kiln_stream *stream, const kiln_kv_compact_params *params, size_t size);
 } operations;
 
+#define OPERATIONS(part)                                                                                         \
+    {                                                                                                            \
+        kiln_mha_paged_##part##_sized, kiln_mha_paged_##part##_workspace_size_sized, kiln_sample_##part##_sized, \
+            kiln_top_k_##part##_sized, kiln_top_k_##part##_workspace_size_sized, kiln_kv_compact_##part##_sized  \
+    }
 static const operations precisions[] = {
-    [LLAMA_F32] = {kiln_mha_f32_sized, kiln_mha_f32_workspace_size_sized, kiln_sample_f32_sized,
-                   kiln_kv_compact_f32_sized},
-    [LLAMA_F16] = {kiln_mha_f16_sized, kiln_mha_f16_workspace_size_sized, kiln_sample_f16_sized,
-                   kiln_kv_compact_f16_sized},
-    [LLAMA_BF16] = {kiln_mha_bf16_sized, kiln_mha_bf16_workspace_size_sized, kiln_sample_bf16_sized,
-                    kiln_kv_compact_bf16_sized},
-};
+    [LLAMA_F32] = OPERATIONS(f32), [LLAMA_F16] = OPERATIONS(f16), [LLAMA_BF16] = OPERATIONS(bf16)};
+
+enum { BLOCK = 256, MASK_WORDS = LLAMA_NODES_MOST / 32 }; /* tokens of a block of the cache */
 
 /* What a pass is told, and which nodes are kept after it: a copy in pinned memory, and one on the device, which the
  * kernels read. */
@@ -28,6 +32,7 @@ typedef struct pass_state {
     int64_t slots[LLAMA_NODES_MOST];
     int64_t seeds[LLAMA_NODES_MOST]; /* the same for all: what is drawn then depends on the position alone */
     int32_t tokens[LLAMA_NODES_MOST], positions[LLAMA_NODES_MOST];
+    uint32_t mask[LLAMA_NODES_MOST][MASK_WORDS];
     int32_t path[LLAMA_NODES_MOST];
     int32_t length, accepted;
 } pass_state;
@@ -38,12 +43,14 @@ struct llama_tree_decoder {
     llama_options options;
     llama_weights weights;
     struct llama_quantised *quantised;
-    llama_forward forward; /* of all nodes */
-    int32_t nodes, cached; /* of a pass; tokens in the cache */
+    llama_forward forward;     /* of all nodes */
+    int32_t nodes, candidates; /* of a pass; behind each node */
+    int32_t cached;            /* tokens in the cache */
     const kiln_tree *chain;
     void *logits;
-    void *workspace;
-    size_t workspace_size;
+    void *workspace, *top_k_workspace;
+    size_t workspace_size, top_k_workspace_size;
+    int32_t *block_table;
     pass_state *state, *host_state; /* of the device; pinned */
     int32_t *next, *host_next;
     llama_graph *graph;
@@ -51,40 +58,57 @@ struct llama_tree_decoder {
 
 /* ---- A pass ---- */
 
-static kiln_mha_params attention(const llama_tree_decoder *d, int32_t layer) {
+/* The blocks of the cache lie one behind the other. */
+static kiln_mha_paged_params attention(const llama_tree_decoder *d, int32_t layer) {
     const llama_forward *f = &d->forward;
     const llama_config *c = &d->weights.config;
-    return (kiln_mha_params){.out = f->attended,
-                             .q = f->query,
-                             .k = llama_layer_cache(f, f->key_cache, layer),
-                             .v = llama_layer_cache(f, f->value_cache, layer),
-                             .seqlens_k = &d->state->length,
-                             .tokens = d->nodes,
-                             .kv_tokens = f->capacity,
-                             .batch = 1,
-                             .heads = c->heads,
-                             .kv_heads = c->kv_heads,
-                             .head_dim = llama_head_dim(c),
-                             .workspace = d->workspace,
-                             .workspace_size = d->workspace_size,
-                             .causal = 1};
+    return (kiln_mha_paged_params){.out = f->attended,
+                                   .q = f->query,
+                                   .k_cache = llama_layer_cache(f, f->key_cache, layer),
+                                   .v_cache = llama_layer_cache(f, f->value_cache, layer),
+                                   .block_table = d->block_table,
+                                   .seqlens_k = &d->state->length,
+                                   .tokens = d->nodes,
+                                   .blocks = f->capacity / BLOCK,
+                                   .block_size = BLOCK,
+                                   .batch = 1,
+                                   .max_blocks_per_seq = f->capacity / BLOCK,
+                                   .heads = c->heads,
+                                   .kv_heads = c->kv_heads,
+                                   .head_dim = llama_head_dim(c),
+                                   .workspace = d->workspace,
+                                   .workspace_size = d->workspace_size,
+                                   .tree_mask = d->state->mask[0],
+                                   .tree_words = MASK_WORDS};
 }
 
 static kiln_status attend(void *decoder, kiln_stream *stream, int32_t layer) {
     const llama_tree_decoder *d = decoder;
-    kiln_mha_params params = attention(d, layer);
+    kiln_mha_paged_params params = attention(d, layer);
     return d->run->mha(stream, &params, sizeof params);
 }
 
+static kiln_top_k_params likeliest(const llama_tree_decoder *d) {
+    return (kiln_top_k_params){.indices = d->next,
+                               .x = d->logits,
+                               .rows = d->nodes,
+                               .cols = d->weights.config.vocabulary_size,
+                               .k = d->candidates,
+                               .workspace = d->top_k_workspace,
+                               .workspace_size = d->top_k_workspace_size};
+}
+
 static kiln_status choose(const llama_tree_decoder *d) {
-    kiln_sample_params params = {.y = d->next,
-                                 .x = d->logits,
-                                 .row_seed = d->state->seeds,
-                                 .row_position = d->state->positions,
-                                 .rows = d->nodes,
-                                 .cols = d->weights.config.vocabulary_size,
-                                 .temperature = d->options.temperature};
-    return d->run->sample(d->stream, &params, sizeof params);
+    const kiln_top_k_params several = likeliest(d);
+    const kiln_sample_params one = {.y = d->next,
+                                    .x = d->logits,
+                                    .row_seed = d->state->seeds,
+                                    .row_position = d->state->positions,
+                                    .rows = d->nodes,
+                                    .cols = d->weights.config.vocabulary_size,
+                                    .temperature = d->options.temperature};
+    return d->candidates > 1 ? d->run->top_k(d->stream, &several, sizeof several)
+                             : d->run->sample(d->stream, &one, sizeof one);
 }
 
 /* Puts a whole pass on the stream. */
@@ -106,8 +130,15 @@ static kiln_status upload_state(const llama_tree_decoder *d) {
     return kiln_copy(d->stream, d->state, d->host_state, sizeof *d->state, KILN_COPY_TO_DEVICE);
 }
 
-/* A pass has the same number of rows each time, so that a graph of it can be replayed. The rows behind the tree have no
- * token, and stand behind all that the tree's see. */
+/* What a row sees of the others: those behind the tree, which have no token, see themselves alone, and no other sees
+ * them. */
+static void set_mask(uint32_t mask[MASK_WORDS], const kiln_tree *tree, int32_t row) {
+    for (int32_t word = 0; word < MASK_WORDS; word++)
+        mask[word] = row < tree->nodes && word < tree->mask_words ? tree->mask[row * tree->mask_words + word] : 0;
+    mask[row / 32] |= UINT32_C(1) << row % 32;
+}
+
+/* A pass has the same number of rows each time, so that a graph of it can be replayed. */
 kiln_status llama_tree_decoder_pass(llama_tree_decoder *d, const kiln_tree *tree, const int32_t *tokens,
                                     const int32_t **out_next) {
     pass_state *s = d->host_state;
@@ -118,10 +149,11 @@ kiln_status llama_tree_decoder_pass(llama_tree_decoder *d, const kiln_tree *tree
         s->seeds[i] = (int64_t)d->options.seed;
         s->tokens[i] = in_tree ? tokens[i] : LLAMA_NO_DRAFT;
         s->positions[i] = d->cached + (in_tree ? tree->positions[i] : i);
+        set_mask(s->mask[i], tree, i);
     }
     TRY(upload_state(d));
     TRY(launch(d));
-    size_t size = (size_t)d->nodes * sizeof *d->next;
+    size_t size = (size_t)d->nodes * (size_t)d->candidates * sizeof *d->next;
     TRY(kiln_copy(d->stream, d->host_next, d->next, size, KILN_COPY_TO_HOST));
     TRY(kiln_stream_sync(d->stream));
     *out_next = d->host_next;
@@ -187,6 +219,20 @@ static kiln_status make_chain(int32_t nodes, const kiln_tree **out) {
     return kiln_tree_create(parents, nodes, out);
 }
 
+static kiln_status upload_block_table(llama_tree_decoder *d) {
+    size_t count = (size_t)d->forward.capacity / BLOCK, size = count * sizeof *d->block_table;
+    void *memory, *host;
+    TRY(kiln_memory_alloc(d->stream->device, size, &memory));
+    d->block_table = memory;
+    TRY(kiln_host_alloc(d->stream->device, size, &host));
+    for (size_t i = 0; i < count; i++)
+        ((int32_t *)host)[i] = (int32_t)i;
+    kiln_status status = kiln_copy(d->stream, memory, host, size, KILN_COPY_TO_DEVICE);
+    if (status == KILN_OK) status = kiln_stream_sync(d->stream);
+    kiln_host_free(d->stream->device, host);
+    return status;
+}
+
 static kiln_status allocate(llama_tree_decoder *d) {
     kiln_device *device = d->stream->device;
     const llama_config *c = &d->weights.config;
@@ -199,15 +245,19 @@ static kiln_status allocate(llama_tree_decoder *d) {
     TRY(kiln_memory_alloc(device, nodes * (size_t)c->vocabulary_size * d->weights.element, &d->logits));
     TRY(kiln_memory_alloc(device, sizeof *d->state, &memory));
     d->state = memory;
-    TRY(kiln_memory_alloc(device, nodes * sizeof *d->next, &memory));
+    TRY(kiln_memory_alloc(device, nodes * (size_t)d->candidates * sizeof *d->next, &memory));
     d->next = memory;
     TRY(kiln_host_alloc(device, sizeof *d->host_state, &memory));
     d->host_state = memory;
-    TRY(kiln_host_alloc(device, nodes * sizeof *d->host_next, &memory));
+    TRY(kiln_host_alloc(device, nodes * (size_t)d->candidates * sizeof *d->host_next, &memory));
     d->host_next = memory;
-    kiln_mha_params params = attention(d, 0);
+    TRY(upload_block_table(d));
+    kiln_mha_paged_params params = attention(d, 0);
     TRY(d->run->mha_workspace(d->stream, &params, sizeof params, &d->workspace_size));
-    return kiln_memory_alloc(device, d->workspace_size, &d->workspace);
+    TRY(kiln_memory_alloc(device, d->workspace_size, &d->workspace));
+    kiln_top_k_params several = likeliest(d);
+    TRY(d->run->top_k_workspace(d->stream, &several, sizeof several, &d->top_k_workspace_size));
+    return kiln_memory_alloc(device, d->top_k_workspace_size, &d->top_k_workspace);
 }
 
 /* What the forward pass reads and writes. */
@@ -246,7 +296,7 @@ static kiln_status create(llama_tree_decoder *d, const llama_checkpoint *checkpo
 }
 
 kiln_status llama_tree_decoder_create(kiln_stream *stream, const llama_checkpoint *checkpoint,
-                                      const llama_options *options, int32_t length, int32_t nodes,
+                                      const llama_options *options, int32_t length, int32_t nodes, int32_t candidates,
                                       void (*progress)(size_t done, size_t all), llama_tree_decoder **out) {
     llama_tree_decoder *d = *out = calloc(1, sizeof *d);
     if (!d) return KILN_ERROR_OUT_OF_MEMORY;
@@ -254,7 +304,8 @@ kiln_status llama_tree_decoder_create(kiln_stream *stream, const llama_checkpoin
     d->options = *options;
     d->run = &precisions[options->precision];
     d->nodes = nodes;
-    d->forward.capacity = (int64_t)length + nodes;
+    d->candidates = candidates;
+    d->forward.capacity = ((int64_t)length + nodes + BLOCK - 1) / BLOCK * BLOCK;
     kiln_status status = create(d, checkpoint, progress);
     if (status == KILN_OK) return status;
     llama_tree_decoder_destroy(d);
@@ -274,6 +325,8 @@ void llama_tree_decoder_destroy(llama_tree_decoder *d) {
     kiln_memory_free(device, d->forward.value_cache);
     kiln_memory_free(device, d->logits);
     kiln_memory_free(device, d->workspace);
+    kiln_memory_free(device, d->top_k_workspace);
+    kiln_memory_free(device, d->block_table);
     kiln_memory_free(device, d->state);
     kiln_memory_free(device, d->next);
     kiln_host_free(device, d->host_state);

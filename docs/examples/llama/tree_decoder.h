@@ -14,11 +14,11 @@ enum {
 
 typedef struct llama_tree_decoder llama_tree_decoder;
 
-/* Uploads a model for sequences of up to `length` tokens and passes of `nodes`, at most LLAMA_NODES_MOST. The stream
- * must live as long; the checkpoint need not. progress may be NULL. On failure *out is NULL, and kiln_last_error tells
- * why. */
+/* Uploads a model for sequences of up to `length` tokens and passes of `nodes`, at most LLAMA_NODES_MOST, after each of
+ * which it names so many `candidates`. The stream must live as long; the checkpoint need not. progress may be NULL. On
+ * failure *out is NULL, and kiln_last_error tells why. */
 kiln_status llama_tree_decoder_create(kiln_stream *stream, const llama_checkpoint *checkpoint,
-                                      const llama_options *options, int32_t length, int32_t nodes,
+                                      const llama_options *options, int32_t length, int32_t nodes, int32_t candidates,
                                       void (*progress)(size_t done, size_t all), llama_tree_decoder **out);
 
 /* Waits for the stream and frees everything. NULL is accepted. */
@@ -27,8 +27,9 @@ void llama_tree_decoder_destroy(llama_tree_decoder *decoder);
 /* Puts those of a sequence's first `count` tokens into the cache that are not in it yet. */
 kiln_status llama_tree_decoder_fill(llama_tree_decoder *decoder, const int32_t *tokens, int32_t count);
 
-/* Looks at a tree behind what is in the cache; nodes without a token do no harm. *out_next, [nodes], is what
- * llama_decoder_step would give behind each node, with the same random number; it lasts until the next pass. */
+/* Looks at a tree behind what is in the cache; nodes without a token do no harm. *out_next, [nodes, candidates],
+ * are the likeliest tokens behind each node; a single candidate is what llama_decoder_step would give, with the same
+ * random number. They last until the next pass. */
 kiln_status llama_tree_decoder_pass(llama_tree_decoder *decoder, const kiln_tree *tree, const int32_t *tokens,
                                     const int32_t **out_next);
 
