@@ -96,6 +96,9 @@ class Call:
         for field in self.operator.tensors:
             if field.dtype == "part" and field.name in self.tensors:
                 return self.tensors[field.name].dtype
+        for field in self.operator.may_have_precision:
+            if field.name in self.tensors and self.tensors[field.name].dtype in self.operator.calls:
+                return self.tensors[field.name].dtype
         raise TypeError(f"{self.name}: precision is missing: no array that is given has it")
 
     def _check_places(self) -> None:

@@ -117,6 +117,11 @@ class Operator:
         return named if any(field.dtype == "part" for field in self.inputs) else [*named, self.precision]
 
     @cached_property
+    def may_have_precision(self) -> list[Field]:
+        """Tensors of the precision or of another type, as an option says: a cache, which may have codes instead."""
+        return [field for field in self.tensors if field.dtype in self.by_name and "part" in self.by_name[field.dtype].choices]
+
+    @cached_property
     def precision(self) -> Field:
         """What a call takes where no array that must be given has the precision; no field of the struct."""
         return Field("precision", OPTION, 0, True, "", "", tuple(self.calls), "of the result, where no array has it", "",
