@@ -128,12 +128,19 @@ KILN_INLINE void store(uint8_t *codes, const float *values, float factor, uint32
         codes[d] = code_of(values[d] * factor, e4m3);
 }
 
+/* What is worked on: a token, and the greatest magnitudes of all. */
+typedef struct tokens {
+    float values[SIZE], amax[TOKENS];
+} tokens;
+_Static_assert(sizeof(tokens) <= KILN_CPU_SCRATCH, "fits");
+
 KILN_INLINE void tokens_codes(const kiln_mha_quantize_args *args, const head *h, bool is_key, kiln_scale_index index,
-                              float *scales, kiln_cpu_part part) {
-    float amax[TOKENS] = {0}, values[SIZE];
+                              float *scales, tokens *held, kiln_cpu_part part) {
+    float *amax = held->amax, *values = held->values;
     const uint32_t count = (uint32_t)kiln_min(h->end - h->first, TOKENS);
     for (uint32_t t = 0; t < count; t++) {
         token_load(args, h, h->first + t, is_key, values, part);
+        amax[t] = 0.0f;
         for (uint32_t d = 0; d < h->size; d++) /* NaN is not greater */
             amax[t] = kiln_max(kiln_float(kiln_bits(values[d]) & 0x7fffffffu), amax[t]);
     }
@@ -153,9 +160,9 @@ KILN_INLINE void tokens_codes(const kiln_mha_quantize_args *args, const head *h,
     }
 }
 
-KILN_INLINE void values_codes(const kiln_mha_quantize_args *args, const head *h, const float *scales,
+KILN_INLINE void values_codes(const kiln_mha_quantize_args *args, const head *h, const float *scales, tokens *held,
                               kiln_cpu_part part) {
-    float values[SIZE];
+    float *values = held->values;
     for (uint32_t t = h->first; t < kiln_min(h->first + TOKENS, h->end); t++) {
         uint32_t sequence = token_load(args, h, t, true, values, part);
         uint8_t *to = h->to + t * h->codes_stride + h->offset;
@@ -185,7 +192,7 @@ KILN_INLINE void mha_quantize_codes(const void *arguments, const kiln_cpu_span *
             h.end = args.tokens;
             if (h.to && h.first < h.end)
                 tokens_codes(&args, &h, false, args.q_index, args.q_scales + number * (uint64_t)args.q_scale_rows,
-                             part);
+                             span->scratch, part);
             continue;
         }
         number -= args.heads;
@@ -201,9 +208,10 @@ KILN_INLINE void mha_quantize_codes(const void *arguments, const kiln_cpu_span *
         h.end = args.kv_tokens;
         if (!h.to || h.first >= h.end) continue;
         if (tensor)
-            values_codes(&args, &h, args.v_scales + h.offset, part);
+            values_codes(&args, &h, args.v_scales + h.offset, span->scratch, part);
         else
-            tokens_codes(&args, &h, true, args.k_index, args.k_scales + kv_head * (uint64_t)args.k_scale_rows, part);
+            tokens_codes(&args, &h, true, args.k_index, args.k_scales + kv_head * (uint64_t)args.k_scale_rows,
+                         span->scratch, part);
     }
 }
 KILN_CPU_KERNEL(mha_quantize_codes)
