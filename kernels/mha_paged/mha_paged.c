@@ -47,11 +47,10 @@ static kiln_status read_codes(const char *name, const kiln_mha_paged_params *par
     KILN__REQUIRE(params->cache_scales == 0 || params->cache_scales == 1 || params->cache_scales == params->kv_heads,
                   "%s: cache_scales is %lld: must be 1, as 0, or kv_heads, which is %lld", name,
                   (long long)params->cache_scales, (long long)params->kv_heads);
+    if (!p->args.codes) p->args.k_scale = p->args.v_scale = NULL;
     p->args.cache_scales = params->cache_scales ? (uint32_t)params->cache_scales : 1;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; p->args.codes && i < 2; i++) {
         const char *tensor = i ? "v_scale" : "k_scale";
-        KILN__REQUIRE(!scales[i] || p->args.codes, "%s: %s is %p: must be NULL unless cache_type is u8 (1)", name,
-                      tensor, (const void *)scales[i]);
         KILN__TRY(kiln__packed_check(name, tensor, scales[i], false, 1, p->args.cache_scales));
     }
     return KILN_OK;

@@ -127,7 +127,7 @@ typedef struct kiln_mha_paged_params {
     int32_t cache_type;        /* kiln_cache_type of k_cache and v_cache */
     int32_t reserved;          /* must be 0 */
     const float *k_scale;      /* [cache_scales], of the device: what the codes of k_cache are multiplied with, from
-                                * 2^-60 to 2^60; NULL: 1. NULL with KILN_CACHE_OF_PRECISION */
+                                * 2^-60 to 2^60; NULL: 1. Not read with KILN_CACHE_OF_PRECISION */
     const float *v_scale;      /* [cache_scales]: the same of v_cache */
     int64_t cache_scales;      /* 0 or 1: one for all heads; kv_heads: one for each */
     const uint32_t *tree_mask; /* [tokens, tree_words]: bit j % 32 of word j / 32 of a query's row says whether it sees

@@ -26,8 +26,8 @@ typedef struct kiln_kv_store_params {
     int64_t value_cache_stride; /* 0: cols */
     int32_t index_type;         /* kiln_index_type of slot_mapping */
     int32_t cache_type;         /* kiln_cache_type of the caches */
-    const float *k_scale;       /* [cache_scales], of the device: what key's numbers are codes times; NULL: 1. NULL with
-                                 * KILN_CACHE_OF_PRECISION */
+    const float *k_scale;       /* [cache_scales], of the device: what key's numbers are codes times; NULL: 1. Not read
+                                 * with KILN_CACHE_OF_PRECISION */
     const float *v_scale;       /* [cache_scales]: the same of value */
     int64_t cache_scales;       /* 0 or 1: one for all of a token; more: one for each cols / cache_scales columns, that
                                  * is for each kv head. Must divide cols */
