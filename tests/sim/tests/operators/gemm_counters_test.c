@@ -44,6 +44,7 @@ static sim_counters product_by(const precision *p, kiln_gemm_tile tile, uint64_t
     void *a = zeros(m * k * p->element), *b = zeros(n * k * p->element), *d = zeros(m * n * p->element);
     kiln_gemm_params params = {.d = d, .a = a, .b = b, .batch = 1, .m = (int64_t)m, .n = (int64_t)n, .k = (int64_t)k};
     params.tile = (int32_t)tile;
+    params.compute = p->element == 4 && tile >= KILN_GEMM_TILE_SMALL ? KILN_GEMM_COMPUTE_TF32 : KILN_GEMM_COMPUTE_F32;
     assert_ok(p->gemm(&stream, &params)); /* the first use loads */
     assert_ok(kiln_stream_sync(&stream));
     sim.reset();
