@@ -142,10 +142,11 @@ static kiln_nvfp4_operand argument_of(const factor *f) {
                                 .each = f->globals > 1};
 }
 
-/* Whether rows of codes begin on 16 bytes and scales of two blocks on 2; the addresses may be left out. */
+/* Whether rows of codes begin on 16 bytes and their scales on 4; the addresses may be left out. */
 static uint32_t is_wide(const factor *f, uintptr_t codes, uintptr_t scales) {
-    const bool even = f->rows <= 1 || f->scale_cols % 2 == 0;
-    return kiln__rows_wide(codes, f->rows, f->stride, 0) & even & (scales % 2 == 0) & (f->k % KILN_NVFP4_CHUNK == 0);
+    const int64_t steps = f->rows > 1 ? f->scale_cols : 0;
+    return kiln__rows_wide(codes, f->rows, f->stride, 0) & (((scales | (uintptr_t)steps) & 3) == 0) &
+           (f->k % KILN_NVFP4_CHUNK == 0);
 }
 
 static kiln_status check_options(const char *name, const kiln_gemm_nvfp4_params *params) {
