@@ -52,6 +52,7 @@ struct kiln__backend {
 
     kiln_status (*stream_open)(kiln_device *device, uint32_t flags, kiln_stream *out_stream);
     kiln_status (*stream_borrow)(kiln_device *device, void *native, kiln_stream *out_stream);
+    kiln_status (*stream_set_programmatic)(kiln_stream *stream, bool on);
     kiln_status (*stream_sync)(kiln_stream *stream);
     kiln_status (*stream_query)(kiln_stream *stream, bool *out_done);
     void (*stream_close)(kiln_stream *stream);
@@ -89,6 +90,9 @@ kiln_status kiln__launch_flags_refuse(const kiln_kernel *kernel, const kiln_laun
     __attribute__((cold));
 /* The same for unknown ones alone. */
 kiln_status kiln__launch_flags_check(const kiln_kernel *kernel, const kiln_launch_config *config) __attribute__((cold));
+
+/* stream_set_programmatic of a backend that has no such launches. */
+kiln_status kiln__stream_programmatic_refuse(kiln_stream *stream, bool on) __attribute__((cold));
 
 /* tensor_map_encode of a backend that has none. */
 kiln_status kiln__tensor_map_refuse(const kiln_kernel *kernel, const kiln__tensor_layout *tensor, const uint16_t *box,

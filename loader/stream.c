@@ -23,6 +23,17 @@ kiln_status kiln_stream_borrow(kiln_device *device, void *native, kiln_stream *o
     return device->backend->stream_borrow(device, native, out_stream);
 }
 
+kiln_status kiln__stream_programmatic_refuse(kiln_stream *stream, bool on) {
+    if (!on) return KILN_OK;
+    return kiln__fail(KILN_ERROR_UNSUPPORTED, "kiln_stream_set_programmatic: %s has no programmatic dependent launches",
+                      stream->device->backend->name);
+}
+
+kiln_status kiln_stream_set_programmatic(kiln_stream *stream, int32_t on) {
+    KILN__TRY(stream_check(stream, "kiln_stream_set_programmatic"));
+    return stream->device->backend->stream_set_programmatic(stream, on != 0);
+}
+
 kiln_status kiln_stream_sync(kiln_stream *stream) {
     KILN__TRY(stream_check(stream, "kiln_stream_sync"));
     return stream->device->backend->stream_sync(stream);

@@ -23,9 +23,10 @@ function bytes_of(hex,    i, list) {
 
 # What a tuned kernel says of its shape; maps: "240:64x128:64x128", the offset and the boxes.
 function shape_of(kernel,    sizes, boxes, count, i, text) {
-    if (!("tile" in kernel)) return ""
+    text = kernel["programmatic"] ? ", .programmatic = 1" : ""
+    if (!("tile" in kernel)) return text
     split(kernel["tile"], sizes, "x")
-    text = sprintf(",\n     .tile = {%d, %d, %d}, .stage_bytes = %d, .rate = %d, .stages = %d, .cluster = %d", sizes[1], sizes[2],
+    text = text sprintf(",\n     .tile = {%d, %d, %d}, .stage_bytes = %d, .rate = %d, .stages = %d, .cluster = %d", sizes[1], sizes[2],
         sizes[3], kernel["stage"], kernel["rate"], kernel["stages"], kernel["cluster"])
     if (!("maps" in kernel)) return text
     count = split(kernel["maps"], boxes, ":")

@@ -100,7 +100,7 @@ fire_cuda_kernels() { # NAME TEXT REPORT
 fire_shapes() { # SOURCE PART
     awk -v part="$2" '
         NR == FNR {
-            if (!/^KILN_(SHAPE|STAGES|CLUSTER|TENSOR_MAPS)\(/) next
+            if (!/^KILN_(SHAPE|STAGES|CLUSTER|PROGRAMMATIC|TENSOR_MAPS)\(/) next
             row = $0
             gsub(/^KILN_|\(.*/, "", row)
             gsub(/^[^(]*\(|\)$|,/, "")
@@ -108,6 +108,7 @@ fire_shapes() { # SOURCE PART
             if (row == "SHAPE") shape[kernel] = sprintf(",tile=%dx%dx%d,stage=%d,rate=%d", $2, $3, $4, $5, $6) shape[kernel]
             if (row == "STAGES") shape[kernel] = shape[kernel] ",stages=" $2
             if (row == "CLUSTER") shape[kernel] = shape[kernel] ",cluster=" $2
+            if (row == "PROGRAMMATIC") shape[kernel] = shape[kernel] ",programmatic=1"
             if (row == "TENSOR_MAPS") {
                 shape[kernel] = shape[kernel] ",maps=" $2
                 for (i = 3; i <= NF; i++) shape[kernel] = shape[kernel] ":" $i

@@ -291,6 +291,17 @@ KILN_API kiln_status kiln_stream_borrow(kiln_device *device, void *native, kiln_
  * before closing their streams. */
 KILN_API void kiln_device_mark_lost(kiln_device *device, uint32_t error);
 
+/* Enables (on is not 0) or disables (0, the default) programmatic dependent launch on a stream: kernels may start
+ * before the preceding kernel has ended, which hides the latency of a launch (CUDA C++ Programming Guide, "Programmatic
+ * Dependent Launch"). It applies to kernels whose image states that they wait themselves
+ * (kiln_kernel_info.programmatic): before all preceding work has completed they access no memory that it uses, except
+ * for prefetches into L2, so results do not change. Other kernels, and copies, start as usual. Needs CUDA, sm_90 or
+ * later, and a driver of CUDA 11.8 or later. The stream may be owned or borrowed; copies of the struct that were made
+ * earlier keep their setting. Returns KILN_OK;
+ * KILN_ERROR_INVALID_ARGUMENT; KILN_ERROR_UNSUPPORTED (on is non-zero, and the device or its driver does not have it);
+ * KILN_ERROR_FORKED; KILN_ERROR_DEVICE_LOST. */
+KILN_API kiln_status kiln_stream_set_programmatic(kiln_stream *stream, int32_t on);
+
 /* Waits until all work of the stream is done.
  * Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT, KILN_ERROR_CAPTURING, KILN_ERROR_FORKED, KILN_ERROR_DEVICE_LOST,
  * KILN_ERROR_DRIVER (which may stem from earlier work). */
@@ -411,6 +422,8 @@ typedef struct kiln_kernel_info {
     /* The box of each tensor map, in the order of the operator's tensors: the elements that one copy takes in each
      * dimension, innermost first; 0 after the last dimension, and for maps that it does not have. */
     uint16_t boxes[KILN_KERNEL_MAPS][KILN_KERNEL_MAP_RANK];
+    uint32_t programmatic; /* non-zero: it may begin before the kernel in front of it has ended: it waits itself */
+    uint32_t reserved;
 } kiln_kernel_info;
 
 /* The bundle table: constant data, written by `kiln pack` and by kiln's own build. Every level states the size of its

@@ -2,7 +2,7 @@
  * rows of a and b are 16-byte aligned; beside them the portable ones (gemm_gpu.c) for the rest.
  *
  * Test: build/tests/ops/gemm_test. Bench: build/kiln bench gemm */
-#include "kernels/arch/sm90a.h"
+#include "kernels/arch/sm90a_programmatic.h"
 #include "kernels/common/tuned.h"
 #include "kernels/gemm/gemm_mma_rows.h"
 
@@ -19,6 +19,14 @@ KILN_STAGES(gemm_wgmma_small, 8)
 KILN_TENSOR_MAPS(gemm_wgmma_small, 240, 64x128x1, 64x64x1)
 KILN_SHAPE(gemm_mma_rows_8, 8, 16, 1024, 0, 100)
 KILN_SHAPE(gemm_mma_rows_16, 16, 32, 512, 0, 100)
+KILN_PROGRAMMATIC(gemm_wgmma_large)
+KILN_PROGRAMMATIC(gemm_wgmma_medium)
+KILN_PROGRAMMATIC(gemm_wgmma_small)
+KILN_PROGRAMMATIC(gemm_mma_rows_8)
+KILN_PROGRAMMATIC(gemm_mma_rows_16)
+KILN_PROGRAMMATIC(gemm_tiles)
+KILN_PROGRAMMATIC(gemm_rows)
+KILN_PROGRAMMATIC(gemm_join)
 
 #ifdef KILN_PART_bf16
 #define MULTIPLY(n) kiln_sm90a_wgmma_bf16_n##n<0>(sums, a, b, add)

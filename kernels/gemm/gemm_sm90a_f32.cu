@@ -5,6 +5,7 @@
  * Not measured, and no prototype: the rates are half of those of f16, as the matrix units' are.
  * Test: build/tests/ops/gemm_test. Bench: build/kiln bench gemm_f32 compute=tf32 */
 #include "kernels/arch/sm90a_products.h"
+#include "kernels/arch/sm90a_programmatic.h"
 #include "kernels/common/tuned.h"
 #include "kernels/gemm/gemm_portable.h"
 
@@ -19,6 +20,12 @@ KILN_TENSOR_MAPS(gemm_wgmma_medium, 240, 32x128x1, 32x128x1)
 KILN_SHAPE(gemm_wgmma_small, 128, 64, 32, 24592, 22)
 KILN_STAGES(gemm_wgmma_small, 8)
 KILN_TENSOR_MAPS(gemm_wgmma_small, 240, 32x128x1, 32x64x1)
+KILN_PROGRAMMATIC(gemm_wgmma_large)
+KILN_PROGRAMMATIC(gemm_wgmma_medium)
+KILN_PROGRAMMATIC(gemm_wgmma_small)
+KILN_PROGRAMMATIC(gemm_tiles)
+KILN_PROGRAMMATIC(gemm_rows)
+KILN_PROGRAMMATIC(gemm_join)
 
 struct unit {
     template <uint32_t COLS> KILN_INLINE void multiply(float *sums, uint64_t a, uint64_t b, bool add) {

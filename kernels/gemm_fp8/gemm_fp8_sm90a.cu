@@ -13,6 +13,7 @@
  * products in one temporary, 1243 and 1410. Test: build/tests/ops/w8a8_test. Bench: build/kiln bench gemm_fp8 */
 #include "kernels/arch/sm89.h"
 #include "kernels/arch/sm90a_products.h"
+#include "kernels/arch/sm90a_programmatic.h"
 #include "kernels/common/tuned.h"
 #include "kernels/gemm_fp8/gemm_fp8_portable.h"
 
@@ -33,6 +34,14 @@ KILN_STAGES(gemm_fp8_wgmma_small, 8)
 KILN_TENSOR_MAPS(gemm_fp8_wgmma_small, 240, 128x128x1, 128x64x1)
 KILN_SHAPE(gemm_fp8_mma_rows_8, 8, 16, 2048, 0, 100)
 KILN_SHAPE(gemm_fp8_mma_rows_16, 16, 32, 1024, 0, 100)
+KILN_PROGRAMMATIC(gemm_fp8_wgmma_large)
+KILN_PROGRAMMATIC(gemm_fp8_wgmma_medium)
+KILN_PROGRAMMATIC(gemm_fp8_wgmma_small)
+KILN_PROGRAMMATIC(gemm_fp8_mma_rows_8)
+KILN_PROGRAMMATIC(gemm_fp8_mma_rows_16)
+KILN_PROGRAMMATIC(gemm_fp8_tiles)
+KILN_PROGRAMMATIC(gemm_fp8_rows)
+KILN_PROGRAMMATIC(gemm_fp8_join)
 
 struct unit {
     typedef float sums;

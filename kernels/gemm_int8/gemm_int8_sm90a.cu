@@ -9,6 +9,7 @@
  * gemm_fp8's prototypes did is in gemm_fp8_sm90a.cu. Test: build/tests/ops/w8a8_test. Bench: build/kiln bench gemm_int8
  */
 #include "kernels/arch/sm90a_products.h"
+#include "kernels/arch/sm90a_programmatic.h"
 #include "kernels/common/tuned.h"
 #include "kernels/gemm_int8/gemm_int8_portable.h"
 
@@ -28,6 +29,14 @@ KILN_STAGES(gemm_int8_wgmma_small, 8)
 KILN_TENSOR_MAPS(gemm_int8_wgmma_small, 240, 128x128x1, 128x64x1)
 KILN_SHAPE(gemm_int8_mma_rows_8, 8, 16, 2048, 0, 100)
 KILN_SHAPE(gemm_int8_mma_rows_16, 16, 32, 1024, 0, 100)
+KILN_PROGRAMMATIC(gemm_int8_wgmma_large)
+KILN_PROGRAMMATIC(gemm_int8_wgmma_medium)
+KILN_PROGRAMMATIC(gemm_int8_wgmma_small)
+KILN_PROGRAMMATIC(gemm_int8_mma_rows_8)
+KILN_PROGRAMMATIC(gemm_int8_mma_rows_16)
+KILN_PROGRAMMATIC(gemm_int8_tiles)
+KILN_PROGRAMMATIC(gemm_int8_rows)
+KILN_PROGRAMMATIC(gemm_int8_join)
 
 struct unit {
     typedef int32_t sums;

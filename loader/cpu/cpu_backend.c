@@ -189,6 +189,7 @@ const kiln__backend kiln__backend_cpu = {
     .tensor_map_encode = kiln__tensor_map_refuse,
     .stream_open = stream_open,
     .stream_borrow = stream_borrow,
+    .stream_set_programmatic = kiln__stream_programmatic_refuse,
     .stream_sync = stream_sync,
     .stream_query = stream_query,
     .stream_close = stream_close,

@@ -20,6 +20,7 @@ const kiln__backend kiln__backend_cuda = {
     .tensor_map_encode = kiln__cuda_tensor_map_encode,
     .stream_open = kiln__cuda_stream_open,
     .stream_borrow = kiln__cuda_stream_borrow,
+    .stream_set_programmatic = kiln__cuda_stream_set_programmatic,
     .stream_sync = kiln__cuda_stream_sync,
     .stream_query = kiln__cuda_stream_query,
     .stream_close = kiln__cuda_stream_close,

@@ -73,9 +73,16 @@ kiln_status kiln__cuda_kernel_occupancy(const kiln_kernel *kernel, uint32_t thre
 kiln_status kiln__cuda_tensor_map_encode(const kiln_kernel *kernel, const kiln__tensor_layout *tensor,
                                          const uint16_t *box, void *out_map);
 
+/* Bits of a stream's state. */
+enum { KILN__CUDA_STREAM_OWNED = 1, KILN__CUDA_STREAM_PROGRAMMATIC = 2 };
+static inline uintptr_t kiln__cuda_stream_bits(const kiln_stream *stream) {
+    return (uintptr_t)stream->state;
+}
+
 kiln_status kiln__cuda_stream_open(kiln_device *device, uint32_t flags, kiln_stream *out_stream);
 kiln_status kiln__cuda_stream_borrow(kiln_device *device, void *native, kiln_stream *out_stream);
 kiln_status kiln__cuda_stream_capturing(kiln_stream *stream, bool *out_capturing);
+kiln_status kiln__cuda_stream_set_programmatic(kiln_stream *stream, bool on);
 kiln_status kiln__cuda_stream_sync(kiln_stream *stream);
 kiln_status kiln__cuda_stream_query(kiln_stream *stream, bool *out_done);
 void kiln__cuda_stream_close(kiln_stream *stream);

@@ -198,13 +198,26 @@ launch_plain(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_c
     return KILN_OK;
 }
 
+/* A launch on a programmatic stream. */
+static kiln_status __attribute__((noinline))
+launch_programmatic(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config,
+                    const void *arguments) {
+    kiln_launch_config overlapping = *config;
+    if (kernel->info.programmatic) overlapping.flags |= KILN_LAUNCH_PROGRAMMATIC;
+    return launch_any(stream, kernel, &overlapping, arguments);
+}
+
 kiln_status kiln__cuda_launch_plain(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config,
                                     const void *arguments) {
+    if (KILN__UNLIKELY(kiln__cuda_stream_bits(stream) & KILN__CUDA_STREAM_PROGRAMMATIC))
+        return launch_programmatic(stream, kernel, config, arguments);
     return launch_plain(stream, kernel, config, arguments);
 }
 
 kiln_status kiln__cuda_launch(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config,
                               const void *arguments) {
+    if (KILN__UNLIKELY(kiln__cuda_stream_bits(stream) & KILN__CUDA_STREAM_PROGRAMMATIC))
+        return launch_programmatic(stream, kernel, config, arguments);
     if (KILN__UNLIKELY(!is_plain(config))) return launch_any(stream, kernel, config, arguments);
     return launch_plain(stream, kernel, config, arguments);
 }

@@ -5,12 +5,27 @@ kiln_status kiln__cuda_stream_open(kiln_device *device, uint32_t flags, kiln_str
     kiln__cu_stream native = NULL;
     KILN__CUDA_CALL(device, cuStreamCreate, &native, KILN__CU_STREAM_NON_BLOCKING);
     if (!native) return kiln__cuda_fail_empty("cuStreamCreate");
-    *out_stream = (kiln_stream){.device = device, .native = native, .state = native};
+    *out_stream =
+        (kiln_stream){.device = device, .native = native, .state = (void *)(uintptr_t)KILN__CUDA_STREAM_OWNED};
     return KILN_OK;
 }
 
 kiln_status kiln__cuda_stream_borrow(kiln_device *device, void *native, kiln_stream *out_stream) {
     *out_stream = (kiln_stream){.device = device, .native = native};
+    return KILN_OK;
+}
+
+kiln_status kiln__cuda_stream_set_programmatic(kiln_stream *stream, bool on) {
+    const kiln_device_info *info = &stream->device->info;
+    if (on && info->target.compute_capability < 90)
+        return kiln__fail(KILN_ERROR_UNSUPPORTED,
+                          "kiln_stream_set_programmatic: needs compute capability 9.0, the device has %d.%d",
+                          info->target.compute_capability / 10, info->target.compute_capability % 10);
+    if (on && !kiln__cuda.cuLaunchKernelEx)
+        return kiln__fail(KILN_ERROR_UNSUPPORTED,
+                          "kiln_stream_set_programmatic: needs a driver of CUDA 11.8, this is %s", info->driver);
+    const uintptr_t bits = kiln__cuda_stream_bits(stream) & ~(uintptr_t)KILN__CUDA_STREAM_PROGRAMMATIC;
+    stream->state = (void *)(bits | (on ? (uintptr_t)KILN__CUDA_STREAM_PROGRAMMATIC : 0));
     return KILN_OK;
 }
 
@@ -47,7 +62,7 @@ kiln_status kiln__cuda_stream_query(kiln_stream *stream, bool *out_done) {
 }
 
 void kiln__cuda_stream_close(kiln_stream *stream) {
-    if (!stream->state) return;
+    if (!(kiln__cuda_stream_bits(stream) & KILN__CUDA_STREAM_OWNED)) return;
     KILN__CUDA_RELEASE(stream->device, cuStreamSynchronize, stream->native);
     KILN__CUDA_RELEASE(stream->device, cuStreamDestroy, stream->native);
 }

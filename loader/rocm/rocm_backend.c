@@ -20,6 +20,7 @@ const kiln__backend kiln__backend_rocm = {
     .tensor_map_encode = kiln__tensor_map_refuse,
     .stream_open = kiln__rocm_stream_open,
     .stream_borrow = kiln__rocm_stream_borrow,
+    .stream_set_programmatic = kiln__stream_programmatic_refuse,
     .stream_sync = kiln__rocm_stream_sync,
     .stream_query = kiln__rocm_stream_query,
     .stream_close = kiln__rocm_stream_close,

@@ -33,6 +33,16 @@ simulated() { # DEVICE TARGET GRAPHS
     KILN_SIM_DEVICES=$2 LD_LIBRARY_PATH=$sim same 4 f32 --device "$1" && grep -q "\"graphs\": $3," out
 }
 
+# Kernels of sm_90a that begin early give the same tokens as those that do not: the simulated driver has them touch what is
+# not theirs yet where they do not wait.
+programmatic() {
+    local late early
+    late=$(KILN_SIM_DEVICES=sm_90 LD_LIBRARY_PATH=$sim tokens 3 2 --device cuda:0)
+    early=$(KILN_SIM_DEVICES=sm_90 LD_LIBRARY_PATH=$sim tokens 3 2 --device cuda:0 --programmatic)
+    echo "$late; $early"
+    [ -n "$late" ] && [ "$early" = "$late" ] && grep -q '"programmatic": true' out
+}
+
 # Two batches: the table has a line for each, and shares of what was measured.
 prints_a_table() {
     "${bench[@]}" --steps 2 --batch 1,2 --device cpu --precision f32 --peak 0.5 >out || return 1
@@ -90,6 +100,11 @@ assert len(data) % 32 == 0 and data[-4 * tiny["size"]:] == struct.pack("<f", 1) 
 END
 }
 
+unsupported() {
+    "${bench[@]}" --device cpu --programmatic 2>err
+    [ $? -eq 1 ] && grep -q 'cpu has no programmatic dependent launches' err
+}
+
 says() { # TEXT OPTION...
     local text=$1 status
     shift
@@ -113,6 +128,8 @@ check "a batch of three in bf16" same 5 bf16 --device cpu
 check "x86-64-v2" same 3 f32 --device cpu --cpu-level x86-64-v2
 check "sm_80, as graphs" simulated cuda:0 sm_80 true
 check "gfx1100" simulated rocm:0 gfx1100 false
+check "kernels that begin early, on sm_90" programmatic
+check "kernels that begin early, where there are none" unsupported
 check "the table" prints_a_table
 check "the JSON" is_json
 check "the weights of the shapes" counts_weights

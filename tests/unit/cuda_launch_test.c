@@ -1,4 +1,5 @@
 /* Launches, streams, events and memory of the CUDA backend, as a recording driver sees them. */
+#include "loader/module.h"
 #include "tests/unit/cuda_fixture.h"
 #include <pthread.h>
 
@@ -59,6 +60,40 @@ static void test_flags_reach_the_driver(void **state) {
     assert_status(kiln_launch(&stream, kernel, &config, &arguments, sizeof arguments), KILN_ERROR_INVALID_ARGUMENT);
     assert_told("CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE (720)");
     kiln_stream_close(&stream);
+    kiln_device_close(device);
+}
+
+/* On a programmatic stream, owned or borrowed, kernels that say that they wait may begin early, and others not. */
+static void test_streams_may_be_programmatic(void **state) {
+    (void)state;
+    kiln_device *device = fixture_open(0);
+    const kiln_kernel *kernel = fixture_kernel(device, "scale");
+    kiln_kernel waiting = *kernel;
+    const scale_arguments arguments = {.n = 80};
+    const kiln_launch_config plain = {.grid = {2, 1, 1}, .block = {32, 1, 1}};
+    waiting.info.programmatic = 1;
+    for (uint64_t borrowed = 0; borrowed < 2; borrowed++) {
+        kiln_stream stream;
+        sim_launch seen;
+        const uint64_t first = sim.launches();
+        if (borrowed)
+            assert_ok(kiln_stream_borrow(device, NULL, &stream));
+        else
+            assert_ok(kiln_stream_open(device, 0, &stream));
+        for (int32_t on = 0; on < 3; on++) { /* off, on, off */
+            assert_ok(kiln_stream_set_programmatic(&stream, on == 1));
+            assert_ok(kiln_launch(&stream, &waiting, &plain, &arguments, sizeof arguments));
+            assert_ok(kiln_launch(&stream, kernel, &plain, &arguments, sizeof arguments));
+            assert_ok(kiln_launch(&stream, &waiting, &one_group, &arguments, sizeof arguments));
+        }
+        for (uint64_t i = 0; i < 9; i++) {
+            assert_true(sim.launch(first + i, &seen));
+            assert_int_equal(seen.overlap, i / 3 == 1 && i % 3 != 1);
+            assert_memory_equal(seen.arguments, &arguments, sizeof arguments);
+        }
+        kiln_stream_close(&stream);
+    }
+    assert_status(kiln_stream_set_programmatic(NULL, 1), KILN_ERROR_INVALID_ARGUMENT);
     kiln_device_close(device);
 }
 
@@ -459,6 +494,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         fixture_test(test_launch_passes_shape_and_arguments),
         fixture_test(test_flags_reach_the_driver),
+        fixture_test(test_streams_may_be_programmatic),
         fixture_test(test_queries_do_not_wait),
         fixture_test(test_a_whole_shape_is_passed_as_it_is),
         fixture_test(test_launch_wants_the_kernels_size),

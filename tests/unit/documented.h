@@ -100,12 +100,14 @@ static inline kiln_status documented(const char *function, kiln_status status) {
     return status;
 }
 
-#define kiln_device_count(...)         documented("kiln_device_count", (kiln_device_count)(__VA_ARGS__))
-#define kiln_device_open(...)          documented("kiln_device_open", (kiln_device_open)(__VA_ARGS__))
-#define kiln_device_get_info(...)      documented("kiln_device_get_info", (kiln_device_get_info)(__VA_ARGS__))
-#define kiln_device_enable_peer(...)   documented("kiln_device_enable_peer", (kiln_device_enable_peer)(__VA_ARGS__))
-#define kiln_stream_open(...)          documented("kiln_stream_open", (kiln_stream_open)(__VA_ARGS__))
-#define kiln_stream_borrow(...)        documented("kiln_stream_borrow", (kiln_stream_borrow)(__VA_ARGS__))
+#define kiln_device_count(...)       documented("kiln_device_count", (kiln_device_count)(__VA_ARGS__))
+#define kiln_device_open(...)        documented("kiln_device_open", (kiln_device_open)(__VA_ARGS__))
+#define kiln_device_get_info(...)    documented("kiln_device_get_info", (kiln_device_get_info)(__VA_ARGS__))
+#define kiln_device_enable_peer(...) documented("kiln_device_enable_peer", (kiln_device_enable_peer)(__VA_ARGS__))
+#define kiln_stream_open(...)        documented("kiln_stream_open", (kiln_stream_open)(__VA_ARGS__))
+#define kiln_stream_borrow(...)      documented("kiln_stream_borrow", (kiln_stream_borrow)(__VA_ARGS__))
+#define kiln_stream_set_programmatic(...) \
+    documented("kiln_stream_set_programmatic", (kiln_stream_set_programmatic)(__VA_ARGS__))
 #define kiln_stream_sync(...)          documented("kiln_stream_sync", (kiln_stream_sync)(__VA_ARGS__))
 #define kiln_stream_query(...)         documented("kiln_stream_query", (kiln_stream_query)(__VA_ARGS__))
 #define kiln_memory_get_info(...)      documented("kiln_memory_get_info", (kiln_memory_get_info)(__VA_ARGS__))

@@ -17,7 +17,7 @@ typedef struct request {
     size_t batch_count;
     long prompt, steps;
     double peak; /* operations a second; 0: the best product's */
-    bool as_json;
+    bool as_json, is_programmatic;
     kiln_device_options device;
     llama_precision precision;
 } request;
@@ -36,6 +36,7 @@ static const char usage[] =
     "  --cpu-level L      the highest level of instructions on the CPU (x86-64-v2, ...)\n"
     "  --threads N        on the CPU (default: all)\n"
     "  --peak T           the device's peak in TFLOP/s, instead of that of the best product of the same run\n"
+    "  --programmatic     kernels begin before those in front of them have ended (CUDA, sm_90 and later)\n"
     "  --json             writes JSON instead of a table\n"
     "Reading: the least time in which the weights can be read, as a share of a step's. Products: operations of the\n"
     "prompt's products and of attention, as a share of the peak.\n";
@@ -83,23 +84,18 @@ static bool read_option(const char *name, const char *value, request *r) {
     if (!strcmp(name, "peak") && !read_peak(value, &r->peak))
         return llama_wrong(name, value, "a positive number of TFLOP/s");
     if (!strcmp(name, "json")) r->as_json = true;
+    if (!strcmp(name, "programmatic")) r->is_programmatic = true;
     return true;
 }
 
 static const struct option options[] = {
-    {"bench", no_argument, NULL, 0},
-    {"shape", required_argument, NULL, 0},
-    {"batch", required_argument, NULL, 0},
-    {"prompt", required_argument, NULL, 0},
-    {"steps", required_argument, NULL, 0},
-    {"precision", required_argument, NULL, 0},
-    {"device", required_argument, NULL, 0},
-    {"cpu-level", required_argument, NULL, 0},
-    {"threads", required_argument, NULL, 0},
-    {"peak", required_argument, NULL, 0},
-    {"json", no_argument, NULL, 0},
-    {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
+    {"bench", no_argument, NULL, 0},         {"shape", required_argument, NULL, 0},
+    {"batch", required_argument, NULL, 0},   {"prompt", required_argument, NULL, 0},
+    {"steps", required_argument, NULL, 0},   {"precision", required_argument, NULL, 0},
+    {"device", required_argument, NULL, 0},  {"cpu-level", required_argument, NULL, 0},
+    {"threads", required_argument, NULL, 0}, {"peak", required_argument, NULL, 0},
+    {"json", no_argument, NULL, 0},          {"programmatic", no_argument, NULL, 0},
+    {"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0},
 };
 
 static bool read_arguments(int argc, char **argv, request *r) {
@@ -232,7 +228,8 @@ static kiln_status measure(const request *r, double begin, results *out) {
     if (status == KILN_OK) status = kiln_stream_open(device, 0, &stream);
     if (status == KILN_OK) {
         out->opening = bench_now() - begin;
-        status = measure_on(r, &stream, begin, out);
+        status = kiln_stream_set_programmatic(&stream, r->is_programmatic);
+        if (status == KILN_OK) status = measure_on(r, &stream, begin, out);
         kiln_stream_close(&stream);
     }
     kiln_device_close(device);
@@ -296,6 +293,7 @@ static void write_json(const request *r, const results *all) {
     write_string("driver", all->info.driver);
     printf("  \"threads\": %d,\n", all->info.backend == KILN_BACKEND_CPU ? all->info.multiprocessors : 0);
     printf("  \"graphs\": %s,\n", all->has_graphs ? "true" : "false");
+    printf("  \"programmatic\": %s,\n", r->is_programmatic ? "true" : "false");
     printf("  \"weight_bytes\": %" PRIu64 ",\n", all->weight_bytes);
     printf("  \"read_bytes_per_second\": %.6g,\n", all->rates.read);
     printf("  \"peak_operations_per_second\": %.6g,\n", all->rates.products);

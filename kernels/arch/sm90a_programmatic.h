@@ -1,0 +1,38 @@
+/* Programmatic dependent launch on sm_90a (PTX ISA, "griddepcontrol"): kernels that may be launched before the
+ * preceding kernel has ended. Include this before the kernels' sources: then each KILN_ENTRY starts with
+ * kiln_sm90a_begin, in every thread. An entry that does something before the wait has its own head and calls
+ * kiln_sm90a_begin itself.
+ *
+ * KILN_PROGRAMMATIC(kernel), a row like those of kernels/common/tuned.h, states it to the scripts that fire the source.
+ * The loader launches no other kernel programmatically. */
+#ifndef KILN_KERNELS_ARCH_SM90A_PROGRAMMATIC_H
+#define KILN_KERNELS_ARCH_SM90A_PROGRAMMATIC_H
+
+#include "kernels/arch/sm90a.h"
+#include "kernels/common/device.h"
+
+#define KILN_PROGRAMMATIC(kernel)
+
+/* Waits until all preceding work has completed and its writes are visible, then lets the next kernel start. Before it a
+ * kernel may read nothing that another kernel writes, and write nothing. */
+KILN_SM90A void kiln_sm90a_begin(void) {
+    kiln_sm90a_depend();
+    kiln_sm90a_launch_dependents();
+}
+
+/* Prefetches a box of a tensor into L2, which is coherent: allowed before kiln_sm90a_begin. */
+KILN_SM90A void kiln_sm90a_prefetch_3d(const void *map, int32_t x, int32_t y, int32_t z) {
+    asm volatile("cp.async.bulk.prefetch.tensor.3d.L2.global [%0, {%1, %2, %3}];" ::"l"(map), "r"(x), "r"(y), "r"(z)
+                 : "memory");
+}
+
+#undef KILN_ENTRY_PASTE
+#define KILN_ENTRY_PASTE(kernel, part, args_type)                                    \
+    __device__ __forceinline__ void kiln_##kernel##_begun(const args_type &args);    \
+    KILN_ENTRY_HEAD kiln_##kernel##_##part(const __grid_constant__ args_type args) { \
+        kiln_sm90a_begin();                                                          \
+        kiln_##kernel##_begun(args);                                                 \
+    }                                                                                \
+    __device__ __forceinline__ void kiln_##kernel##_begun(const args_type &args)
+
+#endif
