@@ -38,8 +38,7 @@ KILN__HOST_SIDE kiln_status scales_check(const char *name, const kiln_kv_store_p
                   (long long)scales, (long long)params->cols);
     for (int i = 0; i < 2; i++) {
         const char *tensor = i ? "v_scale" : "k_scale";
-        if (!tensors[i] || params->cache_type != KILN_CACHE_E4M3) continue;
-        KILN__TRY(kiln__tensor_check(name, tensor, tensors[i], 1, most, most, 2));
+        if (tensors[i]) KILN__TRY(kiln__tensor_check(name, tensor, tensors[i], 1, most, most, 2));
     }
     return KILN_OK;
 }

@@ -49,7 +49,7 @@ static kiln_status read_codes(const char *name, const kiln_mha_paged_params *par
                   (long long)params->cache_scales, (long long)params->kv_heads);
     if (!p->args.codes) p->args.k_scale = p->args.v_scale = NULL;
     p->args.cache_scales = params->cache_scales ? (uint32_t)params->cache_scales : 1;
-    for (int i = 0; p->args.codes && i < 2; i++) {
+    for (int i = 0; i < 2; i++) {
         const char *tensor = i ? "v_scale" : "k_scale";
         KILN__TRY(kiln__packed_check(name, tensor, scales[i], false, 1, p->args.cache_scales));
     }

@@ -81,6 +81,7 @@ static int64_t value_for(const function *f, size_t size) {
     if (strcmp(name, "scale_rows") == 0) return f->sizes[0].value;
     if (strcmp(name, "q_scale_rows") == 0) return f->sizes[0].value; /* one for each token */
     if (strcmp(name, "k_scale_rows") == 0) return f->sizes[1].value;
+    if (strcmp(name, "tree_words") == 0) return (f->sizes[0].value + 31) / 32; /* a bit for each query */
     /* Of factors of a product, whose rows come first: a scale for each row, and those of all columns. */
     if (strcmp(name, "a_scale_rows") == 0 || strcmp(name, "b_scale_rows") == 0) return f->sizes[*name == 'b'].value;
     if (strstr(name, "_scale_") || strstr(name, "_global_")) return 1;
