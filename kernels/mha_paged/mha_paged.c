@@ -43,6 +43,7 @@ static kiln_status read_codes(const char *name, const kiln_mha_paged_params *par
     const float *const scales[] = {params->k_scale, params->v_scale};
     KILN__TRY(kiln__cache_type_check(name, params->cache_type));
     KILN__REQUIRE(params->reserved == 0, "%s: reserved is %d: must be 0", name, params->reserved);
+    KILN__TRY(kiln__size_check(name, "cache_scales", params->cache_scales, 1 << 16));
     p->args.codes = params->cache_type == KILN_CACHE_E4M3;
     KILN__REQUIRE(params->cache_scales == 0 || params->cache_scales == 1 || params->cache_scales == params->kv_heads,
                   "%s: cache_scales is %lld: must be 1, as 0, or kv_heads, which is %lld", name,

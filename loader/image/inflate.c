@@ -75,7 +75,7 @@ static kiln_status build_code(prefix_code *code, const uint8_t *lengths, uint32_
 static kiln_status take_long_symbol(inflater *state, const prefix_code *code, uint32_t *out_symbol) {
     uint32_t bits = 0, first = 0, place = 0;
     for (uint32_t length = 1; length <= LENGTH_MOST; length++) {
-        uint32_t bit, count = code->count[length];
+        uint32_t bit = 0, count = code->count[length];
         KILN__TRY(take_bits(state, 1, &bit));
         bits |= bit;
         if (bits < first + count) {
@@ -135,7 +135,7 @@ static kiln_status inflate_match(inflater *state, uint32_t symbol) {
     static const uint16_t distance_base[] = {1,    2,    3,    4,    5,    7,    9,    13,    17,    25,
                                              33,   49,   65,   97,   129,  193,  257,  385,   513,   769,
                                              1025, 1537, 2049, 3073, 4097, 6145, 8193, 12289, 16385, 24577};
-    uint32_t more, distance_symbol;
+    uint32_t more = 0, distance_symbol = 0;
     if (symbol - 257 >= sizeof length_bits) return corrupt("has a match of an unknown length");
     KILN__TRY(take_bits(state, length_bits[symbol - 257], &more));
     size_t length = length_base[symbol - 257] + more;
@@ -149,7 +149,7 @@ static kiln_status inflate_match(inflater *state, uint32_t symbol) {
 static kiln_status inflate_symbols(inflater *state) {
     enum { END_OF_BLOCK = 256 };
     for (;;) {
-        uint32_t symbol;
+        uint32_t symbol = 0;
         KILN__TRY(take_symbol(state, &state->literals, &symbol));
         if (symbol == END_OF_BLOCK) return KILN_OK;
         if (symbol > END_OF_BLOCK) {
@@ -174,21 +174,21 @@ static kiln_status read_dynamic_codes(inflater *state) {
     enum { COPY_LAST = 16, ZEROS_FEW = 17, ZEROS_MANY = 18, LENGTH_SYMBOLS = 19 };
     static const uint8_t order[LENGTH_SYMBOLS] = {16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15};
     uint8_t lengths[SYMBOLS + DISTANCES] = {0};
-    uint32_t literals, distances, count;
+    uint32_t literals = 0, distances = 0, count = 0;
     KILN__TRY(take_bits(state, 5, &literals));
     KILN__TRY(take_bits(state, 5, &distances));
     KILN__TRY(take_bits(state, 4, &count));
     literals += 257, distances += 1, count += 4;
     if (literals > 286) return corrupt("has a code with too many symbols");
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t length;
+        uint32_t length = 0;
         KILN__TRY(take_bits(state, 3, &length));
         lengths[order[i]] = (uint8_t)length;
     }
     KILN__TRY(build_code(&state->literals, lengths, LENGTH_SYMBOLS));
     memset(lengths, 0, LENGTH_SYMBOLS);
     for (uint32_t i = 0; i < literals + distances;) {
-        uint32_t symbol, repeats = 1, value;
+        uint32_t symbol = 0, repeats = 1, value;
         KILN__TRY(take_symbol(state, &state->literals, &symbol));
         value = symbol;
         if (symbol == COPY_LAST) {
@@ -211,7 +211,7 @@ static kiln_status read_dynamic_codes(inflater *state) {
 
 static kiln_status inflate_blocks(inflater *state) {
     enum { STORED, FIXED, DYNAMIC };
-    uint32_t last = 0, type;
+    uint32_t last = 0, type = STORED;
     while (!last) {
         KILN__TRY(take_bits(state, 1, &last));
         KILN__TRY(take_bits(state, 2, &type));

@@ -44,7 +44,7 @@ static_consumer() {
 # shellcheck disable=SC2046
 llama_consumer() {
     cp -r docs/examples/llama "$KILN_SCRATCH/copy" &&
-        "$CC" -Wall -Werror "$KILN_SCRATCH"/copy/*.c $(flags --cflags --libs) -o "$KILN_SCRATCH/llama" &&
+        "$CC" -Wall -Werror "$KILN_SCRATCH"/copy/*.c $(flags --cflags --libs) -lm -o "$KILN_SCRATCH/llama" &&
         LD_LIBRARY_PATH=$libraries "$KILN_SCRATCH/llama" --help
 }
 

@@ -68,6 +68,7 @@ static sim_counters attend(const precision *p, const char *kernel, uint64_t toke
     return launch.counters;
 }
 
+/* Twice the keys have no more conflicts in shared memory, but for one in a tile where heads end inside a row. */
 static void prefill_reads_each_tile_once(void **state) {
     (void)state;
     static const struct {
@@ -77,7 +78,7 @@ static void prefill_reads_each_tile_once(void **state) {
                  {"mha_prefill_96", "mha_wgmma_96", 80},
                  {"mha_prefill_128", "mha_wgmma_128", 128},
                  {"mha_prefill_256", "mha_wgmma_256", 136}};
-    enum { KEYS = 256 };
+    enum { KEYS = 256, TILE_KEYS = 64 };
     for (size_t i = 0; i < PRECISIONS * sizeof cases / sizeof *cases; i++) {
         const precision *p = &precisions[i % PRECISIONS];
         const uint64_t size = cases[i / PRECISIONS].head_dim, rows = 2 * ROWS;
@@ -87,7 +88,7 @@ static void prefill_reads_each_tile_once(void **state) {
         assert_int_equal(c.global_read_bytes, ELEMENT * size * (rows + 2 * 2 * KEYS));
         assert_int_equal(c.global_written_bytes, ELEMENT * size * rows);
         const sim_counters twice = attend(p, kernel, rows, 1, 2 * KEYS, size);
-        assert_true(twice.shared_conflicts <= c.shared_conflicts);
+        assert_true(twice.shared_conflicts <= c.shared_conflicts + KEYS / TILE_KEYS);
     }
 }
 

@@ -8,13 +8,13 @@
 ldconfig -p | grep -q 'libLLVM\.so\.19\.1' ||
     skip_all "there is no libLLVM.so.19.1 here (Debian's libllvm19): no AMD code can be executed"
 
-operators_pass rocm:0 gfx90a 1
+operators_pass rocm:0 gfx90a 1 f16
 operators_pass rocm:0 gfx942 2
-operators_pass rocm:0 gfx1030 3
+operators_pass rocm:0 gfx1030 3 bf16
 operators_pass rocm:0 gfx1100 1
 operators_pass rocm:0 gfx1201 2
 operators_pass rocm:0 gfx906 3 f16
-operators_pass rocm:0 gfx1010 1 bf16
+operators_pass rocm:0 gfx1010 1 f16
 operators_pass rocm:0 gfx1032 2 f32
 operators_pass rocm:0 gfx1102 3 bf16
 operators_pass rocm:0 gfx1200 1 f16
