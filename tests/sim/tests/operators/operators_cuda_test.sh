@@ -5,7 +5,7 @@
 . tests/sim/tests/operators/operators.sh
 
 operators_pass cuda:0 sm_75 1 bf16
-operators_pass cuda:0 sm_80 2
+operators_pass cuda:0 sm_80 2 f32
 operators_pass cuda:0 sm_86 3 f16
 operators_pass cuda:0 sm_89 1 bf16
 operators_pass cuda:0 sm_90 2

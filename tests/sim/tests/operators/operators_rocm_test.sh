@@ -12,7 +12,7 @@ operators_pass rocm:0 gfx90a 1 f16
 operators_pass rocm:0 gfx942 2
 operators_pass rocm:0 gfx1030 3 bf16
 operators_pass rocm:0 gfx1100 1
-operators_pass rocm:0 gfx1201 2
+operators_pass rocm:0 gfx1201 2 bf16
 operators_pass rocm:0 gfx906 3 f16
 operators_pass rocm:0 gfx1010 1 f16
 operators_pass rocm:0 gfx1032 2 f32
