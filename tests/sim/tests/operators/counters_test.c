@@ -272,7 +272,7 @@ static void aligned_rows_are_moved_in_whole_vectors(void **state) {
             const uint64_t eights = elements / EIGHT / (uint64_t)info.wave_size;
             const uint64_t wanted_requests = n.sum.global_read_bytes / VECTOR / (uint64_t)info.wave_size + results +
                                              eights * (c.op->stored == PAIRS_OF_EIGHTS ? 2 : 1);
-            /* Below sm_100, nvcc divides up to a third of the vectors. */
+            /* Images below sm_100 make up to a third more requests than whole vectors need; why is not known. */
             assert_in_range(n.sum.global_requests, wanted_requests, wanted_requests + wanted_requests / 2);
             continue;
         }
