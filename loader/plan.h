@@ -4,6 +4,7 @@
 #define KILN_LOADER_PLAN_H
 
 #include "loader/module.h"
+#include <kiln/plan.h>
 
 /* Reports a step of a device that plans. */
 void kiln__plan_report(const kiln_kernel *kernel, const kiln_plan_step *step) __attribute__((cold));

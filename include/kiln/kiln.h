@@ -15,7 +15,9 @@
  *   7. Events                   order and time
  *   8. Start-up check           fail when the server starts rather than at its first request
  *   9. Tracing                  every launch on a timeline
- *  10. Image inspection         read a PTX, cubin or HSACO file
+ *
+ * Two tools have headers of their own: <kiln/plan.h> tells what an operator's call would launch on any device, and
+ * <kiln/inspect.h> reads PTX, cubin and HSACO files.
  *
  * Unless a function says otherwise, these conventions hold:
  *
@@ -735,84 +737,6 @@ typedef int (*kiln_write_callback)(void *user, const char *bytes, size_t size);
  * writing). */
 KILN_API kiln_status kiln_trace_stop(kiln_device *device, kiln_trace_format format, kiln_write_callback write,
                                      void *user);
-
-/* ---- 10. Planning ------------------------------------------------------------------------------------------------ */
-
-typedef enum kiln_plan_kind {
-    KILN_PLAN_WEIGHED = 1, /* the operator found the kernel's time for this call */
-    KILN_PLAN_TAKEN,       /* the operator takes the kernel by a rule */
-    KILN_PLAN_LEFT,        /* the operator leaves the kernel by a rule */
-    KILN_PLAN_LAUNCHED     /* the call would launch the kernel, after those reported before */
-} kiln_plan_kind;
-
-/* A step of the plan of an operator's call. What it points to lives until the callback returns. */
-typedef struct kiln_plan_step {
-    kiln_plan_kind kind;
-    uint32_t splits;              /* WEIGHED: blocks that share the work of one tile */
-    double time;                  /* WEIGHED: predicted; comparable among the kernels of one call, without a unit */
-    const char *why;              /* TAKEN and LEFT: the rule, like "is for at most 4 rows" */
-    const char *kernel;           /* its name */
-    const kiln_kernel_info *info; /* what the image's table says of it */
-    const kiln_image *image;      /* the image that the device would get */
-    kiln_launch_config config;    /* LAUNCHED: grid, block, shared memory */
-} kiln_plan_step;
-
-/* Receives the steps in the order in which the operator makes them. */
-typedef void (*kiln_plan_callback)(void *user, const kiln_plan_step *step);
-
-/* Opens a stream that plans: an operator's function called on it checks its parameters, selects an image and chooses
- * among the kernels exactly as on the device described, and then reports what it would launch instead of launching it.
- * No driver is called, and the device need not be present: info->target decides which image is selected, the counts
- * and sizes in info which kernel is chosen (multiprocessors and max_shared_bytes above all); kiln_device_get_info
- * gives those of an open device. Tensors and workspaces are not accessed, but their addresses are checked: any that are
- * not NULL and aligned as on the device will do. Functions that give a workspace's size may be called too, and report
- * what they weigh. Every other function refuses the stream with KILN_ERROR_INVALID_ARGUMENT. One thread at a time uses
- * the stream; report is called by that thread, and must not use the stream itself. Release with kiln_stream_close.
- * Returns KILN_OK; KILN_ERROR_INVALID_ARGUMENT (NULL, no backend in info->target, no multiprocessors);
- * KILN_ERROR_OUT_OF_MEMORY. */
-KILN_API kiln_status kiln_plan_open_sized(const kiln_device_info *info, size_t info_size, kiln_plan_callback report,
-                                          void *user, kiln_stream *out_stream);
-static inline kiln_status kiln_plan_open(const kiln_device_info *info, kiln_plan_callback report, void *user,
-                                         kiln_stream *out_stream) {
-    return kiln_plan_open_sized(info, sizeof *info, report, user, out_stream);
-}
-
-/* ---- 11. Image inspection ---------------------------------------------------------------------------------------- */
-
-/* What a file of device code states about itself. */
-typedef struct kiln_image_facts {
-    kiln_image_kind kind;
-    char target[32];         /* as far as the file states it: a cubin for sm_90a states sm_90 and exact */
-    uint32_t exact;          /* cubin: non-zero if it states that it is an 'a' image */
-    uint32_t format_version; /* PTX ISA * 10, code object version, cubin ELF ABI version */
-    uint32_t driver_version; /* as in kiln_image */
-    uint32_t kernel_count;   /* may exceed the room given */
-} kiln_image_facts;
-
-/* A kernel of an inspected file. Its name may be of any length; it contains no NUL byte and need not be followed by
- * one.
- */
-typedef struct kiln_kernel_facts {
-    const char *name; /* in the inspected bytes */
-    size_t name_size;
-    kiln_kernel_info info; /* info.name is NULL */
-} kiln_kernel_facts;
-
-/* Reads a PTX, cubin or HSACO file from memory and lists its kernels. The bytes need not be trusted. kernels has room
- * for kernel_room entries and may be NULL if that is 0.
- * Returns KILN_OK; KILN_ERROR_INVALID_ARGUMENT; KILN_ERROR_CORRUPT_IMAGE (the error text says what is wrong, and
- * where); KILN_ERROR_UNSUPPORTED (device code of a kind or version that kiln does not read). */
-KILN_API kiln_status kiln_image_inspect(const void *bytes, size_t size, kiln_image_facts *out_facts,
-                                        kiln_kernel_facts *kernels, size_t kernel_room);
-
-/* Checks an image of a bundle: that its SHA-256 matches, that its structure is valid, and that it is for the target and
- * has the kernels that the table states; for a CPU image, that every function is present.
- * Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT, KILN_ERROR_CORRUPT_IMAGE, KILN_ERROR_UNSUPPORTED,
- * KILN_ERROR_OUT_OF_MEMORY. */
-KILN_API kiln_status kiln_image_verify(const kiln_part *part, const kiln_image *image);
-
-/* Computes the SHA-256 of size bytes (FIPS 180-4). Never fails. */
-KILN_API void kiln_sha256(const void *bytes, size_t size, uint8_t out_digest[32]);
 
 #ifdef __cplusplus
 }

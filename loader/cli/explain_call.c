@@ -4,6 +4,7 @@
 #include "loader/cli/device.h"
 #include "loader/cli/json.h"
 #include <inttypes.h>
+#include <kiln/plan.h>
 #include <string.h>
 
 enum { STEPS_MOST = 64 };

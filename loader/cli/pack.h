@@ -3,6 +3,7 @@
 #define KILN_CLI_PACK_H
 
 #include "loader/cli/cli.h"
+#include <kiln/inspect.h>
 
 /* One image: a file, or the functions of one CPU level. */
 typedef struct pack_image {

@@ -1,6 +1,7 @@
 /* kiln verify: sha256 and structure of every embedded image. */
 #include "loader/cli/bundles.h"
 #include "loader/cli/json.h"
+#include <kiln/inspect.h>
 
 enum { JSON };
 

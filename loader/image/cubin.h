@@ -8,6 +8,7 @@
 #define KILN_LOADER_IMAGE_CUBIN_H
 
 #include "loader/image/elf.h"
+#include <kiln/inspect.h>
 
 typedef struct kiln__cubin {
     kiln__elf elf;

@@ -8,6 +8,7 @@
 
 #include "loader/image/bytes.h"
 #include "loader/status.h"
+#include <kiln/inspect.h>
 
 /* A place in the text, between tokens. */
 typedef struct kiln__ptx_place {

@@ -1,5 +1,5 @@
 /* SHA-256, as FIPS 180-4 describes it in sections 4.1.2, 4.2.2, 5 and 6.2. */
-#include <kiln/kiln.h>
+#include <kiln/inspect.h>
 
 #include <string.h>
 

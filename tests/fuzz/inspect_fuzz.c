@@ -1,6 +1,6 @@
 #include "tests/fuzz/targets.h"
 
-#include <kiln/kiln.h>
+#include <kiln/inspect.h>
 #include <stdlib.h>
 #include <string.h>
 

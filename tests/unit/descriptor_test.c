@@ -2,6 +2,7 @@
 #include "loader/image/descriptor.h"
 #include "tests/unit/image_files.h"
 
+#include <kiln/inspect.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>

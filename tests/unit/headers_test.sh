@@ -20,7 +20,7 @@ done
 # What tests/unit/documented.h checks: every function that returns a status says which.
 all_are_checked() {
     local name missing=0
-    for name in $(sed -n 's/^KILN_API kiln_status \(kiln_[a-z_]*\)(.*/\1/p' include/kiln/kiln.h); do
+    for name in $(sed -n 's/^KILN_API kiln_status \(kiln_[a-z_]*\)(.*/\1/p' include/kiln/{kiln,plan,inspect}.h); do
         grep -q "^#define ${name%_sized}(" tests/unit/documented.h || { echo "$name is not checked" && missing=1; }
     done
     return $missing

@@ -1,5 +1,5 @@
 /* SHA-256 against the examples of FIPS 180-4 (NIST, "SHA256.pdf" and the CAVP's messages). */
-#include <kiln/kiln.h>
+#include <kiln/inspect.h>
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,7 +4,7 @@
 #include "tests/sim/core/sim.h"
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <kiln/kiln.h>
+#include <kiln/inspect.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

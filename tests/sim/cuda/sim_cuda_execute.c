@@ -3,7 +3,7 @@
 #include "tests/sim/cuda/sim_cuda.h"
 #include "tests/sim/ptx/warp/ptx_warp.h"
 #include <elf.h>
-#include <kiln/kiln.h>
+#include <kiln/inspect.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * verified, loaded and launched on the simulated drivers as any other's. */
 #include "tests/assert_ok.h"
 #include "tests/sim/core/sim_client.h"
-#include <kiln/kiln.h>
+#include <kiln/inspect.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
