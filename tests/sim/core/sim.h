@@ -4,6 +4,8 @@
  * about it is set by variables of its own, so that no machine has simulated devices by accident:
  *
  *   KILN_SIM_DEVICES         "sm_90,sm_120,gfx942,gfx90a:xnack-"; each driver takes those of its kind. Unset: none
+ *   KILN_SIM_VISIBLE         "1,0": which of these each driver shows, and in what order, as CUDA's does by
+ *                            CUDA_VISIBLE_DEVICES and the HSA runtime by ROCR_VISIBLE_DEVICES. Unset: all
  *   KILN_SIM_DRIVER_VERSION  CUDA: 12040 is 12.4 (the default is 13000)
  *   KILN_SIM_MEMORY          bytes of memory of each device (the default is 1 GiB)
  *   KILN_SIM_FAULT           "function,nth,error": a fault from the first call on
@@ -42,8 +44,11 @@ uint64_t sim_chance(void);
 /* What KILN_SIM_MATRIX says; unset if it says nothing, or, which is a violation, names no way. */
 sim_sum_mode sim_setting_matrix(sim_sum_mode unset);
 
-/* Writes the index-th name of KILN_SIM_DEVICES that begins with prefix ("sm_", "gfx"); false beyond the last. */
+/* Writes the name of the index-th device that the driver of prefix ("sm_", "gfx") shows; false beyond the last. */
 bool sim_device_name(const char *prefix, size_t index, char *name, size_t size);
+
+/* Where that device stands among all of its kind: its address and UUID follow from it. index, where there is none. */
+size_t sim_device_place(size_t index);
 size_t sim_device_count(const char *prefix);
 
 /* Bytes of memory of each device. */

@@ -81,8 +81,27 @@ uint64_t sim_memory_bytes(void) {
     return sim_setting_number("KILN_SIM_MEMORY", 1u << 30);
 }
 
+/* The index-th number of KILN_SIM_VISIBLE; false beyond the last. */
+static bool visible_place(size_t index, size_t *out_place) {
+    const char *at = sim_setting("KILN_SIM_VISIBLE");
+    *out_place = index;
+    while (at && index--) {
+        at = strchr(at, ',');
+        if (!at) return false;
+        at++;
+    }
+    if (at) *out_place = strtoul(at, NULL, 10);
+    return true;
+}
+
+size_t sim_device_place(size_t index) {
+    size_t place;
+    return visible_place(index, &place) ? place : index;
+}
+
 bool sim_device_name(const char *prefix, size_t index, char *name, size_t size) {
     const char *at = sim_setting("KILN_SIM_DEVICES");
+    if (!visible_place(index, &index)) return false;
     while (at && *at) {
         size_t length = strcspn(at, ",");
         if (!strncmp(at, prefix, strlen(prefix)) && index-- == 0) {

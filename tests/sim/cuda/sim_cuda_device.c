@@ -14,7 +14,7 @@ static kiln__cu_result uuid(const char *function, struct CUuuid_st *out_uuid, ki
     char bytes[UUID_SIZE + 1] = "kiln simulated ";
     SIM_CUDA_RULE(out_uuid, SIM_CUDA_INVALID_VALUE, "%s: the result is NULL", function);
     SIM_CUDA_RULE(sim_cuda_capability(device), SIM_CUDA_INVALID_DEVICE, "%s: no device %d", function, device);
-    bytes[UUID_SIZE - 1] = (char)device;
+    bytes[UUID_SIZE - 1] = (char)sim_device_place((size_t)device);
     memcpy(out_uuid->bytes, bytes, UUID_SIZE);
     return SIM_CUDA_SUCCESS;
 }
@@ -34,7 +34,7 @@ kiln__cu_result cuDeviceGetPCIBusId(char *out_text, int size, kiln__cu_device de
     SIM_CUDA_ENTER();
     SIM_CUDA_RULE(sim_cuda_capability(device), SIM_CUDA_INVALID_DEVICE, "cuDeviceGetPCIBusId: no device %d", device);
     SIM_CUDA_RULE(out_text && size > 0, SIM_CUDA_INVALID_VALUE, "cuDeviceGetPCIBusId: no room for the text");
-    snprintf(out_text, (size_t)size, "0000:%02X:00.0", (unsigned int)device + 1);
+    snprintf(out_text, (size_t)size, "0000:%02X:00.0", (unsigned int)sim_device_place((size_t)device) + 1);
     return SIM_CUDA_SUCCESS;
 }
 

@@ -307,19 +307,20 @@ static kiln__hsa_status cpu_info(uint32_t host, uint32_t attribute, void *value)
 /* What depends on which GPU it is; false: the attribute does not. */
 static bool place_info(uint32_t device, uint32_t attribute, void *value) {
     enum { FIRST_BUS = 3, UUID_SIZE = 21 }; /* with its prefix and the NUL byte */
+    const uint32_t place = (uint32_t)sim_device_place(device);
     char uuid[UUID_SIZE];
     switch (attribute) {
     case KILN__HSA_AGENT_INFO_NODE:
     case AGENT_DRIVER_NODE:
-        return GIVE(uint32_t, device + (uint32_t)host_count()) == KILN__HSA_STATUS_SUCCESS; /* behind the hosts */
+        return GIVE(uint32_t, place + (uint32_t)host_count()) == KILN__HSA_STATUS_SUCCESS; /* behind the hosts */
     case KILN__HSA_AMD_AGENT_INFO_BDFID:
-        return GIVE(uint32_t, (device + FIRST_BUS) << 8) == KILN__HSA_STATUS_SUCCESS; /* bus, device and function */
+        return GIVE(uint32_t, (place + FIRST_BUS) << 8) == KILN__HSA_STATUS_SUCCESS; /* bus, device and function */
     case KILN__HSA_AMD_AGENT_INFO_NEAREST_CPU:
-        return GIVE(kiln__hsa_agent, SIM_CPU_AGENT + device % host_count()) == KILN__HSA_STATUS_SUCCESS;
+        return GIVE(kiln__hsa_agent, SIM_CPU_AGENT + place % host_count()) == KILN__HSA_STATUS_SUCCESS;
     case KILN__HSA_AMD_AGENT_INFO_DOMAIN:
         return GIVE(uint32_t, 0) == KILN__HSA_STATUS_SUCCESS;
     case KILN__HSA_AMD_AGENT_INFO_UUID:
-        snprintf(uuid, sizeof uuid, "GPU-51a0000000000%03x", device & 0xfff);
+        snprintf(uuid, sizeof uuid, "GPU-51a0000000000%03x", place & 0xfff);
         return give(value, uuid, sizeof uuid) == KILN__HSA_STATUS_SUCCESS;
     case AGENT_ISA:
         return GIVE(kiln__hsa_isa, SIM_ISA + 2 * (uint64_t)device) == KILN__HSA_STATUS_SUCCESS;
