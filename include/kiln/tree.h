@@ -1,21 +1,21 @@
 /* Trees of draft tokens, for speculative decoding.
  *
- * A draft proposes a tree of tokens behind the newest token of a sequence, and the model looks at all of its nodes in
- * one step: each node sees what is in the cache, the root, and its own ancestors (Miao et al., "SpecInfer", arXiv
- * 2305.09781; Cai et al., "Medusa", arXiv 2401.10774; Li et al., "EAGLE-2", arXiv 2406.16858). These functions make
- * what that step needs of the tree's shape: positions, the mask, and the paths that are verified.
+ * A draft model proposes a tree of tokens that may follow the newest token of a sequence, and the target model
+ * evaluates all of its nodes in one step: each node attends to the cache, the root and its own ancestors (Miao et al.,
+ * "SpecInfer", arXiv 2305.09781; Cai et al., "Medusa", arXiv 2401.10774; Li et al., "EAGLE-2", arXiv 2406.16858). These
+ * functions derive from the tree's shape what that step needs: positions, the attention mask, and the paths to verify.
  *
- *   kiln_tree_create               a tree by the parents of its nodes, as EAGLE's dynamic trees are
- *   kiln_tree_create_from_choices  a tree by its paths, as Medusa's fixed ones are
- *   kiln_tree_verify_greedy        the nodes that greedy decoding would have come to
- *   kiln_tree_verify_sampled       the nodes that sampling comes to, of draft tokens that were drawn or chosen
- *   kiln_tree_destroy
- *   kiln_tree_growth_...           the tokens of a tree that a draft model grows where it is most certain
+ *   kiln_tree_create               builds a tree from the parents of its nodes, as EAGLE's dynamic trees are given
+ *   kiln_tree_create_from_choices  builds a tree from its paths, as Medusa's static trees are given
+ *   kiln_tree_verify_greedy        finds the nodes that greedy decoding would have produced
+ *   kiln_tree_verify_sampled       accepts nodes so that the tokens are distributed as the target model's own samples
+ *   kiln_tree_destroy              releases a tree
+ *   kiln_tree_growth_...           grows a tree step by step from the draft model's likeliest paths
  *
- * The keys and values of the nodes that are accepted are moved together by kiln_kv_compact.
+ * kiln_kv_compact then moves the keys and values of the accepted nodes together.
  *
- * This is host code alone: it knows no device. A tree does not change once it is made: any number of threads may read
- * it. kiln_tree_accept, of <kiln/ops.h>, verifies a batch of trees on the device.
+ * These functions run on the host and use no device. A tree is immutable once it is created, so any number of threads
+ * may read it. kiln_tree_accept, in <kiln/ops.h>, verifies a batch of trees on the device.
  */
 #ifndef KILN_TREE_H
 #define KILN_TREE_H
@@ -26,63 +26,65 @@
 extern "C" {
 #endif
 
-/* The most nodes of a tree, with its root. */
+/* The maximum number of nodes of a tree, including its root. */
 enum { KILN_TREE_NODES_MOST = 1024 };
 
-/* Node 0 is the root, the newest token of the sequence, which is no draft. A node has a greater number than its parent.
- * The arrays belong to the tree. */
+/* A tree. Node 0 is the root: the newest token of the sequence, which is not a draft. Every node has a higher number
+ * than its parent. The arrays belong to the tree. */
 typedef struct kiln_tree {
-    int32_t nodes;            /* with the root */
-    int32_t depth;            /* nodes of the longest path, with the root */
-    int32_t leaves;           /* paths */
-    int32_t mask_words;       /* of a row of the mask: (nodes + 31) / 32 */
+    int32_t nodes;            /* including the root */
+    int32_t depth;            /* nodes of the longest path, including the root */
+    int32_t leaves;           /* the number of paths */
+    int32_t mask_words;       /* words per row of the mask: (nodes + 31) / 32 */
     const int32_t *parents;   /* [nodes]; the root's is -1 */
-    const int32_t *positions; /* [nodes], how far behind the root: to be added to its position */
-    const uint32_t *mask;  /* [nodes, mask_words]; bit j % 32 of word j / 32 of row i: node i sees node j, which is i or
-                            * one of its ancestors */
-    const int32_t *paths;  /* [leaves, depth], the nodes from the root to each leaf, then -1; the leaf with the greatest
-                            * number first */
-    const int32_t *tokens; /* [nodes], where a node's token stands among Medusa's candidates, which are the root and
-                            * then top_k of each head; NULL for a tree by its parents */
+    const int32_t *positions; /* [nodes], the distance from the root: add the root's position */
+    const uint32_t *mask; /* [nodes, mask_words]; bit j % 32 of word j / 32 of row i: node i attends to node j, which is
+                           * i itself or one of its ancestors */
+    const int32_t *paths; /* [leaves, depth], the nodes from the root to each leaf, padded with -1; the leaf with the
+                           * highest number comes first */
+    const int32_t *tokens; /* [nodes], the index of each node's token among Medusa's candidates, which are the root
+                            * followed by the top_k of each head; NULL for a tree that was built from parents */
 } kiln_tree;
 
-/* Makes a tree of `nodes` nodes, 1 to KILN_TREE_NODES_MOST, by their parents: parents[0] is -1, and parents[i] is from
- * 0 to i - 1. Release it with kiln_tree_destroy. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT,
+/* Creates a tree of `nodes` nodes, 1 to KILN_TREE_NODES_MOST, from their parents: parents[0] is -1, and parents[i] is
+ * in 0 to i - 1. Release it with kiln_tree_destroy. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT,
  * KILN_ERROR_OUT_OF_MEMORY. */
 KILN_API kiln_status kiln_tree_create(const int32_t *parents, int32_t nodes, const kiln_tree **out_tree);
 
-/* Makes the tree of `count` paths, 0 to KILN_TREE_NODES_MOST - 1, which lie in `choices` one behind the other: path i
- * has lengths[i] numbers, at least one. The d-th number of a path says which of the top_k candidates of head d it
- * takes, the likeliest first. Every node but the root has one path, whose beginning must be a path too. Nodes are
- * numbered by length, and those of a length in lexicographic order: positions, mask, paths and tokens are the buffers
- * of Medusa's generate_medusa_buffers (medusa/model/utils.py) for the same choices, in which top_k is 10. Release it
- * with kiln_tree_destroy. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT, KILN_ERROR_OUT_OF_MEMORY. */
+/* Creates a tree from `count` paths, 0 to KILN_TREE_NODES_MOST - 1, which are concatenated in `choices`: path i has
+ * lengths[i] numbers, at least one. The d-th number of a path is the rank, from 0, of the token that it takes among the
+ * top_k candidates of head d. Every node except the root is the end of exactly one path, and every prefix of a path
+ * must be a path too. Nodes are numbered by the length of their path, and in lexicographic order within a length:
+ * positions, mask, paths and tokens equal the buffers that Medusa's generate_medusa_buffers (medusa/model/utils.py)
+ * makes of the same choices, where top_k is 10. Release it with kiln_tree_destroy. Returns KILN_OK,
+ * KILN_ERROR_INVALID_ARGUMENT, KILN_ERROR_OUT_OF_MEMORY. */
 KILN_API kiln_status kiln_tree_create_from_choices(const int32_t *choices, const int32_t *lengths, int32_t count,
                                                    int32_t top_k, const kiln_tree **out_tree);
 
-/* Finds the path that greedy decoding takes through a tree: tokens [nodes] are those of the nodes, and targets [nodes]
- * what the model chose behind each, the greatest of its logits. A node is accepted if its parent is and its token is
- * the parent's target; of siblings with the same token the first. out_path [tree->depth] gets the accepted nodes,
- * ascending from the root, then -1; *out_accepted how many they are, at least 1; *out_next the last one's target. Then
- * the sequence goes on by the tokens of out_path[1] and on, and *out_next is the root of the next tree: just the tokens
- * that decoding one by one would have given. On an error *out_accepted and *out_next are 0. Returns KILN_OK,
- * KILN_ERROR_INVALID_ARGUMENT. */
+/* Finds the path that greedy decoding takes through a tree. tokens [nodes] are the nodes' tokens; targets [nodes] are
+ * the tokens that the target model predicts after each node, the ones with the greatest logit. A node is accepted if
+ * its parent is accepted and its token equals the parent's target; of siblings with equal tokens, only the first can
+ * be. out_path [tree->depth] receives the accepted nodes in ascending order from the root, padded with -1;
+ * *out_accepted their number, at least 1; *out_next the target of the last one. The sequence continues with the tokens
+ * of out_path[1] onwards, and *out_next is the root of the next tree: exactly the tokens that decoding one at a time
+ * would have given. On an error *out_accepted and *out_next are 0. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT. */
 KILN_API kiln_status kiln_tree_verify_greedy(const kiln_tree *tree, const int32_t *tokens, const int32_t *targets,
                                              int32_t *out_path, int32_t *out_accepted, int32_t *out_next);
 
-/* Draws a path through a tree so that its tokens are distributed as the model's own, whatever was drafted (Leviathan et
- * al., arXiv 2211.17192; of several siblings, Miao et al., arXiv 2305.09781). target [nodes, vocabulary] are the
- * model's probabilities behind each node, after temperature and all else that sampling does to them. draft [nodes,
- * vocabulary] are the probabilities with which the children of each node were drawn, each for itself; NULL: they were
- * not drawn but chosen, as the likeliest are, and siblings differ. Rows need not add up to 1, nor must they be of nodes
- * without children in draft; they have no negative numbers. random [nodes] are numbers of [0, 1), independent and
- * uniform: that of a node decides whether it is accepted, the root's which token is drawn behind the last one.
+/* Samples a path through a tree by speculative sampling: whatever was drafted, its tokens are distributed as if the
+ * target model had been sampled (Leviathan et al., arXiv 2211.17192; with several siblings, Miao et al., arXiv
+ * 2305.09781). target [nodes, vocabulary] are the target model's probabilities after each node, with temperature and
+ * all other sampling parameters already applied. draft [nodes, vocabulary] are the probabilities from which the
+ * children of each node were sampled, independently of each other; NULL means that they were not sampled but chosen, as
+ * the likeliest tokens are, and that siblings differ. Rows need not add up to 1 and contain no negative numbers; draft
+ * rows of nodes without children are not read. random [nodes] are independent uniform numbers in [0, 1): a node's
+ * number decides whether it is accepted, and the root's which token is sampled after the last accepted node.
  *
- * A child with the token x is accepted with probability min(1, p(x) / q(x)), p being the target's and q the draft's, or
- * 1 if chosen; if it is not, the next sibling is tried, or the next token drawn, with p less q and of that the positive
- * part in place of p. The results are those of kiln_tree_verify_greedy. Memory of 8 vocabulary bytes is allocated while
- * it works. On an error *out_accepted and *out_next are 0. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT, also where
- * there is nothing to draw since a row that it came to is 0, and KILN_ERROR_OUT_OF_MEMORY. */
+ * A child with token x is accepted with probability min(1, p(x) / q(x)), where p is the target's distribution and q the
+ * draft's; for chosen children q is 1. If it is rejected, p is replaced with the positive part of p - q, and the next
+ * sibling is tried or, after the last one, the next token is sampled. The outputs are those of kiln_tree_verify_greedy.
+ * The call allocates 8 * vocabulary bytes while it runs. On an error *out_accepted and *out_next are 0. Returns
+ * KILN_OK; KILN_ERROR_INVALID_ARGUMENT (also if a row to be sampled is all 0); KILN_ERROR_OUT_OF_MEMORY. */
 KILN_API kiln_status kiln_tree_verify_sampled(const kiln_tree *tree, const int32_t *tokens, const float *target,
                                               const float *draft, int32_t vocabulary, const float *random,
                                               int32_t *out_path, int32_t *out_accepted, int32_t *out_next);
@@ -90,33 +92,32 @@ KILN_API kiln_status kiln_tree_verify_sampled(const kiln_tree *tree, const int32
 /* Releases a tree. NULL is accepted. */
 KILN_API void kiln_tree_destroy(const kiln_tree *tree);
 
-/* A tree that grows as EAGLE-2's and EAGLE-3's do (Li et al., arXiv 2406.16858 and 2503.01840). In each of `depth`
- * steps the draft model is run on the frontier, which at first is the root, and says of each of its nodes the top_k
- * likeliest next tokens. The top_k paths that are likeliest of all, by the sum of the logarithms of their
- * probabilities, are the next frontier. In the end the `total` likeliest of all tokens that were named, and the root,
- * are the tree. Of equally likely ones the first is taken. One thread at a time. */
+/* A tree under construction, grown as EAGLE-2 and EAGLE-3 do (Li et al., arXiv 2406.16858 and 2503.01840). In each of
+ * `depth` steps the draft model runs on the frontier, which is initially the root, and proposes the top_k likeliest
+ * next tokens for each of its nodes. The top_k likeliest of all paths so extended, by the sum of their
+ * log-probabilities, become the next frontier. The finished tree consists of the root and the `total` likeliest of all
+ * proposed tokens. Ties go to the token that was proposed first. A growth may be used by only one thread at a time. */
 typedef struct kiln_tree_growth kiln_tree_growth;
 
-/* Allocates all that the growth of trees needs: depth steps, at least 1, of top_k candidates, from 1 to
- * KILN_TREE_NODES_MOST, and `total` nodes beside the root in the end, from 1 to KILN_TREE_NODES_MOST - 1; a tree has
- * fewer where there are not so many candidates. EAGLE's defaults are depths of 5 to 7, a top_k of 8 to 10 and totals of
- * about 60. Release it with kiln_tree_growth_destroy. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT,
- * KILN_ERROR_OUT_OF_MEMORY. */
+/* Creates a growth and allocates all memory that it will need. depth and total, the number of nodes in addition to the
+ * root, are from 1 to KILN_TREE_NODES_MOST - 1, top_k from 1 to KILN_TREE_NODES_MOST. A tree has fewer nodes if there
+ * are not that many candidates. EAGLE's defaults are a depth of 5 to 7, a top_k of 8 to 10 and a total of about 60.
+ * Release it with kiln_tree_growth_destroy. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT, KILN_ERROR_OUT_OF_MEMORY. */
 KILN_API kiln_status kiln_tree_growth_create(int32_t depth, int32_t top_k, int32_t total,
                                              kiln_tree_growth **out_growth);
 
-/* Takes a step. tokens and log_probabilities, [frontier, top_k], are the candidates behind each node of the frontier, 1
- * node at first and top_k then: as kiln_top_k gives them of kiln_log_softmax. A log-probability above 0 counts as 0;
- * none is NaN. The next frontier is written to out_parents [top_k], the node of this frontier that each stands behind,
- * and out_tokens [top_k]; either may be NULL. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT, also after `depth` steps.
- */
+/* Takes a step. tokens and log_probabilities, [frontier, top_k], are the candidates for each node of the frontier,
+ * which has 1 node in the first step and top_k nodes thereafter; kiln_top_k of the output of kiln_log_softmax gives
+ * them. A log-probability above 0 counts as 0; none may be NaN. The next frontier is written to out_parents [top_k],
+ * the index in this frontier of each new node's parent, and out_tokens [top_k]; either may be NULL. Returns KILN_OK,
+ * KILN_ERROR_INVALID_ARGUMENT (also after `depth` steps). */
 KILN_API kiln_status kiln_tree_growth_step(kiln_tree_growth *growth, const int32_t *tokens,
                                            const float *log_probabilities, int32_t *out_parents, int32_t *out_tokens);
 
-/* Makes the tree of the steps so far, at least one, and writes the tokens of its nodes to out_tokens [total + 1]; the
- * root's is -1. The nodes are in the order in which they were named. The growth is as new: the next step begins another
- * tree. Release the tree with kiln_tree_destroy. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT,
- * KILN_ERROR_OUT_OF_MEMORY. */
+/* Creates the tree of the steps so far, of which there must be at least one, and writes the tokens of its nodes to
+ * out_tokens [total + 1]; the root's is -1. Nodes are in the order in which they were proposed. The growth is then
+ * empty again: the next step starts another tree. Release the tree with kiln_tree_destroy. Returns KILN_OK,
+ * KILN_ERROR_INVALID_ARGUMENT, KILN_ERROR_OUT_OF_MEMORY. */
 KILN_API kiln_status kiln_tree_growth_finish(kiln_tree_growth *growth, const kiln_tree **out_tree, int32_t *out_tokens);
 
 /* Releases a growth. NULL is accepted. */
