@@ -13,6 +13,14 @@ typedef struct sim_region {
     bool constant;    /* a store is an error */
 } sim_region;
 
+/* This bit of an address says that it is a device's own address of memory that the host has at the rest of it. */
+#define SIM_ALIAS ((uint64_t)1 << 62)
+
+/* The host's memory at an address that may be accessed. */
+static inline uint8_t *sim_host_bytes(uint64_t address) {
+    return (uint8_t *)(uintptr_t)(address & ~SIM_ALIAS);
+}
+
 /* Finds the region that holds an address; false if none does. context is the simulator's. Called from several threads.
  */
 typedef bool (*sim_region_find)(void *context, uint64_t address, sim_region *out_region);

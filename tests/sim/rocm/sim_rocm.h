@@ -3,7 +3,8 @@
  * One file a noun: sim_rocm_agent.c (start, agents, instruction sets, pools), sim_rocm_memory.c, sim_rocm_signal.c,
  * sim_rocm_queue.c (queues and their packet processors), sim_rocm_packet.c (what a packet must be), sim_rocm_execute.c
  * (what it does), sim_rocm_copy.c (the copy engine), sim_rocm_turn.c (which of them is next), sim_rocm_code.c (code
- * objects), sim_rocm_variable.c (their variables).
+ * objects), sim_rocm_variable.c (their variables), sim_rocm_handler.c (what is called when a signal changes),
+ * sim_rocm_absent.c (what no simulated GPU has).
  *
  * Everything is guarded by one lock, sim_rocm_lock, which a kernel at work does not hold; whatever changes a signal or
  * a queue announces it to the threads that wait. The simulator's own lock is only taken inside it. */
@@ -19,6 +20,8 @@ enum {
 #include "loader/rocm/rocm_errors.def"
 #undef KILN_HSA_STATUS
 };
+
+#include "tests/sim/rocm/extra_types.h"
 
 /* Every function of the driver, declared from the lists: a definition that differs does not compile. */
 #define KILN_HSA(field, exported, required, result, parameters) SIM_EXPORT result exported parameters;
@@ -71,12 +74,11 @@ typedef struct sim_grant {
     int32_t device;
 } sim_grant;
 
-/* Locked host memory. The device knows it at another address than the host, so that a mix-up shows. */
+/* Locked host memory. The device knows it at another address than the host, SIM_ALIAS, so that a mix-up shows. */
 typedef struct sim_lock_range {
     uint8_t *host;
     size_t size;
 } sim_lock_range;
-#define SIM_LOCK_OFFSET ((uintptr_t)1 << 62)
 
 typedef struct sim_reader {
     const uint8_t *bytes;
@@ -157,6 +159,8 @@ void sim_rocm_wait_begin(void);
 void sim_rocm_wait_end(void);
 
 bool sim_rocm_started(const char *function);
+/* What KILN_SIM_STANDARD says. */
+bool sim_rocm_standard(void);
 
 static inline void sim_rocm_leave(const bool *locked) {
     if (*locked) sim_rocm_unlock();
@@ -201,11 +205,15 @@ uint32_t sim_rocm_pool_flags(kiln__hsa_pool pool);
 
 /* A live signal, or NULL. */
 sim_signal *sim_rocm_signal(kiln__hsa_signal signal);
+/* HSA's conditions: equal, not equal, less, not less. */
+bool sim_rocm_signal_holds(kiln__hsa_signal_value value, uint32_t condition, kiln__hsa_signal_value compare);
 void sim_rocm_signal_add(kiln__hsa_signal signal, kiln__hsa_signal_value value);
 
 /* True if the device can reach the range: its own memory, or an allocation that it was granted. */
 bool sim_rocm_reaches(int32_t device, const void *address, size_t size);
 /* The host's address of a range as a copy names it: locked ranges are translated; NULL if nobody may touch it. */
+/* The locked range that holds the whole of another, or NULL. */
+const sim_lock_range *sim_rocm_locked(const void *host, size_t size);
 uint8_t *sim_rocm_resolve(int32_t device, const void *address, size_t size);
 
 /* Adds a variable as described to an executable; once its program is loaded, gives all of them their addresses; and

@@ -100,11 +100,18 @@ void kiln_sim_rocm_start(void) {
     start(true);
 }
 
+bool sim_rocm_standard(void) {
+    return sim_setting_number("KILN_SIM_STANDARD", 0);
+}
+
 bool sim_rocm_started(const char *function) {
     if (started_by && started_by != getpid()) sim_violation("%s in a forked child", function);
     if (!started_by) sim_violation("%s before hsa_init", function);
     return started_by == getpid();
 }
+
+/* Of AMD's, beside the standard's that kiln asks for. */
+enum { SYSTEM_SVM_SUPPORTED = 0x201, SYSTEM_SVM_ACCESSIBLE = 0x202 };
 
 kiln__hsa_status hsa_system_get_info(uint32_t attribute, void *value) {
     SIM_HSA_ENTER();
@@ -118,6 +125,10 @@ kiln__hsa_status hsa_system_get_info(uint32_t attribute, void *value) {
         return KILN__HSA_STATUS_SUCCESS;
     case KILN__HSA_SYSTEM_INFO_TIMESTAMP_FREQUENCY:
         memcpy(value, &(uint64_t){1000000000 / SIM_TICK_NANOSECONDS}, sizeof(uint64_t));
+        return KILN__HSA_STATUS_SUCCESS;
+    case SYSTEM_SVM_SUPPORTED:
+    case SYSTEM_SVM_ACCESSIBLE:
+        memcpy(value, &(bool){false}, sizeof(bool));
         return KILN__HSA_STATUS_SUCCESS;
     default:
         sim_violation("hsa_system_get_info: attribute 0x%x", attribute);
@@ -270,12 +281,23 @@ enum {
     AGENT_ROUNDING = 5,
     AGENT_QUEUES_MAX = 12,
     AGENT_QUEUE_TYPE = 15,
+    AGENT_CACHE_SIZE = 18,
     AGENT_ISA = 19,
     AGENT_EXTENSIONS = 20,
     AGENT_VERSION_MAJOR = 21,
     AGENT_VERSION_MINOR = 22,
     AGENT_FAST_F16 = 24,
+    AGENT_CHIP_ID = 0xa000,
+    AGENT_CACHELINE_SIZE = 0xa001,
+    AGENT_CLOCK_FREQUENCY = 0xa003,
     AGENT_DRIVER_NODE = 0xa004,
+    AGENT_MEMORY_WIDTH = 0xa007,
+    AGENT_MEMORY_FREQUENCY = 0xa008,
+    AGENT_HDP_FLUSH = 0xa00e,
+    AGENT_COOPERATIVE_QUEUES = 0xa010,
+    AGENT_ASIC_REVISION = 0xa012,
+    AGENT_SVM_HOST_ACCESS = 0xa013,
+    AGENT_COOPERATIVE_UNITS = 0xa014,
     FEATURE_DISPATCHES = 1,
     MODEL_LARGE = 1,
     ROUNDING_NEAR = 2,
@@ -329,6 +351,35 @@ static bool place_info(uint32_t device, uint32_t attribute, void *value) {
     }
 }
 
+/* What tells of the chip's make: no GPU's, since nothing is timed. False: the attribute is none of these. */
+static bool make_info(uint32_t attribute, void *value) {
+    enum { CHIP = 0x51a0, CACHELINE = 128, MEGAHERTZ = 1000, BITS = 4096, CACHES = 4 };
+    switch (attribute) {
+    case AGENT_CHIP_ID:
+        return GIVE(uint32_t, CHIP) == KILN__HSA_STATUS_SUCCESS;
+    case AGENT_CACHE_SIZE:
+        return give(value, (uint32_t[CACHES]){16 << 10, 8 << 20}, CACHES * sizeof(uint32_t)) ==
+               KILN__HSA_STATUS_SUCCESS;
+    case AGENT_CACHELINE_SIZE:
+        return GIVE(uint32_t, CACHELINE) == KILN__HSA_STATUS_SUCCESS;
+    case AGENT_CLOCK_FREQUENCY:
+    case AGENT_MEMORY_FREQUENCY:
+        return GIVE(uint32_t, MEGAHERTZ) == KILN__HSA_STATUS_SUCCESS;
+    case AGENT_MEMORY_WIDTH:
+        return GIVE(uint32_t, BITS) == KILN__HSA_STATUS_SUCCESS;
+    case AGENT_HDP_FLUSH: /* two registers: it has none */
+        memset(value, 0, 2 * sizeof(void *));
+        return true;
+    case AGENT_ASIC_REVISION:
+        return GIVE(uint32_t, 0) == KILN__HSA_STATUS_SUCCESS;
+    case AGENT_COOPERATIVE_QUEUES:
+    case AGENT_SVM_HOST_ACCESS:
+        return GIVE(bool, false) == KILN__HSA_STATUS_SUCCESS;
+    default:
+        return false;
+    }
+}
+
 static kiln__hsa_status gpu_info(const sim_target *target, uint32_t attribute, void *value) {
     char name[64] = "";
     switch (attribute) {
@@ -375,6 +426,7 @@ static kiln__hsa_status gpu_info(const sim_target *target, uint32_t attribute, v
     case KILN__HSA_AGENT_INFO_QUEUE_MAX_SIZE:
         return GIVE(uint32_t, 131072);
     case KILN__HSA_AMD_AGENT_INFO_COMPUTE_UNIT_COUNT:
+    case AGENT_COOPERATIVE_UNITS:
         return GIVE(uint32_t, 110);
     case KILN__HSA_AMD_AGENT_INFO_MAX_WAVES_PER_CU:
         return GIVE(uint32_t, target->unit->simds * target->unit->waves);
@@ -398,6 +450,7 @@ kiln__hsa_status hsa_agent_get_info(kiln__hsa_agent agent, uint32_t attribute, v
     if (attribute == KILN__HSA_AMD_AGENT_INFO_MEMORY_AVAIL)
         return GIVE(uint64_t, sim_memory_bytes() - sim_memory_used(SIM_DEVICE_MEMORY, sim_rocm_device(agent)));
     if (place_info((uint32_t)sim_rocm_device(agent), attribute, value)) return KILN__HSA_STATUS_SUCCESS;
+    if (make_info(attribute, value)) return KILN__HSA_STATUS_SUCCESS;
     return gpu_info(&target, attribute, value);
 }
 
@@ -505,19 +558,39 @@ kiln__hsa_status hsa_amd_memory_pool_get_info(kiln__hsa_pool pool, uint32_t attr
     }
 }
 
-/* Any agent may be given access to memory that is not its own, but to no LDS. */
+/* hsa_amd_memory_pool_link_info_t: one hop. */
+typedef struct sim_link {
+    uint32_t latency[2], bandwidth[2];
+    bool atomics_32, atomics_64, coherent;
+    uint32_t type, numa_distance;
+} sim_link;
+
+/* Any agent may be given access to memory that is not its own, but to no LDS; with the standard's rules alone the host
+ * to no device memory, as on a machine without a large BAR: what it wrote itself the simulator would not know of. */
 kiln__hsa_status hsa_amd_agent_memory_pool_get_info(kiln__hsa_agent agent, kiln__hsa_pool pool, uint32_t attribute,
                                                     void *value) {
-    enum { ACCESS = 0, LINK_HOPS = 1 };
+    enum { ACCESS = 0, LINK_HOPS = 1, LINK = 2, TYPE_PCIE = 2, NUMA_DISTANCE = 20 };
     enum { NEVER_ALLOWED, ALLOWED_BY_DEFAULT, DISALLOWED_BY_DEFAULT };
     SIM_HSA_ENTER();
     if (!sim_rocm_is_agent(agent)) return SIM_HSA_ERROR_INVALID_AGENT;
     if (!sim_rocm_is_agent(agent_of(pool))) return SIM_HSA_ERROR_INVALID_MEMORY_POOL;
-    const bool own = agent.handle == agent_of(pool).handle, never = !own && kind_of(pool) == SIM_POOL_LDS;
-    SIM_HSA_RULE(attribute <= LINK_HOPS, SIM_HSA_ERROR_INVALID_ARGUMENT,
-                 "hsa_amd_agent_memory_pool_get_info: attribute %u", attribute);
+    const bool own = agent.handle == agent_of(pool).handle;
+    const bool never = !own && (kind_of(pool) == SIM_POOL_LDS ||
+                                (kind_of(pool) == SIM_POOL_DEVICE && is_host(agent) && sim_rocm_standard()));
+    SIM_HSA_RULE(attribute <= LINK, SIM_HSA_ERROR_INVALID_ARGUMENT, "hsa_amd_agent_memory_pool_get_info: attribute %u",
+                 attribute);
+    if (attribute == LINK && (own || never)) return KILN__HSA_STATUS_SUCCESS;
+    if (attribute == LINK)
+        return GIVE(sim_link, .atomics_32 = true, .atomics_64 = true, .coherent = true, .type = TYPE_PCIE,
+                    .numa_distance = NUMA_DISTANCE);
     if (attribute == LINK_HOPS) return GIVE(uint32_t, !own && !never);
     return GIVE(uint32_t, own ? ALLOWED_BY_DEFAULT : never ? NEVER_ALLOWED : DISALLOWED_BY_DEFAULT);
+}
+
+kiln__hsa_status hsa_amd_coherency_set_type(kiln__hsa_agent agent, uint32_t type) {
+    SIM_HSA_ENTER();
+    if (sim_rocm_device(agent) < 0) return SIM_HSA_ERROR_INVALID_AGENT;
+    return type <= 1 ? KILN__HSA_STATUS_SUCCESS : SIM_HSA_ERROR_INVALID_ARGUMENT;
 }
 
 /* ---- Texts ---- */

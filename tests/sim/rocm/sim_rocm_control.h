@@ -5,7 +5,9 @@
  *   KILN_SIM_DELAY    the longest delay of a packet or copy in microseconds (the default is 0)
  *   KILN_SIM_HOSTS    CPU agents, of which the GPUs are near to one after the other (the default is 1)
  *   KILN_SIM_NEAREST  0: a runtime that does not tell which is the nearest (the default is 1)
- *   KILN_SIM_GENERIC  0: a runtime that knows no generic targets (the default is 1) */
+ *   KILN_SIM_STANDARD 1: HSA's own rules for packets and kernargs instead of kiln's stricter ones, and locked memory
+ * has the host's addresses, for programs that nobody here wrote (the default is 0) KILN_SIM_GENERIC  0: a runtime that
+ * knows no generic targets (the default is 1) */
 #ifndef KILN_TESTS_SIM_ROCM_CONTROL_H
 #define KILN_TESTS_SIM_ROCM_CONTROL_H
 

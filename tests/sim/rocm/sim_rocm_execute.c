@@ -36,8 +36,11 @@ void sim_rocm_program_unload(sim_executable *executable) {
     amd_program_free(executable->program);
 }
 
-/* Live memory that the device may access, and variables of other code objects. */
+/* Live memory that the device may access, the host's that is locked, and variables of other code objects. */
 static bool find(void *context, uint64_t address, sim_region *out_region) {
+    const sim_lock_range *range = address & SIM_ALIAS ? sim_rocm_locked(sim_host_bytes(address), 1) : NULL;
+    if (range) *out_region = (sim_region){(uintptr_t)range->host | SIM_ALIAS, range->size, NULL, false};
+    if (address & SIM_ALIAS) return range;
     const void *pointer = (const void *)(uintptr_t)address;
     const sim_memory *memory = sim_memory_find(pointer, 1);
     const sim_variable *variable = memory ? NULL : sim_rocm_variable_at(*(const int32_t *)context, pointer, 1);

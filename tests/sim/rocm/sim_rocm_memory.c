@@ -28,11 +28,15 @@ static bool locks(const void *object, const void *context) {
            wanted->size <= range->size - (size_t)(wanted->host - range->host);
 }
 
+const sim_lock_range *sim_rocm_locked(const void *host, size_t size) {
+    return sim_object_find("lock", locks, &(sim_lock_range){(uint8_t *)(uintptr_t)host, size});
+}
+
 uint8_t *sim_rocm_resolve(int32_t device, const void *address, size_t size) {
-    const sim_lock_range wanted = {(uint8_t *)((uintptr_t)address & ~SIM_LOCK_OFFSET), size};
-    if ((uintptr_t)address & SIM_LOCK_OFFSET) return sim_object_find("lock", locks, &wanted) ? wanted.host : NULL;
+    uint8_t *host = sim_host_bytes((uintptr_t)address);
+    if ((uintptr_t)address & SIM_ALIAS) return sim_rocm_locked(host, size) ? host : NULL;
     const bool reached = sim_rocm_reaches(device, address, size) || sim_rocm_variable_at(device, address, size);
-    return reached ? wanted.host : NULL;
+    return reached ? host : NULL;
 }
 
 kiln__hsa_status hsa_amd_memory_pool_allocate(kiln__hsa_pool pool, size_t size, uint32_t flags, void **out_memory) {
@@ -53,6 +57,7 @@ kiln__hsa_status hsa_amd_memory_pool_allocate(kiln__hsa_pool pool, size_t size, 
 
 kiln__hsa_status hsa_amd_memory_pool_free(void *memory) {
     SIM_HSA_ENTER_RELEASE();
+    if (!memory && sim_rocm_standard()) SIM_HSA_RELEASED();
     const sim_memory *found = sim_memory_find(memory, 0);
     SIM_HSA_RULE(found && found->bytes == memory, SIM_HSA_ERROR_INVALID_ALLOCATION,
                  "hsa_amd_memory_pool_free: %p is no live allocation", memory);
@@ -104,13 +109,13 @@ static void tell_variable(const sim_variable *variable, kiln__hsa_pointer_info *
 
 /* What an address is of: an allocation, or a range that is locked, by its address for the host or for agents. */
 static const sim_memory *tell(const void *pointer, kiln__hsa_pointer_info *info) {
-    void *host = (void *)((uintptr_t)pointer & ~SIM_LOCK_OFFSET);
+    void *host = sim_host_bytes((uintptr_t)pointer);
     const sim_lock_range *range = sim_object_find("lock", locks_byte, host);
     const sim_memory *found = range ? NULL : sim_memory_find(pointer, 1);
     if (range) {
         info->type = POINTER_LOCKED;
         info->host_base_address = range->host;
-        info->agent_base_address = (void *)((uintptr_t)range->host | SIM_LOCK_OFFSET);
+        info->agent_base_address = (void *)((uintptr_t)range->host | SIM_ALIAS);
         info->size_in_bytes = range->size;
         info->agent_owner.handle = SIM_CPU_AGENT;
     } else if (found) {
@@ -168,7 +173,7 @@ kiln__hsa_status hsa_amd_memory_lock(void *host, size_t size, kiln__hsa_agent *a
     sim_lock_range *range = sim_object_new("lock", sizeof *range);
     if (!range) return SIM_HSA_ERROR_OUT_OF_RESOURCES;
     *range = (sim_lock_range){host, size};
-    *out_agent_pointer = (void *)((uintptr_t)host | SIM_LOCK_OFFSET);
+    *out_agent_pointer = (void *)((uintptr_t)host | SIM_ALIAS);
     return KILN__HSA_STATUS_SUCCESS;
 }
 
@@ -199,4 +204,33 @@ kiln__hsa_status hsa_amd_memory_fill(void *memory, uint32_t value, size_t count)
         memcpy((uint8_t *)memory + i * sizeof value, &value, sizeof value);
     sim_memory_wrote(memory, count * sizeof value);
     return KILN__HSA_STATUS_SUCCESS;
+}
+
+/* At once, as hsa_amd_memory_fill. Whatever a GPU or the host has allocated, or the host's own memory. */
+kiln__hsa_status hsa_memory_copy(void *destination, const void *source, size_t size) {
+    SIM_HSA_ENTER();
+    SIM_HSA_RULE(destination && source, SIM_HSA_ERROR_INVALID_ARGUMENT, "hsa_memory_copy: NULL");
+    memmove(destination, source, size);
+    if (sim_memory_find(destination, size)) sim_memory_wrote(destination, size);
+    return KILN__HSA_STATUS_SUCCESS;
+}
+
+/* For agents of the full profile, which simulated GPUs are not: of no consequence. */
+kiln__hsa_status hsa_memory_register(void *memory, size_t size) {
+    SIM_HSA_ENTER();
+    return memory || !size ? KILN__HSA_STATUS_SUCCESS : SIM_HSA_ERROR_INVALID_ARGUMENT;
+}
+
+kiln__hsa_status hsa_memory_deregister(void *memory, size_t size) {
+    (void)memory, (void)size;
+    SIM_HSA_ENTER();
+    return KILN__HSA_STATUS_SUCCESS;
+}
+
+kiln__hsa_status hsa_amd_memory_lock_to_pool(void *host, size_t size, kiln__hsa_agent *agents, int agent_count,
+                                             kiln__hsa_pool pool, uint32_t flags, void **out_agent_pointer) {
+    const kiln__hsa_agent agent = {(pool.handle - SIM_POOL) / SIM_POOL_KINDS};
+    SIM_HSA_RULE(!flags, SIM_HSA_ERROR_INVALID_ARGUMENT, "hsa_amd_memory_lock_to_pool: flags 0x%x", flags);
+    if (agent.handle - SIM_CPU_AGENT >= SIM_GPU_AGENT - SIM_CPU_AGENT) return SIM_HSA_ERROR_INVALID_MEMORY_POOL;
+    return hsa_amd_memory_lock(host, size, agents, agent_count, out_agent_pointer);
 }

@@ -1,7 +1,8 @@
 /* What a packet must be when its doorbell rings. kiln's rules are stricter than the standard's: every packet has the
  * barrier bit, a barrier packet system scope on both sides, since the host and other devices look behind it, and a
- * dispatch the agent's at least. Each rule has the status that the runtime would give for a packet that
- * breaks it, or INVALID_PACKET_FORMAT if its hardware would not notice. */
+ * dispatch the agent's at least; kernargs are in memory of their own pool. KILN_SIM_STANDARD=1 lets these be. Each rule
+ * has the status that the runtime would give for a packet that breaks it, or INVALID_PACKET_FORMAT if its hardware
+ * would not notice. */
 #include "tests/sim/rocm/sim_rocm.h"
 #include <string.h>
 
@@ -73,7 +74,8 @@ static kiln__hsa_status dispatch_check(const kiln__hsa_dispatch_packet *packet, 
                 packet->private_segment_size, kernel->symbol, kernel->private_bytes);
     PACKET_RULE((uintptr_t)packet->kernarg_address % KERNARG_ALIGNMENT == 0, "kernargs are not 16-byte aligned");
     const sim_memory *memory = sim_memory_find(packet->kernarg_address, kernel->kernarg_bytes);
-    PACKET_RULE(!kernel->kernarg_bytes || (memory && !strcmp(memory->kind, SIM_KERNARG_MEMORY)),
+    PACKET_RULE(!kernel->kernarg_bytes ||
+                    (memory && (sim_rocm_standard() || !strcmp(memory->kind, SIM_KERNARG_MEMORY))),
                 "kernargs are not %u bytes of live kernarg memory", kernel->kernarg_bytes);
     PACKET_RULE(!kernel->kernarg_bytes || sim_rocm_reaches(device, packet->kernarg_address, kernel->kernarg_bytes),
                 "the device has no access to the kernargs");
@@ -89,9 +91,12 @@ kiln__hsa_status sim_rocm_packet_check(const kiln__hsa_dispatch_packet *packet, 
     const uint32_t release = header >> KILN__HSA_PACKET_HEADER_SCRELEASE_FENCE_SCOPE & 3;
     *out_kernarg_size = 0;
     PACKET_RULE(!(header >> 13), "header 0x%x has unknown bits", header);
-    PACKET_RULE(header >> KILN__HSA_PACKET_HEADER_BARRIER & 1, "header 0x%x has no barrier bit", header);
+    PACKET_RULE(sim_rocm_standard() || (header >> KILN__HSA_PACKET_HEADER_BARRIER & 1),
+                "header 0x%x has no barrier bit", header);
     const bool dispatch = type == KILN__HSA_PACKET_TYPE_KERNEL_DISPATCH;
-    const uint32_t scope = dispatch ? KILN__HSA_FENCE_SCOPE_AGENT : KILN__HSA_FENCE_SCOPE_SYSTEM;
+    const uint32_t scope = sim_rocm_standard() ? 0
+                           : dispatch          ? KILN__HSA_FENCE_SCOPE_AGENT
+                                               : KILN__HSA_FENCE_SCOPE_SYSTEM;
     PACKET_RULE(acquire >= scope && acquire <= KILN__HSA_FENCE_SCOPE_SYSTEM && release >= scope &&
                     release <= KILN__HSA_FENCE_SCOPE_SYSTEM,
                 "header 0x%x is not of %s scope", header, dispatch ? "agent or system" : "system");

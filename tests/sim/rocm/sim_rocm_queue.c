@@ -385,6 +385,20 @@ kiln__hsa_status hsa_amd_profiling_set_profiler_enabled(kiln__hsa_queue *native,
     return KILN__HSA_STATUS_SUCCESS;
 }
 
+/* Of no consequence: nothing here takes time from another queue, and every block is computed all the same. */
+kiln__hsa_status hsa_amd_queue_set_priority(kiln__hsa_queue *native, uint32_t priority) {
+    enum { PRIORITY_HIGH = 2 };
+    SIM_HSA_ENTER();
+    if (!queue_of(__func__, native)) return SIM_HSA_ERROR_INVALID_QUEUE;
+    return priority <= PRIORITY_HIGH ? KILN__HSA_STATUS_SUCCESS : SIM_HSA_ERROR_INVALID_ARGUMENT;
+}
+
+kiln__hsa_status hsa_amd_queue_cu_set_mask(const kiln__hsa_queue *native, uint32_t bits, const uint32_t *mask) {
+    SIM_HSA_ENTER();
+    if (!queue_of(__func__, native)) return SIM_HSA_ERROR_INVALID_QUEUE;
+    return mask && bits && bits % 32 == 0 ? KILN__HSA_STATUS_SUCCESS : SIM_HSA_ERROR_INVALID_ARGUMENT;
+}
+
 /* ---- For the other files and the tests ---- */
 
 typedef struct kernarg_range {

@@ -33,6 +33,15 @@ kiln__hsa_status hsa_signal_create(kiln__hsa_signal_value initial, uint32_t cons
     return KILN__HSA_STATUS_SUCCESS;
 }
 
+kiln__hsa_status hsa_amd_signal_create(kiln__hsa_signal_value initial, uint32_t consumer_count,
+                                       const kiln__hsa_agent *consumers, uint64_t attributes,
+                                       kiln__hsa_signal *out_signal) {
+    enum { GPU_ONLY = 1 };
+    SIM_HSA_RULE(!(attributes & ~(uint64_t)GPU_ONLY), SIM_HSA_ERROR_INVALID_ARGUMENT,
+                 "hsa_amd_signal_create: attributes 0x%llx", (unsigned long long)attributes);
+    return hsa_signal_create(initial, consumer_count, consumers, out_signal);
+}
+
 kiln__hsa_status hsa_signal_destroy(kiln__hsa_signal signal) {
     SIM_HSA_ENTER_RELEASE();
     SIM_HSA_RULE(sim_object_live("signal", (void *)(uintptr_t)signal.handle), SIM_HSA_ERROR_INVALID_SIGNAL,
@@ -70,6 +79,25 @@ void hsa_signal_store_screlease(kiln__hsa_signal signal, kiln__hsa_signal_value 
     store(__func__, signal, value);
 }
 
+/* Wakes nobody: who waits finds out in the end. */
+void hsa_signal_silent_store_relaxed(kiln__hsa_signal signal, kiln__hsa_signal_value value) {
+    SIM_HSA_LOCK();
+    sim_signal *found = sim_rocm_signal(signal);
+    if (!found || found->doorbell_of)
+        sim_violation("hsa_signal_silent_store_relaxed: no live signal, or a doorbell");
+    else
+        found->value = value;
+}
+
+kiln__hsa_status hsa_amd_signal_value_pointer(kiln__hsa_signal signal, volatile kiln__hsa_signal_value **out_pointer) {
+    SIM_HSA_ENTER();
+    sim_signal *found = sim_rocm_signal(signal);
+    if (!found || found->doorbell_of) return SIM_HSA_ERROR_INVALID_SIGNAL;
+    SIM_HSA_RULE(out_pointer, SIM_HSA_ERROR_INVALID_ARGUMENT, "hsa_amd_signal_value_pointer: no result");
+    *out_pointer = &found->value;
+    return KILN__HSA_STATUS_SUCCESS;
+}
+
 static void add(const char *function, kiln__hsa_signal signal, kiln__hsa_signal_value value) {
     SIM_HSA_LOCK();
     sim_signal *found = sim_rocm_signal(signal);
@@ -100,7 +128,7 @@ kiln__hsa_signal_value hsa_signal_load_relaxed(kiln__hsa_signal signal) {
     return hsa_signal_load_scacquire(signal);
 }
 
-static bool holds(kiln__hsa_signal_value value, uint32_t condition, kiln__hsa_signal_value compare) {
+bool sim_rocm_signal_holds(kiln__hsa_signal_value value, uint32_t condition, kiln__hsa_signal_value compare) {
     switch (condition) {
     case 0:
         return value == compare;
@@ -121,7 +149,7 @@ static kiln__hsa_signal_value wait(kiln__hsa_signal signal, uint32_t condition, 
         const sim_signal *found = sim_rocm_signal(signal);
         SIM_HSA_RULE(found, 0, "hsa_signal_wait_scacquire: no live signal");
         const uint64_t waited = sim_rocm_ticks() - begin;
-        if (holds(found->value, condition, compare) || waited >= timeout_ticks) return found->value;
+        if (sim_rocm_signal_holds(found->value, condition, compare) || waited >= timeout_ticks) return found->value;
         const uint64_t left = timeout_ticks - waited;
         sim_rocm_wait_change(left < 10000000 ? left * SIM_TICK_NANOSECONDS : 100000000);
     }
@@ -155,6 +183,18 @@ kiln__hsa_status hsa_amd_profiling_get_dispatch_time(kiln__hsa_agent agent, kiln
     SIM_HSA_RULE(
         found->end && found->device == device && found->value <= 0, SIM_HSA_ERROR_INVALID_SIGNAL,
         "hsa_amd_profiling_get_dispatch_time: the signal's packet was not profiled on this agent, or is not done");
+    *out_time = (kiln__hsa_dispatch_time){found->start, found->end};
+    return KILN__HSA_STATUS_SUCCESS;
+}
+
+/* A copy's times are left in its completion signal if hsa_amd_profiling_async_copy_enable asked for them. */
+kiln__hsa_status hsa_amd_profiling_get_async_copy_time(kiln__hsa_signal signal, kiln__hsa_dispatch_time *out_time) {
+    SIM_HSA_ENTER();
+    const sim_signal *found = sim_rocm_signal(signal);
+    if (!found) return SIM_HSA_ERROR_INVALID_SIGNAL;
+    SIM_HSA_RULE(out_time, SIM_HSA_ERROR_INVALID_ARGUMENT, "hsa_amd_profiling_get_async_copy_time: time is NULL");
+    SIM_HSA_RULE(found->end && found->value <= 0, SIM_HSA_ERROR_INVALID_SIGNAL,
+                 "hsa_amd_profiling_get_async_copy_time: the signal's copy was not profiled, or is not done");
     *out_time = (kiln__hsa_dispatch_time){found->start, found->end};
     return KILN__HSA_STATUS_SUCCESS;
 }

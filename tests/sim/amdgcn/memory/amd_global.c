@@ -114,7 +114,7 @@ uint8_t *amd_global_at(amd_wave *wave, const amd_op *op, uint32_t lane, uint64_t
         return NULL;
     }
     if (store && region->written) mark_written(region->written, offset, size);
-    return (uint8_t *)(uintptr_t)address;
+    return sim_host_bytes(address);
 }
 
 bool amd_aligned(amd_wave *wave, const amd_op *op, uint32_t lane, uint64_t address, uint32_t size) {
@@ -232,7 +232,7 @@ const uint8_t *amd_request_lane(amd_wave *wave, const amd_op *op, const amd_requ
 /* Whole dwords of all lanes, which lie one behind the other. */
 static void rows_load(amd_wave *wave, const amd_request *made, const amd_operand *to) {
     const uint32_t count = made->size / 4;
-    const uint8_t *from = (const uint8_t *)(uintptr_t)made->address[0];
+    const uint8_t *from = sim_host_bytes(made->address[0]);
     if (count == 1) {
         memcpy(wave->v[to->index], from, wave->lanes * sizeof(uint32_t));
         return;
@@ -246,7 +246,7 @@ static void rows_load(amd_wave *wave, const amd_request *made, const amd_operand
 
 static void rows_store(const amd_wave *wave, const amd_request *made, const amd_operand *from) {
     const uint32_t count = made->size / 4;
-    uint8_t *to = (uint8_t *)(uintptr_t)made->address[0];
+    uint8_t *to = sim_host_bytes(made->address[0]);
     if (count == 1) {
         memcpy(to, wave->v[from->index], wave->lanes * sizeof(uint32_t));
         return;
@@ -268,7 +268,7 @@ bool amd_request_load(amd_wave *wave, const amd_op *op, amd_request *made, const
     amd_request_fill(made);
     for (uint64_t rest = made->exec; rest; rest &= rest - 1) {
         uint32_t l = (uint32_t)__builtin_ctzll(rest);
-        const uint8_t *bytes = (const uint8_t *)(uintptr_t)made->address[l];
+        const uint8_t *bytes = sim_host_bytes(made->address[l]);
         if (!checked) bytes = lane_at(wave, op, made, l, false);
         if (!bytes) return false;
         amd_lane_put(wave, op, to, l, bytes);
@@ -286,7 +286,7 @@ bool amd_request_store(amd_wave *wave, const amd_op *op, amd_request *made, cons
     amd_request_fill(made);
     for (uint64_t rest = made->exec; rest; rest &= rest - 1) {
         uint32_t l = (uint32_t)__builtin_ctzll(rest);
-        uint8_t *bytes = (uint8_t *)(uintptr_t)made->address[l];
+        uint8_t *bytes = sim_host_bytes(made->address[l]);
         if (!checked) bytes = lane_at(wave, op, made, l, true);
         if (!bytes) return false;
         amd_lane_get(wave, op, from, l, bytes);

@@ -2,6 +2,7 @@
  * pools, addresses and symbols, who reaches what, and signals that count more than one thing. */
 #include "loader/rocm/rocm_abi.h"
 #include "tests/sim/core/sim_client.h"
+#include "tests/sim/rocm/extra_types.h"
 #include "tests/sim/tests/amdgcn/amdgcn_harness.h"
 #include "tests/sim/tests/common/programs_host.h"
 #include <setjmp.h>

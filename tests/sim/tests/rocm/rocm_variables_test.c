@@ -3,6 +3,7 @@
 #include "loader/rocm/rocm_abi.h"
 #include "tests/assert_ok.h"
 #include "tests/sim/core/sim_client.h"
+#include "tests/sim/rocm/extra_types.h"
 #include "tests/sim/tests/amdgcn/amdgcn_harness.h"
 #include "tests/sim/tests/common/programs_host.h"
 #include <setjmp.h>
