@@ -70,7 +70,7 @@ OPERATORS := $(shell sed -n 's/^KILN_OPERATOR.\([a-z0-9_]*\).*/\1/p' kernels/ops
 CPU_LEVELS := $(shell sed -n 's/^KILN_CPU."\([^"]*\)", $(HOST),.*/\1/p' loader/targets.def)
 cpu_flags = $(shell sed -n 's/^KILN_CPU."$(1)", $(HOST), [0-9]*, "\([^"]*\)".*/\1/p' loader/targets.def)
 
-LOADER_SOURCES := $(sort $(wildcard loader/*.c loader/blocks/*.c loader/tree/*.c loader/image/*.c loader/cuda/*.c loader/rocm/*.c loader/cpu/*.c))
+LOADER_SOURCES := $(sort $(wildcard loader/*.c loader/blocks/*.c loader/tree/*.c loader/image/*.c loader/cuda/*.c loader/rocm/*.c loader/hip/*.c loader/cpu/*.c))
 CLI_SOURCES    := $(sort $(wildcard loader/cli/*.c))
 LOADER_OBJECTS := $(LOADER_SOURCES:%.c=$(OBJ)/%.o)
 CLI_OBJECTS    := $(CLI_SOURCES:%.c=$(OBJ)/%.o)
@@ -168,7 +168,7 @@ $(OBJ)/%/bundle.o: $(OBJ)/%/bundle.c $(FLAGS)
 # A make of the parts that a goal needs after scripts/deps.sh has had its say: as parallel as asked for, or as can be.
 SUBMAKE = $(MAKE) --no-print-directory config=$(config) $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 
-include docs/examples/examples.mk loader/bindings/python/python.mk loader/bindings/triton/triton.mk loader/bindings/ggml/ggml.mk tests/tests.mk tests/fuzz/fuzz.mk \
+include docs/examples/examples.mk loader/bindings/python/python.mk loader/bindings/triton/triton.mk loader/bindings/ggml/ggml.mk tests/bindings/hip.mk tests/tests.mk tests/fuzz/fuzz.mk \
 	tests/sim/sim.mk tests/bench/bench.mk scripts/install.mk scripts/oci.mk
 
 .PHONY: demo

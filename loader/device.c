@@ -93,7 +93,8 @@ kiln_status kiln_device_count(kiln_backend_id backend, int32_t *out_count) {
     *out_count = 0;
     const kiln__backend *found = kiln__backend_find(backend);
     KILN__REQUIRE(found,
-                  "kiln_device_count: backend is %d: must be KILN_BACKEND_CUDA, KILN_BACKEND_ROCM or KILN_BACKEND_CPU",
+                  "kiln_device_count: backend is %d: must be KILN_BACKEND_CUDA, KILN_BACKEND_ROCM, KILN_BACKEND_CPU or "
+                  "KILN_BACKEND_HIP",
                   (int)backend);
     return found->count(out_count);
 }
@@ -225,13 +226,18 @@ static void registry_add(kiln_device *device, const char *why) {
     pthread_mutex_unlock(&registry_lock);
 }
 
+/* Its devices are another backend's, too. */
+static bool is_by_name(const kiln__backend *backend) {
+    return backend->id == KILN_BACKEND_HIP;
+}
+
 /* Tries the backends that the options allow, in the order of preference, and tells the story in why. */
 static kiln_status open_first(const kiln_device_options *options, kiln__text *why, kiln_device **out_device) {
     kiln_status status = KILN_OK, absence = KILN_ERROR_NO_DRIVER;
     for (unsigned id = KILN_BACKEND_ANY + 1; id < BACKEND_END; id++) {
         const kiln__backend *backend = backends[id];
         bool absent;
-        if (options->backend != KILN_BACKEND_ANY && options->backend != backend->id) continue;
+        if (options->backend != backend->id && (options->backend != KILN_BACKEND_ANY || is_by_name(backend))) continue;
         if ((options->require_gpu || options->id) && backend->id == KILN_BACKEND_CPU) {
             kiln__text_add(why, "%scpu: left, a GPU is required", why->length ? "\n" : "");
             continue;

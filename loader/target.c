@@ -171,6 +171,7 @@ size_t kiln_target_text(const kiln_target *target, char *text, size_t size) {
     case KILN_BACKEND_CPU:
         kiln__text_add(&out, "%.31s", target->processor[0] ? target->processor : "a CPU below every level");
         break;
+    case KILN_BACKEND_HIP: /* no target's: its devices have ROCm's */
     case KILN_BACKEND_ANY:
         break;
     }

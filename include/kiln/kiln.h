@@ -118,15 +118,18 @@ KILN_API void kiln_set_log(kiln_log_callback callback, void *user);
 
 /* ---- 2. Devices -------------------------------------------------------------------------------------------------- */
 
-/* How a device is driven, in order of preference. */
+/* How a device is driven, in order of preference. HIP drives the GPUs that ROCm does, by the HIP runtime's own streams,
+ * events and modules, for a program that lives in HIP: its hipStream_t can be borrowed and captured, which HSA, to
+ * which the ROCm backend speaks, knows nothing of. It is taken only if it is named. */
 typedef enum kiln_backend_id {
     KILN_BACKEND_ANY,
     KILN_BACKEND_CUDA,
     KILN_BACKEND_ROCM,
-    KILN_BACKEND_CPU
+    KILN_BACKEND_CPU,
+    KILN_BACKEND_HIP
 } kiln_backend_id;
 
-/* Returns "cuda", "rocm", "cpu" or "any", in static storage. */
+/* Returns "cuda", "rocm", "cpu", "hip" or "any", in static storage. */
 KILN_API const char *kiln_backend_name(kiln_backend_id backend);
 
 /* An open device: one GPU, or the CPU. There is one for each (backend, ordinal, context), and it is reference-counted:
@@ -151,13 +154,18 @@ typedef void (*kiln_parallel_for)(void *user, size_t count, void (*body)(void *c
  * single fault per process, so that one loses every open ROCm device, and none can be opened afterwards. The runtime
  * never releases a handler, so the library that contains this copy of kiln stays loaded even after dlclose.
  *
+ * HIP: the process must have loaded libamdhip64 (HIP 5, 6 or 7) by itself, as every program that uses HIP has; kiln
+ * finds it and never loads it. Ordinals are HIP's, and the device is used in HIP's own context: what kiln allocates is
+ * HIP's to free, hipDeviceSynchronize waits for kiln's work, and a fault is handled as HIP does. kiln leaves the
+ * thread's current device as it was, and hipGetLastError with no error of its own.
+ *
  * id: when CUDA_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES is set, one ordinal names different GPUs to different libraries,
  * since the HSA runtime does not read the latter. An id names the same device to all of them. It is the device's UUID
  * as written by nvidia-smi -L ("GPU-8f8c...", or "MIG-..."), rocminfo ("GPU-4d1b...") or PyTorch (no prefix), or its
  * PCI address as written by lspci ("41:00.0", "0000:41:00.0") or nvidia-smi ("00000000:41:00.0"). Case does not matter.
  */
 typedef struct kiln_device_options {
-    kiln_backend_id backend; /* KILN_BACKEND_ANY: the first of CUDA, ROCm, CPU that has a device */
+    kiln_backend_id backend; /* KILN_BACKEND_ANY: the first of CUDA, ROCm, CPU that has a device; never HIP */
     int32_t ordinal;         /* which device of the backend, in the driver's order */
     int32_t require_gpu;     /* non-zero: never fall back to the CPU */
     int32_t allow_amx;       /* CPU: non-zero: kiln may ask the kernel for AMX state, which changes the process */
@@ -171,11 +179,11 @@ typedef struct kiln_device_options {
 } kiln_device_options;
 
 /* Counts the devices of a backend, loading its driver. A driver that is absent, is a stub or has no device counts as 0,
- * with the reason in kiln_last_error(), and is not a failure; a driver that is present and does not work is. Returns
- * KILN_OK; KILN_ERROR_INVALID_ARGUMENT (unknown backend, KILN_BACKEND_ANY, NULL);
- * KILN_ERROR_DRIVER_TOO_OLD (it lacks a function that kiln needs, or does not match the kernel module or the device);
- * KILN_ERROR_OUT_OF_MEMORY; KILN_ERROR_FORKED (the driver was initialised, or was about to be, before a fork);
- * KILN_ERROR_DEVICE_LOST; KILN_ERROR_DRIVER. */
+ * with the reason in kiln_last_error(), and is not a failure; a driver that is present and does not work is. HIP is
+ * absent where the process has not loaded it. Returns KILN_OK; KILN_ERROR_INVALID_ARGUMENT (unknown backend,
+ * KILN_BACKEND_ANY, NULL); KILN_ERROR_DRIVER_TOO_OLD (it lacks a function that kiln needs, or does not match the kernel
+ * module or the device); KILN_ERROR_OUT_OF_MEMORY; KILN_ERROR_FORKED (the driver was initialised, or was about to be,
+ * before a fork); KILN_ERROR_DEVICE_LOST; KILN_ERROR_DRIVER. */
 KILN_API kiln_status kiln_device_count(kiln_backend_id backend, int32_t *out_count);
 
 /* Opens a device, or adds a reference to it if it is already open; in that case options other than backend, ordinal and
@@ -207,7 +215,7 @@ KILN_API const char *kiln_device_selection_log(const kiln_device *device);
 
 /* The properties of a device by which its images are selected. */
 typedef struct kiln_target {
-    kiln_backend_id backend;
+    kiln_backend_id backend;    /* KILN_BACKEND_ROCM of a HIP device, whose images are the same */
     int32_t compute_capability; /* CUDA: major * 10 + minor (sm_90 is 90, sm_120 is 120) */
     int32_t driver_version;     /* CUDA: major * 1000 + minor * 10, as the driver reports it (12040 is 12.4) */
     int32_t xnack;              /* ROCm: 0 not supported, 1 off, 2 on */
@@ -219,7 +227,7 @@ typedef struct kiln_target {
 
 /* A device as its driver describes it. */
 typedef struct kiln_device_info {
-    kiln_backend_id backend;
+    kiln_backend_id backend; /* that it was opened on */
     int32_t ordinal;
     kiln_target target;
     char name[128];           /* as the driver gives it */
@@ -231,7 +239,7 @@ typedef struct kiln_device_info {
     int32_t max_shared_bytes; /* per block, with opt-in; CPU: 0 */
     /* The device's identity, independent of CUDA_VISIBLE_DEVICES and HIP_VISIBLE_DEVICES. What the driver does not
      * report is 0 in the UUID and -1 in the other fields: on the CPU, with drivers before CUDA 11.4 (UUID) or 12 (NUMA
-     * node), and with runtimes before ROCm 4.0. */
+     * node), with runtimes before ROCm 4.0, and with HIP (NUMA node). */
     uint8_t uuid[16]; /* as from cuDeviceGetUuid_v2 or hipDeviceGetUuid; kiln_device_uuid_text formats it */
     int32_t pci_domain, pci_bus, pci_device, pci_function;
     int32_t numa_node; /* nearest to the device */
@@ -264,7 +272,7 @@ KILN_API kiln_status kiln_device_enable_peer(kiln_device *device, kiln_device *p
  * KILN_CPU_SCRATCH bytes for the thread that uses it, whose stack may be small. */
 typedef struct kiln_stream {
     kiln_device *device;
-    void *native; /* CUstream; ROCm: kiln's or the application's hsa_queue_t */
+    void *native; /* CUstream; HIP: hipStream_t; ROCm: kiln's or the application's hsa_queue_t */
     void *state;  /* kiln's own */
 } kiln_stream;
 
@@ -276,7 +284,8 @@ enum { KILN_STREAM_TIMING = 1 }; /* ROCm: events on this stream can be timed, by
 KILN_API kiln_status kiln_stream_open(kiln_device *device, uint32_t flags, kiln_stream *out_stream);
 
 /* Makes a stream of one of the application's queues. CUDA: native is a CUstream of the device's context, where 0, 1 and
- * 2 mean what they mean to the driver; nothing is allocated and nothing need be released. ROCm: native is an
+ * 2 mean what they mean to the driver; nothing is allocated and nothing need be released. HIP: the same with a
+ * hipStream_t; what HIP does not know as a stream, or knows as another device's, is refused. ROCm: native is an
  * hsa_queue_t * of the device's agent, which must outlive the stream; kiln_stream_close waits for kiln's last packet
  * and releases kiln's kernarg ring, but not the queue. The queue's error callback must call kiln_device_mark_lost, or
  * kiln may wait forever. CPU: native must be NULL; the same as kiln_stream_open. Returns the same statuses as
@@ -366,10 +375,10 @@ typedef enum kiln_copy_direction { KILN_COPY_TO_DEVICE, KILN_COPY_TO_HOST, KILN_
 
 /* Copies size bytes in stream order. The ranges must not overlap. The host side may be any memory. If it is from
  * kiln_host_alloc the copy is asynchronous, and the memory must stay valid until the stream is done; otherwise the call
- * may wait for the copy. While a stream is being captured (CUDA), host memory of either kind is read or written when
- * the graph runs, not at the call, and must stay valid until then. A size of 0 does nothing. After an error no part of
- * the copy is in flight, with one exception: if the device is lost during the copy, and the copy does not end within a
- * second, the call returns, and what kiln allocated or pinned for it is never released. Returns KILN_OK,
+ * may wait for the copy. While a stream is being captured (CUDA, HIP), host memory of either kind is read or written
+ * when the graph runs, not at the call, and must stay valid until then. A size of 0 does nothing. After an error no
+ * part of the copy is in flight, with one exception: if the device is lost during the copy, and the copy does not end
+ * within a second, the call returns, and what kiln allocated or pinned for it is never released. Returns KILN_OK,
  * KILN_ERROR_INVALID_ARGUMENT, KILN_ERROR_OUT_OF_MEMORY, KILN_ERROR_CAPTURING, KILN_ERROR_FORKED,
  * KILN_ERROR_DEVICE_LOST, KILN_ERROR_DRIVER. */
 KILN_API kiln_status kiln_copy(kiln_stream *stream, void *destination, const void *source, size_t size,
@@ -664,11 +673,11 @@ enum { KILN_EVENT_NO_TIMING = 1 }; /* not for kiln_event_elapsed; cheaper to rec
 KILN_API kiln_status kiln_event_create(kiln_device *device, uint32_t flags, kiln_event **out_event);
 
 /* Makes an event of one of the application's, which must outlive it, so that kiln's work can wait for the application's
- * and the other way round. The event counts as recorded. CUDA: native is a CUevent of the device's context. ROCm:
- * native is the handle of an hsa_signal_t, which has happened when its value is 0 or less and which kiln_event_record
- * first sets to 1; it must live until everything that waits for it has ended, and kiln_event_elapsed does not accept
- * the event. CPU: native must be NULL. Release with kiln_event_destroy, which leaves native alone. Returns the same
- * statuses as kiln_event_create. */
+ * and the other way round. The event counts as recorded. CUDA: native is a CUevent of the device's context. HIP:
+ * a hipEvent_t. ROCm: native is the handle of an hsa_signal_t, which has happened when its value is 0 or less and which
+ * kiln_event_record first sets to 1; it must live until everything that waits for it has ended, and kiln_event_elapsed
+ * does not accept the event. CPU: native must be NULL. Release with kiln_event_destroy, which leaves native alone.
+ * Returns the same statuses as kiln_event_create. */
 KILN_API kiln_status kiln_event_borrow(kiln_device *device, void *native, kiln_event **out_event);
 
 /* Releases an event. NULL is accepted. */

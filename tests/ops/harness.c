@@ -98,7 +98,7 @@ static void add_cpu_devices(void) {
     }
 }
 
-/* Reads "cuda:0 rocm:1 cpu". */
+/* Reads "cuda:0 rocm:1 cpu". For "hip:0" the process was started with HIP in LD_PRELOAD. */
 static void add_named_devices(const char *names) {
     char text[TEXT_SIZE], *rest = NULL;
     snprintf(text, sizeof text, "%s", names);
@@ -107,11 +107,11 @@ static void add_named_devices(const char *names) {
         int32_t ordinal = colon ? (int32_t)strtol(colon + 1, NULL, 10) : 0;
         size_t length = colon ? (size_t)(colon - name) : strlen(name);
         kiln_backend_id backend = KILN_BACKEND_CUDA;
-        while (backend <= KILN_BACKEND_CPU && (strlen(kiln_backend_name(backend)) != length ||
+        while (backend <= KILN_BACKEND_HIP && (strlen(kiln_backend_name(backend)) != length ||
                                                strncmp(kiln_backend_name(backend), name, length) != 0)) {
             backend++;
         }
-        if (backend > KILN_BACKEND_CPU) harness_fail("KILN_TEST_DEVICES: %s is no device", name);
+        if (backend > KILN_BACKEND_HIP) harness_fail("KILN_TEST_DEVICES: %s is no device", name);
         add_device((kiln_device_options){.backend = backend, .ordinal = ordinal, .take_faults = 1}, 1000 + device_count,
                    "%s", name);
     }
