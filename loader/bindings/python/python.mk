@@ -54,5 +54,6 @@ check-python: ## the Python package with NumPy, JAX, safetensors and gguf from P
 	$(call CHECK_PYTHON,hosts.txt,$(PYTHON_DIR),)
 check-torch: ## the same with PyTorch, transformers and AutoAWQ, too; not in check
 	$(call CHECK_PYTHON,hosts-torch.txt,$(TORCH_DIR),autoawq==0.2.9)
-check-hosts: ## what kiln runs inside: check-python, -torch, -ggml and -triton, with the time and the room that each took
-	@scripts/check_hosts.sh python='$(PYTHON_DIR)' torch='$(TORCH_DIR)' ggml='$(GGML_DIR)' triton='$(TRITON_DIR)'
+check-hosts: ## what kiln runs inside: check-python, -torch, -ggml, -triton and -hip, with the time and the room that each took
+	@scripts/check_hosts.sh python='$(PYTHON_DIR)' torch='$(TORCH_DIR)' ggml='$(GGML_DIR)' triton='$(TRITON_DIR)' \
+		hip='$(HIP_DIR)'
