@@ -284,6 +284,13 @@ static void a_kernel_of_the_symbols_is_launched(void **state) {
     OK(hsa.async_copy(locked, agents[CPU], memory, agents[FIRST], sizeof out, 0, NULL, packet.completion_signal));
     hsa.signal_wait(packet.completion_signal, BELOW, 1, UINT64_MAX, 0);
     assert_int_equal(out, LAUNCHES - 1 + 5);
+    /* A kernel reaches what the host has locked, by the device's address of it. */
+    args[0] = (struct meet_args){locked, NULL, 77, 0};
+    packet.kernarg_address = args;
+    hsa.signal_store_relaxed(packet.completion_signal, 1);
+    submit(queue, packet);
+    assert_int_equal(hsa.signal_wait(packet.completion_signal, BELOW, 1, UINT64_MAX, 0), 0);
+    assert_int_equal(out, 77);
     assert_int_equal(sim.violations(), 0);
     OK(hsa.memory_unlock(&out));
     OK(hsa.queue_destroy(queue));
@@ -292,6 +299,73 @@ static void a_kernel_of_the_symbols_is_launched(void **state) {
     OK(hsa.pool_free(memory));
     OK(hsa.executable_destroy(executable));
     OK(hsa.reader_destroy(reader));
+}
+
+static void rows_are_copied(void **state) {
+    (void)state;
+    enum { ROWS = 3, LAYERS = 2, PITCH = 16, SLICE = 64, WIDTH = 8, TO_HOST = 2 };
+    static uint8_t host[LAYERS * SLICE], expected[LAYERS * SLICE];
+    void *memory, *locked;
+    kiln__hsa_signal done;
+    kiln__hsa_dispatch_time time;
+    OK(hsa.profiling_async_copy_enable(true));
+    OK(hsa.pool_allocate(pools[FIRST], BYTES, 0, &memory));
+    OK(hsa.memory_fill(memory, 0x01010101, BYTES / 4));
+    memset(host, 9, sizeof host);
+    memset(expected, 9, sizeof expected);
+    for (int layer = 0; layer < LAYERS; layer++)
+        for (int row = 0; row < ROWS; row++)
+            memset(expected + layer * SLICE + (row + 1) * PITCH + 4, 1, WIDTH);
+    OK(hsa.memory_lock(host, sizeof host, NULL, 0, &locked));
+    OK(hsa.signal_create(1, 0, NULL, &done));
+    const sim_pitched to = {locked, PITCH, SLICE}, from = {memory, 4 * PITCH, 8 * SLICE};
+    OK(hsa.async_copy_rect(&to, &(kiln__hsa_dim3){4, 1, 0}, &from, &(kiln__hsa_dim3){0, 2, 1},
+                           &(kiln__hsa_dim3){WIDTH, ROWS, LAYERS}, agents[FIRST], TO_HOST, 0, NULL, done));
+    assert_int_equal(hsa.signal_wait(done, BELOW, 1, UINT64_MAX, 0), 0);
+    assert_memory_equal(host, expected, sizeof host);
+    OK(hsa.get_async_copy_time(done, &time));
+    assert_true(time.end >= time.start);
+    assert_int_equal(sim.violations(), 0);
+    OK(hsa.profiling_async_copy_enable(false));
+    OK(hsa.memory_unlock(host));
+    OK(hsa.signal_destroy(done));
+    OK(hsa.pool_free(memory));
+}
+
+/* Called twice: what it counts down from asks for another call. */
+static bool count_down(kiln__hsa_signal_value value, void *argument) {
+    kiln__hsa_signal *signals = argument;
+    const kiln__hsa_signal_value left = hsa.signal_load(signals[1]);
+    assert_int_equal(value, 0);
+    if (left > 1) hsa.signal_store_silent(signals[0], 0);
+    hsa.signal_subtract_relaxed(signals[1], 1);
+    return left > 1;
+}
+
+static void a_signal_calls_its_handler(void **state) {
+    (void)state;
+    kiln__hsa_signal signals[2];
+    OK(hsa.signal_create_with(1, 0, NULL, 0, &signals[0]));
+    OK(hsa.signal_create(2, 0, NULL, &signals[1]));
+    OK(hsa.signal_async_handler(signals[0], BELOW, 1, count_down, signals));
+    hsa.signal_store_release(signals[0], 0);
+    assert_int_equal(hsa.signal_wait(signals[1], BELOW, 1, UINT64_MAX, 0), 0);
+    assert_int_equal(sim.violations(), 0);
+    OK(hsa.signal_destroy(signals[0]));
+    OK(hsa.signal_destroy(signals[1]));
+}
+
+static void what_no_gpu_has_is_refused(void **state) {
+    (void)state;
+    uint64_t image;
+    uint8_t handle[64];
+    bool supported = true;
+    OK(hsa.agent_extension_supported(1, agents[FIRST], 1, 0, &supported));
+    assert_false(supported);
+    assert_int_not_equal(hsa.image_create(agents[FIRST], NULL, NULL, 0, &image), KILN__HSA_STATUS_SUCCESS);
+    assert_int_not_equal(hsa.ipc_memory_create(handle, sizeof handle, handle), KILN__HSA_STATUS_SUCCESS);
+    assert_int_not_equal(hsa.svm_attributes_set(handle, sizeof handle, NULL, 0), KILN__HSA_STATUS_SUCCESS);
+    assert_int_equal(sim.violations(), 0);
 }
 
 int main(int argc, char **argv) {
@@ -313,6 +387,9 @@ int main(int argc, char **argv) {
         cmocka_unit_test(access_is_for_those_listed_last),
         cmocka_unit_test(addresses_tell_what_they_are_of),
         cmocka_unit_test(a_signal_counts_several_copies),
+        cmocka_unit_test(rows_are_copied),
+        cmocka_unit_test(a_signal_calls_its_handler),
+        cmocka_unit_test(what_no_gpu_has_is_refused),
         cmocka_unit_test_prestate(a_kernel_of_the_symbols_is_launched, code),
     };
     int failed = cmocka_run_group_tests_name("rocm_application", tests, setup, teardown);
