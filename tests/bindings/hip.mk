@@ -1,6 +1,6 @@
 # kiln inside programs that live in HIP: loader/hip.
 
-## HIP_DIR: where check-hip keeps Debian's HIP, 20 MB, or 200 with its compiler's libraries
+## HIP_DIR: where check-hip keeps Debian's HIP, 0.1 GB, or 0.2 where LLVM 15 is not installed
 HIP_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kiln/hip-5
 
 HIP_TESTS := $(OUT)/tests/bindings/hip_test $(patsubst %,$(OUT)/tests/ops/%_test,softmax gemm mha)
