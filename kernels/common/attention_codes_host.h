@@ -1,5 +1,6 @@
 /* The host sides of mha_int8_x_fp8_fwd and mha_fp8_fwd, whose params have the same fields and which have the same
  * kernels. Included after operator.h; attention_host.h has how rows and keys are divided among groups. */
+#include "kernels/common/attention_codes_mapped_args.h"
 #include "kernels/common/attention_host.h"
 #include "kernels/common/attention_scales_host.h"
 
@@ -113,8 +114,19 @@ static kiln_status divide_keys_in(const char *name, kiln__attention *p, const ki
     return KILN_OK;
 }
 
-static kiln_status launch_all(kiln_stream *stream, const char *name, const kiln_attention_codes_args *args,
-                              const kiln__attention_plan *way, const kiln_kernel *join) {
+/* A kernel that copies k and v by tensor maps. */
+static kiln_status launch_mapped(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config,
+                                 const kiln__attention *p, const kiln_attention_codes_args *codes) {
+    const kiln__tensor_layout layouts[] = {kiln__attention_layout(p, p->args.k, p->args.k_stride, 1),
+                                           kiln__attention_layout(p, p->args.v, p->args.v_stride, 1)};
+    kiln_attention_codes_mapped_args args = {.codes = *codes};
+    KILN__TRY(kiln__tensor_maps_encode(kernel, layouts, &args));
+    return kiln__operator_launch(stream, kernel, config, &args, sizeof args);
+}
+
+static kiln_status launch_all(kiln_stream *stream, const char *name, const kiln__attention *p,
+                              const kiln_attention_codes_args *args, const kiln__attention_plan *way,
+                              const kiln_kernel *join) {
     const kiln_attention_args *plain = &args->plain;
     const uint64_t heads = (uint64_t)plain->kv_heads * plain->group;
     kiln_launch_config config, joining;
@@ -126,7 +138,10 @@ static kiln_status launch_all(kiln_stream *stream, const char *name, const kiln_
     KILN__TRY(kiln__grid(name, plain->row_tiles, (uint64_t)plain->batch * plain->kv_heads * plain->splits, &config));
     config.block[0] = way->threads;
     config.dynamic_shared_bytes = way->shared_bytes;
-    KILN__TRY(kiln__operator_launch(stream, way->kernel, &config, args, sizeof *args));
+    if (kiln__tensor_map_count(&way->kernel->info))
+        KILN__TRY(launch_mapped(stream, way->kernel, &config, p, args));
+    else
+        KILN__TRY(kiln__operator_launch(stream, way->kernel, &config, args, sizeof *args));
     if (!plain->partials) return KILN_OK;
     return kiln__operator_launch(stream, join, &joining, plain, sizeof *plain);
 }
@@ -144,7 +159,7 @@ static kiln_status KILN_HOST(kiln_stream *stream, const KILN__HOST_PARAMS *param
     kiln__attention_divide_rows(&p, &way);
     if (p.workspace || p.workspace_size) KILN__TRY(divide_keys_in(name, &p, &way));
     args.plain = p.args;
-    return launch_all(stream, name, &args, &way, &module->kernels[CODES_KERNEL(join)]);
+    return launch_all(stream, name, &p, &args, &way, &module->kernels[CODES_KERNEL(join)]);
 }
 
 static kiln_status KILN__JOIN(, KILN_HOST, _workspace_size)(kiln_stream *stream, const KILN__HOST_PARAMS *params,

@@ -2,6 +2,7 @@
  * and ways to share scales; and with mha_quantize before them against attention on the tensors themselves. */
 #include "tests/ops/attention.h"
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -122,12 +123,20 @@ static void destroy(tensors *t) {
     free(t->v_numbers);
 }
 
-/* What a sum of matrix instructions on E4M3 may lose of the magnitudes of what it adds, where the image has them: they
- * keep 13 bits below the greatest. */
-static double coarseness(kiln_stream *stream, precision p, bool fp8) {
+static const kiln_bundle *bundle_of(bool fp8) {
     extern const kiln_bundle kiln__bundle_mha_fp8_fwd, kiln__bundle_mha_int8_x_fp8_fwd;
-    return harness_has_tuned(stream, fp8 ? &kiln__bundle_mha_fp8_fwd : &kiln__bundle_mha_int8_x_fp8_fwd, p) ? 0x1p-11
-                                                                                                            : 0;
+    return fp8 ? &kiln__bundle_mha_fp8_fwd : &kiln__bundle_mha_int8_x_fp8_fwd;
+}
+
+/* What a sum of matrix instructions on E4M3 may lose of the magnitudes of what it adds, where the image has them: they
+ * keep 13 bits below the greatest. Those of warpgroups cut off toward zero, up to 128 products in one sum: beside a key
+ * that has most of a query's weight each of the others loses half of the last bit. */
+static double coarseness(kiln_stream *stream, precision p, bool fp8) {
+    char name[64];
+    kiln_kernel_info info;
+    snprintf(name, sizeof name, "kiln_%s_wgmma_128_%s", names[fp8], precision_name(p));
+    if (harness_find_kernel(stream, bundle_of(fp8), p, name, &info)) return 0x1p-10;
+    return harness_has_tuned(stream, bundle_of(fp8), p) ? 0x1p-11 : 0;
 }
 
 /* One query of one head: sums of v's numbers with rounded weights, which are off by a step where the score's rounding
@@ -321,6 +330,40 @@ static void test_sizes(kiln_stream *stream) {
                 s.workspace = s.lse = true;
                 run_with(stream, p, s, fp8, 0, !fp8, fp8);
             }
+}
+
+/* Several tiles of rows and of keys where matrix units do them, some of which are seen whole and some of which windows
+ * cut at either side; sequences that begin within keys that share a scale; keys divided among groups. */
+static void test_tiles(kiln_stream *stream) {
+    static const int64_t sizes[] = {64, 96, 128};
+    for (precision p = precision_first(); p < precision_end(); p++)
+        for (int i = 0; i < 10; i++) {
+            const bool fp8 = (i + (int)p) % 2;
+            if (harness_on_cpu(stream) || !harness_has_tuned(stream, bundle_of(fp8), p)) continue;
+            attention_shape s = attention_plain(random_integer(129, 150), random_integer(530, 600), 1, 1, sizes[i % 3]);
+            int how = i % 4 == 0 ? 0 : i % 4 == 1 ? 3 : i % 4 == 2 ? 1 : 3;
+            s.lse = i % 3 == 1;
+            if (i == 2 || i == 3) s.causal = true;
+            if (i == 4 || i == 5) {
+                s.left = random_integer(130, 420);
+                s.right = i == 4 ? random_integer(1, 140) : 0;
+            }
+            if (i == 6 || i == 7) {
+                s.varlen = true;
+                s.batch = 2;
+                s.seqlens_q[0] = random_integer(20, 40);
+                s.seqlens_k[0] = random_integer(1, 7) * (i == 6 ? 9 : 64);
+                s.seqlens_q[1] = random_integer(40, 70);
+                s.seqlens_k[1] = random_integer(300, 400);
+            }
+            if (i >= 8) {
+                s.seqlens_q[0] = random_integer(17, 40);
+                s.seqlens_k[0] = random_integer(900, 1100);
+                s.workspace = true;
+                s.causal = i == 9;
+            }
+            run_with(stream, p, s, fp8, how, i % 2, i % 3 == 0);
+        }
 }
 
 /* ---- From tensors that are not quantised ---- */
@@ -544,8 +587,9 @@ static void test_refusals(kiln_stream *stream) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        on_each_device(test_random),   on_each_device(test_edges),          on_each_device(test_sizes),
-        on_each_device(test_accuracy), on_each_device(test_special_values), on_one_device(test_refusals),
+        on_each_device(test_random),  on_each_device(test_edges),    on_each_device(test_sizes),
+        on_each_device(test_tiles),   on_each_device(test_accuracy), on_each_device(test_special_values),
+        on_one_device(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,41 @@
+/* mha_int8_x_fp8_fwd for sm_90a, f16 and bf16: attention_codes_sm90a.h tells the tiles and the floor. */
+#include "kernels/arch/sm90a_products.h"
+#include "kernels/common/small_float_gpu.h"
+
+KILN_INLINE float code_number(uint32_t code) {
+    return (float)(int8_t)code;
+}
+
+struct unit {
+    typedef int32_t sums;
+    KILN_INLINE sums greater(sums a, sums b) { return max(a, b); }
+    KILN_INLINE void multiply(sums *of, uint64_t a, uint64_t b, bool add) { kiln_sm90a_wgmma_s8_n128(of, a, b, add); }
+};
+
+#define ATTEND mha_int8_x_fp8_fwd_attend
+#define JOIN   mha_int8_x_fp8_fwd_join
+#include "kernels/common/attention_codes_sm90a.h"
+
+KILN_TUNED_PARTS(f16 bf16)
+KILN_SHAPE(mha_int8_x_fp8_fwd_wgmma_64, 128, 64, 128, 134760, 100)
+KILN_SHAPE(mha_int8_x_fp8_fwd_wgmma_96, 128, 96, 128, 142952, 100)
+KILN_SHAPE(mha_int8_x_fp8_fwd_wgmma_128, 128, 128, 128, 151144, 100)
+KILN_TENSOR_MAPS(mha_int8_x_fp8_fwd_wgmma_64, 368, 128x1x128, 128x1x128)
+KILN_TENSOR_MAPS(mha_int8_x_fp8_fwd_wgmma_96, 368, 128x1x128, 128x1x128)
+KILN_TENSOR_MAPS(mha_int8_x_fp8_fwd_wgmma_128, 368, 128x1x128, 128x1x128)
+
+static_assert(offsetof(kiln_attention_codes_mapped_args, maps) == 368 && KILN_TENSOR_MAP_FITS_SM90(368), "tensor maps");
+static_assert(layout<64>::BYTES == 134760 && layout<96>::BYTES == 142952 && layout<128>::BYTES == 151144,
+              "shared memory");
+
+CODES_ENTRY(mha_int8_x_fp8_fwd_wgmma_64) {
+    attend_tiles<64>(args);
+}
+
+CODES_ENTRY(mha_int8_x_fp8_fwd_wgmma_96) {
+    attend_tiles<96>(args);
+}
+
+CODES_ENTRY(mha_int8_x_fp8_fwd_wgmma_128) {
+    attend_tiles<128>(args);
+}
