@@ -1,5 +1,5 @@
 /* Attention: the one argument of its kernels, on every backend, for contiguous and for paged keys and values. Only
- * paged ones have codes and trees. */
+ * paged ones have codes and trees, and only contiguous ones a mask that is added. */
 #ifndef KILN_KERNELS_COMMON_ATTENTION_ARGS_H
 #define KILN_KERNELS_COMMON_ATTENTION_ARGS_H
 
@@ -33,7 +33,10 @@ typedef struct kiln_attention_args {
     float *partials;             /* [splits, tokens, heads, head_dim], and their maximum and sum; NULL with one split */
     const float *k_scale;        /* [cache_scales]: what k's codes are multiplied with, where it has codes; NULL: 1 */
     const float *v_scale;        /* the same for v */
-    const uint32_t *tree_mask;   /* [tokens, tree_words]: which of its tree's keys a query sees; NULL: all */
+    union {
+        const uint32_t *tree_mask; /* [tokens, tree_words]: which of its tree's keys a query sees; NULL: all */
+        const void *mask;          /* [mask_batch, mask_heads, mask_rows, mask_cols]; NULL: none */
+    };
     int64_t tokens;
     int64_t out_stride; /* between tokens */
     int64_t q_stride;
@@ -59,10 +62,19 @@ typedef struct kiln_attention_args {
     float softcap;   /* 0: none */
     uint32_t stages; /* of a warp's ring of tiles in shared memory: decode */
     uint32_t codes;  /* non-zero: k and v are E4M3 */
-    uint32_t cache_scales;
-    uint32_t tree_words;
-    uint32_t tree_nodes; /* the last keys of a sequence, which are its tree's; 0: as many as its queries */
-    uint32_t padding;
+    union {
+        uint32_t cache_scales;
+        uint32_t mask_batch; /* 1: the same for all sequences */
+    };
+    union {
+        uint32_t tree_words;
+        uint32_t mask_heads; /* 1: the same for all heads */
+    };
+    union {
+        uint32_t tree_nodes; /* the last keys of a sequence, which are its tree's; 0: as many as its queries */
+        uint32_t mask_rows;  /* at least as many as a sequence's queries */
+    };
+    uint32_t mask_cols; /* at least as many as its keys */
 } kiln_attention_args;
 KILN_ARGS_END
 

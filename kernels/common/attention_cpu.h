@@ -32,6 +32,7 @@ typedef struct state {
     float max[TILE_ROWS], sum[TILE_ROWS];
     kiln_window windows[TILE_ROWS];
     uint64_t tokens[TILE_ROWS]; /* rows of q */
+    uint64_t masks[TILE_ROWS];  /* kiln_mask_row(), where there is a mask */
     int32_t tree;               /* kiln_tree_begin() */
     union {
         float keys[SIZE][KEYS];   /* a tile of k, transposed, and */
@@ -203,16 +204,58 @@ KILN_INLINE void add_rows(state *held, uint32_t first, uint32_t rows, uint32_t v
 
 /* ---- All rows ---- */
 
+/* The mask of a row and the tile's keys; -inf behind its window. */
+KILN_INLINE void load_mask(float *to, const state *held, const kiln_attention_args *args, uint32_t r, uint32_t key,
+                           kiln_cpu_part part) {
+    const uint32_t end = held->windows[r].end, count = end > key ? (uint32_t)kiln_min(end - key, KEYS) : 0;
+    for (uint32_t i = 0; i < KEYS; i++)
+        to[i] = -KILN_INFINITY;
+    for (uint32_t i = 0; i < count; i += KILN_VEC) {
+        const void *from = kiln_at(args->mask, held->masks[r] + key + i, part);
+        kiln_vec added = kiln_vec_load(from, count - i, part);
+        if (count - i >= KILN_VEC)
+            KILN_VEC_STORE(to + i, added);
+        else {
+            float tail[KILN_VEC];
+            KILN_VEC_STORE(tail, added);
+            memcpy(to + i, tail, (count - i) * sizeof *to);
+        }
+    }
+}
+
+/* Adds it to a row's scores. */
+KILN_INLINE void add_mask(state *held, const kiln_attention_args *args, uint32_t r, uint32_t key, kiln_cpu_part part) {
+    float *scores = held->weights[r], mask[KEYS];
+    load_mask(mask, held, args, r, key, part);
+    for (uint32_t i = 0; i < KEYS; i++)
+        scores[i] = mask[i] == -KILN_INFINITY ? -KILN_INFINITY : scores[i] + mask[i];
+}
+
+/* Whether the mask leaves the tile's keys out of all rows. */
+KILN_INLINE bool is_masked(const state *held, const kiln_attention_args *args, uint32_t key, kiln_cpu_part part) {
+    if (PAGED || !args->mask) return false;
+    bool masked = true;
+    for (uint32_t r = 0; r < held->rows && masked; r++) {
+        float mask[KEYS];
+        load_mask(mask, held, args, r, key, part);
+        for (uint32_t i = 0; i < KEYS; i++)
+            masked &= mask[i] == -KILN_INFINITY;
+    }
+    return masked;
+}
+
 /* A row's scores become its weights; its old result is scaled to the new maximum. */
-KILN_INLINE void weigh(state *held, const kiln_attention_args *args, uint32_t r, uint32_t key) {
+KILN_INLINE void weigh(state *held, const kiln_attention_args *args, uint32_t r, uint32_t key, kiln_cpu_part part) {
     float *weights = held->weights[r], max = held->max[r], sum = 0.0f, lanes[KEYS];
     kiln_window window = held->windows[r];
     uint32_t bits = kiln_tree_bits(args, held->tree, held->tokens[r], key);
     for (uint32_t i = 0; i < KEYS; i++) {
         bool seen = key + i >= window.begin && key + i < window.end && (bits >> i & 1u);
         weights[i] = seen ? kiln_score(args, weights[i]) : -KILN_INFINITY;
-        max = kiln_max(weights[i], max);
     }
+    if (!PAGED && args->mask) add_mask(held, args, r, key, part);
+    for (uint32_t i = 0; i < KEYS; i++)
+        max = kiln_max(weights[i], max);
     float origin = max == -KILN_INFINITY ? 0.0f : max;
     for (uint32_t i = 0; i < KEYS; i++) {
         float weight = kiln_exp(weights[i] - origin);
@@ -299,6 +342,8 @@ KILN_INLINE void begin_rows(state *held, const kiln_attention_args *args, const 
             held->queries[r][d] *= k_scale;
         held->tokens[r] = at.token;
         held->windows[r] = kiln_window_of(args, s, (work->row + r) / args->group);
+        if (!PAGED && args->mask)
+            held->masks[r] = kiln_mask_row(args, work->batch, at.head, (work->row + r) / args->group);
     }
 }
 
@@ -344,11 +389,12 @@ KILN_INLINE void add_tiles_few(state *held, const kiln_attention_args *args, con
                                const kiln_attention_work *work, kiln_cpu_part part) {
     const tensor k = {args->k, args->k_stride}, v = {args->v, args->v_stride};
     for (uint32_t key = work->key; key < work->key_end; key += KEYS) {
+        if (is_masked(held, args, key, part)) continue;
         find_rows(held, args, s, work->kv_head, k, key, v, key, work->key_end, part);
         for (uint32_t r = 0; r < held->rows; r++)
             score_row(held, r);
         for (uint32_t r = 0; r < held->rows; r++)
-            weigh(held, args, r, key);
+            weigh(held, args, r, key, part);
         find_rows(held, args, s, work->kv_head, v, key, k, key + KEYS, work->key_end, part);
         uint32_t r = 0;
         for (; r + 4 <= held->rows; r += 4)
@@ -362,11 +408,12 @@ KILN_INLINE void add_tiles_few(state *held, const kiln_attention_args *args, con
 KILN_INLINE void add_tiles(state *held, const kiln_attention_args *args, const kiln_sequence *s,
                            const kiln_attention_work *work, kiln_cpu_part part) {
     for (uint32_t key = work->key; key < work->key_end; key += KEYS) {
+        if (is_masked(held, args, key, part)) continue;
         load_keys(held, args, s, work->kv_head, key, work->key_end, part);
         for (uint32_t r = 0; r < held->rows; r += BLOCK)
             score(held, r, args->head_dim);
         for (uint32_t r = 0; r < held->rows; r++)
-            weigh(held, args, r, key);
+            weigh(held, args, r, key, part);
         load_values(held, args, s, work->kv_head, key, work->key_end, part);
         for (uint32_t r = 0; r < held->rows; r += BLOCK)
             add_values(held, r);

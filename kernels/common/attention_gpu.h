@@ -16,7 +16,8 @@
  * result with its maximum and sum in the workspace, and a second launch joins them.
  *
  * Codes of a cache of E4M3 become f32, times their scale, on their way into shared memory. Masks of trees are there
- * too, a word for each row and tile. A wave of 64 has hardly a register left for what all its threads have in common.
+ * too, a word for each row and tile, and where each row begins in a mask that is added, which is read where it lies. A
+ * wave of 64 has hardly a register left for what all its threads have in common.
  *
  * Floor: one read of k and v at memory bandwidth when tokens are generated, 4 * rows * keys * head_dim operations for
  * prompts. Includers define ATTEND and JOIN, the entries' names, and whether keys are PAGED.
@@ -161,6 +162,12 @@ KILN_INLINE void score_tile(const kiln_attention_args *args, row *rows, const fl
         bool seen = key + lane >= rows[r].window.begin && key + lane < rows[r].window.end;
         if (PAGED) seen = seen && (masks[subgroup + r * SUBGROUPS] >> lane & 1u);
         float score = seen ? kiln_score(args, dots[r]) : -KILN_INFINITY;
+        if (!PAGED && args->mask && seen) {
+            uint64_t row = ((const uint64_t *)masks)[subgroup + r * SUBGROUPS];
+            float added = kiln_element_to_f32(((const kiln_element *)args->mask)[row + key + lane]);
+            seen = added != -KILN_INFINITY;
+            score = seen ? score + added : -KILN_INFINITY;
+        }
         float max = kiln_max(reduce(score, false), rows[r].max);
         float origin = max == -KILN_INFINITY ? 0.0f : max;
         float weight = seen ? kiln_exp(score - origin) : 0.0f;
@@ -236,7 +243,7 @@ KILN_ENTRY(ATTEND, kiln_attention_args) {
     uint32_t subgroup = kiln_thread() / KILN_SUBGROUP, lane = kiln_thread() % KILN_SUBGROUP;
     uint32_t stride = KILN_ATTENTION_STRIDE(args.head_dim), count = args.rows * SUBGROUPS;
     float *tile = shared, *queries = tile + KEYS * stride, *weights = queries + count * stride;
-    uint32_t *masks = (uint32_t *)(weights + count * KEYS); /* and tokens, of rows; only where keys are paged */
+    uint32_t *masks = (uint32_t *)(weights + count * KEYS); /* and tokens, of rows; or their kiln_mask_row() */
     kiln_attention_work work = kiln_attention_work_of(&args, kiln_tile(), (uint32_t)kiln_block());
     if (work.batch >= args.batch) return; /* the whole group */
     kiln_sequence s = kiln_sequence_of(&args, work.batch);
@@ -262,6 +269,9 @@ KILN_ENTRY(ATTEND, kiln_attention_args) {
             masks[subgroup + r * SUBGROUPS] = 0xffffffffu;
             masks[count + subgroup + r * SUBGROUPS] = s.q_first + (number < end ? query : 0);
         }
+        if (!PAGED && args.mask && lane == 0)
+            ((uint64_t *)masks)[subgroup + r * SUBGROUPS] =
+                kiln_mask_row(&args, work.batch, head, number < end ? query : 0);
         rows[r].window = kiln_window_of(&args, &s, number < end ? query : 0);
         rows[r].max = -KILN_INFINITY;
         rows[r].sum = 0.0f;

@@ -53,7 +53,7 @@ typedef struct kiln__attention_operator {
     unsigned tuned, tuned_count; /* the first of those that only tuned images have */
     uint64_t no_codes;           /* of these, those that take no codes of E4M3, a bit each, */
     uint64_t only_codes;         /* those that take nothing else, */
-    uint64_t no_trees;           /* and those that take no masks */
+    uint64_t no_masks;           /* and those that take neither masks nor those of trees */
 } kiln__attention_operator;
 
 /* How a call is done. */
@@ -192,10 +192,9 @@ static inline kiln__attention_plan kiln__attention_portable(kiln__attention *p, 
         each *= 2;
     uint32_t rows = each * KILN_ATTENTION_SUBGROUPS, row = KILN_ATTENTION_STRIDE(p->args.head_dim);
     p->args.rows = each;
-    return (kiln__attention_plan){attend, rows, KILN__ATTENTION_BLOCKS,
-                                  (uint32_t)sizeof(float) * ((KILN_ATTENTION_KEYS + rows) * row +
-                                                             rows * (KILN_ATTENTION_KEYS + (p->paged ? 2u : 0u))),
-                                  KILN_BLOCK};
+    return (kiln__attention_plan){
+        attend, rows, KILN__ATTENTION_BLOCKS,
+        (uint32_t)sizeof(float) * ((KILN_ATTENTION_KEYS + rows) * row + rows * (KILN_ATTENTION_KEYS + 2)), KILN_BLOCK};
 }
 
 /* Of the tuned kernels that take heads this large the one with the fewest tiles of rows, and of those the one with the
@@ -207,14 +206,14 @@ static inline kiln__attention_plan kiln__attention_plan_of(kiln__attention *p, c
     uint32_t best_tiles = 0, best_area = 0, rows = kiln__attention_rows(p);
     bool tuned = aligned && p->head_dim % (p->args.codes ? 16 : 8) == 0 && p->kv_rows &&
                  p->kernel == KILN_MHA_KERNEL_AUTO && (p->softcap != 0.0f || p->args.scale > 0x1p-100f);
-    uint64_t unfit = (p->args.codes ? op->no_codes : op->only_codes) | (p->args.tree_mask ? op->no_trees : 0);
+    uint64_t unfit = (p->args.codes ? op->no_codes : op->only_codes) | (p->args.mask ? op->no_masks : 0);
     bool mapped = p->kv_rows == 1 || (p->args.k_stride | p->args.v_stride) < KILN__ATTENTION_STRIDE_LIMIT;
     for (unsigned i = op->tuned; tuned && i < op->tuned + op->tuned_count; i++) {
         const kiln_kernel_info *info = &module->kernels[i].info;
         if (!mapped && kiln__tensor_map_count(info)) continue;
         if (info->absent || info->tile[1] < p->args.head_dim) continue;
         if (unfit >> i & 1) {
-            kiln__plan_leave(&module->kernels[i], "is not for keys of this type, or not for masks of trees");
+            kiln__plan_leave(&module->kernels[i], "is not for keys of this type, or not for masks");
             continue;
         }
         if (info->stage_bytes > (uint32_t)device->max_shared_bytes) {

@@ -99,6 +99,29 @@ KILN_INLINE void mask_tree(const kiln_attention_args &args, int32_t tree, float 
     }
 }
 
+/* Adds the mask to the scores of a lane's rows with the keys from `key` on; those behind a row's window are left as
+ * they are. Where the rows stand in the mask is computed anew, for want of registers to keep it in. */
+template <uint32_t DIM, uint32_t KEYS>
+KILN_INLINE void add_mask(const kiln_attention_args &args, const rows_of_warp<DIM> &rows, float (*scores)[4],
+                          uint32_t key) {
+    uint32_t batch = kiln_attention_work_of(&args, 0, (uint32_t)kiln_block()).batch;
+    uint32_t q_first = kiln_sequence_of(&args, batch).q_first;
+    float factor = args.softcap == 0.0f ? kiln_reciprocal(args.scale) : KILN_LOG2_E;
+    KILN_UNROLL
+    for (uint32_t r = 0; r < 2; r++) {
+        const kiln_element *row = (const kiln_element *)args.mask;
+        row += kiln_mask_row(&args, batch, rows.at[r].head, rows.at[r].token - q_first);
+        KILN_UNROLL
+        for (uint32_t i = 0; i < KEYS / 4; i++) {
+            uint32_t at = key + i / 2 * 8 + kiln_thread() % 4 * 2 + i % 2;
+            float *score = &scores[i / 2][2 * r + i % 2];
+            if (at >= rows.window[r].end) continue;
+            float added = kiln_element_to_f32(row[at]);
+            *score = added == -KILN_INFINITY ? -KILN_INFINITY : KILN_FMA(added, factor, *score);
+        }
+    }
+}
+
 /* kiln_score of a score that is capped, times log2 e. */
 KILN_INLINE float capped(float dot, float twice, float softcap) {
     float power = kiln_fast_exp2(dot * twice);
@@ -251,6 +274,7 @@ KILN_INLINE void add_keys(const kiln_attention_args &args, const score_scale &sc
         for (uint32_t i = 0; i < KEYS / 2; i++)
             scores[i / 4][i % 4] = capped(scores[i / 4][i % 4], scale.twice, args.softcap * KILN_LOG2_E);
     }
+    if (!PAGED && args.mask) add_mask<DIM, KEYS>(args, *rows, scores, key);
     if (!whole) {
         KILN_UNROLL
         for (uint32_t i = 0; i < KEYS / 2; i++) {

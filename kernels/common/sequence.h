@@ -117,6 +117,13 @@ KILN_INLINE uint32_t kiln_tree_bits(const kiln_attention_args *args, int32_t tre
     return low >> (node & 31) | high << 1 << (31 - (node & 31));
 }
 
+/* Where a query's row of the mask begins, in elements: key 0 of its sequence. */
+KILN_INLINE uint64_t kiln_mask_row(const kiln_attention_args *args, uint32_t batch, uint32_t head, uint32_t query) {
+    uint64_t plane = args->mask_batch > 1 ? batch : 0;
+    plane = plane * args->mask_heads + (args->mask_heads > 1 ? head : 0);
+    return (plane * args->mask_rows + query) * args->mask_cols;
+}
+
 /* What the codes of a head of k or of v are multiplied with. */
 KILN_INLINE float kiln_cache_scale(const kiln_attention_args *args, const float *scales, uint32_t kv_head) {
     if (!PAGED || !scales) return 1.0f;

@@ -128,6 +128,21 @@ def attention(run):
 
 
 @cpu_case
+def masked_attention(run):
+    """A mask of four dimensions, whose sizes are its own."""
+    q = random.standard_normal((5, 4, 16)).astype(np.float32)
+    k, v = (random.standard_normal((9, 2, 16)).astype(np.float32) for _ in range(2))
+    mask = np.where(np.tri(5, 9, 4), 0, -np.inf).astype(np.float32)
+    out = run("mha_f32", q, k, v, mask=mask[None, None], outputs={"out": (q.shape, np.float32)})
+    causal = run("mha_f32", q, k, v, causal="yes", outputs={"out": (q.shape, np.float32)})
+    np.testing.assert_allclose(out, causal, atol=1e-6)
+    mask = np.full((1, 4, 5, 12), -np.inf, np.float32)
+    mask[0, np.arange(4), :, np.arange(4)] = 1
+    out = run("mha_f32", q, k, v, mask=mask, outputs={"out": (q.shape, np.float32)})
+    np.testing.assert_allclose(out, np.broadcast_to(v[np.arange(4), np.arange(4) // 2], q.shape), atol=1e-6)
+
+
+@cpu_case
 def workspace(run):
     """Long rows of argmax need one, which the arrays' library makes."""
     x = random.standard_normal((2, 20000)).astype(np.float32)

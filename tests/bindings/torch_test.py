@@ -167,6 +167,24 @@ def patched_and_compiled():
 
 
 @case("torch,transformers")
+def patched_with_masks():
+    """Masks of the caller's own, for all heads or for each, of all sequences or of each, boolean or added."""
+    import torch
+    import kiln.torch
+    theirs, mine = model_of("Llama"), kiln.torch.patch(model_of("Llama"))
+    mine.load_state_dict(theirs.state_dict())
+    ids, heads = torch.randint(2, 97, (3, 7)), theirs.config.num_attention_heads
+    for shape in ((1, 1, 7, 7), (3, 1, 7, 7), (1, heads, 7, 7), (3, heads, 7, 7)):
+        seen = (torch.rand(shape) < 0.6) | torch.eye(7, dtype=torch.bool)
+        added = torch.where(seen, torch.randn(shape), float("-inf"))
+        for mask in (added, torch.where(seen, 0.0, float("-inf")), seen):
+            given = mask if mask.dtype != torch.bool else torch.where(mask, 0.0, float("-inf"))
+            with torch.no_grad():
+                torch.testing.assert_close(mine(ids, attention_mask=mask, use_cache=False).logits,
+                                           theirs(ids, attention_mask=given, use_cache=False).logits, rtol=1e-4, atol=1e-4)
+
+
+@case("torch,transformers")
 def patch_refuses():
     """What kiln has not is named."""
     import torch
@@ -188,8 +206,8 @@ def patch_refuses():
         model.config.attention_chunk_size, model.config.sliding_window = 2, None
         refused(ValueError, "not by other mask functions",
                 lambda: chunked(model.config, torch.zeros(1, 4, 64), None, None))
-        refused(ValueError, "attention_mask is [1, 1, 4, 4]: kiln takes those of [batch, tokens]",
-                lambda: model(ids, attention_mask=torch.ones(1, 1, 4, 4)))
+        refused(ValueError, "attention_mask is [1, 3, 4, 4]: must be [batch, tokens] or [batch, heads, queries, keys]",
+                lambda: model(ids, attention_mask=torch.zeros(1, 3, 4, 4)))
 
 
 if sys.argv[1] == "--list":

@@ -52,6 +52,8 @@ void attention_query(const attention_shape *s, const double *q, const double *k,
         double score = dot * scale;
         if (s->softcap != 0) score = (double)(float)s->softcap * tanh(score / (double)(float)s->softcap);
         bool seen = !(s->left && key <= own - s->left) && !(right && key >= own + right);
+        if (s->mask && s->mask[key] == -INFINITY) seen = false;
+        if (s->mask && seen) score += s->mask[key];
         scores[key] = seen ? score : -INFINITY;
         max = fmax(max, scores[key]);
         if (seen) loss = fmax(loss, magnitude * fabs(scale) * sqrt((double)s->size + 8) * 0x1p-23 + fabs(score) * 1e-6);

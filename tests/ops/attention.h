@@ -16,9 +16,10 @@ typedef struct attention_shape {
     int64_t left, right;
     bool causal;
     double scale, softcap;
-    double v;        /* what all of v is; 0: any numbers */
-    bool portable;   /* by the portable kernel, whatever the image has */
-    double rounding; /* the most that a weight loses, relative to it: attention_rounding() */
+    double v;           /* what all of v is; 0: any numbers */
+    bool portable;      /* by the portable kernel, whatever the image has */
+    double rounding;    /* the most that a weight loses, relative to it: attention_rounding() */
+    const double *mask; /* of attention_query alone: added to its scores, a number for each key; NULL: nothing */
 } attention_shape;
 
 /* By how much a device's image rounds weights: not at all without kernels of matrix units, or by the portable one. */

@@ -109,6 +109,7 @@ static bool fill_params(operator_call *call, const kiln_operator *op, uint32_t b
         case KILN_FIELD_UPDATE:
         case KILN_FIELD_WORKSPACE:
             assert_true(++tensor <= TENSORS_MAX);
+            if (!strcmp(field->name, "mask")) break; /* its sizes go with others */
             memcpy(call->params + field->offset, &place, sizeof place);
             break;
         case KILN_FIELD_SIZE:

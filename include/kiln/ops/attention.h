@@ -58,6 +58,13 @@ typedef struct kiln_mha_params {
     int32_t kernel;        /* kiln_mha_kernel */
     int32_t compute;       /* kiln_mha_compute; all but PART need the workspace, and softcap must be 0 with them */
     int32_t reserved;      /* must be 0 */
+    const void *mask;   /* [mask_batch, mask_heads, mask_rows, mask_cols]: what is added to the score of a query with a
+                         * key, both counted within their sequence; NULL: nothing. Must be NULL with compute other than
+                         * PART */
+    int64_t mask_batch; /* this field and the next three: with mask. 1: the same for all sequences; or batch */
+    int64_t mask_heads; /* 1: the same for all heads; or heads */
+    int64_t mask_rows;  /* at least the most queries of any sequence */
+    int64_t mask_cols;  /* at least the most keys of any sequence */
 } kiln_mha_params;
 
 /* Attention (Vaswani et al., arXiv 1706.03762) with grouped heads (Ainslie et al., arXiv 2305.13245), in one pass over
@@ -67,6 +74,10 @@ typedef struct kiln_mha_params {
  * 0; one in k does not. cu_seqlens_q and cu_seqlens_k, which must not decrease, and seqlens_k are read on the device
  * and may change between replays of a graph; values beyond the sizes given here are clamped. Rows of out and lse that
  * belong to no sequence, or that are clamped off, are left unchanged.
+ *
+ * The mask has the function's precision and is added to scores that are scaled and capped, as the attn_mask of
+ * PyTorch's scaled_dot_product_attention and the mask of ggml's FLASH_ATTN_EXT are. A key whose number is -inf is not
+ * seen by the query, whatever its score; causal and the window leave out keys besides.
  *
  * In f16 and bf16, images for sm_80 and later use matrix units if head_dim is a multiple of 8, q, k, v and out and
  * their strides are aligned to 16 bytes, and scale is positive or softcap is set. They accumulate in f32, but round
@@ -81,11 +92,11 @@ KILN_OPERATOR_FUNCTION(mha_f16, kiln_mha_params)
 KILN_OPERATOR_FUNCTION(mha_bf16, kiln_mha_params)
 
 /* The bytes of workspace that let mha divide the keys among several blocks where queries are few, as in decoding; 0
- * where that does not pay. Of the pointers it matters only whether cu_seqlens_q and cu_seqlens_k are NULL. The size
- * depends on the kernels of the image for the stream's device, which this function loads unless it is already loaded.
- * Without workspace the keys are not divided: the call is slower and may differ in the last bits. With compute other
- * than PART the size includes the codes, and the workspace is needed. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT, and
- * what loading can return. */
+ * where that does not pay. Of the pointers it matters only whether cu_seqlens_q, cu_seqlens_k and mask are NULL. The
+ * size depends on the kernels of the image for the stream's device, which this function loads unless it is already
+ * loaded. Without workspace the keys are not divided: the call is slower and may differ in the last bits. With compute
+ * other than PART the size includes the codes, and the workspace is needed. Returns KILN_OK,
+ * KILN_ERROR_INVALID_ARGUMENT, and what loading can return. */
 KILN_WORKSPACE_FUNCTION(mha_f32, kiln_mha_params)
 KILN_WORKSPACE_FUNCTION(mha_f16, kiln_mha_params)
 KILN_WORKSPACE_FUNCTION(mha_bf16, kiln_mha_params)

@@ -62,25 +62,41 @@ def _starts(ends: torch.Tensor, length: int, heads: int) -> torch.Tensor:
 
 # ---- The layers
 
+def _added(mask: torch.Tensor, query: torch.Tensor, kv_heads: int) -> torch.Tensor:
+    """A mask of the caller's, [batch, heads, queries, keys] or 1 for the first two, as it is added to the scores of a call
+    in which each head of the keys is a sequence."""
+    batch, heads = query.shape[:2]
+    if mask.ndim != 4 or mask.shape[0] not in (1, batch) or mask.shape[1] not in (1, heads):
+        raise ValueError(f"attention_mask is {list(mask.shape)}: must be [batch, tokens] or [batch, heads, queries, keys], "
+                         f"of {batch} sequences or 1 and {heads} heads or 1")
+    if mask.dtype == torch.bool:
+        mask = torch.zeros_like(mask, dtype=query.dtype).masked_fill(~mask, float("-inf"))
+    mask = mask.to(query.dtype)
+    if mask.shape[:2] == (1, 1):
+        return mask.contiguous()
+    return mask.expand(batch, heads, -1, -1).reshape(batch * kv_heads, heads // kv_heads, *mask.shape[2:])
+
+
 def _attend(module: torch.nn.Module, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor,
             attention_mask: torch.Tensor | None, dropout: float = 0.0, scaling: float | None = None,
             sliding_window: int | None = None, softcap: float | None = None, is_causal: bool | None = None,
             **_: Any) -> tuple[torch.Tensor, None]:
     """The attention of ``attn_implementation="kiln"``. Keys and values stay where the cache has them, [batch, kv_heads,
-    keys, head_dim]: each of their heads is a sequence of its own to kiln, with the heads of the query that share it."""
+    keys, head_dim]: each of their heads is a sequence of its own to kiln, with the heads of the query that share it.
+    attention_mask is _runs', or one of four dimensions that the model's caller made."""
     if dropout:
         raise ValueError("kiln is for inference: attention has no dropout")
-    if attention_mask is not None and attention_mask.dtype != torch.int32:
-        raise ValueError(f"attention_mask is {list(attention_mask.shape)}: kiln takes those of [batch, tokens]")
     batch, heads, q_length, head_dim = query.shape
     kv_heads = key.shape[1]
     grouped = query.reshape(batch * kv_heads, heads // kv_heads, q_length, head_dim).transpose(1, 2).contiguous()
     keys, values = (x.contiguous().view(batch * kv_heads, -1, 1, head_dim) for x in (key, value))
     options: dict[str, Any] = {}
-    if attention_mask is not None:
+    causal = module.is_causal if is_causal is None else is_causal
+    if attention_mask is not None and attention_mask.dtype != torch.int32:  # it says all that there is to say
+        options, causal, sliding_window = {"mask": _added(attention_mask, query, kv_heads)}, False, None
+    elif attention_mask is not None:
         options = {"cu_seqlens_q": attention_mask[0, 0, 0], "cu_seqlens_k": attention_mask[0, 0, 1],
                    "max_seqlen_q": q_length, "max_seqlen_k": key.shape[2]}
-    causal = module.is_causal if is_causal is None else is_causal
     out = _ops.mha(grouped, keys, values, scale=scaling, softcap=softcap, causal="yes" if causal else "no",
                    window_left=sliding_window, **options)
     out = out.view(batch, kv_heads, q_length, heads // kv_heads, head_dim).transpose(1, 2)
@@ -126,7 +142,7 @@ _FORWARDS = {"Attention": _attention, "RotaryEmbedding": _rotary, "RMSNorm": _rm
 def patch(model: Any) -> Any:
     """Puts RMSNorm, rotary embedding, gated activation and attention of a Llama, Mistral, Qwen2 or Qwen3 model of
     transformers on kiln, in place, and returns it. It computes the same, for inference: causally, with padding on
-    either side and with sliding windows. Projections stay PyTorch's."""
+    either side, with sliding windows, and with masks of four dimensions, boolean or added. Projections stay PyTorch's."""
     from transformers import AttentionInterface, AttentionMaskInterface, __version__
 
     if tuple(map(int, __version__.split(".")[:2])) < _OLDEST:
