@@ -9,6 +9,7 @@
 #include <ggml-backend-impl.h>
 #include <ggml-impl.h>
 #include <kiln/ops.h>
+#include <kiln/w4a16.h>
 #include <pthread.h>
 
 #define GGML_KILN_TRY(call)          \
@@ -37,6 +38,19 @@
 
 enum { GGML_KILN_DEVICES = 16 };
 
+/* Weights of 4 bits as gemm_w4a16 takes them. */
+typedef struct ggml_kiln_w4a16 {
+    struct ggml_kiln_w4a16 *next;
+    const void *blocks; /* ggml's, which they were made of; `size` bytes, n rows */
+    size_t size;
+    int64_t n;
+    enum ggml_type blocks_type;
+    ggml_kiln_type type; /* of scales and zeros, and of the product: f16 or f32 */
+    kiln_w4a16_layout layout;
+    char *memory; /* the weights, and from these bytes on scales, and zeros of Q4_1 */
+    size_t scales, zeros;
+} ggml_kiln_w4a16;
+
 typedef struct ggml_kiln_device {
     kiln_device *device;
     const kiln_kernel *map;
@@ -45,7 +59,8 @@ typedef struct ggml_kiln_device {
     struct ggml_backend_device base;
     struct ggml_backend_buffer_type memory, host; /* host: pinned; the CPU's memory is the host's anyhow */
     pthread_mutex_t lock;
-    kiln_stream stream; /* of the buffers' own copies, under the lock */
+    kiln_stream stream;     /* of the buffers' own copies, under the lock */
+    ggml_kiln_w4a16 *w4a16; /* those there are, under the lock */
 } ggml_kiln_device;
 
 /* What turns the pairs of a head: the frequencies of one rotation, in device memory. */
@@ -82,6 +97,16 @@ ggml_backend_buffer_t ggml_kiln_buffer_from_host(ggml_kiln_device *device, void 
 
 /* Whether a buffer is memory of the device. */
 bool ggml_kiln_buffer_is_of(const struct ggml_backend_buffer *buffer, const ggml_kiln_device *device);
+
+/* Makes what gemm_w4a16 takes of a graph's weights of 4 bits, if it was not made before: allocates, and waits. Where
+ * there is no memory for it, and for other tensors, it does nothing. */
+kiln_status ggml_kiln_w4a16_prepare(ggml_kiln_backend *backend, const struct ggml_tensor *weights);
+
+/* What was made, as long as the blocks are not written; NULL: nothing. */
+const ggml_kiln_w4a16 *ggml_kiln_w4a16_find(const ggml_kiln_backend *backend, const struct ggml_tensor *weights);
+
+/* Memory of the device is written, or freed. Nothing that reads it is in flight. */
+void ggml_kiln_w4a16_forget(ggml_kiln_device *device, const void *memory, size_t size);
 
 ggml_backend_t ggml_kiln_backend_create(ggml_kiln_device *device);
 

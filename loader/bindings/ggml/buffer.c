@@ -13,7 +13,12 @@ static void *get_base(ggml_backend_buffer_t buffer) {
     return buffer->context;
 }
 
+static void forget(ggml_backend_buffer_t buffer) {
+    ggml_kiln_w4a16_forget(device_of(buffer), buffer->context, buffer->size);
+}
+
 static void free_memory(ggml_backend_buffer_t buffer) {
+    forget(buffer);
     kiln_memory_free(device_of(buffer)->device, buffer->context);
 }
 
@@ -39,11 +44,13 @@ static void fill(ggml_kiln_device *device, void *memory, uint8_t value, size_t s
 
 static void memset_tensor(ggml_backend_buffer_t buffer, struct ggml_tensor *tensor, uint8_t value, size_t offset,
                           size_t size) {
+    ggml_kiln_w4a16_forget(device_of(buffer), (char *)tensor->data + offset, size);
     fill(device_of(buffer), (char *)tensor->data + offset, value, size);
 }
 
 static void set_tensor(ggml_backend_buffer_t buffer, struct ggml_tensor *tensor, const void *data, size_t offset,
                        size_t size) {
+    ggml_kiln_w4a16_forget(device_of(buffer), (char *)tensor->data + offset, size);
     copy(device_of(buffer), (char *)tensor->data + offset, data, size, KILN_COPY_TO_DEVICE);
 }
 
@@ -57,11 +64,13 @@ static bool cpy_tensor(ggml_backend_buffer_t buffer, const struct ggml_tensor *s
     ggml_kiln_device *device = device_of(buffer);
     const struct ggml_backend_buffer *from = source->view_src ? source->view_src->buffer : source->buffer;
     if (!ggml_kiln_buffer_is_of(from, device)) return false;
+    ggml_kiln_w4a16_forget(device, target->data, ggml_nbytes(source));
     copy(device, target->data, source->data, ggml_nbytes(source), KILN_COPY_ON_DEVICE);
     return true;
 }
 
 static void clear(ggml_backend_buffer_t buffer, uint8_t value) {
+    forget(buffer);
     fill(device_of(buffer), buffer->context, value, buffer->size);
 }
 
@@ -127,7 +136,7 @@ static ggml_backend_buffer_t alloc_host(ggml_backend_buffer_type_t type, size_t 
 /* The host's own memory, as a mapped file of weights; it is not freed. */
 ggml_backend_buffer_t ggml_kiln_buffer_from_host(ggml_kiln_device *device, void *memory, size_t size) {
     struct ggml_backend_buffer_i interface = memory_buffer;
-    interface.free_buffer = NULL;
+    interface.free_buffer = forget;
     return ggml_backend_buffer_init(&device->memory, interface, memory, size);
 }
 

@@ -37,4 +37,4 @@ check-ggml: ## llama.cpp on kiln: builds it, the first time for ten minutes, and
 	@scripts/deps.sh ggml
 	@$(GGML_BINDING)/build.sh $(GGML_SDIST) '$(GGML_DIR)'
 	@$(SUBMAKE) all sim $(OUT)/libggml-kiln.so GGML_DIR='$(GGML_DIR)'
-	@KILN_BUILD=$(OUT) GGML_DIR='$(GGML_DIR)' tests/bindings/ggml.sh
+	@KILN_BUILD=$(OUT) GGML_DIR='$(GGML_DIR)' PYTHON_DIR='$(PYTHON_DIR)' tests/bindings/ggml.sh

@@ -1,14 +1,16 @@
 /* ggml's MUL_MAT by kiln's gemm: dst[m, n] = src1[m, k] src0[n, k]^T in f32, for each pair of matrices.
  *
  * Matrices of f16 and bf16 are multiplied in their type: src1 is rounded to it, and so is the product, as other GPU
- * backends of ggml do; where the graph asks for GGML_PREC_F32, in f32. Quantised ones are brought into f32. What has to
- * be converted, or lies so that gemm cannot read it, is packed in workspace first. */
+ * backends of ggml do; where the graph asks for GGML_PREC_F32, in f32. Weights of Q4_0 and Q4_1 are multiplied as they
+ * are, by gemm_w4a16 (w4a16.c); other quantised matrices are brought into f16, on the CPU into f32. What has to be
+ * converted, or lies so that gemm cannot read it, is packed in workspace first. */
 #include "loader/bindings/ggml/operators.h"
 
 /* A call: the type that it is multiplied in, and where in workspace what lies; or that it is used as it is. */
 typedef struct product {
     ggml_kiln_type type;
-    size_t a, b, d; /* src1, src0, dst */
+    const ggml_kiln_w4a16 *w4a16; /* src0 as gemm_w4a16 takes it; NULL: gemm is called */
+    size_t a, b, d;               /* src1, src0, dst */
     size_t gemm, gemm_size, size;
 } product;
 
@@ -21,10 +23,15 @@ static bool is_direct(const struct ggml_tensor *t, ggml_kiln_type type) {
     return true;
 }
 
-static ggml_kiln_type type_of(const struct ggml_tensor *op) {
+static bool is_exact(const struct ggml_tensor *op) {
+    return ggml_get_op_params_i32(op, 0) == GGML_PREC_F32;
+}
+
+static ggml_kiln_type type_of(const ggml_kiln_backend *backend, const struct ggml_tensor *op) {
     ggml_kiln_type type = ggml_kiln_type_of(op->src[0]->type);
-    bool exact = ggml_get_op_params_i32(op, 0) == GGML_PREC_F32;
-    return type > GGML_KILN_BF16 || exact ? GGML_KILN_F32 : type;
+    if (is_exact(op)) return GGML_KILN_F32;
+    if (type <= GGML_KILN_BF16) return type;
+    return ggml_kiln_on_cpu(backend->device) ? GGML_KILN_F32 : GGML_KILN_F16;
 }
 
 bool ggml_kiln_mul_mat_supports(const struct ggml_tensor *op) {
@@ -34,7 +41,7 @@ bool ggml_kiln_mul_mat_supports(const struct ggml_tensor *op) {
            ggml_kiln_is_written(a->type) && b->ne[0] > 0;
 }
 
-/* ---- Calls of gemm ----------------------------------------------------------------------------------------------- */
+/* ---- Calls of gemm and gemm_w4a16 -------------------------------------------------------------------------------- */
 
 static int64_t elements(int64_t bytes, ggml_kiln_type type) {
     return bytes / (type == GGML_KILN_F32 ? 4 : 2);
@@ -64,6 +71,38 @@ static kiln_gemm_params shape(const struct ggml_tensor *op, ggml_kiln_type type,
     };
 }
 
+static kiln_gemm_w4a16_params w4a16_shape(const ggml_kiln_w4a16 *w, const kiln_gemm_params *gemm) {
+    return (kiln_gemm_w4a16_params){
+        .weights = (const uint8_t *)w->memory,
+        .scales = w->memory + w->scales,
+        .zeros = w->blocks_type == GGML_TYPE_Q4_1 ? w->memory + w->zeros : NULL,
+        .m = gemm->m,
+        .n = gemm->n,
+        .k = gemm->k,
+        .group = ggml_blck_size(w->blocks_type),
+        .d_stride = gemm->d_stride,
+        .a_stride = gemm->a_stride,
+        .weight_layout = (int32_t)w->layout,
+    };
+}
+
+static kiln_status workspace_size(ggml_kiln_backend *backend, const product *p, const kiln_gemm_params *gemm,
+                                  size_t *out_size) {
+    if (!p->w4a16) return GGML_KILN_WORKSPACE(gemm, p->type, &backend->stream, gemm, out_size);
+    const kiln_gemm_w4a16_params params = w4a16_shape(p->w4a16, gemm);
+    return GGML_KILN_WORKSPACE(gemm_w4a16, p->type, &backend->stream, &params, out_size);
+}
+
+static kiln_status call(ggml_kiln_backend *backend, const product *p, const kiln_gemm_params *gemm) {
+    if (!p->w4a16) return GGML_KILN_CALL(gemm, p->type, &backend->stream, gemm);
+    kiln_gemm_w4a16_params params = w4a16_shape(p->w4a16, gemm);
+    params.a = gemm->a;
+    params.d = gemm->d;
+    params.workspace = gemm->workspace;
+    params.workspace_size = gemm->workspace_size;
+    return GGML_KILN_CALL(gemm_w4a16, p->type, &backend->stream, &params);
+}
+
 static char *matrix_at(const ggml_kiln_operand *o, int64_t i2, int64_t i3) {
     return (char *)o->data + i2 * o->stride[2] + i3 * o->stride[3];
 }
@@ -80,7 +119,7 @@ static kiln_status multiply(ggml_kiln_backend *backend, const struct ggml_tensor
             params.a = matrix_at(a, i2, i3);
             params.b = matrix_at(b, 0, i3 / slices);
             params.d = matrix_at(d, i2, i3);
-            GGML_KILN_TRY(GGML_KILN_CALL(gemm, p->type, &backend->stream, &params));
+            GGML_KILN_TRY(call(backend, p, &params));
         }
     return KILN_OK;
 }
@@ -94,15 +133,19 @@ static ggml_kiln_operand placed(const ggml_kiln_backend *backend, size_t at, con
 
 static kiln_status plan(ggml_kiln_backend *backend, const struct ggml_tensor *op, product *p) {
     int64_t shared;
-    *p = (product){.type = type_of(op)};
-    p->a = ggml_kiln_place(&p->size, op->src[1], p->type, is_direct(op->src[1], p->type));
-    p->b = ggml_kiln_place(&p->size, op->src[0], p->type, is_direct(op->src[0], p->type));
+    *p = (product){.type = type_of(backend, op)};
+    if (!is_exact(op)) p->w4a16 = ggml_kiln_w4a16_find(backend, op->src[0]);
+    if (p->w4a16) p->type = p->w4a16->type;
+    p->a = ggml_kiln_place(&p->size, op->src[1], p->type,
+                           is_direct(op->src[1], p->type) && (!p->w4a16 || p->type == GGML_KILN_F32));
+    p->b =
+        p->w4a16 ? GGML_KILN_IN_PLACE : ggml_kiln_place(&p->size, op->src[0], p->type, is_direct(op->src[0], p->type));
     p->d = ggml_kiln_place(&p->size, op, p->type, p->type == GGML_KILN_F32);
     ggml_kiln_operand a = placed(backend, p->a, op->src[1], p->type), b = placed(backend, p->b, op->src[0], p->type);
     ggml_kiln_operand d = placed(backend, p->d, op, p->type);
     kiln_gemm_params params = shape(op, p->type, &a, &b, &d, &shared);
     p->gemm = p->size;
-    GGML_KILN_TRY(GGML_KILN_WORKSPACE(gemm, p->type, &backend->stream, &params, &p->gemm_size));
+    GGML_KILN_TRY(workspace_size(backend, p, &params, &p->gemm_size));
     p->size += p->gemm_size;
     return KILN_OK;
 }
@@ -110,6 +153,7 @@ static kiln_status plan(ggml_kiln_backend *backend, const struct ggml_tensor *op
 kiln_status ggml_kiln_mul_mat_prepare(ggml_kiln_backend *backend, const struct ggml_tensor *op, size_t *out_workspace) {
     product p;
     *out_workspace = 0;
+    if (!is_exact(op)) GGML_KILN_TRY(ggml_kiln_w4a16_prepare(backend, op->src[0]));
     GGML_KILN_TRY(plan(backend, op, &p));
     *out_workspace = p.size;
     return KILN_OK;

@@ -27,6 +27,7 @@ static void free_backend(ggml_backend_t base) {
 static void set_tensor_async(ggml_backend_t base, struct ggml_tensor *tensor, const void *data, size_t offset,
                              size_t size) {
     ggml_kiln_backend *backend = base->context;
+    ggml_kiln_w4a16_forget(backend->device, (char *)tensor->data + offset, size);
     GGML_KILN_MUST(kiln_copy(&backend->stream, (char *)tensor->data + offset, data, size, KILN_COPY_TO_DEVICE));
 }
 
@@ -49,10 +50,11 @@ static bool cpy_tensor_async(ggml_backend_t from, ggml_backend_t to, const struc
                              struct ggml_tensor *target) {
     if (!is_kiln(from) || !is_kiln(to)) return false;
     ggml_kiln_backend *source_backend = from->context, *backend = to->context;
-    const ggml_kiln_device *device = backend->device;
+    ggml_kiln_device *device = backend->device;
     if (source_backend->device != device || !ggml_kiln_buffer_is_of(buffer_of(source), device) ||
         !ggml_kiln_buffer_is_of(buffer_of(target), device))
         return false;
+    ggml_kiln_w4a16_forget(device, target->data, ggml_nbytes(source));
     if (source_backend != backend) {
         GGML_KILN_MUST(kiln_event_record(source_backend->done, &source_backend->stream));
         GGML_KILN_MUST(kiln_stream_wait_event(&backend->stream, source_backend->done));
@@ -105,9 +107,9 @@ static kiln_status grow_workspace(ggml_kiln_backend *backend, size_t needed) {
     return KILN_OK;
 }
 
-/* Here alone is memory allocated: when a graph needs more workspace than those before it, or turns its heads by
- * frequencies that none of them had. Graphs of shapes that were computed before run without. Whoever did not ask
- * supports_op, as ggml's RPC client does not, is refused here. */
+/* Here alone is memory allocated: when a graph needs more workspace than those before it, turns its heads by
+ * frequencies that none of them had, or multiplies by weights of 4 bits that none of them did. Graphs of shapes that
+ * were computed before run without. Whoever did not ask supports_op, as ggml's RPC client does not, is refused here. */
 static enum ggml_status prepare(ggml_kiln_backend *backend, struct ggml_cgraph *graph) {
     size_t needed = 0;
     backend->graph++;
