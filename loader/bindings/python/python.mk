@@ -30,10 +30,11 @@ wheel: $(OUT)/libkiln.so.0 $(PYTHON_OBJECTS) ## the Python package with the shar
 
 # Unpacking a wheel is installing it.
 .PHONY: bench-python
-bench-python: wheel $(OUT)/bench/c_call.so ## what a call costs from Python, beside NumPy's and PyTorch's, if PYTHON has them
+bench-python: wheel $(OUT)/bench/c_call.so ## what a call costs from Python, beside NumPy's and PyTorch's, and a patched model beside its own, if PYTHON has them
 	@rm -rf $(OUT)/python/packages
 	@$(PYTHON) -m zipfile -e $(OUT)/wheel/*.whl $(OUT)/python/packages
 	@PYTHONPATH=$(OUT)/python/packages $(PYTHON) tests/bench/python_calls.py $(OUT)/bench/c_call.so
+	@PYTHONPATH=$(OUT)/python/packages $(PYTHON) tests/bench/patched_models.py
 $(OUT)/bench/c_call.so: $(OBJ)/tests/bench/c_call.o $(OUT)/libkiln.so.0
 	@mkdir -p $(@D)
 	$(CC) -shared -o $@ $^ $(KILN_LDFLAGS)
