@@ -41,5 +41,6 @@
 #include <kiln/ops/rope.h>
 #include <kiln/ops/sample.h>
 #include <kiln/ops/softmax.h>
+#include <kiln/ops/vector.h>
 
 #endif

@@ -15,6 +15,7 @@
  * Floor: one read of the tensor at memory bandwidth. Not measured.
  * Test: build/tests/ops/top_k_test. Bench: build/kiln bench top_k */
 #include "kernels/common/atomic.h"
+#include "kernels/common/rank_sort.h"
 #include "kernels/common/reduce.h"
 #include "kernels/common/span.h"
 #include "kernels/common/total_order.h"
@@ -172,33 +173,6 @@ KILN_INLINE void choose_greatest(exchange *shared, uint32_t *keys, source from, 
     kiln_barrier();
 }
 
-/* Sorts count ranks, the greatest first. */
-KILN_INLINE void sort(uint64_t *ranks, uint32_t count) {
-    uint32_t size = 1;
-    KILN_LOOP
-    while (size < count)
-        size *= 2;
-    KILN_LOOP
-    for (uint32_t i = count + kiln_thread(); i < size; i += KILN_BLOCK)
-        ranks[i] = 0;
-    kiln_barrier();
-    KILN_LOOP
-    for (uint32_t width = 2; width <= size; width *= 2) {
-        KILN_LOOP
-        for (uint32_t step = width / 2; step; step /= 2) {
-            KILN_LOOP
-            for (uint32_t i = kiln_thread(); i < size / 2; i += KILN_BLOCK) {
-                uint32_t a = 2 * i - (i & (step - 1)), b = a + step;
-                uint64_t first = ranks[a], second = ranks[b];
-                bool swap = (first < second) == ((a & width) == 0);
-                ranks[a] = swap ? second : first;
-                ranks[b] = swap ? first : second;
-            }
-            kiln_barrier();
-        }
-    }
-}
-
 KILN_ENTRY(top_k, kiln_top_k_args) {
     KILN_SHARED exchange shared;
     kiln_span s = kiln_span_of(&args.shape);
@@ -230,7 +204,7 @@ KILN_ENTRY(top_k, kiln_top_k_args) {
             to[i] = (kiln_top_k_candidate){(uint32_t)(shared.ranks[i] >> 32), (uint32_t)~shared.ranks[i]};
         return;
     }
-    sort(shared.ranks, count);
+    kiln_rank_sort(shared.ranks, count);
     KILN_LOOP
     for (uint32_t i = kiln_thread(); i < count; i += KILN_BLOCK) {
         uint32_t col = (uint32_t)~shared.ranks[i];

@@ -407,57 +407,88 @@ typedef kiln_status (*operation)(kiln_stream *stream, const tensors *t, int64_t 
                                                                         .a_global_rows = 1,               \
                                                                         .b_global_rows = 1});             \
     }
-#define FUNCTIONS(part)                            \
-    MUL_ADD(part)                                  \
-    ADD(part)                                      \
-    SOFTMAX(part)                                  \
-    SILU_MUL(part)                                 \
-    ADD_GELU(part, tanh, KILN_GELU_TANH)           \
-    ADD_GELU(part, quick, KILN_GELU_QUICK)         \
-    ADD_GELU(part, erf, KILN_GELU_ERF)             \
-    RMSNORM(part)                                  \
-    ADD_RMSNORM(part)                              \
-    ROPE(part, interleaved, KILN_ROPE_INTERLEAVED) \
-    ROPE(part, half, KILN_ROPE_HALF)               \
-    ROPE3D(part)                                   \
-    EMBEDDING(part)                                \
-    KV_STORE(part)                                 \
-    KV_COMPACT(part)                               \
-    KV_COPY_BLOCKS(part)                           \
-    MHA(part)                                      \
-    MHA_FP8_FWD(part)                              \
-    MHA_INT8_X_FP8_FWD(part)                       \
-    MHA_PAGED(part)                                \
-    MHA_QUANTIZE(part)                             \
-    AMAX(part)                                     \
-    ARGMAX(part)                                   \
-    RMSNORM_CODES(part, fp8)                       \
-    RMSNORM_CODES(part, int8)                      \
-    RMSNORM_NVFP4(part)                            \
-    SILU_MUL_CODES(part, fp8)                      \
-    SILU_MUL_CODES(part, int8)                     \
-    SILU_MUL_NVFP4(part)                           \
-    QUANTIZE_FP8(part)                             \
-    QUANTIZE_INT8(part)                            \
-    QUANTIZE_NVFP4(part)                           \
-    DEQUANTIZE(part, fp8)                          \
-    DEQUANTIZE(part, int8)                         \
-    DEQUANTIZE_NVFP4(part)                         \
-    DEQUANTIZE_W4A16(part)                         \
-    SAMPLE(part)                                   \
-    LOG_SOFTMAX(part)                              \
-    TOP_K(part)                                    \
-    TREE_ACCEPT(part)                              \
-    GEMM(part, 1)                                  \
-    GEMM(part, 4)                                  \
-    GEMM(part, 8)                                  \
-    GEMM_W8A8(part, gemm_fp8, 1)                   \
-    GEMM_W8A8(part, gemm_fp8, 8)                   \
-    GEMM_W8A8(part, gemm_int8, 1)                  \
-    GEMM_W8A8(part, gemm_int8, 8)                  \
-    GEMM_NVFP4(part, 1)                            \
-    GEMM_NVFP4(part, 8)                            \
-    GEMM_W4A16(part, 1)                            \
+/* Rows of embeddings, and a table of their codes: rows of 128 bytes, which are 1024 bits, 128 int8 or 256 int4. */
+#define QUANTIZE_EMBEDDING(part, form, number, bytes)                                                             \
+    static kiln_status quantize_embedding_##form##_##part(kiln_stream *stream, const tensors *t, int64_t count) { \
+        return kiln_quantize_embedding_##part(stream, &(kiln_quantize_embedding_params){.codes = t->y,            \
+                                                                                        .scales = t->sum,         \
+                                                                                        .x = t->a,                \
+                                                                                        .rows = count / COLS,     \
+                                                                                        .cols = COLS,             \
+                                                                                        .code_cols = bytes,       \
+                                                                                        .code_type = number,      \
+                                                                                        .normalize = 1});         \
+    }
+#define VECTOR_SEARCH(part, form, number)                                                                    \
+    static kiln_status vector_search_##form##_##part(kiln_stream *stream, const tensors *t, int64_t count) { \
+        return kiln_vector_search_##part(stream, &(kiln_vector_search_params){.indices = t->y,               \
+                                                                              .query_codes = t->b,           \
+                                                                              .table_codes = t->a,           \
+                                                                              .queries = 1,                  \
+                                                                              .rows = count / 128,           \
+                                                                              .code_cols = 128,              \
+                                                                              .k = 10,                       \
+                                                                              .code_type = number,           \
+                                                                              .workspace = t->sum,           \
+                                                                              .workspace_size = 1 << 20});   \
+    }
+#define FUNCTIONS(part)                                            \
+    MUL_ADD(part)                                                  \
+    ADD(part)                                                      \
+    SOFTMAX(part)                                                  \
+    SILU_MUL(part)                                                 \
+    ADD_GELU(part, tanh, KILN_GELU_TANH)                           \
+    ADD_GELU(part, quick, KILN_GELU_QUICK)                         \
+    ADD_GELU(part, erf, KILN_GELU_ERF)                             \
+    RMSNORM(part)                                                  \
+    ADD_RMSNORM(part)                                              \
+    ROPE(part, interleaved, KILN_ROPE_INTERLEAVED)                 \
+    ROPE(part, half, KILN_ROPE_HALF)                               \
+    ROPE3D(part)                                                   \
+    EMBEDDING(part)                                                \
+    KV_STORE(part)                                                 \
+    KV_COMPACT(part)                                               \
+    KV_COPY_BLOCKS(part)                                           \
+    MHA(part)                                                      \
+    MHA_FP8_FWD(part)                                              \
+    MHA_INT8_X_FP8_FWD(part)                                       \
+    MHA_PAGED(part)                                                \
+    MHA_QUANTIZE(part)                                             \
+    AMAX(part)                                                     \
+    ARGMAX(part)                                                   \
+    RMSNORM_CODES(part, fp8)                                       \
+    RMSNORM_CODES(part, int8)                                      \
+    RMSNORM_NVFP4(part)                                            \
+    SILU_MUL_CODES(part, fp8)                                      \
+    SILU_MUL_CODES(part, int8)                                     \
+    SILU_MUL_NVFP4(part)                                           \
+    QUANTIZE_FP8(part)                                             \
+    QUANTIZE_INT8(part)                                            \
+    QUANTIZE_NVFP4(part)                                           \
+    DEQUANTIZE(part, fp8)                                          \
+    DEQUANTIZE(part, int8)                                         \
+    DEQUANTIZE_NVFP4(part)                                         \
+    DEQUANTIZE_W4A16(part)                                         \
+    SAMPLE(part)                                                   \
+    LOG_SOFTMAX(part)                                              \
+    TOP_K(part)                                                    \
+    TREE_ACCEPT(part)                                              \
+    QUANTIZE_EMBEDDING(part, binary, KILN_VECTOR_BINARY, COLS / 8) \
+    QUANTIZE_EMBEDDING(part, int8, KILN_VECTOR_INT8, COLS)         \
+    QUANTIZE_EMBEDDING(part, int4, KILN_VECTOR_INT4, COLS / 2)     \
+    VECTOR_SEARCH(part, binary, KILN_VECTOR_BINARY)                \
+    VECTOR_SEARCH(part, int8, KILN_VECTOR_INT8)                    \
+    VECTOR_SEARCH(part, int4, KILN_VECTOR_INT4)                    \
+    GEMM(part, 1)                                                  \
+    GEMM(part, 4)                                                  \
+    GEMM(part, 8)                                                  \
+    GEMM_W8A8(part, gemm_fp8, 1)                                   \
+    GEMM_W8A8(part, gemm_fp8, 8)                                   \
+    GEMM_W8A8(part, gemm_int8, 1)                                  \
+    GEMM_W8A8(part, gemm_int8, 8)                                  \
+    GEMM_NVFP4(part, 1)                                            \
+    GEMM_NVFP4(part, 8)                                            \
+    GEMM_W4A16(part, 1)                                            \
     GEMM_W4A16(part, 8)
 FUNCTIONS(f32)
 FUNCTIONS(f16)
@@ -505,6 +536,12 @@ typedef struct bench_case {
         {"amax " #part, amax_##part, size, 1, true}, {"argmax " #part, argmax_##part, size, 1, true},                 \
         {"sample " #part, sample_##part, size, 1, true}, {"log_softmax " #part, log_softmax_##part, size, 2, false},  \
         {"top_k " #part, top_k_##part, size, 1, true}, {"tree_accept " #part, tree_accept_##part, size, 1, true},     \
+        {"quantize_embedding binary " #part, quantize_embedding_binary_##part, size, 1, true},                        \
+        {"quantize_embedding int8 " #part, quantize_embedding_int8_##part, size, 1, true},                            \
+        {"quantize_embedding int4 " #part, quantize_embedding_int4_##part, size, 1, true},                            \
+        {"vector_search binary " #part, vector_search_binary_##part, 1, 1, true},                                     \
+        {"vector_search int8 " #part, vector_search_int8_##part, 1, 1, true},                                         \
+        {"vector_search int4 " #part, vector_search_int4_##part, 1, 1, true},                                         \
         {"gemm 1 row " #part, gemm_1_##part, size, 1, true}, {"gemm 4 rows " #part, gemm_4_##part, size, 1, true},    \
         {"gemm 8 rows " #part, gemm_8_##part, size, 1, true},                                                         \
         {"gemm_fp8 1 row " #part, gemm_fp8_1_##part, 1, 1, true},                                                     \

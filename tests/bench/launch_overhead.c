@@ -272,7 +272,11 @@ static void __attribute__((noinline)) run_launch(long count) {
          .cols = 32000, .temperature = 0.8f, .top_p = 0.9f)                                                            \
     CALL(tree_accept, tree_accept, .path = bench.numbers, .accepted = bench.numbers, .next = bench.numbers,            \
          .targets = bench.numbers, .tokens = bench.numbers, .parents = bench.numbers, .batch = 1, .nodes = 4,          \
-         .depth = 2, .trees = 1)
+         .depth = 2, .trees = 1)                                                                                       \
+    CALL(quantize_embedding, quantize_embedding, .codes = (void *)bench.other, .scales = (void *)bench.numbers,        \
+         .x = bench.tensor, .rows = 4, .cols = 1024, .code_cols = 128)                                                 \
+    CALL(vector_search, vector_search, .indices = bench.numbers, .query_codes = (void *)bench.other,                   \
+         .table_codes = (void *)bench.tensor, .queries = 1, .rows = 16, .code_cols = 128, .k = 4)
 
 #define OPERATOR_LOOP(mode, op, ...)                                \
     static void __attribute__((noinline)) run_##mode(long count) {  \

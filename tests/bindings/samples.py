@@ -54,6 +54,7 @@ def samples(seed=None):
         "mha_paged": ((q, cache, cache, table, integers(20)), {"causal": "yes"}),
         "mha_quantize": ((q, k, v), {"q_scale_rows": 5, "k_scale_rows": 5}),
         "mul_add": ((x, y, x), {}),
+        "quantize_embedding": ((real(3, 2, 20),), {"code_cols": 10, "code_type": "int4", "normalize": "yes"}),
         "quantize_fp8": ((x,), {"amax": abs(real(1, 1))}),
         "quantize_int8": ((x,), {"given": abs(real(1, 1))}),
         "quantize_nvfp4": ((real(4, 32),), {"given": abs(real(1)), "scale_rows": 4, "scale_cols": 2}),
@@ -71,4 +72,6 @@ def samples(seed=None):
         "softmax": ((x,), {}),
         "top_k": ((x,), {"k": 3}),
         "tree_accept": ((integers([7, 2, 3]), integers([-1, 0, 0])), {"logits": real(1, 3, 8), "depth": 2}),
+        "vector_search": ((codes(np.uint8, 2, 16), codes(np.uint8, 9, 16)), {
+            "precision": "f32", "table_scales": abs(real(9)), "k": 3, "code_type": "int8"}),
     }

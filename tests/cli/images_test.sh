@@ -81,7 +81,7 @@ small() {
 
 # Those that read their operands once; the others compute, or choose over many readings.
 mapfile -t operators < <(scripts/targets.sh operators)
-mapfile -t streaming < <(printf '%s\n' "${operators[@]}" | grep -vxE '(gemm|mha)(_.*)?|sample|top_k')
+mapfile -t streaming < <(printf '%s\n' "${operators[@]}" | grep -vxE '(gemm|mha)(_.*)?|sample|top_k|vector_search')
 
 check "every PTX text can be read by the first driver of its target" at_their_floor
 check "256 KiB of images at most for an operator that memory bounds" small $((256 * 1024)) "${streaming[@]}"

@@ -170,6 +170,49 @@ def likeliest(logits, tokens, parents):
     return {name: np.array(values) for name, values in results.items()}
 
 
+def embedded(x, code_type, smax):
+    """Bits, the first the highest of a byte, or int4 with 8 added, two to a byte, with normalised scales."""
+    if code_type == "binary":
+        return {"codes": np.packbits(x > 0, axis=-1), "scales": np.ones(len(x))}
+    scales = (np.abs(x).max(-1, keepdims=True) / np.float32(smax)).astype(np.float32)
+    numbers = x * (1 / scales)
+    codes = np.rint(numbers.astype(np.float32)).astype(int) & 255
+    if code_type == "int4":
+        codes = np.pad(codes + 8 & 15, ((0, 0), (0, 1)), constant_values=8)
+        codes = codes[:, ::2] | codes[:, 1::2] << 4
+    return {"codes": codes, "scales": (numbers**2).sum(-1)**-0.5}
+
+
+for code_type, code_cols, smax in (("binary", 17, 1), ("int8", 129, 127), ("int4", 65, 7)):
+    CASES.append(("quantize_embedding", {"x": (5, 129)}, {
+        "code_type": code_type, "code_cols": str(code_cols), "normalize": "yes"},
+                  lambda x, code_type=code_type, smax=smax: embedded(x, code_type, smax)))
+
+
+def nearest(scores, found):
+    """The rows with the greatest scores, the lower of equal ones first; found: the scores to give."""
+    rows = np.argsort(-scores, kind="stable")[:, :7]
+    return {"scores": np.take_along_axis(found, rows, -1), "indices": rows}
+
+
+def hamming(queries, table):
+    bits = np.unpackbits(queries.astype(np.uint8)[:, None] ^ table.astype(np.uint8)[None], axis=-1)
+    return nearest(-bits.sum(-1).astype(float), bits.sum(-1))
+
+
+def products(queries, table, table_scales, numbers):
+    scores = numbers(queries) @ numbers(table).T * table_scales
+    return nearest(scores, scores)
+
+
+TABLE = {"query_codes": np.random.default_rng(8).integers(0, 256, (3, 24), np.uint8),
+         "table_codes": np.random.default_rng(9).integers(0, 256, (300, 24), np.uint8)}
+TABLE_SCALES = {"table_scales": np.random.default_rng(10).random(300, np.float32) / 128}
+CASES.append(("vector_search", TABLE, {"k": "7"}, hamming))
+CASES.append(("vector_search", TABLE | TABLE_SCALES, {"k": "7", "code_type": "int8"}, lambda *inputs: products(
+    *inputs, lambda codes: codes.astype(np.uint8).astype(np.int8).astype(float))))
+CASES.append(("vector_search", TABLE | TABLE_SCALES, {"k": "7", "code_type": "int4"}, lambda *inputs: products(
+    *inputs, lambda codes: np.stack((codes % 16, codes // 16), -1).reshape(len(codes), -1) - 8)))
 TREE = np.array(((-1, 0, 0, 1, 2),), np.int32)
 TREES = np.array(((-1, 0, 0, 1, 1, 2), (-1, 0, 1, 0, 3, 4)), np.int32)
 CASES.append(("tree_accept", {"tokens": np.array(((9, 4, 5, 6, 7), (9, 5, 4, 6, 7), (9, 5, 5, 6, 7)), np.int32),

@@ -116,6 +116,10 @@ static const operation choosing = {"top_k", params_top_k, 1, 1, 0, 1, NOTHING, E
 static const operation sampling = {"sample", params_sample, 1, 1, 0, 1, NUMBERS, ELEMENTS};
 static const operation accepting = {"tree_accept", params_tree_accept, 1, 1, 0, 1, NUMBERS, ELEMENTS};
 
+/* One row of a table of bytes is found; and what makes the bytes. */
+static const operation searching = {"vector_search", params_vector_search, 1, 1, 0, 1, NOTHING, BYTES};
+static const operation embedding_codes = {"quantize_embedding", params_quantize_embedding, 1, 2, 0, 1, NOTHING, BYTES};
+
 static bool named(const char *variable, const char *name) {
     const char *wanted = getenv(variable);
     return !wanted || !strcmp(wanted, name);
@@ -459,6 +463,38 @@ static void a_tree_is_read_as_far_as_it_is_accepted(void **state) {
     }
 }
 
+/* A table is read once by each tile of queries, in whole vectors where its rows are aligned; each slice leaves a rank,
+ * and reads the query. */
+static void tables_are_read_once(void **state) {
+    (void)state;
+    for (size_t i = 0; i < 2 * PARTS; i++) {
+        call c = {&searching, parts[i / 2], 5000, i % 2 ? 128 : 120, 0, false};
+        if (!wanted(&c)) continue;
+        count n = run(&c);
+        uint64_t bytes = (uint64_t)(c.rows * c.cols), slices = 3, ranks = slices * PARTIAL;
+        expect(n.launches, 2);
+        expect(n.sum.global_read_bytes, bytes + slices * (uint64_t)c.cols + ranks);
+        expect(n.sum.global_written_bytes, ranks + RESULT);
+        if (i % 2) assert_true(n.sum.global_requests < bytes / VECTOR / (uint64_t)info.wave_size + 100);
+    }
+}
+
+/* Rows of a unit for each thread are read once, longer ones at most twice, and each code is written once. */
+static void embeddings_are_read_once_or_twice(void **state) {
+    (void)state;
+    static const int64_t shapes[][2] = {{3, 8}, {33, 64}, {5, 1000}, {2, 2048}, {2, 8192}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes * PARTS; i++) {
+        const int64_t *shape = shapes[i / PARTS];
+        call c = {&embedding_codes, parts[i % PARTS], shape[0], shape[1], 0, false};
+        if (!wanted(&c)) continue;
+        count n = run(&c);
+        uint64_t elements = (uint64_t)(c.rows * c.cols), bytes = elements * call_element(&c);
+        expect(n.launches, 1);
+        assert_in_range(n.sum.global_read_bytes, bytes, c.cols > 256 ? 2 * bytes : bytes);
+        expect(n.sum.global_written_bytes, elements + (uint64_t)c.rows * RESULT);
+    }
+}
+
 /* Launches again what was recorded, over more rows than there are: the grid is longer along the axis. */
 static void launch_beyond(const call *c, const sim_launch *launch, int axis) {
     const kiln_module *module;
@@ -557,6 +593,10 @@ static void groups_beyond_the_last_row_touch_nothing(void **state) {
         expect_nothing_beyond(&c, 1);
         c.op = &accepting;
         expect_nothing_beyond(&c, 1);
+        c.op = &searching;
+        expect_nothing_beyond(&c, 1);
+        c.op = &embedding_codes;
+        expect_nothing_beyond(&c, 1);
     }
     /* Few rows; a tile of rows; a tile whose k groups share. */
     static const int64_t products[][2] = {{3, 40}, {20, 40}, {20, 2000}};
@@ -596,6 +636,8 @@ static int run_group(void) {
         cmocka_unit_test(long_rows_are_searched_by_many_groups),
         cmocka_unit_test(rows_are_chosen_from_by_chunks),
         cmocka_unit_test(a_tree_is_read_as_far_as_it_is_accepted),
+        cmocka_unit_test(tables_are_read_once),
+        cmocka_unit_test(embeddings_are_read_once_or_twice),
         cmocka_unit_test(tiles_of_keys_that_no_query_sees_are_not_read),
         cmocka_unit_test(each_row_of_attention_is_written_once),
         cmocka_unit_test(groups_beyond_the_last_row_touch_nothing),

@@ -396,6 +396,17 @@ void params_mul_add(params *p, const call *c, const tensors *t) {
         .y = t->output[0], .a = t->input[0], .b = t->input[1], .c = t->input[2], .count = c->rows * c->cols};
 }
 
+void params_quantize_embedding(params *p, const call *c, const tensors *t) {
+    p->quantize_embedding = (kiln_quantize_embedding_params){.codes = (void *)t->output[0],
+                                                             .scales = (void *)t->numbers,
+                                                             .x = t->input[0],
+                                                             .rows = c->rows,
+                                                             .cols = c->cols,
+                                                             .code_cols = c->cols,
+                                                             .code_type = KILN_VECTOR_INT8,
+                                                             .normalize = 1};
+}
+
 void params_quantize_fp8(params *p, const call *c, const tensors *t) {
     p->quantize_fp8 = (kiln_quantize_fp8_params){.codes = (void *)t->output[0],
                                                  .scales = (void *)t->numbers,
@@ -555,4 +566,17 @@ void params_tree_accept(params *p, const call *c, const tensors *t) {
                                                .depth = 1,
                                                .vocabulary = c->cols,
                                                .trees = 1};
+}
+
+/* One row of bits is found. */
+void params_vector_search(params *p, const call *c, const tensors *t) {
+    p->vector_search = (kiln_vector_search_params){.indices = t->numbers,
+                                                   .query_codes = (void *)t->input[1],
+                                                   .table_codes = (void *)t->input[0],
+                                                   .queries = 1,
+                                                   .rows = c->rows,
+                                                   .code_cols = c->cols,
+                                                   .k = 1,
+                                                   .workspace = t->workspace,
+                                                   .workspace_size = t->workspace_size};
 }

@@ -66,6 +66,7 @@ typedef union params {
     kiln_mha_quantize_params mha_quantize;
     kiln_log_softmax_params log_softmax;
     kiln_mul_add_params mul_add;
+    kiln_quantize_embedding_params quantize_embedding;
     kiln_quantize_fp8_params quantize_fp8;
     kiln_quantize_int8_params quantize_int8;
     kiln_quantize_nvfp4_params quantize_nvfp4;
@@ -78,6 +79,7 @@ typedef union params {
     kiln_sample_params sample;
     kiln_top_k_params top_k;
     kiln_tree_accept_params tree_accept;
+    kiln_vector_search_params vector_search;
     kiln_silu_mul_params silu_mul;
     kiln_silu_mul_fp8_params silu_mul_fp8;
     kiln_silu_mul_int8_params silu_mul_int8;
@@ -133,6 +135,7 @@ void params_mha_paged_shared(params *p, const call *c, const tensors *t);
 void params_log_softmax(params *p, const call *c, const tensors *t);
 void params_mul_add(params *p, const call *c, const tensors *t);
 /* A scale for each row. */
+void params_quantize_embedding(params *p, const call *c, const tensors *t);
 void params_quantize_fp8(params *p, const call *c, const tensors *t);
 void params_quantize_int8(params *p, const call *c, const tensors *t);
 /* The greatest magnitude is given. */
@@ -150,6 +153,7 @@ void params_sample(params *p, const call *c, const tensors *t);
 /* Of one element of each row. */
 void params_top_k(params *p, const call *c, const tensors *t);
 void params_tree_accept(params *p, const call *c, const tensors *t);
+void params_vector_search(params *p, const call *c, const tensors *t);
 void params_silu_mul(params *p, const call *c, const tensors *t);
 void params_silu_mul_fp8(params *p, const call *c, const tensors *t);
 void params_silu_mul_int8(params *p, const call *c, const tensors *t);

@@ -1,0 +1,101 @@
+/* Vector search: embeddings as codes of 1, 4 and 8 bits, and the rows of a table that are nearest to queries. ops.h has
+ * the rules for every operator. */
+#ifndef KILN_OPS_VECTOR_H
+#define KILN_OPS_VECTOR_H
+
+#include <kiln/ops/operator.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What a vector's codes are. */
+typedef enum kiln_vector_code {
+    KILN_VECTOR_BINARY, /* bits, the first of a byte its highest, as numpy.packbits has them */
+    KILN_VECTOR_INT8,   /* int8, two's complement */
+    KILN_VECTOR_INT4    /* two to a byte, the first in its low half, each with 8 added: 0 to 15 stand for -8 to 7 */
+} kiln_vector_code;
+
+/* ---- quantize_embedding: rows of x as codes ---------------------------------------------------------------------- */
+
+typedef struct kiln_quantize_embedding_params {
+    uint8_t *codes; /* [rows, code_cols] */
+    float *scales;  /* [rows], written; NULL: not wanted. Of binary codes they are 1 */
+    const void *x;  /* [rows, cols] */
+    int64_t rows;
+    int64_t cols;         /* at most 16384 */
+    int64_t code_cols;    /* bytes of a row of codes, at least those of cols codes, at most 16384 */
+    int64_t codes_stride; /* in bytes; 0: code_cols */
+    int64_t x_stride;     /* 0: cols */
+    int32_t code_type;    /* kiln_vector_code */
+    int32_t normalize;    /* 0, or 1: scales are those of rows of length 1 */
+} kiln_quantize_embedding_params;
+
+/* Binary: the bit of an element is whether it is above 0. int8 and int4, with smax = 127 and 7:
+ *
+ *     scale = amax / smax     where that is at least 2^-126, else 1; amax: the row's greatest magnitude
+ *     code = x * (1 / scale)  rounded to the nearest integer, ties to even
+ *
+ * so that int8 are the codes and scales of quantize_int8 with a scale for each row. amax ignores NaN, whose code stands
+ * for 0, as do the codes beyond cols; an infinity makes amax the greatest f32, and has the code of +-smax. Codes, and
+ * scales that are not normalised, are the same bits on every device.
+ *
+ * normalize divides each row by its L2 norm, which leaves the codes as they are: scale = 1 / sqrt(sum (x / scale)^2),
+ * within 2^-16 of it, and 1 for a row of zeros. Products of normalised rows are their cosine similarities.
+ *
+ * Embeddings that were trained so that their first elements mean something by themselves (Kusupati et al., "Matryoshka
+ * Representation Learning", arXiv 2205.13147) are cut by fewer cols with the x_stride of the whole rows; the norm is
+ * then that of what is left. */
+KILN_OPERATOR_FUNCTION(quantize_embedding_f32, kiln_quantize_embedding_params)
+KILN_OPERATOR_FUNCTION(quantize_embedding_f16, kiln_quantize_embedding_params)
+KILN_OPERATOR_FUNCTION(quantize_embedding_bf16, kiln_quantize_embedding_params)
+
+/* ---- vector_search: the k rows of a table that are nearest to each query ----------------------------------------- */
+
+enum { KILN_VECTOR_SEARCH_MOST = 1024, KILN_VECTOR_CODE_COLS_MOST = 8192 };
+
+typedef struct kiln_vector_search_params {
+    void *scores;               /* [queries, k], the nearest first; NULL: not wanted */
+    int32_t *indices;           /* [queries, k], the rows of the table */
+    const uint8_t *query_codes; /* [queries, code_cols] */
+    const uint8_t *table_codes; /* [rows, code_cols] */
+    const float *query_scales;  /* [queries]; NULL: 1. Not read if the codes are binary */
+    const float *table_scales;  /* [rows]; NULL: 1. Not read if the codes are binary */
+    int64_t queries;            /* at most 2^31 - 1 */
+    int64_t rows;               /* at most 2^31 - 1 */
+    int64_t code_cols;          /* bytes of a row of codes, at most KILN_VECTOR_CODE_COLS_MOST */
+    int64_t k;                  /* at most rows and KILN_VECTOR_SEARCH_MOST */
+    int64_t query_stride;       /* in bytes; 0: code_cols */
+    int64_t table_stride;       /* in bytes; 0: code_cols */
+    int32_t code_type;          /* kiln_vector_code */
+    int32_t reserved;           /* must be 0 */
+    void *workspace;            /* of the device, 16-byte aligned; NULL if workspace_size is 0 */
+    size_t workspace_size;      /* at least kiln_vector_search_<precision>_workspace_size() */
+} kiln_vector_search_params;
+
+/* Exhaustive search, in one pass over the table for every four queries (for every one, where code_cols exceeds 3072, or
+ * 1536 of int4). The score of a row is
+ *
+ *     binary      the Hamming distance, the number of bits that differ; the least are nearest
+ *     int8, int4  (sum of the products of codes) * (query scale * table scale); the greatest are nearest
+ *
+ * with the sum exact, and both products rounded to f32, by which rows are ranked before scores are rounded to the
+ * precision. Of equal scores the lower row comes first, and is chosen where not all fit among the k; NaN, which a scale
+ * may be, ranks above all numbers, and a score of -0 is 0. Results are the same bits on every device. All bytes of a
+ * row count: what is beyond the vector must be the same in both, as quantize_embedding leaves it. If queries or k is 0,
+ * nothing is written. */
+KILN_OPERATOR_FUNCTION(vector_search_f32, kiln_vector_search_params)
+KILN_OPERATOR_FUNCTION(vector_search_f16, kiln_vector_search_params)
+KILN_OPERATOR_FUNCTION(vector_search_bf16, kiln_vector_search_params)
+
+/* The bytes of workspace that vector_search needs, whatever the pointers: the k best of each of at most 1024 slices of
+ * the table. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT. */
+KILN_WORKSPACE_FUNCTION(vector_search_f32, kiln_vector_search_params)
+KILN_WORKSPACE_FUNCTION(vector_search_f16, kiln_vector_search_params)
+KILN_WORKSPACE_FUNCTION(vector_search_bf16, kiln_vector_search_params)
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,83 @@
+/* quantize_embedding on the CPU, and its definition: see embedding_codes.h for its formulas and
+ * quantize_embedding_gpu.c for the meaning of its blocks.
+ *
+ * Floor: one read of the rows and one write of their codes at memory bandwidth.
+ * Test: build/tests/ops/vector_search_test. Bench: build/kiln bench quantize_embedding --device cpu */
+#include "kernels/common/cpu.h"
+#include "kernels/quantize_embedding/embedding_codes.h"
+
+/* A row's tile in units of its scale, with zeros up to a whole unit. */
+KILN_INLINE size_t take_numbers(float *numbers, const void *x, size_t count, float factor, kiln_cpu_part part) {
+    float tile[KILN_TILE];
+    const float *values = kiln_tile_load(tile, x, count, part);
+    const size_t end = (count + KILN_EMBEDDING_UNIT - 1) / KILN_EMBEDDING_UNIT * KILN_EMBEDDING_UNIT;
+    KILN_INDEPENDENT
+    for (size_t i = 0; i < count; i++)
+        numbers[i] = values[i] * factor;
+    for (size_t i = count; i < end; i++)
+        numbers[i] = 0.0f;
+    return end;
+}
+
+KILN_INLINE float greatest_of(const void *x, size_t count, kiln_cpu_part part) {
+    float tile[KILN_TILE], greatest = 0.0f;
+    for (size_t start = 0; start < count; start += KILN_TILE) {
+        size_t n = kiln_min(count - start, KILN_TILE);
+        const float *values = kiln_tile_read(tile, kiln_at(x, start, part), n, part);
+        for (size_t i = 0; i < n; i++) {
+            float magnitude = kiln_embedding_magnitude(values[i]);
+            greatest = magnitude > greatest ? magnitude : greatest;
+        }
+    }
+    return greatest;
+}
+
+/* A lane for each of KILN_LANES columns, so that sums are the same on every level. */
+KILN_INLINE void add_squares(float *lanes, const float *numbers, size_t count, float smax) {
+    for (size_t start = 0; start < count; start += KILN_LANES)
+        for (size_t i = 0; i < kiln_min(count - start, KILN_LANES); i++) {
+            float number = kiln_embedding_bounded(numbers[start + i], smax);
+            lanes[i] += number * number;
+        }
+}
+
+KILN_INLINE void put_codes(uint8_t *codes, const float *numbers, size_t units, size_t room,
+                           const kiln_quantize_embedding_args *args) {
+    for (size_t unit = 0; unit < units; unit++) {
+        uint64_t code = kiln_embedding_codes(numbers + unit * KILN_EMBEDDING_UNIT, args->smax, args->code_type);
+        const size_t at = unit * args->unit_bytes;
+        for (size_t i = 0; i < args->unit_bytes && at + i < room; i++)
+            codes[at + i] = (uint8_t)(code >> 8 * i);
+    }
+}
+
+KILN_INLINE void quantize_row(const kiln_quantize_embedding_args *args, uint64_t row, kiln_cpu_part part) {
+    const void *x = kiln_at(args->x, row * (uint64_t)args->x_stride, part);
+    uint8_t *codes = args->codes + row * (uint64_t)args->codes_stride;
+    const size_t cols = (size_t)args->shape.cols;
+    const bool binary = args->code_type == KILN_CODE_BINARY;
+    const float scale = binary ? 1.0f : kiln_embedding_scale(greatest_of(x, cols, part), args->smax);
+    float numbers[KILN_TILE], lanes[KILN_LANES] = {0}, squares = 0.0f;
+    size_t done = 0; /* bytes */
+    for (size_t start = 0; start < cols; start += KILN_TILE) {
+        const size_t count =
+            take_numbers(numbers, kiln_at(x, start, part), kiln_min(cols - start, KILN_TILE), 1.0f / scale, part);
+        const size_t units = count / KILN_EMBEDDING_UNIT;
+        if (args->normalize && args->scales) add_squares(lanes, numbers, count, args->smax);
+        put_codes(codes + done, numbers, units, args->code_cols - done, args);
+        done = kiln_min(done + units * args->unit_bytes, args->code_cols);
+    }
+    memset(codes + done, args->code_type == KILN_CODE_INT4 ? 0x88 : 0, args->code_cols - done);
+    if (!args->scales) return;
+    for (size_t i = 0; i < KILN_LANES; i++)
+        squares += lanes[i];
+    args->scales[row] = args->normalize ? kiln_embedding_normalized(scale, squares) : scale;
+}
+
+KILN_INLINE void quantize_embedding(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+    const kiln_quantize_embedding_args args = *(const kiln_quantize_embedding_args *)arguments;
+    for (uint64_t block = span->begin; block < span->end; block++)
+        for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++)
+            quantize_row(&args, work.row, part);
+}
+KILN_CPU_KERNEL(quantize_embedding)
