@@ -58,7 +58,7 @@ check "every target has its line in make help" every_target_has_help
 check "no complaint of a compiler that is not installed yet" is_silent_without_compiler
 
 # A copy of the sources, built with nothing on the PATH but a C compiler, make, xxd and what every Debian has. A debug
-# build needs what any other does, and a quarter of the time.
+# build of two operators needs what any other does: the other operators are made by the same rules.
 bare_build() {
     local tool package bin=$KILN_SCRATCH/bin tree=$KILN_SCRATCH/tree
     mkdir -p "$bin" "$tree"
@@ -73,6 +73,7 @@ bare_build() {
     ln -sf mawk "$bin/awk"
     ln -sf "$(command -v sh)" "$bin/sh"
     tar -cf - --exclude=./build --exclude=./.git . | tar -xf - -C "$tree" || return 1
+    sed -i '/^KILN_OPERATOR(/{/(gemm)\|(softmax)/!d}' "$tree/kernels/ops.def"
     env -i "PATH=$bin" HOME=/ make -C "$tree" -j2 config=debug all && "$tree/build/debug/kiln" --help
 }
 if [ "$KILN_CONFIG" != release ]; then
