@@ -233,6 +233,22 @@ typedef kiln_status (*operation)(kiln_stream *stream, const tensors *t, int64_t 
             stream,                                                                                               \
             &(kiln_log_softmax_params){.y = t->y, .lse = t->sum, .x = t->a, .rows = count / COLS, .cols = COLS}); \
     }
+#define SOFTMAX_UPDATE(part)                                                                                       \
+    static kiln_status softmax_update_##part(kiln_stream *stream, const tensors *t, int64_t count) {               \
+        return kiln_softmax_update_##part(                                                                         \
+            stream, &(kiln_softmax_update_params){.states = t->y, .x = t->a, .rows = count / COLS, .cols = COLS}); \
+    }
+#define MERGE_ATTENTION_STATES(part) /* parts of equal weight */                                                    \
+    static kiln_status merge_attention_states_##part(kiln_stream *stream, const tensors *t, int64_t count) {        \
+        return kiln_merge_attention_states_##part(stream,                                                           \
+                                                  &(kiln_merge_attention_states_params){.out = t->y,                \
+                                                                                        .x = t->a,                  \
+                                                                                        .x_lse = t->b,              \
+                                                                                        .parts = 2,                 \
+                                                                                        .tokens = count / 2 / COLS, \
+                                                                                        .heads = COLS / HEAD_DIM,   \
+                                                                                        .head_dim = HEAD_DIM});     \
+    }
 #define TOP_K(part)                                                                                                \
     static kiln_status top_k_##part(kiln_stream *stream, const tensors *t, int64_t count) {                        \
         return kiln_top_k_##part(                                                                                  \
@@ -470,6 +486,8 @@ typedef kiln_status (*operation)(kiln_stream *stream, const tensors *t, int64_t 
     DEQUANTIZE_NVFP4(part)                                         \
     DEQUANTIZE_W4A16(part)                                         \
     SAMPLE(part)                                                   \
+    SOFTMAX_UPDATE(part)                                           \
+    MERGE_ATTENTION_STATES(part)                                   \
     LOG_SOFTMAX(part)                                              \
     TOP_K(part)                                                    \
     TREE_ACCEPT(part)                                              \
@@ -535,6 +553,8 @@ typedef struct bench_case {
         {"dequantize_w4a16 " #part, dequantize_w4a16_##part, size, 1, false},                                         \
         {"amax " #part, amax_##part, size, 1, true}, {"argmax " #part, argmax_##part, size, 1, true},                 \
         {"sample " #part, sample_##part, size, 1, true}, {"log_softmax " #part, log_softmax_##part, size, 2, false},  \
+        {"softmax_update " #part, softmax_update_##part, size, 1, true},                                              \
+        {"merge_attention_states " #part, merge_attention_states_##part, size, 1, false},                             \
         {"top_k " #part, top_k_##part, size, 1, true}, {"tree_accept " #part, tree_accept_##part, size, 1, true},     \
         {"quantize_embedding binary " #part, quantize_embedding_binary_##part, size, 1, true},                        \
         {"quantize_embedding int8 " #part, quantize_embedding_int8_##part, size, 1, true},                            \

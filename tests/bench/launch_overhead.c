@@ -266,6 +266,10 @@ static void __attribute__((noinline)) run_launch(long count) {
     CALL(argmax, argmax, .y = bench.numbers, .x = bench.tensor, .rows = 4, .cols = 1024)                               \
     CALL(log_softmax, log_softmax, .y = bench.other, .lse = (void *)bench.numbers, .x = bench.tensor, .rows = 4,       \
          .cols = 1024)                                                                                                 \
+    CALL(softmax_update, softmax_update, .states = (void *)bench.other, .lse = (void *)bench.numbers,                  \
+         .x = bench.tensor, .before = (void *)bench.other, .rows = 4, .cols = 1024)                                    \
+    CALL(merge_attention_states, merge_attention_states, .out = bench.other, .x = bench.tensor,                        \
+         .x_lse = (void *)bench.numbers, .parts = 2, .tokens = 4, .heads = 2, .head_dim = 64)                          \
     CALL(top_k, top_k, .values = bench.other, .indices = bench.numbers, .x = bench.tensor, .rows = 4, .cols = 1024,    \
          .k = 8)                                                                                                       \
     CALL(sample, sample, .y = bench.numbers, .x = bench.tensor, .row_seed = bench.frequencies, .rows = 4,              \

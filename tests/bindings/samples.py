@@ -45,6 +45,7 @@ def samples(seed=None):
         "kv_copy_blocks": ((real(4, 16), real(4, 16), integers([0, 2])), {}),
         "kv_store": ((real(6, 8), real(6, 8), real(2, 8), real(2, 8), integers(5, 0)), {}),
         "log_softmax": ((x,), {}),
+        "merge_attention_states": ((real(2, 5, 4, 8), real(2, 4, 5)), {}),
         "mha": ((q, k, v), {"causal": "yes", "scale": 0.3}),
         "mha_fp8_fwd": ((codes(np.uint8, 5, 4, 8), codes(np.uint8, 5, 2, 8), codes(np.uint8, 5, 2, 8), abs(real(4, 5)),
                          abs(real(2, 5)), abs(real(1, 2, 8))), {"precision": "f32", "scale": 1e-5}),
@@ -70,6 +71,7 @@ def samples(seed=None):
         "silu_mul_int8": ((real(4, 260),), {"scale_cols": 2}),
         "silu_mul_nvfp4": ((real(4, 32),), {"up": real(4, 32), "scale_rows": 4, "scale_cols": 2}),
         "softmax": ((x,), {}),
+        "softmax_update": ((x,), {"other": abs(real(18))}),
         "top_k": ((x,), {"k": 3}),
         "tree_accept": ((integers([7, 2, 3]), integers([-1, 0, 0])), {"logits": real(1, 3, 8), "depth": 2}),
         "vector_search": ((codes(np.uint8, 2, 16), codes(np.uint8, 9, 16)), {

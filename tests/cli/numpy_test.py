@@ -80,6 +80,11 @@ CASES.append(("amax", {"x": (15, 129)}, {"scale_rows": "1", "scale_cols": "2"}, 
 CASES.append(("argmax", {"x": (7, 129)}, {}, lambda x: x.argmax(-1)))
 CASES.append(("log_softmax", {"x": SHAPE}, {}, lambda x: {
     "y": np.log(softmax(x)), "lse": np.log(np.exp(x).sum(-1))}))
+CASES.append(("softmax_update", {"x": SHAPE}, {}, lambda x: {"states": np.concatenate(
+    (x.max(-1).ravel(), np.exp(x - x.max(-1, keepdims=True)).sum(-1).ravel(), np.zeros(15)))}))
+LSES = np.random.default_rng(6).standard_normal((2, 3, 5)).astype(np.float32)
+CASES.append(("merge_attention_states", {"x": (2, 5, 3, 40), "x_lse": LSES}, {}, lambda x, x_lse: {
+    "out": (softmax(x_lse.T).transpose(2, 0, 1)[..., None] * x).sum(0), "lse": np.log(np.exp(x_lse).sum(0))}))
 CASES.append(("top_k", {"x": (7, 129)}, {"k": "5"}, lambda x: {
     "values": -np.sort(-x, kind="stable")[:, :5], "indices": np.argsort(-x, kind="stable")[:, :5]}))
 CASES.append(("gemm", {"a": (2, 9, 129), "b": (2, 33, 129), "bias": (33,)}, {}, lambda a, b, bias: {

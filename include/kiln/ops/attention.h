@@ -359,6 +359,30 @@ KILN_WORKSPACE_FUNCTION(mha_fp8_fwd_f32, kiln_mha_fp8_fwd_params)
 KILN_WORKSPACE_FUNCTION(mha_fp8_fwd_f16, kiln_mha_fp8_fwd_params)
 KILN_WORKSPACE_FUNCTION(mha_fp8_fwd_bf16, kiln_mha_fp8_fwd_params)
 
+/* ---- merge_attention_states: attention to all keys, from attention to parts of them ------------------------------ */
+
+typedef struct kiln_merge_attention_states_params {
+    void *out;          /* [tokens, heads, head_dim]; may be x, with the same stride */
+    float *lse;         /* [heads, tokens]: of all parts; NULL: not wanted; may be x_lse */
+    const void *x;      /* [parts, tokens, heads, head_dim], each part's out */
+    const float *x_lse; /* [parts, heads, tokens], each part's lse, as kiln_mha and kiln_mha_paged give it */
+    int64_t parts;      /* at least 1 */
+    int64_t tokens;     /* tokens * heads is at most 2^31 - 1 */
+    int64_t heads;
+    int64_t head_dim;
+    int64_t out_stride; /* between tokens; 0: heads * head_dim */
+    int64_t x_stride;   /* between tokens, of all parts alike; 0: heads * head_dim */
+} kiln_merge_attention_states_params;
+
+/* Merges what a query saw of different keys: a shared prefix and the rest (cascade inference), or what the devices of
+ * context parallel attention hold. out is the sum of exp(lse_i - lse) out_i, lse = log sum exp(lse_i), in f32 with one
+ * rounding. A part that saw no key has an lse of -inf and an out of 0, or any that is finite, and adds nothing; where
+ * none saw one, out is 0 and lse -inf. A NaN makes both NaN; of infinite lse each counts as one, and all others as
+ * nothing. */
+KILN_OPERATOR_FUNCTION(merge_attention_states_f32, kiln_merge_attention_states_params)
+KILN_OPERATOR_FUNCTION(merge_attention_states_f16, kiln_merge_attention_states_params)
+KILN_OPERATOR_FUNCTION(merge_attention_states_bf16, kiln_merge_attention_states_params)
+
 #ifdef __cplusplus
 }
 #endif

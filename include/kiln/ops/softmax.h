@@ -61,6 +61,34 @@ KILN_WORKSPACE_FUNCTION(log_softmax_f32, kiln_log_softmax_params)
 KILN_WORKSPACE_FUNCTION(log_softmax_f16, kiln_log_softmax_params)
 KILN_WORKSPACE_FUNCTION(log_softmax_bf16, kiln_log_softmax_params)
 
+/* ---- softmax_update: states of online softmax, with a block of scores or other states added ---------------------- */
+
+typedef struct kiln_softmax_update_params {
+    float *states;       /* [3, rows]: see below; may be before, or other */
+    float *scale;        /* [rows]: exp(m before - m now), by which what was summed with the old maximum is to be
+                          * multiplied; 0 where there was no score before; NULL: not wanted */
+    float *lse;          /* [rows]: log sum exp of all scores so far, as log_softmax's; NULL: not wanted */
+    const void *x;       /* [rows, cols], scores; NULL, where other is given: none */
+    const float *before; /* [3, rows], the states so far; NULL: empty ones */
+    const float *other;  /* [3, rows], states that are merged with them; NULL: none */
+    int64_t rows;
+    int64_t cols;     /* at most 2^31 - 1; 0 where x is NULL */
+    int64_t x_stride; /* 0: cols */
+} kiln_softmax_update_params;
+
+/* Sums exp(x) over scores that come block by block (Milakov and Gimelshein, arXiv 1805.02867). The state of a row is
+ * its greatest score m, the sum l of exp(x - m), and what rounding took from that sum, c; states has m of all rows,
+ * then l, then c. The sum is l + c: two floats, both taken to a new maximum, so that small blocks are not lost beside
+ * large ones, however many there are. An empty state is -inf, 0, 0. Merging is commutative to the bit.
+ *
+ * Scores of -inf add nothing, and a block of nothing else leaves the state as it is. One of +inf makes lse +inf, and
+ * the sum that of the infinite ones alone; NaN makes sum and lse NaN. The relative error of a row's sum is below 1e-6,
+ * and each later block that raises the maximum adds 1.2e-7 at most. <kiln/softmax_state.h> does the same in f64 on the
+ * host. */
+KILN_OPERATOR_FUNCTION(softmax_update_f32, kiln_softmax_update_params)
+KILN_OPERATOR_FUNCTION(softmax_update_f16, kiln_softmax_update_params)
+KILN_OPERATOR_FUNCTION(softmax_update_bf16, kiln_softmax_update_params)
+
 #ifdef __cplusplus
 }
 #endif

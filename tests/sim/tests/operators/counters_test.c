@@ -86,6 +86,7 @@ static const operation operations[] = {
     {"silu_mul_int8", params_silu_mul_int8, 2, 4, 0, 1, NOTHING, BYTES_OF_EIGHTS},
     {"silu_mul_nvfp4", params_silu_mul_nvfp4, 2, 4, 0, 1, NOTHING, PAIRS_OF_EIGHTS},
     {"softmax", params_softmax, 1, 1, 1, 0, NOTHING, ELEMENTS},
+    {"softmax_update", params_softmax_update, 1, 2, 0, 3, NOTHING, ELEMENTS},
 };
 enum { OPERATIONS = sizeof operations / sizeof *operations };
 
@@ -110,6 +111,9 @@ static const operation attentions_on_codes[] = {
     {"mha_fp8_fwd", params_mha_fp8_fwd, 0, 0, 0, 0, NOTHING, ELEMENTS},
     {"mha_int8_x_fp8_fwd", params_mha_int8_x_fp8_fwd, 0, 0, 0, 0, NOTHING, ELEMENTS}};
 static const operation coding = {"mha_quantize", params_mha_quantize, 4, 5, 1, 0, NOTHING, BYTES};
+/* Of two parts, which are half the rows each. */
+static const operation merging[] = {
+    {"merge_attention_states", params_merge_attention_states, 1, 1, 0, 0, NUMBERS, ELEMENTS}};
 /* It reads a row as often as it needs to. */
 /* One of each row is chosen. */
 static const operation choosing = {"top_k", params_top_k, 1, 1, 0, 1, NOTHING, ELEMENTS};
@@ -390,6 +394,22 @@ static void tokens_are_read_twice_for_their_codes(void **state) {
     }
 }
 
+/* Parts are read once, in whole vectors; beside each vector stand its parts' weights, for which a thread reads three
+ * times what it weighs them by. */
+static void merged_parts_are_read_once(void **state) {
+    (void)state;
+    for (size_t i = 0; i < PARTS; i++) {
+        call c = {merging, parts[i], 64, 128, 0, false};
+        if (!wanted(&c)) continue;
+        count n = run(&c);
+        uint64_t bytes = (uint64_t)(c.rows * c.cols) * call_element(&c), threads = bytes / 2 / VECTOR;
+        expect(n.launches, 1);
+        expect(n.sum.global_written_bytes, bytes / 2);
+        assert_in_range(n.sum.global_read_bytes, bytes, bytes + threads * 2 * 3 * sizeof(float));
+        expect(n.sum.shared_conflicts, 0);
+    }
+}
+
 /* A bias is read once for each row. */
 static void a_bias_is_read_with_each_row(void **state) {
     (void)state;
@@ -597,6 +617,9 @@ static void groups_beyond_the_last_row_touch_nothing(void **state) {
         expect_nothing_beyond(&c, 1);
         c.op = &embedding_codes;
         expect_nothing_beyond(&c, 1);
+        c.op = merging;
+        c.rows = 4;
+        expect_nothing_beyond(&c, 1);
     }
     /* Few rows; a tile of rows; a tile whose k groups share. */
     static const int64_t products[][2] = {{3, 40}, {20, 40}, {20, 2000}};
@@ -631,6 +654,7 @@ static int run_group(void) {
         cmocka_unit_test(aligned_keys_are_moved_in_whole_vectors),
         cmocka_unit_test(codes_of_keys_are_read_once),
         cmocka_unit_test(tokens_are_read_twice_for_their_codes),
+        cmocka_unit_test(merged_parts_are_read_once),
         cmocka_unit_test(a_bias_is_read_with_each_row),
         cmocka_unit_test(long_rows_are_read_twice_by_many_groups),
         cmocka_unit_test(long_rows_are_searched_by_many_groups),

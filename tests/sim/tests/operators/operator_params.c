@@ -391,6 +391,21 @@ void params_log_softmax(params *p, const call *c, const tensors *t) {
                                                .workspace_size = t->workspace_size};
 }
 
+void params_softmax_update(params *p, const call *c, const tensors *t) {
+    p->softmax_update = (kiln_softmax_update_params){
+        .states = (void *)t->frequencies, .x = t->input[0], .rows = c->rows, .cols = c->cols};
+}
+
+void params_merge_attention_states(params *p, const call *c, const tensors *t) {
+    p->merge_attention_states = (kiln_merge_attention_states_params){.out = t->output[0],
+                                                                     .x = t->input[0],
+                                                                     .x_lse = (void *)t->frequencies,
+                                                                     .parts = 2,
+                                                                     .tokens = c->rows / 2,
+                                                                     .heads = 1,
+                                                                     .head_dim = c->cols};
+}
+
 void params_mul_add(params *p, const call *c, const tensors *t) {
     p->mul_add = (kiln_mul_add_params){
         .y = t->output[0], .a = t->input[0], .b = t->input[1], .c = t->input[2], .count = c->rows * c->cols};

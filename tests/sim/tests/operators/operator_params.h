@@ -65,6 +65,7 @@ typedef union params {
     kiln_mha_paged_params mha_paged;
     kiln_mha_quantize_params mha_quantize;
     kiln_log_softmax_params log_softmax;
+    kiln_merge_attention_states_params merge_attention_states;
     kiln_mul_add_params mul_add;
     kiln_quantize_embedding_params quantize_embedding;
     kiln_quantize_fp8_params quantize_fp8;
@@ -85,6 +86,7 @@ typedef union params {
     kiln_silu_mul_int8_params silu_mul_int8;
     kiln_silu_mul_nvfp4_params silu_mul_nvfp4;
     kiln_softmax_params softmax;
+    kiln_softmax_update_params softmax_update;
 } params;
 
 /* Keys: that a query sees in a window, that a group reads at a time, that a block holds. */
@@ -133,6 +135,8 @@ void params_mha_paged(params *p, const call *c, const tensors *t);
 void params_mha_paged_causal(params *p, const call *c, const tensors *t);
 void params_mha_paged_shared(params *p, const call *c, const tensors *t);
 void params_log_softmax(params *p, const call *c, const tensors *t);
+/* Of two parts of half the rows; both weigh the same. */
+void params_merge_attention_states(params *p, const call *c, const tensors *t);
 void params_mul_add(params *p, const call *c, const tensors *t);
 /* A scale for each row. */
 void params_quantize_embedding(params *p, const call *c, const tensors *t);
@@ -159,5 +163,7 @@ void params_silu_mul_fp8(params *p, const call *c, const tensors *t);
 void params_silu_mul_int8(params *p, const call *c, const tensors *t);
 void params_silu_mul_nvfp4(params *p, const call *c, const tensors *t);
 void params_softmax(params *p, const call *c, const tensors *t);
+/* States of scores alone. */
+void params_softmax_update(params *p, const call *c, const tensors *t);
 
 #endif

@@ -1,0 +1,71 @@
+/* The state of an online softmax, in f64: sums of exp(x) over scores that come block by block.
+ *
+ * A state is the greatest score so far, m, and the sum l of exp(x - m) over all (Milakov and Gimelshein, "Online
+ * normalizer calculation for softmax", arXiv 1805.02867). A block with a greater score moves both to its maximum; what
+ * the caller sums beside them, such as the values of attention, is to be multiplied by the same factor, which each call
+ * gives. What rounding takes from l is kept in c, and moved with it, so that sums of millions of small terms, or of
+ * small ones beside a large one, are as exact as their terms (Ogita, Rump and Oishi, "Accurate sum and dot product",
+ * 2005). Terms, and factors, have a relative error of 4e-16.
+ *
+ *   kiln_softmax_state_init    an empty state
+ *   kiln_softmax_state_update  adds scores
+ *   kiln_softmax_state_add     adds a block by its maximum and its sum
+ *   kiln_softmax_state_merge   adds what another state has seen
+ *   kiln_softmax_state_lse     the logarithm of the sum
+ *   kiln_log_sum_exp           the same of an array at once
+ *   kiln_log_add_exp           the same of two numbers
+ *
+ * Scores of -inf are masked ones: they add nothing. Where a score is +inf, the sum is that of the infinite ones alone,
+ * each 1, and its logarithm +inf. A NaN makes the sum NaN.
+ *
+ * This is host code alone; kiln_softmax_update, of <kiln/ops.h>, does it for many rows on a device. States are structs
+ * of the caller's: different ones may be used by different threads at once. Nothing is allocated.
+ */
+#ifndef KILN_SOFTMAX_STATE_H
+#define KILN_SOFTMAX_STATE_H
+
+#include <kiln/kiln.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct kiln_softmax_state {
+    double max;          /* m; -inf: no score yet */
+    double sum;          /* l */
+    double compensation; /* c: the sum is l + c */
+} kiln_softmax_state;
+
+/* Makes a state that has seen no score: -inf, 0, 0. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT. */
+KILN_API kiln_status kiln_softmax_state_init(kiln_softmax_state *state);
+
+/* Adds scores [count]. *out_scale gets exp(m before - m now), 0 where there was no score before; out_scale may be NULL.
+ * scores may be NULL if count is 0. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT. */
+KILN_API kiln_status kiln_softmax_state_update(kiln_softmax_state *state, const double *scores, size_t count,
+                                               double *out_scale);
+
+/* Adds a block of scores by its greatest, and the sum of exp(x - max) over it, which is not negative. A block whose max
+ * is -inf is masked: it changes nothing, whatever its sum. out_scale as above. Returns KILN_OK,
+ * KILN_ERROR_INVALID_ARGUMENT. */
+KILN_API kiln_status kiln_softmax_state_add(kiln_softmax_state *state, double max, double sum, double *out_scale);
+
+/* Adds what another state has seen. Of two states it does not matter, to the bit, which is merged with which. out_scale
+ * as above. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT. */
+KILN_API kiln_status kiln_softmax_state_merge(kiln_softmax_state *state, const kiln_softmax_state *other,
+                                              double *out_scale);
+
+/* *out_lse gets m + ln(l + c); -inf of an empty state. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT. */
+KILN_API kiln_status kiln_softmax_state_lse(const kiln_softmax_state *state, double *out_lse);
+
+/* *out_lse gets ln(sum of exp(values[i])), without overflow: -inf of no values. values may be NULL if count is 0.
+ * Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT. */
+KILN_API kiln_status kiln_log_sum_exp(const double *values, size_t count, double *out_lse);
+
+/* ln(e^a + e^b), without overflow; the other number where one is -inf; NaN where one is NaN. */
+KILN_API double kiln_log_add_exp(double a, double b);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,71 @@
+/* softmax_update on the CPU, and its definition: see softmax_update_gpu.c for the meaning of its blocks.
+ *
+ * A row is passed over twice, a tile at a time: its maximum, the sum of exp(x - origin). A tile's sum runs in
+ * KILN_LANES accumulators, on every level alike, and is added to the row's, which is two floats.
+ *
+ * Floor: one read of the scores at memory bandwidth, and one from a cache.
+ * Test: build/tests/ops/softmax_update_test. Bench: build/kiln bench softmax_update --device cpu */
+#include "kernels/common/cpu.h"
+
+#include "kernels/softmax_update/state.h"
+
+KILN_INLINE float max_of(const void *x, size_t count, kiln_cpu_part part) {
+    float tile[KILN_TILE], max[KILN_LANES];
+    for (size_t lane = 0; lane < KILN_LANES; lane++)
+        max[lane] = -KILN_INFINITY;
+    for (size_t start = 0; start < count; start += KILN_TILE) {
+        size_t n = kiln_min(count - start, KILN_TILE), whole = n / KILN_LANES * KILN_LANES;
+        const float *values = kiln_tile_read(tile, kiln_at(x, start, part), n, part);
+        for (size_t i = 0; i < whole; i += KILN_LANES)
+            for (size_t lane = 0; lane < KILN_LANES; lane++)
+                max[lane] = kiln_max(values[i + lane], max[lane]);
+        for (size_t i = whole; i < n; i++)
+            max[i - whole] = kiln_max(values[i], max[i - whole]);
+    }
+    for (size_t lane = 1; lane < KILN_LANES; lane++)
+        max[0] = kiln_max(max[lane], max[0]);
+    return max[0];
+}
+
+KILN_INLINE kiln_online_sum tile_sum(const float *values, size_t n, float origin) {
+    float weights[KILN_TILE], sum[KILN_LANES] = {0};
+    size_t whole = n / KILN_LANES * KILN_LANES;
+    KILN_INDEPENDENT
+    for (size_t i = 0; i < n; i++)
+        weights[i] = kiln_online_weight(values[i], origin);
+    for (size_t i = 0; i < whole; i += KILN_LANES)
+        for (size_t lane = 0; lane < KILN_LANES; lane++)
+            sum[lane] += weights[i + lane]; /* set above, since whole <= n: NOLINT(clang-analyzer-core.*) */
+    for (size_t i = whole; i < n; i++)
+        sum[i - whole] += weights[i]; /* NOLINT(clang-analyzer-core.*) */
+    for (size_t half = KILN_LANES / 2; half; half /= 2)
+        for (size_t lane = 0; lane < half; lane++)
+            sum[lane] += sum[lane + half];
+    return (kiln_online_sum){sum[0], 0.0f};
+}
+
+KILN_INLINE kiln_online_sum sum_of(const void *x, size_t count, float origin, kiln_cpu_part part) {
+    float tile[KILN_TILE];
+    kiln_online_sum sum = {0.0f, 0.0f};
+    for (size_t start = 0; start < count; start += KILN_TILE) {
+        size_t n = kiln_min(count - start, KILN_TILE);
+        const float *values = kiln_tile_load(tile, kiln_at(x, start, part), n, part);
+        sum = kiln_online_add(sum, tile_sum(values, n, origin));
+    }
+    return sum;
+}
+
+KILN_INLINE void softmax_update(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+    const kiln_softmax_update_args args = *(const kiln_softmax_update_args *)arguments; /* what no store can change */
+    for (uint64_t block = span->begin; block < span->end; block++)
+        for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++) {
+            const void *x = kiln_at(args.x, work.row * (uint64_t)args.x_stride, part);
+            size_t count = (size_t)args.shape.cols;
+            kiln_online_state before = kiln_state_of(args.before, work.row, args.shape.rows);
+            kiln_online_state other = kiln_state_of(args.other, work.row, args.shape.rows);
+            float max = kiln_max(other.max, kiln_max(before.max, max_of(x, count, part)));
+            kiln_online_sum sum = sum_of(x, count, kiln_online_origin(max), part);
+            kiln_state_put(&args, work.row, before, other, sum, max);
+        }
+}
+KILN_CPU_KERNEL(softmax_update)

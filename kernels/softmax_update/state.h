@@ -1,0 +1,36 @@
+/* The states of softmax_update, one text for all backends. */
+#ifndef KILN_KERNELS_SOFTMAX_UPDATE_STATE_H
+#define KILN_KERNELS_SOFTMAX_UPDATE_STATE_H
+
+#include "kernels/common/online_softmax.h"
+#include "kernels/softmax_update/softmax_update_args.h"
+
+typedef struct kiln_online_state {
+    float max;
+    kiln_online_sum sum;
+} kiln_online_state;
+
+/* Of a row; empty where there are no states. */
+KILN_INLINE kiln_online_state kiln_state_of(const float *states, uint64_t row, int64_t rows) {
+    if (!states) return (kiln_online_state){-KILN_INFINITY, {0.0f, 0.0f}};
+    const float *sums = states + rows;
+    return (kiln_online_state){states[row], {sums[row], sums[rows + (int64_t)row]}};
+}
+
+/* Adds the sum of a block, whose origin is that of the greatest score of all, to the states of a row. */
+KILN_INLINE void kiln_state_put(const kiln_softmax_update_args *args, uint64_t row, kiln_online_state before,
+                                kiln_online_state other, kiln_online_sum block, float max) {
+    int64_t rows = args->shape.rows;
+    float origin = kiln_online_origin(max), *sums = args->states + rows;
+    float scale = kiln_online_weight(before.max, origin), other_scale = kiln_online_weight(other.max, origin);
+    kiln_online_sum sum =
+        kiln_online_add(kiln_online_scaled(before.sum, scale), kiln_online_scaled(other.sum, other_scale));
+    sum = kiln_online_add(sum, block);
+    args->states[row] = max;
+    sums[row] = sum.value;
+    sums[rows + (int64_t)row] = sum.rest;
+    if (args->scale) args->scale[row] = scale;
+    if (args->lse) args->lse[row] = kiln_online_lse(sum, origin);
+}
+
+#endif
