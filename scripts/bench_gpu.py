@@ -25,7 +25,7 @@ GOAL = 0.9             # of the copy
 BOUND_BY_MEMORY = ("add", "mul_add", "silu_mul", "add_gelu", "softmax", "rmsnorm", "add_rmsnorm", "rope", "rope3d",
                    "embedding", "argmax", "log_softmax")
 # These touch parts of their tensors only, or write less or more than they read.
-OTHERS = ("amax", "gemm_fp8", "gemm_int8", "dequantize_fp8", "dequantize_int8", "dequantize_nvfp4",
+OTHERS = ("amax", "causal_conv1d", "engram_gate", "engram_hash", "gemm_fp8", "gemm_int8", "dequantize_fp8", "dequantize_int8", "dequantize_nvfp4",
           "dequantize_w4a16", "gemm_nvfp4", "gemm_w4a16", "kv_store", "kv_compact", "kv_copy_blocks", "merge_attention_states",
           "mha_fp8_fwd", "mha_int8_x_fp8_fwd", "mha_paged", "mha_quantize", "quantize_embedding", "quantize_fp8", "quantize_int8", "quantize_nvfp4",
           "rmsnorm_fp8", "rmsnorm_int8", "rmsnorm_nvfp4", "sample", "silu_mul_fp8", "silu_mul_int8", "silu_mul_nvfp4",

@@ -145,7 +145,8 @@ def mha(s, r, _):
 WAYS = {f.__name__: f for f in (add, mul_add, silu_mul, add_gelu, softmax, rmsnorm, add_rmsnorm, rope, embedding, argmax,
                                 log_softmax, top_k, gemm, mha)}
 # PyTorch has no call that does the same.
-LACKING = ("amax", "dequantize_fp8", "dequantize_int8", "dequantize_nvfp4", "dequantize_w4a16", "gemm_fp8",
+LACKING = ("amax", "causal_conv1d", "dequantize_fp8", "dequantize_int8", "dequantize_nvfp4", "dequantize_w4a16",
+           "engram_gate", "engram_hash", "gemm_fp8",
            "gemm_int8", "gemm_nvfp4", "gemm_w4a16", "kv_compact", "kv_copy_blocks", "kv_store",
            "merge_attention_states", "mha_fp8_fwd",
            "mha_int8_x_fp8_fwd", "mha_paged", "mha_quantize", "quantize_embedding", "quantize_fp8", "quantize_int8", "quantize_nvfp4",

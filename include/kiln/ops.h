@@ -31,9 +31,11 @@
 
 #include <kiln/ops/attention.h>
 #include <kiln/ops/cache.h>
+#include <kiln/ops/conv.h>
 #include <kiln/ops/describe.h>
 #include <kiln/ops/elementwise.h>
 #include <kiln/ops/embedding.h>
+#include <kiln/ops/engram.h>
 #include <kiln/ops/fused.h>
 #include <kiln/ops/gemm.h>
 #include <kiln/ops/norm.h>

@@ -97,6 +97,39 @@ typedef kiln_status (*operation)(kiln_stream *stream, const tensors *t, int64_t 
                                                                       .cols = COLS,                 \
                                                                       .vocabulary = count / COLS}); \
     }
+#define ENGRAM_GATE(part)                                                                         \
+    static kiln_status engram_gate_##part(kiln_stream *stream, const tensors *t, int64_t count) { \
+        return kiln_engram_gate_##part(stream, &(kiln_engram_gate_params){.y = t->y,              \
+                                                                          .key = t->a,            \
+                                                                          .query = t->b,          \
+                                                                          .value = t->c,          \
+                                                                          .tokens = count / COLS, \
+                                                                          .groups = 1,            \
+                                                                          .cols = COLS});         \
+    }
+#define ENGRAM_HASH(part) /* 8 KB of results for each id: two bytes for an element */             \
+    static kiln_status engram_hash_##part(kiln_stream *stream, const tensors *t, int64_t count) { \
+        return kiln_engram_hash_##part(stream, &(kiln_engram_hash_params){.rows = t->y,           \
+                                                                          .ids = t->numbers,      \
+                                                                          .multipliers = t->c,    \
+                                                                          .primes = t->c,         \
+                                                                          .tokens = count / COLS, \
+                                                                          .layers = 4,            \
+                                                                          .orders = 2,            \
+                                                                          .heads = 128});         \
+    }
+#define CAUSAL_CONV1D(part) /* the factors are the first rows of another tensor */                            \
+    static kiln_status causal_conv1d_##part(kiln_stream *stream, const tensors *t, int64_t count) {           \
+        return kiln_causal_conv1d_##part(stream, &(kiln_causal_conv1d_params){.y = t->y,                      \
+                                                                              .x = t->a,                      \
+                                                                              .weight = t->b,                 \
+                                                                              .residual = t->c,               \
+                                                                              .tokens = count / COLS,         \
+                                                                              .channels = COLS,               \
+                                                                              .width = 4,                     \
+                                                                              .dilation = 3,                  \
+                                                                              .activation = KILN_CONV_SILU}); \
+    }
 #define KV_STORE(part)                                                                          \
     static kiln_status kv_store_##part(kiln_stream *stream, const tensors *t, int64_t count) {  \
         return kiln_kv_store_##part(stream, &(kiln_kv_store_params){.key_cache = t->y,          \
@@ -491,6 +524,9 @@ typedef kiln_status (*operation)(kiln_stream *stream, const tensors *t, int64_t 
     LOG_SOFTMAX(part)                                              \
     TOP_K(part)                                                    \
     TREE_ACCEPT(part)                                              \
+    ENGRAM_GATE(part)                                              \
+    ENGRAM_HASH(part)                                              \
+    CAUSAL_CONV1D(part)                                            \
     QUANTIZE_EMBEDDING(part, binary, KILN_VECTOR_BINARY, COLS / 8) \
     QUANTIZE_EMBEDDING(part, int8, KILN_VECTOR_INT8, COLS)         \
     QUANTIZE_EMBEDDING(part, int4, KILN_VECTOR_INT4, COLS / 2)     \
@@ -562,6 +598,9 @@ typedef struct bench_case {
         {"vector_search binary " #part, vector_search_binary_##part, 1, 1, true},                                     \
         {"vector_search int8 " #part, vector_search_int8_##part, 1, 1, true},                                         \
         {"vector_search int4 " #part, vector_search_int4_##part, 1, 1, true},                                         \
+        {"engram_gate " #part, engram_gate_##part, size, 4, false},                                                   \
+        {"engram_hash " #part, engram_hash_##part, 2, 1, false},                                                      \
+        {"causal_conv1d " #part, causal_conv1d_##part, size, 3, false},                                               \
         {"gemm 1 row " #part, gemm_1_##part, size, 1, true}, {"gemm 4 rows " #part, gemm_4_##part, size, 1, true},    \
         {"gemm 8 rows " #part, gemm_8_##part, size, 1, true},                                                         \
         {"gemm_fp8 1 row " #part, gemm_fp8_1_##part, 1, 1, true},                                                     \

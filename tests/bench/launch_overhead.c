@@ -192,6 +192,14 @@ static void __attribute__((noinline)) run_launch(long count) {
          .weight = bench.tensor, .rows = 4, .cols = 1024)                                                              \
     CALL(embedding, embedding, .y = bench.tensor, .table = bench.tensor, .ids = bench.numbers, .rows = 4,              \
          .cols = 1024, .vocabulary = 32000)                                                                            \
+    CALL(engram_gate, engram_gate, .y = bench.tensor, .normed = bench.other, .key = bench.tensor,                      \
+         .query = bench.tensor, .value = bench.other, .tokens = 4, .groups = 4, .cols = 1024)                          \
+    CALL(engram_hash, engram_hash, .rows = bench.frequencies, .ids = bench.numbers, .history = bench.numbers,          \
+         .multipliers = bench.frequencies, .primes = bench.frequencies, .tokens = 4, .batch = 4, .layers = 2,          \
+         .orders = 2, .heads = 8)                                                                                      \
+    CALL(causal_conv1d, causal_conv1d, .y = bench.tensor, .final_states = bench.other, .x = bench.other,               \
+         .weight = bench.tensor, .residual = bench.tensor, .initial_states = bench.other, .tokens = 4,                 \
+         .channels = 4096, .batch = 4, .width = 4, .dilation = 3)                                                      \
     CALL(rope, rope, .y = bench.tensor, .x = bench.tensor, .positions = bench.numbers,                                 \
          .frequencies = bench.frequencies, .tokens = 4, .heads = 8, .pairs = 64)                                       \
     CALL(kv_store, kv_store, .key_cache = bench.tensor, .value_cache = bench.other, .key = bench.tensor,               \

@@ -29,12 +29,17 @@ def samples(seed=None):
         "add_rmsnorm": ((x, y), {"weight": real(8), "eps": 1e-5}),
         "amax": ((real(4, 130),), {"scale_rows": 4, "scale_cols": 2}),
         "argmax": ((x,), {}),
+        "causal_conv1d": ((real(2, 5, 8), real(4, 8)), {
+            "bias": real(8), "initial_states": real(2, 9, 8), "dilation": 3, "activation": "silu"}),
         "dequantize_fp8": ((codes(np.uint8, 4, 9), scales), {"precision": "f32"}),
         "dequantize_int8": ((codes(np.int8, 4, 9), scales), {"precision": "f32"}),
         "dequantize_nvfp4": ((codes(np.uint8, 4, 16), codes(np.uint8, 4, 2), abs(real(1))), {
             "precision": "f32", "cols": 32}),
         "dequantize_w4a16": ((codes(np.uint8, 5, 32), group_scales), {"zeros": real(5, 2), "group": 32}),
         "embedding": ((real(3, 8), np.array([2, 0, 1, 1])), {}),
+        "engram_gate": ((real(3, 2, 8), real(3, 2, 8), real(3, 8)), {"key_weight": real(2, 8)}),
+        "engram_hash": ((integers([1, 2, 3, 1]), np.array([[3, 5, 7]]), np.array([[[11, 13], [17, 19]]])), {
+            "precision": "f32", "offsets": np.array([[[0, 11], [24, 41]]]), "pad_id": 2}),
         "gemm": ((x, real(3, 5, 8)), row),
         "gemm_fp8": ((codes(np.uint8, 3, 32), codes(np.uint8, 5, 32), scales, scales), row),
         "gemm_int8": ((codes(np.int8, 3, 32), codes(np.int8, 5, 32), scales, scales), row),

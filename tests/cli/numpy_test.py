@@ -227,6 +227,49 @@ CASES.append(("tree_accept", {"tokens": np.array(((9, 4, 5, 6, 7), (9, 5, 4, 6, 
 CASES.append(("tree_accept", {"logits": (2, 6, 129), "tokens": np.array((range(6), range(6, 12)), np.int32),
                               "parents": TREES}, {"depth": "4", "rule": "typical", "epsilon": "1e-9"},
               lambda *inputs: likeliest(*inputs)))
+
+
+def hashed(tokens, multipliers, primes, offsets, lookup, history):
+    """Engram's rows of [batch, length] tokens, with NumPy's own integers of 64 bits."""
+    tokens, history = tokens.astype(np.int64), history.astype(np.int64)
+    known = lookup.astype(np.int64)[np.concatenate((history, tokens), 1)]
+    orders, length = history.shape[1], tokens.shape[1]
+    rows = np.empty((len(MULTIPLIERS), *tokens.shape, *primes.shape[1:]), np.int64)
+    for layer, factors in enumerate(MULTIPLIERS):
+        mix = known[:, orders:] * factors[0]
+        for order in range(orders):
+            before = orders - 1 - order
+            mix = np.bitwise_xor(mix, known[:, before:before + length] * factors[order + 1])
+            rows[layer, ..., order, :] = mix[..., None] % PRIMES[layer, order] + OFFSETS[layer, order]
+    return {"rows": rows.reshape(len(MULTIPLIERS), -1, *primes.shape[1:])}
+
+
+# As Engram's own: odd, and small enough for no product with one of 700 ids to overflow.
+MULTIPLIERS = np.random.default_rng(10007).integers(0, 2**62 // 700, (2, 3), np.int64) * 2 + 1
+PRIMES = np.array((((646403, 646411), (646421, 646423)), ((646433, 646453), (646519, 646523))), np.int64)
+OFFSETS = np.cumsum(PRIMES.reshape(2, -1), 1).reshape(PRIMES.shape) - PRIMES
+for wide in (np.int32, np.int64):
+    CASES.append(("engram_hash", {"ids": ids((3, 7), 900).astype(wide), "multipliers": MULTIPLIERS, "primes": PRIMES,
+                                  "offsets": OFFSETS, "lookup": ids(900, 700),
+                                  "history": ids((3, 2), 900).astype(wide)}, {}, hashed))
+
+
+def gated(key, query, value):
+    g = (rms(key) * rms(query)).sum(-1, keepdims=True) / math.sqrt(key.shape[-1])
+    y = sigmoid(np.sign(g) * np.sqrt(np.maximum(np.abs(g), 1e-6))) * value[:, None, :]
+    return {"y": y, "normed": y / np.sqrt((y * y).mean(-1, keepdims=True) + 1e-5)}
+
+
+def convolved(x, weight, initial_states):
+    """Of width 4 and dilation 3, [batch, length, channels]."""
+    padded, length = np.concatenate((initial_states, x), 1), x.shape[1]
+    y = sum(weight[tap] * padded[:, 3 * tap:3 * tap + length] for tap in range(4))
+    return {"y": y * sigmoid(y), "final_states": padded[:, length:]}
+
+
+CASES.append(("engram_gate", {"key": (5, 2, 129), "query": (5, 2, 129), "value": (5, 129)}, {}, gated))
+CASES.append(("causal_conv1d", {"x": (2, 11, 129), "weight": (4, 129), "initial_states": (2, 9, 129)},
+              {"dilation": "3", "activation": "silu"}, convolved))
 PAIRS = 32
 FREQUENCIES = (10000.0 ** (-np.arange(PAIRS) / PAIRS) / (2 * math.pi) * 2.0**64).astype(np.int64)
 CASES.append(("embedding", {"table": (50, 129), "ids": ids(7, 50).astype(np.int64)}, {},
@@ -504,6 +547,9 @@ def differs(operator, inputs, found, expected, part):
     if operator in {case[0] for case in FUSED} and found.itemsize == 1:  # a result beside a tie may be its neighbour
         others = (found.astype(int) != expected).sum()
         return f"has {others} other codes of {found.size}" if 100 * others > found.size else None
+    if found.dtype == np.int64:  # of more bits than float64 has
+        others = (found != expected).sum()
+        return f"has {others} other integers of {found.size}" if others else None
     as_it_is = found.dtype in (np.float32, np.int32, np.uint8, np.int8)
     result = found.astype(np.float64) if as_it_is else decode(found, part)
     relative, absolute = TOLERANCES[part]

@@ -63,10 +63,12 @@ static const operation operations[] = {
     {"add_rmsnorm", params_add_rmsnorm, 2, 4, 2, 0, NOTHING, ELEMENTS},
     {"amax", params_amax, 1, 1, 0, 1, NOTHING, ELEMENTS},
     {"argmax", params_argmax, 1, 2, 0, 1, NOTHING, ELEMENTS},
+    {"causal_conv1d", params_causal_conv1d, 2, 2, 1, 0, NOTHING, ELEMENTS},
     {"dequantize_fp8", params_dequantize_fp8, 0, 0, 1, 0, NUMBERS, OF_BYTES},
     {"dequantize_int8", params_dequantize_int8, 0, 0, 1, 0, NUMBERS, OF_BYTES},
     {"dequantize_nvfp4", params_dequantize_nvfp4, 0, 0, 1, 0, NUMBERS, OF_PAIRS},
     {"embedding", params_embedding, 1, 1, 1, 0, NUMBERS, ELEMENTS},
+    {"engram_gate", params_engram_gate, 3, 4, 2, 0, NOTHING, ELEMENTS},
     {"kv_compact", params_kv_compact, 2, 2, 2, 0, NUMBERS, ELEMENTS},
     {"kv_copy_blocks", params_kv_copy_blocks, 2, 2, 2, 0, NUMBERS, ELEMENTS},
     {"kv_store", params_kv_store, 2, 2, 2, 0, NUMBERS, ELEMENTS},
@@ -118,6 +120,7 @@ static const operation merging[] = {
 /* One of each row is chosen. */
 static const operation choosing = {"top_k", params_top_k, 1, 1, 0, 1, NOTHING, ELEMENTS};
 static const operation sampling = {"sample", params_sample, 1, 1, 0, 1, NUMBERS, ELEMENTS};
+static const operation hashing = {"engram_hash", params_engram_hash, 0, 0, 0, 0, NUMBERS, ELEMENTS};
 static const operation accepting = {"tree_accept", params_tree_accept, 1, 1, 0, 1, NUMBERS, ELEMENTS};
 
 /* One row of a table of bytes is found; and what makes the bytes. */
@@ -515,6 +518,20 @@ static void embeddings_are_read_once_or_twice(void **state) {
     }
 }
 
+/* A thread for each head of a token reads its prime once, and each id of its n-gram with the multiplier. */
+static void a_head_is_hashed_by_one_thread(void **state) {
+    (void)state;
+    for (size_t i = 0; i < PARTS; i++) {
+        call c = {&hashing, parts[i], 40, 128, 0, false};
+        if (!wanted(&c)) continue;
+        count n = run(&c);
+        uint64_t heads = (uint64_t)(c.rows * c.cols) / 8, number = sizeof(int64_t);
+        expect(n.launches, 1);
+        expect(n.sum.global_written_bytes, heads * number);
+        assert_in_range(n.sum.global_read_bytes, heads * number, heads * (number + 3 * (number + sizeof(int32_t))));
+    }
+}
+
 /* Launches again what was recorded, over more rows than there are: the grid is longer along the axis. */
 static void launch_beyond(const call *c, const sim_launch *launch, int axis) {
     const kiln_module *module;
@@ -613,6 +630,8 @@ static void groups_beyond_the_last_row_touch_nothing(void **state) {
         expect_nothing_beyond(&c, 1);
         c.op = &accepting;
         expect_nothing_beyond(&c, 1);
+        c.op = &hashing;
+        expect_nothing_beyond(&c, 1);
         c.op = &searching;
         expect_nothing_beyond(&c, 1);
         c.op = &embedding_codes;
@@ -660,6 +679,7 @@ static int run_group(void) {
         cmocka_unit_test(long_rows_are_searched_by_many_groups),
         cmocka_unit_test(rows_are_chosen_from_by_chunks),
         cmocka_unit_test(a_tree_is_read_as_far_as_it_is_accepted),
+        cmocka_unit_test(a_head_is_hashed_by_one_thread),
         cmocka_unit_test(tables_are_read_once),
         cmocka_unit_test(embeddings_are_read_once_or_twice),
         cmocka_unit_test(tiles_of_keys_that_no_query_sees_are_not_read),

@@ -134,6 +134,33 @@ void params_dequantize_w4a16(params *p, const call *c, const tensors *t) {
         .y = t->output[0], .weights = (void *)t->input[0], .scales = t->input[1], .n = c->rows, .k = c->cols};
 }
 
+void params_causal_conv1d(params *p, const call *c, const tensors *t) {
+    p->causal_conv1d = (kiln_causal_conv1d_params){
+        .y = t->output[0], .x = t->input[0], .weight = t->bias, .tokens = c->rows, .channels = c->cols, .width = 1};
+}
+
+void params_engram_gate(params *p, const call *c, const tensors *t) {
+    p->engram_gate = (kiln_engram_gate_params){.y = t->output[0],
+                                               .normed = t->output[1],
+                                               .key = t->input[0],
+                                               .query = t->input[1],
+                                               .value = t->input[2],
+                                               .tokens = c->rows,
+                                               .groups = 1,
+                                               .cols = c->cols};
+}
+
+void params_engram_hash(params *p, const call *c, const tensors *t) {
+    p->engram_hash = (kiln_engram_hash_params){.rows = (void *)t->output[0],
+                                               .ids = t->numbers,
+                                               .multipliers = t->frequencies,
+                                               .primes = t->frequencies,
+                                               .tokens = c->rows,
+                                               .layers = 1,
+                                               .orders = 2,
+                                               .heads = c->cols / 16};
+}
+
 void params_embedding(params *p, const call *c, const tensors *t) {
     p->embedding = (kiln_embedding_params){.y = t->output[0],
                                            .table = t->input[0],

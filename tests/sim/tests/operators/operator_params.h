@@ -46,11 +46,14 @@ typedef union params {
     kiln_add_rmsnorm_params add_rmsnorm;
     kiln_amax_params amax;
     kiln_argmax_params argmax;
+    kiln_causal_conv1d_params causal_conv1d;
     kiln_dequantize_fp8_params dequantize_fp8;
     kiln_dequantize_int8_params dequantize_int8;
     kiln_dequantize_nvfp4_params dequantize_nvfp4;
     kiln_dequantize_w4a16_params dequantize_w4a16;
     kiln_embedding_params embedding;
+    kiln_engram_gate_params engram_gate;
+    kiln_engram_hash_params engram_hash;
     kiln_gemm_params gemm;
     kiln_gemm_fp8_params gemm_fp8;
     kiln_gemm_int8_params gemm_int8;
@@ -104,6 +107,12 @@ void params_dequantize_int8(params *p, const call *c, const tensors *t);
 void params_dequantize_nvfp4(params *p, const call *c, const tensors *t);
 void params_dequantize_w4a16(params *p, const call *c, const tensors *t);
 void params_embedding(params *p, const call *c, const tensors *t);
+/* A group, with the norm of what is gated. */
+void params_engram_gate(params *p, const call *c, const tensors *t);
+/* A sixteenth of the columns is a head of two orders. */
+void params_engram_hash(params *p, const call *c, const tensors *t);
+/* One factor for each channel. */
+void params_causal_conv1d(params *p, const call *c, const tensors *t);
 /* The product of two square matrices. */
 void params_gemm(params *p, const call *c, const tensors *t);
 /* The same of codes, with a scale for each row. */

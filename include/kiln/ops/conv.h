@@ -1,0 +1,59 @@
+/* Convolutions along sequences. ops.h has the rules for every operator. */
+#ifndef KILN_OPS_CONV_H
+#define KILN_OPS_CONV_H
+
+#include <kiln/ops/operator.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- causal_conv1d: a depthwise causal convolution along sequences ----------------------------------------------- */
+
+typedef enum kiln_conv_activation { KILN_CONV_NONE, KILN_CONV_SILU } kiln_conv_activation;
+
+typedef struct kiln_causal_conv1d_params {
+    void *y;                      /* [tokens, channels]. May be residual */
+    void *final_states;           /* [states, history, channels]: what the next call takes as initial_states; may be the
+                                   * same tensor; NULL: not wanted */
+    const void *x;                /* [tokens, channels]: all sequences', one behind the other */
+    const void *weight;           /* [width, channels]: the last row is of the token itself. A checkpoint of PyTorch's
+                                   * Conv1d has the transpose */
+    const void *bias;             /* [channels]; NULL: 0 */
+    const void *residual;         /* [tokens, channels]: is added at the end; NULL: 0 */
+    const void *initial_states;   /* [states, history, channels]: x before each sequence, the last row last; NULL: 0 */
+    const int32_t *cu_seqlens;    /* [batch + 1]: where each sequence begins, and the end of the last; NULL: all have
+                                   * tokens / batch */
+    const int32_t *state_indices; /* [batch]: which of the states is each sequence's; NULL: that of its number. One
+                                   * that there is not, such as -1, is zeros and is not written */
+    int64_t tokens;               /* at most 2^31 - 1 */
+    int64_t channels;
+    int64_t batch;           /* 0: 1 */
+    int64_t width;           /* at most 4 */
+    int64_t dilation;        /* 0: 1; at most 65536 */
+    int64_t states;          /* 0: batch */
+    int64_t history;         /* rows of a state, at least (width - 1) * dilation; 0: that */
+    int64_t y_stride;        /* 0: channels */
+    int64_t x_stride;        /* 0: channels */
+    int64_t residual_stride; /* 0: channels */
+    int32_t activation;      /* kiln_conv_activation */
+    int32_t reserved;        /* must be 0 */
+} kiln_causal_conv1d_params;
+
+/* y[t, c] = activation(bias[c] + the sum over k of weight[k, c] x[t - (width - 1 - k) dilation, c]) + residual[t, c],
+ * the sum from the first k on, t within its sequence: Mamba's short convolution (Gu and Dao, arXiv 2312.00752), and
+ * Engram's with a dilation. What x has before a sequence is taken from initial_states. Rows of y that cu_seqlens gives
+ * to no sequence are not written.
+ *
+ * Decoding continues a sequence: with the states of what came before, tokens have the result that they would have in
+ * the whole sequence. Sequences' states must differ. final_states are copied bit for bit from x and initial_states;
+ * they take a second launch, but not where each sequence has one token and cu_seqlens is NULL. */
+KILN_OPERATOR_FUNCTION(causal_conv1d_f32, kiln_causal_conv1d_params)
+KILN_OPERATOR_FUNCTION(causal_conv1d_f16, kiln_causal_conv1d_params)
+KILN_OPERATOR_FUNCTION(causal_conv1d_bf16, kiln_causal_conv1d_params)
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,31 @@
+/* engram_hash: the one argument of its kernel, on every backend. */
+#ifndef KILN_KERNELS_ENGRAM_HASH_ARGS_H
+#define KILN_KERNELS_ENGRAM_HASH_ARGS_H
+
+#include "kernels/common/geometry.h"
+#include "kernels/common/varlen_args.h"
+
+KILN_ARGS_BEGIN
+typedef struct kiln_engram_hash_args {
+    int64_t *rows;
+    const void *ids;
+    const void *history;
+    const int32_t *lookup;
+    const int64_t *multipliers;
+    const int64_t *primes;
+    const int64_t *offsets;
+    kiln_varlen varlen;
+    int64_t vocabulary; /* 0 without lookup */
+    int64_t pad_id;
+    uint32_t layers;
+    uint32_t tokens;
+    uint32_t orders;
+    uint32_t heads;
+    uint32_t lanes_log2; /* of the threads that share a token: at least as many as it has heads */
+    uint32_t run;        /* tokens of a thread */
+    uint32_t wide_ids;   /* non-zero: ids and history are of 64 bits, else of 32 */
+    uint32_t padding;
+} kiln_engram_hash_args;
+KILN_ARGS_END
+
+#endif
