@@ -348,7 +348,6 @@ static void test_persistent(kiln_stream *stream) {
         }
 }
 
-/* Products whose k groups share. */
 /* TF32 is rounded to, and not cut: the errors of numbers of one sign cancel. */
 static void test_rounding(kiln_stream *stream) {
     if (precision_first() != F32) return;
@@ -374,6 +373,7 @@ static void test_few_rows(kiln_stream *stream) {
     }
 }
 
+/* Products whose k blocks share. */
 static void test_split(kiln_stream *stream) {
     for (precision p = precision_first(); p < precision_end(); p++) {
         shape s = {.batch = 1, .m = 20, .n = 70, .k = 2000 + 7 * (int64_t)p, .bias = true, .workspace = true};
