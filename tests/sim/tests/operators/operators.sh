@@ -20,11 +20,20 @@ operator_passes() { # ORDINAL DEVICE SEED PROGRAM
     [ $status -eq 0 ] && ! grep -q '^sim:' "$KILN_SCRATCH/out"
 }
 
-# Every program, in all precisions or in one.
-operators_pass() { # ORDINAL DEVICE SEED [PRECISION]
+# Whether all images of an operator for NVIDIA's targets come from the portable texts, those of sm_75 and sm_100.
+is_portable() { # PROGRAM
+    [ -d "embedded/$1" ] && ! find "embedded/$1" -name '*.ptx' | grep -qvE '\.sm_(75|100)\.ptx$'
+}
+
+# The programs in all precisions or in one ('': all): every one, or those alone that are (not) of a portable operator.
+operators_pass() { # ORDINAL DEVICE SEED [PRECISION [portable|tuned]]
     local program
-    [ $# -lt 4 ] || local -x KILN_TEST_PRECISION=$4
+    [ -z "${4-}" ] || local -x KILN_TEST_PRECISION=$4
     for program in $operator_programs; do
+        case ${5-} in
+        portable) is_portable "$program" || continue ;;
+        tuned) ! is_portable "$program" || continue ;;
+        esac
         check "$program on simulated $2, seed $3${4:+, $4}" operator_passes "$1" "$2" "$3" "$program"
     done
 }
