@@ -22,7 +22,7 @@ static const kiln__symbol symbols[] = {
 };
 
 /* A version is major * MAJOR + minor * MINOR + patch. */
-enum { MAJOR = 10000000, MINOR = 100000, CAPTURES_LAUNCHES = 5 * MAJOR + 6 * MINOR };
+enum { MAJOR = 10000000, MINOR = 100000, RECENT = 5 * MAJOR + 6 * MINOR };
 
 static struct {
     pthread_mutex_t lock;
@@ -99,6 +99,6 @@ const char *kiln__hip_driver_text(void) {
     return driver.text;
 }
 
-bool kiln__hip_driver_captures_launches(void) {
-    return driver.version >= CAPTURES_LAUNCHES;
+bool kiln__hip_driver_is_recent(void) {
+    return driver.version >= RECENT;
 }

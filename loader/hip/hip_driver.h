@@ -21,10 +21,12 @@ extern kiln__hip_table kiln__hip __attribute__((visibility("hidden")));
  * KILN_ERROR_FORKED; KILN_ERROR_OUT_OF_MEMORY; KILN_ERROR_DRIVER. */
 kiln_status kiln__hip_driver_ready(void);
 
-/* "libamdhip64.so.6, HIP 6.2"; and whether a launch of a module's kernel becomes part of a capture, which HIP 5.6 and
- * later see to. What came before (HIP 5.2 is known to) runs it at once, as if there were no capture. After readiness.
- */
+/* "libamdhip64.so.6, HIP 6.2". After readiness, as the next. */
 const char *kiln__hip_driver_text(void);
-bool kiln__hip_driver_captures_launches(void);
+
+/* Whether it is HIP 5.6 or later. What came before has two faults, which HIP 5.2 is known to have: a launch of a
+ * module's kernel on a stream that is being captured runs at once, as if there were no capture; and once memory was
+ * given back to a pool in stream order, no stream's destruction ever ends. */
+bool kiln__hip_driver_is_recent(void);
 
 #endif

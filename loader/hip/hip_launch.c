@@ -48,7 +48,7 @@ kiln_status kiln__hip_launch(kiln_stream *stream, const kiln_kernel *kernel, con
                      KILN__HIP_LAUNCH_PARAM_END};
     if (KILN__UNLIKELY(config->flags | config->cluster[0] | config->cluster[1] | config->cluster[2]))
         KILN__TRY(check_extras(kernel, config));
-    if (KILN__UNLIKELY(!kiln__hip_driver_captures_launches())) KILN__TRY(check_capture(stream, kernel));
+    if (KILN__UNLIKELY(!kiln__hip_driver_is_recent())) KILN__TRY(check_capture(stream, kernel));
     kiln__hip_scope here;
     KILN__TRY(kiln__hip_enter(device, &here));
     kiln__hip_error result = kiln__hip.hipModuleLaunchKernel(

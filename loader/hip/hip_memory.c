@@ -12,13 +12,14 @@ void kiln__hip_memory_free(kiln_device *device, void *memory) {
     KILN__HIP_RELEASE(device, hipFree, memory);
 }
 
-static kiln_status no_pools(const char *function) {
-    return kiln__fail(KILN_ERROR_UNSUPPORTED, "%s: the driver is older than HIP 5.2", function);
+static kiln_status check_pools(const char *function) {
+    if (kiln__hip.hipMallocAsync && kiln__hip.hipFreeAsync && kiln__hip_driver_is_recent()) return KILN_OK;
+    return kiln__fail(KILN_ERROR_UNSUPPORTED, "%s: needs HIP 5.6, this is %s", function, kiln__hip_driver_text());
 }
 
 kiln_status kiln__hip_memory_alloc_async(kiln_stream *stream, size_t size, void **out_memory) {
     void *memory = NULL;
-    if (!kiln__hip.hipMallocAsync) return no_pools("kiln_memory_alloc_async");
+    KILN__TRY(check_pools("kiln_memory_alloc_async"));
     KILN__HIP_CALL(stream->device, hipMallocAsync, &memory, size, stream->native);
     if (!memory) return kiln__hip_fail_empty("hipMallocAsync");
     *out_memory = memory;
@@ -26,7 +27,7 @@ kiln_status kiln__hip_memory_alloc_async(kiln_stream *stream, size_t size, void 
 }
 
 kiln_status kiln__hip_memory_free_async(kiln_stream *stream, void *memory) {
-    if (!kiln__hip.hipFreeAsync) return no_pools("kiln_memory_free_async");
+    KILN__TRY(check_pools("kiln_memory_free_async"));
     KILN__HIP_CALL(stream->device, hipFreeAsync, memory, stream->native);
     return KILN_OK;
 }

@@ -6,11 +6,14 @@
 #include <dlfcn.h>
 #include <kiln/kiln.h>
 #include <kiln/ops.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { ROWS = 3, COLS = 100, COUNT = ROWS * COLS, BYTES = COUNT * 4 };
-enum { NON_BLOCKING = 1, CAPTURE_GLOBAL = 0, NO_TIMING = 2, FIRST_TO_CAPTURE = 50600000 };
+enum { NON_BLOCKING = 1, CAPTURE_GLOBAL = 0, NO_TIMING = 2, FIRST_RECENT = 50600000 };
 
 typedef void *handle;
 
@@ -48,6 +51,7 @@ static struct {
 
 #define HIP(call) assert_int_equal(hip.call, 0)
 
+extern const kiln_bundle kiln__bundle_softmax;
 static const char *library;
 static kiln_device *device, *cpu;
 static float inputs[COUNT], wanted[COUNT];
@@ -250,12 +254,12 @@ static void what_kiln_launches_is_captured_or_refused(void **state) {
     assert_ok(softmax(&p)); /* what is captured must be loaded */
     assert_wanted(p.stream, p.y);
     HIP(hipStreamBeginCapture(p.stream, CAPTURE_GLOBAL));
-    if (version < FIRST_TO_CAPTURE)
+    if (version < FIRST_RECENT)
         assert_refused(softmax(&p), KILN_ERROR_UNSUPPORTED, "captures of launches need HIP 5.6, this is libamdhip64");
     else
         assert_ok(softmax(&p));
     HIP(hipStreamEndCapture(p.stream, &graph));
-    if (version >= FIRST_TO_CAPTURE) run_graph(&p, graph);
+    if (version >= FIRST_RECENT) run_graph(&p, graph);
     HIP(hipGraphDestroy(graph));
     program_end(&p);
 }
@@ -379,6 +383,100 @@ static void memory_is_hips(void **state) {
     kiln_stream_close(&stream);
 }
 
+/* HIP before 5.6 never ends the destruction of a stream after that. */
+static void memory_comes_and_goes_with_a_stream_or_is_refused(void **state) {
+    (void)state;
+    enum { SIZE = 4096 };
+    kiln_stream stream;
+    void *memory;
+    int version = 0;
+    HIP(hipRuntimeGetVersion(&version));
+    assert_ok(kiln_stream_open(device, 0, &stream));
+    const kiln_status status = kiln_memory_alloc_async(&stream, SIZE, &memory);
+    if (version < FIRST_RECENT) {
+        assert_refused(status, KILN_ERROR_UNSUPPORTED, "kiln_memory_alloc_async: needs HIP 5.6, this is libamdhip64");
+    } else {
+        assert_int_equal(status, KILN_OK);
+        assert_ok(kiln_fill(&stream, memory, 1, SIZE));
+        assert_ok(kiln_memory_free_async(&stream, memory));
+        assert_ok(kiln_stream_sync(&stream));
+    }
+    kiln_stream_close(&stream);
+}
+
+static const kiln_kernel *find_kernel(kiln_device *on) {
+    const kiln_module *module;
+    const kiln_kernel *kernel;
+    assert_ok(kiln_module_get(on, &kiln__bundle_softmax, "f32", &module));
+    assert_ok(kiln_module_find_kernel(module, "kiln_softmax_rows_f32", &kernel));
+    return kernel;
+}
+
+/* The same image through HSA says the same, but for private memory, which HIP rounds. */
+static void kernels_are_those_of_the_rocm_backend(void **state) {
+    (void)state;
+    kiln_device *rocm;
+    kiln_kernel_attributes ours, theirs;
+    uint32_t blocks = 0;
+    assert_ok(kiln_device_open(&(kiln_device_options){.backend = KILN_BACKEND_ROCM}, &rocm));
+    const kiln_kernel *kernel = find_kernel(device), *other = find_kernel(rocm);
+    assert_ok(kiln_kernel_get_attributes(kernel, &ours));
+    assert_ok(kiln_kernel_get_attributes(other, &theirs));
+    assert_int_equal(ours.arguments_size, theirs.arguments_size);
+    assert_int_equal(ours.registers, theirs.registers);
+    assert_int_equal(ours.shared_bytes, theirs.shared_bytes);
+    assert_int_equal(ours.max_threads, theirs.max_threads);
+    assert_int_equal(ours.max_dynamic_shared_bytes, theirs.max_dynamic_shared_bytes);
+    assert_ok(kiln_kernel_get_occupancy(kernel, 256, 0, &blocks));
+    assert_true(blocks > 0);
+    kiln_device_close(rocm);
+}
+
+static void shapes_that_no_kernel_takes_are_refused(void **state) {
+    (void)state;
+    program p;
+    static uint8_t arguments[256];
+    kiln_kernel_attributes attributes;
+    program_begin(&p);
+    const kiln_kernel *kernel = find_kernel(device);
+    assert_ok(kiln_kernel_get_attributes(kernel, &attributes));
+    const kiln_launch_config too_many = {.grid = {1}, .block = {2048}};
+    const kiln_launch_config clusters = {.grid = {2}, .block = {64}, .cluster = {2}};
+    const kiln_launch_config flags = {.grid = {1}, .block = {64}, .flags = KILN_LAUNCH_COOPERATIVE};
+    assert_refused(kiln_launch(&p.borrowed, kernel, &too_many, arguments, attributes.arguments_size),
+                   KILN_ERROR_INVALID_ARGUMENT, "block 2048x1x1");
+    assert_refused(kiln_launch(&p.borrowed, kernel, &clusters, arguments, attributes.arguments_size),
+                   KILN_ERROR_UNSUPPORTED, "hip has no clusters");
+    assert_refused(kiln_launch(&p.borrowed, kernel, &flags, arguments, attributes.arguments_size),
+                   KILN_ERROR_UNSUPPORTED, "cooperative");
+    program_end(&p);
+}
+
+static void peers_reach_each_others_memory(void **state) {
+    (void)state;
+    kiln_device *peer;
+    assert_ok(kiln_device_open(&(kiln_device_options){.backend = KILN_BACKEND_HIP, .ordinal = 1}, &peer));
+    assert_ok(kiln_device_enable_peer(device, peer));
+    assert_ok(kiln_device_enable_peer(device, peer)); /* again is no error */
+    HIP(hipGetLastError());
+    kiln_device_close(peer);
+}
+
+static void a_forked_child_gets_a_status(void **state) {
+    (void)state;
+    int status = -1;
+    const pid_t child = fork();
+    if (!child) {
+        int32_t count;
+        void *memory;
+        const bool told = kiln_device_count(KILN_BACKEND_HIP, &count) == KILN_ERROR_FORKED &&
+                          kiln_memory_alloc(device, BYTES, &memory) == KILN_ERROR_FORKED;
+        _exit(!told);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 static void errors_are_kilns_alone(void **state) {
     (void)state;
     program p;
@@ -423,6 +521,11 @@ int main(void) {
         cmocka_unit_test(events_go_both_ways),
         cmocka_unit_test(kilns_own_events_are_timed),
         cmocka_unit_test(memory_is_hips),
+        cmocka_unit_test(memory_comes_and_goes_with_a_stream_or_is_refused),
+        cmocka_unit_test(kernels_are_those_of_the_rocm_backend),
+        cmocka_unit_test(shapes_that_no_kernel_takes_are_refused),
+        cmocka_unit_test(peers_reach_each_others_memory),
+        cmocka_unit_test(a_forked_child_gets_a_status),
         cmocka_unit_test(errors_are_kilns_alone),
     };
     library = getenv("KILN_HIP_LIBRARY");
