@@ -68,6 +68,19 @@ at_their_floor() {
     return $status
 }
 
+# With the first driver that has a target's cubins the driver compiles no text, but where the chip's or the family's own
+# cubin, which takes the place of the target's, needs a later assembler. A place that is mended leaves the list.
+compiled() {
+    local target driver
+    while read -r target driver; do
+        "$kiln" explain --target "$target" --driver "$driver" --all |
+            awk -v target="$target" '/^[a-z]/ { part = $0 } / ptx: picked/ { print target, part }'
+    done <<<$'sm_80 12.0\nsm_86 12.0\nsm_89 12.0\nsm_90 12.0\nsm_100 12.8\nsm_120 12.8'
+}
+nothing_is_compiled() {
+    diff <(printf '%s\n' 'sm_90 gemm_fp8 '{f32,f16,bf16} 'sm_120 gemm_nvfp4 '{f32,f16,bf16}) <(compiled)
+}
+
 # small BYTES [OPERATOR...]: the images that a program links with each operator; without operators, all that there are
 linked_bytes() { "$kiln" images "$@" --json | grep -o '"linked_bytes": *[0-9]*' | tail -n 1 | grep -o '[0-9]*$'; }
 small() {
@@ -84,6 +97,7 @@ mapfile -t operators < <(scripts/targets.sh operators)
 mapfile -t streaming < <(printf '%s\n' "${operators[@]}" | grep -vxE '(gemm|mha)(_.*)?|sample|top_k|vector_search')
 
 check "every PTX text can be read by the first driver of its target" at_their_floor
+check "nothing is compiled at run time from the first driver with cubins on, but for what is listed" nothing_is_compiled
 check "256 KiB of images at most for an operator that memory bounds" small $((256 * 1024)) "${streaming[@]}"
 check "2 MiB at most for any" small $((2 * 1024 * 1024)) "${operators[@]}"
 check "20 MiB at most for all" small $((20 * 1024 * 1024))
