@@ -95,11 +95,6 @@ static kiln_status check_tensors(const char *name, kiln__attention *p, const kil
     return KILN_OK;
 }
 
-/* Tuned kernels do many rows at a time: where there are few, portable ones do. */
-static bool has_many_rows(const kiln__attention *p) {
-    return kiln__attention_rows(p) > KILN_ATTENTION_DECODE_ROWS;
-}
-
 /* As kiln__attention_divide_keys, for partial results that have one number more. */
 static uint64_t divide_keys(kiln__attention *p, const kiln__attention_plan *way) {
     uint64_t size = kiln__attention_divide_keys(p, way);
@@ -155,7 +150,7 @@ static kiln_status KILN_HOST(kiln_stream *stream, const KILN__HOST_PARAMS *param
     const kiln_module *module;
     KILN__TRY(kiln__operator_require(stream, attention_operator.number, part, attention_operator.bundle, &module));
     kiln__attention_arguments(&p);
-    kiln__attention_plan way = kiln__attention_plan_of(&p, &attention_operator, module, p.aligned && has_many_rows(&p));
+    kiln__attention_plan way = kiln__attention_plan_of(&p, &attention_operator, module, p.aligned);
     kiln__attention_divide_rows(&p, &way);
     if (p.workspace || p.workspace_size) KILN__TRY(divide_keys_in(name, &p, &way));
     args.plain = p.args;
@@ -172,8 +167,7 @@ static kiln_status KILN__JOIN(, KILN_HOST, _workspace_size)(kiln_stream *stream,
     KILN__TRY(kiln__operator_require(stream, attention_operator.number, part, attention_operator.bundle, &module));
     kiln__attention_arguments(&p);
     for (int aligned = 0; aligned <= 1; aligned++) { /* enough for both */
-        kiln__attention_plan way =
-            kiln__attention_plan_of(&p, &attention_operator, module, aligned && has_many_rows(&p));
+        kiln__attention_plan way = kiln__attention_plan_of(&p, &attention_operator, module, aligned);
         kiln__attention_divide_rows(&p, &way);
         uint64_t size = divide_keys(&p, &way);
         if (size > *out_size) *out_size = size;

@@ -10,6 +10,7 @@
 
 enum : uint32_t {
     LANES = 32,
+    WARPS = KILN_BLOCK / LANES,
     WARP_ROWS = 16,
     ONES = 0x38383838 /* E4M3 */
 };
@@ -63,41 +64,69 @@ KILN_INLINE float quad_sum(float value) {
     return value + kiln_shuffle_xor(value, 2);
 }
 
+/* Sums of a row: of its weights, and of them as codes. */
+struct row_sums {
+    float sum, rounded;
+};
+
+/* Writes four channels of a row, from sums that are times 2^8: divided by the sum of the weights' codes, with v's
+ * scales and means; or where blocks share its keys, the same times that sum. */
+KILN_INLINE void write_channels(const kiln_attention_codes_args &args, uint32_t split, const row_place &at,
+                                const row_sums &sums, uint64_t channels, uint32_t d, const float *result) {
+    const kiln_attention_args &plain = args.plain;
+    const float factor = sums.sum == 0.0f ? 0.0f : kiln_reciprocal(sums.rounded) * 0x1p-8f;
+    float values[4];
+    KILN_UNROLL
+    for (uint32_t i = 0; i < 4; i++) {
+        values[i] = result[i] * factor * args.v_scales[channels + d + i];
+        if (args.v_means && sums.sum != 0.0f) values[i] += args.v_means[channels + d + i];
+        if (plain.partials) values[i] *= sums.rounded;
+    }
+    if (plain.partials) {
+        float *to = plain.partials + kiln_partial_row(&plain, split, at.token, at.head) * plain.head_dim + d;
+        *(float4 *)to = make_float4(values[0], values[1], values[2], values[3]);
+    } else {
+        kiln_element *out = (kiln_element *)plain.out + at.token * (uint64_t)plain.out_stride;
+        *(uint2 *)(out + at.head * plain.head_dim + d) = make_uint2(kiln_pair_of(values), kiln_pair_of(values + 2));
+    }
+}
+
+/* Writes a row's lse, or where blocks share its keys, what attention_codes.h says; origin: as a natural logarithm. */
+KILN_INLINE void write_sums(const kiln_attention_args &args, uint32_t split, const row_place &at, const row_sums &sums,
+                            float origin) {
+    if (args.partials) {
+        const uint64_t place = kiln_partial_row(&args, split, at.token, at.head);
+        kiln_partial_scales(&args)[2 * place] = origin;
+        kiln_partial_scales(&args)[2 * place + 1] = sums.rounded;
+        kiln_partial_sums(&args)[place] = sums.sum;
+    } else if (args.lse) {
+        args.lse[at.head * (uint64_t)args.tokens + at.token] =
+            sums.sum == 0.0f ? -KILN_INFINITY : origin + kiln_log(sums.sum);
+    }
+}
+
+/* The four channels that a lane has of one of its rows, among 16. */
+KILN_INLINE void own_channels(const float (*result)[4], uint32_t r, float *values) {
+    KILN_UNROLL
+    for (uint32_t i = 0; i < 4; i++)
+        values[i] = result[i % 2][2 * r + i / 2];
+}
+
 /* Writes one of a lane's two rows: four channels of every sixteen. */
 template <uint32_t DIM>
 KILN_INLINE void write_row(const kiln_attention_codes_args &args, const kiln_attention_work &work,
                            const rows_of_warp<DIM> &rows, uint32_t r, const row_place &at, float sum, float of_means,
                            uint64_t channels) {
-    const kiln_attention_args &plain = args.plain;
-    const float rounded = rows.rounded[r] * 0x1p-8f, factor = sum == 0.0f ? 0.0f : kiln_reciprocal(rounded) * 0x1p-8f;
-    const uint64_t place = kiln_partial_row(&plain, work.split, at.token, at.head);
-    const float origin = rows.origin[r] * KILN_WEIGHT_LN_2 + of_means;
-    kiln_element *out = (kiln_element *)plain.out + at.token * (uint64_t)plain.out_stride;
+    const row_sums sums = {sum, rows.rounded[r] * 0x1p-8f};
     KILN_UNROLL
     for (uint32_t n = 0; n < DIM / 16; n++) {
-        uint32_t d = 16 * n + kiln_thread() % 4 * 4;
-        if (16 * n >= plain.head_dim) continue;
+        if (16 * n >= args.plain.head_dim) continue;
         float values[4];
-        KILN_UNROLL
-        for (uint32_t i = 0; i < 4; i++) {
-            float value = rows.result[n][i % 2][2 * r + i / 2] * factor * args.v_scales[channels + d + i];
-            if (args.v_means && sum != 0.0f) value += args.v_means[channels + d + i];
-            values[i] = value;
-        }
-        if (plain.partials)
-            *(float4 *)(plain.partials + place * plain.head_dim + d) =
-                make_float4(values[0] * rounded, values[1] * rounded, values[2] * rounded, values[3] * rounded);
-        else
-            *(uint2 *)(out + at.head * plain.head_dim + d) = make_uint2(kiln_pair_of(values), kiln_pair_of(values + 2));
+        own_channels(rows.result[n], r, values);
+        write_channels(args, work.split, at, sums, channels, 16 * n + kiln_thread() % 4 * 4, values);
     }
-    if (kiln_thread() % 4) return;
-    if (plain.partials) {
-        kiln_partial_scales(&plain)[2 * place] = origin;
-        kiln_partial_scales(&plain)[2 * place + 1] = rounded;
-        kiln_partial_sums(&plain)[place] = sum;
-    } else if (plain.lse) {
-        plain.lse[at.head * (uint64_t)plain.tokens + at.token] = sum == 0.0f ? -KILN_INFINITY : origin + kiln_log(sum);
-    }
+    if (kiln_thread() % 4 == 0)
+        write_sums(args.plain, work.split, at, sums, rows.origin[r] * KILN_WEIGHT_LN_2 + of_means);
 }
 
 #endif

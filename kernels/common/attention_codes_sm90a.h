@@ -1,5 +1,6 @@
 /* Attention on codes of 8 bits for sm_90a, f16 and bf16: the device source of mha_int8_x_fp8_fwd and mha_fp8_fwd by
- * wgmma, beside the portable kernels (attention_codes_gpu.h) for few rows and for heads that are not on 16 bytes.
+ * wgmma, beside those for few rows (attention_codes_decode.h), and the portable ones (attention_codes_gpu.h) for heads
+ * that are not on 16 bytes.
  *
  * A block does 128 rows, over tiles of 128 keys. Of its three warpgroups the first copies, the others have 64 rows
  * each. A tile of keys, one of values, and the scales of its keys come into rings of three; wgmma takes codes of 8 bits

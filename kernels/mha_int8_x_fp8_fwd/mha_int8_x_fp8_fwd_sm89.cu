@@ -1,4 +1,5 @@
-/* mha_int8_x_fp8_fwd for sm_89 and later, f16 and bf16: attention_codes_sm89.h tells the tiles and the floor. */
+/* mha_int8_x_fp8_fwd for sm_89 and later, f16 and bf16: attention_codes_sm89.h and
+ * attention_codes_decode.h tell the tiles and the floors. */
 #include "kernels/arch/sm80_bytes.h"
 #include "kernels/arch/sm89.h"
 #include "kernels/common/small_float_gpu.h"
@@ -16,12 +17,17 @@ struct unit {
 #define JOIN   mha_int8_x_fp8_fwd_join
 #include "kernels/common/attention_codes_sm89.h"
 
+#include "kernels/common/attention_codes_decode.h"
+
 KILN_TUNED_PARTS(f16 bf16)
 KILN_TUNED_ASSEMBLER(12.4.131)
 KILN_SHAPE(mha_int8_x_fp8_fwd_mma_64, 128, 64, 64, 31232, 100)
 KILN_SHAPE(mha_int8_x_fp8_fwd_mma_128, 128, 128, 64, 55808, 100)
+KILN_SHAPE(mha_int8_x_fp8_fwd_decode_64, 16, 64, 256, 41984, 100)
+KILN_SHAPE(mha_int8_x_fp8_fwd_decode_128, 16, 128, 256, 74752, 100)
 
-static_assert(tile<64>::BYTES == 31232 && tile<128>::BYTES == 55808, "shared memory");
+static_assert(layout<64>::BYTES == 31232 && layout<128>::BYTES == 55808, "shared memory");
+static_assert(decoding<64>::STAGE_BYTES == 41984 && decoding<128>::STAGE_BYTES == 74752, "a stage");
 
 KILN_ENTRY(mha_int8_x_fp8_fwd_mma_64, kiln_attention_codes_args) {
     attend_tiles<64>(args);
@@ -29,4 +35,14 @@ KILN_ENTRY(mha_int8_x_fp8_fwd_mma_64, kiln_attention_codes_args) {
 
 KILN_ENTRY(mha_int8_x_fp8_fwd_mma_128, kiln_attention_codes_args) {
     attend_tiles<128>(args);
+}
+
+KILN_ENTRY(mha_int8_x_fp8_fwd_decode_64, kiln_attention_codes_args) {
+    KILN_SHARED decode_sums sums;
+    decode<64>(args, &sums);
+}
+
+KILN_ENTRY(mha_int8_x_fp8_fwd_decode_128, kiln_attention_codes_args) {
+    KILN_SHARED decode_sums sums;
+    decode<128>(args, &sums);
 }

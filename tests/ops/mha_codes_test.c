@@ -337,7 +337,7 @@ static void test_sizes(kiln_stream *stream) {
 static void test_tiles(kiln_stream *stream) {
     static const int64_t sizes[] = {64, 96, 128};
     for (precision p = precision_first(); p < precision_end(); p++)
-        for (int i = 0; i < 10; i++) {
+        for (int i = 0; i < 12; i++) {
             const bool fp8 = (i + (int)p) % 2;
             if (harness_on_cpu(stream) || !harness_has_tuned(stream, bundle_of(fp8), p)) continue;
             attention_shape s = attention_plain(random_integer(129, 150), random_integer(530, 600), 1, 1, sizes[i % 3]);
@@ -356,7 +356,13 @@ static void test_tiles(kiln_stream *stream) {
                 s.seqlens_q[1] = random_integer(40, 70);
                 s.seqlens_k[1] = random_integer(300, 400);
             }
-            if (i >= 8) {
+            if (i >= 10) { /* few rows, and more tiles than a ring has */
+                s.heads = 3;
+                s.seqlens_q[0] = random_integer(3, 5);
+                s.seqlens_k[0] = random_integer(1050, 1300);
+                s.causal = s.lse = true;
+            }
+            if (i == 8 || i == 9) {
                 s.seqlens_q[0] = random_integer(17, 40);
                 s.seqlens_k[0] = random_integer(900, 1100);
                 s.workspace = true;

@@ -295,9 +295,9 @@ typedef struct kiln_mha_int8_x_fp8_fwd_params {
  * 0.038, nearly all of it from E4M3 in v and in the weights). Masks, lengths and what is clamped are as for mha. Scales
  * are not negative; a NaN among those of q or k makes the results of its scores' queries NaN.
  *
- * In f16 and bf16, images for sm_89 and later use matrix units if head_dim is a multiple of 16 up to 128, q, k, v and
- * out and their strides are aligned to 16 bytes, scale is positive, and a head of k has more than 16 rows: queries
- * times heads that share it. Sums of 32 products, on sm_90a of 128, keep 13 bits below the greatest, added in f32. */
+ * In f16 and bf16, images for sm_89 and later use matrix units if head_dim is a multiple of 16 up to 128, scale is
+ * positive, and q, k, v and out and their strides are aligned to 16 bytes. Their sums of 32 products, on sm_90a of 128,
+ * keep 13 bits below the greatest, and are added up in f32. */
 KILN_OPERATOR_FUNCTION(mha_int8_x_fp8_fwd_f32, kiln_mha_int8_x_fp8_fwd_params)
 KILN_OPERATOR_FUNCTION(mha_int8_x_fp8_fwd_f16, kiln_mha_int8_x_fp8_fwd_params)
 KILN_OPERATOR_FUNCTION(mha_int8_x_fp8_fwd_bf16, kiln_mha_int8_x_fp8_fwd_params)
