@@ -37,6 +37,13 @@ operator() { # DEVICE NAME
     tap_result $? "$1 through HIP: the tests of $2" "$(tail -n 40 "$output")"
 }
 
+# What kiln declares of HIP against its header: the compiler compares.
+declarations_agree() {
+    ${CC:-cc} -std=c11 -I. -Iinclude -isystem "$HIP_DIR/usr/include" -isystem /usr/include -fsyntax-only -Werror \
+        -DKILN_HIP_HEADER tests/unit/hip_abi_test.c
+}
+check "kiln's declarations agree with HIP's header" declarations_agree
+
 # Processors that HIP 5.2 knows and that have images of their own.
 for device in gfx90a gfx1030; do
     host "$device,$device"

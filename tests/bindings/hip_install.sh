@@ -13,8 +13,8 @@ unavailable() {
 [ -z "$(hip)" ] || exit 0
 command -v apt-get >/dev/null || unavailable "there is no apt-get"
 mkdir -p "$folder.new/packages"
-# HIP, its compiler, and theirs: the runtime below, libhsa-runtime64, is the simulated one.
-for package in libamdhip64-5 libamd-comgr2 libllvm15 libz3-4 libnuma1; do
+# HIP, its header, its compiler, and theirs: the runtime below, libhsa-runtime64, is the simulated one.
+for package in libamdhip64-5 libamdhip64-dev libamd-comgr2 libllvm15 libz3-4 libnuma1; do
     [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" != installed ] || continue
     (cd "$folder.new/packages" && apt-get download -qq "$package" 2>/dev/null) ||
         unavailable "$package cannot be downloaded"
