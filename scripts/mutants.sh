@@ -38,6 +38,7 @@ tests_of() { # OP
     add_rmsnorm) echo ops/rmsnorm_test sim/tests/operators/counters_test ;;
     dequantize_*) echo ops/dequantize_test sim/tests/operators/counters_test ;;
     quantize_fp8 | quantize_int8) echo ops/quantize_test sim/tests/operators/counters_test ;;
+    quantize_embedding) echo ops/vector_search_test sim/tests/operators/counters_test ;;
     *) echo "ops/$1_test sim/tests/operators/counters_test" ;;
     esac
 }

@@ -4,6 +4,7 @@
  * Floor: one read of the rows and one write of their codes at memory bandwidth.
  * Test: build/tests/ops/vector_search_test. Bench: build/kiln bench quantize_embedding --device cpu */
 #include "kernels/common/cpu.h"
+#include "kernels/common/quantize_scale.h"
 #include "kernels/quantize_embedding/embedding_codes.h"
 
 /* A row's tile in units of its scale, with zeros up to a whole unit. */
@@ -19,35 +20,57 @@ KILN_INLINE size_t take_numbers(float *numbers, const void *x, size_t count, flo
     return end;
 }
 
+/* The row's greatest magnitude: those compare as their bits do. */
 KILN_INLINE float greatest_of(const void *x, size_t count, kiln_cpu_part part) {
-    float tile[KILN_TILE], greatest = 0.0f;
+    float tile[KILN_TILE];
+    uint32_t magnitudes[KILN_TILE], greatest = 0;
     for (size_t start = 0; start < count; start += KILN_TILE) {
         size_t n = kiln_min(count - start, KILN_TILE);
         const float *values = kiln_tile_read(tile, kiln_at(x, start, part), n, part);
-        for (size_t i = 0; i < n; i++) {
-            float magnitude = kiln_embedding_magnitude(values[i]);
-            greatest = magnitude > greatest ? magnitude : greatest;
-        }
+        KILN_INDEPENDENT
+        for (size_t i = 0; i < n; i++)
+            magnitudes[i] = kiln_quantize_magnitude(values[i]);
+        for (size_t i = 0; i < n; i++)
+            greatest = magnitudes[i] > greatest ? magnitudes[i] : greatest;
     }
-    return greatest;
+    return kiln_float(greatest);
 }
 
 /* A lane for each of KILN_LANES columns, so that sums are the same on every level. */
 KILN_INLINE void add_squares(float *lanes, const float *numbers, size_t count, float smax) {
+    float squares[KILN_TILE];
+    KILN_INDEPENDENT
+    for (size_t i = 0; i < count; i++) {
+        float number = kiln_embedding_bounded(numbers[i], smax);
+        squares[i] = number * number;
+    }
+    for (size_t i = count; i % KILN_LANES; i++)
+        squares[i] = 0.0f;
     for (size_t start = 0; start < count; start += KILN_LANES)
-        for (size_t i = 0; i < kiln_min(count - start, KILN_LANES); i++) {
-            float number = kiln_embedding_bounded(numbers[start + i], smax);
-            lanes[i] += number * number;
-        }
+        for (size_t i = 0; i < KILN_LANES; i++)
+            lanes[i] += squares[start + i];
 }
 
-KILN_INLINE void put_codes(uint8_t *codes, const float *numbers, size_t units, size_t room,
+/* The bytes of a tile's numbers: the same as kiln_embedding_codes, in loops that the compiler vectorises. */
+KILN_INLINE void put_codes(uint8_t *target, const float *numbers, size_t count, size_t room,
                            const kiln_quantize_embedding_args *args) {
-    for (size_t unit = 0; unit < units; unit++) {
-        uint64_t code = kiln_embedding_codes(numbers + unit * KILN_EMBEDDING_UNIT, args->smax, args->code_type);
-        const size_t at = unit * args->unit_bytes;
-        for (size_t i = 0; i < args->unit_bytes && at + i < room; i++)
-            codes[at + i] = (uint8_t)(code >> 8 * i);
+    const float smax = args->smax;
+    uint8_t codes[KILN_TILE];
+    size_t bytes = kiln_min(count / KILN_EMBEDDING_UNIT * args->unit_bytes, room);
+    if (args->code_type == KILN_CODE_INT8) {
+        KILN_INDEPENDENT
+        for (size_t i = 0; i < bytes; i++)
+            target[i] = (uint8_t)kiln_small_integer_of(numbers[i], -smax, smax);
+    } else if (args->code_type == KILN_CODE_INT4) {
+        KILN_INDEPENDENT
+        for (size_t i = 0; i < count; i++)
+            codes[i] = (uint8_t)(kiln_small_integer_of(numbers[i], -smax, smax) + 8);
+        KILN_INDEPENDENT
+        for (size_t i = 0; i < bytes; i++)
+            target[i] = (uint8_t)(codes[2 * i] | codes[2 * i + 1] << 4);
+    } else {
+        for (size_t i = 0; i < bytes; i++)
+            target[i] = (uint8_t)kiln_embedding_codes(numbers + i * KILN_EMBEDDING_UNIT, smax, KILN_CODE_BINARY);
     }
 }
 
@@ -62,10 +85,9 @@ KILN_INLINE void quantize_row(const kiln_quantize_embedding_args *args, uint64_t
     for (size_t start = 0; start < cols; start += KILN_TILE) {
         const size_t count =
             take_numbers(numbers, kiln_at(x, start, part), kiln_min(cols - start, KILN_TILE), 1.0f / scale, part);
-        const size_t units = count / KILN_EMBEDDING_UNIT;
         if (args->normalize && args->scales) add_squares(lanes, numbers, count, args->smax);
-        put_codes(codes + done, numbers, units, args->code_cols - done, args);
-        done = kiln_min(done + units * args->unit_bytes, args->code_cols);
+        put_codes(codes + done, numbers, count, args->code_cols - done, args);
+        done = kiln_min(done + count / KILN_EMBEDDING_UNIT * args->unit_bytes, args->code_cols);
     }
     memset(codes + done, args->code_type == KILN_CODE_INT4 ? 0x88 : 0, args->code_cols - done);
     if (!args->scales) return;

@@ -100,6 +100,9 @@ static kiln_status check_tensors(const char *name, const kiln_vector_search_para
     if (params->scores)
         KILN__TRY(kiln__tensor_check(name, "scores", params->scores, queries, k, k, kiln__part_size_log2(part)));
     KILN__TRY(kiln__tensor_check(name, "indices", params->indices, queries, k, k, 2));
+    if (params->all_scores)
+        KILN__TRY(kiln__tensor_check(name, "all_scores", params->all_scores, queries, rows, rows,
+                                     kiln__part_size_log2(part)));
     KILN__TRY(kiln__tensor_check(name, "query_codes", params->query_codes, queries, cols, args->query_stride, 0));
     KILN__TRY(kiln__tensor_check(name, "table_codes", params->table_codes, rows, cols, args->table_stride, 0));
     if (params->query_scales)
@@ -116,6 +119,7 @@ static kiln_status vector_search(kiln_stream *stream, const kiln_vector_search_p
     kiln_vector_search_args args = {
         .scores = params->scores,
         .indices = params->indices,
+        .all_scores = params->all_scores,
         .query_codes = params->query_codes,
         .table_codes = params->table_codes,
         .query_scales = params->query_scales,

@@ -16,6 +16,7 @@ KILN_ARGS_BEGIN
 typedef struct kiln_vector_search_args {
     void *scores;     /* [queries, k]; NULL: not wanted */
     int32_t *indices; /* [queries, k] */
+    void *all_scores; /* [queries, rows]; NULL: not wanted */
     const uint8_t *query_codes;
     const uint8_t *table_codes;
     const float *query_scales; /* NULL: 1 */

@@ -24,24 +24,37 @@ typedef struct search_scratch {
 } search_scratch;
 _Static_assert(sizeof(search_scratch) <= KILN_CPU_SCRATCH, "fits");
 
+/* Writes count scores, at most ROWS, that keys stand for: keys of distances are those of their negatives. */
+KILN_INLINE void put_scores(search_scratch *scratch, void *target, const uint32_t *keys, size_t count,
+                            const kiln_vector_search_args *args, kiln_cpu_part part) {
+    float *scores = kiln_tile_target(scratch->scores, target, part, false);
+    KILN_INDEPENDENT
+    for (size_t i = 0; i < count; i++) {
+        float score = kiln_order_value(keys[i]);
+        scores[i] = args->code_type == KILN_CODE_BINARY ? 0.0f - score : score;
+    }
+    kiln_tile_write(target, scores, count, part, false);
+}
+
 KILN_INLINE void rank_rows(search_scratch *scratch, const kiln_vector_search_args *args, uint64_t row, size_t count,
-                           uint64_t query, uint32_t q) {
+                           uint64_t query, uint32_t q, kiln_cpu_part part) {
     kiln_rank_heap *h = &scratch->heaps[q];
+    uint32_t greatest = 0;
     if (args->code_type == KILN_CODE_BINARY) {
         KILN_INDEPENDENT
         for (size_t i = 0; i < count; i++)
-            scratch->scores[i] = -(float)scratch->sums[i];
+            scratch->keys[i] = kiln_order_key(-(float)scratch->sums[i]);
     } else {
         const float left = args->query_scales ? args->query_scales[query] : 1.0f;
         KILN_INDEPENDENT
-        for (size_t i = 0; i < count; i++)
-            scratch->scores[i] =
-                (float)scratch->sums[i] * (left * (args->table_scales ? args->table_scales[row + i] : 1.0f));
+        for (size_t i = 0; i < count; i++) {
+            const float right = args->table_scales ? args->table_scales[row + i] : 1.0f;
+            scratch->keys[i] = kiln_order_key((float)scratch->sums[i] * (left * right));
+        }
     }
-    uint32_t greatest = 0;
-    KILN_INDEPENDENT
-    for (size_t i = 0; i < count; i++)
-        scratch->keys[i] = kiln_order_key(scratch->scores[i]);
+    if (args->all_scores)
+        put_scores(scratch, kiln_at_mut(args->all_scores, query * (uint64_t)args->rows + row, part), scratch->keys,
+                   count, args, part);
     for (size_t i = 0; i < count; i++)
         greatest = scratch->keys[i] > greatest ? scratch->keys[i] : greatest;
     if (h->count == h->most && greatest <= kiln_rank_key(h->ranks[0])) return; /* rows ascend */
@@ -49,8 +62,8 @@ KILN_INLINE void rank_rows(search_scratch *scratch, const kiln_vector_search_arg
         kiln_rank_offer(h, kiln_rank_of(scratch->keys[i], (uint32_t)(row + i)));
 }
 
-static void choose_rows(search_scratch *scratch, const kiln_vector_search_args *args, uint64_t start, uint64_t end,
-                        uint64_t query, uint32_t queries) {
+KILN_INLINE void choose_rows(search_scratch *scratch, const kiln_vector_search_args *args, uint64_t start, uint64_t end,
+                             uint64_t query, uint32_t queries, kiln_cpu_part part) {
     const uint64_t rows = args->code_cols < TILE_BYTES / ROWS ? ROWS : kiln_min(TILE_BYTES / args->code_cols, ROWS);
     const uint32_t size = query_size(args->code_cols, args->code_type);
     for (uint32_t q = 0; q < queries; q++)
@@ -61,7 +74,7 @@ static void choose_rows(search_scratch *scratch, const kiln_vector_search_args *
         const uint8_t *codes = args->table_codes + row * (uint64_t)args->table_stride;
         for (uint32_t q = 0; q < queries; q++) {
             sum_rows(scratch->sums, &scratch->queries[q], codes, args->table_stride, count);
-            rank_rows(scratch, args, row, count, query + q, q);
+            rank_rows(scratch, args, row, count, query + q, q, part);
         }
     }
 }
@@ -81,16 +94,10 @@ KILN_INLINE void put_chosen(search_scratch *scratch, const kiln_vector_search_ar
         count = (uint32_t)kiln_min(args->k - start, ROWS);
         const uint64_t at = query * args->k + start;
         for (uint32_t i = 0; i < count; i++) {
-            float score = kiln_order_value(kiln_rank_key(h->ranks[start + i]));
-            scratch->scores[i] = args->code_type == KILN_CODE_BINARY ? 0.0f - score : score;
+            scratch->keys[i] = kiln_rank_key(h->ranks[start + i]);
             args->indices[at + i] = (int32_t)kiln_rank_place(h->ranks[start + i]);
         }
-        if (!args->scores) continue;
-        void *target = kiln_at_mut(args->scores, at, part);
-        if (part == KILN_CPU_f32)
-            memcpy(target, scratch->scores, count * sizeof *scratch->scores);
-        else
-            kiln_tile_write(target, scratch->scores, count, part, false);
+        if (args->scores) put_scores(scratch, kiln_at_mut(args->scores, at, part), scratch->keys, count, args, part);
     }
 }
 
@@ -111,7 +118,7 @@ KILN_INLINE void vector_search(const void *arguments, const kiln_cpu_span *span,
             for (uint64_t i = start; i < end; i++)
                 if (from[i]) kiln_rank_offer(&scratch->heaps[0], from[i]);
         } else {
-            choose_rows(scratch, &args, start, end, query, queries);
+            choose_rows(scratch, &args, start, end, query, queries, part);
         }
         for (uint32_t q = 0; q < queries; q++)
             put_chosen(scratch, &args, query + q, slice, q, part);

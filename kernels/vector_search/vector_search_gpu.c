@@ -9,9 +9,9 @@
  * Each score is made a rank (rank.h). Of each query a block keeps room for some more than k ranks: those above a floor
  * enter in any order; before the room could overflow they are sorted (bitonic sort), all but k are dropped, and the
  * k-th is the new floor. So the answer depends neither on the order of threads nor on how the table is cut, and of a
- * table in no particular order few rows enter behind the first ones. No score is written to memory but the k best of
- * each slice, which further launches join in the same way, until they are the result: of a table in 1024 slices and k
- * up to 8 that is one launch more, of k = 1024 four.
+ * table in no particular order few rows enter behind the first ones. Unless all scores are
+ * wanted, none is written to memory but the k best of each slice, which further launches join in the same way, until
+ * they are the result: of a table in 1024 slices and k up to 8 that is one launch more, of k = 1024 four.
  *
  * Floor: one read of the table at memory bandwidth for each tile of queries; docs/kernel-report.md has the instructions
  * counted, and their time beside it. Not measured.
@@ -213,9 +213,19 @@ KILN_INLINE int32_t reduce_rows(const int32_t *sums, uint32_t lanes) {
     return sum;
 }
 
-KILN_INLINE void rank_row(const search *s, uint32_t q, uint64_t row, int32_t sum, float scale) {
-    float score = s->args->code_type == KILN_CODE_BINARY ? -(float)sum : (float)sum * (s->found->scales[q] * scale);
-    offer(s, q, kiln_rank_of(kiln_order_key(score), (uint32_t)row));
+/* The score that a key stands for: keys of distances are those of their negatives. */
+KILN_INLINE kiln_element score_of(const kiln_vector_search_args *args, uint32_t key) {
+    float score = kiln_order_value(key);
+    return kiln_element_from_f32(args->code_type == KILN_CODE_BINARY ? 0.0f - score : score);
+}
+
+KILN_INLINE void rank_row(const search *s, const kiln_vector_search_args *args, uint32_t q, uint64_t row, int32_t sum,
+                          float scale) {
+    float score = args->code_type == KILN_CODE_BINARY ? -(float)sum : (float)sum * (s->found->scales[q] * scale);
+    uint32_t key = kiln_order_key(score);
+    offer(s, q, kiln_rank_of(key, (uint32_t)row));
+    if (args->all_scores && s->query + q < (uint64_t)args->queries)
+        ((kiln_element *)args->all_scores)[(s->query + q) * (uint64_t)args->rows + row] = score_of(args, key);
 }
 
 KILN_INLINE void choose_rows(const search *s) {
@@ -244,14 +254,15 @@ KILN_INLINE void choose_rows(const search *s) {
             }
             add_codes(sums, s, codes, vector);
         }
+        const kiln_vector_search_args *late = KILN_LATE_ARGS(kiln_vector_search_args, *args);
         uint64_t row = first + (lane & 3) * groups;
         const bool mine = lane < ROWS && row < s->end;
-        const float scale = mine && args->table_scales ? args->table_scales[row] : 1.0f;
+        const float scale = mine && late->table_scales ? late->table_scales[row] : 1.0f;
         KILN_UNROLL
         for (uint32_t q = 0; q < QUERIES; q++) {
             if (q >= args->tile) continue;
             int32_t sum = reduce_rows(sums[q], lanes);
-            if (mine) rank_row(s, q, row, sum, scale);
+            if (mine) rank_row(s, late, q, row, sum, scale);
         }
         if (++step < args->steps) continue;
         make_room(s, args->steps * ROWS * groups);
@@ -274,11 +285,8 @@ KILN_INLINE void choose_ranks(const search *s, const kiln_vector_search_args *ar
 /* ---- What was chosen ---- */
 
 KILN_INLINE void put_results(const kiln_vector_search_args *args, uint64_t at, uint64_t rank) {
-    float score = kiln_order_value(kiln_rank_key(rank));
     args->indices[at] = (int32_t)kiln_rank_place(rank);
-    if (args->scores)
-        ((kiln_element *)args->scores)[at] =
-            kiln_element_from_f32(args->code_type == KILN_CODE_BINARY ? 0.0f - score : score);
+    if (args->scores) ((kiln_element *)args->scores)[at] = score_of(args, kiln_rank_key(rank));
 }
 
 KILN_INLINE void put_chosen(const search *s, const kiln_vector_search_args *args) {

@@ -188,7 +188,7 @@ typedef struct search_case {
 } search_case;
 
 static void define_search(const search_case *c, const matrix *queries, const matrix *table, const matrix *query_scales,
-                          const matrix *table_scales, double *scores, double *indices) {
+                          const matrix *table_scales, double *all, double *scores, double *indices) {
     found_row *rows = malloc(sizeof *rows * (size_t)c->rows);
     assert_non_null(rows);
     for (int64_t q = 0; q < c->queries; q++) {
@@ -202,6 +202,8 @@ static void define_search(const search_case *c, const matrix *queries, const mat
             rows[row].score = c->code_type == KILN_VECTOR_BINARY ? (double)sum : (double)(score + 0.0f);
             rows[row].order = c->code_type == KILN_VECTOR_BINARY ? -(double)sum : (double)score;
         }
+        for (int64_t row = 0; row < c->rows; row++)
+            all[q * c->rows + row] = rows[row].score;
         qsort(rows, (size_t)c->rows, sizeof *rows, nearest_first);
         for (int64_t i = 0; i < c->k; i++) {
             scores[q * c->k + i] = rows[i].score;
@@ -213,6 +215,7 @@ static void define_search(const search_case *c, const matrix *queries, const mat
 
 static void search(kiln_stream *stream, precision p, search_case c, double (*byte)(void), double (*scale)(void),
                    bool wants_scores) {
+    const bool wants_all = random_integer(0, 1);
     harness_describe("vector_search_%s %s %lld of %lld x %lld for %lld, padding %lld and %lld, at %lld%s",
                      precision_name(p), code_names[c.code_type], (long long)c.k, (long long)c.rows, (long long)c.bytes,
                      (long long)c.queries, (long long)c.padding, (long long)c.query_padding, (long long)c.place,
@@ -223,15 +226,19 @@ static void search(kiln_stream *stream, precision p, search_case c, double (*byt
     matrix table_scales = matrix_create(stream, F32, 1, c.rows, 0, AT_END);
     matrix scores = matrix_create(stream, p, c.queries, c.k, 0, AT_END);
     matrix indices = matrix_create(stream, I32, c.queries, c.k, 0, AT_END);
+    matrix all = matrix_create(stream, p, c.queries, c.rows, 0, AT_END);
     double *expected = malloc(sizeof *expected * (size_t)(2 * c.queries * c.k));
+    double *expected_all = malloc(sizeof *expected_all * (size_t)(c.queries * c.rows));
     assert_non_null(expected);
+    assert_non_null(expected_all);
     matrix_fill(&queries, byte);
     matrix_fill(&table, byte);
     if (scale) matrix_fill(&query_scales, scale), matrix_fill(&table_scales, scale);
-    define_search(&c, &queries, &table, scale ? &query_scales : NULL, scale ? &table_scales : NULL, expected,
-                  expected + c.queries * c.k);
+    define_search(&c, &queries, &table, scale ? &query_scales : NULL, scale ? &table_scales : NULL, expected_all,
+                  expected, expected + c.queries * c.k);
     kiln_vector_search_params params = {.scores = wants_scores ? scores.data : NULL,
                                         .indices = indices.data,
+                                        .all_scores = wants_all ? all.data : NULL,
                                         .query_codes = queries.data,
                                         .table_codes = table.data,
                                         .query_scales = scale ? query_scales.data : NULL,
@@ -253,6 +260,10 @@ static void search(kiln_stream *stream, precision p, search_case c, double (*byt
         matrix_expect_exact(&scores, expected);
     else
         matrix_expect_unchanged(&scores);
+    if (wants_all)
+        matrix_expect_exact(&all, expected_all);
+    else
+        matrix_expect_unchanged(&all);
     matrix_expect_unchanged(&table);
     matrix_destroy(&queries);
     matrix_destroy(&table);
@@ -260,8 +271,10 @@ static void search(kiln_stream *stream, precision p, search_case c, double (*byt
     matrix_destroy(&table_scales);
     matrix_destroy(&scores);
     matrix_destroy(&indices);
+    matrix_destroy(&all);
     matrix_destroy(&workspace);
     free(expected);
+    free(expected_all);
 }
 
 /* One slice and several, tiles of queries and single ones, rows of vectors and of bytes. */
@@ -474,6 +487,7 @@ static void test_refused_searches(kiln_stream *stream) {
     REFUSED(code_type, -1, "code_type");
     REFUSED(reserved, 1, "reserved");
     REFUSED(indices, NULL, "indices");
+    REFUSED(all_scores, (char *)codes.data + 1, "all_scores");
     REFUSED(query_codes, NULL, "query_codes");
     REFUSED(table_stride, 15, "table_codes");
     REFUSED(table_scales, (float *)(void *)((char *)codes.data + 2), "table_scales");

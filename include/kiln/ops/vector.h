@@ -57,6 +57,7 @@ enum { KILN_VECTOR_SEARCH_MOST = 1024, KILN_VECTOR_CODE_COLS_MOST = 8192 };
 typedef struct kiln_vector_search_params {
     void *scores;               /* [queries, k], the nearest first; NULL: not wanted */
     int32_t *indices;           /* [queries, k], the rows of the table */
+    void *all_scores;           /* [queries, rows], of every row in the order of the table; NULL: not wanted */
     const uint8_t *query_codes; /* [queries, code_cols] */
     const uint8_t *table_codes; /* [rows, code_cols] */
     const float *query_scales;  /* [queries]; NULL: 1. Not read if the codes are binary */
@@ -80,10 +81,10 @@ typedef struct kiln_vector_search_params {
  *     int8, int4  (sum of the products of codes) * (query scale * table scale); the greatest are nearest
  *
  * with the sum exact, and both products rounded to f32, by which rows are ranked before scores are rounded to the
- * precision. Of equal scores the lower row comes first, and is chosen where not all fit among the k; NaN, which a scale
- * may be, ranks above all numbers, and a score of -0 is 0. Results are the same bits on every device. All bytes of a
- * row count: what is beyond the vector must be the same in both, as quantize_embedding leaves it. If queries or k is 0,
- * nothing is written. */
+ * precision. all_scores has the same numbers. Of equal scores the lower row comes first, and is chosen where not all
+ * fit among the k; NaN, which a scale may be, ranks above all numbers, and a score of -0 is 0. Results are the same
+ * bits on every device. All bytes of a row count: what is beyond the vector must be the same in both, as
+ * quantize_embedding leaves it. If queries or k is 0, nothing is written. */
 KILN_OPERATOR_FUNCTION(vector_search_f32, kiln_vector_search_params)
 KILN_OPERATOR_FUNCTION(vector_search_f16, kiln_vector_search_params)
 KILN_OPERATOR_FUNCTION(vector_search_bf16, kiln_vector_search_params)
