@@ -12,6 +12,8 @@ kiln explain --target sm_80 gemm_w4a16_f16 m=64 n=4096
 kiln explain --target sm_80 gemm_w4a16_f16 m=64 n=4096 weight_layout=sm80_v1
 kiln explain --target sm_90a mha_bf16 tokens=4096 kv_tokens=4096
 kiln explain --target sm_75 mha_bf16 tokens=16 kv_tokens=16384 batch=16
+kiln explain --target sm_90a mha_fp8_fwd_bf16 tokens=4096 kv_tokens=4096 q_scale_rows=4096 k_scale_rows=64
+kiln explain --target sm_89 mha_int8_x_fp8_fwd_f16 kv_tokens=8192 k_scale_rows=8192
 kiln explain --target sm_90a mha_paged_f16 blocks=1000
 kiln explain --target x86-64-v3 softmax_f32 rows=4 cols=100000
 kiln explain --target sm_100 top_k_f32 rows=4 cols=100000 k=20
