@@ -194,7 +194,9 @@ static inline kiln__attention_plan kiln__attention_portable(kiln__attention *p, 
     p->args.rows = each;
     return (kiln__attention_plan){
         attend, rows, KILN__ATTENTION_BLOCKS,
-        (uint32_t)sizeof(float) * ((KILN_ATTENTION_KEYS + rows) * row + rows * (KILN_ATTENTION_KEYS + 2)), KILN_BLOCK};
+        (uint32_t)sizeof(float) *
+            ((KILN_ATTENTION_KEYS + rows) * row + rows * (KILN_ATTENTION_KEYS + (p->paged || p->args.mask ? 2u : 0u))),
+        KILN_BLOCK};
 }
 
 /* Of the tuned kernels that take heads this large the one with the fewest tiles of rows, and of those the one with the
