@@ -76,17 +76,21 @@ KILN_API kiln_status kiln_tree_verify_greedy(const kiln_tree *tree, const int32_
  * 2305.09781). target [nodes, vocabulary] are the target model's probabilities after each node, with temperature and
  * all other sampling parameters already applied. draft [nodes, vocabulary] are the probabilities from which the
  * children of each node were sampled, independently of each other; NULL means that they were not sampled but chosen, as
- * the likeliest tokens are, and that siblings differ. Rows need not add up to 1 and contain no negative numbers; draft
- * rows of nodes without children are not read. random [nodes] are independent uniform numbers in [0, 1): a node's
- * number decides whether it is accepted, and the root's which token is sampled after the last accepted node.
+ * the likeliest tokens are, and that siblings differ. Rows add up to 1; draft rows of nodes without children are not
+ * read. vocabulary is at most 2^22.
  *
  * A child with token x is accepted with probability min(1, p(x) / q(x)), where p is the target's distribution and q the
- * draft's; for chosen children q is 1. If it is rejected, p is replaced with the positive part of p - q, and the next
- * sibling is tried or, after the last one, the next token is sampled. The outputs are those of kiln_tree_verify_greedy.
- * The call allocates 8 * vocabulary bytes while it runs. On an error *out_accepted and *out_next are 0. Returns
- * KILN_OK; KILN_ERROR_INVALID_ARGUMENT (also if a row to be sampled is all 0); KILN_ERROR_OUT_OF_MEMORY. */
+ * draft's; for chosen children q is 1. If it is rejected, p is replaced with the positive part of p - q, scaled to add
+ * up to 1, and the next sibling is tried or, after the last one, the next token is sampled. Probabilities are rounded
+ * down to multiples of 2^-40, so that sums are exact. Random numbers come from Philox and depend on seed, position and
+ * node: give each step of a sequence another position. For the same seed and position the operator
+ * kiln_tree_verify_sampled_f32 of <kiln/ops.h> gives the same result on every device.
+ *
+ * The outputs are those of kiln_tree_verify_greedy; *out_next is -1 if the row to be sampled is all 0. The call
+ * allocates 4 bytes for each node while it runs. On an error *out_accepted and *out_next are 0. Returns KILN_OK,
+ * KILN_ERROR_INVALID_ARGUMENT, KILN_ERROR_OUT_OF_MEMORY. */
 KILN_API kiln_status kiln_tree_verify_sampled(const kiln_tree *tree, const int32_t *tokens, const float *target,
-                                              const float *draft, int32_t vocabulary, const float *random,
+                                              const float *draft, int32_t vocabulary, int64_t seed, int64_t position,
                                               int32_t *out_path, int32_t *out_accepted, int32_t *out_next);
 
 /* Releases a tree. NULL is accepted. */

@@ -266,6 +266,21 @@ typedef kiln_status (*operation)(kiln_stream *stream, const tensors *t, int64_t 
             stream,                                                                                               \
             &(kiln_log_softmax_params){.y = t->y, .lse = t->sum, .x = t->a, .rows = count / COLS, .cols = COLS}); \
     }
+#define TREE_VERIFY_SAMPLED(part) /* a token of each row: trees of a root */                              \
+    static kiln_status tree_verify_sampled_##part(kiln_stream *stream, const tensors *t, int64_t count) { \
+        return kiln_tree_verify_sampled_##part(                                                           \
+            stream, &(kiln_tree_verify_sampled_params){.path = t->y,                                      \
+                                                       .accepted = (int32_t *)t->y + count / COLS,        \
+                                                       .next = t->sum,                                    \
+                                                       .target = t->a,                                    \
+                                                       .tokens = t->numbers,                              \
+                                                       .parents = t->numbers,                             \
+                                                       .batch = count / COLS,                             \
+                                                       .nodes = 1,                                        \
+                                                       .depth = 1,                                        \
+                                                       .vocabulary = COLS,                                \
+                                                       .trees = 1});                                      \
+    }
 #define SOFTMAX_UPDATE(part)                                                                                       \
     static kiln_status softmax_update_##part(kiln_stream *stream, const tensors *t, int64_t count) {               \
         return kiln_softmax_update_##part(                                                                         \
@@ -519,6 +534,7 @@ typedef kiln_status (*operation)(kiln_stream *stream, const tensors *t, int64_t 
     DEQUANTIZE_NVFP4(part)                                         \
     DEQUANTIZE_W4A16(part)                                         \
     SAMPLE(part)                                                   \
+    TREE_VERIFY_SAMPLED(part)                                      \
     SOFTMAX_UPDATE(part)                                           \
     MERGE_ATTENTION_STATES(part)                                   \
     LOG_SOFTMAX(part)                                              \
@@ -589,6 +605,7 @@ typedef struct bench_case {
         {"dequantize_w4a16 " #part, dequantize_w4a16_##part, size, 1, false},                                         \
         {"amax " #part, amax_##part, size, 1, true}, {"argmax " #part, argmax_##part, size, 1, true},                 \
         {"sample " #part, sample_##part, size, 1, true}, {"log_softmax " #part, log_softmax_##part, size, 2, false},  \
+        {"tree_verify_sampled " #part, tree_verify_sampled_##part, size, 1, true},                                    \
         {"softmax_update " #part, softmax_update_##part, size, 1, true},                                              \
         {"merge_attention_states " #part, merge_attention_states_##part, size, 1, false},                             \
         {"top_k " #part, top_k_##part, size, 1, true}, {"tree_accept " #part, tree_accept_##part, size, 1, true},     \

@@ -274,6 +274,9 @@ static void __attribute__((noinline)) run_launch(long count) {
     CALL(argmax, argmax, .y = bench.numbers, .x = bench.tensor, .rows = 4, .cols = 1024)                               \
     CALL(log_softmax, log_softmax, .y = bench.other, .lse = (void *)bench.numbers, .x = bench.tensor, .rows = 4,       \
          .cols = 1024)                                                                                                 \
+    CALL(tree_verify_sampled, tree_verify_sampled, .path = bench.numbers, .accepted = bench.numbers,                   \
+         .next = bench.numbers, .target = bench.tensor, .tokens = bench.numbers, .parents = bench.numbers, .batch = 1, \
+         .nodes = 4, .depth = 2, .vocabulary = 256, .trees = 1)                                                        \
     CALL(softmax_update, softmax_update, .states = (void *)bench.other, .lse = (void *)bench.numbers,                  \
          .x = bench.tensor, .before = (void *)bench.other, .rows = 4, .cols = 1024)                                    \
     CALL(merge_attention_states, merge_attention_states, .out = bench.other, .x = bench.tensor,                        \

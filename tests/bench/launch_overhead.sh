@@ -43,7 +43,7 @@ row() { # NAME INSTRUCTIONS LIMIT WHAT
 
 operators="mul_add add softmax silu_mul silu_mul_packed silu_mul_long add_gelu add_gelu_long rmsnorm add_rmsnorm \
     embedding rope rope3d kv_store kv_compact kv_copy_blocks argmax sample top_k tree_accept engram_hash log_softmax \
-    softmax_update merge_attention_states \
+    tree_verify_sampled softmax_update merge_attention_states \
     quantize_embedding vector_search quantize_fp8 quantize_int8 quantize_nvfp4 amax dequantize_fp8 dequantize_int8 dequantize_nvfp4 \
     dequantize_w4a16 rmsnorm_fp8 rmsnorm_int8 rmsnorm_nvfp4 silu_mul_fp8 silu_mul_int8 silu_mul_nvfp4"
 # These have twenty parameters to check, and no limit.

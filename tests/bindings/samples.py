@@ -79,6 +79,7 @@ def samples(seed=None):
         "softmax_update": ((x,), {"other": abs(real(18))}),
         "top_k": ((x,), {"k": 3}),
         "tree_accept": ((integers([7, 2, 3]), integers([-1, 0, 0])), {"logits": real(1, 3, 8), "depth": 2}),
+        "tree_verify_sampled": ((abs(real(1, 3, 8)), integers([7, 2, 3]), integers([-1, 0, 0])), {"depth": 2, "seed": 3}),
         "vector_search": ((codes(np.uint8, 2, 16), codes(np.uint8, 9, 16)), {
             "precision": "f32", "table_scales": abs(real(9)), "k": 3, "code_type": "int8"}),
     }

@@ -131,14 +131,12 @@ static outcome verify_many(bool drawn, bool claimed) {
     assert_ok(kiln_tree_create(parents, NODES, &tree));
     for (int round = 0; round < DRAWS; round++) {
         int32_t tokens[NODES], path[3], accepted, next;
-        float target[NODES * VOCABULARY], draft[NODES * VOCABULARY], random[NODES];
+        float target[NODES * VOCABULARY], draft[NODES * VOCABULARY];
         fill_tree(drawn, tokens, target, draft);
-        for (int i = 0; i < NODES; i++)
-            random[i] = uniform();
         for (int i = 0; i < NODES * VOCABULARY && !claimed; i++)
-            draft[i] = 1;
-        assert_ok(kiln_tree_verify_sampled(tree, tokens, target, drawn ? draft : NULL, VOCABULARY, random, path,
-                                           &accepted, &next));
+            draft[i] = 1.0f / VOCABULARY;
+        assert_ok(kiln_tree_verify_sampled(tree, tokens, target, drawn ? draft : NULL, VOCABULARY, draw_bits(), round,
+                                           path, &accepted, &next));
         int32_t first = accepted > 1 ? tokens[path[1]] : next, second = accepted > 2 ? tokens[path[2]] : next;
         out.first[first]++;
         if (accepted > 1) out.second[first][second]++;
@@ -192,11 +190,11 @@ static void one_child_is_accepted_as_often_as_it_can_be(void **unused) {
     assert_ok(kiln_tree_create(chain, 2, &tree));
     for (int round = 0; round < DRAWS; round++) {
         int32_t tokens[2] = {0, draw_from(drafter[VOCABULARY])}, path[2], accepted, next;
-        float target[2 * VOCABULARY], random[2] = {uniform(), uniform()};
+        float target[2 * VOCABULARY];
         memcpy(target, model[VOCABULARY], sizeof(distribution));
         memcpy(target + VOCABULARY, model[tokens[1]], sizeof(distribution));
-        assert_ok(kiln_tree_verify_sampled(tree, tokens, target, drafter[VOCABULARY], VOCABULARY, random, path,
-                                           &accepted, &next));
+        assert_ok(kiln_tree_verify_sampled(tree, tokens, target, drafter[VOCABULARY], VOCABULARY, draw_bits(), round,
+                                           path, &accepted, &next));
         assert_int_equal(path[1], accepted > 1 ? 1 : -1);
         accepted_many += accepted - 1;
     }
@@ -209,7 +207,7 @@ static void bad_samples_are_refused(void **unused) {
     (void)unused;
     const kiln_tree *tree;
     const int32_t root[] = {-1}, tokens[] = {0};
-    const float ones[] = {1, 1}, zeros[] = {0, 0}, half[] = {0.5f};
+    const float second[] = {0, 1}, zeros[] = {0, 0};
     int32_t path[1], accepted = 7, next = 7;
     assert_ok(kiln_tree_create(root, 1, &tree));
 #define REFUSED(text, ...)                                                                                            \
@@ -218,17 +216,17 @@ static void bad_samples_are_refused(void **unused) {
         assert_non_null(strstr(kiln_last_error(), text));                                                             \
         assert_int_equal(accepted | next, 0);                                                                         \
     } while (0)
-    REFUSED("tree is NULL", NULL, tokens, ones, NULL, 2, half);
-    REFUSED("tokens is NULL", tree, NULL, ones, NULL, 2, half);
-    REFUSED("target is NULL", tree, tokens, NULL, NULL, 2, half);
-    REFUSED("vocabulary is 0", tree, tokens, ones, NULL, 0, half);
-    REFUSED("random is NULL", tree, tokens, ones, NULL, 2, NULL);
-    REFUSED("random[0] is 1: must be", tree, tokens, ones, NULL, 2, ones);
-    REFUSED("the sum of row 0 of target is 0", tree, tokens, zeros, NULL, 2, half);
+    REFUSED("tree is NULL", NULL, tokens, second, NULL, 2, 1, 0);
+    REFUSED("tokens is NULL", tree, NULL, second, NULL, 2, 1, 0);
+    REFUSED("target is NULL", tree, tokens, NULL, NULL, 2, 1, 0);
+    REFUSED("vocabulary is 0", tree, tokens, second, NULL, 0, 1, 0);
 #undef REFUSED
-    assert_ok(kiln_tree_verify_sampled(tree, tokens, ones, NULL, 2, half, path, &accepted, &next));
+    assert_ok(kiln_tree_verify_sampled(tree, tokens, second, NULL, 2, 1, 0, path, &accepted, &next));
     assert_int_equal(accepted, 1);
     assert_int_equal(next, 1);
+    assert_ok(kiln_tree_verify_sampled(tree, tokens, zeros, NULL, 2, 1, 0, path, &accepted, &next));
+    assert_int_equal(accepted, 1);
+    assert_int_equal(next, -1);
     kiln_tree_destroy(tree);
 }
 

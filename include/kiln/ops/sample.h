@@ -155,6 +155,47 @@ KILN_OPERATOR_FUNCTION(tree_accept_f32, kiln_tree_accept_params)
 KILN_OPERATOR_FUNCTION(tree_accept_f16, kiln_tree_accept_params)
 KILN_OPERATOR_FUNCTION(tree_accept_bf16, kiln_tree_accept_params)
 
+/* ---- tree_verify_sampled: the nodes of draft trees that sampling comes to ---------------------------------------- */
+
+typedef struct kiln_tree_verify_sampled_params {
+    int32_t *path;      /* [batch, depth]: the accepted nodes, ascending from the root, 0, then -1 */
+    int32_t *accepted;  /* [batch]: how many they are, at least 1 */
+    int32_t *next;      /* [batch]: the token behind the last of them; -1 where its row is 0 */
+    const void *target; /* [batch, nodes, vocabulary], the model's probabilities behind each node */
+    const void *draft;  /* [batch, nodes, vocabulary], those with which the children of each node were drawn, each for
+                         * itself; NULL: they were chosen, as the likeliest are, and siblings differ */
+    const int32_t *tokens;    /* [batch, nodes], of the nodes; one that is negative is none, and not accepted */
+    const int32_t *parents;   /* [trees, nodes], as of tree_accept */
+    const int64_t *row_seed;  /* [batch], each sequence's; NULL: seed */
+    const void *row_position; /* [batch] of index_type, each sequence's; NULL: position */
+    int64_t batch;
+    int64_t nodes;         /* at most KILN_TREE_NODES_MOST, 1024 */
+    int64_t depth;         /* nodes of a path: those that are deeper are not accepted */
+    int64_t vocabulary;    /* at most 2^22 */
+    int64_t trees;         /* sequences beyond the last tree have the last: of one tree all have it */
+    int64_t target_stride; /* between nodes; 0: vocabulary */
+    int64_t draft_stride;  /* between nodes; 0: vocabulary */
+    int64_t seed;          /* of the random numbers */
+    int64_t position;      /* how many steps have been taken with the seed so far */
+    int32_t index_type;    /* kiln_index_type, of row_position */
+    int32_t reserved;      /* must be 0 */
+} kiln_tree_verify_sampled_params;
+
+/* Verifies a tree of draft tokens for each sequence by speculative sampling, on the device: the tokens of a path and
+ * the one behind it are distributed as the model's own, whatever was drafted (Leviathan et al., arXiv 2211.17192; of
+ * several siblings, Miao et al., arXiv 2305.09781). It does what kiln_tree_verify_sampled of <kiln/tree.h> does, which
+ * has the rule, for each sequence: the results are the same on every backend. path and accepted are what
+ * kiln_kv_compact takes.
+ *
+ * Rows are probabilities after temperature and all else that sampling does to them, as kiln_softmax makes them: they
+ * add up to 1. The distribution is as exact as these are, in f32 to about 1e-7. Random numbers are kiln_sample's, of
+ * other counters: with row_seed a sequence's depend only on its seed and its position, which is to be another in each
+ * step. Of the rows only those of accepted nodes are read, and of them two numbers for each child, but for the last's,
+ * and where a child is not accepted. */
+KILN_OPERATOR_FUNCTION(tree_verify_sampled_f32, kiln_tree_verify_sampled_params)
+KILN_OPERATOR_FUNCTION(tree_verify_sampled_f16, kiln_tree_verify_sampled_params)
+KILN_OPERATOR_FUNCTION(tree_verify_sampled_bf16, kiln_tree_verify_sampled_params)
+
 #ifdef __cplusplus
 }
 #endif

@@ -113,6 +113,8 @@ static const operation attentions_on_codes[] = {
     {"mha_fp8_fwd", params_mha_fp8_fwd, 0, 0, 0, 0, NOTHING, ELEMENTS},
     {"mha_int8_x_fp8_fwd", params_mha_int8_x_fp8_fwd, 0, 0, 0, 0, NOTHING, ELEMENTS}};
 static const operation coding = {"mha_quantize", params_mha_quantize, 4, 5, 1, 0, NOTHING, BYTES};
+/* A token of each row is drawn. */
+static const operation drawing[] = {{"tree_verify_sampled", params_tree_verify_sampled, 1, 1, 0, 3, NUMBERS, ELEMENTS}};
 /* Of two parts, which are half the rows each. */
 static const operation merging[] = {
     {"merge_attention_states", params_merge_attention_states, 1, 1, 0, 0, NUMBERS, ELEMENTS}};
@@ -397,6 +399,19 @@ static void tokens_are_read_twice_for_their_codes(void **state) {
     }
 }
 
+/* A row of zeros, of which nothing can be drawn, is summed once. */
+static void rows_are_summed_once_before_a_token_is_drawn(void **state) {
+    (void)state;
+    for (size_t i = 0; i < PARTS; i++) {
+        call c = {drawing, parts[i], 3, 3000, 0, false};
+        if (!wanted(&c)) continue;
+        count n = run(&c);
+        expect(n.launches, 1);
+        expect(n.sum.global_written_bytes, 3 * 3 * RESULT);
+        expect(n.sum.global_read_bytes, (uint64_t)(c.rows * c.cols) * call_element(&c));
+    }
+}
+
 /* Parts are read once, in whole vectors; beside each vector stand its parts' weights, for which a thread reads three
  * times what it weighs them by. */
 static void merged_parts_are_read_once(void **state) {
@@ -673,6 +688,7 @@ static int run_group(void) {
         cmocka_unit_test(aligned_keys_are_moved_in_whole_vectors),
         cmocka_unit_test(codes_of_keys_are_read_once),
         cmocka_unit_test(tokens_are_read_twice_for_their_codes),
+        cmocka_unit_test(rows_are_summed_once_before_a_token_is_drawn),
         cmocka_unit_test(merged_parts_are_read_once),
         cmocka_unit_test(a_bias_is_read_with_each_row),
         cmocka_unit_test(long_rows_are_read_twice_by_many_groups),

@@ -418,6 +418,20 @@ void params_log_softmax(params *p, const call *c, const tensors *t) {
                                                .workspace_size = t->workspace_size};
 }
 
+void params_tree_verify_sampled(params *p, const call *c, const tensors *t) {
+    p->tree_verify_sampled = (kiln_tree_verify_sampled_params){.path = (void *)t->output[0],
+                                                               .accepted = (void *)t->output[1],
+                                                               .next = (void *)t->frequencies,
+                                                               .target = t->input[0],
+                                                               .tokens = t->numbers,
+                                                               .parents = t->numbers,
+                                                               .batch = c->rows,
+                                                               .nodes = 1,
+                                                               .depth = 1,
+                                                               .vocabulary = c->cols,
+                                                               .trees = 1};
+}
+
 void params_softmax_update(params *p, const call *c, const tensors *t) {
     p->softmax_update = (kiln_softmax_update_params){
         .states = (void *)t->frequencies, .x = t->input[0], .rows = c->rows, .cols = c->cols};

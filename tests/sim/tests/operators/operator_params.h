@@ -90,6 +90,7 @@ typedef union params {
     kiln_silu_mul_nvfp4_params silu_mul_nvfp4;
     kiln_softmax_params softmax;
     kiln_softmax_update_params softmax_update;
+    kiln_tree_verify_sampled_params tree_verify_sampled;
 } params;
 
 /* Keys: that a query sees in a window, that a group reads at a time, that a block holds. */
@@ -172,6 +173,8 @@ void params_silu_mul_fp8(params *p, const call *c, const tensors *t);
 void params_silu_mul_int8(params *p, const call *c, const tensors *t);
 void params_silu_mul_nvfp4(params *p, const call *c, const tensors *t);
 void params_softmax(params *p, const call *c, const tensors *t);
+/* Trees of a root. */
+void params_tree_verify_sampled(params *p, const call *c, const tensors *t);
 /* States of scores alone. */
 void params_softmax_update(params *p, const call *c, const tensors *t);
 

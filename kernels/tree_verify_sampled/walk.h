@@ -1,0 +1,99 @@
+/* The way through a tree in tree_verify_sampled, one text for all backends.
+ *
+ * The includer, tree_verify_sampled_gpu.c or tree_verify_sampled_cpu.c, defines behind it how many threads or one go
+ * over rows and trees: the functions kiln_walk_. */
+#ifndef KILN_KERNELS_TREE_VERIFY_SAMPLED_WALK_H
+#define KILN_KERNELS_TREE_VERIFY_SAMPLED_WALK_H
+
+#include "kernels/common/residual.h"
+#include "kernels/tree_verify_sampled/tree_verify_sampled_args.h"
+
+/* A sequence, and the node that it has come to. */
+typedef struct kiln_walk {
+    const kiln_tree_verify_sampled_args *args;
+    const int32_t *tokens, *parents;
+    uint64_t seed, position;
+    uint32_t sequence;
+    uint32_t node;
+} kiln_walk;
+
+/* The units of a token behind the node, of the model and of the draft, which may be none. */
+KILN_INLINE uint64_t kiln_walk_target(const kiln_walk *w, uint32_t token);
+KILN_INLINE uint64_t kiln_walk_draft(const kiln_walk *w, uint32_t token);
+/* The first child of the node with a greater number than `after`, and a token below the vocabulary; 0 if there is none.
+ */
+KILN_INLINE uint32_t kiln_walk_child(const kiln_walk *w, uint32_t after);
+/* The sum of what remains of all tokens. */
+KILN_INLINE uint64_t kiln_walk_sum(const kiln_walk *w, const kiln_residual *r);
+/* The first token up to which, with it, more than rest remains; all of them have more. */
+KILN_INLINE uint32_t kiln_walk_find(const kiln_walk *w, const kiln_residual *r, uint64_t rest);
+/* Adds to what was taken. */
+KILN_INLINE void kiln_walk_take(const kiln_walk *w, kiln_residual *r, uint32_t taken);
+/* Writes a node of the path. */
+KILN_INLINE void kiln_walk_put(const kiln_walk *w, uint32_t level, uint32_t node);
+
+KILN_INLINE kiln_walk kiln_walk_of(const kiln_tree_verify_sampled_args *args, uint32_t sequence) {
+    uint32_t tree = sequence < args->trees ? sequence : args->trees - 1;
+    kiln_walk w = {args,
+                   args->tokens + (uint64_t)sequence * args->nodes,
+                   args->parents + (uint64_t)tree * args->nodes,
+                   args->seed,
+                   args->position,
+                   sequence,
+                   0};
+    if (args->row_seed) w.seed = (uint64_t)args->row_seed[sequence];
+    if (args->row_position && args->wide_positions)
+        w.position = (uint64_t)((const int64_t *)args->row_position)[sequence];
+    else if (args->row_position)
+        w.position = (uint64_t)((const int32_t *)args->row_position)[sequence];
+    return w;
+}
+
+KILN_INLINE bool kiln_walk_is_child(const kiln_walk *w, uint32_t i) {
+    return (uint32_t)w->parents[i] == w->node && (uint32_t)w->tokens[i] < w->args->vocabulary;
+}
+
+KILN_INLINE uint64_t kiln_walk_bits(const kiln_walk *w, uint32_t node) {
+    return kiln_node_bits(w->seed, w->position, w->args->row_seed ? 0 : w->sequence, node);
+}
+
+/* Takes a child that was not accepted from what remains. Returns false if nothing does: only rounding leaves nothing,
+ * where draft and target are the same. */
+KILN_INLINE bool kiln_walk_reject(const kiln_walk *w, kiln_residual *r, uint32_t token, uint64_t units) {
+    kiln_walk_take(w, r, r->drawn ? kiln_bits(r->scale) : token);
+    if (r->drawn) {
+        r->total = kiln_walk_sum(w, r);
+        r->scale = 0x1p40f / (float)r->total;
+    } else {
+        r->total = r->total > units ? r->total - units : 0;
+    }
+    return r->total > 0;
+}
+
+/* Whether a child is accepted; if it is not, it is taken from what remains. */
+KILN_INLINE bool kiln_walk_accepts(const kiln_walk *w, kiln_residual *r, uint32_t child) {
+    uint32_t token = (uint32_t)w->tokens[child];
+    uint64_t q = r->drawn ? kiln_walk_draft(w, token) : 0;
+    uint64_t units = kiln_residual_units(r, token, kiln_walk_target(w, token), q);
+    return kiln_residual_accepts(r, kiln_walk_bits(w, child), units, q) || !kiln_walk_reject(w, r, token, units);
+}
+
+/* Goes down the tree, child by child; how many nodes are accepted, and *out_next, the token behind them. taken has room
+ * for a word of each node. */
+KILN_INLINE uint32_t kiln_walk_down(kiln_walk *w, uint32_t *taken, int32_t *out_next) {
+    uint32_t accepted = 1, child = 0;
+    kiln_residual r = kiln_residual_of(taken, w->args->draft != 0);
+    kiln_walk_put(w, 0, 0);
+    KILN_LOOP
+    while (accepted < w->args->depth && (child = kiln_walk_child(w, child)) != 0) {
+        if (!kiln_walk_accepts(w, &r, child)) continue;
+        w->node = child;
+        r = kiln_residual_of(taken, r.drawn);
+        kiln_walk_put(w, accepted++, child);
+    }
+    uint64_t total = kiln_walk_sum(w, &r);
+    *out_next = total ? (int32_t)kiln_walk_find(w, &r, kiln_scaled(kiln_walk_bits(w, 0), total)) : -1;
+    return accepted;
+}
+
+#endif

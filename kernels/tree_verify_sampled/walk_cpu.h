@@ -1,0 +1,74 @@
+/* How one thread goes over rows and trees: for the CPU, and for kiln_tree_verify_sampled of <kiln/tree.h>. */
+#ifndef KILN_KERNELS_TREE_VERIFY_SAMPLED_WALK_CPU_H
+#define KILN_KERNELS_TREE_VERIFY_SAMPLED_WALK_CPU_H
+
+#include "kernels/common/cpu.h"
+
+#define KILN_LOOP
+#include "kernels/tree_verify_sampled/walk.h"
+
+typedef struct cpu_walk {
+    kiln_walk walk;
+    kiln_cpu_part part;
+} cpu_walk;
+
+KILN_INLINE uint64_t units_at(const void *rows, int64_t stride, const kiln_walk *w, uint32_t token) {
+    kiln_cpu_part part = ((const cpu_walk *)(const void *)w)->part;
+    uint64_t row = (uint64_t)w->sequence * w->args->nodes + w->node;
+    float value;
+    return kiln_units(*kiln_tile_load(&value, kiln_at(rows, row * (uint64_t)stride + token, part), 1, part));
+}
+
+KILN_INLINE uint64_t kiln_walk_target(const kiln_walk *w, uint32_t token) {
+    return units_at(w->args->target, w->args->target_stride, w, token);
+}
+
+KILN_INLINE uint64_t kiln_walk_draft(const kiln_walk *w, uint32_t token) {
+    return units_at(w->args->draft, w->args->draft_stride, w, token);
+}
+
+KILN_INLINE uint64_t remaining(const kiln_walk *w, const kiln_residual *r, uint32_t token) {
+    uint64_t q = r->drawn && r->count ? kiln_walk_draft(w, token) : 0;
+    return kiln_residual_units(r, token, kiln_walk_target(w, token), q);
+}
+
+KILN_INLINE uint32_t kiln_walk_child(const kiln_walk *w, uint32_t after) {
+    for (uint32_t i = after + 1; i < w->args->nodes; i++)
+        if (kiln_walk_is_child(w, i)) return i;
+    return 0;
+}
+
+KILN_INLINE uint64_t kiln_walk_sum(const kiln_walk *w, const kiln_residual *r) {
+    uint64_t sum = 0;
+    for (uint32_t token = 0; token < w->args->vocabulary; token++)
+        sum += remaining(w, r, token);
+    return sum;
+}
+
+KILN_INLINE uint32_t kiln_walk_find(const kiln_walk *w, const kiln_residual *r, uint64_t rest) {
+    uint32_t token = 0;
+    for (uint64_t units = remaining(w, r, 0); rest >= units; units = remaining(w, r, ++token))
+        rest -= units;
+    return token;
+}
+
+KILN_INLINE void kiln_walk_take(const kiln_walk *w, kiln_residual *r, uint32_t taken) {
+    (void)w;
+    r->taken[r->count++] = taken;
+}
+
+KILN_INLINE void kiln_walk_put(const kiln_walk *w, uint32_t level, uint32_t node) {
+    w->args->path[(uint64_t)w->sequence * w->args->depth + level] = (int32_t)node;
+}
+
+/* Does a sequence. taken has room for a word of each node. */
+KILN_INLINE void verify_sequence(const kiln_tree_verify_sampled_args *args, uint32_t sequence, kiln_cpu_part part,
+                                 uint32_t *taken) {
+    cpu_walk w = {kiln_walk_of(args, sequence), part};
+    uint32_t accepted = kiln_walk_down(&w.walk, taken, &args->next[sequence]);
+    for (uint32_t i = accepted; i < args->depth; i++)
+        args->path[(uint64_t)sequence * args->depth + i] = -1;
+    args->accepted[sequence] = (int32_t)accepted;
+}
+
+#endif
