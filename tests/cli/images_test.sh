@@ -94,7 +94,7 @@ small() {
 
 # Those that read their operands once; the others compute, or choose over many readings.
 mapfile -t operators < <(scripts/targets.sh operators)
-mapfile -t streaming < <(printf '%s\n' "${operators[@]}" | grep -vxE '(gemm|mha)(_.*)?|sample|top_k|vector_search')
+mapfile -t streaming < <(printf '%s\n' "${operators[@]}" | grep -vxE '(gemm|mha)(_.*)?|sample|top_k|tree_verify_sampled|vector_search')
 
 check "every PTX text can be read by the first driver of its target" at_their_floor
 check "nothing is compiled at run time from the first driver with cubins on, but for what is listed" nothing_is_compiled

@@ -82,11 +82,10 @@ CASES.append(("log_softmax", {"x": SHAPE}, {}, lambda x: {
     "y": np.log(softmax(x)), "lse": np.log(np.exp(x).sum(-1))}))
 CASES.append(("softmax_update", {"x": SHAPE}, {}, lambda x: {"states": np.concatenate(
     (x.max(-1).ravel(), np.exp(x - x.max(-1, keepdims=True)).sum(-1).ravel(), np.zeros(15)))}))
-CERTAIN = np.zeros((1, 3, 9), np.float32)  # after the root 4, behind which 7 is certain
-CERTAIN[0, 0, 4], CERTAIN[0, 1, 2], CERTAIN[0, 2, 7] = 1, 1, 1
-CASES.append(("tree_verify_sampled", {"target": CERTAIN, "tokens": np.array(((3, 5, 4),), np.int32),
-                                      "parents": np.array(((-1, 0, 0),), np.int32)}, {"depth": "3"},
-              lambda target, tokens, parents: {"path": ((0, 2, -1),), "accepted": (2,), "next": (7,)}))
+CASES.append(("tree_verify_sampled", {"target": (4, 2, 1), "tokens": np.full((4, 2), -1, np.int32),
+                                      "parents": np.array(((-1, 0),), np.int32)}, {"depth": "2"},
+              lambda target, tokens, parents: {"path": np.array(((0, -1),) * 4), "accepted": np.ones(4),
+                                               "next": np.where(target[:, 0, 0] > 0, 0, -1)}))
 LSES = np.random.default_rng(6).standard_normal((2, 3, 5)).astype(np.float32)
 CASES.append(("merge_attention_states", {"x": (2, 5, 3, 40), "x_lse": LSES}, {}, lambda x, x_lse: {
     "out": (softmax(x_lse.T).transpose(2, 0, 1)[..., None] * x).sum(0), "lse": np.log(np.exp(x_lse).sum(0))}))
