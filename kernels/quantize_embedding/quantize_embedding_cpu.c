@@ -7,10 +7,18 @@
 #include "kernels/common/quantize_scale.h"
 #include "kernels/quantize_embedding/embedding_codes.h"
 
+/* What a row's tiles are worked on with. */
+typedef struct row_scratch {
+    float tile[KILN_TILE], numbers[KILN_TILE], squares[KILN_TILE];
+    uint32_t magnitudes[KILN_TILE];
+    uint8_t codes[KILN_TILE];
+} row_scratch;
+_Static_assert(sizeof(row_scratch) <= KILN_CPU_SCRATCH, "fits");
+
 /* A row's tile in units of its scale, with zeros up to a whole unit. */
-KILN_INLINE size_t take_numbers(float *numbers, const void *x, size_t count, float factor, kiln_cpu_part part) {
-    float tile[KILN_TILE];
-    const float *values = kiln_tile_load(tile, x, count, part);
+KILN_INLINE size_t take_numbers(row_scratch *scratch, const void *x, size_t count, float factor, kiln_cpu_part part) {
+    float *numbers = scratch->numbers;
+    const float *values = kiln_tile_load(scratch->tile, x, count, part);
     const size_t end = (count + KILN_EMBEDDING_UNIT - 1) / KILN_EMBEDDING_UNIT * KILN_EMBEDDING_UNIT;
     KILN_INDEPENDENT
     for (size_t i = 0; i < count; i++)
@@ -21,12 +29,11 @@ KILN_INLINE size_t take_numbers(float *numbers, const void *x, size_t count, flo
 }
 
 /* The row's greatest magnitude: those compare as their bits do. */
-KILN_INLINE float greatest_of(const void *x, size_t count, kiln_cpu_part part) {
-    float tile[KILN_TILE];
-    uint32_t magnitudes[KILN_TILE], greatest = 0;
+KILN_INLINE float greatest_of(row_scratch *scratch, const void *x, size_t count, kiln_cpu_part part) {
+    uint32_t *magnitudes = scratch->magnitudes, greatest = 0;
     for (size_t start = 0; start < count; start += KILN_TILE) {
         size_t n = kiln_min(count - start, KILN_TILE);
-        const float *values = kiln_tile_read(tile, kiln_at(x, start, part), n, part);
+        const float *values = kiln_tile_read(scratch->tile, kiln_at(x, start, part), n, part);
         KILN_INDEPENDENT
         for (size_t i = 0; i < n; i++)
             magnitudes[i] = kiln_quantize_magnitude(values[i]);
@@ -37,8 +44,9 @@ KILN_INLINE float greatest_of(const void *x, size_t count, kiln_cpu_part part) {
 }
 
 /* A lane for each of KILN_LANES columns, so that sums are the same on every level. */
-KILN_INLINE void add_squares(float *lanes, const float *numbers, size_t count, float smax) {
-    float squares[KILN_TILE];
+KILN_INLINE void add_squares(float *lanes, row_scratch *scratch, size_t count, float smax) {
+    const float *numbers = scratch->numbers;
+    float *squares = scratch->squares;
     KILN_INDEPENDENT
     for (size_t i = 0; i < count; i++) {
         float number = kiln_embedding_bounded(numbers[i], smax);
@@ -52,10 +60,10 @@ KILN_INLINE void add_squares(float *lanes, const float *numbers, size_t count, f
 }
 
 /* The bytes of a tile's numbers: the same as kiln_embedding_codes, in loops that the compiler vectorises. */
-KILN_INLINE void put_codes(uint8_t *target, const float *numbers, size_t count, size_t room,
+KILN_INLINE void put_codes(uint8_t *target, row_scratch *scratch, size_t count, size_t room,
                            const kiln_quantize_embedding_args *args) {
-    const float smax = args->smax;
-    uint8_t codes[KILN_TILE];
+    const float smax = args->smax, *numbers = scratch->numbers;
+    uint8_t *codes = scratch->codes;
     size_t bytes = kiln_min(count / KILN_EMBEDDING_UNIT * args->unit_bytes, room);
     if (args->code_type == KILN_CODE_INT8) {
         KILN_INDEPENDENT
@@ -74,19 +82,20 @@ KILN_INLINE void put_codes(uint8_t *target, const float *numbers, size_t count, 
     }
 }
 
-KILN_INLINE void quantize_row(const kiln_quantize_embedding_args *args, uint64_t row, kiln_cpu_part part) {
+KILN_INLINE void quantize_row(row_scratch *scratch, const kiln_quantize_embedding_args *args, uint64_t row,
+                              kiln_cpu_part part) {
     const void *x = kiln_at(args->x, row * (uint64_t)args->x_stride, part);
     uint8_t *codes = args->codes + row * (uint64_t)args->codes_stride;
     const size_t cols = (size_t)args->shape.cols;
     const bool binary = args->code_type == KILN_CODE_BINARY;
-    const float scale = binary ? 1.0f : kiln_embedding_scale(greatest_of(x, cols, part), args->smax);
-    float numbers[KILN_TILE], lanes[KILN_LANES] = {0}, squares = 0.0f;
+    const float scale = binary ? 1.0f : kiln_embedding_scale(greatest_of(scratch, x, cols, part), args->smax);
+    float lanes[KILN_LANES] = {0}, squares = 0.0f;
     size_t done = 0; /* bytes */
     for (size_t start = 0; start < cols; start += KILN_TILE) {
         const size_t count =
-            take_numbers(numbers, kiln_at(x, start, part), kiln_min(cols - start, KILN_TILE), 1.0f / scale, part);
-        if (args->normalize && args->scales) add_squares(lanes, numbers, count, args->smax);
-        put_codes(codes + done, numbers, count, args->code_cols - done, args);
+            take_numbers(scratch, kiln_at(x, start, part), kiln_min(cols - start, KILN_TILE), 1.0f / scale, part);
+        if (args->normalize && args->scales) add_squares(lanes, scratch, count, args->smax);
+        put_codes(codes + done, scratch, count, args->code_cols - done, args);
         done = kiln_min(done + count / KILN_EMBEDDING_UNIT * args->unit_bytes, args->code_cols);
     }
     memset(codes + done, args->code_type == KILN_CODE_INT4 ? 0x88 : 0, args->code_cols - done);
@@ -100,6 +109,6 @@ KILN_INLINE void quantize_embedding(const void *arguments, const kiln_cpu_span *
     const kiln_quantize_embedding_args args = *(const kiln_quantize_embedding_args *)arguments;
     for (uint64_t block = span->begin; block < span->end; block++)
         for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++)
-            quantize_row(&args, work.row, part);
+            quantize_row(span->scratch, &args, work.row, part);
 }
 KILN_CPU_KERNEL(quantize_embedding)
