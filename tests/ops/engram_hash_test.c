@@ -216,8 +216,8 @@ static void test_shapes(kiln_stream *stream) {
         {.tokens = 9, .batch = 9, .layers = 1, .orders = 128, .heads = 2, .vocabulary = 9, .long_ids = true},
     };
     for (precision part = precision_first(); part < precision_end(); part++)
-        for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-            run_random(stream, part, shapes[i]);
+        for (size_t i = 0; i < 3 * sizeof shapes / sizeof *shapes; i++) /* with what there may be in any combination */
+            run_random(stream, part, shapes[i / 3]);
 }
 
 /* More tokens than threads have one each: runs of two, of which the last is not whole. */
