@@ -98,7 +98,7 @@ names=("no frame of the loader and the host sides reaches 4 KB"
 if [ "$KILN_CONFIG" != release ]; then
     for name in "${names[@]}"; do skip "$name" "config is $KILN_CONFIG"; done
 else
-    host_sides=(loader/*.c loader/{image,cuda,rocm,cpu}/*.c kernels/common/*.c)
+    host_sides=(loader/*.c loader/{blocks,tree,image,cuda,rocm,hip,cpu}/*.c kernels/common/*.c)
     cpu_kernels=()
     for operator in $(scripts/targets.sh operators); do
         host_sides+=("kernels/$operator/$operator.c")
