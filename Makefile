@@ -118,7 +118,7 @@ $(OUT)/kiln: $(CLI_OBJECTS) $(OUT)/libkiln.a
 $(OBJ)/loader/cuda/cuda_launch.o $(OBJ)/shared/loader/cuda/cuda_launch.o: KILN_CFLAGS += \
 	$(call cc_option,-maccumulate-outgoing-args)
 # A square root is then an instruction alone, and nothing of libm's.
-$(foreach op,mha mha_paged mha_fp8_fwd mha_int8_x_fp8_fwd engram_gate,$(OBJ)/kernels/$(op)/$(op).o $(OBJ)/shared/kernels/$(op)/$(op).o): KILN_CFLAGS += -fno-math-errno
+$(foreach op,mha mha_paged mha_fp8_fwd mha_int8_x_fp8_fwd mha_nvfp4_fwd engram_gate,$(OBJ)/kernels/$(op)/$(op).o $(OBJ)/shared/kernels/$(op)/$(op).o): KILN_CFLAGS += -fno-math-errno
 $(OBJ)/shared/%.o: KILN_CFLAGS += -DKILN_BUILD_SHARED
 $(OBJ)/shared/%.o: %.c $(FLAGS)
 	@mkdir -p $(@D)

@@ -27,7 +27,8 @@ BOUND_BY_MEMORY = ("add", "mul_add", "silu_mul", "add_gelu", "softmax", "rmsnorm
 # These touch parts of their tensors only, or write less or more than they read.
 OTHERS = ("amax", "causal_conv1d", "engram_gate", "engram_hash", "gemm_fp8", "gemm_int8", "dequantize_fp8", "dequantize_int8", "dequantize_nvfp4",
           "dequantize_w4a16", "gemm_nvfp4", "gemm_w4a16", "kv_store", "kv_compact", "kv_copy_blocks", "merge_attention_states",
-          "mha_fp8_fwd", "mha_int8_x_fp8_fwd", "mha_paged", "mha_quantize", "quantize_embedding", "quantize_fp8", "quantize_int8", "quantize_nvfp4",
+          "mha_fp8_fwd", "mha_int8_x_fp8_fwd", "mha_nvfp4_fwd", "mha_paged", "mha_quantize",
+          "mha_quantize_nvfp4", "quantize_embedding", "quantize_fp8", "quantize_int8", "quantize_nvfp4",
           "rmsnorm_fp8", "rmsnorm_int8", "rmsnorm_nvfp4", "sample", "silu_mul_fp8", "silu_mul_int8", "silu_mul_nvfp4",
           "softmax_update", "top_k", "tree_accept", "tree_verify_sampled", "vector_search")
 
@@ -40,8 +41,9 @@ GEMM_DRY = [dict(m=3, n=33, k=40)]
 MHA_DRY = [dict(tokens=32, kv_tokens=32, batch=2, heads=4, kv_heads=2, head_dim=32, causal="yes")]
 WITHOUT = {"gemm": ("c", "bias"), "gemm_fp8": ("bias",), "gemm_int8": ("bias",), "gemm_nvfp4": ("bias",),
            "mha": ("lse", "cu_seqlens_q", "cu_seqlens_k", "seqlens_k"),
-           "mha_paged": ("lse", "cu_seqlens_q"), "mha_quantize": ("cu_seqlens_k", "seqlens_k")}
-for on_codes in ("mha_fp8_fwd", "mha_int8_x_fp8_fwd"):
+           "mha_paged": ("lse", "cu_seqlens_q"), "mha_quantize": ("cu_seqlens_k", "seqlens_k"),
+           "mha_quantize_nvfp4": ("cu_seqlens_k", "seqlens_k")}
+for on_codes in ("mha_fp8_fwd", "mha_int8_x_fp8_fwd", "mha_nvfp4_fwd"):
     WITHOUT[on_codes] = (*WITHOUT["mha"], "k_means", "v_means")
 
 

@@ -60,8 +60,8 @@ static kiln_status read_params(const char *name, const kiln_mha_params *params, 
                  .mask = params->mask, .k_stride = params->k_stride, .v_stride = params->v_stride,
                  .blocks = (uint32_t)params->kv_tokens},
     };
-    KILN__REQUIRE((uint32_t)params->compute <= KILN_MHA_COMPUTE_FP8,
-                  "%s: compute is %d: must be part (0), int8_x_fp8 (1) or fp8 (2)", name, params->compute);
+    KILN__REQUIRE((uint32_t)params->compute <= KILN_MHA_COMPUTE_NVFP4,
+                  "%s: compute is %d: must be part (0), int8_x_fp8 (1), fp8 (2) or nvfp4 (3)", name, params->compute);
     KILN__REQUIRE(params->reserved == 0, "%s: reserved is %d: must be 0", name, params->reserved);
     KILN__REQUIRE(!params->compute || params->softcap == 0.0f, "%s: softcap is %g: must be 0 with compute", name,
                   (double)params->softcap);

@@ -4,9 +4,8 @@
 #define KILN_HOST mha_quantize
 #include "kernels/common/operator.h"
 
-#include "kernels/common/attention_host.h"
 #include "kernels/common/attention_scales_host.h"
-#include "kernels/mha_quantize/mha_quantize_args.h"
+#include "kernels/common/mha_quantize_host.h"
 
 /* Whether there is nothing to write of q, and of k and v. */
 static bool lacks_queries(const kiln_mha_quantize_params *params) {
@@ -29,26 +28,6 @@ static kiln_status check_sizes(const char *name, const kiln_mha_quantize_params 
                   name, params->code_type);
     KILN__REQUIRE(params->reserved == 0, "%s: reserved is %d: must be 0", name, params->reserved);
     return KILN_OK;
-}
-
-/* The lengths of sequences, and how their sums are divided; of a call that has keys. */
-static kiln_status cut(const char *name, const kiln_mha_quantize_params *params, kiln_mha_quantize_args *args) {
-    int64_t longest = params->max_seqlen_k;
-    uint32_t pieces = ((uint32_t)params->head_dim + KILN_MHA_QUANTIZE_PIECE - 1) / KILN_MHA_QUANTIZE_PIECE;
-    KILN__TRY(kiln__attention_length(name, "k", "kv_tokens", params->kv_tokens, params->batch, params->cu_seqlens_k,
-                                     &longest));
-    args->max_seqlen_k = (uint32_t)longest;
-    while (1u << args->columns_log2 < pieces)
-        args->columns_log2++;
-    args->chunk = ((uint32_t)longest + KILN_MHA_QUANTIZE_CHUNKS_MOST - 1) / KILN_MHA_QUANTIZE_CHUNKS_MOST;
-    if (args->chunk < KILN_MHA_QUANTIZE_CHUNK) args->chunk = KILN_MHA_QUANTIZE_CHUNK;
-    args->chunks = ((uint32_t)longest + args->chunk - 1) / args->chunk;
-    return KILN_OK;
-}
-
-static uint64_t partials_size(const kiln_mha_quantize_params *params, const kiln_mha_quantize_args *args) {
-    uint64_t heads = 2 * (uint64_t)params->batch * (uint64_t)params->kv_heads;
-    return heads * args->chunks * KILN_CHANNEL_FACTS * (uint64_t)params->head_dim * sizeof(float);
 }
 
 static kiln_status check_queries(const char *name, const kiln_mha_quantize_params *params, unsigned size_log2,
@@ -87,7 +66,7 @@ static kiln_status check_keys(const char *name, const char *tensor, const void *
 static kiln_status check_all_keys(const char *name, const kiln_mha_quantize_params *params, unsigned size_log2,
                                   kiln_mha_quantize_args *args) {
     const int64_t channels = params->batch * params->kv_heads, size = params->head_dim;
-    KILN__TRY(cut(name, params, args));
+    KILN__TRY(cut(name, CUT_OF(params), args));
     args->k_stride = params->k_stride;
     args->v_stride = params->v_stride;
     args->k_scale_rows = params->k_scale_rows;
@@ -138,8 +117,8 @@ static kiln_status mha_quantize(kiln_stream *stream, const kiln_mha_quantize_par
         KILN__TRY(kiln__grid(name, 1, heads, &join));
         KILN__TRY(kiln__operator_fits(stream, name, &channels));
         if (args.chunks)
-            KILN__TRY(
-                kiln__workspace_check(name, params->workspace, params->workspace_size, partials_size(params, &args)));
+            KILN__TRY(kiln__workspace_check(name, params->workspace, params->workspace_size,
+                                            partials_size(CUT_OF(params), &args)));
         args.partials = params->workspace;
     }
     KILN__TRY(kiln__grid(name, (longest + KILN_MHA_QUANTIZE_TOKENS - 1) / KILN_MHA_QUANTIZE_TOKENS,
@@ -158,7 +137,7 @@ static kiln_status mha_quantize_workspace_size(kiln_stream *stream, const kiln_m
     (void)part;
     KILN__TRY(check_sizes(name, params));
     if (lacks_keys(params)) return KILN_OK;
-    KILN__TRY(cut(name, params, &args));
-    *out_size = partials_size(params, &args);
+    KILN__TRY(cut(name, CUT_OF(params), &args));
+    *out_size = partials_size(CUT_OF(params), &args);
     return KILN_OK;
 }

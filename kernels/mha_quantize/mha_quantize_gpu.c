@@ -1,37 +1,22 @@
 /* mha_quantize: q, k and v as codes with scales, for attention on them.
  *
- * mha_quantize_channels: a block has of one head of k or v some hundred tokens of one sequence, and of each channel its
- * sum, its greatest and its least number. A thread has 8 channels of every so many tokens; threads of the same channels
- * meet in shared memory, by halves. The order of additions is part of what is computed: it does not depend on the
- * device. mha_quantize_join: a thread adds up a channel's chunks, in their order, and has its mean and v's scale.
- * mha_quantize_codes: a block does 128 tokens of one head of q, k or v, a subgroup one token at a time, with 8 elements
- * for each thread. Of q and k the greatest magnitudes of all its tokens go through shared memory, where tokens that
- * share a scale find each other's; then tokens are read again, from the cache.
+ * mha_quantize_channels and mha_quantize_join are told in kernels/common/mha_quantize_gpu.h. mha_quantize_codes: a
+ * block does 128 tokens of one head of q, k or v, a subgroup one token at a time, with 8 elements for each thread. Of q
+ * and k the greatest magnitudes of all its tokens go through shared memory, where tokens that share a scale find each
+ * other's; then tokens are read again, from the cache.
  *
  * Floor: k with means and v are read twice, q once, and a byte is written for each element. Not measured.
  * Test: build/tests/ops/mha_quantize_test. Bench: build/kiln bench mha_quantize */
-#include "kernels/common/global.h"
-#include "kernels/common/values.h"
+#include "kernels/common/device.h"
 #include "kernels/mha_quantize/mha_quantize_scale.h"
 
-enum { PIECE = KILN_MHA_QUANTIZE_PIECE, TOKENS = KILN_MHA_QUANTIZE_TOKENS, SUBGROUPS = KILN_BLOCK / KILN_SUBGROUP };
+#define CHANNELS mha_quantize_channels
+#define JOIN     mha_quantize_join
+#include "kernels/common/mha_quantize_gpu.h"
 
 typedef struct piece {
     uint32_t words[PIECE / 4];
 } __attribute__((aligned(PIECE))) piece;
-
-/* The numbers of a piece, of which a head has so many: zeros behind them. */
-KILN_INLINE void piece_load(float *values, const kiln_element *from, uint32_t count, uint32_t wide) {
-    if (wide && count >= PIECE) {
-        KILN_UNROLL
-        for (int i = 0; i < PIECE / KILN_VECTOR; i++)
-            kiln_vector_values(values + i * KILN_VECTOR, kiln_vector_load(from + i * KILN_VECTOR));
-        return;
-    }
-    KILN_UNROLL
-    for (uint32_t i = 0; i < PIECE; i++)
-        values[i] = i < count ? kiln_element_to_f32(from[i]) : 0.0f;
-}
 
 KILN_INLINE void piece_store(uint8_t *codes, const float *values, const float *factors, bool e4m3, uint32_t count,
                              uint32_t wide) {
@@ -46,78 +31,6 @@ KILN_INLINE void piece_store(uint8_t *codes, const float *values, const float *f
     KILN_UNROLL
     for (uint32_t i = 0; i < PIECE; i++)
         if (i < count) codes[i] = (uint8_t)(p.words[i / 4] >> i % 4 * 8);
-}
-
-KILN_ENTRY(mha_quantize_channels, kiln_mha_quantize_args) {
-    KILN_SHARED float facts[KILN_CHANNEL_FACTS][KILN_BLOCK][PIECE];
-    uint32_t work = (uint32_t)kiln_block(), tensor = work % 2, kv_head = work / 2 % args.kv_heads;
-    uint32_t batch = work / 2 / args.kv_heads, thread = kiln_thread();
-    if (batch >= args.batch || !needs_channels(&args, tensor)) return; /* the whole block */
-    uint32_t column = thread & ((1u << args.columns_log2) - 1), lane = thread >> args.columns_log2;
-    uint32_t lanes = KILN_BLOCK >> args.columns_log2, d = column * PIECE;
-    uint32_t count = d < args.head_dim ? args.head_dim - d : 0;
-    keys k = keys_of(&args, batch);
-    uint32_t end = (kiln_tile() + 1) * args.chunk;
-    end = end < k.count ? end : k.count;
-    uint64_t stride = (uint64_t)(tensor ? args.v_stride : args.k_stride);
-    const kiln_element *from = KILN_GLOBAL(const kiln_element, tensor ? args.v : args.k) + kv_head * args.head_dim + d;
-    float sum[PIECE], high[PIECE], low[PIECE], values[PIECE];
-    KILN_UNROLL
-    for (uint32_t i = 0; i < PIECE; i++) {
-        sum[i] = 0.0f;
-        high[i] = low[i] = -KILN_INFINITY;
-    }
-    KILN_LOOP
-    for (uint32_t key = kiln_tile() * args.chunk + lane; key < end; key += lanes) {
-        piece_load(values, from + (k.first + (uint64_t)key) * stride, count, args.wide);
-        KILN_UNROLL
-        for (uint32_t i = 0; i < PIECE; i++) {
-            sum[i] += values[i];
-            high[i] = kiln_max(values[i], high[i]);
-            low[i] = kiln_max(-values[i], low[i]);
-        }
-    }
-    KILN_UNROLL
-    for (uint32_t i = 0; i < PIECE; i++) {
-        facts[KILN_CHANNEL_SUM][thread][i] = sum[i];
-        facts[KILN_CHANNEL_HIGH][thread][i] = high[i];
-        facts[KILN_CHANNEL_LOW][thread][i] = low[i];
-    }
-    KILN_LOOP
-    for (uint32_t half = lanes / 2; half; half /= 2) {
-        kiln_barrier();
-        uint32_t other = (thread + (half << args.columns_log2)) % KILN_BLOCK;
-        KILN_UNROLL
-        for (uint32_t i = 0; i < PIECE; i++) {
-            if (lane >= half) continue;
-            facts[KILN_CHANNEL_SUM][thread][i] += facts[KILN_CHANNEL_SUM][other][i];
-            facts[KILN_CHANNEL_HIGH][thread][i] =
-                kiln_max(facts[KILN_CHANNEL_HIGH][other][i], facts[KILN_CHANNEL_HIGH][thread][i]);
-            facts[KILN_CHANNEL_LOW][thread][i] =
-                kiln_max(facts[KILN_CHANNEL_LOW][other][i], facts[KILN_CHANNEL_LOW][thread][i]);
-        }
-    }
-    kiln_barrier();
-    float *to = facts_of(&args, tensor, batch, kv_head, kiln_tile());
-    KILN_LOOP
-    for (uint32_t fact = 0; fact < KILN_CHANNEL_FACTS && thread < args.head_dim; fact++)
-        to[fact * args.head_dim + thread] = facts[fact][thread / PIECE][thread % PIECE];
-}
-
-KILN_ENTRY(mha_quantize_join, kiln_mha_quantize_args) {
-    uint32_t work = (uint32_t)kiln_block(), tensor = work % 2, kv_head = work / 2 % args.kv_heads;
-    uint32_t batch = work / 2 / args.kv_heads, d = kiln_thread();
-    if (batch >= args.batch || !needs_channels(&args, tensor) || d >= args.head_dim) return;
-    float sum = 0.0f, high = -KILN_INFINITY, low = -KILN_INFINITY;
-    KILN_LOOP
-    for (uint32_t chunk = 0; chunk < args.chunks; chunk++) {
-        const float *facts = facts_of(&args, tensor, batch, kv_head, chunk) + d;
-        sum += facts[KILN_CHANNEL_SUM * args.head_dim];
-        high = kiln_max(facts[KILN_CHANNEL_HIGH * args.head_dim], high);
-        low = kiln_max(facts[KILN_CHANNEL_LOW * args.head_dim], low);
-    }
-    uint64_t channel = ((uint64_t)batch * args.kv_heads + kv_head) * args.head_dim + d;
-    finish_channel(&args, tensor, channel, sum, high, low, keys_of(&args, batch).count);
 }
 
 /* What of a head a block makes codes of: 128 tokens. */

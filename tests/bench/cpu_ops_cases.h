@@ -236,6 +236,36 @@ typedef kiln_status (*operation)(kiln_stream *stream, const tensors *t, int64_t 
                                                                             .heads = COLS / HEAD_DIM,    \
                                                                             .head_dim = HEAD_DIM});      \
     }
+#define MHA_NVFP4_FWD(part)                                                                                            \
+    static kiln_status mha_nvfp4_fwd_##part(kiln_stream *stream, const tensors *t, int64_t count) {                    \
+        return kiln_mha_nvfp4_fwd_##part(stream, &(kiln_mha_nvfp4_fwd_params){.out = t->y,                             \
+                                                                              .q = (const uint8_t *)t->c,              \
+                                                                              .k = (const uint8_t *)t->a,              \
+                                                                              .v = (const uint8_t *)t->b,              \
+                                                                              .q_block_scales = (const uint8_t *)t->c, \
+                                                                              .k_block_scales = (const uint8_t *)t->c, \
+                                                                              .v_block_scales = (const uint8_t *)t->c, \
+                                                                              .q_scales = (const float *)t->c,         \
+                                                                              .k_scales = (const float *)t->c,         \
+                                                                              .v_scales = (const float *)t->c,         \
+                                                                              .tokens = 1,                             \
+                                                                              .kv_tokens = count / COLS,               \
+                                                                              .batch = 1,                              \
+                                                                              .heads = COLS / HEAD_DIM,                \
+                                                                              .kv_heads = COLS / HEAD_DIM,             \
+                                                                              .head_dim = HEAD_DIM});                  \
+    }
+#define MHA_QUANTIZE_NVFP4(part)                                                                                   \
+    static kiln_status mha_quantize_nvfp4_##part(kiln_stream *stream, const tensors *t, int64_t count) {           \
+        return kiln_mha_quantize_nvfp4_##part(stream,                                                              \
+                                              &(kiln_mha_quantize_nvfp4_params){.q_codes = (uint8_t *)t->y,        \
+                                                                                .q_block_scales = (uint8_t *)t->b, \
+                                                                                .q_scales = (float *)t->sum,       \
+                                                                                .q = t->a,                         \
+                                                                                .tokens = count / COLS,            \
+                                                                                .heads = COLS / HEAD_DIM,          \
+                                                                                .head_dim = HEAD_DIM});            \
+    }
 #define AMAX(part)                                                                         \
     static kiln_status amax_##part(kiln_stream *stream, const tensors *t, int64_t count) { \
         return kiln_amax_##part(stream, &(kiln_amax_params){.y = t->y,                     \
@@ -589,7 +619,9 @@ typedef struct bench_case {
         {"mha_paged 1 query " #part, mha_paged_##part, size, 2, true},                                                \
         {"mha_fp8_fwd 1 query " #part, mha_fp8_fwd_##part, size, 1, true},                                            \
         {"mha_int8_x_fp8_fwd 1 query " #part, mha_int8_x_fp8_fwd_##part, size, 1, true},                              \
+        {"mha_nvfp4_fwd 1 query " #part, mha_nvfp4_fwd_##part, size, 1, true},                                        \
         {"mha_quantize " #part, mha_quantize_##part, size, 1, true},                                                  \
+        {"mha_quantize_nvfp4 " #part, mha_quantize_nvfp4_##part, size, 1, true},                                      \
         {"quantize_fp8 " #part, quantize_fp8_##part, size, 1, true},                                                  \
         {"quantize_int8 " #part, quantize_int8_##part, size, 1, true},                                                \
         {"quantize_nvfp4 " #part, quantize_nvfp4_##part, size, 1, true},                                              \

@@ -227,6 +227,14 @@ static void __attribute__((noinline)) run_launch(long count) {
          .batch = 4, .heads = 8, .kv_heads = 8, .head_dim = 128, .causal = 1)                                          \
     CALL(mha_quantize, mha_quantize, .q_codes = bench.other, .q_scales = (void *)bench.numbers, .q = bench.tensor,     \
          .tokens = 4, .heads = 8, .head_dim = 128)                                                                     \
+    CALL(mha_nvfp4_fwd, mha_nvfp4_fwd, .out = bench.other, .q = (void *)bench.tensor, .k = (void *)bench.tensor,       \
+         .v = (void *)bench.tensor, .q_block_scales = (void *)bench.tensor, .k_block_scales = (void *)bench.tensor,    \
+         .v_block_scales = (void *)bench.tensor, .q_scales = (void *)bench.tensor, .k_scales = (void *)bench.tensor,   \
+         .v_scales = (void *)bench.tensor, .tokens = 4, .kv_tokens = 1024, .batch = 4, .heads = 8, .kv_heads = 8,      \
+         .head_dim = 128, .causal = 1)                                                                                 \
+    CALL(mha_quantize_nvfp4, mha_quantize_nvfp4, .q_codes = (void *)bench.other,                                       \
+         .q_block_scales = (void *)bench.numbers, .q_scales = (void *)bench.numbers, .q = bench.tensor, .tokens = 4,   \
+         .heads = 8, .head_dim = 128)                                                                                  \
     CALL(gemm, gemm, .d = bench.other, .a = bench.tensor, .b = bench.tensor, .batch = 1, .m = 4, .n = 1024, .k = 1024) \
     CALL(gemm_tiles, gemm, .d = bench.other, .a = bench.tensor, .b = bench.tensor, .batch = 1, .m = 512, .n = 1024,    \
          .k = 1024)                                                                                                    \

@@ -47,7 +47,8 @@ operators="mul_add add softmax silu_mul silu_mul_packed silu_mul_long add_gelu a
     quantize_embedding vector_search quantize_fp8 quantize_int8 quantize_nvfp4 amax dequantize_fp8 dequantize_int8 dequantize_nvfp4 \
     dequantize_w4a16 rmsnorm_fp8 rmsnorm_int8 rmsnorm_nvfp4 silu_mul_fp8 silu_mul_int8 silu_mul_nvfp4"
 # These have twenty parameters to check, and no limit.
-others="causal_conv1d engram_gate mha mha_fp8_fwd mha_int8_x_fp8_fwd mha_paged mha_quantize gemm gemm_tiles gemm_fp8 gemm_int8 gemm_nvfp4 gemm_w4a16"
+others="causal_conv1d engram_gate mha mha_fp8_fwd mha_int8_x_fp8_fwd mha_nvfp4_fwd mha_paged mha_quantize \
+    mha_quantize_nvfp4 gemm gemm_tiles gemm_fp8 gemm_int8 gemm_nvfp4 gemm_w4a16"
 
 # The launch and each operator on so many devices in turn, above a direct launch.
 rows() { # DEVICES DIRECT-INSTRUCTIONS WHERE

@@ -57,8 +57,12 @@ def samples(seed=None):
         "mha_int8_x_fp8_fwd": ((codes(np.int8, 5, 4, 8), codes(np.int8, 5, 2, 8), codes(np.uint8, 5, 2, 8),
                                 abs(real(4, 5)), abs(real(2, 5)), abs(real(1, 2, 8))), {
                                     "precision": "f32", "scale": 1e-5, "causal": "yes"}),
+        "mha_nvfp4_fwd": ((codes(np.uint8, 5, 4, 32), codes(np.uint8, 5, 2, 32), codes(np.uint8, 2, 8, 32),
+                           codes(np.uint8, 5, 4, 4), codes(np.uint8, 5, 2, 4), codes(np.uint8, 2, 8, 4), abs(real(4, 5)),
+                           abs(real(2, 5)), abs(real(1, 2, 8))), {"precision": "f32", "scale": 1e-5}),
         "mha_paged": ((q, cache, cache, table, integers(20)), {"causal": "yes"}),
         "mha_quantize": ((q, k, v), {"q_scale_rows": 5, "k_scale_rows": 5}),
+        "mha_quantize_nvfp4": ((q, k, v), {"head_blocks": 4, "v_blocks": 4}),
         "mul_add": ((x, y, x), {}),
         "quantize_embedding": ((real(3, 2, 20),), {"code_cols": 10, "code_type": "int4", "normalize": "yes"}),
         "quantize_fp8": ((x,), {"amax": abs(real(1, 1))}),

@@ -421,10 +421,14 @@ CASES.append(("dequantize_nvfp4", {"codes": FOURS, "scales": CODES[:, :9].copy()
               np.repeat(E4M3[scales.astype(int)], 16, -1)[:, :129] * global_scale))
 
 
+def of_pairs(codes):
+    """The numbers of E2M1 codes, two to a byte, one behind the other."""
+    return np.concatenate((E2M1, -E2M1))[np.stack((codes % 16, codes // 16), -1).astype(int)].reshape(len(codes), -1)
+
+
 def of_nvfp4(codes, scales):
     """The numbers of NVFP4 codes with the scales of 16 each, in whatever order these were."""
-    pairs = np.stack((codes % 16, codes // 16), -1).astype(int).reshape(len(codes), -1)
-    return np.concatenate((E2M1, -E2M1))[pairs] * np.repeat(E4M3[scales.astype(int)], 16, -1)
+    return of_pairs(codes) * np.repeat(E4M3[scales.astype(int)], 16, -1)
 
 
 for rows in (3, 15):
@@ -500,6 +504,74 @@ for kind, operator in (("int8", "mha_int8_x_fp8_fwd"), ("fp8", "mha_fp8_fwd")):
     CASES.append(("mha_quantize", {"q": (5, 3, 40), "k": (1, 2, 40), "v": (1, 2, 40)},
                   {"code_type": "i8" if kind == "int8" else "u8", "q_scale_rows": "5", "k_scale_rows": "1"},
                   lambda q, k, v, kind=kind: attention_coded(q, k, v, kind)))
+def nvfp4_blocks(weights):
+    """Weights, of 16 keys at a time, as codes with a scale have them."""
+    blocks = np.pad(weights, ((0, 0), (0, 0), (0, -weights.shape[-1] % 16)))
+    blocks = blocks.reshape(*weights.shape[:2], -1, 16)
+    scales = E4M3[e4m3(448 * blocks.max(-1)).astype(int)][..., None]
+    found = of_pairs(pairs(blocks * 2688 / np.where(scales == 0, 1, scales))).reshape(blocks.shape) * scales
+    return found.reshape(*weights.shape[:2], -1)[..., :weights.shape[-1]]
+
+
+def heads_of_nvfp4(codes, blocks, size):
+    """[a, b, bytes] with scales of their blocks as [a, b, size]."""
+    numbers = of_nvfp4(codes.reshape(-1, codes.shape[-1]), blocks.reshape(-1, blocks.shape[-1]))
+    return numbers.reshape(*codes.shape[:2], -1)[..., :size]
+
+
+def attention_on_nvfp4(q, k, v, q_blocks, k_blocks, v_blocks, q_scales, k_scales, v_scales, v_means):
+    """Of one sequence."""
+    size = v.shape[1]
+    q = heads_of_nvfp4(q, q_blocks, size) * q_scales.T[..., None]
+    k = heads_of_nvfp4(k, k_blocks, size) * k_scales.T[..., None]
+    v = heads_of_nvfp4(v, v_blocks, len(k))
+    scores = np.einsum("ihd,jhd->hij", q, k) / math.sqrt(size)
+    origins = np.ceil(scores.max(-1, keepdims=True) / math.log(2))
+    weights = nvfp4_blocks(np.exp(scores - origins * math.log(2)))
+    sums = np.einsum("hij,hdj->ihd", weights, v) / weights.sum(-1).T[..., None]
+    return {"out": sums * v_scales[0] + v_means[0]}
+
+
+def nvfp4_rows(x):
+    """Each row of the last dimension, of at most 64 elements, with a scale of its own."""
+    rows = np.pad(x.astype(np.float32), [(0, 0)] * (x.ndim - 1) + [(0, 64 - x.shape[-1])]).reshape(-1, 64)
+    scales = np.abs(rows).max(-1) / np.float32(2688)
+    with np.errstate(divide="ignore", invalid="ignore"):  # blocks of zeros
+        found = [nvfp4(row[None], scale) for row, scale in zip(rows, scales)]
+    codes, blocks = (np.stack([part[name][0] for part in found]).reshape(*x.shape[:-1], -1)
+                     for name in ("codes", "scales"))
+    zeros = np.repeat(blocks == 0, 8, -1)
+    return np.where(zeros, 0, codes), blocks, scales.reshape(x.shape[:-1])
+
+
+def attention_coded_nvfp4(q, k, v):
+    """k is the same for all tokens: less its mean it is 0, and its scales are 1."""
+    codes, blocks, scales = nvfp4_rows(q)
+    v_codes, v_blocks, v_scales = nvfp4_rows(v.transpose(1, 2, 0))
+    return {"q_codes": codes, "q_block_scales": blocks, "q_scales": scales.T,
+            "v_codes": v_codes, "v_block_scales": v_blocks, "v_scales": v_scales[None],
+            "k_codes": np.zeros((*k.shape[:2], 32)), "k_block_scales": np.zeros((*k.shape[:2], 4)),
+            "k_scales": np.ones(k.shape[1::-1]), "k_means": k[:1]}
+
+
+def fours(*shape):
+    return np.random.default_rng(shape[0]).integers(0, 256, shape, np.uint8)
+
+
+def block_scales(*shape):
+    return np.random.default_rng(shape[0]).integers(0x30, 0x40, shape, np.uint8)
+
+
+CASES.append(("mha_nvfp4_fwd", {"q": fours(5, 3, 32), "k": fours(11, 3, 32), "v": fours(3, 40, 32),
+                                "q_block_scales": block_scales(5, 3, 4), "k_block_scales": block_scales(11, 3, 4),
+                                "v_block_scales": block_scales(3, 40, 4),
+                                "q_scales": np.linspace(0.1, 0.2, 15, dtype=np.float32).reshape(3, 5),
+                                "k_scales": np.linspace(0.2, 0.1, 33, dtype=np.float32).reshape(3, 11),
+                                "v_scales": np.linspace(0.1, 0.2, 120, dtype=np.float32).reshape(1, 3, 40),
+                                "v_means": np.linspace(-1, 1, 120, dtype=np.float32).reshape(1, 3, 40)}, {},
+              attention_on_nvfp4))
+CASES.append(("mha_quantize_nvfp4", {"q": (5, 3, 40), "k": (1, 2, 40), "v": (1, 2, 40)},
+              {"head_blocks": "4", "v_blocks": "4"}, attention_coded_nvfp4))
 CASES.append(("sample", {"x": (7, 129)}, {}, lambda x: x.argmax(-1)))  # without a temperature the greatest
 
 
@@ -568,6 +640,8 @@ def differs(operator, inputs, found, expected, part):
         scale = scale + 5 * np.abs(inputs[2]).max()
     if operator in ("mha_fp8_fwd", "mha_int8_x_fp8_fwd"):  # so do these
         scale = scale + 5 * 448 * 0.02
+    if operator == "mha_nvfp4_fwd":
+        scale = scale + 5 * 6 * 0.2
     if operator == "dequantize_w4a16":  # cancellation: an f32 product's rounding counts
         scale = scale + 8 * np.abs(inputs[1]).max()
     if operator == "gemm_w4a16":  # each weight and each sum is rounded

@@ -23,7 +23,7 @@ vectors_of() { # OP LOAD STORE
     case $1 in
     engram_hash | sample | tree_verify_sampled) ;;
     dequantize_*) echo "$3" ;;
-    amax | argmax | gemm | gemm_fp8 | gemm_int8 | gemm_nvfp4 | gemm_w4a16 | mha | mha_*_fwd | mha_paged | mha_quantize | quantize_embedding | quantize_fp8 | quantize_int8 | quantize_nvfp4 | silu_mul_* | softmax_update | top_k | tree_accept | vector_search) echo "$2" ;;
+    amax | argmax | gemm | gemm_fp8 | gemm_int8 | gemm_nvfp4 | gemm_w4a16 | mha | mha_*_fwd | mha_paged | mha_quantize | mha_quantize_nvfp4 | quantize_embedding | quantize_fp8 | quantize_int8 | quantize_nvfp4 | silu_mul_* | softmax_update | top_k | tree_accept | vector_search) echo "$2" ;;
     *) echo "$2 $3" ;;
     esac
 }

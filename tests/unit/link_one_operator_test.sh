@@ -34,7 +34,7 @@ link() { # OP FLAG...
 # The operators that an operator calls, and so links: attention quantises its tensors where its params ask for it.
 called_by() { # OP
     case $1 in
-    mha) echo mha_fp8_fwd mha_int8_x_fp8_fwd mha_quantize ;;
+    mha) echo mha_fp8_fwd mha_int8_x_fp8_fwd mha_nvfp4_fwd mha_quantize mha_quantize_nvfp4 ;;
     esac
 }
 

@@ -21,6 +21,7 @@ typedef enum kiln_mha_compute {
     KILN_MHA_COMPUTE_PART,       /* q, k and v as they are */
     KILN_MHA_COMPUTE_INT8_X_FP8, /* q and k as int8, k less its mean, and v and the weights as E4M3 */
     KILN_MHA_COMPUTE_FP8,        /* all as E4M3 */
+    KILN_MHA_COMPUTE_NVFP4,      /* all as NVFP4, k less its mean */
 } kiln_mha_compute;
 
 typedef struct kiln_mha_params {
@@ -84,9 +85,10 @@ typedef struct kiln_mha_params {
  * each weight, the exp of a score less the row's maximum so far, to the precision before multiplying it by v, as
  * FlashAttention does. All other calls, and KILN_MHA_KERNEL_PORTABLE, compute in f32 with one rounding.
  *
- * With compute INT8_X_FP8 or FP8 the call quantises q, k and v (mha_quantize: a scale for each token of a head in q and
- * k, keys less their mean, a scale for each channel of a sequence in v) and attends on them (mha_int8_x_fp8_fwd,
- * mha_fp8_fwd), both in the workspace: what these say of their results holds for it. */
+ * With compute INT8_X_FP8, FP8 or NVFP4 the call quantises q, k and v (mha_quantize or mha_quantize_nvfp4: a scale for
+ * each token of a head in q and k, keys less their mean, a scale for each channel of a sequence in v) and attends on
+ * them (mha_int8_x_fp8_fwd, mha_fp8_fwd, mha_nvfp4_fwd), both in the workspace: what these say of their results holds
+ * for it. */
 KILN_OPERATOR_FUNCTION(mha_f32, kiln_mha_params)
 KILN_OPERATOR_FUNCTION(mha_f16, kiln_mha_params)
 KILN_OPERATOR_FUNCTION(mha_bf16, kiln_mha_params)
@@ -382,6 +384,137 @@ typedef struct kiln_merge_attention_states_params {
 KILN_OPERATOR_FUNCTION(merge_attention_states_f32, kiln_merge_attention_states_params)
 KILN_OPERATOR_FUNCTION(merge_attention_states_f16, kiln_merge_attention_states_params)
 KILN_OPERATOR_FUNCTION(merge_attention_states_bf16, kiln_merge_attention_states_params)
+/* ---- mha_quantize_nvfp4: q, k and v in NVFP4, for attention on them -----------------------------------------------
+ */
+
+typedef struct kiln_mha_quantize_nvfp4_params {
+    uint8_t *q_codes; /* [tokens, heads, 8 * head_blocks]: pairs of E2M1, the first of a pair in the low half. Where
+                       * tokens or heads is 0, nothing of q is looked at; where batch or kv_heads is, none of k and v */
+    uint8_t *k_codes; /* [kv_tokens, kv_heads, 8 * head_blocks] */
+    uint8_t *v_codes; /* [kv_heads, head_dim, 8 * v_blocks]: v transposed, pairs of keys. These three are 16-byte
+                       * aligned, the next three 4-byte */
+    uint8_t *q_block_scales;     /* [tokens, heads, head_blocks]: E4M3, a scale for each 16 elements of a head */
+    uint8_t *k_block_scales;     /* [kv_tokens, kv_heads, head_blocks] */
+    uint8_t *v_block_scales;     /* [kv_heads, head_dim, v_blocks]: a scale for each 16 keys of a channel */
+    float *q_scales;             /* [heads, tokens]: decode scales */
+    float *k_scales;             /* [kv_heads, kv_tokens] */
+    float *v_scales;             /* [batch, kv_heads, head_dim] */
+    float *k_means;              /* [batch, kv_heads, head_dim]: keys are quantised less their mean */
+    float *v_means;              /* [batch, kv_heads, head_dim]: values likewise; NULL: as they are */
+    const void *q;               /* [tokens, heads, head_dim] */
+    const void *k;               /* [kv_tokens, kv_heads, head_dim] */
+    const void *v;               /* [kv_tokens, kv_heads, head_dim] */
+    const int32_t *cu_seqlens_k; /* this field to head_dim: as in kiln_mha_quantize_params */
+    const int32_t *seqlens_k;
+    int64_t tokens;
+    int64_t kv_tokens;
+    int64_t batch;
+    int64_t heads;
+    int64_t kv_heads;
+    int64_t head_dim;
+    int64_t head_blocks; /* head_dim / 64, rounded up, times 4, which is also what 0 means */
+    int64_t v_blocks;    /* a multiple of 4, at least (kv_tokens / 64, rounded down, + batch) * 4, which is also what 0
+                          * means */
+    int64_t q_stride;    /* between tokens; 0: packed */
+    int64_t k_stride;
+    int64_t v_stride;
+    int64_t max_seqlen_k;  /* with cu_seqlens_k: the most keys of any sequence, 0: kv_tokens; without: 0 */
+    void *workspace;       /* 16-byte aligned; may be NULL where its size is 0 */
+    size_t workspace_size; /* at least kiln_mha_quantize_nvfp4_<precision>_workspace_size() */
+} kiln_mha_quantize_nvfp4_params;
+
+/* Quantises for mha_nvfp4_fwd, as SageAttention3 does (Zhang et al., arXiv 2505.11594) but for its means of queries.
+ *
+ * A head of a token of q, or of k less its mean, becomes what quantize_nvfp4 makes of a row: a decode scale of f32 for
+ * it all, amax / 2688, a scale in E4M3 for each 16 elements, and an E2M1 for each element. Behind head_dim are zeros.
+ *
+ * v is transposed and quantised along keys: a channel of a sequence has a decode scale, each 16 of its keys a scale in
+ * E4M3. Sequence b, whose keys begin at row t of v, begins at key (t / 64, rounded down, + b) * 64 of v_codes, so that
+ * blocks of 16 and of 64 keys are of one sequence. What no sequence has of it are zeros.
+ *
+ * Codes, scales and means are bit-identical on every device; means, NaN, infinities, and rows that belong to no
+ * sequence are as for mha_quantize. */
+KILN_OPERATOR_FUNCTION(mha_quantize_nvfp4_f32, kiln_mha_quantize_nvfp4_params)
+KILN_OPERATOR_FUNCTION(mha_quantize_nvfp4_f16, kiln_mha_quantize_nvfp4_params)
+KILN_OPERATOR_FUNCTION(mha_quantize_nvfp4_bf16, kiln_mha_quantize_nvfp4_params)
+
+/* As for mha_quantize. */
+KILN_WORKSPACE_FUNCTION(mha_quantize_nvfp4_f32, kiln_mha_quantize_nvfp4_params)
+KILN_WORKSPACE_FUNCTION(mha_quantize_nvfp4_f16, kiln_mha_quantize_nvfp4_params)
+KILN_WORKSPACE_FUNCTION(mha_quantize_nvfp4_bf16, kiln_mha_quantize_nvfp4_params)
+
+/* ---- mha_nvfp4_fwd: attention on q, k and v in NVFP4 ---------------------------------------------------------------
+ */
+
+typedef struct kiln_mha_nvfp4_fwd_params {
+    void *out;        /* [tokens, heads, head_dim] */
+    float *lse;       /* [heads, tokens]; NULL: not wanted */
+    const uint8_t *q; /* [tokens, heads, 8 * head_blocks]: codes, 16-byte aligned, as k and v */
+    const uint8_t *k; /* [kv_tokens, kv_heads, 8 * head_blocks]; all of k and v but the last three may be NULL if
+                       * kv_tokens is 0 */
+    const uint8_t *v; /* [kv_heads, head_dim, 8 * v_blocks]: codes of v transposed, as mha_quantize_nvfp4 has it */
+    const uint8_t *q_block_scales; /* [tokens, heads, head_blocks]: E4M3, 4-byte aligned, as k_block_scales and
+                                    * v_block_scales */
+    const uint8_t *k_block_scales; /* [kv_tokens, kv_heads, head_blocks] */
+    const uint8_t *v_block_scales; /* [kv_heads, head_dim, v_blocks] */
+    const float *q_scales;         /* [heads, q_scale_rows]: decode scales */
+    const float *k_scales;         /* [kv_heads, k_scale_rows] */
+    const float *v_scales;         /* [batch, kv_heads, head_dim] */
+    const float *k_means; /* [batch, kv_heads, head_dim]: what was taken from k, which lse needs; NULL: nothing */
+    const float *v_means; /* [batch, kv_heads, head_dim]: what was taken from v; NULL: nothing */
+    const int32_t *cu_seqlens_q; /* this field to kv_tokens, and batch to head_dim: as in kiln_mha_params */
+    const int32_t *cu_seqlens_k;
+    const int32_t *seqlens_k;
+    int64_t tokens;
+    int64_t kv_tokens;
+    int64_t batch;
+    int64_t heads;
+    int64_t kv_heads;
+    int64_t head_dim;
+    int64_t head_blocks;  /* head_dim / 64, rounded up, times 4, which is also what 0 means */
+    int64_t v_blocks;     /* as in kiln_mha_quantize_nvfp4_params */
+    int64_t q_scale_rows; /* tokens, which is also what 0 means; 1: one for all tokens */
+    int64_t k_scale_rows; /* kv_tokens, which is also what 0 means; 1: one for all tokens */
+    int64_t out_stride;   /* between tokens, in elements; 0: packed */
+    int64_t max_seqlen_q; /* this field and all that follow: as in kiln_mha_params */
+    int64_t max_seqlen_k;
+    int64_t window_left;
+    int64_t window_right;
+    void *workspace;
+    size_t workspace_size; /* 0, or at least kiln_mha_nvfp4_fwd_<precision>_workspace_size() */
+    float scale;
+    int32_t causal;
+    int32_t kernel;   /* kiln_mha_kernel */
+    int32_t reserved; /* must be 0 */
+} kiln_mha_nvfp4_fwd_params;
+
+/* mha of tensors in NVFP4 (SageAttention3: Zhang et al., arXiv 2505.11594), with the result in the function's
+ * precision: an element of q, k or v is E2M1 * E4M3 * its decode scale, and v_mean is added to results.
+ *
+ * Weights are NVFP4 as well, along keys: of 16 keys, as v has them, whose weights are w = 2^(x - m) for scores x to the
+ * base 2 and a whole number m that is at least the query's greatest score, less than 1 above it,
+ *
+ *     scale = E4M3(448 * max w),    code = E2M1(w * 2688 / scale)
+ *
+ * by the scale as it was rounded. m cancels, so that but for scales below 2^-6 no rounding follows from the order in
+ * which keys are met. Results are sums of code * scale * v in f32 divided by the sum of code * scale: of values that
+ * are all equal, or where one key has all the weight, nothing is lost. lse is that of the weights before they are
+ * rounded, plus what mha_int8_x_fp8_fwd adds for k_means.
+ *
+ * Masks, lengths and what is clamped are as for mha. Decode scales are not negative; a NaN among those of q or k makes
+ * the results of its scores' queries NaN. What v has behind a sequence's last key does not matter.
+ *
+ * In f16 and bf16, the image for sm_120 and its family uses products of E2M1 with block scales if head_dim is at most
+ * 128, the heads of out and its strides are aligned to 16 bytes, scale is positive, and a head of k has more than 16
+ * rows: queries times heads that share it. Everywhere else codes become f32. */
+KILN_OPERATOR_FUNCTION(mha_nvfp4_fwd_f32, kiln_mha_nvfp4_fwd_params)
+KILN_OPERATOR_FUNCTION(mha_nvfp4_fwd_f16, kiln_mha_nvfp4_fwd_params)
+KILN_OPERATOR_FUNCTION(mha_nvfp4_fwd_bf16, kiln_mha_nvfp4_fwd_params)
+
+/* As for mha. */
+KILN_WORKSPACE_FUNCTION(mha_nvfp4_fwd_f32, kiln_mha_nvfp4_fwd_params)
+KILN_WORKSPACE_FUNCTION(mha_nvfp4_fwd_f16, kiln_mha_nvfp4_fwd_params)
+KILN_WORKSPACE_FUNCTION(mha_nvfp4_fwd_bf16, kiln_mha_nvfp4_fwd_params)
 
 #ifdef __cplusplus
 }

@@ -118,6 +118,9 @@ static const operation drawing[] = {{"tree_verify_sampled", params_tree_verify_s
 /* Of two parts, which are half the rows each. */
 static const operation merging[] = {
     {"merge_attention_states", params_merge_attention_states, 1, 1, 0, 0, NUMBERS, ELEMENTS}};
+/* Of codes of half a byte, with scales of 16 of them; and what makes these. */
+static const operation attention_on_pairs = {"mha_nvfp4_fwd", params_mha_nvfp4_fwd, 0, 0, 0, 0, NOTHING, ELEMENTS};
+static const operation coding_pairs = {"mha_quantize_nvfp4", params_mha_quantize_nvfp4, 3, 4, 1, 0, NOTHING, ELEMENTS};
 /* It reads a row as often as it needs to. */
 /* One of each row is chosen. */
 static const operation choosing = {"top_k", params_top_k, 1, 1, 0, 1, NOTHING, ELEMENTS};
@@ -379,6 +382,37 @@ static void codes_of_keys_are_read_once(void **state) {
         assert_in_range(n.sum.global_read_bytes, 2 * codes + scales, 3 * codes + 2 * scales);
         assert_true(n.sum.global_requests < codes / (uint64_t)info.wave_size);
         expect(n.sum.global_written_bytes, (uint64_t)c.cols * call_element(&c));
+    }
+}
+
+/* The same of pairs of codes: a query meets those of keys and of values once, with the scales of their blocks. */
+static void pairs_of_keys_are_read_once(void **state) {
+    (void)state;
+    for (size_t i = 0; i < PARTS; i++) {
+        call c = {&attention_on_pairs, parts[i], 2 * TILE, 64, 0, false};
+        if (!wanted(&c)) continue;
+        count n = run(&c);
+        uint64_t bytes = (uint64_t)(c.rows * c.cols) * 9 / 16, scales = sizeof(float) * (uint64_t)c.cols;
+        expect(n.launches, 1);
+        assert_in_range(n.sum.global_read_bytes, 2 * bytes + scales, 3 * bytes + 4 * scales);
+        expect(n.sum.global_written_bytes, (uint64_t)c.cols * call_element(&c));
+    }
+}
+
+/* Keys and values are read for what is known of their channels and for their codes, queries once. Of v there are codes
+ * of 64 keys more than it has. */
+static void tokens_become_pairs_in_one_read(void **state) {
+    (void)state;
+    for (size_t i = 0; i < PARTS; i++) {
+        call c = {&coding_pairs, parts[i], 64, 64, 0, false};
+        if (!wanted(&c)) continue;
+        count n = run(&c);
+        uint64_t elements = (uint64_t)(c.rows * c.cols), bytes = elements * call_element(&c);
+        uint64_t channels = sizeof(float) * (uint64_t)c.cols, facts = 3 * channels;
+        expect(n.launches, 3);
+        assert_in_range(n.sum.global_read_bytes, 5 * bytes + 2 * facts, 5 * bytes + 2 * facts + 64 * channels);
+        expect(n.sum.global_written_bytes, (3 * elements + 64 * (uint64_t)c.cols) * 9 / 16 +
+                                               2 * sizeof(float) * (uint64_t)c.rows + 2 * (channels + facts));
     }
 }
 
@@ -687,9 +721,11 @@ static int run_group(void) {
         cmocka_unit_test(pairs_of_a_product_are_read_once),
         cmocka_unit_test(aligned_keys_are_moved_in_whole_vectors),
         cmocka_unit_test(codes_of_keys_are_read_once),
+        cmocka_unit_test(pairs_of_keys_are_read_once),
         cmocka_unit_test(tokens_are_read_twice_for_their_codes),
         cmocka_unit_test(rows_are_summed_once_before_a_token_is_drawn),
         cmocka_unit_test(merged_parts_are_read_once),
+        cmocka_unit_test(tokens_become_pairs_in_one_read),
         cmocka_unit_test(a_bias_is_read_with_each_row),
         cmocka_unit_test(long_rows_are_read_twice_by_many_groups),
         cmocka_unit_test(long_rows_are_searched_by_many_groups),

@@ -352,6 +352,55 @@ void params_mha_quantize(params *p, const call *c, const tensors *t) {
                                    .workspace_size = t->workspace_size};
 }
 
+void params_mha_nvfp4_fwd(params *p, const call *c, const tensors *t) {
+    p->mha_nvfp4_fwd = (kiln_mha_nvfp4_fwd_params){.out = t->output[0],
+                                                   .q = (const uint8_t *)t->input[0],
+                                                   .k = (const uint8_t *)t->input[1],
+                                                   .v = (const uint8_t *)t->input[2],
+                                                   .q_block_scales = (const uint8_t *)t->input[0],
+                                                   .k_block_scales = (const uint8_t *)t->input[1],
+                                                   .v_block_scales = (const uint8_t *)t->input[2],
+                                                   .q_scales = (const float *)t->input[1],
+                                                   .k_scales = (const float *)t->input[1],
+                                                   .v_scales = (const float *)t->input[1],
+                                                   .tokens = 1,
+                                                   .kv_tokens = c->rows,
+                                                   .batch = 1,
+                                                   .heads = 1,
+                                                   .kv_heads = 1,
+                                                   .head_dim = c->cols,
+                                                   .workspace = t->workspace,
+                                                   .workspace_size = t->workspace_size,
+                                                   .kernel = KILN_MHA_KERNEL_PORTABLE};
+}
+
+void params_mha_quantize_nvfp4(params *p, const call *c, const tensors *t) {
+    const int64_t bytes = c->rows * c->cols / 2, blocks = bytes / 8, columns = bytes + 32 * c->cols;
+    uint8_t *codes = (uint8_t *)t->output[0], *v_codes = (uint8_t *)t->output[1], *v_blocks = v_codes + columns;
+    float *scales = (float *)(void *)(v_blocks + columns / 8);
+    p->mha_quantize_nvfp4 = (kiln_mha_quantize_nvfp4_params){.q_codes = codes,
+                                                             .k_codes = codes + bytes,
+                                                             .v_codes = v_codes,
+                                                             .q_block_scales = codes + 2 * bytes,
+                                                             .k_block_scales = codes + 2 * bytes + blocks,
+                                                             .v_block_scales = v_blocks,
+                                                             .q_scales = scales,
+                                                             .k_scales = scales + c->rows,
+                                                             .v_scales = scales + 2 * c->rows,
+                                                             .k_means = scales + 2 * c->rows + c->cols,
+                                                             .q = t->input[0],
+                                                             .k = t->input[1],
+                                                             .v = t->input[2],
+                                                             .tokens = c->rows,
+                                                             .kv_tokens = c->rows,
+                                                             .batch = 1,
+                                                             .heads = 1,
+                                                             .kv_heads = 1,
+                                                             .head_dim = c->cols,
+                                                             .workspace = t->workspace,
+                                                             .workspace_size = t->workspace_size};
+}
+
 void params_mha_windowed(params *p, const call *c, const tensors *t) {
     params_mha(p, c, t);
     p->mha.window_left = SEEN;

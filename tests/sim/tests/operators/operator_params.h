@@ -67,6 +67,8 @@ typedef union params {
     kiln_mha_int8_x_fp8_fwd_params mha_int8_x_fp8_fwd;
     kiln_mha_paged_params mha_paged;
     kiln_mha_quantize_params mha_quantize;
+    kiln_mha_nvfp4_fwd_params mha_nvfp4_fwd;
+    kiln_mha_quantize_nvfp4_params mha_quantize_nvfp4;
     kiln_log_softmax_params log_softmax;
     kiln_merge_attention_states_params merge_attention_states;
     kiln_mul_add_params mul_add;
@@ -131,6 +133,8 @@ void params_mha(params *p, const call *c, const tensors *t);
 void params_mha_fp8_fwd(params *p, const call *c, const tensors *t);
 void params_mha_int8_x_fp8_fwd(params *p, const call *c, const tensors *t);
 void params_mha_quantize(params *p, const call *c, const tensors *t);
+void params_mha_nvfp4_fwd(params *p, const call *c, const tensors *t);
+void params_mha_quantize_nvfp4(params *p, const call *c, const tensors *t);
 /* The same, and it sees the last SEEN keys. */
 void params_mha_windowed(params *p, const call *c, const tensors *t);
 /* A query at each key, which sees none behind it. */

@@ -1,7 +1,7 @@
-/* mha_quantize: the one argument of its kernels, and which sequence a key belongs to, one text for host C and both
- * device compilers. */
-#ifndef KILN_KERNELS_MHA_QUANTIZE_ARGS_H
-#define KILN_KERNELS_MHA_QUANTIZE_ARGS_H
+/* Quantising for attention, mha_quantize and mha_quantize_nvfp4: the one argument of mha_quantize's kernels, and of
+ * those of the other that have channels. */
+#ifndef KILN_KERNELS_COMMON_MHA_QUANTIZE_ARGS_H
+#define KILN_KERNELS_COMMON_MHA_QUANTIZE_ARGS_H
 
 #include "kernels/common/attention_codes_args.h"
 

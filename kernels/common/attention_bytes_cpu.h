@@ -1,0 +1,48 @@
+/* Codes of 8 bits, for attention_codes_cpu.h, which includes this. Its own includer defines code_number(code), the
+ * number of a code of q and k. */
+
+/* The numbers of a head of q or k, times the scale. */
+KILN_INLINE void load_scaled(float *to, const uint8_t *codes, uint32_t size, float scale) {
+    KILN_INDEPENDENT
+    for (uint32_t d = 0; d < size; d++)
+        to[d] = code_number(codes[d]) * scale;
+}
+
+/* Brings the tile's keys, or their values; zeros from end on. */
+KILN_INLINE void load_tile(state *held, const kiln_attention_codes_args *args, const kiln_sequence *s, bool values,
+                           uint32_t batch, uint32_t kv_head, uint32_t key, uint32_t end) {
+    (void)batch;
+    const kiln_attention_args *plain = &args->plain;
+    const uint32_t size = plain->head_dim;
+    for (uint32_t i = 0; i < KEYS; i++) {
+        float *to = held->tile[i];
+        memset(to + size, 0, (held->padded - size) * sizeof *to);
+        if (key + i >= end) {
+            memset(to, 0, size * sizeof *to);
+            continue;
+        }
+        uint64_t row = s->kv_first + key + i, stride = (uint64_t)(values ? plain->v_stride : plain->k_stride);
+        const uint8_t *codes = (const uint8_t *)(values ? plain->v : plain->k) + row * stride + kv_head * size;
+        if (values) {
+            KILN_INDEPENDENT
+            for (uint32_t d = 0; d < size; d++)
+                to[d] = kiln_e4m3_value(codes[d]);
+        } else {
+            load_scaled(to, codes, size,
+                        args->k_scales[kv_head * (uint64_t)args->k_scale_rows + kiln_scale_at(args->k_index, row)]);
+        }
+    }
+}
+
+KILN_INLINE void load_query(float *to, const kiln_attention_codes_args *args, place at) {
+    const kiln_attention_args *plain = &args->plain;
+    const uint8_t *q = (const uint8_t *)plain->q + at.token * (uint64_t)plain->q_stride;
+    load_scaled(to, q + at.head * plain->head_dim, plain->head_dim,
+                args->q_scales[at.head * (uint64_t)args->q_scale_rows + kiln_scale_at(args->q_index, at.token)]);
+}
+
+/* A tile's weights as codes. */
+KILN_INLINE void round_weights(float *weights) {
+    for (uint32_t i = 0; i < KEYS; i++)
+        weights[i] = kiln_weight_rounded(weights[i]);
+}

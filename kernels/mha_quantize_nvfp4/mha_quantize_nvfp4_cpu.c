@@ -1,0 +1,146 @@
+/* mha_quantize_nvfp4 on the CPU, and its definition: see mha_quantize_nvfp4_gpu.c for the meaning of its blocks.
+ *
+ * Floor: k and v are read twice, q once, and 0.5625 bytes are written for each element, at memory bandwidth.
+ * Test: build/tests/ops/mha_quantize_nvfp4_test. Bench: build/kiln bench mha_quantize_nvfp4 --device cpu */
+#include "kernels/common/cpu.h"
+#include "kernels/mha_quantize_nvfp4/mha_quantize_nvfp4_args.h"
+#include "kernels/mha_quantize_nvfp4/mha_quantize_nvfp4_scale.h"
+
+#define CHANNELS mha_quantize_nvfp4_channels
+#define JOIN     mha_quantize_nvfp4_join
+#include "kernels/common/mha_quantize_cpu.h"
+
+enum { BLOCK = KILN_NVFP4_BLOCK, BLOCK_BYTES = KILN_NVFP4_BLOCK_BYTES };
+
+/* The greatest magnitude of some numbers. NaN is not greater. */
+KILN_INLINE float greatest_of(const float *values, uint32_t count) {
+    uint32_t greatest = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t bits = kiln_bits(values[i]) & 0x7fffffffu, number = bits <= 0x7f800000u ? bits : 0;
+        greatest = number > greatest ? number : greatest;
+    }
+    return kiln_float(greatest);
+}
+
+/* A block's codes. Returns its scale. */
+KILN_INLINE uint8_t block_codes(uint8_t *codes, const float *values, float encode) {
+    uint8_t each[BLOCK];
+    const uint32_t scale = kiln_nvfp4_scale(kiln_bits(greatest_of(values, BLOCK)), encode);
+    const float factor = kiln_nvfp4_factor(scale, encode);
+    for (uint32_t i = 0; i < BLOCK; i++)
+        each[i] = kiln_e2m1_of(values[i] * factor);
+    for (uint32_t i = 0; i < BLOCK_BYTES; i++)
+        codes[i] = (uint8_t)(each[2 * i] | each[2 * i + 1] << 4);
+    return (uint8_t)scale;
+}
+
+/* Of q or of k. */
+typedef struct tokens {
+    const void *from;
+    uint8_t *codes, *blocks;
+    float *scales;
+    const float *means; /* NULL: none */
+    uint64_t stride;
+    uint32_t heads, number, first, end; /* tokens */
+} tokens;
+
+KILN_INLINE void tokens_codes(const kiln_mha_quantize_nvfp4_args *args, const tokens *of, float *values,
+                              kiln_cpu_part part) {
+    const kiln_mha_quantize_args *plain = &args->plain;
+    const uint32_t size = plain->head_dim, padded = args->head_blocks * BLOCK;
+    for (uint32_t t = of->first; t < kiln_min(of->first + TOKENS, of->end); t++) {
+        const uint32_t sequence = of->means ? sequence_of_key(plain, t) : 0;
+        memset(values, 0, padded * sizeof *values);
+        if (!of->means || sequence < plain->batch) {
+            const void *from = kiln_at(of->from, t * of->stride + (uint64_t)of->number * size, part);
+            const float *loaded = kiln_tile_load(values, from, size, part);
+            if (loaded != values) memcpy(values, loaded, size * sizeof *values);
+            for (uint32_t d = 0; of->means && d < size; d++)
+                values[d] -= of->means[(uint64_t)sequence * plain->kv_heads * size + d];
+        }
+        const float scale = kiln_nvfp4_global(greatest_of(values, size), 0);
+        const uint64_t place = ((uint64_t)t * of->heads + of->number) * args->head_blocks;
+        of->scales[t] = scale;
+        for (uint32_t block = 0; block < args->head_blocks; block++)
+            of->blocks[place + block] =
+                block_codes(of->codes + (place + block) * BLOCK_BYTES, values + block * BLOCK, 1.0f / scale);
+    }
+}
+
+/* A tile of v, a channel at a time. */
+typedef struct values_tile {
+    float keys[KILN_VALUE_TILE][SIZE], channel[KILN_VALUE_TILE];
+} values_tile;
+_Static_assert(sizeof(values_tile) <= KILN_CPU_SCRATCH, "fits");
+
+KILN_INLINE void values_codes(const kiln_mha_quantize_nvfp4_args *args, uint32_t kv_head, uint32_t tile,
+                              values_tile *held, kiln_cpu_part part) {
+    const kiln_mha_quantize_args *plain = &args->plain;
+    const uint32_t batch = sequence_of_tile(plain, tile), size = plain->head_dim;
+    const keys k = keys_of(plain, batch);
+    const uint32_t key = (tile - kiln_value_tile(k.first, batch)) * KILN_VALUE_TILE;
+    const uint64_t channels = ((uint64_t)batch * plain->kv_heads + kv_head) * size;
+    const uint32_t count = key < k.count ? (uint32_t)kiln_min(k.count - key, KILN_VALUE_TILE) : 0;
+    for (uint32_t i = 0; i < KILN_VALUE_TILE; i++) {
+        float *values = held->keys[i];
+        if (i >= count) {
+            memset(values, 0, size * sizeof *values);
+            continue;
+        }
+        const uint64_t at = (k.first + (uint64_t)key + i) * (uint64_t)plain->v_stride + (uint64_t)kv_head * size;
+        const float *loaded = kiln_tile_load(values, kiln_at(plain->v, at, part), size, part);
+        if (loaded != values) memcpy(values, loaded, size * sizeof *values);
+        for (uint32_t d = 0; plain->v_means && d < size; d++)
+            values[d] -= plain->v_means[channels + d];
+    }
+    for (uint32_t d = 0; d < size; d++) {
+        const uint64_t place =
+            ((uint64_t)kv_head * size + d) * args->value_blocks + (uint64_t)tile * KILN_VALUE_TILE_BLOCKS;
+        for (uint32_t i = 0; i < KILN_VALUE_TILE; i++)
+            held->channel[i] = held->keys[i][d];
+        for (uint32_t block = 0; block < KILN_VALUE_TILE_BLOCKS; block++)
+            args->v_blocks[place + block] =
+                block_codes(plain->v_codes + (place + block) * BLOCK_BYTES, held->channel + block * BLOCK,
+                            1.0f / plain->v_scales[channels + d]);
+    }
+}
+
+KILN_INLINE void mha_quantize_nvfp4_codes(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+    const kiln_mha_quantize_nvfp4_args args =
+        *(const kiln_mha_quantize_nvfp4_args *)arguments; /* no store changes it */
+    const kiln_mha_quantize_args *plain = &args.plain;
+    for (uint64_t block = span->begin; block < span->end; block++) {
+        const uint32_t number = (uint32_t)(block / span->grid[0]), place = (uint32_t)(block % span->grid[0]);
+        if (number >= plain->heads + plain->kv_heads) {
+            const uint32_t kv_head = number - plain->heads - plain->kv_heads;
+            if (kv_head >= plain->kv_heads) break;
+            for (uint32_t tile = 2 * place; tile < 2 * place + 2 && tile * KILN_VALUE_TILE_BLOCKS < args.value_blocks;
+                 tile++)
+                values_codes(&args, kv_head, tile, span->scratch, part);
+            continue;
+        }
+        const bool is_key = number >= plain->heads;
+        tokens of = {.from = plain->q,
+                     .codes = plain->q_codes,
+                     .blocks = args.q_blocks,
+                     .scales = plain->q_scales + (uint64_t)number * plain->tokens,
+                     .stride = (uint64_t)plain->q_stride,
+                     .heads = plain->heads,
+                     .number = number,
+                     .first = place * TOKENS,
+                     .end = plain->tokens};
+        if (is_key) {
+            of.from = plain->k;
+            of.codes = plain->k_codes;
+            of.blocks = args.k_blocks;
+            of.number = number - plain->heads;
+            of.scales = plain->k_scales + (uint64_t)of.number * plain->kv_tokens;
+            of.means = plain->k_means + (uint64_t)of.number * plain->head_dim;
+            of.stride = (uint64_t)plain->k_stride;
+            of.heads = plain->kv_heads;
+            of.end = plain->kv_tokens;
+        }
+        tokens_codes(&args, &of, span->scratch, part);
+    }
+}
+KILN_CPU_KERNEL(mha_quantize_nvfp4_codes)
