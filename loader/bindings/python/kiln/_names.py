@@ -4,12 +4,12 @@ from typing import Any
 from kiln import ops
 
 
-QUANTISED = ("int8_x_fp8", "fp8")
+QUANTISED = ("int8_x_fp8", "fp8", "nvfp4")
 
 
 def attention(q: Any, k: Any, v: Any, precision: str | None = None, **options: Any) -> Any:
-    """kiln.ops.mha of a precision ("f16"); without one, that of the arrays. With "int8_x_fp8" or "fp8" its products are of
-    that precision: q, k and v are quantised on the way."""
+    """kiln.ops.mha of a precision ("f16"); without one, that of the arrays. With "int8_x_fp8", "fp8" or "nvfp4" its products
+    are of that precision: q, k and v are quantised on the way."""
     if precision in QUANTISED:
         return ops.mha(q, k, v, compute=precision, **options)
     there = [part for part in ("f32", "f16", "bf16") if f"mha_{part}" in ops.__all__]
