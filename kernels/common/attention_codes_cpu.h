@@ -6,18 +6,12 @@
  * a time. Products of int8 codes, of a key and its scale, are exact but for the rounding of f32.
  *
  * Floor: one read of k and v at memory bandwidth when tokens are generated, 4 * rows * keys * head_dim operations for
- * prompts. Includers define ATTEND and JOIN, the entries' names, and what attention_bytes_cpu.h asks for; or for codes
- * of another kind CODES_SOURCE, which has the functions of that, and CODES_ARGS, whose first field is
- * kiln_attention_codes_args. Test: build/tests/ops/mha_codes_test. */
+ * prompts. Includers define ATTEND and JOIN, the entries' names, and code_number(code), the number of a code of q and
+ * k. Test: build/tests/ops/mha_codes_test. */
 #define PAGED 0
 #include "kernels/common/attention_codes.h"
 #include "kernels/common/float8.h"
 #include "kernels/common/vec.h"
-
-#ifndef CODES_SOURCE
-#define CODES_SOURCE "kernels/common/attention_bytes_cpu.h"
-#define CODES_ARGS   kiln_attention_codes_args
-#endif
 
 enum {
     KEYS = KILN_ATTENTION_KEYS,
@@ -48,7 +42,37 @@ KILN_INLINE place place_of(const kiln_attention_args *args, const kiln_sequence 
     return (place){s->q_first + row / args->group, kv_head * args->group + row % args->group};
 }
 
-#include CODES_SOURCE
+/* The numbers of a head of q or k, times the scale. */
+KILN_INLINE void load_scaled(float *to, const uint8_t *codes, uint32_t size, float scale) {
+    KILN_INDEPENDENT
+    for (uint32_t d = 0; d < size; d++)
+        to[d] = code_number(codes[d]) * scale;
+}
+
+/* Brings the tile's keys, or their values; zeros from end on. */
+KILN_INLINE void load_tile(state *held, const kiln_attention_codes_args *args, const kiln_sequence *s, bool values,
+                           uint32_t kv_head, uint32_t key, uint32_t end) {
+    const kiln_attention_args *plain = &args->plain;
+    const uint32_t size = plain->head_dim;
+    for (uint32_t i = 0; i < KEYS; i++) {
+        float *to = held->tile[i];
+        memset(to + size, 0, (held->padded - size) * sizeof *to);
+        if (key + i >= end) {
+            memset(to, 0, size * sizeof *to);
+            continue;
+        }
+        uint64_t row = s->kv_first + key + i, stride = (uint64_t)(values ? plain->v_stride : plain->k_stride);
+        const uint8_t *codes = (const uint8_t *)(values ? plain->v : plain->k) + row * stride + kv_head * size;
+        if (values) {
+            KILN_INDEPENDENT
+            for (uint32_t d = 0; d < size; d++)
+                to[d] = kiln_e4m3_value(codes[d]);
+        } else {
+            load_scaled(to, codes, size,
+                        args->k_scales[kv_head * (uint64_t)args->k_scale_rows + kiln_scale_at(args->k_index, row)]);
+        }
+    }
+}
 
 /* The products of a row with the tile's keys. */
 KILN_INLINE void score_row(state *held, uint32_t r) {
@@ -79,10 +103,9 @@ KILN_INLINE void weigh(state *held, const kiln_attention_args *args, uint32_t r,
     float origin = kiln_max(kiln_weight_origin(max), held->origin[r]);
     for (uint32_t i = 0; i < KEYS; i++) {
         float weight = kiln_exp(weights[i] - origin), seen = weights[i] == -KILN_INFINITY ? 0.0f : weight;
-        sums[i] = weights[i] = seen;
+        sums[i] = seen;
+        rounded[i] = weights[i] = kiln_weight_rounded(seen);
     }
-    round_weights(weights);
-    memcpy(rounded, weights, sizeof rounded);
     for (uint32_t half = KEYS / 2; half; half /= 2)
         for (uint32_t i = 0; i < half; i++) {
             sums[i] += sums[i + half];
@@ -115,9 +138,9 @@ KILN_INLINE void add_values(state *held, uint32_t first) {
     }
 }
 
-KILN_INLINE void begin_rows(state *held, const CODES_ARGS *args, const kiln_sequence *s,
+KILN_INLINE void begin_rows(state *held, const kiln_attention_codes_args *args, const kiln_sequence *s,
                             const kiln_attention_work *work) {
-    const kiln_attention_args *plain = &((const kiln_attention_codes_args *)args)->plain;
+    const kiln_attention_args *plain = &args->plain;
     for (uint32_t r = 0; r < (held->rows + BLOCK - 1) / BLOCK * BLOCK; r++) {
         held->origin[r] = -KILN_INFINITY;
         held->sum[r] = held->rounded[r] = 0.0f;
@@ -126,7 +149,9 @@ KILN_INLINE void begin_rows(state *held, const CODES_ARGS *args, const kiln_sequ
         memset(held->queries[r], 0, held->padded * sizeof(float));
         if (r >= held->rows) continue;
         place at = place_of(plain, s, work->kv_head, work->row + r);
-        load_query(held->queries[r], args, at);
+        const uint8_t *q = (const uint8_t *)plain->q + at.token * (uint64_t)plain->q_stride;
+        load_scaled(held->queries[r], q + at.head * plain->head_dim, plain->head_dim,
+                    args->q_scales[at.head * (uint64_t)args->q_scale_rows + kiln_scale_at(args->q_index, at.token)]);
         held->windows[r] = kiln_window_of(plain, s, (work->row + r) / plain->group);
     }
 }
@@ -186,9 +211,8 @@ KILN_INLINE void end_rows(state *held, const kiln_attention_codes_args *args, co
 }
 
 KILN_INLINE void ATTEND(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
-    const CODES_ARGS args = *(const CODES_ARGS *)arguments; /* what no store can change */
-    const kiln_attention_codes_args *codes = (const kiln_attention_codes_args *)&args;
-    const kiln_attention_args *plain = &codes->plain;
+    const kiln_attention_codes_args args = *(const kiln_attention_codes_args *)arguments; /* what no store can change */
+    const kiln_attention_args *plain = &args.plain;
     state *held = span->scratch;
     held->padded = (plain->head_dim + KILN_VEC - 1) / KILN_VEC * KILN_VEC;
     for (uint64_t group = span->begin; group < span->end; group++) {
@@ -202,16 +226,16 @@ KILN_INLINE void ATTEND(const void *arguments, const kiln_cpu_span *span, kiln_c
         kiln_attention_trim(plain, &s, work.row + held->rows, &work);
         begin_rows(held, &args, &s, &work);
         for (uint32_t key = work.key; key < work.key_end; key += KEYS) {
-            load_tile(held, &args, &s, false, work.batch, work.kv_head, key, work.key_end);
+            load_tile(held, &args, &s, false, work.kv_head, key, work.key_end);
             for (uint32_t r = 0; r < held->rows; r++) {
                 score_row(held, r);
                 weigh(held, plain, r, key);
             }
-            load_tile(held, &args, &s, true, work.batch, work.kv_head, key, work.key_end);
+            load_tile(held, &args, &s, true, work.kv_head, key, work.key_end);
             for (uint32_t r = 0; r < held->rows; r += BLOCK)
                 add_values(held, r);
         }
-        end_rows(held, codes, &s, &work, part);
+        end_rows(held, &args, &s, &work, part);
     }
 }
 

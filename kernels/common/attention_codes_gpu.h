@@ -9,9 +9,8 @@
  * k with its scales; groups share the keys of few rows, and a second launch joins what they have.
  *
  * Floor: one read of k and v at memory bandwidth when tokens are generated, 4 * rows * keys * head_dim operations for
- * prompts. Not measured. Includers define ATTEND and JOIN, the entries' names, and what attention_bytes_gpu.h
- * asks for; or for codes of another kind CODES_SOURCE, which has the functions of that, and CODES_ARGS, whose first
- * field is kiln_attention_codes_args.
+ * prompts. Not measured. Includers define ATTEND and JOIN, the entries' names, and code_number(code), the number of a
+ * code of q and k with any bits above its eight.
  * Test: build/tests/ops/mha_codes_test. */
 #define PAGED 0
 #include "kernels/common/device.h"
@@ -19,11 +18,6 @@
 #include "kernels/common/attention_codes.h"
 #include "kernels/common/global.h"
 #include "kernels/common/small_float_gpu.h"
-
-#ifndef CODES_SOURCE
-#define CODES_SOURCE "kernels/common/attention_bytes_gpu.h"
-#define CODES_ARGS   kiln_attention_codes_args
-#endif
 
 enum {
     KEYS = KILN_ATTENTION_KEYS,
@@ -38,6 +32,10 @@ typedef struct quad {
     float values[4];
 } __attribute__((aligned(16))) quad;
 
+typedef struct code_vector {
+    uint32_t words[CODES / 4];
+} __attribute__((aligned(CODES))) code_vector;
+
 /* A subgroup's row. */
 typedef struct row {
     kiln_window window;
@@ -49,13 +47,13 @@ typedef struct row {
 /* The arguments, where a kernel reads what it does not need at once. AMD's compiler loads all that it will ever need of
  * them at the start, for which waves of 64 have too few registers: there they are copied to shared memory. */
 #if defined(__HIP__)
-#define KILN_ARGS_AT_HAND(name, args)    \
-    KILN_SHARED CODES_ARGS kept;         \
-    const CODES_ARGS *name = &kept;      \
-    if (kiln_thread() == 0) kept = args; \
+#define KILN_ARGS_AT_HAND(name, args)              \
+    KILN_SHARED kiln_attention_codes_args kept;    \
+    const kiln_attention_codes_args *name = &kept; \
+    if (kiln_thread() == 0) kept = args;           \
     kiln_barrier()
 #else
-#define KILN_ARGS_AT_HAND(name, args) const CODES_ARGS *name = &args
+#define KILN_ARGS_AT_HAND(name, args) const kiln_attention_codes_args *name = &args
 #endif
 
 /* Whether a subgroup has a row, and whether a head has a slice: as in attention_gpu.h. */
@@ -75,7 +73,40 @@ KILN_INLINE float reduce(float value, bool sums) {
     return value;
 }
 
-#include CODES_SOURCE
+/* Four codes as f32, times the scale. */
+KILN_INLINE quad numbers_of(uint32_t word, bool values, float scale) {
+    quad out;
+    KILN_UNROLL
+    for (uint32_t i = 0; i < 4; i++)
+        out.values[i] = (values ? kiln_e4m3_number(word >> 8 * i) : code_number(word >> 8 * i)) * scale;
+    return out;
+}
+
+/* Puts a tile of keys, or of their values, into shared memory as f32, zeros behind the last key and behind a head's
+ * last element. */
+KILN_INLINE void load_tile(const kiln_attention_codes_args *args, const kiln_sequence *s, float *tile, uint32_t stride,
+                           bool values, uint32_t kv_head, uint32_t key, uint32_t end) {
+    const kiln_attention_args *plain = &args->plain;
+    uint32_t number = kiln_thread() / LOADERS, lane = kiln_thread() % LOADERS, last = end - 1 - key;
+    uint32_t size = number <= last ? plain->head_dim : 0, whole = plain->wide ? size / CODES * CODES : 0;
+    uint64_t place = s->kv_first + key + (number <= last ? number : last);
+    const uint8_t *from = KILN_GLOBAL(const uint8_t, values ? plain->v : plain->k) + kv_head * plain->head_dim;
+    from += place * (uint64_t)(values ? plain->v_stride : plain->k_stride);
+    float *to = tile + number * stride, scale = 1.0f;
+    if (!values)
+        scale = KILN_GLOBAL(
+            const float, args->k_scales)[kv_head * (uint64_t)args->k_scale_rows + kiln_scale_at(args->k_index, place)];
+    KILN_LOOP
+    for (uint32_t d = lane * CODES; d < whole; d += LOADERS * CODES) {
+        code_vector vector = *(const code_vector *)(from + d);
+        KILN_UNROLL
+        for (uint32_t w = 0; w < CODES / 4; w++)
+            *(quad *)(to + d + 4 * w) = numbers_of(vector.words[w], values, scale);
+    }
+    KILN_LOOP
+    for (uint32_t d = whole + lane; d < stride; d += LOADERS)
+        to[d] = d < size ? numbers_of(from[d], values, scale).values[0] : 0.0f;
+}
 
 /* The weights of the subgroup's rows for the thread's key as codes, in shared memory, 0 where it is not seen; the rows'
  * maxima and sums with them; what is left of the old results is scaled to the new origins. */
@@ -101,7 +132,7 @@ KILN_INLINE void score_tile(const kiln_attention_args *args, row *rows, const fl
         bool seen = key + lane >= rows[r].window.begin && key + lane < rows[r].window.end;
         float score = seen ? dots[r] * args->scale : -KILN_INFINITY;
         float origin = kiln_max(kiln_weight_origin(reduce(score, false)), rows[r].origin);
-        float weight = seen ? kiln_exp(score - origin) : 0.0f, rounded = weight_rounded(weight);
+        float weight = seen ? kiln_exp(score - origin) : 0.0f, rounded = kiln_weight_rounded(weight);
         float keep = rows[r].origin == -KILN_INFINITY ? 0.0f : kiln_exp(rows[r].origin - origin);
         rows[r].sum = KILN_FMA(rows[r].sum, keep, reduce(weight, true));
         rows[r].rounded = KILN_FMA(rows[r].rounded, keep, reduce(rounded, true));
@@ -192,11 +223,33 @@ KILN_INLINE void write_row(const kiln_attention_codes_args *args, const kiln_seq
     }
 }
 
-KILN_ENTRY(ATTEND, CODES_ARGS) {
+/* Puts the group's queries into shared memory as f32, with their scales: zeros beyond the last, and behind a head's
+ * last element. */
+KILN_INLINE void load_queries(const kiln_attention_codes_args *args, const kiln_sequence *s,
+                              const kiln_attention_work *work, float *queries, uint32_t stride, uint32_t end) {
+    const kiln_attention_args *plain = &args->plain;
+    uint32_t lane = kiln_thread() % KILN_SUBGROUP;
+    KILN_LOOP
+    for (uint32_t r = kiln_thread() / KILN_SUBGROUP; r < plain->rows * SUBGROUPS; r += SUBGROUPS) {
+        uint32_t number = work->row + r, query = number < end ? number / plain->group : 0;
+        uint32_t head = work->kv_head * plain->group + number % plain->group;
+        uint64_t token = s->q_first + query;
+        const uint8_t *q =
+            KILN_GLOBAL(const uint8_t, plain->q) + token * (uint64_t)plain->q_stride + head * plain->head_dim;
+        float scale = KILN_GLOBAL(
+            const float, args->q_scales)[head * (uint64_t)args->q_scale_rows + kiln_scale_at(args->q_index, token)];
+        KILN_LOOP
+        for (uint32_t d = lane; d < stride; d += KILN_SUBGROUP) {
+            bool inside = number < end && d < plain->head_dim;
+            queries[r * stride + d] = inside ? numbers_of(q[d], false, scale).values[0] : 0.0f;
+        }
+    }
+}
+
+KILN_ENTRY(ATTEND, kiln_attention_codes_args) {
     KILN_DYNAMIC_SHARED(float, shared);
     KILN_ARGS_AT_HAND(at_hand, args);
-    const kiln_attention_codes_args *codes = (const kiln_attention_codes_args *)at_hand;
-    const kiln_attention_args *plain = &((const kiln_attention_codes_args *)&args)->plain;
+    const kiln_attention_args *plain = &args.plain;
     uint32_t subgroup = kiln_thread() / KILN_SUBGROUP;
     uint32_t stride = KILN_ATTENTION_STRIDE(plain->head_dim), count = plain->rows * SUBGROUPS;
     float *tile = shared, *queries = tile + KEYS * stride, *weights = queries + count * stride;
@@ -223,11 +276,11 @@ KILN_ENTRY(ATTEND, CODES_ARGS) {
 
     KILN_LOOP
     for (uint32_t key = work.key; key < work.key_end; key += KEYS) {
-        load_tile(at_hand, &s, &work, tile, stride, false, key);
+        load_tile(at_hand, &s, tile, stride, false, work.kv_head, key, work.key_end);
         kiln_barrier();
         score_tile(plain, rows, queries, tile, weights, stride, key);
         kiln_barrier();
-        load_tile(at_hand, &s, &work, tile, stride, true, key);
+        load_tile(at_hand, &s, tile, stride, true, work.kv_head, key, work.key_end);
         kiln_barrier();
         add_tile(plain, rows, tile, weights, stride);
         kiln_barrier();
@@ -238,13 +291,13 @@ KILN_ENTRY(ATTEND, CODES_ARGS) {
     for (uint32_t r = 0; r < ROWS; r++) {
         if (!has_row(plain, r)) continue;
         float *query = queries + (subgroup + r * SUBGROUPS) * stride;
-        leave_row(&codes->plain, &rows[r], score_of_means(codes, channels, query), query,
+        leave_row(&at_hand->plain, &rows[r], score_of_means(at_hand, channels, query), query,
                   weights + (subgroup + r * SUBGROUPS) * KEYS);
     }
     kiln_barrier();
     KILN_LOOP
     for (uint32_t r = subgroup; r < count && work.row + r < end; r += SUBGROUPS)
-        write_row(codes, &s, &work, queries + r * stride, weights + r * KEYS, work.row + r);
+        write_row(at_hand, &s, &work, queries + r * stride, weights + r * KEYS, work.row + r);
 }
 
 /* A subgroup joins the shares of one row. */

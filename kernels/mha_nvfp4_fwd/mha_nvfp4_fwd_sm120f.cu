@@ -1,5 +1,5 @@
 /* mha_nvfp4_fwd for sm_120a and its family, f16 and bf16, by products of E2M1 with block scales, beside the portable
- * kernels (attention_codes_gpu.h) for few rows, for heads beyond 128
+ * kernels (mha_nvfp4_fwd_gpu.h) for few rows, for heads beyond 128
  * and for those of out that are not on 16 bytes.
  *
  * A block does 128 rows, 16 by a warp, over tiles of 64 keys. cp.async fetches the next tile of k, of v and of their
