@@ -133,12 +133,12 @@ static void quantize(kiln_stream *stream, precision p, rows_case c, double (*val
 static void test_rows(kiln_stream *stream) {
     static const int64_t cols[] = {1, 7, 8, 31, 64, 100, 256, 257, 1000, 2100};
     for (precision p = precision_first(); p < precision_end(); p++)
-        for (size_t i = 0; i < 3 * sizeof cols / sizeof *cols; i++) {
-            rows_case c = {.cols = cols[i / 3], .code_type = (int32_t)(i % 3), .normalize = i % 2};
+        for (size_t i = 0; i < 6 * sizeof cols / sizeof *cols; i++) {
+            rows_case c = {.cols = cols[i / 6], .code_type = (int32_t)(i % 3), .normalize = i / 2 % 2};
             c.rows = c.cols < 64 ? 33 : 3;
             if (i % 4 == 1) c.more = random_integer(0, 9);
             if (i % 4 > 1) c.codes_padding = random_integer(0, 9), c.codes_place = random_place();
-            if (i % 4 > 2) c.padding = random_integer(0, 9), c.place = random_place();
+            if (i / 3 % 2) c.padding = random_integer(1, 9), c.place = random_place();
             quantize(stream, p, c, any_number, i % 5 != 0);
         }
     for (int32_t code_type = KILN_VECTOR_BINARY; code_type <= KILN_VECTOR_INT4; code_type++) {
