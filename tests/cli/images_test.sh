@@ -79,7 +79,7 @@ compiled() {
 }
 nothing_is_compiled() {
     diff <(printf '%s\n' 'sm_90 gemm_fp8 '{f32,f16,bf16} 'sm_90 mha_'{fp8,int8_x_fp8}'_fwd '{f16,bf16} \
-        'sm_120 gemm_nvfp4 '{f32,f16,bf16} | sort) <(compiled | sort)
+        'sm_120 gemm_nvfp4 '{f32,f16,bf16} 'sm_120 mha_nvfp4_fwd '{f16,bf16} | sort) <(compiled | sort)
 }
 
 # small BYTES [OPERATOR...]: the images that a program links with each operator; without operators, all that there are

@@ -17,11 +17,11 @@ holds() {
 
 # What must be there, 16 bytes at a time: gemm and attention write single elements of tiles, argmax, sample, softmax_update,
 # top_k and tree_accept numbers for each row, vector_search for each query, quantize_fp8 and its like bytes, which
-# dequantize_fp8 and its like read, sample and tree_verify_sampled go over rows by elements, and engram_hash
-# from number to number.
+# dequantize_fp8 and its like read, sample and tree_verify_sampled go over rows by elements, mha_nvfp4_fwd over blocks of
+# 8 bytes, and engram_hash from number to number.
 vectors_of() { # OP LOAD STORE
     case $1 in
-    engram_hash | sample | tree_verify_sampled) ;;
+    engram_hash | mha_nvfp4_fwd | sample | tree_verify_sampled) ;;
     dequantize_*) echo "$3" ;;
     amax | argmax | gemm | gemm_fp8 | gemm_int8 | gemm_nvfp4 | gemm_w4a16 | mha | mha_*_fwd | mha_paged | mha_quantize | mha_quantize_nvfp4 | quantize_embedding | quantize_fp8 | quantize_int8 | quantize_nvfp4 | silu_mul_* | softmax_update | top_k | tree_accept | vector_search) echo "$2" ;;
     *) echo "$2 $3" ;;
