@@ -19,6 +19,7 @@ typedef struct attention_shape {
     double v;           /* what all of v is; 0: any numbers */
     bool portable;      /* by the portable kernel, whatever the image has */
     double rounding;    /* the most that a weight loses, relative to it: attention_rounding() */
+    double truncation;  /* the most that each product of a sum with values loses, relative to the greatest one */
     const double *mask; /* of attention_query alone: added to its scores, a number for each key; NULL: nothing */
 } attention_shape;
 

@@ -128,14 +128,19 @@ static const kiln_bundle *bundle_of(bool fp8) {
     return fp8 ? &kiln__bundle_mha_fp8_fwd : &kiln__bundle_mha_int8_x_fp8_fwd;
 }
 
-/* What a sum of matrix instructions on E4M3 may lose of the magnitudes of what it adds, where the image has them: they
- * keep 13 bits below the greatest. Those of warpgroups cut off toward zero, up to 128 products in one sum: beside a key
- * that has most of a query's weight each of the others loses half of the last bit. */
-static double coarseness(kiln_stream *stream, precision p, bool fp8) {
+/* What each product of a sum of values loses, relative to the greatest one, where warpgroups multiply E4M3: they keep
+ * 13 bits below the greatest and cut off toward zero, so that up to 128 losses in one sum have one direction. */
+static double truncation(kiln_stream *stream, precision p, bool fp8) {
     char name[64];
     kiln_kernel_info info;
     snprintf(name, sizeof name, "kiln_%s_wgmma_128_%s", names[fp8], precision_name(p));
-    if (harness_find_kernel(stream, bundle_of(fp8), p, name, &info)) return 0x1p-10;
+    return harness_find_kernel(stream, bundle_of(fp8), p, name, &info) ? 0x1p-13 : 0;
+}
+
+/* What a sum of matrix instructions on E4M3 loses of the magnitudes of what it adds, where none of them outweighs the
+ * others, as in a score. */
+static double coarseness(kiln_stream *stream, precision p, bool fp8) {
+    if (truncation(stream, p, fp8) != 0) return 0x1p-10;
     return harness_has_tuned(stream, bundle_of(fp8), p) ? 0x1p-11 : 0;
 }
 
@@ -145,7 +150,7 @@ static void query_reference(const attention_shape *s, bool fp8, const double *q,
                             int64_t stride, int64_t query, int64_t seqlen_q, int64_t seqlen_k, double *out,
                             double *allowed, double *lse, double *lse_allowed) {
     double *weights = malloc(sizeof *weights * (size_t)(seqlen_k + 1)), *slack = calloc((size_t)seqlen_k + 1, 8);
-    double max = -INFINITY, sum = 0, rounded = 0, loss = 0;
+    double max = -INFINITY, sum = 0, rounded = 0, loss = 0, greatest = 0, terms = 0;
     assert_true(weights && slack);
     int64_t own = query + seqlen_k - seqlen_q, right = s->causal ? 1 : s->right;
     double scale = s->scale == 0 ? 1 / sqrt((double)s->size) : (double)(float)s->scale;
@@ -175,15 +180,19 @@ static void query_reference(const attention_shape *s, bool fp8, const double *q,
         weights[key] = e4m3_nearest(256 * weight) / 256;
         slack[key] = (high - low) / 256 + (weight < 0x1p-13 ? 0x1p-17 : 0);
         rounded += weights[key];
+        greatest = fmax(greatest, weights[key]);
+        terms += weights[key] != 0;
     }
     for (int64_t d = 0; d < s->size; d++) {
-        double result = 0, magnitude = 0;
+        double result = 0, magnitude = 0, largest = 0;
         for (int64_t key = 0; key < seqlen_k; key++) {
             result += weights[key] * v[key * stride + d];
             magnitude += weights[key] * fabs(v[key * stride + d]);
+            largest = fmax(largest, weights[key] * fabs(v[key * stride + d]));
         }
         out[d] = rounded == 0 ? 0 : result / rounded;
         allowed[d] = rounded == 0 ? 0 : (4e-6 + 2 * s->rounding) * magnitude / rounded;
+        if (rounded != 0) allowed[d] += s->truncation * terms * (largest + fabs(out[d]) * greatest) / rounded;
         for (int64_t key = 0; key < seqlen_k; key++)
             if (slack[key] != 0) allowed[d] += 1.1 * slack[key] * fabs(v[key * stride + d] - out[d]) / rounded;
     }
@@ -271,6 +280,7 @@ static void run_with(kiln_stream *stream, precision p, attention_shape s, bool f
                      bool v_means) {
     attention_describe(names[fp8], p, s);
     s.rounding = s.portable ? 0 : coarseness(stream, p, fp8);
+    s.truncation = s.portable ? 0 : truncation(stream, p, fp8);
     tensors t = create(stream, p, s, fp8, how);
     size_t count = (size_t)(t.q.rows * t.q.cols), rows = (size_t)(t.q.rows * s.heads);
     double *expected = malloc(8 * (2 * count + 2 * rows)), *allowed = expected + count, *lses = allowed + count;
