@@ -11,7 +11,10 @@
  * a time are multiplied with VECS vectors of it, their sums in registers.
  *
  * Rows: dot products of few rows of a with rows of b, in vectors along k, each row of b from its first byte to its
- * last. */
+ * last.
+ *
+ * Where codes are integers the includer also defines, after this header, multiply_strip_extended and
+ * rows_block_extended: what the machine may have instructions for that its level need not. */
 #ifndef KILN_KERNELS_COMMON_W8A8_CPU_H
 #define KILN_KERNELS_COMMON_W8A8_CPU_H
 
@@ -207,6 +210,18 @@ KILN_INLINE void multiply_strip(strip_scratch *scratch, const kiln_w8a8_args *ar
     }
 }
 
+#if W8A8_INTEGERS
+/* Does what multiply_strip does, and the same sums, if the machine can; whether it did. */
+static bool multiply_strip_extended(strip_scratch *scratch, const kiln_w8a8_args *args, const strip *s, uint64_t k,
+                                    size_t n);
+#else
+KILN_INLINE bool multiply_strip_extended(strip_scratch *scratch, const kiln_w8a8_args *args, const strip *s, uint64_t k,
+                                         size_t n) {
+    (void)scratch, (void)args, (void)s, (void)k, (void)n;
+    return false;
+}
+#endif
+
 KILN_INLINE void w8a8_tiles(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
     const kiln_w8a8_args args = *(const kiln_w8a8_args *)arguments; /* what no store can change */
     strip_scratch *scratch = span->scratch;
@@ -216,8 +231,10 @@ KILN_INLINE void w8a8_tiles(const void *arguments, const kiln_cpu_span *span, ki
         s = strip_of(&args, span, block);
         if (s.split >= args.splits) break;
         memset(scratch->sums, 0, (s.rows + ROWS - 1) / ROWS * ROWS * sizeof *scratch->sums);
-        for (uint64_t k = s.k; k < s.k_end; k += GROUP)
-            multiply_strip(scratch, &args, &s, k, kiln_min(s.k_end - k, GROUP));
+        for (uint64_t k = s.k; k < s.k_end; k += GROUP) {
+            const size_t n = kiln_min(s.k_end - k, GROUP);
+            if (!multiply_strip_extended(scratch, &args, &s, k, n)) multiply_strip(scratch, &args, &s, k, n);
+        }
         for (size_t row = 0; row < s.rows; row++) {
             const float *sums = scaled(&scratch->tiles, &args, scratch->sums[row], s.row + row, s.col, s.cols);
             uint64_t place = ((uint64_t)s.split * (uint64_t)args.m + s.row + row) * (uint64_t)args.n + s.col;
@@ -312,8 +329,8 @@ KILN_INLINE void multiply_row(rows_scratch *scratch, const kiln_w8a8_args *args,
 }
 
 /* A block's columns of d, by m rows at least as many as a has: the last of them several times. */
-KILN_INLINE void rows_block(rows_scratch *scratch, const kiln_w8a8_args *args, rows_piece piece, size_t cols,
-                            size_t m) {
+KILN_INLINE void rows_block_of(rows_scratch *scratch, const kiln_w8a8_args *args, rows_piece piece, size_t cols,
+                               size_t m) {
     const uint64_t most = KEPT / m;
     for (; piece.k < (uint64_t)args->k; piece.k += most) {
         piece.n = kiln_min((uint64_t)args->k - piece.k, most);
@@ -331,6 +348,17 @@ KILN_INLINE void rows_block(rows_scratch *scratch, const kiln_w8a8_args *args, r
     }
 }
 
+KILN_INLINE void rows_block(rows_scratch *scratch, const kiln_w8a8_args *args, const rows_piece *piece, size_t cols) {
+    if (piece->rows == 1)
+        rows_block_of(scratch, args, *piece, cols, 1);
+    else if (piece->rows == 2)
+        rows_block_of(scratch, args, *piece, cols, 2);
+    else if (piece->rows <= 4)
+        rows_block_of(scratch, args, *piece, cols, 4);
+    else
+        rows_block_of(scratch, args, *piece, cols, KILN_W8A8_ROWS);
+}
+
 /* The sum of a vector's sums. */
 KILN_INLINE w8a8_sum total(const w8a8_sum *sums, bool integers) {
     w8a8_sum all = sums[0];
@@ -342,6 +370,18 @@ KILN_INLINE w8a8_sum total(const w8a8_sum *sums, bool integers) {
     return all;
 }
 
+#if W8A8_INTEGERS
+/* Does what rows_block does, and the same sums, if the machine can; whether it did. */
+static bool rows_block_extended(rows_scratch *scratch, const kiln_w8a8_args *args, const rows_piece *piece,
+                                size_t cols);
+#else
+KILN_INLINE bool rows_block_extended(rows_scratch *scratch, const kiln_w8a8_args *args, const rows_piece *piece,
+                                     size_t cols) {
+    (void)scratch, (void)args, (void)piece, (void)cols;
+    return false;
+}
+#endif
+
 KILN_INLINE void w8a8_rows(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
     const kiln_w8a8_args args = *(const kiln_w8a8_args *)arguments; /* what no store can change */
     rows_scratch *scratch = span->scratch;
@@ -351,14 +391,7 @@ KILN_INLINE void w8a8_rows(const void *arguments, const kiln_cpu_span *span, kil
         const size_t cols = kiln_min((uint64_t)args.n - piece.col, COLUMNS);
         piece.rows = kiln_min((uint64_t)args.m - piece.row, KILN_W8A8_ROWS);
         memset(scratch->sums, 0, sizeof scratch->sums);
-        if (piece.rows == 1)
-            rows_block(scratch, &args, piece, cols, 1);
-        else if (piece.rows == 2)
-            rows_block(scratch, &args, piece, cols, 2);
-        else if (piece.rows <= 4)
-            rows_block(scratch, &args, piece, cols, 4);
-        else
-            rows_block(scratch, &args, piece, cols, KILN_W8A8_ROWS);
+        if (!rows_block_extended(scratch, &args, &piece, cols)) rows_block(scratch, &args, &piece, cols);
         for (size_t row = 0; row < piece.rows; row++) {
             for (size_t col = 0; col < cols; col++)
                 scratch->totals[col] = total(scratch->sums[row][col], W8A8_INTEGERS && !args.grouped);

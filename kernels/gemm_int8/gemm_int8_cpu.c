@@ -1,4 +1,5 @@
-/* gemm_int8 on the CPU, and its definition: w8a8_cpu.h tells how.
+/* gemm_int8 on the CPU, and its definition: w8a8_cpu.h tells how, and gemm_int8_vnni.h how machines
+ * with VNNI do it on levels x86-64-v3 and x86-64-v4, bit for bit the same.
  *
  * Floor: 2 m n k operations for gemm_int8_tiles, one read of b at memory bandwidth for gemm_int8_rows.
  * Test: build/tests/ops/w8a8_test. Bench: build/kiln bench gemm_int8 --device cpu */
@@ -13,6 +14,7 @@ KILN_INLINE void codes_load(float *tile, const uint8_t *codes, size_t count) {
 }
 
 #include "kernels/common/w8a8_cpu.h"
+#include "kernels/gemm_int8/gemm_int8_vnni.h"
 
 KILN_INLINE void gemm_int8_tiles(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
     w8a8_tiles(arguments, span, part);

@@ -7,6 +7,7 @@
  *
  * Included once, by vector_search_cpu.c. */
 #include "kernels/common/cpu.h"
+#include "kernels/common/extensions.h"
 #include "kernels/vector_search/vector_search_args.h"
 
 enum {
@@ -210,11 +211,11 @@ VNNI static void dot_rows_int4(int32_t *sums, const query_codes *query, const ui
 KILN_INLINE bool sum_rows_extended(int32_t *sums, const query_codes *query, const uint8_t *rows, int64_t stride,
                                    size_t count) {
     if (query->code_type == KILN_CODE_BINARY) {
-        if (!__builtin_cpu_supports("avx512vpopcntdq")) return false;
+        if (!KILN_CPU_HAS("avx512vpopcntdq")) return false;
         count_rows(sums, query, rows, stride, count);
         return true;
     }
-    if (!__builtin_cpu_supports("avx512vnni")) return false;
+    if (!KILN_CPU_HAS("avx512vnni")) return false;
     if (query->code_type == KILN_CODE_INT8)
         dot_rows_int8(sums, query, rows, stride, count);
     else

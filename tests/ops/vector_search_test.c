@@ -1,5 +1,6 @@
 /* quantize_embedding and vector_search against plain C, bit for bit where they promise it; and how many of the nearest
  * rows searches on codes find, of random embeddings, whole and cut. */
+#include "kernels/common/extensions.h"
 #include "tests/ops/harness.h"
 #include <math.h>
 #include <stdlib.h>
@@ -507,15 +508,19 @@ static void test_refused_searches(kiln_stream *stream) {
     matrix_destroy(&indices);
 }
 
+/* By what the level of the CPU has alone. */
+static void test_without_extensions(kiln_stream *stream) {
+    if (!harness_on_cpu(stream)) return;
+    kiln__cpu_extensions_off = true;
+    test_searches(stream);
+    kiln__cpu_extensions_off = false;
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        on_each_device(test_rows),
-        on_each_device(test_searches),
-        on_one_device(test_long_lists),
-        on_one_device(test_long_rows),
-        on_one_device(test_recall),
-        on_one_device(test_refused_rows),
-        on_one_device(test_refused_searches),
+        on_each_device(test_rows),        on_each_device(test_searches),        on_each_device(test_without_extensions),
+        on_one_device(test_long_lists),   on_one_device(test_long_rows),        on_one_device(test_recall),
+        on_one_device(test_refused_rows), on_one_device(test_refused_searches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

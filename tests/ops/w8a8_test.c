@@ -1,5 +1,6 @@
 /* gemm_fp8 and gemm_int8 against f64: every way to share scales, all shapes, strides and endings; products that are
  * exact; tensors that quantize_fp8 and quantize_int8 made. */
+#include "kernels/common/extensions.h"
 #include "tests/ops/harness.h"
 #include <math.h>
 #include <stdio.h>
@@ -435,6 +436,38 @@ static void test_bits(kiln_stream *stream) {
     }
 }
 
+/* A CPU with instructions that its level need not have gives what the level alone does, bit for bit. */
+static void test_extensions(kiln_stream *stream) {
+    static const int64_t depths[] = {1, 3, 63, 64, 65, 127, 129, 190, 256, 1000, 4096, 4225};
+    enum { DEPTHS = sizeof depths / sizeof *depths };
+    if (!harness_on_cpu(stream)) return;
+    for (int i = 0; i < 3 * DEPTHS; i++) { /* few rows twice and many once, of each */
+        shape s = {.m = (i + i / DEPTHS) % 3 ? random_integer(1, 16) : random_integer(17, 75), .k = depths[i % DEPTHS]};
+        s.n = random_integer(1, 70);
+        s.padding = random_integer(0, 1) * random_integer(1, 17);
+        s.place = random_place();
+        s.a = random_integer(0, 1) ? GROUPS : EACH_ROW;
+        s.b = random_integer(0, 1) ? GROUPS : TENSOR;
+        harness_describe("gemm_int8_f32 %lld x %lld x %lld, scales %d and %d, with and without extensions",
+                         (long long)s.m, (long long)s.n, (long long)s.k, (int)s.a, (int)s.b);
+        factor a = factor_create(stream, s, s.m, s.a, any_int8, any_scale);
+        factor b = factor_create(stream, s, s.n, s.b, any_int8, any_scale);
+        matrix bias = {0}, d[2];
+        for (int off = 0; off < 2; off++) {
+            d[off] = matrix_create(stream, F32, s.m, s.n, s.n + s.padding, 0);
+            kiln__cpu_extensions_off = off;
+            call(stream, F32, s, &a, &b, &bias, &d[off]);
+            kiln__cpu_extensions_off = false;
+        }
+        matrix_get(&d[1]);
+        matrix_expect_exact(&d[0], d[1].values);
+        factor_destroy(&a);
+        factor_destroy(&b);
+        matrix_destroy(&d[0]);
+        matrix_destroy(&d[1]);
+    }
+}
+
 /* Products whose k blocks share. */
 static void test_shared_k(kiln_stream *stream) {
     for (precision p = precision_first(); p < precision_end(); p++)
@@ -597,8 +630,8 @@ int main(void) {
         on_each_device(test_plain),        on_each_device(test_scales),     on_each_device(test_random),
         on_each_device(test_exact),        on_each_device(test_positive),   on_each_device(test_nan),
         on_each_device(test_matrix_units), on_each_device(test_many_tiles), on_each_device(test_bits),
-        on_each_device(test_shared_k),     on_each_device(test_few_rows),   on_each_device(test_composition),
-        on_one_device(test_refusals),
+        on_each_device(test_shared_k),     on_each_device(test_few_rows),   on_each_device(test_extensions),
+        on_each_device(test_composition),  on_one_device(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,3 @@
+#include "kernels/common/extensions.h"
+
+bool kiln__cpu_extensions_off;
