@@ -346,7 +346,7 @@ def fast_calls(run):
     ops = run.kiln.ops
 
     def again(name, *arrays, **options):
-        with unittest.mock.patch.object(_call.Call, "run", side_effect=AssertionError("went through Python")):
+        with unittest.mock.patch.object(_call.Call, "run", side_effect=AssertionError(f"{name} went through Python")):
             return getattr(ops, name)(*arrays, **options)
 
     for name, (arrays, options) in samples().items():

@@ -81,6 +81,11 @@ static int64_t value_for(const function *f, size_t size) {
     if (strcmp(name, "scale_rows") == 0) return f->sizes[0].value;
     if (strcmp(name, "q_scale_rows") == 0) return f->sizes[0].value; /* one for each token */
     if (strcmp(name, "k_scale_rows") == 0) return f->sizes[1].value;
+    if (strcmp(name, "mask_rows") == 0) return f->sizes[0].value;
+    if (strcmp(name, "mask_cols") == 0) return f->sizes[1].value;
+    if (strcmp(name, "head_blocks") == 0) return 4; /* NVFP4 blocks of a head of at most 64, and of all keys */
+    if (strcmp(name, "v_blocks") == 0) return 4 * (f->sizes[1].value / 64 + f->sizes[2].value);
+    if (strcmp(name, "width") == 0) return 2; /* of a convolution, whose states have at least one row less */
     if (strcmp(name, "tree_words") == 0) return (f->sizes[0].value + 31) / 32; /* a bit for each query */
     /* Of factors of a product, whose rows come first: a scale for each row, and those of all columns. */
     if (strcmp(name, "a_scale_rows") == 0 || strcmp(name, "b_scale_rows") == 0) return f->sizes[*name == 'b'].value;

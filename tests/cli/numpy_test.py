@@ -334,7 +334,7 @@ def int8(values):
 def quantized(x, code, greatest):
     """With a computed scale for every 128 columns of a row."""
     scales = np.stack([np.abs(x[:, at:at + 128]).max(-1) for at in range(0, x.shape[-1], 128)], -1)
-    scales = scales.astype(np.float32) / np.float32(greatest)
+    scales = np.where(scales == 0, np.float32(1), scales.astype(np.float32) / np.float32(greatest))
     factors = np.repeat(np.float32(1) / scales, 128, -1)[:, :x.shape[-1]]
     return {"codes": code((x.astype(np.float32) * factors).astype(np.float64)), "scales": scales}
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ROOM = 8192, SIDE = 4, PARAMS_MAX = 512, TENSORS_MAX = 16, TAIL = 16 };
+enum { ROOM = 8192, SIDE = 4, PARAMS_MAX = 512, TENSORS_MAX = 20, TAIL = 16 };
 
 /* Valid params: every size is SIDE, or 1 where that is typical, every tensor has memory of its own, the rest is 0. */
 typedef struct call {

@@ -15,7 +15,7 @@ enum {
     SIDE = 17,    /* every size but one, or 1: beyond what products have kernels for few rows for */
     LONG = 17000, /* that one: beyond the rows and sums that one group does */
     TENSOR_BYTES = 128 << 20,
-    TENSORS_MAX = 16,
+    TENSORS_MAX = 20,
     PARAMS_MAX = 512,
     TRACE_BYTES = 1 << 20
 };

@@ -62,14 +62,23 @@ static void test_every_operator_loads_on_every_architecture(void **state) {
 
 enum { SIZE_VALUE = 128, TENSOR_BYTES = 1 << 20, TENSOR_STEP = 256, PARAMS_MAX = 512 };
 
+/* Whether a size has few values that an operator takes: a convolution's width, the orders of n-grams, blocks of a head.
+ */
+static bool is_limited(const kiln_field *field) {
+    static const char *const names[] = {"width", "orders", "head_blocks"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(field->name, names[i]) == 0) return true;
+    return false;
+}
+
 /* Fills an operator's params from its description: tensors one after the other from a place on, every size the same, or
- * 1 where that is typical. */
+ * what is typical where that is 1 or the size is limited. */
 static void fill_params(const kiln_operator *described, uint8_t *params, void *tensor) {
     const char *place = tensor;
     memset(params, 0, PARAMS_MAX);
     for (uint32_t i = 0; i < described->field_count; i++) {
         const kiln_field *field = &described->fields[i];
-        int64_t size = field->typical == 1 ? 1 : SIZE_VALUE;
+        int64_t size = field->typical == 1 || is_limited(field) ? field->typical : SIZE_VALUE;
         if (field->role == KILN_FIELD_INPUT || field->role == KILN_FIELD_OUTPUT || field->role == KILN_FIELD_UPDATE) {
             memcpy(params + field->offset, &place, sizeof place);
             place += TENSOR_STEP;

@@ -20,19 +20,23 @@ operator_passes() { # ORDINAL DEVICE SEED PROGRAM
     [ $status -eq 0 ] && ! grep -q '^sim:' "$KILN_SCRATCH/out"
 }
 
-# Whether all images of an operator for NVIDIA's targets come from the portable texts, those of sm_75 and sm_100.
-is_portable() { # PROGRAM
-    [ -d "embedded/$1" ] && ! find "embedded/$1" -name '*.ptx' | grep -qvE '\.sm_(75|100)\.ptx$'
+# Whether a program's operator has sources of its own for some of NVIDIA's targets (or AMD's); a program of several
+# operators counts as one that has for NVIDIA, where most have.
+is_tuned() { # PROGRAM DEVICE
+    case $2 in
+    sm_*) [ ! -d "kernels/$1" ] || compgen -G "kernels/$1/$1_sm*.cu" >/dev/null ;;
+    gfx*) compgen -G "kernels/$1/$1_gfx*.c" >/dev/null ;;
+    esac
 }
 
-# The programs in all precisions or in one ('': all): every one, or those alone that are (not) of a portable operator.
+# The programs in all precisions or in one ('': all): every one, or those alone that are (not) of a tuned operator.
 operators_pass() { # ORDINAL DEVICE SEED [PRECISION [portable|tuned]]
     local program
     [ -z "${4-}" ] || local -x KILN_TEST_PRECISION=$4
     for program in $operator_programs; do
         case ${5-} in
-        portable) is_portable "$program" || continue ;;
-        tuned) ! is_portable "$program" || continue ;;
+        portable) ! is_tuned "$program" "$2" || continue ;;
+        tuned) is_tuned "$program" "$2" || continue ;;
         esac
         check "$program on simulated $2, seed $3${4:+, $4}" operator_passes "$1" "$2" "$3" "$program"
     done
