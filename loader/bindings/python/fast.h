@@ -15,7 +15,7 @@
 
 #include "loader/bindings/python/dlpack.h"
 
-enum { ARGUMENTS_MAX = 24, KEY_MAX = 144, OUTPUTS_MAX = 8 };
+enum { ARGUMENTS_MAX = 24, KEY_MAX = 144, OUTPUTS_MAX = 12 };
 
 /* The arguments of a call: where its arrays are, and the key, which is all else that matters. */
 typedef struct arguments {
