@@ -187,7 +187,7 @@ static void expect_values(const shape *s, tensors *t) {
         double *of_blocks = own + channels * q.scale_cols * 8;
         codes_reference(&q, numbers, own, of_blocks, scales + b * channels);
         for (int64_t c = 0; c < channels; c++) {
-            if (s->v_means && isnan(t->v_means.values[b * channels + c])) /* of infinities: as of one */
+            if (s->v_means && !isfinite(t->v_means.values[b * channels + c])) /* of infinities: as of one */
                 scales[b * channels + c] = (double)(FLT_MAX / 2688.0f);
             memcpy(codes + c * columns + tile * 32, own + c * q.scale_cols * 8, sizeof(double) * (size_t)used * 8);
             memcpy(blocks + c * count + tile * 4, of_blocks + c * q.scale_cols, sizeof(double) * (size_t)used);

@@ -116,6 +116,8 @@ static bool fill_params(operator_call *call, const kiln_operator *op, uint32_t b
             if (sizes++ == big) size = LONG, found = true;
             if (strstr(field->name, "scale_")) size = 1;  /* one scale goes with every size */
             if (strstr(field->name, "_scale_")) size = 0; /* of a factor of a product: as many as it has to have */
+            if (!strcmp(field->name, "head_blocks") || !strcmp(field->name, "v_blocks"))
+                size = 0; /* the same, of NVFP4 */
             memcpy(call->params + field->offset, &size, sizeof size);
             break;
         case KILN_FIELD_WORKSPACE_SIZE:

@@ -248,8 +248,8 @@ static void search(kiln_stream *stream, precision p, search_case c, double (*byt
                                         .rows = c.rows,
                                         .code_cols = c.bytes,
                                         .k = c.k,
-                                        .query_stride = c.query_padding ? queries.stride : 0,
-                                        .table_stride = c.padding ? table.stride : 0,
+                                        .query_codes_stride = c.query_padding ? queries.stride : 0,
+                                        .table_codes_stride = c.padding ? table.stride : 0,
                                         .code_type = c.code_type};
     const kiln_operator_function *function = operator_function("vector_search", p);
     harness_ok(function->workspace_size(stream, &params, sizeof params, &params.workspace_size));
@@ -490,7 +490,7 @@ static void test_refused_searches(kiln_stream *stream) {
     REFUSED(indices, NULL, "indices");
     REFUSED(all_scores, (char *)codes.data + 1, "all_scores");
     REFUSED(query_codes, NULL, "query_codes");
-    REFUSED(table_stride, 15, "table_codes");
+    REFUSED(table_codes_stride, 15, "table_codes");
     REFUSED(table_scales, (float *)(void *)((char *)codes.data + 2), "table_scales");
     REFUSED(workspace_size, 0, "workspace_size");
     params = good;

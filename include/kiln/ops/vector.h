@@ -66,8 +66,8 @@ typedef struct kiln_vector_search_params {
     int64_t rows;               /* at most 2^31 - 1 */
     int64_t code_cols;          /* bytes of a row of codes, at most KILN_VECTOR_CODE_COLS_MOST */
     int64_t k;                  /* at most rows and KILN_VECTOR_SEARCH_MOST */
-    int64_t query_stride;       /* in bytes; 0: code_cols */
-    int64_t table_stride;       /* in bytes; 0: code_cols */
+    int64_t query_codes_stride; /* in bytes; 0: code_cols */
+    int64_t table_codes_stride; /* in bytes; 0: code_cols */
     int32_t code_type;          /* kiln_vector_code */
     int32_t reserved;           /* must be 0 */
     void *workspace;            /* of the device, 16-byte aligned; NULL if workspace_size is 0 */
