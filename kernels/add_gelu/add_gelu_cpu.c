@@ -7,7 +7,7 @@
 
 KILN_INLINE void add_gelu(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
     const kiln_add_gelu_args args = *(const kiln_add_gelu_args *)arguments; /* what no store can change */
-    bool stream = kiln_streams(&args.shape, part);
+    bool nontemporal = kiln_is_nontemporal(&args.shape, part);
     float x_tile[KILN_TILE], bias_tile[KILN_TILE] = {0};
     KILN_FOR_TILES(&args.shape, span, part, work, col, count) {
         const void *source = kiln_at(args.x, work.row * (uint64_t)args.x_stride + col, part);
@@ -15,7 +15,7 @@ KILN_INLINE void add_gelu(const void *arguments, const kiln_cpu_span *span, kiln
         const float *x = kiln_tile_read(x_tile, source, count, part);
         const float *bias =
             args.bias ? kiln_tile_read(bias_tile, kiln_at(args.bias, col, part), count, part) : bias_tile;
-        float *y = kiln_tile_target(x_tile, target, part, stream);
+        float *y = kiln_tile_target(x_tile, target, part, nontemporal);
         if (args.coefficients[2] == 0.0f) {
             KILN_INDEPENDENT
             for (size_t i = 0; i < count; i++)
@@ -25,8 +25,8 @@ KILN_INLINE void add_gelu(const void *arguments, const kiln_cpu_span *span, kiln
             for (size_t i = 0; i < count; i++)
                 y[i] = kiln_gated(x[i] + bias[i], args.bound, args.coefficients, KILN_ADD_GELU_COEFFICIENTS);
         }
-        kiln_tile_write(target, y, count, part, stream);
+        kiln_tile_write(target, y, count, part, nontemporal);
     }
-    if (stream) kiln_stream_fence();
+    if (nontemporal) kiln_nontemporal_fence();
 }
 KILN_CPU_KERNEL(add_gelu)

@@ -34,21 +34,21 @@ typedef struct places {
     size_t x_ahead, residual_ahead; /* bytes to the next row */
 } places;
 
-KILN_INLINE void write(void *target, const float *values, size_t n, kiln_cpu_part part, bool stream) {
-    if (part == KILN_CPU_f32 && !stream)
+KILN_INLINE void write(void *target, const float *values, size_t n, kiln_cpu_part part, bool nontemporal) {
+    if (part == KILN_CPU_f32 && !nontemporal)
         memcpy(target, values, n * sizeof *values);
     else
-        kiln_tile_write(target, values, n, part, stream);
+        kiln_tile_write(target, values, n, part, nontemporal);
 }
 
 /* Along with a large tensor's row asks for the next one, so that memory is read and written at once. */
 KILN_INLINE void put(const places *row, const void *weight, float scale, size_t count, kiln_cpu_part part,
-                     bool stream) {
+                     bool nontemporal) {
     float sums[KILN_TILE], results[KILN_TILE]; /* that at first hold the weights */
     for (size_t start = 0; start < count; start += KILN_TILE) {
         size_t n = kiln_min(count - start, KILN_TILE);
         const void *x = kiln_at(row->x, start, part), *residual = kiln_at(row->residual, start, part);
-        if (stream) {
+        if (nontemporal) {
             kiln_prefetch(x, n * kiln_part_size(part), row->x_ahead);
             kiln_prefetch(residual, n * kiln_part_size(part), row->residual_ahead);
         }
@@ -57,14 +57,14 @@ KILN_INLINE void put(const places *row, const void *weight, float scale, size_t 
         KILN_INDEPENDENT
         for (size_t i = 0; i < n; i++)
             results[i] = sums[i] * scale * (weights ? weights[i] : 1.0f);
-        write(kiln_at_mut(row->sum, start, part), sums, n, part, stream);
-        write(kiln_at_mut(row->y, start, part), results, n, part, stream);
+        write(kiln_at_mut(row->sum, start, part), sums, n, part, nontemporal);
+        write(kiln_at_mut(row->y, start, part), results, n, part, nontemporal);
     }
 }
 
 KILN_INLINE void add_rmsnorm(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
     const kiln_add_rmsnorm_args args = *(const kiln_add_rmsnorm_args *)arguments; /* what no store can change */
-    bool stream = kiln_streams(&args.shape, part);
+    bool nontemporal = kiln_is_nontemporal(&args.shape, part);
     for (uint64_t block = span->begin; block < span->end; block++)
         for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++) {
             const places row = {
@@ -76,8 +76,8 @@ KILN_INLINE void add_rmsnorm(const void *arguments, const kiln_cpu_span *span, k
                 .residual_ahead = (uint64_t)args.residual_stride * kiln_part_size(part),
             };
             float squares = squares_of(row.x, row.residual, work.col_end, part);
-            put(&row, args.weight, kiln_rsqrt(KILN_FMA(squares, args.mean, args.eps)), work.col_end, part, stream);
+            put(&row, args.weight, kiln_rsqrt(KILN_FMA(squares, args.mean, args.eps)), work.col_end, part, nontemporal);
         }
-    if (stream) kiln_stream_fence();
+    if (nontemporal) kiln_nontemporal_fence();
 }
 KILN_CPU_KERNEL(add_rmsnorm)

@@ -86,11 +86,11 @@ typedef void kiln_cpu_function_type(const void *arguments, const kiln_cpu_span *
  * KILN_TILE_BYTES: few enough that while one is being computed the processor, out of order, still writes the one before
  * and reads the one after. */
 enum {
-    KILN_TILE = 256,             /* elements at most */
-    KILN_TILE_BYTES = 512,       /* of a tensor */
-    KILN_STREAM_BYTES = 8 << 20, /* results of this size are written past the caches */
-    KILN_PREFETCH_BYTES = 4096,  /* how far ahead of a tile */
-    KILN_LANES = 32              /* accumulators of a reduction; the same on every level */
+    KILN_TILE = 256,                  /* elements at most */
+    KILN_TILE_BYTES = 512,            /* of a tensor */
+    KILN_NONTEMPORAL_BYTES = 8 << 20, /* results of this size are written past the caches */
+    KILN_PREFETCH_BYTES = 4096,       /* how far ahead of a tile */
+    KILN_LANES = 32                   /* accumulators of a reduction; the same on every level */
 };
 
 KILN_INLINE size_t kiln_part_size(kiln_cpu_part part) {
@@ -172,14 +172,14 @@ KILN_INLINE const float *kiln_tile_read(float *tile, const void *source, size_t 
 
 /* Large results are written past the caches, which they would not stay in: a store that goes through them first reads
  * the line that it overwrites. */
-KILN_INLINE bool kiln_streams(const kiln_shape *shape, kiln_cpu_part part) {
-    return (uint64_t)shape->rows * (uint64_t)shape->cols * kiln_part_size(part) >= KILN_STREAM_BYTES;
+KILN_INLINE bool kiln_is_nontemporal(const kiln_shape *shape, kiln_cpu_part part) {
+    return (uint64_t)shape->rows * (uint64_t)shape->cols * kiln_part_size(part) >= KILN_NONTEMPORAL_BYTES;
 }
 
 /* memcpy of a tile, past the caches. Where a tile starts inside a line of the cache, the tile before writes the rest of
  * the line: in vectors of 16 bytes both parts meet on the way to memory, and if these do not fit either, the line goes
- * through the caches. Needs kiln_stream_fence at the end. */
-KILN_INLINE void kiln_stream_copy(void *target, const void *source, size_t size) {
+ * through the caches. Needs kiln_nontemporal_fence at the end. */
+KILN_INLINE void kiln_nontemporal_copy(void *target, const void *source, size_t size) {
     char *to = target;
     const char *from = source;
 #if defined(__SSE2__)
@@ -200,45 +200,45 @@ KILN_INLINE void kiln_stream_copy(void *target, const void *source, size_t size)
     if (size) memcpy(to, from, size);
 }
 
-/* Orders streamed stores before whatever tells other threads that the work is done. */
-KILN_INLINE void kiln_stream_fence(void) {
+/* Orders non-temporal stores before whatever tells other threads that the work is done. */
+KILN_INLINE void kiln_nontemporal_fence(void) {
 #if defined(__SSE2__)
     _mm_sfence();
 #endif
 }
 
-/* memcpy of bytes that are read once. stream: past the caches, and kiln_stream_fence is needed at the end. */
-KILN_INLINE void kiln_row_copy(void *target, const void *source, size_t size, bool stream) {
-    if (!stream) {
+/* memcpy of bytes that are read once. nontemporal: past the caches, and kiln_nontemporal_fence is needed at the end. */
+KILN_INLINE void kiln_row_copy(void *target, const void *source, size_t size, bool nontemporal) {
+    if (!nontemporal) {
         memcpy(target, source, size);
         return;
     }
     for (size_t i = 0; i < size; i += KILN_TILE_BYTES) {
         size_t count = kiln_min(size - i, KILN_TILE_BYTES);
         kiln_prefetch((const char *)source + i, count, KILN_PREFETCH_BYTES);
-        kiln_stream_copy((char *)target + i, (const char *)source + i, count);
+        kiln_nontemporal_copy((char *)target + i, (const char *)source + i, count);
     }
 }
 
 /* Where to compute a result: in the tensor itself, or in tile, which kiln_tile_write then converts or copies. */
-KILN_INLINE float *kiln_tile_target(float *tile, void *target, kiln_cpu_part part, bool stream) {
-    return part == KILN_CPU_f32 && !stream ? target : tile;
+KILN_INLINE float *kiln_tile_target(float *tile, void *target, kiln_cpu_part part, bool nontemporal) {
+    return part == KILN_CPU_f32 && !nontemporal ? target : tile;
 }
 
-KILN_INLINE void kiln_tile_write(void *target, const float *tile, size_t count, kiln_cpu_part part, bool stream) {
+KILN_INLINE void kiln_tile_write(void *target, const float *tile, size_t count, kiln_cpu_part part, bool nontemporal) {
     uint16_t halves[KILN_TILE];
     if (part == KILN_CPU_f32) {
-        if (stream) kiln_stream_copy(target, tile, count * sizeof *tile);
+        if (nontemporal) kiln_nontemporal_copy(target, tile, count * sizeof *tile);
         return;
     }
-    uint16_t *converted = stream ? halves : target;
+    uint16_t *converted = nontemporal ? halves : target;
     if (part == KILN_CPU_f16) {
         kiln_f16_store(converted, tile, count);
     } else {
         for (size_t i = 0; i < count; i++)
             converted[i] = kiln_f32_to_bf16(tile[i]);
     }
-    if (stream) kiln_stream_copy(target, halves, count * sizeof *halves);
+    if (nontemporal) kiln_nontemporal_copy(target, halves, count * sizeof *halves);
 }
 
 /* What a block does of an operator's rows: none where it is beyond the last. */

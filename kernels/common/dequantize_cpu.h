@@ -10,7 +10,7 @@ enum { KILN_DEQUANTIZE_TILE = 1 << KILN_DEQUANTIZE_GROUP_LOG2 };
 
 KILN_INLINE void kiln_dequantize(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
     const kiln_dequantize_args args = *(const kiln_dequantize_args *)arguments; /* what no store can change */
-    const bool stream = kiln_streams(&args.shape, part);
+    const bool nontemporal = kiln_is_nontemporal(&args.shape, part);
     float tile[KILN_DEQUANTIZE_TILE];
     for (uint64_t block = span->begin; block < span->end; block++)
         for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++) {
@@ -20,16 +20,16 @@ KILN_INLINE void kiln_dequantize(const void *arguments, const kiln_cpu_span *spa
                 count = kiln_min(work.col_end - col, KILN_DEQUANTIZE_TILE - col % KILN_DEQUANTIZE_TILE);
                 const uint8_t *codes = args.codes + work.row * (uint64_t)args.codes_stride + col;
                 void *y = kiln_at_mut(args.y, work.row * (uint64_t)args.y_stride + col, part);
-                float *target = kiln_tile_target(tile, y, part, stream);
+                float *target = kiln_tile_target(tile, y, part, nontemporal);
                 const float scale = scales[args.grouped ? col >> KILN_DEQUANTIZE_GROUP_LOG2 : 0];
                 kiln_prefetch(codes, count, KILN_PREFETCH_BYTES);
                 KILN_INDEPENDENT
                 for (size_t i = 0; i < count; i++)
                     target[i] = KILN_DEQUANTIZE_VALUE(codes[i]) * scale;
-                kiln_tile_write(y, target, count, part, stream);
+                kiln_tile_write(y, target, count, part, nontemporal);
             }
         }
-    if (stream) kiln_stream_fence();
+    if (nontemporal) kiln_nontemporal_fence();
 }
 
 #endif

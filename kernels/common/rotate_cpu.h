@@ -25,24 +25,24 @@ typedef struct kiln_heads {
     const void *cosines, *sines; /* the position's row of the table */
     float scale;                 /* of directions */
     uint32_t source;             /* kiln_turn_source */
-    bool stream;
+    bool nontemporal;
 } kiln_heads;
 
 /* Whether so many heads are written past the caches. */
-KILN_INLINE bool kiln_heads_stream(uint64_t heads, uint32_t pairs, kiln_cpu_part part) {
-    return heads * pairs * 2 * kiln_part_size(part) >= KILN_STREAM_BYTES;
+KILN_INLINE bool kiln_heads_are_nontemporal(uint64_t heads, uint32_t pairs, kiln_cpu_part part) {
+    return heads * pairs * 2 * kiln_part_size(part) >= KILN_NONTEMPORAL_BYTES;
 }
 
-KILN_INLINE void kiln_store(void *y, const float *values, size_t count, kiln_cpu_part part, bool stream) {
-    if (part == KILN_CPU_f32 && !stream)
+KILN_INLINE void kiln_store(void *y, const float *values, size_t count, kiln_cpu_part part, bool nontemporal) {
+    if (part == KILN_CPU_f32 && !nontemporal)
         memcpy(y, values, count * sizeof *values);
     else
-        kiln_tile_write(y, values, count, part, stream);
+        kiln_tile_write(y, values, count, part, nontemporal);
 }
 
 /* tile is for what is read, and then for what is written. */
 KILN_INLINE void kiln_turn_halves(const kiln_directions *d, float *tile, void *y, const void *x, uint32_t step,
-                                  size_t count, kiln_cpu_part part, bool stream) {
+                                  size_t count, kiln_cpu_part part, bool nontemporal) {
     float *a_tile = tile, *b_tile = tile + KILN_TILE_PAIRS;
     const float *a = kiln_tile_read(a_tile, x, count, part);
     const float *b = kiln_tile_read(b_tile, kiln_at(x, step, part), count, part);
@@ -52,12 +52,12 @@ KILN_INLINE void kiln_turn_halves(const kiln_directions *d, float *tile, void *y
         a_tile[i] = KILN_FMA(first, d->cosines[i], -(second * d->sines[i]));
         b_tile[i] = KILN_FMA(first, d->sines[i], second * d->cosines[i]);
     }
-    kiln_store(y, a_tile, count, part, stream);
-    kiln_store(kiln_at_mut(y, step, part), b_tile, count, part, stream);
+    kiln_store(y, a_tile, count, part, nontemporal);
+    kiln_store(kiln_at_mut(y, step, part), b_tile, count, part, nontemporal);
 }
 
 KILN_INLINE void kiln_turn_neighbours(const kiln_directions *d, float *tile, void *y, const void *x, size_t count,
-                                      kiln_cpu_part part, bool stream) {
+                                      kiln_cpu_part part, bool nontemporal) {
     const float *values = kiln_tile_read(tile, x, 2 * count, part);
     KILN_INDEPENDENT
     for (size_t i = 0; i < count; i++) {
@@ -65,7 +65,7 @@ KILN_INLINE void kiln_turn_neighbours(const kiln_directions *d, float *tile, voi
         tile[2 * i] = KILN_FMA(first, d->cosines[i], -(second * d->sines[i]));
         tile[2 * i + 1] = KILN_FMA(first, d->sines[i], second * d->cosines[i]);
     }
-    kiln_store(y, tile, 2 * count, part, stream);
+    kiln_store(y, tile, 2 * count, part, nontemporal);
 }
 
 KILN_INLINE void kiln_take_row(float *to, const void *row, uint32_t first, size_t count, kiln_cpu_part part) {
@@ -107,9 +107,9 @@ KILN_INLINE void kiln_turn_heads(const kiln_heads *heads, const kiln_place *plac
             const void *x = kiln_at(heads->x, head * (uint64_t)heads->x_head_stride + begin, part);
             void *y = kiln_at_mut(heads->y, head * (uint64_t)heads->y_head_stride + begin, part);
             if (heads->step == 1)
-                kiln_turn_neighbours(&d, tile, y, x, count, part, heads->stream);
+                kiln_turn_neighbours(&d, tile, y, x, count, part, heads->nontemporal);
             else
-                kiln_turn_halves(&d, tile, y, x, heads->step, count, part, heads->stream);
+                kiln_turn_halves(&d, tile, y, x, heads->step, count, part, heads->nontemporal);
         }
     }
 }

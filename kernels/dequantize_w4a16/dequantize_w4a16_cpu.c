@@ -14,7 +14,7 @@ KILN_INLINE float number_at(const void *data, uint64_t at, kiln_cpu_part part) {
 KILN_INLINE void dequantize_w4a16(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
     const kiln_dequantize_w4a16_args args =
         *(const kiln_dequantize_w4a16_args *)arguments; /* what no store can change */
-    const bool stream = kiln_streams(&args.shape, part);
+    const bool nontemporal = kiln_is_nontemporal(&args.shape, part);
     const uint64_t k_end = (uint64_t)args.shape.cols;
     float tile[KILN_TILE], integers[KILN_TILE];
     for (uint64_t block = span->begin; block < span->end; block++)
@@ -26,7 +26,7 @@ KILN_INLINE void dequantize_w4a16(const void *arguments, const kiln_cpu_span *sp
                 const float zero = args.zeros ? number_at(args.zeros, at, part) : 0;
                 const uint8_t *codes = args.weights + work.row * (k_end / 2) + col / 2;
                 void *y = kiln_at_mut(args.y, work.row * (uint64_t)args.y_stride + col, part);
-                float *target = kiln_tile_target(tile, y, part, stream);
+                float *target = kiln_tile_target(tile, y, part, nontemporal);
                 count = kiln_min(kiln_min(work.col_end, group_end) - col, KILN_TILE);
                 kiln_prefetch(codes, count / 2, KILN_PREFETCH_BYTES);
                 KILN_INDEPENDENT
@@ -35,8 +35,8 @@ KILN_INLINE void dequantize_w4a16(const void *arguments, const kiln_cpu_span *sp
                 KILN_INDEPENDENT
                 for (size_t i = 0; i < count; i++)
                     target[i] = KILN_FMA(integers[i], scale, zero);
-                kiln_tile_write(y, target, count, part, stream);
+                kiln_tile_write(y, target, count, part, nontemporal);
             }
-    if (stream) kiln_stream_fence();
+    if (nontemporal) kiln_nontemporal_fence();
 }
 KILN_CPU_KERNEL(dequantize_w4a16)

@@ -9,17 +9,18 @@
 
 KILN_INLINE void embedding(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
     const kiln_embedding_args args = *(const kiln_embedding_args *)arguments; /* what no store can change */
-    bool stream = kiln_streams(&args.shape, part);
+    bool nontemporal = kiln_is_nontemporal(&args.shape, part);
     for (uint64_t block = span->begin; block < span->end; block++)
         for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++) {
             void *y = kiln_at_mut(args.y, work.row * (uint64_t)args.y_stride + work.col, part);
             size_t size = (work.col_end - work.col) * kiln_part_size(part);
             uint64_t row = kiln_index(args.ids, args.wide_ids, work.row) - (uint64_t)args.first;
             if (row < (uint64_t)args.vocabulary)
-                kiln_row_copy(y, kiln_at(args.table, row * (uint64_t)args.table_stride + work.col, part), size, stream);
+                kiln_row_copy(y, kiln_at(args.table, row * (uint64_t)args.table_stride + work.col, part), size,
+                              nontemporal);
             else
                 memset(y, 0, size);
         }
-    if (stream) kiln_stream_fence();
+    if (nontemporal) kiln_nontemporal_fence();
 }
 KILN_CPU_KERNEL(embedding)

@@ -65,24 +65,24 @@ KILN_INLINE kiln_engram_sums sums_of(const kiln_engram_gate_args *args, kiln_cpu
 
 /* value * gate, and with a norm times that and the weights. */
 KILN_INLINE void put(void *y, const void *value, const void *weight, uint64_t col, size_t cols, float gate, float norm,
-                     kiln_cpu_part part, bool stream) {
+                     kiln_cpu_part part, bool nontemporal) {
     float tile[TILE], weight_tile[TILE];
     for (size_t start = 0; start < cols; start += TILE) {
         size_t n = kiln_min(cols - start, TILE);
         void *target = kiln_at_mut(y, start, part);
         const float *values = kiln_tile_load(tile, kiln_at(value, start, part), n, part);
         const float *weights = weights_at(weight_tile, weight, col + start, n, part);
-        float *results = kiln_tile_target(tile, target, part, stream);
+        float *results = kiln_tile_target(tile, target, part, nontemporal);
         KILN_INDEPENDENT
         for (size_t i = 0; i < n; i++)
             results[i] = values[i] * gate * norm * weights[i];
-        kiln_tile_write(target, results, n, part, stream);
+        kiln_tile_write(target, results, n, part, nontemporal);
     }
 }
 
 KILN_INLINE void engram_gate(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
     const kiln_engram_gate_args args = *(const kiln_engram_gate_args *)arguments; /* what no store can change */
-    bool stream = kiln_streams(&args.shape, part);
+    bool nontemporal = kiln_is_nontemporal(&args.shape, part);
     for (uint64_t block = span->begin; block < span->end; block++)
         for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++) {
             const void *value = kiln_at(args.value, work.row * (uint64_t)args.value_stride, part);
@@ -90,11 +90,11 @@ KILN_INLINE void engram_gate(const void *arguments, const kiln_cpu_span *span, k
             kiln_engram_sums sums = sums_of(&args, work, value, part);
             float gate = kiln_engram_sigmoid(&args, sums);
             put(kiln_at_mut(args.y, work.row * (uint64_t)args.y_stride + work.col, part), value, NULL, 0, cols, gate,
-                1.0f, part, stream);
+                1.0f, part, nontemporal);
             if (args.normed)
                 put(kiln_at_mut(args.normed, work.row * (uint64_t)args.normed_stride + work.col, part), value,
-                    args.norm_weight, work.col, cols, gate, kiln_engram_norm(&args, sums, gate), part, stream);
+                    args.norm_weight, work.col, cols, gate, kiln_engram_norm(&args, sums, gate), part, nontemporal);
         }
-    if (stream) kiln_stream_fence();
+    if (nontemporal) kiln_nontemporal_fence();
 }
 KILN_CPU_KERNEL(engram_gate)

@@ -10,9 +10,9 @@
  * of b is asked for while one is multiplied.
  *
  * Measured on an AMD EPYC (Zen 5) that was busy with other work, one thread, processor time, beside w8a8_cpu.h in the
- * same run, scales of rows: 512 x 2048 x 4096 in 13.1 ms (656 G operations a second), 2.9 times as fast, on x86-64-v4
- * and 20.9 ms, 3.4 times, on x86-64-v3; with 8192 rows of b and k = 4096, 1 row in 0.77 ms (43 GB/s) and 0.94 ms, 2.1
- * and 2.2 times; 8 rows in 1.73 ms and 1.96 ms, 2.8 and 3.3 times; with scales of groups 1.8 times at least.
+ * same run, one scale a tensor: 512 x 2048 x 4096 in 13.1 ms (656 G operations a second), 2.9 times as fast, on
+ * x86-64-v4 and 20.9 ms, 3.4 times, on x86-64-v3; with 8192 rows of b and k = 4096, 1 row in 0.77 ms (43 GB/s) and 0.94
+ * ms, 2.1 and 2.2 times; 8 rows in 1.73 ms and 1.96 ms, 2.8 and 3.3 times; with scales of groups 1.8 times at least.
  *
  * Included once, by gemm_int8_cpu.c. */
 #include "kernels/common/extensions.h"

@@ -9,18 +9,19 @@
 
 KILN_INLINE void kv_store(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
     const kiln_kv_store_args args = *(const kiln_kv_store_args *)arguments; /* what no store can change */
-    bool stream = kiln_streams(&args.shape, part);
+    bool nontemporal = kiln_is_nontemporal(&args.shape, part);
     for (uint64_t block = span->begin; block < span->end; block++)
         for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++) {
             uint64_t slot = kiln_index(args.slot_mapping, args.wide_slots, work.row);
             size_t size = (work.col_end - work.col) * kiln_part_size(part);
             if (slot >= (uint64_t)args.capacity) continue;
             kiln_row_copy(kiln_at_mut(args.key_cache, slot * (uint64_t)args.key_cache_stride + work.col, part),
-                          kiln_at(args.key, work.row * (uint64_t)args.key_stride + work.col, part), size, stream);
+                          kiln_at(args.key, work.row * (uint64_t)args.key_stride + work.col, part), size, nontemporal);
             kiln_row_copy(kiln_at_mut(args.value_cache, slot * (uint64_t)args.value_cache_stride + work.col, part),
-                          kiln_at(args.value, work.row * (uint64_t)args.value_stride + work.col, part), size, stream);
+                          kiln_at(args.value, work.row * (uint64_t)args.value_stride + work.col, part), size,
+                          nontemporal);
         }
-    if (stream) kiln_stream_fence();
+    if (nontemporal) kiln_nontemporal_fence();
 }
 KILN_CPU_KERNEL(kv_store)
 

@@ -81,23 +81,23 @@ KILN_INLINE kiln_log_softmax_partial total_of(const kiln_log_softmax_partial *pa
 }
 
 KILN_INLINE void put(void *y, const void *x, size_t count, float origin, float log_sum, kiln_cpu_part part,
-                     bool stream) {
+                     bool nontemporal) {
     float tile[KILN_TILE], results[KILN_TILE];
     for (size_t start = 0; start < count; start += KILN_TILE) {
         size_t n = kiln_min(count - start, KILN_TILE);
         const float *values = kiln_tile_load(tile, kiln_at(x, start, part), n, part);
         void *target_at = kiln_at_mut(y, start, part);
-        float *target = kiln_tile_target(results, target_at, part, stream);
+        float *target = kiln_tile_target(results, target_at, part, nontemporal);
         KILN_INDEPENDENT
         for (size_t i = 0; i < n; i++)
             target[i] = values[i] - origin - log_sum;
-        kiln_tile_write(target_at, target, n, part, stream);
+        kiln_tile_write(target_at, target, n, part, nontemporal);
     }
 }
 
 KILN_INLINE void log_softmax(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
     const kiln_log_softmax_args args = *(const kiln_log_softmax_args *)arguments; /* what no store can change */
-    bool stream = args.y && kiln_streams(&args.shape, part);
+    bool nontemporal = args.y && kiln_is_nontemporal(&args.shape, part);
     for (uint64_t block = span->begin; block < span->end; block++)
         for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++) {
             const void *x = kiln_at(args.x, work.row * (uint64_t)args.x_stride + work.col, part);
@@ -117,8 +117,8 @@ KILN_INLINE void log_softmax(const void *arguments, const kiln_cpu_span *span, k
             if (total.sum == KILN_INFINITY) log_sum = __builtin_nanf("");
             if (args.y)
                 put(kiln_at_mut(args.y, work.row * (uint64_t)args.y_stride + work.col, part), x, count, total.origin,
-                    log_sum, part, stream);
+                    log_sum, part, nontemporal);
         }
-    if (stream) kiln_stream_fence();
+    if (nontemporal) kiln_nontemporal_fence();
 }
 KILN_CPU_KERNEL(log_softmax)

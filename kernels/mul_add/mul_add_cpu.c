@@ -7,19 +7,19 @@
 
 KILN_INLINE void mul_add(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
     const kiln_mul_add_args args = *(const kiln_mul_add_args *)arguments; /* what no store can change */
-    bool stream = kiln_streams(&args.shape, part);
+    bool nontemporal = kiln_is_nontemporal(&args.shape, part);
     float a_tile[KILN_TILE], b_tile[KILN_TILE], c_tile[KILN_TILE];
     KILN_FOR_TILES(&args.shape, span, part, work, col, count) {
         const float *a = kiln_tile_read(a_tile, kiln_at(args.a, col, part), count, part);
         const float *b = kiln_tile_read(b_tile, kiln_at(args.b, col, part), count, part);
         const float *c = kiln_tile_read(c_tile, kiln_at(args.c, col, part), count, part);
         void *target = kiln_at_mut(args.y, col, part);
-        float *y = kiln_tile_target(a_tile, target, part, stream);
+        float *y = kiln_tile_target(a_tile, target, part, nontemporal);
         KILN_INDEPENDENT
         for (size_t i = 0; i < count; i++)
             y[i] = kiln_fused(a[i], b[i], c[i]);
-        kiln_tile_write(target, y, count, part, stream);
+        kiln_tile_write(target, y, count, part, nontemporal);
     }
-    if (stream) kiln_stream_fence();
+    if (nontemporal) kiln_nontemporal_fence();
 }
 KILN_CPU_KERNEL(mul_add)

@@ -10,7 +10,7 @@
 KILN_INLINE void rope(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
     const kiln_rope_args args = *(const kiln_rope_args *)arguments; /* what no store can change */
     uint32_t count = KILN_BLOCK >> args.lanes_log2;
-    bool stream = kiln_heads_stream((uint64_t)args.tokens * args.heads, args.pairs, part);
+    bool nontemporal = kiln_heads_are_nontemporal((uint64_t)args.tokens * args.heads, args.pairs, part);
     for (uint64_t block = span->begin; block < span->end; block++) {
         uint64_t token = block / span->grid[0], first = block % span->grid[0] * count;
         if (token >= (uint64_t)args.tokens) break;
@@ -32,11 +32,11 @@ KILN_INLINE void rope(const void *arguments, const kiln_cpu_span *span, kiln_cpu
             .sines = kiln_at(args.sines, row, of_table),
             .scale = args.scale,
             .source = inside ? args.source : KILN_TURN_BY_NOTHING,
-            .stream = stream,
+            .nontemporal = nontemporal,
         };
         const kiln_place place = {{position}, args.pairs, args.pairs};
         kiln_turn_heads(&heads, &place, part);
     }
-    if (stream) kiln_stream_fence();
+    if (nontemporal) kiln_nontemporal_fence();
 }
 KILN_CPU_KERNEL(rope)

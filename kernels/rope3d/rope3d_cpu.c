@@ -16,7 +16,7 @@ KILN_INLINE void copy_heads(const kiln_heads *heads, kiln_cpu_part part) {
 KILN_INLINE void rope3d(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
     const kiln_rope3d_args args = *(const kiln_rope3d_args *)arguments; /* what no store can change */
     uint32_t count = KILN_BLOCK >> args.lanes_log2;
-    bool stream = kiln_heads_stream((uint64_t)args.batch * args.tokens * args.heads, args.pairs, part);
+    bool nontemporal = kiln_heads_are_nontemporal((uint64_t)args.batch * args.tokens * args.heads, args.pairs, part);
     for (uint64_t block = span->begin; block < span->end; block++) {
         uint64_t row = block / span->grid[0], first = block % span->grid[0] * count, sequence = row / args.tokens;
         if (sequence >= args.batch) break;
@@ -32,7 +32,7 @@ KILN_INLINE void rope3d(const void *arguments, const kiln_cpu_span *span, kiln_c
             .frequencies = args.frequencies,
             .scale = 1.0f,
             .source = KILN_TURN_BY_FREQUENCY,
-            .stream = stream,
+            .nontemporal = nontemporal,
         };
         kiln_place place = {.first = args.first, .second = args.second};
         if (kiln_grid_place(args.grids + 3 * sequence, (uint32_t)(row % args.tokens), &place))
@@ -40,6 +40,6 @@ KILN_INLINE void rope3d(const void *arguments, const kiln_cpu_span *span, kiln_c
         else
             copy_heads(&heads, part);
     }
-    if (stream) kiln_stream_fence();
+    if (nontemporal) kiln_nontemporal_fence();
 }
 KILN_CPU_KERNEL(rope3d)

@@ -7,7 +7,7 @@
 
 KILN_INLINE void silu_mul(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
     const kiln_silu_mul_args args = *(const kiln_silu_mul_args *)arguments; /* what no store can change */
-    bool stream = kiln_streams(&args.shape, part);
+    bool nontemporal = kiln_is_nontemporal(&args.shape, part);
     float gate_tile[KILN_TILE], up_tile[KILN_TILE];
     KILN_FOR_TILES(&args.shape, span, part, work, col, count) {
         const void *gates = kiln_at(args.gate, work.row * (uint64_t)args.gate_stride + col, part);
@@ -15,12 +15,12 @@ KILN_INLINE void silu_mul(const void *arguments, const kiln_cpu_span *span, kiln
         void *target = kiln_at_mut(args.y, work.row * (uint64_t)args.y_stride + col, part);
         const float *gate = kiln_tile_read(gate_tile, gates, count, part);
         const float *up = kiln_tile_read(up_tile, ups, count, part);
-        float *y = kiln_tile_target(gate_tile, target, part, stream);
+        float *y = kiln_tile_target(gate_tile, target, part, nontemporal);
         KILN_INDEPENDENT
         for (size_t i = 0; i < count; i++)
             y[i] = kiln_gated(gate[i], args.bound, args.coefficients, KILN_SILU_MUL_COEFFICIENTS) * up[i];
-        kiln_tile_write(target, y, count, part, stream);
+        kiln_tile_write(target, y, count, part, nontemporal);
     }
-    if (stream) kiln_stream_fence();
+    if (nontemporal) kiln_nontemporal_fence();
 }
 KILN_CPU_KERNEL(silu_mul)

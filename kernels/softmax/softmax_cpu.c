@@ -46,10 +46,10 @@ KILN_INLINE float max_of(const void *x, size_t count, kiln_cpu_part part) {
 }
 
 /* Writes n elements of a result from start on, at most a tile. */
-KILN_INLINE void put(const result *row, size_t start, size_t n, kiln_cpu_part part, bool stream) {
+KILN_INLINE void put(const result *row, size_t start, size_t n, kiln_cpu_part part, bool nontemporal) {
     float tile[KILN_TILE];
     void *y = kiln_at_mut(row->y, start, part);
-    float *target = kiln_tile_target(tile, y, part, stream);
+    float *target = kiln_tile_target(tile, y, part, nontemporal);
     if (row->exps) {
         const float *exps = row->exps + start;
         KILN_INDEPENDENT
@@ -61,7 +61,7 @@ KILN_INLINE void put(const result *row, size_t start, size_t n, kiln_cpu_part pa
         for (size_t i = 0; i < n; i++)
             target[i] = exp_of(values[i], row->max, part) * row->scale;
     }
-    kiln_tile_write(y, target, n, part, stream);
+    kiln_tile_write(y, target, n, part, nontemporal);
 }
 
 /* The sum of all lanes, which it overwrites. */
@@ -75,11 +75,11 @@ KILN_INLINE float total_of(float *sum) {
 /* The sum of exp(x - max), which it leaves in exps if that is not NULL. Along with it writes before, a result of as
  * many elements whose exps may lie where these come, and asks for what lies ahead bytes from x. */
 KILN_INLINE float sum_of(const void *x, float *exps, size_t count, float max, const result *before, size_t ahead,
-                         kiln_cpu_part part, bool stream) {
+                         kiln_cpu_part part, bool nontemporal) {
     float tile[KILN_TILE], sum[KILN_LANES] = {0};
     for (size_t start = 0; start < count; start += KILN_TILE) {
         size_t n = kiln_min(count - start, KILN_TILE), whole = n / KILN_LANES * KILN_LANES;
-        if (before->y) put(before, start, n, part, stream);
+        if (before->y) put(before, start, n, part, nontemporal);
         kiln_prefetch(kiln_at(x, start, part), n * kiln_part_size(part), ahead);
         const float *values = kiln_tile_load(tile, kiln_at(x, start, part), n, part);
         float *results = exps ? exps + start : tile;
@@ -95,9 +95,9 @@ KILN_INLINE float sum_of(const void *x, float *exps, size_t count, float max, co
     return total_of(sum);
 }
 
-KILN_INLINE void put_all(const result *row, size_t count, kiln_cpu_part part, bool stream) {
+KILN_INLINE void put_all(const result *row, size_t count, kiln_cpu_part part, bool nontemporal) {
     for (size_t start = 0; start < count; start += KILN_TILE)
-        put(row, start, kiln_min(count - start, KILN_TILE), part, stream);
+        put(row, start, kiln_min(count - start, KILN_TILE), part, nontemporal);
 }
 
 /* What is subtracted of a row: of one without finite elements nothing. */
@@ -111,13 +111,14 @@ KILN_INLINE float scale_of(float sum) {
 
 /* The short rows that a span has. Where results are streamed and f32 rows not replaced, the first row's y, which
  * thereby stays in the cache, keeps exp(x - max) of one row after the other, and the first row comes last. */
-KILN_INLINE void short_rows(const kiln_softmax_args *args, const kiln_cpu_span *span, kiln_cpu_part part, bool stream) {
+KILN_INLINE void short_rows(const kiln_softmax_args *args, const kiln_cpu_span *span, kiln_cpu_part part,
+                            bool nontemporal) {
     uint64_t rows = KILN_BLOCK >> args->shape.lanes_log2; /* of a block */
     uint64_t first = span->begin * rows, end = kiln_min(span->end * rows, (uint64_t)args->shape.rows);
     size_t count = (size_t)args->shape.cols, x_stride = (size_t)args->x_stride * kiln_part_size(part);
     size_t ahead = x_stride > KILN_PREFETCH_BYTES ? x_stride : KILN_PREFETCH_BYTES;
-    bool keep = part == KILN_CPU_f32, rotate = keep && stream && args->x != args->y;
-    if (keep) stream = rotate;
+    bool keep = part == KILN_CPU_f32, rotate = keep && nontemporal && args->x != args->y;
+    if (keep) nontemporal = rotate;
     result before = {0};
     for (uint64_t i = first; i < end; i++) {
         uint64_t row = !rotate ? i : i + 1 < end ? i + 1 : first;
@@ -127,10 +128,10 @@ KILN_INLINE void short_rows(const kiln_softmax_args *args, const kiln_cpu_span *
         if (keep) exps = rotate ? kiln_at_mut(args->y, first * (uint64_t)args->y_stride, part) : now.y;
         now.exps = exps;
         now.max = origin_of(max_of(now.x, count, part));
-        now.scale = scale_of(sum_of(now.x, exps, count, now.max, &before, ahead, part, stream));
+        now.scale = scale_of(sum_of(now.x, exps, count, now.max, &before, ahead, part, nontemporal));
         before = now;
     }
-    if (before.y) put_all(&before, count, part, stream);
+    if (before.y) put_all(&before, count, part, nontemporal);
 }
 
 /* The first pass over a chunk of a long row, and the second. */
@@ -155,7 +156,8 @@ KILN_INLINE kiln_softmax_partial total_of_partials(const kiln_softmax_partial *p
 }
 
 /* The chunks of long rows that a span has, in either of their phases. */
-KILN_INLINE void long_rows(const kiln_softmax_args *args, const kiln_cpu_span *span, kiln_cpu_part part, bool stream) {
+KILN_INLINE void long_rows(const kiln_softmax_args *args, const kiln_cpu_span *span, kiln_cpu_part part,
+                           bool nontemporal) {
     for (uint64_t block = span->begin; block < span->end; block++)
         for (kiln_cpu_work work = kiln_work_of(&args->shape, span, block); work.row < work.row_end; work.row++) {
             const void *x = kiln_at(args->x, work.row * (uint64_t)args->x_stride + work.col, part);
@@ -167,19 +169,19 @@ KILN_INLINE void long_rows(const kiln_softmax_args *args, const kiln_cpu_span *s
                 kiln_softmax_partial total = total_of_partials(partials, args->chunks);
                 void *y = kiln_at_mut(args->y, work.row * (uint64_t)args->y_stride + work.col, part);
                 result chunk = {.y = y, .x = x, .max = origin_of(total.max), .scale = scale_of(total.sum)};
-                put_all(&chunk, count, part, stream);
+                put_all(&chunk, count, part, nontemporal);
             }
         }
 }
 
 KILN_INLINE void softmax_rows(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
     const kiln_softmax_args *args = arguments;
-    bool stream = kiln_streams(&args->shape, part);
+    bool nontemporal = kiln_is_nontemporal(&args->shape, part);
     if (args->phase == KILN_SOFTMAX_ROWS) {
-        short_rows(args, span, part, stream);
+        short_rows(args, span, part, nontemporal);
     } else {
-        long_rows(args, span, part, stream);
+        long_rows(args, span, part, nontemporal);
     }
-    if (stream) kiln_stream_fence();
+    if (nontemporal) kiln_nontemporal_fence();
 }
 KILN_CPU_KERNEL(softmax_rows)

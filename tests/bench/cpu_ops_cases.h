@@ -546,8 +546,10 @@ typedef kiln_status (*operation)(kiln_stream *stream, const tensors *t, int64_t 
     MHA(part)                                                      \
     MHA_FP8_FWD(part)                                              \
     MHA_INT8_X_FP8_FWD(part)                                       \
+    MHA_NVFP4_FWD(part)                                            \
     MHA_PAGED(part)                                                \
     MHA_QUANTIZE(part)                                             \
+    MHA_QUANTIZE_NVFP4(part)                                       \
     AMAX(part)                                                     \
     ARGMAX(part)                                                   \
     RMSNORM_CODES(part, fp8)                                       \
