@@ -79,6 +79,7 @@ typedef struct rows_case {
     int64_t rows, cols, more; /* bytes behind the codes */
     int64_t padding, place, codes_padding, codes_place;
     int32_t code_type, normalize;
+    bool peaks; /* the greatest number of a row is one of the last of a thread that has several units */
 } rows_case;
 
 static void quantize(kiln_stream *stream, precision p, rows_case c, double (*value)(void), bool wants_scales) {
@@ -97,6 +98,11 @@ static void quantize(kiln_stream *stream, precision p, rows_case c, double (*val
     assert_non_null(expected_scales);
     assert_non_null(allowed);
     matrix_fill(&x, value);
+    if (c.peaks) { /* near the end of each row, one place further in the next */
+        for (int64_t row = 0; row < c.rows; row++)
+            x.values[row * c.cols + c.cols - 1 - row] = 64;
+        matrix_set(&x, x.values);
+    }
     for (int64_t row = 0; row < c.rows; row++) {
         float scale;
         double normalized =
@@ -142,6 +148,9 @@ static void test_rows(kiln_stream *stream) {
             if (i / 3 % 2) c.padding = random_integer(1, 9), c.place = random_place();
             quantize(stream, p, c, any_number, i % 5 != 0);
         }
+    quantize(stream, precision_first(),
+             (rows_case){.rows = 9, .cols = 2100, .padding = 3, .code_type = KILN_VECTOR_INT8, .peaks = true},
+             any_number, true);
     for (int32_t code_type = KILN_VECTOR_BINARY; code_type <= KILN_VECTOR_INT4; code_type++) {
         rows_case c = {.rows = 20, .cols = 24, .code_type = code_type};
         quantize(stream, precision_first(), c, special_number, true);
