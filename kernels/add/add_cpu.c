@@ -5,19 +5,19 @@
 #include "kernels/add/add_args.h"
 #include "kernels/common/cpu.h"
 
-KILN_INLINE void add(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+KILN_INLINE void add(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_add_args args = *(const kiln_add_args *)arguments; /* what no store can change */
-    bool nontemporal = kiln_is_nontemporal(&args.shape, part);
+    bool nontemporal = kiln_is_nontemporal(&args.shape, dtype);
     float a_tile[KILN_TILE], b_tile[KILN_TILE];
-    KILN_FOR_TILES(&args.shape, span, part, work, col, count) {
-        const float *a = kiln_tile_read(a_tile, kiln_at(args.a, col, part), count, part);
-        const float *b = kiln_tile_read(b_tile, kiln_at(args.b, col, part), count, part);
-        void *target = kiln_at_mut(args.y, col, part);
-        float *y = kiln_tile_target(a_tile, target, part, nontemporal);
+    KILN_FOR_TILES(&args.shape, span, dtype, work, col, count) {
+        const float *a = kiln_tile_read(a_tile, kiln_at(args.a, col, dtype), count, dtype);
+        const float *b = kiln_tile_read(b_tile, kiln_at(args.b, col, dtype), count, dtype);
+        void *target = kiln_at_mut(args.y, col, dtype);
+        float *y = kiln_tile_target(a_tile, target, dtype, nontemporal);
         KILN_INDEPENDENT
         for (size_t i = 0; i < count; i++)
             y[i] = a[i] + b[i];
-        kiln_tile_write(target, y, count, part, nontemporal);
+        kiln_tile_write(target, y, count, dtype, nontemporal);
     }
     if (nontemporal) kiln_nontemporal_fence();
 }

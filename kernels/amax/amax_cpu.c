@@ -7,11 +7,11 @@
 #include "kernels/common/quantize_scale.h"
 
 /* The bits of the greatest magnitude of count elements, and of those before. */
-KILN_INLINE uint32_t greatest_of(uint32_t greatest, const void *x, size_t count, kiln_cpu_part part) {
+KILN_INLINE uint32_t greatest_of(uint32_t greatest, const void *x, size_t count, kiln_cpu_dtype dtype) {
     float tile[KILN_TILE];
     for (size_t start = 0; start < count; start += KILN_TILE) {
         size_t n = kiln_min(count - start, KILN_TILE);
-        const float *values = kiln_tile_read(tile, kiln_at(x, start, part), n, part);
+        const float *values = kiln_tile_read(tile, kiln_at(x, start, dtype), n, dtype);
         for (size_t i = 0; i < n; i++) {
             uint32_t magnitude = kiln_quantize_magnitude(values[i]);
             greatest = magnitude > greatest ? magnitude : greatest;
@@ -21,15 +21,15 @@ KILN_INLINE uint32_t greatest_of(uint32_t greatest, const void *x, size_t count,
 }
 
 /* The partials of blocks. */
-KILN_INLINE void find(const kiln_amax_args args, const kiln_cpu_span *span, kiln_cpu_part part) {
+KILN_INLINE void find(const kiln_amax_args args, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     for (uint64_t block = span->begin; block < span->end; block++) {
         uint64_t tile = block % span->grid[0], place = block / span->grid[0], first = place * args.block_rows;
         uint64_t end = kiln_min(first + args.block_rows, (uint64_t)args.shape.rows), col = tile * args.shape.tile;
         uint64_t count = kiln_min((uint64_t)args.shape.cols - col, args.shape.tile);
         uint32_t greatest = 0;
         for (uint64_t row = first; row < end; row++) {
-            const void *x = kiln_at(args.x, row * (uint64_t)args.x_stride + col, part);
-            greatest = greatest_of(args.shared ? greatest : 0, x, count, part);
+            const void *x = kiln_at(args.x, row * (uint64_t)args.x_stride + col, dtype);
+            greatest = greatest_of(args.shared ? greatest : 0, x, count, dtype);
             if (!args.shared) args.partials[row * (uint64_t)args.partial_cols + tile] = kiln_float(greatest);
         }
         if (args.shared && first < end)
@@ -51,11 +51,11 @@ KILN_INLINE void join(const kiln_amax_args args, const kiln_cpu_span *span) {
     }
 }
 
-KILN_INLINE void amax(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+KILN_INLINE void amax(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_amax_args args = *(const kiln_amax_args *)arguments; /* what no store can change */
     if (args.joining)
         join(args, span);
     else
-        find(args, span, part);
+        find(args, span, dtype);
 }
 KILN_CPU_KERNEL(amax)

@@ -7,13 +7,13 @@
 #include "kernels/common/total_order.h"
 
 /* The best of count elements whose first is column col. A tile is looked at once more only where it has a new best. */
-KILN_INLINE kiln_argmax_best best_of(const void *x, uint32_t col, size_t count, kiln_cpu_part part) {
+KILN_INLINE kiln_argmax_best best_of(const void *x, uint32_t col, size_t count, kiln_cpu_dtype dtype) {
     kiln_argmax_best best = {0, UINT32_MAX};
     float tile[KILN_TILE];
     uint32_t keys[KILN_TILE];
     for (size_t start = 0; start < count; start += KILN_TILE) {
         size_t n = kiln_min(count - start, KILN_TILE), i = 0;
-        const float *values = kiln_tile_read(tile, kiln_at(x, start, part), n, part);
+        const float *values = kiln_tile_read(tile, kiln_at(x, start, dtype), n, dtype);
         uint32_t greatest = 0;
         KILN_INDEPENDENT
         for (size_t k = 0; k < n; k++)
@@ -35,7 +35,7 @@ KILN_INLINE kiln_argmax_best best_of_partials(const kiln_argmax_best *partials, 
     return best;
 }
 
-KILN_INLINE void argmax(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+KILN_INLINE void argmax(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_argmax_args args = *(const kiln_argmax_args *)arguments; /* what no store can change */
     for (uint64_t block = span->begin; block < span->end; block++)
         for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++) {
@@ -44,8 +44,8 @@ KILN_INLINE void argmax(const void *arguments, const kiln_cpu_span *span, kiln_c
                 args.y[work.row] = (int32_t)best_of_partials(partials, args.chunks).col;
                 continue;
             }
-            const void *x = kiln_at(args.x, work.row * (uint64_t)args.x_stride + work.col, part);
-            kiln_argmax_best best = best_of(x, (uint32_t)work.col, work.col_end - work.col, part);
+            const void *x = kiln_at(args.x, work.row * (uint64_t)args.x_stride + work.col, dtype);
+            kiln_argmax_best best = best_of(x, (uint32_t)work.col, work.col_end - work.col, dtype);
             if (args.phase == KILN_ARGMAX_PARTIAL)
                 partials[work.tile] = best;
             else

@@ -157,13 +157,13 @@ KILN_INLINE void begin_rows(state *held, const kiln_attention_codes_args *args, 
 }
 
 /* Writes a head's elements. */
-KILN_INLINE void write_row(const kiln_attention_args *args, place at, const float *result, kiln_cpu_part part) {
+KILN_INLINE void write_row(const kiln_attention_args *args, place at, const float *result, kiln_cpu_dtype dtype) {
     uint64_t index = at.token * (uint64_t)args->out_stride + (uint64_t)at.head * args->head_dim;
-    void *out = kiln_at_mut(args->out, index, part);
-    if (part == KILN_CPU_f32)
+    void *out = kiln_at_mut(args->out, index, dtype);
+    if (dtype == KILN_CPU_f32)
         memcpy(out, result, args->head_dim * sizeof *result);
     else
-        kiln_tile_write(out, result, args->head_dim, part, false);
+        kiln_tile_write(out, result, args->head_dim, dtype, false);
 }
 
 KILN_INLINE void write_lse(const kiln_attention_args *args, place at, float origin, float sum) {
@@ -184,7 +184,7 @@ KILN_INLINE float score_of_means(const state *held, const kiln_attention_codes_a
 /* Results are divided by the sum of their weights' codes, and get v's scales and means; where groups share a row's keys
  * each leaves its own, times that sum. */
 KILN_INLINE void end_rows(state *held, const kiln_attention_codes_args *args, const kiln_sequence *s,
-                          const kiln_attention_work *work, kiln_cpu_part part) {
+                          const kiln_attention_work *work, kiln_cpu_dtype dtype) {
     const kiln_attention_args *plain = &args->plain;
     const uint64_t channels = ((uint64_t)work->batch * plain->kv_heads + work->kv_head) * plain->head_dim;
     for (uint32_t r = 0; r < held->rows; r++) {
@@ -197,7 +197,7 @@ KILN_INLINE void end_rows(state *held, const kiln_attention_codes_args *args, co
         for (uint32_t d = 0; args->v_means && d < plain->head_dim; d++)
             result[d] = KILN_FMA(present, args->v_means[channels + d], result[d]);
         if (!plain->partials) {
-            write_row(plain, at, result, part);
+            write_row(plain, at, result, dtype);
             write_lse(plain, at, origin, sum);
             continue;
         }
@@ -210,7 +210,7 @@ KILN_INLINE void end_rows(state *held, const kiln_attention_codes_args *args, co
     }
 }
 
-KILN_INLINE void ATTEND(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+KILN_INLINE void ATTEND(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_attention_codes_args args = *(const kiln_attention_codes_args *)arguments; /* what no store can change */
     const kiln_attention_args *plain = &args.plain;
     state *held = span->scratch;
@@ -235,14 +235,14 @@ KILN_INLINE void ATTEND(const void *arguments, const kiln_cpu_span *span, kiln_c
             for (uint32_t r = 0; r < held->rows; r += BLOCK)
                 add_values(held, r);
         }
-        end_rows(held, &args, &s, &work, part);
+        end_rows(held, &args, &s, &work, dtype);
     }
 }
 
 KILN_CPU_KERNEL(ATTEND)
 
 /* The rows of a token: KILN_ATTENTION_SUBGROUPS heads for each group. */
-KILN_INLINE void JOIN(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+KILN_INLINE void JOIN(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_attention_args args = *(const kiln_attention_args *)arguments; /* what no store can change */
     const float *scales = kiln_partial_scales(&args);
     uint32_t heads = args.kv_heads * args.group;
@@ -267,7 +267,7 @@ KILN_INLINE void JOIN(const void *arguments, const kiln_cpu_span *span, kiln_cpu
             float factor = sum == 0.0f ? 0.0f : kiln_reciprocal(rounded);
             for (uint32_t d = 0; d < args.head_dim; d++)
                 result[d] *= factor;
-            write_row(&args, at, result, part);
+            write_row(&args, at, result, dtype);
             write_lse(&args, at, origin, sum);
         }
     }

@@ -43,11 +43,11 @@ typedef struct state {
 } state;
 _Static_assert(sizeof(state) <= KILN_CPU_SCRATCH, "fits");
 
-KILN_INLINE void load_row(float *to, const void *from, uint32_t size, kiln_cpu_part part) {
+KILN_INLINE void load_row(float *to, const void *from, uint32_t size, kiln_cpu_dtype dtype) {
     uint32_t d = 0;
     for (; d + KILN_VEC <= size; d += KILN_VEC)
-        KILN_VEC_STORE(to + d, kiln_vec_widen(kiln_at(from, d, part), part));
-    if (d < size) KILN_VEC_STORE(to + d, kiln_vec_load(kiln_at(from, d, part), size - d, part));
+        KILN_VEC_STORE(to + d, kiln_vec_widen(kiln_at(from, d, dtype), dtype));
+    if (d < size) KILN_VEC_STORE(to + d, kiln_vec_load(kiln_at(from, d, dtype), size - d, dtype));
 }
 
 /* Whether k and v are codes of E4M3. */
@@ -57,9 +57,9 @@ KILN_INLINE bool has_codes(const kiln_attention_args *args) {
 
 /* The head of a key, of k or v. */
 KILN_INLINE const void *key_head(const kiln_attention_args *args, const kiln_sequence *s, const void *tensor,
-                                 int64_t stride, uint32_t kv_head, uint32_t key, kiln_cpu_part part) {
+                                 int64_t stride, uint32_t kv_head, uint32_t key, kiln_cpu_dtype dtype) {
     uint64_t index = kiln_key_row(args, s, key) * (uint64_t)stride + (uint64_t)kv_head * args->head_dim;
-    return has_codes(args) ? (const char *)tensor + index : kiln_at(tensor, index, part);
+    return has_codes(args) ? (const char *)tensor + index : kiln_at(tensor, index, dtype);
 }
 
 /* The numbers of a head's codes, and zeros up to whole vectors. */
@@ -71,17 +71,17 @@ KILN_INLINE void load_codes(float *to, const uint8_t *codes, uint32_t size) {
 }
 
 /* A head of k or v as f32, and zeros up to whole vectors. */
-KILN_INLINE void load_head(float *to, const kiln_attention_args *args, const void *head, kiln_cpu_part part) {
+KILN_INLINE void load_head(float *to, const kiln_attention_args *args, const void *head, kiln_cpu_dtype dtype) {
     if (has_codes(args))
         load_codes(to, head, args->head_dim);
     else
-        load_row(to, head, args->head_dim, part);
+        load_row(to, head, args->head_dim, dtype);
 }
 
 /* A vector of a head from d on, and zeros behind its last element. */
-KILN_INLINE kiln_vec load_vec(const kiln_attention_args *args, const void *head, uint32_t d, kiln_cpu_part part) {
+KILN_INLINE kiln_vec load_vec(const kiln_attention_args *args, const void *head, uint32_t d, kiln_cpu_dtype dtype) {
     uint32_t left = args->head_dim - d;
-    if (!has_codes(args)) return kiln_vec_load(kiln_at(head, d, part), left, part);
+    if (!has_codes(args)) return kiln_vec_load(kiln_at(head, d, dtype), left, dtype);
     float tile[KILN_VEC] = {0};
     load_codes(tile, (const uint8_t *)head + d, left < KILN_VEC ? left : KILN_VEC);
     return KILN_VEC_LOAD(tile);
@@ -89,17 +89,17 @@ KILN_INLINE kiln_vec load_vec(const kiln_attention_args *args, const void *head,
 
 /* Brings the tile's keys, each as a column; zeros from end on. */
 KILN_INLINE void load_keys(state *held, const kiln_attention_args *args, const kiln_sequence *s, uint32_t kv_head,
-                           uint32_t key, uint32_t end, kiln_cpu_part part) {
+                           uint32_t key, uint32_t end, kiln_cpu_dtype dtype) {
     for (uint32_t first = 0; first < KEYS; first += KILN_VEC) {
         const void *heads[KILN_VEC];
         uint32_t count = (uint32_t)kiln_min(end > key + first ? end - key - first : 0, KILN_VEC);
         for (uint32_t i = 0; i < count; i++)
-            heads[i] = key_head(args, s, args->k, args->k_stride, kv_head, key + first + i, part);
+            heads[i] = key_head(args, s, args->k, args->k_stride, kv_head, key + first + i, dtype);
         for (uint32_t d = 0; d < args->head_dim; d += KILN_VEC) {
             kiln_vec block[KILN_VEC];
             KILN_UNROLL
             for (uint32_t i = 0; i < KILN_VEC; i++)
-                block[i] = i < count ? load_vec(args, heads[i], d, part) : KILN_VEC_ZERO();
+                block[i] = i < count ? load_vec(args, heads[i], d, dtype) : KILN_VEC_ZERO();
             kiln_vec_transpose(block);
             KILN_UNROLL
             for (uint32_t i = 0; i < KILN_VEC; i++)
@@ -109,10 +109,11 @@ KILN_INLINE void load_keys(state *held, const kiln_attention_args *args, const k
 }
 
 KILN_INLINE void load_values(state *held, const kiln_attention_args *args, const kiln_sequence *s, uint32_t kv_head,
-                             uint32_t key, uint32_t end, kiln_cpu_part part) {
+                             uint32_t key, uint32_t end, kiln_cpu_dtype dtype) {
     for (uint32_t i = 0; i < KEYS; i++) {
         if (key + i < end)
-            load_head(held->values[i], args, key_head(args, s, args->v, args->v_stride, kv_head, key + i, part), part);
+            load_head(held->values[i], args, key_head(args, s, args->v, args->v_stride, kv_head, key + i, dtype),
+                      dtype);
         else
             memset(held->values[i], 0, held->padded * sizeof(float));
     }
@@ -129,12 +130,12 @@ typedef struct tensor {
 /* Finds the rows of a tile from key on, before end, as f32, and zeros for those behind; asks for the same of the other
  * tensor from ahead on, which is read next. */
 KILN_INLINE void find_rows(state *held, const kiln_attention_args *args, const kiln_sequence *s, uint32_t kv_head,
-                           tensor from, uint32_t key, tensor next, uint32_t ahead, uint32_t end, kiln_cpu_part part) {
+                           tensor from, uint32_t key, tensor next, uint32_t ahead, uint32_t end, kiln_cpu_dtype dtype) {
     const bool codes = has_codes(args);
-    const uint32_t bytes = args->head_dim * (codes ? 1 : part == KILN_CPU_f32 ? 4 : 2);
+    const uint32_t bytes = args->head_dim * (codes ? 1 : dtype == KILN_CPU_f32 ? 4 : 2);
     for (uint32_t i = 0; i < KEYS; i++) {
         if (ahead + i < end) {
-            const char *row = key_head(args, s, next.data, next.stride, kv_head, ahead + i, part);
+            const char *row = key_head(args, s, next.data, next.stride, kv_head, ahead + i, dtype);
             for (uint32_t byte = 0; byte < bytes; byte += LINE)
                 __builtin_prefetch(row + byte);
         }
@@ -143,11 +144,11 @@ KILN_INLINE void find_rows(state *held, const kiln_attention_args *args, const k
             memset(held->values[i], 0, held->padded * sizeof(float));
             continue;
         }
-        const void *row = key_head(args, s, from.data, from.stride, kv_head, key + i, part);
-        if (part == KILN_CPU_f32 && !codes && held->rows == 1 && args->head_dim % KILN_VEC == 0)
+        const void *row = key_head(args, s, from.data, from.stride, kv_head, key + i, dtype);
+        if (dtype == KILN_CPU_f32 && !codes && held->rows == 1 && args->head_dim % KILN_VEC == 0)
             held->rows_at[i] = row; /* more rows would meet in few sets of the cache: they are a power of 2 apart */
         else
-            load_head(held->values[i], args, row, part);
+            load_head(held->values[i], args, row, dtype);
     }
 }
 
@@ -206,13 +207,13 @@ KILN_INLINE void add_rows(state *held, uint32_t first, uint32_t rows, uint32_t v
 
 /* The mask of a row and the tile's keys; -inf behind its window. */
 KILN_INLINE void load_mask(float *to, const state *held, const kiln_attention_args *args, uint32_t r, uint32_t key,
-                           kiln_cpu_part part) {
+                           kiln_cpu_dtype dtype) {
     const uint32_t end = held->windows[r].end, count = end > key ? (uint32_t)kiln_min(end - key, KEYS) : 0;
     for (uint32_t i = 0; i < KEYS; i++)
         to[i] = -KILN_INFINITY;
     for (uint32_t i = 0; i < count; i += KILN_VEC) {
-        const void *from = kiln_at(args->mask, held->masks[r] + key + i, part);
-        kiln_vec added = kiln_vec_load(from, count - i, part);
+        const void *from = kiln_at(args->mask, held->masks[r] + key + i, dtype);
+        kiln_vec added = kiln_vec_load(from, count - i, dtype);
         if (count - i >= KILN_VEC)
             KILN_VEC_STORE(to + i, added);
         else {
@@ -224,20 +225,21 @@ KILN_INLINE void load_mask(float *to, const state *held, const kiln_attention_ar
 }
 
 /* Adds it to a row's scores. */
-KILN_INLINE void add_mask(state *held, const kiln_attention_args *args, uint32_t r, uint32_t key, kiln_cpu_part part) {
+KILN_INLINE void add_mask(state *held, const kiln_attention_args *args, uint32_t r, uint32_t key,
+                          kiln_cpu_dtype dtype) {
     float *scores = held->weights[r], mask[KEYS];
-    load_mask(mask, held, args, r, key, part);
+    load_mask(mask, held, args, r, key, dtype);
     for (uint32_t i = 0; i < KEYS; i++)
         scores[i] = mask[i] == -KILN_INFINITY ? -KILN_INFINITY : scores[i] + mask[i];
 }
 
 /* Whether the mask leaves the tile's keys out of all rows. */
-KILN_INLINE bool is_masked(const state *held, const kiln_attention_args *args, uint32_t key, kiln_cpu_part part) {
+KILN_INLINE bool is_masked(const state *held, const kiln_attention_args *args, uint32_t key, kiln_cpu_dtype dtype) {
     if (PAGED || !args->mask) return false;
     bool masked = true;
     for (uint32_t r = 0; r < held->rows && masked; r++) {
         float mask[KEYS];
-        load_mask(mask, held, args, r, key, part);
+        load_mask(mask, held, args, r, key, dtype);
         for (uint32_t i = 0; i < KEYS; i++)
             masked &= mask[i] == -KILN_INFINITY;
     }
@@ -245,7 +247,7 @@ KILN_INLINE bool is_masked(const state *held, const kiln_attention_args *args, u
 }
 
 /* A row's scores become its weights; its old result is scaled to the new maximum. */
-KILN_INLINE void weigh(state *held, const kiln_attention_args *args, uint32_t r, uint32_t key, kiln_cpu_part part) {
+KILN_INLINE void weigh(state *held, const kiln_attention_args *args, uint32_t r, uint32_t key, kiln_cpu_dtype dtype) {
     float *weights = held->weights[r], max = held->max[r], sum = 0.0f, lanes[KEYS];
     kiln_window window = held->windows[r];
     uint32_t bits = kiln_tree_bits(args, held->tree, held->tokens[r], key);
@@ -253,7 +255,7 @@ KILN_INLINE void weigh(state *held, const kiln_attention_args *args, uint32_t r,
         bool seen = key + i >= window.begin && key + i < window.end && (bits >> i & 1u);
         weights[i] = seen ? kiln_score(args, weights[i]) : -KILN_INFINITY;
     }
-    if (!PAGED && args->mask) add_mask(held, args, r, key, part);
+    if (!PAGED && args->mask) add_mask(held, args, r, key, dtype);
     for (uint32_t i = 0; i < KEYS; i++)
         max = kiln_max(weights[i], max);
     float origin = max == -KILN_INFINITY ? 0.0f : max;
@@ -324,7 +326,7 @@ KILN_INLINE place place_of(const kiln_attention_args *args, const kiln_sequence 
 }
 
 KILN_INLINE void begin_rows(state *held, const kiln_attention_args *args, const kiln_sequence *s,
-                            const kiln_attention_work *work, kiln_cpu_part part) {
+                            const kiln_attention_work *work, kiln_cpu_dtype dtype) {
     const float k_scale = kiln_cache_scale(args, args->k_scale, work->kv_head);
     held->tree = kiln_tree_begin(args, s);
     for (uint32_t r = 0; r < (held->rows + BLOCK - 1) / BLOCK * BLOCK; r++) {
@@ -337,7 +339,7 @@ KILN_INLINE void begin_rows(state *held, const kiln_attention_args *args, const 
         if (r >= held->rows) continue;
         place at = place_of(args, s, work->kv_head, work->row + r);
         uint64_t q = at.token * (uint64_t)args->q_stride + (uint64_t)at.head * args->head_dim;
-        load_row(held->queries[r], kiln_at(args->q, q, part), args->head_dim, part);
+        load_row(held->queries[r], kiln_at(args->q, q, dtype), args->head_dim, dtype);
         for (uint32_t d = 0; PAGED && d < held->padded; d++)
             held->queries[r][d] *= k_scale;
         held->tokens[r] = at.token;
@@ -348,13 +350,13 @@ KILN_INLINE void begin_rows(state *held, const kiln_attention_args *args, const 
 }
 
 /* Writes n elements of a result. */
-KILN_INLINE void put(const kiln_attention_args *args, place at, const float *result, kiln_cpu_part part) {
+KILN_INLINE void put(const kiln_attention_args *args, place at, const float *result, kiln_cpu_dtype dtype) {
     uint64_t index = at.token * (uint64_t)args->out_stride + (uint64_t)at.head * args->head_dim;
-    void *out = kiln_at_mut(args->out, index, part);
-    if (part == KILN_CPU_f32)
+    void *out = kiln_at_mut(args->out, index, dtype);
+    if (dtype == KILN_CPU_f32)
         memcpy(out, result, args->head_dim * sizeof *result);
     else
-        kiln_tile_write(out, result, args->head_dim, part, false);
+        kiln_tile_write(out, result, args->head_dim, dtype, false);
 }
 
 KILN_INLINE void put_lse(const kiln_attention_args *args, place at, float max, float sum) {
@@ -363,7 +365,7 @@ KILN_INLINE void put_lse(const kiln_attention_args *args, place at, float max, f
 }
 
 KILN_INLINE void end_rows(state *held, const kiln_attention_args *args, const kiln_sequence *s,
-                          const kiln_attention_work *work, kiln_cpu_part part) {
+                          const kiln_attention_work *work, kiln_cpu_dtype dtype) {
     const float v_scale = kiln_cache_scale(args, args->v_scale, work->kv_head);
     for (uint32_t r = 0; r < held->rows; r++) {
         place at = place_of(args, s, work->kv_head, work->row + r);
@@ -379,23 +381,23 @@ KILN_INLINE void end_rows(state *held, const kiln_attention_args *args, const ki
         float scale = held->sum[r] == 0.0f ? 0.0f : kiln_reciprocal(held->sum[r]);
         for (uint32_t d = 0; d < held->padded; d++)
             held->results[r][d] *= scale;
-        put(args, at, held->results[r], part);
+        put(args, at, held->results[r], dtype);
         put_lse(args, at, held->max[r], held->sum[r]);
     }
 }
 
 /* The tiles of a block's few rows. */
 KILN_INLINE void add_tiles_few(state *held, const kiln_attention_args *args, const kiln_sequence *s,
-                               const kiln_attention_work *work, kiln_cpu_part part) {
+                               const kiln_attention_work *work, kiln_cpu_dtype dtype) {
     const tensor k = {args->k, args->k_stride}, v = {args->v, args->v_stride};
     for (uint32_t key = work->key; key < work->key_end; key += KEYS) {
-        if (is_masked(held, args, key, part)) continue;
-        find_rows(held, args, s, work->kv_head, k, key, v, key, work->key_end, part);
+        if (is_masked(held, args, key, dtype)) continue;
+        find_rows(held, args, s, work->kv_head, k, key, v, key, work->key_end, dtype);
         for (uint32_t r = 0; r < held->rows; r++)
             score_row(held, r);
         for (uint32_t r = 0; r < held->rows; r++)
-            weigh(held, args, r, key, part);
-        find_rows(held, args, s, work->kv_head, v, key, k, key + KEYS, work->key_end, part);
+            weigh(held, args, r, key, dtype);
+        find_rows(held, args, s, work->kv_head, v, key, k, key + KEYS, work->key_end, dtype);
         uint32_t r = 0;
         for (; r + 4 <= held->rows; r += 4)
             add_rows(held, r, 4, 2);
@@ -406,15 +408,15 @@ KILN_INLINE void add_tiles_few(state *held, const kiln_attention_args *args, con
 }
 
 KILN_INLINE void add_tiles(state *held, const kiln_attention_args *args, const kiln_sequence *s,
-                           const kiln_attention_work *work, kiln_cpu_part part) {
+                           const kiln_attention_work *work, kiln_cpu_dtype dtype) {
     for (uint32_t key = work->key; key < work->key_end; key += KEYS) {
-        if (is_masked(held, args, key, part)) continue;
-        load_keys(held, args, s, work->kv_head, key, work->key_end, part);
+        if (is_masked(held, args, key, dtype)) continue;
+        load_keys(held, args, s, work->kv_head, key, work->key_end, dtype);
         for (uint32_t r = 0; r < held->rows; r += BLOCK)
             score(held, r, args->head_dim);
         for (uint32_t r = 0; r < held->rows; r++)
-            weigh(held, args, r, key, part);
-        load_values(held, args, s, work->kv_head, key, work->key_end, part);
+            weigh(held, args, r, key, dtype);
+        load_values(held, args, s, work->kv_head, key, work->key_end, dtype);
         for (uint32_t r = 0; r < held->rows; r += BLOCK)
             add_values(held, r);
     }
@@ -426,7 +428,7 @@ KILN_INLINE uint32_t head_first(const kiln_attention_args *args, uint32_t block)
     return (rest / args->splits * args->kv_heads + kv_head) * args->splits + rest % args->splits;
 }
 
-KILN_INLINE void ATTEND(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+KILN_INLINE void ATTEND(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_attention_args args = *(const kiln_attention_args *)arguments; /* what no store can change */
     state *held = span->scratch;
     held->padded = (args.head_dim + KILN_VEC - 1) / KILN_VEC * KILN_VEC;
@@ -439,19 +441,19 @@ KILN_INLINE void ATTEND(const void *arguments, const kiln_cpu_span *span, kiln_c
         if (work.row >= end) continue;
         held->rows = (uint32_t)kiln_min(end - work.row, args.rows * KILN_ATTENTION_SUBGROUPS);
         kiln_attention_trim(&args, &s, work.row + held->rows, &work);
-        begin_rows(held, &args, &s, &work, part);
+        begin_rows(held, &args, &s, &work, dtype);
         if (held->rows <= FEW)
-            add_tiles_few(held, &args, &s, &work, part);
+            add_tiles_few(held, &args, &s, &work, dtype);
         else
-            add_tiles(held, &args, &s, &work, part);
-        end_rows(held, &args, &s, &work, part);
+            add_tiles(held, &args, &s, &work, dtype);
+        end_rows(held, &args, &s, &work, dtype);
     }
 }
 #define ATTENTION_KERNEL(kernel) KILN_CPU_KERNEL(kernel)
 ATTENTION_KERNEL(ATTEND)
 
 /* The rows of a token: KILN_ATTENTION_SUBGROUPS heads for each group. */
-KILN_INLINE void JOIN(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+KILN_INLINE void JOIN(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_attention_args args = *(const kiln_attention_args *)arguments; /* what no store can change */
     const float *scales = kiln_partial_scales(&args);
     uint32_t heads = args.kv_heads * args.group;
@@ -476,7 +478,7 @@ KILN_INLINE void JOIN(const void *arguments, const kiln_cpu_span *span, kiln_cpu
             float scale = sum == 0.0f ? 0.0f : kiln_reciprocal(sum);
             for (uint32_t d = 0; d < args.head_dim; d++)
                 result[d] *= scale;
-            put(&args, at, result, part);
+            put(&args, at, result, dtype);
             put_lse(&args, at, max, sum);
         }
     }

@@ -1,11 +1,11 @@
 /* What a CPU kernel takes from its machine. An <op>_cpu.c is compiled once for each level of loader/targets.def, with
  * -DKILN_CPU_LEVEL=x86_64_v3 and the level's compiler flags; its loops are plain C that the compiler vectorises.
  *
- * KILN_CPU_KERNEL(kernel) defines kiln__cpu_<kernel>_<part>_<level> for each part, over
+ * KILN_CPU_KERNEL(kernel) defines kiln__cpu_<kernel>_<dtype>_<level> for each dtype, over
  *
- *     KILN_INLINE void kernel(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part)
+ *     KILN_INLINE void kernel(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype)
  *
- * in which part is then a constant. Its loops go over tiles: kiln_tile_load or kiln_tile_read gives a tile's elements
+ * in which dtype is then a constant. Its loops go over tiles: kiln_tile_load or kiln_tile_read gives a tile's elements
  * as f32, kiln_tile_target says where to leave the results, kiln_tile_write takes them to the tensor.
  *
  * Frames stay under 4 KB, since a caller's thread may have a small stack: what is larger lies in span->scratch.
@@ -66,14 +66,14 @@ KILN_INLINE float kiln_fused(float a, float b, float c) {
 #endif
 }
 
-typedef enum kiln_cpu_part { KILN_CPU_f32, KILN_CPU_f16, KILN_CPU_bf16 } kiln_cpu_part;
+typedef enum kiln_cpu_dtype { KILN_CPU_f32, KILN_CPU_f16, KILN_CPU_bf16 } kiln_cpu_dtype;
 
-#define KILN_CPU_NAME_PASTE(kernel, part, level) kiln__cpu_##kernel##_##part##_##level
-#define KILN_CPU_NAME(kernel, part, level)       KILN_CPU_NAME_PASTE(kernel, part, level)
-#define KILN_CPU_FUNCTION(kernel, part)                                                                  \
-    extern kiln_cpu_function_type KILN_CPU_NAME(kernel, part, KILN_CPU_LEVEL);                           \
-    void KILN_CPU_NAME(kernel, part, KILN_CPU_LEVEL)(const void *arguments, const kiln_cpu_span *span) { \
-        kernel(arguments, span, KILN_CPU_##part);                                                        \
+#define KILN_CPU_NAME_PASTE(kernel, dtype, level) kiln__cpu_##kernel##_##dtype##_##level
+#define KILN_CPU_NAME(kernel, dtype, level)       KILN_CPU_NAME_PASTE(kernel, dtype, level)
+#define KILN_CPU_FUNCTION(kernel, dtype)                                                                  \
+    extern kiln_cpu_function_type KILN_CPU_NAME(kernel, dtype, KILN_CPU_LEVEL);                           \
+    void KILN_CPU_NAME(kernel, dtype, KILN_CPU_LEVEL)(const void *arguments, const kiln_cpu_span *span) { \
+        kernel(arguments, span, KILN_CPU_##dtype);                                                        \
     }
 #define KILN_CPU_KERNEL(kernel)    \
     KILN_CPU_FUNCTION(kernel, f32) \
@@ -93,8 +93,8 @@ enum {
     KILN_LANES = 32                   /* accumulators of a reduction; the same on every level */
 };
 
-KILN_INLINE size_t kiln_part_size(kiln_cpu_part part) {
-    return part == KILN_CPU_f32 ? 4 : 2;
+KILN_INLINE size_t kiln_dtype_size(kiln_cpu_dtype dtype) {
+    return dtype == KILN_CPU_f32 ? 4 : 2;
 }
 
 KILN_INLINE uint64_t kiln_min(uint64_t a, uint64_t b) {
@@ -102,11 +102,11 @@ KILN_INLINE uint64_t kiln_min(uint64_t a, uint64_t b) {
 }
 
 /* The address of an element. */
-KILN_INLINE const void *kiln_at(const void *base, uint64_t index, kiln_cpu_part part) {
-    return (const char *)base + index * kiln_part_size(part);
+KILN_INLINE const void *kiln_at(const void *base, uint64_t index, kiln_cpu_dtype dtype) {
+    return (const char *)base + index * kiln_dtype_size(dtype);
 }
-KILN_INLINE void *kiln_at_mut(void *base, uint64_t index, kiln_cpu_part part) {
-    return (char *)base + index * kiln_part_size(part);
+KILN_INLINE void *kiln_at_mut(void *base, uint64_t index, kiln_cpu_dtype dtype) {
+    return (char *)base + index * kiln_dtype_size(dtype);
 }
 
 KILN_INLINE void kiln_f16_load(float *tile, const uint16_t *source, size_t count) {
@@ -144,9 +144,9 @@ KILN_INLINE void kiln_f16_store(uint16_t *target, const float *tile, size_t coun
 }
 
 /* count elements as f32, at most KILN_TILE: those of the tensor itself, or converted into tile. */
-KILN_INLINE const float *kiln_tile_load(float *tile, const void *source, size_t count, kiln_cpu_part part) {
-    if (part == KILN_CPU_f32) return source;
-    if (part == KILN_CPU_f16) {
+KILN_INLINE const float *kiln_tile_load(float *tile, const void *source, size_t count, kiln_cpu_dtype dtype) {
+    if (dtype == KILN_CPU_f32) return source;
+    if (dtype == KILN_CPU_f16) {
         kiln_f16_load(tile, source, count);
     } else {
         for (size_t i = 0; i < count; i++)
@@ -164,16 +164,16 @@ KILN_INLINE void kiln_prefetch(const void *source, size_t size, size_t ahead) {
 
 /* The same, of a tensor that is read once, from front to back: asks for what a later tile will read, so that it comes
  * while this one is computed. An address beyond the tensor does no harm. */
-KILN_INLINE const float *kiln_tile_read(float *tile, const void *source, size_t count, kiln_cpu_part part) {
-    for (size_t i = 0; i < count * kiln_part_size(part); i += 64)
+KILN_INLINE const float *kiln_tile_read(float *tile, const void *source, size_t count, kiln_cpu_dtype dtype) {
+    for (size_t i = 0; i < count * kiln_dtype_size(dtype); i += 64)
         __builtin_prefetch((const char *)source + KILN_PREFETCH_BYTES + i);
-    return kiln_tile_load(tile, source, count, part);
+    return kiln_tile_load(tile, source, count, dtype);
 }
 
 /* Large results are written past the caches, which they would not stay in: a store that goes through them first reads
  * the line that it overwrites. */
-KILN_INLINE bool kiln_is_nontemporal(const kiln_shape *shape, kiln_cpu_part part) {
-    return (uint64_t)shape->rows * (uint64_t)shape->cols * kiln_part_size(part) >= KILN_NONTEMPORAL_BYTES;
+KILN_INLINE bool kiln_is_nontemporal(const kiln_shape *shape, kiln_cpu_dtype dtype) {
+    return (uint64_t)shape->rows * (uint64_t)shape->cols * kiln_dtype_size(dtype) >= KILN_NONTEMPORAL_BYTES;
 }
 
 /* memcpy of a tile, past the caches. Where a tile starts inside a line of the cache, the tile before writes the rest of
@@ -221,18 +221,19 @@ KILN_INLINE void kiln_row_copy(void *target, const void *source, size_t size, bo
 }
 
 /* Where to compute a result: in the tensor itself, or in tile, which kiln_tile_write then converts or copies. */
-KILN_INLINE float *kiln_tile_target(float *tile, void *target, kiln_cpu_part part, bool nontemporal) {
-    return part == KILN_CPU_f32 && !nontemporal ? target : tile;
+KILN_INLINE float *kiln_tile_target(float *tile, void *target, kiln_cpu_dtype dtype, bool nontemporal) {
+    return dtype == KILN_CPU_f32 && !nontemporal ? target : tile;
 }
 
-KILN_INLINE void kiln_tile_write(void *target, const float *tile, size_t count, kiln_cpu_part part, bool nontemporal) {
+KILN_INLINE void kiln_tile_write(void *target, const float *tile, size_t count, kiln_cpu_dtype dtype,
+                                 bool nontemporal) {
     uint16_t halves[KILN_TILE];
-    if (part == KILN_CPU_f32) {
+    if (dtype == KILN_CPU_f32) {
         if (nontemporal) kiln_nontemporal_copy(target, tile, count * sizeof *tile);
         return;
     }
     uint16_t *converted = nontemporal ? halves : target;
-    if (part == KILN_CPU_f16) {
+    if (dtype == KILN_CPU_f16) {
         kiln_f16_store(converted, tile, count);
     } else {
         for (size_t i = 0; i < count; i++)
@@ -258,10 +259,10 @@ KILN_INLINE kiln_cpu_work kiln_work_of(const kiln_shape *shape, const kiln_cpu_s
 }
 
 /* The loop over what a span does, a tile at a time: count elements of work.row from col. */
-#define KILN_FOR_TILES(shape, span, part, work, col, count)                                                    \
+#define KILN_FOR_TILES(shape, span, dtype, work, col, count)                                                   \
     for (uint64_t block = (span)->begin; block < (span)->end; block++)                                         \
         for (kiln_cpu_work work = kiln_work_of(shape, span, block); (work).row < (work).row_end; (work).row++) \
-            for (uint64_t col = (work).col, most = KILN_TILE_BYTES / kiln_part_size(part),                     \
+            for (uint64_t col = (work).col, most = KILN_TILE_BYTES / kiln_dtype_size(dtype),                   \
                           count = kiln_min((work).col_end - col, most);                                        \
                  count; col += count, count = kiln_min((work).col_end - col, most))
 

@@ -8,9 +8,9 @@
 
 enum { KILN_DEQUANTIZE_TILE = 1 << KILN_DEQUANTIZE_GROUP_LOG2 };
 
-KILN_INLINE void kiln_dequantize(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+KILN_INLINE void kiln_dequantize(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_dequantize_args args = *(const kiln_dequantize_args *)arguments; /* what no store can change */
-    const bool nontemporal = kiln_is_nontemporal(&args.shape, part);
+    const bool nontemporal = kiln_is_nontemporal(&args.shape, dtype);
     float tile[KILN_DEQUANTIZE_TILE];
     for (uint64_t block = span->begin; block < span->end; block++)
         for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++) {
@@ -19,14 +19,14 @@ KILN_INLINE void kiln_dequantize(const void *arguments, const kiln_cpu_span *spa
                 /* Up to the end of a group. */
                 count = kiln_min(work.col_end - col, KILN_DEQUANTIZE_TILE - col % KILN_DEQUANTIZE_TILE);
                 const uint8_t *codes = args.codes + work.row * (uint64_t)args.codes_stride + col;
-                void *y = kiln_at_mut(args.y, work.row * (uint64_t)args.y_stride + col, part);
-                float *target = kiln_tile_target(tile, y, part, nontemporal);
+                void *y = kiln_at_mut(args.y, work.row * (uint64_t)args.y_stride + col, dtype);
+                float *target = kiln_tile_target(tile, y, dtype, nontemporal);
                 const float scale = scales[args.grouped ? col >> KILN_DEQUANTIZE_GROUP_LOG2 : 0];
                 kiln_prefetch(codes, count, KILN_PREFETCH_BYTES);
                 KILN_INDEPENDENT
                 for (size_t i = 0; i < count; i++)
                     target[i] = KILN_DEQUANTIZE_VALUE(codes[i]) * scale;
-                kiln_tile_write(y, target, count, part, nontemporal);
+                kiln_tile_write(y, target, count, dtype, nontemporal);
             }
         }
     if (nontemporal) kiln_nontemporal_fence();

@@ -28,7 +28,7 @@ KILN_INLINE void halve(sums *held, size_t count) {
     }
 }
 
-KILN_INLINE void CHANNELS(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+KILN_INLINE void CHANNELS(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_mha_quantize_args args = *(const kiln_mha_quantize_args *)arguments; /* what no store can change */
     const uint32_t size = args.head_dim, lanes = KILN_BLOCK >> args.columns_log2;
     const size_t width = (size_t)PIECE << args.columns_log2; /* from lane to lane */
@@ -46,7 +46,7 @@ KILN_INLINE void CHANNELS(const void *arguments, const kiln_cpu_span *span, kiln
         }
         for (uint32_t key = begin; key < end; key++) {
             uint64_t at = (k.first + (uint64_t)key) * stride + kv_head * size;
-            const float *values = kiln_tile_load(held->tile, kiln_at(tensor ? args.v : args.k, at, part), size, part);
+            const float *values = kiln_tile_load(held->tile, kiln_at(tensor ? args.v : args.k, at, dtype), size, dtype);
             size_t lane = (key - begin) % lanes * width;
             float *sum = held->facts[KILN_CHANNEL_SUM] + lane, *high = held->facts[KILN_CHANNEL_HIGH] + lane,
                   *low = held->facts[KILN_CHANNEL_LOW] + lane;
@@ -66,10 +66,10 @@ KILN_INLINE void CHANNELS(const void *arguments, const kiln_cpu_span *span, kiln
 }
 KILN_CPU_KERNEL(CHANNELS)
 
-KILN_INLINE void JOIN(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+KILN_INLINE void JOIN(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_mha_quantize_args args = *(const kiln_mha_quantize_args *)arguments; /* what no store can change */
     const uint32_t size = args.head_dim;
-    (void)part; /* the same for all */
+    (void)dtype; /* the same for all */
     for (uint64_t block = span->begin; block < span->end; block++) {
         uint32_t work = (uint32_t)(block / span->grid[0]), tensor = work % 2, kv_head = work / 2 % args.kv_heads;
         uint32_t batch = work / 2 / args.kv_heads;

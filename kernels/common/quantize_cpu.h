@@ -7,11 +7,11 @@
 #include "kernels/common/quantize_scale.h"
 
 /* The bits of the greatest magnitude of count elements, and of those before. */
-KILN_INLINE uint32_t kiln_quantize_greatest(uint32_t greatest, const void *x, size_t count, kiln_cpu_part part) {
+KILN_INLINE uint32_t kiln_quantize_greatest(uint32_t greatest, const void *x, size_t count, kiln_cpu_dtype dtype) {
     float tile[KILN_TILE];
     for (size_t start = 0; start < count; start += KILN_TILE) {
         size_t n = kiln_min(count - start, KILN_TILE);
-        const float *values = kiln_tile_read(tile, kiln_at(x, start, part), n, part);
+        const float *values = kiln_tile_read(tile, kiln_at(x, start, dtype), n, dtype);
         for (size_t i = 0; i < n; i++) {
             uint32_t magnitude = kiln_quantize_magnitude(values[i]);
             greatest = magnitude > greatest ? magnitude : greatest;
@@ -21,12 +21,12 @@ KILN_INLINE uint32_t kiln_quantize_greatest(uint32_t greatest, const void *x, si
 }
 
 KILN_INLINE void kiln_quantize_put(uint8_t *codes, const void *x, size_t count, float scale, float smax,
-                                   kiln_cpu_part part) {
+                                   kiln_cpu_dtype dtype) {
     const float factor = 1.0f / scale;
     float tile[KILN_TILE];
     for (size_t start = 0; start < count; start += KILN_TILE) {
         size_t n = kiln_min(count - start, KILN_TILE);
-        const float *values = kiln_tile_read(tile, kiln_at(x, start, part), n, part);
+        const float *values = kiln_tile_read(tile, kiln_at(x, start, dtype), n, dtype);
         uint8_t *target = codes + start;
         KILN_INDEPENDENT
         for (size_t i = 0; i < n; i++)
@@ -45,7 +45,7 @@ KILN_INLINE float kiln_quantize_scale_of(const kiln_quantize_args *args, uint64_
 }
 
 /* A block's rows share their scale where it is computed of more than a row. */
-KILN_INLINE void kiln_quantize(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+KILN_INLINE void kiln_quantize(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_quantize_args args = *(const kiln_quantize_args *)arguments; /* what no store can change */
     const bool computed = args.source == KILN_QUANTIZE_COMPUTED, shared = computed && args.rows_log2;
     for (uint64_t block = span->begin; block < span->end; block++) {
@@ -54,13 +54,13 @@ KILN_INLINE void kiln_quantize(const void *arguments, const kiln_cpu_span *span,
         uint64_t count = kiln_min((uint64_t)args.shape.cols - col, args.shape.tile);
         uint32_t greatest = 0;
         for (uint64_t row = first; shared && row < end; row++)
-            greatest = kiln_quantize_greatest(greatest, kiln_at(args.x, row * (uint64_t)args.x_stride + col, part),
-                                              count, part);
+            greatest = kiln_quantize_greatest(greatest, kiln_at(args.x, row * (uint64_t)args.x_stride + col, dtype),
+                                              count, dtype);
         for (uint64_t row = first; row < end; row++) {
-            const void *x = kiln_at(args.x, row * (uint64_t)args.x_stride + col, part);
+            const void *x = kiln_at(args.x, row * (uint64_t)args.x_stride + col, dtype);
             uint8_t *codes = (uint8_t *)args.codes + row * (uint64_t)args.codes_stride + col;
-            if (computed && !shared) greatest = kiln_quantize_greatest(0, x, count, part);
-            kiln_quantize_put(codes, x, count, kiln_quantize_scale_of(&args, row, tile, greatest), args.smax, part);
+            if (computed && !shared) greatest = kiln_quantize_greatest(0, x, count, dtype);
+            kiln_quantize_put(codes, x, count, kiln_quantize_scale_of(&args, row, tile, greatest), args.smax, dtype);
         }
     }
 }

@@ -10,14 +10,14 @@
 
 /* x, or x + residual, of a tile. */
 KILN_INLINE void kiln_rmsnorm_sums(const kiln_rmsnorm_codes_args *args, float *sums, const kiln_codes_tile *tile,
-                                   kiln_cpu_part part) {
+                                   kiln_cpu_dtype dtype) {
     float addends_tile[KILN_TILE];
     const size_t n = tile->count;
-    const void *x = kiln_at(args->x, tile->row * (uint64_t)args->x_stride + tile->col, part);
-    const float *values = kiln_tile_load(sums, x, n, part);
+    const void *x = kiln_at(args->x, tile->row * (uint64_t)args->x_stride + tile->col, dtype);
+    const float *values = kiln_tile_load(sums, x, n, dtype);
     if (args->residual) {
-        const void *residual = kiln_at(args->residual, tile->row * (uint64_t)args->residual_stride + tile->col, part);
-        const float *addends = kiln_tile_load(addends_tile, residual, n, part);
+        const void *residual = kiln_at(args->residual, tile->row * (uint64_t)args->residual_stride + tile->col, dtype);
+        const float *addends = kiln_tile_load(addends_tile, residual, n, dtype);
         KILN_INDEPENDENT
         for (size_t i = 0; i < n; i++)
             sums[i] = values[i] + addends[i];
@@ -29,11 +29,11 @@ KILN_INLINE void kiln_rmsnorm_sums(const kiln_rmsnorm_codes_args *args, float *s
 
 /* The sum of a row's squares, in the order of the devices' threads: eights in turn to as many sums as a row has
  * threads, which then are added pairwise within 32, and those of 32 in their order. */
-KILN_INLINE float kiln_rmsnorm_squares(const kiln_rmsnorm_codes_args *args, uint64_t row, kiln_cpu_part part) {
+KILN_INLINE float kiln_rmsnorm_squares(const kiln_rmsnorm_codes_args *args, uint64_t row, kiln_cpu_dtype dtype) {
     float tile[KILN_TILE], sums[KILN_BLOCK] = {0};
     const uint32_t lanes = 1u << args->out.shape.lanes_log2;
     KILN_FOR_CODES_TILES(&args->out, row, at) {
-        kiln_rmsnorm_sums(args, tile, &at, part);
+        kiln_rmsnorm_sums(args, tile, &at, dtype);
         for (size_t i = 0; i < KILN_TILE_EIGHTS; i++)
             sums[(at.first + i) & (lanes - 1)] += kiln_eight_squares(tile + i * KILN_EIGHT);
     }
@@ -47,10 +47,10 @@ KILN_INLINE float kiln_rmsnorm_squares(const kiln_rmsnorm_codes_args *args, uint
 
 /* The results of a tile of sums. */
 KILN_INLINE void kiln_rmsnorm_weigh(const kiln_rmsnorm_codes_args *args, float *values, float scale,
-                                    const kiln_codes_tile *tile, kiln_cpu_part part) {
+                                    const kiln_codes_tile *tile, kiln_cpu_dtype dtype) {
     float weight_tile[KILN_TILE];
     if (args->weight) {
-        const float *weights = kiln_tile_load(weight_tile, kiln_at(args->weight, tile->col, part), tile->count, part);
+        const float *weights = kiln_tile_load(weight_tile, kiln_at(args->weight, tile->col, dtype), tile->count, dtype);
         KILN_INDEPENDENT
         for (size_t i = 0; i < tile->count; i++)
             values[i] = values[i] * scale * weights[i];
@@ -61,36 +61,36 @@ KILN_INLINE void kiln_rmsnorm_weigh(const kiln_rmsnorm_codes_args *args, float *
 }
 
 KILN_INLINE void kiln_rmsnorm_codes_row(const kiln_rmsnorm_codes_args *args, uint64_t row, kiln_codes_format format,
-                                        kiln_cpu_part part) {
+                                        kiln_cpu_dtype dtype) {
     float values[KILN_TILE];
-    float scale = kiln_rsqrt(KILN_FMA(kiln_rmsnorm_squares(args, row, part), args->mean, args->eps));
+    float scale = kiln_rsqrt(KILN_FMA(kiln_rmsnorm_squares(args, row, dtype), args->mean, args->eps));
     uint32_t greatest = 0;
     if (kiln_codes_of_row(&args->out)) KILN_FOR_CODES_TILES(&args->out, row, tile) {
-            kiln_rmsnorm_sums(args, values, &tile, part);
-            kiln_rmsnorm_weigh(args, values, scale, &tile, part);
+            kiln_rmsnorm_sums(args, values, &tile, dtype);
+            kiln_rmsnorm_weigh(args, values, scale, &tile, dtype);
             greatest = kiln_codes_greatest(greatest, values, tile.count);
         }
     float factor = kiln_codes_factor(&args->out, row, greatest, format);
     KILN_FOR_CODES_TILES(&args->out, row, tile) {
-        kiln_rmsnorm_sums(args, values, &tile, part);
+        kiln_rmsnorm_sums(args, values, &tile, dtype);
         if (args->sum) {
-            void *sum = kiln_at_mut(args->sum, row * (uint64_t)args->sum_stride + tile.col, part);
-            if (part == KILN_CPU_f32)
+            void *sum = kiln_at_mut(args->sum, row * (uint64_t)args->sum_stride + tile.col, dtype);
+            if (dtype == KILN_CPU_f32)
                 memcpy(sum, values, tile.count * sizeof *values);
             else
-                kiln_tile_write(sum, values, tile.count, part, false);
+                kiln_tile_write(sum, values, tile.count, dtype, false);
         }
-        kiln_rmsnorm_weigh(args, values, scale, &tile, part);
+        kiln_rmsnorm_weigh(args, values, scale, &tile, dtype);
         kiln_codes_put(&args->out, &tile, values, factor, format);
     }
 }
 
 KILN_INLINE void kiln_rmsnorm_codes(const void *arguments, const kiln_cpu_span *span, kiln_codes_format format,
-                                    kiln_cpu_part part) {
+                                    kiln_cpu_dtype dtype) {
     const kiln_rmsnorm_codes_args args = *(const kiln_rmsnorm_codes_args *)arguments; /* what no store can change */
     for (uint64_t block = span->begin; block < span->end; block++)
         for (kiln_cpu_work work = kiln_work_of(&args.out.shape, span, block); work.row < work.row_end; work.row++)
-            kiln_rmsnorm_codes_row(&args, work.row, format, part);
+            kiln_rmsnorm_codes_row(&args, work.row, format, dtype);
 }
 
 #endif

@@ -29,55 +29,55 @@ typedef struct kiln_heads {
 } kiln_heads;
 
 /* Whether so many heads are written past the caches. */
-KILN_INLINE bool kiln_heads_are_nontemporal(uint64_t heads, uint32_t pairs, kiln_cpu_part part) {
-    return heads * pairs * 2 * kiln_part_size(part) >= KILN_NONTEMPORAL_BYTES;
+KILN_INLINE bool kiln_heads_are_nontemporal(uint64_t heads, uint32_t pairs, kiln_cpu_dtype dtype) {
+    return heads * pairs * 2 * kiln_dtype_size(dtype) >= KILN_NONTEMPORAL_BYTES;
 }
 
-KILN_INLINE void kiln_store(void *y, const float *values, size_t count, kiln_cpu_part part, bool nontemporal) {
-    if (part == KILN_CPU_f32 && !nontemporal)
+KILN_INLINE void kiln_store(void *y, const float *values, size_t count, kiln_cpu_dtype dtype, bool nontemporal) {
+    if (dtype == KILN_CPU_f32 && !nontemporal)
         memcpy(y, values, count * sizeof *values);
     else
-        kiln_tile_write(y, values, count, part, nontemporal);
+        kiln_tile_write(y, values, count, dtype, nontemporal);
 }
 
 /* tile is for what is read, and then for what is written. */
 KILN_INLINE void kiln_turn_halves(const kiln_directions *d, float *tile, void *y, const void *x, uint32_t step,
-                                  size_t count, kiln_cpu_part part, bool nontemporal) {
+                                  size_t count, kiln_cpu_dtype dtype, bool nontemporal) {
     float *a_tile = tile, *b_tile = tile + KILN_TILE_PAIRS;
-    const float *a = kiln_tile_read(a_tile, x, count, part);
-    const float *b = kiln_tile_read(b_tile, kiln_at(x, step, part), count, part);
+    const float *a = kiln_tile_read(a_tile, x, count, dtype);
+    const float *b = kiln_tile_read(b_tile, kiln_at(x, step, dtype), count, dtype);
     KILN_INDEPENDENT
     for (size_t i = 0; i < count; i++) {
         float first = a[i], second = b[i];
         a_tile[i] = KILN_FMA(first, d->cosines[i], -(second * d->sines[i]));
         b_tile[i] = KILN_FMA(first, d->sines[i], second * d->cosines[i]);
     }
-    kiln_store(y, a_tile, count, part, nontemporal);
-    kiln_store(kiln_at_mut(y, step, part), b_tile, count, part, nontemporal);
+    kiln_store(y, a_tile, count, dtype, nontemporal);
+    kiln_store(kiln_at_mut(y, step, dtype), b_tile, count, dtype, nontemporal);
 }
 
 KILN_INLINE void kiln_turn_neighbours(const kiln_directions *d, float *tile, void *y, const void *x, size_t count,
-                                      kiln_cpu_part part, bool nontemporal) {
-    const float *values = kiln_tile_read(tile, x, 2 * count, part);
+                                      kiln_cpu_dtype dtype, bool nontemporal) {
+    const float *values = kiln_tile_read(tile, x, 2 * count, dtype);
     KILN_INDEPENDENT
     for (size_t i = 0; i < count; i++) {
         float first = values[2 * i], second = values[2 * i + 1];
         tile[2 * i] = KILN_FMA(first, d->cosines[i], -(second * d->sines[i]));
         tile[2 * i + 1] = KILN_FMA(first, d->sines[i], second * d->cosines[i]);
     }
-    kiln_store(y, tile, 2 * count, part, nontemporal);
+    kiln_store(y, tile, 2 * count, dtype, nontemporal);
 }
 
-KILN_INLINE void kiln_take_row(float *to, const void *row, uint32_t first, size_t count, kiln_cpu_part part) {
-    const float *values = kiln_tile_read(to, kiln_at(row, first, part), count, part);
+KILN_INLINE void kiln_take_row(float *to, const void *row, uint32_t first, size_t count, kiln_cpu_dtype dtype) {
+    const float *values = kiln_tile_read(to, kiln_at(row, first, dtype), count, dtype);
     if (values != to) memcpy(to, values, count * sizeof *to);
 }
 
 /* The directions of count pairs from the first on. */
 KILN_INLINE void kiln_take_directions(kiln_directions *d, const kiln_heads *heads, const kiln_place *place,
-                                      uint32_t first, size_t count, kiln_cpu_part part) {
+                                      uint32_t first, size_t count, kiln_cpu_dtype dtype) {
     if (heads->source == KILN_TURN_BY_TABLE || heads->source == KILN_TURN_BY_TABLE_F32) {
-        kiln_cpu_part of_table = heads->source == KILN_TURN_BY_TABLE ? part : KILN_CPU_f32;
+        kiln_cpu_dtype of_table = heads->source == KILN_TURN_BY_TABLE ? dtype : KILN_CPU_f32;
         kiln_take_row(d->cosines, heads->cosines, first, count, of_table);
         kiln_take_row(d->sines, heads->sines, first, count, of_table);
     } else {
@@ -96,20 +96,20 @@ KILN_INLINE void kiln_take_directions(kiln_directions *d, const kiln_heads *head
     }
 }
 
-KILN_INLINE void kiln_turn_heads(const kiln_heads *heads, const kiln_place *place, kiln_cpu_part part) {
+KILN_INLINE void kiln_turn_heads(const kiln_heads *heads, const kiln_place *place, kiln_cpu_dtype dtype) {
     kiln_directions d;
     float tile[KILN_TILE];
     for (uint32_t pair = 0; pair < heads->pairs; pair += KILN_TILE_PAIRS) {
         size_t count = kiln_min(heads->pairs - pair, KILN_TILE_PAIRS);
-        kiln_take_directions(&d, heads, place, pair, count, part);
+        kiln_take_directions(&d, heads, place, pair, count, dtype);
         uint64_t begin = heads->step == 1 ? 2 * (uint64_t)pair : pair;
         for (uint32_t head = heads->first; head < heads->end; head++) {
-            const void *x = kiln_at(heads->x, head * (uint64_t)heads->x_head_stride + begin, part);
-            void *y = kiln_at_mut(heads->y, head * (uint64_t)heads->y_head_stride + begin, part);
+            const void *x = kiln_at(heads->x, head * (uint64_t)heads->x_head_stride + begin, dtype);
+            void *y = kiln_at_mut(heads->y, head * (uint64_t)heads->y_head_stride + begin, dtype);
             if (heads->step == 1)
-                kiln_turn_neighbours(&d, tile, y, x, count, part, heads->nontemporal);
+                kiln_turn_neighbours(&d, tile, y, x, count, dtype, heads->nontemporal);
             else
-                kiln_turn_halves(&d, tile, y, x, heads->step, count, part, heads->nontemporal);
+                kiln_turn_halves(&d, tile, y, x, heads->step, count, dtype, heads->nontemporal);
         }
     }
 }

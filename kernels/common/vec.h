@@ -58,31 +58,31 @@ enum { KILN_VEC = 4, KILN_VEC_REGISTERS = 16 };
 #endif
 
 /* The first count elements from source on as f32, a vector at most, and zeros behind them. */
-KILN_INLINE kiln_vec kiln_vec_load(const void *source, size_t count, kiln_cpu_part part) {
+KILN_INLINE kiln_vec kiln_vec_load(const void *source, size_t count, kiln_cpu_dtype dtype) {
     float tile[KILN_VEC] = {0};
-    if (count >= KILN_VEC) return KILN_VEC_LOAD(kiln_tile_load(tile, source, KILN_VEC, part));
+    if (count >= KILN_VEC) return KILN_VEC_LOAD(kiln_tile_load(tile, source, KILN_VEC, dtype));
 #if defined(__AVX512F__)
-    if (part == KILN_CPU_f32) return _mm512_maskz_loadu_ps((__mmask16)((1u << count) - 1), source);
+    if (dtype == KILN_CPU_f32) return _mm512_maskz_loadu_ps((__mmask16)((1u << count) - 1), source);
 #endif
-    const float *values = kiln_tile_load(tile, source, count, part);
+    const float *values = kiln_tile_load(tile, source, count, dtype);
     if (values != tile) memcpy(tile, values, count * sizeof *values);
     return KILN_VEC_LOAD(tile);
 }
 
 /* A whole vector of elements as f32. */
-KILN_INLINE kiln_vec kiln_vec_widen(const void *source, kiln_cpu_part part) {
-    if (part == KILN_CPU_f32) return KILN_VEC_LOAD(source);
+KILN_INLINE kiln_vec kiln_vec_widen(const void *source, kiln_cpu_dtype dtype) {
+    if (dtype == KILN_CPU_f32) return KILN_VEC_LOAD(source);
 #if defined(__AVX512F__)
     const __m256i halves = _mm256_loadu_si256(source);
-    if (part == KILN_CPU_f16) return _mm512_cvtph_ps(halves);
+    if (dtype == KILN_CPU_f16) return _mm512_cvtph_ps(halves);
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
 #elif defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
     const __m128i halves = _mm_loadu_si128(source);
-    if (part == KILN_CPU_f16) return _mm256_cvtph_ps(halves);
+    if (dtype == KILN_CPU_f16) return _mm256_cvtph_ps(halves);
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16));
 #else
     float tile[KILN_VEC];
-    return KILN_VEC_LOAD(kiln_tile_load(tile, source, KILN_VEC, part));
+    return KILN_VEC_LOAD(kiln_tile_load(tile, source, KILN_VEC, dtype));
 #endif
 }
 

@@ -55,14 +55,14 @@ typedef struct finish_tiles {
 
 /* Writes count elements of a row of d, at most a tile, from sums that are scaled. */
 KILN_INLINE void finish(finish_tiles *tiles, const kiln_w8a8_args *args, const float *sums, uint64_t row, uint64_t col,
-                        size_t count, kiln_cpu_part part) {
-    void *d = kiln_at_mut(args->d, row * (uint64_t)args->d_stride + col, part);
-    float *results = kiln_tile_target(tiles->results, d, part, false);
+                        size_t count, kiln_cpu_dtype dtype) {
+    void *d = kiln_at_mut(args->d, row * (uint64_t)args->d_stride + col, dtype);
+    float *results = kiln_tile_target(tiles->results, d, dtype, false);
     KILN_INDEPENDENT
     for (size_t i = 0; i < count; i++)
         results[i] = sums[i] * args->scale;
     if (args->bias) {
-        const float *biases = kiln_tile_load(tiles->biases, kiln_at(args->bias, col, part), count, part);
+        const float *biases = kiln_tile_load(tiles->biases, kiln_at(args->bias, col, dtype), count, dtype);
         KILN_INDEPENDENT
         for (size_t i = 0; i < count; i++)
             results[i] += biases[i];
@@ -72,7 +72,7 @@ KILN_INLINE void finish(finish_tiles *tiles, const kiln_w8a8_args *args, const f
         for (size_t i = 0; i < count; i++)
             results[i] = kiln_gated(results[i], args->bound, args->coefficients, KILN_W8A8_COEFFICIENTS);
     }
-    kiln_tile_write(d, results, count, part, false);
+    kiln_tile_write(d, results, count, dtype, false);
 }
 
 /* Gives sums of a row of d their scales, where they have none yet. */
@@ -222,7 +222,7 @@ KILN_INLINE bool multiply_strip_extended(strip_scratch *scratch, const kiln_w8a8
 }
 #endif
 
-KILN_INLINE void w8a8_tiles(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+KILN_INLINE void w8a8_tiles(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_w8a8_args args = *(const kiln_w8a8_args *)arguments; /* what no store can change */
     strip_scratch *scratch = span->scratch;
     strip s;
@@ -241,14 +241,14 @@ KILN_INLINE void w8a8_tiles(const void *arguments, const kiln_cpu_span *span, ki
             if (args.partials)
                 memcpy(args.partials + place, sums, s.cols * sizeof *sums);
             else
-                finish(&scratch->tiles, &args, sums, s.row + row, s.col, s.cols, part);
+                finish(&scratch->tiles, &args, sums, s.row + row, s.col, s.cols, dtype);
         }
     }
 }
 
 /* ---- What blocks that share k have added up, together ---- */
 
-KILN_INLINE void w8a8_join(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+KILN_INLINE void w8a8_join(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_w8a8_args args = *(const kiln_w8a8_args *)arguments; /* what no store can change */
     uint64_t step = (uint64_t)args.m * (uint64_t)args.n;
     finish_tiles *tiles = span->scratch;
@@ -263,7 +263,7 @@ KILN_INLINE void w8a8_join(const void *arguments, const kiln_cpu_span *span, kil
         for (uint32_t split = 0; split < args.splits; split++, partial += step)
             for (size_t i = 0; i < count; i++)
                 sums[i] += partial[i];
-        finish(tiles, &args, sums, row, col, count, part);
+        finish(tiles, &args, sums, row, col, count, dtype);
     }
 }
 
@@ -382,7 +382,7 @@ KILN_INLINE bool rows_block_extended(rows_scratch *scratch, const kiln_w8a8_args
 }
 #endif
 
-KILN_INLINE void w8a8_rows(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+KILN_INLINE void w8a8_rows(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_w8a8_args args = *(const kiln_w8a8_args *)arguments; /* what no store can change */
     rows_scratch *scratch = span->scratch;
     for (uint64_t block = span->begin; block < span->end; block++) {
@@ -396,7 +396,7 @@ KILN_INLINE void w8a8_rows(const void *arguments, const kiln_cpu_span *span, kil
             for (size_t col = 0; col < cols; col++)
                 scratch->totals[col] = total(scratch->sums[row][col], W8A8_INTEGERS && !args.grouped);
             const float *sums = scaled(&scratch->tiles, &args, scratch->totals, piece.row + row, piece.col, cols);
-            finish(&scratch->tiles, &args, sums, piece.row + row, piece.col, cols, part);
+            finish(&scratch->tiles, &args, sums, piece.row + row, piece.col, cols, dtype);
         }
     }
 }

@@ -20,10 +20,10 @@ KILN_INLINE void dequantize_tile(float *target, const uint8_t *codes, const floa
         target[i] = each[i] * scales[i / KILN_NVFP4_BLOCK] * global_scale;
 }
 
-KILN_INLINE void dequantize_nvfp4(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+KILN_INLINE void dequantize_nvfp4(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_dequantize_nvfp4_args args =
         *(const kiln_dequantize_nvfp4_args *)arguments; /* what no store can change */
-    const bool nontemporal = kiln_is_nontemporal(&args.shape, part);
+    const bool nontemporal = kiln_is_nontemporal(&args.shape, dtype);
     const uint64_t scale_cols = (uint64_t)args.scale_cols;
     float tile[KILN_TILE], scales[BLOCKS];
     for (uint64_t block = span->begin; block < span->end; block++)
@@ -33,15 +33,15 @@ KILN_INLINE void dequantize_nvfp4(const void *arguments, const kiln_cpu_span *sp
                 count = kiln_min(work.col_end - col, KILN_TILE);
                 const uint64_t first = col / KILN_NVFP4_BLOCK;
                 const uint8_t *codes = args.codes + work.row * (uint64_t)args.codes_stride + col / 2;
-                void *y = kiln_at_mut(args.y, work.row * (uint64_t)args.y_stride + col, part);
-                float *target = kiln_tile_target(tile, y, part, nontemporal);
+                void *y = kiln_at_mut(args.y, work.row * (uint64_t)args.y_stride + col, dtype);
+                float *target = kiln_tile_target(tile, y, dtype, nontemporal);
                 for (uint64_t i = 0; i < (count + KILN_NVFP4_BLOCK - 1) / KILN_NVFP4_BLOCK; i++)
                     scales[i] =
                         kiln_e4m3_value(args.scales[args.swizzled ? kiln_nvfp4_swizzled(work.row, first + i, scale_cols)
                                                                   : work.row * scale_cols + first + i]);
                 kiln_prefetch(codes, count / 2, KILN_PREFETCH_BYTES);
                 dequantize_tile(target, codes, scales, global_scale, count);
-                kiln_tile_write(y, target, count, part, nontemporal);
+                kiln_tile_write(y, target, count, dtype, nontemporal);
             }
         }
     if (nontemporal) kiln_nontemporal_fence();

@@ -6,15 +6,15 @@
 #include "kernels/common/small_integer.h"
 #include "kernels/dequantize_w4a16/dequantize_w4a16_args.h"
 
-KILN_INLINE float number_at(const void *data, uint64_t at, kiln_cpu_part part) {
+KILN_INLINE float number_at(const void *data, uint64_t at, kiln_cpu_dtype dtype) {
     float number = 0;
-    return *kiln_tile_load(&number, kiln_at(data, at, part), 1, part);
+    return *kiln_tile_load(&number, kiln_at(data, at, dtype), 1, dtype);
 }
 
-KILN_INLINE void dequantize_w4a16(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+KILN_INLINE void dequantize_w4a16(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_dequantize_w4a16_args args =
         *(const kiln_dequantize_w4a16_args *)arguments; /* what no store can change */
-    const bool nontemporal = kiln_is_nontemporal(&args.shape, part);
+    const bool nontemporal = kiln_is_nontemporal(&args.shape, dtype);
     const uint64_t k_end = (uint64_t)args.shape.cols;
     float tile[KILN_TILE], integers[KILN_TILE];
     for (uint64_t block = span->begin; block < span->end; block++)
@@ -22,11 +22,11 @@ KILN_INLINE void dequantize_w4a16(const void *arguments, const kiln_cpu_span *sp
             for (uint64_t col = work.col, count; col < work.col_end; col += count) {
                 const uint64_t group = col >> args.group_log2, group_end = (group + 1) << args.group_log2;
                 const uint64_t at = work.row * (uint64_t)args.scale_row_step + group * (uint64_t)args.scale_group_step;
-                const float scale = number_at(args.scales, at, part);
-                const float zero = args.zeros ? number_at(args.zeros, at, part) : 0;
+                const float scale = number_at(args.scales, at, dtype);
+                const float zero = args.zeros ? number_at(args.zeros, at, dtype) : 0;
                 const uint8_t *codes = args.weights + work.row * (k_end / 2) + col / 2;
-                void *y = kiln_at_mut(args.y, work.row * (uint64_t)args.y_stride + col, part);
-                float *target = kiln_tile_target(tile, y, part, nontemporal);
+                void *y = kiln_at_mut(args.y, work.row * (uint64_t)args.y_stride + col, dtype);
+                float *target = kiln_tile_target(tile, y, dtype, nontemporal);
                 count = kiln_min(kiln_min(work.col_end, group_end) - col, KILN_TILE);
                 kiln_prefetch(codes, count / 2, KILN_PREFETCH_BYTES);
                 KILN_INDEPENDENT
@@ -35,7 +35,7 @@ KILN_INLINE void dequantize_w4a16(const void *arguments, const kiln_cpu_span *sp
                 KILN_INDEPENDENT
                 for (size_t i = 0; i < count; i++)
                     target[i] = KILN_FMA(integers[i], scale, zero);
-                kiln_tile_write(y, target, count, part, nontemporal);
+                kiln_tile_write(y, target, count, dtype, nontemporal);
             }
     if (nontemporal) kiln_nontemporal_fence();
 }

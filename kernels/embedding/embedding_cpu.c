@@ -7,16 +7,16 @@
 #include "kernels/common/index.h"
 #include "kernels/embedding/embedding_args.h"
 
-KILN_INLINE void embedding(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+KILN_INLINE void embedding(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_embedding_args args = *(const kiln_embedding_args *)arguments; /* what no store can change */
-    bool nontemporal = kiln_is_nontemporal(&args.shape, part);
+    bool nontemporal = kiln_is_nontemporal(&args.shape, dtype);
     for (uint64_t block = span->begin; block < span->end; block++)
         for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++) {
-            void *y = kiln_at_mut(args.y, work.row * (uint64_t)args.y_stride + work.col, part);
-            size_t size = (work.col_end - work.col) * kiln_part_size(part);
+            void *y = kiln_at_mut(args.y, work.row * (uint64_t)args.y_stride + work.col, dtype);
+            size_t size = (work.col_end - work.col) * kiln_dtype_size(dtype);
             uint64_t row = kiln_index(args.ids, args.wide_ids, work.row) - (uint64_t)args.first;
             if (row < (uint64_t)args.vocabulary)
-                kiln_row_copy(y, kiln_at(args.table, row * (uint64_t)args.table_stride + work.col, part), size,
+                kiln_row_copy(y, kiln_at(args.table, row * (uint64_t)args.table_stride + work.col, dtype), size,
                               nontemporal);
             else
                 memset(y, 0, size);

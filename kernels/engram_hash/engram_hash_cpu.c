@@ -29,11 +29,11 @@ KILN_INLINE void hash(const kiln_engram_hash_args *args, uint64_t layer, uint32_
     }
 }
 
-KILN_INLINE void engram_hash(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+KILN_INLINE void engram_hash(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_engram_hash_args args = *(const kiln_engram_hash_args *)arguments; /* what no store can change */
     const uint32_t columns = args.orders * args.heads, tile = args.run * (KILN_BLOCK >> args.lanes_log2);
     uint64_t reciprocals[KILN_BLOCK], filled = UINT64_MAX;
-    (void)part;
+    (void)dtype;
     for (uint64_t block = span->begin; block < span->end; block++) {
         uint64_t layer = block / span->grid[0], token = block % span->grid[0] * tile;
         uint64_t end = kiln_min(token + tile, args.tokens);

@@ -34,13 +34,13 @@ typedef struct finish_tiles {
 
 /* Writes count elements of a row of d from the sums of products, at most a tile, by way of tiles. */
 KILN_INLINE void finish(finish_tiles *tiles, const kiln_gemm_args *args, const float *sums, uint32_t batch,
-                        uint64_t row, uint64_t col, size_t count, kiln_cpu_part part) {
+                        uint64_t row, uint64_t col, size_t count, kiln_cpu_dtype dtype) {
     uint64_t place = batch * (uint64_t)args->d_batch_stride + row * (uint64_t)args->d_stride + col;
-    void *d = kiln_at_mut(args->d, place, part);
-    float *results = kiln_tile_target(tiles->results, d, part, false);
+    void *d = kiln_at_mut(args->d, place, dtype);
+    float *results = kiln_tile_target(tiles->results, d, dtype, false);
     if (args->c) { /* which may be d */
         uint64_t c = batch * (uint64_t)args->c_batch_stride + row * (uint64_t)args->c_stride + col;
-        const float *addends = kiln_tile_load(tiles->addends, kiln_at(args->c, c, part), count, part);
+        const float *addends = kiln_tile_load(tiles->addends, kiln_at(args->c, c, dtype), count, dtype);
         KILN_INDEPENDENT
         for (size_t i = 0; i < count; i++)
             results[i] = sums[i] * args->scale + addends[i];
@@ -50,7 +50,7 @@ KILN_INLINE void finish(finish_tiles *tiles, const kiln_gemm_args *args, const f
             results[i] = sums[i] * args->scale;
     }
     if (args->bias) {
-        const float *biases = kiln_tile_load(tiles->addends, kiln_at(args->bias, col, part), count, part);
+        const float *biases = kiln_tile_load(tiles->addends, kiln_at(args->bias, col, dtype), count, dtype);
         KILN_INDEPENDENT
         for (size_t i = 0; i < count; i++)
             results[i] += biases[i];
@@ -60,7 +60,7 @@ KILN_INLINE void finish(finish_tiles *tiles, const kiln_gemm_args *args, const f
         for (size_t i = 0; i < count; i++)
             results[i] = kiln_gated(results[i], args->bound, args->coefficients, KILN_GEMM_COEFFICIENTS);
     }
-    kiln_tile_write(d, results, count, part, false);
+    kiln_tile_write(d, results, count, dtype, false);
 }
 
 /* ---- gemm_tiles ---- */
@@ -101,7 +101,7 @@ KILN_INLINE strip strip_of(const kiln_gemm_args *args, const kiln_cpu_span *span
 /* Takes n elements of each of b's rows as columns. Vectors that need more rows, or more elements, get others: what is
  * made of those is not used. */
 KILN_INLINE void transpose(float (*columns)[TILE], const void *b, uint64_t stride, size_t rows, size_t n,
-                           kiln_cpu_part part) {
+                           kiln_cpu_dtype dtype) {
     size_t end = (rows + VECS * KILN_VEC - 1) / (VECS * KILN_VEC) * (VECS * KILN_VEC);
     for (size_t row = 0; row < end; row += KILN_VEC)
         for (size_t k = 0; k < n; k += KILN_VEC) {
@@ -109,7 +109,7 @@ KILN_INLINE void transpose(float (*columns)[TILE], const void *b, uint64_t strid
             size_t count = kiln_min(n - k, KILN_VEC);
             KILN_UNROLL
             for (size_t i = 0; i < KILN_VEC; i++)
-                block[i] = kiln_vec_load(kiln_at(b, kiln_min(row + i, rows - 1) * stride + k, part), count, part);
+                block[i] = kiln_vec_load(kiln_at(b, kiln_min(row + i, rows - 1) * stride + k, dtype), count, dtype);
             kiln_vec_transpose(block);
             KILN_UNROLL
             for (size_t i = 0; i < KILN_VEC; i++)
@@ -140,7 +140,7 @@ KILN_INLINE void multiply_step(kiln_vec (*products)[VECS], const rows_of_a *rows
 }
 
 /* Adds to sums the products of n elements of ROWS rows with VECS vectors of columns. */
-KILN_INLINE void multiply(float *sums, const rows_of_a *rows, const float *columns, size_t n, kiln_cpu_part part) {
+KILN_INLINE void multiply(float *sums, const rows_of_a *rows, const float *columns, size_t n, kiln_cpu_dtype dtype) {
     kiln_vec products[ROWS][VECS];
     size_t k = 0;
     KILN_UNROLL
@@ -151,7 +151,7 @@ KILN_INLINE void multiply(float *sums, const rows_of_a *rows, const float *colum
     }
     for (; k + LINE <= n; k += LINE) {
         for (size_t r = 0; r < ROWS; r++)
-            __builtin_prefetch(rows->next + r * rows->next_stride + k * kiln_part_size(part), 0, 2);
+            __builtin_prefetch(rows->next + r * rows->next_stride + k * kiln_dtype_size(dtype), 0, 2);
         for (size_t i = 0; i < LINE; i += STEPS) {
             KILN_UNROLL
             for (size_t step = 0; step < STEPS; step++)
@@ -172,7 +172,7 @@ KILN_INLINE void multiply(float *sums, const rows_of_a *rows, const float *colum
 
 /* Writes the results of rows of a strip. */
 KILN_INLINE void finish_rows(strip_scratch *scratch, const kiln_gemm_args *args, const strip *s, size_t row, size_t end,
-                             kiln_cpu_part part) {
+                             kiln_cpu_dtype dtype) {
     for (; row < end; row++) {
         const float *sums = scratch->sums[row];
         if (args->partials) {
@@ -180,7 +180,7 @@ KILN_INLINE void finish_rows(strip_scratch *scratch, const kiln_gemm_args *args,
             uint64_t place = (matrix + s->row + row) * (uint64_t)args->n + s->col;
             memcpy(args->partials + place, sums, s->cols * sizeof *sums);
         } else {
-            finish(&scratch->tiles, args, sums, s->batch, s->row + row, s->col, s->cols, part);
+            finish(&scratch->tiles, args, sums, s->batch, s->row + row, s->col, s->cols, dtype);
         }
     }
 }
@@ -188,28 +188,28 @@ KILN_INLINE void finish_rows(strip_scratch *scratch, const kiln_gemm_args *args,
 /* Adds to the sums what n elements of k from k on give, and finishes rows after their last, while a near cache still
  * has their sums. */
 KILN_INLINE void multiply_strip(strip_scratch *scratch, const kiln_gemm_args *args, const strip *s, uint64_t k,
-                                size_t n, kiln_cpu_part part) {
-    size_t depth_size = DEPTH * kiln_part_size(part);
+                                size_t n, kiln_cpu_dtype dtype) {
+    size_t depth_size = DEPTH * kiln_dtype_size(dtype);
     uint64_t b = s->batch * (uint64_t)args->b_batch_stride + s->col * (uint64_t)args->b_stride + k;
-    transpose(scratch->columns, kiln_at(args->b, b, part), (uint64_t)args->b_stride, s->cols, n, part);
+    transpose(scratch->columns, kiln_at(args->b, b, dtype), (uint64_t)args->b_stride, s->cols, n, dtype);
     for (size_t row = 0; row < s->rows; row += ROWS) {
         uint64_t a = s->batch * (uint64_t)args->a_batch_stride + (s->row + row) * (uint64_t)args->a_stride + k;
-        rows_of_a rows = {.next = kiln_at(args->a, a + ROWS * (uint64_t)args->a_stride, part),
-                          .next_stride = (uint64_t)args->a_stride * kiln_part_size(part)};
+        rows_of_a rows = {.next = kiln_at(args->a, a + ROWS * (uint64_t)args->a_stride, dtype),
+                          .next_stride = (uint64_t)args->a_stride * kiln_dtype_size(dtype)};
         for (size_t r = 0; r < ROWS; r++) { /* of the last row several, if there are no more */
             uint64_t place = a + kiln_min(r, s->rows - row - 1) * (uint64_t)args->a_stride;
-            rows.values[r] = kiln_tile_load(scratch->converted[r], kiln_at(args->a, place, part), n, part);
+            rows.values[r] = kiln_tile_load(scratch->converted[r], kiln_at(args->a, place, dtype), n, dtype);
         }
         size_t first = row / ROWS * AHEAD, end = kiln_min(first + AHEAD, s->cols);
         for (size_t i = first; i < end; i++) /* what is transposed next */
-            kiln_prefetch(kiln_at(args->b, b + i * (uint64_t)args->b_stride, part), depth_size, depth_size);
+            kiln_prefetch(kiln_at(args->b, b + i * (uint64_t)args->b_stride, dtype), depth_size, depth_size);
         for (size_t col = 0; col < s->cols; col += VECS * KILN_VEC)
-            multiply(&scratch->sums[row][col], &rows, &scratch->columns[0][col], n, part);
-        if (k + n == s->k_end) finish_rows(scratch, args, s, row, kiln_min(row + ROWS, s->rows), part);
+            multiply(&scratch->sums[row][col], &rows, &scratch->columns[0][col], n, dtype);
+        if (k + n == s->k_end) finish_rows(scratch, args, s, row, kiln_min(row + ROWS, s->rows), dtype);
     }
 }
 
-KILN_INLINE void gemm_tiles(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+KILN_INLINE void gemm_tiles(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_gemm_args args = *(const kiln_gemm_args *)arguments; /* what no store can change */
     strip_scratch *scratch = span->scratch;
     strip s;
@@ -218,8 +218,8 @@ KILN_INLINE void gemm_tiles(const void *arguments, const kiln_cpu_span *span, ki
         if (s.batch >= args.batch) break;
         memset(scratch->sums, 0, (s.rows + ROWS - 1) / ROWS * ROWS * sizeof *scratch->sums);
         for (uint64_t k = s.k; k < s.k_end; k += DEPTH)
-            multiply_strip(scratch, &args, &s, k, kiln_min(s.k_end - k, DEPTH), part);
-        if (s.k == s.k_end) finish_rows(scratch, &args, &s, 0, s.rows, part); /* sums of nothing */
+            multiply_strip(scratch, &args, &s, k, kiln_min(s.k_end - k, DEPTH), dtype);
+        if (s.k == s.k_end) finish_rows(scratch, &args, &s, 0, s.rows, dtype); /* sums of nothing */
     }
 }
 KILN_CPU_KERNEL(gemm_tiles)
@@ -232,7 +232,7 @@ typedef struct join_scratch {
 } join_scratch;
 _Static_assert(sizeof(join_scratch) <= KILN_CPU_SCRATCH, "fits");
 
-KILN_INLINE void gemm_join(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+KILN_INLINE void gemm_join(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_gemm_args args = *(const kiln_gemm_args *)arguments; /* what no store can change */
     uint64_t step = (uint64_t)args.batch * (uint64_t)args.m * (uint64_t)args.n;
     join_scratch *scratch = span->scratch;
@@ -247,7 +247,7 @@ KILN_INLINE void gemm_join(const void *arguments, const kiln_cpu_span *span, kil
             for (size_t i = 0; i < count; i++)
                 sums[i] += partial[i];
         finish(&scratch->tiles, &args, sums, (uint32_t)(row / (uint64_t)args.m), row % (uint64_t)args.m, col, count,
-               part);
+               dtype);
     }
 }
 KILN_CPU_KERNEL(gemm_join)
@@ -284,13 +284,13 @@ typedef struct rows_piece {
 
 /* Adds products of count elements from k on: a vector's, or fewer. */
 KILN_INLINE void rows_step(kiln_vec (*products)[4], const rows_piece *piece, const void *const *rows, size_t m,
-                           size_t k, size_t count, kiln_cpu_part part) {
+                           size_t k, size_t count, kiln_cpu_dtype dtype) {
     kiln_vec factors[4];
     const size_t group = rows_at_a_time(m);
     KILN_UNROLL
     for (size_t i = 0; i < group; i++) {
-        const void *source = kiln_at(rows[i], k, part);
-        factors[i] = count == KILN_VEC ? kiln_vec_widen(source, part) : kiln_vec_load(source, count, part);
+        const void *source = kiln_at(rows[i], k, dtype);
+        factors[i] = count == KILN_VEC ? kiln_vec_widen(source, dtype) : kiln_vec_load(source, count, dtype);
     }
     KILN_UNROLL
     for (size_t r = 0; r < m; r++) {
@@ -304,15 +304,15 @@ KILN_INLINE void rows_step(kiln_vec (*products)[4], const rows_piece *piece, con
 
 /* Multiplies m rows of a with a few of b, from a column on, each from its first byte to its last. */
 KILN_INLINE void multiply_group(rows_scratch *scratch, const rows_piece *piece, size_t m, size_t col,
-                                kiln_cpu_part part) {
-    const size_t group = rows_at_a_time(m), line = 64 / kiln_part_size(part),
-                 ahead = AHEAD_BYTES / kiln_part_size(part);
+                                kiln_cpu_dtype dtype) {
+    const size_t group = rows_at_a_time(m), line = 64 / kiln_dtype_size(dtype),
+                 ahead = AHEAD_BYTES / kiln_dtype_size(dtype);
     const void *rows[4];
     kiln_vec products[KILN_GEMM_ROWS][4];
     size_t k = 0;
     KILN_UNROLL
     for (size_t i = 0; i < group; i++) /* the last row several times, if there are no more */
-        rows[i] = kiln_at(piece->b, kiln_min(col + i, piece->rows - 1) * piece->stride, part);
+        rows[i] = kiln_at(piece->b, kiln_min(col + i, piece->rows - 1) * piece->stride, dtype);
     KILN_UNROLL
     for (size_t r = 0; r < m; r++) {
         KILN_UNROLL
@@ -323,14 +323,14 @@ KILN_INLINE void multiply_group(rows_scratch *scratch, const rows_piece *piece, 
         size_t next = k + ahead < piece->n ? k + ahead : k + ahead - piece->n + group * piece->stride;
         KILN_UNROLL
         for (size_t i = 0; i < group; i++)
-            if (!piece->cached) __builtin_prefetch(kiln_at(rows[i], next, part), 0, 2);
+            if (!piece->cached) __builtin_prefetch(kiln_at(rows[i], next, dtype), 0, 2);
         KILN_UNROLL
         for (size_t i = 0; i < line; i += KILN_VEC)
-            rows_step(products, piece, rows, m, k + i, KILN_VEC, part);
+            rows_step(products, piece, rows, m, k + i, KILN_VEC, dtype);
     }
     for (; k + KILN_VEC <= piece->n; k += KILN_VEC)
-        rows_step(products, piece, rows, m, k, KILN_VEC, part);
-    if (k < piece->n) rows_step(products, piece, rows, m, k, piece->n - k, part);
+        rows_step(products, piece, rows, m, k, KILN_VEC, dtype);
+    if (k < piece->n) rows_step(products, piece, rows, m, k, piece->n - k, dtype);
     KILN_UNROLL
     for (size_t r = 0; r < m; r++) {
         KILN_UNROLL
@@ -341,12 +341,12 @@ KILN_INLINE void multiply_group(rows_scratch *scratch, const rows_piece *piece, 
 
 /* Adds to sums the products of m rows of a with all rows of b that the piece has. */
 KILN_INLINE void multiply_piece(rows_scratch *scratch, float (*sums)[COLUMNS], const rows_piece *piece, size_t m,
-                                kiln_cpu_part part) {
+                                kiln_cpu_dtype dtype) {
     const size_t group = rows_at_a_time(m);
     if (piece->rows < COLUMNS) memset(scratch->products, 0, sizeof scratch->products); /* some are not multiplied */
     for (size_t col = 0; col < piece->rows; col += KILN_VEC) {
         for (size_t i = 0; i < KILN_VEC && col + i < piece->rows; i += group)
-            multiply_group(scratch, piece, m, col + i, part);
+            multiply_group(scratch, piece, m, col + i, dtype);
         for (size_t r = 0; r < m; r++) {
             kiln_vec products[KILN_VEC];
             KILN_UNROLL
@@ -360,35 +360,35 @@ KILN_INLINE void multiply_piece(rows_scratch *scratch, float (*sums)[COLUMNS], c
 
 /* Takes n elements of the rows of a, of the last several times if there are fewer than m. */
 KILN_INLINE void take_rows(rows_scratch *scratch, rows_piece *piece, const void *a, uint64_t stride, size_t rows,
-                           size_t m, kiln_cpu_part part) {
+                           size_t m, kiln_cpu_dtype dtype) {
     for (size_t r = 0; r < m; r++) {
-        const void *source = kiln_at(a, kiln_min(r, rows - 1) * stride, part);
+        const void *source = kiln_at(a, kiln_min(r, rows - 1) * stride, dtype);
         float *kept = scratch->a + r * (KEPT / m);
-        piece->a[r] = part == KILN_CPU_f32 ? source : kept;
-        for (size_t k = 0; part != KILN_CPU_f32 && k < piece->n; k += KILN_TILE)
-            kiln_tile_load(kept + k, kiln_at(source, k, part), kiln_min(piece->n - k, KILN_TILE), part);
+        piece->a[r] = dtype == KILN_CPU_f32 ? source : kept;
+        for (size_t k = 0; dtype != KILN_CPU_f32 && k < piece->n; k += KILN_TILE)
+            kiln_tile_load(kept + k, kiln_at(source, k, dtype), kiln_min(piece->n - k, KILN_TILE), dtype);
     }
 }
 
 /* A block's columns of d, by m rows at least as many as a has. */
 KILN_INLINE void rows_block(rows_scratch *scratch, float (*sums)[COLUMNS], const kiln_gemm_args *args, uint64_t batch,
-                            uint64_t first, size_t m, kiln_cpu_part part) {
+                            uint64_t first, size_t m, kiln_cpu_dtype dtype) {
     const uint64_t k_end = (uint64_t)args->k, most = KEPT / m;
     rows_piece piece = {.stride = (size_t)args->b_stride,
                         .rows = kiln_min((uint64_t)args->n - first, COLUMNS),
                         /* after its first product */
-                        .cached = (uint64_t)args->n * k_end * kiln_part_size(part) <= CACHED};
+                        .cached = (uint64_t)args->n * k_end * kiln_dtype_size(dtype) <= CACHED};
     for (uint64_t k = 0; k < k_end; k += most) {
         uint64_t a = batch * (uint64_t)args->a_batch_stride + k;
         uint64_t b = batch * (uint64_t)args->b_batch_stride + first * piece.stride + k;
         piece.n = kiln_min(k_end - k, most);
-        piece.b = kiln_at(args->b, b, part);
-        take_rows(scratch, &piece, kiln_at(args->a, a, part), (uint64_t)args->a_stride, (size_t)args->m, m, part);
-        multiply_piece(scratch, sums, &piece, m, part);
+        piece.b = kiln_at(args->b, b, dtype);
+        take_rows(scratch, &piece, kiln_at(args->a, a, dtype), (uint64_t)args->a_stride, (size_t)args->m, m, dtype);
+        multiply_piece(scratch, sums, &piece, m, dtype);
     }
 }
 
-KILN_INLINE void gemm_rows(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+KILN_INLINE void gemm_rows(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_gemm_args args = *(const kiln_gemm_args *)arguments; /* what no store can change */
     rows_scratch *scratch = span->scratch;
     for (uint64_t block = span->begin; block < span->end; block++) {
@@ -397,16 +397,16 @@ KILN_INLINE void gemm_rows(const void *arguments, const kiln_cpu_span *span, kil
         if (batch >= args.batch) break;
         float sums[KILN_GEMM_ROWS][COLUMNS] = {{0}};
         if (args.m == 1)
-            rows_block(scratch, sums, &args, batch, first, 1, part);
+            rows_block(scratch, sums, &args, batch, first, 1, dtype);
         else if (args.m == 2)
-            rows_block(scratch, sums, &args, batch, first, 2, part);
+            rows_block(scratch, sums, &args, batch, first, 2, dtype);
         else if (args.m <= 4)
-            rows_block(scratch, sums, &args, batch, first, 4, part);
+            rows_block(scratch, sums, &args, batch, first, 4, dtype);
         else
-            rows_block(scratch, sums, &args, batch, first, KILN_GEMM_ROWS, part);
+            rows_block(scratch, sums, &args, batch, first, KILN_GEMM_ROWS, dtype);
         for (uint64_t row = 0; row < (uint64_t)args.m; row++)
             finish(&scratch->tiles, &args, sums[row], batch, row, first, kiln_min((uint64_t)args.n - first, COLUMNS),
-                   part);
+                   dtype);
     }
 }
 KILN_CPU_KERNEL(gemm_rows)

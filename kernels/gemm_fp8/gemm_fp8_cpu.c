@@ -15,17 +15,17 @@ KILN_INLINE void codes_load(float *tile, const uint8_t *codes, size_t count) {
 
 #include "kernels/common/w8a8_cpu.h"
 
-KILN_INLINE void gemm_fp8_tiles(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
-    w8a8_tiles(arguments, span, part);
+KILN_INLINE void gemm_fp8_tiles(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+    w8a8_tiles(arguments, span, dtype);
 }
 KILN_CPU_KERNEL(gemm_fp8_tiles)
 
-KILN_INLINE void gemm_fp8_rows(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
-    w8a8_rows(arguments, span, part);
+KILN_INLINE void gemm_fp8_rows(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+    w8a8_rows(arguments, span, dtype);
 }
 KILN_CPU_KERNEL(gemm_fp8_rows)
 
-KILN_INLINE void gemm_fp8_join(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
-    w8a8_join(arguments, span, part);
+KILN_INLINE void gemm_fp8_join(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+    w8a8_join(arguments, span, dtype);
 }
 KILN_CPU_KERNEL(gemm_fp8_join)

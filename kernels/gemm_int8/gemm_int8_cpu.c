@@ -16,17 +16,17 @@ KILN_INLINE void codes_load(float *tile, const uint8_t *codes, size_t count) {
 #include "kernels/common/w8a8_cpu.h"
 #include "kernels/gemm_int8/gemm_int8_vnni.h"
 
-KILN_INLINE void gemm_int8_tiles(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
-    w8a8_tiles(arguments, span, part);
+KILN_INLINE void gemm_int8_tiles(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+    w8a8_tiles(arguments, span, dtype);
 }
 KILN_CPU_KERNEL(gemm_int8_tiles)
 
-KILN_INLINE void gemm_int8_rows(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
-    w8a8_rows(arguments, span, part);
+KILN_INLINE void gemm_int8_rows(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+    w8a8_rows(arguments, span, dtype);
 }
 KILN_CPU_KERNEL(gemm_int8_rows)
 
-KILN_INLINE void gemm_int8_join(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
-    w8a8_join(arguments, span, part);
+KILN_INLINE void gemm_int8_join(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+    w8a8_join(arguments, span, dtype);
 }
 KILN_CPU_KERNEL(gemm_int8_join)

@@ -235,16 +235,16 @@ KILN_INLINE void multiply_rows(product_scratch *scratch, const kiln_gemm_nvfp4_a
 
 /* Writes count elements of a row of d. Global scales come one by one: the product of two may be infinite. */
 KILN_INLINE void finish(product_scratch *scratch, const kiln_gemm_nvfp4_args *args, const float *sums, uint64_t row,
-                        uint64_t col, size_t count, kiln_cpu_part part) {
-    void *d = kiln_at_mut(args->d, row * (uint64_t)args->d_stride + col, part);
-    float *results = kiln_tile_target(scratch->results, d, part, false);
+                        uint64_t col, size_t count, kiln_cpu_dtype dtype) {
+    void *d = kiln_at_mut(args->d, row * (uint64_t)args->d_stride + col, dtype);
+    float *results = kiln_tile_target(scratch->results, d, dtype, false);
     const float left = args->k ? args->a.global_scale[args->a.each ? row : 0] : 1.0f;
     for (size_t i = 0; i < count; i++) {
         float right = args->k ? args->b.global_scale[args->b.each ? col + i : 0] : 1.0f;
         results[i] = sums[i] * left * right * args->scale;
     }
     if (args->bias) {
-        const float *biases = kiln_tile_load(scratch->addends, kiln_at(args->bias, col, part), count, part);
+        const float *biases = kiln_tile_load(scratch->addends, kiln_at(args->bias, col, dtype), count, dtype);
         KILN_INDEPENDENT
         for (size_t i = 0; i < count; i++)
             results[i] += biases[i];
@@ -254,10 +254,10 @@ KILN_INLINE void finish(product_scratch *scratch, const kiln_gemm_nvfp4_args *ar
         for (size_t i = 0; i < count; i++)
             results[i] = kiln_gated(results[i], args->bound, args->coefficients, KILN_NVFP4_COEFFICIENTS);
     }
-    kiln_tile_write(d, results, count, part, false);
+    kiln_tile_write(d, results, count, dtype, false);
 }
 
-KILN_INLINE void gemm_nvfp4_rows(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+KILN_INLINE void gemm_nvfp4_rows(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_gemm_nvfp4_args args = *(const kiln_gemm_nvfp4_args *)arguments; /* what no store can change */
     product_scratch *scratch = span->scratch;
     make_table(scratch);
@@ -276,12 +276,12 @@ KILN_INLINE void gemm_nvfp4_rows(const void *arguments, const kiln_cpu_span *spa
         else
             multiply_rows(scratch, &args, &p, ROWS);
         for (size_t row = 0; row < p.rows; row++)
-            finish(scratch, &args, scratch->sums[row], p.row + row, p.col, p.cols, part);
+            finish(scratch, &args, scratch->sums[row], p.row + row, p.col, p.cols, dtype);
     }
 }
 KILN_CPU_KERNEL(gemm_nvfp4_rows)
 
-KILN_INLINE void gemm_nvfp4_tiles(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+KILN_INLINE void gemm_nvfp4_tiles(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_gemm_nvfp4_args args = *(const kiln_gemm_nvfp4_args *)arguments; /* what no store can change */
     product_scratch *scratch = span->scratch;
     make_table(scratch);
@@ -300,14 +300,14 @@ KILN_INLINE void gemm_nvfp4_tiles(const void *arguments, const kiln_cpu_span *sp
                 if (args.partials)
                     memcpy(args.partials + place, scratch->sums[r], p.cols * sizeof(float));
                 else
-                    finish(scratch, &args, scratch->sums[r], p.row + r, p.col, p.cols, part);
+                    finish(scratch, &args, scratch->sums[r], p.row + r, p.col, p.cols, dtype);
             }
         }
     }
 }
 KILN_CPU_KERNEL(gemm_nvfp4_tiles)
 
-KILN_INLINE void gemm_nvfp4_join(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+KILN_INLINE void gemm_nvfp4_join(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_gemm_nvfp4_args args = *(const kiln_gemm_nvfp4_args *)arguments; /* what no store can change */
     product_scratch *scratch = span->scratch;
     for (uint64_t block = span->begin; block < span->end; block++) {
@@ -323,7 +323,7 @@ KILN_INLINE void gemm_nvfp4_join(const void *arguments, const kiln_cpu_span *spa
                 for (size_t i = 0; i < count; i++)
                     sums[i] += partial[i];
             }
-            finish(scratch, &args, sums, row, col, count, part);
+            finish(scratch, &args, sums, row, col, count, dtype);
         }
     }
 }

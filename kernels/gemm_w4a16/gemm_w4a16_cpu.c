@@ -89,7 +89,7 @@ KILN_INLINE size_t kept_at(size_t r, size_t m) {
 
 /* Takes the rows of a apart; of the last several if there are fewer than m. Zeros fill up the last vector. */
 KILN_INLINE void take_rows(product_scratch *scratch, const kiln_gemm_w4a16_args *args, const piece *p, size_t m,
-                           kiln_cpu_part part) {
+                           kiln_cpu_dtype dtype) {
     float *tile = scratch->tile;
     for (size_t r = 0; r < m; r++) {
         uint64_t row = (p->row + kiln_min(r, p->rows - 1)) * (uint64_t)args->a_stride;
@@ -98,9 +98,9 @@ KILN_INLINE void take_rows(product_scratch *scratch, const kiln_gemm_w4a16_args 
         for (size_t at = 0; at < pairs; at += KILN_TILE / 2) {
             size_t n = kiln_min(pairs - at, KILN_TILE / 2);
             uint64_t k = p->k + 2 * at;
-            const float *values = kiln_tile_load(tile, kiln_at(args->a, row + k, part), 2 * n, part);
+            const float *values = kiln_tile_load(tile, kiln_at(args->a, row + k, dtype), 2 * n, dtype);
             if (args->pre_scale) {
-                const float *by = kiln_tile_load(scratch->factors, kiln_at(args->pre_scale, k, part), 2 * n, part);
+                const float *by = kiln_tile_load(scratch->factors, kiln_at(args->pre_scale, k, dtype), 2 * n, dtype);
                 KILN_INDEPENDENT
                 for (size_t i = 0; i < 2 * n; i++)
                     tile[i] = values[i] * by[i];
@@ -120,7 +120,7 @@ KILN_INLINE void take_rows(product_scratch *scratch, const kiln_gemm_w4a16_args 
 /* The scales, or zeros, of count rows of weights from a row on, for the groups from a k on; of the last row several if
  * there are fewer than STRIP. */
 KILN_INLINE void take_scales(float (*to)[GROUPS], const void *from, const kiln_gemm_w4a16_args *args, uint64_t col,
-                             size_t count, const piece *p, kiln_cpu_part part) {
+                             size_t count, const piece *p, kiln_cpu_dtype dtype) {
     const uint64_t first = p->k >> args->group_log2, groups = ((p->k_end - 1) >> args->group_log2) - first + 1;
     float tile[STRIP];
     if (args->scale_group_step == 1) {
@@ -128,14 +128,14 @@ KILN_INLINE void take_scales(float (*to)[GROUPS], const void *from, const kiln_g
             for (uint64_t g = 0; g < groups; g += KILN_TILE) {
                 uint64_t place = (col + c) * (uint64_t)args->scale_row_step + first + g;
                 size_t n = kiln_min(groups - g, KILN_TILE);
-                const float *values = kiln_tile_load(&to[c][g], kiln_at(from, place, part), n, part);
+                const float *values = kiln_tile_load(&to[c][g], kiln_at(from, place, dtype), n, dtype);
                 if (values != &to[c][g]) memcpy(&to[c][g], values, n * sizeof *values);
             }
         return;
     }
     for (uint64_t g = 0; g < groups; g++) {
         uint64_t place = (first + g) * (uint64_t)args->scale_group_step + col;
-        const float *values = kiln_tile_load(tile, kiln_at(from, place, part), count, part);
+        const float *values = kiln_tile_load(tile, kiln_at(from, place, dtype), count, dtype);
         for (size_t c = 0; c < count; c++)
             to[c][g] = values[c];
     }
@@ -205,12 +205,12 @@ KILN_INLINE float total(kiln_vec vector) {
 
 /* Adds to the sums the products of m rows of a with a strip of rows of weights, from column col of the piece on. */
 KILN_INLINE void multiply_strip(product_scratch *scratch, const kiln_gemm_w4a16_args *args, const piece *p, size_t col,
-                                size_t m, kiln_cpu_part part) {
+                                size_t m, kiln_cpu_dtype dtype) {
     const size_t strip = strip_of(m), count = kiln_min(p->cols - col, strip);
     const uint8_t *rows[STRIP];
     kiln_vec products[ROWS][STRIP];
-    take_scales(scratch->scales, args->scales, args, p->col + col, count, p, part);
-    if (args->zeros) take_scales(scratch->zeros, args->zeros, args, p->col + col, count, p, part);
+    take_scales(scratch->scales, args->scales, args, p->col + col, count, p, dtype);
+    if (args->zeros) take_scales(scratch->zeros, args->zeros, args, p->col + col, count, p, dtype);
     KILN_UNROLL
     for (size_t c = 0; c < strip; c++)
         rows[c] = args->weights + (p->col + col + kiln_min(c, count - 1)) * ((uint64_t)args->k / 2) + p->k / 2;
@@ -243,15 +243,15 @@ KILN_INLINE void multiply_strip(product_scratch *scratch, const kiln_gemm_w4a16_
 
 /* Makes the sums of up to m rows of a with all rows of weights of `all`. */
 KILN_INLINE void multiply_rows(product_scratch *scratch, const kiln_gemm_w4a16_args *args, const piece *all, size_t m,
-                               kiln_cpu_part part) {
+                               kiln_cpu_dtype dtype) {
     memset(scratch->sums, 0, sizeof scratch->sums);
     for (uint64_t k = all->k; k < all->k_end; k += KEPT / m) {
         piece p = *all;
         p.k = k;
         p.k_end = kiln_min(k + KEPT / m, all->k_end);
-        take_rows(scratch, args, &p, m, part);
+        take_rows(scratch, args, &p, m, dtype);
         for (size_t col = 0; col < p.cols; col += strip_of(m))
-            multiply_strip(scratch, args, &p, col, m, part);
+            multiply_strip(scratch, args, &p, col, m, dtype);
     }
 }
 
@@ -259,42 +259,42 @@ KILN_INLINE void multiply_rows(product_scratch *scratch, const kiln_gemm_w4a16_a
 
 /* Writes count elements of a row of d. */
 KILN_INLINE void finish(product_scratch *scratch, const kiln_gemm_w4a16_args *args, const float *sums, uint64_t row,
-                        uint64_t col, size_t count, kiln_cpu_part part) {
-    void *d = kiln_at_mut(args->d, row * (uint64_t)args->d_stride + col, part);
-    float *results = kiln_tile_target(scratch->results, d, part, false);
+                        uint64_t col, size_t count, kiln_cpu_dtype dtype) {
+    void *d = kiln_at_mut(args->d, row * (uint64_t)args->d_stride + col, dtype);
+    float *results = kiln_tile_target(scratch->results, d, dtype, false);
     KILN_INDEPENDENT
     for (size_t i = 0; i < count; i++)
         results[i] = sums[i] * args->scale;
     if (args->bias) {
-        const float *biases = kiln_tile_load(scratch->addends, kiln_at(args->bias, col, part), count, part);
+        const float *biases = kiln_tile_load(scratch->addends, kiln_at(args->bias, col, dtype), count, dtype);
         KILN_INDEPENDENT
         for (size_t i = 0; i < count; i++)
             results[i] += biases[i];
     }
-    kiln_tile_write(d, results, count, part, false);
+    kiln_tile_write(d, results, count, dtype, false);
 }
 
-KILN_INLINE void gemm_w4a16_rows(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+KILN_INLINE void gemm_w4a16_rows(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_gemm_w4a16_args args = *(const kiln_gemm_w4a16_args *)arguments; /* what no store can change */
     product_scratch *scratch = span->scratch;
     for (uint64_t block = span->begin; block < kiln_min(span->end, span->grid[0]); block++) {
         piece p = {.col = block * COLUMNS, .rows = (size_t)args.m, .k_end = (uint64_t)args.k};
         p.cols = kiln_min((uint64_t)args.n - p.col, COLUMNS);
         if (args.m == 1)
-            multiply_rows(scratch, &args, &p, 1, part);
+            multiply_rows(scratch, &args, &p, 1, dtype);
         else if (args.m == 2)
-            multiply_rows(scratch, &args, &p, 2, part);
+            multiply_rows(scratch, &args, &p, 2, dtype);
         else if (args.m <= 4)
-            multiply_rows(scratch, &args, &p, 4, part);
+            multiply_rows(scratch, &args, &p, 4, dtype);
         else
-            multiply_rows(scratch, &args, &p, ROWS, part);
+            multiply_rows(scratch, &args, &p, ROWS, dtype);
         for (size_t row = 0; row < p.rows; row++)
-            finish(scratch, &args, scratch->sums[row], row, p.col, p.cols, part);
+            finish(scratch, &args, scratch->sums[row], row, p.col, p.cols, dtype);
     }
 }
 KILN_CPU_KERNEL(gemm_w4a16_rows)
 
-KILN_INLINE void gemm_w4a16_tiles(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+KILN_INLINE void gemm_w4a16_tiles(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_gemm_w4a16_args args = *(const kiln_gemm_w4a16_args *)arguments; /* what no store can change */
     product_scratch *scratch = span->scratch;
     for (uint64_t block = span->begin; block < span->end; block++) {
@@ -306,20 +306,20 @@ KILN_INLINE void gemm_w4a16_tiles(const void *arguments, const kiln_cpu_span *sp
         p.k_end = kiln_min(p.k + args.split, (uint64_t)args.k);
         for (p.row = row; p.row < row_end; p.row += ROWS) {
             p.rows = kiln_min(row_end - p.row, ROWS);
-            multiply_rows(scratch, &args, &p, ROWS, part);
+            multiply_rows(scratch, &args, &p, ROWS, dtype);
             for (size_t r = 0; r < p.rows; r++) {
                 uint64_t place = (split * (uint64_t)args.m + p.row + r) * (uint64_t)args.n + p.col;
                 if (args.partials)
                     memcpy(args.partials + place, scratch->sums[r], p.cols * sizeof(float));
                 else
-                    finish(scratch, &args, scratch->sums[r], p.row + r, p.col, p.cols, part);
+                    finish(scratch, &args, scratch->sums[r], p.row + r, p.col, p.cols, dtype);
             }
         }
     }
 }
 KILN_CPU_KERNEL(gemm_w4a16_tiles)
 
-KILN_INLINE void gemm_w4a16_join(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+KILN_INLINE void gemm_w4a16_join(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_gemm_w4a16_args args = *(const kiln_gemm_w4a16_args *)arguments; /* what no store can change */
     product_scratch *scratch = span->scratch;
     for (uint64_t block = span->begin; block < span->end; block++) {
@@ -335,7 +335,7 @@ KILN_INLINE void gemm_w4a16_join(const void *arguments, const kiln_cpu_span *spa
                 for (size_t i = 0; i < count; i++)
                     sums[i] += partial[i];
             }
-            finish(scratch, &args, sums, row, col, count, part);
+            finish(scratch, &args, sums, row, col, count, dtype);
         }
     }
 }

@@ -7,7 +7,7 @@
 #include "kernels/common/index.h"
 #include "kernels/kv_copy_blocks/kv_copy_blocks_args.h"
 
-KILN_INLINE void kv_copy_blocks(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+KILN_INLINE void kv_copy_blocks(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_kv_copy_blocks_args args = *(const kiln_kv_copy_blocks_args *)arguments; /* what no store can change */
     for (uint64_t block = span->begin; block < span->end; block++)
         for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++) {
@@ -16,9 +16,9 @@ KILN_INLINE void kv_copy_blocks(const void *arguments, const kiln_cpu_span *span
             if (from >= (uint64_t)args.blocks || to >= (uint64_t)args.blocks) continue;
             from = from * (uint64_t)args.shape.cols + work.col;
             to = to * (uint64_t)args.shape.cols + work.col;
-            size_t size = (work.col_end - work.col) * kiln_part_size(part);
-            memmove(kiln_at_mut(args.key_cache, to, part), kiln_at(args.key_cache, from, part), size);
-            memmove(kiln_at_mut(args.value_cache, to, part), kiln_at(args.value_cache, from, part), size);
+            size_t size = (work.col_end - work.col) * kiln_dtype_size(dtype);
+            memmove(kiln_at_mut(args.key_cache, to, dtype), kiln_at(args.key_cache, from, dtype), size);
+            memmove(kiln_at_mut(args.value_cache, to, dtype), kiln_at(args.value_cache, from, dtype), size);
         }
 }
 KILN_CPU_KERNEL(kv_copy_blocks)

@@ -7,18 +7,18 @@
 #include "kernels/common/index.h"
 #include "kernels/kv_store/store_scale.h"
 
-KILN_INLINE void kv_store(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+KILN_INLINE void kv_store(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_kv_store_args args = *(const kiln_kv_store_args *)arguments; /* what no store can change */
-    bool nontemporal = kiln_is_nontemporal(&args.shape, part);
+    bool nontemporal = kiln_is_nontemporal(&args.shape, dtype);
     for (uint64_t block = span->begin; block < span->end; block++)
         for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++) {
             uint64_t slot = kiln_index(args.slot_mapping, args.wide_slots, work.row);
-            size_t size = (work.col_end - work.col) * kiln_part_size(part);
+            size_t size = (work.col_end - work.col) * kiln_dtype_size(dtype);
             if (slot >= (uint64_t)args.capacity) continue;
-            kiln_row_copy(kiln_at_mut(args.key_cache, slot * (uint64_t)args.key_cache_stride + work.col, part),
-                          kiln_at(args.key, work.row * (uint64_t)args.key_stride + work.col, part), size, nontemporal);
-            kiln_row_copy(kiln_at_mut(args.value_cache, slot * (uint64_t)args.value_cache_stride + work.col, part),
-                          kiln_at(args.value, work.row * (uint64_t)args.value_stride + work.col, part), size,
+            kiln_row_copy(kiln_at_mut(args.key_cache, slot * (uint64_t)args.key_cache_stride + work.col, dtype),
+                          kiln_at(args.key, work.row * (uint64_t)args.key_stride + work.col, dtype), size, nontemporal);
+            kiln_row_copy(kiln_at_mut(args.value_cache, slot * (uint64_t)args.value_cache_stride + work.col, dtype),
+                          kiln_at(args.value, work.row * (uint64_t)args.value_stride + work.col, dtype), size,
                           nontemporal);
         }
     if (nontemporal) kiln_nontemporal_fence();
@@ -26,17 +26,17 @@ KILN_INLINE void kv_store(const void *arguments, const kiln_cpu_span *span, kiln
 KILN_CPU_KERNEL(kv_store)
 
 /* The codes of some elements. */
-KILN_INLINE void encode(uint8_t *codes, const void *source, size_t count, float factor, kiln_cpu_part part) {
+KILN_INLINE void encode(uint8_t *codes, const void *source, size_t count, float factor, kiln_cpu_dtype dtype) {
     float tile[KILN_TILE];
     for (size_t done = 0; done < count; done += KILN_TILE) {
         size_t some = kiln_min(count - done, KILN_TILE);
-        const float *values = kiln_tile_load(tile, kiln_at(source, done, part), some, part);
+        const float *values = kiln_tile_load(tile, kiln_at(source, done, dtype), some, dtype);
         for (size_t i = 0; i < some; i++)
             codes[done + i] = kiln_e4m3_of(values[i] * factor);
     }
 }
 
-KILN_INLINE void kv_store_e4m3(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+KILN_INLINE void kv_store_e4m3(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_kv_store_args args = *(const kiln_kv_store_args *)arguments; /* what no store can change */
     for (uint64_t block = span->begin; block < span->end; block++)
         for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++) {
@@ -46,11 +46,11 @@ KILN_INLINE void kv_store_e4m3(const void *arguments, const kiln_cpu_span *span,
             size_t count = work.col_end - work.col;
             if (slot >= (uint64_t)args.capacity) continue;
             encode((uint8_t *)args.key_cache + slot * (uint64_t)args.key_cache_stride + col,
-                   kiln_at(args.key, token * (uint64_t)args.key_stride + col, part), count,
-                   kiln_store_factor(args.k_scale, head), part);
+                   kiln_at(args.key, token * (uint64_t)args.key_stride + col, dtype), count,
+                   kiln_store_factor(args.k_scale, head), dtype);
             encode((uint8_t *)args.value_cache + slot * (uint64_t)args.value_cache_stride + col,
-                   kiln_at(args.value, token * (uint64_t)args.value_stride + col, part), count,
-                   kiln_store_factor(args.v_scale, head), part);
+                   kiln_at(args.value, token * (uint64_t)args.value_stride + col, dtype), count,
+                   kiln_store_factor(args.v_scale, head), dtype);
         }
 }
 KILN_CPU_KERNEL(kv_store_e4m3)

@@ -26,13 +26,13 @@ KILN_INLINE float moved(float sum, float from, float origin) {
     return sum > 0.0f && sum < KILN_INFINITY ? sum * exp_of(from, origin) : sum;
 }
 
-KILN_INLINE float max_of(const void *x, size_t count, kiln_cpu_part part) {
+KILN_INLINE float max_of(const void *x, size_t count, kiln_cpu_dtype dtype) {
     float tile[KILN_TILE], max[KILN_LANES];
     for (size_t lane = 0; lane < KILN_LANES; lane++)
         max[lane] = -KILN_INFINITY;
     for (size_t start = 0; start < count; start += KILN_TILE) {
         size_t n = kiln_min(count - start, KILN_TILE), whole = n / KILN_LANES * KILN_LANES;
-        const float *values = kiln_tile_read(tile, kiln_at(x, start, part), n, part);
+        const float *values = kiln_tile_read(tile, kiln_at(x, start, dtype), n, dtype);
         for (size_t i = 0; i < whole; i += KILN_LANES)
             for (size_t lane = 0; lane < KILN_LANES; lane++)
                 max[lane] = kiln_max(values[i + lane], max[lane]);
@@ -44,11 +44,11 @@ KILN_INLINE float max_of(const void *x, size_t count, kiln_cpu_part part) {
     return max[0];
 }
 
-KILN_INLINE float sum_of(const void *x, size_t count, float origin, kiln_cpu_part part) {
+KILN_INLINE float sum_of(const void *x, size_t count, float origin, kiln_cpu_dtype dtype) {
     float tile[KILN_TILE], exps[KILN_TILE], sum[KILN_LANES] = {0};
     for (size_t start = 0; start < count; start += KILN_TILE) {
         size_t n = kiln_min(count - start, KILN_TILE), whole = n / KILN_LANES * KILN_LANES;
-        const float *values = kiln_tile_load(tile, kiln_at(x, start, part), n, part);
+        const float *values = kiln_tile_load(tile, kiln_at(x, start, dtype), n, dtype);
         KILN_INDEPENDENT
         for (size_t i = 0; i < n; i++)
             exps[i] = exp_of(values[i], origin);
@@ -64,9 +64,9 @@ KILN_INLINE float sum_of(const void *x, size_t count, float origin, kiln_cpu_par
     return sum[0];
 }
 
-KILN_INLINE kiln_log_softmax_partial partial_of(const void *x, size_t count, kiln_cpu_part part) {
-    float origin = origin_of(max_of(x, count, part));
-    return (kiln_log_softmax_partial){origin, sum_of(x, count, origin, part)};
+KILN_INLINE kiln_log_softmax_partial partial_of(const void *x, size_t count, kiln_cpu_dtype dtype) {
+    float origin = origin_of(max_of(x, count, dtype));
+    return (kiln_log_softmax_partial){origin, sum_of(x, count, origin, dtype)};
 }
 
 /* The origin and the sum of a row from those of its chunks: a chunk whose sum is infinite has the origin 0. */
@@ -80,35 +80,35 @@ KILN_INLINE kiln_log_softmax_partial total_of(const kiln_log_softmax_partial *pa
     return total;
 }
 
-KILN_INLINE void put(void *y, const void *x, size_t count, float origin, float log_sum, kiln_cpu_part part,
+KILN_INLINE void put(void *y, const void *x, size_t count, float origin, float log_sum, kiln_cpu_dtype dtype,
                      bool nontemporal) {
     float tile[KILN_TILE], results[KILN_TILE];
     for (size_t start = 0; start < count; start += KILN_TILE) {
         size_t n = kiln_min(count - start, KILN_TILE);
-        const float *values = kiln_tile_load(tile, kiln_at(x, start, part), n, part);
-        void *target_at = kiln_at_mut(y, start, part);
-        float *target = kiln_tile_target(results, target_at, part, nontemporal);
+        const float *values = kiln_tile_load(tile, kiln_at(x, start, dtype), n, dtype);
+        void *target_at = kiln_at_mut(y, start, dtype);
+        float *target = kiln_tile_target(results, target_at, dtype, nontemporal);
         KILN_INDEPENDENT
         for (size_t i = 0; i < n; i++)
             target[i] = values[i] - origin - log_sum;
-        kiln_tile_write(target_at, target, n, part, nontemporal);
+        kiln_tile_write(target_at, target, n, dtype, nontemporal);
     }
 }
 
-KILN_INLINE void log_softmax(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+KILN_INLINE void log_softmax(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_log_softmax_args args = *(const kiln_log_softmax_args *)arguments; /* what no store can change */
-    bool nontemporal = args.y && kiln_is_nontemporal(&args.shape, part);
+    bool nontemporal = args.y && kiln_is_nontemporal(&args.shape, dtype);
     for (uint64_t block = span->begin; block < span->end; block++)
         for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++) {
-            const void *x = kiln_at(args.x, work.row * (uint64_t)args.x_stride + work.col, part);
+            const void *x = kiln_at(args.x, work.row * (uint64_t)args.x_stride + work.col, dtype);
             size_t count = work.col_end - work.col;
             kiln_log_softmax_partial *partials = args.partials + work.row * args.chunks;
             if (args.phase == KILN_LOG_SOFTMAX_PARTIAL) {
-                partials[work.tile] = partial_of(x, count, part);
+                partials[work.tile] = partial_of(x, count, dtype);
                 continue;
             }
             kiln_log_softmax_partial total =
-                args.phase == KILN_LOG_SOFTMAX_FINISH ? total_of(partials, args.chunks) : partial_of(x, count, part);
+                args.phase == KILN_LOG_SOFTMAX_FINISH ? total_of(partials, args.chunks) : partial_of(x, count, dtype);
             float log_sum = total.sum < KILN_INFINITY && total.sum > 0.0f ? kiln_log(total.sum)
                             : total.sum == 0.0f                           ? -KILN_INFINITY
                                                                           : total.sum;
@@ -116,8 +116,8 @@ KILN_INLINE void log_softmax(const void *arguments, const kiln_cpu_span *span, k
             if (total.sum == 0.0f) log_sum = 0.0f;
             if (total.sum == KILN_INFINITY) log_sum = __builtin_nanf("");
             if (args.y)
-                put(kiln_at_mut(args.y, work.row * (uint64_t)args.y_stride + work.col, part), x, count, total.origin,
-                    log_sum, part, nontemporal);
+                put(kiln_at_mut(args.y, work.row * (uint64_t)args.y_stride + work.col, dtype), x, count, total.origin,
+                    log_sum, dtype, nontemporal);
         }
     if (nontemporal) kiln_nontemporal_fence();
 }

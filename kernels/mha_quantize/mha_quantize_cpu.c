@@ -21,13 +21,13 @@ typedef struct head {
 
 /* A token's numbers less their mean; zeros where it belongs to no sequence. Returns the sequence. */
 KILN_INLINE uint32_t token_load(const kiln_mha_quantize_args *args, const head *h, uint32_t token, bool is_key,
-                                float *values, kiln_cpu_part part) {
+                                float *values, kiln_cpu_dtype dtype) {
     uint32_t sequence = is_key ? sequence_of_key(args, token) : 0;
     if (is_key && sequence == args->batch) {
         memset(values, 0, h->size * sizeof *values);
         return sequence;
     }
-    const float *from = kiln_tile_load(values, kiln_at(h->from, token * h->stride + h->offset, part), h->size, part);
+    const float *from = kiln_tile_load(values, kiln_at(h->from, token * h->stride + h->offset, dtype), h->size, dtype);
     if (from != values) memcpy(values, from, h->size * sizeof *values);
     for (uint32_t d = 0; h->means && d < h->size; d++)
         values[d] -= h->means[(uint64_t)sequence * h->kv_size + d];
@@ -47,11 +47,11 @@ typedef struct tokens {
 _Static_assert(sizeof(tokens) <= KILN_CPU_SCRATCH, "fits");
 
 KILN_INLINE void tokens_codes(const kiln_mha_quantize_args *args, const head *h, bool is_key, kiln_scale_index index,
-                              float *scales, tokens *held, kiln_cpu_part part) {
+                              float *scales, tokens *held, kiln_cpu_dtype dtype) {
     float *amax = held->amax, *values = held->values;
     const uint32_t count = (uint32_t)kiln_min(h->end - h->first, TOKENS);
     for (uint32_t t = 0; t < count; t++) {
-        token_load(args, h, h->first + t, is_key, values, part);
+        token_load(args, h, h->first + t, is_key, values, dtype);
         amax[t] = 0.0f;
         for (uint32_t d = 0; d < h->size; d++) /* NaN is not greater */
             amax[t] = kiln_max(kiln_float(kiln_bits(values[d]) & 0x7fffffffu), amax[t]);
@@ -63,7 +63,7 @@ KILN_INLINE void tokens_codes(const kiln_mha_quantize_args *args, const head *h,
             if (kiln_scale_at(index, h->first + other) == place) greatest = kiln_max(amax[other], greatest);
         float scale = scale_of(greatest, greatest_code(args));
         scales[place] = scale;
-        token_load(args, h, h->first + t, is_key, values, part);
+        token_load(args, h, h->first + t, is_key, values, dtype);
         uint8_t *to = h->to + (h->first + t) * h->codes_stride + h->offset;
         if (args->e4m3)
             store(to, values, 1.0f / scale, h->size, true);
@@ -73,10 +73,10 @@ KILN_INLINE void tokens_codes(const kiln_mha_quantize_args *args, const head *h,
 }
 
 KILN_INLINE void values_codes(const kiln_mha_quantize_args *args, const head *h, const float *scales, tokens *held,
-                              kiln_cpu_part part) {
+                              kiln_cpu_dtype dtype) {
     float *values = held->values;
     for (uint32_t t = h->first; t < kiln_min(h->first + TOKENS, h->end); t++) {
-        uint32_t sequence = token_load(args, h, t, true, values, part);
+        uint32_t sequence = token_load(args, h, t, true, values, dtype);
         uint8_t *to = h->to + t * h->codes_stride + h->offset;
         if (sequence == args->batch) {
             memset(to, 0, h->size);
@@ -89,7 +89,7 @@ KILN_INLINE void values_codes(const kiln_mha_quantize_args *args, const head *h,
     }
 }
 
-KILN_INLINE void mha_quantize_codes(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+KILN_INLINE void mha_quantize_codes(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_mha_quantize_args args = *(const kiln_mha_quantize_args *)arguments; /* what no store can change */
     const uint32_t size = args.head_dim, kv_size = args.kv_heads * size;
     for (uint64_t block = span->begin; block < span->end; block++) {
@@ -104,7 +104,7 @@ KILN_INLINE void mha_quantize_codes(const void *arguments, const kiln_cpu_span *
             h.end = args.tokens;
             if (h.to && h.first < h.end)
                 tokens_codes(&args, &h, false, args.q_index, args.q_scales + number * (uint64_t)args.q_scale_rows,
-                             span->scratch, part);
+                             span->scratch, dtype);
             continue;
         }
         number -= args.heads;
@@ -120,10 +120,10 @@ KILN_INLINE void mha_quantize_codes(const void *arguments, const kiln_cpu_span *
         h.end = args.kv_tokens;
         if (!h.to || h.first >= h.end) continue;
         if (tensor)
-            values_codes(&args, &h, args.v_scales + h.offset, span->scratch, part);
+            values_codes(&args, &h, args.v_scales + h.offset, span->scratch, dtype);
         else
             tokens_codes(&args, &h, true, args.k_index, args.k_scales + kv_head * (uint64_t)args.k_scale_rows,
-                         span->scratch, part);
+                         span->scratch, dtype);
     }
 }
 KILN_CPU_KERNEL(mha_quantize_codes)

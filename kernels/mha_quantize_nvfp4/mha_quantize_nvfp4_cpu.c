@@ -45,15 +45,15 @@ typedef struct tokens {
 } tokens;
 
 KILN_INLINE void tokens_codes(const kiln_mha_quantize_nvfp4_args *args, const tokens *of, float *values,
-                              kiln_cpu_part part) {
+                              kiln_cpu_dtype dtype) {
     const kiln_mha_quantize_args *plain = &args->plain;
     const uint32_t size = plain->head_dim, padded = args->head_blocks * BLOCK;
     for (uint32_t t = of->first; t < kiln_min(of->first + TOKENS, of->end); t++) {
         const uint32_t sequence = of->means ? sequence_of_key(plain, t) : 0;
         memset(values, 0, padded * sizeof *values);
         if (!of->means || sequence < plain->batch) {
-            const void *from = kiln_at(of->from, t * of->stride + (uint64_t)of->number * size, part);
-            const float *loaded = kiln_tile_load(values, from, size, part);
+            const void *from = kiln_at(of->from, t * of->stride + (uint64_t)of->number * size, dtype);
+            const float *loaded = kiln_tile_load(values, from, size, dtype);
             if (loaded != values) memcpy(values, loaded, size * sizeof *values);
             for (uint32_t d = 0; of->means && d < size; d++)
                 values[d] -= of->means[(uint64_t)sequence * plain->kv_heads * size + d];
@@ -74,7 +74,7 @@ typedef struct values_tile {
 _Static_assert(sizeof(values_tile) <= KILN_CPU_SCRATCH, "fits");
 
 KILN_INLINE void values_codes(const kiln_mha_quantize_nvfp4_args *args, uint32_t kv_head, uint32_t tile,
-                              values_tile *held, kiln_cpu_part part) {
+                              values_tile *held, kiln_cpu_dtype dtype) {
     const kiln_mha_quantize_args *plain = &args->plain;
     const uint32_t batch = sequence_of_tile(plain, tile), size = plain->head_dim;
     const keys k = keys_of(plain, batch);
@@ -88,7 +88,7 @@ KILN_INLINE void values_codes(const kiln_mha_quantize_nvfp4_args *args, uint32_t
             continue;
         }
         const uint64_t at = (k.first + (uint64_t)key + i) * (uint64_t)plain->v_stride + (uint64_t)kv_head * size;
-        const float *loaded = kiln_tile_load(values, kiln_at(plain->v, at, part), size, part);
+        const float *loaded = kiln_tile_load(values, kiln_at(plain->v, at, dtype), size, dtype);
         if (loaded != values) memcpy(values, loaded, size * sizeof *values);
         for (uint32_t d = 0; plain->v_means && d < size; d++)
             values[d] -= plain->v_means[channels + d];
@@ -105,7 +105,7 @@ KILN_INLINE void values_codes(const kiln_mha_quantize_nvfp4_args *args, uint32_t
     }
 }
 
-KILN_INLINE void mha_quantize_nvfp4_codes(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+KILN_INLINE void mha_quantize_nvfp4_codes(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_mha_quantize_nvfp4_args args =
         *(const kiln_mha_quantize_nvfp4_args *)arguments; /* no store changes it */
     const kiln_mha_quantize_args *plain = &args.plain;
@@ -116,7 +116,7 @@ KILN_INLINE void mha_quantize_nvfp4_codes(const void *arguments, const kiln_cpu_
             if (kv_head >= plain->kv_heads) break;
             for (uint32_t tile = 2 * place; tile < 2 * place + 2 && tile * KILN_VALUE_TILE_BLOCKS < args.value_blocks;
                  tile++)
-                values_codes(&args, kv_head, tile, span->scratch, part);
+                values_codes(&args, kv_head, tile, span->scratch, dtype);
             continue;
         }
         const bool is_key = number >= plain->heads;
@@ -140,7 +140,7 @@ KILN_INLINE void mha_quantize_nvfp4_codes(const void *arguments, const kiln_cpu_
             of.heads = plain->kv_heads;
             of.end = plain->kv_tokens;
         }
-        tokens_codes(&args, &of, span->scratch, part);
+        tokens_codes(&args, &of, span->scratch, dtype);
     }
 }
 KILN_CPU_KERNEL(mha_quantize_nvfp4_codes)

@@ -16,9 +16,9 @@ typedef struct row_scratch {
 _Static_assert(sizeof(row_scratch) <= KILN_CPU_SCRATCH, "fits");
 
 /* A row's tile in units of its scale, with zeros up to a whole unit. */
-KILN_INLINE size_t take_numbers(row_scratch *scratch, const void *x, size_t count, float factor, kiln_cpu_part part) {
+KILN_INLINE size_t take_numbers(row_scratch *scratch, const void *x, size_t count, float factor, kiln_cpu_dtype dtype) {
     float *numbers = scratch->numbers;
-    const float *values = kiln_tile_load(scratch->tile, x, count, part);
+    const float *values = kiln_tile_load(scratch->tile, x, count, dtype);
     const size_t end = (count + KILN_EMBEDDING_UNIT - 1) / KILN_EMBEDDING_UNIT * KILN_EMBEDDING_UNIT;
     KILN_INDEPENDENT
     for (size_t i = 0; i < count; i++)
@@ -29,11 +29,11 @@ KILN_INLINE size_t take_numbers(row_scratch *scratch, const void *x, size_t coun
 }
 
 /* The row's greatest magnitude: those compare as their bits do. */
-KILN_INLINE float greatest_of(row_scratch *scratch, const void *x, size_t count, kiln_cpu_part part) {
+KILN_INLINE float greatest_of(row_scratch *scratch, const void *x, size_t count, kiln_cpu_dtype dtype) {
     uint32_t *magnitudes = scratch->magnitudes, greatest = 0;
     for (size_t start = 0; start < count; start += KILN_TILE) {
         size_t n = kiln_min(count - start, KILN_TILE);
-        const float *values = kiln_tile_read(scratch->tile, kiln_at(x, start, part), n, part);
+        const float *values = kiln_tile_read(scratch->tile, kiln_at(x, start, dtype), n, dtype);
         KILN_INDEPENDENT
         for (size_t i = 0; i < n; i++)
             magnitudes[i] = kiln_quantize_magnitude(values[i]);
@@ -83,17 +83,17 @@ KILN_INLINE void put_codes(uint8_t *target, row_scratch *scratch, size_t count, 
 }
 
 KILN_INLINE void quantize_row(row_scratch *scratch, const kiln_quantize_embedding_args *args, uint64_t row,
-                              kiln_cpu_part part) {
-    const void *x = kiln_at(args->x, row * (uint64_t)args->x_stride, part);
+                              kiln_cpu_dtype dtype) {
+    const void *x = kiln_at(args->x, row * (uint64_t)args->x_stride, dtype);
     uint8_t *codes = args->codes + row * (uint64_t)args->codes_stride;
     const size_t cols = (size_t)args->shape.cols;
     const bool binary = args->code_type == KILN_CODE_BINARY;
-    const float scale = binary ? 1.0f : kiln_embedding_scale(greatest_of(scratch, x, cols, part), args->smax);
+    const float scale = binary ? 1.0f : kiln_embedding_scale(greatest_of(scratch, x, cols, dtype), args->smax);
     float lanes[KILN_LANES] = {0}, squares = 0.0f;
     size_t done = 0; /* bytes */
     for (size_t start = 0; start < cols; start += KILN_TILE) {
         const size_t count =
-            take_numbers(scratch, kiln_at(x, start, part), kiln_min(cols - start, KILN_TILE), 1.0f / scale, part);
+            take_numbers(scratch, kiln_at(x, start, dtype), kiln_min(cols - start, KILN_TILE), 1.0f / scale, dtype);
         if (args->normalize && args->scales) add_squares(lanes, scratch, count, args->smax);
         put_codes(codes + done, scratch, count, args->code_cols - done, args);
         done = kiln_min(done + count / KILN_EMBEDDING_UNIT * args->unit_bytes, args->code_cols);
@@ -105,10 +105,10 @@ KILN_INLINE void quantize_row(row_scratch *scratch, const kiln_quantize_embeddin
     args->scales[row] = args->normalize ? kiln_embedding_normalized(scale, squares) : scale;
 }
 
-KILN_INLINE void quantize_embedding(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+KILN_INLINE void quantize_embedding(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_quantize_embedding_args args = *(const kiln_quantize_embedding_args *)arguments;
     for (uint64_t block = span->begin; block < span->end; block++)
         for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++)
-            quantize_row(span->scratch, &args, work.row, part);
+            quantize_row(span->scratch, &args, work.row, dtype);
 }
 KILN_CPU_KERNEL(quantize_embedding)

@@ -33,7 +33,7 @@ KILN_INLINE void quantize_tile(uint8_t *codes, uint8_t *scales, const float *val
 
 /* What blocks of a row from `first` to before `end` become. Beyond the row are zeros. */
 KILN_INLINE void quantize_blocks(const kiln_quantize_nvfp4_args *args, uint64_t row, uint64_t first, uint64_t end,
-                                 kiln_cpu_part part) {
+                                 kiln_cpu_dtype dtype) {
     const bool inside = row < (uint64_t)args->rows;
     float encode = 1.0f, tile[KILN_TILE];
     uint8_t codes[KILN_TILE / 2], scales[BLOCKS];
@@ -46,8 +46,8 @@ KILN_INLINE void quantize_blocks(const kiln_quantize_nvfp4_args *args, uint64_t 
         uint64_t col = block * KILN_NVFP4_BLOCK, blocks = kiln_min(end - block, BLOCKS), count = 0;
         if (inside && col < (uint64_t)args->cols)
             count = kiln_min((uint64_t)args->cols - col, blocks * KILN_NVFP4_BLOCK);
-        const void *x = kiln_at(args->x, row * (uint64_t)args->x_stride + col, part);
-        const float *values = kiln_tile_read(tile, x, count, part);
+        const void *x = kiln_at(args->x, row * (uint64_t)args->x_stride + col, dtype);
+        const float *values = kiln_tile_read(tile, x, count, dtype);
         if (count < KILN_TILE) {
             if (values != tile) memcpy(tile, values, count * sizeof *tile);
             memset(tile + count, 0, (KILN_TILE - count) * sizeof *tile);
@@ -64,10 +64,10 @@ KILN_INLINE void quantize_blocks(const kiln_quantize_nvfp4_args *args, uint64_t 
     }
 }
 
-KILN_INLINE void quantize_nvfp4(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+KILN_INLINE void quantize_nvfp4(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_quantize_nvfp4_args args = *(const kiln_quantize_nvfp4_args *)arguments; /* what no store can change */
     for (uint64_t block = span->begin; block < span->end; block++)
         for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++)
-            quantize_blocks(&args, work.row, work.col, work.col_end, part);
+            quantize_blocks(&args, work.row, work.col, work.col_end, dtype);
 }
 KILN_CPU_KERNEL(quantize_nvfp4)

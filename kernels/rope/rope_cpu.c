@@ -7,20 +7,20 @@
 #include "kernels/common/index.h"
 #include "kernels/rope/rope_args.h"
 
-KILN_INLINE void rope(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+KILN_INLINE void rope(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_rope_args args = *(const kiln_rope_args *)arguments; /* what no store can change */
     uint32_t count = KILN_BLOCK >> args.lanes_log2;
-    bool nontemporal = kiln_heads_are_nontemporal((uint64_t)args.tokens * args.heads, args.pairs, part);
+    bool nontemporal = kiln_heads_are_nontemporal((uint64_t)args.tokens * args.heads, args.pairs, dtype);
     for (uint64_t block = span->begin; block < span->end; block++) {
         uint64_t token = block / span->grid[0], first = block % span->grid[0] * count;
         if (token >= (uint64_t)args.tokens) break;
         uint64_t position = args.positions ? kiln_index(args.positions, args.wide_positions, token) : token;
         bool inside = args.source == KILN_TURN_BY_FREQUENCY || position < (uint64_t)args.table_rows;
         uint64_t row = inside ? position * (uint64_t)args.table_stride : 0;
-        kiln_cpu_part of_table = args.source == KILN_TURN_BY_TABLE_F32 ? KILN_CPU_f32 : part;
+        kiln_cpu_dtype of_table = args.source == KILN_TURN_BY_TABLE_F32 ? KILN_CPU_f32 : dtype;
         const kiln_heads heads = {
-            .y = kiln_at_mut(args.y, token * (uint64_t)args.y_stride, part),
-            .x = kiln_at(args.x, token * (uint64_t)args.x_stride, part),
+            .y = kiln_at_mut(args.y, token * (uint64_t)args.y_stride, dtype),
+            .x = kiln_at(args.x, token * (uint64_t)args.x_stride, dtype),
             .y_head_stride = args.y_head_stride,
             .x_head_stride = args.x_head_stride,
             .first = (uint32_t)first,
@@ -35,7 +35,7 @@ KILN_INLINE void rope(const void *arguments, const kiln_cpu_span *span, kiln_cpu
             .nontemporal = nontemporal,
         };
         const kiln_place place = {{position}, args.pairs, args.pairs};
-        kiln_turn_heads(&heads, &place, part);
+        kiln_turn_heads(&heads, &place, dtype);
     }
     if (nontemporal) kiln_nontemporal_fence();
 }

@@ -25,10 +25,10 @@ typedef struct sample_scratch {
 } sample_scratch;
 _Static_assert(sizeof(sample_scratch) <= KILN_CPU_SCRATCH, "fits");
 
-/* A kiln_row does not say its part. */
+/* A kiln_row does not say its dtype. */
 typedef struct typed_row {
     kiln_row row;
-    kiln_cpu_part part;
+    kiln_cpu_dtype dtype;
     sample_scratch *scratch;
 } typed_row;
 
@@ -38,9 +38,9 @@ KILN_INLINE sample_scratch *scratch_of(const kiln_row *row) {
 
 /* Finds the keys of the elements from col on, at most a tile. Returns them; how many in *count. */
 KILN_INLINE const float *take_keys(const kiln_row *row, row_tile *tile, uint32_t col, size_t *count) {
-    kiln_cpu_part part = ((const typed_row *)(const void *)row)->part;
+    kiln_cpu_dtype dtype = ((const typed_row *)(const void *)row)->dtype;
     size_t n = kiln_min(row->cols - col, KILN_TILE);
-    const float *values = kiln_tile_read(tile->values, kiln_at(row->x, col, part), n, part);
+    const float *values = kiln_tile_read(tile->values, kiln_at(row->x, col, dtype), n, dtype);
     KILN_INDEPENDENT
     for (size_t i = 0; i < n; i++)
         tile->keys[i] = kiln_sample_key(values[i]);
@@ -69,7 +69,7 @@ KILN_INLINE void take_likely(float *likely, const float *values, size_t count, k
 }
 
 /* Measures them as kiln_sample_measure does, and finds their keys too. Returns the sum. A function for all parts,
- * called for a tile at a time: inlined at its dozen calls in each part it took the compiler seconds and ran no faster.
+ * called for a tile at a time: inlined at its dozen calls per dtype it took the compiler seconds and ran no faster.
  */
 static __attribute__((noinline)) uint64_t take_measures(const kiln_row *row, kiln_choice choice, kiln_measure measure,
                                                         row_tile *tile, uint32_t col, size_t *count) {
@@ -148,11 +148,11 @@ KILN_INLINE uint32_t kiln_row_find(const kiln_row *row, kiln_choice choice, kiln
     return col + (uint32_t)i;
 }
 
-KILN_INLINE void sample(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+KILN_INLINE void sample(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_sample_args args = *(const kiln_sample_args *)arguments; /* what no store can change */
     for (uint64_t number = span->begin; number < span->end && number < (uint64_t)args.rows; number++) {
-        typed_row row = {.row = {.x = kiln_at(args.x, number * (uint64_t)args.x_stride, part), .cols = args.cols},
-                         .part = part,
+        typed_row row = {.row = {.x = kiln_at(args.x, number * (uint64_t)args.x_stride, dtype), .cols = args.cols},
+                         .dtype = dtype,
                          .scratch = span->scratch};
         args.y[number] = kiln_choose(&args, &row.row, number);
     }

@@ -23,17 +23,17 @@ typedef struct result {
 } result;
 
 /* 16 bits of a result do not show what the subtraction loses. */
-KILN_INLINE float exp_of(float x, float max, kiln_cpu_part part) {
-    return part == KILN_CPU_f32 ? kiln_exp_difference(x, max) : kiln_exp(x - max);
+KILN_INLINE float exp_of(float x, float max, kiln_cpu_dtype dtype) {
+    return dtype == KILN_CPU_f32 ? kiln_exp_difference(x, max) : kiln_exp(x - max);
 }
 
-KILN_INLINE float max_of(const void *x, size_t count, kiln_cpu_part part) {
+KILN_INLINE float max_of(const void *x, size_t count, kiln_cpu_dtype dtype) {
     float tile[KILN_TILE], max[KILN_LANES];
     for (size_t lane = 0; lane < KILN_LANES; lane++)
         max[lane] = -KILN_INFINITY;
     for (size_t start = 0; start < count; start += KILN_TILE) {
         size_t n = kiln_min(count - start, KILN_TILE), whole = n / KILN_LANES * KILN_LANES;
-        const float *values = kiln_tile_load(tile, kiln_at(x, start, part), n, part);
+        const float *values = kiln_tile_load(tile, kiln_at(x, start, dtype), n, dtype);
         for (size_t i = 0; i < whole; i += KILN_LANES)
             for (size_t lane = 0; lane < KILN_LANES; lane++)
                 max[lane] = kiln_max(values[i + lane], max[lane]);
@@ -46,22 +46,22 @@ KILN_INLINE float max_of(const void *x, size_t count, kiln_cpu_part part) {
 }
 
 /* Writes n elements of a result from start on, at most a tile. */
-KILN_INLINE void put(const result *row, size_t start, size_t n, kiln_cpu_part part, bool nontemporal) {
+KILN_INLINE void put(const result *row, size_t start, size_t n, kiln_cpu_dtype dtype, bool nontemporal) {
     float tile[KILN_TILE];
-    void *y = kiln_at_mut(row->y, start, part);
-    float *target = kiln_tile_target(tile, y, part, nontemporal);
+    void *y = kiln_at_mut(row->y, start, dtype);
+    float *target = kiln_tile_target(tile, y, dtype, nontemporal);
     if (row->exps) {
         const float *exps = row->exps + start;
         KILN_INDEPENDENT
         for (size_t i = 0; i < n; i++)
             target[i] = exps[i] * row->scale;
     } else {
-        const float *values = kiln_tile_load(tile, kiln_at(row->x, start, part), n, part);
+        const float *values = kiln_tile_load(tile, kiln_at(row->x, start, dtype), n, dtype);
         KILN_INDEPENDENT
         for (size_t i = 0; i < n; i++)
-            target[i] = exp_of(values[i], row->max, part) * row->scale;
+            target[i] = exp_of(values[i], row->max, dtype) * row->scale;
     }
-    kiln_tile_write(y, target, n, part, nontemporal);
+    kiln_tile_write(y, target, n, dtype, nontemporal);
 }
 
 /* The sum of all lanes, which it overwrites. */
@@ -75,17 +75,17 @@ KILN_INLINE float total_of(float *sum) {
 /* The sum of exp(x - max), which it leaves in exps if that is not NULL. Along with it writes before, a result of as
  * many elements whose exps may lie where these come, and asks for what lies ahead bytes from x. */
 KILN_INLINE float sum_of(const void *x, float *exps, size_t count, float max, const result *before, size_t ahead,
-                         kiln_cpu_part part, bool nontemporal) {
+                         kiln_cpu_dtype dtype, bool nontemporal) {
     float tile[KILN_TILE], sum[KILN_LANES] = {0};
     for (size_t start = 0; start < count; start += KILN_TILE) {
         size_t n = kiln_min(count - start, KILN_TILE), whole = n / KILN_LANES * KILN_LANES;
-        if (before->y) put(before, start, n, part, nontemporal);
-        kiln_prefetch(kiln_at(x, start, part), n * kiln_part_size(part), ahead);
-        const float *values = kiln_tile_load(tile, kiln_at(x, start, part), n, part);
+        if (before->y) put(before, start, n, dtype, nontemporal);
+        kiln_prefetch(kiln_at(x, start, dtype), n * kiln_dtype_size(dtype), ahead);
+        const float *values = kiln_tile_load(tile, kiln_at(x, start, dtype), n, dtype);
         float *results = exps ? exps + start : tile;
         KILN_INDEPENDENT
         for (size_t i = 0; i < n; i++)
-            results[i] = exp_of(values[i], max, part);
+            results[i] = exp_of(values[i], max, dtype);
         for (size_t i = 0; i < whole; i += KILN_LANES)
             for (size_t lane = 0; lane < KILN_LANES; lane++)
                 sum[lane] += results[i + lane]; /* set above, since whole <= n: NOLINT(clang-analyzer-core.*) */
@@ -95,9 +95,9 @@ KILN_INLINE float sum_of(const void *x, float *exps, size_t count, float max, co
     return total_of(sum);
 }
 
-KILN_INLINE void put_all(const result *row, size_t count, kiln_cpu_part part, bool nontemporal) {
+KILN_INLINE void put_all(const result *row, size_t count, kiln_cpu_dtype dtype, bool nontemporal) {
     for (size_t start = 0; start < count; start += KILN_TILE)
-        put(row, start, kiln_min(count - start, KILN_TILE), part, nontemporal);
+        put(row, start, kiln_min(count - start, KILN_TILE), dtype, nontemporal);
 }
 
 /* What is subtracted of a row: of one without finite elements nothing. */
@@ -111,34 +111,34 @@ KILN_INLINE float scale_of(float sum) {
 
 /* The short rows that a span has. Where results are streamed and f32 rows not replaced, the first row's y, which
  * thereby stays in the cache, keeps exp(x - max) of one row after the other, and the first row comes last. */
-KILN_INLINE void short_rows(const kiln_softmax_args *args, const kiln_cpu_span *span, kiln_cpu_part part,
+KILN_INLINE void short_rows(const kiln_softmax_args *args, const kiln_cpu_span *span, kiln_cpu_dtype dtype,
                             bool nontemporal) {
     uint64_t rows = KILN_BLOCK >> args->shape.lanes_log2; /* of a block */
     uint64_t first = span->begin * rows, end = kiln_min(span->end * rows, (uint64_t)args->shape.rows);
-    size_t count = (size_t)args->shape.cols, x_stride = (size_t)args->x_stride * kiln_part_size(part);
+    size_t count = (size_t)args->shape.cols, x_stride = (size_t)args->x_stride * kiln_dtype_size(dtype);
     size_t ahead = x_stride > KILN_PREFETCH_BYTES ? x_stride : KILN_PREFETCH_BYTES;
-    bool keep = part == KILN_CPU_f32, rotate = keep && nontemporal && args->x != args->y;
+    bool keep = dtype == KILN_CPU_f32, rotate = keep && nontemporal && args->x != args->y;
     if (keep) nontemporal = rotate;
     result before = {0};
     for (uint64_t i = first; i < end; i++) {
         uint64_t row = !rotate ? i : i + 1 < end ? i + 1 : first;
-        result now = {.y = kiln_at_mut(args->y, row * (uint64_t)args->y_stride, part),
-                      .x = kiln_at(args->x, row * (uint64_t)args->x_stride, part)};
+        result now = {.y = kiln_at_mut(args->y, row * (uint64_t)args->y_stride, dtype),
+                      .x = kiln_at(args->x, row * (uint64_t)args->x_stride, dtype)};
         float *exps = NULL;
-        if (keep) exps = rotate ? kiln_at_mut(args->y, first * (uint64_t)args->y_stride, part) : now.y;
+        if (keep) exps = rotate ? kiln_at_mut(args->y, first * (uint64_t)args->y_stride, dtype) : now.y;
         now.exps = exps;
-        now.max = origin_of(max_of(now.x, count, part));
-        now.scale = scale_of(sum_of(now.x, exps, count, now.max, &before, ahead, part, nontemporal));
+        now.max = origin_of(max_of(now.x, count, dtype));
+        now.scale = scale_of(sum_of(now.x, exps, count, now.max, &before, ahead, dtype, nontemporal));
         before = now;
     }
-    if (before.y) put_all(&before, count, part, nontemporal);
+    if (before.y) put_all(&before, count, dtype, nontemporal);
 }
 
 /* The first pass over a chunk of a long row, and the second. */
-KILN_INLINE kiln_softmax_partial partial_of(const void *x, size_t count, kiln_cpu_part part) {
+KILN_INLINE kiln_softmax_partial partial_of(const void *x, size_t count, kiln_cpu_dtype dtype) {
     const result none = {0};
-    float max = max_of(x, count, part);
-    float sum = sum_of(x, NULL, count, origin_of(max), &none, count * kiln_part_size(part), part, false);
+    float max = max_of(x, count, dtype);
+    float sum = sum_of(x, NULL, count, origin_of(max), &none, count * kiln_dtype_size(dtype), dtype, false);
     return (kiln_softmax_partial){max, sum};
 }
 
@@ -156,31 +156,31 @@ KILN_INLINE kiln_softmax_partial total_of_partials(const kiln_softmax_partial *p
 }
 
 /* The chunks of long rows that a span has, in either of their phases. */
-KILN_INLINE void long_rows(const kiln_softmax_args *args, const kiln_cpu_span *span, kiln_cpu_part part,
+KILN_INLINE void long_rows(const kiln_softmax_args *args, const kiln_cpu_span *span, kiln_cpu_dtype dtype,
                            bool nontemporal) {
     for (uint64_t block = span->begin; block < span->end; block++)
         for (kiln_cpu_work work = kiln_work_of(&args->shape, span, block); work.row < work.row_end; work.row++) {
-            const void *x = kiln_at(args->x, work.row * (uint64_t)args->x_stride + work.col, part);
+            const void *x = kiln_at(args->x, work.row * (uint64_t)args->x_stride + work.col, dtype);
             size_t count = work.col_end - work.col;
             kiln_softmax_partial *partials = args->partials + work.row * args->chunks;
             if (args->phase == KILN_SOFTMAX_PARTIAL) {
-                partials[work.tile] = partial_of(x, count, part);
+                partials[work.tile] = partial_of(x, count, dtype);
             } else {
                 kiln_softmax_partial total = total_of_partials(partials, args->chunks);
-                void *y = kiln_at_mut(args->y, work.row * (uint64_t)args->y_stride + work.col, part);
+                void *y = kiln_at_mut(args->y, work.row * (uint64_t)args->y_stride + work.col, dtype);
                 result chunk = {.y = y, .x = x, .max = origin_of(total.max), .scale = scale_of(total.sum)};
-                put_all(&chunk, count, part, nontemporal);
+                put_all(&chunk, count, dtype, nontemporal);
             }
         }
 }
 
-KILN_INLINE void softmax_rows(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+KILN_INLINE void softmax_rows(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_softmax_args *args = arguments;
-    bool nontemporal = kiln_is_nontemporal(&args->shape, part);
+    bool nontemporal = kiln_is_nontemporal(&args->shape, dtype);
     if (args->phase == KILN_SOFTMAX_ROWS) {
-        short_rows(args, span, part, nontemporal);
+        short_rows(args, span, dtype, nontemporal);
     } else {
-        long_rows(args, span, part, nontemporal);
+        long_rows(args, span, dtype, nontemporal);
     }
     if (nontemporal) kiln_nontemporal_fence();
 }

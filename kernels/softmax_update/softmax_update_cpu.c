@@ -9,13 +9,13 @@
 
 #include "kernels/softmax_update/state.h"
 
-KILN_INLINE float max_of(const void *x, size_t count, kiln_cpu_part part) {
+KILN_INLINE float max_of(const void *x, size_t count, kiln_cpu_dtype dtype) {
     float tile[KILN_TILE], max[KILN_LANES];
     for (size_t lane = 0; lane < KILN_LANES; lane++)
         max[lane] = -KILN_INFINITY;
     for (size_t start = 0; start < count; start += KILN_TILE) {
         size_t n = kiln_min(count - start, KILN_TILE), whole = n / KILN_LANES * KILN_LANES;
-        const float *values = kiln_tile_read(tile, kiln_at(x, start, part), n, part);
+        const float *values = kiln_tile_read(tile, kiln_at(x, start, dtype), n, dtype);
         for (size_t i = 0; i < whole; i += KILN_LANES)
             for (size_t lane = 0; lane < KILN_LANES; lane++)
                 max[lane] = kiln_max(values[i + lane], max[lane]);
@@ -44,27 +44,27 @@ KILN_INLINE kiln_online_sum tile_sum(const float *values, size_t n, float origin
     return (kiln_online_sum){sum[0], 0.0f};
 }
 
-KILN_INLINE kiln_online_sum sum_of(const void *x, size_t count, float origin, kiln_cpu_part part) {
+KILN_INLINE kiln_online_sum sum_of(const void *x, size_t count, float origin, kiln_cpu_dtype dtype) {
     float tile[KILN_TILE];
     kiln_online_sum sum = {0.0f, 0.0f};
     for (size_t start = 0; start < count; start += KILN_TILE) {
         size_t n = kiln_min(count - start, KILN_TILE);
-        const float *values = kiln_tile_load(tile, kiln_at(x, start, part), n, part);
+        const float *values = kiln_tile_load(tile, kiln_at(x, start, dtype), n, dtype);
         sum = kiln_online_add(sum, tile_sum(values, n, origin));
     }
     return sum;
 }
 
-KILN_INLINE void softmax_update(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+KILN_INLINE void softmax_update(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_softmax_update_args args = *(const kiln_softmax_update_args *)arguments; /* what no store can change */
     for (uint64_t block = span->begin; block < span->end; block++)
         for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++) {
-            const void *x = kiln_at(args.x, work.row * (uint64_t)args.x_stride, part);
+            const void *x = kiln_at(args.x, work.row * (uint64_t)args.x_stride, dtype);
             size_t count = (size_t)args.shape.cols;
             kiln_online_state before = kiln_state_of(args.before, work.row, args.shape.rows);
             kiln_online_state other = kiln_state_of(args.other, work.row, args.shape.rows);
-            float max = kiln_max(other.max, kiln_max(before.max, max_of(x, count, part)));
-            kiln_online_sum sum = sum_of(x, count, kiln_online_origin(max), part);
+            float max = kiln_max(other.max, kiln_max(before.max, max_of(x, count, dtype)));
+            kiln_online_sum sum = sum_of(x, count, kiln_online_origin(max), dtype);
             kiln_state_put(&args, work.row, before, other, sum, max);
         }
 }

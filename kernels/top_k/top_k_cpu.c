@@ -17,11 +17,12 @@ typedef struct top_k_scratch {
 _Static_assert(sizeof(top_k_scratch) <= KILN_CPU_SCRATCH, "fits");
 
 /* Columns ascend, so that an element equal to the root is no candidate. */
-KILN_INLINE void offer_elements(top_k_scratch *scratch, const void *x, uint32_t col, size_t count, kiln_cpu_part part) {
+KILN_INLINE void offer_elements(top_k_scratch *scratch, const void *x, uint32_t col, size_t count,
+                                kiln_cpu_dtype dtype) {
     kiln_rank_heap *h = &scratch->heap;
     for (size_t start = 0; start < count; start += KILN_TILE) {
         size_t n = kiln_min(count - start, KILN_TILE);
-        const float *values = kiln_tile_read(scratch->values, kiln_at(x, start, part), n, part);
+        const float *values = kiln_tile_read(scratch->values, kiln_at(x, start, dtype), n, dtype);
         uint32_t greatest = 0;
         KILN_INDEPENDENT
         for (size_t i = 0; i < n; i++)
@@ -34,13 +35,13 @@ KILN_INLINE void offer_elements(top_k_scratch *scratch, const void *x, uint32_t 
     }
 }
 
-KILN_INLINE void top_k(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+KILN_INLINE void top_k(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_top_k_args args = *(const kiln_top_k_args *)arguments; /* what no store can change */
     top_k_scratch *scratch = span->scratch;
     kiln_rank_heap *h = &scratch->heap;
     for (uint64_t block = span->begin; block < span->end; block++)
         for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++) {
-            const void *x = kiln_at(args.x, work.row * (uint64_t)args.x_stride, part);
+            const void *x = kiln_at(args.x, work.row * (uint64_t)args.x_stride, dtype);
             size_t count = work.col_end - work.col;
             h->count = 0;
             h->most = count < args.k ? (uint32_t)count : args.k;
@@ -49,7 +50,7 @@ KILN_INLINE void top_k(const void *arguments, const kiln_cpu_span *span, kiln_cp
                 for (size_t i = 0; i < count; i++)
                     kiln_rank_offer(h, kiln_rank_of(from[i].key, from[i].col));
             } else {
-                offer_elements(scratch, kiln_at(x, work.col, part), (uint32_t)work.col, count, part);
+                offer_elements(scratch, kiln_at(x, work.col, dtype), (uint32_t)work.col, count, dtype);
             }
             if (args.to) {
                 kiln_top_k_candidate *to = args.to + work.row * args.to_count + work.tile * args.k;
@@ -63,7 +64,7 @@ KILN_INLINE void top_k(const void *arguments, const kiln_cpu_span *span, kiln_cp
                 uint64_t at = work.row * args.k + i;
                 args.indices[at] = (int32_t)col;
                 if (args.values)
-                    memcpy(kiln_at_mut(args.values, at, part), kiln_at(x, col, part), kiln_part_size(part));
+                    memcpy(kiln_at_mut(args.values, at, dtype), kiln_at(x, col, dtype), kiln_dtype_size(dtype));
             }
         }
 }

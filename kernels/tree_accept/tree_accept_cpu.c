@@ -21,11 +21,11 @@ typedef struct sequence {
     const int32_t *tokens, *parents, *targets;
     const void *logits;
     tree_state *state;
-    kiln_cpu_part part;
+    kiln_cpu_dtype dtype;
 } sequence;
 
 KILN_INLINE const void *row_of(const sequence *s, uint32_t node) {
-    return kiln_at(s->logits, node * (uint64_t)s->args->logits_stride, s->part);
+    return kiln_at(s->logits, node * (uint64_t)s->args->logits_stride, s->dtype);
 }
 
 /* The column of a row's greatest logit and its key, 0 if there is none. */
@@ -34,7 +34,7 @@ KILN_INLINE uint32_t greatest_of(const sequence *s, const void *row, uint32_t *o
     uint32_t best = 0;
     for (uint32_t col = 0; col < s->args->vocabulary; col += KILN_TILE) {
         size_t count = kiln_min(s->args->vocabulary - col, KILN_TILE), i = 0;
-        const float *values = kiln_tile_read(state->tile, kiln_at(row, col, s->part), count, s->part);
+        const float *values = kiln_tile_read(state->tile, kiln_at(row, col, s->dtype), count, s->dtype);
         uint32_t greatest = 0;
         KILN_INDEPENDENT
         for (size_t k = 0; k < count; k++)
@@ -56,7 +56,7 @@ KILN_INLINE kiln_row_sums sums_of(const sequence *s, const void *row, float max)
     kiln_row_sums sums = {0, 0};
     for (uint32_t col = 0; col < s->args->vocabulary; col += KILN_TILE) {
         size_t count = kiln_min(s->args->vocabulary - col, KILN_TILE);
-        const float *values = kiln_tile_load(state->tile, kiln_at(row, col, s->part), count, s->part);
+        const float *values = kiln_tile_load(state->tile, kiln_at(row, col, s->dtype), count, s->dtype);
         KILN_INDEPENDENT
         for (size_t i = 0; i < count; i++) {
             float exponent = kiln_logit_exponent(values[i], max, inverse_temperature);
@@ -101,7 +101,7 @@ KILN_INLINE void accept_typical(const sequence *s, uint32_t node) {
             (uint32_t)s->tokens[i] >= args->vocabulary)
             continue;
         float logit;
-        logit = *kiln_tile_load(&logit, kiln_at(row, (uint32_t)s->tokens[i], s->part), 1, s->part);
+        logit = *kiln_tile_load(&logit, kiln_at(row, (uint32_t)s->tokens[i], s->dtype), 1, s->dtype);
         float log_chance = kiln_logit_exponent(logit, max, args->inverse_temperature) - typical.log_total;
         if (!(log_chance > typical.threshold)) continue;
         s->state->levels[i] = s->state->levels[node] + 1;
@@ -136,7 +136,7 @@ KILN_INLINE uint32_t last_accepted(const sequence *s) {
     return kiln_ranked_node(best);
 }
 
-KILN_INLINE void tree_accept(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+KILN_INLINE void tree_accept(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_tree_accept_args args = *(const kiln_tree_accept_args *)arguments; /* what no store can change */
     for (uint64_t number = span->begin; number < span->end && number < (uint64_t)args.batch; number++) {
         uint64_t first = number * args.nodes;
@@ -144,9 +144,9 @@ KILN_INLINE void tree_accept(const void *arguments, const kiln_cpu_span *span, k
                             .tokens = args.tokens + first,
                             .parents = kiln_parents_of(&args, (uint32_t)number),
                             .targets = args.targets ? args.targets + first : NULL,
-                            .logits = kiln_at(args.logits, first * (uint64_t)args.logits_stride, part),
+                            .logits = kiln_at(args.logits, first * (uint64_t)args.logits_stride, dtype),
                             .state = span->scratch,
-                            .part = part};
+                            .dtype = dtype};
         uint32_t last = last_accepted(&s), accepted = s.state->levels[last], node = last;
         int32_t *path = args.path + number * args.depth;
         for (uint32_t i = accepted; i < args.depth; i++)

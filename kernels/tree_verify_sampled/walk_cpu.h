@@ -9,14 +9,14 @@
 
 typedef struct cpu_walk {
     kiln_walk walk;
-    kiln_cpu_part part;
+    kiln_cpu_dtype dtype;
 } cpu_walk;
 
 KILN_INLINE uint64_t units_at(const void *rows, int64_t stride, const kiln_walk *w, uint32_t token) {
-    kiln_cpu_part part = ((const cpu_walk *)(const void *)w)->part;
+    kiln_cpu_dtype dtype = ((const cpu_walk *)(const void *)w)->dtype;
     uint64_t row = (uint64_t)w->sequence * w->args->nodes + w->node;
     float value;
-    return kiln_units(*kiln_tile_load(&value, kiln_at(rows, row * (uint64_t)stride + token, part), 1, part));
+    return kiln_units(*kiln_tile_load(&value, kiln_at(rows, row * (uint64_t)stride + token, dtype), 1, dtype));
 }
 
 KILN_INLINE uint64_t kiln_walk_target(const kiln_walk *w, uint32_t token) {
@@ -62,9 +62,9 @@ KILN_INLINE void kiln_walk_put(const kiln_walk *w, uint32_t level, uint32_t node
 }
 
 /* Does a sequence. taken has room for a word of each node. */
-KILN_INLINE void verify_sequence(const kiln_tree_verify_sampled_args *args, uint32_t sequence, kiln_cpu_part part,
+KILN_INLINE void verify_sequence(const kiln_tree_verify_sampled_args *args, uint32_t sequence, kiln_cpu_dtype dtype,
                                  uint32_t *taken) {
-    cpu_walk w = {kiln_walk_of(args, sequence), part};
+    cpu_walk w = {kiln_walk_of(args, sequence), dtype};
     uint32_t accepted = kiln_walk_down(&w.walk, taken, &args->next[sequence]);
     for (uint32_t i = accepted; i < args->depth; i++)
         args->path[(uint64_t)sequence * args->depth + i] = -1;

@@ -26,18 +26,18 @@ _Static_assert(sizeof(search_scratch) <= KILN_CPU_SCRATCH, "fits");
 
 /* Writes count scores, at most ROWS, that keys stand for: keys of distances are those of their negatives. */
 KILN_INLINE void put_scores(search_scratch *scratch, void *target, const uint32_t *keys, size_t count,
-                            const kiln_vector_search_args *args, kiln_cpu_part part) {
-    float *scores = kiln_tile_target(scratch->scores, target, part, false);
+                            const kiln_vector_search_args *args, kiln_cpu_dtype dtype) {
+    float *scores = kiln_tile_target(scratch->scores, target, dtype, false);
     KILN_INDEPENDENT
     for (size_t i = 0; i < count; i++) {
         float score = kiln_order_value(keys[i]);
         scores[i] = args->code_type == KILN_CODE_BINARY ? 0.0f - score : score;
     }
-    kiln_tile_write(target, scores, count, part, false);
+    kiln_tile_write(target, scores, count, dtype, false);
 }
 
 KILN_INLINE void rank_rows(search_scratch *scratch, const kiln_vector_search_args *args, uint64_t row, size_t count,
-                           uint64_t query, uint32_t q, kiln_cpu_part part) {
+                           uint64_t query, uint32_t q, kiln_cpu_dtype dtype) {
     kiln_rank_heap *h = &scratch->heaps[q];
     uint32_t greatest = 0;
     if (args->code_type == KILN_CODE_BINARY) {
@@ -53,8 +53,8 @@ KILN_INLINE void rank_rows(search_scratch *scratch, const kiln_vector_search_arg
         }
     }
     if (args->all_scores)
-        put_scores(scratch, kiln_at_mut(args->all_scores, query * (uint64_t)args->rows + row, part), scratch->keys,
-                   count, args, part);
+        put_scores(scratch, kiln_at_mut(args->all_scores, query * (uint64_t)args->rows + row, dtype), scratch->keys,
+                   count, args, dtype);
     for (size_t i = 0; i < count; i++)
         greatest = scratch->keys[i] > greatest ? scratch->keys[i] : greatest;
     if (h->count == h->most && greatest <= kiln_rank_key(h->ranks[0])) return; /* rows ascend */
@@ -63,7 +63,7 @@ KILN_INLINE void rank_rows(search_scratch *scratch, const kiln_vector_search_arg
 }
 
 KILN_INLINE void choose_rows(search_scratch *scratch, const kiln_vector_search_args *args, uint64_t start, uint64_t end,
-                             uint64_t query, uint32_t queries, kiln_cpu_part part) {
+                             uint64_t query, uint32_t queries, kiln_cpu_dtype dtype) {
     const uint64_t rows = args->code_cols < TILE_BYTES / ROWS ? ROWS : kiln_min(TILE_BYTES / args->code_cols, ROWS);
     const uint32_t size = query_size(args->code_cols, args->code_type);
     for (uint32_t q = 0; q < queries; q++)
@@ -74,14 +74,14 @@ KILN_INLINE void choose_rows(search_scratch *scratch, const kiln_vector_search_a
         const uint8_t *codes = args->table_codes + row * (uint64_t)args->table_stride;
         for (uint32_t q = 0; q < queries; q++) {
             sum_rows(scratch->sums, &scratch->queries[q], codes, args->table_stride, count);
-            rank_rows(scratch, args, row, count, query + q, q, part);
+            rank_rows(scratch, args, row, count, query + q, q, dtype);
         }
     }
 }
 
 /* Writes the k best of a query, or leaves them for another launch. */
 KILN_INLINE void put_chosen(search_scratch *scratch, const kiln_vector_search_args *args, uint64_t query,
-                            uint64_t slice, uint32_t q, kiln_cpu_part part) {
+                            uint64_t slice, uint32_t q, kiln_cpu_dtype dtype) {
     kiln_rank_heap *h = &scratch->heaps[q];
     if (args->to) {
         uint64_t *to = args->to + (query * args->slices + slice) * args->k;
@@ -97,11 +97,11 @@ KILN_INLINE void put_chosen(search_scratch *scratch, const kiln_vector_search_ar
             scratch->keys[i] = kiln_rank_key(h->ranks[start + i]);
             args->indices[at + i] = (int32_t)kiln_rank_place(h->ranks[start + i]);
         }
-        if (args->scores) put_scores(scratch, kiln_at_mut(args->scores, at, part), scratch->keys, count, args, part);
+        if (args->scores) put_scores(scratch, kiln_at_mut(args->scores, at, dtype), scratch->keys, count, args, dtype);
     }
 }
 
-KILN_INLINE void vector_search(const void *arguments, const kiln_cpu_span *span, kiln_cpu_part part) {
+KILN_INLINE void vector_search(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_vector_search_args args = *(const kiln_vector_search_args *)arguments; /* what no store can change */
     search_scratch *scratch = span->scratch;
     for (uint64_t block = span->begin; block < span->end; block++) {
@@ -118,10 +118,10 @@ KILN_INLINE void vector_search(const void *arguments, const kiln_cpu_span *span,
             for (uint64_t i = start; i < end; i++)
                 if (from[i]) kiln_rank_offer(&scratch->heaps[0], from[i]);
         } else {
-            choose_rows(scratch, &args, start, end, query, queries, part);
+            choose_rows(scratch, &args, start, end, query, queries, dtype);
         }
         for (uint32_t q = 0; q < queries; q++)
-            put_chosen(scratch, &args, query + q, slice, q, part);
+            put_chosen(scratch, &args, query + q, slice, q, dtype);
     }
 }
 KILN_CPU_KERNEL(vector_search)
