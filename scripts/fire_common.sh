@@ -58,6 +58,17 @@ fire_digest() { # FILE
     echo "$(wc -c <"$1") $(sha256sum "$1" | cut -c1-64)"
 }
 
+# The first CUDA driver that loads a cubin: of the assembler's major release, the first that knows the chip, which is the
+# release in the row of the plain target. NVIDIA's rule (CUDA Compatibility, "Minor Version Compatibility") covers machine
+# code of every toolkit of a major release on every driver of it, texts not. The rows are read once a shell.
+fire_nvidia=$(scripts/targets.sh nvidia)
+fire_cubin_driver() { # TARGET ASSEMBLER
+    local target first
+    while read -r target _ _ first; do [ "$target" != "${1%[af]}" ] || break; done <<<"$fire_nvidia"
+    [ "${first%%.*}" = "${2%%.*}" ] || first=$2
+    echo "${first%.*}"
+}
+
 # What decides an image's bytes, as its source hash has it: a cubin's text is made with that text's flags.
 fire_all_flags() { # PART TARGET KIND VERSION PARENT
     [ "$3" != cubin ] || printf '%s ' "$(fire_flags "$1" "$5" ptx -)"

@@ -19,9 +19,7 @@ $(scripts/ptxas.sh "$assembler") -v $(fire_flags "$part" "$target" cubin "$assem
 }
 chmod 644 "$dir/$name.cubin"
 
-# A driver loads the cubins of every earlier release, and of its own major release those of later ones too; the chip itself
-# may need a newer one than that (CUDA's minor version compatibility).
-driver=${assembler%.*}
+driver=$(fire_cubin_driver "$target" "$assembler")
 kernels=$(fire_cuda_kernels "$name" "$dir/$text" "$work/log" | fire_shapes "$source" "$part")
 fire_line "$dir" "$name.cubin" "target=$target kind=cubin part=$part role=linked driver=$driver parent=$text" "$source" \
     "$(fire_all_flags "$part" "$target" cubin "$assembler" "$parent")" "$assembler" "$kernels"

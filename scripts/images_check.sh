@@ -13,7 +13,7 @@ cd "$(dirname "$0")/.."
 
 # What is wrong with one image that the lists ask for, a line each. Reads the operator's lines and digests.
 image_faults() { # OP PART TARGET KIND VERSION SOURCE PARENT
-    local file=$1_$2.$3.$4 line flags
+    local file=$1_$2.$3.$4 line flags driver
     line=${lines[$file]:-}
     if [ -z "$line" ]; then
         echo "embedded/$1/$file: missing from the manifest"
@@ -26,6 +26,10 @@ image_faults() { # OP PART TARGET KIND VERSION SOURCE PARENT
     [[ "$line " = *" ${digests[$file]} "* ]] || echo "embedded/$1/$file: its bytes are not those of the manifest"
     [ "$4" != cubin ] || [[ "$line " = *" compiler=ptxas-$5 "*" parent=$1_$2.$7.ptx "* || "$line " = *" parent=$1_$2.$7.ptx "*" compiler=ptxas-$5 "* ]] ||
         echo "embedded/$1/$file: stale: not assembled from the text of $7 by ptxas $5"
+    if [ "$4" = cubin ]; then
+        driver=$(fire_cubin_driver "$3" "$5")
+        [[ "$line " = *" driver=$driver "* ]] || echo "embedded/$1/$file: stale: its first driver is $driver"
+    fi
     flags=$(fire_all_flags "$2" "$3" "$4" "$5" "$7")
     [[ "$line " = *" source=$(fire_source_hash "$6" "$flags") "* ]] ||
         echo "embedded/$1/$file: stale: fired from another $6 or with other flags"
