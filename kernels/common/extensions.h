@@ -2,11 +2,15 @@
 #ifndef KILN_KERNELS_COMMON_EXTENSIONS_H
 #define KILN_KERNELS_COMMON_EXTENSIONS_H
 
+#include "loader/cpu/cpu_amx.h"
 #include <stdbool.h>
 
 /* Kernels do as if the machine had none of them. Tests set it, while no kernel runs; it is false otherwise. */
 extern bool kiln__cpu_extensions_off;
 
 #define KILN_CPU_HAS(feature) (!kiln__cpu_extensions_off && __builtin_cpu_supports(feature))
+
+/* Which products of AMX tiles a kernel may use: KILN__CPU_AMX_INT8 and so on. */
+#define KILN_CPU_HAS_AMX(products) (!kiln__cpu_extensions_off && kiln__cpu_amx & (products))
 
 #endif

@@ -71,7 +71,7 @@ kiln_status kiln__cpu_device_open(kiln_device *device, const kiln_device_options
         free(native);
         return status;
     }
-    native->amx = options->allow_amx && kiln__cpu_amx_request();
+    kiln__cpu_amx = options->allow_amx ? kiln__cpu_amx_request() : 0;
 
     device->native = native;
     device->key_context = NULL;
@@ -90,5 +90,6 @@ void kiln__cpu_device_close(kiln_device *device) {
     kiln__cpu_device *native = device->native;
     kiln__cpu_pool_destroy(native->pool);
     free(native);
+    kiln__cpu_amx = 0;
     device->native = NULL;
 }

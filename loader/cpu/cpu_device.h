@@ -7,7 +7,6 @@
 
 typedef struct kiln__cpu_device {
     kiln__cpu_pool *pool;
-    bool amx; /* the caller allowed AMX and the kernel granted it */
 } kiln__cpu_device;
 
 kiln_status kiln__cpu_device_count(int32_t *out_count);
