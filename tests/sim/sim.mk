@@ -45,6 +45,8 @@ $(eval $(call SIM_RULE,rocm,rocm-5/libhsa-runtime64.so.1,libhsa-5.map))
 # The interpreters' own tests reach them without a driver around.
 $(filter $(OUT)/tests/sim/%,$(TEST_PROGRAMS)): $(patsubst %.c,$(OBJ)/%.o,$(PTX_SOURCES) $(AMDGCN_SOURCES) $(SIM_ARITHMETIC))
 
+$(OUT)/tests/sim/tests/amx/amx_test: $(OBJ)/tests/sim/amx/amx_sim.o
+
 # Counts what a step of the example's model asks for: its own calls and the library's must come to it.
 $(OUT)/tests/sim/tests/operators/llama_steps_test: $(patsubst %,$(OBJ)/docs/examples/llama/%.o,decoder forward graph groups quantised weights)
 $(OUT)/tests/sim/tests/operators/llama_steps_test: KILN_LDFLAGS += \

@@ -1,0 +1,24 @@
+/* A processor's AMX, where it has none: each instruction of kernels/arch/amx.h raises SIGILL there, and a handler
+ * decodes and executes it (Intel, "64 and IA-32 Architectures Software Developer's Manual", volume 2: LDTILECFG,
+ * TILERELEASE, TILEZERO, TILELOADD, TILESTORED, TDPBF16PS, TDPBSSD; "Intel Architecture Instruction Set Extensions":
+ * TDPFP16PS). What it computes is simulated; the code around it runs as it is. It needs AVX-512F, whose arithmetic with
+ * subnormal numbers as 0 is that of tiles. */
+#ifndef KILN_TESTS_SIM_AMX_AMX_SIM_H
+#define KILN_TESTS_SIM_AMX_AMX_SIM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Whether this machine can simulate. */
+bool amx_sim_can(void);
+
+/* From here to amx_sim_leave, for all threads. Each begins without tiles. leave returns how many products of tiles were
+ * executed, and whether any thread still has tiles. */
+void amx_sim_enter(void);
+uint64_t amx_sim_leave(bool *out_held);
+
+/* Called by the handler for what a processor refuses, and for instructions of AMX that are not simulated; must not
+ * return. NULL: writes the text to stderr and aborts. */
+extern void (*amx_sim_refused)(const char *text);
+
+#endif
