@@ -31,6 +31,9 @@ $(PTX_CHECKED): $(OUT)/tests/ops-ptx/%_test: $(OBJ)/tests/ops/%_test.o $(call ro
 	@mkdir -p $(@D)
 	$(CC) -o $@ $^ $(KILN_LDFLAGS) -lcmocka -lm
 
+# Products by AMX, which a processor need not have.
+$(foreach room,ops ops-ptx,$(patsubst %,$(OUT)/tests/$(room)/%_test,gemm w8a8)): $(OBJ)/tests/sim/amx/amx_sim.o
+
 # Refuses allocations one by one, so the library's must come to it.
 $(OUT)/tests/unit/allocation_faults_test: KILN_LDFLAGS += \
 	-Wl,--wrap=malloc,--wrap=calloc,--wrap=strdup,--wrap=posix_memalign,--wrap=free

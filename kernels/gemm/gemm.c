@@ -154,7 +154,7 @@ static kiln_status choose_plan(kiln_gemm_args *args, const kiln_gemm_params *par
     }
     args->splits = out_plan->splits;
     args->split = out_plan->split;
-    args->stages = out_plan->stages;
+    if (out_plan->stages) args->stages = out_plan->stages;
     args->tile_rows = (uint32_t)tiles_of(params->m, out_plan->rows);
     return KILN_OK;
 }
@@ -166,8 +166,8 @@ static kiln_status gemm(kiln_stream *stream, const kiln_gemm_params *params, siz
     KILN__TRY(kiln__stream_check(name, stream));
     KILN__TRY(check_sizes(name, params));
     KILN__TRY(matmul_options_check(name, params->activation, params->tile, params->scale));
-    KILN__REQUIRE((uint32_t)params->compute <= KILN_GEMM_COMPUTE_TF32, "%s: compute is %d: must be f32 (0) or tf32 (1)",
-                  name, params->compute);
+    KILN__REQUIRE((uint32_t)params->compute <= KILN_GEMM_COMPUTE_DOT,
+                  "%s: compute is %d: must be f32 (0), tf32 (1) or dot (2)", name, params->compute);
     int64_t batch = params->batch, m = params->m, n = params->n, k = params->k;
     if (KILN__UNLIKELY(!batch || !m || !n)) return KILN_OK;
 
@@ -206,6 +206,7 @@ static kiln_status gemm(kiln_stream *stream, const kiln_gemm_params *params, siz
         .batch = (uint32_t)batch,
         .wide = wide(&a, &b, batch, size_log2),
         .scale = params->scale == 0.0f ? 1.0f : params->scale,
+        .stages = (uint32_t)params->compute, /* which the CPU reads there: it has no stages */
     };
     memcpy((char *)&args + offsetof(kiln_gemm_args, gated), &matmul_gates[params->activation], sizeof(matmul_gate));
     const kiln_module *module;

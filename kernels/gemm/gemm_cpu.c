@@ -9,6 +9,8 @@
  * gemm_rows: dot products of few rows of a with rows of b, in vectors along k: up to four rows of b at a time, each
  * from its first byte to its last, as memory gives them fastest, and converted in registers.
  *
+ * gemm_dot.h, gemm_dot_rows.h and gemm_amx.h do the same by dot products of 16-bit numbers, where these are asked for.
+ *
  * Floor: 2 m n k operations for gemm_tiles, one read of b at memory bandwidth for gemm_rows.
  * Test: build/tests/ops/gemm_test. Bench: build/bench/cpu_gemm_bench */
 #include "kernels/common/vec.h"
@@ -209,6 +211,8 @@ KILN_INLINE void multiply_strip(strip_scratch *scratch, const kiln_gemm_args *ar
     }
 }
 
+#include "kernels/gemm/gemm_dot.h"
+
 KILN_INLINE void gemm_tiles(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_gemm_args args = *(const kiln_gemm_args *)arguments; /* what no store can change */
     strip_scratch *scratch = span->scratch;
@@ -217,8 +221,12 @@ KILN_INLINE void gemm_tiles(const void *arguments, const kiln_cpu_span *span, ki
         s = strip_of(&args, span, block);
         if (s.batch >= args.batch) break;
         memset(scratch->sums, 0, (s.rows + ROWS - 1) / ROWS * ROWS * sizeof *scratch->sums);
-        for (uint64_t k = s.k; k < s.k_end; k += DEPTH)
-            multiply_strip(scratch, &args, &s, k, kiln_min(s.k_end - k, DEPTH), dtype);
+        for (uint64_t k = s.k, n; k < s.k_end; k += n) {
+            n = multiply_strip_extended(scratch, &args, &s, k, dtype);
+            if (n) continue;
+            n = kiln_min(s.k_end - k, DEPTH);
+            multiply_strip(scratch, &args, &s, k, n, dtype);
+        }
         if (s.k == s.k_end) finish_rows(scratch, &args, &s, 0, s.rows, dtype); /* sums of nothing */
     }
 }
@@ -339,6 +347,18 @@ KILN_INLINE void multiply_group(rows_scratch *scratch, const rows_piece *piece, 
     }
 }
 
+/* Adds to sums the products of m rows of a with a vector of rows of b. */
+KILN_INLINE void add_products(const rows_scratch *scratch, float (*sums)[COLUMNS], size_t col, size_t m) {
+    for (size_t r = 0; r < m; r++) {
+        kiln_vec products[KILN_VEC];
+        KILN_UNROLL
+        for (size_t i = 0; i < KILN_VEC; i++)
+            products[i] = KILN_VEC_LOAD(scratch->products[r][i]);
+        float *sum = &sums[r][col];
+        KILN_VEC_STORE(sum, KILN_VEC_ADD(KILN_VEC_LOAD(sum), kiln_vec_sums(products)));
+    }
+}
+
 /* Adds to sums the products of m rows of a with all rows of b that the piece has. */
 KILN_INLINE void multiply_piece(rows_scratch *scratch, float (*sums)[COLUMNS], const rows_piece *piece, size_t m,
                                 kiln_cpu_dtype dtype) {
@@ -347,14 +367,7 @@ KILN_INLINE void multiply_piece(rows_scratch *scratch, float (*sums)[COLUMNS], c
     for (size_t col = 0; col < piece->rows; col += KILN_VEC) {
         for (size_t i = 0; i < KILN_VEC && col + i < piece->rows; i += group)
             multiply_group(scratch, piece, m, col + i, dtype);
-        for (size_t r = 0; r < m; r++) {
-            kiln_vec products[KILN_VEC];
-            KILN_UNROLL
-            for (size_t i = 0; i < KILN_VEC; i++)
-                products[i] = KILN_VEC_LOAD(scratch->products[r][i]);
-            float *sum = &sums[r][col];
-            KILN_VEC_STORE(sum, KILN_VEC_ADD(KILN_VEC_LOAD(sum), kiln_vec_sums(products)));
-        }
+        add_products(scratch, sums, col, m);
     }
 }
 
@@ -388,6 +401,20 @@ KILN_INLINE void rows_block(rows_scratch *scratch, float (*sums)[COLUMNS], const
     }
 }
 
+KILN_INLINE void rows_plain(rows_scratch *scratch, float (*sums)[COLUMNS], const kiln_gemm_args *args, uint64_t batch,
+                            uint64_t first, kiln_cpu_dtype dtype) {
+    if (args->m == 1)
+        rows_block(scratch, sums, args, batch, first, 1, dtype);
+    else if (args->m == 2)
+        rows_block(scratch, sums, args, batch, first, 2, dtype);
+    else if (args->m <= 4)
+        rows_block(scratch, sums, args, batch, first, 4, dtype);
+    else
+        rows_block(scratch, sums, args, batch, first, KILN_GEMM_ROWS, dtype);
+}
+
+#include "kernels/gemm/gemm_dot_rows.h"
+
 KILN_INLINE void gemm_rows(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_gemm_args args = *(const kiln_gemm_args *)arguments; /* what no store can change */
     rows_scratch *scratch = span->scratch;
@@ -396,14 +423,8 @@ KILN_INLINE void gemm_rows(const void *arguments, const kiln_cpu_span *span, kil
         uint64_t first = block % span->grid[0] * COLUMNS;
         if (batch >= args.batch) break;
         float sums[KILN_GEMM_ROWS][COLUMNS] = {{0}};
-        if (args.m == 1)
-            rows_block(scratch, sums, &args, batch, first, 1, dtype);
-        else if (args.m == 2)
-            rows_block(scratch, sums, &args, batch, first, 2, dtype);
-        else if (args.m <= 4)
-            rows_block(scratch, sums, &args, batch, first, 4, dtype);
-        else
-            rows_block(scratch, sums, &args, batch, first, KILN_GEMM_ROWS, dtype);
+        if (!rows_extended(scratch, sums, &args, batch, first, dtype))
+            rows_plain(scratch, sums, &args, batch, first, dtype);
         for (uint64_t row = 0; row < (uint64_t)args.m; row++)
             finish(&scratch->tiles, &args, sums[row], batch, row, first, kiln_min((uint64_t)args.n - first, COLUMNS),
                    dtype);

@@ -1,5 +1,7 @@
-/* gemm against f64: all shapes, strides, batches, epilogues; with and without workspace. */
+/* gemm against f64: all shapes, strides, batches, epilogues; with and without workspace; as the CPU alone can. */
+#include "kernels/common/extensions.h"
 #include "tests/ops/harness.h"
+#include "tests/sim/amx/amx_sim.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +14,7 @@ typedef struct shape {
     bool c, bias, in_place, workspace;
     bool exact;      /* sums that f32 holds, in whatever order */
     double tf32;     /* what products lose where factors may be rounded to TF32; 0: they may not */
+    bool dot;        /* by dot products of 16-bit numbers, where the CPU has them */
     double smallest; /* what is below it may be taken for 0 */
     double scale;
     kiln_gemm_activation activation;
@@ -143,7 +146,9 @@ static kiln_gemm_params params_of(shape s, const tensor *d, const tensor *a, con
                               .scale = (float)s.scale,
                               .activation = (int32_t)s.activation,
                               .tile = (int32_t)s.tile,
-                              .compute = s.tf32 > 0 ? KILN_GEMM_COMPUTE_TF32 : KILN_GEMM_COMPUTE_F32};
+                              .compute = s.dot        ? KILN_GEMM_COMPUTE_DOT
+                                         : s.tf32 > 0 ? KILN_GEMM_COMPUTE_TF32
+                                                      : KILN_GEMM_COMPUTE_F32};
 }
 
 static void run(kiln_stream *stream, precision p, shape s, double (*value)(void)) {
@@ -152,7 +157,9 @@ static void run(kiln_stream *stream, precision p, shape s, double (*value)(void)
         precision_name(p), (long long)s.batch, (long long)s.m, (long long)s.n, (long long)s.k, (long long)s.padding,
         (long long)s.place, s.interleaved ? ", interleaved" : "", s.c ? ", c" : "", s.in_place ? " in place" : "",
         s.bias ? ", bias" : "", s.workspace ? ", workspace" : "", s.scale, s.activation, (int)s.tile,
-        s.tf32 > 0 ? ", TF32" : "");
+        s.dot        ? ", dot products"
+        : s.tf32 > 0 ? ", TF32"
+                     : "");
     tensor a = tensor_create(stream, p, s, s.m, s.k), b = tensor_create(stream, p, s, s.n, s.k);
     tensor c = tensor_create(stream, p, s, s.m, s.n), own = tensor_create(stream, p, s, s.m, s.n);
     tensor *d = s.in_place ? &c : &own;
@@ -164,7 +171,7 @@ static void run(kiln_stream *stream, precision p, shape s, double (*value)(void)
     size_t bytes = sizeof(double) * (size_t)(s.batch * s.m * s.n);
     double *expected = malloc(bytes), *allowed = calloc(1, bytes);
     assert_true(expected && allowed);
-    s.smallest = smallest_of(stream, p);
+    s.smallest = s.dot && p == BF16 ? 0x1p-126 : smallest_of(stream, p);
     reference(s, &a, &b, &c, &bias, d, expected, allowed);
     kiln_gemm_params params = params_of(s, d, &a, &b, &c, &bias);
     const kiln_operator_function *function = operator_function("gemm", p);
@@ -394,6 +401,104 @@ static void test_tall(kiln_stream *stream) {
     }
 }
 
+/* Dot products of 16-bit numbers, asked for: each number of rows of gemm_rows, and strips of tiles; k of less than a
+ * pair, of odd ones, of a vector's end, of more than the columns that are transposed and than the rows that are kept.
+ */
+static void test_dot_products_of(kiln_stream *stream, precision p, int64_t rows_least) {
+    static const int64_t depths[] = {1, 2, 31, 32, 33, 65, 127, 255, 256, 257, 300, 513, 1100, 8200};
+    enum { DEPTHS = sizeof depths / sizeof *depths };
+    for (int i = 0; i < 2 * DEPTHS; i++) {
+        shape s = {.batch = 1 + i % 2, .k = depths[i % DEPTHS], .n = random_integer(1, 80), .dot = true};
+        s.m = random_integer(rows_least, rows_least < 9 && i % 2 ? 8 : s.k > 1000 ? 40 : 290);
+        s.padding = random_integer(0, 1) * random_integer(1, 17);
+        s.place = random_integer(0, 1) ? AT_END : random_integer(0, 3);
+        s.interleaved = random_integer(0, 3) == 0;
+        s.c = random_integer(0, 1);
+        s.in_place = s.c && random_integer(0, 1);
+        s.bias = random_integer(0, 1);
+        s.activation = (kiln_gemm_activation)random_integer(KILN_GEMM_NONE, KILN_GEMM_SILU);
+        run(stream, p, s, any_number);
+    }
+    for (int64_t m = rows_least; m <= 70; m += 63) {
+        run(stream, p, (shape){.batch = 1, .m = m, .n = 66, .k = 999, .exact = true, .dot = true}, small_integer);
+        run(stream, p, (shape){.batch = 1, .m = m, .n = 4, .k = 33, .dot = true}, not_a_number);
+    }
+    run(stream, p, (shape){.batch = 1, .m = 20, .n = 70, .k = 2001, .workspace = true, .dot = true}, any_number);
+}
+
+static void test_dot_products(kiln_stream *stream) {
+    if (!harness_on_cpu(stream)) return;
+    for (precision p = precision_first(); p < precision_end(); p++)
+        test_dot_products_of(stream, p, 1);
+}
+
+/* The same by the tiles of AMX, whose instructions are simulated. */
+static void test_amx(kiln_stream *stream) {
+    kiln_device_info info;
+    harness_ok(kiln_device_get_info(stream->device, &info));
+    if (strcmp(info.target.processor, "x86-64-v4") != 0 || !amx_sim_can()) return;
+    for (precision p = F16; p < precision_end(); p++) {
+        bool held;
+        kiln__cpu_amx = p == F16 ? KILN__CPU_AMX_F16 : KILN__CPU_AMX_BF16;
+        amx_sim_enter();
+        test_dot_products_of(stream, p, 9);
+        const uint64_t products = amx_sim_leave(&held);
+        kiln__cpu_amx = 0;
+        print_message("# %llu products of tiles, simulated\n", (unsigned long long)products);
+        assert_true(products > 0);
+        assert_false(held);
+    }
+}
+
+/* Whether two products of bf16 are the same to the bit, one computed as is asked for and one by f32 arithmetic. In each
+ * row of a are large numbers whose sum is 0: what of the small ones is left tells the order of sums. */
+static bool same_as_plain(kiln_stream *stream, int64_t m, kiln_gemm_compute compute) {
+    enum { M = 40, N = 50, K = 101 };
+    double values[M * K];
+    matrix a = matrix_create(stream, BF16, m, K, 0, 0), b = matrix_create(stream, BF16, N, K, 0, 0);
+    matrix d[2];
+    for (int64_t i = 0; i < m * K; i++)
+        values[i] = random_number(1, 2);
+    for (int64_t row = 0; row < m; row++)
+        for (int i = 0; i < 4; i++)
+            values[row * K + random_integer(0, K - 1)] = i % 2 ? 0x1p40 : -0x1p40;
+    matrix_set(&a, values);
+    matrix_fill(&b, one);
+    for (int i = 0; i < 2; i++) {
+        d[i] = matrix_create(stream, BF16, m, N, 0, 0);
+        kiln_gemm_params params = {.d = d[i].data, .a = a.data, .b = b.data, .batch = 1, .m = m, .n = N, .k = K};
+        params.compute = i ? KILN_GEMM_COMPUTE_F32 : (int32_t)compute;
+        harness_ok(operator_function("gemm", BF16)->call(stream, &params, sizeof params));
+        matrix_get(&d[i]);
+    }
+    bool same = memcmp(d[0].values, d[1].values, sizeof(double) * (size_t)(m * N)) == 0;
+    matrix_destroy(&a);
+    matrix_destroy(&b);
+    matrix_destroy(&d[0]);
+    matrix_destroy(&d[1]);
+    return same;
+}
+
+/* A CPU does nothing else unless it is asked, and what it does not have it does in f32. */
+static void test_dot_products_are_asked_for(kiln_stream *stream) {
+    kiln_device_info info;
+    harness_ok(kiln_device_get_info(stream->device, &info));
+    if (!harness_on_cpu(stream)) return;
+    for (int64_t m = 6; m <= 40; m += 34) {
+        harness_describe("gemm_bf16 of %lld rows, asked for dot products or not", (long long)m);
+        assert_true(same_as_plain(stream, m, KILN_GEMM_COMPUTE_TF32));
+        kiln__cpu_extensions_off = true;
+        assert_true(same_as_plain(stream, m, KILN_GEMM_COMPUTE_DOT));
+        kiln__cpu_extensions_off = false;
+#if defined(__x86_64__)
+        bool has = __builtin_cpu_supports("avx512bf16") && !strcmp(info.target.processor, "x86-64-v4");
+#else
+        bool has = false;
+#endif
+        assert_int_equal(same_as_plain(stream, m, KILN_GEMM_COMPUTE_DOT), !has);
+    }
+}
+
 /* Sums that must be exact: ones, and one element among zeros, which shows a misplaced one. */
 static void test_exact(kiln_stream *stream) {
     for (precision p = precision_first(); p < precision_end(); p++) {
@@ -504,11 +609,24 @@ static void test_refusals(kiln_stream *stream) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        on_each_device(test_special_values), on_each_device(test_nan),      on_each_device(test_no_products),
-        on_each_device(test_aligned),        on_each_device(test_random),   on_each_device(test_plain),
-        on_each_device(test_exact),          on_each_device(test_endings),  on_each_device(test_split),
-        on_each_device(test_matrix_units),   on_each_device(test_tall),     on_each_device(test_few_rows),
-        on_each_device(test_persistent),     on_each_device(test_rounding), on_one_device(test_refusals),
+        on_each_device(test_special_values),
+        on_each_device(test_nan),
+        on_each_device(test_no_products),
+        on_each_device(test_aligned),
+        on_each_device(test_random),
+        on_each_device(test_plain),
+        on_each_device(test_exact),
+        on_each_device(test_endings),
+        on_each_device(test_split),
+        on_each_device(test_matrix_units),
+        on_each_device(test_tall),
+        on_each_device(test_few_rows),
+        on_each_device(test_persistent),
+        on_each_device(test_rounding),
+        on_each_device(test_dot_products),
+        on_each_device(test_amx),
+        on_each_device(test_dot_products_are_asked_for),
+        on_one_device(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

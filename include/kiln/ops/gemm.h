@@ -29,10 +29,11 @@ typedef enum kiln_gemm_tile {
     KILN_GEMM_TILE_MEDIUM,   /* on sm_90 128 x 128; other images have none and use the portable tile */
 } kiln_gemm_tile;
 
-/* What gemm_f32 may do to the elements of a and b. */
+/* What gemm may do for speed, where the device has instructions for it. */
 typedef enum kiln_gemm_compute {
     KILN_GEMM_COMPUTE_F32,  /* nothing: products of f32, in f32 arithmetic */
-    KILN_GEMM_COMPUTE_TF32, /* round them to TF32, 10 bits of fraction, where the image has matrix units for it */
+    KILN_GEMM_COMPUTE_TF32, /* gemm_f32: round factors to TF32, 10 bits of fraction, where the image has matrix units */
+    KILN_GEMM_COMPUTE_DOT,  /* gemm_f16 and gemm_bf16 on a CPU: sum by dot products of 16-bit numbers, see gemm_f32 */
 } kiln_gemm_compute;
 
 /* How gemm_fp8 adds up products where no scale is of 128 columns. */
@@ -64,14 +65,19 @@ typedef struct kiln_gemm_params {
     float scale;           /* finite; 0: 1. What BLAS calls alpha */
     int32_t activation;    /* kiln_gemm_activation */
     int32_t tile;          /* kiln_gemm_tile; the portable one where the image or the tensors do not allow it */
-    int32_t compute;       /* kiln_gemm_compute; f16 and bf16 are the same by either */
+    int32_t compute;       /* kiln_gemm_compute; what is for another precision or device changes nothing */
 } kiln_gemm_params;
 
 /* Products are accumulated in f32, one by one or in the order of the chip's matrix units. By TF32 each factor is
  * rounded first, to nearest, with a relative error of 2^-11; sums remain f32. sm_80 and later have such matrix units,
  * which the kernels for few rows do without. For up to 8 rows of a there is a kernel that reads b only once; for up to
  * 16 if the image uses matrix units, the rows of a and b are aligned to 16 bytes and k is a multiple of 8. The matrix
- * units of gfx90a treat subnormal f16 and bf16 numbers as zeros. */
+ * units of gfx90a treat subnormal f16 and bf16 numbers as zeros.
+ *
+ * A CPU multiplies f16 and bf16 in f32 arithmetic, as every level does it, unless KILN_GEMM_COMPUTE_DOT asks for the
+ * dot products that processors of level x86-64-v4 may have: of bf16 by AVX-512 BF16, or by AMX where the device was
+ * opened with allow_amx; of f16 by AMX-FP16 alone. They add the products of even and of odd k, or of each pair of k, in
+ * f32 and to the nearest, so that the last bits of a sum differ, and take subnormal bf16 numbers and sums for 0. */
 KILN_OPERATOR_FUNCTION(gemm_f32, kiln_gemm_params)
 KILN_OPERATOR_FUNCTION(gemm_f16, kiln_gemm_params)
 KILN_OPERATOR_FUNCTION(gemm_bf16, kiln_gemm_params)
