@@ -211,14 +211,14 @@ KILN_INLINE void multiply_strip(strip_scratch *scratch, const kiln_w8a8_args *ar
 }
 
 #if W8A8_INTEGERS
-/* Does what multiply_strip does, and the same sums, if the machine can; whether it did. */
-static bool multiply_strip_extended(strip_scratch *scratch, const kiln_w8a8_args *args, const strip *s, uint64_t k,
-                                    size_t n);
+/* Does what multiply_strip does, and the same sums, of as many codes from k on as it says: of none if the machine
+ * cannot. */
+static size_t multiply_strip_extended(strip_scratch *scratch, const kiln_w8a8_args *args, const strip *s, uint64_t k);
 #else
-KILN_INLINE bool multiply_strip_extended(strip_scratch *scratch, const kiln_w8a8_args *args, const strip *s, uint64_t k,
-                                         size_t n) {
-    (void)scratch, (void)args, (void)s, (void)k, (void)n;
-    return false;
+KILN_INLINE size_t multiply_strip_extended(strip_scratch *scratch, const kiln_w8a8_args *args, const strip *s,
+                                           uint64_t k) {
+    (void)scratch, (void)args, (void)s, (void)k;
+    return 0;
 }
 #endif
 
@@ -231,9 +231,11 @@ KILN_INLINE void w8a8_tiles(const void *arguments, const kiln_cpu_span *span, ki
         s = strip_of(&args, span, block);
         if (s.split >= args.splits) break;
         memset(scratch->sums, 0, (s.rows + ROWS - 1) / ROWS * ROWS * sizeof *scratch->sums);
-        for (uint64_t k = s.k; k < s.k_end; k += GROUP) {
-            const size_t n = kiln_min(s.k_end - k, GROUP);
-            if (!multiply_strip_extended(scratch, &args, &s, k, n)) multiply_strip(scratch, &args, &s, k, n);
+        for (uint64_t k = s.k, n; k < s.k_end; k += n) {
+            n = multiply_strip_extended(scratch, &args, &s, k);
+            if (n) continue;
+            n = kiln_min(s.k_end - k, GROUP);
+            multiply_strip(scratch, &args, &s, k, n);
         }
         for (size_t row = 0; row < s.rows; row++) {
             const float *sums = scaled(&scratch->tiles, &args, scratch->sums[row], s.row + row, s.col, s.cols);

@@ -14,6 +14,8 @@
  * x86-64-v4 and 20.9 ms, 3.4 times, on x86-64-v3; with 8192 rows of b and k = 4096, 1 row in 0.77 ms (43 GB/s) and 0.94
  * ms, 2.1 and 2.2 times; 8 rows in 1.73 ms and 1.96 ms, 2.8 and 3.3 times; with scales of groups 1.8 times at least.
  *
+ * gemm_int8_amx.h does tiles instead where it may.
+ *
  * Included once, by gemm_int8_cpu.c. */
 #include "kernels/common/extensions.h"
 #include "kernels/common/w8a8_cpu.h"
@@ -81,22 +83,30 @@ typedef struct vnni_strip {
 _Static_assert(sizeof(vnni_strip) <= sizeof(((strip_scratch *)0)->columns), "is where columns are");
 _Static_assert(offsetof(strip_scratch, columns) % sizeof(codes_vec) == 0, "vectors are aligned");
 
-/* Takes n codes of each of b's rows as columns, with zeros behind them up to whole vectors; rows as transpose does. */
+/* Takes a vector of each of b's rows from row v * KILN_VEC on, of the n codes that are left, as vector v of columns;
+ * rows as transpose does. */
+KILN_INLINE void transpose_codes(codes_vec (*columns)[TILE / KILN_VEC], size_t v, const uint8_t *b, uint64_t stride,
+                                 size_t rows, size_t n) {
+    kiln_vec block[KILN_VEC];
+    KILN_UNROLL
+    for (size_t i = 0; i < KILN_VEC; i++)
+        block[i] = AS_F32(load_codes(b + kiln_min(v * KILN_VEC + i, rows - 1) * stride, n));
+    kiln_vec_transpose(block);
+    KILN_UNROLL
+    for (size_t i = 0; i < KILN_VEC; i++)
+        columns[i][v] = (codes_vec)block[i];
+}
+
+/* Takes n codes of each of b's rows as columns, with zeros behind them up to whole vectors. */
 VNNI_INLINE void take_columns(vnni_strip *codes, const uint8_t *b, uint64_t stride, size_t rows, size_t n) {
     const size_t end = (rows + VECS * KILN_VEC - 1) / (VECS * KILN_VEC) * VECS;
     for (size_t v = 0; v < end; v++) {
         codes_vec sums = SET_32(0);
         for (size_t k = 0; k < n; k += CODES) {
-            kiln_vec block[KILN_VEC];
+            transpose_codes(&codes->columns[k / 4], v, b + k, stride, rows, n - k);
             KILN_UNROLL
             for (size_t i = 0; i < KILN_VEC; i++)
-                block[i] = AS_F32(load_codes(b + kiln_min(v * KILN_VEC + i, rows - 1) * stride + k, n - k));
-            kiln_vec_transpose(block);
-            KILN_UNROLL
-            for (size_t i = 0; i < KILN_VEC; i++) {
-                codes->columns[k / 4 + i][v] = (codes_vec)block[i];
-                sums = DOT(sums, SET_32(ONES), (codes_vec)block[i]);
-            }
+                sums = DOT(sums, SET_32(ONES), codes->columns[k / 4 + i][v]);
         }
         codes->starts[v] = MINUS_128(sums);
     }
@@ -177,11 +187,22 @@ VNNI static void multiply_strip_vnni(strip_scratch *scratch, const kiln_w8a8_arg
     }
 }
 
-static bool multiply_strip_extended(strip_scratch *scratch, const kiln_w8a8_args *args, const strip *s, uint64_t k,
-                                    size_t n) {
-    if (!KILN_CPU_HAS(VNNI_FEATURE)) return false;
+#if defined(__AVX512BW__)
+#include "kernels/gemm_int8/gemm_int8_amx.h"
+#endif
+
+static size_t multiply_strip_extended(strip_scratch *scratch, const kiln_w8a8_args *args, const strip *s, uint64_t k) {
+    size_t n = kiln_min(s->k_end - k, GROUP);
+#if defined(__AVX512BW__)
+    if (KILN_CPU_HAS_AMX(KILN__CPU_AMX_INT8)) {
+        if (!args->grouped) n = kiln_min(s->k_end - k, AMX_DEPTH);
+        multiply_strip_amx(scratch, args, s, k, n);
+        return n;
+    }
+#endif
+    if (!KILN_CPU_HAS(VNNI_FEATURE)) return 0;
     multiply_strip_vnni(scratch, args, s, k, n);
-    return true;
+    return n;
 }
 
 /* ---- Few rows ---- */
@@ -325,10 +346,9 @@ static bool rows_block_extended(rows_scratch *scratch, const kiln_w8a8_args *arg
 
 #else
 
-static bool multiply_strip_extended(strip_scratch *scratch, const kiln_w8a8_args *args, const strip *s, uint64_t k,
-                                    size_t n) {
-    (void)scratch, (void)args, (void)s, (void)k, (void)n;
-    return false;
+static size_t multiply_strip_extended(strip_scratch *scratch, const kiln_w8a8_args *args, const strip *s, uint64_t k) {
+    (void)scratch, (void)args, (void)s, (void)k;
+    return 0;
 }
 
 static bool rows_block_extended(rows_scratch *scratch, const kiln_w8a8_args *args, const rows_piece *piece,

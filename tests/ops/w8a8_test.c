@@ -2,6 +2,7 @@
  * exact; tensors that quantize_fp8 and quantize_int8 made. */
 #include "kernels/common/extensions.h"
 #include "tests/ops/harness.h"
+#include "tests/sim/amx/amx_sim.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -468,6 +469,43 @@ static void test_extensions(kiln_stream *stream) {
     }
 }
 
+/* So do the tiles of AMX, whose instructions are simulated: strips of several tiles and what is left of them, and k of
+ * less than a tile, of its end, of a group's and of more than is transposed at a time. */
+static void test_amx(kiln_stream *stream) {
+    static const int64_t depths[] = {1, 63, 64, 65, 128, 130, 192, 511, 512, 1000, 1152};
+    enum { DEPTHS = sizeof depths / sizeof *depths };
+    kiln_device_info info;
+    harness_ok(kiln_device_get_info(stream->device, &info));
+    if (strcmp(info.target.processor, "x86-64-v4") != 0 || !amx_sim_can()) return;
+    for (int i = 0; i < 2 * DEPTHS; i++) {
+        shape s = {.m = random_integer(17, i % 4 ? 70 : 290), .n = random_integer(1, 140), .k = depths[i % DEPTHS]};
+        s.padding = random_integer(0, 1) * random_integer(1, 17);
+        s.place = random_place();
+        s.a = i < DEPTHS ? GROUPS : EACH_ROW;
+        s.b = i < DEPTHS && random_integer(0, 1) ? BLOCKS : TENSOR;
+        harness_describe("gemm_int8_f32 %lld x %lld x %lld, scales %d and %d, by simulated AMX", (long long)s.m,
+                         (long long)s.n, (long long)s.k, (int)s.a, (int)s.b);
+        factor a = factor_create(stream, s, s.m, s.a, any_int8, any_scale);
+        factor b = factor_create(stream, s, s.n, s.b, any_int8, any_scale);
+        matrix bias = {0}, plain = matrix_create(stream, F32, s.m, s.n, s.n + s.padding, 0);
+        matrix tiles = matrix_create(stream, F32, s.m, s.n, s.n + s.padding, 0);
+        call(stream, F32, s, &a, &b, &bias, &plain);
+        kiln__cpu_amx = KILN__CPU_AMX_INT8;
+        amx_sim_enter();
+        call(stream, F32, s, &a, &b, &bias, &tiles);
+        bool held;
+        assert_true(amx_sim_leave(&held) > 0);
+        assert_false(held);
+        kiln__cpu_amx = 0;
+        matrix_get(&plain);
+        matrix_expect_exact(&tiles, plain.values);
+        factor_destroy(&a);
+        factor_destroy(&b);
+        matrix_destroy(&plain);
+        matrix_destroy(&tiles);
+    }
+}
+
 /* Products whose k blocks share. */
 static void test_shared_k(kiln_stream *stream) {
     for (precision p = precision_first(); p < precision_end(); p++)
@@ -627,11 +665,11 @@ static void test_refusals(kiln_stream *stream) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        on_each_device(test_plain),        on_each_device(test_scales),     on_each_device(test_random),
-        on_each_device(test_exact),        on_each_device(test_positive),   on_each_device(test_nan),
-        on_each_device(test_matrix_units), on_each_device(test_many_tiles), on_each_device(test_bits),
-        on_each_device(test_shared_k),     on_each_device(test_few_rows),   on_each_device(test_extensions),
-        on_each_device(test_composition),  on_one_device(test_refusals),
+        on_each_device(test_plain),        on_each_device(test_scales),      on_each_device(test_random),
+        on_each_device(test_exact),        on_each_device(test_positive),    on_each_device(test_nan),
+        on_each_device(test_matrix_units), on_each_device(test_many_tiles),  on_each_device(test_bits),
+        on_each_device(test_shared_k),     on_each_device(test_few_rows),    on_each_device(test_extensions),
+        on_each_device(test_amx),          on_each_device(test_composition), on_one_device(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
