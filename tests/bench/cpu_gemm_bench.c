@@ -1,10 +1,12 @@
-/* gemm_f32 on the CPU against OpenBLAS and against the peak of the processor, square products:
+/* gemm_f32 on the CPU against OpenBLAS and against the peak of the processor, and gemm_bf16 by dot products of 16-bit
+ * numbers, where the processor has AVX-512 BF16, against f32 arithmetic and against theirs; square products:
  *
  *   cpu_gemm_bench [--json] [LEVEL]     LEVEL: x86-64-v2, ...; default: the best of this machine
  *
  *   GF/s   2 n^3 operations per second, in the best of the rounds
  *   peak   the same in percent of what fused multiply-adds in registers reach, times the threads
- *   ratio  kiln's GF/s by OpenBLAS's; behind it that of a round, in the middle and at the ends
+ *   ratio  kiln's GF/s by OpenBLAS's, or by its own of bf16 in f32 arithmetic; behind it that of a round, in the middle
+ *          and at the ends
  *
  * In a round the peak, kiln and OpenBLAS take turns, so that other work on the machine disturbs them alike. One thread
  * is measured in its processor time, more threads by the clock. Then each first waits until the other's threads sleep:
@@ -44,6 +46,7 @@ typedef struct instruction_level {
     const char *name, *openblas; /* its word for such a processor; NULL: it finds out */
     int lanes;
     void (*peak)(float *out);
+    void (*dot_peak)(float *out); /* of bf16, twice as many operations; NULL: there is none */
 } instruction_level;
 
 #if defined(__x86_64__)
@@ -51,12 +54,28 @@ typedef struct instruction_level {
 PEAK(peak_v2, , __m128, _mm_set1_ps, MULTIPLY_ADD)
 PEAK(peak_v3, __attribute__((target("avx2,fma"))), __m256, _mm256_set1_ps, _mm256_fmadd_ps)
 PEAK(peak_v4, __attribute__((target("avx512f"))), __m512, _mm512_set1_ps, _mm512_fmadd_ps)
-static const instruction_level levels[] = {
-    {"x86-64-v2", "Nehalem", 4, peak_v2}, {"x86-64-v3", "Haswell", 8, peak_v3}, {"x86-64-v4", NULL, 16, peak_v4}};
+__attribute__((target("avx512bf16"))) static void peak_bf16(float *out) {
+    __m512 sums[CHAINS];
+    const __m512bh factor = (__m512bh)_mm512_set1_epi32(0x3f803f80); /* 1 and 1 */
+    for (int i = 0; i < CHAINS; i++)
+        sums[i] = _mm512_set1_ps((float)i);
+    for (int step = 0; step < PEAK_STEPS; step++)
+        _Pragma("GCC unroll 12") for (int i = 0; i < CHAINS; i++) sums[i] = _mm512_dpbf16_ps(sums[i], factor, factor);
+    memcpy(out, sums, sizeof sums);
+}
+static bool has_bf16(void) {
+    return __builtin_cpu_supports("avx512bf16");
+}
+static const instruction_level levels[] = {{"x86-64-v2", "Nehalem", 4, peak_v2, NULL},
+                                           {"x86-64-v3", "Haswell", 8, peak_v3, NULL},
+                                           {"x86-64-v4", NULL, 16, peak_v4, peak_bf16}};
 #else
 #define MULTIPLY_ADD(a, b, c) vfmaq_f32(c, a, b)
 PEAK(peak_neon, , float32x4_t, vdupq_n_f32, MULTIPLY_ADD)
-static const instruction_level levels[] = {{"aarch64", NULL, 4, peak_neon}};
+static bool has_bf16(void) {
+    return false;
+}
+static const instruction_level levels[] = {{"aarch64", NULL, 4, peak_neon, NULL}};
 #endif
 
 /* ---- OpenBLAS ---- */
@@ -87,6 +106,7 @@ typedef struct bench {
     kiln_stream *stream;
     int threads;
     float *a, *b, *d, *expected;
+    uint16_t *a_bf16, *b_bf16;
 } bench;
 
 static void check(kiln_status status) {
@@ -103,6 +123,14 @@ static float *random_matrix(uint32_t seed, size_t count) {
         matrix[i] = (float)(seed >> 8) * 0x1p-23f - 1;
     }
     return matrix;
+}
+
+static uint16_t *as_bf16(const float *matrix, size_t count) {
+    uint16_t *cut = aligned_alloc(4096, count * sizeof *cut);
+    if (!cut) exit(1);
+    for (size_t i = 0; i < count; i++)
+        memcpy(&cut[i], (const char *)&matrix[i] + 2, sizeof *cut);
+    return cut;
 }
 
 static void multiply_kiln(const bench *t, int64_t n) {
@@ -136,12 +164,12 @@ static double speed(const bench *t, int64_t n, int repeats, void (*multiply)(con
     return 2e-9 * (double)n * (double)n * (double)n * repeats / (seconds(t->threads) - start);
 }
 
-/* Of one thread. */
-static double peak_speed(const instruction_level *level) {
+/* Of one thread; each step is so many operations a lane. */
+static double peak_speed(const instruction_level *level, void (*peak)(float *out), double operations) {
     float sums[CHAINS * 16];
     double start = seconds(1);
-    level->peak(sums);
-    return 2e-9 * CHAINS * level->lanes * (double)PEAK_STEPS / (seconds(1) - start);
+    peak(sums);
+    return operations * 1e-9 * CHAINS * level->lanes * (double)PEAK_STEPS / (seconds(1) - start);
 }
 
 /* Each sum has rounded so many times at most. */
@@ -159,7 +187,7 @@ static void measure(const bench *t, int64_t n, bool json) {
     int repeats = 1 + (int)(LEAST_SECONDS * 1e11 / (2 * (double)n * (double)n * (double)n));
     for (int i = -1; i < ROUNDS; i++) { /* the first round is not counted */
         int place = i < 0 ? 0 : i;
-        peak[place] = peak_speed(t->level) * t->threads;
+        peak[place] = peak_speed(t->level, t->level->peak, 2) * t->threads;
         kiln[place] = speed(t, n, repeats, multiply_kiln);
         if (!t->openblas) continue;
         other[place] = speed(t, n, repeats, multiply_openblas);
@@ -188,6 +216,44 @@ static void measure(const bench *t, int64_t n, bool json) {
     fflush(stdout);
 }
 
+static void multiply_bf16(const bench *t, int64_t n, int32_t compute) {
+    check(kiln_gemm_bf16(
+        t->stream,
+        &(kiln_gemm_params){
+            .d = t->d, .a = t->a_bf16, .b = t->b_bf16, .batch = 1, .m = n, .n = n, .k = n, .compute = compute}));
+}
+
+static void multiply_dot(const bench *t, int64_t n) {
+    multiply_bf16(t, n, KILN_GEMM_COMPUTE_DOT);
+}
+
+static void multiply_exact(const bench *t, int64_t n) {
+    multiply_bf16(t, n, KILN_GEMM_COMPUTE_F32);
+}
+
+static void measure_bf16(const bench *t, int64_t n, bool json) {
+    double dot[ROUNDS], exact[ROUNDS], ratio[ROUNDS], peak[ROUNDS];
+    int repeats = 1 + (int)(LEAST_SECONDS * 1e11 / (2 * (double)n * (double)n * (double)n));
+    for (int i = -1; i < ROUNDS; i++) { /* the first round is not counted */
+        int place = i < 0 ? 0 : i;
+        peak[place] = peak_speed(t->level, t->level->dot_peak, 4) * t->threads;
+        dot[place] = speed(t, n, repeats, multiply_dot);
+        exact[place] = speed(t, n, repeats, multiply_exact);
+        ratio[place] = dot[place] / exact[place];
+    }
+    spread d = spread_of(dot, ROUNDS), e = spread_of(exact, ROUNDS), p = spread_of(peak, ROUNDS);
+    spread r = spread_of(ratio, ROUNDS);
+    printf(
+        json ? "{\"level\": \"%s\", \"threads\": %d, \"size\": %lld, \"dot_gflops\": %.1f, \"percent_of_peak\": %.1f, "
+               "\"peak_gflops\": %.1f, \"f32_arithmetic_gflops\": %.1f, \"ratio\": %.3f, "
+               "\"round_ratio\": [%.3f, %.3f, %.3f]}"
+             : "cpu-gemm: %-9s  threads %d  %4lld  bf16 by dot products %6.1f GF/s  peak %3.0f %% of %6.1f  by f32 "
+               "%6.1f GF/s  ratio %.2f (%.2f to %.2f to %.2f)\n",
+        t->level->name, t->threads, (long long)n, d.most, 100 * d.most / p.most, p.most, e.most, d.most / e.most,
+        r.least, r.median, r.most);
+    fflush(stdout);
+}
+
 static const instruction_level *find_level(const char *name) {
     for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
         if (!strcmp(levels[i].name, name)) return &levels[i];
@@ -205,6 +271,7 @@ int main(int argc, char **argv) {
     size_t count = (size_t)(sizes[sizeof sizes / sizeof *sizes - 1] * sizes[sizeof sizes / sizeof *sizes - 1]);
     bench t = {.a = random_matrix(1, count), .b = random_matrix(2, count)};
     t.d = random_matrix(3, count), t.expected = random_matrix(4, count);
+    t.a_bf16 = as_bf16(t.a, count), t.b_bf16 = as_bf16(t.b, count);
     openblas library;
     const char *separator = json ? "[\n" : "";
     for (t.threads = 1; t.threads <= most; t.threads++) {
@@ -229,6 +296,10 @@ int main(int argc, char **argv) {
             if (json) separator = ",\n";
             measure(&t, sizes[i], json);
         }
+        for (size_t i = 0; t.level->dot_peak && has_bf16() && i < sizeof sizes / sizeof *sizes; i++) {
+            if (json) printf("%s", separator);
+            measure_bf16(&t, sizes[i], json);
+        }
         kiln_stream_close(&stream);
         kiln_device_close(device);
     }
@@ -237,5 +308,7 @@ int main(int argc, char **argv) {
     free(t.b);
     free(t.d);
     free(t.expected);
+    free(t.a_bf16);
+    free(t.b_bf16);
     return 0;
 }
