@@ -13,7 +13,7 @@
 enum { DEVICE, SIZE, SET, WITHOUT, JSON };
 
 static const cli_option options[] = {
-    [DEVICE] = {"device", "DEVICE", "cpu, cuda:N, rocm:N, a UUID or a PCI address; default: the best there is"},
+    [DEVICE] = {"device", "DEVICE", "cpu, cuda:N, rocm:N, hip:N, a UUID or a PCI address; default: the best there is"},
     [SIZE] = {"size", "MIB", "size of the largest tensor in MiB, and of the copy; default: 64, simulated: 1"},
     [SET] = {"set", "NAME=VALUE", "set a size or an option, where a function has it"},
     [WITHOUT] = {"without", "NAME", "leave an optional tensor out, where a function has it"},

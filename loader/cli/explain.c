@@ -12,7 +12,7 @@ static const cli_option options[] = {
     [TARGET] = {"target", "TARGET", "a device that need not be here: sm_90a, gfx942:xnack-, x86-64-v3"},
     [DRIVER] = {"driver", "VERSION", "its CUDA driver version, like 12.4; default: the newest known"},
     [DEVICE] = {"device", "DEVICE",
-                "a device of this machine: cpu, cuda:N, rocm:N, a UUID or a PCI address; default: the best"},
+                "a device of this machine: cpu, cuda:N, rocm:N, hip:N, a UUID or a PCI address; default: the best"},
     [ALL] = {"all", NULL, "every operator, which is also the default"},
     [JSON] = {"json", NULL, "write JSON"},
 };

@@ -6,10 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { CHECK, JSON };
+enum { CHECK, HIP, JSON };
 
 static const cli_option options[] = {
     [CHECK] = {"check", NULL, "load every image on every device found"},
+    [HIP] = {"hip", NULL, "load HIP, and list its devices too"},
     [JSON] = {"json", NULL, "write JSON"},
 };
 
@@ -48,12 +49,11 @@ static void *grow(void *array, size_t count, size_t size) {
     return grown;
 }
 
-/* Takes the reason from the last error. */
-static void leave_out(machine_view *machine, const char *name) {
+static void leave_out(machine_view *machine, const char *name, const char *why) {
     machine->left = grow(machine->left, machine->left_count, sizeof *machine->left);
     left_out *left = &machine->left[machine->left_count++];
     snprintf(left->name, sizeof left->name, "%s", name);
-    left->why = cli_format("%s", kiln_last_error());
+    left->why = cli_format("%s", why);
 }
 
 static void open_one(machine_view *machine, kiln_backend_id backend, int32_t ordinal) {
@@ -65,7 +65,7 @@ static void open_one(machine_view *machine, kiln_backend_id backend, int32_t ord
     if (status != KILN_OK) {
         char name[DEVICE_NAME_SIZE];
         snprintf(name, sizeof name, "%s:%d", kiln_backend_name(backend), ordinal);
-        leave_out(machine, name);
+        leave_out(machine, name, kiln_last_error());
         kiln_device_close(device);
         machine->failed = true;
         return;
@@ -76,19 +76,33 @@ static void open_one(machine_view *machine, kiln_backend_id backend, int32_t ord
     machine->infos[machine->count++] = info;
 }
 
-static void find_devices(machine_view *machine) {
+static void find_of_backend(machine_view *machine, kiln_backend_id backend) {
+    int32_t count;
+    kiln_status status = kiln_device_count(backend, &count);
+    if (status != KILN_OK || count == 0) leave_out(machine, kiln_backend_name(backend), kiln_last_error());
+    for (int32_t ordinal = 0; status == KILN_OK && ordinal < count; ordinal++)
+        open_one(machine, backend, ordinal);
+}
+
+static void find_hip(machine_view *machine) {
+    char *why;
+    if (device_load_hip(&why)) {
+        find_of_backend(machine, KILN_BACKEND_HIP);
+        return;
+    }
+    leave_out(machine, kiln_backend_name(KILN_BACKEND_HIP), why);
+    free(why);
+}
+
+static void find_devices(machine_view *machine, bool hip) {
     /* First, since a device remembers the story of its first opening. */
     if (kiln_device_open(NULL, &machine->best) != KILN_OK) {
-        leave_out(machine, "default device");
+        leave_out(machine, "default device", kiln_last_error());
         machine->failed = true;
     }
-    for (kiln_backend_id backend = KILN_BACKEND_CUDA; backend <= KILN_BACKEND_CPU; backend++) {
-        int32_t count;
-        kiln_status status = kiln_device_count(backend, &count);
-        if (status != KILN_OK || count == 0) leave_out(machine, kiln_backend_name(backend));
-        for (int32_t ordinal = 0; status == KILN_OK && ordinal < count; ordinal++)
-            open_one(machine, backend, ordinal);
-    }
+    for (kiln_backend_id backend = KILN_BACKEND_CUDA; backend <= KILN_BACKEND_CPU; backend++)
+        find_of_backend(machine, backend);
+    if (hip) find_hip(machine);
 }
 
 static void close_devices(machine_view *machine) {
@@ -273,13 +287,15 @@ static int show(const machine_view *machine, bool as_json, const bundle_list *bu
 }
 
 static int run(int argc, char **argv) {
-    bool as_json = false, checks = false;
+    bool as_json = false, checks = false, hip = false;
     const char *value;
     for (int option; (option = cli_next_option(&cli_info, argc, argv, &value)) != CLI_END;) {
         if (option == JSON)
             as_json = true;
         else if (option == CHECK)
             checks = true;
+        else if (option == HIP)
+            hip = true;
         else
             return cli_stop(&cli_info, option);
     }
@@ -288,7 +304,7 @@ static int run(int argc, char **argv) {
     machine_view machine = {0};
     int code = bundles_find(argc, argv, &bundles);
     if (code != CLI_OK) return code;
-    find_devices(&machine);
+    find_devices(&machine, hip);
     code = show(&machine, as_json, checks ? &bundles : NULL);
     close_devices(&machine);
     return code;

@@ -10,7 +10,7 @@ static const cli_option options[] = {
     [IN] = {"in", "NAME=FILE", "read an input from a .npy file"},
     [OUT] = {"out", "NAME=FILE", "write an output to a .npy file"},
     [SET] = {"set", "NAME=VALUE", "set an option, or check a size"},
-    [DEVICE] = {"device", "DEVICE", "cpu, cuda:N, rocm:N, a UUID or a PCI address; default: the best there is"},
+    [DEVICE] = {"device", "DEVICE", "cpu, cuda:N, rocm:N, hip:N, a UUID or a PCI address; default: the best there is"},
 };
 
 static int run(int argc, char **argv);

@@ -9,9 +9,11 @@
 
 kiln__hip_table kiln__hip;
 
-/* The plain name is that of wheels which bring the library along. */
-static const char *const library_names[] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5",
-                                            "libamdhip64.so"};
+static const char *const library_names[] = {
+#define KILN_HIP_LIBRARY(name) name,
+#include "loader/hip/libraries.def"
+#undef KILN_HIP_LIBRARY
+};
 
 enum { required = 1, optional = 0 };
 

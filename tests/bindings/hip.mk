@@ -8,6 +8,6 @@ HIP_TESTS := $(OUT)/tests/bindings/hip_test $(patsubst %,$(OUT)/tests/ops/%_test
 .PHONY: check-hip
 check-hip: ## kiln in AMD's own HIP, which is downloaded the first time, on the simulated driver; not in check
 	@scripts/deps.sh check
-	@$(SUBMAKE) $(HIP_TESTS) sim
+	@$(SUBMAKE) $(OUT)/kiln $(HIP_TESTS) sim
 	@tests/bindings/hip_install.sh '$(HIP_DIR)' || { status=$$?; [ $$status -eq 77 ]; exit; }; \
 		KILN_BUILD=$(OUT) HIP_DIR='$(HIP_DIR)' tests/bindings/hip.sh

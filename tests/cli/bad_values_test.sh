@@ -6,7 +6,7 @@ ptx=docs/examples/bring-your-own-kernel/saxpy.sm_75.ptx
 out=$KILN_SCRATCH/out
 printf '\x93NUMPY' >"$KILN_SCRATCH/short.npy"
 targets='sm_75 sm_80 sm_86 sm_89 sm_90 sm_90a'
-devices='must be cpu, cuda:N or rocm:N with N from 0 to'
+devices='must be cpu, cuda:N, rocm:N or hip:N with N from 0 to'
 version='must be a CUDA version like 12.4, from 1.0 to 999.99'
 sizes='must be a number of MiB from 1 to 1048576'
 number='must be a number from 0 to 2^63 - 1'
