@@ -160,6 +160,39 @@ static void test_rows(kiln_stream *stream) {
     }
 }
 
+/* The int8 codes and scales of rows are those of quantize_int8 with a scale for each row. */
+static void test_codes_are_those_of_quantize_int8(kiln_stream *stream) {
+    const int64_t rows = harness_on_cpu(stream) ? 64 : 4, cols = 1000;
+    for (precision p = precision_first(); p < precision_end(); p++) {
+        harness_describe("quantize_embedding_%s and quantize_int8_%s", precision_name(p), precision_name(p));
+        matrix x = matrix_create(stream, p, rows, cols, 0, AT_END);
+        matrix codes = matrix_create(stream, I8, rows, cols, 0, AT_END);
+        matrix scales = matrix_create(stream, F32, 1, rows, 0, AT_END);
+        matrix embedding_codes = matrix_create(stream, I8, rows, cols, 0, AT_END);
+        matrix embedding_scales = matrix_create(stream, F32, 1, rows, 0, AT_END);
+        matrix_fill(&x, any_number);
+        kiln_quantize_int8_params quantize_int8 = {
+            .codes = codes.data, .scales = scales.data, .x = x.data, .rows = rows, .cols = cols};
+        harness_ok(operator_function("quantize_int8", p)->call(stream, &quantize_int8, sizeof quantize_int8));
+        kiln_quantize_embedding_params quantize_embedding = {.codes = embedding_codes.data,
+                                                             .scales = embedding_scales.data,
+                                                             .x = x.data,
+                                                             .rows = rows,
+                                                             .cols = cols,
+                                                             .code_cols = cols,
+                                                             .code_type = KILN_VECTOR_INT8};
+        harness_ok(
+            operator_function("quantize_embedding", p)->call(stream, &quantize_embedding, sizeof quantize_embedding));
+        matrix_get(&codes);
+        matrix_get(&scales);
+        matrix_expect_exact(&embedding_codes, codes.values);
+        matrix_expect_exact(&embedding_scales, scales.values);
+        matrix *const all[] = {&x, &codes, &scales, &embedding_codes, &embedding_scales};
+        for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+            matrix_destroy(all[i]);
+    }
+}
+
 /* ---- vector_search ----------------------------------------------------------------------------------------------- */
 
 static int32_t code_of(const double *codes, int32_t code_type, int64_t i) {
@@ -527,9 +560,15 @@ static void test_without_extensions(kiln_stream *stream) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        on_each_device(test_rows),        on_each_device(test_searches),        on_each_device(test_without_extensions),
-        on_one_device(test_long_lists),   on_one_device(test_long_rows),        on_one_device(test_recall),
-        on_one_device(test_refused_rows), on_one_device(test_refused_searches),
+        on_each_device(test_rows),
+        on_each_device(test_codes_are_those_of_quantize_int8),
+        on_each_device(test_searches),
+        on_each_device(test_without_extensions),
+        on_one_device(test_long_lists),
+        on_one_device(test_long_rows),
+        on_one_device(test_recall),
+        on_one_device(test_refused_rows),
+        on_one_device(test_refused_searches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
