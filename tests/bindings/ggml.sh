@@ -127,22 +127,26 @@ for device in sm_80 gfx942; do
 done
 check "kiln with half the layers on each of two simulated GPUs, too" told_alike_on_simulated sm_90,gfx1100 -dev kiln0,kiln1 -ts 1,1
 
-# ---- Weights of 4 bits ----
+# ---- Quantised weights ----
 
-# They are multiplied by gemm_w4a16, for which the first graph allocates and the next ones do not. ggml's CPU rounds
-# activations to 8 bits, kiln does not: the text differs some time later.
+# Those of Q4_0 are multiplied by gemm_w4a16, for which the first graph allocates and the next ones do not; those of Q8_0
+# by mul_vec. ggml's CPU rounds activations to 8 bits, kiln does not: the text may differ some time later.
+quantised() { # TYPE TOKENS DEVICE
+    local model=quantised
+    check "the model is quantised to $1" "$PYTHON_DIR/bin/python3" tests/bindings/ggml_quantise.py "$work/story.gguf" \
+        "$work/quantised.gguf" "$1"
+    check "$1: ggml's CPU tells what it knows" tell begin "$2" -dev none
+    check "$1: kiln on the CPU begins it the same" told_alike quantised begin "$2" -dev kiln0 -ngl 99
+    check "$1: a graph like one before allocates nothing" allocates_once
+    check "$1: ggml's CPU begins it in few words" tell begin 6 -dev none
+    check "$1: kiln on simulated $3 begins it the same" told_alike_on_simulated "$3" -dev kiln0
+}
+
 if "$PYTHON_DIR/bin/python3" -c 'import gguf' 2>"$work/gguf.log"; then
-    check "the model is quantised to Q4_0" "$PYTHON_DIR/bin/python3" tests/bindings/ggml_quantise.py "$work/story.gguf" \
-        "$work/quantised.gguf" Q4_0
-    model=quantised
-    check "ggml's CPU tells what it knows" tell begin 40 -dev none
-    check "kiln on the CPU begins it the same" told_alike quantised begin 40 -dev kiln0 -ngl 99
-    check "a graph of weights of 4 bits like one before allocates nothing" allocates_once
-    check "ggml's CPU begins it in few words" tell begin 6 -dev none
-    check "kiln on simulated sm_80 begins it the same" told_alike_on_simulated sm_80 -dev kiln0
-    model=
+    quantised Q4_0 40 sm_80
+    quantised Q8_0 190 gfx942
 else
-    skip "weights of 4 bits" "there is no gguf package in $PYTHON_DIR, where make check-python puts it"
+    skip "quantised weights" "there is no gguf package in $PYTHON_DIR, where make check-python puts it"
 fi
 
 # ---- Another process ----

@@ -53,7 +53,7 @@ typedef struct ggml_kiln_w4a16 {
 
 typedef struct ggml_kiln_device {
     kiln_device *device;
-    const kiln_kernel *map;
+    const kiln_kernel *map, *mul_vec;
     kiln_device_info info;
     char name[16], id[16];
     struct ggml_backend_device base;

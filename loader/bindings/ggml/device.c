@@ -2,7 +2,7 @@
 #include "loader/bindings/ggml/backend.h"
 #include <stdio.h>
 
-extern const kiln_bundle ggml_kiln; /* map's images, written by kiln pack */
+extern const kiln_bundle ggml_kiln_map_images, ggml_kiln_mul_vec_images; /* written by kiln pack */
 
 bool ggml_kiln_on_cpu(const ggml_kiln_device *device) {
     return device->info.backend == KILN_BACKEND_CPU;
@@ -134,13 +134,19 @@ static const struct ggml_backend_device_i device_interface = {
 
 /* ---- Opening ----------------------------------------------------------------------------------------------------- */
 
-static kiln_status open_parts(ggml_kiln_device *device, const kiln_device_options *options) {
+static kiln_status find_kernel(ggml_kiln_device *device, const kiln_bundle *bundle, const char *name,
+                               const kiln_kernel **out_kernel) {
     const kiln_module *module;
+    GGML_KILN_TRY(kiln_module_get(device->device, bundle, bundle->name, &module));
+    return kiln_module_find_kernel(module, name, out_kernel);
+}
+
+static kiln_status open_parts(ggml_kiln_device *device, const kiln_device_options *options) {
     GGML_KILN_TRY(kiln_device_open(options, &device->device));
     GGML_KILN_TRY(kiln_device_get_info(device->device, &device->info));
     GGML_KILN_TRY(kiln_stream_open(device->device, 0, &device->stream));
-    GGML_KILN_TRY(kiln_module_get(device->device, &ggml_kiln, "ggml_kiln", &module));
-    return kiln_module_find_kernel(module, "ggml_kiln_map", &device->map);
+    GGML_KILN_TRY(find_kernel(device, &ggml_kiln_map_images, "ggml_kiln_map", &device->map));
+    return find_kernel(device, &ggml_kiln_mul_vec_images, "ggml_kiln_mul_vec", &device->mul_vec);
 }
 
 bool ggml_kiln_device_open(ggml_kiln_device *device, kiln_backend_id backend, int ordinal, int number,

@@ -1,9 +1,10 @@
-/* ggml's MUL_MAT by kiln's gemm: dst[m, n] = src1[m, k] src0[n, k]^T in f32, for each pair of matrices.
+/* ggml's MUL_MAT: dst[m, n] = src1[m, k] src0[n, k]^T in f32, for each pair of matrices, by kiln's gemm.
  *
  * Matrices of f16 and bf16 are multiplied in their type: src1 is rounded to it, and so is the product, as other GPU
  * backends of ggml do; where the graph asks for GGML_PREC_F32, in f32. Weights of Q4_0 and Q4_1 are multiplied as they
- * are, by gemm_w4a16 (w4a16.c); other quantised matrices are brought into f16, on the CPU into f32. What has to be
- * converted, or lies so that gemm cannot read it, is packed in workspace first. */
+ * are, by gemm_w4a16 (w4a16.c), and so are those of Q8_0 with few rows, by mul_vec (mul_vec.c); other quantised
+ * matrices are brought into f16, on the CPU into f32. What has to be converted, or lies so that gemm cannot read it, is
+ * packed in workspace first. */
 #include "loader/bindings/ggml/operators.h"
 
 /* A call: the type that it is multiplied in, and where in workspace what lies; or that it is used as it is. */
@@ -153,6 +154,10 @@ static kiln_status plan(ggml_kiln_backend *backend, const struct ggml_tensor *op
 kiln_status ggml_kiln_mul_mat_prepare(ggml_kiln_backend *backend, const struct ggml_tensor *op, size_t *out_workspace) {
     product p;
     *out_workspace = 0;
+    if (ggml_kiln_mul_vec_does(op)) {
+        *out_workspace = ggml_kiln_mul_vec_workspace(op);
+        return KILN_OK;
+    }
     if (!is_exact(op)) GGML_KILN_TRY(ggml_kiln_w4a16_prepare(backend, op->src[0]));
     GGML_KILN_TRY(plan(backend, op, &p));
     *out_workspace = p.size;
@@ -161,6 +166,7 @@ kiln_status ggml_kiln_mul_mat_prepare(ggml_kiln_backend *backend, const struct g
 
 kiln_status ggml_kiln_mul_mat_run(ggml_kiln_backend *backend, const struct ggml_tensor *op) {
     product p;
+    if (ggml_kiln_mul_vec_does(op)) return ggml_kiln_mul_vec_run(backend, op);
     GGML_KILN_TRY(plan(backend, op, &p));
     ggml_kiln_operand a = placed(backend, p.a, op->src[1], p.type), b = placed(backend, p.b, op->src[0], p.type);
     ggml_kiln_operand d = placed(backend, p.d, op, p.type);

@@ -18,4 +18,9 @@ kiln_status ggml_kiln_mul_mat_prepare(ggml_kiln_backend *backend, const struct g
 kiln_status ggml_kiln_flash_attn_prepare(ggml_kiln_backend *backend, const struct ggml_tensor *op,
                                          size_t *out_workspace);
 
+/* Whether a MUL_MAT that is supported is one of few rows, which mul_vec does; its workspace, and its calls. */
+bool ggml_kiln_mul_vec_does(const struct ggml_tensor *op);
+size_t ggml_kiln_mul_vec_workspace(const struct ggml_tensor *op);
+kiln_status ggml_kiln_mul_vec_run(ggml_kiln_backend *backend, const struct ggml_tensor *op);
+
 #endif
