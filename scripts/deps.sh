@@ -31,13 +31,13 @@ lint ci|clang-tidy|clang-tidy|static checks
 lint ci|shellcheck|shellcheck|checking the scripts
 oci ci|umoci|umoci|container images
 python ci|python3-venv|/usr/lib/python3*/ensurepip/__init__.py|fetching the Python package's hosts
-ggml|ninja-build|ninja|building llama.cpp
-ggml|python3-pip|pip3|fetching llama.cpp
+ggml ci|ninja-build|ninja|building llama.cpp
+ggml ci|python3-pip|pip3|fetching llama.cpp
 docs|doxygen|doxygen|the API reference
 coverage|lcov|lcov|counting lines
 bench|valgrind|valgrind|counting instructions
 bench|libopenblas0-pthread|/usr/lib/*-linux-gnu/openblas-pthread/libopenblas.so.0|comparing products of matrices
-images ci|clang-19|clang-19|firing AMD images
+images ggml ci|clang-19|clang-19|firing AMD images, building llama.cpp
 images ci|lld-19|ld.lld-19|firing AMD images
 images ci|llvm-19|llvm-objdump-19|looking into AMD images
 ci|clang|clang|fuzzing
