@@ -33,8 +33,8 @@
  * - Fork: in a child process, every call on a GPU device that was opened before the fork returns KILN_ERROR_FORKED. CPU
  *   devices keep working.
  * - Device loss: once a kernel or the hardware has failed, every pending wait ends, and every call on the device
- * returns KILN_ERROR_DEVICE_LOST with the cause in its error text. Releasing still works; once the device is closed it
- * may be opened again, if its driver can still use it.
+ *   returns KILN_ERROR_DEVICE_LOST with the cause in its error text. Releasing still works; once the device is closed
+ *   it may be opened again, if its driver can still use it.
  * - Structs may grow in later versions. Clear a struct before filling it, with a designated initialiser or memset: a
  *   field of 0 asks for nothing. A struct that is passed with its size may be longer or shorter than kiln's own.
  *   kiln_launch_config is passed without a size, and the fields after its flags are read only if a flag says so.

@@ -10,7 +10,7 @@
  *   works; rows aligned to 16 bytes are fastest. 16-bit floats are uint16_t.
  * - Arithmetic is in f32, with one rounding to nearest even at the end. NaN propagates unless stated otherwise.
  * - A size of 0 succeeds and writes nothing. Sizes are int64_t, and tensors of more than 2^31 elements work. A call
- * that needs more blocks of 256 threads than a launch may have is refused; every device takes 2^23 - 1 of them.
+ *   that needs more blocks of 256 threads than a launch may have is refused; every device takes 2^23 - 1 of them.
  * - Outputs may alias inputs only where that is stated.
  * - No operator allocates, waits or reads results back, so once loaded (by kiln_preload or by its first call) it can be
  *   captured in a CUDA graph.
@@ -18,9 +18,9 @@
  * - Any thread may call, but a stream may be used by only one thread at a time.
  * - No stack frame reaches 4 KB, on the CPU either: working memory belongs to the stream and the device.
  * - The exported functions have the suffix _sized and take sizeof(params), so that structs can grow: the missing tail
- * of an older caller's shorter struct counts as zero, and a longer struct with a non-zero tail is refused.
- * Foreign-function interfaces call these, as kiln_add_f16_sized(stream, params, size); the functions without the suffix
- * are inline and in no library. docs/foreign-functions.md lists every exported name.
+ *   of an older caller's shorter struct counts as zero, and a longer struct with a non-zero tail is refused.
+ *   Foreign-function interfaces call these, as kiln_add_f16_sized(stream, params, size); the functions without the
+ *   suffix are inline and in no library. docs/foreign-functions.md lists every exported name.
  *
  * Each function returns KILN_OK; KILN_ERROR_INVALID_ARGUMENT, before anything is launched, with the parameter and the
  * rule in kiln_last_error(); on its first use also what loading can return (see kiln_module_get), with
