@@ -1,5 +1,5 @@
-/* The description of one operator, kiln__operator_<op>, from its rows in <op>.def. Compiled once for each operator,
- * with -DKILN_DESCRIBE=<op>, into an object of its own, which only tools link. */
+/* The description of one operator, kiln__operator_<op>, from its rows in <op>.def. It is compiled once for each
+ * operator, with -DKILN_DESCRIBE=<op>, into an object of its own, which only tools link. */
 #include <kiln/ops.h>
 
 #define PASTE3(a, b, c) a##b##c
@@ -13,7 +13,7 @@
 #define PARAMS           JOIN(kiln_, KILN_DESCRIBE, _params)
 #define FUNCTION(suffix) JOIN(kiln_, KILN_DESCRIBE, suffix)
 
-/* The typed functions behind the untyped signatures. */
+/* The typed functions, called through untyped signatures. */
 #define KILN_PART(part)                                                                           \
     static kiln_status call_##part(kiln_stream *stream, const void *params, size_t params_size) { \
         return FUNCTION(_##part##_sized)(stream, params, params_size);                            \

@@ -1,4 +1,4 @@
-/* add on the CPU, and its definition: see add_gpu.c for the meaning of its blocks.
+/* add on the CPU: the operator's definition. add_gpu.c says what its blocks do.
  *
  * Floor: two reads and one write of the tensor at memory bandwidth.
  * Test: build/tests/ops/add_test. Bench: build/kiln bench add --device cpu */
@@ -6,7 +6,7 @@
 #include "kernels/common/cpu.h"
 
 KILN_INLINE void add(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
-    const kiln_add_args args = *(const kiln_add_args *)arguments; /* what no store can change */
+    const kiln_add_args args = *(const kiln_add_args *)arguments; /* a copy, which no store can change */
     bool nontemporal = kiln_is_nontemporal(&args.shape, dtype);
     float a_tile[KILN_TILE], b_tile[KILN_TILE];
     KILN_FOR_TILES(&args.shape, span, dtype, work, col, count) {

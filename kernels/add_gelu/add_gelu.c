@@ -5,7 +5,7 @@
 #define KILN_HOST add_gelu
 #include "kernels/common/operator.h"
 
-/* The end of the argument struct, copied as it is. */
+/* The last fields of the argument struct, copied as they are. */
 typedef struct form {
     float bound;
     float coefficients[KILN_ADD_GELU_COEFFICIENTS];

@@ -1,4 +1,4 @@
-/* add_gelu on the CPU, and its definition: see add_gelu_gpu.c for the meaning of its blocks.
+/* add_gelu on the CPU: the operator's definition. add_gelu_gpu.c says what its blocks do.
  *
  * Floor: one read and one write of the tensor at memory bandwidth.
  * Test: build/tests/ops/add_gelu_test. Bench: build/kiln bench add_gelu --device cpu */
@@ -6,7 +6,7 @@
 #include "kernels/common/cpu.h"
 
 KILN_INLINE void add_gelu(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
-    const kiln_add_gelu_args args = *(const kiln_add_gelu_args *)arguments; /* what no store can change */
+    const kiln_add_gelu_args args = *(const kiln_add_gelu_args *)arguments; /* a copy, which no store can change */
     bool nontemporal = kiln_is_nontemporal(&args.shape, dtype);
     float x_tile[KILN_TILE], bias_tile[KILN_TILE] = {0};
     KILN_FOR_TILES(&args.shape, span, dtype, work, col, count) {

@@ -7,8 +7,8 @@
 
 enum { Y, SUM, X, RESIDUAL, WEIGHT, TENSORS };
 
-/* Each element is read, in all inputs, before its results are written, by the same thread: an output may be an input
- * where their rows lie on each other, and the outputs may not be one tensor. */
+/* The thread that writes an element's results has read that element of all inputs before. So an output may be an input,
+ * if their rows coincide, but the two outputs must be different tensors. */
 static kiln_status check_places(const char *name, const kiln__tensor *tensors) {
     KILN__TRY(kiln__tensor_in_place_check(name, &tensors[Y], &tensors[X]));
     KILN__TRY(kiln__tensor_in_place_check(name, &tensors[Y], &tensors[RESIDUAL]));

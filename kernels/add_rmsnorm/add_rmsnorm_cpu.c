@@ -1,4 +1,4 @@
-/* add_rmsnorm on the CPU, and its definition: see add_rmsnorm_gpu.c for the meaning of its blocks.
+/* add_rmsnorm on the CPU: the operator's definition. add_rmsnorm_gpu.c says what its blocks do.
  *
  * Floor: two reads and two writes of the tensor at memory bandwidth.
  * Test: build/tests/ops/rmsnorm_test. Bench: build/kiln bench add_rmsnorm --device cpu */
@@ -27,7 +27,7 @@ KILN_INLINE float squares_of(const void *x, const void *residual, size_t count, 
     return kiln_squares_total(sum);
 }
 
-/* A row of all tensors. */
+/* The same row of all tensors. */
 typedef struct places {
     void *y, *sum;
     const void *x, *residual;
@@ -41,10 +41,11 @@ KILN_INLINE void write(void *target, const float *values, size_t n, kiln_cpu_dty
         kiln_tile_write(target, values, n, dtype, nontemporal);
 }
 
-/* Along with a large tensor's row asks for the next one, so that memory is read and written at once. */
+/* Writes the results of a row. Of a large tensor it prefetches the next row meanwhile, so that memory is read and
+ * written at the same time. */
 KILN_INLINE void put(const places *row, const void *weight, float scale, size_t count, kiln_cpu_dtype dtype,
                      bool nontemporal) {
-    float sums[KILN_TILE], results[KILN_TILE]; /* that at first hold the weights */
+    float sums[KILN_TILE], results[KILN_TILE]; /* which hold the weights at first */
     for (size_t start = 0; start < count; start += KILN_TILE) {
         size_t n = kiln_min(count - start, KILN_TILE);
         const void *x = kiln_at(row->x, start, dtype), *residual = kiln_at(row->residual, start, dtype);
@@ -63,7 +64,8 @@ KILN_INLINE void put(const places *row, const void *weight, float scale, size_t 
 }
 
 KILN_INLINE void add_rmsnorm(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
-    const kiln_add_rmsnorm_args args = *(const kiln_add_rmsnorm_args *)arguments; /* what no store can change */
+    const kiln_add_rmsnorm_args args =
+        *(const kiln_add_rmsnorm_args *)arguments; /* a copy, which no store can change */
     bool nontemporal = kiln_is_nontemporal(&args.shape, dtype);
     for (uint64_t block = span->begin; block < span->end; block++)
         for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++) {

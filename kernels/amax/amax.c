@@ -1,18 +1,19 @@
-/* amax, host side: in one launch where a group of threads has all elements of a result, else in two, with partials in
- * the workspace. */
+/* amax, host side: one launch where the threads of a block have all elements of a result, else two, with partial
+ * results in the workspace. */
 #include "kernels/amax/amax_args.h"
 #include "kernels/common/quantize_host.h"
 #include <kiln/ops/quantize.h>
 #define KILN_HOST amax
 #include "kernels/common/operator.h"
 
-enum { CHUNK_LOG2 = 13, FEW_ROWS = 8 }; /* of a block: elements of a row, and rows that share a result */
+enum { CHUNK_LOG2 = 13, FEW_ROWS = 8 }; /* per block: elements of a row, and rows that share a result */
 
 static int64_t parts_of(int64_t count, int64_t part) {
     return count / part + (count % part != 0);
 }
 
-/* Checks the sizes and says how a call is cut; leaves the rest of the arguments 0. A call on nothing has no rows. */
+/* Checks the sizes and divides the call into blocks; leaves the other arguments 0. A call on an empty tensor has no
+ * rows. */
 static kiln_status cut(const char *name, const kiln_amax_params *params, unsigned size_log2, kiln_amax_args *args) {
     const int64_t rows = params->rows, cols = params->cols;
     uint32_t rows_log2 = 0;
@@ -27,7 +28,7 @@ static kiln_status cut(const char *name, const kiln_amax_params *params, unsigne
     const bool grouped = params->scale_cols > 1;
     unsigned lanes_log2 = kiln__lanes_log2(kiln__vectors(cols, size_log2));
     if (lanes_log2 > KILN_SUBGROUP_LOG2) lanes_log2 = KILN_BLOCK_LOG2;
-    if (grouped) lanes_log2 = KILN_QUANTIZE_GROUP_LOG2 - (4 - size_log2); /* a vector of a group for each thread */
+    if (grouped) lanes_log2 = KILN_QUANTIZE_GROUP_LOG2 - (4 - size_log2); /* one vector of a group for each thread */
     args->shared = rows_log2 != 0;
     args->block_rows = KILN_BLOCK >> lanes_log2;
     if (args->shared && args->block_rows < FEW_ROWS) args->block_rows = FEW_ROWS;
@@ -46,7 +47,7 @@ static bool joins(const kiln_amax_args *args) {
     return args->join_rows > 1 || args->join_cols > 1;
 }
 
-/* Bytes of the partials, of which there are fewer than elements. */
+/* Bytes of the partial results, of which there are fewer than elements. */
 static uint64_t partials_size(const kiln_amax_args *args) {
     return joins(args) ? (uint64_t)args->partial_rows * (uint64_t)args->partial_cols * sizeof(float) : 0;
 }

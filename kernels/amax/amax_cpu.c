@@ -1,4 +1,4 @@
-/* amax on the CPU, and its definition: see amax_gpu.c for the meaning of its blocks.
+/* amax on the CPU: the operator's definition. amax_gpu.c says what its blocks do.
  *
  * Floor: one read of the tensor at memory bandwidth.
  * Test: build/tests/ops/amax_test. Bench: build/kiln bench amax --device cpu */
@@ -6,7 +6,7 @@
 #include "kernels/common/cpu.h"
 #include "kernels/common/quantize_scale.h"
 
-/* The bits of the greatest magnitude of count elements, and of those before. */
+/* The bits of the greatest magnitude among count elements and those seen before. */
 KILN_INLINE uint32_t greatest_of(uint32_t greatest, const void *x, size_t count, kiln_cpu_dtype dtype) {
     float tile[KILN_TILE];
     for (size_t start = 0; start < count; start += KILN_TILE) {
@@ -20,7 +20,7 @@ KILN_INLINE uint32_t greatest_of(uint32_t greatest, const void *x, size_t count,
     return greatest;
 }
 
-/* The partials of blocks. */
+/* The partial results of blocks. */
 KILN_INLINE void find(const kiln_amax_args args, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     for (uint64_t block = span->begin; block < span->end; block++) {
         uint64_t tile = block % span->grid[0], place = block / span->grid[0], first = place * args.block_rows;
@@ -36,7 +36,7 @@ KILN_INLINE void find(const kiln_amax_args args, const kiln_cpu_span *span, kiln
             args.partials[place * (uint64_t)args.partial_cols + tile] = kiln_float(greatest);
     }
 }
-/* Results of partials. */
+/* Reduces partial results. */
 KILN_INLINE void join(const kiln_amax_args args, const kiln_cpu_span *span) {
     for (uint64_t block = span->begin; block < span->end; block++) {
         uint64_t col = block % span->grid[0], row = block / span->grid[0], first = row * (uint64_t)args.join_rows;
@@ -52,7 +52,7 @@ KILN_INLINE void join(const kiln_amax_args args, const kiln_cpu_span *span) {
 }
 
 KILN_INLINE void amax(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
-    const kiln_amax_args args = *(const kiln_amax_args *)arguments; /* what no store can change */
+    const kiln_amax_args args = *(const kiln_amax_args *)arguments; /* a copy, which no store can change */
     if (args.joining)
         join(args, span);
     else

@@ -1,4 +1,4 @@
-/* argmax, host side: rows of up to a chunk in one launch, longer ones in two with partials in the workspace. */
+/* argmax, host side: rows of up to a chunk in one launch, longer rows in two, with partial results in the workspace. */
 #include "kernels/argmax/argmax_args.h"
 #include <kiln/ops/sample.h>
 #define KILN_HOST argmax

@@ -1,4 +1,4 @@
-/* argmax on the CPU, and its definition: see argmax_gpu.c for the meaning of its blocks.
+/* argmax on the CPU: the operator's definition. argmax_gpu.c says what its blocks do.
  *
  * Floor: one read of the tensor at memory bandwidth.
  * Test: build/tests/ops/argmax_test. Bench: build/kiln bench argmax --device cpu */
@@ -6,7 +6,8 @@
 #include "kernels/common/cpu.h"
 #include "kernels/common/total_order.h"
 
-/* The best of count elements whose first is column col. A tile is looked at once more only where it has a new best. */
+/* The best of count elements, the first of which is in column col. A tile is searched for the column only if it has a
+ * new best. */
 KILN_INLINE kiln_argmax_best best_of(const void *x, uint32_t col, size_t count, kiln_cpu_dtype dtype) {
     kiln_argmax_best best = {0, UINT32_MAX};
     float tile[KILN_TILE];
@@ -36,7 +37,7 @@ KILN_INLINE kiln_argmax_best best_of_partials(const kiln_argmax_best *partials, 
 }
 
 KILN_INLINE void argmax(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
-    const kiln_argmax_args args = *(const kiln_argmax_args *)arguments; /* what no store can change */
+    const kiln_argmax_args args = *(const kiln_argmax_args *)arguments; /* a copy, which no store can change */
     for (uint64_t block = span->begin; block < span->end; block++)
         for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++) {
             kiln_argmax_best *partials = args.partials + work.row * args.chunks;

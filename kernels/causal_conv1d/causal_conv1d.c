@@ -27,7 +27,7 @@ static kiln_status sizes_check(const char *name, const kiln_causal_conv1d_params
     return KILN_OK;
 }
 
-/* What is of the sequences: they have states, and the caller may say where each begins. */
+/* Checks what describes the sequences: their states, and where each begins if the caller says so. */
 static kiln_status sequences_check(const char *name, const kiln_causal_conv1d_params *params, int64_t batch,
                                    int64_t states, int64_t history, unsigned size_log2, uint32_t *wide) {
     const void *const tensors[] = {params->initial_states, params->final_states};
@@ -47,7 +47,7 @@ static kiln_status sequences_check(const char *name, const kiln_causal_conv1d_pa
     return KILN_OK;
 }
 
-/* A launch of so many rows, of which each thread has a vector, or an element where there are no whole vectors. */
+/* The launch over a number of rows. Each thread takes a vector, or an element where rows are not whole vectors. */
 static kiln_status grid_of(const char *name, uint64_t rows, int64_t channels, unsigned size_log2, uint32_t wide,
                            kiln_shape *shape, kiln_launch_config *config) {
     unsigned vector_log2 = 4 - size_log2;

@@ -1,4 +1,4 @@
-/* causal_conv1d on the CPU, and its definition: see causal_conv1d_gpu.c for the meaning of its blocks.
+/* causal_conv1d on the CPU: the operator's definition. causal_conv1d_gpu.c says what its blocks do.
  *
  * Floor: a read of x and of residual and a write of y at memory bandwidth, and a read and a write of the states.
  * Test: build/tests/ops/causal_conv1d_test. Bench: build/kiln bench causal_conv1d --device cpu */
@@ -6,7 +6,7 @@
 
 #include "kernels/causal_conv1d/place.h"
 
-/* Some channels of a place as f32. */
+/* Several channels of a place as f32. */
 KILN_INLINE const float *load(float *tile, kiln_conv_place place, uint64_t channel, size_t count,
                               kiln_cpu_dtype dtype) {
     if (place.tensor) return kiln_tile_load(tile, kiln_at(place.tensor, place.element + channel, dtype), count, dtype);
@@ -15,7 +15,7 @@ KILN_INLINE const float *load(float *tile, kiln_conv_place place, uint64_t chann
     return tile;
 }
 
-/* Some channels of a token. */
+/* Computes several channels of a token. */
 KILN_INLINE void put(const kiln_causal_conv1d_args *args, kiln_varlen_sequence sequence, uint64_t token,
                      uint64_t channel, size_t count, kiln_cpu_dtype dtype) {
     static const float coefficients[1] = {1.0f};
@@ -46,7 +46,8 @@ KILN_INLINE void put(const kiln_causal_conv1d_args *args, kiln_varlen_sequence s
     kiln_tile_write(target, results, count, dtype, false);
 }
 
-/* A sequence's next state, from the oldest row on: a row of the state that it began with lies behind. */
+/* Writes a sequence's next state, from the oldest row on: a row that it takes over from the previous state lies further
+ * on there. */
 KILN_INLINE void put_state(const kiln_causal_conv1d_args *args, kiln_varlen_sequence sequence, uint64_t channel,
                            size_t count, kiln_cpu_dtype dtype) {
     uint64_t state = kiln_conv_state(args, sequence.number);
@@ -73,7 +74,8 @@ KILN_INLINE void put_tile(const kiln_causal_conv1d_args *args, kiln_varlen_seque
 }
 
 KILN_INLINE void causal_conv1d(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
-    const kiln_causal_conv1d_args args = *(const kiln_causal_conv1d_args *)arguments; /* what no store can change */
+    const kiln_causal_conv1d_args args =
+        *(const kiln_causal_conv1d_args *)arguments; /* a copy, which no store can change */
     for (uint64_t block = span->begin; block < span->end; block++)
         for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++) {
             kiln_varlen_sequence sequence = kiln_varlen_find(&args.varlen, (uint32_t)work.row);
@@ -85,7 +87,8 @@ KILN_INLINE void causal_conv1d(const void *arguments, const kiln_cpu_span *span,
 KILN_CPU_KERNEL(causal_conv1d)
 
 KILN_INLINE void causal_conv1d_states(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
-    const kiln_causal_conv1d_args args = *(const kiln_causal_conv1d_args *)arguments; /* what no store can change */
+    const kiln_causal_conv1d_args args =
+        *(const kiln_causal_conv1d_args *)arguments; /* a copy, which no store can change */
     for (uint64_t block = span->begin; block < span->end; block++)
         for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++)
             put_state(&args, kiln_varlen_of(&args.varlen, (uint32_t)work.row, args.tokens), work.col,

@@ -429,7 +429,7 @@ KILN_INLINE uint32_t head_first(const kiln_attention_args *args, uint32_t block)
 }
 
 KILN_INLINE void ATTEND(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
-    const kiln_attention_args args = *(const kiln_attention_args *)arguments; /* what no store can change */
+    const kiln_attention_args args = *(const kiln_attention_args *)arguments; /* a copy, which no store can change */
     state *held = span->scratch;
     held->padded = (args.head_dim + KILN_VEC - 1) / KILN_VEC * KILN_VEC;
     for (uint64_t group = span->begin; group < span->end; group++) {
@@ -454,7 +454,7 @@ ATTENTION_KERNEL(ATTEND)
 
 /* The rows of a token: KILN_ATTENTION_SUBGROUPS heads for each group. */
 KILN_INLINE void JOIN(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
-    const kiln_attention_args args = *(const kiln_attention_args *)arguments; /* what no store can change */
+    const kiln_attention_args args = *(const kiln_attention_args *)arguments; /* a copy, which no store can change */
     const float *scales = kiln_partial_scales(&args);
     uint32_t heads = args.kv_heads * args.group;
     for (uint64_t group = span->begin; group < span->end; group++) {

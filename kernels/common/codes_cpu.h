@@ -1,5 +1,5 @@
-/* What CPU kernels share that quantise their own result, and the definition of its codes: a tile of results, filled up
- * with zeros to whole eights, becomes codes and scales. */
+/* What the CPU kernels that quantise their own result share, and the definition of the codes: a tile of results, filled
+ * up with zeros to whole eights, becomes codes and scales. */
 #ifndef KILN_KERNELS_COMMON_CODES_CPU_H
 #define KILN_KERNELS_COMMON_CODES_CPU_H
 
@@ -11,7 +11,7 @@ enum { KILN_TILE_EIGHTS = KILN_TILE / KILN_EIGHT, KILN_TILE_BLOCKS = KILN_TILE /
 typedef struct kiln_codes_tile {
     uint64_t row, first, col; /* first: its first eight */
     size_t count;             /* elements of the row */
-    size_t eights;            /* that are written; of NVFP4 also those beyond the row */
+    size_t eights;            /* that are written; for NVFP4 including those beyond the row */
 } kiln_codes_tile;
 
 KILN_INLINE kiln_codes_tile kiln_codes_tile_of(const kiln_codes_args *args, uint64_t row, uint64_t first) {
@@ -27,12 +27,12 @@ KILN_INLINE kiln_codes_tile kiln_codes_tile_of(const kiln_codes_args *args, uint
     for (kiln_codes_tile tile = kiln_codes_tile_of(args, row, 0); (tile).eights; \
          (tile) = kiln_codes_tile_of(args, row, (tile).first + KILN_TILE_EIGHTS))
 
-/* Puts zeros behind a tile's elements. */
+/* Puts zeros after a tile's elements. */
 KILN_INLINE void kiln_codes_tile_fill(float *values, size_t count) {
     if (count < KILN_TILE) memset(values + count, 0, (KILN_TILE - count) * sizeof *values);
 }
 
-/* The bits of the greatest magnitude of count values, and of those before. */
+/* The bits of the greatest magnitude among count values and those seen before. */
 KILN_INLINE uint32_t kiln_codes_greatest(uint32_t greatest, const float *values, size_t count) {
     for (size_t i = 0; i < count; i++) {
         uint32_t magnitude = kiln_quantize_magnitude(values[i]);
@@ -41,8 +41,8 @@ KILN_INLINE uint32_t kiln_codes_greatest(uint32_t greatest, const float *values,
     return greatest;
 }
 
-/* What a row's greatest magnitude, if it was asked for, is to all its tiles: the factor of its elements, or 1 / g of
- * NVFP4. It is written once. */
+/* What the tiles of a row need to know of its greatest magnitude, if that was computed: the factor of the elements, or
+ * 1 / g for NVFP4. The scale is written once. */
 KILN_INLINE float kiln_codes_factor(const kiln_codes_args *args, uint64_t row, uint32_t greatest,
                                     kiln_codes_format format) {
     const bool inside = row < (uint64_t)args->rows;
@@ -100,7 +100,7 @@ KILN_INLINE void kiln_codes_put_pairs(const kiln_codes_args *args, const kiln_co
            blocks * KILN_NVFP4_BLOCK_BYTES);
 }
 
-/* values: a tile of them, with zeros behind the row's. */
+/* Writes the codes of a tile and their scales. values has zeros after the row's end. */
 KILN_INLINE void kiln_codes_put(const kiln_codes_args *args, const kiln_codes_tile *tile, const float *values,
                                 float factor, kiln_codes_format format) {
     if (format == KILN_CODES_NVFP4)

@@ -1,5 +1,5 @@
-/* What the host sides of operators share that quantise their own result: the checks of what they write and the launch
- * of its rows. */
+/* What the host sides of operators that quantise their own result share: the checks of their outputs, and the launch
+ * over the result's rows. */
 #ifndef KILN_KERNELS_COMMON_CODES_HOST_H
 #define KILN_KERNELS_COMMON_CODES_HOST_H
 
@@ -7,21 +7,21 @@
 #include "kernels/common/nvfp4_host.h"
 #include "kernels/common/quantize_host.h"
 
-/* The fields of a call's params that say where its codes go, under the names that all such operators give them. Those
- * of the other formats are 0. */
+/* The fields of a call's params that describe its codes, under the names that all such operators give them. Fields of
+ * other formats are 0. */
 typedef struct kiln__codes_call {
     void *codes, *scales;
     float *global_scale;
     int64_t rows, cols, scale_rows, scale_cols, codes_stride;
     int32_t scale_layout;
     float smax, static_scale;
-    float greatest; /* number of the code; 0: NVFP4 */
+    float greatest; /* the code's greatest number; 0: NVFP4 */
 } kiln__codes_call;
 
-/* So that the threads of a row, after one another, stay within 32 bits. */
+/* Such that the columns of the threads that share a row stay within 32 bits. */
 enum { KILN__CODES_COLS_MAX = INT32_MAX - (1 << 13) + 1 };
 
-/* Checks what is the same for empty results. */
+/* Checks what empty results must satisfy too. */
 static inline kiln_status kiln__codes_limits_check(const char *name, const kiln__codes_call *call) {
     const bool nvfp4 = call->greatest == 0;
     const float least = nvfp4 ? 0x1p-116f : 0x1p-126f;
@@ -88,8 +88,8 @@ static inline kiln_status kiln__codes_nvfp4_check(const char *name, const kiln__
     return KILN_OK;
 }
 
-/* Checks where codes and scales go, of a result that is not empty, and makes the arguments and the launch. wide:
- * whether the rows of what is read, and of what else is written, are aligned. */
+/* Checks the codes and scales of a result that is not empty, and prepares the arguments and the launch. wide: whether
+ * the rows of all other tensors are aligned. */
 static inline kiln_status kiln__codes_prepare(const char *name, const kiln__codes_call *call, uint32_t wide,
                                               kiln_codes_args *args, kiln_launch_config *config) {
     const bool nvfp4 = call->greatest == 0;

@@ -1,4 +1,4 @@
-/* What a CPU kernel takes from its machine. An <op>_cpu.c is compiled once for each level of loader/targets.def, with
+/* What CPU kernels are written with. An <op>_cpu.c is compiled once for each level of loader/targets.def, with
  * -DKILN_CPU_LEVEL=x86_64_v3 and the level's compiler flags; its loops are plain C that the compiler vectorises.
  *
  * KILN_CPU_KERNEL(kernel) defines kiln__cpu_<kernel>_<dtype>_<level> for each dtype, over
@@ -6,11 +6,12 @@
  *     KILN_INLINE void kernel(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype)
  *
  * in which dtype is then a constant. Its loops go over tiles: kiln_tile_load or kiln_tile_read gives a tile's elements
- * as f32, kiln_tile_target says where to leave the results, kiln_tile_write takes them to the tensor.
+ * as f32, kiln_tile_target says where to put the results, and kiln_tile_write stores them in the tensor.
  *
- * Frames stay under 4 KB, since a caller's thread may have a small stack: what is larger lies in span->scratch.
+ * Stack frames stay under 4 KB, since a caller's thread may have a small stack: larger arrays lie in span->scratch.
  *
- * Results depend neither on the span nor on the threads: a block's work is done the same wherever it is done. */
+ * Results depend neither on the span nor on the number of threads: a block is computed in the same way wherever it is
+ * computed. */
 #ifndef KILN_KERNELS_COMMON_CPU_H
 #define KILN_KERNELS_COMMON_CPU_H
 
@@ -33,11 +34,12 @@
 #define KILN_FMA(a, b, c) ((a) * (b) + (c))
 #endif
 
-/* Before a loop whose iterations do not depend on each other though its pointers may be equal. */
+/* Stands before a loop whose iterations do not depend on each other even if its pointers are equal. */
 #if defined(__clang__)
 #define KILN_UNROLL      _Pragma("unroll")
 #define KILN_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
-/* Sanitizers, low levels and low optimisation leave some of these loops scalar: slower, and as right. */
+/* Under sanitizers, on low levels and at low optimisation some of these loops stay scalar, which is slower and just as
+ * correct. */
 #pragma clang diagnostic ignored "-Wpass-failed"
 #else
 #define KILN_UNROLL      _Pragma("GCC unroll 16")
@@ -46,8 +48,8 @@
 
 #include "kernels/common/math.h"
 
-/* a * b + c with one rounding on every level. Where there is no instruction: the product is exact in f64, and the sum
- * is rounded to odd there (its last bit is set if it is inexact), so that rounding again to f32 is as if it were exact.
+/* a * b + c with one rounding on every level. Without such an instruction, the product is exact in f64, and the sum is
+ * rounded to odd there (its last bit is set if it is inexact), so that rounding again to f32 gives the correct result.
  */
 KILN_INLINE float kiln_fused(float a, float b, float c) {
 #if defined(__FMA__) || defined(__aarch64__)
@@ -82,14 +84,14 @@ typedef enum kiln_cpu_dtype { KILN_CPU_f32, KILN_CPU_f16, KILN_CPU_bf16 } kiln_c
 
 typedef void kiln_cpu_function_type(const void *arguments, const kiln_cpu_span *span);
 
-/* A tile is what is worked on at a time, in the first-level cache. Where an operator goes element by element a tile has
- * KILN_TILE_BYTES: few enough that while one is being computed the processor, out of order, still writes the one before
- * and reads the one after. */
+/* A tile is the set of elements that is computed at a time, in the first-level cache. In an elementwise operator a tile
+ * has KILN_TILE_BYTES: so few that while one is being computed the processor, out of order, still writes the previous
+ * one and already reads the next one. */
 enum {
     KILN_TILE = 256,                  /* elements at most */
     KILN_TILE_BYTES = 512,            /* of a tensor */
-    KILN_NONTEMPORAL_BYTES = 8 << 20, /* results of this size are written past the caches */
-    KILN_PREFETCH_BYTES = 4096,       /* how far ahead of a tile */
+    KILN_NONTEMPORAL_BYTES = 8 << 20, /* results of this size are stored non-temporally */
+    KILN_PREFETCH_BYTES = 4096,       /* how far ahead tiles are prefetched */
     KILN_LANES = 32                   /* accumulators of a reduction; the same on every level */
 };
 
@@ -155,30 +157,30 @@ KILN_INLINE const float *kiln_tile_load(float *tile, const void *source, size_t 
     return tile;
 }
 
-/* Asks for what lies ahead bytes from source, for the second-level cache: the first has too few requests open at a time
- * to share them with stores. An address beyond the tensor does no harm. */
+/* Prefetches what lies `ahead` bytes from source, into the second-level cache: the first-level cache can have too few
+ * requests open at a time to share them with stores. An address beyond the tensor does no harm. */
 KILN_INLINE void kiln_prefetch(const void *source, size_t size, size_t ahead) {
     for (size_t i = 0; i < size; i += 64)
         __builtin_prefetch((const char *)source + ahead + i, 0, 2);
 }
 
-/* The same, of a tensor that is read once, from front to back: asks for what a later tile will read, so that it comes
- * while this one is computed. An address beyond the tensor does no harm. */
+/* The same for a tensor that is read once, from front to back: prefetches what a later tile will read, so that it
+ * arrives while this one is being computed. An address beyond the tensor does no harm. */
 KILN_INLINE const float *kiln_tile_read(float *tile, const void *source, size_t count, kiln_cpu_dtype dtype) {
     for (size_t i = 0; i < count * kiln_dtype_size(dtype); i += 64)
         __builtin_prefetch((const char *)source + KILN_PREFETCH_BYTES + i);
     return kiln_tile_load(tile, source, count, dtype);
 }
 
-/* Large results are written past the caches, which they would not stay in: a store that goes through them first reads
- * the line that it overwrites. */
+/* Large results, which would not stay in the caches, are stored non-temporally: a store that goes through the caches
+ * first reads the line that it overwrites. */
 KILN_INLINE bool kiln_is_nontemporal(const kiln_shape *shape, kiln_cpu_dtype dtype) {
     return (uint64_t)shape->rows * (uint64_t)shape->cols * kiln_dtype_size(dtype) >= KILN_NONTEMPORAL_BYTES;
 }
 
-/* memcpy of a tile, past the caches. Where a tile starts inside a line of the cache, the tile before writes the rest of
- * the line: in vectors of 16 bytes both parts meet on the way to memory, and if these do not fit either, the line goes
- * through the caches. Needs kiln_nontemporal_fence at the end. */
+/* memcpy of a tile, with non-temporal stores. If a tile starts inside a cache line, the previous tile has written the
+ * rest of the line: as vectors of 16 bytes, both are combined on the way to memory, and if these are not aligned
+ * either, the line goes through the caches. Needs kiln_nontemporal_fence at the end. */
 KILN_INLINE void kiln_nontemporal_copy(void *target, const void *source, size_t size) {
     char *to = target;
     const char *from = source;
@@ -207,7 +209,8 @@ KILN_INLINE void kiln_nontemporal_fence(void) {
 #endif
 }
 
-/* memcpy of bytes that are read once. nontemporal: past the caches, and kiln_nontemporal_fence is needed at the end. */
+/* memcpy of bytes that are read once. nontemporal: with non-temporal stores, after which kiln_nontemporal_fence is
+ * needed at the end. */
 KILN_INLINE void kiln_row_copy(void *target, const void *source, size_t size, bool nontemporal) {
     if (!nontemporal) {
         memcpy(target, source, size);
@@ -242,7 +245,7 @@ KILN_INLINE void kiln_tile_write(void *target, const float *tile, size_t count, 
     if (nontemporal) kiln_nontemporal_copy(target, halves, count * sizeof *halves);
 }
 
-/* What a block does of an operator's rows: none where it is beyond the last. */
+/* A block's share of an operator's rows: empty if the block is beyond the last row. */
 typedef struct kiln_cpu_work {
     uint64_t tile;
     uint64_t row, row_end;
@@ -258,7 +261,7 @@ KILN_INLINE kiln_cpu_work kiln_work_of(const kiln_shape *shape, const kiln_cpu_s
     return work;
 }
 
-/* The loop over what a span does, a tile at a time: count elements of work.row from col. */
+/* The loop over a span's tiles: count elements of work.row from col on. */
 #define KILN_FOR_TILES(shape, span, dtype, work, col, count)                                                   \
     for (uint64_t block = (span)->begin; block < (span)->end; block++)                                         \
         for (kiln_cpu_work work = kiln_work_of(shape, span, block); (work).row < (work).row_end; (work).row++) \

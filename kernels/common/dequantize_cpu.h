@@ -1,4 +1,4 @@
-/* dequantize_fp8 and dequantize_int8 on the CPU, and their definition. The includer defines
+/* dequantize_fp8 and dequantize_int8 on the CPU: the operators' definition. The includer defines
  * KILN_DEQUANTIZE_VALUE(code), the number of a byte, and its kernel over kiln_dequantize. */
 #ifndef KILN_KERNELS_COMMON_DEQUANTIZE_CPU_H
 #define KILN_KERNELS_COMMON_DEQUANTIZE_CPU_H
@@ -9,7 +9,7 @@
 enum { KILN_DEQUANTIZE_TILE = 1 << KILN_DEQUANTIZE_GROUP_LOG2 };
 
 KILN_INLINE void kiln_dequantize(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
-    const kiln_dequantize_args args = *(const kiln_dequantize_args *)arguments; /* what no store can change */
+    const kiln_dequantize_args args = *(const kiln_dequantize_args *)arguments; /* a copy, which no store can change */
     const bool nontemporal = kiln_is_nontemporal(&args.shape, dtype);
     float tile[KILN_DEQUANTIZE_TILE];
     for (uint64_t block = span->begin; block < span->end; block++)

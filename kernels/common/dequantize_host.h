@@ -5,7 +5,7 @@
 #include "kernels/common/dequantize_args.h"
 #include "kernels/common/quantize_host.h"
 
-/* A call's params, under the names that both operators give them. */
+/* A call's params, under the names that both operators use. */
 typedef struct kiln__dequantize_call {
     void *y;
     const void *codes;
@@ -13,7 +13,7 @@ typedef struct kiln__dequantize_call {
     int64_t rows, cols, scale_rows, scale_cols, y_stride, codes_stride;
 } kiln__dequantize_call;
 
-/* Checks a call and makes its arguments and its launch. Nothing is to be launched where the grid is empty. */
+/* Checks a call and prepares its arguments and its launch. An empty grid means that there is nothing to launch. */
 static inline kiln_status kiln__dequantize_prepare(const char *name, const kiln__dequantize_call *call,
                                                    unsigned size_log2, kiln_dequantize_args *args,
                                                    kiln_launch_config *config) {

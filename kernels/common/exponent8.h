@@ -7,8 +7,8 @@
 
 #include "kernels/common/float16.h"
 
-/* The least power of two that is not less than the value's magnitude, so that what is divided by it does not overflow;
- * what is beyond 2^127 becomes it. */
+/* The least power of two that is not less than the value's magnitude, so that values divided by it do not overflow; at
+ * most 2^127. */
 KILN_INLINE uint8_t kiln_ue8m0_of(float value) {
     uint32_t magnitude = kiln_bits(value) & 0x7fffffffu;
     uint32_t exponent = (magnitude + 0x7fffffu) >> 23;

@@ -1,11 +1,12 @@
-/* Instructions that a machine of a CPU level need not have, and that a kernel of that level asks for as it runs. */
+/* Instruction-set extensions that not every machine of a CPU level has: a kernel of that level checks for them when it
+ * runs. */
 #ifndef KILN_KERNELS_COMMON_EXTENSIONS_H
 #define KILN_KERNELS_COMMON_EXTENSIONS_H
 
 #include "loader/cpu/cpu_amx.h"
 #include <stdbool.h>
 
-/* Kernels do as if the machine had none of them. Tests set it, while no kernel runs; it is false otherwise. */
+/* If it is true, kernels behave as if the machine had none of them. Only tests set it, while no kernel runs. */
 extern bool kiln__cpu_extensions_off;
 
 #define KILN_CPU_HAS(feature) (!kiln__cpu_extensions_off && __builtin_cpu_supports(feature))

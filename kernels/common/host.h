@@ -10,7 +10,8 @@
 #include <kiln/ops/operator.h>
 #include <string.h>
 
-/* Makes *params point to a struct of this version's size: itself, or *copy for a caller of another version. */
+/* Makes *params point to a struct of this version's size: the caller's own, or *copy if the caller is of another
+ * version. */
 #define KILN__PARAMS(name, params, params_size, copy)                                                \
     do {                                                                                             \
         KILN__REQUIRE(params, "%s: params is NULL", name);                                           \
@@ -20,25 +21,26 @@
         }                                                                                            \
     } while (0)
 
-/* Defines kiln_<op>_<part>_sized by the operator's host side, which is
- * kiln_status <op>(stream, params, params_size, part, name). */
+/* Defines kiln_<op>_<part>_sized, which calls the operator's host side: kiln_status <op>(stream, params, params_size,
+ * part, name). */
 #define KILN__OPERATOR_FUNCTION(op, part)                                                         \
     kiln_status kiln_##op##_##part##_sized(kiln_stream *stream, const kiln_##op##_params *params, \
                                            size_t params_size) {                                  \
         return op(stream, params, params_size, KILN__PART_##part, #op "_" #part);                 \
     }
 
-/* Before an operator's host side, which is compiled once for each precision: as a constant it folds into the checks. */
+/* Stands before an operator's host side, so that it is compiled once for each precision, with the precision as a
+ * constant that folds into the checks. */
 #define KILN__HOST_SIDE static inline __attribute__((always_inline))
 
-/* The parts of an operator by their number, with the logarithm of an element's bytes. */
+/* The bytes of an element of a part, as a logarithm. */
 static inline unsigned kiln__part_size_log2(unsigned part) {
     return part == KILN__PART_f32 ? 2 : 1;
 }
 
 extern const char *const kiln__part_names[KILN__PART_COUNT];
 
-/* The operator on the stream's device, which is loaded if it is not yet. */
+/* The operator's module on the stream's device, which is loaded on first use. */
 static inline kiln_status kiln__operator_require(kiln_stream *stream, unsigned operator_number, unsigned part,
                                                  const kiln_bundle *bundle, const kiln_module **out_module) {
     _Static_assert((int)KILN__OPERATOR_COUNT * (int)KILN__PART_COUNT <= (int)KILN__OPERATOR_SLOTS, "a slot for each");
@@ -59,8 +61,8 @@ static inline kiln_status kiln__size_check(const char *name, const char *size, i
 kiln_status kiln__tensor_explain(const char *name, const char *tensor, const void *data, int64_t rows, int64_t cols,
                                  int64_t stride, unsigned size_log2) __attribute__((cold));
 
-/* Checks a tensor of rows x cols, both positive: not NULL, aligned to its elements, rows that do not overlap and less
- * than 2^62 bytes in all. stride is resolved already. */
+/* Checks a tensor of rows x cols, both positive: not NULL, aligned to its elements, with rows that do not overlap and
+ * less than 2^62 bytes in all. stride is not 0. */
 static inline kiln_status kiln__tensor_check(const char *name, const char *tensor, const void *data, int64_t rows,
                                              int64_t cols, int64_t stride, unsigned size_log2) {
     int64_t count;
@@ -71,8 +73,8 @@ static inline kiln_status kiln__tensor_check(const char *name, const char *tenso
     return kiln__tensor_explain(name, tensor, data, rows, cols, stride, size_log2);
 }
 
-/* 1 where every row of some tensors of so many rows is 16-byte aligned, else 0. The tensors' addresses are or-ed, and
- * so are their strides. */
+/* 1 if every row of several tensors of `rows` rows is 16-byte aligned, else 0. addresses is the bitwise or of the
+ * tensors' addresses, strides that of their strides. */
 static inline uint32_t kiln__rows_wide(uintptr_t addresses, int64_t rows, int64_t strides, unsigned size_log2) {
     uint64_t steps = rows > 1 ? (uint64_t)strides << size_log2 : 0;
     return ((addresses | steps) & (KILN_VECTOR_BYTES - 1)) == 0;
@@ -82,8 +84,8 @@ static inline uint32_t kiln__rows_wide(uintptr_t addresses, int64_t rows, int64_
 typedef struct kiln__tensor {
     const char *name;
     const void *data;
-    int64_t stride; /* 0: the row's length */
-    bool one_row;   /* a row for all rows, which may be NULL */
+    int64_t stride; /* 0: packed */
+    bool one_row;   /* one row for all rows; data may be NULL */
 } kiln__tensor;
 
 static inline kiln__tensor kiln__tensor_of(const char *name, const void *data, int64_t stride) {
@@ -93,7 +95,7 @@ static inline kiln__tensor kiln__optional_row(const char *name, const void *data
     return (kiln__tensor){.name = name, .data = data, .one_row = true};
 }
 
-/* Checks the workspace of a call that needs so many bytes of it. */
+/* Checks the workspace of a call that needs a number of bytes. */
 static inline kiln_status kiln__workspace_check(const char *name, const void *workspace, size_t workspace_size,
                                                 uint64_t needed) {
     KILN__REQUIRE(workspace_size >= needed, "%s: workspace_size is %zu: must be at least %llu", name, workspace_size,
@@ -103,8 +105,8 @@ static inline kiln_status kiln__workspace_check(const char *name, const void *wo
     return KILN_OK;
 }
 
-/* Checks tensors of rows x cols, both positive, and gives their strides in place of 0. *out_wide as kiln__rows_wide.
- * Inlined and unrolled, so that they need not be in memory: 100 instructions less for add_rmsnorm's five. */
+/* Checks tensors of rows x cols, both positive, and resolves strides of 0. *out_wide is as of kiln__rows_wide. Inlined
+ * and unrolled, so that the tensors need not be in memory: 100 instructions fewer for the five of add_rmsnorm. */
 static inline __attribute__((always_inline)) kiln_status kiln__tensors_check(const char *name, kiln__tensor *tensors,
                                                                              size_t count, int64_t rows, int64_t cols,
                                                                              unsigned size_log2, uint32_t *out_wide) {
@@ -120,7 +122,7 @@ static inline __attribute__((always_inline)) kiln_status kiln__tensors_check(con
     return KILN_OK;
 }
 
-/* The grid of tiles x blocks of geometry.h. */
+/* The grid of tiles x blocks as in geometry.h. */
 static inline kiln_status kiln__grid(const char *name, uint64_t tiles, uint64_t blocks, kiln_launch_config *config) {
     uint64_t beyond = (blocks + KILN_GRID_BLOCKS - 1) >> KILN_GRID_BLOCKS_LOG2;
     KILN__REQUIRE(tiles <= KILN_GRID_LIMIT_X && beyond <= KILN_GRID_LIMIT_Z,
@@ -139,19 +141,19 @@ static inline uint64_t kiln__vectors(int64_t cols, unsigned size_log2) {
     return ((uint64_t)cols + (KILN_VECTOR_BYTES >> size_log2) - 1) >> (4 - size_log2);
 }
 
-/* How many threads, as a logarithm, share a row of so many vectors: KILN_THREAD_VECTORS for each, up to a block. */
+/* How many threads, as a logarithm, share a row of that many vectors: KILN_THREAD_VECTORS for each, up to a block. */
 static inline unsigned kiln__lanes_log2(uint64_t vectors) {
     if (vectors <= KILN_THREAD_VECTORS) return 0;
     unsigned lanes_log2 = 62 - (unsigned)__builtin_clzll(vectors - 1);
     return lanes_log2 < KILN_BLOCK_LOG2 ? lanes_log2 : KILN_BLOCK_LOG2;
 }
 
-/* How many blocks do so many rows. */
+/* How many blocks a number of rows takes. */
 static inline uint64_t kiln__blocks(int64_t rows, unsigned lanes_log2) {
     return ((uint64_t)rows + (KILN_BLOCK >> lanes_log2) - 1) >> (KILN_BLOCK_LOG2 - lanes_log2);
 }
 
-/* The launch of an operator that goes element by element over rows x cols. */
+/* The launch of an elementwise operator over rows x cols. */
 static inline kiln_status kiln__elementwise(const char *name, int64_t rows, int64_t cols, unsigned size_log2,
                                             uint32_t wide, kiln_shape *shape, kiln_launch_config *config) {
     uint64_t vectors = kiln__vectors(cols, size_log2);
@@ -165,7 +167,7 @@ static inline kiln_status kiln__elementwise(const char *name, int64_t rows, int6
     return kiln__grid(name, (vectors + tile - 1) >> (lanes_log2 + 2), kiln__blocks(rows, lanes_log2), config);
 }
 
-/* The checks and the launch of an operator that goes element by element over one row of count elements, positive. */
+/* The checks and the launch of an elementwise operator over one row of count elements, which is positive. */
 static inline kiln_status kiln__one_row(const char *name, kiln__tensor *tensors, size_t tensor_count, int64_t count,
                                         unsigned part, kiln_shape *shape, kiln_launch_config *config) {
     uint32_t wide;
@@ -191,7 +193,7 @@ static inline kiln_status kiln__cache_type_check(const char *name, int32_t cache
     return KILN_OK;
 }
 
-/* Makes elements of the precision of a size or a stride of a cache, which counts codes where it has them. */
+/* Converts a size or a stride of a cache into elements of the precision: it counts codes if the cache has codes. */
 static inline kiln_status kiln__cache_size(const char *name, const char *size, int32_t cache_type, unsigned size_log2,
                                            int64_t *value) {
     if (cache_type != KILN_CACHE_E4M3) return KILN_OK;
@@ -205,7 +207,7 @@ static inline unsigned kiln__index_size_log2(int32_t index_type) {
     return index_type == KILN_INDEX_I64 ? 3 : 2;
 }
 
-/* Checks what every call on rows has. */
+/* Checks the stream and the sizes of a call on rows. */
 static inline kiln_status kiln__sizes_check(const char *name, const kiln_stream *stream, int64_t rows, int64_t cols) {
     KILN__TRY(kiln__stream_check(name, stream));
     KILN__REQUIRE(rows >= 0, "%s: rows is %lld: must not be negative", name, (long long)rows);
@@ -213,7 +215,7 @@ static inline kiln_status kiln__sizes_check(const char *name, const kiln_stream 
     return KILN_OK;
 }
 
-/* Checks that a tensor written in place has the strides of the one that it replaces. */
+/* Checks that a tensor that is written in place has the strides of the one that it replaces. */
 static inline kiln_status kiln__in_place_check(const char *name, const char *output, const void *y, int64_t y_stride,
                                                const char *input, const void *x, int64_t x_stride) {
     KILN__REQUIRE(y != x || y_stride == x_stride,

@@ -1,5 +1,5 @@
-/* The host sides of matrix products d[m x n] = a[m x k] b[n x k]^T: activations, which kernel does a product that none
- * for few rows does, whether blocks share its k, and launches with tensor maps. */
+/* The host sides of matrix products d[m x n] = a[m x k] b[n x k]^T: activations, the choice of a kernel for products
+ * that are not for few rows, the division of k among blocks, and launches with tensor maps. */
 #ifndef KILN_KERNELS_COMMON_MATMUL_HOST_H
 #define KILN_KERNELS_COMMON_MATMUL_HOST_H
 
@@ -9,13 +9,13 @@
 #include "kernels/common/host.h"
 #include "loader/tensor_map.h"
 
-/* k is divided where d alone would not occupy the device. By portable tiles there are then about TILES_BLOCKS blocks,
- * on every device. */
+/* k is divided where the tiles of d alone would not occupy the device. The portable kernel then has about TILES_BLOCKS
+ * blocks on every device. */
 enum { TILES_BLOCKS = 128, SPLITS_MOST = 32, STAGES_LEAST = 2, STAGES_MOST = 3, MATMUL_COEFFICIENTS = 9 };
 
 /* ---- Options ---- */
 
-/* What the argument structs say of an activation, copied as it is. */
+/* The fields of the argument structs that describe an activation, copied as they are. */
 typedef struct matmul_gate {
     uint32_t gated;
     float bound;
@@ -46,21 +46,21 @@ typedef struct matmul_sizes {
     int64_t batch, m, n, k;
 } matmul_sizes;
 
-/* What takes time besides the products, for an operator: in elements of d times elements of k that a multiprocessor
- * does at a rate of 100. */
+/* What takes time besides the products, for an operator, in units of the products (elements of d times elements of k)
+ * that a multiprocessor computes in the same time at a rate of 100. */
 typedef struct matmul_times {
     uint32_t split_least; /* of k */
-    double last;          /* the end of the last tile, beside which nothing is multiplied, for each of its elements */
-    double join;          /* a second launch where k is divided */
-    double partial;       /* a partial sum, written and read */
+    double last;          /* for each element of the last tile, whose end overlaps with no products */
+    double join;          /* the second launch where k is divided */
+    double partial;       /* for each partial sum, which is written and read */
 } matmul_times;
 
-/* How a product is done. */
+/* How a product is computed. */
 typedef struct matmul_plan {
     unsigned kernel;
     uint32_t rows, cols;          /* of a tile */
     uint32_t stages, stage_bytes; /* of k in dynamic shared memory */
-    uint32_t cluster;             /* blocks that do tiles below each other together */
+    uint32_t cluster;             /* blocks of a cluster, which compute tiles below each other */
     uint32_t splits, split;       /* how many blocks share the k of a tile, and how much of it each has */
     double cost;                  /* relative to that of other plans; 0: none yet */
 } matmul_plan;
@@ -80,7 +80,7 @@ static double tile_count(const matmul_sizes *sizes, const matmul_plan *way) {
     return (double)down * (double)tiles_of(sizes->n, way->cols) * (double)sizes->batch;
 }
 
-/* Divides k into as many pieces, multiples of `depth`, as make `blocks` blocks. */
+/* Divides k into pieces, multiples of `depth`, such that there are about `blocks` blocks. */
 static void divide(const matmul_sizes *sizes, const matmul_times *times, double blocks, uint32_t depth,
                    matmul_plan *way) {
     uint64_t k = (uint64_t)sizes->k, most = k / times->split_least;
@@ -94,7 +94,8 @@ static void divide(const matmul_sizes *sizes, const matmul_times *times, double 
     way->splits = (uint32_t)((k + each - 1) / each);
 }
 
-/* The time of a plan: rounds of blocks, and where k is divided the second launch, which reads the partial sums. */
+/* The predicted time of a plan: the rounds of blocks and, where k is divided, the second launch, which reads the
+ * partial sums. */
 static double cost_of(const matmul_sizes *sizes, const matmul_times *times, const matmul_plan *way,
                       uint32_t multiprocessors, uint32_t rate) {
     double rounds = __builtin_ceil(tile_count(sizes, way) * way->splits / multiprocessors);
@@ -104,8 +105,8 @@ static double cost_of(const matmul_sizes *sizes, const matmul_times *times, cons
     return cost + (times->join + times->partial * elements * way->splits) / 100;
 }
 
-/* Whether tensor maps reach all of a and b, whose strides are or-ed, and 32 bits count the tiles: for kernels whose
- * blocks do many of them. */
+/* Whether tensor maps reach all of a and b (strides is the bitwise or of theirs) and 32 bits count the tiles, as
+ * kernels whose blocks compute several tiles need. */
 static bool is_mapped(const matmul_sizes *sizes, int64_t strides, const matmul_plan *way) {
     const double a = (double)sizes->m * (double)sizes->k, b = (double)sizes->n * (double)sizes->k;
     const double most = (double)KILN__TENSOR_MAP_STRIDE_MOST / sizeof(float);
@@ -157,7 +158,7 @@ static kiln_status partials_size(const char *name, const matmul_sizes *sizes, co
 
 /* ---- Launches ---- */
 
-/* A factor of so many rows, as a tensor map has it: strides in elements of 1 << size_log2 bytes. */
+/* The layout of a factor for a tensor map. Strides are in elements of 1 << size_log2 bytes. */
 static kiln__tensor_layout layout_of(const void *data, int64_t rows, int64_t stride, int64_t batch_stride,
                                      const matmul_sizes *sizes, unsigned size_log2) {
     return (kiln__tensor_layout){
@@ -169,8 +170,8 @@ static kiln__tensor_layout layout_of(const void *data, int64_t rows, int64_t str
     };
 }
 
-/* Launches a kernel that copies a and b by tensor maps, which this writes into the arguments: a block for each
- * multiprocessor does one tile after the other. */
+/* Launches a kernel that copies a and b by tensor maps, which this writes into the arguments. There is a block for each
+ * multiprocessor, which computes one tile after the other. */
 static kiln_status launch_mapped(kiln_stream *stream, const kiln_kernel *kernel, const matmul_sizes *sizes,
                                  const matmul_plan *way, const kiln__tensor_layout *factors, void *args,
                                  size_t args_size) {

@@ -1,6 +1,6 @@
-/* Quantising for attention on the CPU: what is known of the channels of k and v. See mha_quantize_gpu.h for the meaning
- * of its blocks; sums are added in the order in which a block's threads add them. Includers define CHANNELS and JOIN,
- * the entries' names, and what mha_quantize_keys.h asks for. */
+/* Quantising for attention on the CPU: the statistics of the channels of k and v. mha_quantize_gpu.h says what its
+ * blocks do; sums are added in the order in which a block's threads add them. Includers define CHANNELS and JOIN, the
+ * entries' names, and what mha_quantize_keys.h asks for. */
 #include "kernels/common/mha_quantize_keys.h"
 
 enum {
@@ -10,13 +10,13 @@ enum {
     SUMS = KILN_BLOCK * PIECE /* of a block's threads */
 };
 
-/* What a block's threads have: lanes times as many elements as their columns. */
+/* The sums of all threads of a block: one for each lane and element of its columns. */
 typedef struct sums {
     float facts[KILN_CHANNEL_FACTS][SUMS], tile[SIZE];
 } sums;
 _Static_assert(sizeof(sums) <= KILN_CPU_SCRATCH, "fits");
 
-/* Adds the facts of lanes `half` further on. */
+/* Adds the statistics of the lanes `half` further on. */
 KILN_INLINE void halve(sums *held, size_t count) {
     float *sum = held->facts[KILN_CHANNEL_SUM], *high = held->facts[KILN_CHANNEL_HIGH],
           *low = held->facts[KILN_CHANNEL_LOW];
@@ -29,7 +29,8 @@ KILN_INLINE void halve(sums *held, size_t count) {
 }
 
 KILN_INLINE void CHANNELS(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
-    const kiln_mha_quantize_args args = *(const kiln_mha_quantize_args *)arguments; /* what no store can change */
+    const kiln_mha_quantize_args args =
+        *(const kiln_mha_quantize_args *)arguments; /* a copy, which no store can change */
     const uint32_t size = args.head_dim, lanes = KILN_BLOCK >> args.columns_log2;
     const size_t width = (size_t)PIECE << args.columns_log2; /* from lane to lane */
     sums *held = span->scratch;
@@ -67,9 +68,10 @@ KILN_INLINE void CHANNELS(const void *arguments, const kiln_cpu_span *span, kiln
 KILN_CPU_KERNEL(CHANNELS)
 
 KILN_INLINE void JOIN(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
-    const kiln_mha_quantize_args args = *(const kiln_mha_quantize_args *)arguments; /* what no store can change */
+    const kiln_mha_quantize_args args =
+        *(const kiln_mha_quantize_args *)arguments; /* a copy, which no store can change */
     const uint32_t size = args.head_dim;
-    (void)dtype; /* the same for all */
+    (void)dtype; /* the same for all dtypes */
     for (uint64_t block = span->begin; block < span->end; block++) {
         uint32_t work = (uint32_t)(block / span->grid[0]), tensor = work % 2, kv_head = work / 2 % args.kv_heads;
         uint32_t batch = work / 2 / args.kv_heads;

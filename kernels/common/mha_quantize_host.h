@@ -1,11 +1,12 @@
-/* What the host sides of mha_quantize and mha_quantize_nvfp4 share: how sums of channels are divided among blocks. */
+/* What the host sides of mha_quantize and mha_quantize_nvfp4 share: how the statistics of channels are divided among
+ * blocks. */
 #ifndef KILN_KERNELS_COMMON_MHA_QUANTIZE_HOST_H
 #define KILN_KERNELS_COMMON_MHA_QUANTIZE_HOST_H
 
 #include "kernels/common/attention_host.h"
 #include "kernels/common/mha_quantize_args.h"
 
-/* What of a call's params that depends on; CUT_OF(params) has it of either operator. */
+/* The fields of a call's params on which that depends; CUT_OF(params) takes them from either operator's. */
 typedef struct kiln__keys_cut {
     const int32_t *cu_seqlens_k;
     int64_t kv_tokens, batch, kv_heads, head_dim, max_seqlen_k;
@@ -17,7 +18,7 @@ typedef struct kiln__keys_cut {
             (params)->max_seqlen_k                                                                            \
     }
 
-/* The lengths of sequences, and how their sums are divided; of a call that has keys. */
+/* Fills in the lengths of sequences, and how their statistics are divided, for a call that has keys. */
 static inline kiln_status cut(const char *name, const kiln__keys_cut *of, kiln_mha_quantize_args *args) {
     int64_t longest = of->max_seqlen_k;
     uint32_t pieces = ((uint32_t)of->head_dim + KILN_MHA_QUANTIZE_PIECE - 1) / KILN_MHA_QUANTIZE_PIECE;

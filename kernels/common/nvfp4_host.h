@@ -17,7 +17,7 @@ typedef struct kiln__nvfp4_sizes {
     int32_t scale_layout;
 } kiln__nvfp4_sizes;
 
-/* Checks what is the same for empty tensors. */
+/* Checks what empty tensors must satisfy too. */
 static inline kiln_status kiln__nvfp4_limits_check(const char *name, const kiln__nvfp4_sizes *sizes) {
     KILN__TRY(kiln__size_check(name, "rows", sizes->rows, INT64_MAX));
     KILN__TRY(kiln__size_check(name, "cols", sizes->cols, INT32_MAX));

@@ -38,7 +38,7 @@ static kiln_status KILN_HOST(kiln_stream *stream, const KILN__HOST_PARAMS *param
     }
 #include KILN__ROWS
 
-/* How much workspace a call needs; *out_size is 0 before. Only where <op>.def has KILN_PART_WITH_WORKSPACE. */
+/* How much workspace a call needs; *out_size is 0 at first. Only where <op>.def has KILN_PART_WITH_WORKSPACE. */
 #define KILN_PART(part)
 #define KILN_PART_WITH_WORKSPACE(part)                                                                                 \
     static kiln_status KILN__JOIN(, KILN_HOST, _workspace_size)(kiln_stream * stream, const KILN__HOST_PARAMS *params, \
@@ -58,7 +58,7 @@ static kiln_status KILN_HOST(kiln_stream *stream, const KILN__HOST_PARAMS *param
 
 extern const kiln_bundle KILN__JOIN(kiln__bundle_, KILN_HOST, );
 
-/* Launches a kernel of the operator's, which is loaded if it is not yet. */
+/* Launches a kernel of the operator, which is loaded on first use. */
 static inline kiln_status launch(kiln_stream *stream, unsigned part, unsigned kernel, const kiln_launch_config *config,
                                  const void *args, size_t args_size) {
     const kiln_module *module;

@@ -1,4 +1,4 @@
-/* The numbers of operators and parts, and of the two together an operator's slot in a device's table. */
+/* The numbers of operators and of parts, which together give an operator's slot in a device's table. */
 #ifndef KILN_KERNELS_COMMON_OPERATORS_H
 #define KILN_KERNELS_COMMON_OPERATORS_H
 

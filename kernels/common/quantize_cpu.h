@@ -1,4 +1,4 @@
-/* quantize_fp8 and quantize_int8 on the CPU, and their definition. The includer defines KILN_QUANTIZE_CODE(value,
+/* quantize_fp8 and quantize_int8 on the CPU: the operators' definition. The includer defines KILN_QUANTIZE_CODE(value,
  * bound), the byte of a number, and its kernel over kiln_quantize. */
 #ifndef KILN_KERNELS_COMMON_QUANTIZE_CPU_H
 #define KILN_KERNELS_COMMON_QUANTIZE_CPU_H
@@ -6,7 +6,7 @@
 #include "kernels/common/cpu.h"
 #include "kernels/common/quantize_scale.h"
 
-/* The bits of the greatest magnitude of count elements, and of those before. */
+/* The bits of the greatest magnitude among count elements and those seen before. */
 KILN_INLINE uint32_t kiln_quantize_greatest(uint32_t greatest, const void *x, size_t count, kiln_cpu_dtype dtype) {
     float tile[KILN_TILE];
     for (size_t start = 0; start < count; start += KILN_TILE) {
@@ -34,7 +34,8 @@ KILN_INLINE void kiln_quantize_put(uint8_t *codes, const void *x, size_t count, 
     }
 }
 
-/* The scale of a row's tile whose greatest magnitude has these bits, if it is not known before; it is written once. */
+/* The scale of a tile of a row, from the bits of its greatest magnitude if it is not known beforehand. It is written
+ * once. */
 KILN_INLINE float kiln_quantize_scale_of(const kiln_quantize_args *args, uint64_t row, uint64_t tile,
                                          uint32_t greatest) {
     uint64_t at = kiln_quantize_scale_at(args, row, tile);
@@ -44,9 +45,9 @@ KILN_INLINE float kiln_quantize_scale_of(const kiln_quantize_args *args, uint64_
     return scale;
 }
 
-/* A block's rows share their scale where it is computed of more than a row. */
+/* If a computed scale is for more than one row, all rows of a block share it. */
 KILN_INLINE void kiln_quantize(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
-    const kiln_quantize_args args = *(const kiln_quantize_args *)arguments; /* what no store can change */
+    const kiln_quantize_args args = *(const kiln_quantize_args *)arguments; /* a copy, which no store can change */
     const bool computed = args.source == KILN_QUANTIZE_COMPUTED, shared = computed && args.rows_log2;
     for (uint64_t block = span->begin; block < span->end; block++) {
         uint64_t tile = block % span->grid[0], first = block / span->grid[0] * args.block_rows;

@@ -1,12 +1,12 @@
-/* What the host sides of quantize_fp8 and quantize_int8 share, and of dequantize_fp8 and dequantize_int8: which
- * elements have a scale in common follows from how many scales there are. */
+/* What the host sides of quantize_fp8 and quantize_int8, and of dequantize_fp8 and dequantize_int8, share: how many
+ * scales there are says which elements share one. */
 #ifndef KILN_KERNELS_COMMON_QUANTIZE_HOST_H
 #define KILN_KERNELS_COMMON_QUANTIZE_HOST_H
 
 #include "kernels/common/host.h"
 #include "kernels/common/quantize_args.h"
 
-/* A call's params, under the names that both operators give them. */
+/* A call's params, under the names that both operators use. */
 typedef struct kiln__quantize_call {
     void *codes;
     float *scales;
@@ -20,7 +20,7 @@ static inline int64_t kiln__quantize_groups(int64_t count) {
     return (count >> KILN_QUANTIZE_GROUP_LOG2) + ((count & (KILN_QUANTIZE_GROUP - 1)) != 0);
 }
 
-/* Checks how many scales there are of rows x cols, which are positive. *out_rows_log2 as in kiln_quantize_args. */
+/* Checks the number of scales of a tensor of rows x cols, both positive. *out_rows_log2 is as in kiln_quantize_args. */
 static inline kiln_status kiln__quantize_scales_check(const char *name, int64_t rows, int64_t cols, int64_t scale_rows,
                                                       int64_t scale_cols, uint32_t *out_rows_log2) {
     int64_t row_groups = kiln__quantize_groups(rows), col_groups = kiln__quantize_groups(cols);
@@ -36,7 +36,7 @@ static inline kiln_status kiln__quantize_scales_check(const char *name, int64_t 
     return KILN_OK;
 }
 
-/* The same of a call, whose scales may have to be given. */
+/* The same for a call, whose scales may have to be given. */
 static inline kiln_status kiln__quantize_cut(const char *name, const kiln__quantize_call *call,
                                              kiln_quantize_args *args) {
     int64_t col_groups = kiln__quantize_groups(call->cols);
@@ -51,7 +51,7 @@ static inline kiln_status kiln__quantize_cut(const char *name, const kiln__quant
     return KILN_OK;
 }
 
-/* Checks what is not a size. *out_wide: whether vectors of x and their codes are aligned. */
+/* Checks all that is not a size. *out_wide: whether vectors of x and their codes are aligned. */
 static inline kiln_status kiln__quantize_check(const char *name, const kiln__quantize_call *call,
                                                kiln_quantize_args *args, unsigned size_log2, uint32_t *out_wide) {
     kiln__tensor x = kiln__tensor_of("x", call->x, call->x_stride);
@@ -71,7 +71,7 @@ static inline kiln_status kiln__quantize_check(const char *name, const kiln__qua
     return KILN_OK;
 }
 
-/* Checks a call and makes its arguments and its launch. Nothing is to be launched where the grid is empty. */
+/* Checks a call and prepares its arguments and its launch. An empty grid means that there is nothing to launch. */
 static inline kiln_status kiln__quantize_prepare(const char *name, kiln__quantize_call *call, unsigned size_log2,
                                                  kiln_quantize_args *args, kiln_launch_config *config) {
     uint32_t wide;
@@ -104,7 +104,7 @@ static inline kiln_status kiln__quantize_prepare(const char *name, kiln__quantiz
     }
     args->shape = (kiln_shape){.rows = call->rows, .cols = call->cols, .tile = (uint32_t)call->cols, .wide = wide};
     if (shared || args->grouped) {
-        lanes_log2 = KILN_QUANTIZE_GROUP_LOG2 - (4 - size_log2); /* a vector of a group for each thread */
+        lanes_log2 = KILN_QUANTIZE_GROUP_LOG2 - (4 - size_log2); /* one vector of a group for each thread */
         args->shape.tile = KILN_QUANTIZE_GROUP;
         tiles = (uint64_t)kiln__quantize_groups(call->cols);
     } else if (lanes_log2 > KILN_SUBGROUP_LOG2) {

@@ -1,4 +1,4 @@
-/* The greatest of many numbers, on the CPU: a heap whose root is the least of them. */
+/* The greatest of many ranks, on the CPU: a heap whose root is the least of those that are kept. */
 #ifndef KILN_KERNELS_COMMON_RANK_HEAP_H
 #define KILN_KERNELS_COMMON_RANK_HEAP_H
 
@@ -10,7 +10,7 @@ typedef struct kiln_rank_heap {
     uint32_t count, most;
 } kiln_rank_heap;
 
-/* Puts a rank in the place of the one there, and below those that are less. */
+/* Replaces the rank at a place, and moves it down below lesser ones. */
 static void kiln_rank_sink(kiln_rank_heap *h, uint32_t at, uint64_t rank) {
     for (uint32_t child; (child = 2 * at + 1) < h->count; at = child) {
         child += child + 1 < h->count && h->ranks[child + 1] < h->ranks[child];
@@ -20,7 +20,7 @@ static void kiln_rank_sink(kiln_rank_heap *h, uint32_t at, uint64_t rank) {
     h->ranks[at] = rank;
 }
 
-/* Keeps a rank, if it is among the most. */
+/* Keeps a rank if it is among the greatest so far. */
 static void kiln_rank_offer(kiln_rank_heap *h, uint64_t rank) {
     if (h->count == h->most) {
         if (rank > h->ranks[0]) kiln_rank_sink(h, 0, rank);
@@ -32,7 +32,7 @@ static void kiln_rank_offer(kiln_rank_heap *h, uint64_t rank) {
     h->ranks[at] = rank;
 }
 
-/* Leaves the ranks in descending order: a heap no more. */
+/* Sorts the ranks in descending order, after which they are no heap. */
 static void kiln_rank_order(kiln_rank_heap *h) {
     while (h->count > 1) {
         uint64_t least = h->ranks[0], last = h->ranks[--h->count];

@@ -1,10 +1,10 @@
-/* What the host sides of the norms by root mean square share. */
+/* What the host sides of the RMS norms share. */
 #ifndef KILN_KERNELS_COMMON_RMS_H
 #define KILN_KERNELS_COMMON_RMS_H
 
 #include "kernels/common/host.h"
 
-/* Checks eps and puts its default in place of 0. */
+/* Checks eps and replaces 0 by the default. */
 static inline kiln_status kiln__eps_resolve(const char *name, float eps, float *out_eps) {
     *out_eps = eps == 0.0f ? 1e-6f : eps;
     KILN__REQUIRE(eps == 0.0f || (eps >= 1e-30f && eps <= 1e30f), "%s: eps is %g: must be 0 or from 1e-30 to 1e30",
@@ -12,8 +12,8 @@ static inline kiln_status kiln__eps_resolve(const char *name, float eps, float *
     return KILN_OK;
 }
 
-/* The launch of rows that are each reduced by a subgroup, or from KILN_THREAD_VECTORS vectors of each of its threads
- * on by a block. A row is one tile. */
+/* The launch over rows each of which a subgroup reduces, or a block if a subgroup's threads would have more than
+ * KILN_THREAD_VECTORS vectors each. A row is one tile. */
 static inline kiln_status kiln__rms_rows(const char *name, int64_t rows, int64_t cols, unsigned size_log2,
                                          uint32_t wide, kiln_shape *shape, kiln_launch_config *config) {
     uint64_t vectors = kiln__vectors(cols, size_log2);

@@ -1,4 +1,4 @@
-/* rmsnorm_fp8, rmsnorm_int8 and rmsnorm_nvfp4 on the CPU, and their definition. */
+/* rmsnorm_fp8, rmsnorm_int8 and rmsnorm_nvfp4 on the CPU: the operators' definition. */
 #ifndef KILN_KERNELS_COMMON_RMSNORM_CODES_CPU_H
 #define KILN_KERNELS_COMMON_RMSNORM_CODES_CPU_H
 
@@ -8,7 +8,7 @@
 #include "kernels/common/rmsnorm_codes_args.h"
 #include "kernels/common/root.h"
 
-/* x, or x + residual, of a tile. */
+/* x, or x + residual, for a tile. */
 KILN_INLINE void kiln_rmsnorm_sums(const kiln_rmsnorm_codes_args *args, float *sums, const kiln_codes_tile *tile,
                                    kiln_cpu_dtype dtype) {
     float addends_tile[KILN_TILE];
@@ -27,8 +27,8 @@ KILN_INLINE void kiln_rmsnorm_sums(const kiln_rmsnorm_codes_args *args, float *s
     kiln_codes_tile_fill(sums, n);
 }
 
-/* The sum of a row's squares, in the order of the devices' threads: eights in turn to as many sums as a row has
- * threads, which then are added pairwise within 32, and those of 32 in their order. */
+/* The sum of a row's squares, in the order of the devices' threads: eights go in turn to as many sums as a row has
+ * threads; these are added pairwise within 32 threads, and the sums of 32 threads in their order. */
 KILN_INLINE float kiln_rmsnorm_squares(const kiln_rmsnorm_codes_args *args, uint64_t row, kiln_cpu_dtype dtype) {
     float tile[KILN_TILE], sums[KILN_BLOCK] = {0};
     const uint32_t lanes = 1u << args->out.shape.lanes_log2;
@@ -87,7 +87,8 @@ KILN_INLINE void kiln_rmsnorm_codes_row(const kiln_rmsnorm_codes_args *args, uin
 
 KILN_INLINE void kiln_rmsnorm_codes(const void *arguments, const kiln_cpu_span *span, kiln_codes_format format,
                                     kiln_cpu_dtype dtype) {
-    const kiln_rmsnorm_codes_args args = *(const kiln_rmsnorm_codes_args *)arguments; /* what no store can change */
+    const kiln_rmsnorm_codes_args args =
+        *(const kiln_rmsnorm_codes_args *)arguments; /* a copy, which no store can change */
     for (uint64_t block = span->begin; block < span->end; block++)
         for (kiln_cpu_work work = kiln_work_of(&args.out.shape, span, block); work.row < work.row_end; work.row++)
             kiln_rmsnorm_codes_row(&args, work.row, format, dtype);

@@ -6,7 +6,7 @@
 #include "kernels/common/rms.h"
 #include "kernels/common/rmsnorm_codes_args.h"
 
-/* A call's params, under the names that all three operators give them. */
+/* A call's params, under the names that all three operators use. */
 typedef struct kiln__rmsnorm_codes_call {
     kiln__codes_call out;
     void *sum;
@@ -16,14 +16,14 @@ typedef struct kiln__rmsnorm_codes_call {
     int32_t reserved;
 } kiln__rmsnorm_codes_call;
 
-/* Those of an operator's params. */
+/* Takes them from an operator's params. */
 #define KILN__RMSNORM_CODES_CALL(params)                                                                              \
     .sum = (params)->sum, .x = (params)->x, .residual = (params)->residual, .weight = (params)->weight,               \
     .sum_stride = (params)->sum_stride, .x_stride = (params)->x_stride, .residual_stride = (params)->residual_stride, \
     .eps = (params)->eps, .reserved = (params)->reserved
 
-/* Checks the tensors that are read, and sum. Each element is read, in all inputs, before the sum of it is written, by
- * the same thread: sum may be an input where their rows lie on each other. */
+/* Checks the inputs, and sum. The thread that writes an element of sum has read that element of all inputs before, so
+ * sum may be an input if their rows coincide. */
 static inline kiln_status kiln__rmsnorm_codes_tensors(const char *name, const kiln__rmsnorm_codes_call *call,
                                                       unsigned size_log2, uint32_t *out_wide,
                                                       kiln_rmsnorm_codes_args *args) {
@@ -58,7 +58,7 @@ static inline kiln_status kiln__rmsnorm_codes_tensors(const char *name, const ki
     return KILN_OK;
 }
 
-/* Checks a call and makes its arguments and its launch. Nothing is to be launched where the grid is empty. */
+/* Checks a call and prepares its arguments and its launch. An empty grid means that there is nothing to launch. */
 static inline kiln_status kiln__rmsnorm_codes_prepare(const char *name, const kiln__rmsnorm_codes_call *call,
                                                       unsigned size_log2, kiln_rmsnorm_codes_args *args,
                                                       kiln_launch_config *config) {

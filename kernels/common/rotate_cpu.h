@@ -1,5 +1,5 @@
-/* Turning the pairs of heads on the CPU, for rope and rope3d: directions are found once for a token, for a tile of
- * pairs at a time, and used for all of a block's heads. */
+/* Rotating the pairs of heads on the CPU, for rope and rope3d: directions (cosine and sine) are computed once for a
+ * token, a tile of pairs at a time, and used for all heads of a block. */
 #ifndef KILN_KERNELS_COMMON_ROTATE_CPU_H
 #define KILN_KERNELS_COMMON_ROTATE_CPU_H
 
@@ -13,14 +13,14 @@ typedef struct kiln_directions {
     float cosines[KILN_TILE_PAIRS], sines[KILN_TILE_PAIRS];
 } kiln_directions;
 
-/* A token's heads that a block turns. */
+/* The heads of a token that a block rotates. */
 typedef struct kiln_heads {
     void *y; /* of the token */
     const void *x;
     int64_t y_head_stride, x_head_stride;
     uint32_t first, end;
     uint32_t pairs;
-    uint32_t step; /* from the first to the second of a pair: 1, or pairs */
+    uint32_t step; /* elements from the first to the second of a pair: 1, or pairs */
     const uint64_t *frequencies;
     const void *cosines, *sines; /* the position's row of the table */
     float scale;                 /* of directions */
@@ -28,7 +28,7 @@ typedef struct kiln_heads {
     bool nontemporal;
 } kiln_heads;
 
-/* Whether so many heads are written past the caches. */
+/* Whether that many heads are stored non-temporally. */
 KILN_INLINE bool kiln_heads_are_nontemporal(uint64_t heads, uint32_t pairs, kiln_cpu_dtype dtype) {
     return heads * pairs * 2 * kiln_dtype_size(dtype) >= KILN_NONTEMPORAL_BYTES;
 }
@@ -40,7 +40,7 @@ KILN_INLINE void kiln_store(void *y, const float *values, size_t count, kiln_cpu
         kiln_tile_write(y, values, count, dtype, nontemporal);
 }
 
-/* tile is for what is read, and then for what is written. */
+/* tile holds what is read, and then what is written. */
 KILN_INLINE void kiln_turn_halves(const kiln_directions *d, float *tile, void *y, const void *x, uint32_t step,
                                   size_t count, kiln_cpu_dtype dtype, bool nontemporal) {
     float *a_tile = tile, *b_tile = tile + KILN_TILE_PAIRS;
@@ -73,7 +73,7 @@ KILN_INLINE void kiln_take_row(float *to, const void *row, uint32_t first, size_
     if (values != to) memcpy(to, values, count * sizeof *to);
 }
 
-/* The directions of count pairs from the first on. */
+/* Computes the directions of count pairs from the first on. */
 KILN_INLINE void kiln_take_directions(kiln_directions *d, const kiln_heads *heads, const kiln_place *place,
                                       uint32_t first, size_t count, kiln_cpu_dtype dtype) {
     if (heads->source == KILN_TURN_BY_TABLE || heads->source == KILN_TURN_BY_TABLE_F32) {

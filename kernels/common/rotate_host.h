@@ -1,4 +1,5 @@
-/* What the host sides of rope and rope3d share: a tensor of heads in two strides, and how its heads are divided. */
+/* What the host sides of rope and rope3d share: a tensor of heads with two strides, and how its heads are divided among
+ * threads. */
 #ifndef KILN_KERNELS_COMMON_ROTATE_HOST_H
 #define KILN_KERNELS_COMMON_ROTATE_HOST_H
 
@@ -8,10 +9,10 @@
 typedef struct kiln__rotated {
     const char *name;
     const void *data;
-    int64_t stride, head_stride; /* 0: packed, until it is checked */
+    int64_t stride, head_stride; /* 0: packed, until kiln__rotated_check resolves it */
 } kiln__rotated;
 
-/* Checks the tensor, and gives its strides in place of 0. The sizes are checked. */
+/* Checks the tensor and resolves strides of 0. The sizes have been checked. */
 static inline kiln_status kiln__rotated_check(const char *name, kiln__rotated *tensor, int64_t tokens, int64_t heads,
                                               int64_t pairs, unsigned size_log2) {
     int64_t width;
@@ -23,11 +24,11 @@ static inline kiln_status kiln__rotated_check(const char *name, kiln__rotated *t
     KILN__REQUIRE(!overflow, "%s: %s is too large: %lld heads with a stride of %lld elements", name, tensor->name,
                   (long long)heads, (long long)tensor->head_stride);
     if (!tensor->stride) tensor->stride = width;
-    width -= tensor->head_stride - 2 * pairs; /* what lies behind the last head is not the tensor's */
+    width -= tensor->head_stride - 2 * pairs; /* what follows the last head is not the tensor's */
     return kiln__tensor_check(name, tensor->name, tensor->data, tokens, width, tensor->stride, size_log2);
 }
 
-/* Checks that y has x's strides where it is x. */
+/* Checks that y has the strides of x if it is x. */
 static inline kiln_status kiln__rotated_in_place_check(const char *name, const kiln__rotated *y,
                                                        const kiln__rotated *x) {
     KILN__TRY(kiln__in_place_check(name, "y", y->data, y->stride, "x", x->data, x->stride));
@@ -37,7 +38,7 @@ static inline kiln_status kiln__rotated_in_place_check(const char *name, const k
     return KILN_OK;
 }
 
-/* 1 where both halves of every head of y and x are 16-byte aligned, else 0. */
+/* 1 if both halves of every head of y and x are 16-byte aligned, else 0. */
 static inline uint32_t kiln__rotated_wide(const kiln__rotated *y, const kiln__rotated *x, int64_t tokens, int64_t heads,
                                           int64_t pairs, unsigned size_log2) {
     return kiln__rows_wide((uintptr_t)y->data | (uintptr_t)x->data, tokens, y->stride | x->stride, size_log2) &
@@ -45,7 +46,7 @@ static inline uint32_t kiln__rotated_wide(const kiln__rotated *y, const kiln__ro
            kiln__rows_wide(0, 2, pairs, size_log2);
 }
 
-/* How many threads, as a logarithm, share a head: one for each vector's worth of pairs, up to a block. */
+/* How many threads, as a logarithm, share a head: one for each vector of pairs, up to a block. */
 static inline unsigned kiln__rotate_lanes_log2(int64_t pairs, unsigned size_log2) {
     uint64_t vectors = kiln__vectors(pairs, size_log2);
     unsigned lanes_log2 = vectors <= 1 ? 0 : 64 - (unsigned)__builtin_clzll(vectors - 1);

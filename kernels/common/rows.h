@@ -1,6 +1,6 @@
-/* The rows of an operator's description, <op>.def, which feed the program, the documentation, the bindings and the
- * build. An includer defines the rows that it wants; this header makes the others empty, and rows_end.h forgets all of
- * them. A row stands on one line, since scripts read KILN_KERNEL rows too.
+/* The rows of an operator's description, <op>.def, from which the program, the documentation, the bindings and the
+ * build take what they need. An includer defines the rows that it wants; this header makes the others empty, and
+ * rows_end.h undefines all of them. A row stands on one line, since scripts read KILN_KERNEL rows too.
  *
  * KILN_SUMMARY(text)                         what it computes
  * KILN_KERNEL(name)                          an entry point, kiln_<name>_<part>; in the order of a part's kernel list

@@ -1,4 +1,4 @@
-/* silu_mul_fp8, silu_mul_int8 and silu_mul_nvfp4 on the CPU, and their definition. */
+/* silu_mul_fp8, silu_mul_int8 and silu_mul_nvfp4 on the CPU: the operators' definition. */
 #ifndef KILN_KERNELS_COMMON_SILU_MUL_CODES_CPU_H
 #define KILN_KERNELS_COMMON_SILU_MUL_CODES_CPU_H
 
@@ -38,7 +38,8 @@ KILN_INLINE void kiln_silu_mul_codes_row(const kiln_silu_mul_codes_args *args, u
 
 KILN_INLINE void kiln_silu_mul_codes(const void *arguments, const kiln_cpu_span *span, kiln_codes_format format,
                                      kiln_cpu_dtype dtype) {
-    const kiln_silu_mul_codes_args args = *(const kiln_silu_mul_codes_args *)arguments; /* what no store can change */
+    const kiln_silu_mul_codes_args args =
+        *(const kiln_silu_mul_codes_args *)arguments; /* a copy, which no store can change */
     for (uint64_t block = span->begin; block < span->end; block++)
         for (kiln_cpu_work work = kiln_work_of(&args.out.shape, span, block); work.row < work.row_end; work.row++)
             kiln_silu_mul_codes_row(&args, work.row, format, dtype);

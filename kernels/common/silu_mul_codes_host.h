@@ -7,7 +7,7 @@
 #include "kernels/common/silu_mul_codes_args.h"
 #include <kiln/ops/elementwise.h>
 
-/* A call's params, under the names that all three operators give them. */
+/* A call's params, under the names that all three operators use. */
 typedef struct kiln__silu_mul_codes_call {
     kiln__codes_call out;
     const void *gate, *up;
@@ -15,18 +15,18 @@ typedef struct kiln__silu_mul_codes_call {
     int32_t activation, reserved;
 } kiln__silu_mul_codes_call;
 
-/* Those of an operator's params. */
+/* Takes them from an operator's params. */
 #define KILN__SILU_MUL_CODES_CALL(params)                                             \
     .gate = (params)->gate, .up = (params)->up, .gate_stride = (params)->gate_stride, \
     .up_stride = (params)->up_stride, .activation = (params)->activation, .reserved = (params)->reserved
 
-/* A part of the argument struct, copied as it is. */
+/* Fields of the argument struct that are copied as they are. */
 typedef struct kiln__silu_mul_activation {
     float bound;
     float coefficients[KILN_SILU_MUL_CODES_COEFFICIENTS];
 } kiln__silu_mul_activation;
 
-/* Checks the tensors that are read: without up, gate has both halves of each row. */
+/* Checks the inputs: without up, gate has both halves of each row. */
 static inline kiln_status kiln__silu_mul_codes_tensors(const char *name, const kiln__silu_mul_codes_call *call,
                                                        unsigned size_log2, uint32_t *out_wide,
                                                        kiln_silu_mul_codes_args *args) {
@@ -48,7 +48,7 @@ static inline kiln_status kiln__silu_mul_codes_tensors(const char *name, const k
     return KILN_OK;
 }
 
-/* Checks a call and makes its arguments and its launch. Nothing is to be launched where the grid is empty. */
+/* Checks a call and prepares its arguments and its launch. An empty grid means that there is nothing to launch. */
 static inline kiln_status kiln__silu_mul_codes_prepare(const char *name, const kiln__silu_mul_codes_call *call,
                                                        unsigned size_log2, kiln_silu_mul_codes_args *args,
                                                        kiln_launch_config *config) {

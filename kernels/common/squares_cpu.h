@@ -1,5 +1,5 @@
-/* The sum of a row's squares on the CPU, for rmsnorm and add_rmsnorm: tile after tile into lanes, of which every level
- * has as many, and which are added up at the end. */
+/* The sum of a row's squares on the CPU, for rmsnorm and add_rmsnorm: tile after tile is added into lanes, as many on
+ * every level, which are added up at the end. */
 #ifndef KILN_KERNELS_COMMON_SQUARES_CPU_H
 #define KILN_KERNELS_COMMON_SQUARES_CPU_H
 
@@ -15,7 +15,7 @@ KILN_INLINE void kiln_squares_add(float sum[KILN_LANES], const float *values, si
         sum[i - whole] = KILN_FMA(values[i], values[i], sum[i - whole]);
 }
 
-/* What all lanes have; it is added up in them. */
+/* The sum of all lanes, whose contents are lost. */
 KILN_INLINE float kiln_squares_total(float sum[KILN_LANES]) {
     for (size_t half = KILN_LANES / 2; half; half /= 2)
         for (size_t lane = 0; lane < half; lane++)

@@ -1,5 +1,5 @@
 /* kiln_tree_verify_sampled on the host: the CPU's operator for one sequence. It is apart from the operator's host side,
- * which brings the operator's images. */
+ * since linking that links the operator's images. */
 #include "kernels/tree_verify_sampled/walk_cpu.h"
 #include "loader/status.h"
 #include <kiln/tree.h>

@@ -1,5 +1,5 @@
-/* The widest vector of f32 that a CPU level has, for kernels whose loops the compiler does not vectorise as they should
- * be: products of matrices. Included after cpu.h. */
+/* The longest vector of f32 that a CPU level has, for kernels whose loops the compiler does not vectorise well:
+ * products of matrices. Included after cpu.h. */
 #ifndef KILN_KERNELS_COMMON_VEC_H
 #define KILN_KERNELS_COMMON_VEC_H
 
@@ -57,7 +57,7 @@ enum { KILN_VEC = 4, KILN_VEC_REGISTERS = 16 };
 #define KILN_VEC_ZIP_HIGH(a, b) _mm_unpackhi_ps(a, b)
 #endif
 
-/* The first count elements from source on as f32, a vector at most, and zeros behind them. */
+/* The first count elements from source on as f32, at most a vector, and zeros after them. */
 KILN_INLINE kiln_vec kiln_vec_load(const void *source, size_t count, kiln_cpu_dtype dtype) {
     float tile[KILN_VEC] = {0};
     if (count >= KILN_VEC) return KILN_VEC_LOAD(kiln_tile_load(tile, source, KILN_VEC, dtype));
@@ -86,8 +86,8 @@ KILN_INLINE kiln_vec kiln_vec_widen(const void *source, kiln_cpu_dtype dtype) {
 #endif
 }
 
-/* Makes rows of columns. A round of zips takes the upper half of the rows between the lower: after as many as a lane's
- * number has bits, each element has changed its row for its lane. */
+/* Transposes rows. A round interleaves the lower half of the rows with the upper half; after as many rounds as a lane's
+ * number has bits, the row and the lane of each element are exchanged. */
 KILN_INLINE void kiln_vec_transpose(kiln_vec *rows) {
     kiln_vec zipped[KILN_VEC];
     KILN_UNROLL
@@ -103,7 +103,7 @@ KILN_INLINE void kiln_vec_transpose(kiln_vec *rows) {
     }
 }
 
-/* The sums of the elements of each row: of as many rows as a vector has elements, which are changed. */
+/* The sums of the elements of each row, for as many rows as a vector has elements. The rows are overwritten. */
 KILN_INLINE kiln_vec kiln_vec_sums(kiln_vec *rows) {
     KILN_UNROLL
     for (size_t half = KILN_VEC / 2; half; half /= 2) {

@@ -1,4 +1,4 @@
-/* 4-bit weights of other systems in canonical form (kiln/w4a16.h). */
+/* Converts 4-bit weights of other systems to the canonical form (kiln/w4a16.h). */
 #include "kernels/common/host.h"
 #include <kiln/w4a16.h>
 
@@ -35,7 +35,7 @@ static void store(void *to, uint64_t at, int32_t type, float value) {
 
 /* ---- Checks ---- */
 
-/* The elements of a group of a target, into *out_group. */
+/* Checks a target. *out_group is the number of elements in a group. */
 static kiln_status check(const char *name, const kiln_w4a16_target *to, bool zeros, int64_t *out_group) {
     KILN__REQUIRE(to, "%s: target is NULL", name);
     KILN__TRY(kiln__size_check(name, "n", to->n, INT32_MAX));
@@ -55,7 +55,7 @@ static kiln_status check(const char *name, const kiln_w4a16_target *to, bool zer
     return KILN_OK;
 }
 
-/* The same with what AWQ and GPTQ have in common. */
+/* The same, with the checks that AWQ and GPTQ have in common. */
 static kiln_status check_words(const char *name, const kiln_w4a16_target *to, const uint32_t *qweight,
                                const uint32_t *qzeros, const void *scales, int32_t scales_type, int64_t *out_group) {
     KILN__TRY(check(name, to, true, out_group));
@@ -74,19 +74,20 @@ static uint32_t half_byte(uint32_t word, uint64_t number) {
     return word >> 4 * number & 15u;
 }
 
-/* Puts integers u of a row from column k on, which are from 0 to 15, in place. */
+/* Stores the two integers of a row at columns k and k + 1, from 0 to 15. */
 static void put_pair(const kiln_w4a16_target *to, uint64_t row, uint64_t k, uint32_t even, uint32_t odd) {
     to->weights[row * ((uint64_t)to->k / 2) + k / 2] = (uint8_t)((even | odd << 4) ^ 0x88u);
 }
 
-/* Puts a group's scale, and its integer zero in units of the result. */
+/* Stores a group's scale, and its integer zero as a term of the result. */
 static void put_group(const kiln_w4a16_target *to, uint64_t row, uint64_t group, uint64_t groups, float scale,
                       uint32_t zero) {
     store(to->scales, row * groups + group, to->type, scale);
     store(to->zeros, row * groups + group, to->type, (float)(8 - (int32_t)zero) * scale);
 }
 
-/* Where AWQ has a column of eight: the inverse of the order that its words are filled in, {0, 2, 4, 6, 1, 3, 5, 7}. */
+/* The place of each of eight columns in a word of AWQ: the inverse of the order in which words are filled, {0, 2, 4, 6,
+ * 1, 3, 5, 7}. */
 static const uint8_t awq_places[WORD] = {0, 4, 1, 5, 2, 6, 3, 7};
 
 kiln_status kiln_w4a16_from_awq(const kiln_w4a16_target *target, const uint32_t *qweight, const uint32_t *qzeros,

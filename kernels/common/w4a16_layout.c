@@ -43,8 +43,8 @@ static kiln_status check(const char *name, kiln_w4a16_layout layout, int64_t n, 
     return KILN_OK;
 }
 
-/* Where the eight half bytes of a lane's word are, in canonical weights of k: half byte i, from the lowest on, is that
- * of element place % 2 of byte place / 2. */
+/* The places of the eight half bytes of a lane's word in canonical weights: half byte i, from the lowest on, is element
+ * place % 2 of byte place / 2. */
 static uint64_t place_of(uint64_t row, uint64_t depth, uint32_t lane, uint32_t word, uint32_t i, uint64_t k) {
     uint64_t at = row + lane / 4 + i % 2 * 8;
     uint64_t column = depth + word / 2 * 32 + lane % 4 * 8 + word % 2 * 4 + i % 4 / 2 * 2 + i / 4;

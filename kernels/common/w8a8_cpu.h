@@ -223,7 +223,7 @@ KILN_INLINE size_t multiply_strip_extended(strip_scratch *scratch, const kiln_w8
 #endif
 
 KILN_INLINE void w8a8_tiles(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
-    const kiln_w8a8_args args = *(const kiln_w8a8_args *)arguments; /* what no store can change */
+    const kiln_w8a8_args args = *(const kiln_w8a8_args *)arguments; /* a copy, which no store can change */
     strip_scratch *scratch = span->scratch;
     strip s;
     memset(scratch->b_scales, 0, sizeof scratch->b_scales);
@@ -251,7 +251,7 @@ KILN_INLINE void w8a8_tiles(const void *arguments, const kiln_cpu_span *span, ki
 /* ---- What blocks that share k have added up, together ---- */
 
 KILN_INLINE void w8a8_join(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
-    const kiln_w8a8_args args = *(const kiln_w8a8_args *)arguments; /* what no store can change */
+    const kiln_w8a8_args args = *(const kiln_w8a8_args *)arguments; /* a copy, which no store can change */
     uint64_t step = (uint64_t)args.m * (uint64_t)args.n;
     finish_tiles *tiles = span->scratch;
     float *sums = tiles->sums;
@@ -385,7 +385,7 @@ KILN_INLINE bool rows_block_extended(rows_scratch *scratch, const kiln_w8a8_args
 #endif
 
 KILN_INLINE void w8a8_rows(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
-    const kiln_w8a8_args args = *(const kiln_w8a8_args *)arguments; /* what no store can change */
+    const kiln_w8a8_args args = *(const kiln_w8a8_args *)arguments; /* a copy, which no store can change */
     rows_scratch *scratch = span->scratch;
     for (uint64_t block = span->begin; block < span->end; block++) {
         rows_piece piece = {.row = block / span->grid[0] * KILN_W8A8_ROWS, .col = block % span->grid[0] * COLUMNS};

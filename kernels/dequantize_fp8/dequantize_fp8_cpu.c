@@ -1,4 +1,4 @@
-/* dequantize_fp8 on the CPU, and its definition: see dequantize_fp8_gpu.c for the meaning of its blocks.
+/* dequantize_fp8 on the CPU: the operator's definition. dequantize_fp8_gpu.c says what its blocks do.
  *
  * Floor: one read of the codes and one write of the tensor at memory bandwidth.
  * Test: build/tests/ops/dequantize_test. Bench: build/kiln bench dequantize_fp8 --device cpu */

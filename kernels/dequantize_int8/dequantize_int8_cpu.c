@@ -1,4 +1,4 @@
-/* dequantize_int8 on the CPU, and its definition: see dequantize_int8_gpu.c for the meaning of its blocks.
+/* dequantize_int8 on the CPU: the operator's definition. dequantize_int8_gpu.c says what its blocks do.
  *
  * Floor: one read of the codes and one write of the tensor at memory bandwidth.
  * Test: build/tests/ops/dequantize_test. Bench: build/kiln bench dequantize_int8 --device cpu */

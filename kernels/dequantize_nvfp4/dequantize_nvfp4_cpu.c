@@ -1,4 +1,4 @@
-/* dequantize_nvfp4 on the CPU, and its definition: see dequantize_nvfp4_gpu.c for the meaning of its blocks.
+/* dequantize_nvfp4 on the CPU: the operator's definition. dequantize_nvfp4_gpu.c says what its blocks do.
  *
  * Floor: one read of the codes and one write of the tensor at memory bandwidth.
  * Test: build/tests/ops/dequantize_test. Bench: build/kiln bench dequantize_nvfp4 --device cpu */
@@ -8,7 +8,7 @@
 
 enum { BLOCKS = KILN_TILE / KILN_NVFP4_BLOCK };
 
-/* Elements of a row from col on, of which those of a tile have their blocks' scales already. */
+/* Converts the elements of a row from col on, whose blocks' scales are already in scales. */
 KILN_INLINE void dequantize_tile(float *target, const uint8_t *codes, const float *scales, float global_scale,
                                  size_t count) {
     float each[KILN_TILE];
@@ -22,7 +22,7 @@ KILN_INLINE void dequantize_tile(float *target, const uint8_t *codes, const floa
 
 KILN_INLINE void dequantize_nvfp4(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_dequantize_nvfp4_args args =
-        *(const kiln_dequantize_nvfp4_args *)arguments; /* what no store can change */
+        *(const kiln_dequantize_nvfp4_args *)arguments; /* a copy, which no store can change */
     const bool nontemporal = kiln_is_nontemporal(&args.shape, dtype);
     const uint64_t scale_cols = (uint64_t)args.scale_cols;
     float tile[KILN_TILE], scales[BLOCKS];

@@ -1,4 +1,4 @@
-/* dequantize_w4a16 on the CPU, and its definition: see dequantize_w4a16_gpu.c for the meaning of its blocks.
+/* dequantize_w4a16 on the CPU: the operator's definition. dequantize_w4a16_gpu.c says what its blocks do.
  *
  * Floor: one read of the weights and one write of the tensor at memory bandwidth.
  * Test: build/tests/ops/dequantize_w4a16_test. Bench: build/kiln bench dequantize_w4a16 --device cpu */
@@ -13,7 +13,7 @@ KILN_INLINE float number_at(const void *data, uint64_t at, kiln_cpu_dtype dtype)
 
 KILN_INLINE void dequantize_w4a16(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_dequantize_w4a16_args args =
-        *(const kiln_dequantize_w4a16_args *)arguments; /* what no store can change */
+        *(const kiln_dequantize_w4a16_args *)arguments; /* a copy, which no store can change */
     const bool nontemporal = kiln_is_nontemporal(&args.shape, dtype);
     const uint64_t k_end = (uint64_t)args.shape.cols;
     float tile[KILN_TILE], integers[KILN_TILE];

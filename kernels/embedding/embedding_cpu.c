@@ -1,4 +1,4 @@
-/* embedding on the CPU, and its definition: see embedding_gpu.c for the meaning of its blocks.
+/* embedding on the CPU: the operator's definition. embedding_gpu.c says what its blocks do.
  *
  * Floor: one read and one write of the result at memory bandwidth.
  * Test: build/tests/ops/embedding_test. Bench: build/kiln bench embedding --device cpu */
@@ -8,7 +8,7 @@
 #include "kernels/embedding/embedding_args.h"
 
 KILN_INLINE void embedding(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
-    const kiln_embedding_args args = *(const kiln_embedding_args *)arguments; /* what no store can change */
+    const kiln_embedding_args args = *(const kiln_embedding_args *)arguments; /* a copy, which no store can change */
     bool nontemporal = kiln_is_nontemporal(&args.shape, dtype);
     for (uint64_t block = span->begin; block < span->end; block++)
         for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++) {

@@ -1,4 +1,4 @@
-/* engram_gate on the CPU, and its definition: see engram_gate_gpu.c for the meaning of its blocks.
+/* engram_gate on the CPU: the operator's definition. engram_gate_gpu.c says what its blocks do.
  *
  * Floor: a read of key, query and value and a write of y and normed at memory bandwidth.
  * Test: build/tests/ops/engram_gate_test. Bench: build/kiln bench engram_gate --device cpu */
@@ -6,19 +6,19 @@
 
 #include "kernels/engram_gate/gate.h"
 
-enum { TILE = KILN_TILE / 2 }; /* of five tensors at a time */
+enum { TILE = KILN_TILE / 2 }; /* elements: five tensors have a tile at the same time */
 
-/* Partial sums, of which every level has as many. */
+/* Partial sums, as many on every level. */
 typedef struct lanes {
     float keys[KILN_LANES], queries[KILN_LANES], products[KILN_LANES], values[KILN_LANES];
 } lanes;
 
-/* Where a row's group begins, in a tensor of all groups. */
+/* Where a group of a row begins, in a tensor that has all groups. */
 KILN_INLINE const void *group_at(const void *tensor, kiln_cpu_work work, int64_t stride, kiln_cpu_dtype dtype) {
     return kiln_at(tensor, work.row * (uint64_t)stride + work.col, dtype);
 }
 
-/* Some weights as f32, ones where there are none. */
+/* Weights as f32; ones where there are none. */
 KILN_INLINE const float *weights_at(float *tile, const void *weight, uint64_t col, size_t count, kiln_cpu_dtype dtype) {
     if (weight) return kiln_tile_load(tile, kiln_at(weight, col, dtype), count, dtype);
     for (size_t i = 0; i < count; i++)
@@ -63,7 +63,7 @@ KILN_INLINE kiln_engram_sums sums_of(const kiln_engram_gate_args *args, kiln_cpu
     return sums;
 }
 
-/* value * gate, and with a norm times that and the weights. */
+/* Writes value * gate and, if it is wanted, its norm times the weights. */
 KILN_INLINE void put(void *y, const void *value, const void *weight, uint64_t col, size_t cols, float gate, float norm,
                      kiln_cpu_dtype dtype, bool nontemporal) {
     float tile[TILE], weight_tile[TILE];
@@ -81,7 +81,8 @@ KILN_INLINE void put(void *y, const void *value, const void *weight, uint64_t co
 }
 
 KILN_INLINE void engram_gate(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
-    const kiln_engram_gate_args args = *(const kiln_engram_gate_args *)arguments; /* what no store can change */
+    const kiln_engram_gate_args args =
+        *(const kiln_engram_gate_args *)arguments; /* a copy, which no store can change */
     bool nontemporal = kiln_is_nontemporal(&args.shape, dtype);
     for (uint64_t block = span->begin; block < span->end; block++)
         for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++) {

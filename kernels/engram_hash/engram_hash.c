@@ -4,7 +4,11 @@
 #define KILN_HOST engram_hash
 #include "kernels/common/operator.h"
 
-enum { COLUMNS = KILN_BLOCK, RUN = 16, BLOCKS = 256 }; /* heads in all; tokens of a thread; blocks that fill a device */
+enum {
+    COLUMNS = KILN_BLOCK,
+    RUN = 16,
+    BLOCKS = 256
+}; /* heads of all orders; tokens per thread; blocks that fill a device */
 
 static kiln_status sizes_check(const char *name, const kiln_engram_hash_params *params, int64_t batch) {
     KILN__TRY(kiln__size_check(name, "tokens", params->tokens, INT32_MAX));
@@ -23,7 +27,7 @@ static kiln_status sizes_check(const char *name, const kiln_engram_hash_params *
     return KILN_OK;
 }
 
-/* The tensors that are for each layer, and those that there need not be. */
+/* Checks the tensors that have an entry for each layer, and the optional ones. */
 static kiln_status tensors_check(const char *name, const kiln_engram_hash_params *params, int64_t batch) {
     int64_t columns = params->orders * params->heads, layers = params->layers, orders = params->orders;
     unsigned index_log2 = kiln__index_size_log2(params->index_type);

@@ -1,12 +1,12 @@
-/* engram_hash on the CPU, and its definition: see engram_hash_gpu.c for the meaning of its blocks.
+/* engram_hash on the CPU: the operator's definition. engram_hash_gpu.c says what its blocks do.
  *
- * Floor: some ten instructions a head; a division instead of the product with a reciprocal would be one of 64 bits.
+ * Floor: about ten instructions per head; without the reciprocal there would be a 64-bit division among them.
  * Test: build/tests/ops/engram_hash_test. Bench: build/kiln bench engram_hash --device cpu */
 #include "kernels/common/cpu.h"
 
 #include "kernels/engram_hash/ngram.h"
 
-/* The rows of one token, a mix for each order after the other. */
+/* The rows of one token: the mixes of its n-grams, one order after the other. */
 KILN_INLINE void hash(const kiln_engram_hash_args *args, uint64_t layer, uint32_t token, const uint64_t *reciprocals) {
     uint32_t columns = args->orders * args->heads;
     const int64_t *primes = args->primes + layer * columns;
@@ -30,7 +30,8 @@ KILN_INLINE void hash(const kiln_engram_hash_args *args, uint64_t layer, uint32_
 }
 
 KILN_INLINE void engram_hash(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
-    const kiln_engram_hash_args args = *(const kiln_engram_hash_args *)arguments; /* what no store can change */
+    const kiln_engram_hash_args args =
+        *(const kiln_engram_hash_args *)arguments; /* a copy, which no store can change */
     const uint32_t columns = args.orders * args.heads, tile = args.run * (KILN_BLOCK >> args.lanes_log2);
     uint64_t reciprocals[KILN_BLOCK], filled = UINT64_MAX;
     (void)dtype;

@@ -214,7 +214,7 @@ KILN_INLINE void multiply_strip(strip_scratch *scratch, const kiln_gemm_args *ar
 #include "kernels/gemm/gemm_dot.h"
 
 KILN_INLINE void gemm_tiles(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
-    const kiln_gemm_args args = *(const kiln_gemm_args *)arguments; /* what no store can change */
+    const kiln_gemm_args args = *(const kiln_gemm_args *)arguments; /* a copy, which no store can change */
     strip_scratch *scratch = span->scratch;
     strip s;
     for (uint64_t block = span->begin; block < span->end; block += s.blocks) {
@@ -241,7 +241,7 @@ typedef struct join_scratch {
 _Static_assert(sizeof(join_scratch) <= KILN_CPU_SCRATCH, "fits");
 
 KILN_INLINE void gemm_join(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
-    const kiln_gemm_args args = *(const kiln_gemm_args *)arguments; /* what no store can change */
+    const kiln_gemm_args args = *(const kiln_gemm_args *)arguments; /* a copy, which no store can change */
     uint64_t step = (uint64_t)args.batch * (uint64_t)args.m * (uint64_t)args.n;
     join_scratch *scratch = span->scratch;
     float *sums = scratch->sums;
@@ -416,7 +416,7 @@ KILN_INLINE void rows_plain(rows_scratch *scratch, float (*sums)[COLUMNS], const
 #include "kernels/gemm/gemm_dot_rows.h"
 
 KILN_INLINE void gemm_rows(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
-    const kiln_gemm_args args = *(const kiln_gemm_args *)arguments; /* what no store can change */
+    const kiln_gemm_args args = *(const kiln_gemm_args *)arguments; /* a copy, which no store can change */
     rows_scratch *scratch = span->scratch;
     for (uint64_t block = span->begin; block < span->end; block++) {
         uint32_t batch = (uint32_t)(block / span->grid[0]);

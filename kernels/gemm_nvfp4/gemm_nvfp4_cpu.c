@@ -258,7 +258,7 @@ KILN_INLINE void finish(product_scratch *scratch, const kiln_gemm_nvfp4_args *ar
 }
 
 KILN_INLINE void gemm_nvfp4_rows(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
-    const kiln_gemm_nvfp4_args args = *(const kiln_gemm_nvfp4_args *)arguments; /* what no store can change */
+    const kiln_gemm_nvfp4_args args = *(const kiln_gemm_nvfp4_args *)arguments; /* a copy, which no store can change */
     product_scratch *scratch = span->scratch;
     make_table(scratch);
     for (uint64_t block = span->begin; block < span->end; block++) {
@@ -282,7 +282,7 @@ KILN_INLINE void gemm_nvfp4_rows(const void *arguments, const kiln_cpu_span *spa
 KILN_CPU_KERNEL(gemm_nvfp4_rows)
 
 KILN_INLINE void gemm_nvfp4_tiles(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
-    const kiln_gemm_nvfp4_args args = *(const kiln_gemm_nvfp4_args *)arguments; /* what no store can change */
+    const kiln_gemm_nvfp4_args args = *(const kiln_gemm_nvfp4_args *)arguments; /* a copy, which no store can change */
     product_scratch *scratch = span->scratch;
     make_table(scratch);
     for (uint64_t block = span->begin; block < span->end; block++) {
@@ -308,7 +308,7 @@ KILN_INLINE void gemm_nvfp4_tiles(const void *arguments, const kiln_cpu_span *sp
 KILN_CPU_KERNEL(gemm_nvfp4_tiles)
 
 KILN_INLINE void gemm_nvfp4_join(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
-    const kiln_gemm_nvfp4_args args = *(const kiln_gemm_nvfp4_args *)arguments; /* what no store can change */
+    const kiln_gemm_nvfp4_args args = *(const kiln_gemm_nvfp4_args *)arguments; /* a copy, which no store can change */
     product_scratch *scratch = span->scratch;
     for (uint64_t block = span->begin; block < span->end; block++) {
         uint64_t first = block % span->grid[0] * KILN_BLOCK, row = block / span->grid[0];

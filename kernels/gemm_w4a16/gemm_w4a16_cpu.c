@@ -275,7 +275,7 @@ KILN_INLINE void finish(product_scratch *scratch, const kiln_gemm_w4a16_args *ar
 }
 
 KILN_INLINE void gemm_w4a16_rows(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
-    const kiln_gemm_w4a16_args args = *(const kiln_gemm_w4a16_args *)arguments; /* what no store can change */
+    const kiln_gemm_w4a16_args args = *(const kiln_gemm_w4a16_args *)arguments; /* a copy, which no store can change */
     product_scratch *scratch = span->scratch;
     for (uint64_t block = span->begin; block < kiln_min(span->end, span->grid[0]); block++) {
         piece p = {.col = block * COLUMNS, .rows = (size_t)args.m, .k_end = (uint64_t)args.k};
@@ -295,7 +295,7 @@ KILN_INLINE void gemm_w4a16_rows(const void *arguments, const kiln_cpu_span *spa
 KILN_CPU_KERNEL(gemm_w4a16_rows)
 
 KILN_INLINE void gemm_w4a16_tiles(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
-    const kiln_gemm_w4a16_args args = *(const kiln_gemm_w4a16_args *)arguments; /* what no store can change */
+    const kiln_gemm_w4a16_args args = *(const kiln_gemm_w4a16_args *)arguments; /* a copy, which no store can change */
     product_scratch *scratch = span->scratch;
     for (uint64_t block = span->begin; block < span->end; block++) {
         uint64_t down = block / span->grid[0], split = down / args.tile_rows;
@@ -320,7 +320,7 @@ KILN_INLINE void gemm_w4a16_tiles(const void *arguments, const kiln_cpu_span *sp
 KILN_CPU_KERNEL(gemm_w4a16_tiles)
 
 KILN_INLINE void gemm_w4a16_join(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
-    const kiln_gemm_w4a16_args args = *(const kiln_gemm_w4a16_args *)arguments; /* what no store can change */
+    const kiln_gemm_w4a16_args args = *(const kiln_gemm_w4a16_args *)arguments; /* a copy, which no store can change */
     product_scratch *scratch = span->scratch;
     for (uint64_t block = span->begin; block < span->end; block++) {
         uint64_t first = block % span->grid[0] * KILN_BLOCK, row = block / span->grid[0];

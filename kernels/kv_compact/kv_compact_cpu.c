@@ -1,4 +1,4 @@
-/* kv_compact on the CPU, and its definition: see kv_compact_gpu.c for the meaning of its blocks.
+/* kv_compact on the CPU: the operator's definition. kv_compact_gpu.c says what its blocks do.
  *
  * Floor: one read and one write of the accepted tokens' keys and values at memory bandwidth.
  * Test: build/tests/ops/kv_compact_test. Bench: build/kiln bench kv_compact --device cpu */
@@ -7,7 +7,7 @@
 #include "kernels/kv_compact/moves.h"
 
 KILN_INLINE void kv_compact(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
-    const kiln_kv_compact_args args = *(const kiln_kv_compact_args *)arguments; /* what no store can change */
+    const kiln_kv_compact_args args = *(const kiln_kv_compact_args *)arguments; /* a copy, which no store can change */
     for (uint64_t block = span->begin; block < span->end; block++)
         for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++) {
             size_t size = (work.col_end - work.col) * kiln_dtype_size(dtype);

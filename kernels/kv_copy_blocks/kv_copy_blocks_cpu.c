@@ -1,4 +1,4 @@
-/* kv_copy_blocks on the CPU, and its definition: see kv_copy_blocks_gpu.c for the meaning of its blocks.
+/* kv_copy_blocks on the CPU: the operator's definition. kv_copy_blocks_gpu.c says what its blocks do.
  *
  * Floor: one read and one write of both caches' blocks at memory bandwidth.
  * Test: build/tests/ops/kv_copy_blocks_test. Bench: build/kiln bench kv_copy_blocks --device cpu */
@@ -8,7 +8,8 @@
 #include "kernels/kv_copy_blocks/kv_copy_blocks_args.h"
 
 KILN_INLINE void kv_copy_blocks(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
-    const kiln_kv_copy_blocks_args args = *(const kiln_kv_copy_blocks_args *)arguments; /* what no store can change */
+    const kiln_kv_copy_blocks_args args =
+        *(const kiln_kv_copy_blocks_args *)arguments; /* a copy, which no store can change */
     for (uint64_t block = span->begin; block < span->end; block++)
         for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++) {
             uint64_t from = kiln_index(args.pairs, args.wide_pairs, 2 * work.row);

@@ -10,10 +10,10 @@ enum {
 #include "kernels/kv_store/kv_store.def"
 };
 
-/* What becomes codes is done head by head, so that a row has one scale. */
+/* Where elements become codes, a row is one head, so that it has one scale. */
 KILN__HOST_SIDE kiln_status launch_e4m3(kiln_stream *stream, const kiln_module *module, const char *name,
                                         int64_t tokens, int64_t cols, unsigned size_log2, kiln_kv_store_args *args) {
-    const unsigned codes_log2 = 4 - size_log2; /* a vector's codes */
+    const unsigned codes_log2 = 4 - size_log2; /* of a vector's codes */
     const uintptr_t sources = (uintptr_t)args->key | (uintptr_t)args->value;
     const uint64_t caches = (uintptr_t)args->key_cache | (uintptr_t)args->value_cache |
                             (uint64_t)(args->key_cache_stride | args->value_cache_stride) |
@@ -28,7 +28,7 @@ KILN__HOST_SIDE kiln_status launch_e4m3(kiln_stream *stream, const kiln_module *
     return kiln__operator_launch(stream, &module->kernels[KERNEL_kv_store_e4m3], &config, args, sizeof *args);
 }
 
-/* How many scales the keys have, and the values, of a cache of this type. */
+/* Checks how many scales the keys and the values have in a cache of this type. */
 KILN__HOST_SIDE kiln_status scales_check(const char *name, const kiln_kv_store_params *params) {
     const int64_t scales = params->cache_scales, most = scales ? scales : 1;
     const float *const tensors[] = {params->k_scale, params->v_scale};

@@ -1,6 +1,6 @@
-/* kv_store on the CPU, and its definition: see kv_store_gpu.c for the meaning of its blocks.
+/* kv_store on the CPU: the operator's definition. kv_store_gpu.c says what its blocks do.
  *
- * Floor: one read and one write of both tensors at memory bandwidth, of a byte an element where they become codes.
+ * Floor: one read and one write of both tensors at memory bandwidth, of a byte per element where they become codes.
  * Test: build/tests/ops/kv_store_test. Bench: build/kiln bench kv_store --device cpu */
 #include "kernels/common/cpu.h"
 
@@ -8,7 +8,7 @@
 #include "kernels/kv_store/store_scale.h"
 
 KILN_INLINE void kv_store(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
-    const kiln_kv_store_args args = *(const kiln_kv_store_args *)arguments; /* what no store can change */
+    const kiln_kv_store_args args = *(const kiln_kv_store_args *)arguments; /* a copy, which no store can change */
     bool nontemporal = kiln_is_nontemporal(&args.shape, dtype);
     for (uint64_t block = span->begin; block < span->end; block++)
         for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++) {
@@ -25,7 +25,7 @@ KILN_INLINE void kv_store(const void *arguments, const kiln_cpu_span *span, kiln
 }
 KILN_CPU_KERNEL(kv_store)
 
-/* The codes of some elements. */
+/* The codes of count elements. */
 KILN_INLINE void encode(uint8_t *codes, const void *source, size_t count, float factor, kiln_cpu_dtype dtype) {
     float tile[KILN_TILE];
     for (size_t done = 0; done < count; done += KILN_TILE) {
@@ -37,7 +37,7 @@ KILN_INLINE void encode(uint8_t *codes, const void *source, size_t count, float 
 }
 
 KILN_INLINE void kv_store_e4m3(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
-    const kiln_kv_store_args args = *(const kiln_kv_store_args *)arguments; /* what no store can change */
+    const kiln_kv_store_args args = *(const kiln_kv_store_args *)arguments; /* a copy, which no store can change */
     for (uint64_t block = span->begin; block < span->end; block++)
         for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++) {
             uint64_t token = work.row / args.heads, head = work.row % args.heads;

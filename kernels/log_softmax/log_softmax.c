@@ -1,4 +1,5 @@
-/* log_softmax, host side: rows of up to a chunk in one launch, longer ones in two with partials in the workspace. */
+/* log_softmax, host side: rows of up to a chunk in one launch, longer rows in two, with partial results in the
+ * workspace. */
 #include "kernels/log_softmax/log_softmax_args.h"
 #include <kiln/ops/softmax.h>
 #define KILN_HOST log_softmax
@@ -19,7 +20,7 @@ static kiln_status check_sizes(const char *name, const kiln_log_softmax_params *
     return kiln__size_check(name, "cols", params->cols, INT32_MAX);
 }
 
-/* Rows of more than a chunk. What is not written chunk by chunk is finished by one block for each row. */
+/* Rows of more than a chunk. If y is not wanted, one block for each row finishes it. */
 static kiln_status launch_long(kiln_stream *stream, const kiln_log_softmax_params *params, unsigned part,
                                kiln_log_softmax_args *args, const char *name) {
     uint64_t needed = partials_size(params->rows, params->cols, kiln__part_size_log2(part));

@@ -1,8 +1,7 @@
-/* log_softmax on the CPU, and its definition: see log_softmax_gpu.c for the meaning of its blocks.
+/* log_softmax on the CPU: the operator's definition. log_softmax_gpu.c says what its blocks do.
  *
- * A row, or a chunk of a long one, which is at most 32 KiB and stays in a cache, is passed over three times, a tile at
- * a time: its maximum, the sum of exp(x - origin), the result. Sums run in KILN_LANES accumulators, on every level
- * alike.
+ * There are three passes over a row, or over a chunk of a long one, which is at most 32 KiB and stays in a cache: the
+ * maximum, the sum of exp(x - origin), the result, a tile at a time. Sums have KILN_LANES accumulators on every level.
  *
  * Floor: one read and one write of the tensor at memory bandwidth; long rows two reads and one write.
  * Test: build/tests/ops/log_softmax_test. Bench: build/kiln bench log_softmax --device cpu */
@@ -15,13 +14,13 @@ KILN_INLINE float origin_of(float max) {
     return max < KILN_INFINITY && max > -KILN_INFINITY ? max : 0.0f;
 }
 
-/* e^(x - origin); infinity where x is greater than the origin, as in a row that has an infinite element. */
+/* e^(x - origin); infinity if x is greater than the origin, as in a row that has an infinite element. */
 KILN_INLINE float exp_of(float x, float origin) {
     float y = kiln_exp_difference(x > origin ? origin : x, origin);
     return x > origin ? KILN_INFINITY : y;
 }
 
-/* The sum as it is with another origin: nothing, infinity and NaN stay what they are. */
+/* The sum relative to another origin. 0, infinity and NaN stay what they are. */
 KILN_INLINE float moved(float sum, float from, float origin) {
     return sum > 0.0f && sum < KILN_INFINITY ? sum * exp_of(from, origin) : sum;
 }
@@ -69,7 +68,7 @@ KILN_INLINE kiln_log_softmax_partial partial_of(const void *x, size_t count, kil
     return (kiln_log_softmax_partial){origin, sum_of(x, count, origin, dtype)};
 }
 
-/* The origin and the sum of a row from those of its chunks: a chunk whose sum is infinite has the origin 0. */
+/* The origin and the sum of a row from those of its chunks. A chunk whose sum is infinite has the origin 0. */
 KILN_INLINE kiln_log_softmax_partial total_of(const kiln_log_softmax_partial *partials, uint32_t count) {
     kiln_log_softmax_partial total = {-KILN_INFINITY, 0.0f};
     for (uint32_t i = 0; i < count; i++)
@@ -96,7 +95,8 @@ KILN_INLINE void put(void *y, const void *x, size_t count, float origin, float l
 }
 
 KILN_INLINE void log_softmax(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
-    const kiln_log_softmax_args args = *(const kiln_log_softmax_args *)arguments; /* what no store can change */
+    const kiln_log_softmax_args args =
+        *(const kiln_log_softmax_args *)arguments; /* a copy, which no store can change */
     bool nontemporal = args.y && kiln_is_nontemporal(&args.shape, dtype);
     for (uint64_t block = span->begin; block < span->end; block++)
         for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++) {

@@ -34,7 +34,7 @@ static kiln_status merge_attention_states(kiln_stream *stream, const kiln_merge_
     KILN__TRY(kiln__tensor_check(name, "x_lse", params->x_lse, lse_rows, tokens, tokens, 2));
     if (params->lse) KILN__TRY(kiln__tensor_check(name, "lse", params->lse, heads, tokens, tokens, 2));
 
-    /* One vector of a head for each thread, if a subgroup has as many. */
+    /* A thread for each vector of a head, up to a subgroup. */
     uint64_t vectors = kiln__vectors(head_dim, size_log2);
     unsigned lanes_log2 = 0;
     while (lanes_log2 < KILN_SUBGROUP_LOG2 && vectors >> lanes_log2 > 1)

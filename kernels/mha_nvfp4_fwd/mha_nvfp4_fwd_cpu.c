@@ -260,7 +260,8 @@ KILN_INLINE void end_rows(state *held, const kiln_attention_codes_args *args, co
 }
 
 KILN_INLINE void mha_nvfp4_fwd_attend(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
-    const kiln_attention_nvfp4_args args = *(const kiln_attention_nvfp4_args *)arguments; /* what no store can change */
+    const kiln_attention_nvfp4_args args =
+        *(const kiln_attention_nvfp4_args *)arguments; /* a copy, which no store can change */
     const kiln_attention_codes_args *codes = &args.codes;
     const kiln_attention_args *plain = &codes->plain;
     state *held = span->scratch;
@@ -293,7 +294,7 @@ KILN_CPU_KERNEL(mha_nvfp4_fwd_attend)
 
 /* The rows of a token: KILN_ATTENTION_SUBGROUPS heads for each group. */
 KILN_INLINE void mha_nvfp4_fwd_join(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
-    const kiln_attention_args args = *(const kiln_attention_args *)arguments; /* what no store can change */
+    const kiln_attention_args args = *(const kiln_attention_args *)arguments; /* a copy, which no store can change */
     const float *scales = kiln_partial_scales(&args);
     uint32_t heads = args.kv_heads * args.group;
     for (uint64_t group = span->begin; group < span->end; group++) {

@@ -1,4 +1,4 @@
-/* mha_quantize on the CPU, and its definition: see mha_quantize_gpu.c for the meaning of its blocks.
+/* mha_quantize on the CPU: the operator's definition. mha_quantize_gpu.c says what its blocks do.
  *
  * Floor: k with means and v are read twice, q once, and a byte is written for each element, at memory bandwidth.
  * Test: build/tests/ops/mha_quantize_test. Bench: build/kiln bench mha_quantize --device cpu */
@@ -90,7 +90,8 @@ KILN_INLINE void values_codes(const kiln_mha_quantize_args *args, const head *h,
 }
 
 KILN_INLINE void mha_quantize_codes(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
-    const kiln_mha_quantize_args args = *(const kiln_mha_quantize_args *)arguments; /* what no store can change */
+    const kiln_mha_quantize_args args =
+        *(const kiln_mha_quantize_args *)arguments; /* a copy, which no store can change */
     const uint32_t size = args.head_dim, kv_size = args.kv_heads * size;
     for (uint64_t block = span->begin; block < span->end; block++) {
         uint32_t number = (uint32_t)(block / span->grid[0]);

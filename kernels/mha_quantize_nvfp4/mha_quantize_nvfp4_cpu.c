@@ -1,4 +1,4 @@
-/* mha_quantize_nvfp4 on the CPU, and its definition: see mha_quantize_nvfp4_gpu.c for the meaning of its blocks.
+/* mha_quantize_nvfp4 on the CPU: the operator's definition. mha_quantize_nvfp4_gpu.c says what its blocks do.
  *
  * Floor: k and v are read twice, q once, and 0.5625 bytes are written for each element, at memory bandwidth.
  * Test: build/tests/ops/mha_quantize_nvfp4_test. Bench: build/kiln bench mha_quantize_nvfp4 --device cpu */

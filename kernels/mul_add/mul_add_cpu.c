@@ -1,4 +1,4 @@
-/* mul_add on the CPU, and its definition: see mul_add_gpu.c for the meaning of its blocks.
+/* mul_add on the CPU: the operator's definition. mul_add_gpu.c says what its blocks do.
  *
  * Floor: three reads and one write of the tensor at memory bandwidth.
  * Test: build/tests/ops/mul_add_test. Bench: build/kiln bench mul_add --device cpu */
@@ -6,7 +6,7 @@
 #include "kernels/mul_add/mul_add_args.h"
 
 KILN_INLINE void mul_add(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
-    const kiln_mul_add_args args = *(const kiln_mul_add_args *)arguments; /* what no store can change */
+    const kiln_mul_add_args args = *(const kiln_mul_add_args *)arguments; /* a copy, which no store can change */
     bool nontemporal = kiln_is_nontemporal(&args.shape, dtype);
     float a_tile[KILN_TILE], b_tile[KILN_TILE], c_tile[KILN_TILE];
     KILN_FOR_TILES(&args.shape, span, dtype, work, col, count) {

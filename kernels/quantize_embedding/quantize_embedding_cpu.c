@@ -7,7 +7,7 @@
 #include "kernels/common/quantize_scale.h"
 #include "kernels/quantize_embedding/embedding_codes.h"
 
-/* What a row's tiles are worked on with. */
+/* Working memory for the tiles of a row. */
 typedef struct row_scratch {
     float tile[KILN_TILE], numbers[KILN_TILE], squares[KILN_TILE];
     uint32_t magnitudes[KILN_TILE];
@@ -15,7 +15,7 @@ typedef struct row_scratch {
 } row_scratch;
 _Static_assert(sizeof(row_scratch) <= KILN_CPU_SCRATCH, "fits");
 
-/* A row's tile in units of its scale, with zeros up to a whole unit. */
+/* A tile of a row in units of its scale, with zeros up to a whole unit. */
 KILN_INLINE size_t take_numbers(row_scratch *scratch, const void *x, size_t count, float factor, kiln_cpu_dtype dtype) {
     float *numbers = scratch->numbers;
     const float *values = kiln_tile_load(scratch->tile, x, count, dtype);
@@ -28,7 +28,7 @@ KILN_INLINE size_t take_numbers(row_scratch *scratch, const void *x, size_t coun
     return end;
 }
 
-/* The row's greatest magnitude: those compare as their bits do. */
+/* The row's greatest magnitude: magnitudes compare as their bits do. */
 KILN_INLINE float greatest_of(row_scratch *scratch, const void *x, size_t count, kiln_cpu_dtype dtype) {
     uint32_t *magnitudes = scratch->magnitudes, greatest = 0;
     for (size_t start = 0; start < count; start += KILN_TILE) {
@@ -59,7 +59,7 @@ KILN_INLINE void add_squares(float *lanes, row_scratch *scratch, size_t count, f
             lanes[i] += squares[start + i];
 }
 
-/* The bytes of a tile's numbers: the same as kiln_embedding_codes, in loops that the compiler vectorises. */
+/* The bytes of a tile's numbers: the same as kiln_embedding_codes gives, in loops that the compiler vectorises. */
 KILN_INLINE void put_codes(uint8_t *target, row_scratch *scratch, size_t count, size_t room,
                            const kiln_quantize_embedding_args *args) {
     const float smax = args->smax, *numbers = scratch->numbers;

@@ -1,4 +1,4 @@
-/* quantize_fp8 on the CPU, and its definition: see quantize_fp8_gpu.c for the meaning of its blocks.
+/* quantize_fp8 on the CPU: the operator's definition. quantize_fp8_gpu.c says what its blocks do.
  *
  * Floor: one read of the tensor and one write of its codes at memory bandwidth.
  * Test: build/tests/ops/quantize_test. Bench: build/kiln bench quantize_fp8 --device cpu */

@@ -1,4 +1,4 @@
-/* quantize_int8 on the CPU, and its definition: see quantize_int8_gpu.c for the meaning of its blocks.
+/* quantize_int8 on the CPU: the operator's definition. quantize_int8_gpu.c says what its blocks do.
  *
  * Floor: one read of the tensor and one write of its codes at memory bandwidth.
  * Test: build/tests/ops/quantize_test. Bench: build/kiln bench quantize_int8 --device cpu */

@@ -9,7 +9,7 @@ static kiln_status check_global(const char *name, const char *tensor, const floa
     return data ? kiln__tensor_check(name, tensor, data, 1, rows, rows, 2) : KILN_OK;
 }
 
-/* Checks the tensors and makes the arguments, but for the shape. */
+/* Checks the tensors and fills in the arguments, except for the shape. */
 static kiln_status take_tensors(const char *name, const kiln_quantize_nvfp4_params *params,
                                 const kiln__nvfp4_sizes *sizes, unsigned size_log2, kiln_quantize_nvfp4_args *args) {
     const int64_t code_cols = KILN__NVFP4_BLOCK_BYTES * params->scale_cols;

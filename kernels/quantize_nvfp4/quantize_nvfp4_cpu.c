@@ -1,4 +1,4 @@
-/* quantize_nvfp4 on the CPU, and its definition: see quantize_nvfp4_gpu.c for the meaning of its blocks.
+/* quantize_nvfp4 on the CPU: the operator's definition. quantize_nvfp4_gpu.c says what its blocks do.
  *
  * Floor: one read of the tensor and one write of its codes at memory bandwidth.
  * Test: build/tests/ops/quantize_nvfp4_test. Bench: build/kiln bench quantize_nvfp4 --device cpu */
@@ -31,7 +31,7 @@ KILN_INLINE void quantize_tile(uint8_t *codes, uint8_t *scales, const float *val
         codes[i] = (uint8_t)(each[2 * i] | each[2 * i + 1] << 4);
 }
 
-/* What blocks of a row from `first` to before `end` become. Beyond the row are zeros. */
+/* Quantises the blocks of a row from `first` to before `end`. Elements beyond the row are zeros. */
 KILN_INLINE void quantize_blocks(const kiln_quantize_nvfp4_args *args, uint64_t row, uint64_t first, uint64_t end,
                                  kiln_cpu_dtype dtype) {
     const bool inside = row < (uint64_t)args->rows;
@@ -65,7 +65,8 @@ KILN_INLINE void quantize_blocks(const kiln_quantize_nvfp4_args *args, uint64_t 
 }
 
 KILN_INLINE void quantize_nvfp4(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
-    const kiln_quantize_nvfp4_args args = *(const kiln_quantize_nvfp4_args *)arguments; /* what no store can change */
+    const kiln_quantize_nvfp4_args args =
+        *(const kiln_quantize_nvfp4_args *)arguments; /* a copy, which no store can change */
     for (uint64_t block = span->begin; block < span->end; block++)
         for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++)
             quantize_blocks(&args, work.row, work.col, work.col_end, dtype);

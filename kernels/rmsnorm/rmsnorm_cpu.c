@@ -1,4 +1,4 @@
-/* rmsnorm on the CPU, and its definition: see rmsnorm_gpu.c for the meaning of its blocks.
+/* rmsnorm on the CPU: the operator's definition. rmsnorm_gpu.c says what its blocks do.
  *
  * Floor: one read and one write of the tensor at memory bandwidth.
  * Test: build/tests/ops/rmsnorm_test. Bench: build/kiln bench rmsnorm --device cpu */
@@ -16,7 +16,8 @@ KILN_INLINE float squares_of(const void *x, size_t count, kiln_cpu_dtype dtype) 
     return kiln_squares_total(sum);
 }
 
-/* Along with a large tensor's row asks for what lies ahead bytes from x, so that memory is read and written at once. */
+/* Writes the results of a row. Of a large tensor it prefetches what lies `ahead` bytes from x, so that memory is read
+ * and written at the same time. */
 KILN_INLINE void put(void *y, const void *x, const void *weight, float scale, size_t count, size_t ahead,
                      kiln_cpu_dtype dtype, bool nontemporal) {
     float tile[KILN_TILE], weight_tile[KILN_TILE];
@@ -41,7 +42,7 @@ KILN_INLINE void put(void *y, const void *x, const void *weight, float scale, si
 }
 
 KILN_INLINE void rmsnorm(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
-    const kiln_rmsnorm_args args = *(const kiln_rmsnorm_args *)arguments; /* what no store can change */
+    const kiln_rmsnorm_args args = *(const kiln_rmsnorm_args *)arguments; /* a copy, which no store can change */
     bool nontemporal = kiln_is_nontemporal(&args.shape, dtype);
     for (uint64_t block = span->begin; block < span->end; block++)
         for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++) {

@@ -1,6 +1,6 @@
-/* rmsnorm_nvfp4 on the CPU, and its definition: see rmsnorm_nvfp4_gpu.c for the meaning of its blocks.
+/* rmsnorm_nvfp4 on the CPU: the operator's definition. rmsnorm_nvfp4_gpu.c says what its blocks do.
  *
- * Floor: the tensors that are given read and written once, at memory bandwidth.
+ * Floor: one read of each input that is given and one write of each output, at memory bandwidth.
  * Test: build/tests/ops/codes_test. Bench: build/kiln bench rmsnorm_nvfp4 --device cpu */
 #include "kernels/common/rmsnorm_codes_cpu.h"
 

@@ -1,4 +1,4 @@
-/* rope, host side, and the frequencies. */
+/* rope, host side, and kiln_rope_frequencies. */
 #include "kernels/common/rotate_host.h"
 #include "kernels/rope/rope_args.h"
 #include <kiln/ops/rope.h>
@@ -10,7 +10,7 @@ enum {
 #include "kernels/rope/rope.def"
 };
 
-/* Checks the table. Gives its stride in place of 0. */
+/* Checks the table of cosines and sines, and resolves its stride where that is 0. */
 static kiln_status table_check(const char *name, const kiln_rope_params *params, unsigned size_log2, int64_t *stride) {
     KILN__TRY(kiln__size_check(name, "table_rows", params->table_rows, INT64_MAX >> 8));
     KILN__REQUIRE(params->cosines && params->sines, "%s: %s is NULL: must be frequencies, or cosines and sines", name,
@@ -95,7 +95,7 @@ KILN__FLOAT_PARTS(FUNCTION)
 
 /* ---- Frequencies -------------------------------------------------------------------------------------------------
  *
- * libc alone has no exp and log: series in long double, good to f64's last bit. */
+ * libc without libm has no exp and log: these are series in long double, good to the last bit of f64. */
 
 static const long double LN2 = 0x1.62e42fefa39ef35793c7673007e6p-1L;
 static const long double TURN = 0x1.921fb54442d18469898cc51701b8p+2L; /* 2 pi */
@@ -127,7 +127,7 @@ static long double log_of(long double x) {
     return 2 * sum + n * LN2;
 }
 
-/* "Llama 3" scaling: long waves are stretched by the factor, short ones stay, and those between are blended. */
+/* "Llama 3" scaling: long wavelengths are stretched by the factor, short ones stay, and those between are blended. */
 static long double llama3(const kiln_rope_scaling *scaling, long double frequency) {
     long double waves = (long double)scaling->original_length * frequency / TURN; /* in the original context */
     if (waves > scaling->high_factor) return frequency;
@@ -155,7 +155,7 @@ typedef struct pair_range {
     long double first, second;
 } pair_range;
 
-/* The number of the pair, not rounded, that has so many waves in the original context; rate is ln theta / pairs. */
+/* The number, not rounded, of the pair that makes that many waves in the original context; rate is ln theta / pairs. */
 static long double pair_with(const kiln_rope_scaling *scaling, long double waves, long double rate) {
     long double ratio = (long double)scaling->original_length / (waves * TURN);
     long double logarithm = ratio >= 1 ? log_of(ratio) : -log_of(1 / ratio);
@@ -249,7 +249,7 @@ kiln_status kiln_rope_attention_factor(const kiln_rope_scaling *scaling, float *
     if (scaling) KILN__TRY(scaling_check(name, scaling));
     long double factor = 1;
     if (scaling && scaling->kind == KILN_ROPE_YARN) {
-        /* As Hugging Face's models: the two weights count only together. */
+        /* As in Hugging Face's models, the two weights count only together. */
         bool weighted = scaling->mscale != 0 && scaling->mscale_all_dim != 0;
         factor = attention_scale(scaling->factor, weighted ? scaling->mscale : 1);
         if (weighted) factor /= attention_scale(scaling->factor, scaling->mscale_all_dim);

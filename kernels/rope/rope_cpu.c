@@ -1,4 +1,4 @@
-/* rope on the CPU, and its definition: see rope_gpu.c for the meaning of its blocks.
+/* rope on the CPU: the operator's definition. rope_gpu.c says what its blocks do.
  *
  * Floor: one read and one write of the tensor at memory bandwidth.
  * Test: build/tests/ops/rope_test. Bench: build/kiln bench rope --device cpu */
@@ -8,7 +8,7 @@
 #include "kernels/rope/rope_args.h"
 
 KILN_INLINE void rope(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
-    const kiln_rope_args args = *(const kiln_rope_args *)arguments; /* what no store can change */
+    const kiln_rope_args args = *(const kiln_rope_args *)arguments; /* a copy, which no store can change */
     uint32_t count = KILN_BLOCK >> args.lanes_log2;
     bool nontemporal = kiln_heads_are_nontemporal((uint64_t)args.tokens * args.heads, args.pairs, dtype);
     for (uint64_t block = span->begin; block < span->end; block++) {

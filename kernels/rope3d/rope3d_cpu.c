@@ -1,4 +1,4 @@
-/* rope3d on the CPU, and its definition: see rope3d_gpu.c for the meaning of its blocks.
+/* rope3d on the CPU: the operator's definition. rope3d_gpu.c says what its blocks do.
  *
  * Floor: one read and one write of the tensor at memory bandwidth.
  * Test: build/tests/ops/rope3d_test. Bench: build/kiln bench rope3d --device cpu */
@@ -14,7 +14,7 @@ KILN_INLINE void copy_heads(const kiln_heads *heads, kiln_cpu_dtype dtype) {
 }
 
 KILN_INLINE void rope3d(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
-    const kiln_rope3d_args args = *(const kiln_rope3d_args *)arguments; /* what no store can change */
+    const kiln_rope3d_args args = *(const kiln_rope3d_args *)arguments; /* a copy, which no store can change */
     uint32_t count = KILN_BLOCK >> args.lanes_log2;
     bool nontemporal = kiln_heads_are_nontemporal((uint64_t)args.batch * args.tokens * args.heads, args.pairs, dtype);
     for (uint64_t block = span->begin; block < span->end; block++) {

@@ -1,15 +1,15 @@
 /* sample on the CPU, and its definition: see choice.h.
  *
- * Where top-k or top-p ends is found by three readings of the row, one for each digit of the last one's key, and three
- * more; in each the elements' weights are computed again.
+ * Where top-k or top-p ends is found in six readings of the row: three for the key of the last element, one for each of
+ * its digits, and three more. The weights are computed again in each.
  *
- * Floor: one read of the row at memory bandwidth, and some 6 readings more from a cache for each of top-k and top-p.
+ * Floor: one read of the row at memory bandwidth, and about 6 more readings from a cache for each of top-k and top-p.
  * Test: build/tests/ops/sample_test. Bench: build/kiln bench sample --device cpu */
 #include "kernels/common/cpu.h"
 #define KILN_LOOP
 #include "kernels/sample/choice.h"
 
-/* A tile of a row: its elements as f32, their keys, and what they add to a measure. */
+/* A tile of a row: its elements as f32, their keys, and what they contribute to a measure. */
 typedef struct row_tile {
     float values[KILN_TILE];
     uint32_t keys[KILN_TILE];
@@ -18,14 +18,14 @@ typedef struct row_tile {
 
 enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS }; /* of a key */
 
-/* What a row is worked on with. */
+/* Working memory for a row. */
 typedef struct sample_scratch {
     row_tile tile;
     uint64_t sums[DIGITS];
 } sample_scratch;
 _Static_assert(sizeof(sample_scratch) <= KILN_CPU_SCRATCH, "fits");
 
-/* A kiln_row does not say its dtype. */
+/* A kiln_row with its dtype. */
 typedef struct typed_row {
     kiln_row row;
     kiln_cpu_dtype dtype;
@@ -36,7 +36,7 @@ KILN_INLINE sample_scratch *scratch_of(const kiln_row *row) {
     return ((const typed_row *)(const void *)row)->scratch;
 }
 
-/* Finds the keys of the elements from col on, at most a tile. Returns them; how many in *count. */
+/* Finds the keys of the elements from col on, at most a tile; *count is how many. Returns the elements. */
 KILN_INLINE const float *take_keys(const kiln_row *row, row_tile *tile, uint32_t col, size_t *count) {
     kiln_cpu_dtype dtype = ((const typed_row *)(const void *)row)->dtype;
     size_t n = kiln_min(row->cols - col, KILN_TILE);
@@ -48,8 +48,8 @@ KILN_INLINE const float *take_keys(const kiln_row *row, row_tile *tile, uint32_t
     return values;
 }
 
-/* What one adds to the measure of a choice that has it, as f32. row is a copy, which no store can change: of the two
- * ways to weigh the compiler makes two loops without a branch. */
+/* What each element contributes to the measure of a choice that contains it, as f32. row is a copy, which no store can
+ * change, so that the compiler makes two loops without branches of the two ways to weigh. */
 KILN_INLINE void take_weights(float *weights, const float *values, size_t count, kiln_row row) {
     if (row.max == KILN_INFINITY) {
         KILN_INDEPENDENT
@@ -68,9 +68,8 @@ KILN_INLINE void take_likely(float *likely, const float *values, size_t count, k
         likely[i] = kiln_sample_exponent(&row, values[i]) >= row.least_exponent ? 1.0f : 0.0f;
 }
 
-/* Measures them as kiln_sample_measure does, and finds their keys too. Returns the sum. A function for all parts,
- * called for a tile at a time: inlined at its dozen calls per dtype it took the compiler seconds and ran no faster.
- */
+/* Measures a tile as kiln_sample_measure does, and finds its keys too. Returns the sum. One function for all dtypes,
+ * called for a tile at a time: inlined at its dozen calls per dtype it took the compiler seconds and ran no faster. */
 static __attribute__((noinline)) uint64_t take_measures(const kiln_row *row, kiln_choice choice, kiln_measure measure,
                                                         row_tile *tile, uint32_t col, size_t *count) {
     const float *values = take_keys(row, tile, col, count);
@@ -108,8 +107,8 @@ KILN_INLINE uint64_t kiln_row_sum(const kiln_row *row, kiln_choice choice, kiln_
     return sum;
 }
 
-/* Digit by digit, the highest first: what the elements measure that have the digits so far is summed up by their next
- * one, and from the greatest on the sums are added until they are enough. */
+/* Digit by digit, the highest first: the measures of the elements that agree in the digits so far are summed for each
+ * value of their next digit, and these sums are added from the greatest digit on until they suffice. */
 KILN_INLINE uint32_t kiln_row_key(const kiln_row *row, kiln_choice choice, kiln_measure measure, uint64_t need) {
     sample_scratch *scratch = scratch_of(row);
     row_tile *tile = &scratch->tile;
@@ -149,7 +148,7 @@ KILN_INLINE uint32_t kiln_row_find(const kiln_row *row, kiln_choice choice, kiln
 }
 
 KILN_INLINE void sample(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
-    const kiln_sample_args args = *(const kiln_sample_args *)arguments; /* what no store can change */
+    const kiln_sample_args args = *(const kiln_sample_args *)arguments; /* a copy, which no store can change */
     for (uint64_t number = span->begin; number < span->end && number < (uint64_t)args.rows; number++) {
         typed_row row = {.row = {.x = kiln_at(args.x, number * (uint64_t)args.x_stride, dtype), .cols = args.cols},
                          .dtype = dtype,

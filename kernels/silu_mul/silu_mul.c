@@ -5,7 +5,7 @@
 #define KILN_HOST silu_mul
 #include "kernels/common/operator.h"
 
-/* A part of the argument struct, copied as it is. */
+/* Fields of the argument struct that are copied as they are. */
 typedef struct activation {
     float bound;
     float coefficients[KILN_SILU_MUL_COEFFICIENTS];

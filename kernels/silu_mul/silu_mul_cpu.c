@@ -1,4 +1,4 @@
-/* silu_mul on the CPU, and its definition: see silu_mul_gpu.c for the meaning of its blocks.
+/* silu_mul on the CPU: the operator's definition. silu_mul_gpu.c says what its blocks do.
  *
  * Floor: two reads and one write of the tensor at memory bandwidth.
  * Test: build/tests/ops/silu_mul_test. Bench: build/kiln bench silu_mul --device cpu */
@@ -6,7 +6,7 @@
 #include "kernels/silu_mul/silu_mul_args.h"
 
 KILN_INLINE void silu_mul(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
-    const kiln_silu_mul_args args = *(const kiln_silu_mul_args *)arguments; /* what no store can change */
+    const kiln_silu_mul_args args = *(const kiln_silu_mul_args *)arguments; /* a copy, which no store can change */
     bool nontemporal = kiln_is_nontemporal(&args.shape, dtype);
     float gate_tile[KILN_TILE], up_tile[KILN_TILE];
     KILN_FOR_TILES(&args.shape, span, dtype, work, col, count) {

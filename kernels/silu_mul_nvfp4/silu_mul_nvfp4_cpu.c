@@ -1,6 +1,6 @@
-/* silu_mul_nvfp4 on the CPU, and its definition: see silu_mul_nvfp4_gpu.c for the meaning of its blocks.
+/* silu_mul_nvfp4 on the CPU: the operator's definition. silu_mul_nvfp4_gpu.c says what its blocks do.
  *
- * Floor: gate and up read once and the codes written once, at memory bandwidth.
+ * Floor: one read of gate and up and one write of the codes, at memory bandwidth.
  * Test: build/tests/ops/codes_test. Bench: build/kiln bench silu_mul_nvfp4 --device cpu */
 #include "kernels/common/silu_mul_codes_cpu.h"
 

@@ -1,10 +1,11 @@
-/* softmax, host side: rows of up to a chunk in one launch, longer ones in two with partials in the workspace. */
+/* softmax, host side: rows of up to a chunk in one launch, longer rows in two, with partial results in the workspace.
+ */
 #include "kernels/softmax/softmax_args.h"
 #include <kiln/ops/softmax.h>
 #define KILN_HOST softmax
 #include "kernels/common/operator.h"
 
-/* A block holds a row of up to a chunk, in at most SLOTS vectors of each thread. */
+/* A block holds rows of up to a chunk, with at most SLOTS vectors per thread. */
 enum { CHUNK_BYTES_LOG2 = 15, SLOTS = (1 << CHUNK_BYTES_LOG2) / KILN_VECTOR_BYTES / KILN_BLOCK };
 
 static uint64_t chunks_of(int64_t cols, unsigned size_log2) {
@@ -16,7 +17,8 @@ static uint64_t partials_size(int64_t rows, int64_t cols, unsigned size_log2) {
     return chunks <= 1 ? 0 : (uint64_t)rows * chunks * sizeof(kiln_softmax_partial);
 }
 
-/* How many threads share a row of so many vectors: a subgroup as long as it holds the row, then the whole block. */
+/* How many threads, as a logarithm, share a row of that many vectors: up to a subgroup while that can hold the row,
+ * else the whole block. */
 static unsigned row_lanes_log2(uint64_t vectors) {
     if (vectors > SLOTS << KILN_SUBGROUP_LOG2) return KILN_BLOCK_LOG2;
     unsigned lanes_log2 = kiln__lanes_log2(vectors);

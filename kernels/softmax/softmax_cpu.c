@@ -1,28 +1,27 @@
-/* softmax on the CPU, and its definition: see softmax_gpu.c for the kernels and the meaning of their blocks.
+/* softmax on the CPU: the operator's definition. softmax_gpu.c has the kernels, and says what their blocks do.
  *
- * A row, or a chunk of a long one, is passed over three times, a tile at a time: its maximum, the sum of exp(x - max),
- * the result. It comes from memory once, since a chunk is at most 32 KiB. In f32 the second pass keeps exp(x - max) for
- * the third, which only scales; 16 bits of y could not hold it, and it is computed again.
+ * There are three passes over a row, or over a chunk of a long one: the maximum, the sum of exp(x - max), the result, a
+ * tile at a time. The row comes from memory once, since a chunk is at most 32 KiB. In f32 the second pass keeps exp(x -
+ * max) for the third, which only scales it; a y of 16 bits could not hold it, so that it is computed again.
  *
- * The third pass over a row goes along with the second over the next, and that one asks for the row after it, so that
- * memory is read, written and waited for at the same pace throughout. Reductions run in KILN_LANES accumulators, on
- * every level alike.
+ * The third pass over a row is made together with the second over the next, which also prefetches the row after it, so
+ * that memory is read and written at a steady pace. Reductions have KILN_LANES accumulators on every level.
  *
  * Floor: one read and one write of the tensor at memory bandwidth; long rows two reads and one write.
  * Test: build/tests/ops/softmax_test. Bench: build/kiln bench softmax --device cpu */
 #include "kernels/common/cpu.h"
 #include "kernels/softmax/softmax_args.h"
 
-/* What the third pass needs of a row or chunk. */
+/* What the third pass needs to know of a row or chunk. */
 typedef struct result {
-    void *y; /* NULL: there is no such row */
+    void *y; /* NULL: there is no row to finish */
     const void *x;
     const float *exps; /* exp(x - max), which may be y; NULL: not kept */
     float max;
     float scale;
 } result;
 
-/* 16 bits of a result do not show what the subtraction loses. */
+/* In 16-bit results the rounding error of the subtraction does not show. */
 KILN_INLINE float exp_of(float x, float max, kiln_cpu_dtype dtype) {
     return dtype == KILN_CPU_f32 ? kiln_exp_difference(x, max) : kiln_exp(x - max);
 }
@@ -45,7 +44,7 @@ KILN_INLINE float max_of(const void *x, size_t count, kiln_cpu_dtype dtype) {
     return max[0];
 }
 
-/* Writes n elements of a result from start on, at most a tile. */
+/* Writes n elements of a result, at most a tile, from start on. */
 KILN_INLINE void put(const result *row, size_t start, size_t n, kiln_cpu_dtype dtype, bool nontemporal) {
     float tile[KILN_TILE];
     void *y = kiln_at_mut(row->y, start, dtype);
@@ -64,7 +63,7 @@ KILN_INLINE void put(const result *row, size_t start, size_t n, kiln_cpu_dtype d
     kiln_tile_write(y, target, n, dtype, nontemporal);
 }
 
-/* The sum of all lanes, which it overwrites. */
+/* The sum of all lanes, whose contents are lost. */
 KILN_INLINE float total_of(float *sum) {
     for (size_t half = KILN_LANES / 2; half; half /= 2)
         for (size_t lane = 0; lane < half; lane++)
@@ -72,8 +71,8 @@ KILN_INLINE float total_of(float *sum) {
     return sum[0];
 }
 
-/* The sum of exp(x - max), which it leaves in exps if that is not NULL. Along with it writes before, a result of as
- * many elements whose exps may lie where these come, and asks for what lies ahead bytes from x. */
+/* The sum of exp(x - max); the exponentials are left in exps if that is not NULL. Meanwhile it writes `before`, a
+ * result of as many elements, whose own exps may lie where these go, and prefetches what lies `ahead` bytes from x. */
 KILN_INLINE float sum_of(const void *x, float *exps, size_t count, float max, const result *before, size_t ahead,
                          kiln_cpu_dtype dtype, bool nontemporal) {
     float tile[KILN_TILE], sum[KILN_LANES] = {0};
@@ -100,7 +99,7 @@ KILN_INLINE void put_all(const result *row, size_t count, kiln_cpu_dtype dtype, 
         put(row, start, kiln_min(count - start, KILN_TILE), dtype, nontemporal);
 }
 
-/* What is subtracted of a row: of one without finite elements nothing. */
+/* What is subtracted from the elements of a row: 0 if none is finite. */
 KILN_INLINE float origin_of(float max) {
     return max == -KILN_INFINITY ? 0.0f : max;
 }
@@ -109,11 +108,11 @@ KILN_INLINE float scale_of(float sum) {
     return sum == 0.0f ? 0.0f : kiln_reciprocal(sum);
 }
 
-/* The short rows that a span has. Where results are streamed and f32 rows not replaced, the first row's y, which
- * thereby stays in the cache, keeps exp(x - max) of one row after the other, and the first row comes last. */
+/* The short rows of a span. Where stores are non-temporal and f32 rows are not overwritten in place, the first row's y
+ * holds exp(x - max) of each row in turn and so stays in the cache; the first row is then computed last. */
 KILN_INLINE void short_rows(const kiln_softmax_args *args, const kiln_cpu_span *span, kiln_cpu_dtype dtype,
                             bool nontemporal) {
-    uint64_t rows = KILN_BLOCK >> args->shape.lanes_log2; /* of a block */
+    uint64_t rows = KILN_BLOCK >> args->shape.lanes_log2; /* per block */
     uint64_t first = span->begin * rows, end = kiln_min(span->end * rows, (uint64_t)args->shape.rows);
     size_t count = (size_t)args->shape.cols, x_stride = (size_t)args->x_stride * kiln_dtype_size(dtype);
     size_t ahead = x_stride > KILN_PREFETCH_BYTES ? x_stride : KILN_PREFETCH_BYTES;
@@ -155,7 +154,7 @@ KILN_INLINE kiln_softmax_partial total_of_partials(const kiln_softmax_partial *p
     return total;
 }
 
-/* The chunks of long rows that a span has, in either of their phases. */
+/* The chunks of long rows of a span, in either of their two phases. */
 KILN_INLINE void long_rows(const kiln_softmax_args *args, const kiln_cpu_span *span, kiln_cpu_dtype dtype,
                            bool nontemporal) {
     for (uint64_t block = span->begin; block < span->end; block++)

@@ -4,7 +4,7 @@
 #define KILN_HOST softmax_update
 #include "kernels/common/operator.h"
 
-/* Checks states of so many rows, which may be NULL unless they are required. */
+/* Checks the states of a number of rows. They may be NULL unless they are required. */
 static kiln_status check_states(const char *name, const char *tensor, const float *states, int64_t rows,
                                 bool required) {
     return states || required ? kiln__tensor_check(name, tensor, states, 3, rows, rows, 2) : KILN_OK;

@@ -1,9 +1,9 @@
-/* softmax_update on the CPU, and its definition: see softmax_update_gpu.c for the meaning of its blocks.
+/* softmax_update on the CPU: the operator's definition. softmax_update_gpu.c says what its blocks do.
  *
- * A row is passed over twice, a tile at a time: its maximum, the sum of exp(x - origin). A tile's sum runs in
- * KILN_LANES accumulators, on every level alike, and is added to the row's, which is two floats.
+ * There are two passes over a row, a tile at a time: the maximum, and the sum of exp(x - origin). A tile's sum has
+ * KILN_LANES accumulators on every level and is added to the row's sum, which is two floats.
  *
- * Floor: one read of the scores at memory bandwidth, and one from a cache.
+ * Floor: one read of the scores at memory bandwidth, and a second one from a cache.
  * Test: build/tests/ops/softmax_update_test. Bench: build/kiln bench softmax_update --device cpu */
 #include "kernels/common/cpu.h"
 
@@ -56,7 +56,8 @@ KILN_INLINE kiln_online_sum sum_of(const void *x, size_t count, float origin, ki
 }
 
 KILN_INLINE void softmax_update(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
-    const kiln_softmax_update_args args = *(const kiln_softmax_update_args *)arguments; /* what no store can change */
+    const kiln_softmax_update_args args =
+        *(const kiln_softmax_update_args *)arguments; /* a copy, which no store can change */
     for (uint64_t block = span->begin; block < span->end; block++)
         for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++) {
             const void *x = kiln_at(args.x, work.row * (uint64_t)args.x_stride, dtype);

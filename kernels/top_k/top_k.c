@@ -1,4 +1,4 @@
-/* top_k, host side: a launch leaves k of each chunk of a row, until a row is one chunk. */
+/* top_k, host side: each launch keeps k elements of each chunk of a row, until a row is one chunk. */
 #include "kernels/top_k/top_k_args.h"
 #include <kiln/ops/sample.h>
 #define KILN_HOST top_k
@@ -10,7 +10,7 @@ static uint64_t chunks_of(uint64_t count) {
     return (count + KILN_TOP_K_CHUNK - 1) / KILN_TOP_K_CHUNK;
 }
 
-/* How many candidates the chunks of count elements leave: k each, the last no more than it has. */
+/* How many candidates the chunks of count elements leave: k each, and the last chunk no more than it has. */
 static uint64_t left_of(uint64_t count, uint64_t k) {
     uint64_t whole = chunks_of(count) - 1, last = count - whole * KILN_TOP_K_CHUNK;
     return whole * k + (last < k ? last : k);
@@ -21,7 +21,8 @@ static uint64_t candidates_size(uint64_t rows, uint64_t count) {
     return (size + KILN_VECTOR_BYTES - 1) / KILN_VECTOR_BYTES * KILN_VECTOR_BYTES;
 }
 
-/* Candidates are read from one half of the workspace and left in the other: the first launch leaves the most. */
+/* Each launch reads candidates from one half of the workspace and leaves its own in the other. The first launch leaves
+ * the most. */
 static uint64_t workspace_needed(int64_t rows, int64_t cols, int64_t k) {
     if (cols <= KILN_TOP_K_CHUNK || !rows || !k) return 0;
     uint64_t first = left_of((uint64_t)cols, (uint64_t)k);
@@ -39,7 +40,7 @@ static kiln_status check_sizes(const char *name, const kiln_top_k_params *params
     return KILN_OK;
 }
 
-/* One launch: chooses from shape.cols elements or candidates of each row. */
+/* Launches once: chooses from shape.cols elements or candidates of each row. */
 static kiln_status launch_choice(kiln_stream *stream, unsigned part, const kiln_top_k_args *args, const char *name) {
     kiln_launch_config config;
     KILN__TRY(kiln__grid(name, chunks_of((uint64_t)args->shape.cols), (uint64_t)args->shape.rows, &config));

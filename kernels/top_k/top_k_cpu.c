@@ -1,7 +1,8 @@
-/* top_k on the CPU, and its definition: see top_k_gpu.c for the meaning of its blocks.
+/* top_k on the CPU: the operator's definition. top_k_gpu.c says what its blocks do.
  *
- * The k greatest elements so far are a heap whose root is the least of them. A tile whose greatest key is no more than
- * the root's has none of the k, and of a long row nearly all tiles are so: their keys are found in loops of vectors.
+ * The k greatest elements so far are a heap whose root is the least of them. A tile whose greatest key does not exceed
+ * the root's has none of the k, which is true of nearly all tiles of a long row; the keys of a tile are found in loops
+ * that the compiler vectorises.
  *
  * Floor: one read of the tensor at memory bandwidth.
  * Test: build/tests/ops/top_k_test. Bench: build/kiln bench top_k --device cpu */
@@ -16,7 +17,7 @@ typedef struct top_k_scratch {
 } top_k_scratch;
 _Static_assert(sizeof(top_k_scratch) <= KILN_CPU_SCRATCH, "fits");
 
-/* Columns ascend, so that an element equal to the root is no candidate. */
+/* Columns ascend, so an element equal to the root is not a candidate. */
 KILN_INLINE void offer_elements(top_k_scratch *scratch, const void *x, uint32_t col, size_t count,
                                 kiln_cpu_dtype dtype) {
     kiln_rank_heap *h = &scratch->heap;
@@ -36,7 +37,7 @@ KILN_INLINE void offer_elements(top_k_scratch *scratch, const void *x, uint32_t 
 }
 
 KILN_INLINE void top_k(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
-    const kiln_top_k_args args = *(const kiln_top_k_args *)arguments; /* what no store can change */
+    const kiln_top_k_args args = *(const kiln_top_k_args *)arguments; /* a copy, which no store can change */
     top_k_scratch *scratch = span->scratch;
     kiln_rank_heap *h = &scratch->heap;
     for (uint64_t block = span->begin; block < span->end; block++)

@@ -7,7 +7,7 @@
 
 _Static_assert((int)KILN_TREE_ACCEPT_NODES == (int)KILN_TREE_NODES_MOST, "what tree.h makes");
 
-/* Sums of weights of at most 2^40 fit in 63 bits. */
+/* Sums of weights of at most 2^40 each fit in 63 bits. */
 enum { VOCABULARY_MOST = 1 << 22 };
 
 static const float EPSILON = 0.09f, DELTA = 0.3f;
@@ -39,7 +39,7 @@ static kiln_status check_options(const char *name, const kiln_tree_accept_params
     return KILN_OK;
 }
 
-/* The tensors of numbers, of 32 bits. */
+/* Checks the tensors of 32-bit numbers. */
 static inline kiln_status check_numbers(const char *name, const kiln_tree_accept_params *params) {
     int64_t batch = params->batch, nodes = params->nodes;
     KILN__TRY(kiln__tensor_check(name, "path", params->path, batch, params->depth, params->depth, 2));

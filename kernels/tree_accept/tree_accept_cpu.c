@@ -1,14 +1,14 @@
-/* tree_accept on the CPU, and its definition: see acceptance.h and, for the meaning of its blocks, tree_accept_gpu.c.
+/* tree_accept on the CPU: the operator's definition, with acceptance.h. tree_accept_gpu.c says what its blocks do.
  *
- * Floor: of the logits one read of the accepted nodes' rows at memory bandwidth.
+ * Floor: one read of the accepted nodes' rows of logits at memory bandwidth.
  * Test: build/tests/ops/tree_accept_test. Bench: build/kiln bench tree_accept --device cpu */
 #include "kernels/common/cpu.h"
 
 #include "kernels/tree_accept/acceptance.h"
 
-/* A tree's accepted nodes, and room for a tile of a row. */
+/* The accepted nodes of a tree, and room for a tile of a row. */
 typedef struct tree_state {
-    uint32_t levels[KILN_TREE_ACCEPT_NODES]; /* nodes of the path to each, with it; 0: not accepted */
+    uint32_t levels[KILN_TREE_ACCEPT_NODES]; /* nodes on the path to each, including itself; 0: not accepted */
     float scores[KILN_TREE_ACCEPT_NODES];    /* ln of the path's probability */
     float tile[KILN_TILE], spreads[KILN_TILE];
     uint32_t keys[KILN_TILE];
@@ -71,7 +71,7 @@ KILN_INLINE kiln_row_sums sums_of(const sequence *s, const void *row, float max)
     return sums;
 }
 
-/* What the model takes behind a node. */
+/* The token that the model chooses after a node. */
 KILN_INLINE int32_t target_of(const sequence *s, uint32_t node) {
     uint32_t col = 0;
     if (s->targets) return s->targets[node];
@@ -115,7 +115,7 @@ KILN_INLINE bool has_child(const sequence *s, uint32_t node) {
     return false;
 }
 
-/* Goes down the tree; the last node of the path that is accepted. */
+/* Goes down the tree. Returns the last node of the accepted path. */
 KILN_INLINE uint32_t last_accepted(const sequence *s) {
     tree_state *state = s->state;
     uint64_t best = 0;
@@ -137,7 +137,8 @@ KILN_INLINE uint32_t last_accepted(const sequence *s) {
 }
 
 KILN_INLINE void tree_accept(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
-    const kiln_tree_accept_args args = *(const kiln_tree_accept_args *)arguments; /* what no store can change */
+    const kiln_tree_accept_args args =
+        *(const kiln_tree_accept_args *)arguments; /* a copy, which no store can change */
     for (uint64_t number = span->begin; number < span->end && number < (uint64_t)args.batch; number++) {
         uint64_t first = number * args.nodes;
         const sequence s = {.args = &args,

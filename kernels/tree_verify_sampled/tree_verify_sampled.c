@@ -7,7 +7,7 @@
 
 _Static_assert((int)KILN_TREE_VERIFY_NODES == (int)KILN_TREE_NODES_MOST, "what tree.h makes");
 
-/* Sums of units of at most 2^40 fit in 63 bits. */
+/* Sums of units of at most 2^40 each fit in 63 bits. */
 enum { VOCABULARY_MOST = 1 << 22 };
 
 static kiln_status check_sizes(const char *name, const kiln_tree_verify_sampled_params *params) {

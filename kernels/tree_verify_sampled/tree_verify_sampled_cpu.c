@@ -1,7 +1,7 @@
-/* tree_verify_sampled on the CPU, and its definition: see walk.h and residual.h and, for the meaning of its blocks,
- * tree_verify_sampled_gpu.c.
+/* tree_verify_sampled on the CPU: the operator's definition, with walk.h and residual.h. tree_verify_sampled_gpu.c says
+ * what its blocks do.
  *
- * Floor: two reads of the last accepted node's rows, and one more for each sibling that is not accepted.
+ * Floor: two reads of the last accepted node's rows, and one more for each rejected sibling.
  * Test: build/tests/ops/tree_verify_sampled_test. Bench: build/kiln bench tree_verify_sampled --device cpu */
 #include "kernels/tree_verify_sampled/walk_cpu.h"
 

@@ -1,4 +1,4 @@
-/* How one thread goes over rows and trees: for the CPU, and for kiln_tree_verify_sampled of <kiln/tree.h>. */
+/* The functions of walk.h for one thread: for the CPU, and for kiln_tree_verify_sampled of <kiln/tree.h>. */
 #ifndef KILN_KERNELS_TREE_VERIFY_SAMPLED_WALK_CPU_H
 #define KILN_KERNELS_TREE_VERIFY_SAMPLED_WALK_CPU_H
 
@@ -61,7 +61,7 @@ KILN_INLINE void kiln_walk_put(const kiln_walk *w, uint32_t level, uint32_t node
     w->args->path[(uint64_t)w->sequence * w->args->depth + level] = (int32_t)node;
 }
 
-/* Does a sequence. taken has room for a word of each node. */
+/* Verifies a sequence. taken has room for a word for each node. */
 KILN_INLINE void verify_sequence(const kiln_tree_verify_sampled_args *args, uint32_t sequence, kiln_cpu_dtype dtype,
                                  uint32_t *taken) {
     cpu_walk w = {kiln_walk_of(args, sequence), dtype};

@@ -1,9 +1,10 @@
-/* vector_search on the CPU: the sums of rows of codes with a query. The plain C of each is its definition, and sums
- * what vectors leave; of x86 AVX2 sums whole vectors, and of x86-64-v4 two extensions whole rows, which a machine of
- * that level need not have and is asked for: VPOPCNTDQ counts bits, VNNI multiplies bytes.
+/* vector_search on the CPU: the sums of rows of codes with a query. The plain C function for each kind of code is the
+ * definition, and sums the bytes that are left after whole vectors. On x86, AVX2 sums whole vectors; on x86-64-v4, two
+ * extensions sum whole rows (VPOPCNTDQ counts bits, VNNI multiplies bytes), if the machine has them, which is checked
+ * as the kernel runs.
  *
- * Rows are read once, from the first byte to the last, and what is ahead is asked for: the processor does not find out
- * by itself while rows are this short.
+ * Rows are read once, from the first byte to the last, and prefetched: the processor does not recognise the pattern by
+ * itself while rows are this short.
  *
  * Included once, by vector_search_cpu.c. */
 #include "kernels/common/cpu.h"
@@ -11,16 +12,16 @@
 #include "kernels/vector_search/vector_search_args.h"
 
 enum {
-    AHEAD = 8192,          /* bytes, of what is asked for ahead */
-    QUERY_STEP = 64,       /* bytes, of which codes of queries are multiples, with codes behind that add nothing */
-    QUERY_BYTES = 48 << 10 /* of a block's queries: they fit the shared memory of devices too */
+    AHEAD = 8192,          /* bytes, of the prefetch */
+    QUERY_STEP = 64,       /* bytes: the codes of queries are filled up to a multiple with codes that add nothing */
+    QUERY_BYTES = 48 << 10 /* of a block's queries, which fit into the shared memory of devices too */
 };
 
-/* A query as loops along a row want it. */
+/* A query as the loops along a row need it. */
 typedef struct query_codes {
-    const uint8_t *codes; /* bits or int8; of int4 the even ones and then the odd ones, int8 each */
-    size_t count, padded; /* bytes of a row, and as a multiple of QUERY_STEP */
-    int32_t sum;          /* of int8 and int4 */
+    const uint8_t *codes; /* bits, or int8; int4 as int8, first the even ones and then the odd ones */
+    size_t count, padded; /* bytes of a row, and the same rounded up to a multiple of QUERY_STEP */
+    int32_t sum;          /* of the codes, for int8 and int4 */
     uint32_t code_type;
 } query_codes;
 
@@ -46,7 +47,7 @@ static void take_query(query_codes *query, uint8_t *target, const uint8_t *codes
         query->sum += (int8_t)target[i];
 }
 
-/* ---- The definitions, of a row from byte i on ---- */
+/* ---- The definitions, for a row from byte i on ---- */
 
 KILN_INLINE int32_t count_bits(const uint8_t *row, const query_codes *query, size_t i) {
     uint64_t bits = 0;
@@ -69,7 +70,7 @@ KILN_INLINE int32_t dot_int8(const uint8_t *row, const query_codes *query, size_
     return sum;
 }
 
-/* Of the table's with 8 added. */
+/* The table's int4 have 8 added. */
 KILN_INLINE int32_t dot_int4(const uint8_t *row, const query_codes *query, size_t i) {
     const int8_t *even = (const int8_t *)query->codes, *odd = even + query->padded;
     int32_t sum = 0;
@@ -78,7 +79,7 @@ KILN_INLINE int32_t dot_int4(const uint8_t *row, const query_codes *query, size_
     return sum;
 }
 
-/* ---- AVX2: adds what a vector gives to four or eight sums ---- */
+/* ---- AVX2: adds the products of a vector to four or eight sums ---- */
 
 #if defined(__AVX2__)
 
@@ -111,14 +112,14 @@ KILN_INLINE __m256i dot_32_int4(__m256i sums, const uint8_t *row, const uint8_t 
     return _mm256_add_epi32(sums, _mm256_madd_epi16(_mm256_add_epi16(first, second), _mm256_set1_epi16(1)));
 }
 
-/* Of sums of 64 bits that are below 2^31, the same. */
+/* The same of 64-bit sums that are below 2^31. */
 KILN_INLINE int32_t total_32(__m256i sums) {
     __m128i half = _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
     half = _mm_add_epi32(half, _mm_shuffle_epi32(half, 0x4e));
     return _mm_cvtsi128_si32(_mm_add_epi32(half, _mm_shuffle_epi32(half, 0xb1)));
 }
 
-/* A row's whole vectors; *i is where they end. */
+/* Sums the whole vectors of a row; *i is where they end. */
 KILN_INLINE int32_t sum_vectors(const uint8_t *row, const query_codes *query, uint32_t code_type, size_t *i) {
     __m256i sums = _mm256_setzero_si256();
     for (; *i + 32 <= query->count; *i += 32) {
@@ -158,7 +159,7 @@ KILN_INLINE void sum_rows_of(int32_t *sums, const query_codes *query, const uint
 #define VNNI      __attribute__((target("avx512vnni")))
 #define VPOPCNTDQ __attribute__((target("avx512vpopcntdq")))
 
-/* A vector of a row from byte i on, with zeros behind its end. */
+/* A vector of a row from byte i on, with zeros after its end. */
 KILN_INLINE __m512i load_row(const uint8_t *row, size_t i, size_t count) {
     const size_t left = count - i;
     __builtin_prefetch(row + i + AHEAD);
@@ -177,8 +178,8 @@ VPOPCNTDQ static void count_rows(int32_t *sums, const query_codes *query, const 
     }
 }
 
-/* VNNI multiplies bytes without a sign with bytes that have one: 128 is added to the table's, and its products taken
- * away from the sum. */
+/* VNNI multiplies unsigned bytes with signed ones: 128 is added to the table's bytes, and its products are subtracted
+ * from the sum. */
 VNNI static void dot_rows_int8(int32_t *sums, const query_codes *query, const uint8_t *rows, int64_t stride,
                                size_t count) {
     const __m512i high = _mm512_set1_epi8((char)0x80);
@@ -207,7 +208,7 @@ VNNI static void dot_rows_int4(int32_t *sums, const query_codes *query, const ui
     }
 }
 
-/* Whether rows were summed by an extension. */
+/* Sums rows by an extension. Returns whether there is one. */
 KILN_INLINE bool sum_rows_extended(int32_t *sums, const query_codes *query, const uint8_t *rows, int64_t stride,
                                    size_t count) {
     if (query->code_type == KILN_CODE_BINARY) {

@@ -1,5 +1,5 @@
-/* vector_search, host side: a launch leaves the k best of each slice of the table, and further launches the best of
- * these, until they are of the whole. */
+/* vector_search, host side: the first launch keeps the k best rows of each slice of the table, and further launches
+ * keep the best of those, until the k best of the whole table remain. */
 #include "kernels/vector_search/vector_search_args.h"
 #include <kiln/ops/vector.h>
 #define KILN_HOST vector_search
@@ -10,13 +10,13 @@ _Static_assert((int)KILN_VECTOR_BINARY == (int)KILN_CODE_BINARY && (int)KILN_VEC
                "kernels have the codes of ops/vector.h");
 
 enum {
-    SHARED_BYTES = 47 << 10, /* every device has them, and some for what does not depend on the call */
+    SHARED_BYTES = 47 << 10, /* every device has these, and room for what does not depend on the call */
     SLICES = 1024,           /* at most */
-    SLICE_BYTES = 256 << 10, /* at least: in fewer most rows are among the best so far */
-    SLICE_ROWS = 2048,       /* are enough, however short */
-    JOINED = 8192,           /* ranks that a block joins, or those of JOINED_SLICES */
+    SLICE_BYTES = 256 << 10, /* at least: in smaller slices most rows would be among the best so far */
+    SLICE_ROWS = 2048,       /* are enough, however short they are */
+    JOINED = 8192,           /* ranks that a block merges, or those of JOINED_SLICES */
     JOINED_SLICES = 8,
-    JOINED_STEP = 1024 /* that find room beside k others, at least */
+    JOINED_STEP = 1024 /* that there is room for beside k others, at least */
 };
 
 static int64_t greater(int64_t a, int64_t b) {
@@ -31,7 +31,7 @@ static uint32_t capacity_for(int64_t count) {
     return 1u << (64 - __builtin_clzll((uint64_t)count - 1));
 }
 
-/* How a call is cut: the same whatever its pointers. */
+/* Divides a call into blocks. The division does not depend on the call's pointers. */
 static void cut(const kiln_vector_search_params *params, kiln_vector_search_args *args) {
     int64_t k = params->k;
     args->lanes_log2 = params->code_cols <= 4 * KILN_VECTOR_BYTES ? 2 : 3;
@@ -44,7 +44,7 @@ static void cut(const kiln_vector_search_params *params, kiln_vector_search_args
     args->steps = (args->capacity - (uint32_t)k) / step;
 }
 
-/* Cuts the ranks that the slices left. */
+/* Divides the ranks that the slices left. */
 static void cut_again(kiln_vector_search_args *args) {
     args->rows = (int64_t)args->slices * args->k;
     args->slice = (uint32_t)greater(JOINED / args->k, JOINED_SLICES) * args->k;
@@ -59,7 +59,8 @@ static uint64_t ranks_size(const kiln_vector_search_args *args) {
     return (size + KILN_VECTOR_BYTES - 1) / KILN_VECTOR_BYTES * KILN_VECTOR_BYTES;
 }
 
-/* Ranks are read from one half of the workspace and left in the other: the first launch leaves the most. */
+/* Each launch reads ranks from one half of the workspace and leaves its own in the other. The first launch leaves the
+ * most. */
 static uint64_t workspace_needed(kiln_vector_search_args args) {
     if (args.slices == 1) return 0;
     uint64_t size = ranks_size(&args);
@@ -84,7 +85,7 @@ static bool is_empty(const kiln_vector_search_params *params) {
     return !params->queries || !params->k || !params->code_cols;
 }
 
-/* One launch: chooses of the table's rows, or of ranks. */
+/* Launches once: chooses from the table's rows, or from ranks. */
 static kiln_status launch_choice(kiln_stream *stream, unsigned part, const kiln_vector_search_args *args,
                                  uint32_t query_bytes, const char *name) {
     kiln_launch_config config;

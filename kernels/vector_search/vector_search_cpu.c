@@ -1,8 +1,8 @@
-/* vector_search on the CPU, and its definition: see vector_search_gpu.c for the meaning of its blocks.
+/* vector_search on the CPU: the operator's definition. vector_search_gpu.c says what its blocks do.
  *
- * A tile of rows, which fits the first-level cache, meets each query in turn; the k best so far are a heap whose root
- * is the least of them, so that a tile whose best score is no better has none of the k. What takes the time is a loop
- * along each row (codes_cpu.h).
+ * Each query in turn is compared with a tile of rows, which fits into the first-level cache. The k best so far are a
+ * heap whose root is the least of them, so that a tile whose best score is no better has none of the k. The loop along
+ * each row (codes_cpu.h) takes nearly all of the time.
  *
  * Floor: one read of the table at memory bandwidth for each tile of queries.
  * Test: build/tests/ops/vector_search_test. Bench: build/kiln bench vector_search --device cpu */
@@ -24,7 +24,7 @@ typedef struct search_scratch {
 } search_scratch;
 _Static_assert(sizeof(search_scratch) <= KILN_CPU_SCRATCH, "fits");
 
-/* Writes count scores, at most ROWS, that keys stand for: keys of distances are those of their negatives. */
+/* Writes the count scores, at most ROWS, that keys stand for. The key of a distance is that of its negative. */
 KILN_INLINE void put_scores(search_scratch *scratch, void *target, const uint32_t *keys, size_t count,
                             const kiln_vector_search_args *args, kiln_cpu_dtype dtype) {
     float *scores = kiln_tile_target(scratch->scores, target, dtype, false);
@@ -79,7 +79,7 @@ KILN_INLINE void choose_rows(search_scratch *scratch, const kiln_vector_search_a
     }
 }
 
-/* Writes the k best of a query, or leaves them for another launch. */
+/* Writes the k best rows of a query, or leaves their ranks for another launch. */
 KILN_INLINE void put_chosen(search_scratch *scratch, const kiln_vector_search_args *args, uint64_t query,
                             uint64_t slice, uint32_t q, kiln_cpu_dtype dtype) {
     kiln_rank_heap *h = &scratch->heaps[q];
@@ -102,7 +102,8 @@ KILN_INLINE void put_chosen(search_scratch *scratch, const kiln_vector_search_ar
 }
 
 KILN_INLINE void vector_search(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
-    const kiln_vector_search_args args = *(const kiln_vector_search_args *)arguments; /* what no store can change */
+    const kiln_vector_search_args args =
+        *(const kiln_vector_search_args *)arguments; /* a copy, which no store can change */
     search_scratch *scratch = span->scratch;
     for (uint64_t block = span->begin; block < span->end; block++) {
         const uint64_t slice = block % span->grid[0], query = block / span->grid[0] * args.tile;
