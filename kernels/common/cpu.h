@@ -1,4 +1,4 @@
-/* What CPU kernels are written with. An <op>_cpu.c is compiled once for each level of loader/targets.def, with
+/* What CPU kernels use. An <op>_cpu.c is compiled once for each level of loader/targets.def, with
  * -DKILN_CPU_LEVEL=x86_64_v3 and the level's compiler flags; its loops are plain C that the compiler vectorises.
  *
  * KILN_CPU_KERNEL(kernel) defines kiln__cpu_<kernel>_<dtype>_<level> for each dtype, over
@@ -10,8 +10,7 @@
  *
  * Stack frames stay under 4 KB, since a caller's thread may have a small stack: larger arrays lie in span->scratch.
  *
- * Results depend neither on the span nor on the number of threads: a block is computed in the same way wherever it is
- * computed. */
+ * Results depend neither on the span nor on the number of threads: a block is computed the same way everywhere. */
 #ifndef KILN_KERNELS_COMMON_CPU_H
 #define KILN_KERNELS_COMMON_CPU_H
 
@@ -38,8 +37,7 @@
 #if defined(__clang__)
 #define KILN_UNROLL      _Pragma("unroll")
 #define KILN_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
-/* Under sanitizers, on low levels and at low optimisation some of these loops stay scalar, which is slower and just as
- * correct. */
+/* Sanitizers, low levels and low optimisation leave some of these loops scalar: slower, but as correct. */
 #pragma clang diagnostic ignored "-Wpass-failed"
 #else
 #define KILN_UNROLL      _Pragma("GCC unroll 16")
@@ -209,8 +207,7 @@ KILN_INLINE void kiln_nontemporal_fence(void) {
 #endif
 }
 
-/* memcpy of bytes that are read once. nontemporal: with non-temporal stores, after which kiln_nontemporal_fence is
- * needed at the end. */
+/* memcpy of bytes that are read once. nontemporal: the stores are, and kiln_nontemporal_fence is needed at the end. */
 KILN_INLINE void kiln_row_copy(void *target, const void *source, size_t size, bool nontemporal) {
     if (!nontemporal) {
         memcpy(target, source, size);

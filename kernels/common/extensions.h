@@ -1,5 +1,4 @@
-/* Instruction-set extensions that not every machine of a CPU level has: a kernel of that level checks for them when it
- * runs. */
+/* Extensions that not every machine of a CPU level has: a kernel of that level checks for them when it runs. */
 #ifndef KILN_KERNELS_COMMON_EXTENSIONS_H
 #define KILN_KERNELS_COMMON_EXTENSIONS_H
 

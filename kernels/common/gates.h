@@ -1,7 +1,6 @@
 /* The activations as t sigmoid(t P(t^2)), for host sides: the bound and P's coefficients that kiln_gated (math.h)
- * takes. The tanh and quick forms of GELU, and SiLU, have this form by definition. For the erf form, t P(t^2) is fitted
- * to ln(F / (1 - F)), where F is the normal distribution: the error is below 1e-7 absolute, and 2e-4 relative where the
- * result goes to 0. */
+ * takes. tanh, quick and SiLU have this form by definition. For erf, t P(t^2) is fitted to ln(F / (1 - F)), F the
+ * normal distribution: the error is below 1e-7, and 2e-4 relative where the result goes to 0. */
 #ifndef KILN_KERNELS_COMMON_GATES_H
 #define KILN_KERNELS_COMMON_GATES_H
 

@@ -10,8 +10,7 @@
 #include <kiln/ops/operator.h>
 #include <string.h>
 
-/* Makes *params point to a struct of this version's size: the caller's own, or *copy if the caller is of another
- * version. */
+/* Points *params to a struct of this version's size: the caller's own, or *copy if the caller has another version. */
 #define KILN__PARAMS(name, params, params_size, copy)                                                \
     do {                                                                                             \
         KILN__REQUIRE(params, "%s: params is NULL", name);                                           \
@@ -29,8 +28,7 @@
         return op(stream, params, params_size, KILN__PART_##part, #op "_" #part);                 \
     }
 
-/* Stands before an operator's host side, so that it is compiled once for each precision, with the precision as a
- * constant that folds into the checks. */
+/* Before an operator's host side: compiles it once for each precision, a constant that folds into the checks. */
 #define KILN__HOST_SIDE static inline __attribute__((always_inline))
 
 /* The bytes of an element of a part, as a logarithm. */

@@ -94,8 +94,7 @@ static void divide(const matmul_sizes *sizes, const matmul_times *times, double 
     way->splits = (uint32_t)((k + each - 1) / each);
 }
 
-/* The predicted time of a plan: the rounds of blocks and, where k is divided, the second launch, which reads the
- * partial sums. */
+/* The predicted time of a plan: rounds of blocks and, where k is divided, a second launch for the partial sums. */
 static double cost_of(const matmul_sizes *sizes, const matmul_times *times, const matmul_plan *way,
                       uint32_t multiprocessors, uint32_t rate) {
     double rounds = __builtin_ceil(tile_count(sizes, way) * way->splits / multiprocessors);

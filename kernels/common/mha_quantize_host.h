@@ -1,5 +1,4 @@
-/* What the host sides of mha_quantize and mha_quantize_nvfp4 share: how the statistics of channels are divided among
- * blocks. */
+/* What the host sides of mha_quantize and mha_quantize_nvfp4 share: how channels are divided among blocks. */
 #ifndef KILN_KERNELS_COMMON_MHA_QUANTIZE_HOST_H
 #define KILN_KERNELS_COMMON_MHA_QUANTIZE_HOST_H
 

@@ -34,8 +34,7 @@ KILN_INLINE void kiln_quantize_put(uint8_t *codes, const void *x, size_t count, 
     }
 }
 
-/* The scale of a tile of a row, from the bits of its greatest magnitude if it is not known beforehand. It is written
- * once. */
+/* A tile's scale, from the bits of its greatest magnitude if it is not known beforehand. It is written once. */
 KILN_INLINE float kiln_quantize_scale_of(const kiln_quantize_args *args, uint64_t row, uint64_t tile,
                                          uint32_t greatest) {
     uint64_t at = kiln_quantize_scale_at(args, row, tile);

@@ -1,5 +1,4 @@
-/* What the host sides of rope and rope3d share: a tensor of heads with two strides, and how its heads are divided among
- * threads. */
+/* What the host sides of rope and rope3d share: a tensor of heads with two strides, and the threads for a head. */
 #ifndef KILN_KERNELS_COMMON_ROTATE_HOST_H
 #define KILN_KERNELS_COMMON_ROTATE_HOST_H
 

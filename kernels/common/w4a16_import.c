@@ -86,8 +86,8 @@ static void put_group(const kiln_w4a16_target *to, uint64_t row, uint64_t group,
     store(to->zeros, row * groups + group, to->type, (float)(8 - (int32_t)zero) * scale);
 }
 
-/* The place of each of eight columns in a word of AWQ: the inverse of the order in which words are filled, {0, 2, 4, 6,
- * 1, 3, 5, 7}. */
+/* The places of eight columns in a word of AWQ, whose columns are filled in as {0, 2, 4, 6, 1, 3, 5, 7}: the inverse.
+ */
 static const uint8_t awq_places[WORD] = {0, 4, 1, 5, 2, 6, 3, 7};
 
 kiln_status kiln_w4a16_from_awq(const kiln_w4a16_target *target, const uint32_t *qweight, const uint32_t *qzeros,

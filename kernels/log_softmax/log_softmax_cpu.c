@@ -1,7 +1,8 @@
 /* log_softmax on the CPU: the operator's definition. log_softmax_gpu.c says what its blocks do.
  *
  * There are three passes over a row, or over a chunk of a long one, which is at most 32 KiB and stays in a cache: the
- * maximum, the sum of exp(x - origin), the result, a tile at a time. Sums have KILN_LANES accumulators on every level.
+ * maximum, the sum of exp(x - origin), the result, a tile at a time. Sums have KILN_LANES accumulators on every
+ * level.
  *
  * Floor: one read and one write of the tensor at memory bandwidth; long rows two reads and one write.
  * Test: build/tests/ops/log_softmax_test. Bench: build/kiln bench log_softmax --device cpu */

@@ -1,4 +1,5 @@
-/* merge_attention_states on the CPU: the operator's definition. merge_attention_states_gpu.c says what its blocks do.
+/* merge_attention_states on the CPU: the operator's definition. merge_attention_states_gpu.c says what its blocks
+ * do.
  *
  * Floor: one read of all parts and one write at memory bandwidth.
  * Test: build/tests/ops/merge_attention_states_test. Bench: build/kiln bench merge_attention_states --device cpu */

@@ -68,8 +68,9 @@ KILN_INLINE void take_likely(float *likely, const float *values, size_t count, k
         likely[i] = kiln_sample_exponent(&row, values[i]) >= row.least_exponent ? 1.0f : 0.0f;
 }
 
-/* Measures a tile as kiln_sample_measure does, and finds its keys too. Returns the sum. One function for all dtypes,
- * called for a tile at a time: inlined at its dozen calls per dtype it took the compiler seconds and ran no faster. */
+/* Measures a tile as kiln_sample_measure does, and finds its keys too. Returns the sum. One function for all
+ * dtypes, called for a tile at a time: inlined at its dozen calls per dtype it took the compiler seconds and ran no
+ * faster. */
 static __attribute__((noinline)) uint64_t take_measures(const kiln_row *row, kiln_choice choice, kiln_measure measure,
                                                         row_tile *tile, uint32_t col, size_t *count) {
     const float *values = take_keys(row, tile, col, count);

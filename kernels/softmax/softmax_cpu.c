@@ -1,11 +1,12 @@
 /* softmax on the CPU: the operator's definition. softmax_gpu.c has the kernels, and says what their blocks do.
  *
- * There are three passes over a row, or over a chunk of a long one: the maximum, the sum of exp(x - max), the result, a
- * tile at a time. The row comes from memory once, since a chunk is at most 32 KiB. In f32 the second pass keeps exp(x -
- * max) for the third, which only scales it; a y of 16 bits could not hold it, so that it is computed again.
+ * There are three passes over a row, or over a chunk of a long one: the maximum, the sum of exp(x - max), the
+ * result, a tile at a time. The row comes from memory once, since a chunk is at most 32 KiB. In f32 the second pass
+ * keeps exp(x - max) for the third, which only scales it; a y of 16 bits could not hold it, so that it is computed
+ * again.
  *
- * The third pass over a row is made together with the second over the next, which also prefetches the row after it, so
- * that memory is read and written at a steady pace. Reductions have KILN_LANES accumulators on every level.
+ * The third pass over a row is made together with the second over the next, which also prefetches the row after it,
+ * so that memory is read and written at a steady pace. Reductions have KILN_LANES accumulators on every level.
  *
  * Floor: one read and one write of the tensor at memory bandwidth; long rows two reads and one write.
  * Test: build/tests/ops/softmax_test. Bench: build/kiln bench softmax --device cpu */
