@@ -7,18 +7,18 @@
 KILN_ARGS_BEGIN
 typedef struct kiln_amax_args {
     float *y;
-    float *partials; /* [partial_rows, partial_cols]; where nothing is to be joined, y */
+    float *partials; /* [partial_rows, partial_cols]; y where there is only one launch */
     const void *x;
     kiln_shape shape;
     int64_t x_stride;
     int64_t partial_rows;
-    int64_t partial_cols; /* tiles of a row */
-    int64_t join_rows;    /* partials of a result */
+    int64_t partial_cols; /* tiles per row */
+    int64_t join_rows;    /* partial results per result */
     int64_t join_cols;
     int64_t scale_cols;
-    uint32_t block_rows; /* that a block does */
-    uint32_t shared;     /* non-zero: a partial is of the block's rows; else of each */
-    uint32_t joining;    /* non-zero: the launch that makes results of partials */
+    uint32_t block_rows; /* of a block */
+    uint32_t shared;     /* non-zero: a partial result is of all rows of a block; else of each row */
+    uint32_t joining;    /* non-zero: this is the launch that reduces the partial results */
     uint32_t padding;
 } kiln_amax_args;
 KILN_ARGS_END

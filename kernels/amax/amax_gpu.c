@@ -1,12 +1,12 @@
 /* amax: the greatest magnitudes of x, as the quantising operators take them.
  *
- * Rows, and groups of 128 of their columns, are reduced by the threads that share one: by shuffles alone, or by the
- * block. Where rows share a result a block does some of them, 8 of whole rows and 128 of groups, and where a row is
- * longer than 8192 elements a block does so many of it: a second launch then makes results of the partials, which the
- * workspace holds. A maximum does not depend on the order in which it is found.
+ * The threads that share a row, or a group of 128 of its columns, reduce it: by shuffles alone, or as a whole block.
+ * Where several rows share a result, a block takes 8 whole rows, or 128 rows of groups; of rows longer than 8192
+ * elements it takes that many. A second launch then reduces the partial results, which the workspace holds. A maximum
+ * does not depend on the order in which it is found.
  *
  * Floor: one read of the tensor at memory bandwidth, 4 bytes an element of f32, 2 of 16 bits; docs/kernel-report.md has
- * the instructions counted, and their time beside it. Not measured.
+ * the instruction counts and the time that they take. Not measured.
  * Test: build/tests/ops/amax_test. Bench: build/kiln bench amax */
 #include "kernels/amax/amax_args.h"
 #include "kernels/common/reduce.h"
@@ -14,10 +14,10 @@
 #include "kernels/common/values.h"
 
 KILN_INLINE float greater(float greatest, float value) {
-    return kiln_fast_max(__builtin_fabsf(value), greatest); /* NaN is passed over */
+    return kiln_fast_max(__builtin_fabsf(value), greatest); /* NaN is skipped */
 }
 
-/* A block's partial, or those of its rows. */
+/* The partial result of a block, or those of its rows. */
 KILN_INLINE void find(const kiln_amax_args *args, float *exchange) {
     kiln_span s = kiln_span_of(&args->shape);
     uint32_t lanes_log2 = args->shape.lanes_log2, step = KILN_BLOCK >> lanes_log2;
@@ -48,14 +48,14 @@ KILN_INLINE void find(const kiln_amax_args *args, float *exchange) {
     if (writes) args->partials[row * (uint64_t)args->partial_cols + kiln_tile()] = greatest;
 }
 
-/* The block's result. */
+/* The result of a block. */
 KILN_INLINE void join(const kiln_amax_args *args, float *exchange) {
     uint64_t first = kiln_block() * (uint64_t)args->join_rows, rows = (uint64_t)args->partial_rows;
     if (first >= rows) return; /* the whole block */
     uint64_t end = first + (uint64_t)args->join_rows < rows ? first + (uint64_t)args->join_rows : rows;
     const float *partials = args->partials + kiln_tile() * (uint64_t)args->join_cols;
     float greatest = 0.0f;
-    /* Of several columns the threads go along rows, of one down its rows. */
+    /* Where there are several columns the threads go along the rows, else down the one column. */
     uint64_t along = args->join_cols > 1 ? KILN_BLOCK : 1, down = args->join_cols > 1 ? 1 : KILN_BLOCK;
     KILN_LOOP
     for (uint64_t row = first + (down > 1 ? kiln_thread() : 0); row < end; row += down) {

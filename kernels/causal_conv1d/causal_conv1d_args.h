@@ -10,7 +10,7 @@ enum { KILN_CONV_TAPS = 4 }; /* at most */
 KILN_ARGS_BEGIN
 typedef struct kiln_causal_conv1d_args {
     void *y;
-    void *final_states; /* NULL: not wanted, or not of this kernel */
+    void *final_states; /* NULL: not wanted, or not written by this kernel */
     const void *x;
     const void *weight;
     const void *bias;     /* NULL: 0 */

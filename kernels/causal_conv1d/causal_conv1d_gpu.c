@@ -1,19 +1,19 @@
-/* causal_conv1d: y = activation(bias + the sum of up to four factors times x at distances of the dilation) + residual,
- * channel by channel along sequences, in f32, with one rounding.
+/* causal_conv1d: y = activation(bias + the sum of up to four weights times x at distances of the dilation) + residual,
+ * for each channel along each sequence, in f32, with one rounding.
  *
- * A thread has a vector of channels of a token, 16 bytes, and reads inputs and factors one after the other; without
- * 16-byte alignment, and where channels are no whole vectors, a thread has an element. The first tokens of a sequence
- * find what came before in its state. An input that four tokens need comes from memory once and from caches then, as
- * factors do. Runs of eight tokens for each thread, with inputs and factors in registers, were tried: they read 5.8
- * bytes an element of 16 bits instead of 13.8, of which 4 are from memory either way, with 1.7 times the code. Which is
- * faster on hardware is not measured.
+ * A thread computes 16 bytes of channels of a token and reads the inputs and weights one after the other; without
+ * 16-byte alignment, and where the channels are not whole vectors, it computes one element. The first tokens of a
+ * sequence take the inputs before it from its state. An input that four tokens need is read from memory once and from
+ * caches after that, as the weights are. Tried: runs of eight tokens per thread with inputs and weights in registers,
+ * which read 5.8 bytes per element of 16 bits instead of 13.8 (4 of them from memory either way) with 1.7 times the
+ * code. Which is faster on hardware was not measured.
  *
- * final_states may be initial_states, of which every thread that has a first token reads: a further kernel writes them,
- * a thread for each vector of a sequence's state, from the oldest row on. Where each sequence has one token its one
- * thread does both.
+ * final_states may be initial_states, which the threads of every sequence's first tokens read. So a second kernel
+ * writes them, with a thread for each vector of a sequence's state, from the oldest row on. Where each sequence has one
+ * token, the token's thread does both.
  *
  * Floor: a read of x and of residual and a write of y at memory bandwidth, 6 bytes an element of 16 bits, and a read
- * and a write of the states; docs/kernel-report.md has the instructions counted, and their time beside it. Not measured
+ * and a write of the states; docs/kernel-report.md has the instruction counts and the time that they take. Not measured
  * on hardware. Test: build/tests/ops/causal_conv1d_test. Bench: build/kiln bench causal_conv1d */
 #include "kernels/common/span.h"
 #include "kernels/common/values.h"
@@ -37,7 +37,8 @@ KILN_INLINE float activated(float sum, uint32_t activation) {
     return activation ? kiln_fast_gated(sum, 80.0f, powers, 1) : sum;
 }
 
-/* Row after row of a sequence's next state, from the oldest on: a row of the state that it began with lies behind. */
+/* Writes a sequence's next state row by row, from the oldest on: a row that it takes over from the previous state lies
+ * further on there. */
 KILN_INLINE void put_state(const kiln_causal_conv1d_args *args, kiln_span s, uint64_t channel,
                            kiln_varlen_sequence sequence) {
     uint64_t state = kiln_conv_state(args, sequence.number);
@@ -54,7 +55,7 @@ KILN_INLINE void put_state(const kiln_causal_conv1d_args *args, kiln_span s, uin
     }
 }
 
-/* A vector of some tensor, zeros where there is none. */
+/* A vector of a tensor, or zeros if the tensor is NULL. */
 KILN_INLINE void values_of(float *values, const void *tensor, uint64_t element) {
     kiln_conv_place place = {tensor, element};
     kiln_vector_values(values, load(place, 0));
@@ -69,7 +70,7 @@ KILN_INLINE void add_products(float *sums, kiln_vector factors, kiln_vector inpu
         sums[i] = KILN_FMA(others[i], values[i], sums[i]);
 }
 
-/* A vector of y from its sums. */
+/* Writes a vector of y from its sums. */
 KILN_INLINE void put_vector(const kiln_causal_conv1d_args *args, float *sums, uint32_t token, uint64_t channel) {
     float residuals[KILN_VECTOR];
     values_of(residuals, args->residual, token * (uint64_t)args->residual_stride + channel);
@@ -79,7 +80,7 @@ KILN_INLINE void put_vector(const kiln_causal_conv1d_args *args, float *sums, ui
     kiln_vector_store((kiln_element *)args->y + token * (uint64_t)args->y_stride + channel, kiln_vector_of(sums));
 }
 
-/* A token, each input and factor read as it is needed. */
+/* Computes a token; each input and weight is read when it is needed. */
 KILN_INLINE void put_token(const kiln_causal_conv1d_args *args, kiln_varlen_sequence sequence, uint32_t token,
                            uint64_t channel) {
     float sums[KILN_VECTOR];
@@ -94,7 +95,7 @@ KILN_INLINE void put_token(const kiln_causal_conv1d_args *args, kiln_varlen_sequ
     put_vector(args, sums, token, channel);
 }
 
-/* The same of one channel. */
+/* The same for one channel. */
 KILN_INLINE void put_element(const kiln_causal_conv1d_args *args, kiln_varlen_sequence sequence, uint32_t token,
                              uint64_t channel) {
     kiln_conv_place bias = {args->bias, 0}, residual = {args->residual, token * (uint64_t)args->residual_stride};
@@ -110,7 +111,7 @@ KILN_INLINE void put_element(const kiln_causal_conv1d_args *args, kiln_varlen_se
         kiln_element_from_f32(activated(sum, args->activation) + load_one(residual, channel));
 }
 
-/* The thread's channel, the first of a vector or alone; false: it has none. */
+/* Finds the thread's channel, the first of its vector or its only one; false if it has none. */
 KILN_INLINE bool find_channel(kiln_span s, uint64_t *channel) {
     *channel = s.start + (s.whole ? s.first * KILN_VECTOR : s.first);
     return s.first < (s.whole ? s.whole : s.count);

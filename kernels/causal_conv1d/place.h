@@ -1,18 +1,18 @@
-/* Where causal_conv1d finds what came before a token: one text for all backends. The includer (device.h, cpu.h) defines
- * KILN_INLINE. */
+/* Where causal_conv1d finds what came before a token: one source for all backends. The includer (device.h, cpu.h)
+ * defines KILN_INLINE. */
 #ifndef KILN_KERNELS_CAUSAL_CONV1D_PLACE_H
 #define KILN_KERNELS_CAUSAL_CONV1D_PLACE_H
 
 #include "kernels/causal_conv1d/causal_conv1d_args.h"
 #include "kernels/common/varlen.h"
 
-/* The element of a tensor where a row begins; no tensor: zeros. */
+/* The element of a tensor at which a row begins; without a tensor the row is zeros. */
 typedef struct kiln_conv_place {
     const void *tensor;
     uint64_t element;
 } kiln_conv_place;
 
-/* A sequence's state among all; none is beyond their number. */
+/* The number of a sequence's state; one that is out of range has no state. */
 KILN_INLINE uint64_t kiln_conv_state(const kiln_causal_conv1d_args *args, uint32_t sequence) {
     return args->state_indices ? (uint64_t)args->state_indices[sequence] : sequence;
 }
@@ -22,7 +22,7 @@ KILN_INLINE uint64_t kiln_conv_state_row(const kiln_causal_conv1d_args *args, ui
     return (state * args->history + row) * (uint64_t)args->shape.cols;
 }
 
-/* The input so many tokens before this place of a sequence: of x, of the state that it began with, or zeros. */
+/* The input a number of tokens before a place of a sequence: from x, from the initial state, or zeros. */
 KILN_INLINE kiln_conv_place kiln_conv_before(const kiln_causal_conv1d_args *args, kiln_varlen_sequence sequence,
                                              uint32_t place, uint32_t before) {
     kiln_conv_place found = {args->x, 0};

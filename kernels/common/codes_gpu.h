@@ -1,6 +1,6 @@
-/* What the devices' kernels share that quantise their own result: a thread's place, and its eights read, written and
- * made codes. Rows that are not aligned are read and written element by element, by the same threads, so that results
- * do not depend on it. */
+/* What the device kernels that quantise their own result share: a thread's place, and how its eights are read,
+ * quantised and written. Rows that are not aligned are read and written element by element, by the same threads, so
+ * that results do not depend on the alignment. */
 #ifndef KILN_KERNELS_COMMON_CODES_GPU_H
 #define KILN_KERNELS_COMMON_CODES_GPU_H
 
@@ -10,11 +10,11 @@
 #include "kernels/common/reduce.h"
 #include "kernels/common/values.h"
 
-/* A thread's part of a row: every lanes-th eight from lane on. */
+/* A thread's share of a row: every lanes-th eight from lane on. */
 typedef struct kiln_codes_place {
     uint64_t row;
     uint32_t lane, lanes;
-    uint32_t inside; /* whether the result has the row */
+    uint32_t inside; /* whether the row exists */
     uint32_t beyond; /* whether the whole block is beyond the last row */
 } kiln_codes_place;
 
@@ -37,8 +37,8 @@ KILN_INLINE uint32_t kiln_eight_count(const kiln_codes_args *args, kiln_codes_pl
     return left < KILN_EIGHT ? left : KILN_EIGHT;
 }
 
-/* An eight, of which count elements are the row's and the others are zeros. What is not indexed by constants would not
- * stay in registers: element by element it goes through the last place. */
+/* Loads an eight, of which count elements are the row's and the others become zeros. An array that is not indexed by
+ * constants would not stay in registers, so that single elements are shifted in through the last place. */
 KILN_INLINE void kiln_eight_load(float *values, const kiln_element *source, uint32_t count, uint32_t wide) {
     if (wide && count == KILN_EIGHT) {
         KILN_UNROLL
@@ -58,7 +58,7 @@ KILN_INLINE void kiln_eight_load(float *values, const kiln_element *source, uint
     }
 }
 
-/* Stores count of an eight, which is turned once round where it goes element by element. */
+/* Stores count elements of an eight. Element by element, it is rotated through the first place. */
 KILN_INLINE void kiln_eight_store(kiln_element *target, float *values, uint32_t count, uint32_t wide) {
     if (wide && count == KILN_EIGHT) {
         KILN_UNROLL
@@ -84,7 +84,7 @@ KILN_INLINE float kiln_eight_greatest(const float *values, float greatest) {
     return greatest;
 }
 
-/* The greatest of so many threads, a power of two, side by side. */
+/* The greatest value among that many neighbouring threads, a power of two. */
 KILN_INLINE float kiln_eights_greatest(float greatest, uint32_t threads) {
     KILN_LOOP
     for (uint32_t mask = 1; mask < threads; mask *= 2)
@@ -96,7 +96,7 @@ typedef struct kiln_eight_bytes {
     uint32_t words[2];
 } __attribute__((aligned(8))) kiln_eight_bytes;
 
-/* Bytes, of which count are the row's. */
+/* Stores the first count bytes, which are the row's. */
 KILN_INLINE void kiln_eight_put_bytes(uint8_t *codes, kiln_eight_bytes bytes, uint32_t count, uint32_t wide) {
     if (wide && count == KILN_EIGHT) {
         *(kiln_eight_bytes *)codes = bytes;
@@ -110,7 +110,8 @@ KILN_INLINE void kiln_eight_put_bytes(uint8_t *codes, kiln_eight_bytes bytes, ui
     }
 }
 
-/* The state of a row's codes by its greatest magnitude, where that makes a scale: of NVFP4 1 / g, and g is written. */
+/* The state for kiln_eight_put, from a row's greatest magnitude if that makes a scale: for NVFP4 1 / g; g is written.
+ */
 KILN_INLINE float kiln_codes_state(const kiln_codes_args *args, kiln_codes_place p, float greatest,
                                    kiln_codes_format format) {
     if (format != KILN_CODES_NVFP4) return greatest;
@@ -119,8 +120,8 @@ KILN_INLINE float kiln_codes_state(const kiln_codes_args *args, kiln_codes_place
     return 1.0f / global_scale;
 }
 
-/* Writes an eight's codes of 8 bits, and its scale where that is its row's or its group's first. From a thread's first
- * eight on *state is the elements' factor, unless groups have one each. The values are of no use behind. */
+/* Writes the 8-bit codes of an eight, and the scale if it is the first eight of its row or group. From a thread's first
+ * eight on, *state is the factor of the elements, unless each group has its own. The values are lost. */
 KILN_INLINE void kiln_eight_put_8(const kiln_codes_args *args, kiln_codes_place p, uint32_t eight, float *values,
                                   uint32_t count, float *state, kiln_codes_format format) {
     if (args->grouped || eight < p.lanes) {
@@ -135,7 +136,7 @@ KILN_INLINE void kiln_eight_put_8(const kiln_codes_args *args, kiln_codes_place 
     float factor = *state;
     kiln_eight_bytes bytes = {{0, 0}};
     KILN_LOOP
-    for (int half = 0; half < 2; half++) { /* always of the first four values: half the code, and fewer registers */
+    for (int half = 0; half < 2; half++) { /* always the first four values, for half the code and fewer registers */
         bytes.words[0] = bytes.words[1];
         bytes.words[1] = 0;
         KILN_UNROLL
@@ -148,7 +149,7 @@ KILN_INLINE void kiln_eight_put_8(const kiln_codes_args *args, kiln_codes_place 
     kiln_eight_put_bytes(codes, bytes, count, args->shape.wide);
 }
 
-/* Writes half a block of NVFP4, and the scale that it shares with the thread beside it. */
+/* Writes half a block of NVFP4, and the scale that it shares with the neighbouring thread. */
 KILN_INLINE void kiln_eight_put_4(const kiln_codes_args *args, kiln_codes_place p, uint32_t eight, const float *values,
                                   uint32_t count, float encode) {
     float greatest = kiln_eights_greatest(kiln_eight_greatest(values, 0.0f), 2);
@@ -157,7 +158,7 @@ KILN_INLINE void kiln_eight_put_4(const kiln_codes_args *args, kiln_codes_place 
     KILN_UNROLL
     for (int i = 0; i < KILN_EIGHT; i++)
         word |= (uint32_t)kiln_e2m1_of(values[i] * factor) << i * 4;
-    if (count < KILN_EIGHT) word &= (1u << 4 * count) - 1; /* behind a row of NaN are zeros, too */
+    if (count < KILN_EIGHT) word &= (1u << 4 * count) - 1; /* after a row of NaN there are zeros, too */
     if (eight >= args->eights || p.row >= (uint64_t)args->shape.rows) return;
     uint64_t cols = (uint64_t)args->scale_cols, block = eight / 2, at = p.row * cols + block;
     uint8_t *codes = args->codes + p.row * (uint64_t)args->codes_stride + (uint64_t)eight * (KILN_EIGHT / 2);
@@ -175,8 +176,8 @@ KILN_INLINE void kiln_eight_put_4(const kiln_codes_args *args, kiln_codes_place 
     }
 }
 
-/* Writes an eight's codes and scales, by all threads: those of a scale find its greatest magnitude together. *state is
- * what kiln_codes_state gave before a thread's first eight. */
+/* Writes the codes and scales of an eight. All threads call this, since those that share a scale find its greatest
+ * magnitude together. *state is what kiln_codes_state returned before the thread's first eight. */
 KILN_INLINE void kiln_eight_put(const kiln_codes_args *args, kiln_codes_place p, uint32_t eight, float *values,
                                 uint32_t count, float *state, kiln_codes_format format) {
     if (format == KILN_CODES_NVFP4)

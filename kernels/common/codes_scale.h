@@ -1,4 +1,4 @@
-/* How a result becomes codes, one text for host C and both device compilers, so that all backends have the same bits.
+/* How a result is quantised, one source for host C and both device compilers, so that all backends have the same bits.
  * The includer (device.h, cpu.h) defines what math.h asks for. */
 #ifndef KILN_KERNELS_COMMON_CODES_SCALE_H
 #define KILN_KERNELS_COMMON_CODES_SCALE_H
@@ -8,7 +8,7 @@
 #include "kernels/common/quantize_scale.h"
 #include "kernels/common/small_integer.h"
 
-/* The scale of elements by their greatest magnitude. */
+/* The scale of elements, from their greatest magnitude. */
 KILN_INLINE float kiln_codes_scale(const kiln_codes_args *args, float greatest) {
     kiln_quantize_args formula;
     formula.smax = args->smax;
@@ -17,18 +17,18 @@ KILN_INLINE float kiln_codes_scale(const kiln_codes_args *args, float greatest) 
     return args->static_scale != 0.0f ? args->static_scale : computed;
 }
 
-/* NVFP4's global scale of a row by its greatest magnitude. */
+/* The global scale of NVFP4 of a row, from its greatest magnitude. */
 KILN_INLINE float kiln_codes_global(const kiln_codes_args *args, float greatest) {
     float computed = kiln_nvfp4_global(greatest, 0);
     return args->static_scale != 0.0f ? args->static_scale : computed;
 }
 
-/* The code of 8 bits of a value over its scale. */
+/* The 8-bit code of a value that is divided by its scale. */
 KILN_INLINE uint8_t kiln_codes_byte(float scaled, float smax, kiln_codes_format format) {
     return format == KILN_CODES_E4M3 ? kiln_e4m3_within(scaled, smax) : (uint8_t)kiln_int8_within(scaled, smax);
 }
 
-/* Whether a row's greatest magnitude has to be known before any of its codes. */
+/* Whether a row's greatest magnitude must be known before any of its codes can be made. */
 KILN_INLINE uint32_t kiln_codes_of_row(const kiln_codes_args *args) {
     return args->static_scale == 0.0f && !args->grouped;
 }

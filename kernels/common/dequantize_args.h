@@ -15,8 +15,8 @@ typedef struct kiln_dequantize_args {
     int64_t y_stride;
     int64_t codes_stride;
     int64_t scale_cols;
-    uint32_t rows_log2; /* rows of a scale: 0, 7, or 63 for all */
-    uint32_t grouped;   /* non-zero: a scale is of 128 columns; else of the whole row */
+    uint32_t rows_log2; /* rows that share a scale, as a logarithm: 0, 7, or 63 for all */
+    uint32_t grouped;   /* non-zero: a scale is for 128 columns; else for the whole row */
 } kiln_dequantize_args;
 KILN_ARGS_END
 

@@ -1,17 +1,17 @@
-/* What an online softmax is made of, one text for all backends: weights relative to an origin that moves, and sums that
- * keep what rounding takes from them. The includer (device.h, cpu.h) defines what math.h asks for. */
+/* The elements of an online softmax, one source for all backends: weights relative to an origin that moves, and sums
+ * that keep their rounding errors. The includer (device.h, cpu.h) defines what math.h asks for. */
 #ifndef KILN_KERNELS_COMMON_ONLINE_SOFTMAX_H
 #define KILN_KERNELS_COMMON_ONLINE_SOFTMAX_H
 
 #include "kernels/common/logarithm.h"
 
-/* What scores are relative to, by the greatest: 0 where there is none, so that nothing is -inf + inf. */
+/* The origin of scores, from the greatest of them: 0 if there is none, so that -inf + inf does not occur. */
 KILN_INLINE float kiln_online_origin(float max) {
     return max > -KILN_INFINITY ? max : 0.0f;
 }
 
-/* e^(x - origin), x being no greater, with the rounding error of the difference put back. Of infinite scores each
- * counts as 1, and all others as 0. */
+/* e^(x - origin) for x <= origin, corrected for the rounding error of the difference. If the origin is infinite,
+ * infinite scores count as 1, and all others as 0. */
 KILN_INLINE float kiln_online_weight(float x, float origin) {
     float difference = x - origin, taken = x - difference;
     float lost = (x - (difference + taken)) - (origin - taken);
@@ -27,21 +27,21 @@ typedef struct kiln_online_sum {
     float rest;
 } kiln_online_sum;
 
-/* a + b: the values' sum and its rounding error, which is exact (Knuth, "The Art of Computer Programming", vol. 2,
- * 4.2.2, theorem B), so that a and b may change places. */
+/* a + b: the values' sum and its exact rounding error (Knuth, "The Art of Computer Programming", vol. 2, 4.2.2, theorem
+ * B), so that a and b may be exchanged. */
 KILN_INLINE kiln_online_sum kiln_online_add(kiln_online_sum a, kiln_online_sum b) {
     float value = a.value + b.value, b_part = value - a.value, a_part = value - b_part;
     float error = (a.value - a_part) + (b.value - b_part);
     return (kiln_online_sum){value, (a.rest + b.rest) + error};
 }
 
-/* a times a weight, with what the product of the values loses in rounding. */
+/* a times a weight, including the rounding error of the product. */
 KILN_INLINE kiln_online_sum kiln_online_scaled(kiln_online_sum a, float weight) {
     float value = a.value * weight, error = KILN_FMA(a.value, weight, -value);
     return (kiln_online_sum){value, KILN_FMA(a.rest, weight, error)};
 }
 
-/* The logarithm of a sum of weights, with its origin; -inf of none. */
+/* The logarithm of a sum of weights plus its origin; -inf for an empty sum. */
 KILN_INLINE float kiln_online_lse(kiln_online_sum sum, float origin) {
     float total = sum.value + sum.rest, log_total = kiln_log(total);
     return total == 0.0f ? -KILN_INFINITY : origin + log_total;

@@ -34,8 +34,8 @@ KILN_INLINE void kiln_quantize_put(uint8_t *codes, const float *values, float fa
     *(kiln_quantize_codes *)codes = vector;
 }
 
-/* What the threads of a block do: its rows' tile, which has one scale or one for each row, or whose scales are known
- * before. The first vector of a thread stays in a register between the two passes; the others are in a cache. */
+/* A block's tile of its rows, which has one scale, or one for each row, or scales that are known beforehand. The first
+ * vector of a thread stays in registers between the two passes; the others come from a cache. */
 KILN_INLINE void kiln_quantize(const kiln_quantize_args *args, float *exchange) {
     kiln_span s = kiln_span_of(&args->shape);
     uint32_t lanes_log2 = args->shape.lanes_log2, step = KILN_BLOCK >> lanes_log2;
@@ -52,7 +52,7 @@ KILN_INLINE void kiln_quantize(const kiln_quantize_args *args, float *exchange) 
     if (first < end && s.first < s.whole) kept = kiln_vector_load(x + s.first * KILN_VECTOR);
 
     float value = 0.0f, values[KILN_VECTOR];
-    if (args->source == KILN_QUANTIZE_COMPUTED) { /* by all threads, also those without a row */
+    if (args->source == KILN_QUANTIZE_COMPUTED) { /* by all threads, including those without a row */
         KILN_LOOP
         for (; s.row < end; s.row += step) {
             x = kiln_span_of_input(s, args->x, args->x_stride);

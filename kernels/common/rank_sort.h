@@ -1,11 +1,11 @@
-/* Sorting what was chosen of many: by a block, in shared memory. */
+/* Sorting ranks by a block, in shared memory. */
 #ifndef KILN_KERNELS_COMMON_RANK_SORT_H
 #define KILN_KERNELS_COMMON_RANK_SORT_H
 
 #include "kernels/common/device.h"
 
-/* Sorts count ranks, the greatest first (bitonic sort): no two are equal, but for those of 0. There is room for a power
- * of two of them. All threads take part, and are together at the end. */
+/* Sorts count ranks, the greatest first (bitonic sort). No two are equal, except for zeros. There must be room for the
+ * next power of two. All threads take part, and are synchronised at the end. */
 KILN_INLINE void kiln_rank_sort(uint64_t *ranks, uint32_t count) {
     uint32_t size = 1;
     KILN_LOOP

@@ -6,7 +6,7 @@
 #include "kernels/common/rmsnorm_codes_args.h"
 #include "kernels/common/root.h"
 
-/* x, or x + residual, of an eight. */
+/* x, or x + residual, for an eight. */
 KILN_INLINE void kiln_rmsnorm_sums(const kiln_rmsnorm_codes_args *args, float *sums, uint64_t row, uint32_t col,
                                    uint32_t count) {
     float addends[KILN_EIGHT];
@@ -20,7 +20,7 @@ KILN_INLINE void kiln_rmsnorm_sums(const kiln_rmsnorm_codes_args *args, float *s
         sums[i] += addends[i];
 }
 
-/* Makes results of an eight of sums. */
+/* Turns an eight of sums into results. */
 KILN_INLINE void kiln_rmsnorm_weigh(const kiln_rmsnorm_codes_args *args, float *values, float scale, uint32_t col,
                                     uint32_t count) {
     float weights[KILN_EIGHT];
@@ -33,11 +33,11 @@ KILN_INLINE void kiln_rmsnorm_weigh(const kiln_rmsnorm_codes_args *args, float *
         values[i] = values[i] * scale * weights[i];
 }
 
-/* The passes over a row: its squares; its greatest magnitude, where that makes a scale; its codes. */
+/* The passes over a row: its squares; its greatest magnitude, if that determines a scale; its codes. */
 enum { KILN_RMSNORM_SQUARES, KILN_RMSNORM_GREATEST, KILN_RMSNORM_CODES, KILN_RMSNORM_PASSES };
 
-/* What the threads of a block do. What sum replaces is read for the last time in the last pass, by the thread that
- * writes it. */
+/* A block's rows. An input that sum replaces is read for the last time in the last pass, by the thread that writes sum.
+ */
 KILN_INLINE void kiln_rmsnorm_codes(const kiln_rmsnorm_codes_args *args, float *exchange, kiln_codes_format format) {
     const kiln_codes_args *out = &args->out;
     kiln_codes_place p = kiln_codes_place_of(out);

@@ -5,8 +5,8 @@
 #include "kernels/common/codes_gpu.h"
 #include "kernels/common/silu_mul_codes_args.h"
 
-/* The results of an eight. The activations come by halves in a loop, always of the first four places, and up is read
- * behind it: fewer registers, and with them more threads to wait for memory. */
+/* The results of an eight. A loop computes the activations by halves, always in the first four places, and up is read
+ * after it: that takes fewer registers, so that more threads can wait for memory. */
 KILN_INLINE void kiln_silu_mul_eight(const kiln_silu_mul_codes_args *args, float *values, uint64_t row, uint32_t col,
                                      uint32_t count) {
     enum { HALF = KILN_EIGHT / 2 };
@@ -29,7 +29,7 @@ KILN_INLINE void kiln_silu_mul_eight(const kiln_silu_mul_codes_args *args, float
         values[i] *= factors[i];
 }
 
-/* What the threads of a block do. Where a row's greatest magnitude makes its scale, its results are computed twice. */
+/* A block's rows. If a row's greatest magnitude determines its scale, its results are computed twice. */
 KILN_INLINE void kiln_silu_mul_codes(const kiln_silu_mul_codes_args *args, float *exchange, kiln_codes_format format) {
     const kiln_codes_args *out = &args->out;
     kiln_codes_place p = kiln_codes_place_of(out);

@@ -4,7 +4,7 @@
 
 #include "kernels/common/place.h"
 
-/* Fills the positions; false for a token behind the grid's last, and where the grid has no tokens. */
+/* Fills in the positions. Returns false for a token after the grid's last, and if the grid has no tokens. */
 KILN_INLINE bool kiln_grid_place(const int32_t *grid, uint32_t token, kiln_place *place) {
     if (grid[0] <= 0 || grid[1] <= 0 || grid[2] <= 0) return false;
     uint32_t line = token / (uint32_t)grid[2];

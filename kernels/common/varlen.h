@@ -1,5 +1,5 @@
-/* Sequences whose tokens lie one behind the other: which of them has a token. The includer (device.h, cpu.h) defines
- * KILN_INLINE. */
+/* Sequences whose tokens are stored one after the other: finding the sequence of a token. The includer (device.h,
+ * cpu.h) defines KILN_INLINE. */
 #ifndef KILN_KERNELS_COMMON_VARLEN_H
 #define KILN_KERNELS_COMMON_VARLEN_H
 
@@ -7,7 +7,7 @@
 
 /* A sequence: its number, and its tokens. */
 typedef struct kiln_varlen_sequence {
-    uint32_t number; /* batch: there is none */
+    uint32_t number; /* batch: no sequence has the token */
     uint32_t begin, end;
 } kiln_varlen_sequence;
 
@@ -18,7 +18,7 @@ KILN_INLINE uint32_t kiln_varlen_bound(const kiln_varlen *varlen, uint32_t numbe
     return bound < 0 ? 0 : (uint32_t)bound;
 }
 
-/* The first sequence that ends behind a token, if it begins at it or before. */
+/* The first sequence that ends after a token, if it begins at the token or before it. */
 KILN_INLINE kiln_varlen_sequence kiln_varlen_find(const kiln_varlen *varlen, uint32_t token) {
     kiln_varlen_sequence found = {0, 0, 0}, none = {varlen->batch, 0, 0};
     if (!varlen->cu_seqlens) {
@@ -40,7 +40,7 @@ KILN_INLINE kiln_varlen_sequence kiln_varlen_find(const kiln_varlen *varlen, uin
     return found;
 }
 
-/* A sequence by its number, of which no more than the tokens that there are. */
+/* A sequence by its number, limited to the tokens that exist. */
 KILN_INLINE kiln_varlen_sequence kiln_varlen_of(const kiln_varlen *varlen, uint32_t number, uint32_t tokens) {
     kiln_varlen_sequence sequence = {number, 0, 0};
     uint32_t begin = kiln_varlen_bound(varlen, number), end = kiln_varlen_bound(varlen, number + 1);

@@ -1,4 +1,4 @@
-/* Sequences whose tokens lie one behind the other, as a member of an operator's arguments: varlen.h finds them. */
+/* Sequences whose tokens follow one another, as a member of an operator's arguments: varlen.h finds them. */
 #ifndef KILN_KERNELS_COMMON_VARLEN_ARGS_H
 #define KILN_KERNELS_COMMON_VARLEN_ARGS_H
 

@@ -1,9 +1,10 @@
 /* dequantize_int8: y = codes * scales.
  *
- * Element by element, a vector of y and its codes at a time. A vector has one scale: groups begin where vectors do.
+ * Each thread converts a vector of y from its codes at a time. A vector has one scale, since groups begin where vectors
+ * do.
  *
  * Floor: one read of a byte and one write of an element of y at memory bandwidth, 5 bytes an element of f32, 3 of 16
- * bits; docs/kernel-report.md has the instructions counted, and their time beside it. Not measured.
+ * bits; docs/kernel-report.md has the instruction counts and the time that they take. Not measured.
  * Test: build/tests/ops/dequantize_test. Bench: build/kiln bench dequantize_int8 */
 #include "kernels/common/device.h"
 #define KILN_DEQUANTIZE_VALUE(code) (float)(int8_t)(code)

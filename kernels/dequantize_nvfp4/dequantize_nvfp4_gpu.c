@@ -1,11 +1,12 @@
-/* dequantize_nvfp4: y = codes * scales * g: E2M1, E4M3 of each 16 elements, and f32 of the tensor or the row.
+/* dequantize_nvfp4: y = codes * scales * g: codes in E2M1, a scale in E4M3 for each 16 elements, and g in f32 for the
+ * tensor or the row.
  *
- * Element by element, a vector of y and its codes at a time, so that stores are side by side; the two or four vectors
- * of a block read its scale each.
+ * Each thread converts a vector of y from its codes at a time, so that neighbouring threads store neighbouring vectors.
+ * Each of the two or four vectors of a block reads the block's scale.
  *
  * Floor: one read of half a byte for each element and of a byte for each 16, and one write of an element of y at memory
- * bandwidth, 4.56 bytes an element of f32, 2.56 of 16 bits; docs/kernel-report.md has the instructions counted, and
- * their time beside it. Not measured.
+ * bandwidth, 4.56 bytes an element of f32, 2.56 of 16 bits; docs/kernel-report.md has the instruction counts and the
+ * time that they take. Not measured.
  * Test: build/tests/ops/dequantize_test. Bench: build/kiln bench dequantize_nvfp4 */
 #include "kernels/common/device.h"
 #include "kernels/common/nvfp4_scale.h"

@@ -12,9 +12,9 @@ typedef struct kiln_dequantize_w4a16_args {
     const uint8_t *weights;
     const void *scales;
     const void *zeros; /* NULL: 0 */
-    kiln_shape shape;  /* wide: vectors of weights are aligned too, and each is of one group */
+    kiln_shape shape;  /* wide: vectors of weights are aligned too, and none crosses a group */
     int64_t y_stride;
-    int64_t scale_row_step;   /* elements between the scales of neighbouring rows, as between zeros */
+    int64_t scale_row_step;   /* elements between the scales, and between the zeros, of neighbouring rows */
     int64_t scale_group_step; /* and of neighbouring groups */
     uint32_t group_log2;
     uint32_t padding;

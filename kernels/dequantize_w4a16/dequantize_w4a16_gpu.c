@@ -1,10 +1,10 @@
-/* dequantize_w4a16: y = q * scale + zero, of 4-bit integers q and the scale and zero of their group of k.
+/* dequantize_w4a16: y = q * scale + zero, with 4-bit integers q and the scale and zero of their group of k.
  *
- * Element by element, a vector of y and its integers at a time, so that stores are side by side; each vector reads its
- * scale. An integer becomes f32 as the low bits of 2^23 + q + 8.
+ * Each thread converts a vector of y from its integers at a time, so that neighbouring threads store neighbouring
+ * vectors; each vector reads its scale. An integer becomes f32 as the low bits of 2^23 + q + 8.
  *
  * Floor: one read of half a byte for each element, and one write of an element of y at memory bandwidth, 4.5 bytes an
- * element of f32, 2.5 of 16 bits; docs/kernel-report.md has the instructions counted, and their time beside it. Not
+ * element of f32, 2.5 of 16 bits; docs/kernel-report.md has the instruction counts and the time that they take. Not
  * measured. Test: build/tests/ops/dequantize_w4a16_test. Bench: build/kiln bench dequantize_w4a16 */
 #include "kernels/common/device.h"
 #include "kernels/common/span.h"
@@ -28,7 +28,7 @@ KILN_INLINE group group_of(const kiln_dequantize_w4a16_args *args, uint64_t row,
     return g;
 }
 
-/* The element whose integer is the lowest of a word. */
+/* The weight of the integer in the low bits of a word. */
 KILN_INLINE float weight_of(uint32_t word, group g) {
     return KILN_FMA(kiln_float(0x4b000000u | ((word & 15u) ^ 8u)) - 8388616.0f, g.scale, g.zero);
 }

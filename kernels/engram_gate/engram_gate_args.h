@@ -14,7 +14,7 @@ typedef struct kiln_engram_gate_args {
     const void *key_weight; /* NULL: 1 */
     const void *query_weight;
     const void *norm_weight;
-    kiln_shape shape; /* a row for each token, with all groups; a tile for each group */
+    kiln_shape shape; /* a row for each token, with all of its groups; a tile for each group */
     int64_t y_stride;
     int64_t normed_stride;
     int64_t key_stride;

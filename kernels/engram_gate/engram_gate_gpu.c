@@ -1,21 +1,21 @@
 /* engram_gate: y = sigmoid(sign(g) sqrt(max(|g|, 1e-6))) * value for each token and group, g the product of key's norm
  * and query's divided by sqrt(cols), and the norm of y beside it, in f32, with one rounding of each.
  *
- * A token's group is a row, as in rmsnorm: 1 to 32 threads have it and reduce by shuffles alone, or the block has it.
- * The sums of the squares of key, query and value and of the products of key and query are made in one pass; the norm
- * of y needs no pass of its own, since y is value times one number. value is read again for the result, from a cache.
- * Blocks of a token's groups are neighbours, so that value comes from memory once.
+ * A group of a token is a row, as in rmsnorm: 1 to 32 threads share it and reduce by shuffles alone, or the whole block
+ * shares it. One pass sums the squares of key, query and value and the products of key and query; the norm of y needs
+ * no pass of its own, since y is value times one number. value is read again for the result, from a cache. The blocks
+ * of a token's groups are neighbours in the grid, so that value comes from memory once.
  *
  * Floor: a read of key and query, a read of value for all groups, and a write of y and normed, at memory bandwidth: of
- * 16 bits with four groups 8.5 bytes an element of y. docs/kernel-report.md has the instructions counted, and their
- * time beside it. Not measured on hardware. Test: build/tests/ops/engram_gate_test. Bench: build/kiln bench engram_gate
+ * 16 bits with four groups 8.5 bytes an element of y. docs/kernel-report.md has the instruction counts and the time
+ * that they take. Not measured on hardware. Test: build/tests/ops/engram_gate_test. Bench: build/kiln bench engram_gate
  */
 #include "kernels/common/reduce.h"
 #include "kernels/common/span.h"
 #include "kernels/common/values.h"
 #include "kernels/engram_gate/gate.h"
 
-/* A vector of weights, ones where there are none. */
+/* A vector of weights; ones where there are none. */
 KILN_INLINE void weights_of(float *weights, const kiln_element *weight, uint32_t vector) {
     KILN_UNROLL
     for (int i = 0; i < KILN_VECTOR; i++)
@@ -59,7 +59,7 @@ KILN_INLINE kiln_engram_sums sums_of(kiln_span s, const kiln_engram_gate_args *a
     return sums;
 }
 
-/* value * gate, and times norm and weight beside it, if that is wanted. */
+/* Writes value * gate and, if it is wanted, that times the norm and the weights. */
 KILN_INLINE void put(kiln_span s, const kiln_engram_gate_args *args, const kiln_element *value,
                      const kiln_element *weight, float gate, float norm) {
     kiln_element *y = kiln_span_in(s, args->y, args->y_stride);
@@ -99,7 +99,7 @@ KILN_ENTRY(engram_gate, kiln_engram_gate_args) {
     if (s.row - (kiln_thread() >> lanes_log2) >= (uint64_t)args.shape.rows) return; /* the whole block */
     const kiln_element *value = (const kiln_element *)args.value + s.row * (uint64_t)args.value_stride;
 
-    /* A row beyond the last takes part, empty: reductions are of all threads. */
+    /* Rows beyond the last take part with no elements: a reduction needs all threads. */
     kiln_engram_sums sums = sums_of(s, &args, value, group_of(s, args.key_weight), group_of(s, args.query_weight));
     sums.keys = kiln_reduce(sums.keys, lanes_log2, exchange, KILN_REDUCE_SUM);
     sums.queries = kiln_reduce(sums.queries, lanes_log2, exchange, KILN_REDUCE_SUM);

@@ -15,15 +15,15 @@ typedef struct kiln_engram_hash_args {
     const int64_t *primes;
     const int64_t *offsets;
     kiln_varlen varlen;
-    int64_t vocabulary; /* 0 without lookup */
+    int64_t vocabulary; /* 0: no lookup */
     int64_t pad_id;
     uint32_t layers;
     uint32_t tokens;
     uint32_t orders;
     uint32_t heads;
-    uint32_t lanes_log2; /* of the threads that share a token: at least as many as it has heads */
-    uint32_t run;        /* tokens of a thread */
-    uint32_t wide_ids;   /* non-zero: ids and history are of 64 bits, else of 32 */
+    uint32_t lanes_log2; /* of the threads that share a token, at least one for each head */
+    uint32_t run;        /* tokens per thread */
+    uint32_t wide_ids;   /* non-zero: ids and history have 64 bits, else 32 */
     uint32_t padding;
 } kiln_engram_hash_args;
 KILN_ARGS_END

@@ -1,13 +1,14 @@
-/* engram_hash: for each head of each n-gram of tokens a row of a table, offset + mix modulo prime, in integers.
+/* engram_hash: the row of a table for each head of each n-gram of tokens, offset + mix modulo prime, in integers.
  *
- * A thread does one head of up to 16 tokens: it divides once, for the reciprocal of its prime, and multiplies for each
- * token (ngram.h). As many threads as a token has heads, up to the next power of two, stand side by side, then those of
- * the next token, so that a block writes contiguous lines. Heads of an n-gram compute its mix each for itself, from ids
- * that all of them read at once. A block does one layer; few tokens are a token for each thread.
+ * A thread computes one head of up to 16 tokens: it divides once, for the reciprocal of its prime, and then multiplies
+ * for each token (ngram.h). The threads of a token's heads, rounded up to a power of two, are neighbours, followed by
+ * those of the next token, so that a block writes contiguous lines. Each head of an n-gram computes the mix for itself,
+ * from ids that all of them read at once. A block computes one layer; where there are few tokens, a thread takes one
+ * token.
  *
- * Floor: a write of 8 bytes a head at memory bandwidth; ids, the lookup and the layers' numbers lie in caches. The
- * instructions are in docs/kernel-report.md: with a division for each head they would be some hundred more. A step
- * of decoding is as long as its launch and one division. Not measured on hardware.
+ * Floor: a write of 8 bytes a head at memory bandwidth; the ids, the lookup and the layers' numbers lie in caches.
+ * docs/kernel-report.md has the instruction counts, which would be about a hundred higher with a division for each
+ * head. A decoding step takes as long as its launch and one division. Not measured on hardware.
  * Test: build/tests/ops/engram_hash_test. Bench: build/kiln bench engram_hash */
 #include "kernels/common/device.h"
 

@@ -1,4 +1,4 @@
-/* The mix of an n-gram and what is left of it modulo a prime: one text for all backends. The includer (device.h, cpu.h)
+/* The mix of an n-gram and its remainder modulo a prime: one source for all backends. The includer (device.h, cpu.h)
  * defines KILN_INLINE. */
 #ifndef KILN_KERNELS_ENGRAM_HASH_NGRAM_H
 #define KILN_KERNELS_ENGRAM_HASH_NGRAM_H
@@ -15,7 +15,7 @@ KILN_INLINE uint64_t kiln_multiply_high(uint64_t a, uint64_t b) {
     return a_high * b_high + (middle >> 32) + (carry >> 32);
 }
 
-/* Division by a number that stays, as a multiplication: its reciprocal is (2^64 - 1) / value, rounded down. */
+/* Division by an invariant number as a multiplication: the reciprocal is (2^64 - 1) / value, rounded down. */
 typedef struct kiln_modulus {
     int64_t value;
     uint64_t reciprocal;
@@ -28,9 +28,9 @@ KILN_INLINE kiln_modulus kiln_modulus_of(int64_t value) {
     return modulus;
 }
 
-/* What is left of x, from 0 to the modulus less 1; -1 where that is below 1. A quotient x * reciprocal / 2^64 is at
- * most one too small: the reciprocal lacks less than 1 of 2^64 / value, and x is below 2^64. Of a negative x it is the
- * complement that is divided, which is -1 - x. */
+/* The remainder of x, from 0 to the modulus less 1; -1 if the modulus is below 1. The quotient x * reciprocal / 2^64 is
+ * at most one too small: the reciprocal is less than 1 below 2^64 / value, and x is below 2^64. Of a negative x the
+ * complement, -1 - x, is divided. */
 KILN_INLINE int64_t kiln_modulo(int64_t x, kiln_modulus modulus) {
     uint64_t sign = x < 0 ? UINT64_MAX : 0, value = (uint64_t)modulus.value, bits = (uint64_t)x ^ sign;
     uint64_t left = bits - kiln_multiply_high(bits, modulus.reciprocal) * value;
@@ -39,7 +39,7 @@ KILN_INLINE int64_t kiln_modulo(int64_t x, kiln_modulus modulus) {
     return modulus.value > 0 ? (int64_t)left : -1;
 }
 
-/* The id so many tokens before one of a sequence, or what stands before the sequence. */
+/* The id a number of tokens before one of a sequence, or the id that stands for what precedes the sequence. */
 KILN_INLINE int64_t kiln_ngram_id(const kiln_engram_hash_args *args, kiln_varlen_sequence sequence, uint32_t token,
                                   uint32_t before) {
     uint32_t place = token - sequence.begin;
@@ -52,7 +52,7 @@ KILN_INLINE int64_t kiln_ngram_id(const kiln_engram_hash_args *args, kiln_varlen
     return (uint64_t)id < (uint64_t)args->vocabulary ? args->lookup[id] : id;
 }
 
-/* The part of a mix that comes from there. */
+/* The term of a mix that such an id contributes. */
 KILN_INLINE uint64_t kiln_ngram_product(const kiln_engram_hash_args *args, kiln_varlen_sequence sequence,
                                         uint32_t token, uint32_t before, const int64_t *multipliers) {
     return (uint64_t)kiln_ngram_id(args, sequence, token, before) * (uint64_t)multipliers[before];

@@ -1,10 +1,11 @@
 /* kv_compact: the keys and values of a tree's accepted nodes, moved to the rows of its first nodes, bit by bit.
  *
- * A sequence is a row: a block does a tile of some sequences' tokens, as in add_gelu, with up to four vectors of 16
- * bytes for each thread. A thread moves its part of one node after the other, in the order of the path: nodes ascend,
- * so that a row is read before another node's is moved there, and threads need not wait for each other.
+ * A sequence is a row: a block moves a tile of the tokens of several sequences, as in add_gelu, with up to four vectors
+ * of 16 bytes for each thread. A thread moves its vectors of one node after the other, in the order of the path: nodes
+ * ascend, so that a row is read before another node is moved there, and threads need not wait for each other.
  *
- * Floor: one read and one write of the accepted tokens' keys and values at memory bandwidth; of few tokens, the launch.
+ * Floor: one read and one write of the accepted tokens' keys and values at memory bandwidth; for few tokens, the
+ * launch.
  * Test: build/tests/ops/kv_compact_test. Bench: build/kiln bench kv_compact */
 #include "kernels/common/span.h"
 

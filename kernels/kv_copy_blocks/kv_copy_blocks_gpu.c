@@ -1,7 +1,7 @@
 /* kv_copy_blocks: blocks of a cache of keys and values, copied bit by bit within it.
  *
- * A pair is a row: a block does a tile of some rows, as in add_gelu, with up to four vectors of 16 bytes for each
- * thread. Without 16-byte alignment, and at a row's end, threads go by elements, side by side.
+ * A pair is a row: a block copies a tile of several rows, as in add_gelu, with up to four vectors of 16 bytes for each
+ * thread. Without 16-byte alignment, and at a row's end, consecutive threads take consecutive elements.
  *
  * Floor: one read and one write of both caches' blocks at memory bandwidth.
  * Test: build/tests/ops/kv_copy_blocks_test. Bench: build/kiln bench kv_copy_blocks */

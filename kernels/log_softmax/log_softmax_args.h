@@ -4,7 +4,7 @@
 
 #include "kernels/common/geometry.h"
 
-enum { KILN_LOG_SOFTMAX_CHUNK_BYTES_LOG2 = 15 /* of a row that a block does */ };
+enum { KILN_LOG_SOFTMAX_CHUNK_BYTES_LOG2 = 15 /* of a row, per block */ };
 
 /* The sum of exp(x - origin) of one chunk of a row; the origin is its maximum where that is finite, else 0. */
 typedef struct kiln_log_softmax_partial {
@@ -12,7 +12,7 @@ typedef struct kiln_log_softmax_partial {
     float sum;
 } kiln_log_softmax_partial;
 
-/* What a launch does: short rows whole, or chunks of long rows in two launches. */
+/* What a launch does: whole short rows, or one of the two launches over the chunks of long rows. */
 typedef enum kiln_log_softmax_phase {
     KILN_LOG_SOFTMAX_ROWS,
     KILN_LOG_SOFTMAX_PARTIAL,

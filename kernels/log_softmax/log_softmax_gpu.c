@@ -1,17 +1,17 @@
 /* log_softmax: y = x - lse with lse = log sum exp(x) over each row, in f32, with one rounding.
  *
- * A block does some short rows, or one chunk (32 KiB) of a long one, and goes over it twice: for the sum, and for the
- * results, whose elements come from a cache. Each thread sums exp(x - origin) with its own greatest element so far as
- * the origin, and takes the sum over to a greater one when it comes, which is one more exponential for each vector. The
- * sums of threads meet at the greatest origin. Narrow rows take 1 to 32 threads each and reduce by shuffles alone;
- * others take the block. Where y is not wanted the second pass is left out.
+ * A block processes several short rows, or one chunk (32 KiB) of a long one, in two passes: the sum, and the results,
+ * whose elements come from a cache. Each thread sums exp(x - origin) with its own greatest element so far as the
+ * origin, and rescales the sum when a greater one comes, which costs one more exponential for each vector. The sums of
+ * the threads are then brought to the greatest origin. Short rows take 1 to 32 threads each and are reduced by shuffles
+ * alone; longer rows take the whole block. If y is not wanted there is no second pass.
  *
- * Long rows are launched twice: KILN_LOG_SOFTMAX_PARTIAL writes the origin and the sum of each chunk into the
- * workspace, KILN_LOG_SOFTMAX_FINISH takes them from there.
+ * Long rows take two launches: KILN_LOG_SOFTMAX_PARTIAL writes the origin and the sum of each chunk into the workspace,
+ * and KILN_LOG_SOFTMAX_FINISH reads them from there.
  *
- * The origin is the maximum where that is finite, and else 0, so that nothing is inf - inf: a +inf makes the sum inf
- * and lse with it, a NaN both NaN, and of a row of -inf the sum is 0. y is x - origin - log(sum), which loses less than
- * x - lse; a sum of 0 counts as 1, and one of inf as NaN.
+ * The origin is the maximum if that is finite, else 0, so that inf - inf does not occur: +inf makes the sum and lse
+ * infinite, NaN makes both NaN, and the sum of a row of -inf is 0. y is x - origin - log(sum), which loses less than x
+ * - lse; a sum of 0 counts as 1, and an infinite one as NaN.
  *
  * Floor: one read and one write of the tensor at memory bandwidth, 8 bytes an element of f32, 4 of 16 bits. Not
  * measured. Test: build/tests/ops/log_softmax_test. Bench: build/kiln bench log_softmax */
@@ -22,7 +22,7 @@
 #include "kernels/common/values.h"
 #include "kernels/log_softmax/log_softmax_args.h"
 
-/* The sum of exp(x - origin) over some elements. */
+/* The sum of exp(x - origin) over a set of elements. */
 typedef struct total {
     float max; /* of the elements */
     float sum;
@@ -32,7 +32,8 @@ KILN_INLINE float origin_of(float max) {
     return max < KILN_INFINITY && max > -KILN_INFINITY ? max : 0.0f;
 }
 
-/* e^(x - origin); of f32 with what the product with log2 e loses in rounding: 2^(p + e) = 2^p (1 + e ln 2). */
+/* e^(x - origin). In f32 the rounding error e of the product p with log2 e is put back: 2^(p + e) = 2^p (1 + e ln 2).
+ */
 KILN_INLINE float exp_of(float x, float origin) {
     float difference = x - origin, power = difference * KILN_LOG2_E;
     float y = kiln_fast_exp2(power);
@@ -78,7 +79,8 @@ KILN_INLINE total total_of(kiln_span s, const kiln_element *x) {
     return t;
 }
 
-/* The same of the thread's share of a row's chunks. An origin of a chunk with an infinite sum is 0, not its maximum. */
+/* The same over the thread's share of a row's partial results. The origin of a chunk with an infinite sum is 0, not its
+ * maximum. */
 KILN_INLINE total total_of_partials(const kiln_log_softmax_partial *partials, uint32_t chunks) {
     total t = {-KILN_INFINITY, 0.0f};
     KILN_LOOP
@@ -115,7 +117,7 @@ KILN_ENTRY(log_softmax, kiln_log_softmax_args) {
     const kiln_element *x = kiln_span_of_input(s, args.x, args.x_stride);
     kiln_log_softmax_partial *partials = args.partials + s.row * args.chunks;
 
-    /* A row beyond the last takes part, empty: reductions are of all threads. */
+    /* Rows beyond the last take part with no elements: a reduction needs all threads. */
     total t = args.phase == KILN_LOG_SOFTMAX_FINISH ? total_of_partials(partials, args.chunks) : total_of(s, x);
     float origin = origin_of(kiln_reduce(t.max, lanes_log2, exchange, KILN_REDUCE_MAX));
     float sum = kiln_reduce(moved(t.sum, t.max, origin), lanes_log2, exchange, KILN_REDUCE_SUM);

@@ -3,8 +3,8 @@
  *
  * A row is a head of a token. Each of up to 32 threads that share it finds the parts' weights for itself, which costs
  * two exponentials for each part beside a vector of 16 bytes, and sums its vectors over the parts. An output vector is
- * written by the thread that has read it of all parts, so that it may replace the first. A row's lse is written behind
- * a barrier, since it may replace one that other threads of the row still read.
+ * written by the thread that has read it of all parts, so that it may replace the first. A row's lse is written after a
+ * barrier, since it may replace one that other threads of the row have yet to read.
  *
  * Floor: one read of all parts and one write at memory bandwidth: of f16 2 parts + 2 bytes an element. Not measured.
  * Test: build/tests/ops/merge_attention_states_test. Bench: build/kiln bench merge_attention_states */
@@ -50,7 +50,8 @@ KILN_ENTRY(merge_attention_states, kiln_merge_attention_states_args) {
     kiln_span s = kiln_span_of(&args.shape);
     if (s.row - (kiln_thread() >> args.shape.lanes_log2) >= (uint64_t)args.shape.rows) return; /* the whole block */
     bool inside = s.row < (uint64_t)args.shape.rows;
-    kiln_query q = kiln_query_of(&args, inside ? (uint32_t)s.row : 0); /* none: like the first, and writes nothing */
+    kiln_query q =
+        kiln_query_of(&args, inside ? (uint32_t)s.row : 0); /* beyond the last: computes the first and writes nothing */
     if (inside) {
         KILN_LOOP
         KILN_FOR_WHOLE(s, vector)

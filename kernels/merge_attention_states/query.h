@@ -1,4 +1,4 @@
-/* A query's parts in merge_attention_states, one text for all backends. */
+/* A query's parts in merge_attention_states, one source for all backends. */
 #ifndef KILN_KERNELS_MERGE_ATTENTION_STATES_QUERY_H
 #define KILN_KERNELS_MERGE_ATTENTION_STATES_QUERY_H
 

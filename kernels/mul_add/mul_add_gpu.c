@@ -1,10 +1,10 @@
-/* mul_add: y = a * b + c element by element, by one fused multiply-add in f32 and one rounding to the part.
+/* mul_add: y = a * b + c element by element, by one fused multiply-add in f32, with one rounding.
  *
- * The tensors are one row. A block does a tile of it: each of its threads up to four vectors of 16 bytes, 4 KiB apart.
- * Without 16-byte alignment, and at the end, threads go by elements, side by side.
+ * The tensors are one row. A block computes one tile of it, of which each thread takes up to four vectors of 16 bytes,
+ * 4 KiB apart. Without 16-byte alignment, and at the end, consecutive threads take consecutive elements.
  *
  * Floor: three reads and one write of the tensor at memory bandwidth, 16 bytes an element of f32, 8 of 16 bits;
- * docs/kernel-report.md has the instructions counted, and their time beside it.
+ * docs/kernel-report.md has the instruction counts and the time that they take.
  * Test: build/tests/ops/mul_add_test. Bench: build/kiln bench mul_add */
 #include "kernels/common/span.h"
 #include "kernels/common/values.h"

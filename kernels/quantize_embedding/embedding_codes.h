@@ -1,4 +1,4 @@
-/* The formulas of quantize_embedding, one text for host C and both device compilers. The includer (device.h, cpu.h)
+/* The formulas of quantize_embedding, one source for host C and both device compilers. The includer (device.h, cpu.h)
  * defines what math.h asks for. */
 #ifndef KILN_KERNELS_QUANTIZE_EMBEDDING_CODES_H
 #define KILN_KERNELS_QUANTIZE_EMBEDDING_CODES_H
@@ -7,31 +7,31 @@
 #include "kernels/common/small_integer.h"
 #include "kernels/quantize_embedding/quantize_embedding_args.h"
 
-/* The magnitude by which a row's greatest is found: NaN is passed over. */
+/* The magnitude by which a row's greatest element is found: NaN is skipped. */
 KILN_INLINE float kiln_embedding_magnitude(float value) {
     return value == value ? kiln_float(kiln_bits(value) & 0x7fffffffu) : 0.0f;
 }
 
-/* As that of quantize_int8: a normal number, which is 1 where amax is too small for it. */
+/* The scale as in quantize_int8: a normal number, or 1 if amax is too small for that. */
 KILN_INLINE float kiln_embedding_scale(float greatest, float smax) {
     float amax = greatest < 0x1.fffffep127f ? greatest : 0x1.fffffep127f;
     return amax >= smax * 0x1p-126f ? amax / smax : 1.0f;
 }
 
-/* A number in units of the scale, of which its code is the nearest integer. */
+/* A number in units of the scale, before it is rounded to its code. */
 KILN_INLINE float kiln_embedding_bounded(float value, float smax) {
     float number = value == value ? value : 0.0f;
     float above = number > -smax ? number : -smax;
     return above < smax ? above : smax;
 }
 
-/* The scale of a row of length 1, from the sum of squares in units of its scale: those of a row whose greatest is a
- * normal number are at least smax squared. */
+/* The scale that gives the row length 1, from the sum of its squares in units of its scale. For a row whose greatest
+ * magnitude is a normal number that sum is at least smax squared. */
 KILN_INLINE float kiln_embedding_normalized(float scale, float squares) {
     return squares >= 1.0f ? kiln_rsqrt(squares) : scale;
 }
 
-/* The codes of a unit, from its first byte on, of numbers in units of the scale. */
+/* The codes of a unit, the first in the lowest byte, from numbers in units of the scale. */
 KILN_INLINE uint64_t kiln_embedding_codes(const float *numbers, float smax, uint32_t code_type) {
     uint64_t codes = 0;
     KILN_UNROLL

@@ -1,5 +1,5 @@
-/* quantize_embedding: the one argument of its kernel, and its formulas, one text for host C and both device compilers.
- */
+/* quantize_embedding: the one argument of its kernel, on every
+ * backend. */
 #ifndef KILN_KERNELS_QUANTIZE_EMBEDDING_ARGS_H
 #define KILN_KERNELS_QUANTIZE_EMBEDDING_ARGS_H
 
@@ -19,11 +19,11 @@ typedef struct kiln_quantize_embedding_args {
     int64_t codes_stride; /* bytes */
     int64_t x_stride;
     uint32_t code_cols;
-    uint32_t units;      /* that the codes of a row take */
+    uint32_t units;      /* of eight columns, in a row's codes */
     uint32_t unit_bytes; /* of codes */
     uint32_t code_type;
     uint32_t normalize;
-    uint32_t whole; /* non-zero: each unit's codes are there whole, and aligned to their size */
+    uint32_t whole; /* non-zero: every unit is whole, and its codes are aligned to their size */
     float smax;
     uint32_t padding;
 } kiln_quantize_embedding_args;

@@ -1,13 +1,13 @@
 /* quantize_embedding: rows as bits, int8 or int4, and their scales.
  *
- * Threads share a row: as many as it has units of eight columns, up to 32, or a block. A thread has a unit at a time,
- * whose codes it stores with one access. Where there are scales, the greatest magnitude is found in a pass before; the
- * unit that a thread has first stays in registers, which is all of most rows, and what is longer is read twice, the
- * second time from a cache. Squares are added in the pass that makes the codes, in units of the scale, where they can
- * neither overflow nor vanish.
+ * The threads that share a row are as many as it has units of eight columns, up to 32, or a whole block. A thread
+ * converts a unit at a time and stores its codes with one access. Where there are scales, an earlier pass finds the
+ * greatest magnitude; a thread's first unit, which is all that it has of most rows, stays in registers, and the rest is
+ * read twice, the second time from a cache. The squares are summed in the pass that makes the codes, in units of the
+ * scale, where they can neither overflow nor vanish.
  *
- * Floor: one read of x and one write of the codes at memory bandwidth; docs/kernel-report.md has the instructions
- * counted, and their time beside it. Not measured.
+ * Floor: one read of x and one write of the codes at memory bandwidth; docs/kernel-report.md has the instruction counts
+ * and the time that they take. Not measured.
  * Test: build/tests/ops/vector_search_test. Bench: build/kiln bench quantize_embedding */
 #include "kernels/common/reduce.h"
 #include "kernels/common/span.h"
@@ -16,7 +16,7 @@
 
 enum { UNIT = KILN_EMBEDDING_UNIT };
 
-/* A unit's elements, and zeros beyond the row. */
+/* The elements of a unit; zeros beyond the row. */
 KILN_INLINE void take_unit(float *values, const kiln_element *x, uint32_t unit, const kiln_shape *shape) {
     const uint32_t cols = (uint32_t)shape->cols, first = unit * UNIT;
     if (shape->wide && first + UNIT <= cols) {
@@ -53,7 +53,7 @@ KILN_ENTRY(quantize_embedding, kiln_quantize_embedding_args) {
     float kept[UNIT], values[UNIT], greatest = 0.0f, squares = 0.0f, scale = 1.0f;
     if (lane < units) take_unit(kept, x, lane, &args.shape);
 
-    if (args.code_type != KILN_CODE_BINARY) { /* by all threads, also those without a row */
+    if (args.code_type != KILN_CODE_BINARY) { /* by all threads, including those without a row */
         KILN_LOOP
         for (uint32_t unit = lane; unit < units; unit += lanes) {
             KILN_UNROLL

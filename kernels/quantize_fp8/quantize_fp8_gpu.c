@@ -1,13 +1,13 @@
 /* quantize_fp8: codes = E4M3 of x / scale, and the decode scales amax / smax.
  *
- * Rows, and groups of 128 of their columns, have their scales for themselves: threads that share one reduce by shuffles
- * alone, or take the block. Where the scales or the greatest magnitudes are known before, a launch goes element by
- * element. A scale of 128 rows of 128 columns takes a block. Each thread keeps the vector that it reads first, which is
- * all of a group; the rest of a longer row is read twice, the second time from a cache: so few bytes cost nothing, and
- * code for more in registers would be as long again for each vector.
+ * Where each row, or each group of 128 of its columns, has a scale, the threads that share it reduce by shuffles alone,
+ * or are a whole block. Where the scales or the greatest magnitudes are known beforehand, the launch goes element by
+ * element. A scale of 128 rows by 128 columns takes a block. Each thread keeps the first vector that it reads, which is
+ * all of its share of a group; the rest of a longer row is read twice, the second time from a cache. So few bytes cost
+ * nothing, and each further vector in registers would lengthen the code as much again.
  *
  * Floor: one read of x and one write of a byte for each element at memory bandwidth, 5 bytes an element of f32, 3 of 16
- * bits; docs/kernel-report.md has the instructions counted, and their time beside it.
+ * bits; docs/kernel-report.md has the instruction counts and the time that they take.
  * Test: build/tests/ops/quantize_test. Bench: build/kiln bench quantize_fp8 */
 #include "kernels/common/device.h"
 #include "kernels/common/float8.h"

@@ -10,8 +10,8 @@ typedef struct kiln_quantize_nvfp4_args {
     uint8_t *scales;
     float *global_scale; /* NULL: not wanted */
     const void *x;
-    const float *values; /* given or amax */
-    kiln_shape shape;    /* rows and columns of the scales; wide: 16 elements and their codes are aligned */
+    const float *values; /* the global scales, or the greatest magnitudes */
+    kiln_shape shape;    /* of the scales' rows and columns; wide: each 16 elements and their codes are aligned */
     int64_t rows;        /* of x */
     int64_t cols;
     int64_t codes_stride;

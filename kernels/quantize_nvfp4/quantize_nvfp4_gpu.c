@@ -1,15 +1,15 @@
-/* quantize_nvfp4: codes = E2M1 of x over their block's scale and g, the scales E4M3 of each 16 elements, and g = amax /
+/* quantize_nvfp4: codes = E2M1 of x / (scale * g), with a scale in E4M3 for each block of 16 elements, and g = amax /
  * 2688.
  *
- * A thread does a block of 16 elements, all of whose bytes it reads itself, so that nothing is exchanged and the two
- * divisions are made once for 16 elements; four such blocks, a row's width apart, share the division that g takes.
- * Threads next to each other do blocks next to each other: of 16 bits each thread reads a sector, in two requests.
- * Blocks that are not whole or not aligned go element by element.
+ * A thread quantises a block of 16 elements, all of which it reads itself, so that threads exchange nothing and the two
+ * divisions are made once for 16 elements; four such blocks share the division that g takes. Neighbouring threads take
+ * neighbouring blocks: with 16-bit elements each thread reads a sector, in two requests. Blocks that are incomplete or
+ * not aligned go element by element.
  *
  * Floor: one read of x and one write of half a byte for each element and of a byte for each 16, at memory bandwidth:
- * 4.56 bytes an element of f32, 2.56 of 16 bits; docs/kernel-report.md has the instructions counted, and their time
- * beside it. Tried: 8 elements a thread and a shuffle, with a prototype on an H100: 93 % of a copy's speed, where this
- * cut had 99 %. This kernel is not measured.
+ * 4.56 bytes an element of f32, 2.56 of 16 bits; docs/kernel-report.md has the instruction counts and the time that
+ * they take. Tried: 8 elements a thread and a shuffle, in a prototype on an H100: 93 % of the speed of a copy, where
+ * one block per thread had 99 %. This kernel was not measured.
  * Test: build/tests/ops/quantize_nvfp4_test. Bench: build/kiln bench quantize_nvfp4 */
 #include "kernels/common/device.h"
 #include "kernels/common/nvfp4_scale.h"
@@ -24,12 +24,12 @@ typedef struct codes {
     uint32_t words[2];
 } __attribute__((aligned(KILN_NVFP4_BLOCK_BYTES))) codes;
 
-/* The greater of a magnitude found before and an element's. NaN is not greater. */
+/* The greater of the greatest magnitude so far and an element's magnitude. NaN is not greater. */
 KILN_INLINE float greater(float greatest, float value) {
     return kiln_fast_max(__builtin_fabsf(value), greatest);
 }
 
-/* A whole block, aligned. Gives its scale. */
+/* Quantises a whole, aligned block. Returns its scale. */
 KILN_INLINE uint32_t quantize_whole(codes *target, const kiln_element *x, float encode) {
     float values[KILN_NVFP4_BLOCK], greatest = 0.0f;
     codes block = {{0, 0}};
@@ -48,7 +48,7 @@ KILN_INLINE uint32_t quantize_whole(codes *target, const kiln_element *x, float 
     return scale;
 }
 
-/* Any block, of which count elements are in the row; the others are zeros. */
+/* Quantises any block. Its first count elements are in the row; the others are zeros. */
 KILN_INLINE uint32_t quantize_any(uint8_t *target, const kiln_element *x, uint32_t count, float encode) {
     float greatest = 0.0f;
     KILN_LOOP

@@ -15,13 +15,13 @@ typedef struct kiln_rope3d_args {
     int64_t x_stride;
     int64_t x_head_stride;
     uint32_t batch;
-    uint32_t tokens; /* of a sequence */
+    uint32_t tokens; /* per sequence */
     uint32_t heads;
     uint32_t pairs;
-    uint32_t first;  /* pairs before it turn by the frame, */
-    uint32_t second; /* those before it by the row, and the others by the column */
+    uint32_t first;  /* pairs before it are rotated by the frame, */
+    uint32_t second; /* pairs before it by the row, and the others by the column */
     uint32_t lanes_log2;
-    uint32_t step; /* from the first to the second of a pair: 1, or pairs */
+    uint32_t step; /* elements from the first to the second of a pair: 1, or pairs */
     uint32_t wide; /* non-zero: heads and their halves are 16-byte aligned */
     uint32_t padding;
 } kiln_rope3d_args;

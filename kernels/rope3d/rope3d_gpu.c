@@ -1,8 +1,9 @@
-/* rope3d: each pair of a head's elements is turned by its frequency times the token's position on one of three axes;
- * see rotate_gpu.h. Tokens of a sequence lie in the order of frames, rows and columns; those behind the last are
- * copied.
+/* rope3d: each pair of a head's elements is rotated by its frequency times the token's position on one of three axes;
+ * see rotate_gpu.h. The tokens of a sequence lie in the order of frames, rows and columns; those after the grid's last
+ * are copied.
  *
- * A block does some of one token's heads: 1 << lanes_log2 threads share a head, so that small ones leave none idle.
+ * A block rotates several heads of one token: 1 << lanes_log2 threads share a head, so that small heads leave no thread
+ * idle.
  *
  * Floor: one read and one write of the tensor at memory bandwidth.
  * Test: build/tests/ops/rope3d_test. Bench: build/kiln bench rope3d */

@@ -6,7 +6,7 @@
 
 KILN_ARGS_BEGIN
 typedef struct kiln_softmax_update_args {
-    float *states; /* [3, rows], as those below: maxima, sums, compensations */
+    float *states; /* [3, rows]: maxima, sums, compensations; before and other likewise */
     float *scale;  /* NULL: not wanted */
     float *lse;    /* NULL: not wanted */
     const void *x;

@@ -1,10 +1,10 @@
-/* softmax_update: the state of an online softmax of each row, with a block of scores or another state added.
+/* softmax_update: adds a block of scores, or another state, to the state of an online softmax of each row.
  *
- * The threads that share a row go over its scores twice: for the greatest, and for the sum of exp(x - max), whose
- * elements come from a cache. So the states are taken to a new maximum once, by one thread, and no score is summed with
- * another origin than the last. Each thread's sum is one of two floats, to which a vector's sum is added. Narrow rows
- * take 1 to 32 threads each and reduce by shuffles alone; others take the block. Rows are not divided between blocks:
- * many short blocks of scores are what it is for, and log_softmax sums the few and long.
+ * The threads that share a row make two passes over its scores: the greatest, and the sum of exp(x - max), whose
+ * elements come from a cache. So the state is rescaled to a new maximum once, by one thread, and every score is summed
+ * with the final origin. Each thread's sum is a pair of floats, to which it adds the sum of each vector. Short rows
+ * take 1 to 32 threads each and are reduced by shuffles alone; longer rows take the whole block. Rows are not divided
+ * between blocks: the operator is for many short blocks of scores, and log_softmax sums few long rows.
  *
  * Floor: one read of the scores at memory bandwidth, 4 bytes an element of f32, 2 of 16 bits, and 24 bytes for each
  * row's states. Not measured. Test: build/tests/ops/softmax_update_test. Bench: build/kiln bench softmax_update */
@@ -56,7 +56,8 @@ KILN_ENTRY(softmax_update, kiln_softmax_update_args) {
     if (s.row - (kiln_thread() >> lanes_log2) >= (uint64_t)args.shape.rows) return; /* the whole block */
     const kiln_element *x = kiln_span_of_input(s, args.x, args.x_stride);
 
-    /* A row beyond the last takes part, empty: reductions are of all threads. A row's first thread has its states. */
+    /* Rows beyond the last take part with no elements: a reduction needs all threads. A row's first thread has its
+     * state. */
     bool first = s.row < (uint64_t)args.shape.rows && (kiln_thread() & (s.lanes - 1)) == 0;
     kiln_online_state before = kiln_state_of(first ? args.before : 0, s.row, args.shape.rows);
     kiln_online_state other = kiln_state_of(first ? args.other : 0, s.row, args.shape.rows);

@@ -1,4 +1,4 @@
-/* The states of softmax_update, one text for all backends. */
+/* The states of softmax_update, one source for all backends. */
 #ifndef KILN_KERNELS_SOFTMAX_UPDATE_STATE_H
 #define KILN_KERNELS_SOFTMAX_UPDATE_STATE_H
 
@@ -10,14 +10,14 @@ typedef struct kiln_online_state {
     kiln_online_sum sum;
 } kiln_online_state;
 
-/* Of a row; empty where there are no states. */
+/* The state of a row; an empty one if there are no states. */
 KILN_INLINE kiln_online_state kiln_state_of(const float *states, uint64_t row, int64_t rows) {
     if (!states) return (kiln_online_state){-KILN_INFINITY, {0.0f, 0.0f}};
     const float *sums = states + rows;
     return (kiln_online_state){states[row], {sums[row], sums[rows + (int64_t)row]}};
 }
 
-/* Adds the sum of a block, whose origin is that of the greatest score of all, to the states of a row. */
+/* Adds the sum of a block of scores to the state of a row. The sum's origin is that of the greatest score. */
 KILN_INLINE void kiln_state_put(const kiln_softmax_update_args *args, uint64_t row, kiln_online_state before,
                                 kiln_online_state other, kiln_online_sum block, float max) {
     int64_t rows = args->shape.rows;

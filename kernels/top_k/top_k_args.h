@@ -5,11 +5,12 @@
 #include "kernels/common/geometry.h"
 
 enum {
-    KILN_TOP_K_RANKS = 1024, /* the most that are chosen of a row */
+    KILN_TOP_K_RANKS = 1024, /* the most that can be chosen from a row */
     KILN_TOP_K_CHUNK = 4096  /* elements of a row, or candidates, that a block chooses from */
 };
 
-/* An element that may be among the k greatest: a key that orders elements as numbers, and its column. */
+/* An element that may be among the k greatest: a key that orders elements as their numbers are ordered, and its column.
+ */
 typedef struct kiln_top_k_candidate {
     uint32_t key;
     uint32_t col;
@@ -21,8 +22,8 @@ typedef struct kiln_top_k_args {
     int32_t *indices; /* [rows, k] */
     const void *x;
     const kiln_top_k_candidate *from; /* [rows, shape.cols]; NULL: the elements of x */
-    kiln_top_k_candidate *to;         /* [rows, to_count], k of each chunk; NULL: the result is written */
-    kiln_shape shape;                 /* of what is chosen from, in tiles of a chunk */
+    kiln_top_k_candidate *to;         /* [rows, to_count], k of each chunk; NULL: this launch writes the result */
+    kiln_shape shape;                 /* of the elements or candidates; a tile is a chunk */
     int64_t x_stride;
     uint32_t k;
     uint32_t to_count;

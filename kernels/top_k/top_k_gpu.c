@@ -1,16 +1,17 @@
 /* top_k: the k greatest elements of each row, the greatest first, with their columns; of equal elements the lower
  * column comes first, and NaN counts as greater than all.
  *
- * A block has a chunk of a row in registers, 16 keys a thread (total_order.h), and finds the k-th greatest digit by
- * digit, eleven bits at a time, the highest first: it counts the keys that agree so far by their next digit in shared
- * memory and adds the counts up from the greatest digit on until they are k. Keys of 16-bit elements differ in their
- * upper 22 bits alone: two digits are enough. Where more elements equal the k-th than are wanted, the lowest columns
- * among them are found in the same way. What was chosen goes to shared memory in any order, and is sorted where it is
- * the result (bitonic sort of ranks, key and column as one number, of which no two are equal): the answer depends
- * neither on the order of threads nor on how a row is cut.
+ * A block has a chunk of a row in registers, 16 keys per thread (total_order.h), and finds the k-th greatest key digit
+ * by digit, eleven bits at a time, the highest digit first: in shared memory it counts the keys that agree so far by
+ * their next digit, and adds the counts from the greatest digit on until they reach k. Keys of 16-bit elements differ
+ * only in their upper 22 bits, so two digits are enough. Where more elements equal the k-th than are wanted, the lowest
+ * columns among them are found in the same way. The chosen elements go to shared memory in any order and are sorted if
+ * they are the result (a bitonic sort of ranks: key and column as one number, no two of which are equal). So the result
+ * depends neither on the order of threads nor on how a row is divided.
  *
- * Rows of more than a chunk are launched several times: each leaves k candidates of each chunk in the workspace, until
- * a row's are one chunk. Of 128256 columns and k up to 128 that is two launches, the second of 1/32 of the elements.
+ * Rows of more than a chunk take several launches: each leaves k candidates of each chunk in the workspace, until those
+ * of a row are one chunk. With 128256 columns and k up to 128 these are two launches, the second over 1/32 of the
+ * elements.
  *
  * Floor: one read of the tensor at memory bandwidth. Not measured.
  * Test: build/tests/ops/top_k_test. Bench: build/kiln bench top_k */
@@ -22,7 +23,7 @@
 #include "kernels/top_k/top_k_args.h"
 
 enum {
-    SLOTS = KILN_TOP_K_CHUNK / KILN_BLOCK, /* keys of a thread */
+    SLOTS = KILN_TOP_K_CHUNK / KILN_BLOCK, /* keys per thread */
     DIGIT_BITS = 11,
     BINS = 1 << DIGIT_BITS,
     THREAD_BINS = BINS / KILN_BLOCK,
@@ -34,10 +35,10 @@ typedef struct exchange {
     uint64_t ranks[KILN_TOP_K_RANKS]; /* what was chosen */
     uint32_t sums[KILN_SUBGROUPS];
     uint32_t digit, need, equal;
-    uint32_t count; /* of ranks */
+    uint32_t count; /* how many ranks there are */
 } exchange;
 
-/* 0, which no element has, where there is none. */
+/* The key of an element; 0, which no element has, where there is none. */
 KILN_INLINE uint32_t key_of(kiln_element element) {
     return kiln_order_key(kiln_element_to_f32(element)) >> KEY_LOW << KEY_LOW;
 }
@@ -48,7 +49,7 @@ KILN_INLINE uint32_t element_of(uint32_t slot) {
     return (slot / KILN_VECTOR * KILN_BLOCK + kiln_thread()) * KILN_VECTOR + slot % KILN_VECTOR;
 }
 
-/* slot is shared memory of the thread's own. */
+/* slot is the thread's own shared memory. */
 KILN_INLINE void take_elements(uint32_t *keys, kiln_span s, const kiln_element *x, kiln_vector *slot) {
     KILN_UNROLL
     for (uint32_t i = 0; i < SLOTS; i += KILN_VECTOR) {
@@ -69,7 +70,7 @@ KILN_INLINE void take_elements(uint32_t *keys, kiln_span s, const kiln_element *
     }
 }
 
-/* Where a block's elements or candidates are. */
+/* The elements or candidates of a block. */
 typedef struct source {
     bool candidates;
     const kiln_top_k_candidate *from;
@@ -105,7 +106,8 @@ KILN_INLINE uint32_t sum_before(exchange *shared, uint32_t value) {
     return before;
 }
 
-/* The digit at which the counts from the greatest digit on reach *need, of which the greater ones are taken away. */
+/* The digit at which the counts, added from the greatest digit on, reach *need. The counts of the greater digits are
+ * subtracted from *need. */
 KILN_INLINE uint32_t find_digit(exchange *shared, uint32_t *need) {
     uint32_t top = BINS - 1 - kiln_thread() * THREAD_BINS, sum = 0;
     KILN_UNROLL
@@ -125,8 +127,8 @@ KILN_INLINE uint32_t find_digit(exchange *shared, uint32_t *need) {
     return shared->digit;
 }
 
-/* The *need-th greatest of the block's keys, whose bits below low are 0. *need becomes how many of those equal to it
- * belong to the greatest. */
+/* The *need-th greatest of the block's keys, whose bits below `low` are 0. *need becomes the number of keys equal to it
+ * that are among the greatest. */
 KILN_INLINE uint32_t find_key(exchange *shared, const uint32_t *keys, uint32_t low, uint32_t *need) {
     uint32_t key = 0;
     KILN_LOOP
@@ -149,11 +151,11 @@ KILN_INLINE uint32_t find_key(exchange *shared, const uint32_t *keys, uint32_t l
 
 /* ---- What was chosen ---- */
 
-/* Leaves the ranks of the count greatest keys in shared memory. */
+/* Leaves the ranks of the `count` greatest keys in shared memory. */
 KILN_INLINE void choose_greatest(exchange *shared, uint32_t *keys, source from, uint32_t count) {
     uint32_t need = count, low = KEY_LOW;
     KILN_LOOP
-    while (need) { /* once for the keys, and once for the columns of those that equal the last */
+    while (need) { /* once for the keys, and once for the columns of those that equal the last one */
         uint32_t least = find_key(shared, keys, low, &need), chosen = 0;
         bool all = shared->equal == need;
         KILN_UNROLL
@@ -193,7 +195,7 @@ KILN_ENTRY(top_k, kiln_top_k_args) {
     } else {
         take_elements(keys, s, from.x, (kiln_vector *)shared.bins + kiln_thread());
     }
-    kiln_barrier(); /* slots are bins next */
+    kiln_barrier(); /* the slots become bins next */
     uint32_t count = s.count < args.k ? s.count : args.k;
     choose_greatest(&shared, keys, from, count);
 

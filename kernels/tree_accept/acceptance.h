@@ -1,5 +1,5 @@
-/* What tree_accept decides by, one text for all backends. What is added up over a row is integers, so that the order
- * does not matter: all that have a fused multiply-add decide the same. The includer (device.h, cpu.h) defines what
+/* How tree_accept decides, one source for all backends. The sums over a row are of integers, so that their order does
+ * not matter: all backends that have a fused multiply-add decide alike. The includer (device.h, cpu.h) defines what
  * math.h asks for. */
 #ifndef KILN_KERNELS_TREE_ACCEPT_ACCEPTANCE_H
 #define KILN_KERNELS_TREE_ACCEPT_ACCEPTANCE_H
@@ -8,31 +8,31 @@
 #include "kernels/common/total_order.h"
 #include "kernels/tree_accept/tree_accept_args.h"
 
-/* The tree of a sequence. */
+/* The parents of the nodes of a sequence's tree. */
 KILN_INLINE const int32_t *kiln_parents_of(const kiln_tree_accept_args *args, uint32_t sequence) {
     uint32_t tree = sequence < args->trees ? sequence : args->trees - 1;
     return args->parents + (uint64_t)tree * args->nodes;
 }
 
-/* Whether node i can be accepted where its parent is: it has a token, and a parent before it. */
+/* Whether node i can be accepted if its parent is: it has a token, and its parent precedes it. */
 KILN_INLINE bool kiln_is_draft(const int32_t *tokens, const int32_t *parents, uint32_t i) {
     return i > 0 && tokens[i] >= 0 && (uint32_t)parents[i] < i;
 }
 
-/* Of a logit that can be chosen; 0 for -inf and NaN. */
+/* The key of a logit; 0 for -inf and NaN, which cannot be chosen. */
 KILN_INLINE uint32_t kiln_logit_key(float logit) {
     return logit > -KILN_INFINITY ? kiln_order_key(logit) : 0;
 }
 
-/* ln of a token's probability relative to the likeliest's; -88, for which kiln_exp gives 0, for what is less likely and
- * for what is not comparable. Where logits are infinite, these are the likeliest. */
+/* ln of a token's probability relative to the likeliest token's, at least -88, for which kiln_exp gives 0; -88 for NaN
+ * too. If a row has infinite logits, those tokens are the likeliest. */
 KILN_INLINE float kiln_logit_exponent(float logit, float max, float inverse_temperature) {
     float exponent = (logit - max) * inverse_temperature;
     exponent = max == KILN_INFINITY ? (logit == KILN_INFINITY ? 0.0f : -88.0f) : exponent;
     return exponent > -88.0f ? exponent : -88.0f;
 }
 
-/* Over a row, in units of 2^-40, each rounded down: the sum of e^x and that of -x e^x, x being the exponents. */
+/* Sums over a row, whose terms are rounded down to units of 2^-40: of e^x, and of -x e^x, where x are the exponents. */
 typedef struct kiln_row_sums {
     uint64_t weight;
     uint64_t spread;
@@ -42,10 +42,10 @@ KILN_INLINE float kiln_exponent_weight(float exponent) {
     return kiln_exp(exponent) * 0x1p40f;
 }
 
-/* What a token's probability must be above. */
+/* The threshold that a token's probability must exceed. */
 typedef struct kiln_typical {
-    float log_total; /* to be subtracted from an exponent: the logarithm of the probability */
-    float threshold; /* of that logarithm: min(ln epsilon, ln delta - entropy) */
+    float log_total; /* subtracted from an exponent it gives the logarithm of the probability */
+    float threshold; /* for that logarithm: min(ln epsilon, ln delta - entropy) */
 } kiln_typical;
 
 /* The entropy of the row is ln(sum of e^x) + (sum of -x e^x) / (sum of e^x). The likeliest token's e^x is 1. */
@@ -58,7 +58,7 @@ KILN_INLINE kiln_typical kiln_typical_of(kiln_row_sums sums, float epsilon, floa
     return typical;
 }
 
-/* Accepted nodes in the order of preference: longer paths, then likelier ones, then lower numbers. */
+/* Ranks accepted nodes: longer paths first, then likelier ones, then lower numbers. */
 KILN_INLINE uint64_t kiln_node_rank(uint32_t level, float score, uint32_t node) {
     return (uint64_t)level << 42 | (uint64_t)kiln_order_key(score) << 10 | (KILN_TREE_ACCEPT_NODES - 1 - node);
 }

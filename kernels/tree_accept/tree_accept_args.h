@@ -4,14 +4,14 @@
 
 #include "kernels/common/geometry.h"
 
-enum { KILN_TREE_ACCEPT_NODES = 1024 /* of a tree, at most */ };
+enum { KILN_TREE_ACCEPT_NODES = 1024 /* per tree, at most */ };
 
 KILN_ARGS_BEGIN
 typedef struct kiln_tree_accept_args {
     int32_t *path;
     int32_t *accepted;
     int32_t *next;
-    const void *logits;     /* NULL: targets are given, and the rule is exact */
+    const void *logits;     /* NULL: targets are given, and must be matched exactly */
     const int32_t *targets; /* NULL: the likeliest */
     const int32_t *tokens;
     const int32_t *parents;
@@ -21,7 +21,7 @@ typedef struct kiln_tree_accept_args {
     uint32_t depth;
     uint32_t vocabulary;
     uint32_t trees;
-    uint32_t typical; /* non-zero: by probability, else by target */
+    uint32_t typical; /* non-zero: typical acceptance, by probability; else exact, by target */
     float inverse_temperature;
     float epsilon;
     float delta;

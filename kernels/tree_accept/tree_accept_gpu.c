@@ -1,15 +1,16 @@
-/* tree_accept: which nodes of draft trees the model accepts; acceptance.h says by what.
+/* tree_accept: which nodes of draft trees the model accepts; acceptance.h has the rules.
  *
- * A block does a sequence. It goes over the nodes in their order, in which parents come first, and at each that is
- * accepted and has children it decides which of these are: one after the other, so that of the logits only the rows of
- * accepted nodes are read. Its threads share a row, and the children. By target a row is read for its greatest element,
- * and where that is from a cache; by probability once more for the sums. Sums are of integers and the choice between
- * paths is by rank, so that the result does not depend on the order of the threads.
+ * A block processes a sequence. It visits the nodes in their order, in which parents come first, and decides at each
+ * accepted node which of its children are accepted. Since this is done node by node, only the rows of accepted nodes
+ * are read from the logits. Its threads share a row, and the children. By target, a row is read for its greatest
+ * element, and again from a cache for that element's column; by probability, it is read once more for the sums. Sums
+ * are of integers, and paths are chosen by rank, so that the result does not depend on the order of the threads.
  *
- * Where the targets are known, from argmax or sample, no logits are read: what is left is the walk, four barriers for
+ * If the targets are given, from argmax or sample, no logits are read, and only the walk remains: four barriers for
  * each accepted node that has children.
  *
- * Floor: one read of the accepted nodes' rows by one block for each sequence; with targets, the launch. Not measured.
+ * Floor: one read of the accepted nodes' rows by one block for each sequence; if targets are given, the launch. Not
+ * measured.
  * Test: build/tests/ops/tree_accept_test. Bench: build/kiln bench tree_accept */
 #include "kernels/common/atomic.h"
 #include "kernels/common/combine.h"
@@ -21,13 +22,13 @@
 
 typedef struct tree_state {
     uint64_t exchange[KILN_SUBGROUPS];
-    uint32_t levels[KILN_TREE_ACCEPT_NODES];    /* nodes of the path to each, with it; 0: not accepted */
+    uint32_t levels[KILN_TREE_ACCEPT_NODES];    /* nodes on the path to each, including itself; 0: not accepted */
     float scores[KILN_TREE_ACCEPT_NODES];       /* ln of the path's probability */
     uint32_t childless[KILN_TREE_ACCEPT_NODES]; /* 0 or 1 */
     uint32_t first;                             /* column or node that threads look for */
 } tree_state;
 
-/* ---- What a sequence has: found anew at each use, since registers are dearer ---- */
+/* ---- What belongs to a sequence: looked up at each use, since registers are more precious ---- */
 
 KILN_INLINE uint64_t first_node(const kiln_tree_accept_args *args, uint32_t sequence) {
     return (uint64_t)sequence * args->nodes;
@@ -47,14 +48,14 @@ KILN_INLINE const kiln_element *row_of(const kiln_tree_accept_args *args, uint32
     return (const kiln_element *)args->logits + (first_node(args, sequence) + node) * (uint64_t)args->logits_stride;
 }
 
-/* A row is the block's. */
+/* The whole block shares a row. */
 KILN_INLINE kiln_span span_of(const kiln_tree_accept_args *args) {
     kiln_span span = {0,         0, args->vocabulary, args->wide ? args->vocabulary / KILN_VECTOR : 0, kiln_thread(),
                       KILN_BLOCK};
     return span;
 }
 
-/* The greatest key; 0 if there is none. Maxima pass over NaN. */
+/* The greatest key; 0 if there is none. Maxima ignore NaN. */
 KILN_INLINE uint32_t greatest_of(kiln_span span, const kiln_element *row, tree_state *state) {
     float values[KILN_VECTOR], max = -KILN_INFINITY;
     KILN_LOOP
@@ -70,9 +71,9 @@ KILN_INLINE uint32_t greatest_of(kiln_span span, const kiln_element *row, tree_s
     return (uint32_t)kiln_combine_wide(state->exchange, kiln_logit_key(max), KILN_REDUCE_MAX);
 }
 
-/* What `first` holds when all threads have left theirs there. */
+/* The least of all threads' values, by way of `first`. */
 KILN_INLINE uint32_t meet_at_first(tree_state *state, uint32_t mine) {
-    kiln_barrier(); /* what was there has been read by all */
+    kiln_barrier(); /* all threads have read the previous value */
     if (kiln_thread() == 0) state->first = NOTHING;
     kiln_barrier();
     if (mine != NOTHING) kiln_shared_min(&state->first, mine);
@@ -80,7 +81,7 @@ KILN_INLINE uint32_t meet_at_first(tree_state *state, uint32_t mine) {
     return state->first;
 }
 
-/* The first column with a key, which some column has. */
+/* The first column that has a key, if some column has it. */
 KILN_INLINE uint32_t first_with(kiln_span span, const kiln_element *row, uint32_t key, tree_state *state) {
     uint32_t first = NOTHING;
     KILN_LOOP
@@ -89,7 +90,7 @@ KILN_INLINE uint32_t first_with(kiln_span span, const kiln_element *row, uint32_
     return meet_at_first(state, first);
 }
 
-/* Element by element, from a cache: a vector's exponentials at once would take more registers than there are. */
+/* Element by element, from a cache: the exponentials of a whole vector would take more registers than there are. */
 KILN_INLINE kiln_row_sums sums_of(kiln_span span, const kiln_element *row, float max, float inverse_temperature,
                                   tree_state *state) {
     kiln_row_sums sums = {0, 0};
@@ -156,7 +157,7 @@ KILN_INLINE void begin(const kiln_tree_accept_args *args, uint32_t sequence, tre
     kiln_barrier();
 }
 
-/* The last node of the path that is accepted. */
+/* The last node of the accepted path. */
 KILN_INLINE uint32_t best_of(const kiln_tree_accept_args *args, tree_state *state) {
     uint64_t best = 0;
     KILN_LOOP
@@ -181,8 +182,8 @@ KILN_INLINE void put(const kiln_tree_accept_args *args, uint32_t sequence, uint3
         path[i] = (int32_t)node;
 }
 
-/* The last step of the loop looks at the last accepted node once more, for the token behind it: so that the code that
- * reads a row is there once. */
+/* The last iteration visits the last accepted node once more, for the token after it, so that the code that reads a row
+ * exists once. */
 KILN_ENTRY(tree_accept, kiln_tree_accept_args) {
     KILN_SHARED tree_state state;
     uint32_t sequence = (uint32_t)kiln_block();

@@ -4,7 +4,7 @@
 
 #include "kernels/common/geometry.h"
 
-enum { KILN_TREE_VERIFY_NODES = 1024 /* of a tree, at most */ };
+enum { KILN_TREE_VERIFY_NODES = 1024 /* per tree, at most */ };
 
 KILN_ARGS_BEGIN
 typedef struct kiln_tree_verify_sampled_args {
@@ -26,7 +26,7 @@ typedef struct kiln_tree_verify_sampled_args {
     uint32_t depth;
     uint32_t vocabulary;
     uint32_t trees;
-    uint32_t wide_positions; /* non-zero: row_position is of 64 bits, else of 32 */
+    uint32_t wide_positions; /* non-zero: row_position has 64 bits, else 32 */
     uint32_t padding;
 } kiln_tree_verify_sampled_args;
 KILN_ARGS_END

@@ -1,14 +1,14 @@
-/* tree_verify_sampled: the nodes of a draft tree that sampling comes to, and the token behind the last of them; walk.h
- * says which, and residual.h why the tokens are distributed as the model's own.
+/* tree_verify_sampled: the nodes of a draft tree that sampling accepts, and the token after the last of them; walk.h
+ * has the procedure, and residual.h the reason why the tokens are distributed as the model's own.
  *
- * A block does a sequence. Its threads go down the tree together: of a child they read two probabilities, and only
- * where one is not accepted its rows, to sum what remains; that is done for siblings, one after the other, and once in
- * the end for the token that is drawn. Each thread has four tokens of a row in flight, of model and draft. To find the
- * token, each thread sums a 256th of what is left of the row, and the one that has it gives the next range. Sums are of
- * integers and do not depend on the order of the threads.
+ * A block processes a sequence. Its threads go down the tree together: of a child they read two probabilities, and its
+ * rows only if it is rejected, to sum what remains of the distribution; that is done for one rejected sibling after the
+ * other, and once at the end for the token that is drawn. Each thread has four tokens of a row in flight, of the
+ * model's and of the draft's. To find the token, each thread sums a 256th of the range that is left, and the share in
+ * which the token lies is the next range. Sums are of integers and do not depend on the order of the threads.
  *
- * Floor: two reads of the last accepted node's rows, the second from a cache, and one more for each sibling that is not
- * accepted, by a single block; and a step down the tree takes as long as a few reads of memory. Not measured.
+ * Floor: two reads of the last accepted node's rows, the second from a cache, and one more for each rejected sibling,
+ * by a single block; a step down the tree takes as long as a few reads from memory. Not measured.
  * Test: build/tests/ops/tree_verify_sampled_test. Bench: build/kiln bench tree_verify_sampled */
 #include "kernels/common/atomic.h"
 #include "kernels/common/combine.h"
@@ -18,7 +18,7 @@
 
 #define NOTHING 0xffffffffu
 
-enum { TOKENS = 4 /* of a thread at a time */ };
+enum { TOKENS = 4 /* per thread at a time */ };
 
 typedef struct exchange {
     uint64_t threads[KILN_BLOCK];
@@ -27,7 +27,7 @@ typedef struct exchange {
     uint32_t first;
 } exchange;
 
-/* A walk, and where its block talks of it. */
+/* A walk, and the shared memory of its block. */
 typedef struct block_walk {
     kiln_walk walk;
     exchange *shared;
@@ -61,7 +61,7 @@ KILN_INLINE uint32_t kiln_walk_child(const kiln_walk *w, uint32_t after) {
     KILN_LOOP
     for (uint32_t i = after + 1 + kiln_thread(); i < w->args->nodes && mine == NOTHING; i += KILN_BLOCK)
         mine = kiln_walk_is_child(w, i) ? i : NOTHING;
-    kiln_barrier(); /* what was there has been read by all */
+    kiln_barrier(); /* all threads have read the previous value */
     if (kiln_thread() == 0) shared->first = NOTHING;
     kiln_barrier();
     if (mine != NOTHING) kiln_shared_min(&shared->first, mine);
@@ -83,12 +83,13 @@ KILN_INLINE uint64_t kiln_walk_sum(const kiln_walk *w, const kiln_residual *r) {
     return kiln_combine_wide(shared_of(w)->subgroups, sum, KILN_REDUCE_SUM);
 }
 
-/* Skips the parts that have no more than *rest together, all but the last of them; what they have leaves *rest. */
-KILN_INLINE uint32_t skip(const uint64_t *parts, uint32_t count, uint64_t *rest) {
+/* Skips leading shares as long as they have no more than *rest together, but never the last share. What they have is
+ * subtracted from *rest. Returns the number of the share that follows. */
+KILN_INLINE uint32_t skip(const uint64_t *shares, uint32_t count, uint64_t *rest) {
     uint32_t found = 0;
     KILN_LOOP
-    while (found < count - 1 && *rest >= parts[found])
-        *rest -= parts[found++];
+    while (found < count - 1 && *rest >= shares[found])
+        *rest -= shares[found++];
     return found;
 }
 
@@ -97,8 +98,8 @@ KILN_INLINE uint32_t kiln_walk_find(const kiln_walk *w, const kiln_residual *r, 
     uint32_t begin = 0, end = w->args->vocabulary;
     KILN_LOOP
     while (end - begin > 1) {
-        uint32_t part = (end - begin + KILN_BLOCK - 1) / KILN_BLOCK, first = begin + kiln_thread() * part;
-        uint32_t last = first + part < end ? first + part : end;
+        uint32_t share = (end - begin + KILN_BLOCK - 1) / KILN_BLOCK, first = begin + kiln_thread() * share;
+        uint32_t last = first + share < end ? first + share : end;
         uint64_t sum = 0;
         KILN_LOOP
         for (uint32_t token = first; token < last; token++)
@@ -108,15 +109,15 @@ KILN_INLINE uint32_t kiln_walk_find(const kiln_walk *w, const kiln_residual *r, 
         kiln_combine_wide(shared->subgroups, sum, KILN_REDUCE_SUM);
         uint32_t found = skip(shared->subgroups, KILN_SUBGROUPS, &rest) * KILN_SUBGROUP;
         found += skip(shared->threads + found, KILN_SUBGROUP, &rest);
-        begin += found * part;
-        end = begin + part < end ? begin + part : end;
+        begin += found * share;
+        end = begin + share < end ? begin + share : end;
     }
     return begin;
 }
 
 KILN_INLINE void kiln_walk_take(const kiln_walk *w, kiln_residual *r, uint32_t taken) {
     (void)w;
-    kiln_barrier(); /* what was taken before has been read by all */
+    kiln_barrier(); /* all threads have read what was taken before */
     if (kiln_thread() == 0) r->taken[r->count] = taken;
     kiln_barrier();
     r->count++;

@@ -1,14 +1,14 @@
-/* The way through a tree in tree_verify_sampled, one text for all backends.
+/* The walk through a tree in tree_verify_sampled, one source for all backends.
  *
- * The includer, tree_verify_sampled_gpu.c or tree_verify_sampled_cpu.c, defines behind it how many threads or one go
- * over rows and trees: the functions kiln_walk_. */
+ * The includer, tree_verify_sampled_gpu.c or tree_verify_sampled_cpu.c, defines after it the functions kiln_walk_* that
+ * are declared first, which go over rows and trees with many threads or with one. */
 #ifndef KILN_KERNELS_TREE_VERIFY_SAMPLED_WALK_H
 #define KILN_KERNELS_TREE_VERIFY_SAMPLED_WALK_H
 
 #include "kernels/common/residual.h"
 #include "kernels/tree_verify_sampled/tree_verify_sampled_args.h"
 
-/* A sequence, and the node that it has come to. */
+/* A sequence, and the node that the walk has reached. */
 typedef struct kiln_walk {
     const kiln_tree_verify_sampled_args *args;
     const int32_t *tokens, *parents;
@@ -17,17 +17,18 @@ typedef struct kiln_walk {
     uint32_t node;
 } kiln_walk;
 
-/* The units of a token behind the node, of the model and of the draft, which may be none. */
+/* The units (residual.h) of a token after the node: the model's, and the draft's, which may be absent. */
 KILN_INLINE uint64_t kiln_walk_target(const kiln_walk *w, uint32_t token);
 KILN_INLINE uint64_t kiln_walk_draft(const kiln_walk *w, uint32_t token);
-/* The first child of the node with a greater number than `after`, and a token below the vocabulary; 0 if there is none.
+/* The first child of the node whose number is above `after` and whose token is in the vocabulary; 0 if there is none.
  */
 KILN_INLINE uint32_t kiln_walk_child(const kiln_walk *w, uint32_t after);
-/* The sum of what remains of all tokens. */
+/* The sum of the remaining units of all tokens. */
 KILN_INLINE uint64_t kiln_walk_sum(const kiln_walk *w, const kiln_residual *r);
-/* The first token up to which, with it, more than rest remains; all of them have more. */
+/* The first token such that more than `rest` units remain of the tokens up to and including it. All tokens together
+ * have more. */
 KILN_INLINE uint32_t kiln_walk_find(const kiln_walk *w, const kiln_residual *r, uint64_t rest);
-/* Adds to what was taken. */
+/* Records what was taken. */
 KILN_INLINE void kiln_walk_take(const kiln_walk *w, kiln_residual *r, uint32_t taken);
 /* Writes a node of the path. */
 KILN_INLINE void kiln_walk_put(const kiln_walk *w, uint32_t level, uint32_t node);
@@ -57,8 +58,8 @@ KILN_INLINE uint64_t kiln_walk_bits(const kiln_walk *w, uint32_t node) {
     return kiln_node_bits(w->seed, w->position, w->args->row_seed ? 0 : w->sequence, node);
 }
 
-/* Takes a child that was not accepted from what remains. Returns false if nothing does: only rounding leaves nothing,
- * where draft and target are the same. */
+/* Subtracts a rejected child from what remains. Returns false if nothing remains, which only rounding brings about,
+ * where draft and model are the same. */
 KILN_INLINE bool kiln_walk_reject(const kiln_walk *w, kiln_residual *r, uint32_t token, uint64_t units) {
     kiln_walk_take(w, r, r->drawn ? kiln_bits(r->scale) : token);
     if (r->drawn) {
@@ -70,7 +71,7 @@ KILN_INLINE bool kiln_walk_reject(const kiln_walk *w, kiln_residual *r, uint32_t
     return r->total > 0;
 }
 
-/* Whether a child is accepted; if it is not, it is taken from what remains. */
+/* Whether a child is accepted. If not, it is subtracted from what remains. */
 KILN_INLINE bool kiln_walk_accepts(const kiln_walk *w, kiln_residual *r, uint32_t child) {
     uint32_t token = (uint32_t)w->tokens[child];
     uint64_t q = r->drawn ? kiln_walk_draft(w, token) : 0;
@@ -78,8 +79,8 @@ KILN_INLINE bool kiln_walk_accepts(const kiln_walk *w, kiln_residual *r, uint32_
     return kiln_residual_accepts(r, kiln_walk_bits(w, child), units, q) || !kiln_walk_reject(w, r, token, units);
 }
 
-/* Goes down the tree, child by child; how many nodes are accepted, and *out_next, the token behind them. taken has room
- * for a word of each node. */
+/* Goes down the tree, child by child. Returns how many nodes are accepted; *out_next is the token after them. taken has
+ * room for a word for each node. */
 KILN_INLINE uint32_t kiln_walk_down(kiln_walk *w, uint32_t *taken, int32_t *out_next) {
     uint32_t accepted = 1, child = 0;
     kiln_residual r = kiln_residual_of(taken, w->args->draft != 0);

@@ -5,8 +5,8 @@
 #include "kernels/common/geometry.h"
 
 enum {
-    KILN_VECTOR_SEARCH_QUERIES = 4, /* that a block has at a time, or one */
-    KILN_VECTOR_SEARCH_ROWS = 4     /* of the table, that a group of threads has at a time */
+    KILN_VECTOR_SEARCH_QUERIES = 4, /* per block at a time, or one */
+    KILN_VECTOR_SEARCH_ROWS = 4     /* of the table, that the threads that share a row have at a time */
 };
 
 /* kiln_vector_code */
@@ -21,8 +21,8 @@ typedef struct kiln_vector_search_args {
     const uint8_t *table_codes;
     const float *query_scales; /* NULL: 1 */
     const float *table_scales; /* NULL: 1 */
-    const uint64_t *from;      /* [queries, rows], ranks that others left, or 0; NULL: the rows of the table */
-    uint64_t *to;              /* [queries, slices, k], k of each slice, or 0; NULL: the result is written */
+    const uint64_t *from;      /* [queries, rows], ranks that another launch left, or 0; NULL: the rows of the table */
+    uint64_t *to;              /* [queries, slices, k], k of each slice, or 0; NULL: this launch writes the result */
     int64_t queries;
     int64_t rows; /* or ranks */
     int64_t query_stride;
@@ -31,10 +31,10 @@ typedef struct kiln_vector_search_args {
     uint32_t k;
     uint32_t slice;  /* rows or ranks that a block chooses from */
     uint32_t slices; /* the grid's x */
-    uint32_t tile;   /* queries that a block has */
+    uint32_t tile;   /* queries per block */
     uint32_t lanes_log2;
-    uint32_t capacity; /* ranks that a block has room for, of each query: a power of two */
-    uint32_t steps;    /* whose ranks all find room beside k others */
+    uint32_t capacity; /* ranks per query that a block has room for: a power of two */
+    uint32_t steps;    /* all of whose ranks there is room for beside k others */
     uint32_t code_type;
     uint32_t wide; /* non-zero: the rows of the table are 16-byte aligned */
 } kiln_vector_search_args;

@@ -1,20 +1,20 @@
 /* vector_search: the k rows of a table of codes that are nearest to each query.
  *
- * A block has a slice of the table and up to four queries, whose codes are in shared memory: int4 as int8, even ones
- * and odd ones apart, so that a word of the table meets them by two masks. Four or eight threads share a row, a vector
- * of 16 bytes each at a time, and have four rows on the way. Bits are counted in words that were xor-ed; four products
- * of int8 are one instruction where the target has it (dot.h). Sums of a row are added by shuffles such that each of
- * the first four threads ends with those of one row.
+ * A block has a slice of the table and up to four queries, whose codes are in shared memory: int4 as int8, the even and
+ * the odd ones apart, so that two masks bring a word of the table into the same form. Four or eight threads share a
+ * row, with a vector of 16 bytes each at a time, and have four rows in flight. Differing bits are counted in xor-ed
+ * words; four products of int8 are one instruction where the target has one (dot.h). The sums of four rows are added by
+ * shuffles such that each of the first four threads ends with those of one row.
  *
- * Each score is made a rank (rank.h). Of each query a block keeps room for some more than k ranks: those above a floor
- * enter in any order; before the room could overflow they are sorted (bitonic sort), all but k are dropped, and the
- * k-th is the new floor. So the answer depends neither on the order of threads nor on how the table is cut, and of a
- * table in no particular order few rows enter behind the first ones. Unless all scores are
- * wanted, none is written to memory but the k best of each slice, which further launches join in the same way, until
- * they are the result: of a table in 1024 slices and k up to 8 that is one launch more, of k = 1024 four.
+ * Each score becomes a rank (rank.h). For each query a block has room for somewhat more than k ranks: those above a
+ * floor enter in any order; before they could overflow they are sorted (bitonic sort), all but k are dropped, and the
+ * k-th is the new floor. So the result depends neither on the order of threads nor on how the table is divided, and if
+ * a table is in no particular order, few rows enter after the first ones. Unless all scores are wanted, only the k best
+ * of each slice are written to memory. Further launches merge them in the same way until they are the result: with a
+ * table in 1024 slices that is one more launch for k up to 8, and four for k = 1024.
  *
- * Floor: one read of the table at memory bandwidth for each tile of queries; docs/kernel-report.md has the instructions
- * counted, and their time beside it. Not measured.
+ * Floor: one read of the table at memory bandwidth for each tile of queries; docs/kernel-report.md has the instruction
+ * counts and the time that they take. Not measured.
  * Test: build/tests/ops/vector_search_test. Bench: build/kiln bench vector_search */
 #include "kernels/common/atomic.h"
 #include "kernels/common/dot.h"
@@ -27,15 +27,15 @@ enum {
     QUERIES = KILN_VECTOR_SEARCH_QUERIES,
     ROWS = KILN_VECTOR_SEARCH_ROWS,
     WORDS = KILN_VECTOR_BYTES / 4,
-    LANES = 8 /* threads of a row, at most */
+    LANES = 8 /* threads per row, at most */
 };
 
-/* What a block has found so far of each query, beside the ranks. */
+/* What a block has found so far for each query, besides the ranks. */
 typedef struct findings {
-    uint64_t floors[QUERIES]; /* ranks that are no more are none of the k */
+    uint64_t floors[QUERIES]; /* a rank that does not exceed its floor is none of the k */
     float scales[QUERIES];
     uint32_t counts[QUERIES];
-    int32_t firsts[QUERIES][LANES]; /* what a thread's sum of a row begins with */
+    int32_t firsts[QUERIES][LANES]; /* what a thread's sum of a row starts from */
 } findings;
 
 /* What a block works on. */
@@ -52,7 +52,7 @@ typedef struct search {
 
 /* ---- Codes ---- */
 
-/* Four bytes of a row from a place on, and in place of those that it does not have others. */
+/* Four bytes of a row from a place on, with other bytes in place of those beyond its end. */
 KILN_INLINE uint32_t gather_word(const uint8_t *row, uint32_t at, uint32_t end, uint32_t other) {
     uint32_t word = 0;
     KILN_UNROLL
@@ -81,7 +81,7 @@ KILN_INLINE uint32_t widen(uint32_t nibbles) {
     return (nibbles ^ 0x08080808u) | (~nibbles & 0x08080808u) * 0x1eu;
 }
 
-/* Bytes beyond a row are such that they add nothing to a sum. */
+/* Bytes beyond a row have values that add nothing to a sum. */
 KILN_INLINE void take_queries(const search *s, const kiln_vector_search_args *args, uint32_t *target) {
     bool pairs = args->code_type == KILN_CODE_INT4;
     KILN_LOOP
@@ -104,7 +104,8 @@ KILN_INLINE void take_queries(const search *s, const kiln_vector_search_args *ar
     }
 }
 
-/* What sums begin with: of int4, which the table has with 8 added, -8 times the part of the query that a thread has. */
+/* What sums start from: for int4, which the table has with 8 added, -8 times the sum of the thread's share of the
+ * query. */
 KILN_INLINE void put_firsts(const search *s) {
     const uint32_t lanes = 1u << s->args->lanes_log2, lane = kiln_thread();
     if (lane >= lanes) return;
@@ -127,7 +128,7 @@ KILN_INLINE int32_t add_word(int32_t sum, uint32_t codes, uint32_t query, bool b
     return bits ? sum + __builtin_popcount(codes ^ query) : kiln_dot4(codes, query, sum);
 }
 
-/* Adds what a vector of each row gives with the queries: of query words from `first` on, in each vector of them. */
+/* Adds the products of a vector of each row with the queries' words from `first` on. */
 KILN_INLINE void add_vectors(int32_t sums[QUERIES][ROWS], const search *s, const kiln_vector *codes, uint32_t at,
                              bool bits) {
     KILN_UNROLL
@@ -143,7 +144,7 @@ KILN_INLINE void add_vectors(int32_t sums[QUERIES][ROWS], const search *s, const
     }
 }
 
-/* Leaves the even or the odd int4 of some vectors, a byte each. */
+/* The even or the odd int4 of vectors, a byte each. */
 KILN_INLINE void take_nibbles(kiln_vector *halves, const kiln_vector *codes, uint32_t bit) {
     KILN_UNROLL
     for (uint32_t r = 0; r < ROWS; r++) {
@@ -177,7 +178,7 @@ KILN_INLINE void offer(const search *s, uint32_t q, uint64_t rank) {
     s->ranks[q * s->args->capacity + kiln_shared_add(&s->found->counts[q], 1)] = rank;
 }
 
-/* Makes room for count more ranks of each query. */
+/* Makes room for count more ranks for each query. */
 KILN_INLINE void make_room(const search *s, uint32_t count) {
     const uint32_t k = s->args->k;
     kiln_barrier();
@@ -195,16 +196,18 @@ KILN_INLINE void make_room(const search *s, uint32_t count) {
     kiln_barrier();
 }
 
-/* ---- What there is to choose from ---- */
+/* ---- The candidates ---- */
 
-/* Of two sums, which the threads of a pair have parts of, each thread gets one: the first if its bit of mask is 0. */
+/* Adds two sums across a pair of threads, which have shares of both, such that each thread gets one: the first if its
+ * bit of mask is 0. */
 KILN_INLINE int32_t share_sums(int32_t first, int32_t second, uint32_t mask) {
     const bool later = kiln_thread() & mask;
     const int32_t kept = later ? second : first, given = later ? first : second;
     return kept + (int32_t)kiln_bits(kiln_shuffle_xor(kiln_float((uint32_t)given), mask));
 }
 
-/* The sum of one of four rows, from each thread's part of all: of that which its two lowest bits number. */
+/* The sum of one of four rows, the one that the thread's two lowest bits number, from every thread's shares of all
+ * four. */
 KILN_INLINE int32_t reduce_rows(const int32_t *sums, uint32_t lanes) {
     int32_t sum = share_sums(share_sums(sums[0], sums[1], 1), share_sums(sums[2], sums[3], 1), 2);
     KILN_LOOP
@@ -213,7 +216,7 @@ KILN_INLINE int32_t reduce_rows(const int32_t *sums, uint32_t lanes) {
     return sum;
 }
 
-/* The score that a key stands for: keys of distances are those of their negatives. */
+/* The score that a key stands for. The key of a distance is that of its negative. */
 KILN_INLINE kiln_element score_of(const kiln_vector_search_args *args, uint32_t key) {
     float score = kiln_order_value(key);
     return kiln_element_from_f32(args->code_type == KILN_CODE_BINARY ? 0.0f - score : score);
@@ -231,12 +234,13 @@ KILN_INLINE void rank_row(const search *s, const kiln_vector_search_args *args, 
 KILN_INLINE void choose_rows(const search *s) {
     const kiln_vector_search_args *args = s->args;
     const uint32_t lanes = 1u << args->lanes_log2, lane = kiln_thread() & (lanes - 1);
-    const uint32_t groups = KILN_BLOCK >> args->lanes_log2, group = kiln_thread() >> args->lanes_log2;
+    const uint32_t own = kiln_thread() >> args->lanes_log2; /* the row, of those that the block has at a time */
+    const uint32_t rows = KILN_BLOCK >> args->lanes_log2;
     put_firsts(s);
     kiln_barrier();
     uint32_t step = 0;
     KILN_LOOP
-    for (uint64_t first = s->start + group; first - group < s->end; first += ROWS * groups) {
+    for (uint64_t first = s->start + own; first - own < s->end; first += ROWS * rows) {
         int32_t sums[QUERIES][ROWS];
         KILN_UNROLL
         for (uint32_t i = 0; i < QUERIES * ROWS; i++)
@@ -246,7 +250,7 @@ KILN_INLINE void choose_rows(const search *s) {
             kiln_vector codes[ROWS];
             KILN_UNROLL
             for (uint32_t r = 0; r < ROWS; r++) {
-                uint64_t row = first + r * groups;
+                uint64_t row = first + r * rows;
                 kiln_vector none = {{0}};
                 codes[r] = none;
                 if (row < s->end)
@@ -255,7 +259,7 @@ KILN_INLINE void choose_rows(const search *s) {
             add_codes(sums, s, codes, vector);
         }
         const kiln_vector_search_args *late = KILN_LATE_ARGS(kiln_vector_search_args, *args);
-        uint64_t row = first + (lane & 3) * groups;
+        uint64_t row = first + (lane & 3) * rows;
         const bool mine = lane < ROWS && row < s->end;
         const float scale = mine && late->table_scales ? late->table_scales[row] : 1.0f;
         KILN_UNROLL
@@ -265,7 +269,7 @@ KILN_INLINE void choose_rows(const search *s) {
             if (mine) rank_row(s, late, q, row, sum, scale);
         }
         if (++step < args->steps) continue;
-        make_room(s, args->steps * ROWS * groups);
+        make_room(s, args->steps * ROWS * rows);
         step = 0;
     }
 }
