@@ -167,7 +167,8 @@ static void factor_destroy(factor *f) {
 
 /* What one addition of a product of codes may lose of those that it is added to. Matrix units of E4M3 add 16 or 32
  * products at once and drop of each what is 13 bits below the greatest: sm_89 once for those of a group of columns,
- * sm_90 with every 32 of them; only groups are added in f32, unless fast accumulation is asked for. */
+ * sm_90 with every 32 of them; only groups are added in f32, unless fast accumulation is asked for. Those of AMD add in
+ * f32, over all of k. */
 static double loss_of(kiln_stream *stream, shape s) {
     kiln_device_info info;
     harness_ok(kiln_device_get_info(stream->device, &info));

@@ -24,8 +24,8 @@ typedef enum kiln_gemm_activation {
 typedef enum kiln_gemm_tile {
     KILN_GEMM_TILE_AUTO,     /* the tile with the shortest predicted time */
     KILN_GEMM_TILE_PORTABLE, /* 64 x 64, in f32 arithmetic; every image has it */
-    KILN_GEMM_TILE_SMALL,    /* on sm_80 and later 64 x 128, on sm_90 128 x 64, on gfx90a and gfx942 64 x 64 */
-    KILN_GEMM_TILE_LARGE,    /* on sm_80 and later 128 x 256, on gfx90a and gfx942 256 x 128 */
+    KILN_GEMM_TILE_SMALL,    /* on sm_80 and later 64 x 128, on sm_90 128 x 64, on AMD 64 x 64 */
+    KILN_GEMM_TILE_LARGE,    /* on sm_80 and later 128 x 256, on AMD 128 x 128 (gemm, CDNA: 256 x 128) */
     KILN_GEMM_TILE_MEDIUM,   /* on sm_90 128 x 128; other images have none and use the portable tile */
 } kiln_gemm_tile;
 
@@ -38,7 +38,7 @@ typedef enum kiln_gemm_compute {
 
 /* How gemm_fp8 adds up products where no scale is of 128 columns. */
 typedef enum kiln_gemm_accumulation {
-    KILN_GEMM_ACCUMULATION_TWO_LEVEL, /* sums of matrix units are of 128 columns at most, and added in f32 */
+    KILN_GEMM_ACCUMULATION_TWO_LEVEL, /* sums of NVIDIA's matrix units are of 128 columns at most, added in f32 */
     KILN_GEMM_ACCUMULATION_FAST,      /* they may be of all columns, where that is faster: see gemm_fp8 */
 } kiln_gemm_accumulation;
 
@@ -124,12 +124,14 @@ typedef struct kiln_gemm_fp8_params {
  *
  *     d = activation(scale * (the sum over k's groups of 128 of a_scale * b_scale * p) + bias)
  *
- * in f32, with one rounding to the precision at the end. p is added one by one, or as the chip's matrix units add it,
- * of which each result is of 128 columns at most before f32 arithmetic takes it over (two-level accumulation: what such
- * units drop is a bias toward 0 that grows with k where all products have one sign). Fast accumulation leaves that out
- * on sm_90 where no scale is of 128 columns, and then errs by 7 % at k 4096 and 13 % at 8192 of such products, and by
- * 0.2 % of those of either sign (relative norms on an H100). A code that is NaN makes its row or column of d NaN. Up to
- * 16 rows of a are done by kernels that read b once, or twice where the image has no matrix units for them. */
+ * in f32, with one rounding to the precision at the end. p is added one by one, or as the chip's matrix units add it.
+ * On NVIDIA each result of theirs is of 128 columns at most before f32 arithmetic takes it over (two-level
+ * accumulation: what such units drop is a bias toward 0 that grows with k where all products have one sign). Fast
+ * accumulation leaves that out on sm_90 where no scale is of 128 columns, and then errs by 7 % at k 4096 and 13 % at
+ * 8192 of such products, and by 0.2 % of those of either sign (relative norms on an H100). AMD's units add in f32, over
+ * all of k where no scale is of 128 columns; gfx942's take E4M3 FNUZ, which codes become exactly, those of gfx90a and
+ * gfx11 f16, in which E4M3 is exact. A code that is NaN makes its row or column of d NaN. Up to 16 rows of a are done
+ * by kernels that read b once, or twice where the image has no matrix units for them. */
 KILN_OPERATOR_FUNCTION(gemm_fp8_f32, kiln_gemm_fp8_params)
 KILN_OPERATOR_FUNCTION(gemm_fp8_f16, kiln_gemm_fp8_params)
 KILN_OPERATOR_FUNCTION(gemm_fp8_bf16, kiln_gemm_fp8_params)

@@ -21,11 +21,11 @@ operator_passes() { # ORDINAL DEVICE SEED PROGRAM
 }
 
 # Whether a program's operator has sources of its own for some of NVIDIA's targets (or AMD's); a program of several
-# operators counts as one that has for NVIDIA, where most have.
+# operators counts as one that has for NVIDIA, where most have, and for AMD if it is w8a8.
 is_tuned() { # PROGRAM DEVICE
     case $2 in
     sm_*) [ ! -d "kernels/$1" ] || compgen -G "kernels/$1/$1_sm*.cu" >/dev/null ;;
-    gfx*) compgen -G "kernels/$1/$1_gfx*.c" >/dev/null ;;
+    gfx*) [ "$1" = w8a8 ] || compgen -G "kernels/$1/$1_gfx*.c" >/dev/null ;;
     esac
 }
 
