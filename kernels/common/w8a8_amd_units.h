@@ -85,7 +85,10 @@ struct mfma_tile {
     enum : uint32_t { WAVE = 64, SIDE = 32, ELEMENTS = 16 };
     typedef kiln_vector fragment;
     KILN_INLINE fragment load(const kiln_vector *row, uint32_t lane) {
-        return row[lane % SIDE * ROW_PITCH + lane / SIDE];
+        typedef uint32_t uint4 __attribute__((ext_vector_type(4)));
+        uint4 vector = __builtin_bit_cast(uint4, row[lane % SIDE * ROW_PITCH + lane / SIDE]);
+        asm("" : "+v"(vector)); /* else it may be read in halves, which meet banks twice */
+        return __builtin_bit_cast(fragment, vector);
     }
     KILN_INLINE uint32_t row_of(uint32_t lane, uint32_t element) {
         return element / 4 * 8 + lane / SIDE * 4 + element % 4;
