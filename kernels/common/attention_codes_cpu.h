@@ -1,9 +1,9 @@
-/* Attention on codes of 8 bits on the CPU, for mha_int8_x_fp8_fwd and mha_fp8_fwd, and its definition;
- * attention_codes.h tells how weights are rounded, and attention_codes_gpu.h what a group does.
+/* Attention on 8-bit codes on the CPU, for mha_int8_x_fp8_fwd and mha_fp8_fwd: the operators' definition.
+ * attention_codes.h says how weights are rounded, and attention_codes_gpu.h what a block does.
  *
- * A tile of k is brought to one place as f32, each key with its scale, and multiplied with the rows one at a time, in
- * vectors along a head; then replaced by the tile of v, whose codes' numbers are added up with the weights four rows at
- * a time. Products of int8 codes, of a key and its scale, are exact but for the rounding of f32.
+ * A tile of k is converted to f32, each key times its scale, and multiplied with one row at a time, in vectors along a
+ * head. The tile of v then takes its place, and is multiplied with the weights of four rows at a time. The products of
+ * int8 codes, and of a key and its scale, are exact but for the rounding of f32.
  *
  * Floor: one read of k and v at memory bandwidth when tokens are generated, 4 * rows * keys * head_dim operations for
  * prompts. Includers define ATTEND and JOIN, the entries' names, and code_number(code), the number of a code of q and
@@ -20,19 +20,19 @@ enum {
     BLOCK = 4 /* rows whose results are added up at a time */
 };
 
-/* What a group holds of its rows; those beyond the last, up to whole BLOCKs, are zeros. */
+/* What a block holds of its rows; those beyond the last, up to whole BLOCKs, are zeros. */
 typedef struct state {
     float queries[ROWS][SIZE], results[ROWS][SIZE];
     float tile[KEYS][SIZE]; /* of k, then of v */
     float weights[ROWS][KEYS];
-    float origin[ROWS];             /* the multiple of ln 2 that weights are taken from; -inf before the first key */
-    float sum[ROWS], rounded[ROWS]; /* of weights, and of them as codes */
+    float origin[ROWS];             /* the multiple of ln 2 that weights are relative to; -inf before the first key */
+    float sum[ROWS], rounded[ROWS]; /* of the weights, and of their codes */
     kiln_window windows[ROWS];
     uint32_t rows, padded; /* elements of a head, up to whole vectors */
 } state;
 _Static_assert(sizeof(state) <= KILN_CPU_SCRATCH, "fits");
 
-/* The row's token and head. */
+/* The token and the head of a row. */
 typedef struct place {
     uint64_t token;
     uint32_t head;
@@ -42,14 +42,14 @@ KILN_INLINE place place_of(const kiln_attention_args *args, const kiln_sequence 
     return (place){s->q_first + row / args->group, kv_head * args->group + row % args->group};
 }
 
-/* The numbers of a head of q or k, times the scale. */
+/* The numbers of a head of q or k times the scale. */
 KILN_INLINE void load_scaled(float *to, const uint8_t *codes, uint32_t size, float scale) {
     KILN_INDEPENDENT
     for (uint32_t d = 0; d < size; d++)
         to[d] = code_number(codes[d]) * scale;
 }
 
-/* Brings the tile's keys, or their values; zeros from end on. */
+/* Loads the tile's keys or values; zeros from `end` on. */
 KILN_INLINE void load_tile(state *held, const kiln_attention_codes_args *args, const kiln_sequence *s, bool values,
                            uint32_t kv_head, uint32_t key, uint32_t end) {
     const kiln_attention_args *plain = &args->plain;
@@ -91,7 +91,7 @@ KILN_INLINE void score_row(state *held, uint32_t r) {
     }
 }
 
-/* A row's products become its weights, as codes; its old result is scaled to the new origin. */
+/* Turns a row's products into weights, as codes, and rescales its previous result to the new origin. */
 KILN_INLINE void weigh(state *held, const kiln_attention_args *args, uint32_t r, uint32_t key) {
     float *weights = held->weights[r], max = -KILN_INFINITY, sums[KEYS], rounded[KEYS];
     kiln_window window = held->windows[r];
@@ -119,7 +119,7 @@ KILN_INLINE void weigh(state *held, const kiln_attention_args *args, uint32_t r,
         held->results[r][d] *= keep;
 }
 
-/* Adds the tile's values, each with its weight, to the results of BLOCK rows. */
+/* Adds the tile's values, times their weights, to the results of BLOCK rows. */
 KILN_INLINE void add_values(state *held, uint32_t first) {
     for (uint32_t d = 0; d < held->padded; d += KILN_VEC) {
         kiln_vec sums[BLOCK];
@@ -171,7 +171,7 @@ KILN_INLINE void write_lse(const kiln_attention_args *args, place at, float orig
         args->lse[at.head * (uint64_t)args->tokens + at.token] = sum == 0.0f ? -KILN_INFINITY : origin + kiln_log(sum);
 }
 
-/* By how much the row's scores are greater than those of the keys whose mean was taken away. */
+/* The amount by which the row's scores exceed those of keys without their mean. */
 KILN_INLINE float score_of_means(const state *held, const kiln_attention_codes_args *args, uint32_t r,
                                  uint64_t channels) {
     float sum = 0.0f;
@@ -181,8 +181,8 @@ KILN_INLINE float score_of_means(const state *held, const kiln_attention_codes_a
     return sum * args->plain.scale;
 }
 
-/* Results are divided by the sum of their weights' codes, and get v's scales and means; where groups share a row's keys
- * each leaves its own, times that sum. */
+/* Writes results, divided by the sum of their weights' codes, times v's scales, plus its means; where blocks share a
+ * row's keys, each leaves its own, times that sum. */
 KILN_INLINE void end_rows(state *held, const kiln_attention_codes_args *args, const kiln_sequence *s,
                           const kiln_attention_work *work, kiln_cpu_dtype dtype) {
     const kiln_attention_args *plain = &args->plain;
@@ -216,8 +216,8 @@ KILN_INLINE void ATTEND(const void *arguments, const kiln_cpu_span *span, kiln_c
     const kiln_attention_args *plain = &args.plain;
     state *held = span->scratch;
     held->padded = (plain->head_dim + KILN_VEC - 1) / KILN_VEC * KILN_VEC;
-    for (uint64_t group = span->begin; group < span->end; group++) {
-        uint32_t tile = (uint32_t)(group % span->grid[0]), block = (uint32_t)(group / span->grid[0]);
+    for (uint64_t index = span->begin; index < span->end; index++) {
+        uint32_t tile = (uint32_t)(index % span->grid[0]), block = (uint32_t)(index / span->grid[0]);
         kiln_attention_work work = kiln_attention_work_of(plain, tile, block);
         if (work.batch >= plain->batch) break;
         kiln_sequence s = kiln_sequence_of(plain, work.batch);
@@ -242,16 +242,16 @@ KILN_INLINE void ATTEND(const void *arguments, const kiln_cpu_span *span, kiln_c
 
 KILN_CPU_KERNEL(ATTEND)
 
-/* The rows of a token: KILN_ATTENTION_SUBGROUPS heads for each group. */
+/* The rows of a token: KILN_ATTENTION_SUBGROUPS heads for each block. */
 KILN_INLINE void JOIN(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_attention_args args = *(const kiln_attention_args *)arguments; /* a copy, which no store can change */
     const float *scales = kiln_partial_scales(&args);
     uint32_t heads = args.kv_heads * args.group;
-    for (uint64_t group = span->begin; group < span->end; group++) {
-        uint32_t first = (uint32_t)(group % span->grid[0]) * KILN_ATTENTION_SUBGROUPS;
-        place at = {.token = group / span->grid[0]};
+    for (uint64_t index = span->begin; index < span->end; index++) {
+        uint32_t first = (uint32_t)(index % span->grid[0]) * KILN_ATTENTION_SUBGROUPS;
+        place at = {.token = index / span->grid[0]};
         if (at.token >= (uint64_t)args.tokens) break;
-        if (!kiln_sequence_has(&args, (uint32_t)at.token)) continue; /* nothing was written */
+        if (!kiln_sequence_has(&args, (uint32_t)at.token)) continue; /* there are no partial results */
         for (at.head = first; at.head < kiln_min(first + KILN_ATTENTION_SUBGROUPS, heads); at.head++) {
             float max = -KILN_INFINITY, sum = 0.0f, rounded = 0.0f, result[SIZE] = {0};
             for (uint32_t split = 0; split < args.splits; split++)

@@ -1,5 +1,5 @@
 /* The host sides of mha_int8_x_fp8_fwd and mha_fp8_fwd, whose params have the same fields and which have the same
- * kernels. Included after operator.h; attention_host.h has how rows and keys are divided among groups. */
+ * kernels. Included after operator.h; attention_host.h has how rows and keys are divided among blocks. */
 #include "kernels/common/attention_codes_mapped_args.h"
 #include "kernels/common/attention_host.h"
 #include "kernels/common/attention_scales_host.h"
@@ -23,7 +23,7 @@ static const kiln__attention_operator attention_operator = {
     .tuned_count = KERNELS - CODES_KERNEL(join) - 1,
 };
 
-/* The call that params stand for; all but the tensors is checked. */
+/* The call that params describe. Everything but the tensors is checked. */
 static kiln_status read_params(const char *name, const KILN__HOST_PARAMS *params, kiln__attention *p,
                                kiln_attention_codes_args *args) {
     *p = (kiln__attention){
@@ -95,7 +95,7 @@ static kiln_status check_tensors(const char *name, kiln__attention *p, const kil
     return KILN_OK;
 }
 
-/* As kiln__attention_divide_keys, for partial results that have one number more. */
+/* As kiln__attention_divide_keys, for partial results with one number more. */
 static uint64_t divide_keys(kiln__attention *p, const kiln__attention_plan *way) {
     uint64_t size = kiln__attention_divide_keys(p, way);
     return size ? size + p->args.splits * (uint64_t)p->tokens * (uint64_t)p->heads * sizeof(float) : 0;
@@ -166,7 +166,7 @@ static kiln_status KILN__JOIN(, KILN_HOST, _workspace_size)(kiln_stream *stream,
     if (kiln__attention_is_empty(&p)) return KILN_OK;
     KILN__TRY(kiln__operator_require(stream, attention_operator.number, part, attention_operator.bundle, &module));
     kiln__attention_arguments(&p);
-    for (int aligned = 0; aligned <= 1; aligned++) { /* enough for both */
+    for (int aligned = 0; aligned <= 1; aligned++) { /* enough in either case */
         kiln__attention_plan way = kiln__attention_plan_of(&p, &attention_operator, module, aligned);
         kiln__attention_divide_rows(&p, &way);
         uint64_t size = divide_keys(&p, &way);

@@ -1,10 +1,10 @@
-/* Attention on the CPU, for mha and mha_paged, and its definition: see attention_gpu.h for the meaning of its groups.
+/* Attention on the CPU, for mha and mha_paged, the operators' definition: attention_gpu.h says what its blocks do.
  *
- * A tile of k is brought to one place as f32, transposed, and multiplied with the rows a few at a time, in vectors of
- * keys; then replaced by the tile of v, whose rows are added up with the weights in vectors along a head. Where there
- * are few rows to share that work, as when tokens are generated, keys are not transposed and f32 is read where it lies,
- * the next tile is asked for ahead, and blocks go over all heads of a share of the keys before the next share, since
- * these heads lie in the same pages. Includers define ATTEND and JOIN, the entries' names, and whether keys are PAGED.
+ * A tile of k is converted to f32, transposed, and multiplied with a few rows at a time, in vectors of keys. The tile
+ * of v then takes its place, and its rows are added up with the weights, in vectors along a head. Where few rows would
+ * share that work, as when tokens are generated, keys are not transposed, f32 is read in place, the next tile is
+ * prefetched, and blocks go over all heads of a share of the keys before the next share, since these heads lie in the
+ * same pages. Includers define ATTEND and JOIN, the entries' names, and whether keys are PAGED.
  *
  * Floor: one read of k and v at memory bandwidth when tokens are generated, 4 * rows * keys * head_dim operations for
  * prompts.
@@ -19,13 +19,13 @@ enum {
     KEYS = KILN_ATTENTION_KEYS,
     SIZE = KILN_ATTENTION_DIM, /* of a row in the tiles; a multiple of KILN_VEC */
     TILE_ROWS = KILN_ATTENTION_ROWS * KILN_ATTENTION_SUBGROUPS,
-    BLOCK = 4, /* rows that are multiplied at a time */
+    BLOCK = 4, /* rows multiplied at a time */
     VECS = 2,  /* with vectors of keys */
     FEW = 8,   /* rows for which keys are not transposed */
     LINE = 64  /* bytes */
 };
 
-/* What a group holds of its rows: some BLOCK of them are worked on together, and those beyond the last are zeros. */
+/* What a block holds of its rows. BLOCK rows are processed at a time; those beyond the last are zeros. */
 typedef struct state {
     float queries[TILE_ROWS][SIZE], results[TILE_ROWS][SIZE];
     float weights[TILE_ROWS][KEYS];
@@ -62,7 +62,7 @@ KILN_INLINE const void *key_head(const kiln_attention_args *args, const kiln_seq
     return has_codes(args) ? (const char *)tensor + index : kiln_at(tensor, index, dtype);
 }
 
-/* The numbers of a head's codes, and zeros up to whole vectors. */
+/* The numbers of a head's codes, followed by zeros up to whole vectors. */
 KILN_INLINE void load_codes(float *to, const uint8_t *codes, uint32_t size) {
     for (uint32_t d = 0; d < size; d++)
         to[d] = kiln_e4m3_value(codes[d]);
@@ -70,7 +70,7 @@ KILN_INLINE void load_codes(float *to, const uint8_t *codes, uint32_t size) {
         to[d] = 0.0f;
 }
 
-/* A head of k or v as f32, and zeros up to whole vectors. */
+/* A head of k or v as f32, followed by zeros up to whole vectors. */
 KILN_INLINE void load_head(float *to, const kiln_attention_args *args, const void *head, kiln_cpu_dtype dtype) {
     if (has_codes(args))
         load_codes(to, head, args->head_dim);
@@ -78,7 +78,7 @@ KILN_INLINE void load_head(float *to, const kiln_attention_args *args, const voi
         load_row(to, head, args->head_dim, dtype);
 }
 
-/* A vector of a head from d on, and zeros behind its last element. */
+/* A vector of a head from d on, with zeros after its last element. */
 KILN_INLINE kiln_vec load_vec(const kiln_attention_args *args, const void *head, uint32_t d, kiln_cpu_dtype dtype) {
     uint32_t left = args->head_dim - d;
     if (!has_codes(args)) return kiln_vec_load(kiln_at(head, d, dtype), left, dtype);
@@ -87,7 +87,7 @@ KILN_INLINE kiln_vec load_vec(const kiln_attention_args *args, const void *head,
     return KILN_VEC_LOAD(tile);
 }
 
-/* Brings the tile's keys, each as a column; zeros from end on. */
+/* Loads the tile's keys, each as a column; zeros from `end` on. */
 KILN_INLINE void load_keys(state *held, const kiln_attention_args *args, const kiln_sequence *s, uint32_t kv_head,
                            uint32_t key, uint32_t end, kiln_cpu_dtype dtype) {
     for (uint32_t first = 0; first < KEYS; first += KILN_VEC) {
@@ -127,8 +127,8 @@ typedef struct tensor {
     int64_t stride;
 } tensor;
 
-/* Finds the rows of a tile from key on, before end, as f32, and zeros for those behind; asks for the same of the other
- * tensor from ahead on, which is read next. */
+/* Finds the rows of a tile, from `key` to before `end`, as f32, and zeros for those after it; prefetches the other
+ * tensor, which is read next, from `ahead` on. */
 KILN_INLINE void find_rows(state *held, const kiln_attention_args *args, const kiln_sequence *s, uint32_t kv_head,
                            tensor from, uint32_t key, tensor next, uint32_t ahead, uint32_t end, kiln_cpu_dtype dtype) {
     const bool codes = has_codes(args);
@@ -146,7 +146,7 @@ KILN_INLINE void find_rows(state *held, const kiln_attention_args *args, const k
         }
         const void *row = key_head(args, s, from.data, from.stride, kv_head, key + i, dtype);
         if (dtype == KILN_CPU_f32 && !codes && held->rows == 1 && args->head_dim % KILN_VEC == 0)
-            held->rows_at[i] = row; /* more rows would meet in few sets of the cache: they are a power of 2 apart */
+            held->rows_at[i] = row; /* more rows would compete for few sets of the cache, being a power of 2 apart */
         else
             load_head(held->values[i], args, row, dtype);
     }
@@ -169,7 +169,7 @@ KILN_INLINE void score_row(state *held, uint32_t r) {
     }
 }
 
-/* Adds `vecs` vectors of the tile's rows from d on, each row with its weight, to the results of `rows` rows. */
+/* Adds `vecs` vectors of the tile's rows from d on, times the rows' weights, to the results of `rows` rows. */
 KILN_INLINE void add_vectors(state *held, uint32_t first, uint32_t rows, uint32_t d, uint32_t vecs) {
     kiln_vec sums[BLOCK][BLOCK];
     KILN_UNROLL
@@ -205,7 +205,7 @@ KILN_INLINE void add_rows(state *held, uint32_t first, uint32_t rows, uint32_t v
 
 /* ---- All rows ---- */
 
-/* The mask of a row and the tile's keys; -inf behind its window. */
+/* The mask of a row for the tile's keys; -inf after its window. */
 KILN_INLINE void load_mask(float *to, const state *held, const kiln_attention_args *args, uint32_t r, uint32_t key,
                            kiln_cpu_dtype dtype) {
     const uint32_t end = held->windows[r].end, count = end > key ? (uint32_t)kiln_min(end - key, KEYS) : 0;
@@ -224,7 +224,7 @@ KILN_INLINE void load_mask(float *to, const state *held, const kiln_attention_ar
     }
 }
 
-/* Adds it to a row's scores. */
+/* Adds the mask to a row's scores. */
 KILN_INLINE void add_mask(state *held, const kiln_attention_args *args, uint32_t r, uint32_t key,
                           kiln_cpu_dtype dtype) {
     float *scores = held->weights[r], mask[KEYS];
@@ -233,7 +233,7 @@ KILN_INLINE void add_mask(state *held, const kiln_attention_args *args, uint32_t
         scores[i] = mask[i] == -KILN_INFINITY ? -KILN_INFINITY : scores[i] + mask[i];
 }
 
-/* Whether the mask leaves the tile's keys out of all rows. */
+/* Whether the mask excludes the tile's keys for all rows. */
 KILN_INLINE bool is_masked(const state *held, const kiln_attention_args *args, uint32_t key, kiln_cpu_dtype dtype) {
     if (PAGED || !args->mask) return false;
     bool masked = true;
@@ -246,7 +246,7 @@ KILN_INLINE bool is_masked(const state *held, const kiln_attention_args *args, u
     return masked;
 }
 
-/* A row's scores become its weights; its old result is scaled to the new maximum. */
+/* Turns a row's scores into weights, and rescales its previous result to the new maximum. */
 KILN_INLINE void weigh(state *held, const kiln_attention_args *args, uint32_t r, uint32_t key, kiln_cpu_dtype dtype) {
     float *weights = held->weights[r], max = held->max[r], sum = 0.0f, lanes[KEYS];
     kiln_window window = held->windows[r];
@@ -296,7 +296,7 @@ KILN_INLINE void score(state *held, uint32_t first, uint32_t size) {
     }
 }
 
-/* Adds the tile's rows, each with its weight, to the results of BLOCK rows. */
+/* Adds the tile's rows, times their weights, to the results of BLOCK rows. */
 KILN_INLINE void add_values(state *held, uint32_t first) {
     for (uint32_t d = 0; d < held->padded; d += KILN_VEC) {
         kiln_vec sums[BLOCK];
@@ -315,7 +315,7 @@ KILN_INLINE void add_values(state *held, uint32_t first) {
     }
 }
 
-/* The row's token and head. */
+/* The token and the head of a row. */
 typedef struct place {
     uint64_t token;
     uint32_t head;
@@ -386,7 +386,7 @@ KILN_INLINE void end_rows(state *held, const kiln_attention_args *args, const ki
     }
 }
 
-/* The tiles of a block's few rows. */
+/* The tiles of a block with few rows. */
 KILN_INLINE void add_tiles_few(state *held, const kiln_attention_args *args, const kiln_sequence *s,
                                const kiln_attention_work *work, kiln_cpu_dtype dtype) {
     const tensor k = {args->k, args->k_stride}, v = {args->v, args->v_stride};
@@ -422,7 +422,7 @@ KILN_INLINE void add_tiles(state *held, const kiln_attention_args *args, const k
     }
 }
 
-/* Heads before shares of the keys. */
+/* Goes over heads before shares of the keys. */
 KILN_INLINE uint32_t head_first(const kiln_attention_args *args, uint32_t block) {
     const uint32_t kv_head = block % args->kv_heads, rest = block / args->kv_heads;
     return (rest / args->splits * args->kv_heads + kv_head) * args->splits + rest % args->splits;
@@ -432,8 +432,8 @@ KILN_INLINE void ATTEND(const void *arguments, const kiln_cpu_span *span, kiln_c
     const kiln_attention_args args = *(const kiln_attention_args *)arguments; /* a copy, which no store can change */
     state *held = span->scratch;
     held->padded = (args.head_dim + KILN_VEC - 1) / KILN_VEC * KILN_VEC;
-    for (uint64_t group = span->begin; group < span->end; group++) {
-        uint32_t tile = (uint32_t)(group % span->grid[0]), block = (uint32_t)(group / span->grid[0]);
+    for (uint64_t index = span->begin; index < span->end; index++) {
+        uint32_t tile = (uint32_t)(index % span->grid[0]), block = (uint32_t)(index / span->grid[0]);
         kiln_attention_work work = kiln_attention_work_of(&args, tile, head_first(&args, block));
         if (work.batch >= args.batch) break;
         kiln_sequence s = kiln_sequence_of(&args, work.batch);
@@ -452,16 +452,16 @@ KILN_INLINE void ATTEND(const void *arguments, const kiln_cpu_span *span, kiln_c
 #define ATTENTION_KERNEL(kernel) KILN_CPU_KERNEL(kernel)
 ATTENTION_KERNEL(ATTEND)
 
-/* The rows of a token: KILN_ATTENTION_SUBGROUPS heads for each group. */
+/* The rows of a token: KILN_ATTENTION_SUBGROUPS heads for each block. */
 KILN_INLINE void JOIN(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_attention_args args = *(const kiln_attention_args *)arguments; /* a copy, which no store can change */
     const float *scales = kiln_partial_scales(&args);
     uint32_t heads = args.kv_heads * args.group;
-    for (uint64_t group = span->begin; group < span->end; group++) {
-        uint32_t first = (uint32_t)(group % span->grid[0]) * KILN_ATTENTION_SUBGROUPS;
-        place at = {.token = group / span->grid[0]};
+    for (uint64_t index = span->begin; index < span->end; index++) {
+        uint32_t first = (uint32_t)(index % span->grid[0]) * KILN_ATTENTION_SUBGROUPS;
+        place at = {.token = index / span->grid[0]};
         if (at.token >= (uint64_t)args.tokens) break;
-        if (!kiln_sequence_has(&args, (uint32_t)at.token)) continue; /* nothing was written */
+        if (!kiln_sequence_has(&args, (uint32_t)at.token)) continue; /* there are no partial results */
         for (at.head = first; at.head < kiln_min(first + KILN_ATTENTION_SUBGROUPS, heads); at.head++) {
             float max = -KILN_INFINITY, sum = 0.0f, result[SIZE] = {0};
             for (uint32_t split = 0; split < args.splits; split++)

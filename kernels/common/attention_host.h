@@ -1,4 +1,4 @@
-/* What the host sides of mha and mha_paged share: checks, and how rows and keys are divided among groups. */
+/* What the host sides of mha and mha_paged share: checks, and how rows and keys are divided among blocks. */
 #ifndef KILN_KERNELS_COMMON_ATTENTION_HOST_H
 #define KILN_KERNELS_COMMON_ATTENTION_HOST_H
 

@@ -1,4 +1,5 @@
-/* What the host sides of mha_nvfp4_fwd and mha_quantize_nvfp4 share: how many blocks there are, and where they lie. */
+/* What the host sides of mha_nvfp4_fwd and mha_quantize_nvfp4 share: how many NVFP4 blocks there are, and their layout.
+ */
 #ifndef KILN_KERNELS_COMMON_ATTENTION_NVFP4_HOST_H
 #define KILN_KERNELS_COMMON_ATTENTION_NVFP4_HOST_H
 
@@ -14,7 +15,7 @@ static inline int64_t kiln__nvfp4_value_blocks(int64_t kv_tokens, int64_t batch)
     return (kv_tokens / KILN__NVFP4_VALUE_TILE + batch) * KILN__NVFP4_TILE_BLOCKS;
 }
 
-/* Checks the numbers of blocks, in place of 0 of which it gives the least. */
+/* Checks the numbers of blocks, and replaces 0 by the least. */
 static inline kiln_status kiln__nvfp4_head_blocks_check(const char *name, int64_t head_dim, int64_t *head_blocks) {
     const int64_t blocks = kiln__nvfp4_head_blocks(head_dim);
     if (!*head_blocks) *head_blocks = blocks;
@@ -34,7 +35,7 @@ static inline kiln_status kiln__nvfp4_value_blocks_check(const char *name, int64
     return KILN_OK;
 }
 
-/* Checks codes and their blocks' scales: rows of so many blocks. */
+/* Checks codes and their blocks' scales, in rows of that many blocks. */
 static inline kiln_status kiln__nvfp4_blocks_check(const char *name, const char *codes_name, const void *codes,
                                                    const char *scales_name, const void *scales, int64_t rows,
                                                    int64_t blocks) {

@@ -1,12 +1,12 @@
-/* What the host sides of attention on codes share with that of mha_quantize: which tokens of a head have a scale in
- * common follows from how many scales there are. */
+/* What the host sides of attention on codes share with that of mha_quantize: how many scales there are says which
+ * tokens of a head share one. */
 #ifndef KILN_KERNELS_COMMON_ATTENTION_SCALES_HOST_H
 #define KILN_KERNELS_COMMON_ATTENTION_SCALES_HOST_H
 
 #include "kernels/common/attention_codes_args.h"
 #include "kernels/common/host.h"
 
-/* A way for tokens to share scales; the first one that gives the number of scales is meant. */
+/* A way for tokens to share scales. The first that gives the number of scales applies. */
 typedef struct kiln__scale_way {
     kiln_scale_index index;
     const char *text;
@@ -28,8 +28,8 @@ static inline int64_t kiln__scale_count(kiln_scale_index index, int64_t tokens) 
     return ((tokens + ((int64_t)1 << index.high) - 1) >> index.high) << index.bits;
 }
 
-/* Finds the way of a head of positive tokens with so many scales; 0, in place of which it gives the number, is the
- * first. */
+/* Finds the way for a head with a positive number of tokens and that many scales; 0 means the first way, and is
+ * replaced by its number. */
 static inline kiln_status kiln__scale_index_find(const char *name, const char *size, const kiln__scale_way *ways,
                                                  size_t way_count, int64_t tokens, int64_t *scale_rows,
                                                  kiln_scale_index *out_index) {

@@ -1,20 +1,20 @@
-/* gemm_fp8 and gemm_int8 on the CPU, and their definition: gemm_fp8_gpu.c and gemm_int8_gpu.c have the meaning of their
- * kernels and blocks. The includer defines W8A8_INTEGERS, whether codes are integers, and codes_load(tile, codes,
+/* gemm_fp8 and gemm_int8 on the CPU: the operators' definition. gemm_fp8_gpu.c and gemm_int8_gpu.c say what their
+ * kernels and blocks do. The includer defines W8A8_INTEGERS, whether codes are integers, and codes_load(tile, codes,
  * count), which gives codes as f32, and its kernels over those of this header.
  *
  * Codes become f32 in the first-level cache, a group of 128 columns at a time. The products of a group are added in
  * f32, which is exact for integers: they are below 2^21. Groups are then scaled and added in f32; where there are no
  * scales for groups, those of integers are added in int32.
  *
- * Tiles: blocks that follow each other do tiles of d below each other, and up to STRIP of them are done together. A
- * group of 64 rows of b is transposed, so that a row there has what one step of k needs of them; then ROWS rows of a at
- * a time are multiplied with VECS vectors of it, their sums in registers.
+ * Tiles: consecutive blocks compute tiles of d below each other, and up to STRIP of them are computed together. 64 rows
+ * of b are transposed at a time, so that a row of the result has what one step of k needs; then ROWS rows of a are
+ * multiplied with VECS vectors of it at a time, with their sums in registers.
  *
  * Rows: dot products of few rows of a with rows of b, in vectors along k, each row of b from its first byte to its
  * last.
  *
  * Where codes are integers the includer also defines, after this header, multiply_strip_extended and
- * rows_block_extended: what the machine may have instructions for that its level need not. */
+ * rows_block_extended: for machines that have instructions beyond their level. */
 #ifndef KILN_KERNELS_COMMON_W8A8_CPU_H
 #define KILN_KERNELS_COMMON_W8A8_CPU_H
 
@@ -32,7 +32,7 @@ enum {
     COLUMNS = KILN_W8A8_BLOCK_COLUMNS /* of d, in rows */
 };
 
-/* A sum of products: of groups that are scaled already, or as they are. */
+/* A sum of products: of groups that have been scaled, or of products as they are. */
 typedef union w8a8_sum {
     float scaled;
     int32_t exact;
@@ -40,7 +40,7 @@ typedef union w8a8_sum {
 
 typedef int32_t w8a8_integers __attribute__((vector_size(sizeof(kiln_vec))));
 
-/* The sum with the products of a group added: those of a vector, whose factors are the scales. */
+/* The sum plus the products of a group, in a vector, times their scales. */
 KILN_INLINE kiln_vec w8a8_add(kiln_vec sums, kiln_vec products, kiln_vec factors, bool grouped) {
     if (grouped) return KILN_VEC_FMA(products, factors, sums);
     if (!W8A8_INTEGERS) return KILN_VEC_ADD(sums, products);
@@ -53,7 +53,7 @@ typedef struct finish_tiles {
     float sums[KILN_TILE], results[KILN_TILE], biases[KILN_TILE];
 } finish_tiles;
 
-/* Writes count elements of a row of d, at most a tile, from sums that are scaled. */
+/* Writes count elements of a row of d, at most a tile, from sums that have been scaled. */
 KILN_INLINE void finish(finish_tiles *tiles, const kiln_w8a8_args *args, const float *sums, uint64_t row, uint64_t col,
                         size_t count, kiln_cpu_dtype dtype) {
     void *d = kiln_at_mut(args->d, row * (uint64_t)args->d_stride + col, dtype);
@@ -75,7 +75,7 @@ KILN_INLINE void finish(finish_tiles *tiles, const kiln_w8a8_args *args, const f
     kiln_tile_write(d, results, count, dtype, false);
 }
 
-/* Gives sums of a row of d their scales, where they have none yet. */
+/* Scales the sums of a row of d, if they have not been scaled. */
 KILN_INLINE const float *scaled(finish_tiles *tiles, const kiln_w8a8_args *args, const w8a8_sum *sums, uint64_t row,
                                 uint64_t col, size_t count) {
     const bool unscaled = args->k && !args->grouped; /* without k there may be no scales */
@@ -90,7 +90,7 @@ KILN_INLINE const float *scaled(finish_tiles *tiles, const kiln_w8a8_args *args,
 
 /* ---- Tiles ---- */
 
-/* What a strip is worked on with. */
+/* Working memory for a strip. */
 typedef struct strip_scratch {
     w8a8_sum sums[STRIP_ROWS][TILE];
     float columns[GROUP][TILE];
@@ -101,7 +101,7 @@ typedef struct strip_scratch {
 } strip_scratch;
 _Static_assert(sizeof(strip_scratch) <= KILN_CPU_SCRATCH, "fits");
 
-/* What some blocks, one after the other, do. */
+/* What consecutive blocks compute together. */
 typedef struct strip {
     uint32_t split;
     uint64_t row, col, k, k_end;
@@ -122,8 +122,8 @@ KILN_INLINE strip strip_of(const kiln_w8a8_args *args, const kiln_cpu_span *span
     return s;
 }
 
-/* Takes n codes of each of b's rows as columns. Vectors that need more rows get the last one again, and of the rest of
- * a group's codes what was there: what is made of either is not used. */
+/* Loads n codes of each of b's rows as columns. Vectors that need more rows get the last one again, and the rest of a
+ * group's codes keeps its old contents: the results of either are not used. */
 KILN_INLINE void transpose(strip_scratch *scratch, const uint8_t *b, uint64_t stride, size_t rows, size_t n) {
     size_t end = (rows + VECS * KILN_VEC - 1) / (VECS * KILN_VEC) * (VECS * KILN_VEC);
     for (size_t row = 0; row < end; row += KILN_VEC) {
@@ -163,7 +163,8 @@ KILN_INLINE void multiply(w8a8_sum *sums, const float (*a)[GROUP], const float *
     kiln_vec products[ROWS][VECS];
     size_t k = 0;
     KILN_UNROLL
-    for (size_t r = 0; r < ROWS; r++) { /* one loop over both is too long to be unrolled, and products then in memory */
+    for (size_t r = 0; r < ROWS;
+         r++) { /* one loop over both is too long to be unrolled, which leaves products in memory */
         KILN_UNROLL
         for (size_t v = 0; v < VECS; v++)
             products[r][v] = KILN_VEC_ZERO();
@@ -187,7 +188,7 @@ KILN_INLINE void multiply(w8a8_sum *sums, const float (*a)[GROUP], const float *
     }
 }
 
-/* Adds to the sums what n codes of k from k on give. */
+/* Adds to the sums the products of n codes from k on. */
 KILN_INLINE void multiply_strip(strip_scratch *scratch, const kiln_w8a8_args *args, const strip *s, uint64_t k,
                                 size_t n) {
     transpose(scratch, args->b + s->col * (uint64_t)args->b_stride + k, (uint64_t)args->b_stride, s->cols, n);
@@ -195,7 +196,7 @@ KILN_INLINE void multiply_strip(strip_scratch *scratch, const kiln_w8a8_args *ar
         scratch->b_scales[i] = kiln_w8a8_scale(&args->b_scales, s->col + i, k / GROUP);
     for (size_t row = 0; row < s->rows; row += ROWS) {
         float a_scales[ROWS] = {0};
-        for (size_t r = 0; r < ROWS; r++) { /* of the last row several, if there are no more */
+        for (size_t r = 0; r < ROWS; r++) { /* the last row several times, if there are no more */
             uint64_t place = s->row + kiln_min(row + r, s->rows - 1);
             codes_load(scratch->a[r], args->a + place * (uint64_t)args->a_stride + k, n);
             if (args->grouped) a_scales[r] = kiln_w8a8_scale(&args->a_scales, place, k / GROUP);
@@ -211,7 +212,7 @@ KILN_INLINE void multiply_strip(strip_scratch *scratch, const kiln_w8a8_args *ar
 }
 
 #if W8A8_INTEGERS
-/* Does what multiply_strip does, and the same sums, of as many codes from k on as it says: of none if the machine
+/* Computes the same sums as multiply_strip, of as many codes from k on as it returns: 0 if the machine
  * cannot. */
 static size_t multiply_strip_extended(strip_scratch *scratch, const kiln_w8a8_args *args, const strip *s, uint64_t k);
 #else
@@ -248,7 +249,7 @@ KILN_INLINE void w8a8_tiles(const void *arguments, const kiln_cpu_span *span, ki
     }
 }
 
-/* ---- What blocks that share k have added up, together ---- */
+/* ---- The sums of blocks that share k, added up ---- */
 
 KILN_INLINE void w8a8_join(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_w8a8_args args = *(const kiln_w8a8_args *)arguments; /* a copy, which no store can change */
@@ -273,7 +274,7 @@ KILN_INLINE void w8a8_join(const void *arguments, const kiln_cpu_span *span, kil
 
 enum { KEPT = 1 << 12 /* codes of a's rows that are kept as f32: whole groups of each row */ };
 
-/* What the rows are worked on with. */
+/* Working memory for the rows. */
 typedef struct rows_scratch {
     float a[KEPT];
     float b[GROUP];
@@ -283,14 +284,14 @@ typedef struct rows_scratch {
 } rows_scratch;
 _Static_assert(sizeof(rows_scratch) <= KILN_CPU_SCRATCH, "fits");
 
-/* Some columns of k. */
+/* A range of k. */
 typedef struct rows_piece {
     uint64_t row, col; /* the block's first */
     uint64_t k, n;
     size_t rows;
 } rows_piece;
 
-/* Takes a group of codes, and zeros behind the last. */
+/* Loads a group of codes, with zeros after the last. */
 KILN_INLINE void take_group(float *values, const uint8_t *codes, size_t count) {
     codes_load(values, codes, count);
     if (count < GROUP) memset(values + count, 0, (GROUP - count) * sizeof *values);
@@ -330,7 +331,7 @@ KILN_INLINE void multiply_row(rows_scratch *scratch, const kiln_w8a8_args *args,
         KILN_VEC_STORE(&scratch->sums[r][col][0].scaled, sums[r]);
 }
 
-/* A block's columns of d, by m rows at least as many as a has: the last of them several times. */
+/* A block's columns of d, with m rows, at least as many as a has: the last one several times. */
 KILN_INLINE void rows_block_of(rows_scratch *scratch, const kiln_w8a8_args *args, rows_piece piece, size_t cols,
                                size_t m) {
     const uint64_t most = KEPT / m;
@@ -373,7 +374,7 @@ KILN_INLINE w8a8_sum total(const w8a8_sum *sums, bool integers) {
 }
 
 #if W8A8_INTEGERS
-/* Does what rows_block does, and the same sums, if the machine can; whether it did. */
+/* Computes what rows_block computes, with the same sums, if the machine can. Returns whether it did. */
 static bool rows_block_extended(rows_scratch *scratch, const kiln_w8a8_args *args, const rows_piece *piece,
                                 size_t cols);
 #else

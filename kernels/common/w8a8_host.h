@@ -10,7 +10,7 @@
 _Static_assert(offsetof(kiln_w8a8_args, gated) + sizeof(matmul_gate) == offsetof(kiln_w8a8_args, stages),
                "activations are copied as they are");
 
-/* Of an H100, whose multiprocessors do 3.8e12 products a second: 2 us for a launch, and 8 bytes at 3 TB/s. */
+/* For an H100, whose multiprocessors do 3.8e12 products a second: 2 us for a launch, and 8 bytes at 3 TB/s. */
 static const matmul_times times = {.split_least = 1024, .last = 1200, .join = 8e6, .partial = 10};
 
 /* ---- Checks ---- */
@@ -19,12 +19,12 @@ static int64_t groups_of(int64_t count) {
     return (count >> KILN_W8A8_GROUP_LOG2) + ((count & (KILN_W8A8_GROUP - 1)) != 0);
 }
 
-/* What the sentences about a factor's scales name. */
+/* What the messages about a factor's scales name. */
 typedef struct scale_names {
     const char *scales, *rows, *cols;
 } scale_names;
 
-/* Checks how many scales a factor of rows x cols has, both positive, and says which code has which. */
+/* Checks the number of scales of a factor of rows x cols, both positive, and says which code has which scale. */
 static kiln_status check_scales(const char *name, const scale_names *names, const float *values, int64_t scale_rows,
                                 int64_t scale_cols, int64_t rows, int64_t cols, kiln_w8a8_scales *scales) {
     int64_t row_groups = groups_of(rows), col_groups = groups_of(cols);
@@ -55,7 +55,7 @@ static kiln_status check_sizes(const char *name, const KILN__HOST_PARAMS *params
     return kiln__size_check(name, "b_scale_cols", params->b_scale_cols, INT32_MAX);
 }
 
-/* Checks the tensors and gives their strides in place of 0. */
+/* Checks the tensors and resolves strides of 0. */
 static kiln_status check_tensors(const char *name, const KILN__HOST_PARAMS *params, unsigned size_log2,
                                  kiln_w8a8_args *args) {
     static const scale_names a_names = {"a_scales", "a_scale_rows", "a_scale_cols"};
@@ -84,7 +84,7 @@ static matmul_sizes sizes_of(const KILN__HOST_PARAMS *params) {
     return (matmul_sizes){1, params->m, params->n, params->k};
 }
 
-/* The kernels of matrix instructions need rows on 16 bytes. */
+/* The kernels with matrix instructions need rows aligned to 16 bytes. */
 static matmul_plan plan_of(const KILN__HOST_PARAMS *params, const kiln_module *module, uint32_t wide, bool may_split) {
     static const matmul_kernel tuned[] = {{W8A8_KERNEL(wgmma_large), KILN_GEMM_TILE_LARGE},
                                           {W8A8_KERNEL(wgmma_small), KILN_GEMM_TILE_SMALL},
@@ -110,7 +110,7 @@ static matmul_plan plan_of(const KILN__HOST_PARAMS *params, const kiln_module *m
 
 /* ---- Launches ---- */
 
-/* The kernel for products of few rows, where there is one for so many. Its columns and rows of d go into *out_columns
+/* The kernel for products of few rows, if there is one for that many. Its columns and rows of d go into *out_columns
  * and *out_rows. */
 static const kiln_kernel *rows_kernel(const KILN__HOST_PARAMS *params, const kiln_module *module, uint32_t wide,
                                       uint32_t *out_columns, uint32_t *out_rows) {
@@ -149,7 +149,7 @@ static kiln_status launch_tiles(kiln_stream *stream, const kiln_kernel *kernels,
     return kiln__operator_launch(stream, &kernels[W8A8_KERNEL(join)], &joining, args, sizeof *args);
 }
 
-/* Plans the product, divided if the workspace is there for it, and writes the plan into the arguments. */
+/* Plans the product, with k divided if there is a workspace for it, and writes the plan into the arguments. */
 static kiln_status choose_plan(kiln_w8a8_args *args, const KILN__HOST_PARAMS *params, const kiln_module *module,
                                const char *name, matmul_plan *out_plan) {
     const matmul_sizes sizes = sizes_of(params);
@@ -202,7 +202,7 @@ static kiln_status KILN_HOST(kiln_stream *stream, const KILN__HOST_PARAMS *param
     return launch_tiles(stream, module->kernels, &args, &sizes, &way, asks_fast(params), name);
 }
 
-/* Enough for the call whether its tensors are aligned or not. */
+/* Enough for the call, whether its tensors are aligned or not. */
 static kiln_status KILN__JOIN(, KILN_HOST, _workspace_size)(kiln_stream *stream, const KILN__HOST_PARAMS *params,
                                                             unsigned part, const char *name, size_t *out_size) {
     KILN__TRY(check_sizes(name, params));

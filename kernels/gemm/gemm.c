@@ -13,7 +13,7 @@ enum {
 _Static_assert(offsetof(kiln_gemm_args, gated) + sizeof(matmul_gate) == offsetof(kiln_gemm_args, stages),
                "activations are copied as they are");
 
-/* Of an H100, whose multiprocessors do 1.9e12 products a second: 2 us for a launch, and 8 bytes at 3 TB/s. */
+/* For an H100, whose multiprocessors do 1.9e12 products a second: 2 us for a launch, and 8 bytes at 3 TB/s. */
 static const matmul_times times = {.split_least = 512, .last = 600, .join = 4e6, .partial = 5};
 
 /* ---- Checks ---- */
@@ -25,7 +25,7 @@ static kiln_status check_sizes(const char *name, const kiln_gemm_params *params)
     return kiln__size_check(name, "k", params->k, INT32_MAX);
 }
 
-/* A tensor of `batch` matrices. Gives its strides in place of 0. */
+/* A tensor of `batch` matrices. Resolves strides of 0. */
 typedef struct matrices {
     const char *name;
     const void *data;
@@ -61,7 +61,7 @@ static matmul_sizes sizes_of(const kiln_gemm_params *params) {
     return (matmul_sizes){params->batch, params->m, params->n, params->k};
 }
 
-/* The kernels of matrix instructions need rows on 16 bytes; those of f32 round its elements to TF32. */
+/* The kernels with matrix instructions need rows aligned to 16 bytes; those for f32 round elements to TF32. */
 static matmul_plan plan_of(const kiln_gemm_params *params, const kiln_module *module, unsigned size_log2, uint32_t wide,
                            bool may_split) {
     const bool may_use = size_log2 < 2 || params->compute == KILN_GEMM_COMPUTE_TF32;
@@ -90,7 +90,7 @@ static matmul_plan plan_of(const kiln_gemm_params *params, const kiln_module *mo
 
 /* ---- Launches ---- */
 
-/* The kernel for products of few rows, where there is one for so many: that of matrix units for more than one row. Its
+/* The kernel for products of few rows, if there is one for that many: one with matrix units for more than one row. Its
  * columns go into *out_columns. */
 static const kiln_kernel *rows_kernel(const kiln_gemm_params *params, const kiln_module *module, uint32_t wide,
                                       uint32_t *out_columns) {
@@ -137,7 +137,7 @@ static kiln_status launch_tiles(kiln_stream *stream, const kiln_kernel *kernels,
     return kiln__operator_launch(stream, &kernels[KERNEL_gemm_join], &joining, args, sizeof *args);
 }
 
-/* Plans the product, divided if the workspace is there for it, and writes the plan into the arguments. */
+/* Plans the product, with k divided if there is a workspace for it, and writes the plan into the arguments. */
 static kiln_status choose_plan(kiln_gemm_args *args, const kiln_gemm_params *params, const kiln_module *module,
                                unsigned size_log2, const char *name, matmul_plan *out_plan) {
     const matmul_sizes sizes = sizes_of(params);
@@ -206,7 +206,7 @@ static kiln_status gemm(kiln_stream *stream, const kiln_gemm_params *params, siz
         .batch = (uint32_t)batch,
         .wide = wide(&a, &b, batch, size_log2),
         .scale = params->scale == 0.0f ? 1.0f : params->scale,
-        .stages = (uint32_t)params->compute, /* which the CPU reads there: it has no stages */
+        .stages = (uint32_t)params->compute, /* which the CPU, having no stages, reads from there */
     };
     memcpy((char *)&args + offsetof(kiln_gemm_args, gated), &matmul_gates[params->activation], sizeof(matmul_gate));
     const kiln_module *module;
@@ -221,14 +221,14 @@ static kiln_status gemm(kiln_stream *stream, const kiln_gemm_params *params, siz
     return launch_tiles(stream, module->kernels, &args, &sizes, &way, size_log2, name);
 }
 
-/* Whether rows of a and b can be on 16 bytes, going by their strides. */
+/* Whether the strides allow rows of a and b to be aligned to 16 bytes. */
 static bool strides_wide(const kiln_gemm_params *params, unsigned size_log2) {
     int64_t a_stride = params->a_stride ? params->a_stride : params->k;
     int64_t b_stride = params->b_stride ? params->b_stride : params->k;
     return kiln__rows_wide(0, params->m, a_stride, size_log2) && kiln__rows_wide(0, params->n, b_stride, size_log2);
 }
 
-/* Enough for the call whether its tensors are aligned or not. */
+/* Enough for the call, whether its tensors are aligned or not. */
 static kiln_status gemm_workspace(kiln_stream *stream, const kiln_gemm_params *params, size_t params_size,
                                   unsigned part, size_t *out_size, const char *name) {
     KILN__REQUIRE(out_size, "%s_workspace_size: out_size is NULL", name);

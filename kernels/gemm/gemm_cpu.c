@@ -1,15 +1,15 @@
-/* gemm on the CPU, and its definition: see gemm_gpu.c for the meaning of its kernels and blocks.
+/* gemm on the CPU: the operator's definition. gemm_gpu.c says what its kernels and blocks do.
  *
- * gemm_tiles: blocks that follow each other do tiles of d below each other, and up to STRIP of them are done together.
- * Both factors have k along their rows. DEPTH columns of the 64 rows of b are transposed into the first-level cache, so
- * that a row there has what one step of k needs of them; then ROWS rows of a at a time are multiplied with VECS vectors
- * of it, their sums in registers: an element of a is one factor for all of a vector. Transposing is paid for once in 64
- * times STRIP rows of a, which are read where they are, and asked for one step of the loop ahead.
+ * gemm_tiles: consecutive blocks compute tiles of d below each other, and up to STRIP of them are computed together.
+ * Both factors have k along their rows. DEPTH columns of 64 rows of b are transposed into the first-level cache, so
+ * that a row there has what one step of k needs; then ROWS rows of a are multiplied with VECS vectors of it at a time,
+ * with their sums in registers: an element of a is the factor of a whole vector. The cost of transposing is shared by
+ * 64 * STRIP rows of a, which are read in place and prefetched one step of the loop ahead.
  *
  * gemm_rows: dot products of few rows of a with rows of b, in vectors along k: up to four rows of b at a time, each
- * from its first byte to its last, as memory gives them fastest, and converted in registers.
+ * from its first byte to its last, which is how memory is read fastest, and converted in registers.
  *
- * gemm_dot.h, gemm_dot_rows.h and gemm_amx.h do the same by dot products of 16-bit numbers, where these are asked for.
+ * gemm_dot.h, gemm_dot_rows.h and gemm_amx.h do the same by dot products of 16-bit numbers, if the call asks for them.
  *
  * Floor: 2 m n k operations for gemm_tiles, one read of b at memory bandwidth for gemm_rows.
  * Test: build/tests/ops/gemm_test. Bench: build/bench/cpu_gemm_bench */
@@ -27,14 +27,14 @@ enum {
     STEPS = KILN_VEC_REGISTERS >= 32 ? 8 : 2, /* of k without a branch: with few registers more would spill */
     STRIP_ROWS = (STRIP * TILE + ROWS - 1) / ROWS * ROWS,
     COLUMNS = KILN_GEMM_BLOCK_COLUMNS, /* of d, in gemm_rows */
-    AHEAD = (ROWS + STRIP - 1) / STRIP /* rows of b to ask for with ROWS rows of a: all of a tile in a strip */
+    AHEAD = (ROWS + STRIP - 1) / STRIP /* rows of b to prefetch with ROWS rows of a: all of a tile in a strip */
 };
 
 typedef struct finish_tiles {
     float results[KILN_TILE], addends[KILN_TILE];
 } finish_tiles;
 
-/* Writes count elements of a row of d from the sums of products, at most a tile, by way of tiles. */
+/* Writes count elements of a row of d, at most a tile, from the sums of products. */
 KILN_INLINE void finish(finish_tiles *tiles, const kiln_gemm_args *args, const float *sums, uint32_t batch,
                         uint64_t row, uint64_t col, size_t count, kiln_cpu_dtype dtype) {
     uint64_t place = batch * (uint64_t)args->d_batch_stride + row * (uint64_t)args->d_stride + col;
@@ -67,7 +67,7 @@ KILN_INLINE void finish(finish_tiles *tiles, const kiln_gemm_args *args, const f
 
 /* ---- gemm_tiles ---- */
 
-/* What a strip is worked on with. */
+/* Working memory for a strip. */
 typedef struct strip_scratch {
     float sums[STRIP_ROWS][TILE];
     float columns[DEPTH][TILE];
@@ -76,7 +76,7 @@ typedef struct strip_scratch {
 } strip_scratch;
 _Static_assert(sizeof(strip_scratch) <= KILN_CPU_SCRATCH, "fits");
 
-/* What some blocks, one after the other, do. */
+/* What consecutive blocks compute together. */
 typedef struct strip {
     uint32_t batch, split;
     uint64_t row, col, k, k_end;
@@ -100,8 +100,8 @@ KILN_INLINE strip strip_of(const kiln_gemm_args *args, const kiln_cpu_span *span
     return s;
 }
 
-/* Takes n elements of each of b's rows as columns. Vectors that need more rows, or more elements, get others: what is
- * made of those is not used. */
+/* Loads n elements of each of b's rows as columns. Vectors that need more rows, or more elements, get arbitrary ones,
+ * whose results are not used. */
 KILN_INLINE void transpose(float (*columns)[TILE], const void *b, uint64_t stride, size_t rows, size_t n,
                            kiln_cpu_dtype dtype) {
     size_t end = (rows + VECS * KILN_VEC - 1) / (VECS * KILN_VEC) * (VECS * KILN_VEC);
@@ -119,10 +119,10 @@ KILN_INLINE void transpose(float (*columns)[TILE], const void *b, uint64_t strid
         }
 }
 
-/* ROWS rows of a, from some k on. */
+/* ROWS rows of a from a k on. */
 typedef struct rows_of_a {
     const float *values[ROWS];
-    const char *next;     /* the first of the rows behind these, which are multiplied next */
+    const char *next;     /* the first of the following rows, which are multiplied next */
     uint64_t next_stride; /* bytes */
 } rows_of_a;
 
@@ -146,7 +146,8 @@ KILN_INLINE void multiply(float *sums, const rows_of_a *rows, const float *colum
     kiln_vec products[ROWS][VECS];
     size_t k = 0;
     KILN_UNROLL
-    for (size_t r = 0; r < ROWS; r++) { /* one loop over both is too long to be unrolled, and products then in memory */
+    for (size_t r = 0; r < ROWS;
+         r++) { /* one loop over both is too long to be unrolled, which leaves products in memory */
         KILN_UNROLL
         for (size_t v = 0; v < VECS; v++)
             products[r][v] = KILN_VEC_ZERO();
@@ -187,7 +188,7 @@ KILN_INLINE void finish_rows(strip_scratch *scratch, const kiln_gemm_args *args,
     }
 }
 
-/* Adds to the sums what n elements of k from k on give, and finishes rows after their last, while a near cache still
+/* Adds to the sums the products of n elements from k on, and finishes rows after their last, while a near cache still
  * has their sums. */
 KILN_INLINE void multiply_strip(strip_scratch *scratch, const kiln_gemm_args *args, const strip *s, uint64_t k,
                                 size_t n, kiln_cpu_dtype dtype) {
@@ -198,7 +199,7 @@ KILN_INLINE void multiply_strip(strip_scratch *scratch, const kiln_gemm_args *ar
         uint64_t a = s->batch * (uint64_t)args->a_batch_stride + (s->row + row) * (uint64_t)args->a_stride + k;
         rows_of_a rows = {.next = kiln_at(args->a, a + ROWS * (uint64_t)args->a_stride, dtype),
                           .next_stride = (uint64_t)args->a_stride * kiln_dtype_size(dtype)};
-        for (size_t r = 0; r < ROWS; r++) { /* of the last row several, if there are no more */
+        for (size_t r = 0; r < ROWS; r++) { /* the last row several times, if there are no more */
             uint64_t place = a + kiln_min(r, s->rows - row - 1) * (uint64_t)args->a_stride;
             rows.values[r] = kiln_tile_load(scratch->converted[r], kiln_at(args->a, place, dtype), n, dtype);
         }
@@ -227,7 +228,7 @@ KILN_INLINE void gemm_tiles(const void *arguments, const kiln_cpu_span *span, ki
             n = kiln_min(s.k_end - k, DEPTH);
             multiply_strip(scratch, &args, &s, k, n, dtype);
         }
-        if (s.k == s.k_end) finish_rows(scratch, &args, &s, 0, s.rows, dtype); /* sums of nothing */
+        if (s.k == s.k_end) finish_rows(scratch, &args, &s, 0, s.rows, dtype); /* empty sums */
     }
 }
 KILN_CPU_KERNEL(gemm_tiles)
@@ -264,13 +265,13 @@ KILN_CPU_KERNEL(gemm_join)
 
 enum {
     KEPT = 1 << 12,    /* elements of a's rows that are kept as f32 */
-    AHEAD_BYTES = 1024 /* of a row of b, asked for while the bytes before them are multiplied */
+    AHEAD_BYTES = 1024 /* of a row of b, prefetched while the bytes before them are multiplied */
 };
 
-/* What the rows are worked on with. */
+/* Working memory for the rows. */
 typedef struct rows_scratch {
     float a[KEPT];
-    float products[KILN_GEMM_ROWS][KILN_VEC][KILN_VEC]; /* of a row of a with a row of b, by their place in a vector */
+    float products[KILN_GEMM_ROWS][KILN_VEC][KILN_VEC]; /* of a row of a and a row of b, by their place in a vector */
     finish_tiles tiles;
 } rows_scratch;
 _Static_assert(sizeof(rows_scratch) <= KILN_CPU_SCRATCH, "fits");
@@ -281,16 +282,16 @@ KILN_INLINE size_t rows_at_a_time(size_t m) {
     return most > 4 ? 4 : most;
 }
 
-/* Some elements of rows of a, as f32, and of a row of b and those behind it. */
+/* A range of elements: of rows of a, as f32, and of a row of b and those after it. */
 typedef struct rows_piece {
     const float *a[KILN_GEMM_ROWS];
     const void *b;
     size_t stride, rows; /* of b */
     size_t n;
-    bool cached; /* b need not be asked for */
+    bool cached; /* b need not be prefetched */
 } rows_piece;
 
-/* Adds products of count elements from k on: a vector's, or fewer. */
+/* Adds the products of count elements from k on, at most a vector. */
 KILN_INLINE void rows_step(kiln_vec (*products)[4], const rows_piece *piece, const void *const *rows, size_t m,
                            size_t k, size_t count, kiln_cpu_dtype dtype) {
     kiln_vec factors[4];
@@ -310,7 +311,7 @@ KILN_INLINE void rows_step(kiln_vec (*products)[4], const rows_piece *piece, con
     }
 }
 
-/* Multiplies m rows of a with a few of b, from a column on, each from its first byte to its last. */
+/* Multiplies m rows of a with a few rows of b, from a column on, each from its first byte to its last. */
 KILN_INLINE void multiply_group(rows_scratch *scratch, const rows_piece *piece, size_t m, size_t col,
                                 kiln_cpu_dtype dtype) {
     const size_t group = rows_at_a_time(m), line = 64 / kiln_dtype_size(dtype),
@@ -363,7 +364,8 @@ KILN_INLINE void add_products(const rows_scratch *scratch, float (*sums)[COLUMNS
 KILN_INLINE void multiply_piece(rows_scratch *scratch, float (*sums)[COLUMNS], const rows_piece *piece, size_t m,
                                 kiln_cpu_dtype dtype) {
     const size_t group = rows_at_a_time(m);
-    if (piece->rows < COLUMNS) memset(scratch->products, 0, sizeof scratch->products); /* some are not multiplied */
+    if (piece->rows < COLUMNS)
+        memset(scratch->products, 0, sizeof scratch->products); /* rows beyond b's are not multiplied */
     for (size_t col = 0; col < piece->rows; col += KILN_VEC) {
         for (size_t i = 0; i < KILN_VEC && col + i < piece->rows; i += group)
             multiply_group(scratch, piece, m, col + i, dtype);
@@ -371,7 +373,7 @@ KILN_INLINE void multiply_piece(rows_scratch *scratch, float (*sums)[COLUMNS], c
     }
 }
 
-/* Takes n elements of the rows of a, of the last several times if there are fewer than m. */
+/* Loads n elements of the rows of a, the last row several times if there are fewer than m. */
 KILN_INLINE void take_rows(rows_scratch *scratch, rows_piece *piece, const void *a, uint64_t stride, size_t rows,
                            size_t m, kiln_cpu_dtype dtype) {
     for (size_t r = 0; r < m; r++) {
@@ -383,7 +385,7 @@ KILN_INLINE void take_rows(rows_scratch *scratch, rows_piece *piece, const void 
     }
 }
 
-/* A block's columns of d, by m rows at least as many as a has. */
+/* A block's columns of d, with m rows, at least as many as a has. */
 KILN_INLINE void rows_block(rows_scratch *scratch, float (*sums)[COLUMNS], const kiln_gemm_args *args, uint64_t batch,
                             uint64_t first, size_t m, kiln_cpu_dtype dtype) {
     const uint64_t k_end = (uint64_t)args->k, most = KEPT / m;

@@ -1,4 +1,4 @@
-/* gemm_fp8 on the CPU, and its definition: w8a8_cpu.h tells how.
+/* gemm_fp8 on the CPU: the operator's definition, which is in w8a8_cpu.h.
  *
  * Floor: 2 m n k operations for gemm_fp8_tiles, one read of b at memory bandwidth for gemm_fp8_rows.
  * Test: build/tests/ops/w8a8_test. Bench: build/kiln bench gemm_fp8 --device cpu */

@@ -1,4 +1,4 @@
-/* gemm_int8, host side. int32 holds the products of 2^17 pairs of codes, and those of one more part of k. */
+/* gemm_int8, host side. int32 holds the products of 2^17 pairs of codes, and those of one more share of k. */
 #include <kiln/ops/gemm.h>
 #define KILN_HOST gemm_int8
 #include "kernels/common/operator.h"

@@ -1,5 +1,5 @@
-/* gemm_int8 on the CPU, and its definition: w8a8_cpu.h tells how, and gemm_int8_vnni.h how machines
- * with VNNI do it on levels x86-64-v3 and x86-64-v4, bit for bit the same.
+/* gemm_int8 on the CPU: the operator's definition, which is in w8a8_cpu.h. gemm_int8_vnni.h computes the same bits by
+ * VNNI, on machines of the levels x86-64-v3 and x86-64-v4 that have it.
  *
  * Floor: 2 m n k operations for gemm_int8_tiles, one read of b at memory bandwidth for gemm_int8_rows.
  * Test: build/tests/ops/w8a8_test. Bench: build/kiln bench gemm_int8 --device cpu */

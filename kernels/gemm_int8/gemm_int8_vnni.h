@@ -1,20 +1,20 @@
 /* gemm_int8 by VNNI, which adds products of four pairs of bytes to each lane of int32: of level x86-64-v4 with
- * AVX512_VNNI, of x86-64-v3 with AVX-VNNI. A machine of either level need not have it and is asked.
+ * AVX512_VNNI, of x86-64-v3 with AVX-VNNI. Not every machine of these levels has it, so that is checked.
  *
- * It multiplies bytes without a sign with bytes that have one: 128 is added to the codes of one factor, and 128 times
- * the sum of the other's taken away, where sums begin. Sums of products are exact, hence those of w8a8_cpu.h.
+ * It multiplies unsigned bytes with signed ones: 128 is added to the codes of one factor, and sums start from minus 128
+ * times the sum of the other's codes. Sums of products are exact, and so the same as in w8a8_cpu.h.
  *
  * Tiles: as there, but a lane of a column is four codes of k, and a step of k four of them. Rows: vectors along k, and
  * where groups have scales, which are multiplied with each lane's sum, codes are reordered so that a lane has the
- * products that it has there: those of each KILN_VEC-th code. The processor does not look beyond a page: the next row
- * of b is asked for while one is multiplied.
+ * products that it has there: those of each KILN_VEC-th code. The processor's own prefetching stops at a page: the next
+ * row of b is prefetched while one is multiplied.
  *
  * Measured on an AMD EPYC (Zen 5) that was busy with other work, one thread, processor time, beside w8a8_cpu.h in the
  * same run, one scale a tensor: 512 x 2048 x 4096 in 13.1 ms (656 G operations a second), 2.9 times as fast, on
  * x86-64-v4 and 20.9 ms, 3.4 times, on x86-64-v3; with 8192 rows of b and k = 4096, 1 row in 0.77 ms (43 GB/s) and 0.94
  * ms, 2.1 and 2.2 times; 8 rows in 1.73 ms and 1.96 ms, 2.8 and 3.3 times; with scales of groups 1.8 times at least.
  *
- * gemm_int8_amx.h does tiles instead where it may.
+ * gemm_int8_amx.h computes tiles instead where it may.
  *
  * Included once, by gemm_int8_cpu.c. */
 #include "kernels/common/extensions.h"
@@ -55,7 +55,7 @@ typedef __m256i codes_vec;
 
 enum { CODES = 4 * KILN_VEC /* of a vector */, UNROLLED = 8, ONES = 0x01010101 };
 
-/* The first count codes from source on, a vector at most, and zeros behind them. */
+/* The first count codes from source on, at most a vector, and zeros after them. */
 KILN_INLINE codes_vec load_codes(const uint8_t *source, size_t count) {
     if (count >= CODES) return LOAD(source);
 #if defined(__AVX512BW__)
@@ -67,14 +67,14 @@ KILN_INLINE codes_vec load_codes(const uint8_t *source, size_t count) {
 #endif
 }
 
-/* How many of count codes are at place i or behind. */
+/* How many of count codes are at place i or after it. */
 KILN_INLINE size_t behind(size_t count, size_t i) {
     return count > i ? count - i : 0;
 }
 
 /* ---- Tiles ---- */
 
-/* What a strip is worked on with, in place of floats: lanes of four codes. */
+/* Working memory for a strip, with lanes of four codes in place of floats. */
 typedef struct vnni_strip {
     codes_vec columns[GROUP / 4][TILE / KILN_VEC];
     codes_vec starts[TILE / KILN_VEC]; /* of sums */
@@ -83,8 +83,8 @@ typedef struct vnni_strip {
 _Static_assert(sizeof(vnni_strip) <= sizeof(((strip_scratch *)0)->columns), "is where columns are");
 _Static_assert(offsetof(strip_scratch, columns) % sizeof(codes_vec) == 0, "vectors are aligned");
 
-/* Takes a vector of each of b's rows from row v * KILN_VEC on, of the n codes that are left, as vector v of columns;
- * rows as transpose does. */
+/* Loads a vector of each of b's rows from row v * KILN_VEC on, of the n codes that are left, as vector v of the
+ * columns; rows as in transpose. */
 KILN_INLINE void transpose_codes(codes_vec (*columns)[TILE / KILN_VEC], size_t v, const uint8_t *b, uint64_t stride,
                                  size_t rows, size_t n) {
     kiln_vec block[KILN_VEC];
@@ -97,7 +97,7 @@ KILN_INLINE void transpose_codes(codes_vec (*columns)[TILE / KILN_VEC], size_t v
         columns[i][v] = (codes_vec)block[i];
 }
 
-/* Takes n codes of each of b's rows as columns, with zeros behind them up to whole vectors. */
+/* Loads n codes of each of b's rows as columns, with zeros after them up to whole vectors. */
 VNNI_INLINE void take_columns(vnni_strip *codes, const uint8_t *b, uint64_t stride, size_t rows, size_t n) {
     const size_t end = (rows + VECS * KILN_VEC - 1) / (VECS * KILN_VEC) * VECS;
     for (size_t v = 0; v < end; v++) {
@@ -171,7 +171,7 @@ VNNI static void multiply_strip_vnni(strip_scratch *scratch, const kiln_w8a8_arg
         scratch->b_scales[i] = kiln_w8a8_scale(&args->b_scales, s->col + i, k / GROUP);
     for (size_t row = 0; row < s->rows; row += ROWS) {
         float a_scales[ROWS] = {0};
-        for (size_t r = 0; r < ROWS; r++) { /* of the last row several, if there are no more */
+        for (size_t r = 0; r < ROWS; r++) { /* the last row several times, if there are no more */
             uint64_t place = s->row + kiln_min(row + r, s->rows - 1);
             for (size_t i = 0; i < n; i += CODES)
                 STORE(codes->a[r] + i, FLIP(load_codes(args->a + place * (uint64_t)args->a_stride + k + i, n - i)));
@@ -209,10 +209,10 @@ static size_t multiply_strip_extended(strip_scratch *scratch, const kiln_w8a8_ar
 
 enum { KEPT_CODES = 1 << 15 /* of a's rows: whole groups of each */, KEPT_GROUPS = KEPT_CODES / GROUP };
 
-/* What the rows are worked on with, behind rows_scratch: whole groups of each row of a, with zeros behind the last. */
+/* Working memory for the rows, after rows_scratch: whole groups of each row of a, with zeros after the last. */
 typedef struct vnni_rows {
     uint8_t a[KEPT_CODES];
-    codes_vec starts[KEPT_GROUPS]; /* of a group's sums; of all of a row's in its first */
+    codes_vec starts[KEPT_GROUPS]; /* of a group's sums; without groups, the first is that of the row */
     float a_scales[KEPT_GROUPS];
 } vnni_rows;
 _Static_assert(sizeof(vnni_rows) + sizeof(rows_scratch) <= KILN_CPU_SCRATCH, "fits");
@@ -230,7 +230,7 @@ KILN_INLINE codes_vec reorder(codes_vec codes) {
 #endif
 }
 
-/* Takes a piece's codes of row r of a. */
+/* Loads a piece's codes of row r of a. */
 VNNI_INLINE void take_row(vnni_rows *kept, const kiln_w8a8_args *args, const rows_piece *piece, size_t r, size_t m,
                           bool grouped) {
     const uint64_t row = piece->row + kiln_min(r, piece->rows - 1);
@@ -251,7 +251,7 @@ VNNI_INLINE void take_row(vnni_rows *kept, const kiln_w8a8_args *args, const row
     }
 }
 
-/* Adds to sums the products of a row of b with m rows of a, where no groups have scales. */
+/* Adds to sums the products of a row of b with m rows of a, if groups have no scales. */
 VNNI_INLINE void dot_rows(codes_vec *sums, const vnni_rows *kept, const uint8_t *b, uint64_t stride, size_t n,
                           size_t m) {
     KILN_UNROLL
@@ -266,7 +266,7 @@ VNNI_INLINE void dot_rows(codes_vec *sums, const vnni_rows *kept, const uint8_t 
     }
 }
 
-/* The same of codes whose groups have scales. */
+/* The same for codes whose groups have scales. */
 VNNI_INLINE void dot_groups(codes_vec *sums, const vnni_rows *kept, const uint8_t *b, uint64_t stride, size_t n,
                             size_t m, const kiln_w8a8_scales *b_scales, uint64_t row, uint64_t group) {
     for (size_t k = 0; k < n; k += GROUP) {
@@ -290,7 +290,7 @@ VNNI_INLINE void dot_groups(codes_vec *sums, const vnni_rows *kept, const uint8_
     }
 }
 
-/* A block's columns of d, by m rows at least as many as a has: the last of them several times. */
+/* A block's columns of d, with m rows, at least as many as a has: the last one several times. */
 VNNI_INLINE void codes_block_of(rows_scratch *scratch, const kiln_w8a8_args *args, rows_piece piece, size_t cols,
                                 size_t m, bool grouped) {
     vnni_rows *kept = (vnni_rows *)(void *)(scratch + 1);

@@ -6,11 +6,11 @@
 #include "kernels/common/operator.h"
 #include "kernels/gemm_nvfp4/gemm_nvfp4_args.h"
 
-/* k is divided where d alone would not occupy the device, into pieces of at least SPLIT_LEAST and a multiple of
+/* k is divided where the tiles of d would not occupy the device, into pieces of at least SPLIT_LEAST, multiples of
  * SPLIT_STEP. By portable tiles there are then about TILES_BLOCKS blocks, on every device. */
 enum { TILES_BLOCKS = 128, SPLIT_LEAST = 1024, SPLIT_STEP = 128, SPLITS_MOST = 32 };
 
-/* The end of the argument struct, copied as it is. */
+/* The last fields of the argument struct, copied as they are. */
 typedef struct gate {
     uint32_t gated;
     float bound;
@@ -28,7 +28,7 @@ enum { GATES = sizeof gates / sizeof *gates };
 
 /* ---- Checks ---- */
 
-/* A factor of a call, and what the sentences about it name. */
+/* A factor of a call, and what the messages about it name. */
 typedef struct factor {
     const char *codes_name, *rows_name, *scales_name, *scale_rows_name, *scale_cols_name, *layout_name;
     const char *global_name, *globals_name;
@@ -42,7 +42,7 @@ static int64_t round_up(int64_t size, int64_t multiple) {
     return size > 0 && size < INT64_MAX - multiple ? (size + multiple - 1) / multiple * multiple : size;
 }
 
-/* The factor with what its zeros stand for. */
+/* The factor with its defaults in place of zeros. */
 static factor resolved(factor f) {
     const bool swizzled = f.layout == KILN_SCALES_128X4;
     const int64_t blocks = round_up(f.k, 1 << KILN__NVFP4_BLOCK_LOG2) >> KILN__NVFP4_BLOCK_LOG2;
@@ -142,7 +142,7 @@ static kiln_nvfp4_operand argument_of(const factor *f) {
                                 .each = f->globals > 1};
 }
 
-/* Whether rows of codes begin on 16 bytes and their scales on 4; the addresses may be left out. */
+/* Whether rows of codes are aligned to 16 bytes and their scales to 4; the addresses may be left out. */
 static uint32_t is_wide(const factor *f, uintptr_t codes, uintptr_t scales) {
     const int64_t steps = f->rows > 1 ? f->scale_cols : 0;
     return kiln__rows_wide(codes, f->rows, f->stride, 0) & (((scales | (uintptr_t)steps) & 3) == 0) &
@@ -167,10 +167,10 @@ static kiln_status check_options(const char *name, const kiln_gemm_nvfp4_params 
 
 /* ---- Plans ---- */
 
-/* How a product is done. */
+/* How a product is computed. */
 typedef struct plan {
     unsigned kernel;
-    uint32_t rows, cols;    /* of d, that a block does */
+    uint32_t rows, cols;    /* of d, per block */
     uint32_t splits, split; /* how many blocks share the k of a tile, and how much of it each has */
     uint32_t shared_bytes;  /* dynamic shared memory */
     double cost;            /* relative to that of other plans */
@@ -184,7 +184,7 @@ static double tile_count(const kiln_gemm_nvfp4_params *params, const plan *way) 
     return (double)tiles_of(params->m, way->rows) * (double)tiles_of(params->n, way->cols);
 }
 
-/* Divides k into as many pieces as make `blocks` blocks. */
+/* Divides k into pieces such that there are about `blocks` blocks. */
 static void divide(const kiln_gemm_nvfp4_params *params, double blocks, plan *way) {
     uint64_t k = (uint64_t)params->k, most = k / SPLIT_LEAST;
     double wanted = blocks / tile_count(params, way);
@@ -196,10 +196,10 @@ static void divide(const kiln_gemm_nvfp4_params *params, double blocks, plan *wa
     way->splits = (uint32_t)((k + each - 1) / each);
 }
 
-/* The time of a plan, in elements of d times elements of k that a multiprocessor does at a rate of 1: rounds of blocks,
- * and where k is divided a second launch that reads the partial sums. */
+/* The predicted time of a plan, in products that a multiprocessor computes at a rate of 1: the rounds of blocks and,
+ * where k is divided, a second launch that reads the partial sums. */
 static double cost_of(const kiln_gemm_nvfp4_params *params, const plan *way, uint32_t multiprocessors, uint32_t rate) {
-    /* Of an H100, whose multiprocessors do 1.9e12 such a second in f16: 2 us, and 8 bytes at 3 TB/s. */
+    /* For an H100, whose multiprocessors do 1.9e12 of these a second in f16: 2 us, and 8 bytes at 3 TB/s. */
     const double join = 4e6, partial = 5;
     double rounds = __builtin_ceil(tile_count(params, way) * way->splits / multiprocessors);
     double cost = rounds * way->rows * way->cols * way->split / rate;
@@ -232,7 +232,7 @@ static void consider(const kiln_gemm_nvfp4_params *params, const kiln_module *mo
     }
 }
 
-/* The plan for few rows, where an image or the portable source has one: true. */
+/* Makes the plan for few rows. Returns whether the image or the portable source has one. */
 static bool plan_rows(const kiln_gemm_nvfp4_params *params, const kiln_module *module, uint32_t wide, plan *way) {
     const kiln_kernel_info *info = &module->kernels[KERNEL_gemm_nvfp4_mma_rows].info;
     *way = (plan){.kernel = KERNEL_gemm_nvfp4_rows,
@@ -344,7 +344,7 @@ static kiln_status gemm_nvfp4(kiln_stream *stream, const kiln_gemm_nvfp4_params 
     return launch_plan(stream, module->kernels, &args, &way, name);
 }
 
-/* Enough for the call whether its tensors are aligned or not. */
+/* Enough for the call, whether its tensors are aligned or not. */
 static kiln_status gemm_nvfp4_workspace_size(kiln_stream *stream, const kiln_gemm_nvfp4_params *params, unsigned part,
                                              const char *name, size_t *out_size) {
     const factor a = factor_a(params), b = factor_b(params);

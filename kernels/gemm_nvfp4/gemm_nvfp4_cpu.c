@@ -1,9 +1,9 @@
-/* gemm_nvfp4 on the CPU, and its definition: see gemm_nvfp4_gpu.c for the meaning of its kernels and blocks.
+/* gemm_nvfp4 on the CPU: the operator's definition. gemm_nvfp4_gpu.c says what its kernels and blocks do.
  *
- * All is dot products of up to 8 rows of a with a few rows of b, in vectors along k. A byte has the codes of an even
- * and of an odd column, so rows of a are taken apart into their even and their odd elements, as f32 with their blocks'
- * scales: once for all rows of b of a block. A vector of bytes of b then is two vectors of numbers, found in a table
- * where vectors can look up (AVX2: of 8 magnitudes, AVX-512: of all 16), times the scales of its blocks.
+ * Everything is dot products of up to 8 rows of a with a few rows of b, in vectors along k. A byte has the codes of an
+ * even and an odd column, so rows of a are separated into their even and odd elements, as f32 times their blocks'
+ * scales, once for all rows of b of a block. A vector of bytes of b is then two vectors of numbers, found in a table
+ * where the level has vector look-ups (AVX2: of 8 magnitudes, AVX-512: of all 16), times the scales of its blocks.
  *
  * Floor: one read of b at memory bandwidth for few rows, 2 m n k operations for many.
  * Test: build/tests/ops/gemm_nvfp4_test. Bench: build/kiln bench gemm_nvfp4 --device cpu */
@@ -22,7 +22,7 @@ enum {
     BLOCKS = KEPT / KILN_NVFP4_BLOCK + 2, /* of a row, and zeros for a vector's end */
     E4M3_NUMBERS = 128,                   /* that are not negative */
     LEAST = 16,                           /* bytes: whole vectors on each level, and whole blocks */
-    AHEAD = 512                           /* bytes of a row of b, asked for before they are needed */
+    AHEAD = 512                           /* bytes of a row of b, prefetched before they are needed */
 };
 
 typedef struct product_scratch {
@@ -62,7 +62,7 @@ KILN_INLINE void decode(const uint8_t *bytes, kiln_vec *low, kiln_vec *high) {
 #endif
 }
 
-/* Makes a table of E4M3, which is looked up. */
+/* Makes the look-up table of E4M3. */
 KILN_INLINE void make_table(product_scratch *scratch) {
     KILN_INDEPENDENT
     for (uint32_t code = 0; code < E4M3_NUMBERS; code++)
@@ -114,8 +114,8 @@ KILN_INLINE size_t bytes_of(const piece *p) {
     return (size_t)(p->k_end - p->k + 1) / 2;
 }
 
-/* Takes the rows of a apart; of the last several if there are fewer than m. Zeros fill up the last vector: what b's
- * codes are there does not count. */
+/* Separates the rows of a, the last one several times if there are fewer than m. Zeros fill up the last vector, so that
+ * b's codes there do not count. */
 KILN_INLINE void take_rows(product_scratch *scratch, const kiln_gemm_nvfp4_args *args, const piece *p, size_t m) {
     const size_t bytes = bytes_of(p);
     for (size_t r = 0; r < m; r++) {
@@ -186,7 +186,7 @@ KILN_INLINE void multiply_strip(product_scratch *scratch, const kiln_gemm_nvfp4_
         take_scales(scratch, scratch->scales[c], &args->b, p->col + col + c, p->k / KILN_NVFP4_BLOCK,
                     (bytes + BYTES - 1) / BYTES);
     KILN_UNROLL
-    for (size_t c = 0; c < strip; c++) /* of what is not there, the last row with scales that were: not used */
+    for (size_t c = 0; c < strip; c++) /* rows that do not exist: the last row with old scales, not used */
         rows[c] = args->b.codes + (p->col + col + kiln_min(c, count - 1)) * (uint64_t)args->b.stride + p->k / 2;
     KILN_UNROLL
     for (size_t r = 0; r < m; r++) {
@@ -218,7 +218,7 @@ KILN_INLINE void multiply_strip(product_scratch *scratch, const kiln_gemm_nvfp4_
     }
 }
 
-/* Makes the sums of up to m rows of a with all rows of b of `all`. */
+/* Computes the sums of up to m rows of a with all rows of b of `all`. */
 KILN_INLINE void multiply_rows(product_scratch *scratch, const kiln_gemm_nvfp4_args *args, const piece *all, size_t m) {
     memset(scratch->sums, 0, sizeof scratch->sums);
     for (uint64_t k = all->k; k < all->k_end; k += KEPT / m) {

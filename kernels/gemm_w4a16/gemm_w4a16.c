@@ -6,7 +6,7 @@
 #include "kernels/gemm_w4a16/gemm_w4a16_layout.h"
 #include <kiln/w4a16.h>
 
-/* k is divided where d alone would not occupy the device, into pieces of at least SPLIT_LEAST and a multiple of
+/* k is divided where the tiles of d would not occupy the device, into pieces of at least SPLIT_LEAST, multiples of
  * SPLIT_STEP. There are then about TILES_BLOCKS blocks of gemm_w4a16_tiles, on every device. */
 enum { TILES_BLOCKS = 128, SPLIT_LEAST = 512, SPLIT_STEP = 64, SPLITS_MOST = 32 };
 
@@ -40,7 +40,7 @@ static int64_t groups_of(const kiln_gemm_w4a16_params *params) {
     return params->group ? params->k / params->group : 1;
 }
 
-/* Checks the factors of a product with k, and gives whether they are aligned. */
+/* Checks the factors of a product with k, and says whether they are aligned. */
 static kiln_status check_factors(const char *name, const kiln_gemm_w4a16_params *params, int64_t a_stride,
                                  unsigned size_log2, uint32_t *out_wide) {
     const bool groups_first = params->scale_layout == KILN_W4A16_SCALES_K_N;
@@ -86,7 +86,7 @@ static kiln_status check_packed(const char *name, const kiln_gemm_w4a16_params *
 
 /* ---- Plans ---- */
 
-/* How a product is done. */
+/* How a product is computed. */
 typedef struct plan {
     unsigned kernel;
     uint32_t rows, cols;    /* of a tile; rows 0: all of a */
@@ -99,7 +99,7 @@ static uint64_t tiles_of(int64_t count, uint32_t tile) {
     return ((uint64_t)count + tile - 1) / tile;
 }
 
-/* Divides k into as many pieces as make `blocks` blocks. */
+/* Divides k into pieces such that there are about `blocks` blocks. */
 static void divide(const kiln_gemm_w4a16_params *params, double blocks, plan *way) {
     uint64_t k = (uint64_t)params->k, most = k / SPLIT_LEAST;
     double wanted = blocks / ((double)tiles_of(params->m, way->rows) * (double)tiles_of(params->n, way->cols));
@@ -111,10 +111,10 @@ static void divide(const kiln_gemm_w4a16_params *params, double blocks, plan *wa
     way->splits = (uint32_t)((k + each - 1) / each);
 }
 
-/* The time of a plan, in elements of d times elements of k that a multiprocessor does at a rate of 1: rounds of blocks,
- * and where k is divided a second launch that reads the partial sums. */
+/* The predicted time of a plan, in products that a multiprocessor computes at a rate of 1: the rounds of blocks and,
+ * where k is divided, a second launch that reads the partial sums. */
 static double cost_of(const kiln_gemm_w4a16_params *params, const plan *way, uint32_t multiprocessors, uint32_t rate) {
-    /* Of an H100, whose multiprocessors do 1.9e12 such a second: 2 us, and 8 bytes at 3 TB/s. */
+    /* For an H100, whose multiprocessors do 1.9e12 of these a second: 2 us, and 8 bytes at 3 TB/s. */
     const double join = 4e6, partial = 5;
     double tiles = (double)tiles_of(params->m, way->rows) * (double)tiles_of(params->n, way->cols);
     double cost = __builtin_ceil(tiles * way->splits / multiprocessors) * way->rows * way->cols * way->split / rate;

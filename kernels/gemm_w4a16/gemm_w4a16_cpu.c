@@ -1,10 +1,10 @@
-/* gemm_w4a16 on the CPU, and its definition: see gemm_w4a16_gpu.c for the meaning of its kernels and blocks.
+/* gemm_w4a16 on the CPU: the operator's definition. gemm_w4a16_gpu.c says what its kernels and blocks do.
  *
- * All is dot products of up to 8 rows of a with a few rows of weights, in vectors along k. A byte has an even and an
- * odd element of a row of weights, so rows of a are taken apart into their even and their odd elements, as f32 and
- * times pre_scale: once for all rows of weights of a block. A vector of bytes then is two vectors of weights. Where a
- * register holds all 16 integers (AVX-512) these are found in the group's table of q * scale + zero, two instructions
- * for 16 of them.
+ * Everything is dot products of up to 8 rows of a with a few rows of weights, in vectors along k. A byte has an even
+ * and an odd element of a row of weights, so rows of a are separated into their even and odd elements, as f32 times
+ * pre_scale, once for all rows of weights of a block. A vector of bytes is then two vectors of weights. Where a
+ * register holds all 16 integers (AVX-512), the weights are looked up in the group's table of q * scale + zero, two
+ * instructions for 16 of them.
  *
  * Floor: one read of the weights at memory bandwidth for up to 8 rows, 2 m n k operations for many.
  * Test: build/tests/ops/gemm_w4a16_test. Bench: build/kiln bench gemm_w4a16 --device cpu */
@@ -17,9 +17,9 @@ enum {
     COLUMNS = KILN_W4A16_BLOCK_COLUMNS,       /* of a block of gemm_w4a16_rows */
     KEPT = 1 << 14,                           /* elements of a's rows that are kept as f32 */
     STRIP = KILN_VEC_REGISTERS >= 32 ? 4 : 2, /* rows of weights at a time, at most */
-    GROUPS = KEPT / KILN_W4A16_CHUNK + 1,     /* at most, of a row of what is kept */
+    GROUPS = KEPT / KILN_W4A16_CHUNK + 1,     /* per row of what is kept, at most */
     LINE = 64,                                /* bytes */
-    AHEAD = 512                               /* bytes of a row of weights, asked for before they are needed */
+    AHEAD = 512                               /* bytes of a row of weights, prefetched before they are needed */
 };
 
 typedef struct product_scratch {
@@ -32,7 +32,7 @@ _Static_assert(sizeof(product_scratch) <= KILN_CPU_SCRATCH, "fits");
 
 /* ---- From integers to weights ---- */
 
-/* What makes weights of a group's integers. */
+/* What turns a group's integers into weights. */
 typedef struct decoder {
 #if defined(__AVX512F__)
     kiln_vec table;
@@ -87,7 +87,7 @@ KILN_INLINE size_t kept_at(size_t r, size_t m) {
     return r * (KEPT / 2 / m);
 }
 
-/* Takes the rows of a apart; of the last several if there are fewer than m. Zeros fill up the last vector. */
+/* Separates the rows of a, the last one several times if there are fewer than m. Zeros fill up the last vector. */
 KILN_INLINE void take_rows(product_scratch *scratch, const kiln_gemm_w4a16_args *args, const piece *p, size_t m,
                            kiln_cpu_dtype dtype) {
     float *tile = scratch->tile;
@@ -117,8 +117,8 @@ KILN_INLINE void take_rows(product_scratch *scratch, const kiln_gemm_w4a16_args 
     }
 }
 
-/* The scales, or zeros, of count rows of weights from a row on, for the groups from a k on; of the last row several if
- * there are fewer than STRIP. */
+/* The scales, or zeros, of count rows of weights from a row on, for the groups from a k on; the last row several times
+ * if there are fewer than STRIP. */
 KILN_INLINE void take_scales(float (*to)[GROUPS], const void *from, const kiln_gemm_w4a16_args *args, uint64_t col,
                              size_t count, const piece *p, kiln_cpu_dtype dtype) {
     const uint64_t first = p->k >> args->group_log2, groups = ((p->k_end - 1) >> args->group_log2) - first + 1;
@@ -241,7 +241,7 @@ KILN_INLINE void multiply_strip(product_scratch *scratch, const kiln_gemm_w4a16_
     }
 }
 
-/* Makes the sums of up to m rows of a with all rows of weights of `all`. */
+/* Computes the sums of up to m rows of a with all rows of weights of `all`. */
 KILN_INLINE void multiply_rows(product_scratch *scratch, const kiln_gemm_w4a16_args *args, const piece *all, size_t m,
                                kiln_cpu_dtype dtype) {
     memset(scratch->sums, 0, sizeof scratch->sums);

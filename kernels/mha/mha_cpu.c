@@ -1,5 +1,5 @@
-/* mha on the CPU: attention on contiguous keys and values, softmax(mask(scale * q k^T)) v. Its tiles and its floor are
- * told in attention_cpu.h, which is the whole of it.
+/* mha on the CPU: attention on contiguous keys and values, softmax(mask(scale * q k^T)) v. attention_cpu.h has all of
+ * it, with its tiles and its floor.
  *
  * Test: build/tests/ops/mha_test. Bench: build/kiln bench mha --device cpu */
 #define ATTEND mha_attend

@@ -1,6 +1,6 @@
-/* mha with products of 8 bits or of NVFP4: mha_quantize puts codes of q, k and v into the workspace, and
- * mha_int8_x_fp8_fwd or mha_fp8_fwd attends on them, or mha_quantize_nvfp4 and mha_nvfp4_fwd. Included by mha.c; the
- * call has been checked. */
+/* mha with products of 8 bits or of NVFP4: mha_quantize puts codes of q, k and v into the workspace, on which
+ * mha_int8_x_fp8_fwd or mha_fp8_fwd computes attention; for NVFP4, mha_quantize_nvfp4 and mha_nvfp4_fwd. Included by
+ * mha.c; the call has been checked. */
 #include "kernels/common/attention_nvfp4_host.h"
 #include "kernels/common/host.h"
 #include <kiln/ops/attention.h>
@@ -31,7 +31,8 @@ static const on_codes on_codes_of[] = {
 #undef ON_CODES
 };
 
-/* Both calls' params, with tensors in the workspace; `rest` is where what is left of it for either's own begins. */
+/* The params of both calls, with tensors in the workspace; `rest` is where the remainder begins, for each call's own
+ * use. */
 typedef struct on_codes_call {
     union {
         kiln_mha_quantize_params quantize;
@@ -51,7 +52,7 @@ static void *on_codes_place(const kiln_mha_params *params, uint64_t *end, int64_
     return (char *)params->workspace + start;
 }
 
-/* The fields of both ways to quantise, and of all attentions on codes. */
+/* The fields that both ways to quantise, and all kinds of attention on codes, have in common. */
 #define ON_CODES_QUANTIZE(params)                                                                   \
     .q = (params)->q, .k = (params)->k, .v = (params)->v, .cu_seqlens_k = (params)->cu_seqlens_k,   \
     .seqlens_k = (params)->seqlens_k, .tokens = (params)->tokens, .kv_tokens = (params)->kv_tokens, \
@@ -119,7 +120,7 @@ static void on_nvfp4_fill(const kiln_mha_params *params, on_codes_call *call) {
     call->rest = end;
 }
 
-/* How much of the rest each takes, one after the other in the same place. */
+/* How much of the rest each call takes, one after the other in the same place. */
 static kiln_status on_codes_sizes(kiln_stream *stream, const on_codes *of, const kiln_mha_params *params,
                                   on_codes_call *call, size_t *quantize, size_t *attend) {
     if (params->compute == KILN_MHA_COMPUTE_NVFP4) {

@@ -1,5 +1,5 @@
-/* mha_fp8_fwd on the CPU, and its definition: attention on q and k of E4M3 and v of E4M3. attention_codes_cpu.h has all
- * of it, and its floor.
+/* mha_fp8_fwd on the CPU, the operator's definition: attention on q and k of E4M3 and v of E4M3. attention_codes_cpu.h
+ * has all of it, and its floor.
  *
  * Test: build/tests/ops/mha_codes_test. Bench: build/kiln bench mha_fp8_fwd --device cpu */
 #include "kernels/common/cpu.h"

@@ -17,7 +17,7 @@ static const kiln__attention_operator attention_operator = {
     .tuned_count = KERNEL_mha_nvfp4_fwd_mma_128 - KERNEL_mha_nvfp4_fwd_mma_64 + 1,
 };
 
-/* All tokens of a head have one scale, or each its own. */
+/* All tokens of a head share one scale, or each has its own. */
 static kiln_status find_index(const char *name, const char *size, int64_t tokens, int64_t *scale_rows,
                               kiln_scale_index *out_index) {
     if (!*scale_rows) *scale_rows = tokens;
@@ -27,7 +27,7 @@ static kiln_status find_index(const char *name, const char *size, int64_t tokens
     return KILN_OK;
 }
 
-/* The call that params stand for; all but the tensors is checked. */
+/* The call that params describe. Everything but the tensors is checked. */
 static kiln_status read_params(const char *name, const kiln_mha_nvfp4_fwd_params *params, kiln__attention *p,
                                kiln_attention_nvfp4_args *args) {
     *p = (kiln__attention){
@@ -117,7 +117,7 @@ static kiln_status check_tensors(const char *name, kiln__attention *p, const kil
     return KILN_OK;
 }
 
-/* Tuned kernels do many rows at a time: where there are few, portable ones do. */
+/* Tuned kernels process many rows at a time; for few rows, portable ones are used. */
 static kiln__attention_plan plan_of(kiln__attention *p, const kiln_module *module, bool aligned) {
     const bool many = kiln__attention_rows(p) > KILN_ATTENTION_DECODE_ROWS;
     kiln__attention_plan way = kiln__attention_plan_of(p, &attention_operator, module, aligned && many);
@@ -125,7 +125,7 @@ static kiln__attention_plan plan_of(kiln__attention *p, const kiln_module *modul
     return way;
 }
 
-/* As kiln__attention_divide_keys, for partial results that have one number more, and whole tiles of v. */
+/* As kiln__attention_divide_keys, for partial results with one number more, and whole tiles of v. */
 static uint64_t divide_keys(kiln__attention *p, const kiln__attention_plan *way) {
     kiln_attention_args *args = &p->args;
     if (!kiln__attention_divide_keys(p, way)) return 0;
@@ -181,7 +181,7 @@ static kiln_status mha_nvfp4_fwd_workspace_size(kiln_stream *stream, const kiln_
     if (kiln__attention_is_empty(&p)) return KILN_OK;
     KILN__TRY(kiln__operator_require(stream, attention_operator.number, part, attention_operator.bundle, &module));
     kiln__attention_arguments(&p);
-    for (int aligned = 0; aligned <= 1; aligned++) { /* enough for both */
+    for (int aligned = 0; aligned <= 1; aligned++) { /* enough in either case */
         kiln__attention_plan way = plan_of(&p, module, aligned);
         const uint64_t size = divide_keys(&p, &way);
         if (size > *out_size) *out_size = size;

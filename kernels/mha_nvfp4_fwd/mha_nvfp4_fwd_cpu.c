@@ -1,8 +1,8 @@
-/* mha_nvfp4_fwd on the CPU, and its definition: attention on q, k and v in NVFP4, v transposed.
+/* mha_nvfp4_fwd on the CPU, the operator's definition: attention on q, k and v in NVFP4, v transposed.
  *
- * The loop is that of attention_codes_cpu.h: a tile of k is brought to one place as f32, each key with its scales, and
- * multiplied with the rows one at a time, in vectors along a head; then replaced by the tile of v, transposed back 16
- * keys of a channel at a time, whose numbers are added up with the weights four rows at a time.
+ * The loop is that of attention_codes_cpu.h: a tile of k is converted to f32, each key times its scales, and multiplied
+ * with one row at a time, in vectors along a head. The tile of v then takes its place, transposed back 16 keys of a
+ * channel at a time, and is multiplied with the weights of four rows at a time.
  *
  * Floor: one read of k and v at memory bandwidth when tokens are generated, 4 * rows * keys * head_dim operations for
  * prompts. Test: build/tests/ops/mha_nvfp4_fwd_test. Bench: build/kiln bench mha_nvfp4_fwd --device cpu */
@@ -21,19 +21,19 @@ enum {
     BLOCK = 4 /* rows whose results are added up at a time */
 };
 
-/* What a group holds of its rows; those beyond the last, up to whole BLOCKs, are zeros. */
+/* What a block holds of its rows; those beyond the last, up to whole BLOCKs, are zeros. */
 typedef struct state {
     float queries[ROWS][SIZE], results[ROWS][SIZE];
     float tile[KEYS][SIZE]; /* of k, then of v */
     float weights[ROWS][KEYS];
-    float origin[ROWS];             /* the multiple of ln 2 that weights are taken from; -inf before the first key */
-    float sum[ROWS], rounded[ROWS]; /* of weights, and of them as codes */
+    float origin[ROWS];             /* the multiple of ln 2 that weights are relative to; -inf before the first key */
+    float sum[ROWS], rounded[ROWS]; /* of the weights, and of their codes */
     kiln_window windows[ROWS];
     uint32_t rows, padded; /* elements of a head, up to whole vectors */
 } state;
 _Static_assert(sizeof(state) <= KILN_CPU_SCRATCH, "fits");
 
-/* The row's token and head. */
+/* The token and the head of a row. */
 typedef struct place {
     uint64_t token;
     uint32_t head;
@@ -45,7 +45,7 @@ KILN_INLINE place place_of(const kiln_attention_args *args, const kiln_sequence 
 
 enum { BLOCK_KEYS = KILN_NVFP4_BLOCK, BLOCK_BYTES = KILN_NVFP4_BLOCK_BYTES };
 
-/* A block's numbers, times the scale. */
+/* The numbers of a block of 16, times the scale. */
 KILN_INLINE void block_load(float *to, const uint8_t *codes, uint8_t block_scale, float scale) {
     const float each = kiln_e4m3_value(block_scale);
     KILN_INDEPENDENT
@@ -53,7 +53,7 @@ KILN_INLINE void block_load(float *to, const uint8_t *codes, uint8_t block_scale
         to[i] = kiln_e2m1_value(codes[i / 2] >> i % 2 * 4 & 15) * each * scale;
 }
 
-/* The numbers of a head, the so-manieth of q or k, to the end of its last vector. */
+/* The numbers of a head of q or k, given its number among all, to the end of its last vector. */
 KILN_INLINE void head_load(float *to, const kiln_attention_nvfp4_args *args, const void *codes, const uint8_t *blocks,
                            uint64_t number, float scale) {
     float block[BLOCK_KEYS];
@@ -93,7 +93,7 @@ KILN_INLINE void load_values(state *held, const kiln_attention_nvfp4_args *args,
         memset(held->tile[i] + size, 0, (held->padded - size) * sizeof(float));
 }
 
-/* Brings the tile's keys, or their values; zeros from end on. */
+/* Loads the tile's keys or values; zeros from `end` on. */
 KILN_INLINE void load_tile(state *held, const kiln_attention_nvfp4_args *args, const kiln_sequence *s, bool values,
                            uint32_t batch, uint32_t kv_head, uint32_t key, uint32_t end) {
     const kiln_attention_codes_args *codes = &args->codes;
@@ -141,7 +141,7 @@ KILN_INLINE void score_row(state *held, uint32_t r) {
     }
 }
 
-/* A row's products become its weights, as codes; its old result is scaled to the new origin. */
+/* Turns a row's products into weights, as codes, and rescales its previous result to the new origin. */
 KILN_INLINE void weigh(state *held, const kiln_attention_args *args, uint32_t r, uint32_t key) {
     float *weights = held->weights[r], max = -KILN_INFINITY, sums[KEYS], rounded[KEYS];
     kiln_window window = held->windows[r];
@@ -170,7 +170,7 @@ KILN_INLINE void weigh(state *held, const kiln_attention_args *args, uint32_t r,
         held->results[r][d] *= keep;
 }
 
-/* Adds the tile's values, each with its weight, to the results of BLOCK rows. */
+/* Adds the tile's values, times their weights, to the results of BLOCK rows. */
 KILN_INLINE void add_values(state *held, uint32_t first) {
     for (uint32_t d = 0; d < held->padded; d += KILN_VEC) {
         kiln_vec sums[BLOCK];
@@ -220,7 +220,7 @@ KILN_INLINE void write_lse(const kiln_attention_args *args, place at, float orig
         args->lse[at.head * (uint64_t)args->tokens + at.token] = sum == 0.0f ? -KILN_INFINITY : origin + kiln_log(sum);
 }
 
-/* By how much the row's scores are greater than those of the keys whose mean was taken away. */
+/* The amount by which the row's scores exceed those of keys without their mean. */
 KILN_INLINE float score_of_means(const state *held, const kiln_attention_codes_args *args, uint32_t r,
                                  uint64_t channels) {
     float sum = 0.0f;
@@ -230,8 +230,8 @@ KILN_INLINE float score_of_means(const state *held, const kiln_attention_codes_a
     return sum * args->plain.scale;
 }
 
-/* Results are divided by the sum of their weights' codes, and get v's scales and means; where groups share a row's keys
- * each leaves its own, times that sum. */
+/* Writes results, divided by the sum of their weights' codes, times v's scales, plus its means; where blocks share a
+ * row's keys, each leaves its own, times that sum. */
 KILN_INLINE void end_rows(state *held, const kiln_attention_codes_args *args, const kiln_sequence *s,
                           const kiln_attention_work *work, kiln_cpu_dtype dtype) {
     const kiln_attention_args *plain = &args->plain;
@@ -266,8 +266,8 @@ KILN_INLINE void mha_nvfp4_fwd_attend(const void *arguments, const kiln_cpu_span
     const kiln_attention_args *plain = &codes->plain;
     state *held = span->scratch;
     held->padded = (plain->head_dim + KILN_VEC - 1) / KILN_VEC * KILN_VEC;
-    for (uint64_t group = span->begin; group < span->end; group++) {
-        uint32_t tile = (uint32_t)(group % span->grid[0]), block = (uint32_t)(group / span->grid[0]);
+    for (uint64_t index = span->begin; index < span->end; index++) {
+        uint32_t tile = (uint32_t)(index % span->grid[0]), block = (uint32_t)(index / span->grid[0]);
         kiln_attention_work work = kiln_attention_work_of(plain, tile, block);
         if (work.batch >= plain->batch) break;
         kiln_sequence s = kiln_sequence_of(plain, work.batch);
@@ -292,16 +292,16 @@ KILN_INLINE void mha_nvfp4_fwd_attend(const void *arguments, const kiln_cpu_span
 
 KILN_CPU_KERNEL(mha_nvfp4_fwd_attend)
 
-/* The rows of a token: KILN_ATTENTION_SUBGROUPS heads for each group. */
+/* The rows of a token: KILN_ATTENTION_SUBGROUPS heads for each block. */
 KILN_INLINE void mha_nvfp4_fwd_join(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_attention_args args = *(const kiln_attention_args *)arguments; /* a copy, which no store can change */
     const float *scales = kiln_partial_scales(&args);
     uint32_t heads = args.kv_heads * args.group;
-    for (uint64_t group = span->begin; group < span->end; group++) {
-        uint32_t first = (uint32_t)(group % span->grid[0]) * KILN_ATTENTION_SUBGROUPS;
-        place at = {.token = group / span->grid[0]};
+    for (uint64_t index = span->begin; index < span->end; index++) {
+        uint32_t first = (uint32_t)(index % span->grid[0]) * KILN_ATTENTION_SUBGROUPS;
+        place at = {.token = index / span->grid[0]};
         if (at.token >= (uint64_t)args.tokens) break;
-        if (!kiln_sequence_has(&args, (uint32_t)at.token)) continue; /* nothing was written */
+        if (!kiln_sequence_has(&args, (uint32_t)at.token)) continue; /* there are no partial results */
         for (at.head = first; at.head < kiln_min(first + KILN_ATTENTION_SUBGROUPS, heads); at.head++) {
             float max = -KILN_INFINITY, sum = 0.0f, rounded = 0.0f, result[SIZE] = {0};
             for (uint32_t split = 0; split < args.splits; split++)

@@ -21,7 +21,7 @@ static const kiln__attention_operator operator_mha_paged = {
     .no_masks = 1u << KERNEL_mha_paged_wgmma_256,
 };
 
-/* What the cache and block_table say. */
+/* The sizes and strides of the cache and of block_table. */
 static kiln_status read_blocks(const char *name, const kiln_mha_paged_params *params, kiln__attention *p) {
     int64_t capacity;
     KILN__REQUIRE(params->block_size && !(params->block_size & (params->block_size - 1)),
@@ -38,7 +38,7 @@ static kiln_status read_blocks(const char *name, const kiln_mha_paged_params *pa
     return KILN_OK;
 }
 
-/* What the cache's elements are, and their scales. */
+/* The type of the cache's elements, and their scales. */
 static kiln_status read_codes(const char *name, const kiln_mha_paged_params *params, kiln__attention *p) {
     const float *const scales[] = {params->k_scale, params->v_scale};
     KILN__TRY(kiln__cache_type_check(name, params->cache_type));
@@ -71,7 +71,7 @@ static kiln_status read_tree(const char *name, const kiln_mha_paged_params *para
     return kiln__packed_check(name, "tree_mask", params->tree_mask, true, p->tokens, words);
 }
 
-/* The call that params stand for; all but the tensors is checked. */
+/* The call that params describe. Everything but the tensors is checked. */
 static kiln_status read_params(const char *name, const kiln_mha_paged_params *params, kiln__attention *p) {
     *p = (kiln__attention){
         KILN__ATTENTION_OF(params),

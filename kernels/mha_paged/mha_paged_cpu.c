@@ -1,5 +1,5 @@
-/* mha_paged on the CPU: attention on keys and values in blocks of a cache, softmax(mask(scale * q k^T)) v. Its tiles
- * and its floor are told in attention_cpu.h, which is the whole of it.
+/* mha_paged on the CPU: attention on keys and values in blocks of a cache, softmax(mask(scale * q k^T)) v.
+ * attention_cpu.h has all of it, with its tiles and its floor.
  *
  * Test: build/tests/ops/mha_paged_test. Bench: build/kiln bench mha_paged --device cpu */
 #define ATTEND mha_paged_attend

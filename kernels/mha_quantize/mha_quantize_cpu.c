@@ -9,17 +9,17 @@
 #define JOIN     mha_quantize_join
 #include "kernels/common/mha_quantize_cpu.h"
 
-/* A block's tokens of one head. */
+/* The tokens of one head that a block quantises. */
 typedef struct head {
     const void *from;
     uint8_t *to;
     const float *means; /* [batch, kv_heads, head_dim], from the head on; NULL: none */
     uint64_t stride, codes_stride, offset;
     uint32_t first, end;
-    uint32_t size, kv_size; /* of a head, and of all heads of k: from sequence to sequence of means */
+    uint32_t size, kv_size; /* of a head, and of all heads of k: the stride between sequences in means */
 } head;
 
-/* A token's numbers less their mean; zeros where it belongs to no sequence. Returns the sequence. */
+/* A token's numbers minus the means; zeros if it belongs to no sequence. Returns the sequence. */
 KILN_INLINE uint32_t token_load(const kiln_mha_quantize_args *args, const head *h, uint32_t token, bool is_key,
                                 float *values, kiln_cpu_dtype dtype) {
     uint32_t sequence = is_key ? sequence_of_key(args, token) : 0;
@@ -40,7 +40,7 @@ KILN_INLINE void store(uint8_t *codes, const float *values, float factor, uint32
         codes[d] = code_of(values[d] * factor, e4m3);
 }
 
-/* What is worked on: a token, and the greatest magnitudes of all. */
+/* Working memory: a token, and the greatest magnitudes of all. */
 typedef struct tokens {
     float values[SIZE], amax[TOKENS];
 } tokens;

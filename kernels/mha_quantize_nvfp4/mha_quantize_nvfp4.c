@@ -8,7 +8,7 @@
 #include "kernels/common/mha_quantize_host.h"
 #include "kernels/mha_quantize_nvfp4/mha_quantize_nvfp4_args.h"
 
-/* Whether there is nothing to write of q, and of k and v. */
+/* Whether nothing is to be written for q, and for k and v. */
 static bool lacks_queries(const kiln_mha_quantize_nvfp4_params *params) {
     return !params->tokens || !params->heads || !params->head_dim;
 }

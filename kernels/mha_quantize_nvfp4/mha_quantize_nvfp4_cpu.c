@@ -12,7 +12,7 @@
 
 enum { BLOCK = KILN_NVFP4_BLOCK, BLOCK_BYTES = KILN_NVFP4_BLOCK_BYTES };
 
-/* The greatest magnitude of some numbers. NaN is not greater. */
+/* The greatest magnitude of numbers. NaN is not greater. */
 KILN_INLINE float greatest_of(const float *values, uint32_t count) {
     uint32_t greatest = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -22,7 +22,7 @@ KILN_INLINE float greatest_of(const float *values, uint32_t count) {
     return kiln_float(greatest);
 }
 
-/* A block's codes. Returns its scale. */
+/* Writes the codes of a block of 16. Returns its scale. */
 KILN_INLINE uint8_t block_codes(uint8_t *codes, const float *values, float encode) {
     uint8_t each[BLOCK];
     const uint32_t scale = kiln_nvfp4_scale(kiln_bits(greatest_of(values, BLOCK)), encode);
@@ -107,7 +107,7 @@ KILN_INLINE void values_codes(const kiln_mha_quantize_nvfp4_args *args, uint32_t
 
 KILN_INLINE void mha_quantize_nvfp4_codes(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_mha_quantize_nvfp4_args args =
-        *(const kiln_mha_quantize_nvfp4_args *)arguments; /* no store changes it */
+        *(const kiln_mha_quantize_nvfp4_args *)arguments; /* a copy, which no store can change */
     const kiln_mha_quantize_args *plain = &args.plain;
     for (uint64_t block = span->begin; block < span->end; block++) {
         const uint32_t number = (uint32_t)(block / span->grid[0]), place = (uint32_t)(block % span->grid[0]);
