@@ -5,6 +5,9 @@ GGML_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kiln/llama.cpp-$(GGML_SDIST)
 # The release of PyPI's llama-cpp-python whose source distribution has the llama.cpp that is built against.
 GGML_SDIST := 0.3.36
 
+## GGML_CASES: sample: check-ggml runs a sample of llama.cpp's own cases on the CPU, too, and not all of them
+GGML_CASES ?= all
+
 GGML_BINDING := loader/bindings/ggml
 # The binding's own, each with a file for CPUs and one for GPUs.
 GGML_KERNELS := map mul_vec
@@ -40,8 +43,8 @@ $(OUT)/libggml-kiln.so: $(GGML_OBJECTS) $(OUT)/libkiln.a
 	$(CC) -shared -Wl,-z,nodelete -Wl,--no-undefined -o $@ $^ -L$(GGML_DIR)/build/bin -lggml-base $(KILN_LDFLAGS) -lm
 
 .PHONY: check-ggml
-check-ggml: ## llama.cpp on kiln: builds it, the first time for ten minutes, and runs its tests and a model; not in check
+check-ggml: ## llama.cpp on kiln: builds it, the first time for minutes, and runs its tests and a model; not in check
 	@scripts/deps.sh ggml
 	@$(GGML_BINDING)/build.sh $(GGML_SDIST) '$(GGML_DIR)'
 	@$(SUBMAKE) all sim $(OUT)/libggml-kiln.so GGML_DIR='$(GGML_DIR)'
-	@KILN_BUILD=$(OUT) GGML_DIR='$(GGML_DIR)' PYTHON_DIR='$(PYTHON_DIR)' tests/bindings/ggml.sh
+	@KILN_BUILD=$(OUT) GGML_CASES=$(GGML_CASES) GGML_DIR='$(GGML_DIR)' PYTHON_DIR='$(PYTHON_DIR)' tests/bindings/ggml.sh
