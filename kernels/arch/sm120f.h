@@ -1,12 +1,13 @@
-/* Raw instructions of sm_120a and its family (sm_120f): products of E2M1 with scales for blocks, by warps. */
+/* Raw instructions of sm_120a and its family (sm_120f): matrix products of E2M1 with block scales, by warps. */
 #ifndef KILN_KERNELS_ARCH_SM120F_H
 #define KILN_KERNELS_ARCH_SM120F_H
 
 #include <stdint.h>
 
-/* sums[16 x 8] += (a_scales a)[16 x 64] (b_scales b)[64 x 8], a scale of E4M3 for each 16 of k: four bytes for a row.
- * Those of a are of two products: of each four lanes the lower two (A_PAIR 0) or the upper two (1) have those of row
- * lane / 4, then of that 8 below it. Those of b are of four: lane B_LANE of each four has those of column lane / 4. */
+/* sums[16 x 8] += (a_scales a)[16 x 64] (b_scales b)[64 x 8], with a scale in E4M3 for each 16 of k: four bytes for a
+ * row. Lanes hold a's scales of two products: of each four the lower two (A_PAIR 0) or the upper two (1) have those of
+ * row lane / 4, then of row + 8. They hold b's scales of four: lane B_LANE of each four has those of column lane / 4.
+ */
 template <int A_PAIR, int B_LANE>
 static __device__ __forceinline__ void kiln_sm120f_mma_nvfp4(float *sums, const uint32_t *a, const uint32_t *b,
                                                              uint32_t a_scales, uint32_t b_scales) {

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* The codes of 8 numbers, of which what is beyond 6 becomes 6. */
+/* The codes of 8 numbers; magnitudes above 6 become 6. */
 static __device__ __forceinline__ uint32_t kiln_sm120f_cvt_e2m1x8_f32(const float *values) {
     uint32_t codes;
     asm("{.reg .b8 pair0, pair1, pair2, pair3; cvt.rn.satfinite.e2m1x2.f32 pair0, %2, %1; cvt.rn.satfinite.e2m1x2.f32 "

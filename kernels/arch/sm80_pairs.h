@@ -17,7 +17,7 @@ static __device__ __forceinline__ uint32_t kiln_sm80_fma_bf16x2(uint32_t a, uint
     return d;
 }
 
-/* Loads 2 bytes where `present`, zeros elsewhere. Volatile: loads stay before what was written behind them. */
+/* Loads 2 bytes where `present`, zeros elsewhere. Volatile, so that the load stays before the writes that follow it. */
 static __device__ __forceinline__ uint32_t kiln_sm80_load_u16(const void *global, bool present) {
     uint16_t half;
     asm volatile("{.reg .pred present; setp.ne.u32 present, %2, 0; mov.b16 %0, 0; @present ld.global.u16 %0, [%1];}"

@@ -1,5 +1,5 @@
-/* Attention on NVFP4: where v's blocks are, and what weights become, one text for host C and both device compilers. The
- * includer (device.h, cpu.h) defines KILN_INLINE.
+/* Attention on NVFP4: where v's blocks are, and what weights become, one source for host C and both device compilers.
+ * The includer (device.h, cpu.h) defines KILN_INLINE.
  *
  * Weights become NVFP4 16 keys at a time, those that share a scale of v. They are of 2^(x - m), as attention_codes.h
  * tells of codes of 8 bits: as m is a whole number, their codes do not depend on the order of keys, but for scales that

@@ -10,8 +10,8 @@
 
 #define KILN_E2M1_GREATEST 6.0f
 
-/* Of a and a constant b, which is that of NaN and b, in one instruction: vectors of the CPU and NVIDIA have the choice
- * as it is written, AMD the functions of C. */
+/* The minimum and maximum of a and a constant b, which give b for NaN, in one instruction: CPU vectors and NVIDIA's
+ * compiler have one for the conditional as it is written, AMD's for C's functions. */
 #if defined(__HIP__)
 #define KILN_E2M1_MIN(a, b) __builtin_fminf(a, b)
 #define KILN_E2M1_MAX(a, b) __builtin_fmaxf(a, b)
@@ -20,16 +20,16 @@
 #define KILN_E2M1_MAX(a, b) ((a) > (b) ? (a) : (b))
 #endif
 
-/* 0 to 15. Adding a power of two whose ulp is the distance of the format's numbers around a magnitude rounds it to
- * that: the sum's bits are then how many such distances it is, of which each power has two more than the one before. */
+/* The code, 0 to 15. Adding a power of two whose ulp is the spacing of the format around a magnitude rounds the
+ * magnitude to that spacing; the sum's low bits count the steps, and each further exponent has two more. */
 KILN_INLINE uint8_t kiln_e2m1_of(float value) {
     float below = KILN_E2M1_MIN(value, KILN_E2M1_GREATEST); /* NaN too */
     float bounded = KILN_E2M1_MAX(below, -KILN_E2M1_GREATEST);
     float magnitude = __builtin_fabsf(bounded);
-    float normal = KILN_E2M1_MAX(magnitude, 1.0f); /* below 1 the distances are those above it */
+    float normal = KILN_E2M1_MAX(magnitude, 1.0f); /* below 1 the spacing is that above 1 */
     uint32_t power = kiln_bits(normal) & 0x7f800000u;
     float sum =
-        KILN_FMA(kiln_float(power), 0x1.000004p22f, magnitude); /* 2 distances more are for the exponent's bias */
+        KILN_FMA(kiln_float(power), 0x1.000004p22f, magnitude); /* the 2 further steps are for the exponent's bias */
     uint32_t code = kiln_bits(sum) + (power >> 22);
     return (uint8_t)((code & 7u) | (kiln_bits(bounded) >> 28 & 8u));
 }

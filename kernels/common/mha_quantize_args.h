@@ -1,18 +1,18 @@
-/* Quantising for attention, mha_quantize and mha_quantize_nvfp4: the one argument of mha_quantize's kernels, and of
- * those of the other that have channels. */
+/* Quantising for attention, mha_quantize and mha_quantize_nvfp4: the one argument of mha_quantize's kernels, and of the
+ * kernels of mha_quantize_nvfp4 that process channels. */
 #ifndef KILN_KERNELS_COMMON_MHA_QUANTIZE_ARGS_H
 #define KILN_KERNELS_COMMON_MHA_QUANTIZE_ARGS_H
 
 #include "kernels/common/attention_codes_args.h"
 
 enum {
-    KILN_MHA_QUANTIZE_PIECE = 8,       /* elements of a head that a thread works on */
-    KILN_MHA_QUANTIZE_TOKENS = 128,    /* of one head, that a block makes codes of: those of the largest group */
-    KILN_MHA_QUANTIZE_CHUNK = 256,     /* tokens, at least, of which a block has the sums */
+    KILN_MHA_QUANTIZE_PIECE = 8,    /* elements of a head per thread */
+    KILN_MHA_QUANTIZE_TOKENS = 128, /* of one head, that a block quantises: those of the largest group with a scale */
+    KILN_MHA_QUANTIZE_CHUNK = 256,  /* tokens that a block sums, at least */
     KILN_MHA_QUANTIZE_CHUNKS_MOST = 64 /* of a sequence */
 };
 
-/* What is known of a channel: the sum of its numbers, the greatest, and the greatest of their negatives. */
+/* The statistics of a channel: the sum of its numbers, the greatest, and the greatest of their negatives. */
 typedef enum kiln_channel_fact {
     KILN_CHANNEL_SUM,
     KILN_CHANNEL_HIGH,
@@ -48,9 +48,9 @@ typedef struct kiln_mha_quantize_args {
     uint32_t kv_heads;
     uint32_t head_dim;
     uint32_t max_seqlen_k;
-    uint32_t chunk;        /* tokens of a sequence that a block has the sums of */
+    uint32_t chunk;        /* tokens of a sequence that a block sums */
     uint32_t chunks;       /* of the longest sequence */
-    uint32_t columns_log2; /* threads that share a token in sums, a piece each: the others have other tokens */
+    uint32_t columns_log2; /* threads that share a token in the sums, a piece each; others have other tokens */
     uint32_t e4m3;         /* non-zero: codes of q and k are E4M3, else int8 */
     uint32_t wide;         /* non-zero: pieces of q, k and v are 16-byte aligned, and those of codes 8-byte */
     kiln_scale_index q_index;

@@ -1,9 +1,9 @@
-/* Quantising for attention on devices: what is known of the channels of k and v.
+/* Quantising for attention on devices: the statistics of the channels of k and v.
  *
- * CHANNELS: a block has of one head of k or v some hundred tokens of one sequence, and of each channel its sum, its
- * greatest and its least number. A thread has 8 channels of every so many tokens; threads of the same channels meet in
- * shared memory, by halves. The order of additions is part of what is computed: it does not depend on the device. JOIN:
- * a thread adds up a channel's chunks, in their order, and has its mean and v's scale.
+ * CHANNELS: a block takes a few hundred tokens of a sequence, of one head of k or v, and finds each channel's sum,
+ * greatest and least number. A thread has 8 channels of every n-th token; threads with the same channels combine their
+ * results in shared memory, by halves. The order of additions is part of the definition and the same on every device.
+ * JOIN: a thread adds up a channel's chunks, in their order, and computes the mean and, for v, the scale.
  *
  * Includers define CHANNELS and JOIN, the entries' names, and what mha_quantize_keys.h asks for. */
 #include "kernels/common/global.h"
@@ -12,7 +12,7 @@
 
 enum { PIECE = KILN_MHA_QUANTIZE_PIECE, TOKENS = KILN_MHA_QUANTIZE_TOKENS, SUBGROUPS = KILN_BLOCK / KILN_SUBGROUP };
 
-/* The numbers of a piece, of which a head has so many: zeros behind them. */
+/* Loads the count numbers that a head has of a piece; zeros after them. */
 KILN_INLINE void piece_load(float *values, const kiln_element *from, uint32_t count, uint32_t wide) {
     if (wide && count >= PIECE) {
         KILN_UNROLL

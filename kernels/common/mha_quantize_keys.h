@@ -1,4 +1,4 @@
-/* Quantising for attention, on all backends: which keys a sequence has, and what is known of its channels. The includer
+/* Quantising for attention, on all backends: the keys of a sequence, and the statistics of its channels. The includer
  * (device.h, cpu.h) defines KILN_INLINE, and its own includer value_scale(amax), the scale of a channel of v. */
 #ifndef KILN_KERNELS_COMMON_MHA_QUANTIZE_KEYS_H
 #define KILN_KERNELS_COMMON_MHA_QUANTIZE_KEYS_H
@@ -22,7 +22,7 @@ KILN_INLINE keys keys_of(const kiln_mha_quantize_args *args, uint32_t batch) {
     return k;
 }
 
-/* The sequence that a key belongs to: of several the first that ends behind it. args->batch: none. */
+/* The sequence that a key belongs to: the first that ends after it. args->batch: none. */
 KILN_INLINE uint32_t sequence_of_key(const kiln_mha_quantize_args *args, uint32_t key) {
     uint32_t batch = 0, end = args->batch;
     if (!args->cu_seqlens_k) batch = key / args->max_seqlen_k;
@@ -38,19 +38,19 @@ KILN_INLINE uint32_t sequence_of_key(const kiln_mha_quantize_args *args, uint32_
     return key - k.first < k.count ? batch : args->batch;
 }
 
-/* Where the facts of a sequence's chunk are; tensor: 0 is k, 1 is v. */
+/* The place of the statistics of a sequence's chunk. tensor: 0 is k, 1 is v. */
 KILN_INLINE float *facts_of(const kiln_mha_quantize_args *args, uint32_t tensor, uint32_t batch, uint32_t kv_head,
                             uint32_t chunk) {
     uint64_t place = ((uint64_t)tensor * args->batch + batch) * args->kv_heads + kv_head;
     return args->partials + (place * args->chunks + chunk) * KILN_CHANNEL_FACTS * args->head_dim;
 }
 
-/* Whether a tensor's channels have to be known. */
+/* Whether the statistics of a tensor's channels are needed. */
 KILN_INLINE bool needs_channels(const kiln_mha_quantize_args *args, uint32_t tensor) {
     return tensor ? args->v_codes != 0 : args->k_codes && args->k_means;
 }
 
-/* Writes the mean of a channel, and the scale where it is of v, from its facts and the number of its keys. */
+/* Writes the mean of a channel, and for v its scale, from its statistics and the number of its keys. */
 KILN_INLINE void finish_channel(const kiln_mha_quantize_args *args, uint32_t tensor, uint64_t channel, float sum,
                                 float high, float low, uint32_t count) {
     float *means = tensor ? args->v_means : args->k_means, mean = 0.0f;

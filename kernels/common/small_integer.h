@@ -7,8 +7,8 @@
 
 #include "kernels/common/float16.h"
 
-/* The integer nearest to value, which is bounded to [least, greatest]; both within +-2^22. Adding 1.5 * 2^23 leaves it
- * in the low bits of the sum. */
+/* The integer nearest to value, limited to [least, greatest], which are within +-2^22. Adding 1.5 * 2^23 leaves it in
+ * the low bits of the sum. */
 KILN_INLINE int32_t kiln_small_integer_of(float value, float least, float greatest) {
     const float anchor = 0x1.8p23f;
     float number = value == value ? value : 0.0f;

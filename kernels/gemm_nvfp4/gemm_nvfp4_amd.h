@@ -5,7 +5,7 @@
  * stage, of which there are two in LDS: while one is multiplied the next one's codes are on their way into registers,
  * 16 bytes of a row and their two scales by a thread, which makes f16 of them on their way to the other at the end; one
  * barrier a stage. A row of a stage is 64 bytes and 16 more, whereby neither writes nor reads meet a bank twice. Blocks
- * go over d in groups of 8 rows of tiles, so that what they read stays in L2; where a chip is of several dies, to which
+ * go over d in bands of 8 rows of tiles, so that what they read stays in L2; where a chip is of several dies, to which
  * it deals blocks in turn, each has tiles that are neighbours.
  *
  * Elements are times 2^4 there, in which none is subnormal (gfx90a's units take such for 0), and exact: E2M1 and E4M3
@@ -173,9 +173,9 @@ template <uint32_t DIES> KILN_INLINE work work_of(const kiln_gemm_nvfp4_args &ar
     uint32_t block = (uint32_t)(number / tile_cols), col = (uint32_t)(number % tile_cols);
     uint32_t row = block % args.tile_rows;
     /* Down RASTER rows of tiles before the next column. */
-    uint32_t group = row / RASTER, place = row % RASTER * tile_cols + col;
-    uint32_t height = args.tile_rows - group * RASTER < RASTER ? args.tile_rows - group * RASTER : RASTER;
-    return {group * RASTER + place % height, place / height, block / args.tile_rows};
+    uint32_t band = row / RASTER, place = row % RASTER * tile_cols + col;
+    uint32_t height = args.tile_rows - band * RASTER < RASTER ? args.tile_rows - band * RASTER : RASTER;
+    return {band * RASTER + place % height, place / height, block / args.tile_rows};
 }
 
 /* A block's tile of SIDE_ROWS x SIDE_ROWS, of which a wave has WAVE_ROWS x WAVE_COLS. A stage is rows of a, then rows

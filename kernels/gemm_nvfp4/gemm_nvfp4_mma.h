@@ -95,9 +95,9 @@ KILN_INLINE void write_sums(const kiln_gemm_nvfp4_args *args, float *partials, c
 
 /* Which tile a block does: they go down RASTER rows of tiles before they go on to the next column. */
 KILN_INLINE void raster(uint32_t *row, uint32_t *col, uint32_t rows, uint32_t cols) {
-    const uint32_t group = *row / RASTER, place = *row % RASTER * cols + *col;
-    const uint32_t height = rows - group * RASTER < RASTER ? rows - group * RASTER : RASTER;
-    *row = group * RASTER + place % height;
+    const uint32_t band = *row / RASTER, place = *row % RASTER * cols + *col;
+    const uint32_t height = rows - band * RASTER < RASTER ? rows - band * RASTER : RASTER;
+    *row = band * RASTER + place % height;
     *col = place / height;
 }
 

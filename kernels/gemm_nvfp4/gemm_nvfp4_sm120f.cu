@@ -8,7 +8,7 @@
  * bytes, so that two rows lie on the same banks: the order of the vectors is xor-ed with half the row's number, and
  * neither the copies nor ldmatrix meet a bank twice. Scales are a word for each row and 64 of k, in an order in which a
  * warp reads 32 of them at once: a lane has those of a row, of two products of a's rows and of four of b's columns.
- * Blocks go over d in groups of 8 rows of tiles, so that what they read stays in L2.
+ * Blocks go over d in bands of 8 rows of tiles, so that what they read stays in L2.
  *
  * Floor: 2 m n k operations. Not measured.
  * Test: build/tests/ops/gemm_nvfp4_test. Bench: build/kiln bench gemm_nvfp4 */

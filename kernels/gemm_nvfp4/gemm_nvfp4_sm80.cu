@@ -7,7 +7,7 @@
  * registers, 16 bytes of a row and its two scales by a thread, while the stage before them is multiplied; then they
  * become f16 on their way to shared memory, each once for a block: by each warp that needs them it would be three
  * times. A row of a stage is 8 vectors of 16 bytes, whose order is xor-ed with the row's number: neither writing nor
- * ldmatrix meets a bank twice. Blocks go over d in groups of 8 rows of tiles, so that what they read stays in L2. The
+ * ldmatrix meets a bank twice. Blocks go over d in bands of 8 rows of tiles, so that what they read stays in L2. The
  * sums leave through shared memory, 16 rows of a warp at a time, so that rows of d are written whole.
  *
  * Floor: 2 m n k operations, or for few rows one read of b, 0.5625 bytes an element. Not measured.

@@ -1,8 +1,8 @@
 /* The portable kernels of mha_nvfp4_fwd, on all targets: attention on q, k and v in NVFP4, v transposed.
  *
- * Groups, tiles and their division are those of attention_codes_gpu.h, which has the same loop for codes of 8 bits: a
- * group does 8, 16 or 32 rows of heads that share one head of k and v, over tiles of 32 keys, which go into shared
- * memory as f32, k with its scales, v a channel of 16 keys by one thread; groups share the keys of few rows, and a
+ * Blocks, tiles and their division are those of attention_codes_gpu.h, which has the same loop for codes of 8 bits: a
+ * block does 8, 16 or 32 rows of heads that share one head of k and v, over tiles of 32 keys, which go into shared
+ * memory as f32, k with its scales, v a channel of 16 keys by one thread; blocks share the keys of few rows, and a
  * second launch joins what they have. Of the weights of a row 16 threads have a block, whose scale they find together.
  */
 #ifndef KILN_KERNELS_MHA_NVFP4_FWD_GPU_H
@@ -71,7 +71,7 @@ enum {
     BLOCK = KILN_NVFP4_BLOCK,
     BLOCK_WORDS = BLOCK / 8,
     TILE_BLOCKS = KEYS / BLOCK,
-    CHANNELS = KILN_BLOCK / TILE_BLOCKS /* of v that a group loads at once */
+    CHANNELS = KILN_BLOCK / TILE_BLOCKS /* of v that a block loads at once */
 };
 
 typedef struct block_codes {
@@ -146,7 +146,7 @@ KILN_INLINE void load_tile(const kiln_attention_nvfp4_args *args, const kiln_seq
               number <= last ? scale : 0.0f);
 }
 
-/* Puts the group's queries into shared memory as f32, with their scales: zeros beyond the last, and behind a head's
+/* Puts the block's queries into shared memory as f32, with their scales: zeros beyond the last, and behind a head's
  * last element. A thread has the elements that it wants again for their means. */
 KILN_INLINE void load_queries(const kiln_attention_nvfp4_args *args, const kiln_sequence *s,
                               const kiln_attention_work *work, float *queries, uint32_t stride, uint32_t end) {
@@ -265,7 +265,7 @@ KILN_INLINE void leave_row(const kiln_attention_args *args, const row *r, float 
     left[LEFT_ROUNDED] = r->rounded;
 }
 
-/* Writes a row's result, divided by the sum of its weights' codes, with v's scales and means; or where groups share its
+/* Writes a row's result, divided by the sum of its weights' codes, with v's scales and means; or where blocks share its
  * keys, the same times that sum. */
 KILN_INLINE void write_row(const kiln_attention_codes_args *args, const kiln_sequence *s,
                            const kiln_attention_work *work, const float *result, const float *left, uint32_t number) {
@@ -307,10 +307,10 @@ KILN_ENTRY(mha_nvfp4_fwd_attend, kiln_attention_nvfp4_args) {
     uint32_t stride = KILN_ATTENTION_STRIDE(plain->head_dim), count = plain->rows * SUBGROUPS;
     float *tile = shared, *queries = tile + KEYS * stride, *weights = queries + count * stride;
     kiln_attention_work work = kiln_attention_work_of(plain, kiln_tile(), (uint32_t)kiln_block());
-    if (work.batch >= plain->batch) return; /* the whole group */
+    if (work.batch >= plain->batch) return; /* the whole block */
     kiln_sequence s = kiln_sequence_of(plain, work.batch);
     uint32_t end = s.seqlen_q * plain->group; /* of the rows */
-    if (work.row >= end) return;              /* the whole group */
+    if (work.row >= end) return;              /* the whole block */
     kiln_attention_trim(plain, &s, work.row + count < end ? work.row + count : end, &work);
 
     load_queries(at_hand, &s, &work, queries, stride, end);
