@@ -11,6 +11,10 @@
  *
  * gemm_dot.h, gemm_dot_rows.h and gemm_amx.h do the same by dot products of 16-bit numbers, if the call asks for them.
  *
+ * Tried, on an AMD EPYC (Zen 5), where gemm_tiles of f32 has 83 to 88 % of the peak of multiply-adds, and 90 to 94 if
+ * rows of a are not read: to copy the rows that are next while others are multiplied came to 75 to 84 %, and to ask for
+ * rows of a in the first-level cache gained nothing.
+ *
  * Floor: 2 m n k operations for gemm_tiles, one read of b at memory bandwidth for gemm_rows.
  * Test: build/tests/ops/gemm_test. Bench: build/bench/cpu_gemm_bench */
 #include "kernels/common/vec.h"

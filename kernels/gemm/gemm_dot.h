@@ -6,6 +6,8 @@
  * Rows: vectors along k, in which neither factor is converted.
  *
  * Floor: half the time of f32's 2 m n k operations where the processor does as many vdpbf16ps as fused multiply-adds.
+ * Measured on an AMD EPYC (Zen 5) that was busy with other work, one thread, processor time:
+ * docs/benchmarks/cpu-model.md.
  *
  * Included once, by gemm_cpu.c. */
 #include "kernels/common/extensions.h"

@@ -451,11 +451,16 @@ typedef kiln_status (*operation)(kiln_stream *stream, const tensors *t, int64_t 
                         .y = t->y, .weights = t->a, .scales = t->b, .n = count / COLS, .k = COLS, .group = 128}); \
     }
 /* The tensor is b: few rows of a, as when tokens are generated. */
-#define GEMM(part, few)                                                                                                \
-    static kiln_status gemm_##few##_##part(kiln_stream *stream, const tensors *t, int64_t count) {                     \
-        return kiln_gemm_##part(                                                                                       \
-            stream,                                                                                                    \
-            &(kiln_gemm_params){.d = t->y, .a = t->a, .b = t->b, .batch = 1, .m = few, .n = count / COLS, .k = COLS}); \
+#define GEMM(part, few, how)                                                                               \
+    static kiln_status gemm_##how##_##few##_##part(kiln_stream *stream, const tensors *t, int64_t count) { \
+        return kiln_gemm_##part(stream, &(kiln_gemm_params){.d = t->y,                                     \
+                                                            .a = t->a,                                     \
+                                                            .b = t->b,                                     \
+                                                            .batch = 1,                                    \
+                                                            .m = few,                                      \
+                                                            .n = count / COLS,                             \
+                                                            .k = COLS,                                     \
+                                                            .compute = KILN_GEMM_COMPUTE_##how});          \
     }
 /* count bytes of weights. */
 #define GEMM_W4A16(part, few)                                                                            \
@@ -581,9 +586,9 @@ typedef kiln_status (*operation)(kiln_stream *stream, const tensors *t, int64_t 
     VECTOR_SEARCH(part, binary, KILN_VECTOR_BINARY)                \
     VECTOR_SEARCH(part, int8, KILN_VECTOR_INT8)                    \
     VECTOR_SEARCH(part, int4, KILN_VECTOR_INT4)                    \
-    GEMM(part, 1)                                                  \
-    GEMM(part, 4)                                                  \
-    GEMM(part, 8)                                                  \
+    GEMM(part, 1, F32)                                             \
+    GEMM(part, 4, F32)                                             \
+    GEMM(part, 8, F32)                                             \
     GEMM_W8A8(part, gemm_fp8, 1)                                   \
     GEMM_W8A8(part, gemm_fp8, 8)                                   \
     GEMM_W8A8(part, gemm_int8, 1)                                  \
@@ -595,6 +600,9 @@ typedef kiln_status (*operation)(kiln_stream *stream, const tensors *t, int64_t 
 FUNCTIONS(f32)
 FUNCTIONS(f16)
 FUNCTIONS(bf16)
+GEMM(bf16, 1, DOT)
+GEMM(bf16, 4, DOT)
+GEMM(bf16, 8, DOT)
 
 typedef struct bench_case {
     const char *name;
@@ -652,8 +660,9 @@ typedef struct bench_case {
         {"engram_gate " #part, engram_gate_##part, size, 4, false},                                                   \
         {"engram_hash " #part, engram_hash_##part, 2, 1, false},                                                      \
         {"causal_conv1d " #part, causal_conv1d_##part, size, 3, false},                                               \
-        {"gemm 1 row " #part, gemm_1_##part, size, 1, true}, {"gemm 4 rows " #part, gemm_4_##part, size, 1, true},    \
-        {"gemm 8 rows " #part, gemm_8_##part, size, 1, true},                                                         \
+        {"gemm 1 row " #part, gemm_F32_1_##part, size, 1, true},                                                      \
+        {"gemm 4 rows " #part, gemm_F32_4_##part, size, 1, true},                                                     \
+        {"gemm 8 rows " #part, gemm_F32_8_##part, size, 1, true},                                                     \
         {"gemm_fp8 1 row " #part, gemm_fp8_1_##part, 1, 1, true},                                                     \
         {"gemm_fp8 8 rows " #part, gemm_fp8_8_##part, 1, 1, true},                                                    \
         {"gemm_int8 1 row " #part, gemm_int8_1_##part, 1, 1, true},                                                   \
@@ -662,6 +671,9 @@ typedef struct bench_case {
         {"gemm_nvfp4 8 rows " #part, gemm_nvfp4_8_##part, 1, 1, true},                                                \
         {"gemm_w4a16 1 row " #part, gemm_w4a16_1_##part, 1, 1, true},                                                 \
         {"gemm_w4a16 8 rows " #part, gemm_w4a16_8_##part, 1, 1, true},
-static const bench_case cases[] = {CASES(f32, 4) CASES(f16, 2) CASES(bf16, 2)};
+static const bench_case cases[] = {CASES(f32, 4) CASES(f16, 2)
+                                       CASES(bf16, 2){"gemm dot 1 row bf16", gemm_DOT_1_bf16, 2, 1, true},
+                                   {"gemm dot 4 rows bf16", gemm_DOT_4_bf16, 2, 1, true},
+                                   {"gemm dot 8 rows bf16", gemm_DOT_8_bf16, 2, 1, true}};
 
 #endif
