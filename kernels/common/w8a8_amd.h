@@ -101,9 +101,17 @@ KILN_INLINE void load_stage(stage_source<tile, HEIGHT> *of, uint32_t k, uint32_t
             of->next[i] = *(const kiln_vector *)(const void *)(of->rows[i] + k);
     } else {
         const uint32_t own = of->load_vector() * KILN_VECTOR_BYTES;
-        KILN_UNROLL
-        for (uint32_t i = 0; i < of->COUNT; i++)
-            of->next[i] = fetch(of->rows[i] - own, k + own, end);
+        KILN_LOOP
+        for (uint32_t i = 0; i < of->COUNT; i++) { /* registers have no index: rows and vectors go round */
+            const uint8_t *row = of->rows[0];
+            KILN_UNROLL
+            for (uint32_t j = 1; j < of->COUNT; j++) {
+                of->rows[j - 1] = of->rows[j];
+                of->next[j - 1] = of->next[j];
+            }
+            of->rows[of->COUNT - 1] = row;
+            of->next[of->COUNT - 1] = fetch(row - own, k + own, end);
+        }
     }
     if (GROUPED) of->next_scale = of->scales[(uint64_t)(k >> KILN_W8A8_GROUP_LOG2) * of->scale_step];
 }
@@ -248,24 +256,28 @@ template <class tile, bool GROUPED, uint32_t HEIGHT> KILN_INLINE void w8a8_mma_t
     typename tile::sums products[DOWN][ACROSS] = {};
     float sums[DOWN][ACROSS][tile::ELEMENTS] = {};
     kiln_vector *use = stages, *fill = stages + source_type::STAGE_VECTORS;
-    load_stage<tile, HEIGHT, GROUPED>(&source, begin, end);
-    store_stage<tile, HEIGHT, GROUPED>(source, use);
+    /* One place that loads and one that stores, the first stage's too: unrolled they are the longest part of the code.
+     */
+    uint32_t next = begin;
     KILN_LOOP
-    while (begin < end) {
-        const uint32_t next = begin + source_type::DEPTH;
+    for (;;) {
         const bool more = next < end;
-        kiln_barrier();
         if (more) load_stage<tile, HEIGHT, GROUPED>(&source, next, end);
-        multiply_stage<tile, DOWN, ACROSS>(products, use + wave_row * ROW_PITCH, use + (HEIGHT + wave_col) * ROW_PITCH);
-        if (GROUPED && (next % KILN_W8A8_GROUP == 0 || !more)) {
-            const float *scales = (const float *)(use + source_type::SCALES);
-            promote<tile, DOWN, ACROSS>(sums, products, scales + wave_row, scales + HEIGHT + wave_col);
+        if (next != begin) {
+            multiply_stage<tile, DOWN, ACROSS>(products, use + wave_row * ROW_PITCH,
+                                               use + (HEIGHT + wave_col) * ROW_PITCH);
+            if (GROUPED && (next % KILN_W8A8_GROUP == 0 || !more)) {
+                const float *scales = (const float *)(use + source_type::SCALES);
+                promote<tile, DOWN, ACROSS>(sums, products, scales + wave_row, scales + HEIGHT + wave_col);
+            }
         }
-        if (more) store_stage<tile, HEIGHT, GROUPED>(source, fill);
+        if (!more) break;
+        store_stage<tile, HEIGHT, GROUPED>(source, fill);
+        kiln_barrier();
         kiln_vector *done = use;
         use = fill;
         fill = done;
-        begin = next;
+        next += source_type::DEPTH;
     }
     kiln_barrier();
 
