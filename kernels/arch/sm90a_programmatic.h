@@ -1,6 +1,7 @@
 /* Programmatic dependent launch on sm_90a (PTX ISA, "griddepcontrol"): kernels that may be launched before the
  * preceding kernel has ended. Include this before the kernels' sources: then each KILN_ENTRY starts with
- * kiln_sm90a_begin, in every thread. An entry that does something before the wait has its own head and calls
+ * kiln_sm90a_early and kiln_sm90a_begin, in every thread. What a kernel prefetches before the wait is said by an
+ * overload of kiln_sm90a_early for its arguments, in front of its source. An entry with its own head calls
  * kiln_sm90a_begin itself.
  *
  * KILN_PROGRAMMATIC(kernel), a row like those of kernels/common/tuned.h, states it to the scripts that fire the source.
@@ -20,7 +21,17 @@ KILN_SM90A void kiln_sm90a_begin(void) {
     kiln_sm90a_launch_dependents();
 }
 
-/* Prefetches a box of a tensor into L2, which is coherent: allowed before kiln_sm90a_begin. */
+/* What a kernel does before it waits. */
+template <class args_type> KILN_SM90A void kiln_sm90a_early(const args_type &) {}
+
+/* Prefetches into L2, which is coherent: allowed before kiln_sm90a_begin. `bytes` from `from` on, which may be NULL, by
+ * the first block of a grid for all of them; and a box of a tensor. */
+KILN_SM90A void kiln_sm90a_prefetch(const void *from, uint64_t bytes) {
+    if (!from || kiln_tile() || kiln_block()) return;
+    KILN_LOOP
+    for (uint64_t at = kiln_thread() * 128u; at < bytes; at += KILN_BLOCK * 128u)
+        asm volatile("prefetch.global.L2 [%0];" ::"l"((const char *)from + at) : "memory");
+}
 KILN_SM90A void kiln_sm90a_prefetch_3d(const void *map, int32_t x, int32_t y, int32_t z) {
     asm volatile("cp.async.bulk.prefetch.tensor.3d.L2.global [%0, {%1, %2, %3}];" ::"l"(map), "r"(x), "r"(y), "r"(z)
                  : "memory");
@@ -30,6 +41,7 @@ KILN_SM90A void kiln_sm90a_prefetch_3d(const void *map, int32_t x, int32_t y, in
 #define KILN_ENTRY_PASTE(kernel, part, args_type)                                    \
     __device__ __forceinline__ void kiln_##kernel##_begun(const args_type &args);    \
     KILN_ENTRY_HEAD kiln_##kernel##_##part(const __grid_constant__ args_type args) { \
+        kiln_sm90a_early(args);                                                      \
         kiln_sm90a_begin();                                                          \
         kiln_##kernel##_begun(args);                                                 \
     }                                                                                \

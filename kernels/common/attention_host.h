@@ -53,7 +53,8 @@ typedef struct kiln__attention_operator {
     unsigned tuned, tuned_count; /* the first of those that only tuned images have */
     uint64_t no_codes;           /* of these, those that take no codes of E4M3, a bit each, */
     uint64_t only_codes;         /* those that take nothing else, */
-    uint64_t no_masks;           /* and those that take neither masks nor those of trees */
+    uint64_t no_masks;           /* those that take neither masks nor those of trees, */
+    uint64_t only_masks;         /* and those that take no call without */
 } kiln__attention_operator;
 
 /* How a call is done. */
@@ -208,14 +209,17 @@ static inline kiln__attention_plan kiln__attention_plan_of(kiln__attention *p, c
     uint32_t best_tiles = 0, best_area = 0, rows = kiln__attention_rows(p);
     bool tuned = aligned && p->head_dim % (p->args.codes ? 16 : 8) == 0 && p->kv_rows &&
                  p->kernel == KILN_MHA_KERNEL_AUTO && (p->softcap != 0.0f || p->args.scale > 0x1p-100f);
-    uint64_t unfit = (p->args.codes ? op->no_codes : op->only_codes) | (p->args.mask ? op->no_masks : 0);
+    uint64_t other_keys = p->args.codes ? op->no_codes : op->only_codes;
+    uint64_t other_masks = p->args.mask ? op->no_masks : op->only_masks;
     bool mapped = p->kv_rows == 1 || (p->args.k_stride | p->args.v_stride) < KILN__ATTENTION_STRIDE_LIMIT;
     for (unsigned i = op->tuned; tuned && i < op->tuned + op->tuned_count; i++) {
         const kiln_kernel_info *info = &module->kernels[i].info;
         if (!mapped && kiln__tensor_map_count(info)) continue;
         if (info->absent || info->tile[1] < p->args.head_dim) continue;
-        if (unfit >> i & 1) {
-            kiln__plan_leave(&module->kernels[i], "is not for keys of this type, or not for masks");
+        if ((other_keys | other_masks) >> i & 1) {
+            kiln__plan_leave(&module->kernels[i], other_keys >> i & 1 ? "is not for keys of this type"
+                                                  : p->args.mask      ? "is not for masks"
+                                                                      : "is for masks alone");
             continue;
         }
         if (info->stage_bytes > (uint32_t)device->max_shared_bytes) {

@@ -15,8 +15,10 @@
  *
  * Tiles are taken from the last to the first, and the rows with the most keys to see, the last, go first. Only tiles
  * that an end of some row's window cuts are masked, those at the diagonal and at windows' ends, in a loop of their own.
- * With a softcap all tiles go through it. The first tile, beside which nothing is multiplied, stands before both: as a
- * branch in the loop it made ptxas 12.0 let all products wait for each other.
+ * With a softcap all tiles go through it, and in the kernels for masks that are added, which have no other: beside it
+ * there are no registers left for a mask, of which four lanes read 32 keys of a row by vectors. The first tile, beside
+ * which nothing is multiplied, stands before both: as a branch in the loop it made ptxas 12.0 let all products wait for
+ * each other.
  *
  * Weights are exponents of 2 by one multiplication and addition for each score, exact enough up to 2048; beyond that
  * the maximum is taken off first, so that a row's largest weight is 1.
@@ -35,9 +37,10 @@
 #ifndef KILN_KERNELS_COMMON_ATTENTION_SM90A_H
 #define KILN_KERNELS_COMMON_ATTENTION_SM90A_H
 
-#include "kernels/arch/sm90a.h"
+#include "kernels/arch/sm90a_programmatic.h"
 #include "kernels/common/attention_mapped_args.h"
 #include "kernels/common/attention_sm80.h"
+#include "kernels/common/values.h"
 
 enum : uint32_t {
     WARPGROUP = 128, /* threads */
@@ -307,15 +310,85 @@ template <bool CODES> KILN_INLINE score_scale scale_anew(const kiln_attention_ar
     return score_scale_of<CODES>(args, CODES && args.k_scale ? work_anew(args).kv_head : 0);
 }
 
+/* The first of a lane's rows in its sequence. */
+KILN_INLINE uint32_t row_anew(const kiln_attention_args &args) {
+    uint32_t row = (args.row_tiles - 1 - kiln_sm90a_anew(kiln_tile())) * TILE_ROWS - GROUP_ROWS;
+    row += kiln_thread() / WARPGROUP * GROUP_ROWS + kiln_thread() % WARPGROUP / LANES * WARP_ROWS;
+    return row + kiln_thread() % LANES / 4;
+}
+
+/* Four lanes have a word of each of four vectors; afterwards each has a vector's, or the other way round. */
+KILN_INLINE void exchange_quad(uint32_t *words) {
+    KILN_UNROLL
+    for (uint32_t mask = 1; mask < 4; mask *= 2) {
+        bool upper = kiln_thread() & mask;
+        KILN_UNROLL
+        for (uint32_t i = 0; i < 4; i++) {
+            if (i & mask) continue;
+            uint32_t got = __shfl_xor_sync(0xffffffffu, upper ? words[i] : words[i | mask], (int)mask);
+            words[i] = upper ? got : words[i];
+            words[i | mask] = upper ? words[i | mask] : got;
+        }
+    }
+}
+
+/* Adds the mask to the scores of a consumer's warp with the keys from `key` on; those behind a row's window are left as
+ * they are. Four lanes read 32 keys of a row by vectors and exchange them, where the mask's rows are on 16 bytes, and
+ * else by elements. */
+template <uint32_t KEYS>
+KILN_INLINE void add_mask_anew(const kiln_attention_args &args, const kiln_window *windows, float (*scores)[4],
+                               uint32_t key) {
+    kiln_attention_work work = work_anew(args);
+    kiln_sequence s = kiln_sequence_of(&args, work.batch);
+    float factor = args.softcap == 0.0f ? kiln_reciprocal(args.scale) : KILN_LOG2_E;
+    uint32_t first = kiln_sm90a_anew(row_anew(args)), lane = kiln_sm90a_anew(kiln_thread() % 4);
+    bool wide = ((uint32_t)(uintptr_t)args.mask | args.mask_cols * sizeof(kiln_element)) % KILN_VECTOR_BYTES == 0;
+    KILN_UNROLL
+    for (uint32_t r = 0; r < 2; r++) {
+        uint32_t number = min(first + 8 * r, s.seqlen_q * args.group - 1), end = windows[r].end;
+        uint32_t head = work.kv_head * args.group + number % args.group;
+        const kiln_element *row = (const kiln_element *)args.mask;
+        row += kiln_mask_row(&args, work.batch, head, number / args.group) + key;
+        KILN_UNROLL
+        for (uint32_t part = 0; part < KEYS; part += 32) {
+            uint32_t words[4] = {};
+            if (wide) {
+                uint32_t at = part + lane * KILN_VECTOR;
+                if (key + at < end) {
+                    kiln_vector vector = kiln_vector_load(row + at);
+                    KILN_UNROLL
+                    for (uint32_t i = 0; i < 4; i++)
+                        words[i] = vector.words[i];
+                }
+                exchange_quad(words);
+            } else {
+                KILN_UNROLL
+                for (uint32_t i = 0; i < 8; i++) {
+                    uint32_t at = part + i / 2 * 8 + lane * 2 + i % 2;
+                    if (key + at < end) words[i / 2] |= (uint32_t)row[at] << i % 2 * 16;
+                }
+            }
+            KILN_UNROLL
+            for (uint32_t i = 0; i < 4; i++) {
+                float values[2];
+                kiln_pair_values(values, words[i]);
+                KILN_UNROLL
+                for (uint32_t j = 0; j < 2; j++) {
+                    float *score = &scores[part / 8 + i][2 * r + j];
+                    *score = values[j] == -KILN_INFINITY ? -KILN_INFINITY : KILN_FMA(values[j], factor, *score);
+                }
+            }
+        }
+    }
+}
+
 /* mask_tree of a consumer's warp. */
 template <uint32_t KEYS>
 KILN_INLINE void mask_tree_anew(const kiln_attention_args &args, float (*scores)[4], uint32_t key) {
     kiln_sequence s = kiln_sequence_of(&args, work_anew(args).batch);
     int32_t tree = kiln_tree_begin(&args, &s);
     if ((int32_t)(key + KEYS) <= tree) return;
-    uint32_t row = (args.row_tiles - 1 - kiln_tile()) * TILE_ROWS - GROUP_ROWS, tokens[2];
-    row += kiln_thread() / WARPGROUP * GROUP_ROWS + kiln_thread() % WARPGROUP / LANES * WARP_ROWS;
-    row += kiln_thread() % LANES / 4;
+    uint32_t row = row_anew(args), tokens[2];
     KILN_UNROLL
     for (uint32_t r = 0; r < 2; r++)
         tokens[r] = s.q_first + min(row + 8 * r, s.seqlen_q * args.group - 1) / args.group;
@@ -323,7 +396,7 @@ KILN_INLINE void mask_tree_anew(const kiln_attention_args &args, float (*scores)
 }
 
 /* Scores become weights. */
-template <uint32_t DIM, uint32_t KEYS, bool GENERAL>
+template <uint32_t DIM, uint32_t KEYS, bool GENERAL, bool MASKED>
 KILN_INLINE bool weigh(const kiln_attention_args &args, float factor, rows_of_warp<DIM> *rows, float (*scores)[4],
                        uint32_t key, float *keep) {
     if (GENERAL) {
@@ -333,6 +406,7 @@ KILN_INLINE bool weigh(const kiln_attention_args &args, float factor, rows_of_wa
             for (uint32_t i = 0; i < KEYS / 2; i++)
                 scores[i / 4][i % 4] = capped(scores[i / 4][i % 4], twice, args.softcap * KILN_LOG2_E);
         }
+        if (MASKED) add_mask_anew<KEYS>(args, rows->window, scores, key);
         KILN_UNROLL
         for (uint32_t i = 0; i < KEYS / 2; i++) {
             kiln_window window = rows->window[i / 2 % 2];
@@ -395,7 +469,7 @@ KILN_INLINE void place_rows(const kiln_attention_args &args, const kiln_sequence
     }
 }
 
-template <uint32_t DIM, uint32_t KEYS>
+template <uint32_t DIM, uint32_t KEYS, bool MASKED>
 KILN_INLINE void consume(const kiln_attention_args &args, const kiln_sequence &s, const kiln_attention_work &work,
                          const key_tiles &tiles, uint32_t end, uint32_t shared, char *memory) {
     typedef layout<DIM, KEYS> at;
@@ -417,7 +491,7 @@ KILN_INLINE void consume(const kiln_attention_args &args, const kiln_sequence &s
     if (layout<DIM, KEYS>::EXTENDED && has_mask(tree, seen_end)) seen_end = (uint32_t)max(tree, 0);
     uint32_t low = last_window.begin > tiles.key ? (last_window.begin - tiles.key + KEYS - 1) / KEYS : 0;
     uint32_t high = seen_end > tiles.key ? (seen_end - tiles.key) / KEYS : 0;
-    high = args.softcap != 0.0f ? 0 : uniform(high);
+    high = MASKED || args.softcap != 0.0f ? 0 : uniform(high);
     low = uniform(low);
 
     KILN_UNROLL
@@ -434,7 +508,7 @@ KILN_INLINE void consume(const kiln_attention_args &args, const kiln_sequence &s
         kiln_sm90a_wgmma_hold<KEYS / 2>(t.scores[0]);
         ring_release(k, 0);
         uint32_t next = tiles.count - 1;
-        weigh<DIM, KEYS, true>(args, factor, &t.rows, t.scores, tiles.key + next * KEYS, keep);
+        weigh<DIM, KEYS, true, MASKED>(args, factor, &t.rows, t.scores, tiles.key + next * KEYS, keep);
         pack_weights<KEYS>(t.scores, t.weights);
 
         auto step = [&](auto general) {
@@ -450,8 +524,8 @@ KILN_INLINE void consume(const kiln_attention_args &args, const kiln_sequence &s
             kiln_sm90a_wgmma_wait<1>();
             kiln_sm90a_wgmma_hold<KEYS / 2>(t.scores[0]);
             ring_release(k, n);
-            bool rose = weigh<DIM, KEYS, decltype(general)::value>(args, factor, &t.rows, t.scores,
-                                                                   tiles.key + next * KEYS, keep);
+            bool rose = weigh<DIM, KEYS, decltype(general)::value, MASKED>(args, factor, &t.rows, t.scores,
+                                                                           tiles.key + next * KEYS, keep);
             kiln_sm90a_wgmma_wait<0>();
             kiln_sm90a_wgmma_hold<DIM / 2>(t.rows.result[0]);
             ring_release(v, n - 1);
@@ -467,9 +541,11 @@ KILN_INLINE void consume(const kiln_attention_args &args, const kiln_sequence &s
             while (next > stop)
                 step(is_general<true>{});
             if (!next) break;
-            KILN_LOOP
-            while (next > low)
-                step(is_general<false>{});
+            if constexpr (!MASKED) {
+                KILN_LOOP
+                while (next > low)
+                    step(is_general<false>{});
+            }
         }
         uint32_t n = tiles.count - 1;
         ring_wait_full(v, n);
@@ -486,21 +562,11 @@ KILN_INLINE void consume(const kiln_attention_args &args, const kiln_sequence &s
                    memory + at::QUERIES + group * at::QUERY_BYTES + warp * WARP_ROWS * heads<DIM>::PITCH);
 }
 
-template <uint32_t DIM, uint32_t KEYS>
+template <uint32_t DIM, uint32_t KEYS, bool MASKED = false>
 KILN_INLINE void attend_tiles(const kiln_attention_args &args, const kiln_tensor_map *maps) {
     typedef layout<DIM, KEYS> at;
     extern __shared__ atom atoms[];
     uint32_t shared = kiln_sm90a_shared(atoms);
-    kiln_attention_work work = kiln_attention_work_of(&args, 0, (uint32_t)kiln_block());
-    work.row = (args.row_tiles - 1 - kiln_tile()) * TILE_ROWS; /* the last rows first: with causal they see most */
-    if (work.batch >= args.batch) return;                      /* the whole block */
-    kiln_sequence s = kiln_sequence_of(&args, work.batch);
-    uint32_t end = s.seqlen_q * args.group; /* of the rows */
-    if (work.row >= end) return;            /* the whole block */
-    kiln_attention_trim(&args, &s, work.row + TILE_ROWS < end ? work.row + TILE_ROWS : end, &work);
-    key_tiles tiles = {work.key, work.key_end, 0};
-    if (tiles.end > tiles.key) tiles.count = uniform((tiles.end - tiles.key + KEYS - 1) / KEYS);
-
     if (kiln_thread() == 0) {
         KILN_UNROLL
         for (uint32_t i = 0; i < 4 * TILE_STAGES; i++)
@@ -512,13 +578,23 @@ KILN_INLINE void attend_tiles(const kiln_attention_args &args, const kiln_tensor
             kiln_sm90a_prefetch_tensormap(maps + 1);
         }
     }
+    kiln_sm90a_begin();
+    kiln_attention_work work = kiln_attention_work_of(&args, 0, (uint32_t)kiln_block());
+    work.row = (args.row_tiles - 1 - kiln_tile()) * TILE_ROWS; /* the last rows first: with causal they see most */
+    if (work.batch >= args.batch) return;                      /* the whole block */
+    kiln_sequence s = kiln_sequence_of(&args, work.batch);
+    uint32_t end = s.seqlen_q * args.group; /* of the rows */
+    if (work.row >= end) return;            /* the whole block */
+    kiln_attention_trim(&args, &s, work.row + TILE_ROWS < end ? work.row + TILE_ROWS : end, &work);
+    key_tiles tiles = {work.key, work.key_end, 0};
+    if (tiles.end > tiles.key) tiles.count = uniform((tiles.end - tiles.key + KEYS - 1) / KEYS);
     kiln_barrier();
     if (uniform(kiln_thread() / WARPGROUP) == 0) {
         kiln_sm90a_setmaxnreg_dec<at::PRODUCER_REGISTERS>();
         produce<DIM, KEYS>(args, maps, s, work, tiles, shared);
     } else {
         kiln_sm90a_setmaxnreg_inc<at::CONSUMER_REGISTERS>();
-        consume<DIM, KEYS>(args, s, work, tiles, end, shared, (char *)atoms);
+        consume<DIM, KEYS, MASKED>(args, s, work, tiles, end, shared, (char *)atoms);
     }
 }
 

@@ -9,12 +9,26 @@ KILN_SHAPE(mha_wgmma_64, 128, 64, 128, 84032, 100)
 KILN_SHAPE(mha_wgmma_96, 128, 96, 128, 165952, 100)
 KILN_SHAPE(mha_wgmma_128, 128, 128, 128, 165952, 100)
 KILN_SHAPE(mha_wgmma_256, 128, 256, 64, 198720, 100)
+KILN_SHAPE(mha_wgmma_mask_64, 128, 64, 128, 84032, 100)
+KILN_SHAPE(mha_wgmma_mask_128, 128, 128, 128, 165952, 100)
 KILN_SHAPE(mha_decode_128, 16, 128, 128, 69632, 100)
 KILN_SHAPE(mha_decode_256, 16, 256, 64, 67584, 100)
 KILN_TENSOR_MAPS(mha_wgmma_64, 240, 64x1x128, 64x1x128)
 KILN_TENSOR_MAPS(mha_wgmma_96, 240, 64x1x128, 64x1x128)
 KILN_TENSOR_MAPS(mha_wgmma_128, 240, 64x1x128, 64x1x128)
 KILN_TENSOR_MAPS(mha_wgmma_256, 240, 64x1x64, 64x1x64)
+KILN_TENSOR_MAPS(mha_wgmma_mask_64, 240, 64x1x128, 64x1x128)
+KILN_TENSOR_MAPS(mha_wgmma_mask_128, 240, 64x1x128, 64x1x128)
+KILN_PROGRAMMATIC(mha_attend)
+KILN_PROGRAMMATIC(mha_join)
+KILN_PROGRAMMATIC(mha_wgmma_64)
+KILN_PROGRAMMATIC(mha_wgmma_96)
+KILN_PROGRAMMATIC(mha_wgmma_128)
+KILN_PROGRAMMATIC(mha_wgmma_256)
+KILN_PROGRAMMATIC(mha_wgmma_mask_64)
+KILN_PROGRAMMATIC(mha_wgmma_mask_128)
+KILN_PROGRAMMATIC(mha_decode_128)
+KILN_PROGRAMMATIC(mha_decode_256)
 
 static_assert(offsetof(kiln_attention_mapped_args, maps) == 240 && KILN_TENSOR_MAP_FITS_SM90(240), "tensor maps");
 static_assert(layout<64, 128>::BYTES == 84032 && layout<96, 128>::BYTES == 165952 &&
@@ -35,6 +49,14 @@ ATTENTION_ENTRY(mha_wgmma_128, kiln_attention_mapped_args) {
 
 ATTENTION_ENTRY(mha_wgmma_256, kiln_attention_mapped_args) {
     attend_tiles<256, 64>(args.plain, args.maps);
+}
+
+ATTENTION_ENTRY(mha_wgmma_mask_64, kiln_attention_mapped_args) {
+    attend_tiles<64, 128, true>(args.plain, args.maps);
+}
+
+ATTENTION_ENTRY(mha_wgmma_mask_128, kiln_attention_mapped_args) {
+    attend_tiles<128, 128, true>(args.plain, args.maps);
 }
 
 KILN_ENTRY(mha_decode_128, kiln_attention_args) {

@@ -12,6 +12,14 @@ KILN_SHAPE(mha_paged_wgmma_256, 128, 256, 64, 198720, 100)
 KILN_SHAPE(mha_paged_decode_128, 16, 128, 128, 69632, 100)
 KILN_SHAPE(mha_paged_decode_256, 16, 256, 64, 67584, 100)
 KILN_SHAPE(mha_paged_decode_e4m3_128, 16, 128, 256, 73728, 100)
+KILN_PROGRAMMATIC(mha_paged_attend)
+KILN_PROGRAMMATIC(mha_paged_join)
+KILN_PROGRAMMATIC(mha_paged_wgmma_64)
+KILN_PROGRAMMATIC(mha_paged_wgmma_128)
+KILN_PROGRAMMATIC(mha_paged_wgmma_256)
+KILN_PROGRAMMATIC(mha_paged_decode_128)
+KILN_PROGRAMMATIC(mha_paged_decode_256)
+KILN_PROGRAMMATIC(mha_paged_decode_e4m3_128)
 
 static_assert(layout<64, 128>::BYTES == 84032 && layout<128, 128>::BYTES == 165952 && layout<256, 64>::BYTES == 198720,
               "shared memory");

@@ -20,11 +20,11 @@ operator_passes() { # ORDINAL DEVICE SEED PROGRAM
     [ $status -eq 0 ] && ! grep -q '^sim:' "$KILN_SCRATCH/out"
 }
 
-# Whether a program's operator has sources of its own for some of NVIDIA's targets (or AMD's); a program of several
-# operators counts as one that has for NVIDIA, where most have, and for AMD if it is w8a8.
+# Whether a program's operator has kernels of its own for some of NVIDIA's targets (or AMD's), and not the portable ones
+# alone; a program of several operators counts as one that has for NVIDIA, where most have, and for AMD if it is w8a8.
 is_tuned() { # PROGRAM DEVICE
     case $2 in
-    sm_*) [ ! -d "kernels/$1" ] || compgen -G "kernels/$1/$1_sm*.cu" >/dev/null ;;
+    sm_*) [ ! -d "kernels/$1" ] || grep -sL "include \"kernels/$1/$1_gpu.c\"" "kernels/$1/$1"_sm*.cu | grep -q . ;;
     gfx*) [ "$1" = w8a8 ] || compgen -G "kernels/$1/$1_gfx*.c" >/dev/null ;;
     esac
 }

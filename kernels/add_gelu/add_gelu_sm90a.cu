@@ -1,0 +1,8 @@
+/* add_gelu for sm_90a: add_gelu_gpu.c, whose kernel may begin before the preceding kernel has ended. Not measured. */
+#include "kernels/arch/sm90a_programmatic.h"
+#include "kernels/common/tuned.h"
+
+#include "kernels/add_gelu/add_gelu_gpu.c"
+
+KILN_TUNED_PARTS(f32 f16 bf16)
+KILN_PROGRAMMATIC(add_gelu)
