@@ -11,6 +11,7 @@
 enum {
     KILN__ATTENTION_BLOCKS = 128,
     KILN__ATTENTION_SPLIT_LEAST = 256,
+    KILN__ATTENTION_LONG = 2048, /* keys from which on blocks do one tile of rows each */
     KILN__ATTENTION_SPLITS_MOST = 64,
     KILN__ATTENTION_WIDE_SIZE = 128, /* heads beyond it leave shared memory for half as many rows */
     KILN__ATTENTION_STAGES_MOST = 3,
@@ -55,13 +56,15 @@ typedef struct kiln__attention_operator {
     uint64_t only_codes;         /* those that take nothing else, */
     uint64_t no_masks;           /* those that take neither masks nor those of trees, */
     uint64_t only_masks;         /* and those that take no call without */
+    uint32_t split_least;        /* of its tuned kernels for few rows, in place of SPLIT_LEAST; 0: none */
 } kiln__attention_operator;
 
 /* How a call is done. */
 typedef struct kiln__attention_plan {
     const kiln_kernel *kernel;
-    uint32_t rows;   /* of a block */
-    uint32_t blocks; /* as many as are wanted */
+    uint32_t rows;        /* of a block */
+    uint32_t blocks;      /* as many as are wanted */
+    uint32_t split_least; /* keys of a share */
     uint32_t shared_bytes;
     uint32_t threads; /* of a block */
 } kiln__attention_plan;
@@ -194,7 +197,10 @@ static inline kiln__attention_plan kiln__attention_portable(kiln__attention *p, 
     uint32_t rows = each * KILN_ATTENTION_SUBGROUPS, row = KILN_ATTENTION_STRIDE(p->args.head_dim);
     p->args.rows = each;
     return (kiln__attention_plan){
-        attend, rows, KILN__ATTENTION_BLOCKS,
+        attend,
+        rows,
+        KILN__ATTENTION_BLOCKS,
+        KILN__ATTENTION_SPLIT_LEAST,
         (uint32_t)sizeof(float) *
             ((KILN_ATTENTION_KEYS + rows) * row + rows * (KILN_ATTENTION_KEYS + (p->paged || p->args.mask ? 2u : 0u))),
         KILN_BLOCK};
@@ -238,13 +244,19 @@ static inline kiln__attention_plan kiln__attention_plan_of(kiln__attention *p, c
                             : "no tuned kernel is for this call");
     if (!best) return kiln__attention_portable(p, &module->kernels[op->attend]);
     const kiln_kernel_info *info = &best->info;
+    uint32_t split_least = KILN__ATTENTION_SPLIT_LEAST;
     p->args.stages = 1;
     if (info->tile[0] <= KILN_ATTENTION_DECODE_ROWS) {
+        if (op->split_least) split_least = op->split_least;
         p->args.stages = (uint32_t)device->max_shared_bytes / info->stage_bytes;
         if (p->args.stages > KILN__ATTENTION_STAGES_MOST) p->args.stages = KILN__ATTENTION_STAGES_MOST;
     }
-    return (kiln__attention_plan){best, info->tile[0], (uint32_t)device->multiprocessors,
-                                  p->args.stages * info->stage_bytes, info->max_threads};
+    return (kiln__attention_plan){best,
+                                  info->tile[0],
+                                  (uint32_t)device->multiprocessors,
+                                  split_least,
+                                  p->args.stages * info->stage_bytes,
+                                  info->max_threads};
 }
 
 static inline void kiln__attention_divide_rows(kiln__attention *p, const kiln__attention_plan *way) {
@@ -259,7 +271,7 @@ static inline uint64_t kiln__attention_divide_keys(kiln__attention *p, const kil
     kiln_attention_args *args = &p->args;
     uint64_t blocks = (uint64_t)args->row_tiles * args->batch * args->kv_heads;
     uint64_t splits = blocks && blocks < way->blocks ? way->blocks / blocks : 1;
-    uint64_t enough = (uint64_t)p->max_seqlen_k / KILN__ATTENTION_SPLIT_LEAST;
+    uint64_t enough = (uint64_t)p->max_seqlen_k / way->split_least;
     if (splits > enough) splits = enough;
     if (splits > KILN__ATTENTION_SPLITS_MOST) splits = KILN__ATTENTION_SPLITS_MOST;
     if (splits <= 1) return 0;
@@ -326,6 +338,18 @@ static inline kiln_status kiln__attention_launch_mapped(kiln_stream *stream, con
     return kiln__operator_launch(stream, kernel, config, &args, sizeof args);
 }
 
+/* The grid of a kernel whose blocks take tile after tile: one for each multiprocessor where there are few keys, so that
+ * copies for the next tile go on while results are written. Where there are many, each has a tile, and the device gives
+ * it to the first multiprocessor that is free. */
+static inline kiln_status kiln__attention_grid_of_many(const char *name, const kiln__attention_plan *way,
+                                                       uint64_t tiles, uint32_t keys, kiln_launch_config *config) {
+    KILN__REQUIRE(tiles <= INT32_MAX,
+                  "%s: its sizes are too large for one launch: %llu tiles of rows, at most 2^31 - 1", name,
+                  (unsigned long long)tiles);
+    const uint64_t most = keys < KILN__ATTENTION_LONG ? way->blocks : KILN_GRID_LIMIT_X;
+    return kiln__grid(name, tiles < most ? tiles : most, 1, config);
+}
+
 static inline kiln_status kiln__attention_launch(kiln_stream *stream, const char *name, const kiln__attention *p,
                                                  const kiln__attention_plan *way, const kiln_kernel *join) {
     const kiln_attention_args *args = &p->args;
@@ -336,7 +360,10 @@ static inline kiln_status kiln__attention_launch(kiln_stream *stream, const char
         KILN__TRY(kiln__grid(name, tiles, (uint64_t)p->tokens, &joining));
         KILN__TRY(kiln__operator_fits(stream, name, &joining));
     }
-    KILN__TRY(kiln__grid(name, args->row_tiles, (uint64_t)args->batch * args->kv_heads * args->splits, &config));
+    const uint64_t blocks = (uint64_t)args->batch * args->kv_heads * args->splits;
+    KILN__TRY(kiln__grid(name, args->row_tiles, blocks, &config));
+    if (way->threads > KILN_BLOCK)
+        KILN__TRY(kiln__attention_grid_of_many(name, way, args->row_tiles * blocks, args->split, &config));
     config.block[0] = way->threads;
     config.dynamic_shared_bytes = way->shared_bytes;
     if (kiln__tensor_map_count(&attend->info))

@@ -1,5 +1,6 @@
 /* Attention for sm_90a, f16 and bf16: the device source of mha and mha_paged by wgmma, for prompts. Few rows are done
  * as on sm_80 (attention_sm80.h), heads and rows that are not on 16 bytes by the portable kernels (attention_gpu.h).
+ * All of them wait for the preceding kernel themselves (sm90a_programmatic.h).
  *
  * A block does 128 rows, over tiles of 128 keys (64 where a head has more than 128 elements). Of its three warpgroups
  * the first copies keys and values into two rings of two tiles each; the others have 64 rows each (Shah et al.,
@@ -8,6 +9,11 @@
  * The sums of the first product are, element for element, the fragments that the second one takes from registers.
  * Everything is waited for in the iteration that began it: assemblers make all products wait for each other where a
  * group stays under way around the loop.
+ *
+ * With few keys a grid has a block for each multiprocessor, which takes tile after tile of rows: while results of one
+ * are written, keys and values of the next come. With many keys a tile has a block of its own, and the device gives it
+ * to the multiprocessor that is free first; a counter that gave out tiles would have to be zero beforehand. Heads come
+ * in groups whose keys and values are a third of L2.
  *
  * Keys and values that are contiguous come by tensor maps, a box of 64 elements of each row at a time; the last tile,
  * where its end is a sequence's or a share's, and those of a cache's blocks by cp.async, which leaves zeros behind the
@@ -26,13 +32,20 @@
  * Rows of shared memory are 64 elements, 128 bytes, whose vectors are swizzled, so that neither copies nor products
  * meet a bank twice; longer heads have more such spans. Shared memory: 82, 162 and 194 KB by heads of 64, up to 128,
  * and up to 256 elements. Registers: 168 a thread at the launch; then 232 of a consumer and 40 of a producer, 224 and
- * 56 where blocks of a cache are looked up, or heads have more than 128 elements. None spills.
+ * 56 where blocks of a cache are looked up, or heads have more than 128 elements, 216 and 72 where blocks are looked up
+ * for heads of 64. None spills.
  *
  * Floor: 4 * rows * keys * head_dim operations; wgmma does 989 TFLOP/s on an H100 at most, and the exponents of 2 take
  * half of the time of heads of 128. A prototype of this structure, copying by TMA, had 658 to 711 TFLOP/s there at 4096
  * and 16384 keys (head_dim 128), 1.02 to 1.09 of cuDNN; with causal 593 to 700, and 4 % more where the diagonal's tiles
- * had a loop of their own. Ordering the two consumers by named barriers was 0 to 16 % slower from 4096 keys on. These
- * kernels are not measured. Includers define what attention_gpu.h asks for. Test: build/tests/ops/mha_test. Bench:
+ * had a loop of their own. Ordering the two consumers by named barriers was 0 to 16 % slower from 4096 keys on. With a
+ * tile for each block it had 0.85 to 0.96 of cuDNN at 512 and 1024 keys. These kernels are not measured.
+ *
+ * Few rows: a prototype whose last block joined the shares of the keys took 0.4 to 1.2 us less than two launches. Here
+ * join is a second launch, which may begin early: the count of the blocks that are done would have to be zero
+ * beforehand, and a workspace holds anything. Keys are not prefetched before the wait, since lengths and tables of
+ * blocks, which tell where they are, may be what the preceding kernel writes. With 1024 keys shares of 64 were best.
+ * Includers define what attention_gpu.h asks for. Test: build/tests/ops/mha_test. Bench:
  * build/kiln bench mha */
 #ifndef KILN_KERNELS_COMMON_ATTENTION_SM90A_H
 #define KILN_KERNELS_COMMON_ATTENTION_SM90A_H
@@ -53,7 +66,13 @@ enum : uint32_t {
     SPAN = 128, /* bytes of a row that a swizzle is over */
     SPAN_VECTORS = SPAN / KILN_VECTOR_BYTES,
     SPAN_ELEMENTS = SPAN_VECTORS * KILN_VECTOR,
-    ATOM = 8 * SPAN /* bytes: eight rows, after which a swizzle repeats */
+    ATOM = 8 * SPAN,           /* bytes: eight rows, after which a swizzle repeats */
+    SECTION_ELEMENTS = 4 << 20 /* of keys, and as many of values: 16 MB, a third of L2 */
+};
+
+/* Which rows a warp is at, as kiln_tile() and kiln_block() are of kernels that do one tile. */
+struct tile_place {
+    uint32_t tile, block;
 };
 
 /* Shared memory, in bytes. */
@@ -66,10 +85,15 @@ template <uint32_t DIM, uint32_t KEYS> struct layout {
             SPANS * GROUP_ROWS * SPAN + ATOM, /* of a consumer, whose results take their place, 16 bytes more a row */
         QUERIES = 2 * RING_BYTES,             /* behind keys and values */
         BARRIERS = QUERIES + CONSUMERS * QUERY_BYTES,
-        BYTES = BARRIERS + 2 * 2 * TILE_STAGES * 8,
+        PLACES = BARRIERS + 2 * 2 * TILE_STAGES * 8, /* of each warp */
+        BYTES = PLACES + TILE_THREADS / LANES * sizeof(tile_place),
         /* of a thread; a producer needs more where it looks blocks up, or has many spans */
-        PRODUCER_REGISTERS = PAGED || DIM > 128 ? 56 : 40,
-        CONSUMER_REGISTERS = PAGED || DIM > 128 ? 224 : 232,
+        PRODUCER_REGISTERS = PAGED && DIM <= 64   ? 72
+                             : PAGED || DIM > 128 ? 56
+                                                  : 40,
+        CONSUMER_REGISTERS = PAGED && DIM <= 64   ? 216
+                             : PAGED || DIM > 128 ? 224
+                                                  : 232,
         EXTENDED = PAGED && DIM <= 128 /* takes codes and trees: for more a thread has no registers */
     };
 };
@@ -132,13 +156,15 @@ struct tile_copier {
     uint32_t row, vector;
 };
 
-/* Copies what there is of a tile by cp.async, zeros behind the last key, whose weights are zeros as well. Blocks of the
- * cache are looked up for several of a thread's rows at once, the first of them before the tile has a place. */
+/* Copies what there is of a tile, from `key` on, into the n-th place by cp.async, zeros behind the last key, whose
+ * weights are zeros as well. Blocks of the cache are looked up for several of a thread's rows at once, the first of
+ * them before the tile has a place. */
 template <uint32_t DIM, uint32_t KEYS>
 KILN_INLINE void copy_rows(const kiln_attention_args &args, const kiln_sequence &s, const tile_copier &c,
-                           const key_tiles &tiles, const ring &to, uint32_t n) {
+                           const key_tiles &tiles, uint32_t key, const ring &to, uint32_t n) {
     enum : uint32_t { SPANS = layout<DIM, KEYS>::SPANS, STEP = COPIERS / SPAN_VECTORS, AT_ONCE = PAGED ? 8 : 2 };
-    uint32_t key = tile_key<KEYS>(tiles, n) + c.row, place = ring_tile(to, n) + swizzled<KEYS>(c.row, c.vector);
+    key += c.row;
+    uint32_t place = ring_tile(to, n) + swizzled<KEYS>(c.row, c.vector);
     KILN_LOOP
     for (uint32_t done = 0; done < KEYS; done += AT_ONCE * STEP) {
         uint32_t blocks[AT_ONCE];
@@ -168,9 +194,10 @@ KILN_INLINE void copy_rows(const kiln_attention_args &args, const kiln_sequence 
 /* The same of codes, which become elements on their way. */
 template <uint32_t DIM, uint32_t KEYS>
 KILN_INLINE void convert_rows(const kiln_attention_args &args, const kiln_sequence &s, const tile_copier &c,
-                              const key_tiles &tiles, const ring &to, uint32_t n) {
+                              const key_tiles &tiles, uint32_t key, const ring &to, uint32_t n) {
     enum : uint32_t { SPANS = layout<DIM, KEYS>::SPANS, STEP = COPIERS / SPAN_VECTORS };
-    uint32_t key = tile_key<KEYS>(tiles, n) + c.row, place = ring_tile(to, n) + swizzled<KEYS>(c.row, c.vector);
+    key += c.row;
+    uint32_t place = ring_tile(to, n) + swizzled<KEYS>(c.row, c.vector);
     ring_wait_empty(to, n);
     KILN_LOOP
     for (uint32_t done = 0; done < KEYS; done += STEP, key += STEP, place += STEP * SPAN) {
@@ -204,10 +231,10 @@ KILN_INLINE void copy_box(const kiln_tensor_map *map, uint32_t kv_head, uint32_t
                            (int32_t)kv_head, (int32_t)row);
 }
 
-/* Copies all tiles; maps are of keys and of values, NULL where these are paged. */
+/* Copies all tiles into the places from `begin` on; maps are of keys and of values, NULL where these are paged. */
 template <uint32_t DIM, uint32_t KEYS>
 KILN_INLINE void produce(const kiln_attention_args &args, const kiln_tensor_map *maps, const kiln_sequence &s,
-                         const kiln_attention_work &work, const key_tiles &tiles, uint32_t shared) {
+                         const kiln_attention_work &work, const key_tiles &tiles, uint32_t begin, uint32_t shared) {
     uint32_t thread = kiln_thread() % COPIERS;
     bool values = kiln_thread() >= COPIERS;
     ring to = ring_of<DIM, KEYS>(shared, values);
@@ -218,12 +245,13 @@ KILN_INLINE void produce(const kiln_attention_args &args, const kiln_tensor_map 
     c.from += (uint64_t)(work.kv_head * args.head_dim + c.vector * KILN_VECTOR) * bytes;
     KILN_LOOP
     for (uint32_t n = 0; n < tiles.count; n++) {
-        if (!PAGED && (n || tile_key<KEYS>(tiles, n) + KEYS <= tiles.end))
-            copy_box<DIM, KEYS>(maps + values, work.kv_head, s.kv_first + tile_key<KEYS>(tiles, n), to, n);
+        uint32_t key = tile_key<KEYS>(tiles, n), place = begin + n;
+        if (!PAGED && (n || key + KEYS <= tiles.end))
+            copy_box<DIM, KEYS>(maps + values, work.kv_head, s.kv_first + key, to, place);
         else if (layout<DIM, KEYS>::EXTENDED && args.codes)
-            convert_rows<DIM, KEYS>(args, s, c, tiles, to, n);
+            convert_rows<DIM, KEYS>(args, s, c, tiles, key, to, place);
         else
-            copy_rows<DIM, KEYS>(args, s, c, tiles, to, n);
+            copy_rows<DIM, KEYS>(args, s, c, tiles, key, to, place);
     }
 }
 
@@ -302,17 +330,22 @@ KILN_INLINE void begin_results(float (*results)[4], const uint32_t (*weights)[4]
 }
 
 /* What a consumer needs rarely of its head and of its rows is computed anew: the loop has no registers to keep it in.
- */
-KILN_INLINE kiln_attention_work work_anew(const kiln_attention_args &args) {
-    return kiln_attention_work_of(&args, 0, kiln_sm90a_anew((uint32_t)kiln_block()));
+ * places: those of the warps, in shared memory. */
+KILN_INLINE tile_place place_anew(const volatile tile_place *places) {
+    const volatile tile_place *own = places + kiln_sm90a_anew(kiln_thread()) / LANES;
+    return {own->tile, own->block};
 }
-template <bool CODES> KILN_INLINE score_scale scale_anew(const kiln_attention_args &args) {
-    return score_scale_of<CODES>(args, CODES && args.k_scale ? work_anew(args).kv_head : 0);
+KILN_INLINE kiln_attention_work work_anew(const kiln_attention_args &args, const volatile tile_place *places) {
+    return kiln_attention_work_of(&args, 0, place_anew(places).block);
+}
+template <bool CODES>
+KILN_INLINE score_scale scale_anew(const kiln_attention_args &args, const volatile tile_place *places) {
+    return score_scale_of<CODES>(args, CODES && args.k_scale ? work_anew(args, places).kv_head : 0);
 }
 
 /* The first of a lane's rows in its sequence. */
-KILN_INLINE uint32_t row_anew(const kiln_attention_args &args) {
-    uint32_t row = (args.row_tiles - 1 - kiln_sm90a_anew(kiln_tile())) * TILE_ROWS - GROUP_ROWS;
+KILN_INLINE uint32_t row_anew(const kiln_attention_args &args, uint32_t tile) {
+    uint32_t row = (args.row_tiles - 1 - tile) * TILE_ROWS - GROUP_ROWS;
     row += kiln_thread() / WARPGROUP * GROUP_ROWS + kiln_thread() % WARPGROUP / LANES * WARP_ROWS;
     return row + kiln_thread() % LANES / 4;
 }
@@ -336,12 +369,13 @@ KILN_INLINE void exchange_quad(uint32_t *words) {
  * they are. Four lanes read 32 keys of a row by vectors and exchange them, where the mask's rows are on 16 bytes, and
  * else by elements. */
 template <uint32_t KEYS>
-KILN_INLINE void add_mask_anew(const kiln_attention_args &args, const kiln_window *windows, float (*scores)[4],
-                               uint32_t key) {
-    kiln_attention_work work = work_anew(args);
+KILN_INLINE void add_mask_anew(const kiln_attention_args &args, const volatile tile_place *places,
+                               const kiln_window *windows, float (*scores)[4], uint32_t key) {
+    tile_place place = place_anew(places);
+    kiln_attention_work work = kiln_attention_work_of(&args, 0, place.block);
     kiln_sequence s = kiln_sequence_of(&args, work.batch);
     float factor = args.softcap == 0.0f ? kiln_reciprocal(args.scale) : KILN_LOG2_E;
-    uint32_t first = kiln_sm90a_anew(row_anew(args)), lane = kiln_sm90a_anew(kiln_thread() % 4);
+    uint32_t first = row_anew(args, place.tile), lane = kiln_sm90a_anew(kiln_thread() % 4);
     bool wide = ((uint32_t)(uintptr_t)args.mask | args.mask_cols * sizeof(kiln_element)) % KILN_VECTOR_BYTES == 0;
     KILN_UNROLL
     for (uint32_t r = 0; r < 2; r++) {
@@ -384,11 +418,13 @@ KILN_INLINE void add_mask_anew(const kiln_attention_args &args, const kiln_windo
 
 /* mask_tree of a consumer's warp. */
 template <uint32_t KEYS>
-KILN_INLINE void mask_tree_anew(const kiln_attention_args &args, float (*scores)[4], uint32_t key) {
-    kiln_sequence s = kiln_sequence_of(&args, work_anew(args).batch);
+KILN_INLINE void mask_tree_anew(const kiln_attention_args &args, const volatile tile_place *places, float (*scores)[4],
+                                uint32_t key) {
+    tile_place place = place_anew(places);
+    kiln_sequence s = kiln_sequence_of(&args, kiln_attention_work_of(&args, 0, place.block).batch);
     int32_t tree = kiln_tree_begin(&args, &s);
     if ((int32_t)(key + KEYS) <= tree) return;
-    uint32_t row = row_anew(args), tokens[2];
+    uint32_t row = row_anew(args, place.tile), tokens[2];
     KILN_UNROLL
     for (uint32_t r = 0; r < 2; r++)
         tokens[r] = s.q_first + min(row + 8 * r, s.seqlen_q * args.group - 1) / args.group;
@@ -397,23 +433,23 @@ KILN_INLINE void mask_tree_anew(const kiln_attention_args &args, float (*scores)
 
 /* Scores become weights. */
 template <uint32_t DIM, uint32_t KEYS, bool GENERAL, bool MASKED>
-KILN_INLINE bool weigh(const kiln_attention_args &args, float factor, rows_of_warp<DIM> *rows, float (*scores)[4],
-                       uint32_t key, float *keep) {
+KILN_INLINE bool weigh(const kiln_attention_args &args, const volatile tile_place *places, float factor,
+                       rows_of_warp<DIM> *rows, float (*scores)[4], uint32_t key, float *keep) {
     if (GENERAL) {
         if (args.softcap != 0.0f) {
-            float twice = scale_anew<layout<DIM, KEYS>::EXTENDED>(args).twice;
+            float twice = scale_anew<layout<DIM, KEYS>::EXTENDED>(args, places).twice;
             KILN_UNROLL
             for (uint32_t i = 0; i < KEYS / 2; i++)
                 scores[i / 4][i % 4] = capped(scores[i / 4][i % 4], twice, args.softcap * KILN_LOG2_E);
         }
-        if (MASKED) add_mask_anew<KEYS>(args, rows->window, scores, key);
+        if (MASKED) add_mask_anew<KEYS>(args, places, rows->window, scores, key);
         KILN_UNROLL
         for (uint32_t i = 0; i < KEYS / 2; i++) {
             kiln_window window = rows->window[i / 2 % 2];
             uint32_t at = key + i / 4 * 8 + kiln_thread() % 4 * 2 + i % 2;
             if (at - window.begin >= window.end - window.begin) scores[i / 4][i % 4] = -KILN_INFINITY;
         }
-        if (layout<DIM, KEYS>::EXTENDED && args.tree_mask) mask_tree_anew<KEYS>(args, scores, key);
+        if (layout<DIM, KEYS>::EXTENDED && args.tree_mask) mask_tree_anew<KEYS>(args, places, scores, key);
     }
     float origin[2], offset[2];
     bool rose = false;
@@ -471,8 +507,10 @@ KILN_INLINE void place_rows(const kiln_attention_args &args, const kiln_sequence
 
 template <uint32_t DIM, uint32_t KEYS, bool MASKED>
 KILN_INLINE void consume(const kiln_attention_args &args, const kiln_sequence &s, const kiln_attention_work &work,
-                         const key_tiles &tiles, uint32_t end, uint32_t shared, char *memory) {
+                         const key_tiles &tiles, uint32_t begin, uint32_t end, uint32_t shared, char *memory) {
     typedef layout<DIM, KEYS> at;
+    const volatile tile_place *places = (const tile_place *)(memory + at::PLACES);
+    const uint32_t last = begin + tiles.count - 1; /* the place of the last tile */
     uint32_t group = uniform(kiln_thread() / WARPGROUP) - 1, warp = kiln_thread() % WARPGROUP / LANES;
     uint32_t group_row = work.row + group * GROUP_ROWS, row = group_row + warp * WARP_ROWS;
     uint32_t queries = shared + at::QUERIES + group * at::QUERY_BYTES;
@@ -484,9 +522,9 @@ KILN_INLINE void consume(const kiln_attention_args &args, const kiln_sequence &s
     start_rows(args, s, work, row, end, &t.rows);
 
     /* Of these tiles all rows see all keys: from low on, before high. */
-    uint32_t first = group_row < end ? group_row : end - 1, last = min(group_row + GROUP_ROWS, end) - 1;
-    kiln_window first_window = kiln_window_of(&args, &s, first / args.group);
-    kiln_window last_window = kiln_window_of(&args, &s, last / args.group);
+    uint32_t first_row = group_row < end ? group_row : end - 1, last_row = min(group_row + GROUP_ROWS, end) - 1;
+    kiln_window first_window = kiln_window_of(&args, &s, first_row / args.group);
+    kiln_window last_window = kiln_window_of(&args, &s, last_row / args.group);
     uint32_t seen_end = min(first_window.end, tiles.end);
     if (layout<DIM, KEYS>::EXTENDED && has_mask(tree, seen_end)) seen_end = (uint32_t)max(tree, 0);
     uint32_t low = last_window.begin > tiles.key ? (last_window.begin - tiles.key + KEYS - 1) / KEYS : 0;
@@ -500,20 +538,20 @@ KILN_INLINE void consume(const kiln_attention_args &args, const kiln_sequence &s
     kiln_sm90a_barrier_sync(1 + group, WARPGROUP);
     if (tiles.count) {
         float keep[2];
-        ring_wait_full(k, 0);
+        ring_wait_full(k, begin);
         kiln_sm90a_wgmma_hold<KEYS / 2>(t.scores[0]);
         kiln_sm90a_wgmma_fence();
-        begin_scores<DIM, KEYS>(t.scores, queries, ring_tile(k, 0));
+        begin_scores<DIM, KEYS>(t.scores, queries, ring_tile(k, begin));
         kiln_sm90a_wgmma_wait<0>();
         kiln_sm90a_wgmma_hold<KEYS / 2>(t.scores[0]);
-        ring_release(k, 0);
+        ring_release(k, begin);
         uint32_t next = tiles.count - 1;
-        weigh<DIM, KEYS, true, MASKED>(args, factor, &t.rows, t.scores, tiles.key + next * KEYS, keep);
+        weigh<DIM, KEYS, true, MASKED>(args, places, factor, &t.rows, t.scores, tiles.key + next * KEYS, keep);
         pack_weights<KEYS>(t.scores, t.weights);
 
         auto step = [&](auto general) {
             next--;
-            uint32_t n = tiles.count - 1 - next;
+            uint32_t n = last - next;
             ring_wait_full(k, n);
             kiln_sm90a_wgmma_hold<KEYS / 2>(t.scores[0]);
             kiln_sm90a_wgmma_hold<DIM / 2>(t.rows.result[0]);
@@ -524,7 +562,7 @@ KILN_INLINE void consume(const kiln_attention_args &args, const kiln_sequence &s
             kiln_sm90a_wgmma_wait<1>();
             kiln_sm90a_wgmma_hold<KEYS / 2>(t.scores[0]);
             ring_release(k, n);
-            bool rose = weigh<DIM, KEYS, decltype(general)::value, MASKED>(args, factor, &t.rows, t.scores,
+            bool rose = weigh<DIM, KEYS, decltype(general)::value, MASKED>(args, places, factor, &t.rows, t.scores,
                                                                            tiles.key + next * KEYS, keep);
             kiln_sm90a_wgmma_wait<0>();
             kiln_sm90a_wgmma_hold<DIM / 2>(t.rows.result[0]);
@@ -547,19 +585,56 @@ KILN_INLINE void consume(const kiln_attention_args &args, const kiln_sequence &s
                     step(is_general<false>{});
             }
         }
-        uint32_t n = tiles.count - 1;
-        ring_wait_full(v, n);
+        ring_wait_full(v, last);
         kiln_sm90a_wgmma_hold<DIM / 2>(t.rows.result[0]);
         kiln_sm90a_wgmma_fence();
-        begin_results<DIM, KEYS>(t.rows.result, t.weights, ring_tile(v, n));
+        begin_results<DIM, KEYS>(t.rows.result, t.weights, ring_tile(v, last));
         kiln_sm90a_wgmma_wait<0>();
         kiln_sm90a_wgmma_hold<DIM / 2>(t.rows.result[0]);
+        ring_release(v, last);
     }
     kiln_sm90a_barrier_sync(1 + group, WARPGROUP); /* no warp reads queries any more */
     place_rows(args, s, work.kv_head, row, end, &t.rows);
-    if (row < end)
-        write_rows(args, s, work, row, end, scale_anew<at::EXTENDED>(args).unit, t.rows,
+    if (uniform(row) < end) /* as a branch that may diverge it made ptxas let all products wait for each other */
+        write_rows(args, s, work, row, end, scale_anew<at::EXTENDED>(args, places).unit, t.rows,
                    memory + at::QUERIES + group * at::QUERY_BYTES + warp * WARP_ROWS * heads<DIM>::PITCH);
+    kiln_sm90a_barrier_sync(1 + group, WARPGROUP); /* nor reads results where queries come next */
+}
+
+/* The place of the number-th tile of rows. Heads whose keys and values L2 has room for come together, of them the last
+ * rows first: with causal they see most. */
+KILN_INLINE tile_place place_of_tile(const kiln_attention_args &args, uint32_t number) {
+    uint32_t blocks = args.batch * args.kv_heads * args.splits;
+    uint32_t together = min(max(SECTION_ELEMENTS / args.head_dim / max(args.split, 1u), 1u), blocks);
+    uint32_t first = number / (together * args.row_tiles) * together, rest = number - first * args.row_tiles;
+    together = min(together, blocks - first);
+    return {rest / together, first + rest % together};
+}
+
+/* The tiles of a block, each in turn: body(s, work, end, tiles, begin) with the end of the sequence's rows, and the
+ * first place of the tiles of keys in the rings. Every other round goes over the blocks backwards, so that each has
+ * long and short ones. */
+template <uint32_t KEYS, class body_type>
+KILN_INLINE void each_tile(const kiln_attention_args &args, tile_place *places, body_type body) {
+    uint32_t count = args.row_tiles * args.batch * args.kv_heads * args.splits, begin = 0;
+    KILN_LOOP
+    for (uint32_t round = 0; round < count; round += gridDim.x) {
+        uint32_t number = round + (round / gridDim.x % 2 ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
+        if (number >= count) continue;
+        tile_place place = place_of_tile(args, number);
+        kiln_attention_work work = kiln_attention_work_of(&args, 0, place.block);
+        work.row = (args.row_tiles - 1 - place.tile) * TILE_ROWS;
+        kiln_sequence s = kiln_sequence_of(&args, work.batch);
+        uint32_t end = uniform(s.seqlen_q * args.group); /* of the rows */
+        if (work.row >= end) continue;
+        kiln_attention_trim(&args, &s, work.row + TILE_ROWS < end ? work.row + TILE_ROWS : end, &work);
+        key_tiles tiles = {work.key, work.key_end, 0};
+        if (tiles.end > tiles.key) tiles.count = uniform((tiles.end - tiles.key + KEYS - 1) / KEYS);
+        if (kiln_thread() % LANES == 0) places[kiln_thread() / LANES] = place;
+        __syncwarp();
+        body(s, work, end, tiles, begin);
+        begin += tiles.count;
+    }
 }
 
 template <uint32_t DIM, uint32_t KEYS, bool MASKED = false>
@@ -567,6 +642,8 @@ KILN_INLINE void attend_tiles(const kiln_attention_args &args, const kiln_tensor
     typedef layout<DIM, KEYS> at;
     extern __shared__ atom atoms[];
     uint32_t shared = kiln_sm90a_shared(atoms);
+    char *memory = (char *)atoms;
+    tile_place *places = (tile_place *)(memory + at::PLACES);
     if (kiln_thread() == 0) {
         KILN_UNROLL
         for (uint32_t i = 0; i < 4 * TILE_STAGES; i++)
@@ -579,22 +656,19 @@ KILN_INLINE void attend_tiles(const kiln_attention_args &args, const kiln_tensor
         }
     }
     kiln_sm90a_begin();
-    kiln_attention_work work = kiln_attention_work_of(&args, 0, (uint32_t)kiln_block());
-    work.row = (args.row_tiles - 1 - kiln_tile()) * TILE_ROWS; /* the last rows first: with causal they see most */
-    if (work.batch >= args.batch) return;                      /* the whole block */
-    kiln_sequence s = kiln_sequence_of(&args, work.batch);
-    uint32_t end = s.seqlen_q * args.group; /* of the rows */
-    if (work.row >= end) return;            /* the whole block */
-    kiln_attention_trim(&args, &s, work.row + TILE_ROWS < end ? work.row + TILE_ROWS : end, &work);
-    key_tiles tiles = {work.key, work.key_end, 0};
-    if (tiles.end > tiles.key) tiles.count = uniform((tiles.end - tiles.key + KEYS - 1) / KEYS);
     kiln_barrier();
     if (uniform(kiln_thread() / WARPGROUP) == 0) {
         kiln_sm90a_setmaxnreg_dec<at::PRODUCER_REGISTERS>();
-        produce<DIM, KEYS>(args, maps, s, work, tiles, shared);
+        each_tile<KEYS>(args, places,
+                        [&](const auto &s, const auto &work, uint32_t, const auto &tiles, uint32_t begin) {
+                            produce<DIM, KEYS>(args, maps, s, work, tiles, begin, shared);
+                        });
     } else {
         kiln_sm90a_setmaxnreg_inc<at::CONSUMER_REGISTERS>();
-        consume<DIM, KEYS, MASKED>(args, s, work, tiles, end, shared, (char *)atoms);
+        each_tile<KEYS>(args, places,
+                        [&](const auto &s, const auto &work, uint32_t end, const auto &tiles, uint32_t begin) {
+                            consume<DIM, KEYS, MASKED>(args, s, work, tiles, begin, end, shared, memory);
+                        });
     }
 }
 

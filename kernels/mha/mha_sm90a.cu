@@ -5,12 +5,12 @@
 #include "kernels/common/attention_sm90a.h"
 
 KILN_TUNED_PARTS(f16 bf16)
-KILN_SHAPE(mha_wgmma_64, 128, 64, 128, 84032, 100)
-KILN_SHAPE(mha_wgmma_96, 128, 96, 128, 165952, 100)
-KILN_SHAPE(mha_wgmma_128, 128, 128, 128, 165952, 100)
-KILN_SHAPE(mha_wgmma_256, 128, 256, 64, 198720, 100)
-KILN_SHAPE(mha_wgmma_mask_64, 128, 64, 128, 84032, 100)
-KILN_SHAPE(mha_wgmma_mask_128, 128, 128, 128, 165952, 100)
+KILN_SHAPE(mha_wgmma_64, 128, 64, 128, 84128, 100)
+KILN_SHAPE(mha_wgmma_96, 128, 96, 128, 166048, 100)
+KILN_SHAPE(mha_wgmma_128, 128, 128, 128, 166048, 100)
+KILN_SHAPE(mha_wgmma_256, 128, 256, 64, 198816, 100)
+KILN_SHAPE(mha_wgmma_mask_64, 128, 64, 128, 84128, 100)
+KILN_SHAPE(mha_wgmma_mask_128, 128, 128, 128, 166048, 100)
 KILN_SHAPE(mha_decode_128, 16, 128, 128, 69632, 100)
 KILN_SHAPE(mha_decode_256, 16, 256, 64, 67584, 100)
 KILN_TENSOR_MAPS(mha_wgmma_64, 240, 64x1x128, 64x1x128)
@@ -31,8 +31,8 @@ KILN_PROGRAMMATIC(mha_decode_128)
 KILN_PROGRAMMATIC(mha_decode_256)
 
 static_assert(offsetof(kiln_attention_mapped_args, maps) == 240 && KILN_TENSOR_MAP_FITS_SM90(240), "tensor maps");
-static_assert(layout<64, 128>::BYTES == 84032 && layout<96, 128>::BYTES == 165952 &&
-                  layout<128, 128>::BYTES == 165952 && layout<256, 64>::BYTES == 198720,
+static_assert(layout<64, 128>::BYTES == 84128 && layout<96, 128>::BYTES == 166048 &&
+                  layout<128, 128>::BYTES == 166048 && layout<256, 64>::BYTES == 198816,
               "shared memory");
 
 ATTENTION_ENTRY(mha_wgmma_64, kiln_attention_mapped_args) {

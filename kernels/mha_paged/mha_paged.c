@@ -18,6 +18,7 @@ static const kiln__attention_operator operator_mha_paged = {
     .no_codes =
         1u << KERNEL_mha_paged_wgmma_256 | 1u << KERNEL_mha_paged_decode_128 | 1u << KERNEL_mha_paged_decode_256,
     .only_codes = 1u << KERNEL_mha_paged_decode_e4m3_128,
+    .split_least = 64,
     .no_masks = 1u << KERNEL_mha_paged_wgmma_256,
 };
 

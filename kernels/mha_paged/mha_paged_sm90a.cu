@@ -6,9 +6,9 @@
 #include "kernels/common/attention_sm90a.h"
 
 KILN_TUNED_PARTS(f16 bf16)
-KILN_SHAPE(mha_paged_wgmma_64, 128, 64, 128, 84032, 100)
-KILN_SHAPE(mha_paged_wgmma_128, 128, 128, 128, 165952, 100)
-KILN_SHAPE(mha_paged_wgmma_256, 128, 256, 64, 198720, 100)
+KILN_SHAPE(mha_paged_wgmma_64, 128, 64, 128, 84128, 100)
+KILN_SHAPE(mha_paged_wgmma_128, 128, 128, 128, 166048, 100)
+KILN_SHAPE(mha_paged_wgmma_256, 128, 256, 64, 198816, 100)
 KILN_SHAPE(mha_paged_decode_128, 16, 128, 128, 69632, 100)
 KILN_SHAPE(mha_paged_decode_256, 16, 256, 64, 67584, 100)
 KILN_SHAPE(mha_paged_decode_e4m3_128, 16, 128, 256, 73728, 100)
@@ -21,7 +21,7 @@ KILN_PROGRAMMATIC(mha_paged_decode_128)
 KILN_PROGRAMMATIC(mha_paged_decode_256)
 KILN_PROGRAMMATIC(mha_paged_decode_e4m3_128)
 
-static_assert(layout<64, 128>::BYTES == 84032 && layout<128, 128>::BYTES == 165952 && layout<256, 64>::BYTES == 198720,
+static_assert(layout<64, 128>::BYTES == 84128 && layout<128, 128>::BYTES == 166048 && layout<256, 64>::BYTES == 198816,
               "shared memory");
 
 ATTENTION_ENTRY(mha_paged_wgmma_64, kiln_attention_args) {
