@@ -98,6 +98,17 @@ static void test_tiles(kiln_stream *stream) {
     }
 }
 
+/* More tiles of rows than a GPU of compute capability 9.0 has multiprocessors, whose kernels take several in turn. */
+static void test_many_tiles(kiln_stream *stream) {
+    kiln_device_info info;
+    harness_ok(kiln_device_get_info(stream->device, &info));
+    if (info.target.compute_capability != 90 || precision_first() > F16 || precision_end() <= F16) return;
+    const int64_t heads = info.multiprocessors / 2 + 2;
+    attention_shape s = attention_plain(129, 20, heads, heads, 8);
+    s.causal = true;
+    run(stream, F16, s);
+}
+
 static void test_edges(kiln_stream *stream) {
     for (precision p = precision_first(); p < precision_end(); p++)
         attention_edges(stream, p, run);
@@ -371,6 +382,7 @@ int main(void) {
         on_each_device(test_random),
         on_each_device(test_plain),
         on_each_device(test_tiles),
+        on_each_device(test_many_tiles),
         on_each_device(test_edges),
         on_one_device(test_refusals),
     };
