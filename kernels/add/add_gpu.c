@@ -1,10 +1,10 @@
-/* add: y = a + b element by element, in f32 and with one rounding to the part.
+/* add: y = a + b element by element, in f32 with one rounding.
  *
- * The tensors are one row. A block does a tile of it: each of its threads up to four vectors of 16 bytes, 4 KiB apart.
- * Without 16-byte alignment, and at the end, threads go by elements, side by side.
+ * The tensors are one row. A block computes one tile of it, of which each thread takes up to four vectors of 16 bytes,
+ * 4 KiB apart. Without 16-byte alignment, and at the end, consecutive threads take consecutive elements.
  *
  * Floor: two reads and one write of the tensor at memory bandwidth, 12 bytes an element of f32, 6 of 16 bits;
- * docs/kernel-report.md has the instructions counted, and their time beside it.
+ * docs/kernel-report.md has the instruction counts and the time that they take.
  * Test: build/tests/ops/add_test. Bench: build/kiln bench add */
 #include "kernels/add/add_args.h"
 #include "kernels/common/span.h"

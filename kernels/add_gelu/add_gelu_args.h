@@ -14,7 +14,7 @@ typedef struct kiln_add_gelu_args {
     kiln_shape shape;
     int64_t y_stride;
     int64_t x_stride;
-    float bound; /* of kiln_gated, and its coefficients */
+    float bound; /* the bound and the coefficients that kiln_gated takes */
     float coefficients[KILN_ADD_GELU_COEFFICIENTS];
 } kiln_add_gelu_args;
 KILN_ARGS_END

@@ -1,13 +1,13 @@
 /* add_gelu: y = gelu(x + bias), in f32, with one rounding.
  *
- * A block does a tile of some rows: a row has 1 to 256 threads, each with up to four vectors of 16 bytes, so that
- * narrow rows leave no thread idle and the blocks of wide ones cover the memory's latency. Without 16-byte alignment,
- * and at a row's end, threads go by elements, side by side.
+ * A block computes a tile of several rows. 1 to 256 threads share a row, and each takes up to four vectors of 16 bytes,
+ * so that short rows leave no thread idle and enough blocks of long rows are in flight to cover the memory's latency.
+ * Without 16-byte alignment, and at a row's end, consecutive threads take consecutive elements.
  *
  * All forms of GELU are t sigmoid(t P(t^2)), whose coefficients come with the arguments: one code path, no branch.
  *
  * Floor: one read and one write of the tensor at memory bandwidth, 8 bytes an element of f32, 4 of 16 bits; bias comes
- * from the caches. docs/kernel-report.md has the instructions counted, and their time beside it.
+ * from the caches. docs/kernel-report.md has the instruction counts and the time that they take.
  * Test: build/tests/ops/add_gelu_test. Bench: build/kiln bench add_gelu */
 #include "kernels/add_gelu/add_gelu_args.h"
 #include "kernels/common/span.h"

@@ -1,11 +1,12 @@
-/* add_rmsnorm: sum = x + residual, rounded to the part where it is stored; y = sum / sqrt(mean of sum^2 + eps) * weight
- * over each row, of the sum in f32 before that rounding, and itself with one rounding.
+/* add_rmsnorm: sum = x + residual, rounded when it is stored; y = sum / sqrt(mean of sum^2 + eps) * weight over each
+ * row, computed from the sum in f32 before that rounding, and rounded once.
  *
- * Rows are shared and kept as in rmsnorm: the sums, in f32. What is read twice is still the inputs the second time,
- * since nothing of a row is written before; so the sum of it is the same, and outputs may replace inputs.
+ * Rows are shared among threads as in rmsnorm; what is kept in registers is the sums, in f32. The elements that are
+ * read twice are still unchanged the second time, since nothing of a row is written before, so outputs may replace
+ * inputs.
  *
  * Floor: two reads and two writes of the tensor at memory bandwidth, 16 bytes an element of f32, 8 of 16 bits;
- * docs/kernel-report.md has the instructions counted, and their time beside it.
+ * docs/kernel-report.md has the instruction counts and the time that they take.
  * Test: build/tests/ops/rmsnorm_test. Bench: build/kiln bench add_rmsnorm */
 #include "kernels/add_rmsnorm/add_rmsnorm_args.h"
 #include "kernels/common/kept.h"
@@ -55,7 +56,7 @@ KILN_ENTRY(add_rmsnorm, kiln_add_rmsnorm_args) {
     const kiln_element *weight = (const kiln_element *)args.weight;
     kiln_element *y = kiln_span_in(s, args.y, args.y_stride), *sum = kiln_span_in(s, args.sum, args.sum_stride);
 
-    /* A row beyond the last takes part, empty: reductions are of all threads. */
+    /* Rows beyond the last take part with no elements: a reduction needs all threads. */
     kiln_kept kept;
     float squares = kiln_reduce(squares_of(s, x, residual, kept), lanes_log2, exchange, KILN_REDUCE_SUM);
     float scale = kiln_rsqrt(KILN_FMA(squares, args.mean, args.eps));

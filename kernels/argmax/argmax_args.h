@@ -4,13 +4,13 @@
 
 #include "kernels/common/geometry.h"
 
-/* An element found: a key that orders elements as numbers, and its column. */
+/* The best element so far: a key that orders elements as their numbers are ordered, and its column. */
 typedef struct kiln_argmax_best {
     uint32_t key;
     uint32_t col;
 } kiln_argmax_best;
 
-/* What a launch does: short rows whole, or chunks of long rows in two launches. */
+/* What a launch does: whole short rows, or one of the two launches over the chunks of long rows. */
 typedef enum kiln_argmax_phase { KILN_ARGMAX_ROWS, KILN_ARGMAX_PARTIAL, KILN_ARGMAX_FINISH } kiln_argmax_phase;
 
 KILN_ARGS_BEGIN

@@ -1,14 +1,14 @@
-/* argmax: the column of each row's greatest element, of equal ones the first; a NaN counts as greater than all.
+/* argmax: the column of each row's greatest element, the first of equal ones; NaN counts as greater than every number.
  *
- * A row's threads find its greatest element; those that have it look up where, in what the caches still hold, and the
- * first column stays: a column carried beside each maximum would take longer than the bytes. Threads compare their
- * results as integer keys (total_order.h), so that the answer is the same whatever the order in which they meet. Narrow
- * rows take 1 to 32 threads each; others take the block. Rows of more than a chunk, of which a decoding step has one or
- * a few, are launched twice: KILN_ARGMAX_PARTIAL writes the best of each chunk into the workspace, KILN_ARGMAX_FINISH
- * the best of these.
+ * The threads of a row find its greatest element; those that have it then look up where it stands, in what the caches
+ * still hold, and the first column is the result. Carrying a column along with each maximum would take longer than the
+ * bytes. Threads compare their results as integer keys (total_order.h), so that the answer does not depend on the order
+ * in which they meet. Short rows take 1 to 32 threads each; longer rows take the whole block. Rows of more than a
+ * chunk, of which a decoding step has one or a few, take two launches: KILN_ARGMAX_PARTIAL writes the best of each
+ * chunk into the workspace, KILN_ARGMAX_FINISH the best of these.
  *
  * Floor: one read of the tensor at memory bandwidth, 4 bytes an element of f32, 2 of 16 bits; docs/kernel-report.md has
- * the instructions counted, and their time beside it.
+ * the instruction counts and the time that they take.
  * Test: build/tests/ops/argmax_test. Bench: build/kiln bench argmax */
 #include "kernels/argmax/argmax_args.h"
 #include "kernels/common/atomic.h"
@@ -23,8 +23,8 @@ KILN_INLINE uint32_t greater(uint32_t a, uint32_t b) {
     return a > b ? a : b;
 }
 
-/* The greatest key of the thread's elements; of none that of -inf. NaN, which maxima pass over, is looked for in twos.
- */
+/* The greatest key of the thread's elements; that of -inf if it has none. NaN, which maxima ignore, is looked for in
+ * pairs of elements. */
 KILN_INLINE uint32_t greatest_of(kiln_span s, const kiln_element *x) {
     float max = -KILN_INFINITY, values[KILN_VECTOR];
     uint32_t nan = 0;
@@ -49,7 +49,8 @@ KILN_INLINE uint32_t greatest_of(kiln_span s, const kiln_element *x) {
     return kiln_order_key(nan ? __builtin_nanf("") : max);
 }
 
-/* What all numbers below a key's are at most, and none of the key is: of NaN's infinity, and 0 is -0 too. */
+/* A bound that numbers with smaller keys do not exceed, and numbers with this key do: infinity for NaN's key. 0 stands
+ * for -0 too. */
 KILN_INLINE float bound_below(uint32_t key) {
     return key == kiln_order_key(__builtin_nanf("")) ? KILN_INFINITY
                                                      : kiln_order_value(key - (key == kiln_order_key(0.0f) ? 2 : 1));
@@ -75,7 +76,7 @@ KILN_INLINE uint32_t first_with(uint32_t key, kiln_span s, const kiln_element *x
     return NOWHERE;
 }
 
-/* The same of the thread's share of a row's chunks. */
+/* The same over the thread's share of a row's partial results. */
 KILN_INLINE uint32_t greatest_of_partials(const kiln_argmax_best *partials, uint32_t chunks) {
     uint32_t greatest = 0;
     KILN_LOOP
@@ -91,7 +92,7 @@ KILN_INLINE uint32_t first_partial_with(uint32_t key, const kiln_argmax_best *pa
     return NOWHERE;
 }
 
-/* The greatest key of the threads that share a row; exchange is shared memory of KILN_SUBGROUPS. */
+/* The greatest key among the threads that share a row. exchange is shared memory for KILN_SUBGROUPS keys. */
 KILN_INLINE uint32_t reduce(uint32_t key, uint32_t lanes_log2, uint32_t *exchange) {
     if (lanes_log2 <= KILN_SUBGROUP_LOG2) {
         KILN_LOOP
@@ -122,7 +123,7 @@ KILN_ENTRY(argmax, kiln_argmax_args) {
     uint32_t *first = &firsts[kiln_thread() >> lanes_log2];
     bool finish = args.phase == KILN_ARGMAX_FINISH;
 
-    /* A row beyond the last takes part, empty: reductions are of all threads. */
+    /* Rows beyond the last take part with no elements: a reduction needs all threads. */
     firsts[kiln_thread()] = NOWHERE;
     uint32_t key = finish ? greatest_of_partials(partials, args.chunks) : greatest_of(s, x);
     uint32_t greatest = reduce(key, lanes_log2, exchange);

@@ -4,7 +4,7 @@
 
 #include "kernels/common/device.h"
 
-/* Leaves the lesser of value and the word there; others see it behind the next barrier. */
+/* Leaves the lesser of value and the word there; other threads see it after the next barrier. */
 KILN_INLINE void kiln_shared_min(uint32_t *word, uint32_t value) {
 #if defined(__CUDACC__)
     atomicMin(word, value);

@@ -1,4 +1,4 @@
-/* Four products of int8 in a word each, added to a sum: by one instruction where the target has it. */
+/* Adds the four products of int8 in two words to a sum, by one instruction where the target has it. */
 #ifndef KILN_KERNELS_COMMON_DOT_H
 #define KILN_KERNELS_COMMON_DOT_H
 

@@ -1,23 +1,25 @@
-/* What matrix products by wgmma share, sm_90a: d[m x n] = a[m x k] b[n x k]^T, both factors copied by tensor maps.
+/* What matrix products by wgmma (sm_90a) share: d[m x n] = a[m x k] b[n x k]^T, with both factors copied by tensor
+ * maps.
  *
- * A block does tiles of 128 rows and COLS columns of d, one after the other: as many blocks as there are
- * multiprocessors. 128 bytes of each row of a and b are a stage, of which STAGES are in shared memory. One thread of
- * the first warpgroup asks for them by tensor copies, whose rows are swizzled as wgmma takes them, ahead across the
- * tiles; beyond the ends of a and b a copy writes zeros. Of each stage two barriers: `full` counts the bytes that have
- * come, and what else is arranged to arrive, `empty` the warps that have multiplied it. Two warpgroups have half of a
- * tile's rows each. The first one gives its registers to them: 168 for each thread become 40 and 232.
+ * A block computes tiles of 128 rows and COLS columns of d, one after the other; there are as many blocks as
+ * multiprocessors. A stage is 128 bytes of each row of a and b; STAGES of them are in shared memory. One thread of the
+ * first warpgroup copies them by tensor maps, swizzled as wgmma takes them, ahead of the products and across tiles;
+ * beyond the ends of a and b a copy writes zeros. Of a stage's two barriers `full` counts the bytes that have come, and
+ * other arrivals of the kernel, `empty` the warps that have multiplied it. Two warpgroups have half of a tile's rows
+ * each. The first one hands registers to them: 168 per thread become 40 and 232.
  *
- * With clusters, two blocks do two tiles below each other: each copies its rows of a and half of those of b, these to
- * both. A stage is empty when the warps of both have multiplied it.
+ * With clusters, two blocks compute tiles below each other: each copies its rows of a, and half of those of b to both.
+ * A stage is empty when the warps of both have multiplied it.
  *
- * Tiles come in groups of 16 (COLS 256) or 8 rows of tiles, column by column, so that what the blocks read at a time
- * stays in L2. Where d has few tiles and k is long, blocks share a tile's k, and another kernel adds up the parts.
+ * Tiles are taken in bands of 16 (COLS 256) or 8 rows of tiles, column by column, so that what the blocks read at a
+ * time stays in L2. If d has few tiles and k is long, blocks share a tile's k, and another kernel adds the partial
+ * sums.
  *
  * On a programmatic stream (sm90a_programmatic.h) a block initialises its barriers and prefetches the first stages of
  * b, usually weights, into L2 before it waits for the preceding kernel.
  *
- * What was found on an H100, by a prototype: acquire and release at the scope of the cluster in the loop over k cost a
- * quarter of the speed, and so did a branch around the arrival at the other block's barrier.
+ * Found on an H100 with a prototype: acquire and release at cluster scope in the loop over k cost a quarter of the
+ * speed, and so did a branch around the arrival at the other block's barrier.
  *
  * The includer's argument structs have m, n, k, splits, split and tile_rows; the mapped one begins with the other,
  * `plain`, and has the maps a and b. It declares batch_of(plain), the number of products. */
@@ -38,7 +40,7 @@ enum : uint32_t {
     PRODUCER_REGISTERS = 40,
     CONSUMER_REGISTERS = 232,
     BARRIER_BYTES = 8,
-    PART_COLS = 32, /* of a tile, that are finished at a time */
+    PART_COLS = 32, /* of a tile that are finished at a time */
     PIECE = PART_COLS / 8 * 2
 };
 
@@ -50,7 +52,7 @@ template <uint32_t ELEMENT_BYTES_, uint32_t COLS_, uint32_t STAGES_, uint32_t CL
         STAGES = STAGES_,
         CLUSTER = CLUSTER_,
         DEPTH = ROW_BYTES / ELEMENT_BYTES_,          /* elements of k in a stage */
-        RASTER = (COLS_ == 256 ? 16 : 8) / CLUSTER_, /* rows of clusters of tiles that are gone over together */
+        RASTER = (COLS_ == 256 ? 16 : 8) / CLUSTER_, /* rows of clusters of tiles in a band */
         A_BYTES = TILE_ROWS * ROW_BYTES,
         B_BYTES = COLS_ * ROW_BYTES,
         STAGE_BYTES = A_BYTES + B_BYTES,
@@ -60,7 +62,7 @@ template <uint32_t ELEMENT_BYTES_, uint32_t COLS_, uint32_t STAGES_, uint32_t CL
     };
 };
 
-/* The stage that comes next, and the parity of the phase of its barriers: of `full`, and the opposite of `empty`. */
+/* The next stage, and the parity of the phase of its barriers: that of `full`, and the opposite of that of `empty`. */
 struct place {
     uint32_t stage, parity;
 };
@@ -72,7 +74,7 @@ template <class S> KILN_INLINE void advance(place *at) {
     at->parity ^= 1;
 }
 
-/* A tile of this block: its first row and column in d, and which columns of a and b it takes. */
+/* A tile of this block: its first row and column in d, and the columns of a and b that it takes. */
 struct work {
     uint32_t row, col, batch, split, begin, steps;
 };
@@ -85,7 +87,7 @@ template <class S, class args_type> KILN_INLINE uint32_t tiles_across(const args
     return ((uint32_t)args.n + S::COLS - 1) / S::COLS;
 }
 
-/* How much there is to do for all clusters together. */
+/* The number of tiles for all clusters together. */
 template <class S, class args_type> KILN_INLINE uint32_t work_count(const args_type &args) {
     return tiles_down<S>(args) * tiles_across<S>(args) * args.splits * batch_of(args);
 }
@@ -93,7 +95,7 @@ template <class S, class args_type> KILN_INLINE uint32_t work_count(const args_t
 template <class S, class args_type> KILN_INLINE work work_of(const args_type &args, uint32_t number, uint32_t rank) {
     uint32_t rows = tiles_down<S>(args), cols = tiles_across<S>(args);
     uint32_t tile = number % (rows * cols), rest = number / (rows * cols);
-    uint32_t group = tile / (S::RASTER * cols), within = tile % (S::RASTER * cols), above = group * S::RASTER;
+    uint32_t band = tile / (S::RASTER * cols), within = tile % (S::RASTER * cols), above = band * S::RASTER;
     uint32_t height = rows - above < S::RASTER ? rows - above : S::RASTER;
     work w;
     w.row = ((above + within % height) * S::CLUSTER + rank) * TILE_ROWS;
@@ -132,7 +134,7 @@ template <class S, class args_type> KILN_INLINE void copy_tiles(const args_type 
     }
 }
 
-/* Prefetches this block's part of b in the first stages into L2. */
+/* Prefetches this block's rows of b in the first stages into L2. */
 template <class S, class args_type> KILN_INLINE void prefetch_weights(const args_type &args, uint32_t rank) {
     const uint32_t number = blockIdx.x / S::CLUSTER, part = rank * (S::COLS / S::CLUSTER);
     if (number >= work_count<S>(args.plain)) return;
@@ -145,14 +147,14 @@ template <class S, class args_type> KILN_INLINE void prefetch_weights(const args
 
 /* ---- Products: two warpgroups ---- */
 
-/* A warp has multiplied a stage: each block of the cluster is told by one of its lanes. */
+/* Signals that a warp has multiplied a stage; one lane signals each block of the cluster. */
 template <class S> KILN_INLINE void release(uint32_t shared, uint32_t stage, bool present) {
     uint32_t lane = kiln_thread() % 32;
     kiln_sm90a_mbarrier_arrive_remote(shared + S::EMPTY + stage * BARRIER_BYTES, lane, present && lane < S::CLUSTER);
 }
 
-/* Waits for the stage, and begins the products of this warpgroup's rows with COLS rows of b from `first` on: sums,
- * where `add` besides what they were. */
+/* Waits for the stage, and begins the products of this warpgroup's rows with COLS rows of b from `first` on; they are
+ * added to the sums if `add`. */
 template <class S, class unit, uint32_t COLS, class sum_type>
 KILN_INLINE void begin_products(sum_type *sums, uint32_t shared, place at, uint32_t first, bool add) {
     const uint32_t own = (kiln_thread() / WARPGROUP - 1) * CONSUMER_ROWS, from = shared + at.stage * S::STAGE_BYTES;
@@ -166,7 +168,7 @@ KILN_INLINE void begin_products(sum_type *sums, uint32_t shared, place at, uint3
     kiln_sm90a_wgmma_commit();
 }
 
-/* Adds the products of a tile's stages, those of one under way while it waits for the next. */
+/* Adds the products of a tile's stages. Those of one stage are pending while it waits for the next. */
 template <class S, class unit, class sum_type>
 KILN_INLINE void add_products(sum_type *sums, uint32_t shared, place *at, uint32_t steps) {
     uint32_t before = 0;
@@ -182,10 +184,10 @@ KILN_INLINE void add_products(sum_type *sums, uint32_t shared, place *at, uint32
     release<S>(shared, before, true);
 }
 
-/* ---- The end of a tile. A thread has of each 8 columns two elements of two rows; PIECE of them, of one row in
- * PART_COLS columns, are done at a time ---- */
+/* ---- The end of a tile. A thread has two elements of two rows in each 8 columns; PIECE elements, those of one row in
+ * PART_COLS columns, are finished at a time ---- */
 
-/* The row of d of this thread's first elements of a tile, and their column in the tile. */
+/* The row of d, and the column in the tile, of this thread's first elements of a tile. */
 KILN_INLINE uint32_t own_row(const work &w) {
     return w.row + (kiln_thread() - WARPGROUP) / 32 * 16 + kiln_thread() % 32 / 4;
 }
@@ -193,7 +195,7 @@ KILN_INLINE uint32_t own_col(void) {
     return kiln_thread() % 4 * 2;
 }
 
-/* The piece of a tile's sums in its columns from PART_COLS * part on, of the upper row or the lower one. */
+/* The piece of a tile's sums in the columns from PART_COLS * part on, of the upper or the lower row. */
 template <class sum_type>
 KILN_INLINE void take_piece(sum_type *piece, const sum_type *sums, uint32_t part, uint32_t lower) {
     KILN_UNROLL
@@ -201,7 +203,7 @@ KILN_INLINE void take_piece(sum_type *piece, const sum_type *sums, uint32_t part
         piece[i] = sums[part * 2 * PIECE + i / 2 * 4 + 2 * lower + i % 2];
 }
 
-/* Reads what stands in a row where a piece does, from this thread's first column of it on: two elements at a time. */
+/* Reads the elements of a row in the columns of a piece, from this thread's first column on, two at a time. */
 KILN_INLINE void read_piece(float *values, const kiln_element *from) {
     KILN_UNROLL
     for (uint32_t i = 0; i < PIECE; i += 2) {
@@ -215,7 +217,7 @@ KILN_INLINE void read_piece(float *values, const kiln_element *from) {
     }
 }
 
-/* Four threads of a row have a word of each of four vectors of 16 bytes; afterwards each has a vector. */
+/* Four threads of a row each have a word of each of four 16-byte vectors; afterwards each has a whole vector. */
 KILN_INLINE void exchange(uint32_t *words) {
     uint32_t lane = kiln_thread();
     KILN_UNROLL
@@ -232,7 +234,7 @@ KILN_INLINE void exchange(uint32_t *words) {
 }
 
 /* Rounds the pieces of a row's four threads and writes them by whole sectors, if the row is `present`; `to` is the
- * first of its PART_COLS columns. All of a warp are here. */
+ * first of its PART_COLS columns. All lanes of the warp must call this. */
 KILN_INLINE void write_piece(kiln_element *to, const float *values, bool present) {
 #ifdef KILN_PART_f32
     KILN_UNROLL
@@ -251,8 +253,8 @@ KILN_INLINE void write_piece(kiln_element *to, const float *values, bool present
 
 /* ---- A kernel ---- */
 
-/* `beside` is what the first warpgroup's other warps do; `multiply` is called by the others. `full` counts so many
- * arrivals, of which one is the copies'. Both get the address of shared memory, and the rank in the cluster. */
+/* `beside` is what the first warpgroup's other warps do; other warpgroups call `multiply`. Both get the address of
+ * shared memory and the rank in the cluster. `full` counts `arrivals`, one of them for the copies. */
 template <class S, class args_type, class beside_type, class multiply_type>
 KILN_INLINE void matmul(const args_type &args, uint32_t arrivals, beside_type beside, multiply_type multiply) {
     extern __shared__ __align__(1024) uint8_t stages[];
@@ -284,7 +286,7 @@ KILN_INLINE void matmul(const args_type &args, uint32_t arrivals, beside_type be
         kiln_sm90a_setmaxnreg_inc<CONSUMER_REGISTERS>();
         multiply(shared, stages, rank);
     }
-    /* No block leaves while the other one copies into it or tells its barriers. */
+    /* No block ends while the other one copies into it or signals its barriers. */
     __syncwarp();
     if (S::CLUSTER > 1) kiln_sm90a_cluster_sync();
 }

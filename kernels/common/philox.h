@@ -1,5 +1,5 @@
-/* Random numbers by a counter, one text for all backends: the same wherever and in whichever order they are drawn. The
- * includer (device.h, cpu.h) defines KILN_INLINE; a device source or the includer also KILN_LOOP. */
+/* Counter-based random numbers, one source for all backends: the same wherever and in whatever order they are drawn.
+ * The includer (device.h, cpu.h) defines KILN_INLINE; a device source or the includer also KILN_LOOP. */
 #ifndef KILN_KERNELS_COMMON_PHILOX_H
 #define KILN_KERNELS_COMMON_PHILOX_H
 
@@ -21,7 +21,7 @@ KILN_INLINE uint64_t kiln_philox(uint64_t seed, uint64_t position, uint64_t row)
     return (uint64_t)b << 32 | a;
 }
 
-/* A number from 0 to count - 1 of 64 random bits: the upper half of their product. */
+/* A number from 0 to count - 1, from 64 random bits: the upper half of the product of the two. */
 KILN_INLINE uint64_t kiln_scaled(uint64_t bits, uint64_t count) {
     uint64_t low = (uint32_t)bits * (count >> 32), high = (bits >> 32) * (uint32_t)count;
     uint64_t lowest = (bits & 0xffffffffu) * (count & 0xffffffffu);

@@ -1,5 +1,5 @@
-/* Where a token stands, on up to three axes, and which axis each pair of a head is turned by: rope has one, rope3d
- * three. The includer (device.h, cpu.h) defines what turn.h asks for. */
+/* The position of a token on up to three axes, and the axis by which each pair of a head is rotated: rope has one,
+ * rope3d three. The includer (device.h, cpu.h) defines what turn.h asks for. */
 #ifndef KILN_KERNELS_COMMON_PLACE_H
 #define KILN_KERNELS_COMMON_PLACE_H
 

@@ -1,4 +1,4 @@
-/* Reductions over the threads that share a row: all threads of the block take part and get the result. */
+/* Reductions over the threads that share a row. All threads of the block take part and get the result. */
 #ifndef KILN_KERNELS_COMMON_REDUCE_H
 #define KILN_KERNELS_COMMON_REDUCE_H
 

@@ -1,4 +1,4 @@
-/* The reciprocal square root, one text for host C and both device compilers.
+/* The reciprocal square root, one source for host C and both device compilers.
  *
  * The includer (device.h, cpu.h) defines what math.h asks for. */
 #ifndef KILN_KERNELS_COMMON_ROOT_H

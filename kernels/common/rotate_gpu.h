@@ -1,9 +1,9 @@
-/* Turning the pairs of a head: the device source that rope and rope3d share.
+/* Rotating the pairs of a head: the device source that rope and rope3d share.
  *
- * Each pair (a, b) becomes (a cos - b sin, a sin + b cos), in f32, with one rounding. A thread takes a vector's worth
- * of pairs at a time, which are two vectors of 16 bytes: of the head's two halves, or, where pairs lie side by side, as
- * far apart as lets neighbours read and write neighbouring vectors. Without 16-byte alignment threads go by pairs.
- * Angles are fractions of a turn in 64-bit integers, exact at any position (turn.h). */
+ * Each pair (a, b) becomes (a cos - b sin, a sin + b cos), in f32, with one rounding. A thread takes the pairs of two
+ * vectors of 16 bytes at a time: one from each half of the head, or, where the elements of a pair are adjacent, so far
+ * apart that neighbouring threads read and write neighbouring vectors. Without 16-byte alignment a thread takes one
+ * pair at a time. Angles are fractions of a turn in 64-bit integers, exact at any position (turn.h). */
 #ifndef KILN_KERNELS_COMMON_ROTATE_GPU_H
 #define KILN_KERNELS_COMMON_ROTATE_GPU_H
 
@@ -11,14 +11,14 @@
 #include "kernels/common/place.h"
 #include "kernels/common/turn_source.h"
 
-/* The pairs of a head, how they lie, and where their directions come from. */
+/* The pairs of a head, their layout, and where their directions come from. */
 typedef struct kiln_pairs {
     const uint64_t *frequencies;
     const void *cosines, *sines; /* the position's row of the table */
     float scale;                 /* of directions */
     uint32_t source;             /* kiln_turn_source */
     uint32_t count;
-    uint32_t step; /* from the first to the second of a pair: 1, or count */
+    uint32_t step; /* elements from the first to the second of a pair: 1, or count */
     uint32_t wide; /* non-zero: heads and their halves are 16-byte aligned */
 } kiln_pairs;
 
@@ -44,11 +44,11 @@ KILN_INLINE void kiln_turn(float *a, float *b, kiln_direction d) {
     *b = KILN_FMA(first, d.sine, second * d.cosine);
 }
 
-/* The pairs of the vectors at first and second: of halves the same, from pair number first on. */
+/* Rotates the pairs of two vectors, from pair number first on. */
 KILN_INLINE void kiln_turn_vectors(const kiln_pairs *pairs, const kiln_place *place, kiln_element *y,
                                    const kiln_element *x, uint32_t first, uint32_t second) {
     kiln_vector va = kiln_vector_load(x + first), vb = kiln_vector_load(x + second);
-    uint32_t left = first, right = first + 2; /* the numbers of the pairs that two of a and two of b are of */
+    uint32_t left = first, right = first + 2; /* the first of two pairs each, whose directions a quad needs */
     if (pairs->step == 1) {
         left = first / 2;
         right = second / 2;
@@ -86,7 +86,7 @@ KILN_INLINE void kiln_turn_vectors(const kiln_pairs *pairs, const kiln_place *pl
     kiln_vector_store(y + second, vb);
 }
 
-/* A thread's share of a head: it is number lane of lanes. */
+/* A thread's share of a head: the thread is number lane of lanes. */
 KILN_INLINE void kiln_turn_head(const kiln_pairs *pairs, const kiln_place *place, kiln_element *y,
                                 const kiln_element *x, uint32_t lane, uint32_t lanes) {
     if (pairs->wide) {

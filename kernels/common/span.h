@@ -1,4 +1,4 @@
-/* What a thread does of a row: of the block's tile, every lanes-th vector from first on. */
+/* A thread's share of a row: every lanes-th vector of the block's tile from first on. */
 #ifndef KILN_KERNELS_COMMON_SPAN_H
 #define KILN_KERNELS_COMMON_SPAN_H
 
@@ -9,7 +9,7 @@ typedef struct kiln_span {
     uint64_t start; /* of the tile: element of the row */
     uint32_t count; /* elements; 0 for a row beyond the last */
     uint32_t whole; /* vectors that are read and written with one access */
-    uint32_t first; /* vector, or element where elements are done one by one */
+    uint32_t first; /* vector, or element where elements are processed one by one */
     uint32_t lanes; /* the step */
 } kiln_span;
 
@@ -25,7 +25,7 @@ KILN_INLINE kiln_span kiln_span_of(const kiln_shape *shape) {
     return s;
 }
 
-/* The first element of the span's tile in a tensor of bytes. */
+/* The first element of the span's tile in a tensor whose rows are `stride` elements apart. */
 KILN_INLINE kiln_element *kiln_span_in(kiln_span s, void *tensor, int64_t stride) {
     return (kiln_element *)tensor + s.row * (uint64_t)stride + s.start;
 }

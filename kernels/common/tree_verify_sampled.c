@@ -39,7 +39,7 @@ kiln_status kiln_tree_verify_sampled(const kiln_tree *tree, const int32_t *token
         .depth = (uint32_t)tree->depth,
         .vocabulary = (uint32_t)vocabulary,
         .trees = 1,
-        .wide_positions = 1,
+        .positions_64 = 1,
     };
     verify_sequence(&args, 0, KILN_CPU_f32, taken);
     free(taken);

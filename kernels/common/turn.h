@@ -1,4 +1,4 @@
-/* Sine and cosine of an angle in turns, one text for host C and both device compilers.
+/* Sine and cosine of an angle in turns, one source for host C and both device compilers.
  *
  * Angles are 64-bit fixed point: a turn is 2^64, so that a position times a frequency wraps as angles do and nothing is
  * lost however large the position is. The includer (device.h, cpu.h) defines what math.h asks for. */
@@ -13,7 +13,7 @@ typedef struct kiln_direction {
 } kiln_direction;
 
 /* Absolute errors at most 1.2e-7 (measured: 1.15e-7, 9.8e-8 fused). The upper 32 bits are the nearest quarter turn and
- * what is left, an eighth of a turn at most, of which both functions are polynomials of degree 7 and 8. */
+ * the rest, at most an eighth of a turn, of which both functions are polynomials of degree 7 and 8. */
 KILN_INLINE kiln_direction kiln_direction_of(uint64_t turns) {
     uint32_t angle = (uint32_t)(turns >> 32), quarter = (angle + 0x20000000u) >> 30;
     float x = (float)(int32_t)(angle - (quarter << 30)) * 0x1.921fb6p-30f; /* 2 pi / 2^32 */

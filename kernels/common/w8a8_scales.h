@@ -1,4 +1,4 @@
-/* The scales of codes, one text for host C and both device compilers. The includer (device.h, cpu.h) defines
+/* The scales of codes, one source for host C and both device compilers. The includer (device.h, cpu.h) defines
  * KILN_INLINE. */
 #ifndef KILN_KERNELS_COMMON_W8A8_SCALES_H
 #define KILN_KERNELS_COMMON_W8A8_SCALES_H

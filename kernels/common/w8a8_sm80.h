@@ -4,10 +4,10 @@
  * w8a8_mma: a block does a tile of ROWS x COLS of d, each of its 8 warps WARP_ROWS x WARP_COLS of them. 128 codes of k
  * are a stage, and so is a group that may have scales of its own, which come with it: cp.async fills one or two stages
  * ahead of the one at work. A row of a stage is 8 vectors of 16 bytes, whose order is xor-ed with the row's number:
- * neither the copies nor ldmatrix meet a bank twice. Where products are taken over group by group, those of 32 x 32
- * of a warp's elements at a time are made for a whole group, and scaled and added to the sums in f32: all of a warp's
- * products would not fit into its registers beside its sums. Blocks go over d in groups of 8 rows of tiles, so that
- * what they read stays in L2. The sums leave through shared memory, 16 rows of a warp at a time, so that rows of d are
+ * neither the copies nor ldmatrix meet a bank twice. Where products are taken over group by group, those of 32 x 32 of
+ * a warp's elements at a time are made for a whole group, and scaled and added to the sums in f32: all of a warp's
+ * products would not fit into its registers beside its sums. Blocks go over d in bands of 8 rows of tiles, so that what
+ * they read stays in L2. The sums leave through shared memory, 16 rows of a warp at a time, so that rows of d are
  * written whole.
  *
  * `unit` is what w8a8_mma_rows.h says. */
@@ -178,9 +178,9 @@ KILN_INLINE void write_sums(const kiln_w8a8_args *args, float *partials, const s
 
 /* Which tile a block does: they go down RASTER rows of tiles before they go on to the next column. */
 KILN_INLINE void raster(uint32_t *row, uint32_t *col, uint32_t rows, uint32_t cols) {
-    uint32_t group = *row / RASTER, place = *row % RASTER * cols + *col;
-    uint32_t height = rows - group * RASTER < RASTER ? rows - group * RASTER : RASTER;
-    *row = group * RASTER + place % height;
+    uint32_t band = *row / RASTER, place = *row % RASTER * cols + *col;
+    uint32_t height = rows - band * RASTER < RASTER ? rows - band * RASTER : RASTER;
+    *row = band * RASTER + place % height;
     *col = place / height;
 }
 

@@ -43,7 +43,7 @@ KILN__HOST_SIDE kiln_status embedding(kiln_stream *stream, const kiln_embedding_
         .table_stride = table_stride,
         .vocabulary = params->vocabulary,
         .first = params->first,
-        .wide_ids = params->index_type == KILN_INDEX_I64,
+        .ids_64 = params->index_type == KILN_INDEX_I64,
     };
     uint32_t wide = kiln__rows_wide((uintptr_t)params->y, rows, y_stride, size_log2) &
                     kiln__rows_wide((uintptr_t)params->table, params->vocabulary, table_stride, size_log2);

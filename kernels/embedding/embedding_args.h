@@ -14,7 +14,7 @@ typedef struct kiln_embedding_args {
     int64_t table_stride;
     int64_t vocabulary;
     int64_t first;
-    uint32_t wide_ids; /* non-zero: ids are of 64 bits, else of 32 */
+    uint32_t ids_64; /* non-zero: ids have 64 bits, else 32 */
     uint32_t padding;
 } kiln_embedding_args;
 KILN_ARGS_END

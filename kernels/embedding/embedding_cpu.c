@@ -14,7 +14,7 @@ KILN_INLINE void embedding(const void *arguments, const kiln_cpu_span *span, kil
         for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++) {
             void *y = kiln_at_mut(args.y, work.row * (uint64_t)args.y_stride + work.col, dtype);
             size_t size = (work.col_end - work.col) * kiln_dtype_size(dtype);
-            uint64_t row = kiln_index(args.ids, args.wide_ids, work.row) - (uint64_t)args.first;
+            uint64_t row = kiln_index(args.ids, args.ids_64, work.row) - (uint64_t)args.first;
             if (row < (uint64_t)args.vocabulary)
                 kiln_row_copy(y, kiln_at(args.table, row * (uint64_t)args.table_stride + work.col, dtype), size,
                               nontemporal);

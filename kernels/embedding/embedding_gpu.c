@@ -1,8 +1,9 @@
 /* embedding: rows of a table, copied bit by bit; zeros where the table has no such row.
  *
- * A block does a tile of some rows, as in add_gelu: a row has 1 to 256 threads, each with up to four vectors of
- * 16 bytes. Without 16-byte alignment, and at a row's end, threads go by elements, side by side. A table that is
- * divided by rows among devices is one whose first row has another id than 0: the sum of all devices' results is right.
+ * A block computes a tile of several rows, as in add_gelu: 1 to 256 threads share a row, each with up to four vectors
+ * of 16 bytes. Without 16-byte alignment, and at a row's end, consecutive threads take consecutive elements. Where a
+ * table is divided by rows among devices, the first row of each device's table has an id of its own, and the sum of all
+ * devices' results is the embedding.
  *
  * Floor: one read and one write of the result at memory bandwidth.
  * Test: build/tests/ops/embedding_test. Bench: build/kiln bench embedding */
@@ -14,7 +15,7 @@
 KILN_ENTRY(embedding, kiln_embedding_args) {
     kiln_span s = kiln_span_of(&args.shape);
     if (!s.count) return;
-    uint64_t row = kiln_index(args.ids, args.wide_ids, s.row) - (uint64_t)args.first;
+    uint64_t row = kiln_index(args.ids, args.ids_64, s.row) - (uint64_t)args.first;
     bool inside = row < (uint64_t)args.vocabulary;
     const kiln_element *source = (const kiln_element *)args.table;
     if (inside) source += row * (uint64_t)args.table_stride + s.start;

@@ -74,7 +74,7 @@ static kiln_status engram_hash(kiln_stream *stream, const kiln_engram_hash_param
         .heads = (uint32_t)params->heads,
         .lanes_log2 = lanes_log2,
         .run = run,
-        .wide_ids = params->index_type == KILN_INDEX_I64,
+        .ids_64 = params->index_type == KILN_INDEX_I64,
     };
     kiln_launch_config config;
     KILN__TRY(

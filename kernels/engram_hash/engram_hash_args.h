@@ -23,7 +23,7 @@ typedef struct kiln_engram_hash_args {
     uint32_t heads;
     uint32_t lanes_log2; /* of the threads that share a token, at least one for each head */
     uint32_t run;        /* tokens per thread */
-    uint32_t wide_ids;   /* non-zero: ids and history have 64 bits, else 32 */
+    uint32_t ids_64;     /* non-zero: ids and history have 64 bits, else 32 */
     uint32_t padding;
 } kiln_engram_hash_args;
 KILN_ARGS_END

@@ -45,9 +45,9 @@ KILN_INLINE int64_t kiln_ngram_id(const kiln_engram_hash_args *args, kiln_varlen
     uint32_t place = token - sequence.begin;
     int64_t id = args->pad_id;
     if (before <= place)
-        id = (int64_t)kiln_index(args->ids, args->wide_ids, token - before);
+        id = (int64_t)kiln_index(args->ids, args->ids_64, token - before);
     else if (args->history)
-        id = (int64_t)kiln_index(args->history, args->wide_ids,
+        id = (int64_t)kiln_index(args->history, args->ids_64,
                                  (uint64_t)sequence.number * args->orders + (args->orders + place - before));
     return (uint64_t)id < (uint64_t)args->vocabulary ? args->lookup[id] : id;
 }

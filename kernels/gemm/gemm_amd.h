@@ -4,7 +4,7 @@
  * A block does a tile of d, and each of its waves a part of it by products of SIDE x SIDE. 32 elements of k are a
  * stage, of which there are two in LDS: while one is multiplied the next is on its way into registers, which write it
  * to the other at the end; one barrier a stage. A row of a stage is 64 bytes and 16 more, whereby neither writes nor
- * reads meet a bank twice. Blocks go over d in groups of 8 rows of tiles, so that what they read stays in L2; where a
+ * reads meet a bank twice. Blocks go over d in bands of 8 rows of tiles, so that what they read stays in L2; where a
  * chip is of several dies, to which it deals blocks in turn, each has tiles that are neighbours.
  *
  * Floor: 2 m n k operations. Not measured.
@@ -149,9 +149,9 @@ template <uint32_t DIES> KILN_INLINE work work_of(const kiln_gemm_args &args, ui
     uint32_t block = (uint32_t)(number / tile_cols), col = (uint32_t)(number % tile_cols);
     uint32_t row = block % args.tile_rows, rest = block / args.tile_rows;
     /* Down RASTER rows of tiles before the next column. */
-    uint32_t group = row / RASTER, place = row % RASTER * tile_cols + col;
-    uint32_t height = args.tile_rows - group * RASTER < RASTER ? args.tile_rows - group * RASTER : RASTER;
-    return {group * RASTER + place % height, place / height, rest % args.splits, rest / args.splits};
+    uint32_t band = row / RASTER, place = row % RASTER * tile_cols + col;
+    uint32_t height = args.tile_rows - band * RASTER < RASTER ? args.tile_rows - band * RASTER : RASTER;
+    return {band * RASTER + place % height, place / height, rest % args.splits, rest / args.splits};
 }
 
 /* A block's tile of ROWS x COLS, of which a wave has WAVE_ROWS x WAVE_COLS. */

@@ -5,8 +5,8 @@
  * them. 128 bytes of each row of a and b are a stage: cp.async fills one or two ahead of the one at work, as many as
  * the chip's shared memory takes (2 on sm_86, 89 and 120, 3 on the others). A row of a stage is 8 vectors of 16 bytes,
  * whose order is xor-ed with the row's number: neither the copies nor ldmatrix meet a bank twice. Blocks go over d in
- * groups of 8 rows of tiles, so that what they read stays in L2. The sums leave through shared memory, 16 rows of a
- * warp at a time, so that rows of d are written whole.
+ * bands of 8 rows of tiles, so that what they read stays in L2. The sums leave through shared memory, 16 rows of a warp
+ * at a time, so that rows of d are written whole.
  *
  * Floor: 2 m n k operations. The structure of the large tile as a prototype reached 475 to 490 TFLOP/s on an H100 in
  * f16 (4096 and 8192 cubed, 0.60 to 0.62 of cuBLAS; 64 x 64 by a warp decides: with 64 x 32 it was 300); these kernels
@@ -121,9 +121,9 @@ KILN_INLINE void write_sums(const kiln_gemm_args *args, float *partials, const f
 
 /* Which tile a block does: they go down RASTER rows of tiles before they go on to the next column. */
 KILN_INLINE void raster(uint32_t *row, uint32_t *col, uint32_t rows, uint32_t cols) {
-    uint32_t group = *row / RASTER, place = *row % RASTER * cols + *col;
-    uint32_t height = rows - group * RASTER < RASTER ? rows - group * RASTER : RASTER;
-    *row = group * RASTER + place % height;
+    uint32_t band = *row / RASTER, place = *row % RASTER * cols + *col;
+    uint32_t height = rows - band * RASTER < RASTER ? rows - band * RASTER : RASTER;
+    *row = band * RASTER + place % height;
     *col = place / height;
 }
 

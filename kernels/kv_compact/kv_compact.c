@@ -44,7 +44,7 @@ static kiln_status kv_compact(kiln_stream *stream, const kiln_kv_compact_params 
         .capacity = capacity,
         .nodes = (uint32_t)params->nodes,
         .depth = (uint32_t)params->depth,
-        .wide_slots = params->index_type == KILN_INDEX_I64,
+        .slots_64 = params->index_type == KILN_INDEX_I64,
     };
     kiln_launch_config config;
     KILN__TRY(kiln__elementwise(name, batch, cols, size_log2, wide, &args.shape, &config));

@@ -17,7 +17,7 @@ typedef struct kiln_kv_compact_args {
     int64_t capacity;
     uint32_t nodes;
     uint32_t depth;
-    uint32_t wide_slots; /* non-zero: slot_mapping has 64 bits, else 32 */
+    uint32_t slots_64; /* non-zero: slot_mapping has 64 bits, else 32 */
     uint32_t padding;
 } kiln_kv_compact_args;
 KILN_ARGS_END

@@ -24,8 +24,8 @@ KILN_INLINE kiln_move kiln_move_of(const kiln_kv_compact_args *args, uint64_t se
     uint32_t node = (uint32_t)args->path[sequence * args->depth + i];
     if (node >= args->nodes) return none;
     kiln_move move;
-    move.from = kiln_index(args->slot_mapping, args->wide_slots, sequence * args->nodes + node);
-    move.to = kiln_index(args->slot_mapping, args->wide_slots, sequence * args->nodes + i);
+    move.from = kiln_index(args->slot_mapping, args->slots_64, sequence * args->nodes + node);
+    move.to = kiln_index(args->slot_mapping, args->slots_64, sequence * args->nodes + i);
     return move.from < (uint64_t)args->capacity && move.to < (uint64_t)args->capacity ? move : none;
 }
 

@@ -37,7 +37,7 @@ static kiln_status kv_copy_blocks(kiln_stream *stream, const kiln_kv_copy_blocks
         .value_cache = params->value_cache,
         .pairs = params->pairs,
         .blocks = blocks,
-        .wide_pairs = params->index_type == KILN_INDEX_I64,
+        .pairs_64 = params->index_type == KILN_INDEX_I64,
     };
     uint32_t wide =
         kiln__rows_wide((uintptr_t)params->key_cache | (uintptr_t)params->value_cache, blocks, cols, size_log2);

@@ -11,7 +11,7 @@ typedef struct kiln_kv_copy_blocks_args {
     const void *pairs;
     kiln_shape shape; /* a row for each pair */
     int64_t blocks;
-    uint32_t wide_pairs; /* non-zero: pairs have 64 bits, else 32 */
+    uint32_t pairs_64; /* non-zero: pairs have 64 bits, else 32 */
     uint32_t padding;
 } kiln_kv_copy_blocks_args;
 KILN_ARGS_END

@@ -12,8 +12,8 @@ KILN_INLINE void kv_copy_blocks(const void *arguments, const kiln_cpu_span *span
         *(const kiln_kv_copy_blocks_args *)arguments; /* a copy, which no store can change */
     for (uint64_t block = span->begin; block < span->end; block++)
         for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++) {
-            uint64_t from = kiln_index(args.pairs, args.wide_pairs, 2 * work.row);
-            uint64_t to = kiln_index(args.pairs, args.wide_pairs, 2 * work.row + 1);
+            uint64_t from = kiln_index(args.pairs, args.pairs_64, 2 * work.row);
+            uint64_t to = kiln_index(args.pairs, args.pairs_64, 2 * work.row + 1);
             if (from >= (uint64_t)args.blocks || to >= (uint64_t)args.blocks) continue;
             from = from * (uint64_t)args.shape.cols + work.col;
             to = to * (uint64_t)args.shape.cols + work.col;

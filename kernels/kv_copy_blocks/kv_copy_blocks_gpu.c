@@ -24,8 +24,8 @@ KILN_INLINE void copy(kiln_span s, void *cache, uint64_t from, uint64_t to, int6
 KILN_ENTRY(kv_copy_blocks, kiln_kv_copy_blocks_args) {
     kiln_span s = kiln_span_of(&args.shape);
     if (!s.count) return;
-    uint64_t from = kiln_index(args.pairs, args.wide_pairs, 2 * s.row);
-    uint64_t to = kiln_index(args.pairs, args.wide_pairs, 2 * s.row + 1);
+    uint64_t from = kiln_index(args.pairs, args.pairs_64, 2 * s.row);
+    uint64_t to = kiln_index(args.pairs, args.pairs_64, 2 * s.row + 1);
     if (from >= (uint64_t)args.blocks || to >= (uint64_t)args.blocks) return;
     copy(s, args.key_cache, from, to, args.shape.cols);
     copy(s, args.value_cache, from, to, args.shape.cols);

@@ -71,7 +71,7 @@ KILN__HOST_SIDE kiln_status kv_store(kiln_stream *stream, const kiln_kv_store_pa
         .key_cache_stride = params->key_cache_stride ? params->key_cache_stride : cols,
         .value_cache_stride = params->value_cache_stride ? params->value_cache_stride : cols,
         .capacity = capacity,
-        .wide_slots = params->index_type == KILN_INDEX_I64,
+        .slots_64 = params->index_type == KILN_INDEX_I64,
         .heads = params->cache_scales ? (uint32_t)params->cache_scales : 1,
     };
     KILN__TRY(kiln__tensor_check(name, "key_cache", args.key_cache, capacity, cols, args.key_cache_stride, cache_log2));

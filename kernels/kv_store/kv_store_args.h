@@ -11,16 +11,16 @@ typedef struct kiln_kv_store_args {
     const void *key;
     const void *value;
     const void *slot_mapping;
-    const float *k_scale; /* [heads]: of codes; NULL: 1 */
+    const float *k_scale; /* [heads], of the codes; NULL: 1 */
     const float *v_scale;
-    kiln_shape shape; /* a row for each token, or for each head of one where it is stored as codes */
+    kiln_shape shape; /* a row for each token, or for each head of a token that is stored as codes */
     int64_t key_stride;
     int64_t value_stride;
     int64_t key_cache_stride;
     int64_t value_cache_stride;
     int64_t capacity;
-    uint32_t wide_slots; /* non-zero: slot_mapping is of 64 bits, else of 32 */
-    uint32_t heads;      /* with a scale each */
+    uint32_t slots_64; /* non-zero: slot_mapping has 64 bits, else 32 */
+    uint32_t heads;    /* each of which has a scale */
 } kiln_kv_store_args;
 KILN_ARGS_END
 

@@ -12,7 +12,7 @@ KILN_INLINE void kv_store(const void *arguments, const kiln_cpu_span *span, kiln
     bool nontemporal = kiln_is_nontemporal(&args.shape, dtype);
     for (uint64_t block = span->begin; block < span->end; block++)
         for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++) {
-            uint64_t slot = kiln_index(args.slot_mapping, args.wide_slots, work.row);
+            uint64_t slot = kiln_index(args.slot_mapping, args.slots_64, work.row);
             size_t size = (work.col_end - work.col) * kiln_dtype_size(dtype);
             if (slot >= (uint64_t)args.capacity) continue;
             kiln_row_copy(kiln_at_mut(args.key_cache, slot * (uint64_t)args.key_cache_stride + work.col, dtype),
@@ -41,7 +41,7 @@ KILN_INLINE void kv_store_e4m3(const void *arguments, const kiln_cpu_span *span,
     for (uint64_t block = span->begin; block < span->end; block++)
         for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++) {
             uint64_t token = work.row / args.heads, head = work.row % args.heads;
-            uint64_t slot = kiln_index(args.slot_mapping, args.wide_slots, token);
+            uint64_t slot = kiln_index(args.slot_mapping, args.slots_64, token);
             uint64_t col = head * (uint64_t)args.shape.cols + work.col;
             size_t count = work.col_end - work.col;
             if (slot >= (uint64_t)args.capacity) continue;

@@ -1,12 +1,12 @@
 /* kv_store: the keys and values of tokens, copied bit by bit into the rows of a cache that slot_mapping names, or as
  * codes of E4M3.
  *
- * A block does a tile of some tokens, as in add_gelu: a token has 1 to 256 threads, each with up to four vectors
- * of 16 bytes. Without 16-byte alignment, and at a row's end, threads go by elements, side by side. A slot outside of
- * the cache is skipped: padding tokens have -1. What becomes codes has a row for each head that has a scale.
+ * A block copies a tile of several tokens, as in add_gelu: 1 to 256 threads share a token, each with up to four vectors
+ * of 16 bytes. Without 16-byte alignment, and at a row's end, consecutive threads take consecutive elements. A slot
+ * outside the cache is skipped: padding tokens have -1. Where elements become codes, a row is one head with its scale.
  *
- * Floor: one read and one write of both tensors at memory bandwidth, of a byte an element where they become codes;
- * these are made in software, of which docs/kernel-report.md has the instructions. Test: build/tests/ops/kv_store_test.
+ * Floor: one read and one write of both tensors at memory bandwidth, of a byte per element where they become codes.
+ * Codes are made in software; docs/kernel-report.md has the instruction counts. Test: build/tests/ops/kv_store_test.
  * Bench: build/kiln bench kv_store */
 #include "kernels/common/span.h"
 
@@ -25,7 +25,7 @@ KILN_INLINE void copy(kiln_span s, kiln_element *target, const kiln_element *sou
 KILN_ENTRY(kv_store, kiln_kv_store_args) {
     kiln_span s = kiln_span_of(&args.shape);
     if (!s.count) return;
-    uint64_t slot = kiln_index(args.slot_mapping, args.wide_slots, s.row);
+    uint64_t slot = kiln_index(args.slot_mapping, args.slots_64, s.row);
     if (slot >= (uint64_t)args.capacity) return;
     kiln_element *keys = (kiln_element *)args.key_cache + slot * (uint64_t)args.key_cache_stride + s.start;
     kiln_element *values = (kiln_element *)args.value_cache + slot * (uint64_t)args.value_cache_stride + s.start;
@@ -67,7 +67,7 @@ KILN_ENTRY(kv_store_e4m3, kiln_kv_store_args) {
         token = s.row / args.heads;
         head = s.row % args.heads;
     }
-    uint64_t slot = kiln_index(args.slot_mapping, args.wide_slots, token);
+    uint64_t slot = kiln_index(args.slot_mapping, args.slots_64, token);
     if (slot >= (uint64_t)args.capacity) return;
     uint64_t col = head * (uint64_t)args.shape.cols + s.start;
     KILN_LOOP

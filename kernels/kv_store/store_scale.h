@@ -1,12 +1,12 @@
-/* What kv_store multiplies elements with before they become codes, one text for all backends: IEEE division, so that
- * all have the same bits. The includer (device.h, cpu.h) defines KILN_INLINE. */
+/* The factor by which kv_store multiplies elements before they become codes, one source for all backends: IEEE
+ * division, so that all of them have the same bits. The includer (device.h, cpu.h) defines KILN_INLINE. */
 #ifndef KILN_KERNELS_KV_STORE_SCALE_H
 #define KILN_KERNELS_KV_STORE_SCALE_H
 
 #include "kernels/common/float8.h"
 #include "kernels/kv_store/kv_store_args.h"
 
-/* 1 / the scale of a head; one that is no positive normal number counts as 1. */
+/* 1 / the scale of a head. A scale that is not a positive normal number counts as 1. */
 KILN_INLINE float kiln_store_factor(const float *scales, uint64_t head) {
     float scale = scales ? scales[head] : 1.0f;
     return 1.0f / (scale >= 0x1p-126f && scale < KILN_INFINITY ? scale : 1.0f);

@@ -1,11 +1,11 @@
 /* rmsnorm: y = x / sqrt(mean of x^2 + eps) * weight over each row, in f32, with one rounding.
  *
- * Narrow rows take 1 to 32 threads each and reduce by shuffles alone; others take the block. Each thread keeps what it
- * reads first in registers (kept.h). What a longer row has beyond, and what is not read in vectors, is read twice, the
- * second time from a cache: a row may be of any length.
+ * Short rows take 1 to 32 threads each and are reduced by shuffles alone; longer rows take the whole block. Each thread
+ * keeps the first elements that it reads in registers (kept.h). The rest of a longer row, and elements that are not
+ * read in vectors, are read twice, the second time from a cache: a row may have any length.
  *
  * Floor: one read and one write of the tensor at memory bandwidth, 8 bytes an element of f32, 4 of 16 bits;
- * docs/kernel-report.md has the instructions counted, and their time beside it.
+ * docs/kernel-report.md has the instruction counts and the time that they take.
  * Test: build/tests/ops/rmsnorm_test. Bench: build/kiln bench rmsnorm */
 #include "kernels/common/kept.h"
 #include "kernels/common/reduce.h"
@@ -62,7 +62,7 @@ KILN_ENTRY(rmsnorm, kiln_rmsnorm_args) {
     if (s.row - (kiln_thread() >> lanes_log2) >= (uint64_t)args.shape.rows) return; /* the whole block */
     const kiln_element *x = kiln_span_of_input(s, args.x, args.x_stride);
 
-    /* A row beyond the last takes part, empty: reductions are of all threads. */
+    /* Rows beyond the last take part with no elements: a reduction needs all threads. */
     kiln_kept kept;
     float sum = kiln_reduce(squares_of(s, x, kept), lanes_log2, exchange, KILN_REDUCE_SUM);
     float scale = kiln_rsqrt(KILN_FMA(sum, args.mean, args.eps));

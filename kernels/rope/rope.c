@@ -47,10 +47,10 @@ KILN__HOST_SIDE kiln_status rope(kiln_stream *stream, const kiln_rope_params *pa
     kiln__rotated x = {"x", params->x, params->x_stride, params->x_head_stride};
     KILN__TRY(kiln__rotated_check(name, &y, tokens, heads, pairs, size_log2));
     KILN__TRY(kiln__rotated_check(name, &x, tokens, heads, pairs, size_log2));
-    bool wide_positions = params->index_type == KILN_INDEX_I64, is_f32 = params->table_type == KILN_ROPE_TABLE_F32;
+    bool positions_64 = params->index_type == KILN_INDEX_I64, is_f32 = params->table_type == KILN_ROPE_TABLE_F32;
     int64_t table_stride = params->table_stride;
     if (params->positions)
-        KILN__TRY(kiln__tensor_check(name, "positions", params->positions, 1, tokens, tokens, wide_positions ? 3 : 2));
+        KILN__TRY(kiln__tensor_check(name, "positions", params->positions, 1, tokens, tokens, positions_64 ? 3 : 2));
     if (params->frequencies)
         KILN__TRY(kiln__tensor_check(name, "frequencies", params->frequencies, 1, pairs, pairs, 3));
     if (!params->frequencies || params->cosines || params->sines)
@@ -79,7 +79,7 @@ KILN__HOST_SIDE kiln_status rope(kiln_stream *stream, const kiln_rope_params *pa
         .lanes_log2 = lanes_log2,
         .step = params->layout == KILN_ROPE_HALF ? (uint32_t)pairs : 1,
         .wide = kiln__rotated_wide(&y, &x, tokens, heads, pairs, size_log2),
-        .wide_positions = wide_positions,
+        .positions_64 = positions_64,
         .source = params->frequencies ? KILN_TURN_BY_FREQUENCY
                   : is_f32            ? KILN_TURN_BY_TABLE_F32
                                       : KILN_TURN_BY_TABLE,

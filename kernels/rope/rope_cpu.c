@@ -14,7 +14,7 @@ KILN_INLINE void rope(const void *arguments, const kiln_cpu_span *span, kiln_cpu
     for (uint64_t block = span->begin; block < span->end; block++) {
         uint64_t token = block / span->grid[0], first = block % span->grid[0] * count;
         if (token >= (uint64_t)args.tokens) break;
-        uint64_t position = args.positions ? kiln_index(args.positions, args.wide_positions, token) : token;
+        uint64_t position = args.positions ? kiln_index(args.positions, args.positions_64, token) : token;
         bool inside = args.source == KILN_TURN_BY_FREQUENCY || position < (uint64_t)args.table_rows;
         uint64_t row = inside ? position * (uint64_t)args.table_stride : 0;
         kiln_cpu_dtype of_table = args.source == KILN_TURN_BY_TABLE_F32 ? KILN_CPU_f32 : dtype;

@@ -1,7 +1,8 @@
-/* rope: each pair of a head's elements is turned by the token's position times the pair's frequency, or as a table
- * says; see rotate_gpu.h.
+/* rope: each pair of a head's elements is rotated by the token's position times the pair's frequency, or by a table's
+ * cosine and sine; see rotate_gpu.h.
  *
- * A block does some of one token's heads: 1 << lanes_log2 threads share a head, so that small ones leave none idle.
+ * A block rotates several heads of one token: 1 << lanes_log2 threads share a head, so that small heads leave no thread
+ * idle.
  *
  * Floor: one read and one write of the tensor at memory bandwidth.
  * Test: build/tests/ops/rope_test. Bench: build/kiln bench rope */
@@ -15,7 +16,7 @@ KILN_ENTRY(rope, kiln_rope_args) {
     uint32_t head = kiln_tile() * (KILN_BLOCK >> args.lanes_log2) + (kiln_thread() >> args.lanes_log2);
     uint64_t token = kiln_block();
     if (head >= args.heads || token >= (uint64_t)args.tokens) return;
-    uint64_t position = args.positions ? kiln_index(args.positions, args.wide_positions, token) : token;
+    uint64_t position = args.positions ? kiln_index(args.positions, args.positions_64, token) : token;
     const kiln_element *x = (const kiln_element *)args.x + token * (uint64_t)args.x_stride;
     kiln_element *y = (kiln_element *)args.y + token * (uint64_t)args.y_stride;
     x += head * (uint64_t)args.x_head_stride;

@@ -70,7 +70,7 @@ KILN__HOST_SIDE kiln_status sample(kiln_stream *stream, const kiln_sample_params
         .temperature = params->temperature,
         .top_p = params->top_p,
         .min_p = params->min_p,
-        .wide_positions = params->index_type == KILN_INDEX_I64,
+        .positions_64 = params->index_type == KILN_INDEX_I64,
     };
     kiln_launch_config config;
     KILN__TRY(kiln__grid(name, 1, (uint64_t)rows, &config));

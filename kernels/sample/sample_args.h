@@ -8,7 +8,7 @@ KILN_ARGS_BEGIN
 typedef struct kiln_sample_args {
     int32_t *y;
     const void *x;
-    /* [rows]; NULL: what all rows have, below */
+    /* [rows]; NULL: the value for all rows, below */
     const float *row_temperature;
     const int32_t *row_top_k;
     const float *row_top_p;
@@ -24,7 +24,7 @@ typedef struct kiln_sample_args {
     float temperature;
     float top_p;
     float min_p;
-    uint32_t wide_positions; /* non-zero: row_position is of 64 bits, else of 32 */
+    uint32_t positions_64; /* non-zero: row_position has 64 bits, else 32 */
 } kiln_sample_args;
 KILN_ARGS_END
 

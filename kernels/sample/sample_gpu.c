@@ -1,40 +1,41 @@
 /* sample: a random column of each row of logits; choice.h says how it is chosen.
  *
- * A group does a row. It goes over the row once for each bit of a key, for top-k and for top-p, and the row comes from
- * a cache after the first time; what is found does not depend on the order of its threads. To find a column, each
- * thread measures a 256th of what is left of the row, and the one that has it gives the next range.
+ * A block processes a row. It reads the row once for each bit of a key, for top-k and for top-p, all but the first time
+ * from a cache; the result does not depend on the order of the threads. To find a column, each thread measures a 256th
+ * of the range that is left, and the share in which the column lies is the next range.
  *
- * Floor: one read of the row at memory bandwidth, and some 40 readings more from a cache for each of top-k and top-p.
+ * Floor: one read of the row at memory bandwidth, and about 40 more readings from a cache for each of top-k and top-p.
  * Test: build/tests/ops/sample_test. Bench: build/kiln bench sample */
 #include "kernels/common/combine.h"
 #include "kernels/sample/choice.h"
 
-/* What threads tell each other: their own values, and those of their subgroups. */
+/* What threads exchange: their own values, and those of their subgroups. */
 typedef struct exchange {
     uint64_t threads[KILN_BLOCK];
     uint64_t subgroups[KILN_SUBGROUPS];
 } exchange;
 
-/* A row, and where its group talks of it. */
-typedef struct group_row {
+/* A row, and the shared memory of its block. */
+typedef struct block_row {
     kiln_row row;
     exchange *shared;
-} group_row;
+} block_row;
 
 KILN_INLINE exchange *shared_of(const kiln_row *row) {
-    return ((const group_row *)(const void *)row)->shared;
+    return ((const block_row *)(const void *)row)->shared;
 }
 
 KILN_INLINE float value_at(const kiln_row *row, uint32_t col) {
     return kiln_element_to_f32(((const kiln_element *)row->x)[col]);
 }
 
-/* Skips the parts that measure no more than *rest together, all but the last of them; their measures leave *rest. */
-KILN_INLINE uint32_t skip(const uint64_t *parts, uint32_t count, uint64_t *rest) {
+/* Skips leading shares as long as they measure no more than *rest together, but never the last share. Their measures
+ * are subtracted from *rest. Returns the number of the share that follows. */
+KILN_INLINE uint32_t skip(const uint64_t *shares, uint32_t count, uint64_t *rest) {
     uint32_t found = 0;
     KILN_LOOP
-    while (found < count - 1 && *rest >= parts[found])
-        *rest -= parts[found++];
+    while (found < count - 1 && *rest >= shares[found])
+        *rest -= shares[found++];
     return found;
 }
 
@@ -45,7 +46,7 @@ KILN_INLINE uint32_t kiln_row_greatest(const kiln_row *row) {
         uint32_t key = kiln_sample_key(value_at(row, col));
         greatest = key > greatest ? key : greatest;
     }
-    return (uint32_t)kiln_combine_wide(shared_of(row)->subgroups, greatest, KILN_REDUCE_MAX);
+    return (uint32_t)kiln_combine_64(shared_of(row)->subgroups, greatest, KILN_REDUCE_MAX);
 }
 
 KILN_INLINE uint64_t kiln_row_sum(const kiln_row *row, kiln_choice choice, kiln_measure measure) {
@@ -53,7 +54,7 @@ KILN_INLINE uint64_t kiln_row_sum(const kiln_row *row, kiln_choice choice, kiln_
     KILN_LOOP
     for (uint32_t col = kiln_thread(); col < row->cols; col += KILN_BLOCK)
         sum += kiln_sample_measure(row, choice, measure, value_at(row, col), col);
-    return kiln_combine_wide(shared_of(row)->subgroups, sum, KILN_REDUCE_SUM);
+    return kiln_combine_64(shared_of(row)->subgroups, sum, KILN_REDUCE_SUM);
 }
 
 KILN_INLINE uint32_t kiln_row_key(const kiln_row *row, kiln_choice choice, kiln_measure measure, uint64_t need) {
@@ -69,29 +70,29 @@ KILN_INLINE uint32_t kiln_row_find(const kiln_row *row, kiln_choice choice, kiln
     uint32_t begin = 0, end = row->cols;
     KILN_LOOP
     while (end - begin > 1) {
-        uint32_t part = (end - begin + KILN_BLOCK - 1) / KILN_BLOCK, first = begin + kiln_thread() * part;
-        uint32_t last = first + part < end ? first + part : end;
+        uint32_t share = (end - begin + KILN_BLOCK - 1) / KILN_BLOCK, first = begin + kiln_thread() * share;
+        uint32_t last = first + share < end ? first + share : end;
         uint64_t sum = 0;
         KILN_LOOP
         for (uint32_t col = first; col < last; col++)
             sum += kiln_sample_measure(row, choice, measure, value_at(row, col), col);
         kiln_barrier(); /* the last values have been read by all */
         shared->threads[kiln_thread()] = sum;
-        kiln_combine_wide(shared->subgroups, sum, KILN_REDUCE_SUM);
+        kiln_combine_64(shared->subgroups, sum, KILN_REDUCE_SUM);
         uint32_t found = skip(shared->subgroups, KILN_SUBGROUPS, &rest) * KILN_SUBGROUP;
         found += skip(shared->threads + found, KILN_SUBGROUP, &rest);
-        begin += found * part;
-        end = begin + part < end ? begin + part : end;
+        begin += found * share;
+        end = begin + share < end ? begin + share : end;
     }
     return begin;
 }
 
 KILN_ENTRY(sample, kiln_sample_args) {
     uint64_t number = kiln_block();
-    if (number >= (uint64_t)args.rows) return; /* the whole group */
+    if (number >= (uint64_t)args.rows) return; /* the whole block */
     KILN_SHARED exchange shared;
-    group_row group = {{(const kiln_element *)args.x + number * (uint64_t)args.x_stride, args.cols, 0.0f, 0.0f, 0.0f},
+    block_row block = {{(const kiln_element *)args.x + number * (uint64_t)args.x_stride, args.cols, 0.0f, 0.0f, 0.0f},
                        &shared};
-    int32_t col = kiln_choose(&args, &group.row, number);
+    int32_t col = kiln_choose(&args, &block.row, number);
     if (kiln_thread() == 0) args.y[number] = col;
 }

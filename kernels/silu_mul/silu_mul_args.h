@@ -15,7 +15,7 @@ typedef struct kiln_silu_mul_args {
     int64_t y_stride;
     int64_t gate_stride;
     int64_t up_stride;
-    float bound; /* of kiln_gated, and its coefficients */
+    float bound; /* the bound and the coefficients that kiln_gated takes */
     float coefficients[KILN_SILU_MUL_COEFFICIENTS];
     uint32_t padding;
 } kiln_silu_mul_args;

@@ -1,12 +1,12 @@
 /* silu_mul: y = activation(gate) * up, in f32, with one rounding.
  *
- * A block does a tile of some rows, as in add_gelu: a row has 1 to 256 threads, each with up to four vectors of
- * 16 bytes. Without 16-byte alignment, and at a row's end, threads go by elements, side by side.
+ * A block computes a tile of several rows, as in add_gelu: 1 to 256 threads share a row, each with up to four vectors
+ * of 16 bytes. Without 16-byte alignment, and at a row's end, consecutive threads take consecutive elements.
  *
  * Both activations are t sigmoid(t P(t^2)), whose coefficients come with the arguments.
  *
  * Floor: two reads and one write of the tensor at memory bandwidth, 12 bytes an element of f32, 6 of 16 bits;
- * docs/kernel-report.md has the instructions counted, and their time beside it.
+ * docs/kernel-report.md has the instruction counts and the time that they take.
  * Test: build/tests/ops/silu_mul_test. Bench: build/kiln bench silu_mul */
 #include "kernels/common/span.h"
 #include "kernels/common/values.h"

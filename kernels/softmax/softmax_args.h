@@ -10,7 +10,7 @@ typedef struct kiln_softmax_partial {
     float sum;
 } kiln_softmax_partial;
 
-/* What a launch does: short rows whole, or chunks of long rows in two launches. */
+/* What a launch does: whole short rows, or one of the two launches over the chunks of long rows. */
 typedef enum kiln_softmax_phase { KILN_SOFTMAX_ROWS, KILN_SOFTMAX_PARTIAL, KILN_SOFTMAX_FINISH } kiln_softmax_phase;
 
 KILN_ARGS_BEGIN

@@ -1,31 +1,31 @@
 /* softmax: y = exp(x - max x) / sum exp(x - max x) over each row, in f32, with one rounding.
  *
- * A block does some short rows, or one chunk (32 KiB) of a long one. It reads them once, for the maximum: each thread
- * keeps the vectors that it read in slots of its own of the dynamic shared memory for the two passes that follow, sum
- * and result. Narrow rows take 1 to 32 threads each and reduce by shuffles alone; others take the block. Slots of one
- * round lie side by side, free of bank conflicts, and the launch asks for those of the rounds needed. A thread has one
- * load in flight: the blocks of a multiprocessor, seven or eight, cover the latency.
+ * A block processes several short rows, or one chunk (32 KiB) of a long one. It reads them once, for the maximum: each
+ * thread keeps the vectors that it has read in its own slots of dynamic shared memory for the two passes that follow,
+ * sum and result. Short rows take 1 to 32 threads each and are reduced by shuffles alone; longer rows take the whole
+ * block. The slots of one iteration are adjacent, free of bank conflicts, and the launch asks for as many as the
+ * iterations need. A thread has one load in flight: the seven or eight blocks of a multiprocessor cover the latency.
  *
- * Long rows are launched twice: KILN_SOFTMAX_PARTIAL writes the maximum and the sum of each chunk into the workspace,
- * KILN_SOFTMAX_FINISH takes them from there (from the L2 cache). One entry point does all: the passes are most of its
- * code, and there are fifty images of it.
+ * Long rows take two launches: KILN_SOFTMAX_PARTIAL writes the maximum and the sum of each chunk into the workspace,
+ * and KILN_SOFTMAX_FINISH reads them from there (from the L2 cache). There is one entry point for all phases, since the
+ * passes are most of its code and there are fifty images of it.
  *
- * The exponentials of f32 replace the elements in the slots. Those of 16 bits are computed twice instead of being kept
- * in f32, which would double the shared memory and halve the blocks that hide the memory's latency; the second time the
- * scale is a term of the power.
+ * In f32 the exponentials replace the elements in the slots. With 16-bit elements they are computed twice, since
+ * keeping them in f32 would double the shared memory and halve the number of blocks that hide the memory's latency; the
+ * second time the scale is a term of the exponent.
  *
- * A row of -inf has maximum 0 for the subtraction and sum 0, whose reciprocal is taken as 0: zeros. +inf gives inf -
- * inf and NaN gives NaN in the sum: the row is NaN. No branch looks for them.
+ * A row of -inf has maximum 0 for the subtraction and sum 0, whose reciprocal is taken as 0, so that the result is
+ * zeros. +inf gives inf - inf, and NaN gives NaN in the sum: the row is NaN. Neither needs a branch.
  *
  * Floor: one read and one write of the tensor at memory bandwidth, 8 bytes an element of f32, 4 of 16 bits; long rows
- * two reads and one write. docs/kernel-report.md has the instructions counted, and their time beside it.
+ * two reads and one write. docs/kernel-report.md has the instruction counts and the time that they take.
  * Test: build/tests/ops/softmax_test. Bench: build/kiln bench softmax */
 #include "kernels/common/reduce.h"
 #include "kernels/common/span.h"
 #include "kernels/common/values.h"
 #include "kernels/softmax/softmax_args.h"
 
-/* The loop over a span: vector is the number of a vector, slot its slot. */
+/* The loop over the vectors of a span: `vector` is the number of a vector, `slot` that of its slot. */
 #define FOR_VECTORS(s)                                                                        \
     for (uint32_t vector = (s).first, slot = kiln_thread(); vector * KILN_VECTOR < (s).count; \
          vector += (s).lanes, slot += KILN_BLOCK)
@@ -54,8 +54,8 @@ KILN_INLINE float hold(kiln_span s, kiln_vector *slots, const kiln_element *x) {
 #if defined(KILN_PART_f32)
 enum { EXPONENTIALS_STAY = 1 };
 
-/* e^(x - max): 2 to the product with log2 e, times 1 + ln 2 e', e' what the product lost in rounding; in its place a
- * number where it is inf - inf. */
+/* e^(x - max): 2 to the power of the product with log2 e, times 1 + e' ln 2, where e' is the product's rounding error,
+ * or a finite number where that would be inf - inf. */
 KILN_INLINE float exp_of(float x, float max) {
     float difference = x - max, power = difference * KILN_LOG2_E;
     float lost = KILN_FMA(difference, KILN_LOG2_E_REST, KILN_FMA(difference, KILN_LOG2_E, -power));
@@ -63,7 +63,7 @@ KILN_INLINE float exp_of(float x, float max) {
     return KILN_FMA(y * 0x1.62e43p-1f, kiln_fast_max(lost, -1.0f), y);
 }
 
-/* What put takes of a row's sum, and the result from what the slots have. */
+/* The factor that put takes from a row's sum, and the result from what the slots hold. */
 KILN_INLINE float scale_of(float sum) {
     return sum == 0.0f ? 0.0f : kiln_reciprocal(sum);
 }
@@ -74,12 +74,12 @@ KILN_INLINE float result_of(float exponential, float max, float scale) {
 #else
 enum { EXPONENTIALS_STAY = 0 };
 
-/* 16 bits of a result do not show what the product loses. */
+/* In 16-bit results the rounding error of the product does not show. */
 KILN_INLINE float exp_of(float x, float max) {
     return kiln_fast_exp2((x - max) * KILN_LOG2_E);
 }
 
-/* The scale as a power of 2, -inf for the sum 0. */
+/* The scale as an exponent of 2; -inf for a sum of 0. */
 KILN_INLINE float scale_of(float sum) {
     return sum == 0.0f ? -KILN_INFINITY : -kiln_fast_log2(sum);
 }
@@ -148,7 +148,7 @@ KILN_ENTRY(softmax_rows, kiln_softmax_args) {
     kiln_softmax_partial *partials = args.partials + s.row * args.chunks;
     bool finish = args.phase == KILN_SOFTMAX_FINISH;
 
-    /* A row beyond the last takes part, empty: reductions are of all threads. */
+    /* Rows beyond the last take part with no elements: a reduction needs all threads. */
     float max = hold(s, slots, kiln_span_of_input(s, args.x, args.x_stride));
     if (finish) max = max_of_partials(partials, args.chunks);
     max = kiln_reduce(max, lanes_log2, exchange, KILN_REDUCE_MAX);

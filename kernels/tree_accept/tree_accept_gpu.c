@@ -68,7 +68,7 @@ KILN_INLINE uint32_t greatest_of(kiln_span span, const kiln_element *row, tree_s
     KILN_LOOP
     KILN_FOR_REST(span, i)
     max = kiln_fast_max(kiln_element_to_f32(row[i]), max);
-    return (uint32_t)kiln_combine_wide(state->exchange, kiln_logit_key(max), KILN_REDUCE_MAX);
+    return (uint32_t)kiln_combine_64(state->exchange, kiln_logit_key(max), KILN_REDUCE_MAX);
 }
 
 /* The least of all threads' values, by way of `first`. */
@@ -101,8 +101,8 @@ KILN_INLINE kiln_row_sums sums_of(kiln_span span, const kiln_element *row, float
         sums.weight += (uint64_t)weight;
         sums.spread += (uint64_t)(weight * -exponent);
     }
-    sums.weight = kiln_combine_wide(state->exchange, sums.weight, KILN_REDUCE_SUM);
-    sums.spread = kiln_combine_wide(state->exchange, sums.spread, KILN_REDUCE_SUM);
+    sums.weight = kiln_combine_64(state->exchange, sums.weight, KILN_REDUCE_SUM);
+    sums.spread = kiln_combine_64(state->exchange, sums.spread, KILN_REDUCE_SUM);
     return sums;
 }
 
@@ -165,7 +165,7 @@ KILN_INLINE uint32_t best_of(const kiln_tree_accept_args *args, tree_state *stat
         uint64_t rank = state->levels[i] ? kiln_node_rank(state->levels[i], state->scores[i], i) : 0;
         best = rank > best ? rank : best;
     }
-    return kiln_ranked_node(kiln_combine_wide(state->exchange, best, KILN_REDUCE_MAX));
+    return kiln_ranked_node(kiln_combine_64(state->exchange, best, KILN_REDUCE_MAX));
 }
 
 KILN_INLINE void put(const kiln_tree_accept_args *args, uint32_t sequence, uint32_t accepted, uint32_t node,

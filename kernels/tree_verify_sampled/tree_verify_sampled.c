@@ -65,7 +65,7 @@ static kiln_status tree_verify_sampled(kiln_stream *stream, const kiln_tree_veri
         .depth = (uint32_t)params->depth,
         .vocabulary = (uint32_t)vocabulary,
         .trees = (uint32_t)params->trees,
-        .wide_positions = params->index_type == KILN_INDEX_I64,
+        .positions_64 = params->index_type == KILN_INDEX_I64,
     };
     kiln_launch_config config;
     KILN__TRY(kiln__grid(name, 1, (uint64_t)batch, &config));

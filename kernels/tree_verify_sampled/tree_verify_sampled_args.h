@@ -26,7 +26,7 @@ typedef struct kiln_tree_verify_sampled_args {
     uint32_t depth;
     uint32_t vocabulary;
     uint32_t trees;
-    uint32_t wide_positions; /* non-zero: row_position has 64 bits, else 32 */
+    uint32_t positions_64; /* non-zero: row_position has 64 bits, else 32 */
     uint32_t padding;
 } kiln_tree_verify_sampled_args;
 KILN_ARGS_END

@@ -80,7 +80,7 @@ KILN_INLINE uint64_t kiln_walk_sum(const kiln_walk *w, const kiln_residual *r) {
             if (token < count) sum += remaining(w, r, token);
         }
     }
-    return kiln_combine_wide(shared_of(w)->subgroups, sum, KILN_REDUCE_SUM);
+    return kiln_combine_64(shared_of(w)->subgroups, sum, KILN_REDUCE_SUM);
 }
 
 /* Skips leading shares as long as they have no more than *rest together, but never the last share. What they have is
@@ -106,7 +106,7 @@ KILN_INLINE uint32_t kiln_walk_find(const kiln_walk *w, const kiln_residual *r, 
             sum += remaining(w, r, token);
         kiln_barrier(); /* the last values have been read by all */
         shared->threads[kiln_thread()] = sum;
-        kiln_combine_wide(shared->subgroups, sum, KILN_REDUCE_SUM);
+        kiln_combine_64(shared->subgroups, sum, KILN_REDUCE_SUM);
         uint32_t found = skip(shared->subgroups, KILN_SUBGROUPS, &rest) * KILN_SUBGROUP;
         found += skip(shared->threads + found, KILN_SUBGROUP, &rest);
         begin += found * share;

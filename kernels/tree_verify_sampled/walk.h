@@ -43,7 +43,7 @@ KILN_INLINE kiln_walk kiln_walk_of(const kiln_tree_verify_sampled_args *args, ui
                    sequence,
                    0};
     if (args->row_seed) w.seed = (uint64_t)args->row_seed[sequence];
-    if (args->row_position && args->wide_positions)
+    if (args->row_position && args->positions_64)
         w.position = (uint64_t)((const int64_t *)args->row_position)[sequence];
     else if (args->row_position)
         w.position = (uint64_t)((const int32_t *)args->row_position)[sequence];
