@@ -1,7 +1,7 @@
 /* Attention by the matrix units of AMD chips, f16 and bf16: the device source of mha and mha_paged, beside the portable
  * kernels (attention_gpu.h) for larger heads, and for heads and rows that are not on 16 bytes.
  *
- * A block does 128 rows, 32 or 16 by a wave, over tiles of 64 keys (Dao, FlashAttention-2, arXiv 2307.08691). Products
+ * A block has 128 rows, 32 or 16 a wave, over tiles of 64 keys (Dao, FlashAttention-2, arXiv 2307.08691). Products
  * are turned: keys times queries, so that a lane has scores of one row alone, which needs no shuffle but one for the
  * maximum of both halves of a wave; and values, turned, times weights, whose fragments are, element for element, the
  * scores that a lane has (on gfx11, whose halves both want all, it asks the other half for its own). So weights stay in
@@ -18,7 +18,7 @@
  * gfx90a's products take subnormal numbers for 0: weights of f16 are 2^15 times as large there.
  *
  * Floor: 4 * rows * keys * head_dim operations of the matrix units. Not measured. In tiles of 128 keys, heads of 64
- * elements left registers for one wave instead of three; a barrier at the beginning of the loop, and not behind the
+ * elements left registers for one wave instead of three; a barrier at the beginning of the loop, and not after the
  * writes that it is for, lost its wait in clang 19.
  * Includers define what attention_gpu.h asks for, and `unit`, a chip's matrix unit:
  *   WAVE, SIDE         lanes of a wave; rows and columns of a product, ELEMENTS of it a lane's sums
@@ -135,7 +135,7 @@ KILN_INLINE lane_row<DIM> start_row(const kiln_attention_args &args, const kiln_
     return r;
 }
 
-/* A row's query as fragments; zeros behind its last element. */
+/* A row's query as fragments; zeros after its last element. */
 template <uint32_t DIM>
 KILN_INLINE void load_query(const kiln_attention_args &args, const lane_row<DIM> &r, unit::fragment *queries) {
     const kiln_element *q = (const kiln_element *)args.q + r.token * (uint64_t)args.q_stride + r.head * args.head_dim;
@@ -175,7 +175,7 @@ template <uint32_t COUNT, uint32_t APART, uint32_t ACROSS> struct copier {
         return c;
     }
 
-    /* Loads from k or v, of codes half as many bytes; zeros behind the last key and behind a head's last element,
+    /* Loads from k or v, of codes half as many bytes; zeros after the last key and after a head's last element,
      * unless the tile is full. Then it goes on to the next tile. */
     KILN_INLINE void load(const kiln_attention_args &args, const kiln_sequence &s, const kiln_attention_work &work,
                           const void *data, uint64_t stride, bool full, copier *c, kiln_vector *vectors) {
@@ -304,7 +304,7 @@ KILN_INLINE void mask_tree(const kiln_attention_args *args, int32_t tree, uint32
     }
 }
 
-/* Adds the mask; keys behind a row's window are left as they are. Where the row stands in the mask is computed anew,
+/* Adds the mask; keys after a row's window are left as they are. Where the row stands in the mask is computed anew,
  * for want of registers to keep it in. */
 template <uint32_t DIM>
 KILN_INLINE void add_mask(const kiln_attention_args *args, const kiln_attention_work &work, const kiln_sequence &s,

@@ -9,7 +9,8 @@ double attention_rounding(const kiln_stream *stream, precision p, bool portable)
 }
 
 double attention_number(void) {
-    return random_number(-2, 2);
+    double number = random_number(-2, 2);
+    return fabs(number) < 0x1p-13 ? 0 : number; /* gfx90a's matrix units take subnormal numbers for 0 */
 }
 
 int64_t attention_total(const int64_t lengths[ATTENTION_BATCH], int64_t batch) {
