@@ -15,7 +15,8 @@
  * Heads are filled up to 64 or 128 elements with zeros that are not read from memory. The rows with the most keys to
  * see, the last, go first. Few rows with many keys are done by blocks that share them, one wave of each at work.
  *
- * gfx90a's products take subnormal numbers for 0: weights of f16 are 2^15 times as large there.
+ * gfx90a's products take subnormal numbers for 0: weights of f16 are 2^15 times as large there. The generic
+ * targets have mha alone, for the size of mha_paged's images.
  *
  * Floor: 4 * rows * keys * head_dim operations of the matrix units. Not measured. In tiles of 128 keys, heads of 64
  * elements left registers for one wave instead of three; a barrier at the beginning of the loop, and not after the
@@ -208,16 +209,29 @@ template <uint32_t COUNT, uint32_t APART, uint32_t ACROSS> struct copier {
     }
 };
 
+/* The numbers of the two codes in the low half of a word: their magnitudes, moved to where f16 has its own, are those
+ * times 2^-8, subnormal ones too. */
+KILN_INLINE uint32_t pair_of_codes(uint32_t codes) {
+    typedef _Float16 half2 __attribute__((ext_vector_type(2)));
+    uint32_t apart = __builtin_amdgcn_perm(0, codes, 0x0c010c00u), magnitudes = apart & 0x007f007fu;
+    uint32_t nans = (magnitudes + 0x00010001u) & 0x00800080u;
+    uint32_t bits = (magnitudes | nans) << 7 | (apart & 0x00800080u) << 8;
+    half2 numbers = __builtin_bit_cast(half2, bits) * (half2){256.0f16, 256.0f16};
+#ifdef KILN_PART_bf16
+    return pack_short((float)numbers[0], (float)numbers[1]);
+#else
+    return __builtin_bit_cast(uint32_t, numbers);
+#endif
+}
+
 /* Codes, of which a vector has 8 in its first half, become elements. */
 template <uint32_t LOADS> KILN_INLINE void convert(kiln_vector *vectors) {
     KILN_UNROLL
     for (uint32_t i = 0; i < LOADS; i++) {
         kiln_vector numbers;
         KILN_UNROLL
-        for (uint32_t w = 0; w < 4; w++) {
-            uint32_t two = vectors[i].words[w / 2] >> w % 2 * 16;
-            numbers.words[w] = pack_short(kiln_e4m3_number(two), kiln_e4m3_number(two >> 8));
-        }
+        for (uint32_t w = 0; w < 4; w++)
+            numbers.words[w] = pair_of_codes(vectors[i].words[w / 2] >> w % 2 * 16);
         vectors[i] = numbers;
     }
 }
@@ -500,15 +514,15 @@ template <uint32_t DIM> KILN_INLINE void prefill(const kiln_attention_args &args
     load_query<DIM>(args, r, queries);
     score_scale scale = score_scale_of(args, work.kv_head);
     bool codes = PAGED && args.codes;
-    if (codes) convert<t::LOADS>(next_keys);
-    store_keys<DIM>(next_keys, k);
-    kiln_barrier();
     KILN_LOOP
     for (uint32_t key = work.key; key < work.key_end; key += TILE_KEYS) {
         unit::sums scores[TILE_KEYS / unit::SIDE] = {};
         bool sees = row < end && unit::any(key < r.window.end && key + TILE_KEYS > r.window.begin);
         bool whole = !unit::any(key < r.window.begin || key + TILE_KEYS > r.window.end);
         bool full = args.head_dim == DIM && key + 2 * TILE_KEYS <= work.key_end; /* the next tile */
+        if (codes) convert<t::LOADS>(next_keys);
+        store_keys<DIM>(next_keys, k);
+        kiln_barrier();
         key_copier::load(args, s, work, args.k, k_stride, full, &keys, next_keys);
         if (sees) multiply<t::VECTORS, TILE_KEYS / unit::SIDE, DIM / STEP>(k, queries, scores);
         if (codes) convert<t::LOADS>(next_values);
@@ -521,9 +535,6 @@ template <uint32_t DIM> KILN_INLINE void prefill(const kiln_attention_args &args
             pack(scores, weights);
             multiply<KEY_VECTORS, DIM / unit::SIDE, TILE_KEYS / STEP>(v, weights, r.result);
         }
-        if (codes) convert<t::LOADS>(next_keys);
-        store_keys<DIM>(next_keys, k);
-        kiln_barrier();
     }
     if (row < end) write_row<DIM>(KILN_LATE_ARGS(kiln_attention_args, args), work, r);
 }
