@@ -14,6 +14,6 @@ again() { # BACKEND OP TARGET
     fi
 }
 
-again cuda softmax sm_90
+again cuda softmax sm_90a
 again rocm softmax gfx1100
 finish
