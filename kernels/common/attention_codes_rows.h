@@ -1,19 +1,13 @@
 /* Attention on codes of 8 bits by matrix instructions: what a lane has of its rows, from their start to their end.
- * attention_codes_sm89.h and attention_codes_sm90a.h have what is between. */
+ * attention_codes_mma.h and attention_codes_sm90a.h have what is between. */
 #ifndef KILN_KERNELS_COMMON_ATTENTION_CODES_ROWS_H
 #define KILN_KERNELS_COMMON_ATTENTION_CODES_ROWS_H
 
-#include "kernels/arch/sm89_codes.h"
 #include "kernels/common/attention_codes_gpu.h"
 #include "kernels/common/special.h"
 #include "kernels/common/values.h"
 
-enum : uint32_t {
-    LANES = 32,
-    WARPS = KILN_BLOCK / LANES,
-    WARP_ROWS = 16,
-    ONES = 0x38383838 /* E4M3 */
-};
+enum : uint32_t { LANES = 32, WARPS = KILN_BLOCK / LANES, WARP_ROWS = 16 };
 
 #define WEIGHT_LOG2 8.0f /* of what weights are multiplied with before they are rounded */
 
@@ -69,26 +63,34 @@ struct row_sums {
     float sum, rounded;
 };
 
+/* Where a row's channels go: to out, or where blocks share its keys, to the partial results; the other is NULL. Known
+ * before the first is written: nvcc computes what stands behind a branch anew behind each. */
+struct row_target {
+    float *partials;
+    kiln_element *out;
+};
+
+KILN_INLINE row_target row_target_of(const kiln_attention_args &args, uint32_t split, const row_place &at) {
+    if (args.partials) return {args.partials + kiln_partial_row(&args, split, at.token, at.head) * args.head_dim, NULL};
+    return {NULL, (kiln_element *)args.out + at.token * (uint64_t)args.out_stride + at.head * args.head_dim};
+}
+
 /* Writes four channels of a row, from sums that are times 2^8: divided by the sum of the weights' codes, with v's
  * scales and means; or where blocks share its keys, the same times that sum. */
-KILN_INLINE void write_channels(const kiln_attention_codes_args &args, uint32_t split, const row_place &at,
-                                const row_sums &sums, uint64_t channels, uint32_t d, const float *result) {
-    const kiln_attention_args &plain = args.plain;
+KILN_INLINE void write_channels(const kiln_attention_codes_args &args, const row_target &to, const row_sums &sums,
+                                uint64_t channels, uint32_t d, const float *result) {
     const float factor = sums.sum == 0.0f ? 0.0f : kiln_reciprocal(sums.rounded) * 0x1p-8f;
     float values[4];
     KILN_UNROLL
     for (uint32_t i = 0; i < 4; i++) {
         values[i] = result[i] * factor * args.v_scales[channels + d + i];
         if (args.v_means && sums.sum != 0.0f) values[i] += args.v_means[channels + d + i];
-        if (plain.partials) values[i] *= sums.rounded;
+        if (to.partials) values[i] *= sums.rounded;
     }
-    if (plain.partials) {
-        float *to = plain.partials + kiln_partial_row(&plain, split, at.token, at.head) * plain.head_dim + d;
-        *(float4 *)to = make_float4(values[0], values[1], values[2], values[3]);
-    } else {
-        kiln_element *out = (kiln_element *)plain.out + at.token * (uint64_t)plain.out_stride;
-        *(uint2 *)(out + at.head * plain.head_dim + d) = make_uint2(kiln_pair_of(values), kiln_pair_of(values + 2));
-    }
+    if (to.partials)
+        *(float4 *)(to.partials + d) = make_float4(values[0], values[1], values[2], values[3]);
+    else
+        *(uint2 *)(to.out + d) = make_uint2(kiln_pair_of(values), kiln_pair_of(values + 2));
 }
 
 /* Writes a row's lse, or where blocks share its keys, what attention_codes.h says; origin: as a natural logarithm. */
@@ -118,12 +120,13 @@ KILN_INLINE void write_row(const kiln_attention_codes_args &args, const kiln_att
                            const rows_of_warp<DIM> &rows, uint32_t r, const row_place &at, float sum, float of_means,
                            uint64_t channels) {
     const row_sums sums = {sum, rows.rounded[r] * 0x1p-8f};
+    const row_target to = row_target_of(args.plain, work.split, at);
     KILN_UNROLL
     for (uint32_t n = 0; n < DIM / 16; n++) {
         if (16 * n >= args.plain.head_dim) continue;
         float values[4];
         own_channels(rows.result[n], r, values);
-        write_channels(args, work.split, at, sums, channels, 16 * n + kiln_thread() % 4 * 4, values);
+        write_channels(args, to, sums, channels, 16 * n + kiln_thread() % 4 * 4, values);
     }
     if (kiln_thread() % 4 == 0)
         write_sums(args.plain, work.split, at, sums, rows.origin[r] * KILN_WEIGHT_LN_2 + of_means);

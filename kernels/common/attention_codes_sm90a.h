@@ -44,6 +44,7 @@
 #define KILN_KERNELS_COMMON_ATTENTION_CODES_SM90A_H
 
 #include "kernels/arch/sm80.h"
+#include "kernels/arch/sm89_codes.h"
 #include "kernels/arch/sm90a_fragments.h"
 #include "kernels/arch/sm90a_products.h"
 #include "kernels/common/attention_codes_mapped_args.h"

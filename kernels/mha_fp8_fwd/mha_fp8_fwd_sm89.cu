@@ -1,15 +1,14 @@
 /* mha_fp8_fwd for sm_89 and later, f16 and bf16: attention_codes_sm89.h and
  * attention_codes_decode.h tell the tiles and the floors. */
-#include "kernels/arch/sm80_bytes.h"
 #include "kernels/arch/sm89.h"
+#include "kernels/common/attention_codes_products.h"
 #include "kernels/common/small_float_gpu.h"
 
 KILN_INLINE float code_number(uint32_t code) {
     return kiln_e4m3_number(code);
 }
 
-struct unit {
-    typedef float sums;
+struct unit : products_of_codes<float> {
     KILN_INLINE void mma(sums *of, const uint32_t *a, const uint32_t *b) { kiln_sm89_mma_e4m3(of, a, b); }
 };
 
@@ -23,26 +22,40 @@ KILN_TUNED_PARTS(f16 bf16)
 KILN_TUNED_ASSEMBLER(12.4.131)
 KILN_SHAPE(mha_fp8_fwd_mma_64, 128, 64, 64, 31232, 100)
 KILN_SHAPE(mha_fp8_fwd_mma_128, 128, 128, 64, 55808, 100)
+KILN_SHAPE(mha_fp8_fwd_mma_256, 128, 256, 32, 69888, 100)
 KILN_SHAPE(mha_fp8_fwd_decode_64, 16, 64, 256, 41984, 100)
 KILN_SHAPE(mha_fp8_fwd_decode_128, 16, 128, 256, 74752, 100)
+KILN_SHAPE(mha_fp8_fwd_decode_256, 16, 256, 128, 70144, 100)
 
-static_assert(layout<64>::BYTES == 31232 && layout<128>::BYTES == 55808, "shared memory");
-static_assert(decoding<64>::STAGE_BYTES == 41984 && decoding<128>::STAGE_BYTES == 74752, "a stage");
+static_assert(prefilling<64>::BYTES == 31232 && prefilling<128>::BYTES == 55808 && prefilling<256>::BYTES == 69888,
+              "shared memory");
+static_assert(decoding<64>::STAGE_BYTES == 41984 && decoding<128>::STAGE_BYTES == 74752 &&
+                  decoding<256>::STAGE_BYTES == 70144,
+              "a stage");
 
 KILN_ENTRY(mha_fp8_fwd_mma_64, kiln_attention_codes_args) {
-    attend_tiles<64>(args);
+    prefill<64>(args);
 }
 
 KILN_ENTRY(mha_fp8_fwd_mma_128, kiln_attention_codes_args) {
-    attend_tiles<128>(args);
+    prefill<128>(args);
+}
+
+KILN_ENTRY(mha_fp8_fwd_mma_256, kiln_attention_codes_args) {
+    prefill<256>(args);
 }
 
 KILN_ENTRY(mha_fp8_fwd_decode_64, kiln_attention_codes_args) {
-    KILN_SHARED decode_sums sums;
+    KILN_SHARED decode_sums<64> sums;
     decode<64>(args, &sums);
 }
 
 KILN_ENTRY(mha_fp8_fwd_decode_128, kiln_attention_codes_args) {
-    KILN_SHARED decode_sums sums;
+    KILN_SHARED decode_sums<128> sums;
     decode<128>(args, &sums);
+}
+
+KILN_ENTRY(mha_fp8_fwd_decode_256, kiln_attention_codes_args) {
+    KILN_SHARED decode_sums<256> sums;
+    decode<256>(args, &sums);
 }

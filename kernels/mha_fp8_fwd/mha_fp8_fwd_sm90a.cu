@@ -2,14 +2,14 @@
  * attention_codes_decode.h tell the tiles and the floors. */
 #include "kernels/arch/sm89.h"
 #include "kernels/arch/sm90a_products.h"
+#include "kernels/common/attention_codes_products.h"
 #include "kernels/common/small_float_gpu.h"
 
 KILN_INLINE float code_number(uint32_t code) {
     return kiln_e4m3_number(code);
 }
 
-struct unit {
-    typedef float sums;
+struct unit : products_of_codes<float> {
     KILN_INLINE void mma(sums *of, const uint32_t *a, const uint32_t *b) { kiln_sm89_mma_e4m3(of, a, b); }
     KILN_INLINE sums greater(sums a, sums b) { return fmaxf(a, b); }
     KILN_INLINE void multiply(sums *of, uint64_t a, uint64_t b, bool add) { kiln_sm90a_wgmma_e4m3_n128(of, a, b, add); }
@@ -19,6 +19,8 @@ struct unit {
 #define JOIN   mha_fp8_fwd_join
 #include "kernels/common/attention_codes_sm90a.h"
 
+#include "kernels/common/attention_codes_sm89.h"
+
 #include "kernels/common/attention_codes_decode.h"
 
 KILN_TUNED_PARTS(f16 bf16)
@@ -26,8 +28,10 @@ KILN_TUNED_ASSEMBLER(12.4.131)
 KILN_SHAPE(mha_fp8_fwd_wgmma_64, 128, 64, 128, 134760, 100)
 KILN_SHAPE(mha_fp8_fwd_wgmma_96, 128, 96, 128, 142952, 100)
 KILN_SHAPE(mha_fp8_fwd_wgmma_128, 128, 128, 128, 151144, 100)
+KILN_SHAPE(mha_fp8_fwd_mma_256, 128, 256, 32, 69888, 100)
 KILN_SHAPE(mha_fp8_fwd_decode_64, 16, 64, 256, 41984, 100)
 KILN_SHAPE(mha_fp8_fwd_decode_128, 16, 128, 256, 74752, 100)
+KILN_SHAPE(mha_fp8_fwd_decode_256, 16, 256, 128, 70144, 100)
 KILN_TENSOR_MAPS(mha_fp8_fwd_wgmma_64, 368, 128x1x128, 128x1x128)
 KILN_TENSOR_MAPS(mha_fp8_fwd_wgmma_96, 368, 128x1x128, 128x1x128)
 KILN_TENSOR_MAPS(mha_fp8_fwd_wgmma_128, 368, 128x1x128, 128x1x128)
@@ -35,7 +39,10 @@ KILN_TENSOR_MAPS(mha_fp8_fwd_wgmma_128, 368, 128x1x128, 128x1x128)
 static_assert(offsetof(kiln_attention_codes_mapped_args, maps) == 368 && KILN_TENSOR_MAP_FITS_SM90(368), "tensor maps");
 static_assert(layout<64>::BYTES == 134760 && layout<96>::BYTES == 142952 && layout<128>::BYTES == 151144,
               "shared memory");
-static_assert(decoding<64>::STAGE_BYTES == 41984 && decoding<128>::STAGE_BYTES == 74752, "a stage");
+static_assert(prefilling<256>::BYTES == 69888, "shared memory");
+static_assert(decoding<64>::STAGE_BYTES == 41984 && decoding<128>::STAGE_BYTES == 74752 &&
+                  decoding<256>::STAGE_BYTES == 70144,
+              "a stage");
 
 CODES_ENTRY(mha_fp8_fwd_wgmma_64) {
     attend_tiles<64>(args);
@@ -49,12 +56,21 @@ CODES_ENTRY(mha_fp8_fwd_wgmma_128) {
     attend_tiles<128>(args);
 }
 
+KILN_ENTRY(mha_fp8_fwd_mma_256, kiln_attention_codes_args) {
+    prefill<256>(args);
+}
+
 KILN_ENTRY(mha_fp8_fwd_decode_64, kiln_attention_codes_args) {
-    KILN_SHARED decode_sums sums;
+    KILN_SHARED decode_sums<64> sums;
     decode<64>(args, &sums);
 }
 
 KILN_ENTRY(mha_fp8_fwd_decode_128, kiln_attention_codes_args) {
-    KILN_SHARED decode_sums sums;
+    KILN_SHARED decode_sums<128> sums;
     decode<128>(args, &sums);
+}
+
+KILN_ENTRY(mha_fp8_fwd_decode_256, kiln_attention_codes_args) {
+    KILN_SHARED decode_sums<256> sums;
+    decode<256>(args, &sums);
 }

@@ -345,12 +345,13 @@ static void test_sizes(kiln_stream *stream) {
 /* Several tiles of rows and of keys where matrix units do them, some of which are seen whole and some of which windows
  * cut at either side; sequences that begin within keys that share a scale; keys divided among groups. */
 static void test_tiles(kiln_stream *stream) {
-    static const int64_t sizes[] = {64, 96, 128};
+    static const int64_t sizes[] = {64, 96, 128, 144, 208, 256};
     for (precision p = precision_first(); p < precision_end(); p++)
         for (int i = 0; i < 12; i++) {
-            const bool fp8 = (i + (int)p) % 2;
+            const bool fp8 = (i + i / 6 + (int)p) % 2;
             if (harness_on_cpu(stream) || !harness_has_tuned(stream, bundle_of(fp8), p)) continue;
-            attention_shape s = attention_plain(random_integer(129, 150), random_integer(530, 600), 1, 1, sizes[i % 3]);
+            attention_shape s = attention_plain(random_integer(129, 150), random_integer(530, 600), 1, 1,
+                                                sizes[(i + 3 * (int)p) % 6]);
             int how = i % 4 == 0 ? 0 : i % 4 == 1 ? 3 : i % 4 == 2 ? 1 : 3;
             s.lse = i % 3 == 1;
             if (i == 2 || i == 3) s.causal = true;
@@ -508,7 +509,7 @@ static void test_accuracy(kiln_stream *stream) {
             const bool fp8 = i % 2;
             const data kind = (data)(i / 2);
             if (!harness_on_cpu(stream) && (i + (int)p) % 3) continue; /* each once, in one precision */
-            attention_shape s = attention_plain(24, 190, 2, 1, 64);
+            attention_shape s = attention_plain(24, 190, 2, 1, 64 + i % 3 * 64);
             s.causal = true;
             s.lse = true;
             harness_describe("mha_quantize_%s and %s, data %d", precision_name(p), names[fp8], (int)kind);
