@@ -46,13 +46,15 @@ KILN_INLINE row_place own_place(const kiln_attention_args &args, const kiln_sequ
 /* The queries, from memory: all warps have the same. */
 template <uint32_t DIM>
 KILN_INLINE void read_queries(const kiln_attention_args &args, const row_place *at, queries_of_warp<DIM> *queries) {
+    const uint32_t own = kiln_thread() % 4 * 4;
+    const uint8_t *q[2] = {query_of(args, at[0]) + own, query_of(args, at[1]) + own};
     KILN_UNROLL
     for (uint32_t step = 0; step < DIM / 32; step++) {
         uint32_t words[4];
         KILN_UNROLL
         for (uint32_t i = 0; i < 4; i++) {
-            const uint32_t d = 32 * step + i / 2 * 16, own = d + kiln_thread() % 4 * 4;
-            words[i] = d < args.head_dim ? *(const uint32_t *)(query_of(args, at[i % 2]) + own) : 0;
+            const uint32_t d = 32 * step + i / 2 * 16;
+            words[i] = d < args.head_dim ? *(const uint32_t *)(q[i % 2] + d) : 0;
         }
         unit::queries_of(queries->held[step], words);
     }
@@ -127,21 +129,19 @@ template <uint32_t DIM>
 KILN_INLINE void write_results(const kiln_attention_codes_args &args, const kiln_sequence &s,
                                const kiln_attention_work &work, const decode_sums<DIM> &sums, const float *results,
                                uint32_t place, uint32_t d) {
-    float origin = -KILN_INFINITY, result[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-    row_sums all = {0.0f, 0.0f};
+    float origin = -KILN_INFINITY, result[4] = {0.0f, 0.0f, 0.0f, 0.0f}, sum = 0.0f, rounded = 0.0f;
     KILN_LOOP
     for (uint32_t w = 0; w < decoding<DIM>::KEY_WARPS; w++) {
         float4 share = *(const float4 *)(results + (w * WARP_ROWS + place) * decoding<DIM>::RESULTS + d);
         origin = fmaxf(origin, sums.origins[w][place]);
-        all.sum += sums.sums[w][place];
-        all.rounded += sums.rounded[w][place];
+        sum += sums.sums[w][place];
+        rounded += sums.rounded[w][place];
         result[0] += share.x;
         result[1] += share.y;
         result[2] += share.z;
         result[3] += share.w;
     }
-    all.sum *= 0x1p-8f;
-    all.rounded *= 0x1p-8f;
+    const row_sums all = row_sums_of(sum * 0x1p-8f, rounded * 0x1p-8f);
     uint64_t channels = ((uint64_t)work.batch * args.plain.kv_heads + work.kv_head) * args.plain.head_dim;
     row_place at = row_place_of(args.plain, s, work.kv_head, work.row + place);
     write_channels(args, row_target_of(args.plain, work.split, at), all, channels, d, result);

@@ -58,37 +58,41 @@ KILN_INLINE float quad_sum(float value) {
     return value + kiln_shuffle_xor(value, 2);
 }
 
-/* Sums of a row: of its weights, and of them as codes. */
+/* Sums of a row: of its weights, and of them as codes; and the factor of results that are times 2^8, 0 of a row that
+ * saw no key. */
 struct row_sums {
-    float sum, rounded;
+    float sum, rounded, factor;
 };
 
-/* Where a row's channels go: to out, or where blocks share its keys, to the partial results; the other is NULL. Known
- * before the first is written: nvcc computes what stands behind a branch anew behind each. */
+KILN_INLINE row_sums row_sums_of(float sum, float rounded) {
+    return {sum, rounded, sum == 0.0f ? 0.0f : kiln_reciprocal(rounded) * 0x1p-8f};
+}
+
+/* Where a row's channels go: to out, or where blocks share its keys, to the partial results. Both, and a row's factor,
+ * are known before the first channel is written: what stands behind a branch nvcc computes anew behind each. */
 struct row_target {
     float *partials;
     kiln_element *out;
 };
 
 KILN_INLINE row_target row_target_of(const kiln_attention_args &args, uint32_t split, const row_place &at) {
-    if (args.partials) return {args.partials + kiln_partial_row(&args, split, at.token, at.head) * args.head_dim, NULL};
-    return {NULL, (kiln_element *)args.out + at.token * (uint64_t)args.out_stride + at.head * args.head_dim};
+    return {args.partials + kiln_partial_row(&args, split, at.token, at.head) * args.head_dim,
+            (kiln_element *)args.out + at.token * (uint64_t)args.out_stride + at.head * args.head_dim};
 }
 
 /* Writes four channels of a row, from sums that are times 2^8: divided by the sum of the weights' codes, with v's
  * scales and means; or where blocks share its keys, the same times that sum. */
 KILN_INLINE void write_channels(const kiln_attention_codes_args &args, const row_target &to, const row_sums &sums,
                                 uint64_t channels, uint32_t d, const float *result) {
-    const float factor = sums.sum == 0.0f ? 0.0f : kiln_reciprocal(sums.rounded) * 0x1p-8f;
     float values[4];
     KILN_UNROLL
     for (uint32_t i = 0; i < 4; i++) {
-        values[i] = result[i] * factor * args.v_scales[channels + d + i];
+        values[i] = result[i] * sums.factor * args.v_scales[channels + d + i];
         if (args.v_means && sums.sum != 0.0f) values[i] += args.v_means[channels + d + i];
-        if (to.partials) values[i] *= sums.rounded;
     }
-    if (to.partials)
-        *(float4 *)(to.partials + d) = make_float4(values[0], values[1], values[2], values[3]);
+    if (args.plain.partials)
+        *(float4 *)(to.partials + d) = make_float4(values[0] * sums.rounded, values[1] * sums.rounded,
+                                                   values[2] * sums.rounded, values[3] * sums.rounded);
     else
         *(uint2 *)(to.out + d) = make_uint2(kiln_pair_of(values), kiln_pair_of(values + 2));
 }
@@ -119,7 +123,7 @@ template <uint32_t DIM>
 KILN_INLINE void write_row(const kiln_attention_codes_args &args, const kiln_attention_work &work,
                            const rows_of_warp<DIM> &rows, uint32_t r, const row_place &at, float sum, float of_means,
                            uint64_t channels) {
-    const row_sums sums = {sum, rows.rounded[r] * 0x1p-8f};
+    const row_sums sums = row_sums_of(sum, rows.rounded[r] * 0x1p-8f);
     const row_target to = row_target_of(args.plain, work.split, at);
     KILN_UNROLL
     for (uint32_t n = 0; n < DIM / 16; n++) {

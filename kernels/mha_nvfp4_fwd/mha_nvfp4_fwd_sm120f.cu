@@ -1,6 +1,5 @@
 /* mha_nvfp4_fwd for sm_120a and its family, f16 and bf16, by products of E2M1 with block scales, beside the portable
- * kernels (mha_nvfp4_fwd_gpu.h) for few rows, for heads beyond 128
- * and for those of out that are not on 16 bytes.
+ * kernels (mha_nvfp4_fwd_gpu.h) for few rows, and for heads of out that are not on 16 bytes.
  *
  * A block does 128 rows, 16 by a warp, over tiles of 64 keys. cp.async fetches the next tile of k, of v and of their
  * scales while one is at work: one barrier a tile. Both products are mma.sync m16n8k64, which takes codes and scales as
@@ -12,9 +11,9 @@
  * additions.
  *
  * Rows of shared memory are 16 bytes longer than their codes, whereby neither copies nor ldmatrix meet a bank twice.
- * Heads are filled up to 64 or 128 elements with zeros that are not read from memory. The rows with the most keys
- * to see, the last, go first. Heads beyond 128 are for the portable kernels: a warp's results and scores would take
- * more registers than there are.
+ * Heads are filled up to 64, 128 or 256 elements with zeros that are not read from memory; of more than 128 those that
+ * a call has not are left out of the products, without which test ptxas spilled. The rows with the most keys to see,
+ * the last, go first.
  *
  * Floor: 4 * rows * keys * head_dim operations. Not measured; docs/kernel-report.md has the instructions counted.
  * Test: build/tests/ops/mha_nvfp4_fwd_test. Bench: build/kiln bench mha_nvfp4_fwd */
@@ -34,6 +33,7 @@ enum : uint32_t {
     TILE_ROWS = WARPS * WARP_ROWS,
     TILE_KEYS = KILN_VALUE_TILE,
     VECTOR_BLOCKS = KILN_VECTOR_BYTES / KILN_NVFP4_BLOCK_BYTES, /* of codes */
+    WHOLE_DIM = 128,                                            /* longer heads are done as far as a call has them */
     WORD_BLOCKS = 4,                                            /* whose scales are a word */
     STEP = WORD_BLOCKS * BLOCK,                                 /* elements of a product */
     UNSIGNED = 0x7f7f7f7f,                                      /* ue4m3 is E4M3 without its sign */
@@ -71,6 +71,7 @@ template <uint32_t DIM> struct rows_of_warp {
     float rounded[2];            /* of them as codes have them, by all, times 2688 */
     float result[DIM / 8][4];    /* times 2688 */
     uint32_t blocks[DIM / STEP]; /* scales of the queries, as the product takes them */
+    uint32_t head_dim;           /* of longer heads what a call has not is left out of the products */
 };
 
 /* Where a row stands in q and out, and among partial results. */
@@ -196,6 +197,7 @@ KILN_INLINE void start_rows(const kiln_attention_nvfp4_args &args, const kiln_se
         for (uint32_t step = 0; step < DIM / STEP; step++)
             rows->blocks[step] = step * WORD_BLOCKS < args.head_blocks ? words[step] & UNSIGNED : 0;
     }
+    rows->head_dim = plain.head_dim;
     KILN_UNROLL
     for (uint32_t i = 0; i < DIM / 2; i++)
         rows->result[i / 4][i % 4] = 0.0f;
@@ -224,6 +226,7 @@ KILN_INLINE void score_keys(const rows_of_warp<DIM> *rows, uint32_t queries, uin
     const uint32_t lane = kiln_thread() % LANES, row = lane % 8 + lane / 16 * 8;
     KILN_UNROLL
     for (uint32_t step = 0; step < stage::STEPS; step++) {
+        if (DIM > WHOLE_DIM && STEP * step >= rows->head_dim) break;
         uint32_t a[4];
         kiln_sm80_ldmatrix_x4(a, queries + lane % 16 * stage::PITCH + (2 * step + lane / 16) * KILN_VECTOR_BYTES);
         KILN_UNROLL
@@ -272,6 +275,7 @@ KILN_INLINE void add_values(rows_of_warp<DIM> *rows, const uint32_t *weights, ui
     rows->rounded[1] += of_ones[2];
     KILN_UNROLL
     for (uint32_t d = 0; d < DIM; d += 32) {
+        if (DIM > WHOLE_DIM && d >= rows->head_dim) break;
         uint32_t b[2][4];
         float sums[4][4] = {};
         KILN_UNROLL
@@ -477,8 +481,9 @@ template <uint32_t DIM> KILN_INLINE void attend_tiles(const kiln_attention_nvfp4
 KILN_TUNED_PARTS(f16 bf16)
 KILN_SHAPE(mha_nvfp4_fwd_mma_64, 128, 64, 64, 19968, 100)
 KILN_SHAPE(mha_nvfp4_fwd_mma_128, 128, 128, 64, 35328, 100)
+KILN_SHAPE(mha_nvfp4_fwd_mma_256, 128, 256, 64, 66048, 100)
 
-static_assert(tile<64>::BYTES == 19968 && tile<128>::BYTES == 35328, "shared memory");
+static_assert(tile<64>::BYTES == 19968 && tile<128>::BYTES == 35328 && tile<256>::BYTES == 66048, "shared memory");
 
 KILN_ENTRY(mha_nvfp4_fwd_mma_64, kiln_attention_nvfp4_args) {
     attend_tiles<64>(args);
@@ -486,4 +491,8 @@ KILN_ENTRY(mha_nvfp4_fwd_mma_64, kiln_attention_nvfp4_args) {
 
 KILN_ENTRY(mha_nvfp4_fwd_mma_128, kiln_attention_nvfp4_args) {
     attend_tiles<128>(args);
+}
+
+KILN_ENTRY(mha_nvfp4_fwd_mma_256, kiln_attention_nvfp4_args) {
+    attend_tiles<256>(args);
 }

@@ -297,9 +297,10 @@ typedef struct kiln_mha_int8_x_fp8_fwd_params {
  * 0.038, nearly all of it from E4M3 in v and in the weights). Masks, lengths and what is clamped are as for mha. Scales
  * are not negative; a NaN among those of q or k makes the results of its scores' queries NaN.
  *
- * In f16 and bf16, images for sm_89 and later use matrix units if head_dim is a multiple of 16 up to 128, scale is
- * positive, and q, k, v and out and their strides are aligned to 16 bytes. Their sums of 32 products, on sm_90a of 128,
- * keep 13 bits below the greatest, and are added up in f32. */
+ * In f16 and bf16, images for sm_80 and later use matrix units if head_dim is a multiple of 16, scale is positive, and
+ * q, k, v and out and their strides are aligned to 16 bytes. From sm_89 on sums of 32 products of E4M3, on sm_90a up to
+ * 128, keep 13 bits below the greatest, and are added up in f32; sm_80 and sm_86 multiply the codes' numbers in 16 bits
+ * with sums in f32. */
 KILN_OPERATOR_FUNCTION(mha_int8_x_fp8_fwd_f32, kiln_mha_int8_x_fp8_fwd_params)
 KILN_OPERATOR_FUNCTION(mha_int8_x_fp8_fwd_f16, kiln_mha_int8_x_fp8_fwd_params)
 KILN_OPERATOR_FUNCTION(mha_int8_x_fp8_fwd_bf16, kiln_mha_int8_x_fp8_fwd_params)
@@ -504,9 +505,9 @@ typedef struct kiln_mha_nvfp4_fwd_params {
  * Masks, lengths and what is clamped are as for mha. Decode scales are not negative; a NaN among those of q or k makes
  * the results of its scores' queries NaN. What v has behind a sequence's last key does not matter.
  *
- * In f16 and bf16, the image for sm_120 and its family uses products of E2M1 with block scales if head_dim is at most
- * 128, the heads of out and its strides are aligned to 16 bytes, scale is positive, and a head of k has more than 16
- * rows: queries times heads that share it. Everywhere else codes become f32. */
+ * In f16 and bf16, the image for sm_120 and its family uses products of E2M1 with block scales if the heads of out and
+ * its strides are aligned to 16 bytes, scale is positive, and a head of k has more than 16 rows: queries times heads
+ * that share it. Everywhere else codes become f32. */
 KILN_OPERATOR_FUNCTION(mha_nvfp4_fwd_f32, kiln_mha_nvfp4_fwd_params)
 KILN_OPERATOR_FUNCTION(mha_nvfp4_fwd_f16, kiln_mha_nvfp4_fwd_params)
 KILN_OPERATOR_FUNCTION(mha_nvfp4_fwd_bf16, kiln_mha_nvfp4_fwd_params)
