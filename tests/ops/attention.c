@@ -339,3 +339,24 @@ void attention_unowned_expect(attention_tensors *t) {
             assert_int_equal(t->lse.values[head * t->lse.cols + token] == untouched, token >= OWNED);
     }
 }
+
+static double gaussian(void) {
+    return sqrt(-2 * log(1 - random_number(0, 1))) * cos(2 * acos(-1) * random_number(0, 1));
+}
+
+void attention_fill(attention_tensors *t, const attention_shape *s, attention_data kind) {
+    matrix_fill(&t->q, gaussian);
+    matrix_fill(&t->k, gaussian);
+    matrix_fill(&t->v, gaussian);
+    for (int64_t i = 0; i < t->k.rows * t->k.cols; i++) {
+        if (kind == ATTENTION_BIASED_KEYS && i % s->size < 4) t->k.values[i] += i % 2 ? 10 : -10;
+        if (kind == ATTENTION_SINK && i < t->k.cols && i % s->size < 8) t->k.values[i] = 3;
+        if (kind == ATTENTION_VALUES_WITH_MEANS) t->v.values[i] = 3 + 0.5 * t->v.values[i];
+        if (kind == ATTENTION_ONES) t->v.values[i] = 1;
+    }
+    for (int64_t i = 0; kind == ATTENTION_SINK && i < t->q.rows * t->q.cols; i++)
+        if (i % s->size < 8) t->q.values[i] = fabs(t->q.values[i]) + 1;
+    matrix_set(&t->q, t->q.values);
+    matrix_set(&t->k, t->k.values);
+    matrix_set(&t->v, t->v.values);
+}

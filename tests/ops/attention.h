@@ -58,6 +58,19 @@ double attention_number(void);
 
 /* Makes the tensors, q, k and v of such numbers. Destroy them in the same test. */
 attention_tensors attention_create(kiln_stream *stream, precision p, attention_shape s);
+
+/* Data of which quantising loses more or less. */
+typedef enum attention_data {
+    ATTENTION_GAUSSIAN,
+    ATTENTION_BIASED_KEYS, /* of which some channels are large in all, as rope leaves them in models */
+    ATTENTION_SINK,        /* a first key that takes much of every query's weight */
+    ATTENTION_VALUES_WITH_MEANS,
+    ATTENTION_ONES, /* as values */
+    ATTENTION_KINDS
+} attention_data;
+
+/* Fills q, k and v with Gaussian numbers, changed to such data. */
+void attention_fill(attention_tensors *t, const attention_shape *s, attention_data kind);
 void attention_destroy(attention_tensors *t);
 
 /* Computes what out and lse must be, and how far they may be off. */

@@ -375,31 +375,6 @@ static void test_sizes(kiln_stream *stream) {
 
 /* ---- From tensors that are not quantised ---- */
 
-typedef enum data { GAUSSIAN, BIASED_KEYS, SINK, VALUES_WITH_MEANS, ONES, KINDS } data;
-
-static double gaussian(void) {
-    return sqrt(-2 * log(1 - random_number(0, 1))) * cos(2 * acos(-1) * random_number(0, 1));
-}
-
-/* Keys of which some channels are large in all, as rope leaves them in models; a first key that takes much of every
- * query's weight; values that all lie on one side. */
-static void make(attention_tensors *t, const attention_shape *s, data kind) {
-    matrix_fill(&t->q, gaussian);
-    matrix_fill(&t->k, gaussian);
-    matrix_fill(&t->v, gaussian);
-    for (int64_t i = 0; i < t->k.rows * t->k.cols; i++) {
-        if (kind == BIASED_KEYS && i % s->size < 4) t->k.values[i] += i % 2 ? 10 : -10;
-        if (kind == SINK && i < t->k.cols && i % s->size < 8) t->k.values[i] = 3;
-        if (kind == VALUES_WITH_MEANS) t->v.values[i] = 3 + 0.5 * t->v.values[i];
-        if (kind == ONES) t->v.values[i] = 1;
-    }
-    for (int64_t i = 0; kind == SINK && i < t->q.rows * t->q.cols; i++)
-        if (i % s->size < 8) t->q.values[i] = fabs(t->q.values[i]) + 1;
-    matrix_set(&t->q, t->q.values);
-    matrix_set(&t->k, t->k.values);
-    matrix_set(&t->v, t->v.values);
-}
-
 /* Quantises and attends. lse of t, too. */
 static void attend(kiln_stream *stream, precision p, const attention_shape *s, attention_tensors *t, bool v_means) {
     const int64_t channels = s->batch * t->k.cols, blocks = head_blocks(s->size),
@@ -498,15 +473,15 @@ static void attend_at_once(kiln_stream *stream, precision p, const attention_sha
     free(out);
 }
 
-static void expect_accuracy(kiln_stream *stream, precision p, data kind, int64_t queries, double least) {
+static void expect_accuracy(kiln_stream *stream, precision p, attention_data kind, int64_t queries, double least) {
     attention_shape s = attention_plain(queries, 190, 2, 1, 64);
     s.causal = true;
     s.lse = true;
     harness_describe("mha_quantize_nvfp4_%s and mha_nvfp4_fwd, data %d", precision_name(p), (int)kind);
     attention_tensors t = attention_create(stream, p, s);
-    make(&t, &s, kind);
+    attention_fill(&t, &s, kind);
     attention_reference(&s, &t);
-    attend(stream, p, &s, &t, kind == VALUES_WITH_MEANS);
+    attend(stream, p, &s, &t, kind == ATTENTION_VALUES_WITH_MEANS);
     double product = 0, found = 0, wanted = 0, off = 0, sum = 0, lse = 0;
     for (int64_t e = 0; e < t.out.rows * t.out.cols; e++) {
         product += t.out.values[e] * t.expected[e];
@@ -514,7 +489,7 @@ static void expect_accuracy(kiln_stream *stream, precision p, data kind, int64_t
         wanted += t.expected[e] * t.expected[e];
         off += fabs(t.out.values[e] - t.expected[e]);
         sum += fabs(t.expected[e]);
-        if (kind == ONES && fabs(t.out.values[e] - 1) > (p == BF16 ? 0x1p-8 : 0x1p-11) * 1.01)
+        if (kind == ATTENTION_ONES && fabs(t.out.values[e] - 1) > (p == BF16 ? 0x1p-8 : 0x1p-11) * 1.01)
             harness_fail("all ones give %g", t.out.values[e]);
     }
     for (int64_t e = 0; e < t.lse.rows * t.lse.cols; e++)
@@ -523,22 +498,22 @@ static void expect_accuracy(kiln_stream *stream, precision p, data kind, int64_t
     if (getenv("KILN_TEST_LOG"))
         print_message("data %d: cosine %.6f, L1 %.4f, lse %.4f\n", (int)kind, cosine, relative, lse);
     if (!(cosine >= least) || !(relative <= 0.3)) harness_fail("cosine %g, L1 %g", cosine, relative);
-    const double lse_most = kind == BIASED_KEYS || kind == SINK ? 2 : 0.5; /* scores are large */
+    const double lse_most = kind == ATTENTION_BIASED_KEYS || kind == ATTENTION_SINK ? 2 : 0.5; /* scores are large */
     if (!(lse <= lse_most)) harness_fail("lse is off by %g", lse);
-    if (kind != VALUES_WITH_MEANS) attend_at_once(stream, p, &s, &t);
+    if (kind != ATTENTION_VALUES_WITH_MEANS) attend_at_once(stream, p, &s, &t);
     attention_destroy(&t);
 }
 
 /* Of few queries the cosine is 0.98 give or take a hundredth; many show that it is. */
 static void test_accuracy(kiln_stream *stream) {
     for (precision p = precision_first(); p < precision_end(); p++)
-        for (int kind = 0; kind < KINDS; kind++)
+        for (int kind = 0; kind < ATTENTION_KINDS; kind++)
             if ((kind + (int)p) % 3 == 0) /* each once, in one precision */
-                expect_accuracy(stream, p, (data)kind, 24, 0.965);
+                expect_accuracy(stream, p, (attention_data)kind, 24, 0.965);
 }
 static void test_accuracy_of_many(kiln_stream *stream) {
-    for (int kind = 0; kind < KINDS; kind++)
-        expect_accuracy(stream, F32, (data)kind, harness_on_cpu(stream) ? 180 : 24,
+    for (int kind = 0; kind < ATTENTION_KINDS; kind++)
+        expect_accuracy(stream, F32, (attention_data)kind, harness_on_cpu(stream) ? 180 : 24,
                         harness_on_cpu(stream) ? 0.98 : 0.965);
 }
 
