@@ -14,7 +14,7 @@ static const kiln__attention_operator attention_operator = {
     .attend = KERNEL_mha_nvfp4_fwd_attend,
     .join = KERNEL_mha_nvfp4_fwd_join,
     .tuned = KERNEL_mha_nvfp4_fwd_mma_64,
-    .tuned_count = KERNEL_mha_nvfp4_fwd_mma_128 - KERNEL_mha_nvfp4_fwd_mma_64 + 1,
+    .tuned_count = KERNEL_mha_nvfp4_fwd_mma_256 - KERNEL_mha_nvfp4_fwd_mma_64 + 1,
 };
 
 /* All tokens of a head share one scale, or each has its own. */
