@@ -1,4 +1,4 @@
-/* Raw instructions of PTX that CUDA C++ has no built-in name for, for every NVIDIA target. */
+/* Raw PTX instructions for which CUDA C++ has no built-in name, for every NVIDIA target. */
 #ifndef KILN_KERNELS_ARCH_PTX_H
 #define KILN_KERNELS_ARCH_PTX_H
 

@@ -1,5 +1,5 @@
-/* The special functions and the conversions by twos of PTX. What only sm_80 and later convert in one instruction, texts
- * for earlier targets do one by one. */
+/* PTX's special functions and its conversions of pairs. Where only sm_80 and later have an instruction for a pair,
+ * texts for earlier targets convert one number after the other. */
 #ifndef KILN_KERNELS_ARCH_PTX_SPECIAL_H
 #define KILN_KERNELS_ARCH_PTX_SPECIAL_H
 

@@ -14,7 +14,7 @@ static __device__ __forceinline__ void kiln_sm80_cp_async(uint32_t shared, const
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared), "l"(global), "r"(bytes) : "memory");
 }
 
-/* Loads 16 bytes where `present`, zeros elsewhere. Volatile: loads stay before what was written behind them. */
+/* Loads 16 bytes where `present`, zeros elsewhere. Volatile: the load stays before later writes. */
 static __device__ __forceinline__ void kiln_sm80_load_v4(uint32_t *words, const void *global, bool present) {
     asm volatile("{.reg .pred present; setp.ne.u32 present, %5, 0; mov.b32 %0, 0; mov.b32 %1, 0; mov.b32 %2, 0; "
                  "mov.b32 %3, 0; @present ld.global.v4.b32 {%0, %1, %2, %3}, [%4];}"
@@ -26,7 +26,7 @@ static __device__ __forceinline__ void kiln_sm80_cp_async_commit(void) {
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-/* Waits until at most PENDING of this thread's groups of copies are under way. */
+/* Waits until at most PENDING of this thread's committed sets of copies (PTX: cp.async groups) are pending. */
 template <int PENDING> static __device__ __forceinline__ void kiln_sm80_cp_async_wait(void) {
     asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
 }

@@ -9,7 +9,7 @@ static __device__ __forceinline__ void kiln_sm80_cp_async_4(uint32_t shared, con
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared), "l"(global), "r"(bytes) : "memory");
 }
 
-/* Loads an f32 where `present`, 0 elsewhere. Volatile: loads stay before what was written behind them. */
+/* Loads an f32 where `present`, 0 elsewhere. Volatile, so that the load stays before the writes that follow it. */
 static __device__ __forceinline__ void kiln_sm80_load_f32(float *value, const float *global, bool present) {
     asm volatile("{.reg .pred present; setp.ne.u32 present, %2, 0; mov.b32 %0, 0; @present ld.global.f32 %0, [%1];}"
                  : "=&f"(*value)

@@ -1,5 +1,5 @@
-/* Raw instructions of sm_89 and later: E4M3 as f32, and products of it by warps. The latter came with PTX 8.4, which
- * the assemblers of loader/targets.def for sm_89 and sm_90 do not take: a source that has them says
+/* Raw instructions of sm_89 and later: E4M3 as f32, and matrix products of E4M3 by warps. The latter came with PTX 8.4,
+ * which the assemblers of loader/targets.def for sm_89 and sm_90 do not accept: a source that uses them has
  *
  * KILN_TUNED_ASSEMBLER(12.4.131)   the oldest ptxas that takes it
  *

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* The codes of 4 numbers, of which what is beyond 448 becomes 448. */
+/* The codes of 4 numbers; magnitudes above 448 become 448. */
 static __device__ __forceinline__ uint32_t kiln_sm89_cvt_e4m3x4_f32(const float *values) {
     uint32_t codes;
     asm("{.reg .b16 low, high; cvt.rn.satfinite.e4m3x2.f32 low, %2, %1; cvt.rn.satfinite.e4m3x2.f32 high, %4, %3; "

@@ -1,6 +1,6 @@
-/* Raw instructions of sm_90a: barriers in shared memory that count bytes, copies of tensors by their maps, matrix
- * products by warpgroups, registers handed from one warpgroup to another, clusters. Shared memory is meant by its
- * 32-bit address (kiln_sm90a_shared). */
+/* Raw instructions of sm_90a: barriers in shared memory that count bytes, copies by tensor maps, matrix products by
+ * warpgroups, registers handed from one warpgroup to another, clusters. Shared memory is addressed by 32 bits
+ * (kiln_sm90a_shared). */
 #ifndef KILN_KERNELS_ARCH_SM90A_H
 #define KILN_KERNELS_ARCH_SM90A_H
 
@@ -15,12 +15,12 @@ KILN_SM90A uint32_t kiln_sm90a_shared(const void *pointer) {
 
 /* ---- Barriers in shared memory: mbarrier ---- */
 
-/* A phase is over when so many threads have arrived and all bytes that were expected are there. */
+/* A phase is complete when `arrivals` threads have arrived and all expected bytes have come. */
 KILN_SM90A void kiln_sm90a_mbarrier_init(uint32_t barrier, uint32_t arrivals) {
     asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
 }
 
-/* Makes mbarrier_init seen by the cluster and by copies. */
+/* Makes mbarrier_init visible to the cluster and to copies. */
 KILN_SM90A void kiln_sm90a_fence_mbarrier_init(void) {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
@@ -29,13 +29,13 @@ KILN_SM90A void kiln_sm90a_mbarrier_arrive(uint32_t barrier) {
     asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
-/* Arrives, and lets the phase wait for so many bytes more. */
+/* Arrives, and makes the phase expect that many bytes more. */
 KILN_SM90A void kiln_sm90a_mbarrier_arrive_expect_tx(uint32_t barrier, uint32_t bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
 }
 
-/* Arrives at the barrier that has this address in another block of the cluster, where `present`: as a predicate, since
- * prototypes lost a quarter of their speed to a branch here. */
+/* Arrives, if `present`, at the barrier with this address in another block of the cluster. The condition is a
+ * predicate, since a branch here cost prototypes a quarter of their speed. */
 KILN_SM90A void kiln_sm90a_mbarrier_arrive_remote(uint32_t barrier, uint32_t rank, bool present) {
     asm volatile("{.reg .pred present; .reg .b32 remote; setp.ne.u32 present, %2, 0; @present mapa.shared::cluster.u32 "
                  "remote, %0, "
@@ -44,7 +44,7 @@ KILN_SM90A void kiln_sm90a_mbarrier_arrive_remote(uint32_t barrier, uint32_t ran
                  : "memory");
 }
 
-/* Waits until the phase of that parity is over. */
+/* Waits until the phase of that parity is complete. */
 KILN_SM90A void kiln_sm90a_mbarrier_wait(uint32_t barrier, uint32_t parity) {
     uint32_t done;
     do {
@@ -55,7 +55,7 @@ KILN_SM90A void kiln_sm90a_mbarrier_wait(uint32_t barrier, uint32_t parity) {
     } while (!done);
 }
 
-/* What this thread wrote to shared memory before is seen by copies and matrix products after. */
+/* Makes this thread's earlier writes to shared memory visible to later copies and matrix products. */
 KILN_SM90A void kiln_sm90a_fence_proxy_async(void) {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
@@ -66,7 +66,7 @@ KILN_SM90A void kiln_sm90a_prefetch_tensormap(const void *map) {
     asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
 
-/* Copies the box at the coordinates into shared memory and tells the barrier of its bytes. */
+/* Copies the box at the coordinates into shared memory and counts its bytes at the barrier. */
 KILN_SM90A void kiln_sm90a_copy_2d(uint32_t shared, const void *map, uint32_t barrier, int32_t x, int32_t y) {
     asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], "
                  "[%2];" ::"r"(shared),
@@ -91,7 +91,7 @@ KILN_SM90A void kiln_sm90a_copy_4d(uint32_t shared, const void *map, uint32_t ba
                  : "memory");
 }
 
-/* The same into each block of the cluster whose bit is set, at the same address, with the barrier there. */
+/* The same into each block of the cluster whose bit is set, at the same address and with that block's barrier. */
 KILN_SM90A void kiln_sm90a_copy_3d_multicast(uint32_t shared, const void *map, uint32_t barrier, uint16_t blocks,
                                              int32_t x, int32_t y, int32_t z) {
     asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], "
@@ -102,7 +102,7 @@ KILN_SM90A void kiln_sm90a_copy_3d_multicast(uint32_t shared, const void *map, u
 
 /* ---- Warps and blocks ---- */
 
-/* One lane of a warp, all of whose lanes are here. */
+/* True in one lane of the warp, all of whose lanes must be here. */
 KILN_SM90A bool kiln_sm90a_elect(void) {
     uint32_t elected;
     asm volatile("{.reg .pred elected; elect.sync _|elected, 0xffffffff; selp.u32 %0, 1, 0, elected;}"
@@ -110,7 +110,7 @@ KILN_SM90A bool kiln_sm90a_elect(void) {
     return elected != 0;
 }
 
-/* Gives registers back to the multiprocessor, or takes them: a multiple of 8 for each thread, by whole warpgroups. */
+/* Gives registers back to the multiprocessor, or takes them: to a multiple of 8 per thread, by whole warpgroups. */
 template <int REGISTERS> KILN_SM90A void kiln_sm90a_setmaxnreg_dec(void) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(REGISTERS));
 }
@@ -118,7 +118,7 @@ template <int REGISTERS> KILN_SM90A void kiln_sm90a_setmaxnreg_inc(void) {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(REGISTERS));
 }
 
-/* A barrier of the block of its own, 1 to 15, for so many threads; 0 is that of all. */
+/* One of the block's named barriers, 1 to 15, for a number of threads; 0 is the barrier of the whole block. */
 KILN_SM90A void kiln_sm90a_barrier_sync(uint32_t barrier, uint32_t threads) {
     asm volatile("barrier.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }
@@ -136,7 +136,7 @@ KILN_SM90A void kiln_sm90a_cluster_sync(void) {
     asm volatile("barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
-/* Lets the kernel behind this one in the stream start; and waits for the one before, and what it wrote. */
+/* Lets the next kernel on the stream start; and waits for the preceding one and its writes. */
 KILN_SM90A void kiln_sm90a_launch_dependents(void) {
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 }
@@ -146,7 +146,7 @@ KILN_SM90A void kiln_sm90a_depend(void) {
 
 /* ---- Matrix products by warpgroups: wgmma ---- */
 
-/* Before the first product, and after registers that products take were written. */
+/* Needed before the first product, and after registers that products read were written. */
 KILN_SM90A void kiln_sm90a_wgmma_fence(void) {
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
@@ -155,35 +155,35 @@ KILN_SM90A void kiln_sm90a_wgmma_commit(void) {
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 
-/* Waits until at most PENDING groups of products are under way. */
+/* Waits until at most PENDING committed sets of products (PTX: wgmma-groups) are pending. */
 template <int PENDING> KILN_SM90A void kiln_sm90a_wgmma_wait(void) {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
 }
 
-/* Keeps the compiler from moving what is done with these sums to the other side of here, since products that are under
- * way take and give them behind its back: before wgmma_fence, and after wgmma_wait. */
+/* Keeps the compiler from moving operations on these sums across this point, since pending products read and write them
+ * without its knowledge: to be used before wgmma_fence and after wgmma_wait. */
 template <int COUNT> KILN_SM90A void kiln_sm90a_wgmma_hold(float *sums) {
 #pragma unroll
     for (int i = 0; i < COUNT; i++)
         asm volatile("" : "+f"(sums[i])::"memory");
 }
 
-/* The same number, though the compiler does not know it: what follows from it is computed anew, and not kept in
- * registers over a loop that has none to spare. */
+/* The same number, which the compiler does not know to be the same: what depends on it is computed again, and not kept
+ * in registers across a loop that has none to spare. */
 KILN_SM90A uint32_t kiln_sm90a_anew(uint32_t number) {
     asm volatile("" : "+r"(number));
     return number;
 }
 
-/* What describes a factor in shared memory whose rows are swizzled over 128 bytes and which begins at a multiple of
- * 1024 bytes, or so many whole steps of k into it. K-major: `stride` bytes from 8 rows to the next 8 (1024 where they
- * lie close), `leading` of no account. MN-major, of 64 columns a row: `stride` from 8 rows of k to the next 8,
- * `leading` from 64 columns to the next 64. */
+/* The descriptor of a factor in shared memory whose rows are swizzled over 128 bytes and which begins at a multiple of
+ * 1024 bytes, or some whole steps of k after one. K-major: `stride` is the bytes from 8 rows to the next 8 (1024 if
+ * they are contiguous), and `leading` is ignored. MN-major, with 64 columns in a row: `stride` is from 8 rows of k to
+ * the next 8, `leading` from 64 columns to the next 64. */
 KILN_SM90A uint64_t kiln_sm90a_swizzled_128(uint32_t shared, uint32_t leading, uint32_t stride) {
     return (uint64_t)1 << 62 | (uint64_t)(stride >> 4) << 32 | (uint64_t)(leading >> 4) << 16 | (shared & 0x3ffff) >> 4;
 }
 
-/* The operands of a product, by eights. */
+/* The operands of a product, eight at a time. */
 #define KILN__D8(d, i)                                                                                                \
     "+f"((d)[i]), "+f"((d)[(i) + 1]), "+f"((d)[(i) + 2]), "+f"((d)[(i) + 3]), "+f"((d)[(i) + 4]), "+f"((d)[(i) + 5]), \
         "+f"((d)[(i) + 6]), "+f"((d)[(i) + 7])
@@ -207,7 +207,7 @@ KILN_SM90A uint64_t kiln_sm90a_swizzled_128(uint32_t shared, uint32_t leading, u
 /* d[64 x n] = a[64 x 16] b[n x 16]^T, + d where `add`. Thread t of the warpgroup has in d[4 j + 2 h + i] the element of
  * row t / 32 * 16 + t % 32 / 4 + 8 h and column 8 j + t % 4 * 2 + i. a and b are descriptors, or a is the thread's four
  * words of a fragment of mma.sync's m16n8k16 (16 rows for each warp). MN_MAJOR: b is [16 x n], by its rows. o0 to o6
- * are the numbers of the operands behind d. */
+ * are the numbers of the operands after d. */
 #define KILN__WGMMA(type, n, count, o0, o1, o2, o3, o4, o5, o6)                                                 \
     template <int MN_MAJOR>                                                                                     \
     KILN_SM90A void kiln_sm90a_wgmma_##type##_n##n(float *d, uint64_t a, uint64_t b, bool add) {                \

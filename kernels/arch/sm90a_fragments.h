@@ -1,19 +1,19 @@
-/* More raw instructions of sm_90a: matrix products by warpgroups of E4M3 whose first factor is in registers, and stores
- * of matrices that lanes have parts of. */
+/* More raw instructions of sm_90a: matrix products of E4M3 by warpgroups whose first factor is in registers, and stores
+ * of matrices from fragments. */
 #ifndef KILN_KERNELS_ARCH_SM90A_FRAGMENTS_H
 #define KILN_KERNELS_ARCH_SM90A_FRAGMENTS_H
 
 #include "kernels/arch/sm90a.h"
 
-/* Stores four matrices of 8 x 8 elements of 16 bits, of which a lane has of row lane / 4 the pair lane % 4; lane i
- * gives the address of row i % 8 of matrix i / 8. */
+/* Stores four matrices of 8 x 8 elements of 16 bits, of which a lane holds pair lane % 4 of row lane / 4; lane i gives
+ * the address of row i % 8 of matrix i / 8. */
 KILN_SM90A void kiln_sm90a_stmatrix_x4(uint32_t shared, const uint32_t *words) {
     asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(shared), "r"(words[0]),
                  "r"(words[1]), "r"(words[2]), "r"(words[3])
                  : "memory");
 }
 
-/* The operands of a product, by fours. */
+/* The operands of a product, four at a time. */
 #define KILN__D4(d, i)  "+f"((d)[i]), "+f"((d)[(i) + 1]), "+f"((d)[(i) + 2]), "+f"((d)[(i) + 3])
 #define KILN__D16(d, i) KILN__D4(d, i), KILN__D4(d, (i) + 4), KILN__D4(d, (i) + 8), KILN__D4(d, (i) + 12)
 #define KILN__D36(d, i) KILN__D16(d, i), KILN__D16(d, (i) + 16), KILN__D4(d, (i) + 32)
@@ -27,7 +27,7 @@ KILN_SM90A void kiln_sm90a_stmatrix_x4(uint32_t shared, const uint32_t *words) {
 
 /* d[64 x n] = a[64 x 32] b[n x 32]^T, + d where `add`: the elements of d are where those of kiln_sm90a_wgmma_f16_n*
  * are, a is the thread's four words of a fragment of mma.sync's m16n8k32 (16 rows for each warp), b a descriptor of a
- * factor that is K-major. o0 to o5 are the numbers of the operands behind d. */
+ * factor that is K-major. o0 to o5 are the numbers of the operands after d. */
 #define KILN__WGMMA(n, count, o0, o1, o2, o3, o4, o5)                                                                \
     KILN_SM90A void kiln_sm90a_wgmma_e4m3_n##n(float *d, const uint32_t *a, uint64_t b, bool add) {                  \
         asm volatile("{.reg .pred add; setp.ne.u32 add, " o5 ", 0; wgmma.mma_async.sync.aligned.m64n" #n             \

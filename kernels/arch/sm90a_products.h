@@ -5,14 +5,14 @@
 
 #include "kernels/arch/sm90a.h"
 
-/* As the other kiln_sm90a_wgmma_hold, of integers. */
+/* The same as the other kiln_sm90a_wgmma_hold, for integers. */
 template <int COUNT> KILN_SM90A void kiln_sm90a_wgmma_hold(int32_t *sums) {
 #pragma unroll
     for (int i = 0; i < COUNT; i++)
         asm volatile("" : "+r"(sums[i])::"memory");
 }
 
-/* The operands of a product, by eights; c is their constraint. */
+/* The operands of a product, eight at a time; c is their constraint. */
 #define KILN__D8(c, d, i)                                                                                            \
     c((d)[i]), c((d)[(i) + 1]), c((d)[(i) + 2]), c((d)[(i) + 3]), c((d)[(i) + 4]), c((d)[(i) + 5]), c((d)[(i) + 6]), \
         c((d)[(i) + 7])
@@ -33,7 +33,7 @@ template <int COUNT> KILN_SM90A void kiln_sm90a_wgmma_hold(int32_t *sums) {
               "%120, %121, %122, %123, %124, %125, %126, %127"
 
 /* d[64 x n] = a[64 x depth] b[n x depth]^T, + d where `add`: the elements of d are where those of
- * kiln_sm90a_wgmma_f16_n* are, a and b are descriptors. o0 to o2 are the numbers of the operands behind d. */
+ * kiln_sm90a_wgmma_f16_n* are, a and b are descriptors. o0 to o2 are the numbers of the operands after d. */
 #define KILN__WGMMA(type, n, count, depth, result, sum, c, signs, o0, o1, o2)                                       \
     KILN_SM90A void kiln_sm90a_wgmma_##type##_n##n(sum *d, uint64_t a, uint64_t b, bool add) {                      \
         asm volatile("{.reg .pred add; setp.ne.u32 add, " o2 ", 0; wgmma.mma_async.sync.aligned.m64n" #n "k" #depth \

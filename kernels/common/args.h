@@ -1,7 +1,7 @@
-/* Argument structs are read by three compilers. Between KILN_ARGS_BEGIN and KILN_ARGS_END each field lies on its
- * natural alignment right behind the one before, and padding is a field: the layout is then the same for all three. The
- * host's compiler refuses anything else, and the firing of images that their kernels take structs of different sizes.
- */
+/* Argument structs are read by three compilers. Between KILN_ARGS_BEGIN and KILN_ARGS_END each field has its natural
+ * alignment and directly follows the previous one, and padding is an explicit field, so that the layout is the same for
+ * all three. The host's compiler refuses anything else, and images whose kernels take structs of different sizes cannot
+ * be fired. */
 #ifndef KILN_KERNELS_COMMON_ARGS_H
 #define KILN_KERNELS_COMMON_ARGS_H
 

@@ -50,7 +50,7 @@ typedef struct kiln_attention_args {
     uint32_t max_seqlen_k;
     uint32_t row_tiles; /* of the longest sequence, KILN_ATTENTION_SUBGROUPS * rows rows each */
     uint32_t rows;      /* that a subgroup does */
-    uint32_t splits;    /* how many groups share the keys of a tile */
+    uint32_t splits;    /* how many blocks share the keys of a tile */
     uint32_t split;     /* keys of each */
     uint32_t blocks;    /* of the cache, and a block's size; contiguous keys are blocks of one */
     uint32_t block_log2;

@@ -1,5 +1,5 @@
-/* Attention on codes of 8 bits: what all its backends compute alike, one text for host C and both device compilers. The
- * includer (device.h, cpu.h) defines what math.h asks for, and PAGED for sequence.h.
+/* Attention on codes of 8 bits: what all its backends compute alike, one source for host C and both device compilers.
+ * The includer (device.h, cpu.h) defines what math.h asks for, and PAGED for sequence.h.
  *
  * Weights are E4M3 codes too, of 2^(x - m + 8) for a score x to the base 2 and a whole number m that is at least as
  * great as the row's scores, and less than 1 greater than one of them. As m changes by whole numbers only, the codes of
@@ -30,7 +30,7 @@ KILN_INLINE float kiln_weight_origin(float max) {
     return KILN_CEIL(max * KILN_WEIGHT_LOG2_E) * KILN_WEIGHT_LN_2;
 }
 
-/* Where groups share a row's keys each leaves, behind its result, m and the sum of its weights as codes where mha has
+/* Where blocks share a row's keys each leaves, behind its result, m and the sum of its weights as codes where mha has
  * maximum and sum, and behind those of all rows the sum of its weights before they were rounded, which lse wants. */
 KILN_INLINE float *kiln_partial_sums(const kiln_attention_args *args) {
     return kiln_partial_scales(args) + 2 * kiln_partial_row(args, args->splits, 0, 0);

@@ -5,14 +5,14 @@
  * in one pass over the keys with a running maximum and sum (Milakov and Gimelshein, arXiv 1805.02867; Dao et al., arXiv
  * 2205.14135), so that the matrix of scores is never in memory. In f32, with one rounding.
  *
- * A group does 8, 16 or 32 rows: queries of the heads that share one head of k and v, so that grouped heads read it
+ * A block does 8, 16 or 32 rows: queries of the heads that share one head of k and v, so that grouped heads read it
  * once. It takes the keys in tiles of 32. A tile of k is put into shared memory as f32; each of the eight subgroups
  * makes the scores of its 1, 2 or 4 rows, a key for each thread, and their maximum and sum by shuffles; then the tile
  * of v takes the place of k, and a thread adds up every 32nd element of its rows' results. Rows of shared memory are
  * filled up with zeros to a multiple of 32 floats and 4 more, whereby threads that read vectors of different keys meet
  * no bank twice.
  *
- * Where there are few rows, as when tokens are generated one by one, groups share a sequence's keys: each leaves its
+ * Where there are few rows, as when tokens are generated one by one, blocks share a sequence's keys: each leaves its
  * result with its maximum and sum in the workspace, and a second launch joins them.
  *
  * Codes of a cache of E4M3 become f32, times their scale, on their way into shared memory. Masks of trees are there
@@ -245,10 +245,10 @@ KILN_ENTRY(ATTEND, kiln_attention_args) {
     float *tile = shared, *queries = tile + KEYS * stride, *weights = queries + count * stride;
     uint32_t *masks = (uint32_t *)(weights + count * KEYS); /* and tokens, of rows; or their kiln_mask_row() */
     kiln_attention_work work = kiln_attention_work_of(&args, kiln_tile(), (uint32_t)kiln_block());
-    if (work.batch >= args.batch) return; /* the whole group */
+    if (work.batch >= args.batch) return; /* the whole block */
     kiln_sequence s = kiln_sequence_of(&args, work.batch);
     uint32_t end = s.seqlen_q * args.group; /* of the rows */
-    if (work.row >= end) return;            /* the whole group */
+    if (work.row >= end) return;            /* the whole block */
     kiln_attention_trim(&args, &s, work.row + count < end ? work.row + count : end, &work);
 
     /* Rows beyond the last take part with queries of zeros. */

@@ -1,4 +1,4 @@
-/* What a kernel takes from its device, for both vendors: the one place that tells them apart.
+/* What device kernels are written with, for both vendors: the one place that tells them apart.
  *
  * KILN_ENTRY(kernel, args_type)    head of an entry point kiln_<kernel>_<part> with one argument struct, args
  * KILN_INLINE                      a device function, always inlined

@@ -1,5 +1,5 @@
-/* The elements of the part that a device source is compiled for (-DKILN_PART_f16=1), and vectors of them: what one
- * thread reads or writes with one 16-byte access. Elements are held as their bits. */
+/* The elements of the bundle's part that a device source is compiled for (-DKILN_PART_f16=1), and vectors of them: what
+ * one thread reads or writes with one 16-byte access. Elements are held as their bits. */
 #ifndef KILN_KERNELS_COMMON_ELEMENT_H
 #define KILN_KERNELS_COMMON_ELEMENT_H
 
@@ -46,8 +46,8 @@ typedef struct kiln_vector {
     uint32_t words[KILN_VECTOR_BYTES / 4];
 } __attribute__((aligned(KILN_VECTOR_BYTES))) kiln_vector;
 
-/* Kernels work on a vector in quads of four elements, in a loop that is not unrolled, so that the code of a 16-bit part
- * is not twice that of f32: take removes a quad at the front, give adds one at the end. */
+/* Kernels process a vector in quads of four elements, in a loop that is not unrolled, so that the code for 16-bit
+ * elements is not twice that for f32: take removes a quad at the front, give adds one at the end. */
 KILN_INLINE void kiln_quad_take(kiln_vector *vector, float *values) {
     KILN_UNROLL
     for (int i = 0; i < 4; i++) {

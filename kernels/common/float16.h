@@ -1,5 +1,5 @@
-/* 16-bit floats, held as uint16_t everywhere, by integer arithmetic alone: every compiler makes straight-line code of
- * it, and CPU compilers vectorise it. Conversions to 16 bits round to nearest even and keep NaN a NaN.
+/* 16-bit floats, held as uint16_t everywhere, converted by integer arithmetic alone: every compiler makes straight-line
+ * code of that, and CPU compilers vectorise it. Conversions to 16 bits round to nearest even and keep NaN a NaN.
  *
  * The includer (device.h, cpu.h) defines KILN_INLINE. */
 #ifndef KILN_KERNELS_COMMON_FLOAT16_H

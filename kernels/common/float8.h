@@ -1,6 +1,6 @@
 /* Floats of 8 bits, held as uint8_t: E4M3 and E5M2 of the Open Compute Project (OFP8, revision 1.0), and the E4M3 of
  * AMD's gfx940 to gfx942, FNUZ (finite, no negative zero). Conversions from f32 round to nearest even and saturate:
- * what is beyond the greatest number, infinities too, becomes it, and only NaN becomes NaN.
+ * numbers beyond the greatest, infinities too, become the greatest, and only NaN becomes NaN.
  *
  * | format    | bias | greatest | least  | zero      | infinity   | NaN                  | encoded NaN |
  * | E4M3      | 7    | 448      | 2^-9   | 0x00 0x80 | none       | 0x7f 0xff            | 0x7f        |
@@ -17,7 +17,7 @@
 #define KILN_E4M3_FNUZ_GREATEST 240.0f
 #define KILN_E5M2_GREATEST      57344.0f
 
-/* The same with a bound of at most 448 in place of the greatest number: what is beyond it is rounded as it is. */
+/* The same with a bound of at most 448 in place of the greatest number. Numbers beyond it get the bound's code. */
 KILN_INLINE uint8_t kiln_e4m3_within(float value, float bound) {
     uint32_t bits = kiln_bits(value), magnitude = bits & 0x7fffffffu;
     uint32_t code = kiln_small_float_encode(magnitude, 3, 7, bound) | (bits >> 24 & 0x80u);
@@ -46,8 +46,8 @@ KILN_INLINE float kiln_e4m3_fnuz_value(uint8_t code) {
     return code == 0x80u ? kiln_float(0x7fc00000u) : value;
 }
 
-/* The FNUZ code of half the number of an E4M3 code, exactly: tensors of the one format are read by matrix units of the
- * other, with twice the scale. -0 becomes 0. */
+/* The FNUZ code of half the number of an E4M3 code, which is exact: matrix units for FNUZ multiply E4M3 tensors in this
+ * form, with twice the scale. -0 becomes 0. */
 KILN_INLINE uint8_t kiln_e4m3_fnuz_of_half(uint8_t code) {
     uint8_t number = code == 0x80u ? 0x00u : code;
     return (code & 0x7fu) == 0x7fu ? 0x80u : number;

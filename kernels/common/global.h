@@ -1,5 +1,5 @@
-/* A pointer to the device's memory that a kernel has from elsewhere than directly from its arguments: from shared
- * memory, or one of several. AMD's compiler does not see where it points to, and would ask at each access. */
+/* A pointer to device memory that a kernel does not take directly from its arguments, but from shared memory, or as one
+ * of several. AMD's compiler does not see which memory it points to, and would check at each access. */
 #ifndef KILN_KERNELS_COMMON_GLOBAL_H
 #define KILN_KERNELS_COMMON_GLOBAL_H
 

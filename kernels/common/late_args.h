@@ -1,12 +1,12 @@
-/* A kernel's arguments, read where they are used: for those that are needed rarely. AMD's compiler reads all arguments
- * when a kernel begins and keeps them, two registers for a pointer, of which a wave of 64 has a hundred in all. */
+/* A kernel's arguments, read where they are used, for those that are rarely needed. AMD's compiler reads all arguments
+ * first and keeps them, two scalar registers for each pointer, of which a wave has about a hundred. */
 #ifndef KILN_KERNELS_COMMON_LATE_ARGS_H
 #define KILN_KERNELS_COMMON_LATE_ARGS_H
 
 #include "kernels/common/device.h"
 
 #if defined(__HIP__)
-/* The segment is the struct: there are no hidden arguments. */
+/* The kernarg segment is the struct, since there are no hidden arguments. */
 KILN_INLINE const void *kiln_late_segment(void) {
     auto segment = __builtin_amdgcn_kernarg_segment_ptr();
     __asm__ volatile("" : "+s"(segment));

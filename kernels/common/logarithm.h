@@ -1,12 +1,12 @@
-/* The natural logarithm, one text for host C and both device compilers. The includer (device.h, cpu.h) defines what
+/* The natural logarithm, one source for host C and both device compilers. The includer (device.h, cpu.h) defines what
  * math.h asks for. */
 #ifndef KILN_KERNELS_COMMON_LOGARITHM_H
 #define KILN_KERNELS_COMMON_LOGARITHM_H
 
 #include "kernels/common/math.h"
 
-/* ln x for normal x; NaN stays. Error at most 1.4e-7 (measured: 1.26e-7, 1.15e-7 fused) of the result
- * where that is above 1, else of 1.
+/* ln x for normal x; NaN stays NaN. The error is at most 1.4e-7 (measured: 1.26e-7, 1.15e-7 fused), relative to the
+ * result if that is above 1, else absolute.
  *
  * x = m 2^n with m in [sqrt 1/2, sqrt 2); ln m = 2 artanh z with z = (m - 1) / (m + 1), a series in z^2 <= 0.03. */
 KILN_INLINE float kiln_log(float x) {

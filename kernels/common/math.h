@@ -1,5 +1,5 @@
-/* The elementary functions of the operators, one text for host C and both device compilers: no libm, no libdevice, no
- * ocml, so that all backends compute the same. Straight-line code: CPU compilers vectorise it.
+/* The elementary functions of the operators, one source for host C and both device compilers: no libm, no libdevice, no
+ * ocml, so that all backends compute the same results. Straight-line code: CPU compilers vectorise it.
  *
  * The includer (device.h, cpu.h) defines KILN_INLINE; KILN_UNROLL, before a loop of constant length; and KILN_FMA(a, b,
  * c): a * b + c, rounded once where the machine can. The errors below hold either way. */
@@ -44,12 +44,12 @@ KILN_INLINE float kiln_exp_finish(kiln_exp_reduction reduction) {
 }
 
 /* e^x for x <= 88. Relative error at most 1.0e-7 down to 2^-126 (measured: 9.6e-8 without, 7.7e-8 with fused
- * multiply-add); 0 from x = -87.7 on; NaN stays. */
+ * multiply-add); 0 from x = -87.7 on; NaN stays NaN. */
 KILN_INLINE float kiln_exp(float x) {
     return kiln_exp_finish(kiln_exp_reduce(-88.0f > x ? -88.0f : x));
 }
 
-/* e^(x - max) for x <= max, with the rounding error of the difference put back, which for x - max = -20 would be an
+/* e^(x - max) for x <= max, corrected for the rounding error of the difference, which for x - max = -20 would be an
  * error of 1e-6 in the result. NaN, and +inf - inf, give NaN. */
 KILN_INLINE float kiln_exp_difference(float x, float max) {
     float difference = x - max;
@@ -59,8 +59,8 @@ KILN_INLINE float kiln_exp_difference(float x, float max) {
     return kiln_exp_finish(reduction);
 }
 
-/* 1 / x for |x| in [2^-120, 2^120]. Relative error at most 1.2e-7 (measured: 1.11e-7, 6.0e-8 fused); NaN
- * stays.
+/* 1 / x for |x| in [2^-120, 2^120]. Relative error at most 1.2e-7 (measured: 1.11e-7, 6.0e-8 fused); NaN stays
+ * NaN.
  *
  * Subtracting the bits negates the exponent and gives 12 % at worst; each cubic step takes the error e to e^3. */
 KILN_INLINE float kiln_reciprocal(float x) {
@@ -72,7 +72,7 @@ KILN_INLINE float kiln_reciprocal(float x) {
 }
 
 /* t sigmoid(t P(t^2)): SiLU and the forms of GELU, by P's coefficients, the constant first. Where |t| > bound the
- * sigmoid is taken at the bound, and the result of t < -bound is -0; there |t P(t^2)| is at most 88. NaN stays. */
+ * sigmoid is taken at the bound, and the result of t < -bound is -0; there |t P(t^2)| is at most 88. NaN stays NaN. */
 KILN_INLINE float kiln_gated(float t, float bound, const float *coefficients, int count) {
     float c = -bound > t ? -bound : t;
     c = bound < c ? bound : c;

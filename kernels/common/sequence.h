@@ -1,4 +1,4 @@
-/* Attention on all backends: which queries and keys a group deals with. The includer (attention_gpu.h, attention_cpu.h)
+/* Attention on all backends: which queries and keys a block processes. The includer (attention_gpu.h, attention_cpu.h)
  * defines KILN_INLINE, and its own includer PAGED: 1 where keys lie in blocks of a cache, 0 where they are contiguous.
  */
 #ifndef KILN_KERNELS_COMMON_SEQUENCE_H
@@ -7,9 +7,9 @@
 #include "kernels/common/attention_args.h"
 #include "kernels/common/logarithm.h"
 
-/* A sequence of the batch: where its queries begin in q, its keys in k and v (unless they are paged), and how many
- * there are. What cu_seqlens have beyond the rows that there are, and lengths beyond the longest that the caller told
- * of, are cut. */
+/* A sequence of the batch: where its queries begin in q and its keys in k and v (unless they are paged), and how
+ * many there are. cu_seqlens are limited to the rows that exist, and lengths to the longest that the caller
+ * gave. */
 typedef struct kiln_sequence {
     uint32_t q_first;
     uint32_t kv_first;
@@ -23,7 +23,7 @@ KILN_INLINE uint32_t kiln_clipped(int32_t length, uint32_t most) {
     return positive < most ? positive : most;
 }
 
-/* The first of a sequence's rows, of all rows, and how many they are, at most so many. */
+/* The first of a sequence's rows, and how many there are, at most `most`. */
 KILN_INLINE uint32_t kiln_sequence_rows(const int32_t *cu_seqlens, uint32_t batch, uint32_t rows, uint32_t most,
                                         uint32_t *out_length) {
     uint32_t begin = kiln_clipped(cu_seqlens[batch], rows);
@@ -47,7 +47,7 @@ KILN_INLINE kiln_sequence kiln_sequence_of(const kiln_attention_args *args, uint
     return s;
 }
 
-/* Whether a sequence has this row of q: the first that ends behind it, if it begins before and is not cut. */
+/* Whether a sequence has this row of q: the first that ends after it, if that begins no later and was not shortened. */
 KILN_INLINE bool kiln_sequence_has(const kiln_attention_args *args, uint32_t token) {
     if (!args->cu_seqlens_q) return true;
     uint32_t batch = 0, end = args->batch, first, length;
@@ -63,15 +63,15 @@ KILN_INLINE bool kiln_sequence_has(const kiln_attention_args *args, uint32_t tok
     return token - first < length;
 }
 
-/* The block of the cache that has a key of the sequence, if it is paged. One that the cache does not have is taken for
- * its last one. */
+/* The block of the cache that has a key of the sequence, if the cache is paged. A number beyond the cache's blocks
+ * counts as the last block. */
 KILN_INLINE uint32_t kiln_key_block(const kiln_attention_args *args, const kiln_sequence *s, uint32_t key) {
     if (!PAGED) return 0;
     uint32_t block = (uint32_t)args->block_table[s->table + (key >> args->block_log2)];
     return block < args->blocks ? block : args->blocks - 1;
 }
 
-/* The row of k and v that has a key of the sequence, which is in this block. */
+/* The row of k and v that has a key of the sequence, given the key's block. */
 KILN_INLINE uint64_t kiln_block_row(const kiln_attention_args *args, const kiln_sequence *s, uint32_t block,
                                     uint32_t key) {
     if (!PAGED) return s->kv_first + key;
@@ -81,7 +81,7 @@ KILN_INLINE uint64_t kiln_key_row(const kiln_attention_args *args, const kiln_se
     return kiln_block_row(args, s, kiln_key_block(args, s, key), key);
 }
 
-/* The keys that a query sees: from begin on, before end. The last query stands at the last key. */
+/* The keys that a query sees: from `begin` to before `end`. The last query is at the position of the last key. */
 typedef struct kiln_window {
     uint32_t begin, end;
 } kiln_window;
@@ -98,18 +98,18 @@ KILN_INLINE kiln_window kiln_window_of(const kiln_attention_args *args, const ki
     return window;
 }
 
-/* The first key of the sequence that is of its tree, where queries have a tree mask. It may be negative. */
+/* The first key of the sequence that belongs to its tree, if queries have a tree mask. It may be negative. */
 KILN_INLINE int32_t kiln_tree_begin(const kiln_attention_args *args, const kiln_sequence *s) {
     return (int32_t)(s->seqlen_k - (args->tree_nodes ? args->tree_nodes : s->seqlen_q));
 }
 
-/* Which of 32 keys from this one on the query in this row of q sees by its tree mask, a bit each: all that are not of
- * the tree. tree: kiln_tree_begin(). */
+/* Which of the 32 keys from this one on the query in this row of q sees by its tree mask, a bit each: keys outside the
+ * tree are seen. tree: kiln_tree_begin(). */
 KILN_INLINE uint32_t kiln_tree_bits(const kiln_attention_args *args, int32_t tree, uint64_t token, uint32_t key) {
     if (!PAGED || !args->tree_mask) return 0xffffffffu;
     int32_t node = (int32_t)(key - (uint32_t)tree), words = (int32_t)args->tree_words;
     const uint32_t *row = args->tree_mask + token * args->tree_words;
-    int32_t word = node >> 5, next = word + 1; /* both are read somewhere in the row: no branches */
+    int32_t word = node >> 5, next = word + 1; /* both are clamped to the row, without branches */
     uint32_t low = row[word < 0 ? 0 : word < words ? word : words - 1];
     uint32_t high = row[next < 0 ? 0 : next < words ? next : words - 1];
     low = word < 0 ? 0xffffffffu : word < words ? low : 0;
@@ -117,20 +117,20 @@ KILN_INLINE uint32_t kiln_tree_bits(const kiln_attention_args *args, int32_t tre
     return low >> (node & 31) | high << 1 << (31 - (node & 31));
 }
 
-/* Where a query's row of the mask begins, in elements: key 0 of its sequence. */
+/* Where a query's row of the mask begins, in elements: at key 0 of its sequence. */
 KILN_INLINE uint64_t kiln_mask_row(const kiln_attention_args *args, uint32_t batch, uint32_t head, uint32_t query) {
     uint64_t plane = args->mask_batch > 1 ? batch : 0;
     plane = plane * args->mask_heads + (args->mask_heads > 1 ? head : 0);
     return (plane * args->mask_rows + query) * args->mask_cols;
 }
 
-/* What the codes of a head of k or of v are multiplied with. */
+/* The scale of the codes of a head of k or of v. */
 KILN_INLINE float kiln_cache_scale(const kiln_attention_args *args, const float *scales, uint32_t kv_head) {
     if (!PAGED || !scales) return 1.0f;
     return scales[args->cache_scales > 1 ? kv_head : 0];
 }
 
-/* What a group does: some rows of a sequence that share a head of k and v, and a share of their keys. */
+/* The work of a block: several rows of a sequence that share a head of k and v, and a share of their keys. */
 typedef struct kiln_attention_work {
     uint32_t batch, kv_head, split;
     uint32_t row; /* the first */
@@ -150,18 +150,18 @@ KILN_INLINE kiln_attention_work kiln_attention_work_of(const kiln_attention_args
     return work;
 }
 
-/* Takes away, at both sides, the tiles of keys that none of the rows from work->row to the one before end sees. */
+/* Drops, at both ends, the tiles of keys that no row from work->row to before `end` sees. */
 KILN_INLINE void kiln_attention_trim(const kiln_attention_args *args, const kiln_sequence *s, uint32_t end,
                                      kiln_attention_work *work) {
     kiln_window first = kiln_window_of(args, s, work->row / args->group);
     kiln_window last = kiln_window_of(args, s, (end - 1) / args->group);
-    uint32_t begin = first.end ? first.begin : 0; /* a first query that sees nothing may stand before ones that do */
-    begin = begin / KILN_ATTENTION_KEYS * KILN_ATTENTION_KEYS; /* tiles end where a share ends */
+    uint32_t begin = first.end ? first.begin : 0; /* a first query that sees nothing may precede ones that see keys */
+    begin = begin / KILN_ATTENTION_KEYS * KILN_ATTENTION_KEYS; /* so that tiles end where a share ends */
     work->key = work->key > begin ? work->key : begin;
     work->key_end = work->key_end < last.end ? work->key_end : last.end;
 }
 
-/* The score of a key: scaled and capped. */
+/* The score of a key, scaled and capped. */
 KILN_INLINE float kiln_score(const kiln_attention_args *args, float dot) {
     float score = dot * args->scale;
     if (args->softcap == 0.0f) return score;
@@ -170,7 +170,7 @@ KILN_INLINE float kiln_score(const kiln_attention_args *args, float dot) {
     return args->softcap * tanh;
 }
 
-/* Where the maximum and the sum of a row's partial result are: behind all partial results. */
+/* The index of a row among partial results. The maximum and sum of each are stored after all of them. */
 KILN_INLINE uint64_t kiln_partial_row(const kiln_attention_args *args, uint32_t split, uint64_t token, uint32_t head) {
     uint32_t heads = args->kv_heads * args->group;
     return ((uint64_t)split * (uint64_t)args->tokens + token) * heads + head;

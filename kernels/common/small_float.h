@@ -1,5 +1,5 @@
-/* Floats of 8 bits and fewer by the widths of their fields, one text for host C and both device compilers: float8.h and
- * float4.h are the formats. Straight-line integer arithmetic, and one sum of f32 that needs no subnormal number.
+/* Floats of 8 bits and fewer, by the widths of their fields, one source for host C and both device compilers: float8.h
+ * and float4.h have the formats. Straight-line integer arithmetic, and one sum of f32 that needs no subnormal number.
  *
  * The includer (device.h, cpu.h) defines KILN_INLINE. */
 #ifndef KILN_KERNELS_COMMON_SMALL_FLOAT_H
@@ -7,8 +7,8 @@
 
 #include "kernels/common/float16.h"
 
-/* The code, without its sign, of an f32 whose bits without the sign are magnitude, rounded to nearest even. What is
- * beyond `greatest`, at most the format's greatest number, is rounded as it is, infinities and NaN too. */
+/* The code, without its sign, of an f32 whose bits without the sign are magnitude, rounded to nearest even. What
+ * exceeds `greatest`, at most the format's greatest number, gets its code, infinities and NaN too. */
 KILN_INLINE uint32_t kiln_small_float_encode(uint32_t magnitude, uint32_t fraction_bits, uint32_t bias,
                                              float greatest) {
     uint32_t dropped = 23 - fraction_bits, most = kiln_bits(greatest);
@@ -20,7 +20,7 @@ KILN_INLINE uint32_t kiln_small_float_encode(uint32_t magnitude, uint32_t fracti
     return bounded < (128 - bias) << 23 ? subnormal : normal;
 }
 
-/* The number of a code without its sign. Exact: the least exponent's implicit one is subtracted again. */
+/* The number of a code without its sign. It is exact: the implicit one of the least exponent is subtracted again. */
 KILN_INLINE float kiln_small_float_decode(uint32_t code, uint32_t fraction_bits, uint32_t bias) {
     uint32_t least = (128 - bias) << 23, moved = code << (23 - fraction_bits);
     float normal = kiln_float(moved + ((127 - bias) << 23));
@@ -28,7 +28,7 @@ KILN_INLINE float kiln_small_float_decode(uint32_t code, uint32_t fraction_bits,
     return code < 1u << fraction_bits ? subnormal : normal;
 }
 
-/* value with the sign that the bit says, 0 or 1. */
+/* value with the sign that a bit gives: 0 is plus, 1 minus. */
 KILN_INLINE float kiln_small_float_signed(float value, uint32_t sign) {
     return kiln_float(kiln_bits(value) | sign << 31);
 }

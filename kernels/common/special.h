@@ -1,11 +1,11 @@
-/* Functions in hardware, for kernels whose instructions would otherwise take longer than their bytes. Their results
- * differ in the last bits from target to target; math.h has those that do not.
+/* Functions in hardware, for kernels that would otherwise be bound by instructions instead of
+ * memory. Their results differ in the last bits from target to target; math.h has those that do
+ * not.
  *
- * kiln_fast_exp2(x)           2^x, 2 ulp; 0 below 2^-126
- * kiln_fast_log2(x)           the logarithm of x >= 2^-126, 2^-21 absolute or relative, the larger of them
- * kiln_fast_reciprocal(x)     1 / x, 1 ulp; 0 below 2^-126
- * kiln_fast_max, _min(a, b)   the other one if one is NaN
- * kiln_fast_clamp(x, bound)   x between -bound and bound; of NaN one of these */
+ * kiln_fast_exp2(x)           2^x, 2 ulp; 0 below 2^-126 kiln_fast_log2(x)           the logarithm
+ * of x >= 2^-126, 2^-21 absolute or relative, the larger of them kiln_fast_reciprocal(x)     1 / x,
+ * 1 ulp; 0 below 2^-126 kiln_fast_max, _min(a, b)   the other argument if one is NaN
+ * kiln_fast_clamp(x, bound)   x limited to [-bound, bound]; one of the two for NaN */
 #ifndef KILN_KERNELS_COMMON_SPECIAL_H
 #define KILN_KERNELS_COMMON_SPECIAL_H
 
@@ -45,7 +45,7 @@ KILN_INLINE float kiln_fast_log2(float x) {
 KILN_INLINE float kiln_fast_reciprocal(float x) {
     return __builtin_amdgcn_rcpf(x);
 }
-/* The median with infinity: v_max_f32 would have its operands made quiet first, an instruction for each. */
+/* The median with infinity: for v_max_f32 the compiler would quieten both operands first, with an instruction each. */
 KILN_INLINE float kiln_fast_max(float a, float b) {
     return __builtin_amdgcn_fmed3f(a, b, KILN_INFINITY);
 }
@@ -61,9 +61,9 @@ KILN_INLINE void kiln_powers_of(float *powers, const float *coefficients, int co
         powers[i] = coefficients[i] * -KILN_LOG2_E;
 }
 
-/* kiln_gated (math.h) with the hardware's functions: t sigmoid(t P(t^2)), with an error of 3e-7 in the sigmoid beside
- * the rounding of its argument. powers are P's coefficients times -log2 e: loops over elements leave that before them.
- */
+/* kiln_gated (math.h) with the hardware's functions: t sigmoid(t P(t^2)), with an error of 3e-7 in the sigmoid besides
+ * the rounding of its argument. powers are P's coefficients times -log2 e, which is multiplied before a loop over
+ * elements. */
 KILN_INLINE float kiln_fast_gated(float t, float bound, const float *powers, int count) {
     float c = kiln_fast_clamp(t, bound);
     float square = c * c, p = powers[count - 1];

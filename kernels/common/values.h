@@ -1,5 +1,5 @@
-/* A vector's elements as f32, all of them at once and converted two by two where the target can: for kernels whose
- * instructions would otherwise take longer than their bytes. */
+/* A vector's elements as f32, all of them at once and converted two by two where the target can: for kernels that would
+ * otherwise be bound by instructions instead of memory. */
 #ifndef KILN_KERNELS_COMMON_VALUES_H
 #define KILN_KERNELS_COMMON_VALUES_H
 
@@ -38,7 +38,7 @@ KILN_INLINE void kiln_pair_values(float *values, uint32_t word) {
 }
 
 /* The upper half is value rounded to nearest even. A NaN of AMD's arithmetic has the payload of an operand, which was
- * bf16, or none: rounding leaves it a NaN. NVIDIA's is 0x7fffffff, which would overflow. */
+ * bf16, or none, so that rounding leaves it a NaN. NVIDIA's is 0x7fffffff, which would overflow. */
 KILN_INLINE uint32_t kiln_rounded_to_bf16(float value) {
     uint32_t bits = kiln_bits(value), rounded = bits + (bits >> 16 & 1u) + 0x7fffu;
 #if defined(__CUDACC__)
