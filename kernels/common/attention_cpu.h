@@ -78,13 +78,22 @@ KILN_INLINE void load_head(float *to, const kiln_attention_args *args, const voi
         load_row(to, head, args->head_dim, dtype);
 }
 
-/* A vector of a head from d on, with zeros after its last element. */
-KILN_INLINE kiln_vec load_vec(const kiln_attention_args *args, const void *head, uint32_t d, kiln_cpu_dtype dtype) {
-    uint32_t left = args->head_dim - d;
-    if (!has_codes(args)) return kiln_vec_load(kiln_at(head, d, dtype), left, dtype);
-    float tile[KILN_VEC] = {0};
-    load_codes(tile, (const uint8_t *)head + d, left < KILN_VEC ? left : KILN_VEC);
-    return KILN_VEC_LOAD(tile);
+/* A vector of each of count heads from d on, with zeros after its last element and for missing heads. */
+KILN_INLINE void load_block(kiln_vec *block, const kiln_attention_args *args, const void *const *heads, uint32_t count,
+                            uint32_t d, kiln_cpu_dtype dtype) {
+    const uint32_t left = args->head_dim - d;
+    if (!has_codes(args)) {
+        KILN_UNROLL
+        for (uint32_t i = 0; i < KILN_VEC; i++)
+            block[i] = i < count ? kiln_vec_load(kiln_at(heads[i], d, dtype), left, dtype) : KILN_VEC_ZERO();
+        return;
+    }
+    float tile[KILN_VEC][KILN_VEC] = {{0}};
+    for (uint32_t i = 0; i < count; i++)
+        load_codes(tile[i], (const uint8_t *)heads[i] + d, left < KILN_VEC ? left : KILN_VEC);
+    KILN_UNROLL
+    for (uint32_t i = 0; i < KILN_VEC; i++)
+        block[i] = KILN_VEC_LOAD(tile[i]);
 }
 
 /* Loads the tile's keys, each as a column; zeros from `end` on. */
@@ -97,9 +106,7 @@ KILN_INLINE void load_keys(state *held, const kiln_attention_args *args, const k
             heads[i] = key_head(args, s, args->k, args->k_stride, kv_head, key + first + i, dtype);
         for (uint32_t d = 0; d < args->head_dim; d += KILN_VEC) {
             kiln_vec block[KILN_VEC];
-            KILN_UNROLL
-            for (uint32_t i = 0; i < KILN_VEC; i++)
-                block[i] = i < count ? load_vec(args, heads[i], d, dtype) : KILN_VEC_ZERO();
+            load_block(block, args, heads, count, d, dtype);
             kiln_vec_transpose(block);
             KILN_UNROLL
             for (uint32_t i = 0; i < KILN_VEC; i++)
@@ -203,6 +210,20 @@ KILN_INLINE void add_rows(state *held, uint32_t first, uint32_t rows, uint32_t v
         add_vectors(held, first, rows, d, 1);
 }
 
+KILN_OUTLINED void score_few(state *held) {
+    for (uint32_t r = 0; r < held->rows; r++)
+        score_row(held, r);
+}
+
+KILN_OUTLINED void add_few(state *held) {
+    uint32_t r = 0;
+    for (; r + 4 <= held->rows; r += 4)
+        add_rows(held, r, 4, 2);
+    for (; r + 2 <= held->rows; r += 2)
+        add_rows(held, r, 2, 4);
+    if (r < held->rows) add_rows(held, r, 1, 4);
+}
+
 /* ---- All rows ---- */
 
 /* The mask of a row for the tile's keys; -inf after its window. */
@@ -234,7 +255,7 @@ KILN_INLINE void add_mask(state *held, const kiln_attention_args *args, uint32_t
 }
 
 /* Whether the mask excludes the tile's keys for all rows. */
-KILN_INLINE bool is_masked(const state *held, const kiln_attention_args *args, uint32_t key, kiln_cpu_dtype dtype) {
+KILN_OUTLINED bool is_masked(const state *held, const kiln_attention_args *args, uint32_t key, kiln_cpu_dtype dtype) {
     if (PAGED || !args->mask) return false;
     bool masked = true;
     for (uint32_t r = 0; r < held->rows && masked; r++) {
@@ -274,6 +295,11 @@ KILN_INLINE void weigh(state *held, const kiln_attention_args *args, uint32_t r,
         held->results[r][d] *= keep;
 }
 
+KILN_OUTLINED void weigh_rows(state *held, const kiln_attention_args *args, uint32_t key, kiln_cpu_dtype dtype) {
+    for (uint32_t r = 0; r < held->rows; r++)
+        weigh(held, args, r, key, dtype);
+}
+
 /* The scores of BLOCK rows. */
 KILN_INLINE void score(state *held, uint32_t first, uint32_t size) {
     for (uint32_t key = 0; key < KEYS; key += VECS * KILN_VEC) {
@@ -296,8 +322,13 @@ KILN_INLINE void score(state *held, uint32_t first, uint32_t size) {
     }
 }
 
+KILN_OUTLINED void score_rows(state *held, uint32_t size) {
+    for (uint32_t r = 0; r < held->rows; r += BLOCK)
+        score(held, r, size);
+}
+
 /* Adds the tile's rows, times their weights, to the results of BLOCK rows. */
-KILN_INLINE void add_values(state *held, uint32_t first) {
+KILN_INLINE void add_block(state *held, uint32_t first) {
     for (uint32_t d = 0; d < held->padded; d += KILN_VEC) {
         kiln_vec sums[BLOCK];
         KILN_UNROLL
@@ -315,6 +346,11 @@ KILN_INLINE void add_values(state *held, uint32_t first) {
     }
 }
 
+KILN_OUTLINED void add_values(state *held) {
+    for (uint32_t r = 0; r < held->rows; r += BLOCK)
+        add_block(held, r);
+}
+
 /* The token and the head of a row. */
 typedef struct place {
     uint64_t token;
@@ -325,8 +361,8 @@ KILN_INLINE place place_of(const kiln_attention_args *args, const kiln_sequence 
     return (place){s->q_first + row / args->group, kv_head * args->group + row % args->group};
 }
 
-KILN_INLINE void begin_rows(state *held, const kiln_attention_args *args, const kiln_sequence *s,
-                            const kiln_attention_work *work, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void begin_rows(state *held, const kiln_attention_args *args, const kiln_sequence *s,
+                              const kiln_attention_work *work, kiln_cpu_dtype dtype) {
     const float k_scale = kiln_cache_scale(args, args->k_scale, work->kv_head);
     held->tree = kiln_tree_begin(args, s);
     for (uint32_t r = 0; r < (held->rows + BLOCK - 1) / BLOCK * BLOCK; r++) {
@@ -364,8 +400,8 @@ KILN_INLINE void put_lse(const kiln_attention_args *args, place at, float max, f
         args->lse[at.head * (uint64_t)args->tokens + at.token] = sum == 0.0f ? -KILN_INFINITY : max + kiln_log(sum);
 }
 
-KILN_INLINE void end_rows(state *held, const kiln_attention_args *args, const kiln_sequence *s,
-                          const kiln_attention_work *work, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void end_rows(state *held, const kiln_attention_args *args, const kiln_sequence *s,
+                            const kiln_attention_work *work, kiln_cpu_dtype dtype) {
     const float v_scale = kiln_cache_scale(args, args->v_scale, work->kv_head);
     for (uint32_t r = 0; r < held->rows; r++) {
         place at = place_of(args, s, work->kv_head, work->row + r);
@@ -393,17 +429,10 @@ KILN_INLINE void add_tiles_few(state *held, const kiln_attention_args *args, con
     for (uint32_t key = work->key; key < work->key_end; key += KEYS) {
         if (is_masked(held, args, key, dtype)) continue;
         find_rows(held, args, s, work->kv_head, k, key, v, key, work->key_end, dtype);
-        for (uint32_t r = 0; r < held->rows; r++)
-            score_row(held, r);
-        for (uint32_t r = 0; r < held->rows; r++)
-            weigh(held, args, r, key, dtype);
+        score_few(held);
+        weigh_rows(held, args, key, dtype);
         find_rows(held, args, s, work->kv_head, v, key, k, key + KEYS, work->key_end, dtype);
-        uint32_t r = 0;
-        for (; r + 4 <= held->rows; r += 4)
-            add_rows(held, r, 4, 2);
-        for (; r + 2 <= held->rows; r += 2)
-            add_rows(held, r, 2, 4);
-        if (r < held->rows) add_rows(held, r, 1, 4);
+        add_few(held);
     }
 }
 
@@ -412,13 +441,10 @@ KILN_INLINE void add_tiles(state *held, const kiln_attention_args *args, const k
     for (uint32_t key = work->key; key < work->key_end; key += KEYS) {
         if (is_masked(held, args, key, dtype)) continue;
         load_keys(held, args, s, work->kv_head, key, work->key_end, dtype);
-        for (uint32_t r = 0; r < held->rows; r += BLOCK)
-            score(held, r, args->head_dim);
-        for (uint32_t r = 0; r < held->rows; r++)
-            weigh(held, args, r, key, dtype);
+        score_rows(held, args->head_dim);
+        weigh_rows(held, args, key, dtype);
         load_values(held, args, s, work->kv_head, key, work->key_end, dtype);
-        for (uint32_t r = 0; r < held->rows; r += BLOCK)
-            add_values(held, r);
+        add_values(held);
     }
 }
 
@@ -453,7 +479,7 @@ KILN_INLINE void ATTEND(const void *arguments, const kiln_cpu_span *span, kiln_c
 ATTENTION_KERNEL(ATTEND)
 
 /* The rows of a token: KILN_ATTENTION_SUBGROUPS heads for each block. */
-KILN_INLINE void JOIN(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void JOIN(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_attention_args args = *(const kiln_attention_args *)arguments; /* a copy, which no store can change */
     const float *scales = kiln_partial_scales(&args);
     uint32_t heads = args.kv_heads * args.group;

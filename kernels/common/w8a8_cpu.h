@@ -223,7 +223,7 @@ KILN_INLINE size_t multiply_strip_extended(strip_scratch *scratch, const kiln_w8
 }
 #endif
 
-KILN_INLINE void w8a8_tiles(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void w8a8_tiles(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_w8a8_args args = *(const kiln_w8a8_args *)arguments; /* a copy, which no store can change */
     strip_scratch *scratch = span->scratch;
     strip s;
@@ -251,7 +251,7 @@ KILN_INLINE void w8a8_tiles(const void *arguments, const kiln_cpu_span *span, ki
 
 /* ---- The sums of blocks that share k, added up ---- */
 
-KILN_INLINE void w8a8_join(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void w8a8_join(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_w8a8_args args = *(const kiln_w8a8_args *)arguments; /* a copy, which no store can change */
     uint64_t step = (uint64_t)args.m * (uint64_t)args.n;
     finish_tiles *tiles = span->scratch;
@@ -385,7 +385,7 @@ KILN_INLINE bool rows_block_extended(rows_scratch *scratch, const kiln_w8a8_args
 }
 #endif
 
-KILN_INLINE void w8a8_rows(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void w8a8_rows(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_w8a8_args args = *(const kiln_w8a8_args *)arguments; /* a copy, which no store can change */
     rows_scratch *scratch = span->scratch;
     for (uint64_t block = span->begin; block < span->end; block++) {

@@ -39,8 +39,8 @@ typedef struct finish_tiles {
 } finish_tiles;
 
 /* Writes count elements of a row of d, at most a tile, from the sums of products. */
-KILN_INLINE void finish(finish_tiles *tiles, const kiln_gemm_args *args, const float *sums, uint32_t batch,
-                        uint64_t row, uint64_t col, size_t count, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void finish(finish_tiles *tiles, const kiln_gemm_args *args, const float *sums, uint32_t batch,
+                          uint64_t row, uint64_t col, size_t count, kiln_cpu_dtype dtype) {
     uint64_t place = batch * (uint64_t)args->d_batch_stride + row * (uint64_t)args->d_stride + col;
     void *d = kiln_at_mut(args->d, place, dtype);
     float *results = kiln_tile_target(tiles->results, d, dtype, false);
@@ -128,6 +128,7 @@ typedef struct rows_of_a {
     const float *values[ROWS];
     const char *next;     /* the first of the following rows, which are multiplied next */
     uint64_t next_stride; /* bytes */
+    size_t size;          /* of an element, in bytes */
 } rows_of_a;
 
 /* Adds the products of one element of ROWS rows with VECS vectors of columns. */
@@ -146,7 +147,7 @@ KILN_INLINE void multiply_step(kiln_vec (*products)[VECS], const rows_of_a *rows
 }
 
 /* Adds to sums the products of n elements of ROWS rows with VECS vectors of columns. */
-KILN_INLINE void multiply(float *sums, const rows_of_a *rows, const float *columns, size_t n, kiln_cpu_dtype dtype) {
+KILN_INLINE void multiply(float *sums, const rows_of_a *rows, const float *columns, size_t n) {
     kiln_vec products[ROWS][VECS];
     size_t k = 0;
     KILN_UNROLL
@@ -158,7 +159,7 @@ KILN_INLINE void multiply(float *sums, const rows_of_a *rows, const float *colum
     }
     for (; k + LINE <= n; k += LINE) {
         for (size_t r = 0; r < ROWS; r++)
-            __builtin_prefetch(rows->next + r * rows->next_stride + k * kiln_dtype_size(dtype), 0, 2);
+            __builtin_prefetch(rows->next + r * rows->next_stride + k * rows->size, 0, 2);
         for (size_t i = 0; i < LINE; i += STEPS) {
             KILN_UNROLL
             for (size_t step = 0; step < STEPS; step++)
@@ -175,6 +176,12 @@ KILN_INLINE void multiply(float *sums, const rows_of_a *rows, const float *colum
             KILN_VEC_STORE(sum, KILN_VEC_ADD(KILN_VEC_LOAD(sum), products[r][v]));
         }
     }
+}
+
+/* The same for all columns. */
+KILN_OUTLINED void multiply_columns(float *sums, const rows_of_a *rows, const float *columns, size_t n, size_t cols) {
+    for (size_t col = 0; col < cols; col += VECS * KILN_VEC)
+        multiply(sums + col, rows, columns + col, n);
 }
 
 /* Writes the results of rows of a strip. */
@@ -202,7 +209,8 @@ KILN_INLINE void multiply_strip(strip_scratch *scratch, const kiln_gemm_args *ar
     for (size_t row = 0; row < s->rows; row += ROWS) {
         uint64_t a = s->batch * (uint64_t)args->a_batch_stride + (s->row + row) * (uint64_t)args->a_stride + k;
         rows_of_a rows = {.next = kiln_at(args->a, a + ROWS * (uint64_t)args->a_stride, dtype),
-                          .next_stride = (uint64_t)args->a_stride * kiln_dtype_size(dtype)};
+                          .next_stride = (uint64_t)args->a_stride * kiln_dtype_size(dtype),
+                          .size = kiln_dtype_size(dtype)};
         for (size_t r = 0; r < ROWS; r++) { /* the last row several times, if there are no more */
             uint64_t place = a + kiln_min(r, s->rows - row - 1) * (uint64_t)args->a_stride;
             rows.values[r] = kiln_tile_load(scratch->converted[r], kiln_at(args->a, place, dtype), n, dtype);
@@ -210,8 +218,7 @@ KILN_INLINE void multiply_strip(strip_scratch *scratch, const kiln_gemm_args *ar
         size_t first = row / ROWS * AHEAD, end = kiln_min(first + AHEAD, s->cols);
         for (size_t i = first; i < end; i++) /* what is transposed next */
             kiln_prefetch(kiln_at(args->b, b + i * (uint64_t)args->b_stride, dtype), depth_size, depth_size);
-        for (size_t col = 0; col < s->cols; col += VECS * KILN_VEC)
-            multiply(&scratch->sums[row][col], &rows, &scratch->columns[0][col], n, dtype);
+        multiply_columns(scratch->sums[row], &rows, scratch->columns[0], n, s->cols);
         if (k + n == s->k_end) finish_rows(scratch, args, s, row, kiln_min(row + ROWS, s->rows), dtype);
     }
 }
@@ -245,7 +252,7 @@ typedef struct join_scratch {
 } join_scratch;
 _Static_assert(sizeof(join_scratch) <= KILN_CPU_SCRATCH, "fits");
 
-KILN_INLINE void gemm_join(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void gemm_join(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_gemm_args args = *(const kiln_gemm_args *)arguments; /* a copy, which no store can change */
     uint64_t step = (uint64_t)args.batch * (uint64_t)args.m * (uint64_t)args.n;
     join_scratch *scratch = span->scratch;

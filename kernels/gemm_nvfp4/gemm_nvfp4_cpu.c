@@ -257,7 +257,7 @@ KILN_INLINE void finish(product_scratch *scratch, const kiln_gemm_nvfp4_args *ar
     kiln_tile_write(d, results, count, dtype, false);
 }
 
-KILN_INLINE void gemm_nvfp4_rows(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void gemm_nvfp4_rows(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_gemm_nvfp4_args args = *(const kiln_gemm_nvfp4_args *)arguments; /* a copy, which no store can change */
     product_scratch *scratch = span->scratch;
     make_table(scratch);
@@ -281,7 +281,7 @@ KILN_INLINE void gemm_nvfp4_rows(const void *arguments, const kiln_cpu_span *spa
 }
 KILN_CPU_KERNEL(gemm_nvfp4_rows)
 
-KILN_INLINE void gemm_nvfp4_tiles(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void gemm_nvfp4_tiles(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_gemm_nvfp4_args args = *(const kiln_gemm_nvfp4_args *)arguments; /* a copy, which no store can change */
     product_scratch *scratch = span->scratch;
     make_table(scratch);
@@ -307,7 +307,7 @@ KILN_INLINE void gemm_nvfp4_tiles(const void *arguments, const kiln_cpu_span *sp
 }
 KILN_CPU_KERNEL(gemm_nvfp4_tiles)
 
-KILN_INLINE void gemm_nvfp4_join(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void gemm_nvfp4_join(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_gemm_nvfp4_args args = *(const kiln_gemm_nvfp4_args *)arguments; /* a copy, which no store can change */
     product_scratch *scratch = span->scratch;
     for (uint64_t block = span->begin; block < span->end; block++) {

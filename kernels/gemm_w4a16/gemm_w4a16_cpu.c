@@ -274,7 +274,7 @@ KILN_INLINE void finish(product_scratch *scratch, const kiln_gemm_w4a16_args *ar
     kiln_tile_write(d, results, count, dtype, false);
 }
 
-KILN_INLINE void gemm_w4a16_rows(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void gemm_w4a16_rows(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_gemm_w4a16_args args = *(const kiln_gemm_w4a16_args *)arguments; /* a copy, which no store can change */
     product_scratch *scratch = span->scratch;
     for (uint64_t block = span->begin; block < kiln_min(span->end, span->grid[0]); block++) {
@@ -294,7 +294,7 @@ KILN_INLINE void gemm_w4a16_rows(const void *arguments, const kiln_cpu_span *spa
 }
 KILN_CPU_KERNEL(gemm_w4a16_rows)
 
-KILN_INLINE void gemm_w4a16_tiles(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void gemm_w4a16_tiles(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_gemm_w4a16_args args = *(const kiln_gemm_w4a16_args *)arguments; /* a copy, which no store can change */
     product_scratch *scratch = span->scratch;
     for (uint64_t block = span->begin; block < span->end; block++) {
@@ -319,7 +319,7 @@ KILN_INLINE void gemm_w4a16_tiles(const void *arguments, const kiln_cpu_span *sp
 }
 KILN_CPU_KERNEL(gemm_w4a16_tiles)
 
-KILN_INLINE void gemm_w4a16_join(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void gemm_w4a16_join(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_gemm_w4a16_args args = *(const kiln_gemm_w4a16_args *)arguments; /* a copy, which no store can change */
     product_scratch *scratch = span->scratch;
     for (uint64_t block = span->begin; block < span->end; block++) {
