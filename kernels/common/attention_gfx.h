@@ -33,6 +33,7 @@
 #define KILN_KERNELS_COMMON_ATTENTION_GFX_H
 
 #include "kernels/common/attention_gpu.h"
+#include "kernels/common/global.h"
 #include "kernels/common/special.h"
 #include "kernels/common/tuned.h"
 
@@ -457,7 +458,7 @@ KILN_INLINE void write_row(const kiln_attention_args *args, const kiln_attention
     }
     float scale = args->partials ? v_scale : sum == 0.0f ? 0.0f : v_scale * kiln_reciprocal(sum);
     kiln_element *out = (kiln_element *)args->out + r.token * (uint64_t)args->out_stride + r.head * args->head_dim;
-    float *partial = args->partials + place * args->head_dim;
+    float *partial = KILN_GLOBAL(float, args->partials) + place * args->head_dim;
     KILN_UNROLL
     for (uint32_t n = 0; n < DIM / unit::SIDE; n++) {
         KILN_UNROLL
