@@ -11,6 +11,7 @@ extern bool kiln__cpu_extensions_off;
 #define KILN_CPU_HAS(feature) (!kiln__cpu_extensions_off && __builtin_cpu_supports(feature))
 
 /* Which products of AMX tiles a kernel may use: KILN__CPU_AMX_INT8 and so on. */
-#define KILN_CPU_HAS_AMX(products) (!kiln__cpu_extensions_off && kiln__cpu_amx & (products))
+#define KILN_CPU_HAS_AMX(products) \
+    (!kiln__cpu_extensions_off && atomic_load_explicit(&kiln__cpu_amx, memory_order_relaxed) & (products))
 
 #endif

@@ -1,6 +1,6 @@
 #include "loader/cpu/cpu_amx.h"
 
-uint32_t kiln__cpu_amx;
+_Atomic uint32_t kiln__cpu_amx;
 
 #if defined(__x86_64__)
 

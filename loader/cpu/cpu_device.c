@@ -90,6 +90,5 @@ void kiln__cpu_device_close(kiln_device *device) {
     kiln__cpu_device *native = device->native;
     kiln__cpu_pool_destroy(native->pool);
     free(native);
-    kiln__cpu_amx = 0;
     device->native = NULL;
 }

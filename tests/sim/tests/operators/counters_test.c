@@ -329,7 +329,7 @@ static void factors_of_a_product_are_moved_in_whole_vectors(void **state) {
 }
 
 /* Codes of a tile are read once, and beside them at most a scale of its row and of its column for each element and
- * thread. */
+ * thread; by AMD's matrix units at most an eighth more scales. */
 static void codes_of_a_product_are_read_once(void **state) {
     (void)state;
     for (size_t i = 0; i < 2 * PARTS; i++) {
@@ -338,7 +338,8 @@ static void codes_of_a_product_are_read_once(void **state) {
         count n = run(&c);
         uint64_t codes = 2 * (uint64_t)(c.rows * c.cols), results = (uint64_t)(c.rows * c.rows);
         expect(n.launches, 1);
-        assert_in_range(n.sum.global_read_bytes, codes, codes + 2 * results * sizeof(float));
+        uint64_t scales = 2 * results + (info.backend == KILN_BACKEND_ROCM ? results / 4 : 0);
+        assert_in_range(n.sum.global_read_bytes, codes, codes + scales * sizeof(float));
         expect(n.sum.global_written_bytes, results * call_element(&c));
     }
 }

@@ -1,0 +1,17 @@
+/* mha_paged for gfx12-generic, f16 and bf16: attention_gfx.h tells the tiles and the floor. */
+#define ATTEND mha_paged_attend
+#define JOIN   mha_paged_join
+#define PAGED  1
+#include "kernels/common/attention_gfx12.h"
+
+KILN_TUNED_PARTS(f16 bf16)
+KILN_SHAPE(mha_paged_prefill_64, 128, 64, 64, 16384, 100)
+KILN_SHAPE(mha_paged_prefill_128, 128, 128, 64, 32768, 100)
+
+KILN_ENTRY(mha_paged_prefill_64, kiln_attention_args) {
+    prefill<64>(args);
+}
+
+KILN_ENTRY(mha_paged_prefill_128, kiln_attention_args) {
+    prefill<128>(args);
+}
