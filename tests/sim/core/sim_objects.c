@@ -5,11 +5,12 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { GUARD_SIZE = 64, GUARD_BYTE = 0xa5, POISON_BYTE = 0xcd };
+enum { GUARD_SIZE = 64, GUARD_BYTE = 0xa5, POISON_BYTE = 0xcd, BUCKETS = 4096 };
 
 /* In front of each object. */
 typedef struct object {
-    struct object *next;
+    struct object *next;   /* of all */
+    struct object *beside; /* of its bucket */
     const char *kind;
     max_align_t payload[];
 } object;
@@ -23,11 +24,16 @@ typedef struct allocation {
 } allocation;
 
 static object *objects;
-static object *deleted; /* kept, so that no new object has the address of one of them */
+static object *buckets[BUCKETS]; /* the same, by address */
+static object *deleted;          /* kept, so that no new object has the address of one of them */
 static allocation *allocations;
 static pid_t owner_process;
 
 /* ---- Objects ---- */
+
+static object **bucket_of(const void *address) {
+    return &buckets[(uintptr_t)address / sizeof(object) % BUCKETS];
+}
 
 void *sim_object_new(const char *kind, size_t size) {
     object *created = calloc(1, sizeof *created + size);
@@ -36,15 +42,18 @@ void *sim_object_new(const char *kind, size_t size) {
     created->kind = kind;
     created->next = objects;
     objects = created;
+    object **bucket = bucket_of(created->payload);
+    created->beside = *bucket;
+    *bucket = created;
     sim_unlock();
     return created->payload;
 }
 
-/* The link to the live object at an address, which is compared and not read; NULL if there is none. */
+/* The link in its bucket to the live object at an address, which is compared and not read; NULL if there is none. */
 static object **live_object(const char *kind, const void *address) {
-    object **link = &objects;
+    object **link = bucket_of(address);
     while (*link && (*link)->payload != address)
-        link = &(*link)->next;
+        link = &(*link)->beside;
     return *link && !strcmp((*link)->kind, kind) ? link : NULL;
 }
 
@@ -59,8 +68,11 @@ void sim_object_delete(const char *kind, void *address) {
     sim_lock();
     object **link = live_object(kind, address);
     if (link) {
-        object *gone = *link;
-        *link = gone->next;
+        object *gone = *link, **place = &objects;
+        *link = gone->beside;
+        while (*place != gone)
+            place = &(*place)->next;
+        *place = gone->next;
         gone->next = deleted;
         deleted = gone;
     } else {
@@ -73,7 +85,7 @@ void *sim_object_find(const char *kind, bool (*match)(const void *object, const 
     void *found = NULL;
     sim_lock();
     for (object *at = objects; at && !found; at = at->next) {
-        if (!strcmp(at->kind, kind) && match(at->payload, context)) found = at->payload;
+        if (*at->kind == *kind && !strcmp(at->kind, kind) && match(at->payload, context)) found = at->payload;
     }
     sim_unlock();
     return found;

@@ -13,31 +13,54 @@ struct ptx_wgmma_touched {
     uint32_t numbers[];
 };
 
-static void mark_products(const ptx_code *code, bool *of_products) {
+/* Registers, each once, in the order in which they were added. */
+typedef struct register_set {
+    bool *has;
+    uint32_t *numbers, count;
+} register_set;
+
+static register_set set_of(ptx_arena *arena, uint32_t registers) {
+    register_set set = {ptx_arena_take(arena, registers), ptx_arena_take(arena, registers * sizeof *set.numbers), 0};
+    memset(set.has, 0, registers);
+    return set;
+}
+
+static void set_add(register_set *set, uint32_t number) {
+    if (set->has[number]) return;
+    set->has[number] = true;
+    set->numbers[set->count++] = number;
+}
+
+static void set_clear(register_set *set) {
+    while (set->count)
+        set->has[set->numbers[--set->count]] = false;
+}
+
+static void add_products(const ptx_code *code, register_set *of_products) {
     for (uint32_t i = 0; i < code->function->statement_count; i++) {
         const ptx_wgmma *x = code->ops[i].product;
         for (uint32_t r = 0; x && r < x->a_count; r++)
-            of_products[x->a[r].number] = true;
+            set_add(of_products, x->a[r].number);
         for (uint32_t r = 0; x && r < x->d_count; r++)
-            of_products[x->d[r].number] = true;
+            set_add(of_products, x->d[r].number);
     }
 }
 
-static void mark_operand(const ptx_operand *operand, bool *touched) {
-    if (operand->kind == PTX_OPERAND_REGISTER || (operand->kind == PTX_OPERAND_ADDRESS && operand->has_register))
-        touched[operand->number] = true;
+/* Those of an operand that products have. */
+static void add_operand(const ptx_operand *operand, const register_set *of_products, register_set *touched) {
+    bool is_register = operand->kind == PTX_OPERAND_REGISTER;
+    is_register |= operand->kind == PTX_OPERAND_ADDRESS && operand->has_register;
+    if (is_register && of_products->has[operand->number]) set_add(touched, operand->number);
     for (uint32_t i = 0; i < operand->element_count; i++)
-        mark_operand(&operand->elements[i], touched);
+        add_operand(&operand->elements[i], of_products, touched);
 }
 
-static const ptx_wgmma_touched *both(ptx_arena *arena, const bool *a, const bool *b, uint32_t registers) {
-    uint32_t count = 0;
-    for (uint32_t r = 0; r < registers; r++)
-        count += a[r] && b[r];
-    if (!count) return NULL;
-    ptx_wgmma_touched *touched = ptx_arena_take(arena, sizeof *touched + count * sizeof *touched->numbers);
-    for (uint32_t r = 0; r < registers; r++)
-        if (a[r] && b[r]) touched->numbers[touched->count++] = r;
+static const ptx_wgmma_touched *touched_of(ptx_arena *arena, const register_set *set) {
+    if (!set->count) return NULL;
+    const size_t bytes = set->count * sizeof *set->numbers;
+    ptx_wgmma_touched *touched = ptx_arena_take(arena, sizeof *touched + bytes);
+    touched->count = set->count;
+    memcpy(touched->numbers, set->numbers, bytes);
     return touched;
 }
 
@@ -45,21 +68,20 @@ void ptx_wgmma_note(ptx_decoder *decoder) {
     const ptx_code *code = decoder->code;
     const ptx_function *function = code->function;
     ptx_arena *arena = decoder->program->module->arena;
-    uint32_t registers = function->register_count;
-    bool *of_products = ptx_arena_take(arena, registers), *touched = ptx_arena_take(arena, registers);
-    memset(of_products, 0, registers);
-    mark_products(code, of_products);
+    register_set of_products = set_of(arena, function->register_count);
+    register_set touched = set_of(arena, function->register_count);
+    add_products(code, &of_products);
     for (uint32_t i = 0; i < function->statement_count; i++) {
         const ptx_statement *statement = &function->statements[i];
         ptx_op *op = &code->ops[i];
         if (op->product) continue;
-        memset(touched, op->flow == PTX_FLOW_RETURN, registers); /* the frame ends */
+        set_clear(&touched);
         for (uint32_t o = 0; o < statement->operand_count; o++)
-            mark_operand(&statement->operands[o], touched);
-        op->touched = both(arena, of_products, touched, registers);
+            add_operand(&statement->operands[o], &of_products, &touched);
+        /* Where the frame ends, all of them. */
+        op->touched = touched_of(arena, op->flow == PTX_FLOW_RETURN ? &of_products : &touched);
     }
-    if (!function->is_entry)
-        code->ops[function->statement_count].touched = both(arena, of_products, of_products, registers);
+    if (!function->is_entry) code->ops[function->statement_count].touched = touched_of(arena, &of_products);
 }
 
 /* ---- What became of them ---- */

@@ -4,14 +4,29 @@
 #include "tests/sim/ptx/warp/ptx_warp.h"
 #include <string.h>
 
+static uint64_t mixed(uint64_t state, uint64_t word) {
+    state = (state ^ word) * 0x9e3779b97f4a7c15u;
+    return state ^ state >> 32;
+}
+
+/* In several sums side by side, which the processor makes at once: registers of large kernels are 30 KB. */
 static uint64_t state_of(const ptx_warp *warp, const ptx_op *op) {
+    enum { SUMS = 4 };
     uint64_t state = (uintptr_t)op;
     for (const ptx_frame *frame = warp->group->frame; frame; frame = frame->parent) {
-        for (uint32_t i = 0; i + 4 <= frame->code->frame_bytes; i += 4) {
+        uint64_t sums[SUMS] = {0}, words[SUMS];
+        uint32_t i = 0;
+        for (; i + sizeof words <= frame->code->frame_bytes; i += (uint32_t)sizeof words) {
+            memcpy(words, frame->bytes + i, sizeof words);
+            for (int s = 0; s < SUMS; s++)
+                sums[s] = mixed(sums[s], words[s]);
+        }
+        for (int s = 0; s < SUMS; s++)
+            state = mixed(state, sums[s]);
+        for (; i + 4 <= frame->code->frame_bytes; i += 4) {
             uint32_t word;
             memcpy(&word, frame->bytes + i, sizeof word);
-            state = (state ^ word) * 0x9e3779b97f4a7c15u;
-            state ^= state >> 32;
+            state = mixed(state, word);
         }
     }
     return state;
