@@ -32,7 +32,7 @@ fi
 arrays() {
     rows | sed -n 's/^file=\([^ ]*\) .* role=linked .*/\1/p' | while read -r file; do
         printf '\nstatic const unsigned char %s[] __attribute__((aligned(64))) =\n' "$(echo "$file" | tr .- __)"
-        gzip -9 -n <"embedded/$op/$file" | xxd -p -c 32 | awk '{ gsub(/../, "\\x&"); print "    \"" $0 "\"" }'
+        gzip -7 -n <"embedded/$op/$file" | xxd -p -c 32 | awk '{ gsub(/../, "\\x&"); print "    \"" $0 "\"" }'
         echo ';'
     done
 }
