@@ -4,9 +4,9 @@
  *     out = softmax(mask(scale * (q q_scale) (k k_scale)^T)) v * v_scale + v_mean
  *
  * as SageAttention does it (Zhang et al., arXiv 2410.02367 and 2411.10958), with weights rounded to codes
- * (attention_codes.h, attention_nvfp4.h) and all sums in f32. Groups, tiles and their division are those of
- * attention_gpu.h: a group does 8, 16 or 32 rows of heads that share one head of k and v, over tiles of 32 keys, which
- * go into shared memory as f32, k with its scales; groups share the keys of few rows, and a second launch joins what
+ * (attention_codes.h, attention_nvfp4.h) and all sums in f32. Blocks, tiles and their division are those of
+ * attention_gpu.h: a block does 8, 16 or 32 rows of heads that share one head of k and v, over tiles of 32 keys, which
+ * go into shared memory as f32, k with its scales; blocks share the keys of few rows, and a second launch joins what
  * they have.
  *
  * Floor: one read of k and v at memory bandwidth when tokens are generated, 4 * rows * keys * head_dim operations for
@@ -80,7 +80,7 @@ KILN_INLINE float reduce(float value, bool sums) {
 KILN_INLINE void load_tile(const ATTEND_ARGS *args, const kiln_sequence *s, const kiln_attention_work *work,
                            float *tile, uint32_t stride, bool values, uint32_t key);
 
-/* Puts the group's queries into shared memory as f32, with their scales: zeros beyond the last, and behind a head's
+/* Puts the block's queries into shared memory as f32, with their scales: zeros beyond the last, and behind a head's
  * last element. */
 KILN_INLINE void load_queries(const ATTEND_ARGS *args, const kiln_sequence *s, const kiln_attention_work *work,
                               float *queries, uint32_t stride, uint32_t end);
@@ -172,7 +172,7 @@ KILN_INLINE void leave_row(const kiln_attention_args *args, const row *r, float 
     left[LEFT_ROUNDED] = r->rounded;
 }
 
-/* Writes a row's result, divided by the sum of its weights' codes, with v's scales and means; or where groups share its
+/* Writes a row's result, divided by the sum of its weights' codes, with v's scales and means; or where blocks share its
  * keys, the same times that sum. */
 KILN_INLINE void write_row(const kiln_attention_codes_args *args, const kiln_sequence *s,
                            const kiln_attention_work *work, const float *result, const float *left, uint32_t number) {
@@ -214,10 +214,10 @@ KILN_ENTRY(ATTEND, ATTEND_ARGS) {
     uint32_t stride = KILN_ATTENTION_STRIDE(plain->head_dim), count = plain->rows * SUBGROUPS;
     float *tile = shared, *queries = tile + KEYS * stride, *weights = queries + count * stride;
     kiln_attention_work work = kiln_attention_work_of(plain, kiln_tile(), (uint32_t)kiln_block());
-    if (work.batch >= plain->batch) return; /* the whole group */
+    if (work.batch >= plain->batch) return; /* the whole block */
     kiln_sequence s = kiln_sequence_of(plain, work.batch);
     uint32_t end = s.seqlen_q * plain->group; /* of the rows */
-    if (work.row >= end) return;              /* the whole group */
+    if (work.row >= end) return;              /* the whole block */
     kiln_attention_trim(plain, &s, work.row + count < end ? work.row + count : end, &work);
 
     load_queries(at_hand, &s, &work, queries, stride, end);
