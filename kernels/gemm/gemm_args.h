@@ -41,7 +41,7 @@ typedef struct kiln_gemm_args {
     uint32_t gated; /* non-zero: there is an activation, kiln_gated with these: */
     float bound;
     float coefficients[KILN_GEMM_COEFFICIENTS];
-    uint32_t stages; /* of k in shared memory: gemm_mma_* */
+    uint32_t stages; /* of k in shared memory: gemm_mma_*; on a CPU, which has none, kiln_gemm_compute */
 } kiln_gemm_args;
 KILN_ARGS_END
 
