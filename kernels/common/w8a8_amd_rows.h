@@ -3,7 +3,7 @@
  * whole groups of 128, and add up their sums in LDS. Nothing else goes through LDS: lanes load their parts of rows of
  * both factors as the unit takes them. What comes next is on its way while this is multiplied.
  *
- * Includers define `rows`, a chip's matrix unit of 16 x 16 and what it takes of codes, from w8a8_amd_units.h: as `tile`
+ * Includers define `few`, a chip's matrix unit of 16 x 16 and what it takes of codes, from w8a8_amd_units.h: as `tile`
  * of w8a8_amd.h, but for
  *   PARTS                    vectors of a row that its lanes have, each another
  *   taken, take(codes)       16 codes as they are multiplied
