@@ -10,6 +10,16 @@ name=${op}_$part.$target text=${op}_$part.$parent.ptx
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
+# For sm_90, ptxas 12.4 takes d for c in a matrix product of 8-bit floats whose d and c are the same registers.
+case $target:$assembler in
+sm_90*:12.[0-7].*)
+    ! grep -q 'mma\.sync.*\.e[45]m[23]\.e[45]m[23]' "$dir/$text" || {
+        echo "$name: ptxas $assembler miscompiles mma.sync of 8-bit floats for sm_90: KILN_TUNED_ASSEMBLER(12.8.93)" >&2
+        exit 1
+    }
+    ;;
+esac
+
 # shellcheck disable=SC2046
 $(scripts/ptxas.sh "$assembler") -v $(fire_flags "$part" "$target" cubin "$assembler") -o "$dir/$name.cubin" "$dir/$text" \
     >"$work/log" 2>&1 || {

@@ -21,7 +21,7 @@
 #include "kernels/common/w8a8_sm90a.h"
 
 KILN_TUNED_PARTS(f32 f16 bf16)
-KILN_TUNED_ASSEMBLER(12.4.131)
+KILN_TUNED_ASSEMBLER(12.8.93)
 KILN_SHAPE(gemm_fp8_wgmma_large, 128, 256, 128, 50704, 100)
 KILN_STAGES(gemm_fp8_wgmma_large, 4)
 KILN_CLUSTER(gemm_fp8_wgmma_large, 2)

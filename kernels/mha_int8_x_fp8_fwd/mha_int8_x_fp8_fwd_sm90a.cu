@@ -22,7 +22,7 @@ struct unit : products_of_int8 {
 #include "kernels/common/attention_codes_decode.h"
 
 KILN_TUNED_PARTS(f16 bf16)
-KILN_TUNED_ASSEMBLER(12.4.131)
+KILN_TUNED_ASSEMBLER(12.8.93)
 KILN_SHAPE(mha_int8_x_fp8_fwd_wgmma_64, 128, 64, 128, 134760, 100)
 KILN_SHAPE(mha_int8_x_fp8_fwd_wgmma_96, 128, 96, 128, 142952, 100)
 KILN_SHAPE(mha_int8_x_fp8_fwd_wgmma_128, 128, 128, 128, 151144, 100)
