@@ -1,4 +1,4 @@
-/* Where the cosine and sine of a pair's angle come from. */
+/* Where the cosine and sine of a pair's angle come from, and what of a call is aligned. */
 #ifndef KILN_KERNELS_COMMON_TURN_SOURCE_H
 #define KILN_KERNELS_COMMON_TURN_SOURCE_H
 
@@ -8,5 +8,11 @@ typedef enum kiln_turn_source {
     KILN_TURN_BY_TABLE_F32, /* a row of a table of f32 */
     KILN_TURN_BY_NOTHING    /* cosine 1 and sine 0 */
 } kiln_turn_source;
+
+/* What of a call is 16-byte aligned, as bits. */
+typedef enum kiln_rotate_wide {
+    KILN_ROTATE_WIDE_HEADS = 1, /* heads and their halves */
+    KILN_ROTATE_WIDE_TABLES = 2 /* rows of cosines and sines */
+} kiln_rotate_wide;
 
 #endif

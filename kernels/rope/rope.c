@@ -25,6 +25,12 @@ static kiln_status table_check(const char *name, const kiln_rope_params *params,
     return kiln__tensor_check(name, "sines", params->sines, rows, params->pairs, *stride, size_log2);
 }
 
+/* Whether the rows of the tables, if there are any, are 16-byte aligned. */
+static uint32_t tables_wide(const kiln_rope_params *params, unsigned size_log2, int64_t stride) {
+    uint32_t wide = kiln__rows_wide((uintptr_t)params->cosines | (uintptr_t)params->sines, 2, stride, size_log2);
+    return wide ? KILN_ROTATE_WIDE_TABLES : 0;
+}
+
 KILN__HOST_SIDE kiln_status rope(kiln_stream *stream, const kiln_rope_params *params, size_t params_size, unsigned part,
                                  const char *name) {
     kiln_rope_params copy;
@@ -78,7 +84,8 @@ KILN__HOST_SIDE kiln_status rope(kiln_stream *stream, const kiln_rope_params *pa
         .pairs = (uint32_t)pairs,
         .lanes_log2 = lanes_log2,
         .step = params->layout == KILN_ROPE_HALF ? (uint32_t)pairs : 1,
-        .wide = kiln__rotated_wide(&y, &x, tokens, heads, pairs, size_log2),
+        .wide = kiln__rotated_wide(&y, &x, tokens, heads, pairs, size_log2) |
+                tables_wide(params, is_f32 ? 2 : size_log2, table_stride),
         .positions_64 = positions_64,
         .source = params->frequencies ? KILN_TURN_BY_FREQUENCY
                   : is_f32            ? KILN_TURN_BY_TABLE_F32

@@ -24,7 +24,7 @@ typedef struct kiln_rope_args {
     uint32_t pairs;
     uint32_t lanes_log2;   /* of the threads that share a head */
     uint32_t step;         /* elements from the first to the second of a pair: 1, or pairs */
-    uint32_t wide;         /* non-zero: heads and their halves are 16-byte aligned */
+    uint32_t wide;         /* kiln_rotate_wide */
     uint32_t positions_64; /* non-zero: positions have 64 bits, else 32 */
     uint32_t source;       /* kiln_turn_source */
     float scale;

@@ -66,6 +66,12 @@ static void test_special_values(kiln_stream *stream) {
     }
 }
 
+/* So many that a thread takes two vectors: kiln__thread_vectors_log2. */
+static void test_several_vectors(kiln_stream *stream) {
+    const int64_t places[3] = {0, 0, 0};
+    run(stream, F32, (1 << 18) + 3, places, NEW, any_number);
+}
+
 static void test_large(kiln_stream *stream) {
     if (!harness_on_cpu(stream)) return;
     const int64_t places[3] = {0, 0, AT_END};
@@ -76,6 +82,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         on_each_device(test_sizes),
         on_each_device(test_special_values),
+        on_each_device(test_several_vectors),
         on_one_device(test_large),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -126,6 +126,11 @@ static int64_t place_of(shape s, int64_t row, int64_t block) {
     return place;
 }
 
+/* So many that a thread takes two vectors: kiln__thread_vectors_log2. */
+static void test_several_vectors(kiln_stream *stream) {
+    run(stream, F32, (shape){.fp8 = true, .rows = 65, .cols = 4100, .scale_rows = 65, .scale_cols = 1});
+}
+
 static void run_nvfp4(kiln_stream *stream, precision p, shape s) {
     harness_describe("dequantize_nvfp4_%s %lld x %lld, scales %lld x %lld%s, padding %lld, at %lld", precision_name(p),
                      (long long)s.rows, (long long)s.cols, (long long)s.scale_rows, (long long)s.scale_cols,
@@ -294,10 +299,8 @@ static void test_refusals(kiln_stream *stream) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        on_each_device(test_scales),
-        on_each_device(test_nvfp4),
-        on_each_device(test_nvfp4_comes_back),
-        on_one_device(test_refusals),
+        on_each_device(test_scales),           on_each_device(test_several_vectors), on_each_device(test_nvfp4),
+        on_each_device(test_nvfp4_comes_back), on_one_device(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -108,6 +108,11 @@ static void test_bad_params(kiln_stream *stream) {
 }
 
 /* Written past the caches. */
+/* So many that a thread takes two vectors: kiln__thread_vectors_log2. */
+static void test_several_vectors(kiln_stream *stream) {
+    run(stream, F32, (shape){.rows = 65, .cols = 4100, .vocabulary = 9}, any_number);
+}
+
 static void test_large(kiln_stream *stream) {
     if (!harness_on_cpu(stream)) return;
     run(stream, F32, (shape){.rows = 501, .cols = 4201, .vocabulary = 9, .y_padding = 3, .y_place = AT_END},
@@ -128,8 +133,9 @@ static void test_empty_table(kiln_stream *stream) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        on_each_device(test_shapes), on_one_device(test_many_rows),    on_each_device(test_far_rows),
-        on_each_device(test_large),  on_each_device(test_empty_table), on_one_device(test_bad_params),
+        on_each_device(test_shapes),          on_one_device(test_many_rows), on_each_device(test_far_rows),
+        on_each_device(test_several_vectors), on_each_device(test_large),    on_each_device(test_empty_table),
+        on_one_device(test_bad_params),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

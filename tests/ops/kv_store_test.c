@@ -98,6 +98,11 @@ static void test_shapes(kiln_stream *stream) {
     }
 }
 
+/* So many that a thread takes two vectors: kiln__thread_vectors_log2. */
+static void test_several_vectors(kiln_stream *stream) {
+    run(stream, F32, (shape){.tokens = 65, .cols = 4100, .capacity = 70});
+}
+
 /* Written past the caches. */
 static void test_large(kiln_stream *stream) {
     if (!harness_on_cpu(stream)) return;
@@ -130,6 +135,7 @@ static void test_bad_params(kiln_stream *stream) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         on_each_device(test_shapes),
+        on_each_device(test_several_vectors),
         on_one_device(test_large),
         on_one_device(test_bad_params),
     };

@@ -119,10 +119,16 @@ static void test_special_values(kiln_stream *stream) {
     }
 }
 
+/* So many that a thread takes two vectors: kiln__thread_vectors_log2. */
+static void test_several_vectors(kiln_stream *stream) {
+    run(stream, F32, KILN_GLU_SILU, (shape){.rows = 65, .cols = 4100}, NEW, activation);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         on_each_device(test_shapes),
         on_each_device(test_special_values),
+        on_each_device(test_several_vectors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
