@@ -110,8 +110,18 @@ static inline kiln_status kiln__codes_prepare(const char *name, const kiln__code
     args->shape.cols = call->cols;
     args->shape.tile = (uint32_t)call->cols;
     args->shape.lanes_log2 = lanes_log2;
+    args->rounds = ((args->eights - 1) >> lanes_log2) + 1;
     args->shape.wide = wide && places % (nvfp4 ? KILN_EIGHT / 2 : KILN_EIGHT) == 0;
     return kiln__grid(name, 1, kiln__blocks(args->shape.rows, lanes_log2), config);
+}
+
+/* Gives the launch shared memory for a thread's eights: at most a quarter of what a block can have on the device, so
+ * that several blocks are resident. */
+static inline void kiln__codes_keep(const kiln_device_info *device, kiln_codes_args *args, kiln_launch_config *config) {
+    const uint32_t bytes = KILN_BLOCK * KILN_EIGHT * (uint32_t)sizeof(float);
+    const uint32_t most = (uint32_t)device->max_shared_bytes / 4 / bytes;
+    args->kept = args->rounds < most ? args->rounds : most;
+    config->dynamic_shared_bytes = args->kept * bytes;
 }
 
 #endif

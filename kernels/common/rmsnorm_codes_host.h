@@ -59,9 +59,9 @@ static inline kiln_status kiln__rmsnorm_codes_tensors(const char *name, const ki
 }
 
 /* Checks a call and prepares its arguments and its launch. An empty grid means that there is nothing to launch. */
-static inline kiln_status kiln__rmsnorm_codes_prepare(const char *name, const kiln__rmsnorm_codes_call *call,
-                                                      unsigned size_log2, kiln_rmsnorm_codes_args *args,
-                                                      kiln_launch_config *config) {
+static inline kiln_status kiln__rmsnorm_codes_prepare(const char *name, const kiln_device_info *device,
+                                                      const kiln__rmsnorm_codes_call *call, unsigned size_log2,
+                                                      kiln_rmsnorm_codes_args *args, kiln_launch_config *config) {
     uint32_t wide;
     *config = (kiln_launch_config){0};
     KILN__TRY(kiln__codes_limits_check(name, &call->out));
@@ -70,7 +70,9 @@ static inline kiln_status kiln__rmsnorm_codes_prepare(const char *name, const ki
     if (KILN__UNLIKELY(!call->out.rows || !call->out.cols)) return KILN_OK;
     KILN__TRY(kiln__rmsnorm_codes_tensors(name, call, size_log2, &wide, args));
     args->mean = 1.0f / (float)call->out.cols;
-    return kiln__codes_prepare(name, &call->out, wide, &args->out, config);
+    KILN__TRY(kiln__codes_prepare(name, &call->out, wide, &args->out, config));
+    kiln__codes_keep(device, &args->out, config);
+    return KILN_OK;
 }
 
 #endif

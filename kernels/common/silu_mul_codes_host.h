@@ -49,9 +49,9 @@ static inline kiln_status kiln__silu_mul_codes_tensors(const char *name, const k
 }
 
 /* Checks a call and prepares its arguments and its launch. An empty grid means that there is nothing to launch. */
-static inline kiln_status kiln__silu_mul_codes_prepare(const char *name, const kiln__silu_mul_codes_call *call,
-                                                       unsigned size_log2, kiln_silu_mul_codes_args *args,
-                                                       kiln_launch_config *config) {
+static inline kiln_status kiln__silu_mul_codes_prepare(const char *name, const kiln_device_info *device,
+                                                       const kiln__silu_mul_codes_call *call, unsigned size_log2,
+                                                       kiln_silu_mul_codes_args *args, kiln_launch_config *config) {
     static const kiln__silu_mul_activation activations[] = {
         [KILN_GLU_SILU] = {KILN__GATE_SILU},
         [KILN_GLU_GELU_TANH] = {KILN__GATE_GELU_TANH},
@@ -68,7 +68,9 @@ static inline kiln_status kiln__silu_mul_codes_prepare(const char *name, const k
     KILN__TRY(kiln__silu_mul_codes_tensors(name, call, size_log2, &wide, args));
     memcpy(&args->bound, &activations[call->activation], sizeof *activations);
     args->padding = 0;
-    return kiln__codes_prepare(name, &call->out, wide, &args->out, config);
+    KILN__TRY(kiln__codes_prepare(name, &call->out, wide, &args->out, config));
+    if (call->out.static_scale == 0 && !args->out.grouped) kiln__codes_keep(device, &args->out, config);
+    return KILN_OK;
 }
 
 #endif

@@ -23,7 +23,8 @@ static kiln_status rmsnorm_fp8(kiln_stream *stream, const kiln_rmsnorm_fp8_param
     };
     kiln_rmsnorm_codes_args args;
     kiln_launch_config config;
-    KILN__TRY(kiln__rmsnorm_codes_prepare(name, &call, kiln__part_size_log2(part), &args, &config));
+    KILN__TRY(
+        kiln__rmsnorm_codes_prepare(name, &stream->device->info, &call, kiln__part_size_log2(part), &args, &config));
     if (KILN__UNLIKELY(!config.grid[0])) return KILN_OK;
     return launch(stream, part, KERNEL_rmsnorm_fp8, &config, &args, sizeof args);
 }

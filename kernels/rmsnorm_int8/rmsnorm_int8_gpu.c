@@ -3,9 +3,11 @@
  * of 128 columns.
  *
  * A thread processes 8 columns at a time; 16 or 32 threads share a row of up to 512 columns, and a whole block shares a
- * longer one. The threads that share a group of 128 columns find its scale by shuffles. One loop makes the passes over
- * a row: the squares, the greatest magnitude where it determines the row's scale, and the codes. Each pass reads the
- * row again, from a cache, so a row may have any length.
+ * longer one. The threads that share a group of 128 columns find its scale by shuffles. The passes over a row are the squares,
+ * the greatest magnitude where it determines the row's scale, and the codes. The sums, and then the results, stay in
+ * shared memory between the passes, of which a block takes at most a quarter; what is beyond (8192 columns on sm_80,
+ * 14336 on sm_90, 4096 on sm_75 and AMD's devices) is computed again from inputs that are in a cache, so a row may have
+ * any length.
  *
  * The order of each sum is fixed (codes_scale.h), whatever the alignment, so that the result has the CPU's bits.
  *
@@ -19,5 +21,6 @@
 
 KILN_ENTRY(rmsnorm_int8, kiln_rmsnorm_codes_args) {
     KILN_SHARED float exchange[KILN_SUBGROUPS];
-    kiln_rmsnorm_codes(&args, exchange, KILN_CODES_INT8);
+    KILN_DYNAMIC_SHARED(kiln_codes_kept, kept);
+    kiln_rmsnorm_codes(&args, kept, exchange, KILN_CODES_INT8);
 }

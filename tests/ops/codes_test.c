@@ -12,6 +12,7 @@
 #define KILN_INLINE static inline __attribute__((unused))
 #define KILN_UNROLL
 #define KILN_FMA(a, b, c) fmaf(a, b, c)
+#include "kernels/common/gated_exactly.h"
 #include "kernels/common/gates.h"
 #include "kernels/common/root.h"
 
@@ -127,7 +128,7 @@ static void silu_mul_reference(const shape *s, tensors *t) {
         double gate = row[i % cols], up = s->second ? t->second.values[i] : row[cols + i % cols];
         double a = act(s->activation, gate);
         t->result[i] =
-            kiln_gated((float)gate, gates[s->activation].bound, gates[s->activation].coefficients, 2) * (float)up;
+            kiln_gated_exactly((float)gate, gates[s->activation].bound, gates[s->activation].coefficients) * (float)up;
         expect_result(t->result[i], a * up, (1e-6 + 1e-6 * fabs(a)) * fmax(fabs(up), 1));
     }
 }
@@ -344,6 +345,45 @@ static void test_many_rows(kiln_stream *stream) {
     }
 }
 
+/* More columns than a block keeps in shared memory. */
+static void test_long_rows(kiln_stream *stream) {
+    for (int i = 0; i < 3; i++) {
+        const precision p = (precision)(precision_first() + (precision)i % (precision_end() - precision_first()));
+        quantising q = quantising_of((format)i, 1, random_integer(14337, 18000) & -EIGHT, 0);
+        shape s = {.producer = SILU_MUL, .q = q, .second = true, .wanted = true};
+        run(stream, p, s, any_number);
+    }
+}
+
+/* A device's reciprocals start with what its instruction gives, whose error is less than an ulp. */
+static void test_reciprocal(void **state) {
+    (void)state;
+    for (uint32_t bits = 0x3f800000u; bits < 0x40000000u; bits += 2) {
+        const float x = kiln_float(bits), expected = 1.0f / x, ulp = bits == 0x3f800000u ? 0x1p-23f : 0x1p-24f;
+        for (int off = -1; off <= 1; off++) {
+            const float start = kiln_float(kiln_bits(expected) + (uint32_t)off);
+            if (fabs((double)start - 1 / (double)x) >= (double)ulp) continue;
+            const float got = kiln_reciprocal_step(x, start);
+            if (got != expected) fail_msg("from %a, 1 / %a is %a", (double)start, (double)x, (double)got);
+        }
+    }
+}
+
+static void test_gated(void **state) {
+    static const float silu[] = {1, 0};
+    (void)state;
+    for (uint32_t bits = 0x01000000u; bits < 0x42a00000u; bits += 1009) /* 2^-125 to 80 */
+        for (int sign = 0; sign < 2; sign++) {
+            const float t = kiln_float(bits | (uint32_t)sign << 31), got = kiln_gated_exactly(t, 80.0f, silu);
+            const double expected = (double)t / (1 + exp(-(double)t)), allowed = fabsf(t) > 10 ? 5e-7 : 3e-7;
+            if (!(fabs((double)got / expected - 1) <= allowed) && fabs(expected) > 0x1p-126)
+                fail_msg("SiLU of %a is %a", (double)t, (double)got);
+        }
+    assert_true(isnan(kiln_gated_exactly(NAN, 80.0f, silu)));
+    assert_true(kiln_gated_exactly(INFINITY, 80.0f, silu) == INFINITY);
+    assert_true(kiln_gated_exactly(-INFINITY, 80.0f, silu) == 0.0f);
+}
+
 static void refuse_rmsnorm(kiln_stream *stream, const tensors *t) {
     const kiln_operator_function *function = operator_function("rmsnorm_fp8", F32);
     const kiln_rmsnorm_fp8_params good = {.codes = t->codes.data,
@@ -447,9 +487,8 @@ static void test_refusals(kiln_stream *stream) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        on_each_device(test_shapes),
-        on_each_device(test_zeros),
-        on_each_device(test_many_rows),
+        on_each_device(test_shapes),    on_each_device(test_zeros),        on_each_device(test_many_rows),
+        on_each_device(test_long_rows), cmocka_unit_test(test_reciprocal), cmocka_unit_test(test_gated),
         on_one_device(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
