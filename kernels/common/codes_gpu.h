@@ -140,15 +140,6 @@ KILN_INLINE float kiln_eights_greatest(float greatest, uint32_t threads) {
     return greatest;
 }
 
-/* The 8-bit codes of four values that are divided by their scale. */
-KILN_INLINE uint32_t kiln_codes_quad(const float *scaled, float smax, kiln_codes_format format) {
-    return format == KILN_CODES_E4M3 ? kiln_e4m3_quad(scaled, smax) : kiln_int8_quad(scaled, smax);
-}
-
-typedef struct kiln_eight_bytes {
-    uint32_t words[2];
-} __attribute__((aligned(8))) kiln_eight_bytes;
-
 /* Stores the first count bytes, which are the row's. */
 KILN_INLINE void kiln_eight_put_bytes(uint8_t *codes, kiln_eight_bytes bytes, uint32_t count, uint32_t wide) {
     if (wide && count == KILN_EIGHT) {
@@ -188,13 +179,11 @@ KILN_INLINE void kiln_eight_put_8(const kiln_codes_args *args, kiln_codes_place 
         if (args->scales && count && (eight & (KILN_EIGHTS_GROUP - 1)) == 0)
             ((float *)args->scales)[p.row * (uint64_t)args->scale_cols + eight / KILN_EIGHTS_GROUP] = scale;
     }
-    kiln_eight_bytes bytes;
     KILN_UNROLL
     for (int i = 0; i < KILN_EIGHT; i++)
         values[i] *= factor;
-    KILN_UNROLL
-    for (int half = 0; half < 2; half++)
-        bytes.words[half] = kiln_codes_quad(values + half * KILN_EIGHT / 2, args->smax, format);
+    kiln_eight_bytes bytes =
+        format == KILN_CODES_E4M3 ? kiln_e4m3_eight(values, args->smax) : kiln_int8_eight(values, args->smax);
     uint8_t *codes = args->codes + p.row * (uint64_t)args->codes_stride + (uint64_t)eight * KILN_EIGHT;
     kiln_eight_put_bytes(codes, bytes, count, args->shape.wide);
 }
@@ -203,7 +192,7 @@ KILN_INLINE void kiln_eight_put_8(const kiln_codes_args *args, kiln_codes_place 
 KILN_INLINE void kiln_eight_put_4(const kiln_codes_args *args, kiln_codes_place p, uint32_t eight, float *values,
                                   uint32_t count, float encode) {
     float greatest = kiln_eights_greatest(kiln_eight_greatest(values, 0.0f), 2);
-    uint32_t scale = p.inside ? kiln_nvfp4_scale(kiln_bits(greatest), encode) : 0u;
+    uint32_t scale = p.inside ? kiln_nvfp4_scale_of(greatest, encode) : 0u;
     float factor = kiln_nvfp4_factor(scale, encode);
     KILN_UNROLL
     for (int i = 0; i < KILN_EIGHT; i++)

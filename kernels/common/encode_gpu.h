@@ -3,8 +3,8 @@
 #ifndef KILN_KERNELS_COMMON_ENCODE_GPU_H
 #define KILN_KERNELS_COMMON_ENCODE_GPU_H
 
-#include "kernels/common/float4.h"
 #include "kernels/common/minimum.h"
+#include "kernels/common/nvfp4_scale.h"
 
 /* The byte of that number, the lowest being 0, of each of four words, of which `step` says how far apart they are. */
 KILN_INLINE uint32_t kiln_bytes_of(const uint32_t *words, uint32_t step, uint32_t number) {
@@ -19,51 +19,67 @@ KILN_INLINE uint32_t kiln_bytes_of(const uint32_t *words, uint32_t step, uint32_
 #endif
 }
 
-/* Whether any of four values is NaN: compilers join two of these comparisons into one. */
+/* Whether any of eight values is NaN: compilers join two of these comparisons into one. */
 KILN_INLINE bool kiln_any_nan(const float *values) {
-    return ((values[0] != values[0]) | (values[1] != values[1])) |
-           ((values[2] != values[2]) | (values[3] != values[3]));
+    bool found = false;
+    KILN_UNROLL
+    for (int i = 0; i < 8; i += 2)
+        found |= (values[i] != values[i]) | (values[i + 1] != values[i + 1]);
+    return found;
 }
 
-/* The int8 codes of four values, limited to [-bound, bound], the first in the lowest byte. bound: at most 127. */
-KILN_INLINE uint32_t kiln_int8_quad(const float *values, float bound) {
-    uint32_t sums[4];
-    float numbers[4];
-    KILN_UNROLL
-    for (int i = 0; i < 4; i++)
-        numbers[i] = values[i];
+/* kiln_nvfp4_scale without a division: the quotient by 6, from the rounded sixth and its remainder, is that of IEEE
+ * arithmetic for every magnitude whose scale is not 0. */
+KILN_INLINE uint32_t kiln_nvfp4_scale_of(float greatest, float encode) {
+    const float sixth = 1.0f / KILN_E2M1_GREATEST;
+    float quotient = greatest * sixth;
+    quotient = KILN_FMA(KILN_FMA(-KILN_E2M1_GREATEST, quotient, greatest), sixth, quotient);
+    float scale = (greatest < KILN_INFINITY ? quotient : greatest) * encode;
+    return kiln_small_float_encode(kiln_bits(scale), 3, 7, KILN_E4M3_GREATEST);
+}
+
+/* Eight codes of a byte, the first in the lowest byte. */
+typedef struct kiln_eight_bytes {
+    uint32_t words[2];
+} __attribute__((aligned(8))) kiln_eight_bytes;
+
+/* The int8 codes of eight values, limited to [-bound, bound]. bound: at most 127. */
+KILN_INLINE kiln_eight_bytes kiln_int8_eight(float *values, float bound) {
+    uint32_t sums[8];
     if (kiln_any_nan(values)) {
         KILN_UNROLL
-        for (int i = 0; i < 4; i++)
-            numbers[i] = values[i] == values[i] ? values[i] : 0.0f;
+        for (int i = 0; i < 8; i++)
+            values[i] = values[i] == values[i] ? values[i] : 0.0f;
     }
     KILN_UNROLL
-    for (int i = 0; i < 4; i++) /* the sum's low bits are the integer */
-        sums[i] = kiln_bits(kiln_fast_clamp(numbers[i], bound) + 0x1.8p23f);
-    return kiln_bytes_of(sums, 1, 0);
+    for (int i = 0; i < 8; i++) /* the sum's low bits are the integer */
+        sums[i] = kiln_bits(kiln_fast_clamp(values[i], bound) + 0x1.8p23f);
+    return {{kiln_bytes_of(sums, 1, 0), kiln_bytes_of(sums + 4, 1, 0)}};
 }
 
-/* The E4M3 codes of four values, limited to [-bound, bound], the first in the lowest byte. bound: from 1 to 448.
+/* The E4M3 codes of eight values, limited to [-bound, bound]. bound: from 1 to 448.
  *
  * Adding 2^20 times a magnitude's power of two rounds the magnitude to eighths of that power; the sum's low bits count
  * them, and each further exponent has eight more. Below 2^-6 the spacing is that above 2^-6. The 56 further eighths are
- * for the exponent's bias. */
-KILN_INLINE uint32_t kiln_e4m3_quad(const float *values, float bound) {
-    uint32_t sums[4], bits[4];
+ * for the exponent's bias. A sign of NaN does not count. */
+KILN_INLINE kiln_eight_bytes kiln_e4m3_eight(const float *values, float bound) {
+    uint32_t sums[8], bits[8];
     KILN_UNROLL
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 8; i++) {
         float magnitude = kiln_fast_min(__builtin_fabsf(values[i]), bound);
         uint32_t power = kiln_bits(kiln_fast_max(magnitude, 0x1p-6f)) & 0x7f800000u;
         bits[i] = kiln_bits(values[i]);
         sums[i] = kiln_bits(KILN_FMA(kiln_float(power), 0x1.00007p20f, magnitude)) + (power >> 20);
     }
-    uint32_t codes = kiln_bytes_of(sums, 1, 0) | (kiln_bytes_of(bits, 1, 3) & 0x80808080u);
     if (kiln_any_nan(values)) {
         KILN_UNROLL
-        for (int i = 0; i < 4; i++)
-            if (values[i] != values[i]) codes = (codes & ~(0xffu << 8 * i)) | 0x7fu << 8 * i;
+        for (int i = 0; i < 8; i++) {
+            sums[i] = values[i] == values[i] ? sums[i] : 0x7fu;
+            bits[i] = values[i] == values[i] ? bits[i] : 0u;
+        }
     }
-    return codes;
+    return {{kiln_bytes_of(sums, 1, 0) | (kiln_bytes_of(bits, 1, 3) & 0x80808080u),
+             kiln_bytes_of(sums + 4, 1, 0) | (kiln_bytes_of(bits + 4, 1, 3) & 0x80808080u)}};
 }
 
 /* The E2M1 codes of eight products, the first in the lowest bits. */

@@ -35,57 +35,51 @@ KILN_INLINE void kiln_rmsnorm_weigh(const kiln_rmsnorm_codes_args *args, float *
         values[i] = values[i] * scale * weights[i];
 }
 
-KILN_INLINE void kiln_rmsnorm_store(const kiln_rmsnorm_codes_args *args, float *sums, uint64_t row, uint32_t col,
-                                    uint32_t count) {
-    kiln_element *target = (kiln_element *)args->sum + row * (uint64_t)args->sum_stride + col;
-    if (args->sum) kiln_eight_store(target, sums, count, args->out.shape.wide);
-}
+/* The passes over a row: its squares; its greatest magnitude, if that determines a scale; its codes. */
+enum { KILN_RMSNORM_SQUARES, KILN_RMSNORM_GREATEST, KILN_RMSNORM_CODES, KILN_RMSNORM_PASSES };
 
-/* A block's rows, in two or three passes: the squares; the greatest magnitude, if that determines a scale; the codes.
- * The sums, and then the results, are kept in shared memory between them; those for which there is no room are computed
- * again. An input that sum replaces is read for the last time before the same thread writes sum. All threads go through
- * the loops alike. */
+/* A block's rows. The sums, and then the results, are kept in shared memory between the passes; those for which there
+ * is no room are computed again. An input that sum replaces is read for the last time before the same thread writes
+ * sum. All threads go through the loops alike. */
 KILN_INLINE void kiln_rmsnorm_codes(const kiln_rmsnorm_codes_args *args, kiln_codes_kept *kept, float *exchange,
                                     kiln_codes_format format) {
     const kiln_codes_args *out = &args->out;
     kiln_codes_place p = kiln_codes_place_of(out);
     if (p.beyond) return;
-    float squares = 0.0f, state = 0.0f; /* state: at first the greatest magnitude */
+    float scale = 0.0f, state = 0.0f; /* state: at first the squares, then the greatest magnitude */
     KILN_LOOP
-    for (uint32_t number = 0, eight = p.lane; number < out->rounds; number++, eight += p.lanes) {
-        uint32_t count = kiln_eight_count(out, p, eight), col = eight * KILN_EIGHT;
-        float values[KILN_EIGHT];
-        kiln_rmsnorm_sums(args, values, p.row, col, count);
-        squares += kiln_eight_squares(values);
-        if (number >= out->kept) continue;
-        kiln_eight_keep(kept, number, values);
-        kiln_rmsnorm_store(args, values, p.row, col, count);
-    }
-    squares = kiln_reduce(squares, out->shape.lanes_log2, exchange, KILN_REDUCE_SUM);
-    float scale = kiln_rsqrt(KILN_FMA(squares, args->mean, args->eps));
-    uint32_t of_row = kiln_codes_of_row(out);
-    KILN_LOOP
-    for (uint32_t last = !of_row; last < 2; last++) {
-        if (last) state = kiln_codes_state(out, p, state, format);
+    for (uint32_t pass = 0; pass < KILN_RMSNORM_PASSES; pass++) {
+        if (pass == KILN_RMSNORM_GREATEST && !kiln_codes_of_row(out)) continue;
+        if (pass == KILN_RMSNORM_CODES) state = kiln_codes_state(out, p, state, format);
         KILN_LOOP
-        for (uint32_t number = 0, eight = p.lane; number < out->rounds; number++, eight += p.lanes) {
+        for (uint32_t number = 0; number < out->rounds; number++) {
+            uint32_t eight = p.lane + (number << out->shape.lanes_log2), held = number < out->kept;
             uint32_t count = kiln_eight_count(out, p, eight), col = eight * KILN_EIGHT;
             float values[KILN_EIGHT];
-            if (number < out->kept) {
+            if (held && pass != KILN_RMSNORM_SQUARES)
                 kiln_eight_recall(kept, number, values);
-            } else {
+            else
                 kiln_rmsnorm_sums(args, values, p.row, col, count);
-                if (last) kiln_rmsnorm_store(args, values, p.row, col, count);
-            }
-            if (!last || !of_row || number >= out->kept) kiln_rmsnorm_weigh(args, values, scale, col, count);
-            if (last) {
+            if (args->sum && pass == (held ? KILN_RMSNORM_SQUARES : KILN_RMSNORM_CODES))
+                kiln_eight_store((kiln_element *)args->sum + p.row * (uint64_t)args->sum_stride + col, values, count,
+                                 out->shape.wide);
+            if (pass == KILN_RMSNORM_SQUARES)
+                state += kiln_eight_squares(values);
+            else if (pass == KILN_RMSNORM_GREATEST || !kiln_codes_of_row(out) || !held)
+                kiln_rmsnorm_weigh(args, values, scale, col, count);
+            if (pass == KILN_RMSNORM_CODES) {
                 kiln_eight_put(out, p, eight, values, count, state, format);
                 continue;
             }
-            state = kiln_eight_greatest(values, state);
-            if (number < out->kept) kiln_eight_keep(kept, number, values);
+            if (pass == KILN_RMSNORM_GREATEST) state = kiln_eight_greatest(values, state);
+            if (held) kiln_eight_keep(kept, number, values);
         }
-        if (!last) state = kiln_reduce(state, out->shape.lanes_log2, exchange, KILN_REDUCE_MAX);
+        if (pass == KILN_RMSNORM_SQUARES) {
+            state = kiln_reduce(state, out->shape.lanes_log2, exchange, KILN_REDUCE_SUM);
+            scale = kiln_rsqrt(KILN_FMA(state, args->mean, args->eps));
+            state = 0.0f;
+        }
+        if (pass == KILN_RMSNORM_GREATEST) state = kiln_reduce(state, out->shape.lanes_log2, exchange, KILN_REDUCE_MAX);
     }
 }
 

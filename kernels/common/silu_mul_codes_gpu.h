@@ -40,15 +40,18 @@ KILN_INLINE void kiln_silu_mul_codes(const kiln_silu_mul_codes_args *args, kiln_
     KILN_LOOP
     for (uint32_t last = kiln_codes_of_row(out) ? 0 : 1; last < 2; last++) {
         if (last) state = kiln_codes_state(out, p, state, format);
-        uint32_t number = last ? out->kept : 0u, eight = p.lane + number * p.lanes;
+        uint32_t eight = p.lane;
         uint64_t col = (uint64_t)eight * KILN_EIGHT;
         const kiln_element *gate = (const kiln_element *)args->gate + p.row * (uint64_t)args->gate_stride + col;
         const kiln_element *up = (const kiln_element *)args->up + p.row * (uint64_t)args->up_stride + col;
         KILN_LOOP
-        for (; number < out->rounds; number++) {
+        for (uint32_t number = 0; number < out->rounds; number++) {
             uint32_t count = kiln_eight_count(out, p, eight);
             float values[KILN_EIGHT];
-            kiln_silu_mul_eight(args, values, gate, up, count);
+            if (last && number < out->kept)
+                kiln_eight_recall(kept, number, values);
+            else
+                kiln_silu_mul_eight(args, values, gate, up, count);
             if (last) {
                 kiln_eight_put(out, p, eight, values, count, state, format);
             } else {
@@ -60,12 +63,6 @@ KILN_INLINE void kiln_silu_mul_codes(const kiln_silu_mul_codes_args *args, kiln_
             up += step;
         }
         if (!last) state = kiln_reduce(state, out->shape.lanes_log2, exchange, KILN_REDUCE_MAX);
-    }
-    KILN_LOOP
-    for (uint32_t number = 0, eight = p.lane; number < out->kept; number++, eight += p.lanes) {
-        float values[KILN_EIGHT];
-        kiln_eight_recall(kept, number, values);
-        kiln_eight_put(out, p, eight, values, kiln_eight_count(out, p, eight), state, format);
     }
 }
 

@@ -3,11 +3,11 @@
  * 128 columns.
  *
  * A thread processes 8 columns at a time; 16 or 32 threads share a row of up to 512 columns, and a whole block shares a
- * longer one. The threads that share a group of 128 columns find its scale by shuffles. The passes over a row are the squares,
- * the greatest magnitude where it determines the row's scale, and the codes. The sums, and then the results, stay in
- * shared memory between the passes, of which a block takes at most a quarter; what is beyond (8192 columns on sm_80,
- * 14336 on sm_90, 4096 on sm_75 and AMD's devices) is computed again from inputs that are in a cache, so a row may have
- * any length.
+ * longer one. The threads that share a group of 128 columns find its scale by shuffles. The passes over a row are
+ * the squares, the greatest magnitude where it determines the row's scale, and the codes. The sums, and then the
+ * results, stay in shared memory between the passes, of which a block takes at most a quarter; what is beyond (8192
+ * columns on sm_80, 14336 on sm_90, 4096 on sm_75 and AMD's devices) is computed again from inputs that are in a cache,
+ * so a row may have any length.
  *
  * The order of each sum is fixed (codes_scale.h), whatever the alignment, so that the result has the CPU's bits.
  *
