@@ -90,25 +90,53 @@ static matmul_plan plan_of(const kiln_gemm_params *params, const kiln_module *mo
 
 /* ---- Launches ---- */
 
-/* The kernel for products of few rows, if there is one for that many: one with matrix units for more than one row. Its
- * columns go into *out_columns. */
-static const kiln_kernel *rows_kernel(const kiln_gemm_params *params, const kiln_module *module, uint32_t wide,
-                                      uint32_t *out_columns) {
+/* Blocks of the kernels for few rows by matrix units: their warps share k. */
+enum { ROWS_WARPS_MOST = 16, ROWS_WARPS_LEAST = 4, ROWS_WARP_DEPTH = 128 };
+
+typedef struct rows_kernel {
+    const kiln_kernel *kernel; /* NULL: none is for so many rows */
+    uint32_t columns;          /* of d, of a block */
+    uint32_t resident;         /* warps of a multiprocessor, of all its blocks; 0: a block has KILN_BLOCK threads */
+} rows_kernel;
+
+/* The kernel for products of few rows, if there is one for that many: one with matrix units, if the image has it. */
+static rows_kernel rows_kernel_of(const kiln_gemm_params *params, const kiln_module *module, uint32_t wide) {
     bool tuned = wide && params->tile == KILN_GEMM_TILE_AUTO && params->k % (KILN_VECTOR_BYTES / 2) == 0;
-    for (unsigned i = KERNEL_gemm_mma_rows_8; tuned && params->m > 1 && i <= KERNEL_gemm_mma_rows_16; i++) {
+    for (unsigned i = KERNEL_gemm_mma_rows_8; tuned && i <= KERNEL_gemm_mma_rows_16; i++) {
         const kiln_kernel_info *info = &module->kernels[i].info;
-        *out_columns = info->tile[1];
-        if (!info->absent && params->m <= (int64_t)info->tile[0]) return &module->kernels[i];
+        if (!info->absent && params->m <= (int64_t)info->tile[0])
+            return (rows_kernel){&module->kernels[i], info->tile[1], info->max_threads / KILN_SUBGROUP};
     }
-    *out_columns = KILN_GEMM_BLOCK_COLUMNS;
-    return params->m <= KILN_GEMM_ROWS ? &module->kernels[KERNEL_gemm_rows] : NULL;
+    return (rows_kernel){params->m <= KILN_GEMM_ROWS ? &module->kernels[KERNEL_gemm_rows] : NULL,
+                         KILN_GEMM_BLOCK_COLUMNS, 0};
 }
 
-static kiln_status launch_rows(kiln_stream *stream, const kiln_kernel *kernel, uint32_t columns,
-                               const kiln_gemm_args *args, const char *name) {
+/* The warps of a block: as many as let all blocks be on the device at once, or the kernel's own number where it has no
+ * room for all of them; each has a part of k. */
+static uint32_t rows_warps(const rows_kernel *few, uint64_t blocks, int64_t k) {
+    const uint64_t multiprocessors = (uint64_t)few->kernel->device->info.multiprocessors;
+    const uint64_t each = (blocks + multiprocessors - 1) / multiprocessors; /* of a multiprocessor */
+    uint32_t warps = ROWS_WARPS_MOST;
+    while (warps > ROWS_WARPS_LEAST && each * warps > few->resident)
+        warps /= 2;
+    if (each * warps > few->resident) warps = few->kernel->info.tile[2] / ROWS_WARP_DEPTH;
+    while (warps > ROWS_WARPS_LEAST && warps * ROWS_WARP_DEPTH > k)
+        warps /= 2;
+    return warps;
+}
+
+static kiln_status launch_rows(kiln_stream *stream, const rows_kernel *few, const kiln_gemm_args *args,
+                               const char *name) {
+    const uint64_t tiles = tiles_of(args->n, few->columns);
     kiln_launch_config config;
-    KILN__TRY(kiln__grid(name, tiles_of(args->n, columns), args->batch, &config));
-    return kiln__operator_launch(stream, kernel, &config, args, sizeof *args);
+    KILN__TRY(kiln__grid(name, tiles, args->batch, &config));
+    if (few->resident) {
+        const uint32_t warps = rows_warps(few, tiles * args->batch, args->k);
+        config.block[0] = warps * KILN_SUBGROUP;
+        config.dynamic_shared_bytes =
+            warps * few->columns * few->kernel->info.tile[0] * (uint32_t)sizeof(float); /* their sums */
+    }
+    return kiln__operator_launch(stream, few->kernel, &config, args, sizeof *args);
 }
 
 static kiln_status launch_tiles(kiln_stream *stream, const kiln_kernel *kernels, const kiln_gemm_args *args,
@@ -213,10 +241,9 @@ static kiln_status gemm(kiln_stream *stream, const kiln_gemm_params *params, siz
     matmul_plan way;
     const matmul_sizes sizes = sizes_of(params);
     KILN__TRY(kiln__operator_require(stream, KILN__OPERATOR_gemm, part, &kiln__bundle_gemm, &module));
-    uint32_t columns;
-    const kiln_kernel *few = rows_kernel(params, module, args.wide, &columns);
-    if (few) kiln__plan_take(few, "is for so few rows");
-    if (few) return launch_rows(stream, few, columns, &args, name);
+    const rows_kernel few = rows_kernel_of(params, module, args.wide);
+    if (few.kernel) kiln__plan_take(few.kernel, "is for so few rows");
+    if (few.kernel) return launch_rows(stream, &few, &args, name);
     KILN__TRY(choose_plan(&args, params, module, size_log2, name, &way));
     return launch_tiles(stream, module->kernels, &args, &sizes, &way, size_log2, name);
 }

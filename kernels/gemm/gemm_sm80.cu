@@ -10,7 +10,7 @@ KILN_TUNED_PARTS(f16 bf16)
 KILN_SHAPE(gemm_mma_large, 128, 256, 64, 49152, 100)
 KILN_SHAPE(gemm_mma_small, 64, 128, 64, 24576, 70)
 KILN_SHAPE(gemm_mma_rows_8, 8, 16, 1024, 0, 100)
-KILN_SHAPE(gemm_mma_rows_16, 16, 32, 512, 0, 100)
+KILN_SHAPE(gemm_mma_rows_16, 16, 16, 512, 0, 100)
 
 KILN_INLINE void load_fragment(uint32_t *words, uint32_t shared) {
     kiln_sm80_ldmatrix_x4(words, shared);

@@ -167,9 +167,10 @@ static void test_gemm_chooses_by_sizes(void **state) {
         const char *kernel;
         uint32_t blocks, launches; /* blocks 0: of no account */
     } rows[] = {
-        {1, 8192, 8192, 0, 0, "kiln_gemm_rows_bf16", 0, 1},
-        {8, 8192, 8192, 0, 0, "kiln_gemm_mma_rows_8_bf16", 0, 1},
-        {16, 8192, 8192, 0, 0, "kiln_gemm_mma_rows_16_bf16", 0, 1},
+        {1, 8192, 8192, 0, 0, "kiln_gemm_mma_rows_8_bf16", 512, 1},
+        {8, 8192, 8192, 0, 0, "kiln_gemm_mma_rows_8_bf16", 512, 1},
+        {16, 8192, 8192, 0, 0, "kiln_gemm_mma_rows_16_bf16", 512, 1},
+        {8, 8192, 8193, 0, 0, "kiln_gemm_rows_bf16", 0, 1},
         {128, 8192, 8192, 0, 0, "kiln_gemm_wgmma_small_bf16", 128, 1},
         {1024, 1024, 1024, 0, 0, "kiln_gemm_wgmma_small_bf16", 128, 1},
         {2048, 2048, 2048, 0, 0, "kiln_gemm_wgmma_medium_bf16", MULTIPROCESSORS, 1},
@@ -207,6 +208,38 @@ static void test_gemm_chooses_by_sizes(void **state) {
         if (strcmp(seen.kernel, rows[i].kernel) != 0) fail_msg("row %zu: %s", i, seen.kernel);
         if (rows[i].blocks) assert_int_equal(seen.grid[0] * seen.grid[1] * seen.grid[2], rows[i].blocks);
         if (strstr(seen.kernel, "wgmma")) assert_int_equal(seen.group[0], 384);
+    }
+    kiln_memory_free(device, memory);
+    kiln_stream_close(&stream);
+    kiln_device_close(device);
+}
+
+/* The warps of blocks for few rows: as many as let all blocks be there at once; and no more than k has parts for. */
+static void test_gemm_gives_few_rows_warps(void **state) {
+    (void)state;
+    static const struct {
+        int64_t m, n, k;
+        uint32_t warps;
+    } rows[] = {
+        {1, 1280, 8192, 16}, {1, 1280, 1024, 8},  {1, 1280, 128, 4},    {8, 4096, 4096, 8},
+        {8, 6144, 4096, 8},  {8, 8192, 8192, 4},  {8, 28672, 8192, 8},  {16, 1280, 8192, 16},
+        {16, 4096, 4096, 8}, {16, 6144, 4096, 4}, {16, 28672, 8192, 4},
+    };
+    kiln_device *device = fixture_open(ON_SM_90);
+    kiln_stream stream;
+    void *memory;
+    assert_ok(kiln_stream_open(device, 0, &stream));
+    assert_ok(kiln_memory_alloc(device, TENSOR_BYTES, &memory));
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        kiln_gemm_params params = {.d = memory, .a = memory, .b = memory, .batch = 1};
+        params.m = rows[i].m;
+        params.n = rows[i].n;
+        params.k = rows[i].k;
+        sim.reset();
+        assert_ok(kiln_gemm_bf16(&stream, &params));
+        static sim_launch seen;
+        assert_true(sim.launch(0, &seen));
+        if (seen.group[0] != 32 * rows[i].warps) fail_msg("row %zu: %u threads", i, seen.group[0]);
     }
     kiln_memory_free(device, memory);
     kiln_stream_close(&stream);
@@ -266,9 +299,9 @@ static void test_gemm_fp8_chooses_by_sizes(void **state) {
 int main(int argc, char **argv) {
     (void)argc;
     fixture_start(argv, devices);
-    const struct CMUnitTest tests[] = {fixture_test(test_every_operator_loads_on_every_architecture),
-                                       fixture_test(test_every_operator_can_be_captured),
-                                       fixture_test(test_gemm_chooses_by_sizes),
-                                       fixture_test(test_gemm_fp8_chooses_by_sizes)};
+    const struct CMUnitTest tests[] = {
+        fixture_test(test_every_operator_loads_on_every_architecture),
+        fixture_test(test_every_operator_can_be_captured), fixture_test(test_gemm_chooses_by_sizes),
+        fixture_test(test_gemm_gives_few_rows_warps), fixture_test(test_gemm_fp8_chooses_by_sizes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
