@@ -57,6 +57,12 @@ static double flush_exact(sim_format format, double value) {
     return fabs(value) < (format == SIM_f16 ? 0x1p-14 : 0x1p-126) ? copysign(0, value) : value;
 }
 
+/* A product that is less than half of the last place of what it is added to is no more than a sticky bit beside that,
+ * whose own magnitude then counts: an H200 keeps a sum that is rounded to the least normal number. */
+static bool is_sticky(sim_format format, double product, double addend) {
+    return fabs(product) < fabs(addend) * (format == SIM_f16 ? 0x1p-11 : format == SIM_f32 ? 0x1p-24 : 0x1p-8);
+}
+
 static uint32_t flush(sim_format format, uint32_t bits) {
     return (bits & ~sign_of(format)) < least_normal(format) ? bits & sign_of(format) : bits;
 }
@@ -314,7 +320,8 @@ static double choose(const ptx_op *op, double a, double b) {
     return op->mode & MODE_XORSIGN ? copysign(result, negative ? -1 : 1) : result;
 }
 
-/* The NaN with which a tensor copy fills what lies outside, of 16 bits; an fma.oob that has it as an operand is 0. */
+/* The NaN with which a tensor copy fills what lies outside, of 16 bits; an fma.oob that has it as a factor is 0,
+ * and NaN where it is what the product is added to (recorded on an H200). */
 static bool is_oob(const void *array, uint32_t index) {
     return ((const uint16_t *)array)[index] == 0x7ff7;
 }
@@ -336,8 +343,9 @@ static void run_narrow(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
                             : operation == MUL ? a * b
                             : operation == FMA ? sum(a * b, c, rounding)
                                                : choose(op, a, b);
-            if (op->flags & PTX_F_FTZ) result = flush_exact(format, result);
-            if (op->mode & MODE_OOB && (is_oob(first, i) || is_oob(second, i) || is_oob(third, i))) result = 0;
+            if (op->flags & PTX_F_FTZ && !(operation == FMA && is_sticky(format, a * b, c)))
+                result = flush_exact(format, result);
+            if (op->mode & MODE_OOB && (is_oob(first, i) || is_oob(second, i))) result = 0;
             ptx_element_set(d, format, i, ptx_narrow_store(format, result, rounding, op->flags));
         }
     });

@@ -1,11 +1,10 @@
 /* Single instructions that were recorded on a device (ptx_record.h), replayed on the interpreter: the files that are
- * named, or those of tests/sim/recorded/h100/kernels. A kind of instruction is equal if each of its results is: in
+ * named, as kernels_test.sh names them. A kind of instruction is equal if each of its results is: in
  * every bit, but for those of NaN, or as near as the ISA promises of approximations. */
 #include "tests/sim/ptx/warp/ptx_warp.h"
 #include "tests/sim/tests/ptx/ptx_record.h"
 #include "tests/sim/tests/ptx/ptx_verdict.h"
 #include "tests/sim/tests/recorded/truth.h"
-#include <glob.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -110,6 +109,7 @@ static void replay(const char *path) {
 
 static void the_interpreter_does_as_was_recorded(void **state) {
     (void)state;
+    if (!path_count) skip();
     for (int i = 0; i < path_count; i++)
         replay(paths[i]);
     uint64_t kinds = verdict_kinds(), different = verdict_kinds_with(VERDICT_DIFFERENT);
@@ -119,15 +119,8 @@ static void the_interpreter_does_as_was_recorded(void **state) {
 }
 
 int main(int argc, char **argv) {
-    glob_t found = {0};
     paths = argv + 1;
     path_count = argc - 1;
-    if (!path_count && glob(TRUTH_FOLDER "/kernels/*.kernels", 0, NULL, &found) == 0) {
-        paths = found.gl_pathv;
-        path_count = (int)found.gl_pathc;
-    }
     const struct CMUnitTest tests[] = {cmocka_unit_test(the_interpreter_does_as_was_recorded)};
-    int failed = cmocka_run_group_tests_name("kernels", tests, NULL, NULL);
-    globfree(&found);
-    return failed;
+    return cmocka_run_group_tests_name("kernels", tests, NULL, NULL);
 }
