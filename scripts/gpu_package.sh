@@ -1,7 +1,7 @@
 #!/bin/bash
 # Packs what `make check-gpu` and `make bench-gpu` run, as it was built, and the bench of a model and the tuning of kernels, for
-# a machine with a GPU and without compilers: BUILD/kiln-gpu.tar.xz, with the scripts check-gpu, bench-gpu, bench-llama and
-# tune-gpu in it. The processor and the C library must be such as
+# a machine with a GPU and without compilers: BUILD/kiln-gpu.tar.xz, with the scripts check-gpu, bench-gpu, bench-graphs,
+# bench-llama and tune-gpu in it. The processor and the C library must be such as
 # here or newer. docs/real-gpu.md
 #   gpu_package.sh BUILD MODEL_DIR
 set -euo pipefail
@@ -15,7 +15,10 @@ mkdir -p "$package"/{build,lib,models}
 # What is under the build's folder is under build there, without symbols.
 (cd "$build" && cp --parents kiln tests/run examples/llama bench/gpu_copy tests/ops/*_test tests/ops-ptx/*_test tests/sim/tests/ptx/*_test "$package/build")
 find "$package/build" -type f -exec strip {} +
-cp --parents tests/tap.sh tests/gpu/* tests/sim/tests/operators/operators.sh scripts/story.sh scripts/bench_{gpu,torch,llama_torch}.py \
+cp "$build/libkiln.so.0" "$package/build"
+cp -r --parents loader/bindings/python/kiln "$package"
+cp "$build"/python/*.so "$package/loader/bindings/python/kiln" 2>/dev/null || true # fast calls, where Python's headers are
+cp --parents tests/tap.sh tests/gpu/* tests/sim/tests/operators/operators.sh scripts/story.sh scripts/bench_{gpu,torch,graphs,cases,llama_torch}.py \
     scripts/{llama_shapes,tune_gpu}.py docs/examples/llama/{story.txt,bench_shapes.def} "$package"
 cp "$models"/{stories260K.bin,tok512.bin} "$package/models" 2>/dev/null || echo "gpu_package: no model in $models: no story" >&2
 
@@ -37,6 +40,13 @@ cat >"$package/bench-gpu" <<'END'
 # scripts/bench_gpu.py with its options: ./bench-gpu --device cuda:0 --out h200.json
 cd "$(dirname "$0")" && exec python3 scripts/bench_gpu.py build "$@"
 END
+cat >"$package/bench-graphs" <<'END'
+#!/bin/bash
+# scripts/bench_graphs.py with its options: ./bench-graphs --out graphs.json
+cd "$(dirname "$0")" || exit 1
+export PYTHONPATH=$PWD/loader/bindings/python KILN_LIBRARY=$PWD/build/libkiln.so.0
+exec python3 scripts/bench_graphs.py "$@"
+END
 cat >"$package/bench-llama" <<'END'
 #!/bin/bash
 # A model of random weights, beside the same in PyTorch where python3 has it: ./bench-llama --shape llama3-8b --batch 1,16,64 --out
@@ -53,7 +63,7 @@ cat >"$package/tune-gpu" <<'END'
 # scripts/tune_gpu.py with its options, at most nine minutes; again, it goes on: ./tune-gpu --device cuda:0 --out tune.json
 cd "$(dirname "$0")" && exec python3 scripts/tune_gpu.py build "$@"
 END
-chmod +x "$package"/{check,bench,tune}-gpu "$package/bench-llama"
+chmod +x "$package"/{check,bench,tune}-gpu "$package"/bench-{graphs,llama}
 
 XZ_OPT='-T1 -3 --lzma2=preset=3,dict=64MiB' tar -C "$work" -cJf "$build/kiln-gpu.tar.xz" kiln-gpu
 echo "$build/kiln-gpu.tar.xz: $(du -h "$build/kiln-gpu.tar.xz" | cut -f1)"

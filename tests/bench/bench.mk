@@ -36,7 +36,7 @@ $(OUT)/bench/ptx_speed: $(patsubst %.c,$(OBJ)/%.o,$(PTX_SOURCES) $(SIM_ARITHMETI
 
 $(OUT)/bench/gpu_copy: $(filter-out %/main.o,$(CLI_OBJECTS))
 
-.PHONY: bench bench-programs bench-cpu bench-gpu
+.PHONY: bench bench-programs bench-cpu bench-gpu bench-graphs
 bench-programs: $(BENCHES) $(NULL_DRIVERS) $(OUT)/kiln ## build what bench runs, and measure nothing
 bench-cpu: bench-programs ## the CPU kernels on one core and two: against memory, OpenBLAS and a model in plain C
 	@$(OUT)/bench/cpu_ops_bench
@@ -48,6 +48,12 @@ bench-gpu: ## operators on a GPU of this machine, against copies and PyTorch in 
 	@scripts/deps.sh gpu
 	@$(SUBMAKE) all $(OUT)/bench/gpu_copy
 	@scripts/bench_gpu.py $(OUT) $(BENCH_GPU)
+## BENCH_GRAPHS: options of bench-graphs: make bench-graphs BENCH_GRAPHS="--only gemm,mha"
+BENCH_GRAPHS ?=
+bench-graphs: ## operators as CUDA graphs beside PyTorch on the same tensors, compared with it first: docs/real-gpu.md
+	@scripts/deps.sh gpu
+	@$(SUBMAKE) all $(PYTHON_OBJECTS)
+	@PYTHONPATH=$(PYTHON_BINDING) KILN_LIBRARY=$(CURDIR)/$(OUT)/libkiln.so.0 $(PYTHON) scripts/bench_graphs.py $(BENCH_GRAPHS)
 bench: ## instructions of a launch, first use, selection, CPU kernels, interpreters, a clean build; wants config=release
 	@scripts/deps.sh bench
 	@$(SUBMAKE) bench-programs

@@ -71,4 +71,10 @@ for test in convert jax torch; do
         fi
     done
 done
+if installed torch; then
+    check "python: the calls that bench-graphs times agree with PyTorch" env PYTHONPATH="$KILN_SCRATCH/packages" KILN_LIBRARY='' \
+        "$python" scripts/bench_graphs.py --dry-run
+else
+    skip "python: the calls that bench-graphs times agree with PyTorch" "torch is not installed"
+fi
 finish
