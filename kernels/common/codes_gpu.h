@@ -193,7 +193,7 @@ KILN_INLINE void kiln_eight_put_4(const kiln_codes_args *args, kiln_codes_place 
                                   uint32_t count, float encode) {
     float greatest = kiln_eights_greatest(kiln_eight_greatest(values, 0.0f), 2);
     uint32_t scale = p.inside ? kiln_nvfp4_scale_of(greatest, encode) : 0u;
-    float factor = kiln_nvfp4_factor(scale, encode);
+    float factor = kiln_nvfp4_factor_of(scale, encode);
     KILN_UNROLL
     for (int i = 0; i < KILN_EIGHT; i++)
         values[i] *= factor;

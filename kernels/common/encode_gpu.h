@@ -3,19 +3,18 @@
 #ifndef KILN_KERNELS_COMMON_ENCODE_GPU_H
 #define KILN_KERNELS_COMMON_ENCODE_GPU_H
 
+#include "kernels/common/float_bits.h"
 #include "kernels/common/minimum.h"
 #include "kernels/common/nvfp4_scale.h"
 
-/* The byte of that number, the lowest being 0, of each of four words, of which `step` says how far apart they are. */
-KILN_INLINE uint32_t kiln_bytes_of(const uint32_t *words, uint32_t step, uint32_t number) {
+/* The lowest byte of each of four words, of which `step` says how far apart they are. */
+KILN_INLINE uint32_t kiln_lowest_bytes(const uint32_t *words, uint32_t step) {
 #if defined(__CUDACC__)
-    uint32_t pair = number | (4 + number) << 4;
-    return __byte_perm(__byte_perm(words[0], words[step], pair), __byte_perm(words[2 * step], words[3 * step], pair),
-                       0x5410);
+    return __byte_perm(__byte_perm(words[0], words[step], 0x0040),
+                       __byte_perm(words[2 * step], words[3 * step], 0x0040), 0x5410);
 #else
-    uint32_t pair = number | (4 + number) << 8;
-    return __builtin_amdgcn_perm(__builtin_amdgcn_perm(words[3 * step], words[2 * step], pair),
-                                 __builtin_amdgcn_perm(words[step], words[0], pair), 0x05040100u);
+    return __builtin_amdgcn_perm(__builtin_amdgcn_perm(words[3 * step], words[2 * step], 0x0400u),
+                                 __builtin_amdgcn_perm(words[step], words[0], 0x0400u), 0x05040100u);
 #endif
 }
 
@@ -28,6 +27,16 @@ KILN_INLINE bool kiln_any_nan(const float *values) {
     return found;
 }
 
+/* The steps from 0 of a magnitude that is rounded to the numbers of a float with so many bits of fraction, and its
+ * power of two, at least that of the least exponent. Adding 2^(23 - fraction_bits) times the power rounds the magnitude
+ * to the spacing around it, and the sum's low bits count these steps from 0 and `further` ones; each further exponent
+ * has 2^fraction_bits more, of which the caller makes the exponent's bias with `further`. */
+KILN_INLINE uint32_t kiln_steps(float magnitude, float least, uint32_t fraction_bits, uint32_t further) {
+    const float one = (float)(1u << (23 - fraction_bits)) + (float)further / (float)(1u << fraction_bits);
+    float power = kiln_float_and(kiln_fast_max(magnitude, least), 0x7f800000u);
+    return kiln_bits(KILN_FMA(power, one, magnitude)) + kiln_float_shr(power, 23 - fraction_bits);
+}
+
 /* kiln_nvfp4_scale without a division: the quotient by 6, from the rounded sixth and its remainder, is that of IEEE
  * arithmetic for every magnitude whose scale is not 0. */
 KILN_INLINE uint32_t kiln_nvfp4_scale_of(float greatest, float encode) {
@@ -35,7 +44,14 @@ KILN_INLINE uint32_t kiln_nvfp4_scale_of(float greatest, float encode) {
     float quotient = greatest * sixth;
     quotient = KILN_FMA(KILN_FMA(-KILN_E2M1_GREATEST, quotient, greatest), sixth, quotient);
     float scale = (greatest < KILN_INFINITY ? quotient : greatest) * encode;
-    return kiln_small_float_encode(kiln_bits(scale), 3, 7, KILN_E4M3_GREATEST);
+    return kiln_steps(kiln_fast_min(scale, KILN_E4M3_GREATEST), 0x1p-6f, 3, 56) & 0xffu;
+}
+
+/* kiln_nvfp4_factor: the scale's bits, moved to the places of f32's, are the number times a power of two. */
+KILN_INLINE float kiln_nvfp4_factor_of(uint32_t scale, float encode) {
+    float decode = kiln_float(scale << 20) * 0x1p120f;
+    float factor = encode / (scale ? decode : 1.0f);
+    return scale ? factor : 0.0f;
 }
 
 /* Eight codes of a byte, the first in the lowest byte. */
@@ -45,7 +61,7 @@ typedef struct kiln_eight_bytes {
 
 /* The int8 codes of eight values, limited to [-bound, bound]. bound: at most 127. */
 KILN_INLINE kiln_eight_bytes kiln_int8_eight(float *values, float bound) {
-    uint32_t sums[8];
+    float sums[8];
     if (kiln_any_nan(values)) {
         KILN_UNROLL
         for (int i = 0; i < 8; i++)
@@ -53,48 +69,38 @@ KILN_INLINE kiln_eight_bytes kiln_int8_eight(float *values, float bound) {
     }
     KILN_UNROLL
     for (int i = 0; i < 8; i++) /* the sum's low bits are the integer */
-        sums[i] = kiln_bits(kiln_fast_clamp(values[i], bound) + 0x1.8p23f);
-    return {{kiln_bytes_of(sums, 1, 0), kiln_bytes_of(sums + 4, 1, 0)}};
+        sums[i] = kiln_fast_clamp(values[i], bound) + 0x1.8p23f;
+    return {{kiln_float_bytes(sums, 1, 0), kiln_float_bytes(sums + 4, 1, 0)}};
 }
 
-/* The E4M3 codes of eight values, limited to [-bound, bound]. bound: from 1 to 448.
- *
- * Adding 2^20 times a magnitude's power of two rounds the magnitude to eighths of that power; the sum's low bits count
- * them, and each further exponent has eight more. Below 2^-6 the spacing is that above 2^-6. The 56 further eighths are
- * for the exponent's bias. A sign of NaN does not count. */
+/* The E4M3 codes of eight values, limited to [-bound, bound]. bound: from 1 to 448. */
 KILN_INLINE kiln_eight_bytes kiln_e4m3_eight(const float *values, float bound) {
-    uint32_t sums[8], bits[8];
+    uint32_t sums[8];
     KILN_UNROLL
-    for (int i = 0; i < 8; i++) {
-        float magnitude = kiln_fast_min(__builtin_fabsf(values[i]), bound);
-        uint32_t power = kiln_bits(kiln_fast_max(magnitude, 0x1p-6f)) & 0x7f800000u;
-        bits[i] = kiln_bits(values[i]);
-        sums[i] = kiln_bits(KILN_FMA(kiln_float(power), 0x1.00007p20f, magnitude)) + (power >> 20);
-    }
+    for (int i = 0; i < 8; i++)
+        sums[i] = kiln_steps(kiln_fast_min(__builtin_fabsf(values[i]), bound), 0x1p-6f, 3, 56);
+    kiln_eight_bytes codes = {{kiln_lowest_bytes(sums, 1) | (kiln_float_bytes(values, 1, 3) & 0x80808080u),
+                               kiln_lowest_bytes(sums + 4, 1) | (kiln_float_bytes(values + 4, 1, 3) & 0x80808080u)}};
     if (kiln_any_nan(values)) {
         KILN_UNROLL
         for (int i = 0; i < 8; i++) {
-            sums[i] = values[i] == values[i] ? sums[i] : 0x7fu;
-            bits[i] = values[i] == values[i] ? bits[i] : 0u;
+            uint32_t others = ~(0xffu << i % 4 * 8), nan = 0x7fu << i % 4 * 8;
+            if (values[i] != values[i]) codes.words[i / 4] = (codes.words[i / 4] & others) | nan;
         }
     }
-    return {{kiln_bytes_of(sums, 1, 0) | (kiln_bytes_of(bits, 1, 3) & 0x80808080u),
-             kiln_bytes_of(sums + 4, 1, 0) | (kiln_bytes_of(bits + 4, 1, 3) & 0x80808080u)}};
+    return codes;
 }
 
 /* The E2M1 codes of eight products, the first in the lowest bits. */
 KILN_INLINE uint32_t kiln_e2m1_eight(const float *values) {
-#if defined(__CUDACC__) /* a product that is NaN has no sign: kiln_e2m1_of, but for the places of the codes */
-    uint32_t sums[8], bits[8];
+#if defined(__CUDACC__) /* a product that is NaN has no sign */
+    uint32_t sums[8];
     KILN_UNROLL
-    for (int i = 0; i < 8; i++) {
-        float magnitude = kiln_fast_min(__builtin_fabsf(values[i]), KILN_E2M1_GREATEST);
-        uint32_t power = kiln_bits(kiln_fast_max(magnitude, 1.0f)) & 0x7f800000u;
-        bits[i] = kiln_bits(values[i]);
-        sums[i] = kiln_bits(KILN_FMA(kiln_float(power), 0x1.000004p22f, magnitude)) + (power >> 22);
-    }
-    uint32_t even = (kiln_bytes_of(sums, 2, 0) & 0x07070707u) | (kiln_bytes_of(bits, 2, 3) >> 4 & 0x08080808u);
-    uint32_t odd = (kiln_bytes_of(sums + 1, 2, 0) << 4 & 0x70707070u) | (kiln_bytes_of(bits + 1, 2, 3) & 0x80808080u);
+    for (int i = 0; i < 8; i++)
+        sums[i] = kiln_steps(kiln_fast_min(__builtin_fabsf(values[i]), KILN_E2M1_GREATEST), 1.0f, 1, 2);
+    uint32_t even = (kiln_lowest_bytes(sums, 2) & 0x07070707u) | (kiln_float_bytes(values, 2, 3) >> 4 & 0x08080808u);
+    uint32_t odd =
+        (kiln_lowest_bytes(sums + 1, 2) << 4 & 0x70707070u) | (kiln_float_bytes(values + 1, 2, 3) & 0x80808080u);
     return even | odd;
 #else
     uint32_t word = 0;

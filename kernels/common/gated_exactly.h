@@ -14,12 +14,17 @@ KILN_INLINE float kiln_reciprocal_step(float x, float start) {
 
 /* A device's instructions with the same results. NaN may become the bound. */
 #if defined(KILN_PART)
+#include "kernels/common/float_bits.h"
 #include "kernels/common/minimum.h"
 #define KILN_GATED_RECIPROCAL(x) kiln_reciprocal_step(x, kiln_fast_reciprocal(x))
 #define KILN_GATED_MIN(t, bound) kiln_fast_min(t, bound)
+#define KILN_GATED_SHL(x, count) kiln_float_shl(x, count)
+#define KILN_GATED_AND(x, mask)  kiln_float_and(x, mask)
 #else
 #define KILN_GATED_RECIPROCAL(x) (1.0f / (x))
 #define KILN_GATED_MIN(t, bound) ((t) < (bound) ? (t) : (bound))
+#define KILN_GATED_SHL(x, count) kiln_float(kiln_bits(x) << (count))
+#define KILN_GATED_AND(x, mask)  kiln_float(kiln_bits(x) & (mask))
 #endif
 
 /* t P(t^2) of t limited to bound; SiLU's is the limited t itself. */
@@ -43,8 +48,7 @@ KILN_INLINE float kiln_gated_result(float t, float x, float bound) {
     q = KILN_FMA(q, r, 0x1.fffffcp-2f);
     q = KILN_FMA(q, r, -1.0f);
     q = KILN_FMA(q, r, 1.0f);
-    float sum = KILN_FMA(q, kiln_float(kiln_bits(shifted) << 23), 1.0f);
-    sum = kiln_float(kiln_bits(sum) & ~1u);
+    float sum = KILN_GATED_AND(KILN_FMA(q, KILN_GATED_SHL(shifted, 23), 1.0f), ~1u);
     float sigmoid = KILN_GATED_RECIPROCAL(sum), result = t * sigmoid;
     return t < -bound ? -0.0f : result;
 }
