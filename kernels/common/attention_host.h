@@ -11,7 +11,7 @@
 enum {
     KILN__ATTENTION_BLOCKS = 128,
     KILN__ATTENTION_SPLIT_LEAST = 256,
-    KILN__ATTENTION_LONG = 2048, /* keys from which on blocks do one tile of rows each */
+    KILN__ATTENTION_LONG = 2048, /* keys from which on blocks do a tile of rows each where lengths are not known */
     KILN__ATTENTION_SPLITS_MOST = 64,
     KILN__ATTENTION_WIDE_SIZE = 128, /* heads beyond it leave shared memory for half as many rows */
     KILN__ATTENTION_STAGES_MOST = 3,
@@ -338,15 +338,17 @@ static inline kiln_status kiln__attention_launch_mapped(kiln_stream *stream, con
     return kiln__operator_launch(stream, kernel, config, &args, sizeof args);
 }
 
-/* The grid of a kernel whose blocks take tile after tile: one for each multiprocessor where there are few keys, so that
- * copies for the next tile go on while results are written. Where there are many, each has a tile, and the device gives
- * it to the first multiprocessor that is free. */
+/* The grid of a kernel whose blocks take tile after tile: one for each multiprocessor, so that the next tile has begun
+ * when results are written. Where lengths that only the device knows may leave blocks without work, and there are many
+ * keys, each has a tile, and the device gives it to the first multiprocessor that is free. */
 static inline kiln_status kiln__attention_grid_of_many(const char *name, const kiln__attention_plan *way,
-                                                       uint64_t tiles, uint32_t keys, kiln_launch_config *config) {
+                                                       const kiln_attention_args *args, uint64_t tiles,
+                                                       kiln_launch_config *config) {
     KILN__REQUIRE(tiles <= INT32_MAX,
                   "%s: its sizes are too large for one launch: %llu tiles of rows, at most 2^31 - 1", name,
                   (unsigned long long)tiles);
-    const uint64_t most = keys < KILN__ATTENTION_LONG ? way->blocks : KILN_GRID_LIMIT_X;
+    const bool known = !args->cu_seqlens_q && !args->cu_seqlens_k && !args->seqlens_k;
+    const uint64_t most = known || args->split < KILN__ATTENTION_LONG ? way->blocks : KILN_GRID_LIMIT_X;
     return kiln__grid(name, tiles < most ? tiles : most, 1, config);
 }
 
@@ -363,7 +365,7 @@ static inline kiln_status kiln__attention_launch(kiln_stream *stream, const char
     const uint64_t blocks = (uint64_t)args->batch * args->kv_heads * args->splits;
     KILN__TRY(kiln__grid(name, args->row_tiles, blocks, &config));
     if (way->threads > KILN_BLOCK)
-        KILN__TRY(kiln__attention_grid_of_many(name, way, args->row_tiles * blocks, args->split, &config));
+        KILN__TRY(kiln__attention_grid_of_many(name, way, args, args->row_tiles * blocks, &config));
     config.block[0] = way->threads;
     config.dynamic_shared_bytes = way->shared_bytes;
     if (kiln__tensor_map_count(&attend->info))

@@ -2,15 +2,17 @@
 #define ATTEND mha_attend
 #define JOIN   mha_join
 #define PAGED  0
+#include "kernels/arch/sm89.h"
 #include "kernels/common/attention_sm90a.h"
 
 KILN_TUNED_PARTS(f16 bf16)
-KILN_SHAPE(mha_wgmma_64, 128, 64, 128, 84128, 100)
-KILN_SHAPE(mha_wgmma_96, 128, 96, 128, 166048, 100)
-KILN_SHAPE(mha_wgmma_128, 128, 128, 128, 166048, 100)
-KILN_SHAPE(mha_wgmma_256, 128, 256, 64, 198816, 100)
-KILN_SHAPE(mha_wgmma_mask_64, 128, 64, 128, 84128, 100)
-KILN_SHAPE(mha_wgmma_mask_128, 128, 128, 128, 166048, 100)
+KILN_TUNED_ASSEMBLER(12.8.93)
+KILN_SHAPE(mha_wgmma_64, 192, 64, 128, 115136, 100)
+KILN_SHAPE(mha_wgmma_96, 192, 96, 128, 229824, 100)
+KILN_SHAPE(mha_wgmma_128, 128, 128, 128, 197056, 100)
+KILN_SHAPE(mha_wgmma_256, 128, 256, 64, 196952, 100)
+KILN_SHAPE(mha_wgmma_mask_64, 192, 64, 128, 115136, 100)
+KILN_SHAPE(mha_wgmma_mask_128, 128, 128, 128, 197056, 100)
 KILN_SHAPE(mha_decode_128, 16, 128, 128, 69632, 100)
 KILN_SHAPE(mha_decode_256, 16, 256, 64, 67584, 100)
 KILN_TENSOR_MAPS(mha_wgmma_64, 240, 64x1x128, 64x1x128)
@@ -31,31 +33,31 @@ KILN_PROGRAMMATIC(mha_decode_128)
 KILN_PROGRAMMATIC(mha_decode_256)
 
 static_assert(offsetof(kiln_attention_mapped_args, maps) == 240 && KILN_TENSOR_MAP_FITS_SM90(240), "tensor maps");
-static_assert(layout<64, 128>::BYTES == 84128 && layout<96, 128>::BYTES == 166048 &&
-                  layout<128, 128>::BYTES == 166048 && layout<256, 64>::BYTES == 198816,
+static_assert(layout<64, 128>::BYTES == 115136 && layout<96, 128>::BYTES == 229824 &&
+                  layout<128, 128>::BYTES == 197056 && layout<256, 64>::BYTES == 196952,
               "shared memory");
 
-ATTENTION_ENTRY(mha_wgmma_64, kiln_attention_mapped_args) {
+ATTENTION_ENTRY(mha_wgmma_64, kiln_attention_mapped_args, (layout<64, 128>::THREADS)) {
     attend_tiles<64, 128>(args.plain, args.maps);
 }
 
-ATTENTION_ENTRY(mha_wgmma_96, kiln_attention_mapped_args) {
+ATTENTION_ENTRY(mha_wgmma_96, kiln_attention_mapped_args, (layout<96, 128>::THREADS)) {
     attend_tiles<96, 128>(args.plain, args.maps);
 }
 
-ATTENTION_ENTRY(mha_wgmma_128, kiln_attention_mapped_args) {
+ATTENTION_ENTRY(mha_wgmma_128, kiln_attention_mapped_args, (layout<128, 128>::THREADS)) {
     attend_tiles<128, 128>(args.plain, args.maps);
 }
 
-ATTENTION_ENTRY(mha_wgmma_256, kiln_attention_mapped_args) {
+ATTENTION_ENTRY(mha_wgmma_256, kiln_attention_mapped_args, (layout<256, 64>::THREADS)) {
     attend_tiles<256, 64>(args.plain, args.maps);
 }
 
-ATTENTION_ENTRY(mha_wgmma_mask_64, kiln_attention_mapped_args) {
+ATTENTION_ENTRY(mha_wgmma_mask_64, kiln_attention_mapped_args, (layout<64, 128>::THREADS)) {
     attend_tiles<64, 128, true>(args.plain, args.maps);
 }
 
-ATTENTION_ENTRY(mha_wgmma_mask_128, kiln_attention_mapped_args) {
+ATTENTION_ENTRY(mha_wgmma_mask_128, kiln_attention_mapped_args, (layout<128, 128>::THREADS)) {
     attend_tiles<128, 128, true>(args.plain, args.maps);
 }
 

@@ -6,9 +6,9 @@
 #include "kernels/common/attention_sm90a.h"
 
 KILN_TUNED_PARTS(f16 bf16)
-KILN_SHAPE(mha_paged_wgmma_64, 128, 64, 128, 84128, 100)
-KILN_SHAPE(mha_paged_wgmma_128, 128, 128, 128, 166048, 100)
-KILN_SHAPE(mha_paged_wgmma_256, 128, 256, 64, 198816, 100)
+KILN_SHAPE(mha_paged_wgmma_64, 128, 64, 128, 98752, 100)
+KILN_SHAPE(mha_paged_wgmma_128, 128, 128, 128, 197056, 100)
+KILN_SHAPE(mha_paged_wgmma_256, 128, 256, 64, 196952, 100)
 KILN_SHAPE(mha_paged_decode_128, 16, 128, 128, 69632, 100)
 KILN_SHAPE(mha_paged_decode_256, 16, 256, 64, 67584, 100)
 KILN_SHAPE(mha_paged_decode_e4m3_128, 16, 128, 256, 73728, 100)
@@ -21,18 +21,18 @@ KILN_PROGRAMMATIC(mha_paged_decode_128)
 KILN_PROGRAMMATIC(mha_paged_decode_256)
 KILN_PROGRAMMATIC(mha_paged_decode_e4m3_128)
 
-static_assert(layout<64, 128>::BYTES == 84128 && layout<128, 128>::BYTES == 166048 && layout<256, 64>::BYTES == 198816,
+static_assert(layout<64, 128>::BYTES == 98752 && layout<128, 128>::BYTES == 197056 && layout<256, 64>::BYTES == 196952,
               "shared memory");
 
-ATTENTION_ENTRY(mha_paged_wgmma_64, kiln_attention_args) {
+ATTENTION_ENTRY(mha_paged_wgmma_64, kiln_attention_args, (layout<64, 128>::THREADS)) {
     attend_tiles<64, 128>(args, nullptr);
 }
 
-ATTENTION_ENTRY(mha_paged_wgmma_128, kiln_attention_args) {
+ATTENTION_ENTRY(mha_paged_wgmma_128, kiln_attention_args, (layout<128, 128>::THREADS)) {
     attend_tiles<128, 128>(args, nullptr);
 }
 
-ATTENTION_ENTRY(mha_paged_wgmma_256, kiln_attention_args) {
+ATTENTION_ENTRY(mha_paged_wgmma_256, kiln_attention_args, (layout<256, 64>::THREADS)) {
     attend_tiles<256, 64>(args, nullptr);
 }
 
