@@ -91,15 +91,16 @@ static void prefill_reads_each_tile_once(void **state) {
     (void)state;
     static const struct {
         const char *kernel, *wgmma;
-        uint64_t head_dim;
-    } cases[] = {{"mha_prefill_64", "mha_wgmma_64", 64},
-                 {"mha_prefill_96", "mha_wgmma_96", 80},
-                 {"mha_prefill_128", "mha_wgmma_128", 128},
-                 {"mha_prefill_256", "mha_wgmma_256", 136}};
+        uint64_t head_dim, wgmma_rows;
+    } cases[] = {{"mha_prefill_64", "mha_wgmma_64", 64, 192},
+                 {"mha_prefill_96", "mha_wgmma_96", 80, 192},
+                 {"mha_prefill_128", "mha_wgmma_128", 128, ROWS},
+                 {"mha_prefill_256", "mha_wgmma_256", 136, ROWS}};
     enum { KEYS = 256, TILE_KEYS = 64 };
     for (size_t i = 0; i < PRECISIONS * sizeof cases / sizeof *cases; i++) {
         const precision *p = &precisions[i % PRECISIONS];
-        const uint64_t size = cases[i / PRECISIONS].head_dim, rows = 2 * ROWS;
+        const uint64_t size = cases[i / PRECISIONS].head_dim;
+        const uint64_t rows = 2 * (has_wgmma() ? cases[i / PRECISIONS].wgmma_rows : ROWS);
         const char *kernel = has_wgmma() ? cases[i / PRECISIONS].wgmma : cases[i / PRECISIONS].kernel;
         if (!wanted(p) || !has_kernel(p, kernel)) continue;
         const sim_counters c = attend(p, kernel, rows, 1, KEYS, size);
