@@ -111,6 +111,48 @@ static rows_kernel rows_kernel_of(const kiln_gemm_params *params, const kiln_mod
                          KILN_GEMM_BLOCK_COLUMNS, 0};
 }
 
+/* Of the kernels for few rows by wgmma, the one whose clusters have enough blocks for the multiprocessors, as far as
+ * each has some of k to do; NULL if none does the product. */
+static const kiln_kernel *cluster_kernel(const kiln_gemm_params *params, const kiln_module *module, bool wide) {
+    enum { PART_LEAST = 1024 /* of k: joining sums costs as much as 600 of it */ };
+    const kiln_kernel *chosen = NULL;
+    if (!wide || params->tile != KILN_GEMM_TILE_AUTO || !params->k) return NULL;
+    const matmul_sizes sizes = sizes_of(params);
+    const int64_t strides = params->a_stride | params->b_stride | params->a_batch_stride | params->b_batch_stride;
+    const double most = 0.9 * module->device->info.multiprocessors;
+    for (unsigned i = KERNEL_gemm_wgmma_rows_1; i <= KERNEL_gemm_wgmma_rows_4; i++) {
+        const kiln_kernel_info *info = &module->kernels[i].info;
+        const int64_t parts = info->cluster ? info->cluster : 1;
+        const matmul_plan way = {.rows = info->tile[0], .cols = info->tile[1], .cluster = 1};
+        if (info->absent || params->m > (int64_t)info->tile[0] || !is_mapped(&sizes, strides, &way) ||
+            module->device->info.max_shared_bytes < (int32_t)(info->stages * info->stage_bytes))
+            return chosen;
+        if (chosen && params->k < parts * PART_LEAST) break;
+        chosen = &module->kernels[i];
+        if (tile_count(&sizes, &way) * (double)parts >= most) break;
+    }
+    return chosen;
+}
+
+/* A cluster for each tile. */
+static kiln_status launch_clusters(kiln_stream *stream, const kiln_kernel *kernel, const matmul_sizes *sizes,
+                                   const kiln_gemm_args *args) {
+    const kiln_kernel_info *info = &kernel->info;
+    const uint32_t parts = info->cluster ? info->cluster : 1;
+    const uint64_t depth = info->tile[2], steps = tiles_of(args->k, (uint32_t)depth);
+    const kiln_launch_config config = {
+        .grid = {(uint32_t)(tiles_of(args->n, info->tile[1]) * args->batch * parts), 1, 1},
+        .block = {info->max_threads, 1, 1},
+        .dynamic_shared_bytes = info->stages * info->stage_bytes};
+    const kiln__tensor_layout factors[] = {layout_of(args->a, args->m, args->a_stride, args->a_batch_stride, sizes, 1),
+                                           layout_of(args->b, args->n, args->b_stride, args->b_batch_stride, sizes, 1)};
+    kiln_gemm_mapped_args mapped = {.plain = *args};
+    mapped.plain.splits = 1;
+    mapped.plain.split = (uint32_t)((steps + parts - 1) / parts * depth);
+    KILN__TRY(kiln__tensor_maps_encode(kernel, factors, &mapped));
+    return kiln__operator_launch(stream, kernel, &config, &mapped, sizeof mapped);
+}
+
 /* The warps of a block: as many as let all blocks be on the device at once, or the kernel's own number where it has no
  * room for all of them; each has a part of k. */
 static uint32_t rows_warps(const rows_kernel *few, uint64_t blocks, int64_t k) {
@@ -244,6 +286,9 @@ static kiln_status gemm(kiln_stream *stream, const kiln_gemm_params *params, siz
     const rows_kernel few = rows_kernel_of(params, module, args.wide);
     if (few.kernel) kiln__plan_take(few.kernel, "is for so few rows");
     if (few.kernel) return launch_rows(stream, &few, &args, name);
+    const kiln_kernel *cluster = cluster_kernel(params, module, args.wide);
+    if (cluster) kiln__plan_take(cluster, "is for so few rows");
+    if (cluster) return launch_clusters(stream, cluster, &sizes, &args);
     KILN__TRY(choose_plan(&args, params, module, size_log2, name, &way));
     return launch_tiles(stream, module->kernels, &args, &sizes, &way, size_log2, name);
 }
@@ -269,6 +314,7 @@ static kiln_status gemm_workspace(kiln_stream *stream, const kiln_gemm_params *p
     KILN__TRY(kiln__operator_require(stream, KILN__OPERATOR_gemm, part, &kiln__bundle_gemm, &module));
     const matmul_sizes sizes = sizes_of(params);
     for (uint32_t wide = 0; wide <= strides_wide(params, kiln__part_size_log2(part)); wide++) {
+        if (cluster_kernel(params, module, wide)) continue;
         matmul_plan way = plan_of(params, module, kiln__part_size_log2(part), wide, true);
         size_t size;
         KILN__TRY(partials_size(name, &sizes, &way, &size));

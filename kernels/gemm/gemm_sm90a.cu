@@ -1,5 +1,6 @@
-/* gemm for sm_90a, f16 and bf16: tiles by wgmma (gemm_wgmma.h) and the kernels for few rows (gemm_mma_rows.h) where the
- * rows of a and b are 16-byte aligned; beside them the portable ones (gemm_gpu.c) for the rest.
+/* gemm for sm_90a, f16 and bf16: tiles by wgmma (gemm_wgmma.h) and the kernels for few rows (gemm_mma_rows.h,
+ * gemm_wgmma_rows.h) where the rows of a and b are 16-byte aligned; beside them the portable ones (gemm_gpu.c) for the
+ * rest.
  *
  * Test: build/tests/ops/gemm_test. Bench: build/kiln bench gemm */
 #include "kernels/arch/sm90a_programmatic.h"
@@ -19,9 +20,23 @@ KILN_STAGES(gemm_wgmma_small, 8)
 KILN_TENSOR_MAPS(gemm_wgmma_small, 240, 64x128x1, 64x64x1)
 KILN_SHAPE(gemm_mma_rows_8, 8, 16, 1024, 0, 100)
 KILN_SHAPE(gemm_mma_rows_16, 16, 16, 512, 0, 100)
+KILN_SHAPE(gemm_wgmma_rows_1, 64, 64, 64, 16400, 100)
+KILN_STAGES(gemm_wgmma_rows_1, 6)
+KILN_TENSOR_MAPS(gemm_wgmma_rows_1, 240, 64x64x1, 64x64x1)
+KILN_SHAPE(gemm_wgmma_rows_2, 64, 64, 64, 16400, 100)
+KILN_STAGES(gemm_wgmma_rows_2, 6)
+KILN_CLUSTER(gemm_wgmma_rows_2, 2)
+KILN_TENSOR_MAPS(gemm_wgmma_rows_2, 240, 64x64x1, 64x64x1)
+KILN_SHAPE(gemm_wgmma_rows_4, 64, 64, 64, 16400, 100)
+KILN_STAGES(gemm_wgmma_rows_4, 6)
+KILN_CLUSTER(gemm_wgmma_rows_4, 4)
+KILN_TENSOR_MAPS(gemm_wgmma_rows_4, 240, 64x64x1, 64x64x1)
 KILN_PROGRAMMATIC(gemm_wgmma_large)
 KILN_PROGRAMMATIC(gemm_wgmma_medium)
 KILN_PROGRAMMATIC(gemm_wgmma_small)
+KILN_PROGRAMMATIC(gemm_wgmma_rows_1)
+KILN_PROGRAMMATIC(gemm_wgmma_rows_2)
+KILN_PROGRAMMATIC(gemm_wgmma_rows_4)
 KILN_PROGRAMMATIC(gemm_mma_rows_8)
 KILN_PROGRAMMATIC(gemm_mma_rows_16)
 KILN_PROGRAMMATIC(gemm_tiles)
@@ -46,3 +61,4 @@ struct unit {
 };
 
 #include "kernels/gemm/gemm_wgmma.h"
+#include "kernels/gemm/gemm_wgmma_rows.h"

@@ -380,6 +380,27 @@ static void test_few_rows(kiln_stream *stream) {
     }
 }
 
+/* More of few rows, of which the image's kernels by wgmma share k in clusters: each number of blocks, fewer stages than
+ * shared memory holds, and more; columns beyond the last; c, the bias and all activations. */
+static void test_cluster_rows(kiln_stream *stream) {
+    static const int64_t shapes[][3] = {{17, 70, 40},    {64, 64, 384},  {33, 130, 1000}, {50, 200, 2056},
+                                        {20, 129, 2400}, {64, 64, 4096}, {29, 70, 4104},  {40, 24, 4872}};
+    extern const kiln_bundle kiln__bundle_gemm;
+    for (precision p = F16; p < precision_end(); p++) {
+        const bool tuned = harness_has_tuned(stream, &kiln__bundle_gemm, p);
+        for (size_t i = 0; i < (tuned ? sizeof shapes / sizeof *shapes : 1); i++) {
+            const int64_t *sizes = shapes[i];
+            shape s = {.batch = 1, .m = sizes[0], .n = sizes[1], .k = sizes[2], .bias = i % 2, .c = i % 4 == 3};
+            s.batch += i % 4 == 2;
+            s.padding = i % 3 ? 0 : 8;
+            s.activation = (kiln_gemm_activation)(i % (KILN_GEMM_SILU + 1));
+            run(stream, p, s, any_number);
+        }
+        run(stream, p, (shape){.batch = 1, .m = 41, .n = 96, .k = 2048, .exact = true}, small_integer);
+        run(stream, p, (shape){.batch = 1, .m = 18, .n = 20, .k = 4096, .place = 1}, any_number);
+    }
+}
+
 /* Products whose k blocks share. */
 static void test_split(kiln_stream *stream) {
     for (precision p = precision_first(); p < precision_end(); p++) {
@@ -621,6 +642,7 @@ int main(void) {
         on_each_device(test_matrix_units),
         on_each_device(test_tall),
         on_each_device(test_few_rows),
+        on_each_device(test_cluster_rows),
         on_each_device(test_persistent),
         on_each_device(test_rounding),
         on_each_device(test_dot_products),

@@ -177,7 +177,12 @@ static void test_gemm_chooses_by_sizes(void **state) {
         {512, 8192, 8192, 0, 0, "kiln_gemm_wgmma_large_bf16", 128, 1},
         {4096, 4096, 4096, 0, 0, "kiln_gemm_wgmma_large_bf16", MULTIPROCESSORS, 1},
         {8192, 8192, 8192, 0, 0, "kiln_gemm_wgmma_large_bf16", MULTIPROCESSORS, 1},
-        {64, 512, 8192, 0, 0, "kiln_gemm_wgmma_small_bf16", 128, 2},
+        {64, 8192, 8192, 0, 0, "kiln_gemm_wgmma_rows_1_bf16", 128, 1},
+        {17, 4096, 4096, 0, 0, "kiln_gemm_wgmma_rows_2_bf16", 128, 1},
+        {64, 512, 8192, 0, 0, "kiln_gemm_wgmma_rows_4_bf16", 32, 1},
+        {64, 512, 2048, 0, 0, "kiln_gemm_wgmma_rows_2_bf16", 16, 1},
+        {64, 512, 2040, 0, 0, "kiln_gemm_wgmma_rows_1_bf16", 8, 1},
+        {65, 512, 8192, 0, 0, "kiln_gemm_wgmma_small_bf16", 128, 2},
         {4096, 4096, 4096, 4097, 0, "kiln_gemm_tiles_bf16", 0, 1},
         {4096, 4096, 4096, 0, KILN_GEMM_TILE_PORTABLE, "kiln_gemm_tiles_bf16", 0, 1},
         {4096, 4096, 4096, 0, KILN_GEMM_TILE_SMALL, "kiln_gemm_wgmma_small_bf16", MULTIPROCESSORS, 1},
@@ -207,7 +212,7 @@ static void test_gemm_chooses_by_sizes(void **state) {
         assert_true(sim.launch(0, &seen));
         if (strcmp(seen.kernel, rows[i].kernel) != 0) fail_msg("row %zu: %s", i, seen.kernel);
         if (rows[i].blocks) assert_int_equal(seen.grid[0] * seen.grid[1] * seen.grid[2], rows[i].blocks);
-        if (strstr(seen.kernel, "wgmma")) assert_int_equal(seen.group[0], 384);
+        if (strstr(seen.kernel, "wgmma")) assert_int_equal(seen.group[0], strstr(seen.kernel, "rows") ? 160 : 384);
     }
     kiln_memory_free(device, memory);
     kiln_stream_close(&stream);

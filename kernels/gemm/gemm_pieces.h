@@ -1,0 +1,168 @@
+/* The end of a tile of gemm's kernels by wgmma (gemm_wgmma.h, gemm_wgmma_rows.h), piece by piece: matmul_sm90a.h says
+ * which elements a thread has. It adds c and the bias, takes the activation, rounds, and four threads of a row write
+ * whole sectors of it. What is not aligned so, or beyond d's last columns, is written element by element.
+ *
+ * The activation takes the hardware's functions (special.h: an error of 3e-7 in the sigmoid), and no more terms of its
+ * polynomial than it has: with math.h's, which take four times the instructions, tiles of k = 4096 took a sixth longer
+ * on an H200. Pieces of two rows go through it together, and the bias of the next ones is loaded meanwhile: two warps
+ * share a scheduler here, too few to hide what each waits for. */
+#ifndef KILN_KERNELS_GEMM_PIECES_H
+#define KILN_KERNELS_GEMM_PIECES_H
+
+#include "kernels/common/matmul_sm90a.h"
+#include "kernels/gemm/gemm_args.h"
+
+enum : uint32_t { ADDEND_WORDS = PIECE * sizeof(kiln_element) / 4 };
+
+/* Whether pieces can be written, and read of c and of the bias, as they are. */
+KILN_INLINE bool is_aligned(const kiln_gemm_args &args) {
+    uint64_t d = (uint64_t)args.d | (uint64_t)(args.d_stride | args.d_batch_stride) * sizeof(kiln_element);
+    uint64_t c = (uint64_t)args.c | (uint64_t)(args.c_stride | args.c_batch_stride) * sizeof(kiln_element);
+    return !(d % KILN_VECTOR_BYTES) && !(((args.c ? c : 0) | (uint64_t)args.bias) % (2 * sizeof(kiln_element)));
+}
+
+KILN_INLINE kiln_element *row_of(const kiln_gemm_args &args, const work &w, uint32_t row) {
+    return (kiln_element *)args.d + w.batch * args.d_batch_stride + row * args.d_stride;
+}
+
+/* Loads what is added in a piece's columns, of which the first is `col`: zeros beyond the last of n. Values are taken
+ * of it where they are needed, so that nothing waits for the loads before. */
+KILN_INLINE void load_addends(uint32_t *words, const kiln_element *row, uint32_t col, uint32_t n, bool whole) {
+    enum : uint32_t { EACH = 4 / sizeof(kiln_element) }; /* elements of a word */
+    KILN_UNROLL
+    for (uint32_t i = 0; i < PIECE / EACH; i++) {
+        const uint32_t at = col + i * EACH / 2 * 8 + i * EACH % 2;
+        if (whole) {
+            words[i] = *(const uint32_t *)(row + at);
+            continue;
+        }
+        words[i] = at < n ? row[at] : 0;
+        if (EACH == 2 && at + 1 < n) words[i] |= (uint32_t)row[at + 1] << 16;
+    }
+}
+
+KILN_INLINE void take_addends(float *values, const uint32_t *words) {
+#ifdef KILN_PART_f32
+    KILN_UNROLL
+    for (uint32_t i = 0; i < PIECE; i++)
+        values[i] = kiln_float(words[i]);
+#else
+    KILN_UNROLL
+    for (uint32_t i = 0; i < PIECE; i += 2)
+        kiln_pair_values(values + i, words[i / 2]);
+#endif
+}
+
+/* The activation of COUNT numbers whose polynomial has TERMS coefficients. */
+template <uint32_t TERMS, uint32_t COUNT> KILN_INLINE void activate(const kiln_gemm_args &args, float *values) {
+    float powers[TERMS];
+    kiln_powers_of(powers, args.coefficients, TERMS);
+    KILN_UNROLL
+    for (uint32_t i = 0; i < COUNT; i++)
+        values[i] = kiln_fast_gated(values[i], args.bound, powers, TERMS);
+}
+
+/* The bias in a piece's columns, which begin at `first`. */
+KILN_INLINE void load_bias(uint32_t *words, const kiln_gemm_args &args, uint32_t first, bool aligned) {
+    const bool whole = aligned && first + PART_COLS <= (uint32_t)args.n;
+    if (args.bias) load_addends(words, (const kiln_element *)args.bias, first + own_col(), (uint32_t)args.n, whole);
+}
+
+/* Finishes pieces of ROWS rows, 8 apart, in PART_COLS columns from `first` on, and writes them. All lanes of the warp
+ * must call this. */
+template <uint32_t ROWS>
+KILN_INLINE void end_pieces(const kiln_gemm_args &args, float *values, const uint32_t *bias_words, const work &w,
+                            uint32_t row, uint32_t first, bool aligned) {
+    const uint32_t col = first + own_col(), n = (uint32_t)args.n;
+    const bool whole = aligned && first + PART_COLS <= n;
+    float bias[PIECE];
+    take_addends(bias, bias_words);
+    KILN_UNROLL
+    for (uint32_t r = 0; r < ROWS; r++) {
+        const uint32_t at = row + 8 * r;
+        const kiln_element *c = (const kiln_element *)args.c + w.batch * args.c_batch_stride + at * args.c_stride;
+        uint32_t words[ADDEND_WORDS] = {};
+        float addends[PIECE];
+        if (args.c && at < (uint32_t)args.m) load_addends(words, c, col, n, whole);
+        take_addends(addends, words);
+        KILN_UNROLL
+        for (uint32_t i = 0; i < PIECE; i++)
+            values[r * PIECE + i] = KILN_FMA(args.scale, values[r * PIECE + i], addends[i]) + bias[i];
+    }
+    if (args.gated && args.coefficients[2] == 0.0f) /* all but erf's polynomial are so short */
+        activate<2, ROWS * PIECE>(args, values);
+    else if (args.gated)
+        activate<KILN_GEMM_COEFFICIENTS, ROWS * PIECE>(args, values);
+    KILN_UNROLL
+    for (uint32_t r = 0; r < ROWS; r++) {
+        const uint32_t at = row + 8 * r;
+        kiln_element *to = row_of(args, w, at);
+        if (whole) {
+            write_piece(to + first, values + r * PIECE, at < (uint32_t)args.m);
+            continue;
+        }
+        KILN_UNROLL
+        for (uint32_t i = 0; i < PIECE; i++) {
+            const uint32_t place = col + i / 2 * 8 + i % 2;
+            if (at < (uint32_t)args.m && place < n) to[place] = kiln_element_from_f32(values[r * PIECE + i]);
+        }
+    }
+}
+
+/* Writes a piece's sums into the partial ones, where blocks share k. */
+KILN_INLINE void write_partials(const kiln_gemm_args &args, const float *sums, const work &w, uint32_t row,
+                                uint32_t col) {
+    if (row >= (uint32_t)args.m) return;
+    float *to = args.partials;
+    to += ((uint64_t)(w.split * args.batch + w.batch) * (uint64_t)args.m + row) * (uint64_t)args.n;
+    KILN_UNROLL
+    for (uint32_t i = 0; i < PIECE; i++) {
+        uint32_t at = col + i / 2 * 8 + i % 2;
+        if (at < (uint32_t)args.n) to[at] = sums[i];
+    }
+}
+
+/* The end of a tile: a thread's sums of COLS columns of `row` and of the row 8 below it. `bias` has been loaded, of the
+ * first columns. */
+template <uint32_t COLS>
+KILN_INLINE void write_tile(const kiln_gemm_args &args, const float *sums, uint32_t *bias, const work &w, uint32_t row,
+                            bool aligned) {
+    enum : uint32_t { PARTS = COLS / PART_COLS };
+    if (aligned && args.splits == 1 && !args.c && !args.bias && !args.gated && w.col + COLS <= (uint32_t)args.n) {
+        KILN_UNROLL
+        for (uint32_t i = 0; i < 2 * PARTS; i++) {
+            const uint32_t at = row + i % 2 * 8;
+            float piece[PIECE];
+            take_piece(piece, sums, i / 2, i % 2);
+            KILN_UNROLL
+            for (uint32_t j = 0; j < PIECE; j++)
+                piece[j] *= args.scale;
+            write_piece(row_of(args, w, at) + w.col + i / 2 * PART_COLS, piece, at < (uint32_t)args.m);
+        }
+        return;
+    }
+    KILN_LOOP
+    for (uint32_t part = 0; part < PARTS; part++) {
+        const uint32_t first = w.col + part * PART_COLS;
+        float pieces[2 * PIECE];
+        uint32_t next[ADDEND_WORDS] = {};
+        KILN_UNROLL
+        for (uint32_t j = 0; j < PARTS; j++) { /* registers have no index */
+            if (j != part) continue;
+            take_piece(pieces, sums, j, 0);
+            take_piece(pieces + PIECE, sums, j, 1);
+        }
+        if (args.splits > 1) {
+            write_partials(args, pieces, w, row, first + own_col());
+            write_partials(args, pieces + PIECE, w, row + 8, first + own_col());
+            continue;
+        }
+        if (part + 1 < PARTS) load_bias(next, args, first + PART_COLS, aligned); /* comes while this is finished */
+        end_pieces<2>(args, pieces, bias, w, row, first, aligned);
+        KILN_UNROLL
+        for (uint32_t i = 0; i < ADDEND_WORDS; i++)
+            bias[i] = next[i];
+    }
+}
+
+#endif
