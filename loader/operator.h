@@ -25,6 +25,9 @@ static inline kiln_status kiln__operator_launch(kiln_stream *stream, const kiln_
     return kiln_launch(stream, kernel, config, arguments, arguments_size);
 }
 
+/* Whether this kernel, launched on the stream, may begin before the preceding one has ended. */
+bool kiln__operator_overlaps(const kiln_stream *stream, const kiln_kernel *kernel);
+
 /* Whether the device takes a launch of this shape, else KILN_ERROR_INVALID_ARGUMENT under the function's name: for the
  * second launch of a call, before the first one goes out. */
 static inline kiln_status kiln__operator_fits(const kiln_stream *stream, const char *name,

@@ -138,7 +138,7 @@ static kiln_status launch_tiles(kiln_stream *stream, const kiln_kernel *kernels,
     if (kiln__tensor_map_count(&kernel->info)) {
         const kiln__tensor_layout factors[] = {layout_of(args->a, args->m, args->a_stride, 0, sizes, 0),
                                                layout_of(args->b, args->n, args->b_stride, 0, sizes, 0)};
-        kiln_w8a8_mapped_args mapped = {.plain = *args, .fast = fast};
+        kiln_w8a8_mapped_args mapped = {.plain = *args, .fast = fast, .early = kiln__operator_overlaps(stream, kernel)};
         KILN__TRY(launch_mapped(stream, kernel, sizes, way, factors, &mapped, sizeof mapped));
     } else {
         KILN__TRY(kiln__grid(name, tiles_of(args->n, way->cols), (uint64_t)args->tile_rows * args->splits, &config));

@@ -43,6 +43,9 @@ struct w8a8_shape : matmul_shape<1, COLS_, STAGES_, CLUSTER_> {
 KILN_INLINE uint32_t batch_of(const kiln_w8a8_args &) {
     return 1;
 }
+KILN_INLINE bool is_early(const kiln_w8a8_mapped_args &args) {
+    return args.early;
+}
 
 /* ---- Scales ---- */
 

@@ -14,7 +14,7 @@ _Static_assert(offsetof(kiln_gemm_args, gated) + sizeof(matmul_gate) == offsetof
                "activations are copied as they are");
 
 /* For an H100, whose multiprocessors do 1.9e12 products a second: 2 us for a launch, and 8 bytes at 3 TB/s. */
-static const matmul_times times = {.split_least = 512, .last = 600, .join = 4e6, .partial = 5};
+static const matmul_times times = {.split_least = 512, .last = 200, .join = 4e6, .partial = 5};
 
 /* ---- Checks ---- */
 
@@ -61,15 +61,24 @@ static matmul_sizes sizes_of(const kiln_gemm_params *params) {
     return (matmul_sizes){params->batch, params->m, params->n, params->k};
 }
 
+/* Whether the call leaves the choice open or asks for this tile. Of several large ones it then asks for the others
+ * where their columns divide n and those of the widest do not. */
+static bool is_asked(const kiln_gemm_params *params, const matmul_kernel *tuned, const kiln_kernel_info *info) {
+    if (params->tile == KILN_GEMM_TILE_AUTO) return true;
+    if (params->tile != (int32_t)tuned->tile) return false;
+    bool other = tuned->kernel == KERNEL_gemm_wgmma_large_224 || tuned->kernel == KERNEL_gemm_wgmma_large_192;
+    return !other || (!info->absent && params->n % 256 && params->n % info->tile[1] == 0);
+}
+
 /* The kernels with matrix instructions need rows aligned to 16 bytes; those for f32 round elements to TF32. */
 static matmul_plan plan_of(const kiln_gemm_params *params, const kiln_module *module, unsigned size_log2, uint32_t wide,
                            bool may_split) {
     const bool may_use = size_log2 < 2 || params->compute == KILN_GEMM_COMPUTE_TF32;
-    static const matmul_kernel tuned[] = {{KERNEL_gemm_wgmma_large, KILN_GEMM_TILE_LARGE},
-                                          {KERNEL_gemm_wgmma_small, KILN_GEMM_TILE_SMALL},
-                                          {KERNEL_gemm_wgmma_medium, KILN_GEMM_TILE_MEDIUM},
-                                          {KERNEL_gemm_mma_large, KILN_GEMM_TILE_LARGE},
-                                          {KERNEL_gemm_mma_small, KILN_GEMM_TILE_SMALL}};
+    static const matmul_kernel tuned[] = {
+        {KERNEL_gemm_wgmma_large, KILN_GEMM_TILE_LARGE},     {KERNEL_gemm_wgmma_small, KILN_GEMM_TILE_SMALL},
+        {KERNEL_gemm_wgmma_medium, KILN_GEMM_TILE_MEDIUM},   {KERNEL_gemm_wgmma_large_224, KILN_GEMM_TILE_LARGE},
+        {KERNEL_gemm_wgmma_large_192, KILN_GEMM_TILE_LARGE}, {KERNEL_gemm_mma_large, KILN_GEMM_TILE_LARGE},
+        {KERNEL_gemm_mma_small, KILN_GEMM_TILE_SMALL}};
     const matmul_sizes sizes = sizes_of(params);
     const int64_t strides = params->a_stride | params->b_stride | params->a_batch_stride | params->b_batch_stride;
     matmul_plan best = {.kernel = KERNEL_gemm_tiles,
@@ -79,7 +88,7 @@ static matmul_plan plan_of(const kiln_gemm_params *params, const kiln_module *mo
                         .splits = 1,
                         .split = (uint32_t)params->k};
     for (size_t i = 0; wide && may_use && params->k && i < sizeof tuned / sizeof *tuned; i++)
-        if (params->tile == KILN_GEMM_TILE_AUTO || params->tile == (int32_t)tuned[i].tile)
+        if (is_asked(params, &tuned[i], &module->kernels[tuned[i].kernel].info))
             consider(&sizes, strides, &times, module, tuned[i].kernel, may_split, &best);
     if (best.cost == 0)
         kiln__plan_take(&module->kernels[best.kernel],
@@ -146,7 +155,7 @@ static kiln_status launch_clusters(kiln_stream *stream, const kiln_kernel *kerne
         .dynamic_shared_bytes = info->stages * info->stage_bytes};
     const kiln__tensor_layout factors[] = {layout_of(args->a, args->m, args->a_stride, args->a_batch_stride, sizes, 1),
                                            layout_of(args->b, args->n, args->b_stride, args->b_batch_stride, sizes, 1)};
-    kiln_gemm_mapped_args mapped = {.plain = *args};
+    kiln_gemm_mapped_args mapped = {.plain = *args, .early = kiln__operator_overlaps(stream, kernel)};
     mapped.plain.splits = 1;
     mapped.plain.split = (uint32_t)((steps + parts - 1) / parts * depth);
     KILN__TRY(kiln__tensor_maps_encode(kernel, factors, &mapped));
@@ -195,7 +204,7 @@ static kiln_status launch_tiles(kiln_stream *stream, const kiln_kernel *kernels,
             layout_of(args->a, args->m, args->a_stride, args->a_batch_stride, sizes, size_log2),
             layout_of(args->b, args->n, args->b_stride, args->b_batch_stride, sizes, size_log2)};
         factors[0].tf32 = factors[1].tf32 = size_log2 == 2;
-        kiln_gemm_mapped_args mapped = {.plain = *args};
+        kiln_gemm_mapped_args mapped = {.plain = *args, .early = kiln__operator_overlaps(stream, kernel)};
         KILN__TRY(launch_mapped(stream, kernel, sizes, way, factors, &mapped, sizeof mapped));
     } else {
         uint64_t blocks = (uint64_t)args->tile_rows * args->splits * args->batch;

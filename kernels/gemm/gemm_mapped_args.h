@@ -8,7 +8,8 @@
 KILN_ARGS_BEGIN
 typedef struct kiln_gemm_mapped_args {
     kiln_gemm_args plain;
-    uint32_t padding[8];
+    uint32_t early; /* non-zero: the kernel may begin before the preceding one has ended */
+    uint32_t padding[7];
     kiln_tensor_map a; /* [batch, m, k] */
     kiln_tensor_map b; /* [batch, n, k] */
 } kiln_gemm_mapped_args;

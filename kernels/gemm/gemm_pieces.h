@@ -53,13 +53,27 @@ KILN_INLINE void take_addends(float *values, const uint32_t *words) {
 #endif
 }
 
-/* The activation of COUNT numbers whose polynomial has TERMS coefficients. */
-template <uint32_t TERMS, uint32_t COUNT> KILN_INLINE void activate(const kiln_gemm_args &args, float *values) {
-    float powers[TERMS];
-    kiln_powers_of(powers, args.coefficients, TERMS);
+/* kiln_fast_gated where P has two coefficients, none of them negative, or one: t need not be bounded then, since 2^x
+ * ends in 0 and in infinity where the sigmoid does, and but for t < -bound the product with t does too. */
+KILN_INLINE float short_gated(float t, float bound, const float *powers) {
+    float square = fminf(t * t, 0x1p127f); /* times 0 it is to be 0 */
+    float sigmoid = kiln_fast_reciprocal(1.0f + kiln_fast_exp2(t * KILN_FMA(powers[1], square, powers[0])));
+    return t < -bound ? -0.0f : t * sigmoid;
+}
+
+/* The activation of COUNT numbers. All polynomials but that of erf are short. */
+template <uint32_t COUNT> KILN_INLINE void activate(const kiln_gemm_args &args, float *values) {
+    float powers[KILN_GEMM_COEFFICIENTS];
+    kiln_powers_of(powers, args.coefficients, KILN_GEMM_COEFFICIENTS);
+    if (args.coefficients[2] == 0.0f) {
+        KILN_UNROLL
+        for (uint32_t i = 0; i < COUNT; i++)
+            values[i] = short_gated(values[i], args.bound, powers);
+        return;
+    }
     KILN_UNROLL
     for (uint32_t i = 0; i < COUNT; i++)
-        values[i] = kiln_fast_gated(values[i], args.bound, powers, TERMS);
+        values[i] = kiln_fast_gated(values[i], args.bound, powers, KILN_GEMM_COEFFICIENTS);
 }
 
 /* The bias in a piece's columns, which begin at `first`. */
@@ -78,21 +92,22 @@ KILN_INLINE void end_pieces(const kiln_gemm_args &args, float *values, const uin
     float bias[PIECE];
     take_addends(bias, bias_words);
     KILN_UNROLL
-    for (uint32_t r = 0; r < ROWS; r++) {
+    for (uint32_t r = 0; r < ROWS && args.c; r++) {
         const uint32_t at = row + 8 * r;
         const kiln_element *c = (const kiln_element *)args.c + w.batch * args.c_batch_stride + at * args.c_stride;
         uint32_t words[ADDEND_WORDS] = {};
         float addends[PIECE];
-        if (args.c && at < (uint32_t)args.m) load_addends(words, c, col, n, whole);
+        if (at < (uint32_t)args.m) load_addends(words, c, col, n, whole);
         take_addends(addends, words);
         KILN_UNROLL
         for (uint32_t i = 0; i < PIECE; i++)
-            values[r * PIECE + i] = KILN_FMA(args.scale, values[r * PIECE + i], addends[i]) + bias[i];
+            values[r * PIECE + i] = KILN_FMA(args.scale, values[r * PIECE + i], addends[i]);
     }
-    if (args.gated && args.coefficients[2] == 0.0f) /* all but erf's polynomial are so short */
-        activate<2, ROWS * PIECE>(args, values);
-    else if (args.gated)
-        activate<KILN_GEMM_COEFFICIENTS, ROWS * PIECE>(args, values);
+    const float scale = args.c ? 1.0f : args.scale;
+    KILN_UNROLL
+    for (uint32_t i = 0; i < ROWS * PIECE; i++)
+        values[i] = KILN_FMA(scale, values[i], bias[i % PIECE]);
+    if (args.gated) activate<ROWS * PIECE>(args, values);
     KILN_UNROLL
     for (uint32_t r = 0; r < ROWS; r++) {
         const uint32_t at = row + 8 * r;
@@ -122,6 +137,29 @@ KILN_INLINE void write_partials(const kiln_gemm_args &args, const float *sums, c
     }
 }
 
+/* The two pieces of a part. Registers have no index: a jump, and not a choice among all of them for each number. */
+template <uint32_t PARTS> KILN_INLINE void take_pieces(float *pieces, const float *sums, uint32_t part) {
+#define TAKE(number)                                           \
+    case number:                                               \
+        take_piece(pieces, sums, number % PARTS, 0);           \
+        take_piece(pieces + PIECE, sums, number % PARTS, 1);   \
+        asm volatile("" ::: "memory"); /* keeps it a branch */ \
+        break;
+    switch (part) {
+        TAKE(1)
+        TAKE(2)
+        TAKE(3)
+        TAKE(4)
+        TAKE(5)
+        TAKE(6)
+        TAKE(7)
+    default:
+        take_piece(pieces, sums, 0, 0);
+        take_piece(pieces + PIECE, sums, 0, 1);
+    }
+#undef TAKE
+}
+
 /* The end of a tile: a thread's sums of COLS columns of `row` and of the row 8 below it. `bias` has been loaded, of the
  * first columns. */
 template <uint32_t COLS>
@@ -146,12 +184,7 @@ KILN_INLINE void write_tile(const kiln_gemm_args &args, const float *sums, uint3
         const uint32_t first = w.col + part * PART_COLS;
         float pieces[2 * PIECE];
         uint32_t next[ADDEND_WORDS] = {};
-        KILN_UNROLL
-        for (uint32_t j = 0; j < PARTS; j++) { /* registers have no index */
-            if (j != part) continue;
-            take_piece(pieces, sums, j, 0);
-            take_piece(pieces + PIECE, sums, j, 1);
-        }
+        take_pieces<PARTS>(pieces, sums, part);
         if (args.splits > 1) {
             write_partials(args, pieces, w, row, first + own_col());
             write_partials(args, pieces + PIECE, w, row + 8, first + own_col());

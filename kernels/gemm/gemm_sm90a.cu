@@ -4,6 +4,7 @@
  *
  * Test: build/tests/ops/gemm_test. Bench: build/kiln bench gemm */
 #include "kernels/arch/sm90a_programmatic.h"
+#include "kernels/arch/sm90a_widths.h"
 #include "kernels/common/tuned.h"
 #include "kernels/gemm/gemm_mma_rows.h"
 
@@ -12,10 +13,19 @@ KILN_SHAPE(gemm_wgmma_large, 128, 256, 64, 49168, 100)
 KILN_STAGES(gemm_wgmma_large, 4)
 KILN_CLUSTER(gemm_wgmma_large, 2)
 KILN_TENSOR_MAPS(gemm_wgmma_large, 240, 64x128x1, 64x128x1)
-KILN_SHAPE(gemm_wgmma_medium, 128, 128, 64, 32784, 88)
-KILN_STAGES(gemm_wgmma_medium, 6)
-KILN_TENSOR_MAPS(gemm_wgmma_medium, 240, 64x128x1, 64x128x1)
-KILN_SHAPE(gemm_wgmma_small, 128, 64, 64, 24592, 44)
+KILN_SHAPE(gemm_wgmma_large_224, 128, 224, 64, 45072, 98)
+KILN_STAGES(gemm_wgmma_large_224, 5)
+KILN_CLUSTER(gemm_wgmma_large_224, 2)
+KILN_TENSOR_MAPS(gemm_wgmma_large_224, 240, 64x128x1, 64x112x1)
+KILN_SHAPE(gemm_wgmma_large_192, 128, 192, 64, 40976, 98)
+KILN_STAGES(gemm_wgmma_large_192, 5)
+KILN_CLUSTER(gemm_wgmma_large_192, 2)
+KILN_TENSOR_MAPS(gemm_wgmma_large_192, 240, 64x128x1, 64x96x1)
+KILN_SHAPE(gemm_wgmma_medium, 128, 128, 64, 32784, 95)
+KILN_STAGES(gemm_wgmma_medium, 7)
+KILN_CLUSTER(gemm_wgmma_medium, 2)
+KILN_TENSOR_MAPS(gemm_wgmma_medium, 240, 64x128x1, 64x64x1)
+KILN_SHAPE(gemm_wgmma_small, 128, 64, 64, 24592, 52)
 KILN_STAGES(gemm_wgmma_small, 8)
 KILN_TENSOR_MAPS(gemm_wgmma_small, 240, 64x128x1, 64x64x1)
 KILN_SHAPE(gemm_mma_rows_8, 8, 16, 1024, 0, 100)
@@ -32,6 +42,8 @@ KILN_STAGES(gemm_wgmma_rows_4, 6)
 KILN_CLUSTER(gemm_wgmma_rows_4, 4)
 KILN_TENSOR_MAPS(gemm_wgmma_rows_4, 240, 64x64x1, 64x64x1)
 KILN_PROGRAMMATIC(gemm_wgmma_large)
+KILN_PROGRAMMATIC(gemm_wgmma_large_224)
+KILN_PROGRAMMATIC(gemm_wgmma_large_192)
 KILN_PROGRAMMATIC(gemm_wgmma_medium)
 KILN_PROGRAMMATIC(gemm_wgmma_small)
 KILN_PROGRAMMATIC(gemm_wgmma_rows_1)
@@ -44,15 +56,21 @@ KILN_PROGRAMMATIC(gemm_rows)
 KILN_PROGRAMMATIC(gemm_join)
 
 #ifdef KILN_PART_bf16
-#define MULTIPLY(n) kiln_sm90a_wgmma_bf16_n##n<0>(sums, a, b, add)
+#define MULTIPLY(n)      kiln_sm90a_wgmma_bf16_n##n<0>(sums, a, b, add)
+#define MULTIPLY_WIDE(n) kiln_sm90a_wgmma_bf16_n##n(sums, a, b, add)
 #else
-#define MULTIPLY(n) kiln_sm90a_wgmma_f16_n##n<0>(sums, a, b, add)
+#define MULTIPLY(n)      kiln_sm90a_wgmma_f16_n##n<0>(sums, a, b, add)
+#define MULTIPLY_WIDE(n) kiln_sm90a_wgmma_f16_n##n(sums, a, b, add)
 #endif
 
 struct unit {
     template <uint32_t COLS> KILN_INLINE void multiply(float *sums, uint64_t a, uint64_t b, bool add) {
         if constexpr (COLS == 256)
             MULTIPLY(256);
+        else if constexpr (COLS == 224)
+            MULTIPLY_WIDE(224);
+        else if constexpr (COLS == 192)
+            MULTIPLY_WIDE(192);
         else if constexpr (COLS == 128)
             MULTIPLY(128);
         else
@@ -61,4 +79,13 @@ struct unit {
 };
 
 #include "kernels/gemm/gemm_wgmma.h"
+
+MATMUL_ENTRY(gemm_wgmma_large_224, kiln_gemm_mapped_args, 2) {
+    gemm_wgmma<224, 5, 2>(args);
+}
+
+MATMUL_ENTRY(gemm_wgmma_large_192, kiln_gemm_mapped_args, 2) {
+    gemm_wgmma<192, 5, 2>(args);
+}
+
 #include "kernels/gemm/gemm_wgmma_rows.h"

@@ -21,6 +21,9 @@ static_assert(KILN_TENSOR_MAP_FITS_SM90(offsetof(kiln_gemm_mapped_args, a)), "th
 KILN_INLINE uint32_t batch_of(const kiln_gemm_args &args) {
     return args.batch;
 }
+KILN_INLINE bool is_early(const kiln_gemm_mapped_args &args) {
+    return args.early;
+}
 
 template <class S> KILN_INLINE void multiply_tiles(const kiln_gemm_args &args, uint32_t shared, uint32_t rank) {
     const uint32_t count = work_count<S>(args);
@@ -52,8 +55,8 @@ MATMUL_ENTRY(gemm_wgmma_large, kiln_gemm_mapped_args, 2) {
     gemm_wgmma<256, 4, 2>(args);
 }
 
-MATMUL_ENTRY(gemm_wgmma_medium, kiln_gemm_mapped_args, 1) {
-    gemm_wgmma<128, 6, 1>(args);
+MATMUL_ENTRY(gemm_wgmma_medium, kiln_gemm_mapped_args, 2) {
+    gemm_wgmma<128, 7, 2>(args);
 }
 
 MATMUL_ENTRY(gemm_wgmma_small, kiln_gemm_mapped_args, 1) {

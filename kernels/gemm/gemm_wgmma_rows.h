@@ -19,6 +19,7 @@
 #define KILN_KERNELS_GEMM_WGMMA_ROWS_H
 
 #include "kernels/arch/sm90a_cluster.h"
+#include "kernels/arch/sm90a_hints.h"
 #include "kernels/gemm/gemm_mapped_args.h"
 #include "kernels/gemm/gemm_pieces.h"
 
@@ -66,7 +67,7 @@ template <class S> KILN_INLINE void rows_begin(const kiln_gemm_mapped_args &args
     }
     kiln_sm90a_fence_mbarrier_init();
     KILN_LOOP
-    for (uint32_t step = 0; step < w.steps && step < S::STAGES; step++)
+    for (uint32_t step = 0; args.early && step < w.steps && step < S::STAGES; step++)
         kiln_sm90a_prefetch_3d(&args.b, (int32_t)(w.begin + step * S::DEPTH), (int32_t)w.col, (int32_t)w.batch);
 }
 
@@ -78,7 +79,7 @@ template <class S> KILN_INLINE void rows_copy(const kiln_gemm_mapped_args &args,
         const int32_t k = (int32_t)(w.begin + step * S::DEPTH), batch = (int32_t)w.batch;
         kiln_sm90a_mbarrier_wait(shared + S::EMPTY + at.stage * BARRIER_BYTES, at.parity ^ 1);
         kiln_sm90a_mbarrier_arrive_expect_tx(full, S::STAGE_BYTES);
-        kiln_sm90a_copy_3d(to + S::A_BYTES, &args.b, full, k, (int32_t)w.col, batch);
+        kiln_sm90a_copy_3d_once(to + S::A_BYTES, &args.b, full, k, (int32_t)w.col, batch);
         kiln_sm90a_copy_3d(to, &args.a, full, k, 0, batch);
         advance<S>(&at);
     }

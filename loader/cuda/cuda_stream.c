@@ -1,4 +1,5 @@
 #include "loader/cuda/cuda_backend.h"
+#include "loader/operator.h"
 
 kiln_status kiln__cuda_stream_open(kiln_device *device, uint32_t flags, kiln_stream *out_stream) {
     (void)flags; /* events can always be timed */
@@ -27,6 +28,11 @@ kiln_status kiln__cuda_stream_set_programmatic(kiln_stream *stream, bool on) {
     const uintptr_t bits = kiln__cuda_stream_bits(stream) & ~(uintptr_t)KILN__CUDA_STREAM_PROGRAMMATIC;
     stream->state = (void *)(bits | (on ? (uintptr_t)KILN__CUDA_STREAM_PROGRAMMATIC : 0));
     return KILN_OK;
+}
+
+/* Kernels that are programmatic are in images for CUDA alone. */
+bool kiln__operator_overlaps(const kiln_stream *stream, const kiln_kernel *kernel) {
+    return kernel->info.programmatic && kiln__cuda_stream_bits(stream) & KILN__CUDA_STREAM_PROGRAMMATIC;
 }
 
 kiln_status kiln__cuda_stream_capturing(kiln_stream *stream, bool *out_capturing) {

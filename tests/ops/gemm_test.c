@@ -323,6 +323,22 @@ static void test_matrix_units(kiln_stream *stream) {
         }
 }
 
+/* The large tiles of fewer columns, whose numbers divide n: more stages than shared memory holds, with all that a tile
+ * ends with, and one tile of a cluster. */
+static void test_narrower_tiles(kiln_stream *stream) {
+    static const int64_t shapes[][3] = {{130, 192, 520}, {270, 224, 392}, {20, 576, 64}, {90, 448, 72}};
+    for (precision p = F16; p < precision_end(); p++) {
+        if (!kernel_of(stream, p, KILN_GEMM_TILE_LARGE).cluster) continue;
+        for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+            const int64_t *sizes = shapes[i];
+            shape s = {.batch = 1, .m = sizes[0], .n = sizes[1], .k = sizes[2], .bias = i < 2, .c = i == 1};
+            s.activation = i < 2 ? KILN_GEMM_GELU_ERF : KILN_GEMM_NONE;
+            s.tile = KILN_GEMM_TILE_LARGE;
+            run(stream, p, s, any_number);
+        }
+    }
+}
+
 /* Kernels whose blocks do one tile after the other: more stages than shared memory holds; whole tiles, which end by
  * vectors, without anything to add and with all of it; more tiles than blocks and groups of them that are cut off,
  * which take simulated devices long and are asked of one tile in each precision. */
@@ -643,6 +659,7 @@ int main(void) {
         on_each_device(test_tall),
         on_each_device(test_few_rows),
         on_each_device(test_cluster_rows),
+        on_each_device(test_narrower_tiles),
         on_each_device(test_persistent),
         on_each_device(test_rounding),
         on_each_device(test_dot_products),

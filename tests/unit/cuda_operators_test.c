@@ -158,7 +158,7 @@ static void test_every_operator_can_be_captured(void **state) {
 enum { ON_SM_90 = 5, MULTIPROCESSORS = 132 };
 
 /* gemm's kernels on sm_90 by the sizes of a product: few rows by their own kernels; else the tile that was the fastest
- * for prototypes of these kernels on an H100; blocks that share k, where d has few tiles; and by what is asked for. */
+ * on an H200; blocks that share k, where d has few tiles; and by what is asked for. */
 static void test_gemm_chooses_by_sizes(void **state) {
     (void)state;
     static const struct {
@@ -173,7 +173,9 @@ static void test_gemm_chooses_by_sizes(void **state) {
         {8, 8192, 8193, 0, 0, "kiln_gemm_rows_bf16", 0, 1},
         {128, 8192, 8192, 0, 0, "kiln_gemm_wgmma_small_bf16", 128, 1},
         {1024, 1024, 1024, 0, 0, "kiln_gemm_wgmma_small_bf16", 128, 1},
-        {2048, 2048, 2048, 0, 0, "kiln_gemm_wgmma_medium_bf16", MULTIPROCESSORS, 1},
+        {2048, 2048, 2048, 0, 0, "kiln_gemm_wgmma_large_bf16", 128, 1},
+        {1024, 6144, 4096, 0, 0, "kiln_gemm_wgmma_large_192_bf16", MULTIPROCESSORS, 1},
+        {1024, 7168, 8192, 0, 0, "kiln_gemm_wgmma_large_224_bf16", MULTIPROCESSORS, 1},
         {512, 8192, 8192, 0, 0, "kiln_gemm_wgmma_large_bf16", 128, 1},
         {4096, 4096, 4096, 0, 0, "kiln_gemm_wgmma_large_bf16", MULTIPROCESSORS, 1},
         {8192, 8192, 8192, 0, 0, "kiln_gemm_wgmma_large_bf16", MULTIPROCESSORS, 1},
