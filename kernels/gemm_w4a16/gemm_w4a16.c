@@ -91,6 +91,7 @@ typedef struct plan {
     unsigned kernel;
     uint32_t rows, cols;    /* of a tile; rows 0: all of a */
     uint32_t splits, split; /* how many blocks share the k of a tile, and how much of it each has */
+    uint32_t threads;       /* of a block */
     uint32_t shared_bytes;  /* dynamic shared memory */
     double cost;            /* relative to that of other plans */
 } plan;
@@ -122,15 +123,29 @@ static double cost_of(const kiln_gemm_w4a16_params *params, const plan *way, uin
     return cost + (join + partial * (double)params->m * (double)params->n * way->splits) / 100;
 }
 
+/* The plan for few rows of weights in sm80_v1. The warps of a block share k. There are 8 of them, or half as many in
+ * the kernel that has no registers for two such blocks on a multiprocessor, unless each block has one for itself. */
+static plan few_rows_plan_of(const kiln_gemm_w4a16_params *params, const kiln_module *module, unsigned kernel) {
+    const kiln_kernel_info *info = &module->kernels[kernel].info;
+    const uint32_t *tile = info->tile;
+    const bool alone = tiles_of(params->n, tile[1]) <= (uint64_t)module->device->info.multiprocessors;
+    const uint32_t threads = alone || info->max_threads >= 2 * KILN_BLOCK ? KILN_BLOCK : KILN_BLOCK / 2;
+    kiln__plan_take(&module->kernels[kernel], "is for so few rows");
+    return (plan){.kernel = kernel,
+                  .cols = tile[1],
+                  .splits = 1,
+                  .split = (uint32_t)params->k,
+                  .threads = threads,
+                  .shared_bytes = threads / KILN_SUBGROUP * tile[0] * tile[1] * (uint32_t)sizeof(float)};
+}
+
 /* The plan for weights in sm80_v1. */
 static plan packed_plan_of(const kiln_gemm_w4a16_params *params, const kiln_module *module, bool may_split) {
     const uint32_t multiprocessors = (uint32_t)module->device->info.multiprocessors;
     plan best = {.cost = 0};
     for (unsigned i = KERNEL_gemm_w4a16_mma_rows_8; i <= KERNEL_gemm_w4a16_mma_rows_16; i++) {
-        const uint32_t *tile = module->kernels[i].info.tile;
-        if (params->tile != KILN_W4A16_TILE_AUTO || params->m > (int64_t)tile[0]) continue;
-        kiln__plan_take(&module->kernels[i], "is for so few rows");
-        return (plan){.kernel = i, .cols = tile[1], .splits = 1, .split = (uint32_t)params->k};
+        const int64_t rows = module->kernels[i].info.tile[0];
+        if (params->tile == KILN_W4A16_TILE_AUTO && params->m <= rows) return few_rows_plan_of(params, module, i);
     }
     for (unsigned i = KERNEL_gemm_w4a16_mma_64; i <= KERNEL_gemm_w4a16_mma_128; i++) {
         const kiln_kernel_info *info = &module->kernels[i].info;
@@ -140,6 +155,7 @@ static plan packed_plan_of(const kiln_gemm_w4a16_params *params, const kiln_modu
                     .cols = info->tile[1],
                     .splits = 1,
                     .split = (uint32_t)params->k,
+                    .threads = KILN_BLOCK,
                     .shared_bytes = KILN_W4A16_STAGES * info->stage_bytes};
         if (params->tile != KILN_W4A16_TILE_AUTO && params->tile != tile) continue;
         for (int divided = 0; divided <= may_split; divided++) {
@@ -157,10 +173,12 @@ static plan plan_of(const kiln_gemm_w4a16_params *params, const kiln_module *mod
                 .rows = KILN_W4A16_TILE,
                 .cols = KILN_W4A16_TILE,
                 .splits = 1,
-                .split = (uint32_t)params->k};
+                .split = (uint32_t)params->k,
+                .threads = KILN_BLOCK};
     if (params->weight_layout == KILN_W4A16_SM80_V1 && params->k) return packed_plan_of(params, module, may_split);
     if (params->m <= KILN_W4A16_ROWS)
-        way = (plan){.kernel = KERNEL_gemm_w4a16_rows, .cols = KILN_W4A16_BLOCK_COLUMNS, .splits = 1};
+        way = (plan){
+            .kernel = KERNEL_gemm_w4a16_rows, .cols = KILN_W4A16_BLOCK_COLUMNS, .splits = 1, .threads = KILN_BLOCK};
     kiln__plan_take(&module->kernels[way.kernel], way.rows ? "is for weights that are not repacked"
                                                            : "is for so few rows of weights that are not repacked");
     if (way.rows && may_split) divide(params, TILES_BLOCKS, &way);
@@ -188,6 +206,7 @@ static kiln_status launch_plan(kiln_stream *stream, const kiln_kernel *kernels, 
         KILN__TRY(kiln__operator_fits(stream, name, &joining));
     }
     KILN__TRY(kiln__grid(name, tiles_of(args->n, way->cols), blocks, &config));
+    config.block[0] = way->threads;
     config.dynamic_shared_bytes = way->shared_bytes;
     KILN__TRY(kiln__operator_launch(stream, &kernels[way->kernel], &config, args, sizeof *args));
     if (args->splits == 1) return KILN_OK;

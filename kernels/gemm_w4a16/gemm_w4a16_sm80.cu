@@ -8,8 +8,9 @@
  * neighbours, are its fragments of two products: neither factor needs ldmatrix.
  *
  * gemm_w4a16_mma_rows_8 and _16: up to 8 and to 16 rows of a, as when tokens are generated. A block does 32 rows of
- * weights, read once, straight into registers; its 8 warps share k, 128 elements at a time, and add up their sums in
- * shared memory. The next 128 elements of both factors, with their scales, are on their way while these are multiplied.
+ * weights, read once, straight into registers; its 4 or 8 warps share k, 128 elements at a time, and add up their sums
+ * in shared memory. The next 128 elements of both factors, with their scales, are on their way while these are
+ * multiplied; with groups of 32 or 64 the scales are not, and registers are refilled as soon as they are free.
  * Integers are multiplied as they are: a group's sum is multiplied with its scale in f32, and what a zero adds is the
  * sum of a over the group, which products with ones make.
  *
@@ -18,11 +19,21 @@
  * at work. A row of a is 8 vectors of 16 bytes there, in odd rows with their halves exchanged, so that no bank is met
  * twice. Weights become numbers of 16 bits in registers, times the scale and plus the zero with one rounding.
  *
- * Floor: one read of the weights for few rows, 2 m n k operations for many. A prototype of the kernel for few rows read
- * 34.6 MB (8192 x 8192, groups of 128) on an H100 in 14.0 us for 1 row, 14.2 for 8 and 16.0 for 16, where a pure read
- * takes 12.4: two blocks of 32 rows on a multiprocessor, both factors ahead in registers (with a loaded when it is
- * needed it was 15.9 us). Not better there: a by way of shared memory (16.8), a ring of bulk copies (17.8), wgmma
- * (18.5). These kernels are not measured.
+ * Floor: one read of the weights for few rows, 2 m n k operations for many. Prototypes of the kernels for few rows in
+ * bf16 on an H200 (driver 580.159.04, 2026-11-26; CUDA graphs, weights not in L2, groups of 128), in us, with a kernel
+ * that only reads as many bytes; in brackets what they took before scales were asked for ahead and rows that a does not
+ * have were left alone:
+ *
+ *   n x k           reading   1 row         16 rows
+ *   8192 x 8192       9.6     13.7 (15.4)   17.7 (22.9)
+ *   28672 x 8192     29.7     41.7 (48.2)   52.4 (75.7)
+ *   8192 x 28672     29.7     41.0 (47.3)   54.4 (68.2)
+ *   28672 x 4096     15.3     23.0 (26.4)   28.5 (44.3)
+ *   4096 x 4096       3.6      5.6 (6.2)     7.2 (7.8)
+ *
+ * Zeros add 1 to 4 us. Not better there: weights, or both factors, by way of rings of cp.async that each thread
+ * has for itself (8192 x 8192: 15.5 to 17, 18.1), 16 or 64 rows of weights in a block, more warps. On an H100: a by way
+ * of shared memory, a ring of bulk copies, wgmma.
  * Test: build/tests/ops/gemm_w4a16_test. Bench: build/kiln bench gemm_w4a16 --set weight_layout=sm80_v1 */
 #include "kernels/arch/sm80.h"
 #include "kernels/arch/sm80_pairs.h"
@@ -87,7 +98,8 @@ KILN_INLINE void multiply_pairs(kiln_vector *by, kiln_vector factors) {
 enum : uint32_t {
     STEP = 128, /* of k, that a warp does at a time */
     CHUNKS = STEP / CHUNK,
-    BLOCKS = 2, /* of 16 rows of weights */
+    STEP_TILES = STEP / TILE_DEPTH, /* of weights */
+    BLOCKS = 2,                     /* of 16 rows of weights */
     COLS = TILE_ROWS * BLOCKS
 };
 
@@ -97,17 +109,18 @@ struct row_groups {
 };
 
 /* What a warp multiplies at once, with TILES times 8 rows of a. */
-template <uint32_t TILES> struct row_step { kiln_vector a[CHUNKS][TILES], weights[STEP / TILE_DEPTH][BLOCKS]; };
+template <uint32_t TILES> struct row_step { kiln_vector a[CHUNKS][TILES], weights[STEP_TILES][BLOCKS]; };
 
-/* The sums of a block's warps, in shared memory. */
-template <uint32_t TILES> struct row_sums_of { float of[WARPS][TILES][COLS][8]; };
+/* The sums of a warp, in shared memory. */
+template <uint32_t TILES> struct warp_sums { float of[TILES][COLS][8]; };
 
 /* Where a lane reads. */
 template <uint32_t TILES> struct row_sources {
-    const kiln_element *a[TILES]; /* its row of each 8 */
-    const uint8_t *weights;       /* its bytes of the first tile */
-    uint64_t scale;               /* its first row's */
-    uint32_t blocks;              /* that there are */
+    const kiln_element *a[TILES];      /* its row of each 8 */
+    bool present[TILES];               /* whether a has it */
+    const uint8_t *weights;            /* its bytes of the first tile */
+    uint64_t scale;                    /* its first row's */
+    uint64_t next_weights, next_scale; /* steps to the next block: 0 if there is none, and this one is read twice */
 };
 
 template <uint32_t TILES>
@@ -116,32 +129,30 @@ KILN_INLINE void load_row_groups(const kiln_gemm_w4a16_args &args, row_groups *t
     const uint64_t first = from.scale + (k >> args.group_log2) * (uint64_t)args.scale_group_step;
     KILN_UNROLL
     for (uint32_t i = 0; i < 2 * BLOCKS; i++) {
-        const uint64_t at = first + 8 * i * (uint64_t)args.scale_row_step;
-        const bool there = k < (uint32_t)args.k && i / 2 < from.blocks;
+        const uint64_t at = first + i / 2 * from.next_scale + 8 * (i % 2) * (uint64_t)args.scale_row_step;
+        const bool there = k < (uint32_t)args.k;
         to->scales[i] = kiln_sm80_load_u16((const kiln_element *)args.scales + at, there);
         to->zeros[i] = kiln_sm80_load_u16((const kiln_element *)args.zeros + at, there && args.zeros);
     }
 }
 
-/* Elements from k on; zeros from the end on, which is a multiple of a tile's depth. */
+/* Of a step from k on, the elements that a tile of weights has; zeros from the end on, which is a multiple of its
+ * depth.
+ */
 template <uint32_t TILES>
-KILN_INLINE void load_row_step(const kiln_gemm_w4a16_args &args, row_step<TILES> *to, const row_sources<TILES> &from,
-                               uint32_t k) {
-    const uint64_t block_bytes = (uint64_t)args.k / TILE_DEPTH * TILE_BYTES;
+KILN_INLINE void load_row_tile(const kiln_gemm_w4a16_args &args, row_step<TILES> *to, const row_sources<TILES> &from,
+                               uint32_t k, uint32_t tile) {
+    const uint32_t at = k + tile * TILE_DEPTH;
+    const uint8_t *first = from.weights + at / TILE_DEPTH * (uint64_t)TILE_BYTES;
     KILN_UNROLL
-    for (uint32_t tile = 0; tile < STEP / TILE_DEPTH; tile++) {
-        const uint32_t at = k + tile * TILE_DEPTH;
-        const uint8_t *first = from.weights + at / TILE_DEPTH * (uint64_t)TILE_BYTES;
-        KILN_UNROLL
-        for (uint32_t b = 0; b < BLOCKS; b++)
-            kiln_sm80_load_v4(to->weights[tile][b].words, first + b * block_bytes,
-                              at < (uint32_t)args.k && b < from.blocks);
-    }
+    for (uint32_t b = 0; b < BLOCKS; b++)
+        kiln_sm80_load_v4(to->weights[tile][b].words, first + b * from.next_weights, at < (uint32_t)args.k);
     KILN_UNROLL
-    for (uint32_t c = 0; c < CHUNKS; c++) {
+    for (uint32_t c = 0; c < TILE_DEPTH / CHUNK; c++) {
         KILN_UNROLL
         for (uint32_t i = 0; i < TILES; i++)
-            kiln_sm80_load_v4(to->a[c][i].words, from.a[i] + k + c * CHUNK, k + c * CHUNK < (uint32_t)args.k);
+            kiln_sm80_load_v4(to->a[tile * (TILE_DEPTH / CHUNK) + c][i].words, from.a[i] + at + c * CHUNK,
+                              at < (uint32_t)args.k && from.present[i]);
     }
 }
 
@@ -202,35 +213,51 @@ KILN_INLINE void multiply_rows(const kiln_gemm_w4a16_args &args, float (*sums)[T
     const uint64_t block = (uint64_t)kiln_tile() * BLOCKS;
     row_sources<TILES> from;
     KILN_UNROLL
-    for (uint32_t i = 0; i < TILES; i++) { /* beyond the last one: that once more, for nothing */
-        const uint64_t row = lane / 4 + 8 * i, last = (uint64_t)args.m - 1;
-        from.a[i] =
-            (const kiln_element *)args.a + (row < last ? row : last) * (uint64_t)args.a_stride + lane % 4 * KILN_VECTOR;
+    for (uint32_t i = 0; i < TILES; i++) {
+        const uint64_t row = lane / 4 + 8 * i;
+        from.present[i] = row < (uint64_t)args.m;
+        from.a[i] = (const kiln_element *)args.a + (from.present[i] ? row : 0) * (uint64_t)args.a_stride +
+                    lane % 4 * KILN_VECTOR;
     }
-    from.weights = args.weights + block * ((uint64_t)args.k / TILE_DEPTH * TILE_BYTES) + lane * 16;
+    const uint64_t block_bytes = (uint64_t)args.k / TILE_DEPTH * TILE_BYTES;
+    const bool both = (block + 1) * TILE_ROWS < (uint64_t)args.n;
+    from.weights = args.weights + block * block_bytes + lane * 16;
     from.scale = (block * TILE_ROWS + lane / 4) * (uint64_t)args.scale_row_step;
-    from.blocks = (uint32_t)((uint64_t)args.n / TILE_ROWS - block);
+    from.next_weights = both ? block_bytes : 0;
+    from.next_scale = both ? TILE_ROWS * (uint64_t)args.scale_row_step : 0;
 
     row_step<TILES> now, next;
     row_groups groups;
     row_products<TILES> products = {};
-    load_row_step(args, &next, from, first);
+    const uint32_t step = blockDim.x / 32 * STEP;
+    KILN_UNROLL
+    for (uint32_t tile = 0; tile < STEP_TILES; tile++)
+        load_row_tile(args, &next, from, first, tile);
+    if (WHOLE) load_row_groups(args, &groups, from, first);
     KILN_LOOP
-    for (uint32_t k = first; k < (uint32_t)args.k; k += WARPS * STEP) {
-        now = next;
-        load_row_step(args, &next, from, k + WARPS * STEP);
+    for (uint32_t k = first; k < (uint32_t)args.k; k += step) {
+        row_step<TILES> &at = WHOLE ? now : next; /* registers for two steps, or for one that is refilled */
+        KILN_UNROLL
+        for (uint32_t tile = 0; WHOLE && tile < STEP_TILES; tile++) {
+            if (tile == 0) now = next;
+            load_row_tile(args, &next, from, k + step, tile);
+        }
         KILN_UNROLL
         for (uint32_t c = 0; c < CHUNKS; c++) {
-            if (c == 0 || !WHOLE) load_row_groups(args, &groups, from, k + c * CHUNK);
-            if (args.pre_scale) scale_chunk<TILES>(args, now.a[c], k + c * CHUNK);
-            multiply_chunk(args, &products, now, c);
+            if (!WHOLE) load_row_groups(args, &groups, from, k + c * CHUNK);
+            if (args.pre_scale) scale_chunk<TILES>(args, at.a[c], k + c * CHUNK);
+            multiply_chunk(args, &products, at, c);
+            if (!WHOLE && (c + 1) * CHUNK % TILE_DEPTH == 0)
+                load_row_tile(args, &next, from, k + step, c * CHUNK / TILE_DEPTH);
             if (c + 1 == CHUNKS || !WHOLE) add_group(sums, &products, groups);
         }
+        if (WHOLE) load_row_groups(args, &groups, from, k + step);
     }
 }
 
-template <uint32_t TILES>
-KILN_INLINE void gemm_w4a16_mma_rows(const kiln_gemm_w4a16_args &args, row_sums_of<TILES> *shared) {
+template <uint32_t TILES> KILN_INLINE void gemm_w4a16_mma_rows(const kiln_gemm_w4a16_args &args) {
+    extern __shared__ __align__(16) uint8_t of_warps[];
+    warp_sums<TILES> *shared = (warp_sums<TILES> *)of_warps;
     const uint32_t lane = kiln_thread() % 32, warp = kiln_thread() / 32;
     const uint64_t first = (uint64_t)kiln_tile() * COLS;
     float sums[BLOCKS][TILES][4] = {};
@@ -243,32 +270,38 @@ KILN_INLINE void gemm_w4a16_mma_rows(const kiln_gemm_w4a16_args &args, row_sums_
     KILN_UNROLL
     for (uint32_t i = 0; i < BLOCKS * TILES; i++) {
         const float *sum = sums[i / TILES][i % TILES];
-        float(*to)[8] = &shared->of[warp][i % TILES][i / TILES * TILE_ROWS + lane / 4];
+        float(*to)[8] = &shared[warp].of[i % TILES][i / TILES * TILE_ROWS + lane / 4];
         *(float2 *)&to[0][lane % 4 * 2] = make_float2(sum[0], sum[1]);
         *(float2 *)&to[8][lane % 4 * 2] = make_float2(sum[2], sum[3]);
     }
     kiln_barrier();
     KILN_LOOP
-    for (uint32_t i = kiln_thread(); i < COLS * TILES * 8; i += KILN_BLOCK) {
+    for (uint32_t i = kiln_thread(); i < COLS * TILES * 8; i += blockDim.x) {
         const uint64_t row = i / COLS, col = first + i % COLS;
         if (row >= (uint64_t)args.m || col >= (uint64_t)args.n) continue;
         float sum = 0.0f;
-        KILN_UNROLL
-        for (uint32_t w = 0; w < WARPS; w++)
-            sum += shared->of[w][row / 8][i % COLS][row % 8];
+        KILN_LOOP
+        for (uint32_t w = 0; w < blockDim.x / 32; w++)
+            sum += shared[w].of[row / 8][i % COLS][row % 8];
         finish_element(&args, sum, row, col);
     }
 }
 
-KILN_ENTRY(gemm_w4a16_mma_rows_8, kiln_gemm_w4a16_args) {
-    KILN_SHARED row_sums_of<1> sums;
-    gemm_w4a16_mma_rows(args, &sums);
-}
+/* Bounds by the warps that a multiprocessor is to have registers for, of all its blocks. */
+#pragma push_macro("KILN_ENTRY_HEAD")
+#undef KILN_ENTRY_HEAD
 
-KILN_ENTRY(gemm_w4a16_mma_rows_16, kiln_gemm_w4a16_args) {
-    KILN_SHARED row_sums_of<2> sums;
-    gemm_w4a16_mma_rows(args, &sums);
+#define KILN_ENTRY_HEAD extern "C" __global__ __launch_bounds__(16 * 32, 1) void
+KILN_ENTRY(gemm_w4a16_mma_rows_8, kiln_gemm_w4a16_args) {
+    gemm_w4a16_mma_rows<1>(args);
 }
+#undef KILN_ENTRY_HEAD
+
+#define KILN_ENTRY_HEAD extern "C" __global__ __launch_bounds__(12 * 32, 1) void
+KILN_ENTRY(gemm_w4a16_mma_rows_16, kiln_gemm_w4a16_args) {
+    gemm_w4a16_mma_rows<2>(args);
+}
+#pragma pop_macro("KILN_ENTRY_HEAD")
 
 /* ---- gemm_w4a16_mma_64 and _128 ---- */
 
