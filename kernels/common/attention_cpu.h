@@ -478,35 +478,31 @@ KILN_INLINE void ATTEND(const void *arguments, const kiln_cpu_span *span, kiln_c
 #define ATTENTION_KERNEL(kernel) KILN_CPU_KERNEL(kernel)
 ATTENTION_KERNEL(ATTEND)
 
-/* The rows of a token: KILN_ATTENTION_SUBGROUPS heads for each block. */
+/* A head of a token for each block. */
 KILN_OUTLINED void JOIN(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_attention_args args = *(const kiln_attention_args *)arguments; /* a copy, which no store can change */
     const float *scales = kiln_partial_scales(&args);
-    uint32_t heads = args.kv_heads * args.group;
     for (uint64_t index = span->begin; index < span->end; index++) {
-        uint32_t first = (uint32_t)(index % span->grid[0]) * KILN_ATTENTION_SUBGROUPS;
-        place at = {.token = index / span->grid[0]};
+        place at = {.token = index / span->grid[0], .head = (uint32_t)(index % span->grid[0])};
+        float max = -KILN_INFINITY, sum = 0.0f, result[SIZE] = {0};
         if (at.token >= (uint64_t)args.tokens) break;
         if (!kiln_sequence_has(&args, (uint32_t)at.token)) continue; /* there are no partial results */
-        for (at.head = first; at.head < kiln_min(first + KILN_ATTENTION_SUBGROUPS, heads); at.head++) {
-            float max = -KILN_INFINITY, sum = 0.0f, result[SIZE] = {0};
-            for (uint32_t split = 0; split < args.splits; split++)
-                max = kiln_max(scales[2 * kiln_partial_row(&args, split, at.token, at.head)], max);
-            float origin = max == -KILN_INFINITY ? 0.0f : max;
-            for (uint32_t split = 0; split < args.splits; split++) {
-                uint64_t row = kiln_partial_row(&args, split, at.token, at.head);
-                const float *partial = args.partials + row * args.head_dim;
-                float keep = kiln_exp(scales[2 * row] - origin);
-                sum = KILN_FMA(scales[2 * row + 1], keep, sum);
-                for (uint32_t d = 0; d < args.head_dim; d++)
-                    result[d] = KILN_FMA(partial[d], keep, result[d]);
-            }
-            float scale = sum == 0.0f ? 0.0f : kiln_reciprocal(sum);
+        for (uint32_t split = 0; split < args.splits; split++)
+            max = kiln_max(scales[2 * kiln_partial_row(&args, split, at.token, at.head)], max);
+        float origin = max == -KILN_INFINITY ? 0.0f : max;
+        for (uint32_t split = 0; split < args.splits; split++) {
+            uint64_t row = kiln_partial_row(&args, split, at.token, at.head);
+            const float *partial = args.partials + row * args.head_dim;
+            float keep = kiln_exp(scales[2 * row] - origin);
+            sum = KILN_FMA(scales[2 * row + 1], keep, sum);
             for (uint32_t d = 0; d < args.head_dim; d++)
-                result[d] *= scale;
-            put(&args, at, result, dtype);
-            put_lse(&args, at, max, sum);
+                result[d] = KILN_FMA(partial[d], keep, result[d]);
         }
+        float scale = sum == 0.0f ? 0.0f : kiln_reciprocal(sum);
+        for (uint32_t d = 0; d < args.head_dim; d++)
+            result[d] *= scale;
+        put(&args, at, result, dtype);
+        put_lse(&args, at, max, sum);
     }
 }
 ATTENTION_KERNEL(JOIN)

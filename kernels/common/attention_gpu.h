@@ -13,7 +13,7 @@
  * no bank twice.
  *
  * Where there are few rows, as when tokens are generated one by one, blocks share a sequence's keys: each leaves its
- * result with its maximum and sum in the workspace, and a second launch joins them.
+ * result with its maximum and sum in the workspace, and a second launch, of a block for each row, joins them.
  *
  * Codes of a cache of E4M3 become f32, times their scale, on their way into shared memory. Masks of trees are there
  * too, a word for each row and tile, and where each row begins in a mask that is added, which is read where it lies. A
@@ -304,36 +304,48 @@ KILN_ENTRY(ATTEND, kiln_attention_args) {
     }
 }
 
-/* A subgroup joins the shares of one row. */
+/* A block joins the shares of one row: every eighth of them a subgroup, so that all are on their way at once. */
 KILN_ENTRY(JOIN, kiln_attention_args) {
-    uint32_t lane = kiln_thread() % KILN_SUBGROUP, heads = args.kv_heads * args.group, size = args.head_dim;
-    uint32_t head = kiln_tile() * SUBGROUPS + kiln_thread() / KILN_SUBGROUP;
+    KILN_SHARED float results[SUBGROUPS][KILN_ATTENTION_DIM];
+    uint32_t subgroup = kiln_thread() / KILN_SUBGROUP, lane = kiln_thread() % KILN_SUBGROUP, d = kiln_thread();
+    uint32_t head = kiln_tile(), size = args.head_dim;
     uint64_t token = kiln_block();
-    if (head >= heads || token >= (uint64_t)args.tokens) return;
+    if (head >= args.kv_heads * args.group || token >= (uint64_t)args.tokens) return;
     if (!kiln_sequence_has(&args, (uint32_t)token)) return; /* nothing was written */
     const float *scales = kiln_partial_scales(&args);
-    float max = -KILN_INFINITY, sum = 0.0f;
+    float max = -KILN_INFINITY, sum = 0.0f, result[SLICES] = {0.0f};
     KILN_LOOP
-    for (uint32_t split = 0; split < args.splits; split++)
+    for (uint32_t split = lane; split < args.splits; split += KILN_SUBGROUP)
         max = kiln_max(scales[2 * kiln_partial_row(&args, split, token, head)], max);
+    max = reduce(max, false);
     float origin = max == -KILN_INFINITY ? 0.0f : max;
     KILN_LOOP
-    for (uint32_t split = 0; split < args.splits; split++) {
+    for (uint32_t split = lane; split < args.splits; split += KILN_SUBGROUP) {
         uint64_t place = 2 * kiln_partial_row(&args, split, token, head);
         sum = KILN_FMA(scales[place + 1], kiln_exp(scales[place] - origin), sum);
     }
-    float scale = sum == 0.0f ? 0.0f : kiln_reciprocal(sum);
-    kiln_element *out = (kiln_element *)args.out + token * (uint64_t)args.out_stride + head * size;
+    sum = reduce(sum, true);
     KILN_LOOP
-    for (uint32_t d = lane; d < size; d += KILN_SUBGROUP) {
-        float result = 0.0f;
-        KILN_LOOP
-        for (uint32_t split = 0; split < args.splits; split++) {
-            uint64_t place = kiln_partial_row(&args, split, token, head);
-            result = KILN_FMA(args.partials[place * size + d], kiln_exp(scales[2 * place] - origin), result);
-        }
-        out[d] = kiln_element_from_f32(result * scale);
+    for (uint32_t split = subgroup; split < args.splits; split += SUBGROUPS) {
+        uint64_t place = kiln_partial_row(&args, split, token, head);
+        float keep = kiln_exp(scales[2 * place] - origin);
+        KILN_UNROLL
+        for (uint32_t i = 0; i < SLICES; i++)
+            if (i * KILN_SUBGROUP + lane < size)
+                result[i] = KILN_FMA(args.partials[place * size + i * KILN_SUBGROUP + lane], keep, result[i]);
     }
-    if (lane == 0 && args.lse)
+    KILN_UNROLL
+    for (uint32_t i = 0; i < SLICES; i++)
+        results[subgroup][i * KILN_SUBGROUP + lane] = result[i];
+    kiln_barrier();
+    if (d < size) {
+        float all = 0.0f, scale = sum == 0.0f ? 0.0f : kiln_reciprocal(sum);
+        KILN_UNROLL
+        for (uint32_t i = 0; i < SUBGROUPS; i++)
+            all += results[i][d];
+        kiln_element *out = (kiln_element *)args.out + token * (uint64_t)args.out_stride + head * size;
+        out[d] = kiln_element_from_f32(all * scale);
+    }
+    if (d == 0 && args.lse)
         args.lse[head * (uint64_t)args.tokens + token] = sum == 0.0f ? -KILN_INFINITY : max + kiln_log(sum);
 }

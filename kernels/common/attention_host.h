@@ -15,7 +15,10 @@ enum {
     KILN__ATTENTION_SPLITS_MOST = 64,
     KILN__ATTENTION_WIDE_SIZE = 128, /* heads beyond it leave shared memory for half as many rows */
     KILN__ATTENTION_STAGES_MOST = 3,
-    KILN__ATTENTION_TUNED_BYTES = 2 /* of an element of the parts that have tuned kernels */
+    KILN__ATTENTION_CLUSTER_MOST = 8,   /* blocks of a cluster */
+    KILN__ATTENTION_CLUSTER_KEYS = 512, /* of each, up to which a second launch takes longer (H200) */
+    KILN__ATTENTION_FEW_KEYS = 512,     /* fewer are not divided where clusters could */
+    KILN__ATTENTION_TUNED_BYTES = 2     /* of an element of the parts that have tuned kernels */
 };
 
 /* Elements from row to row of k and v that tensor maps cannot have. */
@@ -56,6 +59,7 @@ typedef struct kiln__attention_operator {
     uint64_t only_codes;         /* those that take nothing else, */
     uint64_t no_masks;           /* those that take neither masks nor those of trees, */
     uint64_t only_masks;         /* and those that take no call without */
+    uint64_t clusters;           /* those whose blocks can share keys as a cluster */
     uint32_t split_least;        /* of its tuned kernels for few rows, in place of SPLIT_LEAST; 0: none */
 } kiln__attention_operator;
 
@@ -67,6 +71,7 @@ typedef struct kiln__attention_plan {
     uint32_t split_least; /* keys of a share */
     uint32_t shared_bytes;
     uint32_t threads; /* of a block */
+    bool clusters;    /* blocks can share keys as a cluster, without a workspace and a second launch */
 } kiln__attention_plan;
 
 /* ---- Checks ---- */
@@ -203,11 +208,20 @@ static inline kiln__attention_plan kiln__attention_portable(kiln__attention *p, 
         KILN__ATTENTION_SPLIT_LEAST,
         (uint32_t)sizeof(float) *
             ((KILN_ATTENTION_KEYS + rows) * row + rows * (KILN_ATTENTION_KEYS + (p->paged || p->args.mask ? 2u : 0u))),
-        KILN_BLOCK};
+        KILN_BLOCK,
+        false};
 }
 
-/* Of the tuned kernels that take heads this large the one with the fewest tiles of rows, and of those the one with the
- * smallest tile; the portable one where there is none, or where the call is not for them. */
+/* Whether of two kernels with the same tile the one with less shared memory is taken: where a multiprocessor has
+ * several blocks one after the other, it is better to have two at once. */
+static inline bool kiln__attention_is_better(const kiln_kernel_info *info, const kiln_kernel_info *best,
+                                             uint64_t blocks, uint64_t multiprocessors) {
+    return blocks > multiprocessors ? info->stage_bytes < best->stage_bytes : info->stage_bytes > best->stage_bytes;
+}
+
+/* Of the tuned kernels that take heads this large the one with the fewest tiles of rows, of those the one with the
+ * smallest tile, and of those the one for as many blocks; the portable one where there is none, or where the call is
+ * not for them. */
 static inline kiln__attention_plan kiln__attention_plan_of(kiln__attention *p, const kiln__attention_operator *op,
                                                            const kiln_module *module, bool aligned) {
     const kiln_device_info *device = &module->device->info;
@@ -233,7 +247,11 @@ static inline kiln__attention_plan kiln__attention_plan_of(kiln__attention *p, c
             continue;
         }
         uint32_t tiles = (rows + info->tile[0] - 1) / info->tile[0], area = info->tile[0] * info->tile[1];
-        if (best && (tiles > best_tiles || (tiles == best_tiles && area >= best_area))) continue;
+        uint64_t blocks = (uint64_t)tiles * p->args.batch * p->args.kv_heads;
+        if (best && (tiles > best_tiles || (tiles == best_tiles && area > best_area))) continue;
+        if (best && tiles == best_tiles && area == best_area &&
+            !kiln__attention_is_better(info, &best->info, blocks, (uint64_t)device->multiprocessors))
+            continue;
         best = &module->kernels[i];
         best_tiles = tiles;
         best_area = area;
@@ -256,7 +274,8 @@ static inline kiln__attention_plan kiln__attention_plan_of(kiln__attention *p, c
                                   (uint32_t)device->multiprocessors,
                                   split_least,
                                   p->args.stages * info->stage_bytes,
-                                  info->max_threads};
+                                  info->max_threads,
+                                  op->clusters >> (best - module->kernels) & 1};
 }
 
 static inline void kiln__attention_divide_rows(kiln__attention *p, const kiln__attention_plan *way) {
@@ -266,14 +285,48 @@ static inline void kiln__attention_divide_rows(kiln__attention *p, const kiln__a
     args->split = args->max_seqlen_k;
 }
 
-/* How keys are, where that pays; rows are divided. Returns the bytes of the partial results, 0 where they are not. */
-static inline uint64_t kiln__attention_divide_keys(kiln__attention *p, const kiln__attention_plan *way) {
-    kiln_attention_args *args = &p->args;
+/* How many blocks share keys, each of which has a place in the workspace for its results: as many as there are
+ * multiprocessors for. */
+static inline uint64_t kiln__attention_splits(const kiln__attention *p, const kiln__attention_plan *way) {
+    const kiln_attention_args *args = &p->args;
+    if (way->clusters && p->max_seqlen_k < KILN__ATTENTION_FEW_KEYS) return 1;
     uint64_t blocks = (uint64_t)args->row_tiles * args->batch * args->kv_heads;
     uint64_t splits = blocks && blocks < way->blocks ? way->blocks / blocks : 1;
     uint64_t enough = (uint64_t)p->max_seqlen_k / way->split_least;
     if (splits > enough) splits = enough;
-    if (splits > KILN__ATTENTION_SPLITS_MOST) splits = KILN__ATTENTION_SPLITS_MOST;
+    return splits < KILN__ATTENTION_SPLITS_MOST ? splits : KILN__ATTENTION_SPLITS_MOST;
+}
+
+/* How many blocks of a cluster share keys: a power of two. A cluster's blocks are in one of the device's groups of
+ * multiprocessors, where some are left over (measured on an H100: of 132, 12 by clusters of 4 or 8, none of 2). */
+static inline uint32_t kiln__attention_cluster(const kiln__attention *p, const kiln__attention_plan *way) {
+    const kiln_attention_args *args = &p->args;
+    const uint64_t blocks = (uint64_t)args->row_tiles * args->batch * args->kv_heads;
+    if (!way->clusters || p->max_seqlen_k < KILN__ATTENTION_FEW_KEYS) return 1;
+    uint32_t cluster = KILN__ATTENTION_CLUSTER_MOST;
+    while (cluster > 1 && blocks * cluster > (cluster == 2 ? way->blocks : way->blocks / 8 * 7))
+        cluster /= 2;
+    return cluster;
+}
+
+/* Lets the blocks of a cluster share keys: without a workspace, or where no more blocks would share them with one, or
+ * keys are so few that a second launch takes longer. */
+static inline bool kiln__attention_divide_in_cluster(kiln__attention *p, const kiln__attention_plan *way,
+                                                     bool workspace) {
+    uint32_t cluster = kiln__attention_cluster(p, way);
+    if (cluster == 1) return false;
+    if (workspace && p->max_seqlen_k > (int64_t)cluster * KILN__ATTENTION_CLUSTER_KEYS &&
+        kiln__attention_splits(p, way) > cluster)
+        return false;
+    p->args.splits = cluster;
+    return true;
+}
+
+/* How keys are, where that pays; rows are divided. Returns the bytes of the partial results, 0 where they are not. */
+static inline uint64_t kiln__attention_divide_keys(kiln__attention *p, const kiln__attention_plan *way) {
+    kiln_attention_args *args = &p->args;
+    if (kiln__attention_divide_in_cluster(p, way, true)) return 0;
+    uint64_t splits = kiln__attention_splits(p, way);
     if (splits <= 1) return 0;
     uint64_t split = ((uint64_t)p->max_seqlen_k + splits - 1) / splits;
     split = (split + KILN_ATTENTION_KEYS - 1) / KILN_ATTENTION_KEYS * KILN_ATTENTION_KEYS;
@@ -356,10 +409,9 @@ static inline kiln_status kiln__attention_launch(kiln_stream *stream, const char
                                                  const kiln__attention_plan *way, const kiln_kernel *join) {
     const kiln_attention_args *args = &p->args;
     const kiln_kernel *attend = way->kernel;
-    const uint64_t tiles = ((uint64_t)p->heads + KILN_ATTENTION_SUBGROUPS - 1) / KILN_ATTENTION_SUBGROUPS;
     kiln_launch_config config, joining;
     if (args->partials) {
-        KILN__TRY(kiln__grid(name, tiles, (uint64_t)p->tokens, &joining));
+        KILN__TRY(kiln__grid(name, (uint64_t)p->heads, (uint64_t)p->tokens, &joining));
         KILN__TRY(kiln__operator_fits(stream, name, &joining));
     }
     const uint64_t blocks = (uint64_t)args->batch * args->kv_heads * args->splits;
@@ -368,10 +420,14 @@ static inline kiln_status kiln__attention_launch(kiln_stream *stream, const char
         KILN__TRY(kiln__attention_grid_of_many(name, way, args, args->row_tiles * blocks, &config));
     config.block[0] = way->threads;
     config.dynamic_shared_bytes = way->shared_bytes;
-    if (kiln__tensor_map_count(&attend->info))
+    if (kiln__tensor_map_count(&attend->info)) {
         KILN__TRY(kiln__attention_launch_mapped(stream, attend, &config, p));
-    else
+    } else if (way->clusters && args->splits > 1 && !args->partials) {
+        config.cluster[1] = args->splits;
+        KILN__TRY(kiln_launch(stream, attend, &config, args, sizeof *args));
+    } else {
         KILN__TRY(kiln__operator_launch(stream, attend, &config, args, sizeof *args));
+    }
     if (!args->partials) return KILN_OK;
     return kiln__operator_launch(stream, join, &joining, args, sizeof *args);
 }
@@ -386,7 +442,10 @@ static inline kiln_status kiln__attention_call(kiln_stream *stream, const char *
     kiln__attention_arguments(p);
     kiln__attention_plan way = kiln__attention_plan_of(p, op, module, p->aligned);
     kiln__attention_divide_rows(p, &way);
-    if (p->workspace || p->workspace_size) KILN__TRY(kiln__attention_divide_keys_in(name, p, &way));
+    if (p->workspace || p->workspace_size)
+        KILN__TRY(kiln__attention_divide_keys_in(name, p, &way));
+    else
+        (void)kiln__attention_divide_in_cluster(p, &way, false);
     return kiln__attention_launch(stream, name, p, &way, &module->kernels[op->join]);
 }
 

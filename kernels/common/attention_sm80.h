@@ -1,5 +1,6 @@
 /* Attention for sm_80 and later, f16 and bf16: the device source of mha and mha_paged by matrix instructions, beside
- * the portable kernels (attention_gpu.h) for heads and rows that are not on 16 bytes.
+ * the portable kernels (attention_gpu.h) for heads and rows that are not on 16 bytes. Here is what a warp does with its
+ * rows and a tile of keys, and prefill; attention_sm80_decode.h is for few rows.
  *
  * Both multiply by mma.sync m16n8k16 with sums in f32 (Dao, FlashAttention-2, arXiv 2307.08691): q k^T, whose sums are,
  * element for element, the fragments that the product of the weights with v wants, so that weights stay in registers;
@@ -10,14 +11,10 @@
  * prefill: a block does 128 rows, 16 by a warp, over tiles of 64 keys (16 where a head has 256 elements, whose queries
  * stay in shared memory). cp.async fetches the next tile of k and v while one is at work: one barrier a tile. The rows
  * with the most keys to see, the last, go first.
- * decode: up to 16 rows, as when tokens are generated: the 8 warps of a block (4 where a head has 256 elements) share
- * its keys, 16 at a time in turn, each with a ring of up to 3 tiles of its own, so that nothing waits for another warp
- * until the end, where they add up their results in shared memory.
  *
- * Floor: 4 * rows * keys * head_dim operations, of which mma.sync does 0.6 of an H100's; for decode one read of k and
- * v. Prototypes of these structures on an H100: prefill 330 to 360 TFLOP/s at 4096 and 16384 keys (head_dim 128, on a
- * par with FlashAttention-2); decode 94 to 97 % of the read bandwidth above 0.5 GB. Tiles of 32 keys were 15 to 20 %
- * slower. These kernels are not measured.
+ * Floor: 4 * rows * keys * head_dim operations, of which mma.sync does 0.6 of an H100's. A prototype of this structure
+ * on an H100: 330 to 360 TFLOP/s at 4096 and 16384 keys (head_dim 128, on a par with FlashAttention-2). Tiles of 32
+ * keys were 15 to 20 % slower. Prefill here is not measured.
  * Includers define what attention_gpu.h asks for. Test: build/tests/ops/mha_test. Bench: build/kiln bench mha */
 #ifndef KILN_KERNELS_COMMON_ATTENTION_SM80_H
 #define KILN_KERNELS_COMMON_ATTENTION_SM80_H
@@ -56,6 +53,7 @@ template <uint32_t DIM> struct rows_of_warp {
     bool has[2]; /* rows from the last on, which nobody has, are taken for the last one and not written */
     kiln_window window[2];
     float max[2], sum[2]; /* of scores before their scale; of this lane's keys */
+    float unit[2];        /* of queries beside codes: what they were divided by */
     float result[DIM / 8][4];
 };
 
@@ -128,21 +126,20 @@ KILN_INLINE float capped(float dot, float twice, float softcap) {
     return KILN_FMA(kiln_fast_reciprocal(1.0f + power), -2.0f * softcap, softcap);
 }
 
-KILN_INLINE uint32_t pack(float low, float high) {
+/* F16: in place of the part's precision. */
+template <bool F16 = false> KILN_INLINE uint32_t pack(float low, float high) {
     const float values[2] = {low, high};
 #ifdef KILN_PART_bf16
-    return kiln_ptx_cvt_rn_bf16x2_f32(values);
-#else
-    return kiln_ptx_cvt_rn_f16x2_f32(values);
+    if (!F16) return kiln_ptx_cvt_rn_bf16x2_f32(values);
 #endif
+    return kiln_ptx_cvt_rn_f16x2_f32(values);
 }
 
-KILN_INLINE void mma(float *sums, const uint32_t *a, const uint32_t *b) {
+template <bool F16 = false> KILN_INLINE void mma(float *sums, const uint32_t *a, const uint32_t *b) {
 #ifdef KILN_PART_bf16
-    kiln_sm80_mma_bf16(sums, a, b);
-#else
-    kiln_sm80_mma_f16(sums, a, b);
+    if (!F16) return kiln_sm80_mma_bf16(sums, a, b);
 #endif
+    kiln_sm80_mma_f16(sums, a, b);
 }
 
 template <uint32_t DIM, bool CODES = false>
@@ -235,6 +232,7 @@ template <uint32_t DIM, uint32_t KEYS, bool QUERIES_SHARED, bool CODES>
 KILN_INLINE void add_keys(const kiln_attention_args &args, const score_scale &scale, int32_t tree,
                           rows_of_warp<DIM> *rows, const uint32_t (*queries)[4], uint32_t shared_queries,
                           uint32_t k_shared, uint32_t v_shared, uint32_t key) {
+    constexpr bool F16 = CODES && CODES_ARE_F16;
     uint32_t lane = kiln_thread() % LANES;
     bool sees = false, whole = true;
     KILN_UNROLL
@@ -257,16 +255,26 @@ KILN_INLINE void add_keys(const kiln_attention_args &args, const score_scale &sc
         else
             a = queries[step];
         KILN_UNROLL
-        for (uint32_t n = 0; n < KEYS / 16; n++) {
+        for (uint32_t n = 0; !CODES && n < KEYS / 16; n++) {
             uint32_t b[4], row = 16 * n + lane % 8 + lane / 16 * 8;
-            if (CODES)
-                load_key_codes<heads<DIM, CODES>::PITCH>(b, vector_at<DIM, CODES>(k_shared, 16 * n + lane / 4, step) +
-                                                                lane % 4 * 4);
-            else
-                kiln_sm80_ldmatrix_x4(b, vector_at<DIM>(k_shared, row, 2 * step + lane / 8 % 2));
+            kiln_sm80_ldmatrix_x4(b, vector_at<DIM>(k_shared, row, 2 * step + lane / 8 % 2));
             mma(scores[2 * n], a, b);
             mma(scores[2 * n + 1], a, b + 2);
         }
+        KILN_UNROLL
+        for (uint32_t n = 0; CODES && n < KEYS / 32; n++) {
+            uint32_t words[4], b[8];
+            kiln_sm80_ldmatrix_x4(words, vector_at<DIM, CODES>(k_shared, 32 * n + lane, step));
+            key_fragments(b, words);
+            KILN_UNROLL
+            for (uint32_t i = 0; i < 4; i++)
+                mma<F16>(scores[4 * n + i], a, b + 2 * i);
+        }
+    }
+    if (F16) {
+        KILN_UNROLL
+        for (uint32_t i = 0; i < KEYS / 2; i++)
+            scores[i / 4][i % 4] *= rows->unit[i / 2 % 2];
     }
 
     if (args.softcap != 0.0f) {
@@ -312,7 +320,9 @@ KILN_INLINE void add_keys(const kiln_attention_args &args, const score_scale &sc
     }
     KILN_UNROLL
     for (uint32_t i = 0; i < KEYS / 2; i++) {
-        float weight = kiln_fast_exp2((scores[i / 4][i % 4] - origin[i / 2 % 2]) * scale.factor);
+        float power = scores[i / 4][i % 4] - origin[i / 2 % 2];
+        float weight =
+            kiln_fast_exp2(F16 ? KILN_FMA(power, scale.factor, (float)CODES_WEIGHT_LOG2) : power * scale.factor);
         rows->sum[i / 2 % 2] += weight;
         scores[i / 4][i % 4] = weight;
     }
@@ -320,8 +330,8 @@ KILN_INLINE void add_keys(const kiln_attention_args &args, const score_scale &sc
     KILN_UNROLL
     for (uint32_t n = 0; n < KEYS / 16; n++) {
         const float *left = scores[2 * n], *right = scores[2 * n + 1];
-        const uint32_t a[4] = {pack(left[0], left[1]), pack(left[2], left[3]), pack(right[0], right[1]),
-                               pack(right[2], right[3])};
+        const uint32_t a[4] = {pack<F16>(left[0], left[1]), pack<F16>(left[2], left[3]), pack<F16>(right[0], right[1]),
+                               pack<F16>(right[2], right[3])};
         KILN_UNROLL
         for (uint32_t d = 0; !CODES && d < DIM / 16; d++) {
             uint32_t b[4];
@@ -331,11 +341,12 @@ KILN_INLINE void add_keys(const kiln_attention_args &args, const score_scale &sc
         }
         KILN_UNROLL
         for (uint32_t d = 0; CODES && d < DIM / 32; d++) {
-            uint32_t b[8];
-            load_value_codes(b, vector_at<DIM, CODES>(v_shared, 16 * n + lane % 16, 2 * d + lane / 16));
+            uint32_t words[4], b[8];
+            kiln_sm80_ldmatrix_x4_trans(words, vector_at<DIM, CODES>(v_shared, 16 * n + lane % 16, 2 * d + lane / 16));
+            value_fragments(b, words);
             KILN_UNROLL
             for (uint32_t i = 0; i < 4; i++)
-                mma(rows->result[4 * d + i], a, b + 2 * i);
+                mma<F16>(rows->result[4 * d + i], a, b + 2 * i);
         }
     }
 }
@@ -505,192 +516,6 @@ template <uint32_t DIM, uint32_t KEYS> KILN_INLINE void prefill(const kiln_atten
     kiln_sm80_cp_async_wait<0>();
     kiln_barrier();
     if (row < end) write_rows(args, s, work, row, end, scale.unit, rows, (char *)memory + warp * WARP_ROWS * PITCH);
-}
-
-/* ---- decode ---- */
-
-/* Waits for the oldest of `stages` tiles. */
-KILN_INLINE void wait_keys(uint32_t stages) {
-    if (stages == 1)
-        kiln_sm80_cp_async_wait<0>();
-    else if (stages == 2)
-        kiln_sm80_cp_async_wait<1>();
-    else
-        kiln_sm80_cp_async_wait<2>();
-    __syncwarp();
-}
-
-/* The queries as fragments, from memory: all warps have the same. */
-template <uint32_t DIM, bool CODES>
-KILN_INLINE void read_queries(const kiln_attention_args &args, const rows_of_warp<DIM> &rows, uint32_t (*queries)[4]) {
-    KILN_UNROLL
-    for (uint32_t r = 0; r < 2; r++) {
-        const kiln_element *q = (const kiln_element *)args.q + rows.at[r].token * (uint64_t)args.q_stride;
-        q += rows.at[r].head * args.head_dim + kiln_thread() % 4 * (CODES ? 4 : 2);
-        KILN_UNROLL
-        for (uint32_t i = 0; !CODES && i < DIM / 8; i++)
-            queries[i / 2][i % 2 * 2 + r] = 8 * i < args.head_dim ? *(const uint32_t *)(q + 8 * i) : 0;
-        KILN_UNROLL
-        for (uint32_t i = 0; CODES && i < DIM / 16; i++)
-            query_for_codes(&queries[i][r], &queries[i][2 + r],
-                            16 * i < args.head_dim ? *(const uint2 *)(q + 16 * i) : make_uint2(0, 0));
-    }
-}
-
-/* The maxima and the sums of the rows of all warps, in shared memory. */
-struct warp_scales {
-    float maxima[WARPS][WARP_ROWS], sums[WARPS][WARP_ROWS];
-};
-
-/* A block's share of the work: the first KEY_WARPS warps have keys, as many as a stage in shared memory has room for.
- */
-template <uint32_t DIM, uint32_t KEY_WARPS, bool CODES> struct decoding {
-    enum : uint32_t {
-        KEYS = CODES ? 32 : 16, /* of a warp's tile */
-        TILE_BYTES = KEYS * heads<DIM, CODES>::PITCH,
-        WARP_BYTES = 2 * TILE_BYTES, /* k, then v */
-        STAGE_BYTES = KEY_WARPS * WARP_BYTES,
-        STRIDE = KEY_WARPS * KEYS,
-        SUMS = DIM + (CODES ? 16 : 8) /* floats of a row of partial sums: no bank is met twice */
-    };
-    static_assert((uint32_t)STAGE_BYTES >= KEY_WARPS * WARP_ROWS * SUMS * sizeof(float), "which take a stage's place");
-};
-
-/* A warp's tiles, from work.key on. The ring is filled first; then each tile gives its place to the one that is copied
- * next. */
-template <uint32_t DIM, uint32_t KEY_WARPS, bool CODES>
-KILN_INLINE void add_tiles(const kiln_attention_args &args, const kiln_sequence &s, const kiln_attention_work &work,
-                           const score_scale &scale, int32_t tree, rows_of_warp<DIM> *rows, uint32_t shared) {
-    typedef decoding<DIM, KEY_WARPS, CODES> block;
-    typedef heads<DIM, CODES> held;
-    enum : uint32_t { COUNT = held::VECTORS / COPY_VECTORS, COPIED = block::KEYS / COPY_KEYS };
-    uint32_t lane = kiln_thread() % LANES, limit = shared + args.stages * block::STAGE_BYTES;
-    uint32_t to = vector_at<DIM, CODES>(0, lane % COPY_KEYS, lane / COPY_KEYS), stage = shared, ahead = args.stages;
-    copier copiers[COPIED];
-    KILN_UNROLL
-    for (uint32_t i = 0; i < COPIED; i++)
-        copiers[i] = copier_of(args, s, work, lane % COPY_KEYS + i * COPY_KEYS, lane / COPY_KEYS * held::ELEMENTS,
-                               KILN_VECTOR_BYTES / held::ELEMENTS);
-    uint32_t queries[DIM / 16][4];
-    read_queries<DIM, CODES>(args, *rows, queries);
-    KILN_LOOP
-    for (uint32_t key = work.key; key < work.key_end;) {
-        if (ahead) {
-            ahead--;
-        } else {
-            wait_keys(args.stages);
-            add_keys<DIM, block::KEYS, false, CODES>(args, scale, tree, rows, queries, 0, stage,
-                                                     stage + block::TILE_BYTES, key);
-            __syncwarp();
-            key += block::STRIDE;
-        }
-        KILN_UNROLL
-        for (uint32_t i = 0; i < COPIED; i++) {
-            uint32_t key_to = stage + to + i * COPY_KEYS * held::PITCH;
-            copy_key<COUNT, COPY_VECTORS, block::STRIDE, held::ELEMENTS>(args, s, &copiers[i], key_to,
-                                                                         key_to + block::TILE_BYTES);
-        }
-        kiln_sm80_cp_async_commit();
-        stage = stage + block::STAGE_BYTES == limit ? shared : stage + block::STAGE_BYTES;
-    }
-    kiln_sm80_cp_async_wait<0>();
-}
-
-/* Puts a warp's results into shared memory, scaled to the maximum of all warps. */
-template <uint32_t DIM, uint32_t KEY_WARPS, bool CODES>
-KILN_INLINE void share_results(const rows_of_warp<DIM> &rows, float factor, warp_scales *scales, float *results) {
-    uint32_t warp = kiln_thread() / LANES, lane = kiln_thread() % LANES;
-    KILN_UNROLL
-    for (uint32_t r = 0; r < 2; r++) {
-        uint32_t place = lane / 4 + 8 * r;
-        float max = scales->maxima[0][place], sum = quad_sum(rows.sum[r]);
-        KILN_UNROLL
-        for (uint32_t w = 1; w < KEY_WARPS; w++)
-            max = fmaxf(max, scales->maxima[w][place]);
-        float keep = rows.max[r] == -KILN_INFINITY ? 0.0f : kiln_fast_exp2((rows.max[r] - max) * factor);
-        if (lane % 4 == 0) scales->sums[warp][place] = sum * keep;
-        float *to = results + (warp * WARP_ROWS + place) * decoding<DIM, KEY_WARPS, CODES>::SUMS;
-        to += lane % 4 * (CODES ? 4 : 2);
-        KILN_UNROLL
-        for (uint32_t n = 0; !CODES && n < DIM / 8; n++)
-            *(float2 *)(to + 8 * n) = make_float2(rows.result[n][2 * r] * keep, rows.result[n][2 * r + 1] * keep);
-        KILN_UNROLL
-        for (uint32_t n = 0; CODES && n < DIM / 8; n += 2) {
-            const float *even = rows.result[n] + 2 * r, *odd = rows.result[n + 1] + 2 * r;
-            *(float4 *)(to + 8 * n) = make_float4(even[0] * keep, odd[0] * keep, even[1] * keep, odd[1] * keep);
-        }
-    }
-}
-
-/* Adds up the warps' results and writes four elements of a row. */
-template <uint32_t DIM, uint32_t KEY_WARPS, bool CODES>
-KILN_INLINE void write_results(const kiln_attention_args &args, const row_place &at, uint32_t split, float unit,
-                               float v_scale, const warp_scales &scales, const float *results, uint32_t place,
-                               uint32_t d) {
-    float max = -KILN_INFINITY, sum = 0.0f, result[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-    KILN_LOOP
-    for (uint32_t w = 0; w < KEY_WARPS; w++) {
-        quad share = *(const quad *)(results + (w * WARP_ROWS + place) * decoding<DIM, KEY_WARPS, CODES>::SUMS + d);
-        max = fmaxf(max, scales.maxima[w][place]);
-        sum += scales.sums[w][place];
-        KILN_UNROLL
-        for (uint32_t j = 0; j < 4; j++)
-            result[j] += share.values[j];
-    }
-    KILN_UNROLL
-    for (uint32_t j = 0; j < 4; j++)
-        result[j] *= v_scale;
-    if (args.partials) {
-        uint64_t to = kiln_partial_row(&args, split, at.token, at.head) * args.head_dim + d;
-        *(float4 *)(args.partials + to) = make_float4(result[0], result[1], result[2], result[3]);
-    } else {
-        kiln_element *out = (kiln_element *)args.out + at.token * (uint64_t)args.out_stride;
-        float inverse = sum == 0.0f ? 0.0f : kiln_reciprocal(sum);
-        *(uint2 *)(out + at.head * args.head_dim + d) =
-            make_uint2(pack(result[0] * inverse, result[1] * inverse), pack(result[2] * inverse, result[3] * inverse));
-    }
-    if (d == 0) write_scales(args, at, split, max * unit, sum);
-}
-
-template <uint32_t DIM, uint32_t KEY_WARPS, bool CODES>
-KILN_INLINE void decode(const kiln_attention_args &args, warp_scales *scales) {
-    KILN_DYNAMIC_SHARED(kiln_vector, memory);
-    uint32_t warp = kiln_thread() / LANES, lane = kiln_thread() % LANES;
-    kiln_attention_work work = kiln_attention_work_of(&args, 0, (uint32_t)kiln_block());
-    if (work.batch >= args.batch) return; /* the whole block */
-    kiln_sequence s = kiln_sequence_of(&args, work.batch);
-    work.row = kiln_tile() * WARP_ROWS;
-    uint32_t end = s.seqlen_q * args.group; /* of the rows */
-    if (work.row >= end) return;            /* the whole block */
-    if (end > work.row + WARP_ROWS) end = work.row + WARP_ROWS;
-    kiln_attention_trim(&args, &s, end, &work);
-    typedef decoding<DIM, KEY_WARPS, CODES> block;
-    work.key += warp * block::KEYS;
-
-    score_scale scale = score_scale_of(args, work.kv_head);
-    int32_t tree = masked_from(args, s);
-    rows_of_warp<DIM> rows;
-    if (warp < KEY_WARPS) {
-        start_rows(args, s, work, work.row, end, &rows);
-        add_tiles<DIM, KEY_WARPS, CODES>(args, s, work, scale, tree, &rows,
-                                         kiln_sm80_shared(memory) + warp * block::WARP_BYTES);
-        if (lane % 4 == 0) {
-            scales->maxima[warp][lane / 4] = rows.max[0];
-            scales->maxima[warp][lane / 4 + 8] = rows.max[1];
-        }
-    }
-    kiln_barrier();
-    float *results = (float *)memory;
-    if (warp < KEY_WARPS) share_results<DIM, KEY_WARPS, CODES>(rows, scale.factor, scales, results);
-    kiln_barrier();
-    float v_scale = kiln_cache_scale(&args, args.v_scale, work.kv_head);
-    KILN_LOOP
-    for (uint32_t i = kiln_thread(); i < WARP_ROWS * DIM / 4; i += KILN_BLOCK) {
-        uint32_t place = i / (DIM / 4), d = i % (DIM / 4) * 4;
-        if (work.row + place >= end || d >= args.head_dim) continue;
-        row_place at = row_place_of(args, s, work.kv_head, work.row + place);
-        write_results<DIM, KEY_WARPS, CODES>(args, at, work.split, scale.unit, v_scale, *scales, results, place, d);
-    }
 }
 
 #endif

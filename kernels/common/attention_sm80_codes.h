@@ -1,28 +1,43 @@
 /* Codes of E4M3 as elements of 16 bits, for attention on a cache of codes by matrix instructions.
  *
- * A code's exponent and fraction, moved to where an element has its own, are its number times a power of two, subnormal
- * ones too; a multiplication makes it the number. sm_80 has all the instructions: cvt from E4M3 came with
- * sm_89 and with PTX 8.1, which drivers of CUDA 12.0 do not take, and is for f16 alone.
+ * sm_90 and later convert two codes to f16 by an instruction, which is exact, and so all other factors are f16 too,
+ * also in a call of bf16: queries after a multiplication by a power of two, weights times 2^15, so that none that
+ * counts is subnormal. Without that instruction (PTX 8.1 has it for sm_89, but drivers of CUDA 12.0 do not take such
+ * texts) codes become elements of the call's precision: a code's exponent and fraction, moved to where an element has
+ * its own, are its number times a power of two, subnormal ones too; a multiplication makes it the number.
  *
- * What one word of shared memory has for a lane are 4 codes; those of its even bytes make one register of a fragment,
- * those of its odd bytes another. Which elements of a head stand beside each other in a product does not matter as long
- * as queries stand alike, nor in which order the results' elements lie in registers:
+ * What one word of shared memory has for a lane are 4 codes, as ldmatrix gives them, which is made for elements of two
+ * bytes. Which elements of a head stand beside each other in a product does not matter as long as queries stand alike,
+ * nor in which order the results' elements lie in registers:
  *
  *   keys     a lane's word is elements 4 t to 4 t + 3 of 16 of its key's, t = lane % 4. A fragment wants elements 2 t,
- *            2 t + 1, 2 t + 8 and 2 t + 9: it gets 4 t, 4 t + 2, 4 t + 1, 4 t + 3, and so do those of queries.
- *   values   ldmatrix.trans, made for elements of two bytes, gives two keys' codes of two neighbouring elements: they
- * are the fragments of two products, of even elements and of odd ones. */
+ *            2 t + 1, 2 t + 8 and 2 t + 9: it gets these four, in an order that is the queries' too.
+ *   values   the transposed word is two keys' codes of two neighbouring elements: they are the fragments of two
+ * products, of even elements and of odd ones. */
 #ifndef KILN_KERNELS_COMMON_ATTENTION_SM80_CODES_H
 #define KILN_KERNELS_COMMON_ATTENTION_SM80_CODES_H
 
 #include "kernels/arch/sm80_e4m3.h"
 #include "kernels/common/device.h"
+#if __CUDA_ARCH__ >= 900
+#include "kernels/arch/sm89_pairs.h"
+#endif
 
 #ifdef KILN_PART_bf16
 enum : uint32_t { CODE_SHIFT = 4 };
 #else
 enum : uint32_t { CODE_SHIFT = 7 };
 #endif
+
+/* Whether products of codes are of f16 in each call, and weights, then, times which power of two. */
+enum : uint32_t {
+#if __CUDA_ARCH__ >= 900
+    CODES_ARE_F16 = 1,
+#else
+    CODES_ARE_F16 = 0,
+#endif
+    CODES_WEIGHT_LOG2 = 15
+};
 
 /* The numbers of two codes, of which the magnitudes are where elements have them, and bits 7 say which are NaN: that
  * bit is in f16 the last that its exponent lacks, in bf16 the first of eight. */
@@ -58,30 +73,41 @@ KILN_INLINE kiln_vector vector_of_codes(const void *codes, bool present) {
     return vector;
 }
 
-/* 16 keys as the second factor, 16 elements of each: two fragments. shared is where a lane's word of the first 8 keys
- * is, PITCH bytes a key. */
-template <uint32_t PITCH> KILN_INLINE void load_key_codes(uint32_t *fragments, uint32_t shared) {
-    pairs_of_codes(fragments, kiln_sm80_shared_load(shared));
-    pairs_of_codes(fragments + 2, kiln_sm80_shared_load(shared + 8 * PITCH));
+/* Four words of codes as fragments of a product's second factor, two registers each: of four times 8 keys, and of 16
+ * elements of 16 keys' values, two times two. */
+KILN_INLINE void key_fragments(uint32_t *fragments, const uint32_t *words) {
+    KILN_UNROLL
+    for (uint32_t i = 0; i < 4; i++) {
+#if __CUDA_ARCH__ >= 900
+        kiln_sm89_cvt_f16x2_e4m3x4(fragments + 2 * i, words[i]);
+#else
+        pairs_of_codes(fragments + 2 * i, words[i]);
+#endif
+    }
 }
-
-/* Values of 16 keys, 32 elements of each: four fragments. shared is as ldmatrix wants it. */
-KILN_INLINE void load_value_codes(uint32_t *fragments, uint32_t shared) {
-    uint32_t words[4];
-    kiln_sm80_ldmatrix_x4_trans(words, shared);
+KILN_INLINE void value_fragments(uint32_t *fragments, const uint32_t *words) {
     KILN_UNROLL
     for (uint32_t i = 0; i < 4; i++) {
         uint32_t pairs[2];
+#if __CUDA_ARCH__ >= 900
+        kiln_sm89_cvt_f16x2_e4m3x4(pairs, __byte_perm(words[i], 0, 0x3120));
+#else
         pairs_of_codes(pairs, words[i]);
+#endif
         fragments[i / 2 * 4 + i % 2] = pairs[0];
         fragments[i / 2 * 4 + i % 2 + 2] = pairs[1];
     }
 }
 
 /* 16 elements of a query as its part of two fragments; words are elements 4 t to 4 t + 3. */
-KILN_INLINE void query_for_codes(uint32_t *even, uint32_t *odd, uint2 words) {
-    *even = __byte_perm(words.x, words.y, 0x5410);
-    *odd = __byte_perm(words.x, words.y, 0x7632);
+KILN_INLINE void query_for_codes(uint32_t *low, uint32_t *high, uint2 words) {
+#if __CUDA_ARCH__ >= 900
+    *low = words.x;
+    *high = words.y;
+#else
+    *low = __byte_perm(words.x, words.y, 0x5410);
+    *high = __byte_perm(words.x, words.y, 0x7632);
+#endif
 }
 
 #endif

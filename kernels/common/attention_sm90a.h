@@ -1,5 +1,5 @@
 /* Attention for sm_90a, f16 and bf16: the device source of mha and mha_paged by wgmma, for prompts. Few rows are done
- * as on sm_80 (attention_sm80.h), heads and rows that are not on 16 bytes by the portable kernels (attention_gpu.h).
+ * by attention_sm90a_decode.h, heads and rows that are not on 16 bytes by the portable kernels (attention_gpu.h).
  * All of them wait for the preceding kernel themselves (sm90a_programmatic.h).
  *
  * A block takes tile after tile of rows, each over tiles of 128 keys (64 where a head has more than 128 elements). Its
@@ -43,12 +43,9 @@
  * %, without turns 15 %; three for heads of 128 10 to 30 % up to 1024 keys, where rows are too few, 2 to 4 % faster
  * from 4096 on; blocks that take tiles in order, causal, 35 to 55 %.
  *
- * Few rows: a prototype whose last block joined the shares of the keys took 0.4 to 1.2 us less than two launches. Here
- * join is a second launch, which may begin early: the count of the blocks that are done would have to be zero
- * beforehand, and a workspace holds anything. Keys are not prefetched before the wait, since lengths and tables of
- * blocks, which tell where they are, may be what the preceding kernel writes. With 1024 keys shares of 64 were best.
- * Includers define what attention_gpu.h asks for. Test: build/tests/ops/mha_test. Bench:
- * build/kiln bench mha */
+ * Few rows (attention_sm90a_decode.h): keys are not prefetched before the wait, since lengths and tables of blocks,
+ * which tell where they are, may be what the preceding kernel writes. Includers define what attention_gpu.h asks for.
+ * Test: build/tests/ops/mha_test. Bench: build/kiln bench mha */
 #ifndef KILN_KERNELS_COMMON_ATTENTION_SM90A_H
 #define KILN_KERNELS_COMMON_ATTENTION_SM90A_H
 

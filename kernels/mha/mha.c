@@ -15,11 +15,12 @@ static const kiln__attention_operator operator_mha = {
     .attend = KERNEL_mha_attend,
     .join = KERNEL_mha_join,
     .tuned = KERNEL_mha_prefill_64,
-    .tuned_count = KERNEL_mha_decode_256 - KERNEL_mha_prefill_64 + 1,
+    .tuned_count = KERNEL_mha_decode_cluster_256 - KERNEL_mha_prefill_64 + 1,
     .split_least = 64,
     .no_masks =
         1u << KERNEL_mha_wgmma_64 | 1u << KERNEL_mha_wgmma_96 | 1u << KERNEL_mha_wgmma_128 | 1u << KERNEL_mha_wgmma_256,
     .only_masks = 1u << KERNEL_mha_wgmma_mask_64 | 1u << KERNEL_mha_wgmma_mask_128,
+    .clusters = 1u << KERNEL_mha_decode_cluster_128 | 1u << KERNEL_mha_decode_cluster_256,
 };
 
 /* The mask that is added to the scores, of a call whose longest sequences are known. */

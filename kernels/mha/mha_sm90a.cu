@@ -4,6 +4,7 @@
 #define PAGED  0
 #include "kernels/arch/sm89.h"
 #include "kernels/common/attention_sm90a.h"
+#include "kernels/common/attention_sm90a_decode.h"
 
 KILN_TUNED_PARTS(f16 bf16)
 KILN_TUNED_ASSEMBLER(12.8.93)
@@ -13,8 +14,9 @@ KILN_SHAPE(mha_wgmma_128, 128, 128, 128, 197056, 100)
 KILN_SHAPE(mha_wgmma_256, 128, 256, 64, 196952, 100)
 KILN_SHAPE(mha_wgmma_mask_64, 192, 64, 128, 115136, 100)
 KILN_SHAPE(mha_wgmma_mask_128, 128, 128, 128, 197056, 100)
-KILN_SHAPE(mha_decode_128, 16, 128, 128, 69632, 100)
-KILN_SHAPE(mha_decode_256, 16, 256, 64, 67584, 100)
+KILN_SHAPE(mha_decode_narrow_128, 16, 128, 64, 34816, 100)
+KILN_SHAPE(mha_decode_cluster_128, 16, 128, 128, 69632, 100)
+KILN_SHAPE(mha_decode_cluster_256, 16, 256, 64, 67584, 100)
 KILN_TENSOR_MAPS(mha_wgmma_64, 240, 64x1x128, 64x1x128)
 KILN_TENSOR_MAPS(mha_wgmma_96, 240, 64x1x128, 64x1x128)
 KILN_TENSOR_MAPS(mha_wgmma_128, 240, 64x1x128, 64x1x128)
@@ -29,8 +31,9 @@ KILN_PROGRAMMATIC(mha_wgmma_128)
 KILN_PROGRAMMATIC(mha_wgmma_256)
 KILN_PROGRAMMATIC(mha_wgmma_mask_64)
 KILN_PROGRAMMATIC(mha_wgmma_mask_128)
-KILN_PROGRAMMATIC(mha_decode_128)
-KILN_PROGRAMMATIC(mha_decode_256)
+KILN_PROGRAMMATIC(mha_decode_narrow_128)
+KILN_PROGRAMMATIC(mha_decode_cluster_128)
+KILN_PROGRAMMATIC(mha_decode_cluster_256)
 
 static_assert(offsetof(kiln_attention_mapped_args, maps) == 240 && KILN_TENSOR_MAP_FITS_SM90(240), "tensor maps");
 static_assert(layout<64, 128>::BYTES == 115136 && layout<96, 128>::BYTES == 229824 &&
@@ -61,12 +64,20 @@ ATTENTION_ENTRY(mha_wgmma_mask_128, kiln_attention_mapped_args, (layout<128, 128
     attend_tiles<128, 128, true>(args.plain, args.maps);
 }
 
-KILN_ENTRY(mha_decode_128, kiln_attention_args) {
-    KILN_SHARED warp_scales scales;
-    decode<128, 8, false>(args, &scales);
+DECODE_ENTRY(mha_decode_cluster_128, 8) {
+    KILN_SHARED decode_shared<128, 8, false> block;
+    kiln_sm90a_begin();
+    decode_in_clusters(args, &block);
 }
 
-KILN_ENTRY(mha_decode_256, kiln_attention_args) {
-    KILN_SHARED warp_scales scales;
-    decode<256, 4, false>(args, &scales);
+DECODE_ENTRY(mha_decode_cluster_256, 4) {
+    KILN_SHARED decode_shared<256, 4, false> block;
+    kiln_sm90a_begin();
+    decode_in_clusters(args, &block);
+}
+
+DECODE_ENTRY(mha_decode_narrow_128, 4) {
+    KILN_SHARED decode_shared<128, 4, false> block;
+    kiln_sm90a_begin();
+    decode(args, &block);
 }

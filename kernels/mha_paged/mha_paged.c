@@ -14,12 +14,16 @@ static const kiln__attention_operator operator_mha_paged = {
     .attend = KERNEL_mha_paged_attend,
     .join = KERNEL_mha_paged_join,
     .tuned = KERNEL_mha_paged_prefill_64,
-    .tuned_count = KERNEL_mha_paged_decode_e4m3_128 - KERNEL_mha_paged_prefill_64 + 1,
-    .no_codes =
-        1u << KERNEL_mha_paged_wgmma_256 | 1u << KERNEL_mha_paged_decode_128 | 1u << KERNEL_mha_paged_decode_256,
-    .only_codes = 1u << KERNEL_mha_paged_decode_e4m3_128,
+    .tuned_count = KERNEL_mha_paged_decode_cluster_e4m3_128 - KERNEL_mha_paged_prefill_64 + 1,
+    .no_codes = 1u << KERNEL_mha_paged_wgmma_256 | 1u << KERNEL_mha_paged_decode_128 |
+                1u << KERNEL_mha_paged_decode_256 | 1u << KERNEL_mha_paged_decode_narrow_128 |
+                1u << KERNEL_mha_paged_decode_cluster_128 | 1u << KERNEL_mha_paged_decode_cluster_256,
+    .only_codes = 1u << KERNEL_mha_paged_decode_e4m3_128 | 1u << KERNEL_mha_paged_decode_narrow_e4m3_128 |
+                  1u << KERNEL_mha_paged_decode_cluster_e4m3_128,
     .split_least = 64,
     .no_masks = 1u << KERNEL_mha_paged_wgmma_256,
+    .clusters = 1u << KERNEL_mha_paged_decode_cluster_128 | 1u << KERNEL_mha_paged_decode_cluster_256 |
+                1u << KERNEL_mha_paged_decode_cluster_e4m3_128,
 };
 
 /* The sizes and strides of the cache and of block_table. */

@@ -2,7 +2,7 @@
 #define ATTEND mha_paged_attend
 #define JOIN   mha_paged_join
 #define PAGED  1
-#include "kernels/common/attention_sm80.h"
+#include "kernels/common/attention_sm80_decode.h"
 
 KILN_TUNED_PARTS(f16 bf16)
 KILN_SHAPE(mha_paged_prefill_64, 128, 64, 64, 36864, 100)
@@ -29,17 +29,17 @@ KILN_ENTRY(mha_paged_prefill_256, kiln_attention_args) {
     prefill<256, 16>(args);
 }
 
-KILN_ENTRY(mha_paged_decode_128, kiln_attention_args) {
-    KILN_SHARED warp_scales scales;
-    decode<128, 8, false>(args, &scales);
+DECODE_ENTRY(mha_paged_decode_128, 8) {
+    KILN_SHARED decode_shared<128, 8, false> block;
+    decode(args, &block);
 }
 
-KILN_ENTRY(mha_paged_decode_256, kiln_attention_args) {
-    KILN_SHARED warp_scales scales;
-    decode<256, 4, false>(args, &scales);
+DECODE_ENTRY(mha_paged_decode_256, 4) {
+    KILN_SHARED decode_shared<256, 4, false> block;
+    decode(args, &block);
 }
 
-KILN_ENTRY(mha_paged_decode_e4m3_128, kiln_attention_args) {
-    KILN_SHARED warp_scales scales;
-    decode<128, 8, true>(args, &scales);
+DECODE_ENTRY(mha_paged_decode_e4m3_128, 8) {
+    KILN_SHARED decode_shared<128, 8, true> block;
+    decode(args, &block);
 }

@@ -4,22 +4,27 @@
 #define JOIN   mha_paged_join
 #define PAGED  1
 #include "kernels/common/attention_sm90a.h"
+#include "kernels/common/attention_sm90a_decode.h"
 
 KILN_TUNED_PARTS(f16 bf16)
 KILN_SHAPE(mha_paged_wgmma_64, 128, 64, 128, 98752, 100)
 KILN_SHAPE(mha_paged_wgmma_128, 128, 128, 128, 197056, 100)
 KILN_SHAPE(mha_paged_wgmma_256, 128, 256, 64, 196952, 100)
-KILN_SHAPE(mha_paged_decode_128, 16, 128, 128, 69632, 100)
-KILN_SHAPE(mha_paged_decode_256, 16, 256, 64, 67584, 100)
-KILN_SHAPE(mha_paged_decode_e4m3_128, 16, 128, 256, 73728, 100)
+KILN_SHAPE(mha_paged_decode_narrow_128, 16, 128, 64, 34816, 100)
+KILN_SHAPE(mha_paged_decode_narrow_e4m3_128, 16, 128, 128, 36864, 100)
+KILN_SHAPE(mha_paged_decode_cluster_128, 16, 128, 128, 69632, 100)
+KILN_SHAPE(mha_paged_decode_cluster_256, 16, 256, 64, 67584, 100)
+KILN_SHAPE(mha_paged_decode_cluster_e4m3_128, 16, 128, 256, 73728, 100)
 KILN_PROGRAMMATIC(mha_paged_attend)
 KILN_PROGRAMMATIC(mha_paged_join)
 KILN_PROGRAMMATIC(mha_paged_wgmma_64)
 KILN_PROGRAMMATIC(mha_paged_wgmma_128)
 KILN_PROGRAMMATIC(mha_paged_wgmma_256)
-KILN_PROGRAMMATIC(mha_paged_decode_128)
-KILN_PROGRAMMATIC(mha_paged_decode_256)
-KILN_PROGRAMMATIC(mha_paged_decode_e4m3_128)
+KILN_PROGRAMMATIC(mha_paged_decode_narrow_128)
+KILN_PROGRAMMATIC(mha_paged_decode_narrow_e4m3_128)
+KILN_PROGRAMMATIC(mha_paged_decode_cluster_128)
+KILN_PROGRAMMATIC(mha_paged_decode_cluster_256)
+KILN_PROGRAMMATIC(mha_paged_decode_cluster_e4m3_128)
 
 static_assert(layout<64, 128>::BYTES == 98752 && layout<128, 128>::BYTES == 197056 && layout<256, 64>::BYTES == 196952,
               "shared memory");
@@ -36,17 +41,32 @@ ATTENTION_ENTRY(mha_paged_wgmma_256, kiln_attention_args, (layout<256, 64>::THRE
     attend_tiles<256, 64>(args, nullptr);
 }
 
-KILN_ENTRY(mha_paged_decode_128, kiln_attention_args) {
-    KILN_SHARED warp_scales scales;
-    decode<128, 8, false>(args, &scales);
+DECODE_ENTRY(mha_paged_decode_cluster_128, 8) {
+    KILN_SHARED decode_shared<128, 8, false> block;
+    kiln_sm90a_begin();
+    decode_in_clusters(args, &block);
 }
 
-KILN_ENTRY(mha_paged_decode_256, kiln_attention_args) {
-    KILN_SHARED warp_scales scales;
-    decode<256, 4, false>(args, &scales);
+DECODE_ENTRY(mha_paged_decode_cluster_256, 4) {
+    KILN_SHARED decode_shared<256, 4, false> block;
+    kiln_sm90a_begin();
+    decode_in_clusters(args, &block);
 }
 
-KILN_ENTRY(mha_paged_decode_e4m3_128, kiln_attention_args) {
-    KILN_SHARED warp_scales scales;
-    decode<128, 8, true>(args, &scales);
+DECODE_ENTRY(mha_paged_decode_cluster_e4m3_128, 8) {
+    KILN_SHARED decode_shared<128, 8, true> block;
+    kiln_sm90a_begin();
+    decode_in_clusters(args, &block);
+}
+
+DECODE_ENTRY(mha_paged_decode_narrow_128, 4) {
+    KILN_SHARED decode_shared<128, 4, false> block;
+    kiln_sm90a_begin();
+    decode(args, &block);
+}
+
+DECODE_ENTRY(mha_paged_decode_narrow_e4m3_128, 4) {
+    KILN_SHARED decode_shared<128, 4, true> block;
+    kiln_sm90a_begin();
+    decode(args, &block);
 }

@@ -156,6 +156,7 @@ static void test_kernels(kiln_stream *stream) {
             s.left = i % 2 ? 100 : 0;
             s.softcap = i == 2 ? 5 : 0;
             run(stream, p, s, 16, 0);
+            if (i == 2 && p != F32) run(stream, p, attention_plain(1, 40, 140, 140, 64), 16, 0);
         }
 }
 

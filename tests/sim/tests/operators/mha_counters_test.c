@@ -130,13 +130,16 @@ static void each_product_is_done_once(void **state) {
     }
 }
 
-/* The queries are read by each warp that has keys, those of rows that do not exist as well. */
+/* The queries are read by each warp that has keys, those of rows that do not exist as well. Clusters are of 8 blocks.
+ */
 static void decode_reads_each_key_once(void **state) {
     (void)state;
     static const struct {
         const char *kernel;
         uint64_t head_dim, warps;
-    } cases[] = {{"mha_decode_128", 64, 8}, {"mha_decode_128", 128, 8}, {"mha_decode_256", 256, 4}};
+    } cases[] = {{"mha_decode_128", 64, 8},           {"mha_decode_128", 128, 8},
+                 {"mha_decode_256", 256, 4},          {"mha_decode_cluster_128", 64, 64},
+                 {"mha_decode_cluster_128", 128, 64}, {"mha_decode_cluster_256", 256, 32}};
     enum { KEYS = 1024, HEADS = 4, FRAGMENT_ROWS = 16 };
     for (size_t i = 0; i < PRECISIONS * sizeof cases / sizeof *cases; i++) {
         const precision *p = &precisions[i % PRECISIONS];
