@@ -1,12 +1,12 @@
 /* How a column is chosen, one source for all backends. They choose the same, since the sums are of integers.
  *
  * Elements are ranked by key (total_order.h), greater ones first, equal ones by their column. The set that is chosen
- * from, a kiln_choice, always consists of the first elements of this ranking. Where it ends is found by sums over the
- * row: of ones for top-k and min-p, of weights for top-p. A weight is e^((x - max) / T) in units of 2^-40, rounded
- * down.
+ * from, a kiln_choice, always consists of the first elements of this ranking. Where it ends is known for min-p, and is
+ * found by sums over the row otherwise: of ones for top-k, of weights for top-p. A weight is e^((x - max) / T) in units
+ * of 2^-40, rounded down.
  *
- * The includer, sample_gpu.c or sample_cpu.c, defines KILN_INLINE before it includes this, and after it the functions
- * kiln_row_*, which go over a row with many threads or with one. */
+ * The includer, row_gpu.h or sample_cpu.c, defines KILN_INLINE and KILN_LOOP before it includes this, and after it the
+ * functions kiln_row_*, which go over a row with many threads or with one. */
 #ifndef KILN_KERNELS_SAMPLE_CHOICE_H
 #define KILN_KERNELS_SAMPLE_CHOICE_H
 
@@ -20,18 +20,35 @@ typedef struct kiln_row {
     uint32_t cols;
     float max;
     float inverse_temperature;
-    float least_exponent; /* ln of min-p */
 } kiln_row;
 
-/* A set of a row's elements: those with this key before a column, and those with greater keys, up to `most`. */
+/* A row's own options, or those of all rows. */
+typedef struct kiln_row_options {
+    float temperature;
+    int32_t top_k;
+    float top_p;
+    float min_p;
+} kiln_row_options;
+
+/* What a row's elements are filtered by. */
+typedef struct kiln_filters {
+    uint32_t top_k; /* 0: all */
+    uint32_t least; /* the least key that min-p keeps; 0: all */
+    float top_p;    /* 0: all */
+} kiln_filters;
+
+/* A set of a row's elements: those with this key before a column, and those with greater keys, up to `most`. If the key
+ * is 0, so is `end`: elements with the key 0 are never in it. */
 typedef struct kiln_choice {
     uint32_t key;
     uint32_t end;
     uint32_t most;
 } kiln_choice;
 
-/* What is summed for each element: 1; 1 if its probability is at least min-p times the greatest; its weight. */
-typedef enum kiln_measure { KILN_COUNT, KILN_LIKELY, KILN_WEIGHT } kiln_measure;
+#define KILN_NOWHERE 0xffffffffu
+
+/* What is summed for each element: 1, or its weight. */
+typedef enum kiln_measure { KILN_COUNT, KILN_WEIGHT } kiln_measure;
 
 /* The key of a number; 0 for -inf and NaN, which cannot be chosen. */
 KILN_INLINE uint32_t kiln_sample_key(float value) {
@@ -40,8 +57,7 @@ KILN_INLINE uint32_t kiln_sample_key(float value) {
 
 /* Whether a choice contains the element with this key and column. */
 KILN_INLINE bool kiln_sample_chosen(kiln_choice choice, uint32_t key, uint32_t col) {
-    bool inside = key == choice.key ? col < choice.end : key > choice.key && key <= choice.most;
-    return inside && key;
+    return key == choice.key ? col < choice.end : key > choice.key && key <= choice.most;
 }
 
 /* ln of a number's probability relative to that of the greatest, which is finite. It does not decrease as the number
@@ -53,45 +69,24 @@ KILN_INLINE float kiln_sample_exponent(const kiln_row *row, float value) {
 /* The weight of a number, not yet rounded down. If the row has infinite elements, their weight is 1, and that of all
  * others 0. */
 KILN_INLINE float kiln_sample_weight(const kiln_row *row, float value) {
-    if (row->max == KILN_INFINITY) return value == KILN_INFINITY ? 1.0f : 0.0f;
-    return kiln_exp(kiln_sample_exponent(row, value)) * 0x1p40f;
+    float weight = kiln_exp(kiln_sample_exponent(row, value)) * 0x1p40f,
+          infinite = value == KILN_INFINITY ? 1.0f : 0.0f;
+    return row->max == KILN_INFINITY ? infinite : weight;
 }
 
-/* What an element contributes to the measure of a choice. */
-KILN_INLINE uint64_t kiln_sample_measure(const kiln_row *row, kiln_choice choice, kiln_measure measure, float value,
-                                         uint32_t col) {
-    if (!kiln_sample_chosen(choice, kiln_sample_key(value), col)) return 0;
-    if (measure == KILN_LIKELY) return kiln_sample_exponent(row, value) >= row->least_exponent;
-    return measure == KILN_COUNT ? 1 : (uint64_t)kiln_sample_weight(row, value);
-}
-
-/* The greatest key. */
-KILN_INLINE uint32_t kiln_row_greatest(const kiln_row *row);
+#ifdef KILN_ROW_FEW
+/* The chosen column, if it is found among few elements; else KILN_NOWHERE. all is what all elements weigh, where only
+ * top-p filters. */
+KILN_INLINE uint32_t kiln_row_few(const kiln_row *row, kiln_filters filters, uint64_t all, uint64_t bits);
+#endif
 /* The measure of a whole choice. */
 KILN_INLINE uint64_t kiln_row_sum(const kiln_row *row, kiln_choice choice, kiln_measure measure);
 /* The first column such that the elements of a choice up to and including it measure more than `rest`. The whole choice
- * does. */
+ * does, and kiln_row_sum has just found how much. */
 KILN_INLINE uint32_t kiln_row_find(const kiln_row *row, kiln_choice choice, kiln_measure measure, uint64_t rest);
-/* The greatest key such that the elements of a choice with that key or a greater one measure at least `need`. The whole
- * choice does. */
-KILN_INLINE uint32_t kiln_row_key(const kiln_row *row, kiln_choice choice, kiln_measure measure, uint64_t need);
-
-/* The elements of a choice with this key or a greater one. */
-KILN_INLINE kiln_choice kiln_choice_from(const kiln_row *row, kiln_choice choice, uint32_t key) {
-    kiln_choice shorter = {key, row->cols, 0xffffffffu};
-    return key > choice.key ? shorter : choice;
-}
-
-/* The fewest first elements of a choice that measure at least `need`, which is from 1 to the measure of the whole
- * choice. */
-KILN_INLINE kiln_choice kiln_shortest(const kiln_row *row, kiln_choice choice, kiln_measure measure, uint64_t need) {
-    uint32_t key = kiln_row_key(row, choice, measure, need);
-    kiln_choice shorter = kiln_choice_from(row, choice, key), above = shorter, equal = shorter;
-    above.end = 0;
-    equal.most = shorter.key;
-    shorter.end = kiln_row_find(row, equal, measure, need - 1 - kiln_row_sum(row, above, measure)) + 1;
-    return shorter;
-}
+/* The greatest key such that the elements of a choice with that key or a greater one measure at least *need. The whole
+ * choice does. What those with greater keys measure is subtracted from *need. */
+KILN_INLINE uint32_t kiln_row_key(const kiln_row *row, kiln_choice choice, kiln_measure measure, uint64_t *need);
 
 /* The 64 random bits of a row. */
 KILN_INLINE uint64_t kiln_sample_bits(const kiln_sample_args *args, uint64_t number) {
@@ -104,47 +99,94 @@ KILN_INLINE uint64_t kiln_sample_bits(const kiln_sample_args *args, uint64_t num
     return kiln_philox(seed, position, args->row_seed ? 0 : number);
 }
 
-/* An option of a row: its own, or the one for all rows. */
-KILN_INLINE float kiln_row_option(const float *own, uint64_t number, float of_all) {
-    return own ? own[number] : of_all;
+KILN_INLINE kiln_row_options kiln_options_of(const kiln_sample_args *args, uint64_t number) {
+    kiln_row_options options = {args->temperature, args->top_k, args->top_p, args->min_p};
+    if (args->row_temperature) options.temperature = args->row_temperature[number];
+    if (args->row_top_k) options.top_k = args->row_top_k[number];
+    if (args->row_top_p) options.top_p = args->row_top_p[number];
+    if (args->row_min_p) options.min_p = args->row_min_p[number];
+    return options;
 }
 
-/* How many of the greatest elements remain after top-k and min-p; 0: all. */
-KILN_INLINE uint32_t kiln_row_limit(const kiln_sample_args *args, kiln_row *row, kiln_choice all, uint64_t number) {
-    int32_t top_k = args->row_top_k ? args->row_top_k[number] : args->top_k;
-    float min_p = kiln_row_option(args->row_min_p, number, args->min_p);
-    uint32_t limit = top_k > 0 && (uint32_t)top_k < row->cols ? (uint32_t)top_k : 0;
-    if (!(min_p >= 0x1p-126f) || row->max == KILN_INFINITY) return limit;
-    row->least_exponent = min_p < 1.0f ? kiln_log(min_p) : 0.0f;
-    uint32_t likely = (uint32_t)kiln_row_sum(row, all, KILN_LIKELY);
-    return limit && limit < likely ? limit : likely;
-}
-
-/* The chosen column; -1 if there is none. */
-KILN_INLINE int32_t kiln_choose(const kiln_sample_args *args, kiln_row *row, uint64_t number) {
-    uint32_t greatest = kiln_row_greatest(row);
-    kiln_choice choice = {greatest, row->cols, greatest};
-    if (!greatest) return -1;
-    float temperature = kiln_row_option(args->row_temperature, number, args->temperature);
-    if (!(temperature >= 1e-6f)) return (int32_t)kiln_row_find(row, choice, KILN_COUNT, 0);
-    row->inverse_temperature = 1.0f / (temperature < 1e6f ? temperature : 1e6f);
-    row->max = kiln_order_value(greatest);
-
-    choice.key = 0;
-    choice.most = 0xffffffffu;
-    uint32_t limit = kiln_row_limit(args, row, choice, number);
-    if (limit && kiln_row_sum(row, choice, KILN_COUNT) > limit) choice = kiln_shortest(row, choice, KILN_COUNT, limit);
-    uint64_t all = kiln_row_sum(row, choice, KILN_WEIGHT);
-    float top_p = kiln_row_option(args->row_top_p, number, args->top_p);
-    if (top_p > 0.0f && top_p < 1.0f) {
-        double enough = (double)top_p * (double)all;
-        uint64_t need = (uint64_t)enough;
-        need += (double)need < enough ? 1 : 0;
-        need = need > all ? all : need < 1 ? 1 : need;
-        choice = kiln_shortest(row, choice, KILN_WEIGHT, need);
-        all = kiln_row_sum(row, choice, KILN_WEIGHT);
+/* The least key of the numbers, up to the greatest, whose exponent is at least this one. */
+KILN_INLINE uint32_t kiln_least_key(const kiln_row *row, uint32_t greatest, float exponent) {
+    uint32_t below = 0; /* some key whose number's exponent is less, or is none */
+    KILN_LOOP
+    while (greatest - below > 1) {
+        uint32_t middle = below + (greatest - below) / 2;
+        bool enough = kiln_sample_exponent(row, kiln_order_value(middle)) >= exponent;
+        greatest = enough ? middle : greatest;
+        below = enough ? below : middle;
     }
-    return (int32_t)kiln_row_find(row, choice, KILN_WEIGHT, kiln_scaled(kiln_sample_bits(args, number), all));
+    return greatest;
+}
+
+/* The filters of a row, whose greatest key is not 0. Sets max and inverse_temperature. A temperature of 0 is a top_k of
+ * 1. */
+KILN_INLINE kiln_filters kiln_filters_of(kiln_row *row, kiln_row_options options, uint32_t greatest) {
+    kiln_filters greedy = {1, 0, 0.0f}, filters = {0, 0, 0.0f};
+    row->max = kiln_order_value(greatest);
+    row->inverse_temperature = 1.0f;
+    if (!(options.temperature >= 1e-6f)) return greedy;
+    row->inverse_temperature = kiln_reciprocal(options.temperature < 1e6f ? options.temperature : 1e6f);
+    if (options.top_k > 0 && (uint32_t)options.top_k < row->cols) filters.top_k = (uint32_t)options.top_k;
+    if (options.top_p > 0.0f && options.top_p < 1.0f) filters.top_p = options.top_p;
+    if (options.min_p >= 0x1p-126f && row->max < KILN_INFINITY)
+        filters.least = kiln_least_key(row, greatest, options.min_p < 1.0f ? kiln_log(options.min_p) : 0.0f);
+    return filters;
+}
+
+/* How much of a measure top-p keeps: from 1 to all of it, which is positive. */
+KILN_INLINE uint64_t kiln_sample_need(float top_p, uint64_t all) {
+    double enough = (double)top_p * (double)all;
+    uint64_t need = (uint64_t)enough;
+    need += (double)need < enough ? 1 : 0;
+    return need > all ? all : need < 1 ? 1 : need;
+}
+
+/* The chosen column, from the row's random bits: among few elements if it can be found there, else by sums over the
+ * row.
+ *
+ * Top-k and then top-p shorten the choice to the fewest of its first elements that measure at least `need`: the key of
+ * the last of them is found in one step, its column in the next, among the elements with that key. The last step draws.
+ * Each function of the row is called in one place: a copy of each is enough in an image. */
+KILN_INLINE uint32_t kiln_choose(const kiln_row *row, kiln_filters filters, uint64_t bits) {
+    enum { FEW, TOP_K, TOP_K_EQUAL, TOP_P, TOP_P_EQUAL, DRAW };
+    kiln_choice choice = {filters.least, filters.least ? row->cols : 0, 0xffffffffu};
+    bool only_top_p = !filters.top_k && !filters.least;
+    uint64_t need = 0, all = 0;
+#ifdef KILN_ROW_FEW
+    int step = only_top_p && filters.top_p == 0.0f ? DRAW : FEW;
+#else
+    int step = TOP_K;
+#endif
+    KILN_LOOP
+    for (; step <= DRAW; step++) {
+        bool equal = step == TOP_K_EQUAL || step == TOP_P_EQUAL;
+        kiln_measure measure = step == TOP_K || step == TOP_K_EQUAL ? KILN_COUNT : KILN_WEIGHT;
+        if ((step == TOP_K && !filters.top_k) || (step == TOP_P && filters.top_p == 0.0f) || (equal && !need)) continue;
+        if (step != FEW || only_top_p) all = kiln_row_sum(row, choice, measure);
+#ifdef KILN_ROW_FEW
+        if (step == FEW) {
+            uint32_t col = kiln_row_few(row, filters, all, bits);
+            if (col != KILN_NOWHERE) return col;
+            continue;
+        }
+#endif
+        if (equal || step == DRAW) {
+            choice.end = kiln_row_find(row, choice, measure, equal ? need - 1 : kiln_scaled(bits, all)) + 1;
+            choice.most = 0xffffffffu;
+            need = 0;
+            continue;
+        }
+        need = step == TOP_K ? filters.top_k : kiln_sample_need(filters.top_p, all);
+        need = need < all ? need : 0;
+        if (!need) continue;
+        choice.most = kiln_row_key(row, choice, measure, &need);
+        choice.end = choice.most > choice.key ? row->cols : choice.end;
+        choice.key = choice.most;
+    }
+    return choice.end - 1;
 }
 
 #endif

@@ -49,27 +49,15 @@ KILN_INLINE const float *take_keys(const kiln_row *row, row_tile *tile, uint32_t
 }
 
 /* What each element contributes to the measure of a choice that contains it, as f32. row is a copy, which no store can
- * change, so that the compiler makes two loops without branches of the two ways to weigh. */
+ * change. */
 KILN_INLINE void take_weights(float *weights, const float *values, size_t count, kiln_row row) {
-    if (row.max == KILN_INFINITY) {
-        KILN_INDEPENDENT
-        for (size_t i = 0; i < count; i++)
-            weights[i] = kiln_sample_weight(&row, values[i]);
-    } else {
-        KILN_INDEPENDENT
-        for (size_t i = 0; i < count; i++)
-            weights[i] = kiln_sample_weight(&row, values[i]);
-    }
-}
-
-KILN_INLINE void take_likely(float *likely, const float *values, size_t count, kiln_row row) {
     KILN_INDEPENDENT
     for (size_t i = 0; i < count; i++)
-        likely[i] = kiln_sample_exponent(&row, values[i]) >= row.least_exponent ? 1.0f : 0.0f;
+        weights[i] = kiln_sample_weight(&row, values[i]);
 }
 
-/* Measures a tile as kiln_sample_measure does, and finds its keys too. Returns the sum. One function for all
- * dtypes, called for a tile at a time: inlined at its dozen calls per dtype it took the compiler seconds and ran no
+/* Measures the elements of a tile that a choice contains, and finds their keys too. Returns the sum. One function for
+ * all dtypes, called for a tile at a time: inlined at its dozen calls per dtype it took the compiler seconds and ran no
  * faster. */
 static __attribute__((noinline)) uint64_t take_measures(const kiln_row *row, kiln_choice choice, kiln_measure measure,
                                                         row_tile *tile, uint32_t col, size_t *count) {
@@ -77,7 +65,6 @@ static __attribute__((noinline)) uint64_t take_measures(const kiln_row *row, kil
     size_t n = *count;
     uint64_t sum = 0;
     if (measure == KILN_WEIGHT) take_weights(tile->values, values, n, *row);
-    if (measure == KILN_LIKELY) take_likely(tile->values, values, n, *row);
     KILN_INDEPENDENT
     for (size_t i = 0; i < n; i++) {
         float one = measure == KILN_COUNT ? 1.0f : tile->values[i];
@@ -88,7 +75,8 @@ static __attribute__((noinline)) uint64_t take_measures(const kiln_row *row, kil
     return sum;
 }
 
-KILN_INLINE uint32_t kiln_row_greatest(const kiln_row *row) {
+/* The greatest key. */
+KILN_INLINE uint32_t row_greatest(const kiln_row *row) {
     row_tile *tile = &scratch_of(row)->tile;
     uint32_t greatest = 0;
     size_t count;
@@ -110,7 +98,7 @@ KILN_INLINE uint64_t kiln_row_sum(const kiln_row *row, kiln_choice choice, kiln_
 
 /* Digit by digit, the highest first: the measures of the elements that agree in the digits so far are summed for each
  * value of their next digit, and these sums are added from the greatest digit on until they suffice. */
-KILN_INLINE uint32_t kiln_row_key(const kiln_row *row, kiln_choice choice, kiln_measure measure, uint64_t need) {
+KILN_INLINE uint32_t kiln_row_key(const kiln_row *row, kiln_choice choice, kiln_measure measure, uint64_t *need) {
     sample_scratch *scratch = scratch_of(row);
     row_tile *tile = &scratch->tile;
     uint32_t key = 0;
@@ -126,8 +114,8 @@ KILN_INLINE uint32_t kiln_row_key(const kiln_row *row, kiln_choice choice, kiln_
                 if ((uint64_t)tile->keys[i] >> left == (uint64_t)key >> left)
                     scratch->sums[tile->keys[i] >> shift & digit] += tile->measures[i];
         }
-        for (; scratch->sums[digit] < need; digit--)
-            need -= scratch->sums[digit];
+        for (; scratch->sums[digit] < *need; digit--)
+            *need -= scratch->sums[digit];
         key |= digit << shift;
     }
     return key;
@@ -154,7 +142,11 @@ KILN_INLINE void sample(const void *arguments, const kiln_cpu_span *span, kiln_c
         typed_row row = {.row = {.x = kiln_at(args.x, number * (uint64_t)args.x_stride, dtype), .cols = args.cols},
                          .dtype = dtype,
                          .scratch = span->scratch};
-        args.y[number] = kiln_choose(&args, &row.row, number);
+        uint32_t greatest = row_greatest(&row.row);
+        args.y[number] = -1;
+        if (!greatest) continue;
+        kiln_filters filters = kiln_filters_of(&row.row, kiln_options_of(&args, number), greatest);
+        args.y[number] = (int32_t)kiln_choose(&row.row, filters, kiln_sample_bits(&args, number));
     }
 }
 KILN_CPU_KERNEL(sample)

@@ -330,40 +330,63 @@ static void test_frequencies(kiln_stream *stream) {
     }
 }
 
-/* The same calls on the CPU give the same columns. Its one thread is the process's own: mutants run in no process of
- * several. */
+/* Numbers of all magnitudes. */
+static double wide_logit(void) {
+    return (random_integer(0, 1) ? 1 : -1) * exp2(random_number(-14, 9));
+}
+
+static double some_logit(void) {
+    return random_integer(0, 2) ? any_logit() : rarely_infinite_logit();
+}
+
+/* The same calls on the CPU give the same columns, whichever way a device finds them: among few candidates, among more
+ * than a block has threads, among more than there is room for, with candidates that turn out not to suffice, and in
+ * rows whose threads have more vectors than groups. The CPU's one thread is the process's own: mutants run in no
+ * process of several. */
 static void test_agreement(kiln_stream *stream) {
-    enum { ROWS = 60, COLS = 333, INFINITE = 3 }; /* every third row has infinite logits */
+    static const struct {
+        int64_t rows, cols, top_k;
+        double temperature, top_p, min_p, (*logit)(void);
+    } calls[] = {
+        {60, 333, 50, 0.8, 0.9, 0.02, some_logit}, {3, 5003, 50, 0.8, 0.9, 0, any_logit},
+        {2, 5003, 400, 1, 0.95, 0, any_logit},     {2, 5003, 1020, 4, 0.5, 0, any_logit},
+        {2, 5003, 3000, 3, 0.9, 0, any_logit},     {2, 5003, 0, 0.1, 0.9, 0, any_logit},
+        {2, 5003, 0, 1, 0.9, 0, any_logit},        {2, 5003, 0, 1, 0, 0.2, any_logit},
+        {2, 5003, 0, 1, 0.7, 0.01, any_logit},     {2, 5003, 300, 90, 0, 0, wide_logit},
+        {2, 5003, 500, 90, 0.9, 0, wide_logit},    {1, 40003, 50, 1, 0.9, 0, any_logit},
+        {2, 5003, 0, 1, 0, 0, any_logit},
+    };
     kiln_device_options options = {.backend = KILN_BACKEND_CPU, .threads = 1};
     kiln_device *cpu;
     kiln_stream other;
     harness_ok(kiln_device_open(&options, &cpu));
     harness_ok(kiln_stream_open(cpu, 0, &other));
-    for (precision p = precision_first(); p < precision_end(); p++) {
-        call c = {.rows = ROWS,
-                  .cols = COLS,
-                  .seed = (int64_t)p,
-                  .temperature = 0.8,
-                  .top_k = 50,
-                  .top_p = 0.9,
-                  .min_p = 0.02};
-        describe(p, c);
-        matrix x = matrix_create(stream, p, ROWS, COLS, 0, 0), y = matrix_create(stream, I32, 1, ROWS, 0, 0);
-        matrix other_x = matrix_create(&other, p, ROWS, COLS, 0, 0),
-               other_y = matrix_create(&other, I32, 1, ROWS, 0, 0);
-        for (int64_t i = 0; i < ROWS * COLS; i++)
-            x.values[i] = i / COLS % INFINITE ? any_logit() : rarely_infinite_logit();
-        matrix_set(&x, x.values);
-        matrix_set(&other_x, x.values);
-        choose(stream, p, c, &x, NULL, &y);
-        choose(&other, p, c, &other_x, NULL, &other_y);
-        matrix_get(&other_y);
-        matrix_expect_exact(&y, other_y.values);
-        matrix_destroy(&x);
-        matrix_destroy(&y);
-        matrix_destroy(&other_x);
-        matrix_destroy(&other_y);
-    }
+    for (precision p = precision_first(); p < precision_end(); p++)
+        for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+            call c = {.rows = calls[i].rows,
+                      .cols = calls[i].cols,
+                      .seed = (int64_t)random_bits(),
+                      .temperature = calls[i].temperature,
+                      .top_k = calls[i].top_k,
+                      .top_p = calls[i].top_p,
+                      .min_p = calls[i].min_p};
+            describe(p, c);
+            matrix x = matrix_create(stream, p, c.rows, c.cols, 0, 0), y = matrix_create(stream, I32, 1, c.rows, 0, 0);
+            matrix other_x = matrix_create(&other, p, c.rows, c.cols, 0, 0),
+                   other_y = matrix_create(&other, I32, 1, c.rows, 0, 0);
+            for (int64_t k = 0; k < c.rows * c.cols; k++)
+                x.values[k] = calls[i].logit();
+            matrix_set(&x, x.values);
+            matrix_set(&other_x, x.values);
+            choose(stream, p, c, &x, NULL, &y);
+            choose(&other, p, c, &other_x, NULL, &other_y);
+            matrix_get(&other_y);
+            matrix_expect_exact(&y, other_y.values);
+            matrix_destroy(&x);
+            matrix_destroy(&y);
+            matrix_destroy(&other_x);
+            matrix_destroy(&other_y);
+        }
     kiln_stream_close(&other);
     kiln_device_close(cpu);
 }

@@ -1,0 +1,300 @@
+/* The fast way of sample: the elements that the filters can keep are few, and are sorted in shared memory.
+ *
+ * A thread's vectors are up to 16 groups, whose greatest elements the first pass finds. As many groups as top-k keeps
+ * elements have one that is at least a bound, so no element below it is kept; those that are not below it are hardly
+ * more than top-k, since few groups have two of them. They are the candidates: only their groups are read again. For
+ * min-p the bound is known. With top-p alone the bound is that of some hundred groups, and the candidates may turn out
+ * not to suffice. */
+#ifndef KILN_KERNELS_SAMPLE_CANDIDATES_GPU_H
+#define KILN_KERNELS_SAMPLE_CANDIDATES_GPU_H
+
+#include "kernels/sample/row_gpu.h"
+
+/* Vectors that a thread has in flight. */
+#ifndef LOADS
+#define LOADS 8
+#endif
+
+enum {
+    LIKELY_GROUPS = 400 /* at most, for top-p alone */
+};
+
+/* A thread has LOADS vectors at a time, of which each is in a group of its own, and 1 << rounds_log2 such rounds in the
+ * same groups. */
+KILN_INLINE void divide_groups(team_row *r) {
+    r->groups = r->place.each > LOADS * KILN_SUBGROUP ? GROUPS : LOADS;
+    KILN_LOOP
+    while (r->place.each > (uint32_t)GROUPS * KILN_SUBGROUP << r->rounds_log2)
+        r->rounds_log2++;
+}
+
+/* The vector of a thread's group that is the next but `round` there; the row's share may have ended before it. */
+KILN_INLINE uint32_t group_vector(const team_row *r, uint32_t group, uint32_t round) {
+    return ((group / LOADS << r->rounds_log2) + round) * LOADS + group % LOADS;
+}
+
+/* Finds the greatest element of each of the thread's groups, up to the last one that has any; -inf where one has none.
+ * Where a round goes beyond the thread's last vector, that one is taken again. Returns the thread's greatest key. */
+KILN_INLINE uint32_t take_groups(const team_row *r) {
+    float values[KILN_VECTOR], max[LOADS], greatest = -KILN_INFINITY;
+    uint32_t first = own_share(r) * r->place.each + lane(),
+             last = lesser(first - lane() + r->place.each, r->place.vectors);
+    uint32_t own = first < last ? (last - first + KILN_SUBGROUP - 1) / KILN_SUBGROUP : 0, single = single_col(r);
+    KILN_LOOP
+    for (uint32_t group = 0; group < r->groups; group += LOADS) {
+        KILN_UNROLL
+        for (uint32_t k = 0; k < LOADS; k++)
+            max[k] = -KILN_INFINITY;
+        KILN_LOOP
+        for (uint32_t round = 0; round < 1u << r->rounds_log2 && group_vector(r, group, round) < own; round++) {
+            kiln_vector vectors[LOADS];
+            uint32_t at = group_vector(r, group, round);
+            KILN_UNROLL
+            for (uint32_t k = 0; k < LOADS; k++)
+                vectors[k] = vector_at(r, first + lesser(at + k, own - 1) * KILN_SUBGROUP);
+            KILN_UNROLL
+            for (uint32_t k = 0; k < LOADS; k++) {
+                kiln_vector_values(values, vectors[k]);
+                KILN_UNROLL
+                for (uint32_t i = 0; i < KILN_VECTOR; i++)
+                    max[k] = kiln_fast_max(values[i], max[k]);
+            }
+        }
+        KILN_UNROLL
+        for (uint32_t k = 0; k < LOADS; k++) {
+            greatest = kiln_fast_max(max[k], greatest);
+            r->shared->groups[group + k][kiln_thread()] = group_vector(r, group, 0) + k < own ? max[k] : -KILN_INFINITY;
+        }
+    }
+    if (single < r->place.cols) greatest = kiln_fast_max(value_at(r, single), greatest);
+    return kiln_sample_key(greatest);
+}
+
+/* Whether so many groups, in the lower 16 bits, of such weight, in the upper ones, suffice. */
+KILN_INLINE bool is_enough(uint64_t sum, uint32_t wanted, uint64_t need) {
+    return (uint32_t)(sum & 0xffff) >= wanted || (need && sum >> 16 >= need);
+}
+
+/* A key that the greatest elements of at least `wanted` groups of the block reach, and of few more, or of so many that
+ * these elements weigh `need` units of 2^-24, if that is not 0; 0 if there are not so many groups. No element's key
+ * exceeds `greatest`. The counts are 0 at first.
+ *
+ * Groups are counted by how far the upper 16 bits of their keys are below those of the greatest, which most often is
+ * less than there are counts. If it is not, they are counted by the bits above the lowest 8 of this distance first. */
+KILN_INLINE uint32_t group_bound(const team_row *r, uint32_t greatest, uint32_t wanted, uint64_t need) {
+    exchange *shared = r->shared;
+    uint32_t base = 0;
+    KILN_LOOP
+    for (uint32_t shift = 0;;) {
+        KILN_LOOP
+        for (uint32_t group = 0; group < r->groups; group++) {
+            uint32_t key = kiln_sample_key(shared->groups[group][kiln_thread()]);
+            uint32_t count = ((greatest >> 16) - (key >> 16) - base) >> shift;
+            if (key && count < KILN_BLOCK) kiln_shared_add(&shared->counts[count], 1);
+        }
+        kiln_barrier();
+        /* Counts are below 2^16; above them is a lower bound of what the elements weigh, in units of 2^-24. */
+        float value = kiln_order_value(((greatest >> 16) - base - kiln_thread()) << 16);
+        float exponent = kiln_sample_exponent(&r->row, value) * KILN_LOG2_E;
+        uint32_t less = exponent > -24.0f ? (uint32_t)(1.0f - exponent) : 25;
+        uint64_t own = shared->counts[kiln_thread()], all;
+        own += own << (40 - less) >> 16 << 16;
+        uint64_t before = sum_before(shared, own, &all);
+        if (is_enough(before + own, wanted, need) && !is_enough(before, wanted, need)) {
+            shared->found = kiln_thread();
+            shared->through = before;
+        }
+        bool enough = is_enough(all, wanted, need);
+        if (!enough && kiln_thread() == 0) shared->found = shared->through = 0;
+        shared->counts[kiln_thread()] = 0;
+        kiln_barrier();
+        if (shift == 0 && enough) return ((greatest >> 16) - base - shared->found) << 16;
+        if (shift && !enough) return 0;
+        base = shift ? shared->found << shift : 0;
+        wanted -= shift ? (uint32_t)shared->through & 0xffff : 0;
+        shift = shift ? 0 : 8;
+        need = 0;
+        kiln_barrier(); /* what was found has been read by all */
+    }
+}
+
+/* Leaves the block's elements whose keys reach the bound in its shared memory, the first RANKS of them. Returns how
+ * many there are, or more than RANKS. */
+KILN_INLINE uint32_t take_candidates(const team_row *r, uint32_t bound) {
+    uint32_t log2 = r->rounds_log2;
+    exchange *shared = r->shared;
+    float least = bound ? kiln_order_value(bound) : -KILN_INFINITY;
+    KILN_LOOP
+    for (uint32_t group = 0; group < r->groups; group++) {
+        uint32_t key = kiln_sample_key(shared->groups[group][kiln_thread()]);
+        if (!key || key < bound) continue;
+        uint32_t place = kiln_shared_add(&shared->listed, 1);
+        if (place < RANKS) shared->list[place] = (uint16_t)(group * KILN_BLOCK + kiln_thread());
+    }
+    kiln_barrier(); /* the candidates take the place of the groups */
+    if (shared->listed > RANKS) return shared->listed;
+    uint32_t vectors = shared->listed << log2;
+    KILN_LOOP
+    for (uint32_t i = kiln_thread(); i < vectors + KILN_BLOCK; i += KILN_BLOCK) {
+        uint32_t col = single_col(r), hits = col < r->place.cols ? 1 : 0; /* at last */
+        if (i < vectors) {
+            uint32_t item = shared->list[i >> log2], thread = item % KILN_BLOCK, round = i & ((1u << log2) - 1);
+            uint32_t share = r->rank * KILN_SUBGROUPS + thread / KILN_SUBGROUP;
+            uint32_t vector = share * r->place.each + thread % KILN_SUBGROUP +
+                              group_vector(r, item / KILN_BLOCK, round) * KILN_SUBGROUP;
+            if (vector >= lesser(share * r->place.each + r->place.each, r->place.vectors)) continue;
+            float values[KILN_VECTOR];
+            kiln_vector_values(values, vector_at(r, vector));
+            col = vector_col(r, vector);
+            hits = 0;
+            KILN_UNROLL
+            for (uint32_t k = 0; k < KILN_VECTOR; k++)
+                hits |= values[k] >= least ? 1u << k : 0;
+        }
+        KILN_LOOP
+        for (; hits; hits >>= 1, col++) {
+            uint32_t key = hits & 1 ? kiln_sample_key(value_at(r, col)) : 0;
+            if (!key || key < bound) continue;
+            uint32_t place = kiln_shared_add(&shared->count, 1);
+            if (place < RANKS) shared->ranks[place] = kiln_rank_of(key, col);
+        }
+    }
+    kiln_barrier();
+    return shared->count;
+}
+
+/* Brings the candidates of all blocks together in the first one. Returns how many there are in all; more than RANKS:
+ * too many. */
+KILN_INLINE uint32_t gather_candidates(const team_row *r, uint32_t count) {
+    if (r->team == 1) return count;
+    const uint64_t *counts = team_share(r, count);
+    uint64_t all = 0, before = 0;
+    KILN_LOOP
+    for (uint32_t rank = 0; rank < r->team; rank++) {
+        before = rank == r->rank ? all : before;
+        all += counts[rank * KILN_SUBGROUPS];
+    }
+    if (all > RANKS) return RANKS + 1;
+    uint64_t *first = KILN_TEAM_SHARED(&r->shared->ranks[0], 0);
+    if (r->rank) {
+        KILN_LOOP
+        for (uint32_t i = kiln_thread(); i < count; i += KILN_BLOCK)
+            first[before + i] = r->shared->ranks[i];
+    }
+    team_sync(r->team);
+    return (uint32_t)all;
+}
+
+/* Draws from count candidates, by one block. total is the sum of the weights of all that is chosen from, if there may
+ * be others than the candidates, else 0. Returns the column; KILN_NOWHERE: the candidates do not suffice.
+ *
+ * Each thread compares its own with all the others: what the greater ones weigh tells which are kept, and what those in
+ * lower columns weigh, which of them is drawn. */
+KILN_INLINE uint32_t draw(const team_row *r, kiln_filters filters, uint64_t bits, uint32_t count, uint64_t total) {
+    exchange *shared = r->shared;
+    uint32_t kept = filters.top_k && filters.top_k < count ? filters.top_k : count;
+    KILN_LOOP
+    for (uint32_t own = kiln_thread(); own < count + AHEAD; own += KILN_BLOCK) {
+        uint64_t rank = own < count ? shared->ranks[own] : 0;
+        float weight = kiln_sample_weight(&r->row, kiln_order_value(kiln_rank_key(rank)));
+        shared->ranks[own] = rank;
+        shared->weights[own] = own < count ? (uint64_t)weight : 0;
+    }
+    kiln_barrier();
+    KILN_LOOP
+    for (uint32_t own = kiln_thread(); own < count; own += KILN_BLOCK) {
+        uint64_t rank = shared->ranks[own], through = shared->weights[own];
+        uint32_t place = 1;
+        KILN_LOOP
+        for (uint32_t i = 0; i < count; i += AHEAD) {
+            KILN_UNROLL
+            for (uint32_t k = i; k < i + AHEAD; k++) {
+                bool greater = shared->ranks[k] > rank;
+                place += greater ? 1 : 0;
+                through += greater ? shared->weights[k] : 0;
+            }
+        }
+        shared->sums[own] = through;
+        if (place == kept) {
+            shared->kept[0] = rank;
+            shared->sum[0] = through;
+        }
+    }
+    kiln_barrier();
+    uint64_t least = shared->kept[0], sum = shared->sum[0];
+    if (filters.top_p != 0.0f) {
+        uint64_t need = kiln_sample_need(filters.top_p, total ? total : sum);
+        if (need > sum) return KILN_NOWHERE;
+        KILN_LOOP
+        for (uint32_t own = kiln_thread(); own < count; own += KILN_BLOCK) {
+            uint64_t through = shared->sums[own];
+            if (need <= through && through - shared->weights[own] < need) {
+                shared->kept[1] = shared->ranks[own];
+                shared->sum[1] = through;
+            }
+        }
+        kiln_barrier();
+        least = shared->kept[1];
+        sum = shared->sum[1];
+    }
+    uint64_t rest = kiln_scaled(bits, sum);
+    KILN_LOOP
+    for (uint32_t own = kiln_thread(); own < count; own += KILN_BLOCK) {
+        uint64_t rank = shared->ranks[own], before = 0;
+        if (rank < least) continue;
+        KILN_LOOP
+        for (uint32_t i = 0; i < count; i += AHEAD) {
+            KILN_UNROLL
+            for (uint32_t k = i; k < i + AHEAD; k++) {
+                uint64_t other = shared->ranks[k];
+                before += other >= least && (uint32_t)other > (uint32_t)rank ? shared->weights[k] : 0;
+            }
+        }
+        if (before <= rest && rest < before + shared->weights[own]) shared->found = kiln_rank_place(rank);
+    }
+    kiln_barrier();
+    return shared->found;
+}
+
+KILN_INLINE uint32_t kiln_row_few(const kiln_row *row, kiln_filters filters, uint64_t all, uint64_t bits) {
+    const team_row *r = (const team_row *)(const void *)row;
+    bool only_top_p = !filters.top_k && !filters.least;
+    uint64_t need = only_top_p ? (uint64_t)((float)(all >> 16) * filters.top_p) + 1 : 0;
+    uint32_t wanted = only_top_p ? LIKELY_GROUPS : filters.top_k, bound = 0;
+    if (wanted) {
+        bound =
+            group_bound(r, kiln_order_key(row->max), (wanted + r->team - 1) / r->team, (need + r->team - 1) / r->team);
+        if (r->team > 1) bound = ~team_greatest(r, ~bound);
+    }
+    bound = filters.least > bound ? filters.least : bound;
+    if (bound == 0 && r->place.cols > RANKS) return KILN_NOWHERE;
+    uint32_t count = gather_candidates(r, take_candidates(r, bound)), col = 0;
+    if (count > RANKS) return KILN_NOWHERE;
+    if (r->rank == 0) col = draw(r, filters, bits, count, only_top_p ? all : 0);
+    if (only_top_p && r->team > 1) col = (uint32_t)team_share(r, col)[0];
+    return col;
+}
+
+/* The column that is chosen of a row, in the first block of its team; -1 if there is none. */
+KILN_INLINE int32_t sample_row(const kiln_sample_args *args, exchange *shared, uint32_t team, uint64_t number) {
+    const kiln_element *x = (const kiln_element *)args->x + number * (uint64_t)args->x_stride;
+    kiln_row_options options = kiln_options_of(args, number);
+    uint32_t turn = 0;
+    team_row r = {
+        {x, args->cols, 0.0f, 0.0f}, place_of(x, args->cols, team), shared, team, team_rank(team), 0, 0, &turn};
+    divide_groups(&r);
+    if (kiln_thread() == 0) {
+        shared->place = r.place;
+        shared->bits = kiln_sample_bits(args, number);
+        shared->listed = shared->count = 0;
+    }
+    shared->counts[kiln_thread()] = 0;
+    uint32_t greatest = team_greatest(&r, take_groups(&r));
+    if (!greatest) return -1;
+    kiln_filters filters = kiln_filters_of(&r.row, options, greatest);
+    r.place = shared->place;
+    r.row.cols = r.place.cols;
+    return (int32_t)kiln_choose(&r.row, filters, shared->bits);
+}
+
+#endif
