@@ -13,8 +13,9 @@ enum {
 _Static_assert(offsetof(kiln_gemm_args, gated) + sizeof(matmul_gate) == offsetof(kiln_gemm_args, stages),
                "activations are copied as they are");
 
-/* For an H100, whose multiprocessors do 1.9e12 products a second: 2 us for a launch, and 8 bytes at 3 TB/s. */
-static const matmul_times times = {.split_least = 512, .last = 200, .join = 4e6, .partial = 5};
+/* For an H200, whose multiprocessors do 3.3e12 products of bf16 a second: 1.2 us for a second launch, and for a partial
+ * sum, from a tile's end through gemm_join, the 6 ps that were measured. */
+static const matmul_times times = {.split_least = 512, .last = 200, .join = 4e6, .partial = 20};
 
 /* ---- Checks ---- */
 
@@ -194,9 +195,15 @@ static kiln_status launch_tiles(kiln_stream *stream, const kiln_kernel *kernels,
                                 const matmul_sizes *sizes, const matmul_plan *way, unsigned size_log2,
                                 const char *name) {
     kiln_launch_config config, joining;
+    const kiln_kernel *join = &kernels[KERNEL_gemm_join];
+    uint32_t columns = KILN_BLOCK; /* of a block that joins */
     const kiln_kernel *kernel = &kernels[way->kernel];
     if (args->splits > 1) {
-        KILN__TRY(kiln__grid(name, tiles_of(args->n, KILN_BLOCK), (uint64_t)args->m * args->batch, &joining));
+        if (!kernels[KERNEL_gemm_wgmma_join].info.absent) {
+            join = &kernels[KERNEL_gemm_wgmma_join];
+            columns = (uint32_t)KILN_BLOCK * (KILN_VECTOR_BYTES >> size_log2);
+        }
+        KILN__TRY(kiln__grid(name, tiles_of(args->n, columns), (uint64_t)args->m * args->batch, &joining));
         KILN__TRY(kiln__operator_fits(stream, name, &joining));
     }
     if (kiln__tensor_map_count(&kernel->info)) {
@@ -213,7 +220,7 @@ static kiln_status launch_tiles(kiln_stream *stream, const kiln_kernel *kernels,
         KILN__TRY(kiln__operator_launch(stream, kernel, &config, args, sizeof *args));
     }
     if (args->splits == 1) return KILN_OK;
-    return kiln__operator_launch(stream, &kernels[KERNEL_gemm_join], &joining, args, sizeof *args);
+    return kiln__operator_launch(stream, join, &joining, args, sizeof *args);
 }
 
 /* Plans the product, with k divided if there is a workspace for it, and writes the plan into the arguments. */

@@ -9,6 +9,7 @@
 #ifndef KILN_KERNELS_GEMM_PIECES_H
 #define KILN_KERNELS_GEMM_PIECES_H
 
+#include "kernels/arch/sm90a_numbers.h"
 #include "kernels/common/matmul_sm90a.h"
 #include "kernels/gemm/gemm_args.h"
 
@@ -53,24 +54,34 @@ KILN_INLINE void take_addends(float *values, const uint32_t *words) {
 #endif
 }
 
-/* kiln_fast_gated where P has two coefficients, none of them negative, or one: t need not be bounded then, since 2^x
- * ends in 0 and in infinity where the sigmoid does, and but for t < -bound the product with t does too. */
-KILN_INLINE float short_gated(float t, float bound, const float *powers) {
-    float square = fminf(t * t, 0x1p127f); /* times 0 it is to be 0 */
-    float sigmoid = kiln_fast_reciprocal(1.0f + kiln_fast_exp2(t * KILN_FMA(powers[1], square, powers[0])));
-    return t < -bound ? -0.0f : t * sigmoid;
+/* P's coefficients times -log2 e where it has two, none of them negative, or one, which is all but erf's. The second is
+ * not 0 then, so that infinity times it is no NaN. */
+KILN_INLINE bool is_short(const kiln_gemm_args &args) {
+    return args.coefficients[2] == 0.0f;
+}
+KILN_INLINE void short_powers(float *powers, const kiln_gemm_args &args) {
+    kiln_powers_of(powers, args.coefficients, 2);
+    if (powers[1] == 0.0f) powers[1] = -0x1p-126f;
 }
 
-/* The activation of COUNT numbers. All polynomials but that of erf are short. */
+/* kiln_fast_gated of a short P. t need not be bounded: 2^x ends in 0 and in infinity where the sigmoid does, and only
+ * infinity times that 0 would be wrong. */
+KILN_INLINE float short_gated(float t, const float *powers) {
+    float sigmoid = kiln_fast_reciprocal(1.0f + kiln_fast_exp2(t * KILN_FMA(t * powers[1], t, powers[0])));
+    return kiln_sm90a_max_nan(t, -0x1.fffffep127f) * sigmoid;
+}
+
+/* The activation of COUNT numbers. */
 template <uint32_t COUNT> KILN_INLINE void activate(const kiln_gemm_args &args, float *values) {
     float powers[KILN_GEMM_COEFFICIENTS];
-    kiln_powers_of(powers, args.coefficients, KILN_GEMM_COEFFICIENTS);
-    if (args.coefficients[2] == 0.0f) {
+    if (is_short(args)) {
+        short_powers(powers, args);
         KILN_UNROLL
         for (uint32_t i = 0; i < COUNT; i++)
-            values[i] = short_gated(values[i], args.bound, powers);
+            values[i] = short_gated(values[i], powers);
         return;
     }
+    kiln_powers_of(powers, args.coefficients, KILN_GEMM_COEFFICIENTS);
     KILN_UNROLL
     for (uint32_t i = 0; i < COUNT; i++)
         values[i] = kiln_fast_gated(values[i], args.bound, powers, KILN_GEMM_COEFFICIENTS);
@@ -160,6 +171,42 @@ template <uint32_t PARTS> KILN_INLINE void take_pieces(float *pieces, const floa
 #undef TAKE
 }
 
+/* The parts of a whole tile to which at most the bias is added, without a branch in the loop over them but for the jump
+ * of take_pieces. */
+template <uint32_t COLS>
+KILN_INLINE void write_parts(const kiln_gemm_args &args, const float *sums, uint32_t *bias, const work &w,
+                             uint32_t row) {
+    enum : uint32_t { PARTS = COLS / PART_COLS, EACH = 4 / sizeof(kiln_element) /* elements of a word */ };
+    const kiln_element *from = (const kiln_element *)args.bias + w.col + own_col();
+    const bool gated = args.gated, upper = row < (uint32_t)args.m, lower = row + 8 < (uint32_t)args.m;
+    const float scale = args.scale;
+    kiln_element *to = row_of(args, w, row) + w.col, *below = to + 8 * args.d_stride;
+    float powers[2];
+    short_powers(powers, args);
+    KILN_LOOP
+    for (uint32_t part = 0; part < PARTS; part++) {
+        float pieces[2 * PIECE], addends[PIECE];
+        uint32_t next[ADDEND_WORDS] = {};
+        take_pieces<PARTS>(pieces, sums, part);
+        KILN_UNROLL
+        for (uint32_t i = 0; i < ADDEND_WORDS; i++) /* come while this part is finished */
+            if (args.bias && part + 1 < PARTS)
+                next[i] = *(const uint32_t *)(from + (part + 1) * PART_COLS + i * EACH / 2 * 8 + i * EACH % 2);
+        take_addends(addends, bias);
+        KILN_UNROLL
+        for (uint32_t i = 0; i < 2 * PIECE; i++)
+            pieces[i] = KILN_FMA(scale, pieces[i], addends[i % PIECE]);
+        KILN_UNROLL
+        for (uint32_t i = 0; i < 2 * PIECE; i++)
+            if (gated) pieces[i] = short_gated(pieces[i], powers);
+        write_piece(to + part * PART_COLS, pieces, upper);
+        write_piece(below + part * PART_COLS, pieces + PIECE, lower);
+        KILN_UNROLL
+        for (uint32_t i = 0; i < ADDEND_WORDS; i++)
+            bias[i] = next[i];
+    }
+}
+
 /* The end of a tile: a thread's sums of COLS columns of `row` and of the row 8 below it. `bias` has been loaded, of the
  * first columns. */
 template <uint32_t COLS>
@@ -177,6 +224,10 @@ KILN_INLINE void write_tile(const kiln_gemm_args &args, const float *sums, uint3
                 piece[j] *= args.scale;
             write_piece(row_of(args, w, at) + w.col + i / 2 * PART_COLS, piece, at < (uint32_t)args.m);
         }
+        return;
+    }
+    if (aligned && args.splits == 1 && !args.c && w.col + COLS <= (uint32_t)args.n && is_short(args)) {
+        write_parts<COLS>(args, sums, bias, w, row);
         return;
     }
     KILN_LOOP

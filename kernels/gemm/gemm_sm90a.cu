@@ -54,6 +54,7 @@ KILN_PROGRAMMATIC(gemm_mma_rows_16)
 KILN_PROGRAMMATIC(gemm_tiles)
 KILN_PROGRAMMATIC(gemm_rows)
 KILN_PROGRAMMATIC(gemm_join)
+KILN_PROGRAMMATIC(gemm_wgmma_join)
 
 #ifdef KILN_PART_bf16
 #define MULTIPLY(n)      kiln_sm90a_wgmma_bf16_n##n<0>(sums, a, b, add)
@@ -88,4 +89,5 @@ MATMUL_ENTRY(gemm_wgmma_large_192, kiln_gemm_mapped_args, 2) {
     gemm_wgmma<192, 5, 2>(args);
 }
 
+#include "kernels/gemm/gemm_wgmma_join.h"
 #include "kernels/gemm/gemm_wgmma_rows.h"

@@ -426,6 +426,11 @@ static void test_split(kiln_stream *stream) {
         s.activation = KILN_GEMM_SILU;
         run(stream, p, s, any_number);
         run(stream, p, (shape){.batch = 1, .m = 9, .n = 3, .k = 1100}, any_number);
+        /* Partial sums that are joined by vectors, where the image has a kernel for it. */
+        s = (shape){.batch = 2, .m = 70, .n = 136, .k = 4096, .workspace = true, .c = true, .bias = true, .scale = 2};
+        s.activation = KILN_GEMM_GELU_TANH;
+        s.tf32 = tf32_of(p);
+        run(stream, p, s, any_number);
     }
 }
 
