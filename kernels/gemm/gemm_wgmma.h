@@ -1,12 +1,15 @@
 /* gemm by wgmma, sm_90a: gemm_wgmma_large, _medium and _small, tiles of 128 x 256, 128 x 128 and 128 x 64 of d, where
- * the rows of a and b are 16-byte aligned. matmul_sm90a.h has their structure: 4, 6 or 8 stages of 128 bytes of each
- * row, 192 KB, and clusters of two blocks in the large tile. gemm_pieces.h has the end of a tile.
+ * the rows of a and b are 16-byte aligned; and, of f16 and bf16, _large_224 and _large_192 of so many columns, whose
+ * tiles fill the last round of blocks where those of 256 do not. matmul_sm90a.h has their structure: as many stages of
+ * 128 bytes of each row as shared memory has, and clusters of two blocks in all but the small tile. gemm_pieces.h has
+ * the end of a tile.
  *
- * Floor: 2 m n k operations. Measured on an H200 (driver 580.159.04, 2026-11-26; bf16, CUDA graphs), us and cuBLAS's:
- * 8192 cubed 1418 (1421; sustained 668 and 647 TFLOP/s), 4096 cubed 182 (177), 2048 cubed 31.6 (25.5), 1024 cubed 9.3
- * (7.0), 512 x 8192 x 8192 92.8 (90.6). A prototype of this structure on an H100 reached 807 TFLOP/s at 8192 cubed and
- * 725 sustained with clusters of two (without: 796, but 661 sustained), 692 at 2048 cubed (medium), 310 at 1024 cubed
- * (small); the rates of the tiles are those. Registers by ptxas 12.0: 168 in each.
+ * Floor: 2 m n k operations. Measured on an H200 (driver 580.159.04, 2026-11-26; bf16, CUDA graphs), us, and cuBLAS's
+ * in an earlier session: 8192 cubed 1363 (1421), 4096 cubed 175 (177), 2048 cubed 26.2 (25.5), 1024 cubed 7.8 (7.0),
+ * 512 x 8192 x 8192 90.7 (90.6), 128 x 8192 x 8192 40.1 (37.9). The rates of the tiles are from there. Without clusters
+ * the medium tile was a quarter slower (235 instead of 188 us at 4096 cubed): what blocks take in from L2 bounds it.
+ * Two consumer warpgroups with a tile of 128 x 128 each, one's end under the other's products, were slower but where
+ * tiles end with an activation (1024 x 28672 x 4096 by 3 %).
  *
  * The includer defines, after the portable kernels, `unit`, whose multiply<COLS>(sums, a, b, add) is wgmma's. */
 #ifndef KILN_KERNELS_GEMM_WGMMA_H
