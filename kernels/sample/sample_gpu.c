@@ -4,9 +4,9 @@
  * elements the filters can keep: candidates_gpu.h. Where these are too many, or there are no filters, sums over the row
  * decide, each of them another reading from a cache: row_gpu.h.
  *
- * Floor: one read of the row at memory bandwidth. Measured (H200, driver 580.159.04, 2026-11-26; top_k 50, top_p 0.9,
- * bf16): 20 us for [64, 128256], 88 us for [1024, 131072], where a sum for
- * each bit of a key took 8143 us and 18204 us. Without filters 79 us and 329 us.
+ * Floor: one read of the row at memory bandwidth. Measured (H200, driver 580.159.04, 2026-11-26; bf16, top_k 50, top_p
+ * 0.9) before each pass had one copy: 18.5 us for [64, 128256], 8.8 us for [64, 4096], 84 us for [1024, 131072]; a sum
+ * for each bit of a key took 8143, 158 and 18204 us. Without filters: 148 us for the first, not measured since.
  * Test: build/tests/ops/sample_test. Bench: build/kiln bench sample */
 #include "kernels/common/late_args.h"
 #include "kernels/sample/candidates_gpu.h"
