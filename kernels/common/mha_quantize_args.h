@@ -50,7 +50,7 @@ typedef struct kiln_mha_quantize_args {
     uint32_t max_seqlen_k;
     uint32_t chunk;        /* tokens of a sequence that a block sums */
     uint32_t chunks;       /* of the longest sequence */
-    uint32_t columns_log2; /* threads that share a token in the sums, a piece each; others have other tokens */
+    uint32_t columns_log2; /* threads that share a token, a piece each; others have other tokens */
     uint32_t e4m3;         /* non-zero: codes of q and k are E4M3, else int8 */
     uint32_t wide;         /* non-zero: pieces of q, k and v are 16-byte aligned, and those of codes 8-byte */
     kiln_scale_index q_index;

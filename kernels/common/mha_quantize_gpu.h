@@ -1,9 +1,10 @@
 /* Quantising for attention on devices: the statistics of the channels of k and v.
  *
  * CHANNELS: a block takes a few hundred tokens of a sequence, of one head of k or v, and finds each channel's sum,
- * greatest and least number. A thread has 8 channels of every n-th token; threads with the same channels combine their
- * results in shared memory, by halves. The order of additions is part of the definition and the same on every device.
- * JOIN: a thread adds up a channel's chunks, in their order, and computes the mean and, for v, the scale.
+ * greatest and least number. A thread has 8 channels of every n-th token, of which it loads several before it looks at
+ * the first; threads with the same channels combine their results in shared memory, by halves. The order of additions
+ * is part of the definition and the same on every device. JOIN: a thread adds up a channel's chunks, in their order, of
+ * which it loads several at a time, too, and computes the mean and, for v, the scale.
  *
  * Includers define CHANNELS and JOIN, the entries' names, and what mha_quantize_keys.h asks for. */
 #include "kernels/common/global.h"
@@ -12,12 +13,33 @@
 
 enum { PIECE = KILN_MHA_QUANTIZE_PIECE, TOKENS = KILN_MHA_QUANTIZE_TOKENS, SUBGROUPS = KILN_BLOCK / KILN_SUBGROUP };
 
+/* Tokens and chunks that a thread loads at a time. */
+enum { TOKENS_AHEAD = 4 * KILN_VECTOR / PIECE, CHUNKS_AHEAD = 8 };
+
+/* A piece as it is loaded. */
+typedef struct piece_vectors {
+    kiln_vector vectors[PIECE / KILN_VECTOR];
+} piece_vectors;
+
+KILN_INLINE piece_vectors vectors_load(const kiln_element *from) {
+    piece_vectors p;
+    KILN_UNROLL
+    for (int i = 0; i < PIECE / KILN_VECTOR; i++)
+        p.vectors[i] = kiln_vector_load(from + i * KILN_VECTOR);
+    return p;
+}
+
+KILN_INLINE void vectors_values(float *values, const piece_vectors *p) {
+    KILN_UNROLL
+    for (int i = 0; i < PIECE / KILN_VECTOR; i++)
+        kiln_vector_values(values + i * KILN_VECTOR, p->vectors[i]);
+}
+
 /* Loads the count numbers that a head has of a piece; zeros after them. */
 KILN_INLINE void piece_load(float *values, const kiln_element *from, uint32_t count, uint32_t wide) {
     if (wide && count >= PIECE) {
-        KILN_UNROLL
-        for (int i = 0; i < PIECE / KILN_VECTOR; i++)
-            kiln_vector_values(values + i * KILN_VECTOR, kiln_vector_load(from + i * KILN_VECTOR));
+        const piece_vectors p = vectors_load(from);
+        vectors_values(values, &p);
         return;
     }
     KILN_UNROLL
@@ -25,8 +47,17 @@ KILN_INLINE void piece_load(float *values, const kiln_element *from, uint32_t co
         values[i] = i < count ? kiln_element_to_f32(from[i]) : 0.0f;
 }
 
+KILN_INLINE void add_values(float *sum, float *high, float *low, const float *values) {
+    KILN_UNROLL
+    for (uint32_t i = 0; i < PIECE; i++) {
+        sum[i] += values[i];
+        high[i] = kiln_max(values[i], high[i]);
+        low[i] = kiln_max(-values[i], low[i]);
+    }
+}
+
 KILN_ENTRY(CHANNELS, kiln_mha_quantize_args) {
-    KILN_SHARED float facts[KILN_CHANNEL_FACTS][KILN_BLOCK][PIECE];
+    KILN_SHARED float facts[KILN_CHANNEL_FACTS][PIECE][KILN_BLOCK];
     uint32_t work = (uint32_t)kiln_block(), tensor = work % 2, kv_head = work / 2 % args.kv_heads;
     uint32_t batch = work / 2 / args.kv_heads, thread = kiln_thread();
     if (batch >= args.batch || !needs_channels(&args, tensor)) return; /* the whole block */
@@ -44,21 +75,29 @@ KILN_ENTRY(CHANNELS, kiln_mha_quantize_args) {
         sum[i] = 0.0f;
         high[i] = low[i] = -KILN_INFINITY;
     }
+    uint32_t key = kiln_tile() * args.chunk + lane;
     KILN_LOOP
-    for (uint32_t key = kiln_tile() * args.chunk + lane; key < end; key += lanes) {
-        piece_load(values, from + (k.first + (uint64_t)key) * stride, count, args.wide);
+    for (; args.wide && count && key + (TOKENS_AHEAD - 1) * lanes < end; key += TOKENS_AHEAD * lanes) {
+        piece_vectors pieces[TOKENS_AHEAD];
         KILN_UNROLL
-        for (uint32_t i = 0; i < PIECE; i++) {
-            sum[i] += values[i];
-            high[i] = kiln_max(values[i], high[i]);
-            low[i] = kiln_max(-values[i], low[i]);
+        for (uint32_t t = 0; t < TOKENS_AHEAD; t++)
+            pieces[t] = vectors_load(from + (k.first + (uint64_t)key + t * lanes) * stride);
+        KILN_UNROLL
+        for (uint32_t t = 0; t < TOKENS_AHEAD; t++) {
+            vectors_values(values, &pieces[t]);
+            add_values(sum, high, low, values);
         }
+    }
+    KILN_LOOP
+    for (; key < end; key += lanes) {
+        piece_load(values, from + (k.first + (uint64_t)key) * stride, count, args.wide);
+        add_values(sum, high, low, values);
     }
     KILN_UNROLL
     for (uint32_t i = 0; i < PIECE; i++) {
-        facts[KILN_CHANNEL_SUM][thread][i] = sum[i];
-        facts[KILN_CHANNEL_HIGH][thread][i] = high[i];
-        facts[KILN_CHANNEL_LOW][thread][i] = low[i];
+        facts[KILN_CHANNEL_SUM][i][thread] = sum[i];
+        facts[KILN_CHANNEL_HIGH][i][thread] = high[i];
+        facts[KILN_CHANNEL_LOW][i][thread] = low[i];
     }
     KILN_LOOP
     for (uint32_t half = lanes / 2; half; half /= 2) {
@@ -67,18 +106,18 @@ KILN_ENTRY(CHANNELS, kiln_mha_quantize_args) {
         KILN_UNROLL
         for (uint32_t i = 0; i < PIECE; i++) {
             if (lane >= half) continue;
-            facts[KILN_CHANNEL_SUM][thread][i] += facts[KILN_CHANNEL_SUM][other][i];
-            facts[KILN_CHANNEL_HIGH][thread][i] =
-                kiln_max(facts[KILN_CHANNEL_HIGH][other][i], facts[KILN_CHANNEL_HIGH][thread][i]);
-            facts[KILN_CHANNEL_LOW][thread][i] =
-                kiln_max(facts[KILN_CHANNEL_LOW][other][i], facts[KILN_CHANNEL_LOW][thread][i]);
+            facts[KILN_CHANNEL_SUM][i][thread] += facts[KILN_CHANNEL_SUM][i][other];
+            facts[KILN_CHANNEL_HIGH][i][thread] =
+                kiln_max(facts[KILN_CHANNEL_HIGH][i][other], facts[KILN_CHANNEL_HIGH][i][thread]);
+            facts[KILN_CHANNEL_LOW][i][thread] =
+                kiln_max(facts[KILN_CHANNEL_LOW][i][other], facts[KILN_CHANNEL_LOW][i][thread]);
         }
     }
     kiln_barrier();
     float *to = facts_of(&args, tensor, batch, kv_head, kiln_tile());
     KILN_LOOP
     for (uint32_t fact = 0; fact < KILN_CHANNEL_FACTS && thread < args.head_dim; fact++)
-        to[fact * args.head_dim + thread] = facts[fact][thread / PIECE][thread % PIECE];
+        to[fact * args.head_dim + thread] = facts[fact][thread % PIECE][thread / PIECE];
 }
 
 KILN_ENTRY(JOIN, kiln_mha_quantize_args) {
@@ -87,11 +126,22 @@ KILN_ENTRY(JOIN, kiln_mha_quantize_args) {
     if (batch >= args.batch || !needs_channels(&args, tensor) || d >= args.head_dim) return;
     float sum = 0.0f, high = -KILN_INFINITY, low = -KILN_INFINITY;
     KILN_LOOP
-    for (uint32_t chunk = 0; chunk < args.chunks; chunk++) {
-        const float *facts = facts_of(&args, tensor, batch, kv_head, chunk) + d;
-        sum += facts[KILN_CHANNEL_SUM * args.head_dim];
-        high = kiln_max(facts[KILN_CHANNEL_HIGH * args.head_dim], high);
-        low = kiln_max(facts[KILN_CHANNEL_LOW * args.head_dim], low);
+    for (uint32_t chunk = 0; chunk < args.chunks; chunk += CHUNKS_AHEAD) {
+        float facts[CHUNKS_AHEAD][KILN_CHANNEL_FACTS];
+        KILN_UNROLL
+        for (uint32_t c = 0; c < CHUNKS_AHEAD; c++) {
+            KILN_UNROLL
+            for (uint32_t fact = 0; fact < KILN_CHANNEL_FACTS; fact++)
+                if (chunk + c < args.chunks)
+                    facts[c][fact] = facts_of(&args, tensor, batch, kv_head, chunk + c)[fact * args.head_dim + d];
+        }
+        KILN_UNROLL
+        for (uint32_t c = 0; c < CHUNKS_AHEAD; c++) {
+            if (chunk + c >= args.chunks) break;
+            sum += facts[c][KILN_CHANNEL_SUM];
+            high = kiln_max(facts[c][KILN_CHANNEL_HIGH], high);
+            low = kiln_max(facts[c][KILN_CHANNEL_LOW], low);
+        }
     }
     uint64_t channel = ((uint64_t)batch * args.kv_heads + kv_head) * args.head_dim + d;
     finish_channel(&args, tensor, channel, sum, high, low, keys_of(&args, batch).count);

@@ -17,14 +17,19 @@ typedef struct kiln__keys_cut {
             (params)->max_seqlen_k                                                                            \
     }
 
+/* How many threads, as a logarithm, share a head of that many elements. */
+static inline uint32_t columns_log2(int64_t head_dim) {
+    uint32_t columns_log2 = 0;
+    while ((int64_t)KILN_MHA_QUANTIZE_PIECE << columns_log2 < head_dim)
+        columns_log2++;
+    return columns_log2;
+}
+
 /* Fills in the lengths of sequences, and how their statistics are divided, for a call that has keys. */
 static inline kiln_status cut(const char *name, const kiln__keys_cut *of, kiln_mha_quantize_args *args) {
     int64_t longest = of->max_seqlen_k;
-    uint32_t pieces = ((uint32_t)of->head_dim + KILN_MHA_QUANTIZE_PIECE - 1) / KILN_MHA_QUANTIZE_PIECE;
     KILN__TRY(kiln__attention_length(name, "k", "kv_tokens", of->kv_tokens, of->batch, of->cu_seqlens_k, &longest));
     args->max_seqlen_k = (uint32_t)longest;
-    while (1u << args->columns_log2 < pieces)
-        args->columns_log2++;
     args->chunk = ((uint32_t)longest + KILN_MHA_QUANTIZE_CHUNKS_MOST - 1) / KILN_MHA_QUANTIZE_CHUNKS_MOST;
     if (args->chunk < KILN_MHA_QUANTIZE_CHUNK) args->chunk = KILN_MHA_QUANTIZE_CHUNK;
     args->chunks = ((uint32_t)longest + args->chunk - 1) / args->chunk;

@@ -107,6 +107,7 @@ static kiln_status mha_quantize(kiln_stream *stream, const kiln_mha_quantize_par
     const bool queries = !lacks_queries(params), keys = !lacks_keys(params);
     if (KILN__UNLIKELY(!queries && !keys)) return KILN_OK;
     args.wide = params->head_dim % KILN_MHA_QUANTIZE_PIECE == 0;
+    args.columns_log2 = columns_log2(params->head_dim);
     if (queries) KILN__TRY(check_queries(name, params, size_log2, &args));
     if (keys) KILN__TRY(check_all_keys(name, params, size_log2, &args));
 
@@ -121,8 +122,8 @@ static kiln_status mha_quantize(kiln_stream *stream, const kiln_mha_quantize_par
                                             partials_size(CUT_OF(params), &args)));
         args.partials = params->workspace;
     }
-    KILN__TRY(kiln__grid(name, (longest + KILN_MHA_QUANTIZE_TOKENS - 1) / KILN_MHA_QUANTIZE_TOKENS,
-                         args.heads + 2 * (uint64_t)args.kv_heads, &codes));
+    KILN__TRY(kiln__grid(name, args.heads + 2 * (uint64_t)args.kv_heads,
+                         (longest + KILN_MHA_QUANTIZE_TOKENS - 1) / KILN_MHA_QUANTIZE_TOKENS, &codes));
     KILN__TRY(kiln__operator_fits(stream, name, &codes));
     if (keys && args.chunks)
         KILN__TRY(launch(stream, part, KERNEL_mha_quantize_channels, &channels, &args, sizeof args));

@@ -94,8 +94,8 @@ KILN_INLINE void mha_quantize_codes(const void *arguments, const kiln_cpu_span *
         *(const kiln_mha_quantize_args *)arguments; /* a copy, which no store can change */
     const uint32_t size = args.head_dim, kv_size = args.kv_heads * size;
     for (uint64_t block = span->begin; block < span->end; block++) {
-        uint32_t number = (uint32_t)(block / span->grid[0]);
-        head h = {.first = (uint32_t)(block % span->grid[0]) * TOKENS, .size = size, .kv_size = kv_size};
+        uint32_t number = (uint32_t)(block % span->grid[0]);
+        head h = {.first = (uint32_t)(block / span->grid[0]) * TOKENS, .size = size, .kv_size = kv_size};
         if (number < args.heads) {
             h.from = args.q;
             h.to = args.q_codes;
@@ -110,7 +110,6 @@ KILN_INLINE void mha_quantize_codes(const void *arguments, const kiln_cpu_span *
         }
         number -= args.heads;
         uint32_t tensor = number >= args.kv_heads, kv_head = number - (tensor ? args.kv_heads : 0);
-        if (kv_head >= args.kv_heads) break;
         const float *means = tensor ? args.v_means : args.k_means;
         h.from = tensor ? args.v : args.k;
         h.to = tensor ? args.v_codes : args.k_codes;

@@ -104,6 +104,7 @@ static kiln_status mha_quantize_nvfp4(kiln_stream *stream, const kiln_mha_quanti
     KILN__TRY(kiln__nvfp4_head_blocks_check(name, params->head_dim, &head_blocks));
     args.head_blocks = (uint32_t)head_blocks;
     plain->wide = params->head_dim % KILN_MHA_QUANTIZE_PIECE == 0;
+    plain->columns_log2 = columns_log2(params->head_dim);
     if (queries) KILN__TRY(check_queries(name, params, size_log2, &args));
     if (keys) KILN__TRY(check_keys(name, params, size_log2, &args));
 

@@ -41,9 +41,15 @@ static int64_t k_scales(sharing how, int64_t tokens) {
 static double any_number(void) {
     return random_number(-1, 1) * ldexp(1, (int)random_integer(-6, 3));
 }
-static double special_number(void) {
+static double number_or_special(int64_t numbers) {
     static const double values[] = {0, -0.0, 1e-45, -1e-40, 1e-37, -INFINITY, INFINITY, NAN};
-    return random_integer(0, 60) ? any_number() : values[random_integer(0, 7)];
+    return random_integer(0, numbers) ? any_number() : values[random_integer(0, 7)];
+}
+static double special_number(void) {
+    return number_or_special(60);
+}
+static double rarely_special_number(void) { /* in some blocks, and not in others */
+    return number_or_special(20000);
 }
 static double zero_or_tiny(void) {
     static const double values[] = {0, -0.0, 1e-45, -1e-40};
@@ -355,6 +361,30 @@ static void test_blocks(kiln_stream *stream) {
         }
 }
 
+/* Heads as models have them, of sequences of more tokens than a block has. */
+static void test_heads(kiln_stream *stream) {
+    static const int64_t sizes[] = {128, 64, 24, 256};
+    for (precision p = precision_first(); p < precision_end(); p++)
+        for (int i = 0; i < 4; i++) {
+            shape s = {.e4m3 = i % 2,
+                       .v_means = i < 2,
+                       .lengths = i == 1,
+                       .batch = 1 + i % 2,
+                       .tokens = 260 + i,
+                       .heads = 2,
+                       .kv_heads = 1,
+                       .size = sizes[i],
+                       .padding = i == 2 ? 16 : 0,
+                       .q_sharing = (sharing)((i + 1) % SHARINGS),
+                       .k_sharing = i == 3 ? EACH : (sharing)((i + 1) % WARPS)};
+            for (int b = 0; b < 2; b++) {
+                s.room[b] = 200 + i;
+                s.used[b] = s.room[b] - b * s.lengths * 130;
+            }
+            run(stream, p, s, rarely_special_number);
+        }
+}
+
 static void test_zeros(kiln_stream *stream) {
     for (precision p = precision_first(); p < precision_end(); p++)
         for (int i = 0; i < 2; i++) {
@@ -484,8 +514,9 @@ static void test_refusals(kiln_stream *stream) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        on_each_device(test_random),   on_each_device(test_blocks),           on_each_device(test_zeros),
-        on_each_device(test_one_side), on_each_device(test_wrong_cu_seqlens), on_one_device(test_refusals),
+        on_each_device(test_random),  on_each_device(test_blocks),   on_each_device(test_heads),
+        on_each_device(test_zeros),   on_each_device(test_one_side), on_each_device(test_wrong_cu_seqlens),
+        on_one_device(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,288 @@
+/* mha_quantize on devices: blocks whose rows are aligned, whose keys are of one sequence and whose numbers are finite.
+ *
+ * A thread loads its pieces of several tokens before it looks at the first, and keeps them while the block finds out
+ * the scales, one for each token: there is no second load unless a head has more elements than registers have room for.
+ * Codes need no bounds, as no finite number over its scale is beyond the greatest code by more than rounding. */
+#ifndef KILN_KERNELS_MHA_QUANTIZE_BLOCK_H
+#define KILN_KERNELS_MHA_QUANTIZE_BLOCK_H
+
+#include "kernels/common/atomic.h"
+#include "kernels/common/code_words.h"
+
+/* AMD's compiler wants more registers for what a thread keeps, and there q has means, too, which are 0, for one piece
+ * of code instead of two. */
+#if defined(__HIP__)
+enum { HELD_VECTORS = 4, SUBTRACTS = 1 };
+#else
+enum { HELD_VECTORS = 8, SUBTRACTS = 0 };
+#endif
+
+enum {
+    VECTORS = PIECE / KILN_VECTOR,
+    HELD = HELD_VECTORS / VECTORS,           /* tokens of which a thread keeps its piece */
+    HELD_VALUES = HELD_VECTORS / 2 / VECTORS /* of v, where nothing is to be kept: so many are loaded at a time */
+};
+
+/* The codes of a piece. */
+typedef struct piece {
+    uint32_t words[PIECE / 4];
+} __attribute__((aligned(PIECE))) piece;
+
+typedef enum head_kind { HEAD_Q, HEAD_K, HEAD_V } head_kind;
+
+/* What of a head a block makes codes of: 128 tokens, of which a thread has every step-th from row on, and of those the
+ * piece of its column. */
+typedef struct head {
+    head_kind kind;
+    const kiln_element *from; /* the piece of the head's first token; of codes, means and v's scales likewise */
+    uint8_t *to;
+    const float *means; /* [batch, kv_heads, head_dim]; NULL: none */
+    float *scales;      /* of the head's tokens; of v [batch, kv_heads, head_dim] */
+    kiln_scale_index index;
+    uint64_t stride, codes_stride;
+    uint32_t first, end; /* tokens */
+    uint32_t count;      /* elements of the head from the piece on */
+    uint32_t size;       /* from sequence to sequence of means */
+    uint32_t columns, column, row, step;
+} head;
+
+/* What the threads of a block tell each other of tokens of q or k. */
+typedef struct shared_tokens {
+    uint32_t greatest[TOKENS]; /* the bits of the greatest magnitude of those that share a scale */
+    float numbers[TOKENS];     /* of each: its greatest magnitude, then its factor */
+    uint32_t special;          /* whether there are infinities or NaN */
+} shared_tokens;
+
+/* Returns whether the block has anything to do. number: of the head among those of q, k and v. */
+KILN_INLINE bool head_of(head *h, const kiln_mha_quantize_args *args, uint32_t number) {
+    uint32_t size = args->head_dim, heads = args->heads;
+    const void *from = args->q;
+    uint8_t *codes = args->q_codes;
+    float *scales = args->q_scales;
+    const float *means = 0;
+    uint64_t stride = (uint64_t)args->q_stride, scale_rows = (uint64_t)args->q_scale_rows;
+    bool is_key = number >= heads, is_value = number >= heads + args->kv_heads;
+    h->kind = is_value ? HEAD_V : is_key ? HEAD_K : HEAD_Q;
+    h->index = args->q_index;
+    h->end = args->tokens;
+    if (is_key) {
+        number -= heads + (is_value ? args->kv_heads : 0);
+        from = is_value ? args->v : args->k;
+        codes = is_value ? args->v_codes : args->k_codes;
+        scales = is_value ? args->v_scales : args->k_scales;
+        means = is_value ? args->v_means : args->k_means;
+        stride = (uint64_t)(is_value ? args->v_stride : args->k_stride);
+        scale_rows = is_value ? size : (uint64_t)args->k_scale_rows;
+        h->index = args->k_index;
+        heads = args->kv_heads;
+        h->end = args->kv_tokens;
+    }
+    h->first = (uint32_t)kiln_block() * TOKENS;
+    h->columns = 1u << args->columns_log2;
+    h->column = kiln_thread() & (h->columns - 1);
+    h->row = kiln_thread() >> args->columns_log2;
+    h->step = KILN_BLOCK >> args->columns_log2;
+    const uint32_t d = h->column * PIECE;
+    h->count = d < size ? size - d : 0;
+    h->size = args->kv_heads * size;
+    h->from = KILN_GLOBAL(const kiln_element, from) + number * size + d;
+    h->to = KILN_GLOBAL(uint8_t, codes) + number * size + d;
+    h->means = means ? KILN_GLOBAL(const float, means) + number * size + d : 0;
+    h->scales = KILN_GLOBAL(float, scales) + number * scale_rows + (is_value ? d : 0);
+    h->stride = stride;
+    h->codes_stride = heads * (uint64_t)size;
+    return codes && h->first < h->end;
+}
+
+/* The block's tokens. */
+KILN_INLINE uint32_t tokens_of(const head *h) {
+    return h->end - h->first < TOKENS ? h->end - h->first : TOKENS;
+}
+
+/* Whether all keys of a block are of one sequence. */
+KILN_INLINE bool of_one_sequence(const kiln_mha_quantize_args *args, const head *h, uint32_t *sequence) {
+    *sequence = sequence_of_key(args, h->first);
+    if (*sequence == args->batch) return false;
+    const keys k = keys_of(args, *sequence);
+    return h->first - k.first + tokens_of(h) <= k.count;
+}
+
+/* A thread's pieces of HELD of its tokens. */
+typedef struct held {
+    piece_vectors pieces[HELD];
+} held;
+
+/* Loads those of the first `most` tokens from `token` of the block on, which has count of them. */
+KILN_INLINE void held_load(held *k, const head *h, uint32_t token, uint32_t count, uint32_t most) {
+    const kiln_element *from = h->from + (h->first + token) * h->stride;
+    const uint64_t apart = h->step * h->stride;
+    KILN_UNROLL
+    for (uint32_t i = 0; i < most; i++) {
+        if (token + i * h->step < count) k->pieces[i] = vectors_load(from);
+        from += apart;
+    }
+}
+
+KILN_INLINE uint32_t greater(uint32_t a, uint32_t b) {
+    return a > b ? a : b;
+}
+
+/* The bits of a piece's greatest magnitude, less mean if that is not NULL. NaN is greater than infinity. */
+KILN_INLINE uint32_t piece_greatest(const piece_vectors *p, const float *mean) {
+    uint32_t greatest = 0;
+#if !defined(KILN_PART_f32)
+    if (!mean) { /* of each half of all words, with the sign shifted out or masked */
+        uint32_t low = 0;
+        KILN_UNROLL
+        for (uint32_t i = 0; i < 4; i++) {
+            low = greater(low, p->vectors[0].words[i] << 17);
+            greatest = greater(greatest, p->vectors[0].words[i] & 0x7fffffffu);
+        }
+        return kiln_bits(kiln_element_to_f32((kiln_element)greater(low >> 17, greatest >> 16)));
+    }
+#endif
+    float values[PIECE];
+    vectors_values(values, p);
+    KILN_UNROLL
+    for (uint32_t i = 0; i < PIECE; i++)
+        greatest = greater(greatest, kiln_bits(mean ? values[i] - mean[i] : values[i]) & 0x7fffffffu);
+    return greatest;
+}
+
+KILN_INLINE void held_codes(const held *k, const head *h, uint32_t token, uint32_t count, const float *mean,
+                            const float *factors, bool e4m3) {
+    uint8_t *to = h->to + (h->first + token) * h->codes_stride;
+    const uint64_t apart = h->step * h->codes_stride;
+    KILN_UNROLL
+    for (uint32_t i = 0; i < HELD; i++) {
+        if (token + i * h->step < count) {
+            const float factor = factors[token + i * h->step];
+            float values[PIECE];
+            piece codes;
+            vectors_values(values, &k->pieces[i]);
+            KILN_UNROLL
+            for (uint32_t e = 0; e < PIECE; e++)
+                values[e] = (mean ? values[e] - mean[e] : values[e]) * factor;
+            KILN_UNROLL
+            for (uint32_t w = 0; w < PIECE / 4; w++)
+                codes.words[w] = e4m3 ? kiln_e4m3_word(values + 4 * w) : kiln_int8_word(values + 4 * w);
+            *(piece *)to = codes;
+        }
+        to += apart;
+    }
+}
+
+/* The means of a thread's piece, for a sequence. */
+KILN_INLINE void piece_means(float *mean, const head *h, uint32_t sequence) {
+    KILN_UNROLL
+    for (uint32_t i = 0; i < PIECE; i++)
+        mean[i] = h->means && h->count ? h->means[(uint64_t)sequence * h->size + i] : 0.0f;
+}
+
+/* Codes of q or k. Returns whether all numbers were finite; nothing is written if they are not. All threads of the
+ * block call this, and all get the same answer. subtracts: whether there are means. */
+KILN_INLINE bool block_tokens(const kiln_mha_quantize_args *args, const head *h, bool subtracts, uint32_t sequence,
+                              shared_tokens *shared) {
+    const kiln_scale_index index = h->index;
+    const uint32_t thread = kiln_thread(), tokens = tokens_of(h), count = h->count ? tokens : 0;
+    const uint32_t chunk = HELD * h->step, last = (tokens - 1) / chunk * chunk;
+    float means[PIECE], *mean = subtracts ? means : 0;
+    held k;
+    if (subtracts) piece_means(means, h, sequence);
+    if (thread < TOKENS) shared->greatest[thread] = 0;
+    if (thread == TOKENS) shared->special = 0;
+    kiln_barrier();
+    KILN_LOOP
+    for (uint32_t begin = 0; begin <= last; begin += chunk) {
+        uint32_t greatest[HELD];
+        held_load(&k, h, begin + h->row, count, HELD);
+        KILN_UNROLL
+        for (uint32_t i = 0; i < HELD; i++)
+            greatest[i] = begin + h->row + i * h->step < count ? piece_greatest(&k.pieces[i], mean) : 0;
+        KILN_LOOP
+        for (uint32_t mask = 1; mask < h->columns; mask *= 2) {
+            KILN_UNROLL
+            for (uint32_t i = 0; i < HELD; i++)
+                greatest[i] = greater(greatest[i], kiln_bits(kiln_shuffle_xor(kiln_float(greatest[i]), mask)));
+        }
+        KILN_UNROLL
+        for (uint32_t i = 0; i < HELD; i++) {
+            const uint32_t token = begin + h->row + i * h->step;
+            if (h->column == 0 && token < count) shared->numbers[token] = kiln_float(greatest[i]);
+        }
+    }
+    kiln_barrier();
+    if (index.high) { /* tokens share scales */
+        if (thread < tokens)
+            kiln_shared_max(&shared->greatest[kiln_scale_at(index, thread)], kiln_bits(shared->numbers[thread]));
+        kiln_barrier();
+    }
+    float scale = 1.0f;
+    if (thread < tokens) {
+        const uint32_t own = kiln_bits(shared->numbers[thread]);
+        const uint32_t greatest = index.high ? shared->greatest[kiln_scale_at(index, thread)] : own;
+        if (greatest >= 0x7f800000u) kiln_shared_max(&shared->special, 1);
+        scale = scale_of(kiln_float(greatest), greatest_code(args));
+        shared->numbers[thread] = 1.0f / scale;
+    }
+    kiln_barrier();
+    if (shared->special) return false;
+    if (thread < tokens) h->scales[kiln_scale_at(index, h->first + (uint64_t)thread)] = scale;
+    KILN_LOOP
+    for (uint32_t begin = last;; begin -= chunk) {
+        if (begin != last) held_load(&k, h, begin + h->row, count, HELD);
+        if (args->e4m3)
+            held_codes(&k, h, begin + h->row, count, mean, shared->numbers, true);
+        else
+            held_codes(&k, h, begin + h->row, count, mean, shared->numbers, false);
+        if (begin == 0) break;
+    }
+    return true;
+}
+
+/* Codes of v, whose channels' scales are known. Returns whether those of the thread were: without an instruction for
+ * E4M3, codes of what is not finite are wrong. */
+KILN_INLINE bool block_values(const head *h, uint32_t sequence) {
+    const uint32_t tokens = tokens_of(h), count = h->count ? tokens : 0, chunk = HELD_VALUES * h->step;
+    float mean[PIECE], factors[PIECE], special = 0.0f;
+    held k;
+    piece_means(mean, h, sequence);
+    KILN_UNROLL
+    for (uint32_t i = 0; i < PIECE; i++)
+        factors[i] = h->count ? 1.0f / h->scales[(uint64_t)sequence * h->size + i] : 0.0f;
+    KILN_LOOP
+    for (uint32_t begin = h->row; begin < count; begin += chunk) {
+        uint8_t *to = h->to + (h->first + begin) * h->codes_stride;
+        held_load(&k, h, begin, count, HELD_VALUES);
+        KILN_UNROLL
+        for (uint32_t i = 0; i < HELD_VALUES; i++) {
+            if (begin + i * h->step < count) {
+                float values[PIECE];
+                piece codes;
+                vectors_values(values, &k.pieces[i]);
+                KILN_UNROLL
+                for (uint32_t e = 0; e < PIECE; e++) {
+                    values[e] = (values[e] - mean[e]) * factors[e];
+                    if (!KILN_E4M3_INSTRUCTION) special = KILN_FMA(values[e], 0.0f, special); /* NaN then */
+                }
+                KILN_UNROLL
+                for (uint32_t w = 0; w < PIECE / 4; w++)
+                    codes.words[w] = kiln_e4m3_word(values + 4 * w);
+                *(piece *)to = codes;
+            }
+            to += h->step * h->codes_stride;
+        }
+    }
+    return special == special;
+}
+
+/* Returns whether the thread's codes are written; for q and k all threads of the block get the same answer. */
+KILN_INLINE bool block_codes(const kiln_mha_quantize_args *args, const head *h, shared_tokens *shared) {
+    uint32_t sequence = 0;
+    if (h->kind != HEAD_Q && !of_one_sequence(args, h, &sequence)) return false;
+    if (h->kind == HEAD_V) return block_values(h, sequence);
+    if (SUBTRACTS || h->kind == HEAD_K) return block_tokens(args, h, true, sequence, shared);
+    return block_tokens(args, h, false, 0, shared);
+}
+
+#endif
