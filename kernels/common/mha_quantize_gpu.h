@@ -35,7 +35,8 @@ KILN_INLINE void vectors_values(float *values, const piece_vectors *p) {
         kiln_vector_values(values + i * KILN_VECTOR, p->vectors[i]);
 }
 
-/* Loads the count numbers that a head has of a piece; zeros after them. */
+/* Loads the count numbers that a head has of a piece; zeros after them. An array that is not indexed by constants would
+ * not stay in registers, so that single numbers are shifted in through the last place. */
 KILN_INLINE void piece_load(float *values, const kiln_element *from, uint32_t count, uint32_t wide) {
     if (wide && count >= PIECE) {
         const piece_vectors p = vectors_load(from);
@@ -44,7 +45,14 @@ KILN_INLINE void piece_load(float *values, const kiln_element *from, uint32_t co
     }
     KILN_UNROLL
     for (uint32_t i = 0; i < PIECE; i++)
-        values[i] = i < count ? kiln_element_to_f32(from[i]) : 0.0f;
+        values[i] = 0.0f;
+    KILN_LOOP
+    for (uint32_t i = 0; i < PIECE; i++) {
+        KILN_UNROLL
+        for (uint32_t j = 0; j + 1 < PIECE; j++)
+            values[j] = values[j + 1];
+        values[PIECE - 1] = i < count ? kiln_element_to_f32(from[i]) : 0.0f;
+    }
 }
 
 KILN_INLINE void add_values(float *sum, float *high, float *low, const float *values) {

@@ -9,18 +9,17 @@
 #include "kernels/common/atomic.h"
 #include "kernels/common/code_words.h"
 
-/* AMD's compiler wants more registers for what a thread keeps, and there q has means, too, which are 0, for one piece
- * of code instead of two. */
+/* AMD's compiler wants more registers for what a thread keeps. */
 #if defined(__HIP__)
-enum { HELD_VECTORS = 4, SUBTRACTS = 1 };
+enum { HELD_VECTORS = 2 };
 #else
-enum { HELD_VECTORS = 8, SUBTRACTS = 0 };
+enum { HELD_VECTORS = 8 };
 #endif
 
 enum {
     VECTORS = PIECE / KILN_VECTOR,
-    HELD = HELD_VECTORS / VECTORS,           /* tokens of which a thread keeps its piece */
-    HELD_VALUES = HELD_VECTORS / 2 / VECTORS /* of v, where nothing is to be kept: so many are loaded at a time */
+    HELD = HELD_VECTORS / VECTORS, /* tokens of which a thread keeps its piece */
+    HELD_VALUES = (HELD + 1) / 2   /* of v, where nothing is to be kept: so many are loaded at a time */
 };
 
 /* The codes of a piece. */
@@ -127,26 +126,54 @@ KILN_INLINE uint32_t greater(uint32_t a, uint32_t b) {
     return a > b ? a : b;
 }
 
-/* The bits of a piece's greatest magnitude, less mean if that is not NULL. NaN is greater than infinity. */
-KILN_INLINE uint32_t piece_greatest(const piece_vectors *p, const float *mean) {
+/* The bits of a piece's greatest magnitude. NaN is greater than infinity. */
+KILN_INLINE uint32_t piece_greatest(const piece_vectors *p) {
     uint32_t greatest = 0;
-#if !defined(KILN_PART_f32)
-    if (!mean) { /* of each half of all words, with the sign shifted out or masked */
-        uint32_t low = 0;
-        KILN_UNROLL
-        for (uint32_t i = 0; i < 4; i++) {
-            low = greater(low, p->vectors[0].words[i] << 17);
-            greatest = greater(greatest, p->vectors[0].words[i] & 0x7fffffffu);
-        }
-        return kiln_bits(kiln_element_to_f32((kiln_element)greater(low >> 17, greatest >> 16)));
+#if defined(KILN_PART_f32)
+    KILN_UNROLL
+    for (uint32_t i = 0; i < PIECE; i++)
+        greatest = greater(greatest, p->vectors[i / 4].words[i % 4] & 0x7fffffffu);
+    return greatest;
+#else
+    uint32_t low = 0; /* of each half of all words, with the sign shifted out or masked */
+    KILN_UNROLL
+    for (uint32_t i = 0; i < 4; i++) {
+        low = greater(low, p->vectors[0].words[i] << 17);
+        greatest = greater(greatest, p->vectors[0].words[i] & 0x7fffffffu);
     }
+    return kiln_bits(kiln_element_to_f32((kiln_element)greater(low >> 17, greatest >> 16)));
 #endif
+}
+
+/* The same less mean. */
+KILN_INLINE uint32_t piece_greatest_less(const piece_vectors *p, const float *mean) {
+    uint32_t greatest = 0;
     float values[PIECE];
     vectors_values(values, p);
     KILN_UNROLL
     for (uint32_t i = 0; i < PIECE; i++)
-        greatest = greater(greatest, kiln_bits(mean ? values[i] - mean[i] : values[i]) & 0x7fffffffu);
+        greatest = greater(greatest, kiln_bits(values[i] - mean[i]) & 0x7fffffffu);
     return greatest;
+}
+
+/* The codes of a piece. The values are lost. */
+KILN_INLINE piece piece_codes(float *values, bool e4m3) {
+    piece codes = {{0, 0}};
+    if (!e4m3 || KILN_E4M3_INSTRUCTION) {
+        KILN_UNROLL
+        for (uint32_t w = 0; w < PIECE / 4; w++)
+            codes.words[w] = e4m3 ? kiln_e4m3_word(values + 4 * w) : kiln_int8_word(values + 4 * w);
+        return codes;
+    }
+    KILN_LOOP
+    for (uint32_t w = 0; w < PIECE / 4; w++) { /* always the first four values, for half the code */
+        codes.words[0] = codes.words[1];
+        codes.words[1] = kiln_e4m3_word(values);
+        KILN_UNROLL
+        for (uint32_t i = 0; i < 4; i++)
+            values[i] = values[i + 4];
+    }
+    return codes;
 }
 
 KILN_INLINE void held_codes(const held *k, const head *h, uint32_t token, uint32_t count, const float *mean,
@@ -158,37 +185,59 @@ KILN_INLINE void held_codes(const held *k, const head *h, uint32_t token, uint32
         if (token + i * h->step < count) {
             const float factor = factors[token + i * h->step];
             float values[PIECE];
-            piece codes;
             vectors_values(values, &k->pieces[i]);
             KILN_UNROLL
             for (uint32_t e = 0; e < PIECE; e++)
-                values[e] = (mean ? values[e] - mean[e] : values[e]) * factor;
-            KILN_UNROLL
-            for (uint32_t w = 0; w < PIECE / 4; w++)
-                codes.words[w] = e4m3 ? kiln_e4m3_word(values + 4 * w) : kiln_int8_word(values + 4 * w);
-            *(piece *)to = codes;
+                values[e] = (values[e] - mean[e]) * factor;
+            *(piece *)to = piece_codes(values, e4m3);
         }
         to += apart;
     }
 }
 
-/* The means of a thread's piece, for a sequence. */
-KILN_INLINE void piece_means(float *mean, const head *h, uint32_t sequence) {
+/* An array that is not indexed by constants would not stay in registers, so that below elements are shifted in through
+ * the last place, or take turns in the first. */
+
+/* Of numbers of channels [batch, kv_heads, head_dim], from the head's piece on, those of the piece in a sequence. from
+ * may be NULL: zeros. */
+KILN_INLINE void piece_channels(float *numbers, const float *from, const head *h, uint32_t sequence) {
+    const float *at = from + (uint64_t)sequence * h->size;
     KILN_UNROLL
     for (uint32_t i = 0; i < PIECE; i++)
-        mean[i] = h->means && h->count ? h->means[(uint64_t)sequence * h->size + i] : 0.0f;
+        numbers[i] = from && h->count >= PIECE ? at[i] : 0.0f;
+    if (!from || h->count >= PIECE) return;
+    KILN_LOOP
+    for (uint32_t i = 0; i < PIECE; i++) {
+        KILN_UNROLL
+        for (uint32_t j = 0; j + 1 < PIECE; j++)
+            numbers[j] = numbers[j + 1];
+        numbers[PIECE - 1] = i < h->count ? at[i] : 0.0f;
+    }
+}
+
+/* The factors of v's channels. */
+KILN_INLINE void piece_factors(float *factors, const head *h, uint32_t sequence) {
+    piece_channels(factors, h->scales, h, sequence);
+    KILN_LOOP
+    for (uint32_t i = 0; i < PIECE; i++) {
+        const float factor = 1.0f / factors[0];
+        KILN_UNROLL
+        for (uint32_t j = 0; j + 1 < PIECE; j++)
+            factors[j] = factors[j + 1];
+        factors[PIECE - 1] = factor;
+    }
 }
 
 /* Codes of q or k. Returns whether all numbers were finite; nothing is written if they are not. All threads of the
- * block call this, and all get the same answer. subtracts: whether there are means. */
-KILN_INLINE bool block_tokens(const kiln_mha_quantize_args *args, const head *h, bool subtracts, uint32_t sequence,
+ * block call this, and all get the same answer. */
+KILN_INLINE bool block_tokens(const kiln_mha_quantize_args *args, const head *h, uint32_t sequence,
                               shared_tokens *shared) {
     const kiln_scale_index index = h->index;
     const uint32_t thread = kiln_thread(), tokens = tokens_of(h), count = h->count ? tokens : 0;
     const uint32_t chunk = HELD * h->step, last = (tokens - 1) / chunk * chunk;
-    float means[PIECE], *mean = subtracts ? means : 0;
+    float mean[PIECE];
     held k;
-    if (subtracts) piece_means(means, h, sequence);
+    piece_channels(mean, h->means, h, sequence);
     if (thread < TOKENS) shared->greatest[thread] = 0;
     if (thread == TOKENS) shared->special = 0;
     kiln_barrier();
@@ -198,7 +247,16 @@ KILN_INLINE bool block_tokens(const kiln_mha_quantize_args *args, const head *h,
         held_load(&k, h, begin + h->row, count, HELD);
         KILN_UNROLL
         for (uint32_t i = 0; i < HELD; i++)
-            greatest[i] = begin + h->row + i * h->step < count ? piece_greatest(&k.pieces[i], mean) : 0;
+            greatest[i] = 0;
+        if (h->means) {
+            KILN_UNROLL
+            for (uint32_t i = 0; i < HELD; i++)
+                if (begin + h->row + i * h->step < count) greatest[i] = piece_greatest_less(&k.pieces[i], mean);
+        } else {
+            KILN_UNROLL
+            for (uint32_t i = 0; i < HELD; i++)
+                if (begin + h->row + i * h->step < count) greatest[i] = piece_greatest(&k.pieces[i]);
+        }
         KILN_LOOP
         for (uint32_t mask = 1; mask < h->columns; mask *= 2) {
             KILN_UNROLL
@@ -246,10 +304,8 @@ KILN_INLINE bool block_values(const head *h, uint32_t sequence) {
     const uint32_t tokens = tokens_of(h), count = h->count ? tokens : 0, chunk = HELD_VALUES * h->step;
     float mean[PIECE], factors[PIECE], special = 0.0f;
     held k;
-    piece_means(mean, h, sequence);
-    KILN_UNROLL
-    for (uint32_t i = 0; i < PIECE; i++)
-        factors[i] = h->count ? 1.0f / h->scales[(uint64_t)sequence * h->size + i] : 0.0f;
+    piece_channels(mean, h->means, h, sequence);
+    piece_factors(factors, h, sequence);
     KILN_LOOP
     for (uint32_t begin = h->row; begin < count; begin += chunk) {
         uint8_t *to = h->to + (h->first + begin) * h->codes_stride;
@@ -258,17 +314,13 @@ KILN_INLINE bool block_values(const head *h, uint32_t sequence) {
         for (uint32_t i = 0; i < HELD_VALUES; i++) {
             if (begin + i * h->step < count) {
                 float values[PIECE];
-                piece codes;
                 vectors_values(values, &k.pieces[i]);
                 KILN_UNROLL
                 for (uint32_t e = 0; e < PIECE; e++) {
                     values[e] = (values[e] - mean[e]) * factors[e];
                     if (!KILN_E4M3_INSTRUCTION) special = KILN_FMA(values[e], 0.0f, special); /* NaN then */
                 }
-                KILN_UNROLL
-                for (uint32_t w = 0; w < PIECE / 4; w++)
-                    codes.words[w] = kiln_e4m3_word(values + 4 * w);
-                *(piece *)to = codes;
+                *(piece *)to = piece_codes(values, true);
             }
             to += h->step * h->codes_stride;
         }
@@ -281,8 +333,7 @@ KILN_INLINE bool block_codes(const kiln_mha_quantize_args *args, const head *h, 
     uint32_t sequence = 0;
     if (h->kind != HEAD_Q && !of_one_sequence(args, h, &sequence)) return false;
     if (h->kind == HEAD_V) return block_values(h, sequence);
-    if (SUBTRACTS || h->kind == HEAD_K) return block_tokens(args, h, true, sequence, shared);
-    return block_tokens(args, h, false, 0, shared);
+    return block_tokens(args, h, sequence, shared);
 }
 
 #endif

@@ -19,38 +19,46 @@
 
 #include "kernels/mha_quantize/mha_quantize_block.h"
 
-KILN_INLINE void piece_store(uint8_t *codes, const float *values, const float *factors, bool e4m3, uint32_t count,
-                             uint32_t wide) {
-    piece p = {{0, 0}};
-    KILN_UNROLL
-    for (uint32_t i = 0; i < PIECE; i++)
-        p.words[i / 4] |= (uint32_t)code_of(values[i] * factors[i], e4m3) << i % 4 * 8;
+/* Writes the codes of a piece. An array that is not indexed by constants would not stay in registers, so that elements
+ * take turns in the first place. */
+KILN_INLINE void piece_store(uint8_t *codes, float *values, float *factors, bool e4m3, uint32_t count, uint32_t wide) {
+    uint64_t bytes = 0;
+    KILN_LOOP
+    for (uint32_t i = 0; i < PIECE; i++) {
+        const float value = values[0], factor = factors[0];
+        bytes = bytes >> 8 | (uint64_t)code_of(value * factor, e4m3) << 56;
+        KILN_UNROLL
+        for (uint32_t j = 0; j + 1 < PIECE; j++) {
+            values[j] = values[j + 1];
+            factors[j] = factors[j + 1];
+        }
+        values[PIECE - 1] = value;
+        factors[PIECE - 1] = factor;
+    }
     if (wide && count >= PIECE) {
-        *(piece *)codes = p;
+        const piece whole = {{(uint32_t)bytes, (uint32_t)(bytes >> 32)}};
+        *(piece *)codes = whole;
         return;
     }
-    KILN_UNROLL
-    for (uint32_t i = 0; i < PIECE; i++)
-        if (i < count) codes[i] = (uint8_t)(p.words[i / 4] >> i % 4 * 8);
+    KILN_LOOP
+    for (uint32_t i = 0; i < PIECE && i < count; i++)
+        codes[i] = (uint8_t)(bytes >> 8 * i);
 }
 
 /* The thread's piece of a token, less its mean, in values; zeros where the token belongs to no sequence. *batch is the
  * sequence that mean is of, before and after. */
 KILN_INLINE void token_load(const kiln_mha_quantize_args *args, const head *h, uint32_t token, uint32_t *batch,
                             float *mean, float *values) {
-    const bool is_key = h->kind != HEAD_Q;
-    uint32_t sequence = is_key ? sequence_of_key(args, token) : 0;
-    bool none = is_key && sequence == args->batch;
-    if (is_key && h->means && !none && sequence != *batch) {
-        KILN_UNROLL
-        for (uint32_t i = 0; i < PIECE; i++)
-            mean[i] = i < h->count ? h->means[(uint64_t)sequence * h->size + i] : 0.0f;
+    const uint32_t sequence = h->kind == HEAD_Q ? 0 : sequence_of_key(args, token);
+    const bool none = h->kind != HEAD_Q && sequence == args->batch;
+    if (!none && sequence != *batch) {
+        piece_channels(mean, h->means, h, sequence);
         *batch = sequence;
     }
     piece_load(values, h->from + token * h->stride, h->count, args->wide);
     KILN_UNROLL
     for (uint32_t i = 0; i < PIECE; i++)
-        values[i] = none || i >= h->count ? 0.0f : values[i] - mean[i];
+        values[i] = none ? 0.0f : values[i] - mean[i];
 }
 
 KILN_INLINE float columns_max(float value, uint32_t columns) {
@@ -60,13 +68,14 @@ KILN_INLINE float columns_max(float value, uint32_t columns) {
     return value;
 }
 
-/* Codes of q or k: a scale for each token, or for those of the block that share one. */
+/* Of each token of q or k, or of those of the block that share one, the scale is found; each channel of v has its own.
+ * All threads of the block call this, but of v any may do so alone. */
 KILN_INLINE void tokens_codes(const kiln_mha_quantize_args *args, const head *h, float *amax) {
     const kiln_scale_index index = h->index;
     uint32_t batch = args->batch;
-    float values[PIECE], mean[PIECE] = {0.0f}, factors[PIECE];
+    float values[PIECE], mean[PIECE] = {0.0f}, factors[PIECE] = {0.0f};
     KILN_LOOP
-    for (uint32_t t = h->row; t < TOKENS; t += h->step) {
+    for (uint32_t t = h->row; t < TOKENS && h->kind != HEAD_V; t += h->step) {
         float greatest = 0.0f;
         if (h->first + t < h->end) {
             token_load(args, h, h->first + t, &batch, mean, values);
@@ -77,43 +86,35 @@ KILN_INLINE void tokens_codes(const kiln_mha_quantize_args *args, const head *h,
         greatest = columns_max(greatest, h->columns);
         if (h->column == 0) amax[t] = greatest;
     }
-    kiln_barrier();
+    if (h->kind != HEAD_V) kiln_barrier();
     KILN_LOOP
     for (uint32_t t = h->row; t < TOKENS; t += h->step) {
-        uint64_t place = kiln_scale_at(index, h->first + t);
-        float greatest = amax[t];
-        if (index.high) {
-            KILN_LOOP
-            for (uint32_t other = h->column; other < TOKENS; other += h->columns)
-                if (kiln_scale_at(index, h->first + other) == place) greatest = kiln_max(amax[other], greatest);
-            greatest = columns_max(greatest, h->columns);
+        float factor = 0.0f;
+        if (h->kind != HEAD_V) {
+            uint64_t place = kiln_scale_at(index, h->first + t);
+            float greatest = amax[t];
+            if (index.high) {
+                KILN_LOOP
+                for (uint32_t other = h->column; other < TOKENS; other += h->columns)
+                    if (kiln_scale_at(index, h->first + other) == place) greatest = kiln_max(amax[other], greatest);
+                greatest = columns_max(greatest, h->columns);
+            }
+            float scale = scale_of(greatest, greatest_code(args));
+            if (h->column == 0 && h->first + t < h->end) h->scales[place] = scale;
+            factor = 1.0f / scale;
         }
         if (h->first + t >= h->end) continue;
-        float scale = scale_of(greatest, greatest_code(args));
-        if (h->column == 0) h->scales[place] = scale;
+        const uint32_t before = batch;
         token_load(args, h, h->first + t, &batch, mean, values);
-        KILN_UNROLL
-        for (uint32_t i = 0; i < PIECE; i++)
-            factors[i] = 1.0f / scale;
-        piece_store(h->to + (h->first + t) * h->codes_stride, values, factors, args->e4m3 != 0, h->count, args->wide);
-    }
-}
-
-/* Codes of v: a scale for each channel. */
-KILN_INLINE void values_codes(const kiln_mha_quantize_args *args, const head *h) {
-    uint32_t of_mean = args->batch, of_factors = args->batch;
-    float values[PIECE], mean[PIECE] = {0.0f}, factors[PIECE] = {0.0f};
-    KILN_LOOP
-    for (uint32_t t = h->first + h->row; t < h->first + TOKENS && t < h->end; t += h->step) {
-        token_load(args, h, t, &of_mean, mean, values);
-        uint32_t sequence = sequence_of_key(args, t);
-        if (sequence != args->batch && sequence != of_factors) {
+        if (h->kind == HEAD_V) {
+            if (batch != before) piece_factors(factors, h, batch);
+        } else {
             KILN_UNROLL
             for (uint32_t i = 0; i < PIECE; i++)
-                factors[i] = i < h->count ? 1.0f / h->scales[(uint64_t)sequence * h->size + i] : 0.0f;
-            of_factors = sequence;
+                factors[i] = factor;
         }
-        piece_store(h->to + t * h->codes_stride, values, factors, true, h->count, args->wide);
+        piece_store(h->to + (h->first + t) * h->codes_stride, values, factors, h->kind == HEAD_V || args->e4m3,
+                    h->count, args->wide);
     }
 }
 
@@ -124,8 +125,5 @@ KILN_ENTRY(mha_quantize_codes, kiln_mha_quantize_args) {
     if (args.wide && block_codes(&args, &h, &shared)) return;
     const kiln_mha_quantize_args *late = KILN_LATE_ARGS(kiln_mha_quantize_args, args);
     head_of(&h, late, kiln_tile());
-    if (h.kind == HEAD_V)
-        values_codes(late, &h);
-    else
-        tokens_codes(late, &h, shared.numbers);
+    tokens_codes(late, &h, shared.numbers);
 }

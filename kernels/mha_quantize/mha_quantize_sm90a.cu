@@ -5,7 +5,7 @@
 
 #include "kernels/mha_quantize/mha_quantize_gpu.c"
 
-KILN_TUNED_PARTS(f32 f16 bf16)
+KILN_TUNED_PARTS(f16 bf16)
 KILN_PROGRAMMATIC(mha_quantize_channels)
 KILN_PROGRAMMATIC(mha_quantize_join)
 KILN_PROGRAMMATIC(mha_quantize_codes)
