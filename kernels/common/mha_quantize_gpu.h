@@ -13,8 +13,13 @@
 
 enum { PIECE = KILN_MHA_QUANTIZE_PIECE, TOKENS = KILN_MHA_QUANTIZE_TOKENS, SUBGROUPS = KILN_BLOCK / KILN_SUBGROUP };
 
-/* Tokens and chunks that a thread loads at a time. */
-enum { TOKENS_AHEAD = 4 * KILN_VECTOR / PIECE, CHUNKS_AHEAD = 8 };
+/* Vectors of tokens, and chunks, that a thread loads at a time. */
+#if defined(__HIP__)
+enum { VECTORS_AHEAD = 2, CHUNKS_AHEAD = 4 };
+#else
+enum { VECTORS_AHEAD = 4, CHUNKS_AHEAD = 8 };
+#endif
+enum { TOKENS_AHEAD = VECTORS_AHEAD * KILN_VECTOR / PIECE };
 
 /* A piece as it is loaded. */
 typedef struct piece_vectors {
@@ -98,7 +103,7 @@ KILN_ENTRY(CHANNELS, kiln_mha_quantize_args) {
     }
     KILN_LOOP
     for (; key < end; key += lanes) {
-        piece_load(values, from + (k.first + (uint64_t)key) * stride, count, args.wide);
+        piece_load(values, from + (k.first + (uint64_t)key) * stride, count, 0); /* few, if rows are aligned */
         add_values(sum, high, low, values);
     }
     KILN_UNROLL
@@ -111,14 +116,15 @@ KILN_ENTRY(CHANNELS, kiln_mha_quantize_args) {
     for (uint32_t half = lanes / 2; half; half /= 2) {
         kiln_barrier();
         uint32_t other = (thread + (half << args.columns_log2)) % KILN_BLOCK;
+        if (lane >= half) continue;
         KILN_UNROLL
         for (uint32_t i = 0; i < PIECE; i++) {
-            if (lane >= half) continue;
-            facts[KILN_CHANNEL_SUM][i][thread] += facts[KILN_CHANNEL_SUM][i][other];
-            facts[KILN_CHANNEL_HIGH][i][thread] =
-                kiln_max(facts[KILN_CHANNEL_HIGH][i][other], facts[KILN_CHANNEL_HIGH][i][thread]);
-            facts[KILN_CHANNEL_LOW][i][thread] =
-                kiln_max(facts[KILN_CHANNEL_LOW][i][other], facts[KILN_CHANNEL_LOW][i][thread]);
+            sum[i] += facts[KILN_CHANNEL_SUM][i][other];
+            high[i] = kiln_max(facts[KILN_CHANNEL_HIGH][i][other], high[i]);
+            low[i] = kiln_max(facts[KILN_CHANNEL_LOW][i][other], low[i]);
+            facts[KILN_CHANNEL_SUM][i][thread] = sum[i];
+            facts[KILN_CHANNEL_HIGH][i][thread] = high[i];
+            facts[KILN_CHANNEL_LOW][i][thread] = low[i];
         }
     }
     kiln_barrier();
@@ -133,19 +139,20 @@ KILN_ENTRY(JOIN, kiln_mha_quantize_args) {
     uint32_t batch = work / 2 / args.kv_heads, d = kiln_thread();
     if (batch >= args.batch || !needs_channels(&args, tensor) || d >= args.head_dim) return;
     float sum = 0.0f, high = -KILN_INFINITY, low = -KILN_INFINITY;
+    const float *from = facts_of(&args, tensor, batch, kv_head, 0) + d;
     KILN_LOOP
     for (uint32_t chunk = 0; chunk < args.chunks; chunk += CHUNKS_AHEAD) {
         float facts[CHUNKS_AHEAD][KILN_CHANNEL_FACTS];
         KILN_UNROLL
         for (uint32_t c = 0; c < CHUNKS_AHEAD; c++) {
             KILN_UNROLL
-            for (uint32_t fact = 0; fact < KILN_CHANNEL_FACTS; fact++)
-                if (chunk + c < args.chunks)
-                    facts[c][fact] = facts_of(&args, tensor, batch, kv_head, chunk + c)[fact * args.head_dim + d];
+            for (uint32_t fact = 0; fact < KILN_CHANNEL_FACTS; fact++) {
+                if (chunk + c < args.chunks) facts[c][fact] = *from;
+                from += args.head_dim;
+            }
         }
         KILN_UNROLL
-        for (uint32_t c = 0; c < CHUNKS_AHEAD; c++) {
-            if (chunk + c >= args.chunks) break;
+        for (uint32_t c = 0; c < CHUNKS_AHEAD && chunk + c < args.chunks; c++) {
             sum += facts[c][KILN_CHANNEL_SUM];
             high = kiln_max(facts[c][KILN_CHANNEL_HIGH], high);
             low = kiln_max(facts[c][KILN_CHANNEL_LOW], low);

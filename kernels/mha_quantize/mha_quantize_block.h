@@ -1,8 +1,8 @@
 /* mha_quantize on devices: blocks whose rows are aligned, whose keys are of one sequence and whose numbers are finite.
  *
  * A thread loads its pieces of several tokens before it looks at the first, and keeps them while the block finds out
- * the scales, one for each token: there is no second load unless a head has more elements than registers have room for.
- * Codes need no bounds, as no finite number over its scale is beyond the greatest code by more than rounding. */
+ * the scales, one for each token: there is no second load unless more tokens share a scale than registers have room
+ * for. Codes need no bounds, as no finite number over its scale is beyond the greatest code by more than rounding. */
 #ifndef KILN_KERNELS_MHA_QUANTIZE_BLOCK_H
 #define KILN_KERNELS_MHA_QUANTIZE_BLOCK_H
 
@@ -13,13 +13,12 @@
 #if defined(__HIP__)
 enum { HELD_VECTORS = 2 };
 #else
-enum { HELD_VECTORS = 8 };
+enum { HELD_VECTORS = 4 };
 #endif
 
 enum {
     VECTORS = PIECE / KILN_VECTOR,
-    HELD = HELD_VECTORS / VECTORS, /* tokens of which a thread keeps its piece */
-    HELD_VALUES = (HELD + 1) / 2   /* of v, where nothing is to be kept: so many are loaded at a time */
+    HELD = HELD_VECTORS / VECTORS /* tokens of which a thread keeps its piece */
 };
 
 /* The codes of a piece. */
@@ -45,12 +44,12 @@ typedef struct head {
     uint32_t columns, column, row, step;
 } head;
 
-/* What the threads of a block tell each other of tokens of q or k. */
-typedef struct shared_tokens {
-    uint32_t greatest[TOKENS]; /* the bits of the greatest magnitude of those that share a scale */
-    float numbers[TOKENS];     /* of each: its greatest magnitude, then its factor */
+/* What the threads of a block tell each other: of tokens of q or k, or of the channels of v. */
+typedef struct shared_numbers {
+    uint32_t greatest[TOKENS]; /* the bits of the greatest magnitude of tokens that share a scale */
+    float numbers[KILN_BLOCK]; /* of each token: its greatest magnitude, then its factor; factors of channels */
     uint32_t special;          /* whether there are infinities or NaN */
-} shared_tokens;
+} shared_numbers;
 
 /* Returns whether the block has anything to do. number: of the head among those of q, k and v. */
 KILN_INLINE bool head_of(head *h, const kiln_mha_quantize_args *args, uint32_t number) {
@@ -111,12 +110,12 @@ typedef struct held {
     piece_vectors pieces[HELD];
 } held;
 
-/* Loads those of the first `most` tokens from `token` of the block on, which has count of them. */
-KILN_INLINE void held_load(held *k, const head *h, uint32_t token, uint32_t count, uint32_t most) {
+/* Loads those of tokens from `token` of the block on, which has count of them. */
+KILN_INLINE void held_load(held *k, const head *h, uint32_t token, uint32_t count) {
     const kiln_element *from = h->from + (h->first + token) * h->stride;
     const uint64_t apart = h->step * h->stride;
     KILN_UNROLL
-    for (uint32_t i = 0; i < most; i++) {
+    for (uint32_t i = 0; i < HELD; i++) {
         if (token + i * h->step < count) k->pieces[i] = vectors_load(from);
         from += apart;
     }
@@ -215,26 +214,36 @@ KILN_INLINE void piece_channels(float *numbers, const float *from, const head *h
     }
 }
 
-/* The factors of v's channels. */
-KILN_INLINE void piece_factors(float *factors, const head *h, uint32_t sequence) {
-    piece_channels(factors, h->scales, h, sequence);
-    KILN_LOOP
-    for (uint32_t i = 0; i < PIECE; i++) {
-        const float factor = 1.0f / factors[0];
+/* The greatest magnitudes of a thread's tokens, as bits, from those of all threads that share one. */
+KILN_INLINE void held_greatest(uint32_t *greatest, const held *k, const head *h, uint32_t token, uint32_t count,
+                               const float *mean) {
+    KILN_UNROLL
+    for (uint32_t i = 0; i < HELD; i++)
+        greatest[i] = 0;
+    if (h->means) {
         KILN_UNROLL
-        for (uint32_t j = 0; j + 1 < PIECE; j++)
-            factors[j] = factors[j + 1];
-        factors[PIECE - 1] = factor;
+        for (uint32_t i = 0; i < HELD; i++)
+            if (token + i * h->step < count) greatest[i] = piece_greatest_less(&k->pieces[i], mean);
+    } else {
+        KILN_UNROLL
+        for (uint32_t i = 0; i < HELD; i++)
+            if (token + i * h->step < count) greatest[i] = piece_greatest(&k->pieces[i]);
+    }
+    KILN_LOOP
+    for (uint32_t mask = 1; mask < h->columns; mask *= 2) {
+        KILN_UNROLL
+        for (uint32_t i = 0; i < HELD; i++)
+            greatest[i] = greater(greatest[i], kiln_bits(kiln_shuffle_xor(kiln_float(greatest[i]), mask)));
     }
 }
 
-/* Codes of q or k. Returns whether all numbers were finite; nothing is written if they are not. All threads of the
- * block call this, and all get the same answer. */
+/* Codes of q or k, in rounds of as many tokens as are kept or share a scale. Returns whether all numbers were finite.
+ * All threads of the block call this, and all get the same answer. */
 KILN_INLINE bool block_tokens(const kiln_mha_quantize_args *args, const head *h, uint32_t sequence,
-                              shared_tokens *shared) {
+                              shared_numbers *shared) {
     const kiln_scale_index index = h->index;
     const uint32_t thread = kiln_thread(), tokens = tokens_of(h), count = h->count ? tokens : 0;
-    const uint32_t chunk = HELD * h->step, last = (tokens - 1) / chunk * chunk;
+    const uint32_t chunk = HELD * h->step, round = greater(chunk, 1u << index.high);
     float mean[PIECE];
     held k;
     piece_channels(mean, h->means, h, sequence);
@@ -242,76 +251,67 @@ KILN_INLINE bool block_tokens(const kiln_mha_quantize_args *args, const head *h,
     if (thread == TOKENS) shared->special = 0;
     kiln_barrier();
     KILN_LOOP
-    for (uint32_t begin = 0; begin <= last; begin += chunk) {
-        uint32_t greatest[HELD];
-        held_load(&k, h, begin + h->row, count, HELD);
-        KILN_UNROLL
-        for (uint32_t i = 0; i < HELD; i++)
-            greatest[i] = 0;
-        if (h->means) {
-            KILN_UNROLL
-            for (uint32_t i = 0; i < HELD; i++)
-                if (begin + h->row + i * h->step < count) greatest[i] = piece_greatest_less(&k.pieces[i], mean);
-        } else {
-            KILN_UNROLL
-            for (uint32_t i = 0; i < HELD; i++)
-                if (begin + h->row + i * h->step < count) greatest[i] = piece_greatest(&k.pieces[i]);
-        }
+    for (uint32_t first = 0; first < tokens; first += round) {
         KILN_LOOP
-        for (uint32_t mask = 1; mask < h->columns; mask *= 2) {
+        for (uint32_t token = first + h->row; token < first + h->row + round; token += chunk) {
+            uint32_t greatest[HELD];
+            held_load(&k, h, token, count);
+            held_greatest(greatest, &k, h, token, count, mean);
             KILN_UNROLL
             for (uint32_t i = 0; i < HELD; i++)
-                greatest[i] = greater(greatest[i], kiln_bits(kiln_shuffle_xor(kiln_float(greatest[i]), mask)));
+                if (h->column == 0 && token + i * h->step < count)
+                    shared->numbers[token + i * h->step] = kiln_float(greatest[i]);
         }
-        KILN_UNROLL
-        for (uint32_t i = 0; i < HELD; i++) {
-            const uint32_t token = begin + h->row + i * h->step;
-            if (h->column == 0 && token < count) shared->numbers[token] = kiln_float(greatest[i]);
-        }
-    }
-    kiln_barrier();
-    if (index.high) { /* tokens share scales */
-        if (thread < tokens)
-            kiln_shared_max(&shared->greatest[kiln_scale_at(index, thread)], kiln_bits(shared->numbers[thread]));
         kiln_barrier();
-    }
-    float scale = 1.0f;
-    if (thread < tokens) {
-        const uint32_t own = kiln_bits(shared->numbers[thread]);
-        const uint32_t greatest = index.high ? shared->greatest[kiln_scale_at(index, thread)] : own;
-        if (greatest >= 0x7f800000u) kiln_shared_max(&shared->special, 1);
-        scale = scale_of(kiln_float(greatest), greatest_code(args));
-        shared->numbers[thread] = 1.0f / scale;
-    }
-    kiln_barrier();
-    if (shared->special) return false;
-    if (thread < tokens) h->scales[kiln_scale_at(index, h->first + (uint64_t)thread)] = scale;
-    KILN_LOOP
-    for (uint32_t begin = last;; begin -= chunk) {
-        if (begin != last) held_load(&k, h, begin + h->row, count, HELD);
-        if (args->e4m3)
-            held_codes(&k, h, begin + h->row, count, mean, shared->numbers, true);
-        else
-            held_codes(&k, h, begin + h->row, count, mean, shared->numbers, false);
-        if (begin == 0) break;
+        const uint32_t own = first + thread, mine = thread < round && own < tokens; /* a thread for each token */
+        if (index.high) {                                                           /* tokens share scales */
+            if (mine) kiln_shared_max(&shared->greatest[kiln_scale_at(index, own)], kiln_bits(shared->numbers[own]));
+            kiln_barrier();
+        }
+        float scale = 1.0f;
+        if (mine) {
+            uint32_t greatest = kiln_bits(shared->numbers[own]);
+            if (index.high) greatest = shared->greatest[kiln_scale_at(index, own)];
+            if (greatest >= 0x7f800000u) kiln_shared_max(&shared->special, 1);
+            scale = scale_of(kiln_float(greatest), greatest_code(args));
+            shared->numbers[own] = 1.0f / scale;
+        }
+        kiln_barrier();
+        if (shared->special) return false;
+        if (mine) h->scales[kiln_scale_at(index, h->first + (uint64_t)own)] = scale;
+        KILN_LOOP
+        for (uint32_t back = chunk; back <= round; back += chunk) { /* the last are kept */
+            const uint32_t token = first + h->row + round - back;
+            if (back > chunk) held_load(&k, h, token, count);
+            if (args->e4m3)
+                held_codes(&k, h, token, count, mean, shared->numbers, true);
+            else
+                held_codes(&k, h, token, count, mean, shared->numbers, false);
+        }
     }
     return true;
 }
 
-/* Codes of v, whose channels' scales are known. Returns whether those of the thread were: without an instruction for
- * E4M3, codes of what is not finite are wrong. */
-KILN_INLINE bool block_values(const head *h, uint32_t sequence) {
-    const uint32_t tokens = tokens_of(h), count = h->count ? tokens : 0, chunk = HELD_VALUES * h->step;
+/* Codes of v, whose channels' scales are known. All threads of the block call this. Returns whether those of the thread
+ * are right: without an instruction for E4M3, codes of what is not finite are not. */
+KILN_INLINE bool block_values(const head *h, uint32_t sequence, uint32_t size, float *shared) {
+    const uint32_t tokens = tokens_of(h), count = h->count ? tokens : 0, chunk = HELD * h->step;
     float mean[PIECE], factors[PIECE], special = 0.0f;
     held k;
+    const uint32_t thread = kiln_thread();
+    const float *scales = h->scales - h->column * PIECE; /* of the whole head */
     piece_channels(mean, h->means, h, sequence);
-    piece_factors(factors, h, sequence);
+    shared[thread] = thread < size ? 1.0f / scales[(uint64_t)sequence * h->size + thread] : 0.0f;
+    kiln_barrier();
+    KILN_UNROLL
+    for (uint32_t i = 0; i < PIECE; i++)
+        factors[i] = shared[h->column * PIECE + i];
     KILN_LOOP
     for (uint32_t begin = h->row; begin < count; begin += chunk) {
         uint8_t *to = h->to + (h->first + begin) * h->codes_stride;
-        held_load(&k, h, begin, count, HELD_VALUES);
+        held_load(&k, h, begin, count);
         KILN_UNROLL
-        for (uint32_t i = 0; i < HELD_VALUES; i++) {
+        for (uint32_t i = 0; i < HELD; i++) {
             if (begin + i * h->step < count) {
                 float values[PIECE];
                 vectors_values(values, &k.pieces[i]);
@@ -329,10 +329,10 @@ KILN_INLINE bool block_values(const head *h, uint32_t sequence) {
 }
 
 /* Returns whether the thread's codes are written; for q and k all threads of the block get the same answer. */
-KILN_INLINE bool block_codes(const kiln_mha_quantize_args *args, const head *h, shared_tokens *shared) {
+KILN_INLINE bool block_codes(const kiln_mha_quantize_args *args, const head *h, shared_numbers *shared) {
     uint32_t sequence = 0;
     if (h->kind != HEAD_Q && !of_one_sequence(args, h, &sequence)) return false;
-    if (h->kind == HEAD_V) return block_values(h, sequence);
+    if (h->kind == HEAD_V) return block_values(h, sequence, args->head_dim, shared->numbers);
     return block_tokens(args, h, sequence, shared);
 }
 

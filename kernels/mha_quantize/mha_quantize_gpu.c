@@ -68,6 +68,19 @@ KILN_INLINE float columns_max(float value, uint32_t columns) {
     return value;
 }
 
+/* The factors of v's channels. */
+KILN_INLINE void piece_factors(float *factors, const head *h, uint32_t sequence) {
+    piece_channels(factors, h->scales, h, sequence);
+    KILN_LOOP
+    for (uint32_t i = 0; i < PIECE; i++) {
+        const float factor = 1.0f / factors[0];
+        KILN_UNROLL
+        for (uint32_t j = 0; j + 1 < PIECE; j++)
+            factors[j] = factors[j + 1];
+        factors[PIECE - 1] = factor;
+    }
+}
+
 /* Of each token of q or k, or of those of the block that share one, the scale is found; each channel of v has its own.
  * All threads of the block call this, but of v any may do so alone. */
 KILN_INLINE void tokens_codes(const kiln_mha_quantize_args *args, const head *h, float *amax) {
@@ -119,7 +132,7 @@ KILN_INLINE void tokens_codes(const kiln_mha_quantize_args *args, const head *h,
 }
 
 KILN_ENTRY(mha_quantize_codes, kiln_mha_quantize_args) {
-    KILN_SHARED shared_tokens shared;
+    KILN_SHARED shared_numbers shared;
     head h;
     if (!head_of(&h, &args, kiln_tile())) return; /* the whole block */
     if (args.wide && block_codes(&args, &h, &shared)) return;
