@@ -1,10 +1,11 @@
-/* Four codes of 8 bits at a time on devices, in fewer instructions than small_integer.h and float8.h take, for numbers
+/* Four codes of 8 bits at a time on devices, in fewer instructions than encode_gpu.h takes, for numbers
  * that need neither bounds nor a case for NaN. The first code is the lowest byte of a word. The results are the same,
  * bit by bit; for E4M3 and int8 every such number was tried. */
 #ifndef KILN_KERNELS_COMMON_CODE_WORDS_H
 #define KILN_KERNELS_COMMON_CODE_WORDS_H
 
 #include "kernels/common/device.h"
+#include "kernels/common/encode_gpu.h"
 
 #if defined(__CUDACC__) && __CUDA_ARCH__ >= 890
 #include "kernels/arch/sm89_codes.h"
@@ -13,31 +14,13 @@
 #define KILN_E4M3_INSTRUCTION 0
 #endif
 
-/* The lowest bytes of four words, and the highest. */
-KILN_INLINE uint32_t kiln_low_bytes(const uint32_t *words) {
-#if defined(__HIP__)
-    uint32_t first = __builtin_amdgcn_perm(words[1], words[0], 0x0c0c0400u);
-    return __builtin_amdgcn_perm(__builtin_amdgcn_perm(words[3], words[2], 0x0c0c0400u), first, 0x05040100u);
-#else
-    return __byte_perm(__byte_perm(words[0], words[1], 0x40), __byte_perm(words[2], words[3], 0x40), 0x5410);
-#endif
-}
-KILN_INLINE uint32_t kiln_high_bytes(const uint32_t *words) {
-#if defined(__HIP__)
-    uint32_t first = __builtin_amdgcn_perm(words[1], words[0], 0x0c0c0703u);
-    return __builtin_amdgcn_perm(__builtin_amdgcn_perm(words[3], words[2], 0x0c0c0703u), first, 0x05040100u);
-#else
-    return __byte_perm(__byte_perm(words[0], words[1], 0x73), __byte_perm(words[2], words[3], 0x73), 0x5410);
-#endif
-}
-
 /* int8 of magnitudes of at most 127.5: adding 1.5 * 2^23 leaves the integer in the low bits. */
 KILN_INLINE uint32_t kiln_int8_word(const float *values) {
     uint32_t sums[4];
     KILN_UNROLL
     for (int i = 0; i < 4; i++)
         sums[i] = kiln_bits(values[i] + 0x1.8p23f);
-    return kiln_low_bytes(sums);
+    return kiln_bytes_of(sums, 1, 0);
 }
 
 /* E4M3 of magnitudes of at most 448.01. Adding a power of two whose ulp is the spacing of the format around a magnitude
@@ -56,7 +39,7 @@ KILN_INLINE uint32_t kiln_e4m3_word(const float *values) {
         sums[i] = kiln_bits(KILN_FMA(kiln_float(power), 0x1.00007p20f, magnitude)) + (power >> 20);
         numbers[i] = kiln_bits(values[i]);
     }
-    return (kiln_low_bytes(sums) & 0x7f7f7f7fu) | (kiln_high_bytes(numbers) & 0x80808080u);
+    return (kiln_bytes_of(sums, 1, 0) & 0x7f7f7f7fu) | (kiln_bytes_of(numbers, 1, 3) & 0x80808080u);
 #endif
 }
 

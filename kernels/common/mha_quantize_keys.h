@@ -22,8 +22,8 @@ KILN_INLINE keys keys_of(const kiln_mha_quantize_args *args, uint32_t batch) {
     return k;
 }
 
-/* The sequence that a key belongs to: the first that ends after it. args->batch: none. */
-KILN_INLINE uint32_t sequence_of_key(const kiln_mha_quantize_args *args, uint32_t key) {
+/* The sequence in whose room a key is: the first that ends after it. args->batch: none. */
+KILN_INLINE uint32_t room_of_key(const kiln_mha_quantize_args *args, uint32_t key) {
     uint32_t batch = 0, end = args->batch;
     if (!args->cu_seqlens_k) batch = key / args->max_seqlen_k;
     while (args->cu_seqlens_k && batch < end) {
@@ -33,6 +33,12 @@ KILN_INLINE uint32_t sequence_of_key(const kiln_mha_quantize_args *args, uint32_
         else
             batch = middle + 1;
     }
+    return batch;
+}
+
+/* The sequence that a key belongs to. args->batch: none. */
+KILN_INLINE uint32_t sequence_of_key(const kiln_mha_quantize_args *args, uint32_t key) {
+    uint32_t batch = room_of_key(args, key);
     if (batch == args->batch) return batch;
     keys k = keys_of(args, batch);
     return key - k.first < k.count ? batch : args->batch;

@@ -2,10 +2,11 @@
  *
  * mha_quantize_channels and mha_quantize_join are told in kernels/common/mha_quantize_gpu.h. mha_quantize_codes: a
  * block does 128 tokens of one head of q, k or v; blocks next to each other have the heads of the same tokens, which
- * are neighbours in memory. A token is shared by as few threads as have 8 elements each, a power of two. What most
- * blocks do is in mha_quantize_block.h: those whose rows are aligned, whose keys are of one sequence, and whose numbers
- * are finite. What any can do is here, a token at a time: of q and k the greatest magnitudes of all tokens go through
- * shared memory, where tokens that share a scale find each other's; then tokens are read again, from the cache.
+ * are neighbours in memory. A token is shared by as few threads as have 8 elements each, a power of two. A thread loads
+ * its pieces of several tokens before it looks at the first, and keeps them while the block finds out the scales of q
+ * and k, so that nothing is loaded twice unless more tokens share a scale than registers have room for. No finite
+ * number over its scale is beyond the greatest code by more than rounding: codes are made without bounds, and made
+ * again where there were infinities or NaN.
  *
  * Floor: k with means and v are read twice, q once, and a byte is written for each element. Not measured.
  * Test: build/tests/ops/mha_quantize_test. Bench: build/kiln bench mha_quantize */
@@ -17,126 +18,286 @@
 #define JOIN     mha_quantize_join
 #include "kernels/common/mha_quantize_gpu.h"
 
-#include "kernels/mha_quantize/mha_quantize_block.h"
+#include "kernels/common/atomic.h"
+#include "kernels/common/code_words.h"
+#include "kernels/mha_quantize/mha_quantize_head.h"
 
-/* Writes the codes of a piece. An array that is not indexed by constants would not stay in registers, so that elements
- * take turns in the first place. */
-KILN_INLINE void piece_store(uint8_t *codes, float *values, float *factors, bool e4m3, uint32_t count, uint32_t wide) {
-    uint64_t bytes = 0;
+/* Tokens of which a thread keeps its piece. AMD's compiler wants more registers for them. */
+#if defined(__HIP__)
+enum { HELD = 1 };
+#else
+enum { HELD = 4 * KILN_VECTOR / PIECE };
+#endif
+
+/* A thread's pieces of HELD of its tokens. */
+typedef struct held {
+    piece_vectors pieces[HELD];
+} held;
+
+/* What is taken from the elements of a piece, and what they are multiplied with, which is 1 but for v. */
+typedef struct channels {
+    float mean[PIECE], factors[PIECE];
+} channels;
+
+/* What the threads of a block tell each other. */
+typedef struct shared_numbers {
+    uint32_t greatest[TOKENS];  /* the bits of the greatest magnitude of tokens that share a scale */
+    float numbers[TOKENS];      /* of each token: its greatest magnitude, then its factor */
+    float channels[KILN_BLOCK]; /* factors of v's channels */
+} shared_numbers;
+
+/* The codes of a piece. */
+typedef struct piece {
+    uint32_t words[PIECE / 4];
+} __attribute__((aligned(PIECE))) piece;
+
+/* ---- Loads and stores -------------------------------------------------------------------------------------------- */
+
+/* An array that is not indexed by constants would not stay in registers, so that here and below what a loop deals with
+ * is shifted in through the last place, or taken from the first. */
+KILN_INLINE piece_vectors singles_load(const kiln_element *from, uint32_t count) {
+    enum { WORDS = PIECE * sizeof(kiln_element) / 4, BITS = 8 * sizeof(kiln_element) };
+    piece_vectors p = {{{{0}}}};
     KILN_LOOP
     for (uint32_t i = 0; i < PIECE; i++) {
-        const float value = values[0], factor = factors[0];
-        bytes = bytes >> 8 | (uint64_t)code_of(value * factor, e4m3) << 56;
+        const uint64_t last = i < count ? from[i] : 0;
         KILN_UNROLL
-        for (uint32_t j = 0; j + 1 < PIECE; j++) {
-            values[j] = values[j + 1];
-            factors[j] = factors[j + 1];
+        for (int w = 0; w < WORDS; w++) {
+            uint64_t next = w + 1 < WORDS ? p.vectors[(w + 1) % WORDS / 4].words[(w + 1) % 4] : last << (32 - BITS);
+            if (w + 1 == WORDS) next = last << (32 - BITS) >> (32 - BITS);
+            p.vectors[w / 4].words[w % 4] = (uint32_t)((next << 32 | p.vectors[w / 4].words[w % 4]) >> BITS);
         }
-        values[PIECE - 1] = value;
-        factors[PIECE - 1] = factor;
     }
-    if (wide && count >= PIECE) {
-        const piece whole = {{(uint32_t)bytes, (uint32_t)(bytes >> 32)}};
-        *(piece *)codes = whole;
+    return p;
+}
+
+/* Loads pieces of tokens from the thread's token on, as far as they are of the segment. */
+KILN_INLINE void held_load(held *k, const head *h, uint32_t token, const segment *s, uint32_t wide) {
+    const kiln_element *from = h->from + token * h->stride;
+    const uint64_t apart = h->step * h->stride;
+    if (wide && !s->none) {
+        KILN_UNROLL
+        for (uint32_t i = 0; i < HELD; i++) {
+            if (token + i * h->step - s->begin < s->end - s->begin) k->pieces[i] = vectors_load(from);
+            from += apart;
+        }
         return;
     }
     KILN_LOOP
-    for (uint32_t i = 0; i < PIECE && i < count; i++)
-        codes[i] = (uint8_t)(bytes >> 8 * i);
+    for (uint32_t i = 0; i < HELD; i++) {
+        KILN_UNROLL
+        for (uint32_t j = 0; j + 1 < HELD; j++)
+            k->pieces[j] = k->pieces[j + 1];
+        const bool valid = !s->none && token + i * h->step - s->begin < s->end - s->begin;
+        k->pieces[HELD - 1] = singles_load(from, valid ? h->count : 0);
+        from += apart;
+    }
 }
 
-/* The thread's piece of a token, less its mean, in values; zeros where the token belongs to no sequence. *batch is the
- * sequence that mean is of, before and after. */
-KILN_INLINE void token_load(const kiln_mha_quantize_args *args, const head *h, uint32_t token, uint32_t *batch,
-                            float *mean, float *values) {
-    const uint32_t sequence = h->kind == HEAD_Q ? 0 : sequence_of_key(args, token);
-    const bool none = h->kind != HEAD_Q && sequence == args->batch;
-    if (!none && sequence != *batch) {
-        piece_channels(mean, h->means, h, sequence);
-        *batch = sequence;
+KILN_INLINE void piece_store(uint8_t *codes, piece p, uint32_t count, uint32_t wide) {
+    if (wide) {
+        *(piece *)codes = p;
+        return;
     }
-    piece_load(values, h->from + token * h->stride, h->count, args->wide);
+    KILN_LOOP
+    for (uint32_t i = 0; i < PIECE && i < count; i++) {
+        codes[i] = (uint8_t)p.words[0];
+        p.words[0] = p.words[0] >> 8 | p.words[1] << 24;
+        p.words[1] >>= 8;
+    }
+}
+
+/* ---- Scales ------------------------------------------------------------------------------------------------------ */
+
+/* Tells the block the greatest magnitudes of those of the thread's tokens, from `token` on, that are of the segment.
+ * NaN is not greater. */
+KILN_INLINE void held_greatest(const held *k, const head *h, uint32_t token, const segment *s, const channels *c,
+                               float *numbers) {
+    float greatest[HELD];
+    KILN_UNROLL
+    for (uint32_t i = 0; i < HELD; i++) {
+        greatest[i] = 0.0f;
+        if (h->count && token + i * h->step - s->begin < s->end - s->begin) {
+            float values[PIECE];
+            vectors_values(values, &k->pieces[i]);
+            KILN_UNROLL
+            for (uint32_t e = 0; e < PIECE; e++)
+                greatest[i] = kiln_fast_max(__builtin_fabsf(values[e] - c->mean[e]), greatest[i]);
+        }
+    }
+    KILN_LOOP
+    for (uint32_t mask = 1; mask < h->columns; mask *= 2) {
+        KILN_UNROLL
+        for (uint32_t i = 0; i < HELD; i++)
+            greatest[i] = kiln_fast_max(greatest[i], kiln_shuffle_xor(greatest[i], mask));
+    }
+    KILN_UNROLL
+    for (uint32_t i = 0; i < HELD; i++)
+        if (h->column == 0 && token + i * h->step - s->begin < s->end - s->begin)
+            numbers[token + i * h->step] = greatest[i];
+}
+
+/* Turns the greatest magnitudes of tokens from `first` on, of which there are `count`, into factors, and writes their
+ * scales. */
+KILN_INLINE void block_scales(const kiln_mha_quantize_args *args, const head *h, uint32_t first, uint32_t count,
+                              shared_numbers *shared) {
+    const kiln_scale_index index = h->kind == HEAD_K ? args->k_index : args->q_index;
+    const uint32_t token = first + kiln_thread();
+    const bool mine = kiln_thread() < count; /* a thread for each token */
+    kiln_barrier();
+    if (index.high) { /* tokens share scales */
+        if (mine) kiln_shared_max(&shared->greatest[kiln_scale_at(index, token)], kiln_bits(shared->numbers[token]));
+        kiln_barrier();
+    }
+    if (mine) {
+        float greatest = shared->numbers[token];
+        if (index.high) greatest = kiln_float(shared->greatest[kiln_scale_at(index, token)]);
+        const float scale = scale_of(greatest, greatest_code(args));
+        shared->numbers[token] = 1.0f / scale;
+        scales_of(args, h)[kiln_scale_at(index, h->first + (uint64_t)token)] = scale;
+    }
+    kiln_barrier();
+}
+
+/* ---- Codes ------------------------------------------------------------------------------------------------------- */
+
+/* Codes of any numbers, of which the first piece is the next token's. */
+KILN_INLINE void any_codes(held *k, const head *h, uint32_t token, const segment *s, const channels *c,
+                           const float *numbers, bool e4m3, uint32_t wide) {
+    KILN_LOOP
+    for (uint32_t i = 0; i < HELD; i++, token += h->step) {
+        float values[PIECE];
+        piece codes = {{0, 0}};
+        vectors_values(values, &k->pieces[0]);
+        KILN_UNROLL
+        for (uint32_t j = 0; j + 1 < HELD; j++)
+            k->pieces[j] = k->pieces[j + 1];
+        if (token - s->begin >= s->end - s->begin) continue;
+        KILN_UNROLL
+        for (uint32_t e = 0; e < PIECE; e++)
+            values[e] = (values[e] - c->mean[e]) * numbers[token] * c->factors[e];
+        KILN_LOOP
+        for (uint32_t e = 0; e < PIECE; e++) {
+            codes.words[0] = codes.words[0] >> 8 | codes.words[1] << 24;
+            codes.words[1] = codes.words[1] >> 8 | (uint32_t)code_of(values[0], e4m3) << 24;
+            KILN_UNROLL
+            for (uint32_t j = 0; j + 1 < PIECE; j++)
+                values[j] = values[j + 1];
+        }
+        piece_store(h->to + token * h->codes_stride, codes, h->count, wide);
+    }
+}
+
+/* Writes the codes of those of the thread's tokens, from `token` on, that are of the segment. Returns NaN if they are
+ * wrong, as those of infinities and NaN are, but for the instruction for E4M3. */
+KILN_INLINE float held_codes(const held *k, const head *h, uint32_t token, const segment *s, const channels *c,
+                             const float *numbers, bool e4m3, uint32_t wide) {
+    uint8_t *to = h->to + token * h->codes_stride;
+    const uint64_t apart = h->step * h->codes_stride;
+    float special = 0.0f;
+    KILN_UNROLL
+    for (uint32_t i = 0; i < HELD; i++) {
+        if (token + i * h->step - s->begin < s->end - s->begin) {
+            const float factor = numbers[token + i * h->step];
+            float values[PIECE];
+            piece codes;
+            vectors_values(values, &k->pieces[i]);
+            KILN_UNROLL
+            for (uint32_t e = 0; e < PIECE; e++) {
+                values[e] = (values[e] - c->mean[e]) * factor;
+                if (e4m3) values[e] *= c->factors[e];
+                if (!e4m3 || !KILN_E4M3_INSTRUCTION) special = KILN_FMA(values[e], 0.0f, special);
+            }
+            KILN_UNROLL
+            for (uint32_t w = 0; w < PIECE / 4; w++)
+                codes.words[w] = e4m3 ? kiln_e4m3_word(values + 4 * w) : kiln_int8_word(values + 4 * w);
+            piece_store(to, codes, h->count, wide);
+        }
+        to += apart;
+    }
+    return special;
+}
+
+/* The channels of a segment. All threads of the block call this. */
+KILN_INLINE void channels_load(channels *c, const kiln_mha_quantize_args *args, const head *h, const segment *s,
+                               float *shared) {
+    const uint32_t thread = kiln_thread();
+    const uint64_t at = (uint64_t)s->sequence * h->size;
+    const bool whole = h->count >= PIECE && h->means && !s->none;
     KILN_UNROLL
     for (uint32_t i = 0; i < PIECE; i++)
-        values[i] = none ? 0.0f : values[i] - mean[i];
-}
-
-KILN_INLINE float columns_max(float value, uint32_t columns) {
+        c->mean[i] = whole ? h->means[at + i] : 0.0f;
     KILN_LOOP
-    for (uint32_t mask = 1; mask < columns; mask *= 2)
-        value = kiln_max(value, kiln_shuffle_xor(value, mask));
-    return value;
-}
-
-/* The factors of v's channels. */
-KILN_INLINE void piece_factors(float *factors, const head *h, uint32_t sequence) {
-    piece_channels(factors, h->scales, h, sequence);
-    KILN_LOOP
-    for (uint32_t i = 0; i < PIECE; i++) {
-        const float factor = 1.0f / factors[0];
+    for (uint32_t i = 0; !whole && h->means && !s->none && i < PIECE; i++) {
         KILN_UNROLL
         for (uint32_t j = 0; j + 1 < PIECE; j++)
-            factors[j] = factors[j + 1];
-        factors[PIECE - 1] = factor;
+            c->mean[j] = c->mean[j + 1];
+        c->mean[PIECE - 1] = i < h->count ? h->means[at + i] : 0.0f;
     }
+    if (h->kind != HEAD_V) return;
+    kiln_barrier(); /* others have the factors before */
+    shared[thread] = thread < args->head_dim && !s->none ? 1.0f / scales_of(args, h)[at + thread] : 0.0f;
+    kiln_barrier();
+    KILN_UNROLL
+    for (uint32_t i = 0; i < PIECE; i++)
+        c->factors[i] = shared[h->column * PIECE + i];
 }
 
-/* Of each token of q or k, or of those of the block that share one, the scale is found; each channel of v has its own.
- * All threads of the block call this, but of v any may do so alone. */
-KILN_INLINE void tokens_codes(const kiln_mha_quantize_args *args, const head *h, float *amax) {
-    const kiln_scale_index index = h->index;
-    uint32_t batch = args->batch;
-    float values[PIECE], mean[PIECE] = {0.0f}, factors[PIECE] = {0.0f};
-    KILN_LOOP
-    for (uint32_t t = h->row; t < TOKENS && h->kind != HEAD_V; t += h->step) {
-        float greatest = 0.0f;
-        if (h->first + t < h->end) {
-            token_load(args, h, h->first + t, &batch, mean, values);
-            KILN_UNROLL
-            for (uint32_t i = 0; i < PIECE; i++) /* NaN is not greater */
-                greatest = kiln_max(kiln_float(kiln_bits(values[i]) & 0x7fffffffu), greatest);
-        }
-        greatest = columns_max(greatest, h->columns);
-        if (h->column == 0) amax[t] = greatest;
-    }
-    if (h->kind != HEAD_V) kiln_barrier();
-    KILN_LOOP
-    for (uint32_t t = h->row; t < TOKENS; t += h->step) {
-        float factor = 0.0f;
-        if (h->kind != HEAD_V) {
-            uint64_t place = kiln_scale_at(index, h->first + t);
-            float greatest = amax[t];
-            if (index.high) {
-                KILN_LOOP
-                for (uint32_t other = h->column; other < TOKENS; other += h->columns)
-                    if (kiln_scale_at(index, h->first + other) == place) greatest = kiln_max(amax[other], greatest);
-                greatest = columns_max(greatest, h->columns);
-            }
-            float scale = scale_of(greatest, greatest_code(args));
-            if (h->column == 0 && h->first + t < h->end) h->scales[place] = scale;
-            factor = 1.0f / scale;
-        }
-        if (h->first + t >= h->end) continue;
-        const uint32_t before = batch;
-        token_load(args, h, h->first + t, &batch, mean, values);
-        if (h->kind == HEAD_V) {
-            if (batch != before) piece_factors(factors, h, batch);
-        } else {
-            KILN_UNROLL
-            for (uint32_t i = 0; i < PIECE; i++)
-                factors[i] = factor;
-        }
-        piece_store(h->to + (h->first + t) * h->codes_stride, values, factors, h->kind == HEAD_V || args->e4m3,
-                    h->count, args->wide);
-    }
-}
-
+/* Without a bound NVIDIA's compiler takes half as many registers more. */
+#if defined(__CUDACC__)
+#undef KILN_ENTRY_HEAD
+#define KILN_ENTRY_HEAD extern "C" __global__ __launch_bounds__(KILN_BLOCK, 3) void
+#endif
 KILN_ENTRY(mha_quantize_codes, kiln_mha_quantize_args) {
     KILN_SHARED shared_numbers shared;
     head h;
     if (!head_of(&h, &args, kiln_tile())) return; /* the whole block */
-    if (args.wide && block_codes(&args, &h, &shared)) return;
-    const kiln_mha_quantize_args *late = KILN_LATE_ARGS(kiln_mha_quantize_args, args);
-    head_of(&h, late, kiln_tile());
-    tokens_codes(late, &h, shared.numbers);
+    const uint32_t chunk = HELD * h.step, wide = args.wide;
+    const uint32_t shares = 1u << (h.kind == HEAD_K ? args.k_index.high : args.q_index.high);
+    const uint32_t round = chunk < shares && h.kind != HEAD_V ? shares : chunk;
+    segment s = {0, 0, 0, false};
+    channels c;
+    held k;
+    KILN_UNROLL
+    for (uint32_t i = 0; i < PIECE; i++)
+        c.factors[i] = 1.0f;
+    if (kiln_thread() < TOKENS) {
+        shared.greatest[kiln_thread()] = 0;
+        shared.numbers[kiln_thread()] = 1.0f;
+    }
+    kiln_barrier();
+    KILN_LOOP
+    for (uint32_t first = 0; first < h.tokens; first += round) {
+        const uint32_t end = first + round < h.tokens ? first + round : h.tokens;
+        bool kept = false;
+        KILN_LOOP
+        for (uint32_t pass = h.kind == HEAD_V; pass < 2; pass++) { /* greatest magnitudes, then codes */
+            KILN_LOOP
+            for (uint32_t from = first; from < end;) {
+                const uint32_t token = (from - first) / chunk * chunk + first + h.row;
+                const uint32_t chunk_end = token - h.row + chunk < end ? token - h.row + chunk : end;
+                if (from < s.begin || from >= s.end) {
+                    const kiln_mha_quantize_args *late = KILN_LATE_ARGS(kiln_mha_quantize_args, args);
+                    s = segment_of(late, &h, from);
+                    channels_load(&c, late, &h, &s, shared.channels);
+                }
+                segment part = s;
+                part.begin = from;
+                part.end = s.end < chunk_end ? s.end : chunk_end;
+                if (!h.count && wide) part.end = part.begin;
+                if (!kept) held_load(&k, &h, token, &part, wide);
+                if (pass == 0) {
+                    held_greatest(&k, &h, token, &part, &c, shared.numbers);
+                } else {
+                    const bool e4m3 = h.kind == HEAD_V || KILN_LATE_ARGS(kiln_mha_quantize_args, args)->e4m3;
+                    const float special = e4m3 ? held_codes(&k, &h, token, &part, &c, shared.numbers, true, wide)
+                                               : held_codes(&k, &h, token, &part, &c, shared.numbers, false, wide);
+                    if (special != special) any_codes(&k, &h, token, &part, &c, shared.numbers, e4m3, wide);
+                }
+                from = s.end < chunk_end ? s.end : chunk_end;
+            }
+            if (pass == 0) block_scales(KILN_LATE_ARGS(kiln_mha_quantize_args, args), &h, first, end - first, &shared);
+            kept = round == chunk && s.begin <= first && s.end >= end;
+        }
+    }
 }

@@ -15,6 +15,8 @@
 #define JOIN     mha_quantize_nvfp4_join
 #include "kernels/common/mha_quantize_gpu.h"
 
+#include "kernels/common/encode_gpu.h"
+
 enum { BLOCK = KILN_NVFP4_BLOCK, WORDS = BLOCK / 8, HALF = KILN_BLOCK / 2 };
 
 /* A block's codes. */
@@ -28,11 +30,11 @@ KILN_INLINE float magnitude(float value) {
 
 /* The codes of 8 elements. */
 KILN_INLINE uint32_t word_of(const float *values, float factor) {
-    uint32_t word = 0;
+    float products[8];
     KILN_UNROLL
     for (uint32_t i = 0; i < 8; i++)
-        word |= (uint32_t)kiln_e2m1_of(values[i] * factor) << 4 * i;
-    return word;
+        products[i] = values[i] * factor;
+    return kiln_e2m1_eight(products);
 }
 
 /* Of q or of k. */
