@@ -13,15 +13,6 @@ KILN_INLINE void kiln_shared_min(uint32_t *word, uint32_t value) {
 #endif
 }
 
-/* Leaves the greater of value and the word there; other threads see it after the next barrier. */
-KILN_INLINE void kiln_shared_max(uint32_t *word, uint32_t value) {
-#if defined(__CUDACC__)
-    atomicMax(word, value);
-#elif defined(__HIP__)
-    __hip_atomic_fetch_max(word, value, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);
-#endif
-}
-
 /* Adds value to the word there, and returns what it was. */
 KILN_INLINE uint32_t kiln_shared_add(uint32_t *word, uint32_t value) {
 #if defined(__CUDACC__)

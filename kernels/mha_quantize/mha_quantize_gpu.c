@@ -18,7 +18,6 @@
 #define JOIN     mha_quantize_join
 #include "kernels/common/mha_quantize_gpu.h"
 
-#include "kernels/common/atomic.h"
 #include "kernels/common/code_words.h"
 #include "kernels/mha_quantize/mha_quantize_head.h"
 
@@ -107,6 +106,15 @@ KILN_INLINE void piece_store(uint8_t *codes, piece p, uint32_t count, uint32_t w
     }
 }
 
+/* Leaves the greater of value and the word of shared memory there; other threads see it after the next barrier. */
+KILN_INLINE void shared_max(uint32_t *word, uint32_t value) {
+#if defined(__CUDACC__)
+    atomicMax(word, value);
+#else
+    __hip_atomic_fetch_max(word, value, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);
+#endif
+}
+
 /* ---- Scales ------------------------------------------------------------------------------------------------------ */
 
 /* Tells the block the greatest magnitudes of those of the thread's tokens, from `token` on, that are of the segment.
@@ -146,7 +154,7 @@ KILN_INLINE void block_scales(const kiln_mha_quantize_args *args, const head *h,
     const bool mine = kiln_thread() < count; /* a thread for each token */
     kiln_barrier();
     if (index.high) { /* tokens share scales */
-        if (mine) kiln_shared_max(&shared->greatest[kiln_scale_at(index, token)], kiln_bits(shared->numbers[token]));
+        if (mine) shared_max(&shared->greatest[kiln_scale_at(index, token)], kiln_bits(shared->numbers[token]));
         kiln_barrier();
     }
     if (mine) {
