@@ -71,15 +71,32 @@ static bool is_asked(const kiln_gemm_params *params, const matmul_kernel *tuned,
     return !other || (!info->absent && params->n % 256 && params->n % info->tile[1] == 0);
 }
 
-/* The kernels with matrix instructions need rows aligned to 16 bytes; those for f32 round elements to TF32. */
+/* Replaces the plan of gemm_ffma by that of the portable kernel where its tiles, a fourth as large, occupy the device
+ * better. On an H200 its rate was two thirds of that of gemm_ffma. */
+static void consider_portable(const matmul_sizes *sizes, const kiln_module *module, bool may_split, matmul_plan *best) {
+    const uint32_t rate = module->kernels[best->kernel].info.rate * 2 / 3;
+    matmul_plan way = {.kernel = KERNEL_gemm_tiles,
+                       .rows = KILN_GEMM_TILE,
+                       .cols = KILN_GEMM_TILE,
+                       .cluster = 1,
+                       .splits = 1,
+                       .split = (uint32_t)sizes->k};
+    if (may_split) divide(sizes, &times, TILES_BLOCKS, KILN_GEMM_DEPTH, &way);
+    way.cost = cost_of(sizes, &times, &way, (uint32_t)module->device->info.multiprocessors, rate);
+    kiln__plan_weigh(&module->kernels[way.kernel], way.cost, way.splits);
+    if (way.cost < best->cost) *best = way;
+}
+
+/* The tuned kernels need rows aligned to 16 bytes. Those with matrix instructions round elements of f32 to TF32, which
+ * gemm_ffma does not. */
 static matmul_plan plan_of(const kiln_gemm_params *params, const kiln_module *module, unsigned size_log2, uint32_t wide,
                            bool may_split) {
-    const bool may_use = size_log2 < 2 || params->compute == KILN_GEMM_COMPUTE_TF32;
+    const bool may_round = size_log2 < 2 || params->compute == KILN_GEMM_COMPUTE_TF32;
     static const matmul_kernel tuned[] = {
         {KERNEL_gemm_wgmma_large, KILN_GEMM_TILE_LARGE},     {KERNEL_gemm_wgmma_small, KILN_GEMM_TILE_SMALL},
         {KERNEL_gemm_wgmma_medium, KILN_GEMM_TILE_MEDIUM},   {KERNEL_gemm_wgmma_large_224, KILN_GEMM_TILE_LARGE},
         {KERNEL_gemm_wgmma_large_192, KILN_GEMM_TILE_LARGE}, {KERNEL_gemm_mma_large, KILN_GEMM_TILE_LARGE},
-        {KERNEL_gemm_mma_small, KILN_GEMM_TILE_SMALL}};
+        {KERNEL_gemm_mma_small, KILN_GEMM_TILE_SMALL},       {KERNEL_gemm_ffma, KILN_GEMM_TILE_LARGE}};
     const matmul_sizes sizes = sizes_of(params);
     const int64_t strides = params->a_stride | params->b_stride | params->a_batch_stride | params->b_batch_stride;
     matmul_plan best = {.kernel = KERNEL_gemm_tiles,
@@ -88,9 +105,12 @@ static matmul_plan plan_of(const kiln_gemm_params *params, const kiln_module *mo
                         .cluster = 1,
                         .splits = 1,
                         .split = (uint32_t)params->k};
-    for (size_t i = 0; wide && may_use && params->k && i < sizeof tuned / sizeof *tuned; i++)
-        if (is_asked(params, &tuned[i], &module->kernels[tuned[i].kernel].info))
+    for (size_t i = 0; wide && params->k && i < sizeof tuned / sizeof *tuned; i++)
+        if (may_round == (tuned[i].kernel != KERNEL_gemm_ffma) &&
+            is_asked(params, &tuned[i], &module->kernels[tuned[i].kernel].info))
             consider(&sizes, strides, &times, module, tuned[i].kernel, may_split, &best);
+    if (best.kernel == KERNEL_gemm_ffma && params->tile == KILN_GEMM_TILE_AUTO)
+        consider_portable(&sizes, module, may_split, &best);
     if (best.cost == 0)
         kiln__plan_take(&module->kernels[best.kernel],
                         wide ? "no tuned kernel is for this call" : "rows of a or b do not begin on 16 bytes");

@@ -21,9 +21,12 @@ KILN_TENSOR_MAPS(gemm_wgmma_medium, 240, 32x128x1, 32x64x1)
 KILN_SHAPE(gemm_wgmma_small, 128, 64, 32, 24592, 26)
 KILN_STAGES(gemm_wgmma_small, 8)
 KILN_TENSOR_MAPS(gemm_wgmma_small, 240, 32x128x1, 32x64x1)
+KILN_SHAPE(gemm_ffma, 128, 128, 16, 16384, 100)
+KILN_STAGES(gemm_ffma, 2)
 KILN_PROGRAMMATIC(gemm_wgmma_large)
 KILN_PROGRAMMATIC(gemm_wgmma_medium)
 KILN_PROGRAMMATIC(gemm_wgmma_small)
+KILN_PROGRAMMATIC(gemm_ffma)
 KILN_PROGRAMMATIC(gemm_tiles)
 KILN_PROGRAMMATIC(gemm_rows)
 KILN_PROGRAMMATIC(gemm_join)
@@ -39,4 +42,5 @@ struct unit {
     }
 };
 
+#include "kernels/gemm/gemm_ffma.h"
 #include "kernels/gemm/gemm_wgmma.h"
