@@ -112,8 +112,6 @@ static inline kiln_status kiln__quantize_prepare(const char *name, kiln__quantiz
     }
     args->shape.lanes_log2 = lanes_log2;
     args->block_rows = shared ? KILN_QUANTIZE_GROUP : KILN_BLOCK >> lanes_log2;
-    if (args->grouped && !shared) /* a thread has one vector of a row, and may take several rows */
-        args->block_rows <<= kiln__thread_vectors_log2(call->rows, vectors);
     args->scale_lanes_log2 = shared ? KILN_BLOCK_LOG2 : lanes_log2;
     return kiln__grid(name, tiles, ((uint64_t)call->rows + args->block_rows - 1) / args->block_rows, config);
 }

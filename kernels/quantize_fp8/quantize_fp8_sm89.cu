@@ -5,20 +5,17 @@
 #include "kernels/common/encode_gpu.h"
 #include "kernels/common/tuned.h"
 
-/* kiln_e4m3_quad by the hardware, whose own bound is 448. */
-KILN_INLINE uint32_t converted(const float *values, float bound) {
-    float numbers[4];
-    KILN_UNROLL
-    for (int i = 0; i < 4; i++)
-        numbers[i] = values[i];
+/* kiln_e4m3_eight by the hardware, whose own bound is 448. */
+KILN_INLINE kiln_eight_bytes converted(float *values, float bound) {
     if (bound < 448.0f) {
         KILN_UNROLL
-        for (int i = 0; i < 4; i++) /* NaN stays */
-            numbers[i] = values[i] == values[i] ? kiln_fast_clamp(values[i], bound) : values[i];
+        for (int i = 0; i < 8; i++) /* NaN stays */
+            values[i] = values[i] == values[i] ? kiln_fast_clamp(values[i], bound) : values[i];
     }
-    return kiln_sm89_cvt_e4m3x4_f32(numbers);
+    kiln_eight_bytes bytes = {{kiln_sm89_cvt_e4m3x4_f32(values), kiln_sm89_cvt_e4m3x4_f32(values + 4)}};
+    return bytes;
 }
-#define KILN_QUANTIZE_QUAD(values, bound) converted(values, bound)
+#define KILN_QUANTIZE_EIGHT(values, bound) converted(values, bound)
 
 #include "kernels/quantize_fp8/quantize_fp8_gpu.c"
 

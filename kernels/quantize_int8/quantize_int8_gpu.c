@@ -2,16 +2,16 @@
  *
  * Where each row, or each group of 128 of its columns, has a scale, the threads that share it reduce by shuffles alone,
  * or are a whole block. Where the scales or the greatest magnitudes are known beforehand, the launch goes element by
- * element. A scale of 128 rows by 128 columns takes a block. Each thread reads four vectors, of one row or of four,
- * before it uses the first, and keeps them in registers between the two passes; the rest of a longer row is read twice,
- * the second time from a cache.
+ * element. A scale of 128 rows by 128 columns takes a block. Each thread keeps the first vector that it reads, which is
+ * all of its share of a group; the rest of a longer row is read twice, the second time from a cache. Keeping four made
+ * the code too large: each further vector in registers lengthens it as much again.
  *
  * Floor: one read of x and one write of a byte for each element at memory bandwidth, 5 bytes an element of f32, 3 of 16
  * bits; docs/kernel-report.md has the instruction counts and the time that they take.
  * Test: build/tests/ops/quantize_test. Bench: build/kiln bench quantize_int8 */
 #include "kernels/common/device.h"
 #include "kernels/common/encode_gpu.h"
-#define KILN_QUANTIZE_QUAD(values, bound) kiln_int8_quad(values, bound)
+#define KILN_QUANTIZE_EIGHT(values, bound) kiln_int8_eight(values, bound)
 #include "kernels/common/quantize_gpu.h"
 
 KILN_ENTRY(quantize_int8, kiln_quantize_args) {
