@@ -12,6 +12,13 @@
 #include "kernels/common/attention_codes_mma.h"
 #include "kernels/common/attention_codes_sm80_products.h"
 
+/* Values of 16 keys, 32 elements of each: four fragments. shared is as ldmatrix wants it. */
+KILN_INLINE void load_value_codes(uint32_t *fragments, uint32_t shared) {
+    uint32_t words[4];
+    kiln_sm80_ldmatrix_x4_trans(words, shared);
+    value_fragments(fragments, words);
+}
+
 #ifdef KILN_PART_bf16
 enum : uint32_t { ONES = 0x3f803f80 };
 #else
