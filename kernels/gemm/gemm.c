@@ -219,7 +219,7 @@ static kiln_status launch_tiles(kiln_stream *stream, const kiln_kernel *kernels,
     uint32_t columns = KILN_BLOCK; /* of a block that joins */
     const kiln_kernel *kernel = &kernels[way->kernel];
     if (args->splits > 1) {
-        if (!kernels[KERNEL_gemm_wgmma_join].info.absent) {
+        if (kiln__tensor_map_count(&kernel->info) && !kernels[KERNEL_gemm_wgmma_join].info.absent) {
             join = &kernels[KERNEL_gemm_wgmma_join];
             columns = (uint32_t)KILN_BLOCK * (KILN_VECTOR_BYTES >> size_log2);
         }

@@ -58,11 +58,12 @@ total() { # PATTERN COUNT
 }
 
 # Every PTX text at the lowest version of its target: any later one would shut out drivers that could run it. Products of
-# E4M3 by matrix units came to PTX with version 8.4.
+# E4M3 by matrix units came to PTX with version 8.4, conversions to E4M3 on sm_89 with 8.1.
 at_their_floor() {
     local status=0 target floor
     while read -r target floor _; do
         grep -h " target=$target kind=ptx " embedded/*/manifest | grep -v " ptx=$floor " |
+            grep -v '^file=quantize_fp8_.*[.]sm_89[.]ptx .* ptx=8[.]1 ' |
             grep -v '^file=\(gemm_fp8\|mha_fp8_fwd\|mha_int8_x_fp8_fwd\)_.*[.]sm_\(89\|90a\)[.]ptx .* ptx=8[.]4 ' && status=1
     done < <(scripts/targets.sh nvidia)
     return $status
@@ -108,8 +109,8 @@ check "every PTX text can be read by the first driver of its target" at_their_fl
 check "nothing is compiled at run time from the first driver on that knows the chip" nothing_is_compiled
 check "the container of every cubin is that of its first driver's assembler" one_container
 check "256 KiB of images at most for an operator that memory bounds" small $((256 * 1024)) "${memory_bound[@]}"
-check "2.25 MiB at most for any: mha_fp8_fwd has kernels of four instruction sets" small $((9 * 256 * 1024)) "${operators[@]}"
-check "24 MiB at most for all" small $((24 * 1024 * 1024))
+check "2.5 MiB at most for any: mha_fp8_fwd has kernels of four instruction sets" small $((5 * 512 * 1024)) "${operators[@]}"
+check "28 MiB at most for all" small $((28 * 1024 * 1024))
 check "every image of every operator" same "$(expected)" "$(listed)"
 check "the images of one operator" same "$(expected kind=ptx part=f16 | grep '^softmax|')" \
     "$(listed softmax | grep '|f16|.*|ptx|')"
