@@ -4,12 +4,14 @@
  *
  * Not measured, and no prototype: the rates are half of those of f16, as the matrix units' are.
  * Test: build/tests/ops/gemm_test. Bench: build/kiln bench gemm_f32 compute=tf32 */
+#include "kernels/arch/sm89.h"
 #include "kernels/arch/sm90a_products.h"
 #include "kernels/arch/sm90a_programmatic.h"
 #include "kernels/common/tuned.h"
 #include "kernels/gemm/gemm_portable.h"
 
 KILN_TUNED_PARTS(f32)
+KILN_TUNED_ASSEMBLER(12.8.93)
 KILN_SHAPE(gemm_wgmma_large, 128, 256, 32, 49168, 50)
 KILN_STAGES(gemm_wgmma_large, 4)
 KILN_CLUSTER(gemm_wgmma_large, 2)

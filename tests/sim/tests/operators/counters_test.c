@@ -292,12 +292,13 @@ static void aligned_rows_are_moved_in_whole_vectors(void **state) {
             assert_in_range(n.sum.global_requests, wanted_requests, wanted_requests + wanted_requests / 2);
             continue;
         }
-        if (c.op->stored >= OF_BYTES) { /* a vector, its codes, and of pairs its scale; a number for four vectors */
-            expect(n.sum.global_requests, vectors * (c.op->stored == OF_PAIRS ? 3 : 2) + vectors / 4);
+        if (c.op->stored >= OF_BYTES) { /* a vector, its codes, and of pairs its scale; a number for a thread's one */
+            expect(n.sum.global_requests, vectors * (c.op->stored == OF_PAIRS ? 4 : 3));
             continue;
         }
         if (c.op->extra == FREQUENCIES) {
             uint64_t pairs = elements / 2, again = VECTOR / call_element(&c) / 2;
+            if (info.backend == KILN_BACKEND_ROCM) again++; /* AMD's compiler reads some of f32's apart */
             sectors += pairs * FREQUENCY / SECTOR * again;
             if (n.sum.global_sectors > sectors + pairs / FEW || n.sum.global_requests >= 4 * requests)
                 fail_msg("%s: %llu sectors in %llu requests, not %llu in fewer than %llu", where,
@@ -306,7 +307,7 @@ static void aligned_rows_are_moved_in_whole_vectors(void **state) {
             continue;
         }
         uint64_t more = c.op->extra == NUMBERS ? n.sum.global_requests - requests : 0;
-        assert_true(more <= requests / 2);
+        assert_true(more <= requests); /* a number for each vector, where a thread takes one */
         expect(n.sum.global_requests, requests + more);
         expect(n.sum.global_sectors, sectors + more);
     }
