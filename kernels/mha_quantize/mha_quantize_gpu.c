@@ -72,7 +72,7 @@ KILN_INLINE piece_vectors singles_load(const kiln_element *from, uint32_t count)
 
 /* Loads pieces of tokens from the thread's token on, as far as they are of the segment. */
 KILN_INLINE void held_load(held *k, const head *h, uint32_t token, const segment *s, uint32_t wide) {
-    const kiln_element *from = h->from + token * h->stride;
+    const kiln_element *from = KILN_GLOBAL(const kiln_element, h->from) + token * h->stride;
     const uint64_t apart = h->step * h->stride;
     if (wide && !s->none) {
         KILN_UNROLL
@@ -192,7 +192,7 @@ KILN_INLINE void any_codes(held *k, const head *h, uint32_t token, const segment
             for (uint32_t j = 0; j + 1 < PIECE; j++)
                 values[j] = values[j + 1];
         }
-        piece_store(h->to + token * h->codes_stride, codes, h->count, wide);
+        piece_store(KILN_GLOBAL(uint8_t, h->to) + token * h->codes_stride, codes, h->count, wide);
     }
 }
 
@@ -200,7 +200,7 @@ KILN_INLINE void any_codes(held *k, const head *h, uint32_t token, const segment
  * wrong, as those of infinities and NaN are, but for the instruction for E4M3. */
 KILN_INLINE float held_codes(const held *k, const head *h, uint32_t token, const segment *s, const channels *c,
                              const float *numbers, bool e4m3, uint32_t wide) {
-    uint8_t *to = h->to + token * h->codes_stride;
+    uint8_t *to = KILN_GLOBAL(uint8_t, h->to) + token * h->codes_stride;
     const uint64_t apart = h->step * h->codes_stride;
     float special = 0.0f;
     KILN_UNROLL
@@ -234,13 +234,13 @@ KILN_INLINE void channels_load(channels *c, const kiln_mha_quantize_args *args, 
     const bool whole = h->count >= PIECE && h->means && !s->none;
     KILN_UNROLL
     for (uint32_t i = 0; i < PIECE; i++)
-        c->mean[i] = whole ? h->means[at + i] : 0.0f;
+        c->mean[i] = whole ? KILN_GLOBAL(const float, h->means)[at + i] : 0.0f;
     KILN_LOOP
     for (uint32_t i = 0; !whole && h->means && !s->none && i < PIECE; i++) {
         KILN_UNROLL
         for (uint32_t j = 0; j + 1 < PIECE; j++)
             c->mean[j] = c->mean[j + 1];
-        c->mean[PIECE - 1] = i < h->count ? h->means[at + i] : 0.0f;
+        c->mean[PIECE - 1] = i < h->count ? KILN_GLOBAL(const float, h->means)[at + i] : 0.0f;
     }
     if (h->kind != HEAD_V) return;
     kiln_barrier(); /* others have the factors before */

@@ -10,6 +10,7 @@
 #ifndef KILN_KERNELS_SAMPLE_CHOICE_H
 #define KILN_KERNELS_SAMPLE_CHOICE_H
 
+#include "kernels/common/global.h"
 #include "kernels/common/logarithm.h"
 #include "kernels/common/philox.h"
 #include "kernels/common/total_order.h"
@@ -88,25 +89,32 @@ KILN_INLINE uint32_t kiln_row_find(const kiln_row *row, kiln_choice choice, kiln
  * choice does. What those with greater keys measure is subtracted from *need. */
 KILN_INLINE uint32_t kiln_row_key(const kiln_row *row, kiln_choice choice, kiln_measure measure, uint64_t *need);
 
+/* A row's own number, or that of all rows. AMD's compiler would itself choose between the addresses, and read by an
+ * access to any kind of memory. */
+#if defined(__HIP__)
+#define OF_ROW(type, rows, all) \
+    (*KILN_GLOBAL(const type, (rows) ? (const type *)&(rows)[number] : (const type *)&(all)))
+#else
+#define OF_ROW(type, rows, all) ((rows) ? (type)(rows)[number] : (all))
+#endif
+
 /* The 64 random bits of a row. */
 KILN_INLINE uint64_t kiln_sample_bits(const kiln_sample_args *args, uint64_t number) {
-    uint64_t seed = args->seed, position = args->position;
-    if (args->row_seed) seed = (uint64_t)args->row_seed[number];
+    uint64_t seed = OF_ROW(uint64_t, args->row_seed, args->seed), position = args->position;
     if (args->row_position && args->positions_64)
-        position = (uint64_t)((const int64_t *)args->row_position)[number];
+        position = (uint64_t)KILN_GLOBAL(const int64_t, args->row_position)[number];
     else if (args->row_position)
-        position = (uint64_t)((const int32_t *)args->row_position)[number];
+        position = (uint64_t)KILN_GLOBAL(const int32_t, args->row_position)[number];
     return kiln_philox(seed, position, args->row_seed ? 0 : number);
 }
 
 KILN_INLINE kiln_row_options kiln_options_of(const kiln_sample_args *args, uint64_t number) {
-    kiln_row_options options = {args->temperature, args->top_k, args->top_p, args->min_p};
-    if (args->row_temperature) options.temperature = args->row_temperature[number];
-    if (args->row_top_k) options.top_k = args->row_top_k[number];
-    if (args->row_top_p) options.top_p = args->row_top_p[number];
-    if (args->row_min_p) options.min_p = args->row_min_p[number];
+    kiln_row_options options = {
+        OF_ROW(float, args->row_temperature, args->temperature), OF_ROW(int32_t, args->row_top_k, args->top_k),
+        OF_ROW(float, args->row_top_p, args->top_p), OF_ROW(float, args->row_min_p, args->min_p)};
     return options;
 }
+#undef OF_ROW
 
 /* The least key of the numbers, up to the greatest, whose exponent is at least this one. */
 KILN_INLINE uint32_t kiln_least_key(const kiln_row *row, uint32_t greatest, float exponent) {

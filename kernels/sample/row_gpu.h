@@ -124,7 +124,7 @@ KILN_INLINE uint32_t vector_col(const team_row *r, uint32_t vector) {
 }
 
 KILN_INLINE kiln_vector vector_at(const team_row *r, uint32_t vector) {
-    return kiln_vector_load(r->place.x + vector_col(r, vector));
+    return kiln_vector_load(KILN_GLOBAL(const kiln_element, r->place.x) + vector_col(r, vector));
 }
 
 /* The first column of a share. */

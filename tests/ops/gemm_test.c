@@ -537,7 +537,10 @@ static void test_dot_products_are_asked_for(kiln_stream *stream) {
 #else
         bool has = false;
 #endif
-        assert_int_equal(same_as_plain(stream, m, KILN_GEMM_COMPUTE_DOT), !has);
+        bool same = true; /* of few rows by chance, too */
+        for (int i = 0; i < 8 && same; i++)
+            same = same_as_plain(stream, m, KILN_GEMM_COMPUTE_DOT);
+        assert_int_equal(same, !has);
     }
 }
 
