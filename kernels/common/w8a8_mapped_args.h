@@ -8,7 +8,7 @@
 KILN_ARGS_BEGIN
 typedef struct kiln_w8a8_mapped_args {
     kiln_w8a8_args plain;
-    uint32_t fast; /* non-zero: sums of matrix units are taken as they are, over all of k */
+    uint32_t fast;  /* non-zero: sums of matrix units are taken as they are, over all of k */
     uint32_t early; /* non-zero: the kernel may begin before the preceding one has ended */
     uint32_t padding[6];
     kiln_tensor_map a; /* [1, m, k] */
