@@ -24,7 +24,7 @@ enum : uint32_t {
     FFMA_ROUNDS = FFMA_TILE * VECTORS / KILN_BLOCK, /* vectors of a factor that a thread copies */
     FFMA_ROWS = KILN_BLOCK / VECTORS,               /* that a block copies at once */
     FFMA_RASTER = 8,                                /* rows of tiles that neighbouring blocks go over together */
-    FFMA_PITCH = 36 /* of a row of a warp's sums in shared memory: neither writing nor reading meets a bank twice */
+    FFMA_PITCH = 48 /* of a row of a warp's sums in shared memory: neither writing nor reading meets a bank twice */
 };
 
 /* A stage's share of a factor. */
@@ -98,6 +98,7 @@ KILN_INLINE void ffma_write(const kiln_gemm_args *args, const float (*sums)[FFMA
                             uint32_t batch, uint64_t first_row, uint64_t first_col) {
     uint32_t lane = kiln_thread() % 32, row = lane / 4, col = lane % 4 * SIDE;
     uint64_t d_col = first_col + lane;
+    quad *place = (quad *)slice + (row * FFMA_PITCH + col) / SIDE;
     float *partials = args->partials;
     partials += ((uint64_t)split * args->batch + batch) * (uint64_t)args->m * (uint64_t)args->n;
     KILN_LOOP
@@ -107,8 +108,10 @@ KILN_INLINE void ffma_write(const kiln_gemm_args *args, const float (*sums)[FFMA
         for (uint32_t r = 0; r < FFMA_SIDE; r++) { /* registers have no index */
             if (r != part) continue;
             KILN_UNROLL
-            for (uint32_t c = 0; c < FFMA_SIDE; c++)
-                slice[row * FFMA_PITCH + col + c % SIDE + c / SIDE * 16] = sums[r][c];
+            for (uint32_t half = 0; half < FFMA_SIDE / SIDE; half++) {
+                const float *four = sums[r] + half * SIDE;
+                place[4 * half] = {{four[0], four[1], four[2], four[3]}};
+            }
         }
         __syncwarp();
         KILN_LOOP
