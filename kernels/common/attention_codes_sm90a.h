@@ -44,15 +44,16 @@
  *
  * Floor: 4 * rows * keys * head_dim operations; wgmma does 1979 TFLOP/s of E4M3 and int8 at most, and the exponents of
  * 2 take as long as products of heads of 128. Measured (H200, driver 580.159.04, 2026-11-26, CUDA graphs; 16 heads of
- * 128, batches of 4 with 4096 keys and of 1 with 16384, k's scales of 64 keys), in us:
+ * 128, batches of 4 with 4096 keys and of 1 with 16384, k's scales of 64 keys), in us, and of prototypes from the third
+ * row on:
  *
  *                                                      4096   causal   16384   causal
- *     int8                                              677      399    2479     1252
- *     E4M3                                              653      388    2350     1194
+ *     int8                                              688      390    2445     1252
+ *     E4M3                                              664      378    2362     1212
  *     E4M3, the turn given when queries are multiplied  717      419    2633     1317
  *     the same, plain weights                           795      460    2945     1472
  *     values' products under the own weights            688      401    2519     1279
- *     cuDNN, bf16                                       825      484    3205     1752
+ *     cuDNN, bf16, in the run of the first two          817      477    3174     1736
  *
  * Weights of a tile take 1290 clocks, for 512 of exponents; products 690 for 528. Prototypes on an H100 with values
  * that lay transposed in memory did 853 and 939 TFLOP/s with int8, 872 and 962 with E4M3; three consumers of 160

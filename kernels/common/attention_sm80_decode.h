@@ -9,12 +9,12 @@
  *
  * Floor: one read of k and v. Measured on an H200 (driver 580.159.04, 2026-11-26, 32 heads and 8 of keys, head_dim 128,
  * bf16, CUDA graphs, nothing in L2 beforehand; reads of as many bytes as one likes come at 4506 GB/s): 64 x 4096 keys
- * 254 us (4223 GB/s), 16 x 8192 127 us (4216 GB/s), 1 x 32768 40 us with 16 shares, of which the second launch takes 3;
- * with copies alone, without any product, 257 and 127 us. With more shares than there are multiprocessors for all were
- * slower: 46 us of 1 x 32768 with 32. Copies of 64 bytes of eight keys by an instruction: 311 and 153 us. Two
- * blocks of 4 warps for each multiprocessor: 257 and 131 us. cp.async.bulk of a key by an instruction reached the same
- * where keys are contiguous, but it takes 7.6 ns a row: with codes, and with blocks of a cache, it was slower.
- * Codes of E4M3, 64 x 4096 keys: 154 us with sm_90's conversion, 247 with that of sm_80.
+ * 261 us (4117 GB/s; cuDNN 249), 16 x 8192 132 us (125), 1 x 32768 41 us (39), and 64 x 4096 of E4M3 147 us. What
+ * follows is of prototypes, as nvcc 13 compiles them: 254, 127 and 40 us, of which the second launch takes 3. With more
+ * shares than there are multiprocessors for all were slower: 46 us of 1 x 32768 with 32. Copies of 64 bytes of eight
+ * keys by an instruction: 311 and 153 us. Two blocks of 4 warps for each multiprocessor: 257 and 131 us. cp.async.bulk
+ * of a key by an instruction reached the same where keys are contiguous, but it takes 7.6 ns a row: with codes, and
+ * with blocks of a cache, it was slower. Codes of E4M3 took 154 us with sm_90's conversion, 247 with that of sm_80.
  * Includers define what attention_gpu.h asks for. Test: build/tests/ops/mha_test. Bench: build/kiln bench mha_paged */
 #ifndef KILN_KERNELS_COMMON_ATTENTION_SM80_DECODE_H
 #define KILN_KERNELS_COMMON_ATTENTION_SM80_DECODE_H

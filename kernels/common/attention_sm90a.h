@@ -36,12 +36,18 @@
  *
  * Floor: 4 * rows * keys * head_dim operations; wgmma does 989 TFLOP/s on an H100 at most, and the exponents of 2 take
  * half of the time of heads of 128.
- * Measured in CUDA graphs, TFLOP/s, and in brackets of cuDNN's speed (H200, driver 580.159.04, 2026-11-26), bf16:
- *   head_dim 128: 4 x 16 heads x 4096 full 705 (1.06), causal 639 (1.12); 16 x 1024 573 (0.95), 426 (0.99); 32 x 512
- * 452 (0.86), 288 (0.85); 1 x 16384 747 (1.09), 727 (1.16) head_dim 64: 4 x 4096 490 (1.04), 416 (1.01). head_dim 96: 4
- * x 4096 625 (1.22) Slower there: a tile for each block 5 % at 4096 keys, 30 % at 512; two consumers for heads of 64 10
- * %, without turns 15 %; three for heads of 128 10 to 30 % up to 1024 keys, where rows are too few, 2 to 4 % faster
- * from 4096 on; blocks that take tiles in order, causal, 35 to 55 %.
+ * Measured on an H200 (driver 580.159.04, 2026-11-26; bf16, 16 heads, CUDA graphs), TFLOP/s, and in brackets cuDNN's
+ * time over kiln's in the same process:
+ *
+ *   head_dim   4 x 4096 full   causal       1 x 16384    causal       16 x 1024    causal       32 x 512     causal
+ *   128        696 (1.03)      631 (1.09)   738 (1.07)   716 (1.13)   576 (0.94)   424 (0.97)   457 (0.86)   282 (0.82)
+ *   64         496 (1.05)      420 (1.02)
+ *   96         628 (1.21)      530 (1.23)
+ *   256        783 (1.08)      713 (1.11)
+ *
+ * Slower there, as prototypes: a tile for each block 5 % at 4096 keys, 30 % at 512; two consumers for heads of 64 10 %,
+ * without turns 15 %; three for heads of 128 10 to 30 % up to 1024 keys, where rows are too few, 2 to 4 % faster from
+ * 4096 on; blocks that take tiles in order, causal, 35 to 55 %.
  *
  * Few rows (attention_sm90a_decode.h): keys are not prefetched before the wait, since lengths and tables of blocks,
  * which tell where they are, may be what the preceding kernel writes. Includers define what attention_gpu.h asks for.

@@ -1,8 +1,9 @@
 /* Attention for up to 16 rows on sm_90a: attention_sm80_decode.h, where blocks that share keys may also be a cluster of
  * up to 8, which adds up its results in shared memory: there is no second launch, and no workspace. The host decides.
  *
- * Measured on an H200 (as there): 1 x 1024 keys 6.6 us with a cluster of 8 for each head of keys, 7.3 where they are in
- * blocks of a cache, and 8.1 with two launches; 1 x 4096 10.9 and 12.2 us (16 shares). With 16384 keys both take as
+ * Measured on an H200 (as there): 1 x 1024 keys 7.6 us, 7.9 where they are in blocks of a cache (cuDNN 9.4), 1 x 4096
+ * 12.3 and 12.5 us (13.2). As prototypes with a cluster of 8 for each head of keys 1024 keys took 6.6 us, and with two
+ * launches 8.1; 4096 keys 10.9 and 12.2. With 16384 keys both take as
  * long: clusters of 8 leave half of the multiprocessors idle there, and clusters of 16 were slower in all cases (7.5 us
  * with 1024 keys, 50 with 32768), as are more clusters than find room at once. */
 #ifndef KILN_KERNELS_COMMON_ATTENTION_SM90A_DECODE_H

@@ -20,11 +20,14 @@
  *   4096 x 4096       9.2      10.5   12.4      11.1   12.7
  *   1280 x 8192       6.2       7.9    9.9
  *
- * 1 to 4 rows take at most 2 % less. Not better there: a ring of stages copied by tensor maps for wgmma with 64 rows of
- * b (8 rows: 35.4, 114, 111, 59.0, 30.8, 11.3, 8.3), rings of cp.async that each thread has for itself (36.0, 120, 116,
- * 63, 32, 11.4, 9.1), 32 rows of b in a block, loads that bypass the first-level cache; k shared by the blocks of a
- * cluster won for 1280 x 8192 alone, and there no more than 16 warps do. By f32 arithmetic, with 2 rows of b in a block
- * of 256 threads, 1 row took 9.6 for 4096 x 4096 and 6.7 for 1280 x 8192, but 113 for 8192 x 28672. */
+ * 1 to 4 rows take at most 2 % less. As shipped, in another run, 8 and 16 rows took 35.1 and 39.1 us for 8192 x 8192
+ * (cuBLAS 34.1 and 34.9), 112.6 and 124.9 for 28672 x 8192 (119.2, 118.6), 111.1 and 122.2 for 8192 x 28672 (117.8,
+ * 118.9); 1 row 11.6 for 4096 x 4096 (13.2), 30.6 for 4096 x 14336 (32.6), 8.9 for 1280 x 8192 (10.2). Not better
+ * there: a ring of stages copied by tensor maps for wgmma with 64 rows of b (8 rows: 35.4, 114,
+ * 111, 59.0, 30.8, 11.3, 8.3), rings of cp.async that each thread has for itself (36.0, 120, 116, 63, 32, 11.4, 9.1),
+ * 32 rows of b in a block, loads that bypass the first-level cache; k shared by the blocks of a cluster won for 1280 x
+ * 8192 alone, and there no more than 16 warps do. By f32 arithmetic, with 2 rows of b in a block of 256 threads, 1 row
+ * took 9.6 for 4096 x 4096 and 6.7 for 1280 x 8192, but 113 for 8192 x 28672. */
 #ifndef KILN_KERNELS_GEMM_MMA_ROWS_H
 #define KILN_KERNELS_GEMM_MMA_ROWS_H
 

@@ -5,8 +5,8 @@
  * the end of a tile.
  *
  * Floor: 2 m n k operations. Measured on an H200 (driver 580.159.04, 2026-11-26; bf16, CUDA graphs), us, and cuBLAS's
- * in an earlier session: 8192 cubed 1363 (1421), 4096 cubed 175 (177), 2048 cubed 26.2 (25.5), 1024 cubed 7.8 (7.0),
- * 512 x 8192 x 8192 90.7 (90.6), 128 x 8192 x 8192 40.1 (37.9). The rates of the tiles are from there. Without clusters
+ * in the same process: 8192 cubed 1401 (1397), 4096 cubed 177.9 (174.1), 2048 cubed 26.5 (25.0), 1024 cubed 8.5 (6.8),
+ * 512 x 8192 x 8192 90.6 (88.8), 128 x 8192 x 8192 41.8 (37.7). The rates of the tiles are from there. Without clusters
  * the medium tile was a quarter slower (235 instead of 188 us at 4096 cubed): what blocks take in from L2 bounds it.
  * Two consumer warpgroups with a tile of 128 x 128 each, one's end under the other's products, were slower but where
  * tiles end with an activation (1024 x 28672 x 4096 by 3 %).

@@ -7,12 +7,12 @@
  * that part (gemm_pieces.h).
  *
  * Floor: one read of b. Measured on an H200 (driver 580.159.04, 2026-11-26; 64 rows of bf16, CUDA graphs, cold), us for
- * n x k, and cuBLAS's there: 6144 x 4096 17.9 (16.8), 4096 x 4096 12.8 (13.0), 28672 x 4096 65 (63), 4096
- * x 14336 33.4 (36.5), 1280 x 8192 11.0 (11.5), 8192 x 1024 8.2 (8.2), 7168 x 8192 34.0 (31.9), 8192 x 3584 18.7
- * (18.6). In all a multiprocessor then takes in 50 to 60 bytes/ns, of which a is half. What was no faster there: tiles
- * of 96 to 256 columns, which read a less often (128: 63 at 28672 x 4096, but 22 at 4096 x 4096), clusters of 8, and
- * copying a's rows to two or four neighbours along n at once. Joining the sums of two blocks takes about 1.6 us, of
- * four 2.5.
+ * n x k, and cuBLAS's there: 6144 x 4096 17.6 (16.7), 4096 x 4096 12.9 (13.2), 28672 x 4096 63.6 (65.1),
+ * 4096 x 14336 33.0 (36.7), 1280 x 8192 10.4 (11.0), 8192 x 1024 8.1 (8.5), 7168 x 8192 33.4 (31.7), 8192 x 3584 18.3
+ * (18.2). In all a multiprocessor then takes in 50 to 60 bytes/ns, of which a is half. What was no faster as a
+ * prototype: tiles of 96 to 256 columns, which read a less often (128: 63 at 28672 x 4096, but 22 at 4096 x 4096),
+ * clusters of 8, and copying a's rows to two or four neighbours along n at once. Joining the sums of two blocks takes
+ * about 1.6 us, of four 2.5.
  *
  * The includer defines `unit` (gemm_wgmma.h). */
 #ifndef KILN_KERNELS_GEMM_WGMMA_ROWS_H
