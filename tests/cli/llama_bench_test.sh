@@ -3,6 +3,7 @@
 . tests/tap.sh
 llama=$KILN_BUILD/examples/llama sim=$KILN_BUILD/sim
 bench=("$llama" --bench --shape tiny --prompt 20)
+quantised= # options
 
 tokens() { # STEPS BATCH OPTION...: after so many steps
     local steps=$1 batch=$2
@@ -20,17 +21,23 @@ goes_on() {
     [ "$(sort -u seen | wc -l)" -ge 4 ]
 }
 
-same() { # STEPS PRECISION OPTION...: as on the CPU, in a batch of one and of three
+same() { # STEPS PRECISION OPTION...: as on the CPU, in a batch of one and of three, with the same $quantised
     local steps=$1 precision=$2 one three
     shift 2
-    one=$(tokens "$steps" 1 --device cpu --precision "$precision")
-    three=$(tokens "$steps" 3 --precision "$precision" "$@")
+    one=$(tokens "$steps" 1 --device cpu --precision "$precision" $quantised)
+    three=$(tokens "$steps" 3 --precision "$precision" $quantised "$@")
     echo "$one; $three"
     [ -n "$one" ] && [ "$three" = "$one, $one, $one" ]
 }
 
 simulated() { # DEVICE TARGET GRAPHS
     KILN_SIM_DEVICES=$2 LD_LIBRARY_PATH=$sim same 4 f32 --device "$1" && grep -q "\"graphs\": $3," out
+}
+
+# Weights and a cache in fewer bits; the bytes of weights are those of the matrices' codes and scales, and of the classifier.
+quantised() { # BYTES OPTION...
+    local bytes=$1 quantised=${*:2}
+    same 4 f32 --device cpu && grep -q "\"weight_bytes\": $bytes," out && simulated cuda:0 sm_80 true
 }
 
 # Kernels of sm_90a that begin early give the same tokens as those that do not: the simulated driver has them touch what is
@@ -128,6 +135,9 @@ check "a batch of three in bf16" same 5 bf16 --device cpu
 check "x86-64-v2" same 3 f32 --device cpu --cpu-level x86-64-v2
 check "sm_80, as graphs" simulated cuda:0 sm_80 true
 check "gfx1100" simulated rocm:0 gfx1100 false
+check "weights of 4 bits" quantised 120832 --weights w4a16
+check "weights of int8" quantised 143360 --weights int8
+check "weights and a cache of fp8" quantised 143360 --weights fp8 --cache fp8
 check "kernels that begin early, on sm_90" programmatic
 check "kernels that begin early, where there are none" unsupported
 check "the table" prints_a_table
@@ -137,6 +147,8 @@ check "the model of llama.cpp" writes_gguf
 check "no shape" says 'wants a --shape' --device cpu
 check "an unknown shape" says '--shape llama4: must be llama3-8b' --shape llama4
 check "an argument too many" says 'wants options alone' --shape tiny more
+check "unknown weights" says '--weights int4: must be w4a16, fp8 or int8' --shape tiny --weights int4
+check "an unknown cache" says '--cache int8: must be same or fp8' --shape tiny --cache int8
 check "no batch" says '--batch : must be' --shape tiny --batch ''
 check "a batch of zero" says '--batch 1,0: must be' --shape tiny --batch 1,0
 check "a peak of zero" says '--peak 0: must be' --shape tiny --peak 0

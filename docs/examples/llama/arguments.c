@@ -24,6 +24,19 @@ bool llama_read_precision(const char *text, llama_precision *out) {
     return false;
 }
 
+bool llama_read_quantisation(const char *text, llama_quantisation *out) {
+    for (llama_quantisation quantisation = LLAMA_W4A16; quantisation <= LLAMA_INT8; quantisation++) {
+        *out = quantisation;
+        if (!strcmp(text, llama_quantisation_name(quantisation))) return true;
+    }
+    return false;
+}
+
+bool llama_read_cache(const char *text, bool *out_fp8) {
+    *out_fp8 = !strcmp(text, "fp8");
+    return *out_fp8 || !strcmp(text, "same");
+}
+
 bool llama_read_device(const char *text, kiln_device_options *out) {
     static const kiln_backend_id backends[] = {KILN_BACKEND_CUDA, KILN_BACKEND_ROCM, KILN_BACKEND_CPU};
     for (size_t i = 0; i < sizeof backends / sizeof *backends; i++) {

@@ -2,7 +2,7 @@
 #ifndef LLAMA_ARGUMENTS_H
 #define LLAMA_ARGUMENTS_H
 
-#include "weights.h"
+#include "quantised.h"
 
 /* Says that an option's value is wrong, and the rule. Returns false. */
 bool llama_wrong(const char *option, const char *value, const char *rule);
@@ -12,6 +12,12 @@ bool llama_read_number(const char *text, long least, long most, long *out);
 
 /* "f32", "f16" or "bf16" */
 bool llama_read_precision(const char *text, llama_precision *out);
+
+/* "w4a16", "fp8" or "int8" */
+bool llama_read_quantisation(const char *text, llama_quantisation *out);
+
+/* "same" or "fp8" */
+bool llama_read_cache(const char *text, bool *out_fp8);
 
 /* "cpu", "cuda:0" */
 bool llama_read_device(const char *text, kiln_device_options *out);

@@ -1,5 +1,6 @@
 #include "bench.h"
 #include "arguments.h"
+#include "bench_batch.h"
 #include "bench_rates.h"
 #include "try.h"
 #include <getopt.h>
@@ -17,7 +18,8 @@ typedef struct request {
     size_t batch_count;
     long prompt, steps;
     double peak; /* operations a second; 0: the best product's */
-    bool as_json, is_programmatic;
+    bool as_json, is_programmatic, fp8_cache;
+    llama_quantisation quantisation;
     kiln_device_options device;
     llama_precision precision;
 } request;
@@ -32,6 +34,8 @@ static const char usage[] =
     "  --prompt N         tokens of each sequence before the first step (default 1024)\n"
     "  --steps N          tokens that each sequence gets (default 128)\n"
     "  --precision P      f32, f16 or bf16 (default)\n"
+    "  --weights W        the layers' matrices quantised: w4a16, fp8 or int8 (default: as P)\n"
+    "  --cache C          keys and values: same (as P, default) or fp8\n"
     "  --device D         cpu, cuda:N or rocm:N (default: the best there is)\n"
     "  --cpu-level L      the highest level of instructions on the CPU (x86-64-v2, ...)\n"
     "  --threads N        on the CPU (default: all)\n"
@@ -74,6 +78,10 @@ static bool read_option(const char *name, const char *value, request *r) {
         return llama_wrong(name, value, "a number from 1 to 2^20");
     if (!strcmp(name, "precision") && !llama_read_precision(value, &r->precision))
         return llama_wrong(name, value, "f32, f16 or bf16");
+    if (!strcmp(name, "weights") && !llama_read_quantisation(value, &r->quantisation))
+        return llama_wrong(name, value, "w4a16, fp8 or int8");
+    if (!strcmp(name, "cache") && !llama_read_cache(value, &r->fp8_cache))
+        return llama_wrong(name, value, "same or fp8");
     if (!strcmp(name, "device") && !llama_read_device(value, &r->device))
         return llama_wrong(name, value, "cpu, cuda:N or rocm:N with N from 0 to 1023");
     if (!strcmp(name, "cpu-level")) r->device.cpu_level = value;
@@ -92,6 +100,7 @@ static const struct option options[] = {
     {"bench", no_argument, NULL, 0},         {"shape", required_argument, NULL, 0},
     {"batch", required_argument, NULL, 0},   {"prompt", required_argument, NULL, 0},
     {"steps", required_argument, NULL, 0},   {"precision", required_argument, NULL, 0},
+    {"weights", required_argument, NULL, 0}, {"cache", required_argument, NULL, 0},
     {"device", required_argument, NULL, 0},  {"cpu-level", required_argument, NULL, 0},
     {"threads", required_argument, NULL, 0}, {"peak", required_argument, NULL, 0},
     {"json", no_argument, NULL, 0},          {"programmatic", no_argument, NULL, 0},
@@ -148,7 +157,7 @@ typedef struct results {
 static kiln_status timed(bench_batch *b, kiln_status (*work)(bench_batch *batch), double *out) {
     const double begin = bench_now();
     TRY(work(b));
-    TRY(kiln_stream_sync(b->model->stream));
+    TRY(kiln_stream_sync(b->model->format.stream));
     *out = bench_now() - begin;
     return KILN_OK;
 }
@@ -168,10 +177,10 @@ static kiln_status measure_prefill(bench_batch *b, double begin, results *out) {
 static kiln_status measure_decode(bench_batch *b, double *out_seconds) {
     const int64_t warm = b->steps < WARM_STEPS ? b->steps : WARM_STEPS;
     TRY(bench_decode(b, warm));
-    TRY(kiln_stream_sync(b->model->stream));
+    TRY(kiln_stream_sync(b->model->format.stream));
     const double begin = bench_now();
     TRY(bench_decode(b, b->steps));
-    TRY(kiln_stream_sync(b->model->stream));
+    TRY(kiln_stream_sync(b->model->format.stream));
     *out_seconds = (bench_now() - begin) / (double)b->steps;
     return KILN_OK;
 }
@@ -185,8 +194,9 @@ static kiln_status measure_batch(bench_batch *b, double begin, size_t number, re
     TRY(measure_decode(b, &out->batches[number].seconds));
     out->has_graphs = b->prefill && b->decode;
     out->token_count = b->batch < SHOWN ? (size_t)b->batch : SHOWN;
-    TRY(kiln_copy(b->model->stream, out->tokens, b->tokens, out->token_count * sizeof *out->tokens, KILN_COPY_TO_HOST));
-    return kiln_stream_sync(b->model->stream);
+    TRY(kiln_copy(b->model->format.stream, out->tokens, b->tokens, out->token_count * sizeof *out->tokens,
+                  KILN_COPY_TO_HOST));
+    return kiln_stream_sync(b->model->format.stream);
 }
 
 static kiln_status measure_model(const request *r, const bench_model *m, double begin, results *out) {
@@ -195,9 +205,9 @@ static kiln_status measure_model(const request *r, const bench_model *m, double 
     for (size_t i = 0; i < r->batch_count; i++) {
         bench_batch batch;
         out->batches[i].batch = r->batches[i];
-        kiln_status status = bench_batch_open(m, r->batches[i], r->prompt, r->steps, &batch);
+        kiln_status status = bench_batch_open(m, r->fp8_cache, r->batches[i], r->prompt, r->steps, &batch);
         if (status == KILN_OK) status = measure_batch(&batch, begin, i, out);
-        kiln_stream_sync(m->stream);
+        kiln_stream_sync(m->format.stream);
         bench_batch_close(&batch);
         TRY(status);
     }
@@ -212,7 +222,7 @@ static kiln_status measure_model(const request *r, const bench_model *m, double 
 static kiln_status measure_on(const request *r, kiln_stream *stream, double begin, results *out) {
     bench_model model;
     const double before = bench_now();
-    kiln_status status = bench_model_open(stream, r->shape, r->precision, &model);
+    kiln_status status = bench_model_open(stream, r->shape, r->precision, r->quantisation, &model);
     out->weights = bench_now() - before;
     if (status == KILN_OK) status = measure_model(r, &model, begin, out);
     kiln_stream_sync(stream);
@@ -256,8 +266,11 @@ static const char *peak_source(const results *all) {
 static void print_table(const request *r, const results *all) {
     char target[64];
     kiln_target_text(&all->info.target, target, sizeof target);
-    printf("%s %s on %s (%s)%s: %.2f GB of weights\n", r->shape->name, llama_precision_name(r->precision),
-           all->info.name, target, all->has_graphs ? ", as graphs" : "", 1e-9 * (double)all->weight_bytes);
+    printf("%s %s", r->shape->name, llama_precision_name(r->precision));
+    if (r->quantisation != LLAMA_AS_THEY_ARE) printf(", weights %s", llama_quantisation_name(r->quantisation));
+    if (r->fp8_cache) printf(", cache fp8");
+    printf(" on %s (%s)%s: %.2f GB of weights\n", all->info.name, target, all->has_graphs ? ", as graphs" : "",
+           1e-9 * (double)all->weight_bytes);
     printf("reads %.1f GB/s, products %.3f TFLOP/s (%s)\n", 1e-9 * all->rates.read, 1e-12 * all->rates.products,
            peak_source(all));
     printf("device %.2f s, weights %.2f s, first token %.2f s after the start\n", all->opening, all->weights,
@@ -288,6 +301,8 @@ static void write_json(const request *r, const results *all) {
     puts("{");
     write_string("shape", r->shape->name);
     write_string("precision", llama_precision_name(r->precision));
+    write_string("weights", llama_quantisation_name(r->quantisation));
+    write_string("cache", r->fp8_cache ? "fp8" : "same");
     write_string("device", all->info.name);
     write_string("target", target);
     write_string("driver", all->info.driver);

@@ -13,7 +13,7 @@ typedef struct bench_rates {
     int64_t product_size; /* their rows and columns */
 } bench_rates;
 
-/* Measures with the model's largest matrix as data. */
+/* Measures with the model's largest matrix that is not quantised as data. */
 kiln_status bench_measure_rates(const bench_model *model, bench_rates *out);
 
 #endif

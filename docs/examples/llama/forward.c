@@ -73,12 +73,12 @@ static kiln_status multiply(const llama_forward *f, kiln_stream *stream, void *y
 /* The same with a layer's matrix, which may be quantised. */
 static kiln_status project(const llama_forward *f, kiln_stream *stream, void *y, const void *x, size_t number,
                            int32_t layer, int64_t out, int64_t in) {
-    if (f->quantised) return f->quantised->multiply(f, stream, y, x, number, layer, out, in);
+    if (f->quantised) return llama_quantised_multiply(f, stream, y, x, number, layer, out, in);
     return multiply(f, stream, y, x, llama_layer_weight(f->weights, number, layer), f->rows, out, in);
 }
 
 static kiln_status norm(const llama_forward *f, kiln_stream *stream, const void *weights) {
-    if (f->quantised && f->quantised->norm) return f->quantised->norm(f, stream, weights, false);
+    if (f->quantised && f->quantised->operators) return llama_quantised_norm(f, stream, weights, false);
     kiln_rmsnorm_params params = {.y = f->normed,
                                   .x = f->residual,
                                   .weight = weights,
@@ -91,7 +91,7 @@ static kiln_status norm(const llama_forward *f, kiln_stream *stream, const void 
 /* Adds the branch to the residual stream, and norms the sum; the last one for the classifier, which is not quantised.
  */
 static kiln_status add_and_norm(const llama_forward *f, kiln_stream *stream, const void *weights, bool last) {
-    if (f->quantised && f->quantised->norm && !last) return f->quantised->norm(f, stream, weights, true);
+    if (f->quantised && f->quantised->operators && !last) return llama_quantised_norm(f, stream, weights, true);
     kiln_add_rmsnorm_params params = {.y = f->normed,
                                       .sum = f->residual,
                                       .x = f->branch,
@@ -139,13 +139,13 @@ static kiln_status attend(const llama_forward *f, kiln_stream *stream, int32_t l
     TRY(rotate(f, stream, f->key, c->kv_heads));
     TRY(store(f, stream, layer));
     TRY(f->attend(f->user, stream, layer));
-    if (f->quantised && f->quantised->attended) TRY(f->quantised->attended(f, stream));
+    if (f->quantised && f->quantised->operators) TRY(llama_quantised_attended(f, stream));
     return project(f, stream, f->branch, f->attended, LLAMA_out, layer, size, size);
 }
 
 /* The gate's activation times up, in the gate's place. */
 static kiln_status activate(const llama_forward *f, kiln_stream *stream) {
-    if (f->quantised && f->quantised->gate) return f->quantised->gate(f, stream);
+    if (f->quantised && f->quantised->operators) return llama_quantised_gate(f, stream);
     kiln_silu_mul_params params = {
         .y = f->gate, .gate = f->gate, .up = f->up, .rows = f->rows, .cols = f->weights->config.hidden_size};
     return run(f)->silu_mul(stream, &params, sizeof params);

@@ -58,15 +58,6 @@ static const char usage[] =
 
 /* ---- Arguments ---- */
 
-static bool read_weights(const char *text, llama_quantisation *out) {
-    static const char *const names[] = {[LLAMA_W4A16] = "w4a16", [LLAMA_FP8] = "fp8", [LLAMA_INT8] = "int8"};
-    for (size_t i = LLAMA_W4A16; i < sizeof names / sizeof *names; i++) {
-        *out = (llama_quantisation)i;
-        if (!strcmp(text, names[i])) return true;
-    }
-    return false;
-}
-
 /* 0, or what `sample` takes. */
 static bool read_temperature(const char *text, float *out) {
     char *end;
@@ -84,13 +75,11 @@ static bool read_option(const char *name, const char *value, request *r) {
         return llama_wrong(name, value, "cpu, cuda:N or rocm:N with N from 0 to 1023");
     if (!strcmp(name, "precision") && !llama_read_precision(value, &r->options.precision))
         return llama_wrong(name, value, "f32, f16 or bf16");
-    if (!strcmp(name, "weights") && !read_weights(value, &r->options.quantisation))
+    if (!strcmp(name, "weights") && !llama_read_quantisation(value, &r->options.quantisation))
         return llama_wrong(name, value, "w4a16, fp8 or int8");
     if (!strcmp(name, "perplexity")) r->perplexity = true;
-    if (!strcmp(name, "cache")) {
-        r->options.fp8_cache = !strcmp(value, "fp8");
-        if (!r->options.fp8_cache && strcmp(value, "same") != 0) return llama_wrong(name, value, "same or fp8");
-    }
+    if (!strcmp(name, "cache") && !llama_read_cache(value, &r->options.fp8_cache))
+        return llama_wrong(name, value, "same or fp8");
     if (!strcmp(name, "steps") && !llama_read_number(value, 1, 1 << 20, &r->steps))
         return llama_wrong(name, value, "a number from 1 to 2^20");
     if (!strcmp(name, "seed")) {

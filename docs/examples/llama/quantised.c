@@ -9,6 +9,12 @@
 static const size_t numbers[] = {LLAMA_query, LLAMA_key, LLAMA_value, LLAMA_out, LLAMA_gate, LLAMA_down, LLAMA_up};
 enum { NUMBERS = sizeof numbers / sizeof *numbers };
 
+const char *llama_quantisation_name(llama_quantisation quantisation) {
+    static const char *const names[] = {
+        [LLAMA_AS_THEY_ARE] = "none", [LLAMA_W4A16] = "w4a16", [LLAMA_FP8] = "fp8", [LLAMA_INT8] = "int8"};
+    return names[quantisation];
+}
+
 static void *layer_codes(const llama_quantised_array *array, int32_t layer) {
     return (char *)array->codes + (size_t)layer * array->codes_size;
 }
@@ -16,11 +22,6 @@ static void *layer_codes(const llama_quantised_array *array, int32_t layer) {
 static void *layer_scales(void *scales, const llama_quantised_array *array, int32_t layer) {
     return (char *)scales + (size_t)layer * array->scales_size;
 }
-
-#define CODES fp8
-#include "codes_layers.h"
-#define CODES int8
-#include "codes_layers.h"
 
 /* ---- W4A16 ---- */
 
@@ -45,8 +46,7 @@ static kiln_status multiply_w4a16(const llama_forward *f, kiln_stream *stream, v
     return gemms[f->weights->precision](stream, &params, sizeof params);
 }
 
-/* The layout in which the device's kernels are fastest, if a matrix can have it. */
-static kiln_status layout_of(kiln_stream *stream, llama_precision precision, int64_t n, int64_t k, int32_t *out) {
+kiln_status llama_w4a16_layout_of(kiln_stream *stream, llama_precision precision, int64_t n, int64_t k, int32_t *out) {
     kiln_w4a16_layout layout = KILN_W4A16_CANONICAL;
     if (precision != LLAMA_F32 && n % 16 == 0 && k % 64 == 0) TRY(kiln_w4a16_layout_of(stream, &layout));
     *out = (int32_t)layout;
@@ -83,7 +83,7 @@ static kiln_status load_w4a16(kiln_stream *stream, const llama_weight *weight, c
     array->group = llama_group_of(k);
     array->codes_size = (size_t)(n * k / 2);
     array->scales_size = (size_t)(n * (k / array->group)) * weights->element;
-    TRY(layout_of(stream, weights->precision, n, k, &array->layout));
+    TRY(llama_w4a16_layout_of(stream, weights->precision, n, k, &array->layout));
     TRY(kiln_memory_alloc(stream->device, array->codes_size * weight->layers, &array->codes));
     TRY(kiln_memory_alloc(stream->device, array->scales_size * weight->layers, &array->scales));
     TRY(kiln_memory_alloc(stream->device, array->scales_size * weight->layers, &array->zeros));
@@ -100,20 +100,63 @@ static kiln_status load_w4a16(kiln_stream *stream, const llama_weight *weight, c
 
 /* ---- FP8 and INT8 ---- */
 
+/* A layer's matrix. */
+static llama_codes layer_matrix(const llama_quantised_array *array, int32_t layer) {
+    return (llama_codes){layer_codes(array, layer), layer_scales(array->scales, array, layer)};
+}
+
+kiln_status llama_quantised_norm(const llama_forward *f, kiln_stream *stream, const void *weights, bool add) {
+    const llama_codes_norm norm = {.to = f->quantised->activations,
+                                   .sum = add ? f->residual : NULL,
+                                   .x = add ? f->branch : f->residual,
+                                   .residual = add ? f->residual : NULL,
+                                   .weight = weights,
+                                   .rows = f->rows,
+                                   .cols = f->weights->config.size};
+    return f->quantised->operators->norm(stream, f->weights->precision, &norm);
+}
+
+kiln_status llama_quantised_gate(const llama_forward *f, kiln_stream *stream) {
+    const llama_codes_gate gate = {.to = f->quantised->activations,
+                                   .gate = f->gate,
+                                   .up = f->up,
+                                   .rows = f->rows,
+                                   .cols = f->weights->config.hidden_size};
+    return f->quantised->operators->gate(stream, f->weights->precision, &gate);
+}
+
+kiln_status llama_quantised_attended(const llama_forward *f, kiln_stream *stream) {
+    const struct llama_quantised *q = f->quantised;
+    return q->operators->quantise(stream, f->weights->precision, q->activations, f->attended, f->rows,
+                                  f->weights->config.size);
+}
+
+kiln_status llama_quantised_multiply(const llama_forward *f, kiln_stream *stream, void *y, const void *x, size_t number,
+                                     int32_t layer, int64_t out, int64_t in) {
+    const struct llama_quantised *q = f->quantised;
+    if (!q->operators) return multiply_w4a16(f, stream, y, x, number, layer, out, in);
+    const llama_codes_product product = {.d = y,
+                                         .x = q->activations,
+                                         .matrix = layer_matrix(&q->arrays[number], layer),
+                                         .rows = f->rows,
+                                         .out = out,
+                                         .in = in};
+    return q->operators->multiply(stream, f->weights->precision, &product);
+}
+
 static kiln_status load_layers_of_codes(kiln_stream *stream, const llama_weight *weight,
-                                        llama_quantisation quantisation, const llama_weights *weights, void *staging,
-                                        llama_quantised_array *array) {
+                                        const llama_codes_operators *operators, const llama_weights *weights,
+                                        void *staging, llama_quantised_array *array) {
     const size_t count = weight->rows * weight->cols;
     for (int32_t layer = 0; layer < (int32_t)weight->layers; layer++) {
         TRY(llama_weights_put(stream, weights, staging, weight->values + (size_t)layer * count, count));
-        TRY((quantisation == LLAMA_FP8 ? quantise_fp8 : quantise_int8)(
-            weights->precision, stream, layer_codes(array, layer), layer_scales(array->scales, array, layer), staging,
-            (int64_t)weight->rows, (int64_t)weight->cols));
+        TRY(operators->quantise(stream, weights->precision, layer_matrix(array, layer), staging, (int64_t)weight->rows,
+                                (int64_t)weight->cols));
     }
     return kiln_stream_sync(stream);
 }
 
-static kiln_status load_codes(kiln_stream *stream, const llama_weight *weight, llama_quantisation quantisation,
+static kiln_status load_codes(kiln_stream *stream, const llama_weight *weight, const llama_codes_operators *operators,
                               const llama_weights *weights, llama_quantised_array *array) {
     void *staging;
     array->codes_size = weight->rows * weight->cols;
@@ -121,7 +164,7 @@ static kiln_status load_codes(kiln_stream *stream, const llama_weight *weight, l
     TRY(kiln_memory_alloc(stream->device, array->codes_size * weight->layers, &array->codes));
     TRY(kiln_memory_alloc(stream->device, array->scales_size * weight->layers, &array->scales));
     TRY(kiln_memory_alloc(stream->device, array->codes_size * weights->element, &staging));
-    kiln_status status = load_layers_of_codes(stream, weight, quantisation, weights, staging, array);
+    kiln_status status = load_layers_of_codes(stream, weight, operators, weights, staging, array);
     kiln_memory_free(stream->device, staging);
     return status;
 }
@@ -139,19 +182,12 @@ uint32_t llama_quantised_set(llama_quantisation quantisation) {
 static kiln_status take_operators(kiln_stream *stream, llama_quantisation quantisation, const llama_config *c,
                                   int64_t rows, struct llama_quantised *q) {
     void *scales;
-    if (quantisation == LLAMA_W4A16) {
-        q->multiply = multiply_w4a16;
-        return KILN_OK;
-    }
-    const bool fp8 = quantisation == LLAMA_FP8;
-    q->norm = fp8 ? norm_fp8 : norm_int8;
-    q->gate = fp8 ? gate_fp8 : gate_int8;
-    q->attended = fp8 ? attended_fp8 : attended_int8;
-    q->multiply = fp8 ? multiply_fp8 : multiply_int8;
+    if (quantisation == LLAMA_W4A16) return KILN_OK;
+    q->operators = quantisation == LLAMA_FP8 ? &llama_codes_fp8 : &llama_codes_int8;
     const int64_t most = c->hidden_size > c->size ? c->hidden_size : c->size;
-    TRY(kiln_memory_alloc(stream->device, (size_t)(rows * most), &q->codes));
+    TRY(kiln_memory_alloc(stream->device, (size_t)(rows * most), &q->activations.codes));
     TRY(kiln_memory_alloc(stream->device, (size_t)rows * sizeof(float), &scales));
-    q->code_scales = scales;
+    q->activations.scales = scales;
     return KILN_OK;
 }
 
@@ -166,8 +202,8 @@ kiln_status llama_quantised_create(kiln_stream *stream, const llama_checkpoint *
     for (size_t i = 0; i < NUMBERS; i++) {
         const llama_weight *weight = &checkpoint->weights[numbers[i]];
         llama_quantised_array *array = &q->arrays[numbers[i]];
-        TRY(quantisation == LLAMA_W4A16 ? load_w4a16(stream, weight, weights, array)
-                                        : load_codes(stream, weight, quantisation, weights, array));
+        TRY(q->operators ? load_codes(stream, weight, q->operators, weights, array)
+                         : load_w4a16(stream, weight, weights, array));
     }
     return KILN_OK;
 }
@@ -179,7 +215,7 @@ void llama_quantised_destroy(kiln_device *device, struct llama_quantised *q) {
         kiln_memory_free(device, q->arrays[i].scales);
         kiln_memory_free(device, q->arrays[i].zeros);
     }
-    kiln_memory_free(device, q->codes);
-    kiln_memory_free(device, q->code_scales);
+    kiln_memory_free(device, q->activations.codes);
+    kiln_memory_free(device, q->activations.scales);
     free(q);
 }

@@ -11,9 +11,13 @@
 #ifndef LLAMA_QUANTISED_H
 #define LLAMA_QUANTISED_H
 
+#include "codes.h"
 #include "forward.h"
 
 typedef enum llama_quantisation { LLAMA_AS_THEY_ARE, LLAMA_W4A16, LLAMA_FP8, LLAMA_INT8 } llama_quantisation;
+
+/* "w4a16", "fp8" or "int8"; "none" for weights as they are. Static storage. */
+const char *llama_quantisation_name(llama_quantisation quantisation);
 
 /* An array of all layers, in the device's memory. */
 typedef struct llama_quantised_array {
@@ -23,23 +27,25 @@ typedef struct llama_quantised_array {
     int32_t layout;                 /* kiln_w4a16_layout */
 } llama_quantised_array;
 
-/* What takes the place of the layers' operators on weights as they are. norm, gate and attended leave codes and a scale
- * for each row for the products behind them; NULL where activations stay as they are. */
+/* What takes the place of the layers' matrices, and of their operators where activations are quantised too. */
 struct llama_quantised {
     llama_quantised_array arrays[LLAMA_WEIGHT_COUNT];
-    void *codes; /* of the activations that the next products read: [rows, hidden size or size] */
-    float *code_scales;
-
-    /* Of the residual stream, to which the branch is added before if `add` says so. */
-    kiln_status (*norm)(const llama_forward *forward, kiln_stream *stream, const void *weights, bool add);
-    /* Of gate and up. */
-    kiln_status (*gate)(const llama_forward *forward, kiln_stream *stream);
-    /* Of attention's result. */
-    kiln_status (*attended)(const llama_forward *forward, kiln_stream *stream);
-    /* y = x times a layer's matrix, [out, in], transposed. x is not read where there are codes in its place. */
-    kiln_status (*multiply)(const llama_forward *forward, kiln_stream *stream, void *y, const void *x, size_t number,
-                            int32_t layer, int64_t out, int64_t in);
+    const llama_codes_operators *operators; /* NULL: activations stay as they are, as with W4A16 */
+    llama_codes activations;                /* that the next products read: [rows, hidden size or size] */
 };
+
+/* The layers' operators where `operators` is not NULL: of the residual stream, to which the branch is added before if
+ * `add` says so; of gate and up; of attention's result. */
+kiln_status llama_quantised_norm(const llama_forward *forward, kiln_stream *stream, const void *weights, bool add);
+kiln_status llama_quantised_gate(const llama_forward *forward, kiln_stream *stream);
+kiln_status llama_quantised_attended(const llama_forward *forward, kiln_stream *stream);
+
+/* y = x times a layer's matrix, [out, in], transposed. x is not read where there are codes in its place. */
+kiln_status llama_quantised_multiply(const llama_forward *forward, kiln_stream *stream, void *y, const void *x,
+                                     size_t number, int32_t layer, int64_t out, int64_t in);
+
+/* The kiln_w4a16_layout in which the device's kernels are fastest, if a matrix [n, k] can have it. */
+kiln_status llama_w4a16_layout_of(kiln_stream *stream, llama_precision precision, int64_t n, int64_t k, int32_t *out);
 
 /* The set of arrays that llama_quantised_create quantises, for llama_weights_upload_without. */
 uint32_t llama_quantised_set(llama_quantisation quantisation);
