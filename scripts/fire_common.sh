@@ -16,28 +16,44 @@ fire_flags() { # PART TARGET KIND VERSION
     esac
 }
 
-# Every file of ours that a source includes, itself among them.
-fire_inputs() { # SOURCE
-    local files="" next=$1
-    while [ "$files" != "$next" ]; do
-        files=$next
-        # shellcheck disable=SC2086
-        next=$({ echo "$1" && sed -n 's/^ *# *include "\(.*\)".*/\1/p' $files; } | LC_ALL=C sort -u)
-    done
-    echo "$files"
+# What each file says, and which of ours it includes, read once a shell.
+declare -A fire_files fire_includes
+fire_file() { # FILE
+    [ -z "${fire_files[$1]:-}" ] || return 0
+    local text
+    text=$(cat "$1" && echo .) # the dot keeps the last newline
+    fire_files[$1]=${text%.}
+    fire_includes[$1]=$(sed -n 's/^ *# *include "\(.*\)".*/\1/p' "$1")
 }
 
-# What a source says: the name and the bytes of each of its inputs, read once a shell. The dot keeps the last newline.
+# What a source says: the name and the bytes of each of its inputs, itself and every file of ours that it includes, by
+# their names. Read once a shell.
 declare -A fire_texts
 fire_read() { # SOURCE
-    [ -n "${fire_texts[$1]:-}" ] ||
-        fire_texts[$1]=$(fire_inputs "$1" | while read -r file; do echo "$file" && cat "$file"; done && echo .)
+    [ -z "${fire_texts[$1]:-}" ] || return 0
+    local file text='' left=("$1")
+    local -A seen
+    while [ ${#left[@]} -gt 0 ]; do
+        file=${left[0]} left=("${left[@]:1}")
+        [ -z "${seen[$file]:-}" ] || continue
+        seen[$file]=1
+        fire_file "$file"
+        # shellcheck disable=SC2206
+        left+=(${fire_includes[$file]})
+    done
+    while read -r file; do text+=$file$'\n'${fire_files[$file]}; done < <(printf '%s\n' "${!seen[@]}" | LC_ALL=C sort)
+    fire_texts[$1]=$text
 }
 
 # The hash of all that decides an image's bytes, the compilers apart.
 fire_source_hash() { # SOURCE FLAGS
     fire_read "$1"
-    printf '%s\n%s' "$2" "${fire_texts[$1]%.}" | sha256sum | cut -c1-64
+    fire_hashed "$1" "$2" | sha256sum | cut -c1-64
+}
+
+# What that is the hash of, of a source that was read.
+fire_hashed() { # SOURCE FLAGS
+    printf '%s\n%s' "$2" "${fire_texts[$1]}"
 }
 
 # The compilers that make a kind of image, as the manifest names them: "nvcc-13.0.88,ptxas-13.0.88" (the assembler decides

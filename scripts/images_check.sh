@@ -8,12 +8,24 @@
 #                                are not here.
 #   images_check.sh              all three; what could not be done is said and is no failure.
 set -euo pipefail
+export LC_ALL=C # else bash looks for characters of many bytes in all that sources say
 cd "$(dirname "$0")/.."
 . scripts/fire_common.sh
 
-# What is wrong with one image that the lists ask for, a line each. Reads the operator's lines and digests.
+# The flags of an image and a cubin's first driver, which few images have for themselves: made once.
+declare -A flags_made drivers_made
+flags_read() { # PART TARGET KIND VERSION PARENT; leaves them in flags and driver
+    local key="$1 $2 $3 $4 $5"
+    [ -n "${flags_made[$key]:-}" ] || {
+        flags_made[$key]=$(fire_all_flags "$1" "$2" "$3" "$4" "$5")
+        drivers_made[$key]=$([ "$3" != cubin ] || fire_cubin_driver "$2" "$4")
+    }
+    flags=${flags_made[$key]} driver=${drivers_made[$key]}
+}
+
+# What is wrong with one image that the lists ask for, a line each. Reads the operator's lines, digests and source hashes.
 image_faults() { # OP PART TARGET KIND VERSION SOURCE PARENT
-    local file=$1_$2.$3.$4 line flags driver
+    local file=$1_$2.$3.$4 line
     line=${lines[$file]:-}
     if [ -z "$line" ]; then
         echo "embedded/$1/$file: missing from the manifest"
@@ -27,17 +39,17 @@ image_faults() { # OP PART TARGET KIND VERSION SOURCE PARENT
     [ "$4" != cubin ] || [[ "$line " = *" compiler=ptxas-$5 "*" parent=$1_$2.$7.ptx "* || "$line " = *" parent=$1_$2.$7.ptx "*" compiler=ptxas-$5 "* ]] ||
         echo "embedded/$1/$file: stale: not assembled from the text of $7 by ptxas $5"
     if [ "$4" = cubin ]; then
-        driver=$(fire_cubin_driver "$3" "$5")
+        flags_read "$2" "$3" "$4" "$5" "$7"
         [[ "$line " = *" driver=$driver "* ]] || echo "embedded/$1/$file: stale: its first driver is $driver"
     fi
-    flags=$(fire_all_flags "$2" "$3" "$4" "$5" "$7")
-    [[ "$line " = *" source=$(fire_source_hash "$6" "$flags") "* ]] ||
+    [[ "$line " = *" source=${sources[$file]} "* ]] ||
         echo "embedded/$1/$file: stale: fired from another $6 or with other flags"
 }
 
 operator_faults() { # OP
-    local line file size digest target kind part version source parent wanted=manifest
-    local -A lines digests
+    local line file size digest target kind part version source parent flags driver images hashed wanted=manifest
+    local -A lines digests sources
+    images=$(scripts/targets.sh images "$1")
     while read -r line; do
         file=${line#file=}
         lines[${file%% *}]=$line
@@ -48,11 +60,20 @@ operator_faults() { # OP
     while read -r digest file; do
         digests[$file]+=" sha256=$digest"
     done < <(cd "embedded/$1" && sha256sum -- *)
+    hashed=$(mktemp -d)
     while read -r target kind part version source parent; do
         fire_read "$source"
+        flags_read "$part" "$target" "$kind" "$version" "$parent"
+        fire_hashed "$source" "$flags" >"$hashed/$1_$part.$target.$kind"
+    done <<<"$images"
+    while read -r digest file; do
+        sources[$file]=$digest
+    done < <(cd "$hashed" && sha256sum -- *)
+    rm -r "$hashed"
+    while read -r target kind part version source parent; do
         wanted+=$'\n'"$1_$part.$target.$kind"
         image_faults "$1" "$part" "$target" "$kind" "$version" "$source" "$parent"
-    done < <(scripts/targets.sh images "$1")
+    done <<<"$images"
     printf '%s\n' "${!lines[@]}" "${!digests[@]}" | sort -u | { grep -vxF "$wanted" || true; } |
         sed "s|.*|embedded/$1/&: no list asks for it|"
 }

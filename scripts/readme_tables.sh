@@ -7,18 +7,11 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-# Names of the images of an operator that are of one of the kinds, comma separated.
-names() { # OP KIND...
-    op=$1
-    shift
-    for kind in "$@"; do
-        scripts/targets.sh images "$op" | awk -v kind="$kind" '$2 == kind { print $1 }'
-    done | awk '!seen[$0]++' | paste -sd, | sed 's/,/, /g'
-}
-
-# What an operator ships: precisions, and the targets of each kind of image.
+# What an operator ships: precisions, and the targets of each kind of image, comma separated.
 ships() { # OP
-    echo "$parts | $(names "$1" ptx) | $(names "$1" cubin) | $(names "$1" hsaco) | $levels"
+    scripts/targets.sh images "$1" | awk -v parts="$parts" -v levels="$levels" '
+        !seen[$1 " " $2]++ { targets[$2] = targets[$2] (targets[$2] == "" ? "" : ", ") $1 }
+        END { print parts " | " targets["ptx"] " | " targets["cubin"] " | " targets["hsaco"] " | " levels }'
 }
 
 tables() {

@@ -48,11 +48,16 @@ parts() {
 # The source of an operator for a target. A tuned source carries the target in its name, without the underscore of sm_
 # and with that of a generic's dashes: softmax_sm90a.cu, softmax_gfx942.c, softmax_gfx9_generic.c; it says for which parts
 # it is (kernels/common/tuned.h). One that is for a part alone may carry its name too: gemm_sm90a_f32.cu.
-tuned() { # OP TARGET EXTENSION PART
-    case $2 in sm_*) name=sm${2#sm_} ;; *) name=$(echo "$2" | tr - _) ;; esac
+tuned() { # OP TARGET EXTENSION PART; leaves it in file
+    case $2 in
+    sm_*) name=sm${2#sm_} ;;
+    *-*) name=${2%%-*}_${2#*-} ;;
+    *) name=$2 ;;
+    esac
+    case $name in *-*) name=${name%%-*}_${name#*-} ;; esac
     file=kernels/$1/${1}_${name}_$4.$3
     [ -f "$file" ] || file=kernels/$1/$1_$name.$3
-    [ -f "$file" ] && grep -q "^KILN_TUNED_PARTS(.*\<$4\>.*)" "$file" && echo "$file"
+    [ -f "$file" ] && grep -q "^KILN_TUNED_PARTS(.*\<$4\>.*)" "$file"
 }
 
 # The assembler that a tuned source names (kernels/arch/sm89.h), or nothing.
@@ -61,6 +66,7 @@ asked() { # SOURCE
 }
 
 newer() { # VERSION VERSION
+    [ "$1" != "${2:-$1}" ] || { echo "$1" && return; }
     printf '%s\n' "$@" | sort -V | tail -n 1
 }
 
@@ -74,7 +80,8 @@ images_cuda() { # OP
             while read -r target floor portable assembler; do
                 plain=1
                 case $target in *[af]) plain= ;; esac
-                if source=$(tuned "$1" "$target" cu "$part"); then
+                if tuned "$1" "$target" cu "$part"; then
+                    source=$file
                     own=$(asked "$source")
                     assembler=$(newer "$assembler" "$own")
                     echo "$target ptx $part $floor $source -"
@@ -83,8 +90,8 @@ images_cuda() { # OP
                     continue
                 fi
                 [ "$portable" != none ] || continue
-                ! tuned "$1" "${target}a" cu "$part" >/dev/null || continue
-                ! tuned "$1" "${target}f" cu "$part" >/dev/null || continue
+                ! tuned "$1" "${target}a" cu "$part" || continue
+                ! tuned "$1" "${target}f" cu "$part" || continue
                 case $portable:$is_tuned in
                 ptx: | both:)
                     text=$target text_source=kernels/$1/$1_gpu.c
@@ -100,7 +107,8 @@ images_cuda() { # OP
 images_rocm() { # OP
     for part in $(parts); do
         amd | while read -r target version; do
-            echo "$target hsaco $part $version $(tuned "$1" "$target" c "$part" || echo "kernels/$1/$1_gpu.c") -"
+            tuned "$1" "$target" c "$part" || file=kernels/$1/$1_gpu.c
+            echo "$target hsaco $part $version $file -"
         done
     done
 }

@@ -12,23 +12,18 @@ exports_only_kiln() {
 
 # Every function that the headers declare.
 exports_all() {
-    local name status=0
-    for name in $(cc_declared); do
-        nm -D --defined-only "$KILN_BUILD/libkiln.so" | awk '{ print $3 }' | grep -qE "^$name(@|\$)" || {
-            echo "$name is not exported"
-            status=1
-        }
-    done
-    return $status
+    local missing
+    missing=$(comm -23 <(declared) <(nm -D --defined-only "$KILN_BUILD/libkiln.so" | awk '{ print $3 }' | sed 's/@.*//' | sort))
+    printf '%s\n' "$missing"
+    [ -z "$missing" ] && [ "$(declared | wc -l)" -gt 100 ]
 }
 
-cc_declared() {
-    printf '#include <kiln/ops.h>\n' | ${CC:-cc} -E -P -Iinclude - |
-        grep -oE '\bkiln_[a-z0-9_]+\(' | tr -d '(' | sort -u | while read -r name; do
-        # Inline functions end in no symbol; their exported form carries _sized.
-        printf '#include <kiln/ops.h>\n' | ${CC:-cc} -E -P -Iinclude - | tr -d '\n' |
-            grep -qE "static inline kiln_status $name\(" || echo "$name"
-    done
+# Inline functions end in no symbol; their exported form carries _sized.
+declared() {
+    printf '#include <kiln/ops.h>\n' | ${CC:-cc} -E -P -Iinclude - >"$KILN_SCRATCH/headers"
+    comm -23 <(grep -oE '\bkiln_[a-z0-9_]+\(' "$KILN_SCRATCH/headers" | sort -u) \
+        <(tr '\n' ' ' <"$KILN_SCRATCH/headers" | grep -oE 'static inline kiln_status kiln_[a-z0-9_]+\(' | sed 's/.* //' | sort -u) |
+        tr -d '('
 }
 
 # What is not an operator's function stands in the page by its name; an operator's is one of those that the headers have.

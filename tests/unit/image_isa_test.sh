@@ -2,12 +2,11 @@
 # nothing is kept in scratch.
 . tests/tap.sh
 
-# holds FILE WORD...: every word (a regular expression) is in it
-holds() {
-    local word
-    for word in "${@:2}"; do
-        grep -qE "$word" "$1" || { echo "$1: no $word" && return 1; }
-    done
+# hold WORD FILE...: the word (a regular expression) is in every file
+hold() {
+    local without
+    without=$(LC_ALL=C grep -LE "$@")
+    [ -z "$without" ] || { echo "no $1 in: $without" && return 1; }
 }
 
 # What must be there, 16 bytes at a time: gemm and attention write single elements of tiles, argmax, sample, softmax_update,
@@ -24,39 +23,43 @@ vectors_of() { # OP LOAD STORE
 }
 
 ptx_accesses() { # OP
-    local file
-    for file in embedded/"$1"/*.ptx; do
-        # shellcheck disable=SC2046
-        holds "$file" $(vectors_of "$1" 'ld\.global(\.[a-z0-9_]+)*\.v4\.' 'st\.global(\.[a-z0-9_]+)*\.v4\.') || return 1
-        if grep -nE '(ld|st)\.local' "$file"; then
-            echo "$file: has local memory"
-            return 1
-        fi
+    local word
+    for word in $(vectors_of "$1" 'ld\.global(\.[a-z0-9_]+)*\.v4\.' 'st\.global(\.[a-z0-9_]+)*\.v4\.'); do
+        hold "$word" embedded/"$1"/*.ptx || return 1
+    done
+    ! LC_ALL=C grep -nE '(ld|st)\.local' embedded/"$1"/*.ptx
+}
+
+# The accesses of every code object, a file each, from one listing of each target: starting the disassembler takes longer
+# than most of them. (It takes the processor of the first one for all.)
+list_accesses() {
+    local target
+    for target in $(printf '%s\n' embedded/*/*.hsaco | cut -d . -f 2 | sort -u); do
+        llvm-objdump-19 -d embedded/*/*."$target".hsaco | LC_ALL=C grep -E \
+            'file format elf64-amdgpu$|global_(load|store)_(dwordx4|b128)|(flat|scratch|buffer)_(load|store|atomic)' |
+            awk -v folder="$KILN_SCRATCH/listings" '
+                /file format elf64-amdgpu$/ { close(file); file = $1; gsub(".*/|:$", "", file); file = folder "/" file }
+                { print >file }' || return 1
     done
 }
 
-# One listing of a target's code objects, since starting the disassembler takes longer than most of them; then a file of it
-# each. (The disassembler takes the processor of the first one for all.)
 hsaco_accesses() { # OP
-    local file target
-    rm -rf "$KILN_SCRATCH/listings"
-    mkdir "$KILN_SCRATCH/listings"
-    for target in $(printf '%s\n' embedded/"$1"/*.hsaco | cut -d . -f 2 | sort -u); do
-        llvm-objdump-19 -d embedded/"$1"/*."$target".hsaco
-    done | awk -v folder="$KILN_SCRATCH/listings" '
-        /file format elf64-amdgpu$/ { file = $1; gsub(".*/|:$", "", file) }
-        file != "" { print >(folder "/" file) }'
-    for file in embedded/"$1"/*.hsaco; do
-        file=$KILN_SCRATCH/listings/${file##*/}
-        # shellcheck disable=SC2046
-        holds "$file" $(vectors_of "$1" 'global_load_(dwordx4|b128)' 'global_store_(dwordx4|b128)') || return 1
-        if grep -E '(flat|scratch|buffer)_(load|store|atomic)' "$file"; then
-            echo "$file: reaches memory otherwise than as global memory or LDS"
-            return 1
-        fi
+    local word listings
+    listings=(embedded/"$1"/*.hsaco)
+    listings=("${listings[@]/#"embedded/$1"/"$KILN_SCRATCH/listings"}")
+    for word in 'file format' $(vectors_of "$1" 'global_load_(dwordx4|b128)' 'global_store_(dwordx4|b128)'); do
+        hold "$word" "${listings[@]}" || return 1
     done
+    if LC_ALL=C grep -E '(flat|scratch|buffer)_(load|store|atomic)' "${listings[@]}"; then
+        echo "memory is reached otherwise than as global memory or LDS"
+        return 1
+    fi
 }
 
+if command -v llvm-objdump-19 >/dev/null; then
+    mkdir "$KILN_SCRATCH/listings"
+    check "every code object is disassembled" list_accesses
+fi
 for op in $(scripts/targets.sh operators); do
     check "$op: 16-byte accesses in every PTX text, no local memory" ptx_accesses "$op"
     if command -v llvm-objdump-19 >/dev/null; then

@@ -43,18 +43,22 @@ lists_itself_alone() { # OP
     diff <("$KILN_SCRATCH/$1" | sort) <(printf '%s\n' "$1" $(called_by "$1") | sort)
 }
 
-# Kernels' names stand in every image and bundle table.
+# The operators of whose kernels a program has names, which stand in every image and bundle table.
+images_in() { # PROGRAM
+    LC_ALL=C grep -oaE 'kiln_[a-z0-9_]+_(f32|f16|bf16)' "$KILN_SCRATCH/$1" | sort -u |
+        awk 'NR == FNR { operator["kiln_" $2] = $1; next }
+            { sub(/_[a-z0-9]*$/, "") } $0 in operator { print operator[$0] }' "$KILN_SCRATCH/kernels" - | sort -u
+}
+
 holds_images_of() { # OP IN_PROGRAM
-    local kernels
-    kernels=$(sed -n 's/^KILN_KERNEL(\([a-z0-9_]*\)).*/\1/p' "kernels/$1/$1.def" | paste -sd '|')
-    LC_ALL=C grep -qaE "kiln_($kernels)_(f32|f16|bf16)" "$KILN_SCRATCH/$2"
+    images_in "$2" | grep -qx "$1"
 }
 
 holds_no_other() { # OP
-    local other
-    for other in $operators; do
-        [[ " $1 $(called_by "$1") " == *" $other "* ]] || ! holds_images_of "$other" "$1" || { echo "images of $other are in it" && return 1; }
-    done
+    local others
+    # shellcheck disable=SC2046
+    others=$(images_in "$1" | grep -vxF "$(printf '%s\n' "$1" $(called_by "$1"))")
+    [ -z "$others" ] || { echo "images are in it of: $others" && return 1; }
 }
 
 # The bundles of libkiln.so are its own, all of them, whatever the program calls.
@@ -64,6 +68,9 @@ shared_lists_all() {
 }
 
 operators=$(scripts/targets.sh operators)
+for op in $operators; do
+    sed -n "s/^KILN_KERNEL(\\([a-z0-9_]*\\)).*/$op \\1/p" "kernels/$op/$op.def"
+done >"$KILN_SCRATCH/kernels"
 for op in $operators; do
     check "a program calls $op" links "$op"
     check "$op is the one bundle on its list" lists_itself_alone "$op"
