@@ -68,13 +68,15 @@ static double expansion_nearest(const expansion *x) {
 /* The sum if f64 holds it, step by step; *out_inexact says that it does not. */
 static double sum_plain(double addend, const double *a, const double *b, int count, bool *out_inexact) {
     double sum = addend;
-    bool inexact = false;
+    uint64_t lost = 0; /* the bits of all errors: but for the sign, 0 has none */
     for (int i = 0; i < count; i++) {
-        double product = a[i] * b[i], next = sum + product;
-        inexact |= add_error(sum, product, next) != 0;
+        double product = a[i] * b[i], next = sum + product, error = add_error(sum, product, next);
+        uint64_t bits;
+        memcpy(&bits, &error, sizeof bits);
+        lost |= bits;
         sum = next;
     }
-    *out_inexact = inexact;
+    *out_inexact = lost << 1 != 0;
     return sum;
 }
 
@@ -169,6 +171,50 @@ uint32_t sim_sum(sim_sum_mode mode, sim_format format, double addend, const doub
     if (mode == SIM_SUM_SEQUENTIAL) return sum_sequential(format, addend, a, b, count);
     double sum = sum_exact(addend, a, b, count);
     return format == SIM_f32 ? single((float)sum) : sim_encode(format, sum, SIM_ROUND_NEAREST_EVEN, false);
+}
+
+enum { SPAN_MOST = 4096 }; /* far beyond any exponent */
+
+sim_span sim_span_of(const double *values, int count) {
+    sim_span span = {SPAN_MOST, -SPAN_MOST};
+    for (int i = 0; i < count; i++) {
+        uint64_t bits;
+        memcpy(&bits, &values[i], sizeof bits);
+        const int exponent = (int)(bits >> 52 & 0x7ff);
+        if (bits << 1 == 0) continue;
+        if (exponent == 0 || exponent == 0x7ff) return (sim_span){-3 * SPAN_MOST, 3 * SPAN_MOST};
+        const uint64_t whole = (bits & ((1ull << 52) - 1)) | 1ull << 52;
+        const int low = exponent - 1075 + __builtin_ctzll(whole), high = exponent - 1022;
+        span.low = low < span.low ? low : span.low;
+        span.high = high > span.high ? high : span.high;
+    }
+    return span;
+}
+
+/* The sum of what is not rounded, in whatever order. */
+static double sum_whole(double addend, const double *a, const double *b, int count) {
+    double even = addend, odd = 0;
+    for (int i = 0; i + 1 < count; i += 2) {
+        even += a[i] * b[i];
+        odd += a[i + 1] * b[i + 1];
+    }
+    return even + odd + (count % 2 ? a[count - 1] * b[count - 1] : 0);
+}
+
+uint32_t sim_sum_spanned(sim_format format, double addend, const double *a, const double *b, int count, sim_span of_a,
+                         sim_span of_b) {
+    enum { DIGITS = 53 };
+    const int doublings = 64 - __builtin_clzll((unsigned long long)count | 1); /* 2^doublings is more than count */
+    const sim_span of_addend = sim_span_of(&addend, 1);
+    const int product_low = of_a.low + of_b.low, product_high = of_a.high + of_b.high;
+    const int low = product_low < of_addend.low ? product_low : of_addend.low;
+    const int high = product_high > of_addend.high ? product_high : of_addend.high;
+    if (high + doublings - low <= DIGITS && low > -1000) {
+        const double sum = sum_whole(addend, a, b, count);
+        if (sum != 0 && format == SIM_f32) return single((float)sum);
+        if (sum != 0) return sim_encode(format, sum, SIM_ROUND_NEAREST_EVEN, false);
+    }
+    return sim_sum(SIM_SUM_EXACT, format, addend, a, b, count);
 }
 
 double sim_sum_f64(sim_sum_mode mode, double addend, const double *a, const double *b, int count) {

@@ -27,7 +27,18 @@ bool sim_sum_mode_named(const char *text, sim_sum_mode *out_mode);
  * is infinite. */
 uint32_t sim_sum(sim_sum_mode mode, sim_format format, double addend, const double *a, const double *b, int count);
 
-/* The same of f64. Products below 2^-969 may lose their last bits. */
+/* What numbers have in common: they are multiples of 2^low and less than 2^high. Infinities and NaNs are beyond all. */
+typedef struct sim_span {
+    int low, high;
+} sim_span;
+sim_span sim_span_of(const double *values, int count);
+
+/* sim_sum of SIM_SUM_EXACT with the spans of a and b, which are those of many sums: most are known by them to need no
+ * rounding before the last. */
+uint32_t sim_sum_spanned(sim_format format, double addend, const double *a, const double *b, int count, sim_span of_a,
+                         sim_span of_b);
+
+/* The same as sim_sum of f64. Products below 2^-969 may lose their last bits. */
 double sim_sum_f64(sim_sum_mode mode, double addend, const double *a, const double *b, int count);
 
 enum { SIM_SUM_COUNT_MAX = 256 };

@@ -11,6 +11,7 @@ enum { INPUTS_MAX = 512, OUTPUTS_MAX = 2048, A = 1, B = 2, C = 3 }; /* and the o
 /* Elements of A by (block, row, k) and of B by (block, column, k). */
 typedef struct inputs {
     double real[INPUTS_MAX];
+    sim_span spans[INPUTS_MAX]; /* of each row or column of real */
     int32_t whole[INPUTS_MAX];
 } inputs;
 
@@ -147,6 +148,7 @@ static bool inputs_gather(const work *w, uint32_t number, inputs *to) {
                     to->real[at] = negates[element & 1] ? -value : value;
                 }
             }
+            if (w->mode == SIM_SUM_EXACT) to->spans[at / m->k - 1] = sim_span_of(&to->real[at - m->k], (int)m->k);
         }
     }
     return true;
@@ -176,7 +178,10 @@ static uint64_t sum(const work *w, uint64_t addend, uint32_t row, uint32_t colum
     double value = addend_modify(w, real_of(w, type, addend));
     if (type == AMD_MATRIX_f64) return bits_of(sim_sum_f64(w->mode, value, a, b, w->matrix->k));
     sim_format format = (sim_format)amd_matrix_types[type].format;
-    uint32_t bits = sim_sum(w->mode, format, value, a, b, w->matrix->k);
+    const int k = (int)w->matrix->k;
+    uint32_t bits = w->mode == SIM_SUM_EXACT ? sim_sum_spanned(format, value, a, b, k, w->a.spans[row / w->matrix->k],
+                                                               w->b.spans[column / w->matrix->k])
+                                             : sim_sum(w->mode, format, value, a, b, k);
     bool zero = flush_result(w, type, sim_decode(format, bits)) == 0;
     return zero ? bits & 1u << (amd_matrix_types[type].bits - 1) : bits;
 }
@@ -218,23 +223,20 @@ static void targets_find(const work *w, targets *to) {
     to->count = n;
 }
 
-static void results_make(const work *w) {
-    static _Thread_local uint64_t results[OUTPUTS_MAX];
-    static _Thread_local targets to;
+static void results_make(const work *w, const targets *to, uint64_t *results) {
     const amd_matrix *m = w->matrix;
     const amd_operand *d = &w->op->operand[0], *addend = &w->op->operand[C];
     const uint32_t bits = amd_matrix_types[m->d].bits, rows = m->rows;
-    targets_find(w, &to);
-    for (uint32_t n = 0; n < to.count; n++) {
+    for (uint32_t n = 0; n < to->count; n++) {
         uint32_t line = n / rows, first = line / rows * rows; /* of A, and of its block's in B */
         uint64_t before = addend->kind == AMD_OPERAND_CONSTANT
                               ? constant_of(addend, bits)
-                              : element_read(w->wave, addend, to.lane[n], to.element[n], bits);
+                              : element_read(w->wave, addend, to->lane[n], to->element[n], bits);
         results[n] = sum(w, before, line * m->k, (first + n % rows) * m->k);
     }
     if (amd_matrix_halves(m, w->variant)) halves_poison(w);
-    for (uint32_t n = 0; n < to.count; n++)
-        element_write(w->wave, d, to.lane[n], to.element[n], bits, results[n]);
+    for (uint32_t n = 0; n < to->count; n++)
+        element_write(w->wave, d, to->lane[n], to->element[n], bits, results[n]);
 }
 
 /* WMMA goes by MODE. MFMA keeps all, but for those of f16 and bf16 on gfx90a, which keep none. */
@@ -244,21 +246,36 @@ static uint32_t denormals_of(const work *w) {
     return narrow && w->wave->program->target->version == 0x90a ? 0 : ~0u;
 }
 
+/* What an instruction works with: too much for a stack. */
+typedef struct store {
+    work work;
+    targets to;
+    uint64_t results[OUTPUTS_MAX];
+} store;
+
+/* A thread's own. Looked for once for each instruction: it is a call, which compilers repeat where they can. */
+static __attribute__((noinline)) store *own_store(void) {
+    static _Thread_local store own;
+    return &own;
+}
+
 void amd_run_matrix(amd_wave *wave, const amd_op *op) {
     const amd_launch *launch = wave->group->launch;
-    static _Thread_local work w;
-    w.wave = wave;
-    w.op = op;
-    w.matrix = &amd_matrices[op->mode];
-    w.variant = amd_variant_of(wave->program->target, wave->lanes == 32);
-    w.denormals = denormals_of(&w);
-    w.mode = launch->sums;
+    store *const own = own_store();
+    work *const w = &own->work;
+    w->wave = wave;
+    w->op = op;
+    w->matrix = &amd_matrices[op->mode];
+    w->variant = amd_variant_of(wave->program->target, wave->lanes == 32);
+    w->denormals = denormals_of(w);
+    w->mode = launch->sums;
     if (amd_exec(wave) != wave->all) {
         amd_fault(wave, op, SIM_FAULT_ILLEGAL, AMD_LANES, op->address,
                   "lanes are off, and a matrix instruction takes the data of all and writes all");
         return;
     }
-    if (!inputs_gather(&w, A, &w.a) || !inputs_gather(&w, B, &w.b)) return;
-    results_make(&w);
+    if (!inputs_gather(w, A, &w->a) || !inputs_gather(w, B, &w->b)) return;
+    targets_find(w, &own->to);
+    results_make(w, &own->to, own->results);
     wave->group->counters.matrix_instructions++;
 }

@@ -10,8 +10,39 @@ static void numbers_of(ptx_type type, const uint64_t *bits, ptx_matrix_number *n
     ptx_matrix_numbers_of(ptx_matrix_format(type), bits, numbers, count);
 }
 
+/* The numbers of rows of A or columns of B, one after the other, and what those of each have in common. */
+typedef struct spanned {
+    double values[PTX_MATRIX_ELEMENTS / 8];
+    sim_span spans[PTX_MATRIX_ELEMENTS / 8];
+} spanned;
+
+static void lines_of(const ptx_matrix_number *numbers, uint32_t count, uint32_t k, spanned *out) {
+    for (uint32_t i = 0; i < count * k; i++)
+        out->values[i] = numbers[i].value;
+    for (uint32_t i = 0; i < count; i++)
+        out->spans[i] = sim_span_of(out->values + i * k, (int)k);
+}
+
+/* bits has C and gets D. */
+static void sum_exactly(const ptx_matrix *x, uint32_t count, const ptx_matrix_number *a, const ptx_matrix_number *b,
+                        const ptx_matrix_number *c, uint64_t *bits) {
+    const uint32_t matrices = x->a.layout.matrices, k = x->k;
+    const sim_format format = ptx_matrix_format(x->d.type);
+    spanned rows, columns;
+    lines_of(a, matrices * x->m, k, &rows);
+    lines_of(b, matrices * x->n, k, &columns);
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t line = i / x->n, column = line / x->m * x->n + i % x->n;
+        const uint32_t sum = sim_sum_spanned(format, c[i].value, rows.values + line * k, columns.values + column * k,
+                                             (int)k, rows.spans[line], columns.spans[column]);
+        bits[i] = isnan(sim_decode(format, sum)) ? ptx_narrow_nan(format) : sum;
+    }
+}
+
 static void run_floats(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
     const ptx_matrix *x = op->matrix;
+    const sim_sum_mode mode = warp->block->launch->sum_mode;
+    const bool exactly = mode == SIM_SUM_EXACT || (mode == SIM_SUM_HOPPER && x->unit->capability < 90);
     uint32_t matrices = x->a.layout.matrices, lines = matrices * x->m;
     uint64_t bits[PTX_MATRIX_ELEMENTS];
     ptx_matrix_number a[PTX_MATRIX_ELEMENTS / 8], b[PTX_MATRIX_ELEMENTS / 8], c[PTX_MATRIX_ELEMENTS / 8];
@@ -23,10 +54,11 @@ static void run_floats(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
     numbers_of(x->b.type, bits, b, matrices * x->n * x->k);
     ptx_fragment_get(warp, &x->c, bits);
     numbers_of(x->c.type, bits, c, lines * x->n);
-    for (uint32_t i = 0; i < lines * x->n; i++) {
+    if (exactly) sum_exactly(x, lines * x->n, a, b, c, bits);
+    for (uint32_t i = 0; !exactly && i < lines * x->n; i++) {
         uint32_t line = i / x->n, column = line / x->m * x->n + i % x->n;
-        bits[i] = ptx_matrix_sum(warp->block->launch->sum_mode, x->unit, ptx_matrix_format(x->d.type), c[i],
-                                 a + line * x->k, b + column * x->k, x->k);
+        bits[i] =
+            ptx_matrix_sum(mode, x->unit, ptx_matrix_format(x->d.type), c[i], a + line * x->k, b + column * x->k, x->k);
     }
     ptx_fragment_set(warp, &x->d, bits);
 }

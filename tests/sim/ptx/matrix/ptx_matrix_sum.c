@@ -98,6 +98,10 @@ void ptx_matrix_numbers_of(sim_format format, const uint64_t *bits, ptx_matrix_n
         for (uint32_t i = 0; i < count; i++)
             numbers[i] = number_of(SIM_f32, (uint32_t)bits[i]);
         break;
+    case SIM_e4m3:
+        for (uint32_t i = 0; i < count; i++)
+            numbers[i] = number_of(SIM_e4m3, (uint32_t)bits[i]);
+        break;
     default:
         for (uint32_t i = 0; i < count; i++)
             numbers[i] = number_of(format, (uint32_t)bits[i]);

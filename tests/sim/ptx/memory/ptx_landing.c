@@ -33,11 +33,14 @@ bool ptx_landing_send(ptx_block *block, ptx_warp *warp, const ptx_op *op, uint32
 
 void ptx_landing_end_phase(ptx_block *block, uint64_t barrier) {
     for (uint32_t i = 0; i < block->landing_count; i++)
-        if (block->landings[i].barrier == barrier) block->landings[i].ended = true;
+        if (block->landings[i].barrier == barrier && !block->landings[i].ended) {
+            block->landings[i].ended = true;
+            block->landings_ended++;
+        }
 }
 
 void ptx_landing_land(ptx_block *block, uint64_t barrier) {
-    for (uint32_t i = 0; i < block->landing_count;) {
+    for (uint32_t i = 0; block->landings_ended && i < block->landing_count;) {
         ptx_landing *landing = &block->landings[i];
         if (landing->barrier != barrier || !landing->ended) {
             i++;
@@ -45,6 +48,7 @@ void ptx_landing_land(ptx_block *block, uint64_t barrier) {
         }
         memcpy(ptx_shared_arrive(block, landing->to, landing->size), landing->bytes, landing->size);
         free(landing->bytes);
+        block->landings_ended--;
         *landing = block->landings[--block->landing_count];
     }
 }
@@ -52,6 +56,7 @@ void ptx_landing_land(ptx_block *block, uint64_t barrier) {
 void ptx_landing_clear(ptx_block *block) {
     while (block->landing_count)
         free(block->landings[--block->landing_count].bytes);
+    block->landings_ended = 0;
 }
 
 void ptx_landing_free(ptx_block *block) {

@@ -95,10 +95,21 @@ static inline void touch(const ptx_block *block, const ptx_warp *warp, const ptx
     shadow->wrote_epoch = block->epoch;
 }
 
+/* The shadow of the word at an address. */
+static inline ptx_shadow *word_at(const ptx_block *block, uint64_t address) {
+    const size_t word = address / 4, chunk = word / PTX_SHADOW_CHUNK, words = ptx_shadow_words(block);
+    if (block->shadow_starts[chunk] != block->starts) {
+        const size_t first = chunk * PTX_SHADOW_CHUNK, left = words - first;
+        memset(block->shadow + first, 0, (left < PTX_SHADOW_CHUNK ? left : PTX_SHADOW_CHUNK) * sizeof *block->shadow);
+        block->shadow_starts[chunk] = block->starts;
+    }
+    return &block->shadow[word];
+}
+
 /* The shadow of the bytes from address on, of at most size, and how many they are: a word, or a byte of one that this
  * or an earlier access touches in part. */
 static inline ptx_shadow *shadow_at(ptx_block *block, uint64_t address, uint64_t size, uint32_t *out_size) {
-    ptx_shadow *word = &block->shadow[address / 4], *bytes = block->shadow + ptx_shadow_words(block) + address / 4 * 4;
+    ptx_shadow *word = word_at(block, address), *bytes = block->shadow + ptx_shadow_words(block) + address / 4 * 4;
     bool whole = address % 4 == 0 && size >= 4;
     *out_size = 4;
     if (!word->split && whole) return word;
@@ -197,7 +208,7 @@ static bool is_fenced(const ptx_warp *warp, uint32_t lane, const ptx_shadow *sha
 }
 
 static const ptx_shadow *byte_at(const ptx_block *block, uint64_t address) {
-    const ptx_shadow *word = &block->shadow[address / 4];
+    const ptx_shadow *word = word_at(block, address);
     return word->split ? &block->shadow[ptx_shadow_words(block) + address] : word;
 }
 

@@ -22,10 +22,10 @@ struct ptx_shadow {
     uint32_t readers; /* warps with reads before those, which are behind: ptx_block.reads */
     bool written;     /* ever */
     bool in_flight;   /* an asynchronous copy fills it: no access before that lands */
+    bool split;       /* of a word: its bytes have shadows of their own */
     bool generic;     /* last written by the generic proxy: by this thread, then */
     uint16_t writer;
     uint32_t wrote, wrote_epoch;
-    bool split; /* of a word: its bytes have shadows of their own */
 };
 
 /* A block's shadows: of its words, then of its bytes, which mean nothing before their word is split. */
@@ -35,6 +35,13 @@ static inline size_t ptx_shadow_words(const ptx_block *block) {
 
 static inline size_t ptx_shadow_count(const ptx_block *block) {
     return ptx_shadow_words(block) * 5;
+}
+
+/* Words that are cleared together, when a block comes to the first of them: most touch a part of their memory only. */
+enum { PTX_SHADOW_CHUNK = 64 };
+
+static inline size_t ptx_shadow_chunks(const ptx_block *block) {
+    return ptx_shadow_words(block) / PTX_SHADOW_CHUNK + 1;
 }
 
 /* The bytes that a lane reads, writes or (both) changes atomically. NULL after a fault. A load whose registers may

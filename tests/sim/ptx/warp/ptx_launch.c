@@ -70,7 +70,8 @@ static void block_prepare(ptx_block *block, const ptx_launch *launch, ptx_cluste
     if (launch->program->uses_reserved) block->shared_room = ptx_shared_total(block) + launch->reserved_shared_bytes;
     block->shared = malloc(block->shared_room + 1);
     block->shadow = malloc((ptx_shadow_count(block) + 1) * sizeof *block->shadow);
-    if (!block->warps || !block->shared || !block->shadow) abort();
+    block->shadow_starts = calloc(ptx_shadow_chunks(block), sizeof *block->shadow_starts);
+    if (!block->warps || !block->shared || !block->shadow || !block->shadow_starts) abort();
     if (launch->program->uses_flags || cluster) ptx_flag_prepare(block);
 }
 
@@ -85,6 +86,7 @@ static void block_free(ptx_block *block) {
     free(block->warps);
     free(block->shared);
     free(block->shadow);
+    free(block->shadow_starts);
 }
 
 /* The blocks of a team, prepared to be started any number of times. */
@@ -152,7 +154,7 @@ static void block_start(ptx_block *block, uint64_t number, uint32_t rank, sim_re
     block->moved = false;
     memset(block->arrived, 0, sizeof block->arrived);
     memset(block->shared, 0xb5, block->shared_room);
-    memset(block->shadow, 0, ptx_shadow_words(block) * sizeof *block->shadow);
+    block->starts++;
     for (uint32_t w = 0; w < block->warp_count; w++) {
         ptx_warp *warp = &block->warps[w];
         uint32_t left = block->thread_count - w * PTX_WARP;

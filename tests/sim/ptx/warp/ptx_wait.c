@@ -33,7 +33,7 @@ static uint64_t state_of(const ptx_warp *warp, const ptx_op *op) {
 }
 
 void ptx_wait_ask(ptx_warp *warp, const ptx_op *op) {
-    enum { EACH = 64 };
+    enum { EACH = 256 };
     ptx_block *block = warp->block;
     if (++block->polls % EACH) return;
     uint64_t state = state_of(warp, op);

@@ -132,12 +132,14 @@ struct ptx_block {
     uint32_t shared_room;    /* the system's own, where the program asks for it, included */
     uint32_t dynamic_offset; /* where extern shared arrays begin */
     ptx_shadow *shadow;
+    uint32_t *shadow_starts;   /* of each chunk: the start of the block that it was cleared for */
+    uint32_t starts;           /* of the block so far */
     uint32_t epoch;            /* barriers so far, + 1 */
     struct ptx_flag *flags;    /* words of shared memory that were released: ptx_flag.c */
     struct ptx_touches *reads; /* of each shadow by each warp, but those of its last reader; NULL: no flags */
     uint32_t flag_count, flag_room;
     struct ptx_landing *landings; /* what is on its way into shared memory: ptx_landing.h */
-    uint32_t landing_count, landing_room;
+    uint32_t landing_count, landing_room, landings_ended;
     struct ptx_bulk_source *sources; /* that bulk copies read: ptx_bulk.c */
     uint32_t source_count, source_room;
     uint32_t known_count;           /* warps that flags order: the cluster's */
