@@ -41,6 +41,11 @@ $(OUT)/tests/unit/allocation_faults_test: KILN_LDFLAGS += \
 # One of the fuzzed parsers is the command line's.
 $(OUT)/tests/fuzz/replay_test: $(OBJ)/loader/cli/npy.o
 
+# References in f64, and the rounding of what is compared with them, are most of what these tests take.
+ifeq ($(config),release)
+$(patsubst %,$(OBJ)/tests/ops/%.o,harness attention mha_codes_test): KILN_CFLAGS += -O3
+endif
+
 # The operators' tests have one thread of their own, and much to compute: only the library is watched for races.
 ifeq ($(config),thread)
 $(OBJ)/tests/ops/%.o: KILN_CFLAGS += -fno-sanitize=thread -O2

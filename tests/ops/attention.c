@@ -45,11 +45,8 @@ void attention_query(const attention_shape *s, const double *q, const double *k,
     int64_t own = query + seqlen_k - seqlen_q, right = s->causal ? 1 : s->right;
     double scale = s->scale == 0 ? 1 / sqrt((double)s->size) : (double)(float)s->scale;
     for (int64_t key = 0; key < seqlen_k; key++) {
-        double dot = 0, magnitude = 0;
-        for (int64_t d = 0; d < s->size; d++) {
-            dot += q[d] * k[key * stride + d];
-            magnitude += fabs(q[d] * k[key * stride + d]);
-        }
+        double dot, magnitude;
+        harness_dot(q, k + key * stride, s->size, &dot, &magnitude);
         double score = dot * scale;
         if (s->softcap != 0) score = (double)(float)s->softcap * tanh(score / (double)(float)s->softcap);
         bool seen = !(s->left && key <= own - s->left) && !(right && key >= own + right);

@@ -97,13 +97,10 @@ static void reference(shape s, const tensor *a, const tensor *b, const tensor *c
         for (int64_t row = 0; row < s.m; row++)
             for (int64_t col = 0; col < s.n; col++) {
                 const double *left = at(a, a->all.values, batch, row, 0), *right = at(b, b->all.values, batch, col, 0);
-                double sum = 0, magnitude = 0, lost = 0;
-                for (int64_t k = 0; k < s.k; k++) {
-                    double product = left[k] * right[k];
-                    sum += product;
-                    magnitude += fabs(product);
-                    if (fabs(left[k]) < s.smallest || fabs(right[k]) < s.smallest) lost += fabs(product);
-                }
+                double sum, magnitude, lost = 0;
+                harness_dot(left, right, s.k, &sum, &magnitude);
+                for (int64_t k = 0; s.smallest > 0 && k < s.k; k++)
+                    if (fabs(left[k]) < s.smallest || fabs(right[k]) < s.smallest) lost += fabs(left[k] * right[k]);
                 double scale = s.scale == 0 ? 1 : (double)(float)s.scale, value = scale * sum;
                 magnitude *= fabs(scale);
                 lost *= 1.2 * fabs(scale);

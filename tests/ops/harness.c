@@ -68,6 +68,27 @@ double random_number(double low, double high) {
     return low + (high - low) * ((double)(random_bits() >> 11) * 0x1p-53);
 }
 
+void harness_dot(const double *a, const double *b, int64_t count, double *out_sum, double *out_magnitude) {
+    enum { PARTS = 8 };
+    double sums[PARTS] = {0}, magnitudes[PARTS] = {0};
+    int64_t whole = count / PARTS * PARTS;
+    for (int64_t i = 0; i < whole; i += PARTS)
+        for (int j = 0; j < PARTS; j++) {
+            double product = a[i + j] * b[i + j];
+            sums[j] += product;
+            magnitudes[j] += fabs(product);
+        }
+    for (int64_t i = whole; i < count; i++) {
+        sums[i % PARTS] += a[i] * b[i];
+        magnitudes[i % PARTS] += fabs(a[i] * b[i]);
+    }
+    *out_sum = *out_magnitude = 0;
+    for (int j = 0; j < PARTS; j++) {
+        *out_sum += sums[j];
+        *out_magnitude += magnitudes[j];
+    }
+}
+
 /* ---- Devices ----------------------------------------------------------------------------------------------------- */
 
 static void add_device(kiln_device_options options, int group, const char *format, ...) {
@@ -234,12 +255,17 @@ size_t precision_size(precision p) {
     return precisions[p].size;
 }
 
+/* The exponent of a number that is not 0: that of 1 is 0. Of f64's subnormal numbers it is less than any format's. */
+static int exponent_of(double value) {
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return (int)(bits >> 52 & 0x7ff) - 1023;
+}
+
 /* The exponent of the last bit that p keeps of value. */
 static int last_bit(precision p, double value) {
-    int exponent;
-    frexp(value, &exponent);
-    if (exponent - 1 < precisions[p].smallest) exponent = precisions[p].smallest + 1;
-    return exponent - 1 - precisions[p].fraction;
+    int exponent = exponent_of(value), smallest = precisions[p].smallest;
+    return (exponent < smallest ? smallest : exponent) - precisions[p].fraction;
 }
 
 /* value * 2^exponent, as ldexp has it, where 2^exponent is a normal number. */
@@ -281,9 +307,7 @@ static uint64_t encode(precision p, double value) {
     if (isnan(value)) return sign | top | 1u << (fraction - 1);
     if (isinf(value)) return sign | top;
     if (value == 0) return sign;
-    int exponent;
-    frexp(value, &exponent);
-    exponent--;
+    int exponent = exponent_of(value);
     if (exponent < precisions[p].smallest) { /* a denormal counts units of the last place */
         return sign | (uint32_t)scaled(fabs(value), fraction - precisions[p].smallest);
     }

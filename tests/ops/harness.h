@@ -68,6 +68,10 @@ uint64_t random_bits(void);
 int64_t random_integer(int64_t low, int64_t high);
 double random_number(double low, double high);
 
+/* The sum of the products of count numbers in f64, and that of their magnitudes: in parts, so that no addition waits
+ * for the one before. */
+void harness_dot(const double *a, const double *b, int64_t count, double *out_sum, double *out_magnitude);
+
 /* ---- Precisions -------------------------------------------------------------------------------------------------- */
 
 /* I32, I64, U8 and I8, which are none, are for matrices of integers. */

@@ -152,16 +152,14 @@ static void query_reference(const attention_shape *s, bool fp8, const double *q,
                             int64_t stride, int64_t query, int64_t seqlen_q, int64_t seqlen_k, double *out,
                             double *allowed, double *lse, double *lse_allowed) {
     double *weights = malloc(sizeof *weights * (size_t)(seqlen_k + 1)), *slack = calloc((size_t)seqlen_k + 1, 8);
+    double *largest = malloc(sizeof *largest * (size_t)(s->size + 1));
     double max = -INFINITY, sum = 0, rounded = 0, loss = 0, greatest = 0, terms = 0;
-    assert_true(weights && slack);
+    assert_true(weights && slack && largest);
     int64_t own = query + seqlen_k - seqlen_q, right = s->causal ? 1 : s->right;
     double scale = s->scale == 0 ? 1 / sqrt((double)s->size) : (double)(float)s->scale;
     for (int64_t key = 0; key < seqlen_k; key++) {
-        double dot = 0, magnitude = 0;
-        for (int64_t d = 0; d < s->size; d++) {
-            dot += q[d] * k[key * stride + d];
-            magnitude += fabs(q[d] * k[key * stride + d]);
-        }
+        double dot, magnitude;
+        harness_dot(q, k + key * stride, s->size, &dot, &magnitude);
         bool seen = !(s->left && key <= own - s->left) && !(right && key >= own + right);
         weights[key] = seen ? dot * scale : -INFINITY;
         max = fmax(max, weights[key]);
@@ -185,23 +183,28 @@ static void query_reference(const attention_shape *s, bool fp8, const double *q,
         greatest = fmax(greatest, weights[key]);
         terms += weights[key] != 0;
     }
-    for (int64_t d = 0; d < s->size; d++) {
-        double result = 0, magnitude = 0, largest = 0;
-        for (int64_t key = 0; key < seqlen_k; key++) {
-            result += weights[key] * v[key * stride + d];
-            magnitude += weights[key] * fabs(v[key * stride + d]);
-            largest = fmax(largest, weights[key] * fabs(v[key * stride + d]));
+    for (int64_t d = 0; d < s->size; d++)
+        out[d] = allowed[d] = largest[d] = 0;
+    for (int64_t key = 0; key < seqlen_k; key++)
+        for (int64_t d = 0; d < s->size && weights[key] != 0; d++) {
+            double term = weights[key] * v[key * stride + d];
+            out[d] += term;
+            allowed[d] += fabs(term);
+            largest[d] = fabs(term) > largest[d] ? fabs(term) : largest[d];
         }
-        out[d] = rounded == 0 ? 0 : result / rounded;
-        allowed[d] = rounded == 0 ? 0 : (4e-6 + 2 * s->rounding) * magnitude / rounded;
-        if (rounded != 0) allowed[d] += s->truncation * terms * (largest + fabs(out[d]) * greatest) / rounded;
-        for (int64_t key = 0; key < seqlen_k; key++)
-            if (slack[key] != 0) allowed[d] += 1.1 * slack[key] * fabs(v[key * stride + d] - out[d]) / rounded;
+    for (int64_t d = 0; d < s->size; d++) {
+        out[d] = rounded == 0 ? 0 : out[d] / rounded;
+        allowed[d] = rounded == 0 ? 0 : (4e-6 + 2 * s->rounding) * allowed[d] / rounded;
+        if (rounded != 0) allowed[d] += s->truncation * terms * (largest[d] + fabs(out[d]) * greatest) / rounded;
     }
+    for (int64_t key = 0; key < seqlen_k; key++)
+        for (int64_t d = 0; d < s->size && slack[key] != 0; d++)
+            allowed[d] += 1.1 * slack[key] * fabs(v[key * stride + d] - out[d]) / rounded;
     *lse = sum == 0 ? -INFINITY : origin + log(sum);
     *lse_allowed = loss + 2e-6;
     free(weights);
     free(slack);
+    free(largest);
 }
 
 static void reference(const attention_shape *s, const tensors *t, bool fp8, bool k_means, bool v_means,

@@ -184,12 +184,8 @@ static void reference(kiln_stream *stream, shape s, const factor *a, const facto
     for (int64_t row = 0; row < s.m; row++)
         for (int64_t col = 0; col < s.n; col++) {
             const double *left = a->numbers + row * s.k, *right = b->numbers + col * s.k;
-            double sum = 0, magnitude = 0;
-            for (int64_t k = 0; k < s.k; k++) {
-                double product = left[k] * right[k];
-                sum += product;
-                magnitude += fabs(product);
-            }
+            double sum, magnitude;
+            harness_dot(left, right, s.k, &sum, &magnitude);
             double value = scale * sum + (s.bias ? bias->values[col] : 0);
             double rounded = fabs(scale) * magnitude + (s.bias ? fabs(bias->values[col]) : 0);
             double result = activate(s.activation, value);
