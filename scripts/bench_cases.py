@@ -466,5 +466,5 @@ def tile_cases():
         for tile in ("large", "small", "portable"):
             yield fp8_case(m, 8192, 8192, "two_level", True, tile)
     for m in (16, 32, 64, 256, 4096):
-        for tile in ("64", "128"):
+        for tile in ("64", "128", "256"):
             yield w4a16_case(m, 8192, 8192, tile=tile)

@@ -22,7 +22,7 @@ OPERATORS = {
     "gemm_fp8": (("large", "small", "portable"), {}),
     "gemm_int8": (("large", "small", "portable"), {}),
     "gemm_nvfp4": (("large", "small", "portable"), {}),
-    "gemm_w4a16": (("128", "64"), {"weight_layout": "sm80_v1"}),
+    "gemm_w4a16": (("256", "128", "64"), {"weight_layout": "sm80_v1"}),
 }
 # n and k of the products of Llama 3: 8B's, and a shard's of 70B; and squares, which fill every device.
 LAYERS = ((6144, 4096), (4096, 4096), (28672, 4096), (4096, 14336), (1280, 8192), (8192, 1024), (7168, 8192), (8192, 3584))

@@ -2,8 +2,9 @@
 #include <kiln/ops/gemm.h>
 #define KILN_HOST gemm_w4a16
 #include "kernels/common/operator.h"
-#include "kernels/gemm_w4a16/gemm_w4a16_args.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_layout.h"
+#include "kernels/gemm_w4a16/gemm_w4a16_mapped_args.h"
+#include "loader/tensor_map.h"
 #include <kiln/w4a16.h>
 
 /* k is divided where the tiles of d would not occupy the device, into pieces of at least SPLIT_LEAST, multiples of
@@ -30,8 +31,8 @@ static kiln_status check_options(const char *name, const kiln_gemm_w4a16_params 
                   "%s: scale_layout is %d: must be n_k (0) or k_n (1)", name, params->scale_layout);
     KILN__REQUIRE((uint32_t)params->weight_layout <= KILN_W4A16_SM80_V1,
                   "%s: weight_layout is %d: must be canonical (0) or sm80_v1 (1)", name, params->weight_layout);
-    KILN__REQUIRE((uint32_t)params->tile <= KILN_W4A16_TILE_128,
-                  "%s: tile is %d: must be auto (0), portable (1), 64 (2) or 128 (3)", name, params->tile);
+    KILN__REQUIRE((uint32_t)params->tile <= KILN_W4A16_TILE_256,
+                  "%s: tile is %d: must be auto (0), portable (1), 64 (2), 128 (3) or 256 (4)", name, params->tile);
     KILN__REQUIRE(__builtin_isfinite(params->scale), "%s: scale is %g: must be finite", name, (double)params->scale);
     return KILN_OK;
 }
@@ -73,7 +74,7 @@ static kiln_status check_packed(const char *name, const kiln_gemm_w4a16_params *
     KILN__REQUIRE(k % KILN_W4A16_TILE_DEPTH == 0, "%s: k is %lld: must be a multiple of 64 in sm80_v1", name,
                   (long long)k);
     KILN__REQUIRE(params->tile != KILN_W4A16_TILE_PORTABLE,
-                  "%s: tile is portable (1): must be auto (0), 64 (2) or 128 (3) in sm80_v1", name);
+                  "%s: tile is portable (1): must be auto (0), 64 (2), 128 (3) or 256 (4) in sm80_v1", name);
     KILN__REQUIRE(kiln__rows_wide((uintptr_t)params->a, params->m, a_stride, size_log2),
                   "%s: a is %p with rows of %lld elements: must have its rows on 16 bytes in sm80_v1", name, params->a,
                   (long long)a_stride);
@@ -139,6 +140,24 @@ static plan few_rows_plan_of(const kiln_gemm_w4a16_params *params, const kiln_mo
                   .shared_bytes = threads / KILN_SUBGROUP * tile[0] * tile[1] * (uint32_t)sizeof(float)};
 }
 
+/* The kernels of tiles for weights in sm80_v1: an image has those of wgmma or those of mma.sync. */
+static const struct {
+    unsigned kernel;
+    int32_t tile;
+} packed_tiles[] = {{KERNEL_gemm_w4a16_mma_64, KILN_W4A16_TILE_64},
+                    {KERNEL_gemm_w4a16_mma_128, KILN_W4A16_TILE_128},
+                    {KERNEL_gemm_w4a16_wgmma_64, KILN_W4A16_TILE_64},
+                    {KERNEL_gemm_w4a16_wgmma_128, KILN_W4A16_TILE_128},
+                    {KERNEL_gemm_w4a16_wgmma_256, KILN_W4A16_TILE_256}};
+enum { PACKED_TILES = sizeof packed_tiles / sizeof *packed_tiles };
+
+/* Whether the image has a kernel of the tile that the call asks for. */
+static bool has_tile(const kiln_gemm_w4a16_params *params, const kiln_module *module) {
+    for (unsigned i = 0; i < PACKED_TILES; i++)
+        if (packed_tiles[i].tile == params->tile && !module->kernels[packed_tiles[i].kernel].info.absent) return true;
+    return false;
+}
+
 /* The plan for weights in sm80_v1. */
 static plan packed_plan_of(const kiln_gemm_w4a16_params *params, const kiln_module *module, bool may_split) {
     const uint32_t multiprocessors = (uint32_t)module->device->info.multiprocessors;
@@ -147,21 +166,22 @@ static plan packed_plan_of(const kiln_gemm_w4a16_params *params, const kiln_modu
         const int64_t rows = module->kernels[i].info.tile[0];
         if (params->tile == KILN_W4A16_TILE_AUTO && params->m <= rows) return few_rows_plan_of(params, module, i);
     }
-    for (unsigned i = KERNEL_gemm_w4a16_mma_64; i <= KERNEL_gemm_w4a16_mma_128; i++) {
-        const kiln_kernel_info *info = &module->kernels[i].info;
-        const int32_t tile = i == KERNEL_gemm_w4a16_mma_64 ? KILN_W4A16_TILE_64 : KILN_W4A16_TILE_128;
-        plan way = {.kernel = i,
+    const bool asked = has_tile(params, module);
+    for (unsigned i = 0; i < PACKED_TILES; i++) {
+        const unsigned kernel = packed_tiles[i].kernel;
+        const kiln_kernel_info *info = &module->kernels[kernel].info;
+        if (info->absent || (asked && params->tile != packed_tiles[i].tile)) continue;
+        plan way = {.kernel = kernel,
                     .rows = info->tile[0],
                     .cols = info->tile[1],
                     .splits = 1,
                     .split = (uint32_t)params->k,
-                    .threads = KILN_BLOCK,
-                    .shared_bytes = KILN_W4A16_STAGES * info->stage_bytes};
-        if (params->tile != KILN_W4A16_TILE_AUTO && params->tile != tile) continue;
+                    .threads = kiln__tensor_map_count(info) ? info->max_threads : KILN_BLOCK,
+                    .shared_bytes = (info->stages ? info->stages : KILN_W4A16_STAGES) * info->stage_bytes};
         for (int divided = 0; divided <= may_split; divided++) {
             if (divided) divide(params, multiprocessors, &way);
             way.cost = cost_of(params, &way, multiprocessors, info->rate);
-            kiln__plan_weigh(&module->kernels[i], way.cost, way.splits);
+            kiln__plan_weigh(&module->kernels[kernel], way.cost, way.splits);
             if (best.cost == 0 || way.cost < best.cost) best = way;
         }
     }
@@ -197,20 +217,56 @@ static kiln_status partials_size(const char *name, const kiln_gemm_w4a16_params 
 
 /* ---- Launches ---- */
 
+/* Launches a kernel that copies by tensor maps, with a block for each multiprocessor, which does one tile after the
+ * other. */
+static kiln_status launch_mapped(kiln_stream *stream, const kiln_kernel *kernel, const kiln_gemm_w4a16_args *args,
+                                 const plan *way, const char *name) {
+    enum { TILE_WORDS = KILN_W4A16_TILE_BYTES / 4 };
+    const uint64_t rows = (uint64_t)args->n / KILN_W4A16_TILE_ROWS;
+    const uint64_t words = (uint64_t)args->k / KILN_W4A16_TILE_DEPTH * TILE_WORDS;
+    const uint64_t most = (uint64_t)stream->device->info.multiprocessors;
+    uint64_t tiles = (uint64_t)args->tile_rows * tiles_of(args->n, way->cols);
+    bool overflow = __builtin_mul_overflow(tiles, (uint64_t)args->splits, &tiles) || tiles > INT32_MAX;
+    KILN__REQUIRE(!overflow, "%s: d is too large: %lld x %lld", name, (long long)args->m, (long long)args->n);
+    const kiln__tensor_layout factors[] = {{.data = args->a,
+                                            .element_bytes = sizeof(uint16_t),
+                                            .rank = 3,
+                                            .sizes = {(uint64_t)args->k, (uint64_t)args->m, 1},
+                                            .strides = {0, (uint64_t)args->a_stride * sizeof(uint16_t)}},
+                                           {.data = args->weights,
+                                            .element_bytes = sizeof(uint32_t),
+                                            .rank = 3,
+                                            .sizes = {words, rows, 1},
+                                            .strides = {0, words * sizeof(uint32_t)}}};
+    const kiln_launch_config config = {.grid = {(uint32_t)(tiles < most ? tiles : most), 1, 1},
+                                       .block = {way->threads, 1, 1},
+                                       .dynamic_shared_bytes = way->shared_bytes};
+    kiln_gemm_w4a16_mapped_args mapped = {.plain = *args, .early = kiln__operator_overlaps(stream, kernel)};
+    KILN__TRY(kiln__tensor_maps_encode(kernel, factors, &mapped));
+    return kiln__operator_launch(stream, kernel, &config, &mapped, sizeof mapped);
+}
+
 static kiln_status launch_plan(kiln_stream *stream, const kiln_kernel *kernels, const kiln_gemm_w4a16_args *args,
                                const plan *way, const char *name) {
+    const kiln_kernel *kernel = &kernels[way->kernel];
+    const bool mapped = kiln__tensor_map_count(&kernel->info) != 0;
+    const kiln_kernel *join = &kernels[mapped ? KERNEL_gemm_w4a16_wgmma_join : KERNEL_gemm_w4a16_join];
     kiln_launch_config config, joining;
-    uint64_t blocks = (uint64_t)args->tile_rows * args->splits;
     if (args->splits > 1) {
-        KILN__TRY(kiln__grid(name, tiles_of(args->n, KILN_BLOCK), (uint64_t)args->m, &joining));
+        const uint32_t columns = KILN_BLOCK * (mapped ? KILN_VECTOR_BYTES / (uint32_t)sizeof(uint16_t) : 1);
+        KILN__TRY(kiln__grid(name, tiles_of(args->n, columns), (uint64_t)args->m, &joining));
         KILN__TRY(kiln__operator_fits(stream, name, &joining));
     }
-    KILN__TRY(kiln__grid(name, tiles_of(args->n, way->cols), blocks, &config));
-    config.block[0] = way->threads;
-    config.dynamic_shared_bytes = way->shared_bytes;
-    KILN__TRY(kiln__operator_launch(stream, &kernels[way->kernel], &config, args, sizeof *args));
+    if (mapped) {
+        KILN__TRY(launch_mapped(stream, kernel, args, way, name));
+    } else {
+        KILN__TRY(kiln__grid(name, tiles_of(args->n, way->cols), (uint64_t)args->tile_rows * args->splits, &config));
+        config.block[0] = way->threads;
+        config.dynamic_shared_bytes = way->shared_bytes;
+        KILN__TRY(kiln__operator_launch(stream, kernel, &config, args, sizeof *args));
+    }
     if (args->splits == 1) return KILN_OK;
-    return kiln__operator_launch(stream, &kernels[KERNEL_gemm_w4a16_join], &joining, args, sizeof *args);
+    return kiln__operator_launch(stream, join, &joining, args, sizeof *args);
 }
 
 static kiln_status gemm_w4a16(kiln_stream *stream, const kiln_gemm_w4a16_params *params, unsigned part,

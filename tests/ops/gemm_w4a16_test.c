@@ -298,12 +298,12 @@ static void test_packed_rows(kiln_stream *stream) {
     }
 }
 
-/* Repacked weights in both tiles: several in each direction and parts of some, fewer and more stages of k than are in
- * shared memory, blocks that share k. */
+/* Repacked weights in all tiles: several in each direction and parts of some, fewer and more stages of k than are in
+ * shared memory, blocks that share k, rows of d that begin on 16 bytes and others. */
 static void test_packed_tiles(kiln_stream *stream) {
     for (precision p = F16; p < precision_end(); p++) {
         if (!takes_packed(stream, p)) continue;
-        for (int tile = KILN_W4A16_TILE_64; tile <= KILN_W4A16_TILE_128; tile++) {
+        for (int tile = KILN_W4A16_TILE_64; tile <= KILN_W4A16_TILE_256; tile++) {
             shape s = {.m = 17, .n = 80, .k = 64, .layout = KILN_W4A16_SM80_V1, .tile = (kiln_w4a16_tile)tile};
             run(stream, p, s);
             s.m = 130, s.n = 144, s.k = 448, s.group = 64, s.zeros = s.bias = true, s.padding = 8;
@@ -318,6 +318,37 @@ static void test_packed_tiles(kiln_stream *stream) {
         shape s = {.m = 40, .n = 48, .k = 128, .layout = KILN_W4A16_SM80_V1};
         run(stream, p, s);
     }
+}
+
+/* A d whose rows do not begin on 16 bytes, though those of a do. */
+static void test_packed_unaligned(kiln_stream *stream) {
+    for (precision p = F16; p < precision_end(); p++) {
+        if (!takes_packed(stream, p)) continue;
+        for (int tile = KILN_W4A16_TILE_64; tile <= KILN_W4A16_TILE_256; tile++) {
+            enum { M = 18, N = 32, K = 64 };
+            harness_describe("gemm_w4a16_%s of rows of d at any place, tile %d", precision_name(p), tile);
+            const shape s = {.m = M, .n = N, .k = K, .layout = KILN_W4A16_SM80_V1, .tile = (kiln_w4a16_tile)tile};
+            product t = product_create(stream, p, s);
+            matrix d = matrix_create(stream, p, M, N, N + 3, 1);
+            double expected[M * N], allowed[M * N];
+            reference(&t, s, p, expected, allowed);
+            kiln_gemm_w4a16_params params = params_of(&t, s);
+            params.d = d.data;
+            params.d_stride = d.stride;
+            harness_ok(operator_function("gemm_w4a16", p)->call(stream, &params, sizeof params));
+            matrix_expect(&d, expected, allowed);
+            matrix *all[] = {&d, &t.d, &t.a, &t.weights, &t.packed, &t.scales, &t.zeros, &t.bias, &t.pre_scale};
+            for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+                matrix_destroy(all[i]);
+        }
+    }
+}
+
+/* More tiles than a device has multiprocessors, so that a block does several. */
+static void test_packed_rounds(kiln_stream *stream) {
+    if (harness_on_cpu(stream) || !takes_packed(stream, BF16)) return;
+    run(stream, BF16,
+        (shape){.m = 1, .n = 34064, .k = 192, .layout = KILN_W4A16_SM80_V1, .tile = KILN_W4A16_TILE_64, .bias = true});
 }
 
 /* What is refused of repacked weights; where the image takes none, all. */
@@ -422,10 +453,20 @@ static void test_refusals(kiln_stream *stream) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        on_each_device(test_plain),        on_each_device(test_groups),      on_each_device(test_random),
-        on_each_device(test_endings),      on_each_device(test_split),       on_each_device(test_long),
-        on_each_device(test_exact),        on_each_device(test_no_products), on_each_device(test_packed_rows),
-        on_each_device(test_packed_tiles), on_one_device(test_refusals),     on_one_device(test_packed_refusals),
+        on_each_device(test_plain),
+        on_each_device(test_groups),
+        on_each_device(test_random),
+        on_each_device(test_endings),
+        on_each_device(test_split),
+        on_each_device(test_long),
+        on_each_device(test_exact),
+        on_each_device(test_no_products),
+        on_each_device(test_packed_rows),
+        on_each_device(test_packed_tiles),
+        on_each_device(test_packed_unaligned),
+        on_each_device(test_packed_rounds),
+        on_one_device(test_refusals),
+        on_one_device(test_packed_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -251,8 +251,9 @@ typedef enum kiln_w4a16_layout {
 typedef enum kiln_w4a16_tile {
     KILN_W4A16_TILE_AUTO,     /* by their predicted times */
     KILN_W4A16_TILE_PORTABLE, /* 64 x 64, in f32 arithmetic: in every image; canonical weights only */
-    KILN_W4A16_TILE_64,       /* 64 x 64 by matrix units; weights in sm80_v1 only */
-    KILN_W4A16_TILE_128,      /* 128 x 128, the same */
+    KILN_W4A16_TILE_64,       /* 64 x 64, on sm_90 64 x 256, by matrix units; weights in sm80_v1 only */
+    KILN_W4A16_TILE_128,      /* 128 x 128, on sm_90 128 x 256, the same */
+    KILN_W4A16_TILE_256,      /* 256 x 128 on sm_90, the same; other images have none, and it is as auto */
 } kiln_w4a16_tile;
 
 typedef struct kiln_gemm_w4a16_params {
@@ -286,7 +287,8 @@ typedef struct kiln_gemm_w4a16_params {
  * weights. An image with matrix units for sm80_v1 is faster with weights in that layout; other images refuse them. In
  * sm80_v1, n must be a multiple of 16 and k of 64, and rows of a, the weights and pre_scale must be 16-byte aligned; up
  * to 16 rows then read the weights once. There, a * pre_scale is rounded to the precision before it is multiplied, and
- * so is q * scale + zero in a product of more than 16 rows. */
+ * so is q * scale + zero in a product of more than 16 rows, which on sm_90 is then multiplied with pre_scale, and
+ * rounded, instead of a. */
 KILN_OPERATOR_FUNCTION(gemm_w4a16_f32, kiln_gemm_w4a16_params)
 KILN_OPERATOR_FUNCTION(gemm_w4a16_f16, kiln_gemm_w4a16_params)
 KILN_OPERATOR_FUNCTION(gemm_w4a16_bf16, kiln_gemm_w4a16_params)

@@ -74,19 +74,44 @@ static void packed_rows_read_the_weights_once(void **state) {
     }
 }
 
-/* Each tile of d reads its rows of both factors, and no stage of k adds to the conflicts. */
+/* What the table says of a kernel in the image that was chosen; false where it has none. */
+static bool find_kernel(const char *kernel, kiln_kernel_info *out_info) {
+    extern const kiln_bundle kiln__bundle_gemm_w4a16;
+    kiln_part part;
+    kiln_image image;
+    const kiln_module *module;
+    assert_ok(kiln_bundle_find_part(&kiln__bundle_gemm_w4a16, "f16", &part));
+    assert_ok(kiln_module_get(device, &kiln__bundle_gemm_w4a16, "f16", &module));
+    assert_ok(kiln_module_get_image(module, &image));
+    for (uint32_t i = 0; i < part.kernel_count; i++) {
+        *out_info = kiln_image_kernel(&part, &image, i);
+        if (strcmp(out_info->name, kernel) == 0 && !out_info->absent) return true;
+    }
+    return false;
+}
+
+/* Each tile of d reads its rows of both factors, and of a group's scales each of `lanes` lanes `each`, once in
+ * `scale_depth` of k; no stage of k adds to the conflicts. */
+static void tiles_read_each_factor_once(const char *kernel, kiln_w4a16_tile tile, uint64_t lanes, uint64_t each,
+                                        uint64_t scale_depth) {
+    kiln_kernel_info told;
+    if (!find_kernel(kernel, &told)) return;
+    const uint64_t rows = told.tile[0], cols = told.tile[1], k = 512, m = 2 * rows, n = cols;
+    const uint64_t tile_bytes = rows * k * ELEMENT + cols * k / 2 + k / scale_depth * lanes * each * ELEMENT;
+    const sim_counters c = product(KILN_W4A16_SM80_V1, tile, m, n, k);
+    assert_int_equal(c.global_read_bytes, 2 * tile_bytes);
+    assert_int_equal(c.global_written_bytes, m * n * ELEMENT);
+    assert_int_equal(product(KILN_W4A16_SM80_V1, tile, m, n, 2 * k).shared_conflicts, c.shared_conflicts);
+}
+
+/* mma.sync: both halves of a stage have scales. wgmma: a lane has four rows of weights in 256, two in 128. */
 static void packed_tiles_read_each_factor_once(void **state) {
     (void)state;
-    for (int tile = KILN_W4A16_TILE_64; tile <= KILN_W4A16_TILE_128 && takes_packed(); tile++) {
-        const uint64_t side = tile == KILN_W4A16_TILE_64 ? 64 : 128, k = 512;
-        const uint64_t warp_scales = side / 64 * 2 * 2 * LANES * ELEMENT; /* of a stage */
-        const uint64_t tile_bytes = side * k * ELEMENT + side * k / 2 + k / STAGE * WARPS * warp_scales;
-        const sim_counters c = product(KILN_W4A16_SM80_V1, (kiln_w4a16_tile)tile, 2 * side, side, k);
-        assert_int_equal(c.global_read_bytes, 2 * tile_bytes);
-        assert_int_equal(c.global_written_bytes, 2 * side * side * ELEMENT);
-        assert_int_equal(product(KILN_W4A16_SM80_V1, (kiln_w4a16_tile)tile, 2 * side, side, 2 * k).shared_conflicts,
-                         c.shared_conflicts);
-    }
+    tiles_read_each_factor_once("kiln_gemm_w4a16_mma_64_f16", KILN_W4A16_TILE_64, WARPS * LANES, 4, STAGE);
+    tiles_read_each_factor_once("kiln_gemm_w4a16_mma_128_f16", KILN_W4A16_TILE_128, WARPS * LANES, 8, STAGE);
+    tiles_read_each_factor_once("kiln_gemm_w4a16_wgmma_64_f16", KILN_W4A16_TILE_64, WARPS * LANES, 4, GROUP);
+    tiles_read_each_factor_once("kiln_gemm_w4a16_wgmma_128_f16", KILN_W4A16_TILE_128, WARPS * LANES, 4, GROUP);
+    tiles_read_each_factor_once("kiln_gemm_w4a16_wgmma_256_f16", KILN_W4A16_TILE_256, WARPS * LANES, 2, GROUP);
 }
 
 static int run_group(void) {
