@@ -16,12 +16,14 @@ KILN_SM90A void kiln_sm90a_stmatrix_x4(uint32_t shared, const uint32_t *words) {
 /* The operands of a product, four at a time. */
 #define KILN__D4(d, i)  "+f"((d)[i]), "+f"((d)[(i) + 1]), "+f"((d)[(i) + 2]), "+f"((d)[(i) + 3])
 #define KILN__D16(d, i) KILN__D4(d, i), KILN__D4(d, (i) + 4), KILN__D4(d, (i) + 8), KILN__D4(d, (i) + 12)
-#define KILN__D36(d, i) KILN__D16(d, i), KILN__D16(d, (i) + 16), KILN__D4(d, (i) + 32)
+#define KILN__D32(d, i) KILN__D16(d, i), KILN__D16(d, (i) + 16)
+#define KILN__D36(d, i) KILN__D32(d, i), KILN__D4(d, (i) + 32)
 #define KILN__D52(d, i) KILN__D36(d, i), KILN__D16(d, (i) + 36)
 #define KILN__D68(d, i) KILN__D52(d, i), KILN__D16(d, (i) + 52)
-#define KILN__T36                                                                                                    \
+#define KILN__T32                                                                                                    \
     "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, " \
-    "%24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35"
+    "%24, %25, %26, %27, %28, %29, %30, %31"
+#define KILN__T36 KILN__T32 ", %32, %33, %34, %35"
 #define KILN__T52 KILN__T36 ", %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51"
 #define KILN__T68 KILN__T52 ", %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, %64, %65, %66, %67"
 
@@ -35,6 +37,7 @@ KILN_SM90A void kiln_sm90a_stmatrix_x4(uint32_t shared, const uint32_t *words) {
                      : KILN__D##count(d, 0)                                                                          \
                      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((uint32_t)add));                      \
     }
+KILN__WGMMA(64, 32, "%32", "%33", "%34", "%35", "%36", "%37")
 KILN__WGMMA(72, 36, "%36", "%37", "%38", "%39", "%40", "%41")
 KILN__WGMMA(104, 52, "%52", "%53", "%54", "%55", "%56", "%57")
 KILN__WGMMA(136, 68, "%68", "%69", "%70", "%71", "%72", "%73")
@@ -43,9 +46,11 @@ KILN__WGMMA(136, 68, "%68", "%69", "%70", "%71", "%72", "%73")
 #undef KILN__T68
 #undef KILN__T52
 #undef KILN__T36
+#undef KILN__T32
 #undef KILN__D68
 #undef KILN__D52
 #undef KILN__D36
+#undef KILN__D32
 #undef KILN__D16
 #undef KILN__D4
 

@@ -2,7 +2,7 @@
  * wgmma, beside those for few rows (attention_codes_decode.h), and the portable ones (attention_codes_gpu.h) for heads
  * that are not on 16 bytes.
  *
- * A block does 128 rows, over tiles of 128 keys. Of its three warpgroups the first copies, the others have 64 rows
+ * A block does 192 rows, over tiles of 128 keys. Of its four warpgroups the first copies, the others have 64 rows
  * each. A tile of keys, one of values, and the scales of its keys come into rings of three; wgmma takes codes of 8 bits
  * only with the depth of the product along the rows, so the first warpgroup transposes a tile of values, 128 channels
  * of 128 keys, into a ring of two: ldmatrix transposes pairs of bytes, which are of two channels, a permutation of
@@ -17,50 +17,49 @@
  * instruction, where `keep` is the power of two by which the rows' origins rose. Values that are all equal have that
  * code, so that their results and the sums lose the same.
  *
- * The two consumers take turns with the matrix units, by two barriers of the block: one begins the products of its
- * queries with tile n, and behind them those of its weights with the values of tile n - 1, and makes weights of tile n
- * when both are done. It gives the turn to the other when it has begun the first of its exponents of 2, so that the
- * products of one are made while the other makes weights. Given after the products, the two made weights at the same
- * time, and the matrix units stood still meanwhile.
+ * A consumer does one thing after the other: products of its weights with a tile of values, which the results take
+ * over; products of its queries with the next tile of keys; weights of these. So the products of either kind have the
+ * same registers, and three consumers fit, of which one or two make weights at a time while the matrix units have the
+ * products of another; they fall out of step by themselves. Products with values are made in two parts of 64 channels.
+ * What a thread needs but once a tile, or at the end, is in shared memory.
  *
  * Where the keys of a tile have two scales for a lane, as blocks of 64 keys and Sage's threads have, the greatest
- * product is found as it is (integers: three at a time), and the scales become part of the factor of each half. These
- * weights are made four at a time: exponents of 2, their codes, and a share of what is taken over; the next but two
- * begin when these are done, so that the one does not wait for all of the other. ptxas makes all exponents first, and
- * gives the turn when all is done, unless it cannot: numbers are made to depend on others by a zero that it does not
- * know, and the scales are read again behind the turn. ptxas 12.4 takes the weights of such a chain for the same; 12.8
- * does not. Tiles with more scales, with masks, and all of calls that want sums of weights before they are rounded go
- * the plain way.
+ * product is found as it is (integers: three at a time), and the scales become part of the factor of each half. Tiles
+ * with more scales, with masks, and all of calls that want sums of weights before they are rounded go the plain way.
  *
  * Tiles are taken from the last to the first, and the rows with the most keys to see, the last, go first, of several
  * heads together. Only tiles that an end of some row's window cuts are masked, in a loop of their own; the first tile
- * stands before all loops. The producer begins to copy before it does anything else, and what results are multiplied
- * with is read while the last products are made: a block's begin and end were 8 us, of 54 with 4096 keys.
+ * stands before all loops, and those that none of a consumer's rows sees it gives back at once. The producer begins to
+ * copy before it does anything else.
  *
  * Rows of shared memory are 128 bytes, whose vectors are swizzled; heads that are shorter are filled up with zeros that
- * are not read from memory. Shared memory: 132, 140 and 148 KB by heads of up to 64, 96 and 128. Registers: 168 a
- * thread at the launch; then 240 of a consumer and 24 of a producer, which
- * are all of the block's. None spills.
+ * are not read from memory. Shared memory: 146, 154 and 162 KB by heads of up to 64, 96 and 128. Registers: 128 a
+ * thread at the launch; then 160 of a consumer and 32 of a producer, which are all of the block's. None spills.
  *
  * Floor: 4 * rows * keys * head_dim operations; wgmma does 1979 TFLOP/s of E4M3 and int8 at most, and the exponents of
- * 2 take as long as products of heads of 128. Measured (H200, driver 580.159.04, 2026-11-26, CUDA graphs; 16 heads of
- * 128, batches of 4 with 4096 keys and of 1 with 16384, k's scales of 64 keys), in us, and of prototypes from the third
- * row on:
+ * 2 take as long as products of heads of 128. Measured (H100, driver 580.159.04, 2026-11-26, CUDA graphs; 16 heads,
+ * batches of 4 with 4096 keys and of 1 with 16384, k's scales of 64 keys), in us, beside the structure before, in which
+ * two consumers of 240 registers had turns with the matrix units:
  *
- *                                                      4096   causal   16384   causal
- *     int8                                              688      390    2445     1252
- *     E4M3                                              664      378    2362     1212
- *     E4M3, the turn given when queries are multiplied  717      419    2633     1317
- *     the same, plain weights                           795      460    2945     1472
- *     values' products under the own weights            688      401    2519     1279
- *     cuDNN, bf16, in the run of the first two          817      477    3174     1736
+ *                             4096   causal   16384   causal     before
+ *     int8, heads of 64        574      324    2032     1049     567    322    2023    1030
+ *     int8, heads of 96        584      327    2057     1053     620    351    2220    1128
+ *     int8, heads of 128       638      361    2245     1167     680    383    2431    1242
+ *     E4M3, heads of 64        537      300    1842      955     554    312    1968     996
+ *     E4M3, heads of 96        606      346    2087     1107     608    348    2173    1129
+ *     E4M3, heads of 128       639      358    2272     1164     656    373    2356    1207
  *
- * Weights of a tile take 1290 clocks, for 512 of exponents; products 690 for 528. Prototypes on an H100 with values
- * that lay transposed in memory did 853 and 939 TFLOP/s with int8, 872 and 962 with E4M3; three consumers of 160
- * registers 881 and 953, but less with causal. Taking sums over every 128 keys cost them 4 to 14 %; without it values
- * with means err by 5 to 19 %. A test for masks in the main loop cost 21 %. A row of ones in place of additions gave 4
- * to 21 %. Includers define what attention_codes_gpu.h asks for, and unit: the sums of products of q and k, and
- * multiply. Test: build/tests/ops/mha_codes_test. */
+ * ncu of heads of 128: 2.1 instructions a clock, the unit of exponents busy for half of the time, none of the others
+ * more. Prototypes (4096 keys, int8): a part of the values' products after the other, 1 % less to 2 % more; turns, 2 %
+ * less, but with a spill; a quarter of the exponents by polynomials, 8 % more; two consumers whose queries are
+ * multiplied half a tile ahead, 10 % more. E4M3 is 4 % faster where the exponents of a word wait for the sixth word
+ * before it, which int8 is not.
+ *
+ * Without sums of every 128 keys by themselves values with means err by 5 to 19 %. A test for masks in the main loop
+ * cost 21 %. A row of ones in place of additions gave 4 to 21 %.
+ *
+ * Includers define what attention_codes_gpu.h asks for, and unit: the sums of products of q and k, multiply, and
+ * IN_FLIGHT, how many words of weights are begun before the first is done. Test: build/tests/ops/mha_codes_test. */
 #ifndef KILN_KERNELS_COMMON_ATTENTION_CODES_SM90A_H
 #define KILN_KERNELS_COMMON_ATTENTION_CODES_SM90A_H
 
@@ -94,24 +93,14 @@ KILN_INLINE float score_of_means(const kiln_attention_codes_args &args, uint64_t
     return quad_sum(sum) * factor * KILN_WEIGHT_LN_2;
 }
 
-/* Of each channel of a lane what values have, [batch, kv_heads, head_dim]; zeros where that is NULL. */
+/* Writes four channels of a row, whose scales and means are of DIM channels each. */
 template <uint32_t DIM>
-KILN_INLINE void read_channels(const float *from, uint32_t head, uint32_t head_dim, float (*to)[4]) {
-    const uint64_t channels = head * (uint64_t)head_dim;
-    KILN_UNROLL
-    for (uint32_t i = 0; i < DIM / 4; i++) {
-        uint32_t d = i / 4 * 16 + kiln_thread() % 4 * 4 + i % 4;
-        to[i / 4][i % 4] = from && d < head_dim ? from[channels + d] : 0.0f;
-    }
-}
-
-/* write_channels with scales and means that are read already. */
 KILN_INLINE void write_scaled(const kiln_attention_args &args, const row_target &to, const row_sums &sums, uint32_t d,
-                              const float *result, const float *scales, const float *means) {
+                              const float *result, const float *channels) {
     float values[4];
     KILN_UNROLL
     for (uint32_t i = 0; i < 4; i++)
-        values[i] = result[i] * sums.factor * scales[i] + (sums.sum != 0.0f ? means[i] : 0.0f);
+        values[i] = sums.sum != 0.0f ? result[i] * sums.factor * channels[d + i] + channels[DIM + d + i] : 0.0f;
     if (args.partials)
         *(float4 *)(to.partials + d) = make_float4(values[0] * sums.rounded, values[1] * sums.rounded,
                                                    values[2] * sums.rounded, values[3] * sums.rounded);
@@ -122,18 +111,17 @@ KILN_INLINE void write_scaled(const kiln_attention_args &args, const row_target 
 /* Writes a warp's rows, the first of which is `row`. */
 template <uint32_t DIM>
 KILN_INLINE void write_rows(const kiln_attention_codes_args &args, const kiln_sequence &s,
-                            const kiln_attention_work &work, const tile_state<DIM> &t, uint32_t head,
-                            const float (*scales)[4], uint32_t row, uint32_t end, const uint8_t *queries) {
+                            const kiln_attention_work &work, const tile_state<DIM> &t, const float *channels,
+                            uint32_t row, uint32_t end, const uint8_t *queries) {
     const kiln_attention_args &plain = args.plain;
-    float means[DIM / 16][4];
-    read_channels<DIM>(args.v_means, head, plain.head_dim, means);
     const uint32_t place = kiln_thread() % WARPGROUP / LANES * WARP_ROWS + kiln_thread() % LANES / 4;
     row += kiln_thread() % LANES / 4;
     KILN_UNROLL
     for (uint32_t r = 0; r < 2; r++) {
-        float sum = (summed(plain) ? quad_sum(t.rows.sum[r]) : t.rows.rounded[r]) * 0x1p-8f, of_means = 0.0f;
+        float sum = (summed(plain) ? quad_sum(t.own->sum[r]) : t.rows.rounded[r]) * 0x1p-8f, of_means = 0.0f;
         if (args.k_means && plain.lse)
-            of_means = score_of_means(args, head * (uint64_t)plain.head_dim, queries, place + 8 * r, t.rows.factor[r]);
+            of_means = score_of_means(args, (work.batch * plain.kv_heads + work.kv_head) * (uint64_t)plain.head_dim,
+                                      queries, place + 8 * r, t.own->factor[r]);
         if (row + 8 * r >= end) continue;
         const row_place at = row_place_of(plain, s, work.kv_head, row + 8 * r);
         const row_sums sums = row_sums_of(sum, t.rows.rounded[r] * 0x1p-8f);
@@ -143,7 +131,7 @@ KILN_INLINE void write_rows(const kiln_attention_codes_args &args, const kiln_se
             float values[4];
             own_channels(t.rows.result[n], r, values);
             if (16 * n < plain.head_dim)
-                write_scaled(plain, to, sums, 16 * n + kiln_thread() % 4 * 4, values, scales[n], means[n]);
+                write_scaled<DIM>(plain, to, sums, 16 * n + kiln_thread() % 4 * 4, values, channels);
         }
         if (kiln_thread() % 4 == 0)
             write_sums(plain, work.split, at, sums, t.rows.origin[r] * KILN_WEIGHT_LN_2 + of_means);
@@ -152,21 +140,23 @@ KILN_INLINE void write_rows(const kiln_attention_codes_args &args, const kiln_se
 
 template <uint32_t DIM>
 KILN_INLINE void consume(const kiln_attention_codes_args &args, const kiln_sequence &s, const kiln_attention_work &work,
-                         const key_tiles &tiles, uint32_t end, uint32_t shared, const char *memory) {
+                         const key_tiles &tiles, uint32_t end, uint32_t shared, char *memory) {
     typedef layout<DIM> at;
     const kiln_attention_args &plain = args.plain;
     uint32_t group = uniform(kiln_thread() / WARPGROUP) - 1;
     uint32_t group_row = work.row + group * GROUP_ROWS;
-    uint32_t row = uniform(group_row + kiln_thread() % WARPGROUP / LANES * WARP_ROWS);
+    auto row_of_warp = [&]() { /* computed again where it is wanted */
+                               const uint32_t thread = kiln_sm90a_anew(kiln_thread()) - WARPGROUP;
+                               return work.row + thread / LANES * WARP_ROWS;
+    };
     uint32_t queries = shared + at::QUERIES + group * QUERY_BYTES;
     copy_group_queries<DIM>(plain, s, work.kv_head, group_row, end, queries);
     tile_state<DIM> t;
-    float v_scales[DIM / 16][4];
-    start_rows(args, s, work, row, end, &t.rows);
-    t.zero = plain.batch >> 31;
+    start_rows(args, s, work, row_of_warp(), end, &t.rows);
+    t.own = (own_numbers *)(memory + at::OWN) + kiln_thread() - WARPGROUP;
+    *t.own = own_numbers{{t.rows.factor[0], t.rows.factor[1]}, {0.0f, 0.0f}};
     const uint32_t shared_alone =
         uniform(args.k_index.high && (s.kv_first + tiles.key) % SHARED_SCALE_KEYS == 0 && !summed(plain));
-    const uint32_t head = uniform(work.batch * plain.kv_heads + work.kv_head); /* of values */
 
     /* Of these tiles all rows see all keys: from low on, before high. */
     uint32_t first = group_row < end ? group_row : end - 1, last = min(group_row + GROUP_ROWS, end) - 1;
@@ -180,9 +170,24 @@ KILN_INLINE void consume(const kiln_attention_codes_args &args, const kiln_seque
 
     kiln_sm80_cp_async_wait<0>();
     kiln_sm90a_fence_proxy_async();
-    kiln_sm90a_barrier_sync(OF_CONSUMER + group, WARPGROUP);
-    if (tiles.count) {
+    kiln_sm90a_barrier_sync(OF_PRODUCER + 1 + group, WARPGROUP);
+    /* Of the block's tiles those that none of the consumer's rows sees are given back, from the first on. */
+    uint32_t skipped = tiles.count;
+    if (group_row < end && tiles.count) {
+        uint32_t seen = min(last_window.end, tiles.end);
+        if (seen > tiles.key) skipped -= (seen - tiles.key + TILE_KEYS - 1) / TILE_KEYS;
+    }
+    skipped = uniform(skipped);
+    KILN_LOOP
+    for (uint32_t n = 0; n < skipped; n++) {
+        wait_full<at::STAGES>(shared + at::KEYS_FULL, n);
+        release<at::STAGES>(shared + at::KEYS_EMPTY, n);
+        wait_full<at::TRANSPOSED_STAGES>(shared + at::TRANSPOSED_FULL, n);
+        release<at::TRANSPOSED_STAGES>(shared + at::TRANSPOSED_EMPTY, n);
+    }
+    if (skipped < tiles.count) {
         auto find_windows = [&](kiln_window *windows) {
+            const uint32_t row = row_of_warp();
             KILN_UNROLL
             for (uint32_t r = 0; r < 2; r++) {
                 uint32_t number = row + kiln_thread() % LANES / 4 + 8 * r, own = number < end ? number : end - 1;
@@ -190,86 +195,59 @@ KILN_INLINE void consume(const kiln_attention_codes_args &args, const kiln_seque
                 windows[r].end = min(windows[r].end, max(work.key_end, windows[r].begin));
             }
         };
-        auto scales = [&](uint32_t n) { return (const float *)(memory + at::SCALES) + n % STAGES * TILE_KEYS; };
-        auto keys = [&](uint32_t n) { return shared + at::KEYS + n % STAGES * TILE_BYTES; };
-        auto values = [&](uint32_t n) {
-            return shared + at::TRANSPOSED + n % TRANSPOSED_STAGES * at::TRANSPOSED_BYTES;
+        auto scales = [&](uint32_t n) { return (const float *)(memory + at::SCALES) + n % at::STAGES * TILE_KEYS; };
+        auto take_values = [&](uint32_t n) {
+            wait_full<at::TRANSPOSED_STAGES>(shared + at::TRANSPOSED_FULL, n);
+            add_values(&t, shared + at::TRANSPOSED + n % at::TRANSPOSED_STAGES * at::TRANSPOSED_BYTES);
+            release<at::TRANSPOSED_STAGES>(shared + at::TRANSPOSED_EMPTY, n);
         };
-        if (group == 1) pass_turn(group); /* the first is the other's */
-        wait_full<STAGES>(shared + at::KEYS_FULL, 0);
-        take_turn(group);
-        kiln_sm90a_wgmma_fence();
-        begin_products<DIM>(t.products, queries, keys(0));
-        kiln_sm90a_wgmma_wait<0>();
-        kiln_sm90a_wgmma_hold<TILE_KEYS / 2>(t.products[0]);
-        pass_turn(group);
-        uint32_t next = tiles.count - 1;
-        kiln_window windows[2];
-        find_windows(windows);
-        weigh<true>(&t, scales(0), tiles.key + next * TILE_KEYS, windows);
-        release<STAGES>(shared + at::KEYS_EMPTY, 0);
-
-        auto begin_step = [&]() {
-            uint32_t n = tiles.count - next--;
-            wait_full<STAGES>(shared + at::KEYS_FULL, n);
-            take_turn(group);
+        auto multiply = [&](uint32_t n, unit::sums(*products)[4]) {
+            wait_full<at::STAGES>(shared + at::KEYS_FULL, n);
             kiln_sm90a_wgmma_fence();
-            begin_products<DIM>(t.products, queries, keys(n));
-            wait_full<TRANSPOSED_STAGES>(shared + at::TRANSPOSED_FULL, n - 1);
-            kiln_sm90a_wgmma_fence();
-            begin_values<DIM>(t.values, t.weights, values(n - 1));
-            kiln_sm90a_wgmma_wait<1>();
-            kiln_sm90a_wgmma_hold<TILE_KEYS / 2>(t.products[0]);
-            return n;
-        };
-        auto end_values = [&](uint32_t n) {
+            begin_products<DIM>(products, queries, shared + at::KEYS + n % at::STAGES * TILE_BYTES);
             kiln_sm90a_wgmma_wait<0>();
-            kiln_sm90a_wgmma_hold<DIM / 2 + 4>(t.values[0]);
-            release<TRANSPOSED_STAGES>(shared + at::TRANSPOSED_EMPTY, n - 1);
+            kiln_sm90a_wgmma_hold<TILE_KEYS / 2>(products[0]);
         };
+        uint32_t next = tiles.count - 1 - skipped; /* the number of a tile from the first key on */
         auto step = [&](auto masked) {
-            uint32_t n = begin_step();
-            pass_turn(group);
-            end_values(n);
-            add_values(&t);
+            unit::sums products[TILE_KEYS / 8][4];
+            uint32_t n = tiles.count - 1 - next;
             kiln_window windows[2] = {};
+            multiply(n, products);
             if (decltype(masked)::value) find_windows(windows);
-            weigh<decltype(masked)::value>(&t, scales(n), tiles.key + next * TILE_KEYS, windows);
-            release<STAGES>(shared + at::KEYS_EMPTY, n);
+            weigh<decltype(masked)::value>(&t, products, scales(n), tiles.key + next * TILE_KEYS, windows);
+            release<at::STAGES>(shared + at::KEYS_EMPTY, n);
         };
+        step(is_masked<true>{});
         for (uint32_t stop = high;; stop = 0) {
             KILN_LOOP
-            while (next > stop)
+            while (next > stop) {
+                take_values(tiles.count - 1 - next--);
                 step(is_masked<true>{});
+            }
             if (!next) break;
             KILN_LOOP
-            while (next > low && !shared_alone)
+            while (next > low && !shared_alone) {
+                take_values(tiles.count - 1 - next--);
                 step(is_masked<false>{});
+            }
             KILN_LOOP
             while (next > low) {
-                uint32_t n = begin_step();
-                end_values(n);
-                weigh_shared(&t, scales(n), group);
-                release<STAGES>(shared + at::KEYS_EMPTY, n);
+                unit::sums products[TILE_KEYS / 8][4];
+                uint32_t n = tiles.count - next--;
+                take_values(n - 1);
+                multiply(n, products);
+                weigh_shared(&t, products, scales(n), plain.batch >> 31);
+                release<at::STAGES>(shared + at::KEYS_EMPTY, n);
             }
         }
-        uint32_t n = tiles.count - 1;
-        wait_full<TRANSPOSED_STAGES>(shared + at::TRANSPOSED_FULL, n);
-        take_turn(group);
-        kiln_sm90a_wgmma_fence();
-        begin_values<DIM>(t.values, t.weights, values(n));
-        read_channels<DIM>(args.v_scales, head, plain.head_dim, v_scales);
-        kiln_sm90a_wgmma_wait<0>();
-        kiln_sm90a_wgmma_hold<DIM / 2 + 4>(t.values[0]);
-        if (group == 0) pass_turn(group);
-        add_values(&t);
+        take_values(tiles.count - 1);
         t.rows.rounded[0] *= 1.0f / 448.0f;
         t.rows.rounded[1] *= 1.0f / 448.0f;
-    } else {
-        read_channels<DIM>(args.v_scales, head, plain.head_dim, v_scales);
     }
+    const uint32_t row = row_of_warp();
     if (row < end)
-        write_rows(args, s, work, t, head, v_scales, row, end,
+        write_rows(args, s, work, t, (const float *)(memory + at::CHANNELS), row, end,
                    (const uint8_t *)memory + at::QUERIES + group * QUERY_BYTES);
 }
 
@@ -286,27 +264,27 @@ template <uint32_t DIM> KILN_INLINE void attend_tiles(const kiln_attention_codes
     uint32_t place = (block - first) * plain.row_tiles + tile;
     heads = min(heads, blocks - first);
     kiln_attention_work work = kiln_attention_work_of(&plain, 0, first + place % heads);
-    work.row = (plain.row_tiles - 1 - place / heads) * TILE_ROWS;
+    work.row = (plain.row_tiles - 1 - place / heads) * at::TILE_ROWS;
     kiln_sequence s = kiln_sequence_of(&plain, work.batch);
     uint32_t end = s.seqlen_q * plain.group; /* of the rows */
     if (work.row >= end) return;             /* the whole block */
     uint32_t share = work.key;
-    kiln_attention_trim(&plain, &s, work.row + TILE_ROWS < end ? work.row + TILE_ROWS : end, &work);
+    kiln_attention_trim(&plain, &s, work.row + at::TILE_ROWS < end ? work.row + at::TILE_ROWS : end, &work);
     /* Tiles begin where keys begin to share scales, unless the share begins behind it. */
     key_tiles tiles = {max(share, work.key / SHARED_SCALE_KEYS * SHARED_SCALE_KEYS), work.key_end, 0};
     if (tiles.end > work.key) tiles.count = uniform((tiles.end - tiles.key + TILE_KEYS - 1) / TILE_KEYS);
 
     if (kiln_thread() == 0) {
         KILN_UNROLL
-        for (uint32_t i = 0; i < STAGES; i++) {
+        for (uint32_t i = 0; i < at::STAGES; i++) {
             kiln_sm90a_mbarrier_init(shared + at::KEYS_FULL + i * 8, WARPGROUP + 1); /* and the copy's */
-            kiln_sm90a_mbarrier_init(shared + at::KEYS_EMPTY + i * 8, CONSUMER_WARPS);
+            kiln_sm90a_mbarrier_init(shared + at::KEYS_EMPTY + i * 8, at::CONSUMERS * GROUP_WARPS);
             kiln_sm90a_mbarrier_init(shared + at::VALUES_FULL + i * 8, 1);
         }
         KILN_UNROLL
-        for (uint32_t i = 0; i < TRANSPOSED_STAGES; i++) {
+        for (uint32_t i = 0; i < at::TRANSPOSED_STAGES; i++) {
             kiln_sm90a_mbarrier_init(shared + at::TRANSPOSED_FULL + i * 8, WARPGROUP);
-            kiln_sm90a_mbarrier_init(shared + at::TRANSPOSED_EMPTY + i * 8, CONSUMER_WARPS);
+            kiln_sm90a_mbarrier_init(shared + at::TRANSPOSED_EMPTY + i * 8, at::CONSUMERS * GROUP_WARPS);
         }
         kiln_sm90a_fence_mbarrier_init();
         kiln_sm90a_prefetch_tensormap(mapped.maps);
@@ -314,20 +292,20 @@ template <uint32_t DIM> KILN_INLINE void attend_tiles(const kiln_attention_codes
     }
     kiln_barrier();
     if (uniform(kiln_thread() / WARPGROUP) == 0) {
-        kiln_sm90a_setmaxnreg_dec<PRODUCER_REGISTERS>();
-        produce<DIM>(args, mapped.maps, s, work.kv_head, tiles, shared, (char *)atoms);
+        kiln_sm90a_setmaxnreg_dec<at::PRODUCER_REGISTERS>();
+        produce<DIM>(args, mapped.maps, s, work, tiles, shared, (char *)atoms);
     } else {
-        kiln_sm90a_setmaxnreg_inc<CONSUMER_REGISTERS>();
-        consume<DIM>(args, s, work, tiles, end, shared, (const char *)atoms);
+        kiln_sm90a_setmaxnreg_inc<at::CONSUMER_REGISTERS>();
+        consume<DIM>(args, s, work, tiles, end, shared, (char *)atoms);
     }
 }
 
-#define CODES_PASTE(kernel, part)                                 \
-    extern "C" __global__ void __launch_bounds__(TILE_THREADS, 1) \
+#define CODES_PASTE(kernel, dim, part)                                    \
+    extern "C" __global__ void __launch_bounds__(layout<dim>::THREADS, 1) \
         kiln_##kernel##_##part(const __grid_constant__ kiln_attention_codes_mapped_args args)
-#define CODES_OF_PART(kernel, part) CODES_PASTE(kernel, part)
+#define CODES_OF_PART(kernel, dim, part) CODES_PASTE(kernel, dim, part)
 
 /* Head of an entry of attend_tiles. */
-#define CODES_ENTRY(kernel) CODES_OF_PART(kernel, KILN_PART)
+#define CODES_ENTRY(kernel, dim) CODES_OF_PART(kernel, dim, KILN_PART)
 
 #endif

@@ -11,40 +11,44 @@
 enum : uint32_t {
     WARPGROUP = 128, /* threads */
     GROUP_ROWS = 64,
-    CONSUMERS = 2,
-    CONSUMER_WARPS = CONSUMERS * WARPGROUP / LANES,
-    TILE_ROWS = CONSUMERS * GROUP_ROWS,
+    GROUP_WARPS = WARPGROUP / LANES,
     TILE_KEYS = 128,
-    TILE_THREADS = (1 + CONSUMERS) * WARPGROUP,
-    STAGES = 3,            /* of tiles as they come */
-    TRANSPOSED_STAGES = 2, /* of tiles of values */
-    SPAN = 128,            /* bytes of a row */
-    ATOM = 8 * SPAN,       /* bytes: eight rows, after which a swizzle repeats */
-    HEADS_TILES = 256,     /* of rows, of heads that blocks take together */
+    SPAN = 128,        /* bytes of a row */
+    ATOM = 8 * SPAN,   /* bytes: eight rows, after which a swizzle repeats */
+    HEADS_TILES = 256, /* of rows, of heads that blocks take together */
     TILE_BYTES = TILE_KEYS * SPAN,
     QUERY_BYTES = GROUP_ROWS * SPAN,
     GREATEST = 0x7e7e7e7e,  /* E4M3 */
     SHARED_SCALE_KEYS = 64, /* of which a lane's have one scale, where scales are shared */
-    IN_FLIGHT = 3,          /* words of weights that are begun before the first is done */
-    BEFORE_TURN = 3,        /* words of weights before the turn is given */
-    PRODUCER_REGISTERS = 24,
-    CONSUMER_REGISTERS = 240
+    OF_PRODUCER = 1         /* its barrier of the block, behind which the consumers have theirs */
 };
 
-/* Barriers of the block, beside that of all its threads: of a consumer, of its turn, of the producer. */
-enum : uint32_t { OF_CONSUMER = 1, OF_TURN = OF_CONSUMER + CONSUMERS, OF_PRODUCER = OF_TURN + CONSUMERS };
+/* What a thread of a consumer has in shared memory, since its registers are too few: of its two rows the factors of
+ * scores, times log2 e, and the sums of weights before they are rounded. */
+struct __align__(16) own_numbers {
+    float factor[2], sum[2];
+};
 
-/* Shared memory, in bytes. */
+/* Shared memory, in bytes, and how a block's threads divide it. */
 template <uint32_t DIM> struct layout {
     enum : uint32_t {
-        ROWS = DIM + 8, /* of a transposed tile: channels, and the greatest code */
+        CONSUMERS = 3,
+        TILE_ROWS = CONSUMERS * GROUP_ROWS,
+        THREADS = (1 + CONSUMERS) * WARPGROUP,
+        PRODUCER_REGISTERS = 32,
+        CONSUMER_REGISTERS = 160,
+        STAGES = 3,            /* of tiles as they come */
+        TRANSPOSED_STAGES = 2, /* of tiles of values */
+        ROWS = DIM + 8,        /* of a transposed tile: channels, and the greatest code */
         TRANSPOSED_BYTES = ROWS * SPAN,
         KEYS = 0,
         VALUES = KEYS + STAGES * TILE_BYTES,
         TRANSPOSED = VALUES + STAGES * TILE_BYTES,
         QUERIES = TRANSPOSED + TRANSPOSED_STAGES * TRANSPOSED_BYTES,
         SCALES = QUERIES + CONSUMERS * QUERY_BYTES,
-        BARRIERS = SCALES + STAGES * TILE_KEYS * (uint32_t)sizeof(float),
+        CHANNELS = SCALES + STAGES * TILE_KEYS * (uint32_t)sizeof(float), /* what values have: scales, means */
+        OWN = CHANNELS + 2 * DIM * (uint32_t)sizeof(float),               /* what each thread of a consumer has there */
+        BARRIERS = OWN + CONSUMERS * WARPGROUP * (uint32_t)sizeof(own_numbers),
         KEYS_FULL = BARRIERS,
         KEYS_EMPTY = KEYS_FULL + STAGES * 8,
         VALUES_FULL = KEYS_EMPTY + STAGES * 8,
@@ -92,7 +96,7 @@ template <uint32_t COUNT> KILN_INLINE void wait_empty(uint32_t barriers, uint32_
 }
 template <uint32_t COUNT> KILN_INLINE void release(uint32_t barriers, uint32_t n) {
     __syncwarp(); /* all lanes have read */
-    if (kiln_thread() % LANES == 0) kiln_sm90a_mbarrier_arrive(barriers + n % COUNT * 8);
+    if (kiln_sm90a_elect()) kiln_sm90a_mbarrier_arrive(barriers + n % COUNT * 8);
 }
 
 /* ---- The producer ---- */
@@ -109,7 +113,7 @@ KILN_INLINE float load_scale(const kiln_attention_codes_args &args, const kiln_s
 template <uint32_t DIM>
 KILN_INLINE void copy_tile(const kiln_tensor_map *maps, uint32_t kv_head, uint32_t row, uint32_t n, uint32_t shared) {
     typedef layout<DIM> at;
-    uint32_t stage = n % STAGES, full = shared + at::KEYS_FULL + stage * 8,
+    uint32_t stage = n % at::STAGES, full = shared + at::KEYS_FULL + stage * 8,
              values = shared + at::VALUES_FULL + stage * 8;
     kiln_sm90a_mbarrier_arrive_expect_tx(full, TILE_BYTES);
     kiln_sm90a_copy_3d(shared + at::KEYS + stage * TILE_BYTES, maps, full, 0, (int32_t)kv_head, (int32_t)row);
@@ -120,7 +124,7 @@ KILN_INLINE void copy_tile(const kiln_tensor_map *maps, uint32_t kv_head, uint32
 /* Stores this thread's scale for the n-th tile. */
 template <uint32_t DIM> KILN_INLINE void store_scale(float scale, uint32_t n, uint32_t shared, char *memory) {
     typedef layout<DIM> at;
-    uint32_t stage = n % STAGES;
+    uint32_t stage = n % at::STAGES;
     *(float *)(memory + at::SCALES + (stage * TILE_KEYS + kiln_thread()) * (uint32_t)sizeof(float)) = scale;
     kiln_sm90a_mbarrier_arrive(shared + at::KEYS_FULL + stage * 8);
 }
@@ -149,11 +153,23 @@ template <uint32_t DIM> KILN_INLINE void transpose(uint32_t from, uint32_t to) {
     }
 }
 
+/* Stores what the channels of values have: scales and means, zeros where those are NULL. */
+template <uint32_t DIM>
+KILN_INLINE void store_channels(const kiln_attention_codes_args &args, const kiln_attention_work &work, float *to) {
+    const kiln_attention_args &plain = args.plain;
+    const uint64_t first = (work.batch * plain.kv_heads + work.kv_head) * (uint64_t)plain.head_dim;
+    KILN_LOOP
+    for (uint32_t d = kiln_thread(); d < DIM; d += WARPGROUP) {
+        to[d] = d < plain.head_dim ? args.v_scales[first + d] : 0.0f;
+        to[DIM + d] = args.v_means && d < plain.head_dim ? args.v_means[first + d] : 0.0f;
+    }
+}
+
 template <uint32_t DIM>
 KILN_INLINE void produce(const kiln_attention_codes_args &args, const kiln_tensor_map *maps, const kiln_sequence &s,
-                         uint32_t kv_head, const key_tiles &tiles, uint32_t shared, char *memory) {
+                         const kiln_attention_work &work, const key_tiles &tiles, uint32_t shared, char *memory) {
     typedef layout<DIM> at;
-    const uint32_t thread = kiln_thread(), ahead = STAGES - 1;
+    const uint32_t thread = kiln_thread(), ahead = at::STAGES - 1, kv_head = work.kv_head;
     if (thread == 0) {
         KILN_LOOP
         for (uint32_t n = 0; n < tiles.count && n < ahead; n++)
@@ -161,22 +177,23 @@ KILN_INLINE void produce(const kiln_attention_codes_args &args, const kiln_tenso
     }
     *(code_vector *)(memory + at::TRANSPOSED + thread / 64 * at::TRANSPOSED_BYTES + DIM * SPAN + thread % 64 * CODES) =
         code_vector{{GREATEST, GREATEST, GREATEST, GREATEST}};
+    store_channels<DIM>(args, work, (float *)(memory + at::CHANNELS));
     KILN_LOOP
     for (uint32_t n = 0; n < tiles.count && n < ahead; n++)
         store_scale<DIM>(load_scale(args, s, kv_head, tiles, n), n, shared, memory);
     KILN_LOOP
     for (uint32_t n = 0; n < tiles.count; n++) {
-        uint32_t next = n + ahead, values = at::VALUES + n % STAGES * TILE_BYTES;
+        uint32_t next = n + ahead, values = at::VALUES + n % at::STAGES * TILE_BYTES;
         float scale = next < tiles.count ? load_scale(args, s, kv_head, tiles, next) : 0.0f;
-        wait_full<STAGES>(shared + at::VALUES_FULL, n);
-        wait_empty<TRANSPOSED_STAGES>(shared + at::TRANSPOSED_EMPTY, n);
+        wait_full<at::STAGES>(shared + at::VALUES_FULL, n);
+        wait_empty<at::TRANSPOSED_STAGES>(shared + at::TRANSPOSED_EMPTY, n);
         if (n == 0) clear_behind(memory + values, tiles.end - tile_key(tiles, 0));
-        transpose<DIM>(shared + values, shared + at::TRANSPOSED + n % TRANSPOSED_STAGES * at::TRANSPOSED_BYTES);
+        transpose<DIM>(shared + values, shared + at::TRANSPOSED + n % at::TRANSPOSED_STAGES * at::TRANSPOSED_BYTES);
         kiln_sm90a_fence_proxy_async();
-        kiln_sm90a_mbarrier_arrive(shared + at::TRANSPOSED_FULL + n % TRANSPOSED_STAGES * 8);
+        kiln_sm90a_mbarrier_arrive(shared + at::TRANSPOSED_FULL + n % at::TRANSPOSED_STAGES * 8);
         kiln_sm90a_barrier_sync(OF_PRODUCER, WARPGROUP); /* all have read the tile before the one that is overwritten */
         if (next >= tiles.count) continue;
-        wait_empty<STAGES>(shared + at::KEYS_EMPTY, next);
+        wait_empty<at::STAGES>(shared + at::KEYS_EMPTY, next);
         if (thread == 0) copy_tile<DIM>(maps, kv_head, s.kv_first + tile_key(tiles, next), next, shared);
         store_scale<DIM>(scale, next, shared, memory);
     }

@@ -9,11 +9,9 @@
 
 template <uint32_t DIM> struct tile_state {
     rows_of_warp<DIM> rows;
-    typename unit::sums products[TILE_KEYS / 8][4]; /* of queries and keys */
-    float values[DIM / 8 + 1][4];                   /* products of weights and values, and with GREATEST */
     uint32_t weights[TILE_KEYS / 32][4];
     float keep[2]; /* the factor of what the rows have had before the tile of the weights */
-    uint32_t zero; /* 0, which the compiler does not know */
+    own_numbers *own;
 };
 
 template <bool VALUE> struct is_masked {
@@ -30,57 +28,72 @@ KILN_INLINE void begin_products(typename unit::sums (*products)[4], uint32_t que
     kiln_sm90a_wgmma_commit();
 }
 
-/* Begins products = weights values. */
+/* How many channels the products of weights and values have in one part. */
+template <uint32_t DIM> struct part {
+    enum : uint32_t { CHANNELS = DIM == 96 ? 96 : 64, COUNT = DIM / CHANNELS };
+};
+
+/* Begins the products of weights with a part of the values, of the last part with GREATEST, too. */
 template <uint32_t DIM>
-KILN_INLINE void begin_values(float (*products)[4], const uint32_t (*weights)[4], uint32_t values) {
-    uint64_t b = kiln_sm90a_swizzled_128(values, 16, ATOM);
+KILN_INLINE void begin_part(float (*products)[4], const uint32_t (*weights)[4], uint32_t values, uint32_t number) {
+    uint64_t b = kiln_sm90a_swizzled_128(values + number * part<DIM>::CHANNELS * SPAN, 16, ATOM);
     KILN_UNROLL
     for (uint32_t step = 0; step < TILE_KEYS / 32; step++) {
-        if (DIM == 64) kiln_sm90a_wgmma_e4m3_n72(products[0], weights[step], b + 2 * step, step > 0);
-        if (DIM == 96) kiln_sm90a_wgmma_e4m3_n104(products[0], weights[step], b + 2 * step, step > 0);
-        if (DIM == 128) kiln_sm90a_wgmma_e4m3_n136(products[0], weights[step], b + 2 * step, step > 0);
+        if (number + 1 < part<DIM>::COUNT)
+            kiln_sm90a_wgmma_e4m3_n64(products[0], weights[step], b + 2 * step, step > 0);
+        else if (DIM == 96)
+            kiln_sm90a_wgmma_e4m3_n104(products[0], weights[step], b + 2 * step, step > 0);
+        else
+            kiln_sm90a_wgmma_e4m3_n72(products[0], weights[step], b + 2 * step, step > 0);
     }
     kiln_sm90a_wgmma_commit();
 }
 
-/* Waits for this consumer's turn with the matrix units, and gives it to the other. */
-KILN_INLINE void take_turn(uint32_t group) {
-    kiln_sm90a_barrier_sync(OF_TURN + group, CONSUMERS * WARPGROUP);
-}
-KILN_INLINE void pass_turn(uint32_t group) {
-    kiln_sm90a_barrier_arrive(OF_TURN + 1 - group, CONSUMERS * WARPGROUP);
+/* Takes over a part that is made. */
+template <uint32_t DIM> KILN_INLINE void add_part(tile_state<DIM> *t, float (*products)[4], uint32_t number) {
+    enum : uint32_t { CHANNELS = part<DIM>::CHANNELS };
+    const bool last = number + 1 == part<DIM>::COUNT;
+    kiln_sm90a_wgmma_hold<CHANNELS / 2>(products[0]);
+    if (last) kiln_sm90a_wgmma_hold<4>(products[CHANNELS / 8]);
+    KILN_UNROLL
+    for (uint32_t i = 0; i < CHANNELS / 2; i++) {
+        uint32_t n = i / 4 + number * (CHANNELS / 8);
+        float *result = &t->rows.result[n / 2][n % 2][i % 4];
+        *result = KILN_FMA(*result, t->keep[i / 2 % 2], products[i / 4][i % 4]);
+    }
+    KILN_UNROLL
+    for (uint32_t r = 0; last && r < 2; r++)
+        t->rows.rounded[r] = KILN_FMA(t->rows.rounded[r], t->keep[r], products[CHANNELS / 8][2 * r]);
 }
 
-/* Takes the products with a tile's values over, of `count` results of a row. */
-template <uint32_t DIM>
-KILN_INLINE void add_results(tile_state<DIM> *t, uint32_t r, uint32_t first, uint32_t count, float keep) {
+/* The rows take what the weights' tile of values gives them. Two parts are in flight at a time. */
+template <uint32_t DIM> KILN_INLINE void add_values(tile_state<DIM> *t, uint32_t values) {
     KILN_UNROLL
-    for (uint32_t i = first; i < first + count; i++) {
-        float *result = &t->rows.result[i / 4][i / 2 % 2][2 * r + i % 2];
-        *result = KILN_FMA(*result, keep, t->values[i / 2][2 * r + i % 2]);
+    for (uint32_t number = 0; number < part<DIM>::COUNT; number += 2) {
+        float products[2][part<DIM>::CHANNELS / 8 + 1][4];
+        const bool two = number + 1 < part<DIM>::COUNT;
+        kiln_sm90a_wgmma_fence();
+        begin_part<DIM>(products[0], t->weights, values, number);
+        if (two) {
+            begin_part<DIM>(products[1], t->weights, values, number + 1);
+            kiln_sm90a_wgmma_wait<1>();
+            add_part(t, products[0], number);
+        }
+        kiln_sm90a_wgmma_wait<0>();
+        add_part(t, products[two], number + two);
     }
-}
-template <uint32_t DIM> KILN_INLINE void add_sums(tile_state<DIM> *t, const float *keep) {
-    KILN_UNROLL
-    for (uint32_t r = 0; r < 2; r++)
-        t->rows.rounded[r] = KILN_FMA(t->rows.rounded[r], keep[r], t->values[DIM / 8][2 * r]);
-}
-template <uint32_t DIM> KILN_INLINE void add_values(tile_state<DIM> *t) {
-    KILN_UNROLL
-    for (uint32_t r = 0; r < 2; r++)
-        add_results(t, r, 0, DIM / 4, t->keep[r]);
-    add_sums(t, t->keep);
 }
 
 /* The origins of the rows with a tile whose greatest products, times their keys' scales, are max of this lane's keys;
  * and what is added to scores that become weights. */
-template <uint32_t DIM> KILN_INLINE void find_origins(tile_state<DIM> *t, float *max, float *added) {
+template <uint32_t DIM>
+KILN_INLINE void find_origins(tile_state<DIM> *t, const float *factor, float *max, float *added) {
     rows_of_warp<DIM> *rows = &t->rows;
     KILN_UNROLL
     for (uint32_t r = 0; r < 2; r++) {
         max[r] = fmaxf(max[r], kiln_shuffle_xor(max[r], 1));
         max[r] = fmaxf(max[r], kiln_shuffle_xor(max[r], 2));
-        float origin = fmaxf(rows->origin[r], ceilf(max[r] * rows->factor[r]));
+        float origin = fmaxf(rows->origin[r], ceilf(max[r] * factor[r]));
         float base = origin == -KILN_INFINITY ? 0.0f : origin;
         t->keep[r] = kiln_fast_exp2(rows->origin[r] - base);
         added[r] = WEIGHT_LOG2 - base;
@@ -90,17 +103,18 @@ template <uint32_t DIM> KILN_INLINE void find_origins(tile_state<DIM> *t, float 
 
 /* Products become weights. `scales`: of the tile's keys, the first of which is `key`; windows: of the rows. */
 template <bool MASKED, uint32_t DIM>
-KILN_INLINE void weigh(tile_state<DIM> *t, const float *scales, uint32_t key, const kiln_window *windows) {
-    rows_of_warp<DIM> *rows = &t->rows;
+KILN_INLINE void weigh(tile_state<DIM> *t, const unit::sums (*products)[4], const float *scales, uint32_t key,
+                       const kiln_window *windows) {
     const uint32_t own = kiln_thread() % 4 * 2;
-    float scores[TILE_KEYS / 8][4], max[2], added[2];
+    const float factor[2] = {t->own->factor[0], t->own->factor[1]};
+    float scores[TILE_KEYS / 8][4], max[2], added[2], sum[2] = {0.0f, 0.0f};
     KILN_UNROLL
     for (uint32_t n = 0; n < TILE_KEYS / 8; n++) {
         float2 scale = *(const float2 *)(scales + 8 * n + own);
         KILN_UNROLL
         for (uint32_t i = 0; i < 4; i++) {
             kiln_window window = windows[i / 2];
-            scores[n][i] = (float)t->products[n][i] * (i % 2 ? scale.y : scale.x);
+            scores[n][i] = (float)products[n][i] * (i % 2 ? scale.y : scale.x);
             if (MASKED && key + 8 * n + own + i % 2 - window.begin >= window.end - window.begin)
                 scores[n][i] = -KILN_INFINITY;
         }
@@ -112,36 +126,26 @@ KILN_INLINE void weigh(tile_state<DIM> *t, const float *scales, uint32_t key, co
         for (uint32_t n = 0; n < TILE_KEYS / 8; n++)
             max[r] = fmaxf(max[r], fmaxf(scores[n][2 * r], scores[n][2 * r + 1]));
     }
-    find_origins(t, max, added);
-    KILN_UNROLL
-    for (uint32_t r = 0; r < 2; r++)
-        rows->sum[r] *= t->keep[r];
+    find_origins(t, factor, max, added);
     KILN_UNROLL
     for (uint32_t i = 0; i < TILE_KEYS / 8; i++) { /* two eights of keys and one of the rows */
         uint32_t r = i % 2;
         float four[4];
         KILN_UNROLL
         for (uint32_t e = 0; e < 4; e++) {
-            four[e] = kiln_fast_exp2(KILN_FMA(scores[i / 2 * 2 + e / 2][2 * r + e % 2], rows->factor[r], added[r]));
-            rows->sum[r] += four[e];
+            four[e] = kiln_fast_exp2(KILN_FMA(scores[i / 2 * 2 + e / 2][2 * r + e % 2], factor[r], added[r]));
+            sum[r] += four[e];
         }
         t->weights[i / 4][i % 4] = kiln_sm89_cvt_e4m3x4_f32(four);
     }
+    KILN_UNROLL
+    for (uint32_t r = 0; r < 2; r++)
+        t->own->sum[r] = KILN_FMA(t->own->sum[r], t->keep[r], sum[r]);
 }
 
-/* `value`, which the compiler knows only where it knows `other`: zero is 0. */
-KILN_INLINE uint32_t behind(uint32_t value, uint32_t other, uint32_t zero) {
-    return value | (other & zero);
-}
-KILN_INLINE float behind(float value, uint32_t other, uint32_t zero) {
-    return __uint_as_float(behind(__float_as_uint(value), other, zero));
-}
-
-/* A number that is read from shared memory here, and not before. */
-KILN_INLINE float read_here(const float *from) {
-    float number;
-    asm volatile("ld.volatile.shared.f32 %0, [%1];" : "=f"(number) : "r"(kiln_sm90a_shared(from)) : "memory");
-    return number;
+/* The same number, which the compiler knows only where it knows `other`: zero is 0. */
+KILN_INLINE float behind(float number, uint32_t other, uint32_t zero) {
+    return __uint_as_float(__float_as_uint(number) | (other & zero));
 }
 
 /* The greatest of a row's products with this lane's keys from one half of the tile. */
@@ -153,43 +157,32 @@ KILN_INLINE unit::sums greatest(const unit::sums (*products)[4], uint32_t r) {
     return max;
 }
 
-/* The same, of a tile all of whose keys are seen, those of each half with one scale for a lane: with products with the
- * values of the tile before taken over, and the turn given meanwhile, but without the sums of weights before they are
- * rounded. */
-template <uint32_t DIM> KILN_INLINE void weigh_shared(tile_state<DIM> *t, const float *scales, uint32_t group) {
-    const rows_of_warp<DIM> &rows = t->rows;
-    const float keep[2] = {t->keep[0], t->keep[1]};
-    float scores[TILE_KEYS / 8][4], max[2], factor[2][2], added[2];
+/* The same, of a tile all of whose keys are seen, those of each half with one scale for a lane: without the sums of
+ * weights before they are rounded. zero: 0, which the compiler does not know. */
+template <uint32_t DIM>
+KILN_INLINE void weigh_shared(tile_state<DIM> *t, const unit::sums (*products)[4], const float *scales, uint32_t zero) {
+    const float own[2] = {t->own->factor[0], t->own->factor[1]};
+    float max[2], factor[2][2], added[2];
     scales += kiln_thread() % 4 * 2;
     KILN_UNROLL
     for (uint32_t r = 0; r < 2; r++) {
-        max[r] = fmaxf((float)greatest(t->products, r) * scales[0],
-                       (float)greatest(t->products + SHARED_SCALE_KEYS / 8, r) * scales[SHARED_SCALE_KEYS]);
-        factor[r][0] = rows.factor[r] * scales[0];
-        factor[r][1] = rows.factor[r] * scales[SHARED_SCALE_KEYS];
+        max[r] = fmaxf((float)greatest(products, r) * scales[0],
+                       (float)greatest(products + SHARED_SCALE_KEYS / 8, r) * scales[SHARED_SCALE_KEYS]);
+        factor[r][0] = own[r] * scales[0];
+        factor[r][1] = own[r] * scales[SHARED_SCALE_KEYS];
     }
-    find_origins(t, max, added);
-    KILN_UNROLL
-    for (uint32_t i = 0; i < TILE_KEYS / 2; i++)
-        scores[i / 4][i % 4] = (float)t->products[i / 4][i % 4];
+    find_origins(t, own, max, added);
     KILN_UNROLL
     for (uint32_t i = 0; i < TILE_KEYS / 8; i++) { /* two eights of keys and one of the rows */
-        uint32_t r = i % 2, made = i < IN_FLIGHT ? 0 : t->weights[(i - IN_FLIGHT) / 4][(i - IN_FLIGHT) % 4];
-        if (i == BEFORE_TURN) {
-            pass_turn(behind(group, __float_as_uint(added[0]), t->zero));
-            const float scale[2] = {read_here(scales), read_here(scales + SHARED_SCALE_KEYS)};
-            KILN_UNROLL
-            for (uint32_t e = 0; e < 4; e++)
-                factor[e / 2][e % 2] = rows.factor[e / 2] * scale[e % 2];
-        }
-        float four[4], more = behind(added[r], made, t->zero);
+        const uint32_t r = i % 2, before = i - unit::IN_FLIGHT;
+        float four[4], more = added[r];
+        if (i >= unit::IN_FLIGHT) more = behind(more, t->weights[before / 4 % 4][before % 4], zero);
         KILN_UNROLL
         for (uint32_t e = 0; e < 4; e++)
-            four[e] = kiln_fast_exp2(KILN_FMA(scores[i / 2 * 2 + e / 2][2 * r + e % 2], factor[r][i / 8], more));
+            four[e] =
+                kiln_fast_exp2(KILN_FMA((float)products[i / 2 * 2 + e / 2][2 * r + e % 2], factor[r][i / 8], more));
         t->weights[i / 4][i % 4] = kiln_sm89_cvt_e4m3x4_f32(four);
-        add_results(t, r, i / 2 * (DIM / 32), DIM / 32, behind(keep[r], made, t->zero));
     }
-    add_sums(t, keep);
 }
 
 #endif

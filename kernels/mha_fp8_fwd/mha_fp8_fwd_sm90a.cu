@@ -10,6 +10,7 @@ KILN_INLINE float code_number(uint32_t code) {
 }
 
 struct unit : products_of_codes<float> {
+    enum : uint32_t { IN_FLIGHT = 6 };
     KILN_INLINE void mma(sums *of, const uint32_t *a, const uint32_t *b) { kiln_sm89_mma_e4m3(of, a, b); }
     KILN_INLINE sums greater(sums a, sums b) { return fmaxf(a, b); }
     KILN_INLINE void multiply(sums *of, uint64_t a, uint64_t b, bool add) { kiln_sm90a_wgmma_e4m3_n128(of, a, b, add); }
@@ -25,9 +26,9 @@ struct unit : products_of_codes<float> {
 
 KILN_TUNED_PARTS(f16 bf16)
 KILN_TUNED_ASSEMBLER(12.8.93)
-KILN_SHAPE(mha_fp8_fwd_wgmma_64, 128, 64, 128, 134760, 100)
-KILN_SHAPE(mha_fp8_fwd_wgmma_96, 128, 96, 128, 142952, 100)
-KILN_SHAPE(mha_fp8_fwd_wgmma_128, 128, 128, 128, 151144, 100)
+KILN_SHAPE(mha_fp8_fwd_wgmma_64, 192, 64, 128, 149608, 100)
+KILN_SHAPE(mha_fp8_fwd_wgmma_96, 192, 96, 128, 158056, 100)
+KILN_SHAPE(mha_fp8_fwd_wgmma_128, 192, 128, 128, 166504, 100)
 KILN_SHAPE(mha_fp8_fwd_mma_256, 128, 256, 32, 69888, 100)
 KILN_SHAPE(mha_fp8_fwd_decode_64, 16, 64, 256, 41984, 100)
 KILN_SHAPE(mha_fp8_fwd_decode_128, 16, 128, 256, 74752, 100)
@@ -37,22 +38,22 @@ KILN_TENSOR_MAPS(mha_fp8_fwd_wgmma_96, 368, 128x1x128, 128x1x128)
 KILN_TENSOR_MAPS(mha_fp8_fwd_wgmma_128, 368, 128x1x128, 128x1x128)
 
 static_assert(offsetof(kiln_attention_codes_mapped_args, maps) == 368 && KILN_TENSOR_MAP_FITS_SM90(368), "tensor maps");
-static_assert(layout<64>::BYTES == 134760 && layout<96>::BYTES == 142952 && layout<128>::BYTES == 151144,
+static_assert(layout<64>::BYTES == 149608 && layout<96>::BYTES == 158056 && layout<128>::BYTES == 166504,
               "shared memory");
 static_assert(prefilling<256>::BYTES == 69888, "shared memory");
 static_assert(decoding<64>::STAGE_BYTES == 41984 && decoding<128>::STAGE_BYTES == 74752 &&
                   decoding<256>::STAGE_BYTES == 70144,
               "a stage");
 
-CODES_ENTRY(mha_fp8_fwd_wgmma_64) {
+CODES_ENTRY(mha_fp8_fwd_wgmma_64, 64) {
     attend_tiles<64>(args);
 }
 
-CODES_ENTRY(mha_fp8_fwd_wgmma_96) {
+CODES_ENTRY(mha_fp8_fwd_wgmma_96, 96) {
     attend_tiles<96>(args);
 }
 
-CODES_ENTRY(mha_fp8_fwd_wgmma_128) {
+CODES_ENTRY(mha_fp8_fwd_wgmma_128, 128) {
     attend_tiles<128>(args);
 }
 

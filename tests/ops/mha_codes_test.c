@@ -356,7 +356,7 @@ static void test_tiles(kiln_stream *stream) {
             const bool fp8 = (i + i / 6 + (int)p) % 2;
             if (harness_on_cpu(stream) || !harness_has_tuned(stream, bundle_of(fp8), p)) continue;
             attention_shape s =
-                attention_plain(random_integer(129, 150), random_integer(530, 600), 1, 1, sizes[(i + 3 * (int)p) % 6]);
+                attention_plain(random_integer(170, 215), random_integer(530, 600), 1, 1, sizes[(i + 3 * (int)p) % 6]);
             int how = i % 4 == 0 ? 0 : i % 4 == 1 ? 3 : i % 4 == 2 ? 1 : 3;
             s.lse = i % 3 == 1;
             if (i == 2 || i == 3) s.causal = true;
