@@ -19,7 +19,7 @@ $(OUT)/bench/launch_overhead: KILN_LDFLAGS += $(addprefix -Wl$(comma)--wrap=,mal
 	pthread_mutex_lock pthread_once)
 
 # The example's model, and the plain one at each level, as the kernels are compiled.
-$(OUT)/bench/cpu_story_bench: $(patsubst %,$(OBJ)/docs/examples/llama/%.o,checkpoint decoder forward graph groups quantised weights) \
+$(OUT)/bench/cpu_story_bench: $(patsubst %,$(OBJ)/docs/examples/llama/%.o,checkpoint codes decoder forward graph groups quantised weights) \
 	$(CPU_LEVELS:%=$(OBJ)/tests/bench/plain_llama/%.o)
 $(OBJ)/tests/bench/plain_llama/%.o: tests/bench/plain_llama.c $(FLAGS) loader/targets.def
 	@mkdir -p $(@D)
