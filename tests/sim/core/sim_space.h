@@ -56,6 +56,7 @@ typedef struct sim_counters {
     X(RACE, "race in shared memory")                                 \
     X(BARRIER, "barrier that not all threads reach")                 \
     X(SYNC, "a .sync instruction whose members do not all reach it") \
+    X(REGISTERS, "wait for registers that nothing gives back")       \
     X(ENDLESS, "instruction budget used up")                         \
     X(TRAP, "trap")                                                  \
     X(ASSERT, "assertion that does not hold")                        \

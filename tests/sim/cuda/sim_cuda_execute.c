@@ -107,6 +107,7 @@ static int32_t error_of(sim_fault_kind kind) {
         return SIM_CUDA_ILLEGAL_ADDRESS;
     case SIM_FAULT_MISALIGNED:
         return SIM_CUDA_MISALIGNED_ADDRESS;
+    case SIM_FAULT_REGISTERS:
     case SIM_FAULT_ENDLESS:
         return SIM_CUDA_LAUNCH_TIMEOUT;
     case SIM_FAULT_ASSERT:
@@ -139,6 +140,7 @@ void sim_cuda_execute(sim_context *context, const sim_function *function, const 
         .cluster = {launch->cluster[0], launch->cluster[1], launch->cluster[2]},
         .number = ++launches,
         .multiprocessors = (uint32_t)processor->count,
+        .registers = function->entry->registers,
         .dynamic_shared_bytes = launch->shared_bytes,
         .reserved_shared_bytes = processor->reserved,
         .parameters = arguments,

@@ -133,6 +133,7 @@ typedef struct ptx_program {
     bool uses_heap;        /* calls malloc or free */
     bool uses_clusters;    /* has barriers of clusters */
     bool uses_flags;       /* releases words that may be in shared memory */
+    bool uses_registers;   /* hands registers on */
     bool uses_reserved;    /* asks where the system's own shared memory is */
 } ptx_program;
 

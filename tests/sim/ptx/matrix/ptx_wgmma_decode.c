@@ -129,13 +129,13 @@ void ptx_decode_warpgroup(ptx_decoder *decoder) {
     decoder->op->count = (uint32_t)count->value;
 }
 
-/* setmaxnreg.inc and .dec, of sm_90a, sm_100a, sm_100f and their like: how many registers there are is not simulated.
- */
+/* setmaxnreg.inc and .dec, of sm_90a, sm_100a, sm_100f and their like. */
 void ptx_decode_registers(ptx_decoder *decoder) {
     static const int kinds[] = {PTX_M_INC, PTX_M_DEC};
     const char *target = decoder->program->module->target;
     const ptx_operand *count = &decoder->statement->operands[0];
-    if (ptx_take_one(decoder, kinds, 2) < 0) ptx_refuse(decoder, "it is neither .inc nor .dec");
+    const int kind = ptx_take_one(decoder, kinds, 2);
+    if (kind < 0) ptx_refuse(decoder, "it is neither .inc nor .dec");
     if (target[strlen(target) - 1] < 'a') ptx_refuse(decoder, "needs a target like sm_90a");
     take_aligned(decoder);
     ptx_expect_types(decoder, 1);
@@ -143,5 +143,8 @@ void ptx_decode_registers(ptx_decoder *decoder) {
     ptx_expect_operands(decoder, 1, 1);
     if (count->kind != PTX_OPERAND_INTEGER || count->value < 24 || count->value > 256 || count->value % 8)
         ptx_refuse(decoder, "registers are a constant of 24 to 256, a multiple of 8");
-    decoder->op->run = ptx_wgmma_run_together;
+    decoder->op->count = (uint32_t)count->value;
+    decoder->op->mode = kind == 0;
+    decoder->op->run = ptx_registers_run;
+    decoder->program->uses_registers = true;
 }

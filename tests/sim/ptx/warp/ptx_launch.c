@@ -152,6 +152,7 @@ static void block_start(ptx_block *block, uint64_t number, uint32_t rank, sim_re
     block->asked = 0;
     block->polls = 0;
     block->moved = false;
+    ptx_registers_start(block);
     memset(block->arrived, 0, sizeof block->arrived);
     memset(block->shared, 0xb5, block->shared_room);
     block->starts++;
@@ -178,6 +179,7 @@ static void block_start(ptx_block *block, uint64_t number, uint32_t rank, sim_re
 
 /* Nothing can run and no barrier can go: says what is waited for. */
 static void report_stuck(ptx_block *block) {
+    if (ptx_registers_report(block)) return;
     for (uint32_t w = 0; w < block->warp_count; w++) {
         ptx_warp *warp = &block->warps[w];
         for (uint32_t g = 0; g < warp->group_count; g++) {
@@ -194,6 +196,7 @@ static void report_stuck(ptx_block *block) {
 /* An endless loop: names an instruction of it. */
 static void report_endless(ptx_block *block, uint64_t count, const char *of) {
     ptx_warp *warp = &block->warps[0];
+    if (ptx_registers_report(block)) return;
     for (uint32_t w = 0; w < block->warp_count; w++)
         if (block->warps[w].group_count) warp = &block->warps[w];
     const ptx_group *group = &warp->groups[0];
@@ -227,10 +230,11 @@ static step block_step(ptx_block *block) {
         return STEP_ENDED;
     }
     const bool clusters = block->launch->program->uses_clusters && ptx_cluster_release(block);
+    const bool registers = block->launch->program->uses_registers && ptx_registers_release(block);
     /* Warps that ask may wait for what others do behind a barrier of theirs. */
     const bool asked = block->polls != polls;
-    const bool barriers = ((!any && !clusters) || asked) && ptx_barriers_release(block);
-    if (!any && !clusters && !barriers) return STEP_WAITS;
+    const bool barriers = ((!any && !clusters && !registers) || asked) && ptx_barriers_release(block);
+    if (!any && !clusters && !registers && !barriers) return STEP_WAITS;
     return block->report->kind == SIM_FAULT_NONE ? STEP_MOVED : STEP_ENDED;
 }
 

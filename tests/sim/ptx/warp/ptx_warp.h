@@ -34,6 +34,7 @@ typedef struct ptx_launch {
     uint32_t cluster[3]; /* 0: none was asked for, but by the kernel itself */
     uint64_t number;     /* of all launches */
     uint32_t multiprocessors;
+    uint32_t registers; /* of a thread; 0: not known, and what setmaxnreg leaves is not looked at */
     uint32_t dynamic_shared_bytes, reserved_shared_bytes;        /* the latter are the system's */
     const uint8_t *parameters;                                   /* code->function->parameter_bytes */
     uint64_t globals;                                            /* where the program's variables were put */
@@ -73,7 +74,7 @@ typedef struct ptx_frame {
     _Alignas(64) uint8_t bytes[];
 } ptx_frame;
 
-typedef enum ptx_state { PTX_READY, PTX_AT_WARP, PTX_AT_BARRIER, PTX_AT_CLUSTER } ptx_state;
+typedef enum ptx_state { PTX_READY, PTX_AT_WARP, PTX_AT_BARRIER, PTX_AT_CLUSTER, PTX_AT_REGISTERS } ptx_state;
 
 typedef struct ptx_group {
     uint32_t mask;
@@ -94,10 +95,11 @@ struct ptx_warp {
     uint32_t place; /* among the warps of the cluster */
     uint32_t lanes; /* that exist */
     uint32_t exited;
-    uint32_t targets[PTX_WARP];   /* set by an indexed branch: for each lane, the op to go to */
-    uint32_t carry;               /* condition code, a bit for each lane */
-    uint32_t moment;              /* .sync instructions and releases of flags so far, for the race check */
-    uint32_t synced;              /* the moment after its last .sync instruction */
+    uint32_t registers, registers_wanted; /* of each lane, and how many more it waits for: ptx_registers.c */
+    uint32_t targets[PTX_WARP];           /* set by an indexed branch: for each lane, the op to go to */
+    uint32_t carry;                       /* condition code, a bit for each lane */
+    uint32_t moment;                      /* .sync instructions and releases of flags so far, for the race check */
+    uint32_t synced;                      /* the moment after its last .sync instruction */
     struct ptx_known *known;      /* what it knows by flags of each warp; NULL: the program has none: ptx_flag.c */
     uint64_t asked_in[PTX_ASKED]; /* states in which it asked for what others may write: ptx_wait.c */
     uint64_t unasked;             /* instructions of turns in which it did not */
@@ -144,6 +146,7 @@ struct ptx_block {
     uint32_t source_count, source_room;
     uint32_t known_count;           /* warps that flags order: the cluster's */
     struct ptx_products *products;  /* of warpgroups, in flight: ptx_wgmma.c; NULL: none yet */
+    uint32_t registers;             /* of one thread of a warp, that warps gave back */
     uint32_t copies_in_flight;      /* of all warps */
     uint32_t arrived[PTX_BARRIERS]; /* threads that passed a bar.arrive of a barrier not complete yet */
     uint64_t random;
@@ -193,6 +196,14 @@ bool ptx_local_take(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t si
 /* Copies bytes within the memory of each lane, those that were never written as such. */
 void ptx_local_copy(ptx_warp *warp, uint32_t mask, uint32_t to, uint32_t from, uint32_t size);
 void ptx_local_end(ptx_warp *warp);
+
+/* Registers of warps: ptx_registers.c. A block begins with those of its launch. */
+void ptx_registers_start(ptx_block *block);
+void ptx_registers_run(ptx_warp *warp, const ptx_op *op, uint32_t mask);
+/* Lets warps go for which there are enough now. false: none. */
+bool ptx_registers_release(ptx_block *block);
+/* Nothing goes on any more: a fault of a warp that waits for registers. false: none does. */
+bool ptx_registers_report(ptx_block *block);
 
 /* The lane of which a shuffle reads for a lane: its own if the one asked for is not inside. out_inside may be NULL. */
 uint32_t ptx_shuffle_from(const ptx_warp *warp, const ptx_op *op, uint32_t lane, bool *out_inside);

@@ -35,7 +35,7 @@ static bool find(void *context, uint64_t address, sim_region *out_region) {
     return in_image || address - (uintptr_t)results < sizeof results;
 }
 
-static sim_report run_text(const char *text, uint32_t threads, sim_sum_mode mode, uint64_t seed) {
+static sim_report run_text(const char *text, uint32_t threads, uint32_t registers, sim_sum_mode mode, uint64_t seed) {
     char why[256] = "";
     ptx_program *program = ptx_program_load(text, strlen(text), 90, why, sizeof why);
     if (!program) fail_msg("%s", why);
@@ -46,6 +46,7 @@ static sim_report run_text(const char *text, uint32_t threads, sim_sum_mode mode
                          .code = ptx_program_find(program, "kernel"),
                          .grid = {1, 1, 1},
                          .block = {threads, 1, 1},
+                         .registers = registers,
                          .parameters = (const uint8_t *)parameters,
                          .find = find,
                          .seed = seed,
@@ -182,7 +183,7 @@ static void check_product(const form *f, uint32_t n, bool in_registers, sim_sum_
         place_line(ROWS * LINE, column, bytes);
     }
     write_product(f, n, in_registers, text);
-    sim_report report = run_text(text, THREADS, mode, seed);
+    sim_report report = run_text(text, THREADS, 0, mode, seed);
     if (report.kind) fail_msg("%s.%s n%u: %s", f->d, f->a, n, report.text);
     for (uint32_t row = 0; row < ROWS; row++) {
         for (uint32_t column = 0; column < n; column++) {
@@ -332,9 +333,57 @@ static void each_planted_bug_is_reported(void **state) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         for (uint64_t seed = 1; seed <= 5; seed++) {
             snprintf(text, sizeof text, "%s%sret;\n}\n", head, rows[i].body);
-            sim_report report = run_text(text, rows[i].threads ? rows[i].threads : 128, SIM_SUM_HOPPER, seed);
+            sim_report report = run_text(text, rows[i].threads ? rows[i].threads : 128, 0, SIM_SUM_HOPPER, seed);
             if (report.kind != rows[i].kind || (report.kind && !strstr(report.text, rows[i].word)))
                 fail_msg("%s, seed %llu: %s", rows[i].name, (unsigned long long)seed, report.text);
+        }
+    }
+}
+
+/* ---- Registers ---- */
+
+/* The first warpgroup does as the first line says, the second as the second, the third as the third. */
+static void registers_are_handed_on(void **state) {
+    (void)state;
+#define DEC(count) "setmaxnreg.dec.sync.aligned.u32 " #count ";\n"
+#define INC(count) "setmaxnreg.inc.sync.aligned.u32 " #count ";\n"
+    static const struct {
+        const char *first, *second, *third;
+        uint32_t registers; /* of a thread at the launch */
+        sim_fault_kind kind;
+        const char *word;
+    } cases[] = {
+        {DEC(24), INC(240), INC(240), 168, SIM_FAULT_NONE, ""},
+        {DEC(32), INC(232), INC(240), 168, SIM_FAULT_NONE, ""},
+        {DEC(32), INC(240), INC(240), 168, SIM_FAULT_REGISTERS, "the warp lacks 72 registers"},
+        {"", INC(176), INC(176), 168, SIM_FAULT_REGISTERS,
+         "lacks 8 registers of each lane, and 0 of one warp are free"},
+        {DEC(40), INC(232), INC(232), 162, SIM_FAULT_NONE, ""}, /* 168 are given out */
+        {DEC(40), INC(232), INC(232), 160, SIM_FAULT_REGISTERS, "lacks 72"},
+        {DEC(40), INC(232), INC(232), 0, SIM_FAULT_NONE, ""}, /* not known */
+        {DEC(40) INC(168), INC(176) DEC(168), INC(176) DEC(168), 168, SIM_FAULT_NONE, ""},
+        {DEC(176), "", "", 168, SIM_FAULT_ILLEGAL, "setmaxnreg.dec to 176 registers of a warp that has 168"},
+        {INC(160), "", "", 168, SIM_FAULT_ILLEGAL, "setmaxnreg.inc to 160"},
+        /* A warp that asks for what others write does not hide that they wait for ever. */
+        {DEC(32) "AGAIN:\nld.volatile.shared.b32 %r4, [tile+8192];\nsetp.eq.u32 %p2, %r4, 1;\n@!%p2 bra AGAIN;\n",
+         INC(240), INC(240), 168, SIM_FAULT_REGISTERS, "lacks 72 registers"},
+    };
+#undef DEC
+#undef INC
+    static char text[TEXT];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        for (uint64_t seed = 1; seed <= 5; seed++) {
+            snprintf(
+                text, sizeof text,
+                ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry kernel(.param .u64 p, .param .u64 q)\n"
+                "{\n.reg .pred %%p<4>;\n.reg .b32 %%r<8>;\n.shared .align 16 .b8 tile[16384];\nmov.u32 %%r1, %%tid.x;\n"
+                "setp.eq.u32 %%p1, %%r1, 0;\n@%%p1 st.shared.b32 [tile+8192], 0;\nbar.sync 0;\n"
+                "setp.ge.u32 %%p1, %%r1, 256;\n@%%p1 bra THIRD;\n"
+                "setp.ge.u32 %%p1, %%r1, 128;\n@%%p1 bra SECOND;\n%sret;\nSECOND:\n%sret;\nTHIRD:\n%sret;\n}\n",
+                cases[i].first, cases[i].second, cases[i].third);
+            sim_report report = run_text(text, 384, cases[i].registers, SIM_SUM_HOPPER, seed);
+            if (report.kind != cases[i].kind || (report.kind && !strstr(report.text, cases[i].word)))
+                fail_msg("case %zu, seed %llu: %s", i, (unsigned long long)seed, report.text);
         }
     }
 }
@@ -387,6 +436,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whole_numbers_are_summed_in_every_form),
         cmocka_unit_test(each_planted_bug_is_reported),
+        cmocka_unit_test(registers_are_handed_on),
         cmocka_unit_test(what_is_no_form_is_refused),
     };
     return cmocka_run_group_tests_name("ptx_wgmma", tests, NULL, NULL);
