@@ -48,7 +48,7 @@ $(filter $(OUT)/tests/sim/%,$(TEST_PROGRAMS)): $(patsubst %.c,$(OBJ)/%.o,$(PTX_S
 $(OUT)/tests/sim/tests/amx/amx_test: $(OBJ)/tests/sim/amx/amx_sim.o
 
 # Counts what a step of the example's model asks for: its own calls and the library's must come to it.
-$(OUT)/tests/sim/tests/operators/llama_steps_test: $(patsubst %,$(OBJ)/docs/examples/llama/%.o,decoder forward graph groups quantised weights)
+$(OUT)/tests/sim/tests/operators/llama_steps_test: $(patsubst %,$(OBJ)/docs/examples/llama/%.o,codes decoder forward graph groups quantised weights)
 $(OUT)/tests/sim/tests/operators/llama_steps_test: KILN_LDFLAGS += \
 	$(addprefix -Wl$(comma)--wrap=,malloc calloc strdup posix_memalign kiln_stream_sync)
 

@@ -10,7 +10,7 @@ TRITON_LLAMA     := $(patsubst %,$(OBJ)/docs/examples/llama/%.o,checkpoint forwa
 TRITON_SCHEDULER := $(patsubst %,$(OBJ)/loader/bindings/triton/%.o,engine paged_llama scheduler)
 
 # The scheduler beside the example's decoder.
-$(OUT)/tests/bindings/scheduler_test $(OUT)/tests/bindings/scheduler_devices_test: $(TRITON_SCHEDULER) $(TRITON_LLAMA) $(patsubst %,$(OBJ)/docs/examples/llama/%.o,decoder graph groups quantised)
+$(OUT)/tests/bindings/scheduler_test $(OUT)/tests/bindings/scheduler_devices_test: $(TRITON_SCHEDULER) $(TRITON_LLAMA) $(patsubst %,$(OBJ)/docs/examples/llama/%.o,codes decoder graph groups quantised)
 
 TRITON_SOURCES := $(sort $(wildcard loader/bindings/triton/*.c))
 TRITON_BACKEND := $(OUT)/triton/backends/kiln/libtriton_kiln.so
