@@ -107,6 +107,14 @@ static double round_magnitude(double value, sim_rounding rounding, bool negative
     return down + up;
 }
 
+/* A positive number, whose exponent the format has, to nearest even: by the digits that go. */
+static uint64_t round_normal(const layout *l, double magnitude) {
+    const uint64_t bits = bits_of(magnitude);
+    const int drop = 52 - l->mantissa;
+    const uint64_t rounded = (bits + (1ull << (drop - 1)) - 1 + (bits >> drop & 1)) >> drop;
+    return rounded - ((uint64_t)(1023 - l->bias) << l->mantissa);
+}
+
 /* What a value beyond the largest finite number becomes, without sign. */
 static uint32_t overflow(const layout *l, sim_rounding rounding, bool negative, bool saturate, bool infinite) {
     bool away = rounding == SIM_ROUND_NEAREST_EVEN || rounding == SIM_ROUND_NEAREST_AWAY ||
@@ -128,11 +136,16 @@ uint32_t sim_encode(sim_format format, double value, sim_rounding rounding, bool
     } else {
         int exponent = (int)(bits_of(magnitude) >> 52) - 1023; /* of f64's own denormals too low, which no format has */
         int lowest = 1 - l->bias;
-        int scale = (exponent > lowest ? exponent : lowest) - l->mantissa;
-        double whole = round_magnitude(magnitude * sim_power_of_two(-scale), rounding, negative);
-        /* whole has up to mantissa + 1 bits; a carry moves on into the exponent by itself. */
-        uint64_t biased = (uint64_t)(scale + l->mantissa + l->bias - 1);
-        uint64_t wide = (biased << l->mantissa) + (uint64_t)whole;
+        uint64_t wide;
+        if (rounding == SIM_ROUND_NEAREST_EVEN && exponent >= lowest) {
+            wide = round_normal(l, magnitude);
+        } else {
+            int scale = (exponent > lowest ? exponent : lowest) - l->mantissa;
+            double whole = round_magnitude(magnitude * sim_power_of_two(-scale), rounding, negative);
+            /* whole has up to mantissa + 1 bits; a carry moves on into the exponent by itself. */
+            uint64_t biased = (uint64_t)(scale + l->mantissa + l->bias - 1);
+            wide = (biased << l->mantissa) + (uint64_t)whole;
+        }
         bits = wide > largest(l) ? overflow(l, rounding, negative, saturate, false) : (uint32_t)wide;
     }
     if (l->specials == FNUZ && (bits == 0 || bits == sign_bit(l))) return bits;

@@ -5,11 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { GUARD_SIZE = 64, GUARD_BYTE = 0xa5, POISON_BYTE = 0xcd, BUCKETS = 4096 };
+enum { GUARD_SIZE = 64, GUARD_BYTE = 0xa5, POISON_BYTE = 0xcd, BUCKETS = 4096, KINDS = 64 };
 
 /* In front of each object. */
 typedef struct object {
-    struct object *next;   /* of all */
+    struct object *next;   /* of its kind's list */
     struct object *beside; /* of its bucket */
     const char *kind;
     max_align_t payload[];
@@ -23,7 +23,7 @@ typedef struct allocation {
     size_t part_count;
 } allocation;
 
-static object *objects;
+static object *objects[KINDS];   /* those of a kind stand in one list, the last made first */
 static object *buckets[BUCKETS]; /* the same, by address */
 static object *deleted;          /* kept, so that no new object has the address of one of them */
 static allocation *allocations;
@@ -35,13 +35,22 @@ static object **bucket_of(const void *address) {
     return &buckets[(uintptr_t)address / sizeof(object) % BUCKETS];
 }
 
+/* The list of a kind; a few kinds may share it. */
+static object **list_of(const char *kind) {
+    uint32_t hash = 0;
+    for (const char *c = kind; *c; c++)
+        hash = hash * 31 + (uint8_t)*c;
+    return &objects[hash % KINDS];
+}
+
 void *sim_object_new(const char *kind, size_t size) {
     object *created = calloc(1, sizeof *created + size);
     if (!created) return NULL;
     sim_lock();
     created->kind = kind;
-    created->next = objects;
-    objects = created;
+    object **list = list_of(kind);
+    created->next = *list;
+    *list = created;
     object **bucket = bucket_of(created->payload);
     created->beside = *bucket;
     *bucket = created;
@@ -68,7 +77,7 @@ void sim_object_delete(const char *kind, void *address) {
     sim_lock();
     object **link = live_object(kind, address);
     if (link) {
-        object *gone = *link, **place = &objects;
+        object *gone = *link, **place = list_of(kind);
         *link = gone->beside;
         while (*place != gone)
             place = &(*place)->next;
@@ -84,8 +93,8 @@ void sim_object_delete(const char *kind, void *address) {
 void *sim_object_find(const char *kind, bool (*match)(const void *object, const void *context), const void *context) {
     void *found = NULL;
     sim_lock();
-    for (object *at = objects; at && !found; at = at->next) {
-        if (*at->kind == *kind && !strcmp(at->kind, kind) && match(at->payload, context)) found = at->payload;
+    for (object *at = *list_of(kind); at && !found; at = at->next) {
+        if (!strcmp(at->kind, kind) && match(at->payload, context)) found = at->payload;
     }
     sim_unlock();
     return found;
@@ -315,8 +324,9 @@ static bool counts(const char *pattern, const char *kind) {
 SIM_EXPORT uint64_t kiln_sim_live(const char *kind) {
     uint64_t count = 0;
     sim_lock();
-    for (const object *at = objects; at; at = at->next)
-        count += counts(kind, at->kind);
+    for (int i = 0; i < KINDS; i++)
+        for (const object *at = objects[i]; at; at = at->next)
+            count += counts(kind, at->kind);
     for (const allocation *at = allocations; at; at = at->next)
         count += counts(kind, at->memory.kind);
     sim_unlock();
@@ -330,9 +340,9 @@ __attribute__((constructor)) static void remember_process(void) {
 /* A forked child inherits its parent's objects; only the parent answers for them. */
 __attribute__((destructor)) static void report_leaks(void) {
     if (getpid() != owner_process || sim_setting_number("KILN_SIM_STANDARD", 0)) return;
-    for (const object *at = objects; at; at = at->next) {
-        if (counts("*", at->kind)) fprintf(stderr, "sim: leak: %s %p\n", at->kind, (const void *)at->payload);
-    }
+    for (int i = 0; i < KINDS; i++)
+        for (const object *at = objects[i]; at; at = at->next)
+            if (counts("*", at->kind)) fprintf(stderr, "sim: leak: %s %p\n", at->kind, (const void *)at->payload);
     for (const allocation *at = allocations; at; at = at->next) {
         if (counts("*", at->memory.kind))
             fprintf(stderr, "sim: leak: %s %p of %zu bytes\n", at->memory.kind, (void *)at->memory.bytes,
