@@ -236,6 +236,7 @@ static kiln_status launch_tiles(kiln_stream *stream, const kiln_kernel *kernels,
     } else {
         uint64_t blocks = (uint64_t)args->tile_rows * args->splits * args->batch;
         KILN__TRY(kiln__grid(name, tiles_of(args->n, way->cols), blocks, &config));
+        if (way->stages) config.block[0] = kernel->info.max_threads; /* of the tuned kernels */
         config.dynamic_shared_bytes = way->stages * way->stage_bytes;
         KILN__TRY(kiln__operator_launch(stream, kernel, &config, args, sizeof *args));
     }
