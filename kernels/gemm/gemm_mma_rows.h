@@ -20,18 +20,21 @@
  *   4096 x 4096       9.2      10.5   12.4      11.1   12.7
  *   1280 x 8192       6.2       7.9    9.9
  *
- * 1 to 4 rows take at most 2 % less. As shipped, in another run, 8 and 16 rows took 35.1 and 39.1 us for 8192 x 8192
- * (cuBLAS 34.1 and 34.9), 112.6 and 124.9 for 28672 x 8192 (119.2, 118.6), 111.1 and 122.2 for 8192 x 28672 (117.8,
- * 118.9); 1 row 11.6 for 4096 x 4096 (13.2), 30.6 for 4096 x 14336 (32.6), 8.9 for 1280 x 8192 (10.2). Not better
- * there: a ring of stages copied by tensor maps for wgmma with 64 rows of b (8 rows: 35.4, 114,
- * 111, 59.0, 30.8, 11.3, 8.3), rings of cp.async that each thread has for itself (36.0, 120, 116, 63, 32, 11.4, 9.1),
- * 32 rows of b in a block, loads that bypass the first-level cache; k shared by the blocks of a cluster won for 1280 x
- * 8192 alone, and there no more than 16 warps do. By f32 arithmetic, with 2 rows of b in a block of 256 threads, 1 row
- * took 9.6 for 4096 x 4096 and 6.7 for 1280 x 8192, but 113 for 8192 x 28672. */
+ * 1 to 4 rows take at most 2 % less. As shipped, on an H100 (same driver and date): 8 and 16 rows took 47.1 and 47.9 us
+ * for 8192 x 8192 (cuBLAS 47.2 and 47.5), 158.3 and 164.5 for 28672 x 8192 (161.8, 161.7), 41.2 and 42.1 for
+ * 4096 x 14336 (43.8, 44.4). There ptxas 12.0 cost 16 rows 2 to 4 %, and it cost 1 to 4 % that the first-level cache
+ * kept rows of b: it has better use for those of a. No faster were 32 rows of b, 3 and 5 chunks.
+ *
+ * Not better as prototypes on an H200: a ring of stages copied by tensor maps for wgmma with 64 rows of b (8
+ * rows: 35.4, 114, 111, 59.0, 30.8, 11.3, 8.3), rings of cp.async that each thread has for itself (36.0, 120, 116, 63,
+ * 32, 11.4, 9.1), 32 rows of b in a block; k shared by the blocks of a cluster won for 1280 x 8192 alone, and there no
+ * more than 16 warps do. By f32 arithmetic, with 2 rows of b in a block of 256 threads, 1 row took 9.6 for 4096 x 4096
+ * and 6.7 for 1280 x 8192, but 113 for 8192 x 28672. */
 #ifndef KILN_KERNELS_GEMM_MMA_ROWS_H
 #define KILN_KERNELS_GEMM_MMA_ROWS_H
 
 #include "kernels/arch/sm80.h"
+#include "kernels/arch/sm80_once.h"
 #include "kernels/gemm/gemm_portable.h"
 
 KILN_INLINE void mma(float *sums, const uint32_t *a, const uint32_t *b) {
@@ -67,7 +70,7 @@ KILN_INLINE void load_chunk(typename few_rows<TILES>::chunk *to, const few_rows<
     const bool present = k + c * CHUNK < end;
     KILN_UNROLL
     for (uint32_t i = 0; i < 2; i++)
-        kiln_sm80_load_v4(to->b[i].words, rows.b[i] + k + c * CHUNK, present);
+        kiln_sm80_load_v4_once(to->b[i].words, rows.b[i] + k + c * CHUNK, present);
     KILN_UNROLL
     for (uint32_t i = 0; i < TILES; i++)
         kiln_sm80_load_v4(to->a[i].words, rows.a[i] + k + c * CHUNK, present && rows.present[i]);
@@ -119,6 +122,7 @@ template <uint32_t TILES> KILN_INLINE void gemm_mma_rows(const kiln_gemm_args &a
         for (uint32_t c = 0; c < CHUNKS; c++) {
             multiply_chunk<TILES>(sums, chunks[c]);
             load_chunk(&chunks[c], rows, k + step, c, end);
+            __syncwarp(); /* keeps assemblers from moving the loads behind the next chunks' products */
         }
     }
 
