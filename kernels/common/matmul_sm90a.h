@@ -11,13 +11,16 @@
  * With clusters, two blocks compute tiles below each other: each copies its rows of a, and half of those of b to both.
  * A stage is empty when the warps of both have multiplied it.
  *
- * Tiles are taken in bands of 16 (COLS 256) or 8 rows of tiles, column by column, so that what the blocks read at a
- * time stays in L2. If d has few tiles and k is long, blocks share a tile's k, and another kernel adds the partial
- * sums.
+ * The warp that copies initialises the barriers, and waits for no other warp before its first copies; of clusters, for
+ * the other block's. Clusters meet by barriers that order no memory: those that do wait for what a block wrote before.
+ *
+ * Tiles are taken in bands of 16 (COLS 256), 8 or 2 (COLS 64) rows of tiles, column by column, so that what the blocks
+ * read at a time stays in L2, and neighbours read the same. If d has few tiles and k is long, blocks share a tile's k,
+ * and another kernel adds the partial sums.
  *
  * On a programmatic stream (sm90a_programmatic.h) a block initialises its barriers and prefetches the first stages of
  * b, usually weights, into L2 before it waits for the preceding kernel. Where there is nothing to wait for, that would
- * cost the copies 0.6 to 1.6 us (measured on an H200: 7.6 instead of 8.3 us for gemm at 1024 cubed).
+ * cost the copies 0.6 to 1.6 us (measured on an H200: 7.6 instead of 8.3 us for gemm at 1024 cubed, when it took that).
  *
  * Found on an H100 with a prototype: acquire and release at cluster scope in the loop over k cost a quarter of the
  * speed, and so did a branch around the arrival at the other block's barrier.
@@ -28,6 +31,7 @@
 #ifndef KILN_KERNELS_COMMON_MATMUL_SM90A_H
 #define KILN_KERNELS_COMMON_MATMUL_SM90A_H
 
+#include "kernels/arch/sm90a_cluster.h"
 #include "kernels/arch/sm90a_programmatic.h"
 #include "kernels/common/values.h"
 
@@ -53,8 +57,11 @@ template <uint32_t ELEMENT_BYTES_, uint32_t COLS_, uint32_t STAGES_, uint32_t CL
         COLS = COLS_,
         STAGES = STAGES_,
         CLUSTER = CLUSTER_,
-        DEPTH = ROW_BYTES / ELEMENT_BYTES_,          /* elements of k in a stage */
-        RASTER = (COLS_ == 256 ? 16 : 8) / CLUSTER_, /* rows of clusters of tiles in a band */
+        DEPTH = ROW_BYTES / ELEMENT_BYTES_, /* elements of k in a stage */
+        RASTER = (COLS_ == 256  ? 16
+                  : COLS_ == 64 ? 2
+                                : 8) /
+                 CLUSTER_, /* rows of clusters of tiles in a band */
         A_BYTES = TILE_ROWS * ROW_BYTES,
         B_BYTES = COLS_ * ROW_BYTES,
         STAGE_BYTES = A_BYTES + B_BYTES,
@@ -112,12 +119,14 @@ template <class S, class args_type> KILN_INLINE work work_of(const args_type &ar
 
 /* ---- Copies: one thread ---- */
 
-template <class S, class args_type> KILN_INLINE void copy_tiles(const args_type &args, uint32_t shared, uint32_t rank) {
+/* `w`: the block's first tile. */
+template <class S, class args_type>
+KILN_INLINE void copy_tiles(const args_type &args, uint32_t shared, uint32_t rank, work w) {
     const uint32_t count = work_count<S>(args.plain), part = rank * (S::COLS / S::CLUSTER);
+    uint32_t number = blockIdx.x / S::CLUSTER;
     place at = {0, 0};
     KILN_LOOP
-    for (uint32_t number = blockIdx.x / S::CLUSTER; number < count; number += gridDim.x / S::CLUSTER) {
-        work w = work_of<S>(args.plain, number, rank);
+    for (;;) {
         KILN_LOOP
         for (uint32_t step = 0; step < w.steps; step++) {
             uint32_t full = shared + S::FULL + at.stage * BARRIER_BYTES, to = shared + at.stage * S::STAGE_BYTES;
@@ -133,6 +142,9 @@ template <class S, class args_type> KILN_INLINE void copy_tiles(const args_type 
                 kiln_sm90a_copy_3d(to, &args.b, full, k, (int32_t)w.col, batch);
             advance<S>(&at);
         }
+        number += gridDim.x / S::CLUSTER;
+        if (number >= count) return;
+        w = work_of<S>(args.plain, number, rank);
     }
 }
 
@@ -255,6 +267,17 @@ KILN_INLINE void write_piece(kiln_element *to, const float *values, bool present
 
 /* ---- A kernel ---- */
 
+/* Waits until the barriers of the block, or of its cluster's blocks, are initialised. The warp that copies did that in
+ * its block, and waits for nothing else. */
+template <class S> KILN_INLINE void meet(bool copies) {
+    if (S::CLUSTER > 1)
+        kiln_sm90a_cluster_wait();
+    else if (copies)
+        kiln_sm90a_barrier_arrive(1, THREADS);
+    else
+        kiln_sm90a_barrier_sync(1, THREADS);
+}
+
 /* `beside` is what the first warpgroup's other warps do; other warpgroups call `multiply`. Both get the address of
  * shared memory and the rank in the cluster. `full` counts `arrivals`, one of them for the copies. */
 template <class S, class args_type, class beside_type, class multiply_type>
@@ -273,24 +296,30 @@ KILN_INLINE void matmul(const args_type &args, uint32_t arrivals, beside_type be
         if (is_early(args)) prefetch_weights<S>(args, rank);
     }
     __syncwarp();
-    kiln_sm90a_begin();
-    if (S::CLUSTER > 1)
-        kiln_sm90a_cluster_sync();
-    else
-        kiln_barrier();
+    if (S::CLUSTER > 1) kiln_sm90a_cluster_arrive();
     if (kiln_thread() < WARPGROUP) {
+        const work first = work_of<S>(args.plain, blockIdx.x / S::CLUSTER, rank);
+        const bool copies = kiln_thread() < 32;
         kiln_sm90a_setmaxnreg_dec<PRODUCER_REGISTERS>();
-        if (kiln_thread() >= 32)
+        kiln_sm90a_begin();
+        meet<S>(copies);
+        if (!copies)
             beside(shared, stages, rank);
         else if (kiln_sm90a_elect())
-            copy_tiles<S>(args, shared, rank);
+            copy_tiles<S>(args, shared, rank, first);
     } else {
         kiln_sm90a_setmaxnreg_inc<CONSUMER_REGISTERS>();
+        kiln_sm90a_begin();
+        meet<S>(false);
         multiply(shared, stages, rank);
     }
-    /* No block ends while the other one copies into it or signals its barriers. */
+    /* No block ends while the other one copies into it or signals its barriers. What it has written need not have
+     * arrived. */
     __syncwarp();
-    if (S::CLUSTER > 1) kiln_sm90a_cluster_sync();
+    if (S::CLUSTER > 1) {
+        kiln_sm90a_cluster_arrive();
+        kiln_sm90a_cluster_wait();
+    }
 }
 
 #define MATMUL_PASTE(kernel, part, args_type, cluster)                                 \

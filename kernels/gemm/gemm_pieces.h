@@ -9,11 +9,17 @@
 #ifndef KILN_KERNELS_GEMM_PIECES_H
 #define KILN_KERNELS_GEMM_PIECES_H
 
+#include "kernels/arch/sm90a_fragments.h"
 #include "kernels/arch/sm90a_numbers.h"
 #include "kernels/common/matmul_sm90a.h"
 #include "kernels/gemm/gemm_args.h"
 
-enum : uint32_t { ADDEND_WORDS = PIECE * sizeof(kiln_element) / 4 };
+enum : uint32_t {
+    ADDEND_WORDS = PIECE * sizeof(kiln_element) / 4,
+    SLAB_ROW = PART_COLS * 2, /* bytes of a warp's slab: 16 rows of a part, rounded */
+    SLAB_BYTES = sizeof(kiln_element) == 2 ? 16 * SLAB_ROW : 0,
+    SLABS = 2 /* of a warp, in turn */
+};
 
 /* Whether pieces can be written, and read of c and of the bias, as they are. */
 KILN_INLINE bool is_aligned(const kiln_gemm_args &args) {
@@ -171,11 +177,43 @@ template <uint32_t PARTS> KILN_INLINE void take_pieces(float *pieces, const floa
 #undef TAKE
 }
 
+/* Rounds two pieces, and writes those that are present by whole sectors; `to` and `below` are the first of their
+ * PART_COLS columns. Four threads of a row exchange their words by the warp's slab, if it has one, which takes a fourth
+ * of the instructions that shuffles take. All lanes of the warp must call this, and use another slab the next time. */
+template <bool HAS_SLAB>
+KILN_INLINE void write_pieces(kiln_element *to, kiln_element *below, const float *pieces, bool upper, bool lower,
+                              uint8_t *slab) {
+#ifndef KILN_PART_f32
+    if constexpr (HAS_SLAB) {
+        const uint32_t lane = kiln_thread() % 32, row = lane % 16, own = lane / 4, vector = lane % 4;
+        const uint32_t into = kiln_sm90a_shared(slab) + row * SLAB_ROW;
+        uint32_t words[PIECE];
+        KILN_UNROLL
+        for (uint32_t i = 0; i < PIECE; i++)
+            words[i] = kiln_pair_of(pieces + 2 * i);
+        KILN_UNROLL
+        for (uint32_t half = 0; half < 2; half++) { /* 16 columns; vectors are swizzled */
+            const uint32_t *left = words + 2 * half, *right = left + PIECE / 2;
+            const uint32_t four[4] = {left[0], right[0], left[1], right[1]};
+            kiln_sm90a_stmatrix_x4(into + ((2 * half + lane / 16) ^ row / 2 % 4) * KILN_VECTOR_BYTES, four);
+        }
+        __syncwarp();
+        const uint8_t *from = slab + own * SLAB_ROW + (vector ^ own / 2 % 4) * KILN_VECTOR_BYTES;
+        const kiln_vector first = *(const kiln_vector *)from, second = *(const kiln_vector *)(from + 8 * SLAB_ROW);
+        if (upper) kiln_vector_store(to + vector * KILN_VECTOR, first);
+        if (lower) kiln_vector_store(below + vector * KILN_VECTOR, second);
+        return;
+    }
+#endif
+    write_piece(to, pieces, upper);
+    write_piece(below, pieces + PIECE, lower);
+}
+
 /* The parts of a whole tile to which at most the bias is added, without a branch in the loop over them but for the jump
  * of take_pieces. */
-template <uint32_t COLS>
-KILN_INLINE void write_parts(const kiln_gemm_args &args, const float *sums, uint32_t *bias, const work &w,
-                             uint32_t row) {
+template <uint32_t COLS, bool HAS_SLAB>
+KILN_INLINE void write_parts(const kiln_gemm_args &args, const float *sums, uint32_t *bias, const work &w, uint32_t row,
+                             uint8_t *slabs) {
     enum : uint32_t { PARTS = COLS / PART_COLS, EACH = 4 / sizeof(kiln_element) /* elements of a word */ };
     const kiln_element *from = (const kiln_element *)args.bias + w.col + own_col();
     const bool gated = args.gated, upper = row < (uint32_t)args.m, lower = row + 8 < (uint32_t)args.m;
@@ -199,8 +237,8 @@ KILN_INLINE void write_parts(const kiln_gemm_args &args, const float *sums, uint
         KILN_UNROLL
         for (uint32_t i = 0; i < 2 * PIECE; i++)
             if (gated) pieces[i] = short_gated(pieces[i], powers);
-        write_piece(to + part * PART_COLS, pieces, upper);
-        write_piece(below + part * PART_COLS, pieces + PIECE, lower);
+        write_pieces<HAS_SLAB>(to + part * PART_COLS, below + part * PART_COLS, pieces, upper, lower,
+                               slabs + part % SLABS * SLAB_BYTES);
         KILN_UNROLL
         for (uint32_t i = 0; i < ADDEND_WORDS; i++)
             bias[i] = next[i];
@@ -208,26 +246,29 @@ KILN_INLINE void write_parts(const kiln_gemm_args &args, const float *sums, uint
 }
 
 /* The end of a tile: a thread's sums of COLS columns of `row` and of the row 8 below it. `bias` has been loaded, of the
- * first columns. */
-template <uint32_t COLS>
+ * first columns. `slabs` are the warp's, if it has any. */
+template <uint32_t COLS, bool HAS_SLAB>
 KILN_INLINE void write_tile(const kiln_gemm_args &args, const float *sums, uint32_t *bias, const work &w, uint32_t row,
-                            bool aligned) {
+                            bool aligned, uint8_t *slabs) {
     enum : uint32_t { PARTS = COLS / PART_COLS };
     if (aligned && args.splits == 1 && !args.c && !args.bias && !args.gated && w.col + COLS <= (uint32_t)args.n) {
+        kiln_element *to = row_of(args, w, row) + w.col, *below = to + 8 * args.d_stride;
+        const bool upper = row < (uint32_t)args.m, lower = row + 8 < (uint32_t)args.m;
         KILN_UNROLL
-        for (uint32_t i = 0; i < 2 * PARTS; i++) {
-            const uint32_t at = row + i % 2 * 8;
-            float piece[PIECE];
-            take_piece(piece, sums, i / 2, i % 2);
+        for (uint32_t part = 0; part < PARTS; part++) {
+            float pieces[2 * PIECE];
+            take_piece(pieces, sums, part, 0);
+            take_piece(pieces + PIECE, sums, part, 1);
             KILN_UNROLL
-            for (uint32_t j = 0; j < PIECE; j++)
-                piece[j] *= args.scale;
-            write_piece(row_of(args, w, at) + w.col + i / 2 * PART_COLS, piece, at < (uint32_t)args.m);
+            for (uint32_t i = 0; i < 2 * PIECE; i++)
+                pieces[i] *= args.scale;
+            write_pieces<HAS_SLAB>(to + part * PART_COLS, below + part * PART_COLS, pieces, upper, lower,
+                                   slabs + part % SLABS * SLAB_BYTES);
         }
         return;
     }
     if (aligned && args.splits == 1 && !args.c && w.col + COLS <= (uint32_t)args.n && is_short(args)) {
-        write_parts<COLS>(args, sums, bias, w, row);
+        write_parts<COLS, HAS_SLAB>(args, sums, bias, w, row, slabs);
         return;
     }
     KILN_LOOP

@@ -3,13 +3,15 @@
  * rest.
  *
  * Test: build/tests/ops/gemm_test. Bench: build/kiln bench gemm */
+#include "kernels/arch/sm89.h"
 #include "kernels/arch/sm90a_programmatic.h"
 #include "kernels/arch/sm90a_widths.h"
 #include "kernels/common/tuned.h"
 #include "kernels/gemm/gemm_mma_rows.h"
 
 KILN_TUNED_PARTS(f16 bf16)
-KILN_SHAPE(gemm_wgmma_large, 128, 256, 64, 49168, 100)
+KILN_TUNED_ASSEMBLER(12.8.93)
+KILN_SHAPE(gemm_wgmma_large, 128, 256, 64, 53280, 100)
 KILN_STAGES(gemm_wgmma_large, 4)
 KILN_CLUSTER(gemm_wgmma_large, 2)
 KILN_TENSOR_MAPS(gemm_wgmma_large, 240, 64x128x1, 64x128x1)
@@ -17,15 +19,15 @@ KILN_SHAPE(gemm_wgmma_large_224, 128, 224, 64, 45072, 98)
 KILN_STAGES(gemm_wgmma_large_224, 5)
 KILN_CLUSTER(gemm_wgmma_large_224, 2)
 KILN_TENSOR_MAPS(gemm_wgmma_large_224, 240, 64x128x1, 64x112x1)
-KILN_SHAPE(gemm_wgmma_large_192, 128, 192, 64, 40976, 98)
+KILN_SHAPE(gemm_wgmma_large_192, 128, 192, 64, 44272, 98)
 KILN_STAGES(gemm_wgmma_large_192, 5)
 KILN_CLUSTER(gemm_wgmma_large_192, 2)
 KILN_TENSOR_MAPS(gemm_wgmma_large_192, 240, 64x128x1, 64x96x1)
-KILN_SHAPE(gemm_wgmma_medium, 128, 128, 64, 32784, 95)
-KILN_STAGES(gemm_wgmma_medium, 7)
+KILN_SHAPE(gemm_wgmma_medium, 128, 128, 64, 35520, 95)
+KILN_STAGES(gemm_wgmma_medium, 6)
 KILN_CLUSTER(gemm_wgmma_medium, 2)
 KILN_TENSOR_MAPS(gemm_wgmma_medium, 240, 64x128x1, 64x64x1)
-KILN_SHAPE(gemm_wgmma_small, 128, 64, 64, 24592, 52)
+KILN_SHAPE(gemm_wgmma_small, 128, 64, 64, 26640, 52)
 KILN_STAGES(gemm_wgmma_small, 8)
 KILN_TENSOR_MAPS(gemm_wgmma_small, 240, 64x128x1, 64x64x1)
 KILN_SHAPE(gemm_mma_rows_8, 8, 16, 1024, 0, 100)
@@ -82,11 +84,11 @@ struct unit {
 #include "kernels/gemm/gemm_wgmma.h"
 
 MATMUL_ENTRY(gemm_wgmma_large_224, kiln_gemm_mapped_args, 2) {
-    gemm_wgmma<224, 5, 2>(args);
+    gemm_wgmma<224, 5, 2, false>(args);
 }
 
 MATMUL_ENTRY(gemm_wgmma_large_192, kiln_gemm_mapped_args, 2) {
-    gemm_wgmma<192, 5, 2>(args);
+    gemm_wgmma<192, 5, 2, true>(args);
 }
 
 #include "kernels/gemm/gemm_wgmma_join.h"

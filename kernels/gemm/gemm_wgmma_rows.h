@@ -150,7 +150,7 @@ KILN_INLINE void rows_end(const kiln_gemm_args &args, const float *sums, uint8_t
     uint32_t bias[ADDEND_WORDS] = {};
     if (S::PARTS == 1) {
         load_bias(bias, args, w.col, aligned);
-        write_tile<S::COLS>(args, sums, bias, w, row, aligned);
+        write_tile<S::COLS, false>(args, sums, bias, w, row, aligned, stages);
         return;
     }
     kiln_sm90a_cluster_sync(); /* no block uses its stages any more */
