@@ -13,7 +13,7 @@
 
 enum {
     SIDE = 17,    /* every size but one, or 1: beyond what products have kernels for few rows for */
-    LONG = 17000, /* that one: beyond the rows and sums that one group does */
+    LONG = 17000, /* that one: beyond the rows and sums that one group does; a quarter where the others are no 1 */
     TENSOR_BYTES = 128 << 20,
     TENSORS_MAX = 20,
     PARAMS_MAX = 512,
@@ -113,7 +113,7 @@ static bool fill_params(operator_call *call, const kiln_operator *op, uint32_t b
             memcpy(call->params + field->offset, &place, sizeof place);
             break;
         case KILN_FIELD_SIZE:
-            if (sizes++ == big) size = LONG, found = true;
+            if (sizes++ == big) size = side == 1 ? LONG : LONG / 4, found = true;
             if (strstr(field->name, "scale_")) size = 1;  /* one scale goes with every size */
             if (strstr(field->name, "_scale_")) size = 0; /* of a factor of a product: as many as it has to have */
             if (!strcmp(field->name, "head_blocks") || !strcmp(field->name, "v_blocks"))
