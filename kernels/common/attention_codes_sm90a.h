@@ -5,7 +5,7 @@
  * A block does 192 rows, over tiles of 128 keys. Of its four warpgroups the first copies, the others have 64 rows
  * each. A tile of keys, one of values, and the scales of its keys come into rings of three; wgmma takes codes of 8 bits
  * only with the depth of the product along the rows, so the first warpgroup transposes a tile of values, 128 channels
- * of 128 keys, into a ring of two: ldmatrix transposes pairs of bytes, which are of two channels, a permutation of
+ * of 128 keys, into a ring of three: ldmatrix transposes pairs of bytes, which are of two channels, a permutation of
  * bytes parts the channels, and stmatrix stores them. Of each 16 keys the one at place 4 t + e is 8 (e / 2) + 2 t + e %
  * 2, of each 16 channels those of even number come first: so the products of queries and keys are, once they are codes,
  * word for word the fragments of the second product, and a lane has four neighbouring channels of its results. What
@@ -20,12 +20,14 @@
  * A consumer does one thing after the other: products of its weights with a tile of values, which the results take
  * over; products of its queries with the next tile of keys; weights of these. So the products of either kind have the
  * same registers, and three consumers fit, of which one or two make weights at a time while the matrix units have the
- * products of another; they fall out of step by themselves. Products with values are made in two parts of 64 channels.
- * What a thread needs but once a tile, or at the end, is in shared memory.
+ * products of another. They have turns with the first two, so that they stay out of step. Products with values are made
+ * in two parts of 64 channels. What a thread needs but once a tile, or at the end, is in shared memory.
  *
  * Where the keys of a tile have two scales for a lane, as blocks of 64 keys and Sage's threads have, the greatest
- * product is found as it is (integers: three at a time), and the scales become part of the factor of each half. Tiles
- * with more scales, with masks, and all of calls that want sums of weights before they are rounded go the plain way.
+ * product is found as it is (integers: three at a time), and the scales become part of the factor of each half. Where
+ * that was faster the exponents of a word of weights wait for the sixth word before it: ptxas makes all exponents
+ * first, unless numbers depend on others by a zero that it does not know. Tiles with more scales, with masks, and all
+ * of calls that want sums of weights before they are rounded go the plain way.
  *
  * Tiles are taken from the last to the first, and the rows with the most keys to see, the last, go first, of several
  * heads together. Only tiles that an end of some row's window cuts are masked, in a loop of their own; the first tile
@@ -33,7 +35,7 @@
  * copy before it does anything else.
  *
  * Rows of shared memory are 128 bytes, whose vectors are swizzled; heads that are shorter are filled up with zeros that
- * are not read from memory. Shared memory: 146, 154 and 162 KB by heads of up to 64, 96 and 128. Registers: 128 a
+ * are not read from memory. Shared memory: 161, 173 and 186 KB by heads of up to 64, 96 and 128. Registers: 128 a
  * thread at the launch; then 160 of a consumer and 32 of a producer, which are all of the block's. None spills.
  *
  * Floor: 4 * rows * keys * head_dim operations; wgmma does 1979 TFLOP/s of E4M3 and int8 at most, and the exponents of
@@ -42,18 +44,19 @@
  * two consumers of 240 registers had turns with the matrix units:
  *
  *                             4096   causal   16384   causal     before
- *     int8, heads of 64        574      324    2032     1049     567    322    2023    1030
- *     int8, heads of 96        584      327    2057     1053     620    351    2220    1128
- *     int8, heads of 128       638      361    2245     1167     680    383    2431    1242
- *     E4M3, heads of 64        537      300    1842      955     554    312    1968     996
- *     E4M3, heads of 96        606      346    2087     1107     608    348    2173    1129
- *     E4M3, heads of 128       639      358    2272     1164     656    373    2356    1207
+ *     int8, heads of 64        530      298    1884      955     575    327    2060    1031
+ *     int8, heads of 96        570      327    2034     1041     623    358    2225    1134
+ *     int8, heads of 128       632      366    2258     1174     680    392    2408    1243
+ *     E4M3, heads of 64        515      291    1852      947     551    312    1971    1003
+ *     E4M3, heads of 96        564      319    2011     1047     610    347    2175    1124
+ *     E4M3, heads of 128       638      363    2288     1176     659    380    2355    1206
  *
  * ncu of heads of 128: 2.1 instructions a clock, the unit of exponents busy for half of the time, none of the others
- * more. Prototypes (4096 keys, int8): a part of the values' products after the other, 1 % less to 2 % more; turns, 2 %
- * less, but with a spill; a quarter of the exponents by polynomials, 8 % more; two consumers whose queries are
- * multiplied half a tile ahead, 10 % more. E4M3 is 4 % faster where the exponents of a word wait for the sixth word
- * before it, which int8 is not.
+ * more. A consumer's weights alone take 882 clocks a tile, 1077 beside another's products, two consumers' 1402 both;
+ * products 620 for 528. Prototypes with heads of 128: without turns, and a ring of two transposed tiles, the same, but
+ * 4 to 8 % more with shorter heads; keep in registers, 3 % less with E4M3, but with a spill; an eighth of the exponents
+ * by polynomials, 3 % more, a quarter, 8 % more; two consumers whose queries are multiplied half a tile ahead, 11 %
+ * more. With E4M3 or heads of 64 waiting for the sixth word before gave 3 to 8 %, and cost int8 with heads of 128 3 %.
  *
  * Without sums of every 128 keys by themselves values with means err by 5 to 19 %. A test for masks in the main loop
  * cost 21 %. A row of ones in place of additions gave 4 to 21 %.
@@ -154,7 +157,7 @@ KILN_INLINE void consume(const kiln_attention_codes_args &args, const kiln_seque
     tile_state<DIM> t;
     start_rows(args, s, work, row_of_warp(), end, &t.rows);
     t.own = (own_numbers *)(memory + at::OWN) + kiln_thread() - WARPGROUP;
-    *t.own = own_numbers{{t.rows.factor[0], t.rows.factor[1]}, {0.0f, 0.0f}};
+    *t.own = own_numbers{{t.rows.factor[0], t.rows.factor[1]}, {0.0f, 0.0f}, {0.0f, 0.0f}, {0.0f, 0.0f}};
     const uint32_t shared_alone =
         uniform(args.k_index.high && (s.kv_first + tiles.key) % SHARED_SCALE_KEYS == 0 && !summed(plain));
 
@@ -170,7 +173,7 @@ KILN_INLINE void consume(const kiln_attention_codes_args &args, const kiln_seque
 
     kiln_sm80_cp_async_wait<0>();
     kiln_sm90a_fence_proxy_async();
-    kiln_sm90a_barrier_sync(OF_PRODUCER + 1 + group, WARPGROUP);
+    kiln_sm90a_barrier_sync(OF_CONSUMER + group, WARPGROUP);
     /* Of the block's tiles those that none of the consumer's rows sees are given back, from the first on. */
     uint32_t skipped = tiles.count;
     if (group_row < end && tiles.count) {
@@ -178,8 +181,11 @@ KILN_INLINE void consume(const kiln_attention_codes_args &args, const kiln_seque
         if (seen > tiles.key) skipped -= (seen - tiles.key + TILE_KEYS - 1) / TILE_KEYS;
     }
     skipped = uniform(skipped);
+    if (tiles.count && group == CONSUMERS - 1) pass_turn(); /* the first is the first's */
     KILN_LOOP
     for (uint32_t n = 0; n < skipped; n++) {
+        take_turn();
+        pass_turn();
         wait_full<at::STAGES>(shared + at::KEYS_FULL, n);
         release<at::STAGES>(shared + at::KEYS_EMPTY, n);
         wait_full<at::TRANSPOSED_STAGES>(shared + at::TRANSPOSED_FULL, n);
@@ -198,13 +204,16 @@ KILN_INLINE void consume(const kiln_attention_codes_args &args, const kiln_seque
         auto scales = [&](uint32_t n) { return (const float *)(memory + at::SCALES) + n % at::STAGES * TILE_KEYS; };
         auto take_values = [&](uint32_t n) {
             wait_full<at::TRANSPOSED_STAGES>(shared + at::TRANSPOSED_FULL, n);
+            take_turn();
             add_values(&t, shared + at::TRANSPOSED + n % at::TRANSPOSED_STAGES * at::TRANSPOSED_BYTES);
             release<at::TRANSPOSED_STAGES>(shared + at::TRANSPOSED_EMPTY, n);
         };
         auto multiply = [&](uint32_t n, unit::sums(*products)[4]) {
             wait_full<at::STAGES>(shared + at::KEYS_FULL, n);
+            if (n == skipped) take_turn();
             kiln_sm90a_wgmma_fence();
             begin_products<DIM>(products, queries, shared + at::KEYS + n % at::STAGES * TILE_BYTES);
+            pass_turn();
             kiln_sm90a_wgmma_wait<0>();
             kiln_sm90a_wgmma_hold<TILE_KEYS / 2>(products[0]);
         };
@@ -242,8 +251,12 @@ KILN_INLINE void consume(const kiln_attention_codes_args &args, const kiln_seque
             }
         }
         take_values(tiles.count - 1);
-        t.rows.rounded[0] *= 1.0f / 448.0f;
-        t.rows.rounded[1] *= 1.0f / 448.0f;
+        if (group < CONSUMERS - 1) pass_turn();
+        t.rows.rounded[0] = t.own->rounded[0] * (1.0f / 448.0f);
+        t.rows.rounded[1] = t.own->rounded[1] * (1.0f / 448.0f);
+    } else if (tiles.count) {
+        take_turn();
+        if (group < CONSUMERS - 1) pass_turn();
     }
     const uint32_t row = row_of_warp();
     if (row < end)
@@ -278,13 +291,13 @@ template <uint32_t DIM> KILN_INLINE void attend_tiles(const kiln_attention_codes
         KILN_UNROLL
         for (uint32_t i = 0; i < at::STAGES; i++) {
             kiln_sm90a_mbarrier_init(shared + at::KEYS_FULL + i * 8, WARPGROUP + 1); /* and the copy's */
-            kiln_sm90a_mbarrier_init(shared + at::KEYS_EMPTY + i * 8, at::CONSUMERS * GROUP_WARPS);
+            kiln_sm90a_mbarrier_init(shared + at::KEYS_EMPTY + i * 8, CONSUMERS * GROUP_WARPS);
             kiln_sm90a_mbarrier_init(shared + at::VALUES_FULL + i * 8, 1);
         }
         KILN_UNROLL
         for (uint32_t i = 0; i < at::TRANSPOSED_STAGES; i++) {
             kiln_sm90a_mbarrier_init(shared + at::TRANSPOSED_FULL + i * 8, WARPGROUP);
-            kiln_sm90a_mbarrier_init(shared + at::TRANSPOSED_EMPTY + i * 8, at::CONSUMERS * GROUP_WARPS);
+            kiln_sm90a_mbarrier_init(shared + at::TRANSPOSED_EMPTY + i * 8, CONSUMERS * GROUP_WARPS);
         }
         kiln_sm90a_fence_mbarrier_init();
         kiln_sm90a_prefetch_tensormap(mapped.maps);

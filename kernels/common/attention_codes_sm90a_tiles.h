@@ -20,25 +20,29 @@ enum : uint32_t {
     QUERY_BYTES = GROUP_ROWS * SPAN,
     GREATEST = 0x7e7e7e7e,  /* E4M3 */
     SHARED_SCALE_KEYS = 64, /* of which a lane's have one scale, where scales are shared */
-    OF_PRODUCER = 1         /* its barrier of the block, behind which the consumers have theirs */
+    CONSUMERS = 3
 };
 
-/* What a thread of a consumer has in shared memory, since its registers are too few: of its two rows the factors of
- * scores, times log2 e, and the sums of weights before they are rounded. */
+/* Barriers of the block, beside that of all its threads: of the producer, of a consumer, of its turn. */
+enum : uint32_t { OF_PRODUCER = 1, OF_CONSUMER, OF_TURN = OF_CONSUMER + CONSUMERS };
+
+/* What a thread of a consumer has in shared memory, since its registers are too few, of its two rows. */
 struct __align__(16) own_numbers {
-    float factor[2], sum[2];
+    float factor[2];  /* of scores, times log2 e */
+    float sum[2];     /* of weights before they are rounded */
+    float keep[2];    /* the factor of what the rows have had before the tile of the weights */
+    float rounded[2]; /* the products of weights and GREATEST */
 };
 
 /* Shared memory, in bytes, and how a block's threads divide it. */
 template <uint32_t DIM> struct layout {
     enum : uint32_t {
-        CONSUMERS = 3,
         TILE_ROWS = CONSUMERS * GROUP_ROWS,
         THREADS = (1 + CONSUMERS) * WARPGROUP,
         PRODUCER_REGISTERS = 32,
         CONSUMER_REGISTERS = 160,
         STAGES = 3,            /* of tiles as they come */
-        TRANSPOSED_STAGES = 2, /* of tiles of values */
+        TRANSPOSED_STAGES = 3, /* of tiles of values */
         ROWS = DIM + 8,        /* of a transposed tile: channels, and the greatest code */
         TRANSPOSED_BYTES = ROWS * SPAN,
         KEYS = 0,
@@ -175,8 +179,10 @@ KILN_INLINE void produce(const kiln_attention_codes_args &args, const kiln_tenso
         for (uint32_t n = 0; n < tiles.count && n < ahead; n++)
             copy_tile<DIM>(maps, kv_head, s.kv_first + tile_key(tiles, n), n, shared);
     }
-    *(code_vector *)(memory + at::TRANSPOSED + thread / 64 * at::TRANSPOSED_BYTES + DIM * SPAN + thread % 64 * CODES) =
-        code_vector{{GREATEST, GREATEST, GREATEST, GREATEST}};
+    KILN_LOOP
+    for (uint32_t i = thread; i < at::TRANSPOSED_STAGES * 64; i += WARPGROUP)
+        *(code_vector *)(memory + at::TRANSPOSED + i / 64 * at::TRANSPOSED_BYTES + DIM * SPAN + i % 64 * CODES) =
+            code_vector{{GREATEST, GREATEST, GREATEST, GREATEST}};
     store_channels<DIM>(args, work, (float *)(memory + at::CHANNELS));
     KILN_LOOP
     for (uint32_t n = 0; n < tiles.count && n < ahead; n++)

@@ -10,7 +10,6 @@
 template <uint32_t DIM> struct tile_state {
     rows_of_warp<DIM> rows;
     uint32_t weights[TILE_KEYS / 32][4];
-    float keep[2]; /* the factor of what the rows have had before the tile of the weights */
     own_numbers *own;
 };
 
@@ -26,6 +25,18 @@ KILN_INLINE void begin_products(typename unit::sums (*products)[4], uint32_t que
     for (uint32_t step = 0; step < DIM / 32; step++)
         unit::multiply(products[0], a + 2 * step, b + 2 * step, step > 0);
     kiln_sm90a_wgmma_commit();
+}
+
+/* Waits for this consumer's turn to begin products, and gives it to the next. */
+KILN_INLINE uint32_t own_group(void) {
+    return kiln_sm90a_anew(kiln_thread()) / WARPGROUP - 1;
+}
+KILN_INLINE void take_turn(void) {
+    kiln_sm90a_barrier_sync(OF_TURN + own_group(), 2 * WARPGROUP);
+}
+KILN_INLINE void pass_turn(void) {
+    const uint32_t group = own_group();
+    kiln_sm90a_barrier_arrive(OF_TURN + (group == CONSUMERS - 1 ? 0 : group + 1), 2 * WARPGROUP);
 }
 
 /* How many channels the products of weights and values have in one part. */
@@ -55,15 +66,16 @@ template <uint32_t DIM> KILN_INLINE void add_part(tile_state<DIM> *t, float (*pr
     const bool last = number + 1 == part<DIM>::COUNT;
     kiln_sm90a_wgmma_hold<CHANNELS / 2>(products[0]);
     if (last) kiln_sm90a_wgmma_hold<4>(products[CHANNELS / 8]);
+    const float keep[2] = {t->own->keep[0], t->own->keep[1]};
     KILN_UNROLL
     for (uint32_t i = 0; i < CHANNELS / 2; i++) {
         uint32_t n = i / 4 + number * (CHANNELS / 8);
         float *result = &t->rows.result[n / 2][n % 2][i % 4];
-        *result = KILN_FMA(*result, t->keep[i / 2 % 2], products[i / 4][i % 4]);
+        *result = KILN_FMA(*result, keep[i / 2 % 2], products[i / 4][i % 4]);
     }
     KILN_UNROLL
     for (uint32_t r = 0; last && r < 2; r++)
-        t->rows.rounded[r] = KILN_FMA(t->rows.rounded[r], t->keep[r], products[CHANNELS / 8][2 * r]);
+        t->own->rounded[r] = KILN_FMA(t->own->rounded[r], keep[r], products[CHANNELS / 8][2 * r]);
 }
 
 /* The rows take what the weights' tile of values gives them. Two parts are in flight at a time. */
@@ -85,17 +97,18 @@ template <uint32_t DIM> KILN_INLINE void add_values(tile_state<DIM> *t, uint32_t
 }
 
 /* The origins of the rows with a tile whose greatest products, times their keys' scales, are max of this lane's keys;
- * and what is added to scores that become weights. */
-template <uint32_t DIM>
+ * and what is added to scores that become weights. SEEN: the rows see all keys of the tile. */
+template <bool SEEN, uint32_t DIM>
 KILN_INLINE void find_origins(tile_state<DIM> *t, const float *factor, float *max, float *added) {
     rows_of_warp<DIM> *rows = &t->rows;
     KILN_UNROLL
     for (uint32_t r = 0; r < 2; r++) {
         max[r] = fmaxf(max[r], kiln_shuffle_xor(max[r], 1));
         max[r] = fmaxf(max[r], kiln_shuffle_xor(max[r], 2));
-        float origin = fmaxf(rows->origin[r], ceilf(max[r] * factor[r]));
-        float base = origin == -KILN_INFINITY ? 0.0f : origin;
-        t->keep[r] = kiln_fast_exp2(rows->origin[r] - base);
+        const float up = 12582912.0f; /* 1.5 * 2^23: sums with it are whole numbers */
+        float origin = fmaxf(rows->origin[r], __fadd_ru(max[r] * factor[r], up) - up);
+        float base = !SEEN && origin == -KILN_INFINITY ? 0.0f : origin;
+        t->own->keep[r] = kiln_fast_exp2(rows->origin[r] - base);
         added[r] = WEIGHT_LOG2 - base;
         rows->origin[r] = origin;
     }
@@ -126,7 +139,7 @@ KILN_INLINE void weigh(tile_state<DIM> *t, const unit::sums (*products)[4], cons
         for (uint32_t n = 0; n < TILE_KEYS / 8; n++)
             max[r] = fmaxf(max[r], fmaxf(scores[n][2 * r], scores[n][2 * r + 1]));
     }
-    find_origins(t, factor, max, added);
+    find_origins<false>(t, factor, max, added);
     KILN_UNROLL
     for (uint32_t i = 0; i < TILE_KEYS / 8; i++) { /* two eights of keys and one of the rows */
         uint32_t r = i % 2;
@@ -140,7 +153,7 @@ KILN_INLINE void weigh(tile_state<DIM> *t, const unit::sums (*products)[4], cons
     }
     KILN_UNROLL
     for (uint32_t r = 0; r < 2; r++)
-        t->own->sum[r] = KILN_FMA(t->own->sum[r], t->keep[r], sum[r]);
+        t->own->sum[r] = KILN_FMA(t->own->sum[r], t->own->keep[r], sum[r]);
 }
 
 /* The same number, which the compiler knows only where it knows `other`: zero is 0. */
@@ -161,6 +174,7 @@ KILN_INLINE unit::sums greatest(const unit::sums (*products)[4], uint32_t r) {
  * weights before they are rounded. zero: 0, which the compiler does not know. */
 template <uint32_t DIM>
 KILN_INLINE void weigh_shared(tile_state<DIM> *t, const unit::sums (*products)[4], const float *scales, uint32_t zero) {
+    enum : uint32_t { IN_FLIGHT = DIM == 64 ? 6 : (uint32_t)unit::IN_FLIGHT };
     const float own[2] = {t->own->factor[0], t->own->factor[1]};
     float max[2], factor[2][2], added[2];
     scales += kiln_thread() % 4 * 2;
@@ -171,12 +185,12 @@ KILN_INLINE void weigh_shared(tile_state<DIM> *t, const unit::sums (*products)[4
         factor[r][0] = own[r] * scales[0];
         factor[r][1] = own[r] * scales[SHARED_SCALE_KEYS];
     }
-    find_origins(t, own, max, added);
+    find_origins<true>(t, own, max, added);
     KILN_UNROLL
     for (uint32_t i = 0; i < TILE_KEYS / 8; i++) { /* two eights of keys and one of the rows */
-        const uint32_t r = i % 2, before = i - unit::IN_FLIGHT;
+        const uint32_t r = i % 2, before = i - IN_FLIGHT;
         float four[4], more = added[r];
-        if (i >= unit::IN_FLIGHT) more = behind(more, t->weights[before / 4 % 4][before % 4], zero);
+        if (i >= IN_FLIGHT) more = behind(more, t->weights[before / 4 % 4][before % 4], zero);
         KILN_UNROLL
         for (uint32_t e = 0; e < 4; e++)
             four[e] =

@@ -26,9 +26,9 @@ struct unit : products_of_codes<float> {
 
 KILN_TUNED_PARTS(f16 bf16)
 KILN_TUNED_ASSEMBLER(12.8.93)
-KILN_SHAPE(mha_fp8_fwd_wgmma_64, 192, 64, 128, 149608, 100)
-KILN_SHAPE(mha_fp8_fwd_wgmma_96, 192, 96, 128, 158056, 100)
-KILN_SHAPE(mha_fp8_fwd_wgmma_128, 192, 128, 128, 166504, 100)
+KILN_SHAPE(mha_fp8_fwd_wgmma_64, 192, 64, 128, 164984, 100)
+KILN_SHAPE(mha_fp8_fwd_wgmma_96, 192, 96, 128, 177528, 100)
+KILN_SHAPE(mha_fp8_fwd_wgmma_128, 192, 128, 128, 190072, 100)
 KILN_SHAPE(mha_fp8_fwd_mma_256, 128, 256, 32, 69888, 100)
 KILN_SHAPE(mha_fp8_fwd_decode_64, 16, 64, 256, 41984, 100)
 KILN_SHAPE(mha_fp8_fwd_decode_128, 16, 128, 256, 74752, 100)
@@ -38,7 +38,7 @@ KILN_TENSOR_MAPS(mha_fp8_fwd_wgmma_96, 368, 128x1x128, 128x1x128)
 KILN_TENSOR_MAPS(mha_fp8_fwd_wgmma_128, 368, 128x1x128, 128x1x128)
 
 static_assert(offsetof(kiln_attention_codes_mapped_args, maps) == 368 && KILN_TENSOR_MAP_FITS_SM90(368), "tensor maps");
-static_assert(layout<64>::BYTES == 149608 && layout<96>::BYTES == 158056 && layout<128>::BYTES == 166504,
+static_assert(layout<64>::BYTES == 164984 && layout<96>::BYTES == 177528 && layout<128>::BYTES == 190072,
               "shared memory");
 static_assert(prefilling<256>::BYTES == 69888, "shared memory");
 static_assert(decoding<64>::STAGE_BYTES == 41984 && decoding<128>::STAGE_BYTES == 74752 &&
