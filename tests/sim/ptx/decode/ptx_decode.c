@@ -31,6 +31,11 @@ static const char *const modifier_names[] = {
 #undef PTX_MODIFIER
 };
 
+/* Most words of a list already begin otherwise. */
+static bool same_word(const char *listed, const char *word) {
+    return listed[0] == word[0] && strcmp(listed, word) == 0;
+}
+
 static void read_suffixes(ptx_decoder *decoder) {
     memset(decoder->modifiers, 0, sizeof decoder->modifiers);
     decoder->type_count = 0;
@@ -45,7 +50,7 @@ static void read_suffixes(ptx_decoder *decoder) {
         }
         bool shape = ptx_wgmma_shape(suffix, decoder->shape);
         if (shape) modifier = PTX_M_WARPGROUP_SHAPE;
-        while (!shape && modifier < PTX_MODIFIER_COUNT && strcmp(modifier_names[modifier], suffix) != 0)
+        while (!shape && modifier < PTX_MODIFIER_COUNT && !same_word(modifier_names[modifier], suffix))
             modifier++;
         if (modifier == PTX_MODIFIER_COUNT) ptx_refuse(decoder, ".%s is not simulated", suffix);
         uint64_t bit = 1ull << modifier % 64;
@@ -283,7 +288,7 @@ static decode_function family_of(const char *opcode) {
 #undef PTX_OPCODE
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (strcmp(rows[i].opcode, opcode) == 0) return rows[i].decode;
+        if (same_word(rows[i].opcode, opcode)) return rows[i].decode;
     return NULL;
 }
 
