@@ -93,6 +93,7 @@ typedef struct plan {
     uint32_t rows, cols;    /* of a tile; rows 0: all of a */
     uint32_t splits, split; /* how many blocks share the k of a tile, and how much of it each has */
     uint32_t threads;       /* of a block */
+    uint32_t cluster;       /* blocks of a cluster, which do tiles beside each other; 0: none */
     uint32_t shared_bytes;  /* dynamic shared memory */
     double cost;            /* relative to that of other plans */
 } plan;
@@ -101,10 +102,16 @@ static uint64_t tiles_of(int64_t count, uint32_t tile) {
     return ((uint64_t)count + tile - 1) / tile;
 }
 
+/* The tiles of a plan, those included that only complete a cluster. */
+static double tile_count(const kiln_gemm_w4a16_params *params, const plan *way) {
+    const uint32_t cluster = way->cluster ? way->cluster : 1;
+    return (double)tiles_of(params->m, way->rows) * (double)tiles_of(params->n, way->cols * cluster) * cluster;
+}
+
 /* Divides k into pieces such that there are about `blocks` blocks. */
 static void divide(const kiln_gemm_w4a16_params *params, double blocks, plan *way) {
     uint64_t k = (uint64_t)params->k, most = k / SPLIT_LEAST;
-    double wanted = blocks / ((double)tiles_of(params->m, way->rows) * (double)tiles_of(params->n, way->cols));
+    double wanted = blocks / tile_count(params, way);
     uint64_t splits = wanted < SPLITS_MOST ? (uint64_t)wanted : SPLITS_MOST;
     if (splits > most) splits = most;
     if (splits <= 1) return;
@@ -118,8 +125,8 @@ static void divide(const kiln_gemm_w4a16_params *params, double blocks, plan *wa
 static double cost_of(const kiln_gemm_w4a16_params *params, const plan *way, uint32_t multiprocessors, uint32_t rate) {
     /* For an H100, whose multiprocessors do 1.9e12 of these a second: 2 us, and 8 bytes at 3 TB/s. */
     const double join = 4e6, partial = 5;
-    double tiles = (double)tiles_of(params->m, way->rows) * (double)tiles_of(params->n, way->cols);
-    double cost = __builtin_ceil(tiles * way->splits / multiprocessors) * way->rows * way->cols * way->split / rate;
+    double cost = __builtin_ceil(tile_count(params, way) * way->splits / multiprocessors) * way->rows * way->cols *
+                  way->split / rate;
     if (way->splits == 1) return cost;
     return cost + (join + partial * (double)params->m * (double)params->n * way->splits) / 100;
 }
@@ -144,17 +151,18 @@ static plan few_rows_plan_of(const kiln_gemm_w4a16_params *params, const kiln_mo
 static const struct {
     unsigned kernel;
     int32_t tile;
-} packed_tiles[] = {{KERNEL_gemm_w4a16_mma_64, KILN_W4A16_TILE_64},
-                    {KERNEL_gemm_w4a16_mma_128, KILN_W4A16_TILE_128},
-                    {KERNEL_gemm_w4a16_wgmma_64, KILN_W4A16_TILE_64},
-                    {KERNEL_gemm_w4a16_wgmma_128, KILN_W4A16_TILE_128},
-                    {KERNEL_gemm_w4a16_wgmma_256, KILN_W4A16_TILE_256}};
+} packed_tiles[] = {
+    {KERNEL_gemm_w4a16_mma_64, KILN_W4A16_TILE_64},     {KERNEL_gemm_w4a16_mma_128, KILN_W4A16_TILE_128},
+    {KERNEL_gemm_w4a16_wgmma_32, KILN_W4A16_TILE_AUTO}, {KERNEL_gemm_w4a16_wgmma_64, KILN_W4A16_TILE_64},
+    {KERNEL_gemm_w4a16_wgmma_128, KILN_W4A16_TILE_128}, {KERNEL_gemm_w4a16_wgmma_256, KILN_W4A16_TILE_256}};
 enum { PACKED_TILES = sizeof packed_tiles / sizeof *packed_tiles };
 
 /* Whether the image has a kernel of the tile that the call asks for. */
 static bool has_tile(const kiln_gemm_w4a16_params *params, const kiln_module *module) {
     for (unsigned i = 0; i < PACKED_TILES; i++)
-        if (packed_tiles[i].tile == params->tile && !module->kernels[packed_tiles[i].kernel].info.absent) return true;
+        if (params->tile && packed_tiles[i].tile == params->tile &&
+            !module->kernels[packed_tiles[i].kernel].info.absent)
+            return true;
     return false;
 }
 
@@ -177,6 +185,7 @@ static plan packed_plan_of(const kiln_gemm_w4a16_params *params, const kiln_modu
                     .splits = 1,
                     .split = (uint32_t)params->k,
                     .threads = kiln__tensor_map_count(info) ? info->max_threads : KILN_BLOCK,
+                    .cluster = info->cluster,
                     .shared_bytes = (info->stages ? info->stages : KILN_W4A16_STAGES) * info->stage_bytes};
         for (int divided = 0; divided <= may_split; divided++) {
             if (divided) divide(params, multiprocessors, &way);
@@ -224,8 +233,9 @@ static kiln_status launch_mapped(kiln_stream *stream, const kiln_kernel *kernel,
     enum { TILE_WORDS = KILN_W4A16_TILE_BYTES / 4 };
     const uint64_t rows = (uint64_t)args->n / KILN_W4A16_TILE_ROWS;
     const uint64_t words = (uint64_t)args->k / KILN_W4A16_TILE_DEPTH * TILE_WORDS;
-    const uint64_t most = (uint64_t)stream->device->info.multiprocessors;
-    uint64_t tiles = (uint64_t)args->tile_rows * tiles_of(args->n, way->cols);
+    const uint32_t cluster = way->cluster ? way->cluster : 1;
+    const uint64_t most = (uint64_t)stream->device->info.multiprocessors / cluster * cluster;
+    uint64_t tiles = (uint64_t)args->tile_rows * tiles_of(args->n, way->cols * cluster) * cluster;
     bool overflow = __builtin_mul_overflow(tiles, (uint64_t)args->splits, &tiles) || tiles > INT32_MAX;
     KILN__REQUIRE(!overflow, "%s: d is too large: %lld x %lld", name, (long long)args->m, (long long)args->n);
     const kiln__tensor_layout factors[] = {{.data = args->a,

@@ -1,30 +1,43 @@
 /* gemm_w4a16 by wgmma, sm_90a, of more than 16 rows of a and weights in the layout sm80_v1 (gemm_w4a16_layout.h):
- * gemm_w4a16_wgmma_64 and _128, tiles of 64 and 128 rows of a x 256 of weights, and _256, 256 x 128.
+ * gemm_w4a16_wgmma_32 and _64, tiles of so many rows of a x 256 of weights, _128, 128 x 192, and _256, 256 x 128.
  *
  * Weights are wgmma's first factor, from registers, and rows of a its second, from shared memory: what products make is
  * a part of d, transposed. So weights become numbers of 16 bits once for all rows of a tile: times the scale, plus the
- * zero, with one rounding, and then times pre_scale. Two warpgroups have half of a tile's rows of weights each, 64 or
- * twice 64. A warp of another one copies by tensor maps, 64 elements of k at a time, as many stages ahead as shared
- * memory has: 128 bytes of each row of a, swizzled as wgmma takes them, and the layout's tiles as they are. While the
- * products of a stage, or of half of one where registers do not suffice (_128), are made, a warpgroup makes the numbers
- * of the next. A block does one tile after the other (matmul_sm90a.h).
+ * zero, with one rounding, and then times pre_scale. Two to four warpgroups have 64 of a tile's rows of weights each,
+ * as many as have registers for their sums. A warp of another one copies by tensor maps, 64 elements of k at a time, as
+ * many stages ahead as shared memory has: 128 bytes of each row of a, swizzled as wgmma takes them, and the layout's
+ * tiles as they are. While a warpgroup's products of a stage are made, it makes the numbers of the next and begins
+ * their products. A block does one tile after the other (matmul_sm90a.h). Two blocks of _256, a cluster, do tiles
+ * beside each other: each copies half of the rows of a to both.
  *
  * The layout is that of mma.sync with k in another order: a lane has 8 neighbours of k in 32, and wgmma wants 2 of each
- * of the four lanes. They exchange them before they are numbers: two shuffles for 16 integers.
+ * of four lanes. They exchange them before they are numbers: two shuffles for 16 integers.
  *
  * The end of a tile transposes 8 x 8 elements at a time (movmatrix), and four lanes exchange words so that each writes
  * 16 bytes of a row of d. Where d has few tiles, blocks share k, and gemm_w4a16_wgmma_join adds the partial sums.
  *
- * Floor: 2 m n k operations, or one read of the weights. Prototypes in bf16 on an H100 (driver 580.159.04, 2026-11-26;
- * CUDA graphs, weights not in L2, groups of 128), in us, and cuBLAS's with weights of bf16 in the same process: of
- * 8192 x 8192, 64 rows 32.1 (48.5), 128 rows 43.6 (50.2), 512 rows 98.8 (89.0), 4096 rows 808 to 850 (682); 64 rows of
- * 28672 x 8192 96.8 (171.9). A multiprocessor with 64 rows takes 1200 cycles for a stage of 256 x 64 weights, of which
- * the products take 512: what bounds it is that two warps share a scheduler, each of which waits for its own
- * instructions. */
+ * Floor: 2 m n k operations, or one read of the weights. Measured on an H100 (driver 580.159.04, 2026-11-26; bf16, CUDA
+ * graphs, weights not in L2, groups of 128), in us, and cuBLAS's with weights of bf16 in the same process:
+ *
+ *   n x k           32 rows   64 rows, cuBLAS   128 rows        256 rows      1024 rows       4096 rows
+ *   8192 x 8192      24.4      30.7    48.6      37.3    50.1    54.4  54.3    214.9  182.5    756 to 838  674 to 690
+ *   28672 x 8192     77.7      96.8   170.8     176.8   169.0
+ *   8192 x 28672               82.0   171.8
+ *   4096 x 4096      11.4      13.5     8.4 (in L2)
+ *
+ * Groups of 32 cost 64 rows 10 us, zeros 2. With 64 rows, a scheduler issues in half of the cycles: its four warps wait
+ * for their own instructions, of which a word of integers takes 37. The rates of the tiles are from there. ptxas 13.0
+ * and 12.8 do alike.
+ *
+ * Not better: two warpgroups with 128 rows of weights each, which wait for a stage's products before the next begin (64
+ * rows of 8192 x 8192 32.1, 128 rows 43.6, 256 rows 61.5); products of half a stage at a time (64 rows 33.0, 4096 rows
+ * 890); clusters of two for 64 and 128 rows (32.0, 38.8). Four warpgroups with 128 rows of a, 128.9 for 28672 x 8192,
+ * would need a few registers more than there are. */
 #ifndef KILN_KERNELS_GEMM_W4A16_WGMMA_H
 #define KILN_KERNELS_GEMM_W4A16_WGMMA_H
 
 #include "kernels/arch/sm90a_hints.h"
+#include "kernels/arch/sm90a_narrow.h"
 #include "kernels/common/matmul_sm90a.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_integers.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_mapped_args.h"
@@ -33,16 +46,21 @@ static_assert(KILN_TENSOR_MAP_FITS_SM90(offsetof(kiln_gemm_w4a16_mapped_args, a)
 
 /* A kernel's tile, and where its stages lie in shared memory: rows of a, tiles of weights; behind the stages the
  * barriers `full`, then `empty`. */
-template <uint32_t ROWS_, uint32_t PARTS_, uint32_t TURNS_, uint32_t STAGES_, uint32_t CLUSTER_> struct wgmma_shape {
+template <uint32_t ROWS_, uint32_t GROUPS_, uint32_t TURNS_, uint32_t STAGES_, uint32_t CLUSTER_> struct wgmma_shape {
     enum : uint32_t {
-        ROWS = ROWS_,   /* of a */
-        PARTS = PARTS_, /* of 64 rows of weights, of a warpgroup */
-        TURNS = TURNS_, /* in which the products of a stage are made: 1 or 2 */
+        ROWS = ROWS_,     /* of a */
+        GROUPS = GROUPS_, /* warpgroups, which have 64 rows of weights each */
+        TURNS = TURNS_,   /* in which the products of a stage are made: 1 or 2 */
         STAGES = STAGES_,
         CLUSTER = CLUSTER_,                          /* blocks, which compute tiles beside each other */
-        COLS = CONSUMERS * PARTS_ * CONSUMER_ROWS,   /* rows of weights */
+        COLS = GROUPS_ * CONSUMER_ROWS,              /* rows of weights */
         STEPS = KILN_W4A16_TILE_DEPTH / 16 / TURNS_, /* of k, of a turn: products */
-        BAND = 16,                                   /* tiles below each other that are taken first */
+        /* Of the 65536 of a multiprocessor, those of a thread that multiplies, and of the warpgroup that copies. */
+        REGISTERS = GROUPS_ == 2   ? 232
+                    : GROUPS_ == 3 ? 160
+                                   : 112,
+        COPY_REGISTERS = GROUPS_ == 2 ? 40 : 32,
+        BAND = 16, /* tiles below each other that are taken first */
         A_BYTES = ROWS_ * ROW_BYTES,
         STAGE_BYTES = A_BYTES + COLS / KILN_W4A16_TILE_ROWS * KILN_W4A16_TILE_BYTES,
         FULL = STAGES_ * STAGE_BYTES,
@@ -127,19 +145,14 @@ template <class S> KILN_INLINE void prefetch_stages(const kiln_gemm_w4a16_mapped
 
 /* What a lane does in an exchange among four: selectors of bytes. */
 struct exchange_bytes {
-    uint32_t kept, given, low, high;
+    uint32_t kept, first;
     bool upper;
 };
 
 KILN_INLINE exchange_bytes exchange_bytes_of(uint32_t lane) {
-    const uint32_t lower = lane & 2 ? 4 : 0, own = lane & 1, other = own ^ 1;
-    exchange_bytes by;
-    by.upper = lane & 2;
-    by.kept = (lower + own) * 0x11u + 0x20u + ((lower ^ 4) + own) * 0x1100u + 0x2000u;
-    by.given = (lower + other) * 0x11u + 0x20u + ((lower ^ 4) + other) * 0x1100u + 0x2000u;
-    by.low = own ? 0x1504u : 0x5140u;
-    by.high = own ? 0x3726u : 0x7362u;
-    return by;
+    const uint32_t lower = lane & 2 ? 4 : 0, own = lane & 1;
+    return {(lower + own) * 0x11u + 0x20u + ((lower ^ 4) + own) * 0x1100u + 0x2000u, own ? 0x1504u : 0x5140u,
+            (lane & 2) != 0};
 }
 
 /* Four neighbouring lanes have eight neighbours of k each, of two rows; afterwards each has those that are its parts of
@@ -148,29 +161,16 @@ KILN_INLINE void exchange_integers(uint32_t *words, const exchange_bytes &by) {
     const uint32_t all = 0xffffffffu, kept = by.upper ? words[1] : words[0];
     const uint32_t got = __shfl_xor_sync(all, by.upper ? words[0] : words[1], 2);
     const uint32_t own = __byte_perm(kept, got, by.kept);
-    const uint32_t other = __shfl_xor_sync(all, __byte_perm(kept, got, by.given), 1);
-    words[0] = __byte_perm(own, other, by.low);
-    words[1] = __byte_perm(own, other, by.high);
+    const uint32_t other = __shfl_xor_sync(all, __byte_perm(kept, got, by.kept ^ 0x1111u), 1);
+    words[0] = __byte_perm(own, other, by.first);
+    words[1] = __byte_perm(own, other, by.first + 0x2222u);
 }
 
-/* The scales and zeros of a lane's rows of weights; of the second half of a stage only where a group is so short. */
-template <class S> struct wgmma_groups { uint32_t scales[2][2 * S::PARTS], zeros[2][2 * S::PARTS]; };
-
-/* Where a lane's scales of a tile's rows are: of the upper row of each part. */
-template <class S> struct group_places { uint64_t of[S::PARTS]; };
-
-template <class S> KILN_INLINE group_places<S> group_places_of(const kiln_gemm_w4a16_args &args, uint32_t col) {
-    const uint32_t thread = kiln_thread() - WARPGROUP;
-    group_places<S> places;
-    KILN_UNROLL
-    for (uint32_t i = 0; i < S::PARTS; i++) {
-        const uint32_t row =
-            col + (thread / WARPGROUP * S::PARTS + i) * CONSUMER_ROWS + thread % WARPGROUP / 32 * 16 + thread % 32 / 4;
-        places.of[i] = (row < (uint32_t)args.n ? row : thread % 32 / 4) * (uint64_t)args.scale_row_step;
-        asm volatile("" : "+l"(places.of[i])); /* else it is computed at each load */
-    }
-    return places;
-}
+/* The scales of a lane's rows of weights, and in the words' upper halves the zeros; of the second half of a stage only
+ * where a group is so short. */
+struct wgmma_groups {
+    uint32_t of[2][2];
+};
 
 /* Whether a group is shorter than a stage. */
 KILN_INLINE bool is_fine(const kiln_gemm_w4a16_args &args) {
@@ -178,83 +178,71 @@ KILN_INLINE bool is_fine(const kiln_gemm_w4a16_args &args) {
 }
 
 /* Loads those of the stage from k on, if that is before the end: where it begins in the group of the one before, there
- * is nothing to do. */
-template <class S>
-KILN_INLINE void load_groups(const kiln_gemm_w4a16_args &args, wgmma_groups<S> *to, const group_places<S> &places,
-                             uint32_t k, uint32_t end, bool first) {
-    const uint64_t next = 8 * (uint64_t)args.scale_row_step;
+ * is nothing to do. Those of the lane's upper row begin at `place`. */
+KILN_INLINE void load_groups(const kiln_gemm_w4a16_args &args, wgmma_groups *to, uint64_t place, uint32_t k,
+                             uint32_t end, bool first) {
+    const uint64_t below = 8 * (uint64_t)args.scale_row_step;
     if (k >= end || (!first && !is_fine(args) && k & (1u << args.group_log2) - 1)) return;
     KILN_UNROLL
     for (uint32_t half = 0; half < 2; half++) {
-        const uint64_t group = (k + half * 32 >> args.group_log2) * (uint64_t)args.scale_group_step;
+        const uint64_t at = place + (k + half * 32 >> args.group_log2) * (uint64_t)args.scale_group_step;
         if (half && !is_fine(args)) return;
         KILN_UNROLL
-        for (uint32_t i = 0; i < 2 * S::PARTS; i++) {
-            const uint64_t at = places.of[i / 2] + group + i % 2 * next;
-            to->scales[half][i] = ((const kiln_element *)args.scales)[at];
-            if (args.zeros) to->zeros[half][i] = ((const kiln_element *)args.zeros)[at];
+        for (uint32_t i = 0; i < 2; i++) {
+            to->of[half][i] = ((const kiln_element *)args.scales)[at + i * below];
+            if (args.zeros) to->of[half][i] |= (uint32_t)((const kiln_element *)args.zeros)[at + i * below] << 16;
         }
     }
 }
 
-/* The fragments of a turn, as numbers: [part of the weights' rows][step of k]. */
-template <class S> struct wgmma_weights { uint32_t of[S::PARTS][S::STEPS][4]; };
+/* The fragments of a turn, as numbers: a step of k each. */
+template <class S> struct wgmma_weights { uint32_t of[S::STEPS][4]; };
 
 /* Multiplies them with pre_scale, from k on. */
 template <class S>
 KILN_INLINE void scale_weights(wgmma_weights<S> *weights, const kiln_element *pre_scale, uint32_t k) {
     const kiln_element *factors = pre_scale + k + kiln_thread() % 4 * 2;
     KILN_UNROLL
-    for (uint32_t i = 0; i < 2 * S::STEPS; i++) {
-        const uint32_t pair = *(const uint32_t *)(factors + 8 * i);
-        KILN_UNROLL
-        for (uint32_t j = 0; j < 2 * S::PARTS; j++) {
-            uint32_t *number = &weights->of[j / 2][i / 2][i % 2 * 2 + j % 2];
-            *number = fma_pair(*number, pair, 0x80008000u); /* -0: a product of 0 keeps its sign */
-        }
+    for (uint32_t i = 0; i < 4 * S::STEPS; i++) {
+        uint32_t *number = &weights->of[i / 4][i % 4];
+        const uint32_t pair = *(const uint32_t *)(factors + i / 2 * 8);
+        *number = fma_pair(*number, pair, 0x80008000u); /* -0: a product of 0 keeps its sign */
     }
 }
 
-/* Makes those of a stage's turn. */
+/* Makes those of a stage's turn, of a lane's integers of the stage in shared memory. */
 template <class S, uint32_t TURN>
-KILN_INLINE void load_weights(const kiln_gemm_w4a16_args &args, wgmma_weights<S> *to, const uint8_t *stage,
-                              const wgmma_groups<S> &groups, const exchange_bytes &by, uint32_t k) {
-    enum : uint32_t { WORDS = 4 / S::TURNS, TILES = CONSUMER_ROWS / KILN_W4A16_TILE_ROWS };
-    const uint32_t thread = kiln_thread() - WARPGROUP;
-    const uint8_t *from = stage + S::A_BYTES +
-                          (thread / WARPGROUP * (S::PARTS * TILES) + thread % WARPGROUP / 32) * KILN_W4A16_TILE_BYTES +
-                          thread % 32 * KILN_VECTOR_BYTES + TURN * WORDS * 4;
+KILN_INLINE void load_weights(const kiln_gemm_w4a16_args &args, wgmma_weights<S> *to, uint32_t integers,
+                              const wgmma_groups &groups, const exchange_bytes &by, uint32_t k) {
+    uint32_t codes[S::STEPS];
+    if constexpr (S::STEPS == 4) {
+        asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(codes[0]), "=r"(codes[1]), "=r"(codes[2]), "=r"(codes[3])
+                     : "r"(integers)
+                     : "memory");
+        exchange_integers(codes + 2, by);
+    } else {
+        asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];"
+                     : "=r"(codes[0]), "=r"(codes[1])
+                     : "r"(integers + TURN * 8)
+                     : "memory");
+    }
+    exchange_integers(codes, by);
     KILN_UNROLL
-    for (uint32_t part = 0; part < S::PARTS; part++) {
-        const uint8_t *lane = from + part * TILES * KILN_W4A16_TILE_BYTES;
-        uint32_t codes[WORDS];
-        if constexpr (WORDS == 4) {
-            const uint4 four = *(const uint4 *)lane;
-            codes[0] = four.x, codes[1] = four.y, codes[2] = four.z, codes[3] = four.w;
-            exchange_integers(codes + 2, by);
-        } else {
-            const uint2 two = *(const uint2 *)lane;
-            codes[0] = two.x, codes[1] = two.y;
-        }
-        exchange_integers(codes, by);
+    for (uint32_t step = 0; step < S::STEPS; step++) {
+        uint32_t *fragment = to->of[step];
+        const bool second = (TURN * S::STEPS + step) / 2 && is_fine(args);
+        integers_of(fragment, codes[step]);
         KILN_UNROLL
-        for (uint32_t step = 0; step < S::STEPS; step++) {
-            uint32_t *fragment = to->of[part][step];
-            integers_of(fragment, codes[step]);
-            KILN_UNROLL
-            for (uint32_t i = 0; i < 4; i++) {
-                const uint32_t row = 2 * part + i % 2;
-                const bool second = (TURN * S::STEPS + step) / 2 && is_fine(args);
-                const uint32_t scale = second ? groups.scales[1][row] : groups.scales[0][row];
-                const uint32_t zero = second ? groups.zeros[1][row] : groups.zeros[0][row];
-                fragment[i] = fma_pair(fragment[i], __byte_perm(scale, 0, 0x1010), __byte_perm(zero, 0, 0x1010));
-            }
+        for (uint32_t i = 0; i < 4; i++) {
+            const uint32_t group = second ? groups.of[1][i % 2] : groups.of[0][i % 2];
+            fragment[i] = fma_pair(fragment[i], __byte_perm(group, 0, 0x1010), __byte_perm(group, 0, 0x3232));
         }
     }
     if (args.pre_scale) scale_weights(to, (const kiln_element *)args.pre_scale, k + TURN * S::STEPS * 16);
 }
 
-/* ---- Products: two warpgroups ---- */
+/* ---- Products: warpgroups ---- */
 
 template <uint32_t ROWS> KILN_INLINE void wgmma(float *sums, const uint32_t *a, uint64_t b) {
 #ifdef KILN_PART_bf16
@@ -262,6 +250,8 @@ template <uint32_t ROWS> KILN_INLINE void wgmma(float *sums, const uint32_t *a, 
         kiln_sm90a_wgmma_bf16_n256<0>(sums, a, b, true);
     else if constexpr (ROWS == 128)
         kiln_sm90a_wgmma_bf16_n128<0>(sums, a, b, true);
+    else if constexpr (ROWS == 32)
+        kiln_sm90a_wgmma_bf16_n32(sums, a, b);
     else
         kiln_sm90a_wgmma_bf16_n64<0>(sums, a, b, true);
 #else
@@ -269,82 +259,90 @@ template <uint32_t ROWS> KILN_INLINE void wgmma(float *sums, const uint32_t *a, 
         kiln_sm90a_wgmma_f16_n256<0>(sums, a, b, true);
     else if constexpr (ROWS == 128)
         kiln_sm90a_wgmma_f16_n128<0>(sums, a, b, true);
+    else if constexpr (ROWS == 32)
+        kiln_sm90a_wgmma_f16_n32(sums, a, b);
     else
         kiln_sm90a_wgmma_f16_n64<0>(sums, a, b, true);
 #endif
 }
 
-template <class S> struct wgmma_sums { float of[S::PARTS][S::ROWS / 2]; };
+template <class S> struct wgmma_sums { float of[S::ROWS / 2]; };
 
 /* Begins the products of a turn with the stage's rows of a. */
 template <class S>
 KILN_INLINE void begin_turn(wgmma_sums<S> *sums, const wgmma_weights<S> &weights, uint32_t stage, uint32_t turn) {
     const uint64_t a = kiln_sm90a_swizzled_128(stage, 0, 8 * ROW_BYTES) + turn * S::STEPS * (PRODUCT_BYTES >> 4);
-    KILN_UNROLL
-    for (uint32_t part = 0; part < S::PARTS; part++)
-        kiln_sm90a_wgmma_hold<S::ROWS / 2>(sums->of[part]);
     kiln_sm90a_wgmma_fence();
     KILN_UNROLL
-    for (uint32_t step = 0; step < S::STEPS; step++) { /* addresses in units of 16 bytes */
-        KILN_UNROLL
-        for (uint32_t part = 0; part < S::PARTS; part++)
-            wgmma<S::ROWS>(sums->of[part], weights.of[part][step], a + step * (PRODUCT_BYTES >> 4));
-    }
+    for (uint32_t step = 0; step < S::STEPS; step++) /* addresses in units of 16 bytes */
+        wgmma<S::ROWS>(sums->of, weights.of[step], a + step * (PRODUCT_BYTES >> 4));
     kiln_sm90a_wgmma_commit();
 }
 
-/* Waits for the products, of which the compiler does not know that they read the weights until now. */
-template <class S> KILN_INLINE void end_turn(wgmma_sums<S> *sums, wgmma_weights<S> *weights) {
-    kiln_sm90a_wgmma_wait<0>();
+/* Waits for all products but those of the last PENDING turns. The compiler does not know that they read their weights
+ * until now. */
+template <int PENDING, class S> KILN_INLINE void end_turn(wgmma_weights<S> *weights) {
+    kiln_sm90a_wgmma_wait<PENDING>();
     KILN_UNROLL
-    for (uint32_t part = 0; part < S::PARTS; part++) {
-        kiln_sm90a_wgmma_hold<S::ROWS / 2>(sums->of[part]);
-        KILN_UNROLL
-        for (uint32_t i = 0; i < 4 * S::STEPS; i++)
-            asm volatile("" : "+r"(weights->of[part][i / 4][i % 4])::"memory");
-    }
+    for (uint32_t i = 0; i < 4 * S::STEPS; i++)
+        asm volatile("" : "+r"(weights->of[i / 4][i % 4])::"memory");
 }
 
-/* Adds the products of a tile. The weights of a turn become numbers while those of the one before are multiplied. */
+/* Adds the products of a tile. The weights of a turn become numbers, and their products begin, while those of the turn
+ * before are multiplied. */
 template <class S>
-KILN_INLINE void multiply_tile(const kiln_gemm_w4a16_args &args, wgmma_sums<S> *sums, const uint8_t *stages,
-                               uint32_t shared, place *at, const work &w, const exchange_bytes &by) {
-    const group_places<S> places = group_places_of<S>(args, w.col);
-    const uint32_t end = w.begin + w.steps * KILN_W4A16_TILE_DEPTH;
-    wgmma_groups<S> groups = {};
+KILN_INLINE void multiply_tile(const kiln_gemm_w4a16_args &args, wgmma_sums<S> *sums, uint32_t shared, place *at,
+                               const work &w, const exchange_bytes &by) {
+    const uint32_t lane = kiln_thread() % 32, warp = kiln_thread() / 32 - WARPGROUP / 32,
+                   end = w.begin + w.steps * KILN_W4A16_TILE_DEPTH;
+    const uint32_t row = w.col + warp * KILN_W4A16_TILE_ROWS + lane / 4;
+    uint64_t scales = (row < (uint32_t)args.n ? row : lane / 4) * (uint64_t)args.scale_row_step;
+    asm volatile("" : "+l"(scales)); /* else it is computed at each load */
+    const uint32_t integers = shared + S::A_BYTES + warp * KILN_W4A16_TILE_BYTES + lane * KILN_VECTOR_BYTES;
+    wgmma_groups groups = {};
     wgmma_weights<S> weights, next;
     uint32_t k = w.begin;
-    load_groups(args, &groups, places, k, end, true);
-    kiln_sm90a_mbarrier_wait(shared + S::FULL + at->stage * BARRIER_BYTES, at->parity);
-    load_weights<S, 0>(args, &weights, stages + at->stage * S::STAGE_BYTES, groups, by, k);
-    if (S::TURNS == 1) load_groups(args, &groups, places, k + KILN_W4A16_TILE_DEPTH, end, false);
-    /* Multiplies what is left of a stage, and makes the first weights of the next; false at the end. */
-    auto turn = [&](wgmma_weights<S> *now, wgmma_weights<S> *after) {
-        const uint32_t stage = at->stage;
-        begin_turn(sums, *now, shared + stage * S::STAGE_BYTES, S::TURNS - 1);
+    bool begun = false;
+    load_groups(args, &groups, scales, k, end, true);
+    kiln_sm90a_wgmma_hold<S::ROWS / 2>(sums->of);
+    /* Begins the first products of a stage, or all, and waits for those before, which read `now`. */
+    auto begin_stage = [&](wgmma_weights<S> *now, wgmma_weights<S> *after) {
+        kiln_sm90a_mbarrier_wait(shared + S::FULL + at->stage * BARRIER_BYTES, at->parity);
+        load_weights<S, 0>(args, after, integers + at->stage * S::STAGE_BYTES, groups, by, k);
+        begin_turn(sums, *after, shared + at->stage * S::STAGE_BYTES, 0);
+        if (S::TURNS == 1) load_groups(args, &groups, scales, k + KILN_W4A16_TILE_DEPTH, end, false);
+        end_turn<1>(now);
+        release<S>(shared, (at->stage ? at->stage : S::STAGES) - 1, begun);
+        begun = true;
+    };
+    auto end_stage = [&]() {
         advance<S>(at);
         k += KILN_W4A16_TILE_DEPTH;
-        if (k < end) {
-            kiln_sm90a_mbarrier_wait(shared + S::FULL + at->stage * BARRIER_BYTES, at->parity);
-            load_weights<S, 0>(args, after, stages + at->stage * S::STAGE_BYTES, groups, by, k);
-            if (S::TURNS == 1) load_groups(args, &groups, places, k + KILN_W4A16_TILE_DEPTH, end, false);
-        }
-        end_turn(sums, now);
-        release<S>(shared, stage, true);
-        return k < end;
     };
-    KILN_LOOP
-    for (;;) {
-        if constexpr (S::TURNS == 2) {
-            begin_turn(sums, weights, shared + at->stage * S::STAGE_BYTES, 0);
-            load_weights<S, 1>(args, &next, stages + at->stage * S::STAGE_BYTES, groups, by, k);
-            load_groups(args, &groups, places, k + KILN_W4A16_TILE_DEPTH, end, false);
-            end_turn(sums, &weights);
-        } else if (!turn(&weights, &next)) {
-            break;
-        }
-        if (!turn(&next, &weights)) break;
+    if (S::TURNS == 1 && w.steps % 2) {
+        begin_stage(&next, &weights);
+        end_stage();
+        end_turn<0>(&weights);
+        release<S>(shared, (at->stage ? at->stage : S::STAGES) - 1, true);
+        begun = false;
     }
+    KILN_LOOP
+    while (k < end) {
+        begin_stage(&next, &weights);
+        if constexpr (S::TURNS == 2) {
+            load_weights<S, 1>(args, &next, integers + at->stage * S::STAGE_BYTES, groups, by, k);
+            begin_turn(sums, next, shared + at->stage * S::STAGE_BYTES, 1);
+            load_groups(args, &groups, scales, k + KILN_W4A16_TILE_DEPTH, end, false);
+            end_turn<1>(&weights);
+        } else {
+            end_stage();
+            begin_stage(&weights, &next);
+        }
+        end_stage();
+    }
+    end_turn<0>(&next);
+    release<S>(shared, (at->stage ? at->stage : S::STAGES) - 1, begun);
+    kiln_sm90a_wgmma_hold<S::ROWS / 2>(sums->of);
 }
 
 /* ---- The end of a tile: a thread has elements of two columns of d in 16, and of two rows in each 8 ---- */
@@ -411,36 +409,28 @@ KILN_INLINE bool is_aligned(const kiln_gemm_w4a16_args &args) {
     return !(((uint64_t)args.d | (uint64_t)args.d_stride * sizeof(kiln_element)) % KILN_VECTOR_BYTES);
 }
 
-template <class S>
-KILN_INLINE void multiply_tiles(const kiln_gemm_w4a16_args &args, const uint8_t *stages, uint32_t shared,
-                                uint32_t rank) {
-    const uint32_t count = tile_count<S>(args), thread = kiln_thread() - WARPGROUP;
-    const exchange_bytes by = exchange_bytes_of(thread % 32);
-    const bool aligned = is_aligned(args);
+template <class S> KILN_INLINE void multiply_tiles(const kiln_gemm_w4a16_args &args, uint32_t shared, uint32_t rank) {
+    const exchange_bytes by = exchange_bytes_of(kiln_thread() % 32);
     place at = {0, 0};
     KILN_LOOP
-    for (uint32_t number = blockIdx.x / S::CLUSTER; number < count; number += gridDim.x / S::CLUSTER) {
+    for (uint32_t number = blockIdx.x / S::CLUSTER; number < tile_count<S>(args); number += gridDim.x / S::CLUSTER) {
         const work w = tile_of<S>(args, number, rank);
+        const uint32_t col = w.col + (kiln_thread() / 32 - WARPGROUP / 32) * KILN_W4A16_TILE_ROWS;
         wgmma_sums<S> sums = {};
-        multiply_tile(args, &sums, stages, shared, &at, w, by);
-        KILN_UNROLL
-        for (uint32_t part = 0; part < S::PARTS; part++) {
-            const uint32_t col =
-                w.col + (thread / WARPGROUP * S::PARTS + part) * CONSUMER_ROWS + thread % WARPGROUP / 32 * 16;
-            if (col >= (uint32_t)args.n) continue;
-            if (args.splits > 1)
-                write_partials<S>(args, sums.of[part], w.split, w.row, col);
-            else
-                write_columns<S>(args, sums.of[part], w.row, col, aligned);
-        }
+        multiply_tile(args, &sums, shared, &at, w, by);
+        if (col >= (uint32_t)args.n) continue;
+        if (args.splits > 1)
+            write_partials<S>(args, sums.of, w.split, w.row, col);
+        else
+            write_columns<S>(args, sums.of, w.row, col, is_aligned(args));
     }
 }
 
-/* ---- The kernels ---- */
+/* ---- The kernels: warpgroups that multiply, and a warp that copies ---- */
 
-template <uint32_t ROWS, uint32_t PARTS, uint32_t TURNS, uint32_t STAGES, uint32_t CLUSTER>
+template <uint32_t ROWS, uint32_t GROUPS, uint32_t TURNS, uint32_t STAGES, uint32_t CLUSTER>
 KILN_INLINE void gemm_w4a16_wgmma(const kiln_gemm_w4a16_mapped_args &args) {
-    typedef wgmma_shape<ROWS, PARTS, TURNS, STAGES, CLUSTER> S;
+    typedef wgmma_shape<ROWS, GROUPS, TURNS, STAGES, CLUSTER> S;
     extern __shared__ __align__(1024) uint8_t stages[];
     const uint32_t shared = kiln_sm90a_shared(stages), rank = CLUSTER > 1 ? kiln_sm90a_cluster_rank() : 0;
     if (kiln_thread() == 0) {
@@ -449,7 +439,7 @@ KILN_INLINE void gemm_w4a16_wgmma(const kiln_gemm_w4a16_mapped_args &args) {
         KILN_UNROLL
         for (uint32_t i = 0; i < STAGES; i++) {
             kiln_sm90a_mbarrier_init(shared + S::FULL + i * BARRIER_BYTES, 1);
-            kiln_sm90a_mbarrier_init(shared + S::EMPTY + i * BARRIER_BYTES, CLUSTER * CONSUMERS * (WARPGROUP / 32));
+            kiln_sm90a_mbarrier_init(shared + S::EMPTY + i * BARRIER_BYTES, CLUSTER * GROUPS * (WARPGROUP / 32));
         }
         kiln_sm90a_fence_mbarrier_init();
         if (args.early) prefetch_stages<S>(args, rank);
@@ -461,28 +451,29 @@ KILN_INLINE void gemm_w4a16_wgmma(const kiln_gemm_w4a16_mapped_args &args) {
     else
         kiln_barrier();
     if (kiln_thread() < WARPGROUP) {
-        kiln_sm90a_setmaxnreg_dec<PRODUCER_REGISTERS>();
+        kiln_sm90a_setmaxnreg_dec<S::COPY_REGISTERS>();
         if (kiln_thread() < 32 && kiln_sm90a_elect()) copy_stages<S>(args, shared, rank);
     } else {
-        kiln_sm90a_setmaxnreg_inc<CONSUMER_REGISTERS>();
-        multiply_tiles<S>(args.plain, stages, shared, rank);
+        kiln_sm90a_setmaxnreg_inc<S::REGISTERS>();
+        multiply_tiles<S>(args.plain, shared, rank);
     }
     /* No block ends while the other one copies into it or signals its barriers. */
     __syncwarp();
     if (CLUSTER > 1) kiln_sm90a_cluster_sync();
 }
 
-MATMUL_ENTRY(gemm_w4a16_wgmma_256, kiln_gemm_w4a16_mapped_args, 1) {
-    gemm_w4a16_wgmma<256, 1, 1, 6, 1>(args);
-}
-
-MATMUL_ENTRY(gemm_w4a16_wgmma_128, kiln_gemm_w4a16_mapped_args, 1) {
-    gemm_w4a16_wgmma<128, 2, 2, 9, 1>(args);
-}
-
-MATMUL_ENTRY(gemm_w4a16_wgmma_64, kiln_gemm_w4a16_mapped_args, 1) {
-    gemm_w4a16_wgmma<64, 2, 1, 13, 1>(args);
-}
+#define WGMMA_PASTE(kernel, part, groups, cluster)                                                        \
+    extern "C" __global__ void __launch_bounds__(((groups) + 1) * WARPGROUP, 1) __cluster_dims__(cluster) \
+        kiln_##kernel##_##part(const __grid_constant__ kiln_gemm_w4a16_mapped_args args)
+#define WGMMA_OF_PART(kernel, part, groups, cluster) WGMMA_PASTE(kernel, part, groups, cluster)
+#define WGMMA_ENTRY(kernel, rows, groups, turns, stages, cluster)     \
+    WGMMA_OF_PART(kernel, KILN_PART, groups, cluster) {               \
+        gemm_w4a16_wgmma<rows, groups, turns, stages, cluster>(args); \
+    }
+WGMMA_ENTRY(gemm_w4a16_wgmma_256, 256, 2, 1, 6, 2)
+WGMMA_ENTRY(gemm_w4a16_wgmma_128, 128, 3, 1, 10, 1)
+WGMMA_ENTRY(gemm_w4a16_wgmma_64, 64, 4, 1, 13, 1)
+WGMMA_ENTRY(gemm_w4a16_wgmma_32, 32, 4, 1, 16, 1)
 
 /* Adds the partial sums of as many columns of a row as are in 16 bytes of d, in their order. */
 KILN_ENTRY(gemm_w4a16_wgmma_join, kiln_gemm_w4a16_args) {

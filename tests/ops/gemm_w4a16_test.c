@@ -317,6 +317,8 @@ static void test_packed_tiles(kiln_stream *stream) {
         }
         shape s = {.m = 40, .n = 48, .k = 128, .layout = KILN_W4A16_SM80_V1};
         run(stream, p, s);
+        s.m = 20, s.n = 272, s.k = 1152, s.group = 128, s.zeros = true;
+        run(stream, p, s);
     }
 }
 

@@ -90,27 +90,30 @@ static bool find_kernel(const char *kernel, kiln_kernel_info *out_info) {
     return false;
 }
 
-/* Each tile of d reads its rows of both factors, and of a group's scales each of `lanes` lanes `each`, once in
- * `scale_depth` of k; no stage of k adds to the conflicts. */
-static void tiles_read_each_factor_once(const char *kernel, kiln_w4a16_tile tile, uint64_t lanes, uint64_t each,
+/* Each tile of d reads its weights, and a cluster of tiles its rows of a; each of `lanes` lanes reads `scales` in
+ * `scale_depth` of k. No stage of k adds to the conflicts. */
+static void tiles_read_each_factor_once(const char *kernel, kiln_w4a16_tile tile, uint64_t lanes, uint64_t scales,
                                         uint64_t scale_depth) {
     kiln_kernel_info told;
     if (!find_kernel(kernel, &told)) return;
-    const uint64_t rows = told.tile[0], cols = told.tile[1], k = 512, m = 2 * rows, n = cols;
-    const uint64_t tile_bytes = rows * k * ELEMENT + cols * k / 2 + k / scale_depth * lanes * each * ELEMENT;
+    const uint64_t rows = told.tile[0], cols = told.tile[1], cluster = told.cluster ? told.cluster : 1, k = 512;
+    const uint64_t m = tile ? 2 * rows : rows, n = 2 * cols, tiles = m / rows * 2;
+    const uint64_t tile_bytes =
+        rows * k * ELEMENT / cluster + cols * k / 2 + k / scale_depth * lanes * scales * ELEMENT;
     const sim_counters c = product(KILN_W4A16_SM80_V1, tile, m, n, k);
-    assert_int_equal(c.global_read_bytes, 2 * tile_bytes);
+    assert_int_equal(c.global_read_bytes, tiles * tile_bytes);
     assert_int_equal(c.global_written_bytes, m * n * ELEMENT);
     assert_int_equal(product(KILN_W4A16_SM80_V1, tile, m, n, 2 * k).shared_conflicts, c.shared_conflicts);
 }
 
-/* mma.sync: both halves of a stage have scales. wgmma: a lane has four rows of weights in 256, two in 128. */
+/* mma.sync: both halves of a stage have scales, of 2 or 4 rows of weights. wgmma: a lane has two rows of weights. */
 static void packed_tiles_read_each_factor_once(void **state) {
     (void)state;
     tiles_read_each_factor_once("kiln_gemm_w4a16_mma_64_f16", KILN_W4A16_TILE_64, WARPS * LANES, 4, STAGE);
     tiles_read_each_factor_once("kiln_gemm_w4a16_mma_128_f16", KILN_W4A16_TILE_128, WARPS * LANES, 8, STAGE);
-    tiles_read_each_factor_once("kiln_gemm_w4a16_wgmma_64_f16", KILN_W4A16_TILE_64, WARPS * LANES, 4, GROUP);
-    tiles_read_each_factor_once("kiln_gemm_w4a16_wgmma_128_f16", KILN_W4A16_TILE_128, WARPS * LANES, 4, GROUP);
+    tiles_read_each_factor_once("kiln_gemm_w4a16_wgmma_32_f16", KILN_W4A16_TILE_AUTO, 2 * WARPS * LANES, 2, GROUP);
+    tiles_read_each_factor_once("kiln_gemm_w4a16_wgmma_64_f16", KILN_W4A16_TILE_64, 2 * WARPS * LANES, 2, GROUP);
+    tiles_read_each_factor_once("kiln_gemm_w4a16_wgmma_128_f16", KILN_W4A16_TILE_128, 12 * LANES, 2, GROUP);
     tiles_read_each_factor_once("kiln_gemm_w4a16_wgmma_256_f16", KILN_W4A16_TILE_256, WARPS * LANES, 2, GROUP);
 }
 
