@@ -41,6 +41,6 @@ static kiln_status add_gelu(kiln_stream *stream, const kiln_add_gelu_params *par
     };
     memcpy(&args.bound, &forms[params->approx], sizeof(form));
     kiln_launch_config config;
-    KILN__TRY(kiln__elementwise(name, rows, cols, kiln__part_size_log2(part), wide, &args.shape, &config));
+    KILN__TRY(kiln__elementwise_pairs(name, rows, cols, kiln__part_size_log2(part), wide, &args.shape, &config));
     return launch(stream, part, KERNEL_add_gelu, &config, &args, sizeof args);
 }

@@ -1,18 +1,19 @@
 /* argmax, host side: rows of up to a chunk in one launch, longer rows in two, with partial results in the workspace. */
 #include "kernels/argmax/argmax_args.h"
+#include "kernels/common/held_host.h"
 #include <kiln/ops/sample.h>
 #define KILN_HOST argmax
 #include "kernels/common/operator.h"
 
-enum { CHUNK_LOG2 = 13 }; /* elements */
+/* Rows of more elements than a block holds. */
+enum { CHUNK_LOG2 = 13 };
 
-static uint64_t chunks_of(int64_t cols) {
-    return ((uint64_t)cols + (1u << CHUNK_LOG2) - 1) >> CHUNK_LOG2;
+static bool is_long(int64_t cols) {
+    return cols > 1 << CHUNK_LOG2;
 }
 
-static uint64_t partials_size(int64_t rows, int64_t cols) {
-    uint64_t chunks = chunks_of(cols);
-    return chunks <= 1 ? 0 : (uint64_t)rows * chunks * sizeof(kiln_argmax_best);
+static uint64_t partials_size(int64_t rows, int64_t cols, unsigned size_log2) {
+    return is_long(cols) && rows ? (uint64_t)rows * kiln__chunks(rows, cols, size_log2) * sizeof(kiln_argmax_best) : 0;
 }
 
 static kiln_status check_sizes(const char *name, int64_t rows, int64_t cols) {
@@ -23,16 +24,19 @@ static kiln_status check_sizes(const char *name, int64_t rows, int64_t cols) {
 /* Rows of more than a chunk. */
 static kiln_status launch_long(kiln_stream *stream, const kiln_argmax_params *params, unsigned part,
                                kiln_argmax_args *args, const char *name) {
-    uint64_t needed = partials_size(params->rows, params->cols);
+    int64_t rows = params->rows, cols = params->cols;
+    unsigned size_log2 = kiln__part_size_log2(part);
+    uint64_t needed = partials_size(rows, cols, size_log2);
     KILN__TRY(kiln__workspace_check(name, params->workspace, params->workspace_size, needed));
     kiln_launch_config config;
     args->partials = params->workspace;
-    args->chunks = (uint32_t)chunks_of(params->cols);
+    args->chunks = (uint32_t)kiln__chunks(rows, cols, size_log2);
+    args->shape.tile = 1u << kiln__chunk_log2(rows, cols, size_log2);
     args->phase = KILN_ARGMAX_PARTIAL;
-    KILN__TRY(kiln__grid(name, args->chunks, (uint64_t)params->rows, &config));
+    KILN__TRY(kiln__grid(name, args->chunks, (uint64_t)rows, &config));
     KILN__TRY(launch(stream, part, KERNEL_argmax, &config, args, sizeof *args));
     args->phase = KILN_ARGMAX_FINISH;
-    KILN__TRY(kiln__grid(name, 1, (uint64_t)params->rows, &config));
+    KILN__TRY(kiln__grid(name, 1, (uint64_t)rows, &config));
     return launch(stream, part, KERNEL_argmax, &config, args, sizeof *args);
 }
 
@@ -46,17 +50,16 @@ static kiln_status argmax(kiln_stream *stream, const kiln_argmax_params *params,
     uint32_t wide;
     KILN__TRY(kiln__tensor_check(name, "y", params->y, 1, rows, rows, 2));
     KILN__TRY(kiln__tensors_check(name, &x, 1, rows, cols, size_log2, &wide));
-    unsigned lanes_log2 = kiln__lanes_log2(kiln__vectors(cols, size_log2));
-    if (lanes_log2 > KILN_SUBGROUP_LOG2) lanes_log2 = KILN_BLOCK_LOG2;
+    unsigned lanes_log2 = kiln__held_lanes_log2(rows, kiln__vectors(cols, size_log2));
     kiln_argmax_args args = {
         .y = params->y,
         .x = params->x,
-        .shape = {.rows = rows, .cols = cols, .tile = 1u << CHUNK_LOG2, .lanes_log2 = lanes_log2, .wide = wide},
+        .shape = {.rows = rows, .cols = cols, .tile = (uint32_t)cols, .lanes_log2 = lanes_log2, .wide = wide},
         .x_stride = x.stride,
         .chunks = 1,
         .phase = KILN_ARGMAX_ROWS,
     };
-    if (cols > 1 << CHUNK_LOG2) return launch_long(stream, params, part, &args, name);
+    if (is_long(cols)) return launch_long(stream, params, part, &args, name);
     kiln_launch_config config;
     KILN__TRY(kiln__grid(name, 1, kiln__blocks(rows, lanes_log2), &config));
     return launch(stream, part, KERNEL_argmax, &config, &args, sizeof args);
@@ -65,8 +68,7 @@ static kiln_status argmax(kiln_stream *stream, const kiln_argmax_params *params,
 static kiln_status argmax_workspace_size(kiln_stream *stream, const kiln_argmax_params *params, unsigned part,
                                          const char *name, size_t *out_size) {
     (void)stream;
-    (void)part;
     KILN__TRY(check_sizes(name, params->rows, params->cols));
-    *out_size = partials_size(params->rows, params->cols);
+    *out_size = partials_size(params->rows, params->cols, kiln__part_size_log2(part));
     return KILN_OK;
 }

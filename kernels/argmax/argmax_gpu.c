@@ -1,21 +1,20 @@
 /* argmax: the column of each row's greatest element, the first of equal ones; NaN counts as greater than every number.
  *
- * The threads of a row find its greatest element; those that have it then look up where it stands, in what the caches
- * still hold, and the first column is the result. Carrying a column along with each maximum would take longer than the
- * bytes. Threads compare their results as integer keys (total_order.h), so that the answer does not depend on the order
- * in which they meet. Short rows take 1 to 32 threads each; longer rows take the whole block. Rows of more than a
- * chunk, of which a decoding step has one or a few, take two launches: KILN_ARGMAX_PARTIAL writes the best of each
- * chunk into the workspace, KILN_ARGMAX_FINISH the best of these.
+ * The threads of a row find its greatest element; those that have it then look up where it stands, in the vectors that
+ * they hold, four for each, or in a cache, and the first column is the result. Carrying a column along with each
+ * maximum would take longer than the bytes. Threads compare their results as integer keys (total_order.h), so that the
+ * answer does not depend on the order in which they meet. Short rows take 1 to 32 threads each; longer rows take the
+ * whole block. Rows of more than a chunk, of which a decoding step has one or a few, take two launches:
+ * KILN_ARGMAX_PARTIAL writes the best of each chunk into the workspace, KILN_ARGMAX_FINISH the best of these.
  *
  * Floor: one read of the tensor at memory bandwidth, 4 bytes an element of f32, 2 of 16 bits; docs/kernel-report.md has
  * the instruction counts and the time that they take.
  * Test: build/tests/ops/argmax_test. Bench: build/kiln bench argmax */
 #include "kernels/argmax/argmax_args.h"
 #include "kernels/common/atomic.h"
-#include "kernels/common/reduce.h"
-#include "kernels/common/span.h"
-#include "kernels/common/total_order.h"
-#include "kernels/common/values.h"
+#include "kernels/common/greatest.h"
+#include "kernels/common/held.h"
+#include "kernels/common/row_reduce.h"
 
 #define NOWHERE 0xffffffffu
 
@@ -23,30 +22,21 @@ KILN_INLINE uint32_t greater(uint32_t a, uint32_t b) {
     return a > b ? a : b;
 }
 
-/* The greatest key of the thread's elements; that of -inf if it has none. NaN, which maxima ignore, is looked for in
- * pairs of elements. */
-KILN_INLINE uint32_t greatest_of(kiln_span s, const kiln_element *x) {
-    float max = -KILN_INFINITY, values[KILN_VECTOR];
-    uint32_t nan = 0;
-    KILN_LOOP
-    KILN_FOR_WHOLE(s, vector) {
-        kiln_vector_values(values, kiln_vector_load(x + vector * KILN_VECTOR));
-        KILN_UNROLL
-        for (int i = 0; i < KILN_VECTOR; i++)
-            max = kiln_fast_max(values[i], max);
-        KILN_UNROLL
-        for (int i = 0; i < KILN_VECTOR; i += 2) {
-            bool unordered = (values[i] != values[i]) | (values[i + 1] != values[i + 1]);
-            nan = unordered ? 1 : nan;
-        }
+/* The greatest key of the thread's elements; that of -inf if it has none. */
+KILN_INLINE uint32_t greatest_of(kiln_span s, const kiln_element *x, const kiln_vector *held) {
+    kiln_greatest greatest = kiln_greatest_none();
+    KILN_FOR_HELD(s, vector, k) {
+        if (vector >= s.whole) break;
+        kiln_greatest_take(&greatest, held[k]);
     }
     KILN_LOOP
-    KILN_FOR_REST(s, i) {
-        float value = kiln_element_to_f32(x[i]);
-        max = kiln_fast_max(value, max);
-        nan = value != value ? 1 : nan;
-    }
-    return kiln_order_key(nan ? __builtin_nanf("") : max);
+    KILN_FOR_UNHELD(s, vector)
+    kiln_greatest_take(&greatest, kiln_vector_load(x + vector * KILN_VECTOR));
+    uint32_t key = kiln_greatest_key(greatest);
+    KILN_LOOP
+    KILN_FOR_REST(s, i)
+    key = greater(key, kiln_order_key(kiln_element_to_f32(x[i])));
+    return key;
 }
 
 /* A bound that numbers with smaller keys do not exceed, and numbers with this key do: infinity for NaN's key. 0 stands
@@ -56,17 +46,28 @@ KILN_INLINE float bound_below(uint32_t key) {
                                                      : kiln_order_value(key - (key == kiln_order_key(0.0f) ? 2 : 1));
 }
 
-/* The column of the thread's first element that has the key, which no element exceeds; NOWHERE if none has. */
-KILN_INLINE uint32_t first_with(uint32_t key, kiln_span s, const kiln_element *x) {
-    float below = bound_below(key);
+/* The place in a vector of its first element above a bound; KILN_VECTOR if there is none. */
+KILN_INLINE uint32_t first_above(float below, kiln_vector vector) {
     float values[KILN_VECTOR];
+    uint32_t first = KILN_VECTOR;
+    kiln_vector_values(values, vector);
+    KILN_UNROLL
+    for (uint32_t i = KILN_VECTOR; i-- > 0;)
+        first = values[i] <= below ? first : i;
+    return first;
+}
+
+/* The column of the thread's first element that has the key, which no element exceeds; NOWHERE if none has. */
+KILN_INLINE uint32_t first_with(uint32_t key, kiln_span s, const kiln_element *x, const kiln_vector *held) {
+    float below = bound_below(key);
+    KILN_FOR_HELD(s, vector, k) {
+        if (vector >= s.whole) break;
+        uint32_t first = first_above(below, held[k]);
+        if (first < KILN_VECTOR) return (uint32_t)s.start + vector * KILN_VECTOR + first;
+    }
     KILN_LOOP
-    KILN_FOR_WHOLE(s, vector) {
-        kiln_vector_values(values, kiln_vector_load(x + vector * KILN_VECTOR));
-        uint32_t first = KILN_VECTOR;
-        KILN_UNROLL
-        for (uint32_t i = KILN_VECTOR; i-- > 0;)
-            first = values[i] <= below ? first : i;
+    KILN_FOR_UNHELD(s, vector) {
+        uint32_t first = first_above(below, kiln_vector_load(x + vector * KILN_VECTOR));
         if (first < KILN_VECTOR) return (uint32_t)s.start + vector * KILN_VECTOR + first;
     }
     KILN_LOOP
@@ -92,24 +93,21 @@ KILN_INLINE uint32_t first_partial_with(uint32_t key, const kiln_argmax_best *pa
     return NOWHERE;
 }
 
-/* The greatest key among the threads that share a row. exchange is shared memory for KILN_SUBGROUPS keys. */
-KILN_INLINE uint32_t reduce(uint32_t key, uint32_t lanes_log2, uint32_t *exchange) {
-    if (lanes_log2 <= KILN_SUBGROUP_LOG2) {
-        KILN_LOOP
-        for (uint32_t mask = 1; mask < 1u << lanes_log2; mask *= 2)
-            key = greater(key, kiln_bits(kiln_shuffle_xor(kiln_float(key), mask)));
-        return key;
-    }
+/* The greatest key among 1 << lanes_log2 threads of a subgroup. */
+KILN_INLINE uint32_t greatest_of_subgroup(uint32_t key, uint32_t lanes_log2) {
     KILN_UNROLL
-    for (uint32_t mask = 1; mask < KILN_SUBGROUP; mask *= 2)
-        key = greater(key, kiln_bits(kiln_shuffle_xor(kiln_float(key), mask)));
+    for (uint32_t i = 0; i < KILN_SUBGROUP_LOG2; i++)
+        if (i < lanes_log2) key = greater(key, kiln_bits(kiln_shuffle_xor(kiln_float(key), 1u << i)));
+    return key;
+}
 
+/* The greatest key among the threads that share a row. exchange is shared memory. */
+KILN_INLINE uint32_t greatest_of_row(uint32_t key, uint32_t lanes_log2, uint32_t exchange[KILN_SUBGROUPS]) {
+    key = greatest_of_subgroup(key, lanes_log2);
     if (kiln_thread() % KILN_SUBGROUP == 0) exchange[kiln_thread() / KILN_SUBGROUP] = key;
     kiln_barrier();
-    KILN_UNROLL
-    for (int i = 0; i < KILN_SUBGROUPS; i++)
-        key = greater(key, exchange[i]);
-    return key;
+    if (lanes_log2 <= KILN_SUBGROUP_LOG2) return key;
+    return greatest_of_subgroup(exchange[kiln_row_subgroup(lanes_log2)], kiln_row_subgroups_log2(lanes_log2));
 }
 
 KILN_ENTRY(argmax, kiln_argmax_args) {
@@ -125,11 +123,12 @@ KILN_ENTRY(argmax, kiln_argmax_args) {
 
     /* Rows beyond the last take part with no elements: a reduction needs all threads. */
     firsts[kiln_thread()] = NOWHERE;
-    uint32_t key = finish ? greatest_of_partials(partials, args.chunks) : greatest_of(s, x);
-    uint32_t greatest = reduce(key, lanes_log2, exchange);
-    kiln_barrier();
+    kiln_vector held[KILN_HELD];
+    if (!finish) kiln_hold(held, s, x);
+    uint32_t key = finish ? greatest_of_partials(partials, args.chunks) : greatest_of(s, x, held);
+    uint32_t greatest = greatest_of_row(key, lanes_log2, exchange);
     if (key == greatest)
-        kiln_shared_min(first, finish ? first_partial_with(key, partials, args.chunks) : first_with(key, s, x));
+        kiln_shared_min(first, finish ? first_partial_with(key, partials, args.chunks) : first_with(key, s, x, held));
     kiln_barrier();
 
     if ((kiln_thread() & (s.lanes - 1)) != 0 || s.row >= (uint64_t)args.shape.rows) return;

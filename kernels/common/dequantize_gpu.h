@@ -13,26 +13,42 @@ typedef struct kiln_dequantize_codes {
     uint32_t words[KILN_QUADS];
 } __attribute__((aligned(KILN_VECTOR))) kiln_dequantize_codes;
 
+/* Which of a row's scales is an element's. */
+KILN_INLINE uint64_t kiln_dequantize_group(const kiln_dequantize_args *args, uint64_t col) {
+    return args->grouped ? col >> KILN_DEQUANTIZE_GROUP_LOG2 : 0;
+}
+
+enum { KILN_DEQUANTIZE_AHEAD = 2 }; /* vectors whose codes and scales a thread has in flight */
+
 KILN_INLINE void kiln_dequantize(const kiln_dequantize_args *args) {
     kiln_span s = kiln_span_of(&args->shape);
     if (!s.count) return;
     const float *scales = args->scales + (s.row >> args->rows_log2) * (uint64_t)args->scale_cols;
     const uint8_t *codes = args->codes + s.row * (uint64_t)args->codes_stride + s.start;
     kiln_element *y = kiln_span_in(s, args->y, args->y_stride);
-    float scale = *scales;
     KILN_LOOP
-    KILN_FOR_WHOLE(s, vector) {
-        kiln_dequantize_codes held = *(const kiln_dequantize_codes *)(codes + vector * KILN_VECTOR);
-        float values[KILN_VECTOR];
-        if (args->grouped) scale = scales[(s.start + vector * KILN_VECTOR) >> KILN_DEQUANTIZE_GROUP_LOG2];
+    for (uint32_t begin = s.first; begin < s.whole; begin += KILN_DEQUANTIZE_AHEAD * s.lanes) {
+        kiln_dequantize_codes held[KILN_DEQUANTIZE_AHEAD];
+        float factors[KILN_DEQUANTIZE_AHEAD];
         KILN_UNROLL
-        for (int i = 0; i < KILN_VECTOR; i++)
-            values[i] = kiln_product(KILN_DEQUANTIZE_VALUE(held.words[i / 4] >> i % 4 * 8), scale);
-        kiln_vector_store(y + vector * KILN_VECTOR, kiln_vector_of(values));
+        for (uint32_t k = 0, vector = begin; k < KILN_DEQUANTIZE_AHEAD; k++, vector += s.lanes)
+            if (vector < s.whole) {
+                held[k] = *(const kiln_dequantize_codes *)(codes + vector * KILN_VECTOR);
+                factors[k] = scales[kiln_dequantize_group(args, s.start + vector * KILN_VECTOR)];
+            }
+        KILN_UNROLL
+        for (uint32_t k = 0, vector = begin; k < KILN_DEQUANTIZE_AHEAD; k++, vector += s.lanes) {
+            if (vector >= s.whole) break;
+            float values[KILN_VECTOR];
+            KILN_UNROLL
+            for (int i = 0; i < KILN_VECTOR; i++)
+                values[i] = kiln_product(KILN_DEQUANTIZE_VALUE(held[k].words[i / 4] >> i % 4 * 8), factors[k]);
+            kiln_vector_store(y + vector * KILN_VECTOR, kiln_vector_of(values));
+        }
     }
     KILN_LOOP
     KILN_FOR_REST(s, i) {
-        if (args->grouped) scale = scales[(s.start + i) >> KILN_DEQUANTIZE_GROUP_LOG2];
+        float scale = scales[kiln_dequantize_group(args, s.start + i)];
         y[i] = kiln_element_from_f32(kiln_product(KILN_DEQUANTIZE_VALUE(codes[i]), scale));
     }
 }

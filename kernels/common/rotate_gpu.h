@@ -87,45 +87,10 @@ KILN_INLINE void kiln_turn_vectors(const kiln_pairs *pairs, const kiln_place *pl
     kiln_vector_store(y + second, vb);
 }
 
-/* The table's numbers of a vector's pairs. */
-KILN_INLINE void kiln_table_values(float *values, const kiln_pairs *pairs, const void *table, uint32_t pair) {
-    if (pairs->source == KILN_TURN_BY_TABLE) {
-        kiln_vector_values(values, kiln_vector_load((const kiln_element *)table + pair));
-        return;
-    }
-    KILN_UNROLL
-    for (int quad = 0; quad < KILN_QUADS; quad++) {
-        kiln_vector four = kiln_vector_load((const kiln_element *)((const float *)table + pair + 4 * quad));
-        KILN_UNROLL
-        for (int i = 0; i < 4; i++)
-            values[4 * quad + i] = kiln_float(four.words[i]);
-    }
-}
-
-/* kiln_turn_vectors for pairs of two halves whose directions are in an aligned table: whole vectors of those, too. */
-KILN_INLINE void kiln_turn_vectors_by_table(const kiln_pairs *pairs, kiln_element *y, const kiln_element *x,
-                                            uint32_t first, uint32_t second) {
-    float a[KILN_VECTOR], b[KILN_VECTOR], cosines[KILN_VECTOR], sines[KILN_VECTOR];
-    kiln_vector va = kiln_vector_load(x + first), vb = kiln_vector_load(x + second);
-    kiln_table_values(cosines, pairs, pairs->cosines, first);
-    kiln_table_values(sines, pairs, pairs->sines, first);
-    kiln_vector_values(a, va);
-    kiln_vector_values(b, vb);
-    KILN_UNROLL
-    for (int i = 0; i < KILN_VECTOR; i++) {
-        const kiln_direction d = {cosines[i] * pairs->scale, sines[i] * pairs->scale};
-        kiln_turn(&a[i], &b[i], d);
-    }
-    kiln_vector_store(y + first, kiln_vector_of(a));
-    kiln_vector_store(y + second, kiln_vector_of(b));
-}
-
 /* A thread's share of a head: the thread is number lane of lanes. */
 KILN_INLINE void kiln_turn_head(const kiln_pairs *pairs, const kiln_place *place, kiln_element *y,
                                 const kiln_element *x, uint32_t lane, uint32_t lanes) {
     if (pairs->wide & KILN_ROTATE_WIDE_HEADS) {
-        bool by_table = pairs->wide & KILN_ROTATE_WIDE_TABLES && pairs->step != 1 &&
-                        (pairs->source == KILN_TURN_BY_TABLE || pairs->source == KILN_TURN_BY_TABLE_F32);
         KILN_LOOP
         for (uint32_t begin = 0; begin + lane * KILN_VECTOR < pairs->count; begin += lanes * KILN_VECTOR) {
             uint32_t first = begin + lane * KILN_VECTOR, second = first + pairs->step;
@@ -134,10 +99,7 @@ KILN_INLINE void kiln_turn_head(const kiln_pairs *pairs, const kiln_place *place
                 first += begin;
                 second = first + (rest < round ? rest : round);
             }
-            if (by_table)
-                kiln_turn_vectors_by_table(pairs, y, x, first, second);
-            else
-                kiln_turn_vectors(pairs, place, y, x, first, second);
+            kiln_turn_vectors(pairs, place, y, x, first, second);
         }
         return;
     }

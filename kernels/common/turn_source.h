@@ -11,8 +11,9 @@ typedef enum kiln_turn_source {
 
 /* What of a call is 16-byte aligned, as bits. */
 typedef enum kiln_rotate_wide {
-    KILN_ROTATE_WIDE_HEADS = 1, /* heads and their halves */
-    KILN_ROTATE_WIDE_TABLES = 2 /* rows of cosines and sines */
+    KILN_ROTATE_WIDE_HEADS = 1,  /* heads and their halves */
+    KILN_ROTATE_WIDE_TABLES = 2, /* rows of cosines and sines */
+    KILN_ROTATE_BY_TABLE = 4     /* rope: both, with pairs of two halves, of which each thread has at most a vector */
 } kiln_rotate_wide;
 
 #endif

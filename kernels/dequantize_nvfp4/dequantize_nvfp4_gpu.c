@@ -21,6 +21,8 @@ typedef uint16_t codes_of_vector;
 typedef uint32_t codes_of_vector;
 #endif
 
+enum { AHEAD = 2 }; /* vectors whose codes and scales a thread has in flight */
+
 KILN_INLINE float scale_of(const kiln_dequantize_nvfp4_args *args, uint64_t row, uint64_t col) {
     uint64_t cols = (uint64_t)args->scale_cols, block = col / KILN_NVFP4_BLOCK;
     return kiln_e4m3_number(args->scales[args->swizzled ? kiln_nvfp4_swizzled(row, block, cols) : row * cols + block]);
@@ -33,13 +35,23 @@ KILN_ENTRY(dequantize_nvfp4, kiln_dequantize_nvfp4_args) {
     kiln_element *y = kiln_span_in(s, args.y, args.y_stride);
     float global_scale = args.global_scale[args.each ? s.row : 0];
     KILN_LOOP
-    KILN_FOR_WHOLE(s, vector) {
-        codes_of_vector held = *(const codes_of_vector *)(codes + vector * KILN_VECTOR / 2);
-        float scale = scale_of(&args, s.row, s.start + vector * KILN_VECTOR), values[KILN_VECTOR];
+    for (uint32_t begin = s.first; begin < s.whole; begin += AHEAD * s.lanes) {
+        codes_of_vector held[AHEAD];
+        float scales[AHEAD], values[KILN_VECTOR];
         KILN_UNROLL
-        for (int i = 0; i < KILN_VECTOR; i++)
-            values[i] = kiln_product(kiln_e2m1_number((uint32_t)held >> 4 * i) * scale, global_scale);
-        kiln_vector_store(y + vector * KILN_VECTOR, kiln_vector_of(values));
+        for (uint32_t k = 0, vector = begin; k < AHEAD; k++, vector += s.lanes)
+            if (vector < s.whole) {
+                held[k] = *(const codes_of_vector *)(codes + vector * KILN_VECTOR / 2);
+                scales[k] = scale_of(&args, s.row, s.start + vector * KILN_VECTOR);
+            }
+        KILN_UNROLL
+        for (uint32_t k = 0, vector = begin; k < AHEAD; k++, vector += s.lanes) {
+            if (vector >= s.whole) break;
+            KILN_UNROLL
+            for (int i = 0; i < KILN_VECTOR; i++)
+                values[i] = kiln_product(kiln_e2m1_number((uint32_t)held[k] >> 4 * i) * scales[k], global_scale);
+            kiln_vector_store(y + vector * KILN_VECTOR, kiln_vector_of(values));
+        }
     }
     KILN_LOOP
     KILN_FOR_REST(s, i) {

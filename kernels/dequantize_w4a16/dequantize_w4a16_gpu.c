@@ -17,6 +17,8 @@ typedef uint16_t codes_of_vector;
 typedef uint32_t codes_of_vector;
 #endif
 
+enum { AHEAD = 2 }; /* vectors whose integers and scales a thread has in flight */
+
 typedef struct group {
     float scale, zero;
 } group;
@@ -39,14 +41,24 @@ KILN_ENTRY(dequantize_w4a16, kiln_dequantize_w4a16_args) {
     const uint8_t *codes = args.weights + s.row * ((uint64_t)args.shape.cols / 2) + s.start / 2;
     kiln_element *y = kiln_span_in(s, args.y, args.y_stride);
     KILN_LOOP
-    KILN_FOR_WHOLE(s, vector) {
-        uint32_t held = *(const codes_of_vector *)(codes + vector * KILN_VECTOR / 2);
-        group g = group_of(&args, s.row, s.start + vector * KILN_VECTOR);
-        float values[KILN_VECTOR];
+    for (uint32_t begin = s.first; begin < s.whole; begin += AHEAD * s.lanes) {
+        codes_of_vector held[AHEAD];
+        group groups[AHEAD];
         KILN_UNROLL
-        for (int i = 0; i < KILN_VECTOR; i++)
-            values[i] = weight_of(held >> 4 * i, g);
-        kiln_vector_store(y + vector * KILN_VECTOR, kiln_vector_of(values));
+        for (uint32_t k = 0, vector = begin; k < AHEAD; k++, vector += s.lanes)
+            if (vector < s.whole) {
+                held[k] = *(const codes_of_vector *)(codes + vector * KILN_VECTOR / 2);
+                groups[k] = group_of(&args, s.row, s.start + vector * KILN_VECTOR);
+            }
+        KILN_UNROLL
+        for (uint32_t k = 0, vector = begin; k < AHEAD; k++, vector += s.lanes) {
+            if (vector >= s.whole) break;
+            float values[KILN_VECTOR];
+            KILN_UNROLL
+            for (int i = 0; i < KILN_VECTOR; i++)
+                values[i] = weight_of((uint32_t)held[k] >> 4 * i, groups[k]);
+            kiln_vector_store(y + vector * KILN_VECTOR, kiln_vector_of(values));
+        }
     }
     KILN_LOOP
     KILN_FOR_REST(s, i)

@@ -24,7 +24,7 @@ KILN__HOST_SIDE kiln_status launch_e4m3(kiln_stream *stream, const kiln_module *
     KILN__REQUIRE(!__builtin_mul_overflow(tokens, (int64_t)args->heads, &rows), "%s: tokens is %lld: is too large",
                   name, (long long)tokens);
     kiln_launch_config config;
-    KILN__TRY(kiln__elementwise(name, rows, cols, size_log2, wide, &args->shape, &config));
+    KILN__TRY(kiln__elementwise_pairs(name, rows, cols, size_log2, wide, &args->shape, &config));
     return kiln__operator_launch(stream, &module->kernels[KERNEL_kv_store_e4m3], &config, args, sizeof *args);
 }
 
@@ -90,7 +90,7 @@ KILN__HOST_SIDE kiln_status kv_store(kiln_stream *stream, const kiln_kv_store_pa
                     kiln__rows_wide((uintptr_t)args.key | (uintptr_t)args.value, tokens,
                                     args.key_stride | args.value_stride, size_log2);
     kiln_launch_config config;
-    KILN__TRY(kiln__elementwise(name, tokens, cols, size_log2, wide, &args.shape, &config));
+    KILN__TRY(kiln__elementwise_pairs(name, tokens, cols, size_log2, wide, &args.shape, &config));
     return kiln__operator_launch(stream, &module->kernels[KERNEL_kv_store], &config, &args, sizeof args);
 }
 

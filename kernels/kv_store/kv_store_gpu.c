@@ -4,33 +4,61 @@
  * A block copies a tile of several tokens, as in add_gelu: 1 to 256 threads share a token, each with up to four vectors
  * of 16 bytes. Without 16-byte alignment, and at a row's end, consecutive threads take consecutive elements. A slot
  * outside the cache is skipped: padding tokens have -1. Where elements become codes, a row is one head with its scale.
+ * A thread reads vectors of both tensors, and the slot, before it stores any of them.
  *
  * Floor: one read and one write of both tensors at memory bandwidth, of a byte per element where they become codes.
- * Codes are made in software; docs/kernel-report.md has the instruction counts. Test: build/tests/ops/kv_store_test.
- * Bench: build/kiln bench kv_store */
+ * docs/kernel-report.md has the instruction counts and the time that they take.
+ * Test: build/tests/ops/kv_store_test. Bench: build/kiln bench kv_store */
 #include "kernels/common/span.h"
 
+#include "kernels/common/code_words.h"
+#include "kernels/common/encode_gpu.h"
 #include "kernels/common/index.h"
+#include "kernels/common/values.h"
 #include "kernels/kv_store/store_scale.h"
 
-KILN_INLINE void copy(kiln_span s, kiln_element *target, const kiln_element *source) {
-    KILN_LOOP
-    KILN_FOR_WHOLE(s, vector)
-    kiln_vector_store(target + vector * KILN_VECTOR, kiln_vector_load(source + vector * KILN_VECTOR));
-    KILN_LOOP
-    KILN_FOR_REST(s, i)
-    target[i] = source[i];
+enum { AHEAD = 2 }; /* vectors of each tensor that a thread has in flight */
+
+/* What a thread has of keys and values. */
+typedef struct taken {
+    kiln_vector keys[AHEAD], values[AHEAD];
+} taken;
+
+KILN_INLINE void take(taken *t, kiln_span s, uint32_t begin, const kiln_element *key, const kiln_element *value) {
+    KILN_UNROLL
+    for (uint32_t k = 0, vector = begin; k < AHEAD; k++, vector += s.lanes)
+        if (vector < s.whole) {
+            t->keys[k] = kiln_vector_load(key + vector * KILN_VECTOR);
+            t->values[k] = kiln_vector_load(value + vector * KILN_VECTOR);
+        }
 }
 
 KILN_ENTRY(kv_store, kiln_kv_store_args) {
     kiln_span s = kiln_span_of(&args.shape);
     if (!s.count) return;
+    const kiln_element *key = kiln_span_of_input(s, args.key, args.key_stride);
+    const kiln_element *value = kiln_span_of_input(s, args.value, args.value_stride);
+    taken t;
+    take(&t, s, s.first, key, value);
     uint64_t slot = kiln_index(args.slot_mapping, args.slots_64, s.row);
     if (slot >= (uint64_t)args.capacity) return;
     kiln_element *keys = (kiln_element *)args.key_cache + slot * (uint64_t)args.key_cache_stride + s.start;
     kiln_element *values = (kiln_element *)args.value_cache + slot * (uint64_t)args.value_cache_stride + s.start;
-    copy(s, keys, kiln_span_of_input(s, args.key, args.key_stride));
-    copy(s, values, kiln_span_of_input(s, args.value, args.value_stride));
+    KILN_LOOP
+    for (uint32_t begin = s.first; begin < s.whole; begin += AHEAD * s.lanes) {
+        if (begin != s.first) take(&t, s, begin, key, value);
+        KILN_UNROLL
+        for (uint32_t k = 0, vector = begin; k < AHEAD; k++, vector += s.lanes)
+            if (vector < s.whole) {
+                kiln_vector_store(keys + vector * KILN_VECTOR, t.keys[k]);
+                kiln_vector_store(values + vector * KILN_VECTOR, t.values[k]);
+            }
+    }
+    KILN_LOOP
+    KILN_FOR_REST(s, i) {
+        keys[i] = key[i];
+        values[i] = value[i];
+    }
 }
 
 /* As many codes as a vector has elements. */
@@ -38,25 +66,24 @@ typedef struct codes {
     uint32_t words[KILN_QUADS];
 } __attribute__((aligned(KILN_VECTOR))) codes;
 
-KILN_INLINE void encode(kiln_span s, uint8_t *target, const kiln_element *source, float factor) {
-    KILN_LOOP
-    KILN_FOR_WHOLE(s, vector) {
-        kiln_vector elements = kiln_vector_load(source + vector * KILN_VECTOR);
-        codes result;
-        KILN_UNROLL
-        for (int quad = 0; quad < KILN_QUADS; quad++) {
-            float values[4];
-            kiln_quad_take(&elements, values);
-            result.words[quad] = 0;
-            KILN_UNROLL
-            for (int i = 0; i < 4; i++)
-                result.words[quad] |= (uint32_t)kiln_e4m3_of(values[i] * factor) << 8 * i;
-        }
-        *(codes *)(target + vector * KILN_VECTOR) = result;
-    }
-    KILN_LOOP
-    KILN_FOR_REST(s, i)
-    target[i] = kiln_e4m3_of(kiln_element_to_f32(source[i]) * factor);
+KILN_INLINE codes codes_of(kiln_vector elements, float factor) {
+    float products[8] = {0.0f};
+    codes result;
+    kiln_vector_values(products, elements);
+    KILN_UNROLL
+    for (int i = 0; i < KILN_VECTOR; i++)
+        products[i] *= factor;
+#if KILN_E4M3_INSTRUCTION
+    KILN_UNROLL
+    for (int quad = 0; quad < KILN_QUADS; quad++)
+        result.words[quad] = kiln_e4m3_word(products + 4 * quad);
+#else
+    kiln_eight_bytes bytes = kiln_e4m3_eight(products, KILN_E4M3_GREATEST);
+    KILN_UNROLL
+    for (int quad = 0; quad < KILN_QUADS; quad++)
+        result.words[quad] = bytes.words[quad];
+#endif
+    return result;
 }
 
 KILN_ENTRY(kv_store_e4m3, kiln_kv_store_args) {
@@ -67,15 +94,29 @@ KILN_ENTRY(kv_store_e4m3, kiln_kv_store_args) {
         token = s.row / args.heads;
         head = s.row % args.heads;
     }
+    uint64_t col = head * (uint64_t)args.shape.cols + s.start;
+    const kiln_element *key = (const kiln_element *)args.key + token * (uint64_t)args.key_stride + col;
+    const kiln_element *value = (const kiln_element *)args.value + token * (uint64_t)args.value_stride + col;
+    taken t;
+    take(&t, s, s.first, key, value);
     uint64_t slot = kiln_index(args.slot_mapping, args.slots_64, token);
     if (slot >= (uint64_t)args.capacity) return;
-    uint64_t col = head * (uint64_t)args.shape.cols + s.start;
+    uint8_t *keys = (uint8_t *)args.key_cache + slot * (uint64_t)args.key_cache_stride + col;
+    uint8_t *values = (uint8_t *)args.value_cache + slot * (uint64_t)args.value_cache_stride + col;
+    float key_factor = kiln_store_factor(args.k_scale, head), value_factor = kiln_store_factor(args.v_scale, head);
     KILN_LOOP
-    for (uint32_t i = 0; i < 2; i++) {
-        uint64_t from = token * (uint64_t)(i ? args.value_stride : args.key_stride) + col;
-        uint64_t to = slot * (uint64_t)(i ? args.value_cache_stride : args.key_cache_stride) + col;
-        encode(s, (uint8_t *)(i ? args.value_cache : args.key_cache) + to,
-               (const kiln_element *)(i ? args.value : args.key) + from,
-               kiln_store_factor(i ? args.v_scale : args.k_scale, head));
+    for (uint32_t begin = s.first; begin < s.whole; begin += AHEAD * s.lanes) {
+        if (begin != s.first) take(&t, s, begin, key, value);
+        KILN_UNROLL
+        for (uint32_t k = 0, vector = begin; k < AHEAD; k++, vector += s.lanes)
+            if (vector < s.whole) {
+                *(codes *)(keys + vector * KILN_VECTOR) = codes_of(t.keys[k], key_factor);
+                *(codes *)(values + vector * KILN_VECTOR) = codes_of(t.values[k], value_factor);
+            }
+    }
+    KILN_LOOP
+    KILN_FOR_REST(s, i) {
+        keys[i] = kiln_e4m3_of(kiln_element_to_f32(key[i]) * key_factor);
+        values[i] = kiln_e4m3_of(kiln_element_to_f32(value[i]) * value_factor);
     }
 }

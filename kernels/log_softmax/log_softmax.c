@@ -1,18 +1,13 @@
-/* log_softmax, host side: rows of up to a chunk in one launch, longer rows in two, with partial results in the
- * workspace. */
+/* log_softmax, host side: short rows in one launch, long rows in two, with partial results in the workspace. */
+#include "kernels/common/held_host.h"
 #include "kernels/log_softmax/log_softmax_args.h"
 #include <kiln/ops/softmax.h>
 #define KILN_HOST log_softmax
 #include "kernels/common/operator.h"
 
-static uint64_t chunks_of(int64_t cols, unsigned size_log2) {
-    unsigned chunk_log2 = KILN_LOG_SOFTMAX_CHUNK_BYTES_LOG2 - size_log2;
-    return ((uint64_t)cols + (1u << chunk_log2) - 1) >> chunk_log2;
-}
-
 static uint64_t partials_size(int64_t rows, int64_t cols, unsigned size_log2) {
-    uint64_t chunks = chunks_of(cols, size_log2);
-    return chunks <= 1 ? 0 : (uint64_t)rows * chunks * sizeof(kiln_log_softmax_partial);
+    if (!rows || !kiln__is_long(cols, size_log2)) return 0;
+    return (uint64_t)rows * kiln__chunks(rows, cols, size_log2) * sizeof(kiln_log_softmax_partial);
 }
 
 static kiln_status check_sizes(const char *name, const kiln_log_softmax_params *params) {
@@ -20,18 +15,22 @@ static kiln_status check_sizes(const char *name, const kiln_log_softmax_params *
     return kiln__size_check(name, "cols", params->cols, INT32_MAX);
 }
 
-/* Rows of more than a chunk. If y is not wanted, one block for each row finishes it. */
+/* Long rows. If y is not wanted, one block for each row finishes it. */
 static kiln_status launch_long(kiln_stream *stream, const kiln_log_softmax_params *params, unsigned part,
                                kiln_log_softmax_args *args, const char *name) {
-    uint64_t needed = partials_size(params->rows, params->cols, kiln__part_size_log2(part));
+    int64_t rows = params->rows, cols = params->cols;
+    unsigned size_log2 = kiln__part_size_log2(part);
+    uint64_t needed = partials_size(rows, cols, size_log2);
     KILN__TRY(kiln__workspace_check(name, params->workspace, params->workspace_size, needed));
     kiln_launch_config config;
+    KILN__TRY(kiln__grid(name, kiln__chunks(rows, cols, size_log2), (uint64_t)rows, &config));
     args->partials = params->workspace;
+    args->chunks = config.grid[0];
+    args->shape.tile = 1u << kiln__chunk_log2(rows, cols, size_log2);
     args->phase = KILN_LOG_SOFTMAX_PARTIAL;
-    KILN__TRY(kiln__grid(name, args->chunks, (uint64_t)params->rows, &config));
     KILN__TRY(launch(stream, part, KERNEL_log_softmax, &config, args, sizeof *args));
     args->phase = KILN_LOG_SOFTMAX_FINISH;
-    KILN__TRY(kiln__grid(name, params->y ? args->chunks : 1, (uint64_t)params->rows, &config));
+    if (!params->y) config.grid[0] = 1;
     return launch(stream, part, KERNEL_log_softmax, &config, args, sizeof *args);
 }
 
@@ -48,22 +47,18 @@ static kiln_status log_softmax(kiln_stream *stream, const kiln_log_softmax_param
     KILN__TRY(kiln__tensors_check(name, tensors, params->y ? 2 : 1, rows, cols, size_log2, &wide));
     KILN__TRY(kiln__tensor_in_place_check(name, &tensors[1], &tensors[0]));
     KILN__TRY(kiln__tensor_check(name, "lse", params->lse, 1, rows, rows, 2));
-    unsigned lanes_log2 = kiln__lanes_log2(kiln__vectors(cols, size_log2));
-    if (lanes_log2 > KILN_SUBGROUP_LOG2) lanes_log2 = KILN_BLOCK_LOG2;
+    unsigned lanes_log2 = kiln__held_lanes_log2(rows, kiln__vectors(cols, size_log2));
     kiln_log_softmax_args args = {
         .y = params->y,
         .lse = params->lse,
         .x = params->x,
-        .shape = {.rows = rows,
-                  .cols = cols,
-                  .tile = 1u << (KILN_LOG_SOFTMAX_CHUNK_BYTES_LOG2 - size_log2),
-                  .lanes_log2 = lanes_log2,
-                  .wide = wide},
+        .shape = {.rows = rows, .cols = cols, .tile = (uint32_t)cols, .lanes_log2 = lanes_log2, .wide = wide},
         .y_stride = tensors[1].stride,
         .x_stride = tensors[0].stride,
-        .chunks = (uint32_t)chunks_of(cols, size_log2),
+        .chunks = 1,
+        .phase = KILN_LOG_SOFTMAX_ROWS,
     };
-    if (args.chunks > 1) return launch_long(stream, params, part, &args, name);
+    if (kiln__is_long(cols, size_log2)) return launch_long(stream, params, part, &args, name);
     kiln_launch_config config;
     KILN__TRY(kiln__grid(name, 1, kiln__blocks(rows, lanes_log2), &config));
     return launch(stream, part, KERNEL_log_softmax, &config, &args, sizeof args);

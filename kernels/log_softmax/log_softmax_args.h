@@ -4,9 +4,8 @@
 
 #include "kernels/common/geometry.h"
 
-enum { KILN_LOG_SOFTMAX_CHUNK_BYTES_LOG2 = 15 /* of a row, per block */ };
-
-/* The sum of exp(x - origin) of one chunk of a row; the origin is its maximum where that is finite, else 0. */
+/* The sum of exp(x - origin) of one chunk of a row; the origin is its maximum where that is finite, else 0. Devices
+ * keep the maximum in its place. */
 typedef struct kiln_log_softmax_partial {
     float origin;
     float sum;
@@ -25,7 +24,7 @@ typedef struct kiln_log_softmax_args {
     float *lse;
     const void *x;
     kiln_log_softmax_partial *partials; /* [rows, chunks]; NULL if rows are short */
-    kiln_shape shape;                   /* rows of up to a tile, which is a chunk, are short */
+    kiln_shape shape;                   /* its tile is a chunk of a long row, or a short row */
     int64_t y_stride;
     int64_t x_stride;
     uint32_t chunks; /* of a row */

@@ -1,4 +1,5 @@
 /* rmsnorm, host side. */
+#include "kernels/common/held_host.h"
 #include "kernels/common/rms.h"
 #include "kernels/rmsnorm/rmsnorm_args.h"
 #include <kiln/ops/norm.h>
@@ -28,7 +29,11 @@ static kiln_status rmsnorm(kiln_stream *stream, const kiln_rmsnorm_params *param
         .mean = 1.0f / (float)cols,
         .eps = eps,
     };
+    unsigned lanes_log2 = kiln__held_lanes_log2(rows, kiln__vectors(cols, kiln__part_size_log2(part)));
+    args.shape =
+        (kiln_shape){.rows = rows, .cols = cols, .tile = (uint32_t)cols, .lanes_log2 = lanes_log2, .wide = wide};
     kiln_launch_config config;
-    KILN__TRY(kiln__rms_rows(name, rows, cols, kiln__part_size_log2(part), wide, &args.shape, &config));
+    KILN__TRY(kiln__size_check(name, "cols", cols, UINT32_MAX - KILN_BLOCK * KILN_VECTOR_BYTES));
+    KILN__TRY(kiln__grid(name, 1, kiln__blocks(rows, lanes_log2), &config));
     return launch(stream, part, KERNEL_rmsnorm, &config, &args, sizeof args);
 }

@@ -31,6 +31,17 @@ static uint32_t tables_wide(const kiln_rope_params *params, unsigned size_log2, 
     return wide ? KILN_ROTATE_WIDE_TABLES : 0;
 }
 
+/* How many heads of a token a block begins with at once, as a logarithm: half of them, unless that would leave most of
+ * a device idle, since a thread that has two waits for their memory once. */
+static unsigned slots_log2_of(int64_t tokens, int64_t heads, unsigned lanes_log2) {
+    enum { BLOCKS_LOG2 = 8 };
+    const bool many = (uint64_t)tokens >= 1ull << 32 ||
+                      (uint64_t)tokens * (uint64_t)heads >> (KILN_BLOCK_LOG2 - lanes_log2) >= 1u << BLOCKS_LOG2;
+    const uint64_t wanted = many ? ((uint64_t)heads + KILN_ROPE_HEADS - 1) / KILN_ROPE_HEADS : (uint64_t)heads;
+    const unsigned log2 = wanted <= 1 ? 0 : 64 - (unsigned)__builtin_clzll(wanted - 1);
+    return log2 < KILN_BLOCK_LOG2 - lanes_log2 ? log2 : KILN_BLOCK_LOG2 - lanes_log2;
+}
+
 KILN__HOST_SIDE kiln_status rope(kiln_stream *stream, const kiln_rope_params *params, size_t params_size, unsigned part,
                                  const char *name) {
     kiln_rope_params copy;
@@ -66,6 +77,13 @@ KILN__HOST_SIDE kiln_status rope(kiln_stream *stream, const kiln_rope_params *pa
     const kiln_module *module;
     KILN__TRY(kiln__operator_require(stream, KILN__OPERATOR_rope, part, &kiln__bundle_rope, &module));
     unsigned lanes_log2 = kiln__rotate_lanes_log2(pairs, size_log2);
+    unsigned slots_log2 = slots_log2_of(tokens, heads, lanes_log2);
+    uint32_t wide = kiln__rotated_wide(&y, &x, tokens, heads, pairs, size_log2) |
+                    tables_wide(params, is_f32 ? 2 : size_log2, table_stride);
+    bool one_vector = kiln__vectors(pairs, size_log2) <= 1ull << lanes_log2;
+    if (wide == (KILN_ROTATE_WIDE_HEADS | KILN_ROTATE_WIDE_TABLES) && !params->frequencies && one_vector &&
+        params->layout == KILN_ROPE_HALF)
+        wide |= KILN_ROTATE_BY_TABLE;
     const kiln_rope_args args = {
         .y = params->y,
         .x = params->x,
@@ -84,16 +102,18 @@ KILN__HOST_SIDE kiln_status rope(kiln_stream *stream, const kiln_rope_params *pa
         .pairs = (uint32_t)pairs,
         .lanes_log2 = lanes_log2,
         .step = params->layout == KILN_ROPE_HALF ? (uint32_t)pairs : 1,
-        .wide = kiln__rotated_wide(&y, &x, tokens, heads, pairs, size_log2) |
-                tables_wide(params, is_f32 ? 2 : size_log2, table_stride),
+        .wide = wide,
         .positions_64 = positions_64,
         .source = params->frequencies ? KILN_TURN_BY_FREQUENCY
                   : is_f32            ? KILN_TURN_BY_TABLE_F32
                                       : KILN_TURN_BY_TABLE,
         .scale = params->scale == 0.0f ? 1.0f : params->scale,
+        .slots_log2 = slots_log2,
     };
     kiln_launch_config config;
-    KILN__TRY(kiln__grid(name, kiln__blocks(heads, lanes_log2), (uint64_t)tokens, &config));
+    uint64_t tile = (uint64_t)KILN_ROPE_HEADS << slots_log2;
+    KILN__TRY(
+        kiln__grid(name, ((uint64_t)heads + tile - 1) / tile, kiln__blocks(tokens, lanes_log2 + slots_log2), &config));
     return kiln__operator_launch(stream, &module->kernels[KERNEL_rope], &config, &args, sizeof args);
 }
 

@@ -5,6 +5,10 @@
 #include "kernels/common/geometry.h"
 #include "kernels/common/turn_source.h"
 
+/* The heads of a token that a thread has a share of, at most. */
+enum { KILN_ROPE_HEADS = 2 };
+
+/* 1 << (lanes_log2 + slots_log2) threads of a block share a token. */
 KILN_ARGS_BEGIN
 typedef struct kiln_rope_args {
     void *y;
@@ -28,6 +32,8 @@ typedef struct kiln_rope_args {
     uint32_t positions_64; /* non-zero: positions have 64 bits, else 32 */
     uint32_t source;       /* kiln_turn_source */
     float scale;
+    uint32_t slots_log2; /* of the heads that a block begins with at once; thread by thread, the next heads follow */
+    uint32_t padding;
 } kiln_rope_args;
 KILN_ARGS_END
 

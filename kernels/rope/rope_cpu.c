@@ -9,11 +9,13 @@
 
 KILN_INLINE void rope(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_rope_args args = *(const kiln_rope_args *)arguments; /* a copy, which no store can change */
-    uint32_t count = KILN_BLOCK >> args.lanes_log2;
+    uint64_t count = (uint64_t)KILN_ROPE_HEADS << args.slots_log2, tiles = span->grid[0];
+    uint32_t tokens_log2 = KILN_BLOCK_LOG2 - args.lanes_log2 - args.slots_log2; /* of a block */
     bool nontemporal = kiln_heads_are_nontemporal((uint64_t)args.tokens * args.heads, args.pairs, dtype);
-    for (uint64_t block = span->begin; block < span->end; block++) {
-        uint64_t token = block / span->grid[0], first = block % span->grid[0] * count;
-        if (token >= (uint64_t)args.tokens) break;
+    for (uint64_t work = span->begin << tokens_log2; work < span->end << tokens_log2; work++) {
+        uint64_t block = work >> tokens_log2, first = block % tiles * count;
+        uint64_t token = (block / tiles << tokens_log2) + (work & ((1u << tokens_log2) - 1));
+        if (token >= (uint64_t)args.tokens || first >= args.heads) continue;
         uint64_t position = args.positions ? kiln_index(args.positions, args.positions_64, token) : token;
         bool inside = args.source == KILN_TURN_BY_FREQUENCY || position < (uint64_t)args.table_rows;
         uint64_t row = inside ? position * (uint64_t)args.table_stride : 0;

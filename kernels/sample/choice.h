@@ -157,30 +157,26 @@ KILN_INLINE uint64_t kiln_sample_need(float top_p, uint64_t all) {
  *
  * Top-k and then top-p shorten the choice to the fewest of its first elements that measure at least `need`: the key of
  * the last of them is found in one step, its column in the next, among the elements with that key. The last step draws.
- * Each function of the row is called in one place: a copy of each is enough in an image. */
+ * The steps are a loop, so that an image has one copy of what they call. */
 KILN_INLINE uint32_t kiln_choose(const kiln_row *row, kiln_filters filters, uint64_t bits) {
-    enum { FEW, TOP_K, TOP_K_EQUAL, TOP_P, TOP_P_EQUAL, DRAW };
+    enum { TOP_K, TOP_K_EQUAL, TOP_P, TOP_P_EQUAL, DRAW };
     kiln_choice choice = {filters.least, filters.least ? row->cols : 0, 0xffffffffu};
-    bool only_top_p = !filters.top_k && !filters.least;
     uint64_t need = 0, all = 0;
-#ifdef KILN_ROW_FEW
-    int step = only_top_p && filters.top_p == 0.0f ? DRAW : FEW;
-#else
     int step = TOP_K;
+#ifdef KILN_ROW_FEW
+    bool only_top_p = !filters.top_k && !filters.least;
+    if (!only_top_p || filters.top_p != 0.0f) {
+        if (only_top_p) all = kiln_row_sum(row, choice, KILN_WEIGHT);
+        uint32_t col = kiln_row_few(row, filters, all, bits);
+        if (col != KILN_NOWHERE) return col;
+    }
 #endif
     KILN_LOOP
     for (; step <= DRAW; step++) {
         bool equal = step == TOP_K_EQUAL || step == TOP_P_EQUAL;
         kiln_measure measure = step == TOP_K || step == TOP_K_EQUAL ? KILN_COUNT : KILN_WEIGHT;
         if ((step == TOP_K && !filters.top_k) || (step == TOP_P && filters.top_p == 0.0f) || (equal && !need)) continue;
-        if (step != FEW || only_top_p) all = kiln_row_sum(row, choice, measure);
-#ifdef KILN_ROW_FEW
-        if (step == FEW) {
-            uint32_t col = kiln_row_few(row, filters, all, bits);
-            if (col != KILN_NOWHERE) return col;
-            continue;
-        }
-#endif
+        all = kiln_row_sum(row, choice, measure);
         if (equal || step == DRAW) {
             choice.end = kiln_row_find(row, choice, measure, equal ? need - 1 : kiln_scaled(bits, all)) + 1;
             choice.most = 0xffffffffu;

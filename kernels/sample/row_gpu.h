@@ -39,7 +39,7 @@ enum {
     SHARES = TEAM_MOST * KILN_SUBGROUPS, /* of a row */
     BINS_LOG2 = 11,                      /* of keys */
     BINS = 1 << BINS_LOG2,
-    AHEAD = 4,                             /* elements that a thread has in flight */
+    AHEAD = 4,                             /* elements or vectors that a thread has in flight */
     GROUPS = KILN_BLOCK_LOG2 > 9 ? 8 : 16, /* of a thread's vectors */
     RANKS = 512
 };
@@ -263,36 +263,68 @@ KILN_INLINE uint64_t contribution(const row_measure *m, float value, uint32_t co
     return (uint64_t)(chosen ? weight : 0.0f);
 }
 
-KILN_INLINE uint64_t kiln_row_sum(const kiln_row *row, kiln_choice choice, kiln_measure measure) {
-    const team_row *r = (const team_row *)(const void *)row;
-    const row_measure m = measure_of(row, choice, measure);
-    uint32_t col = share_col(r, own_share(r)) + lane(), end = share_end(r, own_share(r));
-    uint64_t sum = 0;
-    KILN_LOOP
-    for (; col < end; col += AHEAD * KILN_SUBGROUP) {
-        float values[AHEAD];
-        KILN_UNROLL
-        for (uint32_t i = 0; i < AHEAD; i++)
-            values[i] = value_at(r, lesser(col + i * KILN_SUBGROUP, r->place.cols - 1));
-        KILN_UNROLL
-        for (uint32_t i = 0; i < AHEAD; i++) {
-            uint64_t own = contribution(&m, values[i], col + i * KILN_SUBGROUP);
-            sum += col + i * KILN_SUBGROUP < end ? own : 0;
-        }
-    }
-    const uint64_t *shares = team_share(r, subgroup_sum(sum));
-    sum = 0;
-    KILN_LOOP
-    for (uint32_t i = 0; i < r->team * KILN_SUBGROUPS; i++)
-        sum += shares[i];
-    return sum;
-}
+/* The contributions of a vector of the thread's share, and of its single element, with the bins that they go to where
+ * bins are counted, else in one sum. */
+typedef struct row_pass {
+    row_measure measure;
+    bool binned;
+    uint32_t greatest, shift; /* of the keys: kiln_row_key */
+    uint64_t sum;
+} row_pass;
 
 /* Adds to a bin. */
 KILN_INLINE void bin_add(exchange *shared, uint32_t bin, uint64_t value) {
     uint32_t low = (uint32_t)value, high = (uint32_t)(value >> 32);
     high += kiln_shared_add(&shared->bins[0][bin], low) > ~low ? 1 : 0;
     if (high) kiln_shared_add(&shared->bins[1][bin], high);
+}
+
+KILN_INLINE void pass_element(row_pass *pass, exchange *shared, float value, uint32_t col) {
+    uint64_t own = contribution(&pass->measure, value, col);
+    pass->sum += own;
+    if (!pass->binned) return;
+    uint32_t key = kiln_sample_key(value) >> KEY_LOW, bin = (pass->greatest - key) >> pass->shift;
+    if (key <= pass->greatest && bin < BINS && own) bin_add(shared, bin, own);
+}
+
+/* A pass over the share of the thread's subgroup. */
+KILN_INLINE void pass_share(const team_row *r, row_pass *pass) {
+    uint32_t first = own_share(r) * r->place.each + lane();
+    uint32_t last = lesser(first - lane() + r->place.each, r->place.vectors), single = single_col(r);
+    KILN_LOOP
+    for (uint32_t at = first; at < last; at += AHEAD * KILN_SUBGROUP) {
+        kiln_vector vectors[AHEAD];
+        KILN_UNROLL
+        for (uint32_t k = 0; k < AHEAD; k++)
+            vectors[k] = vector_at(r, lesser(at + k * KILN_SUBGROUP, last - 1));
+        KILN_LOOP
+        for (uint32_t k = 0, vector = at; k < AHEAD && vector < last; k++, vector += KILN_SUBGROUP) {
+            KILN_LOOP
+            for (uint32_t quad = 0; quad < KILN_QUADS; quad++) {
+                float values[4];
+                kiln_quad_take(&vectors[0], values);
+                KILN_UNROLL
+                for (uint32_t i = 0; i < 4; i++)
+                    pass_element(pass, r->shared, values[i], vector_col(r, vector) + quad * 4 + i);
+            }
+            KILN_UNROLL
+            for (uint32_t i = 1; i < AHEAD; i++)
+                vectors[i - 1] = vectors[i];
+        }
+    }
+    if (single < r->place.cols) pass_element(pass, r->shared, value_at(r, single), single);
+}
+
+KILN_INLINE uint64_t kiln_row_sum(const kiln_row *row, kiln_choice choice, kiln_measure measure) {
+    const team_row *r = (const team_row *)(const void *)row;
+    row_pass pass = {measure_of(row, choice, measure), false, 0, 0, 0};
+    pass_share(r, &pass);
+    const uint64_t *shares = team_share(r, subgroup_sum(pass.sum));
+    uint64_t sum = 0;
+    KILN_LOOP
+    for (uint32_t i = 0; i < r->team * KILN_SUBGROUPS; i++)
+        sum += shares[i];
+    return sum;
 }
 
 /* The sum of a bin in all blocks of the team. */
@@ -310,11 +342,11 @@ KILN_INLINE uint64_t bin_sum(const team_row *r, uint32_t bin) {
  * number's key. Here keys are without the bits that follow from the others. */
 KILN_INLINE uint32_t kiln_row_key(const kiln_row *row, kiln_choice choice, kiln_measure measure, uint64_t *need) {
     const team_row *r = (const team_row *)(const void *)row;
-    const row_measure m = measure_of(row, choice, measure);
+    row_pass pass = {measure_of(row, choice, measure), true, 0, 0, 0};
     exchange *shared = r->shared;
     enum { EACH = BINS / KILN_BLOCK, WHOLE = 32 - KEY_LOW };
     uint32_t greatest = kiln_order_key(row->max) >> KEY_LOW, shift = 16 - (KEY_LOW < 16 ? KEY_LOW : 16);
-    uint32_t first = kiln_thread() * EACH, end = share_end(r, own_share(r));
+    uint32_t first = kiln_thread() * EACH;
     kiln_barrier(); /* what the bins take the place of has been read by all */
     KILN_LOOP
     for (;;) {
@@ -322,12 +354,9 @@ KILN_INLINE uint32_t kiln_row_key(const kiln_row *row, kiln_choice choice, kiln_
         for (uint32_t i = 0; i < EACH; i++)
             shared->bins[0][first + i] = shared->bins[1][first + i] = 0;
         kiln_barrier();
-        KILN_LOOP
-        for (uint32_t col = share_col(r, own_share(r)) + lane(); col < end; col += KILN_SUBGROUP) {
-            float value = value_at(r, col);
-            uint32_t key = kiln_sample_key(value) >> KEY_LOW, bin = (greatest - key) >> shift;
-            if (key <= greatest && bin < BINS) bin_add(shared, bin, contribution(&m, value, col));
-        }
+        pass.greatest = greatest;
+        pass.shift = shift;
+        pass_share(r, &pass);
         team_sync(r->team);
         uint64_t sum = 0, all;
         KILN_LOOP
@@ -355,6 +384,8 @@ KILN_INLINE uint32_t kiln_row_key(const kiln_row *row, kiln_choice choice, kiln_
     return greatest << KEY_LOW | (greatest << KEY_LOW >> 31 ? 0 : (1u << KEY_LOW) - 1);
 }
 
+/* The share that the step's sum is in is divided among the subgroups, which read adjacent elements, until it has few
+ * enough for each thread to have AHEAD of its own. */
 KILN_INLINE uint32_t kiln_row_find(const kiln_row *row, kiln_choice choice, kiln_measure measure, uint64_t rest) {
     const team_row *r = (const team_row *)(const void *)row;
     const row_measure m = measure_of(row, choice, measure);
@@ -369,17 +400,29 @@ KILN_INLINE uint32_t kiln_row_find(const kiln_row *row, kiln_choice choice, kiln
         end = each ? lesser(begin + found * each + each, end) : share_end(r, found);
         begin = each ? begin + found * each : share_col(r, found);
         if (end - begin <= 1) return begin;
-        each = (end - begin + KILN_BLOCK - 1) / KILN_BLOCK;
-        uint32_t first = begin + kiln_thread() * each, last = lesser(first + each, end);
+        bool many = end - begin > AHEAD * KILN_BLOCK;
+        count = many ? KILN_SUBGROUPS : KILN_BLOCK;
+        each = (end - begin + count - 1) / count;
+        uint32_t own = many ? subgroup() : kiln_thread(), step = many ? KILN_SUBGROUP : 1;
+        uint32_t first = begin + own * each, last = lesser(first + each, end);
         uint64_t sum = 0;
         KILN_LOOP
-        for (uint32_t col = first; col < last; col++)
-            sum += contribution(&m, value_at(r, col), col);
+        for (uint32_t col = first + (many ? lane() : 0); col < last; col += AHEAD * step) {
+            float elements[AHEAD];
+            KILN_UNROLL
+            for (uint32_t i = 0; i < AHEAD; i++)
+                elements[i] = value_at(r, lesser(col + i * step, r->place.cols - 1));
+            KILN_UNROLL
+            for (uint32_t i = 0; i < AHEAD; i++) {
+                uint64_t part = contribution(&m, elements[i], col + i * step);
+                sum += col + i * step < last ? part : 0;
+            }
+        }
+        if (many) sum = subgroup_sum(sum);
         kiln_barrier(); /* the last values have been read by all */
-        shared->threads[kiln_thread()] = sum;
+        shared->threads[own] = sum;
         kiln_barrier();
         values = shared->threads;
-        count = KILN_BLOCK;
     }
 }
 

@@ -18,7 +18,7 @@ typedef struct kiln_softmax_args {
     void *y;
     const void *x;
     kiln_softmax_partial *partials; /* [rows, chunks]; NULL if rows are short */
-    kiln_shape shape;               /* rows of up to a tile, which is a chunk, are short */
+    kiln_shape shape;               /* its tile is a chunk of a long row, or a short row */
     int64_t y_stride;
     int64_t x_stride;
     uint32_t chunks; /* of a row */

@@ -1,0 +1,38 @@
+/* Reductions over the threads that share a row, which may be several subgroups of a block: any power of two of threads.
+ * All threads of the block take part, and get the result of their row. */
+#ifndef KILN_KERNELS_COMMON_ROW_REDUCE_H
+#define KILN_KERNELS_COMMON_ROW_REDUCE_H
+
+#include "kernels/common/reduce.h"
+
+/* Over 1 << lanes_log2 threads of a subgroup. */
+KILN_INLINE float kiln_subgroup_reduce(float value, uint32_t lanes_log2, kiln_reduction reduction) {
+    KILN_UNROLL
+    for (uint32_t i = 0; i < KILN_SUBGROUP_LOG2; i++)
+        if (i < lanes_log2) value = kiln_combine(value, kiln_shuffle_xor(value, 1u << i), reduction);
+    return value;
+}
+
+/* How many subgroups share a row, as a logarithm, if there are several. */
+KILN_INLINE uint32_t kiln_row_subgroups_log2(uint32_t lanes_log2) {
+    return lanes_log2 - KILN_SUBGROUP_LOG2;
+}
+
+/* Which of the block's subgroups has the result that this thread takes part in the reduction of the results with. */
+KILN_INLINE uint32_t kiln_row_subgroup(uint32_t lanes_log2) {
+    uint32_t count_log2 = kiln_row_subgroups_log2(lanes_log2), own = kiln_thread() >> KILN_SUBGROUP_LOG2;
+    return (own >> count_log2 << count_log2) + (kiln_thread() & ((1u << count_log2) - 1));
+}
+
+/* exchange is shared memory that nothing else is in, before and after, but for other barriers. */
+KILN_INLINE float kiln_row_reduce(float value, uint32_t lanes_log2, float exchange[KILN_SUBGROUPS],
+                                  kiln_reduction reduction) {
+    value = kiln_subgroup_reduce(value, lanes_log2, reduction);
+    if (lanes_log2 <= KILN_SUBGROUP_LOG2) return value;
+    if (kiln_thread() % KILN_SUBGROUP == 0) exchange[kiln_thread() / KILN_SUBGROUP] = value;
+    kiln_barrier();
+    return kiln_subgroup_reduce(exchange[kiln_row_subgroup(lanes_log2)], kiln_row_subgroups_log2(lanes_log2),
+                                reduction);
+}
+
+#endif
