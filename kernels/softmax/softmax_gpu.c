@@ -14,8 +14,11 @@
  * +inf, which counts as NaN, and with NaN it is NaN: the row is NaN.
  *
  * Floor: one read and one write of the tensor at memory bandwidth, 8 bytes an element of f32, 4 of 16 bits; long rows
- * two reads and one write. docs/kernel-report.md has the instruction counts and the time that they take.
- * Test: build/tests/ops/softmax_test. Bench: build/kiln bench softmax */
+ * two reads and one write. Measured (H100 80GB HBM3, driver 580.159.04, 2026-11-26; bf16, [16384, 4096], a copy of
+ * it 90.2 us): 90.8 us with four vectors for each of 128 threads, 106 us with two for each of 256; vectors in shared
+ * memory, read one after the other, took 98.6 us. [64, 4096] takes 2.8 us instead of 3.6. [1024, 131072] takes 271 us,
+ * which a launch of its two phases for each 256 rows at a time made 298 us. docs/kernel-report.md has the instruction
+ * counts. Test: build/tests/ops/softmax_test. Bench: build/kiln bench softmax */
 #include "kernels/common/exp_sum.h"
 #include "kernels/softmax/softmax_args.h"
 
