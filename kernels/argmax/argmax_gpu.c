@@ -9,8 +9,8 @@
  *
  * Floor: one read of the tensor at memory bandwidth, 4 bytes an element of f32, 2 of 16 bits; docs/kernel-report.md has
  * the instruction counts. Measured (H100 80GB HBM3, driver 580.159.04, 2026-11-26; bf16, [16384, 4096], a copy of
- * it 90.2 us): 45.0 us, 2.98 TB/s; before, vector after vector, 47.6 us. [1024, 131072] takes 90.6 us. Test:
- * build/tests/ops/argmax_test. Bench: build/kiln bench argmax */
+ * it 90.2 us): 45.0 us, 2.98 TB/s; before, vector after vector, 47.6 us. [1024, 131072] takes 90.6 us.
+ * Test: build/tests/ops/argmax_test. Bench: build/kiln bench argmax */
 #include "kernels/argmax/argmax_args.h"
 #include "kernels/common/atomic.h"
 #include "kernels/common/greatest.h"

@@ -108,12 +108,18 @@ KILN_ENTRY(kv_store_e4m3, kiln_kv_store_args) {
     KILN_LOOP
     for (uint32_t begin = s.first; begin < s.whole; begin += AHEAD * s.lanes) {
         if (begin != s.first) take(&t, s, begin, key, value);
-        KILN_UNROLL
-        for (uint32_t k = 0, vector = begin; k < AHEAD; k++, vector += s.lanes)
-            if (vector < s.whole) {
-                *(codes *)(keys + vector * KILN_VECTOR) = codes_of(t.keys[k], key_factor);
-                *(codes *)(values + vector * KILN_VECTOR) = codes_of(t.values[k], value_factor);
+        /* One copy of the conversion, for the size of the image. */
+        KILN_LOOP
+        for (uint32_t i = 0, vector = begin; i < 2 * AHEAD && vector < s.whole; i++) {
+            bool is_value = i % 2 != 0;
+            codes result = codes_of(is_value ? t.values[0] : t.keys[0], is_value ? value_factor : key_factor);
+            *(codes *)((is_value ? values : keys) + vector * KILN_VECTOR) = result;
+            if (is_value) {
+                t.keys[0] = t.keys[1];
+                t.values[0] = t.values[1];
+                vector += s.lanes;
             }
+        }
     }
     KILN_LOOP
     KILN_FOR_REST(s, i) {

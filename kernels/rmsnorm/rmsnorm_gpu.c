@@ -8,8 +8,8 @@
  * Floor: one read and one write of the tensor at memory bandwidth, 8 bytes an element of f32, 4 of 16 bits;
  * docs/kernel-report.md has the instruction counts. Measured (H100 80GB HBM3, driver 580.159.04, 2026-11-26; bf16,
  * [16384, 4096], a copy of it 90.2 us): 91.1 us; before, with one vector in registers, 92.1 us. [16384, 8192] takes 180
- * us instead of 201, [64, 4096] 2.8 us instead of 3.3. Test: build/tests/ops/rmsnorm_test. Bench: build/kiln bench
- * rmsnorm */
+ * us instead of 201, [64, 4096] 2.8 us instead of 3.3.
+ * Test: build/tests/ops/rmsnorm_test. Bench: build/kiln bench rmsnorm */
 #include "kernels/common/held.h"
 #include "kernels/common/kept.h"
 #include "kernels/common/root.h"

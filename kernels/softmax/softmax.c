@@ -10,12 +10,29 @@ static uint64_t partials_size(int64_t rows, int64_t cols, unsigned size_log2) {
     return (uint64_t)rows * kiln__chunks(rows, cols, size_log2) * sizeof(kiln_softmax_partial);
 }
 
+/* Rows that a cluster of blocks holds, where an image has that kernel: each is read once. *out_launched: whether it is
+ * so. */
+static kiln_status launch_cluster(kiln_stream *stream, unsigned part, kiln_softmax_args *args, const char *name,
+                                  bool *out_launched) {
+    const kiln_module *module;
+    KILN__TRY(kiln__operator_require(stream, KILN__OPERATOR_softmax, part, &kiln__bundle_softmax, &module));
+    const kiln_kernel *kernel = &module->kernels[KERNEL_softmax_cluster];
+    uint64_t vector = KILN_VECTOR_BYTES >> kiln__part_size_log2(part), vectors = (uint64_t)args->shape.cols / vector;
+    *out_launched = !kernel->info.absent && args->shape.wide && (uint64_t)args->shape.cols % vector == 0 &&
+                    vectors <= KILN_SOFTMAX_CLUSTER * KILN_SOFTMAX_CLUSTER_HELD * KILN_BLOCK;
+    if (!*out_launched) return KILN_OK;
+    kiln_softmax_args cluster = *args;
+    kiln_launch_config config;
+    cluster.shape.tile = (uint32_t)((vectors + KILN_SOFTMAX_CLUSTER - 1) / KILN_SOFTMAX_CLUSTER * vector);
+    cluster.shape.lanes_log2 = KILN_BLOCK_LOG2;
+    KILN__TRY(kiln__grid(name, KILN_SOFTMAX_CLUSTER, (uint64_t)args->shape.rows, &config));
+    return kiln__operator_launch(stream, kernel, &config, &cluster, sizeof cluster);
+}
+
 static kiln_status launch_long(kiln_stream *stream, const kiln_softmax_params *params, unsigned part,
                                kiln_softmax_args *args, const char *name) {
     int64_t rows = params->rows, cols = params->cols;
     unsigned size_log2 = kiln__part_size_log2(part);
-    uint64_t needed = partials_size(rows, cols, size_log2);
-    KILN__TRY(kiln__workspace_check(name, params->workspace, params->workspace_size, needed));
     kiln_launch_config config;
     KILN__TRY(kiln__grid(name, kiln__chunks(rows, cols, size_log2), (uint64_t)rows, &config));
     args->partials = params->workspace;
@@ -49,7 +66,13 @@ static kiln_status softmax(kiln_stream *stream, const kiln_softmax_params *param
         .chunks = 1,
         .phase = KILN_SOFTMAX_ROWS,
     };
-    if (kiln__is_long(cols, size_log2)) return launch_long(stream, params, part, &args, name);
+    if (kiln__is_long(cols, size_log2)) {
+        bool launched;
+        KILN__TRY(kiln__workspace_check(name, params->workspace, params->workspace_size,
+                                        partials_size(rows, cols, size_log2)));
+        KILN__TRY(launch_cluster(stream, part, &args, name, &launched));
+        return launched ? KILN_OK : launch_long(stream, params, part, &args, name);
+    }
     kiln_launch_config config;
     KILN__TRY(kiln__grid(name, 1, kiln__blocks(rows, lanes_log2), &config));
     return launch(stream, part, KERNEL_softmax_rows, &config, &args, sizeof args);

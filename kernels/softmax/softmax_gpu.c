@@ -18,7 +18,8 @@
  * it 90.2 us): 90.8 us with four vectors for each of 128 threads, 106 us with two for each of 256; vectors in shared
  * memory, read one after the other, took 98.6 us. [64, 4096] takes 2.8 us instead of 3.6. [1024, 131072] takes 271 us,
  * which a launch of its two phases for each 256 rows at a time made 298 us. docs/kernel-report.md has the instruction
- * counts. Test: build/tests/ops/softmax_test. Bench: build/kiln bench softmax */
+ * counts.
+ * Test: build/tests/ops/softmax_test. Bench: build/kiln bench softmax */
 #include "kernels/common/exp_sum.h"
 #include "kernels/softmax/softmax_args.h"
 

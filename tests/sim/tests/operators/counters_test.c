@@ -485,6 +485,12 @@ static void long_rows_are_read_twice_by_many_groups(void **state) {
         count n = run(&c);
         uint64_t bytes = (uint64_t)(c.rows * c.cols) * call_element(&c);
         uint64_t chunks = ((uint64_t)c.cols + CHUNK - 1) / CHUNK, partials = 2 * chunks * PARTIAL;
+        if (strstr(info.name, "sm_90") && call_element(&c) == 2) { /* a cluster of blocks holds the row */
+            expect(n.launches, 1);
+            expect(n.sum.global_written_bytes, bytes);
+            expect(n.sum.global_read_bytes, bytes);
+            continue;
+        }
         expect(n.launches, 2);
         expect(n.sum.global_written_bytes, bytes + partials);
         expect(n.sum.global_read_bytes, 2 * bytes + chunks * partials);
