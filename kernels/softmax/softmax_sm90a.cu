@@ -1,5 +1,5 @@
-/* softmax for sm_90a: softmax_gpu.c, whose kernel may begin before the preceding kernel has ended, and softmax_cluster
- * for long rows, of which a cluster of eight blocks holds one in registers, so that it is read once.
+/* softmax of 16 bits for sm_90a: softmax_gpu.c, whose kernel may begin before the preceding kernel has ended, and
+ * softmax_cluster for long rows, of which a cluster of eight blocks holds one in registers, so that it is read once.
  *
  * Each block has an eighth of the row, each thread up to eight vectors of it, and takes its exponentials once more
  * after the blocks have met, by one barrier of the cluster: each gives its maximum and its sum to all.
@@ -14,9 +14,8 @@
 
 #include "kernels/softmax/softmax_gpu.c"
 
-KILN_TUNED_PARTS(f32 f16 bf16)
+KILN_TUNED_PARTS(f16 bf16)
 KILN_PROGRAMMATIC(softmax_rows)
-KILN_CLUSTER(softmax_cluster, 8)
 
 #undef KILN_ENTRY_HEAD
 #define KILN_ENTRY_HEAD \
