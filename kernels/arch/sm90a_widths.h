@@ -1,5 +1,5 @@
-/* More raw instructions of sm_90a: matrix products by warpgroups of f16 and bf16 with 192 and 224 columns, whose
- * factors lie K-major in shared memory. */
+/* More raw instructions of sm_90a: matrix products by warpgroups of f16 and bf16 with 80, 192 and 224 columns,
+ * whose factors lie K-major in shared memory. */
 #ifndef KILN_KERNELS_ARCH_SM90A_WIDTHS_H
 #define KILN_KERNELS_ARCH_SM90A_WIDTHS_H
 
@@ -10,8 +10,12 @@
     "+f"((d)[i]), "+f"((d)[(i) + 1]), "+f"((d)[(i) + 2]), "+f"((d)[(i) + 3]), "+f"((d)[(i) + 4]), "+f"((d)[(i) + 5]), \
         "+f"((d)[(i) + 6]), "+f"((d)[(i) + 7])
 #define KILN__D32(d, i)  KILN__D8(d, i), KILN__D8(d, (i) + 8), KILN__D8(d, (i) + 16), KILN__D8(d, (i) + 24)
+#define KILN__D40(d, i)  KILN__D32(d, i), KILN__D8(d, (i) + 32)
 #define KILN__D96(d, i)  KILN__D32(d, i), KILN__D32(d, (i) + 32), KILN__D32(d, (i) + 64)
 #define KILN__D112(d, i) KILN__D96(d, i), KILN__D8(d, (i) + 96), KILN__D8(d, (i) + 104)
+#define KILN__T40                                                                                                    \
+    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, " \
+    "%24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39"
 #define KILN__T96                                                                                               \
     "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, " \
     "%23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, " \
@@ -31,16 +35,20 @@
                      : KILN__D##count(d, 0)                                                                \
                      : "l"(a), "l"(b), "r"((uint32_t)add));                                                \
     }
+KILN__WGMMA(f16, 80, 40, "%40", "%41", "%42")
 KILN__WGMMA(f16, 192, 96, "%96", "%97", "%98")
 KILN__WGMMA(f16, 224, 112, "%112", "%113", "%114")
+KILN__WGMMA(bf16, 80, 40, "%40", "%41", "%42")
 KILN__WGMMA(bf16, 192, 96, "%96", "%97", "%98")
 KILN__WGMMA(bf16, 224, 112, "%112", "%113", "%114")
 
 #undef KILN__WGMMA
 #undef KILN__T112
 #undef KILN__T96
+#undef KILN__T40
 #undef KILN__D112
 #undef KILN__D96
+#undef KILN__D40
 #undef KILN__D32
 #undef KILN__D8
 

@@ -63,10 +63,19 @@ static matmul_sizes sizes_of(const kiln_gemm_params *params) {
 }
 
 /* Whether the call leaves the choice open or asks for this tile. Of several large ones it then asks for the others
- * where their columns divide n and those of the widest do not. */
-static bool is_asked(const kiln_gemm_params *params, const matmul_kernel *tuned, const kiln_kernel_info *info) {
+ * where their columns divide n and those of the widest do not; of several small ones for that of 80 columns, and for no
+ * other, where these divide n and 64 do not. Small tiles in clusters are for more rows than one tile has. */
+static bool is_asked(const kiln_gemm_params *params, const kiln_module *module, const matmul_kernel *tuned) {
+    const kiln_kernel_info *info = &module->kernels[tuned->kernel].info;
+    const bool is_80 = tuned->kernel == KERNEL_gemm_wgmma_small_80;
+    if ((is_80 || tuned->kernel == KERNEL_gemm_wgmma_small_2) && params->m <= (int64_t)info->tile[0]) return false;
     if (params->tile == KILN_GEMM_TILE_AUTO) return true;
     if (params->tile != (int32_t)tuned->tile) return false;
+    if (tuned->tile == KILN_GEMM_TILE_SMALL) {
+        const kiln_kernel_info *small_80 = &module->kernels[KERNEL_gemm_wgmma_small_80].info;
+        const bool divides = params->n % 64 && params->n % 80 == 0;
+        return is_80 == (divides && !small_80->absent && params->m > (int64_t)small_80->tile[0]);
+    }
     bool other = tuned->kernel == KERNEL_gemm_wgmma_large_224 || tuned->kernel == KERNEL_gemm_wgmma_large_192;
     return !other || (!info->absent && params->n % 256 && params->n % info->tile[1] == 0);
 }
@@ -96,7 +105,8 @@ static matmul_plan plan_of(const kiln_gemm_params *params, const kiln_module *mo
         {KERNEL_gemm_wgmma_large, KILN_GEMM_TILE_LARGE},     {KERNEL_gemm_wgmma_small, KILN_GEMM_TILE_SMALL},
         {KERNEL_gemm_wgmma_medium, KILN_GEMM_TILE_MEDIUM},   {KERNEL_gemm_wgmma_large_224, KILN_GEMM_TILE_LARGE},
         {KERNEL_gemm_wgmma_large_192, KILN_GEMM_TILE_LARGE}, {KERNEL_gemm_mma_large, KILN_GEMM_TILE_LARGE},
-        {KERNEL_gemm_mma_small, KILN_GEMM_TILE_SMALL},       {KERNEL_gemm_ffma, KILN_GEMM_TILE_LARGE}};
+        {KERNEL_gemm_mma_small, KILN_GEMM_TILE_SMALL},       {KERNEL_gemm_ffma, KILN_GEMM_TILE_LARGE},
+        {KERNEL_gemm_wgmma_small_2, KILN_GEMM_TILE_SMALL},   {KERNEL_gemm_wgmma_small_80, KILN_GEMM_TILE_SMALL}};
     const matmul_sizes sizes = sizes_of(params);
     const int64_t strides = params->a_stride | params->b_stride | params->a_batch_stride | params->b_batch_stride;
     matmul_plan best = {.kernel = KERNEL_gemm_tiles,
@@ -106,8 +116,7 @@ static matmul_plan plan_of(const kiln_gemm_params *params, const kiln_module *mo
                         .splits = 1,
                         .split = (uint32_t)params->k};
     for (size_t i = 0; wide && params->k && i < sizeof tuned / sizeof *tuned; i++)
-        if (may_round == (tuned[i].kernel != KERNEL_gemm_ffma) &&
-            is_asked(params, &tuned[i], &module->kernels[tuned[i].kernel].info))
+        if (may_round == (tuned[i].kernel != KERNEL_gemm_ffma) && is_asked(params, module, &tuned[i]))
             consider(&sizes, strides, &times, module, tuned[i].kernel, may_split, &best);
     if (best.kernel == KERNEL_gemm_ffma && params->tile == KILN_GEMM_TILE_AUTO)
         consider_portable(&sizes, module, may_split, &best);

@@ -21,6 +21,11 @@ enum : uint32_t {
     SLABS = 2 /* of a warp, in turn */
 };
 
+/* Of a tile of so many columns: the last part may be half a part. */
+KILN_INLINE constexpr uint32_t parts_of(uint32_t cols) {
+    return (cols + PART_COLS - 1) / PART_COLS;
+}
+
 /* Whether pieces can be written, and read of c and of the bias, as they are. */
 KILN_INLINE bool is_aligned(const kiln_gemm_args &args) {
     uint64_t d = (uint64_t)args.d | (uint64_t)(args.d_stride | args.d_batch_stride) * sizeof(kiln_element);
@@ -93,19 +98,19 @@ template <uint32_t COUNT> KILN_INLINE void activate(const kiln_gemm_args &args, 
         values[i] = kiln_fast_gated(values[i], args.bound, powers, KILN_GEMM_COEFFICIENTS);
 }
 
-/* The bias in a piece's columns, which begin at `first`. */
-KILN_INLINE void load_bias(uint32_t *words, const kiln_gemm_args &args, uint32_t first, bool aligned) {
-    const bool whole = aligned && first + PART_COLS <= (uint32_t)args.n;
-    if (args.bias) load_addends(words, (const kiln_element *)args.bias, first + own_col(), (uint32_t)args.n, whole);
+/* The bias in a piece's columns, which begin at `first`; a tile's columns end at `end`. */
+KILN_INLINE void load_bias(uint32_t *words, const kiln_gemm_args &args, uint32_t first, uint32_t end, bool aligned) {
+    const bool whole = aligned && first + PART_COLS <= end;
+    if (args.bias) load_addends(words, (const kiln_element *)args.bias, first + own_col(), end, whole);
 }
 
 /* Finishes pieces of ROWS rows, 8 apart, in PART_COLS columns from `first` on, and writes them. All lanes of the warp
  * must call this. */
 template <uint32_t ROWS>
 KILN_INLINE void end_pieces(const kiln_gemm_args &args, float *values, const uint32_t *bias_words, const work &w,
-                            uint32_t row, uint32_t first, bool aligned) {
-    const uint32_t col = first + own_col(), n = (uint32_t)args.n;
-    const bool whole = aligned && first + PART_COLS <= n;
+                            uint32_t row, uint32_t first, uint32_t end, bool aligned) {
+    const uint32_t col = first + own_col();
+    const bool whole = aligned && first + PART_COLS <= end;
     float bias[PIECE];
     take_addends(bias, bias_words);
     KILN_UNROLL
@@ -114,7 +119,7 @@ KILN_INLINE void end_pieces(const kiln_gemm_args &args, float *values, const uin
         const kiln_element *c = (const kiln_element *)args.c + w.batch * args.c_batch_stride + at * args.c_stride;
         uint32_t words[ADDEND_WORDS] = {};
         float addends[PIECE];
-        if (at < (uint32_t)args.m) load_addends(words, c, col, n, whole);
+        if (at < (uint32_t)args.m) load_addends(words, c, col, end, whole);
         take_addends(addends, words);
         KILN_UNROLL
         for (uint32_t i = 0; i < PIECE; i++)
@@ -136,21 +141,21 @@ KILN_INLINE void end_pieces(const kiln_gemm_args &args, float *values, const uin
         KILN_UNROLL
         for (uint32_t i = 0; i < PIECE; i++) {
             const uint32_t place = col + i / 2 * 8 + i % 2;
-            if (at < (uint32_t)args.m && place < n) to[place] = kiln_element_from_f32(values[r * PIECE + i]);
+            if (at < (uint32_t)args.m && place < end) to[place] = kiln_element_from_f32(values[r * PIECE + i]);
         }
     }
 }
 
 /* Writes a piece's sums into the partial ones, where blocks share k. */
 KILN_INLINE void write_partials(const kiln_gemm_args &args, const float *sums, const work &w, uint32_t row,
-                                uint32_t col) {
+                                uint32_t col, uint32_t end) {
     if (row >= (uint32_t)args.m) return;
     float *to = args.partials;
     to += ((uint64_t)(w.split * args.batch + w.batch) * (uint64_t)args.m + row) * (uint64_t)args.n;
     KILN_UNROLL
     for (uint32_t i = 0; i < PIECE; i++) {
         uint32_t at = col + i / 2 * 8 + i % 2;
-        if (at < (uint32_t)args.n) to[at] = sums[i];
+        if (at < end) to[at] = sums[i];
     }
 }
 
@@ -179,10 +184,11 @@ template <uint32_t PARTS> KILN_INLINE void take_pieces(float *pieces, const floa
 
 /* Rounds two pieces, and writes those that are present by whole sectors; `to` and `below` are the first of their
  * PART_COLS columns. Four threads of a row exchange their words by the warp's slab, if it has one, which takes a fourth
- * of the instructions that shuffles take. All lanes of the warp must call this, and use another slab the next time. */
+ * of the instructions that shuffles take; only then may there be fewer `columns`. All lanes of the warp must call this,
+ * and use another slab the next time. */
 template <bool HAS_SLAB>
 KILN_INLINE void write_pieces(kiln_element *to, kiln_element *below, const float *pieces, bool upper, bool lower,
-                              uint8_t *slab) {
+                              uint8_t *slab, uint32_t columns = PART_COLS) {
 #ifndef KILN_PART_f32
     if constexpr (HAS_SLAB) {
         const uint32_t lane = kiln_thread() % 32, row = lane % 16, own = lane / 4, vector = lane % 4;
@@ -200,8 +206,9 @@ KILN_INLINE void write_pieces(kiln_element *to, kiln_element *below, const float
         __syncwarp();
         const uint8_t *from = slab + own * SLAB_ROW + (vector ^ own / 2 % 4) * KILN_VECTOR_BYTES;
         const kiln_vector first = *(const kiln_vector *)from, second = *(const kiln_vector *)(from + 8 * SLAB_ROW);
-        if (upper) kiln_vector_store(to + vector * KILN_VECTOR, first);
-        if (lower) kiln_vector_store(below + vector * KILN_VECTOR, second);
+        const bool present = vector * KILN_VECTOR < columns;
+        if (upper && present) kiln_vector_store(to + vector * KILN_VECTOR, first);
+        if (lower && present) kiln_vector_store(below + vector * KILN_VECTOR, second);
         return;
     }
 #endif
@@ -214,7 +221,7 @@ KILN_INLINE void write_pieces(kiln_element *to, kiln_element *below, const float
 template <uint32_t COLS, bool HAS_SLAB>
 KILN_INLINE void write_parts(const kiln_gemm_args &args, const float *sums, uint32_t *bias, const work &w, uint32_t row,
                              uint8_t *slabs) {
-    enum : uint32_t { PARTS = COLS / PART_COLS, EACH = 4 / sizeof(kiln_element) /* elements of a word */ };
+    enum : uint32_t { PARTS = parts_of(COLS), EACH = 4 / sizeof(kiln_element) /* elements of a word */ };
     const kiln_element *from = (const kiln_element *)args.bias + w.col + own_col();
     const bool gated = args.gated, upper = row < (uint32_t)args.m, lower = row + 8 < (uint32_t)args.m;
     const float scale = args.scale;
@@ -227,9 +234,10 @@ KILN_INLINE void write_parts(const kiln_gemm_args &args, const float *sums, uint
         uint32_t next[ADDEND_WORDS] = {};
         take_pieces<PARTS>(pieces, sums, part);
         KILN_UNROLL
-        for (uint32_t i = 0; i < ADDEND_WORDS; i++) /* come while this part is finished */
-            if (args.bias && part + 1 < PARTS)
-                next[i] = *(const uint32_t *)(from + (part + 1) * PART_COLS + i * EACH / 2 * 8 + i * EACH % 2);
+        for (uint32_t i = 0; i < ADDEND_WORDS; i++) { /* come while this part is finished */
+            const uint32_t at = (part + 1) * PART_COLS + i * EACH / 2 * 8 + i * EACH % 2;
+            if (args.bias && at < COLS) next[i] = *(const uint32_t *)(from + at);
+        }
         take_addends(addends, bias);
         KILN_UNROLL
         for (uint32_t i = 0; i < 2 * PIECE; i++)
@@ -238,7 +246,7 @@ KILN_INLINE void write_parts(const kiln_gemm_args &args, const float *sums, uint
         for (uint32_t i = 0; i < 2 * PIECE; i++)
             if (gated) pieces[i] = short_gated(pieces[i], powers);
         write_pieces<HAS_SLAB>(to + part * PART_COLS, below + part * PART_COLS, pieces, upper, lower,
-                               slabs + part % SLABS * SLAB_BYTES);
+                               slabs + part % SLABS * SLAB_BYTES, COLS - part * PART_COLS);
         KILN_UNROLL
         for (uint32_t i = 0; i < ADDEND_WORDS; i++)
             bias[i] = next[i];
@@ -250,7 +258,9 @@ KILN_INLINE void write_parts(const kiln_gemm_args &args, const float *sums, uint
 template <uint32_t COLS, bool HAS_SLAB>
 KILN_INLINE void write_tile(const kiln_gemm_args &args, const float *sums, uint32_t *bias, const work &w, uint32_t row,
                             bool aligned, uint8_t *slabs) {
-    enum : uint32_t { PARTS = COLS / PART_COLS };
+    enum : uint32_t { PARTS = parts_of(COLS) };
+    const uint32_t end = w.col + COLS < (uint32_t)args.n ? w.col + COLS : (uint32_t)args.n;
+    if (PARTS % SLABS) __syncwarp(); /* before the slab that the last tile's last part went by */
     if (aligned && args.splits == 1 && !args.c && !args.bias && !args.gated && w.col + COLS <= (uint32_t)args.n) {
         kiln_element *to = row_of(args, w, row) + w.col, *below = to + 8 * args.d_stride;
         const bool upper = row < (uint32_t)args.m, lower = row + 8 < (uint32_t)args.m;
@@ -263,7 +273,7 @@ KILN_INLINE void write_tile(const kiln_gemm_args &args, const float *sums, uint3
             for (uint32_t i = 0; i < 2 * PIECE; i++)
                 pieces[i] *= args.scale;
             write_pieces<HAS_SLAB>(to + part * PART_COLS, below + part * PART_COLS, pieces, upper, lower,
-                                   slabs + part % SLABS * SLAB_BYTES);
+                                   slabs + part % SLABS * SLAB_BYTES, COLS - part * PART_COLS);
         }
         return;
     }
@@ -278,12 +288,12 @@ KILN_INLINE void write_tile(const kiln_gemm_args &args, const float *sums, uint3
         uint32_t next[ADDEND_WORDS] = {};
         take_pieces<PARTS>(pieces, sums, part);
         if (args.splits > 1) {
-            write_partials(args, pieces, w, row, first + own_col());
-            write_partials(args, pieces + PIECE, w, row + 8, first + own_col());
+            write_partials(args, pieces, w, row, first + own_col(), end);
+            write_partials(args, pieces + PIECE, w, row + 8, first + own_col(), end);
             continue;
         }
-        if (part + 1 < PARTS) load_bias(next, args, first + PART_COLS, aligned); /* comes while this is finished */
-        end_pieces<2>(args, pieces, bias, w, row, first, aligned);
+        if (part + 1 < PARTS) load_bias(next, args, first + PART_COLS, end, aligned); /* comes while this is finished */
+        end_pieces<2>(args, pieces, bias, w, row, first, end, aligned);
         KILN_UNROLL
         for (uint32_t i = 0; i < ADDEND_WORDS; i++)
             bias[i] = next[i];

@@ -30,6 +30,14 @@ KILN_TENSOR_MAPS(gemm_wgmma_medium, 240, 64x128x1, 64x64x1)
 KILN_SHAPE(gemm_wgmma_small, 128, 64, 64, 26640, 52)
 KILN_STAGES(gemm_wgmma_small, 8)
 KILN_TENSOR_MAPS(gemm_wgmma_small, 240, 64x128x1, 64x64x1)
+KILN_SHAPE(gemm_wgmma_small_2, 128, 64, 64, 26640, 70)
+KILN_STAGES(gemm_wgmma_small_2, 8)
+KILN_CLUSTER(gemm_wgmma_small_2, 2)
+KILN_TENSOR_MAPS(gemm_wgmma_small_2, 240, 64x128x1, 64x32x1)
+KILN_SHAPE(gemm_wgmma_small_80, 128, 80, 64, 28992, 75)
+KILN_STAGES(gemm_wgmma_small_80, 7)
+KILN_CLUSTER(gemm_wgmma_small_80, 2)
+KILN_TENSOR_MAPS(gemm_wgmma_small_80, 240, 64x128x1, 64x40x1)
 KILN_SHAPE(gemm_mma_rows_8, 8, 16, 1024, 0, 100)
 KILN_SHAPE(gemm_mma_rows_16, 16, 16, 512, 0, 100)
 KILN_SHAPE(gemm_wgmma_rows_1, 64, 64, 64, 16400, 100)
@@ -48,6 +56,8 @@ KILN_PROGRAMMATIC(gemm_wgmma_large_224)
 KILN_PROGRAMMATIC(gemm_wgmma_large_192)
 KILN_PROGRAMMATIC(gemm_wgmma_medium)
 KILN_PROGRAMMATIC(gemm_wgmma_small)
+KILN_PROGRAMMATIC(gemm_wgmma_small_2)
+KILN_PROGRAMMATIC(gemm_wgmma_small_80)
 KILN_PROGRAMMATIC(gemm_wgmma_rows_1)
 KILN_PROGRAMMATIC(gemm_wgmma_rows_2)
 KILN_PROGRAMMATIC(gemm_wgmma_rows_4)
@@ -76,6 +86,8 @@ struct unit {
             MULTIPLY_WIDE(192);
         else if constexpr (COLS == 128)
             MULTIPLY(128);
+        else if constexpr (COLS == 80)
+            MULTIPLY_WIDE(80);
         else
             MULTIPLY(64);
     }
@@ -89,6 +101,14 @@ MATMUL_ENTRY(gemm_wgmma_large_224, kiln_gemm_mapped_args, 2) {
 
 MATMUL_ENTRY(gemm_wgmma_large_192, kiln_gemm_mapped_args, 2) {
     gemm_wgmma<192, 5, 2, true>(args);
+}
+
+MATMUL_ENTRY(gemm_wgmma_small_2, kiln_gemm_mapped_args, 2) {
+    gemm_wgmma<64, 8, 2, true, 2>(args);
+}
+
+MATMUL_ENTRY(gemm_wgmma_small_80, kiln_gemm_mapped_args, 2) {
+    gemm_wgmma<80, 7, 2, true, 2>(args);
 }
 
 #include "kernels/gemm/gemm_wgmma_join.h"

@@ -149,7 +149,7 @@ KILN_INLINE void rows_end(const kiln_gemm_args &args, const float *sums, uint8_t
     const uint32_t row = kiln_thread() / 32 * 16 + kiln_thread() % 32 / 4;
     uint32_t bias[ADDEND_WORDS] = {};
     if (S::PARTS == 1) {
-        load_bias(bias, args, w.col, aligned);
+        load_bias(bias, args, w.col, (uint32_t)args.n, aligned);
         write_tile<S::COLS, false>(args, sums, bias, w, row, aligned, stages);
         return;
     }
@@ -160,9 +160,9 @@ KILN_INLINE void rows_end(const kiln_gemm_args &args, const float *sums, uint8_t
     for (uint32_t i = 0; i < S::EACH; i++) {
         const uint32_t number = rank * S::EACH + i, first = w.col + number / 2 * PART_COLS;
         float piece[PIECE];
-        load_bias(bias, args, first, aligned);
+        load_bias(bias, args, first, (uint32_t)args.n, aligned);
         rows_sum<S>(piece, stages, i);
-        end_pieces<1>(args, piece, bias, w, row + number % 2 * 8, first, aligned);
+        end_pieces<1>(args, piece, bias, w, row + number % 2 * 8, first, (uint32_t)args.n, aligned);
     }
 }
 

@@ -320,17 +320,23 @@ static void test_matrix_units(kiln_stream *stream) {
         }
 }
 
-/* The large tiles of fewer columns, whose numbers divide n: more stages than shared memory holds, with all that a tile
- * ends with, and one tile of a cluster. */
+/* The tiles of other columns, whose numbers divide n, and small tiles in clusters: more stages than shared memory
+ * holds, with all that a tile ends with, and one tile of a cluster. */
 static void test_narrower_tiles(kiln_stream *stream) {
-    static const int64_t shapes[][3] = {{130, 192, 520}, {270, 224, 392}, {20, 576, 64}, {90, 448, 72}};
+    static const struct {
+        int64_t m, n, k;
+        kiln_gemm_tile tile;
+    } shapes[] = {{130, 192, 520, KILN_GEMM_TILE_LARGE}, {270, 224, 392, KILN_GEMM_TILE_LARGE},
+                  {20, 576, 64, KILN_GEMM_TILE_LARGE},   {90, 448, 72, KILN_GEMM_TILE_LARGE},
+                  {270, 80, 520, KILN_GEMM_TILE_SMALL},  {140, 240, 392, KILN_GEMM_TILE_SMALL},
+                  {300, 160, 72, KILN_GEMM_TILE_SMALL},  {200, 128, 584, KILN_GEMM_TILE_SMALL}};
     for (precision p = F16; p < precision_end(); p++) {
         if (!kernel_of(stream, p, KILN_GEMM_TILE_LARGE).cluster) continue;
         for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-            const int64_t *sizes = shapes[i];
-            shape s = {.batch = 1, .m = sizes[0], .n = sizes[1], .k = sizes[2], .bias = i < 2, .c = i == 1};
-            s.activation = i < 2 ? KILN_GEMM_GELU_ERF : KILN_GEMM_NONE;
-            s.tile = KILN_GEMM_TILE_LARGE;
+            const bool ends = i % 4 < 2;
+            shape s = {.batch = 1, .m = shapes[i].m, .n = shapes[i].n, .k = shapes[i].k, .bias = ends, .c = i % 4 == 1};
+            s.activation = !ends ? KILN_GEMM_NONE : i < 4 ? KILN_GEMM_GELU_ERF : KILN_GEMM_GELU_TANH;
+            s.tile = shapes[i].tile;
             run(stream, p, s, any_number);
         }
     }

@@ -172,7 +172,8 @@ static void test_gemm_chooses_by_sizes(void **state) {
         {16, 8192, 8192, 0, 0, "kiln_gemm_mma_rows_16_bf16", 512, 1},
         {8, 8192, 8193, 0, 0, "kiln_gemm_rows_bf16", 0, 1},
         {128, 8192, 8192, 0, 0, "kiln_gemm_wgmma_small_bf16", 128, 1},
-        {1024, 1024, 1024, 0, 0, "kiln_gemm_wgmma_small_bf16", 128, 1},
+        {1024, 1024, 1024, 0, 0, "kiln_gemm_wgmma_small_2_bf16", 128, 1},
+        {1024, 1280, 8192, 0, 0, "kiln_gemm_wgmma_small_80_bf16", 128, 1},
         {2048, 2048, 2048, 0, 0, "kiln_gemm_wgmma_large_bf16", 128, 1},
         {1024, 6144, 4096, 0, 0, "kiln_gemm_wgmma_large_192_bf16", MULTIPROCESSORS, 1},
         {1024, 7168, 8192, 0, 0, "kiln_gemm_wgmma_large_224_bf16", MULTIPROCESSORS, 1},
@@ -187,7 +188,7 @@ static void test_gemm_chooses_by_sizes(void **state) {
         {65, 512, 8192, 0, 0, "kiln_gemm_wgmma_small_bf16", 128, 2},
         {4096, 4096, 4096, 4097, 0, "kiln_gemm_tiles_bf16", 0, 1},
         {4096, 4096, 4096, 0, KILN_GEMM_TILE_PORTABLE, "kiln_gemm_tiles_bf16", 0, 1},
-        {4096, 4096, 4096, 0, KILN_GEMM_TILE_SMALL, "kiln_gemm_wgmma_small_bf16", MULTIPROCESSORS, 1},
+        {4096, 4096, 4096, 0, KILN_GEMM_TILE_SMALL, "kiln_gemm_wgmma_small_2_bf16", MULTIPROCESSORS, 1},
         {130, 256, 4096, 0, KILN_GEMM_TILE_LARGE, "kiln_gemm_wgmma_large_bf16", 16, 2},
         {16384, 64, (int64_t)1 << 28, (int64_t)1 << 39, 0, "kiln_gemm_tiles_bf16", 0, 1},
     };
