@@ -3,6 +3,7 @@
 #ifndef KILN_KERNELS_COMMON_ENCODE_GPU_H
 #define KILN_KERNELS_COMMON_ENCODE_GPU_H
 
+#include "kernels/common/code_words.h"
 #include "kernels/common/float_bits.h"
 #include "kernels/common/minimum.h"
 #include "kernels/common/nvfp4_scale.h"
@@ -74,6 +75,16 @@ KILN_INLINE kiln_eight_bytes kiln_int8_eight(float *values, float bound) {
 }
 
 /* The E4M3 codes of eight values, limited to [-bound, bound]. bound: from 1 to 448. */
+#if KILN_E4M3_INSTRUCTION
+KILN_INLINE kiln_eight_bytes kiln_e4m3_eight(float *values, float bound) {
+    if (bound < KILN_E4M3_GREATEST) { /* the instruction's own */
+        KILN_UNROLL
+        for (int i = 0; i < 8; i++) /* NaN stays */
+            values[i] = values[i] == values[i] ? kiln_fast_clamp(values[i], bound) : values[i];
+    }
+    return {{kiln_e4m3_word(values), kiln_e4m3_word(values + 4)}};
+}
+#else
 KILN_INLINE kiln_eight_bytes kiln_e4m3_eight(const float *values, float bound) {
     uint32_t sums[8];
     KILN_UNROLL
@@ -90,6 +101,20 @@ KILN_INLINE kiln_eight_bytes kiln_e4m3_eight(const float *values, float bound) {
     }
     return codes;
 }
+#endif
+
+#if defined(__CUDACC__)
+/* The code of a magnitude of at most 6 in the low bits. Codes count by halves up to 2, by ones up to 4 and by twos
+ * above, which is the least of three lines; each sum rounds one of them to an integer, and the least integer is that of
+ * the least line. */
+KILN_INLINE uint32_t kiln_e2m1_steps(float magnitude) {
+    const float one = 0x1.8p23f;
+    uint32_t halves = kiln_bits(KILN_FMA(magnitude, 2.0f, one)), ones = kiln_bits(magnitude + (one + 2.0f));
+    uint32_t twos = kiln_bits(KILN_FMA(magnitude, 0.5f, one + 4.0f));
+    uint32_t lesser = ones < twos ? ones : twos;
+    return halves < lesser ? halves : lesser;
+}
+#endif
 
 /* The E2M1 codes of eight products, the first in the lowest bits. */
 KILN_INLINE uint32_t kiln_e2m1_eight(const float *values) {
@@ -97,7 +122,7 @@ KILN_INLINE uint32_t kiln_e2m1_eight(const float *values) {
     uint32_t sums[8];
     KILN_UNROLL
     for (int i = 0; i < 8; i++)
-        sums[i] = kiln_steps(kiln_fast_min(__builtin_fabsf(values[i]), KILN_E2M1_GREATEST), 1.0f, 1, 2);
+        sums[i] = kiln_e2m1_steps(kiln_fast_min(__builtin_fabsf(values[i]), KILN_E2M1_GREATEST));
     uint32_t even = (kiln_lowest_bytes(sums, 2) & 0x07070707u) | (kiln_float_bytes(values, 2, 3) >> 4 & 0x08080808u);
     uint32_t odd =
         (kiln_lowest_bytes(sums + 1, 2) << 4 & 0x70707070u) | (kiln_float_bytes(values + 1, 2, 3) & 0x80808080u);

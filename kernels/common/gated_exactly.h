@@ -32,13 +32,13 @@ KILN_INLINE float kiln_gated_argument(float limited, const float *coefficients) 
     return limited * KILN_FMA(coefficients[1], limited * limited, coefficients[0]);
 }
 
-/* t sigmoid(x), x being the argument for t; -0 where t < -bound.
+/* t sigmoid(x), x being the argument for t, |x| < 87.
  *
  * e^-x = 2^n q: x = r - n ln 2, |r| <= ln 2 / 2, with q = e^-r by a polynomial of degree 6 (minimax error 3e-9). The
  * low bits of the sum that rounds n are the exponent of 2^n, and 1 + 2^n q is rounded once. Its last bit is cleared, so
  * that its fraction does not have ones alone and every device finds the same reciprocal. Besides what the rounding of x
  * costs, the sigmoid has a relative error of 3e-7 where |x| <= 10, and of 5e-7 elsewhere. */
-KILN_INLINE float kiln_gated_result(float t, float x, float bound) {
+KILN_INLINE float kiln_gated_within(float t, float x) {
     const float magic = 0x1.8p23f + 127.0f;
     float shifted = KILN_FMA(x, -0x1.715476p0f, magic);
     float r = KILN_FMA(shifted - magic, 0x1.62e43p-1f, x);
@@ -49,7 +49,12 @@ KILN_INLINE float kiln_gated_result(float t, float x, float bound) {
     q = KILN_FMA(q, r, -1.0f);
     q = KILN_FMA(q, r, 1.0f);
     float sum = KILN_GATED_AND(KILN_FMA(q, KILN_GATED_SHL(shifted, 23), 1.0f), ~1u);
-    float sigmoid = KILN_GATED_RECIPROCAL(sum), result = t * sigmoid;
+    return t * KILN_GATED_RECIPROCAL(sum);
+}
+
+/* The same of any t; -0 where t < -bound. */
+KILN_INLINE float kiln_gated_result(float t, float x, float bound) {
+    float result = kiln_gated_within(t, x);
     return t < -bound ? -0.0f : result;
 }
 

@@ -1,14 +1,16 @@
 /* Quantising for attention on devices: the statistics of the channels of k and v.
  *
  * CHANNELS: a block takes a few hundred tokens of a sequence, of one head of k or v, and finds each channel's sum,
- * greatest and least number. A thread has 8 channels of every n-th token, of which it loads several before it looks at
- * the first; threads with the same channels combine their results in shared memory, by halves. The order of additions
- * is part of the definition and the same on every device. JOIN: a thread adds up a channel's chunks, in their order, of
- * which it loads several at a time, too, and computes the mean and, for v, the scale.
+ * greatest and least number. A thread has 8 channels of
+ * every n-th token, of which it loads several before it looks at the first; threads with the same channels combine
+ * their results in shared memory, by halves. The order of additions is part of the definition and the same on every
+ * device. JOIN: a thread adds up a channel's chunks, in their order, of which it loads several at a time, too, and
+ * computes the mean and, for v, the scale.
  *
  * Includers define CHANNELS and JOIN, the entries' names, and what mha_quantize_keys.h asks for. */
 #include "kernels/common/global.h"
 #include "kernels/common/mha_quantize_keys.h"
+#include "kernels/common/pairs.h"
 #include "kernels/common/values.h"
 
 enum { PIECE = KILN_MHA_QUANTIZE_PIECE, TOKENS = KILN_MHA_QUANTIZE_TOKENS, SUBGROUPS = KILN_BLOCK / KILN_SUBGROUP };
@@ -60,20 +62,56 @@ KILN_INLINE void piece_load(float *values, const kiln_element *from, uint32_t co
     }
 }
 
-KILN_INLINE void add_values(float *sum, float *high, float *low, const float *values) {
+KILN_INLINE void add_sums(float *sum, const float *values) {
+    KILN_UNROLL
+    for (uint32_t i = 0; i < PIECE; i++)
+        sum[i] += values[i];
+}
+
+KILN_INLINE void add_range(float *high, float *low, const float *values) {
     KILN_UNROLL
     for (uint32_t i = 0; i < PIECE; i++) {
-        sum[i] += values[i];
         high[i] = kiln_max(values[i], high[i]);
         low[i] = kiln_max(-values[i], low[i]);
     }
+}
+
+/* Adds tokens to the greatest numbers and the greatest negatives of channels: of 16 bits two at a time, where the
+ * device compares these. */
+KILN_INLINE void add_ranges(float *high, float *low, const piece_vectors *pieces) {
+#if KILN_PAIRS_COMPARED
+    KILN_UNROLL
+    for (uint32_t w = 0; w < PIECE / 2; w++) {
+        uint32_t greatest = pieces[0].vectors[0].words[w], least = greatest;
+        float values[2];
+        KILN_UNROLL
+        for (uint32_t t = 1; t < TOKENS_AHEAD; t++) {
+            greatest = kiln_pair_max(greatest, pieces[t].vectors[0].words[w]);
+            least = kiln_pair_min(least, pieces[t].vectors[0].words[w]);
+        }
+        kiln_pair_values(values, greatest);
+        high[2 * w] = kiln_fast_max(values[0], high[2 * w]);
+        high[2 * w + 1] = kiln_fast_max(values[1], high[2 * w + 1]);
+        kiln_pair_values(values, least);
+        low[2 * w] = kiln_fast_max(-values[0], low[2 * w]);
+        low[2 * w + 1] = kiln_fast_max(-values[1], low[2 * w + 1]);
+    }
+#else
+    KILN_UNROLL
+    for (uint32_t t = 0; t < TOKENS_AHEAD; t++) {
+        float values[PIECE];
+        vectors_values(values, &pieces[t]);
+        add_range(high, low, values);
+    }
+#endif
 }
 
 KILN_ENTRY(CHANNELS, kiln_mha_quantize_args) {
     KILN_SHARED float facts[KILN_CHANNEL_FACTS][PIECE][KILN_BLOCK];
     uint32_t work = (uint32_t)kiln_block(), tensor = work % 2, kv_head = work / 2 % args.kv_heads;
     uint32_t batch = work / 2 / args.kv_heads, thread = kiln_thread();
-    if (batch >= args.batch || !needs_channels(&args, tensor)) return; /* the whole block */
+    if (batch >= args.batch || !needs_channels(&args, tensor)) return;   /* the whole block */
+    const bool sums = tensor == 0 || args.v_means, ranges = tensor != 0; /* what finish_channel uses */
     uint32_t column = thread & ((1u << args.columns_log2) - 1), lane = thread >> args.columns_log2;
     uint32_t lanes = KILN_BLOCK >> args.columns_log2, d = column * PIECE;
     uint32_t count = d < args.head_dim ? args.head_dim - d : 0;
@@ -95,16 +133,20 @@ KILN_ENTRY(CHANNELS, kiln_mha_quantize_args) {
         KILN_UNROLL
         for (uint32_t t = 0; t < TOKENS_AHEAD; t++)
             pieces[t] = vectors_load(from + (k.first + (uint64_t)key + t * lanes) * stride);
-        KILN_UNROLL
-        for (uint32_t t = 0; t < TOKENS_AHEAD; t++) {
-            vectors_values(values, &pieces[t]);
-            add_values(sum, high, low, values);
+        if (sums) {
+            KILN_UNROLL
+            for (uint32_t t = 0; t < TOKENS_AHEAD; t++) {
+                vectors_values(values, &pieces[t]);
+                add_sums(sum, values);
+            }
         }
+        if (ranges) add_ranges(high, low, pieces);
     }
     KILN_LOOP
     for (; key < end; key += lanes) {
         piece_load(values, from + (k.first + (uint64_t)key) * stride, count, 0); /* few, if rows are aligned */
-        add_values(sum, high, low, values);
+        add_sums(sum, values);
+        add_range(high, low, values);
     }
     KILN_UNROLL
     for (uint32_t i = 0; i < PIECE; i++) {

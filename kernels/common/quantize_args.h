@@ -5,7 +5,12 @@
 
 #include "kernels/common/geometry.h"
 
-enum { KILN_QUANTIZE_GROUP_LOG2 = 7, KILN_QUANTIZE_GROUP = 1 << KILN_QUANTIZE_GROUP_LOG2 };
+enum {
+    KILN_QUANTIZE_GROUP_LOG2 = 7,
+    KILN_QUANTIZE_GROUP = 1 << KILN_QUANTIZE_GROUP_LOG2,
+    KILN_QUANTIZE_MANY = 512, /* rows */
+    KILN_QUANTIZE_TIMES = 4
+};
 
 /* Where the scales come from. */
 typedef enum kiln_quantize_source {
@@ -26,7 +31,8 @@ typedef struct kiln_quantize_args {
     int64_t scale_cols;
     uint32_t rows_log2;  /* rows that share a scale, as a logarithm: 0, KILN_QUANTIZE_GROUP_LOG2, or 63 for all */
     uint32_t grouped;    /* non-zero: a scale is for a tile; else for a whole row */
-    uint32_t block_rows; /* per block: KILN_BLOCK >> lanes_log2, or those that share a scale that the block computes */
+    uint32_t block_rows; /* per block: those that share a scale that it computes, or KILN_BLOCK >> lanes_log2, times
+                          * KILN_QUANTIZE_TIMES where there are many */
     uint32_t scale_lanes_log2; /* threads that share a computed scale: lanes_log2 or KILN_BLOCK_LOG2 */
     float smax;
     uint32_t source; /* kiln_quantize_source */

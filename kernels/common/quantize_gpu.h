@@ -35,18 +35,13 @@ KILN_INLINE void kiln_quantize_put(uint8_t *codes, const float *values, float fa
     *(kiln_quantize_codes *)codes = vector;
 }
 
-/* A block's tile of its rows, which has one scale, or one for each row, or scales that are known beforehand. The first
- * vector of a thread stays in registers between the two passes; the others come from a cache. */
-KILN_INLINE void kiln_quantize(const kiln_quantize_args *args, float *exchange) {
-    kiln_span s = kiln_span_of(&args->shape);
+/* Rows from `begin` up to `end` of a tile, which have one scale, or one for each of at most one row of a thread, or
+ * scales that are known beforehand. The first vector of a thread stays in registers between the two passes; the others
+ * come from a cache. */
+KILN_INLINE void kiln_quantize_rows(const kiln_quantize_args *args, kiln_span s, uint64_t begin, uint64_t end,
+                                    float *exchange) {
     uint32_t lanes_log2 = args->shape.lanes_log2, step = KILN_BLOCK >> lanes_log2;
-    uint64_t rows = (uint64_t)args->shape.rows, first = kiln_block() * args->block_rows;
-    if (first >= rows) return; /* the whole block */
-    uint64_t end = first + args->block_rows < rows ? first + args->block_rows : rows;
-    uint64_t left = (uint64_t)args->shape.cols - s.start;
-    s.count = left < args->shape.tile ? (uint32_t)left : args->shape.tile;
-    s.whole = args->shape.wide ? s.count / KILN_VECTOR : 0;
-    first += kiln_thread() >> lanes_log2;
+    uint64_t first = begin + (kiln_thread() >> lanes_log2);
     s.row = first;
     const kiln_element *x = kiln_span_of_input(s, args->x, args->x_stride);
     kiln_vector kept = {{0}};
@@ -91,6 +86,22 @@ KILN_INLINE void kiln_quantize(const kiln_quantize_args *args, float *exchange) 
         }
         if (args->scales && s.first == 0 && kiln_quantize_is_first(args, s.row, kiln_tile())) args->scales[at] = scale;
     }
+}
+
+/* A block's tile of its rows. */
+KILN_INLINE void kiln_quantize(const kiln_quantize_args *args, float *exchange) {
+    kiln_span s = kiln_span_of(&args->shape);
+    uint64_t rows = (uint64_t)args->shape.rows, first = kiln_block() * args->block_rows;
+    if (first >= rows) return; /* the whole block */
+    uint64_t end = first + args->block_rows < rows ? first + args->block_rows : rows;
+    uint64_t left = (uint64_t)args->shape.cols - s.start;
+    s.count = left < args->shape.tile ? (uint32_t)left : args->shape.tile;
+    s.whole = args->shape.wide ? s.count / KILN_VECTOR : 0;
+    const bool shared = args->scale_lanes_log2 > args->shape.lanes_log2; /* by all rows of the block */
+    const uint32_t step = shared ? args->block_rows : KILN_BLOCK >> args->shape.lanes_log2;
+    KILN_LOOP
+    for (; first < end; first += step)
+        kiln_quantize_rows(args, s, first, first + step < end ? first + step : end, exchange);
 }
 
 #endif

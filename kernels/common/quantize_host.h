@@ -100,6 +100,7 @@ static inline kiln_status kiln__quantize_prepare(const char *name, kiln__quantiz
     if (!computed && !args->grouped) {
         KILN__TRY(kiln__elementwise(name, call->rows, call->cols, size_log2, wide, &args->shape, config));
         args->block_rows = KILN_BLOCK >> args->shape.lanes_log2;
+        args->scale_lanes_log2 = args->shape.lanes_log2;
         return KILN_OK;
     }
     args->shape = (kiln_shape){.rows = call->rows, .cols = call->cols, .tile = (uint32_t)call->cols, .wide = wide};
@@ -112,6 +113,7 @@ static inline kiln_status kiln__quantize_prepare(const char *name, kiln__quantiz
     }
     args->shape.lanes_log2 = lanes_log2;
     args->block_rows = shared ? KILN_QUANTIZE_GROUP : KILN_BLOCK >> lanes_log2;
+    if (args->grouped && !shared && call->rows >= KILN_QUANTIZE_MANY) args->block_rows *= KILN_QUANTIZE_TIMES;
     args->scale_lanes_log2 = shared ? KILN_BLOCK_LOG2 : lanes_log2;
     return kiln__grid(name, tiles, ((uint64_t)call->rows + args->block_rows - 1) / args->block_rows, config);
 }

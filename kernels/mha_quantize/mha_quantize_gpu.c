@@ -8,9 +8,13 @@
  * number over its scale is beyond the greatest code by more than rounding: codes are made without bounds, and made
  * again where there were infinities or NaN.
  *
- * Floor: k with means and v are read twice, q once, and a byte is written for each element. Measured on an
- * H200 (driver 580.159.04, 2026-11-26): q, k and v of bf16, 67 MB each, 146 us to int8 and 144 to E4M3; copying as many
- * bytes takes some 73. Test: build/tests/ops/mha_quantize_test. Bench: build/kiln bench mha_quantize */
+ * Floor: k with means and v are read twice, q once, and a byte is written for each element. Measured on an H200 (driver
+ * 580.159.04, 2026-11-26) with four tokens kept for each thread: q, k and v of bf16, 67 MB each, 146 us to int8 and 144
+ * to E4M3; copying as many bytes takes some 73. On an H100 the same, and with eight tokens kept, loaded before the
+ * channels: 169 and 160 us to E4M3, of which 51 are the channels, 3 joining them, and 104 the codes, 97 % of the speed
+ * of a copy. Tried: codes of the last tokens first, whose k and v a cache may still have, 168 us; channels of
+ * neighbouring heads in neighbouring blocks, 1 % less. Test: build/tests/ops/mha_quantize_test. Bench: build/kiln bench
+ * mha_quantize */
 #include "kernels/common/device.h"
 #include "kernels/common/late_args.h"
 #include "kernels/mha_quantize/mha_quantize_scale.h"
@@ -25,6 +29,8 @@
 /* Tokens of which a thread keeps its piece. AMD's compiler wants more registers for them. */
 #if defined(__HIP__)
 enum { HELD = 1 };
+#elif __CUDA_ARCH__ >= 900
+enum { HELD = 8 * KILN_VECTOR / PIECE };
 #else
 enum { HELD = 4 * KILN_VECTOR / PIECE };
 #endif
@@ -128,6 +134,16 @@ KILN_INLINE void held_greatest(const held *k, const head *h, uint32_t token, con
         greatest[i] = 0.0f;
         if (h->count && token + i * h->step - s->begin < s->end - s->begin) {
             float values[PIECE];
+#if KILN_PAIRS_COMPARED
+            if (!h->means) {
+                const uint32_t *words = k->pieces[i].vectors[0].words;
+                kiln_pair_values(values, kiln_pair_greater(kiln_pair_greater(words[0], words[1]),
+                                                           kiln_pair_greater(words[2], words[3])));
+                greatest[i] = kiln_fast_max(__builtin_fabsf(values[0]), greatest[i]);
+                greatest[i] = kiln_fast_max(__builtin_fabsf(values[1]), greatest[i]);
+                continue;
+            }
+#endif
             vectors_values(values, &k->pieces[i]);
             KILN_UNROLL
             for (uint32_t e = 0; e < PIECE; e++)
@@ -211,11 +227,24 @@ KILN_INLINE float held_codes(const held *k, const head *h, uint32_t token, const
             float values[PIECE];
             piece codes;
             vectors_values(values, &k->pieces[i]);
-            KILN_UNROLL
-            for (uint32_t e = 0; e < PIECE; e++) {
-                values[e] = (values[e] - c->mean[e]) * factor;
-                if (e4m3) values[e] *= c->factors[e];
-                if (!e4m3 || !KILN_E4M3_INSTRUCTION) special = KILN_FMA(values[e], 0.0f, special);
+            if (h->means) {
+                KILN_UNROLL
+                for (uint32_t e = 0; e < PIECE; e++)
+                    values[e] -= c->mean[e];
+            }
+            if (e4m3 && h->kind == HEAD_V) {
+                KILN_UNROLL
+                for (uint32_t e = 0; e < PIECE; e++)
+                    values[e] *= c->factors[e];
+            } else {
+                KILN_UNROLL
+                for (uint32_t e = 0; e < PIECE; e++)
+                    values[e] *= factor;
+            }
+            if (!e4m3 || !KILN_E4M3_INSTRUCTION) {
+                KILN_UNROLL
+                for (uint32_t e = 0; e < PIECE; e++)
+                    special = KILN_FMA(values[e], 0.0f, special);
             }
             KILN_UNROLL
             for (uint32_t w = 0; w < PIECE / 4; w++)
@@ -285,16 +314,14 @@ KILN_ENTRY(mha_quantize_codes, kiln_mha_quantize_args) {
             for (uint32_t from = first; from < end;) {
                 const uint32_t token = (from - first) / chunk * chunk + first + h.row;
                 const uint32_t chunk_end = token - h.row + chunk < end ? token - h.row + chunk : end;
-                if (from < s.begin || from >= s.end) {
-                    const kiln_mha_quantize_args *late = KILN_LATE_ARGS(kiln_mha_quantize_args, args);
-                    s = segment_of(late, &h, from);
-                    channels_load(&c, late, &h, &s, shared.channels);
-                }
+                const bool other = from < s.begin || from >= s.end;
+                if (other) s = segment_of(KILN_LATE_ARGS(kiln_mha_quantize_args, args), &h, from);
                 segment part = s;
                 part.begin = from;
                 part.end = s.end < chunk_end ? s.end : chunk_end;
                 if (!h.count && wide) part.end = part.begin;
                 if (!kept) held_load(&k, &h, token, &part, wide);
+                if (other) channels_load(&c, KILN_LATE_ARGS(kiln_mha_quantize_args, args), &h, &s, shared.channels);
                 if (pass == 0) {
                     held_greatest(&k, &h, token, &part, &c, shared.numbers);
                 } else {

@@ -11,9 +11,7 @@
  * Test: build/tests/ops/quantize_test. Bench: build/kiln bench quantize_fp8 */
 #include "kernels/common/device.h"
 #include "kernels/common/encode_gpu.h"
-#if !defined(KILN_QUANTIZE_EIGHT) /* quantize_fp8_sm89.cu has its own */
 #define KILN_QUANTIZE_EIGHT(values, bound) kiln_e4m3_eight(values, bound)
-#endif
 #include "kernels/common/quantize_gpu.h"
 
 KILN_ENTRY(quantize_fp8, kiln_quantize_args) {

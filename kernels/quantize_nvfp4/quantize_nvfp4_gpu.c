@@ -8,11 +8,11 @@
  *
  * Floor: one read of x and one write of half a byte for each element and of a byte for each 16, at memory bandwidth:
  * 4.56 bytes an element of f32, 2.56 of 16 bits; docs/kernel-report.md has the instruction counts and the time that
- * they take. Tried: 8 elements a thread and a shuffle, in a prototype on an H100: 93 % of the speed of a copy, where
- * one block per thread had 99 %. This kernel was not measured.
+ * they take; quantize_nvfp4_sm90a.cu has what was measured. Tried: 8 elements a thread and a shuffle, in a prototype on
+ * an H100: 93 % of the speed of a copy, where one block per thread had 99 %.
  * Test: build/tests/ops/quantize_nvfp4_test. Bench: build/kiln bench quantize_nvfp4 */
 #include "kernels/common/device.h"
-#include "kernels/common/nvfp4_scale.h"
+#include "kernels/common/encode_gpu.h"
 #include "kernels/common/quantize_scale.h"
 #include "kernels/common/span.h"
 #include "kernels/common/values.h"
@@ -32,19 +32,19 @@ KILN_INLINE float greater(float greatest, float value) {
 /* Quantises a whole, aligned block. Returns its scale. */
 KILN_INLINE uint32_t quantize_whole(codes *target, const kiln_element *x, float encode) {
     float values[KILN_NVFP4_BLOCK], greatest = 0.0f;
-    codes block = {{0, 0}};
     KILN_UNROLL
     for (int i = 0; i < VECTORS; i++)
         kiln_vector_values(&values[i * KILN_VECTOR], kiln_vector_load(x + i * KILN_VECTOR));
     KILN_UNROLL
     for (int i = 0; i < KILN_NVFP4_BLOCK; i++)
         greatest = greater(greatest, values[i]);
-    uint32_t scale = kiln_nvfp4_scale(kiln_bits(greatest), encode);
-    float factor = kiln_nvfp4_factor(scale, encode);
+    uint32_t scale = kiln_nvfp4_scale_of(greatest, encode);
+    float factor = kiln_nvfp4_factor_of(scale, encode);
     KILN_UNROLL
     for (int i = 0; i < KILN_NVFP4_BLOCK; i++)
-        block.words[i / 8] |= (uint32_t)kiln_e2m1_of(values[i] * factor) << i % 8 * 4;
-    *target = block;
+        values[i] *= factor;
+    const codes words = {{kiln_e2m1_eight(values), kiln_e2m1_eight(values + 8)}};
+    *target = words;
     return scale;
 }
 

@@ -135,7 +135,7 @@ static int64_t groups_of(int64_t count) {
 
 /* Every way to share scales, aligned and not; the numbers of rows and columns divide by nothing. */
 static void test_scales(kiln_stream *stream) {
-    static const int64_t cols[] = {1, 3, 8, 33, 127, 128, 129, 256, 1000, 2052};
+    static const int64_t cols[] = {1, 3, 8, 33, 127, 128, 129, 256, 1000, 2056, 4099, 4112};
     for (precision p = precision_first(); p < precision_end(); p++)
         for (int i = 0; i < (int)(sizeof cols / sizeof *cols); i++)
             for (int way = 0; way < 4; way++) {
@@ -151,6 +151,17 @@ static void test_scales(kiln_stream *stream) {
                 s.place = random_place();
                 run(stream, p, s, special_number);
             }
+}
+
+/* So many rows that a block has several for each of its threads. */
+static void test_many_rows(kiln_stream *stream) {
+    for (precision p = precision_first(); p < precision_end(); p++)
+        for (int fp8 = 0; fp8 < 2; fp8++) {
+            shape s = {.fp8 = fp8, .rows = random_integer(513, 570), .cols = 136, .scale_cols = 2};
+            s.scale_rows = s.rows;
+            s.source = random_integer(0, 3) ? COMPUTED : GIVEN;
+            run(stream, p, s, special_number);
+        }
 }
 
 static void test_zeros(kiln_stream *stream) {
@@ -230,9 +241,8 @@ static void test_refusals(kiln_stream *stream) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        on_each_device(test_scales),
-        on_each_device(test_zeros),
-        on_each_device(test_scales_given_again),
+        on_each_device(test_scales),  on_each_device(test_many_rows),
+        on_each_device(test_zeros),   on_each_device(test_scales_given_again),
         on_one_device(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

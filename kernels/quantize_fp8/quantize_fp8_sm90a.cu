@@ -1,0 +1,24 @@
+/* quantize_fp8 for sm_90a: quantize_fp8_gpu.c, and quantize_sm90a.h where that applies. Its kernel may begin before the
+ * preceding kernel has ended.
+ *
+ * Measured on an H100 (driver 580.159.04, 2026-11-26), 16384 x 4096 in bf16: 67.7 us with a scale for each row, where a
+ * copy of as many bytes takes 67.3 and quantize_fp8_sm89.cu took 77.4; 71.5 us with scales of 128 columns, where that
+ * took 90.7. 40 registers instead of 48 were as fast, 32 spilled and were 1 % slower. */
+#include "kernels/arch/sm90a_programmatic.h"
+#include "kernels/common/codes_sm90a.h"
+#include "kernels/common/tuned.h"
+
+#undef KILN_ENTRY_HEAD
+#define KILN_ENTRY_HEAD extern "C" __global__ __launch_bounds__(KILN_BLOCK, 5) void
+
+#define KILN_QUANTIZE_EIGHT(values, bound)   kiln_e4m3_eight(values, bound)
+#define KILN_QUANTIZE_BOUNDED(values, bound) kiln_e4m3_eight(values, bound)
+#include "kernels/common/quantize_sm90a.h"
+
+KILN_ENTRY(quantize_fp8, kiln_quantize_args) {
+    KILN_SHARED kiln_codes_exchange exchange;
+    if (!kiln_quantize_held(&args, exchange.greatest)) kiln_quantize(&args, exchange.sums);
+}
+
+KILN_TUNED_PARTS(f16 bf16)
+KILN_PROGRAMMATIC(quantize_fp8)
