@@ -81,6 +81,12 @@ KILN_INLINE void kiln_rmsnorm_row(const kiln_rmsnorm_codes_args *args, kiln_code
             }
         }
         KILN_UNROLL
+        for (int i = 0; i < 2 && format == KILN_CODES_NVFP4; i++) {
+            KILN_UNROLL
+            for (int e = 0; e < KILN_EIGHT; e++) /* after a row of NaN there are zeros, too */
+                values[i][e] = first + i * KILN_BLOCK < eights ? values[i][e] : 0.0f;
+        }
+        KILN_UNROLL
         for (int i = 0; i < 2; i++) {
             if (number + i >= rounds) continue;
             state = kiln_eight_greatest(values[i], state);
