@@ -142,6 +142,27 @@ static void consider(const matmul_sizes *sizes, int64_t strides, const matmul_ti
     }
 }
 
+/* Of the kernels for few rows from `first` to `last`, whose clusters have more and more blocks that share a tile's k,
+ * the one of which each multiprocessor has that many blocks, as far as each has some of k to do: joining sums costs as
+ * much as ten stages. NULL if none does the product. */
+static const kiln_kernel *cluster_kernel(const matmul_sizes *sizes, int64_t strides, const kiln_module *module,
+                                         unsigned first, unsigned last, double blocks) {
+    enum { STAGES_OF_PART = 16 };
+    const kiln_kernel *chosen = NULL;
+    for (unsigned i = first; i <= last; i++) {
+        const kiln_kernel_info *info = &module->kernels[i].info;
+        const int64_t parts = info->cluster ? info->cluster : 1;
+        const matmul_plan way = {.rows = info->tile[0], .cols = info->tile[1], .cluster = 1};
+        if (info->absent || sizes->m > (int64_t)info->tile[0] || !is_mapped(sizes, strides, &way) ||
+            module->device->info.max_shared_bytes < (int32_t)(info->stages * info->stage_bytes))
+            return chosen;
+        if (chosen && sizes->k < parts * STAGES_OF_PART * info->tile[2]) break;
+        chosen = &module->kernels[i];
+        if (tile_count(sizes, &way) * (double)parts >= blocks * module->device->info.multiprocessors) break;
+    }
+    return chosen;
+}
+
 /* The bytes of a plan's partial sums. */
 static kiln_status partials_size(const char *name, const matmul_sizes *sizes, const matmul_plan *way,
                                  size_t *out_size) {
@@ -181,6 +202,18 @@ static kiln_status launch_mapped(kiln_stream *stream, const kiln_kernel *kernel,
                                        .dynamic_shared_bytes = way->stages * way->stage_bytes};
     KILN__TRY(kiln__tensor_maps_encode(kernel, factors, args));
     return kiln__operator_launch(stream, kernel, &config, args, args_size);
+}
+
+/* A cluster for each tile. Each of its blocks has *out_split of k. */
+static kiln_launch_config clusters_config(const kiln_kernel *kernel, const matmul_sizes *sizes, uint32_t *out_split) {
+    const kiln_kernel_info *info = &kernel->info;
+    const uint32_t parts = info->cluster ? info->cluster : 1;
+    const uint64_t depth = info->tile[2], steps = tiles_of(sizes->k, (uint32_t)depth);
+    *out_split = (uint32_t)((steps + parts - 1) / parts * depth);
+    return (kiln_launch_config){
+        .grid = {(uint32_t)(tiles_of(sizes->n, info->tile[1]) * (uint64_t)sizes->batch * parts), 1, 1},
+        .block = {info->max_threads, 1, 1},
+        .dynamic_shared_bytes = info->stages * info->stage_bytes};
 }
 
 #endif

@@ -127,6 +127,25 @@ static const kiln_kernel *rows_kernel(const KILN__HOST_PARAMS *params, const kil
     return few ? &module->kernels[W8A8_KERNEL(rows)] : NULL;
 }
 
+/* The kernel of few rows by wgmma for the product; NULL if there is none. */
+static const kiln_kernel *wgmma_rows_kernel(const KILN__HOST_PARAMS *params, const kiln_module *module, uint32_t wide) {
+    const matmul_sizes sizes = sizes_of(params);
+    if (!wide || params->tile != KILN_GEMM_TILE_AUTO || !params->k) return NULL;
+    return cluster_kernel(&sizes, params->a_stride | params->b_stride, module, W8A8_KERNEL(wgmma_rows_1),
+                          W8A8_KERNEL(wgmma_rows_4), 1.0);
+}
+
+static kiln_status launch_clusters(kiln_stream *stream, const kiln_kernel *kernel, const matmul_sizes *sizes,
+                                   const kiln_w8a8_args *args, bool fast) {
+    kiln_w8a8_mapped_args mapped = {.plain = *args, .fast = fast, .early = kiln__operator_overlaps(stream, kernel)};
+    const kiln_launch_config config = clusters_config(kernel, sizes, &mapped.plain.split);
+    const kiln__tensor_layout factors[] = {layout_of(args->a, args->m, args->a_stride, 0, sizes, 0),
+                                           layout_of(args->b, args->n, args->b_stride, 0, sizes, 0)};
+    mapped.plain.splits = 1;
+    KILN__TRY(kiln__tensor_maps_encode(kernel, factors, &mapped));
+    return kiln__operator_launch(stream, kernel, &config, &mapped, sizeof mapped);
+}
+
 static kiln_status launch_tiles(kiln_stream *stream, const kiln_kernel *kernels, const kiln_w8a8_args *args,
                                 const matmul_sizes *sizes, const matmul_plan *way, bool fast, const char *name) {
     kiln_launch_config config, joining;
@@ -198,6 +217,9 @@ static kiln_status KILN_HOST(kiln_stream *stream, const KILN__HOST_PARAMS *param
     }
     matmul_plan way;
     const matmul_sizes sizes = sizes_of(params);
+    const kiln_kernel *cluster = wgmma_rows_kernel(params, module, args.wide);
+    if (cluster) kiln__plan_take(cluster, "is for so few rows");
+    if (cluster) return launch_clusters(stream, cluster, &sizes, &args, asks_fast(params));
     KILN__TRY(choose_plan(&args, params, module, name, &way));
     return launch_tiles(stream, module->kernels, &args, &sizes, &way, asks_fast(params), name);
 }
@@ -216,6 +238,7 @@ static kiln_status KILN__JOIN(, KILN_HOST, _workspace_size)(kiln_stream *stream,
                                      &KILN__JOIN(kiln__bundle_, KILN_HOST, ), &module));
     const matmul_sizes sizes = sizes_of(params);
     for (uint32_t wide = 0; wide <= aligned; wide++) {
+        if (wgmma_rows_kernel(params, module, wide)) continue;
         matmul_plan way = plan_of(params, module, wide, true);
         size_t size;
         KILN__TRY(partials_size(name, &sizes, &way, &size));

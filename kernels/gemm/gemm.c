@@ -150,44 +150,21 @@ static rows_kernel rows_kernel_of(const kiln_gemm_params *params, const kiln_mod
                          KILN_GEMM_BLOCK_COLUMNS, 0};
 }
 
-/* Of the kernels for few rows by wgmma, the one whose clusters have enough blocks for the multiprocessors, as far as
- * each has some of k to do; NULL if none does the product. */
-static const kiln_kernel *cluster_kernel(const kiln_gemm_params *params, const kiln_module *module, bool wide) {
-    enum { PART_LEAST = 1024 /* of k: joining sums costs as much as 600 of it */ };
-    const kiln_kernel *chosen = NULL;
-    if (!wide || params->tile != KILN_GEMM_TILE_AUTO || !params->k) return NULL;
+/* The kernel of few rows by wgmma for the product; NULL if there is none. */
+static const kiln_kernel *wgmma_rows_kernel(const kiln_gemm_params *params, const kiln_module *module, bool wide) {
     const matmul_sizes sizes = sizes_of(params);
     const int64_t strides = params->a_stride | params->b_stride | params->a_batch_stride | params->b_batch_stride;
-    const double most = 0.9 * module->device->info.multiprocessors;
-    for (unsigned i = KERNEL_gemm_wgmma_rows_1; i <= KERNEL_gemm_wgmma_rows_4; i++) {
-        const kiln_kernel_info *info = &module->kernels[i].info;
-        const int64_t parts = info->cluster ? info->cluster : 1;
-        const matmul_plan way = {.rows = info->tile[0], .cols = info->tile[1], .cluster = 1};
-        if (info->absent || params->m > (int64_t)info->tile[0] || !is_mapped(&sizes, strides, &way) ||
-            module->device->info.max_shared_bytes < (int32_t)(info->stages * info->stage_bytes))
-            return chosen;
-        if (chosen && params->k < parts * PART_LEAST) break;
-        chosen = &module->kernels[i];
-        if (tile_count(&sizes, &way) * (double)parts >= most) break;
-    }
-    return chosen;
+    if (!wide || params->tile != KILN_GEMM_TILE_AUTO || !params->k) return NULL;
+    return cluster_kernel(&sizes, strides, module, KERNEL_gemm_wgmma_rows_1, KERNEL_gemm_wgmma_rows_4, 0.9);
 }
 
-/* A cluster for each tile. */
 static kiln_status launch_clusters(kiln_stream *stream, const kiln_kernel *kernel, const matmul_sizes *sizes,
                                    const kiln_gemm_args *args) {
-    const kiln_kernel_info *info = &kernel->info;
-    const uint32_t parts = info->cluster ? info->cluster : 1;
-    const uint64_t depth = info->tile[2], steps = tiles_of(args->k, (uint32_t)depth);
-    const kiln_launch_config config = {
-        .grid = {(uint32_t)(tiles_of(args->n, info->tile[1]) * args->batch * parts), 1, 1},
-        .block = {info->max_threads, 1, 1},
-        .dynamic_shared_bytes = info->stages * info->stage_bytes};
+    kiln_gemm_mapped_args mapped = {.plain = *args, .early = kiln__operator_overlaps(stream, kernel)};
+    const kiln_launch_config config = clusters_config(kernel, sizes, &mapped.plain.split);
     const kiln__tensor_layout factors[] = {layout_of(args->a, args->m, args->a_stride, args->a_batch_stride, sizes, 1),
                                            layout_of(args->b, args->n, args->b_stride, args->b_batch_stride, sizes, 1)};
-    kiln_gemm_mapped_args mapped = {.plain = *args, .early = kiln__operator_overlaps(stream, kernel)};
     mapped.plain.splits = 1;
-    mapped.plain.split = (uint32_t)((steps + parts - 1) / parts * depth);
     KILN__TRY(kiln__tensor_maps_encode(kernel, factors, &mapped));
     return kiln__operator_launch(stream, kernel, &config, &mapped, sizeof mapped);
 }
@@ -332,7 +309,7 @@ static kiln_status gemm(kiln_stream *stream, const kiln_gemm_params *params, siz
     const rows_kernel few = rows_kernel_of(params, module, args.wide);
     if (few.kernel) kiln__plan_take(few.kernel, "is for so few rows");
     if (few.kernel) return launch_rows(stream, &few, &args, name);
-    const kiln_kernel *cluster = cluster_kernel(params, module, args.wide);
+    const kiln_kernel *cluster = wgmma_rows_kernel(params, module, args.wide);
     if (cluster) kiln__plan_take(cluster, "is for so few rows");
     if (cluster) return launch_clusters(stream, cluster, &sizes, &args);
     KILN__TRY(choose_plan(&args, params, module, size_log2, name, &way));
@@ -360,7 +337,7 @@ static kiln_status gemm_workspace(kiln_stream *stream, const kiln_gemm_params *p
     KILN__TRY(kiln__operator_require(stream, KILN__OPERATOR_gemm, part, &kiln__bundle_gemm, &module));
     const matmul_sizes sizes = sizes_of(params);
     for (uint32_t wide = 0; wide <= strides_wide(params, kiln__part_size_log2(part)); wide++) {
-        if (cluster_kernel(params, module, wide)) continue;
+        if (wgmma_rows_kernel(params, module, wide)) continue;
         matmul_plan way = plan_of(params, module, kiln__part_size_log2(part), wide, true);
         size_t size;
         KILN__TRY(partials_size(name, &sizes, &way, &size));

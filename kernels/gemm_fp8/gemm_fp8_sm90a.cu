@@ -6,13 +6,15 @@
  * 0.068 at k 4096 and 0.13 at 8192 where all products have one sign). So sums are taken over by f32 arithmetic after
  * every 128 of k, unless the call asks for fast accumulation and no scale is of a group.
  *
- * Floor: 2 m n k operations. Measured on an H200 (driver 580.159.04, 2026-11-26) at 4096 and 8192 cubed: 1182 and 1256
- * TFLOP/s, 0.89 and 0.86 of torch._scaled_mm without fast accumulation, and with it 1356 and 1454, 0.94 and 0.97 of
- * torch's. Prototypes of the large tile on an H100 did 1348
- * and 1399 TFLOP/s with sums taken over as here, 1.02 and 0.98 of torch._scaled_mm without fast accumulation; and 1409
- * and 1499 with fast accumulation and clusters of two, 1.00 and 1.02 of torch's (1431 and 1494 without clusters, which
- * pay when the chip is hot). A tile of 128 x 128 did 1245 and 1111. What was slower there: 128 x 192 with all of its
- * products in one temporary, 1243 and 1410. Test: build/tests/ops/w8a8_test. Bench: build/kiln bench gemm_fp8 */
+ * Floor: 2 m n k operations. Measured on an H100 (driver 580.159.04, 2026-11-26), us at 4096 and 8192 cubed, and
+ * torch._scaled_mm in brackets: with fast accumulation 97.4 (98.5) and 739 (752), with scales of rows and columns 98.9
+ * (96.9) and 747 (735). With sums taken over, as a prototype of the same text, 115.7 and 885 (102.3 and 783). With fast
+ * accumulation power bounds it: the clock falls to 1.5 GHz, where products are nine tenths of the cycles. What was no
+ * faster as prototypes where sums are taken over: warpgroups whose products alternate strictly (124 to 134 at 4096
+ * cubed), the first factor in registers (116.2, and 118.3 with two temporaries of 64 columns), and a warpgroup a stage
+ * ahead of the other (125). Two temporaries of 64 columns, waited for every two stages, did 114.6, but 169 with scales
+ * of groups, where this does 133. A tile of 128 x 128 did 1245 and 1111 TFLOP/s. Test: build/tests/ops/w8a8_test.
+ * Bench: build/kiln bench gemm_fp8 */
 #include "kernels/arch/sm89.h"
 #include "kernels/arch/sm90a_products.h"
 #include "kernels/arch/sm90a_programmatic.h"
@@ -21,24 +23,39 @@
 
 #include "kernels/common/w8a8_mma_rows.h"
 #include "kernels/common/w8a8_sm90a.h"
+#include "kernels/common/w8a8_sm90a_rows.h"
 
 KILN_TUNED_PARTS(f32 f16 bf16)
 KILN_TUNED_ASSEMBLER(12.8.93)
-KILN_SHAPE(gemm_fp8_wgmma_large, 128, 256, 128, 50704, 100)
+KILN_SHAPE(gemm_fp8_wgmma_large, 128, 256, 128, 54800, 100)
 KILN_STAGES(gemm_fp8_wgmma_large, 4)
 KILN_CLUSTER(gemm_fp8_wgmma_large, 2)
 KILN_TENSOR_MAPS(gemm_fp8_wgmma_large, 240, 128x128x1, 128x128x1)
-KILN_SHAPE(gemm_fp8_wgmma_medium, 128, 128, 128, 33808, 88)
+KILN_SHAPE(gemm_fp8_wgmma_medium, 128, 128, 128, 36544, 88)
 KILN_STAGES(gemm_fp8_wgmma_medium, 6)
 KILN_TENSOR_MAPS(gemm_fp8_wgmma_medium, 240, 128x128x1, 128x128x1)
-KILN_SHAPE(gemm_fp8_wgmma_small, 128, 64, 128, 25360, 44)
+KILN_SHAPE(gemm_fp8_wgmma_small, 128, 64, 128, 27408, 44)
 KILN_STAGES(gemm_fp8_wgmma_small, 8)
 KILN_TENSOR_MAPS(gemm_fp8_wgmma_small, 240, 128x128x1, 128x64x1)
 KILN_SHAPE(gemm_fp8_mma_rows_8, 8, 16, 2048, 0, 100)
 KILN_SHAPE(gemm_fp8_mma_rows_16, 16, 32, 1024, 0, 100)
+KILN_SHAPE(gemm_fp8_wgmma_rows_1, 64, 64, 128, 16400, 100)
+KILN_STAGES(gemm_fp8_wgmma_rows_1, 6)
+KILN_TENSOR_MAPS(gemm_fp8_wgmma_rows_1, 240, 128x64x1, 128x64x1)
+KILN_SHAPE(gemm_fp8_wgmma_rows_2, 64, 64, 128, 16400, 100)
+KILN_STAGES(gemm_fp8_wgmma_rows_2, 6)
+KILN_CLUSTER(gemm_fp8_wgmma_rows_2, 2)
+KILN_TENSOR_MAPS(gemm_fp8_wgmma_rows_2, 240, 128x64x1, 128x64x1)
+KILN_SHAPE(gemm_fp8_wgmma_rows_4, 64, 64, 128, 16400, 100)
+KILN_STAGES(gemm_fp8_wgmma_rows_4, 6)
+KILN_CLUSTER(gemm_fp8_wgmma_rows_4, 4)
+KILN_TENSOR_MAPS(gemm_fp8_wgmma_rows_4, 240, 128x64x1, 128x64x1)
 KILN_PROGRAMMATIC(gemm_fp8_wgmma_large)
 KILN_PROGRAMMATIC(gemm_fp8_wgmma_medium)
 KILN_PROGRAMMATIC(gemm_fp8_wgmma_small)
+KILN_PROGRAMMATIC(gemm_fp8_wgmma_rows_1)
+KILN_PROGRAMMATIC(gemm_fp8_wgmma_rows_2)
+KILN_PROGRAMMATIC(gemm_fp8_wgmma_rows_4)
 KILN_PROGRAMMATIC(gemm_fp8_mma_rows_8)
 KILN_PROGRAMMATIC(gemm_fp8_mma_rows_16)
 KILN_PROGRAMMATIC(gemm_fp8_tiles)
@@ -77,6 +94,18 @@ MATMUL_ENTRY(gemm_fp8_wgmma_medium, kiln_w8a8_mapped_args, 1) {
 
 MATMUL_ENTRY(gemm_fp8_wgmma_small, kiln_w8a8_mapped_args, 1) {
     w8a8_wgmma<w8a8_shape<64, 8, 1>, group_unit>(args);
+}
+
+ROWS_ENTRY(gemm_fp8_wgmma_rows_1, 1) {
+    w8a8_wgmma_rows<group_unit, 64, 6, 1>(args);
+}
+
+ROWS_ENTRY(gemm_fp8_wgmma_rows_2, 2) {
+    w8a8_wgmma_rows<group_unit, 64, 6, 2>(args);
+}
+
+ROWS_ENTRY(gemm_fp8_wgmma_rows_4, 4) {
+    w8a8_wgmma_rows<group_unit, 64, 6, 4>(args);
 }
 
 KILN_ENTRY(gemm_fp8_mma_rows_8, kiln_w8a8_args) {

@@ -16,23 +16,38 @@
 
 #include "kernels/common/w8a8_mma_rows.h"
 #include "kernels/common/w8a8_sm90a.h"
+#include "kernels/common/w8a8_sm90a_rows.h"
 
 KILN_TUNED_PARTS(f32 f16 bf16)
-KILN_SHAPE(gemm_int8_wgmma_large, 128, 256, 128, 50704, 100)
+KILN_SHAPE(gemm_int8_wgmma_large, 128, 256, 128, 54800, 100)
 KILN_STAGES(gemm_int8_wgmma_large, 4)
 KILN_CLUSTER(gemm_int8_wgmma_large, 2)
 KILN_TENSOR_MAPS(gemm_int8_wgmma_large, 240, 128x128x1, 128x128x1)
-KILN_SHAPE(gemm_int8_wgmma_medium, 128, 128, 128, 33808, 88)
+KILN_SHAPE(gemm_int8_wgmma_medium, 128, 128, 128, 36544, 88)
 KILN_STAGES(gemm_int8_wgmma_medium, 6)
 KILN_TENSOR_MAPS(gemm_int8_wgmma_medium, 240, 128x128x1, 128x128x1)
-KILN_SHAPE(gemm_int8_wgmma_small, 128, 64, 128, 25360, 44)
+KILN_SHAPE(gemm_int8_wgmma_small, 128, 64, 128, 27408, 44)
 KILN_STAGES(gemm_int8_wgmma_small, 8)
 KILN_TENSOR_MAPS(gemm_int8_wgmma_small, 240, 128x128x1, 128x64x1)
 KILN_SHAPE(gemm_int8_mma_rows_8, 8, 16, 2048, 0, 100)
 KILN_SHAPE(gemm_int8_mma_rows_16, 16, 32, 1024, 0, 100)
+KILN_SHAPE(gemm_int8_wgmma_rows_1, 64, 64, 128, 16400, 100)
+KILN_STAGES(gemm_int8_wgmma_rows_1, 6)
+KILN_TENSOR_MAPS(gemm_int8_wgmma_rows_1, 240, 128x64x1, 128x64x1)
+KILN_SHAPE(gemm_int8_wgmma_rows_2, 64, 64, 128, 16400, 100)
+KILN_STAGES(gemm_int8_wgmma_rows_2, 6)
+KILN_CLUSTER(gemm_int8_wgmma_rows_2, 2)
+KILN_TENSOR_MAPS(gemm_int8_wgmma_rows_2, 240, 128x64x1, 128x64x1)
+KILN_SHAPE(gemm_int8_wgmma_rows_4, 64, 64, 128, 16400, 100)
+KILN_STAGES(gemm_int8_wgmma_rows_4, 6)
+KILN_CLUSTER(gemm_int8_wgmma_rows_4, 4)
+KILN_TENSOR_MAPS(gemm_int8_wgmma_rows_4, 240, 128x64x1, 128x64x1)
 KILN_PROGRAMMATIC(gemm_int8_wgmma_large)
 KILN_PROGRAMMATIC(gemm_int8_wgmma_medium)
 KILN_PROGRAMMATIC(gemm_int8_wgmma_small)
+KILN_PROGRAMMATIC(gemm_int8_wgmma_rows_1)
+KILN_PROGRAMMATIC(gemm_int8_wgmma_rows_2)
+KILN_PROGRAMMATIC(gemm_int8_wgmma_rows_4)
 KILN_PROGRAMMATIC(gemm_int8_mma_rows_8)
 KILN_PROGRAMMATIC(gemm_int8_mma_rows_16)
 KILN_PROGRAMMATIC(gemm_int8_tiles)
@@ -71,6 +86,18 @@ MATMUL_ENTRY(gemm_int8_wgmma_medium, kiln_w8a8_mapped_args, 1) {
 
 MATMUL_ENTRY(gemm_int8_wgmma_small, kiln_w8a8_mapped_args, 1) {
     w8a8_wgmma<w8a8_shape<64, 8, 1>, group_unit>(args);
+}
+
+ROWS_ENTRY(gemm_int8_wgmma_rows_1, 1) {
+    w8a8_wgmma_rows<group_unit, 64, 6, 1>(args);
+}
+
+ROWS_ENTRY(gemm_int8_wgmma_rows_2, 2) {
+    w8a8_wgmma_rows<group_unit, 64, 6, 2>(args);
+}
+
+ROWS_ENTRY(gemm_int8_wgmma_rows_4, 4) {
+    w8a8_wgmma_rows<group_unit, 64, 6, 4>(args);
 }
 
 KILN_ENTRY(gemm_int8_mma_rows_8, kiln_w8a8_args) {

@@ -383,7 +383,8 @@ static void test_matrix_units(kiln_stream *stream) {
             }
 }
 
-/* More tiles than there are multiprocessors, for kernels whose blocks do several: few columns of many rows. */
+/* More tiles than there are multiprocessors, for kernels whose blocks do several: many rows of few columns, or of a
+ * tile's. */
 static void test_many_tiles(kiln_stream *stream) {
     kiln_device_info device;
     harness_ok(kiln_device_get_info(stream->device, &device));
@@ -396,6 +397,7 @@ static void test_many_tiles(kiln_stream *stream) {
                     continue; /* simulated ones take long */
                 shape s = {.fp8 = fp8, .n = 3, .k = 144, .tile = tile, .a = fp8 ? GROUPS : EACH_ROW, .b = EACH_ROW};
                 s.m = (device.multiprocessors + 3) * (int64_t)kernel.tile[0];
+                if (tile == KILN_GEMM_TILE_SMALL && !fp8) s.n = kernel.tile[1];
                 run(stream, p, s);
             }
 }
@@ -534,6 +536,26 @@ static void test_few_rows(kiln_stream *stream) {
         }
 }
 
+/* More rows, where there are kernels for them whose blocks may share k: tiles that end within one, k that they share
+ * unevenly. */
+static void test_some_rows(kiln_stream *stream) {
+    static const int64_t shapes[][3] = {{64, 128, 528}, {33, 70, 4112}, {17, 40, 8336}};
+    kiln_kernel_info info;
+    char name[64];
+    for (precision p = precision_first(); p < precision_end(); p++)
+        for (int i = 0; i < 6; i++) {
+            const int64_t *sizes = shapes[i / 2];
+            shape s = {.fp8 = i % 2, .m = sizes[0], .n = sizes[1], .k = sizes[2], .bias = i % 3 == 0};
+            snprintf(name, sizeof name, "kiln_%s_wgmma_rows_1_%s", name_of(s.fp8), precision_name(p));
+            if (!harness_find_kernel(stream, bundle_of(s.fp8), p, name, &info)) continue;
+            s.fast = s.fp8 && p == F16;
+            s.a = p == F32 ? EACH_ROW : GROUPS;
+            s.b = p == F32 ? EACH_ROW : p == BF16 ? BLOCKS : GROUPS;
+            s.activation = i == 2 ? KILN_GEMM_SILU : KILN_GEMM_NONE;
+            run(stream, p, s);
+        }
+}
+
 /* ---- What quantize makes ---- */
 
 /* x of a and w of b, quantised, multiplied: near their product, as near as codes of 8 bits are. */
@@ -643,7 +665,7 @@ static void test_refusals(kiln_stream *stream) {
         REFUSED(tile, 5, "tile");
         REFUSED(accumulation, fp8 ? 2 : 1, fp8 ? "accumulation" : "reserved");
         bad = good;
-        bad.m = 18;
+        bad.m = 70;
         bad.n = 2;
         bad.k = 4096;
         bad.a_stride = bad.b_stride = 4096;
@@ -662,11 +684,12 @@ static void test_refusals(kiln_stream *stream) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        on_each_device(test_plain),        on_each_device(test_scales),      on_each_device(test_random),
-        on_each_device(test_exact),        on_each_device(test_positive),    on_each_device(test_nan),
-        on_each_device(test_matrix_units), on_each_device(test_many_tiles),  on_each_device(test_bits),
-        on_each_device(test_shared_k),     on_each_device(test_few_rows),    on_each_device(test_extensions),
-        on_each_device(test_amx),          on_each_device(test_composition), on_one_device(test_refusals),
+        on_each_device(test_plain),        on_each_device(test_scales),     on_each_device(test_random),
+        on_each_device(test_exact),        on_each_device(test_positive),   on_each_device(test_nan),
+        on_each_device(test_matrix_units), on_each_device(test_many_tiles), on_each_device(test_bits),
+        on_each_device(test_shared_k),     on_each_device(test_few_rows),   on_each_device(test_some_rows),
+        on_each_device(test_extensions),   on_each_device(test_amx),        on_each_device(test_composition),
+        on_one_device(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

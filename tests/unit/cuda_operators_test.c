@@ -265,12 +265,15 @@ static void test_gemm_fp8_chooses_by_sizes(void **state) {
     } rows[] = {
         {1, 8192, 8192, 0, 0, "kiln_gemm_fp8_mma_rows_8_bf16", 0, 1},
         {16, 8192, 8192, 0, 0, "kiln_gemm_fp8_mma_rows_16_bf16", 0, 1},
-        {17, 8192, 8192, 0, 0, "kiln_gemm_fp8_wgmma_small_bf16", 128, 1},
+        {17, 8192, 8192, 0, 0, "kiln_gemm_fp8_wgmma_rows_2_bf16", 256, 1},
+        {17, 16384, 8192, 0, 0, "kiln_gemm_fp8_wgmma_rows_1_bf16", 256, 1},
+        {64, 4096, 4096, 0, 0, "kiln_gemm_fp8_wgmma_rows_2_bf16", 128, 1},
+        {64, 512, 8192, 0, 0, "kiln_gemm_fp8_wgmma_rows_4_bf16", 32, 1},
         {1024, 1024, 1024, 0, 0, "kiln_gemm_fp8_wgmma_small_bf16", 128, 1},
         {2048, 2048, 2048, 0, 0, "kiln_gemm_fp8_wgmma_medium_bf16", MULTIPROCESSORS, 1},
         {512, 8192, 8192, 0, 0, "kiln_gemm_fp8_wgmma_large_bf16", 128, 1},
         {8192, 8192, 8192, 0, 0, "kiln_gemm_fp8_wgmma_large_bf16", MULTIPROCESSORS, 1},
-        {64, 512, 16384, 0, 0, "kiln_gemm_fp8_wgmma_small_bf16", 128, 2},
+        {80, 512, 16384, 0, 0, "kiln_gemm_fp8_wgmma_small_bf16", 128, 2},
         {4096, 4096, 4096, 4097, 0, "kiln_gemm_fp8_tiles_bf16", 0, 1},
         {130, 256, 4096, 0, KILN_GEMM_TILE_LARGE, "kiln_gemm_fp8_wgmma_large_bf16", 8, 2},
     };
