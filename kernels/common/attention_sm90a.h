@@ -17,8 +17,9 @@
  * Everything is waited for in the iteration that began it: assemblers make all products wait for each other where a
  * group stays under way around the loop.
  *
- * With a block for each multiprocessor, a tile of rows with many keys is followed by one with few, of the same head,
- * so that causal blocks have equal work and neighbouring ones the same keys. Where lengths are known on the device
+ * With a block for each multiprocessor, neighbouring blocks take the tiles of a head side by side where all see as many
+ * keys. Else a tile of rows with many keys is followed by one with few, of the same head, so that causal blocks have
+ * equal work and neighbouring ones the same keys. Where lengths are known on the device
  * alone and there are many keys, each tile has a block of its own, heads in groups whose keys and values are a third
  * of L2; a counter that gave out tiles would have to be zero beforehand.
  *
@@ -30,24 +31,30 @@
  * Results are scaled anew only where a maximum rose 256-fold, as weights see it: till then no lane has to know what
  * others have. That took 6 to 8 % off.
  *
- * Shared memory: 96 to 225 KB. Registers, consumers and producer: 152 and 56 with three consumers, else 224 and 56, 216
+ * Shared memory: 97 to 225 KB. Registers, consumers and producer: 152 and 56 with three consumers, else 224 and 56, 216
  * and 72 where blocks of a cache are looked up. None spills. ptxas 12.8 schedules the loops of mha 2 to 10 % faster
  * than 12.0.
  *
  * Floor: 4 * rows * keys * head_dim operations; wgmma does 989 TFLOP/s on an H100 at most, and the exponents of 2 take
  * half of the time of heads of 128.
- * Measured on an H200 (driver 580.159.04, 2026-11-26; bf16, 16 heads, CUDA graphs), TFLOP/s, and in brackets cuDNN's
- * time over kiln's in the same process:
+ * Measured as prototypes on an H100 (driver 580.159.04, 2026-11-26; bf16, 16 heads, CUDA graphs), us, and in brackets
+ * before queries had copiers of their own, contiguous results went out by whole rows, and full attention took tiles in
+ * order:
  *
- *   head_dim   4 x 4096 full   causal       1 x 16384    causal       16 x 1024    causal       32 x 512     causal
- *   128        696 (1.03)      631 (1.09)   738 (1.07)   716 (1.13)   576 (0.94)   424 (0.97)   457 (0.86)   282 (0.82)
- *   64         496 (1.05)      420 (1.02)
- *   96         628 (1.21)      530 (1.23)
- *   256        783 (1.08)      713 (1.11)
+ *   head_dim   4 x 4096 full   causal      16 x 1024    causal      32 x 512     causal      1 x 16384 causal
+ *   128        786 (806)       426 (446)   222 (251)    149 (171)   129 (160)    113 (135)   1556 (1574)
+ *   64         515 (545)       305 (326)   160 (178)    129 (145)
+ *   96         672 (674)
+ *   256        1418 (1455)     789 (794)
  *
- * Slower there, as prototypes: a tile for each block 5 % at 4096 keys, 30 % at 512; two consumers for heads of 64 10 %,
- * without turns 15 %; three for heads of 128 10 to 30 % up to 1024 keys, where rows are too few, 2 to 4 % faster from
- * 4096 on; blocks that take tiles in order, causal, 35 to 55 %.
+ * cuDNN's time over that of the kernels before, on an H200 in the same process: heads of 128 1.03, 1.09, 0.94, 0.97,
+ * 0.86, 0.82, 1.13; of 64 1.05 and 1.02, of 96 1.21, of 256 1.08 and 1.11.
+ *
+ * Slower there, as prototypes: products with values begun one by one between exponents 4 to 8 % from 1024 keys on, one
+ * loop for tiles of keys that are masked and for those that are not 4 to 9 %, results written beside the next scores 1
+ * to 3 %. On an H200: a tile for each block 5 % at 4096 keys, 30 % at 512; two consumers for heads of 64 10 %, without
+ * turns 15 %; three for heads of 128 10 to 30 % up to 1024 keys, where rows are too few, 2 to 4 % faster from 4096 on;
+ * blocks that take tiles in order, causal, 35 to 55 %.
  *
  * Few rows (attention_sm90a_decode.h): keys are not prefetched before the wait, since lengths and tables of blocks,
  * which tell where they are, may be what the preceding kernel writes. Includers define what attention_gpu.h asks for.
@@ -56,45 +63,12 @@
 #define KILN_KERNELS_COMMON_ATTENTION_SM90A_H
 
 #include "kernels/common/attention_sm90a_copy.h"
-#include "kernels/common/attention_sm90a_weights.h"
+#include "kernels/common/attention_sm90a_results.h"
 
-/* Writes a warp's rows: four lanes exchange what they have of a row, so that vectors go out. */
-template <uint32_t DIM, bool EXTENDED>
-KILN_INLINE void write_tile_rows(const kiln_attention_args &args, const row_tile *tile, const float *maxima,
-                                 const float *sums, float (*result)[4]) {
-    const uint32_t end = tile->end, kv_head = tile->work.kv_head, split = tile->work.split;
-    const kiln_sequence s = tile->s;
-    float v_scale = kiln_cache_scale(&args, args.v_scale, kv_head), unit = scale_of_tile<EXTENDED>(args, tile).unit;
-    uint32_t row = lane_row_of(tile), part = kiln_thread() % 4;
-    KILN_UNROLL
-    for (uint32_t r = 0; r < 2; r++) {
-        bool has = row + 8 * r < end;
-        row_place at = row_place_of(args, s, kv_head, has ? row + 8 * r : end - 1);
-        float sum = quad_sum(sums[r]);
-        if (has && part == 0) write_scales(args, at, split, maxima[r] * unit, sum);
-        if (args.partials) {
-            float *partial = args.partials + kiln_partial_row(&args, split, at.token, at.head) * args.head_dim;
-            KILN_UNROLL
-            for (uint32_t n = 0; n < DIM / 8; n++)
-                if (has && 8 * n < args.head_dim)
-                    *(float2 *)(partial + 8 * n + part * 2) =
-                        make_float2(result[n][2 * r] * v_scale, result[n][2 * r + 1] * v_scale);
-            continue;
-        }
-        float scale = sum == 0.0f ? 0.0f : v_scale * kiln_reciprocal(sum);
-        kiln_element *out = (kiln_element *)args.out + at.token * (uint64_t)args.out_stride + at.head * args.head_dim;
-        KILN_UNROLL
-        for (uint32_t n = 0; n < DIM / 8; n += 4) {
-            kiln_vector vector;
-            KILN_UNROLL
-            for (uint32_t i = 0; i < 4; i++)
-                vector.words[i] = pack(result[n + i][2 * r] * scale, result[n + i][2 * r + 1] * scale);
-            exchange_quad(vector.words);
-            uint32_t d = (n + part) * 8;
-            if (has && d < args.head_dim) kiln_vector_store(out + d, vector);
-        }
-    }
-    __syncwarp(); /* else ptxas takes what follows for divergent, and lets all products wait for each other */
+/* A consumer's tiles of a tile of rows: one word for each field, of all lanes. */
+KILN_INLINE consumer_tiles tiles_of(const row_tile *tile, uint32_t group) {
+    const consumer_tiles own = tile->consumers[group];
+    return {uniform(own.key), uniform(own.count), uniform(own.low), uniform(own.high)};
 }
 
 /* The tiles of rows by one of three consumers: a product, the weights, a product. */
@@ -113,18 +87,18 @@ KILN_INLINE void consume_in_turn(const kiln_attention_args &args, uint32_t share
     for (uint32_t number = 0;; number++) {
         q::wait_full(shared, number);
         const row_tile *tile = q::tile(memory, number);
-        uint32_t next = uniform(tile->tiles.count);
+        const consumer_tiles tiles = tiles_of(tile, group);
+        uint32_t next = tiles.count;
         if (!next) break;
         float factor = scale_of_tile<at::EXTENDED>(args, tile).factor;
-        uint32_t first_key = uniform(tile->tiles.key);
-        const uint32_t low = uniform(tile->plain[group].low), high = uniform(tile->plain[group].high);
         start_rows_of_tile(&t);
-        if (high != next || low) windows_of(args, tile, t.rows.window); /* some tile is cut */
+        if (tiles.high != next || tiles.low) windows_of(args, tile, t.rows.window); /* some tile is cut */
         KILN_UNROLL
         for (uint32_t i = 0; i < DIM / 2; i++)
             t.rows.result[i / 4][i % 4] = 0.0f;
         uint32_t queries = q::queries(shared, number) + own_queries;
-        auto step = [&](auto general) {
+        KILN_LOOP
+        while (next) {
             next--;
             ring_wait_full(k, n);
             kiln_sm90a_wgmma_hold<KEYS / 2>(t.scores[0]);
@@ -134,13 +108,9 @@ KILN_INLINE void consume_in_turn(const kiln_attention_args &args, uint32_t share
             kiln_sm90a_wgmma_hold<KEYS / 2>(t.scores[0]);
             ring_release(k, n);
             if (!next) q::release(shared, number);
-            bool rose =
-                weigh<DIM, KEYS, decltype(general)::value, MASKED>(args, tile, factor, &t, first_key + next * KEYS);
-            if (rose) {
-                KILN_UNROLL
-                for (uint32_t i = 0; i < DIM / 2; i++)
-                    t.rows.result[i / 4][i % 4] *= t.keep[i / 2 % 2];
-            }
+            if (next >= tiles.high || next < tiles.low)
+                cut_scores<DIM, KEYS, MASKED>(args, tile, &t, tiles.key + next * KEYS);
+            if (weigh<DIM, KEYS>(factor, &t)) keep_results(&t);
             pack_weights<KEYS>(t.scores, t.weights);
             ring_wait_full(v, n);
             kiln_sm90a_wgmma_hold<DIM / 2>(t.rows.result[0]);
@@ -150,20 +120,8 @@ KILN_INLINE void consume_in_turn(const kiln_attention_args &args, uint32_t share
             kiln_sm90a_wgmma_hold<DIM / 2>(t.rows.result[0]);
             ring_release(v, n);
             n++;
-        };
-        KILN_LOOP
-        for (uint32_t stop = high;; stop = 0) {
-            KILN_LOOP
-            while (next > stop)
-                step(is_general<true>{});
-            if (!next) break;
-            if constexpr (!MASKED) {
-                KILN_LOOP
-                while (next > low)
-                    step(is_general<false>{});
-            }
         }
-        write_tile_rows<DIM, at::EXTENDED>(args, tile, t.rows.max, t.rows.sum, t.rows.result);
+        write_rows<DIM, KEYS, MASKED>(args, rows_to_write(tile, t.rows), memory, t.rows.result);
     }
 }
 
@@ -178,16 +136,14 @@ KILN_INLINE void consume_in_pairs(const kiln_attention_args &args, uint32_t shar
     uint32_t number = 0, n = 0; /* of the tile of rows, and of the tile of keys, that scores are made of */
     q::wait_full(shared, 0);
     const row_tile *tile = q::tile(memory, 0);
-    uint32_t next = uniform(tile->tiles.count);
-    if (!next) return;
+    consumer_tiles tiles = tiles_of(tile, group);
+    if (!tiles.count) return;
     if (group == 1) kiln_sm90a_barrier_arrive(TURN, 2 * WARPGROUP);
     tile_state<DIM, KEYS> t;
     float factor = scale_of_tile<at::EXTENDED>(args, tile).factor;
-    uint32_t first_key = uniform(tile->tiles.key);
-    next--;
+    uint32_t next = tiles.count - 1;
     start_rows_of_tile(&t);
     windows_of(args, tile, t.rows.window);
-    uint32_t low = uniform(tile->plain[group].low), high = uniform(tile->plain[group].high);
     KILN_UNROLL
     for (uint32_t i = 0; i < DIM / 2; i++)
         t.rows.result[i / 4][i % 4] = 0.0f;
@@ -204,7 +160,8 @@ KILN_INLINE void consume_in_pairs(const kiln_attention_args &args, uint32_t shar
     kiln_sm90a_wgmma_hold<KEYS / 2>(t.scores[0]);
     ring_release(k, 0);
     if (!next) q::release(shared, 0);
-    weigh<DIM, KEYS, true, MASKED>(args, tile, factor, &t, first_key + next * KEYS);
+    cut_scores<DIM, KEYS, MASKED>(args, tile, &t, tiles.key + next * KEYS);
+    weigh<DIM, KEYS>(factor, &t);
     pack_weights<KEYS>(t.scores, t.weights);
 
     /* Begins the scores of the next tile of keys, and behind it the product of the weights with the values of this. */
@@ -230,57 +187,52 @@ KILN_INLINE void consume_in_pairs(const kiln_attention_args &args, uint32_t shar
         kiln_sm90a_wgmma_hold<DIM / 2>(t.rows.result[0]);
         ring_release(v, n - 1);
     };
-    auto step = [&](auto general) {
+    auto step = [&](bool cut) {
         next--;
         n++;
         begin();
         wait_scores();
-        bool rose = weigh<DIM, KEYS, decltype(general)::value, MASKED>(args, tile, factor, &t, first_key + next * KEYS);
+        if (cut) cut_scores<DIM, KEYS, MASKED>(args, tile, &t, tiles.key + next * KEYS);
+        bool rose = weigh<DIM, KEYS>(factor, &t);
         wait_results();
-        if (rose) {
-            KILN_UNROLL
-            for (uint32_t i = 0; i < DIM / 2; i++)
-                t.rows.result[i / 4][i % 4] *= t.keep[i / 2 % 2];
-        }
+        if (rose) keep_results(&t);
         pack_weights<KEYS>(t.scores, t.weights);
     };
     KILN_LOOP
     for (;;) {
         KILN_LOOP
-        for (uint32_t stop = high;; stop = 0) {
+        for (uint32_t stop = tiles.high;; stop = 0) {
             KILN_LOOP
             while (next > stop)
-                step(is_general<true>{});
+                step(true);
             if (!next) break;
             if constexpr (!MASKED) {
                 KILN_LOOP
-                while (next > low)
-                    step(is_general<false>{});
+                while (next > tiles.low)
+                    step(false);
             }
         }
         number++;
         q::wait_full(shared, number);
-        const row_tile *before = tile;
-        tile = q::tile(memory, number);
-        next = uniform(tile->tiles.count);
+        tiles = tiles_of(q::tile(memory, number), group);
+        next = tiles.count;
         if (!next) break;
         next--;
         n++;
         queries = q::queries(shared, number) + own_queries;
         begin();
-        const float max[2] = {t.rows.max[0], t.rows.max[1]}, sum[2] = {t.rows.sum[0], t.rows.sum[1]};
-        first_key = uniform(tile->tiles.key);
+        const written_rows done = rows_to_write(tile, t.rows);
+        tile = q::tile(memory, number);
         if (at::EXTENDED) factor = scale_of_tile<at::EXTENDED>(args, tile).factor;
-        low = uniform(tile->plain[group].low);
-        high = uniform(tile->plain[group].high);
-        const bool cut = next >= high || next < low;
         start_rows_of_tile(&t);
-        if (high != next + 1 || low) windows_of(args, tile, t.rows.window); /* some tile is cut */
+        if (tiles.high != next + 1 || tiles.low) windows_of(args, tile, t.rows.window); /* some tile is cut */
         wait_scores();
-        weigh<DIM, KEYS, true, MASKED>(args, tile, factor, &t, first_key + next * KEYS, cut);
+        if (next >= tiles.high || next < tiles.low)
+            cut_scores<DIM, KEYS, MASKED>(args, tile, &t, tiles.key + next * KEYS);
+        weigh<DIM, KEYS>(factor, &t);
         wait_results();
         pack_weights<KEYS>(t.scores, t.weights);
-        write_tile_rows<DIM, at::EXTENDED>(args, before, max, sum, t.rows.result);
+        write_rows<DIM, KEYS, MASKED>(args, done, memory, t.rows.result);
         KILN_UNROLL
         for (uint32_t i = 0; i < DIM / 2; i++)
             t.rows.result[i / 4][i % 4] = 0.0f;
@@ -292,9 +244,8 @@ KILN_INLINE void consume_in_pairs(const kiln_attention_args &args, uint32_t shar
     kiln_sm90a_wgmma_wait<0>();
     kiln_sm90a_wgmma_hold<DIM / 2>(t.rows.result[0]);
     if (!group) kiln_sm90a_barrier_sync(TURN, 2 * WARPGROUP);
-    write_tile_rows<DIM, at::EXTENDED>(args, q::tile(memory, number - 1), t.rows.max, t.rows.sum, t.rows.result);
+    write_rows<DIM, KEYS, MASKED>(args, rows_to_write(tile, t.rows), memory, t.rows.result);
 }
-
 template <uint32_t DIM, uint32_t KEYS, bool MASKED = false>
 KILN_INLINE void attend_tiles(const kiln_attention_args &args, const kiln_tensor_map *maps) {
     typedef layout<DIM, KEYS> at;
@@ -309,7 +260,7 @@ KILN_INLINE void attend_tiles(const kiln_attention_args &args, const kiln_tensor
         KILN_UNROLL
         for (uint32_t i = 0; i < 2 * at::QUERY_STAGES; i++)
             kiln_sm90a_mbarrier_init(shared + at::QUERY_BARRIERS + i * 8,
-                                     i / at::QUERY_STAGES ? (uint32_t)at::CONSUMER_WARPS : (uint32_t)COPIERS);
+                                     i / at::QUERY_STAGES ? (uint32_t)at::CONSUMER_WARPS : (uint32_t)QUERY_COPIERS);
         kiln_sm90a_fence_mbarrier_init();
         if (!PAGED) {
             kiln_sm90a_prefetch_tensormap(maps);

@@ -1,9 +1,11 @@
 /* Attention for sm_90a (attention_sm90a.h): the warpgroup that copies, and the order of a block's tiles of rows.
  *
- * Half of its threads copy keys, and the queries before a tile's first keys; half copy values. Keys and values that are
- * contiguous come by tensor maps, a box of 64 elements of each row at a time; a tile that a sequence ends in, and those
- * of a cache's blocks by cp.async, which leaves zeros behind the last key, since what stands there may be no number at
- * all. */
+ * Keys and values that are contiguous come by tensor maps, a box of 64 elements of each row at a time, a warp for each
+ * of the two. The other warps copy queries by cp.async, a tile of rows ahead: keys that waited for queries came too
+ * late for short sequences. A tile of values that a sequence ends in comes by cp.async, which leaves zeros behind the
+ * last key, since what stands there may be no number at all; scores of such keys are replaced.
+ *
+ * Those of a cache's blocks come by cp.async, half of the threads for each; those of keys copy queries as well. */
 #ifndef KILN_KERNELS_COMMON_ATTENTION_SM90A_COPY_H
 #define KILN_KERNELS_COMMON_ATTENTION_SM90A_COPY_H
 
@@ -11,8 +13,13 @@
 
 /* ---- The producer ---- */
 
-/* Half of the producer's threads copy keys, half values, and all of them arrive for a tile. */
-enum : uint32_t { COPIERS = WARPGROUP / 2 };
+/* So many of the producer's threads copy keys, the next ones values; all of them arrive for a tile. And those that copy
+ * queries. */
+enum : uint32_t {
+    COPIERS = PAGED ? WARPGROUP / 2 : LANES,
+    QUERY_COPIERS = WARPGROUP / 2,
+    FIRST_QUERY_COPIER = PAGED ? 0 : WARPGROUP - QUERY_COPIERS
+};
 
 /* A thread's part of a tile: a vector of each span, eight threads beside each other. */
 struct tile_copier {
@@ -96,33 +103,44 @@ KILN_INLINE void copy_box(const kiln_tensor_map *map, uint32_t kv_head, uint32_t
                            (int32_t)kv_head, (int32_t)row);
 }
 
+/* Where a row of a tile stands in q and out. */
+KILN_INLINE row_place place_of_row(const kiln_attention_args &args, const row_tile &tile, uint32_t row) {
+    row = min(row, tile.end - 1);
+    if (args.group == 1) return {tile.s.q_first + row, tile.work.kv_head};
+    return row_place_of(args, tile.s, tile.work.kv_head, row);
+}
+
 /* Begins to copy the queries of a tile of rows: rows behind the last are copies of it. A warp has LANES rows at a time,
  * each lane knows where one of them is. */
 template <uint32_t DIM, uint32_t KEYS>
 KILN_INLINE void copy_queries_of(const kiln_attention_args &args, const row_tile &tile, uint32_t shared) {
     typedef layout<DIM, KEYS> at;
-    enum : uint32_t { VECTORS = heads<DIM>::VECTORS, AT_ONCE = LANES / SPAN_VECTORS };
-    uint32_t lane = kiln_thread() % LANES, vector = lane % SPAN_VECTORS;
+    enum : uint32_t { AT_ONCE = LANES / SPAN_VECTORS, UNROLLED = 4 / at::SPANS };
+    const uint32_t lane = kiln_thread() % LANES, vector = lane % SPAN_VECTORS;
     KILN_LOOP
-    for (uint32_t first = kiln_thread() / LANES * LANES; first < at::ROWS; first += COPIERS) {
-        uint32_t number = min(tile.work.row + first + lane, tile.end - 1);
-        row_place place = row_place_of(args, tile.s, tile.work.kv_head, number);
+    for (uint32_t first = (kiln_thread() - FIRST_QUERY_COPIER) / LANES * LANES; first < at::ROWS;
+         first += QUERY_COPIERS) {
+        row_place place = place_of_row(args, tile, tile.work.row + first + lane);
         uint64_t from = (uint64_t)args.q +
                         (place.token * (uint64_t)args.q_stride + place.head * args.head_dim) * sizeof(kiln_element);
         uint32_t to = shared + first / GROUP_ROWS * at::QUERY_BYTES;
         KILN_LOOP
-        for (uint32_t i = 0; i < LANES; i += AT_ONCE) {
-            uint32_t row = i + lane / SPAN_VECTORS;
-            const char *source = (const char *)__shfl_sync(0xffffffffu, from, (int)row) + vector * KILN_VECTOR_BYTES;
-            uint32_t place_of_row = to + swizzled<GROUP_ROWS>(first % GROUP_ROWS + row, vector);
+        for (uint32_t i = 0; i < LANES; i += AT_ONCE * UNROLLED) {
             KILN_UNROLL
-            for (uint32_t span = 0; span < at::SPANS; span++) {
-                uint32_t d = span * SPAN_ELEMENTS + vector * KILN_VECTOR;
-                if (d >= DIM) continue;
-                bool present = d < args.head_dim;
-                kiln_sm80_cp_async(place_of_row + span * GROUP_ROWS * SPAN,
-                                   present ? source + span * SPAN : (const char *)args.q,
-                                   present ? KILN_VECTOR_BYTES : 0);
+            for (uint32_t j = 0; j < UNROLLED; j++) {
+                uint32_t row = i + j * AT_ONCE + lane / SPAN_VECTORS;
+                const char *source = (const char *)__shfl_sync(0xffffffffu, from, (int)row);
+                source += vector * KILN_VECTOR_BYTES;
+                uint32_t place_of_row = to + swizzled<GROUP_ROWS>(first % GROUP_ROWS + row, vector);
+                KILN_UNROLL
+                for (uint32_t span = 0; span < at::SPANS; span++) {
+                    uint32_t d = span * SPAN_ELEMENTS + vector * KILN_VECTOR;
+                    if (d >= DIM) continue;
+                    bool present = d < args.head_dim;
+                    kiln_sm80_cp_async(place_of_row + span * GROUP_ROWS * SPAN,
+                                       present ? source + span * SPAN : (const char *)args.q,
+                                       present ? KILN_VECTOR_BYTES : 0);
+                }
             }
         }
     }
@@ -133,11 +151,10 @@ KILN_INLINE void copy_queries_of(const kiln_attention_args &args, const row_tile
  * NULL where these are paged. after_first() is called when the first is under way. */
 template <uint32_t DIM, uint32_t KEYS, class body_type>
 KILN_INLINE void produce(const kiln_attention_args &args, const kiln_tensor_map *maps, const row_tile &tile,
-                         uint32_t begin, uint32_t shared, body_type after_first) {
+                         const key_tiles &tiles, uint32_t begin, uint32_t shared, body_type after_first) {
     const kiln_sequence &s = tile.s;
-    const key_tiles &tiles = tile.tiles;
-    uint32_t thread = kiln_thread() % COPIERS;
-    bool values = kiln_thread() >= COPIERS;
+    const uint32_t thread = kiln_thread() % COPIERS;
+    const bool values = kiln_thread() >= COPIERS;
     ring to = ring_of<DIM, KEYS>(shared, values);
     const uint32_t bytes = layout<DIM, KEYS>::EXTENDED && args.codes ? 1 : sizeof(kiln_element);
     tile_copier c = {(const char *)(values ? args.v : args.k),
@@ -147,7 +164,7 @@ KILN_INLINE void produce(const kiln_attention_args &args, const kiln_tensor_map 
     KILN_LOOP
     for (uint32_t n = 0; n < tiles.count; n++) {
         uint32_t key = tile_key<KEYS>(tiles, n), place = begin + n;
-        if (!PAGED && (n || key + KEYS <= s.seqlen_k))
+        if (!PAGED && (!values || n || key + KEYS <= s.seqlen_k))
             copy_box<DIM, KEYS>(maps + values, tile.work.kv_head, s.kv_first + key, to, place);
         else if (layout<DIM, KEYS>::EXTENDED && args.codes)
             convert_rows<DIM, KEYS>(args, s, c, tiles, key, to, place);
@@ -158,17 +175,17 @@ KILN_INLINE void produce(const kiln_attention_args &args, const kiln_tensor_map 
 }
 
 template <uint32_t DIM, uint32_t KEYS, bool MASKED>
-KILN_INLINE plain_tiles plain_tiles_of(const kiln_attention_args &args, const row_tile &tile, uint32_t group) {
-    const key_tiles &tiles = tile.tiles;
+KILN_INLINE consumer_tiles tiles_of_consumer(const kiln_attention_args &args, const row_tile &tile,
+                                             const key_tiles &tiles, uint32_t group) {
     uint32_t last = tile.end - 1, row = tile.work.row + group * GROUP_ROWS;
-    kiln_window first_window = kiln_window_of(&args, &tile.s, min(row, last) / args.group);
-    kiln_window last_window = kiln_window_of(&args, &tile.s, min(row + GROUP_ROWS - 1, last) / args.group);
+    kiln_window first_window = window_of_row(args, tile.s, min(row, last));
+    kiln_window last_window = window_of_row(args, tile.s, min(row + GROUP_ROWS - 1, last));
     uint32_t seen_end = min(first_window.end, tiles.end);
     int32_t tree = masked_from(args, tile.s);
     if (layout<DIM, KEYS>::EXTENDED && has_mask(tree, seen_end)) seen_end = (uint32_t)max(tree, 0);
     uint32_t low = last_window.begin > tiles.key ? (last_window.begin - tiles.key + KEYS - 1) / KEYS : 0;
     uint32_t high = seen_end > tiles.key ? (seen_end - tiles.key) / KEYS : 0;
-    return {low, MASKED || args.softcap != 0.0f ? 0 : high};
+    return {tiles.key, tiles.count, low, MASKED || args.softcap != 0.0f ? 0 : high};
 }
 
 /* The place of the number-th tile of rows. Heads whose keys and values L2 has room for come together, of them the last
@@ -207,13 +224,46 @@ KILN_INLINE tile_place place_of_rest(const kiln_attention_args &args, uint32_t n
     return {number / heads, blocks - heads + number % heads};
 }
 
-/* The tiles of a block, each in turn. With a block for each tile, the device balances them. Else a block takes pairs of
- * a large and a small one, which are equal, and the rest, of some rounds, from the largest to the smallest, every other
- * round backwards. */
+/* The work of a block that takes tile after tile: kiln_attention_work_of and kiln_attention_trim, without the divisions
+ * that most calls can do without. */
+template <uint32_t ROWS> KILN_INLINE row_tile tile_at(const kiln_attention_args &args, const tile_place &place) {
+    row_tile tile;
+    tile.work = {};
+    uint32_t rest = place.block;
+    if (args.splits != 1) {
+        rest = place.block / args.splits;
+        tile.work.split = place.block - rest * args.splits;
+    }
+    tile.work.batch = rest / args.kv_heads;
+    tile.work.kv_head = rest - tile.work.batch * args.kv_heads;
+    tile.work.row = (args.row_tiles - 1 - place.tile) * ROWS;
+    tile.s = kiln_sequence_of(&args, tile.work.batch);
+    tile.end = uniform(tile.s.seqlen_q * args.group);
+    return tile;
+}
+
+/* The keys of a tile that has rows: its split's, without those at both ends that no row sees. */
+template <uint32_t ROWS, uint32_t KEYS> KILN_INLINE key_tiles trim(const kiln_attention_args &args, row_tile *tile) {
+    const kiln_window first = window_of_row(args, tile->s, tile->work.row);
+    const kiln_window last = window_of_row(args, tile->s, min(tile->work.row + ROWS, tile->end) - 1);
+    uint32_t begin = first.end ? first.begin : 0; /* a first query that sees nothing may precede ones that see keys */
+    begin = begin / KILN_ATTENTION_KEYS * KILN_ATTENTION_KEYS; /* so that tiles end where a share ends */
+    tile->work.key = max(tile->work.split * args.split, begin);
+    tile->work.key_end = min(tile->work.split * args.split + args.split, last.end);
+    key_tiles tiles = {tile->work.key, tile->work.key_end, 1};
+    if (tiles.end > tiles.key) tiles.count = uniform((tiles.end - tiles.key + KEYS - 1) / KEYS);
+    return tiles;
+}
+
+/* The tiles of a block, each in turn. With a block for each tile, the device balances them. Else, where all tiles have
+ * as many keys, blocks take them in order: neighbours have the same keys at the same time. Where not, a block takes
+ * pairs of a large and a small one, which are equal, and the rest, of some rounds, from the largest to the smallest,
+ * every other round backwards. */
 template <uint32_t ROWS, uint32_t KEYS, class body_type>
 KILN_INLINE void each_tile(const kiln_attention_args &args, body_type body) {
     const uint32_t count = args.row_tiles * args.batch * args.kv_heads * args.splits;
-    const uint32_t rounds = count / gridDim.x > 3 ? count / gridDim.x / 2 * 2 - 2 : 0,
+    const bool equal = !PAGED && args.left == KILN_ATTENTION_ANY && args.right == KILN_ATTENTION_ANY;
+    const uint32_t rounds = !equal && count / gridDim.x > 3 ? count / gridDim.x / 2 * 2 - 2 : 0,
                    rest = count - rounds * gridDim.x;
     KILN_LOOP
     for (uint32_t round = 0;; round++) {
@@ -222,21 +272,19 @@ KILN_INLINE void each_tile(const kiln_attention_args &args, body_type body) {
             place = place_of_pairs(args, (round / 2 * gridDim.x + blockIdx.x) * 2 + round % 2);
         } else {
             uint32_t number = (round - rounds) * gridDim.x;
-            number += (round - rounds) % 2 ? gridDim.x - 1 - blockIdx.x : blockIdx.x;
+            number += !equal && (round - rounds) % 2 ? gridDim.x - 1 - blockIdx.x : blockIdx.x;
             if (number >= rest) break;
-            place = gridDim.x == count ? place_of_tile(args, number) : place_of_rest(args, number, rest);
+            if (gridDim.x == count)
+                place = place_of_tile(args, number);
+            else if (equal)
+                place = {number % args.row_tiles, number / args.row_tiles};
+            else
+                place = place_of_rest(args, number, rest);
         }
-        row_tile tile;
-        tile.work = kiln_attention_work_of(&args, 0, place.block);
-        tile.work.row = (args.row_tiles - 1 - place.tile) * ROWS;
-        tile.s = kiln_sequence_of(&args, tile.work.batch);
-        tile.end = uniform(tile.s.seqlen_q * args.group);
+        row_tile tile = tile_at<ROWS>(args, place);
         if (tile.work.row >= tile.end) continue;
-        kiln_attention_trim(&args, &tile.s, min(tile.work.row + ROWS, tile.end), &tile.work);
-        tile.tiles = {tile.work.key, tile.work.key_end, 1};
-        if (tile.tiles.end > tile.tiles.key)
-            tile.tiles.count = uniform((tile.tiles.end - tile.tiles.key + KEYS - 1) / KEYS);
-        body(tile);
+        const key_tiles tiles = trim<ROWS, KEYS>(args, &tile);
+        body(tile, tiles);
     }
 }
 
@@ -244,36 +292,40 @@ KILN_INLINE void each_tile(const kiln_attention_args &args, body_type body) {
 template <uint32_t DIM, uint32_t KEYS, bool MASKED>
 KILN_INLINE void produce_tiles(const kiln_attention_args &args, const kiln_tensor_map *maps, uint32_t shared,
                                char *memory) {
+    typedef layout<DIM, KEYS> at;
     typedef query_ring<DIM, KEYS> q;
     uint32_t number = 0, begin = 0;
-    bool values = uniform(kiln_thread() / COPIERS);
-    each_tile<layout<DIM, KEYS>::ROWS, KEYS>(args, [&](const row_tile &tile) {
-        if (!values) {
-            q::wait_empty(shared, number);
-            if (kiln_thread() < layout<DIM, KEYS>::CONSUMERS)
-                q::tile(memory, number)->plain[kiln_thread()] =
-                    plain_tiles_of<DIM, KEYS, MASKED>(args, tile, kiln_thread());
-            if (kiln_thread() == 0) {
-                row_tile *to = q::tile(memory, number);
-                to->s = tile.s;
-                to->work = tile.work;
-                to->tiles = tile.tiles;
-                to->end = tile.end;
-            }
-            copy_queries_of<DIM, KEYS>(args, tile, q::queries(shared, number));
+    const uint32_t query_copier = kiln_sm90a_anew(kiln_thread()) - FIRST_QUERY_COPIER;
+    /* Found out again each time: predicates are as scarce as registers. */
+    auto queries = [&] { return uniform(kiln_sm90a_anew(query_copier) / QUERY_COPIERS) == 0; };
+    auto leave_tile = [&](const row_tile &tile, const key_tiles &tiles) {
+        q::wait_empty(shared, number);
+        row_tile *to = q::tile(memory, number);
+        if (query_copier < at::CONSUMERS)
+            to->consumers[query_copier] = tiles_of_consumer<DIM, KEYS, MASKED>(args, tile, tiles, query_copier);
+        if (query_copier == 0) {
+            to->s = tile.s;
+            to->work = tile.work;
+            to->end = tile.end;
         }
-        produce<DIM, KEYS>(args, maps, tile, begin, shared, [&] {
-            if (values) return;
-            kiln_sm80_cp_async_wait<0>();
-            kiln_sm90a_fence_proxy_async();
-            kiln_sm90a_mbarrier_arrive(q::full(shared, number));
-        });
+        copy_queries_of<DIM, KEYS>(args, tile, q::queries(shared, number));
+    };
+    auto end_queries = [&] {
+        if (!queries()) return;
+        kiln_sm80_cp_async_wait<0>();
+        kiln_sm90a_fence_proxy_async();
+        kiln_sm90a_mbarrier_arrive(q::full(shared, number));
+    };
+    each_tile<at::ROWS, KEYS>(args, [&](const row_tile &tile, const key_tiles &tiles) {
+        if (queries()) leave_tile(tile, tiles);
+        if (PAGED || !queries()) produce<DIM, KEYS>(args, maps, tile, tiles, begin, shared, end_queries);
+        if (!PAGED) end_queries();
         number++;
-        begin += tile.tiles.count;
+        begin += tiles.count;
     });
-    if (values) return;
+    if (!queries()) return;
     q::wait_empty(shared, number);
-    if (kiln_thread() == 0) q::tile(memory, number)->tiles.count = 0;
+    if (query_copier < at::CONSUMERS) q::tile(memory, number)->consumers[query_copier].count = 0;
     kiln_sm90a_mbarrier_arrive(q::full(shared, number));
 }
 

@@ -33,9 +33,10 @@ struct key_tiles {
     uint32_t key, end, count;
 };
 
-/* Of these tiles of keys, counted from the first key on, all rows of a consumer see all keys: from low on, before high.
- */
-struct plain_tiles {
+/* A consumer's part of a tile of rows: the tiles of keys. Of these, counted from the first key on, all its rows see all
+ * keys from low on, before high. */
+struct __align__(16) consumer_tiles {
+    uint32_t key, count; /* at least one: where rows see no key, one without a key. None: there are no more rows */
     uint32_t low, high;
 };
 
@@ -43,9 +44,8 @@ struct plain_tiles {
 struct row_tile {
     kiln_sequence s;
     kiln_attention_work work;
-    key_tiles tiles; /* at least one: where rows see no key, one without a key. None: there is no tile any more */
-    uint32_t end;    /* of the sequence's rows */
-    plain_tiles plain[CONSUMERS_MOST];
+    uint32_t end; /* of the sequence's rows */
+    consumer_tiles consumers[CONSUMERS_MOST];
 };
 
 /* Shared memory, in bytes. */
@@ -66,7 +66,12 @@ template <uint32_t DIM, uint32_t KEYS> struct layout {
         ROW_TILES = QUERY_BARRIERS + 2 * QUERY_STAGES * 8,
         /* A tile's results are written while the next one has the first weights: two more than stages. */
         ROW_TILE_STAGES = QUERY_STAGES + 2,
-        BYTES = ROW_TILES + ROW_TILE_STAGES * sizeof(row_tile),
+        ROW_TILES_END = ROW_TILES + ROW_TILE_STAGES * sizeof(row_tile),
+        /* Results on their way to memory, a place for each warp, where there is room. */
+        RESULTS_SHARED = !PAGED && (DIM == 64 || DIM == 128),
+        RESULTS = (ROW_TILES_END + SPAN - 1) / SPAN * SPAN,
+        RESULT_BYTES = SPANS * WARP_ROWS * SPAN,
+        BYTES = RESULTS_SHARED ? RESULTS + CONSUMER_WARPS * RESULT_BYTES : ROW_TILES_END,
         /* of a thread; a producer needs more where it looks blocks up, or has many spans */
         PRODUCER_REGISTERS = PAGED && DIM <= 128 ? 72 : 56,
         CONSUMER_REGISTERS = CONSUMERS == 3        ? 152
@@ -133,6 +138,16 @@ template <uint32_t DIM, uint32_t KEYS> struct query_ring {
         if (kiln_thread() % LANES == 0) kiln_sm90a_mbarrier_arrive(empty(shared, number));
     }
 };
+
+/* What a row of the sequence sees: kiln_window_of its query, by 32 bits and without a division where heads share no
+ * keys. */
+KILN_INLINE kiln_window window_of_row(const kiln_attention_args &args, const kiln_sequence &s, uint32_t row) {
+    const int32_t length = (int32_t)s.seqlen_k, left = (int32_t)args.left, right = (int32_t)args.right;
+    const int32_t own = (int32_t)(args.group == 1 ? row : row / args.group) + length - (int32_t)s.seqlen_q;
+    const int32_t begin = left == KILN_ATTENTION_ANY || own < left ? 0 : own - left + 1;
+    const int32_t end = right == KILN_ATTENTION_ANY || own > length - right ? length : own + right;
+    return {begin < end ? (uint32_t)begin : 0, begin < end ? (uint32_t)end : 0};
+}
 
 /* The first key of the n-th tile: the last of them come first. */
 template <uint32_t KEYS> KILN_INLINE uint32_t tile_key(const key_tiles &tiles, uint32_t n) {

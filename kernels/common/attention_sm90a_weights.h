@@ -31,10 +31,6 @@ template <uint32_t N, int MN_MAJOR, typename A> KILN_INLINE void multiply(float 
 #undef KILN_SM90A_PRODUCT
 }
 
-template <bool VALUE> struct is_general {
-    enum : bool { value = VALUE };
-};
-
 /* Begins scores = queries keys^T. */
 template <uint32_t DIM, uint32_t KEYS>
 KILN_INLINE void begin_scores(float (*scores)[4], uint32_t queries, uint32_t keys) {
@@ -151,30 +147,33 @@ KILN_INLINE void mask_tree_of_tile(const kiln_attention_args &args, const row_ti
     mask_tree<KEYS>(args, tree, scores, tokens, key);
 }
 
+/* Caps and masks scores where some row does not see all keys. */
+template <uint32_t DIM, uint32_t KEYS, bool MASKED>
+KILN_INLINE void cut_scores(const kiln_attention_args &args, const row_tile *tile, tile_state<DIM, KEYS> *t,
+                            uint32_t key) {
+    float(*scores)[4] = t->scores;
+    if (args.softcap != 0.0f) {
+        float twice = scale_of_tile<layout<DIM, KEYS>::EXTENDED>(args, tile).twice;
+        KILN_UNROLL
+        for (uint32_t i = 0; i < KEYS / 2; i++)
+            scores[i / 4][i % 4] = capped(scores[i / 4][i % 4], twice, args.softcap * KILN_LOG2_E);
+    }
+    if (MASKED) add_mask_of_tile<KEYS>(args, tile, t->rows.window, scores, key);
+    KILN_UNROLL
+    for (uint32_t i = 0; i < KEYS / 2; i++) {
+        kiln_window window = t->rows.window[i / 2 % 2];
+        uint32_t at = key + i / 4 * 8 + kiln_thread() % 4 * 2 + i % 2;
+        if (at - window.begin >= window.end - window.begin) scores[i / 4][i % 4] = -KILN_INFINITY;
+    }
+    if (layout<DIM, KEYS>::EXTENDED && args.tree_mask) mask_tree_of_tile<KEYS>(args, tile, scores, key);
+}
+
 /* Scores become weights, exponents of 2 relative to a row's maximum. A maximum that rises by less than RISE, as an
  * exponent of 2, is left as it was: weights are up to 2^RISE then, and nothing before has to be scaled anew. Returns
- * whether some row's rose by more. cut: some row does not see all these keys. */
-template <uint32_t DIM, uint32_t KEYS, bool GENERAL, bool MASKED>
-KILN_INLINE bool weigh(const kiln_attention_args &args, const row_tile *tile, float factor, tile_state<DIM, KEYS> *t,
-                       uint32_t key, bool cut = true) {
+ * whether some row's rose by more. */
+template <uint32_t DIM, uint32_t KEYS> KILN_INLINE bool weigh(float factor, tile_state<DIM, KEYS> *t) {
     rows_of_warp<DIM> *rows = &t->rows;
     float(*scores)[4] = t->scores;
-    if (GENERAL && cut) {
-        if (args.softcap != 0.0f) {
-            float twice = scale_of_tile<layout<DIM, KEYS>::EXTENDED>(args, tile).twice;
-            KILN_UNROLL
-            for (uint32_t i = 0; i < KEYS / 2; i++)
-                scores[i / 4][i % 4] = capped(scores[i / 4][i % 4], twice, args.softcap * KILN_LOG2_E);
-        }
-        if (MASKED) add_mask_of_tile<KEYS>(args, tile, rows->window, scores, key);
-        KILN_UNROLL
-        for (uint32_t i = 0; i < KEYS / 2; i++) {
-            kiln_window window = rows->window[i / 2 % 2];
-            uint32_t at = key + i / 4 * 8 + kiln_thread() % 4 * 2 + i % 2;
-            if (at - window.begin >= window.end - window.begin) scores[i / 4][i % 4] = -KILN_INFINITY;
-        }
-        if (layout<DIM, KEYS>::EXTENDED && args.tree_mask) mask_tree_of_tile<KEYS>(args, tile, scores, key);
-    }
     constexpr float RISE = 8.0f;
     float max[2], origin[2], offset[2];
     bool rose = false;
@@ -223,6 +222,13 @@ KILN_INLINE bool weigh(const kiln_attention_args &args, const row_tile *tile, fl
     return rose;
 }
 
+/* What results are worth where a maximum rose. */
+template <uint32_t DIM, uint32_t KEYS> KILN_INLINE void keep_results(tile_state<DIM, KEYS> *t) {
+    KILN_UNROLL
+    for (uint32_t i = 0; i < DIM / 2; i++)
+        t->rows.result[i / 4][i % 4] *= t->keep[i / 2 % 2];
+}
+
 template <uint32_t KEYS> KILN_INLINE void pack_weights(const float (*scores)[4], uint32_t (*weights)[4]) {
     KILN_UNROLL
     for (uint32_t n = 0; n < KEYS / 4; n++)
@@ -235,7 +241,7 @@ KILN_INLINE void windows_of(const kiln_attention_args &args, const row_tile *til
     const uint32_t row = lane_row_of(tile), key_end = tile->work.key_end, last = tile->end - 1;
     KILN_UNROLL
     for (uint32_t r = 0; r < 2; r++) {
-        kiln_window window = kiln_window_of(&args, &s, min(row + 8 * r, last) / args.group);
+        kiln_window window = window_of_row(args, s, min(row + 8 * r, last));
         window.end = min(window.end, max(key_end, window.begin));
         windows[r] = window;
     }

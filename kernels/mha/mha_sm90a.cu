@@ -8,12 +8,12 @@
 
 KILN_TUNED_PARTS(f16 bf16)
 KILN_TUNED_ASSEMBLER(12.8.93)
-KILN_SHAPE(mha_wgmma_64, 192, 64, 128, 115136, 100)
-KILN_SHAPE(mha_wgmma_96, 192, 96, 128, 229824, 100)
-KILN_SHAPE(mha_wgmma_128, 128, 128, 128, 197056, 100)
-KILN_SHAPE(mha_wgmma_256, 128, 256, 64, 196952, 100)
-KILN_SHAPE(mha_wgmma_mask_64, 192, 64, 128, 115136, 100)
-KILN_SHAPE(mha_wgmma_mask_128, 128, 128, 128, 197056, 100)
+KILN_SHAPE(mha_wgmma_64, 192, 64, 128, 139904, 100)
+KILN_SHAPE(mha_wgmma_96, 192, 96, 128, 229920, 100)
+KILN_SHAPE(mha_wgmma_128, 128, 128, 128, 230016, 100)
+KILN_SHAPE(mha_wgmma_256, 128, 256, 64, 197024, 100)
+KILN_SHAPE(mha_wgmma_mask_64, 192, 64, 128, 139904, 100)
+KILN_SHAPE(mha_wgmma_mask_128, 128, 128, 128, 230016, 100)
 KILN_SHAPE(mha_decode_narrow_128, 16, 128, 64, 34816, 100)
 KILN_SHAPE(mha_decode_cluster_128, 16, 128, 128, 69632, 100)
 KILN_SHAPE(mha_decode_cluster_256, 16, 256, 64, 67584, 100)
@@ -36,8 +36,8 @@ KILN_PROGRAMMATIC(mha_decode_cluster_128)
 KILN_PROGRAMMATIC(mha_decode_cluster_256)
 
 static_assert(offsetof(kiln_attention_mapped_args, maps) == 240 && KILN_TENSOR_MAP_FITS_SM90(240), "tensor maps");
-static_assert(layout<64, 128>::BYTES == 115136 && layout<96, 128>::BYTES == 229824 &&
-                  layout<128, 128>::BYTES == 197056 && layout<256, 64>::BYTES == 196952,
+static_assert(layout<64, 128>::BYTES == 139904 && layout<96, 128>::BYTES == 229920 &&
+                  layout<128, 128>::BYTES == 230016 && layout<256, 64>::BYTES == 197024,
               "shared memory");
 
 ATTENTION_ENTRY(mha_wgmma_64, kiln_attention_mapped_args, (layout<64, 128>::THREADS)) {

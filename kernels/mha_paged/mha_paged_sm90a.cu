@@ -7,9 +7,9 @@
 #include "kernels/common/attention_sm90a_decode.h"
 
 KILN_TUNED_PARTS(f16 bf16)
-KILN_SHAPE(mha_paged_wgmma_64, 128, 64, 128, 98752, 100)
-KILN_SHAPE(mha_paged_wgmma_128, 128, 128, 128, 197056, 100)
-KILN_SHAPE(mha_paged_wgmma_256, 128, 256, 64, 196952, 100)
+KILN_SHAPE(mha_paged_wgmma_64, 128, 64, 128, 98848, 100)
+KILN_SHAPE(mha_paged_wgmma_128, 128, 128, 128, 197152, 100)
+KILN_SHAPE(mha_paged_wgmma_256, 128, 256, 64, 197024, 100)
 KILN_SHAPE(mha_paged_decode_narrow_128, 16, 128, 64, 34816, 100)
 KILN_SHAPE(mha_paged_decode_narrow_e4m3_128, 16, 128, 128, 36864, 100)
 KILN_SHAPE(mha_paged_decode_cluster_128, 16, 128, 128, 69632, 100)
@@ -26,7 +26,7 @@ KILN_PROGRAMMATIC(mha_paged_decode_cluster_128)
 KILN_PROGRAMMATIC(mha_paged_decode_cluster_256)
 KILN_PROGRAMMATIC(mha_paged_decode_cluster_e4m3_128)
 
-static_assert(layout<64, 128>::BYTES == 98752 && layout<128, 128>::BYTES == 197056 && layout<256, 64>::BYTES == 196952,
+static_assert(layout<64, 128>::BYTES == 98848 && layout<128, 128>::BYTES == 197152 && layout<256, 64>::BYTES == 197024,
               "shared memory");
 
 ATTENTION_ENTRY(mha_paged_wgmma_64, kiln_attention_args, (layout<64, 128>::THREADS)) {
