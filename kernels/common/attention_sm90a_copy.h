@@ -325,7 +325,7 @@ KILN_INLINE void produce_tiles(const kiln_attention_args &args, const kiln_tenso
     });
     if (!queries()) return;
     q::wait_empty(shared, number);
-    if (query_copier < at::CONSUMERS) q::tile(memory, number)->consumers[query_copier].count = 0;
+    if (query_copier < at::CONSUMERS) q::tile(memory, number)->consumers[query_copier] = {};
     kiln_sm90a_mbarrier_arrive(q::full(shared, number));
 }
 
