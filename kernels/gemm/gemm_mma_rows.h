@@ -70,7 +70,11 @@ KILN_INLINE void load_chunk(typename few_rows<TILES>::chunk *to, const few_rows<
     const bool present = k + c * CHUNK < end;
     KILN_UNROLL
     for (uint32_t i = 0; i < 2; i++)
+#if __CUDA_ARCH__ >= 900 /* its first drivers read PTX 7.4 */
         kiln_sm80_load_v4_once(to->b[i].words, rows.b[i] + k + c * CHUNK, present);
+#else
+        kiln_sm80_load_v4(to->b[i].words, rows.b[i] + k + c * CHUNK, present);
+#endif
     KILN_UNROLL
     for (uint32_t i = 0; i < TILES; i++)
         kiln_sm80_load_v4(to->a[i].words, rows.a[i] + k + c * CHUNK, present && rows.present[i]);
