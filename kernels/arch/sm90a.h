@@ -136,10 +136,7 @@ KILN_SM90A void kiln_sm90a_cluster_sync(void) {
     asm volatile("barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
-/* Lets the next kernel on the stream start; and waits for the preceding one and its writes. */
-KILN_SM90A void kiln_sm90a_launch_dependents(void) {
-    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-}
+/* Waits for the preceding kernel on the stream and its writes. */
 KILN_SM90A void kiln_sm90a_depend(void) {
     asm volatile("griddepcontrol.wait;" ::: "memory");
 }
