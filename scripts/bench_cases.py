@@ -434,8 +434,9 @@ def cases():
             yield w4a16_case(m, n, k)
     yield w4a16_case(1, 28672, 8192, zeros=True)
     yield w4a16_case(8, 28672, 8192, zeros=True)
-    yield w4a16_case(64, 8192, 8192)
-    yield w4a16_case(4096, 8192, 8192)
+    for m in (32, 64, 128, 256, 1024, 4096):
+        yield w4a16_case(m, 8192, 8192)
+    yield w4a16_case(64, 28672, 8192)
     for kind in ("int8", "fp8"):
         for shape in ((4, 16, 16, 4096), (1, 16, 16, 16384)):
             for causal in (False, True):
