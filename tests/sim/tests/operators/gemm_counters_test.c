@@ -128,12 +128,14 @@ static void mapped_tiles(const precision *p, const char *kernel, kiln_gemm_tile 
 
 static void matrix_tiles_read_each_factor_once(void **state) {
     (void)state;
+    kiln_kernel_info told;
     for (const precision *p = tested(precisions); p < precisions_end; p = tested(p + 1)) {
         matrix_tiles(p, "gemm_mma_large", KILN_GEMM_TILE_LARGE);
         matrix_tiles(p, "gemm_mma_small", KILN_GEMM_TILE_SMALL);
         mapped_tiles(p, "gemm_wgmma_large", KILN_GEMM_TILE_LARGE);
         mapped_tiles(p, "gemm_wgmma_medium", KILN_GEMM_TILE_MEDIUM);
-        mapped_tiles(p, "gemm_wgmma_small", KILN_GEMM_TILE_SMALL);
+        mapped_tiles(p, find_kernel(p, "gemm_wgmma_small_2", &told) ? "gemm_wgmma_small_2" : "gemm_wgmma_small",
+                     KILN_GEMM_TILE_SMALL); /* the first where there are two tiles of rows */
     }
 }
 
