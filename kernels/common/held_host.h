@@ -10,8 +10,8 @@ static inline unsigned kiln__held_lanes_log2(int64_t rows, uint64_t vectors) {
     return kiln__lanes_log2_of(vectors, kiln__thread_vectors_log2(rows, vectors));
 }
 
-/* The elements, as a logarithm, of a chunk of a long row, which a block holds: 16 KiB of them, or down to 1024 where few
- * rows would take few blocks. */
+/* The elements, as a logarithm, of a chunk of a long row, which a block holds: 16 KiB of them, or down to 1024 where
+ * few rows would take few blocks. */
 static inline unsigned kiln__chunk_log2(int64_t rows, int64_t cols, unsigned size_log2) {
     enum { MOST_BYTES_LOG2 = 14, LEAST_LOG2 = 10, BLOCKS = 128 };
     unsigned log2 = MOST_BYTES_LOG2 - size_log2;

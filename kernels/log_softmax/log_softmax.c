@@ -23,9 +23,10 @@ static kiln_status launch_long(kiln_stream *stream, const kiln_log_softmax_param
     uint64_t needed = partials_size(rows, cols, size_log2);
     KILN__TRY(kiln__workspace_check(name, params->workspace, params->workspace_size, needed));
     kiln_launch_config config;
-    KILN__TRY(kiln__grid(name, kiln__chunks(rows, cols, size_log2), (uint64_t)rows, &config));
+    const uint64_t chunks = kiln__chunks(rows, cols, size_log2);
+    KILN__TRY(kiln__grid(name, chunks, (uint64_t)rows, &config));
     args->partials = params->workspace;
-    args->chunks = config.grid[0];
+    args->chunks = (uint32_t)chunks;
     args->shape.tile = 1u << kiln__chunk_log2(rows, cols, size_log2);
     args->phase = KILN_LOG_SOFTMAX_PARTIAL;
     KILN__TRY(launch(stream, part, KERNEL_log_softmax, &config, args, sizeof *args));

@@ -34,9 +34,10 @@ static kiln_status launch_long(kiln_stream *stream, const kiln_softmax_params *p
     int64_t rows = params->rows, cols = params->cols;
     unsigned size_log2 = kiln__part_size_log2(part);
     kiln_launch_config config;
-    KILN__TRY(kiln__grid(name, kiln__chunks(rows, cols, size_log2), (uint64_t)rows, &config));
+    const uint64_t chunks = kiln__chunks(rows, cols, size_log2);
+    KILN__TRY(kiln__grid(name, chunks, (uint64_t)rows, &config));
     args->partials = params->workspace;
-    args->chunks = config.grid[0];
+    args->chunks = (uint32_t)chunks;
     args->shape.tile = 1u << kiln__chunk_log2(rows, cols, size_log2);
     args->phase = KILN_SOFTMAX_PARTIAL;
     KILN__TRY(launch(stream, part, KERNEL_softmax_rows, &config, args, sizeof *args));
