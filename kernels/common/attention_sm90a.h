@@ -37,18 +37,17 @@
  *
  * Floor: 4 * rows * keys * head_dim operations; wgmma does 989 TFLOP/s on an H100 at most, and the exponents of 2 take
  * half of the time of heads of 128.
- * Measured as prototypes on an H100 (driver 580.159.04, 2026-11-26; bf16, 16 heads, CUDA graphs), us, and in brackets
- * before queries had copiers of their own, contiguous results went out by whole rows, and full attention took tiles in
- * order:
+ * Measured on an H100 (driver 580.159.04, 2026-11-26; bf16, 16 heads, CUDA graphs), us, and in brackets cuDNN in the
+ * same process:
  *
  *   head_dim   4 x 4096 full   causal      16 x 1024    causal      32 x 512     causal      1 x 16384 causal
- *   128        786 (806)       426 (446)   222 (251)    149 (171)   129 (160)    113 (135)   1556 (1574)
- *   64         515 (545)       305 (326)   160 (178)    129 (145)
- *   96         672 (674)
- *   256        1418 (1455)     789 (794)
+ *   128        762 (811)       416 (474)   214 (225)    145 (156)   123 (128)    111 (103)   1508 (1718)
+ *   64         516 (571)       304 (332)
+ *   96         655 (792)       381 (478)
+ *   256        1376 (1509)     766 (851)
  *
- * cuDNN's time over that of the kernels before, on an H200 in the same process: heads of 128 1.03, 1.09, 0.94, 0.97,
- * 0.86, 0.82, 1.13; of 64 1.05 and 1.02, of 96 1.21, of 256 1.08 and 1.11.
+ * Copiers of their own for queries, contiguous results written by whole rows, and tiles of full attention in order took
+ * 2 to 5 % off at 4096 keys, 12 % at 1024 and 16 to 19 % at 512, as prototypes.
  *
  * Slower there, as prototypes: products with values begun one by one between exponents 4 to 8 % from 1024 keys on, one
  * loop for tiles of keys that are masked and for those that are not 4 to 9 %, results written beside the next scores 1

@@ -9,9 +9,10 @@
  * A stage is a group that may have scales of its own. Where sums are taken over group by group, threads load the next
  * group's scales once they have used the last one's; they come while the warpgroup waits for the next stage.
  *
- * Floor: one read of b. Measured on an H100 (driver 580.159.04, 2026-11-26; cold), us, and torch in brackets: 64 x 8192
- * x 8192 of e4m3 27.7 (27.9 by _scaled_mm), with scales of rows and blocks 31.5; 32 x 8192 x 8192 of int8 27.6 (28.9 by
- * _int_mm). Tiles of 128 columns, three blocks of 4 stages and clusters of 4 were no faster there.
+ * Floor: one read of b. Measured on an H100 (driver 580.159.04, 2026-11-26; cold), us, and torch in brackets: 32 x 8192
+ * x 8192 of int8 27.8 (28.3 by _int_mm); as a prototype, 64 x 8192 x 8192 of e4m3 27.7 (27.9 by _scaled_mm), with
+ * scales of rows and blocks 31.5. Tiles of 128 columns, three blocks of 4 stages and clusters of 4 were no faster
+ * there.
  *
  * The includer defines `unit` (w8a8_sm90a.h). */
 #ifndef KILN_KERNELS_COMMON_W8A8_SM90A_ROWS_H

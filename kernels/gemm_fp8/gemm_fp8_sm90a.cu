@@ -7,8 +7,8 @@
  * every 128 of k, unless the call asks for fast accumulation and no scale is of a group.
  *
  * Floor: 2 m n k operations. Measured on an H100 (driver 580.159.04, 2026-11-26), us at 4096 and 8192 cubed, and
- * torch._scaled_mm in brackets: with fast accumulation 97.4 (98.5) and 739 (752), with scales of rows and columns 98.9
- * (96.9) and 747 (735). With sums taken over, as a prototype of the same text, 115.7 and 885 (102.3 and 783). With fast
+ * torch._scaled_mm in brackets: with fast accumulation 95.2 (95.0) and 722 (726), with scales of rows and columns 96.0
+ * (93.3) and 723 (712). With sums taken over 116.4 (100.4) and 861 (756). With fast
  * accumulation power bounds it: the clock falls to 1.5 GHz, where products are nine tenths of the cycles. What was no
  * faster as prototypes where sums are taken over: warpgroups whose products alternate strictly (124 to 134 at 4096
  * cubed), the first factor in registers (116.2, and 118.3 with two temporaries of 64 columns), and a warpgroup a stage
