@@ -52,7 +52,7 @@ KILN_INLINE void copy_rows(const kiln_attention_args &args, const kiln_sequence 
                 uint32_t d = span * SPAN_ELEMENTS + c.vector * KILN_VECTOR;
                 if (d >= DIM) continue;
                 bool copied = key < tiles.end && d < args.head_dim;
-                /* STEP rows on a vector is turned by as much more, within an atom */
+                /* Steps of less than an atom change the row by which the vector is swizzled. */
                 uint32_t turned = place ^ i * STEP % (ATOM / SPAN) * KILN_VECTOR_BYTES;
                 kiln_sm80_cp_async(turned + span * KEYS * SPAN, copied ? source + span * SPAN : args.k,
                                    copied ? KILN_VECTOR_BYTES : 0);
