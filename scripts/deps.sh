@@ -25,7 +25,7 @@ ci|libpython3-dev|/usr/include/python3*/Python.h|fast calls of the Python packag
 check ci|strace|strace|seeing which files the library opens
 check gpu ci|libmpfr6|/usr/lib/*-linux-gnu/libmpfr.so.6|comparing approximate instructions with exact functions
 check ggml ci|libllvm19|/usr/lib/*-linux-gnu/libLLVM.so.19.1|executing AMD code on the simulated driver
-lint triton ci|libjsmn-dev|/usr/include/jsmn.h|reading a model's configuration
+check lint triton coverage ci|libjsmn-dev|/usr/include/jsmn.h|reading a model's configuration
 lint ci|clang-format|clang-format|the shape of the sources
 lint ci|clang-tidy|clang-tidy|static checks
 lint ci|shellcheck|shellcheck|checking the scripts

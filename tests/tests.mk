@@ -64,7 +64,7 @@ test-programs: $(TEST_PROGRAMS) $(PYTHON_OBJECTS) $(PTX_CHECKED) $(OUT)/tests/ru
 .PHONY: check
 check: ## build everything and run every test; installs what is missing when run as root on Debian
 	@scripts/deps.sh check
-	@$(SUBMAKE) all sim examples test-programs
+	@$(SUBMAKE) all sim examples test-programs $(TRITON_BACKEND)
 	@$(SUBMAKE) run-tests
 
 .PHONY: run-tests
