@@ -106,29 +106,32 @@ KILN_INLINE void add_ranges(float *high, float *low, const piece_vectors *pieces
 #endif
 }
 
-KILN_ENTRY(CHANNELS, kiln_mha_quantize_args) {
-    KILN_SHARED float facts[KILN_CHANNEL_FACTS][PIECE][KILN_BLOCK];
-    uint32_t work = (uint32_t)kiln_block(), tensor = work % 2, kv_head = work / 2 % args.kv_heads;
-    uint32_t batch = work / 2 / args.kv_heads, thread = kiln_thread();
-    if (batch >= args.batch || !needs_channels(&args, tensor)) return;   /* the whole block */
-    const bool sums = tensor == 0 || args.v_means, ranges = tensor != 0; /* what finish_channel uses */
-    uint32_t column = thread & ((1u << args.columns_log2) - 1), lane = thread >> args.columns_log2;
-    uint32_t lanes = KILN_BLOCK >> args.columns_log2, d = column * PIECE;
-    uint32_t count = d < args.head_dim ? args.head_dim - d : 0;
-    keys k = keys_of(&args, batch);
-    uint32_t end = (kiln_tile() + 1) * args.chunk;
+/* The statistics of a channel of each thread, for a block. */
+typedef float channel_facts[KILN_CHANNEL_FACTS][PIECE][KILN_BLOCK];
+
+/* The statistics of a chunk of a sequence. facts is shared memory. All threads of the block call this. */
+KILN_INLINE void chunk_facts(const kiln_mha_quantize_args *args, uint32_t tensor, uint32_t batch, uint32_t kv_head,
+                             uint32_t chunk, channel_facts &facts) {
+    const uint32_t thread = kiln_thread();
+    const bool sums = tensor == 0 || args->v_means, ranges = tensor != 0; /* what finish_channel uses */
+    uint32_t column = thread & ((1u << args->columns_log2) - 1), lane = thread >> args->columns_log2;
+    uint32_t lanes = KILN_BLOCK >> args->columns_log2, d = column * PIECE;
+    uint32_t count = d < args->head_dim ? args->head_dim - d : 0;
+    keys k = keys_of(args, batch);
+    uint32_t end = (chunk + 1) * args->chunk;
     end = end < k.count ? end : k.count;
-    uint64_t stride = (uint64_t)(tensor ? args.v_stride : args.k_stride);
-    const kiln_element *from = KILN_GLOBAL(const kiln_element, tensor ? args.v : args.k) + kv_head * args.head_dim + d;
+    uint64_t stride = (uint64_t)(tensor ? args->v_stride : args->k_stride);
+    const kiln_element *from =
+        KILN_GLOBAL(const kiln_element, tensor ? args->v : args->k) + kv_head * args->head_dim + d;
     float sum[PIECE], high[PIECE], low[PIECE], values[PIECE];
     KILN_UNROLL
     for (uint32_t i = 0; i < PIECE; i++) {
         sum[i] = 0.0f;
         high[i] = low[i] = -KILN_INFINITY;
     }
-    uint32_t key = kiln_tile() * args.chunk + lane;
+    uint32_t key = chunk * args->chunk + lane;
     KILN_LOOP
-    for (; args.wide && count && key + (TOKENS_AHEAD - 1) * lanes < end; key += TOKENS_AHEAD * lanes) {
+    for (; args->wide && count && key + (TOKENS_AHEAD - 1) * lanes < end; key += TOKENS_AHEAD * lanes) {
         piece_vectors pieces[TOKENS_AHEAD];
         KILN_UNROLL
         for (uint32_t t = 0; t < TOKENS_AHEAD; t++)
@@ -157,7 +160,7 @@ KILN_ENTRY(CHANNELS, kiln_mha_quantize_args) {
     KILN_LOOP
     for (uint32_t half = lanes / 2; half; half /= 2) {
         kiln_barrier();
-        uint32_t other = (thread + (half << args.columns_log2)) % KILN_BLOCK;
+        uint32_t other = (thread + (half << args->columns_log2)) % KILN_BLOCK;
         if (lane >= half) continue;
         KILN_UNROLL
         for (uint32_t i = 0; i < PIECE; i++) {
@@ -170,36 +173,50 @@ KILN_ENTRY(CHANNELS, kiln_mha_quantize_args) {
         }
     }
     kiln_barrier();
-    float *to = facts_of(&args, tensor, batch, kv_head, kiln_tile());
+    float *to = facts_of(args, tensor, batch, kv_head, chunk);
     KILN_LOOP
-    for (uint32_t fact = 0; fact < KILN_CHANNEL_FACTS && thread < args.head_dim; fact++)
-        to[fact * args.head_dim + thread] = facts[fact][thread % PIECE][thread / PIECE];
+    for (uint32_t fact = 0; fact < KILN_CHANNEL_FACTS && thread < args->head_dim; fact++)
+        to[fact * args->head_dim + thread] = facts[fact][thread % PIECE][thread / PIECE];
+}
+
+/* The mean and the scale of one channel of a sequence, from its chunks. */
+KILN_INLINE void join_channel(const kiln_mha_quantize_args *args, uint32_t tensor, uint32_t batch, uint32_t kv_head,
+                              uint32_t d) {
+    float sum = 0.0f, high = -KILN_INFINITY, low = -KILN_INFINITY;
+    const float *from = facts_of(args, tensor, batch, kv_head, 0) + d;
+    KILN_LOOP
+    for (uint32_t chunk = 0; chunk < args->chunks; chunk += CHUNKS_AHEAD) {
+        float facts[CHUNKS_AHEAD][KILN_CHANNEL_FACTS];
+        KILN_UNROLL
+        for (uint32_t c = 0; c < CHUNKS_AHEAD; c++) {
+            KILN_UNROLL
+            for (uint32_t fact = 0; fact < KILN_CHANNEL_FACTS; fact++) {
+                if (chunk + c < args->chunks) facts[c][fact] = *from;
+                from += args->head_dim;
+            }
+        }
+        KILN_UNROLL
+        for (uint32_t c = 0; c < CHUNKS_AHEAD && chunk + c < args->chunks; c++) {
+            sum += facts[c][KILN_CHANNEL_SUM];
+            high = kiln_max(facts[c][KILN_CHANNEL_HIGH], high);
+            low = kiln_max(facts[c][KILN_CHANNEL_LOW], low);
+        }
+    }
+    uint64_t channel = ((uint64_t)batch * args->kv_heads + kv_head) * args->head_dim + d;
+    finish_channel(args, tensor, channel, sum, high, low, keys_of(args, batch).count);
+}
+
+KILN_ENTRY(CHANNELS, kiln_mha_quantize_args) {
+    KILN_SHARED channel_facts facts;
+    uint32_t work = (uint32_t)kiln_block(), tensor = work % 2, kv_head = work / 2 % args.kv_heads;
+    uint32_t batch = work / 2 / args.kv_heads;
+    if (batch >= args.batch || !needs_channels(&args, tensor)) return; /* the whole block */
+    chunk_facts(&args, tensor, batch, kv_head, kiln_tile(), facts);
 }
 
 KILN_ENTRY(JOIN, kiln_mha_quantize_args) {
     uint32_t work = (uint32_t)kiln_block(), tensor = work % 2, kv_head = work / 2 % args.kv_heads;
     uint32_t batch = work / 2 / args.kv_heads, d = kiln_thread();
     if (batch >= args.batch || !needs_channels(&args, tensor) || d >= args.head_dim) return;
-    float sum = 0.0f, high = -KILN_INFINITY, low = -KILN_INFINITY;
-    const float *from = facts_of(&args, tensor, batch, kv_head, 0) + d;
-    KILN_LOOP
-    for (uint32_t chunk = 0; chunk < args.chunks; chunk += CHUNKS_AHEAD) {
-        float facts[CHUNKS_AHEAD][KILN_CHANNEL_FACTS];
-        KILN_UNROLL
-        for (uint32_t c = 0; c < CHUNKS_AHEAD; c++) {
-            KILN_UNROLL
-            for (uint32_t fact = 0; fact < KILN_CHANNEL_FACTS; fact++) {
-                if (chunk + c < args.chunks) facts[c][fact] = *from;
-                from += args.head_dim;
-            }
-        }
-        KILN_UNROLL
-        for (uint32_t c = 0; c < CHUNKS_AHEAD && chunk + c < args.chunks; c++) {
-            sum += facts[c][KILN_CHANNEL_SUM];
-            high = kiln_max(facts[c][KILN_CHANNEL_HIGH], high);
-            low = kiln_max(facts[c][KILN_CHANNEL_LOW], low);
-        }
-    }
-    uint64_t channel = ((uint64_t)batch * args.kv_heads + kv_head) * args.head_dim + d;
-    finish_channel(&args, tensor, channel, sum, high, low, keys_of(&args, batch).count);
+    join_channel(&args, tensor, batch, kv_head, d);
 }

@@ -1,4 +1,4 @@
-/* mha_quantize, host side: up to three launches. */
+/* mha_quantize, host side: up to three launches, or two where an image reads k and v once. */
 #include <kiln/ops/attention.h>
 
 #define KILN_HOST mha_quantize
@@ -6,6 +6,7 @@
 
 #include "kernels/common/attention_scales_host.h"
 #include "kernels/common/mha_quantize_host.h"
+#include "kernels/mha_quantize/mha_quantize_once_args.h"
 
 /* Whether nothing is to be written for q, and for k and v. */
 static bool lacks_queries(const kiln_mha_quantize_params *params) {
@@ -98,6 +99,81 @@ static kiln_status check_all_keys(const char *name, const kiln_mha_quantize_para
     return KILN_OK;
 }
 
+/* The tiles of a number of tokens. */
+static uint64_t tiles_of(uint64_t tokens) {
+    return (tokens + KILN_MHA_QUANTIZE_TOKENS - 1) / KILN_MHA_QUANTIZE_TOKENS;
+}
+
+/* ---- k and v read once ------------------------------------------------------------------------------------------- */
+
+/* The bytes of mha_quantize_once's counters, at most: a unit has a sequence at least. */
+static uint64_t counters_size(const kiln_mha_quantize_params *params) {
+    return 4 * (uint64_t)params->batch * (uint64_t)params->kv_heads * sizeof(uint32_t);
+}
+
+static uint64_t workspace_of(const kiln_mha_quantize_params *params, const kiln_mha_quantize_args *args) {
+    return partials_size(CUT_OF(params), args) + counters_size(params);
+}
+
+/* How many sequences of `length` keys a unit has: whole tiles, and no fewer keys than asked for. */
+static uint64_t group_of(uint32_t length, uint32_t batch) {
+    const uint32_t even = length & -length; /* the greatest power of two that divides it */
+    const uint64_t whole = even < KILN_MHA_QUANTIZE_TOKENS ? KILN_MHA_QUANTIZE_TOKENS / even : 1;
+    const uint64_t least = ((uint64_t)KILN_MHA_QUANTIZE_UNIT + length - 1) / length;
+    const uint64_t group = (least + whole - 1) / whole * whole;
+    return group < batch ? group : batch;
+}
+
+/* Fills in all but the pointers. *out_items: the blocks of a period. Returns false where these or the
+ * counters are too many. */
+static bool once_cut(const kiln_mha_quantize_args *args, kiln_mha_quantize_once_args *once, uint64_t *out_items) {
+    const uint64_t heads = 2 * (uint64_t)args->kv_heads, kv_tokens = args->kv_tokens;
+    const uint64_t group = args->cu_seqlens_k ? args->batch : group_of(args->max_seqlen_k, args->batch);
+    const uint64_t keys = args->cu_seqlens_k ? kv_tokens : group * args->max_seqlen_k;
+    const uint64_t units = (args->batch + group - 1) / group * heads;
+    const uint64_t tiles = tiles_of(keys), all_queries = tiles_of(args->tokens) * args->heads;
+    const uint64_t chunks = group * args->chunks, about = chunks + tiles + all_queries / units;
+    uint64_t lag = (KILN_MHA_QUANTIZE_LAG + about - 1) / about;
+    if (lag > units) lag = units;
+    const uint64_t queries = (all_queries + units + lag - 1) / (units + lag);
+    const uint64_t fewer = queries < tiles ? queries : tiles, counters = heads * args->batch + units;
+    *out_items = chunks + tiles + queries;
+    if (*out_items > KILN_GRID_LIMIT_X || counters > KILN_MHA_QUANTIZE_COUNTERS) return false;
+    *once = (kiln_mha_quantize_once_args){
+        .of = *args,
+        .counters = (uint32_t)counters,
+        .group = (uint32_t)group,
+        .units = (uint32_t)units,
+        .lag = (uint32_t)lag,
+        .chunks = {(uint32_t)chunks, (uint32_t)(*out_items / chunks)},
+        .fewer = {(uint32_t)fewer, fewer ? (uint32_t)((tiles + queries) / fewer) : 1},
+        .tiles = (uint32_t)tiles,
+        .queries = (uint32_t)queries,
+    };
+    return true;
+}
+
+/* partials: their bytes. *out_launched: whether the image has the kernels, and the call is one for them. */
+static kiln_status launch_once(kiln_stream *stream, unsigned part, const kiln_mha_quantize_args *args,
+                               uint64_t partials, const char *name, bool *out_launched) {
+    const kiln_module *module;
+    KILN__TRY(kiln__operator_require(stream, KILN__OPERATOR_mha_quantize, part, &kiln__bundle_mha_quantize, &module));
+    const kiln_kernel *clear = &module->kernels[KERNEL_mha_quantize_clear];
+    const kiln_kernel *kernel = &module->kernels[KERNEL_mha_quantize_once];
+    const uint64_t elements = (uint64_t)args->kv_tokens * args->kv_heads * args->head_dim;
+    kiln_mha_quantize_once_args once;
+    kiln_launch_config one, config;
+    uint64_t items;
+    *out_launched = !kernel->info.absent && elements > KILN_MHA_QUANTIZE_SMALL && once_cut(args, &once, &items);
+    if (!*out_launched) return KILN_OK;
+    once.arrived = (uint32_t *)((char *)args->partials + partials);
+    once.joined = once.arrived + 2 * (uint64_t)args->batch * args->kv_heads;
+    KILN__TRY(kiln__grid(name, 1, 1, &one));
+    KILN__TRY(kiln__grid(name, items, (uint64_t)once.units + once.lag, &config));
+    KILN__TRY(kiln__operator_launch(stream, clear, &one, &once, sizeof once));
+    return kiln__operator_launch(stream, kernel, &config, &once, sizeof once);
+}
+
 static kiln_status mha_quantize(kiln_stream *stream, const kiln_mha_quantize_params *params, unsigned part,
                                 const char *name) {
     const unsigned size_log2 = kiln__part_size_log2(part);
@@ -111,6 +187,7 @@ static kiln_status mha_quantize(kiln_stream *stream, const kiln_mha_quantize_par
     if (queries) KILN__TRY(check_queries(name, params, size_log2, &args));
     if (keys) KILN__TRY(check_all_keys(name, params, size_log2, &args));
 
+    bool launched = false;
     const uint64_t longest = args.tokens > args.kv_tokens ? args.tokens : args.kv_tokens;
     const uint64_t heads = (uint64_t)args.batch * args.kv_heads * 2;
     if (keys) {
@@ -118,13 +195,15 @@ static kiln_status mha_quantize(kiln_stream *stream, const kiln_mha_quantize_par
         KILN__TRY(kiln__grid(name, 1, heads, &join));
         KILN__TRY(kiln__operator_fits(stream, name, &channels));
         if (args.chunks)
-            KILN__TRY(kiln__workspace_check(name, params->workspace, params->workspace_size,
-                                            partials_size(CUT_OF(params), &args)));
+            KILN__TRY(
+                kiln__workspace_check(name, params->workspace, params->workspace_size, workspace_of(params, &args)));
         args.partials = params->workspace;
     }
-    KILN__TRY(kiln__grid(name, args.heads + 2 * (uint64_t)args.kv_heads,
-                         (longest + KILN_MHA_QUANTIZE_TOKENS - 1) / KILN_MHA_QUANTIZE_TOKENS, &codes));
+    KILN__TRY(kiln__grid(name, args.heads + 2 * (uint64_t)args.kv_heads, tiles_of(longest), &codes));
     KILN__TRY(kiln__operator_fits(stream, name, &codes));
+    if (keys && args.chunks)
+        KILN__TRY(launch_once(stream, part, &args, partials_size(CUT_OF(params), &args), name, &launched));
+    if (launched) return KILN_OK;
     if (keys && args.chunks)
         KILN__TRY(launch(stream, part, KERNEL_mha_quantize_channels, &channels, &args, sizeof args));
     if (keys) KILN__TRY(launch(stream, part, KERNEL_mha_quantize_join, &join, &args, sizeof args));
@@ -139,6 +218,6 @@ static kiln_status mha_quantize_workspace_size(kiln_stream *stream, const kiln_m
     KILN__TRY(check_sizes(name, params));
     if (lacks_keys(params)) return KILN_OK;
     KILN__TRY(cut(name, CUT_OF(params), &args));
-    *out_size = partials_size(CUT_OF(params), &args);
+    *out_size = args.chunks ? workspace_of(params, &args) : 0;
     return KILN_OK;
 }

@@ -26,6 +26,14 @@
 #include "kernels/common/code_words.h"
 #include "kernels/mha_quantize/mha_quantize_head.h"
 
+/* How a block waits for the means and scales of a head's channels, and how it loads and stores what it does not need
+ * again: a tuned source may define these. */
+#ifndef CHANNELS_WAIT
+#define CHANNELS_WAIT(of) (void)(of)
+#define LAST_LOAD(from)   kiln_vector_load(from)
+#define LAST_STORE(to, p) (void)(*(piece *)(to) = (p))
+#endif
+
 /* Tokens of which a thread keeps its piece. AMD's compiler wants more registers for them. */
 #if defined(__HIP__)
 enum { HELD = 1 };
@@ -77,6 +85,14 @@ KILN_INLINE piece_vectors singles_load(const kiln_element *from, uint32_t count)
     return p;
 }
 
+KILN_INLINE piece_vectors last_load(const kiln_element *from) {
+    piece_vectors p;
+    KILN_UNROLL
+    for (int i = 0; i < PIECE / KILN_VECTOR; i++)
+        p.vectors[i] = LAST_LOAD(from + i * KILN_VECTOR);
+    return p;
+}
+
 /* Loads pieces of tokens from the thread's token on, as far as they are of the segment. */
 KILN_INLINE void held_load(held *k, const head *h, uint32_t token, const segment *s, uint32_t wide) {
     const kiln_element *from = KILN_GLOBAL(const kiln_element, h->from) + token * h->stride;
@@ -84,7 +100,7 @@ KILN_INLINE void held_load(held *k, const head *h, uint32_t token, const segment
     if (wide && !s->none) {
         KILN_UNROLL
         for (uint32_t i = 0; i < HELD; i++) {
-            if (token + i * h->step - s->begin < s->end - s->begin) k->pieces[i] = vectors_load(from);
+            if (token + i * h->step - s->begin < s->end - s->begin) k->pieces[i] = last_load(from);
             from += apart;
         }
         return;
@@ -102,7 +118,7 @@ KILN_INLINE void held_load(held *k, const head *h, uint32_t token, const segment
 
 KILN_INLINE void piece_store(uint8_t *codes, piece p, uint32_t count, uint32_t wide) {
     if (wide) {
-        *(piece *)codes = p;
+        LAST_STORE(codes, p);
         return;
     }
     KILN_LOOP
@@ -281,6 +297,60 @@ KILN_INLINE void channels_load(channels *c, const kiln_mha_quantize_args *args, 
         c->factors[i] = shared[h->column * PIECE + i];
 }
 
+/* Makes the codes of a head's tokens. awaited: for CHANNELS_WAIT. All threads of the block call this. */
+KILN_INLINE void head_codes(const kiln_mha_quantize_args *args, const head *h, shared_numbers *shared,
+                            const void *awaited) {
+    const uint32_t chunk = HELD * h->step, wide = args->wide;
+    const uint32_t shares = 1u << (h->kind == HEAD_K ? args->k_index.high : args->q_index.high);
+    const uint32_t round = chunk < shares && h->kind != HEAD_V ? shares : chunk;
+    segment s = {0, 0, 0, false};
+    channels c;
+    held k;
+    KILN_UNROLL
+    for (uint32_t i = 0; i < PIECE; i++)
+        c.factors[i] = 1.0f;
+    if (kiln_thread() < TOKENS) {
+        shared->greatest[kiln_thread()] = 0;
+        shared->numbers[kiln_thread()] = 1.0f;
+    }
+    kiln_barrier();
+    KILN_LOOP
+    for (uint32_t first = 0; first < h->tokens; first += round) {
+        const uint32_t end = first + round < h->tokens ? first + round : h->tokens;
+        bool kept = false;
+        KILN_LOOP
+        for (uint32_t pass = h->kind == HEAD_V; pass < 2; pass++) { /* greatest magnitudes, then codes */
+            KILN_LOOP
+            for (uint32_t from = first; from < end;) {
+                const uint32_t token = (from - first) / chunk * chunk + first + h->row;
+                const uint32_t chunk_end = token - h->row + chunk < end ? token - h->row + chunk : end;
+                const bool other = from < s.begin || from >= s.end;
+                if (other) s = segment_of(KILN_LATE_ARGS(kiln_mha_quantize_args, *args), h, from);
+                segment part = s;
+                part.begin = from;
+                part.end = s.end < chunk_end ? s.end : chunk_end;
+                if (!h->count && wide) part.end = part.begin;
+                if (!kept) held_load(&k, h, token, &part, wide);
+                if (other) {
+                    CHANNELS_WAIT(awaited);
+                    channels_load(&c, KILN_LATE_ARGS(kiln_mha_quantize_args, *args), h, &s, shared->channels);
+                }
+                if (pass == 0) {
+                    held_greatest(&k, h, token, &part, &c, shared->numbers);
+                } else {
+                    const bool e4m3 = h->kind == HEAD_V || KILN_LATE_ARGS(kiln_mha_quantize_args, *args)->e4m3;
+                    const float special = e4m3 ? held_codes(&k, h, token, &part, &c, shared->numbers, true, wide)
+                                               : held_codes(&k, h, token, &part, &c, shared->numbers, false, wide);
+                    if (special != special) any_codes(&k, h, token, &part, &c, shared->numbers, e4m3, wide);
+                }
+                from = s.end < chunk_end ? s.end : chunk_end;
+            }
+            if (pass == 0) block_scales(KILN_LATE_ARGS(kiln_mha_quantize_args, *args), h, first, end - first, shared);
+            kept = round == chunk && s.begin <= first && s.end >= end;
+        }
+    }
+}
+
 /* Without a bound NVIDIA's compiler takes half as many registers more. */
 #if defined(__CUDACC__)
 #undef KILN_ENTRY_HEAD
@@ -289,51 +359,6 @@ KILN_INLINE void channels_load(channels *c, const kiln_mha_quantize_args *args, 
 KILN_ENTRY(mha_quantize_codes, kiln_mha_quantize_args) {
     KILN_SHARED shared_numbers shared;
     head h;
-    if (!head_of(&h, &args, kiln_tile())) return; /* the whole block */
-    const uint32_t chunk = HELD * h.step, wide = args.wide;
-    const uint32_t shares = 1u << (h.kind == HEAD_K ? args.k_index.high : args.q_index.high);
-    const uint32_t round = chunk < shares && h.kind != HEAD_V ? shares : chunk;
-    segment s = {0, 0, 0, false};
-    channels c;
-    held k;
-    KILN_UNROLL
-    for (uint32_t i = 0; i < PIECE; i++)
-        c.factors[i] = 1.0f;
-    if (kiln_thread() < TOKENS) {
-        shared.greatest[kiln_thread()] = 0;
-        shared.numbers[kiln_thread()] = 1.0f;
-    }
-    kiln_barrier();
-    KILN_LOOP
-    for (uint32_t first = 0; first < h.tokens; first += round) {
-        const uint32_t end = first + round < h.tokens ? first + round : h.tokens;
-        bool kept = false;
-        KILN_LOOP
-        for (uint32_t pass = h.kind == HEAD_V; pass < 2; pass++) { /* greatest magnitudes, then codes */
-            KILN_LOOP
-            for (uint32_t from = first; from < end;) {
-                const uint32_t token = (from - first) / chunk * chunk + first + h.row;
-                const uint32_t chunk_end = token - h.row + chunk < end ? token - h.row + chunk : end;
-                const bool other = from < s.begin || from >= s.end;
-                if (other) s = segment_of(KILN_LATE_ARGS(kiln_mha_quantize_args, args), &h, from);
-                segment part = s;
-                part.begin = from;
-                part.end = s.end < chunk_end ? s.end : chunk_end;
-                if (!h.count && wide) part.end = part.begin;
-                if (!kept) held_load(&k, &h, token, &part, wide);
-                if (other) channels_load(&c, KILN_LATE_ARGS(kiln_mha_quantize_args, args), &h, &s, shared.channels);
-                if (pass == 0) {
-                    held_greatest(&k, &h, token, &part, &c, shared.numbers);
-                } else {
-                    const bool e4m3 = h.kind == HEAD_V || KILN_LATE_ARGS(kiln_mha_quantize_args, args)->e4m3;
-                    const float special = e4m3 ? held_codes(&k, &h, token, &part, &c, shared.numbers, true, wide)
-                                               : held_codes(&k, &h, token, &part, &c, shared.numbers, false, wide);
-                    if (special != special) any_codes(&k, &h, token, &part, &c, shared.numbers, e4m3, wide);
-                }
-                from = s.end < chunk_end ? s.end : chunk_end;
-            }
-            if (pass == 0) block_scales(KILN_LATE_ARGS(kiln_mha_quantize_args, args), &h, first, end - first, &shared);
-            kept = round == chunk && s.begin <= first && s.end >= end;
-        }
-    }
+    if (!head_of(&h, &args, kiln_tile(), (uint32_t)kiln_block())) return; /* the whole block */
+    head_codes(&args, &h, &shared, 0);
 }

@@ -18,8 +18,8 @@ typedef struct head {
     uint32_t columns, column, row, step;
 } head;
 
-/* number: of the head among those of q, k and v. Returns whether the block has anything to do. */
-KILN_INLINE bool head_of(head *h, const kiln_mha_quantize_args *args, uint32_t number) {
+/* number: of the head among those of q, k and v; tile: of its tokens. Returns whether there is anything to do. */
+KILN_INLINE bool head_of(head *h, const kiln_mha_quantize_args *args, uint32_t number, uint32_t tile) {
     uint32_t size = args->head_dim, heads = args->heads, end = args->tokens;
     const void *from = args->q;
     uint8_t *codes = args->q_codes;
@@ -36,7 +36,7 @@ KILN_INLINE bool head_of(head *h, const kiln_mha_quantize_args *args, uint32_t n
         heads = args->kv_heads;
         end = args->kv_tokens;
     }
-    h->first = (uint32_t)kiln_block() * TOKENS;
+    h->first = tile * TOKENS;
     if (!codes || h->first >= end) return false;
     h->tokens = end - h->first < TOKENS ? end - h->first : TOKENS;
     h->columns = 1u << args->columns_log2;

@@ -385,6 +385,47 @@ static void test_heads(kiln_stream *stream) {
         }
 }
 
+/* So many keys that a device may read them once: sequences in several groups with the last one smaller, more heads than
+ * blocks of codes come behind, sequences of any length and of none, and one token of q. */
+static void test_units(kiln_stream *stream) {
+    static const shape shapes[] = {
+        {.v_means = true,
+         .lengths = true,
+         .batch = 4,
+         .tokens = 300,
+         .heads = 5,
+         .kv_heads = 5,
+         .size = 8,
+         .room = {1536, 1536, 1536, 1536},
+         .used = {1536, 0, 900, 1535}},
+        {.e4m3 = true,
+         .varlen = true,
+         .batch = 3,
+         .tokens = 290,
+         .heads = 8,
+         .kv_heads = 2,
+         .size = 40,
+         .unowned = 5,
+         .room = {700, 0, 333},
+         .used = {700, 0, 333},
+         .q_sharing = WARPS,
+         .k_sharing = BLOCKS},
+        {.e4m3 = true,
+         .v_means = true,
+         .batch = 2,
+         .tokens = 1,
+         .heads = 1,
+         .kv_heads = 1,
+         .size = 64,
+         .room = {600, 600},
+         .used = {600, 600},
+         .k_sharing = THREADS_OF_WARPS},
+    };
+    for (precision p = precision_first(); p < precision_end(); p++)
+        for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+            run(stream, p, shapes[i], rarely_special_number);
+}
+
 static void test_zeros(kiln_stream *stream) {
     for (precision p = precision_first(); p < precision_end(); p++)
         for (int i = 0; i < 2; i++) {
@@ -514,8 +555,13 @@ static void test_refusals(kiln_stream *stream) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        on_each_device(test_random),  on_each_device(test_blocks),   on_each_device(test_heads),
-        on_each_device(test_zeros),   on_each_device(test_one_side), on_each_device(test_wrong_cu_seqlens),
+        on_each_device(test_random),
+        on_each_device(test_blocks),
+        on_each_device(test_heads),
+        on_each_device(test_units),
+        on_each_device(test_zeros),
+        on_each_device(test_one_side),
+        on_each_device(test_wrong_cu_seqlens),
         on_one_device(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
