@@ -1,9 +1,9 @@
-/* gemm of few rows by mma.sync, for sm_80 and later, f16 and bf16: gemm_mma_rows_8 and _16, up to 8 and to 16 rows of
- * a, as when tokens are generated. A block does 16 columns of d; its warps share k, 128 elements at a time, and add up
- * their sums in shared memory. Rows of b are the first factor of mma.sync and those of a the second, and nothing goes
- * through shared memory: a lane's 16 bytes of a row are, with k in another order that is the same for both factors, its
- * part of two fragments. As soon as 32 elements of k have been multiplied, their registers wait for those 128 ahead: so
- * at least 96 are on their way at any time.
+/* gemm of few rows by mma.sync, for sm_80 and later, f16 and bf16, and for sm_75, f16 alone: gemm_mma_rows_8 and _16,
+ * up to 8 and to 16 rows of a, as when tokens are generated. A block does 16 columns of d; its warps share k, 128
+ * elements at a time, and add up their sums in shared memory. Rows of b are the first factor of mma.sync and those of a
+ * the second, and nothing goes through shared memory: a lane's 16 bytes of a row are, with k in another order that is
+ * the same for both factors, its part of two fragments. As soon as 32 elements of k have been multiplied, their
+ * registers wait for those 128 ahead: so at least 96 are on their way at any time.
  *
  * A block has 16, 8 or 4 warps, as the launch says: as many as let all blocks be on the device at once, since a second
  * round of a few blocks leaves memory idle. Where there are more blocks than that, 8 (up to 8 rows) or 4.
@@ -36,12 +36,17 @@
 #include "kernels/arch/sm80.h"
 #include "kernels/arch/sm80_once.h"
 #include "kernels/gemm/gemm_portable.h"
+#if __CUDA_ARCH__ < 800
+#include "kernels/arch/sm75.h"
+#endif
 
 KILN_INLINE void mma(float *sums, const uint32_t *a, const uint32_t *b) {
-#ifdef KILN_PART_bf16
+#if defined(KILN_PART_bf16)
     kiln_sm80_mma_bf16(sums, a, b);
-#else
+#elif __CUDA_ARCH__ >= 800
     kiln_sm80_mma_f16(sums, a, b);
+#else
+    kiln_sm75_mma_f16(sums, a, b);
 #endif
 }
 

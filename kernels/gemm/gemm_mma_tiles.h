@@ -1,12 +1,13 @@
-/* gemm by mma.sync for sm_80 and later: gemm_mma_large and gemm_mma_small, where the rows of a and b are 16-byte
+/* gemm by mma.sync for sm_75 and later: gemm_mma_large and gemm_mma_small, where the rows of a and b are 16-byte
  * aligned.
  *
  * A block does a tile of 128 x 256 (large) or 64 x 128 elements of d (small), each of its 8 warps 64 x 64 or 32 x 32 of
  * them. 128 bytes of each row of a and b are a stage: cp.async fills one or two ahead of the one at work, as many as
- * the chip's shared memory takes (2 on sm_86, 89 and 120, 3 on the others). A row of a stage is 8 vectors of 16 bytes,
- * whose order is xor-ed with the row's number: neither the copies nor ldmatrix meet a bank twice. Blocks go over d in
- * bands of 8 rows of tiles, so that what they read stays in L2. The sums leave through shared memory, 16 rows of a warp
- * at a time, so that rows of d are written whole.
+ * the chip's shared memory takes (2 on sm_86, 89 and 120, 3 on the others). sm_75, with 64 KiB of shared memory and no
+ * cp.async, has two stages of 64 bytes, of which the next is loaded into registers while one is at work (copies.h). A
+ * row of a stage is 8 vectors of 16 bytes, whose order is xor-ed with the row's number, or 4, with half of it: neither
+ * the copies nor ldmatrix meet a bank twice. Blocks go over d in bands of 8 rows of tiles, so that what they read stays
+ * in L2. The sums leave through shared memory, 16 rows of a warp at a time, so that rows of d are written whole.
  *
  * Floor: 2 m n k operations. The structure of the large tile as a prototype reached 475 to 490 TFLOP/s on an H100 in
  * f16 (4096 and 8192 cubed, 0.60 to 0.62 of cuBLAS; 64 x 64 by a warp decides: with 64 x 32 it was 300); these kernels
@@ -18,11 +19,16 @@
 #ifndef KILN_KERNELS_GEMM_MMA_TILES_H
 #define KILN_KERNELS_GEMM_MMA_TILES_H
 
-#include "kernels/arch/sm80.h"
+#include "kernels/common/copies.h"
 #include "kernels/gemm/gemm_portable.h"
 
 enum : uint32_t {
+#if __CUDA_ARCH__ >= 800
     ROW_VECTORS = 8, /* of a stage */
+#else
+    ROW_VECTORS = 4,
+#endif
+    SWIZZLE_ROWS = 8 / ROW_VECTORS, /* neighbours that have their vectors in the same order */
     STAGE_DEPTH = ROW_VECTORS * KILN_VECTOR,
     LOAD_ROWS = KILN_BLOCK / ROW_VECTORS, /* that a block copies at once */
     RASTER = 8,                           /* rows of tiles that neighbouring blocks go over together */
@@ -44,23 +50,27 @@ KILN_INLINE operand operand_of(const void *data, uint64_t offset, uint64_t strid
             (uint32_t)rows};
 }
 
-/* Copies ROWS rows of the next stage, of which `bytes` of this thread's vector are there, and moves on. Rows beyond the
- * last are zeros. */
-template <uint32_t ROWS> KILN_INLINE void copy_rows(operand *from, const void *valid, uint32_t shared, uint32_t bytes) {
-    uint32_t row = kiln_thread() / ROW_VECTORS, vector = kiln_thread() % ROW_VECTORS ^ row % 8;
+/* A thread's vectors of ROWS rows of a stage. */
+template <uint32_t ROWS> using row_copies = copies<ROWS / LOAD_ROWS, true>;
+
+/* Starts to copy ROWS rows of the next stage, of which `bytes` of this thread's vector are there, and moves on. Rows
+ * beyond the last are zeros. */
+template <uint32_t ROWS>
+KILN_INLINE void copy_rows(row_copies<ROWS> *to, operand *from, const void *valid, uint32_t shared, uint32_t bytes) {
+    uint32_t row = kiln_thread() / ROW_VECTORS, vector = kiln_thread() % ROW_VECTORS ^ row / SWIZZLE_ROWS % ROW_VECTORS;
     shared += (row * ROW_VECTORS + vector) * KILN_VECTOR_BYTES;
     KILN_UNROLL
     for (uint32_t i = 0; i < ROWS / LOAD_ROWS; i++) {
         uint32_t present = from->first + i * LOAD_ROWS < from->rows ? bytes : 0;
         const void *source = present ? from->source + i * from->step : valid;
-        kiln_sm80_cp_async(shared + i * LOAD_ROWS * ROW_VECTORS * KILN_VECTOR_BYTES, source, present);
+        to->start(i, shared + i * LOAD_ROWS * ROW_VECTORS * KILN_VECTOR_BYTES, source, present);
     }
     from->source += STAGE_DEPTH;
 }
 
 /* The address that a lane gives to ldmatrix: of row `row`, its vector `vector`. */
 KILN_INLINE uint32_t vector_at(uint32_t shared, uint32_t row, uint32_t vector) {
-    return shared + (row * ROW_VECTORS + (vector ^ row % 8)) * KILN_VECTOR_BYTES;
+    return shared + (row * ROW_VECTORS + (vector ^ row / SWIZZLE_ROWS % ROW_VECTORS)) * KILN_VECTOR_BYTES;
 }
 
 /* Adds the products of a stage to a warp's sums: a_shared and b_shared are at its first row. */
@@ -149,32 +159,41 @@ KILN_INLINE void gemm_mma(const kiln_gemm_args &args) {
     uint32_t shared = kiln_sm80_shared(stages), limit = shared + args.stages * STAGE_BYTES;
     uint32_t next = begin + kiln_thread() % ROW_VECTORS * KILN_VECTOR, fill = shared, use = shared;
     float sums[WARP_ROWS / 16][WARP_COLS / 8][4] = {};
+    row_copies<ROWS> a_copies;
+    row_copies<COLS> b_copies;
 
     auto copy_stage = [&]() {
         uint32_t left = next < end ? end - next : 0,
                  bytes = (left < KILN_VECTOR ? left : KILN_VECTOR) * (uint32_t)sizeof(kiln_element);
-        copy_rows<ROWS>(&a, args.a, fill, bytes);
-        copy_rows<COLS>(&b, args.b, fill + A_BYTES, bytes);
-        kiln_sm80_cp_async_commit();
+        copy_rows<ROWS>(&a_copies, &a, args.a, fill, bytes);
+        copy_rows<COLS>(&b_copies, &b, args.b, fill + A_BYTES, bytes);
+        copies_commit();
         next += STAGE_DEPTH;
         fill = fill + STAGE_BYTES == limit ? shared : fill + STAGE_BYTES;
     };
+    auto land_stage = [&]() {
+        a_copies.land();
+        b_copies.land();
+    };
     KILN_LOOP
-    for (uint32_t i = 1; i < args.stages; i++)
+    for (uint32_t i = 1; i < args.stages; i++) {
         copy_stage();
+        land_stage();
+    }
     KILN_LOOP
     for (; begin < end; begin += STAGE_DEPTH) {
         if (args.stages == 2)
-            kiln_sm80_cp_async_wait<0>();
+            copies_wait<0>();
         else
-            kiln_sm80_cp_async_wait<1>();
+            copies_wait<1>();
         kiln_barrier();
         copy_stage();
         multiply_stage<WARP_ROWS, WARP_COLS>(sums, use + warp_row * ROW_VECTORS * KILN_VECTOR_BYTES,
                                              use + A_BYTES + warp_col * ROW_VECTORS * KILN_VECTOR_BYTES);
+        land_stage();
         use = use + STAGE_BYTES == limit ? shared : use + STAGE_BYTES;
     }
-    kiln_sm80_cp_async_wait<0>();
+    copies_wait<0>();
     kiln_barrier();
 
     float *partials = args.partials;
