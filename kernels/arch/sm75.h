@@ -4,7 +4,7 @@
 #ifndef KILN_KERNELS_ARCH_SM75_H
 #define KILN_KERNELS_ARCH_SM75_H
 
-#include "kernels/arch/sm80.h"
+#include "kernels/arch/sm80_bytes.h"
 
 /* Stores 16 bytes to shared memory, 16-byte aligned. */
 static __device__ __forceinline__ void kiln_sm75_store_v4(uint32_t shared, const uint32_t *words) {
@@ -13,7 +13,17 @@ static __device__ __forceinline__ void kiln_sm75_store_v4(uint32_t shared, const
                  : "memory");
 }
 
-/* Loads 2 bytes. Volatile: the load stays before later writes. */
+static __device__ __forceinline__ void kiln_sm75_store_f32(uint32_t shared, float value) {
+    asm volatile("st.shared.f32 [%0], %1;" ::"r"(shared), "f"(value) : "memory");
+}
+
+/* Loads a byte, or two. Volatile: the load stays before later writes. */
+static __device__ __forceinline__ uint32_t kiln_sm75_load_u8(const void *global) {
+    uint32_t byte;
+    asm volatile("ld.global.u8 %0, [%1];" : "=r"(byte) : "l"(global));
+    return byte;
+}
+
 static __device__ __forceinline__ uint32_t kiln_sm75_load_u16(const void *global) {
     uint16_t half;
     asm volatile("ld.global.u16 %0, [%1];" : "=h"(half) : "l"(global));

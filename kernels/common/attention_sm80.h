@@ -1,6 +1,6 @@
-/* Attention for sm_80 and later, f16 and bf16: the device source of mha and mha_paged by matrix instructions, beside
- * the portable kernels (attention_gpu.h) for heads and rows that are not on 16 bytes. Here is what a warp does with its
- * rows and a tile of keys, and prefill; attention_sm80_decode.h is for few rows.
+/* Attention for sm_80 and later, f16 and bf16, and for sm_75, f16: the device source of mha and mha_paged by matrix
+ * instructions, beside the portable kernels (attention_gpu.h) for heads and rows that are not on 16 bytes. Here is what
+ * a warp does with its rows and a tile of keys, and prefill; attention_sm80_decode.h is for few rows.
  *
  * Both multiply by mma.sync m16n8k16 with sums in f32 (Dao, FlashAttention-2, arXiv 2307.08691): q k^T, whose sums are,
  * element for element, the fragments that the product of the weights with v wants, so that weights stay in registers;
@@ -22,6 +22,7 @@
 #include "kernels/arch/sm80_e4m3.h"
 #include "kernels/common/attention_gpu.h"
 #include "kernels/common/attention_sm80_codes.h"
+#include "kernels/common/copies.h"
 #include "kernels/common/special.h"
 #include "kernels/common/tuned.h"
 
@@ -139,7 +140,11 @@ template <bool F16 = false> KILN_INLINE void mma(float *sums, const uint32_t *a,
 #ifdef KILN_PART_bf16
     if (!F16) return kiln_sm80_mma_bf16(sums, a, b);
 #endif
+#if __CUDA_ARCH__ >= 800
     kiln_sm80_mma_f16(sums, a, b);
+#else
+    kiln_sm75_mma_f16(sums, a, b);
+#endif
 }
 
 template <uint32_t DIM, bool CODES = false>
@@ -185,12 +190,12 @@ KILN_INLINE copier copier_of(const kiln_attention_args &args, const kiln_sequenc
     return c;
 }
 
-/* Copies COUNT vectors of a key and of its value into shared memory at `k_to` and `v_to`, STEP vectors apart; zeros
- * behind the last key and behind a head's last element, of which a vector has ELEMENTS. Then it goes on to the key of
- * the next tile, STRIDE keys on. */
+/* Starts to copy COUNT vectors of a key and of its value into shared memory at `k_to` and `v_to`, STEP vectors apart;
+ * zeros behind the last key and behind a head's last element, of which a vector has ELEMENTS. Then it goes on to the
+ * key of the next tile, STRIDE keys on. */
 template <uint32_t COUNT, uint32_t STEP, uint32_t STRIDE, uint32_t ELEMENTS>
-KILN_INLINE void copy_key(const kiln_attention_args &args, const kiln_sequence &s, copier *c, uint32_t k_to,
-                          uint32_t v_to) {
+KILN_INLINE void copy_key(const kiln_attention_args &args, const kiln_sequence &s, copier *c,
+                          copies<2 * COUNT> *under_way, uint32_t k_to, uint32_t v_to) {
     bool present = c->key < c->end;
     uint64_t row = present ? kiln_block_row(&args, &s, c->block, c->key) * (KILN_VECTOR_BYTES / ELEMENTS) : 0;
     const char *k = c->k + row * (uint64_t)args.k_stride, *v = c->v + row * (uint64_t)args.v_stride;
@@ -199,8 +204,8 @@ KILN_INLINE void copy_key(const kiln_attention_args &args, const kiln_sequence &
         uint32_t first = i * STEP * KILN_VECTOR_BYTES;
         bool copied = present && i * STEP * ELEMENTS < c->left;
         uint32_t bytes = copied ? KILN_VECTOR_BYTES : 0;
-        kiln_sm80_cp_async(k_to + first, copied ? k + first : args.k, bytes);
-        kiln_sm80_cp_async(v_to + first, copied ? v + first : args.v, bytes);
+        under_way->start(2 * i, k_to + first, copied ? k + first : args.k, bytes);
+        under_way->start(2 * i + 1, v_to + first, copied ? v + first : args.v, bytes);
     }
     c->key += STRIDE;
     look_up(args, s, c);
@@ -399,9 +404,11 @@ KILN_INLINE void copy_queries(const kiln_attention_args &args, const kiln_sequen
         row_place at = row_place_of(args, s, kv_head, number < end ? number : end - 1);
         const kiln_element *q = (const kiln_element *)args.q + at.token * (uint64_t)args.q_stride;
         bool present = vector * KILN_VECTOR < args.head_dim;
-        kiln_sm80_cp_async(vector_at<DIM>(shared, place, vector),
-                           present ? q + at.head * args.head_dim + vector * KILN_VECTOR : args.q,
-                           present ? KILN_VECTOR_BYTES : 0);
+        copies<1> under_way;
+        under_way.start(0, vector_at<DIM>(shared, place, vector),
+                        present ? q + at.head * args.head_dim + vector * KILN_VECTOR : args.q,
+                        present ? KILN_VECTOR_BYTES : 0);
+        under_way.land();
     }
 }
 
@@ -474,22 +481,27 @@ template <uint32_t DIM, uint32_t KEYS> KILN_INLINE void prefill(const kiln_atten
     uint32_t copy_to = vector_at<DIM>(shared, copy_row, copy_vector);
     bool codes = PAGED && args.codes;
     copier c = copier_of(args, s, work, copy_row, copy_vector * KILN_VECTOR, codes ? 1 : sizeof(kiln_element));
+    copies<2 * COUNT> under_way;
     auto copy_stage = [&](uint32_t stage) {
         uint32_t to = copy_to + stage * STAGE_BYTES;
         if (codes)
             convert_key<COUNT, STEP, KEYS>(args, s, &c, to, to + TILE_BYTES);
         else
-            copy_key<COUNT, STEP, KEYS, KILN_VECTOR>(args, s, &c, to, to + TILE_BYTES);
-        kiln_sm80_cp_async_commit();
+            copy_key<COUNT, STEP, KEYS, KILN_VECTOR>(args, s, &c, &under_way, to, to + TILE_BYTES);
+        copies_commit();
+    };
+    auto land_stage = [&]() {
+        if (!codes) under_way.land();
     };
     copy_stage(0);
+    land_stage();
 
     /* Queries that registers take have the place of the second stage, others a place of their own. */
     uint32_t queries_shared = shared + (QUERIES_SHARED ? 2 : 1) * STAGE_BYTES;
     copy_queries<DIM>(args, s, work.kv_head, work.row, end, queries_shared);
-    kiln_sm80_cp_async_commit();
+    copies_commit();
     queries_shared += warp * WARP_ROWS * PITCH;
-    kiln_sm80_cp_async_wait<0>();
+    copies_wait<0>();
     kiln_barrier();
     uint32_t queries[QUERIES_SHARED ? 1 : DIM / 16][4];
     if (!QUERIES_SHARED) {
@@ -505,15 +517,16 @@ template <uint32_t DIM, uint32_t KEYS> KILN_INLINE void prefill(const kiln_atten
     start_rows(args, s, work, row, end, &rows);
     KILN_LOOP
     for (uint32_t key = work.key, stage = 0; key < work.key_end; key += KEYS, stage ^= 1) {
-        kiln_sm80_cp_async_wait<0>();
+        copies_wait<0>();
         kiln_barrier();
         copy_stage(stage ^ 1);
         uint32_t tile = shared + stage * STAGE_BYTES;
         if (row < end)
             add_keys<DIM, KEYS, QUERIES_SHARED, false>(args, scale, tree, &rows, queries, queries_shared, tile,
                                                        tile + TILE_BYTES, key);
+        land_stage();
     }
-    kiln_sm80_cp_async_wait<0>();
+    copies_wait<0>();
     kiln_barrier();
     if (row < end) write_rows(args, s, work, row, end, scale.unit, rows, (char *)memory + warp * WARP_ROWS * PITCH);
 }

@@ -1,5 +1,5 @@
 /* What attention_sm80_decode.h has of keys and values in shared memory: each
- * warp a ring of tiles, filled by cp.async. */
+ * warp a ring of tiles, filled by cp.async, on sm_75 by loads and stores. */
 #ifndef KILN_KERNELS_COMMON_ATTENTION_SM80_RING_H
 #define KILN_KERNELS_COMMON_ATTENTION_SM80_RING_H
 
@@ -24,12 +24,14 @@ template <uint32_t DIM, uint32_t KEY_WARPS, bool CODES> struct decoding {
     static_assert((uint32_t)STAGE_BYTES >= KEY_WARPS * WARP_ROWS * SUMS * sizeof(float), "which take a stage's place");
 };
 
-/* Copies a vector, of which a row has more. */
-KILN_INLINE void copy_vector(uint32_t shared, const void *global, uint32_t bytes) {
+/* Starts to copy a vector, of which a row has more. */
+template <uint32_t COUNT>
+KILN_INLINE void copy_vector(copies<COUNT> *under_way, uint32_t i, uint32_t shared, const void *global,
+                             uint32_t bytes) {
 #if __CUDA_ARCH__ >= 900
     kiln_sm80_cp_async_128(shared, global, bytes);
 #else
-    kiln_sm80_cp_async(shared, global, bytes);
+    under_way->start(i, shared, global, bytes);
 #endif
 }
 
@@ -97,6 +99,7 @@ template <uint32_t DIM, uint32_t KEY_WARPS, bool CODES> struct tile_ring {
             const uint64_t k_stride = (uint64_t)args.k_stride * share::ELEMENT_BYTES;
             const uint64_t v_stride = (uint64_t)args.v_stride * share::ELEMENT_BYTES;
             uint32_t k_to = vector_at<DIM, CODES>(to, row, kiln_thread() % ROW_LANES), left = end - key;
+            copies<2 * share::KEYS / AT_ONCE> under_way;
             if (left >= share::KEYS && (!PAGED || 1u << args.block_log2 >= RUN)) {
                 KILN_UNROLL
                 for (uint32_t run = 0; run < share::KEYS / RUN; run++) {
@@ -104,18 +107,22 @@ template <uint32_t DIM, uint32_t KEY_WARPS, bool CODES> struct tile_ring {
                     const char *k_from = k + at * k_stride, *v_from = v + at * v_stride;
                     KILN_UNROLL
                     for (uint32_t i = run * RUN; i < (run + 1) * RUN; i += AT_ONCE) {
-                        copy_vector(k_to + i * held::PITCH, k_from, bytes);
-                        copy_vector(k_to + i * held::PITCH + share::TILE_BYTES, v_from, bytes);
+                        const uint32_t place = 2 * (i / AT_ONCE), k_at = k_to + i * held::PITCH;
+                        copy_vector(&under_way, place, k_at, k_from, bytes);
+                        copy_vector(&under_way, place + 1, k_at + share::TILE_BYTES, v_from, bytes);
                         k_from += AT_ONCE * k_stride;
                         v_from += AT_ONCE * v_stride;
                     }
                 }
+                under_way.land();
             } else {
                 KILN_LOOP
                 for (uint32_t i = row; i < share::KEYS; i += AT_ONCE, k_to += AT_ONCE * held::PITCH) {
                     uint64_t at = kiln_key_row(&args, &s, key + (i < left ? i : left - 1));
-                    copy_vector(k_to, k + at * k_stride, i < left ? bytes : 0);
-                    copy_vector(k_to + share::TILE_BYTES, v + at * v_stride, i < left ? bytes : 0);
+                    copies<2> few;
+                    copy_vector(&few, 0, k_to, k + at * k_stride, i < left ? bytes : 0);
+                    copy_vector(&few, 1, k_to + share::TILE_BYTES, v + at * v_stride, i < left ? bytes : 0);
+                    few.land();
                 }
             }
             key += share::STRIDE;
@@ -126,7 +133,7 @@ template <uint32_t DIM, uint32_t KEY_WARPS, bool CODES> struct tile_ring {
                 next = look_up(key + LANES / RUNS * share::STRIDE);
             }
         }
-        kiln_sm80_cp_async_commit();
+        copies_commit();
         to = after(to);
     }
 
@@ -134,11 +141,11 @@ template <uint32_t DIM, uint32_t KEY_WARPS, bool CODES> struct tile_ring {
      * PITCH bytes each. */
     __device__ __forceinline__ uint32_t wait() {
         if (args.stages == 1)
-            kiln_sm80_cp_async_wait<0>();
+            copies_wait<0>();
         else if (args.stages == 2)
-            kiln_sm80_cp_async_wait<1>();
+            copies_wait<1>();
         else
-            kiln_sm80_cp_async_wait<2>();
+            copies_wait<2>();
         __syncwarp();
         uint32_t tile = from;
         from = after(from);

@@ -1,5 +1,5 @@
-/* The kernels of gemm_int8 and gemm_fp8 by mma.sync m16n8k32 of bytes, for rows of a and b that are 16-byte aligned,
- * beside the portable ones (w8a8_gpu.h) for the rest.
+/* The kernels of gemm_int8 and gemm_fp8 by mma.sync m16n8k32 of bytes (m8n8k16 on sm_75), for rows of a and b that are
+ * 16-byte aligned, beside the portable ones (w8a8_gpu.h) for the rest.
  *
  * w8a8_mma: a block does a tile of ROWS x COLS of d, each of its 8 warps WARP_ROWS x WARP_COLS of them. 128 codes of k
  * are a stage, and so is a group that may have scales of its own, which come with it: cp.async fills one or two stages
@@ -14,7 +14,7 @@
 #ifndef KILN_KERNELS_COMMON_W8A8_SM80_H
 #define KILN_KERNELS_COMMON_W8A8_SM80_H
 
-#include "kernels/arch/sm80_bytes.h"
+#include "kernels/common/copies.h"
 #include "kernels/common/w8a8_gpu.h"
 #include "kernels/common/w8a8_sums.h"
 
@@ -46,11 +46,14 @@ KILN_INLINE operand operand_of(const uint8_t *data, int64_t stride, uint64_t fir
     return {data + (first + row) * (uint64_t)stride + k + kiln_thread() % ROW_VECTORS * VECTOR, (uint32_t)first + row};
 }
 
-/* Copies ROWS rows of the next stage, of which `bytes` of this thread's vector are there, and moves on. Rows beyond the
- * last are zeros. */
+/* A thread's vectors of ROWS rows of a stage. */
+template <uint32_t ROWS> using row_copies = copies<ROWS / LOAD_ROWS, 1>;
+
+/* Starts to copy ROWS rows of the next stage, of which `bytes` of this thread's vector are there, and moves on. Rows
+ * beyond the last are zeros. */
 template <uint32_t ROWS>
-KILN_INLINE void copy_rows(operand *from, int64_t stride, int64_t rows, const void *valid, uint32_t shared,
-                           uint32_t bytes) {
+KILN_INLINE void copy_rows(row_copies<ROWS> *to, operand *from, int64_t stride, int64_t rows, const void *valid,
+                           uint32_t shared, uint32_t bytes) {
     uint32_t row = kiln_thread() / ROW_VECTORS, vector = kiln_thread() % ROW_VECTORS ^ row % 8;
     shared += (row * ROW_VECTORS + vector) * VECTOR;
     const uint8_t *source = from->source;
@@ -60,24 +63,23 @@ KILN_INLINE void copy_rows(operand *from, int64_t stride, int64_t rows, const vo
     KILN_UNROLL
     for (uint32_t i = 0; i < ROWS / LOAD_ROWS; i++) {
         uint32_t present = first + i * LOAD_ROWS < (uint32_t)rows ? bytes : 0;
-        kiln_sm80_cp_async(shared + i * LOAD_ROWS * STAGE_DEPTH, present ? source : (const uint8_t *)valid, present);
+        to->start(i, shared + i * LOAD_ROWS * STAGE_DEPTH, present ? source : (const uint8_t *)valid, present);
         source += step;
     }
     from->source += STAGE_DEPTH;
 }
 
-/* Copies the scales of ROWS rows for the group with column k, this thread's; those of rows beyond the last are the
- * last's, and those of groups beyond the last are zeros: both are for nothing. */
+/* Starts to copy the scales of ROWS rows for the group with column k, this thread's; those of rows beyond the last are
+ * the last's, and those of groups beyond the last are zeros: both are for nothing. */
 template <uint32_t ROWS>
-KILN_INLINE void copy_scales(const operand &from, const kiln_w8a8_scales &scales, int64_t rows, uint32_t shared,
-                             uint32_t k, uint32_t end) {
+KILN_INLINE void copy_scales(word_copy *to, const operand &from, const kiln_w8a8_scales &scales, int64_t rows,
+                             uint32_t shared, uint32_t k, uint32_t end) {
     uint32_t row = from.first, present = k < end ? 4 : 0;
     asm volatile("" : "+r"(row)); /* as with copy_rows */
     row += kiln_thread() - kiln_thread() / ROW_VECTORS;
     if (row >= (uint32_t)rows) row = (uint32_t)rows - 1;
     uint64_t place = (row >> scales.rows_log2) * (uint64_t)scales.cols + k / KILN_W8A8_GROUP * scales.step;
-    if (kiln_thread() < ROWS)
-        kiln_sm80_cp_async_4(shared + kiln_thread() * 4, scales.values + (present ? place : 0), present);
+    if (kiln_thread() < ROWS) to->start(shared + kiln_thread() * 4, scales.values + (present ? place : 0), present);
 }
 
 /* ---- Products ---- */
@@ -210,29 +212,40 @@ KILN_INLINE void w8a8_mma_tile(const kiln_w8a8_args &args) {
     uint32_t shared = kiln_sm80_shared(stages), limit = shared + args.stages * STAGE_BYTES;
     uint32_t next = begin + thread % ROW_VECTORS * VECTOR, fill = shared, use = shared;
     sum_type sums[WARP_ROWS / 16][WARP_COLS / 8][4] = {};
+    row_copies<ROWS> a_codes;
+    row_copies<COLS> b_codes;
+    word_copy a_scale, b_scale;
 
     auto copy_stage = [&]() {
         uint32_t left = next < end ? end - next : 0, bytes = left < VECTOR ? left : VECTOR;
-        copy_rows<ROWS>(&a, args.a_stride, args.m, args.a, fill, bytes);
-        copy_rows<COLS>(&b, args.b_stride, args.n, args.b, fill + A_BYTES, bytes);
+        copy_rows<ROWS>(&a_codes, &a, args.a_stride, args.m, args.a, fill, bytes);
+        copy_rows<COLS>(&b_codes, &b, args.b_stride, args.n, args.b, fill + A_BYTES, bytes);
         if (SCALED) {
             const uint32_t k = next - thread % ROW_VECTORS * VECTOR, scales = fill + CODES_BYTES;
-            copy_scales<ROWS>(a, args.a_scales, args.m, scales, k, end);
-            copy_scales<COLS>(b, args.b_scales, args.n, scales + ROWS * 4, k, end);
+            copy_scales<ROWS>(&a_scale, a, args.a_scales, args.m, scales, k, end);
+            copy_scales<COLS>(&b_scale, b, args.b_scales, args.n, scales + ROWS * 4, k, end);
         }
-        kiln_sm80_cp_async_commit();
+        copies_commit();
         next += STAGE_DEPTH;
         fill = fill + STAGE_BYTES == limit ? shared : fill + STAGE_BYTES;
     };
+    auto land_stage = [&]() {
+        a_codes.land();
+        b_codes.land();
+        if (SCALED && thread < ROWS) a_scale.land();
+        if (SCALED && thread < COLS) b_scale.land();
+    };
     KILN_LOOP
-    for (uint32_t i = 1; i < args.stages; i++)
+    for (uint32_t i = 1; i < args.stages; i++) {
         copy_stage();
+        land_stage();
+    }
     KILN_LOOP
     for (; begin < end; begin += STAGE_DEPTH) {
         if (args.stages == 2)
-            kiln_sm80_cp_async_wait<0>();
+            copies_wait<0>();
         else
-            kiln_sm80_cp_async_wait<1>();
+            copies_wait<1>();
         kiln_barrier();
         copy_stage();
         uint32_t a_shared = use + warp_row * STAGE_DEPTH, b_shared = use + A_BYTES + warp_col * STAGE_DEPTH;
@@ -243,9 +256,10 @@ KILN_INLINE void w8a8_mma_tile(const kiln_w8a8_args &args) {
         } else {
             multiply_stage<unit, WARP_ROWS, WARP_COLS>(sums, a_shared, b_shared);
         }
+        land_stage();
         use = use + STAGE_BYTES == limit ? shared : use + STAGE_BYTES;
     }
-    kiln_sm80_cp_async_wait<0>();
+    copies_wait<0>();
     kiln_barrier();
 
     float *partials = args.partials;

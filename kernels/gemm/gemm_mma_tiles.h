@@ -51,7 +51,7 @@ KILN_INLINE operand operand_of(const void *data, uint64_t offset, uint64_t strid
 }
 
 /* A thread's vectors of ROWS rows of a stage. */
-template <uint32_t ROWS> using row_copies = copies<ROWS / LOAD_ROWS, true>;
+template <uint32_t ROWS> using row_copies = copies<ROWS / LOAD_ROWS, sizeof(kiln_element)>;
 
 /* Starts to copy ROWS rows of the next stage, of which `bytes` of this thread's vector are there, and moves on. Rows
  * beyond the last are zeros. */

@@ -1,0 +1,28 @@
+/* mha for sm_75, f16: attention_sm80.h tells the tiles and the floor. Not measured. */
+#define ATTEND mha_attend
+#define JOIN   mha_join
+#define PAGED  0
+#include "kernels/common/attention_sm80_decode.h"
+
+KILN_TUNED_PARTS(f16)
+KILN_SHAPE(mha_prefill_64, 128, 64, 64, 36864, 100)
+KILN_SHAPE(mha_prefill_96, 128, 96, 64, 53248, 100)
+KILN_SHAPE(mha_prefill_128, 128, 128, 32, 52224, 100)
+KILN_SHAPE(mha_decode_128, 16, 128, 64, 34816, 100)
+
+KILN_ENTRY(mha_prefill_64, kiln_attention_args) {
+    prefill<64, 64>(args);
+}
+
+KILN_ENTRY(mha_prefill_96, kiln_attention_args) {
+    prefill<96, 64>(args);
+}
+
+KILN_ENTRY(mha_prefill_128, kiln_attention_args) {
+    prefill<128, 32>(args);
+}
+
+DECODE_ENTRY(mha_decode_128, 4) {
+    KILN_SHARED decode_shared<128, 4, false> block;
+    decode(args, &block);
+}
