@@ -110,21 +110,27 @@ static matmul_plan plan_of(const KILN__HOST_PARAMS *params, const kiln_module *m
 
 /* ---- Launches ---- */
 
-/* The kernel for products of few rows, if there is one for that many. Its columns and rows of d go into *out_columns
- * and *out_rows. */
-static const kiln_kernel *rows_kernel(const KILN__HOST_PARAMS *params, const kiln_module *module, uint32_t wide,
-                                      uint32_t *out_columns, uint32_t *out_rows) {
+/* A kernel for products of few rows, and the columns and rows of d that a block of it does. */
+typedef struct few_rows {
+    const kiln_kernel *kernel; /* NULL: none */
+    uint32_t columns, rows;
+} few_rows;
+
+/* The kernel of few rows by mma for the product, if there is one for that many. */
+static few_rows mma_rows_kernel(const KILN__HOST_PARAMS *params, const kiln_module *module, uint32_t wide) {
     bool tuned = wide && params->tile == KILN_GEMM_TILE_AUTO && params->k && params->k % KILN_VECTOR_BYTES == 0;
     for (unsigned i = W8A8_KERNEL(mma_rows_8); tuned && i <= W8A8_KERNEL(mma_rows_16); i++) {
         const kiln_kernel_info *info = &module->kernels[i].info;
-        *out_columns = info->tile[1];
-        *out_rows = info->tile[0];
-        if (!info->absent && params->m <= (int64_t)info->tile[0]) return &module->kernels[i];
+        if (!info->absent && params->m <= (int64_t)info->tile[0])
+            return (few_rows){&module->kernels[i], info->tile[1], info->tile[0]};
     }
-    *out_columns = KILN_W8A8_BLOCK_COLUMNS;
-    *out_rows = KILN_W8A8_ROWS;
-    bool few = params->m <= KILN_W8A8_ROWS_MOST && params->tile == KILN_GEMM_TILE_AUTO;
-    return few ? &module->kernels[W8A8_KERNEL(rows)] : NULL;
+    return (few_rows){0};
+}
+
+/* The portable one. */
+static few_rows rows_kernel(const KILN__HOST_PARAMS *params, const kiln_module *module) {
+    if (params->m > KILN_W8A8_ROWS_MOST || params->tile != KILN_GEMM_TILE_AUTO) return (few_rows){0};
+    return (few_rows){&module->kernels[W8A8_KERNEL(rows)], KILN_W8A8_BLOCK_COLUMNS, KILN_W8A8_ROWS};
 }
 
 /* The kernel of few rows by wgmma for the product; NULL if there is none. */
@@ -207,19 +213,21 @@ static kiln_status KILN_HOST(kiln_stream *stream, const KILN__HOST_PARAMS *param
     const kiln_module *module;
     KILN__TRY(kiln__operator_require(stream, KILN__JOIN(KILN__OPERATOR_, KILN_HOST, ), part,
                                      &KILN__JOIN(kiln__bundle_, KILN_HOST, ), &module));
-    uint32_t columns, rows;
-    const kiln_kernel *few = rows_kernel(params, module, args.wide, &columns, &rows);
-    if (few) {
+    const matmul_sizes sizes = sizes_of(params);
+    few_rows few = mma_rows_kernel(params, module, args.wide);
+    const kiln_kernel *cluster = few.kernel ? NULL : wgmma_rows_kernel(params, module, args.wide);
+    if (cluster) {
+        kiln__plan_take(cluster, "is for so few rows");
+        return launch_clusters(stream, cluster, &sizes, &args, asks_fast(params));
+    }
+    if (!few.kernel) few = rows_kernel(params, module);
+    if (few.kernel) {
         kiln_launch_config config;
-        kiln__plan_take(few, "is for so few rows");
-        KILN__TRY(kiln__grid(name, tiles_of(args.n, columns), tiles_of(args.m, rows), &config));
-        return kiln__operator_launch(stream, few, &config, &args, sizeof args);
+        kiln__plan_take(few.kernel, "is for so few rows");
+        KILN__TRY(kiln__grid(name, tiles_of(args.n, few.columns), tiles_of(args.m, few.rows), &config));
+        return kiln__operator_launch(stream, few.kernel, &config, &args, sizeof args);
     }
     matmul_plan way;
-    const matmul_sizes sizes = sizes_of(params);
-    const kiln_kernel *cluster = wgmma_rows_kernel(params, module, args.wide);
-    if (cluster) kiln__plan_take(cluster, "is for so few rows");
-    if (cluster) return launch_clusters(stream, cluster, &sizes, &args, asks_fast(params));
     KILN__TRY(choose_plan(&args, params, module, name, &way));
     return launch_tiles(stream, module->kernels, &args, &sizes, &way, asks_fast(params), name);
 }
