@@ -9,10 +9,10 @@
  * numbers that the compiler sees to be a warp's, which cost none, nor an instruction to move them to where products
  * take their addresses from.
  *
- * Where columns have their scales in blocks of 128, a thread loads for two rows what one of QUAD stages needs, QUAD
- * stages ahead, and the four threads of a row give each other's to each other. Where columns have scales of their own,
- * three warps of the first warpgroup bring those of a stage's rows of a and b into shared memory, one stage ahead of
- * the one that they write, and arrive at its `full`.
+ * Where columns have their scales in blocks of 128, each of the four threads of a row loads those of one of QUAD
+ * stages, that many stages ahead, and the others get them by shuffles. Where columns have scales of their own, three
+ * warps of the first warpgroup bring those of a stage's rows of a and b into shared memory, one stage ahead of the one
+ * that they write, and arrive at its `full`.
  *
  * The includer defines `unit` (w8a8_sm90a.h). */
 #ifndef KILN_KERNELS_COMMON_W8A8_SM90A_GROUPS_H
@@ -24,7 +24,7 @@
 enum : uint32_t {
     SCALE_THREADS = WARPGROUP - 32, /* that bring scales */
     SLICE = 64,                     /* columns whose products are made at a time */
-    QUAD = 4                        /* stages whose scales a thread's four have */
+    QUAD = 4                        /* stages whose scales the four threads of a row have */
 };
 
 /* Whose scales the products of a group get, while they are added to the sums. */

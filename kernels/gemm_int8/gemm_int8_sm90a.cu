@@ -89,15 +89,15 @@ MATMUL_ENTRY(gemm_int8_wgmma_small, kiln_w8a8_mapped_args, 1) {
     w8a8_wgmma<w8a8_shape<64, 8, 1>, group_unit>(args);
 }
 
-ROWS_ENTRY(gemm_int8_wgmma_rows_1, 1) {
+ROWS_ENTRY(gemm_int8_wgmma_rows_1, kiln_w8a8_mapped_args, 1) {
     w8a8_wgmma_rows<group_unit, 64, 6, 1>(args);
 }
 
-ROWS_ENTRY(gemm_int8_wgmma_rows_2, 2) {
+ROWS_ENTRY(gemm_int8_wgmma_rows_2, kiln_w8a8_mapped_args, 2) {
     w8a8_wgmma_rows<group_unit, 64, 6, 2>(args);
 }
 
-ROWS_ENTRY(gemm_int8_wgmma_rows_4, 4) {
+ROWS_ENTRY(gemm_int8_wgmma_rows_4, kiln_w8a8_mapped_args, 4) {
     w8a8_wgmma_rows<group_unit, 64, 6, 4>(args);
 }
 
