@@ -12,7 +12,7 @@
 
 /* Vectors that a thread has in flight. */
 #ifndef LOADS
-#define LOADS 8
+#define LOADS 4
 #endif
 
 enum {
@@ -22,7 +22,8 @@ enum {
 /* A thread has LOADS vectors at a time, of which each is in a group of its own, and 1 << rounds_log2 such rounds in the
  * same groups. */
 KILN_INLINE void divide_groups(team_row *r) {
-    r->groups = r->place.each > LOADS * KILN_SUBGROUP ? GROUPS : LOADS;
+    uint32_t rounds = (r->place.each + LOADS * KILN_SUBGROUP - 1) / (LOADS * KILN_SUBGROUP);
+    r->groups = lesser(rounds * LOADS, GROUPS);
     KILN_LOOP
     while (r->place.each > (uint32_t)GROUPS * KILN_SUBGROUP << r->rounds_log2)
         r->rounds_log2++;
@@ -33,10 +34,52 @@ KILN_INLINE uint32_t group_vector(const team_row *r, uint32_t group, uint32_t ro
     return ((group / LOADS << r->rounds_log2) + round) * LOADS + group % LOADS;
 }
 
+/* The greatest of some elements: of 16 bits in the halves of a word where the device compares these at once. */
+#if KILN_PAIRS_COMPARED
+typedef uint32_t group_max;
+
+KILN_INLINE group_max group_none(void) {
+    return KILN_ELEMENT_NEGATIVE_INFINITY * 0x10001u;
+}
+
+KILN_INLINE group_max group_take(group_max max, kiln_vector vector) {
+    KILN_UNROLL
+    for (int i = 0; i < 4; i++)
+        max = kiln_pair_max(max, vector.words[i]);
+    return max;
+}
+
+KILN_INLINE float group_value(group_max max) {
+    float values[2];
+    kiln_pair_values(values, max);
+    return kiln_fast_max(values[0], values[1]);
+}
+#else
+typedef float group_max;
+
+KILN_INLINE group_max group_none(void) {
+    return -KILN_INFINITY;
+}
+
+KILN_INLINE group_max group_take(group_max max, kiln_vector vector) {
+    float values[KILN_VECTOR];
+    kiln_vector_values(values, vector);
+    KILN_UNROLL
+    for (uint32_t i = 0; i < KILN_VECTOR; i++)
+        max = kiln_fast_max(values[i], max);
+    return max;
+}
+
+KILN_INLINE float group_value(group_max max) {
+    return max;
+}
+#endif
+
 /* Finds the greatest element of each of the thread's groups, up to the last one that has any; -inf where one has none.
  * Where a round goes beyond the thread's last vector, that one is taken again. Returns the thread's greatest key. */
 KILN_INLINE uint32_t take_groups(const team_row *r) {
-    float values[KILN_VECTOR], max[LOADS], greatest = -KILN_INFINITY;
+    group_max max[LOADS];
+    float greatest = -KILN_INFINITY;
     uint32_t first = own_share(r) * r->place.each + lane(),
              last = lesser(first - lane() + r->place.each, r->place.vectors);
     uint32_t own = first < last ? (last - first + KILN_SUBGROUP - 1) / KILN_SUBGROUP : 0, single = single_col(r);
@@ -44,7 +87,7 @@ KILN_INLINE uint32_t take_groups(const team_row *r) {
     for (uint32_t group = 0; group < r->groups; group += LOADS) {
         KILN_UNROLL
         for (uint32_t k = 0; k < LOADS; k++)
-            max[k] = -KILN_INFINITY;
+            max[k] = group_none();
         KILN_LOOP
         for (uint32_t round = 0; round < 1u << r->rounds_log2 && group_vector(r, group, round) < own; round++) {
             kiln_vector vectors[LOADS];
@@ -53,17 +96,14 @@ KILN_INLINE uint32_t take_groups(const team_row *r) {
             for (uint32_t k = 0; k < LOADS; k++)
                 vectors[k] = vector_at(r, first + lesser(at + k, own - 1) * KILN_SUBGROUP);
             KILN_UNROLL
-            for (uint32_t k = 0; k < LOADS; k++) {
-                kiln_vector_values(values, vectors[k]);
-                KILN_UNROLL
-                for (uint32_t i = 0; i < KILN_VECTOR; i++)
-                    max[k] = kiln_fast_max(values[i], max[k]);
-            }
+            for (uint32_t k = 0; k < LOADS; k++)
+                max[k] = group_take(max[k], vectors[k]);
         }
         KILN_UNROLL
         for (uint32_t k = 0; k < LOADS; k++) {
-            greatest = kiln_fast_max(max[k], greatest);
-            r->shared->groups[group + k][kiln_thread()] = group_vector(r, group, 0) + k < own ? max[k] : -KILN_INFINITY;
+            float value = group_value(max[k]);
+            greatest = kiln_fast_max(value, greatest);
+            r->shared->groups[group + k][kiln_thread()] = group_vector(r, group, 0) + k < own ? value : -KILN_INFINITY;
         }
     }
     if (single < r->place.cols) greatest = kiln_fast_max(value_at(r, single), greatest);
@@ -121,42 +161,48 @@ KILN_INLINE uint32_t group_bound(const team_row *r, uint32_t greatest, uint32_t 
 /* Leaves the block's elements whose keys reach the bound in its shared memory, the first RANKS of them. Returns how
  * many there are, or more than RANKS. */
 KILN_INLINE uint32_t take_candidates(const team_row *r, uint32_t bound) {
-    uint32_t log2 = r->rounds_log2;
+    uint32_t log2 = r->rounds_log2, least = bound ? bound : 1;
     exchange *shared = r->shared;
-    float least = bound ? kiln_order_value(bound) : -KILN_INFINITY;
     KILN_LOOP
     for (uint32_t group = 0; group < r->groups; group++) {
-        uint32_t key = kiln_sample_key(shared->groups[group][kiln_thread()]);
-        if (!key || key < bound) continue;
+        if (kiln_sample_key(shared->groups[group][kiln_thread()]) < least) continue;
         uint32_t place = kiln_shared_add(&shared->listed, 1);
         if (place < RANKS) shared->list[place] = (uint16_t)(group * KILN_BLOCK + kiln_thread());
     }
     kiln_barrier(); /* the candidates take the place of the groups */
     if (shared->listed > RANKS) return shared->listed;
-    uint32_t vectors = shared->listed << log2;
+    uint32_t vectors = shared->listed << log2,
+             singles = r->place.cols - r->place.vectors * KILN_VECTOR ? KILN_BLOCK : 0;
     KILN_LOOP
-    for (uint32_t i = kiln_thread(); i < vectors + KILN_BLOCK; i += KILN_BLOCK) {
-        uint32_t col = single_col(r), hits = col < r->place.cols ? 1 : 0; /* at last */
+    for (uint32_t i = kiln_thread(); i < vectors + singles; i += KILN_BLOCK) {
+        float values[KILN_VECTOR];
+        uint32_t col = single_col(r), hits = 0; /* at last */
         if (i < vectors) {
             uint32_t item = shared->list[i >> log2], thread = item % KILN_BLOCK, round = i & ((1u << log2) - 1);
             uint32_t share = r->rank * KILN_SUBGROUPS + thread / KILN_SUBGROUP;
             uint32_t vector = share * r->place.each + thread % KILN_SUBGROUP +
                               group_vector(r, item / KILN_BLOCK, round) * KILN_SUBGROUP;
             if (vector >= lesser(share * r->place.each + r->place.each, r->place.vectors)) continue;
-            float values[KILN_VECTOR];
             kiln_vector_values(values, vector_at(r, vector));
             col = vector_col(r, vector);
-            hits = 0;
+        } else {
+            if (col >= r->place.cols) continue;
+            values[0] = value_at(r, col);
             KILN_UNROLL
-            for (uint32_t k = 0; k < KILN_VECTOR; k++)
-                hits |= values[k] >= least ? 1u << k : 0;
+            for (uint32_t k = 1; k < KILN_VECTOR; k++)
+                values[k] = -KILN_INFINITY;
         }
-        KILN_LOOP
-        for (; hits; hits >>= 1, col++) {
-            uint32_t key = hits & 1 ? kiln_sample_key(value_at(r, col)) : 0;
-            if (!key || key < bound) continue;
-            uint32_t place = kiln_shared_add(&shared->count, 1);
-            if (place < RANKS) shared->ranks[place] = kiln_rank_of(key, col);
+        KILN_UNROLL
+        for (uint32_t k = 0; k < KILN_VECTOR; k++)
+            hits += kiln_sample_key(values[k]) >= least ? 1 : 0;
+        if (!hits) continue;
+        uint32_t place = kiln_shared_add(&shared->count, hits);
+        KILN_UNROLL
+        for (uint32_t k = 0; k < KILN_VECTOR; k++) {
+            uint32_t key = kiln_sample_key(values[k]);
+            if (key < least) continue;
+            if (place < RANKS) shared->ranks[place] = kiln_rank_of(key, col + k);
+            place++;
         }
     }
     kiln_barrier();
@@ -185,39 +231,55 @@ KILN_INLINE uint32_t gather_candidates(const team_row *r, uint32_t count) {
     return (uint32_t)all;
 }
 
+/* The sum over the 1 << lanes_log2 threads that share a candidate. */
+KILN_INLINE uint64_t candidate_sum(uint64_t part, uint32_t lanes_log2) {
+    KILN_LOOP
+    for (uint32_t i = 0; i < lanes_log2; i++)
+        part += kiln_shuffle_xor_64(part, 1u << i);
+    return part;
+}
+
 /* Draws from count candidates, by one block. total is the sum of the weights of all that is chosen from, if there may
  * be others than the candidates, else 0. Returns the column; KILN_NOWHERE: the candidates do not suffice.
  *
- * Each thread compares its own with all the others: what the greater ones weigh tells which are kept, and what those in
- * lower columns weigh, which of them is drawn. */
+ * Each candidate is compared with all the others, by as many threads of a subgroup as there are for each: what the
+ * greater ones weigh tells which are kept, and what those in lower columns weigh, which of them is drawn. Together they
+ * weigh at most 2^49, so that a sum counts them in its bits from 50 on. */
 KILN_INLINE uint32_t draw(const team_row *r, kiln_filters filters, uint64_t bits, uint32_t count, uint64_t total) {
+    const uint64_t one = 1ull << 50;
     exchange *shared = r->shared;
-    uint32_t kept = filters.top_k && filters.top_k < count ? filters.top_k : count;
+    uint32_t kept = filters.top_k && filters.top_k < count ? filters.top_k : count, lanes_log2 = 0;
     KILN_LOOP
-    for (uint32_t own = kiln_thread(); own < count + AHEAD; own += KILN_BLOCK) {
+    while (lanes_log2 < KILN_SUBGROUP_LOG2 && count << (lanes_log2 + 1) <= KILN_BLOCK)
+        lanes_log2++;
+    uint32_t each = KILN_BLOCK >> lanes_log2, step = AHEAD << lanes_log2, place = kiln_thread() >> lanes_log2;
+    uint32_t part = kiln_thread() & ((1u << lanes_log2) - 1);
+    KILN_LOOP
+    for (uint32_t own = kiln_thread(); own < count + RANKS_PAST; own += KILN_BLOCK) {
         uint64_t rank = own < count ? shared->ranks[own] : 0;
         float weight = kiln_sample_weight(&r->row, kiln_order_value(kiln_rank_key(rank)));
         shared->ranks[own] = rank;
-        shared->weights[own] = own < count ? (uint64_t)weight : 0;
+        shared->weights[own] = own < count ? (uint64_t)weight + one : 0;
     }
     kiln_barrier();
     KILN_LOOP
-    for (uint32_t own = kiln_thread(); own < count; own += KILN_BLOCK) {
-        uint64_t rank = shared->ranks[own], through = shared->weights[own];
-        uint32_t place = 1;
+    for (uint32_t first = 0; first < count; first += each) {
+        uint32_t own = lesser(first + place, count);
+        uint64_t rank = shared->ranks[own], sum = 0;
         KILN_LOOP
-        for (uint32_t i = 0; i < count; i += AHEAD) {
+        for (uint32_t i = part; i < count + part; i += step) {
             KILN_UNROLL
-            for (uint32_t k = i; k < i + AHEAD; k++) {
-                bool greater = shared->ranks[k] > rank;
-                place += greater ? 1 : 0;
-                through += greater ? shared->weights[k] : 0;
+            for (uint32_t k = 0; k < AHEAD; k++) {
+                uint32_t other = i + (k << lanes_log2);
+                sum += shared->ranks[other] > rank ? shared->weights[other] : 0;
             }
         }
-        shared->sums[own] = through;
-        if (place == kept) {
+        sum = candidate_sum(sum, lanes_log2) + shared->weights[own];
+        if (own == count || part) continue;
+        shared->sums[own] = sum & (one - 1);
+        if (sum / one == kept) {
             shared->kept[0] = rank;
-            shared->sum[0] = through;
+            shared->sum[0] = sum & (one - 1);
         }
     }
     kiln_barrier();
@@ -228,7 +290,7 @@ KILN_INLINE uint32_t draw(const team_row *r, kiln_filters filters, uint64_t bits
         KILN_LOOP
         for (uint32_t own = kiln_thread(); own < count; own += KILN_BLOCK) {
             uint64_t through = shared->sums[own];
-            if (need <= through && through - shared->weights[own] < need) {
+            if (need <= through && through - (shared->weights[own] & (one - 1)) < need) {
                 shared->kept[1] = shared->ranks[own];
                 shared->sum[1] = through;
             }
@@ -239,18 +301,21 @@ KILN_INLINE uint32_t draw(const team_row *r, kiln_filters filters, uint64_t bits
     }
     uint64_t rest = kiln_scaled(bits, sum);
     KILN_LOOP
-    for (uint32_t own = kiln_thread(); own < count; own += KILN_BLOCK) {
+    for (uint32_t first = 0; first < count; first += each) {
+        uint32_t own = lesser(first + place, count);
         uint64_t rank = shared->ranks[own], before = 0;
-        if (rank < least) continue;
         KILN_LOOP
-        for (uint32_t i = 0; i < count; i += AHEAD) {
+        for (uint32_t i = part; i < count + part; i += step) {
             KILN_UNROLL
-            for (uint32_t k = i; k < i + AHEAD; k++) {
-                uint64_t other = shared->ranks[k];
-                before += other >= least && (uint32_t)other > (uint32_t)rank ? shared->weights[k] : 0;
+            for (uint32_t k = 0; k < AHEAD; k++) {
+                uint64_t other = shared->ranks[i + (k << lanes_log2)];
+                bool counts = other >= least && (uint32_t)other > (uint32_t)rank;
+                before += counts ? shared->weights[i + (k << lanes_log2)] : 0;
             }
         }
-        if (before <= rest && rest < before + shared->weights[own]) shared->found = kiln_rank_place(rank);
+        before = candidate_sum(before, lanes_log2) & (one - 1);
+        bool drawn = rank >= least && before <= rest && rest < before + (shared->weights[own] & (one - 1));
+        if (drawn && !part) shared->found = kiln_rank_place(rank);
     }
     kiln_barrier();
     return shared->found;
@@ -261,7 +326,8 @@ KILN_INLINE uint32_t kiln_row_few(const kiln_row *row, kiln_filters filters, uin
     bool only_top_p = !filters.top_k && !filters.least;
     uint64_t need = only_top_p ? (uint64_t)((float)(all >> 16) * filters.top_p) + 1 : 0;
     uint32_t wanted = only_top_p ? LIKELY_GROUPS : filters.top_k, bound = 0;
-    if (wanted) {
+    if (wanted == 1) bound = kiln_order_key(row->max);
+    if (wanted > 1) {
         bound =
             group_bound(r, kiln_order_key(row->max), (wanted + r->team - 1) / r->team, (need + r->team - 1) / r->team);
         if (r->team > 1) bound = ~team_greatest(r, ~bound);

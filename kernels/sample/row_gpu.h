@@ -13,11 +13,13 @@
 #include "kernels/common/atomic.h"
 #include "kernels/common/combine.h"
 #include "kernels/common/global.h"
+#include "kernels/common/pairs.h"
 #include "kernels/common/rank.h"
 #include "kernels/common/values.h"
 
 #define KILN_ROW_FEW
 #include "kernels/sample/choice.h"
+#include "kernels/sample/units_gpu.h"
 
 #ifndef KILN_TEAM_RANK
 #define KILN_TEAM_RANK()                0
@@ -41,7 +43,9 @@ enum {
     BINS = 1 << BINS_LOG2,
     AHEAD = 4,                             /* elements or vectors that a thread has in flight */
     GROUPS = KILN_BLOCK_LOG2 > 9 ? 8 : 16, /* of a thread's vectors */
-    RANKS = 512
+    RANKS = 512,
+    RANKS_PAST = AHEAD * KILN_SUBGROUP, /* that draw reads beyond them */
+    VECTORS_OF_UNITS = UNITS_MOST / KILN_VECTOR
 };
 
 /* Where a row is, and how it is divided. */
@@ -59,8 +63,8 @@ typedef struct exchange {
         uint32_t bins[2][BINS];           /* sums, their lower halves and their upper ones */
         float groups[GROUPS][KILN_BLOCK]; /* the greatest element of each */
         struct {
-            uint64_t ranks[RANKS + AHEAD]; /* of the candidates */
-            uint64_t weights[RANKS + AHEAD];
+            uint64_t ranks[RANKS + RANKS_PAST]; /* of the candidates */
+            uint64_t weights[RANKS + RANKS_PAST];
             uint64_t sums[RANKS];
         };
     };
@@ -209,32 +213,44 @@ KILN_INLINE const uint64_t *team_share(const team_row *r, uint64_t value) {
     uint32_t share = own_share(r);
     uint64_t *shares = r->shared->shares[*r->turn];
     *r->turn ^= 1;
-    KILN_UNROLL
-    for (uint32_t rank = 0; rank < r->team; rank++)
-        if (lane() == rank) KILN_TEAM_SHARED(shares, rank)[share] = value;
+    if (lane() < r->team) KILN_TEAM_SHARED(shares, lane())[share] = value;
     team_sync(r->team);
     return shares;
 }
 
-/* The greatest of the values of the team's threads. */
-KILN_INLINE uint32_t team_greatest(const team_row *r, uint32_t value) {
-    KILN_LOOP
+KILN_INLINE uint32_t subgroup_greatest(uint32_t value) {
+    KILN_UNROLL
     for (uint32_t mask = 1; mask < KILN_SUBGROUP; mask *= 2) {
         uint32_t other = kiln_bits(kiln_shuffle_xor(kiln_float(value), mask));
         value = other > value ? other : value;
     }
-    const uint64_t *shares = team_share(r, value);
-    KILN_LOOP
-    for (uint32_t i = 0; i < r->team * KILN_SUBGROUPS; i++)
-        value = shares[i] > value ? (uint32_t)shares[i] : value;
     return value;
 }
 
-KILN_INLINE uint64_t subgroup_sum(uint64_t value) {
+/* The greatest of the values of the team's threads. */
+KILN_INLINE uint32_t team_greatest(const team_row *r, uint32_t value) {
+    const uint64_t *shares = team_share(r, subgroup_greatest(value));
     KILN_LOOP
+    for (uint32_t i = lane(); i < r->team * KILN_SUBGROUPS; i += KILN_SUBGROUP)
+        value = shares[i] > value ? (uint32_t)shares[i] : value;
+    return subgroup_greatest(value);
+}
+
+KILN_INLINE uint64_t subgroup_sum(uint64_t value) {
+    KILN_UNROLL
     for (uint32_t mask = 1; mask < KILN_SUBGROUP; mask *= 2)
         value += kiln_shuffle_xor_64(value, mask);
     return value;
+}
+
+/* The sum of the values of the team's threads. */
+KILN_INLINE uint64_t team_sum(const team_row *r, uint64_t value) {
+    const uint64_t *shares = team_share(r, subgroup_sum(value));
+    uint64_t sum = 0;
+    KILN_LOOP
+    for (uint32_t i = lane(); i < r->team * KILN_SUBGROUPS; i += KILN_SUBGROUP)
+        sum += shares[i];
+    return subgroup_sum(sum);
 }
 
 /* ---- Passes over the row ---- */
@@ -315,16 +331,46 @@ KILN_INLINE void pass_share(const team_row *r, row_pass *pass) {
     if (single < r->place.cols) pass_element(pass, r->shared, value_at(r, single), single);
 }
 
+/* What the share of the thread's subgroup weighs, all of it: the sum that every row without filters takes, so the next
+ * vector is asked for before this one is used. */
+KILN_INLINE uint64_t weigh_share(const team_row *r) {
+    uint32_t first = own_share(r) * r->place.each + lane();
+    uint32_t last = lesser(first - lane() + r->place.each, r->place.vectors), single = single_col(r);
+    uint64_t sum = 0;
+    kiln_vector next = {{0}};
+    if (first < last) next = vector_at(r, first);
+    KILN_LOOP
+    for (uint32_t vector = first; vector < last;) {
+        units some = {0, 0};
+        KILN_LOOP
+        for (uint32_t end = lesser(vector + VECTORS_OF_UNITS * KILN_SUBGROUP, last); vector < end;) {
+            float values[KILN_VECTOR];
+            kiln_vector_values(values, next);
+            vector += KILN_SUBGROUP;
+            next = vector_at(r, lesser(vector, last - 1));
+            KILN_UNROLL
+            for (uint32_t i = 0; i < KILN_VECTOR; i++)
+                units_add(&some, &r->row, values[i]);
+        }
+        sum += units_sum(some);
+    }
+    if (single < r->place.cols) {
+        units one = {0, 0};
+        units_add(&one, &r->row, value_at(r, single));
+        sum += units_sum(one);
+    }
+    return sum;
+}
+
 KILN_INLINE uint64_t kiln_row_sum(const kiln_row *row, kiln_choice choice, kiln_measure measure) {
     const team_row *r = (const team_row *)(const void *)row;
     row_pass pass = {measure_of(row, choice, measure), false, 0, 0, 0};
-    pass_share(r, &pass);
-    const uint64_t *shares = team_share(r, subgroup_sum(pass.sum));
-    uint64_t sum = 0;
-    KILN_LOOP
-    for (uint32_t i = 0; i < r->team * KILN_SUBGROUPS; i++)
-        sum += shares[i];
-    return sum;
+    bool whole = choice.key == 0 && choice.most == 0xffffffffu && row->max < KILN_INFINITY;
+    if (whole && measure == KILN_WEIGHT)
+        pass.sum = weigh_share(r);
+    else
+        pass_share(r, &pass);
+    return team_sum(r, pass.sum);
 }
 
 /* The sum of a bin in all blocks of the team. */

@@ -72,9 +72,11 @@ KILN__HOST_SIDE kiln_status sample(kiln_stream *stream, const kiln_sample_params
         .min_p = params->min_p,
         .positions_64 = params->index_type == KILN_INDEX_I64,
     };
+    const kiln_kernel *kernel = &module->kernels[KERNEL_sample], *cluster = &module->kernels[KERNEL_sample_cluster];
+    bool shared = !cluster->info.absent && rows <= KILN_SAMPLE_CLUSTER_ROWS && cols >= KILN_SAMPLE_CLUSTER_COLS;
     kiln_launch_config config;
-    KILN__TRY(kiln__grid(name, 1, (uint64_t)rows, &config));
-    return kiln__operator_launch(stream, &module->kernels[KERNEL_sample], &config, &args, sizeof args);
+    KILN__TRY(kiln__grid(name, shared ? KILN_SAMPLE_CLUSTER : 1, (uint64_t)rows, &config));
+    return kiln__operator_launch(stream, shared ? cluster : kernel, &config, &args, sizeof args);
 }
 
 #define FUNCTION(part, size) KILN__OPERATOR_FUNCTION(sample, part)

@@ -4,6 +4,10 @@
 
 #include "kernels/common/geometry.h"
 
+/* The blocks that share a row in sample_cluster, and which rows it is for: so many at most, of so many columns at
+ * least. */
+enum { KILN_SAMPLE_CLUSTER = 8, KILN_SAMPLE_CLUSTER_ROWS = 64, KILN_SAMPLE_CLUSTER_COLS = 1 << 14 };
+
 KILN_ARGS_BEGIN
 typedef struct kiln_sample_args {
     int32_t *y;
