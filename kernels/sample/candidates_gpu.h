@@ -158,6 +158,41 @@ KILN_INLINE uint32_t group_bound(const team_row *r, uint32_t greatest, uint32_t 
     }
 }
 
+/* A vector of the element at a column and of nothing else; without it if the column is beyond the last. */
+KILN_INLINE kiln_vector single_vector(const team_row *r, uint32_t col) {
+    kiln_vector vector;
+    KILN_UNROLL
+    for (int i = 0; i < KILN_VECTOR_BYTES / 4; i++)
+        vector.words[i] =
+            sizeof(kiln_element) == 4 ? KILN_ELEMENT_NEGATIVE_INFINITY : KILN_ELEMENT_NEGATIVE_INFINITY * 0x10001u;
+    if (col < r->place.cols) {
+        uint32_t element = KILN_GLOBAL(const kiln_element, r->place.x)[col];
+        vector.words[0] = sizeof(kiln_element) == 4 ? element : element | KILN_ELEMENT_NEGATIVE_INFINITY << 16;
+    }
+    return vector;
+}
+
+/* Adds the ranks of a vector's elements, the first of which is in this column, whose keys are not less than `least`: to
+ * *count candidates, of which those up to `most` are kept. */
+KILN_INLINE void take_vector(kiln_vector vector, uint32_t col, uint32_t least, uint32_t *count, uint64_t *ranks,
+                             uint32_t most) {
+    float values[KILN_VECTOR];
+    uint32_t hits = 0;
+    kiln_vector_values(values, vector);
+    KILN_UNROLL
+    for (uint32_t k = 0; k < KILN_VECTOR; k++)
+        hits += kiln_sample_key(values[k]) >= least ? 1 : 0;
+    if (!hits) return;
+    uint32_t place = kiln_shared_add(count, hits);
+    KILN_UNROLL
+    for (uint32_t k = 0; k < KILN_VECTOR; k++) {
+        uint32_t key = kiln_sample_key(values[k]);
+        if (key < least) continue;
+        if (place < most) ranks[place] = kiln_rank_of(key, col + k);
+        place++;
+    }
+}
+
 /* Leaves the block's elements whose keys reach the bound in its shared memory, the first RANKS of them. Returns how
  * many there are, or more than RANKS. */
 KILN_INLINE uint32_t take_candidates(const team_row *r, uint32_t bound) {
@@ -175,35 +210,18 @@ KILN_INLINE uint32_t take_candidates(const team_row *r, uint32_t bound) {
              singles = r->place.cols - r->place.vectors * KILN_VECTOR ? KILN_BLOCK : 0;
     KILN_LOOP
     for (uint32_t i = kiln_thread(); i < vectors + singles; i += KILN_BLOCK) {
-        float values[KILN_VECTOR];
-        uint32_t col = single_col(r), hits = 0; /* at last */
+        uint32_t col = single_col(r); /* at last */
+        kiln_vector vector = single_vector(r, col);
         if (i < vectors) {
             uint32_t item = shared->list[i >> log2], thread = item % KILN_BLOCK, round = i & ((1u << log2) - 1);
             uint32_t share = r->rank * KILN_SUBGROUPS + thread / KILN_SUBGROUP;
-            uint32_t vector = share * r->place.each + thread % KILN_SUBGROUP +
+            uint32_t number = share * r->place.each + thread % KILN_SUBGROUP +
                               group_vector(r, item / KILN_BLOCK, round) * KILN_SUBGROUP;
-            if (vector >= lesser(share * r->place.each + r->place.each, r->place.vectors)) continue;
-            kiln_vector_values(values, vector_at(r, vector));
-            col = vector_col(r, vector);
-        } else {
-            if (col >= r->place.cols) continue;
-            values[0] = value_at(r, col);
-            KILN_UNROLL
-            for (uint32_t k = 1; k < KILN_VECTOR; k++)
-                values[k] = -KILN_INFINITY;
+            if (number >= lesser(share * r->place.each + r->place.each, r->place.vectors)) continue;
+            vector = vector_at(r, number);
+            col = vector_col(r, number);
         }
-        KILN_UNROLL
-        for (uint32_t k = 0; k < KILN_VECTOR; k++)
-            hits += kiln_sample_key(values[k]) >= least ? 1 : 0;
-        if (!hits) continue;
-        uint32_t place = kiln_shared_add(&shared->count, hits);
-        KILN_UNROLL
-        for (uint32_t k = 0; k < KILN_VECTOR; k++) {
-            uint32_t key = kiln_sample_key(values[k]);
-            if (key < least) continue;
-            if (place < RANKS) shared->ranks[place] = kiln_rank_of(key, col + k);
-            place++;
-        }
+        take_vector(vector, col, least, &shared->count, shared->ranks, RANKS);
     }
     kiln_barrier();
     return shared->count;
@@ -231,6 +249,21 @@ KILN_INLINE uint32_t gather_candidates(const team_row *r, uint32_t count) {
     return (uint32_t)all;
 }
 
+/* Candidates in shared memory, those who draw from them, which are a block or a subgroup, and what these find: the last
+ * rank that a filter keeps, what is kept weighs, and the column. */
+typedef struct pool {
+    uint64_t *ranks, *weights, *sums, *kept, *sum;
+    uint32_t *found;
+    uint32_t thread, threads;
+} pool;
+
+KILN_INLINE void pool_sync(const pool *p) {
+    if (p->threads == KILN_SUBGROUP)
+        subgroup_sync();
+    else
+        kiln_barrier();
+}
+
 /* The sum over the 1 << lanes_log2 threads that share a candidate. */
 KILN_INLINE uint64_t candidate_sum(uint64_t part, uint32_t lanes_log2) {
     KILN_LOOP
@@ -239,86 +272,86 @@ KILN_INLINE uint64_t candidate_sum(uint64_t part, uint32_t lanes_log2) {
     return part;
 }
 
-/* Draws from count candidates, by one block. total is the sum of the weights of all that is chosen from, if there may
- * be others than the candidates, else 0. Returns the column; KILN_NOWHERE: the candidates do not suffice.
+/* Draws from count candidates. total is the sum of the weights of all that is chosen from, if there may be others than
+ * the candidates, else 0. Returns the column; KILN_NOWHERE: the candidates do not suffice.
  *
- * Each candidate is compared with all the others, by as many threads of a subgroup as there are for each: what the
- * greater ones weigh tells which are kept, and what those in lower columns weigh, which of them is drawn. Together they
- * weigh at most 2^49, so that a sum counts them in its bits from 50 on. */
-KILN_INLINE uint32_t draw(const team_row *r, kiln_filters filters, uint64_t bits, uint32_t count, uint64_t total) {
+ * Each candidate is compared with all the others, by up to eight threads: what the greater ones weigh tells which are
+ * kept, and what those in lower columns weigh, which of them is drawn. Together they weigh at most 2^49, so that a sum
+ * counts them in its bits from 50 on. */
+KILN_INLINE uint32_t draw(const kiln_row *row, const pool *p, kiln_filters filters, uint64_t bits, uint32_t count,
+                          uint64_t total) {
     const uint64_t one = 1ull << 50;
-    exchange *shared = r->shared;
     uint32_t kept = filters.top_k && filters.top_k < count ? filters.top_k : count, lanes_log2 = 0;
     KILN_LOOP
-    while (lanes_log2 < KILN_SUBGROUP_LOG2 && count << (lanes_log2 + 1) <= KILN_BLOCK)
+    while (lanes_log2 < 3 && count << (lanes_log2 + 1) <= p->threads)
         lanes_log2++;
-    uint32_t each = KILN_BLOCK >> lanes_log2, step = AHEAD << lanes_log2, place = kiln_thread() >> lanes_log2;
-    uint32_t part = kiln_thread() & ((1u << lanes_log2) - 1);
+    uint32_t each = p->threads >> lanes_log2, step = AHEAD << lanes_log2, place = p->thread >> lanes_log2;
+    uint32_t part = p->thread & ((1u << lanes_log2) - 1);
     KILN_LOOP
-    for (uint32_t own = kiln_thread(); own < count + RANKS_PAST; own += KILN_BLOCK) {
-        uint64_t rank = own < count ? shared->ranks[own] : 0;
-        float weight = kiln_sample_weight(&r->row, kiln_order_value(kiln_rank_key(rank)));
-        shared->ranks[own] = rank;
-        shared->weights[own] = own < count ? (uint64_t)weight + one : 0;
+    for (uint32_t own = p->thread; own < count + step; own += p->threads) {
+        uint64_t rank = own < count ? p->ranks[own] : 0;
+        float weight = kiln_sample_weight(row, kiln_order_value(kiln_rank_key(rank)));
+        p->ranks[own] = rank;
+        p->weights[own] = own < count ? (uint64_t)weight + one : 0;
     }
-    kiln_barrier();
+    pool_sync(p);
     KILN_LOOP
     for (uint32_t first = 0; first < count; first += each) {
         uint32_t own = lesser(first + place, count);
-        uint64_t rank = shared->ranks[own], sum = 0;
+        uint64_t rank = p->ranks[own], sum = 0;
         KILN_LOOP
         for (uint32_t i = part; i < count + part; i += step) {
             KILN_UNROLL
             for (uint32_t k = 0; k < AHEAD; k++) {
                 uint32_t other = i + (k << lanes_log2);
-                sum += shared->ranks[other] > rank ? shared->weights[other] : 0;
+                sum += p->ranks[other] > rank ? p->weights[other] : 0;
             }
         }
-        sum = candidate_sum(sum, lanes_log2) + shared->weights[own];
+        sum = candidate_sum(sum, lanes_log2) + p->weights[own];
         if (own == count || part) continue;
-        shared->sums[own] = sum & (one - 1);
+        p->sums[own] = sum & (one - 1);
         if (sum / one == kept) {
-            shared->kept[0] = rank;
-            shared->sum[0] = sum & (one - 1);
+            p->kept[0] = rank;
+            p->sum[0] = sum & (one - 1);
         }
     }
-    kiln_barrier();
-    uint64_t least = shared->kept[0], sum = shared->sum[0];
+    pool_sync(p);
+    uint64_t least = p->kept[0], sum = p->sum[0];
     if (filters.top_p != 0.0f) {
         uint64_t need = kiln_sample_need(filters.top_p, total ? total : sum);
         if (need > sum) return KILN_NOWHERE;
         KILN_LOOP
-        for (uint32_t own = kiln_thread(); own < count; own += KILN_BLOCK) {
-            uint64_t through = shared->sums[own];
-            if (need <= through && through - (shared->weights[own] & (one - 1)) < need) {
-                shared->kept[1] = shared->ranks[own];
-                shared->sum[1] = through;
+        for (uint32_t own = p->thread; own < count; own += p->threads) {
+            uint64_t through = p->sums[own];
+            if (need <= through && through - (p->weights[own] & (one - 1)) < need) {
+                p->kept[1] = p->ranks[own];
+                p->sum[1] = through;
             }
         }
-        kiln_barrier();
-        least = shared->kept[1];
-        sum = shared->sum[1];
+        pool_sync(p);
+        least = p->kept[1];
+        sum = p->sum[1];
     }
     uint64_t rest = kiln_scaled(bits, sum);
     KILN_LOOP
     for (uint32_t first = 0; first < count; first += each) {
         uint32_t own = lesser(first + place, count);
-        uint64_t rank = shared->ranks[own], before = 0;
+        uint64_t rank = p->ranks[own], before = 0;
         KILN_LOOP
         for (uint32_t i = part; i < count + part; i += step) {
             KILN_UNROLL
             for (uint32_t k = 0; k < AHEAD; k++) {
-                uint64_t other = shared->ranks[i + (k << lanes_log2)];
+                uint64_t other = p->ranks[i + (k << lanes_log2)];
                 bool counts = other >= least && (uint32_t)other > (uint32_t)rank;
-                before += counts ? shared->weights[i + (k << lanes_log2)] : 0;
+                before += counts ? p->weights[i + (k << lanes_log2)] : 0;
             }
         }
         before = candidate_sum(before, lanes_log2) & (one - 1);
-        bool drawn = rank >= least && before <= rest && rest < before + (shared->weights[own] & (one - 1));
-        if (drawn && !part) shared->found = kiln_rank_place(rank);
+        bool drawn = rank >= least && before <= rest && rest < before + (p->weights[own] & (one - 1));
+        if (drawn && !part) *p->found = kiln_rank_place(rank);
     }
-    kiln_barrier();
-    return shared->found;
+    pool_sync(p);
+    return *p->found;
 }
 
 KILN_INLINE uint32_t kiln_row_few(const kiln_row *row, kiln_filters filters, uint64_t all, uint64_t bits) {
@@ -336,7 +369,10 @@ KILN_INLINE uint32_t kiln_row_few(const kiln_row *row, kiln_filters filters, uin
     if (bound == 0 && r->place.cols > RANKS) return KILN_NOWHERE;
     uint32_t count = gather_candidates(r, take_candidates(r, bound)), col = 0;
     if (count > RANKS) return KILN_NOWHERE;
-    if (r->rank == 0) col = draw(r, filters, bits, count, only_top_p ? all : 0);
+    exchange *shared = r->shared;
+    const pool p = {shared->ranks, shared->weights, shared->sums,  shared->kept,
+                    shared->sum,   &shared->found,  kiln_thread(), KILN_BLOCK};
+    if (r->rank == 0) col = draw(row, &p, filters, bits, count, only_top_p ? all : 0);
     if (only_top_p && r->team > 1) col = (uint32_t)team_share(r, col)[0];
     return col;
 }

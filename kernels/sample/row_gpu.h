@@ -44,7 +44,7 @@ enum {
     AHEAD = 4,                             /* elements or vectors that a thread has in flight */
     GROUPS = KILN_BLOCK_LOG2 > 9 ? 8 : 16, /* of a thread's vectors */
     RANKS = 512,
-    RANKS_PAST = AHEAD * KILN_SUBGROUP, /* that draw reads beyond them */
+    RANKS_PAST = AHEAD << 3, /* that draw reads beyond them */
     VECTORS_OF_UNITS = UNITS_MOST / KILN_VECTOR
 };
 
@@ -112,6 +112,17 @@ KILN_INLINE uint32_t subgroup(void) {
     return kiln_thread() / KILN_SUBGROUP;
 }
 
+/* The barrier of a subgroup, with its shared memory. */
+KILN_INLINE void subgroup_sync(void) {
+#if defined(__CUDACC__)
+    __syncwarp();
+#else
+    __builtin_amdgcn_fence(__ATOMIC_RELEASE, "wavefront");
+    __builtin_amdgcn_wave_barrier();
+    __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "wavefront");
+#endif
+}
+
 KILN_INLINE uint32_t lesser(uint32_t a, uint32_t b) {
     return a < b ? a : b;
 }
@@ -161,15 +172,22 @@ KILN_INLINE float value_at(const team_row *r, uint32_t col) {
 
 /* ---- Across a block and a team ---- */
 
-/* The sum of the values of the threads before this one; *all is that of all. */
-KILN_INLINE uint64_t sum_before(exchange *shared, uint64_t value, uint64_t *all) {
-    uint64_t before = 0, sum = value;
+/* The sum of the values of the threads of the subgroup before this one; *all is that of all of them. */
+KILN_INLINE uint64_t subgroup_before(uint64_t value, uint64_t *all) {
+    uint64_t before = 0;
     KILN_LOOP
     for (uint32_t mask = 1; mask < KILN_SUBGROUP; mask *= 2) {
-        uint64_t other = kiln_shuffle_xor_64(sum, mask);
+        uint64_t other = kiln_shuffle_xor_64(value, mask);
         before += lane() & mask ? other : 0;
-        sum += other;
+        value += other;
     }
+    *all = value;
+    return before;
+}
+
+/* The sum of the values of the threads before this one; *all is that of all. */
+KILN_INLINE uint64_t sum_before(exchange *shared, uint64_t value, uint64_t *all) {
+    uint64_t sum, before = subgroup_before(value, &sum);
     kiln_barrier(); /* the last values have been read by all */
     if (lane() == 0) shared->subgroups[subgroup()] = sum;
     kiln_barrier();

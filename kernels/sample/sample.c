@@ -71,11 +71,13 @@ KILN__HOST_SIDE kiln_status sample(kiln_stream *stream, const kiln_sample_params
         .top_p = params->top_p,
         .min_p = params->min_p,
         .positions_64 = params->index_type == KILN_INDEX_I64,
+        .each = rows >= KILN_SAMPLE_SHORT_ROWS && cols <= KILN_SAMPLE_SHORT_COLS ? KILN_BLOCK / KILN_SUBGROUP : 1,
     };
     const kiln_kernel *kernel = &module->kernels[KERNEL_sample], *cluster = &module->kernels[KERNEL_sample_cluster];
     bool shared = !cluster->info.absent && rows <= KILN_SAMPLE_CLUSTER_ROWS && cols >= KILN_SAMPLE_CLUSTER_COLS;
     kiln_launch_config config;
-    KILN__TRY(kiln__grid(name, shared ? KILN_SAMPLE_CLUSTER : 1, (uint64_t)rows, &config));
+    uint64_t blocks = ((uint64_t)rows + args.each - 1) / args.each;
+    KILN__TRY(kiln__grid(name, shared ? KILN_SAMPLE_CLUSTER : 1, blocks, &config));
     return kiln__operator_launch(stream, shared ? cluster : kernel, &config, &args, sizeof args);
 }
 

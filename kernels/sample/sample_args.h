@@ -8,6 +8,9 @@
  * least. */
 enum { KILN_SAMPLE_CLUSTER = 8, KILN_SAMPLE_CLUSTER_ROWS = 64, KILN_SAMPLE_CLUSTER_COLS = 1 << 14 };
 
+/* Rows that subgroups choose from: so many at least, of so many columns at most. */
+enum { KILN_SAMPLE_SHORT_ROWS = 512, KILN_SAMPLE_SHORT_COLS = 1 << 13 };
+
 KILN_ARGS_BEGIN
 typedef struct kiln_sample_args {
     int32_t *y;
@@ -29,6 +32,8 @@ typedef struct kiln_sample_args {
     float top_p;
     float min_p;
     uint32_t positions_64; /* non-zero: row_position has 64 bits, else 32 */
+    uint32_t each;         /* rows of a block: 1, or as many as it has subgroups, which then choose */
+    uint32_t padding;
 } kiln_sample_args;
 KILN_ARGS_END
 

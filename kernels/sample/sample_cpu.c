@@ -138,7 +138,8 @@ KILN_INLINE uint32_t kiln_row_find(const kiln_row *row, kiln_choice choice, kiln
 
 KILN_INLINE void sample(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_sample_args args = *(const kiln_sample_args *)arguments; /* a copy, which no store can change */
-    for (uint64_t number = span->begin; number < span->end && number < (uint64_t)args.rows; number++) {
+    uint64_t rows = kiln_min(span->end * args.each, (uint64_t)args.rows);
+    for (uint64_t number = span->begin * args.each; number < rows; number++) {
         typed_row row = {.row = {.x = kiln_at(args.x, number * (uint64_t)args.x_stride, dtype), .cols = args.cols},
                          .dtype = dtype,
                          .scratch = span->scratch};

@@ -485,6 +485,73 @@ static void test_own_options(kiln_stream *stream) {
     kiln_memory_free(stream->device, memory);
 }
 
+/* Many short rows, which a device chooses from one by one in another way, with options of their own: the CPU gives the
+ * same columns. */
+static void test_many_rows(kiln_stream *stream) {
+    enum { ROWS = 521 };
+    static const int64_t cols[] = {173, 1100};
+    static const float temperatures[] = {0, 0.7f, 1}, top_ps[] = {0, 0, 0.4f, 0.9f}, min_ps[] = {0, 0, 0.5f};
+    static const int32_t top_ks[] = {1, 9, 50, 90};
+    static struct many_options {
+        float temperature[ROWS], top_p[ROWS], min_p[ROWS];
+        int32_t top_k[ROWS];
+    } options, *memory;
+    const kiln_device_options cpu_options = {.backend = KILN_BACKEND_CPU, .threads = 1};
+    kiln_device *cpu;
+    kiln_stream other;
+    harness_ok(kiln_device_open(&cpu_options, &cpu));
+    harness_ok(kiln_stream_open(cpu, 0, &other));
+    harness_ok(kiln_memory_alloc(stream->device, sizeof options, (void **)&memory));
+    for (precision p = precision_first(); p < precision_end(); p++)
+        for (size_t i = 0; i < sizeof cols / sizeof *cols; i++) {
+            harness_describe("sample_%s of %d rows of %lld", precision_name(p), ROWS, (long long)cols[i]);
+            for (int row = 0; row < ROWS; row++) {
+                bool any = row % 32 == 7, filtered = any || random_integer(0, 1);
+                options.temperature[row] = temperatures[random_integer(0, 2)];
+                options.top_p[row] = filtered ? top_ps[random_integer(0, 3)] : 0;
+                options.min_p[row] = filtered ? min_ps[random_integer(0, 2)] : 0;
+                options.top_k[row] = any ? 200 * (int32_t)random_integer(0, 1) : top_ks[random_integer(0, 3)];
+                if (!filtered) options.top_k[row] = 0;
+            }
+            harness_ok(kiln_copy(stream, memory, &options, sizeof options, KILN_COPY_TO_DEVICE));
+            matrix x = matrix_create(stream, p, ROWS, cols[i], 0, 0), y = matrix_create(stream, I32, 1, ROWS, 0, 0);
+            matrix other_x = matrix_create(&other, p, ROWS, cols[i], 0, 0);
+            matrix other_y = matrix_create(&other, I32, 1, ROWS, 0, 0);
+            for (int64_t k = 0; k < ROWS * cols[i]; k++)
+                x.values[k] = k / cols[i] % 64 == 63 ? rarely_infinite_logit()
+                              : k / cols[i] == 5     ? -INFINITY
+                                                     : any_logit() * (k / cols[i] % 2 ? 1 : 4);
+            matrix_set(&x, x.values);
+            matrix_set(&other_x, x.values);
+            kiln_sample_params params = {.y = y.data,
+                                         .x = x.data,
+                                         .row_temperature = memory->temperature,
+                                         .row_top_k = memory->top_k,
+                                         .row_top_p = memory->top_p,
+                                         .row_min_p = memory->min_p,
+                                         .rows = ROWS,
+                                         .cols = cols[i],
+                                         .seed = (int64_t)random_bits()};
+            harness_ok(operator_function("sample", p)->call(stream, &params, sizeof params));
+            params.y = other_y.data;
+            params.x = other_x.data;
+            params.row_temperature = options.temperature;
+            params.row_top_k = options.top_k;
+            params.row_top_p = options.top_p;
+            params.row_min_p = options.min_p;
+            harness_ok(operator_function("sample", p)->call(&other, &params, sizeof params));
+            matrix_get(&other_y);
+            matrix_expect_exact(&y, other_y.values);
+            matrix_destroy(&x);
+            matrix_destroy(&y);
+            matrix_destroy(&other_x);
+            matrix_destroy(&other_y);
+        }
+    kiln_memory_free(stream->device, memory);
+    kiln_stream_close(&other);
+    kiln_device_close(cpu);
+}
+
 static void test_refusals(kiln_stream *stream) {
     harness_describe("sample refused");
     matrix x = matrix_create(stream, F32, 1, 64, 0, 0);
@@ -519,7 +586,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_philox),    on_each_device(test_greatest),  on_each_device(test_numbers),
         on_each_device(test_allowed),     on_each_device(test_long_rows), on_each_device(test_agreement),
-        on_each_device(test_own_options), on_one_device(test_refusals),   on_one_device(test_frequencies),
+        on_each_device(test_own_options), on_each_device(test_many_rows), on_one_device(test_refusals),
+        on_one_device(test_frequencies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
