@@ -134,11 +134,12 @@ static void test_long_rows(kiln_stream *stream) {
     }
 }
 
-/* 2^21 elements: the sum is as good as that of few. */
+/* 2^21 elements: the sum is as good as that of few. And two parts of rows. */
 static void test_longest(kiln_stream *stream) {
     if (!harness_on_cpu(stream)) return;
     run(stream, F32, (shape){.rows = 1, .cols = 1 << 21}, logit, true);
     run(stream, BF16, (shape){.rows = 1100, .cols = 4000, .x_place = 5}, wide_logit, true);
+    run(stream, F32, (shape){.rows = 5, .cols = 1 << 20, .x_padding = 3, .y_padding = 5}, logit, true);
 }
 
 static void test_in_place(kiln_stream *stream) {
