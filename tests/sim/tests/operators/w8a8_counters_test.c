@@ -1,6 +1,7 @@
-/* What gemm_int8 and gemm_fp8 touch by the matrix units of AMD chips, counted, on simulated devices: tiles read each
- * factor as often as they must, few rows read the weights once, every code is multiplied once by the unit that the chip
- * has for it, and no access meets a bank of LDS twice.
+/* What gemm_int8 and gemm_fp8 touch by matrix units, counted, on simulated devices. On AMD chips tiles read each factor
+ * as often as they must, few rows read the weights once, every code is multiplied once by the unit that the chip has
+ * for it, and no access meets a bank of LDS twice. On NVIDIA's no stage of gemm_int8's small tile adds to the
+ * conflicts.
  *
  * KILN_SIM_DEVICES names the devices; unset, one of each kind of unit. */
 #include "tests/assert_ok.h"
@@ -89,6 +90,7 @@ static uint64_t multiplied(bool rows) {
 static void tiles_read_each_factor_once(void **state) {
     (void)state;
     enum { DOWN = 2, ACROSS = 3, K = 3 * GROUP };
+    if (info.backend != KILN_BACKEND_ROCM) return;
     static const struct {
         const char *kernel;
         kiln_gemm_tile tile;
@@ -112,6 +114,7 @@ static void tiles_read_each_factor_once(void **state) {
 static void rows_read_the_weights_once(void **state) {
     (void)state;
     enum { SIDE = 16, N = 3 * SIDE, K = 9 * GROUP };
+    if (info.backend != KILN_BACKEND_ROCM) return;
     for (int i = 0; i < 4; i++) {
         const operation *o = &operations[i % 2];
         const bool grouped = i & 2;
@@ -125,8 +128,23 @@ static void rows_read_the_weights_once(void **state) {
     }
 }
 
+static void stages_meet_no_bank_twice(void **state) {
+    (void)state;
+    enum { DOWN = 2 * 64, ACROSS = 128, K = 2 * GROUP, PRODUCTS = 16 * 8 * 32 };
+    if (info.backend != KILN_BACKEND_CUDA) return;
+    const uint64_t products = info.target.compute_capability < 80 ? PRODUCTS / 4 : PRODUCTS;
+    for (int grouped = 0; grouped < 2; grouped++) {
+        const sim_counters c = product(operations, "mma_small", KILN_GEMM_TILE_SMALL, DOWN, ACROSS, K, grouped);
+        const uint64_t again =
+            product(operations, "mma_small", KILN_GEMM_TILE_SMALL, DOWN, ACROSS, 2 * K, grouped).shared_conflicts;
+        assert_int_equal(c.matrix_instructions * products, DOWN * ACROSS * K);
+        assert_int_equal(again, c.shared_conflicts);
+    }
+}
+
 static int run_group(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(stages_meet_no_bank_twice),
         cmocka_unit_test(tiles_read_each_factor_once),
         cmocka_unit_test(rows_read_the_weights_once),
     };
@@ -135,5 +153,5 @@ static int run_group(void) {
 
 int main(int argc, char **argv) {
     (void)argc;
-    return each_device(argv, "gfx90a,gfx942,gfx1100,gfx1201", run_group);
+    return each_device(argv, "sm_75,sm_80,gfx90a,gfx942,gfx1100,gfx1201", run_group);
 }
