@@ -26,10 +26,10 @@ extern "C" {
 
 /* ---- Layouts ----------------------------------------------------------------------------------------------------- */
 
-/* The layout of weights in which kiln_gemm_w4a16_f16 and _bf16 are fastest on the stream's device. It depends on the
- * image for the device: the f16 part is loaded if no call has loaded it. Canonical if the image takes no other layout.
- * Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT (stream is not open, out_layout is NULL), and what loading can return.
- */
+/* The layout of weights in which kiln_gemm_w4a16_f16 and _bf16 are fastest on the stream's device; on sm_75 that is so
+ * of _f16, and _bf16 takes canonical weights alone. It depends on the image for the device: the f16 part is loaded if
+ * no call has loaded it. Canonical if the image takes no other layout. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT
+ * (stream is not open, out_layout is NULL), and what loading can return. */
 KILN_API kiln_status kiln_w4a16_layout_of(kiln_stream *stream, kiln_w4a16_layout *out_layout);
 
 /* Converts canonical weights [n, k / 2] to a layout. packed has n * k / 2 bytes, too, and must not overlap weights. A

@@ -1,5 +1,6 @@
-/* gemm_w4a16 of few rows by mma.sync, for sm_80 and later, f16 and bf16, of weights in the layout sm80_v1
- * (gemm_w4a16_layout.h): gemm_w4a16_mma_rows_8 and _16, up to 8 and to 16 rows of a, as when tokens are generated.
+/* gemm_w4a16 of few rows by mma.sync, for sm_80 and later, f16 and bf16, and for sm_75, f16, of weights in the layout
+ * sm80_v1 (gemm_w4a16_layout.h): gemm_w4a16_mma_rows_8 and _16, up to 8 and to 16 rows of a, as when tokens are
+ * generated.
  *
  * Weights are the first factor of mma.sync m16n8k16 and a is the second: what a product makes is a part of d,
  * transposed. A lane's 16 bytes of a tile of 16 rows x 64 of k are its fragments of four products. The order of k
@@ -35,15 +36,20 @@
 #define KILN_KERNELS_GEMM_W4A16_MMA_ROWS_H
 
 #include "kernels/arch/sm80.h"
+#if __CUDA_ARCH__ < 800
+#include "kernels/arch/sm75.h"
+#endif
 #include "kernels/gemm_w4a16/gemm_w4a16_integers.h"
 
 enum : uint32_t { CHUNK = KILN_W4A16_CHUNK /* of k: a lane's vector of a, two fragments */ };
 
 KILN_INLINE void mma(float *sums, const uint32_t *a, const uint32_t *b) {
-#ifdef KILN_PART_bf16
+#if defined(KILN_PART_bf16)
     kiln_sm80_mma_bf16(sums, a, b);
-#else
+#elif __CUDA_ARCH__ >= 800
     kiln_sm80_mma_f16(sums, a, b);
+#else
+    kiln_sm75_mma_f16(sums, a, b);
 #endif
 }
 

@@ -46,9 +46,15 @@ static kiln_status multiply_w4a16(const llama_forward *f, kiln_stream *stream, v
     return gemms[f->weights->precision](stream, &params, sizeof params);
 }
 
+/* Whether bf16 takes the layout too is asked of its own image: that of sm_75 does not. */
 kiln_status llama_w4a16_layout_of(kiln_stream *stream, llama_precision precision, int64_t n, int64_t k, int32_t *out) {
     kiln_w4a16_layout layout = KILN_W4A16_CANONICAL;
     if (precision != LLAMA_F32 && n % 16 == 0 && k % 64 == 0) TRY(kiln_w4a16_layout_of(stream, &layout));
+    if (precision == LLAMA_BF16 && layout) {
+        const kiln_gemm_w4a16_params params = {.m = 1, .n = n, .k = k, .weight_layout = (int32_t)layout};
+        size_t size;
+        if (kiln_gemm_w4a16_bf16_workspace_size(stream, &params, &size)) layout = KILN_W4A16_CANONICAL;
+    }
     *out = (int32_t)layout;
     return KILN_OK;
 }

@@ -244,7 +244,7 @@ typedef enum kiln_w4a16_scales {
 /* The order of the weights' bytes; kiln/w4a16.h converts between layouts. */
 typedef enum kiln_w4a16_layout {
     KILN_W4A16_CANONICAL, /* [n, k / 2]: the element of even k in the low half of a byte */
-    KILN_W4A16_SM80_V1,   /* tiles of 16 x 64, in the order that the matrix units of sm_80 and later read */
+    KILN_W4A16_SM80_V1,   /* tiles of 16 x 64, in the order that the matrix units of sm_75 and later read */
 } kiln_w4a16_layout;
 
 /* The tile of d that a block computes, if the image has kernels for several. */
