@@ -59,6 +59,7 @@ check "the beginning in f32" feed beginning "$beginning" $beginning_steps --devi
 check "fp8 in f16 within 3 on simulated sm_89" on_gpu sm_89 cuda:0 fp8 f16 3 0.5
 check "int8 in f16 within 1 on simulated sm_80" on_gpu sm_80 cuda:0 int8 f16 1 0.2
 check "w4a16 in f16, packed for the device, within 6 on simulated sm_80" on_gpu sm_80 cuda:0 w4a16 f16 6 1.3
+check "w4a16 in bf16, which sm_75 takes as it is, within 6 there" on_gpu sm_75 cuda:0 w4a16 bf16 6 1.3
 if ldconfig -p | grep -q 'libLLVM\.so\.19\.1'; then
     check "fp8 in bf16 within 3 on simulated gfx942" on_gpu gfx942 rocm:0 fp8 bf16 3 0.5
 else
