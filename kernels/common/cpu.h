@@ -19,8 +19,9 @@
 #include <stdbool.h>
 #include <string.h>
 
+/* Not immintrin.h, which takes a compiler longer to read than most of the files that include this take without it. */
 #if defined(__SSE2__)
-#include <immintrin.h>
+#include <emmintrin.h>
 #elif defined(__aarch64__)
 #include <arm_neon.h>
 #endif
@@ -109,14 +110,38 @@ KILN_INLINE void *kiln_at_mut(void *base, uint64_t index, kiln_cpu_dtype dtype) 
     return (char *)base + index * kiln_dtype_size(dtype);
 }
 
+/* The instructions of F16C and AVX-512 over as many elements as a vector of f32 has. */
+#if defined(__AVX512F__)
+enum { KILN_F16_VECTOR = 16 };
+#else
+enum { KILN_F16_VECTOR = 8 };
+#endif
+#if defined(__F16C__)
+typedef float kiln_f32_vector __attribute__((vector_size(4 * KILN_F16_VECTOR)));
+typedef uint16_t kiln_f16_vector __attribute__((vector_size(2 * KILN_F16_VECTOR)));
+
+KILN_INLINE void kiln_f16_load_vector(float *tile, const uint16_t *source) {
+    kiln_f16_vector halves;
+    kiln_f32_vector values;
+    memcpy(&halves, source, sizeof halves);
+    __asm__("vcvtph2ps %1, %0" : "=v"(values) : "v"(halves));
+    memcpy(tile, &values, sizeof values);
+}
+
+KILN_INLINE void kiln_f16_store_vector(uint16_t *target, const float *tile) {
+    kiln_f16_vector halves;
+    kiln_f32_vector values;
+    memcpy(&values, tile, sizeof values);
+    __asm__("vcvtps2ph $0, %1, %0" : "=v"(halves) : "v"(values)); /* 0: to the nearest, ties to even */
+    memcpy(target, &halves, sizeof halves);
+}
+#endif
+
 KILN_INLINE void kiln_f16_load(float *tile, const uint16_t *source, size_t count) {
     size_t i = 0;
-#if defined(__AVX512F__)
-    for (; i + 16 <= count; i += 16)
-        _mm512_storeu_ps(tile + i, _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(source + i))));
-#elif defined(__F16C__)
-    for (; i + 8 <= count; i += 8)
-        _mm256_storeu_ps(tile + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(source + i))));
+#if defined(__F16C__)
+    for (; i + KILN_F16_VECTOR <= count; i += KILN_F16_VECTOR)
+        kiln_f16_load_vector(tile + i, source + i);
 #elif defined(__aarch64__)
     for (; i + 4 <= count; i += 4)
         vst1q_f32(tile + i, vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(source + i))));
@@ -127,14 +152,9 @@ KILN_INLINE void kiln_f16_load(float *tile, const uint16_t *source, size_t count
 
 KILN_INLINE void kiln_f16_store(uint16_t *target, const float *tile, size_t count) {
     size_t i = 0;
-#if defined(__AVX512F__)
-    for (; i + 16 <= count; i += 16)
-        _mm256_storeu_si256((__m256i *)(target + i),
-                            _mm512_cvtps_ph(_mm512_loadu_ps(tile + i), _MM_FROUND_TO_NEAREST_INT));
-#elif defined(__F16C__)
-    for (; i + 8 <= count; i += 8)
-        _mm_storeu_si128((__m128i *)(target + i),
-                         _mm256_cvtps_ph(_mm256_loadu_ps(tile + i), _MM_FROUND_TO_NEAREST_INT));
+#if defined(__F16C__)
+    for (; i + KILN_F16_VECTOR <= count; i += KILN_F16_VECTOR)
+        kiln_f16_store_vector(target + i, tile + i);
 #elif defined(__aarch64__)
     for (; i + 4 <= count; i += 4)
         vst1_u16(target + i, vreinterpret_u16_f16(vcvt_f16_f32(vld1q_f32(tile + i))));
@@ -176,6 +196,16 @@ KILN_INLINE bool kiln_is_nontemporal(const kiln_shape *shape, kiln_cpu_dtype dty
     return (uint64_t)shape->rows * (uint64_t)shape->cols * kiln_dtype_size(dtype) >= KILN_NONTEMPORAL_BYTES;
 }
 
+#if defined(__AVX512F__)
+/* A whole cache line, whose target is aligned. */
+KILN_INLINE void kiln_stream_line(char *to, const char *from) {
+    typedef char line __attribute__((vector_size(64)));
+    line bytes;
+    memcpy(&bytes, from, sizeof bytes);
+    __asm__("vmovntdq %1, %0" : "=m"(*(line *)(void *)to) : "v"(bytes));
+}
+#endif
+
 /* memcpy of a tile, with non-temporal stores. If a tile starts inside a cache line, the previous tile has written the
  * rest of the line: as vectors of 16 bytes, both are combined on the way to memory, and if these are not aligned
  * either, the line goes through the caches. Needs kiln_nontemporal_fence at the end. */
@@ -192,7 +222,7 @@ KILN_INLINE void kiln_nontemporal_copy(void *target, const void *source, size_t 
     for (; (uintptr_t)to % 64 && size >= 16; to += 16, from += 16, size -= 16)
         _mm_stream_si128((__m128i *)(void *)to, _mm_loadu_si128((const __m128i *)(const void *)from));
     for (; size >= 64; to += 64, from += 64, size -= 64)
-        _mm512_stream_si512((void *)to, _mm512_loadu_si512(from));
+        kiln_stream_line(to, from);
 #endif
     for (; size >= 16; to += 16, from += 16, size -= 16)
         _mm_stream_si128((__m128i *)(void *)to, _mm_loadu_si128((const __m128i *)(const void *)from));

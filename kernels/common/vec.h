@@ -4,6 +4,9 @@
 #define KILN_KERNELS_COMMON_VEC_H
 
 #include "kernels/common/cpu.h"
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
 
 /* A function of which there is one copy for all dtypes, where a call is nothing beside what it computes: those that
  * depend on the dtype get it at run time. Copies for each dtype took twice the time to compile. */

@@ -10,6 +10,9 @@
 #include "kernels/common/cpu.h"
 #include "kernels/common/extensions.h"
 #include "kernels/vector_search/vector_search_args.h"
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
 
 enum {
     AHEAD = 8192,          /* bytes, of the prefetch */
