@@ -5,7 +5,7 @@
 #include "kernels/add/add_args.h"
 #include "kernels/common/cpu.h"
 
-KILN_INLINE void add(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void add(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_add_args args = *(const kiln_add_args *)arguments; /* a copy, which no store can change */
     bool nontemporal = kiln_is_nontemporal(&args.shape, dtype);
     float a_tile[KILN_TILE], b_tile[KILN_TILE];

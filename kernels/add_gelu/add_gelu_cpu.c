@@ -5,7 +5,7 @@
 #include "kernels/add_gelu/add_gelu_args.h"
 #include "kernels/common/cpu.h"
 
-KILN_INLINE void add_gelu(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void add_gelu(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_add_gelu_args args = *(const kiln_add_gelu_args *)arguments; /* a copy, which no store can change */
     bool nontemporal = kiln_is_nontemporal(&args.shape, dtype);
     float x_tile[KILN_TILE], bias_tile[KILN_TILE] = {0};

@@ -63,7 +63,7 @@ KILN_INLINE void put(const places *row, const void *weight, float scale, size_t 
     }
 }
 
-KILN_INLINE void add_rmsnorm(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void add_rmsnorm(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_add_rmsnorm_args args =
         *(const kiln_add_rmsnorm_args *)arguments; /* a copy, which no store can change */
     bool nontemporal = kiln_is_nontemporal(&args.shape, dtype);

@@ -51,7 +51,7 @@ KILN_INLINE void join(const kiln_amax_args args, const kiln_cpu_span *span) {
     }
 }
 
-KILN_INLINE void amax(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void amax(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_amax_args args = *(const kiln_amax_args *)arguments; /* a copy, which no store can change */
     if (args.joining)
         join(args, span);

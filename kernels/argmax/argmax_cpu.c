@@ -36,7 +36,7 @@ KILN_INLINE kiln_argmax_best best_of_partials(const kiln_argmax_best *partials, 
     return best;
 }
 
-KILN_INLINE void argmax(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void argmax(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_argmax_args args = *(const kiln_argmax_args *)arguments; /* a copy, which no store can change */
     for (uint64_t block = span->begin; block < span->end; block++)
         for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++) {

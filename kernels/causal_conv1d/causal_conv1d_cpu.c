@@ -73,7 +73,7 @@ KILN_INLINE void put_tile(const kiln_causal_conv1d_args *args, kiln_varlen_seque
     }
 }
 
-KILN_INLINE void causal_conv1d(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void causal_conv1d(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_causal_conv1d_args args =
         *(const kiln_causal_conv1d_args *)arguments; /* a copy, which no store can change */
     for (uint64_t block = span->begin; block < span->end; block++)
@@ -86,7 +86,7 @@ KILN_INLINE void causal_conv1d(const void *arguments, const kiln_cpu_span *span,
 }
 KILN_CPU_KERNEL(causal_conv1d)
 
-KILN_INLINE void causal_conv1d_states(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void causal_conv1d_states(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_causal_conv1d_args args =
         *(const kiln_causal_conv1d_args *)arguments; /* a copy, which no store can change */
     for (uint64_t block = span->begin; block < span->end; block++)

@@ -3,10 +3,12 @@
  *
  * KILN_CPU_KERNEL(kernel) defines kiln__cpu_<kernel>_<dtype>_<level> for each dtype, over
  *
- *     KILN_INLINE void kernel(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype)
+ *     KILN_OUTLINED void kernel(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype)
  *
- * in which dtype is then a constant. Its loops go over tiles: kiln_tile_load or kiln_tile_read gives a tile's elements
- * as f32, kiln_tile_target says where to put the results, and kiln_tile_write stores them in the tensor.
+ * which gets the dtype as it runs: tiles are converted a call at a time, and the loops over them are the same for all.
+ * With KILN_INLINE in its place it is compiled for each dtype, which is then a constant in it: for products, attention
+ * and the few others that are faster so. Its loops go over tiles: kiln_tile_load or kiln_tile_read gives a tile's
+ * elements as f32, kiln_tile_target says where to put the results, and kiln_tile_write stores them in the tensor.
  *
  * Stack frames stay under 4 KB, since a caller's thread may have a small stack: larger arrays lie in span->scratch.
  *
@@ -27,6 +29,14 @@
 #endif
 
 #define KILN_INLINE static inline __attribute__((always_inline))
+
+/* A function of which there is one copy for all dtypes, where a call is nothing beside what it computes: those that
+ * depend on the dtype get it at run time. Copies for each dtype took twice the time to compile. */
+#if defined(__clang__)
+#define KILN_OUTLINED static __attribute__((noinline, unused))
+#else
+#define KILN_OUTLINED static __attribute__((noinline, noclone, unused))
+#endif
 
 #if defined(__FMA__) || defined(__aarch64__)
 #define KILN_FMA(a, b, c) __builtin_fmaf(a, b, c)
@@ -110,13 +120,12 @@ KILN_INLINE void *kiln_at_mut(void *base, uint64_t index, kiln_cpu_dtype dtype) 
     return (char *)base + index * kiln_dtype_size(dtype);
 }
 
-/* The instructions of F16C and AVX-512 over as many elements as a vector of f32 has. */
+#if defined(__F16C__)
 #if defined(__AVX512F__)
 enum { KILN_F16_VECTOR = 16 };
 #else
 enum { KILN_F16_VECTOR = 8 };
 #endif
-#if defined(__F16C__)
 typedef float kiln_f32_vector __attribute__((vector_size(4 * KILN_F16_VECTOR)));
 typedef uint16_t kiln_f16_vector __attribute__((vector_size(2 * KILN_F16_VECTOR)));
 
@@ -163,15 +172,35 @@ KILN_INLINE void kiln_f16_store(uint16_t *target, const float *tile, size_t coun
         target[i] = kiln_f32_to_f16_soft(tile[i]);
 }
 
-/* count elements as f32, at most KILN_TILE: those of the tensor itself, or converted into tile. */
-KILN_INLINE const float *kiln_tile_load(float *tile, const void *source, size_t count, kiln_cpu_dtype dtype) {
-    if (dtype == KILN_CPU_f32) return source;
+/* count elements of f16 or bf16 as f32. */
+KILN_INLINE void kiln_halves_load(float *tile, const void *source, size_t count, kiln_cpu_dtype dtype) {
     if (dtype == KILN_CPU_f16) {
         kiln_f16_load(tile, source, count);
     } else {
         for (size_t i = 0; i < count; i++)
             tile[i] = kiln_bf16_to_f32(((const uint16_t *)source)[i]);
     }
+}
+
+/* The same for a tile. */
+KILN_OUTLINED void kiln_tile_convert(float *tile, const void *source, size_t count, kiln_cpu_dtype dtype) {
+    kiln_halves_load(tile, source, count, dtype);
+}
+
+/* An element as f32. */
+KILN_INLINE float kiln_element_load(const void *source, kiln_cpu_dtype dtype) {
+    float value;
+    if (dtype == KILN_CPU_f32)
+        memcpy(&value, source, sizeof value);
+    else
+        kiln_halves_load(&value, source, 1, dtype);
+    return value;
+}
+
+/* count elements as f32, at most KILN_TILE: those of the tensor itself, or converted into tile. */
+KILN_INLINE const float *kiln_tile_load(float *tile, const void *source, size_t count, kiln_cpu_dtype dtype) {
+    if (dtype == KILN_CPU_f32) return source;
+    kiln_tile_convert(tile, source, count, dtype);
     return tile;
 }
 
@@ -209,7 +238,7 @@ KILN_INLINE void kiln_stream_line(char *to, const char *from) {
 /* memcpy of a tile, with non-temporal stores. If a tile starts inside a cache line, the previous tile has written the
  * rest of the line: as vectors of 16 bytes, both are combined on the way to memory, and if these are not aligned
  * either, the line goes through the caches. Needs kiln_nontemporal_fence at the end. */
-KILN_INLINE void kiln_nontemporal_copy(void *target, const void *source, size_t size) {
+KILN_OUTLINED void kiln_nontemporal_copy(void *target, const void *source, size_t size) {
     char *to = target;
     const char *from = source;
 #if defined(__SSE2__)
@@ -255,13 +284,10 @@ KILN_INLINE float *kiln_tile_target(float *tile, void *target, kiln_cpu_dtype dt
     return dtype == KILN_CPU_f32 && !nontemporal ? target : tile;
 }
 
-KILN_INLINE void kiln_tile_write(void *target, const float *tile, size_t count, kiln_cpu_dtype dtype,
-                                 bool nontemporal) {
+/* kiln_tile_write for f16 and bf16. */
+KILN_OUTLINED void kiln_halves_write(void *target, const float *tile, size_t count, kiln_cpu_dtype dtype,
+                                     bool nontemporal) {
     uint16_t halves[KILN_TILE];
-    if (dtype == KILN_CPU_f32) {
-        if (nontemporal) kiln_nontemporal_copy(target, tile, count * sizeof *tile);
-        return;
-    }
     uint16_t *converted = nontemporal ? halves : target;
     if (dtype == KILN_CPU_f16) {
         kiln_f16_store(converted, tile, count);
@@ -270,6 +296,14 @@ KILN_INLINE void kiln_tile_write(void *target, const float *tile, size_t count, 
             converted[i] = kiln_f32_to_bf16(tile[i]);
     }
     if (nontemporal) kiln_nontemporal_copy(target, halves, count * sizeof *halves);
+}
+
+KILN_INLINE void kiln_tile_write(void *target, const float *tile, size_t count, kiln_cpu_dtype dtype,
+                                 bool nontemporal) {
+    if (dtype != KILN_CPU_f32)
+        kiln_halves_write(target, tile, count, dtype, nontemporal);
+    else if (nontemporal)
+        kiln_nontemporal_copy(target, tile, count * sizeof *tile);
 }
 
 /* A block's share of an operator's rows: empty if the block is beyond the last row. */

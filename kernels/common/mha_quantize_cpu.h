@@ -28,7 +28,7 @@ KILN_INLINE void halve(sums *held, size_t count) {
     }
 }
 
-KILN_INLINE void CHANNELS(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void CHANNELS(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_mha_quantize_args args =
         *(const kiln_mha_quantize_args *)arguments; /* a copy, which no store can change */
     const uint32_t size = args.head_dim, lanes = KILN_BLOCK >> args.columns_log2;
@@ -67,7 +67,7 @@ KILN_INLINE void CHANNELS(const void *arguments, const kiln_cpu_span *span, kiln
 }
 KILN_CPU_KERNEL(CHANNELS)
 
-KILN_INLINE void JOIN(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void JOIN(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_mha_quantize_args args =
         *(const kiln_mha_quantize_args *)arguments; /* a copy, which no store can change */
     const uint32_t size = args.head_dim;

@@ -8,10 +8,6 @@
 #include <immintrin.h>
 #endif
 
-/* A function of which there is one copy for all dtypes, where a call is nothing beside what it computes: those that
- * depend on the dtype get it at run time. Copies for each dtype took twice the time to compile. */
-#define KILN_OUTLINED static __attribute__((noinline))
-
 #if defined(__AVX512F__)
 typedef __m512 kiln_vec;
 enum { KILN_VEC = 16, KILN_VEC_REGISTERS = 32 };
@@ -64,18 +60,6 @@ enum { KILN_VEC = 4, KILN_VEC_REGISTERS = 16 };
 #define KILN_VEC_ZIP_HIGH(a, b) _mm_unpackhi_ps(a, b)
 #endif
 
-/* The first count elements from source on as f32, at most a vector, and zeros after them. */
-KILN_INLINE kiln_vec kiln_vec_load(const void *source, size_t count, kiln_cpu_dtype dtype) {
-    float tile[KILN_VEC] = {0};
-    if (count >= KILN_VEC) return KILN_VEC_LOAD(kiln_tile_load(tile, source, KILN_VEC, dtype));
-#if defined(__AVX512F__)
-    if (dtype == KILN_CPU_f32) return _mm512_maskz_loadu_ps((__mmask16)((1u << count) - 1), source);
-#endif
-    const float *values = kiln_tile_load(tile, source, count, dtype);
-    if (values != tile) memcpy(tile, values, count * sizeof *values);
-    return KILN_VEC_LOAD(tile);
-}
-
 /* A whole vector of elements as f32. */
 KILN_INLINE kiln_vec kiln_vec_widen(const void *source, kiln_cpu_dtype dtype) {
     if (dtype == KILN_CPU_f32) return KILN_VEC_LOAD(source);
@@ -89,8 +73,21 @@ KILN_INLINE kiln_vec kiln_vec_widen(const void *source, kiln_cpu_dtype dtype) {
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16));
 #else
     float tile[KILN_VEC];
-    return KILN_VEC_LOAD(kiln_tile_load(tile, source, KILN_VEC, dtype));
+    kiln_halves_load(tile, source, KILN_VEC, dtype);
+    return KILN_VEC_LOAD(tile);
 #endif
+}
+
+/* The first count elements from source on as f32, at most a vector, and zeros after them. */
+KILN_INLINE kiln_vec kiln_vec_load(const void *source, size_t count, kiln_cpu_dtype dtype) {
+    float tile[KILN_VEC] = {0};
+    if (count >= KILN_VEC) return kiln_vec_widen(source, dtype);
+#if defined(__AVX512F__)
+    if (dtype == KILN_CPU_f32) return _mm512_maskz_loadu_ps((__mmask16)((1u << count) - 1), source);
+#endif
+    const float *values = kiln_tile_load(tile, source, count, dtype);
+    if (values != tile) memcpy(tile, values, count * sizeof *values);
+    return KILN_VEC_LOAD(tile);
 }
 
 /* Transposes rows. A round interleaves the lower half of the rows with the upper half; after as many rounds as a lane's

@@ -7,7 +7,7 @@
 #define KILN_DEQUANTIZE_VALUE(code) kiln_e4m3_value(code)
 #include "kernels/common/dequantize_cpu.h"
 
-KILN_INLINE void dequantize_fp8(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void dequantize_fp8(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     kiln_dequantize(arguments, span, dtype);
 }
 KILN_CPU_KERNEL(dequantize_fp8)

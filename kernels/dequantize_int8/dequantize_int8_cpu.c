@@ -6,7 +6,7 @@
 #define KILN_DEQUANTIZE_VALUE(code) (float)(int8_t)(code)
 #include "kernels/common/dequantize_cpu.h"
 
-KILN_INLINE void dequantize_int8(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void dequantize_int8(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     kiln_dequantize(arguments, span, dtype);
 }
 KILN_CPU_KERNEL(dequantize_int8)

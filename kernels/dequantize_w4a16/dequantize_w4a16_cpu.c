@@ -7,11 +7,10 @@
 #include "kernels/dequantize_w4a16/dequantize_w4a16_args.h"
 
 KILN_INLINE float number_at(const void *data, uint64_t at, kiln_cpu_dtype dtype) {
-    float number = 0;
-    return *kiln_tile_load(&number, kiln_at(data, at, dtype), 1, dtype);
+    return kiln_element_load(kiln_at(data, at, dtype), dtype);
 }
 
-KILN_INLINE void dequantize_w4a16(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void dequantize_w4a16(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_dequantize_w4a16_args args =
         *(const kiln_dequantize_w4a16_args *)arguments; /* a copy, which no store can change */
     const bool nontemporal = kiln_is_nontemporal(&args.shape, dtype);

@@ -7,7 +7,7 @@
 #include "kernels/common/index.h"
 #include "kernels/embedding/embedding_args.h"
 
-KILN_INLINE void embedding(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void embedding(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_embedding_args args = *(const kiln_embedding_args *)arguments; /* a copy, which no store can change */
     bool nontemporal = kiln_is_nontemporal(&args.shape, dtype);
     for (uint64_t block = span->begin; block < span->end; block++)

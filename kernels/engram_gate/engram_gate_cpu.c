@@ -80,7 +80,7 @@ KILN_INLINE void put(void *y, const void *value, const void *weight, uint64_t co
     }
 }
 
-KILN_INLINE void engram_gate(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void engram_gate(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_engram_gate_args args =
         *(const kiln_engram_gate_args *)arguments; /* a copy, which no store can change */
     bool nontemporal = kiln_is_nontemporal(&args.shape, dtype);

@@ -29,7 +29,7 @@ KILN_INLINE void hash(const kiln_engram_hash_args *args, uint64_t layer, uint32_
     }
 }
 
-KILN_INLINE void engram_hash(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void engram_hash(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_engram_hash_args args =
         *(const kiln_engram_hash_args *)arguments; /* a copy, which no store can change */
     const uint32_t columns = args.orders * args.heads, tile = args.run * (KILN_BLOCK >> args.lanes_log2);

@@ -6,7 +6,7 @@
 
 #include "kernels/kv_compact/moves.h"
 
-KILN_INLINE void kv_compact(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void kv_compact(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_kv_compact_args args = *(const kiln_kv_compact_args *)arguments; /* a copy, which no store can change */
     for (uint64_t block = span->begin; block < span->end; block++)
         for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++) {

@@ -7,7 +7,7 @@
 #include "kernels/common/index.h"
 #include "kernels/kv_copy_blocks/kv_copy_blocks_args.h"
 
-KILN_INLINE void kv_copy_blocks(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void kv_copy_blocks(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_kv_copy_blocks_args args =
         *(const kiln_kv_copy_blocks_args *)arguments; /* a copy, which no store can change */
     for (uint64_t block = span->begin; block < span->end; block++)

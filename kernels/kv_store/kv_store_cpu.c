@@ -7,7 +7,7 @@
 #include "kernels/common/index.h"
 #include "kernels/kv_store/store_scale.h"
 
-KILN_INLINE void kv_store(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void kv_store(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_kv_store_args args = *(const kiln_kv_store_args *)arguments; /* a copy, which no store can change */
     bool nontemporal = kiln_is_nontemporal(&args.shape, dtype);
     for (uint64_t block = span->begin; block < span->end; block++)
@@ -36,7 +36,7 @@ KILN_INLINE void encode(uint8_t *codes, const void *source, size_t count, float 
     }
 }
 
-KILN_INLINE void kv_store_e4m3(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void kv_store_e4m3(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_kv_store_args args = *(const kiln_kv_store_args *)arguments; /* a copy, which no store can change */
     for (uint64_t block = span->begin; block < span->end; block++)
         for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++) {

@@ -95,7 +95,7 @@ KILN_INLINE void put(void *y, const void *x, size_t count, float origin, float l
     }
 }
 
-KILN_INLINE void log_softmax(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void log_softmax(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_log_softmax_args args =
         *(const kiln_log_softmax_args *)arguments; /* a copy, which no store can change */
     bool nontemporal = args.y && kiln_is_nontemporal(&args.shape, dtype);

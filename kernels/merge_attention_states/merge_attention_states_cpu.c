@@ -25,7 +25,7 @@ KILN_INLINE void put(const kiln_merge_attention_states_args *args, const kiln_qu
     kiln_tile_write(target_at, target, count, dtype, false);
 }
 
-KILN_INLINE void merge_attention_states(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void merge_attention_states(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_merge_attention_states_args args = *(const kiln_merge_attention_states_args *)arguments;
     for (uint64_t block = span->begin; block < span->end; block++)
         for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++) {

@@ -89,7 +89,7 @@ KILN_INLINE void values_codes(const kiln_mha_quantize_args *args, const head *h,
     }
 }
 
-KILN_INLINE void mha_quantize_codes(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void mha_quantize_codes(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_mha_quantize_args args =
         *(const kiln_mha_quantize_args *)arguments; /* a copy, which no store can change */
     const uint32_t size = args.head_dim, kv_size = args.kv_heads * size;

@@ -105,7 +105,7 @@ KILN_INLINE void values_codes(const kiln_mha_quantize_nvfp4_args *args, uint32_t
     }
 }
 
-KILN_INLINE void mha_quantize_nvfp4_codes(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void mha_quantize_nvfp4_codes(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_mha_quantize_nvfp4_args args =
         *(const kiln_mha_quantize_nvfp4_args *)arguments; /* a copy, which no store can change */
     const kiln_mha_quantize_args *plain = &args.plain;

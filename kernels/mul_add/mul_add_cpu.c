@@ -5,7 +5,7 @@
 #include "kernels/common/cpu.h"
 #include "kernels/mul_add/mul_add_args.h"
 
-KILN_INLINE void mul_add(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void mul_add(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_mul_add_args args = *(const kiln_mul_add_args *)arguments; /* a copy, which no store can change */
     bool nontemporal = kiln_is_nontemporal(&args.shape, dtype);
     float a_tile[KILN_TILE], b_tile[KILN_TILE], c_tile[KILN_TILE];

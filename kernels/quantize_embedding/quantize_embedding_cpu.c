@@ -105,7 +105,7 @@ KILN_INLINE void quantize_row(row_scratch *scratch, const kiln_quantize_embeddin
     args->scales[row] = args->normalize ? kiln_embedding_normalized(scale, squares) : scale;
 }
 
-KILN_INLINE void quantize_embedding(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void quantize_embedding(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_quantize_embedding_args args = *(const kiln_quantize_embedding_args *)arguments;
     for (uint64_t block = span->begin; block < span->end; block++)
         for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++)

@@ -7,7 +7,7 @@
 #define KILN_QUANTIZE_CODE(value, bound) kiln_int8_within(value, bound)
 #include "kernels/common/quantize_cpu.h"
 
-KILN_INLINE void quantize_int8(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void quantize_int8(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     kiln_quantize(arguments, span, dtype);
 }
 KILN_CPU_KERNEL(quantize_int8)

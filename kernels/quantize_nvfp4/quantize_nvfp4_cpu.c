@@ -64,7 +64,7 @@ KILN_INLINE void quantize_blocks(const kiln_quantize_nvfp4_args *args, uint64_t 
     }
 }
 
-KILN_INLINE void quantize_nvfp4(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void quantize_nvfp4(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_quantize_nvfp4_args args =
         *(const kiln_quantize_nvfp4_args *)arguments; /* a copy, which no store can change */
     for (uint64_t block = span->begin; block < span->end; block++)

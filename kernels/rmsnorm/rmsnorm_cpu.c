@@ -41,7 +41,7 @@ KILN_INLINE void put(void *y, const void *x, const void *weight, float scale, si
     }
 }
 
-KILN_INLINE void rmsnorm(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void rmsnorm(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_rmsnorm_args args = *(const kiln_rmsnorm_args *)arguments; /* a copy, which no store can change */
     bool nontemporal = kiln_is_nontemporal(&args.shape, dtype);
     for (uint64_t block = span->begin; block < span->end; block++)

@@ -7,7 +7,7 @@
 #include "kernels/common/index.h"
 #include "kernels/rope/rope_args.h"
 
-KILN_INLINE void rope(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void rope(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_rope_args args = *(const kiln_rope_args *)arguments; /* a copy, which no store can change */
     uint64_t count = (uint64_t)KILN_ROPE_HEADS << args.slots_log2, tiles = span->grid[0];
     uint32_t tokens_log2 = KILN_BLOCK_LOG2 - args.lanes_log2 - args.slots_log2; /* of a block */

@@ -13,7 +13,7 @@ KILN_INLINE void copy_heads(const kiln_heads *heads, kiln_cpu_dtype dtype) {
                 2 * (size_t)heads->pairs * kiln_dtype_size(dtype));
 }
 
-KILN_INLINE void rope3d(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void rope3d(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_rope3d_args args = *(const kiln_rope3d_args *)arguments; /* a copy, which no store can change */
     uint32_t count = KILN_BLOCK >> args.lanes_log2;
     bool nontemporal = kiln_heads_are_nontemporal((uint64_t)args.batch * args.tokens * args.heads, args.pairs, dtype);

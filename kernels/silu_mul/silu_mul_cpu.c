@@ -5,7 +5,7 @@
 #include "kernels/common/cpu.h"
 #include "kernels/silu_mul/silu_mul_args.h"
 
-KILN_INLINE void silu_mul(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void silu_mul(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_silu_mul_args args = *(const kiln_silu_mul_args *)arguments; /* a copy, which no store can change */
     bool nontemporal = kiln_is_nontemporal(&args.shape, dtype);
     float gate_tile[KILN_TILE], up_tile[KILN_TILE];

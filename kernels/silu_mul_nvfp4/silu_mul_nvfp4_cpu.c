@@ -4,7 +4,7 @@
  * Test: build/tests/ops/codes_test. Bench: build/kiln bench silu_mul_nvfp4 --device cpu */
 #include "kernels/common/silu_mul_codes_cpu.h"
 
-KILN_INLINE void silu_mul_nvfp4(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void silu_mul_nvfp4(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     kiln_silu_mul_codes(arguments, span, KILN_CODES_NVFP4, dtype);
 }
 KILN_CPU_KERNEL(silu_mul_nvfp4)

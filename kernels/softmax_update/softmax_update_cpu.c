@@ -55,7 +55,7 @@ KILN_INLINE kiln_online_sum sum_of(const void *x, size_t count, float origin, ki
     return sum;
 }
 
-KILN_INLINE void softmax_update(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void softmax_update(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_softmax_update_args args =
         *(const kiln_softmax_update_args *)arguments; /* a copy, which no store can change */
     for (uint64_t block = span->begin; block < span->end; block++)

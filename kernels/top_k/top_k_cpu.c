@@ -36,7 +36,7 @@ KILN_INLINE void offer_elements(top_k_scratch *scratch, const void *x, uint32_t 
     }
 }
 
-KILN_INLINE void top_k(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void top_k(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_top_k_args args = *(const kiln_top_k_args *)arguments; /* a copy, which no store can change */
     top_k_scratch *scratch = span->scratch;
     kiln_rank_heap *h = &scratch->heap;

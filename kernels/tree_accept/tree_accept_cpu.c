@@ -100,8 +100,7 @@ KILN_INLINE void accept_typical(const sequence *s, uint32_t node) {
         if (!kiln_is_draft(s->tokens, s->parents, i) || (uint32_t)s->parents[i] != node ||
             (uint32_t)s->tokens[i] >= args->vocabulary)
             continue;
-        float logit;
-        logit = *kiln_tile_load(&logit, kiln_at(row, (uint32_t)s->tokens[i], s->dtype), 1, s->dtype);
+        float logit = kiln_element_load(kiln_at(row, (uint32_t)s->tokens[i], s->dtype), s->dtype);
         float log_chance = kiln_logit_exponent(logit, max, args->inverse_temperature) - typical.log_total;
         if (!(log_chance > typical.threshold)) continue;
         s->state->levels[i] = s->state->levels[node] + 1;
@@ -136,7 +135,7 @@ KILN_INLINE uint32_t last_accepted(const sequence *s) {
     return kiln_ranked_node(best);
 }
 
-KILN_INLINE void tree_accept(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void tree_accept(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_tree_accept_args args =
         *(const kiln_tree_accept_args *)arguments; /* a copy, which no store can change */
     for (uint64_t number = span->begin; number < span->end && number < (uint64_t)args.batch; number++) {

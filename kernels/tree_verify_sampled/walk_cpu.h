@@ -15,8 +15,7 @@ typedef struct cpu_walk {
 KILN_INLINE uint64_t units_at(const void *rows, int64_t stride, const kiln_walk *w, uint32_t token) {
     kiln_cpu_dtype dtype = ((const cpu_walk *)(const void *)w)->dtype;
     uint64_t row = (uint64_t)w->sequence * w->args->nodes + w->node;
-    float value;
-    return kiln_units(*kiln_tile_load(&value, kiln_at(rows, row * (uint64_t)stride + token, dtype), 1, dtype));
+    return kiln_units(kiln_element_load(kiln_at(rows, row * (uint64_t)stride + token, dtype), dtype));
 }
 
 KILN_INLINE uint64_t kiln_walk_target(const kiln_walk *w, uint32_t token) {

@@ -101,7 +101,7 @@ KILN_INLINE void put_chosen(search_scratch *scratch, const kiln_vector_search_ar
     }
 }
 
-KILN_INLINE void vector_search(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void vector_search(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_vector_search_args args =
         *(const kiln_vector_search_args *)arguments; /* a copy, which no store can change */
     search_scratch *scratch = span->scratch;
