@@ -12,11 +12,12 @@
  * Shared memory has one tile of k, and one of v, turned by threads that have the same 8 elements of 2 or 4 keys. While
  * one is multiplied, the next of each is on its way into registers: two barriers a tile. Vectors lie where neither
  * writes nor reads meet a bank twice. Two blocks of the larger head fit a compute unit's 64 KiB, as do their registers.
- * Heads are filled up to 64 or 128 elements with zeros that are not read from memory. The rows with the most keys to
- * see, the last, go first. Few rows with many keys are done by blocks that share them, one wave of each at work.
+ * Heads are filled up to 64, 96 or 128 elements with zeros that are not read from memory; those of 96 lie in shared
+ * memory as those of 128 do. The rows with the most keys to see, the last, go first. Up to 16 rows that share keys are
+ * attention_gfx_decode.h's.
  *
- * gfx90a's products take subnormal numbers for 0: weights of f16 are 2^15 times as large there. The generic
- * targets have mha alone, for the size of mha_paged's images.
+ * gfx90a's products take subnormal numbers for 0: weights of f16 are 2^15 times as large there. mha_paged has no kernel
+ * for heads of 96, and its generic targets none for few rows, for the size of its images.
  *
  * Floor: 4 * rows * keys * head_dim operations of the matrix units. Not measured. In tiles of 128 keys, heads of 64
  * elements left registers for one wave instead of three; a barrier at the beginning of the loop, and not after the
@@ -225,15 +226,18 @@ KILN_INLINE uint32_t pair_of_codes(uint32_t codes) {
 #endif
 }
 
-/* Codes, of which a vector has 8 in its first half, become elements. */
+/* Codes, of which a vector has 8 in its first half, become elements. Where registers are left it is in a loop, in which
+ * each vector is in the first's place once, for the size of the image. */
 template <uint32_t LOADS> KILN_INLINE void convert(kiln_vector *vectors) {
-    KILN_UNROLL
-    for (uint32_t i = 0; i < LOADS; i++) {
+    _Pragma("unroll unit::VECTORS == 2 && LOADS > 2 ? LOADS : 1") for (uint32_t i = 0; i < LOADS; i++) {
         kiln_vector numbers;
         KILN_UNROLL
         for (uint32_t w = 0; w < 4; w++)
-            numbers.words[w] = pair_of_codes(vectors[i].words[w / 2] >> w % 2 * 16);
-        vectors[i] = numbers;
+            numbers.words[w] = pair_of_codes(vectors[0].words[w / 2] >> w % 2 * 16);
+        KILN_UNROLL
+        for (uint32_t j = 1; j < LOADS; j++)
+            vectors[j - 1] = vectors[j];
+        vectors[LOADS - 1] = numbers;
     }
 }
 
@@ -487,7 +491,8 @@ KILN_INLINE void write_row(const kiln_attention_args *args, const kiln_attention
 
 /* ---- prefill ---- */
 
-template <uint32_t DIM> KILN_INLINE void prefill(const kiln_attention_args &args) {
+/* Of heads of up to DIM elements, of which USED are multiplied. */
+template <uint32_t DIM, uint32_t USED = DIM> KILN_INLINE void prefill(const kiln_attention_args &args) {
     typedef tile<DIM> t;
     KILN_DYNAMIC_SHARED(kiln_vector, memory);
     kiln_vector *k = memory, *v = memory + t::SIZE;
@@ -510,9 +515,9 @@ template <uint32_t DIM> KILN_INLINE void prefill(const kiln_attention_args &args
     value_copier::load(args, s, work, args.v, v_stride, false, &values, next_values);
 
     uint32_t row = work.row + wave_number() * ROWS_OF_WAVE;
-    lane_row<DIM> r = start_row<DIM>(args, s, work, row, end);
-    unit::fragment queries[DIM / STEP];
-    load_query<DIM>(args, r, queries);
+    lane_row<USED> r = start_row<USED>(args, s, work, row, end);
+    unit::fragment queries[USED / STEP];
+    load_query<USED>(args, r, queries);
     score_scale scale = score_scale_of(args, work.kv_head);
     bool codes = PAGED && args.codes;
     KILN_LOOP
@@ -525,19 +530,19 @@ template <uint32_t DIM> KILN_INLINE void prefill(const kiln_attention_args &args
         store_keys<DIM>(next_keys, k);
         kiln_barrier();
         key_copier::load(args, s, work, args.k, k_stride, full, &keys, next_keys);
-        if (sees) multiply<t::VECTORS, TILE_KEYS / unit::SIDE, DIM / STEP>(k, queries, scores);
+        if (sees) multiply<t::VECTORS, TILE_KEYS / unit::SIDE, USED / STEP>(k, queries, scores);
         if (codes) convert<t::LOADS>(next_values);
         store_values<DIM>(next_values, v);
         kiln_barrier();
         value_copier::load(args, s, work, args.v, v_stride, full, &values, next_values);
         if (sees) {
-            weigh<DIM>(args, work, s, scale, whole, key, &r, scores);
+            weigh<USED>(args, work, s, scale, whole, key, &r, scores);
             unit::fragment weights[TILE_KEYS / STEP];
             pack(scores, weights);
-            multiply<KEY_VECTORS, DIM / unit::SIDE, TILE_KEYS / STEP>(v, weights, r.result);
+            multiply<KEY_VECTORS, USED / unit::SIDE, TILE_KEYS / STEP>(v, weights, r.result);
         }
     }
-    if (row < end) write_row<DIM>(KILN_LATE_ARGS(kiln_attention_args, args), work, r);
+    if (row < end) write_row<USED>(KILN_LATE_ARGS(kiln_attention_args, args), work, r);
 }
 
 #endif

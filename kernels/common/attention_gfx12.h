@@ -29,6 +29,12 @@ struct unit {
     }
 };
 
-#include "kernels/common/attention_gfx.h"
+/* For 16 rows: the same. */
+struct few : unit {
+    KILN_INLINE uint32_t key_of(uint32_t, uint32_t slot) { return slot; }
+    KILN_INLINE uint32_t vector_of(uint32_t i) { return kiln_thread() % WAVE / SIDE * ELEMENTS + i; }
+};
+
+#include "kernels/common/attention_gfx_decode.h"
 
 #endif

@@ -268,7 +268,9 @@ static inline kiln__attention_plan kiln__attention_plan_of(kiln__attention *p, c
     p->args.stages = 1;
     if (info->tile[0] <= KILN_ATTENTION_DECODE_ROWS) {
         if (op->split_least) split_least = op->split_least;
-        p->args.stages = (uint32_t)device->max_shared_bytes / info->stage_bytes;
+        p->args.stages = info->stages ? info->stages : (uint32_t)device->max_shared_bytes / info->stage_bytes;
+        /* Without a ring all waves of a block take their first keys at once: fewer would leave some idle. */
+        if (info->stages == 1 && split_least < info->tile[2]) split_least = info->tile[2];
         if (p->args.stages > KILN__ATTENTION_STAGES_MOST) p->args.stages = KILN__ATTENTION_STAGES_MOST;
     }
     return (kiln__attention_plan){best,

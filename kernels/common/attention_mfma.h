@@ -3,6 +3,7 @@
 #define KILN_KERNELS_COMMON_ATTENTION_MFMA_H
 
 #include "kernels/arch/gfx90a.h"
+#include "kernels/arch/gfx90a_16x16_bf16.h"
 #include "kernels/common/device.h"
 
 struct unit {
@@ -49,6 +50,23 @@ struct unit {
     }
 };
 
-#include "kernels/common/attention_gfx.h"
+/* For 16 rows: v_mfma 16x16x16. */
+struct few {
+    enum : uint32_t { ELEMENTS = 4 };
+    typedef kiln_gfx90a_sums_16 sums;
+    KILN_INLINE uint32_t key_of(uint32_t n, uint32_t slot) { return slot / 4 * 8 + n * 4 + slot % 4; }
+    KILN_INLINE uint32_t vector_of(uint32_t i) { return kiln_thread() % unit::WAVE / 16 * 4 + i; }
+    KILN_INLINE sums multiply(const unit::fragment &a, const unit::fragment &b, sums sum) {
+#ifdef KILN_PART_bf16
+        sum = kiln_gfx90a_mfma_16_bf16(a.words, b.words, sum);
+        return kiln_gfx90a_mfma_16_bf16(a.words + 2, b.words + 2, sum);
+#else
+        sum = kiln_gfx90a_mfma_16_f16(a.words, b.words, sum);
+        return kiln_gfx90a_mfma_16_f16(a.words + 2, b.words + 2, sum);
+#endif
+    }
+};
+
+#include "kernels/common/attention_gfx_decode.h"
 
 #endif

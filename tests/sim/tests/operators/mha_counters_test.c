@@ -116,22 +116,25 @@ static void prefill_reads_each_tile_once(void **state) {
 /* v_mfma 32x32x8 by waves of 64, v_wmma 16x16x16 by those of 32. */
 static void each_product_is_done_once(void **state) {
     (void)state;
-    static const uint64_t sizes[] = {64, 128};
+    static const struct {
+        const char *kernel;
+        uint64_t head_dim;
+    } cases[] = {{"mha_prefill_64", 64}, {"mha_prefill_96", 96}, {"mha_prefill_128", 128}};
     enum { KEYS = 192 };
     if (info.backend != KILN_BACKEND_ROCM) return;
     const uint64_t products = info.wave_size == 64 ? 32 * 32 * 8 : 16 * 16 * 16;
-    for (size_t i = 0; i < PRECISIONS * sizeof sizes / sizeof *sizes; i++) {
+    for (size_t i = 0; i < PRECISIONS * sizeof cases / sizeof *cases; i++) {
         const precision *p = &precisions[i % PRECISIONS];
-        const uint64_t size = sizes[i / PRECISIONS];
+        const uint64_t size = cases[i / PRECISIONS].head_dim;
         if (!wanted(p)) continue;
-        const sim_counters c = attend(p, size == 64 ? "mha_prefill_64" : "mha_prefill_128", ROWS, 1, KEYS, size);
+        const sim_counters c = attend(p, cases[i / PRECISIONS].kernel, ROWS, 1, KEYS, size);
         assert_int_equal(c.shared_conflicts, 0);
         assert_int_equal(c.matrix_instructions * products, 2 * ROWS * KEYS * size);
     }
 }
 
-/* The queries are read by each warp that has keys, those of rows that do not exist as well. Clusters are of 8 blocks.
- */
+/* The queries are read by each warp that has keys, those of rows that do not exist as well; on AMD once a block, those
+ * that exist. Clusters are of 8 blocks. On AMD each key and each value is in products of 16 x 16 x 16 once. */
 static void decode_reads_each_key_once(void **state) {
     (void)state;
     static const struct {
@@ -140,15 +143,20 @@ static void decode_reads_each_key_once(void **state) {
     } cases[] = {{"mha_decode_128", 64, 1},          {"mha_decode_128", 128, 1},
                  {"mha_decode_256", 256, 1},         {"mha_decode_cluster_128", 64, 8},
                  {"mha_decode_cluster_128", 128, 8}, {"mha_decode_cluster_256", 256, 8}};
-    enum { KEYS = 1024, HEADS = 4, FRAGMENT_ROWS = 16 };
+    enum { KEYS = 1024, HEADS = 4, FRAGMENT_ROWS = 16, FILLED_UP = 128 };
     for (size_t i = 0; i < PRECISIONS * sizeof cases / sizeof *cases; i++) {
         const precision *p = &precisions[i % PRECISIONS];
+        const bool amd = info.backend == KILN_BACKEND_ROCM;
         const uint64_t size = cases[i / PRECISIONS].head_dim, warps = warps_of(p, cases[i / PRECISIONS].kernel);
-        const uint64_t queries = cases[i / PRECISIONS].blocks * warps * FRAGMENT_ROWS;
+        const uint64_t queries = amd ? HEADS : cases[i / PRECISIONS].blocks * warps * FRAGMENT_ROWS;
         if (!wanted(p) || !warps) continue;
         const sim_counters c = attend(p, cases[i / PRECISIONS].kernel, 1, HEADS, KEYS, size);
         assert_int_equal(c.global_read_bytes, ELEMENT * size * (queries + 2 * KEYS));
         assert_int_equal(c.global_written_bytes, ELEMENT * size * HEADS);
+        if (amd) {
+            assert_int_equal(c.matrix_instructions * 16 * 16 * 16, 2 * FRAGMENT_ROWS * KEYS * FILLED_UP);
+            assert_int_equal(c.shared_conflicts, 0);
+        }
         const sim_counters twice = attend(p, cases[i / PRECISIONS].kernel, 1, HEADS, 2 * KEYS, size);
         assert_true(twice.shared_conflicts <= c.shared_conflicts);
     }
