@@ -141,6 +141,7 @@ DOT static void multiply_strip_dot(strip_scratch *scratch, const kiln_gemm_args 
         size_t first = row / ROWS * AHEAD, end = kiln_min(first + AHEAD, s->cols);
         for (size_t i = first; i < end; i++) /* what is transposed next */
             kiln_prefetch(b + i * b_stride, DOT_DEPTH * sizeof *b, DOT_DEPTH * sizeof *b);
+        if (k + n == s->k_end) prefetch_results(args, s, row, kiln_min(row + ROWS, s->rows), KILN_CPU_bf16);
         multiply_pairs(scratch->sums[row], rows, a + ROWS * a_stride, a_stride, pairs->columns[0], (n + 1) / 2);
         if (k + n == s->k_end) finish_rows(scratch, args, s, row, kiln_min(row + ROWS, s->rows), KILN_CPU_bf16);
     }
