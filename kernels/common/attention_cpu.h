@@ -236,10 +236,14 @@ KILN_INLINE void weigh(state *held, const kiln_attention_args *args, row r, uint
         for (uint32_t i = 0; i < half; i++)
             lanes[i] += lanes[i + half];
     }
+    held->max[r.number] = max;
+    if (max == before) { /* as mostly: results are relative to it already */
+        held->sum[r.number] += lanes[0];
+        return;
+    }
     const float keep = before == -KILN_INFINITY ? 0.0f : kiln_exp(before - origin);
     held->sum[r.number] = KILN_FMA(held->sum[r.number], keep, lanes[0]);
-    held->max[r.number] = max;
-    for (uint32_t d = 0; keep != 1.0f && d < held->padded; d++)
+    for (uint32_t d = 0; d < held->padded; d++)
         result[d] *= keep;
 }
 
