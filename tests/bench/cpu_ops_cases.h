@@ -164,19 +164,22 @@ typedef kiln_status (*operation)(kiln_stream *stream, const tensors *t, int64_t 
                                                                         .cols = COLS,                  \
                                                                         .capacity = 2 * half});        \
     }
-#define MHA(part)                                                                         \
-    static kiln_status mha_##part(kiln_stream *stream, const tensors *t, int64_t count) { \
-        return kiln_mha_##part(stream, &(kiln_mha_params){.out = t->y,                    \
-                                                          .q = t->c,                      \
-                                                          .k = t->a,                      \
-                                                          .v = t->b,                      \
-                                                          .tokens = 1,                    \
-                                                          .kv_tokens = count / COLS,      \
-                                                          .batch = 1,                     \
-                                                          .heads = COLS / HEAD_DIM,       \
-                                                          .kv_heads = COLS / HEAD_DIM,    \
-                                                          .head_dim = HEAD_DIM});         \
+#define MHA_OF(part, name, kv, queries)                                                         \
+    static kiln_status name##_##part(kiln_stream *stream, const tensors *t, int64_t count) {    \
+        return kiln_mha_##part(stream, &(kiln_mha_params){.out = t->y,                          \
+                                                          .q = t->c,                            \
+                                                          .k = t->a,                            \
+                                                          .v = t->b,                            \
+                                                          .tokens = 1,                          \
+                                                          .kv_tokens = count / ((kv)*HEAD_DIM), \
+                                                          .batch = 1,                           \
+                                                          .heads = (kv) * (queries),            \
+                                                          .kv_heads = kv,                       \
+                                                          .head_dim = HEAD_DIM,                 \
+                                                          .workspace = t->sum,                  \
+                                                          .workspace_size = LARGE});            \
     }
+#define MHA(part) MHA_OF(part, mha, COLS / HEAD_DIM, 1) MHA_OF(part, mha_grouped, 8, 4)
 #define MHA_PAGED(part)                                                                                           \
     static kiln_status mha_paged_##part(kiln_stream *stream, const tensors *t, int64_t count) {                   \
         return kiln_mha_paged_##part(stream, &(kiln_mha_paged_params){.out = t->y,                                \
@@ -192,7 +195,9 @@ typedef kiln_status (*operation)(kiln_stream *stream, const tensors *t, int64_t 
                                                                       .max_blocks_per_seq = count / COLS / BLOCK, \
                                                                       .heads = COLS / HEAD_DIM,                   \
                                                                       .kv_heads = COLS / HEAD_DIM,                \
-                                                                      .head_dim = HEAD_DIM});                     \
+                                                                      .head_dim = HEAD_DIM,                       \
+                                                                      .workspace = t->sum,                        \
+                                                                      .workspace_size = LARGE});                  \
     }
 #define MHA_FP8_FWD(part)                                                                                  \
     static kiln_status mha_fp8_fwd_##part(kiln_stream *stream, const tensors *t, int64_t count) {          \
@@ -626,6 +631,7 @@ typedef struct bench_case {
         {"kv_compact " #part, kv_compact_##part, size, 2, false},                                                     \
         {"kv_copy_blocks " #part, kv_copy_blocks_##part, size, 2, false},                                             \
         {"mha 1 query " #part, mha_##part, size, 2, true},                                                            \
+        {"mha 1 query grouped " #part, mha_grouped_##part, size, 2, true},                                            \
         {"mha_paged 1 query " #part, mha_paged_##part, size, 2, true},                                                \
         {"mha_fp8_fwd 1 query " #part, mha_fp8_fwd_##part, size, 1, true},                                            \
         {"mha_int8_x_fp8_fwd 1 query " #part, mha_int8_x_fp8_fwd_##part, size, 1, true},                              \
