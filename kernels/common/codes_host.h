@@ -4,6 +4,7 @@
 #define KILN_KERNELS_COMMON_CODES_HOST_H
 
 #include "kernels/common/codes_args.h"
+#include "kernels/common/codes_held.h"
 #include "kernels/common/nvfp4_host.h"
 #include "kernels/common/quantize_host.h"
 
@@ -122,6 +123,17 @@ static inline void kiln__codes_keep(const kiln_device_info *device, kiln_codes_a
     const uint32_t most = (uint32_t)device->max_shared_bytes / 4 / bytes;
     args->kept = args->rounds < most ? args->rounds : most;
     config->dynamic_shared_bytes = args->kept * bytes;
+}
+
+/* Whether the kernels that codes_held.h is for can do a call with blocks of so many threads, for which *config becomes
+ * their launch: rows of whole, aligned eights, of which those of a thread are enough, and no huge scale. */
+static inline bool kiln__codes_held(const kiln_codes_args *args, uint32_t threads, kiln_launch_config *config) {
+    if (!args->shape.wide || args->shape.lanes_log2 != KILN_BLOCK_LOG2 || args->shape.cols % KILN_EIGHT != 0 ||
+        args->eights > KILN_CODES_HELD * threads || args->static_scale > KILN_CODES_HELD_SCALE)
+        return false;
+    config->block[0] = threads;
+    config->dynamic_shared_bytes = 0;
+    return true;
 }
 
 #endif

@@ -5,6 +5,7 @@
 #include "kernels/arch/sm90a_warp.h"
 #include "kernels/common/codes_gpu.h"
 #include "kernels/common/gated_exactly.h"
+#include "kernels/common/nvfp4_sm90a.h"
 
 /* What the warps of a block tell each other: the sum of a row, then its greatest magnitude. */
 typedef struct kiln_codes_exchange {
@@ -167,29 +168,45 @@ KILN_INLINE void kiln_codes_group_factors(const kiln_codes_args *args, kiln_code
         ((float *)args->scales)[p.row * (uint64_t)args->scale_cols + group] = own.scale;
 }
 
-/* Writes the codes of two eights of a thread, KILN_BLOCK apart, which are halves of blocks of NVFP4, and the blocks'
- * scales: of two neighbouring threads each finds the scale of one block and tells the other. */
-KILN_INLINE void kiln_codes_put_4(const kiln_codes_args *args, kiln_codes_place p, uint32_t first,
-                                  float (*values)[KILN_EIGHT], float encode) {
+/* Where a thread writes codes of NVFP4 and the scale that it finds. */
+typedef struct kiln_codes_target {
+    uint8_t *codes, *scale;
+} kiln_codes_target;
+
+/* Of kiln_codes_put_4. */
+KILN_INLINE kiln_codes_target kiln_codes_target_of(const kiln_codes_args *args, kiln_codes_place p, uint32_t first,
+                                                   uint32_t apart) {
+    const uint64_t cols = (uint64_t)args->scale_cols, block = (first + (p.lane & 1 ? apart : 0)) / 2;
+    kiln_codes_target target;
+    target.codes = args->codes + p.row * (uint64_t)args->codes_stride + (uint64_t)first * (KILN_EIGHT / 2);
+    target.scale =
+        (uint8_t *)args->scales + (args->swizzled ? kiln_nvfp4_swizzled(p.row, block, cols) : p.row * cols + block);
+    return target;
+}
+
+/* Writes the codes of two eights of a thread, apart from each other, which are halves of blocks of NVFP4 and of which
+ * the first `eights` are the row's, and the blocks' scales: of two neighbouring threads each finds the scale of one
+ * block and tells the other. greatest: of each eight, 0 beyond the row. quickly: kiln_nvfp4_factor_quickly is right.
+ * The values are lost. */
+KILN_INLINE void kiln_codes_put_4(const kiln_codes_args *args, kiln_codes_place p, uint32_t first, uint32_t apart,
+                                  kiln_codes_target target, uint32_t eights, float (*values)[KILN_EIGHT],
+                                  const float *greatest, float encode, bool quickly) {
     const bool odd = p.lane & 1;
-    const float greatest[] = {kiln_eight_greatest(values[0], 0.0f), kiln_eight_greatest(values[1], 0.0f)};
     const float others = kiln_shuffle_xor(odd ? greatest[0] : greatest[1], 1);
     const float own = kiln_fast_max(odd ? greatest[1] : greatest[0], others);
-    const uint32_t scale = p.inside ? kiln_nvfp4_scale_of(own, encode) : 0u;
-    const float factor = kiln_nvfp4_factor_of(scale, encode), other = kiln_shuffle_xor(factor, 1);
-    const uint32_t eight = first + (odd ? KILN_BLOCK : 0);
-    const uint64_t cols = (uint64_t)args->scale_cols, block = eight / 2;
-    const uint64_t at = args->swizzled ? kiln_nvfp4_swizzled(p.row, block, cols) : p.row * cols + block;
-    if (eight < args->eights) ((uint8_t *)args->scales)[at] = (uint8_t)scale;
-    uint8_t *codes = args->codes + p.row * (uint64_t)args->codes_stride + (uint64_t)first * (KILN_EIGHT / 2);
+    const uint32_t scale = p.inside ? kiln_nvfp4_scale_rounded(own, encode) : 0u;
+    const float factor = quickly ? kiln_nvfp4_factor_quickly(scale, encode) : kiln_nvfp4_factor_of(scale, encode);
+    const float other = kiln_shuffle_xor(factor, 1);
+    const float factors[] = {odd ? other : factor, odd ? factor : other};
+    if (first + (odd ? apart : 0) < args->eights) *target.scale = (uint8_t)scale;
     KILN_UNROLL
     for (uint32_t i = 0; i < 2; i++) {
         KILN_UNROLL
         for (int e = 0; e < KILN_EIGHT; e++)
-            values[i][e] *= odd == (i == 1) ? factor : other;
-        uint32_t word = kiln_e2m1_eight(values[i]);
-        if (p.inside && first + i * KILN_BLOCK < args->eights)
-            *(uint32_t *)(codes + i * KILN_BLOCK * (KILN_EIGHT / 2)) = word;
+            values[i][e] *= factors[i];
+        const uint32_t word = kiln_e2m1_eight_joined(values[i]); /* after a row of NaN there are zeros, too */
+        if (p.inside && first + i * apart < args->eights)
+            *(uint32_t *)(target.codes + i * apart * (KILN_EIGHT / 2)) = first + i * apart < eights ? word : 0u;
     }
 }
 
@@ -200,8 +217,12 @@ KILN_INLINE void kiln_codes_put(const kiln_codes_args *args, kiln_codes_place p,
                                 float (*values)[KILN_EIGHT], float state, kiln_codes_format format, bool grouped) {
     if (format == KILN_CODES_NVFP4) {
         KILN_UNROLL
-        for (int i = 0; i < COUNT; i += 2)
-            kiln_codes_put_4(args, p, first + i * KILN_BLOCK, values + i, state);
+        for (int i = 0; i < COUNT; i += 2) {
+            const float greatest[] = {kiln_eight_greatest(values[i], 0.0f), kiln_eight_greatest(values[i + 1], 0.0f)};
+            const kiln_codes_target target = kiln_codes_target_of(args, p, first + i * KILN_BLOCK, KILN_BLOCK);
+            kiln_codes_put_4(args, p, first + i * KILN_BLOCK, KILN_BLOCK, target, eights, values + i, greatest, state,
+                             false);
+        }
         return;
     }
     float factors[COUNT];

@@ -108,7 +108,7 @@ KILN_INLINE void kiln_rmsnorm_row(const kiln_rmsnorm_codes_args *args, kiln_code
 KILN_INLINE bool kiln_rmsnorm_held(const kiln_rmsnorm_codes_args *args, kiln_codes_kept *kept,
                                    kiln_codes_exchange *exchange, kiln_codes_format format) {
     if (!kiln_codes_regular(&args->out)) return false;
-    if (args->out.rounds <= 2) {
+    if (args->out.rounds <= 2 && format != KILN_CODES_NVFP4) { /* which has a kernel for these */
         kiln_rmsnorm_row(args, kept, exchange, format, false);
         return true;
     }

@@ -27,5 +27,10 @@ static kiln_status rmsnorm_nvfp4(kiln_stream *stream, const kiln_rmsnorm_nvfp4_p
     KILN__TRY(
         kiln__rmsnorm_codes_prepare(name, &stream->device->info, &call, kiln__part_size_log2(part), &args, &config));
     if (KILN__UNLIKELY(!config.grid[0])) return KILN_OK;
+    const kiln_module *module;
+    KILN__TRY(kiln__operator_require(stream, KILN__OPERATOR_rmsnorm_nvfp4, part, &kiln__bundle_rmsnorm_nvfp4, &module));
+    const kiln_kernel *held = &module->kernels[KERNEL_rmsnorm_nvfp4_held];
+    if (!held->info.absent && kiln__codes_held(&args.out, KILN_CODES_HELD_LEAST, &config))
+        return kiln__operator_launch(stream, held, &config, &args, sizeof args);
     return launch(stream, part, KERNEL_rmsnorm_nvfp4, &config, &args, sizeof args);
 }

@@ -1,0 +1,13 @@
+/* rmsnorm_nvfp4_held and silu_mul_nvfp4_held: how a block of them divides its row, for the host sides as well. */
+#ifndef KILN_KERNELS_COMMON_CODES_HELD_H
+#define KILN_KERNELS_COMMON_CODES_HELD_H
+
+#define KILN_CODES_HELD_SCALE 0x1p116f /* of a static scale, at most: 1 over it over E4M3 is a normal number */
+
+enum {
+    KILN_CODES_HELD = 4,         /* eights of a thread, which stay in registers until their codes are made */
+    KILN_CODES_HELD_LEAST = 128, /* threads of a block, which has a row; whole warps more for longer rows */
+    KILN_CODES_HELD_MOST = 512
+};
+
+#endif
