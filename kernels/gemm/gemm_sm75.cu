@@ -5,7 +5,8 @@
  *
  * A product of a warp takes 8 cycles of its scheduler's matrix unit, and 64 x 64 of d by a warp read 4 KiB of shared
  * memory for 64 of them: 32 bytes a cycle of a multiprocessor that reads 64. Of the small tile there is room for two
- * blocks. Not measured.
+ * blocks. Not measured. Simulated, 256 x 256 x 512: 203280 instructions of a warp by large tiles and 302208 by small
+ * ones, 1653760 by the portable kernel.
  *
  * Test: build/tests/ops/gemm_test. Bench: build/kiln bench gemm */
 #include "kernels/common/tuned.h"

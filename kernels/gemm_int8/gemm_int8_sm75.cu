@@ -2,7 +2,8 @@
  * gemm_int8_sm80.cu (w8a8_sm80.h) by mma.sync m8n8k16. A stage of 64 x 128 codes and their scales is 24.75 KiB, of
  * which sm_75 has room for two; of no larger tile has it, so that there is no large kernel.
  *
- * Floor: 2 m n k operations, or for few rows one read of b. Not measured.
+ * Floor: 2 m n k operations, or for few rows one read of b. Not measured. Simulated, 256 x 256 x 512 with a scale for
+ * each tensor: 217088 instructions of a warp, 558208 by the portable kernel.
  * Test: build/tests/ops/w8a8_test. Bench: build/kiln bench gemm_int8 */
 #include "kernels/arch/sm75.h"
 #include "kernels/common/tuned.h"

@@ -1,4 +1,7 @@
-/* mha for sm_75, f16: attention_sm80.h tells the tiles and the floor. Not measured. */
+/* mha for sm_75, f16: attention_sm80.h tells the tiles and the floor. Of heads of 128 elements there is room for tiles
+ * of 32 keys. A warp has 16 rows, for which it reads of shared memory as many bytes as a multiprocessor reads while its
+ * matrix units multiply: neither is faster. Not measured. Simulated, 512 rows and 512 keys of such heads: 1445090
+ * instructions of a warp, 11427015 by the portable kernel; 4 rows and 1024 keys: 95168, 676704. */
 #define ATTEND mha_attend
 #define JOIN   mha_join
 #define PAGED  0
