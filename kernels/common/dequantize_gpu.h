@@ -1,5 +1,5 @@
-/* The kernel of dequantize_fp8 and dequantize_int8 on devices. The includer defines KILN_DEQUANTIZE_VALUE(code), the
- * number of a word's low byte, and its entry point over kiln_dequantize. */
+/* The kernel of dequantize_fp8 and dequantize_int8 on devices. The includer defines KILN_DEQUANTIZE_VALUE(word, place),
+ * the number of a word's byte, the lowest of which is at place 0, and its entry point over kiln_dequantize. */
 #ifndef KILN_KERNELS_COMMON_DEQUANTIZE_GPU_H
 #define KILN_KERNELS_COMMON_DEQUANTIZE_GPU_H
 
@@ -42,14 +42,14 @@ KILN_INLINE void kiln_dequantize(const kiln_dequantize_args *args) {
             float values[KILN_VECTOR];
             KILN_UNROLL
             for (int i = 0; i < KILN_VECTOR; i++)
-                values[i] = kiln_product(KILN_DEQUANTIZE_VALUE(held[k].words[i / 4] >> i % 4 * 8), factors[k]);
+                values[i] = kiln_product(KILN_DEQUANTIZE_VALUE(held[k].words[i / 4], i % 4), factors[k]);
             kiln_vector_store(y + vector * KILN_VECTOR, kiln_vector_of(values));
         }
     }
     KILN_LOOP
     KILN_FOR_REST(s, i) {
         float scale = scales[kiln_dequantize_group(args, s.start + i)];
-        y[i] = kiln_element_from_f32(kiln_product(KILN_DEQUANTIZE_VALUE(codes[i]), scale));
+        y[i] = kiln_element_from_f32(kiln_product(KILN_DEQUANTIZE_VALUE(codes[i], 0), scale));
     }
 }
 

@@ -7,7 +7,14 @@
  * bits; docs/kernel-report.md has the instruction counts and the time that they take. Not measured.
  * Test: build/tests/ops/dequantize_test. Bench: build/kiln bench dequantize_fp8 */
 #include "kernels/common/device.h"
-#define KILN_DEQUANTIZE_VALUE(code) kiln_e4m3_number(code)
+
+/* As kiln_e4m3_number (small_float_gpu.h): a shift that keeps the sign moves a code's other bits too. */
+KILN_INLINE float number_at(uint32_t word, int place) {
+    uint32_t moved = (uint32_t)((int32_t)(word << (24 - 8 * place)) >> 4) & 0x87f00000u;
+    return (moved & 0x07f00000u) == 0x07f00000u ? kiln_float(0x7fc00000u) : kiln_float(moved) * 0x1p120f;
+}
+
+#define KILN_DEQUANTIZE_VALUE(word, place) number_at(word, place)
 #include "kernels/common/dequantize_gpu.h"
 
 KILN_ENTRY(dequantize_fp8, kiln_dequantize_args) {

@@ -28,6 +28,11 @@ KILN_INLINE float scale_of(const kiln_dequantize_nvfp4_args *args, uint64_t row,
     return kiln_e4m3_number(args->scales[args->swizzled ? kiln_nvfp4_swizzled(row, block, cols) : row * cols + block]);
 }
 
+/* As kiln_e2m1_number, of the code at a place of a word: a shift that keeps the sign moves its other bits too. */
+KILN_INLINE float number_at(uint32_t word, uint32_t place) {
+    return kiln_float((uint32_t)((int32_t)(word << (28 - 4 * place)) >> 6) & 0x81c00000u) * 0x1p126f;
+}
+
 KILN_ENTRY(dequantize_nvfp4, kiln_dequantize_nvfp4_args) {
     kiln_span s = kiln_span_of(&args.shape);
     if (!s.count) return;
@@ -49,7 +54,7 @@ KILN_ENTRY(dequantize_nvfp4, kiln_dequantize_nvfp4_args) {
             if (vector >= s.whole) break;
             KILN_UNROLL
             for (int i = 0; i < KILN_VECTOR; i++)
-                values[i] = kiln_product(kiln_e2m1_number((uint32_t)held[k] >> 4 * i) * scales[k], global_scale);
+                values[i] = kiln_product(number_at(held[k], (uint32_t)i) * scales[k], global_scale);
             kiln_vector_store(y + vector * KILN_VECTOR, kiln_vector_of(values));
         }
     }
