@@ -80,8 +80,11 @@ COMMON_SOURCES := $(sort $(wildcard kernels/common/*.c)) kernels/all_bundles.c k
 COMMON_OBJECTS := $(COMMON_SOURCES:%.c=$(OBJ)/%.o)
 DESCRIPTIONS   := $(OPERATORS:%=$(OBJ)/kernels/describe/%.o)
 
-# libkiln.so: what defines public functions is compiled once more, to be exported; the rest is the same.
-SHARED_OBJECTS := $(LOADER_SOURCES:%.c=$(OBJ)/shared/%.o) $(COMMON_SOURCES:%.c=$(OBJ)/shared/%.o) $(DESCRIPTIONS) \
+# libkiln.so: what defines public functions is compiled once more, to be exported; the rest is the same. The backends' folders
+# define none.
+BACKEND_SOURCES := $(filter loader/cuda/% loader/rocm/% loader/hip/% loader/cpu/%,$(LOADER_SOURCES))
+SHARED_OBJECTS := $(BACKEND_SOURCES:%.c=$(OBJ)/%.o) \
+	$(patsubst %.c,$(OBJ)/shared/%.o,$(filter-out $(BACKEND_SOURCES),$(LOADER_SOURCES))) $(COMMON_SOURCES:%.c=$(OBJ)/shared/%.o) $(DESCRIPTIONS) \
 	$(foreach op,$(OPERATORS),$(OBJ)/shared/kernels/$(op)/$(op).o $(OBJ)/embedded/$(op)/bundle.o \
 	$(CPU_LEVELS:%=$(OBJ)/kernels/$(op)/%.o))
 
@@ -115,7 +118,7 @@ $(OUT)/kiln: $(CLI_OBJECTS) $(OUT)/libkiln.a
 	$(CC) -o $@ $^ $(KILN_LDFLAGS) -lm
 
 # GCC for x86 then puts arguments where they belong without moving the stack pointer: one instruction of a launch.
-$(OBJ)/loader/cuda/cuda_launch.o $(OBJ)/shared/loader/cuda/cuda_launch.o: KILN_CFLAGS += \
+$(OBJ)/loader/cuda/cuda_launch.o: KILN_CFLAGS += \
 	$(call cc_option,-maccumulate-outgoing-args)
 # A square root is then an instruction alone, and nothing of libm's.
 $(foreach op,mha mha_paged mha_fp8_fwd mha_int8_x_fp8_fwd mha_nvfp4_fwd engram_gate,$(OBJ)/kernels/$(op)/$(op).o $(OBJ)/shared/kernels/$(op)/$(op).o): KILN_CFLAGS += -fno-math-errno
