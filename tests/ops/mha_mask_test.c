@@ -106,6 +106,12 @@ static void test_tiles(kiln_stream *stream) {
         }
 }
 
+/* Heads that a mask leaves tiles of keys out for, beside others that see them. */
+static void test_tiles_of_some_heads(kiln_stream *stream) {
+    for (precision p = precision_first(); p < precision_end(); p++)
+        run(stream, p, attention_plain(1, 200, 16, 16, 32), EACH_HEAD);
+}
+
 /* A mask of -inf behind the diagonal is causal, to the bit. NaNs among keys that it leaves out are not seen. */
 static void test_causal(kiln_stream *stream) {
     enum { QUERIES = 37, KEYS = 70 };
@@ -193,10 +199,8 @@ static void test_refusals(kiln_stream *stream) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        on_each_device(test_random),
-        on_each_device(test_tiles),
-        on_each_device(test_causal),
-        on_one_device(test_refusals),
+        on_each_device(test_random), on_each_device(test_tiles),   on_each_device(test_tiles_of_some_heads),
+        on_each_device(test_causal), on_one_device(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -109,6 +109,19 @@ static void test_many_tiles(kiln_stream *stream) {
     run(stream, F16, s);
 }
 
+/* More heads, and more elements of their queries, than the CPU computes together. */
+static void test_many_heads(kiln_stream *stream) {
+    if (!harness_on_cpu(stream)) return;
+    for (precision p = precision_first(); p < precision_end(); p++) {
+        attention_shape s = attention_plain(1, random_integer(65, 75), 150, 150, 16);
+        s.lse = true;
+        run(stream, p, s);
+        s = attention_plain(1, random_integer(513, 530), 40, 10, random_integer(250, 256));
+        s.workspace = true;
+        run(stream, p, s);
+    }
+}
+
 static void test_edges(kiln_stream *stream) {
     for (precision p = precision_first(); p < precision_end(); p++)
         attention_edges(stream, p, run);
@@ -383,6 +396,7 @@ int main(void) {
         on_each_device(test_plain),
         on_each_device(test_tiles),
         on_each_device(test_many_tiles),
+        on_each_device(test_many_heads),
         on_each_device(test_edges),
         on_one_device(test_refusals),
     };
