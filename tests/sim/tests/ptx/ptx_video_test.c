@@ -1,4 +1,5 @@
-/* Video instructions of PTX in random forms, against the steps of the ISA's text, and values worked out by hand. */
+/* Video instructions of PTX in random forms, against the steps of the ISA's text and what ptxas makes of them
+ * (ptx_video.c), and values worked out by hand. */
 #include "tests/sim/tests/ptx/ptx_harness.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -37,7 +38,7 @@ static void expect(const char *code, int i, uint32_t wanted) {
     if (d[i] != wanted) fail_msg("%s of 0x%x 0x%x 0x%x: 0x%x, must be 0x%x", code, a[i], b[i], c[i], d[i], wanted);
 }
 
-/* ---- The ISA's steps ---- */
+/* ---- The steps ---- */
 
 typedef struct type {
     const char *name;
@@ -80,10 +81,18 @@ static wide made(const char *opcode, const char *extra, wide x, wide y) {
     return x;
 }
 
-/* The lower 33 bits with their sign. */
-static wide cut(wide value) {
-    wide low = value & (((wide)1 << 33) - 1);
-    return low >> 32 ? low - ((wide)1 << 33) : low;
+/* The lower bits with their sign. */
+static wide cut(wide value, uint32_t bits) {
+    wide low = value & (((wide)1 << bits) - 1);
+    return low >> (bits - 1) ? low - ((wide)1 << bits) : low;
+}
+
+/* What .sat leaves of a value, where a word of 32 bits or a part of it is asked for. */
+static wide held(const char *opcode, wide t, uint32_t bits, const type *as, bool unsigned_words) {
+    bool left = strcmp(opcode, "vshl") == 0, right = strcmp(opcode, "vshr") == 0;
+    if (left || right) return limited(left ? cut(t, 34) : t, 32, as);
+    if (strcmp(opcode, "vadd") == 0 && unsigned_words) return t & 0xffffffff;
+    return bits < 32 && t < 0 ? limited(0xffffffff, bits, as) : limited(t, bits, as);
 }
 
 /* ---- One part ---- */
@@ -102,7 +111,7 @@ static void one_part_is_selected_and_merged(void **state) {
     for (int form = 0; form < FORMS; form++) {
         const char *opcode = opcodes[form % 8];
         bool shifts = form % 8 == 5 || form % 8 == 6, sets = form % 8 == 7, sat = !sets && below(2);
-        const type *td = &types[sets ? 0 : below(2)], *ta = &types[below(2)], *tb = &types[shifts ? 0 : below(2)];
+        const type *ta = &types[below(2)], *tb = &types[shifts ? 0 : below(2)], *td = sets ? ta : &types[below(2)];
         const char *extra = sets ? comparisons[below(6)] : shifts ? (below(2) ? "wrap" : "clamp") : "";
         uint32_t sa = below(SELECTIONS), sb = below(SELECTIONS), sd = below(2) ? 0 : below(SELECTIONS);
         uint32_t second = sd ? 0 : below(4);
@@ -118,14 +127,20 @@ static void one_part_is_selected_and_merged(void **state) {
             wide t = made(opcode, extra, part(a[i], selections[sa].at, selections[sa].bits, ta),
                           part(b[i], selections[sb].at, selections[sb].bits, tb));
             wide third = part(c[i], 0, 32, td);
-            t = sat ? limited(t, selections[sd].bits, td) : cut(t);
+            bool unsigned_words = !td->is_signed && !ta->is_signed && !tb->is_signed && !(sd + sa + sb);
+            if (sat)
+                t = held(opcode, t, selections[sd].bits, td, unsigned_words);
+            else if (form % 8 < 2)
+                t = cut(t, 32);
+            if (second > 1 && !td->is_signed) t &= ~(uint64_t)0;
             if (second == 1) t += third;
             if (second == 2 && third < t) t = third;
             if (second == 3 && third > t) t = third;
             uint32_t wanted = (uint32_t)t, low = selections[sd].at * selections[sd].bits;
             for (uint32_t bit = 0; sd && bit < 32; bit++) {
                 bool inside = bit >= low && bit < low + selections[sd].bits;
-                uint32_t is = inside ? (uint32_t)t >> (bit - low) & 1 : c[i] >> bit & 1;
+                uint32_t from = selections[sd].bits == 16 ? bit : bit - low; /* of .h1 too its own place */
+                uint32_t is = inside ? (uint32_t)t >> from % 32 & 1 : c[i] >> bit & 1;
                 wanted = (wanted & ~(1u << bit)) | is << bit;
             }
             expect(code, i, wanted);
@@ -150,12 +165,13 @@ static void products_are_added(void **state) {
         fill(c);
         run(code);
         for (int i = 0; i < COUNT; i++) {
-            wide product = part(a[i], selections[sa].at, selections[sa].bits, ta) *
-                           part(b[i], selections[sb].at, selections[sb].bits, tb);
-            wide third = part(c[i], 0, 32, &types[is_signed]);
+            wide product = part(a[i], selections[sa].at, selections[sa].bits, sa ? ta : &types[1]) *
+                           part(b[i], selections[sb].at, selections[sb].bits, sb ? tb : &types[1]);
+            wide third = part(c[i], 0, 32, &types[1]);
             if (sign == 1 || sign == 2) product = -product;
             if (sign == 3) third = -third;
             wide sum = product + third + one;
+            if (scale && !is_signed) sum &= ~(uint64_t)0;
             for (uint32_t by = scale == 0 ? 0 : scale == 1 ? 7 : 15; by; by--)
                 sum = (sum - (sum < 0 && sum % 2 != 0)) / 2;
             expect(code, i, (uint32_t)(sat ? limited(sum, 32, &types[is_signed]) : sum));
@@ -216,13 +232,16 @@ static void values_worked_out_by_hand(void **state) {
         uint32_t a, b, c, wanted;
     } rows[] = {
         {"vadd.s32.s32.s32.sat %d, %a, %b;", 0x7fffffff, 1, 0, 0x7fffffff},
-        {"vadd.u32.u32.u32.sat %d, %a, %b;", 0xffffffff, 1, 0, 0xffffffff},
+        {"vadd.u32.u32.u32.sat %d, %a, %b;", 0xffffffff, 1, 0, 0},
         {"vsub.u32.u32.u32.sat %d, %a, %b;", 1, 2, 0, 0},
         {"vadd.s32.s32.u32.sat %d.b1, %a.b3, %b.h0, %c;", 0x80000000, 300, 0x11223344, 0x11227f44},
         {"vabsdiff.u32.s32.s32.add %d, %a.b0, %b.b0, %c;", 0x80, 0x7f, 1000, 1255},
         {"vshr.s32.s32.u32.clamp %d, %a, %b;", 0x80000000, 40, 0, 0xffffffff},
         {"vshl.u32.u32.u32.wrap %d, %a.b1, %b;", 0x300, 33, 0, 6},
-        {"vset.s32.u32.lt %d.h1, %a, %b, %c;", 0xffffffff, 0, 0xaaaabbbb, 0x0001bbbb},
+        {"vset.s32.u32.lt %d.h1, %a, %b, %c;", 0xffffffff, 0, 0xaaaabbbb, 0x0000bbbb},
+        {"vsub.u32.u32.u32.sat %d.b0, %a.b0, %b.b0, %c;", 1, 2, 0x11223344, 0x112233ff},
+        {"vsub.u32.u32.u32.max %d, %a, %b, %c;", 1, 2, 0xffffffff, 0xffffffff},
+        {"vmad.u32.u32.u32.shr7 %d, %a, %b.b0, %c;", 0xffffffff, 1, 0, 0xffffffff},
         {"vmad.s32.s32.s32.sat.shr7 %d, %a.h1, -%b.h0, %c;", 0xffff0000, 256, 128, 3},
         {"vadd2.s32.s32.s32.sat %d, %a, %b, %c;", 0x7fff8000, 0x0001ffff, 0, 0x7fff8000},
         {"vavrg4.u32.u32.u32 %d, %a, %b, %c;", 0xff000102, 0xff030204, 0, 0xff020203},
