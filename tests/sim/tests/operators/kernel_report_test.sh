@@ -12,14 +12,17 @@ rows() {
     awk -F' *[|] *' '/^\| [a-z0-9_]+ \| (sm_|gfx)/ { print $2, $3, $4, $5 }' "$report" | sort
 }
 
-# Of a part that has a text for sm_89 as well, that for sm_80 is for drivers too old for it: no device here has one.
+# Of a part that has a text for sm_89 as well, that for sm_80 is for drivers too old for it, and so is that for sm_75 of one
+# that has a cubin for it: no device here has one.
 manifests() {
-    local newer
+    local newer cubins
     newer=$(basename -a -s .sm_89.ptx embedded/*/*.sm_89.ptx | tr '\n' ' ')
-    cat embedded/*/manifest | awk -v newer=" $newer" '
+    cubins=$(basename -a -s .sm_75.cubin embedded/*/*.sm_75.cubin | tr '\n' ' ')
+    cat embedded/*/manifest | awk -v newer=" $newer" -v cubins=" $cubins" '
         / role=linked / {
-            text = $1
-            if (sub(/\.sm_80\.ptx$/, "", text) && sub(/^file=/, "", text) && index(newer, " " text " ")) next
+            text = substr($1, 6)
+            if (sub(/\.sm_80\.ptx$/, "", text) && index(newer, " " text " ")) next
+            if (sub(/\.sm_75\.ptx$/, "", text) && index(cubins, " " text " ")) next
             target = $2
             sub(/.*=/, "", target)
             for (i = 3; i <= NF; i++) {
