@@ -11,13 +11,13 @@
  *
  * Shared memory has one tile of k, and one of v, turned by threads that have the same 8 elements of 2 or 4 keys. While
  * one is multiplied, the next of each is on its way into registers: two barriers a tile. Vectors lie where neither
- * writes nor reads meet a bank twice. Two blocks of the larger head fit a compute unit's 64 KiB, as do their registers.
- * Heads are filled up to 64, 96 or 128 elements with zeros that are not read from memory; those of 96 lie in shared
- * memory as those of 128 do. The rows with the most keys to see, the last, go first. Up to 16 rows that share keys are
- * attention_gfx_decode.h's.
+ * writes nor reads meet a bank twice. Two blocks fit a compute unit's 64 KiB, as do their registers; of heads of 256
+ * elements one, and on wave64 alone. Heads are filled up to 64, 96, 128 or 256 elements with zeros that are not read
+ * from memory; those of 96 lie in shared memory as those of 128 do. The rows with the most keys to see, the last, go
+ * first. Up to 16 rows that share keys are attention_gfx_decode.h's.
  *
- * gfx90a's products take subnormal numbers for 0: weights of f16 are 2^15 times as large there. mha_paged has no kernel
- * for heads of 96, and its generic targets none for few rows, for the size of its images.
+ * gfx90a's products take subnormal numbers for 0: weights of f16 are 2^15 times as large there. mha_paged has no
+ * kernels for heads of 96 and 256, and its generic targets none for few rows, for the size of its images.
  *
  * Floor: 4 * rows * keys * head_dim operations of the matrix units. Not measured. In tiles of 128 keys, heads of 64
  * elements left registers for one wave instead of three; a barrier at the beginning of the loop, and not after the
@@ -330,7 +330,11 @@ KILN_INLINE void add_mask(const kiln_attention_args *args, const kiln_attention_
                           const lane_row<DIM> &r, uint32_t key, unit::sums *scores) {
     const kiln_element *row = (const kiln_element *)args->mask;
     uint32_t first = key + half_of_wave() * RUN;
-    row += kiln_mask_row(args, work.batch, r.head, r.token - s.q_first) + first;
+    /* kiln_mask_row in parts, which take fewer registers. */
+    uint64_t plane = args->mask_rows * (uint64_t)args->mask_cols;
+    if (args->mask_batch > 1) row += work.batch * plane * args->mask_heads;
+    if (args->mask_heads > 1) row += r.head * plane;
+    row += (r.token - s.q_first) * (uint64_t)args->mask_cols + first;
     KILN_UNROLL
     for (uint32_t sum = 0; sum < TILE_KEYS / 2; sum++) {
         uint32_t n = sum / unit::ELEMENTS, i = sum % unit::ELEMENTS, at = sum / RUN * STEP + sum % RUN;

@@ -19,19 +19,13 @@
 #ifndef KILN_KERNELS_COMMON_ATTENTION_SM80_DECODE_H
 #define KILN_KERNELS_COMMON_ATTENTION_SM80_DECODE_H
 
+#include "kernels/common/attention_decode.h"
 #include "kernels/common/attention_sm80_ring.h"
 
 /* What the warps of a block share besides tiles and results. */
 template <uint32_t DIM, uint32_t KEY_WARPS, bool CODES> struct decode_shared {
     float maxima[KEY_WARPS][WARP_ROWS], sums[KEY_WARPS][WARP_ROWS]; /* of the rows */
     float2 joined[WARP_ROWS];                                       /* the maximum and the sum of all warps */
-};
-
-/* A block's rows and keys. */
-struct decode_work {
-    kiln_sequence s;
-    kiln_attention_work work;
-    uint32_t rows;
 };
 
 /* The queries as fragments, from memory: all warps have the same. */
@@ -79,32 +73,6 @@ template <uint32_t DIM> KILN_INLINE void scale_queries(rows_of_warp<DIM> *rows, 
         }
 #endif
     }
-}
-
-/* A block's share of the keys that its rows see. It begins where a tile of KILN_ATTENTION_KEYS does. */
-KILN_INLINE void take_share(const kiln_attention_args &args, decode_work *d) {
-    kiln_window first = kiln_window_of(&args, &d->s, d->work.row / args.group);
-    kiln_window last = kiln_window_of(&args, &d->s, (d->work.row + d->rows - 1) / args.group);
-    uint32_t begin = first.end ? first.begin / KILN_ATTENTION_KEYS * KILN_ATTENTION_KEYS : 0;
-    uint32_t tiles = last.end > begin ? (last.end - begin + KILN_ATTENTION_KEYS - 1) / KILN_ATTENTION_KEYS : 0;
-    uint32_t share = (tiles + args.splits - 1) / args.splits * KILN_ATTENTION_KEYS;
-    d->work.key = begin + d->work.split * share;
-    d->work.key_end = min(d->work.key + share, last.end);
-}
-
-/* The work of this block; without rows: none. */
-KILN_INLINE decode_work decode_work_of(const kiln_attention_args &args) {
-    decode_work d;
-    d.work = kiln_attention_work_of(&args, 0, (uint32_t)kiln_block());
-    d.work.row = kiln_tile() * WARP_ROWS;
-    d.rows = 0;
-    if (d.work.batch >= args.batch) return d;
-    d.s = kiln_sequence_of(&args, d.work.batch);
-    uint32_t end = d.s.seqlen_q * args.group;
-    if (d.work.row >= end) return d;
-    d.rows = min(end - d.work.row, (uint32_t)WARP_ROWS);
-    take_share(args, &d);
-    return d;
 }
 
 /* A warp's tiles. The ring is filled first; then each tile gives its place to the one that is copied next. */

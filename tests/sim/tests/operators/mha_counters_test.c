@@ -119,14 +119,14 @@ static void each_product_is_done_once(void **state) {
     static const struct {
         const char *kernel;
         uint64_t head_dim;
-    } cases[] = {{"mha_prefill_64", 64}, {"mha_prefill_96", 96}, {"mha_prefill_128", 128}};
+    } cases[] = {{"mha_prefill_64", 64}, {"mha_prefill_96", 96}, {"mha_prefill_128", 128}, {"mha_prefill_256", 256}};
     enum { KEYS = 192 };
     if (info.backend != KILN_BACKEND_ROCM) return;
     const uint64_t products = info.wave_size == 64 ? 32 * 32 * 8 : 16 * 16 * 16;
     for (size_t i = 0; i < PRECISIONS * sizeof cases / sizeof *cases; i++) {
         const precision *p = &precisions[i % PRECISIONS];
         const uint64_t size = cases[i / PRECISIONS].head_dim;
-        if (!wanted(p)) continue;
+        if (!wanted(p) || !warps_of(p, cases[i / PRECISIONS].kernel)) continue;
         const sim_counters c = attend(p, cases[i / PRECISIONS].kernel, ROWS, 1, KEYS, size);
         assert_int_equal(c.shared_conflicts, 0);
         assert_int_equal(c.matrix_instructions * products, 2 * ROWS * KEYS * size);
