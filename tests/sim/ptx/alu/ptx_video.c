@@ -2,9 +2,10 @@
  * vavrg2 vabsdiff2 vmin2 vmax2 vset2 of two halves, and the same with 4 of four bytes. (PTX ISA, "Scalar Video
  * Instructions" and "SIMD Video Instructions", whose steps these are: select, operate, saturate, combine with c.)
  *
- * For sm_90 ptxas writes other instructions in their place. With one part these depart from the ISA's steps, and so
- * does this, as the comments below say. The departures were read from what ptxas 13.0 writes, evaluated on 64 operands
- * of each of 311 kinds: 103 depart. So did 103 kinds on an H200, where it was not kept which. */
+ * For GPUs since sm_80 ptxas writes other instructions in their place. With one part these depart from the ISA's steps,
+ * and so does this, as the comments below say. The departures were read from what ptxas 13.0 writes for sm_90,
+ * evaluated on 64 operands of each of 311 kinds: 103 depart. So did 103 kinds on an H200, where it was not kept which.
+ * What it writes for sm_80, and as far as it was evaluated for sm_100 and sm_120, gives the same results. */
 #include "tests/sim/ptx/decode/ptx_decode.h"
 #include "tests/sim/ptx/warp/ptx_lanes.h"
 #include <string.h>
