@@ -154,7 +154,8 @@ static const struct {
 } packed_tiles[] = {
     {KERNEL_gemm_w4a16_mma_64, KILN_W4A16_TILE_64},     {KERNEL_gemm_w4a16_mma_128, KILN_W4A16_TILE_128},
     {KERNEL_gemm_w4a16_wgmma_32, KILN_W4A16_TILE_AUTO}, {KERNEL_gemm_w4a16_wgmma_64, KILN_W4A16_TILE_64},
-    {KERNEL_gemm_w4a16_wgmma_128, KILN_W4A16_TILE_128}, {KERNEL_gemm_w4a16_wgmma_256, KILN_W4A16_TILE_256}};
+    {KERNEL_gemm_w4a16_wgmma_128, KILN_W4A16_TILE_128}, {KERNEL_gemm_w4a16_wgmma_128_256, KILN_W4A16_TILE_128},
+    {KERNEL_gemm_w4a16_wgmma_256, KILN_W4A16_TILE_256}};
 enum { PACKED_TILES = sizeof packed_tiles / sizeof *packed_tiles };
 
 /* Whether the image has a kernel of the tile that the call asks for. */

@@ -1,5 +1,6 @@
 /* gemm_w4a16 by wgmma, sm_90a, of more than 16 rows of a and weights in the layout sm80_v1 (gemm_w4a16_layout.h):
- * gemm_w4a16_wgmma_32 and _64, tiles of so many rows of a x 256 of weights, _128, 128 x 192, and _256, 256 x 128.
+ * gemm_w4a16_wgmma_32 and _64, tiles of so many rows of a x 256 of weights, _128, 128 x 192, _128_256, 128 x 256, and
+ * _256, 256 x 128.
  *
  * Weights are wgmma's first factor, from registers, and rows of a its second, from shared memory: what products make is
  * a part of d, transposed. So weights become numbers of 16 bits once for all rows of a tile: times the scale, plus the
@@ -31,8 +32,12 @@
  *
  * Not better: two warpgroups with 128 rows of weights each, which wait for a stage's products before the next begin (64
  * rows of 8192 x 8192 32.1, 128 rows 43.6, 256 rows 61.5); products of half a stage at a time (64 rows 33.0, 4096 rows
- * 890); clusters of two for 64 and 128 rows (32.0, 38.8). Four warpgroups with 128 rows of a, 128.9 for 28672 x 8192,
- * would need a few registers more than there are. */
+ * 890); clusters of two for 64 and 128 rows (32.0, 38.8).
+ *
+ * _128_256 is for 128 rows where tiles of 192 columns of d would take a round more. A prototype that made the products
+ * of a stage at once, and spilled 16 bytes, took 128.9 us for 28672 x 8192 (cuBLAS 169.0); ptxas makes it without
+ * spills only one product after the other. So it makes them by half stages, and finds a tile's place again at its end.
+ * Its rate is the prototype's, less the 7 % that half stages cost 64 rows: predicted. Not measured. */
 #ifndef KILN_KERNELS_GEMM_W4A16_WGMMA_H
 #define KILN_KERNELS_GEMM_W4A16_WGMMA_H
 
@@ -60,7 +65,8 @@ template <uint32_t ROWS_, uint32_t GROUPS_, uint32_t TURNS_, uint32_t STAGES_, u
                     : GROUPS_ == 3 ? 160
                                    : 112,
         COPY_REGISTERS = GROUPS_ == 2 ? 40 : 32,
-        BAND = 16, /* tiles below each other that are taken first */
+        FULL_OF_SUMS = ROWS_ == 128 && GROUPS_ == 4, /* which leave no registers for what can be found again */
+        BAND = 16,                                   /* tiles below each other that are taken first */
         A_BYTES = ROWS_ * ROW_BYTES,
         STAGE_BYTES = A_BYTES + COLS / KILN_W4A16_TILE_ROWS * KILN_W4A16_TILE_BYTES,
         FULL = STAGES_ * STAGE_BYTES,
@@ -414,10 +420,12 @@ template <class S> KILN_INLINE void multiply_tiles(const kiln_gemm_w4a16_args &a
     place at = {0, 0};
     KILN_LOOP
     for (uint32_t number = blockIdx.x / S::CLUSTER; number < tile_count<S>(args); number += gridDim.x / S::CLUSTER) {
-        const work w = tile_of<S>(args, number, rank);
-        const uint32_t col = w.col + (kiln_thread() / 32 - WARPGROUP / 32) * KILN_W4A16_TILE_ROWS;
         wgmma_sums<S> sums = {};
-        multiply_tile(args, &sums, shared, &at, w, by);
+        uint32_t again = number;
+        multiply_tile(args, &sums, shared, &at, tile_of<S>(args, number, rank), by);
+        if (S::FULL_OF_SUMS) asm volatile("" : "+r"(again)); /* else the tile's place is in registers meanwhile */
+        const work w = tile_of<S>(args, again, rank);
+        const uint32_t col = w.col + (kiln_thread() / 32 - WARPGROUP / 32) * KILN_W4A16_TILE_ROWS;
         if (col >= (uint32_t)args.n) continue;
         if (args.splits > 1)
             write_partials<S>(args, sums.of, w.split, w.row, col);
@@ -472,6 +480,7 @@ KILN_INLINE void gemm_w4a16_wgmma(const kiln_gemm_w4a16_mapped_args &args) {
     }
 WGMMA_ENTRY(gemm_w4a16_wgmma_256, 256, 2, 1, 6, 2)
 WGMMA_ENTRY(gemm_w4a16_wgmma_128, 128, 3, 1, 10, 1)
+WGMMA_ENTRY(gemm_w4a16_wgmma_128_256, 128, 4, 2, 9, 1)
 WGMMA_ENTRY(gemm_w4a16_wgmma_64, 64, 4, 1, 13, 1)
 WGMMA_ENTRY(gemm_w4a16_wgmma_32, 32, 4, 1, 16, 1)
 

@@ -351,6 +351,17 @@ static void test_packed_rounds(kiln_stream *stream) {
     if (harness_on_cpu(stream) || !takes_packed(stream, BF16)) return;
     run(stream, BF16,
         (shape){.m = 1, .n = 34064, .k = 192, .layout = KILN_W4A16_SM80_V1, .tile = KILN_W4A16_TILE_64, .bias = true});
+    /* Of 192 columns, where there is a kernel of 256 for 128 rows. */
+    for (int zeros = 0; zeros < 2; zeros++)
+        run(stream, zeros ? F16 : BF16,
+            (shape){.m = 3,
+                    .n = 25616,
+                    .k = zeros ? 64 : 192,
+                    .group = zeros ? 64 : 0,
+                    .zeros = zeros,
+                    .layout = KILN_W4A16_SM80_V1,
+                    .tile = KILN_W4A16_TILE_128,
+                    .bias = true});
 }
 
 /* What is refused of repacked weights; where the image takes none, all. */
