@@ -111,7 +111,7 @@ check "every PTX text can be read by the first driver of its target" at_their_fl
 check "nothing is compiled at run time from the first driver on that knows the chip" nothing_is_compiled
 check "the container of every cubin is that of its first driver's assembler" one_container
 check "256 KiB of images at most for an operator that memory bounds" small $((256 * 1024)) "${memory_bound[@]}"
-check "2.5 MiB at most for any: mha_fp8_fwd has kernels of four instruction sets" small $((5 * 512 * 1024)) "${operators[@]}"
+check "3 MiB at most for any: mha_paged has kernels of nine instruction sets" small $((3 * 1024 * 1024)) "${operators[@]}"
 check "28 MiB at most for all" small $((28 * 1024 * 1024))
 check "every image of every operator" same "$(expected)" "$(listed)"
 check "the images of one operator" same "$(expected kind=ptx part=f16 | grep '^softmax|')" \
