@@ -375,12 +375,12 @@ def pairs(values):
 
 
 def nvfp4(x, scale):
-    """With scales of E4M3 for every 16 columns; scale is that of the tensor."""
+    """With scales of E4M3 for every 16 columns, and codes of zeros where one is 0; scale is that of the tensor."""
     rows, blocks = len(x), -(-x.shape[-1] // 16)
     x = np.pad(x.astype(np.float32), ((0, 0), (0, 16 * blocks - x.shape[-1]))).reshape(rows, blocks, 16)
     encode = np.float32(1) / scale
     scales = e4m3((np.abs(x).max(-1) / np.float32(6) * encode).astype(np.float64))
-    factors = encode / E4M3[scales].astype(np.float32)
+    factors = np.where(scales == 0, np.float32(0), encode / np.where(scales == 0, 1, E4M3[scales]).astype(np.float32))
     return {"codes": pairs((x * factors[..., None]).astype(np.float64)).reshape(rows, 8 * blocks), "scales": scales}
 
 
