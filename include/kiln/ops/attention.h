@@ -80,11 +80,11 @@ typedef struct kiln_mha_params {
  * PyTorch's scaled_dot_product_attention and the mask of ggml's FLASH_ATTN_EXT are. A key whose number is -inf is not
  * seen by the query, whatever its score; causal and the window leave out keys besides.
  *
- * In f16 and bf16, images for sm_80 and later, and for head_dim up to 128 AMD's and in f16 those for sm_75, use matrix
- * units if head_dim is a multiple of 8, q, k, v and out are on 16 bytes as are their strides, and scale is positive or
- * softcap is set. Sums are f32, but each weight, the exp of a score less the row's maximum so far, is rounded to the
- * precision, as by FlashAttention; gfx90a's take subnormal numbers for 0. Others, and KILN_MHA_KERNEL_PORTABLE, are
- * f32, rounded once.
+ * In f16 and bf16, images for sm_80 and later, and for head_dim up to 128 AMD's (gfx90a's and gfx942's up to 256) and in
+ * f16 those for sm_75, use matrix units if head_dim is a multiple of 8, q, k, v and out are on 16 bytes as are their
+ * strides, and scale is positive or softcap is set. Sums are f32, but each weight, the exp of a score less the row's
+ * maximum so far, is rounded to the precision, as by FlashAttention; gfx90a's take subnormal numbers for 0. Others, and
+ * KILN_MHA_KERNEL_PORTABLE, are f32, rounded once.
  *
  * With compute INT8_X_FP8, FP8 or NVFP4 the call quantises q, k and v (mha_quantize or mha_quantize_nvfp4: a scale for
  * each token of a head in q and k, keys less their mean, a scale for each channel of a sequence in v) and attends on
@@ -151,7 +151,7 @@ typedef struct kiln_mha_paged_params {
 } kiln_mha_paged_params;
 
 /* Equals mha on the keys and values gathered from the cache (Kwon et al., arXiv 2309.06180), bit for bit if both divide
- * the keys in the same way.
+ * the keys in the same way, but for head_dim above 128 on gfx90a and gfx942, where mha alone uses matrix units.
  *
  * A cache of E4M3, as kiln_kv_store writes it, is attended to by code * scale: scores are multiplied by the scale of
  * keys and results by that of values, and codes, which are exact in every precision, by queries and weights. Matrix

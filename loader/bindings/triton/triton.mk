@@ -20,7 +20,7 @@ TRITON_BACKEND := $(OUT)/triton/backends/kiln/libtriton_kiln.so
 $(TRITON_BACKEND): $(TRITON_SOURCES:%.c=$(OBJ)/%.o) $(TRITON_LLAMA) $(OBJ)/loader/cli/json.o $(OUT)/libkiln.a
 	@mkdir -p $(@D)
 	$(CC) -shared -Wl,-z,nodelete -o $@ $(filter %.o,$^) $(filter %.a,$^) $(KILN_LDFLAGS) -lm
-	@! nm -u $@ | grep -E ' U (kiln|llama)_' || { rm -f $@; false; }
+	@names=$$(nm -u $@) && ! printf '%s\n' "$$names" | grep -E ' U (kiln|llama)_' || { rm -f $@; false; }
 
 .PHONY: triton
 triton: ## the backend for NVIDIA Triton Inference Server, in build/triton/backends: docs/serving.md

@@ -35,8 +35,8 @@ def convert(source: str | Path, target: str | Path, dtype: str = "f16", layout: 
 
     Scales and zeros are of `dtype`, "f16", "bf16" or "f32". `layout` is the order of the weights' bytes, which
     gemm_w4a16 takes as weight_layout: "canonical", or "sm80_v1" for NVIDIA GPUs from sm_80 on and for f16 on sm_75; the
-    file's metadata has it as "weight_layout". Tensors of a GGUF file that are quantised in another way are refused, or with `dequantize` made
-    `dtype`. A ValueError names the tensor that cannot be converted.
+    file's metadata has it as "weight_layout". Tensors of a GGUF file that are quantised in another way are refused, or
+    with `dequantize` made `dtype`. A ValueError names the tensor that cannot be converted.
     """
     source = Path(source)
     for name, value, known in (("dtype", dtype, DTYPES), ("layout", layout, LAYOUTS)):
