@@ -80,8 +80,8 @@ typedef struct kiln_mha_params {
  * PyTorch's scaled_dot_product_attention and the mask of ggml's FLASH_ATTN_EXT are. A key whose number is -inf is not
  * seen by the query, whatever its score; causal and the window leave out keys besides.
  *
- * In f16 and bf16, images for sm_80 and later, and for head_dim up to 128 AMD's (gfx90a's and gfx942's up to 256) and in
- * f16 those for sm_75, use matrix units if head_dim is a multiple of 8, q, k, v and out are on 16 bytes as are their
+ * In f16 and bf16, images for sm_80 and later, and for head_dim up to 128 AMD's (gfx90a's and gfx942's up to 256) and
+ * in f16 those for sm_75, use matrix units if head_dim is a multiple of 8, q, k, v and out are on 16 bytes as are their
  * strides, and scale is positive or softcap is set. Sums are f32, but each weight, the exp of a score less the row's
  * maximum so far, is rounded to the precision, as by FlashAttention; gfx90a's take subnormal numbers for 0. Others, and
  * KILN_MHA_KERNEL_PORTABLE, are f32, rounded once.
