@@ -1,7 +1,9 @@
 #include "tests/sim/amx/amx_sim.h"
+#include "loader/cpu/cpu_amx.h"
 
 #if defined(__x86_64__)
 
+#include <cpuid.h>
 #include <immintrin.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -285,17 +287,35 @@ static void on_sigill(int number, siginfo_t *info, void *data) {
     context->uc_mcontext.gregs[REG_RIP] = (greg_t)(uintptr_t)execute(context, &i);
 }
 
-bool amx_sim_can(void) {
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw");
+static bool has_tiles(void) {
+    enum { EDX_TILE = 1 << 24 };
+    uint32_t a, b, c, d;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && d & EDX_TILE;
 }
 
-void amx_sim_enter(void) {
+/* Whether the calling thread's tiles, or their configuration, are other than a process begins with. */
+__attribute__((target("xsave"))) static bool holds_tiles(void) {
+    enum { TILE_CONFIG = 1 << 17, TILE_DATA = 1 << 18 };
+    return _xgetbv(1) & (TILE_CONFIG | TILE_DATA);
+}
+
+bool amx_sim_can(void) {
+    return !has_tiles() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw");
+}
+
+uint32_t amx_sim_enter(void) {
+    if (!amx_sim_can()) return kiln__cpu_amx_request();
     struct sigaction action = {.sa_sigaction = on_sigill, .sa_flags = SA_SIGINFO | SA_NODEFER};
     products = 0;
     if (sigaction(SIGILL, &action, &before) != 0) abort();
+    return KILN__CPU_AMX_INT8 | KILN__CPU_AMX_BF16 | KILN__CPU_AMX_F16;
 }
 
 uint64_t amx_sim_leave(bool *out_held) {
+    if (!amx_sim_can()) {
+        *out_held = has_tiles() && holds_tiles();
+        return 0;
+    }
     sigaction(SIGILL, &before, NULL);
     *out_held = holders != 0;
     return products;
@@ -309,7 +329,9 @@ bool amx_sim_can(void) {
     return false;
 }
 
-void amx_sim_enter(void) {}
+uint32_t amx_sim_enter(void) {
+    return 0;
+}
 
 uint64_t amx_sim_leave(bool *out_held) {
     *out_held = false;
