@@ -16,8 +16,7 @@
  * from memory; those of 96 lie in shared memory as those of 128 do. The rows with the most keys to see, the last, go
  * first. Up to 16 rows that share keys are attention_gfx_decode.h's.
  *
- * gfx90a's products take subnormal numbers for 0: weights of f16 are 2^15 times as large there. mha_paged has no
- * kernels for heads of 96 and 256, and its generic targets none for few rows, for the size of its images.
+ * gfx90a's products take subnormal numbers for 0: weights of f16 are 2^15 times as large there.
  *
  * Floor: 4 * rows * keys * head_dim operations of the matrix units. Not measured. In tiles of 128 keys, heads of 64
  * elements left registers for one wave instead of three; a barrier at the beginning of the loop, and not after the

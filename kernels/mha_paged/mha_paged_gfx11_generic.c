@@ -6,12 +6,17 @@
 
 KILN_TUNED_PARTS(f16 bf16)
 KILN_SHAPE(mha_paged_prefill_64, 128, 64, 64, 16384, 100)
+KILN_SHAPE(mha_paged_prefill_96, 128, 96, 64, 32768, 100)
 KILN_SHAPE(mha_paged_prefill_128, 128, 128, 64, 32768, 100)
 KILN_SHAPE(mha_paged_decode_128, 16, 128, 64, 16896, 100)
 KILN_STAGES(mha_paged_decode_128, 1)
 
 KILN_ENTRY(mha_paged_prefill_64, kiln_attention_args) {
     prefill<64>(args);
+}
+
+KILN_ENTRY(mha_paged_prefill_96, kiln_attention_args) {
+    prefill<128, 96>(args);
 }
 
 KILN_ENTRY(mha_paged_prefill_128, kiln_attention_args) {

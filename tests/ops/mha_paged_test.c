@@ -88,6 +88,23 @@ static void test_decode(kiln_stream *stream) {
     }
 }
 
+/* More rows than a block has, and several tiles of keys, for each kernel that tuned images have by the size of heads:
+ * blocks that have all keys, and that share them. */
+static void test_head_sizes(kiln_stream *stream) {
+    static const int64_t sizes[] = {64, 72, 96, 128, 136, 192, 256};
+    for (precision p = precision_first(); p < precision_end(); p++)
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i += p == F32 ? 3 : 1) {
+            attention_shape s = attention_plain(random_integer(43, 50), 160, 3, 1, sizes[i]);
+            s.lse = true;
+            s.causal = i % 2;
+            run_both(stream, p, s, 32);
+            s = attention_plain(random_integer(6, 9), 544, 3, 1, sizes[i]);
+            s.workspace = true;
+            s.left = i % 2 ? 300 : 0;
+            run_both(stream, p, s, 32);
+        }
+}
+
 static void test_queries_of_no_sequence(kiln_stream *stream) {
     for (precision p = precision_first(); p < precision_end(); p++)
         for (int shared = 0; shared < 2; shared++) {
@@ -168,7 +185,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         on_each_device(test_wrong_tables), on_each_device(test_queries_of_no_sequence),
         on_each_device(test_like_mha),     on_each_device(test_decode),
-        on_one_device(test_edges),         on_one_device(test_refusals),
+        on_each_device(test_head_sizes),   on_one_device(test_edges),
+        on_one_device(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

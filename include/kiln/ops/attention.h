@@ -151,7 +151,7 @@ typedef struct kiln_mha_paged_params {
 } kiln_mha_paged_params;
 
 /* Equals mha on the keys and values gathered from the cache (Kwon et al., arXiv 2309.06180), bit for bit if both divide
- * the keys in the same way, but for head_dim above 128 on gfx90a and gfx942, where mha alone uses matrix units.
+ * the keys in the same way.
  *
  * A cache of E4M3, as kiln_kv_store writes it, is attended to by code * scale: scores are multiplied by the scale of
  * keys and results by that of values, and codes, which are exact in every precision, by queries and weights. Matrix

@@ -1,6 +1,6 @@
 /* What mha's tuned kernels touch, counted, on simulated devices of both vendors: a block reads its queries and each
  * tile of keys and values once, no tile of keys adds to the conflicts: copies, ldmatrix and products have none, and
- * AMD's matrix units do each product once. counters_test has the portable kernel.
+ * AMD's matrix units do each product once, those of mha_paged too. counters_test has the portable kernel.
  *
  * KILN_SIM_DEVICES names the devices; unset, some that have such kernels. KILN_TEST_PRECISION limits the tests to one
  * precision. */
@@ -12,9 +12,11 @@ enum { ELEMENT = 2, ROWS = 128 /* of a block of prefill */ };
 typedef struct precision {
     const char *name;
     kiln_status (*mha)(kiln_stream *stream, const kiln_mha_params *params);
+    kiln_status (*mha_paged)(kiln_stream *stream, const kiln_mha_paged_params *params);
 } precision;
 
-static const precision precisions[] = {{"f16", kiln_mha_f16}, {"bf16", kiln_mha_bf16}};
+static const precision precisions[] = {{"f16", kiln_mha_f16, kiln_mha_paged_f16},
+                                       {"bf16", kiln_mha_bf16, kiln_mha_paged_bf16}};
 enum { PRECISIONS = sizeof precisions / sizeof *precisions };
 
 static bool wanted(const precision *p) {
@@ -52,11 +54,22 @@ static uint64_t warps_of(const precision *p, const char *kernel) {
     return 0;
 }
 
+/* What the one launch counted, which must be this kernel's. */
+static sim_counters launched(const precision *p, const char *kernel) {
+    static sim_launch launch;
+    char name[64];
+    assert_ok(kiln_stream_sync(&stream));
+    assert_int_equal(sim.launches(), 1);
+    assert_true(sim.launch(0, &launch));
+    snprintf(name, sizeof name, "kiln_%s_%s", kernel, p->name);
+    assert_string_equal(launch.kernel, name);
+    assert_true(launch.executed);
+    return launch.counters;
+}
+
 /* Counts one call on zeros, of one head of k and v, which must launch this kernel. */
 static sim_counters attend(const precision *p, const char *kernel, uint64_t tokens, uint64_t heads, uint64_t keys,
                            uint64_t head_dim) {
-    static sim_launch launch;
-    char name[64];
     void *q = zeros(tokens * heads * head_dim * ELEMENT), *out = zeros(tokens * heads * head_dim * ELEMENT);
     void *k = zeros(keys * head_dim * ELEMENT), *v = zeros(keys * head_dim * ELEMENT);
     kiln_mha_params params = {.out = out,
@@ -73,17 +86,46 @@ static sim_counters attend(const precision *p, const char *kernel, uint64_t toke
     assert_ok(kiln_stream_sync(&stream));
     sim.reset();
     assert_ok(p->mha(&stream, &params));
-    assert_ok(kiln_stream_sync(&stream));
-    assert_int_equal(sim.launches(), 1);
-    assert_true(sim.launch(0, &launch));
-    snprintf(name, sizeof name, "kiln_%s_%s", kernel, p->name);
-    assert_string_equal(launch.kernel, name);
-    assert_true(launch.executed);
+    const sim_counters counters = launched(p, kernel);
     kiln_memory_free(device, q);
     kiln_memory_free(device, k);
     kiln_memory_free(device, v);
     kiln_memory_free(device, out);
-    return launch.counters;
+    return counters;
+}
+
+/* The same of mha_paged, whose cache has one block, which holds all keys. */
+static sim_counters attend_paged(const precision *p, const char *kernel, uint64_t tokens, uint8_t keys,
+                                 uint64_t head_dim) {
+    enum { BLOCK = 256, SOME = 64 };
+    void *q = zeros(tokens * head_dim * ELEMENT), *out = zeros(tokens * head_dim * ELEMENT);
+    void *cache = zeros(BLOCK * head_dim * ELEMENT), *numbers = zeros(SOME), *length = zeros(SOME);
+    kiln_mha_paged_params params = {.out = out,
+                                    .q = q,
+                                    .k_cache = cache,
+                                    .v_cache = cache,
+                                    .block_table = numbers,
+                                    .seqlens_k = length,
+                                    .tokens = (int64_t)tokens,
+                                    .blocks = 1,
+                                    .block_size = BLOCK,
+                                    .batch = 1,
+                                    .max_blocks_per_seq = 1,
+                                    .heads = 1,
+                                    .kv_heads = 1,
+                                    .head_dim = (int64_t)head_dim};
+    assert_ok(kiln_fill(&stream, length, keys, 1));
+    assert_ok(p->mha_paged(&stream, &params)); /* the first use loads */
+    assert_ok(kiln_stream_sync(&stream));
+    sim.reset();
+    assert_ok(p->mha_paged(&stream, &params));
+    const sim_counters counters = launched(p, kernel);
+    kiln_memory_free(device, q);
+    kiln_memory_free(device, cache);
+    kiln_memory_free(device, numbers);
+    kiln_memory_free(device, length);
+    kiln_memory_free(device, out);
+    return counters;
 }
 
 /* Twice the keys have no more conflicts in shared memory, but for one in a tile where heads end inside a row. */
@@ -113,13 +155,16 @@ static void prefill_reads_each_tile_once(void **state) {
     }
 }
 
-/* v_mfma 32x32x8 by waves of 64, v_wmma 16x16x16 by those of 32. */
+/* v_mfma 32x32x8 by waves of 64, v_wmma 16x16x16 by those of 32. Whatever heads mha has a kernel for, mha_paged has. */
 static void each_product_is_done_once(void **state) {
     (void)state;
     static const struct {
-        const char *kernel;
+        const char *kernel, *paged;
         uint64_t head_dim;
-    } cases[] = {{"mha_prefill_64", 64}, {"mha_prefill_96", 96}, {"mha_prefill_128", 128}, {"mha_prefill_256", 256}};
+    } cases[] = {{"mha_prefill_64", "mha_paged_prefill_64", 64},
+                 {"mha_prefill_96", "mha_paged_prefill_96", 96},
+                 {"mha_prefill_128", "mha_paged_prefill_128", 128},
+                 {"mha_prefill_256", "mha_paged_prefill_256", 256}};
     enum { KEYS = 192 };
     if (info.backend != KILN_BACKEND_ROCM) return;
     const uint64_t products = info.wave_size == 64 ? 32 * 32 * 8 : 16 * 16 * 16;
@@ -127,9 +172,12 @@ static void each_product_is_done_once(void **state) {
         const precision *p = &precisions[i % PRECISIONS];
         const uint64_t size = cases[i / PRECISIONS].head_dim;
         if (!wanted(p) || !warps_of(p, cases[i / PRECISIONS].kernel)) continue;
-        const sim_counters c = attend(p, cases[i / PRECISIONS].kernel, ROWS, 1, KEYS, size);
-        assert_int_equal(c.shared_conflicts, 0);
-        assert_int_equal(c.matrix_instructions * products, 2 * ROWS * KEYS * size);
+        const sim_counters both[] = {attend(p, cases[i / PRECISIONS].kernel, ROWS, 1, KEYS, size),
+                                     attend_paged(p, cases[i / PRECISIONS].paged, ROWS, KEYS, size)};
+        for (int paged = 0; paged < 2; paged++) {
+            assert_int_equal(both[paged].shared_conflicts, 0);
+            assert_int_equal(both[paged].matrix_instructions * products, 2 * ROWS * KEYS * size);
+        }
     }
 }
 
